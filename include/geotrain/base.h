@@ -1,0 +1,160 @@
+/* base: status, log, memory, random numbers, clock, units, hashes, named state.  Floor 0.
+   Everything here is local: no function communicates. */
+#ifndef GEOTRAIN_BASE_H
+#define GEOTRAIN_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- status -------------------------------------------------------------------------------------------------- */
+
+/* What went wrong, and the exit code that the program ends with for it.  The order is that of severity in an agreement. */
+typedef enum {
+  GT_OK = 0,
+  GT_ERR_FAULT = 1,   /* a fault of geotrain itself */
+  GT_ERR_JOB = 2,     /* usage or job file */
+  GT_ERR_DATA = 3,    /* data set */
+  GT_ERR_CKPT = 4,    /* checkpoint */
+  GT_ERR_LOST = 5,    /* a peer or a link was lost, or a wait passed its deadline */
+  GT_ERR_LIMIT = 6,   /* a limit ended the run */
+  GT_ERR_NOGO = 7,    /* probe says NO-GO */
+  GT_STOPPED = 75     /* stopped by a signal, checkpoint written: requeue */
+} gt_status;
+
+#define GT_ERROR_TEXT_MAX 1024
+
+/* Keeps the text of the calling thread's last error (printf style) and returns `code`.  GT_FAIL is the usual way to call it. */
+gt_status gt_fail(gt_status code, const char *file, int line, const char *format, ...) __attribute__((format(printf, 4, 5)));
+#define GT_FAIL(code, ...) gt_fail((code), __FILE__, __LINE__, __VA_ARGS__)
+/* The last error's text: one sentence, no newline; never NULL; valid until the thread's next gt_fail. */
+const char *gt_error_text(void);
+
+/* Returns from the calling function when `expr` fails.  Not for use between two communications. */
+#define GT_TRY(expr)                                                                                                                                 \
+  do {                                                                                                                                               \
+    gt_status gt_try_status = (expr);                                                                                                                \
+    if (gt_try_status != GT_OK) return gt_try_status;                                                                                                \
+  } while (0)
+
+/* ---- log ----------------------------------------------------------------------------------------------------- */
+
+typedef enum { GT_LOG_ERROR, GT_LOG_WARN, GT_LOG_INFO, GT_LOG_DEBUG } gt_log_level;
+
+/* Who speaks: set once after roles are known; printed in front of lines of this rank.  `who` is copied. */
+void gt_log_identity(const char *who, bool speaks_for_job);
+void gt_log_threshold(gt_log_level level);
+/* A line on stderr from this rank: "geotrain: WHO: text".  Text without newline. */
+void gt_log(gt_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* A line printed once per job: only the rank that speaks for the job prints it. */
+void gt_log_job(gt_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- memory -------------------------------------------------------------------------------------------------- */
+
+/* Zeroed memory aligned to 64 bytes; counted.  Never returns NULL: memory that cannot be had ends the process with a sentence (exit 1).
+   The caller owns it and frees it with gt_free (which takes NULL). */
+void *gt_alloc(size_t count, size_t size);
+void gt_free(void *memory);
+/* A copy of `text` owned by the caller (gt_free); NULL gives NULL. */
+char *gt_strdup(const char *text);
+/* Allocations that are alive, and all that were ever made: the first is 0 at exit, the second does not move in the step loop. */
+int64_t gt_alloc_alive(void);
+int64_t gt_alloc_total(void);
+
+#define GT_NEW(type) ((type *)gt_alloc(1, sizeof(type)))
+#define GT_NEW_ARRAY(type, n) ((type *)gt_alloc((n), sizeof(type)))
+
+/* ---- random numbers ------------------------------------------------------------------------------------------ */
+
+/* Counter-based random numbers (SplitMix64 finalizer over a keyed counter): the same key gives the same sequence on every
+   machine, whatever rank draws it.  What a draw is for is part of its key. */
+typedef struct {
+  uint64_t key, counter;
+} gt_rng;
+
+typedef enum { GT_RNG_INIT = 1, GT_RNG_ORDER, GT_RNG_AUGMENT, GT_RNG_PARTITION, GT_RNG_JITTER, GT_RNG_SYNTH, GT_RNG_TEST } gt_rng_purpose;
+
+gt_rng gt_rng_make(uint64_t seed, gt_rng_purpose purpose, uint64_t a, uint64_t b);
+uint64_t gt_rng_u64(gt_rng *rng);
+/* Uniform in [0, 1), 53 bits. */
+double gt_rng_uniform(gt_rng *rng);
+/* Standard normal (Box-Muller; two draws, one kept). */
+double gt_rng_normal(gt_rng *rng);
+/* Uniform in 0..n-1 without bias; n > 0. */
+uint64_t gt_rng_below(gt_rng *rng, uint64_t n);
+/* Gamma(shape, 1), shape > 0 (Marsaglia and Tsang 2000). */
+double gt_rng_gamma(gt_rng *rng, double shape);
+
+/* ---- clock --------------------------------------------------------------------------------------------------- */
+
+/* Times are int64 nanoseconds since the process started its clock (first call).  Monotonic. */
+typedef int64_t gt_ns;
+#define GT_NEVER INT64_MAX
+#define GT_SECOND ((gt_ns)1000000000)
+gt_ns gt_now(void);
+/* Sleeps about `ns`, precisely (the thread's timer slack is set to 1 us on first use). */
+void gt_sleep(gt_ns ns);
+static inline double gt_seconds(gt_ns ns) { return (double)ns * 1e-9; }
+static inline gt_ns gt_from_seconds(double s) { return (gt_ns)(s * 1e9 + 0.5); }
+
+/* ---- units ---------------------------------------------------------------------------------------------------- */
+
+/* Parse "100 Mbit/s", "25 ms", "1 GiB": number, optional space, unit.  Rates become bit/s, times seconds, sizes bytes.  `*out` is
+   written only on success.  GT_ERR_JOB with a sentence that names the text and the units allowed. */
+gt_status gt_parse_rate_bps(const char *text, double *out);
+gt_status gt_parse_time_s(const char *text, double *out);
+gt_status gt_parse_size_bytes(const char *text, double *out);
+/* Print a rate, time or size for people into buf ("98.3 Mbit/s", "25.0 ms", "1.2 MiB"); returns buf. */
+char *gt_format_rate(char *buf, size_t size, double bps);
+char *gt_format_time(char *buf, size_t size, double s);
+char *gt_format_size(char *buf, size_t size, double bytes);
+
+/* The entry of `known` (count n) nearest to `name` by edit distance, or NULL when none is near. */
+const char *gt_nearest(const char *name, const char *const *known, size_t n);
+
+/* ---- hashes --------------------------------------------------------------------------------------------------- */
+
+#define GT_SHA256_HEX 65
+/* SHA-256 of `size` bytes as 64 lower-case hex digits and a NUL. */
+void gt_sha256_hex(const void *data, size_t size, char hex[GT_SHA256_HEX]);
+
+/* ---- named state ---------------------------------------------------------------------------------------------- */
+
+/* What has state lists it: saving lends pointers to a list, loading looks names up in a list that was read (DESIGN 2.10).
+   Names are paths: "optim/momentum". */
+typedef enum { GT_TYPE_F32, GT_TYPE_F64, GT_TYPE_I64, GT_TYPE_U8 } gt_type;
+size_t gt_type_size(gt_type type);
+
+typedef struct {
+  char name[96];
+  gt_type type;
+  size_t count;
+  void *data;
+} gt_state_item;
+
+typedef struct {
+  gt_state_item *items;
+  size_t n, capacity;
+  bool owns_data; /* items' data are freed with the list */
+} gt_state;
+
+/* Adds an item; data is borrowed until the list is closed (unless owns_data).  prefix may be "" or end in '/'. */
+void gt_state_add(gt_state *state, const char *prefix, const char *name, gt_type type, void *data, size_t count);
+/* The item or NULL. */
+const gt_state_item *gt_state_find(const gt_state *state, const char *prefix, const char *name);
+/* Copies an item of exactly this type and count to data; GT_ERR_CKPT names the item, what was found and what is needed. */
+gt_status gt_state_get(const gt_state *state, const char *prefix, const char *name, gt_type type, void *data, size_t count);
+void gt_state_close(gt_state *state);
+
+/* ---- drills --------------------------------------------------------------------------------------------------- */
+
+/* Where GEOTRAIN_FAILPOINT names this point ("name" or "name:K" for the K-th time it is passed), the process kills itself with SIGKILL. */
+void gt_failpoint(const char *name);
+
+/* ---- signals -------------------------------------------------------------------------------------------------- */
+
+/* Makes SIGUSR1, SIGTERM and SIGINT ask for a stop: gt_stop_requested returns the first such signal's number, or 0. */
+void gt_stop_install(void);
+int gt_stop_requested(void);
+
+#endif

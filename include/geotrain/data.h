@@ -1,0 +1,85 @@
+/* data: data sets in HDF5, importers, partition over regions, batches by number.  Floor 3.  Everything is local. */
+#ifndef GEOTRAIN_DATA_H
+#define GEOTRAIN_DATA_H
+
+#include "geotrain/base.h"
+
+/* ---- files ------------------------------------------------------------------------------------------------------ */
+
+/* An HDF5 file with schema 1 (docs/data-format.md): attributes `geotrain_schema` 1, `name`, `classes`; groups train and test, each with
+   `x` (N,H,W,C) uint8 and `y` (N) int32.  Model input is (x / 255 - mean[c]) / std[c], with float32 attributes `mean` and `std` (C) of the
+   training images at the root.  `x` may also be float32, taken as it is. */
+typedef struct gt_dataset gt_dataset;
+
+typedef enum { GT_SPLIT_TRAIN, GT_SPLIT_TEST } gt_split;
+
+typedef struct {
+  char name[64];
+  size_t h, w, c, classes, ntrain, ntest;
+  bool float_input;
+  char schema_sha256[65]; /* of what must agree between regions: shape, classes, type, normalisation when files are one and the same */
+} gt_dataset_info;
+
+/* Opens and checks a file: HDF5, schema, shapes, types, labels in range, no NaN.  GT_ERR_DATA names the file, the data set in it, what was found and
+   what is needed.  */
+gt_status gt_dataset_open(gt_dataset **out, const char *path);
+void gt_dataset_close(gt_dataset *dataset);
+const gt_dataset_info *gt_dataset_describe(const gt_dataset *dataset);
+/* The labels of a split (ntrain or ntest of them); owned by the data set. */
+const int32_t *gt_dataset_labels(gt_dataset *dataset, gt_split split);
+
+/* `geotrain data`: SOURCE is the folder with the four idx files, gzip or plain; OUT is written under a temporary name and renamed. */
+gt_status gt_data_import(const char *format, const char *source, const char *out);
+const char *const *gt_data_formats(void);
+typedef struct {
+  uint64_t seed;
+  size_t ntrain, ntest, h, w, classes;
+} gt_synth_spec;
+/* {1, 4000, 1000, 28, 28, 10}: what `geotrain data synth OUT.h5` writes. */
+gt_synth_spec gt_synth_default(void);
+/* Small, learnable, deterministic images: smooth class templates, shifted, scaled and noisy. */
+gt_status gt_data_synth(const char *out, const gt_synth_spec *spec);
+
+/* ---- partition -------------------------------------------------------------------------------------------------- */
+
+typedef enum { GT_PART_SHARES, GT_PART_LABEL, GT_PART_DIRICHLET, GT_PART_FILE } gt_part_kind;
+
+/* How the training samples of one file are divided over regions: every sample in exactly one region, deterministic in (seed).
+   shares: a random split in proportion to shares[nregions].  label: whole labels, dealt so that sizes follow the shares as near as labels allow.
+   dirichlet: per label, proportions drawn from Dirichlet(alpha) (Hsu et al. 2019).  file: each region has its own file and all of it. */
+typedef struct {
+  gt_part_kind kind;
+  size_t nregions;
+  const double *shares; /* nregions, or NULL: equal */
+  double alpha;
+  uint64_t seed;
+} gt_partition;
+
+/* The samples of `region` (sorted, count in *n): a new array that the caller frees.  GT_ERR_DATA when a region would get none. */
+gt_status gt_partition_part(const gt_partition *p, const int32_t *labels, size_t nlabels, size_t region, uint32_t **samples, size_t *n);
+
+/* ---- batches by number ------------------------------------------------------------------------------------------ */
+
+/* A region's seeded order (DESIGN 2.11).  Batch b of epoch e = b / batches_per_epoch holds samples [i*batch, min(n, (i+1)*batch)) of the epoch's
+   permutation, i = b % batches_per_epoch: every sample once an epoch; the last batch may be short. */
+typedef struct {
+  uint64_t seed, region;
+  size_t n, batch;
+} gt_order;
+
+int64_t gt_order_batches_per_epoch(const gt_order *order);
+size_t gt_order_batch_size(const gt_order *order, int64_t number);
+
+/* A region's part (or a test split) in memory, and the batches made from it. */
+typedef struct gt_loader gt_loader;
+
+/* Reads the named samples (NULL: all n of the split) into memory. */
+gt_status gt_loader_create(gt_loader **out, gt_dataset *dataset, gt_split split, const uint32_t *samples, size_t n);
+void gt_loader_close(gt_loader *loader);
+size_t gt_loader_samples(const gt_loader *loader);
+/* Fills x (size,h,w,c) and y (size) with batch `number` of `order` (order->n is the loader's); returns the number of samples.  Allocates nothing. */
+size_t gt_loader_batch(gt_loader *loader, const gt_order *order, int64_t number, float *x, int32_t *y);
+/* Fills x, y with samples [first, first+count) in file order; for evaluation. */
+void gt_loader_range(gt_loader *loader, size_t first, size_t count, float *x, int32_t *y);
+
+#endif

@@ -1,0 +1,114 @@
+/* job: the job file: schema, defaults, ranges, units, overrides, the resolved job.  Floor 1.  Everything is local.
+   src/job/schema.c holds the one table behind validation, defaults, nearest-name errors and `geotrain help job`. */
+#ifndef GEOTRAIN_JOB_H
+#define GEOTRAIN_JOB_H
+
+#include <stdio.h>
+
+#include "geotrain/base.h"
+
+/* "every: {epochs: 1}", "until: {steps: 100}": exactly one is > 0; all 0: never. */
+typedef struct {
+  double epochs;
+  int64_t steps, samples;
+  double minutes;
+} gt_job_interval;
+
+typedef struct {
+  char *name;
+  char *data_path; /* the region's own file, or NULL: data.path */
+  char **hosts;    /* host names of the region, or NULL */
+  size_t nhosts;
+  int ranks;       /* PS rank included; 2 or more */
+} gt_job_region;
+
+typedef struct {
+  char *a, *b;  /* names of regions; both directions */
+  size_t ia, ib;
+  double bandwidth_bps, latency_s, jitter_s;
+} gt_job_link;
+
+/* Strings are owned by the job.  Numbers are in the units of their names. */
+typedef struct {
+  char *name;
+  uint64_t seed;
+  struct {
+    char *name;
+  } model;
+  struct {
+    char *path;
+    struct {
+      char *by; /* shares | label | dirichlet | file */
+      double *shares; /* one a region, or NULL: equal */
+      size_t nshares;
+      double alpha;
+    } partition;
+  } data;
+  struct {
+    gt_job_interval until, eval_every;
+    int batch;
+    struct {
+      char *name; /* sgd | adam | adamw */
+      double lr, momentum, weight_decay, beta1, beta2, epsilon;
+      bool nesterov;
+    } optimizer;
+    struct {
+      char *name; /* constant | step | cosine */
+      double gamma, lr_min;
+      int64_t warmup_steps, step_every;
+    } schedule;
+    char *precision; /* f32 */
+    char *kernels;   /* auto | ref | blas */
+    char *init;      /* checkpoint file to take parameters from, or NULL */
+  } train;
+  gt_job_region *regions;
+  size_t nregions;
+  struct {
+    char *local;    /* sync | async */
+    char *strategy; /* none | ssgd | asgd | asgd-ga | ama | sma */
+    int64_t period;
+    char *topology; /* mesh */
+    char *weights;  /* equal | samples */
+    char *scale;    /* sum | mean */
+  } sync;
+  struct {
+    bool emulate;
+    int outbox;
+    gt_job_link *links; /* pairs not named are unlimited */
+    size_t nlinks;
+  } wan;
+  struct {
+    double samples_per_s; /* of one worker, for the virtual clock; 0: unknown */
+    double step_s;        /* of one worker; 0: unknown */
+  } compute;
+  struct {
+    gt_job_interval every;
+    int keep;
+  } checkpoint;
+  struct {
+    double wan_patience_s, local_s;
+    int nonfinite;
+    double wan_bytes; /* 0: none */
+  } limits;
+  struct {
+    double every_s; /* seconds between progress lines in a log */
+  } log;
+} gt_job;
+
+/* Reads, overrides, fills defaults, checks.  sets: nsets strings "a.b=value".  GT_ERR_JOB with one sentence that names the file, the key, what was found and
+   what is needed; an unknown key or value is answered with the nearest known one.  The caller owns *out and closes it. */
+gt_status gt_job_load(gt_job **out, const char *path, const char *const *sets, size_t nsets);
+void gt_job_close(gt_job *job);
+/* The resolved job as YAML that gt_job_load reads back to the same job; the caller frees it. */
+char *gt_job_resolved(const gt_job *job);
+/* Ranks that the job needs. */
+int gt_job_ranks(const gt_job *job);
+/* The link between regions a and b (ids), or NULL when none is named. */
+const gt_job_link *gt_job_link_between(const gt_job *job, size_t a, size_t b);
+/* Names the first key in which two resolved jobs differ, with both values: "sync.period is 8 there and 4 here"; empty when they are the same.
+   Keys that a resume may change (train.until, checkpoint, limits, ranks) are passed over when `for_resume`. */
+void gt_job_difference(const char *here, const char *there, bool for_resume, char *text, size_t size);
+/* `geotrain help job`: every key with type, unit, default, range and meaning, then an example. */
+void gt_job_help(FILE *to);
+
+#endif

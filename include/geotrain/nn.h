@@ -1,0 +1,95 @@
+/* nn: graph, operations, models, losses, optimizers, schedules.  Floor 3.  Everything is local. */
+#ifndef GEOTRAIN_NN_H
+#define GEOTRAIN_NN_H
+
+#include "geotrain/tensor.h"
+
+/* ---- models ----------------------------------------------------------------------------------------------------- */
+
+/* What a sample looks like: images h x w x c, and how many classes labels count. */
+typedef struct {
+  size_t h, w, c, classes;
+} gt_sample_shape;
+
+typedef struct gt_graph gt_graph;
+
+/* A model: how its operations are added to a graph.  One file a model; the list is in src/nn/models.c. */
+typedef struct {
+  const char *name;   /* "lenet5" */
+  const char *source; /* paper */
+  /* Adds the operations for samples of this shape; GT_ERR_DATA when the model cannot take it. */
+  gt_status (*build)(gt_graph *graph, const gt_sample_shape *shape);
+} gt_model;
+
+const gt_model *gt_model_find(const char *name);
+/* NULL-terminated names of all models. */
+const char *const *gt_model_names(void);
+
+/* ---- graph ------------------------------------------------------------------------------------------------------ */
+
+/* Called between operations so that messages move on (DESIGN 2.8). */
+typedef void gt_progress_fn(void *context);
+
+/* Builds `model` for batches of at most batch_max samples (0: arrays only, no activations: what a PS rank needs), with memory planned once.
+   Parameters are zero until gt_graph_init.  The caller owns *out and closes it. */
+gt_status gt_graph_create(gt_graph **out, const char *model, const gt_sample_shape *shape, size_t batch_max, const gt_kernels *kernels);
+void gt_graph_close(gt_graph *graph);
+void gt_graph_on_progress(gt_graph *graph, gt_progress_fn *progress, void *context);
+
+/* The flat arrays; owned by the graph. */
+const gt_arrays *gt_graph_arrays(const gt_graph *graph);
+/* Fills the parameters as the model's source says, from numbers keyed by (seed, tensor): the same on every rank. */
+void gt_graph_init(gt_graph *graph, uint64_t seed);
+/* Which kernels serve which operation: "conv=blas linear=blas pool=ref"; owned by the graph. */
+const char *gt_graph_kernels(const gt_graph *graph);
+/* SHA-256 of the model's name, operations and parameter shapes. */
+void gt_graph_hash(const gt_graph *graph, char hex[GT_SHA256_HEX]);
+size_t gt_graph_flops(const gt_graph *graph); /* multiply-adds x 2 of forward and backward, a sample */
+
+typedef struct {
+  double loss_sum; /* sum over samples of the loss */
+  size_t correct, samples;
+} gt_metrics;
+
+/* One pass over n <= batch_max samples: x (n,h,w,c), labels (n), both borrowed.  `train` also runs backward: the gradients of the mean loss
+   over the n samples are written to arrays.grads.  `metrics` is written. */
+void gt_graph_step(gt_graph *graph, const float *x, const int32_t *labels, size_t n, bool train, gt_metrics *metrics);
+
+/* ---- schedules -------------------------------------------------------------------------------------------------- */
+
+typedef enum { GT_LR_CONSTANT, GT_LR_STEP, GT_LR_COSINE } gt_lr_kind;
+
+/* lr(step): linear warm-up over `warmup_steps`, then constant; or times `gamma` every `step_every` steps; or a cosine from lr to `lr_min` at total_steps. */
+typedef struct {
+  gt_lr_kind kind;
+  double lr, gamma, lr_min;
+  int64_t warmup_steps, step_every, total_steps;
+} gt_lr_schedule;
+
+double gt_lr_at(const gt_lr_schedule *schedule, int64_t step);
+
+/* ---- optimizers ------------------------------------------------------------------------------------------------- */
+
+typedef struct gt_optim gt_optim;
+
+typedef struct {
+  const char *name; /* "sgd", "adam", "adamw" */
+  gt_lr_schedule schedule;
+  double momentum, weight_decay, beta1, beta2, epsilon;
+  bool nesterov;
+} gt_optim_spec;
+
+/* An optimizer for n parameters.  with_memory false: for simulation, no state arrays.  SGD as in PyTorch: v = momentum v + (g + decay w); w -= lr v. */
+gt_status gt_optim_create(gt_optim **out, const gt_optim_spec *spec, size_t n, bool with_memory);
+void gt_optim_close(gt_optim *optim);
+/* Adds this step's update u to params: params += u; and, unless acc.data is NULL, acc += u.  The step count goes up by one.
+   All three vectors have n elements. */
+void gt_optim_step(gt_optim *optim, gt_vec params, gt_vec grads, gt_vec acc);
+int64_t gt_optim_steps(const gt_optim *optim);
+double gt_optim_lr(const gt_optim *optim); /* the rate of the next step */
+/* Names: "optim/steps", "optim/momentum", ... */
+void gt_optim_save(gt_optim *optim, gt_state *state);
+gt_status gt_optim_load(gt_optim *optim, const gt_state *state);
+const char *const *gt_optim_names(void);
+
+#endif

@@ -1,0 +1,109 @@
+/* tensor: vectors, the three flat arrays with named views, arena, kernel tables.  Floor 1.
+   Everything is local.  Arrays are row-major, activations NHWC.
+   Shape letters: N images; H, W input height and width; C input channels; K output channels; R, S kernel height and width;
+   P, Q output height and width; B rows of a batch; I, O inputs and outputs of a linear layer. */
+#ifndef GEOTRAIN_TENSOR_H
+#define GEOTRAIN_TENSOR_H
+
+#include "geotrain/base.h"
+
+/* ---- vectors --------------------------------------------------------------------------------------------------- */
+
+typedef enum { GT_SPACE_HOST } gt_space;
+
+/* A borrowed view of n floats.  data NULL is legal: operations on it do nothing (simulation). */
+typedef struct {
+  float *data;
+  size_t n;
+  gt_space space;
+} gt_vec;
+
+static inline gt_vec gt_vec_of(float *data, size_t n) { return (gt_vec){data, n, GT_SPACE_HOST}; }
+/* The part [offset, offset+count) of v; of NULL data, NULL. */
+gt_vec gt_vec_range(gt_vec v, size_t offset, size_t count);
+
+/* Element by element.  Lengths must agree (else a broken invariant ends the process).  Distinct vectors do not overlap. */
+void gt_vec_zero(gt_vec y);
+void gt_vec_copy(gt_vec y, gt_vec x);              /* y = x */
+void gt_vec_scale(gt_vec y, float a);              /* y = a y */
+void gt_vec_axpy(gt_vec y, float a, gt_vec x);     /* y += a x */
+void gt_vec_set_scaled(gt_vec y, float a, gt_vec x); /* y = a x */
+void gt_vec_lerp(gt_vec y, float a, gt_vec x);     /* y += a (x - y) */
+bool gt_vec_finite(gt_vec x);                      /* every element is finite; true for NULL data */
+
+/* ---- flat arrays ------------------------------------------------------------------------------------------------ */
+
+#define GT_MAX_DIMS 4
+
+/* A named tensor inside a flat array. */
+typedef struct {
+  char name[64];
+  size_t offset, count; /* in floats */
+  size_t shape[GT_MAX_DIMS];
+  int ndims;
+} gt_view;
+
+/* The parameters, gradients and buffers of a model.  Tensors are packed without gaps, so that a model on the wire is exactly
+   4 bytes a parameter; each array starts on a 64-byte boundary.  `views` name params (and grads); `buffer_views` name buffers. */
+typedef struct {
+  gt_vec params, grads, buffers;
+  const gt_view *views, *buffer_views;
+  size_t nviews, nbuffer_views;
+} gt_arrays;
+
+/* ---- arena ------------------------------------------------------------------------------------------------------ */
+
+/* Memory planned once: sizes are asked for first, then one block is allocated, then every request has its place. */
+typedef struct gt_arena gt_arena;
+gt_arena *gt_arena_create(void);
+/* Asks for count floats; returns a ticket.  Not after gt_arena_commit. */
+size_t gt_arena_reserve(gt_arena *arena, size_t count);
+void gt_arena_commit(gt_arena *arena);
+/* The 64-byte aligned place of a ticket; owned by the arena. */
+float *gt_arena_at(const gt_arena *arena, size_t ticket);
+size_t gt_arena_bytes(const gt_arena *arena);
+void gt_arena_close(gt_arena *arena);
+
+/* ---- kernels ---------------------------------------------------------------------------------------------------- */
+
+/* One convolution's or pooling's geometry; square or not, zero padding. */
+typedef struct {
+  size_t H, W, C, K, R, S, P, Q;
+  size_t stride, pad;
+} gt_conv_shape;
+
+/* A table of kernels; `ref` is plain loops and judges every other.  All pointers are borrowed; outputs do not overlap inputs unless said.
+   Weights: convolution (R,S,C,K) flattened to (R*S*C, K); linear (O,I).  `work` is scratch of the size that the matching
+   *_work function returns, in floats.  Gradients of weights are written, not accumulated.  Nothing allocates, nothing fails. */
+typedef struct gt_kernels {
+  const char *name;
+  size_t (*conv_work)(const gt_conv_shape *s, size_t N);
+  /* y (N,P,Q,K) = x (N,H,W,C) * w + b */
+  void (*conv_forward)(float *y, const float *x, const float *w, const float *b, const gt_conv_shape *s, size_t N, float *work);
+  /* dx (N,H,W,C) from dy (N,P,Q,K) */
+  void (*conv_backward_input)(float *dx, const float *dy, const float *w, const gt_conv_shape *s, size_t N, float *work);
+  /* dw (R,S,C,K), db (K) or NULL */
+  void (*conv_backward_weight)(float *dw, float *db, const float *dy, const float *x, const gt_conv_shape *s, size_t N, float *work);
+  /* y (N,P,Q,C); index (N,P,Q,C) receives the offset in x of each maximum; the first of equals wins */
+  void (*maxpool_forward)(float *y, uint32_t *index, const float *x, const gt_conv_shape *s, size_t N);
+  void (*maxpool_backward)(float *dx, const float *dy, const uint32_t *index, const gt_conv_shape *s, size_t N);
+  void (*avgpool_forward)(float *y, const float *x, const gt_conv_shape *s, size_t N);
+  void (*avgpool_backward)(float *dx, const float *dy, const gt_conv_shape *s, size_t N);
+  /* y (B,O) = x (B,I) w^T + b */
+  void (*linear_forward)(float *y, const float *x, const float *w, const float *b, size_t B, size_t I, size_t O);
+  void (*linear_backward_input)(float *dx, const float *dy, const float *w, size_t B, size_t I, size_t O);
+  void (*linear_backward_weight)(float *dw, float *db, const float *dy, const float *x, size_t B, size_t I, size_t O);
+  void (*relu_forward)(float *y, const float *x, size_t n);                    /* y may be x */
+  void (*relu_backward)(float *dx, const float *dy, const float *y, size_t n); /* dx may be dy */
+  /* Softmax and cross-entropy of logits x (B,O): writes dx = (softmax - onehot) / B unless NULL, returns the sum of losses, adds the
+     number of rows whose largest logit is the label to *correct. */
+  double (*softmax_xent)(float *dx, const float *x, const int32_t *labels, size_t B, size_t O, size_t *correct);
+} gt_kernels;
+
+/* "ref", "blas", or "auto" (the fastest built in); NULL for an unknown name. */
+const gt_kernels *gt_kernels_find(const char *name);
+/* The core OpenBLAS picked ("SkylakeX") and whether an environment variable pinned it to less than the CPU has (a warning is due). */
+const char *gt_kernels_blas_core(void);
+bool gt_kernels_blas_pinned(void);
+
+#endif
