@@ -1,0 +1,18 @@
+/* Drills: places where a test makes the process die as if its node had lost power. */
+#include "geotrain/base.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One point is named a run, so one counter serves. */
+void gt_failpoint(const char *name) {
+  static atomic_long passed;
+  const char *armed = getenv("GEOTRAIN_FAILPOINT");
+  if (!armed) return;
+  size_t length = strlen(name);
+  if (strncmp(armed, name, length) != 0 || (armed[length] != '\0' && armed[length] != ':')) return;
+  long at = armed[length] == ':' ? strtol(armed + length + 1, NULL, 10) : 1;
+  if (atomic_fetch_add(&passed, 1) + 1 == at) raise(SIGKILL);
+}

@@ -1,0 +1,51 @@
+/* Memory: zeroed, aligned to a cache line, counted. */
+#include "geotrain/base.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ALIGNMENT ((size_t)64)
+
+static atomic_int_least64_t alive, total;
+
+/* _Exit: other threads may hold locks that exit handlers need. */
+static _Noreturn void out_of_memory(size_t count, size_t size) {
+  fprintf(stderr, "geotrain: %zu x %zu bytes of memory are needed and cannot be had\n", count, size);
+  _Exit(GT_ERR_FAULT);
+}
+
+void *gt_alloc(size_t count, size_t size) {
+  size_t bytes;
+  if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX - ALIGNMENT) out_of_memory(count, size);
+  bytes = bytes == 0 ? ALIGNMENT : (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  void *memory = aligned_alloc(ALIGNMENT, bytes);
+  if (!memory) out_of_memory(count, size);
+  memset(memory, 0, bytes);
+  atomic_fetch_add_explicit(&alive, 1, memory_order_relaxed);
+  atomic_fetch_add_explicit(&total, 1, memory_order_relaxed);
+  return memory;
+}
+
+void gt_free(void *memory) {
+  if (!memory) return;
+  atomic_fetch_sub_explicit(&alive, 1, memory_order_relaxed);
+  free(memory);
+}
+
+char *gt_strdup(const char *text) {
+  if (!text) return NULL;
+  size_t size = strlen(text) + 1;
+  char *copy = gt_alloc(size, 1);
+  memcpy(copy, text, size);
+  return copy;
+}
+
+int64_t gt_alloc_alive(void) {
+  return atomic_load_explicit(&alive, memory_order_relaxed);
+}
+
+int64_t gt_alloc_total(void) {
+  return atomic_load_explicit(&total, memory_order_relaxed);
+}

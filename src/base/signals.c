@@ -1,0 +1,22 @@
+/* Signals: a stop is asked for by SIGUSR1, SIGTERM or SIGINT and seen at the next step. */
+#include "geotrain/base.h"
+
+#include <signal.h>
+
+static volatile sig_atomic_t first_signal;
+
+static void remember(int number) {
+  if (first_signal == 0) first_signal = number;
+}
+
+/* SA_RESTART: a stop interrupts no read, write or wait of ours or of a library. */
+void gt_stop_install(void) {
+  static const int numbers[] = {SIGUSR1, SIGTERM, SIGINT};
+  struct sigaction action = {.sa_handler = remember, .sa_flags = SA_RESTART};
+  sigemptyset(&action.sa_mask);
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) sigaction(numbers[i], &action, NULL);
+}
+
+int gt_stop_requested(void) {
+  return first_signal;
+}

@@ -1,0 +1,40 @@
+/* Status: the text of the calling thread's last error. */
+#include "geotrain/base.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static _Thread_local char last_error[GT_ERROR_TEXT_MAX];
+
+/* An error is one sentence on one line: what others' libraries put in ends up in logs and records. */
+static void flatten(char *text) {
+  for (char *c = text; *c; c++) {
+    if (*c == '\n' || *c == '\r' || *c == '\t') *c = ' ';
+  }
+}
+
+static const char *base_name(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+gt_status gt_fail(gt_status code, const char *file, int line, const char *format, ...) {
+  char text[GT_ERROR_TEXT_MAX]; /* apart from last_error, which the arguments may quote */
+  va_list args;
+  va_start(args, format);
+  int length = vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  if (length < 0) snprintf(text, sizeof text, "an error whose text could not be formatted");
+  /* Only our own faults name a place in the source: users have no use for it elsewhere. */
+  if (code == GT_ERR_FAULT && length >= 0 && (size_t)length < sizeof text) {
+    snprintf(text + length, sizeof text - (size_t)length, " (%s:%d)", base_name(file), line);
+  }
+  flatten(text);
+  memcpy(last_error, text, sizeof text);
+  return code;
+}
+
+const char *gt_error_text(void) {
+  return last_error;
+}
