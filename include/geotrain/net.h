@@ -1,0 +1,126 @@
+/* net: communicators, roles, named waits, agreement, panic, the local plane.  Floor 2.  The only part besides wan and train that calls MPI.
+   MPI_THREAD_FUNNELED: only the main thread communicates.  No wait spins: each sleeps between tests, and each has a name and a deadline. */
+#ifndef GEOTRAIN_NET_H
+#define GEOTRAIN_NET_H
+
+#include <mpi.h>
+
+#include "geotrain/base.h"
+
+/* ---- start and end -------------------------------------------------------------------------------------------------- */
+
+/* Ends the whole job: one line with this rank's identity, then MPI_Abort(code).  Never returns. */
+_Noreturn void gt_panic(gt_status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* MPI_ call failed: panic with MPI's text. */
+void gt_mpi_check(int error, const char *call);
+#define GT_MPI(call) gt_mpi_check((call), #call)
+
+/* While a call that blocks inside MPI runs: when `limit_s` passes, one line "waited N s in NAME" and the process ends with 5. */
+void gt_watch_begin(const char *name, double limit_s);
+void gt_watch_end(void);
+
+/* MPI_Init_thread under a watchdog; MPI errors return codes.  Collective over the world. */
+void gt_net_start(double limit_s);
+/* MPI_Finalize under a watchdog. */
+void gt_net_finalize(double limit_s);
+
+/* ---- agreement ------------------------------------------------------------------------------------------------------ */
+
+/* Ends when every rank of `comm` holds the same status: the worst one (that of the lowest rank among equals), with its text in gt_error_text.
+   Collective over comm.  Call it after local work and before the next exchange, never instead of one.  Waits sleep; deadline limit_s. */
+gt_status gt_agree(MPI_Comm comm, gt_status local, double limit_s);
+
+/* ---- waits ---------------------------------------------------------------------------------------------------------- */
+
+/* Sleep that grows while nothing happens: 20 us, doubling to `cap`. */
+typedef struct {
+  gt_ns sleep;
+} gt_backoff;
+#define GT_BACKOFF_BUSY ((gt_ns)100000)  /* a large transfer is pending */
+#define GT_BACKOFF_IDLE ((gt_ns)1000000)
+void gt_backoff_reset(gt_backoff *b);
+/* Sleeps once, not beyond `until` (GT_NEVER: no bound). */
+void gt_backoff_sleep(gt_backoff *b, gt_ns cap, gt_ns until);
+
+/* Waits until all n requests are complete, testing and sleeping; `progress` (may be NULL) is called between tests.  Past the deadline: panic with 5,
+   "waited N s for WHAT".  */
+void gt_wait_all(MPI_Request *requests, int n, const char *what, double limit_s, void (*progress)(void *), void *context);
+
+/* ---- roles ---------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  const char *name;
+  int ranks;
+  const char *const *hosts; /* nhosts names, or NULL */
+  size_t nhosts;
+} gt_region_plan;
+
+typedef struct {
+  MPI_Comm world, region, ps; /* ps: MPI_COMM_NULL on workers; ps rank == region id */
+  int world_rank, world_size;
+  int region_rank, region_size; /* rank 0 is the PS */
+  size_t region_id, nregions;
+  bool is_ps;
+  bool is_lead; /* the PS of region 0 */
+} gt_roles;
+
+/* Maps ranks to regions (GEOTRAIN_REGION in the environment, else host lists, else contiguous blocks) and splits the world.  Collective over the world.  The same status
+   on all ranks: GT_ERR_JOB says the number of ranks started and needed, the region that has too few or too many, or the name that is no region (and the nearest).
+   When this looks like one world of 1 where more were asked for, the sentence says to start with `mpirun -n N`. */
+gt_status gt_roles_create(gt_roles *out, const gt_region_plan *plan, size_t nregions, double limit_s);
+void gt_roles_close(gt_roles *roles);
+/* The map as text, a line a region: "region shanghai: ranks 0 (PS), 1, 2 on hosta"; collective over the world; the text (gt_free) on world rank 0, NULL elsewhere. */
+char *gt_roles_map(const gt_roles *roles, const gt_region_plan *plan);
+
+/* ---- the local plane --------------------------------------------------------------------------------------------------- */
+
+/* From PS to worker: do this.  `with_params`: parameters and buffers (nfloats) follow. */
+typedef enum { GT_ORDER_TRAIN = 1, GT_ORDER_EVAL, GT_ORDER_KEEPALIVE, GT_ORDER_END } gt_order_kind;
+typedef struct {
+  uint32_t kind, with_params;
+  int64_t batch;        /* TRAIN: batch number; EVAL: first sample */
+  int64_t count;        /* EVAL: samples */
+  int64_t wan_wait_ns;  /* of the wait that this order ends, spent held by the strategy */
+  int64_t status;       /* END: exit code */
+  int64_t reserved[3];
+} gt_order_msg; /* 64 bytes */
+
+/* From worker to PS: this is done.  GRADIENT: `nfloats` gradients follow. */
+typedef enum { GT_PUSH_READY = 1, GT_PUSH_GRADIENT, GT_PUSH_EVAL, GT_PUSH_SIGNAL, GT_PUSH_FAILED } gt_push_kind;
+typedef struct {
+  uint32_t kind, signal; /* signal: a stop signal this rank received, or 0 */
+  int64_t batch;
+  int64_t samples, correct;
+  double loss_sum;
+  int64_t compute_ns, wait_ns; /* of this batch; waited before it */
+  int64_t nonfinite;           /* 1: loss or gradient is not finite (the gradient is sent all the same) */
+  int64_t status;              /* FAILED: exit code; text is in the log */
+  int64_t reserved[7];
+} gt_push_msg; /* 128 bytes */
+
+/* The PS's side: one pending push a worker, one order under way a worker.  Workers are 0..nworkers-1 (region rank - 1). */
+typedef struct gt_plane_ps gt_plane_ps;
+gt_plane_ps *gt_plane_ps_create(MPI_Comm region, size_t nparams, size_t nbuffers);
+void gt_plane_ps_close(gt_plane_ps *plane);
+size_t gt_plane_ps_workers(const gt_plane_ps *plane);
+/* Sends an order; with_params copies `params` and `buffers` (borrowed until return) into the worker's send buffer. */
+void gt_plane_ps_order(gt_plane_ps *plane, size_t worker, const gt_order_msg *order, const float *params, const float *buffers);
+/* Tests for arrived pushes; calls on_push for each in worker order.  *grads (nparams floats) stay untouched until gt_plane_ps_taken(worker).
+   Returns true when anything moved. */
+typedef void gt_on_push(void *context, size_t worker, const gt_push_msg *push, float *grads);
+bool gt_plane_ps_poll(gt_plane_ps *plane, gt_on_push *on_push, void *context);
+/* The gradients of this worker's last push are not needed any more: its next push may land. */
+void gt_plane_ps_taken(gt_plane_ps *plane, size_t worker);
+
+/* The worker's side; params, buffers and grads are the graph's arrays, borrowed. */
+typedef struct gt_plane_worker gt_plane_worker;
+gt_plane_worker *gt_plane_worker_create(MPI_Comm region, float *params, size_t nparams, float *buffers, size_t nbuffers, float *grads);
+void gt_plane_worker_close(gt_plane_worker *plane);
+/* Starts sending; the gradients must stay untouched until the next order has come. */
+void gt_plane_worker_push(gt_plane_worker *plane, const gt_push_msg *push);
+/* Waits for the next order but KEEPALIVE (each restarts the deadline limit_s; past it: panic with 5).  A stop signal that arrives meanwhile is pushed as SIGNAL. */
+void gt_plane_worker_wait(gt_plane_worker *plane, gt_order_msg *order, double limit_s);
+/* Lets MPI move messages on; given to gt_graph_on_progress. */
+void gt_plane_worker_progress(void *plane);
+
+#endif
