@@ -1,0 +1,140 @@
+/* Memory is zeroed, aligned and counted; named state is found by exactly its name, type and count. */
+#include "geotrain/base.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static void memory_is_zeroed_and_aligned(void **unused) {
+  (void)unused;
+  for (size_t n = 0; n < 300; n += 7) {
+    unsigned char *m = gt_alloc(n, 3);
+    assert_int_equal((uintptr_t)m % 64, 0);
+    for (size_t i = 0; i < 3 * n; i++) assert_int_equal(m[i], 0);
+    memset(m, 0xff, 3 * n); /* so that memory that comes round again is dirty */
+    gt_free(m);
+  }
+}
+
+static void *allocate_a_lot(void *unused) {
+  for (int i = 0; i < 20000; i++) gt_free(gt_alloc(1, 8));
+  return unused;
+}
+
+static void memory_is_counted_over_threads(void **unused) {
+  (void)unused;
+  int64_t alive = gt_alloc_alive(), total = gt_alloc_total();
+  char *copy = gt_strdup("text");
+  assert_string_equal(copy, "text");
+  assert_int_equal(gt_alloc_alive(), alive + 1);
+  gt_free(copy);
+  gt_free(NULL);
+  assert_null(gt_strdup(NULL));
+  assert_int_equal(gt_alloc_alive(), alive);
+  pthread_t threads[2];
+  for (int i = 0; i < 2; i++) assert_int_equal(pthread_create(&threads[i], NULL, allocate_a_lot, NULL), 0);
+  for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+  assert_int_equal(gt_alloc_alive(), alive);
+  assert_int_equal(gt_alloc_total(), total + 1 + 2 * 20000);
+}
+
+/* The child's exit code shows that the process ended with a sentence, not with a wild pointer. */
+static void memory_that_cannot_be_had_ends_the_process(void **unused) {
+  (void)unused;
+  const size_t impossible[][2] = {{SIZE_MAX, 2}, {SIZE_MAX, 1}, {(size_t)1 << 33, (size_t)1 << 33}};
+  for (size_t i = 0; i < 3; i++) {
+    pid_t child = fork();
+    if (child == 0) {
+      fclose(stderr);
+      stderr = fopen("/dev/null", "w");
+      volatile unsigned char *m = gt_alloc(impossible[i][0], impossible[i][1]);
+      _exit(m ? 0 : 99);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 1);
+  }
+}
+
+static void state_is_found_by_its_whole_name(void **unused) {
+  (void)unused;
+  gt_state state = {0};
+  float w[2] = {1.5F, -2.0F};
+  int64_t step = 42;
+  gt_state_add(&state, "optim/", "w", GT_TYPE_F32, w, 2);
+  gt_state_add(&state, "", "step", GT_TYPE_I64, &step, 1);
+  assert_ptr_equal(gt_state_find(&state, "optim/", "w")->data, w);
+  assert_ptr_equal(gt_state_find(&state, "", "optim/w")->data, w);
+  assert_null(gt_state_find(&state, "", "w"));
+  assert_null(gt_state_find(&state, "optim/", "w2"));
+  assert_null(gt_state_find(&state, "", "ste"));
+  float out[2] = {0};
+  assert_int_equal(gt_state_get(&state, "optim/", "w", GT_TYPE_F32, out, 2), GT_OK);
+  assert_memory_equal(out, w, sizeof w);
+  gt_state_close(&state);
+  assert_int_equal(state.n, 0);
+  gt_state_close(&state);
+  gt_state_close(NULL);
+}
+
+static void state_that_does_not_fit_is_refused_by_name(void **unused) {
+  (void)unused;
+  gt_state state = {0};
+  float w[4] = {0};
+  gt_state_add(&state, "optim/", "momentum", GT_TYPE_F32, w, 4);
+  double sink[4] = {7, 7, 7, 7};
+  assert_int_equal(gt_state_get(&state, "optim/", "momentum", GT_TYPE_F64, sink, 4), GT_ERR_CKPT);
+  assert_string_equal(gt_error_text(), "state \"optim/momentum\" is 4 x f32; 4 x f64 is needed");
+  assert_int_equal(gt_state_get(&state, "optim/", "momentum", GT_TYPE_F32, sink, 3), GT_ERR_CKPT);
+  assert_int_equal(gt_state_get(&state, "optim/", "m2", GT_TYPE_F32, sink, 4), GT_ERR_CKPT);
+  assert_non_null(strstr(gt_error_text(), "optim/m2"));
+  assert_true(sink[0] == 7 && sink[3] == 7);
+  gt_state_close(&state);
+}
+
+static void a_long_list_keeps_order_and_frees_what_it_owns(void **unused) {
+  (void)unused;
+  int64_t alive = gt_alloc_alive();
+  gt_state state = {.owns_data = true};
+  for (int i = 0; i < 200; i++) {
+    char name[16];
+    snprintf(name, sizeof name, "item%d", i);
+    int64_t *value = GT_NEW(int64_t);
+    *value = i;
+    gt_state_add(&state, "list/", name, GT_TYPE_I64, value, 1);
+  }
+  int64_t value = 0;
+  assert_int_equal(gt_state_get(&state, "list/", "item137", GT_TYPE_I64, &value, 1), GT_OK);
+  assert_int_equal(value, 137);
+  assert_string_equal(state.items[199].name, "list/item199");
+  gt_state_close(&state);
+  assert_int_equal(gt_alloc_alive(), alive);
+}
+
+static void types_have_their_sizes(void **unused) {
+  (void)unused;
+  assert_int_equal(gt_type_size(GT_TYPE_F32), 4);
+  assert_int_equal(gt_type_size(GT_TYPE_F64), 8);
+  assert_int_equal(gt_type_size(GT_TYPE_I64), 8);
+  assert_int_equal(gt_type_size(GT_TYPE_U8), 1);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(memory_is_zeroed_and_aligned),
+      cmocka_unit_test(memory_is_counted_over_threads),
+      cmocka_unit_test(memory_that_cannot_be_had_ends_the_process),
+      cmocka_unit_test(state_is_found_by_its_whole_name),
+      cmocka_unit_test(state_that_does_not_fit_is_refused_by_name),
+      cmocka_unit_test(a_long_list_keeps_order_and_frees_what_it_owns),
+      cmocka_unit_test(types_have_their_sizes),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,116 @@
+/* The clock is monotonic and sleeps precisely; signals ask for a stop; failpoints kill at the K-th pass. */
+#include "geotrain/base.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static void the_clock_goes_on(void **unused) {
+  (void)unused;
+  gt_ns before = gt_now();
+  assert_true(before >= 0);
+  for (int i = 0; i < 1000; i++) {
+    gt_ns now = gt_now();
+    assert_true(now >= before);
+    before = now;
+  }
+  assert_int_equal(gt_from_seconds(0.025), 25 * GT_SECOND / 1000);
+}
+
+static int ascending(const void *a, const void *b) {
+  gt_ns x = *(const gt_ns *)a, y = *(const gt_ns *)b;
+  return (x > y) - (x < y);
+}
+
+/* Never short; and the shortest of many shows that the kernel's 50 us of slack is gone, whatever the load. */
+static void a_sleep_is_never_short_and_can_be_precise(void **unused) {
+  (void)unused;
+  gt_ns took[200];
+  for (int i = 0; i < 200; i++) {
+    gt_ns start = gt_now();
+    gt_sleep(100000);
+    took[i] = gt_now() - start;
+  }
+  qsort(took, 200, sizeof *took, ascending);
+  assert_true(took[0] >= 100000);
+  assert_true(took[0] < 140000);
+  gt_ns start = gt_now();
+  gt_sleep(0);
+  gt_sleep(-5);
+  assert_true(gt_now() - start < GT_SECOND / 10);
+}
+
+static void on_alarm(int unused) {
+  (void)unused;
+}
+
+static void a_signal_does_not_shorten_a_sleep(void **unused) {
+  (void)unused;
+  struct sigaction action = {.sa_handler = on_alarm};
+  sigaction(SIGALRM, &action, NULL);
+  gt_ns start = gt_now();
+  ualarm(5000, 0);
+  gt_sleep(30000000);
+  assert_true(gt_now() - start >= 30000000);
+}
+
+static void the_first_signal_is_kept(void **unused) {
+  (void)unused;
+  gt_stop_install();
+  assert_int_equal(gt_stop_requested(), 0);
+  raise(SIGTERM);
+  raise(SIGUSR1);
+  raise(SIGINT);
+  assert_int_equal(gt_stop_requested(), SIGTERM);
+}
+
+/* Passes "write" three times in a child under `armed`: how many passes it survived, or -1 for a death of another kind. */
+static int passes_survived(const char *armed) {
+  int ends[2];
+  assert_int_equal(pipe(ends), 0);
+  pid_t child = fork();
+  if (child == 0) {
+    setenv("GEOTRAIN_FAILPOINT", armed, 1);
+    for (int i = 0; i < 3; i++) {
+      gt_failpoint("other");
+      gt_failpoint("write");
+      if (write(ends[1], "x", 1) != 1) _exit(1);
+    }
+    _exit(0);
+  }
+  close(ends[1]);
+  int status, survived = 0;
+  char x;
+  while (read(ends[0], &x, 1) == 1) survived++;
+  close(ends[0]);
+  assert_int_equal(waitpid(child, &status, 0), child);
+  bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+  return killed == (survived < 3) ? survived : -1;
+}
+
+static void a_failpoint_kills_at_its_pass(void **unused) {
+  (void)unused;
+  assert_int_equal(passes_survived("write"), 0);
+  assert_int_equal(passes_survived("write:1"), 0);
+  assert_int_equal(passes_survived("write:3"), 2);
+  assert_int_equal(passes_survived("write:4"), 3);
+  assert_int_equal(passes_survived("writer"), 3);
+  assert_int_equal(passes_survived("wri"), 3);
+  assert_int_equal(passes_survived(""), 3);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_clock_goes_on),
+      cmocka_unit_test(a_sleep_is_never_short_and_can_be_precise),
+      cmocka_unit_test(a_signal_does_not_shorten_a_sleep),
+      cmocka_unit_test(the_first_signal_is_kept),
+      cmocka_unit_test(a_failpoint_kills_at_its_pass),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
