@@ -27,9 +27,9 @@ static void print_line(const char *who, const char *format, va_list args) {
   char line[2 * GT_ERROR_TEXT_MAX];
   int head = snprintf(line, sizeof line, "geotrain: %s%s", who, who[0] ? ": " : "");
   size_t used = (size_t)head;
-  int body = vsnprintf(line + used, sizeof line - used - 1, format, args);
+  int body = vsnprintf(line + used, sizeof line - used, format, args);
   used += body > 0 ? strlen(line + used) : 0;
-  line[used++] = '\n';
+  line[used++] = '\n'; /* in place of the NUL */
   fwrite(line, 1, used, stderr);
 }
 
