@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# Two regions on this machine learn Fashion-MNIST over an emulated WAN: installs, builds, imports, trains.
+#   bash jobs/quickstart.sh                     a new run under runs/
+#   bash jobs/quickstart.sh --resume RUN_DIR    goes on with one that was stopped
+# Further words go to `geotrain train`, e.g. --set train.until.epochs=5.  Ctrl-C stops with a checkpoint.
+set -euo pipefail
+
+GEOTRAIN_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+came_from=$PWD
+cd "$GEOTRAIN_ROOT"
+. jobs/install
+
+run_dir=runs/quickstart-$(date +%Y%m%d-%H%M%S)
+resume=()
+if [ "${1:-}" = --resume ]; then
+  if [ $# -lt 2 ]; then
+    echo "geotrain: --resume needs the run directory to go on with, as in --resume runs/quickstart-20260101-120000" >&2
+    exit 2
+  fi
+  run_dir=$2
+  [ -d "$run_dir" ] || run_dir=$came_from/$2
+  [ -d "$run_dir" ] || { echo "geotrain: there is no run directory $2" >&2; exit 2; }
+  resume=(--resume)
+  shift 2
+fi
+
+install_packages
+
+echo "geotrain: building (build/release)"
+log=build/release.log
+mkdir -p build
+if ! { cmake --preset release && cmake --build build/release --target geotrain; } >"$log" 2>&1; then
+  tail -n 40 "$log" >&2
+  echo "geotrain: the build failed; all of its output is in $log" >&2
+  exit 1
+fi
+geotrain=$GEOTRAIN_ROOT/build/release/geotrain
+
+images=/usr/share/datasets/fashion-mnist
+data=datasets/fashion-mnist.h5
+if [ ! -s "$data" ]; then
+  if [ ! -d "$images" ]; then
+    echo "geotrain: the images are expected in $images (Debian's dataset-fashion-mnist); with MNIST or Fashion-MNIST" \
+      "elsewhere: build/release/geotrain data import mnist FOLDER $data" >&2
+    exit 3
+  fi
+  rm -f "$data.part"
+  "$geotrain" data import mnist "$images" "$data.part"
+  mv "$data.part" "$data"
+fi
+
+# One thread a rank: the ranks share the cores of this machine.
+export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
+if [ "$(id -u)" -eq 0 ]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
+
+# mpirun kills its ranks on INT and TERM; USR1 it passes on, and the ranks stop with a checkpoint.  In a session of its own
+# (setsid) the terminal's Ctrl-C reaches this script only.
+mpirun_pid=
+stops=0
+stop() {
+  stops=$((stops + 1))
+  if [ -z "$mpirun_pid" ]; then
+    exit 130
+  elif [ "$stops" -eq 1 ]; then
+    echo "geotrain: stopping with a checkpoint; once more ends the run at once" >&2
+    kill -USR1 "$mpirun_pid" 2>/dev/null || true
+  else
+    kill -TERM "$mpirun_pid" 2>/dev/null || true
+  fi
+}
+trap stop INT TERM
+
+# started: after the trap, so that no signal falls between
+setsid mpirun -n 4 --bind-to none --oversubscribe "$geotrain" train jobs/quickstart.yaml --run-dir "$run_dir" \
+  ${resume[@]+"${resume[@]}"} "$@" </dev/null &
+mpirun_pid=$!
+
+# A trap ends `wait` early; the run's own code comes from the last one.
+code=0
+while :; do
+  code=0
+  wait "$mpirun_pid" || code=$?
+  kill -0 "$mpirun_pid" 2>/dev/null || break
+done
+
+again="bash jobs/quickstart.sh --resume $run_dir${*:+ $*}"
+case $code in
+  0) echo "geotrain: results are in $run_dir: summary.json, one record a region (*.jsonl), checkpoints (ckpt/)" ;;
+  75) echo "geotrain: stopped, the checkpoint is written; go on with: $again" ;;
+  *)
+    echo "geotrain: the run ended with code $code; what it wrote is in $run_dir" >&2
+    if [ -d "$run_dir/ckpt" ]; then echo "geotrain: it goes on from its last checkpoint with: $again" >&2; fi
+    ;;
+esac
+exit "$code"
