@@ -1,0 +1,169 @@
+/* A checkpoint on disk: a user block with the SHA-256 in front of the HDF5 image, made durable by temporary name, fsync, rename, fsync of the
+   directories.  POSIX only, so that a thread may do it. */
+#include "rooms.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FIRST_LINE "GEOTRAIN CHECKPOINT 1 sha256 "
+
+static void print_seal(char block[CKPT_BLOCK], const char *hex, size_t bytes) {
+  memset(block, 0, CKPT_BLOCK);
+  snprintf(block, CKPT_BLOCK, FIRST_LINE "%s bytes %zu\n", hex, bytes);
+}
+
+void gt_ckpt_seal(gt_ckpt_file *file) {
+  char hex[GT_SHA256_HEX];
+  gt_sha256_hex(file->bytes + CKPT_BLOCK, file->size - CKPT_BLOCK, hex);
+  print_seal((char *)file->bytes, hex, file->size - CKPT_BLOCK);
+}
+
+/* ---- writing ---- */
+
+static gt_status refused(const char *what, const char *path) {
+  return GT_FAIL(GT_ERR_CKPT, "%s: the checkpoint could not be %s: %s", path, what, strerror(errno));
+}
+
+/* The name of a directory is durable when its parent is synced.  File systems that cannot sync a directory say EINVAL: there is no more to do. */
+static gt_status sync_directory(const char *path) {
+  int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return refused("made durable (open of the directory)", path);
+  int failed = fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP;
+  gt_status status = failed ? refused("made durable (fsync of the directory)", path) : GT_OK;
+  close(fd);
+  return status;
+}
+
+/* Another region may remove a folder that it finds empty between our mkdir and our open: then both are tried again. */
+static gt_status open_temporary(const char *folder, const char *temporary, int *fd) {
+  for (int attempt = 0;; attempt++) {
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST) return refused("begun (mkdir)", folder);
+    *fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (*fd >= 0) return GT_OK;
+    if (errno != ENOENT || attempt == 10) return refused("begun (open)", temporary);
+  }
+}
+
+static gt_status write_bytes(int fd, const char *path, const unsigned char *bytes, size_t size) {
+  while (size > 0) {
+    ssize_t n = write(fd, bytes, size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n == 0) errno = ENOSPC;
+    if (n <= 0) return refused("written", path);
+    bytes += n;
+    size -= (size_t)n;
+  }
+  return GT_OK;
+}
+
+/* Fills the open temporary file and closes it. */
+static gt_status fill_temporary(int fd, const char *path, const gt_ckpt_file *file) {
+  size_t half = file->size / 2;
+  gt_failpoint("ckpt.open");
+  gt_status status = write_bytes(fd, path, file->bytes, half);
+  if (status == GT_OK) {
+    gt_failpoint("ckpt.half");
+    status = write_bytes(fd, path, file->bytes + half, file->size - half);
+  }
+  if (status == GT_OK) {
+    gt_failpoint("ckpt.written");
+    if (fsync(fd) != 0) status = refused("made durable (fsync)", path);
+  }
+  if (close(fd) != 0 && status == GT_OK) status = refused("made durable (close)", path);
+  if (status == GT_OK) gt_failpoint("ckpt.fsynced");
+  return status;
+}
+
+gt_status gt_ckpt_file_write(const gt_ckpt_file *file, const char *run_dir, int64_t round, const char *region) {
+  char parent[PATH_MAX], folder[PATH_MAX], temporary[PATH_MAX], final[PATH_MAX];
+  snprintf(parent, sizeof parent, "%s/ckpt", run_dir);
+  snprintf(folder, sizeof folder, "%s/ckpt/%lld", run_dir, (long long)round);
+  int length = snprintf(temporary, sizeof temporary, "%s/ckpt/%lld/.%s.h5.tmp-%ld", run_dir, (long long)round, region, (long)getpid());
+  if (length < 0 || (size_t)length >= sizeof temporary) return GT_FAIL(GT_ERR_CKPT, "%s: the path is longer than %d bytes", run_dir, PATH_MAX - 1);
+  gt_ckpt_path(final, sizeof final, run_dir, round, region);
+
+  gt_failpoint("ckpt.begin");
+  int fd = -1;
+  gt_status status = open_temporary(folder, temporary, &fd);
+  if (status == GT_OK) status = fill_temporary(fd, temporary, file);
+  if (status == GT_OK && rename(temporary, final) != 0) status = refused("renamed", final);
+  if (status != GT_OK) {
+    unlink(temporary);
+    rmdir(folder); /* only when nothing else is in it */
+    return status;
+  }
+  gt_failpoint("ckpt.renamed");
+  GT_TRY(sync_directory(folder));
+  GT_TRY(sync_directory(parent));
+  gt_failpoint("ckpt.done");
+  return GT_OK;
+}
+
+/* ---- reading ---- */
+
+static gt_status unreadable(const char *path) {
+  return GT_FAIL(GT_ERR_CKPT, "%s: the checkpoint cannot be read: %s", path, strerror(errno));
+}
+
+static gt_status read_bytes(int fd, const char *path, unsigned char *bytes, size_t size) {
+  for (size_t at = 0; at < size;) {
+    ssize_t n = read(fd, bytes + at, size - at);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return unreadable(path);
+    if (n == 0) return GT_FAIL(GT_ERR_CKPT, "%s: it ends after %zu of %zu bytes; a whole checkpoint is needed", path, at, size);
+    at += (size_t)n;
+  }
+  return GT_OK;
+}
+
+/* What the user block promises.  Every byte of the block counts: it must be the one that the promise would print. */
+static gt_status parse_block(const char *path, const char block[CKPT_BLOCK], char hex[GT_SHA256_HEX], size_t *bytes) {
+  char expected[CKPT_BLOCK], text[CKPT_BLOCK + 1];
+  memcpy(text, block, CKPT_BLOCK);
+  text[CKPT_BLOCK] = '\0';
+  if (strncmp(text, FIRST_LINE, sizeof FIRST_LINE - 1) != 0 || sscanf(text + sizeof FIRST_LINE - 1, "%64[0-9a-f] bytes %19zu", hex, bytes) != 2)
+    return GT_FAIL(GT_ERR_CKPT, "%s: it does not begin with '%s<hex> bytes <n>'; a checkpoint is needed", path, FIRST_LINE);
+  print_seal(expected, hex, *bytes);
+  if (strlen(hex) != GT_SHA256_HEX - 1 || memcmp(block, expected, CKPT_BLOCK) != 0)
+    return GT_FAIL(GT_ERR_CKPT, "%s: its first %d bytes are damaged; '%s<hex> bytes <n>' and NULs are needed", path, CKPT_BLOCK, FIRST_LINE);
+  return GT_OK;
+}
+
+static gt_status read_open(int fd, gt_ckpt_file *file, const char *path) {
+  struct stat at;
+  char block[CKPT_BLOCK], promised[GT_SHA256_HEX], found[GT_SHA256_HEX];
+  size_t bytes = 0;
+  if (fstat(fd, &at) != 0) return unreadable(path);
+  if (!S_ISREG(at.st_mode)) return GT_FAIL(GT_ERR_CKPT, "%s: it is not a regular file; a checkpoint is needed", path);
+  size_t size = (size_t)at.st_size;
+  if (size < CKPT_BLOCK) return GT_FAIL(GT_ERR_CKPT, "%s: it ends after %zu bytes; a checkpoint has more than %d", path, size, CKPT_BLOCK);
+  GT_TRY(read_bytes(fd, path, (unsigned char *)block, CKPT_BLOCK));
+  GT_TRY(parse_block(path, block, promised, &bytes));
+  if (size - CKPT_BLOCK < bytes)
+    return GT_FAIL(GT_ERR_CKPT, "%s: it ends after %zu of %zu bytes; a whole checkpoint is needed", path, size, bytes + CKPT_BLOCK);
+  if (size - CKPT_BLOCK > bytes) return GT_FAIL(GT_ERR_CKPT, "%s: it has %zu bytes; it says that it has %zu", path, size, bytes + CKPT_BLOCK);
+  file->bytes = GT_NEW_ARRAY(unsigned char, size);
+  file->size = size;
+  memcpy(file->bytes, block, CKPT_BLOCK);
+  GT_TRY(read_bytes(fd, path, file->bytes + CKPT_BLOCK, bytes));
+  gt_sha256_hex(file->bytes + CKPT_BLOCK, bytes, found);
+  if (strcmp(found, promised) != 0) return GT_FAIL(GT_ERR_CKPT, "%s: its SHA-256 is %s, the file says %s; it is damaged", path, found, promised);
+  return GT_OK;
+}
+
+gt_status gt_ckpt_file_read(gt_ckpt_file *file, const char *path) {
+  *file = (gt_ckpt_file){0};
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO of that name must not hang the run */
+  if (fd < 0) return unreadable(path);
+  gt_status status = read_open(fd, file, path);
+  close(fd);
+  if (status != GT_OK) {
+    gt_free(file->bytes);
+    *file = (gt_ckpt_file){0};
+  }
+  return status;
+}

@@ -1,0 +1,168 @@
+/* A state list as an HDF5 image in memory: items are datasets named by their paths, the info is the root's attributes. */
+#include "rooms.h"
+
+#include <hdf5.h>
+#include <string.h>
+
+#define FIELD(member, kind, count)                                                                                                                   \
+  { #member, kind, offsetof(gt_ckpt_info, member), count }
+const gt_ckpt_field gt_ckpt_fields[] = {
+    FIELD(job_name, CKPT_TEXT, sizeof(((gt_ckpt_info *)0)->job_name)),
+    FIELD(region, CKPT_TEXT, sizeof(((gt_ckpt_info *)0)->region)),
+    FIELD(model, CKPT_TEXT, sizeof(((gt_ckpt_info *)0)->model)),
+    FIELD(model_hash, CKPT_TEXT, sizeof(((gt_ckpt_info *)0)->model_hash)),
+    FIELD(round, CKPT_I64, 1),
+    FIELD(step, CKPT_I64, 1),
+    FIELD(samples, CKPT_I64, 1),
+    FIELD(elapsed_s, CKPT_F64, 1),
+    FIELD(shape, CKPT_I64, 4),
+};
+const size_t gt_ckpt_nfields = sizeof(gt_ckpt_fields) / sizeof(gt_ckpt_fields[0]);
+
+/* Types on disk are little-endian whatever the machine. */
+static hid_t disk_type(gt_type type) {
+  switch (type) {
+  case GT_TYPE_F32:
+    return H5T_IEEE_F32LE;
+  case GT_TYPE_F64:
+    return H5T_IEEE_F64LE;
+  case GT_TYPE_I64:
+    return H5T_STD_I64LE;
+  case GT_TYPE_U8:
+    return H5T_STD_U8LE;
+  }
+  return H5I_INVALID_HID;
+}
+
+static hid_t memory_type(gt_type type) {
+  switch (type) {
+  case GT_TYPE_F32:
+    return H5T_NATIVE_FLOAT;
+  case GT_TYPE_F64:
+    return H5T_NATIVE_DOUBLE;
+  case GT_TYPE_I64:
+    return H5T_NATIVE_INT64;
+  case GT_TYPE_U8:
+    return H5T_NATIVE_UINT8;
+  }
+  return H5I_INVALID_HID;
+}
+
+/* A dataset of `count` elements; groups on the way to it are made.  No times are stored: the same state gives the same bytes. */
+static bool put_dataset(hid_t file, const char *name, hid_t disk, hid_t memory, size_t count, const void *data) {
+  hsize_t dims = count;
+  hid_t space = H5Screate_simple(1, &dims, NULL), link = H5Pcreate(H5P_LINK_CREATE), create = H5Pcreate(H5P_DATASET_CREATE);
+  H5Pset_create_intermediate_group(link, 1);
+  H5Pset_obj_track_times(create, 0);
+  hid_t set = H5Dcreate2(file, name, disk, space, link, create, H5P_DEFAULT);
+  bool ok = set >= 0 && (count == 0 || H5Dwrite(set, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0);
+  if (set >= 0) ok = H5Dclose(set) >= 0 && ok;
+  H5Pclose(create);
+  H5Pclose(link);
+  H5Sclose(space);
+  return ok;
+}
+
+static bool put_attribute(hid_t file, const char *name, hid_t disk, hid_t memory, size_t count, const void *data) {
+  hsize_t dims = count;
+  hid_t space = count == 1 ? H5Screate(H5S_SCALAR) : H5Screate_simple(1, &dims, NULL);
+  hid_t attribute = H5Acreate2(file, name, disk, space, H5P_DEFAULT, H5P_DEFAULT);
+  bool ok = attribute >= 0 && H5Awrite(attribute, memory, data) >= 0;
+  if (attribute >= 0) H5Aclose(attribute);
+  H5Sclose(space);
+  return ok;
+}
+
+static hid_t text_type(size_t bytes) {
+  hid_t type = H5Tcopy(H5T_C_S1);
+  H5Tset_size(type, bytes);
+  H5Tset_cset(type, H5T_CSET_UTF8);
+  return type;
+}
+
+static bool put_info(hid_t file, const gt_ckpt_info *info) {
+  int64_t schema = CKPT_SCHEMA;
+  bool ok = put_attribute(file, "geotrain_checkpoint", H5T_STD_I64LE, H5T_NATIVE_INT64, 1, &schema);
+  for (size_t i = 0; ok && i < gt_ckpt_nfields; i++) {
+    const gt_ckpt_field *field = &gt_ckpt_fields[i];
+    const char *value = (const char *)info + field->offset;
+    if (field->kind == CKPT_TEXT) {
+      hid_t type = text_type(strnlen(value, field->count - 1) + 1);
+      ok = put_attribute(file, field->name, type, type, 1, value);
+      H5Tclose(type);
+    } else if (field->kind == CKPT_I64) {
+      ok = put_attribute(file, field->name, H5T_STD_I64LE, H5T_NATIVE_INT64, field->count, value);
+    } else {
+      ok = put_attribute(file, field->name, H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, field->count, value);
+    }
+  }
+  if (!ok) return false;
+  const char *yaml = info->job_yaml ? info->job_yaml : "";
+  hid_t type = text_type(strlen(yaml) + 1);
+  ok = put_dataset(file, CKPT_JOB_DATASET, type, type, 1, yaml);
+  H5Tclose(type);
+  return ok;
+}
+
+/* The image without backing store.  Version bounds are fixed: the oldest format that serves, which every HDF5 tool reads (and whose superblock has
+   no checksum: HDF5 1.10's H5Fget_file_image leaves a stale one in newer superblocks). */
+static hid_t create_image(const gt_state *state) {
+  size_t bytes = 1u << 20;
+  for (size_t i = 0; i < state->n; i++) bytes += state->items[i].count * gt_type_size(state->items[i].type);
+  hid_t access = H5Pcreate(H5P_FILE_ACCESS), create = H5Pcreate(H5P_FILE_CREATE);
+  H5Pset_fapl_core(access, bytes, 0);
+  H5Pset_libver_bounds(access, H5F_LIBVER_EARLIEST, H5F_LIBVER_V18);
+  H5Pset_userblock(create, CKPT_BLOCK);
+  H5Pset_obj_track_times(create, 0);
+  hid_t image = H5Fcreate("geotrain-checkpoint", H5F_ACC_TRUNC, create, access);
+  H5Pclose(create);
+  H5Pclose(access);
+  return image;
+}
+
+/* Copies the image behind the user block.  Libraries differ in whether the image begins with the user block: the signature tells. */
+static bool take_image(hid_t image, gt_ckpt_file *file) {
+  static const unsigned char signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
+  if (H5Fflush(image, H5F_SCOPE_GLOBAL) < 0) return false;
+  ssize_t size = H5Fget_file_image(image, NULL, 0);
+  if (size < CKPT_BLOCK) return false;
+  file->bytes = GT_NEW_ARRAY(unsigned char, (size_t)size + CKPT_BLOCK);
+  file->size = (size_t)size + CKPT_BLOCK;
+  unsigned char *body = file->bytes + CKPT_BLOCK;
+  if (H5Fget_file_image(image, body, (size_t)size) != size) return false;
+  if (memcmp(body, signature, sizeof signature) != 0) {
+    memmove(file->bytes, body, (size_t)size);
+    file->size = (size_t)size;
+    memset(file->bytes, 0, CKPT_BLOCK);
+  }
+  return memcmp(body, signature, sizeof signature) == 0;
+}
+
+static gt_status fill_image(hid_t image, const gt_ckpt_info *info, const gt_state *state, gt_ckpt_file *file) {
+  if (image < 0) return GT_FAIL(GT_ERR_CKPT, "HDF5 could not begin an image in memory; the core driver is needed");
+  if (!put_info(image, info)) return GT_FAIL(GT_ERR_CKPT, "HDF5 refused the checkpoint's attributes of region %s", info->region);
+  for (size_t i = 0; i < state->n; i++) {
+    const gt_state_item *item = &state->items[i];
+    if (!put_dataset(image, item->name, disk_type(item->type), memory_type(item->type), item->count, item->data))
+      return GT_FAIL(GT_ERR_CKPT, "HDF5 refused the state item '%s' of %zu elements; names must be distinct paths", item->name, item->count);
+  }
+  if (!take_image(image, file)) return GT_FAIL(GT_ERR_CKPT, "HDF5 could not give the image of region %s", info->region);
+  return GT_OK;
+}
+
+gt_status gt_ckpt_image_encode(gt_ckpt_file *file, const gt_ckpt_info *info, const gt_state *state) {
+  *file = (gt_ckpt_file){0};
+  H5E_auto2_t print;
+  void *print_data;
+  H5Eget_auto2(H5E_DEFAULT, &print, &print_data);
+  H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+  hid_t image = create_image(state);
+  gt_status status = fill_image(image, info, state, file);
+  if (image >= 0) H5Fclose(image);
+  H5Eset_auto2(H5E_DEFAULT, print, print_data);
+  if (status != GT_OK) {
+    gt_free(file->bytes);
+    *file = (gt_ckpt_file){0};
+  }
+  return status;
+}

@@ -1,0 +1,60 @@
+/* What the rooms of ckpt share: the image in memory, the file on disk, names of rounds. */
+#ifndef GEOTRAIN_CKPT_ROOMS_H
+#define GEOTRAIN_CKPT_ROOMS_H
+
+#include <limits.h>
+
+#include "geotrain/ckpt.h"
+
+/* The user block in front of the HDF5 image: one line of text, then NULs. */
+#define CKPT_BLOCK 512
+
+/* A whole checkpoint file in memory, user block in front. */
+typedef struct {
+  unsigned char *bytes; /* gt_alloc; size of them, the first CKPT_BLOCK are the user block */
+  size_t size;
+} gt_ckpt_file;
+
+/* ---- image.c: HDF5, in the caller's thread only ---- */
+
+/* Builds the image behind an empty user block; file->bytes is the caller's to free.  GT_ERR_CKPT names the item that HDF5 refused. */
+gt_status gt_ckpt_image_encode(gt_ckpt_file *file, const gt_ckpt_info *info, const gt_state *state);
+/* ---- unpack.c ---- */
+/* Reads the image of a file whose seal is whole; `path` is for the sentence.  On failure *info and *state are empty. */
+gt_status gt_ckpt_image_decode(const gt_ckpt_file *file, const char *path, gt_ckpt_info *info, gt_state *state);
+
+/* The dataset of the resolved job, which may be longer than an HDF5 attribute can be. */
+#define CKPT_JOB_DATASET "job.yaml"
+#define CKPT_SCHEMA      1
+
+/* The fields of gt_ckpt_info that are attributes of the root. */
+typedef enum { CKPT_TEXT, CKPT_I64, CKPT_F64 } gt_ckpt_kind;
+typedef struct {
+  const char *name;
+  gt_ckpt_kind kind;
+  size_t offset, count; /* of the member; count: bytes of a text, numbers otherwise */
+} gt_ckpt_field;
+extern const gt_ckpt_field gt_ckpt_fields[];
+extern const size_t gt_ckpt_nfields;
+
+/* ---- file.c: POSIX only, any thread ---- */
+
+/* Writes the user block of file->bytes. */
+void gt_ckpt_seal(gt_ckpt_file *file);
+/* Makes the file durable as RUN_DIR/ckpt/<round>/<region>.h5; on failure nothing of it stays and an older file of that name is untouched. */
+gt_status gt_ckpt_file_write(const gt_ckpt_file *file, const char *run_dir, int64_t round, const char *region);
+/* Reads a file and checks its seal; file->bytes is the caller's to free, NULL on failure. */
+gt_status gt_ckpt_file_read(gt_ckpt_file *file, const char *path);
+
+/* ---- rounds.c ---- */
+
+/* The name of a temporary file of `region` is ".<region>.h5.tmp-<pid>". */
+bool gt_ckpt_is_temporary(const char *name, const char *region);
+/* The number that a round's folder is named by, or -1 for any other name. */
+int64_t gt_ckpt_round_of(const char *name);
+/* Removes what a killed run left of this region: temporary files, and the folders that are empty without them. */
+void gt_ckpt_sweep(const char *run_dir, const char *region);
+/* Removes the region's files of rounds below `oldest_kept`. */
+void gt_ckpt_remove_rounds(const char *run_dir, const char *region, int64_t oldest_kept);
+
+#endif
