@@ -55,13 +55,12 @@ if [ "$(id -u)" -eq 0 ]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_
 
 # mpirun kills its ranks on INT and TERM; USR1 it passes on, and the ranks stop with a checkpoint.  In a session of its own
 # (setsid) the terminal's Ctrl-C reaches this script only.
-mpirun_pid=
 stops=0
 stop() {
   stops=$((stops + 1))
-  if [ -z "$mpirun_pid" ]; then
-    exit 130
-  elif [ "$stops" -eq 1 ]; then
+  local mpirun_pid=${!:-}
+  [ -n "$mpirun_pid" ] || exit 130
+  if [ "$stops" -eq 1 ]; then
     echo "geotrain: stopping with a checkpoint; once more ends the run at once" >&2
     kill -USR1 "$mpirun_pid" 2>/dev/null || true
   else
@@ -70,7 +69,7 @@ stop() {
 }
 trap stop INT TERM
 
-# started: after the trap, so that no signal falls between
+mkdir -p runs
 setsid mpirun -n 4 --bind-to none --oversubscribe "$geotrain" train jobs/quickstart.yaml --run-dir "$run_dir" \
   ${resume[@]+"${resume[@]}"} "$@" </dev/null &
 mpirun_pid=$!

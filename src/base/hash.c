@@ -13,7 +13,7 @@ void gt_sha256_hex(const void *data, size_t size, char hex[GT_SHA256_HEX]) {
     fprintf(stderr, "geotrain: OpenSSL does not compute SHA-256; a build of libcrypto that has it is needed\n");
     _Exit(GT_ERR_FAULT);
   }
-  for (unsigned i = 0; i < length; i++) {
+  for (size_t i = 0; i < length; i++) {
     hex[2 * i] = "0123456789abcdef"[digest[i] >> 4];
     hex[2 * i + 1] = "0123456789abcdef"[digest[i] & 15];
   }
