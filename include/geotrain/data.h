@@ -4,6 +4,8 @@
 
 #include "geotrain/base.h"
 
+#define GT_DATASET_SCHEMA 1
+
 /* ---- files ------------------------------------------------------------------------------------------------------ */
 
 /* An HDF5 file with schema 1 (docs/data-format.md): attributes `geotrain_schema` 1, `name`, `classes`; groups train and test, each with
@@ -17,7 +19,7 @@ typedef struct {
   char name[64];
   size_t h, w, c, classes, ntrain, ntest;
   bool float_input;
-  char schema_sha256[65]; /* of what must agree between regions: shape, classes, type, normalisation when files are one and the same */
+  char schema_sha256[65]; /* of what must agree between regions: shape, classes, input type, mean and std */
 } gt_dataset_info;
 
 /* Opens and checks a file: HDF5, schema, shapes, types, labels in range, no NaN.  GT_ERR_DATA names the file, the data set in it, what was found and
@@ -27,6 +29,9 @@ void gt_dataset_close(gt_dataset *dataset);
 const gt_dataset_info *gt_dataset_describe(const gt_dataset *dataset);
 /* The labels of a split (ntrain or ntest of them); owned by the data set. */
 const int32_t *gt_dataset_labels(gt_dataset *dataset, gt_split split);
+/* The c means and standard deviations of the input (0 and 1 for float input); owned by the data set. */
+const float *gt_dataset_mean(const gt_dataset *dataset);
+const float *gt_dataset_std(const gt_dataset *dataset);
 
 /* `geotrain data`: SOURCE is the folder with the four idx files, gzip or plain; OUT is written under a temporary name and renamed. */
 gt_status gt_data_import(const char *format, const char *source, const char *out);

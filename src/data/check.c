@@ -1,0 +1,170 @@
+/* The checks of a data set file against schema 1 (docs/data-format.md). */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "dataset.h"
+
+#define MAX_CLASSES 1000000
+/* Deflate shrinks at most 1032-fold: a file that claims more than this is damaged, and is not given that much memory. */
+#define MAX_COMPRESSION 1100ULL
+
+gt_status gt_dataset_check_root(gt_dataset *d) {
+  int64_t schema, classes;
+  GT_TRY(gt_data_h5_attr_int(d->file, d->path, "geotrain_schema", &schema));
+  if (schema != GT_DATASET_SCHEMA)
+    return GT_FAIL(GT_ERR_DATA, "%s: geotrain_schema is %lld; this version reads schema %d", d->path, (long long)schema, GT_DATASET_SCHEMA);
+  GT_TRY(gt_data_h5_attr_text(d->file, d->path, "name", d->info.name, sizeof d->info.name));
+  GT_TRY(gt_data_h5_attr_int(d->file, d->path, "classes", &classes));
+  if (classes < 2 || classes > MAX_CLASSES)
+    return GT_FAIL(GT_ERR_DATA, "%s: classes is %lld; 2 to %d are needed", d->path, (long long)classes, MAX_CLASSES);
+  d->info.classes = (size_t)classes;
+  return GT_OK;
+}
+
+/* Opens /SPLIT/NAME and reads its shape. */
+static gt_status open_set(gt_dataset *d, gt_split split, const char *name, int rank, const char *shape, hid_t *dset, hsize_t *dims) {
+  const char *group = gt_data_split_names[split];
+  char full[16], reason[256];
+  snprintf(full, sizeof full, "/%s/%s", group, name);
+  if (H5Lexists(d->file, group, H5P_DEFAULT) <= 0)
+    return GT_FAIL(GT_ERR_DATA, "%s: the group /%s is missing; groups train and test are needed", d->path, group);
+  if (H5Oexists_by_name(d->file, group, H5P_DEFAULT) <= 0 || H5Lexists(d->file, full, H5P_DEFAULT) <= 0 ||
+      H5Oexists_by_name(d->file, full, H5P_DEFAULT) <= 0)
+    return GT_FAIL(GT_ERR_DATA, "%s: %s is missing; x and y are needed in groups train and test", d->path, full);
+  *dset = H5Dopen2(d->file, full, H5P_DEFAULT);
+  if (*dset < 0)
+    return GT_FAIL(GT_ERR_DATA, "%s: %s cannot be opened (%s); a data set %s is needed", d->path, full, gt_data_h5_reason(reason, sizeof reason),
+                   shape);
+  hid_t space = H5Dget_space(*dset);
+  int found = H5Sget_simple_extent_ndims(space);
+  if (found == rank) H5Sget_simple_extent_dims(space, dims, NULL);
+  gt_data_h5_close(space);
+  if (found != rank) return GT_FAIL(GT_ERR_DATA, "%s: %s has %d dimensions; %d are needed: %s", d->path, full, found, rank, shape);
+  return GT_OK;
+}
+
+/* Is the type of `dset` this one?  Byte order may differ: HDF5 converts it. */
+static bool has_type(hid_t dset, H5T_class_t class, size_t size, H5T_sign_t sign, char *found, size_t found_size) {
+  hid_t type = H5Dget_type(dset);
+  bool same = H5Tget_class(type) == class && H5Tget_size(type) == size && (class != H5T_INTEGER || H5Tget_sign(type) == sign);
+  gt_data_h5_type_name(type, found, found_size);
+  gt_data_h5_close(type);
+  return same;
+}
+
+static gt_status check_types(gt_dataset *d, gt_split split) {
+  const char *group = gt_data_split_names[split];
+  char found[48];
+  bool bytes = has_type(d->x[split], H5T_INTEGER, 1, H5T_SGN_NONE, found, sizeof found);
+  bool floats = !bytes && has_type(d->x[split], H5T_FLOAT, 4, H5T_SGN_ERROR, found, sizeof found);
+  if (!bytes && !floats) return GT_FAIL(GT_ERR_DATA, "%s: /%s/x is %s; uint8 or float32 is needed", d->path, group, found);
+  if (split == GT_SPLIT_TRAIN)
+    d->info.float_input = floats;
+  else if (d->info.float_input != floats)
+    return GT_FAIL(GT_ERR_DATA, "%s: /test/x is %s but /train/x is %s; both must be the same", d->path, found, floats ? "uint8" : "float32");
+  if (!has_type(d->y[split], H5T_INTEGER, 4, H5T_SGN_2, found, sizeof found))
+    return GT_FAIL(GT_ERR_DATA, "%s: /%s/y is %s; int32 is needed", d->path, group, found);
+  return GT_OK;
+}
+
+/* The most bytes of values that a data set in a file of this size can hold. */
+static uint64_t most_bytes(hid_t dset, uint64_t file_bytes) {
+  uint64_t most = file_bytes;
+  hid_t plist = H5Dget_create_plist(dset);
+  if (plist >= 0 && H5Pget_nfilters(plist) > 0 && __builtin_mul_overflow(file_bytes, MAX_COMPRESSION, &most)) most = UINT64_MAX;
+  gt_data_h5_close(plist);
+  return most;
+}
+
+static gt_status check_size(const gt_dataset *d, gt_split split, const hsize_t x[4]) {
+  uint64_t bytes = d->info.float_input ? sizeof(float) : 1;
+  bool overflow = false;
+  for (int i = 0; i < 4; i++) overflow |= __builtin_mul_overflow(bytes, (uint64_t)x[i], &bytes);
+  if (overflow || x[0] > UINT32_MAX || bytes > most_bytes(d->x[split], d->file_bytes) ||
+      x[0] * sizeof(int32_t) > most_bytes(d->y[split], d->file_bytes))
+    return GT_FAIL(GT_ERR_DATA, "%s: /%s/x claims %llu x %llu x %llu x %llu values, more than %llu bytes can hold; the file is damaged", d->path,
+                   gt_data_split_names[split], (unsigned long long)x[0], (unsigned long long)x[1], (unsigned long long)x[2], (unsigned long long)x[3],
+                   (unsigned long long)d->file_bytes);
+  return GT_OK;
+}
+
+gt_status gt_dataset_check_split(gt_dataset *d, gt_split split) {
+  const char *group = gt_data_split_names[split];
+  gt_dataset_info *info = &d->info;
+  hsize_t x[4], y[1];
+  GT_TRY(open_set(d, split, "x", 4, "(N,H,W,C)", &d->x[split], x));
+  GT_TRY(open_set(d, split, "y", 1, "(N)", &d->y[split], y));
+  GT_TRY(check_types(d, split));
+  if (x[0] != y[0])
+    return GT_FAIL(GT_ERR_DATA, "%s: /%s/x has %llu samples but /%s/y has %llu; the same number is needed", d->path, group, (unsigned long long)x[0],
+                   group, (unsigned long long)y[0]);
+  if (x[0] == 0) return GT_FAIL(GT_ERR_DATA, "%s: /%s has 0 samples; 1 or more are needed", d->path, group);
+  if (x[1] == 0 || x[2] == 0 || x[3] == 0)
+    return GT_FAIL(GT_ERR_DATA, "%s: /%s/x holds images of %llu x %llu x %llu; 1 or more is needed in each dimension", d->path, group,
+                   (unsigned long long)x[1], (unsigned long long)x[2], (unsigned long long)x[3]);
+  GT_TRY(check_size(d, split, x));
+  if (split == GT_SPLIT_TRAIN) {
+    info->ntrain = (size_t)x[0];
+    info->h = (size_t)x[1];
+    info->w = (size_t)x[2];
+    info->c = (size_t)x[3];
+    return GT_OK;
+  }
+  info->ntest = (size_t)x[0];
+  if (x[1] != info->h || x[2] != info->w || x[3] != info->c)
+    return GT_FAIL(GT_ERR_DATA, "%s: /test/x holds images of %llu x %llu x %llu but /train/x of %zu x %zu x %zu; both must be the same", d->path,
+                   (unsigned long long)x[1], (unsigned long long)x[2], (unsigned long long)x[3], info->h, info->w, info->c);
+  return GT_OK;
+}
+
+gt_status gt_dataset_check_normalisation(gt_dataset *d) {
+  size_t c = d->info.c;
+  d->mean = GT_NEW_ARRAY(float, c);
+  d->std = GT_NEW_ARRAY(float, c);
+  for (size_t i = 0; i < c; i++) d->std[i] = 1.0F;
+  if (d->info.float_input) return GT_OK; /* taken as it is */
+  GT_TRY(gt_data_h5_attr_floats(d->file, d->path, "mean", d->mean, c));
+  GT_TRY(gt_data_h5_attr_floats(d->file, d->path, "std", d->std, c));
+  for (size_t i = 0; i < c; i++) {
+    if (!isfinite(d->mean[i])) return GT_FAIL(GT_ERR_DATA, "%s: mean[%zu] is %g; a finite number is needed", d->path, i, (double)d->mean[i]);
+    if (!isfinite(d->std[i]) || d->std[i] <= 0.0F)
+      return GT_FAIL(GT_ERR_DATA, "%s: std[%zu] is %g; a number above 0 is needed", d->path, i, (double)d->std[i]);
+  }
+  return GT_OK;
+}
+
+static gt_status check_labels(gt_dataset *d, gt_split split) {
+  const char *group = gt_data_split_names[split];
+  char full[16];
+  size_t n = gt_dataset_count(d, split);
+  snprintf(full, sizeof full, "/%s/y", group);
+  d->labels[split] = GT_NEW_ARRAY(int32_t, n);
+  GT_TRY(gt_data_h5_read_rows(d->y[split], d->path, full, H5T_NATIVE_INT32, 0, n, d->labels[split]));
+  for (size_t i = 0; i < n; i++)
+    if (d->labels[split][i] < 0 || (size_t)d->labels[split][i] >= d->info.classes)
+      return GT_FAIL(GT_ERR_DATA, "%s: %s[%zu] is %d; labels 0 to %zu are needed", d->path, full, i, (int)d->labels[split][i], d->info.classes - 1);
+  return GT_OK;
+}
+
+static gt_status check_finite(gt_dataset *d, gt_split split) {
+  size_t n = gt_dataset_count(d, split), row_bytes = gt_dataset_row_bytes(d), row = row_bytes / sizeof(float);
+  size_t block = gt_data_h5_block_rows(d->x[split], n, row_bytes);
+  float *x = gt_alloc(block, row_bytes);
+  gt_status status = GT_OK;
+  for (size_t first = 0; first < n && status == GT_OK; first += block) {
+    size_t count = n - first < block ? n - first : block;
+    status = gt_dataset_read(d, split, first, count, x);
+    for (size_t i = 0; i < count * row && status == GT_OK; i++)
+      if (!isfinite(x[i]))
+        status = GT_FAIL(GT_ERR_DATA, "%s: /%s/x holds %g in sample %zu, value %zu; finite numbers are needed", d->path, gt_data_split_names[split],
+                         (double)x[i], first + i / row, i % row);
+  }
+  gt_free(x);
+  return status;
+}
+
+gt_status gt_dataset_check_values(gt_dataset *d, gt_split split) {
+  GT_TRY(check_labels(d, split));
+  return d->info.float_input ? check_finite(d, split) : GT_OK;
+}

@@ -1,0 +1,92 @@
+/* Opens a data set, hands its pieces to the checks, and reads images from it. */
+#include "dataset.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* Text, so that the hash does not depend on padding or byte order; %a prints a float exactly. */
+static void hash_schema(gt_dataset *d) {
+  gt_dataset_info *info = &d->info;
+  size_t size = 160 + info->c * 64, at = 0;
+  char *text = gt_alloc(size, 1);
+  at += (size_t)snprintf(text, size, "schema %d shape %zu %zu %zu classes %zu type %s", GT_DATASET_SCHEMA, info->h, info->w, info->c, info->classes,
+                         info->float_input ? "float32" : "uint8");
+  for (size_t i = 0; i < info->c && !info->float_input; i++)
+    at += (size_t)snprintf(text + at, size - at, " %a/%a", (double)d->mean[i], (double)d->std[i]);
+  gt_sha256_hex(text, at, info->schema_sha256);
+  gt_free(text);
+}
+
+static gt_status open_checked(gt_dataset *d) {
+  struct stat st;
+  GT_TRY(gt_data_h5_open(&d->file, d->path));
+  d->file_bytes = stat(d->path, &st) == 0 ? (uint64_t)st.st_size : 0;
+  GT_TRY(gt_dataset_check_root(d));
+  GT_TRY(gt_dataset_check_split(d, GT_SPLIT_TRAIN));
+  GT_TRY(gt_dataset_check_split(d, GT_SPLIT_TEST));
+  GT_TRY(gt_dataset_check_normalisation(d));
+  GT_TRY(gt_dataset_check_values(d, GT_SPLIT_TRAIN));
+  GT_TRY(gt_dataset_check_values(d, GT_SPLIT_TEST));
+  hash_schema(d);
+  return GT_OK;
+}
+
+gt_status gt_dataset_open(gt_dataset **out, const char *path) {
+  gt_dataset *d = GT_NEW(gt_dataset);
+  *out = NULL;
+  d->file = -1;
+  for (int s = 0; s < 2; s++) d->x[s] = d->y[s] = -1;
+  d->path = gt_strdup(path);
+  gt_status status = open_checked(d);
+  if (status == GT_OK)
+    *out = d;
+  else
+    gt_dataset_close(d);
+  return status;
+}
+
+void gt_dataset_close(gt_dataset *d) {
+  if (!d) return;
+  gt_data_h5_quiet();
+  for (int s = 0; s < 2; s++) {
+    gt_free(d->labels[s]);
+    gt_data_h5_close(d->y[s]);
+    gt_data_h5_close(d->x[s]);
+  }
+  gt_data_h5_close(d->file);
+  gt_free(d->std);
+  gt_free(d->mean);
+  gt_free(d->path);
+  gt_free(d);
+}
+
+const gt_dataset_info *gt_dataset_describe(const gt_dataset *d) {
+  return &d->info;
+}
+
+const int32_t *gt_dataset_labels(gt_dataset *d, gt_split split) {
+  return d->labels[split];
+}
+
+const float *gt_dataset_mean(const gt_dataset *d) {
+  return d->mean;
+}
+
+const float *gt_dataset_std(const gt_dataset *d) {
+  return d->std;
+}
+
+size_t gt_dataset_count(const gt_dataset *d, gt_split split) {
+  return split == GT_SPLIT_TRAIN ? d->info.ntrain : d->info.ntest;
+}
+
+size_t gt_dataset_row_bytes(const gt_dataset *d) {
+  return d->info.h * d->info.w * d->info.c * (d->info.float_input ? sizeof(float) : 1);
+}
+
+gt_status gt_dataset_read(gt_dataset *d, gt_split split, size_t first, size_t count, void *out) {
+  const char *name = split == GT_SPLIT_TRAIN ? "/train/x" : "/test/x";
+  gt_data_h5_quiet();
+  return gt_data_h5_read_rows(d->x[split], d->path, name, d->info.float_input ? H5T_NATIVE_FLOAT : H5T_NATIVE_UINT8, first, count, out);
+}

@@ -1,0 +1,150 @@
+/* Opens HDF5 files and reads rows from them; every failure becomes one sentence. */
+#include "h5.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+const char *const gt_data_split_names[2] = {"train", "test"};
+
+void gt_data_h5_quiet(void) {
+  H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+}
+
+typedef struct {
+  char *buf;
+  size_t size;
+} reason_context;
+
+static herr_t take_first(unsigned n, const H5E_error2_t *error, void *context) {
+  reason_context *c = context;
+  if (n == 0 && error->desc) snprintf(c->buf, c->size, "%s", error->desc);
+  return 0;
+}
+
+char *gt_data_h5_reason(char *buf, size_t size) {
+  snprintf(buf, size, "no reason given");
+  reason_context context = {buf, size};
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_first, &context);
+  for (char *p = buf; *p; p++)
+    if (*p == '\n' || *p == '\r') *p = ' ';
+  return buf;
+}
+
+/* The system's own reasons first: HDF5 says them badly. */
+static gt_status check_readable(const char *path) {
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return GT_FAIL(GT_ERR_DATA, "%s: cannot be opened (%s); an HDF5 data set is needed", path, strerror(errno));
+  struct stat st;
+  int failed = fstat(fd, &st);
+  close(fd);
+  if (failed) return GT_FAIL(GT_ERR_DATA, "%s: cannot be examined (%s)", path, strerror(errno));
+  if (!S_ISREG(st.st_mode)) return GT_FAIL(GT_ERR_DATA, "%s: is not a file; an HDF5 data set is needed", path);
+  return GT_OK;
+}
+
+gt_status gt_data_h5_open(hid_t *file, const char *path) {
+  char reason[256];
+  gt_data_h5_quiet();
+  GT_TRY(check_readable(path));
+  htri_t is_hdf5 = H5Fis_hdf5(path);
+  if (is_hdf5 == 0) return GT_FAIL(GT_ERR_DATA, "%s: is not an HDF5 file; make one with `geotrain data import` or `geotrain data synth`", path);
+  hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+#if H5_VERSION_GE(1, 10, 7)
+  H5Pset_file_locking(access, 0, 1); /* parallel file systems are often mounted without locks, and a data set is only read */
+#endif
+  *file = H5Fopen(path, H5F_ACC_RDONLY, access);
+  if (*file < 0) {
+    gt_data_h5_reason(reason, sizeof reason);
+    H5Pclose(access);
+    return GT_FAIL(GT_ERR_DATA, "%s: HDF5 cannot open it (%s); a whole file is needed", path, reason);
+  }
+  H5Pclose(access);
+  return GT_OK;
+}
+
+void gt_data_h5_close(hid_t id) {
+  if (id < 0) return;
+  switch (H5Iget_type(id)) {
+  case H5I_FILE:
+    H5Fclose(id);
+    break;
+  case H5I_GROUP:
+    H5Gclose(id);
+    break;
+  case H5I_DATASET:
+    H5Dclose(id);
+    break;
+  case H5I_DATASPACE:
+    H5Sclose(id);
+    break;
+  case H5I_DATATYPE:
+    H5Tclose(id);
+    break;
+  case H5I_ATTR:
+    H5Aclose(id);
+    break;
+  case H5I_GENPROP_LST:
+    H5Pclose(id);
+    break;
+  default:
+    break;
+  }
+}
+
+char *gt_data_h5_type_name(hid_t type, char *buf, size_t size) {
+  size_t bits = H5Tget_size(type) * 8;
+  switch (H5Tget_class(type)) {
+  case H5T_INTEGER:
+    snprintf(buf, size, "%sint%zu", H5Tget_sign(type) == H5T_SGN_NONE ? "u" : "", bits);
+    break;
+  case H5T_FLOAT:
+    snprintf(buf, size, "float%zu", bits);
+    break;
+  case H5T_STRING:
+    snprintf(buf, size, "a string");
+    break;
+  case H5T_ENUM:
+    snprintf(buf, size, "an enumeration");
+    break;
+  case H5T_COMPOUND:
+    snprintf(buf, size, "a compound");
+    break;
+  default:
+    snprintf(buf, size, "of another type");
+    break;
+  }
+  return buf;
+}
+
+gt_status gt_data_h5_read_rows(hid_t dset, const char *path, const char *name, hid_t memory_type, size_t first, size_t count, void *out) {
+  char reason[256];
+  hsize_t start[H5S_MAX_RANK] = {first}, dims[H5S_MAX_RANK] = {0};
+  hid_t file_space = H5Dget_space(dset);
+  int ndims = H5Sget_simple_extent_dims(file_space, dims, NULL);
+  dims[0] = count;
+  hid_t memory_space = H5Screate_simple(ndims, dims, NULL);
+  bool ok = H5Sselect_hyperslab(file_space, H5S_SELECT_SET, start, NULL, dims, NULL) >= 0 &&
+            H5Dread(dset, memory_type, memory_space, file_space, H5P_DEFAULT, out) >= 0;
+  if (!ok) gt_data_h5_reason(reason, sizeof reason);
+  gt_data_h5_close(memory_space);
+  gt_data_h5_close(file_space);
+  if (!ok) return GT_FAIL(GT_ERR_DATA, "%s: %s cannot be read at row %zu (%s)", path, name, first, reason);
+  return GT_OK;
+}
+
+size_t gt_data_h5_block_rows(hid_t dset, size_t rows, size_t row_bytes) {
+  const size_t target = (size_t)4 << 20;
+  size_t block = row_bytes < target ? target / row_bytes : 1;
+  hsize_t chunk[H5S_MAX_RANK];
+  hid_t plist = H5Dget_create_plist(dset);
+  /* A block that ends inside a chunk would decompress that chunk twice. */
+  if (plist >= 0 && H5Pget_layout(plist) == H5D_CHUNKED && H5Pget_chunk(plist, H5S_MAX_RANK, chunk) > 0 && chunk[0] > 0 &&
+      chunk[0] <= 16 * target / row_bytes)
+    block = block < chunk[0] ? (size_t)chunk[0] : block / chunk[0] * chunk[0];
+  gt_data_h5_close(plist);
+  return block < rows ? block : rows;
+}

@@ -1,0 +1,35 @@
+/* h5: HDF5 as this part uses it: quiet, its error stack turned into one sentence, rows read by number.  Local. */
+#ifndef GEOTRAIN_DATA_H5_H
+#define GEOTRAIN_DATA_H5_H
+
+#include <hdf5.h>
+
+#include "geotrain/data.h"
+
+extern const char *const gt_data_split_names[2]; /* by gt_split: "train", "test" */
+
+/* Keeps HDF5 from printing its error stack; called at the head of every entry into this part (the setting is per thread). */
+void gt_data_h5_quiet(void);
+/* The innermost reason of the last failed HDF5 call, on one line, in buf; returns buf.  Call it before any other HDF5 function. */
+char *gt_data_h5_reason(char *buf, size_t size);
+
+/* Opens a file for reading; the caller closes *file.  GT_ERR_DATA with the system's or HDF5's reason. */
+gt_status gt_data_h5_open(hid_t *file, const char *path);
+
+/* Closes an HDF5 id of any kind; a negative one is ignored. */
+void gt_data_h5_close(hid_t id);
+
+/* What a type is called in a sentence: "uint8", "float64", "string"; in buf; returns buf. */
+char *gt_data_h5_type_name(hid_t type, char *buf, size_t size);
+
+/* Reads rows [first, first+count) of a data set of any rank into `out`, which has room for them as `memory_type`. */
+gt_status gt_data_h5_read_rows(hid_t dset, const char *path, const char *name, hid_t memory_type, size_t first, size_t count, void *out);
+/* How many rows to read at a time: about 4 MiB, whole chunks where the data set is chunked. */
+size_t gt_data_h5_block_rows(hid_t dset, size_t rows, size_t row_bytes);
+
+/* Attributes of `object`, each of exactly the kind asked for. */
+gt_status gt_data_h5_attr_int(hid_t object, const char *path, const char *name, int64_t *out);
+gt_status gt_data_h5_attr_text(hid_t object, const char *path, const char *name, char *out, size_t size);
+gt_status gt_data_h5_attr_floats(hid_t object, const char *path, const char *name, float *out, size_t n);
+
+#endif

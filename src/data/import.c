@@ -1,0 +1,25 @@
+/* The list of formats that can be imported. */
+#include "import.h"
+
+#include <string.h>
+
+/* Format NAME is read by gt_import_NAME. */
+#define FORMATS(X) X(mnist)
+
+#define AS_NAME(name)   #name,
+#define AS_IMPORT(name) gt_import_##name,
+static const char *const names[] = {FORMATS(AS_NAME) NULL};
+static gt_status (*const imports[])(const char *source, const char *out) = {FORMATS(AS_IMPORT)};
+#define NFORMATS (sizeof imports / sizeof imports[0])
+
+const char *const *gt_data_formats(void) {
+  return names;
+}
+
+gt_status gt_data_import(const char *format, const char *source, const char *out) {
+  for (size_t i = 0; i < NFORMATS; i++)
+    if (strcmp(names[i], format) == 0) return imports[i](source, out);
+  const char *near = gt_nearest(format, names, NFORMATS);
+  return GT_FAIL(GT_ERR_JOB, "format `%s` is not known; %s`%s`%s", format, near ? "did you mean " : "there is ", near ? near : names[0],
+                 near ? "?" : "");
+}

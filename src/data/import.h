@@ -1,0 +1,10 @@
+/* import: the formats that `geotrain data import` reads.  Adding one is one file and one line in the list of import.c. */
+#ifndef GEOTRAIN_DATA_IMPORT_H
+#define GEOTRAIN_DATA_IMPORT_H
+
+#include "geotrain/data.h"
+
+/* Each reads what is at `source` and writes the data set `out`. */
+gt_status gt_import_mnist(const char *source, const char *out); /* import_mnist.c */
+
+#endif

@@ -1,0 +1,228 @@
+/* Divides training samples over regions: at random by shares, by whole labels, or by Dirichlet proportions. */
+#include <math.h>
+#include <string.h>
+
+#include "geotrain/data.h"
+
+static double share(const gt_partition *p, size_t region) {
+  return p->shares ? p->shares[region] : 1.0;
+}
+
+static gt_status check(const gt_partition *p, size_t n, size_t region) {
+  double sum = 0;
+  if (p->nregions == 0 || region >= p->nregions) return GT_FAIL(GT_ERR_FAULT, "region %zu of %zu has no part", region, p->nregions);
+  if (n > UINT32_MAX) return GT_FAIL(GT_ERR_DATA, "%zu samples are too many to divide; %u are the most", n, UINT32_MAX);
+  for (size_t r = 0; r < p->nregions; r++) {
+    double s = share(p, r);
+    if (!isfinite(s) || s <= 0) return GT_FAIL(GT_ERR_JOB, "data.partition.shares[%zu] is %g; a number above 0 is needed", r, s);
+    sum += s;
+  }
+  if (!isfinite(sum)) return GT_FAIL(GT_ERR_JOB, "data.partition.shares add up to %g; a finite sum is needed", sum);
+  if (p->kind == GT_PART_DIRICHLET && (!isfinite(p->alpha) || p->alpha <= 0))
+    return GT_FAIL(GT_ERR_JOB, "data.partition.alpha is %g; a number above 0 is needed", p->alpha);
+  return GT_OK;
+}
+
+static void shuffle(uint32_t *items, size_t n, gt_rng *rng) {
+  for (size_t i = n; i > 1; i--) {
+    size_t j = (size_t)gt_rng_below(rng, i);
+    uint32_t t = items[i - 1];
+    items[i - 1] = items[j];
+    items[j] = t;
+  }
+}
+
+/* Hands items[n] out in consecutive runs whose sizes follow `weights` (not all 0): a run ends at the rounded sum of the weights so far. */
+static void deal(uint32_t *owner, const uint32_t *items, size_t n, const double *weights, size_t nregions) {
+  double sum = 0, so_far = 0;
+  size_t at = 0;
+  for (size_t r = 0; r < nregions; r++) sum += weights[r];
+  for (size_t r = 0; r < nregions; r++) {
+    so_far += weights[r];
+    size_t end = r + 1 == nregions ? n : (size_t)((double)n * (so_far / sum) + 0.5);
+    for (; at < end && at < n; at++) owner[items[at]] = (uint32_t)r;
+  }
+}
+
+static gt_status by_shares(const gt_partition *p, size_t n, uint32_t *owner) {
+  gt_rng rng = gt_rng_make(p->seed, GT_RNG_PARTITION, GT_PART_SHARES, 0);
+  uint32_t *items = GT_NEW_ARRAY(uint32_t, n);
+  double *weights = GT_NEW_ARRAY(double, p->nregions);
+  for (size_t i = 0; i < n; i++) items[i] = (uint32_t)i;
+  for (size_t r = 0; r < p->nregions; r++) weights[r] = share(p, r);
+  shuffle(items, n, &rng);
+  deal(owner, items, n, weights, p->nregions);
+  gt_free(weights);
+  gt_free(items);
+  return GT_OK;
+}
+
+/* ---- labels ------------------------------------------------------------------------------------------------------ */
+
+/* Samples grouped by label: those of label k are items[start[k]] up to items[start[k + 1]]. */
+typedef struct {
+  uint32_t *items;
+  size_t *start, nlabels;
+} groups;
+
+static gt_status group(groups *g, const int32_t *labels, size_t n) {
+  *g = (groups){0};
+  for (size_t i = 0; i < n; i++) {
+    if (labels[i] < 0) return GT_FAIL(GT_ERR_DATA, "the label of sample %zu is %d; 0 or more is needed", i, (int)labels[i]);
+    if ((size_t)labels[i] >= g->nlabels) g->nlabels = (size_t)labels[i] + 1;
+  }
+  g->items = GT_NEW_ARRAY(uint32_t, n);
+  g->start = GT_NEW_ARRAY(size_t, g->nlabels + 2);
+  /* Counting sort; the counts stand two places late so that, when items are placed, starts end up where they belong. */
+  for (size_t i = 0; i < n; i++) g->start[labels[i] + 2]++;
+  for (size_t k = 2; k < g->nlabels + 2; k++) g->start[k] += g->start[k - 1];
+  for (size_t i = 0; i < n; i++) g->items[g->start[labels[i] + 1]++] = (uint32_t)i;
+  return GT_OK;
+}
+
+static size_t group_size(const groups *g, size_t k) {
+  return g->start[k + 1] - g->start[k];
+}
+
+static void ungroup(groups *g) {
+  gt_free(g->items);
+  gt_free(g->start);
+}
+
+/* Labels that occur, shuffled, then the largest first (stable, so that the seed decides among equals); returns how many. */
+static size_t rank_labels(const gt_partition *p, const groups *g, uint32_t *ranked) {
+  gt_rng rng = gt_rng_make(p->seed, GT_RNG_PARTITION, GT_PART_LABEL, 0);
+  size_t n = 0;
+  for (size_t k = 0; k < g->nlabels; k++)
+    if (group_size(g, k) > 0) ranked[n++] = (uint32_t)k;
+  shuffle(ranked, n, &rng);
+  for (size_t i = 1; i < n; i++) {
+    uint32_t k = ranked[i];
+    size_t j = i;
+    for (; j > 0 && group_size(g, ranked[j - 1]) < group_size(g, k); j--) ranked[j] = ranked[j - 1];
+    ranked[j] = k;
+  }
+  return n;
+}
+
+/* The region that lacks most of what its share is; when as many regions are empty as labels are left, only those are asked. */
+static size_t neediest(const gt_partition *p, const size_t *have, size_t n, double sum, bool only_empty) {
+  size_t best = p->nregions;
+  double most = -INFINITY;
+  for (size_t r = 0; r < p->nregions; r++) {
+    double lacks = (double)n * (share(p, r) / sum) - (double)have[r];
+    if ((!only_empty || have[r] == 0) && lacks > most) {
+      most = lacks;
+      best = r;
+    }
+  }
+  return best;
+}
+
+static gt_status by_label(const gt_partition *p, const int32_t *labels, size_t n, uint32_t *owner) {
+  groups g;
+  double sum = 0;
+  GT_TRY(group(&g, labels, n));
+  uint32_t *ranked = GT_NEW_ARRAY(uint32_t, g.nlabels);
+  size_t *have = GT_NEW_ARRAY(size_t, p->nregions), nranked = rank_labels(p, &g, ranked), empty = p->nregions;
+  for (size_t r = 0; r < p->nregions; r++) sum += share(p, r);
+  for (size_t i = 0; i < nranked && nranked >= p->nregions; i++) {
+    size_t k = ranked[i], to = neediest(p, have, n, sum, empty >= nranked - i);
+    if (have[to] == 0) empty--;
+    have[to] += group_size(&g, k);
+    for (size_t j = g.start[k]; j < g.start[k + 1]; j++) owner[g.items[j]] = (uint32_t)to;
+  }
+  gt_free(have);
+  gt_free(ranked);
+  ungroup(&g);
+  if (nranked < p->nregions)
+    return GT_FAIL(GT_ERR_DATA, "the training samples have %zu different labels for %zu regions; partition by label needs one or more a region",
+                   nranked, p->nregions);
+  return GT_OK;
+}
+
+/* ---- Dirichlet --------------------------------------------------------------------------------------------------- */
+
+/* Hsu, Qi and Brown 2019, as it is used since: for each label, the proportions of the regions are drawn from Dirichlet(alpha x prior).
+   The prior is the shares, scaled to mean 1, so that equal shares give plain Dirichlet(alpha) and unequal ones are met on average. */
+static void draw_proportions(const gt_partition *p, size_t label, double *weights) {
+  gt_rng rng = gt_rng_make(p->seed, GT_RNG_PARTITION, GT_PART_DIRICHLET, label + 1);
+  double sum = 0, total = 0;
+  for (size_t r = 0; r < p->nregions; r++) sum += share(p, r);
+  for (size_t r = 0; r < p->nregions; r++) {
+    weights[r] = gt_rng_gamma(&rng, p->alpha * (double)p->nregions * (share(p, r) / sum));
+    total += weights[r];
+  }
+  if (total >= 1e-300 && isfinite(total)) return;
+  /* A tiny alpha underflows; its limit is one region that takes the whole label, drawn by the shares. */
+  double at = gt_rng_uniform(&rng) * sum;
+  size_t taker = 0;
+  while (taker + 1 < p->nregions && (at -= share(p, taker)) >= 0) taker++;
+  for (size_t r = 0; r < p->nregions; r++) weights[r] = r == taker ? 1.0 : 0.0;
+}
+
+static gt_status by_dirichlet(const gt_partition *p, const int32_t *labels, size_t n, uint32_t *owner) {
+  groups g;
+  GT_TRY(group(&g, labels, n));
+  gt_rng rng = gt_rng_make(p->seed, GT_RNG_PARTITION, GT_PART_DIRICHLET, 0);
+  double *weights = GT_NEW_ARRAY(double, p->nregions);
+  for (size_t k = 0; k < g.nlabels; k++) {
+    uint32_t *items = g.items + g.start[k];
+    shuffle(items, group_size(&g, k), &rng);
+    draw_proportions(p, k, weights);
+    deal(owner, items, group_size(&g, k), weights, p->nregions);
+  }
+  gt_free(weights);
+  ungroup(&g);
+  return GT_OK;
+}
+
+/* ---- all --------------------------------------------------------------------------------------------------------- */
+
+static gt_status assign(const gt_partition *p, const int32_t *labels, size_t n, size_t region, uint32_t *owner) {
+  switch (p->kind) {
+  case GT_PART_SHARES:
+    return by_shares(p, n, owner);
+  case GT_PART_LABEL:
+    return by_label(p, labels, n, owner);
+  case GT_PART_DIRICHLET:
+    return by_dirichlet(p, labels, n, owner);
+  case GT_PART_FILE:
+    for (size_t i = 0; i < n; i++) owner[i] = (uint32_t)region; /* its own file, all of it */
+    return GT_OK;
+  }
+  return GT_FAIL(GT_ERR_FAULT, "partition kind %d is not known", (int)p->kind);
+}
+
+/* Every region must have something, not only the one that asks: so all regions come to the same verdict. */
+static gt_status check_none_empty(const gt_partition *p, const size_t *sizes, size_t n) {
+  static const char *const hints[] = {[GT_PART_SHARES] = "a larger share",
+                                      [GT_PART_LABEL] = "more labels",
+                                      [GT_PART_DIRICHLET] = "another seed or a larger data.partition.alpha",
+                                      [GT_PART_FILE] = "a file with samples"};
+  for (size_t r = 0; r < p->nregions; r++)
+    if (sizes[r] == 0)
+      return GT_FAIL(GT_ERR_DATA, "region %zu of %zu would get 0 of %zu training samples; %s is needed", r, p->nregions, n, hints[p->kind]);
+  return GT_OK;
+}
+
+gt_status gt_partition_part(const gt_partition *p, const int32_t *labels, size_t nlabels, size_t region, uint32_t **samples, size_t *n) {
+  *samples = NULL;
+  *n = 0;
+  GT_TRY(check(p, nlabels, region));
+  uint32_t *owner = GT_NEW_ARRAY(uint32_t, nlabels);
+  size_t *sizes = GT_NEW_ARRAY(size_t, p->nregions), at = 0;
+  gt_status status = assign(p, labels, nlabels, region, owner);
+  for (size_t i = 0; i < nlabels && status == GT_OK; i++) sizes[owner[i]]++;
+  for (size_t r = 0; r < p->nregions && p->kind == GT_PART_FILE && nlabels > 0; r++) sizes[r] = nlabels; /* others' files are checked by them */
+  if (status == GT_OK) status = check_none_empty(p, sizes, nlabels);
+  if (status == GT_OK) {
+    *samples = GT_NEW_ARRAY(uint32_t, sizes[region]);
+    *n = sizes[region];
+    for (size_t i = 0; i < nlabels; i++)
+      if (owner[i] == region) (*samples)[at++] = (uint32_t)i;
+  }
+  gt_free(sizes);
+  gt_free(owner);
+  return status;
+}

@@ -1,0 +1,178 @@
+/* Writes a data set file of schema 1 (docs/data-format.md) so that a reader sees the whole of it or none. */
+#include "store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+struct gt_data_store {
+  char *path, *temporary;
+  hid_t file, x[2], y[2];
+  size_t n[2], h, w, c;
+  uint64_t *histogram; /* (c,256) of the training images: mean and std come from exact counts */
+  bool finished;
+};
+
+static gt_status failed(const gt_data_store *s, const char *doing) {
+  char reason[256];
+  return GT_FAIL(GT_ERR_DATA, "%s: %s failed (%s)", s->path, doing, gt_data_h5_reason(reason, sizeof reason));
+}
+
+/* One group with x and y, stored contiguously: reads are sequential, and importing needs no compression time. */
+static gt_status create_split(gt_data_store *s, gt_split split) {
+  hsize_t dims[4] = {s->n[split], s->h, s->w, s->c};
+  hid_t group = H5Gcreate2(s->file, gt_data_split_names[split], H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  if (group < 0) return failed(s, "creating a group");
+  hid_t xs = H5Screate_simple(4, dims, NULL), ys = H5Screate_simple(1, dims, NULL);
+  s->x[split] = H5Dcreate2(group, "x", H5T_STD_U8LE, xs, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  s->y[split] = H5Dcreate2(group, "y", H5T_STD_I32LE, ys, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  gt_status status = s->x[split] < 0 || s->y[split] < 0 ? failed(s, "creating a data set") : GT_OK;
+  gt_data_h5_close(ys);
+  gt_data_h5_close(xs);
+  gt_data_h5_close(group);
+  return status;
+}
+
+/* HDF5 would say a missing folder badly, and the temporary name must not be another's file. */
+static gt_status create_file(gt_data_store *s) {
+  int fd = open(s->temporary, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+  if (fd < 0) return GT_FAIL(GT_ERR_DATA, "%s: cannot be written (%s)", s->path, strerror(errno));
+  close(fd);
+  s->file = H5Fcreate(s->temporary, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  return s->file < 0 ? failed(s, "creating the file") : GT_OK;
+}
+
+gt_status gt_data_store_create(gt_data_store **out, const char *path, const size_t n[2], size_t h, size_t w, size_t c) {
+  gt_data_h5_quiet();
+  gt_data_store *s = GT_NEW(gt_data_store);
+  size_t size = strlen(path) + 32;
+  *s = (gt_data_store){.file = -1, .x = {-1, -1}, .y = {-1, -1}, .n = {n[0], n[1]}, .h = h, .w = w, .c = c};
+  s->path = gt_strdup(path);
+  s->temporary = gt_alloc(size, 1);
+  snprintf(s->temporary, size, "%s.%ld.tmp", path, (long)getpid());
+  s->histogram = GT_NEW_ARRAY(uint64_t, c * 256);
+  gt_status status = create_file(s);
+  if (status == GT_OK) status = create_split(s, GT_SPLIT_TRAIN);
+  if (status == GT_OK) status = create_split(s, GT_SPLIT_TEST);
+  *out = status == GT_OK ? s : NULL;
+  if (status != GT_OK) gt_data_store_close(s);
+  return status;
+}
+
+static gt_status write_rows(gt_data_store *s, hid_t dset, hid_t memory_type, int rank, size_t first, size_t count, const void *rows) {
+  hsize_t start[4] = {first}, dims[4] = {count, s->h, s->w, s->c};
+  hid_t file_space = H5Dget_space(dset), memory_space = H5Screate_simple(rank, dims, NULL);
+  bool ok = H5Sselect_hyperslab(file_space, H5S_SELECT_SET, start, NULL, dims, NULL) >= 0 &&
+            H5Dwrite(dset, memory_type, memory_space, file_space, H5P_DEFAULT, rows) >= 0;
+  gt_status status = ok ? GT_OK : failed(s, "writing");
+  gt_data_h5_close(memory_space);
+  gt_data_h5_close(file_space);
+  return status;
+}
+
+gt_status gt_data_store_images(gt_data_store *s, gt_split split, size_t first, size_t count, const uint8_t *images) {
+  if (split == GT_SPLIT_TRAIN)
+    for (size_t i = 0, pixels = count * s->h * s->w; i < pixels; i++)
+      for (size_t c = 0; c < s->c; c++) s->histogram[c * 256 + images[i * s->c + c]]++;
+  return write_rows(s, s->x[split], H5T_NATIVE_UINT8, 4, first, count, images);
+}
+
+gt_status gt_data_store_labels(gt_data_store *s, gt_split split, size_t first, size_t count, const int32_t *labels) {
+  return write_rows(s, s->y[split], H5T_NATIVE_INT32, 1, first, count, labels);
+}
+
+static bool write_attr(hid_t file, const char *name, hid_t stored, hid_t memory, int rank, size_t n, const void *value) {
+  hsize_t dims[1] = {n};
+  hid_t space = H5Screate_simple(rank, dims, NULL);
+  hid_t attr = H5Acreate2(file, name, stored, space, H5P_DEFAULT, H5P_DEFAULT);
+  bool ok = attr >= 0 && H5Awrite(attr, memory, value) >= 0;
+  gt_data_h5_close(attr);
+  gt_data_h5_close(space);
+  return ok;
+}
+
+/* Of channel c, from its histogram, in units of 1/255. */
+static void moments(const uint64_t *histogram, float *mean, float *std) {
+  double n = 0, sum = 0, squares = 0;
+  for (int v = 0; v < 256; v++) {
+    n += (double)histogram[v];
+    sum += (double)histogram[v] * v;
+    squares += (double)histogram[v] * v * v;
+  }
+  double m = n > 0 ? sum / n : 0, variance = n > 0 ? squares / n - m * m : 0;
+  *mean = (float)(m / 255);
+  *std = variance > 1e-9 ? (float)(sqrt(variance) / 255) : 1.0F; /* a channel of one value: nothing to scale */
+}
+
+static gt_status write_attributes(gt_data_store *s, const char *name, size_t classes) {
+  int64_t schema = GT_DATASET_SCHEMA, count = (int64_t)classes;
+  float *norm = GT_NEW_ARRAY(float, 2 * s->c);
+  hid_t text = H5Tcopy(H5T_C_S1);
+  H5Tset_size(text, strlen(name) + 1);
+  for (size_t c = 0; c < s->c; c++) moments(s->histogram + c * 256, norm + c, norm + s->c + c);
+  bool ok = write_attr(s->file, "geotrain_schema", H5T_STD_I64LE, H5T_NATIVE_INT64, 0, 1, &schema) &&
+            write_attr(s->file, "classes", H5T_STD_I64LE, H5T_NATIVE_INT64, 0, 1, &count) && write_attr(s->file, "name", text, text, 0, 1, name) &&
+            write_attr(s->file, "mean", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, 1, s->c, norm) &&
+            write_attr(s->file, "std", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, 1, s->c, norm + s->c);
+  gt_status status = ok ? GT_OK : failed(s, "writing attributes");
+  gt_data_h5_close(text);
+  gt_free(norm);
+  return status;
+}
+
+static bool sync_path(const char *path, int flags) {
+  int fd = open(path, flags | O_CLOEXEC);
+  if (fd < 0) return false;
+  /* Some file systems cannot sync a directory and say EINVAL: there is nothing more to do on them. */
+  bool ok = fsync(fd) == 0 || (errno == EINVAL && (flags & O_DIRECTORY));
+  int reason = errno;
+  close(fd);
+  errno = reason;
+  return ok;
+}
+
+/* fsync, rename, fsync of the folder. */
+static gt_status publish(gt_data_store *s) {
+  if (!sync_path(s->temporary, O_RDWR)) return GT_FAIL(GT_ERR_DATA, "%s: cannot be made durable (%s)", s->path, strerror(errno));
+  if (rename(s->temporary, s->path) != 0) return GT_FAIL(GT_ERR_DATA, "%s: cannot be given its name (%s)", s->path, strerror(errno));
+  s->finished = true;
+  char *folder = gt_strdup(s->path), *slash = strrchr(folder, '/');
+  if (slash) slash[slash == folder ? 1 : 0] = 0;
+  bool ok = sync_path(slash ? folder : ".", O_RDONLY | O_DIRECTORY);
+  gt_free(folder);
+  return ok ? GT_OK : GT_FAIL(GT_ERR_DATA, "%s: its folder cannot be made durable (%s)", s->path, strerror(errno));
+}
+
+static void close_sets(gt_data_store *s) {
+  for (int i = 0; i < 2; i++) {
+    gt_data_h5_close(s->x[i]);
+    gt_data_h5_close(s->y[i]);
+    s->x[i] = s->y[i] = -1;
+  }
+}
+
+gt_status gt_data_store_finish(gt_data_store *s, const char *name, size_t classes) {
+  gt_data_h5_quiet();
+  GT_TRY(write_attributes(s, name, classes));
+  close_sets(s);
+  if (H5Fflush(s->file, H5F_SCOPE_GLOBAL) < 0) return failed(s, "flushing the file");
+  hid_t file = s->file;
+  s->file = -1;
+  if (H5Fclose(file) < 0) return failed(s, "closing the file");
+  return publish(s);
+}
+
+void gt_data_store_close(gt_data_store *s) {
+  if (!s) return;
+  gt_data_h5_quiet();
+  close_sets(s);
+  gt_data_h5_close(s->file);
+  if (!s->finished) unlink(s->temporary);
+  gt_free(s->histogram);
+  gt_free(s->temporary);
+  gt_free(s->path);
+  gt_free(s);
+}
