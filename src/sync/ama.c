@@ -1,0 +1,68 @@
+/* ama: every f steps a region sends its model; who receives w_i moves towards it, w += a_i (w_i - w).  Nobody waits: a model that has
+   not begun to leave is replaced by a newer one.  Cloudless-Training (2023), asynchronous model averaging between parameter servers. */
+#include "private.h"
+
+typedef struct {
+  gt_sync base;
+  int64_t steps, unsent_steps, samples; /* made; since the last post; samples behind these */
+} ama;
+
+static void post_model(gt_sync *s) {
+  ama *a = (ama *)s;
+  const gt_sync_host *host = &s->env.host;
+  uint64_t samples = (uint64_t)a->samples;
+  a->unsent_steps = a->samples = 0;
+  if (s->env.nregions == 1) return;
+  gt_payload *payload = host->payload(host->ctx, true);
+  gt_sync_copy_model_out(s, payload->vec);
+  host->post(host->ctx, payload, GT_MSG_STATE, (uint64_t)a->steps, samples, true);
+}
+
+static void ama_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t samples) {
+  (void)now;
+  ama *a = (ama *)s;
+  gt_sync_step(s, grads);
+  a->steps++;
+  a->samples += (int64_t)samples;
+  if (++a->unsent_steps >= s->env.period) post_model(s);
+}
+
+static void ama_on_message(gt_sync *s, gt_ns now, size_t peer, const gt_frame_header *head, gt_vec payload) {
+  (void)now, (void)head;
+  const gt_sync_env *env = &s->env;
+  float share = (float)env->weights[peer];
+  gt_vec_lerp(env->params, share, gt_vec_range(payload, 0, env->params.n));
+  gt_vec_lerp(env->buffers, share, gt_vec_range(payload, env->params.n, env->buffers.n));
+}
+
+static void ama_on_drain(gt_sync *s, gt_ns now) {
+  (void)now;
+  if (((ama *)s)->unsent_steps > 0) post_model(s);
+}
+
+static void ama_save(gt_sync *s, gt_state *state) {
+  ama *a = (ama *)s;
+  gt_sync_save_count(state, "steps", &a->steps);
+  gt_sync_save_count(state, "unsent_steps", &a->unsent_steps);
+  gt_sync_save_count(state, "samples", &a->samples);
+}
+
+static gt_status ama_load(gt_sync *s, const gt_state *state) {
+  ama *a = (ama *)s;
+  GT_TRY(gt_sync_load_count(state, "steps", &a->steps));
+  GT_TRY(gt_sync_load_count(state, "unsent_steps", &a->unsent_steps));
+  return gt_sync_load_count(state, "samples", &a->samples);
+}
+
+extern const gt_sync_ops gt_sync_ama;
+const gt_sync_ops gt_sync_ama = {
+    .name = "ama",
+    .source = "Cloudless-Training (2023), inter-PS model averaging",
+    .sends = GT_MSG_STATE,
+    .size = sizeof(ama),
+    .on_gradient = ama_on_gradient,
+    .on_message = ama_on_message,
+    .on_drain = ama_on_drain,
+    .save = ama_save,
+    .load = ama_load,
+};

@@ -1,0 +1,136 @@
+/* The list of strategies, what they share, and dispatch. */
+#include "private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* To add a strategy: one file, one line here. */
+#define STRATEGIES(X)                                                                                                                                \
+  X(gt_sync_none, "none")                                                                                                                            \
+  X(gt_sync_ssgd, "ssgd")                                                                                                                            \
+  X(gt_sync_asgd, "asgd")                                                                                                                            \
+  X(gt_sync_asgd_ga, "asgd-ga")                                                                                                                      \
+  X(gt_sync_ama, "ama")                                                                                                                              \
+  X(gt_sync_sma, "sma")
+
+#define DECLARE(table, text) extern const gt_sync_ops table;
+#define TABLE(table, text)   &table,
+#define NAME(table, text)    text,
+STRATEGIES(DECLARE)
+static const gt_sync_ops *const tables[] = {STRATEGIES(TABLE)};
+static const char *const names[] = {STRATEGIES(NAME) NULL};
+
+const char *const *gt_sync_names(void) {
+  return names;
+}
+
+const gt_sync_ops *gt_sync_find(const char *name) {
+  for (size_t i = 0; names[i]; i++) {
+    if (strcmp(names[i], name) == 0) return tables[i];
+  }
+  return NULL;
+}
+
+gt_sync *gt_sync_create(const gt_sync_ops *ops, const gt_sync_env *env) {
+  if (env->period < 1 || env->self >= env->nregions || env->inflight < 1) {
+    fprintf(stderr, "geotrain: fault: strategy %s is made with period %lld, region %zu of %zu, %zu in flight\n", ops->name, (long long)env->period,
+            env->self, env->nregions, env->inflight);
+    abort();
+  }
+  gt_sync *s = gt_alloc(1, ops->size);
+  s->ops = ops;
+  s->env = *env;
+  if (ops->open) ops->open(s);
+  return s;
+}
+
+void gt_sync_close(gt_sync *s) {
+  if (!s) return;
+  if (s->ops->close) s->ops->close(s);
+  gt_free(s);
+}
+
+/* ---- dispatch ---------------------------------------------------------------------------------------------------- */
+
+void gt_sync_on_start(gt_sync *s, gt_ns now) {
+  if (s->ops->on_start) s->ops->on_start(s, now);
+}
+
+void gt_sync_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t samples) {
+  if (s->ops->on_gradient) s->ops->on_gradient(s, now, grads, samples);
+}
+
+void gt_sync_on_message(gt_sync *s, gt_ns now, size_t peer, const gt_frame_header *head, gt_vec payload) {
+  if (s->ops->on_message) s->ops->on_message(s, now, peer, head, payload);
+}
+
+void gt_sync_on_sent(gt_sync *s, gt_ns now, size_t peer) {
+  if (s->ops->on_sent) s->ops->on_sent(s, now, peer);
+}
+
+void gt_sync_on_timer(gt_sync *s, gt_ns now) {
+  if (s->ops->on_timer) s->ops->on_timer(s, now);
+}
+
+void gt_sync_on_peer(gt_sync *s, gt_ns now, size_t peer, gt_peer_event event, int64_t value) {
+  if (s->ops->on_peer) s->ops->on_peer(s, now, peer, event, value);
+}
+
+void gt_sync_on_drain(gt_sync *s, gt_ns now) {
+  if (s->ops->on_drain) s->ops->on_drain(s, now);
+}
+
+bool gt_sync_drained(const gt_sync *s) {
+  return !s->ops->drained || s->ops->drained(s);
+}
+
+bool gt_sync_settled(const gt_sync *s) {
+  return gt_sync_drained(s) && (!s->ops->settled || s->ops->settled(s));
+}
+
+/* ---- shared ------------------------------------------------------------------------------------------------------ */
+
+bool gt_sync_all_room(const gt_sync *s) {
+  const gt_sync_env *env = &s->env;
+  for (size_t peer = 0; peer < env->nregions; peer++) {
+    if (peer != env->self && !env->host.room(env->host.ctx, peer)) return false;
+  }
+  return true;
+}
+
+gt_vec gt_sync_vec(const gt_sync *s, size_t n) {
+  return gt_vec_of(s->env.params.data && n ? GT_NEW_ARRAY(float, n) : NULL, n);
+}
+
+void gt_sync_step(gt_sync *s, gt_vec grads) {
+  gt_optim_step(s->env.optim, s->env.params, grads, gt_vec_of(NULL, s->env.params.n));
+}
+
+void gt_sync_copy_model_out(const gt_sync *s, gt_vec model) {
+  const gt_sync_env *env = &s->env;
+  gt_vec_copy(gt_vec_range(model, 0, env->params.n), env->params);
+  gt_vec_copy(gt_vec_range(model, env->params.n, env->buffers.n), env->buffers);
+}
+
+void gt_sync_copy_model_in(gt_sync *s, gt_vec model) {
+  const gt_sync_env *env = &s->env;
+  gt_vec_copy(env->params, gt_vec_range(model, 0, env->params.n));
+  gt_vec_copy(env->buffers, gt_vec_range(model, env->params.n, env->buffers.n));
+}
+
+void gt_sync_save_vec(gt_state *state, const char *name, gt_vec v) {
+  if (v.data) gt_state_add(state, "sync/", name, GT_TYPE_F32, v.data, v.n);
+}
+
+gt_status gt_sync_load_vec(const gt_state *state, const char *name, gt_vec v) {
+  return v.data ? gt_state_get(state, "sync/", name, GT_TYPE_F32, v.data, v.n) : GT_OK;
+}
+
+void gt_sync_save_count(gt_state *state, const char *name, int64_t *count) {
+  gt_state_add(state, "sync/", name, GT_TYPE_I64, count, 1);
+}
+
+gt_status gt_sync_load_count(const gt_state *state, const char *name, int64_t *count) {
+  return gt_state_get(state, "sync/", name, GT_TYPE_I64, count, 1);
+}

@@ -1,0 +1,23 @@
+/* What the strategies share and nobody else sees. */
+#ifndef GEOTRAIN_SYNC_PRIVATE_H
+#define GEOTRAIN_SYNC_PRIVATE_H
+
+#include "geotrain/sync.h"
+
+/* Every other region's outbox can take one more message; true when there is no other region. */
+bool gt_sync_all_room(const gt_sync *s);
+/* n floats of zeroed memory, or NULL data where the parameters have none (simulation); freed with gt_free(vec.data). */
+gt_vec gt_sync_vec(const gt_sync *s, size_t n);
+/* A gt_optim_step that accumulates nothing. */
+void gt_sync_step(gt_sync *s, gt_vec grads);
+/* The region's model, parameters then buffers, into a payload or back. */
+void gt_sync_copy_model_out(const gt_sync *s, gt_vec model);
+void gt_sync_copy_model_in(gt_sync *s, gt_vec model);
+/* A vector to and from named state; nothing when its data is NULL. */
+void gt_sync_save_vec(gt_state *state, const char *name, gt_vec v);
+gt_status gt_sync_load_vec(const gt_state *state, const char *name, gt_vec v);
+/* A counter to and from named state. */
+void gt_sync_save_count(gt_state *state, const char *name, int64_t *count);
+gt_status gt_sync_load_count(const gt_state *state, const char *name, int64_t *count);
+
+#endif

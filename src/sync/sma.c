@@ -1,0 +1,122 @@
+/* sma: every f steps the regions wait for each other, and each takes the weighted mean of all models.  A region with K steps takes part in
+   ceil(K/f) rounds.  Cloudless-Training (2023), synchronous model averaging.  Law: f = 1 with plain SGD is ssgd. */
+#include "private.h"
+#include "rounds.h"
+
+typedef struct {
+  gt_sync base;
+  gt_rounds rounds; /* the own contribution is the model itself: while the region waits, nothing changes it */
+  int64_t steps;
+} sma;
+
+static void sma_open(gt_sync *s) {
+  gt_rounds_open(&((sma *)s)->rounds, s, s->env.params.n + s->env.buffers.n);
+}
+
+static void sma_close(gt_sync *s) {
+  gt_rounds_close(&((sma *)s)->rounds);
+}
+
+/* Does all that can be done now: posts, applies complete rounds, holds or releases. */
+static void advance(gt_sync *s) {
+  gt_rounds *r = &((sma *)s)->rounds;
+  const gt_sync_host *host = &s->env.host;
+  if (gt_rounds_can_post(r, s)) {
+    gt_payload *payload = host->payload(host->ctx, true);
+    uint64_t samples = (uint64_t)r->samples;
+    gt_sync_copy_model_out(s, payload->vec);
+    r->posted = r->own;
+    r->samples = 0;
+    host->post(host->ctx, payload, GT_MSG_STATE, (uint64_t)r->own, samples, false);
+  }
+  while (gt_rounds_next(r, s->env.params, s->env.buffers)) gt_sync_copy_model_in(s, r->mean);
+  gt_rounds_hold(r);
+}
+
+static void sma_on_start(gt_sync *s, gt_ns now) {
+  (void)now;
+  advance(s);
+}
+
+static void sma_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t samples) {
+  (void)now;
+  sma *a = (sma *)s;
+  gt_sync_step(s, grads);
+  a->steps++;
+  a->rounds.samples += (int64_t)samples;
+  if (a->steps % s->env.period) return;
+  gt_rounds_contribute(&a->rounds);
+  advance(s);
+}
+
+static void sma_on_message(gt_sync *s, gt_ns now, size_t peer, const gt_frame_header *head, gt_vec payload) {
+  (void)now;
+  gt_inbox_push(&((sma *)s)->rounds.inbox, peer, head->value, payload);
+  advance(s);
+}
+
+static void sma_on_sent(gt_sync *s, gt_ns now, size_t peer) {
+  (void)now, (void)peer;
+  advance(s);
+}
+
+/* The rounds that a region with this many steps takes part in. */
+static int64_t rounds_of(const gt_sync *s, int64_t steps) {
+  return steps / s->env.period + (steps % s->env.period != 0);
+}
+
+static void sma_on_peer(gt_sync *s, gt_ns now, size_t peer, gt_peer_event event, int64_t steps) {
+  (void)now;
+  if (event == GT_PEER_JOINED) return;
+  ((sma *)s)->rounds.last[peer] = rounds_of(s, steps);
+  advance(s);
+}
+
+static void sma_on_drain(gt_sync *s, gt_ns now) {
+  (void)now;
+  sma *a = (sma *)s;
+  gt_rounds *r = &a->rounds;
+  if (r->own < rounds_of(s, a->steps)) gt_rounds_contribute(r);
+  r->last[s->env.self] = r->own;
+  advance(s);
+}
+
+static bool sma_drained(const gt_sync *s) {
+  return gt_rounds_drained(&((const sma *)s)->rounds);
+}
+
+static bool sma_settled(const gt_sync *s) {
+  return gt_rounds_settled(&((const sma *)s)->rounds);
+}
+
+static void sma_save(gt_sync *s, gt_state *state) {
+  sma *a = (sma *)s;
+  gt_rounds_save(&a->rounds, state);
+  gt_sync_save_count(state, "steps", &a->steps);
+}
+
+static gt_status sma_load(gt_sync *s, const gt_state *state) {
+  sma *a = (sma *)s;
+  GT_TRY(gt_rounds_load(&a->rounds, state));
+  return gt_sync_load_count(state, "steps", &a->steps);
+}
+
+extern const gt_sync_ops gt_sync_sma;
+const gt_sync_ops gt_sync_sma = {
+    .name = "sma",
+    .source = "Cloudless-Training (2023), synchronous inter-PS model averaging",
+    .sends = GT_MSG_STATE,
+    .size = sizeof(sma),
+    .open = sma_open,
+    .close = sma_close,
+    .on_start = sma_on_start,
+    .on_gradient = sma_on_gradient,
+    .on_message = sma_on_message,
+    .on_sent = sma_on_sent,
+    .on_peer = sma_on_peer,
+    .on_drain = sma_on_drain,
+    .drained = sma_drained,
+    .settled = sma_settled,
+    .save = sma_save,
+    .load = sma_load,
+};
