@@ -1,0 +1,40 @@
+/* What the rooms of net share: patience, host lists, and messages in pieces. */
+#ifndef GT_NET_INSIDE_H
+#define GT_NET_INSIDE_H
+
+#include "geotrain/net.h"
+
+/* ---- patience --------------------------------------------------------------------------------------------------------- */
+
+/* A deadline that counts only time in which this process ran: after it was stopped and continued, the others get their time again. */
+typedef struct {
+  gt_ns limit, waited, seen;
+} gt_patience;
+
+void gt_patience_start(gt_patience *p, double limit_s);
+/* Counts the time since the last call; true when the limit is passed. */
+bool gt_patience_over(gt_patience *p);
+/* How long to sleep at most after having waited that long: short while an answer is likely. */
+gt_ns gt_patience_cap(const gt_patience *p);
+
+/* ---- host lists -------------------------------------------------------------------------------------------------------- */
+
+/* Whether `host` is one of the hosts that `text` names: names separated by commas, plain or in Slurm's compressed form (node[01-16,18]).  Names are
+   compared up to the first dot where one of them has no domain.  GT_ERR_JOB when the text is malformed. */
+gt_status gt_hosts_contain(const char *text, const char *host, bool *found);
+
+/* ---- messages in pieces ------------------------------------------------------------------------------------------------ */
+
+/* MPI counts are int: an array of floats travels as pieces of at most this many. */
+#define GT_PIECE_FLOATS ((size_t)1 << 28)
+static inline size_t gt_pieces(size_t nfloats) {
+  return (nfloats + GT_PIECE_FLOATS - 1) / GT_PIECE_FLOATS;
+}
+/* Start the pieces of an array; requests has room for gt_pieces(nfloats). */
+void gt_pieces_send(const float *data, size_t nfloats, int rank, int tag, MPI_Comm comm, MPI_Request *requests);
+void gt_pieces_receive(float *data, size_t nfloats, int rank, int tag, MPI_Comm comm, MPI_Request *requests);
+
+/* Tags of the local plane. */
+enum { GT_TAG_PUSH = 1, GT_TAG_GRADS, GT_TAG_ORDER, GT_TAG_PARAMS };
+
+#endif

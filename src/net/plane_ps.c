@@ -1,0 +1,169 @@
+/* The PS's side of the local plane: pushes that land, orders that go out.  Receives are posted before they are needed. */
+#include "inside.h"
+
+#include <string.h>
+
+#define ORDER_LIMIT_S 120.0
+
+_Static_assert(sizeof(gt_order_msg) == 64, "an order is 64 bytes");
+_Static_assert(sizeof(gt_push_msg) == 128, "a push is 128 bytes");
+
+typedef struct {
+  gt_push_msg landing;  /* where the next push's header arrives: always posted */
+  gt_push_msg gradient; /* the header of a push whose gradients are on their way */
+  bool gradient_due;    /* `gradient` holds one */
+  bool grads_posted;
+  float *grads; /* nparams */
+  gt_order_msg order;
+  float *floats; /* nparams + nbuffers, what goes with the order */
+  MPI_Request push_request;
+  MPI_Request *grads_requests; /* gt_pieces(nparams) */
+  MPI_Request *order_requests; /* 1 + pieces of parameters and buffers */
+} port;
+
+struct gt_plane_ps {
+  MPI_Comm comm;
+  size_t nworkers, nparams, nbuffers;
+  int ngrads, norders; /* requests */
+  port *ports;
+};
+
+static int rank_of(size_t worker) {
+  return (int)worker + 1;
+}
+
+static void post_push(gt_plane_ps *plane, size_t worker) {
+  port *p = &plane->ports[worker];
+  GT_MPI(MPI_Irecv(&p->landing, (int)sizeof p->landing, MPI_BYTE, rank_of(worker), GT_TAG_PUSH, plane->comm, &p->push_request));
+}
+
+static void post_grads(gt_plane_ps *plane, size_t worker) {
+  port *p = &plane->ports[worker];
+  gt_pieces_receive(p->grads, plane->nparams, rank_of(worker), GT_TAG_GRADS, plane->comm, p->grads_requests);
+  p->grads_posted = true;
+}
+
+static MPI_Request *null_requests(int n) {
+  MPI_Request *requests = GT_NEW_ARRAY(MPI_Request, (size_t)n + 1);
+  for (int i = 0; i <= n; i++) requests[i] = MPI_REQUEST_NULL;
+  return requests;
+}
+
+gt_plane_ps *gt_plane_ps_create(MPI_Comm region, size_t nparams, size_t nbuffers) {
+  gt_plane_ps *plane = GT_NEW(gt_plane_ps);
+  int size;
+  GT_MPI(MPI_Comm_size(region, &size));
+  plane->comm = region;
+  plane->nworkers = (size_t)size - 1;
+  plane->nparams = nparams;
+  plane->nbuffers = nbuffers;
+  plane->ngrads = (int)gt_pieces(nparams);
+  plane->norders = 1 + (int)(gt_pieces(nparams) + gt_pieces(nbuffers));
+  plane->ports = GT_NEW_ARRAY(port, plane->nworkers + 1);
+  for (size_t w = 0; w < plane->nworkers; w++) {
+    port *p = &plane->ports[w];
+    p->grads = GT_NEW_ARRAY(float, nparams + 1);
+    p->floats = GT_NEW_ARRAY(float, nparams + nbuffers + 1);
+    p->grads_requests = null_requests(plane->ngrads);
+    p->order_requests = null_requests(plane->norders);
+    post_push(plane, w);
+    post_grads(plane, w);
+  }
+  return plane;
+}
+
+static void cancel(MPI_Request *request) {
+  if (*request == MPI_REQUEST_NULL) return;
+  GT_MPI(MPI_Cancel(request));
+  GT_MPI(MPI_Wait(request, MPI_STATUS_IGNORE)); /* of a cancelled receive: local */
+}
+
+void gt_plane_ps_close(gt_plane_ps *plane) {
+  if (!plane) return;
+  for (size_t w = 0; w < plane->nworkers; w++) {
+    port *p = &plane->ports[w];
+    gt_wait_all(p->order_requests, plane->norders, "a worker to take its last order", ORDER_LIMIT_S, NULL, NULL);
+    cancel(&p->push_request);
+    for (int i = 0; i < plane->ngrads; i++) cancel(&p->grads_requests[i]);
+    gt_free(p->grads);
+    gt_free(p->floats);
+    gt_free(p->grads_requests);
+    gt_free(p->order_requests);
+  }
+  gt_free(plane->ports);
+  gt_free(plane);
+}
+
+size_t gt_plane_ps_workers(const gt_plane_ps *plane) {
+  return plane->nworkers;
+}
+
+/* True when no earlier order is under way to the worker. */
+static bool orders_done(gt_plane_ps *plane, port *p) {
+  int done = 0;
+  GT_MPI(MPI_Testall(plane->norders, p->order_requests, &done, MPI_STATUSES_IGNORE));
+  return done != 0;
+}
+
+void gt_plane_ps_order(gt_plane_ps *plane, size_t worker, const gt_order_msg *order, const float *params, const float *buffers) {
+  port *p = &plane->ports[worker];
+  if (!orders_done(plane, p)) {
+    /* What is under way to the worker keeps it alive; and nothing but a keep-alive can be under way when another order is due. */
+    if (order->kind == GT_ORDER_KEEPALIVE) return;
+    gt_wait_all(p->order_requests, plane->norders, "a worker to take its order", ORDER_LIMIT_S, NULL, NULL);
+  }
+  p->order = *order;
+  int rank = rank_of(worker);
+  GT_MPI(MPI_Isend(&p->order, (int)sizeof p->order, MPI_BYTE, rank, GT_TAG_ORDER, plane->comm, &p->order_requests[0]));
+  if (!order->with_params) return;
+  memcpy(p->floats, params, plane->nparams * sizeof *params);
+  if (plane->nbuffers) memcpy(p->floats + plane->nparams, buffers, plane->nbuffers * sizeof *buffers);
+  gt_pieces_send(p->floats, plane->nparams, rank, GT_TAG_PARAMS, plane->comm, &p->order_requests[1]);
+  gt_pieces_send(p->floats + plane->nparams, plane->nbuffers, rank, GT_TAG_PARAMS, plane->comm, &p->order_requests[1 + plane->ngrads]);
+}
+
+/* Takes a header that has arrived; what has no gradients is told at once. */
+static bool take_header(gt_plane_ps *plane, size_t worker, gt_on_push *on_push, void *context) {
+  port *p = &plane->ports[worker];
+  int arrived = 0;
+  GT_MPI(MPI_Test(&p->push_request, &arrived, MPI_STATUS_IGNORE));
+  if (!arrived) return false;
+  gt_push_msg push = p->landing;
+  post_push(plane, worker);
+  if (push.kind < GT_PUSH_READY || push.kind > GT_PUSH_FAILED)
+    gt_panic(GT_ERR_FAULT, "worker rank %d pushed kind %u, which is unknown", rank_of(worker), push.kind);
+  if (push.kind != GT_PUSH_GRADIENT) {
+    on_push(context, worker, &push, NULL);
+    return true;
+  }
+  if (p->gradient_due) gt_panic(GT_ERR_FAULT, "worker rank %d pushed gradients twice without an order", rank_of(worker));
+  p->gradient = push;
+  p->gradient_due = true;
+  return true;
+}
+
+static bool take_grads(gt_plane_ps *plane, size_t worker, gt_on_push *on_push, void *context) {
+  port *p = &plane->ports[worker];
+  if (!p->gradient_due || !p->grads_posted) return false;
+  int arrived = 0;
+  GT_MPI(MPI_Testall(plane->ngrads, p->grads_requests, &arrived, MPI_STATUSES_IGNORE));
+  if (!arrived) return false;
+  p->gradient_due = p->grads_posted = false;
+  gt_push_msg push = p->gradient;
+  on_push(context, worker, &push, p->grads);
+  return true;
+}
+
+bool gt_plane_ps_poll(gt_plane_ps *plane, gt_on_push *on_push, void *context) {
+  bool moved = false;
+  for (size_t w = 0; w < plane->nworkers; w++) {
+    orders_done(plane, &plane->ports[w]);
+    moved |= take_header(plane, w, on_push, context);
+    moved |= take_grads(plane, w, on_push, context);
+  }
+  return moved;
+}
+
+void gt_plane_ps_taken(gt_plane_ps *plane, size_t worker) {
+  if (!plane->ports[worker].grads_posted) post_grads(plane, worker);
+}

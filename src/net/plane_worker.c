@@ -1,0 +1,99 @@
+/* The worker's side of the local plane: pushes what is done, waits for what to do next. */
+#include "inside.h"
+
+#define CLOSE_LIMIT_S 120.0
+
+struct gt_plane_worker {
+  MPI_Comm comm;
+  float *params, *buffers, *grads;
+  size_t nparams, nbuffers;
+  gt_push_msg push, signal;
+  gt_order_msg order;
+  bool signal_sent;
+  int npushes, nfloats;        /* requests */
+  MPI_Request *push_requests;  /* header, pieces of the gradients */
+  MPI_Request *float_requests; /* pieces of parameters and buffers */
+  MPI_Request signal_request;
+};
+
+static MPI_Request *null_requests(int n) {
+  MPI_Request *requests = GT_NEW_ARRAY(MPI_Request, (size_t)n + 1);
+  for (int i = 0; i <= n; i++) requests[i] = MPI_REQUEST_NULL;
+  return requests;
+}
+
+gt_plane_worker *gt_plane_worker_create(MPI_Comm region, float *params, size_t nparams, float *buffers, size_t nbuffers, float *grads) {
+  gt_plane_worker *plane = GT_NEW(gt_plane_worker);
+  plane->comm = region;
+  plane->params = params;
+  plane->buffers = buffers;
+  plane->grads = grads;
+  plane->nparams = nparams;
+  plane->nbuffers = nbuffers;
+  plane->npushes = 1 + (int)gt_pieces(nparams);
+  plane->nfloats = (int)(gt_pieces(nparams) + gt_pieces(nbuffers));
+  plane->push_requests = null_requests(plane->npushes);
+  plane->float_requests = null_requests(plane->nfloats);
+  plane->signal_request = MPI_REQUEST_NULL;
+  return plane;
+}
+
+void gt_plane_worker_close(gt_plane_worker *plane) {
+  if (!plane) return;
+  gt_wait_all(&plane->signal_request, 1, "the PS to take a signal", CLOSE_LIMIT_S, NULL, NULL);
+  gt_wait_all(plane->push_requests, plane->npushes, "the PS to take the last push", CLOSE_LIMIT_S, NULL, NULL);
+  gt_free(plane->push_requests);
+  gt_free(plane->float_requests);
+  gt_free(plane);
+}
+
+void gt_plane_worker_push(gt_plane_worker *plane, const gt_push_msg *push) {
+  plane->push = *push;
+  GT_MPI(MPI_Isend(&plane->push, (int)sizeof plane->push, MPI_BYTE, 0, GT_TAG_PUSH, plane->comm, &plane->push_requests[0]));
+  if (push->kind == GT_PUSH_GRADIENT) gt_pieces_send(plane->grads, plane->nparams, 0, GT_TAG_GRADS, plane->comm, &plane->push_requests[1]);
+}
+
+/* Once: the PS hears of a stop signal although this worker has nothing else to say. */
+static void push_signal(gt_plane_worker *plane) {
+  int number = gt_stop_requested();
+  if (number == 0 || plane->signal_sent) return;
+  plane->signal_sent = true;
+  plane->signal = (gt_push_msg){.kind = GT_PUSH_SIGNAL, .signal = (uint32_t)number};
+  GT_MPI(MPI_Isend(&plane->signal, (int)sizeof plane->signal, MPI_BYTE, 0, GT_TAG_PUSH, plane->comm, &plane->signal_request));
+}
+
+static void wait_order(gt_plane_worker *plane, double limit_s) {
+  MPI_Request request;
+  GT_MPI(MPI_Irecv(&plane->order, (int)sizeof plane->order, MPI_BYTE, 0, GT_TAG_ORDER, plane->comm, &request));
+  gt_backoff backoff = {0};
+  gt_patience patience;
+  gt_patience_start(&patience, limit_s);
+  for (;;) {
+    int arrived = 0;
+    GT_MPI(MPI_Test(&request, &arrived, MPI_STATUS_IGNORE));
+    if (arrived) return;
+    if (gt_patience_over(&patience)) gt_panic(GT_ERR_LOST, "waited %.0f s for an order from this region's PS", gt_seconds(patience.waited));
+    push_signal(plane);
+    gt_backoff_sleep(&backoff, gt_patience_cap(&patience), GT_NEVER);
+  }
+}
+
+void gt_plane_worker_wait(gt_plane_worker *plane, gt_order_msg *order, double limit_s) {
+  do {
+    wait_order(plane, limit_s);
+  } while (plane->order.kind == GT_ORDER_KEEPALIVE);
+  if (plane->order.with_params) {
+    gt_pieces_receive(plane->params, plane->nparams, 0, GT_TAG_PARAMS, plane->comm, plane->float_requests);
+    gt_pieces_receive(plane->buffers, plane->nbuffers, 0, GT_TAG_PARAMS, plane->comm, plane->float_requests + gt_pieces(plane->nparams));
+    gt_wait_all(plane->float_requests, plane->nfloats, "the parameters from this region's PS", limit_s, NULL, NULL);
+  }
+  gt_wait_all(plane->push_requests, plane->npushes, "this region's PS to take a push", limit_s, NULL, NULL);
+  *order = plane->order;
+}
+
+/* A probe that finds nothing lets MPI move on whatever is under way. */
+void gt_plane_worker_progress(void *context) {
+  gt_plane_worker *plane = context;
+  int flag;
+  GT_MPI(MPI_Iprobe(0, GT_TAG_ORDER, plane->comm, &flag, MPI_STATUS_IGNORE));
+}

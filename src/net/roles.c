@@ -1,0 +1,234 @@
+/* Roles: which region a rank belongs to, and the communicators that follow from it. */
+#include "inside.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define MAP_LIMIT_S 120.0
+#define UNSET       (-1)
+
+/* ---- this rank's own opinion ---- */
+
+static gt_status from_environment(const char *name, const gt_region_plan *plan, size_t nregions, int *region) {
+  const char **names = GT_NEW_ARRAY(const char *, nregions);
+  for (size_t r = 0; r < nregions; r++) {
+    names[r] = plan[r].name;
+    if (strcmp(plan[r].name, name) == 0) *region = (int)r;
+  }
+  gt_status status = GT_OK;
+  if (*region == UNSET) {
+    const char *near = gt_nearest(name, names, nregions);
+    status = near ? GT_FAIL(GT_ERR_JOB, "GEOTRAIN_REGION is \"%s\", which is no region of the job; did you mean \"%s\"?", name, near)
+                  : GT_FAIL(GT_ERR_JOB, "GEOTRAIN_REGION is \"%s\", which is no region of the job (\"%s\" is)", name, plan[0].name);
+  }
+  gt_free(names);
+  return status;
+}
+
+/* The region whose list holds this host.  Every list is read, so that a malformed one is refused wherever it stands. */
+static gt_status from_hosts(const gt_region_plan *plan, size_t nregions, int *region) {
+  char host[MPI_MAX_PROCESSOR_NAME + 1] = "";
+  int length;
+  GT_MPI(MPI_Get_processor_name(host, &length));
+  for (size_t r = 0; r < nregions; r++) {
+    for (size_t h = 0; h < plan[r].nhosts; h++) {
+      bool found;
+      GT_TRY(gt_hosts_contain(plan[r].hosts[h], host, &found));
+      if (!found || *region == (int)r) continue;
+      if (*region != UNSET)
+        return GT_FAIL(GT_ERR_JOB, "host %s is in the lists of %s and %s; GEOTRAIN_REGION must say which region its ranks belong to", host,
+                       plan[*region].name, plan[r].name);
+      *region = (int)r;
+    }
+  }
+  if (*region == UNSET) return GT_FAIL(GT_ERR_JOB, "host %s is in no region's list of hosts; every host must be in one", host);
+  return GT_OK;
+}
+
+static bool any_hosts(const gt_region_plan *plan, size_t nregions) {
+  for (size_t r = 0; r < nregions; r++) {
+    if (plan[r].nhosts > 0) return true;
+  }
+  return false;
+}
+
+static gt_status own_region(const gt_region_plan *plan, size_t nregions, int *region) {
+  const char *name = getenv("GEOTRAIN_REGION");
+  if (name && *name) return from_environment(name, plan, nregions, region);
+  return any_hosts(plan, nregions) ? from_hosts(plan, nregions, region) : GT_OK;
+}
+
+/* ---- the map, the same on all ranks ---- */
+
+static int ranks_needed(const gt_region_plan *plan, size_t nregions) {
+  int sum = 0;
+  for (size_t r = 0; r < nregions; r++) sum += plan[r].ranks;
+  return sum;
+}
+
+/* "shanghai 3, chongqing 2" */
+static void list_regions(char *buf, size_t size, const gt_region_plan *plan, size_t nregions) {
+  size_t used = 0;
+  buf[0] = '\0';
+  for (size_t r = 0; r < nregions && used < size; r++)
+    used += (size_t)snprintf(buf + used, size - used, "%s%s %d", r ? ", " : "", plan[r].name, plan[r].ranks);
+}
+
+static gt_status check_size(const gt_region_plan *plan, size_t nregions, int world_size) {
+  int needed = ranks_needed(plan, nregions);
+  for (size_t r = 0; r < nregions; r++) {
+    if (plan[r].ranks < 2)
+      return GT_FAIL(GT_ERR_JOB, "region %s has %d rank%s; 2 or more are needed, a PS and a worker", plan[r].name, plan[r].ranks,
+                     plan[r].ranks == 1 ? "" : "s");
+  }
+  if (world_size == needed) return GT_OK;
+  char list[512];
+  list_regions(list, sizeof list, plan, nregions);
+  const char *tasks = getenv("SLURM_PROCID") ? getenv("SLURM_NTASKS") : NULL;
+  if (world_size == 1 && tasks && atoi(tasks) > 1)
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s tasks were started, but each is a world of 1 rank, and the job needs one of %d (%s): srun --mpi=pmix, or mpirun -n %d", tasks,
+                   needed, list, needed);
+  return GT_FAIL(GT_ERR_JOB, "%d rank%s started, but the job needs %d (%s): mpirun -n %d", world_size, world_size == 1 ? " was" : "s were", needed,
+                 list, needed);
+}
+
+/* Blocks where no rank has an opinion; ranks with and without one do not mix. */
+static gt_status fill_map(const gt_region_plan *plan, size_t nregions, int *map, int size) {
+  int set = UNSET, unset = UNSET;
+  for (int i = size - 1; i >= 0; i--) *(map[i] == UNSET ? &unset : &set) = i;
+  if (set != UNSET && unset != UNSET)
+    return GT_FAIL(GT_ERR_JOB, "rank %d has GEOTRAIN_REGION in its environment, but rank %d has not; all ranks need it, or none", set, unset);
+  if (set != UNSET) return GT_OK;
+  int at = 0;
+  for (size_t r = 0; r < nregions; r++) {
+    for (int i = 0; i < plan[r].ranks && at < size; i++) map[at++] = (int)r;
+  }
+  return GT_OK;
+}
+
+static gt_status check_counts(const gt_region_plan *plan, size_t nregions, const int *map, int size) {
+  for (size_t r = 0; r < nregions; r++) {
+    int count = 0;
+    for (int i = 0; i < size; i++) count += map[i] == (int)r;
+    if (count != plan[r].ranks)
+      return GT_FAIL(GT_ERR_JOB, "region %s got %d rank%s, but the job says %d", plan[r].name, count, count == 1 ? "" : "s", plan[r].ranks);
+  }
+  return GT_OK;
+}
+
+static gt_status make_map(const gt_region_plan *plan, size_t nregions, int *map, int size, double limit_s) {
+  int own = UNSET;
+  gt_status status = check_size(plan, nregions, size);
+  if (status == GT_OK) status = own_region(plan, nregions, &own);
+  GT_TRY(gt_agree(MPI_COMM_WORLD, status, limit_s));
+  MPI_Request request;
+  GT_MPI(MPI_Iallgather(&own, 1, MPI_INT, map, 1, MPI_INT, MPI_COMM_WORLD, &request));
+  gt_wait_all(&request, 1, "the regions of the other ranks", limit_s, NULL, NULL);
+  GT_TRY(fill_map(plan, nregions, map, size));
+  return check_counts(plan, nregions, map, size);
+}
+
+/* ---- communicators ---- */
+
+/* MPI_Comm_split blocks and spins: all ranks meet in a barrier that sleeps first. */
+static MPI_Comm split(int color, int key, const char *name, double limit_s) {
+  MPI_Request request;
+  MPI_Comm comm;
+  GT_MPI(MPI_Ibarrier(MPI_COMM_WORLD, &request));
+  gt_wait_all(&request, 1, "the other ranks before communicators are made", limit_s, NULL, NULL);
+  gt_watch_begin(name, limit_s);
+  GT_MPI(MPI_Comm_split(MPI_COMM_WORLD, color, key, &comm));
+  gt_watch_end();
+  return comm;
+}
+
+static void fill_roles(gt_roles *out, const int *map, size_t nregions, double limit_s) {
+  int region = map[out->world_rank];
+  out->region_id = (size_t)region;
+  out->nregions = nregions;
+  out->world = MPI_COMM_WORLD;
+  out->region = split(region, out->world_rank, "MPI_Comm_split by region", limit_s);
+  GT_MPI(MPI_Comm_rank(out->region, &out->region_rank));
+  GT_MPI(MPI_Comm_size(out->region, &out->region_size));
+  out->is_ps = out->region_rank == 0;
+  out->is_lead = out->is_ps && region == 0;
+  out->ps = split(out->is_ps ? 0 : MPI_UNDEFINED, region, "MPI_Comm_split of the PS ranks", limit_s);
+}
+
+gt_status gt_roles_create(gt_roles *out, const gt_region_plan *plan, size_t nregions, double limit_s) {
+  *out = (gt_roles){.world = MPI_COMM_NULL, .region = MPI_COMM_NULL, .ps = MPI_COMM_NULL};
+  GT_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &out->world_rank));
+  GT_MPI(MPI_Comm_size(MPI_COMM_WORLD, &out->world_size));
+  int *map = GT_NEW_ARRAY(int, (size_t)out->world_size);
+  gt_status status = make_map(plan, nregions, map, out->world_size, limit_s);
+  if (status == GT_OK) fill_roles(out, map, nregions, limit_s);
+  gt_free(map);
+  return status;
+}
+
+static void free_comm(MPI_Comm *comm) {
+  if (*comm != MPI_COMM_NULL) GT_MPI(MPI_Comm_free(comm));
+  *comm = MPI_COMM_NULL;
+}
+
+void gt_roles_close(gt_roles *roles) {
+  if (!roles || roles->world == MPI_COMM_NULL) return;
+  gt_watch_begin("MPI_Comm_free", MAP_LIMIT_S);
+  free_comm(&roles->ps);
+  free_comm(&roles->region);
+  gt_watch_end();
+  roles->world = MPI_COMM_NULL;
+}
+
+/* ---- the map as text ---- */
+
+typedef struct {
+  int region;
+  char host[64];
+} place;
+
+static void print_region(FILE *out, const char *name, int region, const place *places, int size) {
+  fprintf(out, "region %s: rank%s", name, size == 1 ? "" : "s");
+  const char *separator = " ";
+  for (int i = 0; i < size; i++) {
+    if (places[i].region != region) continue;
+    fprintf(out, "%s%d%s", separator, i, separator[0] == ' ' ? " (PS)" : "");
+    separator = ", ";
+  }
+  separator = " on ";
+  for (int i = 0; i < size; i++) {
+    if (places[i].region != region) continue;
+    bool named = false;
+    for (int k = 0; k < i; k++) named |= places[k].region == region && strcmp(places[k].host, places[i].host) == 0;
+    if (named) continue;
+    fprintf(out, "%s%s", separator, places[i].host);
+    separator = ", ";
+  }
+  fputc('\n', out);
+}
+
+char *gt_roles_map(const gt_roles *roles, const gt_region_plan *plan) {
+  char host[MPI_MAX_PROCESSOR_NAME + 1] = "";
+  int length;
+  GT_MPI(MPI_Get_processor_name(host, &length));
+  place own = {.region = (int)roles->region_id};
+  snprintf(own.host, sizeof own.host, "%.63s", host);
+  place *places = GT_NEW_ARRAY(place, (size_t)roles->world_size);
+  MPI_Request request;
+  GT_MPI(MPI_Igather(&own, (int)sizeof own, MPI_BYTE, places, (int)sizeof own, MPI_BYTE, 0, roles->world, &request));
+  gt_wait_all(&request, 1, "the hosts of the other ranks", MAP_LIMIT_S, NULL, NULL);
+  char *text = NULL, *copy = NULL;
+  size_t size = 0;
+  FILE *out = roles->world_rank == 0 ? open_memstream(&text, &size) : NULL;
+  if (out) {
+    for (size_t r = 0; r < roles->nregions; r++) print_region(out, plan[r].name, (int)r, places, roles->world_size);
+    fclose(out);
+    copy = gt_strdup(text);
+    free(text);
+  }
+  gt_free(places);
+  return copy;
+}

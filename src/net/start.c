@@ -1,0 +1,143 @@
+/* Start and end of a rank: panic, the watchdog over calls that block inside MPI, initialisation and finalisation. */
+#include "inside.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ABORT_LIMIT_S 30
+
+static bool mpi_is_up(void) {
+  int begun = 0, ended = 0;
+  MPI_Initialized(&begun);
+  if (begun) MPI_Finalized(&ended);
+  return begun && !ended;
+}
+
+void gt_panic(gt_status code, const char *format, ...) {
+  char text[GT_ERROR_TEXT_MAX];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  gt_log(GT_LOG_ERROR, "%s", text);
+  if (mpi_is_up()) {
+    signal(SIGALRM, SIG_DFL);
+    alarm(ABORT_LIMIT_S); /* MPI_Abort itself may block where the launcher is gone */
+    MPI_Abort(MPI_COMM_WORLD, (int)code);
+  }
+  _exit((int)code);
+}
+
+void gt_mpi_check(int error, const char *call) {
+  if (error == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING];
+  int length = 0;
+  if (MPI_Error_string(error, text, &length) != MPI_SUCCESS) snprintf(text, sizeof text, "MPI error %d", error);
+  gt_panic(GT_ERR_LOST, "%s failed: %s", call, text);
+}
+
+/* ---- watchdog ---- */
+
+#define TICK_S 1.0
+
+static struct {
+  pthread_t thread;
+  pthread_mutex_t lock;
+  pthread_cond_t wake;
+  bool running, done;
+  char name[96];
+  double limit_s;
+} watch;
+
+/* Waits for the end of the watched call, one tick at most. */
+static void wait_tick(double tick_s) {
+  struct timespec until;
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  gt_ns ns = until.tv_nsec + gt_from_seconds(tick_s);
+  until.tv_sec += (time_t)(ns / GT_SECOND);
+  until.tv_nsec = (long)(ns % GT_SECOND);
+  pthread_cond_timedwait(&watch.wake, &watch.lock, &until);
+}
+
+/* Counts ticks rather than comparing times: a process that was stopped and continued has not waited meanwhile. */
+static void *watch_main(void *unused) {
+  (void)unused;
+  pthread_mutex_lock(&watch.lock);
+  double left_s = watch.limit_s;
+  while (!watch.done && left_s > 0.0) {
+    double tick_s = left_s < TICK_S ? left_s : TICK_S;
+    gt_ns before = gt_now();
+    wait_tick(tick_s);
+    double passed_s = gt_seconds(gt_now() - before);
+    left_s -= passed_s < tick_s ? passed_s : tick_s;
+  }
+  if (!watch.done) {
+    gt_log(GT_LOG_ERROR, "waited %g s in %s", watch.limit_s, watch.name);
+    _exit(GT_ERR_LOST);
+  }
+  pthread_mutex_unlock(&watch.lock);
+  return NULL;
+}
+
+void gt_watch_begin(const char *name, double limit_s) {
+  gt_watch_end();
+  snprintf(watch.name, sizeof watch.name, "%s", name);
+  watch.limit_s = limit_s;
+  watch.done = false;
+  pthread_mutex_init(&watch.lock, NULL);
+  pthread_condattr_t attr;
+  pthread_condattr_init(&attr);
+  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+  pthread_cond_init(&watch.wake, &attr);
+  pthread_condattr_destroy(&attr);
+  /* Signals are for the main thread. */
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  int error = pthread_create(&watch.thread, NULL, watch_main, NULL);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (error) gt_panic(GT_ERR_FAULT, "the watchdog thread for %s could not be started: %s", name, strerror(error));
+  watch.running = true;
+}
+
+void gt_watch_end(void) {
+  if (!watch.running) return;
+  pthread_mutex_lock(&watch.lock);
+  watch.done = true;
+  pthread_cond_signal(&watch.wake);
+  pthread_mutex_unlock(&watch.lock);
+  pthread_join(watch.thread, NULL);
+  pthread_cond_destroy(&watch.wake);
+  pthread_mutex_destroy(&watch.lock);
+  watch.running = false;
+}
+
+/* ---- start and end ---- */
+
+void gt_net_start(double limit_s) {
+  gt_watch_begin("MPI_Init", limit_s);
+  int provided = MPI_THREAD_SINGLE;
+  int error = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided);
+  gt_watch_end();
+  gt_mpi_check(error, "MPI_Init_thread");
+  if (provided < MPI_THREAD_FUNNELED)
+    gt_panic(GT_ERR_JOB, "this MPI gives thread level %d; MPI_THREAD_FUNNELED (%d) is needed", provided, MPI_THREAD_FUNNELED);
+  GT_MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+  GT_MPI(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
+}
+
+/* MPI_Finalize waits for all ranks and may spin: they meet in a barrier that sleeps first. */
+void gt_net_finalize(double limit_s) {
+  MPI_Request request;
+  GT_MPI(MPI_Ibarrier(MPI_COMM_WORLD, &request));
+  gt_wait_all(&request, 1, "the end of the other ranks", limit_s, NULL, NULL);
+  gt_watch_begin("MPI_Finalize", limit_s);
+  GT_MPI(MPI_Finalize());
+  gt_watch_end();
+}

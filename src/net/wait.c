@@ -1,0 +1,50 @@
+/* Waits: they sleep between tests, and each has a name and a deadline. */
+#include "inside.h"
+
+#define FIRST_SLEEP   ((gt_ns)20000)
+#define LIKELY        ((gt_ns)50000000) /* an answer that takes longer than this may also take 1 ms more */
+#define LONGEST_ROUND GT_SECOND         /* between two tests; what is beyond it, this process did not run */
+
+void gt_backoff_reset(gt_backoff *b) {
+  b->sleep = 0;
+}
+
+void gt_backoff_sleep(gt_backoff *b, gt_ns cap, gt_ns until) {
+  b->sleep = b->sleep ? 2 * b->sleep : FIRST_SLEEP;
+  if (b->sleep > cap) b->sleep = cap;
+  gt_ns ns = b->sleep;
+  if (until != GT_NEVER) {
+    gt_ns left = until - gt_now();
+    if (left < ns) ns = left;
+  }
+  gt_sleep(ns);
+}
+
+void gt_patience_start(gt_patience *p, double limit_s) {
+  *p = (gt_patience){.limit = gt_from_seconds(limit_s), .seen = gt_now()};
+}
+
+bool gt_patience_over(gt_patience *p) {
+  gt_ns now = gt_now(), passed = now - p->seen;
+  p->seen = now;
+  p->waited += passed < LONGEST_ROUND ? passed : LONGEST_ROUND;
+  return p->waited > p->limit;
+}
+
+gt_ns gt_patience_cap(const gt_patience *p) {
+  return p->waited < LIKELY ? GT_BACKOFF_BUSY : GT_BACKOFF_IDLE;
+}
+
+void gt_wait_all(MPI_Request *requests, int n, const char *what, double limit_s, void (*progress)(void *), void *context) {
+  gt_backoff backoff = {0};
+  gt_patience patience;
+  gt_patience_start(&patience, limit_s);
+  for (;;) {
+    int done = 0;
+    GT_MPI(MPI_Testall(n, requests, &done, MPI_STATUSES_IGNORE));
+    if (done) return;
+    if (gt_patience_over(&patience)) gt_panic(GT_ERR_LOST, "waited %.0f s for %s", gt_seconds(patience.waited), what);
+    if (progress) progress(context);
+    gt_backoff_sleep(&backoff, gt_patience_cap(&patience), GT_NEVER);
+  }
+}
