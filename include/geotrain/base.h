@@ -26,7 +26,12 @@ typedef enum {
 
 /* Keeps the text of the calling thread's last error (printf style) and returns `code`.  GT_FAIL is the usual way to call it. */
 gt_status gt_fail(gt_status code, const char *file, int line, const char *format, ...) __attribute__((format(printf, 4, 5)));
-#define GT_FAIL(code, ...) gt_fail((code), __FILE__, __LINE__, __VA_ARGS__)
+/* The code goes round gt_fail, so that compilers and analyzers see that what failed is not GT_OK. */
+static inline gt_status gt_failed_as(gt_status kept, gt_status code) {
+  (void)kept;
+  return code;
+}
+#define GT_FAIL(code, ...) gt_failed_as(gt_fail((code), __FILE__, __LINE__, __VA_ARGS__), (code))
 /* The last error's text: one sentence, no newline; never NULL; valid until the thread's next gt_fail. */
 const char *gt_error_text(void);
 
