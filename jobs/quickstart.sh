@@ -37,16 +37,16 @@ fi
 geotrain=$GEOTRAIN_ROOT/build/release/geotrain
 
 images=/usr/share/datasets/fashion-mnist
-data=datasets/fashion-mnist.h5
+data=datasets/fashion-mnist.h5 part=datasets/fashion-mnist.part.h5
 if [ ! -s "$data" ]; then
   if [ ! -d "$images" ]; then
     echo "geotrain: the images are expected in $images (Debian's dataset-fashion-mnist); with MNIST or Fashion-MNIST" \
       "elsewhere: build/release/geotrain data import mnist FOLDER $data" >&2
     exit 3
   fi
-  rm -f "$data.part"
-  "$geotrain" data import mnist "$images" "$data.part"
-  mv "$data.part" "$data"
+  rm -f "$part"
+  "$geotrain" data import mnist "$images" "$part"
+  mv "$part" "$data"
 fi
 
 # One thread a rank: the ranks share the cores of this machine.

@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# The checks.  Without words: what every change must pass, under ten minutes on two cores.  --full adds the second compiler,
+# the sanitizers over everything, the drills and the fuzzers.  Build folders are kept: a second run costs what has changed.
+set -uo pipefail
+
+GEOTRAIN_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$GEOTRAIN_ROOT"
+. jobs/install
+
+full=no
+case ${1:-} in
+  "") ;;
+  --full) full=yes ;;
+  *)
+    echo "usage: tests/run.sh [--full]" >&2
+    exit 2
+    ;;
+esac
+
+unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE # an environment that pins OpenBLAS's kernels tests others than users run
+export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
+if [ "$(id -u)" -eq 0 ]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
+cores=$(nproc)
+passed=0 failed=0 failures=()
+
+# stage NAME COMMAND...: runs it, prints its time and its output if it fails, counts it as one check.
+stage() {
+  local name=$1 start=$SECONDS log
+  shift
+  log=$(mktemp)
+  if "$@" >"$log" 2>&1; then
+    passed=$((passed + 1))
+    printf 'ok    %4ds  %s\n' $((SECONDS - start)) "$name"
+    rm -f "$log"
+    return 0
+  fi
+  failed=$((failed + 1))
+  failures+=("$name")
+  tail -n 120 "$log"
+  printf 'FAIL  %4ds  %s\n' $((SECONDS - start)) "$name"
+  rm -f "$log"
+  return 1
+}
+
+# tests NAME BUILD CTEST-WORDS...: runs CTest and counts each of its tests.
+tests() {
+  local name=$1 build=$2 start=$SECONDS log total lost
+  shift 2
+  log=$(mktemp)
+  ctest --test-dir "$build" -j2 --output-on-failure --no-tests=error "$@" >"$log" 2>&1
+  local code=$?
+  read -r lost total < <(sed -nE 's/^[0-9]+% tests passed, ([0-9]+) tests? failed out of ([0-9]+).*/\1 \2/p' "$log") || true
+  if [ -z "${total:-}" ]; then # CTest itself failed: no test found, or no build
+    total=1 lost=1
+  fi
+  passed=$((passed + total - lost)) failed=$((failed + lost))
+  if [ "$code" -ne 0 ]; then
+    tail -n 200 "$log"
+    while read -r test; do failures+=("$name: $test"); done < <(sed -nE 's/^[[:space:]]*[0-9]+ - ([^ ]+) \(.*/\1/p' "$log")
+    [ "$lost" -gt 0 ] || { failed=$((failed + 1)) && failures+=("$name: ctest ended with $code"); }
+  fi
+  printf '%-5s %4ds  %s: %d of %d tests\n' "$([ "$code" -eq 0 ] && echo ok || echo FAIL)" $((SECONDS - start)) "$name" $((total - lost)) "$total"
+  rm -f "$log"
+}
+
+build() { # preset [cmake words]
+  cmake --preset "$@" && cmake --build "build/$1" -j "$cores"
+}
+
+sources() { find src include tests bench -name '*.[ch]' | LC_ALL=C sort; }
+
+format() { sources | xargs clang-format --dry-run -Werror; }
+
+# One file a process: the analyzer of clang 14 mistakes va_lists from the second file on.
+# A stamp a file saves what has not changed; a changed header or rule renews all.
+tidy() {
+  local stamps=build/dev/tidy stale=() file stamp newest
+  mkdir -p "$stamps"
+  newest=$(find include src .clang-tidy -name '*.h' -o -name .clang-tidy | xargs ls -t | head -n 1)
+  for file in $(find src -name '*.c' | LC_ALL=C sort); do
+    stamp=$stamps/${file//\//.}
+    if [ ! "$stamp" -nt "$file" ] || [ ! "$stamp" -nt "$newest" ]; then stale+=("$file"); fi
+  done
+  [ ${#stale[@]} -eq 0 ] && return 0
+  printf '%s\n' "${stale[@]}" | stamps=$stamps xargs -P "$cores" -n 1 bash -c \
+    'clang-tidy --quiet -p build/dev "$0" || exit 1; touch "$stamps/${0//\//.}"'
+}
+
+finish() {
+  local failure
+  for failure in ${failures[@]+"${failures[@]}"}; do echo "failed: $failure"; done
+  echo "total ${SECONDS}s"
+  echo "$passed passed, $failed failed"
+  [ "$failed" -eq 0 ]
+  exit
+}
+
+stage "packages" install_packages tests || finish
+
+if stage "build, gcc (build/dev)" build dev -DCMAKE_C_COMPILER=gcc; then
+  stage "clang-tidy" tidy
+  tests "tests, gcc" build/dev -LE full
+fi
+stage "clang-format" format
+
+if stage "build, sanitizers (build/asan)" build asan -DCMAKE_C_COMPILER=gcc; then
+  tests "unit tests, sanitizers" build/asan -LE "mpi|full|e2e"
+fi
+
+if [ "$full" = yes ]; then
+  if stage "build, clang (build/dev-clang)" build dev-clang -DCMAKE_C_COMPILER=clang; then
+    tests "tests, clang" build/dev-clang -LE full
+  fi
+  if [ -d build/asan ]; then tests "MPI and end-to-end tests, sanitizers" build/asan -L "mpi|e2e" -LE full; fi
+  if [ -d build/dev ]; then tests "drills, gcc" build/dev -L full; fi
+  if stage "build, fuzzers (build/fuzz)" build fuzz -DCMAKE_C_COMPILER=clang; then
+    tests "fuzzers" build/fuzz -L fuzz
+  fi
+fi
+finish
