@@ -1,0 +1,109 @@
+/* geotrain eval: a checkpoint's model on the test split of a data set. */
+#include "cli.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "geotrain/ckpt.h"
+#include "geotrain/data.h"
+#include "geotrain/nn.h"
+
+#define BATCH 256
+
+static const char usage[] = "usage: geotrain eval CHECKPOINT DATA.h5\n"
+                            "Evaluates the model of a checkpoint (RUN_DIR/ckpt/ROUND/REGION.h5) on the test split of a data set.\n";
+
+/* The sample shape that the checkpoint's model takes; the data must have it. */
+static gt_status match_shape(const gt_ckpt_info *info, const char *ckpt_path, const gt_dataset_info *data, const char *data_path,
+                             gt_sample_shape *shape) {
+  const int64_t *want = info->shape;
+  const size_t have[4] = {data->h, data->w, data->c, data->classes};
+  for (int i = 0; i < 4; i++) {
+    if (want[i] < 1) return GT_FAIL(GT_ERR_CKPT, "%s: its sample shape has %lld; 1 or more is needed", ckpt_path, (long long)want[i]);
+    if ((uint64_t)want[i] != have[i])
+      return GT_FAIL(GT_ERR_DATA, "%s holds %zu x %zu x %zu samples of %zu classes; the model of %s takes %lld x %lld x %lld of %lld", data_path,
+                     have[0], have[1], have[2], have[3], ckpt_path, (long long)want[0], (long long)want[1], (long long)want[2], (long long)want[3]);
+  }
+  if (data->ntest == 0) return GT_FAIL(GT_ERR_DATA, "%s has no test samples; 1 or more is needed", data_path);
+  *shape = (gt_sample_shape){have[0], have[1], have[2], have[3]};
+  return GT_OK;
+}
+
+/* Builds the model that the checkpoint names and puts its parameters in. */
+static gt_status build_graph(gt_graph **graph, const gt_ckpt_info *info, const char *path, const gt_state *state, const gt_sample_shape *shape) {
+  char hash[GT_SHA256_HEX];
+  if (!gt_model_find(info->model)) return GT_FAIL(GT_ERR_CKPT, "%s: its model '%s' is not one of this program's", path, info->model);
+  GT_TRY(gt_graph_create(graph, info->model, shape, BATCH, gt_kernels_find("auto")));
+  gt_graph_hash(*graph, hash);
+  if (strcmp(hash, info->model_hash) != 0)
+    return GT_FAIL(GT_ERR_CKPT, "%s: its model %s has hash %.12s, this program's has %.12s; the version that wrote it is needed", path, info->model,
+                   info->model_hash, hash);
+  const gt_arrays *arrays = gt_graph_arrays(*graph);
+  gt_status status = gt_state_get(state, "", "model/params", GT_TYPE_F32, arrays->params.data, arrays->params.n);
+  if (status == GT_OK && arrays->buffers.n > 0)
+    status = gt_state_get(state, "", "model/buffers", GT_TYPE_F32, arrays->buffers.data, arrays->buffers.n);
+  if (status != GT_OK) {
+    char reason[GT_ERROR_TEXT_MAX];
+    snprintf(reason, sizeof reason, "%s", gt_error_text());
+    return GT_FAIL(status, "%s: %s", path, reason);
+  }
+  return GT_OK;
+}
+
+static void evaluate(gt_graph *graph, gt_loader *loader, const gt_sample_shape *shape, gt_metrics *sum) {
+  float *x = GT_NEW_ARRAY(float, BATCH * shape->h * shape->w * shape->c);
+  int32_t *y = GT_NEW_ARRAY(int32_t, BATCH);
+  size_t n = gt_loader_samples(loader);
+  for (size_t first = 0; first < n; first += BATCH) {
+    gt_metrics part = {0};
+    size_t count = n - first < BATCH ? n - first : BATCH;
+    gt_loader_range(loader, first, count, x, y);
+    gt_graph_step(graph, x, y, count, false, &part);
+    sum->loss_sum += part.loss_sum;
+    sum->correct += part.correct;
+    sum->samples += part.samples;
+  }
+  gt_free(y);
+  gt_free(x);
+}
+
+static gt_status run(const char *path, const gt_ckpt_info *info, const gt_state *state, const char *data_path) {
+  gt_dataset *dataset = NULL;
+  gt_loader *loader = NULL;
+  gt_graph *graph = NULL;
+  gt_sample_shape shape;
+  gt_metrics sum = {0};
+  GT_TRY(gt_dataset_open(&dataset, data_path));
+  const gt_dataset_info *about = gt_dataset_describe(dataset);
+  gt_status status = match_shape(info, path, about, data_path, &shape);
+  if (status == GT_OK) status = build_graph(&graph, info, path, state, &shape);
+  if (status == GT_OK) status = gt_loader_create(&loader, dataset, GT_SPLIT_TEST, NULL, about->ntest);
+  if (status == GT_OK) {
+    evaluate(graph, loader, &shape, &sum);
+    printf("accuracy %.4f  loss %.3f  (%zu samples, %s, round %lld of region %s, step %lld)\n", (double)sum.correct / (double)sum.samples,
+           sum.loss_sum / (double)sum.samples, sum.samples, info->model, (long long)info->round, info->region, (long long)info->step);
+  }
+  gt_loader_close(loader);
+  gt_graph_close(graph);
+  gt_dataset_close(dataset);
+  return status;
+}
+
+gt_status gt_cmd_eval(int argc, char **argv) {
+  static const struct option options[] = {{"help", no_argument, NULL, 'h'}, {0}};
+  gt_ckpt_info info;
+  gt_state state;
+  opterr = 0;
+  for (int option; (option = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+    if (option != 'h') return GT_FAIL(GT_ERR_JOB, "eval: unknown option '%s'; usage: geotrain eval CHECKPOINT DATA.h5", argv[optind - 1]);
+    fputs(usage, stdout);
+    return GT_OK;
+  }
+  if (argc - optind != 2) return GT_FAIL(GT_ERR_JOB, "eval: %d files are given; usage: geotrain eval CHECKPOINT DATA.h5", argc - optind);
+  GT_TRY(gt_ckpt_read(argv[optind], &info, &state));
+  gt_status status = run(argv[optind], &info, &state, argv[optind + 1]);
+  gt_state_close(&state);
+  gt_ckpt_info_close(&info);
+  return status;
+}

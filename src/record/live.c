@@ -1,0 +1,126 @@
+/* Progress for people: one line drawn over and over on a terminal, a line now and then in a log. */
+#include "rooms.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+struct gt_live {
+  FILE *to;
+  gt_live_mode mode;
+  gt_ns every, due;
+  bool started, on_line, pending;
+  gt_progress first, last;
+};
+
+char *gt_format_count(char *buf, size_t size, double value) {
+  static const char *const units[] = {"", " k", " M", " G"};
+  size_t unit = 0;
+  if (!isfinite(value)) return snprintf(buf, size, "-"), buf;
+  while (fabs(value) >= 1000 && unit < 3) {
+    value /= 1000;
+    unit++;
+  }
+  int digits = fabs(value) < 10 ? 2 : fabs(value) < 100 ? 1 : 0;
+  snprintf(buf, size, "%.*f%s", digits, value, units[unit]);
+  return buf;
+}
+
+char *gt_format_left(char *buf, size_t size, double s) {
+  if (!isfinite(s) || s < 0 || s > 1e8) return snprintf(buf, size, "-:--"), buf;
+  long long whole = (long long)(s + 0.5);
+  if (whole < 3600)
+    snprintf(buf, size, "%lld:%02lld", whole / 60, whole % 60);
+  else
+    snprintf(buf, size, "%lld:%02lld:%02lld", whole / 3600, whole / 60 % 60, whole % 60);
+  return buf;
+}
+
+/* Appends to text what fits into size. */
+static void put(char *text, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void put(char *text, size_t size, const char *format, ...) {
+  size_t used = strlen(text);
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text + used, size - used, format, args);
+  va_end(args);
+}
+
+/* A number with 3 digits behind the point, or '-'. */
+static char *format_number(char *buf, size_t size, double value) {
+  if (isfinite(value))
+    snprintf(buf, size, fabs(value) < 1000 ? "%.3f" : "%.3g", value);
+  else
+    snprintf(buf, size, "-");
+  return buf;
+}
+
+void gt_live_format(char *text, size_t size, const gt_progress *p, double left_s, size_t width) {
+  char loss[32], accuracy[32], speed[32], rate[32], left[32];
+  size_t room = width < size ? width : size;
+  if (room == 0) return;
+  text[0] = '\0';
+  if (isfinite(p->epochs))
+    put(text, room, "epoch %.2f/%g", p->epoch, p->epochs);
+  else
+    put(text, room, "step %lld  epoch %.2f  done %.0f%%", (long long)p->step, p->epoch, 100 * p->done);
+  put(text, room, "  loss %s", format_number(loss, sizeof loss, p->loss));
+  put(text, room, "  acc %s", format_number(accuracy, sizeof accuracy, p->accuracy));
+  put(text, room, "  %s samples/s", gt_format_count(speed, sizeof speed, p->samples_per_s));
+  put(text, room, "  WAN %s", gt_format_rate(rate, sizeof rate, p->wan_bps));
+  if (isfinite(p->waiting)) put(text, room, "  waiting %.0f%%", 100 * p->waiting);
+  put(text, room, "  left %s", gt_format_left(left, sizeof left, left_s));
+}
+
+gt_live *gt_live_create(FILE *to, gt_live_mode mode, double every_s) {
+  gt_live *live = GT_NEW(gt_live);
+  if (mode == GT_LIVE_AUTO) mode = gt_terminal_reaches(to) ? GT_LIVE_LINE : GT_LIVE_LOG;
+  live->to = to;
+  live->mode = mode;
+  live->every = mode == GT_LIVE_LINE ? GT_SECOND / 5 : gt_from_seconds(every_s);
+  live->due = mode == GT_LIVE_LINE ? 0 : gt_now() + live->every;
+  return live;
+}
+
+/* The rate since the first progress that was seen, so that a resumed run does not count the time of earlier ones. */
+static double left_of(const gt_live *live) {
+  double gained = live->last.done - live->first.done, took = live->last.elapsed_s - live->first.elapsed_s;
+  if (live->last.done >= 1) return 0;
+  return gained > 0 && took > 0 ? took / gained * (1 - live->last.done) : NAN;
+}
+
+/* One fwrite a line: output of several ranks does not mix. */
+static void draw(gt_live *live) {
+  char text[512], line[sizeof text + 16];
+  size_t width = live->mode == GT_LIVE_LINE ? gt_terminal_width(live->to) : sizeof text;
+  gt_live_format(text, sizeof text, &live->last, left_of(live), width);
+  int n = snprintf(line, sizeof line, live->mode == GT_LIVE_LINE ? "\r%s\033[K" : "%s\n", text);
+  fwrite(line, 1, (size_t)n, live->to);
+  fflush(live->to);
+  live->on_line = live->mode == GT_LIVE_LINE;
+  live->pending = false;
+}
+
+void gt_live_update(gt_live *live, const gt_progress *progress) {
+  if (!live || live->mode == GT_LIVE_NONE) return;
+  if (!live->started) live->first = *progress;
+  live->started = live->pending = true;
+  live->last = *progress;
+  gt_ns now = gt_now();
+  if (now < live->due) return;
+  live->due = now + live->every;
+  draw(live);
+}
+
+void gt_live_end(gt_live *live) {
+  if (!live || !live->on_line) return;
+  if (live->pending) draw(live);
+  fputc('\n', live->to);
+  fflush(live->to);
+  live->on_line = false;
+}
+
+void gt_live_close(gt_live *live) {
+  gt_live_end(live);
+  gt_free(live);
+}

@@ -1,0 +1,161 @@
+/* Results of regions and links as JSON and back, by one table of fields each. */
+#include "rooms.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* MEASURED: a number that is 0 where it was not measured, null in JSON. */
+typedef enum { TEXT, INT, INT64, NUMBER, MEASURED } kind;
+
+typedef struct {
+  const char *name;
+  kind kind;
+  size_t offset, size;
+} field;
+
+#define FIELD(type, member, kind)                                                                                                                    \
+  { #member, kind, offsetof(type, member), sizeof(((type *)0)->member) }
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static const field region_fields[] = {
+    FIELD(gt_region_result, name, TEXT),
+    FIELD(gt_region_result, workers, INT),
+    FIELD(gt_region_result, steps, INT64),
+    FIELD(gt_region_result, samples, INT64),
+    FIELD(gt_region_result, compute_s, NUMBER),
+    FIELD(gt_region_result, wan_wait_s, NUMBER),
+    FIELD(gt_region_result, local_wait_s, NUMBER),
+    FIELD(gt_region_result, encode_s, NUMBER),
+    FIELD(gt_region_result, idle_s, NUMBER),
+    FIELD(gt_region_result, wall_s, NUMBER),
+    FIELD(gt_region_result, test_accuracy, NUMBER),
+    FIELD(gt_region_result, test_loss, NUMBER),
+    FIELD(gt_region_result, train_loss, NUMBER),
+    FIELD(gt_region_result, emulation_cpu_s, NUMBER),
+    FIELD(gt_region_result, ps_cpu_s, NUMBER),
+    FIELD(gt_region_result, nonfinite, INT64),
+};
+
+static const field link_fields[] = {
+    FIELD(gt_link_result, from, TEXT),
+    FIELD(gt_link_result, to, TEXT),
+    FIELD(gt_link_result, bytes_sent, INT64),
+    FIELD(gt_link_result, messages, INT64),
+    FIELD(gt_link_result, bytes_other, INT64),
+    FIELD(gt_link_result, payload_bytes, INT64),
+    FIELD(gt_link_result, bandwidth_bps_measured, MEASURED),
+    FIELD(gt_link_result, latency_s_measured, MEASURED),
+};
+
+json_t *gt_json_number(double value) {
+  return isfinite(value) ? json_real(value) : json_null();
+}
+
+json_t *gt_json_text(const char *text) {
+  if (!text) return json_null();
+  json_t *json = json_string(text);
+  if (json) return json;
+  char *plain = gt_strdup(text);
+  for (char *c = plain; *c; c++)
+    if ((unsigned char)*c >= 0x80) *c = '?';
+  json = json_string(plain);
+  gt_free(plain);
+  return json;
+}
+
+static json_t *field_value(const field *f, const void *from) {
+  const char *at = (const char *)from + f->offset;
+  double number;
+  switch (f->kind) {
+  case TEXT:
+    return gt_json_text(at);
+  case INT:
+    return json_integer(*(const int *)(const void *)at);
+  case INT64:
+    return json_integer(*(const int64_t *)(const void *)at);
+  case NUMBER:
+    return gt_json_number(*(const double *)(const void *)at);
+  case MEASURED:
+    number = *(const double *)(const void *)at;
+    return number == 0 ? json_null() : gt_json_number(number);
+  }
+  return NULL;
+}
+
+static json_t *encode(const field *fields, size_t n, const void *from) {
+  json_t *object = json_object();
+  for (size_t i = 0; i < n; i++) json_object_set_new(object, fields[i].name, field_value(&fields[i], from));
+  return object;
+}
+
+json_t *gt_json_region(const gt_region_result *region) {
+  return encode(region_fields, COUNT(region_fields), region);
+}
+
+json_t *gt_json_link(const gt_link_result *link) {
+  return encode(link_fields, COUNT(link_fields), link);
+}
+
+char *gt_result_encode(const gt_region_result *region, const gt_link_result *links, size_t nlinks) {
+  json_t *list = json_array(), *root = json_object();
+  for (size_t i = 0; i < nlinks; i++) json_array_append_new(list, gt_json_link(&links[i]));
+  json_object_set_new(root, "region", gt_json_region(region));
+  json_object_set_new(root, "links", list);
+  char *text = json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(17));
+  json_decref(root);
+  char *copy = gt_strdup(text ? text : "");
+  free(text);
+  return copy;
+}
+
+static bool take_value(const field *f, const json_t *value, void *to) {
+  char *at = (char *)to + f->offset;
+  switch (f->kind) {
+  case TEXT:
+    if (!json_is_string(value) || json_string_length(value) >= f->size) return false;
+    memcpy(at, json_string_value(value), json_string_length(value) + 1);
+    return true;
+  case INT:
+    *(int *)(void *)at = (int)json_integer_value(value);
+    return json_is_integer(value);
+  case INT64:
+    *(int64_t *)(void *)at = json_integer_value(value);
+    return json_is_integer(value);
+  case NUMBER:
+  case MEASURED:
+    *(double *)(void *)at = json_is_null(value) ? (f->kind == NUMBER ? NAN : 0.0) : json_number_value(value);
+    return json_is_number(value) || json_is_null(value);
+  }
+  return false;
+}
+
+static gt_status decode(const field *fields, size_t n, const json_t *from, void *to) {
+  for (size_t i = 0; i < n; i++)
+    if (!take_value(&fields[i], json_object_get(from, fields[i].name), to))
+      return GT_FAIL(GT_ERR_FAULT, "a region's result has no proper '%s'; the same version of the program is needed in all regions", fields[i].name);
+  return GT_OK;
+}
+
+static gt_status decode_root(const json_t *root, gt_region_result *region, gt_link_result *links, size_t max, size_t *nlinks) {
+  const json_t *list = json_object_get(root, "links");
+  if (!json_is_array(list)) return GT_FAIL(GT_ERR_FAULT, "a region's result has no list of links");
+  if (json_array_size(list) > max)
+    return GT_FAIL(GT_ERR_FAULT, "a region's result has %zu links; at most %zu are expected", json_array_size(list), max);
+  GT_TRY(decode(region_fields, COUNT(region_fields), json_object_get(root, "region"), region));
+  for (size_t i = 0; i < json_array_size(list); i++) GT_TRY(decode(link_fields, COUNT(link_fields), json_array_get(list, i), &links[i]));
+  *nlinks = json_array_size(list);
+  return GT_OK;
+}
+
+gt_status gt_result_decode(const char *text, size_t size, gt_region_result *region, gt_link_result *links, size_t max, size_t *nlinks) {
+  json_error_t error;
+  *nlinks = 0;
+  *region = (gt_region_result){0};
+  while (size > 0 && text[size - 1] == '\0') size--; /* a NUL that travelled along */
+  json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
+  if (!root) return GT_FAIL(GT_ERR_FAULT, "a region's result of %zu bytes is not JSON: %s at byte %d", size, error.text, error.position);
+  gt_status status = decode_root(root, region, links, max, nlinks);
+  json_decref(root);
+  return status;
+}

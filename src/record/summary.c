@@ -1,0 +1,86 @@
+/* summary.json: what a run did, in one object whose keys are only ever added. */
+#include "rooms.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static json_t *build_of(const gt_summary *s) {
+  json_t *build = json_object();
+  json_object_set_new(build, "version", gt_json_text(s->version));
+  json_object_set_new(build, "kernels", gt_json_text(s->kernels));
+  json_object_set_new(build, "precision", gt_json_text(s->precision));
+  json_object_set_new(build, "blas_core", gt_json_text(s->blas_core));
+  return build;
+}
+
+static json_t *summary_of(const gt_summary *s) {
+  json_t *root = json_object(), *regions = json_array(), *links = json_array();
+  for (size_t i = 0; i < s->nregions; i++) json_array_append_new(regions, gt_json_region(&s->regions[i]));
+  for (size_t i = 0; i < s->nlinks; i++) json_array_append_new(links, gt_json_link(&s->links[i]));
+  json_object_set_new(root, "job", gt_json_text(s->job));
+  json_object_set_new(root, "model", gt_json_text(s->model));
+  json_object_set_new(root, "parameters", json_integer(s->parameters));
+  json_object_set_new(root, "strategy", gt_json_text(s->strategy));
+  json_object_set_new(root, "clock", gt_json_text(s->clock));
+  json_object_set_new(root, "wall_s", gt_json_number(s->wall_s));
+  json_object_set_new(root, "virtual_s", gt_json_number(s->virtual_s));
+  json_object_set_new(root, "resumes", json_integer(s->resumes));
+  json_object_set_new(root, "samples", json_integer(s->samples));
+  json_object_set_new(root, "samples_per_s", gt_json_number(s->samples_per_s));
+  json_object_set_new(root, "test_accuracy", gt_json_number(s->test_accuracy));
+  json_object_set_new(root, "test_loss", gt_json_number(s->test_loss));
+  json_object_set_new(root, "params_sha256", gt_json_text(*s->params_sha256 ? s->params_sha256 : NULL));
+  json_object_set_new(root, "regions", regions);
+  json_object_set_new(root, "links", links);
+  json_object_set_new(root, "build", build_of(s));
+  return root;
+}
+
+static gt_status refused(const char *path, const char *what) {
+  return GT_FAIL(GT_ERR_FAULT, "%s: the summary could not be %s: %s", path, what, strerror(errno));
+}
+
+static gt_status fill(int fd, const char *path, const char *text, size_t size) {
+  while (size > 0) {
+    ssize_t n = write(fd, text, size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n == 0) errno = ENOSPC;
+    if (n <= 0) return refused(path, "written");
+    text += n;
+    size -= (size_t)n;
+  }
+  return fsync(fd) == 0 ? GT_OK : refused(path, "made durable");
+}
+
+static gt_status replace(const char *run_dir, const char *text) {
+  char temporary[PATH_MAX], final[PATH_MAX];
+  snprintf(final, sizeof final, "%s/summary.json", run_dir);
+  int length = snprintf(temporary, sizeof temporary, "%s/.summary.json.tmp-%ld", run_dir, (long)getpid());
+  if (length < 0 || (size_t)length >= sizeof temporary) return GT_FAIL(GT_ERR_FAULT, "%s: the path is longer than %d bytes", run_dir, PATH_MAX - 1);
+  int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd < 0) return refused(final, "opened");
+  gt_status status = fill(fd, final, text, strlen(text));
+  if (close(fd) != 0 && status == GT_OK) status = refused(final, "closed");
+  if (status == GT_OK && rename(temporary, final) != 0) status = refused(final, "renamed");
+  if (status != GT_OK) unlink(temporary);
+  int dir = status == GT_OK ? open(run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+  if (dir >= 0) {
+    if (fsync(dir) != 0 && errno != EINVAL && errno != ENOTSUP) status = refused(final, "made durable");
+    close(dir);
+  }
+  return status;
+}
+
+gt_status gt_summary_write(const char *run_dir, const gt_summary *summary) {
+  json_t *root = summary_of(summary);
+  char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
+  json_decref(root);
+  if (!text) return GT_FAIL(GT_ERR_FAULT, "%s/summary.json: the summary is not a JSON object", run_dir);
+  gt_status status = replace(run_dir, text);
+  free(text);
+  return status;
+}
