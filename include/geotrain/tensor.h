@@ -98,9 +98,11 @@ typedef struct gt_kernels {
   /* Softmax and cross-entropy of logits x (B,O): writes dx = (softmax - onehot) / B unless NULL, returns the sum of losses, adds the
      number of rows whose largest logit is the label to *correct. */
   double (*softmax_xent)(float *dx, const float *x, const int32_t *labels, size_t B, size_t O, size_t *correct);
+  /* The family of loops behind an operation ("conv", "maxpool", "avgpool", "linear", "relu"; s: its shape or NULL): "ref", "blas", "direct". */
+  const char *(*family)(const char *operation, const gt_conv_shape *s);
 } gt_kernels;
 
-/* "ref", "blas", or "auto" (the fastest built in); NULL for an unknown name. */
+/* "ref", "blas", or "auto" (per operation the fastest built in); NULL for an unknown name.  OpenBLAS is set to one thread unless the environment says otherwise. */
 const gt_kernels *gt_kernels_find(const char *name);
 /* The core OpenBLAS picked ("SkylakeX") and whether an environment variable pinned it to less than the CPU has (a warning is due). */
 const char *gt_kernels_blas_core(void);

@@ -1,0 +1,16 @@
+/* ReLU, in place: its gradient needs the output alone. */
+#include "graph.h"
+
+static void forward(const gt_op *op, const gt_pass *p) {
+  p->kernels->relu_forward(p->a->y, p->x, p->n * op->out);
+}
+
+static void backward_input(const gt_op *op, const gt_pass *p) {
+  p->kernels->relu_backward(p->dx, p->a->dy, p->a->y, p->n * op->out);
+}
+
+const gt_op_kind gt_op_relu = {.name = "relu", .in_place = true, .forward = forward, .backward_input = backward_input};
+
+void gt_graph_add_relu(gt_graph *graph, const char *name) {
+  gt_graph_append(graph, &gt_op_relu, name);
+}

@@ -1,0 +1,69 @@
+/* Kernels by rule, per operation the fastest built in: convolutions of few channels directly, all else as blas. */
+#include <string.h>
+
+#include "direct.h"
+#include "kernels.h"
+
+static size_t conv_work(const gt_conv_shape *s, size_t N) {
+  return gt_direct_serves(s) ? gt_direct_work(s) : gt_kernels_blas.conv_work(s, N);
+}
+
+static void conv_forward(float *y, const float *x, const float *w, const float *b, const gt_conv_shape *s, size_t N, float *work) {
+  (gt_direct_serves(s) ? gt_direct_forward : gt_kernels_blas.conv_forward)(y, x, w, b, s, N, work);
+}
+
+static void conv_backward_input(float *dx, const float *dy, const float *w, const gt_conv_shape *s, size_t N, float *work) {
+  (gt_direct_serves(s) ? gt_direct_backward_input : gt_kernels_blas.conv_backward_input)(dx, dy, w, s, N, work);
+}
+
+static void conv_backward_weight(float *dw, float *db, const float *dy, const float *x, const gt_conv_shape *s, size_t N, float *work) {
+  (gt_direct_serves(s) ? gt_direct_backward_weight : gt_kernels_blas.conv_backward_weight)(dw, db, dy, x, s, N, work);
+}
+
+static const char *family(const char *operation, const gt_conv_shape *s) {
+  if (s && strcmp(operation, "conv") == 0 && gt_direct_serves(s)) return "direct";
+  return gt_kernels_blas.family(operation, s);
+}
+
+static void avgpool_forward(float *y, const float *x, const gt_conv_shape *s, size_t N) {
+  gt_kernels_blas.avgpool_forward(y, x, s, N);
+}
+
+static void avgpool_backward(float *dx, const float *dy, const gt_conv_shape *s, size_t N) {
+  gt_kernels_blas.avgpool_backward(dx, dy, s, N);
+}
+
+static void linear_forward(float *y, const float *x, const float *w, const float *b, size_t B, size_t I, size_t O) {
+  gt_kernels_blas.linear_forward(y, x, w, b, B, I, O);
+}
+
+static void linear_backward_input(float *dx, const float *dy, const float *w, size_t B, size_t I, size_t O) {
+  gt_kernels_blas.linear_backward_input(dx, dy, w, B, I, O);
+}
+
+static void linear_backward_weight(float *dw, float *db, const float *dy, const float *x, size_t B, size_t I, size_t O) {
+  gt_kernels_blas.linear_backward_weight(dw, db, dy, x, B, I, O);
+}
+
+static double softmax_xent(float *dx, const float *x, const int32_t *labels, size_t B, size_t O, size_t *correct) {
+  return gt_kernels_blas.softmax_xent(dx, x, labels, B, O, correct);
+}
+
+const gt_kernels gt_kernels_auto = {
+    .name = "auto",
+    .conv_work = conv_work,
+    .conv_forward = conv_forward,
+    .conv_backward_input = conv_backward_input,
+    .conv_backward_weight = conv_backward_weight,
+    .maxpool_forward = gt_pool_max_forward,
+    .maxpool_backward = gt_pool_max_backward,
+    .avgpool_forward = avgpool_forward,
+    .avgpool_backward = avgpool_backward,
+    .linear_forward = linear_forward,
+    .linear_backward_input = linear_backward_input,
+    .linear_backward_weight = linear_backward_weight,
+    .relu_forward = gt_fast_relu_forward,
+    .relu_backward = gt_fast_relu_backward,
+    .softmax_xent = softmax_xent,
+    .family = family,
+};

@@ -1,0 +1,150 @@
+/* Kernels on OpenBLAS: a linear layer is one GEMM; a convolution unfolds images to columns (im2col, Chellapilla et al. 2006) and is one GEMM
+   a group of images, in NHWC, so that neither side is transposed. */
+#include <string.h>
+
+#include "kernels.h"
+
+#include <cblas.h>
+#undef I /* complex.h takes the letter that linear layers count inputs by */
+
+static size_t least(size_t a, size_t b) {
+  return a < b ? a : b;
+}
+
+/* Images that share a GEMM: enough rows to fill its blocks, few enough that their columns stay in the cache. */
+static size_t group(const gt_conv_shape *s, size_t N) {
+  const size_t rows = 1024 / (s->P * s->Q);
+  return least(rows ? rows : 1, N ? N : 1);
+}
+
+static size_t conv_work(const gt_conv_shape *s, size_t N) {
+  return group(s, N) * s->P * s->Q * s->R * s->S * s->C;
+}
+
+/* y (m,n) = or += a (m,k) b (k,n), either transposed in memory. */
+static void gemm(bool ta, bool tb, size_t m, size_t n, size_t k, const float *a, const float *b, float beta, float *y) {
+  cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans, (blasint)m, (blasint)n, (blasint)k, 1.0f, a,
+              (blasint)(ta ? m : k), b, (blasint)(tb ? k : n), beta, y, (blasint)n);
+}
+
+/* Of output row p and column q, kernel row r: the taps [*first, *last) that lie in the image; false when none do. */
+static bool taps(const gt_conv_shape *s, size_t p, size_t q, size_t r, size_t *first, size_t *last) {
+  const size_t i = p * s->stride + r, j = q * s->stride;
+  if (i < s->pad || i - s->pad >= s->H) return false;
+  *first = j < s->pad ? least(s->pad - j, s->S) : 0;
+  *last = s->W + s->pad > j ? least(s->W + s->pad - j, s->S) : 0;
+  return *first < *last;
+}
+
+/* columns (P,Q,R,S,C) of one image (H,W,C). */
+static void im2col(float *columns, const float *x, const gt_conv_shape *s) {
+  const size_t C = s->C, run = s->S * C;
+  for (size_t p = 0; p < s->P; p++)
+    for (size_t q = 0; q < s->Q; q++)
+      for (size_t r = 0; r < s->R; r++, columns += run) {
+        size_t first, last;
+        if (!taps(s, p, q, r, &first, &last)) {
+          memset(columns, 0, run * sizeof *columns);
+          continue;
+        }
+        const float *from = x + ((p * s->stride + r - s->pad) * s->W + (q * s->stride + first - s->pad)) * C;
+        memset(columns, 0, first * C * sizeof *columns);
+        memcpy(columns + first * C, from, (last - first) * C * sizeof *columns);
+        memset(columns + last * C, 0, (s->S - last) * C * sizeof *columns);
+      }
+}
+
+/* Adds the columns of one image to where they came from. */
+static void col2im(float *dx, const float *columns, const gt_conv_shape *s) {
+  const size_t C = s->C, run = s->S * C;
+  memset(dx, 0, s->H * s->W * C * sizeof *dx);
+  for (size_t p = 0; p < s->P; p++)
+    for (size_t q = 0; q < s->Q; q++)
+      for (size_t r = 0; r < s->R; r++, columns += run) {
+        size_t first, last;
+        if (!taps(s, p, q, r, &first, &last)) continue;
+        float *restrict to = dx + ((p * s->stride + r - s->pad) * s->W + (q * s->stride + first - s->pad)) * C;
+        for (size_t i = 0; i < (last - first) * C; i++) to[i] += columns[first * C + i];
+      }
+}
+
+static void conv_forward(float *y, const float *x, const float *w, const float *b, const gt_conv_shape *s, size_t N, float *work) {
+  const size_t image = s->H * s->W * s->C, pixels = s->P * s->Q, depth = s->R * s->S * s->C, step = group(s, N);
+  for (size_t n = 0; n < N; n += step) {
+    const size_t images = least(step, N - n);
+    for (size_t i = 0; i < images; i++) im2col(work + i * pixels * depth, x + (n + i) * image, s);
+    float *out = y + n * pixels * s->K;
+    gt_fast_rows_fill(out, b, images * pixels, s->K);
+    gemm(false, false, images * pixels, s->K, depth, work, w, 1.0f, out);
+  }
+}
+
+static void conv_backward_input(float *dx, const float *dy, const float *w, const gt_conv_shape *s, size_t N, float *work) {
+  const size_t image = s->H * s->W * s->C, pixels = s->P * s->Q, depth = s->R * s->S * s->C, step = group(s, N);
+  for (size_t n = 0; n < N; n += step) {
+    const size_t images = least(step, N - n);
+    gemm(false, true, images * pixels, depth, s->K, dy + n * pixels * s->K, w, 0.0f, work);
+    for (size_t i = 0; i < images; i++) col2im(dx + (n + i) * image, work + i * pixels * depth, s);
+  }
+}
+
+static void conv_backward_weight(float *dw, float *db, const float *dy, const float *x, const gt_conv_shape *s, size_t N, float *work) {
+  const size_t image = s->H * s->W * s->C, pixels = s->P * s->Q, depth = s->R * s->S * s->C, step = group(s, N);
+  if (db) gt_fast_rows_sum(db, dy, N * pixels, s->K);
+  if (N == 0) memset(dw, 0, depth * s->K * sizeof *dw);
+  for (size_t n = 0; n < N; n += step) {
+    const size_t images = least(step, N - n);
+    for (size_t i = 0; i < images; i++) im2col(work + i * pixels * depth, x + (n + i) * image, s);
+    gemm(true, false, depth, s->K, images * pixels, work, dy + n * pixels * s->K, n ? 1.0f : 0.0f, dw);
+  }
+}
+
+static void avgpool_forward(float *y, const float *x, const gt_conv_shape *s, size_t N) {
+  gt_kernels_ref.avgpool_forward(y, x, s, N);
+}
+
+static void avgpool_backward(float *dx, const float *dy, const gt_conv_shape *s, size_t N) {
+  gt_kernels_ref.avgpool_backward(dx, dy, s, N);
+}
+
+static void linear_forward(float *y, const float *x, const float *w, const float *b, size_t B, size_t I, size_t O) {
+  gt_fast_rows_fill(y, b, B, O);
+  gemm(false, true, B, O, I, x, w, 1.0f, y);
+}
+
+static void linear_backward_input(float *dx, const float *dy, const float *w, size_t B, size_t I, size_t O) {
+  gemm(false, false, B, I, O, dy, w, 0.0f, dx);
+}
+
+static void linear_backward_weight(float *dw, float *db, const float *dy, const float *x, size_t B, size_t I, size_t O) {
+  if (db) gt_fast_rows_sum(db, dy, B, O);
+  gemm(true, false, O, I, B, dy, x, 0.0f, dw);
+}
+
+static double softmax_xent(float *dx, const float *x, const int32_t *labels, size_t B, size_t O, size_t *correct) {
+  return gt_kernels_ref.softmax_xent(dx, x, labels, B, O, correct);
+}
+
+static const char *family(const char *operation, const gt_conv_shape *s) {
+  (void)s;
+  return strcmp(operation, "avgpool") == 0 ? "ref" : "blas";
+}
+
+const gt_kernels gt_kernels_blas = {
+    .name = "blas",
+    .conv_work = conv_work,
+    .conv_forward = conv_forward,
+    .conv_backward_input = conv_backward_input,
+    .conv_backward_weight = conv_backward_weight,
+    .maxpool_forward = gt_pool_max_forward,
+    .maxpool_backward = gt_pool_max_backward,
+    .avgpool_forward = avgpool_forward,
+    .avgpool_backward = avgpool_backward,
+    .linear_forward = linear_forward,
+    .linear_backward_input = linear_backward_input,
+    .linear_backward_weight = linear_backward_weight,
+    .relu_forward = gt_fast_relu_forward,
+    .relu_backward = gt_fast_relu_backward,
+    .softmax_xent = softmax_xent,
+    .family = family,
+};
