@@ -3,8 +3,10 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+static void (*bug_handler)(const char *text);
 static _Thread_local char last_error[GT_ERROR_TEXT_MAX];
 
 /* An error is one sentence on one line: what others' libraries put in ends up in logs and records. */
@@ -37,4 +39,19 @@ gt_status gt_fail(gt_status code, const char *file, int line, const char *format
 
 const char *gt_error_text(void) {
   return last_error;
+}
+
+void gt_on_bug(void (*handler)(const char *text)) {
+  bug_handler = handler;
+}
+
+void gt_bug(const char *format, ...) {
+  char text[GT_ERROR_TEXT_MAX];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  if (bug_handler) bug_handler(text);
+  gt_log(GT_LOG_ERROR, "broken invariant: %s", text);
+  abort();
 }

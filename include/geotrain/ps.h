@@ -1,0 +1,150 @@
+/* ps: the parameter server of a region as one event loop body: batch numbers, gradients, outboxes, rounds, drain.  Floor 5.  No MPI, no files, no clock:
+   a run over MPI, a test and a simulation drive the same code through events, each with its time, and serve its host table. */
+#ifndef GEOTRAIN_PS_H
+#define GEOTRAIN_PS_H
+
+#include "geotrain/data.h"
+#include "geotrain/sync.h"
+
+typedef struct gt_ps gt_ps;
+
+/* ---- orders and pushes ---------------------------------------------------------------------------------------------- */
+
+typedef enum { GT_PS_TRAIN = 1, GT_PS_EVAL, GT_PS_KEEPALIVE, GT_PS_END } gt_ps_order_kind;
+typedef struct {
+  gt_ps_order_kind kind;
+  int64_t first;       /* TRAIN: batch number; EVAL: first sample */
+  int64_t count;       /* EVAL: samples */
+  gt_ns wan_wait;      /* of the wait that this order ends, spent held by the strategy */
+  gt_vec params, buffers; /* to be sent along; data NULL and n 0: none */
+} gt_ps_order;
+
+typedef struct {
+  int64_t samples, correct;
+  double loss_sum;
+  gt_ns compute, wait;
+  bool nonfinite;
+} gt_ps_push;
+
+/* ---- host ------------------------------------------------------------------------------------------------------------ */
+
+typedef enum { GT_NOTE_EVAL, GT_NOTE_NONFINITE, GT_NOTE_HELD, GT_NOTE_DONE, GT_NOTE_PEER_DONE, GT_NOTE_ROUND, GT_NOTE_COMPLETE } gt_ps_note;
+
+typedef struct {
+  void *ctx;
+  /* The gateway (see wan.h: payload borrowed until gt_ps_departed for data; cookie names it). */
+  void (*send)(void *ctx, size_t peer, const gt_frame_header *head, const void *payload, size_t bytes, uint64_t cookie);
+  bool (*replace)(void *ctx, size_t peer, uint64_t cookie, const gt_frame_header *head, const void *payload, uint64_t new_cookie);
+  /* The local plane: the order's vectors are borrowed for the call; `taken`: the worker's gradient buffer is free. */
+  void (*order)(void *ctx, size_t worker, const gt_ps_order *order);
+  void (*taken)(void *ctx, size_t worker);
+  /* Take the region's checkpoint of this round now (gt_ps_save among the rest); gt_ps_written follows.  NULL: no checkpoints. */
+  void (*checkpoint)(void *ctx, int64_t round);
+  /* The round is whole in every region: older ones may go. */
+  void (*whole)(void *ctx, int64_t round);
+  /* Something for the record; a and b by kind. EVAL: loss, accuracy.  NONFINITE: how many, worker.  PEER_DONE: peer, its steps.  DONE: steps, 0.  ROUND: round, stop code. */
+  void (*note)(void *ctx, gt_ps_note note, double a, double b);
+  /* A clock for durations of the PS's own work (update, encode); NULL: they count as zero. */
+  gt_ns (*clock)(void *ctx);
+} gt_ps_host;
+
+/* ---- what a PS is made of ------------------------------------------------------------------------------------------- */
+
+/* Exactly one is > 0; epochs of the region's own part. */
+typedef struct {
+  double epochs;
+  int64_t steps, samples;
+  double minutes;
+} gt_ps_interval;
+
+typedef struct {
+  size_t nregions, self, nworkers;
+  bool local_async;
+  const gt_sync_ops *strategy;
+  const double *weights; /* nregions */
+  int64_t period;
+  double scale;
+  size_t outbox, window; /* messages that may wait to leave on a link, and that may have left without being acknowledged */
+  gt_vec params, grads, buffers;
+  gt_optim *optim;
+  gt_order order;
+  gt_ps_interval until, eval_every, checkpoint_every;
+  size_t test_samples, eval_chunk; /* 0 test samples: no evaluation; a chunk is one order */
+  int nonfinite_limit;
+  double wan_bytes_limit; /* of all regions together; 0: none */
+  gt_ns heartbeat, keepalive;
+  int64_t round; /* the checkpoint round that was last taken anywhere; 0: none */
+  gt_ps_host host;
+} gt_ps_spec;
+
+/* Everything in spec is borrowed but the struct itself, which is copied. */
+gt_ps *gt_ps_create(const gt_ps_spec *spec);
+void gt_ps_close(gt_ps *ps);
+
+/* ---- events ----------------------------------------------------------------------------------------------------------- */
+
+/* Training starts or goes on: the workers in turn are given work when they are ready. */
+void gt_ps_start(gt_ps *ps, gt_ns now);
+void gt_ps_ready(gt_ps *ps, size_t worker, gt_ns now);
+/* A worker's gradient of its batch; grads are borrowed until host.taken(worker). */
+void gt_ps_gradient(gt_ps *ps, size_t worker, const gt_ps_push *push, float *grads, gt_ns now);
+/* Worker 0's answer to an EVAL order. */
+void gt_ps_evaluated(gt_ps *ps, const gt_ps_push *push, gt_ns now);
+/* A message of data or control kind arrived (not REPORT, MODEL, HELLO). */
+void gt_ps_message(gt_ps *ps, size_t peer, const gt_frame_header *head, const void *payload, gt_ns now);
+void gt_ps_departed(gt_ps *ps, size_t peer, uint64_t cookie, gt_ns now);
+/* This region's file of the round is durable. */
+void gt_ps_written(gt_ps *ps, int64_t round, gt_ns now);
+/* Time passes: heartbeats, timers, intervals by minutes. */
+void gt_ps_tick(gt_ps *ps, gt_ns now);
+gt_ns gt_ps_next(const gt_ps *ps);
+/* Ask for a stop with a checkpoint: `code` is what the run ends with (75, 6). */
+void gt_ps_stop(gt_ps *ps, gt_status code, gt_ns now);
+/* Opens a last round (the lead does, once everything is settled). */
+void gt_ps_final_round(gt_ps *ps, gt_ns now);
+/* Evaluates a model (params, buffers borrowed until done) on worker 0; `done` is called with its mean loss and accuracy. */
+void gt_ps_evaluate(gt_ps *ps, gt_vec params, gt_vec buffers, void (*done)(void *ctx, double loss, double accuracy), void *ctx, gt_ns now);
+
+/* ---- where it stands -------------------------------------------------------------------------------------------------- */
+
+typedef enum {
+  GT_PS_TRAINING,
+  GT_PS_DRAINING, /* no more batches; what is accumulated is being sent */
+  GT_PS_FOLLOWING, /* done; applies messages until all are done */
+  GT_PS_COMPLETE, /* all are done, everything is acknowledged and settled */
+  GT_PS_STOPPED   /* the stop round is whole */
+} gt_ps_phase;
+
+typedef struct {
+  gt_ps_phase phase;
+  gt_status stop_code;   /* of STOPPED */
+  int64_t steps, samples, batches, nonfinite, round, whole_round;
+  double loss_sum;       /* over loss_samples, since gt_ps_loss_reset */
+  int64_t loss_samples;
+  double last_eval_loss, last_eval_accuracy; /* NaN: none */
+  /* sums over workers */
+  gt_ns compute, wait, wan_wait;
+  /* of the region: after its last step, until drained and acknowledged; from then until all are done; applying updates and means; copying payloads */
+  gt_ns drain, idle, update, encode;
+  bool held;
+  double done; /* share of the training done */
+} gt_ps_view;
+
+void gt_ps_look(const gt_ps *ps, gt_ns now, gt_ps_view *view);
+void gt_ps_loss_reset(gt_ps *ps);
+typedef struct {
+  double bandwidth_bps, latency_s; /* measured; 0: not yet */
+  size_t queued, unacknowledged;
+  int64_t samples; /* that the peer's last heartbeat told of */
+  bool done;
+} gt_ps_link;
+void gt_ps_look_link(const gt_ps *ps, size_t peer, gt_ps_link *link);
+/* Since when the worker has been computing what it was told to, and which batch; false: it is not. */
+bool gt_ps_computing(const gt_ps *ps, size_t worker, gt_ns *since, int64_t *batch);
+
+/* Names "ps/...", "sync/...", "optim/...", "outbox/...": with model/params and model/buffers, which the caller saves, the region's whole state. */
+void gt_ps_save(gt_ps *ps, gt_ns now, gt_state *state);
+/* Before gt_ps_start; number of workers and limits may differ from those that saved. */
+gt_status gt_ps_load(gt_ps *ps, gt_ns now, const gt_state *state);
+
+#endif

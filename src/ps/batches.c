@@ -1,0 +1,47 @@
+/* Batch numbers of the region's seeded order: handed out once, reissued when they did not come back (DESIGN 2.11). */
+#include <math.h>
+#include <string.h>
+
+#include "impl.h"
+
+/* Batches that `until: {epochs}` asks for; 0 when training ends otherwise. */
+int64_t gt_ps_total_batches(const gt_ps *ps) {
+  double epochs = ps->spec.until.epochs;
+  return epochs > 0 ? (int64_t)ceil(epochs * (double)gt_order_batches_per_epoch(&ps->spec.order) - 1e-9) : 0;
+}
+
+/* Workers that hold a batch, and the samples in these. */
+static int64_t under_way(const gt_ps *ps, int64_t *samples) {
+  int64_t n = 0;
+  *samples = 0;
+  for (size_t w = 0; w < ps->spec.nworkers; w++)
+    if (ps->workers[w].has_batch) {
+      n++;
+      *samples += (int64_t)gt_order_batch_size(&ps->spec.order, ps->workers[w].batch);
+    }
+  return n;
+}
+
+bool gt_ps_may_issue(const gt_ps *ps) {
+  const gt_ps_interval *until = &ps->spec.until;
+  if (ps->phase != GT_PS_TRAINING) return false;
+  if (until->epochs > 0) return ps->nreissue > 0 || ps->totals.next_batch < gt_ps_total_batches(ps);
+  int64_t samples, batches = under_way(ps, &samples);
+  if (until->steps > 0) return ps->totals.steps + (ps->spec.local_async ? batches : 0) < until->steps;
+  return ps->totals.samples + samples < until->samples;
+}
+
+int64_t gt_ps_take_number(gt_ps *ps) {
+  if (ps->nreissue == 0) return ps->totals.next_batch++;
+  int64_t number = ps->reissue[0];
+  memmove(ps->reissue, ps->reissue + 1, --ps->nreissue * sizeof *ps->reissue);
+  return number;
+}
+
+double gt_ps_share_done(const gt_ps *ps) {
+  const gt_ps_interval *until = &ps->spec.until;
+  if (ps->phase != GT_PS_TRAINING) return 1;
+  if (until->epochs > 0) return (double)ps->totals.batches / (double)gt_ps_total_batches(ps);
+  if (until->steps > 0) return (double)ps->totals.steps / (double)until->steps;
+  return fmin(1, (double)ps->totals.samples / (double)until->samples);
+}

@@ -1,0 +1,64 @@
+/* How a region ends: drain what is accumulated, tell the others, follow them until all are done. */
+#include "impl.h"
+
+static void enter(gt_ps *ps, gt_ps_phase phase) {
+  ps->phase = phase;
+  ps->phase_since = ps->now;
+  ps->totals.phase = phase;
+}
+
+void gt_ps_tell_done(gt_ps *ps) {
+  for (size_t p = 0; p < ps->spec.nregions; p++)
+    if (p != ps->spec.self) gt_ps_control(ps, p, GT_MSG_DONE, ps->totals.steps, ps->peers[p].sent_seq);
+}
+
+/* Tells the strategy about peers whose every message has been applied. */
+static void tell_strategy(gt_ps *ps) {
+  for (size_t p = 0; p < ps->spec.nregions; p++) {
+    ps_peer *peer = &ps->peers[p];
+    if (p == ps->spec.self || !peer->done || peer->done_told || peer->applied_seq < peer->done_seq) continue;
+    peer->done_told = true;
+    ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_PEER_DONE, (double)p, (double)peer->done_steps);
+    gt_sync_on_peer(ps->sync, ps->now, p, GT_PEER_DONE, peer->done_steps);
+  }
+}
+
+static bool all_acknowledged(const gt_ps *ps) {
+  for (size_t p = 0; p < ps->spec.nregions; p++)
+    if (p != ps->spec.self && ps->peers[p].n > 0) return false;
+  return true;
+}
+
+static bool all_told(const gt_ps *ps) {
+  for (size_t p = 0; p < ps->spec.nregions; p++)
+    if (p != ps->spec.self && !ps->peers[p].done_told) return false;
+  return true;
+}
+
+static bool training_over(const gt_ps *ps) {
+  if (gt_ps_outstanding(ps) || gt_ps_may_issue(ps) || ps->held || ps->eval.active) return false;
+  for (size_t w = 0; w < ps->spec.nworkers; w++)
+    if (ps->workers[w].state == W_ABSENT) return false;
+  return true;
+}
+
+void gt_ps_end_check(gt_ps *ps) {
+  if (gt_ps_frozen(ps)) return;
+  tell_strategy(ps);
+  if (ps->phase == GT_PS_TRAINING && training_over(ps)) {
+    enter(ps, GT_PS_DRAINING);
+    ps->eval.due = false;
+    gt_sync_on_drain(ps->sync, ps->now);
+  }
+  if (ps->phase == GT_PS_DRAINING && gt_sync_drained(ps->sync) && all_acknowledged(ps)) {
+    ps->totals.drain += ps->now - ps->phase_since;
+    enter(ps, GT_PS_FOLLOWING);
+    ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_DONE, (double)ps->totals.steps, 0);
+    gt_ps_tell_done(ps);
+  }
+  if (ps->phase == GT_PS_FOLLOWING && all_told(ps) && all_acknowledged(ps) && gt_sync_settled(ps->sync)) {
+    ps->totals.idle += ps->now - ps->phase_since;
+    enter(ps, GT_PS_COMPLETE);
+    ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_COMPLETE, (double)ps->totals.steps, 0);
+  }
+}

@@ -1,0 +1,138 @@
+/* Private to ps: its state, and the functions that its rooms offer one another. */
+#ifndef GT_PS_IMPL_H
+#define GT_PS_IMPL_H
+
+#include "geotrain/ps.h"
+
+typedef enum { W_ABSENT, W_WAITING, W_COMPUTING, W_PENDING, W_EVALUATING } ps_worker_state;
+
+typedef struct {
+  ps_worker_state state;
+  bool has_batch; /* a number was handed to it and its gradient has not been used yet */
+  int64_t batch;
+  gt_ns since;     /* the state's start */
+  gt_ns held_mark; /* held time of the PS when the wait began */
+  gt_ps_push push; /* PENDING */
+  float *grads;
+} ps_worker;
+
+/* One message to one peer, from its posting to its acknowledgement. */
+typedef struct {
+  uint64_t id;
+  gt_frame_header head;
+  gt_payload *payload;
+  size_t bytes;
+  bool departed, behind; /* behind: another was in front of it when it was posted */
+  gt_ns posted;
+} ps_message;
+
+typedef struct {
+  ps_message *messages; /* oldest first */
+  size_t n, capacity, queued;
+  uint64_t next_id;
+  int64_t sent_seq, applied_seq;
+  bool done;
+  int64_t done_steps, done_seq; /* its DONE; told to the strategy when done_seq is applied */
+  bool done_told;
+  int64_t written;  /* newest round durable there */
+  double wan_bytes; /* that it has sent in all, as its last heartbeat said; of this region itself: as it is */
+  int64_t samples;  /* likewise */
+  gt_ns rtt, last_ack;
+  double rate_bits, rate_s;
+} ps_peer;
+
+typedef struct {
+  bool active, due;
+  gt_vec params, buffers;
+  int64_t next, correct, samples;
+  double loss_sum;
+  void (*done)(void *ctx, double loss, double accuracy);
+  void *ctx;
+} ps_eval;
+
+/* What is counted from the start of training, over every resume; all int64 so that it is saved as it is. */
+typedef struct {
+  int64_t steps, samples, batches, next_batch, nonfinite, evals;
+  int64_t compute, wait, wan_wait, drain, idle, update, encode;
+  int64_t phase;
+} ps_totals;
+#define PS_TOTALS (sizeof(ps_totals) / sizeof(int64_t))
+
+struct gt_ps {
+  gt_ps_spec spec;
+  gt_sync *sync;
+  gt_ns now;
+  const struct ps_plane *plane;
+  ps_worker *workers;
+  size_t *arrivals, narrivals; /* async: workers with a PENDING gradient, in order of arrival */
+  ps_peer *peers;
+  gt_payload **pool;
+  size_t npool, pool_capacity;
+  ps_totals totals;
+  gt_ps_phase phase;
+  int64_t *reissue; /* numbers to hand out again, ascending */
+  size_t nreissue;
+  int64_t *unreturned; /* for saving: those, and what workers hold */
+  size_t unreturned_capacity;
+  double loss_sum;
+  int64_t loss_samples;
+  double last_eval_loss, last_eval_accuracy;
+  bool held;
+  gt_ns held_since, held_total;
+  gt_ns phase_since, timer_at, heartbeat_at, keepalive_at, encode_from;
+  ps_eval eval;
+  /* rounds */
+  int64_t round, whole_round, own_written;
+  int64_t steps_at_round, samples_at_round;
+  gt_ns round_at;
+  gt_status want_stop, stop_code;
+};
+
+/* The local plane: how gradients of workers become steps. */
+typedef struct ps_plane {
+  const char *name;
+  void (*pump)(gt_ps *ps); /* uses what has arrived, gives work to who waits; called after every event */
+} ps_plane;
+extern const ps_plane gt_ps_plane_sync, gt_ps_plane_async;
+
+/* batches.c */
+int64_t gt_ps_total_batches(const gt_ps *ps);
+bool gt_ps_may_issue(const gt_ps *ps);
+int64_t gt_ps_take_number(gt_ps *ps);
+double gt_ps_share_done(const gt_ps *ps);
+
+/* local.c */
+void gt_ps_issue(gt_ps *ps, size_t worker);                             /* orders it to train on its batch */
+void gt_ps_apply(gt_ps *ps, gt_vec grads, int64_t samples);             /* one step of the strategy, and what follows it */
+void gt_ps_consume(gt_ps *ps, size_t worker);                           /* its gradient has been used or dropped */
+bool gt_ps_outstanding(const gt_ps *ps);                                /* a worker holds a batch */
+void gt_ps_pump(gt_ps *ps);
+gt_ns gt_ps_held_total(const gt_ps *ps);
+
+/* eval.c */
+bool gt_ps_eval_begin(gt_ps *ps); /* gives worker 0, which waits, the evaluation that is due; false: none is */
+void gt_ps_eval_check(gt_ps *ps); /* after a step: is one due? */
+
+/* outbox.c */
+gt_sync_host gt_ps_sync_host(gt_ps *ps);
+size_t gt_ps_inflight(const gt_ps_spec *spec);
+void gt_ps_control(gt_ps *ps, size_t peer, gt_msg_kind kind, int64_t value, int64_t detail);
+void gt_ps_control_all(gt_ps *ps, gt_msg_kind kind, int64_t value, int64_t detail);
+void gt_ps_acknowledged(gt_ps *ps, size_t peer, int64_t sequence);
+void gt_ps_enqueue(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_payload *payload);
+gt_payload *gt_ps_payload(gt_ps *ps, size_t floats);
+double gt_ps_wan_bytes(const gt_ps *ps); /* of all regions, as far as known */
+
+/* rounds.c */
+void gt_ps_round_check(gt_ps *ps); /* an interval is over or a stop is wanted */
+void gt_ps_round_take(gt_ps *ps, int64_t round, gt_status stop_code);
+void gt_ps_round_whole(gt_ps *ps);
+
+/* end.c */
+void gt_ps_end_check(gt_ps *ps); /* moves TRAINING -> DRAINING -> FOLLOWING -> COMPLETE as far as it can */
+void gt_ps_tell_done(gt_ps *ps); /* sends DONE to every peer */
+
+static inline gt_ns gt_ps_clock(const gt_ps *ps) { return ps->spec.host.clock ? ps->spec.host.clock(ps->spec.host.ctx) : 0; }
+static inline bool gt_ps_frozen(const gt_ps *ps) { return ps->stop_code != GT_OK || ps->phase == GT_PS_STOPPED; }
+
+#endif

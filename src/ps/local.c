@@ -1,0 +1,186 @@
+/* The local plane behind the PS: `sync` reduces one gradient of every worker in rank order, `async` takes each as it comes (DESIGN 2.1). */
+#include "impl.h"
+
+gt_ns gt_ps_held_total(const gt_ps *ps) { return ps->held_total + (ps->held ? ps->now - ps->held_since : 0); }
+
+void gt_ps_pump(gt_ps *ps) {
+  if (!gt_ps_frozen(ps)) ps->plane->pump(ps);
+  gt_ps_end_check(ps);
+}
+
+static gt_vec none(void) { return gt_vec_of(NULL, 0); }
+
+static void order(gt_ps *ps, size_t worker, gt_ps_order_kind kind, int64_t first, bool with_params) {
+  gt_ps_order o = {.kind = kind, .first = first, .params = none(), .buffers = none()};
+  ps_worker *w = &ps->workers[worker];
+  if (with_params) {
+    o.params = ps->spec.params;
+    o.buffers = ps->spec.buffers;
+  }
+  if (kind == GT_PS_TRAIN) {
+    o.wan_wait = gt_ps_held_total(ps) - w->held_mark;
+    ps->totals.wan_wait += o.wan_wait;
+  }
+  ps->spec.host.order(ps->spec.host.ctx, worker, &o);
+}
+
+void gt_ps_issue(gt_ps *ps, size_t worker) {
+  ps_worker *w = &ps->workers[worker];
+  order(ps, worker, GT_PS_TRAIN, w->batch, true);
+  w->state = W_COMPUTING;
+  w->since = ps->now;
+}
+
+void gt_ps_consume(gt_ps *ps, size_t worker) {
+  ps_worker *w = &ps->workers[worker];
+  ps->totals.batches++;
+  if (!w->push.nonfinite) {
+    ps->totals.samples += w->push.samples;
+    ps->loss_sum += w->push.loss_sum;
+    ps->loss_samples += w->push.samples;
+  } else {
+    ps->totals.nonfinite++;
+    ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_NONFINITE, (double)ps->totals.nonfinite, (double)worker);
+    if (ps->totals.nonfinite >= ps->spec.nonfinite_limit) ps->want_stop = GT_ERR_LIMIT;
+  }
+  w->has_batch = false;
+  w->state = W_WAITING;
+  w->since = ps->now;
+  ps->spec.host.taken(ps->spec.host.ctx, worker);
+}
+
+void gt_ps_apply(gt_ps *ps, gt_vec grads, int64_t samples) {
+  gt_ns from = gt_ps_clock(ps), encode = ps->totals.encode;
+  ps->totals.steps++;
+  gt_sync_on_gradient(ps->sync, ps->now, grads, (uint64_t)samples);
+  ps->totals.update += gt_ps_clock(ps) - from - (ps->totals.encode - encode);
+  gt_ps_eval_check(ps);
+}
+
+bool gt_ps_outstanding(const gt_ps *ps) {
+  for (size_t w = 0; w < ps->spec.nworkers; w++)
+    if (ps->workers[w].has_batch) return true;
+  return false;
+}
+
+/* ---- sync ------------------------------------------------------------------------------------------------------------ */
+
+/* The mean gradient over the samples of all workers, added in rank order; a single gradient is used where it lies. */
+static gt_vec reduce(gt_ps *ps, int64_t *samples) {
+  gt_vec sum = ps->spec.grads, only = none();
+  size_t used = 0;
+  *samples = 0;
+  for (size_t i = 0; i < ps->spec.nworkers; i++) {
+    ps_worker *w = &ps->workers[i];
+    if (w->has_batch && !w->push.nonfinite) {
+      *samples += w->push.samples;
+      only = gt_vec_of(w->grads, sum.n);
+      used++;
+    }
+  }
+  if (used <= 1) return only;
+  bool first = true;
+  for (size_t i = 0; i < ps->spec.nworkers; i++) {
+    ps_worker *w = &ps->workers[i];
+    if (!w->has_batch || w->push.nonfinite) continue;
+    float share = (float)((double)w->push.samples / (double)*samples);
+    if (first) gt_vec_set_scaled(sum, share, gt_vec_of(w->grads, sum.n));
+    else gt_vec_axpy(sum, share, gt_vec_of(w->grads, sum.n));
+    first = false;
+  }
+  return sum;
+}
+
+static bool all_in(const gt_ps *ps, ps_worker_state state) {
+  for (size_t w = 0; w < ps->spec.nworkers; w++)
+    if (ps->workers[w].has_batch && ps->workers[w].state != state) return false;
+  return true;
+}
+
+static void sync_step(gt_ps *ps) {
+  int64_t samples;
+  gt_ns from = gt_ps_clock(ps);
+  gt_vec grads = reduce(ps, &samples);
+  ps->totals.update += gt_ps_clock(ps) - from;
+  if (samples > 0) gt_ps_apply(ps, grads, samples);
+  for (size_t w = 0; w < ps->spec.nworkers; w++)
+    if (ps->workers[w].has_batch) gt_ps_consume(ps, w);
+  gt_ps_round_check(ps);
+}
+
+/* Numbers go out in rank order, so that a step has the same batches on the same ranks after a resume. */
+static void sync_issue(gt_ps *ps) {
+  for (size_t i = 0; i < ps->spec.nworkers; i++)
+    if (ps->workers[i].state == W_ABSENT || ps->workers[i].state == W_EVALUATING) return;
+  for (size_t i = 0; i < ps->spec.nworkers && gt_ps_may_issue(ps); i++) {
+    ps->workers[i].batch = gt_ps_take_number(ps);
+    ps->workers[i].has_batch = true;
+  }
+  for (size_t i = 0; i < ps->spec.nworkers; i++)
+    if (ps->workers[i].has_batch && !(i == 0 && gt_ps_eval_begin(ps))) gt_ps_issue(ps, i);
+}
+
+static void sync_pump(gt_ps *ps) {
+  ps_worker *first = &ps->workers[0];
+  if (first->has_batch && first->state == W_WAITING) gt_ps_issue(ps, 0); /* it has evaluated */
+  if (ps->held) return;
+  if (gt_ps_outstanding(ps)) {
+    if (!all_in(ps, W_PENDING)) return;
+    sync_step(ps);
+  }
+  if (!ps->held && !gt_ps_frozen(ps)) sync_issue(ps);
+}
+
+const ps_plane gt_ps_plane_sync = {"sync", sync_pump};
+
+/* ---- async ----------------------------------------------------------------------------------------------------------- */
+
+static void async_give(gt_ps *ps, size_t worker) {
+  if (worker == 0 && gt_ps_may_issue(ps) && gt_ps_eval_begin(ps)) return;
+  if (!gt_ps_may_issue(ps)) return;
+  ps->workers[worker].batch = gt_ps_take_number(ps);
+  ps->workers[worker].has_batch = true;
+  gt_ps_issue(ps, worker);
+}
+
+static void async_pump(gt_ps *ps) {
+  while (!ps->held && !gt_ps_frozen(ps)) {
+    for (size_t w = 0; w < ps->spec.nworkers; w++)
+      if (ps->workers[w].state == W_WAITING && !ps->workers[w].has_batch) async_give(ps, w);
+    if (ps->narrivals == 0) return;
+    size_t worker = ps->arrivals[0];
+    for (size_t i = 1; i < ps->narrivals; i++) ps->arrivals[i - 1] = ps->arrivals[i];
+    ps->narrivals--;
+    ps_worker *w = &ps->workers[worker];
+    if (!w->push.nonfinite) gt_ps_apply(ps, gt_vec_of(w->grads, ps->spec.grads.n), w->push.samples);
+    gt_ps_consume(ps, worker);
+    gt_ps_round_check(ps);
+  }
+}
+
+const ps_plane gt_ps_plane_async = {"async", async_pump};
+
+/* ---- events of the local plane ----------------------------------------------------------------------------------------- */
+
+void gt_ps_ready(gt_ps *ps, size_t worker, gt_ns now) {
+  ps->now = now;
+  ps->workers[worker].state = W_WAITING;
+  ps->workers[worker].since = now;
+  ps->workers[worker].held_mark = gt_ps_held_total(ps);
+  gt_ps_pump(ps);
+}
+
+void gt_ps_gradient(gt_ps *ps, size_t worker, const gt_ps_push *push, float *grads, gt_ns now) {
+  ps_worker *w = &ps->workers[worker];
+  ps->now = now;
+  w->state = W_PENDING;
+  w->since = now;
+  w->held_mark = gt_ps_held_total(ps);
+  w->push = *push;
+  w->grads = grads;
+  ps->totals.compute += push->compute;
+  ps->totals.wait += push->wait;
+  ps->arrivals[ps->narrivals++] = worker;
+  if (!ps->spec.local_async) ps->narrivals = 0;
+  gt_ps_pump(ps);
+}

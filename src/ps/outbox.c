@@ -1,0 +1,172 @@
+/* Bounded outboxes (DESIGN 2.3): messages from posting to acknowledgement, their payloads, and what acknowledgements tell about the link. */
+#include <math.h>
+#include <string.h>
+
+#include "impl.h"
+
+size_t gt_ps_inflight(const gt_ps_spec *spec) { return spec->outbox + spec->window; }
+
+/* ---- payloads ---------------------------------------------------------------------------------------------------------- */
+
+/* A free payload.  The pool is filled when the PS is made; it grows only where peers end up holding different models (ama). */
+gt_payload *gt_ps_payload(gt_ps *ps, size_t floats) {
+  size_t full = ps->spec.params.n + ps->spec.buffers.n;
+  gt_payload *free_one = NULL;
+  for (size_t i = 0; i < ps->npool && !free_one; i++)
+    if (ps->pool[i]->refs == 0) free_one = ps->pool[i];
+  if (!free_one) {
+    if (ps->npool == ps->pool_capacity) gt_bug("outbox: more payloads in use than messages can be under way");
+    free_one = GT_NEW(gt_payload);
+    free_one->vec.data = ps->spec.params.data ? GT_NEW_ARRAY(float, full) : NULL;
+    ps->pool[ps->npool++] = free_one;
+  }
+  free_one->vec.n = floats;
+  return free_one;
+}
+
+static gt_payload *host_payload(void *ctx, bool state) {
+  gt_ps *ps = ctx;
+  ps->encode_from = gt_ps_clock(ps);
+  return gt_ps_payload(ps, ps->spec.params.n + (state ? ps->spec.buffers.n : 0));
+}
+
+/* ---- posting ----------------------------------------------------------------------------------------------------------- */
+
+static bool host_room(void *ctx, size_t peer) {
+  const gt_ps *ps = ctx;
+  const ps_peer *p = &ps->peers[peer];
+  return p->queued < ps->spec.outbox && p->n < gt_ps_inflight(&ps->spec);
+}
+
+void gt_ps_enqueue(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_payload *payload) {
+  ps_peer *p = &ps->peers[peer];
+  ps_message *m = &p->messages[p->n++];
+  *m = (ps_message){.id = ++p->next_id, .head = *head, .payload = payload, .bytes = payload->vec.n * sizeof(float), .behind = p->queued > 0, .posted = ps->now};
+  p->queued++;
+  payload->refs++;
+  ps->spec.host.send(ps->spec.host.ctx, peer, &m->head, payload->vec.data, m->bytes, m->id);
+}
+
+/* Swaps the payload of the newest message that has not begun to leave; false: there is none. */
+static bool replace_newest(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_payload *payload) {
+  ps_peer *p = &ps->peers[peer];
+  if (p->n == 0 || p->messages[p->n - 1].departed) return false;
+  ps_message *m = &p->messages[p->n - 1];
+  gt_frame_header swapped = *head;
+  swapped.sequence = m->head.sequence;
+  uint64_t id = p->next_id + 1;
+  if (!ps->spec.host.replace(ps->spec.host.ctx, peer, m->id, &swapped, payload->vec.data, id)) return false;
+  p->next_id = m->id = id;
+  m->head = swapped;
+  m->payload->refs--;
+  m->payload = payload;
+  m->posted = ps->now;
+  payload->refs++;
+  return true;
+}
+
+static void host_post(void *ctx, gt_payload *payload, gt_msg_kind kind, uint64_t value, uint64_t detail, bool replace) {
+  gt_ps *ps = ctx;
+  ps->totals.encode += gt_ps_clock(ps) - ps->encode_from;
+  payload->refs++; /* so that it is not taken for free between two peers */
+  for (size_t peer = 0; peer < ps->spec.nregions; peer++) {
+    if (peer == ps->spec.self) continue;
+    ps_peer *p = &ps->peers[peer];
+    gt_frame_header head = {.kind = (uint8_t)kind, .round = (uint32_t)ps->round, .value = value, .detail = detail};
+    bool room = host_room(ps, peer);
+    if (!room && replace && replace_newest(ps, peer, &head, payload)) continue;
+    if (p->n == p->capacity) gt_bug("outbox: a message was posted to a peer without room");
+    head.sequence = (uint64_t)++p->sent_seq;
+    gt_ps_enqueue(ps, peer, &head, payload);
+  }
+  payload->refs--;
+}
+
+void gt_ps_departed(gt_ps *ps, size_t peer, uint64_t cookie, gt_ns now) {
+  ps_peer *p = &ps->peers[peer];
+  ps->now = now;
+  for (size_t i = 0; i < p->n; i++)
+    if (p->messages[i].id == cookie && !p->messages[i].departed) {
+      p->messages[i].departed = true;
+      p->queued--;
+      ps->peers[ps->spec.self].wan_bytes += (double)gt_wire_bytes(p->messages[i].bytes);
+      if (host_room(ps, peer)) gt_sync_on_sent(ps->sync, now, peer);
+      break;
+    }
+  gt_ps_pump(ps);
+}
+
+/* ---- acknowledgements --------------------------------------------------------------------------------------------------- */
+
+/* From posting (or the acknowledgement before it, when it stood behind another) to its acknowledgement a message took size / rate, and a round trip
+   when it stood alone. */
+static void measure(gt_ps *ps, ps_peer *p, const ps_message *m) {
+  if (p->rtt == 0) return;
+  gt_ns took = m->behind ? ps->now - (p->last_ack > m->posted ? p->last_ack : m->posted) : ps->now - m->posted - p->rtt;
+  if (took <= 0) return;
+  p->rate_bits += 8.0 * (double)gt_wire_bytes(m->bytes);
+  p->rate_s += gt_seconds(took);
+}
+
+void gt_ps_acknowledged(gt_ps *ps, size_t peer, int64_t sequence) {
+  ps_peer *p = &ps->peers[peer];
+  size_t gone = 0;
+  while (gone < p->n && (int64_t)p->messages[gone].head.sequence <= sequence) {
+    ps_message *m = &p->messages[gone++];
+    if (!m->departed) p->queued--; /* its acknowledgement overtook the news that it had left */
+    measure(ps, p, m);
+    m->payload->refs--;
+    p->last_ack = ps->now;
+  }
+  if (gone == 0) return;
+  p->n -= gone;
+  memmove(p->messages, p->messages + gone, p->n * sizeof *p->messages);
+  if (host_room(ps, peer)) gt_sync_on_sent(ps->sync, ps->now, peer);
+}
+
+/* ---- control ------------------------------------------------------------------------------------------------------------ */
+
+void gt_ps_control(gt_ps *ps, size_t peer, gt_msg_kind kind, int64_t value, int64_t detail) {
+  gt_frame_header head = {.kind = (uint8_t)kind, .round = (uint32_t)ps->round, .value = (uint64_t)value, .detail = (uint64_t)detail};
+  ps->spec.host.send(ps->spec.host.ctx, peer, &head, NULL, 0, 0);
+}
+
+void gt_ps_control_all(gt_ps *ps, gt_msg_kind kind, int64_t value, int64_t detail) {
+  for (size_t p = 0; p < ps->spec.nregions; p++)
+    if (p != ps->spec.self) gt_ps_control(ps, p, kind, value, detail);
+}
+
+/* Strategy traffic posted by this region, and by the others as their heartbeats say. */
+double gt_ps_wan_bytes(const gt_ps *ps) {
+  double sum = 0;
+  for (size_t p = 0; p < ps->spec.nregions; p++) sum += ps->peers[p].wan_bytes;
+  return sum;
+}
+
+/* ---- what a strategy sees ------------------------------------------------------------------------------------------------ */
+
+static void host_hold(void *ctx) {
+  gt_ps *ps = ctx;
+  if (ps->held) return;
+  ps->held = true;
+  ps->held_since = ps->now;
+}
+
+static void host_release(void *ctx) {
+  gt_ps *ps = ctx;
+  if (!ps->held) return;
+  ps->held = false;
+  ps->held_total += ps->now - ps->held_since;
+}
+
+static void host_timer(void *ctx, gt_ns at) { ((gt_ps *)ctx)->timer_at = at; }
+
+static gt_link_view host_link(void *ctx, size_t peer) {
+  gt_ps_link link;
+  gt_ps_look_link(ctx, peer, &link);
+  return (gt_link_view){link.queued, link.bandwidth_bps, link.latency_s};
+}
+
+gt_sync_host gt_ps_sync_host(gt_ps *ps) {
+  return (gt_sync_host){ps, host_payload, host_room, host_post, host_hold, host_release, host_timer, host_link};
+}

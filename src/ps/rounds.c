@@ -1,0 +1,60 @@
+/* Checkpoint rounds (DESIGN 2.10): who reaches the interval first opens one; who sees a later round in a frame takes its own checkpoint first;
+   a round is whole when every region has said that its file is durable. */
+#include "impl.h"
+
+static bool interval_over(const gt_ps *ps) {
+  const gt_ps_interval *every = &ps->spec.checkpoint_every;
+  if (every->steps > 0 && ps->totals.steps - ps->steps_at_round >= every->steps) return true;
+  if (every->epochs > 0 && (double)(ps->totals.samples - ps->samples_at_round) >= every->epochs * (double)ps->spec.order.n) return true;
+  if (every->samples > 0 && ps->totals.samples - ps->samples_at_round >= every->samples) return true;
+  return every->minutes > 0 && gt_seconds(ps->now - ps->round_at) >= 60 * every->minutes;
+}
+
+void gt_ps_round_take(gt_ps *ps, int64_t round, gt_status stop_code) {
+  ps->round = round;
+  ps->steps_at_round = ps->totals.steps;
+  ps->samples_at_round = ps->totals.samples;
+  ps->round_at = ps->now;
+  ps->stop_code = stop_code;
+  ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_ROUND, (double)round, (double)stop_code);
+  ps->spec.host.checkpoint(ps->spec.host.ctx, round);
+  gt_ps_control_all(ps, GT_MSG_ROUND, round, stop_code);
+}
+
+static bool over_wan_limit(const gt_ps *ps) { return ps->spec.wan_bytes_limit > 0 && gt_ps_wan_bytes(ps) >= ps->spec.wan_bytes_limit; }
+
+void gt_ps_round_check(gt_ps *ps) {
+  if (gt_ps_frozen(ps) || ps->round != ps->whole_round || ps->phase == GT_PS_COMPLETE) return;
+  if (ps->want_stop == GT_OK && ps->phase == GT_PS_TRAINING && over_wan_limit(ps)) ps->want_stop = GT_ERR_LIMIT;
+  if (ps->want_stop != GT_OK) gt_ps_round_take(ps, ps->round + 1, ps->want_stop);
+  else if (ps->phase == GT_PS_TRAINING && interval_over(ps)) gt_ps_round_take(ps, ps->round + 1, GT_OK);
+}
+
+void gt_ps_round_whole(gt_ps *ps) {
+  if (ps->whole_round == ps->round || ps->own_written < ps->round) return;
+  for (size_t p = 0; p < ps->spec.nregions; p++)
+    if (p != ps->spec.self && ps->peers[p].written < ps->round) return;
+  ps->whole_round = ps->round;
+  ps->spec.host.whole(ps->spec.host.ctx, ps->round);
+  if (ps->stop_code != GT_OK) ps->phase = GT_PS_STOPPED;
+  else gt_ps_round_check(ps);
+}
+
+void gt_ps_written(gt_ps *ps, int64_t round, gt_ns now) {
+  ps->now = now;
+  ps->own_written = round;
+  gt_ps_control_all(ps, GT_MSG_WRITTEN, round, 0);
+  gt_ps_round_whole(ps);
+  gt_ps_pump(ps);
+}
+
+void gt_ps_stop(gt_ps *ps, gt_status code, gt_ns now) {
+  ps->now = now;
+  if (ps->want_stop == GT_OK) ps->want_stop = code;
+  gt_ps_round_check(ps);
+}
+
+void gt_ps_final_round(gt_ps *ps, gt_ns now) {
+  ps->now = now;
+  if (!gt_ps_frozen(ps) && ps->round == ps->whole_round) gt_ps_round_take(ps, ps->round + 1, GT_OK);
+}

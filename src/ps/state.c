@@ -1,0 +1,107 @@
+/* What the PS saves and loads: totals, batch numbers not returned, sequences, unacknowledged messages, and its strategy and optimizer. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "impl.h"
+
+static int ascending(const void *a, const void *b) {
+  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return (x > y) - (x < y);
+}
+
+/* Collects the numbers that wait to be handed out again and those that workers hold; returns their count. */
+static size_t collect_unreturned(gt_ps *ps) {
+  size_t need = ps->nreissue + ps->spec.nworkers, n = ps->nreissue;
+  if (ps->unreturned_capacity < need) {
+    gt_free(ps->unreturned);
+    ps->unreturned = GT_NEW_ARRAY(int64_t, need);
+    ps->unreturned_capacity = need;
+  }
+  if (n) memcpy(ps->unreturned, ps->reissue, n * sizeof *ps->reissue);
+  for (size_t w = 0; w < ps->spec.nworkers; w++)
+    if (ps->workers[w].has_batch) ps->unreturned[n++] = ps->workers[w].batch;
+  qsort(ps->unreturned, n, sizeof *ps->unreturned, ascending);
+  return n;
+}
+
+static void save_peer(gt_ps *ps, size_t peer, gt_state *state) {
+  ps_peer *p = &ps->peers[peer];
+  char prefix[64], name[64];
+  snprintf(prefix, sizeof prefix, "ps/peer/%zu/", peer);
+  gt_state_add(state, prefix, "sent_seq", GT_TYPE_I64, &p->sent_seq, 1);
+  gt_state_add(state, prefix, "applied_seq", GT_TYPE_I64, &p->applied_seq, 1);
+  gt_state_add(state, prefix, "wan_bytes", GT_TYPE_F64, &p->wan_bytes, 1);
+  for (size_t i = 0; i < p->n; i++) {
+    ps_message *m = &p->messages[i];
+    snprintf(name, sizeof name, "unacknowledged/%zu/head", i);
+    gt_state_add(state, prefix, name, GT_TYPE_U8, &m->head, sizeof m->head);
+    snprintf(name, sizeof name, "unacknowledged/%zu/payload", i);
+    gt_state_add(state, prefix, name, GT_TYPE_F32, m->payload->vec.data, m->payload->vec.n);
+  }
+}
+
+void gt_ps_save(gt_ps *ps, gt_ns now, gt_state *state) {
+  ps->now = now;
+  size_t n = collect_unreturned(ps);
+  gt_state_add(state, "ps/", "totals", GT_TYPE_I64, &ps->totals, PS_TOTALS);
+  gt_state_add(state, "ps/", "unreturned", GT_TYPE_I64, ps->unreturned, n);
+  for (size_t p = 0; p < ps->spec.nregions; p++) save_peer(ps, p, state);
+  gt_optim_save(ps->spec.optim, state);
+  ps->sync->ops->save(ps->sync, state);
+}
+
+/* ---- loading ------------------------------------------------------------------------------------------------------------- */
+
+/* Unacknowledged messages are queued again, with the sequence they had. */
+static gt_status load_messages(gt_ps *ps, size_t peer, const char *prefix, const gt_state *state) {
+  ps_peer *p = &ps->peers[peer];
+  char name[64];
+  for (size_t i = 0;; i++) {
+    snprintf(name, sizeof name, "unacknowledged/%zu/head", i);
+    if (!gt_state_find(state, prefix, name)) return GT_OK;
+    gt_frame_header head;
+    GT_TRY(gt_state_get(state, prefix, name, GT_TYPE_U8, &head, sizeof head));
+    snprintf(name, sizeof name, "unacknowledged/%zu/payload", i);
+    const gt_state_item *body = gt_state_find(state, prefix, name);
+    size_t full = ps->spec.params.n + ps->spec.buffers.n;
+    if (!body || body->count > full || p->n == p->capacity) return GT_FAIL(GT_ERR_CKPT, "%s%s does not fit this model and outbox", prefix, name);
+    gt_payload *payload = gt_ps_payload(ps, body->count);
+    if (payload->vec.data) memcpy(payload->vec.data, body->data, body->count * sizeof(float));
+    head.round = (uint32_t)ps->round;
+    gt_ps_enqueue(ps, peer, &head, payload);
+  }
+}
+
+static gt_status load_peer(gt_ps *ps, size_t peer, const gt_state *state) {
+  ps_peer *p = &ps->peers[peer];
+  char prefix[64];
+  snprintf(prefix, sizeof prefix, "ps/peer/%zu/", peer);
+  GT_TRY(gt_state_get(state, prefix, "sent_seq", GT_TYPE_I64, &p->sent_seq, 1));
+  GT_TRY(gt_state_get(state, prefix, "applied_seq", GT_TYPE_I64, &p->applied_seq, 1));
+  GT_TRY(gt_state_get(state, prefix, "wan_bytes", GT_TYPE_F64, &p->wan_bytes, 1));
+  return load_messages(ps, peer, prefix, state);
+}
+
+/* A longer `until` takes a region that was done back to training. */
+static void load_phase(gt_ps *ps) {
+  ps->phase = GT_PS_TRAINING;
+  if (ps->nreissue == 0 && !gt_ps_may_issue(ps)) ps->phase = (gt_ps_phase)ps->totals.phase;
+  ps->totals.phase = ps->phase;
+}
+
+gt_status gt_ps_load(gt_ps *ps, gt_ns now, const gt_state *state) {
+  ps->now = now;
+  GT_TRY(gt_state_get(state, "ps/", "totals", GT_TYPE_I64, &ps->totals, PS_TOTALS));
+  const gt_state_item *numbers = gt_state_find(state, "ps/", "unreturned");
+  if (!numbers) return GT_FAIL(GT_ERR_CKPT, "ps/unreturned is missing");
+  gt_free(ps->reissue);
+  ps->nreissue = numbers->count;
+  ps->reissue = GT_NEW_ARRAY(int64_t, numbers->count + 1);
+  if (numbers->count) memcpy(ps->reissue, numbers->data, numbers->count * sizeof *ps->reissue);
+  for (size_t p = 0; p < ps->spec.nregions; p++) GT_TRY(load_peer(ps, p, state));
+  GT_TRY(gt_optim_load(ps->spec.optim, state));
+  GT_TRY(ps->sync->ops->load(ps->sync, state));
+  load_phase(ps);
+  return GT_OK;
+}
