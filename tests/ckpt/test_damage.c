@@ -1,0 +1,134 @@
+/* Damage of every kind is refused with a sentence that names the file; nothing crashes. */
+#include "fixture.h"
+
+#include "rooms.h"
+
+static char folder[64], path[256];
+static unsigned char *whole;
+static size_t size;
+
+static void put_file(const unsigned char *bytes, size_t n) {
+  FILE *file = fopen(path, "w");
+  assert_non_null(file);
+  assert_int_equal(fwrite(bytes, 1, n, file), n);
+  fclose(file);
+}
+
+static void assert_refused(const char *needle) {
+  gt_ckpt_info info;
+  gt_state state;
+  assert_int_equal(gt_ckpt_read(path, &info, &state), GT_ERR_CKPT);
+  assert_non_null(strstr(gt_error_text(), path));
+  assert_non_null(strstr(gt_error_text(), needle));
+  assert_null(info.job_yaml);
+  assert_int_equal(state.n, 0);
+}
+
+static void test_bit_flips(void **unused) {
+  (void)unused;
+  gt_rng rng = gt_rng_make(7, GT_RNG_TEST, 0, 0);
+  for (int i = 0; i < 300; i++) {
+    /* A hundred in the user block, the others anywhere. */
+    size_t at = gt_rng_below(&rng, i < 100 ? CKPT_BLOCK : size);
+    unsigned char bit = (unsigned char)(1u << gt_rng_below(&rng, 8));
+    whole[at] ^= bit;
+    put_file(whole, size);
+    whole[at] ^= bit;
+    assert_refused("");
+  }
+  put_file(whole, size);
+  assert_true(holds_round(path, 3));
+}
+
+static void test_truncations(void **unused) {
+  (void)unused;
+  static const size_t early[] = {0, 1, 29, 93, 100, 511, 512, 513, 600};
+  for (size_t i = 0; i < sizeof early / sizeof early[0]; i++) {
+    put_file(whole, early[i]);
+    assert_refused("");
+  }
+  for (size_t n = 700; n < size; n += size / 61) {
+    put_file(whole, n);
+    assert_refused("it ends after");
+  }
+  put_file(whole, size - 1);
+  assert_refused("it ends after");
+}
+
+static void test_sentences(void **unused) {
+  (void)unused;
+  whole[size / 2] ^= 1;
+  put_file(whole, size);
+  whole[size / 2] ^= 1;
+  assert_refused("the file says");
+  unsigned char *longer = gt_alloc(size + 3, 1);
+  memcpy(longer, whole, size);
+  put_file(longer, size + 3);
+  gt_free(longer);
+  assert_refused("it says that it has");
+  unlink(path);
+  assert_refused("No such file");
+  assert_int_equal(mkdir(path, 0777), 0);
+  assert_refused("not a regular file");
+  rmdir(path);
+  assert_int_equal(mkfifo(path, 0666), 0);
+  assert_refused("not a regular file");
+  unlink(path);
+}
+
+/* A file whose seal is right and whose inside is not ours: HDF5's own damage, and images of random bytes. */
+static void test_sealed_nonsense(void **unused) {
+  (void)unused;
+  gt_rng rng = gt_rng_make(8, GT_RNG_TEST, 0, 0);
+  unsigned char noise[4096] = {0};
+  for (size_t i = CKPT_BLOCK; i < sizeof noise; i++) noise[i] = (unsigned char)gt_rng_u64(&rng);
+  gt_ckpt_file file = {noise, sizeof noise};
+  gt_ckpt_seal(&file);
+  put_file(noise, sizeof noise);
+  assert_refused("HDF5 cannot open it");
+  file.size = CKPT_BLOCK;
+  gt_ckpt_seal(&file);
+  put_file(noise, file.size);
+  assert_refused("HDF5 cannot open it");
+
+  unsigned char *copy = gt_alloc(size, 1);
+  memcpy(copy, whole, size);
+  for (size_t at = CKPT_BLOCK; at + 6 < size; at++)
+    if (memcmp(copy + at, "region", 6) == 0) memcpy(copy + at, "nation", 6); /* an attribute is renamed */
+  file = (gt_ckpt_file){copy, size};
+  gt_ckpt_seal(&file);
+  put_file(copy, size);
+  gt_free(copy);
+  assert_refused("'region' is missing");
+}
+
+static int prepare(void **unused) {
+  (void)unused;
+  gt_ckpt_writer *writer;
+  folder_create(folder);
+  if (gt_ckpt_writer_create(&writer, folder, "shanghai") != GT_OK || write_round(writer, 3) != GT_OK) return -1;
+  gt_ckpt_writer_close(writer);
+  gt_ckpt_path(path, sizeof path, folder, 3, "shanghai");
+  gt_ckpt_file file;
+  if (gt_ckpt_file_read(&file, path) != GT_OK) return -1;
+  whole = file.bytes;
+  size = file.size;
+  return 0;
+}
+
+static int finish(void **unused) {
+  (void)unused;
+  gt_free(whole);
+  folder_remove(folder);
+  return gt_alloc_alive() == 0 ? 0 : -1;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_bit_flips),
+      cmocka_unit_test(test_truncations),
+      cmocka_unit_test(test_sealed_nonsense),
+      cmocka_unit_test(test_sentences),
+  };
+  return cmocka_run_group_tests(tests, prepare, finish);
+}

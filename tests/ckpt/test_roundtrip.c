@@ -1,0 +1,185 @@
+/* Checkpoints come back as they went: all types, empty items, large ones, long job texts; other programs open the files. */
+#include "fixture.h"
+
+static char folder[64];
+
+static void test_every_type_and_empty_items(void **unused) {
+  (void)unused;
+  char path[256];
+  gt_ckpt_writer *writer;
+  assert_int_equal(gt_ckpt_writer_create(&writer, folder, "shanghai"), GT_OK);
+  assert_int_equal(write_round(writer, 1), GT_OK);
+  gt_status status;
+  assert_int_equal(gt_ckpt_poll(writer, &status), GT_CKPT_IDLE);
+  assert_int_equal(write_round(writer, 2), GT_OK);
+  gt_ckpt_writer_close(writer);
+  assert_true(holds_round(gt_ckpt_path(path, sizeof path, folder, 1, "shanghai"), 1));
+  assert_true(holds_round(gt_ckpt_path(path, sizeof path, folder, 2, "shanghai"), 2));
+  assert_false(holds_round(path, 1)); /* the comparison can fail */
+}
+
+static void test_close_waits_and_write_while_busy_is_refused(void **unused) {
+  (void)unused;
+  char path[256];
+  static sample s;
+  gt_ckpt_writer *writer;
+  sample_open(&s, 5);
+  assert_int_equal(gt_ckpt_writer_create(&writer, folder, "shanghai"), GT_OK);
+  assert_int_equal(gt_ckpt_write(writer, &s.info, &s.state), GT_OK);
+  assert_int_equal(gt_ckpt_write(writer, &s.info, &s.state), GT_ERR_FAULT); /* under way, or its result not asked for */
+  gt_ckpt_writer_close(writer);
+  sample_close(&s);
+  assert_true(holds_round(gt_ckpt_path(path, sizeof path, folder, 5, "shanghai"), 5));
+}
+
+static void test_large_state_and_long_job(void **unused) {
+  (void)unused;
+  size_t n = 3000000, text = 300000;
+  float *numbers = GT_NEW_ARRAY(float, n);
+  char *yaml = gt_alloc(text + 1, 1), path[256];
+  for (size_t i = 0; i < n; i++) numbers[i] = (float)i;
+  memset(yaml, 'y', text);
+  gt_state state = {0}, back;
+  gt_state_add(&state, "", "big", GT_TYPE_F32, numbers, n);
+  gt_ckpt_info info = {.round = 7, .job_yaml = yaml, .region = "r"}, read;
+  gt_ckpt_writer *writer;
+  gt_status status;
+  assert_int_equal(gt_ckpt_writer_create(&writer, folder, "r"), GT_OK);
+  assert_int_equal(gt_ckpt_write(writer, &info, &state), GT_OK);
+  gt_ckpt_progress progress;
+  while ((progress = gt_ckpt_poll(writer, &status)) == GT_CKPT_BUSY) usleep(200);
+  assert_int_equal(progress, GT_CKPT_DONE);
+  assert_int_equal(status, GT_OK);
+  gt_ckpt_writer_close(writer);
+  assert_int_equal(gt_ckpt_read(gt_ckpt_path(path, sizeof path, folder, 7, "r"), &read, &back), GT_OK);
+  assert_string_equal(read.job_yaml, yaml);
+  assert_int_equal(back.n, 1);
+  assert_int_equal(back.items[0].count, n);
+  assert_memory_equal(back.items[0].data, numbers, n * sizeof *numbers);
+  gt_state_close(&back);
+  gt_ckpt_info_close(&read);
+  gt_state_close(&state);
+  gt_free(numbers);
+  gt_free(yaml);
+}
+
+/* A name that is a dataset and a folder at once cannot be kept: the writer says which, and goes on. */
+static void test_clashing_names_are_refused(void **unused) {
+  (void)unused;
+  double one = 1;
+  gt_state state = {0};
+  gt_state_add(&state, "", "a", GT_TYPE_F64, &one, 1);
+  gt_state_add(&state, "a/", "b", GT_TYPE_F64, &one, 1);
+  gt_ckpt_info info = {.round = 8};
+  gt_ckpt_writer *writer;
+  assert_int_equal(gt_ckpt_writer_create(&writer, folder, "shanghai"), GT_OK);
+  assert_int_equal(gt_ckpt_write(writer, &info, &state), GT_ERR_CKPT);
+  assert_non_null(strstr(gt_error_text(), "a/b"));
+  assert_int_equal(write_round(writer, 9), GT_OK);
+  gt_ckpt_writer_close(writer);
+  gt_state_close(&state);
+}
+
+/* The same state gives the same bytes, whenever it is written. */
+static void test_bytes_depend_on_the_state_only(void **unused) {
+  (void)unused;
+  char path[2][256];
+  unsigned char bytes[2][100000];
+  size_t size[2];
+  for (int i = 0; i < 2; i++) {
+    char run[128];
+    gt_ckpt_writer *writer;
+    snprintf(run, sizeof run, "%s/same%d", folder, i);
+    assert_int_equal(gt_ckpt_writer_create(&writer, run, "shanghai"), GT_OK);
+    if (i) sleep(1);
+    assert_int_equal(write_round(writer, 4), GT_OK);
+    gt_ckpt_writer_close(writer);
+    FILE *file = fopen(gt_ckpt_path(path[i], sizeof path[i], run, 4, "shanghai"), "r");
+    assert_non_null(file);
+    size[i] = fread(bytes[i], 1, sizeof bytes[i], file);
+    fclose(file);
+  }
+  assert_true(size[0] > 4 * PARAMS && size[0] < sizeof bytes[0]);
+  assert_int_equal(size[0], size[1]);
+  assert_memory_equal(bytes[0], bytes[1], size[0]);
+}
+
+/* h5dump finds the image behind the user block. */
+static void test_h5dump_reads_it(void **unused) {
+  (void)unused;
+  char path[256], command[512], line[256];
+  bool params = false, region = false;
+  if (system("command -v h5dump >/dev/null 2>&1") != 0) {
+    print_message("h5dump is not installed: skipped\n");
+    skip();
+  }
+  snprintf(command, sizeof command, "h5dump -A %s 2>&1", gt_ckpt_path(path, sizeof path, folder, 1, "shanghai"));
+  FILE *dump = popen(command, "r");
+  while (fgets(line, sizeof line, dump)) {
+    if (strstr(line, "DATASET \"params\"")) params = true;
+    if (strstr(line, "\"shanghai\"")) region = true;
+  }
+  assert_int_equal(pclose(dump), 0);
+  assert_true(params && region);
+}
+
+static void test_rounds_and_prune(void **unused) {
+  (void)unused;
+  char run[128], path[256];
+  int64_t rounds[4];
+  gt_ckpt_writer *writer;
+  snprintf(run, sizeof run, "%s/rounds", folder);
+  assert_int_equal(gt_ckpt_rounds(run, "shanghai", rounds, 4), 0);
+  assert_int_equal(gt_ckpt_writer_create(&writer, run, "shanghai"), GT_OK);
+  static const int64_t written[] = {10, 2, 0, 33};
+  for (int i = 0; i < 4; i++) assert_int_equal(write_round(writer, written[i]), GT_OK);
+  /* What is nobody's, or another region's. */
+  static const char *const foreign[] = {"ckpt/notes", "ckpt/05", "ckpt/-1", "ckpt/99999999999999999999", "ckpt/7", "ckpt/44", "ckpt/44/shanghai.h5"};
+  for (int i = 0; i < 7; i++) {
+    snprintf(path, sizeof path, "%s/%s", run, foreign[i]);
+    assert_int_equal(mkdir(path, 0777), 0);
+  }
+  snprintf(path, sizeof path, "%s/ckpt/2/chongqing.h5", run);
+  fclose(fopen(path, "w"));
+  snprintf(path, sizeof path, "%s/ckpt/12", run);
+  fclose(fopen(path, "w"));
+  assert_int_equal(gt_ckpt_rounds(run, "shanghai", rounds, 4), 4);
+  static const int64_t ascending[] = {0, 2, 10, 33};
+  assert_memory_equal(rounds, ascending, sizeof ascending);
+  assert_int_equal(gt_ckpt_rounds(run, "shanghai", rounds, 2), 2); /* the newest */
+  assert_memory_equal(rounds, ascending + 2, 2 * sizeof *rounds);
+
+  gt_ckpt_prune(writer, 10);
+  assert_int_equal(gt_ckpt_rounds(run, "shanghai", rounds, 4), 2);
+  assert_memory_equal(rounds, ascending + 2, 2 * sizeof *rounds);
+  assert_int_equal(gt_ckpt_rounds(run, "chongqing", rounds, 4), 1);
+  snprintf(path, sizeof path, "%s/ckpt/0", run);
+  assert_int_not_equal(access(path, F_OK), 0); /* the empty folder is gone */
+  assert_true(holds_round(gt_ckpt_path(path, sizeof path, run, 33, "shanghai"), 33));
+  gt_ckpt_writer_close(writer);
+}
+
+static int open_folder(void **unused) {
+  (void)unused;
+  folder_create(folder);
+  return 0;
+}
+
+static int close_folder(void **unused) {
+  (void)unused;
+  folder_remove(folder);
+  return gt_alloc_alive() == 0 ? 0 : -1;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_every_type_and_empty_items),
+      cmocka_unit_test(test_close_waits_and_write_while_busy_is_refused),
+      cmocka_unit_test(test_large_state_and_long_job),
+      cmocka_unit_test(test_clashing_names_are_refused),
+      cmocka_unit_test(test_bytes_depend_on_the_state_only),
+      cmocka_unit_test(test_h5dump_reads_it),
+      cmocka_unit_test(test_rounds_and_prune),
+  };
+  return cmocka_run_group_tests(tests, open_folder, close_folder);
+}
