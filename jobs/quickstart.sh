@@ -37,16 +37,15 @@ fi
 geotrain=$GEOTRAIN_ROOT/build/release/geotrain
 
 images=/usr/share/datasets/fashion-mnist
-data=datasets/fashion-mnist.h5 part=datasets/fashion-mnist.part.h5
+data=datasets/fashion-mnist.h5
 if [ ! -s "$data" ]; then
   if [ ! -d "$images" ]; then
     echo "geotrain: the images are expected in $images (Debian's dataset-fashion-mnist); with MNIST or Fashion-MNIST" \
       "elsewhere: build/release/geotrain data import mnist FOLDER $data" >&2
     exit 3
   fi
-  rm -f "$part"
-  "$geotrain" data import mnist "$images" "$part"
-  mv "$part" "$data"
+  mkdir -p datasets
+  "$geotrain" data import mnist "$images" "$data" # writes under another name first: what is there is whole
 fi
 
 # One thread a rank: the ranks share the cores of this machine.
@@ -82,7 +81,8 @@ while :; do
   kill -0 "$mpirun_pid" 2>/dev/null || break
 done
 
-again="bash jobs/quickstart.sh --resume $run_dir${*:+ $*}"
+again="bash $0 --resume $run_dir${*:+ $*}"
+if [ "$came_from" != "$GEOTRAIN_ROOT" ] && [ "${run_dir#/}" = "$run_dir" ]; then run_dir=$GEOTRAIN_ROOT/$run_dir; fi
 case $code in
   0) echo "geotrain: results are in $run_dir: summary.json, one record a region (*.jsonl), checkpoints (ckpt/)" ;;
   75) echo "geotrain: stopped, the checkpoint is written; go on with: $again" ;;
