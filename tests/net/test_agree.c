@@ -1,0 +1,69 @@
+/* ranks: 1 2 4 */
+/* Agreement: each rank fails in turn, several fail at once, and all ranks end with the same status and text. */
+#include "geotrain/net.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define LIMIT_S 20.0
+
+static int rank, size;
+
+static void all_well(void **state) {
+  (void)state;
+  assert_int_equal(gt_agree(MPI_COMM_WORLD, GT_OK, LIMIT_S), GT_OK);
+}
+
+static void each_rank_fails_in_turn(void **state) {
+  (void)state;
+  for (int bad = 0; bad < size; bad++) {
+    gt_status local = rank == bad ? GT_FAIL(GT_ERR_DATA, "rank %d has no data", bad) : GT_OK;
+    assert_int_equal(gt_agree(MPI_COMM_WORLD, local, LIMIT_S), GT_ERR_DATA);
+    char expected[64];
+    snprintf(expected, sizeof expected, "rank %d has no data", bad);
+    assert_string_equal(gt_error_text(), expected);
+  }
+}
+
+/* The worst status wins; the lowest rank among equals speaks. */
+static void all_fail(void **state) {
+  (void)state;
+  gt_status local = rank == size - 1 ? GT_FAIL(GT_ERR_CKPT, "checkpoint of rank %d", rank) : GT_FAIL(GT_ERR_JOB, "job of rank %d", rank);
+  assert_int_equal(gt_agree(MPI_COMM_WORLD, local, LIMIT_S), GT_ERR_CKPT);
+  char expected[64];
+  snprintf(expected, sizeof expected, "checkpoint of rank %d", size - 1);
+  assert_string_equal(gt_error_text(), expected);
+
+  assert_int_equal(gt_agree(MPI_COMM_WORLD, GT_FAIL(GT_ERR_LIMIT, "limit of rank %d", rank), LIMIT_S), GT_ERR_LIMIT);
+  assert_string_equal(gt_error_text(), "limit of rank 0");
+}
+
+/* A fault's text names its place once, on every rank. */
+static void a_fault_keeps_its_place(void **state) {
+  (void)state;
+  gt_status local = rank == size - 1 ? GT_FAIL(GT_ERR_FAULT, "broken") : GT_OK;
+  assert_int_equal(gt_agree(MPI_COMM_WORLD, local, LIMIT_S), GT_ERR_FAULT);
+  const char *place = strstr(gt_error_text(), " (test_agree.c:");
+  assert_non_null(place);
+  assert_ptr_equal(place, strstr(gt_error_text(), " ("));
+  assert_null(strstr(place + 1, " ("));
+}
+
+int main(void) {
+  gt_net_start(LIMIT_S);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(all_well),
+      cmocka_unit_test(each_rank_fails_in_turn),
+      cmocka_unit_test(all_fail),
+      cmocka_unit_test(a_fault_keeps_its_place),
+  };
+  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  gt_net_finalize(LIMIT_S);
+  return failed;
+}

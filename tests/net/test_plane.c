@@ -1,0 +1,147 @@
+/* ranks: 2 4 */
+/* The local plane: gradients and parameters arrive whole and in turn, signals do not collide with pushes, and how long a round trip takes. */
+#include "geotrain/net.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define LIMIT_S  20.0
+#define NPARAMS  ((size_t)62006)
+#define NBUFFERS ((size_t)10)
+#define ROUNDS   200
+
+static int rank, size;
+
+static float grad_at(size_t worker, int64_t batch, size_t i) {
+  return (float)(worker + 1) * 1000.0f + (float)batch + (float)(i % 97) * 0.5f;
+}
+
+static float param_at(int64_t batch, size_t i) {
+  return (float)batch * 2.0f + (float)(i % 89);
+}
+
+/* ---- the PS ---- */
+
+typedef struct {
+  gt_plane_ps *plane;
+  float *params, buffers[NBUFFERS];
+  int64_t rounds[8];
+  size_t ready, signals, ended;
+} server;
+
+static void order(server *s, size_t worker, gt_order_kind kind, bool with_params, int64_t batch) {
+  gt_order_msg msg = {.kind = (uint32_t)kind, .with_params = with_params, .batch = batch};
+  for (size_t i = 0; with_params && i < NPARAMS; i++) s->params[i] = param_at(batch, i);
+  for (size_t i = 0; with_params && i < NBUFFERS; i++) s->buffers[i] = -param_at(batch, i);
+  gt_plane_ps_order(s->plane, worker, &msg, s->params, s->buffers);
+}
+
+static void on_push(void *context, size_t worker, const gt_push_msg *push, float *grads) {
+  server *s = context;
+  if (push->kind == GT_PUSH_SIGNAL) {
+    assert_int_equal(push->signal, SIGUSR1);
+    s->signals++;
+    return;
+  }
+  if (push->kind == GT_PUSH_READY) {
+    assert_null(grads);
+    s->ready++;
+    order(s, worker, GT_ORDER_TRAIN, true, 0);
+    return;
+  }
+  assert_int_equal(push->kind, GT_PUSH_GRADIENT);
+  assert_int_equal(push->batch, s->rounds[worker]);
+  for (size_t i = 0; i < NPARAMS; i++) assert_true(grads[i] == grad_at(worker, push->batch, i));
+  int64_t next = ++s->rounds[worker];
+  /* Every third time the order goes out before the gradients are given back. */
+  if (next % 3 != 0) gt_plane_ps_taken(s->plane, worker);
+  if (next % 10 == 0) {
+    order(s, worker, GT_ORDER_KEEPALIVE, false, 0);
+    order(s, worker, GT_ORDER_KEEPALIVE, false, 0);
+  }
+  bool end = next == ROUNDS;
+  order(s, worker, end ? GT_ORDER_END : GT_ORDER_TRAIN, !end, next);
+  if (next % 3 == 0) gt_plane_ps_taken(s->plane, worker);
+  s->ended += end;
+}
+
+static void serve(void) {
+  server s = {.plane = gt_plane_ps_create(MPI_COMM_WORLD, NPARAMS, NBUFFERS), .params = GT_NEW_ARRAY(float, NPARAMS)};
+  size_t workers = gt_plane_ps_workers(s.plane);
+  assert_int_equal(workers, size - 1);
+  gt_backoff backoff = {0};
+  int64_t allocations = gt_alloc_total();
+  while (s.ended < workers || s.signals < workers) {
+    if (gt_plane_ps_poll(s.plane, on_push, &s))
+      gt_backoff_reset(&backoff);
+    else
+      gt_backoff_sleep(&backoff, GT_BACKOFF_BUSY, GT_NEVER);
+  }
+  assert_int_equal(gt_alloc_total(), allocations);
+  assert_int_equal(s.ready, workers);
+  assert_int_equal(s.signals, workers);
+  gt_plane_ps_close(s.plane);
+  gt_free(s.params);
+}
+
+/* ---- a worker ---- */
+
+static int by_time(const void *a, const void *b) {
+  gt_ns x = *(const gt_ns *)a, y = *(const gt_ns *)b;
+  return (x > y) - (x < y);
+}
+
+static void work(void) {
+  float *params = GT_NEW_ARRAY(float, NPARAMS), *grads = GT_NEW_ARRAY(float, NPARAMS), buffers[NBUFFERS] = {0};
+  gt_ns took[ROUNDS];
+  size_t worker = (size_t)rank - 1, n = 0;
+  gt_plane_worker *plane = gt_plane_worker_create(MPI_COMM_WORLD, params, NPARAMS, buffers, NBUFFERS, grads);
+  gt_order_msg order = {0};
+  gt_push_msg push = {.kind = GT_PUSH_READY};
+  gt_plane_worker_push(plane, &push);
+  for (gt_plane_worker_wait(plane, &order, LIMIT_S); order.kind != GT_ORDER_END;) {
+    assert_int_equal(order.kind, GT_ORDER_TRAIN);
+    for (size_t i = 0; i < NPARAMS; i++) assert_true(params[i] == param_at(order.batch, i));
+    for (size_t i = 0; i < NBUFFERS; i++) assert_true(buffers[i] == -param_at(order.batch, i));
+    for (size_t i = 0; i < NPARAMS; i++) grads[i] = grad_at(worker, order.batch, i);
+    if (order.batch == ROUNDS / 2) raise(SIGUSR1);
+    gt_plane_worker_progress(plane);
+    push = (gt_push_msg){.kind = GT_PUSH_GRADIENT, .batch = order.batch, .samples = 64};
+    gt_ns begin = gt_now();
+    gt_plane_worker_push(plane, &push);
+    gt_plane_worker_wait(plane, &order, LIMIT_S);
+    took[n++] = gt_now() - begin;
+  }
+  assert_int_equal(n, ROUNDS);
+  qsort(took, ROUNDS, sizeof *took, by_time);
+  printf("worker %zu: median round trip of %zu KB each way %.3f ms\n", worker, NPARAMS * 4 / 1000, gt_seconds(took[ROUNDS / 2]) * 1e3);
+  gt_plane_worker_close(plane);
+  gt_free(params);
+  gt_free(grads);
+}
+
+static void round_trips(void **state) {
+  (void)state;
+  if (rank == 0)
+    serve();
+  else
+    work();
+  assert_int_equal(gt_alloc_alive(), 0);
+}
+
+int main(void) {
+  gt_stop_install();
+  gt_net_start(LIMIT_S);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  const struct CMUnitTest tests[] = {cmocka_unit_test(round_trips)};
+  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  gt_net_finalize(LIMIT_S);
+  return failed;
+}

@@ -1,0 +1,146 @@
+/* ranks: 1 3 5 */
+/* Roles: blocks, environment and hosts; each mistake is refused with the same sentence on all ranks. */
+#include "geotrain/net.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define LIMIT_S 20.0
+
+static int rank, size;
+static const gt_region_plan five[] = {{"shanghai", 3, NULL, 0}, {"chongqing", 2, NULL, 0}};
+
+static void check_refused(const gt_region_plan *plan, size_t n, const char *sentence) {
+  gt_roles roles;
+  assert_int_equal(gt_roles_create(&roles, plan, n, LIMIT_S), GT_ERR_JOB);
+  assert_string_equal(gt_error_text(), sentence);
+  gt_roles_close(&roles);
+}
+
+static void too_few_ranks(void **state) {
+  (void)state;
+  if (size == 5) return;
+  check_refused(five, 2,
+                size == 1 ? "1 rank was started, but the job needs 5 (shanghai 3, chongqing 2): mpirun -n 5"
+                          : "3 ranks were started, but the job needs 5 (shanghai 3, chongqing 2): mpirun -n 5");
+}
+
+static void worlds_of_one(void **state) {
+  (void)state;
+  if (size != 1) return;
+  setenv("SLURM_PROCID", "0", 1);
+  setenv("SLURM_NTASKS", "5", 1);
+  check_refused(
+      five, 2,
+      "5 tasks were started, but each is a world of 1 rank, and the job needs one of 5 (shanghai 3, chongqing 2): srun --mpi=pmix, or mpirun -n 5");
+  unsetenv("SLURM_PROCID");
+  unsetenv("SLURM_NTASKS");
+}
+
+static void a_region_of_one(void **state) {
+  (void)state;
+  const gt_region_plan plan[] = {{"a", 1, NULL, 0}, {"b", 2, NULL, 0}};
+  check_refused(plan, 2, "region a has 1 rank; 2 or more are needed, a PS and a worker");
+}
+
+/* What every rank can check of its own roles: sizes, orders, and that PS ranks stand in ps comm by region id. */
+static void check_roles(const gt_roles *r, int region, int region_rank, int region_size) {
+  assert_int_equal(r->region_id, region);
+  assert_int_equal(r->region_rank, region_rank);
+  assert_int_equal(r->region_size, region_size);
+  assert_int_equal(r->nregions, 2);
+  assert_int_equal(r->is_ps, region_rank == 0);
+  assert_int_equal(r->is_lead, region_rank == 0 && region == 0);
+  assert_int_equal(r->ps != MPI_COMM_NULL, r->is_ps);
+  if (!r->is_ps) return;
+  int ps_rank, ps_size;
+  MPI_Comm_rank(r->ps, &ps_rank);
+  MPI_Comm_size(r->ps, &ps_size);
+  assert_int_equal(ps_rank, region);
+  assert_int_equal(ps_size, 2);
+}
+
+static void blocks(void **state) {
+  (void)state;
+  if (size != 5) return;
+  gt_roles roles;
+  assert_int_equal(gt_roles_create(&roles, five, 2, LIMIT_S), GT_OK);
+  check_roles(&roles, rank < 3 ? 0 : 1, rank < 3 ? rank : rank - 3, rank < 3 ? 3 : 2);
+  char *map = gt_roles_map(&roles, five);
+  assert_int_equal(map != NULL, rank == 0);
+  if (map) {
+    char host[MPI_MAX_PROCESSOR_NAME], expected[2 * MPI_MAX_PROCESSOR_NAME + 128];
+    int length;
+    MPI_Get_processor_name(host, &length);
+    snprintf(expected, sizeof expected, "region shanghai: ranks 0 (PS), 1, 2 on %s\nregion chongqing: ranks 3 (PS), 4 on %s\n", host, host);
+    assert_string_equal(map, expected);
+    gt_free(map);
+  }
+  gt_roles_close(&roles);
+}
+
+static void environment(void **state) {
+  (void)state;
+  if (size != 5) return;
+  /* Interleaved: 0 and 2 are chongqing, so rank 0 is the PS of region 1. */
+  bool second = rank == 0 || rank == 2;
+  setenv("GEOTRAIN_REGION", second ? "chongqing" : "shanghai", 1);
+  gt_roles roles;
+  assert_int_equal(gt_roles_create(&roles, five, 2, LIMIT_S), GT_OK);
+  static const int ranks[] = {0, 0, 1, 1, 2};
+  check_roles(&roles, second ? 1 : 0, ranks[rank], second ? 2 : 3);
+  gt_roles_close(&roles);
+
+  if (rank == 4) setenv("GEOTRAIN_REGION", "chongqing", 1);
+  check_refused(five, 2, "region shanghai got 2 ranks, but the job says 3");
+  if (rank == 4) setenv("GEOTRAIN_REGION", "shangai", 1);
+  check_refused(five, 2, "GEOTRAIN_REGION is \"shangai\", which is no region of the job; did you mean \"shanghai\"?");
+  if (rank == 3) unsetenv("GEOTRAIN_REGION");
+  if (rank == 4) setenv("GEOTRAIN_REGION", "shanghai", 1);
+  check_refused(five, 2, "rank 0 has GEOTRAIN_REGION in its environment, but rank 3 has not; all ranks need it, or none");
+  unsetenv("GEOTRAIN_REGION");
+}
+
+/* One host: its list has it, the other's has not, so all five ranks fall to one region. */
+static void hosts(void **state) {
+  (void)state;
+  if (size != 5) return;
+  char host[MPI_MAX_PROCESSOR_NAME], sentence[MPI_MAX_PROCESSOR_NAME + 128];
+  int length;
+  MPI_Get_processor_name(host, &length);
+  const char *here[] = {host}, *there[] = {"elsewhere[01-16]"}, *broken[] = {"node[1"};
+  gt_region_plan plan[] = {{"a", 3, there, 1}, {"b", 2, here, 1}};
+  check_refused(plan, 2, "region a got 0 ranks, but the job says 3");
+  plan[0].hosts = here;
+  snprintf(sentence, sizeof sentence, "host %s is in the lists of a and b; GEOTRAIN_REGION must say which region its ranks belong to", host);
+  check_refused(plan, 2, sentence);
+  plan[0].hosts = plan[1].hosts = there;
+  snprintf(sentence, sizeof sentence, "host %s is in no region's list of hosts; every host must be in one", host);
+  check_refused(plan, 2, sentence);
+  plan[1].hosts = broken;
+  check_refused(plan, 2, "hosts \"node[1\": a '[' has no ']'; names or a form like node[01-16,18] are needed");
+}
+
+static void nothing_is_left_allocated(void **state) {
+  (void)state;
+  assert_int_equal(gt_alloc_alive(), 0);
+}
+
+int main(void) {
+  unsetenv("GEOTRAIN_REGION");
+  gt_net_start(LIMIT_S);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(too_few_ranks), cmocka_unit_test(worlds_of_one), cmocka_unit_test(a_region_of_one),           cmocka_unit_test(blocks),
+      cmocka_unit_test(environment),   cmocka_unit_test(hosts),         cmocka_unit_test(nothing_is_left_allocated),
+  };
+  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  gt_net_finalize(LIMIT_S);
+  return failed;
+}
