@@ -2,7 +2,6 @@
 #include "rooms.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <string.h>
 
 struct gt_live {
@@ -36,16 +35,6 @@ char *gt_format_left(char *buf, size_t size, double s) {
   return buf;
 }
 
-/* Appends to text what fits into size. */
-static void put(char *text, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
-static void put(char *text, size_t size, const char *format, ...) {
-  size_t used = strlen(text);
-  va_list args;
-  va_start(args, format);
-  vsnprintf(text + used, size - used, format, args);
-  va_end(args);
-}
-
 /* A number with 3 digits behind the point, or '-'. */
 static char *format_number(char *buf, size_t size, double value) {
   if (isfinite(value))
@@ -55,21 +44,42 @@ static char *format_number(char *buf, size_t size, double value) {
   return buf;
 }
 
+/* The parts of the line, from left to right; where the terminal is narrow, those of the highest `rank` go first. */
+enum { EPOCH, LOSS, ACCURACY, SPEED, WAN, WAITING, LEFT, PARTS };
+static const int rank[PARTS] = {[EPOCH] = 0, [LEFT] = 1, [LOSS] = 2, [WAITING] = 3, [ACCURACY] = 4, [SPEED] = 5, [WAN] = 6};
+
+static void join_parts(char *text, size_t room, char parts[PARTS][64]) {
+  size_t used = 0, lengths[PARTS], total = 0;
+  for (int i = 0; i < PARTS; i++) total += lengths[i] = strlen(parts[i]);
+  for (int worst = PARTS - 1; worst > 0 && total + 1 > room; worst--)
+    for (int i = 0; i < PARTS; i++)
+      if (rank[i] == worst) {
+        total -= lengths[i];
+        lengths[i] = 0;
+      }
+  for (int i = 0; i < PARTS; i++) {
+    size_t n = lengths[i] < room - 1 - used ? lengths[i] : room - 1 - used;
+    memcpy(text + used, parts[i], n);
+    used += n;
+  }
+  text[used] = '\0';
+}
+
 void gt_live_format(char *text, size_t size, const gt_progress *p, double left_s, size_t width) {
-  char loss[32], accuracy[32], speed[32], rate[32], left[32];
-  size_t room = width < size ? width : size;
+  char parts[PARTS][64] = {{0}}, number[32];
+  size_t room = width < size ? width : size, part = sizeof parts[0];
   if (room == 0) return;
-  text[0] = '\0';
   if (isfinite(p->epochs))
-    put(text, room, "epoch %.2f/%g", p->epoch, p->epochs);
+    snprintf(parts[EPOCH], part, "epoch %.2f/%g", p->epoch, p->epochs);
   else
-    put(text, room, "step %lld  epoch %.2f  done %.0f%%", (long long)p->step, p->epoch, 100 * p->done);
-  put(text, room, "  loss %s", format_number(loss, sizeof loss, p->loss));
-  put(text, room, "  acc %s", format_number(accuracy, sizeof accuracy, p->accuracy));
-  put(text, room, "  %s samples/s", gt_format_count(speed, sizeof speed, p->samples_per_s));
-  put(text, room, "  WAN %s", gt_format_rate(rate, sizeof rate, p->wan_bps));
-  if (isfinite(p->waiting)) put(text, room, "  waiting %.0f%%", 100 * p->waiting);
-  put(text, room, "  left %s", gt_format_left(left, sizeof left, left_s));
+    snprintf(parts[EPOCH], part, "step %lld  epoch %.2f  done %.0f%%", (long long)p->step, p->epoch, 100 * p->done);
+  snprintf(parts[LOSS], part, "  loss %s", format_number(number, sizeof number, p->loss));
+  snprintf(parts[ACCURACY], part, "  acc %s", format_number(number, sizeof number, p->accuracy));
+  snprintf(parts[SPEED], part, "  %s samples/s", gt_format_count(number, sizeof number, p->samples_per_s));
+  snprintf(parts[WAN], part, "  WAN %s", gt_format_rate(number, sizeof number, isfinite(p->wan_bps) ? p->wan_bps : 0));
+  snprintf(parts[WAITING], part, "  waiting %.0f%%", isfinite(p->waiting) ? 100 * p->waiting : 0);
+  snprintf(parts[LEFT], part, "  left %s", gt_format_left(number, sizeof number, left_s));
+  join_parts(text, room, parts);
 }
 
 gt_live *gt_live_create(FILE *to, gt_live_mode mode, double every_s) {

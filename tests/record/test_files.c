@@ -1,0 +1,280 @@
+/* The files of a run: JSON Lines survive a torn line, summary.json has its keys, results travel as text and come back the same. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <ftw.h>
+#include <jansson.h>
+#include <math.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "geotrain/record.h"
+
+static char folder[64], path[128];
+
+static size_t slurp(const char *name, char *text, size_t size) {
+  FILE *file = fopen(name, "r");
+  assert_non_null(file);
+  size_t n = fread(text, 1, size - 1, file);
+  fclose(file);
+  text[n] = '\0';
+  return n;
+}
+
+static void test_lines(void **unused) {
+  (void)unused;
+  char text[4096];
+  gt_record *record;
+  assert_int_equal(gt_record_open(&record, folder, "a", false), GT_OK);
+  assert_int_equal(gt_record_line(record, 0.25, "eval", "step", 'i', (int64_t)12, "loss", 'f', 0.1, "acc", 'f', NAN, "model", 's', "le\"net5", "last",
+                                  'b', 1, "job", 'j', "{\"x\": [1, 2]}", "none", 's', (char *)NULL, NULL),
+                   GT_OK);
+  assert_int_equal(gt_record_line(record, 1e9, "end", "big", 'i', INT64_MAX, NULL), GT_OK);
+  gt_record_close(record);
+  snprintf(path, sizeof path, "%s/a.jsonl", folder);
+  slurp(path, text, sizeof text);
+  assert_string_equal(
+      text, "{\"t\":0.25,\"event\":\"eval\",\"step\":12,\"loss\":0.1,\"acc\":null,\"model\":\"le\\\"net5\",\"last\":true,\"job\":{\"x\":[1,2]},"
+            "\"none\":null}\n{\"t\":1000000000.0,\"event\":\"end\",\"big\":9223372036854775807}\n");
+  assert_int_equal(gt_record_open(&record, folder, "a", false), GT_OK); /* anew */
+  assert_int_equal(gt_record_line(record, 0, "x", "bad", 'j', "{broken", NULL), GT_ERR_FAULT);
+  assert_non_null(strstr(gt_error_text(), "bad"));
+  assert_int_equal(gt_record_line(record, 0, "latin\xe9", NULL), GT_OK);
+  gt_record_close(record);
+  slurp(path, text, sizeof text);
+  assert_string_equal(text, "{\"t\":0.0,\"event\":\"latin?\"}\n");
+}
+
+/* What a kill in the middle of a write leaves, and what opening for appending makes of it. */
+static void test_torn_last_line_is_cut(void **unused) {
+  (void)unused;
+  char long_torn[9001], text[16384];
+  memset(long_torn, 'z', sizeof long_torn - 1);
+  long_torn[sizeof long_torn - 1] = '\0';
+  const char *torn[] = {"", "{\"t\":2,\"ev", "{", long_torn};
+  static const char *const wholes[] = {"", "{\"t\":1}\n"};
+  snprintf(path, sizeof path, "%s/b.jsonl", folder);
+  for (int w = 0; w < 2; w++)
+    for (int i = 0; i < 4; i++) {
+      FILE *file = fopen(path, "w");
+      fprintf(file, "%s%s", wholes[w], torn[i]);
+      fclose(file);
+      gt_record *record;
+      assert_int_equal(gt_record_open(&record, folder, "b", true), GT_OK);
+      assert_int_equal(gt_record_line(record, 3, "on", NULL), GT_OK);
+      gt_record_close(record);
+      char want[128];
+      snprintf(want, sizeof want, "%s{\"t\":3.0,\"event\":\"on\"}\n", wholes[w]);
+      slurp(path, text, sizeof text);
+      assert_string_equal(text, want);
+    }
+}
+
+static void test_unwritable_places(void **unused) {
+  (void)unused;
+  char nowhere[128];
+  gt_record *record;
+  gt_summary summary = {.job = "j"};
+  snprintf(nowhere, sizeof nowhere, "%s/nowhere", folder);
+  assert_int_equal(gt_record_open(&record, nowhere, "a", true), GT_ERR_FAULT);
+  assert_non_null(strstr(gt_error_text(), nowhere));
+  assert_null(record);
+  assert_int_equal(gt_summary_write(nowhere, &summary), GT_ERR_FAULT);
+  assert_non_null(strstr(gt_error_text(), nowhere));
+}
+
+/* On a full disk a line is refused whole: the file keeps whole lines only. */
+static int full_disk(void) {
+  static char pad[6001];
+  if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 || mount("gt", folder, "tmpfs", 0, "size=16k") != 0)
+    return 77;
+  memset(pad, 'p', sizeof pad - 1);
+  gt_record *record;
+  gt_summary summary = {.job = pad, .model = pad, .strategy = pad};
+  int written = 0;
+  if (gt_record_open(&record, folder, "full", false) != GT_OK) return 1;
+  while (written < 10 && gt_record_line(record, written, "pad", "text", 's', pad, NULL) == GT_OK) written++;
+  if (written == 0 || written == 10 || !strstr(gt_error_text(), "full.jsonl")) return 2;
+  gt_record_close(record);
+  if (gt_summary_write(folder, &summary) != GT_ERR_FAULT) return 3;
+  char name[128], *text = gt_alloc(100000, 1);
+  snprintf(name, sizeof name, "%s/summary.json", folder);
+  if (access(name, F_OK) == 0) return 4;
+  snprintf(name, sizeof name, "%s/full.jsonl", folder);
+  FILE *file = fopen(name, "r");
+  size_t n = fread(text, 1, 99999, file);
+  fclose(file);
+  int lines = 0;
+  for (size_t i = 0; i < n; i++) lines += text[i] == '\n';
+  bool whole = lines == written && text[n - 1] == '\n';
+  gt_free(text);
+  return whole ? 0 : 5;
+}
+
+static void test_full_disk(void **unused) {
+  (void)unused;
+  int status = 0;
+  pid_t child = fork();
+  if (child == 0) _exit(full_disk());
+  assert_int_equal(waitpid(child, &status, 0), child);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
+    print_message("a tmpfs may not be mounted here: skipped\n");
+    skip();
+  }
+  assert_int_equal(status, 0);
+}
+
+static gt_region_result region_of(int i) {
+  gt_region_result r = {.workers = 2 - i,
+                        .steps = 1876,
+                        .samples = 120064 + i,
+                        .compute_s = 10.1,
+                        .encode_s = 0.01,
+                        .wan_wait_s = 1.0 / 3,
+                        .local_wait_s = 2,
+                        .idle_s = 0.5,
+                        .wall_s = 13.5,
+                        .emulation_cpu_s = 0.02,
+                        .ps_cpu_s = 1.5,
+                        .test_accuracy = 0.8912,
+                        .test_loss = 0.301,
+                        .train_loss = NAN,
+                        .nonfinite = 3};
+  snprintf(r.name, sizeof r.name, i ? "chongqing" : "shanghai");
+  return r;
+}
+
+static gt_link_result link_of(int i) {
+  gt_link_result l = {.bytes_sent = INT64_C(5000000000) + i,
+                      .messages = 118,
+                      .bytes_other = 1234,
+                      .payload_bytes = 4999990000,
+                      .bandwidth_bps_measured = i ? 0 : 98.7654321e6,
+                      .latency_s_measured = i ? 0 : 0.025};
+  snprintf(l.from, sizeof l.from, i ? "chongqing" : "shanghai");
+  snprintf(l.to, sizeof l.to, i ? "shanghai" : "chongqing");
+  return l;
+}
+
+static void test_result_round_trip(void **unused) {
+  (void)unused;
+  gt_region_result region = region_of(0), back;
+  gt_link_result links[2] = {link_of(0), link_of(1)}, links_back[2] = {0};
+  size_t n = 0;
+  char *text = gt_result_encode(&region, links, 2);
+  assert_int_equal(gt_result_decode(text, strlen(text) + 1, &back, links_back, 2, &n), GT_OK);
+  assert_int_equal(n, 2);
+  assert_memory_equal(links, links_back, sizeof links);
+  assert_true(isnan(back.train_loss));
+  back.train_loss = region.train_loss;
+  assert_memory_equal(&region, &back, sizeof region);
+
+  assert_int_equal(gt_result_decode(text, strlen(text), &back, links_back, 1, &n), GT_ERR_FAULT); /* too many links */
+  for (size_t cut = 0; cut < strlen(text); cut++) assert_int_equal(gt_result_decode(text, cut, &back, links_back, 2, &n), GT_ERR_FAULT);
+  char *steps = strstr(text, "\"steps\"");
+  memcpy(steps, "\"stops\"", 7);
+  assert_int_equal(gt_result_decode(text, strlen(text), &back, links_back, 2, &n), GT_ERR_FAULT);
+  assert_non_null(strstr(gt_error_text(), "steps"));
+  gt_free(text);
+}
+
+static void assert_keys(const json_t *object, const char *keys) {
+  char list[512];
+  size_t n = 0;
+  snprintf(list, sizeof list, "%s", keys);
+  for (char *key = strtok(list, " "); key; key = strtok(NULL, " "), n++)
+    if (!json_object_get(object, key)) fail_msg("the key '%s' is missing", key);
+  assert_int_equal(json_object_size(object), n);
+}
+
+static void test_summary(void **unused) {
+  (void)unused;
+  gt_region_result regions[2] = {region_of(0), region_of(1)};
+  gt_link_result links[2] = {link_of(0), link_of(1)};
+  gt_summary s = {.job = "lenet",
+                  .strategy = "asgd-ga",
+                  .clock = "real",
+                  .wall_s = 13.5,
+                  .virtual_s = NAN,
+                  .samples = 240129,
+                  .samples_per_s = 17787.3,
+                  .test_accuracy = 0.1,
+                  .test_loss = INFINITY,
+                  .regions = regions,
+                  .nregions = 2,
+                  .links = links,
+                  .nlinks = 2,
+                  .version = "0.1.0",
+                  .kernels = "conv=blas",
+                  .precision = "f32",
+                  .blas_core = "Zen",
+                  .model = "lenet5",
+                  .parameters = 61706,
+                  .resumes = 1};
+  memset(s.params_sha256, 'e', 64);
+  assert_int_equal(gt_summary_write(folder, &s), GT_OK);
+  snprintf(path, sizeof path, "%s/summary.json", folder);
+  json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, NULL);
+  assert_non_null(root);
+  assert_keys(root,
+              "job strategy clock wall_s virtual_s samples samples_per_s test_accuracy test_loss params_sha256 regions links build model parameters "
+              "resumes");
+  for (size_t i = 0; i < 2; i++) {
+    assert_keys(
+        json_array_get(json_object_get(root, "regions"), i),
+        "name workers steps samples compute_s wan_wait_s local_wait_s encode_s test_accuracy test_loss idle_s wall_s train_loss emulation_cpu_s "
+        "ps_cpu_s nonfinite");
+    assert_keys(json_array_get(json_object_get(root, "links"), i),
+                "from to bytes_sent messages bytes_other bandwidth_bps_measured latency_s_measured payload_bytes");
+  }
+  assert_keys(json_object_get(root, "build"), "version kernels precision blas_core");
+  assert_true(json_is_null(json_object_get(root, "virtual_s")));
+  assert_true(json_is_null(json_object_get(root, "test_loss")));
+  assert_true(json_number_value(json_object_get(root, "test_accuracy")) == 0.1);
+  assert_int_equal(json_integer_value(json_object_get(root, "samples")), 240129);
+  assert_int_equal(json_string_length(json_object_get(root, "params_sha256")), 64);
+  const json_t *link = json_array_get(json_object_get(root, "links"), 0);
+  assert_true(json_integer_value(json_object_get(link, "bytes_sent")) == INT64_C(5000000000));
+  assert_true(json_number_value(json_object_get(link, "bandwidth_bps_measured")) == 98.7654321e6);
+  assert_true(json_is_null(json_object_get(json_array_get(json_object_get(root, "links"), 1), "latency_s_measured")));
+  json_decref(root);
+  s.params_sha256[0] = '\0'; /* no mean model */
+  s.virtual_s = 2.5;
+  assert_int_equal(gt_summary_write(folder, &s), GT_OK);
+  root = json_load_file(path, 0, NULL);
+  assert_true(json_is_null(json_object_get(root, "params_sha256")));
+  assert_true(json_number_value(json_object_get(root, "virtual_s")) == 2.5);
+  json_decref(root);
+}
+
+static int prepare(void **unused) {
+  (void)unused;
+  snprintf(folder, sizeof folder, "/tmp/gt-record-XXXXXX");
+  return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_one(const char *name, const struct stat *at, int kind, struct FTW *ftw) {
+  (void)at, (void)kind, (void)ftw;
+  return remove(name);
+}
+
+static int finish(void **unused) {
+  (void)unused;
+  nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+  return gt_alloc_alive() == 0 ? 0 : -1;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_lines),     cmocka_unit_test(test_torn_last_line_is_cut), cmocka_unit_test(test_unwritable_places),
+      cmocka_unit_test(test_full_disk), cmocka_unit_test(test_result_round_trip),     cmocka_unit_test(test_summary),
+  };
+  return cmocka_run_group_tests(tests, prepare, finish);
+}

@@ -1,0 +1,238 @@
+/* What people see: the final table to the letter, the live line and its widths, the lines of a log, and who has a terminal. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "rooms.h"
+
+/* ---- table ---- */
+
+static void test_table(void **unused) {
+  (void)unused;
+  static const gt_region_result regions[2] = {
+      {.name = "shanghai",
+       .workers = 2,
+       .steps = 1876,
+       .samples = 120064,
+       .compute_s = 10.1,
+       .wan_wait_s = 1.25,
+       .local_wait_s = 0.04,
+       .idle_s = 0.52,
+       .wall_s = 12.0,
+       .test_accuracy = 0.8912,
+       .test_loss = 0.301},
+      {.name = "a-region-with-a-long-name",
+       .workers = 1,
+       .steps = 938,
+       .samples = 60032,
+       .compute_s = 100000,
+       .wan_wait_s = 240,
+       .local_wait_s = 0,
+       .idle_s = NAN,
+       .wall_s = 100240,
+       .test_accuracy = NAN,
+       .test_loss = NAN},
+  };
+  static const gt_link_result links[2] = {
+      {.from = "shanghai",
+       .to = "a-region-with-a-long-name",
+       .bytes_sent = 29148000,
+       .messages = 118,
+       .bytes_other = 1234,
+       .bandwidth_bps_measured = 98.76e6,
+       .latency_s_measured = 0.02537},
+      {.from = "a-region-with-a-long-name", .to = "shanghai", .bytes_sent = 0, .messages = 0, .bytes_other = 99},
+  };
+  gt_summary s = {.job = "lenet-2-regions",
+                  .strategy = "asgd-ga",
+                  .clock = "real",
+                  .model = "lenet5",
+                  .parameters = 61706,
+                  .wall_s = 12.34,
+                  .virtual_s = NAN,
+                  .samples = 180096,
+                  .samples_per_s = 14594.5,
+                  .test_accuracy = 0.89,
+                  .test_loss = 0.3,
+                  .regions = regions,
+                  .nregions = 2,
+                  .links = links,
+                  .nlinks = 2};
+  char *text = NULL;
+  size_t size = 0;
+  FILE *to = open_memstream(&text, &size);
+  gt_summary_print(to, &s);
+  fclose(to);
+  static const char want[] = "\n"
+                             "lenet-2-regions: lenet5, 61706 parameters, asgd-ga, real clock\n"
+                             "\n"
+                             "region       workers  steps  samples      compute   wan wait  local wait      idle  accuracy   loss\n"
+                             "shanghai           2   1876   120064   10.1 s 84%  1.2 s 10%    0.0 s 0%  0.5 s 4%    0.8912  0.301\n"
+                             "a-region-..        1    938    60032  27.8 h 100%   240 s 0%    0.0 s 0%         -         -      -\n"
+                             "\n"
+                             "link                          MB sent  messages  other bytes  measured Mbit/s  measured latency ms\n"
+                             "shanghai -> a-region-with-..    29.15       118         1234             98.8                 25.4\n"
+                             "a-region-with-.. -> shanghai     0.00         0           99                -                    -\n"
+                             "\n"
+                             "wall time      12.3 s\n"
+                             "samples/s      14.6 k  (180096 samples)\n"
+                             "test accuracy  0.8900  loss 0.300  (mean model)\n"
+                             "WAN traffic    29.15 MB in 118 messages, 0.001 MB beside them\n";
+  assert_string_equal(text, want);
+  for (const char *line = text; *line; line = strchr(line, '\n') + 1) assert_true(strchr(line, '\n') - line <= 100);
+  free(text);
+
+  /* Without a mean model and links (strategy none, one region) there is no empty table. */
+  s.nlinks = 0;
+  s.test_accuracy = NAN;
+  to = open_memstream(&text, &size);
+  gt_summary_print(to, &s);
+  fclose(to);
+  assert_null(strstr(text, "MB sent"));
+  assert_non_null(strstr(text, "test accuracy  -"));
+  free(text);
+}
+
+/* ---- live line ---- */
+
+static const gt_progress halfway = {.elapsed_s = 16.5,
+                                    .epoch = 2.41,
+                                    .epochs = 6,
+                                    .done = 0.4017,
+                                    .loss = 0.412,
+                                    .accuracy = 0.871,
+                                    .samples_per_s = 41234,
+                                    .wan_bps = 12.34e6,
+                                    .waiting = 0.04,
+                                    .step = 1500};
+
+static void test_line_text(void **unused) {
+  (void)unused;
+  char text[256];
+  gt_live_format(text, sizeof text, &halfway, 23, sizeof text);
+  assert_string_equal(text, "epoch 2.41/6  loss 0.412  acc 0.871  41.2 k samples/s  WAN 12.3 Mbit/s  waiting 4%  left 0:23");
+  gt_live_format(text, sizeof text, &halfway, 23, 80);
+  assert_string_equal(text, "epoch 2.41/6  loss 0.412  acc 0.871  41.2 k samples/s  waiting 4%  left 0:23");
+  gt_live_format(text, sizeof text, &halfway, 23, 40);
+  assert_string_equal(text, "epoch 2.41/6  loss 0.412  left 0:23");
+  for (size_t width = 1; width < 100; width++) {
+    gt_live_format(text, sizeof text, &halfway, 23, width);
+    assert_true(strlen(text) < width);
+  }
+  gt_progress p = halfway;
+  p.epochs = p.loss = p.accuracy = NAN;
+  gt_live_format(text, sizeof text, &p, NAN, sizeof text);
+  assert_string_equal(text, "step 1500  epoch 2.41  done 40%  loss -  acc -  41.2 k samples/s  WAN 12.3 Mbit/s  waiting 4%  left -:--");
+  assert_string_equal(gt_format_left(text, sizeof text, 3723), "1:02:03");
+  assert_string_equal(gt_format_left(text, sizeof text, 59.6), "1:00");
+  assert_string_equal(gt_format_count(text, sizeof text, 999.7), "1000");
+  assert_string_equal(gt_format_count(text, sizeof text, 2100000), "2.10 M");
+}
+
+static void test_log_mode(void **unused) {
+  (void)unused;
+  char *text = NULL;
+  size_t size = 0;
+  FILE *to = open_memstream(&text, &size);
+  gt_progress p = halfway, q = halfway;
+  p.elapsed_s = 10;
+  p.done = 0.2;
+  q.elapsed_s = 20;
+  q.done = 0.6; /* 0.4 in 10 s: 0.4 more take 10 s */
+  gt_live *live = gt_live_create(to, GT_LIVE_LOG, 0.05);
+  gt_live_update(live, &p);
+  assert_int_equal(ftell(to), 0); /* nothing is due yet */
+  gt_sleep(60 * (GT_SECOND / 1000));
+  gt_live_update(live, &q);
+  gt_live_update(live, &q);
+  gt_live_end(live);
+  gt_live_close(live);
+  fclose(to);
+  assert_string_equal(text, "epoch 2.41/6  loss 0.412  acc 0.871  41.2 k samples/s  WAN 12.3 Mbit/s  waiting 4%  left 0:10\n");
+  free(text);
+}
+
+static void test_line_mode(void **unused) {
+  (void)unused;
+  char *text = NULL;
+  size_t size = 0;
+  FILE *to = open_memstream(&text, &size);
+  gt_live *live = gt_live_create(to, GT_LIVE_LINE, 30);
+  gt_progress p = halfway;
+  gt_live_update(live, &halfway);
+  p.epoch = 2.42;
+  gt_live_update(live, &p); /* too soon: kept for the end */
+  gt_live_end(live);
+  gt_live_end(live); /* no second newline */
+  gt_live_close(live);
+  fclose(to);
+  /* 80 columns where there is no terminal: the WAN rate gives way. */
+  assert_string_equal(text, "\repoch 2.41/6  loss 0.412  acc 0.871  41.2 k samples/s  waiting 4%  left -:--\033[K"
+                            "\repoch 2.42/6  loss 0.412  acc 0.871  41.2 k samples/s  waiting 4%  left -:--\033[K\n");
+  free(text);
+}
+
+static void test_silent_and_auto(void **unused) {
+  (void)unused;
+  FILE *to = tmpfile();
+  gt_live *live = gt_live_create(to, GT_LIVE_NONE, 0);
+  gt_live_update(live, &halfway);
+  gt_live_close(live);
+  assert_int_equal(ftell(to), 0);
+  assert_false(isatty(fileno(to)));
+  live = gt_live_create(to, GT_LIVE_AUTO, 0); /* a file, or a launcher's own stream: never a crash */
+  gt_live_update(live, &halfway);
+  gt_live_close(live);
+  assert_true(ftell(to) > 0);
+  fclose(to);
+  gt_live_close(NULL);
+}
+
+/* ---- terminals ---- */
+
+static void test_terminal_decision(void **unused) {
+  (void)unused;
+  static const struct {
+    bool is_tty;
+    const char *parent, *target;
+    bool want;
+  } cases[] = {
+      {true, "bash", "/dev/pts/0", true},
+      {false, "bash", "/dev/pts/0", false},
+      {true, "bash", "", true},
+      {true, "mpirun", "/tmp/log", false},
+      {true, "mpirun", "pipe:[123]", false},
+      {true, "mpirun", "/dev/null", false},
+      {true, "mpirun", "", false},
+      {true, "mpirun", "/dev/pts/12", true},
+      {false, "mpirun", "/dev/tty1", true},
+      {true, "orted", "/dev/null", false},
+      {false, "slurmstepd", "socket:[1]", false},
+      {true, "prterun", "/dev/console", true},
+      {true, "hydra_pmi_proxy", "pipe:[1]", false},
+      {true, "mpirunner", "/tmp/log", true},
+      {true, "", "", true},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    if (gt_terminal_decide(cases[i].is_tty, cases[i].parent, cases[i].target) != cases[i].want)
+      fail_msg("case %zu: %s with its stream at %s", i, cases[i].parent, cases[i].target);
+}
+
+static int finish(void **unused) {
+  (void)unused;
+  return gt_alloc_alive() == 0 ? 0 : -1;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_table),     cmocka_unit_test(test_line_text),       cmocka_unit_test(test_log_mode),
+      cmocka_unit_test(test_line_mode), cmocka_unit_test(test_silent_and_auto), cmocka_unit_test(test_terminal_decision),
+  };
+  return cmocka_run_group_tests(tests, NULL, finish);
+}
