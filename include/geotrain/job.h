@@ -58,7 +58,7 @@ typedef struct {
       int64_t warmup_steps, step_every;
     } schedule;
     char *precision; /* f32 */
-    char *kernels;   /* auto | ref | blas */
+    char *kernels;   /* auto | ref | blas | direct */
     char *init;      /* checkpoint file to take parameters from, or NULL */
   } train;
   gt_job_region *regions;
@@ -106,8 +106,10 @@ int gt_job_ranks(const gt_job *job);
 /* The link between regions a and b (ids), or NULL when none is named. */
 const gt_job_link *gt_job_link_between(const gt_job *job, size_t a, size_t b);
 /* Names the first key in which two resolved jobs differ, with both values: "sync.period is 8 there and 4 here"; empty when they are the same.
-   Keys that a resume may change (train.until, checkpoint, limits, ranks) are passed over when `for_resume`. */
+   Keys that a resume may change (train.until, checkpoint, limits, ranks, hosts, log) are passed over when `for_resume`. */
 void gt_job_difference(const char *here, const char *there, bool for_resume, char *text, size_t size);
+/* The values a key of names allows ("sync.strategy"), NULL-terminated; NULL for any other key. */
+const char *const *gt_job_allowed(const char *key);
 /* `geotrain help job`: every key with type, unit, default, range and meaning, then an example. */
 void gt_job_help(FILE *to);
 

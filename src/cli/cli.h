@@ -1,8 +1,24 @@
-/* cli: one file a command; the list is in main.c.  A command returns the exit code's status; main prints gt_error_text. */
+/* cli: one file a command; the list is in commands.c.  A command returns the exit code's status; main prints gt_error_text. */
 #ifndef GEOTRAIN_CLI_H
 #define GEOTRAIN_CLI_H
 
+#include <stdio.h>
+
 #include "geotrain/base.h"
+
+typedef struct {
+  const char *name, *summary; /* one line */
+  gt_status (*run)(int argc, char **argv);
+  bool speaks;       /* prints its own errors (all ranks agree on one sentence) */
+  const char *usage; /* what `geotrain help NAME` prints */
+} gt_command;
+
+/* Ends with a NULL name. */
+extern const gt_command gt_commands[];
+/* The command of this name; NULL with a sentence in gt_error_text that names the nearest one. */
+const gt_command *gt_command_find(const char *name);
+/* The list of commands with their exit codes. */
+void gt_print_commands(FILE *to);
 
 /* argv[0] is the command's name.  Options are read with getopt_long. */
 gt_status gt_cmd_train(int argc, char **argv); /* cmd_train.c */

@@ -1,0 +1,73 @@
+/* `geotrain info`: what this build and this machine have; the first thing to send with a question. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+#include "geotrain/job.h"
+#include "geotrain/nn.h"
+#include "geotrain/tensor.h"
+
+/* The value after "key : " on the first line of /proc/cpuinfo that has the key. */
+static void read_cpu(const char *key, char *value, size_t size) {
+  char line[8192];
+  value[0] = '\0';
+  FILE *file = fopen("/proc/cpuinfo", "r");
+  while (file && fgets(line, sizeof line, file)) {
+    char *colon = strchr(line, ':');
+    if (strncmp(line, key, strlen(key)) != 0 || !colon) continue;
+    line[strcspn(line, "\n")] = '\0';
+    snprintf(value, size, "%s", colon + 1 + strspn(colon + 1, " "));
+    break;
+  }
+  if (file) fclose(file);
+}
+
+static void print_cpu(void) {
+  static const char *const sets[] = {"sse4_2", "avx", "fma", "avx2", "avx512f", "avx512_bf16", "amx_bf16", "asimd", "sve"};
+  char model[256], flags[8192], padded[8200];
+  read_cpu("model name", model, sizeof model);
+  read_cpu("flags", flags, sizeof flags);
+  if (!flags[0]) read_cpu("Features", flags, sizeof flags);
+  snprintf(padded, sizeof padded, " %s ", flags);
+  printf("cpu:            %s\ninstructions:  ", model[0] ? model : "unknown");
+  for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
+    char word[32];
+    snprintf(word, sizeof word, " %s ", sets[i]);
+    if (strstr(padded, word)) printf(" %s", sets[i]);
+  }
+  printf("\n");
+}
+
+static void print_names(const char *title, const char *const *names) {
+  printf("%-15s", title);
+  for (size_t i = 0; names && names[i]; i++) printf(" %s", names[i]);
+  printf("\n");
+}
+
+/* The kernels a job may name that this build has; auto is printed as what it stands for. */
+static void print_kernels(void) {
+  const char *const *names = gt_job_allowed("train.kernels");
+  printf("%-15s", "kernels:");
+  for (size_t i = 0; names[i]; i++)
+    if (strcmp(names[i], "auto") != 0 && gt_kernels_find(names[i])) printf(" %s", names[i]);
+  const gt_kernels *best = gt_kernels_find("auto");
+  printf(" (auto: %s)\n", best ? best->name : "none");
+}
+
+gt_status gt_cmd_info(int argc, char **argv) {
+  (void)argv;
+  if (argc > 1) return GT_FAIL(GT_ERR_JOB, "info has %d arguments; it takes none", argc - 1);
+  printf("geotrain:       " GT_VERSION "\n"
+         "build:          " GT_BUILD_TYPE ", " GT_COMPILER "\n");
+  print_kernels();
+  printf("openblas core:  %s\n", gt_kernels_blas_core());
+  print_cpu();
+  print_names("models:", gt_model_names());
+  print_names("strategies:", gt_job_allowed("sync.strategy"));
+  print_names("optimizers:", gt_optim_names());
+  print_names("precision:", gt_job_allowed("train.precision"));
+  if (gt_kernels_blas_pinned())
+    fprintf(stderr, "geotrain: warning: the environment pins OpenBLAS to %s (OPENBLAS_CORETYPE), and this CPU can do more; unset it\n",
+            gt_kernels_blas_core());
+  return GT_OK;
+}

@@ -1,0 +1,40 @@
+/* The commands that exist, in the order `geotrain help` lists them. */
+#include <stddef.h>
+
+#include "cli.h"
+
+const gt_command gt_commands[] = {
+    {"train", "train a model over regions (under mpirun or srun)", gt_cmd_train, true,
+     "geotrain train JOB.yaml [--run-dir DIR] [--set key=value]... [--resume[=DIR|auto]] [--clock real]\n"
+     "\n"
+     "Run it under mpirun or srun with as many ranks as the job's regions have in all:\n"
+     "    mpirun -n 4 geotrain train jobs/quickstart.yaml --run-dir runs/first\n"
+     "\n"
+     "  --run-dir DIR         where job.yaml, records, summary.json and checkpoints go\n"
+     "  --set key=value       overrides a key of the job, for instance sync.period=4 (`geotrain help job` lists keys)\n"
+     "  --resume[=DIR|auto]   goes on from the newest checkpoint round that is whole in every region\n"
+     "  --clock real          time is wall time\n"
+     "\n"
+     "SIGUSR1 to mpirun or to any rank: finish the step, write a checkpoint, exit 75.\n"},
+    {"data", "make data sets: import, synth, info", gt_cmd_data, false,
+     "geotrain data import FORMAT SOURCE OUT.h5\n"
+     "geotrain data synth OUT.h5\n"
+     "geotrain data info FILE.h5\n"
+     "\n"
+     "  import   reads the files in the folder SOURCE (FORMAT mnist: four idx files, gzip or plain) into one HDF5 file\n"
+     "  synth    makes a small, learnable, deterministic data set\n"
+     "  info     says what is in a data set\n"},
+    {"eval", "loss and accuracy of a checkpoint on a data set", gt_cmd_eval, false,
+     "geotrain eval CHECKPOINT DATA.h5\n"
+     "\n"
+     "CHECKPOINT is a region's file of a round: RUN_DIR/ckpt/<round>/<region>.h5.\n"},
+    {"info", "what this build and this machine have", gt_cmd_info, false,
+     "geotrain info\n"
+     "\n"
+     "Prints version, compiler, kernels, the core OpenBLAS picked, CPU, models, strategies and optimizers.\n"},
+    {"help", "this list; help COMMAND; help job: every key of a job file", gt_cmd_help, false,
+     "geotrain help\n"
+     "geotrain help COMMAND\n"
+     "geotrain help job\n"},
+    {NULL, NULL, NULL, false, NULL},
+};

@@ -1,0 +1,138 @@
+/* What one key cannot say alone: counts, names, pairs, and keys that need each other. */
+#include <limits.h>
+#include <string.h>
+
+#include "internal.h"
+
+#define NAME_MAX_LETTERS ((size_t)63)
+
+static gt_status check_interval(const gt_job_interval *every, const char *source, const char *key, const char *keys, bool needed) {
+  int given = (every->epochs > 0) + (every->steps > 0) + (every->samples > 0) + (every->minutes > 0);
+  if (given > 1) return GT_FAIL(GT_ERR_JOB, "%s: %s has %d of %s; exactly one is needed", source, key, given, keys);
+  if (given == 0 && needed) return GT_FAIL(GT_ERR_JOB, "%s: %s has none of %s above 0; exactly one is needed", source, key, keys);
+  return GT_OK;
+}
+
+static gt_status check_train(const gt_job *job, const char *source) {
+  GT_TRY(check_interval(&job->train.until, source, "train.until", "epochs, steps, samples", true));
+  GT_TRY(check_interval(&job->train.eval_every, source, "train.eval_every", "epochs, steps", false));
+  GT_TRY(check_interval(&job->checkpoint.every, source, "checkpoint.every", "epochs, steps, minutes", false));
+  if (strcmp(job->train.schedule.name, "step") == 0 && job->train.schedule.step_every < 1)
+    return GT_FAIL(GT_ERR_JOB, "%s: train.schedule.step_every is 0; with train.schedule.name step, 1 or more is needed", source);
+  if (job->train.schedule.lr_min > job->train.optimizer.lr)
+    return GT_FAIL(GT_ERR_JOB, "%s: train.schedule.lr_min is %g; at most train.optimizer.lr, %g, is needed", source, job->train.schedule.lr_min,
+                   job->train.optimizer.lr);
+  if (job->train.optimizer.nesterov && job->train.optimizer.momentum <= 0)
+    return GT_FAIL(GT_ERR_JOB, "%s: train.optimizer.nesterov is true and train.optimizer.momentum 0; a momentum above 0 is needed", source);
+  if (job->compute.samples_per_s > 0 && job->compute.step_s > 0)
+    return GT_FAIL(GT_ERR_JOB, "%s: compute has samples_per_s and step; one of them is needed", source);
+  return GT_OK;
+}
+
+/* A region's name is also the name of its files. */
+static gt_status check_name(const char *name, size_t region, const char *source) {
+  static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+  size_t length = strlen(name);
+  if (length > NAME_MAX_LETTERS)
+    return GT_FAIL(GT_ERR_JOB, "%s: regions.%zu.name has %zu letters; at most %zu are needed", source, region, length, NAME_MAX_LETTERS);
+  if (name[strspn(name, letters)] || name[0] == '.' || name[0] == '-')
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: regions.%zu.name is \"%s\"; a name for files is needed: letters, digits, dot, dash and underscore, a letter or digit first",
+                   source, region, name);
+  return GT_OK;
+}
+
+static gt_status check_hosts(const gt_job *job, size_t region, const char *source) {
+  const gt_job_region *r = &job->regions[region];
+  if ((r->nhosts > 0) != (job->regions[0].nhosts > 0))
+    return GT_FAIL(GT_ERR_JOB, "%s: regions.%zu.hosts and regions.0.hosts are given in one region only; hosts of all regions or of none are needed",
+                   source, region);
+  for (size_t h = 0; h < r->nhosts; h++) {
+    for (size_t k = 0; k <= region; k++) {
+      const gt_job_region *other = &job->regions[k];
+      size_t end = k == region ? h : other->nhosts;
+      for (size_t j = 0; j < end; j++)
+        if (strcmp(other->hosts[j], r->hosts[h]) == 0)
+          return GT_FAIL(GT_ERR_JOB, "%s: host \"%s\" is named in regions.%zu.hosts and again in regions.%zu.hosts; once is needed", source,
+                         r->hosts[h], k, region);
+    }
+  }
+  return GT_OK;
+}
+
+static gt_status check_regions(const gt_job *job, const char *source) {
+  int64_t ranks = 0;
+  for (size_t i = 0; i < job->nregions; i++) {
+    const gt_job_region *r = &job->regions[i];
+    GT_TRY(check_name(r->name, i, source));
+    for (size_t k = 0; k < i; k++)
+      if (strcasecmp(job->regions[k].name, r->name) == 0)
+        return GT_FAIL(GT_ERR_JOB, "%s: regions.%zu and regions.%zu are both named %s; different names are needed", source, k, i, r->name);
+    GT_TRY(check_hosts(job, i, source));
+    ranks += r->ranks;
+  }
+  if (ranks > INT_MAX) return GT_FAIL(GT_ERR_JOB, "%s: the regions have %lld ranks in all; at most %d are needed", source, (long long)ranks, INT_MAX);
+  return GT_OK;
+}
+
+static gt_status check_data(const gt_job *job, const job_node *root, const char *source) {
+  bool by_file = strcmp(job->data.partition.by, "file") == 0;
+  for (size_t i = 0; i < job->nregions; i++) {
+    if (job->regions[i].data_path) continue;
+    if (by_file)
+      return GT_FAIL(GT_ERR_JOB, "%s: regions.%zu.data.path is missing; data.partition.by is file, so every region needs its own data set", source,
+                     i);
+    if (!job->data.path)
+      return GT_FAIL(GT_ERR_JOB, "%s: data.path is missing; an HDF5 data set is needed (region %s has none of its own)", source,
+                     job->regions[i].name);
+  }
+  const job_node *data = gt_job_node_find(root, "data", 4), *partition = data ? gt_job_node_find(data, "partition", 9) : NULL;
+  bool given = partition && gt_job_node_find(partition, "shares", 6);
+  if (given && job->data.partition.nshares != job->nregions)
+    return GT_FAIL(GT_ERR_JOB, "%s: data.partition.shares has %zu numbers; %zu are needed, one a region", source, job->data.partition.nshares,
+                   job->nregions);
+  return GT_OK;
+}
+
+/* The id of a link's end. */
+static gt_status find_region(const gt_job *job, const char *source, size_t link, const char *name, size_t *id) {
+  const char **names = GT_NEW_ARRAY(const char *, job->nregions);
+  size_t n = job->nregions, found = n;
+  for (size_t i = 0; i < n; i++) {
+    names[i] = job->regions[i].name;
+    if (strcmp(names[i], name) == 0) found = i;
+  }
+  const char *near = found < n ? NULL : gt_nearest(name, names, n);
+  gt_free(names);
+  *id = found;
+  if (found < n) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB, "%s: wan.links.%zu.between names \"%.80s\"; the name of a region is needed%s%s%s", source, link, name,
+                 near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+}
+
+static gt_status check_links(gt_job *job, const char *source) {
+  for (size_t i = 0; i < job->wan.nlinks; i++) {
+    gt_job_link *link = &job->wan.links[i];
+    GT_TRY(find_region(job, source, i, link->a, &link->ia));
+    GT_TRY(find_region(job, source, i, link->b, &link->ib));
+    if (link->ia == link->ib) return GT_FAIL(GT_ERR_JOB, "%s: wan.links.%zu.between names %s twice; two regions are needed", source, i, link->a);
+    for (size_t k = 0; k < i; k++) {
+      const gt_job_link *other = &job->wan.links[k];
+      if ((other->ia == link->ia && other->ib == link->ib) || (other->ia == link->ib && other->ib == link->ia))
+        return GT_FAIL(GT_ERR_JOB, "%s: wan.links.%zu and wan.links.%zu are both between %s and %s; one is needed for both directions", source, k, i,
+                       link->a, link->b);
+    }
+  }
+  return GT_OK;
+}
+
+gt_status gt_job_check(gt_job *job, const job_node *root, const char *source) {
+  if (strlen(job->name) > NAME_MAX_LETTERS)
+    return GT_FAIL(GT_ERR_JOB, "%s: name has %zu letters; at most %zu are needed", source, strlen(job->name), NAME_MAX_LETTERS);
+  if (strlen(job->model.name) > NAME_MAX_LETTERS)
+    return GT_FAIL(GT_ERR_JOB, "%s: model.name has %zu letters; at most %zu are needed", source, strlen(job->model.name), NAME_MAX_LETTERS);
+  GT_TRY(check_train(job, source));
+  GT_TRY(check_regions(job, source));
+  GT_TRY(check_data(job, root, source));
+  return check_links(job, source);
+}

@@ -1,0 +1,108 @@
+/* The first key in which two resolved jobs differ. */
+#include <stdio.h>
+#include <string.h>
+
+#include "internal.h"
+
+typedef struct {
+  bool for_resume;
+  char *text;
+  size_t size;
+} finding;
+
+/* train.until is one thing, whichever of its keys is used; the same of every key that a resume may change. */
+static bool passed_over(const finding *f, const char *pattern) {
+  if (!f->for_resume) return false;
+  size_t n = strlen(pattern);
+  bool any = false;
+  for (size_t i = 0; i < gt_job_nkeys; i++) {
+    const job_key *row = &gt_job_keys[i];
+    if (strncmp(row->path, pattern, n) != 0 || (row->path[n] != '\0' && row->path[n] != '.')) continue;
+    if (!(row->flags & KEY_ON_RESUME)) return false;
+    any = true;
+  }
+  return any;
+}
+
+static void value_text(const job_node *node, char *buf, size_t size) {
+  if (!node)
+    snprintf(buf, size, "not given");
+  else if (node->kind == NODE_SCALAR)
+    snprintf(buf, size, "%.100s", node->text);
+  else if (node->kind == NODE_MAP)
+    snprintf(buf, size, "a mapping of %zu", node->n);
+  else if (node->n && node->items[0]->kind != NODE_SCALAR)
+    snprintf(buf, size, "a list of %zu", node->n);
+  else {
+    size_t used = (size_t)snprintf(buf, size, "[");
+    for (size_t i = 0; i < node->n && used < size - 32; i++)
+      used += (size_t)snprintf(buf + used, size - used, "%s%.24s", i ? ", " : "", node->items[i]->text ? node->items[i]->text : "...");
+    snprintf(buf + used, size - used, "]");
+  }
+}
+
+static bool differ(finding *f, const job_node *here, const job_node *there, const char *path, const char *pattern);
+
+static bool say(finding *f, const job_node *here, const job_node *there, const char *path) {
+  char h[160], t[160];
+  value_text(here, h, sizeof h);
+  value_text(there, t, sizeof t);
+  snprintf(f->text, f->size, "%s is %s there and %s here", *path ? path : "the job", t, h);
+  return true;
+}
+
+static bool maps_differ(finding *f, const job_node *here, const job_node *there, const char *path, const char *pattern) {
+  const job_node *sides[2] = {here, there};
+  for (int side = 0; side < 2; side++) {
+    for (size_t i = 0; i < sides[side]->n; i++) {
+      const job_node *mine = sides[side]->items[i], *other = gt_job_node_find(sides[!side], mine->key, strlen(mine->key));
+      if (side && other) continue; /* compared already */
+      char p[JOB_PATH_MAX], q[JOB_PATH_MAX];
+      gt_job_path_join(p, sizeof p, path, mine->key);
+      gt_job_path_join(q, sizeof q, pattern, mine->key);
+      if (differ(f, side ? other : mine, side ? mine : other, p, q)) return true;
+    }
+  }
+  return false;
+}
+
+static bool lists_differ(finding *f, const job_node *here, const job_node *there, const char *path, const char *pattern) {
+  if (here->n != there->n || (here->n && here->items[0]->kind == NODE_SCALAR)) {
+    bool same = here->n == there->n;
+    for (size_t i = 0; same && i < here->n; i++)
+      same = there->items[i]->kind == NODE_SCALAR && here->items[i]->kind == NODE_SCALAR && strcmp(here->items[i]->text, there->items[i]->text) == 0;
+    return !same && say(f, here, there, path);
+  }
+  for (size_t i = 0; i < here->n; i++) {
+    char p[JOB_PATH_MAX], q[JOB_PATH_MAX], index[24];
+    snprintf(index, sizeof index, "%zu", i);
+    gt_job_path_join(p, sizeof p, path, index);
+    snprintf(q, sizeof q, "%.*s[]", (int)(sizeof q - 3), pattern);
+    if (differ(f, here->items[i], there->items[i], p, q)) return true;
+  }
+  return false;
+}
+
+static bool differ(finding *f, const job_node *here, const job_node *there, const char *path, const char *pattern) {
+  if (*pattern && passed_over(f, pattern)) return false;
+  /* A whole map that only one side has: its first key is named, unless a resume may change it. */
+  job_node nothing = {.kind = NODE_MAP};
+  if (here && !there && here->kind == NODE_MAP) return maps_differ(f, here, &nothing, path, pattern);
+  if (!here && there && there->kind == NODE_MAP) return maps_differ(f, &nothing, there, path, pattern);
+  if (!here || !there || here->kind != there->kind) return say(f, here, there, path);
+  if (here->kind == NODE_MAP) return maps_differ(f, here, there, path, pattern);
+  if (here->kind == NODE_LIST) return lists_differ(f, here, there, path, pattern);
+  return strcmp(here->text, there->text) != 0 && say(f, here, there, path);
+}
+
+void gt_job_difference(const char *here, const char *there, bool for_resume, char *text, size_t size) {
+  finding f = {for_resume, text, size};
+  text[0] = '\0';
+  job_node *a = NULL, *b = NULL;
+  if (gt_job_yaml_parse(&a, "here", here, strlen(here)) != GT_OK || gt_job_yaml_parse(&b, "there", there, strlen(there)) != GT_OK)
+    snprintf(text, size, "a job is not YAML: %s", gt_error_text());
+  else
+    differ(&f, a, b, "", "");
+  gt_job_node_close(a);
+  gt_job_node_close(b);
+}

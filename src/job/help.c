@@ -1,0 +1,49 @@
+/* `geotrain help job`, from the table of keys. */
+#include <stdio.h>
+#include <string.h>
+
+#include "internal.h"
+
+const char gt_job_example[] = "name: lenet-2-regions\n"
+                              "seed: 1\n"
+                              "model: {name: lenet5}\n"
+                              "data: {path: datasets/fashion-mnist.h5, partition: {by: shares, shares: [2, 1]}}\n"
+                              "train:\n"
+                              "  until: {epochs: 3}\n"
+                              "  batch: 64\n"
+                              "  optimizer: {name: sgd, lr: 0.02, momentum: 0.9}\n"
+                              "regions:\n"
+                              "  - {name: shanghai, ranks: 3}\n"
+                              "  - {name: chongqing, ranks: 2}\n"
+                              "sync: {local: async, strategy: asgd-ga, period: 8, topology: mesh, weights: samples}\n"
+                              "wan:\n"
+                              "  emulate: true\n"
+                              "  links:\n"
+                              "    - {between: [shanghai, chongqing], bandwidth: 100 Mbit/s, latency: 25 ms, jitter: 2 ms}\n"
+                              "checkpoint: {every: {epochs: 1}, keep: 2}\n";
+
+static const char *default_text(const job_key *row) {
+  if (row->fallback && !(row->flags & KEY_ONE_OF && strcmp(row->fallback, "0") == 0)) return row->fallback;
+  return row->flags & KEY_REQUIRED ? "(required)" : "-";
+}
+
+void gt_job_help(FILE *to) {
+  fprintf(to,
+          "A job file is YAML.  Its keys, written as paths: `sync.period` is the key `period` below `sync`; `regions[].name` is in every entry of a "
+          "list.\n"
+          "On the command line `--set sync.period=4` or `--set regions.0.ranks=3` overrides the file, and `--set train.init=null` takes a key out.\n"
+          "Times, rates and sizes carry a unit: 25 ms, 100 Mbit/s, 1 GiB.  Of until's keys exactly one is given; of each `every`, at most one.\n");
+  char section[64] = "";
+  for (size_t i = 0; i < gt_job_nkeys; i++) {
+    const job_key *row = &gt_job_keys[i];
+    char range[256];
+    size_t length = strcspn(row->path, ".[");
+    if (strlen(section) != length || strncmp(section, row->path, length) != 0) {
+      snprintf(section, sizeof section, "%.*s", (int)length, row->path);
+      fprintf(to, "\n");
+    }
+    fprintf(to, "%-30s %-10s %s\n%30s %-10s %s%s%s\n", row->path, default_text(row), row->meaning, "", "",
+            gt_job_key_range(range, sizeof range, row, true), row->why ? ": " : "", row->why ? row->why : "");
+  }
+  fprintf(to, "\nThe second column is the default.  An example:\n\n%s", gt_job_example);
+}

@@ -1,0 +1,119 @@
+/* job's inside: the tree that a YAML text becomes, the table of keys, and what the files of this part share. */
+#ifndef GT_JOB_INTERNAL_H
+#define GT_JOB_INTERNAL_H
+
+#include "geotrain/job.h"
+
+#define JOB_PATH_MAX ((size_t)192)
+
+/* ---- the tree (tree.c, yaml.c) ---------------------------------------------------------------------------------- */
+
+typedef enum { NODE_SCALAR, NODE_MAP, NODE_LIST } node_kind;
+
+/* One value of a YAML text.  A node owns its text, its key and its items. */
+typedef struct job_node {
+  node_kind kind;
+  char *key;     /* in a map; else NULL */
+  char *text;    /* of a scalar */
+  bool plain;    /* a scalar without quotes: "null" is nothing only then */
+  bool from_set; /* given by --set */
+  struct job_node **items;
+  size_t n, capacity;
+} job_node;
+
+job_node *gt_job_node_new(node_kind kind, const char *key, const char *text);
+void gt_job_node_close(job_node *node);
+void gt_job_node_add(job_node *parent, job_node *child);
+void gt_job_node_remove(job_node *parent, size_t index);
+/* The child of a map named by the first `length` letters of key, or NULL. */
+job_node *gt_job_node_find(const job_node *map, const char *key, size_t length);
+/* Puts a value at a path of map keys "a.b.c", making maps on the way; takes `value` over. */
+void gt_job_node_put(job_node *map, const char *path, job_node *value);
+/* A plain scalar that YAML reads as nothing. */
+bool gt_job_node_null(const job_node *node);
+
+/* Text to tree.  Errors say SOURCE:LINE.  *out is written on success and is the caller's. */
+gt_status gt_job_yaml_parse(job_node **out, const char *source, const char *text, size_t size);
+/* Tree to text that parses to the same tree; the caller frees it. */
+char *gt_job_yaml_emit(const job_node *root);
+
+/* ---- the table of keys (schema.c) --------------------------------------------------------------------------------- */
+
+typedef enum {
+  KEY_STRING,
+  KEY_CHOICE,  /* a string of `values` */
+  KEY_INT,     /* int */
+  KEY_I64,     /* int64_t */
+  KEY_U64,     /* uint64_t */
+  KEY_REAL,    /* double */
+  KEY_BOOL,    /* bool */
+  KEY_TIME,    /* double, seconds; written with a unit */
+  KEY_RATE,    /* double, bit/s */
+  KEY_SIZE,    /* double, bytes */
+  KEY_REALS,   /* double * and a count */
+  KEY_STRINGS, /* char ** and a count */
+  KEY_PAIR,    /* two char * that lie side by side */
+  KEY_MAPS     /* an array of structs and a count; rows below have paths "this[].key" */
+} key_type;
+
+enum {
+  KEY_REQUIRED = 1,
+  KEY_ABOVE_MIN = 2, /* min itself is not allowed */
+  KEY_BELOW_MAX = 4, /* max itself is not allowed */
+  KEY_ONE_OF = 8,    /* one of the keys of its map is given; zeros do not count */
+  KEY_OPTIONAL = 16, /* 0 or NULL when not given, and then not written */
+  KEY_ON_RESUME = 32 /* a resume may change it */
+};
+
+typedef struct {
+  const char *path;
+  key_type type;
+  unsigned flags;
+  size_t offset;        /* in gt_job, or in the struct of the list */
+  size_t count_offset;  /* lists */
+  size_t item_size;     /* KEY_MAPS */
+  const char *fallback; /* the default, or NULL */
+  double min, max;      /* numbers; max 0: no upper end */
+  const char *const *values;
+  const char *meaning;
+  const char *why; /* said after "... is needed" when a value is refused, or NULL */
+} job_key;
+
+extern const job_key gt_job_keys[];
+extern const size_t gt_job_nkeys;
+
+/* The row of a path ("wan.links[].latency"), or NULL. */
+const job_key *gt_job_key_find(const char *path);
+/* Whether some row lies below this path. */
+bool gt_job_key_prefix(const char *path);
+/* What values a row takes: "1 or more", "a time such as 25 ms, more than 0", "one of a, b".  With article and type when `full`. */
+char *gt_job_key_range(char *buf, size_t size, const job_key *row, bool full);
+/* GT_ERR_JOB: "SOURCE: unknown key PATH; did you mean OTHER?".  `map` and `pattern` are the path of its map as written and as in the table. */
+gt_status gt_job_key_unknown(const char *source, const char *map, const char *pattern, const char *key);
+/* "a" + "b" is "a.b"; "" + "b" is "b". */
+void gt_job_path_join(char *buf, size_t size, const char *map, const char *key);
+
+/* ---- steps of loading --------------------------------------------------------------------------------------------- */
+
+/* --set a.b=value. */
+gt_status gt_job_set(job_node *root, const char *assignment);
+/* Takes out what is null. */
+void gt_job_prune(job_node *node);
+/* Unknown keys, types, ranges; afterwards every scalar is plain: numbers in base units, true and false. */
+gt_status gt_job_values(job_node *root, const char *source);
+/* Puts defaults in; GT_ERR_JOB names a required key that is missing. */
+gt_status gt_job_defaults(job_node *root, const char *source);
+/* libcyaml: the tree, checked and with defaults, becomes a job. */
+gt_status gt_job_typed(gt_job **out, const job_node *root);
+/* What one key cannot say alone. */
+gt_status gt_job_check(gt_job *job, const job_node *root, const char *source);
+
+/* One value's canonical text into buf; GT_ERR_JOB without a source in front. */
+gt_status gt_job_value_read(const job_key *row, const char *path, const char *text, char *buf, size_t size);
+/* A number's shortest text that reads back to the same number; a unit as people write it for times, rates and sizes. */
+void gt_job_number_text(char *buf, size_t size, key_type type, double value);
+
+/* The example below `geotrain help job`. */
+extern const char gt_job_example[];
+
+#endif

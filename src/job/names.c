@@ -1,0 +1,134 @@
+/* Sentences about keys: the range a key takes, and the known key nearest to an unknown one. */
+#include <stdio.h>
+#include <string.h>
+
+#include "internal.h"
+
+#define NAMES_MAX ((size_t)128)
+
+void gt_job_path_join(char *buf, size_t size, const char *map, const char *key) {
+  if (snprintf(buf, size, "%s%s%s", map, *map ? "." : "", key) >= (int)size) buf[size - 1] = '\0';
+}
+
+static void say(char *buf, size_t size, const char *text) {
+  size_t used = strlen(buf);
+  snprintf(buf + used, size - used, "%s", text);
+}
+
+static const char *kind_text(const job_key *row) {
+  switch (row->type) {
+  case KEY_INT:
+  case KEY_I64:
+  case KEY_U64:
+    return "an integer";
+  case KEY_REAL:
+    return "a number";
+  case KEY_BOOL:
+    return "true or false";
+  case KEY_TIME:
+    return "a time such as 25 ms";
+  case KEY_RATE:
+    return "a rate such as 100 Mbit/s";
+  case KEY_SIZE:
+    return "a size such as 1 GiB";
+  case KEY_REALS:
+    return "a list of numbers";
+  case KEY_STRINGS:
+    return "a list of names";
+  case KEY_PAIR:
+    return "a list of two names";
+  case KEY_MAPS:
+    return "a list of mappings";
+  case KEY_STRING:
+  case KEY_CHOICE:
+    break;
+  }
+  return "text";
+}
+
+static void one_of(char *buf, size_t size, const job_key *row) {
+  if (row->values[1]) say(buf, size, "one of ");
+  for (size_t i = 0; row->values[i]; i++) {
+    if (i) say(buf, size, ", ");
+    say(buf, size, row->values[i]);
+  }
+}
+
+static void limits(char *buf, size_t size, const job_key *row) {
+  char unit[3] = "", text[96];
+  bool upper = (row->flags & KEY_BELOW_MAX) || (row->max > 0 && row->max <= 1);
+  if (row->type == KEY_TIME) strcpy(unit, " s");
+  snprintf(text, sizeof text, row->flags & KEY_ABOVE_MIN ? "more than %g%s" : "%g%s or more", row->min, unit);
+  say(buf, size, text);
+  if (!upper) return;
+  snprintf(text, sizeof text, row->flags & KEY_BELOW_MAX ? " and less than %g%s" : " and at most %g%s", row->max, unit);
+  say(buf, size, text);
+}
+
+char *gt_job_key_range(char *buf, size_t size, const job_key *row, bool full) {
+  buf[0] = '\0';
+  bool number = row->type == KEY_INT || row->type == KEY_I64 || row->type == KEY_U64 || row->type == KEY_REAL;
+  bool quantity = row->type == KEY_TIME || row->type == KEY_RATE || row->type == KEY_SIZE;
+  if (row->type == KEY_CHOICE) {
+    one_of(buf, size, row);
+    return buf;
+  }
+  if (!number || full) say(buf, size, kind_text(row));
+  if (!number && !quantity) return buf;
+  if (buf[0]) say(buf, size, ", ");
+  limits(buf, size, row);
+  return buf;
+}
+
+/* ---- unknown keys ----------------------------------------------------------------------------------------------- */
+
+/* The distinct keys that the table has directly below a map; a list is one key. */
+static size_t children(const char *pattern, char names[NAMES_MAX][64]) {
+  size_t n = 0, skip = strlen(pattern) + (*pattern ? 1 : 0);
+  for (size_t i = 0; i < gt_job_nkeys; i++) {
+    const char *path = gt_job_keys[i].path;
+    if (*pattern && (strncmp(path, pattern, skip - 1) != 0 || path[skip - 1] != '.')) continue;
+    size_t length = strcspn(path + skip, ".[");
+    if (n && strlen(names[n - 1]) == length && memcmp(names[n - 1], path + skip, length) == 0) continue;
+    memcpy(names[n], path + skip, length);
+    names[n++][length] = '\0';
+  }
+  return n;
+}
+
+static const char *last_word(const char *path) {
+  const char *dot = strrchr(path, '.');
+  return dot ? dot + 1 : path;
+}
+
+/* A key of another map with this last word, or nearly. */
+static const char *elsewhere(const char *key, bool exact) {
+  const char *words[NAMES_MAX] = {NULL};
+  for (size_t i = 0; i < gt_job_nkeys; i++) {
+    words[i] = last_word(gt_job_keys[i].path);
+    if (exact && strcmp(words[i], key) == 0) return gt_job_keys[i].path;
+  }
+  const char *word = exact ? NULL : gt_nearest(key, words, gt_job_nkeys);
+  for (size_t i = 0; word && i < gt_job_nkeys; i++)
+    if (words[i] == word) return gt_job_keys[i].path;
+  return NULL;
+}
+
+gt_status gt_job_key_unknown(const char *source, const char *map, const char *pattern, const char *key) {
+  char names[NAMES_MAX][64], full[JOB_PATH_MAX], path[2 * JOB_PATH_MAX], list[512] = "";
+  const char *pointers[NAMES_MAX];
+  size_t n = children(pattern, names);
+  for (size_t i = 0; i < n; i++) pointers[i] = names[i];
+  gt_job_path_join(full, sizeof full, map, key);
+  const char *near = elsewhere(key, true);
+  if (!near) {
+    near = gt_nearest(key, pointers, n);
+    if (near)
+      gt_job_path_join(path, sizeof path, map, near), near = path;
+    else
+      near = elsewhere(key, false);
+  }
+  if (near) return GT_FAIL(GT_ERR_JOB, "%s: unknown key %s; did you mean %s?", source, full, near);
+  for (size_t i = 0; i < n; i++) say(list, sizeof list, i ? ", " : ""), say(list, sizeof list, names[i]);
+  return GT_FAIL(GT_ERR_JOB, "%s: unknown key %s; one of %s is needed there", source, full, list);
+}

@@ -1,0 +1,132 @@
+/* The resolved job: every key that has a value, in the order of the table, as text that reads back to the same job. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "internal.h"
+
+static const void *member(const void *base, size_t offset) {
+  return (const char *)base + offset;
+}
+
+static double real_at(const void *at) {
+  double value;
+  memcpy(&value, at, sizeof value);
+  return value;
+}
+
+static void *pointer_at(const void *at) {
+  void *value;
+  memcpy(&value, at, sizeof value);
+  return value;
+}
+
+static job_node *scalar(const char *text) {
+  return gt_job_node_new(NODE_SCALAR, NULL, text);
+}
+
+static job_node *number(key_type type, double value) {
+  char text[64];
+  gt_job_number_text(text, sizeof text, type, value);
+  return scalar(text);
+}
+
+static job_node *integer(const job_key *row, const void *at) {
+  char text[32];
+  int small = 0;
+  int64_t wide = 0;
+  uint64_t natural = 0;
+  if (row->type == KEY_INT) memcpy(&small, at, sizeof small), wide = small;
+  if (row->type == KEY_I64) memcpy(&wide, at, sizeof wide);
+  if (row->type == KEY_U64) memcpy(&natural, at, sizeof natural);
+  if (row->type == KEY_U64)
+    snprintf(text, sizeof text, "%" PRIu64, natural);
+  else
+    snprintf(text, sizeof text, "%" PRId64, wide);
+  /* Of several keys that exclude each other, those that are 0 are not said. */
+  return wide == 0 && (row->flags & KEY_ONE_OF) ? NULL : scalar(text);
+}
+
+static void write_rows(job_node *map, const char *prefix, const void *base);
+
+static job_node *list(const job_key *row, const void *base) {
+  const char *items = pointer_at(member(base, row->offset));
+  size_t n = 0;
+  memcpy(&n, member(base, row->count_offset), sizeof n);
+  if (n == 0 && (row->flags & KEY_OPTIONAL)) return NULL;
+  job_node *node = gt_job_node_new(NODE_LIST, NULL, NULL);
+  char prefix[JOB_PATH_MAX];
+  snprintf(prefix, sizeof prefix, "%s[].", row->path);
+  for (size_t i = 0; i < n; i++) {
+    job_node *item = NULL;
+    if (row->type == KEY_REALS)
+      item = number(KEY_REAL, real_at(items + i * sizeof(double)));
+    else if (row->type == KEY_STRINGS)
+      item = scalar(pointer_at(items + i * sizeof(char *)));
+    else
+      write_rows(item = gt_job_node_new(NODE_MAP, NULL, NULL), prefix, items + i * row->item_size);
+    gt_job_node_add(node, item);
+  }
+  return node;
+}
+
+static job_node *pair(const void *at) {
+  job_node *node = gt_job_node_new(NODE_LIST, NULL, NULL);
+  for (size_t i = 0; i < 2; i++) gt_job_node_add(node, scalar(pointer_at(member(at, i * sizeof(char *)))));
+  return node;
+}
+
+/* A key's value as a node, or NULL when it has none. */
+static job_node *value_node(const job_key *row, const void *base) {
+  const void *at = member(base, row->offset);
+  bool flag = false;
+  switch (row->type) {
+  case KEY_STRING:
+  case KEY_CHOICE:
+    return pointer_at(at) ? scalar(pointer_at(at)) : NULL;
+  case KEY_INT:
+  case KEY_I64:
+  case KEY_U64:
+    return integer(row, at);
+  case KEY_BOOL:
+    memcpy(&flag, at, sizeof flag);
+    return scalar(flag ? "true" : "false");
+  case KEY_REAL:
+  case KEY_TIME:
+  case KEY_RATE:
+  case KEY_SIZE:
+    return real_at(at) <= 0 && (row->flags & (KEY_OPTIONAL | KEY_ONE_OF)) ? NULL : number(row->type, real_at(at));
+  case KEY_PAIR:
+    return pair(at);
+  case KEY_REALS:
+  case KEY_STRINGS:
+  case KEY_MAPS:
+    return list(row, base);
+  }
+  return NULL;
+}
+
+/* "Never" must be said too, where the default is something else. */
+static void write_never(job_node *map, const gt_job *job) {
+  const gt_job_interval *e = &job->train.eval_every;
+  if (e->epochs <= 0 && e->steps == 0) gt_job_node_put(map, "train.eval_every.epochs", scalar("0"));
+}
+
+static void write_rows(job_node *map, const char *prefix, const void *base) {
+  size_t skip = strlen(prefix);
+  for (size_t i = 0; i < gt_job_nkeys; i++) {
+    const job_key *row = &gt_job_keys[i];
+    if (strncmp(row->path, prefix, skip) != 0 || strchr(row->path + skip, '[')) continue;
+    job_node *node = value_node(row, base);
+    if (node) gt_job_node_put(map, row->path + skip, node);
+  }
+}
+
+char *gt_job_resolved(const gt_job *job) {
+  job_node *root = gt_job_node_new(NODE_MAP, NULL, NULL);
+  write_rows(root, "", job);
+  write_never(root, job);
+  char *text = gt_job_yaml_emit(root);
+  gt_job_node_close(root);
+  return text;
+}

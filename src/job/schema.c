@@ -1,0 +1,143 @@
+/* The one table of job keys.  Validation, defaults, nearest names, the libcyaml schema, the resolved job and `geotrain help job` all come from it: a new key is
+   one row here and one member in gt_job. */
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "internal.h"
+
+static const char *const partitions[] = {"shares", "label", "dirichlet", "file", NULL};
+static const char *const optimizers[] = {"sgd", "adam", "adamw", NULL};
+static const char *const schedules[] = {"constant", "step", "cosine", NULL};
+static const char *const precisions[] = {"f32", NULL};
+static const char *const kernels[] = {"auto", "ref", "blas", "direct", NULL};
+static const char *const locals[] = {"sync", "async", NULL};
+static const char *const strategies[] = {"none", "ssgd", "asgd", "asgd-ga", "ama", "sma", NULL};
+static const char *const topologies[] = {"mesh", NULL};
+static const char *const weights[] = {"equal", "samples", NULL};
+static const char *const scales[] = {"sum", "mean", NULL};
+
+#define AT(member)        .offset = offsetof(gt_job, member)
+#define COUNT(member)     .count_offset = offsetof(gt_job, member)
+#define IN_REGION(member) .offset = offsetof(gt_job_region, member)
+#define IN_LINK(member)   .offset = offsetof(gt_job_link, member)
+#define COUNT_MAX         1e9
+
+const job_key gt_job_keys[] = {
+    {"name", KEY_STRING, KEY_REQUIRED, AT(name), .meaning = "what the run is called in records and checkpoints"},
+    {"seed", KEY_U64, 0, AT(seed), .fallback = "1", .meaning = "of initial weights, partition, order of samples and jitter"},
+    {"model.name", KEY_STRING, KEY_REQUIRED, AT(model.name), .meaning = "the network, as `geotrain info` lists them"},
+    {"data.path", KEY_STRING, KEY_OPTIONAL, AT(data.path), .meaning = "HDF5 data set of the regions that name none of their own"},
+    {"data.partition.by", KEY_CHOICE, 0, AT(data.partition.by), .fallback = "shares", .values = partitions,
+     .meaning = "how samples go to regions: at random by shares, whole labels, Dirichlet(alpha) per label, one file per region"},
+    {"data.partition.shares", KEY_REALS, KEY_OPTIONAL | KEY_ABOVE_MIN, AT(data.partition.shares), COUNT(data.partition.nshares), .max = 1e12,
+     .meaning = "one number a region, in proportion to its part (by shares and label); not given: equal parts"},
+    {"data.partition.alpha", KEY_REAL, KEY_ABOVE_MIN, AT(data.partition.alpha), .fallback = "0.5", .max = 1e6,
+     .meaning = "of the Dirichlet distribution; small is uneven"},
+    {"train.until.epochs", KEY_REAL, KEY_ONE_OF | KEY_ON_RESUME, AT(train.until.epochs), .fallback = "0", .max = COUNT_MAX,
+     .meaning = "end of training: passes over the region's own samples"},
+    {"train.until.steps", KEY_I64, KEY_ONE_OF | KEY_ON_RESUME, AT(train.until.steps), .fallback = "0", .max = 1e15,
+     .meaning = "end of training: the region's own steps"},
+    {"train.until.samples", KEY_I64, KEY_ONE_OF | KEY_ON_RESUME, AT(train.until.samples), .fallback = "0", .max = 1e15,
+     .meaning = "end of training: the region's own samples"},
+    {"train.batch", KEY_INT, 0, AT(train.batch), .fallback = "64", .min = 1, .max = 1e6, .meaning = "samples a worker takes per step"},
+    {"train.optimizer.name", KEY_CHOICE, 0, AT(train.optimizer.name), .fallback = "sgd", .values = optimizers,
+     .meaning = "the rule of the local update"},
+    {"train.optimizer.lr", KEY_REAL, KEY_REQUIRED | KEY_ABOVE_MIN, AT(train.optimizer.lr), .max = 1e6, .meaning = "learning rate"},
+    {"train.optimizer.momentum", KEY_REAL, KEY_BELOW_MAX, AT(train.optimizer.momentum), .fallback = "0", .max = 1,
+     .meaning = "sgd: share of the last step kept"},
+    {"train.optimizer.nesterov", KEY_BOOL, 0, AT(train.optimizer.nesterov), .fallback = "false", .meaning = "sgd: look ahead along the momentum"},
+    {"train.optimizer.weight_decay", KEY_REAL, 0, AT(train.optimizer.weight_decay), .fallback = "0", .max = 1e6,
+     .meaning = "pull of weights towards zero"},
+    {"train.optimizer.beta1", KEY_REAL, KEY_BELOW_MAX, AT(train.optimizer.beta1), .fallback = "0.9", .max = 1,
+     .meaning = "adam, adamw: memory of the mean"},
+    {"train.optimizer.beta2", KEY_REAL, KEY_BELOW_MAX, AT(train.optimizer.beta2), .fallback = "0.999", .max = 1,
+     .meaning = "adam, adamw: memory of the square"},
+    {"train.optimizer.epsilon", KEY_REAL, KEY_ABOVE_MIN, AT(train.optimizer.epsilon), .fallback = "1e-08", .max = 1,
+     .meaning = "adam, adamw: added to the root"},
+    {"train.schedule.name", KEY_CHOICE, 0, AT(train.schedule.name), .fallback = "constant", .values = schedules,
+     .meaning = "how the learning rate moves after warm-up"},
+    {"train.schedule.warmup_steps", KEY_I64, 0, AT(train.schedule.warmup_steps), .fallback = "0", .max = 1e15,
+     .meaning = "steps over which the rate rises from 0"},
+    {"train.schedule.step_every", KEY_I64, 0, AT(train.schedule.step_every), .fallback = "0", .max = 1e15,
+     .meaning = "step: steps between falls of the rate"},
+    {"train.schedule.gamma", KEY_REAL, KEY_ABOVE_MIN, AT(train.schedule.gamma), .fallback = "0.1", .max = 1,
+     .meaning = "step: the rate is multiplied by it"},
+    {"train.schedule.lr_min", KEY_REAL, 0, AT(train.schedule.lr_min), .fallback = "0", .max = 1e6, .meaning = "cosine: the rate at the end"},
+    {"train.precision", KEY_CHOICE, 0, AT(train.precision), .fallback = "f32", .values = precisions, .meaning = "of parameters and arithmetic",
+     .why = "this build computes in f32 only"},
+    {"train.kernels", KEY_CHOICE, 0, AT(train.kernels), .fallback = "auto", .values = kernels,
+     .meaning = "arithmetic: the fastest built in, plain loops, OpenBLAS, or convolutions in registers"},
+    {"train.init", KEY_STRING, KEY_OPTIONAL, AT(train.init), .meaning = "checkpoint file whose parameters training starts from; not given: by seed"},
+    {"train.eval_every.epochs", KEY_REAL, KEY_ONE_OF, AT(train.eval_every.epochs), .fallback = "1", .max = COUNT_MAX,
+     .meaning = "passes between evaluations on the test set; 0: only at the end"},
+    {"train.eval_every.steps", KEY_I64, KEY_ONE_OF, AT(train.eval_every.steps), .fallback = "0", .max = 1e15, .meaning = "steps between evaluations"},
+    {"regions", KEY_MAPS, KEY_REQUIRED, AT(regions), COUNT(nregions), sizeof(gt_job_region), .min = 1, .max = 65535,
+     .meaning = "a list of regions, sets of ranks that are close to each other"},
+    {"regions[].name", KEY_STRING, KEY_REQUIRED, IN_REGION(name),
+     .meaning = "its name and that of its files (letters, digits, dot, dash, underscore)"},
+    {"regions[].ranks", KEY_INT, KEY_REQUIRED | KEY_ON_RESUME, IN_REGION(ranks), .min = 2, .max = 1e6,
+     .meaning = "MPI ranks: one parameter server and the workers"},
+    {"regions[].data.path", KEY_STRING, KEY_OPTIONAL, IN_REGION(data_path), .meaning = "the region's own data set; not given: data.path"},
+    {"regions[].hosts", KEY_STRINGS, KEY_OPTIONAL | KEY_ON_RESUME, IN_REGION(hosts), .count_offset = offsetof(gt_job_region, nhosts),
+     .meaning = "host names whose ranks belong to the region; not given: ranks in order"},
+    {"sync.local", KEY_CHOICE, 0, AT(sync.local), .fallback = "sync", .values = locals,
+     .meaning = "workers of a region: in step, or each at its own pace"},
+    {"sync.strategy", KEY_CHOICE, 0, AT(sync.strategy), .fallback = "asgd-ga", .values = strategies,
+     .meaning = "what regions exchange over the WAN, and when"},
+    {"sync.period", KEY_I64, 0, AT(sync.period), .fallback = "8", .min = 1, .max = 1e15, .meaning = "steps between exchanges (asgd-ga, ama, sma)"},
+    {"sync.topology", KEY_CHOICE, 0, AT(sync.topology), .fallback = "mesh", .values = topologies,
+     .meaning = "who exchanges with whom: everyone with everyone", .why = "this build has no other topology"},
+    {"sync.weights", KEY_CHOICE, 0, AT(sync.weights), .fallback = "samples", .values = weights,
+     .meaning = "of regions in means: the same, or by their samples"},
+    {"sync.scale", KEY_CHOICE, 0, AT(sync.scale), .fallback = "sum", .values = scales,
+     .meaning = "asgd, asgd-ga: remote updates in full, or times 1/regions"},
+    {"wan.emulate", KEY_BOOL, 0, AT(wan.emulate), .fallback = "false", .meaning = "hold messages back as the links below would"},
+    {"wan.outbox", KEY_INT, 0, AT(wan.outbox), .fallback = "2", .min = 1, .max = 1024, .meaning = "messages that may wait for a peer"},
+    {"wan.links", KEY_MAPS, KEY_OPTIONAL, AT(wan.links), COUNT(wan.nlinks), sizeof(gt_job_link), .max = 1e6,
+     .meaning = "a list of links, both directions; pairs not named are unlimited"},
+    {"wan.links[].between", KEY_PAIR, KEY_REQUIRED, IN_LINK(a), .meaning = "names of two regions"},
+    {"wan.links[].bandwidth", KEY_RATE, KEY_OPTIONAL | KEY_ABOVE_MIN, IN_LINK(bandwidth_bps), .meaning = "of each direction; not given: unlimited"},
+    {"wan.links[].latency", KEY_TIME, 0, IN_LINK(latency_s), .fallback = "0 s", .max = 86400, .meaning = "one way"},
+    {"wan.links[].jitter", KEY_TIME, 0, IN_LINK(jitter_s), .fallback = "0 s", .max = 86400, .meaning = "standard deviation of the latency"},
+    {"compute.samples_per_s", KEY_REAL, KEY_OPTIONAL | KEY_ABOVE_MIN, AT(compute.samples_per_s), .max = 1e15,
+     .meaning = "speed of one worker, for the virtual clock"},
+    {"compute.step", KEY_TIME, KEY_OPTIONAL | KEY_ABOVE_MIN, AT(compute.step_s), .max = 1e6, .meaning = "or the time of one worker's step"},
+    {"checkpoint.every.epochs", KEY_REAL, KEY_ONE_OF | KEY_ON_RESUME, AT(checkpoint.every.epochs), .fallback = "0", .max = COUNT_MAX,
+     .meaning = "passes between checkpoints; none of the three: no checkpoints"},
+    {"checkpoint.every.steps", KEY_I64, KEY_ONE_OF | KEY_ON_RESUME, AT(checkpoint.every.steps), .fallback = "0", .max = 1e15,
+     .meaning = "or steps between them"},
+    {"checkpoint.every.minutes", KEY_REAL, KEY_ONE_OF | KEY_ON_RESUME, AT(checkpoint.every.minutes), .fallback = "0", .max = COUNT_MAX,
+     .meaning = "or minutes between them"},
+    {"checkpoint.keep", KEY_INT, KEY_ON_RESUME, AT(checkpoint.keep), .fallback = "2", .min = 1, .max = COUNT_MAX,
+     .meaning = "whole rounds that stay on disk"},
+    {"limits.wan_patience", KEY_TIME, KEY_ON_RESUME | KEY_ABOVE_MIN, AT(limits.wan_patience_s), .fallback = "300 s", .max = 1e8,
+     .meaning = "longest silence of another region"},
+    {"limits.local", KEY_TIME, KEY_ON_RESUME | KEY_ABOVE_MIN, AT(limits.local_s), .fallback = "120 s", .max = 1e8,
+     .meaning = "longest wait inside a region"},
+    {"limits.nonfinite", KEY_INT, KEY_ON_RESUME, AT(limits.nonfinite), .fallback = "3", .min = 1, .max = COUNT_MAX,
+     .meaning = "non-finite gradients or messages that end the run"},
+    {"limits.wan_bytes", KEY_SIZE, KEY_ON_RESUME | KEY_OPTIONAL | KEY_ABOVE_MIN, AT(limits.wan_bytes),
+     .meaning = "traffic that ends the run with a checkpoint; not given: none"},
+    {"log.every", KEY_TIME, KEY_ON_RESUME | KEY_ABOVE_MIN, AT(log.every_s), .fallback = "10 s", .max = 1e8,
+     .meaning = "time between progress lines in a log"},
+};
+const size_t gt_job_nkeys = sizeof gt_job_keys / sizeof *gt_job_keys;
+
+const job_key *gt_job_key_find(const char *path) {
+  for (size_t i = 0; i < gt_job_nkeys; i++)
+    if (strcmp(gt_job_keys[i].path, path) == 0) return &gt_job_keys[i];
+  return NULL;
+}
+
+bool gt_job_key_prefix(const char *path) {
+  size_t n = strlen(path);
+  for (size_t i = 0; i < gt_job_nkeys; i++)
+    if (strncmp(gt_job_keys[i].path, path, n) == 0 && gt_job_keys[i].path[n] == '.') return true;
+  return n == 0;
+}
+
+const char *const *gt_job_allowed(const char *path) {
+  const job_key *row = gt_job_key_find(path);
+  return row ? row->values : NULL;
+}

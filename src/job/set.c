@@ -1,0 +1,98 @@
+/* --set a.b=value: the value is YAML, the path leads through maps by key and through lists by number. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+static void mark(job_node *node) {
+  node->from_set = true;
+  for (size_t i = 0; i < node->n; i++) mark(node->items[i]);
+}
+
+static bool is_list(const char *pattern) {
+  const job_key *row = gt_job_key_find(pattern);
+  return row && (row->type == KEY_MAPS || row->type == KEY_REALS || row->type == KEY_STRINGS || row->type == KEY_PAIR);
+}
+
+/* The child that one word of the path leads to, made when it is not there: a new list entry only directly after the last one. */
+static gt_status step(job_node **at, char *path, char *pattern, const char *word) {
+  char before[JOB_PATH_MAX], known[JOB_PATH_MAX];
+  snprintf(before, sizeof before, "%s", path);
+  snprintf(known, sizeof known, "%s", pattern);
+  gt_job_path_join(path, JOB_PATH_MAX, before, word);
+  bool list = is_list(known);
+  node_kind needed = list ? NODE_LIST : NODE_MAP;
+  if ((*at)->kind != needed)
+    return GT_FAIL(GT_ERR_JOB, "--set: %s is not a %s in the job file; %s cannot be set", *before ? before : "the job", list ? "list" : "mapping",
+                   path);
+  if (!list) {
+    gt_job_path_join(pattern, JOB_PATH_MAX, known, word);
+    if (strchr(word, '[') || (!gt_job_key_find(pattern) && !gt_job_key_prefix(pattern))) return gt_job_key_unknown("--set", before, known, word);
+    job_node *child = gt_job_node_find(*at, word, strlen(word));
+    if (!child) gt_job_node_add(*at, child = gt_job_node_new(is_list(pattern) ? NODE_LIST : NODE_MAP, word, NULL));
+    *at = child;
+    return GT_OK;
+  }
+  snprintf(pattern, JOB_PATH_MAX, "%.*s[]", (int)(JOB_PATH_MAX - 3), known);
+  char *end;
+  unsigned long index = strtoul(word, &end, 10);
+  if (*end || word[strspn(word, "0123456789")] || index > (*at)->n)
+    return GT_FAIL(GT_ERR_JOB, "--set: %s has entries 0 to %zu, the last one new; %s is none of them", before, (*at)->n, path);
+  if (index == (*at)->n) gt_job_node_add(*at, gt_job_node_new(NODE_MAP, NULL, NULL));
+  *at = (*at)->items[index];
+  return GT_OK;
+}
+
+/* Puts `value` where `node` is, which keeps its key. */
+static void replace(job_node *node, job_node *value) {
+  job_node old = *node;
+  *node = *value;
+  node->key = old.key;
+  old.key = value->key;
+  *value = old;
+  gt_job_node_close(value);
+}
+
+/* "train.until.steps=9" on a job that says epochs means steps and no longer epochs. */
+static void drop_others(job_node *parent, const job_node *node, const char *pattern) {
+  const job_key *row = gt_job_key_find(pattern);
+  if (!row || !(row->flags & KEY_ONE_OF)) return;
+  for (size_t i = parent->n; i-- > 0;)
+    if (parent->items[i] != node) gt_job_node_remove(parent, i);
+}
+
+static gt_status walk(job_node *root, const char *words, job_node *value) {
+  char path[JOB_PATH_MAX] = "", pattern[JOB_PATH_MAX] = "", rest[JOB_PATH_MAX];
+  snprintf(rest, sizeof rest, "%s", words);
+  job_node *at = root, *parent = root;
+  for (char *word = rest, *dot; word; word = dot ? dot + 1 : NULL) {
+    dot = strchr(word, '.');
+    if (dot) *dot = '\0';
+    parent = at;
+    GT_TRY(step(&at, path, pattern, word));
+  }
+  drop_others(parent, at, pattern);
+  mark(value);
+  replace(at, value);
+  return GT_OK;
+}
+
+gt_status gt_job_set(job_node *root, const char *assignment) {
+  const char *equals = strchr(assignment, '=');
+  if (!equals || equals == assignment) return GT_FAIL(GT_ERR_JOB, "--set %.200s: key=value is needed, as in sync.period=4", assignment);
+  size_t length = (size_t)(equals - assignment);
+  char words[JOB_PATH_MAX];
+  if (length >= sizeof words)
+    return GT_FAIL(GT_ERR_JOB, "--set %.80s...: the key is longer than any there is; `geotrain help job` lists them", assignment);
+  memcpy(words, assignment, length);
+  words[length] = '\0';
+  char source[JOB_PATH_MAX + 16];
+  snprintf(source, sizeof source, "--set %s", words);
+  job_node *value = NULL;
+  GT_TRY(gt_job_yaml_parse(&value, source, equals + 1, strlen(equals + 1)));
+  gt_status status = walk(root, words, value);
+  if (status != GT_OK) gt_job_node_close(value);
+  return status;
+}

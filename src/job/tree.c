@@ -1,0 +1,82 @@
+/* The tree of a YAML text: making, finding, putting, freeing. */
+#include <string.h>
+
+#include "internal.h"
+
+job_node *gt_job_node_new(node_kind kind, const char *key, const char *text) {
+  job_node *node = GT_NEW(job_node);
+  node->kind = kind;
+  node->key = gt_strdup(key);
+  node->text = gt_strdup(text);
+  node->plain = true;
+  return node;
+}
+
+void gt_job_node_close(job_node *node) {
+  if (!node) return;
+  for (size_t i = 0; i < node->n; i++) gt_job_node_close(node->items[i]);
+  gt_free(node->items);
+  gt_free(node->key);
+  gt_free(node->text);
+  gt_free(node);
+}
+
+void gt_job_node_add(job_node *parent, job_node *child) {
+  if (parent->n == parent->capacity) {
+    size_t capacity = parent->capacity ? 2 * parent->capacity : 8;
+    job_node **items = GT_NEW_ARRAY(job_node *, capacity);
+    if (parent->n) memcpy(items, parent->items, parent->n * sizeof *items);
+    gt_free(parent->items);
+    parent->items = items;
+    parent->capacity = capacity;
+  }
+  parent->items[parent->n++] = child;
+}
+
+void gt_job_node_remove(job_node *parent, size_t index) {
+  gt_job_node_close(parent->items[index]);
+  parent->n--;
+  memmove(parent->items + index, parent->items + index + 1, (parent->n - index) * sizeof *parent->items);
+}
+
+job_node *gt_job_node_find(const job_node *map, const char *key, size_t length) {
+  if (map->kind != NODE_MAP) return NULL;
+  for (size_t i = 0; i < map->n; i++) {
+    const char *have = map->items[i]->key;
+    if (strlen(have) == length && memcmp(have, key, length) == 0) return map->items[i];
+  }
+  return NULL;
+}
+
+void gt_job_node_put(job_node *map, const char *path, job_node *value) {
+  for (const char *dot; (dot = strchr(path, '.')); path = dot + 1) {
+    job_node *next = gt_job_node_find(map, path, (size_t)(dot - path));
+    if (!next) {
+      char key[JOB_PATH_MAX] = "";
+      memcpy(key, path, (size_t)(dot - path));
+      next = gt_job_node_new(NODE_MAP, key, NULL);
+      gt_job_node_add(map, next);
+    }
+    map = next;
+  }
+  gt_free(value->key);
+  value->key = gt_strdup(path);
+  gt_job_node_add(map, value);
+}
+
+bool gt_job_node_null(const job_node *node) {
+  static const char *const nulls[] = {"", "~", "null", "Null", "NULL"};
+  if (node->kind != NODE_SCALAR || !node->plain) return false;
+  for (size_t i = 0; i < sizeof nulls / sizeof *nulls; i++)
+    if (strcmp(node->text, nulls[i]) == 0) return true;
+  return false;
+}
+
+void gt_job_prune(job_node *node) {
+  for (size_t i = node->n; i-- > 0;) {
+    if (node->kind == NODE_MAP && gt_job_node_null(node->items[i]))
+      gt_job_node_remove(node, i);
+    else
+      gt_job_prune(node->items[i]);
+  }
+}

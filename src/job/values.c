@@ -1,0 +1,159 @@
+/* One value at a time: what is written against the type and the range of its key, and its canonical text. */
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+void gt_job_number_text(char *buf, size_t size, key_type type, double value) {
+  static const struct {
+    key_type type;
+    const char *unit;
+    double factor;
+  } units[] = {{KEY_TIME, "h", 3600},     {KEY_TIME, "min", 60},     {KEY_TIME, "s", 1},        {KEY_TIME, "ms", 1e-3}, {KEY_TIME, "us", 1e-6},
+               {KEY_RATE, "Gbit/s", 1e9}, {KEY_RATE, "Mbit/s", 1e6}, {KEY_RATE, "kbit/s", 1e3}, {KEY_RATE, "bit/s", 1}, {KEY_SIZE, "GiB", 0x1p30},
+               {KEY_SIZE, "MiB", 0x1p20}, {KEY_SIZE, "KiB", 1024},   {KEY_SIZE, "B", 1}};
+  gt_status (*parse)(const char *, double *) = type == KEY_TIME ? gt_parse_time_s : type == KEY_RATE ? gt_parse_rate_bps : gt_parse_size_bytes;
+  const char *base = type == KEY_TIME ? "s" : type == KEY_RATE ? "bit/s" : type == KEY_SIZE ? "B" : NULL;
+  double back = NAN;
+  /* A whole number of a larger unit reads best; only what reads back to the very same number is taken.  Minutes and hours only from 1000 s on. */
+  for (size_t i = 0; base && value > 0 && i < sizeof units / sizeof *units; i++) {
+    double count = value / units[i].factor;
+    if (units[i].type != type || fabs(count - round(count)) > 1e-9 * count || count < 0.5 ||
+        (units[i].factor >= 60 && type == KEY_TIME && value < 1000))
+      continue;
+    snprintf(buf, size, "%.0f %s", count, units[i].unit);
+    if (parse(buf, &back) == GT_OK && back == value) return;
+  }
+  for (int digits = 6; digits <= 17; digits++) {
+    snprintf(buf, size, "%.*g", digits, value);
+    if (strtod(buf, NULL) == value) break;
+  }
+  if (base) snprintf(buf + strlen(buf), size - strlen(buf), " %s", base);
+}
+
+/* "PATH is VALUE; RANGE is needed", with quotes where the value is no number. */
+static gt_status refuse(const job_key *row, const char *path, const char *text, bool is_number) {
+  char range[256];
+  const char *quote = is_number ? "" : "\"";
+  return GT_FAIL(GT_ERR_JOB, "%s is %s%.80s%s; %s is needed%s%s", path, quote, text, quote, gt_job_key_range(range, sizeof range, row, !is_number),
+                 row->why ? ": " : "", row->why ? row->why : "");
+}
+
+static gt_status read_choice(const job_key *row, const char *path, const char *text, char *buf, size_t size) {
+  size_t n = 0;
+  for (; row->values[n]; n++) {
+    if (strcmp(row->values[n], text) == 0) {
+      snprintf(buf, size, "%s", text);
+      return GT_OK;
+    }
+  }
+  const char *near = row->why ? NULL : gt_nearest(text, row->values, n);
+  if (!near) return refuse(row, path, text, false);
+  char range[256];
+  return GT_FAIL(GT_ERR_JOB, "%s is \"%.80s\"; %s is needed; did you mean %s?", path, text, gt_job_key_range(range, sizeof range, row, false), near);
+}
+
+static bool in_range(const job_key *row, double value) {
+  if (!isfinite(value) || value < row->min || (value == row->min && (row->flags & KEY_ABOVE_MIN))) return false;
+  return row->max <= 0 || value < row->max || (value == row->max && !(row->flags & KEY_BELOW_MAX));
+}
+
+/* The rest of a text that begins like a number: what is beyond the table's upper end was written by mistake. */
+static gt_status too_large(const job_key *row, const char *path, const char *text) {
+  return GT_FAIL(GT_ERR_JOB, "%s is %.80s; at most %g is needed", path, text, row->max > 0 ? row->max : 1.8e19);
+}
+
+static gt_status read_integer(const job_key *row, const char *path, const char *text, char *buf, size_t size) {
+  bool negative = text[0] == '-';
+  const char *digits = text + (negative || text[0] == '+');
+  if (!*digits || digits[strspn(digits, "0123456789")]) return refuse(row, path, text, false);
+  errno = 0;
+  unsigned long long value = strtoull(digits, NULL, 10);
+  if (negative && value > 0) return refuse(row, path, text, true);
+  if (!in_range(row, (double)value) && (double)value <= row->min) return refuse(row, path, text, true);
+  if (errno == ERANGE || !in_range(row, (double)value)) return too_large(row, path, text);
+  snprintf(buf, size, "%llu", value);
+  return GT_OK;
+}
+
+static gt_status read_real(const job_key *row, const char *path, const char *text, char *buf, size_t size) {
+  char *end;
+  double value = strtod(text, &end);
+  if (!*text || *end || text[strspn(text, "0123456789+-.eE")]) return refuse(row, path, text, false);
+  bool upper_said = (row->flags & KEY_BELOW_MAX) || (row->max > 0 && row->max <= 1);
+  if (!in_range(row, value)) return value > row->min && !upper_said ? too_large(row, path, text) : refuse(row, path, text, true);
+  gt_job_number_text(buf, size, KEY_REAL, value);
+  return GT_OK;
+}
+
+static gt_status read_quantity(const job_key *row, const char *path, const char *text, char *buf, size_t size) {
+  double value = 0;
+  gt_status status = row->type == KEY_TIME   ? gt_parse_time_s(text, &value)
+                     : row->type == KEY_RATE ? gt_parse_rate_bps(text, &value)
+                                             : gt_parse_size_bytes(text, &value);
+  if (status != GT_OK) {
+    char reason[GT_ERROR_TEXT_MAX / 2];
+    snprintf(reason, sizeof reason, "%s", gt_error_text());
+    return GT_FAIL(GT_ERR_JOB, "%s: %s", path, reason);
+  }
+  if (!in_range(row, value)) {
+    if (value > row->min) return GT_FAIL(GT_ERR_JOB, "%s is %.80s; at most %g %s is needed", path, text, row->max, row->type == KEY_TIME ? "s" : "");
+    return refuse(row, path, text, true);
+  }
+  gt_job_number_text(buf, size, KEY_REAL, value);
+  return GT_OK;
+}
+
+static gt_status read_bool(const job_key *row, const char *path, const char *text, char *buf, size_t size) {
+  static const char *const yes[] = {"true", "yes", "on"}, *const no[] = {"false", "no", "off"};
+  for (size_t i = 0; i < 3; i++) {
+    if (strcasecmp(text, yes[i]) != 0 && strcasecmp(text, no[i]) != 0) continue;
+    snprintf(buf, size, "%s", strcasecmp(text, yes[i]) == 0 ? "true" : "false");
+    return GT_OK;
+  }
+  return refuse(row, path, text, false);
+}
+
+/* A text must fit: records and checkpoints keep names in fields of a fixed size, and no path is longer than the system takes. */
+static gt_status read_string(const char *path, const char *text, char *buf, size_t size) {
+  size_t length = strlen(text);
+  if (length == 0) return GT_FAIL(GT_ERR_JOB, "%s is empty; text is needed", path);
+  if (length >= size) return GT_FAIL(GT_ERR_JOB, "%s has %zu letters; at most %zu are needed", path, length, size - 1);
+  memcpy(buf, text, length + 1);
+  return GT_OK;
+}
+
+gt_status gt_job_value_read(const job_key *row, const char *path, const char *text, char *buf, size_t size) {
+  job_key one = *row; /* an entry of a list of numbers is a number */
+  one.type = KEY_REAL;
+  switch (row->type) {
+  case KEY_REALS:
+    return read_real(&one, path, text, buf, size);
+  case KEY_CHOICE:
+    return read_choice(row, path, text, buf, size);
+  case KEY_INT:
+  case KEY_I64:
+  case KEY_U64:
+    return read_integer(row, path, text, buf, size);
+  case KEY_REAL:
+    return read_real(row, path, text, buf, size);
+  case KEY_TIME:
+  case KEY_RATE:
+  case KEY_SIZE:
+    return read_quantity(row, path, text, buf, size);
+  case KEY_BOOL:
+    return read_bool(row, path, text, buf, size);
+  case KEY_STRING:
+  case KEY_STRINGS:
+  case KEY_PAIR:
+    return read_string(path, text, buf, size);
+  case KEY_MAPS:
+    break;
+  }
+  return GT_FAIL(GT_ERR_FAULT, "%s: a list has no value of its own", path);
+}

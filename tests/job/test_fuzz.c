@@ -1,0 +1,135 @@
+/* Damaged job files and --set texts: refused or read, never a crash, and no memory stays behind. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+#define ROUNDS 2000
+
+static char file[64];
+
+static size_t read_quickstart(char *text, size_t size) {
+  char path[1024];
+  snprintf(path, sizeof path, "%.*s/jobs/quickstart.yaml", (int)(strlen(__FILE__) - strlen("/tests/job/test_fuzz.c")), __FILE__);
+  FILE *from = fopen(path, "rb");
+  assert_non_null(from);
+  size_t n = fread(text, 1, size, from);
+  fclose(from);
+  assert_true(n > 500 && n < size);
+  return n;
+}
+
+/* Flips, cuts, copies of parts and characters that mean something to YAML. */
+static size_t damage(char *text, size_t n, gt_rng *rng) {
+  static const char marks[] = "{}[]:,-#&*!|>'\"%@`?~ \n\t0";
+  for (uint64_t edits = 1 + gt_rng_below(rng, 4); edits > 0 && n > 2; edits--) {
+    size_t at = gt_rng_below(rng, n), length = 1 + gt_rng_below(rng, 20);
+    if (at + length > n) length = n - at;
+    switch (gt_rng_below(rng, 5)) {
+    case 0:
+      text[at] = (char)(text[at] ^ (1 << gt_rng_below(rng, 8)));
+      break;
+    case 1:
+      text[at] = marks[gt_rng_below(rng, sizeof marks - 1)];
+      break;
+    case 2:
+      n = at + 1;
+      break;
+    case 3:
+      memmove(text + at, text + at + length, n - at - length), n -= length;
+      break;
+    default:
+      memmove(text + gt_rng_below(rng, n - length + 1), text + at, length);
+      break;
+    }
+  }
+  return n;
+}
+
+static void load_and_judge(const char *const *sets, size_t nsets, size_t *good) {
+  gt_job *job = NULL;
+  int64_t alive = gt_alloc_alive();
+  gt_status status = gt_job_load(&job, file, sets, nsets);
+  if (status == GT_OK) {
+    char *text = gt_job_resolved(job);
+    FILE *to = fopen(file, "wb");
+    assert_non_null(to);
+    fputs(text, to);
+    fclose(to);
+    gt_job *again = NULL;
+    if (gt_job_load(&again, file, NULL, 0) != GT_OK) fail_msg("%s\n%s", gt_error_text(), text);
+    char *second = gt_job_resolved(again);
+    assert_string_equal(text, second);
+    gt_free(text);
+    gt_free(second);
+    gt_job_close(again);
+    ++*good;
+  } else if (status != GT_ERR_JOB) {
+    fail_msg("status %d: %s", (int)status, gt_error_text());
+  } else {
+    assert_true(strlen(gt_error_text()) > 10);
+    assert_null(strchr(gt_error_text(), '\n'));
+  }
+  gt_job_close(job);
+  assert_int_equal(gt_alloc_alive(), alive);
+}
+
+static void damaged_files(void **state) {
+  (void)state;
+  static char whole[8192], text[8192];
+  size_t size = read_quickstart(whole, sizeof whole), good = 0;
+  gt_rng rng = gt_rng_make(7, GT_RNG_TEST, 0, 0);
+  for (int i = 0; i < ROUNDS; i++) {
+    memcpy(text, whole, size);
+    size_t n = damage(text, size, &rng);
+    FILE *to = fopen(file, "wb");
+    assert_non_null(to);
+    assert_int_equal(fwrite(text, 1, n, to), n);
+    fclose(to);
+    load_and_judge(NULL, 0, &good);
+  }
+  /* Damage in comments leaves a good file; most other damage does not. */
+  assert_in_range(good, 1, ROUNDS - 1);
+}
+
+static void damaged_sets(void **state) {
+  (void)state;
+  static const char *const sets[] = {"regions.0={name: a, ranks: 2, hosts: [x]}", "wan.links.0.between=[shanghai, chongqing]",
+                                     "sync={local: async, period: 3}", "data.partition.shares.1=4.5e-3", "train.until.samples=99"};
+  static char whole[8192];
+  size_t size = read_quickstart(whole, sizeof whole), good = 0;
+  gt_rng rng = gt_rng_make(8, GT_RNG_TEST, 0, 0);
+  for (int i = 0; i < ROUNDS / 2; i++) {
+    char text[256] = "";
+    const char *set = sets[gt_rng_below(&rng, sizeof sets / sizeof *sets)];
+    size_t n = strlen(set);
+    memcpy(text, set, n);
+    if (i % 4) n = damage(text, n, &rng);
+    text[n] = '\0';
+    FILE *to = fopen(file, "wb");
+    assert_non_null(to);
+    assert_int_equal(fwrite(whole, 1, size, to), size);
+    fclose(to);
+    const char *given = text;
+    load_and_judge(&given, 1, &good);
+  }
+  assert_in_range(good, 1, ROUNDS / 2 - 1);
+}
+
+static int teardown(void **state) {
+  (void)state;
+  unlink(file);
+  return 0;
+}
+
+int main(void) {
+  snprintf(file, sizeof file, "test-fuzz-%ld.yaml", (long)getpid());
+  const struct CMUnitTest tests[] = {cmocka_unit_test(damaged_files), cmocka_unit_test(damaged_sets)};
+  return cmocka_run_group_tests(tests, NULL, teardown);
+}

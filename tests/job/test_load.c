@@ -1,0 +1,262 @@
+/* What a good job file becomes: values, defaults, units, --set, the resolved job, differences, and every file in jobs/. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+static char file[64];
+
+static const char minimal[] = "name: tiny\nmodel: {name: lenet5}\ndata: {path: d.h5}\ntrain: {until: {steps: 5}, optimizer: {lr: 0.1}}\n"
+                              "regions:\n  - {name: a, ranks: 2}\n  - {name: b, ranks: 3}\n";
+
+static void put(const char *text) {
+  FILE *to = fopen(file, "w");
+  assert_non_null(to);
+  assert_true(fputs(text, to) >= 0);
+  assert_int_equal(fclose(to), 0);
+}
+
+static gt_job *load(const char *text, const char *const *sets, size_t nsets) {
+  gt_job *job = NULL;
+  put(text);
+  if (gt_job_load(&job, file, sets, nsets) != GT_OK) fail_msg("%s", gt_error_text());
+  return job;
+}
+
+static void example_has_every_value(void **state) {
+  (void)state;
+  int64_t alive = gt_alloc_alive();
+  gt_job *job = load(gt_job_example, NULL, 0);
+  assert_string_equal(job->name, "lenet-2-regions");
+  assert_string_equal(job->data.path, "datasets/fashion-mnist.h5");
+  assert_int_equal(job->data.partition.nshares, 2);
+  assert_true(job->data.partition.shares[0] == 2 && job->data.partition.shares[1] == 1);
+  assert_true(job->train.until.epochs == 3 && job->train.until.steps == 0);
+  assert_true(job->train.optimizer.lr == 0.02 && job->train.optimizer.momentum == 0.9);
+  assert_int_equal(job->nregions, 2);
+  assert_string_equal(job->regions[1].name, "chongqing");
+  assert_int_equal(gt_job_ranks(job), 5);
+  assert_int_equal(job->wan.nlinks, 1);
+  const gt_job_link *link = gt_job_link_between(job, 1, 0);
+  assert_ptr_equal(link, &job->wan.links[0]);
+  assert_string_equal(link->b, "chongqing");
+  assert_true(link->ia == 0 && link->ib == 1);
+  assert_true(link->bandwidth_bps == 100e6 && link->latency_s == 0.025 && link->jitter_s == 0.002);
+  assert_true(job->wan.emulate);
+  assert_true(job->checkpoint.every.epochs == 1 && job->checkpoint.keep == 2);
+  gt_job_close(job);
+  assert_int_equal(gt_alloc_alive(), alive);
+}
+
+static void defaults_are_those_of_the_table(void **state) {
+  (void)state;
+  gt_job *job = load(minimal, NULL, 0);
+  assert_int_equal(job->seed, 1);
+  assert_string_equal(job->data.partition.by, "shares");
+  assert_null(job->data.partition.shares);
+  assert_true(job->data.partition.alpha == 0.5);
+  assert_int_equal(job->train.batch, 64);
+  assert_string_equal(job->train.optimizer.name, "sgd");
+  assert_true(job->train.optimizer.beta2 == 0.999 && job->train.optimizer.epsilon == 1e-8 && !job->train.optimizer.nesterov);
+  assert_true(job->train.eval_every.epochs == 1 && job->train.eval_every.steps == 0);
+  assert_string_equal(job->train.schedule.name, "constant");
+  assert_string_equal(job->train.precision, "f32");
+  assert_string_equal(job->train.kernels, "auto");
+  assert_null(job->train.init);
+  assert_string_equal(job->sync.local, "sync");
+  assert_string_equal(job->sync.strategy, "asgd-ga");
+  assert_int_equal(job->sync.period, 8);
+  assert_string_equal(job->sync.scale, "sum");
+  assert_string_equal(job->sync.weights, "samples");
+  assert_false(job->wan.emulate);
+  assert_int_equal(job->wan.outbox, 2);
+  assert_true(job->checkpoint.every.epochs == 0 && job->checkpoint.every.steps == 0 && job->checkpoint.every.minutes == 0);
+  assert_true(job->limits.wan_patience_s == 300 && job->limits.local_s == 120 && job->limits.wan_bytes == 0);
+  assert_int_equal(job->limits.nonfinite, 3);
+  assert_true(job->log.every_s == 10);
+  assert_null(gt_job_link_between(job, 0, 1));
+  gt_job_close(job);
+}
+
+static void set_overrides(void **state) {
+  (void)state;
+  const char *sets[] = {"sync.period=3",
+                        "train.until.epochs=2.5",
+                        "regions.0.ranks=7",
+                        "regions.2={name: c, ranks: 2, hosts: []}",
+                        "regions.1.data.path=other.h5",
+                        "data.partition={by: label, shares: [1, 2, 3.5]}",
+                        "data.partition.shares.0=9",
+                        "train.eval_every.steps=50",
+                        "wan.links.0={between: [a, c], latency: 40 ms}",
+                        "limits.wan_bytes=1.5 GiB",
+                        "train.init=x=y.h5",
+                        "seed=18446744073709551615",
+                        "checkpoint.every.minutes=1.5",
+                        "wan.emulate=yes"};
+  int64_t alive = gt_alloc_alive();
+  gt_job *job = load(minimal, sets, sizeof sets / sizeof *sets);
+  assert_int_equal(job->sync.period, 3);
+  assert_true(job->train.until.epochs == 2.5 && job->train.until.steps == 0);
+  assert_int_equal(job->regions[0].ranks, 7);
+  assert_int_equal(job->nregions, 3);
+  assert_string_equal(job->regions[2].name, "c");
+  assert_string_equal(job->regions[1].data_path, "other.h5");
+  assert_string_equal(job->data.partition.by, "label");
+  assert_true(job->data.partition.shares[0] == 9 && job->data.partition.shares[2] == 3.5);
+  assert_true(job->train.eval_every.steps == 50 && job->train.eval_every.epochs == 0);
+  assert_true(job->wan.links[0].latency_s == 0.04 && job->wan.links[0].bandwidth_bps == 0 && job->wan.links[0].ib == 2);
+  assert_true(job->limits.wan_bytes == 1.5 * 0x1p30);
+  assert_string_equal(job->train.init, "x=y.h5");
+  assert_true(job->seed == UINT64_MAX);
+  assert_true(job->checkpoint.every.minutes == 1.5);
+  assert_true(job->wan.emulate);
+  gt_job_close(job);
+  const char *out[] = {"train.init=a.h5", "train.init=null", "sync=null", "sync.strategy=sma"};
+  job = load(minimal, out, 4);
+  assert_null(job->train.init);
+  assert_string_equal(job->sync.strategy, "sma");
+  gt_job_close(job);
+  assert_int_equal(gt_alloc_alive(), alive);
+}
+
+/* Reading the resolved job gives the same resolved job, and numbers keep every bit. */
+static void check_round_trip(gt_job *job) {
+  char *first = gt_job_resolved(job);
+  gt_job *again = load(first, NULL, 0);
+  char *second = gt_job_resolved(again);
+  assert_string_equal(first, second);
+  assert_memory_equal(&job->train.optimizer.lr, &again->train.optimizer.lr, sizeof(double));
+  assert_memory_equal(&job->train.optimizer.epsilon, &again->train.optimizer.epsilon, sizeof(double));
+  assert_memory_equal(&job->limits, &again->limits, sizeof job->limits);
+  assert_memory_equal(&job->checkpoint, &again->checkpoint, sizeof job->checkpoint);
+  assert_memory_equal(&job->train.until, &again->train.until, sizeof(gt_job_interval));
+  assert_memory_equal(&job->train.eval_every, &again->train.eval_every, sizeof(gt_job_interval));
+  assert_memory_equal(&job->compute, &again->compute, sizeof job->compute);
+  assert_int_equal(job->wan.nlinks, again->wan.nlinks);
+  for (size_t i = 0; i < job->wan.nlinks; i++) {
+    assert_memory_equal(&job->wan.links[i].ia, &again->wan.links[i].ia, sizeof(gt_job_link) - offsetof(gt_job_link, ia));
+  }
+  gt_free(first);
+  gt_free(second);
+  gt_job_close(again);
+}
+
+static void resolved_is_a_fixed_point(void **state) {
+  (void)state;
+  const char *odd[] = {"train.optimizer.lr=0.30000000000000004",
+                       "wan.links.0={between: [b, a], bandwidth: 33333333.333333332 bit/s, latency: 0.1234567890123457 s}",
+                       "limits.wan_patience=100000 s",
+                       "limits.local=1e-9 s",
+                       "limits.wan_bytes=12345678901 B",
+                       "name=\"null\"",
+                       "train.eval_every.epochs=0",
+                       "train.optimizer.epsilon=4.9406564584124654e-324",
+                       "data.path=\"a: b # 'c' \\\"d\\\" é\"",
+                       "compute.step=3.7 ms",
+                       "regions.0.hosts=[n1, \"02\"]",
+                       "regions.1.hosts=[~x]"};
+  int64_t alive = gt_alloc_alive();
+  gt_job *job = load(minimal, odd, sizeof odd / sizeof *odd);
+  assert_string_equal(job->name, "null");
+  assert_string_equal(job->data.path, "a: b # 'c' \"d\" é");
+  assert_true(job->train.eval_every.epochs == 0 && job->train.eval_every.steps == 0);
+  check_round_trip(job);
+  gt_job_close(job);
+  job = load(gt_job_example, NULL, 0);
+  char *text = gt_job_resolved(job);
+  assert_non_null(strstr(text, "bandwidth: 100 Mbit/s, latency: 25 ms, jitter: 2 ms"));
+  assert_non_null(strstr(text, "wan_patience: 300 s"));
+  assert_non_null(strstr(text, "until: {epochs: 3}"));
+  gt_free(text);
+  gt_job_close(job);
+  assert_int_equal(gt_alloc_alive(), alive);
+}
+
+static void jobs_all_load(void **state) {
+  (void)state;
+  glob_t found;
+  char pattern[1024];
+  snprintf(pattern, sizeof pattern, "%.*s/jobs/*.yaml", (int)(strlen(__FILE__) - strlen("/tests/job/test_load.c")), __FILE__);
+  assert_int_equal(glob(pattern, 0, NULL, &found), 0);
+  assert_true(found.gl_pathc >= 13);
+  for (size_t i = 0; i < found.gl_pathc; i++) {
+    gt_job *job = NULL;
+    if (gt_job_load(&job, found.gl_pathv[i], NULL, 0) != GT_OK) fail_msg("%s", gt_error_text());
+    check_round_trip(job);
+    assert_true(gt_job_ranks(job) == 4 || gt_job_ranks(job) == 8);
+    gt_job_close(job);
+  }
+  globfree(&found);
+}
+
+static void check_difference(const char *set, bool for_resume, const char *expected) {
+  gt_job *a = load(minimal, NULL, 0), *b = load(minimal, &set, 1);
+  char *here = gt_job_resolved(a), *there = gt_job_resolved(b), text[256];
+  gt_job_difference(here, there, for_resume, text, sizeof text);
+  assert_string_equal(text, expected);
+  gt_free(here);
+  gt_free(there);
+  gt_job_close(a);
+  gt_job_close(b);
+}
+
+static void difference_names_key_and_values(void **state) {
+  (void)state;
+  check_difference("sync.period=8", false, "");
+  check_difference("sync.period=4", false, "sync.period is 4 there and 8 here");
+  check_difference("sync.period=4", true, "sync.period is 4 there and 8 here");
+  check_difference("train.until.steps=9", false, "train.until.steps is 9 there and 5 here");
+  check_difference("train.until.steps=9", true, "");
+  check_difference("train.until.epochs=9", true, "");
+  check_difference("regions.1.ranks=9", false, "regions.1.ranks is 9 there and 3 here");
+  check_difference("regions.1.ranks=9", true, "");
+  check_difference("regions.1.name=z", true, "regions.1.name is z there and b here");
+  check_difference("regions.2={name: c, ranks: 2}", true, "regions is a list of 3 there and a list of 2 here");
+  check_difference("checkpoint.every.steps=3", true, "");
+  check_difference("checkpoint.every.steps=3", false, "checkpoint.every.steps is 3 there and not given here");
+  check_difference("limits.wan_bytes=1 GiB", true, "");
+  check_difference("data.partition.shares=[1, 2]", true, "data.partition.shares is [1, 2] there and not given here");
+  check_difference("train.init=x.h5", true, "train.init is x.h5 there and not given here");
+  check_difference("wan.links=[{between: [a, b]}]", true, "wan.links is a list of 1 there and not given here");
+}
+
+static void help_names_every_key(void **state) {
+  (void)state;
+  char *text = NULL;
+  size_t size = 0;
+  FILE *to = open_memstream(&text, &size);
+  assert_non_null(to);
+  gt_job_help(to);
+  fclose(to);
+  for (size_t i = 0; i < gt_job_nkeys; i++) assert_non_null(strstr(text, gt_job_keys[i].path));
+  assert_non_null(strstr(text, "one of none, ssgd, asgd, asgd-ga, ama, sma"));
+  free(text);
+  assert_string_equal(gt_job_allowed("sync.local")[1], "async");
+  assert_null(gt_job_allowed("sync.period"));
+}
+
+static int teardown(void **state) {
+  (void)state;
+  unlink(file);
+  return 0;
+}
+
+int main(void) {
+  snprintf(file, sizeof file, "test-load-%ld.yaml", (long)getpid());
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(example_has_every_value), cmocka_unit_test(defaults_are_those_of_the_table),
+      cmocka_unit_test(set_overrides),           cmocka_unit_test(resolved_is_a_fixed_point),
+      cmocka_unit_test(jobs_all_load),           cmocka_unit_test(difference_names_key_and_values),
+      cmocka_unit_test(help_names_every_key),
+  };
+  return cmocka_run_group_tests(tests, NULL, teardown);
+}
