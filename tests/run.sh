@@ -69,14 +69,20 @@ build() { # preset [cmake words]
 
 sources() { find src include tests bench -name '*.[ch]' | LC_ALL=C sort; }
 
-format() { sources | xargs clang-format --dry-run -Werror; }
+format() {
+  local file bad=0
+  for file in $(sources); do
+    clang-format --dry-run -Werror "$file" 2>/dev/null || { bad=1 && echo "not formatted: clang-format -i $file"; }
+  done
+  return $bad
+}
 
 # One file a process: the analyzer of clang 14 mistakes va_lists from the second file on.
 # A stamp a file saves what has not changed; a changed header or rule renews all.
 tidy() {
   local stamps=build/dev/tidy stale=() file stamp newest
   mkdir -p "$stamps"
-  newest=$(find include src .clang-tidy -name '*.h' -o -name .clang-tidy | xargs ls -t | head -n 1)
+  newest=$(find include src .clang-tidy -name '*.h' -o -name .clang-tidy | xargs -r ls -t | head -n 1)
   for file in $(find src -name '*.c' | LC_ALL=C sort); do
     stamp=$stamps/${file//\//.}
     if [ ! "$stamp" -nt "$file" ] || [ ! "$stamp" -nt "$newest" ]; then stale+=("$file"); fi
