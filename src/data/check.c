@@ -40,7 +40,7 @@ static gt_status open_set(gt_dataset *d, gt_split split, const char *name, int r
   int found = H5Sget_simple_extent_ndims(space);
   if (found == rank) H5Sget_simple_extent_dims(space, dims, NULL);
   gt_data_h5_close(space);
-  if (found != rank) return GT_FAIL(GT_ERR_DATA, "%s: %s has %d dimensions; %d are needed: %s", d->path, full, found, rank, shape);
+  if (found != rank) return GT_FAIL(GT_ERR_DATA, "%s: %s has %d dimensions; %s is needed", d->path, full, found, shape);
   return GT_OK;
 }
 

@@ -1,5 +1,5 @@
-/* Synthetic images: a smooth template a class, shifted, scaled and noisy.  Only additions, products and comparisons, no libm:
-   the same seed gives the same bytes on every machine. */
+/* Synthetic images: a smooth template a class, shifted, scaled and noisy.  Only additions, products and comparisons, no libm: the same
+   seed gives the same bytes on every machine (as long as the compiler does not fuse products and sums, which ISO C mode of gcc rules out). */
 #include <math.h>
 #include <stdio.h>
 
@@ -7,7 +7,7 @@
 
 #define GRID      6    /* templates are random on this grid and smooth between its points */
 #define MAX_SHIFT 0.11 /* of the side, each way */
-#define NOISE     0.30 /* standard deviation, where templates span about -1 to 1 */
+#define NOISE     0.50 /* standard deviation, where templates span about -1 to 1 */
 #define COMMON    0.55 /* how much of every template is one and the same: classes overlap */
 
 gt_synth_spec gt_synth_default(void) {

@@ -1,0 +1,75 @@
+/* scratch: a folder for one test program, and small files in it. */
+#ifndef TESTS_DATA_SCRATCH_H
+#define TESTS_DATA_SCRATCH_H
+
+#include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "geotrain/data.h"
+
+/* The folder, made on the first call; DIR/name in one of 64 buffers in turn. */
+static inline const char *scratch(const char *name) {
+  static char folder[] = "/tmp/geotrain-test-XXXXXX", path[64][512];
+  static int next;
+  if (folder[sizeof folder - 2] == 'X') assert_non_null(mkdtemp(folder));
+  next = (next + 1) % 64;
+  snprintf(path[next], sizeof path[next], "%s/%s", folder, name);
+  return path[next];
+}
+
+/* How many entries the folder has. */
+static inline int scratch_entries(void) {
+  DIR *dir = opendir(scratch("."));
+  int n = -2;
+  assert_non_null(dir);
+  while (readdir(dir)) n++;
+  closedir(dir);
+  return n;
+}
+
+static inline int scratch_remove(void **state) {
+  (void)state;
+  char command[600];
+  snprintf(command, sizeof command, "rm -r '%s'", scratch(""));
+  return system(command);
+}
+
+static inline void scratch_write(const char *path, const void *data, size_t size) {
+  FILE *f = fopen(path, "wb");
+  assert_non_null(f);
+  assert_int_equal(fwrite(data, 1, size, f), size);
+  assert_int_equal(fclose(f), 0);
+}
+
+/* The whole file; the caller frees it with gt_free. */
+static inline uint8_t *scratch_read(const char *path, size_t *size) {
+  struct stat st;
+  FILE *f = fopen(path, "rb");
+  assert_non_null(f);
+  assert_int_equal(fstat(fileno(f), &st), 0);
+  *size = (size_t)st.st_size;
+  uint8_t *data = gt_alloc(*size, 1);
+  assert_int_equal(fread(data, 1, *size, f), *size);
+  fclose(f);
+  return data;
+}
+
+/* The call failed with `status` and a sentence that holds `text`. */
+static inline void assert_failed(gt_status found, gt_status needed, const char *text) {
+  if (found != needed || !strstr(gt_error_text(), text)) fail_msg("status %d (needed %d): %s\n  lacks: %s", found, needed, gt_error_text(), text);
+}
+
+static inline void assert_nothing_alive(void) {
+  assert_int_equal(gt_alloc_alive(), 0);
+}
+
+#endif
