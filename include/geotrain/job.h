@@ -58,7 +58,7 @@ typedef struct {
       int64_t warmup_steps, step_every;
     } schedule;
     char *precision; /* f32 */
-    char *kernels;   /* auto | ref | blas | direct */
+    char *kernels;   /* auto | ref | blas */
     char *init;      /* checkpoint file to take parameters from, or NULL */
   } train;
   gt_job_region *regions;

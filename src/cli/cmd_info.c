@@ -44,14 +44,13 @@ static void print_names(const char *title, const char *const *names) {
   printf("\n");
 }
 
-/* The kernels a job may name that this build has; auto is printed as what it stands for. */
+/* The kernels a job may name that this build has. */
 static void print_kernels(void) {
   const char *const *names = gt_job_allowed("train.kernels");
-  printf("%-15s", "kernels:");
+  printf("kernels:       ");
   for (size_t i = 0; names[i]; i++)
-    if (strcmp(names[i], "auto") != 0 && gt_kernels_find(names[i])) printf(" %s", names[i]);
-  const gt_kernels *best = gt_kernels_find("auto");
-  printf(" (auto: %s)\n", best ? best->name : "none");
+    if (gt_kernels_find(names[i])) printf(" %s", names[i]);
+  printf("\n");
 }
 
 gt_status gt_cmd_info(int argc, char **argv) {

@@ -10,7 +10,7 @@ static const char *const partitions[] = {"shares", "label", "dirichlet", "file",
 static const char *const optimizers[] = {"sgd", "adam", "adamw", NULL};
 static const char *const schedules[] = {"constant", "step", "cosine", NULL};
 static const char *const precisions[] = {"f32", NULL};
-static const char *const kernels[] = {"auto", "ref", "blas", "direct", NULL};
+static const char *const kernels[] = {"auto", "ref", "blas", NULL};
 static const char *const locals[] = {"sync", "async", NULL};
 static const char *const strategies[] = {"none", "ssgd", "asgd", "asgd-ga", "ama", "sma", NULL};
 static const char *const topologies[] = {"mesh", NULL};
@@ -67,7 +67,7 @@ const job_key gt_job_keys[] = {
     {"train.precision", KEY_CHOICE, 0, AT(train.precision), .fallback = "f32", .values = precisions, .meaning = "of parameters and arithmetic",
      .why = "this build computes in f32 only"},
     {"train.kernels", KEY_CHOICE, 0, AT(train.kernels), .fallback = "auto", .values = kernels,
-     .meaning = "arithmetic: the fastest built in, plain loops, OpenBLAS, or convolutions in registers"},
+     .meaning = "arithmetic: the fastest built in for each operation, plain loops, or OpenBLAS"},
     {"train.init", KEY_STRING, KEY_OPTIONAL, AT(train.init), .meaning = "checkpoint file whose parameters training starts from; not given: by seed"},
     {"train.eval_every.epochs", KEY_REAL, KEY_ONE_OF, AT(train.eval_every.epochs), .fallback = "1", .max = COUNT_MAX,
      .meaning = "passes between evaluations on the test set; 0: only at the end"},

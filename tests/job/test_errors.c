@@ -103,7 +103,7 @@ static void values(void **state) {
   set("train.optimizer.name=adamv", "--set: train.optimizer.name is \"adamv\"; one of sgd, adam, adamw is needed; did you mean adam?");
   set("train.schedule.gamma=1.5", "--set: train.schedule.gamma is 1.5; more than 0 and at most 1 is needed");
   set("train.precision=bf16", "--set: train.precision is \"bf16\"; f32 is needed: this build computes in f32 only");
-  set("train.kernels=cuda", "--set: train.kernels is \"cuda\"; one of auto, ref, blas, direct is needed");
+  set("train.kernels=cuda", "--set: train.kernels is \"cuda\"; one of auto, ref, blas is needed");
   set("data.path=\"\"", "--set: data.path is empty; text is needed");
   set("data.path=\"a\\nb\"", "--set data.path:1: a value has a control character or a line break in it; one line of text is needed");
   set("regions.0.ranks=1", "--set: regions.0.ranks is 1; 2 or more is needed");
