@@ -1,0 +1,78 @@
+/* Emulation in real time: the sender holds each frame until the link model says that it has arrived, then hands it to the transport.  The clocks of hosts
+   are never compared. */
+#include "inside.h"
+
+#include <time.h>
+
+#define WINDOW_MIN       ((size_t)4)
+#define WINDOW_MAX       ((size_t)256)
+#define WINDOW_BYTES_MAX ((size_t)64 << 20)
+
+static gt_ns cpu_now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return (gt_ns)t.tv_sec * GT_SECOND + (gt_ns)t.tv_nsec;
+}
+
+/* Enough frames to fill the link over twice its round trip, within 64 MiB of memory. */
+size_t gt_sender_window(const gt_link_spec *spec, bool emulate, size_t frame_bytes) {
+  size_t most = WINDOW_BYTES_MAX / frame_bytes;
+  if (most > WINDOW_MAX) most = WINDOW_MAX;
+  double frames = 2.0 * spec->bandwidth_bps / 8.0 * 2.0 * spec->latency_s / (double)frame_bytes;
+  if (emulate && spec->bandwidth_bps <= 0.0 && spec->latency_s > 0.0) frames = (double)most;
+  if (frames > (double)most) frames = (double)most;
+  size_t window = (size_t)frames + 1;
+  return window > WINDOW_MIN ? window : WINDOW_MIN;
+}
+
+/* Control frames come first.  Polls come late, so the choice is made as of the moment at which the link became free: what was queued after a data frame should have
+   begun to leave does not overtake it, and no idle time is put on the link that it would not have had. */
+gt_out_queue *gt_sender_next_queue(gt_sender *s, bool emulate, gt_ns now) {
+  if (s->filled - s->freed == s->window) return NULL;
+  if (emulate && s->link.busy_until > now) return NULL;
+  if (s->control.n == 0) return s->bulk.n ? &s->bulk : NULL;
+  if (s->bulk.n == 0 || !emulate) return &s->control;
+  gt_ns control = gt_queue_at(&s->control, 0)->queued, bulk = gt_queue_at(&s->bulk, 0)->queued;
+  gt_ns start = bulk > s->link.busy_until ? bulk : s->link.busy_until;
+  return control <= start ? &s->control : &s->bulk;
+}
+
+/* The frame is ready since it was queued, however late the poll: lateness never lowers the link's throughput. */
+void gt_sender_schedule(gt_gateway *g, gt_sender *s, gt_slot *slot, gt_ns queued, gt_ns now) {
+  if (!g->emulate) {
+    slot->depart = slot->arrive = now;
+    return;
+  }
+  gt_ns begin = cpu_now();
+  gt_link_times times = gt_link_step(&s->link, &s->spec, slot->bytes, queued);
+  slot->depart = times.depart;
+  slot->arrive = times.arrive;
+  g->emulation_cpu += cpu_now() - begin;
+}
+
+bool gt_sender_launch(gt_gateway *g, size_t peer, gt_ns now) {
+  gt_sender *s = &g->senders[peer];
+  if (s->launched == s->filled || gt_sender_slot(s, s->launched)->arrive > now) return false;
+  gt_ns begin = g->emulate ? cpu_now() : 0;
+  while (s->launched < s->filled && gt_sender_slot(s, s->launched)->arrive <= now) {
+    gt_slot *slot = gt_sender_slot(s, s->launched);
+    g->ops->send_frame(g->transport, peer, s->launched % s->window, slot->frame, slot->bytes);
+    s->launched++;
+  }
+  if (g->emulate) g->emulation_cpu += cpu_now() - begin;
+  return true;
+}
+
+static gt_ns sooner(gt_ns a, gt_ns b) {
+  return a < b ? a : b;
+}
+
+gt_ns gt_sender_due(const gt_sender *s, bool emulate) {
+  gt_ns due = GT_NEVER;
+  bool can_fill = (s->control.n || s->bulk.n) && s->filled - s->freed < s->window;
+  if (can_fill) due = emulate ? s->link.busy_until : 0;
+  if (!emulate) return due;
+  if (s->told < s->filled) due = sooner(due, s->slots[s->told % s->window].depart);
+  if (s->launched < s->filled) due = sooner(due, s->slots[s->launched % s->window].arrive);
+  return due;
+}

@@ -1,0 +1,203 @@
+/* The gateway: queues per peer, frames, and the order in which they leave: control first, then data and bulk as queued, peers in turn. */
+#include "inside.h"
+
+#include <string.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "headers go on the wire as they lie in memory: little endian");
+_Static_assert(sizeof(gt_frame_header) == GT_FRAME_HEADER_BYTES, "the header is 64 bytes on the wire");
+
+/* Reports are not bounded by the model: a small model's gateway takes messages of this size too. */
+#define MESSAGE_MIN ((size_t)64 << 10)
+#define ALIGNMENT   ((size_t)64)
+
+/* ---- life ---- */
+
+static void open_sender(gt_sender *s, const gt_gateway *g, const gt_gateway_spec *spec, size_t peer, size_t window) {
+  size_t stride = (g->frame_max + GT_FRAME_HEADER_BYTES + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  s->spec = spec->links[peer];
+  s->link = gt_link_start(spec->seed, g->self, peer);
+  s->window = window;
+  s->slots = GT_NEW_ARRAY(gt_slot, window);
+  s->memory = gt_alloc(window, stride);
+  for (size_t i = 0; i < window; i++) s->slots[i].frame = s->memory + i * stride;
+}
+
+gt_gateway *gt_gateway_create(MPI_Comm ps_comm, const gt_gateway_spec *spec, const gt_gateway_events *events) {
+  gt_gateway *g = GT_NEW(gt_gateway);
+  g->nregions = spec->nregions;
+  g->self = spec->self;
+  g->emulate = spec->emulate;
+  g->events = *events;
+  g->ops = &gt_transport_mpi;
+  g->message_max = spec->payload_max > MESSAGE_MIN ? spec->payload_max : MESSAGE_MIN;
+  g->frame_max = g->message_max < GT_FRAME_PAYLOAD_MAX ? g->message_max : GT_FRAME_PAYLOAD_MAX;
+  g->senders = GT_NEW_ARRAY(gt_sender, g->nregions);
+  g->receivers = GT_NEW_ARRAY(gt_receiver, g->nregions);
+  size_t *windows = GT_NEW_ARRAY(size_t, g->nregions);
+  for (size_t peer = 0; peer < g->nregions; peer++) {
+    if (peer == g->self) continue;
+    windows[peer] = gt_sender_window(&spec->links[peer], spec->emulate, g->frame_max);
+    open_sender(&g->senders[peer], g, spec, peer, windows[peer]);
+    g->receivers[peer].heard = gt_now();
+    g->receivers[peer].message = gt_alloc(g->message_max, 1);
+  }
+  gt_transport_spec transport = {.nregions = g->nregions, .self = g->self, .windows = windows, .frame_bytes = g->frame_max + GT_FRAME_HEADER_BYTES};
+  g->transport = g->ops->open(ps_comm, &transport);
+  gt_free(windows);
+  return g;
+}
+
+void gt_gateway_close(gt_gateway *gateway) {
+  if (!gateway) return;
+  gateway->ops->close(gateway->transport);
+  for (size_t peer = 0; peer < gateway->nregions; peer++) {
+    gt_sender *s = &gateway->senders[peer];
+    gt_queue_close(&s->control);
+    gt_queue_close(&s->bulk);
+    gt_free(s->slots);
+    gt_free(s->memory);
+    gt_free(gateway->receivers[peer].message);
+  }
+  gt_free(gateway->senders);
+  gt_free(gateway->receivers);
+  gt_free(gateway);
+}
+
+/* ---- queueing ---- */
+
+static gt_frame_header message_header(const gt_gateway *g, const gt_frame_header *head, size_t bytes) {
+  gt_frame_header full = *head;
+  full.magic = GT_FRAME_MAGIC;
+  full.from = (uint16_t)g->self;
+  full.frame_bytes = 0;
+  full.frame_offset = 0;
+  full.message_bytes = bytes;
+  full.reserved = 0;
+  return full;
+}
+
+static void *control_copy(const void *payload, size_t bytes) {
+  if (bytes == 0) return NULL;
+  void *copy = gt_alloc(bytes, 1);
+  memcpy(copy, payload, bytes);
+  return copy;
+}
+
+void gt_gateway_send(gt_gateway *gateway, size_t peer, const gt_frame_header *head, const void *payload, size_t bytes, uint64_t cookie, gt_ns now) {
+  bool control = gt_msg_is_control(head->kind);
+  size_t most = control ? GT_CONTROL_BYTES_MAX : gateway->message_max;
+  if (bytes > most) gt_panic(GT_ERR_FAULT, "a message of kind %u has %zu bytes; %zu is the most", head->kind, bytes, most);
+  if (peer >= gateway->nregions || peer == gateway->self)
+    gt_panic(GT_ERR_FAULT, "a message of kind %u is for region %zu, to which there is no link", head->kind, peer);
+  gt_sender *s = &gateway->senders[peer];
+  void *owned = control ? control_copy(payload, bytes) : NULL;
+  *gt_queue_push(control ? &s->control : &s->bulk) = (gt_out_message){
+      .head = message_header(gateway, head, bytes),
+      .payload = owned ? owned : payload,
+      .owned = owned,
+      .bytes = bytes,
+      .cookie = cookie,
+      .queued = now,
+  };
+}
+
+bool gt_gateway_replace(gt_gateway *gateway, size_t peer, uint64_t cookie, const gt_frame_header *head, const void *payload, uint64_t new_cookie) {
+  gt_out_queue *q = &gateway->senders[peer].bulk;
+  for (size_t i = 0; i < q->n; i++) {
+    gt_out_message *m = gt_queue_at(q, i);
+    if (m->cookie != cookie || m->begun) continue;
+    m->head = message_header(gateway, head, m->bytes);
+    m->payload = payload;
+    m->cookie = new_cookie;
+    return true;
+  }
+  return false;
+}
+
+size_t gt_gateway_queued(const gt_gateway *gateway, size_t peer) {
+  const gt_out_queue *q = &gateway->senders[peer].bulk;
+  return q->n - (q->n > 0 && gt_queue_at(q, 0)->begun);
+}
+
+/* ---- moving ---- */
+
+/* Puts the next frame on the link: copies it to a slot, so that the payload is free when the frame has left. */
+static bool fill(gt_gateway *g, gt_sender *s, gt_ns now) {
+  gt_out_queue *q = gt_sender_next_queue(s, g->emulate, now);
+  if (!q) return false;
+  gt_out_message *m = gt_queue_at(q, 0);
+  gt_slot *slot = gt_sender_slot(s, s->filled);
+  size_t left = m->bytes - m->taken, count = left < g->frame_max ? left : g->frame_max;
+  gt_frame_header head = m->head;
+  head.frame_offset = m->taken;
+  head.frame_bytes = (uint32_t)count;
+  memcpy(slot->frame, &head, sizeof head);
+  if (count) memcpy(slot->frame + sizeof head, m->payload + m->taken, count);
+  slot->bytes = sizeof head + count;
+  m->begun = true;
+  m->taken += count;
+  bool last = m->taken == m->bytes;
+  slot->cookie = last ? m->cookie : 0;
+  gt_sender_schedule(g, s, slot, m->queued, now);
+  gt_ledger_count(s, &head, last);
+  s->filled++;
+  if (last) gt_queue_pop(q);
+  return true;
+}
+
+static void tell(gt_gateway *g, size_t peer, gt_ns now) {
+  uint64_t cookie = gt_sender_slot(&g->senders[peer], g->senders[peer].told++)->cookie;
+  if (cookie && g->events.on_departed) g->events.on_departed(g->events.ctx, peer, cookie, now);
+}
+
+/* On an emulated link a frame has left when the model says so; else when the transport does not need it any more. */
+static bool tell_departed(gt_gateway *g, size_t peer, gt_ns now) {
+  gt_sender *s = &g->senders[peer];
+  bool moved = false;
+  for (; g->emulate && s->told < s->filled && gt_sender_slot(s, s->told)->depart <= now; moved = true) tell(g, peer, now);
+  for (; s->freed < s->launched && g->ops->sent(g->transport, peer, s->freed % s->window); moved = true) {
+    s->freed++;
+    if (!g->emulate) tell(g, peer, now);
+  }
+  return moved;
+}
+
+static bool move_peer(gt_gateway *g, size_t peer, gt_ns now) {
+  bool moved = tell_departed(g, peer, now);
+  moved |= fill(g, &g->senders[peer], now);
+  moved |= gt_sender_launch(g, peer, now);
+  return moved;
+}
+
+bool gt_gateway_poll(gt_gateway *gateway, gt_ns now) {
+  bool any = false, moved;
+  for (size_t peer = 0; peer < gateway->nregions; peer++) {
+    if (peer != gateway->self) any |= gt_receive_frames(gateway, peer, now);
+  }
+  do { /* one frame a peer in each turn */
+    moved = false;
+    for (size_t peer = 0; peer < gateway->nregions; peer++) {
+      if (peer != gateway->self) moved |= move_peer(gateway, peer, now);
+    }
+    any |= moved;
+  } while (moved);
+  return any;
+}
+
+gt_ns gt_gateway_next(const gt_gateway *gateway, bool *large) {
+  gt_ns due = GT_NEVER;
+  bool pending = false;
+  for (size_t peer = 0; peer < gateway->nregions; peer++) {
+    if (peer == gateway->self) continue;
+    const gt_sender *s = &gateway->senders[peer];
+    gt_ns at = gt_sender_due(s, gateway->emulate);
+    if (at < due) due = at;
+    pending |= s->freed < s->launched || gateway->receivers[peer].assembling;
+  }
+  if (large) *large = pending;
+  return due;
+}
+
+gt_ns gt_gateway_heard(const gt_gateway *gateway, size_t peer) {
+  return gateway->receivers[peer].heard;
+}

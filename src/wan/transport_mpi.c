@@ -1,0 +1,114 @@
+/* The MPI transport: one frame is one message between PS ranks.  Receives are posted ahead and taken in the order posted. */
+#include "inside.h"
+
+#define FRAME_TAG     7
+#define POSTED        ((size_t)4)
+#define CLOSE_LIMIT_S 120.0
+
+typedef struct {
+  MPI_Request *sends; /* window */
+  size_t window;
+  uint8_t *buffers[POSTED];
+  MPI_Request receives[POSTED];
+  size_t next; /* the receive that completes next */
+} lane;
+
+struct gt_transport {
+  MPI_Comm comm;
+  size_t nregions, self, frame_bytes;
+  lane *lanes; /* nregions; [self] unused */
+};
+
+static void post(gt_transport *t, size_t peer, size_t i) {
+  lane *l = &t->lanes[peer];
+  GT_MPI(MPI_Irecv(l->buffers[i], (int)t->frame_bytes, MPI_BYTE, (int)peer, FRAME_TAG, t->comm, &l->receives[i]));
+}
+
+static gt_transport *mpi_open(MPI_Comm ps_comm, const gt_transport_spec *spec) {
+  gt_transport *t = GT_NEW(gt_transport);
+  *t = (gt_transport){.comm = ps_comm, .nregions = spec->nregions, .self = spec->self, .frame_bytes = spec->frame_bytes};
+  t->lanes = GT_NEW_ARRAY(lane, spec->nregions);
+  for (size_t peer = 0; peer < spec->nregions; peer++) {
+    if (peer == spec->self) continue;
+    lane *l = &t->lanes[peer];
+    l->window = spec->windows[peer];
+    l->sends = GT_NEW_ARRAY(MPI_Request, l->window);
+    for (size_t i = 0; i < l->window; i++) l->sends[i] = MPI_REQUEST_NULL;
+    for (size_t i = 0; i < POSTED; i++) {
+      l->buffers[i] = gt_alloc(spec->frame_bytes, 1);
+      post(t, peer, i);
+    }
+  }
+  return t;
+}
+
+static void mpi_send_frame(gt_transport *t, size_t peer, size_t slot, const void *frame, size_t bytes) {
+  GT_MPI(MPI_Isend(frame, (int)bytes, MPI_BYTE, (int)peer, FRAME_TAG, t->comm, &t->lanes[peer].sends[slot]));
+}
+
+static bool mpi_sent(gt_transport *t, size_t peer, size_t slot) {
+  int done = 0;
+  GT_MPI(MPI_Test(&t->lanes[peer].sends[slot], &done, MPI_STATUS_IGNORE));
+  return done != 0;
+}
+
+static const void *mpi_receive(gt_transport *t, size_t peer, size_t *bytes) {
+  lane *l = &t->lanes[peer];
+  int arrived = 0, count = 0;
+  MPI_Status status;
+  GT_MPI(MPI_Test(&l->receives[l->next], &arrived, &status));
+  if (!arrived) return NULL;
+  GT_MPI(MPI_Get_count(&status, MPI_BYTE, &count));
+  *bytes = (size_t)count;
+  return l->buffers[l->next];
+}
+
+static void mpi_release(gt_transport *t, size_t peer) {
+  lane *l = &t->lanes[peer];
+  post(t, peer, l->next);
+  l->next = (l->next + 1) % POSTED;
+}
+
+/* Frames that nobody waits for any more still have to be taken, or their senders would wait. */
+static void drop_arrivals(void *context) {
+  gt_transport *t = context;
+  size_t bytes;
+  for (size_t peer = 0; peer < t->nregions; peer++) {
+    if (peer == t->self) continue;
+    while (mpi_receive(t, peer, &bytes)) mpi_release(t, peer);
+  }
+}
+
+static void close_lane(lane *l) {
+  for (size_t i = 0; i < POSTED; i++) {
+    GT_MPI(MPI_Cancel(&l->receives[i]));
+    GT_MPI(MPI_Wait(&l->receives[i], MPI_STATUS_IGNORE)); /* of a cancelled receive: local */
+    gt_free(l->buffers[i]);
+  }
+  gt_free(l->sends);
+}
+
+static void mpi_close(gt_transport *t) {
+  for (size_t peer = 0; peer < t->nregions; peer++) {
+    if (peer != t->self)
+      gt_wait_all(t->lanes[peer].sends, (int)t->lanes[peer].window, "another region to take the last frames", CLOSE_LIMIT_S, drop_arrivals, t);
+  }
+  MPI_Request barrier;
+  GT_MPI(MPI_Ibarrier(t->comm, &barrier));
+  gt_wait_all(&barrier, 1, "the other regions to close their links", CLOSE_LIMIT_S, drop_arrivals, t);
+  for (size_t peer = 0; peer < t->nregions; peer++) {
+    if (peer != t->self) close_lane(&t->lanes[peer]);
+  }
+  gt_free(t->lanes);
+  gt_free(t);
+}
+
+const gt_transport_ops gt_transport_mpi = {
+    .name = "mpi",
+    .open = mpi_open,
+    .send_frame = mpi_send_frame,
+    .sent = mpi_sent,
+    .receive = mpi_receive,
+    .release = mpi_release,
+    .close = mpi_close,
+};
