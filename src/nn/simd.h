@@ -2,7 +2,8 @@
 #ifndef GEOTRAIN_NN_SIMD_H
 #define GEOTRAIN_NN_SIMD_H
 
-#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__has_attribute)
+/* gcc alone: clang 14 gives the chosen function another name than its callers use. */
+#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__has_attribute) && !defined(__clang__)
 #if __has_attribute(target_clones)
 #define GT_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #endif

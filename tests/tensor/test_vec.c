@@ -1,0 +1,119 @@
+/* Vector operations, and the arena. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <string.h>
+
+#include "geotrain/tensor.h"
+
+enum { N = 1003 };
+
+static void against_loops(void **state) {
+  (void)state;
+  static float x[N], y[N], right[N];
+  const float a = 0.375f; /* few bits, small whole numbers: every operation is exact */
+  for (int op = 0; op < 6; op++) {
+    for (size_t i = 0; i < N; i++) {
+      x[i] = (float)(i % 17);
+      y[i] = (float)(i % 23);
+      const float values[6] = {0.0f, x[i], a * y[i], y[i] + a * x[i], a * x[i], y[i] + a * (x[i] - y[i])};
+      right[i] = values[op];
+    }
+    const gt_vec vx = gt_vec_of(x, N), vy = gt_vec_of(y, N);
+    switch (op) {
+    case 0:
+      gt_vec_zero(vy);
+      break;
+    case 1:
+      gt_vec_copy(vy, vx);
+      break;
+    case 2:
+      gt_vec_scale(vy, a);
+      break;
+    case 3:
+      gt_vec_axpy(vy, a, vx);
+      break;
+    case 4:
+      gt_vec_set_scaled(vy, a, vx);
+      break;
+    default:
+      gt_vec_lerp(vy, a, vx);
+    }
+    assert_memory_equal(y, right, sizeof y);
+  }
+}
+
+static void null_data_does_nothing(void **state) {
+  (void)state;
+  float y[3] = {1.0f, 2.0f, 3.0f};
+  const gt_vec none = gt_vec_of(NULL, 3), some = gt_vec_of(y, 3);
+  gt_vec_zero(none);
+  gt_vec_scale(none, 2.0f);
+  gt_vec_copy(none, some);
+  gt_vec_copy(some, none);
+  gt_vec_axpy(some, 1.0f, none);
+  gt_vec_lerp(some, 1.0f, none);
+  gt_vec_set_scaled(some, 1.0f, none);
+  assert_true(y[0] == 1.0f && y[1] == 2.0f && y[2] == 3.0f);
+  assert_true(gt_vec_finite(none));
+  assert_null(gt_vec_range(none, 1, 2).data);
+}
+
+static void finite_finds_each_place(void **state) {
+  (void)state;
+  static float x[9000];
+  const float bad[3] = {NAN, INFINITY, -INFINITY};
+  for (size_t i = 0; i < 9000; i++) x[i] = i % 2 ? 3.4e38f : -1e-40f;
+  assert_true(gt_vec_finite(gt_vec_of(x, 9000)));
+  for (size_t i = 0; i < 9000; i += i < 40 ? 1 : 997) {
+    const float was = x[i];
+    x[i] = bad[i % 3];
+    assert_false(gt_vec_finite(gt_vec_of(x, 9000)));
+    assert_true(gt_vec_finite(gt_vec_range(gt_vec_of(x, 9000), 0, i)));
+    assert_true(gt_vec_finite(gt_vec_range(gt_vec_of(x, 9000), i + 1, 9000 - i - 1)));
+    x[i] = was;
+  }
+}
+
+static void ranges(void **state) {
+  (void)state;
+  float x[10];
+  const gt_vec part = gt_vec_range(gt_vec_of(x, 10), 4, 6);
+  assert_ptr_equal(part.data, x + 4);
+  assert_int_equal(part.n, 6);
+  assert_int_equal(gt_vec_range(part, 6, 0).n, 0);
+}
+
+static void arena_places(void **state) {
+  (void)state;
+  const int64_t alive = gt_alloc_alive();
+  gt_arena *arena = gt_arena_create();
+  size_t tickets[40];
+  for (size_t i = 0; i < 40; i++) tickets[i] = gt_arena_reserve(arena, i * 7);
+  gt_arena_commit(arena);
+  for (size_t i = 0; i < 40; i++) {
+    float *place = gt_arena_at(arena, tickets[i]);
+    assert_int_equal((uintptr_t)place % 64, 0);
+    for (size_t k = 0; k < i * 7; k++) {
+      assert_true(place[k] == 0.0f); /* nobody else's, and zero at first */
+      place[k] = (float)i;
+    }
+  }
+  for (size_t i = 1; i < 40; i++)
+    for (size_t k = 0; k < i * 7; k++) assert_true(gt_arena_at(arena, tickets[i])[k] == (float)i);
+  assert_true(gt_arena_bytes(arena) >= 4 * 7 * 780 && gt_arena_bytes(arena) <= 4 * (7 * 780 + 40 * 16));
+  gt_arena_close(arena);
+  gt_arena_close(NULL);
+  assert_int_equal(gt_alloc_alive(), alive);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(against_loops), cmocka_unit_test(null_data_does_nothing), cmocka_unit_test(finite_finds_each_place),
+      cmocka_unit_test(ranges),        cmocka_unit_test(arena_places),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
