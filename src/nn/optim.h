@@ -12,7 +12,7 @@ typedef struct {
   /* Whether this spec uses a state array (SGD without momentum has none); NULL: always. */
   bool (*uses)(const gt_optim_spec *spec, size_t state);
   /* One step over n elements at rate lr; step counts from 1.  acc may be NULL; state holds what `uses`.  params and acc get the very same update:
-     what acc sums is what params changed by, but for the rounding of each sum. */
+     it is rounded once, to a float, before it is added to either. */
   void (*step)(const gt_optim_spec *spec, double lr, int64_t step, size_t n, float *params, const float *grads, float *acc,
                float *const state[GT_OPTIM_STATES]);
 } gt_optim_kind;

@@ -6,7 +6,6 @@ static bool uses(const gt_optim_spec *spec, size_t state) {
   return state == 0 && spec->momentum != 0.0;
 }
 
-/* acc is params' twin or a place to write to for nothing: the loop has one shape and is vectorised once for each case. */
 GT_CLONES static void plain(float lr, float decay, size_t n, float *restrict w, const float *restrict g, float *restrict acc) {
   for (size_t i = 0; i < n; i++) {
     const float u = -lr * (g[i] + decay * w[i]);

@@ -1,0 +1,101 @@
+/* The judge of tests/nn: operations and LeNet-5 forward in float64, in plain loops written from the papers' definitions and sharing no line with src. */
+#ifndef GEOTRAIN_TESTS_NN_REF64_H
+#define GEOTRAIN_TESTS_NN_REF64_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+typedef struct {
+  size_t h, w, c;
+} r64_extent;
+
+/* y (n,p,q,k) of x (n,h,w,c), weights (r,s,c,k), square window. */
+static inline r64_extent r64_conv(double *y, const double *x, const double *w, const double *b, size_t n, r64_extent e, size_t k, size_t window,
+                                  size_t stride, size_t pad) {
+  const size_t p = (e.h + 2 * pad - window) / stride + 1, q = (e.w + 2 * pad - window) / stride + 1;
+  for (size_t i = 0; i < n; i++)
+    for (size_t oy = 0; oy < p; oy++)
+      for (size_t ox = 0; ox < q; ox++)
+        for (size_t o = 0; o < k; o++) {
+          double sum = b[o];
+          for (size_t r = 0; r < window; r++)
+            for (size_t s = 0; s < window; s++) {
+              const long iy = (long)(oy * stride + r) - (long)pad, ix = (long)(ox * stride + s) - (long)pad;
+              if (iy < 0 || ix < 0 || iy >= (long)e.h || ix >= (long)e.w) continue;
+              for (size_t c = 0; c < e.c; c++)
+                sum += x[((i * e.h + (size_t)iy) * e.w + (size_t)ix) * e.c + c] * w[((r * window + s) * e.c + c) * k + o];
+            }
+          y[((i * p + oy) * q + ox) * k + o] = sum;
+        }
+  return (r64_extent){p, q, k};
+}
+
+static inline r64_extent r64_pool(double *y, const double *x, size_t n, r64_extent e, size_t window, size_t stride, int mean) {
+  const size_t p = (e.h - window) / stride + 1, q = (e.w - window) / stride + 1;
+  for (size_t i = 0; i < n; i++)
+    for (size_t oy = 0; oy < p; oy++)
+      for (size_t ox = 0; ox < q; ox++)
+        for (size_t c = 0; c < e.c; c++) {
+          double largest = -INFINITY, sum = 0.0;
+          for (size_t r = 0; r < window; r++)
+            for (size_t s = 0; s < window; s++) {
+              const double v = x[((i * e.h + oy * stride + r) * e.w + ox * stride + s) * e.c + c];
+              largest = fmax(largest, v);
+              sum += v;
+            }
+          y[((i * p + oy) * q + ox) * e.c + c] = mean ? sum / (double)(window * window) : largest;
+        }
+  return (r64_extent){p, q, e.c};
+}
+
+static inline void r64_linear(double *y, const double *x, const double *w, const double *b, size_t n, size_t in, size_t out) {
+  for (size_t i = 0; i < n; i++)
+    for (size_t o = 0; o < out; o++) {
+      double sum = b[o];
+      for (size_t k = 0; k < in; k++) sum += x[i * in + k] * w[o * in + k];
+      y[i * out + o] = sum;
+    }
+}
+
+static inline void r64_relu(double *x, size_t n) {
+  for (size_t i = 0; i < n; i++) x[i] = fmax(x[i], 0.0);
+}
+
+/* Mean over n of -log softmax. */
+static inline double r64_loss(const double *x, const int32_t *labels, size_t n, size_t classes) {
+  double total = 0.0;
+  for (size_t i = 0; i < n; i++) {
+    double sum = 0.0;
+    for (size_t o = 0; o < classes; o++) sum += exp(x[i * classes + o]);
+    total += log(sum) - x[i * classes + (size_t)labels[i]];
+  }
+  return total / (double)n;
+}
+
+/* LeNet-5's mean loss; params in the order conv1.weight, conv1.bias, ..., fc3.bias.  ReLU before pooling, as papers draw it. */
+static inline double r64_lenet(const double *params, const double *x, const int32_t *labels, size_t n, r64_extent e, size_t classes) {
+  const size_t most = n * e.h * e.w * 16 + n * 400;
+  double *a = malloc(most * sizeof *a), *b = malloc(most * sizeof *b);
+  const double *w = params;
+  const size_t c = e.c;
+  e = r64_conv(a, x, w, w + 25 * c * 6, n, e, 6, 5, 1, 2), w += 25 * c * 6 + 6;
+  r64_relu(a, n * e.h * e.w * e.c);
+  e = r64_pool(b, a, n, e, 2, 2, 0);
+  e = r64_conv(a, b, w, w + 2400, n, e, 16, 5, 1, 0), w += 2416;
+  r64_relu(a, n * e.h * e.w * e.c);
+  e = r64_pool(b, a, n, e, 2, 2, 0);
+  const size_t in = e.h * e.w * e.c;
+  r64_linear(a, b, w, w + 120 * in, n, in, 120), w += 120 * in + 120;
+  r64_relu(a, n * 120);
+  r64_linear(b, a, w, w + 84 * 120, n, 120, 84), w += 84 * 120 + 84;
+  r64_relu(b, n * 84);
+  r64_linear(a, b, w, w + classes * 84, n, 84, classes);
+  const double loss = r64_loss(a, labels, n, classes);
+  free(a);
+  free(b);
+  return loss;
+}
+
+#endif

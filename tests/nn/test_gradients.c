@@ -1,0 +1,235 @@
+/* Gradients of every operation and of the whole of LeNet-5 against central finite differences of an independent forward in float64. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "graph.h"
+#include "ref64.h"
+
+static const char *const tables[] = {"ref", "blas", "auto"};
+enum { NTABLES = 3 };
+static gt_rng rng;
+
+/* ---- operations ------------------------------------------------------------------------------------------------ */
+
+/* One operation at the end of a graph of nothing else: its numbers in float32, and the same in float64. */
+typedef struct {
+  gt_graph graph;
+  const gt_op *op;
+  size_t n, nx, ny;
+  float *x, *y, *dx, *dy, *grads, *work;
+  uint32_t *index;
+  double *x64, *w64, *y64;
+} bench;
+
+static float *floats(size_t n) {
+  float *x = GT_NEW_ARRAY(float, n);
+  for (size_t i = 0; i < n; i++) x[i] = (float)gt_rng_normal(&rng);
+  return x;
+}
+
+static double *doubles(const float *x, size_t n) {
+  double *y = GT_NEW_ARRAY(double, n);
+  for (size_t i = 0; x && i < n; i++) y[i] = (double)x[i];
+  return y;
+}
+
+/* The value of the operation in float64. */
+static void forward64(const bench *b, double *y) {
+  const gt_op *op = b->op;
+  const gt_conv_shape *s = &op->shape;
+  const r64_extent e = {s->H, s->W, s->C};
+  const double *bias = b->w64 + (op->bias == GT_NO_VIEW ? 0 : b->graph.views[op->bias].offset);
+  if (op->kind == &gt_op_conv2d)
+    r64_conv(y, b->x64, b->w64, bias, b->n, e, s->K, s->R, s->stride, s->pad);
+  else if (op->kind == &gt_op_linear)
+    r64_linear(y, b->x64, b->w64, bias, b->n, op->in, op->out);
+  else if (op->kind == &gt_op_relu)
+    memcpy(y, b->x64, b->nx * sizeof *y), r64_relu(y, b->nx);
+  else
+    r64_pool(y, b->x64, b->n, e, s->R, s->stride, op->kind == &gt_op_avgpool);
+}
+
+/* The loss is the sum of dy times y, so that dy is its gradient. */
+static double loss64(const bench *b) {
+  forward64(b, b->y64);
+  double sum = 0.0;
+  for (size_t i = 0; i < b->ny; i++) sum += (double)b->dy[i] * b->y64[i];
+  return sum;
+}
+
+static double slope(const bench *b, double *at) {
+  const double was = *at, h = 1e-5;
+  *at = was + h;
+  const double up = loss64(b);
+  *at = was - h;
+  const double down = loss64(b);
+  *at = was;
+  return (up - down) / (2.0 * h);
+}
+
+static void near(double found, double right, double tolerance, const char *what, size_t i) {
+  if (!(fabs(found - right) <= tolerance * (1.0 + fabs(right)))) fail_msg("%s[%zu] is %.9g; finite differences say %.9g", what, i, found, right);
+}
+
+static void check_op(bench *b, const char *table, size_t n, gt_extent input) {
+  const gt_kernels *kernels = gt_kernels_find(table);
+  b->op = &b->graph.ops[0];
+  b->n = n;
+  b->nx = n * input.h * input.w * input.c;
+  b->ny = n * b->op->out;
+  const size_t np = b->graph.nparams;
+  b->x = floats(b->nx);
+  for (size_t i = 0; i < b->nx; i++) /* away from ReLU's corner, and no two alike for the maximum */
+    b->x[i] = ((i % 2) ? 1.0f : -1.0f) * (0.25f + (float)((i * 7919) % b->nx) / (float)b->nx);
+  float *params = floats(np);
+  b->y = GT_NEW_ARRAY(float, b->ny);
+  b->dx = GT_NEW_ARRAY(float, b->nx);
+  b->dy = floats(b->ny);
+  b->grads = GT_NEW_ARRAY(float, np);
+  b->index = GT_NEW_ARRAY(uint32_t, b->ny);
+  b->work = GT_NEW_ARRAY(float, b->op->kind->work ? b->op->kind->work(b->op, kernels, n) : 0);
+  b->x64 = doubles(b->x, b->nx), b->w64 = doubles(params, np), b->y64 = doubles(NULL, b->ny);
+  gt_activation a = {b->y, b->dy, b->index};
+  gt_pass pass = {.kernels = kernels, .x = b->x, .dx = b->dx, .a = &a, .work = b->work, .n = n};
+  if (b->op->weight != GT_NO_VIEW) {
+    const size_t wo = b->graph.views[b->op->weight].offset, bo = b->graph.views[b->op->bias].offset;
+    pass.w = params + wo, pass.dw = b->grads + wo, pass.b = params + bo, pass.db = b->grads + bo;
+  }
+  b->op->kind->forward(b->op, &pass);
+  forward64(b, b->y64);
+  for (size_t i = 0; i < b->ny; i++) near((double)b->y[i], b->y64[i], 1e-5, "y", i);
+  b->op->kind->backward_input(b->op, &pass);
+  for (size_t i = 0; i < b->nx; i++) near((double)b->dx[i], slope(b, &b->x64[i]), 2e-5, "dx", i);
+  if (b->op->kind->backward_weight) {
+    b->op->kind->backward_weight(b->op, &pass);
+    for (size_t i = 0; i < np; i++) near((double)b->grads[i], slope(b, &b->w64[i]), 2e-5, "dw", i);
+  } else {
+    assert_int_equal(np, 0);
+  }
+  void *all[] = {b->x,    params, b->y,   b->dx,  b->dy,        b->grads,       b->index,
+                 b->work, b->x64, b->w64, b->y64, b->graph.ops, b->graph.views, b->graph.bounds};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) gt_free(all[i]);
+}
+
+static bench of(gt_extent input) {
+  return (bench){.graph = {.model = "test", .input = input, .extent = input}};
+}
+
+static void conv2d(void **state) {
+  (void)state;
+  for (size_t t = 0; t < NTABLES; t++)
+    for (size_t c = 0; c < 4; c++) {
+      const gt_extent input = {6 + c, 7, 1 + 2 * c};
+      const size_t K[4] = {6, 16, 9, 17}, window[4] = {5, 3, 2, 3}, stride[4] = {1, 1, 2, 2}, pad[4] = {2, 0, 1, 1};
+      bench b = of(input);
+      assert_int_equal(gt_graph_add_conv2d(&b.graph, "conv", K[c], window[c], stride[c], pad[c]), GT_OK);
+      check_op(&b, tables[t], 2, input);
+    }
+}
+
+static void pooling(void **state) {
+  (void)state;
+  for (size_t t = 0; t < NTABLES; t++)
+    for (size_t c = 0; c < 4; c++) {
+      const gt_extent input = {6 + c, 7, c == 3 ? 16 : 3 + c};
+      const size_t window = c == 1 ? 3 : 2, stride = c == 2 ? 1 : 2;
+      bench most = of(input), mean = of(input);
+      assert_int_equal(gt_graph_add_maxpool(&most.graph, "pool", window, stride), GT_OK);
+      check_op(&most, tables[t], 2, input);
+      assert_int_equal(gt_graph_add_avgpool(&mean.graph, "pool", window, stride), GT_OK);
+      check_op(&mean, tables[t], 2, input);
+    }
+}
+
+static void linear_and_relu(void **state) {
+  (void)state;
+  for (size_t t = 0; t < NTABLES; t++) {
+    const gt_extent input = {2, 3, 5};
+    bench linear = of(input), relu = of(input);
+    gt_graph_add_linear(&linear.graph, "fc", 13);
+    check_op(&linear, tables[t], 7, input);
+    gt_graph_add_relu(&relu.graph, "relu");
+    check_op(&relu, tables[t], 7, input);
+  }
+}
+
+/* ---- LeNet-5 --------------------------------------------------------------------------------------------------- */
+
+/* Checks every `stride`-th gradient of each tensor; the tolerance is float32's, measured against the largest gradient of the tensor. */
+static void check_lenet(const char *table, const gt_sample_shape *shape, size_t n, size_t stride) {
+  gt_graph *graph;
+  assert_int_equal(gt_graph_create(&graph, "lenet5", shape, n + 1, gt_kernels_find(table)), GT_OK);
+  gt_graph_init(graph, 5);
+  const gt_arrays *arrays = gt_graph_arrays(graph);
+  const size_t nx = n * shape->h * shape->w * shape->c;
+  float *x = floats(nx);
+  int32_t labels[4];
+  for (size_t i = 0; i < n; i++) labels[i] = (int32_t)gt_rng_below(&rng, shape->classes);
+  double *params = doubles(arrays->params.data, arrays->params.n), *x64 = doubles(x, nx);
+  const r64_extent e = {shape->h, shape->w, shape->c};
+  gt_metrics metrics;
+  gt_graph_step(graph, x, labels, n, true, &metrics);
+  near(metrics.loss_sum / (double)n, r64_lenet(params, x64, labels, n, e, shape->classes), 2e-6, "loss", 0);
+  assert_int_equal(metrics.samples, n);
+  size_t at = 0, bad = 0;
+  for (size_t v = 0; v < arrays->nviews; v++) {
+    const gt_view *view = &arrays->views[v];
+    assert_int_equal(view->offset, at);
+    at += view->count;
+    double largest = 0.0;
+    for (size_t i = 0; i < view->count; i++) largest = fmax(largest, fabs((double)arrays->grads.data[view->offset + i]));
+    assert_true(largest > 1e-6);
+    for (size_t i = view->offset + gt_rng_below(&rng, stride < view->count ? stride : view->count); i < view->offset + view->count; i += stride) {
+      const double was = params[i], h = 1e-6;
+      params[i] = was + h;
+      const double up = r64_lenet(params, x64, labels, n, e, shape->classes);
+      params[i] = was - h;
+      const double down = r64_lenet(params, x64, labels, n, e, shape->classes);
+      params[i] = was;
+      const double right = (up - down) / (2.0 * h), found = (double)arrays->grads.data[i];
+      if (!(fabs(found - right) <= 1e-4 * largest + 1e-8)) {
+        print_error("%s[%zu] is %.9g; finite differences say %.9g\n", view->name, i - view->offset, found, right);
+        bad++;
+      }
+    }
+  }
+  assert_int_equal(bad, 0);
+  gt_free(x);
+  gt_free(params);
+  gt_free(x64);
+  gt_graph_close(graph);
+}
+
+static void lenet_small_every_gradient(void **state) {
+  (void)state;
+  check_lenet("auto", &(gt_sample_shape){12, 12, 2, 3}, 1, 1);
+}
+
+static void lenet_other_kernels(void **state) {
+  (void)state;
+  check_lenet("ref", &(gt_sample_shape){13, 16, 1, 4}, 2, 41);
+  check_lenet("blas", &(gt_sample_shape){16, 13, 3, 4}, 2, 41);
+}
+
+static void lenet_28x28(void **state) {
+  (void)state;
+  check_lenet("auto", &(gt_sample_shape){28, 28, 1, 10}, 2, 307);
+}
+
+int main(void) {
+  rng = gt_rng_make(11, GT_RNG_TEST, 0, 0);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(conv2d),
+      cmocka_unit_test(pooling),
+      cmocka_unit_test(linear_and_relu),
+      cmocka_unit_test(lenet_small_every_gradient),
+      cmocka_unit_test(lenet_other_kernels),
+      cmocka_unit_test(lenet_28x28),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

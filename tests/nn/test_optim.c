@@ -1,0 +1,193 @@
+/* Optimizers against sequences computed here in float64 from the papers; schedules; what acc holds; state that is saved and loaded. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <string.h>
+
+#include "geotrain/nn.h"
+
+enum { N = 37, STEPS = 25 };
+
+static double gradient(size_t i, int t) {
+  return sin((double)(i + 1) * 0.7 + (double)t * 0.3) + 0.1;
+}
+
+/* One parameter's path over STEPS, in float64. */
+static double path(const gt_optim_spec *s, double w, size_t i, int steps) {
+  double v = 0.0, m = 0.0, q = 0.0;
+  for (int t = 1; t <= steps; t++) {
+    double g = (double)(float)gradient(i, t);
+    const double lr = s->schedule.lr;
+    if (strcmp(s->name, "adamw") == 0)
+      w *= 1.0 - lr * s->weight_decay;
+    else
+      g += s->weight_decay * w;
+    if (strcmp(s->name, "sgd") == 0) {
+      v = s->momentum * v + g;
+      w -= lr * (s->nesterov ? g + s->momentum * v : v);
+      continue;
+    }
+    m = s->beta1 * m + (1.0 - s->beta1) * g;
+    q = s->beta2 * q + (1.0 - s->beta2) * g * g;
+    w -= lr * (m / (1.0 - pow(s->beta1, t))) / (sqrt(q / (1.0 - pow(s->beta2, t))) + s->epsilon);
+  }
+  return w;
+}
+
+static const gt_optim_spec specs[] = {
+    {.name = "sgd", .schedule = {.lr = 0.05}},
+    {.name = "sgd", .schedule = {.lr = 0.05}, .weight_decay = 0.1},
+    {.name = "sgd", .schedule = {.lr = 0.05}, .momentum = 0.9},
+    {.name = "sgd", .schedule = {.lr = 0.05}, .momentum = 0.9, .weight_decay = 0.1},
+    {.name = "sgd", .schedule = {.lr = 0.05}, .momentum = 0.9, .weight_decay = 0.1, .nesterov = true},
+    {.name = "adam", .schedule = {.lr = 0.01}, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8},
+    {.name = "adam", .schedule = {.lr = 0.01}, .beta1 = 0.8, .beta2 = 0.99, .epsilon = 1e-3, .weight_decay = 0.1},
+    {.name = "adamw", .schedule = {.lr = 0.01}, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0.3},
+};
+enum { NSPECS = sizeof specs / sizeof *specs };
+
+static void start(float *w) {
+  for (size_t i = 0; i < N; i++) w[i] = 0.5f + (float)i / (float)N;
+}
+
+static void gradients(float *g, int t) {
+  for (size_t i = 0; i < N; i++) g[i] = (float)gradient(i, t);
+}
+
+static void sequences(void **state) {
+  (void)state;
+  for (size_t k = 0; k < NSPECS; k++) {
+    gt_optim *optim;
+    assert_int_equal(gt_optim_create(&optim, &specs[k], N, true), GT_OK);
+    float w[N], w0[N], g[N], acc[N] = {0};
+    start(w);
+    start(w0);
+    for (int t = 1; t <= STEPS; t++) {
+      gradients(g, t);
+      gt_optim_step(optim, gt_vec_of(w, N), gt_vec_of(g, N), gt_vec_of(acc, N));
+    }
+    assert_int_equal(gt_optim_steps(optim), STEPS);
+    for (size_t i = 0; i < N; i++) {
+      const double right = path(&specs[k], (double)w0[i], i, STEPS);
+      if (fabs((double)w[i] - right) > 2e-5) fail_msg("spec %zu: w[%zu] is %.8g; %.8g is right", k, i, (double)w[i], right);
+      if (fabs((double)w[i] - right) > 0.5 * fabs((double)w0[i] - right)) fail_msg("spec %zu moved nothing", k);
+      /* what acc holds is what the parameters changed by */
+      assert_true(fabs((double)acc[i] - ((double)w[i] - (double)w0[i])) < 5e-6);
+    }
+    gt_optim_close(optim);
+  }
+}
+
+/* acc NULL changes no bit of the parameters; one step's acc is the very change. */
+static void acc_is_the_update(void **state) {
+  (void)state;
+  for (size_t k = 0; k < NSPECS; k++) {
+    gt_optim *a, *b;
+    assert_int_equal(gt_optim_create(&a, &specs[k], N, true), GT_OK);
+    assert_int_equal(gt_optim_create(&b, &specs[k], N, true), GT_OK);
+    float wa[N], wb[N], g[N];
+    start(wa);
+    start(wb);
+    for (int t = 1; t <= 5; t++) {
+      float acc[N] = {0}, before[N];
+      memcpy(before, wa, sizeof before);
+      gradients(g, t);
+      gt_optim_step(a, gt_vec_of(wa, N), gt_vec_of(g, N), gt_vec_of(acc, N));
+      gt_optim_step(b, gt_vec_of(wb, N), gt_vec_of(g, N), gt_vec_of(NULL, N));
+      assert_memory_equal(wa, wb, sizeof wa);
+      for (size_t i = 0; i < N; i++) assert_true(before[i] + acc[i] == wa[i] && acc[i] != 0.0f);
+    }
+    gt_optim_close(a);
+    gt_optim_close(b);
+  }
+}
+
+static void saved_and_loaded(void **state) {
+  (void)state;
+  for (size_t k = 0; k < NSPECS; k++) {
+    gt_optim *a, *b;
+    assert_int_equal(gt_optim_create(&a, &specs[k], N, true), GT_OK);
+    assert_int_equal(gt_optim_create(&b, &specs[k], N, true), GT_OK);
+    float wa[N], wb[N], g[N];
+    start(wa);
+    for (int t = 1; t <= 9; t++) gradients(g, t), gt_optim_step(a, gt_vec_of(wa, N), gt_vec_of(g, N), gt_vec_of(NULL, N));
+    gt_state kept = {0};
+    gt_optim_save(a, &kept);
+    assert_non_null(gt_state_find(&kept, "optim/", "steps"));
+    assert_int_equal(gt_optim_load(b, &kept), GT_OK);
+    memcpy(wb, wa, sizeof wb);
+    for (int t = 10; t <= 15; t++) {
+      gradients(g, t);
+      gt_optim_step(a, gt_vec_of(wa, N), gt_vec_of(g, N), gt_vec_of(NULL, N));
+      gt_optim_step(b, gt_vec_of(wb, N), gt_vec_of(g, N), gt_vec_of(NULL, N));
+    }
+    assert_memory_equal(wa, wb, sizeof wa);
+    assert_int_equal(gt_optim_steps(b), 15);
+    gt_optim *other;
+    assert_int_equal(gt_optim_create(&other, &specs[k], N + 1, true), GT_OK);
+    assert_int_equal(gt_optim_load(other, &kept), kept.n > 1 ? GT_ERR_CKPT : GT_OK);
+    gt_optim_close(other);
+    gt_state_close(&kept);
+    gt_optim_close(a);
+    gt_optim_close(b);
+  }
+}
+
+static void without_memory_only_steps_count(void **state) {
+  (void)state;
+  const int64_t alive = gt_alloc_alive();
+  gt_optim *optim;
+  assert_int_equal(gt_optim_create(&optim, &specs[5], 1000000, false), GT_OK);
+  const gt_vec none = gt_vec_of(NULL, 1000000);
+  for (int t = 0; t < 3; t++) gt_optim_step(optim, none, none, none);
+  assert_int_equal(gt_optim_steps(optim), 3);
+  gt_optim_close(optim);
+  gt_optim_close(NULL);
+  assert_int_equal(gt_alloc_alive(), alive);
+}
+
+static void what_is_refused(void **state) {
+  (void)state;
+  gt_optim *optim;
+  assert_int_equal(gt_optim_create(&optim, &(gt_optim_spec){.name = "adamv"}, 1, true), GT_ERR_JOB);
+  assert_non_null(strstr(gt_error_text(), "adam"));
+  assert_int_equal(gt_optim_create(&optim, &(gt_optim_spec){.name = "sgd", .nesterov = true}, 1, true), GT_ERR_JOB);
+  for (const char *const *name = gt_optim_names(); *name; name++) {
+    assert_int_equal(gt_optim_create(&optim, &(gt_optim_spec){.name = *name}, 1, true), GT_OK);
+    gt_optim_close(optim);
+  }
+}
+
+static void is(const gt_lr_schedule *s, int64_t step, double right) {
+  assert_true(fabs(gt_lr_at(s, step) - right) < 1e-12);
+}
+
+static void schedules(void **state) {
+  (void)state;
+  const gt_lr_schedule constant = {.kind = GT_LR_CONSTANT, .lr = 0.4, .warmup_steps = 4};
+  is(&constant, 0, 0.1), is(&constant, 1, 0.2), is(&constant, 3, 0.4), is(&constant, 4, 0.4), is(&constant, 1000000, 0.4);
+  const gt_lr_schedule steps = {.kind = GT_LR_STEP, .lr = 1.0, .gamma = 0.5, .step_every = 10};
+  is(&steps, 0, 1.0), is(&steps, 9, 1.0), is(&steps, 10, 0.5), is(&steps, 19, 0.5), is(&steps, 35, 0.125);
+  const gt_lr_schedule cosine = {.kind = GT_LR_COSINE, .lr = 1.0, .lr_min = 0.2, .warmup_steps = 2, .total_steps = 10};
+  is(&cosine, 0, 0.5), is(&cosine, 2, 1.0), is(&cosine, 6, 0.6), is(&cosine, 10, 0.2), is(&cosine, 99, 0.2);
+  is(&cosine, 4, 0.2 + 0.4 * (1.0 + sqrt(0.5)));
+  gt_optim *optim;
+  assert_int_equal(gt_optim_create(&optim, &(gt_optim_spec){.name = "sgd", .schedule = constant}, 1, true), GT_OK);
+  float w = 0.0f, g = -1.0f;
+  gt_optim_step(optim, gt_vec_of(&w, 1), gt_vec_of(&g, 1), gt_vec_of(NULL, 1));
+  assert_true(w == 0.1f); /* the rate of step 0 */
+  assert_true(fabs(gt_optim_lr(optim) - 0.2) < 1e-12);
+  gt_optim_close(optim);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(sequences),        cmocka_unit_test(acc_is_the_update),
+      cmocka_unit_test(saved_and_loaded), cmocka_unit_test(without_memory_only_steps_count),
+      cmocka_unit_test(what_is_refused),  cmocka_unit_test(schedules),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
