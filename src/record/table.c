@@ -110,7 +110,7 @@ static void print_regions(FILE *to, const gt_summary *s) {
 }
 
 static void print_links(FILE *to, const gt_summary *s) {
-  static const char *const heading[] = {"link", "MB sent", "messages", "other bytes", "measured Mbit/s", "measured latency ms"};
+  static const char *const heading[] = {"link", "MB sent", "messages", "other bytes", "measured Mbit/s", "latency ms"};
   table t = table_create(s->nlinks, 6, heading);
   for (size_t i = 0; i < s->nlinks; i++) {
     const gt_link_result *l = &s->links[i];

@@ -76,9 +76,9 @@ static void test_table(void **unused) {
                              "shanghai           2   1876   120064   10.1 s 84%  1.2 s 10%    0.0 s 0%  0.5 s 4%    0.8912  0.301\n"
                              "a-region-..        1    938    60032  27.8 h 100%   240 s 0%    0.0 s 0%         -         -      -\n"
                              "\n"
-                             "link                          MB sent  messages  other bytes  measured Mbit/s  measured latency ms\n"
-                             "shanghai -> a-region-with-..    29.15       118         1234             98.8                 25.4\n"
-                             "a-region-with-.. -> shanghai     0.00         0           99                -                    -\n"
+                             "link                          MB sent  messages  other bytes  measured Mbit/s  latency ms\n"
+                             "shanghai -> a-region-with-..    29.15       118         1234             98.8        25.4\n"
+                             "a-region-with-.. -> shanghai     0.00         0           99                -           -\n"
                              "\n"
                              "wall time      12.3 s\n"
                              "samples/s      14.6 k  (180096 samples)\n"
@@ -96,6 +96,47 @@ static void test_table(void **unused) {
   fclose(to);
   assert_null(strstr(text, "MB sent"));
   assert_non_null(strstr(text, "test accuracy  -"));
+  free(text);
+}
+
+/* The longest cells there are: columns move together and the table keeps its width. */
+static void test_wide_table(void **unused) {
+  (void)unused;
+  gt_region_result region = {.workers = 9999999,
+                             .steps = 9999999,
+                             .samples = INT64_C(999000000000),
+                             .compute_s = 9876,
+                             .wan_wait_s = 99.9,
+                             .local_wait_s = 8000,
+                             .idle_s = 7654,
+                             .wall_s = 9999,
+                             .test_accuracy = 0.9999,
+                             .test_loss = 12.345};
+  gt_link_result link = {.bytes_sent = INT64_C(123456789012345),
+                         .messages = 9999999,
+                         .bytes_other = 9999999,
+                         .bandwidth_bps_measured = 400e9,
+                         .latency_s_measured = 12.5};
+  memset(region.name, 'r', sizeof region.name - 1);
+  memset(link.from, 'f', sizeof link.from - 1);
+  memset(link.to, 't', sizeof link.to - 1);
+  gt_summary s = {.job = "j",
+                  .strategy = "sma",
+                  .clock = "virtual",
+                  .model = "m",
+                  .virtual_s = 1,
+                  .regions = &region,
+                  .nregions = 1,
+                  .links = &link,
+                  .nlinks = 1};
+  char *text = NULL;
+  size_t size = 0;
+  FILE *to = open_memstream(&text, &size);
+  gt_summary_print(to, &s);
+  fclose(to);
+  for (const char *line = text; *line; line = strchr(line, '\n') + 1) assert_true(strchr(line, '\n') - line <= 100);
+  assert_non_null(strstr(text, "rrrrrrrrr.. 9999999"));
+  assert_non_null(strstr(text, "(virtual 1.0 s)"));
   free(text);
 }
 
@@ -224,15 +265,22 @@ static void test_terminal_decision(void **unused) {
       fail_msg("case %zu: %s with its stream at %s", i, cases[i].parent, cases[i].target);
 }
 
-static int finish(void **unused) {
+/* Last of all: memory is counted back to zero. */
+static void test_nothing_is_left(void **unused) {
   (void)unused;
-  return gt_alloc_alive() == 0 ? 0 : -1;
+  assert_int_equal(gt_alloc_alive(), 0);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_table),     cmocka_unit_test(test_line_text),       cmocka_unit_test(test_log_mode),
-      cmocka_unit_test(test_line_mode), cmocka_unit_test(test_silent_and_auto), cmocka_unit_test(test_terminal_decision),
+      cmocka_unit_test(test_table),
+      cmocka_unit_test(test_wide_table),
+      cmocka_unit_test(test_line_text),
+      cmocka_unit_test(test_log_mode),
+      cmocka_unit_test(test_line_mode),
+      cmocka_unit_test(test_silent_and_auto),
+      cmocka_unit_test(test_terminal_decision),
+      cmocka_unit_test(test_nothing_is_left),
   };
-  return cmocka_run_group_tests(tests, NULL, finish);
+  return cmocka_run_group_tests(tests, NULL, NULL);
 }
