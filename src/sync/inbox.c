@@ -2,13 +2,12 @@
 #include "inbox.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
-void gt_inbox_open(gt_inbox *inbox, size_t nregions, size_t capacity, size_t n, bool with_memory) {
-  *inbox = (gt_inbox){.nregions = nregions, .capacity = capacity, .n = n, .with_memory = with_memory && n > 0};
+void gt_inbox_open(gt_inbox *inbox, size_t nregions, size_t expected, size_t n, bool with_memory) {
+  *inbox = (gt_inbox){.nregions = nregions, .n = n, .with_memory = with_memory && n > 0, .spare_capacity = nregions * expected};
   inbox->queues = GT_NEW_ARRAY(gt_inbox_queue, nregions);
-  for (size_t i = 0; i < nregions; i++) inbox->queues[i].ring = GT_NEW_ARRAY(gt_inbox_slot, capacity);
-  inbox->spare = GT_NEW_ARRAY(float *, nregions *capacity);
+  for (size_t i = 0; i < nregions; i++) inbox->queues[i] = (gt_inbox_queue){.ring = GT_NEW_ARRAY(gt_inbox_slot, expected), .capacity = expected};
+  inbox->spare = GT_NEW_ARRAY(float *, inbox->spare_capacity);
 }
 
 void gt_inbox_close(gt_inbox *inbox) {
@@ -23,18 +22,27 @@ void gt_inbox_close(gt_inbox *inbox) {
 }
 
 /* The slot `k` behind the oldest. */
-static gt_inbox_slot *slot_at(const gt_inbox *inbox, size_t peer, int64_t k) {
-  const gt_inbox_queue *queue = &inbox->queues[peer];
-  return &queue->ring[(queue->head + (size_t)k) % inbox->capacity];
+static gt_inbox_slot *slot_at(const gt_inbox_queue *queue, int64_t k) {
+  return &queue->ring[(queue->head + (size_t)k) % queue->capacity];
+}
+
+/* Twice the places, and places for everything in `spare`. */
+static void grow(gt_inbox *inbox, gt_inbox_queue *queue) {
+  gt_inbox_slot *ring = GT_NEW_ARRAY(gt_inbox_slot, 2 * queue->capacity);
+  for (int64_t k = 0; k < queue->count; k++) ring[k] = *slot_at(queue, k);
+  gt_free(queue->ring);
+  inbox->spare_capacity += queue->capacity;
+  *queue = (gt_inbox_queue){.ring = ring, .capacity = 2 * queue->capacity, .count = queue->count};
+  float **spare = GT_NEW_ARRAY(float *, inbox->spare_capacity);
+  for (size_t i = 0; i < inbox->nspare; i++) spare[i] = inbox->spare[i];
+  gt_free(inbox->spare);
+  inbox->spare = spare;
 }
 
 static gt_inbox_slot *add_slot(gt_inbox *inbox, size_t peer) {
   gt_inbox_queue *queue = &inbox->queues[peer];
-  if ((size_t)queue->count == inbox->capacity) {
-    fprintf(stderr, "geotrain: fault: more than %zu messages of region %zu wait for other regions\n", inbox->capacity, peer);
-    abort();
-  }
-  gt_inbox_slot *slot = slot_at(inbox, peer, queue->count++);
+  if ((size_t)queue->count == queue->capacity) grow(inbox, queue);
+  gt_inbox_slot *slot = slot_at(queue, queue->count++);
   float *data = NULL;
   if (inbox->with_memory) data = inbox->nspare ? inbox->spare[--inbox->nspare] : GT_NEW_ARRAY(float, inbox->n);
   slot->vec = gt_vec_of(data, inbox->n);
@@ -48,15 +56,15 @@ void gt_inbox_push(gt_inbox *inbox, size_t peer, uint64_t value, gt_vec payload)
 }
 
 const gt_inbox_slot *gt_inbox_front(const gt_inbox *inbox, size_t peer) {
-  return inbox->queues[peer].count ? slot_at(inbox, peer, 0) : NULL;
+  return inbox->queues[peer].count ? slot_at(&inbox->queues[peer], 0) : NULL;
 }
 
 void gt_inbox_pop(gt_inbox *inbox, size_t peer) {
   gt_inbox_queue *queue = &inbox->queues[peer];
-  gt_inbox_slot *slot = slot_at(inbox, peer, 0);
+  gt_inbox_slot *slot = slot_at(queue, 0);
   if (slot->vec.data) inbox->spare[inbox->nspare++] = slot->vec.data;
   slot->vec.data = NULL;
-  queue->head = (queue->head + 1) % inbox->capacity;
+  queue->head = (queue->head + 1) % queue->capacity;
   queue->count--;
 }
 
@@ -73,7 +81,7 @@ void gt_inbox_save(gt_inbox *inbox, gt_state *state) {
     snprintf(prefix, sizeof prefix, "sync/inbox/%zu/", peer);
     gt_state_add(state, prefix, "count", GT_TYPE_I64, &inbox->queues[peer].count, 1);
     for (int64_t k = 0; k < inbox->queues[peer].count; k++) {
-      gt_inbox_slot *slot = slot_at(inbox, peer, k);
+      gt_inbox_slot *slot = slot_at(&inbox->queues[peer], k);
       snprintf(prefix, sizeof prefix, "sync/inbox/%zu/%lld/", peer, (long long)k);
       gt_state_add(state, prefix, "value", GT_TYPE_I64, &slot->value, 1);
       if (slot->vec.data) gt_state_add(state, prefix, "data", GT_TYPE_F32, slot->vec.data, inbox->n);
@@ -88,9 +96,7 @@ gt_status gt_inbox_load(gt_inbox *inbox, const gt_state *state) {
     int64_t count = 0;
     snprintf(prefix, sizeof prefix, "sync/inbox/%zu/", peer);
     GT_TRY(gt_state_get(state, prefix, "count", GT_TYPE_I64, &count, 1));
-    if (count < 0 || (size_t)count > inbox->capacity) {
-      return GT_FAIL(GT_ERR_CKPT, "state \"%scount\" is %lld; 0 to %zu is needed", prefix, (long long)count, inbox->capacity);
-    }
+    if (count < 0) return GT_FAIL(GT_ERR_CKPT, "state \"%scount\" is %lld; 0 or more is needed", prefix, (long long)count);
     for (int64_t k = 0; k < count; k++) {
       gt_inbox_slot *slot = add_slot(inbox, peer);
       snprintf(prefix, sizeof prefix, "sync/inbox/%zu/%lld/", peer, (long long)k);

@@ -10,24 +10,26 @@ typedef struct {
 } gt_inbox_slot;
 
 typedef struct {
-  gt_inbox_slot *ring; /* of `capacity` slots */
-  size_t head;
+  gt_inbox_slot *ring;
+  size_t capacity, head;
   int64_t count;
 } gt_inbox_queue;
 
-/* Slots get memory when they are first needed; what is popped goes to `spare` and is used again. */
+/* Slots get memory when they are first needed; what is popped goes to `spare` and is used again.
+   How many messages a peer can be ahead: while all make steps 2; once this region is done, inflight + 1 of its slowest peer's.  One case has no
+   bound but time: a peer learns that another is done before this region does, and goes on without it.  So queues grow. */
 typedef struct {
-  size_t nregions, capacity, n; /* n floats a message */
+  size_t nregions, n; /* n floats a message */
   bool with_memory;
   gt_inbox_queue *queues;
   float **spare;
-  size_t nspare;
+  size_t nspare, spare_capacity;
 } gt_inbox;
 
-/* For messages of n floats, at most `capacity` from a peer at a time.  with_memory false: only values are kept (simulation). */
-void gt_inbox_open(gt_inbox *inbox, size_t nregions, size_t capacity, size_t n, bool with_memory);
+/* For messages of n floats, with places (not yet memory) for `expected` from a peer.  with_memory false: only values are kept (simulation). */
+void gt_inbox_open(gt_inbox *inbox, size_t nregions, size_t expected, size_t n, bool with_memory);
 void gt_inbox_close(gt_inbox *inbox);
-/* Copies a message to the end of the peer's queue.  More than `capacity` ends the process: the sender broke its bound. */
+/* Copies a message to the end of the peer's queue. */
 void gt_inbox_push(gt_inbox *inbox, size_t peer, uint64_t value, gt_vec payload);
 /* The oldest message of the peer, valid until it is popped, or NULL. */
 const gt_inbox_slot *gt_inbox_front(const gt_inbox *inbox, size_t peer);

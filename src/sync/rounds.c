@@ -7,7 +7,6 @@
 
 void gt_rounds_open(gt_rounds *r, const gt_sync *s, size_t n) {
   *r = (gt_rounds){.env = &s->env};
-  /* While region B's messages are slow to come, A can be one round further than B, and B is at most `inflight` messages ahead of what came. */
   gt_inbox_open(&r->inbox, s->env.nregions, s->env.inflight + 1, n, s->env.params.data != NULL);
   r->last = GT_NEW_ARRAY(int64_t, s->env.nregions);
   for (size_t i = 0; i < s->env.nregions; i++) r->last[i] = INT64_MAX;

@@ -1,0 +1,111 @@
+/* The list of strategies; `none`; what is saved is needed. */
+#include "world_run.h"
+
+static void test_names_and_tables_agree(void **state) {
+  (void)state;
+  const char *const expected[] = {"none", "ssgd", "asgd", "asgd-ga", "ama", "sma"};
+  size_t n = 0;
+  for (const char *const *name = gt_sync_names(); *name; name++, n++) {
+    const gt_sync_ops *ops = gt_sync_find(*name);
+    assert_non_null(ops);
+    assert_string_equal(ops->name, *name);
+    assert_string_equal(ops->name, expected[n]);
+    assert_non_null(ops->source);
+    assert_non_null(ops->save);
+    assert_non_null(ops->load);
+    assert_true(ops->size >= sizeof(gt_sync));
+  }
+  assert_int_equal(n, 6);
+  assert_null(gt_sync_find("sgd"));
+  assert_null(gt_sync_find(""));
+}
+
+static void test_kinds_of_messages(void **state) {
+  (void)state;
+  assert_int_equal(gt_sync_find("none")->sends, 0);
+  assert_int_equal(gt_sync_find("ssgd")->sends, GT_MSG_UPDATE);
+  assert_int_equal(gt_sync_find("asgd")->sends, GT_MSG_UPDATE);
+  assert_int_equal(gt_sync_find("asgd-ga")->sends, GT_MSG_UPDATE);
+  assert_int_equal(gt_sync_find("ama")->sends, GT_MSG_STATE);
+  assert_int_equal(gt_sync_find("sma")->sends, GT_MSG_STATE);
+}
+
+/* Alone, whatever the strategy, a region does what its optimizer does; so does every region under `none`. */
+static void test_alone_is_the_optimizer(void **state) {
+  (void)state;
+  for (const char *const *name = gt_sync_names(); *name; name++) {
+    size_t nregions = strcmp(*name, "none") == 0 ? 3 : 1;
+    w_spec spec = {.strategy = *name, .nregions = nregions, .steps = {9, 4, 0}, .period = 2, .scale = 1, .optim = w_sgd(0.1, 0.9), .seed = 5};
+    world *w = w_run(&spec);
+    for (size_t i = 0; i < nregions; i++) {
+      float params[W_PARAMS], grads[W_PARAMS];
+      gt_optim *optim = NULL;
+      assert_int_equal(gt_optim_create(&optim, &spec.optim, W_PARAMS, true), GT_OK);
+      for (size_t j = 0; j < W_PARAMS; j++) params[j] = w_start(j);
+      for (int64_t step = 0; step < spec.steps[i]; step++) {
+        for (size_t j = 0; j < W_PARAMS; j++) grads[j] = w_gradient(i, j, params[j]);
+        gt_optim_step(optim, gt_vec_of(params, W_PARAMS), gt_vec_of(grads, W_PARAMS), gt_vec_of(NULL, W_PARAMS));
+      }
+      assert_memory_equal(params, w->regions[i].params, sizeof params);
+      assert_int_equal(gt_optim_steps(w->regions[i].optim), spec.steps[i]);
+      gt_optim_close(optim);
+    }
+    w_close(w);
+  }
+}
+
+/* Every item that a region saves is needed by its load, which says so; returns how many there are. */
+static size_t assert_all_needed(world *w, w_region *r) {
+  gt_state saved = {0};
+  r->sync->ops->save(r->sync, &saved);
+  for (size_t missing = 0; missing < saved.n; missing++) {
+    assert_memory_equal(saved.items[missing].name, "sync/", 5);
+    saved.items[missing].name[0] = '?';
+    gt_sync_env env = w_env(w, r);
+    gt_sync *fresh = gt_sync_create(r->sync->ops, &env);
+    assert_int_equal(fresh->ops->load(fresh, &saved), GT_ERR_CKPT);
+    assert_non_null(strstr(gt_error_text(), saved.items[missing].name + 1));
+    gt_sync_close(fresh);
+    saved.items[missing].name[0] = 's';
+  }
+  size_t n = saved.n;
+  gt_state_close(&saved);
+  return n;
+}
+
+/* Between any two events. */
+static void test_load_needs_every_item(void **state) {
+  (void)state;
+  static const size_t most[] = {0, 5 + 3 + 1 + 2, 4, 5, 3, 5 + 3 + 1 + 2}; /* with one message in the inbox and the own gradient, or two messages */
+  for (size_t s = 0; gt_sync_names()[s]; s++) {
+    w_spec spec = {.strategy = gt_sync_names()[s], .nregions = 3, .steps = {6, 6, 6}, .period = 2, .scale = 1, .outbox = 1, .seed = 3};
+    world *w = w_open(&spec);
+    w_begin(w);
+    size_t seen = 0;
+    do {
+      size_t n = assert_all_needed(w, &w->regions[0]);
+      seen = n > seen ? n : seen;
+    } while (w_step(w));
+    assert_true(seen >= most[s]);
+    w_assert_finished(w);
+    w_close(w);
+  }
+}
+
+static void test_nothing_is_left_allocated(void **state) {
+  (void)state;
+  int64_t before = gt_alloc_alive();
+  for (const char *const *name = gt_sync_names(); *name; name++) {
+    w_spec spec = w_random(*name, 11);
+    w_close(w_run(&spec));
+  }
+  assert_int_equal(gt_alloc_alive(), before);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_names_and_tables_agree), cmocka_unit_test(test_kinds_of_messages),         cmocka_unit_test(test_alone_is_the_optimizer),
+      cmocka_unit_test(test_load_needs_every_item),  cmocka_unit_test(test_nothing_is_left_allocated),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

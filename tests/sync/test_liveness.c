@@ -1,0 +1,65 @@
+/* Nothing deadlocks under any interleaving, and as many messages are sent as the rule says: 500 random worlds a strategy. */
+#include "world_run.h"
+
+static int64_t predicted(const w_spec *spec, int64_t steps) {
+  if (strcmp(spec->strategy, "none") == 0) return 0;
+  if (strcmp(spec->strategy, "ssgd") == 0 || strcmp(spec->strategy, "asgd") == 0) return steps;
+  return steps / spec->period + (steps % spec->period != 0);
+}
+
+static void assert_counts(const world *w) {
+  const w_spec *spec = &w->spec;
+  bool replaces = strcmp(spec->strategy, "ama") == 0, sends = strcmp(spec->strategy, "none") != 0;
+  for (size_t i = 0; i < spec->nregions; i++) {
+    for (size_t k = 0; k < spec->nregions; k++) {
+      if (i == k) continue;
+      const w_link *link = &w->links[i][k];
+      assert_int_equal(link->posted, predicted(spec, spec->steps[i]));
+      assert_int_equal(link->delivered + link->replaced, link->posted);
+      assert_int_equal(link->duplicates, 0);
+      if (!replaces) {
+        assert_int_equal(link->replaced, 0);
+        assert_int_equal(link->samples, sends ? spec->steps[i] * W_SAMPLES : 0);
+      }
+    }
+  }
+}
+
+static void test_random_worlds(void **state) {
+  (void)state;
+  for (const char *const *name = gt_sync_names(); *name; name++) {
+    for (uint64_t seed = 0; seed < 500; seed++) {
+      w_spec spec = w_random(*name, 1000 + seed);
+      world *w = w_run(&spec);
+      assert_counts(w);
+      w_close(w);
+    }
+  }
+}
+
+/* A simulation has no data: the same messages at the same times. */
+static void test_without_data(void **state) {
+  (void)state;
+  for (const char *const *name = gt_sync_names(); *name; name++) {
+    for (uint64_t seed = 0; seed < 100; seed++) {
+      w_spec spec = w_random(*name, seed);
+      world *real = w_run(&spec);
+      spec.no_data = true;
+      world *empty = w_run(&spec);
+      assert_counts(empty);
+      assert_int_equal(real->events, empty->events);
+      assert_int_equal(real->now, empty->now);
+      for (size_t i = 0; i < spec.nregions; i++) {
+        assert_int_equal(real->regions[i].holds, empty->regions[i].holds);
+        for (size_t k = 0; k < spec.nregions; k++) assert_int_equal(real->links[i][k].posted, empty->links[i][k].posted);
+      }
+      w_close(real);
+      w_close(empty);
+    }
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_worlds), cmocka_unit_test(test_without_data)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,89 @@
+/* asgd and asgd-ga neither lose nor double an update: a region ends at its start plus all updates, the remote ones times the scale. */
+#include "world_run.h"
+
+#include <float.h>
+#include <math.h>
+
+/* The sum is formed in float64 beside the run.  Each of the N updates of all regions is rounded when made, when accumulated and when added, each time by
+   half an epsilon of at most M = |start| + everything ever moved. */
+static void assert_conserved(const world *w) {
+  for (size_t i = 0; i < w->spec.nregions; i++) {
+    for (size_t j = 0; j < W_PARAMS; j++) {
+      double expected = (double)w_start(j), size = fabs(expected);
+      int64_t updates = 0;
+      for (size_t k = 0; k < w->spec.nregions; k++) {
+        double scale = k == i ? 1 : w->spec.scale;
+        expected += scale * w->regions[k].sent[j];
+        size += scale * w->regions[k].moved[j];
+        updates += w->spec.steps[k];
+      }
+      double bound = 1.5 * (double)(updates + 1) * (double)FLT_EPSILON * size;
+      assert_true(fabs((double)w->regions[i].params[j] - expected) <= bound);
+    }
+  }
+}
+
+static void conserve(const char *strategy) {
+  for (uint64_t seed = 0; seed < 300; seed++) {
+    w_spec spec = w_random(strategy, seed);
+    spec.optim = w_sgd(0.02, 0);
+    world *w = w_run(&spec);
+    assert_conserved(w);
+    w_close(w);
+  }
+}
+
+static void test_asgd(void **state) {
+  (void)state;
+  conserve("asgd");
+}
+
+static void test_asgd_ga(void **state) {
+  (void)state;
+  conserve("asgd-ga");
+}
+
+/* A link far too slow for what is sent: workers wait, queues and payloads stay bounded (the world asserts both), and every update arrives once. */
+static void test_slow_links_and_an_outbox_of_one(void **state) {
+  (void)state;
+  static const char *const names[] = {"asgd", "asgd-ga"};
+  for (size_t s = 0; s < 2; s++) {
+    w_spec spec = {.strategy = names[s], .nregions = 3, .steps = {50, 31, 50}, .period = 3, .scale = 1, .outbox = 1, .window = 1, .slow = {1, 50, 1}};
+    spec.workers = 2;
+    spec.optim = w_sgd(0.002, 0);
+    spec.seed = 77 + s;
+    world *w = w_run(&spec);
+    assert_conserved(w);
+    for (size_t i = 0; i < 3; i++) {
+      assert_true(w->regions[i].holds > 0);
+      assert_true(w->regions[i].payloads_max <= 5);
+    }
+    w_close(w);
+  }
+}
+
+/* A held worker's update is seen by others before the next gradient is taken: without hold the accumulated steps would pass the period. */
+static void test_an_update_is_at_most_a_period(void **state) {
+  (void)state;
+  w_spec spec = {.strategy = "asgd-ga", .nregions = 2, .steps = {20, 20}, .period = 4, .scale = 1, .outbox = 1, .slow = {30, 1}, .seed = 4};
+  world *w = w_open(&spec);
+  w_begin(w);
+  while (w_step(w)) {
+    for (size_t i = 0; i < 2; i++) {
+      const w_link *link = &w->links[i][1 - i];
+      for (size_t m = 0; m < link->count; m++) assert_int_equal(link->queue[m].head.detail, 4 * W_SAMPLES);
+    }
+  }
+  w_assert_finished(w);
+  w_close(w);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_asgd),
+      cmocka_unit_test(test_asgd_ga),
+      cmocka_unit_test(test_slow_links_and_an_outbox_of_one),
+      cmocka_unit_test(test_an_update_is_at_most_a_period),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
