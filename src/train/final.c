@@ -1,0 +1,267 @@
+/* The end of a run: each region evaluates its model, sends model and result to the lead, which forms and evaluates the mean and writes the summary. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "impl.h"
+
+#define COOKIE_MODEL ((uint64_t)1 << 63)
+#define COOKIE_REPORT (COOKIE_MODEL + 1)
+
+typedef enum { BEGIN, EVALUATING_OWN, SENDING_MODEL, SENDING_REPORT, AWAITING_BYE, GATHERING, LAST_ROUND, EVALUATING_MEAN, OVER } stage;
+
+struct gt_final {
+  gt_server *server;
+  stage stage;
+  double own_loss, own_accuracy, mean_loss, mean_accuracy;
+  char *report;
+  gt_vec mean, mean_buffers;
+  float **models; /* of the other regions, as they arrive */
+  gt_region_result *regions;
+  gt_link_result *links;
+  size_t nlinks, nreports, nmodels;
+  bool bye, evaluated;
+  int64_t last_round;
+};
+
+gt_final *gt_final_create(gt_server *s) {
+  size_t n = s->run->job->nregions;
+  gt_final *f = GT_NEW(gt_final);
+  f->server = s;
+  f->own_loss = f->own_accuracy = f->mean_loss = f->mean_accuracy = NAN;
+  f->models = GT_NEW_ARRAY(float *, n);
+  f->regions = GT_NEW_ARRAY(gt_region_result, n);
+  f->links = GT_NEW_ARRAY(gt_link_result, n * n);
+  return f;
+}
+
+void gt_final_close(gt_final *f) {
+  if (!f) return;
+  for (size_t p = 0; p < f->server->run->job->nregions; p++) gt_free(f->models[p]);
+  gt_free(f->models);
+  gt_free(f->regions);
+  gt_free(f->links);
+  gt_free(f->report);
+  gt_free(f->mean.data);
+  gt_free(f);
+}
+
+/* ---- this region's result ---------------------------------------------------------------------------------------------------- */
+
+static double cpu_seconds(void) {
+  struct rusage u;
+  getrusage(RUSAGE_SELF, &u);
+  return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + 1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+}
+
+static void own_result(gt_final *f, gt_region_result *r) {
+  gt_server *s = f->server;
+  gt_ps_view v;
+  gt_ps_look(s->ps, gt_now(), &v);
+  double workers = (double)gt_plane_ps_workers(s->plane), drain = gt_seconds(v.drain);
+  *r = (gt_region_result){.workers = (int)workers, .steps = v.steps, .samples = v.samples, .compute_s = gt_seconds(v.compute) / workers, .encode_s = gt_seconds(v.encode),
+                          .wan_wait_s = gt_seconds(v.wan_wait) / workers + drain, .local_wait_s = gt_seconds(v.wait - v.wan_wait) / workers, .idle_s = gt_seconds(v.idle),
+                          .wall_s = gt_server_elapsed(s), .emulation_cpu_s = gt_gateway_emulation_s(s->gateway), .ps_cpu_s = cpu_seconds(),
+                          .test_accuracy = f->own_accuracy, .test_loss = f->own_loss, .train_loss = v.loss_samples > 0 ? v.loss_sum / (double)v.loss_samples : NAN,
+                          .nonfinite = v.nonfinite};
+  snprintf(r->name, sizeof r->name, "%s", s->run->region);
+}
+
+static void own_links(gt_final *f, gt_link_result *links) {
+  gt_server *s = f->server;
+  for (size_t p = 0, i = 0; p < s->run->job->nregions; p++) {
+    if (p == s->run->roles.region_id) continue;
+    gt_link_result *l = &links[i++];
+    gt_ps_link seen;
+    gt_ps_look_link(s->ps, p, &seen);
+    *l = (gt_link_result){.bandwidth_bps_measured = seen.bandwidth_bps, .latency_s_measured = seen.latency_s};
+    snprintf(l->from, sizeof l->from, "%s", s->run->region);
+    snprintf(l->to, sizeof l->to, "%s", s->run->job->regions[p].name);
+    const gt_ledger_row *rows = gt_gateway_ledger(s->gateway, p);
+    for (uint32_t k = 0; k < GT_LEDGER_KINDS; k++)
+      if (gt_msg_is_data(k)) {
+        l->bytes_sent += rows[k].wire_bytes;
+        l->messages += rows[k].messages;
+        l->payload_bytes += rows[k].payload_bytes;
+      } else l->bytes_other += rows[k].wire_bytes;
+  }
+}
+
+static void send_report(gt_final *f) {
+  gt_server *s = f->server;
+  gt_region_result own;
+  gt_link_result *links = GT_NEW_ARRAY(gt_link_result, s->run->job->nregions);
+  own_result(f, &own);
+  own_links(f, links);
+  f->report = gt_result_encode(&own, links, s->run->job->nregions - 1);
+  gt_free(links);
+  gt_frame_header head = {.kind = GT_MSG_REPORT};
+  gt_gateway_send(s->gateway, 0, &head, f->report, strlen(f->report), COOKIE_REPORT, gt_now());
+  f->stage = SENDING_REPORT;
+}
+
+static void send_model(gt_final *f) {
+  gt_server *s = f->server;
+  const gt_arrays *a = gt_graph_arrays(s->run->graph);
+  gt_frame_header head = {.kind = GT_MSG_MODEL};
+  /* Parameters and buffers lie apart; the mean's room serves to put them together. */
+  f->mean = gt_vec_of(GT_NEW_ARRAY(float, a->params.n + a->buffers.n), a->params.n + a->buffers.n);
+  gt_vec_copy(gt_vec_range(f->mean, 0, a->params.n), a->params);
+  gt_vec_copy(gt_vec_range(f->mean, a->params.n, a->buffers.n), a->buffers);
+  gt_gateway_send(s->gateway, 0, &head, f->mean.data, f->mean.n * sizeof(float), COOKIE_MODEL, gt_now());
+  f->stage = SENDING_MODEL;
+}
+
+/* ---- events ------------------------------------------------------------------------------------------------------------------- */
+
+void gt_final_departed(gt_final *f, uint64_t cookie) {
+  if (cookie == COOKIE_MODEL) send_report(f);
+  else f->stage = AWAITING_BYE;
+}
+
+void gt_final_message(gt_final *f, size_t peer, const gt_frame_header *head, const void *payload) {
+  size_t n = f->server->run->job->nregions;
+  if (head->kind == GT_MSG_BYE) f->bye = true;
+  else if (head->kind == GT_MSG_MODEL) {
+    f->models[peer] = GT_NEW_ARRAY(float, head->message_bytes / sizeof(float));
+    memcpy(f->models[peer], payload, head->message_bytes);
+    f->nmodels++;
+  } else {
+    size_t count = 0;
+    if (gt_result_decode(payload, head->message_bytes, &f->regions[peer], f->links + f->nlinks, n * n - f->nlinks, &count) != GT_OK)
+      gt_panic(GT_ERR_FAULT, "the result of region %s: %s", f->server->run->job->regions[peer].name, gt_error_text());
+    f->nlinks += count;
+    f->nreports++;
+  }
+}
+
+static void own_evaluated(void *ctx, double loss, double accuracy) {
+  gt_final *f = ctx;
+  f->own_loss = loss;
+  f->own_accuracy = accuracy;
+  f->evaluated = true;
+}
+
+static void mean_evaluated(void *ctx, double loss, double accuracy) {
+  gt_final *f = ctx;
+  f->mean_loss = loss;
+  f->mean_accuracy = accuracy;
+  f->evaluated = true;
+}
+
+/* ---- the lead ------------------------------------------------------------------------------------------------------------------ */
+
+/* Mean of the regions' models, weighted as the strategy weights, added in region order. */
+static void form_mean(gt_final *f) {
+  gt_server *s = f->server;
+  const gt_arrays *a = gt_graph_arrays(s->run->graph);
+  size_t P = a->params.n, B = a->buffers.n;
+  f->mean = gt_vec_of(GT_NEW_ARRAY(float, P + B), P + B);
+  for (size_t r = 0; r < s->run->job->nregions; r++) {
+    float share = (float)s->weights[r];
+    gt_vec params = f->models[r] ? gt_vec_of(f->models[r], P) : a->params;
+    gt_vec buffers = f->models[r] ? gt_vec_of(f->models[r] + P, B) : a->buffers;
+    gt_vec_axpy(gt_vec_range(f->mean, 0, P), share, params);
+    gt_vec_axpy(gt_vec_range(f->mean, P, B), share, buffers);
+  }
+}
+
+/* Regions that ended with the same model bit for bit have it as their mean, without rounding. */
+static void settle_mean(gt_final *f) {
+  const gt_arrays *a = gt_graph_arrays(f->server->run->graph);
+  for (size_t r = 0; r < f->server->run->job->nregions; r++)
+    if (f->models[r] && memcmp(f->models[r], a->params.data, a->params.n * sizeof(float)) != 0) {
+      form_mean(f);
+      return;
+    }
+  f->mean = gt_vec_of(GT_NEW_ARRAY(float, a->params.n + a->buffers.n), a->params.n + a->buffers.n);
+  gt_vec_copy(gt_vec_range(f->mean, 0, a->params.n), a->params);
+  gt_vec_copy(gt_vec_range(f->mean, a->params.n, a->buffers.n), a->buffers);
+}
+
+static gt_status summarise(gt_final *f) {
+  gt_server *s = f->server;
+  const gt_run *run = s->run;
+  bool alone = strcmp(run->job->sync.strategy, "none") == 0 && run->job->nregions > 1;
+  double wall = gt_server_elapsed(s);
+  size_t P = gt_graph_arrays(run->graph)->params.n;
+  gt_summary sum = {.job = run->job->name, .strategy = run->job->sync.strategy, .clock = "real", .wall_s = wall, .virtual_s = NAN,
+                    .test_accuracy = alone ? NAN : f->mean_accuracy, .test_loss = alone ? NAN : f->mean_loss, .regions = f->regions, .nregions = run->job->nregions,
+                    .links = f->links, .nlinks = f->nlinks, .version = GT_VERSION, .kernels = gt_graph_kernels(run->graph), .precision = run->job->train.precision,
+                    .blas_core = gt_kernels_blas_core(), .model = run->job->model.name, .parameters = (int64_t)P, .resumes = s->resumes};
+  for (size_t r = 0; r < sum.nregions; r++) sum.samples += f->regions[r].samples;
+  sum.samples_per_s = (double)sum.samples / wall;
+  gt_sha256_hex(f->mean.data, P * sizeof(float), sum.params_sha256);
+  gt_live_end(s->live);
+  gt_status status = gt_summary_write(run->run_dir, &sum);
+  if (status == GT_OK) gt_summary_print(stdout, &sum);
+  fflush(stdout);
+  return status;
+}
+
+static void end_lead(gt_final *f) {
+  gt_server *s = f->server;
+  gt_frame_header bye = {.kind = GT_MSG_BYE};
+  if (summarise(f) != GT_OK) gt_panic(GT_ERR_FAULT, "%s", gt_error_text());
+  for (size_t p = 1; p < s->run->job->nregions; p++) gt_gateway_send(s->gateway, p, &bye, NULL, 0, 0, gt_now());
+  f->stage = OVER;
+}
+
+static void gather(gt_final *f, gt_ns now) {
+  gt_server *s = f->server;
+  size_t others = s->run->job->nregions - 1;
+  gt_ps_view v;
+  gt_ps_look(s->ps, now, &v);
+  if (f->nmodels < others || f->nreports < others || v.round != v.whole_round) return;
+  gt_ps_final_round(s->ps, now);
+  f->last_round = v.round + 1;
+  f->stage = LAST_ROUND;
+}
+
+static void evaluate_mean(gt_final *f, gt_ns now) {
+  gt_server *s = f->server;
+  const gt_arrays *a = gt_graph_arrays(s->run->graph);
+  own_result(f, &f->regions[0]);
+  own_links(f, f->links + f->nlinks);
+  f->nlinks += s->run->job->nregions - 1;
+  settle_mean(f);
+  f->evaluated = s->run->data.ntest == 0;
+  if (!f->evaluated) gt_ps_evaluate(s->ps, gt_vec_range(f->mean, 0, a->params.n), gt_vec_range(f->mean, a->params.n, a->buffers.n), mean_evaluated, f, now);
+  f->stage = EVALUATING_MEAN;
+}
+
+/* ---- steps --------------------------------------------------------------------------------------------------------------------- */
+
+bool gt_final_step(gt_final *f, gt_ns now) {
+  gt_server *s = f->server;
+  const gt_arrays *a = gt_graph_arrays(s->run->graph);
+  gt_ps_view v;
+  switch (f->stage) {
+  case BEGIN:
+    f->evaluated = s->run->data.ntest == 0;
+    if (!f->evaluated) gt_ps_evaluate(s->ps, a->params, a->buffers, own_evaluated, f, now);
+    f->stage = EVALUATING_OWN;
+    break;
+  case EVALUATING_OWN:
+    if (!f->evaluated) break;
+    if (s->run->roles.is_lead) f->stage = GATHERING;
+    else send_model(f);
+    break;
+  case GATHERING: gather(f, now); break;
+  case LAST_ROUND:
+    gt_ps_look(s->ps, now, &v);
+    if (v.whole_round >= f->last_round) evaluate_mean(f, now);
+    break;
+  case EVALUATING_MEAN:
+    if (f->evaluated) end_lead(f);
+    break;
+  case AWAITING_BYE:
+    if (f->bye) f->stage = OVER;
+    break;
+  case SENDING_MODEL:
+  case SENDING_REPORT:
+  case OVER: break;
+  }
+  return f->stage == OVER;
+}

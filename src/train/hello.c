@@ -1,0 +1,83 @@
+/* The handshake of the PS ranks: what must agree is compared by name, and the round to resume from is found by messages alone (DESIGN 2.10). */
+#include <string.h>
+
+#include "impl.h"
+
+void gt_server_hello_message(gt_server *s, size_t peer, const gt_frame_header *head, const void *payload) {
+  if (head->message_bytes != sizeof(gt_hello))
+    gt_panic(GT_ERR_JOB, "region %s runs another build: its greeting has %llu bytes, %zu are needed", s->run->job->regions[peer].name,
+             (unsigned long long)head->message_bytes, sizeof(gt_hello));
+  if (s->hellos[peer].protocol == 0) s->nhellos++;
+  memcpy(&s->hellos[peer], payload, sizeof(gt_hello));
+}
+
+static gt_status differs(const gt_server *s, size_t peer, const char *what, const char *there, const char *here) {
+  return GT_FAIL(GT_ERR_JOB, "region %s has another %s than region %s: %s there, %s here; all regions need the same", s->run->job->regions[peer].name, what, s->run->region,
+                 there, here);
+}
+
+static gt_status compare(const gt_server *s, size_t peer, const gt_hello *own) {
+  const gt_hello *h = &s->hellos[peer];
+  if (h->protocol != GT_PROTOCOL_VERSION)
+    return GT_FAIL(GT_ERR_JOB, "region %s speaks protocol %u, this is protocol %d; all regions need the same version of geotrain", s->run->job->regions[peer].name,
+                   h->protocol, GT_PROTOCOL_VERSION);
+  if (h->status != GT_OK) return GT_FAIL((gt_status)h->status, "region %s: %.500s", s->run->job->regions[peer].name, h->error);
+  if (strcmp(h->job, own->job) != 0) return differs(s, peer, "job", h->job, own->job);
+  if (strcmp(h->data, own->data) != 0) {
+    (void)differs(s, peer, "data schema (image size, classes, type or normalisation)", h->data, own->data);
+    return GT_FAIL(GT_ERR_DATA, "%s", gt_error_text());
+  }
+  if (strcmp(h->model, own->model) != 0) return differs(s, peer, "model", h->model, own->model);
+  if (strcmp(h->weights, own->weights) != 0) return differs(s, peer, "set of initial weights (train.init)", h->weights, own->weights);
+  return GT_OK;
+}
+
+static bool holds(const gt_hello *h, int64_t round) {
+  for (int64_t i = 0; i < h->nrounds; i++)
+    if (h->rounds[i] == round) return true;
+  return false;
+}
+
+/* The newest round that is whole in every region; 0: none. */
+static int64_t common_round(const gt_server *s) {
+  const gt_hello *first = &s->hellos[0];
+  for (int64_t i = first->nrounds - 1; i >= 0; i--) {
+    bool everywhere = true;
+    for (size_t p = 1; p < s->run->job->nregions && everywhere; p++) everywhere = holds(&s->hellos[p], first->rounds[i]);
+    if (everywhere) return first->rounds[i];
+  }
+  return 0;
+}
+
+gt_status gt_server_hello(gt_server *s, const gt_hello *own, int64_t *round, int64_t *newest) {
+  size_t n = s->run->job->nregions, self = s->run->roles.region_id;
+  gt_ns deadline = gt_now() + gt_from_seconds(s->run->start_limit_s);
+  gt_backoff backoff = {0};
+  gt_frame_header head = {.kind = GT_MSG_HELLO};
+  s->hellos[self] = *own;
+  for (size_t p = 0; p < n; p++)
+    if (p != self) gt_gateway_send(s->gateway, p, &head, own, sizeof *own, 0, gt_now());
+  gt_backoff_reset(&backoff);
+  /* The own greetings must have gone out, too: nothing moves the gateway until all ranks agree that training starts. */
+  for (bool large = true; s->nhellos + 1 < n || large || gt_gateway_next(s->gateway, &large) != GT_NEVER;) {
+    gt_ns now = gt_now();
+    if (gt_gateway_poll(s->gateway, now)) {
+      gt_backoff_reset(&backoff);
+      continue;
+    }
+    if (now > deadline) {
+      size_t missing = 0;
+      while (missing == self || s->hellos[missing].protocol != 0) missing++;
+      gt_panic(GT_ERR_LOST, "waited %.0f s for the greeting of region %s", s->run->start_limit_s, s->run->job->regions[missing].name);
+    }
+    gt_backoff_sleep(&backoff, GT_BACKOFF_IDLE, gt_gateway_next(s->gateway, &large));
+  }
+  gt_status status = own->status == GT_OK ? GT_OK : GT_FAIL((gt_status)own->status, "%s", own->error);
+  for (size_t p = 0; p < n && status == GT_OK; p++)
+    if (p != self) status = compare(s, p, own);
+  *round = common_round(s);
+  *newest = 0;
+  for (size_t p = 0; p < n; p++)
+    if (s->hellos[p].newest_round > *newest) *newest = s->hellos[p].newest_round;
+  return status;
+}

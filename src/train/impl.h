@@ -1,0 +1,114 @@
+/* Private to train: what one rank knows of its run, and the functions that the rooms offer one another. */
+#ifndef GT_TRAIN_IMPL_H
+#define GT_TRAIN_IMPL_H
+
+#include "geotrain/ckpt.h"
+#include "geotrain/data.h"
+#include "geotrain/job.h"
+#include "geotrain/nn.h"
+#include "geotrain/ps.h"
+#include "geotrain/record.h"
+#include "geotrain/train.h"
+#include "geotrain/wan.h"
+
+#define GT_EVAL_BATCH ((size_t)64)
+#define GT_EVAL_CHUNK (16 * GT_EVAL_BATCH) /* samples an EVAL order asks for */
+#define GT_MAX_ROUNDS 64
+
+/* One rank's view, made by gt_run_open. */
+typedef struct {
+  const gt_train_options *options;
+  gt_job *job;
+  char *resolved; /* job as YAML */
+  char run_dir[1024];
+  gt_roles roles;
+  const char *region; /* this rank's region's name */
+  double start_limit_s;
+  gt_dataset *dataset;
+  gt_dataset_info data;
+  uint32_t *part; /* the region's samples */
+  size_t npart;
+  gt_graph *graph;
+  gt_order order;
+} gt_run;
+
+/* setup.c: each is collective over the world and gives every rank the same status. */
+gt_status gt_run_open(gt_run *run, const gt_train_options *options);
+void gt_run_close(gt_run *run);
+
+/* What a PS tells the others before training starts (kind HELLO, little endian as is). */
+typedef struct {
+  uint32_t protocol, status;
+  char region[64], job[GT_SHA256_HEX], model[GT_SHA256_HEX], weights[GT_SHA256_HEX], data[GT_SHA256_HEX];
+  char error[512];
+  int64_t samples, newest_round, nrounds;
+  int64_t rounds[GT_MAX_ROUNDS]; /* whole at the sender, ascending */
+} gt_hello;
+
+typedef struct gt_final gt_final;
+
+/* A PS rank's run. */
+typedef struct {
+  gt_run *run;
+  gt_gateway *gateway;
+  gt_plane_ps *plane;
+  gt_ps *ps;
+  gt_optim *optim;
+  gt_ckpt_writer *writer;
+  gt_record *record;
+  gt_live *live;
+  gt_link_spec *links;
+  double *weights;
+  gt_hello *hellos; /* of every region */
+  size_t nhellos;
+  gt_final *final;
+  int64_t written_round; /* being written */
+  int64_t resumed_round, resumes;
+  double elapsed_s; /* before this start */
+  gt_ns started, progress_at, watched_at, record_at;
+  int64_t samples_seen;
+  double wan_seen;
+  gt_ns seen_at;
+  double rate_samples, rate_bps;
+  double patience_s[64];
+  bool stop_told, ended;
+} gt_server;
+
+/* hello.c */
+void gt_server_hello_message(gt_server *s, size_t peer, const gt_frame_header *head, const void *payload);
+/* Exchanges HELLO, compares, finds the round to resume from (0: from the beginning).  GT_ERR_JOB/DATA/CKPT name the region and what differs. */
+gt_status gt_server_hello(gt_server *s, const gt_hello *own, int64_t *round, int64_t *newest);
+
+/* resume.c */
+/* Lists the whole rounds of this region in own->rounds; GT_ERR_CKPT when there are files but all are damaged. */
+gt_status gt_server_rounds(gt_server *s, gt_hello *own);
+/* Reads the round's file into params, buffers, the optimizer, the strategy, the gateway's ledger. */
+gt_status gt_server_resume(gt_server *s, int64_t round);
+gt_status gt_run_init_params(gt_run *run);
+/* Host of the PS: take the checkpoint of a round; a round is whole. */
+void gt_server_checkpoint(void *server, int64_t round);
+void gt_server_whole(void *server, int64_t round);
+void gt_server_poll_writer(gt_server *s, gt_ns now);
+
+/* server.c */
+gt_status gt_server_open(gt_server *s, gt_run *run);
+void gt_server_close(gt_server *s);
+/* loop.c: until the run ends: 0, 75 or 6. */
+gt_status gt_server_loop(gt_server *s);
+void gt_server_note(void *server, gt_ps_note note, double a, double b);
+double gt_server_elapsed(const gt_server *s);
+/* progress.c */
+void gt_server_progress(gt_server *s, gt_ns now, bool last);
+
+/* final.c: after COMPLETE: own evaluation, models and results to the lead, mean, summary. */
+gt_final *gt_final_create(gt_server *s);
+void gt_final_close(gt_final *final);
+void gt_final_message(gt_final *final, size_t peer, const gt_frame_header *head, const void *payload);
+void gt_final_departed(gt_final *final, uint64_t cookie);
+/* Moves on what can; true when the run is over. */
+bool gt_final_step(gt_final *final, gt_ns now);
+
+/* worker.c */
+gt_status gt_worker_run(gt_run *run);
+
+#endif

@@ -1,0 +1,153 @@
+/* The PS rank's loop: events of workers, WAN, checkpoint writer, signals and time go to the PS; between them it sleeps. */
+#include <math.h>
+
+#include "impl.h"
+
+/* ---- workers --------------------------------------------------------------------------------------------------------------- */
+
+static void on_push(void *ctx, size_t worker, const gt_push_msg *p, float *grads) {
+  gt_server *s = ctx;
+  gt_ns now = gt_now();
+  gt_ps_push push = {.samples = p->samples, .correct = p->correct, .loss_sum = p->loss_sum, .compute = p->compute_ns, .wait = p->wait_ns, .nonfinite = p->nonfinite != 0};
+  if (p->signal) gt_ps_stop(s->ps, GT_STOPPED, now);
+  switch ((gt_push_kind)p->kind) {
+  case GT_PUSH_READY: gt_ps_ready(s->ps, worker, now); break;
+  case GT_PUSH_GRADIENT: gt_ps_gradient(s->ps, worker, &push, grads, now); break;
+  case GT_PUSH_EVAL:
+    gt_ps_evaluated(s->ps, &push, now);
+    break;
+  case GT_PUSH_SIGNAL: break;
+  case GT_PUSH_FAILED: gt_panic((gt_status)p->status, "worker %zu of region %s failed", worker, s->run->region);
+  }
+}
+
+/* ---- deadlines ------------------------------------------------------------------------------------------------------------- */
+
+static void watch_workers(gt_server *s, gt_ns now) {
+  double limit = s->run->job->limits.local_s;
+  for (size_t w = 0; w < gt_plane_ps_workers(s->plane); w++) {
+    gt_ns since;
+    int64_t batch;
+    if (!gt_ps_computing(s->ps, w, &since, &batch) || gt_seconds(now - since) < limit) continue;
+    if (batch < 0) gt_panic(GT_ERR_LOST, "waited %.0f s (limits.local) for the evaluation by worker %zu of region %s", limit, w, s->run->region);
+    gt_panic(GT_ERR_LOST, "waited %.0f s (limits.local) for the gradient of batch %lld from worker %zu of region %s", limit, (long long)batch, w, s->run->region);
+  }
+}
+
+static void watch_regions(gt_server *s, gt_ns now) {
+  for (size_t p = 0; p < s->run->job->nregions; p++) {
+    if (p == s->run->roles.region_id) continue;
+    gt_ns heard = gt_gateway_heard(s->gateway, p);
+    if (heard < s->watched_at) heard = s->watched_at;
+    if (gt_seconds(now - heard) >= s->patience_s[p])
+      gt_panic(GT_ERR_LOST, "waited %.0f s (limits.wan_patience) for any sign of the PS of region %s", s->patience_s[p], s->run->job->regions[p].name);
+  }
+}
+
+/* ---- notes ----------------------------------------------------------------------------------------------------------------- */
+
+void gt_server_note(void *server, gt_ps_note note, double a, double b) {
+  gt_server *s = server;
+  gt_ps_view v;
+  gt_ps_look(s->ps, gt_now(), &v);
+  double t = gt_server_elapsed(s);
+  int64_t ia = (int64_t)a, ib = (int64_t)b;
+  gt_status status = GT_OK;
+  switch (note) {
+  case GT_NOTE_EVAL: status = gt_record_line(s->record, t, "eval", "step", 'i', v.steps, "samples", 'i', v.samples, "loss", 'f', a, "accuracy", 'f', b, NULL); break;
+  case GT_NOTE_NONFINITE:
+    gt_log(GT_LOG_WARN, "step %lld: the gradient of worker %lld is not finite and was dropped (%lld so far, limits.nonfinite %d)", (long long)v.steps, (long long)ib,
+           (long long)ia, s->run->job->limits.nonfinite);
+    status = gt_record_line(s->record, t, "nonfinite", "step", 'i', v.steps, "count", 'i', ia, "worker", 'i', ib, NULL);
+    break;
+  case GT_NOTE_DONE: status = gt_record_line(s->record, t, "done", "step", 'i', v.steps, "samples", 'i', v.samples, NULL); break;
+  case GT_NOTE_PEER_DONE:
+    status = gt_record_line(s->record, t, "peer_done", "region", 's', s->run->job->regions[ia].name, "steps", 'i', ib, NULL);
+    break;
+  case GT_NOTE_ROUND: status = gt_record_line(s->record, t, "checkpoint", "round", 'i', ia, "step", 'i', v.steps, "stop", 'i', ib, NULL); break;
+  case GT_NOTE_COMPLETE: status = gt_record_line(s->record, t, "complete", "step", 'i', v.steps, NULL); break;
+  case GT_NOTE_HELD: break;
+  }
+  if (status != GT_OK) gt_panic(status, "%s", gt_error_text());
+}
+
+/* ---- the loop --------------------------------------------------------------------------------------------------------------- */
+
+static bool anyone_computes(const gt_server *s) {
+  for (size_t w = 0; w < gt_plane_ps_workers(s->plane); w++) {
+    gt_ns since;
+    int64_t batch;
+    if (gt_ps_computing(s->ps, w, &since, &batch)) return true;
+  }
+  return false;
+}
+
+static void rest(gt_server *s, gt_backoff *backoff) {
+  bool large = false;
+  gt_ns until = gt_gateway_next(s->gateway, &large), next = gt_ps_next(s->ps);
+  if (next < until) until = next;
+  gt_backoff_sleep(backoff, large || anyone_computes(s) ? GT_BACKOFF_BUSY : GT_BACKOFF_IDLE, until);
+}
+
+static void look_after(gt_server *s, gt_ns now) {
+  if (gt_stop_requested() && !s->stop_told) {
+    s->stop_told = true;
+    gt_ps_stop(s->ps, GT_STOPPED, now);
+  }
+  if (now >= gt_ps_next(s->ps)) gt_ps_tick(s->ps, now);
+  gt_server_progress(s, now, false);
+}
+
+static gt_status end_of(gt_server *s, gt_ns now, bool *ended) {
+  gt_ps_view v;
+  gt_ps_look(s->ps, now, &v);
+  *ended = v.phase == GT_PS_STOPPED;
+  if (*ended) return v.stop_code;
+  if (v.phase == GT_PS_COMPLETE) *ended = gt_final_step(s->final, now);
+  return GT_OK;
+}
+
+/* What is under way on the gateway (the last WRITTEN and ROUND frames among it) leaves before the end. */
+static void flush(gt_server *s) {
+  gt_backoff backoff;
+  gt_ns until = gt_now() + gt_from_seconds(s->run->job->limits.local_s);
+  gt_backoff_reset(&backoff);
+  for (;;) {
+    bool large = false;
+    gt_ns now = gt_now();
+    if (gt_gateway_poll(s->gateway, now)) continue;
+    gt_ns next = gt_gateway_next(s->gateway, &large);
+    if ((next == GT_NEVER && !large) || now > until) return;
+    gt_backoff_sleep(&backoff, GT_BACKOFF_BUSY, next);
+  }
+}
+
+gt_status gt_server_loop(gt_server *s) {
+  gt_backoff backoff;
+  bool ended = false;
+  gt_status status = GT_OK;
+  gt_backoff_reset(&backoff);
+  s->watched_at = gt_now();
+  gt_ps_start(s->ps, gt_now());
+  while (!ended) {
+    bool moved = gt_plane_ps_poll(s->plane, on_push, s);
+    gt_ns now = gt_now();
+    moved |= gt_gateway_poll(s->gateway, now);
+    gt_server_poll_writer(s, now);
+    look_after(s, now);
+    status = end_of(s, now, &ended);
+    if (ended) break;
+    if (moved) {
+      gt_backoff_reset(&backoff);
+      continue;
+    }
+    watch_workers(s, now);
+    watch_regions(s, now);
+    rest(s, &backoff);
+  }
+  flush(s);
+  gt_order_msg end = {.kind = GT_ORDER_END, .status = status};
+  for (size_t w = 0; w < gt_plane_ps_workers(s->plane); w++) gt_plane_ps_order(s->plane, w, &end, NULL, NULL);
+  gt_server_progress(s, gt_now(), true);
+  return status;
+}

@@ -1,0 +1,71 @@
+/* The lead's live line, and every region's progress lines in its record. */
+#include <math.h>
+
+#include "impl.h"
+
+static int64_t samples_everywhere(const gt_server *s, int64_t own) {
+  for (size_t p = 0; p < s->run->job->nregions; p++) {
+    gt_ps_link link;
+    if (p == s->run->roles.region_id) continue;
+    gt_ps_look_link(s->ps, p, &link);
+    own += link.samples;
+  }
+  return own;
+}
+
+static double wan_bytes_sent(const gt_server *s) {
+  double sum = 0;
+  for (size_t p = 0; p < s->run->job->nregions; p++) {
+    if (p == s->run->roles.region_id) continue;
+    const gt_ledger_row *rows = gt_gateway_ledger(s->gateway, p);
+    for (size_t k = 0; k < GT_LEDGER_KINDS; k++) sum += (double)rows[k].wire_bytes;
+  }
+  return sum;
+}
+
+/* Rates over the last two seconds or more: heartbeats tell the others' samples once a second. */
+static void rates(gt_server *s, gt_ns now, int64_t samples) {
+  if (s->seen_at != 0 && now - s->seen_at < 2 * GT_SECOND) return;
+  double wan = wan_bytes_sent(s);
+  if (s->seen_at != 0) {
+    double span = gt_seconds(now - s->seen_at);
+    s->rate_samples = (double)(samples - s->samples_seen) / span;
+    s->rate_bps = 8 * (wan - s->wan_seen) / span;
+  }
+  s->seen_at = now;
+  s->samples_seen = samples;
+  s->wan_seen = wan;
+}
+
+static double waiting_share(const gt_ps_view *v) {
+  double all = gt_seconds(v->compute + v->wait);
+  return all > 0 ? fmin(1, gt_seconds(v->wan_wait) / all) : 0;
+}
+
+static void record(gt_server *s, const gt_ps_view *v, double epoch, double loss) {
+  gt_status status = gt_record_line(s->record, gt_server_elapsed(s), "progress", "step", 'i', v->steps, "samples", 'i', v->samples, "epoch", 'f', epoch, "loss", 'f', loss,
+                                    "compute_s", 'f', gt_seconds(v->compute), "wait_s", 'f', gt_seconds(v->wait), "wan_wait_s", 'f', gt_seconds(v->wan_wait), "wan_bytes", 'f',
+                                    wan_bytes_sent(s), NULL);
+  if (status != GT_OK) gt_panic(status, "%s", gt_error_text());
+}
+
+void gt_server_progress(gt_server *s, gt_ns now, bool last) {
+  if (!last && now < s->progress_at) return;
+  s->progress_at = now + GT_SECOND / 5;
+  gt_ps_view v;
+  gt_ps_look(s->ps, now, &v);
+  double epoch = (double)v.samples / (double)s->run->npart, loss = v.loss_samples > 0 ? v.loss_sum / (double)v.loss_samples : NAN;
+  if (s->live && v.samples > 0) {
+    rates(s, now, samples_everywhere(s, v.samples));
+    double epochs = s->run->job->train.until.epochs;
+    gt_progress p = {.elapsed_s = gt_server_elapsed(s), .epoch = epoch, .epochs = epochs > 0 ? epochs : NAN, .done = v.done, .loss = loss, .accuracy = v.last_eval_accuracy,
+                     .samples_per_s = s->rate_samples, .wan_bps = s->rate_bps, .waiting = waiting_share(&v), .step = v.steps};
+    gt_live_update(s->live, &p);
+  }
+  if (last || now >= s->record_at) {
+    s->record_at = now + gt_from_seconds(s->run->job->log.every_s < 1 ? 1 : s->run->job->log.every_s);
+    record(s, &v, epoch, loss);
+    gt_ps_loss_reset(s->ps);
+  }
+  if (last && s->live) gt_live_end(s->live);
+}

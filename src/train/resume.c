@@ -1,0 +1,143 @@
+/* Checkpoints of a PS: what is in one, when it is taken, and how a run goes on from one. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "impl.h"
+
+/* ---- taking --------------------------------------------------------------------------------------------------------------- */
+
+static void collect(gt_server *s, gt_ns now, gt_state *state) {
+  const gt_arrays *a = gt_graph_arrays(s->run->graph);
+  gt_state_add(state, "model/", "params", GT_TYPE_F32, a->params.data, a->params.n);
+  gt_state_add(state, "model/", "buffers", GT_TYPE_F32, a->buffers.data, a->buffers.n);
+  gt_state_add(state, "train/", "resumes", GT_TYPE_I64, &s->resumes, 1);
+  gt_ps_save(s->ps, now, state);
+  gt_gateway_save(s->gateway, now, state);
+}
+
+void gt_server_checkpoint(void *server, int64_t round) {
+  gt_server *s = server;
+  gt_run *run = s->run;
+  gt_ps_view view;
+  gt_ns now = gt_now();
+  gt_ps_look(s->ps, now, &view);
+  gt_ckpt_info info = {.job_yaml = run->resolved, .round = round, .step = view.steps, .samples = view.samples, .elapsed_s = gt_server_elapsed(s),
+                       .shape = {(int64_t)run->data.h, (int64_t)run->data.w, (int64_t)run->data.c, (int64_t)run->data.classes}};
+  snprintf(info.job_name, sizeof info.job_name, "%s", run->job->name);
+  snprintf(info.region, sizeof info.region, "%s", run->region);
+  snprintf(info.model, sizeof info.model, "%s", run->job->model.name);
+  gt_graph_hash(run->graph, info.model_hash);
+  gt_state state = {0};
+  collect(s, now, &state);
+  gt_status status = gt_ckpt_write(s->writer, &info, &state);
+  gt_state_close(&state);
+  if (status != GT_OK) gt_panic(status, "%s", gt_error_text());
+  s->written_round = round;
+}
+
+void gt_server_poll_writer(gt_server *s, gt_ns now) {
+  gt_status result;
+  if (s->written_round == 0 || gt_ckpt_poll(s->writer, &result) != GT_CKPT_DONE) return;
+  int64_t round = s->written_round;
+  s->written_round = 0;
+  if (result != GT_OK) gt_panic(result, "%s; the previous checkpoint is whole", gt_error_text());
+  gt_ps_written(s->ps, round, now);
+}
+
+/* Keeps the newest `checkpoint.keep` whole rounds. */
+void gt_server_whole(void *server, int64_t round) {
+  gt_server *s = server;
+  int64_t rounds[GT_MAX_ROUNDS];
+  size_t n = gt_ckpt_rounds(s->run->run_dir, s->run->region, rounds, GT_MAX_ROUNDS), keep = (size_t)s->run->job->checkpoint.keep;
+  while (n > 0 && rounds[n - 1] > round) n--;
+  if (n > keep) gt_ckpt_prune(s->writer, rounds[n - keep]);
+}
+
+/* ---- resuming ------------------------------------------------------------------------------------------------------------- */
+
+gt_status gt_server_rounds(gt_server *s, gt_hello *own) {
+  int64_t rounds[GT_MAX_ROUNDS];
+  size_t n = gt_ckpt_rounds(s->run->run_dir, s->run->region, rounds, GT_MAX_ROUNDS);
+  own->newest_round = n > 0 ? rounds[n - 1] : 0;
+  gt_status last = GT_OK;
+  for (size_t i = 0; i < n; i++) {
+    char path[1300];
+    gt_ckpt_info info = {0};
+    gt_state state = {0};
+    last = gt_ckpt_read(gt_ckpt_path(path, sizeof path, s->run->run_dir, rounds[i], s->run->region), &info, &state);
+    if (last == GT_OK) own->rounds[own->nrounds++] = rounds[i];
+    else gt_log(GT_LOG_WARN, "%s", gt_error_text());
+    gt_state_close(&state);
+    gt_ckpt_info_close(&info);
+  }
+  return n > 0 && own->nrounds == 0 ? last : GT_OK;
+}
+
+/* Files of rounds that were never whole: their numbers are not used again, and nobody can resume from them. */
+static void remove_newer(const gt_server *s, int64_t round) {
+  int64_t rounds[GT_MAX_ROUNDS];
+  size_t n = gt_ckpt_rounds(s->run->run_dir, s->run->region, rounds, GT_MAX_ROUNDS);
+  for (size_t i = 0; i < n; i++) {
+    char path[1300];
+    if (rounds[i] <= round) continue;
+    gt_ckpt_path(path, sizeof path, s->run->run_dir, rounds[i], s->run->region);
+    unlink(path);
+    *strrchr(path, '/') = 0;
+    rmdir(path);
+  }
+}
+
+static gt_status restore(gt_server *s, const gt_ckpt_info *info, const gt_state *state) {
+  const gt_arrays *a = gt_graph_arrays(s->run->graph);
+  char model[GT_SHA256_HEX], text[512];
+  gt_graph_hash(s->run->graph, model);
+  if (strcmp(model, info->model_hash) != 0) return GT_FAIL(GT_ERR_CKPT, "it holds model %s (%.12s), the job needs %s (%.12s)", info->model, info->model_hash, s->run->job->model.name, model);
+  gt_job_difference(s->run->resolved, info->job_yaml, true, text, sizeof text);
+  if (text[0]) return GT_FAIL(GT_ERR_JOB, "%s; a resume may change train.until, checkpoint, limits and ranks only", text);
+  GT_TRY(gt_state_get(state, "model/", "params", GT_TYPE_F32, a->params.data, a->params.n));
+  GT_TRY(gt_state_get(state, "model/", "buffers", GT_TYPE_F32, a->buffers.data, a->buffers.n));
+  GT_TRY(gt_state_get(state, "train/", "resumes", GT_TYPE_I64, &s->resumes, 1));
+  GT_TRY(gt_gateway_load(s->gateway, gt_now(), state));
+  GT_TRY(gt_ps_load(s->ps, gt_now(), state));
+  s->elapsed_s = info->elapsed_s;
+  s->resumes++;
+  return GT_OK;
+}
+
+gt_status gt_server_resume(gt_server *s, int64_t round) {
+  char path[1300], text[GT_ERROR_TEXT_MAX];
+  gt_ckpt_info info = {0};
+  gt_state state = {0};
+  gt_ckpt_path(path, sizeof path, s->run->run_dir, round, s->run->region);
+  gt_status status = gt_ckpt_read(path, &info, &state);
+  if (status == GT_OK) {
+    status = restore(s, &info, &state);
+    if (status != GT_OK) {
+      snprintf(text, sizeof text, "%s", gt_error_text());
+      status = GT_FAIL(status, "%s: %s", path, text);
+    } else remove_newer(s, round);
+  }
+  gt_state_close(&state);
+  gt_ckpt_info_close(&info);
+  s->resumed_round = round;
+  return status;
+}
+
+/* train.init: parameters (and buffers) of a checkpoint of the same model; nothing else of it. */
+gt_status gt_run_init_params(gt_run *run) {
+  const gt_arrays *a = gt_graph_arrays(run->graph);
+  gt_ckpt_info info = {0};
+  gt_state state = {0};
+  char model[GT_SHA256_HEX];
+  const char *path = run->job->train.init;
+  gt_status status = gt_ckpt_read(path, &info, &state);
+  gt_graph_hash(run->graph, model);
+  if (status == GT_OK && strcmp(model, info.model_hash) != 0)
+    status = GT_FAIL(GT_ERR_CKPT, "train.init %s holds model %s (%.12s), the job needs %s (%.12s)", path, info.model, info.model_hash, run->job->model.name, model);
+  if (status == GT_OK) status = gt_state_get(&state, "model/", "params", GT_TYPE_F32, a->params.data, a->params.n);
+  if (status == GT_OK) status = gt_state_get(&state, "model/", "buffers", GT_TYPE_F32, a->buffers.data, a->buffers.n);
+  gt_state_close(&state);
+  gt_ckpt_info_close(&info);
+  return status;
+}

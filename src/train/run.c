@@ -1,0 +1,35 @@
+/* One run from MPI_Init to MPI_Finalize. */
+#include <stdio.h>
+
+#include "impl.h"
+
+static gt_status serve(gt_run *run) {
+  gt_server s;
+  gt_status status = gt_server_open(&s, run);
+  if (status == GT_OK) status = gt_server_loop(&s);
+  gt_server_close(&s);
+  return status;
+}
+
+/* The one sentence of a run that could not start or did not end with 0. */
+static void say(const gt_run *run, gt_status status) {
+  int rank;
+  GT_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+  if (status == GT_OK || rank != 0) return;
+  if (status == GT_STOPPED) fprintf(stderr, "geotrain: stopped by a signal; a checkpoint was written; go on with --run-dir %s --resume\n", run->run_dir);
+  else if (status == GT_ERR_LIMIT)
+    fprintf(stderr, "geotrain: a limit ended the run (limits.nonfinite or limits.wan_bytes; the records in %s say which); a checkpoint was written\n", run->run_dir);
+  else fprintf(stderr, "geotrain: %s\n", gt_error_text());
+}
+
+gt_status gt_train(const gt_train_options *options) {
+  gt_run run;
+  gt_stop_install();
+  gt_net_start(120);
+  gt_status status = gt_run_open(&run, options);
+  if (status == GT_OK) status = run.roles.is_ps ? serve(&run) : gt_worker_run(&run);
+  say(&run, status);
+  gt_run_close(&run);
+  gt_net_finalize(120);
+  return status;
+}

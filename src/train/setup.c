@@ -1,0 +1,187 @@
+/* From options to a rank that knows its role, data and model.  Every step is agreed over the world before the next begins. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "impl.h"
+
+static gt_status agree(gt_run *run, gt_status local) { return gt_agree(run->roles.world, local, run->start_limit_s); }
+
+/* ---- job ---------------------------------------------------------------------------------------------------------------- */
+
+/* Rank 0's resolved job goes to everyone; whoever has another names the first difference. */
+static gt_status compare_jobs(gt_run *run) {
+  int rank, length = run->resolved ? (int)strlen(run->resolved) : 0;
+  MPI_Request request;
+  GT_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+  GT_MPI(MPI_Ibcast(&length, 1, MPI_INT, 0, MPI_COMM_WORLD, &request));
+  gt_wait_all(&request, 1, "the job of rank 0", run->start_limit_s, NULL, NULL);
+  char *theirs = GT_NEW_ARRAY(char, (size_t)length + 1);
+  if (rank == 0) memcpy(theirs, run->resolved, (size_t)length);
+  GT_MPI(MPI_Ibcast(theirs, length, MPI_CHAR, 0, MPI_COMM_WORLD, &request));
+  gt_wait_all(&request, 1, "the job of rank 0", run->start_limit_s, NULL, NULL);
+  gt_status status = GT_OK;
+  if (strcmp(theirs, run->resolved) != 0) {
+    char text[512];
+    gt_job_difference(run->resolved, theirs, false, text, sizeof text);
+    status = GT_FAIL(GT_ERR_JOB, "rank %d was started with another job (%s) than rank 0: %s; all ranks need the same job and --set options", rank, run->options->job_path,
+                     text);
+  }
+  gt_free(theirs);
+  return gt_agree(MPI_COMM_WORLD, status, run->start_limit_s);
+}
+
+static gt_status open_job(gt_run *run) {
+  const gt_train_options *o = run->options;
+  gt_status status = gt_job_load(&run->job, o->job_path, o->sets, o->nsets);
+  run->start_limit_s = 120;
+  if (status == GT_OK) {
+    run->resolved = gt_job_resolved(run->job);
+    run->start_limit_s = run->job->limits.local_s > run->job->limits.wan_patience_s ? run->job->limits.local_s : run->job->limits.wan_patience_s;
+  }
+  GT_TRY(gt_agree(MPI_COMM_WORLD, status, run->start_limit_s));
+  return compare_jobs(run);
+}
+
+/* ---- roles --------------------------------------------------------------------------------------------------------------- */
+
+static gt_status open_roles(gt_run *run) {
+  size_t n = run->job->nregions;
+  gt_region_plan *plan = GT_NEW_ARRAY(gt_region_plan, n);
+  for (size_t i = 0; i < n; i++) {
+    const gt_job_region *r = &run->job->regions[i];
+    plan[i] = (gt_region_plan){r->name, r->ranks, (const char *const *)r->hosts, r->nhosts};
+  }
+  gt_status status = gt_roles_create(&run->roles, plan, n, run->start_limit_s);
+  if (status == GT_OK) {
+    char who[160];
+    run->region = run->job->regions[run->roles.region_id].name;
+    if (run->roles.is_ps) snprintf(who, sizeof who, "rank %d (PS of region %s)", run->roles.world_rank, run->region);
+    else snprintf(who, sizeof who, "rank %d (worker %d of region %s)", run->roles.world_rank, run->roles.region_rank - 1, run->region);
+    gt_log_identity(who, run->roles.is_lead);
+    char *map = gt_roles_map(&run->roles, plan);
+    if (map) fputs(map, stderr);
+    gt_free(map);
+  }
+  gt_free(plan);
+  return status;
+}
+
+/* ---- run directory -------------------------------------------------------------------------------------------------------- */
+
+static gt_status make_folders(const char *path) {
+  char part[1024];
+  snprintf(part, sizeof part, "%s", path);
+  for (char *c = part + 1;; c++) {
+    if (*c != '/' && *c != 0) continue;
+    char end = *c;
+    *c = 0;
+    if (mkdir(part, 0777) != 0 && errno != EEXIST) return GT_FAIL(GT_ERR_FAULT, "run directory %s: %s cannot be made: %s", path, part, strerror(errno));
+    *c = end;
+    if (!end) return GT_OK;
+  }
+}
+
+/* job.yaml by a temporary name: the regions may share the folder. */
+static gt_status write_job(const gt_run *run) {
+  char path[1200], temporary[1300];
+  snprintf(path, sizeof path, "%s/job.yaml", run->run_dir);
+  snprintf(temporary, sizeof temporary, "%s.tmp-%s-%ld", path, run->region, (long)getpid());
+  FILE *f = fopen(temporary, "w");
+  bool ok = f && fputs(run->resolved, f) >= 0;
+  if (f && fclose(f) != 0) ok = false;
+  if (ok && rename(temporary, path) == 0) return GT_OK;
+  gt_status status = GT_FAIL(GT_ERR_FAULT, "%s cannot be written: %s", path, strerror(errno));
+  unlink(temporary);
+  return status;
+}
+
+/* What is in the folder that the option names: a run goes on only when it is asked to, and is never overwritten. */
+static gt_status check_folder(const gt_run *run) {
+  char path[1200];
+  snprintf(path, sizeof path, "%s/job.yaml", run->run_dir);
+  bool there = access(path, F_OK) == 0;
+  if (run->options->resume == GT_RESUME_NO && there)
+    return GT_FAIL(GT_ERR_JOB, "run directory %s holds a run already; --resume continues it, another --run-dir keeps it", run->run_dir);
+  if (run->options->resume == GT_RESUME_YES && !there) return GT_FAIL(GT_ERR_CKPT, "run directory %s holds no run to resume", run->run_dir);
+  return GT_OK;
+}
+
+static gt_status open_folder(gt_run *run) {
+  if (run->options->run_dir) snprintf(run->run_dir, sizeof run->run_dir, "%s", run->options->run_dir);
+  else if (run->roles.world_rank == 0) {
+    char stamp[32];
+    time_t now = time(NULL);
+    strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", localtime(&now));
+    snprintf(run->run_dir, sizeof run->run_dir, "runs/%s-%s", run->job->name, stamp);
+  }
+  MPI_Request request;
+  GT_MPI(MPI_Ibcast(run->run_dir, (int)sizeof run->run_dir, MPI_CHAR, 0, run->roles.world, &request));
+  gt_wait_all(&request, 1, "the run directory's name from rank 0", run->start_limit_s, NULL, NULL);
+  gt_status status = run->roles.is_ps ? check_folder(run) : GT_OK;
+  GT_TRY(agree(run, status));
+  if (run->roles.is_ps) {
+    status = make_folders(run->run_dir);
+    if (status == GT_OK) status = write_job(run);
+  }
+  return agree(run, status);
+}
+
+/* ---- data ---------------------------------------------------------------------------------------------------------------- */
+
+static gt_partition partition_of(const gt_run *run) {
+  const gt_job *job = run->job;
+  const char *by = job->data.partition.by;
+  gt_part_kind kind = strcmp(by, "label") == 0 ? GT_PART_LABEL : strcmp(by, "dirichlet") == 0 ? GT_PART_DIRICHLET : strcmp(by, "file") == 0 ? GT_PART_FILE : GT_PART_SHARES;
+  return (gt_partition){kind, job->nregions, job->data.partition.shares, job->data.partition.alpha, job->seed};
+}
+
+static gt_status open_data(gt_run *run) {
+  const char *own = run->job->regions[run->roles.region_id].data_path;
+  gt_status status = gt_dataset_open(&run->dataset, own ? own : run->job->data.path);
+  if (status == GT_OK) {
+    run->data = *gt_dataset_describe(run->dataset);
+    gt_partition p = partition_of(run);
+    if (own) p.kind = GT_PART_FILE;
+    status = gt_partition_part(&p, gt_dataset_labels(run->dataset, GT_SPLIT_TRAIN), run->data.ntrain, run->roles.region_id, &run->part, &run->npart);
+  }
+  run->order = (gt_order){run->job->seed, run->roles.region_id, run->npart, (size_t)run->job->train.batch};
+  return agree(run, status);
+}
+
+/* ---- model --------------------------------------------------------------------------------------------------------------- */
+
+static gt_status open_model(gt_run *run) {
+  const gt_kernels *kernels = gt_kernels_find(run->job->train.kernels);
+  gt_sample_shape shape = {run->data.h, run->data.w, run->data.c, run->data.classes};
+  size_t batch = run->roles.is_ps ? 0 : run->order.batch > GT_EVAL_BATCH ? run->order.batch : GT_EVAL_BATCH;
+  gt_status status = kernels ? GT_OK : GT_FAIL(GT_ERR_JOB, "train.kernels is \"%s\", which this build does not have", run->job->train.kernels);
+  if (status == GT_OK) status = gt_graph_create(&run->graph, run->job->model.name, &shape, batch, kernels);
+  if (status == GT_OK && run->roles.is_ps) {
+    gt_graph_init(run->graph, run->job->seed);
+    if (run->job->train.init) status = gt_run_init_params(run);
+  }
+  return agree(run, status);
+}
+
+gt_status gt_run_open(gt_run *run, const gt_train_options *options) {
+  *run = (gt_run){.options = options};
+  GT_TRY(open_job(run));
+  GT_TRY(open_roles(run));
+  GT_TRY(open_data(run));
+  GT_TRY(open_model(run));
+  return open_folder(run);
+}
+
+void gt_run_close(gt_run *run) {
+  gt_graph_close(run->graph);
+  gt_dataset_close(run->dataset);
+  gt_free(run->part);
+  gt_free(run->resolved);
+  gt_job_close(run->job);
+  gt_roles_close(&run->roles);
+}

@@ -1,0 +1,81 @@
+/* The worker's loop: gets orders with parameters, computes gradients or evaluates, pushes. */
+#include "impl.h"
+
+typedef struct {
+  gt_run *run;
+  gt_plane_worker *plane;
+  gt_loader *train, *test;
+  float *x;
+  int32_t *y;
+  gt_ns idle_since;
+} worker;
+
+static void train_batch(worker *w, const gt_order_msg *order) {
+  gt_ns from = gt_now();
+  gt_metrics m;
+  size_t n = gt_loader_batch(w->train, &w->run->order, order->batch, w->x, w->y);
+  gt_graph_step(w->run->graph, w->x, w->y, n, true, &m);
+  bool finite = m.loss_sum - m.loss_sum == 0 && gt_vec_finite(gt_graph_arrays(w->run->graph)->grads);
+  gt_push_msg push = {.kind = GT_PUSH_GRADIENT, .signal = (uint32_t)gt_stop_requested(), .batch = order->batch, .samples = (int64_t)m.samples,
+                      .correct = (int64_t)m.correct, .loss_sum = m.loss_sum, .wait_ns = from - w->idle_since, .nonfinite = !finite};
+  w->idle_since = gt_now();
+  push.compute_ns = w->idle_since - from;
+  gt_plane_worker_push(w->plane, &push);
+}
+
+static void evaluate(worker *w, const gt_order_msg *order) {
+  gt_push_msg push = {.kind = GT_PUSH_EVAL, .batch = order->batch, .signal = (uint32_t)gt_stop_requested()};
+  for (int64_t done = 0; done < order->count;) {
+    size_t left = (size_t)(order->count - done), n = left < GT_EVAL_BATCH ? left : GT_EVAL_BATCH;
+    gt_metrics m;
+    gt_loader_range(w->test, (size_t)(order->batch + done), n, w->x, w->y);
+    gt_graph_step(w->run->graph, w->x, w->y, n, false, &m);
+    push.samples += (int64_t)m.samples;
+    push.correct += (int64_t)m.correct;
+    push.loss_sum += m.loss_sum;
+    done += (int64_t)n;
+  }
+  w->idle_since = gt_now();
+  gt_plane_worker_push(w->plane, &push);
+}
+
+static gt_status loop(worker *w) {
+  gt_push_msg ready = {.kind = GT_PUSH_READY};
+  gt_order_msg order;
+  w->idle_since = gt_now();
+  gt_plane_worker_push(w->plane, &ready);
+  for (;;) {
+    gt_plane_worker_wait(w->plane, &order, w->run->job->limits.local_s);
+    if (order.kind == GT_ORDER_END) return (gt_status)order.status;
+    if (order.kind == GT_ORDER_TRAIN) train_batch(w, &order);
+    else evaluate(w, &order);
+  }
+}
+
+/* Loads the region's part, and on the first worker the test set; collective over the world. */
+static gt_status open_worker(worker *w) {
+  gt_run *run = w->run;
+  gt_status status = gt_loader_create(&w->train, run->dataset, GT_SPLIT_TRAIN, run->part, run->npart);
+  if (status == GT_OK && run->roles.region_rank == 1 && run->data.ntest > 0) status = gt_loader_create(&w->test, run->dataset, GT_SPLIT_TEST, NULL, 0);
+  size_t batch = run->order.batch > GT_EVAL_BATCH ? run->order.batch : GT_EVAL_BATCH;
+  w->x = GT_NEW_ARRAY(float, batch * run->data.h * run->data.w * run->data.c);
+  w->y = GT_NEW_ARRAY(int32_t, batch);
+  return gt_agree(run->roles.world, status, run->start_limit_s);
+}
+
+gt_status gt_worker_run(gt_run *run) {
+  worker w = {.run = run};
+  const gt_arrays *arrays = gt_graph_arrays(run->graph);
+  gt_status status = open_worker(&w);
+  if (status == GT_OK) {
+    w.plane = gt_plane_worker_create(run->roles.region, arrays->params.data, arrays->params.n, arrays->buffers.data, arrays->buffers.n, arrays->grads.data);
+    gt_graph_on_progress(run->graph, gt_plane_worker_progress, w.plane);
+    status = loop(&w);
+    gt_plane_worker_close(w.plane);
+  }
+  gt_loader_close(w.train);
+  gt_loader_close(w.test);
+  gt_free(w.x);
+  gt_free(w.y);
+  return status;
+}
