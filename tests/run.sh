@@ -36,7 +36,7 @@ stage() {
   fi
   failed=$((failed + 1))
   failures+=("$name")
-  tail -n 120 "$log"
+  tail -n 120 "$log" | cut -c 1-400
   printf 'FAIL  %4ds  %s\n' $((SECONDS - start)) "$name"
   rm -f "$log"
   return 1

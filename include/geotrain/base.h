@@ -12,14 +12,14 @@
 /* What went wrong, and the exit code that the program ends with for it.  The order is that of severity in an agreement. */
 typedef enum {
   GT_OK = 0,
-  GT_ERR_FAULT = 1,   /* a fault of geotrain itself */
-  GT_ERR_JOB = 2,     /* usage or job file */
-  GT_ERR_DATA = 3,    /* data set */
-  GT_ERR_CKPT = 4,    /* checkpoint */
-  GT_ERR_LOST = 5,    /* a peer or a link was lost, or a wait passed its deadline */
-  GT_ERR_LIMIT = 6,   /* a limit ended the run */
-  GT_ERR_NOGO = 7,    /* probe says NO-GO */
-  GT_STOPPED = 75     /* stopped by a signal, checkpoint written: requeue */
+  GT_ERR_FAULT = 1, /* a fault of geotrain itself */
+  GT_ERR_JOB = 2,   /* usage or job file */
+  GT_ERR_DATA = 3,  /* data set */
+  GT_ERR_CKPT = 4,  /* checkpoint */
+  GT_ERR_LOST = 5,  /* a peer or a link was lost, or a wait passed its deadline */
+  GT_ERR_LIMIT = 6, /* a limit ended the run */
+  GT_ERR_NOGO = 7,  /* probe says NO-GO */
+  GT_STOPPED = 75   /* stopped by a signal, checkpoint written: requeue */
 } gt_status;
 
 #define GT_ERROR_TEXT_MAX 1024
@@ -70,7 +70,7 @@ char *gt_strdup(const char *text);
 int64_t gt_alloc_alive(void);
 int64_t gt_alloc_total(void);
 
-#define GT_NEW(type) ((type *)gt_alloc(1, sizeof(type)))
+#define GT_NEW(type)          ((type *)gt_alloc(1, sizeof(type)))
 #define GT_NEW_ARRAY(type, n) ((type *)gt_alloc((n), sizeof(type)))
 
 /* ---- random numbers ------------------------------------------------------------------------------------------ */
@@ -98,13 +98,17 @@ double gt_rng_gamma(gt_rng *rng, double shape);
 
 /* Times are int64 nanoseconds since the process started its clock (first call).  Monotonic. */
 typedef int64_t gt_ns;
-#define GT_NEVER INT64_MAX
+#define GT_NEVER  INT64_MAX
 #define GT_SECOND ((gt_ns)1000000000)
 gt_ns gt_now(void);
 /* Sleeps about `ns`, precisely (the thread's timer slack is set to 1 us on first use). */
 void gt_sleep(gt_ns ns);
-static inline double gt_seconds(gt_ns ns) { return (double)ns * 1e-9; }
-static inline gt_ns gt_from_seconds(double s) { return (gt_ns)(s * 1e9 + 0.5); }
+static inline double gt_seconds(gt_ns ns) {
+  return (double)ns * 1e-9;
+}
+static inline gt_ns gt_from_seconds(double s) {
+  return (gt_ns)(s * 1e9 + 0.5);
+}
 
 /* ---- units ---------------------------------------------------------------------------------------------------- */
 

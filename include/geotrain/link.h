@@ -31,8 +31,8 @@ gt_link_times gt_link_step(gt_link_state *state, const gt_link_spec *spec, size_
 /* ---- messages and frames ---------------------------------------------------------------------------------------- */
 
 #define GT_FRAME_HEADER_BYTES 64
-#define GT_FRAME_PAYLOAD_MAX ((size_t)1 << 20)
-#define GT_PROTOCOL_VERSION 1
+#define GT_FRAME_PAYLOAD_MAX  ((size_t)1 << 20)
+#define GT_PROTOCOL_VERSION   1
 
 typedef enum {
   /* strategy traffic: ordered, acknowledged, saved while unacknowledged */
@@ -40,20 +40,22 @@ typedef enum {
   GT_MSG_STATE = 2,  /* a model */
   /* control: one frame each, sent before data, neither ordered with data nor resent */
   GT_MSG_HELLO = 16,
-  GT_MSG_ACK,       /* value: the last applied sequence */
-  GT_MSG_PING,      /* value: the sender's clock; answered by PONG with the same value; also the heartbeat */
+  GT_MSG_ACK,  /* value: the last applied sequence */
+  GT_MSG_PING, /* value: the sender's clock; answered by PONG with the same value; also the heartbeat */
   GT_MSG_PONG,
-  GT_MSG_ROUND,     /* value: checkpoint round opened; detail: exit code to stop with, or 0 */
-  GT_MSG_WRITTEN,   /* value: round durable at the sender */
-  GT_MSG_DONE,      /* value: the region's last step; detail: its last data sequence */
-  GT_MSG_CLOSED,    /* everything sent is acknowledged, everything received applied */
+  GT_MSG_ROUND,   /* value: checkpoint round opened; detail: exit code to stop with, or 0 */
+  GT_MSG_WRITTEN, /* value: round durable at the sender */
+  GT_MSG_DONE,    /* value: the region's last step; detail: its last data sequence */
+  GT_MSG_CLOSED,  /* everything sent is acknowledged, everything received applied */
   GT_MSG_BYE,
   /* bulk, not strategy traffic: framed like data, on their own sequence */
   GT_MSG_REPORT = 32, /* a region's result, JSON */
   GT_MSG_MODEL        /* a region's final model */
 } gt_msg_kind;
 
-static inline bool gt_msg_is_data(uint32_t kind) { return kind == GT_MSG_UPDATE || kind == GT_MSG_STATE; }
+static inline bool gt_msg_is_data(uint32_t kind) {
+  return kind == GT_MSG_UPDATE || kind == GT_MSG_STATE;
+}
 
 /* What goes in front of every frame: 64 bytes, little endian, in this order (docs/wire-format.md). */
 typedef struct {

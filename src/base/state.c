@@ -2,7 +2,6 @@
 #include "geotrain/base.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char *type_name(gt_type type) {
@@ -25,14 +24,10 @@ static void grow(gt_state *state) {
 }
 
 /* Names are written by the program: one that does not fit or is there already would lose state in a checkpoint. */
-static _Noreturn void broken(const char *prefix, const char *name, const char *what) {
-  fprintf(stderr, "geotrain: fault: state item \"%s%s\" %s\n", prefix, name, what);
-  abort();
-}
-
 void gt_state_add(gt_state *state, const char *prefix, const char *name, gt_type type, void *data, size_t count) {
-  if (strlen(prefix) + strlen(name) >= sizeof(((gt_state_item *)0)->name)) broken(prefix, name, "has a name of more than 95 bytes");
-  if (gt_state_find(state, prefix, name)) broken(prefix, name, "is added twice");
+  if (strlen(prefix) + strlen(name) >= sizeof(((gt_state_item *)0)->name))
+    gt_bug("the name of state item \"%s%s\" is longer than 95 bytes", prefix, name);
+  if (gt_state_find(state, prefix, name)) gt_bug("state item \"%s%s\" is added twice", prefix, name);
   if (state->n == state->capacity) grow(state);
   gt_state_item *item = &state->items[state->n++];
   snprintf(item->name, sizeof item->name, "%s%s", prefix, name);

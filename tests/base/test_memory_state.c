@@ -118,6 +118,27 @@ static void a_long_list_keeps_order_and_frees_what_it_owns(void **unused) {
   assert_int_equal(gt_alloc_alive(), alive);
 }
 
+static void on_bug(const char *text) {
+  _exit(strstr(text, "\"optim/w\" is added twice") ? 42 : 41);
+}
+
+static void a_name_that_is_added_twice_is_a_bug(void **unused) {
+  (void)unused;
+  pid_t child = fork();
+  if (child == 0) {
+    gt_state state = {0};
+    float w = 0;
+    gt_on_bug(on_bug);
+    gt_state_add(&state, "optim/", "w", GT_TYPE_F32, &w, 1);
+    gt_state_add(&state, "", "optim/w", GT_TYPE_F32, &w, 1);
+    _exit(0);
+  }
+  int status;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_true(WIFEXITED(status));
+  assert_int_equal(WEXITSTATUS(status), 42);
+}
+
 static void types_have_their_sizes(void **unused) {
   (void)unused;
   assert_int_equal(gt_type_size(GT_TYPE_F32), 4);
@@ -134,6 +155,7 @@ int main(void) {
       cmocka_unit_test(state_is_found_by_its_whole_name),
       cmocka_unit_test(state_that_does_not_fit_is_refused_by_name),
       cmocka_unit_test(a_long_list_keeps_order_and_frees_what_it_owns),
+      cmocka_unit_test(a_name_that_is_added_twice_is_a_bug),
       cmocka_unit_test(types_have_their_sizes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
