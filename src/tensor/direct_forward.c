@@ -4,11 +4,11 @@
 
 #include "direct.h"
 
-/* PB outputs from y on, of 8 channels; y has room for `room` floats. */
-GT_INLINE void block_8(float *y, size_t room, const float *x, const float *w, const float *b, const gt_direct *g, const size_t PB) {
-  gt_v8 sum[14];
+/* PB outputs from y on, of 8 channels, inputs `step` apart; y has room for `room` floats. */
+GT_INLINE void block_8(float *y, size_t room, const float *x, const float *w, const float *b, const gt_direct *g, const size_t step,
+                       const size_t PB) {
+  gt_v8 sum[10];
   for (size_t i = 0; i < PB; i++) sum[i] = *(const gt_v8 *)b;
-  const size_t step = g->step;
   for (size_t r = 0; r < g->R; r++, x += g->row)
     for (size_t j = 0; j < g->L; j++, w += 8) {
       const gt_v8 weight = *(const gt_v8 *)w;
@@ -24,7 +24,7 @@ GT_INLINE void block_8(float *y, size_t room, const float *x, const float *w, co
 
 /* The same with 16 channels; K < 16 spills, and a multiple of 16 does not. */
 GT_INLINE void block_16(float *y, size_t room, const float *x, const float *w, const float *b, const gt_direct *g, const size_t PB) {
-  gt_v16 sum[14];
+  gt_v16 sum[10];
   for (size_t i = 0; i < PB; i++) sum[i] = *(const gt_v16 *)b;
   const size_t step = g->step, Kp = g->Kp;
   for (size_t r = 0; r < g->R; r++, x += g->row)
@@ -40,28 +40,25 @@ GT_INLINE void block_16(float *y, size_t room, const float *x, const float *w, c
   }
 }
 
-/* A row of Q outputs in blocks; each size is a loop of its own with every sum in a register. */
-GT_INLINE void row_8(float *y, size_t room, const float *x, const float *w, const float *b, const gt_direct *g) {
+/* A row of Q outputs in blocks of 10 or less (with 14 gcc 12 runs out of address registers and spills: half the speed); each size is a loop of its own with every sum in a register, and so is the commonest step. */
+GT_INLINE void row_8(float *y, size_t room, const float *x, const float *w, const float *b, const gt_direct *g, const size_t step) {
   for (size_t q = 0; q < g->Q;) {
-    const size_t left = g->Q - q, size = left >= 14 ? 14 : left >= 10 ? 10 : left >= 8 ? 8 : left >= 4 ? 4 : 1;
+    const size_t left = g->Q - q, size = left >= 10 ? 10 : left >= 8 ? 8 : left >= 4 ? 4 : 1;
     float *to = y + q * g->K;
-    const float *from = x + q * g->step;
+    const float *from = x + q * step;
     const size_t space = room - q * g->K;
     switch (size) {
-    case 14:
-      block_8(to, space, from, w, b, g, 14);
-      break;
     case 10:
-      block_8(to, space, from, w, b, g, 10);
+      block_8(to, space, from, w, b, g, step, 10);
       break;
-    case 8:
-      block_8(to, space, from, w, b, g, 8);
+    case 7:
+      block_8(to, space, from, w, b, g, step, 8);
       break;
     case 4:
-      block_8(to, space, from, w, b, g, 4);
+      block_8(to, space, from, w, b, g, step, 4);
       break;
     default:
-      block_8(to, space, from, w, b, g, 1);
+      block_8(to, space, from, w, b, g, step, 1);
     }
     q += size;
   }
@@ -69,14 +66,11 @@ GT_INLINE void row_8(float *y, size_t room, const float *x, const float *w, cons
 
 GT_INLINE void row_16(float *y, size_t room, const float *x, const float *w, const float *b, const gt_direct *g) {
   for (size_t q = 0; q < g->Q;) {
-    const size_t left = g->Q - q, size = left >= 14 ? 14 : left >= 10 ? 10 : left >= 8 ? 8 : left >= 4 ? 4 : 1;
+    const size_t left = g->Q - q, size = left >= 10 ? 10 : left >= 8 ? 8 : left >= 4 ? 4 : 1;
     float *to = y + q * g->K;
     const float *from = x + q * g->step;
     const size_t space = room - q * g->K;
     switch (size) {
-    case 14:
-      block_16(to, space, from, w, b, g, 14);
-      break;
     case 10:
       block_16(to, space, from, w, b, g, 10);
       break;
@@ -99,7 +93,10 @@ GT_CLONES static void image(float *y, size_t room, const float *x, const float *
     const float *from = x + p * g->stride * g->row;
     const size_t at = p * g->Q * g->K;
     if (g->lanes == 8) {
-      row_8(y + at, room - at, from, w, b, g);
+      if (g->step == 1)
+        row_8(y + at, room - at, from, w, b, g, 1);
+      else
+        row_8(y + at, room - at, from, w, b, g, g->step);
       continue;
     }
     for (size_t k = 0; k < g->Kp; k += 16) row_16(y + at + k, room - at - k, from, w + k, b + k, g);

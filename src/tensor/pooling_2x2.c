@@ -19,83 +19,68 @@ GT_INLINE void max_one(float *y, uint32_t *index, const float *x, const size_t c
   index[c] = (uint32_t)best;
 }
 
-/* Takes the candidate where it is larger, or a NaN; a NaN already there is larger than nothing and stays. */
-#define GT_TAKE(V, M, best, where, candidate, at)                                                                                                    \
-  do {                                                                                                                                               \
-    const M take = (M)(((candidate) > (best)) | ((candidate) != (candidate)));                                                                       \
-    (best) = (V)(((M)(candidate)&take) | ((M)(best) & ~take));                                                                                       \
-    (where) = ((at)&take) | ((where) & ~take);                                                                                                       \
-  } while (0)
+/* What one window has: x at its first channel, the distances to its neighbours to the right and below, and its offset in x. */
+typedef struct {
+  const float *x;
+  size_t right, below, at;
+} window;
 
-GT_INLINE void max_8(float *y, uint32_t *index, const float *x, const size_t corner[4], size_t c) {
-  static const gt_m8 lane = {0, 1, 2, 3, 4, 5, 6, 7};
-  gt_v8 best = *(const gt_v8 *)(x + corner[0] + c);
-  gt_m8 where = lane + (int32_t)(uint32_t)(corner[0] + c);
-  for (size_t i = 1; i < 4; i++) {
-    const gt_v8 candidate = *(const gt_v8 *)(x + corner[i] + c);
-    const gt_m8 at = lane + (int32_t)(uint32_t)(corner[i] + c);
-    GT_TAKE(gt_v8, gt_m8, best, where, candidate, at);
-  }
-  *(gt_v8 *)(y + c) = best;
-  *(gt_m8 *)(index + c) = where;
+/* The larger of two, or a NaN: one that comes is taken, one that is there stays.  `where` follows. */
+GT_INLINE void take_8(gt_v8 *best, gt_m8 *where, const float *candidate, size_t distance) {
+  const gt_v8 v = *(const gt_v8 *)candidate;
+  const gt_m8 take = (v > *best) | (v != v), at = (gt_m8){0} + (int32_t)(uint32_t)distance;
+  *best = (gt_v8)(((gt_m8)v & take) | ((gt_m8)*best & ~take));
+  *where = (at & take) | (*where & ~take);
 }
 
-GT_INLINE void max_16(float *y, uint32_t *index, const float *x, const size_t corner[4], size_t c) {
-  static const gt_m16 lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-  gt_v16 best = *(const gt_v16 *)(x + corner[0] + c);
-  gt_m16 where = lane + (int32_t)(uint32_t)(corner[0] + c);
-  for (size_t i = 1; i < 4; i++) {
-    const gt_v16 candidate = *(const gt_v16 *)(x + corner[i] + c);
-    const gt_m16 at = lane + (int32_t)(uint32_t)(corner[i] + c);
-    GT_TAKE(gt_v16, gt_m16, best, where, candidate, at);
-  }
-  *(gt_v16 *)(y + c) = best;
-  *(gt_m16 *)(index + c) = where;
+GT_INLINE void max_8(float *y, uint32_t *index, const window *w, size_t c) {
+  static const gt_m8 lane = {0, 1, 2, 3, 4, 5, 6, 7};
+  const float *x = w->x + c;
+  gt_v8 best = *(const gt_v8 *)x;
+  gt_m8 where = {0};
+  take_8(&best, &where, x + w->right, w->right);
+  take_8(&best, &where, x + w->below, w->below);
+  take_8(&best, &where, x + w->below + w->right, w->below + w->right);
+  *(gt_v8 *)(y + c) = best;
+  *(gt_m8 *)(index + c) = where + lane + (int32_t)(uint32_t)(w->at + c);
 }
 
 GT_CLONES static void max_forward(float *y, uint32_t *index, const float *x, const gt_conv_shape *s, size_t N) {
-  const size_t C = s->C, outputs = N * s->P * s->Q * C, inputs = N * s->H * s->W * C;
-  size_t o = 0;
+  const size_t C = s->C, P = s->P, Q = s->Q, row = s->W * C, image = s->H * row;
+  const size_t reach = (C + 7) / 8 * 8; /* where the last vector of a pixel ends */
+  size_t left = N * P * Q;
   for (size_t n = 0; n < N; n++)
-    for (size_t p = 0; p < s->P; p++)
-      for (size_t q = 0; q < s->Q; q++, o += C) {
-        const size_t a = ((n * s->H + 2 * p) * s->W + 2 * q) * C, below = a + s->W * C;
-        const size_t corner[4] = {a, a + C, below, below + C};
+    for (size_t p = 0; p < P; p++)
+      for (size_t q = 0; q < Q; q++, y += C, index += C, left--) {
+        const size_t at = n * image + 2 * p * row + 2 * q * C;
+        const window w = {x + at, C, row, at};
         size_t c = 0;
-        for (; c + 16 <= C; c += 16) max_16(y + o, index + o, x, corner, c);
-        const bool room = o + c + 8 * ((C - c + 7) / 8) <= outputs && below + C + c + 8 * ((C - c + 7) / 8) <= inputs;
-        if (room)
-          for (; c < C; c += 8) max_8(y + o, index + o, x, corner, c);
-        for (; c < C; c++) max_one(y + o, index + o, x, corner, c);
+        if (left * C >= reach && N * image - at - row - C >= reach)
+          for (; c < C; c += 8) max_8(y, index, &w, c);
+        for (; c < C; c++) max_one(y, index, x, (size_t[4]){at, at + C, at + row, at + row + C}, c);
       }
 }
 
 /* dx at one corner: dy where this corner was the maximum, else 0. */
-GT_INLINE void spread_8(float *dx, const float *dy, const uint32_t *index, size_t at, size_t c) {
+GT_INLINE void spread_8(float *dx, const float *dy, const uint32_t *index, size_t at) {
   static const gt_m8 lane = {0, 1, 2, 3, 4, 5, 6, 7};
-  const gt_m8 hit = *(const gt_m8 *)(index + c) == lane + (int32_t)(uint32_t)(at + c);
-  *(gt_m8 *)(dx + at + c) = *(const gt_m8 *)(dy + c) & hit;
-}
-
-GT_INLINE void spread_16(float *dx, const float *dy, const uint32_t *index, size_t at, size_t c) {
-  static const gt_m16 lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-  const gt_m16 hit = *(const gt_m16 *)(index + c) == lane + (int32_t)(uint32_t)(at + c);
-  *(gt_m16 *)(dx + at + c) = *(const gt_m16 *)(dy + c) & hit;
+  const gt_m8 hit = *(const gt_m8 *)index == lane + (int32_t)(uint32_t)at;
+  *(gt_m8 *)dx = *(const gt_m8 *)dy & hit;
 }
 
 GT_CLONES static void max_backward(float *dx, const float *dy, const uint32_t *index, const gt_conv_shape *s, size_t N) {
-  const size_t C = s->C, outputs = N * s->P * s->Q * C, inputs = N * s->H * s->W * C;
+  const size_t C = s->C, Q = s->Q, row = s->W * C, reach = (C + 7) / 8 * 8, inputs = N * s->H * row, outputs = N * s->P * Q * C;
   for (size_t n = 0; n < N; n++)
-    for (size_t h = 0; h < 2 * s->P; h++)
-      for (size_t w = 0; w < 2 * s->Q; w++) {
-        const size_t at = ((n * s->H + h) * s->W + w) * C, o = ((n * s->P + h / 2) * s->Q + w / 2) * C;
-        size_t c = 0;
-        for (; c + 16 <= C; c += 16) spread_16(dx, dy + o, index + o, at, c);
-        const size_t reach = c + 8 * ((C - c + 7) / 8);
-        if (o + reach <= outputs && at + reach <= inputs)
-          for (; c < C; c += 8) spread_8(dx, dy + o, index + o, at, c);
-        for (; c < C; c++) dx[at + c] = index[o + c] == (uint32_t)(at + c) ? dy[o + c] : 0.0f;
-      }
+    for (size_t h = 0; h < 2 * s->P; h++) {
+      size_t at = (n * s->H + h) * row, o = (n * s->P + h / 2) * Q * C;
+      for (size_t q = 0; q < Q; q++, o += C)
+        for (size_t side = 0; side < 2; side++, at += C) {
+          size_t c = 0;
+          if (o + reach <= outputs && at + reach <= inputs)
+            for (; c < C; c += 8) spread_8(dx + at + c, dy + o + c, index + o + c, at + c);
+          for (; c < C; c++) dx[at + c] = index[o + c] == (uint32_t)(at + c) ? dy[o + c] : 0.0f;
+        }
+    }
 }
 
 /* Odd images have a last row or column that no window covers. */

@@ -20,6 +20,5 @@
 typedef float gt_v8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef float gt_v16 __attribute__((vector_size(64), aligned(4), may_alias));
 typedef int32_t gt_m8 __attribute__((vector_size(32), aligned(4), may_alias));
-typedef int32_t gt_m16 __attribute__((vector_size(64), aligned(4), may_alias));
 
 #endif
