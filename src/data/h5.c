@@ -19,9 +19,16 @@ typedef struct {
   size_t size;
 } reason_context;
 
+/* The innermost description; where it quotes the system's message amid addresses and sizes, the message alone. */
 static herr_t take_first(unsigned n, const H5E_error2_t *error, void *context) {
+  static const char quote[] = "error message = '";
   reason_context *c = context;
-  if (n == 0 && error->desc) snprintf(c->buf, c->size, "%s", error->desc);
+  if (n != 0 || !error->desc) return 0;
+  const char *system = strstr(error->desc, quote), *end = system ? strchr(system + sizeof quote - 1, '\'') : NULL;
+  if (end)
+    snprintf(c->buf, c->size, "%.*s", (int)(end - system - (long)sizeof quote + 1), system + sizeof quote - 1);
+  else
+    snprintf(c->buf, c->size, "%s", error->desc);
   return 0;
 }
 

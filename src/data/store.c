@@ -41,8 +41,13 @@ static gt_status create_file(gt_data_store *s) {
   int fd = open(s->temporary, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
   if (fd < 0) return GT_FAIL(GT_ERR_DATA, "%s: cannot be written (%s)", s->path, strerror(errno));
   close(fd);
-  s->file = H5Fcreate(s->temporary, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
-  return s->file < 0 ? failed(s, "creating the file") : GT_OK;
+  /* The format of HDF5 1.8: its metadata carry check sums, so that damage is found before HDF5 follows it. */
+  hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+  H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_LATEST);
+  s->file = H5Fcreate(s->temporary, H5F_ACC_TRUNC, H5P_DEFAULT, access);
+  gt_status status = s->file < 0 ? failed(s, "creating the file") : GT_OK;
+  gt_data_h5_close(access);
+  return status;
 }
 
 gt_status gt_data_store_create(gt_data_store **out, const char *path, const size_t n[2], size_t h, size_t w, size_t c) {
