@@ -51,7 +51,7 @@ GT_INLINE void row_8(float *y, size_t room, const float *x, const float *w, cons
     case 10:
       block_8(to, space, from, w, b, g, step, 10);
       break;
-    case 7:
+    case 8:
       block_8(to, space, from, w, b, g, step, 8);
       break;
     case 4:
