@@ -81,7 +81,7 @@ bool gt_rounds_next(gt_rounds *r, gt_vec a, gt_vec b) {
 }
 
 bool gt_rounds_waiting(const gt_rounds *r) {
-  return r->own > r->posted || r->own > r->applied;
+  return r->own > r->applied;
 }
 
 void gt_rounds_hold(gt_rounds *r) {

@@ -25,7 +25,7 @@ bool gt_rounds_can_post(const gt_rounds *r, const gt_sync *s);
 /* Forms the next round's mean in r->mean if all that belongs to it is here; own contribution: a, then b.  Sums are in region order with weights
    renormalised over the active regions: every region gets the same bits.  Call it until it returns false. */
 bool gt_rounds_next(gt_rounds *r, gt_vec a, gt_vec b);
-/* The region waits: its contribution is not posted or its round not applied. */
+/* The region waits: its contribution's round is not applied, be it that it is not posted or that others' are not here. */
 bool gt_rounds_waiting(const gt_rounds *r);
 /* Holds the workers while the region waits, else releases them.  The last thing in an event. */
 void gt_rounds_hold(gt_rounds *r);

@@ -71,7 +71,33 @@ static void test_follower_behind_a_slow_link(void **state) {
   }
 }
 
+/* A region that follows is settled when it has as many rounds from one peer as from the other; one that is held is not settled. */
+static void test_settled_says_whether_a_message_waits(void **state) {
+  (void)state;
+  static const char *const names[] = {"ssgd", "sma"};
+  for (size_t s = 0; s < 2; s++) {
+    w_spec spec = {.strategy = names[s], .nregions = 3, .steps = {9, 9, 0}, .period = 1, .scale = 1, .slow = {1, 10, 1}, .seed = 50 + s};
+    world *w = w_open(&spec);
+    w_begin(w);
+    int64_t waits = 0, holds = 0;
+    while (w_step(w)) {
+      bool equal = w->links[0][2].value == w->links[1][2].value;
+      assert_int_equal(gt_sync_settled(w->regions[2].sync), equal);
+      assert_true(gt_sync_drained(w->regions[2].sync));
+      waits += !equal;
+      for (size_t i = 0; i < 2; i++) {
+        if (w->regions[i].held) assert_false(gt_sync_settled(w->regions[i].sync));
+        holds += w->regions[i].held;
+      }
+    }
+    assert_true(waits > 0 && holds > 0);
+    w_assert_finished(w);
+    w_close(w);
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_ssgd), cmocka_unit_test(test_sma), cmocka_unit_test(test_follower_behind_a_slow_link)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_ssgd), cmocka_unit_test(test_sma), cmocka_unit_test(test_follower_behind_a_slow_link),
+                                     cmocka_unit_test(test_settled_says_whether_a_message_waits)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
