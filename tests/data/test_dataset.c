@@ -88,6 +88,9 @@ static void huge(hid_t f) {
   replace_set(f, "train/x", H5T_STD_U8LE, 4, (hsize_t[]){4000000000, 1000, 1000, 3}, H5T_NATIVE_DOUBLE, NULL);
   replace_set(f, "train/y", H5T_STD_I32LE, 1, (hsize_t[]){4000000000}, H5T_NATIVE_DOUBLE, NULL);
 }
+static void huge_images(hid_t f) {
+  replace_set(f, "train/x", H5T_STD_U8LE, 4, (hsize_t[]){30, 100000, 100000, 1}, H5T_NATIVE_DOUBLE, NULL);
+}
 static void set_label(hid_t f, int32_t value) {
   int32_t y[30] = {0};
   y[17] = value;
@@ -184,6 +187,7 @@ static const struct {
     {no_samples, "/test has 0 samples"},
     {no_height, "/train/x holds images of 0 x 5 x 1"},
     {huge, "the file is damaged"},
+    {huge_images, "the file is damaged"},
     {label_high, "/train/y[17] is 4; labels 0 to 3 are needed"},
     {label_negative, "/train/y[17] is -1; labels 0 to 3 are needed"},
     {x_nan, "/test/x holds nan in sample 12, value 4"},

@@ -208,6 +208,45 @@ static void test_loader(void **state) {
   }
 }
 
+/* A split of several blocks of 4 MiB: a part and the whole against one direct reading. */
+static void test_loader_blocks(void **state) {
+  (void)state;
+  enum { MANY = 13000, PIXELS = 784, STEP = 37 };
+  const char *path = scratch("many.h5");
+  gt_synth_spec spec = gt_synth_default();
+  gt_dataset *dataset;
+  gt_loader *part_loader, *whole_loader;
+  static uint32_t part[MANY / STEP];
+  static float a[PIXELS], b[PIXELS];
+  int32_t ya, yb;
+  spec.ntrain = MANY;
+  spec.ntest = 1;
+  assert_int_equal(gt_data_synth(path, &spec), GT_OK);
+  uint8_t *x = gt_alloc(MANY, PIXELS);
+  hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT), dset = H5Dopen2(file, "train/x", H5P_DEFAULT);
+  assert_true(H5Dread(dset, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, x) >= 0);
+  H5Dclose(dset);
+  H5Fclose(file);
+  for (uint32_t i = 0; i < MANY / STEP; i++) part[i] = i < 5 ? i : i * STEP + 3;
+  assert_int_equal(gt_dataset_open(&dataset, path), GT_OK);
+  assert_int_equal(gt_loader_create(&part_loader, dataset, GT_SPLIT_TRAIN, part, MANY / STEP), GT_OK);
+  assert_int_equal(gt_loader_create(&whole_loader, dataset, GT_SPLIT_TRAIN, NULL, 0), GT_OK);
+  for (size_t i = 0; i < MANY / STEP; i++) {
+    gt_loader_range(part_loader, i, 1, a, &ya);
+    gt_loader_range(whole_loader, part[i], 1, b, &yb);
+    assert_int_equal(ya, yb);
+    for (size_t j = 0; j < PIXELS; j++) {
+      float v = ((float)x[part[i] * PIXELS + j] / 255.0F - gt_dataset_mean(dataset)[0]) / gt_dataset_std(dataset)[0];
+      assert_true(a[j] == v && b[j] == v);
+    }
+  }
+  gt_loader_close(whole_loader);
+  gt_loader_close(part_loader);
+  gt_dataset_close(dataset);
+  gt_free(x);
+  assert_nothing_alive();
+}
+
 static void test_loader_refused(void **state) {
   (void)state;
   const char *path = scratch("rgb.h5");
@@ -225,8 +264,8 @@ static void test_loader_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_permutation), cmocka_unit_test(test_keys),   cmocka_unit_test(test_uniform),
-      cmocka_unit_test(test_counts),      cmocka_unit_test(test_loader), cmocka_unit_test(test_loader_refused),
+      cmocka_unit_test(test_permutation), cmocka_unit_test(test_keys),          cmocka_unit_test(test_uniform),        cmocka_unit_test(test_counts),
+      cmocka_unit_test(test_loader),      cmocka_unit_test(test_loader_blocks), cmocka_unit_test(test_loader_refused),
   };
   return cmocka_run_group_tests(tests, make_samples, scratch_remove);
 }
