@@ -19,11 +19,11 @@ typedef struct {
   char *data_path; /* the region's own file, or NULL: data.path */
   char **hosts;    /* host names of the region, or NULL */
   size_t nhosts;
-  int ranks;       /* PS rank included; 2 or more */
+  int ranks; /* PS rank included; 2 or more */
 } gt_job_region;
 
 typedef struct {
-  char *a, *b;  /* names of regions; both directions */
+  char *a, *b; /* names of regions; both directions */
   size_t ia, ib;
   double bandwidth_bps, latency_s, jitter_s;
 } gt_job_link;
@@ -38,7 +38,7 @@ typedef struct {
   struct {
     char *path;
     struct {
-      char *by; /* shares | label | dirichlet | file */
+      char *by;       /* shares | label | dirichlet | file */
       double *shares; /* one a region, or NULL: equal */
       size_t nshares;
       double alpha;

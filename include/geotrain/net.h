@@ -36,7 +36,7 @@ gt_status gt_agree(MPI_Comm comm, gt_status local, double limit_s);
 typedef struct {
   gt_ns sleep;
 } gt_backoff;
-#define GT_BACKOFF_BUSY ((gt_ns)100000)  /* a large transfer is pending */
+#define GT_BACKOFF_BUSY ((gt_ns)100000) /* a large transfer is pending */
 #define GT_BACKOFF_IDLE ((gt_ns)1000000)
 void gt_backoff_reset(gt_backoff *b);
 /* Sleeps once, not beyond `until` (GT_NEVER: no bound). */
@@ -78,10 +78,10 @@ char *gt_roles_map(const gt_roles *roles, const gt_region_plan *plan);
 typedef enum { GT_ORDER_TRAIN = 1, GT_ORDER_EVAL, GT_ORDER_KEEPALIVE, GT_ORDER_END } gt_order_kind;
 typedef struct {
   uint32_t kind, with_params;
-  int64_t batch;        /* TRAIN: batch number; EVAL: first sample */
-  int64_t count;        /* EVAL: samples */
-  int64_t wan_wait_ns;  /* of the wait that this order ends, spent held by the strategy */
-  int64_t status;       /* END: exit code */
+  int64_t batch;       /* TRAIN: batch number; EVAL: first sample */
+  int64_t count;       /* EVAL: samples */
+  int64_t wan_wait_ns; /* of the wait that this order ends, spent held by the strategy */
+  int64_t status;      /* END: exit code */
   int64_t reserved[3];
 } gt_order_msg; /* 64 bytes */
 

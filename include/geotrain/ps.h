@@ -13,9 +13,9 @@ typedef struct gt_ps gt_ps;
 typedef enum { GT_PS_TRAIN = 1, GT_PS_EVAL, GT_PS_KEEPALIVE, GT_PS_END } gt_ps_order_kind;
 typedef struct {
   gt_ps_order_kind kind;
-  int64_t first;       /* TRAIN: batch number; EVAL: first sample */
-  int64_t count;       /* EVAL: samples */
-  gt_ns wan_wait;      /* of the wait that this order ends, spent held by the strategy */
+  int64_t first;          /* TRAIN: batch number; EVAL: first sample */
+  int64_t count;          /* EVAL: samples */
+  gt_ns wan_wait;         /* of the wait that this order ends, spent held by the strategy */
   gt_vec params, buffers; /* to be sent along; data NULL and n 0: none */
 } gt_ps_order;
 
@@ -109,17 +109,17 @@ void gt_ps_evaluate(gt_ps *ps, gt_vec params, gt_vec buffers, void (*done)(void 
 
 typedef enum {
   GT_PS_TRAINING,
-  GT_PS_DRAINING, /* no more batches; what is accumulated is being sent */
+  GT_PS_DRAINING,  /* no more batches; what is accumulated is being sent */
   GT_PS_FOLLOWING, /* done; applies messages until all are done */
-  GT_PS_COMPLETE, /* all are done, everything is acknowledged and settled */
-  GT_PS_STOPPED   /* the stop round is whole */
+  GT_PS_COMPLETE,  /* all are done, everything is acknowledged and settled */
+  GT_PS_STOPPED    /* the stop round is whole */
 } gt_ps_phase;
 
 typedef struct {
   gt_ps_phase phase;
-  gt_status stop_code;   /* of STOPPED */
+  gt_status stop_code; /* of STOPPED */
   int64_t steps, samples, batches, nonfinite, round, whole_round;
-  double loss_sum;       /* over loss_samples, since gt_ps_loss_reset */
+  double loss_sum; /* over loss_samples, since gt_ps_loss_reset */
   int64_t loss_samples;
   double last_eval_loss, last_eval_accuracy; /* NaN: none */
   /* sums over workers */

@@ -67,9 +67,9 @@ gt_status gt_result_decode(const char *text, size_t size, gt_region_result *regi
 /* ---- progress ----------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-  double elapsed_s, epoch, epochs; /* epochs: to reach; NaN when training ends by steps or samples */
-  double done;                     /* share of the training done, 0..1 */
-  double loss, accuracy;           /* NaN: none yet */
+  double elapsed_s, epoch, epochs;        /* epochs: to reach; NaN when training ends by steps or samples */
+  double done;                            /* share of the training done, 0..1 */
+  double loss, accuracy;                  /* NaN: none yet */
   double samples_per_s, wan_bps, waiting; /* waiting: share of worker time spent waiting for the WAN, 0..1 */
   int64_t step;
 } gt_progress;

@@ -17,9 +17,9 @@ typedef struct gt_payload {
 } gt_payload;
 
 typedef struct {
-  size_t queued;        /* messages that have not left yet */
-  double rate_bps;      /* measured; 0: not yet */
-  double latency_s;     /* measured one way; 0: not yet */
+  size_t queued;    /* messages that have not left yet */
+  double rate_bps;  /* measured; 0: not yet */
+  double latency_s; /* measured one way; 0: not yet */
 } gt_link_view;
 
 typedef struct {
@@ -59,12 +59,12 @@ typedef enum { GT_PEER_JOINED, GT_PEER_LEFT, GT_PEER_DONE } gt_peer_event;
 typedef struct gt_sync gt_sync;
 
 typedef struct gt_sync_ops {
-  const char *name;   /* "asgd-ga" */
-  const char *source; /* paper */
-  gt_msg_kind sends;  /* GT_MSG_UPDATE (additive), GT_MSG_STATE, or 0: nothing */
-  size_t size;        /* of the strategy's own struct, whose first member is gt_sync; zeroed by gt_sync_create */
-  void (*open)(gt_sync *s);  /* allocates its vectors; may be NULL */
-  void (*close)(gt_sync *s); /* frees them; may be NULL */
+  const char *name;                        /* "asgd-ga" */
+  const char *source;                      /* paper */
+  gt_msg_kind sends;                       /* GT_MSG_UPDATE (additive), GT_MSG_STATE, or 0: nothing */
+  size_t size;                             /* of the strategy's own struct, whose first member is gt_sync; zeroed by gt_sync_create */
+  void (*open)(gt_sync *s);                /* allocates its vectors; may be NULL */
+  void (*close)(gt_sync *s);               /* frees them; may be NULL */
   void (*on_start)(gt_sync *s, gt_ns now); /* also after a resume; may be NULL */
   /* A local step's gradient (mean over `samples` samples), borrowed.  Never while held. */
   void (*on_gradient)(gt_sync *s, gt_ns now, gt_vec grads, uint64_t samples);
@@ -81,7 +81,7 @@ typedef struct gt_sync_ops {
   bool (*drained)(const gt_sync *s);
   /* True when, beyond that, no received message waits for another. */
   bool (*settled)(const gt_sync *s);
-  void (*save)(gt_sync *s, gt_state *state);                     /* names "sync/..." */
+  void (*save)(gt_sync *s, gt_state *state); /* names "sync/..." */
   gt_status (*load)(gt_sync *s, const gt_state *state);
 } gt_sync_ops;
 

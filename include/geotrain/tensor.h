@@ -18,18 +18,20 @@ typedef struct {
   gt_space space;
 } gt_vec;
 
-static inline gt_vec gt_vec_of(float *data, size_t n) { return (gt_vec){data, n, GT_SPACE_HOST}; }
+static inline gt_vec gt_vec_of(float *data, size_t n) {
+  return (gt_vec){data, n, GT_SPACE_HOST};
+}
 /* The part [offset, offset+count) of v; of NULL data, NULL. */
 gt_vec gt_vec_range(gt_vec v, size_t offset, size_t count);
 
 /* Element by element.  Lengths must agree (else a broken invariant ends the process).  Distinct vectors do not overlap. */
 void gt_vec_zero(gt_vec y);
-void gt_vec_copy(gt_vec y, gt_vec x);              /* y = x */
-void gt_vec_scale(gt_vec y, float a);              /* y = a y */
-void gt_vec_axpy(gt_vec y, float a, gt_vec x);     /* y += a x */
+void gt_vec_copy(gt_vec y, gt_vec x);                /* y = x */
+void gt_vec_scale(gt_vec y, float a);                /* y = a y */
+void gt_vec_axpy(gt_vec y, float a, gt_vec x);       /* y += a x */
 void gt_vec_set_scaled(gt_vec y, float a, gt_vec x); /* y = a x */
-void gt_vec_lerp(gt_vec y, float a, gt_vec x);     /* y += a (x - y) */
-bool gt_vec_finite(gt_vec x);                      /* every element is finite; true for NULL data */
+void gt_vec_lerp(gt_vec y, float a, gt_vec x);       /* y += a (x - y) */
+bool gt_vec_finite(gt_vec x);                        /* every element is finite; true for NULL data */
 
 /* ---- flat arrays ------------------------------------------------------------------------------------------------ */
 

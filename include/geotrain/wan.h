@@ -15,8 +15,8 @@ typedef struct {
   const gt_link_spec *links; /* nregions: the direction self -> peer; [self] unused */
   bool emulate;              /* hold frames as the link model says; else they go out at once */
   uint64_t seed;
-  size_t payload_max;        /* bytes of the largest message */
-  size_t queue_max;          /* data messages that may be queued on a link at a time */
+  size_t payload_max; /* bytes of the largest message */
+  size_t queue_max;   /* data messages that may be queued on a link at a time */
 } gt_gateway_spec;
 
 /* What the gateway tells; called from gt_gateway_poll only. */

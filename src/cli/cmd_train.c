@@ -7,14 +7,17 @@
 
 enum { RUN_DIR = 1, SET, RESUME, CLOCK, PROGRESS };
 
-static const struct option options[] = {{"run-dir", required_argument, NULL, RUN_DIR}, {"set", required_argument, NULL, SET}, {"resume", optional_argument, NULL, RESUME},
-                                        {"clock", required_argument, NULL, CLOCK},     {"progress", required_argument, NULL, PROGRESS}, {NULL, 0, NULL, 0}};
+static const struct option options[] = {{"run-dir", required_argument, NULL, RUN_DIR},   {"set", required_argument, NULL, SET},
+                                        {"resume", optional_argument, NULL, RESUME},     {"clock", required_argument, NULL, CLOCK},
+                                        {"progress", required_argument, NULL, PROGRESS}, {NULL, 0, NULL, 0}};
 
 static gt_status read_resume(gt_train_options *o, const char *argument) {
   o->resume = GT_RESUME_YES;
   if (!argument) return GT_OK;
-  if (strcmp(argument, "auto") == 0) o->resume = GT_RESUME_AUTO;
-  else o->run_dir = argument;
+  if (strcmp(argument, "auto") == 0)
+    o->resume = GT_RESUME_AUTO;
+  else
+    o->run_dir = argument;
   return GT_OK;
 }
 
@@ -37,12 +40,23 @@ static gt_status read_options(gt_train_options *o, int argc, char **argv, const 
   int option;
   opterr = 0;
   while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) switch (option) {
-    case RUN_DIR: o->run_dir = optarg; break;
-    case SET: sets[o->nsets++] = optarg; break;
-    case RESUME: GT_TRY(read_resume(o, optarg)); break;
-    case CLOCK: GT_TRY(read_clock(optarg)); break;
-    case PROGRESS: GT_TRY(read_progress(o, optarg)); break;
-    default: return GT_FAIL(GT_ERR_JOB, "train: option %s is unknown or lacks its value; see `geotrain help train`", argv[optind - 1]);
+    case RUN_DIR:
+      o->run_dir = optarg;
+      break;
+    case SET:
+      sets[o->nsets++] = optarg;
+      break;
+    case RESUME:
+      GT_TRY(read_resume(o, optarg));
+      break;
+    case CLOCK:
+      GT_TRY(read_clock(optarg));
+      break;
+    case PROGRESS:
+      GT_TRY(read_progress(o, optarg));
+      break;
+    default:
+      return GT_FAIL(GT_ERR_JOB, "train: option %s is unknown or lacks its value; see `geotrain help train`", argv[optind - 1]);
     }
   if (optind != argc - 1) return GT_FAIL(GT_ERR_JOB, "train: one job file is needed, %d were given; see `geotrain help train`", argc - optind);
   if (o->resume == GT_RESUME_YES && !o->run_dir) return GT_FAIL(GT_ERR_JOB, "train: --resume needs to know which run: --resume=DIR or --run-dir DIR");
@@ -55,8 +69,10 @@ gt_status gt_cmd_train(int argc, char **argv) {
   gt_train_options o = {.sets = sets};
   gt_status status = read_options(&o, argc, argv, sets);
   /* Every rank reads the same words; the one that a launcher calls rank 0 complains. */
-  if (status != GT_OK) gt_log(GT_LOG_ERROR, "%s", gt_error_text());
-  else status = gt_train(&o);
+  if (status != GT_OK)
+    gt_log(GT_LOG_ERROR, "%s", gt_error_text());
+  else
+    status = gt_train(&o);
   gt_free(sets);
   return status;
 }

@@ -6,7 +6,7 @@
 
 #include "impl.h"
 
-#define COOKIE_MODEL ((uint64_t)1 << 63)
+#define COOKIE_MODEL  ((uint64_t)1 << 63)
 #define COOKIE_REPORT (COOKIE_MODEL + 1)
 
 typedef enum { BEGIN, EVALUATING_OWN, SENDING_MODEL, SENDING_REPORT, AWAITING_BYE, GATHERING, LAST_ROUND, EVALUATING_MEAN, OVER } stage;
@@ -60,10 +60,20 @@ static void own_result(gt_final *f, gt_region_result *r) {
   gt_ps_view v;
   gt_ps_look(s->ps, gt_now(), &v);
   double workers = (double)gt_plane_ps_workers(s->plane), drain = gt_seconds(v.drain);
-  *r = (gt_region_result){.workers = (int)workers, .steps = v.steps, .samples = v.samples, .compute_s = gt_seconds(v.compute) / workers, .encode_s = gt_seconds(v.encode),
-                          .wan_wait_s = gt_seconds(v.wan_wait) / workers + drain, .local_wait_s = gt_seconds(v.wait - v.wan_wait) / workers, .idle_s = gt_seconds(v.idle),
-                          .wall_s = gt_server_elapsed(s), .emulation_cpu_s = gt_gateway_emulation_s(s->gateway), .ps_cpu_s = cpu_seconds(),
-                          .test_accuracy = f->own_accuracy, .test_loss = f->own_loss, .train_loss = v.loss_samples > 0 ? v.loss_sum / (double)v.loss_samples : NAN,
+  *r = (gt_region_result){.workers = (int)workers,
+                          .steps = v.steps,
+                          .samples = v.samples,
+                          .compute_s = gt_seconds(v.compute) / workers,
+                          .encode_s = gt_seconds(v.encode),
+                          .wan_wait_s = gt_seconds(v.wan_wait) / workers + drain,
+                          .local_wait_s = gt_seconds(v.wait - v.wan_wait) / workers,
+                          .idle_s = gt_seconds(v.idle),
+                          .wall_s = gt_server_elapsed(s),
+                          .emulation_cpu_s = gt_gateway_emulation_s(s->gateway),
+                          .ps_cpu_s = cpu_seconds(),
+                          .test_accuracy = f->own_accuracy,
+                          .test_loss = f->own_loss,
+                          .train_loss = v.loss_samples > 0 ? v.loss_sum / (double)v.loss_samples : NAN,
                           .nonfinite = v.nonfinite};
   snprintf(r->name, sizeof r->name, "%s", s->run->region);
 }
@@ -84,7 +94,8 @@ static void own_links(gt_final *f, gt_link_result *links) {
         l->bytes_sent += rows[k].wire_bytes;
         l->messages += rows[k].messages;
         l->payload_bytes += rows[k].payload_bytes;
-      } else l->bytes_other += rows[k].wire_bytes;
+      } else
+        l->bytes_other += rows[k].wire_bytes;
   }
 }
 
@@ -116,13 +127,16 @@ static void send_model(gt_final *f) {
 /* ---- events ------------------------------------------------------------------------------------------------------------------- */
 
 void gt_final_departed(gt_final *f, uint64_t cookie) {
-  if (cookie == COOKIE_MODEL) send_report(f);
-  else f->stage = AWAITING_BYE;
+  if (cookie == COOKIE_MODEL)
+    send_report(f);
+  else
+    f->stage = AWAITING_BYE;
 }
 
 void gt_final_message(gt_final *f, size_t peer, const gt_frame_header *head, const void *payload) {
   size_t n = f->server->run->job->nregions;
-  if (head->kind == GT_MSG_BYE) f->bye = true;
+  if (head->kind == GT_MSG_BYE)
+    f->bye = true;
   else if (head->kind == GT_MSG_MODEL) {
     f->models[peer] = GT_NEW_ARRAY(float, head->message_bytes / sizeof(float));
     memcpy(f->models[peer], payload, head->message_bytes);
@@ -186,10 +200,24 @@ static gt_status summarise(gt_final *f) {
   bool alone = strcmp(run->job->sync.strategy, "none") == 0 && run->job->nregions > 1;
   double wall = gt_server_elapsed(s);
   size_t P = gt_graph_arrays(run->graph)->params.n;
-  gt_summary sum = {.job = run->job->name, .strategy = run->job->sync.strategy, .clock = "real", .wall_s = wall, .virtual_s = NAN,
-                    .test_accuracy = alone ? NAN : f->mean_accuracy, .test_loss = alone ? NAN : f->mean_loss, .regions = f->regions, .nregions = run->job->nregions,
-                    .links = f->links, .nlinks = f->nlinks, .version = GT_VERSION, .kernels = gt_graph_kernels(run->graph), .precision = run->job->train.precision,
-                    .blas_core = gt_kernels_blas_core(), .model = run->job->model.name, .parameters = (int64_t)P, .resumes = s->resumes};
+  gt_summary sum = {.job = run->job->name,
+                    .strategy = run->job->sync.strategy,
+                    .clock = "real",
+                    .wall_s = wall,
+                    .virtual_s = NAN,
+                    .test_accuracy = alone ? NAN : f->mean_accuracy,
+                    .test_loss = alone ? NAN : f->mean_loss,
+                    .regions = f->regions,
+                    .nregions = run->job->nregions,
+                    .links = f->links,
+                    .nlinks = f->nlinks,
+                    .version = GT_VERSION,
+                    .kernels = gt_graph_kernels(run->graph),
+                    .precision = run->job->train.precision,
+                    .blas_core = gt_kernels_blas_core(),
+                    .model = run->job->model.name,
+                    .parameters = (int64_t)P,
+                    .resumes = s->resumes};
   for (size_t r = 0; r < sum.nregions; r++) sum.samples += f->regions[r].samples;
   sum.samples_per_s = (double)sum.samples / wall;
   gt_sha256_hex(f->mean.data, P * sizeof(float), sum.params_sha256);
@@ -227,7 +255,8 @@ static void evaluate_mean(gt_final *f, gt_ns now) {
   f->nlinks += s->run->job->nregions - 1;
   settle_mean(f);
   f->evaluated = s->run->data.ntest == 0;
-  if (!f->evaluated) gt_ps_evaluate(s->ps, gt_vec_range(f->mean, 0, a->params.n), gt_vec_range(f->mean, a->params.n, a->buffers.n), mean_evaluated, f, now);
+  if (!f->evaluated)
+    gt_ps_evaluate(s->ps, gt_vec_range(f->mean, 0, a->params.n), gt_vec_range(f->mean, a->params.n, a->buffers.n), mean_evaluated, f, now);
   f->stage = EVALUATING_MEAN;
 }
 
@@ -245,10 +274,14 @@ bool gt_final_step(gt_final *f, gt_ns now) {
     break;
   case EVALUATING_OWN:
     if (!f->evaluated) break;
-    if (s->run->roles.is_lead) f->stage = GATHERING;
-    else send_model(f);
+    if (s->run->roles.is_lead)
+      f->stage = GATHERING;
+    else
+      send_model(f);
     break;
-  case GATHERING: gather(f, now); break;
+  case GATHERING:
+    gather(f, now);
+    break;
   case LAST_ROUND:
     gt_ps_look(s->ps, now, &v);
     if (v.whole_round >= f->last_round) evaluate_mean(f, now);
@@ -261,7 +294,8 @@ bool gt_final_step(gt_final *f, gt_ns now) {
     break;
   case SENDING_MODEL:
   case SENDING_REPORT:
-  case OVER: break;
+  case OVER:
+    break;
   }
   return f->stage == OVER;
 }

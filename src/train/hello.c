@@ -12,15 +12,15 @@ void gt_server_hello_message(gt_server *s, size_t peer, const gt_frame_header *h
 }
 
 static gt_status differs(const gt_server *s, size_t peer, const char *what, const char *there, const char *here) {
-  return GT_FAIL(GT_ERR_JOB, "region %s has another %s than region %s: %s there, %s here; all regions need the same", s->run->job->regions[peer].name, what, s->run->region,
-                 there, here);
+  return GT_FAIL(GT_ERR_JOB, "region %s has another %s than region %s: %s there, %s here; all regions need the same", s->run->job->regions[peer].name,
+                 what, s->run->region, there, here);
 }
 
 static gt_status compare(const gt_server *s, size_t peer, const gt_hello *own) {
   const gt_hello *h = &s->hellos[peer];
   if (h->protocol != GT_PROTOCOL_VERSION)
-    return GT_FAIL(GT_ERR_JOB, "region %s speaks protocol %u, this is protocol %d; all regions need the same version of geotrain", s->run->job->regions[peer].name,
-                   h->protocol, GT_PROTOCOL_VERSION);
+    return GT_FAIL(GT_ERR_JOB, "region %s speaks protocol %u, this is protocol %d; all regions need the same version of geotrain",
+                   s->run->job->regions[peer].name, h->protocol, GT_PROTOCOL_VERSION);
   if (h->status != GT_OK) return GT_FAIL((gt_status)h->status, "region %s: %.500s", s->run->job->regions[peer].name, h->error);
   if (strcmp(h->job, own->job) != 0) return differs(s, peer, "job", h->job, own->job);
   if (strcmp(h->data, own->data) != 0) {

@@ -8,16 +8,27 @@
 static void on_push(void *ctx, size_t worker, const gt_push_msg *p, float *grads) {
   gt_server *s = ctx;
   gt_ns now = gt_now();
-  gt_ps_push push = {.samples = p->samples, .correct = p->correct, .loss_sum = p->loss_sum, .compute = p->compute_ns, .wait = p->wait_ns, .nonfinite = p->nonfinite != 0};
+  gt_ps_push push = {.samples = p->samples,
+                     .correct = p->correct,
+                     .loss_sum = p->loss_sum,
+                     .compute = p->compute_ns,
+                     .wait = p->wait_ns,
+                     .nonfinite = p->nonfinite != 0};
   if (p->signal) gt_ps_stop(s->ps, GT_STOPPED, now);
   switch ((gt_push_kind)p->kind) {
-  case GT_PUSH_READY: gt_ps_ready(s->ps, worker, now); break;
-  case GT_PUSH_GRADIENT: gt_ps_gradient(s->ps, worker, &push, grads, now); break;
+  case GT_PUSH_READY:
+    gt_ps_ready(s->ps, worker, now);
+    break;
+  case GT_PUSH_GRADIENT:
+    gt_ps_gradient(s->ps, worker, &push, grads, now);
+    break;
   case GT_PUSH_EVAL:
     gt_ps_evaluated(s->ps, &push, now);
     break;
-  case GT_PUSH_SIGNAL: break;
-  case GT_PUSH_FAILED: gt_panic((gt_status)p->status, "worker %zu of region %s failed", worker, s->run->region);
+  case GT_PUSH_SIGNAL:
+    break;
+  case GT_PUSH_FAILED:
+    gt_panic((gt_status)p->status, "worker %zu of region %s failed", worker, s->run->region);
   }
 }
 
@@ -30,7 +41,8 @@ static void watch_workers(gt_server *s, gt_ns now) {
     int64_t batch;
     if (!gt_ps_computing(s->ps, w, &since, &batch) || gt_seconds(now - since) < limit) continue;
     if (batch < 0) gt_panic(GT_ERR_LOST, "waited %.0f s (limits.local) for the evaluation by worker %zu of region %s", limit, w, s->run->region);
-    gt_panic(GT_ERR_LOST, "waited %.0f s (limits.local) for the gradient of batch %lld from worker %zu of region %s", limit, (long long)batch, w, s->run->region);
+    gt_panic(GT_ERR_LOST, "waited %.0f s (limits.local) for the gradient of batch %lld from worker %zu of region %s", limit, (long long)batch, w,
+             s->run->region);
   }
 }
 
@@ -40,7 +52,8 @@ static void watch_regions(gt_server *s, gt_ns now) {
     gt_ns heard = gt_gateway_heard(s->gateway, p);
     if (heard < s->watched_at) heard = s->watched_at;
     if (gt_seconds(now - heard) >= s->patience_s[p])
-      gt_panic(GT_ERR_LOST, "waited %.0f s (limits.wan_patience) for any sign of the PS of region %s", s->patience_s[p], s->run->job->regions[p].name);
+      gt_panic(GT_ERR_LOST, "waited %.0f s (limits.wan_patience) for any sign of the PS of region %s", s->patience_s[p],
+               s->run->job->regions[p].name);
   }
 }
 
@@ -54,19 +67,28 @@ void gt_server_note(void *server, gt_ps_note note, double a, double b) {
   int64_t ia = (int64_t)a, ib = (int64_t)b;
   gt_status status = GT_OK;
   switch (note) {
-  case GT_NOTE_EVAL: status = gt_record_line(s->record, t, "eval", "step", 'i', v.steps, "samples", 'i', v.samples, "loss", 'f', a, "accuracy", 'f', b, NULL); break;
+  case GT_NOTE_EVAL:
+    status = gt_record_line(s->record, t, "eval", "step", 'i', v.steps, "samples", 'i', v.samples, "loss", 'f', a, "accuracy", 'f', b, NULL);
+    break;
   case GT_NOTE_NONFINITE:
-    gt_log(GT_LOG_WARN, "step %lld: the gradient of worker %lld is not finite and was dropped (%lld so far, limits.nonfinite %d)", (long long)v.steps, (long long)ib,
-           (long long)ia, s->run->job->limits.nonfinite);
+    gt_log(GT_LOG_WARN, "step %lld: the gradient of worker %lld is not finite and was dropped (%lld so far, limits.nonfinite %d)", (long long)v.steps,
+           (long long)ib, (long long)ia, s->run->job->limits.nonfinite);
     status = gt_record_line(s->record, t, "nonfinite", "step", 'i', v.steps, "count", 'i', ia, "worker", 'i', ib, NULL);
     break;
-  case GT_NOTE_DONE: status = gt_record_line(s->record, t, "done", "step", 'i', v.steps, "samples", 'i', v.samples, NULL); break;
+  case GT_NOTE_DONE:
+    status = gt_record_line(s->record, t, "done", "step", 'i', v.steps, "samples", 'i', v.samples, NULL);
+    break;
   case GT_NOTE_PEER_DONE:
     status = gt_record_line(s->record, t, "peer_done", "region", 's', s->run->job->regions[ia].name, "steps", 'i', ib, NULL);
     break;
-  case GT_NOTE_ROUND: status = gt_record_line(s->record, t, "checkpoint", "round", 'i', ia, "step", 'i', v.steps, "stop", 'i', ib, NULL); break;
-  case GT_NOTE_COMPLETE: status = gt_record_line(s->record, t, "complete", "step", 'i', v.steps, NULL); break;
-  case GT_NOTE_HELD: break;
+  case GT_NOTE_ROUND:
+    status = gt_record_line(s->record, t, "checkpoint", "round", 'i', ia, "step", 'i', v.steps, "stop", 'i', ib, NULL);
+    break;
+  case GT_NOTE_COMPLETE:
+    status = gt_record_line(s->record, t, "complete", "step", 'i', v.steps, NULL);
+    break;
+  case GT_NOTE_HELD:
+    break;
   }
   if (status != GT_OK) gt_panic(status, "%s", gt_error_text());
 }

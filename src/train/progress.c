@@ -43,9 +43,9 @@ static double waiting_share(const gt_ps_view *v) {
 }
 
 static void record(gt_server *s, const gt_ps_view *v, double epoch, double loss) {
-  gt_status status = gt_record_line(s->record, gt_server_elapsed(s), "progress", "step", 'i', v->steps, "samples", 'i', v->samples, "epoch", 'f', epoch, "loss", 'f', loss,
-                                    "compute_s", 'f', gt_seconds(v->compute), "wait_s", 'f', gt_seconds(v->wait), "wan_wait_s", 'f', gt_seconds(v->wan_wait), "wan_bytes", 'f',
-                                    wan_bytes_sent(s), NULL);
+  gt_status status = gt_record_line(s->record, gt_server_elapsed(s), "progress", "step", 'i', v->steps, "samples", 'i', v->samples, "epoch", 'f',
+                                    epoch, "loss", 'f', loss, "compute_s", 'f', gt_seconds(v->compute), "wait_s", 'f', gt_seconds(v->wait),
+                                    "wan_wait_s", 'f', gt_seconds(v->wan_wait), "wan_bytes", 'f', wan_bytes_sent(s), NULL);
   if (status != GT_OK) gt_panic(status, "%s", gt_error_text());
 }
 
@@ -58,8 +58,16 @@ void gt_server_progress(gt_server *s, gt_ns now, bool last) {
   if (s->live && v.samples > 0) {
     rates(s, now, samples_everywhere(s, v.samples));
     double epochs = s->run->job->train.until.epochs;
-    gt_progress p = {.elapsed_s = gt_server_elapsed(s), .epoch = epoch, .epochs = epochs > 0 ? epochs : NAN, .done = v.done, .loss = loss, .accuracy = v.last_eval_accuracy,
-                     .samples_per_s = s->rate_samples, .wan_bps = s->rate_bps, .waiting = waiting_share(&v), .step = v.steps};
+    gt_progress p = {.elapsed_s = gt_server_elapsed(s),
+                     .epoch = epoch,
+                     .epochs = epochs > 0 ? epochs : NAN,
+                     .done = v.done,
+                     .loss = loss,
+                     .accuracy = v.last_eval_accuracy,
+                     .samples_per_s = s->rate_samples,
+                     .wan_bps = s->rate_bps,
+                     .waiting = waiting_share(&v),
+                     .step = v.steps};
     gt_live_update(s->live, &p);
   }
   if (last || now >= s->record_at) {

@@ -22,7 +22,11 @@ void gt_server_checkpoint(void *server, int64_t round) {
   gt_ps_view view;
   gt_ns now = gt_now();
   gt_ps_look(s->ps, now, &view);
-  gt_ckpt_info info = {.job_yaml = run->resolved, .round = round, .step = view.steps, .samples = view.samples, .elapsed_s = gt_server_elapsed(s),
+  gt_ckpt_info info = {.job_yaml = run->resolved,
+                       .round = round,
+                       .step = view.steps,
+                       .samples = view.samples,
+                       .elapsed_s = gt_server_elapsed(s),
                        .shape = {(int64_t)run->data.h, (int64_t)run->data.w, (int64_t)run->data.c, (int64_t)run->data.classes}};
   snprintf(info.job_name, sizeof info.job_name, "%s", run->job->name);
   snprintf(info.region, sizeof info.region, "%s", run->region);
@@ -66,8 +70,10 @@ gt_status gt_server_rounds(gt_server *s, gt_hello *own) {
     gt_ckpt_info info = {0};
     gt_state state = {0};
     last = gt_ckpt_read(gt_ckpt_path(path, sizeof path, s->run->run_dir, rounds[i], s->run->region), &info, &state);
-    if (last == GT_OK) own->rounds[own->nrounds++] = rounds[i];
-    else gt_log(GT_LOG_WARN, "%s", gt_error_text());
+    if (last == GT_OK)
+      own->rounds[own->nrounds++] = rounds[i];
+    else
+      gt_log(GT_LOG_WARN, "%s", gt_error_text());
     gt_state_close(&state);
     gt_ckpt_info_close(&info);
   }
@@ -92,7 +98,8 @@ static gt_status restore(gt_server *s, const gt_ckpt_info *info, const gt_state 
   const gt_arrays *a = gt_graph_arrays(s->run->graph);
   char model[GT_SHA256_HEX], text[512];
   gt_graph_hash(s->run->graph, model);
-  if (strcmp(model, info->model_hash) != 0) return GT_FAIL(GT_ERR_CKPT, "it holds model %s (%.12s), the job needs %s (%.12s)", info->model, info->model_hash, s->run->job->model.name, model);
+  if (strcmp(model, info->model_hash) != 0)
+    return GT_FAIL(GT_ERR_CKPT, "it holds model %s (%.12s), the job needs %s (%.12s)", info->model, info->model_hash, s->run->job->model.name, model);
   gt_job_difference(s->run->resolved, info->job_yaml, true, text, sizeof text);
   if (text[0]) return GT_FAIL(GT_ERR_JOB, "%s; a resume may change train.until, checkpoint, limits and ranks only", text);
   GT_TRY(gt_state_get(state, "model/", "params", GT_TYPE_F32, a->params.data, a->params.n));
@@ -116,7 +123,8 @@ gt_status gt_server_resume(gt_server *s, int64_t round) {
     if (status != GT_OK) {
       snprintf(text, sizeof text, "%s", gt_error_text());
       status = GT_FAIL(status, "%s: %s", path, text);
-    } else remove_newer(s, round);
+    } else
+      remove_newer(s, round);
   }
   gt_state_close(&state);
   gt_ckpt_info_close(&info);
@@ -134,7 +142,8 @@ gt_status gt_run_init_params(gt_run *run) {
   gt_status status = gt_ckpt_read(path, &info, &state);
   gt_graph_hash(run->graph, model);
   if (status == GT_OK && strcmp(model, info.model_hash) != 0)
-    status = GT_FAIL(GT_ERR_CKPT, "train.init %s holds model %s (%.12s), the job needs %s (%.12s)", path, info.model, info.model_hash, run->job->model.name, model);
+    status = GT_FAIL(GT_ERR_CKPT, "train.init %s holds model %s (%.12s), the job needs %s (%.12s)", path, info.model, info.model_hash,
+                     run->job->model.name, model);
   if (status == GT_OK) status = gt_state_get(&state, "model/", "params", GT_TYPE_F32, a->params.data, a->params.n);
   if (status == GT_OK) status = gt_state_get(&state, "model/", "buffers", GT_TYPE_F32, a->buffers.data, a->buffers.n);
   gt_state_close(&state);

@@ -16,10 +16,13 @@ static void say(const gt_run *run, gt_status status) {
   int rank;
   GT_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
   if (status == GT_OK || rank != 0) return;
-  if (status == GT_STOPPED) fprintf(stderr, "geotrain: stopped by a signal; a checkpoint was written; go on with --run-dir %s --resume\n", run->run_dir);
+  if (status == GT_STOPPED)
+    fprintf(stderr, "geotrain: stopped by a signal; a checkpoint was written; go on with --run-dir %s --resume\n", run->run_dir);
   else if (status == GT_ERR_LIMIT)
-    fprintf(stderr, "geotrain: a limit ended the run (limits.nonfinite or limits.wan_bytes; the records in %s say which); a checkpoint was written\n", run->run_dir);
-  else fprintf(stderr, "geotrain: %s\n", gt_error_text());
+    fprintf(stderr, "geotrain: a limit ended the run (limits.nonfinite or limits.wan_bytes; the records in %s say which); a checkpoint was written\n",
+            run->run_dir);
+  else
+    fprintf(stderr, "geotrain: %s\n", gt_error_text());
 }
 
 gt_status gt_train(const gt_train_options *options) {

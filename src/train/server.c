@@ -4,7 +4,9 @@
 
 #include "impl.h"
 
-double gt_server_elapsed(const gt_server *s) { return s->elapsed_s + gt_seconds(gt_now() - s->started); }
+double gt_server_elapsed(const gt_server *s) {
+  return s->elapsed_s + gt_seconds(gt_now() - s->started);
+}
 
 /* ---- host of the PS -------------------------------------------------------------------------------------------------------- */
 
@@ -18,12 +20,16 @@ static bool host_replace(void *ctx, size_t peer, uint64_t cookie, const gt_frame
 
 static void host_order(void *ctx, size_t worker, const gt_ps_order *o) {
   gt_server *s = ctx;
-  static const uint32_t kinds[] = {[GT_PS_TRAIN] = GT_ORDER_TRAIN, [GT_PS_EVAL] = GT_ORDER_EVAL, [GT_PS_KEEPALIVE] = GT_ORDER_KEEPALIVE, [GT_PS_END] = GT_ORDER_END};
-  gt_order_msg order = {.kind = kinds[o->kind], .with_params = o->params.data != NULL, .batch = o->first, .count = o->count, .wan_wait_ns = o->wan_wait};
+  static const uint32_t kinds[] = {
+      [GT_PS_TRAIN] = GT_ORDER_TRAIN, [GT_PS_EVAL] = GT_ORDER_EVAL, [GT_PS_KEEPALIVE] = GT_ORDER_KEEPALIVE, [GT_PS_END] = GT_ORDER_END};
+  gt_order_msg order = {
+      .kind = kinds[o->kind], .with_params = o->params.data != NULL, .batch = o->first, .count = o->count, .wan_wait_ns = o->wan_wait};
   gt_plane_ps_order(s->plane, worker, &order, o->params.data, o->buffers.data);
 }
 
-static void host_taken(void *ctx, size_t worker) { gt_plane_ps_taken(((gt_server *)ctx)->plane, worker); }
+static void host_taken(void *ctx, size_t worker) {
+  gt_plane_ps_taken(((gt_server *)ctx)->plane, worker);
+}
 
 static gt_ns host_clock(void *ctx) {
   (void)ctx;
@@ -34,15 +40,20 @@ static gt_ns host_clock(void *ctx) {
 
 static void on_message(void *ctx, size_t peer, const gt_frame_header *head, const void *payload, gt_ns now) {
   gt_server *s = ctx;
-  if (head->kind == GT_MSG_HELLO) gt_server_hello_message(s, peer, head, payload);
-  else if (head->kind == GT_MSG_REPORT || head->kind == GT_MSG_MODEL || head->kind == GT_MSG_BYE) gt_final_message(s->final, peer, head, payload);
-  else gt_ps_message(s->ps, peer, head, payload, now);
+  if (head->kind == GT_MSG_HELLO)
+    gt_server_hello_message(s, peer, head, payload);
+  else if (head->kind == GT_MSG_REPORT || head->kind == GT_MSG_MODEL || head->kind == GT_MSG_BYE)
+    gt_final_message(s->final, peer, head, payload);
+  else
+    gt_ps_message(s->ps, peer, head, payload, now);
 }
 
 static void on_departed(void *ctx, size_t peer, uint64_t cookie, gt_ns now) {
   gt_server *s = ctx;
-  if (cookie >= ((uint64_t)1 << 63)) gt_final_departed(s->final, cookie);
-  else gt_ps_departed(s->ps, peer, cookie, now);
+  if (cookie >= ((uint64_t)1 << 63))
+    gt_final_departed(s->final, cookie);
+  else
+    gt_ps_departed(s->ps, peer, cookie, now);
 }
 
 static void open_gateway(gt_server *s) {
@@ -56,7 +67,12 @@ static void open_gateway(gt_server *s) {
     double at_bandwidth_s = l && l->bandwidth_bps > 0 ? 10 * 8.0 * (double)bytes / l->bandwidth_bps : 0;
     s->patience_s[p] = at_bandwidth_s > run->job->limits.wan_patience_s ? at_bandwidth_s : run->job->limits.wan_patience_s;
   }
-  gt_gateway_spec spec = {.nregions = n, .self = self, .links = s->links, .emulate = run->job->wan.emulate, .seed = run->job->seed, .payload_max = bytes,
+  gt_gateway_spec spec = {.nregions = n,
+                          .self = self,
+                          .links = s->links,
+                          .emulate = run->job->wan.emulate,
+                          .seed = run->job->seed,
+                          .payload_max = bytes,
                           .queue_max = (size_t)run->job->wan.outbox + 64};
   gt_gateway_events events = {s, on_message, on_departed};
   s->gateway = gt_gateway_create(run->roles.ps, &spec, &events);
@@ -68,15 +84,20 @@ static gt_status open_optimizer(gt_server *s) {
   const gt_job *job = s->run->job;
   const char *schedule = job->train.schedule.name;
   int64_t per_epoch = gt_order_batches_per_epoch(&s->run->order), workers = job->regions[s->run->roles.region_id].ranks - 1;
-  double steps = job->train.until.epochs > 0 ? job->train.until.epochs * (double)per_epoch : job->train.until.samples > 0
-                   ? (double)job->train.until.samples / (double)job->train.batch : (double)job->train.until.steps;
+  double steps = job->train.until.epochs > 0    ? job->train.until.epochs * (double)per_epoch
+                 : job->train.until.samples > 0 ? (double)job->train.until.samples / (double)job->train.batch
+                                                : (double)job->train.until.steps;
   if (strcmp(job->sync.local, "sync") == 0 && job->train.until.steps == 0) steps /= (double)workers;
   gt_lr_kind kind = strcmp(schedule, "cosine") == 0 ? GT_LR_COSINE : strcmp(schedule, "step") == 0 ? GT_LR_STEP : GT_LR_CONSTANT;
   gt_optim_spec spec = {.name = job->train.optimizer.name,
-                        .schedule = {kind, job->train.optimizer.lr, job->train.schedule.gamma, job->train.schedule.lr_min, job->train.schedule.warmup_steps,
-                                     job->train.schedule.step_every, (int64_t)(steps + 0.5)},
-                        .momentum = job->train.optimizer.momentum, .weight_decay = job->train.optimizer.weight_decay, .beta1 = job->train.optimizer.beta1,
-                        .beta2 = job->train.optimizer.beta2, .epsilon = job->train.optimizer.epsilon, .nesterov = job->train.optimizer.nesterov};
+                        .schedule = {kind, job->train.optimizer.lr, job->train.schedule.gamma, job->train.schedule.lr_min,
+                                     job->train.schedule.warmup_steps, job->train.schedule.step_every, (int64_t)(steps + 0.5)},
+                        .momentum = job->train.optimizer.momentum,
+                        .weight_decay = job->train.optimizer.weight_decay,
+                        .beta1 = job->train.optimizer.beta1,
+                        .beta2 = job->train.optimizer.beta2,
+                        .epsilon = job->train.optimizer.epsilon,
+                        .nesterov = job->train.optimizer.nesterov};
   return gt_optim_create(&s->optim, &spec, gt_graph_arrays(s->run->graph)->params.n, true);
 }
 
@@ -100,20 +121,39 @@ static size_t window_of(const gt_server *s, size_t bytes) {
   return messages < 1 ? 1 : messages > 64 ? 64 : (size_t)messages;
 }
 
-static gt_ps_interval interval(const gt_job_interval *i) { return (gt_ps_interval){i->epochs, i->steps, i->samples, i->minutes}; }
+static gt_ps_interval interval(const gt_job_interval *i) {
+  return (gt_ps_interval){i->epochs, i->steps, i->samples, i->minutes};
+}
 
 static void open_ps(gt_server *s, int64_t newest_round) {
   gt_run *run = s->run;
   const gt_job *job = run->job;
   const gt_arrays *a = gt_graph_arrays(run->graph);
-  gt_ps_spec spec = {.nregions = job->nregions, .self = run->roles.region_id, .nworkers = gt_plane_ps_workers(s->plane), .local_async = strcmp(job->sync.local, "async") == 0,
-                     .strategy = gt_sync_find(job->sync.strategy), .weights = s->weights, .period = job->sync.period,
-                     .scale = strcmp(job->sync.scale, "mean") == 0 ? 1.0 / (double)job->nregions : 1.0, .outbox = (size_t)job->wan.outbox,
-                     .window = window_of(s, a->params.n * sizeof(float)), .params = a->params, .grads = a->grads, .buffers = a->buffers, .optim = s->optim,
-                     .order = run->order, .until = interval(&job->train.until), .eval_every = interval(&job->train.eval_every),
-                     .checkpoint_every = interval(&job->checkpoint.every), .test_samples = run->data.ntest, .eval_chunk = GT_EVAL_CHUNK,
-                     .nonfinite_limit = job->limits.nonfinite, .wan_bytes_limit = job->limits.wan_bytes, .heartbeat = GT_SECOND,
-                     .keepalive = gt_from_seconds(job->limits.local_s / 4 < 5 ? job->limits.local_s / 4 : 5), .round = newest_round,
+  gt_ps_spec spec = {.nregions = job->nregions,
+                     .self = run->roles.region_id,
+                     .nworkers = gt_plane_ps_workers(s->plane),
+                     .local_async = strcmp(job->sync.local, "async") == 0,
+                     .strategy = gt_sync_find(job->sync.strategy),
+                     .weights = s->weights,
+                     .period = job->sync.period,
+                     .scale = strcmp(job->sync.scale, "mean") == 0 ? 1.0 / (double)job->nregions : 1.0,
+                     .outbox = (size_t)job->wan.outbox,
+                     .window = window_of(s, a->params.n * sizeof(float)),
+                     .params = a->params,
+                     .grads = a->grads,
+                     .buffers = a->buffers,
+                     .optim = s->optim,
+                     .order = run->order,
+                     .until = interval(&job->train.until),
+                     .eval_every = interval(&job->train.eval_every),
+                     .checkpoint_every = interval(&job->checkpoint.every),
+                     .test_samples = run->data.ntest,
+                     .eval_chunk = GT_EVAL_CHUNK,
+                     .nonfinite_limit = job->limits.nonfinite,
+                     .wan_bytes_limit = job->limits.wan_bytes,
+                     .heartbeat = GT_SECOND,
+                     .keepalive = gt_from_seconds(job->limits.local_s / 4 < 5 ? job->limits.local_s / 4 : 5),
+                     .round = newest_round,
                      .host = {s, host_send, host_replace, host_order, host_taken, gt_server_checkpoint, gt_server_whole, gt_server_note, host_clock}};
   s->ps = gt_ps_create(&spec);
 }
@@ -139,7 +179,8 @@ static gt_status open_rest(gt_server *s, int64_t round, int64_t newest) {
   GT_TRY(open_optimizer(s));
   s->plane = gt_plane_ps_create(s->run->roles.region, gt_graph_arrays(s->run->graph)->params.n, gt_graph_arrays(s->run->graph)->buffers.n);
   open_ps(s, newest);
-  if (round > 0) GT_TRY(gt_server_resume(s, round));
+  if (round > 0)
+    GT_TRY(gt_server_resume(s, round));
   else if (s->run->options->resume != GT_RESUME_NO && s->run->roles.is_lead)
     gt_log_job(GT_LOG_INFO, "no checkpoint round is whole in every region: training starts from the beginning");
   return gt_record_open(&s->record, s->run->run_dir, s->run->region, s->run->options->resume != GT_RESUME_NO);

@@ -9,13 +9,16 @@
 
 #include "impl.h"
 
-static gt_status agree(gt_run *run, gt_status local) { return gt_agree(run->roles.world, local, run->start_limit_s); }
+static gt_status agree(gt_run *run, gt_status local) {
+  return gt_agree(run->roles.world, local, run->start_limit_s);
+}
 
 /* ---- job ---------------------------------------------------------------------------------------------------------------- */
 
 /* Rank 0's resolved job goes to everyone; whoever has another names the first difference. */
 static gt_status compare_jobs(gt_run *run) {
-  int rank, length = run->resolved ? (int)strlen(run->resolved) : 0;
+  if (!run->resolved) gt_bug("the job was agreed on but not resolved");
+  int rank, length = (int)strlen(run->resolved);
   MPI_Request request;
   GT_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
   GT_MPI(MPI_Ibcast(&length, 1, MPI_INT, 0, MPI_COMM_WORLD, &request));
@@ -28,8 +31,8 @@ static gt_status compare_jobs(gt_run *run) {
   if (strcmp(theirs, run->resolved) != 0) {
     char text[512];
     gt_job_difference(run->resolved, theirs, false, text, sizeof text);
-    status = GT_FAIL(GT_ERR_JOB, "rank %d was started with another job (%s) than rank 0: %s; all ranks need the same job and --set options", rank, run->options->job_path,
-                     text);
+    status = GT_FAIL(GT_ERR_JOB, "rank %d was started with another job (%s) than rank 0: %s; all ranks need the same job and --set options", rank,
+                     run->options->job_path, text);
   }
   gt_free(theirs);
   return gt_agree(MPI_COMM_WORLD, status, run->start_limit_s);
@@ -60,8 +63,10 @@ static gt_status open_roles(gt_run *run) {
   if (status == GT_OK) {
     char who[160];
     run->region = run->job->regions[run->roles.region_id].name;
-    if (run->roles.is_ps) snprintf(who, sizeof who, "rank %d (PS of region %s)", run->roles.world_rank, run->region);
-    else snprintf(who, sizeof who, "rank %d (worker %d of region %s)", run->roles.world_rank, run->roles.region_rank - 1, run->region);
+    if (run->roles.is_ps)
+      snprintf(who, sizeof who, "rank %d (PS of region %s)", run->roles.world_rank, run->region);
+    else
+      snprintf(who, sizeof who, "rank %d (worker %d of region %s)", run->roles.world_rank, run->roles.region_rank - 1, run->region);
     gt_log_identity(who, run->roles.is_lead);
     char *map = gt_roles_map(&run->roles, plan);
     if (map) fputs(map, stderr);
@@ -80,7 +85,8 @@ static gt_status make_folders(const char *path) {
     if (*c != '/' && *c != 0) continue;
     char end = *c;
     *c = 0;
-    if (mkdir(part, 0777) != 0 && errno != EEXIST) return GT_FAIL(GT_ERR_FAULT, "run directory %s: %s cannot be made: %s", path, part, strerror(errno));
+    if (mkdir(part, 0777) != 0 && errno != EEXIST)
+      return GT_FAIL(GT_ERR_FAULT, "run directory %s: %s cannot be made: %s", path, part, strerror(errno));
     *c = end;
     if (!end) return GT_OK;
   }
@@ -112,7 +118,8 @@ static gt_status check_folder(const gt_run *run) {
 }
 
 static gt_status open_folder(gt_run *run) {
-  if (run->options->run_dir) snprintf(run->run_dir, sizeof run->run_dir, "%s", run->options->run_dir);
+  if (run->options->run_dir)
+    snprintf(run->run_dir, sizeof run->run_dir, "%s", run->options->run_dir);
   else if (run->roles.world_rank == 0) {
     char stamp[32];
     time_t now = time(NULL);
@@ -136,7 +143,10 @@ static gt_status open_folder(gt_run *run) {
 static gt_partition partition_of(const gt_run *run) {
   const gt_job *job = run->job;
   const char *by = job->data.partition.by;
-  gt_part_kind kind = strcmp(by, "label") == 0 ? GT_PART_LABEL : strcmp(by, "dirichlet") == 0 ? GT_PART_DIRICHLET : strcmp(by, "file") == 0 ? GT_PART_FILE : GT_PART_SHARES;
+  gt_part_kind kind = strcmp(by, "label") == 0       ? GT_PART_LABEL
+                      : strcmp(by, "dirichlet") == 0 ? GT_PART_DIRICHLET
+                      : strcmp(by, "file") == 0      ? GT_PART_FILE
+                                                     : GT_PART_SHARES;
   return (gt_partition){kind, job->nregions, job->data.partition.shares, job->data.partition.alpha, job->seed};
 }
 

@@ -16,8 +16,14 @@ static void train_batch(worker *w, const gt_order_msg *order) {
   size_t n = gt_loader_batch(w->train, &w->run->order, order->batch, w->x, w->y);
   gt_graph_step(w->run->graph, w->x, w->y, n, true, &m);
   bool finite = m.loss_sum - m.loss_sum == 0 && gt_vec_finite(gt_graph_arrays(w->run->graph)->grads);
-  gt_push_msg push = {.kind = GT_PUSH_GRADIENT, .signal = (uint32_t)gt_stop_requested(), .batch = order->batch, .samples = (int64_t)m.samples,
-                      .correct = (int64_t)m.correct, .loss_sum = m.loss_sum, .wait_ns = from - w->idle_since, .nonfinite = !finite};
+  gt_push_msg push = {.kind = GT_PUSH_GRADIENT,
+                      .signal = (uint32_t)gt_stop_requested(),
+                      .batch = order->batch,
+                      .samples = (int64_t)m.samples,
+                      .correct = (int64_t)m.correct,
+                      .loss_sum = m.loss_sum,
+                      .wait_ns = from - w->idle_since,
+                      .nonfinite = !finite};
   w->idle_since = gt_now();
   push.compute_ns = w->idle_since - from;
   gt_plane_worker_push(w->plane, &push);
@@ -47,8 +53,10 @@ static gt_status loop(worker *w) {
   for (;;) {
     gt_plane_worker_wait(w->plane, &order, w->run->job->limits.local_s);
     if (order.kind == GT_ORDER_END) return (gt_status)order.status;
-    if (order.kind == GT_ORDER_TRAIN) train_batch(w, &order);
-    else evaluate(w, &order);
+    if (order.kind == GT_ORDER_TRAIN)
+      train_batch(w, &order);
+    else
+      evaluate(w, &order);
   }
 }
 
@@ -56,7 +64,8 @@ static gt_status loop(worker *w) {
 static gt_status open_worker(worker *w) {
   gt_run *run = w->run;
   gt_status status = gt_loader_create(&w->train, run->dataset, GT_SPLIT_TRAIN, run->part, run->npart);
-  if (status == GT_OK && run->roles.region_rank == 1 && run->data.ntest > 0) status = gt_loader_create(&w->test, run->dataset, GT_SPLIT_TEST, NULL, 0);
+  if (status == GT_OK && run->roles.region_rank == 1 && run->data.ntest > 0)
+    status = gt_loader_create(&w->test, run->dataset, GT_SPLIT_TEST, NULL, 0);
   size_t batch = run->order.batch > GT_EVAL_BATCH ? run->order.batch : GT_EVAL_BATCH;
   w->x = GT_NEW_ARRAY(float, batch * run->data.h * run->data.w * run->data.c);
   w->y = GT_NEW_ARRAY(int32_t, batch);
@@ -68,7 +77,8 @@ gt_status gt_worker_run(gt_run *run) {
   const gt_arrays *arrays = gt_graph_arrays(run->graph);
   gt_status status = open_worker(&w);
   if (status == GT_OK) {
-    w.plane = gt_plane_worker_create(run->roles.region, arrays->params.data, arrays->params.n, arrays->buffers.data, arrays->buffers.n, arrays->grads.data);
+    w.plane =
+        gt_plane_worker_create(run->roles.region, arrays->params.data, arrays->params.n, arrays->buffers.data, arrays->buffers.n, arrays->grads.data);
     gt_graph_on_progress(run->graph, gt_plane_worker_progress, w.plane);
     status = loop(&w);
     gt_plane_worker_close(w.plane);
