@@ -4,7 +4,8 @@
 static void next_chunk(gt_ps *ps, bool with_params) {
   ps_eval *e = &ps->eval;
   int64_t left = (int64_t)ps->spec.test_samples - e->next, chunk = (int64_t)ps->spec.eval_chunk;
-  gt_ps_order o = {.kind = GT_PS_EVAL, .first = e->next, .count = left < chunk ? left : chunk, .params = gt_vec_of(NULL, 0), .buffers = gt_vec_of(NULL, 0)};
+  gt_ps_order o = {
+      .kind = GT_PS_EVAL, .first = e->next, .count = left < chunk ? left : chunk, .params = gt_vec_of(NULL, 0), .buffers = gt_vec_of(NULL, 0)};
   if (with_params) {
     o.params = e->params;
     o.buffers = e->buffers;
@@ -75,7 +76,8 @@ void gt_ps_evaluated(gt_ps *ps, const gt_ps_push *push, gt_ns now) {
   ps->workers[0].held_mark = gt_ps_held_total(ps);
   if (!gt_ps_frozen(ps)) {
     double loss = e->loss_sum / (double)e->samples, accuracy = (double)e->correct / (double)e->samples;
-    if (e->done) e->done(e->ctx, loss, accuracy);
+    if (e->done)
+      e->done(e->ctx, loss, accuracy);
     else {
       ps->last_eval_loss = loss;
       ps->last_eval_accuracy = accuracy;

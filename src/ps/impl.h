@@ -102,10 +102,10 @@ int64_t gt_ps_take_number(gt_ps *ps);
 double gt_ps_share_done(const gt_ps *ps);
 
 /* local.c */
-void gt_ps_issue(gt_ps *ps, size_t worker);                             /* orders it to train on its batch */
-void gt_ps_apply(gt_ps *ps, gt_vec grads, int64_t samples);             /* one step of the strategy, and what follows it */
-void gt_ps_consume(gt_ps *ps, size_t worker);                           /* its gradient has been used or dropped */
-bool gt_ps_outstanding(const gt_ps *ps);                                /* a worker holds a batch */
+void gt_ps_issue(gt_ps *ps, size_t worker);                 /* orders it to train on its batch */
+void gt_ps_apply(gt_ps *ps, gt_vec grads, int64_t samples); /* one step of the strategy, and what follows it */
+void gt_ps_consume(gt_ps *ps, size_t worker);               /* its gradient has been used or dropped */
+bool gt_ps_outstanding(const gt_ps *ps);                    /* a worker holds a batch */
 void gt_ps_pump(gt_ps *ps);
 gt_ns gt_ps_held_total(const gt_ps *ps);
 
@@ -132,7 +132,11 @@ void gt_ps_round_whole(gt_ps *ps);
 void gt_ps_end_check(gt_ps *ps); /* moves TRAINING -> DRAINING -> FOLLOWING -> COMPLETE as far as it can */
 void gt_ps_tell_done(gt_ps *ps); /* sends DONE to every peer */
 
-static inline gt_ns gt_ps_clock(const gt_ps *ps) { return ps->spec.host.clock ? ps->spec.host.clock(ps->spec.host.ctx) : 0; }
-static inline bool gt_ps_frozen(const gt_ps *ps) { return ps->stop_code != GT_OK || ps->phase == GT_PS_STOPPED; }
+static inline gt_ns gt_ps_clock(const gt_ps *ps) {
+  return ps->spec.host.clock ? ps->spec.host.clock(ps->spec.host.ctx) : 0;
+}
+static inline bool gt_ps_frozen(const gt_ps *ps) {
+  return ps->stop_code != GT_OK || ps->phase == GT_PS_STOPPED;
+}
 
 #endif

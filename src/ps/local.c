@@ -1,14 +1,18 @@
 /* The local plane behind the PS: `sync` reduces one gradient of every worker in rank order, `async` takes each as it comes (DESIGN 2.1). */
 #include "impl.h"
 
-gt_ns gt_ps_held_total(const gt_ps *ps) { return ps->held_total + (ps->held ? ps->now - ps->held_since : 0); }
+gt_ns gt_ps_held_total(const gt_ps *ps) {
+  return ps->held_total + (ps->held ? ps->now - ps->held_since : 0);
+}
 
 void gt_ps_pump(gt_ps *ps) {
   if (!gt_ps_frozen(ps)) ps->plane->pump(ps);
   gt_ps_end_check(ps);
 }
 
-static gt_vec none(void) { return gt_vec_of(NULL, 0); }
+static gt_vec none(void) {
+  return gt_vec_of(NULL, 0);
+}
 
 static void order(gt_ps *ps, size_t worker, gt_ps_order_kind kind, int64_t first, bool with_params) {
   gt_ps_order o = {.kind = kind, .first = first, .params = none(), .buffers = none()};
@@ -84,8 +88,10 @@ static gt_vec reduce(gt_ps *ps, int64_t *samples) {
     ps_worker *w = &ps->workers[i];
     if (!w->has_batch || w->push.nonfinite) continue;
     float share = (float)((double)w->push.samples / (double)*samples);
-    if (first) gt_vec_set_scaled(sum, share, gt_vec_of(w->grads, sum.n));
-    else gt_vec_axpy(sum, share, gt_vec_of(w->grads, sum.n));
+    if (first)
+      gt_vec_set_scaled(sum, share, gt_vec_of(w->grads, sum.n));
+    else
+      gt_vec_axpy(sum, share, gt_vec_of(w->grads, sum.n));
     first = false;
   }
   return sum;

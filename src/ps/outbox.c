@@ -4,7 +4,9 @@
 
 #include "impl.h"
 
-size_t gt_ps_inflight(const gt_ps_spec *spec) { return spec->outbox + spec->window; }
+size_t gt_ps_inflight(const gt_ps_spec *spec) {
+  return spec->outbox + spec->window;
+}
 
 /* ---- payloads ---------------------------------------------------------------------------------------------------------- */
 
@@ -41,7 +43,8 @@ static bool host_room(void *ctx, size_t peer) {
 void gt_ps_enqueue(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_payload *payload) {
   ps_peer *p = &ps->peers[peer];
   ps_message *m = &p->messages[p->n++];
-  *m = (ps_message){.id = ++p->next_id, .head = *head, .payload = payload, .bytes = payload->vec.n * sizeof(float), .behind = p->queued > 0, .posted = ps->now};
+  *m = (ps_message){
+      .id = ++p->next_id, .head = *head, .payload = payload, .bytes = payload->vec.n * sizeof(float), .behind = p->queued > 0, .posted = ps->now};
   p->queued++;
   payload->refs++;
   ps->spec.host.send(ps->spec.host.ctx, peer, &m->head, payload->vec.data, m->bytes, m->id);
@@ -159,7 +162,9 @@ static void host_release(void *ctx) {
   ps->held_total += ps->now - ps->held_since;
 }
 
-static void host_timer(void *ctx, gt_ns at) { ((gt_ps *)ctx)->timer_at = at; }
+static void host_timer(void *ctx, gt_ns at) {
+  ((gt_ps *)ctx)->timer_at = at;
+}
 
 static gt_link_view host_link(void *ctx, size_t peer) {
   gt_ps_link link;

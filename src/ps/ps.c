@@ -27,8 +27,16 @@ gt_ps *gt_ps_create(const gt_ps_spec *spec) {
   if (spec->nregions > 1 && spec->strategy->sends)
     for (size_t i = 0; i <= capacity; i++) gt_ps_payload(ps, 0)->refs = 1;
   for (size_t i = 0; i < ps->npool; i++) ps->pool[i]->refs = 0;
-  gt_sync_env env = {.nregions = spec->nregions, .self = spec->self, .weights = spec->weights, .period = spec->period, .scale = spec->scale,
-                     .inflight = gt_ps_inflight(spec), .params = spec->params, .buffers = spec->buffers, .optim = spec->optim, .host = gt_ps_sync_host(ps)};
+  gt_sync_env env = {.nregions = spec->nregions,
+                     .self = spec->self,
+                     .weights = spec->weights,
+                     .period = spec->period,
+                     .scale = spec->scale,
+                     .inflight = gt_ps_inflight(spec),
+                     .params = spec->params,
+                     .buffers = spec->buffers,
+                     .optim = spec->optim,
+                     .host = gt_ps_sync_host(ps)};
   ps->sync = gt_sync_create(spec->strategy, &env);
   return ps;
 }
@@ -85,7 +93,8 @@ static void data_message(gt_ps *ps, size_t from, const gt_frame_header *head, co
 static void round_message(gt_ps *ps, const gt_frame_header *head) {
   int64_t round = (int64_t)head->value;
   gt_status code = (gt_status)head->detail;
-  if (round > ps->round) gt_ps_round_take(ps, round, code);
+  if (round > ps->round)
+    gt_ps_round_take(ps, round, code);
   else if (round == ps->round && code != GT_OK && ps->stop_code == GT_OK) {
     ps->stop_code = code;
     if (ps->whole_round == round) ps->phase = GT_PS_STOPPED;
@@ -103,15 +112,23 @@ void gt_ps_message(gt_ps *ps, size_t from, const gt_frame_header *head, const vo
   if (head->kind != GT_MSG_ROUND && (int64_t)head->round > ps->round) gt_ps_round_take(ps, (int64_t)head->round, GT_OK);
   switch ((gt_msg_kind)head->kind) {
   case GT_MSG_UPDATE:
-  case GT_MSG_STATE: data_message(ps, from, head, payload); break;
-  case GT_MSG_ACK: gt_ps_acknowledged(ps, from, (int64_t)head->value); break;
+  case GT_MSG_STATE:
+    data_message(ps, from, head, payload);
+    break;
+  case GT_MSG_ACK:
+    gt_ps_acknowledged(ps, from, (int64_t)head->value);
+    break;
   case GT_MSG_PING:
     p->wan_bytes = (double)head->detail;
     p->samples = (int64_t)head->sequence;
     gt_ps_control(ps, from, GT_MSG_PONG, (int64_t)head->value, 0);
     break;
-  case GT_MSG_PONG: pong(ps, from, head); break;
-  case GT_MSG_ROUND: round_message(ps, head); break;
+  case GT_MSG_PONG:
+    pong(ps, from, head);
+    break;
+  case GT_MSG_ROUND:
+    round_message(ps, head);
+    break;
   case GT_MSG_WRITTEN:
     if ((int64_t)head->value > p->written) p->written = (int64_t)head->value;
     gt_ps_round_whole(ps);
@@ -121,7 +138,8 @@ void gt_ps_message(gt_ps *ps, size_t from, const gt_frame_header *head, const vo
     p->done_steps = (int64_t)head->value;
     p->done_seq = (int64_t)head->detail;
     break;
-  default: gt_bug("a message of a kind that the PS does not take");
+  default:
+    gt_bug("a message of a kind that the PS does not take");
   }
   gt_ps_pump(ps);
 }
@@ -138,7 +156,10 @@ static void keep_alive(gt_ps *ps) {
 
 /* PING: value this PS's clock, detail the bytes it has sent, sequence the samples it has seen. */
 static void heartbeat(gt_ps *ps) {
-  gt_frame_header head = {.kind = GT_MSG_PING, .round = (uint32_t)ps->round, .value = (uint64_t)ps->now, .sequence = (uint64_t)ps->totals.samples,
+  gt_frame_header head = {.kind = GT_MSG_PING,
+                          .round = (uint32_t)ps->round,
+                          .value = (uint64_t)ps->now,
+                          .sequence = (uint64_t)ps->totals.samples,
                           .detail = (uint64_t)ps->peers[ps->spec.self].wan_bytes};
   for (size_t p = 0; p < ps->spec.nregions; p++)
     if (p != ps->spec.self) ps->spec.host.send(ps->spec.host.ctx, p, &head, NULL, 0, 0);
@@ -171,10 +192,27 @@ gt_ns gt_ps_next(const gt_ps *ps) {
 
 void gt_ps_look(const gt_ps *ps, gt_ns now, gt_ps_view *v) {
   const ps_totals *t = &ps->totals;
-  *v = (gt_ps_view){.phase = ps->phase, .stop_code = ps->stop_code, .steps = t->steps, .samples = t->samples, .batches = t->batches, .nonfinite = t->nonfinite,
-                    .round = ps->round, .whole_round = ps->whole_round, .loss_sum = ps->loss_sum, .loss_samples = ps->loss_samples,
-                    .last_eval_loss = ps->last_eval_loss, .last_eval_accuracy = ps->last_eval_accuracy, .compute = t->compute, .wait = t->wait,
-                    .wan_wait = t->wan_wait, .drain = t->drain, .idle = t->idle, .update = t->update, .encode = t->encode, .held = ps->held, .done = gt_ps_share_done(ps)};
+  *v = (gt_ps_view){.phase = ps->phase,
+                    .stop_code = ps->stop_code,
+                    .steps = t->steps,
+                    .samples = t->samples,
+                    .batches = t->batches,
+                    .nonfinite = t->nonfinite,
+                    .round = ps->round,
+                    .whole_round = ps->whole_round,
+                    .loss_sum = ps->loss_sum,
+                    .loss_samples = ps->loss_samples,
+                    .last_eval_loss = ps->last_eval_loss,
+                    .last_eval_accuracy = ps->last_eval_accuracy,
+                    .compute = t->compute,
+                    .wait = t->wait,
+                    .wan_wait = t->wan_wait,
+                    .drain = t->drain,
+                    .idle = t->idle,
+                    .update = t->update,
+                    .encode = t->encode,
+                    .held = ps->held,
+                    .done = gt_ps_share_done(ps)};
   if (ps->phase == GT_PS_DRAINING) v->drain += now - ps->phase_since;
   if (ps->phase == GT_PS_FOLLOWING) v->idle += now - ps->phase_since;
 }
@@ -186,8 +224,12 @@ void gt_ps_loss_reset(gt_ps *ps) {
 
 void gt_ps_look_link(const gt_ps *ps, size_t peer, gt_ps_link *link) {
   const ps_peer *p = &ps->peers[peer];
-  *link = (gt_ps_link){.bandwidth_bps = p->rate_s > 0 ? p->rate_bits / p->rate_s : 0, .latency_s = gt_seconds(p->rtt) / 2, .queued = p->queued,
-                       .unacknowledged = p->n, .samples = p->samples, .done = p->done};
+  *link = (gt_ps_link){.bandwidth_bps = p->rate_s > 0 ? p->rate_bits / p->rate_s : 0,
+                       .latency_s = gt_seconds(p->rtt) / 2,
+                       .queued = p->queued,
+                       .unacknowledged = p->n,
+                       .samples = p->samples,
+                       .done = p->done};
 }
 
 bool gt_ps_computing(const gt_ps *ps, size_t worker, gt_ns *since, int64_t *batch) {

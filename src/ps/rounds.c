@@ -21,13 +21,17 @@ void gt_ps_round_take(gt_ps *ps, int64_t round, gt_status stop_code) {
   gt_ps_control_all(ps, GT_MSG_ROUND, round, stop_code);
 }
 
-static bool over_wan_limit(const gt_ps *ps) { return ps->spec.wan_bytes_limit > 0 && gt_ps_wan_bytes(ps) >= ps->spec.wan_bytes_limit; }
+static bool over_wan_limit(const gt_ps *ps) {
+  return ps->spec.wan_bytes_limit > 0 && gt_ps_wan_bytes(ps) >= ps->spec.wan_bytes_limit;
+}
 
 void gt_ps_round_check(gt_ps *ps) {
   if (gt_ps_frozen(ps) || ps->round != ps->whole_round || ps->phase == GT_PS_COMPLETE) return;
   if (ps->want_stop == GT_OK && ps->phase == GT_PS_TRAINING && over_wan_limit(ps)) ps->want_stop = GT_ERR_LIMIT;
-  if (ps->want_stop != GT_OK) gt_ps_round_take(ps, ps->round + 1, ps->want_stop);
-  else if (ps->phase == GT_PS_TRAINING && interval_over(ps)) gt_ps_round_take(ps, ps->round + 1, GT_OK);
+  if (ps->want_stop != GT_OK)
+    gt_ps_round_take(ps, ps->round + 1, ps->want_stop);
+  else if (ps->phase == GT_PS_TRAINING && interval_over(ps))
+    gt_ps_round_take(ps, ps->round + 1, GT_OK);
 }
 
 void gt_ps_round_whole(gt_ps *ps) {
@@ -36,8 +40,10 @@ void gt_ps_round_whole(gt_ps *ps) {
     if (p != ps->spec.self && ps->peers[p].written < ps->round) return;
   ps->whole_round = ps->round;
   ps->spec.host.whole(ps->spec.host.ctx, ps->round);
-  if (ps->stop_code != GT_OK) ps->phase = GT_PS_STOPPED;
-  else gt_ps_round_check(ps);
+  if (ps->stop_code != GT_OK)
+    ps->phase = GT_PS_STOPPED;
+  else
+    gt_ps_round_check(ps);
 }
 
 void gt_ps_written(gt_ps *ps, int64_t round, gt_ns now) {
