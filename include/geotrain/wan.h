@@ -30,7 +30,8 @@ typedef struct {
 
 /* Collective over ps_comm, whose ranks are region ids. */
 gt_gateway *gt_gateway_create(MPI_Comm ps_comm, const gt_gateway_spec *spec, const gt_gateway_events *events);
-/* Frees; frames that have not gone out are dropped.  Collective over ps_comm (a barrier that sleeps comes first: nothing is under way when receives are cancelled). */
+/* Frees.  Frames that have departed on an emulated link still arrive (it sleeps until they have, one latency at most); what is queued or on its way out is dropped: poll until
+   gt_gateway_next says GT_NEVER first to lose nothing.  Collective over ps_comm (a barrier that sleeps comes first: nothing is under way when receives are cancelled). */
 void gt_gateway_close(gt_gateway *gateway);
 
 /* Queues a message for a peer.  head: kind, codec, round, sequence, value, detail, range are the caller's; the rest is filled in.  payload (bytes) is borrowed until

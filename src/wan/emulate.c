@@ -6,6 +6,7 @@
 
 #define WINDOW_MIN       ((size_t)4)
 #define WINDOW_MAX       ((size_t)256)
+#define CONTROL_SLOTS    ((size_t)4) /* beyond the window: held data never keeps control back */
 #define WINDOW_BYTES_MAX ((size_t)64 << 20)
 
 static gt_ns cpu_now(void) {
@@ -22,16 +23,24 @@ size_t gt_sender_window(const gt_link_spec *spec, bool emulate, size_t frame_byt
   if (emulate && spec->bandwidth_bps <= 0.0 && spec->latency_s > 0.0) frames = (double)most;
   if (frames > (double)most) frames = (double)most;
   size_t window = (size_t)frames + 1;
-  return window > WINDOW_MIN ? window : WINDOW_MIN;
+  return (window > WINDOW_MIN ? window : WINDOW_MIN) + CONTROL_SLOTS;
+}
+
+static bool control_can_leave(const gt_sender *s) {
+  return s->control.n > 0 && s->filled - s->freed < s->window;
+}
+
+static bool bulk_can_leave(const gt_sender *s) {
+  return s->bulk.n > 0 && s->filled - s->freed + CONTROL_SLOTS < s->window;
 }
 
 /* Control frames come first.  Polls come late, so the choice is made as of the moment at which the link became free: what was queued after a data frame should have
    begun to leave does not overtake it, and no idle time is put on the link that it would not have had. */
 gt_out_queue *gt_sender_next_queue(gt_sender *s, bool emulate, gt_ns now) {
-  if (s->filled - s->freed == s->window) return NULL;
   if (emulate && s->link.busy_until > now) return NULL;
-  if (s->control.n == 0) return s->bulk.n ? &s->bulk : NULL;
-  if (s->bulk.n == 0 || !emulate) return &s->control;
+  bool data_can_leave = bulk_can_leave(s);
+  if (!control_can_leave(s)) return data_can_leave ? &s->bulk : NULL;
+  if (!data_can_leave || !emulate) return &s->control;
   gt_ns control = gt_queue_at(&s->control, 0)->queued, bulk = gt_queue_at(&s->bulk, 0)->queued;
   gt_ns start = bulk > s->link.busy_until ? bulk : s->link.busy_until;
   return control <= start ? &s->control : &s->bulk;
@@ -69,8 +78,7 @@ static gt_ns sooner(gt_ns a, gt_ns b) {
 
 gt_ns gt_sender_due(const gt_sender *s, bool emulate) {
   gt_ns due = GT_NEVER;
-  bool can_fill = (s->control.n || s->bulk.n) && s->filled - s->freed < s->window;
-  if (can_fill) due = emulate ? s->link.busy_until : 0;
+  if (control_can_leave(s) || bulk_can_leave(s)) due = emulate ? s->link.busy_until : 0;
   if (!emulate) return due;
   if (s->told < s->filled) due = sooner(due, s->slots[s->told % s->window].depart);
   if (s->launched < s->filled) due = sooner(due, s->slots[s->launched % s->window].arrive);

@@ -1,0 +1,233 @@
+/* ranks: 2 */
+/* Emulation in real time: exchange times and throughput follow the link, directions are independent, control overtakes data, and it costs little. */
+#include "inside.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#define LIMIT_S 40.0
+#define MODEL   ((size_t)250000)
+#define LARGE   ((size_t)8 << 20)
+
+static int rank;
+
+typedef struct {
+  gt_gateway *g;
+  int64_t data, control, data_at_control, departed;
+  uint64_t last_value, last_cookie;
+  gt_ns last_arrival, last_departure; /* of this host */
+} side;
+
+/* Both ranks run on one host here, so its clock can be compared, which the gateway never does. */
+static gt_ns host_now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (gt_ns)t.tv_sec * GT_SECOND + t.tv_nsec;
+}
+
+static void on_message(void *ctx, size_t peer, const gt_frame_header *head, const void *payload, gt_ns now) {
+  (void)peer, (void)payload, (void)now;
+  side *s = ctx;
+  if (gt_msg_is_control(head->kind)) {
+    s->control++;
+    s->data_at_control = s->data;
+    return;
+  }
+  s->data++;
+  s->last_value = head->value;
+  s->last_arrival = host_now();
+}
+
+static void on_departed(void *ctx, size_t peer, uint64_t cookie, gt_ns now) {
+  (void)peer, (void)now;
+  side *s = ctx;
+  s->departed++;
+  s->last_cookie = cookie;
+  s->last_departure = host_now();
+}
+
+static void open_side(side *s, double mbit, double latency_s, double jitter_s, size_t payload_max) {
+  gt_link_spec links[2] = {{mbit * 1e6, latency_s, jitter_s}, {mbit * 1e6, latency_s, jitter_s}};
+  gt_gateway_spec spec = {
+      .nregions = 2, .self = (size_t)rank, .links = links, .emulate = true, .seed = 1, .payload_max = payload_max, .queue_max = 2};
+  gt_gateway_events events = {s, on_message, on_departed};
+  *s = (side){0};
+  s->g = gt_gateway_create(MPI_COMM_WORLD, &spec, &events);
+  MPI_Request barrier;
+  MPI_Ibarrier(MPI_COMM_WORLD, &barrier);
+  gt_wait_all(&barrier, 1, "the other side", LIMIT_S, NULL, NULL);
+}
+
+/* As the PS does: polls when something is due or may have arrived. */
+static void run_until(side *s, int64_t data, int64_t control, int64_t departed) {
+  gt_backoff backoff = {0};
+  gt_ns deadline = gt_now() + gt_from_seconds(LIMIT_S);
+  while (s->data < data || s->control < control || s->departed < departed) {
+    assert_true(gt_now() < deadline);
+    if (gt_gateway_poll(s->g, gt_now()))
+      gt_backoff_reset(&backoff);
+    else
+      gt_backoff_sleep(&backoff, GT_BACKOFF_BUSY, gt_gateway_next(s->g, NULL));
+  }
+}
+
+static void send(side *s, gt_msg_kind kind, const void *payload, size_t bytes, uint64_t cookie) {
+  gt_frame_header head = {.kind = (uint8_t)kind, .sequence = 1, .value = (uint64_t)host_now()};
+  gt_gateway_send(s->g, 1 - (size_t)rank, &head, payload, bytes, cookie, gt_now());
+}
+
+/* Regions send in turn.  The last sender closes as soon as its message has departed, 40 ms before it arrives: closing loses nothing that has left. */
+static void exchange_time(void **state) {
+  (void)state;
+  side s;
+  uint8_t *payload = gt_alloc(MODEL, 1);
+  open_side(&s, 10.0, 0.040, 0.0, MODEL);
+  double expected_s = (double)gt_wire_bytes(MODEL) * 8.0 / 10e6 + 0.040, worst = 0.0;
+  for (int i = 1; i <= 4; i++) {
+    if (rank == i % 2) send(&s, GT_MSG_UPDATE, payload, MODEL, 9);
+    run_until(&s, i / 2 + (rank == 0 ? i % 2 : 0), 0, i / 2 + (rank == 1 ? i % 2 : 0));
+    if (rank == i % 2) continue;
+    double took_s = gt_seconds(s.last_arrival - (gt_ns)s.last_value), off = took_s / expected_s - 1.0;
+    if (off > worst) worst = off;
+    assert_true(off > -1e-6 && off < 0.10);
+  }
+  if (rank == 0) printf("250 KB at 10 Mbit/s and 40 ms: %.1f ms expected, at most %.2f %% more measured\n", expected_s * 1e3, worst * 100.0);
+  gt_gateway_close(s.g);
+  gt_free(payload);
+}
+
+/* 8 MiB each way at once at 100 Mbit/s: each direction has the whole rate, as if it were alone. */
+static void throughput(void **state) {
+  (void)state;
+  side s;
+  uint8_t *payload = gt_alloc(LARGE / 8, 1);
+  open_side(&s, 100.0, 0.010, 0.001, LARGE / 8);
+  gt_ns begin = host_now();
+  for (uint64_t i = 1; i <= 8; i++) send(&s, GT_MSG_STATE, payload, LARGE / 8, i);
+  run_until(&s, 8, 0, 8);
+  double expected_s = 8.0 * (double)gt_wire_bytes(LARGE / 8) * 8.0 / 100e6, took_s = gt_seconds(s.last_departure - begin),
+         cpu_s = gt_gateway_emulation_s(s.g);
+  printf("rank %d: 8 MiB at 100 Mbit/s: %.1f ms expected, %.1f measured; emulation took %.3f ms of CPU\n", rank, expected_s * 1e3, took_s * 1e3,
+         cpu_s * 1e3);
+  assert_true(took_s > expected_s * 0.999 && took_s < expected_s * 1.03);
+  assert_true(gt_seconds(s.last_arrival - begin) < expected_s * 1.06 + 0.010);
+  assert_true(cpu_s > 0.0 && cpu_s < 0.01 * took_s);
+  gt_gateway_close(s.g);
+  gt_free(payload);
+}
+
+/* Polled every 5 ms, twice as long as a message takes: the link still has its whole rate, and the messages arrive in real time. */
+static void late_polls_lose_nothing(void **state) {
+  (void)state;
+  enum { COUNT = 40 };
+  size_t bytes = (size_t)64 << 10;
+  side s;
+  uint8_t *payload = gt_alloc(bytes, 1);
+  open_side(&s, 200.0, 0.010, 0.0, bytes);
+  gt_ns begin = host_now();
+  for (uint64_t i = 1; i <= COUNT; i++) send(&s, GT_MSG_UPDATE, payload, bytes, i);
+  while (s.departed < COUNT || s.data < COUNT) {
+    assert_true(host_now() - begin < gt_from_seconds(LIMIT_S));
+    gt_gateway_poll(s.g, gt_now());
+    gt_sleep(GT_SECOND / 200);
+  }
+  double expected_s = COUNT * (double)gt_wire_bytes(bytes) * 8.0 / 200e6, took_s = gt_seconds(s.last_departure - begin);
+  if (rank == 0) printf("polled every 5 ms: %.1f ms expected, %.1f measured\n", expected_s * 1e3, took_s * 1e3);
+  assert_true(took_s > expected_s * 0.999 && took_s < expected_s * 1.4);
+  gt_gateway_close(s.g);
+  gt_free(payload);
+}
+
+/* A control message queued behind four frames of data arrives after the one that is on the link. */
+static void control_overtakes(void **state) {
+  (void)state;
+  side s;
+  uint8_t *payload = gt_alloc(4 * GT_FRAME_PAYLOAD_MAX, 1);
+  open_side(&s, 200.0, 0.005, 0.0, 4 * GT_FRAME_PAYLOAD_MAX);
+  if (rank == 0) {
+    send(&s, GT_MSG_UPDATE, payload, 4 * GT_FRAME_PAYLOAD_MAX, 1);
+    gt_gateway_poll(s.g, gt_now());
+    send(&s, GT_MSG_PING, NULL, 0, 0);
+  }
+  run_until(&s, rank == 1, rank == 1, rank == 0);
+  if (rank == 1) assert_int_equal(s.data_at_control, 0);
+  gt_gateway_close(s.g);
+  gt_free(payload);
+}
+
+static void replace_before_and_after(void **state) {
+  (void)state;
+  side s;
+  uint8_t *payload = gt_alloc(MODEL, 1);
+  open_side(&s, 50.0, 0.001, 0.0, MODEL);
+  if (rank == 0) {
+    send(&s, GT_MSG_STATE, payload, MODEL, 1);
+    send(&s, GT_MSG_STATE, payload, MODEL, 2);
+    assert_int_equal(gt_gateway_queued(s.g, 1), 2);
+    gt_gateway_poll(s.g, gt_now());
+    assert_int_equal(gt_gateway_queued(s.g, 1), 1);
+    gt_frame_header head = {.kind = GT_MSG_STATE, .sequence = 1, .value = 77};
+    assert_false(gt_gateway_replace(s.g, 1, 1, &head, payload, 3)); /* on the link */
+    assert_false(gt_gateway_replace(s.g, 1, 8, &head, payload, 3)); /* unknown */
+    assert_true(gt_gateway_replace(s.g, 1, 2, &head, payload, 3));
+    assert_false(gt_gateway_replace(s.g, 1, 2, &head, payload, 4));
+  }
+  run_until(&s, rank == 1 ? 2 : 0, 0, rank == 0 ? 2 : 0);
+  if (rank == 1) assert_int_equal(s.last_value, 77);
+  if (rank == 0) assert_int_equal(s.last_cookie, 3);
+  gt_gateway_close(s.g);
+  gt_free(payload);
+}
+
+/* A message that leaves late keeps the link busy after a restart, and the ledger goes on where it was. */
+static void save_and_load(void **state) {
+  (void)state;
+  side s;
+  uint8_t *payload = gt_alloc(MODEL, 1);
+  open_side(&s, 20.0, 0.001, 0.0005, MODEL);
+  send(&s, GT_MSG_STATE, payload, MODEL, 1);
+  run_until(&s, 1, 0, 1);
+  gt_state saved = {0};
+  gt_ns now = gt_now();
+  gt_gateway_save(s.g, now, &saved);
+  gt_gateway fresh = *s.g;
+  gt_sender *senders = GT_NEW_ARRAY(gt_sender, 2);
+  fresh.senders = senders;
+  gt_ns later = now + 5 * GT_SECOND;
+  assert_int_equal(gt_gateway_load(&fresh, later, &saved), GT_OK);
+  const gt_sender *old = &s.g->senders[1 - rank], *new = &senders[1 - rank];
+  assert_int_equal(new->link.busy_until, old->link.busy_until + 5 * GT_SECOND);
+  assert_int_equal(new->link.last_arrival, old->link.last_arrival + 5 * GT_SECOND);
+  assert_memory_equal(&new->link.rng, &old->link.rng, sizeof new->link.rng);
+  assert_true(old->link.rng.counter > 0);
+  assert_int_equal(new->ledger[GT_MSG_STATE].wire_bytes, gt_wire_bytes(MODEL));
+  assert_memory_equal(new->ledger, old->ledger, sizeof new->ledger);
+  gt_state_close(&saved);
+  gt_state empty = {0};
+  assert_int_equal(gt_gateway_load(&fresh, later, &empty), GT_ERR_CKPT);
+  gt_gateway_close(s.g);
+  gt_free(senders);
+  gt_free(payload);
+  assert_int_equal(gt_alloc_alive(), 0);
+}
+
+int main(void) {
+  gt_net_start(LIMIT_S);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(exchange_time),
+      cmocka_unit_test(throughput),
+      cmocka_unit_test(control_overtakes),
+      cmocka_unit_test(late_polls_lose_nothing),
+      cmocka_unit_test(replace_before_and_after),
+      cmocka_unit_test(save_and_load),
+  };
+  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  gt_net_finalize(LIMIT_S);
+  return failed;
+}

@@ -1,0 +1,204 @@
+/* ranks: 2 3 */
+/* The gateway without emulation: messages of all sizes arrive whole and in order, control overtakes data, the ledger holds every byte. */
+#include "inside.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define LIMIT_S     40.0
+#define PAYLOAD_MAX ((size_t)5 << 20)
+#define MESSAGES    60
+
+static int rank, size;
+
+typedef struct {
+  gt_gateway *g;
+  int64_t received[8], control[8], departed[8];
+  bool control_first;
+} side;
+
+/* Every rank knows what every other sends: sizes and bytes are drawn by (from, to, number). */
+static size_t size_of(size_t from, size_t to, int64_t number) {
+  static const size_t special[] = {0, 1, 63, 64, GT_FRAME_PAYLOAD_MAX - 1, GT_FRAME_PAYLOAD_MAX, GT_FRAME_PAYLOAD_MAX + 1, PAYLOAD_MAX};
+  if (number <= 8) return special[number - 1];
+  gt_rng rng = gt_rng_make(5, GT_RNG_TEST, from * 8 + to, (uint64_t)number);
+  return (size_t)gt_rng_below(&rng, number % 10 == 0 ? PAYLOAD_MAX + 1 : 20000);
+}
+
+static uint8_t *bytes_of(size_t from, size_t to, int64_t number, size_t n) {
+  uint8_t *bytes = gt_alloc(n + 8, 1);
+  gt_rng rng = gt_rng_make(6, GT_RNG_TEST, from * 8 + to, (uint64_t)number);
+  for (size_t i = 0; i < n; i += 8) {
+    uint64_t word = gt_rng_u64(&rng);
+    memcpy(bytes + i, &word, 8);
+  }
+  return bytes;
+}
+
+static void on_message(void *ctx, size_t peer, const gt_frame_header *head, const void *payload, gt_ns now) {
+  (void)now;
+  side *s = ctx;
+  if (gt_msg_is_control(head->kind)) {
+    s->control[peer]++;
+    assert_int_equal(head->value, s->control[peer]);
+    if (s->received[peer] < MESSAGES) s->control_first = true;
+    return;
+  }
+  int64_t number = ++s->received[peer];
+  assert_int_equal(head->sequence, number);
+  assert_int_equal(head->from, peer);
+  assert_int_equal(head->value, 1000 + number);
+  assert_int_equal(head->detail, 7);
+  assert_int_equal(head->message_bytes, size_of(peer, (size_t)rank, number));
+  uint8_t *expected = bytes_of(peer, (size_t)rank, number, head->message_bytes);
+  if (head->message_bytes) assert_memory_equal(payload, expected, head->message_bytes);
+  gt_free(expected);
+}
+
+/* Cookies come back in the order in which messages were queued. */
+static void on_departed(void *ctx, size_t peer, uint64_t cookie, gt_ns now) {
+  (void)now;
+  side *s = ctx;
+  assert_int_equal(cookie, ++s->departed[peer]);
+}
+
+static void poll_until(side *s, bool (*done)(const side *)) {
+  gt_backoff backoff = {0};
+  gt_ns deadline = gt_now() + gt_from_seconds(LIMIT_S);
+  while (!done(s)) {
+    assert_true(gt_now() < deadline);
+    if (gt_gateway_poll(s->g, gt_now()))
+      gt_backoff_reset(&backoff);
+    else
+      gt_backoff_sleep(&backoff, GT_BACKOFF_BUSY, GT_NEVER);
+  }
+}
+
+static bool all_done(const side *s) {
+  for (int p = 0; p < size; p++) {
+    if (p != rank && (s->received[p] < MESSAGES || s->departed[p] < MESSAGES || s->control[p] < 3)) return false;
+  }
+  return true;
+}
+
+static void check_ledger(const side *s, size_t peer) {
+  gt_ledger_row expected = {0};
+  for (int64_t i = 1; i <= MESSAGES; i++) {
+    size_t n = size_of((size_t)rank, peer, i);
+    expected.messages++;
+    expected.payload_bytes += (int64_t)n;
+    expected.wire_bytes += (int64_t)gt_wire_bytes(n);
+    expected.frames += (int64_t)(gt_wire_bytes(n) - n) / GT_FRAME_HEADER_BYTES;
+  }
+  const gt_ledger_row *ledger = gt_gateway_ledger(s->g, peer);
+  assert_memory_equal(&ledger[GT_MSG_UPDATE], &expected, sizeof expected);
+  gt_ledger_row control = {.messages = 3, .frames = 3, .payload_bytes = 0, .wire_bytes = 3 * GT_FRAME_HEADER_BYTES};
+  assert_memory_equal(&ledger[GT_MSG_ACK], &control, sizeof control);
+}
+
+static gt_gateway *open_gateway(side *s, size_t payload_max) {
+  gt_link_spec links[8] = {{0}};
+  gt_gateway_spec spec = {.nregions = (size_t)size, .self = (size_t)rank, .links = links, .seed = 1, .payload_max = payload_max, .queue_max = 2};
+  gt_gateway_events events = {s, on_message, on_departed};
+  return gt_gateway_create(MPI_COMM_WORLD, &spec, &events);
+}
+
+static void messages_arrive_whole_and_in_order(void **state) {
+  (void)state;
+  side s = {.g = open_gateway(&s, PAYLOAD_MAX)};
+  uint8_t *payloads[8][MESSAGES + 1];
+  for (size_t p = 0; p < (size_t)size; p++) {
+    for (int64_t i = 1; p != (size_t)rank && i <= MESSAGES; i++) {
+      size_t n = size_of((size_t)rank, p, i);
+      payloads[p][i] = bytes_of((size_t)rank, p, i, n);
+      gt_frame_header head = {.kind = GT_MSG_UPDATE, .sequence = (uint64_t)i, .value = (uint64_t)(1000 + i), .detail = 7};
+      gt_gateway_send(s.g, p, &head, payloads[p][i], n, (uint64_t)i, gt_now());
+    }
+    for (uint64_t i = 1; p != (size_t)rank && i <= 3; i++)
+      gt_gateway_send(s.g, p, &(gt_frame_header){.kind = GT_MSG_ACK, .value = i}, NULL, 0, 0, gt_now());
+  }
+  poll_until(&s, all_done);
+  assert_true(s.control_first); /* queued behind all data, arrived before the end of it */
+  for (size_t p = 0; p < (size_t)size; p++) {
+    if (p == (size_t)rank) continue;
+    check_ledger(&s, p);
+    assert_int_equal(gt_gateway_queued(s.g, p), 0);
+    assert_true(gt_gateway_heard(s.g, p) <= gt_now());
+    for (int64_t i = 1; i <= MESSAGES; i++) gt_free(payloads[p][i]);
+  }
+  assert_int_equal(gt_gateway_next(s.g, NULL), GT_NEVER);
+  assert_true(gt_gateway_emulation_s(s.g) == 0.0);
+  gt_gateway_close(s.g);
+  assert_int_equal(gt_alloc_alive(), 0);
+}
+
+/* One side sends more frames than the other has receives posted, and both close at once: nobody blocks, what arrives is dropped. */
+static void close_with_frames_under_way(void **state) {
+  (void)state;
+  side s = {.g = open_gateway(&s, PAYLOAD_MAX)};
+  uint8_t *payload = gt_alloc(PAYLOAD_MAX, 1);
+  gt_frame_header head = {.kind = GT_MSG_MODEL, .sequence = 1};
+  if (rank == 0) {
+    for (int i = 0; i < 2; i++) gt_gateway_send(s.g, 1, &head, payload, PAYLOAD_MAX, 0, gt_now());
+    assert_int_equal(gt_gateway_queued(s.g, 1), 2);
+    assert_int_equal(gt_gateway_next(s.g, NULL), 0);
+    gt_gateway_poll(s.g, gt_now());
+    assert_true(s.g->senders[1].launched >= 4);
+    assert_true(gt_gateway_queued(s.g, 1) <= 1);
+  }
+  gt_gateway_close(s.g);
+  gt_free(payload);
+  assert_int_equal(gt_alloc_alive(), 0);
+}
+
+/* Steady traffic allocates nothing. */
+static bool five_received(const side *s) {
+  for (int p = 0; p < size; p++) {
+    if (p != rank && (s->received[p] < 5 || s->departed[p] < 5)) return false;
+  }
+  return true;
+}
+
+static void queues_do_not_allocate(void **state) {
+  (void)state;
+  side s = {.g = open_gateway(&s, PAYLOAD_MAX)};
+  uint8_t *payload[8];
+  for (int64_t i = 1; i <= 5; i++) {
+    for (size_t p = 0; p < (size_t)size; p++) {
+      if (p == (size_t)rank) continue;
+      payload[p] = bytes_of((size_t)rank, p, i, size_of((size_t)rank, p, i));
+      gt_frame_header head = {.kind = GT_MSG_STATE, .sequence = (uint64_t)i, .value = (uint64_t)(1000 + i), .detail = 7};
+      int64_t before = gt_alloc_total();
+      gt_gateway_send(s.g, p, &head, payload[p], size_of((size_t)rank, p, i), (uint64_t)i, gt_now());
+      if (i > 1) assert_int_equal(gt_alloc_total(), before);
+    }
+    for (size_t p = 0; p < (size_t)size; p++) {
+      gt_backoff backoff = {0};
+      while (p != (size_t)rank && s.departed[p] < i) {
+        gt_gateway_poll(s.g, gt_now());
+        gt_backoff_sleep(&backoff, GT_BACKOFF_BUSY, GT_NEVER);
+      }
+      if (p != (size_t)rank) gt_free(payload[p]);
+    }
+  }
+  poll_until(&s, five_received);
+  gt_gateway_close(s.g);
+}
+
+int main(void) {
+  gt_net_start(LIMIT_S);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(messages_arrive_whole_and_in_order),
+      cmocka_unit_test(close_with_frames_under_way),
+      cmocka_unit_test(queues_do_not_allocate),
+  };
+  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  gt_net_finalize(LIMIT_S);
+  return failed;
+}
