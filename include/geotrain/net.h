@@ -100,6 +100,8 @@ typedef struct {
 
 /* The PS's side: one pending push a worker, one order under way a worker.  Workers are 0..nworkers-1 (region rank - 1). */
 typedef struct gt_plane_ps gt_plane_ps;
+/* Where all ranks of a region are on one node, arrays lie in memory that they share and only headers are messages; else both are.
+   Both creates and closes are collective over region. */
 gt_plane_ps *gt_plane_ps_create(MPI_Comm region, size_t nparams, size_t nbuffers);
 void gt_plane_ps_close(gt_plane_ps *plane);
 size_t gt_plane_ps_workers(const gt_plane_ps *plane);
@@ -112,9 +114,12 @@ bool gt_plane_ps_poll(gt_plane_ps *plane, gt_on_push *on_push, void *context);
 /* The gradients of this worker's last push are not needed any more: its next push may land. */
 void gt_plane_ps_taken(gt_plane_ps *plane, size_t worker);
 
-/* The worker's side; params, buffers and grads are the graph's arrays, borrowed. */
+/* The worker's side.  The plane owns the arrays that the model works on: see gt_graph_adopt. */
 typedef struct gt_plane_worker gt_plane_worker;
-gt_plane_worker *gt_plane_worker_create(MPI_Comm region, float *params, size_t nparams, float *buffers, size_t nbuffers, float *grads);
+gt_plane_worker *gt_plane_worker_create(MPI_Comm region, size_t nparams, size_t nbuffers);
+float *gt_plane_worker_params(const gt_plane_worker *plane);
+float *gt_plane_worker_buffers(const gt_plane_worker *plane);
+float *gt_plane_worker_grads(const gt_plane_worker *plane);
 void gt_plane_worker_close(gt_plane_worker *plane);
 /* Starts sending; the gradients must stay untouched until the next order has come. */
 void gt_plane_worker_push(gt_plane_worker *plane, const gt_push_msg *push);

@@ -38,6 +38,8 @@ void gt_graph_on_progress(gt_graph *graph, gt_progress_fn *progress, void *conte
 
 /* The flat arrays; owned by the graph. */
 const gt_arrays *gt_graph_arrays(const gt_graph *graph);
+/* From now on the graph works on arrays that the caller lends (of the same sizes, 64-byte aligned), for instance in shared memory. */
+void gt_graph_adopt(gt_graph *graph, float *params, float *grads, float *buffers);
 /* Fills the parameters as the model's source says, from numbers keyed by (seed, tensor): the same on every rank. */
 void gt_graph_init(gt_graph *graph, uint64_t seed);
 /* Which kernels serve which operation: "conv=blas linear=blas pool=ref"; owned by the graph. */

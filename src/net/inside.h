@@ -34,6 +34,31 @@ static inline size_t gt_pieces(size_t nfloats) {
 void gt_pieces_send(const float *data, size_t nfloats, int rank, int tag, MPI_Comm comm, MPI_Request *requests);
 void gt_pieces_receive(float *data, size_t nfloats, int rank, int tag, MPI_Comm comm, MPI_Request *requests);
 
+/* ---- shared memory ----------------------------------------------------------------------------------------------------- */
+
+#define GT_LINE_FLOATS ((size_t)16) /* 64 bytes */
+static inline size_t gt_padded(size_t nfloats) {
+  return (nfloats + GT_LINE_FLOATS - 1) / GT_LINE_FLOATS * GT_LINE_FLOATS;
+}
+
+/* window MPI_WIN_NULL: the region spans nodes, and arrays travel as messages. */
+typedef struct {
+  MPI_Win window;
+  size_t nparams, nbuffers;
+} gt_shared;
+
+typedef struct {
+  float *grads, *params, *buffers;
+} gt_segment;
+
+/* Both collective over region. */
+void gt_shared_open(gt_shared *s, MPI_Comm region, size_t nparams, size_t nbuffers);
+void gt_shared_close(gt_shared *s);
+/* The arrays of a worker rank (1 or more), in this process's addresses. */
+gt_segment gt_shared_segment(const gt_shared *s, int rank);
+/* What this process wrote is visible to the others before, and theirs to it after, a message that follows or came. */
+void gt_shared_sync(const gt_shared *s);
+
 /* Tags of the local plane. */
 enum { GT_TAG_PUSH = 1, GT_TAG_GRADS, GT_TAG_ORDER, GT_TAG_PARAMS };
 

@@ -13,9 +13,10 @@ typedef struct {
   gt_push_msg gradient; /* the header of a push whose gradients are on their way */
   bool gradient_due;    /* `gradient` holds one */
   bool grads_posted;
-  float *grads; /* nparams */
+  float *grads; /* nparams, in shared memory or received */
   gt_order_msg order;
-  float *floats; /* nparams + nbuffers, what goes with the order */
+  gt_segment arrays; /* the worker's, when memory is shared */
+  float *floats;     /* else: nparams + nbuffers, what goes with the order */
   MPI_Request push_request;
   MPI_Request *grads_requests; /* gt_pieces(nparams) */
   MPI_Request *order_requests; /* 1 + pieces of parameters and buffers */
@@ -23,6 +24,7 @@ typedef struct {
 
 struct gt_plane_ps {
   MPI_Comm comm;
+  gt_shared shared;
   size_t nworkers, nparams, nbuffers;
   int ngrads, norders; /* requests */
   port *ports;
@@ -39,14 +41,26 @@ static void post_push(gt_plane_ps *plane, size_t worker) {
 
 static void post_grads(gt_plane_ps *plane, size_t worker) {
   port *p = &plane->ports[worker];
-  gt_pieces_receive(p->grads, plane->nparams, rank_of(worker), GT_TAG_GRADS, plane->comm, p->grads_requests);
   p->grads_posted = true;
+  if (plane->shared.window != MPI_WIN_NULL) return;
+  gt_pieces_receive(p->grads, plane->nparams, rank_of(worker), GT_TAG_GRADS, plane->comm, p->grads_requests);
 }
 
 static MPI_Request *null_requests(int n) {
   MPI_Request *requests = GT_NEW_ARRAY(MPI_Request, (size_t)n + 1);
   for (int i = 0; i <= n; i++) requests[i] = MPI_REQUEST_NULL;
   return requests;
+}
+
+/* Where the worker's gradients are found and its parameters put. */
+static void open_arrays(gt_plane_ps *plane, port *p, int rank) {
+  if (plane->shared.window != MPI_WIN_NULL) {
+    p->arrays = gt_shared_segment(&plane->shared, rank);
+    p->grads = p->arrays.grads;
+    return;
+  }
+  p->grads = GT_NEW_ARRAY(float, plane->nparams + 1);
+  p->floats = GT_NEW_ARRAY(float, plane->nparams + plane->nbuffers + 1);
 }
 
 gt_plane_ps *gt_plane_ps_create(MPI_Comm region, size_t nparams, size_t nbuffers) {
@@ -57,13 +71,13 @@ gt_plane_ps *gt_plane_ps_create(MPI_Comm region, size_t nparams, size_t nbuffers
   plane->nworkers = (size_t)size - 1;
   plane->nparams = nparams;
   plane->nbuffers = nbuffers;
+  gt_shared_open(&plane->shared, region, nparams, nbuffers);
   plane->ngrads = (int)gt_pieces(nparams);
   plane->norders = 1 + (int)(gt_pieces(nparams) + gt_pieces(nbuffers));
   plane->ports = GT_NEW_ARRAY(port, plane->nworkers + 1);
   for (size_t w = 0; w < plane->nworkers; w++) {
     port *p = &plane->ports[w];
-    p->grads = GT_NEW_ARRAY(float, nparams + 1);
-    p->floats = GT_NEW_ARRAY(float, nparams + nbuffers + 1);
+    open_arrays(plane, p, rank_of(w));
     p->grads_requests = null_requests(plane->ngrads);
     p->order_requests = null_requests(plane->norders);
     post_push(plane, w);
@@ -85,11 +99,12 @@ void gt_plane_ps_close(gt_plane_ps *plane) {
     gt_wait_all(p->order_requests, plane->norders, "a worker to take its last order", ORDER_LIMIT_S, NULL, NULL);
     cancel(&p->push_request);
     for (int i = 0; i < plane->ngrads; i++) cancel(&p->grads_requests[i]);
-    gt_free(p->grads);
+    if (plane->shared.window == MPI_WIN_NULL) gt_free(p->grads);
     gt_free(p->floats);
     gt_free(p->grads_requests);
     gt_free(p->order_requests);
   }
+  gt_shared_close(&plane->shared);
   gt_free(plane->ports);
   gt_free(plane);
 }
@@ -105,6 +120,15 @@ static bool orders_done(gt_plane_ps *plane, port *p) {
   return done != 0;
 }
 
+static void send_arrays(gt_plane_ps *plane, size_t worker, const float *params, const float *buffers) {
+  port *p = &plane->ports[worker];
+  int rank = rank_of(worker);
+  memcpy(p->floats, params, plane->nparams * sizeof *params);
+  if (plane->nbuffers) memcpy(p->floats + plane->nparams, buffers, plane->nbuffers * sizeof *buffers);
+  gt_pieces_send(p->floats, plane->nparams, rank, GT_TAG_PARAMS, plane->comm, &p->order_requests[1]);
+  gt_pieces_send(p->floats + plane->nparams, plane->nbuffers, rank, GT_TAG_PARAMS, plane->comm, &p->order_requests[1 + plane->ngrads]);
+}
+
 void gt_plane_ps_order(gt_plane_ps *plane, size_t worker, const gt_order_msg *order, const float *params, const float *buffers) {
   port *p = &plane->ports[worker];
   if (!orders_done(plane, p)) {
@@ -113,13 +137,14 @@ void gt_plane_ps_order(gt_plane_ps *plane, size_t worker, const gt_order_msg *or
     gt_wait_all(p->order_requests, plane->norders, "a worker to take its order", ORDER_LIMIT_S, NULL, NULL);
   }
   p->order = *order;
+  if (order->with_params && plane->shared.window != MPI_WIN_NULL) {
+    memcpy(p->arrays.params, params, plane->nparams * sizeof *params);
+    if (plane->nbuffers) memcpy(p->arrays.buffers, buffers, plane->nbuffers * sizeof *buffers);
+    gt_shared_sync(&plane->shared);
+  }
   int rank = rank_of(worker);
   GT_MPI(MPI_Isend(&p->order, (int)sizeof p->order, MPI_BYTE, rank, GT_TAG_ORDER, plane->comm, &p->order_requests[0]));
-  if (!order->with_params) return;
-  memcpy(p->floats, params, plane->nparams * sizeof *params);
-  if (plane->nbuffers) memcpy(p->floats + plane->nparams, buffers, plane->nbuffers * sizeof *buffers);
-  gt_pieces_send(p->floats, plane->nparams, rank, GT_TAG_PARAMS, plane->comm, &p->order_requests[1]);
-  gt_pieces_send(p->floats + plane->nparams, plane->nbuffers, rank, GT_TAG_PARAMS, plane->comm, &p->order_requests[1 + plane->ngrads]);
+  if (order->with_params && plane->shared.window == MPI_WIN_NULL) send_arrays(plane, worker, params, buffers);
 }
 
 /* Takes a header that has arrived; what has no gradients is told at once. */
@@ -148,6 +173,7 @@ static bool take_grads(gt_plane_ps *plane, size_t worker, gt_on_push *on_push, v
   int arrived = 0;
   GT_MPI(MPI_Testall(plane->ngrads, p->grads_requests, &arrived, MPI_STATUSES_IGNORE));
   if (!arrived) return false;
+  gt_shared_sync(&plane->shared);
   p->gradient_due = p->grads_posted = false;
   gt_push_msg push = p->gradient;
   on_push(context, worker, &push, p->grads);

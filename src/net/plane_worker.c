@@ -5,7 +5,8 @@
 
 struct gt_plane_worker {
   MPI_Comm comm;
-  float *params, *buffers, *grads;
+  gt_shared shared;
+  gt_segment arrays; /* in shared memory, or this process's own */
   size_t nparams, nbuffers;
   gt_push_msg push, signal;
   gt_order_msg order;
@@ -22,12 +23,17 @@ static MPI_Request *null_requests(int n) {
   return requests;
 }
 
-gt_plane_worker *gt_plane_worker_create(MPI_Comm region, float *params, size_t nparams, float *buffers, size_t nbuffers, float *grads) {
+static gt_segment own_arrays(size_t nparams, size_t nbuffers) {
+  return (gt_segment){.grads = GT_NEW_ARRAY(float, nparams), .params = GT_NEW_ARRAY(float, nparams), .buffers = GT_NEW_ARRAY(float, nbuffers)};
+}
+
+gt_plane_worker *gt_plane_worker_create(MPI_Comm region, size_t nparams, size_t nbuffers) {
   gt_plane_worker *plane = GT_NEW(gt_plane_worker);
+  int rank;
+  GT_MPI(MPI_Comm_rank(region, &rank));
   plane->comm = region;
-  plane->params = params;
-  plane->buffers = buffers;
-  plane->grads = grads;
+  gt_shared_open(&plane->shared, region, nparams, nbuffers);
+  plane->arrays = plane->shared.window == MPI_WIN_NULL ? own_arrays(nparams, nbuffers) : gt_shared_segment(&plane->shared, rank);
   plane->nparams = nparams;
   plane->nbuffers = nbuffers;
   plane->npushes = 1 + (int)gt_pieces(nparams);
@@ -42,15 +48,35 @@ void gt_plane_worker_close(gt_plane_worker *plane) {
   if (!plane) return;
   gt_wait_all(&plane->signal_request, 1, "the PS to take a signal", CLOSE_LIMIT_S, NULL, NULL);
   gt_wait_all(plane->push_requests, plane->npushes, "the PS to take the last push", CLOSE_LIMIT_S, NULL, NULL);
+  if (plane->shared.window == MPI_WIN_NULL) {
+    gt_free(plane->arrays.grads);
+    gt_free(plane->arrays.params);
+    gt_free(plane->arrays.buffers);
+  }
+  gt_shared_close(&plane->shared);
   gt_free(plane->push_requests);
   gt_free(plane->float_requests);
   gt_free(plane);
 }
 
+float *gt_plane_worker_params(const gt_plane_worker *plane) {
+  return plane->arrays.params;
+}
+
+float *gt_plane_worker_buffers(const gt_plane_worker *plane) {
+  return plane->arrays.buffers;
+}
+
+float *gt_plane_worker_grads(const gt_plane_worker *plane) {
+  return plane->arrays.grads;
+}
+
 void gt_plane_worker_push(gt_plane_worker *plane, const gt_push_msg *push) {
+  bool messages = push->kind == GT_PUSH_GRADIENT && plane->shared.window == MPI_WIN_NULL;
   plane->push = *push;
+  gt_shared_sync(&plane->shared);
   GT_MPI(MPI_Isend(&plane->push, (int)sizeof plane->push, MPI_BYTE, 0, GT_TAG_PUSH, plane->comm, &plane->push_requests[0]));
-  if (push->kind == GT_PUSH_GRADIENT) gt_pieces_send(plane->grads, plane->nparams, 0, GT_TAG_GRADS, plane->comm, &plane->push_requests[1]);
+  if (messages) gt_pieces_send(plane->arrays.grads, plane->nparams, 0, GT_TAG_GRADS, plane->comm, &plane->push_requests[1]);
 }
 
 /* Once: the PS hears of a stop signal although this worker has nothing else to say. */
@@ -82,9 +108,10 @@ void gt_plane_worker_wait(gt_plane_worker *plane, gt_order_msg *order, double li
   do {
     wait_order(plane, limit_s);
   } while (plane->order.kind == GT_ORDER_KEEPALIVE);
-  if (plane->order.with_params) {
-    gt_pieces_receive(plane->params, plane->nparams, 0, GT_TAG_PARAMS, plane->comm, plane->float_requests);
-    gt_pieces_receive(plane->buffers, plane->nbuffers, 0, GT_TAG_PARAMS, plane->comm, plane->float_requests + gt_pieces(plane->nparams));
+  gt_shared_sync(&plane->shared);
+  if (plane->order.with_params && plane->shared.window == MPI_WIN_NULL) {
+    gt_pieces_receive(plane->arrays.params, plane->nparams, 0, GT_TAG_PARAMS, plane->comm, plane->float_requests);
+    gt_pieces_receive(plane->arrays.buffers, plane->nbuffers, 0, GT_TAG_PARAMS, plane->comm, plane->float_requests + gt_pieces(plane->nparams));
     gt_wait_all(plane->float_requests, plane->nfloats, "the parameters from this region's PS", limit_s, NULL, NULL);
   }
   gt_wait_all(plane->push_requests, plane->npushes, "this region's PS to take a push", limit_s, NULL, NULL);

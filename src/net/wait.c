@@ -2,6 +2,7 @@
 #include "inside.h"
 
 #define FIRST_SLEEP   ((gt_ns)20000)
+#define AT_ONCE       ((gt_ns)2000000)  /* a PS that has nothing else to do answers within this */
 #define LIKELY        ((gt_ns)50000000) /* an answer that takes longer than this may also take 1 ms more */
 #define LONGEST_ROUND GT_SECOND         /* between two tests; what is beyond it, this process did not run */
 
@@ -32,6 +33,7 @@ bool gt_patience_over(gt_patience *p) {
 }
 
 gt_ns gt_patience_cap(const gt_patience *p) {
+  if (p->waited < AT_ONCE) return FIRST_SLEEP;
   return p->waited < LIKELY ? GT_BACKOFF_BUSY : GT_BACKOFF_IDLE;
 }
 

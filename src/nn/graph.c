@@ -91,11 +91,24 @@ gt_status gt_graph_create(gt_graph **out, const char *model, const gt_sample_sha
   return GT_OK;
 }
 
+static void free_arrays(gt_graph *graph) {
+  if (graph->adopted) return;
+  gt_free(graph->arrays.grads.data);
+  gt_free(graph->arrays.params.data);
+}
+
+void gt_graph_adopt(gt_graph *graph, float *params, float *grads, float *buffers) {
+  free_arrays(graph);
+  graph->adopted = true;
+  graph->arrays.params.data = params;
+  graph->arrays.grads.data = grads;
+  graph->arrays.buffers.data = buffers;
+}
+
 void gt_graph_close(gt_graph *graph) {
   if (!graph) return;
   gt_arena_close(graph->arena);
-  gt_free(graph->arrays.grads.data);
-  gt_free(graph->arrays.params.data);
+  free_arrays(graph);
   gt_free(graph->bounds);
   gt_free(graph->views);
   gt_free(graph->ops);

@@ -81,6 +81,7 @@ struct gt_graph {
   gt_extent extent, input;
   size_t classes, batch_max;
   gt_arrays arrays;
+  bool adopted; /* arrays are lent */
   gt_arena *arena;
   float *work;
   char kernels_text[256];

@@ -23,6 +23,7 @@ typedef struct {
   gt_payload *payload;
   size_t bytes;
   bool departed, behind; /* behind: another was in front of it when it was posted */
+  bool resent;           /* after a resume: the peer may have applied it already, so it keeps its payload */
   gt_ns posted;
 } ps_message;
 

@@ -53,7 +53,7 @@ void gt_ps_enqueue(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_paylo
 /* Swaps the payload of the newest message that has not begun to leave; false: there is none. */
 static bool replace_newest(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_payload *payload) {
   ps_peer *p = &ps->peers[peer];
-  if (p->n == 0 || p->messages[p->n - 1].departed) return false;
+  if (p->n == 0 || p->messages[p->n - 1].departed || p->messages[p->n - 1].resent) return false;
   ps_message *m = &p->messages[p->n - 1];
   gt_frame_header swapped = *head;
   swapped.sequence = m->head.sequence;

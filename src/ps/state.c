@@ -53,6 +53,21 @@ void gt_ps_save(gt_ps *ps, gt_ns now, gt_state *state) {
 
 /* ---- loading ------------------------------------------------------------------------------------------------------------- */
 
+/* What is resent stands beside what may be under way. */
+static void make_room(gt_ps *ps, ps_peer *p) {
+  size_t old = p->capacity, pool = ps->pool_capacity;
+  p->capacity++;
+  ps->pool_capacity++;
+  ps_message *messages = GT_NEW_ARRAY(ps_message, p->capacity);
+  gt_payload **payloads = GT_NEW_ARRAY(gt_payload *, ps->pool_capacity);
+  memcpy(messages, p->messages, old * sizeof *messages);
+  memcpy(payloads, ps->pool, pool * sizeof(gt_payload *));
+  gt_free(p->messages);
+  gt_free(ps->pool);
+  p->messages = messages;
+  ps->pool = payloads;
+}
+
 /* Unacknowledged messages are queued again, with the sequence they had. */
 static gt_status load_messages(gt_ps *ps, size_t peer, const char *prefix, const gt_state *state) {
   ps_peer *p = &ps->peers[peer];
@@ -65,11 +80,13 @@ static gt_status load_messages(gt_ps *ps, size_t peer, const char *prefix, const
     snprintf(name, sizeof name, "unacknowledged/%zu/payload", i);
     const gt_state_item *body = gt_state_find(state, prefix, name);
     size_t full = ps->spec.params.n + ps->spec.buffers.n;
-    if (!body || body->count > full || p->n == p->capacity) return GT_FAIL(GT_ERR_CKPT, "%s%s does not fit this model and outbox", prefix, name);
+    if (!body || body->count > full) return GT_FAIL(GT_ERR_CKPT, "%s%s does not fit this model", prefix, name);
+    make_room(ps, p);
     gt_payload *payload = gt_ps_payload(ps, body->count);
     if (payload->vec.data) memcpy(payload->vec.data, body->data, body->count * sizeof(float));
     head.round = (uint32_t)ps->round;
     gt_ps_enqueue(ps, peer, &head, payload);
+    p->messages[p->n - 1].resent = true;
   }
 }
 

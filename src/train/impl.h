@@ -35,6 +35,8 @@ typedef struct {
 /* setup.c: each is collective over the world and gives every rank the same status. */
 gt_status gt_run_open(gt_run *run, const gt_train_options *options);
 void gt_run_close(gt_run *run);
+/* Writes job.yaml, by a temporary name: the regions may share the folder.  Local. */
+gt_status gt_run_write_job(const gt_run *run);
 
 /* What a PS tells the others before training starts (kind HELLO, little endian as is). */
 typedef struct {
@@ -42,6 +44,7 @@ typedef struct {
   char region[64], job[GT_SHA256_HEX], model[GT_SHA256_HEX], weights[GT_SHA256_HEX], data[GT_SHA256_HEX];
   char error[512];
   int64_t samples, newest_round, nrounds;
+  int64_t damaged; /* the newest round whose file at the sender is damaged; 0: none */
   int64_t rounds[GT_MAX_ROUNDS]; /* whole at the sender, ascending */
 } gt_hello;
 
@@ -71,6 +74,7 @@ typedef struct {
   gt_ns seen_at;
   double rate_samples, rate_bps;
   double patience_s[64];
+  gt_ns *compute; /* of each worker's last batch */
   bool stop_told, ended;
 } gt_server;
 
@@ -84,6 +88,8 @@ gt_status gt_server_hello(gt_server *s, const gt_hello *own, int64_t *round, int
 gt_status gt_server_rounds(gt_server *s, gt_hello *own);
 /* Reads the round's file into params, buffers, the optimizer, the strategy, the gateway's ledger. */
 gt_status gt_server_resume(gt_server *s, int64_t round);
+/* Removes files of rounds that were never whole: their numbers are not used again, and nobody can resume from them. */
+void gt_server_remove_newer(const gt_server *s, int64_t round);
 gt_status gt_run_init_params(gt_run *run);
 /* Host of the PS: take the checkpoint of a round; a round is whole. */
 void gt_server_checkpoint(void *server, int64_t round);

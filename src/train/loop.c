@@ -14,6 +14,7 @@ static void on_push(void *ctx, size_t worker, const gt_push_msg *p, float *grads
                      .compute = p->compute_ns,
                      .wait = p->wait_ns,
                      .nonfinite = p->nonfinite != 0};
+  if (p->kind == GT_PUSH_GRADIENT) s->compute[worker] = p->compute_ns;
   if (p->signal) gt_ps_stop(s->ps, GT_STOPPED, now);
   switch ((gt_push_kind)p->kind) {
   case GT_PUSH_READY:
@@ -95,20 +96,30 @@ void gt_server_note(void *server, gt_ps_note note, double a, double b) {
 
 /* ---- the loop --------------------------------------------------------------------------------------------------------------- */
 
-static bool anyone_computes(const gt_server *s) {
+/* The earliest that a computing worker may push, a little before its last batch's time is over; GT_NEVER: nobody computes. */
+static gt_ns next_push(const gt_server *s) {
+  gt_ns earliest = GT_NEVER;
   for (size_t w = 0; w < gt_plane_ps_workers(s->plane); w++) {
     gt_ns since;
     int64_t batch;
-    if (gt_ps_computing(s->ps, w, &since, &batch)) return true;
+    if (!gt_ps_computing(s->ps, w, &since, &batch)) continue;
+    gt_ns at = since + s->compute[w] - s->compute[w] / 8;
+    if (at < earliest) earliest = at;
   }
-  return false;
+  return earliest;
 }
 
+/* Until a push is near there is no hurry; then the sleeps are short, for the worker idles while its gradient lies there. */
 static void rest(gt_server *s, gt_backoff *backoff) {
   bool large = false;
-  gt_ns until = gt_gateway_next(s->gateway, &large), next = gt_ps_next(s->ps);
+  gt_ns until = gt_gateway_next(s->gateway, &large), next = gt_ps_next(s->ps), push = next_push(s), now = gt_now();
   if (next < until) until = next;
-  gt_backoff_sleep(backoff, large || anyone_computes(s) ? GT_BACKOFF_BUSY : GT_BACKOFF_IDLE, until);
+  if (push != GT_NEVER && push > now) {
+    if (push < until) until = push;
+    gt_backoff_sleep(backoff, large ? GT_BACKOFF_BUSY : GT_BACKOFF_IDLE, until);
+    if (until == push) gt_backoff_reset(backoff);
+  } else
+    gt_backoff_sleep(backoff, large || push != GT_NEVER ? GT_BACKOFF_BUSY : GT_BACKOFF_IDLE, until);
 }
 
 static void look_after(gt_server *s, gt_ns now) {

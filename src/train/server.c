@@ -1,4 +1,5 @@
 /* A PS rank's parts, put together: gateway, local plane, PS, optimizer, checkpoint writer, record. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -80,18 +81,30 @@ static void open_gateway(gt_server *s) {
 
 /* ---- the PS ------------------------------------------------------------------------------------------------------------------ */
 
+/* Steps that a region of `samples` samples will make; its rate ends with them. */
+static double steps_of(const gt_job *job, size_t region, int64_t samples) {
+  if (job->train.until.steps > 0) return (double)job->train.until.steps;
+  double batches = job->train.until.epochs > 0 ? job->train.until.epochs * ceil((double)samples / (double)job->train.batch)
+                                               : (double)job->train.until.samples / (double)job->train.batch;
+  return strcmp(job->sync.local, "sync") == 0 ? ceil(batches / (double)(job->regions[region].ranks - 1)) : batches;
+}
+
+/* Where every region applies every step, all of them go by the longest: else their rates, and with these their models, would part. */
+static int64_t schedule_steps(const gt_server *s) {
+  const gt_job *job = s->run->job;
+  double steps = steps_of(job, s->run->roles.region_id, (int64_t)s->run->npart);
+  if (gt_sync_find(job->sync.strategy)->lockstep)
+    for (size_t p = 0; p < job->nregions; p++) steps = fmax(steps, steps_of(job, p, s->hellos[p].samples));
+  return (int64_t)(steps + 0.5);
+}
+
 static gt_status open_optimizer(gt_server *s) {
   const gt_job *job = s->run->job;
   const char *schedule = job->train.schedule.name;
-  int64_t per_epoch = gt_order_batches_per_epoch(&s->run->order), workers = job->regions[s->run->roles.region_id].ranks - 1;
-  double steps = job->train.until.epochs > 0    ? job->train.until.epochs * (double)per_epoch
-                 : job->train.until.samples > 0 ? (double)job->train.until.samples / (double)job->train.batch
-                                                : (double)job->train.until.steps;
-  if (strcmp(job->sync.local, "sync") == 0 && job->train.until.steps == 0) steps /= (double)workers;
   gt_lr_kind kind = strcmp(schedule, "cosine") == 0 ? GT_LR_COSINE : strcmp(schedule, "step") == 0 ? GT_LR_STEP : GT_LR_CONSTANT;
   gt_optim_spec spec = {.name = job->train.optimizer.name,
                         .schedule = {kind, job->train.optimizer.lr, job->train.schedule.gamma, job->train.schedule.lr_min,
-                                     job->train.schedule.warmup_steps, job->train.schedule.step_every, (int64_t)(steps + 0.5)},
+                                     job->train.schedule.warmup_steps, job->train.schedule.step_every, schedule_steps(s)},
                         .momentum = job->train.optimizer.momentum,
                         .weight_decay = job->train.optimizer.weight_decay,
                         .beta1 = job->train.optimizer.beta1,
@@ -131,7 +144,7 @@ static void open_ps(gt_server *s, int64_t newest_round) {
   const gt_arrays *a = gt_graph_arrays(run->graph);
   gt_ps_spec spec = {.nregions = job->nregions,
                      .self = run->roles.region_id,
-                     .nworkers = gt_plane_ps_workers(s->plane),
+                     .nworkers = (size_t)run->roles.region_size - 1,
                      .local_async = strcmp(job->sync.local, "async") == 0,
                      .strategy = gt_sync_find(job->sync.strategy),
                      .weights = s->weights,
@@ -177,12 +190,14 @@ static void greet(gt_server *s, gt_hello *own, gt_status status) {
 static gt_status open_rest(gt_server *s, int64_t round, int64_t newest) {
   set_weights(s);
   GT_TRY(open_optimizer(s));
-  s->plane = gt_plane_ps_create(s->run->roles.region, gt_graph_arrays(s->run->graph)->params.n, gt_graph_arrays(s->run->graph)->buffers.n);
+  s->compute = GT_NEW_ARRAY(gt_ns, (size_t)s->run->roles.region_size - 1);
   open_ps(s, newest);
   if (round > 0)
     GT_TRY(gt_server_resume(s, round));
-  else if (s->run->options->resume != GT_RESUME_NO && s->run->roles.is_lead)
-    gt_log_job(GT_LOG_INFO, "no checkpoint round is whole in every region: training starts from the beginning");
+  else if (s->run->options->resume != GT_RESUME_NO) {
+    gt_server_remove_newer(s, 0);
+    gt_log_job(GT_LOG_INFO, "there is no checkpoint yet: training starts from the beginning");
+  }
   return gt_record_open(&s->record, s->run->run_dir, s->run->region, s->run->options->resume != GT_RESUME_NO);
 }
 
@@ -201,7 +216,11 @@ gt_status gt_server_open(gt_server *s, gt_run *run) {
   if (status == GT_OK) status = open_rest(s, round, newest);
   if (status == GT_OK && run->roles.is_lead) s->live = gt_live_create(stdout, run->options->live, run->job->log.every_s);
   s->final = gt_final_create(s);
-  return gt_agree(run->roles.world, status, run->start_limit_s);
+  status = gt_agree(run->roles.world, status, run->start_limit_s);
+  /* From here on the folder holds a run; one that was refused has left nothing that stands in the way of the next. */
+  if (status == GT_OK && gt_run_write_job(run) != GT_OK) gt_panic(GT_ERR_CKPT, "%s", gt_error_text());
+  if (status == GT_OK) s->plane = gt_plane_ps_create(run->roles.region, gt_graph_arrays(run->graph)->params.n, gt_graph_arrays(run->graph)->buffers.n);
+  return status;
 }
 
 void gt_server_close(gt_server *s) {
@@ -213,6 +232,7 @@ void gt_server_close(gt_server *s) {
   gt_ps_close(s->ps);
   gt_plane_ps_close(s->plane);
   gt_optim_close(s->optim);
+  gt_free(s->compute);
   gt_free(s->links);
   gt_free(s->weights);
   gt_free(s->hellos);

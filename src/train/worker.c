@@ -77,8 +77,8 @@ gt_status gt_worker_run(gt_run *run) {
   const gt_arrays *arrays = gt_graph_arrays(run->graph);
   gt_status status = open_worker(&w);
   if (status == GT_OK) {
-    w.plane =
-        gt_plane_worker_create(run->roles.region, arrays->params.data, arrays->params.n, arrays->buffers.data, arrays->buffers.n, arrays->grads.data);
+    w.plane = gt_plane_worker_create(run->roles.region, arrays->params.n, arrays->buffers.n);
+    gt_graph_adopt(run->graph, gt_plane_worker_params(w.plane), gt_plane_worker_grads(w.plane), gt_plane_worker_buffers(w.plane));
     gt_graph_on_progress(run->graph, gt_plane_worker_progress, w.plane);
     status = loop(&w);
     gt_plane_worker_close(w.plane);

@@ -98,10 +98,10 @@ static int by_time(const void *a, const void *b) {
 }
 
 static void work(void) {
-  float *params = GT_NEW_ARRAY(float, NPARAMS), *grads = GT_NEW_ARRAY(float, NPARAMS), buffers[NBUFFERS] = {0};
   gt_ns took[ROUNDS];
   size_t worker = (size_t)rank - 1, n = 0;
-  gt_plane_worker *plane = gt_plane_worker_create(MPI_COMM_WORLD, params, NPARAMS, buffers, NBUFFERS, grads);
+  gt_plane_worker *plane = gt_plane_worker_create(MPI_COMM_WORLD, NPARAMS, NBUFFERS);
+  float *params = gt_plane_worker_params(plane), *grads = gt_plane_worker_grads(plane), *buffers = gt_plane_worker_buffers(plane);
   gt_order_msg order = {0};
   gt_push_msg push = {.kind = GT_PUSH_READY};
   gt_plane_worker_push(plane, &push);
@@ -122,8 +122,18 @@ static void work(void) {
   qsort(took, ROUNDS, sizeof *took, by_time);
   printf("worker %zu: median round trip of %zu KB each way %.3f ms\n", worker, NPARAMS * 4 / 1000, gt_seconds(took[ROUNDS / 2]) * 1e3);
   gt_plane_worker_close(plane);
-  gt_free(params);
-  gt_free(grads);
+}
+
+/* In shared memory, and as messages: what a region does that spans nodes. */
+static void round_trips_by_messages(void **state) {
+  (void)state;
+  setenv("GEOTRAIN_LOCAL_PLANE", "messages", 1);
+  if (rank == 0)
+    serve();
+  else
+    work();
+  unsetenv("GEOTRAIN_LOCAL_PLANE");
+  assert_int_equal(gt_alloc_alive(), 0);
 }
 
 static void round_trips(void **state) {
@@ -140,7 +150,7 @@ int main(void) {
   gt_net_start(LIMIT_S);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(round_trips)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(round_trips), cmocka_unit_test(round_trips_by_messages)};
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   gt_net_finalize(LIMIT_S);
   return failed;
