@@ -62,6 +62,7 @@ typedef struct gt_sync_ops {
   const char *name;                        /* "asgd-ga" */
   const char *source;                      /* paper */
   gt_msg_kind sends;                       /* GT_MSG_UPDATE (additive), GT_MSG_STATE, or 0: nothing */
+  bool lockstep;                           /* every region applies every region's every step, as one optimizer would: learning rates must not part */
   size_t size;                             /* of the strategy's own struct, whose first member is gt_sync; zeroed by gt_sync_create */
   void (*open)(gt_sync *s);                /* allocates its vectors; may be NULL */
   void (*close)(gt_sync *s);               /* frees them; may be NULL */

@@ -100,6 +100,7 @@ const gt_sync_ops gt_sync_ssgd = {
     .name = "ssgd",
     .source = "synchronous SGD, Chen et al. (2016)",
     .sends = GT_MSG_UPDATE,
+    .lockstep = true,
     .size = sizeof(ssgd),
     .open = ssgd_open,
     .close = ssgd_close,
