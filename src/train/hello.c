@@ -49,6 +49,25 @@ static int64_t common_round(const gt_server *s) {
   return 0;
 }
 
+/* There are files, but no round to go on from: only a run that was ended in its first round may begin again, for then one region may have one whole file.
+   Anything else is a loss, and training from the beginning would hide it. */
+static gt_status nothing_common(const gt_server *s) {
+  size_t n = s->run->job->nregions;
+  for (size_t p = 0; p < n; p++) {
+    const gt_hello *h = &s->hellos[p];
+    char path[1300];
+    if (h->damaged == 0 && h->nrounds < 2) continue;
+    gt_ckpt_path(path, sizeof path, s->run->run_dir, h->damaged ? h->damaged : h->rounds[h->nrounds - 1], s->run->job->regions[p].name);
+    if (h->damaged)
+      return GT_FAIL(GT_ERR_CKPT, "no round is whole in every region, and %s is damaged; restore it or begin in another --run-dir", path);
+    return GT_FAIL(
+        GT_ERR_CKPT,
+        "no round is whole in every region, although region %s has %s; restore the files of the other regions or begin in another --run-dir",
+        s->run->job->regions[p].name, path);
+  }
+  return GT_OK;
+}
+
 gt_status gt_server_hello(gt_server *s, const gt_hello *own, int64_t *round, int64_t *newest) {
   size_t n = s->run->job->nregions, self = s->run->roles.region_id;
   gt_ns deadline = gt_now() + gt_from_seconds(s->run->start_limit_s);
@@ -76,6 +95,7 @@ gt_status gt_server_hello(gt_server *s, const gt_hello *own, int64_t *round, int
   for (size_t p = 0; p < n && status == GT_OK; p++)
     if (p != self) status = compare(s, p, own);
   *round = common_round(s);
+  if (*round == 0 && status == GT_OK) status = nothing_common(s);
   *newest = 0;
   for (size_t p = 0; p < n; p++)
     if (s->hellos[p].newest_round > *newest) *newest = s->hellos[p].newest_round;

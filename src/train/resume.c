@@ -72,16 +72,17 @@ gt_status gt_server_rounds(gt_server *s, gt_hello *own) {
     last = gt_ckpt_read(gt_ckpt_path(path, sizeof path, s->run->run_dir, rounds[i], s->run->region), &info, &state);
     if (last == GT_OK)
       own->rounds[own->nrounds++] = rounds[i];
-    else
+    else {
+      own->damaged = rounds[i];
       gt_log(GT_LOG_WARN, "%s", gt_error_text());
+    }
     gt_state_close(&state);
     gt_ckpt_info_close(&info);
   }
   return n > 0 && own->nrounds == 0 ? last : GT_OK;
 }
 
-/* Files of rounds that were never whole: their numbers are not used again, and nobody can resume from them. */
-static void remove_newer(const gt_server *s, int64_t round) {
+void gt_server_remove_newer(const gt_server *s, int64_t round) {
   int64_t rounds[GT_MAX_ROUNDS];
   size_t n = gt_ckpt_rounds(s->run->run_dir, s->run->region, rounds, GT_MAX_ROUNDS);
   for (size_t i = 0; i < n; i++) {
@@ -124,7 +125,7 @@ gt_status gt_server_resume(gt_server *s, int64_t round) {
       snprintf(text, sizeof text, "%s", gt_error_text());
       status = GT_FAIL(status, "%s: %s", path, text);
     } else
-      remove_newer(s, round);
+      gt_server_remove_newer(s, round);
   }
   gt_state_close(&state);
   gt_ckpt_info_close(&info);

@@ -86,14 +86,13 @@ static gt_status make_folders(const char *path) {
     char end = *c;
     *c = 0;
     if (mkdir(part, 0777) != 0 && errno != EEXIST)
-      return GT_FAIL(GT_ERR_FAULT, "run directory %s: %s cannot be made: %s", path, part, strerror(errno));
+      return GT_FAIL(GT_ERR_CKPT, "run directory %s: %s cannot be made: %s", path, part, strerror(errno));
     *c = end;
     if (!end) return GT_OK;
   }
 }
 
-/* job.yaml by a temporary name: the regions may share the folder. */
-static gt_status write_job(const gt_run *run) {
+gt_status gt_run_write_job(const gt_run *run) {
   char path[1200], temporary[1300];
   snprintf(path, sizeof path, "%s/job.yaml", run->run_dir);
   snprintf(temporary, sizeof temporary, "%s.tmp-%s-%ld", path, run->region, (long)getpid());
@@ -101,7 +100,7 @@ static gt_status write_job(const gt_run *run) {
   bool ok = f && fputs(run->resolved, f) >= 0;
   if (f && fclose(f) != 0) ok = false;
   if (ok && rename(temporary, path) == 0) return GT_OK;
-  gt_status status = GT_FAIL(GT_ERR_FAULT, "%s cannot be written: %s", path, strerror(errno));
+  gt_status status = GT_FAIL(GT_ERR_CKPT, "%s cannot be written: %s", path, strerror(errno));
   unlink(temporary);
   return status;
 }
@@ -110,7 +109,8 @@ static gt_status write_job(const gt_run *run) {
 static gt_status check_folder(const gt_run *run) {
   char path[1200];
   snprintf(path, sizeof path, "%s/job.yaml", run->run_dir);
-  bool there = access(path, F_OK) == 0;
+  int64_t round;
+  bool there = access(path, F_OK) == 0 || gt_ckpt_rounds(run->run_dir, run->region, &round, 1) > 0;
   if (run->options->resume == GT_RESUME_NO && there)
     return GT_FAIL(GT_ERR_JOB, "run directory %s holds a run already; --resume continues it, another --run-dir keeps it", run->run_dir);
   if (run->options->resume == GT_RESUME_YES && !there) return GT_FAIL(GT_ERR_CKPT, "run directory %s holds no run to resume", run->run_dir);
@@ -131,10 +131,7 @@ static gt_status open_folder(gt_run *run) {
   gt_wait_all(&request, 1, "the run directory's name from rank 0", run->start_limit_s, NULL, NULL);
   gt_status status = run->roles.is_ps ? check_folder(run) : GT_OK;
   GT_TRY(agree(run, status));
-  if (run->roles.is_ps) {
-    status = make_folders(run->run_dir);
-    if (status == GT_OK) status = write_job(run);
-  }
+  if (run->roles.is_ps) status = make_folders(run->run_dir);
   return agree(run, status);
 }
 
