@@ -11,7 +11,7 @@
 
 typedef struct gt_record gt_record;
 
-/* Opens DIR/<region>.jsonl for appending (resume) or anew.  A torn last line of an earlier run is cut.  GT_ERR_FAULT names the path and the system's reason. */
+/* Opens DIR/<region>.jsonl for appending (resume) or anew.  A torn last line of an earlier run is cut.  GT_ERR_CKPT names the path and the system's reason. */
 gt_status gt_record_open(gt_record **out, const char *run_dir, const char *region, bool append);
 void gt_record_close(gt_record *record);
 

@@ -16,7 +16,7 @@ struct gt_record {
 };
 
 static gt_status refused(const char *path, const char *what) {
-  return GT_FAIL(GT_ERR_FAULT, "%s: the record could not be %s: %s", path, what, strerror(errno));
+  return GT_FAIL(GT_ERR_CKPT, "%s: the record could not be %s: %s", path, what, strerror(errno));
 }
 
 /* Cuts what follows the last newline: a line that a kill has torn. */

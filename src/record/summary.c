@@ -41,7 +41,7 @@ static json_t *summary_of(const gt_summary *s) {
 }
 
 static gt_status refused(const char *path, const char *what) {
-  return GT_FAIL(GT_ERR_FAULT, "%s: the summary could not be %s: %s", path, what, strerror(errno));
+  return GT_FAIL(GT_ERR_CKPT, "%s: the summary could not be %s: %s", path, what, strerror(errno));
 }
 
 static gt_status fill(int fd, const char *path, const char *text, size_t size) {

@@ -231,7 +231,8 @@ static gt_status summarise(gt_final *f) {
 static void end_lead(gt_final *f) {
   gt_server *s = f->server;
   gt_frame_header bye = {.kind = GT_MSG_BYE};
-  if (summarise(f) != GT_OK) gt_panic(GT_ERR_FAULT, "%s", gt_error_text());
+  gt_status status = summarise(f);
+  if (status != GT_OK) gt_panic(status, "%s", gt_error_text());
   for (size_t p = 1; p < s->run->job->nregions; p++) gt_gateway_send(s->gateway, p, &bye, NULL, 0, 0, gt_now());
   f->stage = OVER;
 }

@@ -83,10 +83,10 @@ static void test_unwritable_places(void **unused) {
   gt_record *record;
   gt_summary summary = {.job = "j"};
   snprintf(nowhere, sizeof nowhere, "%s/nowhere", folder);
-  assert_int_equal(gt_record_open(&record, nowhere, "a", true), GT_ERR_FAULT);
+  assert_int_equal(gt_record_open(&record, nowhere, "a", true), GT_ERR_CKPT);
   assert_non_null(strstr(gt_error_text(), nowhere));
   assert_null(record);
-  assert_int_equal(gt_summary_write(nowhere, &summary), GT_ERR_FAULT);
+  assert_int_equal(gt_summary_write(nowhere, &summary), GT_ERR_CKPT);
   assert_non_null(strstr(gt_error_text(), nowhere));
 }
 
@@ -103,7 +103,7 @@ static int full_disk(void) {
   while (written < 10 && gt_record_line(record, written, "pad", "text", 's', pad, NULL) == GT_OK) written++;
   if (written == 0 || written == 10 || !strstr(gt_error_text(), "full.jsonl")) return 2;
   gt_record_close(record);
-  if (gt_summary_write(folder, &summary) != GT_ERR_FAULT) return 3;
+  if (gt_summary_write(folder, &summary) != GT_ERR_CKPT) return 3;
   char name[128], *text = gt_alloc(100000, 1);
   snprintf(name, sizeof name, "%s/summary.json", folder);
   if (access(name, F_OK) == 0) return 4;
