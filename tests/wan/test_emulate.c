@@ -163,16 +163,17 @@ static void control_overtakes(void **state) {
 static void replace_before_and_after(void **state) {
   (void)state;
   side s;
-  uint8_t *payload = gt_alloc(MODEL, 1);
-  open_side(&s, 50.0, 0.001, 0.0, MODEL);
+  size_t bytes = 2 * GT_FRAME_PAYLOAD_MAX; /* the first frame is on the link, the second is not */
+  uint8_t *payload = gt_alloc(bytes, 1);
+  open_side(&s, 400.0, 0.001, 0.0, bytes);
   if (rank == 0) {
-    send(&s, GT_MSG_STATE, payload, MODEL, 1);
-    send(&s, GT_MSG_STATE, payload, MODEL, 2);
+    send(&s, GT_MSG_STATE, payload, bytes, 1);
+    send(&s, GT_MSG_STATE, payload, bytes, 2);
     assert_int_equal(gt_gateway_queued(s.g, 1), 2);
     gt_gateway_poll(s.g, gt_now());
     assert_int_equal(gt_gateway_queued(s.g, 1), 1);
     gt_frame_header head = {.kind = GT_MSG_STATE, .sequence = 1, .value = 77};
-    assert_false(gt_gateway_replace(s.g, 1, 1, &head, payload, 3)); /* on the link */
+    assert_false(gt_gateway_replace(s.g, 1, 1, &head, payload, 3)); /* begun */
     assert_false(gt_gateway_replace(s.g, 1, 8, &head, payload, 3)); /* unknown */
     assert_true(gt_gateway_replace(s.g, 1, 2, &head, payload, 3));
     assert_false(gt_gateway_replace(s.g, 1, 2, &head, payload, 4));
