@@ -22,6 +22,7 @@ typedef struct {
   gt_frame_header head;
   gt_payload *payload;
   size_t bytes;
+  bool parked;           /* the link's window is full: the gateway does not have it yet */
   bool departed, behind; /* behind: another was in front of it when it was posted */
   bool resent;           /* after a resume: the peer may have applied it already, so it keeps its payload */
   gt_ns posted;

@@ -40,14 +40,26 @@ static bool host_room(void *ctx, size_t peer) {
   return p->queued < ps->spec.outbox && p->n < gt_ps_inflight(&ps->spec);
 }
 
+static void hand_over(gt_ps *ps, size_t peer, ps_message *m) {
+  m->parked = false;
+  m->head.round = (uint32_t)ps->round;
+  ps->spec.host.send(ps->spec.host.ctx, peer, &m->head, m->payload->vec.data, m->bytes, m->id);
+}
+
+/* However long a peer does not acknowledge, no more than the window allows is given to the gateway: a newest model is replaced here instead. */
 void gt_ps_enqueue(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_payload *payload) {
   ps_peer *p = &ps->peers[peer];
   ps_message *m = &p->messages[p->n++];
-  *m = (ps_message){
-      .id = ++p->next_id, .head = *head, .payload = payload, .bytes = payload->vec.n * sizeof(float), .behind = p->queued > 0, .posted = ps->now};
+  *m = (ps_message){.id = ++p->next_id,
+                    .head = *head,
+                    .payload = payload,
+                    .bytes = payload->vec.n * sizeof(float),
+                    .parked = p->n > gt_ps_inflight(&ps->spec),
+                    .behind = p->queued > 0,
+                    .posted = ps->now};
   p->queued++;
   payload->refs++;
-  ps->spec.host.send(ps->spec.host.ctx, peer, &m->head, payload->vec.data, m->bytes, m->id);
+  if (!m->parked) hand_over(ps, peer, m);
 }
 
 /* Swaps the payload of the newest message that has not begun to leave; false: there is none. */
@@ -58,7 +70,7 @@ static bool replace_newest(gt_ps *ps, size_t peer, const gt_frame_header *head, 
   gt_frame_header swapped = *head;
   swapped.sequence = m->head.sequence;
   uint64_t id = p->next_id + 1;
-  if (!ps->spec.host.replace(ps->spec.host.ctx, peer, m->id, &swapped, payload->vec.data, id)) return false;
+  if (!m->parked && !ps->spec.host.replace(ps->spec.host.ctx, peer, m->id, &swapped, payload->vec.data, id)) return false;
   p->next_id = m->id = id;
   m->head = swapped;
   m->payload->refs--;
@@ -124,6 +136,8 @@ void gt_ps_acknowledged(gt_ps *ps, size_t peer, int64_t sequence) {
   if (gone == 0) return;
   p->n -= gone;
   memmove(p->messages, p->messages + gone, p->n * sizeof *p->messages);
+  for (size_t i = 0; i < p->n && i < gt_ps_inflight(&ps->spec); i++)
+    if (p->messages[i].parked) hand_over(ps, peer, &p->messages[i]);
   if (host_room(ps, peer)) gt_sync_on_sent(ps->sync, ps->now, peer);
 }
 

@@ -1,0 +1,79 @@
+/* Every strategy, local plane and number of regions, with uneven workers and parts, over slow and fast links: runs end, no batch is lost or doubled. */
+#include "world_run.h"
+
+#define SEEDS 12
+static const size_t regions[] = {1, 2, 3, 5};
+
+typedef void w_law(w_spec *spec);
+
+static void for_all(w_law *law) {
+  uint64_t seed = 100;
+  for (const char *const *name = gt_sync_names(); *name; name++)
+    for (int async = 0; async < 2; async++)
+      for (size_t r = 0; r < 4; r++)
+        for (int k = 0; k < SEEDS; k++) {
+          w_spec spec = w_random(*name, async, regions[r], seed++);
+          law(&spec);
+        }
+}
+
+static void epochs(w_spec *spec) {
+  spec->until.epochs = 1 + (double)(spec->seed % 2);
+  spec->no_data = spec->seed % 5 == 0;
+  world *w = w_open(spec);
+  w_run_until(w, GT_PS_COMPLETE);
+  w_check_epochs(w, (int64_t)spec->until.epochs);
+  if (w_lockstep(spec)) w_check_identical(w);
+  w_close(w);
+}
+
+static void steps(w_spec *spec) {
+  spec->until.steps = 1 + (int64_t)(spec->seed % 13);
+  world *w = w_open(spec);
+  w_run_until(w, GT_PS_COMPLETE);
+  for (size_t i = 0; i < w->n; i++) w_check(w, w_look(w, i).steps == spec->until.steps);
+  if (w_lockstep(spec)) w_check_identical(w);
+  w_close(w);
+}
+
+static void samples(w_spec *spec) {
+  spec->until.samples = 30 + (int64_t)(spec->seed % 70);
+  world *w = w_open(spec);
+  w_run_until(w, GT_PS_COMPLETE);
+  for (size_t i = 0; i < w->n; i++) {
+    int64_t n = w_look(w, i).samples;
+    w_check(w, n >= spec->until.samples && n < spec->until.samples + (int64_t)spec->batch);
+  }
+  if (w_lockstep(spec)) w_check_identical(w);
+  w_close(w);
+}
+
+static void test_until_epochs(void **state) {
+  (void)state;
+  for_all(epochs);
+}
+
+static void test_until_steps(void **state) {
+  (void)state;
+  for_all(steps);
+}
+
+static void test_until_samples(void **state) {
+  (void)state;
+  for_all(samples);
+}
+
+static void test_nothing_is_left(void **state) {
+  (void)state;
+  assert_int_equal(gt_alloc_alive(), 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_until_epochs),
+      cmocka_unit_test(test_until_steps),
+      cmocka_unit_test(test_until_samples),
+      cmocka_unit_test(test_nothing_is_left),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,197 @@
+/* A deterministic world of R regions in one process: each a PS with its workers, joined by links of the link model, with a checkpoint host.  Time is
+   virtual.  world_host.h serves the PS, world_run.h moves the world, crashes it and brings it back. */
+#ifndef TEST_PS_WORLD_H
+#define TEST_PS_WORLD_H
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "geotrain/ps.h"
+
+#define W_REGIONS 5
+#define W_WORKERS 4
+#define W_PARAMS  6
+#define W_BUFFERS 2
+#define W_MODEL   (W_PARAMS + W_BUFFERS)
+#define W_RING    128
+#define W_COPIES  4
+#define W_BATCHES 256 /* numbers a region can be asked for */
+#define W_MS      ((gt_ns)1000000)
+
+/* What a world is; 0 means the usual where there is one. */
+typedef struct {
+  const char *strategy;
+  size_t nregions, workers[W_REGIONS], samples[W_REGIONS]; /* the region's part */
+  bool local_async, no_data, by_samples;
+  size_t batch, outbox, window;
+  int64_t period;
+  double momentum;
+  gt_ps_interval until, eval_every, checkpoint_every;
+  size_t test_samples;
+  gt_link_spec link;
+  double slow[W_REGIONS]; /* factor of a region's compute time */
+  double write_s;         /* longest time that a checkpoint takes to be durable */
+  int nonfinite_limit;    /* 0: 3 */
+  int64_t bad_every;      /* every such batch number of region 0 gives a gradient that is not finite */
+  int64_t poison;         /* region 0's so many-th data message is not finite */
+  double wan_bytes_limit;
+  gt_ns keepalive;
+  uint64_t seed;
+} w_spec;
+
+typedef struct {
+  gt_frame_header head;
+  const float *borrowed; /* data: until it has departed */
+  float body[W_MODEL];
+  size_t bytes;
+  uint64_t cookie;
+  gt_ns at; /* of its arrival */
+} w_frame;
+
+typedef struct {
+  w_frame frames[W_RING];
+  size_t head, count;
+} w_ring;
+
+/* One direction: what waits, what is leaving, what is on its way. */
+typedef struct {
+  w_ring control, data, air;
+  bool leaving;
+  w_frame current;
+  gt_ns depart, arrive;
+  gt_link_state state;
+  struct {
+    uint64_t cookie;
+    gt_ns at;
+  } gone[W_RING]; /* departures that the PS is yet to be told of */
+  size_t ngone;
+  int64_t data_sent, rejected;
+} w_link;
+
+typedef enum { W_STARTING, W_IDLE, W_TRAINING, W_EVALUATING, W_PUSHED } w_work;
+
+typedef struct {
+  w_work work;
+  gt_ns ready, heard; /* when it answers; when it was last told anything */
+  int64_t batch, count;
+  bool lent; /* its gradient is with the PS */
+  float grads[W_PARAMS];
+} w_worker;
+
+/* What a region's file of a round holds. */
+typedef struct {
+  int64_t round;
+  bool durable;
+  gt_state state;
+  int trained[W_BATCHES];
+} w_copy;
+
+struct world;
+typedef struct {
+  struct world *world;
+  size_t id;
+  gt_ps *ps;
+  gt_optim *optim;
+  float params[W_PARAMS], grads[W_PARAMS], buffers[W_BUFFERS];
+  w_worker workers[W_WORKERS];
+  int trained[W_BATCHES]; /* how often a batch has counted, since the beginning, over every resume */
+  w_copy copies[W_COPIES];
+  size_t ncopies;
+  gt_ns written_at;
+  int64_t writing;
+  int64_t evals, orders, keepalives, nonfinite, nonfinite_messages, rounds, wholes;
+  gt_ns wan_wait;
+} w_region;
+
+typedef struct world {
+  w_spec spec;
+  size_t n;
+  gt_ns now;
+  int64_t events, restarts;
+  gt_rng rng;
+  double weights[W_REGIONS];
+  w_region regions[W_REGIONS];
+  w_link links[W_REGIONS][W_REGIONS];
+} world;
+
+/* ---- the problem: batch b of region r has the target t(r, b) ; loss 1/2 sum (w - t)^2 ------------------------------------- */
+
+static inline float w_target(size_t region, int64_t batch, size_t j) {
+  return (float)((int)((region * 5 + j * 2) % 7) - 3) + 0.125f * (float)((batch * 7 + (int64_t)j) % 5);
+}
+
+static inline gt_order w_order_of(const w_spec *spec, size_t region) {
+  return (gt_order){.seed = spec->seed, .region = region, .n = spec->samples[region], .batch = spec->batch};
+}
+
+static inline int64_t w_per_epoch(const w_spec *spec, size_t region) {
+  gt_order order = w_order_of(spec, region);
+  return gt_order_batches_per_epoch(&order);
+}
+
+/* ---- rings ------------------------------------------------------------------------------------------------------------------ */
+
+static inline w_frame *w_at(w_ring *ring, size_t k) {
+  return &ring->frames[(ring->head + k) % W_RING];
+}
+
+static inline void w_push(w_ring *ring, const w_frame *frame) {
+  assert_true(ring->count < W_RING);
+  *w_at(ring, ring->count++) = *frame;
+}
+
+static inline w_frame w_pop(w_ring *ring) {
+  w_frame frame = *w_at(ring, 0);
+  ring->head = (ring->head + 1) % W_RING;
+  ring->count--;
+  return frame;
+}
+
+/* ---- looks ------------------------------------------------------------------------------------------------------------------ */
+
+static inline gt_ps_view w_look(const world *w, size_t region) {
+  gt_ps_view view;
+  gt_ps_look(w->regions[region].ps, w->now, &view);
+  return view;
+}
+
+static inline bool w_all_in(const world *w, gt_ps_phase phase) {
+  for (size_t i = 0; i < w->n; i++)
+    if (w_look(w, i).phase != phase) return false;
+  return true;
+}
+
+static inline const char *w_phase_name(gt_ps_phase phase) {
+  static const char *const names[] = {"training", "draining", "following", "complete", "stopped"};
+  return names[phase];
+}
+
+/* Where everyone stands, for a test that is about to fail. */
+static inline void w_print(const world *w) {
+  const w_spec *s = &w->spec;
+  fprintf(stderr, "%s %s, seed %llu, %zu regions, period %lld, outbox %zu, window %zu, at %.3f s, %lld events, %lld restarts\n", s->strategy,
+          s->local_async ? "async" : "sync", (unsigned long long)s->seed, w->n, (long long)s->period, s->outbox, s->window, gt_seconds(w->now),
+          (long long)w->events, (long long)w->restarts);
+  for (size_t i = 0; i < w->n; i++) {
+    gt_ps_view v = w_look(w, i);
+    fprintf(stderr, "  region %zu: %s%s, %lld steps, %lld batches, %lld samples of %zu, round %lld whole %lld stop %d\n", i, w_phase_name(v.phase),
+            v.held ? " held" : "", (long long)v.steps, (long long)v.batches, (long long)v.samples, s->samples[i], (long long)v.round,
+            (long long)v.whole_round, (int)v.stop_code);
+  }
+}
+
+#define w_check(w, condition)                                                                                                                        \
+  do {                                                                                                                                               \
+    if (!(condition)) {                                                                                                                              \
+      w_print(w);                                                                                                                                    \
+      fail_msg("%s does not hold", #condition);                                                                                                      \
+    }                                                                                                                                                \
+  } while (0)
+
+#endif
