@@ -1,0 +1,58 @@
+# labels: quick
+# Damaged checkpoints: an older round that is whole everywhere serves, with a warning; where none is, exit 4 and the file.
+set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+job job.yaml
+train "undisturbed" 4 job.yaml --run-dir whole --set train.until.steps=80
+ended "undisturbed" 0
+sha=$(field whole params_sha256)
+train "a run to damage" 4 job.yaml --run-dir run --set checkpoint.keep=3
+ended "a run to damage" 0
+newest=$(newest_round run)
+
+# damaged NAME FILE: goes on from an older round, to the same end as the undisturbed run.
+damaged() {
+  local name=$1 file=$2
+  train "$name" 4 job.yaml --run-dir copy --resume --set train.until.steps=80 --set checkpoint.keep=3
+  ended "$name" 0 "$file"
+  check "$name: same model as undisturbed" same "$(field copy params_sha256)" "$sha"
+}
+
+cp -r run copy
+truncate -s -1000 "copy/ckpt/$newest/west.h5"
+damaged "cut short in one region" "ckpt/$newest/west.h5"
+rm -rf copy
+cp -r run copy
+printf '\x55' | dd of="copy/ckpt/$newest/east.h5" bs=1 seek=100000 conv=notrunc status=none
+damaged "one byte flipped in one region" "ckpt/$newest/east.h5"
+rm -rf copy
+cp -r run copy
+: >"copy/ckpt/$newest/east.h5"
+printf '\x55' | dd of="copy/ckpt/$((newest - 1))/west.h5" bs=1 seek=100000 conv=notrunc status=none
+damaged "one round in each region" "ckpt/$newest/east.h5"
+rm -rf copy
+cp -r run copy
+rm "copy/ckpt/$newest/east.h5"
+train "one file missing" 4 job.yaml --run-dir copy --resume --set train.until.steps=80
+ended "one file missing" 0
+check "one file missing: same model as undisturbed" same "$(field copy params_sha256)" "$sha"
+rm -rf copy
+
+cp -r run copy
+for file in copy/ckpt/*/west.h5; do printf '\x55' | dd of="$file" bs=1 seek=100000 conv=notrunc status=none; done
+train "every round damaged" 4 job.yaml --run-dir copy --resume --set train.until.steps=80
+ended "every round damaged" 4 'west.h5' 'SHA-256'
+train "every round damaged, auto" 4 job.yaml --run-dir copy --resume=auto --set train.until.steps=80
+ended "every round damaged, auto" 4 'west.h5'
+rm -rf copy
+
+# Each region has a whole round, but no round is whole in both.
+cp -r run copy
+for round in $(rounds run); do
+  if [ $((round % 2)) -eq 0 ]; then file=copy/ckpt/$round/east.h5; else file=copy/ckpt/$round/west.h5; fi
+  printf '\x55' | dd of="$file" bs=1 seek=100000 conv=notrunc status=none
+done
+train "no common round" 4 job.yaml --run-dir copy --resume --set train.until.steps=80
+ended "no common round" 4 'no round'
+finish

@@ -1,0 +1,45 @@
+# labels: quick
+# A run directory that cannot be written and one that is full: exit 4, a clear sentence, the previous round whole, and training goes on when there is room.
+set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+job job.yaml
+mkdir small
+if [ "$(id -u)" -ne 0 ] || ! mount -t tmpfs -o size=4m none small 2>/dev/null; then
+  skip "full and read-only disks" "a tmpfs can be mounted by root only, and not in every container"
+  finish
+fi
+end() {
+  at_exit
+  umount small
+}
+trap end EXIT
+
+# 4 MiB hold three rounds of two half-megabyte files with what each needs beside it while it is written, not nine.
+train "full disk" 4 job.yaml --run-dir small/run --set checkpoint.keep=9 --set train.until.steps=200
+ended "full disk" 4 'small/run/(ckpt/|east.jsonl|west.jsonl)' 'No space left on device'
+check "full disk: no summary" test ! -e small/run/summary.json
+newest=$(newest_round small/run)
+check "full disk: earlier rounds are there" test "${newest:-0}" -ge 2
+check "full disk: no temporary file stays" same "$(find small -name '*.tmp*' | wc -l)" 0
+check "full disk: east's previous round is whole" "$GEOTRAIN" eval "small/run/ckpt/$((newest - 1))/east.h5" data.h5
+check "full disk: west's previous round is whole" "$GEOTRAIN" eval "small/run/ckpt/$((newest - 1))/west.h5" data.h5
+
+train "still full" 4 job.yaml --run-dir small/run --resume --set checkpoint.keep=9 --set train.until.steps=200
+ended "still full" 4 'No space left on device'
+mount -o remount,size=64m small
+train "room again" 4 job.yaml --run-dir small/run --resume --set train.until.steps=80
+ended "room again" 0
+train "undisturbed" 4 job.yaml --run-dir whole --set train.until.steps=80
+check "same model as undisturbed" same "$(field small/run params_sha256)" "$(field whole params_sha256)"
+
+dd if=/dev/zero of=small/filler bs=64k status=none 2>/dev/null
+train "full from the start" 4 job.yaml --run-dir small/new
+ended "full from the start" 4 'small/new' 'No space left on device'
+rm small/filler
+mount -o remount,ro small
+train "read-only" 4 job.yaml --run-dir small/other
+ended "read-only" 4 'small/other' 'Read-only file system'
+train "read-only, resumed" 4 job.yaml --run-dir small/run --resume --set train.until.steps=100
+ended "read-only, resumed" 4 'small/run' 'Read-only file system'
+finish

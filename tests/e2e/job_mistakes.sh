@@ -1,0 +1,46 @@
+# labels: quick
+# Each kind of mistake in a job file or its start, through the launcher: exit 2 and the words that help, said once; nothing is left behind.
+set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+job job.yaml
+
+# mistake NAME SED-SCRIPT WORD...: the job with a change.
+mistake() {
+  local name=$1 script=$2
+  shift 2
+  sed -e "$script" job.yaml >bad.yaml
+  cmp -s job.yaml bad.yaml && fail "$name" "the change did not take"
+  train "$name" 4 bad.yaml --run-dir run
+  ended "$name" 2 "$@"
+  check "$name: said once" same "$(grep -c '^geotrain: ' err)" 1
+  check "$name: leaves no run directory" test ! -e run
+}
+
+mistake "an unknown key" 's/period: 4/perod: 4/' 'bad.yaml' 'perod' 'period'
+mistake "an unknown strategy" 's/strategy: sma/strategy: smaa/' 'sync.strategy' 'sma'
+mistake "a number out of range" 's/period: 4/period: 0/' 'sync.period' '0' '1'
+mistake "a wrong unit" 's/1 Gbit\/s/1 parsec/' 'bandwidth' 'parsec'
+mistake "a missing key" '/^model/d' 'model.name'
+mistake "not YAML" 's/\[east, west\]/[east, west/' 'bad.yaml'
+mistake "a link to nowhere" 's/\[east, west\]/[east, wst]/' 'wst' 'west'
+mistake "two ends of training" 's/{steps: 60}/{steps: 60, epochs: 1}/' 'train.until'
+
+train "an unknown --set" 4 job.yaml --run-dir run --set sync.perod=2
+ended "an unknown --set" 2 'sync.perod' 'period'
+train "no such job file" 4 nothing.yaml --run-dir run
+ended "no such job file" 2 'nothing.yaml'
+train "three ranks for four" 3 job.yaml --run-dir run
+ended "three ranks for four" 2 '3' '4'
+run "no launcher's world" -n 1 "$GEOTRAIN" train job.yaml --run-dir run
+ended "one rank for four" 2 'mpirun -n 4'
+GEOTRAIN_REGION=nort train "a region by a name that is none" 4 job.yaml --run-dir run
+ended "a region by a name that is none" 2 'nort' 'east'
+
+sed -e 's/period: 4/period: 5/' job.yaml >other.yaml
+run "regions with different jobs" -n 2 "$GEOTRAIN" train job.yaml --run-dir run : -n 2 "$GEOTRAIN" train other.yaml --run-dir run
+ended "regions with different jobs" 2 'sync.period' '4' '5'
+run "one region without a job file" -n 2 "$GEOTRAIN" train job.yaml --run-dir run : -n 2 "$GEOTRAIN" train nothing.yaml --run-dir run
+ended "one region without a job file" 2 'nothing.yaml'
+check "nothing is left behind" test ! -e run
+finish

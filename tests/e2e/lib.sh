@@ -1,0 +1,188 @@
+# What the end-to-end scripts share: a small job, runs whose words and exit code are kept, one line a check, and an end at which no rank survives.
+# Sourced after `set -uo pipefail`; the script ends with `finish`.
+: "${GEOTRAIN:?the program}" "${MPIRUN:?its launcher}"
+export GEOTRAIN_DRILL="$$-$RANDOM$RANDOM" # every rank of this script carries it in its environment
+program=$(readlink -f "$GEOTRAIN")
+failures=0 code=0 launcher=
+
+ok() { printf 'ok    %4ds  %s\n' "$SECONDS" "$1"; }
+
+# fail NAME [DETAIL]
+fail() {
+  failures=$((failures + 1))
+  printf 'FAIL  %4ds  %s: %s\n' "$SECONDS" "$1" "${2:-}"
+}
+
+# check NAME COMMAND...: ok when the command succeeds.
+check() {
+  local name=$1
+  shift
+  if "$@"; then ok "$name"; else fail "$name" "$*"; fi
+}
+
+same() { [ "$1" = "$2" ] || { echo "      found '$1', needed '$2'" && false; }; }
+
+skip() {
+  printf 'skip  %4ds  %s: %s\n' "$SECONDS" "$1" "$2"
+}
+
+# ---- ranks ----------------------------------------------------------------------------------------------------------------------
+
+# Process ids of this script's ranks that live (zombies do not).
+living() {
+  local file p
+  for file in $(grep -slzFx "GEOTRAIN_DRILL=$GEOTRAIN_DRILL" /proc/[0-9]*/environ); do
+    p=${file#/proc/}
+    [ "$(readlink "/proc/${p%/environ}/exe" 2>/dev/null)" = "$program" ] && echo "${p%/environ}"
+  done
+}
+
+# rank_pid RANK: its process id.
+rank_pid() {
+  local p
+  for p in $(living); do
+    grep -qszFx "OMPI_COMM_WORLD_RANK=$1" "/proc/$p/environ" && echo "$p" && return
+  done
+}
+
+none_living() {
+  local i
+  for i in $(seq 50); do
+    [ -z "$(living)" ] && return 0
+    sleep 0.1
+  done
+  return 1
+}
+
+# gone NAME: no rank survives the run; those that do are ended, so that they disturb nothing else.
+gone() {
+  none_living && return 0
+  fail "$1: no process left" "$(living | tr '\n' ' ')"
+  end_ranks
+}
+
+end_ranks() {
+  local p
+  for p in $(living); do kill -KILL "$p" 2>/dev/null; done
+}
+
+at_exit() {
+  [ -n "$launcher" ] && kill -KILL "$launcher" 2>/dev/null
+  end_ranks
+}
+trap at_exit EXIT
+
+# ---- runs -----------------------------------------------------------------------------------------------------------------------
+
+# launch WORDS...: starts the launcher with these words in the background; its words go to out and err.
+launch() {
+  $MPIRUN "$@" >out 2>err </dev/null &
+  launcher=$!
+}
+
+# wait_end NAME SECONDS: waits for the launcher, at most that long; its exit code is in $code.
+wait_end() {
+  local limit=$((SECONDS + $2))
+  while kill -0 "$launcher" 2>/dev/null && [ "$SECONDS" -lt "$limit" ]; do sleep 0.05; done
+  if kill -0 "$launcher" 2>/dev/null; then
+    fail "$1: ends" "still there after $2 s: $(tail -n 5 err | tr '\n' ' ')"
+    kill -KILL "$launcher" 2>/dev/null
+    end_ranks
+  fi
+  { wait "$launcher"; } 2>/dev/null
+  code=$?
+  launcher=
+}
+
+# run NAME WORDS...: one whole run of the launcher's words.
+run() {
+  local name=$1
+  shift
+  launch "$@"
+  wait_end "$name" "${LIMIT:-60}"
+  gone "$name"
+}
+
+# train NAME RANKS WORDS...: geotrain train with these words.
+train() {
+  local name=$1 ranks=$2
+  shift 2
+  run "$name" -n "$ranks" "$GEOTRAIN" train "$@"
+}
+
+start() {
+  local ranks=$1
+  shift
+  launch -n "$ranks" "$GEOTRAIN" train "$@"
+}
+
+# ended NAME CODE WORD...: the last run ended with this code and said these words (extended regular expressions), and never a fault of its own.
+ended() {
+  local name=$1 want=$2 word text
+  shift 2
+  text=$(cat out err)
+  if [ "$code" -ne "$want" ]; then
+    fail "$name: exit $want" "exit $code; $(grep -v '^ *$' err | tail -n 8 | cut -c 1-300)"
+    return
+  fi
+  for word in "$@"; do
+    grep -qE -- "$word" <<<"$text" || { fail "$name: says '$word'" "$(grep geotrain: err | tail -n 8 | cut -c 1-400)" && return; }
+  done
+  if grep -qE 'Segmentation|Assertion|AddressSanitizer|runtime error|broken invariant' <<<"$text"; then
+    fail "$name" "$(grep -E 'Segmentation|Assertion|AddressSanitizer|runtime error|broken invariant' err | head -n 3)"
+    return
+  fi
+  ok "$name: exit $want$([ $# -gt 0 ] && printf ', says %s' "$*")"
+}
+
+# ---- what a run leaves ------------------------------------------------------------------------------------------------------------
+
+# field RUN KEY: the first value of a key in summary.json.
+field() { sed -nE 's/^ *"'"$2"'": "?([^",]*)"?,?$/\1/p' "$1/summary.json" | head -n 1; }
+
+rounds() { find "$1/ckpt" -mindepth 1 -maxdepth 1 -type d -name '[0-9]*' -printf '%f\n' 2>/dev/null | sort -n; }
+
+newest_round() { rounds "$1" | tail -n 1; }
+
+# wait_round RUN ROUND: until both regions' files of a round as new as that are there.
+wait_round() {
+  local i newest
+  for i in $(seq 600); do
+    newest=$(newest_round "$1")
+    if [ -n "$newest" ] && [ "$newest" -ge "$2" ] && [ -e "$1/ckpt/$newest/east.h5" ] && [ -e "$1/ckpt/$newest/west.h5" ]; then return 0; fi
+    kill -0 "$launcher" 2>/dev/null || break
+    sleep 0.05
+  done
+  fail "$1: round $2" "it did not come: $(tail -n 3 err)"
+  return 1
+}
+
+# data FILE: a small set that lenet5 learns.
+data() { "$GEOTRAIN" data synth "$1" >/dev/null || fail "data synth $1"; }
+
+# job FILE: two regions of two ranks, synchronous throughout, so that its bits do not depend on timing; a round every 10 steps.
+job() {
+  data data.h5
+  cat >"$1" <<'YAML'
+name: drill
+seed: 3
+model: {name: lenet5}
+data: {path: data.h5, partition: {by: shares, shares: [1, 1]}}
+train: {until: {steps: 60}, batch: 16, optimizer: {name: sgd, lr: 0.02, momentum: 0.9}, eval_every: {epochs: 0}}
+regions:
+  - {name: east, ranks: 2}
+  - {name: west, ranks: 2}
+sync: {local: sync, strategy: sma, period: 4, topology: mesh, weights: samples}
+wan:
+  emulate: true
+  links: [{between: [east, west], bandwidth: 1 Gbit/s, latency: 1 ms}]
+checkpoint: {every: {steps: 10}, keep: 2}
+limits: {wan_patience: 30 s, local: 30 s}
+YAML
+}
+
+finish() {
+  echo "$failures failed"
+  [ "$failures" -eq 0 ]
+  exit
+}

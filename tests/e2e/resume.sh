@@ -1,0 +1,52 @@
+# labels: quick
+# What a resume may change and what not; resume from nothing, of a killed run, of a finished run; bit for bit with ssgd and two workers.
+set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+job job.yaml
+train "auto from nothing" 4 job.yaml --run-dir run --resume=auto
+ended "auto from nothing" 0 'from the beginning'
+train "auto when finished" 4 job.yaml --run-dir run --resume=auto
+ended "auto when finished" 0
+train "resume of no run" 4 job.yaml --run-dir nothing --resume
+ended "resume of no run" 4 'nothing holds no run'
+
+cp run/job.yaml before.yaml
+train "a changed key" 4 job.yaml --run-dir run --resume --set sync.period=5
+ended "a changed key" 2 'sync.period' '4' '5'
+check "a changed key: the run's job stays" cmp -s before.yaml run/job.yaml
+train "a changed learning rate" 4 job.yaml --run-dir run --resume --set train.optimizer.lr=0.01
+ended "a changed learning rate" 2 'train.optimizer.lr'
+
+train "longer" 4 job.yaml --run-dir run --resume --set train.until.steps=90 --set limits.local=20s --set checkpoint.every.steps=20
+ended "longer" 0
+check "longer: samples" same "$(field run samples)" $((2 * 90 * 16))
+check "longer: resumes are counted" same "$(field run resumes)" 2
+train "undisturbed" 4 job.yaml --run-dir whole --set train.until.steps=90
+check "longer: model of a whole run" same "$(field run params_sha256)" "$(field whole params_sha256)"
+
+sed -e 's/{steps: 60}/{epochs: 1}/' -e 's/{name: east, ranks: 2}/{name: east, ranks: 3}/' job.yaml >five.yaml
+sed -e 's/{steps: 60}/{epochs: 1}/' -e 's/{name: west, ranks: 2}/{name: west, ranks: 4}/' job.yaml >six.yaml
+start 5 five.yaml --run-dir moved
+wait_round moved 2
+kill -USR1 "$launcher"
+wait_end "stopped with 1 + 2 and 1 + 1" 20
+gone "stopped with 1 + 2 and 1 + 1"
+ended "stopped with 1 + 2 and 1 + 1" 75
+train "resumed with 1 + 1 and 1 + 3" 6 six.yaml --run-dir moved --resume
+ended "resumed with 1 + 1 and 1 + 3" 0
+check "other workers: every sample was seen once" same "$(field moved samples)" 4000
+
+# kill -9 of everything; ssgd, where one region has two workers.
+sed -e 's/strategy: sma/strategy: ssgd/' -e 's/{name: east, ranks: 2}/{name: east, ranks: 3}/' -e 's/{steps: 60}/{steps: 120}/' job.yaml >ssgd.yaml
+train "ssgd undisturbed" 5 ssgd.yaml --run-dir ssgd_whole
+ended "ssgd undisturbed" 0
+start 5 ssgd.yaml --run-dir ssgd
+wait_round ssgd 3
+kill -KILL "$launcher" $(living)
+wait_end "ssgd killed" 10
+gone "ssgd killed"
+train "ssgd resumed" 5 ssgd.yaml --run-dir ssgd --resume
+ended "ssgd resumed" 0
+check "ssgd: model of a whole run" same "$(field ssgd params_sha256)" "$(field ssgd_whole params_sha256)"
+finish

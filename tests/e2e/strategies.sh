@@ -1,0 +1,31 @@
+# labels: quick
+# Every strategy's jobs, two regions and three uneven ones, on a small set: they end with 0, what is sent on each link
+# is what the rule says to the byte, and so are the regions' models.
+set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/libwan.sh"
+
+"$GEOTRAIN" data synth data.h5 >/dev/null || fail "data synth"
+few=(--set data.path=data.h5 --set train.until.epochs=1 --set train.batch=32 --set train.eval_every.epochs=0 --set checkpoint.every.epochs=0)
+
+# losses RUN: the test loss of each region's own model.
+losses() { sed -n '/"regions": \[/,/\]/s/^ *"test_loss": \([^,]*\),*$/\1/p' "$1/summary.json"; }
+
+for strategy in ssgd asgd asgd-ga ama sma none; do
+  for regions in 2 3; do
+    name=$strategy-$regions
+    ranks=$((regions == 2 ? 4 : 8))
+    train "$name" "$ranks" "$GEOTRAIN_SOURCE/jobs/$strategy-$regions-regions.yaml" --run-dir "$name" "${few[@]}"
+    ended "$name" 0
+    check "$name: every sample was seen once" same "$(field "$name" samples)" 4000
+    check "$name: bytes of each link" as_the_rule_says "$name" "$strategy" 8 $((regions * (regions - 1)))
+    check "$name: every region has a result" same "$(losses "$name" | wc -l)" "$regions"
+    # Updates that all regions apply leave one model but for the order of additions; averaging with a wait leaves the same bits.
+    case $strategy in
+      ssgd | sma) check "$name: one model" same "$(losses "$name" | sort -u | wc -l)" 1 ;;
+      none) check "$name: its own model in each region" same "$(losses "$name" | sort -u | wc -l)" "$regions" ;;
+      asgd | asgd-ga) check "$name: one model but for rounding" same "$(losses "$name" | awk '{print int(1000 * $1 + 0.5)}' | sort -u | wc -l)" 1 ;;
+    esac
+  done
+done
+finish
