@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -81,44 +82,70 @@ static void send(side *s, gt_msg_kind kind, const void *payload, size_t bytes, u
   gt_gateway_send(s->g, 1 - (size_t)rank, &head, payload, bytes, cookie, gt_now());
 }
 
-/* Regions send in turn.  The last sender closes as soon as its message has departed, 40 ms before it arrives: closing loses nothing that has left. */
+#define EXCHANGES 10
+
+static int by_value(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* Regions send in turn.  The last sender closes as soon as its message has departed, 40 ms before it arrives: closing loses nothing that has left.
+   No exchange is early; the median bounds the lateness, since other programs on this host delay single ones. */
 static void exchange_time(void **state) {
   (void)state;
   side s;
   uint8_t *payload = gt_alloc(MODEL, 1);
+  double off[EXCHANGES / 2];
+  size_t n = 0;
   open_side(&s, 10.0, 0.040, 0.0, MODEL);
-  double expected_s = (double)gt_wire_bytes(MODEL) * 8.0 / 10e6 + 0.040, worst = 0.0;
-  for (int i = 1; i <= 4; i++) {
-    if (rank == i % 2) send(&s, GT_MSG_UPDATE, payload, MODEL, 9);
+  double expected_s = (double)gt_wire_bytes(MODEL) * 8.0 / 10e6 + 0.040;
+  for (int i = 1; i <= EXCHANGES; i++) {
+    bool sends = rank == i % 2;
+    if (sends) send(&s, GT_MSG_UPDATE, payload, MODEL, 9);
     run_until(&s, i / 2 + (rank == 0 ? i % 2 : 0), 0, i / 2 + (rank == 1 ? i % 2 : 0));
-    if (rank == i % 2) continue;
-    double took_s = gt_seconds(s.last_arrival - (gt_ns)s.last_value), off = took_s / expected_s - 1.0;
-    if (off > worst) worst = off;
-    assert_true(off > -1e-6 && off < 0.10);
+    if (!sends) off[n++] = gt_seconds(s.last_arrival - (gt_ns)s.last_value) / expected_s - 1.0;
   }
-  if (rank == 0) printf("250 KB at 10 Mbit/s and 40 ms: %.1f ms expected, at most %.2f %% more measured\n", expected_s * 1e3, worst * 100.0);
   gt_gateway_close(s.g);
   gt_free(payload);
+  qsort(off, n, sizeof *off, by_value);
+  printf("rank %d: 250 KB at 10 Mbit/s and 40 ms: %.1f ms expected; more measured: least %.2f %%, median %.2f %%, most %.2f %%\n", rank,
+         expected_s * 1e3, off[0] * 100.0, off[n / 2] * 100.0, off[n - 1] * 100.0);
+  assert_int_equal(n, EXCHANGES / 2);
+  assert_true(off[0] > -1e-6);
+  assert_true(off[n / 2] < 0.05);
 }
 
-/* 8 MiB each way at once at 100 Mbit/s: each direction has the whole rate, as if it were alone. */
-static void throughput(void **state) {
-  (void)state;
+/* 8 MiB each way at once: seconds from the first message to the last departure and arrival here, and of CPU. */
+static void both_ways(double *departed_s, double *arrived_s, double *cpu_s) {
   side s;
   uint8_t *payload = gt_alloc(LARGE / 8, 1);
   open_side(&s, 100.0, 0.010, 0.001, LARGE / 8);
   gt_ns begin = host_now();
   for (uint64_t i = 1; i <= 8; i++) send(&s, GT_MSG_STATE, payload, LARGE / 8, i);
   run_until(&s, 8, 0, 8);
-  double expected_s = 8.0 * (double)gt_wire_bytes(LARGE / 8) * 8.0 / 100e6, took_s = gt_seconds(s.last_departure - begin),
-         cpu_s = gt_gateway_emulation_s(s.g);
-  printf("rank %d: 8 MiB at 100 Mbit/s: %.1f ms expected, %.1f measured; emulation took %.3f ms of CPU\n", rank, expected_s * 1e3, took_s * 1e3,
-         cpu_s * 1e3);
-  assert_true(took_s > expected_s * 0.999 && took_s < expected_s * 1.03);
-  assert_true(gt_seconds(s.last_arrival - begin) < expected_s * 1.06 + 0.010);
-  assert_true(cpu_s > 0.0 && cpu_s < 0.01 * took_s);
+  *departed_s = gt_seconds(s.last_departure - begin);
+  *arrived_s = gt_seconds(s.last_arrival - begin);
+  *cpu_s = gt_gateway_emulation_s(s.g);
   gt_gateway_close(s.g);
   gt_free(payload);
+}
+
+/* At 100 Mbit/s each direction has the whole rate, as if it were alone.  The best of three, since other programs on this host only ever add. */
+static void throughput(void **state) {
+  (void)state;
+  double expected_s = 8.0 * (double)gt_wire_bytes(LARGE / 8) * 8.0 / 100e6, best_departed_s = 1e9, best_arrived_s = 1e9;
+  for (int i = 0; i < 3; i++) {
+    double departed_s, arrived_s, cpu_s;
+    both_ways(&departed_s, &arrived_s, &cpu_s);
+    printf("rank %d: 8 MiB at 100 Mbit/s: %.1f ms expected, %.1f measured; emulation took %.3f ms of CPU\n", rank, expected_s * 1e3, departed_s * 1e3,
+           cpu_s * 1e3);
+    assert_true(departed_s > expected_s * 0.999);
+    assert_true(cpu_s > 0.0 && cpu_s < 0.01 * departed_s);
+    if (departed_s < best_departed_s) best_departed_s = departed_s;
+    if (arrived_s < best_arrived_s) best_arrived_s = arrived_s;
+  }
+  assert_true(best_departed_s < expected_s * 1.03);
+  assert_true(best_arrived_s < expected_s * 1.06 + 0.010);
 }
 
 /* Polled every 5 ms, twice as long as a message takes: the link still has its whole rate, and the messages arrive in real time. */
@@ -138,7 +165,7 @@ static void late_polls_lose_nothing(void **state) {
   }
   double expected_s = COUNT * (double)gt_wire_bytes(bytes) * 8.0 / 200e6, took_s = gt_seconds(s.last_departure - begin);
   if (rank == 0) printf("polled every 5 ms: %.1f ms expected, %.1f measured\n", expected_s * 1e3, took_s * 1e3);
-  assert_true(took_s > expected_s * 0.999 && took_s < expected_s * 1.4);
+  assert_true(took_s > expected_s * 0.999 && took_s < expected_s * 1.7); /* 1.9 when each late poll costs the link its lateness */
   gt_gateway_close(s.g);
   gt_free(payload);
 }
