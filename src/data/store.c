@@ -21,18 +21,27 @@ static gt_status failed(const gt_data_store *s, const char *doing) {
   return GT_FAIL(GT_ERR_DATA, "%s: %s failed (%s)", s->path, doing, gt_data_h5_reason(reason, sizeof reason));
 }
 
+/* Properties without times of change: the same data make the same file. */
+static hid_t untimed(hid_t class) {
+  hid_t properties = H5Pcreate(class);
+  H5Pset_obj_track_times(properties, false);
+  return properties;
+}
+
 /* One group with x and y, stored contiguously: reads are sequential, and importing needs no compression time. */
 static gt_status create_split(gt_data_store *s, gt_split split) {
   hsize_t dims[4] = {s->n[split], s->h, s->w, s->c};
-  hid_t group = H5Gcreate2(s->file, gt_data_split_names[split], H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-  if (group < 0) return failed(s, "creating a group");
+  hid_t untimed_group = untimed(H5P_GROUP_CREATE), untimed_set = untimed(H5P_DATASET_CREATE);
+  hid_t group = H5Gcreate2(s->file, gt_data_split_names[split], H5P_DEFAULT, untimed_group, H5P_DEFAULT);
   hid_t xs = H5Screate_simple(4, dims, NULL), ys = H5Screate_simple(1, dims, NULL);
-  s->x[split] = H5Dcreate2(group, "x", H5T_STD_U8LE, xs, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-  s->y[split] = H5Dcreate2(group, "y", H5T_STD_I32LE, ys, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-  gt_status status = s->x[split] < 0 || s->y[split] < 0 ? failed(s, "creating a data set") : GT_OK;
+  s->x[split] = H5Dcreate2(group, "x", H5T_STD_U8LE, xs, H5P_DEFAULT, untimed_set, H5P_DEFAULT);
+  s->y[split] = H5Dcreate2(group, "y", H5T_STD_I32LE, ys, H5P_DEFAULT, untimed_set, H5P_DEFAULT);
+  gt_status status = s->x[split] < 0 || s->y[split] < 0 ? failed(s, "creating a group of data sets") : GT_OK;
   gt_data_h5_close(ys);
   gt_data_h5_close(xs);
   gt_data_h5_close(group);
+  gt_data_h5_close(untimed_set);
+  gt_data_h5_close(untimed_group);
   return status;
 }
 
@@ -42,10 +51,11 @@ static gt_status create_file(gt_data_store *s) {
   if (fd < 0) return GT_FAIL(GT_ERR_DATA, "%s: cannot be written (%s)", s->path, strerror(errno));
   close(fd);
   /* The format of HDF5 1.8: its metadata carry check sums, so that damage is found before HDF5 follows it. */
-  hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+  hid_t access = H5Pcreate(H5P_FILE_ACCESS), create = untimed(H5P_FILE_CREATE);
   H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_LATEST);
-  s->file = H5Fcreate(s->temporary, H5F_ACC_TRUNC, H5P_DEFAULT, access);
+  s->file = H5Fcreate(s->temporary, H5F_ACC_TRUNC, create, access);
   gt_status status = s->file < 0 ? failed(s, "creating the file") : GT_OK;
+  gt_data_h5_close(create);
   gt_data_h5_close(access);
   return status;
 }
