@@ -42,7 +42,7 @@ typedef struct {
   void (*checkpoint)(void *ctx, int64_t round);
   /* The round is whole in every region: older ones may go. */
   void (*whole)(void *ctx, int64_t round);
-  /* Something for the record; a and b by kind. EVAL: loss, accuracy.  NONFINITE: how many, worker.  PEER_DONE: peer, its steps.  DONE: steps, 0.  ROUND: round, stop code. */
+  /* Something for the record; a and b by kind. EVAL: loss, accuracy.  NONFINITE: how many, worker (-1 - p: it was a message of region p).  PEER_DONE: peer, its steps.  DONE: steps, 0.  ROUND: round, stop code. */
   void (*note)(void *ctx, gt_ps_note note, double a, double b);
   /* A clock for durations of the PS's own work (update, encode); NULL: they count as zero. */
   gt_ns (*clock)(void *ctx);

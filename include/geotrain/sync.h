@@ -62,6 +62,7 @@ typedef struct gt_sync_ops {
   const char *name;                        /* "asgd-ga" */
   const char *source;                      /* paper */
   gt_msg_kind sends;                       /* GT_MSG_UPDATE (additive), GT_MSG_STATE, or 0: nothing */
+  bool barrier;                            /* no region goes on without every message of the others */
   bool lockstep;                           /* every region applies every region's every step, as one optimizer would: learning rates must not part */
   size_t size;                             /* of the strategy's own struct, whose first member is gt_sync; zeroed by gt_sync_create */
   void (*open)(gt_sync *s);                /* allocates its vectors; may be NULL */
@@ -74,14 +75,15 @@ typedef struct gt_sync_ops {
   void (*on_sent)(gt_sync *s, gt_ns now, size_t peer); /* a place in the peer's outbox became free; may be NULL */
   void (*on_timer)(gt_sync *s, gt_ns now);             /* may be NULL */
   /* DONE: value is the number of steps the peer made; every message it ever sent has been received.  It stays and applies messages, sends no more, and counts zero in means of
-     later rounds. */
+     later rounds.  JOINED: after a resume (never in a fresh start) once for every peer, which may make steps again though it was done; value: its rounds(). */
   void (*on_peer)(gt_sync *s, gt_ns now, size_t peer, gt_peer_event event, int64_t value);
-  /* This region makes no more steps: sends what is accumulated (as soon as there is room). */
+  /* This region makes no more steps: sends what is accumulated (as soon as there is room).  After a resume again, unless it makes steps again. */
   void (*on_drain)(gt_sync *s, gt_ns now);
   /* True when nothing is left to send. */
   bool (*drained)(const gt_sync *s);
   /* True when, beyond that, no received message waits for another. */
   bool (*settled)(const gt_sync *s);
+  int64_t (*rounds)(const gt_sync *s);       /* rounds applied, in which all took part who made steps; may be NULL: 0 */
   void (*save)(gt_sync *s, gt_state *state); /* names "sync/..." */
   gt_status (*load)(gt_sync *s, const gt_state *state);
 } gt_sync_ops;
@@ -107,5 +109,6 @@ void gt_sync_on_peer(gt_sync *s, gt_ns now, size_t peer, gt_peer_event event, in
 void gt_sync_on_drain(gt_sync *s, gt_ns now);
 bool gt_sync_drained(const gt_sync *s);
 bool gt_sync_settled(const gt_sync *s);
+int64_t gt_sync_rounds(const gt_sync *s);
 
 #endif

@@ -47,7 +47,7 @@ void gt_ps_end_check(gt_ps *ps) {
   tell_strategy(ps);
   if (ps->phase == GT_PS_TRAINING && training_over(ps)) {
     enter(ps, GT_PS_DRAINING);
-    ps->eval.due = false;
+    gt_ps_eval_skip(ps);
     gt_sync_on_drain(ps->sync, ps->now);
   }
   if (ps->phase == GT_PS_DRAINING && gt_sync_drained(ps->sync) && all_acknowledged(ps)) {

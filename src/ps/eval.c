@@ -19,19 +19,9 @@ static void next_chunk(gt_ps *ps, bool with_params) {
 static void begin(gt_ps *ps) {
   ps_eval *e = &ps->eval;
   e->active = true;
-  e->due = false;
   e->next = e->correct = e->samples = 0;
   e->loss_sum = 0;
   next_chunk(ps, true);
-}
-
-bool gt_ps_eval_begin(gt_ps *ps) {
-  if (!ps->eval.due || ps->eval.active) return false;
-  ps->eval.params = ps->spec.params;
-  ps->eval.buffers = ps->spec.buffers;
-  ps->eval.done = NULL;
-  begin(ps);
-  return true;
 }
 
 /* Evaluations that should have been made by now. */
@@ -43,12 +33,26 @@ static int64_t evals_due(const gt_ps *ps) {
   return 0;
 }
 
+bool gt_ps_eval_begin(gt_ps *ps) {
+  if (!ps->eval.due || ps->eval.active) return false;
+  ps->eval.number = evals_due(ps);
+  ps->eval.params = ps->spec.params;
+  ps->eval.buffers = ps->spec.buffers;
+  ps->eval.done = NULL;
+  ps->eval.due = false;
+  begin(ps);
+  return true;
+}
+
 void gt_ps_eval_check(gt_ps *ps) {
   int64_t due = ps->spec.test_samples > 0 ? evals_due(ps) : 0;
-  if (due > ps->totals.evals) {
-    ps->totals.evals = due;
-    ps->eval.due = true;
-  }
+  if (ps->phase != GT_PS_TRAINING || due <= ps->totals.evals || (ps->eval.active && due == ps->eval.number)) return;
+  ps->eval.due = true;
+}
+
+void gt_ps_eval_skip(gt_ps *ps) {
+  ps->eval.due = false;
+  ps->totals.evals = evals_due(ps);
 }
 
 void gt_ps_evaluate(gt_ps *ps, gt_vec params, gt_vec buffers, void (*done)(void *ctx, double loss, double accuracy), void *ctx, gt_ns now) {
@@ -79,6 +83,7 @@ void gt_ps_evaluated(gt_ps *ps, const gt_ps_push *push, gt_ns now) {
     if (e->done)
       e->done(e->ctx, loss, accuracy);
     else {
+      ps->totals.evals = e->number;
       ps->last_eval_loss = loss;
       ps->last_eval_accuracy = accuracy;
       ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_EVAL, loss, accuracy);

@@ -33,7 +33,7 @@ typedef struct {
   size_t n, capacity, queued;
   uint64_t next_id;
   int64_t sent_seq, applied_seq;
-  bool done;
+  bool done, rejected;          /* rejected: a message that a strategy with a barrier cannot do without was not finite; nothing behind it is taken */
   int64_t done_steps, done_seq; /* its DONE; told to the strategy when done_seq is applied */
   bool done_told;
   int64_t written;  /* newest round durable there */
@@ -47,6 +47,7 @@ typedef struct {
   bool active, due;
   gt_vec params, buffers;
   int64_t next, correct, samples;
+  int64_t number; /* evaluations that should have been made when it began */
   double loss_sum;
   void (*done)(void *ctx, double loss, double accuracy);
   void *ctx;
@@ -88,6 +89,7 @@ struct gt_ps {
   int64_t steps_at_round, samples_at_round;
   gt_ns round_at;
   gt_status want_stop, stop_code;
+  bool resumed;
 };
 
 /* The local plane: how gradients of workers become steps. */
@@ -113,7 +115,8 @@ gt_ns gt_ps_held_total(const gt_ps *ps);
 
 /* eval.c */
 bool gt_ps_eval_begin(gt_ps *ps); /* gives worker 0, which waits, the evaluation that is due; false: none is */
-void gt_ps_eval_check(gt_ps *ps); /* after a step: is one due? */
+void gt_ps_eval_check(gt_ps *ps); /* is one due? */
+void gt_ps_eval_skip(gt_ps *ps);  /* what is due is left to the evaluation at the end */
 
 /* outbox.c */
 gt_sync_host gt_ps_sync_host(gt_ps *ps);

@@ -64,27 +64,38 @@ void gt_ps_start(gt_ps *ps, gt_ns now) {
   ps->steps_at_round = ps->totals.steps;
   ps->samples_at_round = ps->totals.samples;
   ps->held_since = now;
-  /* Whoever is done says so again after a resume; its training may have been made longer. */
-  for (size_t p = 0; p < ps->spec.nregions; p++)
-    if (p != ps->spec.self) gt_sync_on_peer(ps->sync, now, p, GT_PEER_JOINED, 0);
   gt_sync_on_start(ps->sync, now);
-  if (ps->phase == GT_PS_DRAINING) gt_sync_on_drain(ps->sync, now);
+  if (ps->phase != GT_PS_TRAINING) gt_sync_on_drain(ps->sync, now);
+  gt_ps_eval_check(ps);
+  /* Whoever is done says so again after a resume; its training may have been made longer. */
+  if (ps->resumed) gt_ps_control_all(ps, GT_MSG_JOINED, gt_sync_rounds(ps->sync), 0);
   if (ps->phase == GT_PS_FOLLOWING || ps->phase == GT_PS_COMPLETE) gt_ps_tell_done(ps);
   gt_ps_tick(ps, now);
 }
 
 /* ---- messages ----------------------------------------------------------------------------------------------------------- */
 
+/* DESIGN 2.14: what is not finite is dropped and counted; where nobody can go on without it the run ends. */
+static void reject(gt_ps *ps, size_t from) {
+  ps->totals.nonfinite++;
+  ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_NONFINITE, (double)ps->totals.nonfinite, -1 - (double)from);
+  ps->peers[from].rejected = ps->spec.strategy->barrier;
+  if (ps->peers[from].rejected || ps->totals.nonfinite >= ps->spec.nonfinite_limit) ps->want_stop = GT_ERR_LIMIT;
+}
+
 static void data_message(gt_ps *ps, size_t from, const gt_frame_header *head, const void *payload) {
   ps_peer *p = &ps->peers[from];
   int64_t sequence = (int64_t)head->sequence;
-  if (gt_ps_frozen(ps)) return; /* unacknowledged, so its sender's checkpoint has it */
+  if (gt_ps_frozen(ps) || p->rejected) return; /* unacknowledged, so its sender's checkpoint has it */
   if (sequence > p->applied_seq) {
     if (sequence != p->applied_seq + 1) gt_bug("a data message was lost on the way");
     gt_vec body = gt_vec_of((float *)(uintptr_t)payload, (size_t)head->message_bytes / sizeof(float));
-    p->applied_seq = sequence;
     gt_ns clock = gt_ps_clock(ps);
-    gt_sync_on_message(ps->sync, ps->now, from, head, body);
+    bool finite = gt_vec_finite(body);
+    if (!finite) reject(ps, from);
+    if (p->rejected) return;
+    p->applied_seq = sequence;
+    if (finite) gt_sync_on_message(ps->sync, ps->now, from, head, body);
     ps->totals.update += gt_ps_clock(ps) - clock;
   }
   gt_ps_control(ps, from, GT_MSG_ACK, p->applied_seq, 0);
@@ -95,8 +106,8 @@ static void round_message(gt_ps *ps, const gt_frame_header *head) {
   gt_status code = (gt_status)head->detail;
   if (round > ps->round)
     gt_ps_round_take(ps, round, code);
-  else if (round == ps->round && code != GT_OK && ps->stop_code == GT_OK) {
-    ps->stop_code = code;
+  else if (round == ps->round && code != GT_OK && (ps->stop_code == GT_OK || code < ps->stop_code)) {
+    ps->stop_code = code; /* of two reasons the more severe, so that all regions end with the same */
     if (ps->whole_round == round) ps->phase = GT_PS_STOPPED;
   }
 }
@@ -133,6 +144,9 @@ void gt_ps_message(gt_ps *ps, size_t from, const gt_frame_header *head, const vo
     if ((int64_t)head->value > p->written) p->written = (int64_t)head->value;
     gt_ps_round_whole(ps);
     break;
+  case GT_MSG_JOINED:
+    gt_sync_on_peer(ps->sync, now, from, GT_PEER_JOINED, (int64_t)head->value);
+    break;
   case GT_MSG_DONE:
     p->done = true;
     p->done_steps = (int64_t)head->value;
@@ -141,6 +155,7 @@ void gt_ps_message(gt_ps *ps, size_t from, const gt_frame_header *head, const vo
   default:
     gt_bug("a message of a kind that the PS does not take");
   }
+  if (ps->want_stop != GT_OK) gt_ps_round_check(ps);
   gt_ps_pump(ps);
 }
 

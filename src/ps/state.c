@@ -120,5 +120,6 @@ gt_status gt_ps_load(gt_ps *ps, gt_ns now, const gt_state *state) {
   GT_TRY(gt_optim_load(ps->spec.optim, state));
   GT_TRY(ps->sync->ops->load(ps->sync, state));
   load_phase(ps);
+  ps->resumed = true;
   return GT_OK;
 }

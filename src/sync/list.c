@@ -89,6 +89,10 @@ bool gt_sync_settled(const gt_sync *s) {
   return gt_sync_drained(s) && (!s->ops->settled || s->ops->settled(s));
 }
 
+int64_t gt_sync_rounds(const gt_sync *s) {
+  return s->ops->rounds ? s->ops->rounds(s) : 0;
+}
+
 /* ---- shared ------------------------------------------------------------------------------------------------------ */
 
 bool gt_sync_all_room(const gt_sync *s) {

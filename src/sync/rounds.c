@@ -2,49 +2,65 @@
 #include "rounds.h"
 #include "private.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 void gt_rounds_open(gt_rounds *r, const gt_sync *s, size_t n) {
   *r = (gt_rounds){.env = &s->env};
   gt_inbox_open(&r->inbox, s->env.nregions, s->env.inflight + 1, n, s->env.params.data != NULL);
-  r->last = GT_NEW_ARRAY(int64_t, s->env.nregions);
-  for (size_t i = 0; i < s->env.nregions; i++) r->last[i] = INT64_MAX;
+  r->done = GT_NEW_ARRAY(bool, s->env.nregions);
   r->mean = gt_sync_vec(s, n);
 }
 
 void gt_rounds_close(gt_rounds *r) {
   gt_free(r->mean.data);
-  gt_free(r->last);
+  gt_free(r->done);
   gt_inbox_close(&r->inbox);
 }
 
 void gt_rounds_contribute(gt_rounds *r) {
+  if (r->rejoins) r->own = r->posted = r->applied;
+  r->rejoins = false;
+  r->over = 0;
   r->own++;
   if (r->env->nregions == 1) r->posted = r->own;
+}
+
+void gt_rounds_leave(gt_rounds *r) {
+  r->over = 1;
+  r->rejoins = false;
+}
+
+void gt_rounds_peer(gt_rounds *r, size_t peer, gt_peer_event event, int64_t value) {
+  r->done[peer] = event != GT_PEER_JOINED;
+  if (event != GT_PEER_JOINED) return;
+  if (r->unheard) r->unheard--;
+  if (value > r->floor) r->floor = value;
 }
 
 bool gt_rounds_can_post(const gt_rounds *r, const gt_sync *s) {
   return r->own > r->posted && gt_sync_all_room(s);
 }
 
+typedef enum { OUT, IN, AWAITED } part;
+
+/* Whether region i takes part in the round that is next. */
+static part takes_part(const gt_rounds *r, size_t i, int64_t round) {
+  if (i == r->env->self) {
+    if (round <= r->own) return r->posted >= round ? IN : AWAITED;
+    return (r->over && !r->rejoins) || round <= r->floor ? OUT : AWAITED;
+  }
+  const gt_inbox_slot *slot = gt_inbox_front(&r->inbox, i);
+  if (!slot) return r->done[i] ? OUT : AWAITED;
+  if (slot->value < round) gt_bug("region %zu's oldest message is of round %lld; round %lld is next", i, (long long)slot->value, (long long)round);
+  return slot->value == round ? IN : OUT;
+}
+
 /* The contribution of every region that takes part in `round` is here, and there is at least one. */
 static bool is_complete(const gt_rounds *r, int64_t round) {
   bool any = false;
+  if (r->unheard) return false;
   for (size_t i = 0; i < r->env->nregions; i++) {
-    if (r->last[i] < round) continue;
-    any = true;
-    if (i == r->env->self) {
-      if (r->posted < round) return false;
-      continue;
-    }
-    const gt_inbox_slot *slot = gt_inbox_front(&r->inbox, i);
-    if (!slot) return false;
-    if (slot->value != round) {
-      fprintf(stderr, "geotrain: fault: region %zu's oldest message is of round %lld; round %lld is next\n", i, (long long)slot->value,
-              (long long)round);
-      abort();
-    }
+    part p = takes_part(r, i, round);
+    if (p == AWAITED) return false;
+    any |= p == IN;
   }
   return any;
 }
@@ -61,11 +77,11 @@ bool gt_rounds_next(gt_rounds *r, gt_vec a, gt_vec b) {
   if (!is_complete(r, round)) return false;
   double total = 0;
   for (size_t i = 0; i < r->env->nregions; i++) {
-    if (r->last[i] >= round) total += r->env->weights[i];
+    if (takes_part(r, i, round) == IN) total += r->env->weights[i];
   }
   bool first = true;
   for (size_t i = 0; i < r->env->nregions; i++) {
-    if (r->last[i] < round) continue;
+    if (takes_part(r, i, round) != IN) continue;
     float share = (float)(r->env->weights[i] / total);
     if (i == r->env->self) {
       add(gt_vec_range(r->mean, 0, a.n), share, a, first);
@@ -87,7 +103,7 @@ bool gt_rounds_waiting(const gt_rounds *r) {
 void gt_rounds_hold(gt_rounds *r) {
   const gt_sync_host *host = &r->env->host;
   bool was = r->held;
-  r->held = gt_rounds_waiting(r);
+  r->held = gt_rounds_waiting(r) || (r->rejoins && (r->unheard || r->applied < r->floor));
   if (r->held)
     host->hold(host->ctx);
   else if (was)
@@ -107,7 +123,7 @@ void gt_rounds_save(gt_rounds *r, gt_state *state) {
   gt_sync_save_count(state, "rounds/posted", &r->posted);
   gt_sync_save_count(state, "rounds/applied", &r->applied);
   gt_sync_save_count(state, "rounds/samples", &r->samples);
-  gt_state_add(state, "sync/", "rounds/last", GT_TYPE_I64, r->last, r->env->nregions);
+  gt_sync_save_count(state, "rounds/over", &r->over);
   gt_inbox_save(&r->inbox, state);
 }
 
@@ -116,6 +132,9 @@ gt_status gt_rounds_load(gt_rounds *r, const gt_state *state) {
   GT_TRY(gt_sync_load_count(state, "rounds/posted", &r->posted));
   GT_TRY(gt_sync_load_count(state, "rounds/applied", &r->applied));
   GT_TRY(gt_sync_load_count(state, "rounds/samples", &r->samples));
-  GT_TRY(gt_state_get(state, "sync/", "rounds/last", GT_TYPE_I64, r->last, r->env->nregions));
+  GT_TRY(gt_sync_load_count(state, "rounds/over", &r->over));
+  r->rejoins = r->over != 0;
+  r->floor = r->applied;
+  r->unheard = r->env->nregions - 1;
   return gt_inbox_load(&r->inbox, state);
 }

@@ -1,12 +1,12 @@
-/* sma: every f steps the regions wait for each other, and each takes the weighted mean of all models.  A region with K steps takes part in
-   ceil(K/f) rounds.  Cloudless-Training (2023), synchronous model averaging.  Law: f = 1 with plain SGD is ssgd. */
+/* sma: every f steps the regions wait for each other, and each takes the weighted mean of all models; a region's last round may
+   have fewer.  Cloudless-Training (2023), synchronous model averaging.  Law: f = 1 with plain SGD is ssgd. */
 #include "private.h"
 #include "rounds.h"
 
 typedef struct {
   gt_sync base;
   gt_rounds rounds; /* the own contribution is the model itself: while the region waits, nothing changes it */
-  int64_t steps;
+  int64_t steps;    /* since the last contribution */
 } sma;
 
 static void sma_open(gt_sync *s) {
@@ -44,7 +44,8 @@ static void sma_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t sample
   gt_sync_step(s, grads);
   a->steps++;
   a->rounds.samples += (int64_t)samples;
-  if (a->steps % s->env.period) return;
+  if (a->steps < s->env.period) return;
+  a->steps = 0;
   gt_rounds_contribute(&a->rounds);
   advance(s);
 }
@@ -60,24 +61,18 @@ static void sma_on_sent(gt_sync *s, gt_ns now, size_t peer) {
   advance(s);
 }
 
-/* The rounds that a region with this many steps takes part in. */
-static int64_t rounds_of(const gt_sync *s, int64_t steps) {
-  return steps / s->env.period + (steps % s->env.period != 0);
-}
-
-static void sma_on_peer(gt_sync *s, gt_ns now, size_t peer, gt_peer_event event, int64_t steps) {
+static void sma_on_peer(gt_sync *s, gt_ns now, size_t peer, gt_peer_event event, int64_t value) {
   (void)now;
-  if (event == GT_PEER_JOINED) return;
-  ((sma *)s)->rounds.last[peer] = rounds_of(s, steps);
+  gt_rounds_peer(&((sma *)s)->rounds, peer, event, value);
   advance(s);
 }
 
 static void sma_on_drain(gt_sync *s, gt_ns now) {
   (void)now;
   sma *a = (sma *)s;
-  gt_rounds *r = &a->rounds;
-  if (r->own < rounds_of(s, a->steps)) gt_rounds_contribute(r);
-  r->last[s->env.self] = r->own;
+  if (a->steps > 0) gt_rounds_contribute(&a->rounds);
+  a->steps = 0;
+  gt_rounds_leave(&a->rounds);
   advance(s);
 }
 
@@ -87,6 +82,10 @@ static bool sma_drained(const gt_sync *s) {
 
 static bool sma_settled(const gt_sync *s) {
   return gt_rounds_settled(&((const sma *)s)->rounds);
+}
+
+static int64_t sma_rounds(const gt_sync *s) {
+  return ((const sma *)s)->rounds.applied;
 }
 
 static void sma_save(gt_sync *s, gt_state *state) {
@@ -106,6 +105,7 @@ const gt_sync_ops gt_sync_sma = {
     .name = "sma",
     .source = "Cloudless-Training (2023), synchronous inter-PS model averaging",
     .sends = GT_MSG_STATE,
+    .barrier = true,
     .size = sizeof(sma),
     .open = sma_open,
     .close = sma_close,
@@ -117,6 +117,7 @@ const gt_sync_ops gt_sync_sma = {
     .on_drain = sma_on_drain,
     .drained = sma_drained,
     .settled = sma_settled,
+    .rounds = sma_rounds,
     .save = sma_save,
     .load = sma_load,
 };

@@ -61,17 +61,15 @@ static void ssgd_on_sent(gt_sync *s, gt_ns now, size_t peer) {
   advance(s);
 }
 
-static void ssgd_on_peer(gt_sync *s, gt_ns now, size_t peer, gt_peer_event event, int64_t steps) {
+static void ssgd_on_peer(gt_sync *s, gt_ns now, size_t peer, gt_peer_event event, int64_t value) {
   (void)now;
-  if (event == GT_PEER_JOINED) return;
-  ((ssgd *)s)->rounds.last[peer] = steps;
+  gt_rounds_peer(&((ssgd *)s)->rounds, peer, event, value);
   advance(s);
 }
 
 static void ssgd_on_drain(gt_sync *s, gt_ns now) {
   (void)now;
-  gt_rounds *r = &((ssgd *)s)->rounds;
-  r->last[s->env.self] = r->own;
+  gt_rounds_leave(&((ssgd *)s)->rounds);
   advance(s);
 }
 
@@ -81,6 +79,10 @@ static bool ssgd_drained(const gt_sync *s) {
 
 static bool ssgd_settled(const gt_sync *s) {
   return gt_rounds_settled(&((const ssgd *)s)->rounds);
+}
+
+static int64_t ssgd_rounds(const gt_sync *s) {
+  return ((const ssgd *)s)->rounds.applied;
 }
 
 static void ssgd_save(gt_sync *s, gt_state *state) {
@@ -100,6 +102,7 @@ const gt_sync_ops gt_sync_ssgd = {
     .name = "ssgd",
     .source = "synchronous SGD, Chen et al. (2016)",
     .sends = GT_MSG_UPDATE,
+    .barrier = true,
     .lockstep = true,
     .size = sizeof(ssgd),
     .open = ssgd_open,
@@ -112,6 +115,7 @@ const gt_sync_ops gt_sync_ssgd = {
     .on_drain = ssgd_on_drain,
     .drained = ssgd_drained,
     .settled = ssgd_settled,
+    .rounds = ssgd_rounds,
     .save = ssgd_save,
     .load = ssgd_load,
 };

@@ -60,6 +60,21 @@ static void watch_regions(gt_server *s, gt_ns now) {
 
 /* ---- notes ----------------------------------------------------------------------------------------------------------------- */
 
+/* worker 0 and up: its gradient; -1 - p: a message of region p. */
+static gt_status nonfinite(gt_server *s, double t, int64_t step, int64_t count, int64_t worker) {
+  const gt_job *job = s->run->job;
+  if (worker >= 0) {
+    gt_log(GT_LOG_WARN, "step %lld: the gradient of worker %lld is not finite and was dropped (%lld so far, limits.nonfinite %d)", (long long)step,
+           (long long)worker, (long long)count, job->limits.nonfinite);
+    return gt_record_line(s->record, t, "nonfinite", "step", 'i', step, "count", 'i', count, "worker", 'i', worker, NULL);
+  }
+  const char *from = job->regions[-1 - worker].name,
+             *end = gt_sync_find(job->sync.strategy)->barrier ? "; the run ends, for no region can go on without it" : "";
+  gt_log(GT_LOG_WARN, "step %lld: a message of region %s is not finite and was dropped (%lld so far, limits.nonfinite %d)%s", (long long)step, from,
+         (long long)count, job->limits.nonfinite, end);
+  return gt_record_line(s->record, t, "nonfinite", "step", 'i', step, "count", 'i', count, "region", 's', from, NULL);
+}
+
 void gt_server_note(void *server, gt_ps_note note, double a, double b) {
   gt_server *s = server;
   gt_ps_view v;
@@ -72,9 +87,7 @@ void gt_server_note(void *server, gt_ps_note note, double a, double b) {
     status = gt_record_line(s->record, t, "eval", "step", 'i', v.steps, "samples", 'i', v.samples, "loss", 'f', a, "accuracy", 'f', b, NULL);
     break;
   case GT_NOTE_NONFINITE:
-    gt_log(GT_LOG_WARN, "step %lld: the gradient of worker %lld is not finite and was dropped (%lld so far, limits.nonfinite %d)", (long long)v.steps,
-           (long long)ib, (long long)ia, s->run->job->limits.nonfinite);
-    status = gt_record_line(s->record, t, "nonfinite", "step", 'i', v.steps, "count", 'i', ia, "worker", 'i', ib, NULL);
+    status = nonfinite(s, t, v.steps, ia, ib);
     break;
   case GT_NOTE_DONE:
     status = gt_record_line(s->record, t, "done", "step", 'i', v.steps, "samples", 'i', v.samples, NULL);

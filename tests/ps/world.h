@@ -20,7 +20,7 @@
 #define W_BUFFERS 2
 #define W_MODEL   (W_PARAMS + W_BUFFERS)
 #define W_RING    128
-#define W_COPIES  4
+#define W_COPIES  16
 #define W_BATCHES 256 /* numbers a region can be asked for */
 #define W_MS      ((gt_ns)1000000)
 

@@ -236,7 +236,20 @@ static inline void w_restart_region(world *w, w_region *r) {
   gt_state_close(&state);
   r->held = false;
   gt_sync_on_start(r->sync, w->now);
+  if (r->draining) gt_sync_on_drain(r->sync, w->now);
   assert_int_equal(r->held, held);
+}
+
+/* After a resume every region tells the others how many rounds it has applied, and whoever is done says so again. */
+static inline void w_rejoin(world *w) {
+  int64_t rounds[W_REGIONS];
+  for (size_t a = 0; a < w->spec.nregions; a++) rounds[a] = gt_sync_rounds(w->regions[a].sync);
+  for (size_t a = 0; a < w->spec.nregions; a++)
+    for (size_t b = 0; b < w->spec.nregions; b++) {
+      if (a == b) continue;
+      gt_sync_on_peer(w->regions[b].sync, w->now, a, GT_PEER_JOINED, rounds[a]);
+      if (w->links[a][b].done_here) gt_sync_on_peer(w->regions[b].sync, w->now, a, GT_PEER_DONE, w->spec.steps[a]);
+    }
 }
 
 /* All regions restart.  With `crash` what was under way is lost with its acknowledgement: senders send again what is not acknowledged, receivers
@@ -260,6 +273,7 @@ static inline void w_restart(world *w, bool crash) {
     }
   }
   for (size_t a = 0; a < w->spec.nregions; a++) w_restart_region(w, &w->regions[a]);
+  w_rejoin(w);
   w_pump_all(w);
 }
 

@@ -1,0 +1,246 @@
+/* Checkpoint rounds: stops at random moments, crashes at random events, resumes with a longer end or with other workers. */
+#include "world_run.h"
+
+#define SEEDS 40
+
+typedef void w_law(w_spec *spec);
+
+static void for_all(w_law *law, int seeds, uint64_t seed) {
+  static const size_t regions[] = {1, 2, 3, 5};
+  for (const char *const *name = gt_sync_names(); *name; name++)
+    for (int async = 0; async < 2; async++)
+      for (int k = 0; k < seeds; k++) {
+        w_spec spec = w_random(*name, async, regions[k % 4], seed++);
+        law(&spec);
+      }
+}
+
+static void run_events(world *w, int64_t events) {
+  for (int64_t i = 0; i < events; i++) w_check(w, w_step(w));
+}
+
+static int64_t events_of(const w_spec *spec) {
+  world *w = w_open(spec);
+  w_run_until(w, GT_PS_COMPLETE);
+  int64_t events = w->events;
+  w_close(w);
+  return events;
+}
+
+/* Whoever finds all regions at the end of a longer `until` finds every batch counted once. */
+static void check_end(world *w, const w_spec *spec) {
+  if (spec->until.epochs > 0) w_check_epochs(w, (int64_t)spec->until.epochs);
+  for (size_t i = 0; i < w->n && spec->until.steps > 0; i++) w_check(w, w_look(w, i).steps == spec->until.steps);
+  if (w_lockstep(spec)) w_check_identical(w);
+}
+
+/* ---- stops ------------------------------------------------------------------------------------------------------------------------- */
+
+/* A region that is complete when a stop reaches it stops too. */
+static bool all_ended(const world *w) {
+  if (w_all_in(w, GT_PS_STOPPED)) return true;
+  for (size_t i = 0; i < w->n; i++)
+    if (w_look(w, i).stop_code != GT_OK) return false;
+  return w_all_in(w, GT_PS_COMPLETE);
+}
+
+static void stop(w_spec *spec) {
+  gt_rng rng = gt_rng_make(spec->seed, GT_RNG_TEST, 3, 0);
+  spec->until.epochs = 2;
+  if (spec->seed % 2) spec->checkpoint_every.steps = 3;
+  int64_t events = (int64_t)gt_rng_below(&rng, (uint64_t)events_of(spec));
+  world *w = w_open(spec);
+  run_events(w, events);
+  size_t who = (size_t)gt_rng_below(&rng, w->n);
+  gt_ps_stop(w->regions[who].ps, GT_STOPPED, w->now);
+  if (w->n > 2) gt_ps_stop(w->regions[(who + 1) % w->n].ps, GT_STOPPED, w->now);
+  gt_ns limit = w->now + 600 * GT_SECOND;
+  while (!all_ended(w)) w_check(w, w_step(w) && w->now < limit);
+  for (size_t i = 0; i < w->n; i++) {
+    gt_ps_view v = w_look(w, i);
+    if (v.phase == GT_PS_STOPPED) w_check(w, v.stop_code == GT_STOPPED && v.whole_round == w_look(w, 0).whole_round && v.round == v.whole_round);
+  }
+  if (w_all_in(w, GT_PS_STOPPED)) {
+    int64_t round = w_look(w, 0).whole_round;
+    w_check(w, w_crash(w) == round);
+    w_run_until(w, GT_PS_COMPLETE);
+  }
+  check_end(w, spec);
+  w_close(w);
+}
+
+static void test_stop_at_any_moment(void **state) {
+  (void)state;
+  for_all(stop, SEEDS, 1000);
+}
+
+/* ---- crashes ----------------------------------------------------------------------------------------------------------------------- */
+
+static void crash(w_spec *spec) {
+  gt_rng rng = gt_rng_make(spec->seed, GT_RNG_TEST, 4, 0);
+  spec->until.epochs = 2;
+  if (spec->seed % 2)
+    spec->checkpoint_every.steps = 1 + (int64_t)(spec->seed % 5);
+  else
+    spec->checkpoint_every.epochs = 0.25;
+  world *quiet = w_open(spec);
+  w_run_until(quiet, GT_PS_COMPLETE);
+  world *w = w_open(spec);
+  for (int k = 0; k < 4; k++) {
+    run_events(w, (int64_t)gt_rng_below(&rng, (uint64_t)quiet->events));
+    w_crash(w);
+  }
+  w_run_until(w, GT_PS_COMPLETE);
+  check_end(w, spec);
+  if (w_lockstep(spec) && !spec->local_async)
+    for (size_t i = 0; i < w->n; i++) w_check(w, memcmp(w->regions[i].params, quiet->regions[i].params, sizeof w->regions[i].params) == 0);
+  w_close(w);
+  w_close(quiet);
+}
+
+static void test_crashes_at_any_event(void **state) {
+  (void)state;
+  for_all(crash, SEEDS, 2000);
+}
+
+/* No more is lost than an interval, and what is trained while a round is being written. */
+static void interval(w_spec *spec) {
+  gt_rng rng = gt_rng_make(spec->seed, GT_RNG_TEST, 5, 0);
+  spec->until.epochs = 4;
+  spec->checkpoint_every.steps = 4;
+  spec->write_s = 0.004;
+  spec->link = (gt_link_spec){1e7, 0.001, 0};
+  spec->momentum = 0;
+  for (size_t i = 0; i < spec->nregions; i++) spec->slow[i] = 1;
+  int64_t events = (int64_t)gt_rng_below(&rng, (uint64_t)events_of(spec)), before[W_REGIONS];
+  world *w = w_open(spec);
+  run_events(w, events);
+  for (size_t i = 0; i < w->n; i++) before[i] = w_look(w, i).steps;
+  int64_t taken = w->regions[0].wholes;
+  w_crash(w);
+  for (size_t i = 0; i < w->n; i++) {
+    int64_t lost = before[i] - w_look(w, i).steps;
+    /* a round opens after 4 steps; its files and the news of them take at most 4 + 1 ms and a few frames: no worker makes more than 3 steps meanwhile */
+    int64_t meanwhile = (int64_t)(spec->local_async ? 4 * spec->workers[i] : 4);
+    w_check(w, lost >= 0 && lost <= 4 + meanwhile);
+    w_check(w, before[i] < 12 + 3 * meanwhile || taken > 0);
+  }
+  w_close(w);
+}
+
+static void test_an_interval_at_most_is_lost(void **state) {
+  (void)state;
+  for_all(interval, SEEDS, 3000);
+}
+
+/* Whoever is first opens the round: a region with a small part waits for nobody. */
+static void test_whoever_is_first_opens(void **state) {
+  (void)state;
+  w_spec spec = w_random("none", false, 3, 4000);
+  spec.until.epochs = 1;
+  spec.samples[0] = spec.samples[1] = 20;
+  spec.samples[2] = 300;
+  spec.batch = 5;
+  spec.workers[2] = 1;
+  spec.checkpoint_every.steps = 10;
+  spec.write_s = 0.01;
+  spec.link = (gt_link_spec){1e7, 0.002, 0};
+  world *w = w_open(&spec);
+  w_run_until(w, GT_PS_COMPLETE);
+  for (size_t i = 0; i < w->n; i++) w_check(w, w->regions[i].rounds >= 5 && w_look(w, i).round == w_look(w, 2).round);
+  w_close(w);
+}
+
+/* ---- resumes that change the job ----------------------------------------------------------------------------------------------------- */
+
+static void finish_with_round(world *w) {
+  w_run_until(w, GT_PS_COMPLETE);
+  gt_ps_final_round(w->regions[0].ps, w->now);
+  gt_ns limit = w->now + 600 * GT_SECOND;
+  for (size_t i = 0; i < w->n; i++)
+    while (w_look(w, i).whole_round < w_look(w, 0).round) w_check(w, w_step(w) && w->now < limit);
+  w_check(w, w_all_in(w, GT_PS_COMPLETE));
+}
+
+static void change_workers(world *w, gt_rng *rng) {
+  for (size_t i = 0; i < w->n; i++) w->spec.workers[i] = 1 + (size_t)gt_rng_below(rng, W_WORKERS);
+}
+
+static void longer(w_spec *spec) {
+  gt_rng rng = gt_rng_make(spec->seed, GT_RNG_TEST, 6, 0);
+  bool by_steps = spec->seed % 2;
+  spec->until = by_steps ? (gt_ps_interval){.steps = 7} : (gt_ps_interval){.epochs = 1};
+  world *w = w_open(spec);
+  finish_with_round(w);
+  for (int k = 2; k < 4; k++) {
+    w->spec.until = by_steps ? (gt_ps_interval){.steps = 7 * k} : (gt_ps_interval){.epochs = k};
+    if (spec->seed % 3 == 0) change_workers(w, &rng);
+    w_check(w, w_crash(w) > 0);
+    finish_with_round(w);
+    check_end(w, &w->spec);
+  }
+  w_crash(w); /* an end already reached */
+  w_run_until(w, GT_PS_COMPLETE);
+  check_end(w, &w->spec);
+  w_close(w);
+}
+
+static void test_a_longer_end(void **state) {
+  (void)state;
+  for_all(longer, SEEDS, 5000);
+}
+
+/* The end moves while some regions are done and others are not. */
+static void longer_midway(w_spec *spec) {
+  gt_rng rng = gt_rng_make(spec->seed, GT_RNG_TEST, 7, 0);
+  spec->until.epochs = 1;
+  spec->checkpoint_every.steps = 2;
+  int64_t events = events_of(spec);
+  world *w = w_open(spec);
+  run_events(w, events / 2 + (int64_t)gt_rng_below(&rng, (uint64_t)events / 2));
+  w->spec.until.epochs = 2;
+  w_crash(w);
+  w_run_until(w, GT_PS_COMPLETE);
+  check_end(w, &w->spec);
+  w_close(w);
+}
+
+static void test_a_longer_end_midway(void **state) {
+  (void)state;
+  for_all(longer_midway, SEEDS, 6000);
+}
+
+static void other_workers(w_spec *spec) {
+  gt_rng rng = gt_rng_make(spec->seed, GT_RNG_TEST, 8, 0);
+  spec->until.epochs = 2;
+  spec->checkpoint_every.steps = 2;
+  int64_t events = events_of(spec);
+  world *w = w_open(spec);
+  for (int k = 0; k < 3; k++) {
+    run_events(w, (int64_t)gt_rng_below(&rng, (uint64_t)events));
+    change_workers(w, &rng);
+    w_crash(w);
+  }
+  w_run_until(w, GT_PS_COMPLETE);
+  check_end(w, spec);
+  w_close(w);
+}
+
+static void test_other_workers(void **state) {
+  (void)state;
+  for_all(other_workers, SEEDS, 7000);
+}
+
+static void test_nothing_is_left(void **state) {
+  (void)state;
+  assert_int_equal(gt_alloc_alive(), 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_stop_at_any_moment),     cmocka_unit_test(test_crashes_at_any_event), cmocka_unit_test(test_an_interval_at_most_is_lost),
+      cmocka_unit_test(test_whoever_is_first_opens), cmocka_unit_test(test_a_longer_end),         cmocka_unit_test(test_a_longer_end_midway),
+      cmocka_unit_test(test_other_workers),          cmocka_unit_test(test_nothing_is_left),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
