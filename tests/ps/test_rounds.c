@@ -1,7 +1,7 @@
 /* Checkpoint rounds: stops at random moments, crashes at random events, resumes with a longer end or with other workers. */
 #include "world_run.h"
 
-#define SEEDS 40
+#define SEEDS 24
 
 typedef void w_law(w_spec *spec);
 

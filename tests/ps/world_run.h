@@ -150,8 +150,8 @@ static inline void w_answer(world *w, w_region *r, size_t k) {
   w_worker *worker = &r->workers[k];
   w_work work = worker->work;
   worker->work = W_IDLE;
+  worker->heard = w->now; /* its patience begins */
   if (work == W_STARTING) {
-    worker->heard = w->now;
     gt_ps_ready(r->ps, k, w->now);
   } else if (work == W_EVALUATING) {
     gt_ps_push push = {.samples = worker->count, .correct = worker->count / 2, .loss_sum = (double)worker->count};
@@ -205,7 +205,7 @@ static inline void w_check_bounds(world *w) {
     for (size_t k = 0; k < w->spec.workers[i]; k++) {
       const w_worker *worker = &w->regions[i].workers[k];
       bool waits = worker->work == W_IDLE || worker->work == W_PUSHED;
-      if (waits && w_look(w, i).phase != GT_PS_STOPPED) w_check(w, w->now - worker->heard <= w->spec.keepalive + 400 * W_MS);
+      if (waits && w_look(w, i).phase != GT_PS_STOPPED) w_check(w, w->now - worker->heard <= w->spec.keepalive);
     }
   }
 }

@@ -1,0 +1,221 @@
+/* Limits, waits, evaluations, keepalives: what is asked for happens as often as it was asked for, and nothing is quiet about nonsense. */
+#include "world_run.h"
+
+static w_spec two(const char *strategy, bool local_async) {
+  w_spec s = {.strategy = strategy, .local_async = local_async, .nregions = 2, .workers = {2, 1}, .samples = {100, 100}, .batch = 5, .seed = 42};
+  s.until.epochs = 2;
+  s.link = (gt_link_spec){1e7, 0.002, 0};
+  s.write_s = 0.01;
+  return s;
+}
+
+/* ---- evaluation --------------------------------------------------------------------------------------------------------------------- */
+
+static int64_t evals_asked(const w_spec *s, const gt_ps_view *v, size_t region) {
+  const gt_ps_interval *every = &s->eval_every;
+  if (every->epochs > 0) return (int64_t)((double)v->batches / (every->epochs * (double)w_per_epoch(s, region)) + 1e-9);
+  return every->steps > 0 ? v->steps / every->steps : v->samples / every->samples;
+}
+
+/* The one that falls on the end is left to the evaluation of the end. */
+static void check_evals(world *w) {
+  for (size_t i = 0; i < w->n; i++) {
+    gt_ps_view v = w_look(w, i);
+    int64_t asked = evals_asked(&w->spec, &v, i);
+    w_check(w, asked >= 2);
+    w_check(w, w->regions[i].evals == asked || w->regions[i].evals == asked - 1);
+    w_check(w, v.last_eval_accuracy == 12.0 / 25.0 && v.last_eval_loss == 1); /* three chunks: 5 + 5 + 2 of 25 */
+  }
+}
+
+static void test_evaluations(void **state) {
+  (void)state;
+  for (const char *const *name = gt_sync_names(); *name; name++)
+    for (int k = 0; k < 6; k++) {
+      w_spec s = two(*name, k % 2);
+      s.test_samples = 25;
+      s.until.epochs = 4;
+      s.eval_every = k < 2 ? (gt_ps_interval){.epochs = 1} : k < 4 ? (gt_ps_interval){.steps = 20} : (gt_ps_interval){.samples = 150};
+      world *w = w_open(&s);
+      w_run_until(w, GT_PS_COMPLETE);
+      check_evals(w);
+      w_check_epochs(w, 4);
+      w_close(w);
+    }
+}
+
+/* An evaluation that a crash cut off is made after the resume. */
+static void test_evaluations_over_a_crash(void **state) {
+  (void)state;
+  for (int64_t event = 100; event < 700; event += 25) {
+    w_spec s = two("sma", false);
+    s.test_samples = 25;
+    s.until.epochs = 4;
+    s.period = 4;
+    s.eval_every.epochs = 1;
+    s.checkpoint_every.steps = 1;
+    world *w = w_open(&s);
+    for (int64_t i = 0; i < event; i++) w_check(w, w_step(w));
+    w_crash(w);
+    w_run_until(w, GT_PS_COMPLETE);
+    for (size_t i = 0; i < w->n; i++) w_check(w, w->regions[i].evals >= 3 && w->regions[i].evals <= 5);
+    w_close(w);
+  }
+}
+
+/* ---- waits -------------------------------------------------------------------------------------------------------------------------- */
+
+static double wan_wait_s(const w_spec *spec) {
+  world *w = w_open(spec);
+  w_run_until(w, GT_PS_COMPLETE);
+  double wait = gt_seconds(w_look(w, 0).wan_wait);
+  w_check(w, w_look(w, 0).wan_wait == w->regions[0].wan_wait); /* what workers were told adds up */
+  w_close(w);
+  return wait;
+}
+
+static void test_hold_time_is_accounted(void **state) {
+  (void)state;
+  for (int async = 0; async < 2; async++) {
+    w_spec slow = two("asgd", async), fast = slow;
+    slow.link.bandwidth_bps = 2e4; /* an update needs 35 ms, a batch 2 to 12 */
+    fast.link.bandwidth_bps = 1e8;
+    fast.outbox = fast.window = 8;
+    assert_true(wan_wait_s(&slow) > 0.2);
+    assert_true(wan_wait_s(&fast) == 0);
+    w_spec none = two("none", async);
+    none.link = slow.link;
+    assert_true(wan_wait_s(&none) == 0);
+  }
+}
+
+static void test_keepalives_go_to_who_waits(void **state) {
+  (void)state;
+  w_spec s = two("ssgd", false);
+  s.until = (gt_ps_interval){.steps = 20};
+  s.slow[1] = 100; /* region 0 waits up to 1.2 s a step for region 1 */
+  s.keepalive = GT_SECOND / 10;
+  world *w = w_open(&s);
+  w_run_until(w, GT_PS_COMPLETE); /* w_check_bounds looks at every wait */
+  w_check(w, w->regions[0].keepalives > 20);
+  w_close(w);
+}
+
+/* ---- what is not finite -------------------------------------------------------------------------------------------------------------- */
+
+static void test_gradients_that_are_not_finite(void **state) {
+  (void)state;
+  for (const char *const *name = gt_sync_names(); *name; name++)
+    for (int async = 0; async < 2; async++) {
+      w_spec s = two(*name, async);
+      s.bad_every = 8; /* batches 7, 15, 23, 31, 39: five in all */
+      s.nonfinite_limit = 6;
+      world *w = w_open(&s);
+      w_run_until(w, GT_PS_COMPLETE);
+      gt_ps_view v = w_look(w, 0);
+      w_check(w, v.nonfinite == 5 && w->regions[0].nonfinite == 5 && w_look(w, 1).nonfinite == 0);
+      w_check(w, v.batches == 40 && v.samples == 200 - 25);
+      for (size_t j = 0; j < W_PARAMS; j++) w_check(w, isfinite(w->regions[0].params[j]) && isfinite(w->regions[1].params[j]));
+      w_close(w);
+      s.nonfinite_limit = 3;
+      w = w_open(&s);
+      w_run_until(w, GT_PS_STOPPED);
+      for (size_t i = 0; i < 2; i++) w_check(w, w_look(w, i).stop_code == GT_ERR_LIMIT);
+      w_check(w, w->regions[0].nonfinite >= 3 && w->regions[0].nonfinite <= 4);
+      w_close(w);
+    }
+}
+
+static void test_a_message_that_is_not_finite(void **state) {
+  (void)state;
+  for (const char *const *name = gt_sync_names(); *name; name++)
+    for (int async = 0; async < 2; async++) {
+      w_spec s = two(*name, async);
+      s.poison = 3;
+      s.checkpoint_every.steps = 2; /* a round is often under way when it comes */
+      world *w = w_open(&s);
+      bool sends = gt_sync_find(*name)->sends != 0;
+      w_run_until(w, w_lockstep(&s) ? GT_PS_STOPPED : GT_PS_COMPLETE);
+      w_check(w, w_look(w, 1).nonfinite == sends && w->regions[1].nonfinite_messages == sends && w->regions[1].nonfinite == 0);
+      for (size_t i = 0; i < 2; i++) w_check(w, w_look(w, i).stop_code == (w_lockstep(&s) ? GT_ERR_LIMIT : GT_OK));
+      for (size_t j = 0; j < W_PARAMS; j++) w_check(w, isfinite(w->regions[1].params[j]));
+      w_close(w);
+      if (w_lockstep(&s) || !sends) continue;
+      s.nonfinite_limit = 1;
+      w = w_open(&s);
+      w_run_until(w, GT_PS_STOPPED);
+      for (size_t i = 0; i < 2; i++) w_check(w, w_look(w, i).stop_code == GT_ERR_LIMIT);
+      w_close(w);
+    }
+}
+
+/* ---- bytes ---------------------------------------------------------------------------------------------------------------------------- */
+
+static double bytes_sent(const world *w) {
+  return (double)(w->links[0][1].data_sent + w->links[1][0].data_sent) * (double)gt_wire_bytes(W_PARAMS * sizeof(float));
+}
+
+static void test_wan_bytes(void **state) {
+  (void)state;
+  static const char *const names[] = {"asgd", "ssgd"};
+  for (int k = 0; k < 4; k++) {
+    w_spec s = two(names[k / 2], k % 2);
+    s.until.epochs = 10;
+    s.samples[0] = s.samples[1] = 50;
+    s.wan_bytes_limit = 2000;
+    world *w = w_open(&s);
+    w_run_until(w, GT_PS_STOPPED);
+    double sent = bytes_sent(w);
+    w_check(w, w_look(w, 0).stop_code == GT_ERR_LIMIT && w_look(w, 1).stop_code == GT_ERR_LIMIT);
+    w_check(w, sent >= 2000 && sent < 2000 + 88 * 60); /* others' bytes are known a heartbeat (0.1 s) later */
+    w_crash(w);
+    w_run_until(w, GT_PS_STOPPED); /* the limit is of the whole run */
+    w->spec.wan_bytes_limit = 0;
+    w_crash(w);
+    w_run_until(w, GT_PS_COMPLETE);
+    w_check_epochs(w, 10);
+    w_close(w);
+  }
+}
+
+/* ---- memory --------------------------------------------------------------------------------------------------------------------------- */
+
+static void test_no_allocation_in_the_step_loop(void **state) {
+  (void)state;
+  for (const char *const *name = gt_sync_names(); *name; name++)
+    for (int k = 0; k < 8; k++) {
+      w_spec s = two(*name, k % 2);
+      s.workers[0] = s.workers[1] = 2;
+      s.until.epochs = 10;
+      s.period = 1 + k / 2;
+      s.slow[1] = k / 4 ? 3 : 1;
+      s.link.bandwidth_bps = k / 4 ? 1e5 : 1e7;
+      world *w = w_open(&s);
+      while (w_look(w, 0).batches < 60 || w_look(w, 1).batches < 60) w_check(w, w_step(w));
+      int64_t total = gt_alloc_total();
+      while (w_look(w, 0).batches < 150 && w_look(w, 1).batches < 150) w_check(w, w_step(w));
+      w_check(w, gt_alloc_total() == total);
+      w_run_until(w, GT_PS_COMPLETE);
+      w_close(w);
+    }
+}
+
+static void test_nothing_is_left(void **state) {
+  (void)state;
+  assert_int_equal(gt_alloc_alive(), 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_evaluations),
+      cmocka_unit_test(test_evaluations_over_a_crash),
+      cmocka_unit_test(test_hold_time_is_accounted),
+      cmocka_unit_test(test_keepalives_go_to_who_waits),
+      cmocka_unit_test(test_gradients_that_are_not_finite),
+      cmocka_unit_test(test_a_message_that_is_not_finite),
+      cmocka_unit_test(test_wan_bytes),
+      cmocka_unit_test(test_no_allocation_in_the_step_loop),
+      cmocka_unit_test(test_nothing_is_left),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
