@@ -83,7 +83,7 @@ launch() {
 # wait_end NAME SECONDS: waits for the launcher, at most that long; its exit code is in $code.
 wait_end() {
   local limit=$((SECONDS + $2))
-  while kill -0 "$launcher" 2>/dev/null && [ "$SECONDS" -lt "$limit" ]; do sleep 0.05; done
+  { while kill -0 "$launcher" && [ "$SECONDS" -lt "$limit" ]; do sleep 0.05; done; } 2>/dev/null
   if kill -0 "$launcher" 2>/dev/null; then
     fail "$1: ends" "still there after $2 s: $(tail -n 5 err | tr '\n' ' ')"
     kill -KILL "$launcher" 2>/dev/null
