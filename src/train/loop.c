@@ -168,6 +168,21 @@ static void flush(gt_server *s) {
   }
 }
 
+/* A stop finds workers in the middle of a batch: what they push must be taken, or they would wait for it in vain. */
+static void await_workers(gt_server *s) {
+  gt_backoff backoff;
+  gt_backoff_reset(&backoff);
+  while (next_push(s) != GT_NEVER) {
+    bool moved = gt_plane_ps_poll(s->plane, on_push, s);
+    gt_ns now = gt_now();
+    moved |= gt_gateway_poll(s->gateway, now);
+    if (!moved) {
+      watch_workers(s, now);
+      gt_backoff_sleep(&backoff, GT_BACKOFF_IDLE, GT_NEVER);
+    }
+  }
+}
+
 gt_status gt_server_loop(gt_server *s) {
   gt_backoff backoff;
   bool ended = false;
@@ -191,6 +206,7 @@ gt_status gt_server_loop(gt_server *s) {
     watch_regions(s, now);
     rest(s, &backoff);
   }
+  await_workers(s);
   flush(s);
   gt_order_msg end = {.kind = GT_ORDER_END, .status = status};
   for (size_t w = 0; w < gt_plane_ps_workers(s->plane); w++) gt_plane_ps_order(s->plane, w, &end, NULL, NULL);

@@ -157,6 +157,16 @@ wait_round() {
   return 1
 }
 
+# wait_file FILE: until it is there.
+wait_file() {
+  local i
+  for i in $(seq 400); do
+    [ -s "$1" ] && return 0
+    sleep 0.05
+  done
+  fail "$1" "it did not come: $(tail -n 3 err)"
+}
+
 # data FILE: a small set that lenet5 learns.
 data() { "$GEOTRAIN" data synth "$1" >/dev/null || fail "data synth $1"; }
 

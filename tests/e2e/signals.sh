@@ -43,4 +43,14 @@ ended "async: USR1 to a worker" 75
 train "async: resume" 4 async.yaml --run-dir d --resume
 ended "async: resume" 0
 check "async: every sample was seen" same "$(field d samples)" 12000
+
+# Workers in the middle of a long batch, whose gradients travel as messages (regions of several nodes): nobody waits for a push that is not taken.
+export GEOTRAIN_LOCAL_PLANE=messages
+start 4 job.yaml --run-dir e --set train.batch=250 --set train.kernels=ref --set train.until.steps=1000
+wait_file e/east.jsonl
+sleep 0.5
+kill -USR1 "$launcher"
+wait_end "in the middle of a batch" 25
+gone "in the middle of a batch"
+ended "in the middle of a batch" 75
 finish
