@@ -21,18 +21,20 @@ void gt_inbox_close(gt_inbox *inbox) {
   *inbox = (gt_inbox){0};
 }
 
-/* The slot `k` behind the oldest. */
+/* The slot `k` behind the oldest; k is below the capacity. */
 static gt_inbox_slot *slot_at(const gt_inbox_queue *queue, int64_t k) {
-  return &queue->ring[(queue->head + (size_t)k) % queue->capacity];
+  size_t at = queue->head + (size_t)k;
+  return &queue->ring[at < queue->capacity ? at : at - queue->capacity];
 }
 
-/* Twice the places, and places for everything in `spare`. */
+/* Twice the places and one, and places for everything in `spare`. */
 static void grow(gt_inbox *inbox, gt_inbox_queue *queue) {
-  gt_inbox_slot *ring = GT_NEW_ARRAY(gt_inbox_slot, 2 * queue->capacity);
+  const size_t capacity = 2 * queue->capacity + 1;
+  gt_inbox_slot *ring = GT_NEW_ARRAY(gt_inbox_slot, capacity);
   for (int64_t k = 0; k < queue->count; k++) ring[k] = *slot_at(queue, k);
   gt_free(queue->ring);
-  inbox->spare_capacity += queue->capacity;
-  *queue = (gt_inbox_queue){.ring = ring, .capacity = 2 * queue->capacity, .count = queue->count};
+  inbox->spare_capacity += capacity - queue->capacity;
+  *queue = (gt_inbox_queue){.ring = ring, .capacity = capacity, .count = queue->count};
   float **spare = GT_NEW_ARRAY(float *, inbox->spare_capacity);
   for (size_t i = 0; i < inbox->nspare; i++) spare[i] = inbox->spare[i];
   gt_free(inbox->spare);
