@@ -49,6 +49,7 @@ static void ga_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t samples
   (void)now;
   asgd_ga *a = (asgd_ga *)s;
   a->steps++;
+  a->draining = 0; /* a resume may have made the training longer */
   if (s->env.nregions == 1) {
     gt_sync_step(s, grads);
     return;
