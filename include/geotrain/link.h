@@ -46,7 +46,7 @@ typedef enum {
   GT_MSG_ROUND,   /* value: checkpoint round opened; detail: exit code to stop with, or 0 */
   GT_MSG_WRITTEN, /* value: round durable at the sender */
   GT_MSG_DONE,    /* value: the region's last step; detail: its last data sequence */
-  GT_MSG_JOINED,  /* after a resume; value: the rounds that the sender's strategy has applied */
+  GT_MSG_JOINED,  /* after a resume; value: the rounds that the sender's strategy has applied; detail: its last data sequence */
   GT_MSG_BYE,
   /* bulk, not strategy traffic: framed like data, on their own sequence */
   GT_MSG_REPORT = 32, /* a region's result, JSON */

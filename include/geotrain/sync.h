@@ -75,7 +75,8 @@ typedef struct gt_sync_ops {
   void (*on_sent)(gt_sync *s, gt_ns now, size_t peer); /* a place in the peer's outbox became free; may be NULL */
   void (*on_timer)(gt_sync *s, gt_ns now);             /* may be NULL */
   /* DONE: value is the number of steps the peer made; every message it ever sent has been received.  It stays and applies messages, sends no more, and counts zero in means of
-     later rounds.  JOINED: after a resume (never in a fresh start) once for every peer, which may make steps again though it was done; value: its rounds(). */
+     later rounds.  JOINED: after a resume (never in a fresh start) once for every peer, which may make steps again though it was done; value: its rounds();
+     every message that it sent before the resume has been received. */
   void (*on_peer)(gt_sync *s, gt_ns now, size_t peer, gt_peer_event event, int64_t value);
   /* This region makes no more steps: sends what is accumulated (as soon as there is room).  After a resume again, unless it makes steps again. */
   void (*on_drain)(gt_sync *s, gt_ns now);

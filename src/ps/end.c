@@ -12,10 +12,14 @@ void gt_ps_tell_done(gt_ps *ps) {
     if (p != ps->spec.self) gt_ps_control(ps, p, GT_MSG_DONE, ps->totals.steps, ps->peers[p].sent_seq);
 }
 
-/* Tells the strategy about peers whose every message has been applied. */
-static void tell_strategy(gt_ps *ps) {
+/* What a peer says of itself counts when every message that it sent before has been applied. */
+void gt_ps_tell_strategy(gt_ps *ps) {
   for (size_t p = 0; p < ps->spec.nregions; p++) {
     ps_peer *peer = &ps->peers[p];
+    if (peer->joined && peer->applied_seq >= peer->joined_seq) {
+      peer->joined = false;
+      gt_sync_on_peer(ps->sync, ps->now, p, GT_PEER_JOINED, peer->joined_rounds);
+    }
     if (p == ps->spec.self || !peer->done || peer->done_told || peer->applied_seq < peer->done_seq) continue;
     peer->done_told = true;
     ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_PEER_DONE, (double)p, (double)peer->done_steps);
@@ -44,7 +48,6 @@ static bool training_over(const gt_ps *ps) {
 
 void gt_ps_end_check(gt_ps *ps) {
   if (gt_ps_frozen(ps)) return;
-  tell_strategy(ps);
   if (ps->phase == GT_PS_TRAINING && training_over(ps)) {
     enter(ps, GT_PS_DRAINING);
     gt_ps_eval_skip(ps);

@@ -33,7 +33,9 @@ typedef struct {
   size_t n, capacity, queued;
   uint64_t next_id;
   int64_t sent_seq, applied_seq;
-  bool done, rejected;          /* rejected: a message that a strategy with a barrier cannot do without was not finite; nothing behind it is taken */
+  bool done, rejected; /* rejected: a message that a strategy with a barrier cannot do without was not finite; nothing behind it is taken */
+  bool joined;         /* its JOINED; told likewise when joined_seq is applied */
+  int64_t joined_rounds, joined_seq;
   int64_t done_steps, done_seq; /* its DONE; told to the strategy when done_seq is applied */
   bool done_told;
   int64_t written;  /* newest round durable there */
@@ -134,8 +136,9 @@ void gt_ps_round_take(gt_ps *ps, int64_t round, gt_status stop_code);
 void gt_ps_round_whole(gt_ps *ps);
 
 /* end.c */
-void gt_ps_end_check(gt_ps *ps); /* moves TRAINING -> DRAINING -> FOLLOWING -> COMPLETE as far as it can */
-void gt_ps_tell_done(gt_ps *ps); /* sends DONE to every peer */
+void gt_ps_tell_strategy(gt_ps *ps); /* about peers that resumed or are done */
+void gt_ps_end_check(gt_ps *ps);     /* moves TRAINING -> DRAINING -> FOLLOWING -> COMPLETE as far as it can */
+void gt_ps_tell_done(gt_ps *ps);     /* sends DONE to every peer */
 
 static inline gt_ns gt_ps_clock(const gt_ps *ps) {
   return ps->spec.host.clock ? ps->spec.host.clock(ps->spec.host.ctx) : 0;

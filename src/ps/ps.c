@@ -68,7 +68,8 @@ void gt_ps_start(gt_ps *ps, gt_ns now) {
   if (ps->phase != GT_PS_TRAINING) gt_sync_on_drain(ps->sync, now);
   gt_ps_eval_check(ps);
   /* Whoever is done says so again after a resume; its training may have been made longer. */
-  if (ps->resumed) gt_ps_control_all(ps, GT_MSG_JOINED, gt_sync_rounds(ps->sync), 0);
+  for (size_t p = 0; p < ps->spec.nregions && ps->resumed; p++)
+    if (p != ps->spec.self) gt_ps_control(ps, p, GT_MSG_JOINED, gt_sync_rounds(ps->sync), ps->peers[p].sent_seq);
   if (ps->phase == GT_PS_FOLLOWING || ps->phase == GT_PS_COMPLETE) gt_ps_tell_done(ps);
   gt_ps_tick(ps, now);
 }
@@ -145,7 +146,9 @@ void gt_ps_message(gt_ps *ps, size_t from, const gt_frame_header *head, const vo
     gt_ps_round_whole(ps);
     break;
   case GT_MSG_JOINED:
-    gt_sync_on_peer(ps->sync, now, from, GT_PEER_JOINED, (int64_t)head->value);
+    p->joined = true;
+    p->joined_rounds = (int64_t)head->value;
+    p->joined_seq = (int64_t)head->detail;
     break;
   case GT_MSG_DONE:
     p->done = true;

@@ -48,7 +48,8 @@ static part takes_part(const gt_rounds *r, size_t i, int64_t round) {
     return (r->over && !r->rejoins) || round <= r->floor ? OUT : AWAITED;
   }
   const gt_inbox_slot *slot = gt_inbox_front(&r->inbox, i);
-  if (!slot) return r->done[i] ? OUT : AWAITED;
+  if (!slot)
+    return r->done[i] || round <= r->floor ? OUT : AWAITED; /* what was sent before the resume is here, what comes is of rounds after the floor */
   if (slot->value < round) gt_bug("region %zu's oldest message is of round %lld; round %lld is next", i, (long long)slot->value, (long long)round);
   return slot->value == round ? IN : OUT;
 }

@@ -240,14 +240,12 @@ static inline void w_restart_region(world *w, w_region *r) {
   assert_int_equal(r->held, held);
 }
 
-/* After a resume every region tells the others how many rounds it has applied, and whoever is done says so again. */
+/* After a resume every region says so, and whoever is done says that again.  Nobody's training becomes longer here, so that no round is the first for anybody. */
 static inline void w_rejoin(world *w) {
-  int64_t rounds[W_REGIONS];
-  for (size_t a = 0; a < w->spec.nregions; a++) rounds[a] = gt_sync_rounds(w->regions[a].sync);
   for (size_t a = 0; a < w->spec.nregions; a++)
     for (size_t b = 0; b < w->spec.nregions; b++) {
       if (a == b) continue;
-      gt_sync_on_peer(w->regions[b].sync, w->now, a, GT_PEER_JOINED, rounds[a]);
+      gt_sync_on_peer(w->regions[b].sync, w->now, a, GT_PEER_JOINED, 0);
       if (w->links[a][b].done_here) gt_sync_on_peer(w->regions[b].sync, w->now, a, GT_PEER_DONE, w->spec.steps[a]);
     }
 }
