@@ -176,7 +176,7 @@ static gt_status open_model(gt_run *run) {
 }
 
 gt_status gt_run_open(gt_run *run, const gt_train_options *options) {
-  *run = (gt_run){.options = options, .roles = {MPI_COMM_NULL, MPI_COMM_NULL, MPI_COMM_NULL}};
+  *run = (gt_run){.options = options, .roles = {.world = MPI_COMM_NULL, .region = MPI_COMM_NULL, .ps = MPI_COMM_NULL}};
   GT_TRY(open_job(run));
   GT_TRY(open_roles(run));
   GT_TRY(open_data(run));
