@@ -19,6 +19,15 @@ damaged() {
   check "$name: same model as undisturbed" same "$(field copy params_sha256)" "$sha"
 }
 
+# One PS dies with half of its second round written (failpoints.sh has all points).
+half="GEOTRAIN_FAILPOINT=ckpt.half:2"
+run "killed while writing" -n 2 "$GEOTRAIN" train job.yaml --run-dir copy : -n 2 env $half "$GEOTRAIN" train job.yaml --run-dir copy
+ended "killed while writing" 137
+train "killed while writing: resume" 4 job.yaml --run-dir copy --resume --set train.until.steps=80
+ended "killed while writing: resume" 0
+check "killed while writing: same model as undisturbed" same "$(field copy params_sha256)" "$sha"
+rm -rf copy
+
 cp -r run copy
 truncate -s -1000 "copy/ckpt/$newest/west.h5"
 damaged "cut short in one region" "ckpt/$newest/west.h5"

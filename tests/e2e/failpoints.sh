@@ -1,4 +1,5 @@
-# labels: quick
+# labels: full
+# timeout: 400
 # One PS dies at each named point of the checkpoint writer: no rank stays, every resume works, and the model at the end is that of an undisturbed run.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

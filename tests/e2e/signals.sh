@@ -44,6 +44,17 @@ train "async: resume" 4 async.yaml --run-dir d --resume
 ended "async: resume" 0
 check "async: every sample was seen" same "$(field d samples)" 12000
 
+# SIGTERM: the launcher gives the ranks little time, so a checkpoint is tried and not promised; nobody stays and the run goes on.
+start 4 async.yaml --run-dir f
+wait_round f 2
+kill -TERM "$launcher"
+wait_end "TERM to the launcher" 20
+gone "TERM to the launcher"
+check "TERM to the launcher: not 0" test "$code" -ne 0
+train "TERM: resume" 4 async.yaml --run-dir f --resume
+ended "TERM: resume" 0
+check "TERM: every sample was seen" same "$(field f samples)" 12000
+
 # Workers in the middle of a long batch, whose gradients travel as messages (regions of several nodes): nobody waits for a push that is not taken.
 export GEOTRAIN_LOCAL_PLANE=messages
 start 4 job.yaml --run-dir e --set train.batch=250 --set train.kernels=ref --set train.until.steps=1000
