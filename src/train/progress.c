@@ -43,9 +43,10 @@ static double waiting_share(const gt_ps_view *v) {
 }
 
 static void record(gt_server *s, const gt_ps_view *v, double epoch, double loss) {
-  gt_status status = gt_record_line(s->record, gt_server_elapsed(s), "progress", "step", 'i', v->steps, "samples", 'i', v->samples, "epoch", 'f',
-                                    epoch, "loss", 'f', loss, "compute_s", 'f', gt_seconds(v->compute), "wait_s", 'f', gt_seconds(v->wait),
-                                    "wan_wait_s", 'f', gt_seconds(v->wan_wait), "wan_bytes", 'f', wan_bytes_sent(s), NULL);
+  gt_status status =
+      gt_record_line(s->record, gt_server_elapsed(s), "progress", "step", 'i', v->steps, "samples", 'i', v->samples, "epoch", 'f', epoch, "loss", 'f',
+                     loss, "compute_s", 'f', gt_seconds(v->compute), "wait_s", 'f', gt_seconds(v->wait), "wan_wait_s", 'f', gt_seconds(v->wan_wait),
+                     "update_s", 'f', gt_seconds(v->update), "encode_s", 'f', gt_seconds(v->encode), "wan_bytes", 'f', wan_bytes_sent(s), NULL);
   if (status != GT_OK) gt_panic(status, "%s", gt_error_text());
 }
 
