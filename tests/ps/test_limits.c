@@ -101,6 +101,22 @@ static void test_keepalives_go_to_who_waits(void **state) {
   w_close(w);
 }
 
+/* Nothing that lets workers go on waits for the next heartbeat. */
+static void test_no_release_is_late(void **state) {
+  (void)state;
+  for (const char *const *name = gt_sync_names(); *name; name++)
+    for (int k = 0; k < 20; k++) {
+      w_spec s = two(*name, k % 2);
+      s.seed += (uint64_t)k;
+      s.samples[1] = 20 + 5 * (size_t)k;
+      s.heartbeat = s.keepalive = 1000 * GT_SECOND;
+      world *w = w_open(&s);
+      w_run_until(w, GT_PS_COMPLETE);
+      w_check(w, w->now < 2 * GT_SECOND);
+      w_close(w);
+    }
+}
+
 /* ---- what is not finite -------------------------------------------------------------------------------------------------------------- */
 
 static void test_gradients_that_are_not_finite(void **state) {
@@ -211,6 +227,7 @@ int main(void) {
       cmocka_unit_test(test_evaluations_over_a_crash),
       cmocka_unit_test(test_hold_time_is_accounted),
       cmocka_unit_test(test_keepalives_go_to_who_waits),
+      cmocka_unit_test(test_no_release_is_late),
       cmocka_unit_test(test_gradients_that_are_not_finite),
       cmocka_unit_test(test_a_message_that_is_not_finite),
       cmocka_unit_test(test_wan_bytes),

@@ -41,7 +41,7 @@ typedef struct {
   int64_t bad_every;      /* every such batch number of region 0 gives a gradient that is not finite */
   int64_t poison;         /* region 0's so many-th data message is not finite */
   double wan_bytes_limit;
-  gt_ns keepalive;
+  gt_ns keepalive, heartbeat;
   uint64_t seed;
 } w_spec;
 
@@ -71,7 +71,8 @@ typedef struct {
     gt_ns at;
   } gone[W_RING]; /* departures that the PS is yet to be told of */
   size_t ngone;
-  int64_t data_sent, rejected;
+  int64_t data_sent;
+  int64_t applied, posted_value, applied_value; /* newest sequence applied; strategy's numbers of the last message posted, applied */
 } w_link;
 
 typedef enum { W_STARTING, W_IDLE, W_TRAINING, W_EVALUATING, W_PUSHED } w_work;
@@ -90,6 +91,7 @@ typedef struct {
   bool durable;
   gt_state state;
   int trained[W_BATCHES];
+  int64_t applied[W_REGIONS], applied_value[W_REGIONS], posted_value[W_REGIONS];
 } w_copy;
 
 struct world;

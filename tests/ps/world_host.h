@@ -14,6 +14,7 @@ static inline void w_send(void *ctx, size_t peer, const gt_frame_header *head, c
   f.head.from = (uint16_t)r->id;
   f.head.message_bytes = bytes;
   assert_int_equal(cookie != 0, gt_msg_is_data(head->kind));
+  if (gt_msg_is_data(head->kind)) w->links[r->id][peer].posted_value = (int64_t)head->value;
   w_push(gt_msg_is_data(head->kind) ? &w->links[r->id][peer].data : &w->links[r->id][peer].control, &f);
 }
 
@@ -28,6 +29,7 @@ static inline bool w_replace(void *ctx, size_t peer, uint64_t cookie, const gt_f
     f->head.message_bytes = f->bytes;
     f->borrowed = payload;
     f->cookie = new_cookie;
+    r->world->links[r->id][peer].posted_value = (int64_t)head->value;
     return true;
   }
   return false;
@@ -149,6 +151,11 @@ static inline void w_checkpoint(void *ctx, int64_t round) {
   gt_ps_save(r->ps, w->now, &lent);
   *c = (w_copy){.round = round, .state = w_deep_copy(&lent)};
   memcpy(c->trained, r->trained, sizeof c->trained);
+  for (size_t i = 0; i < w->n; i++) {
+    c->applied[i] = w->links[i][r->id].applied;
+    c->applied_value[i] = w->links[i][r->id].applied_value;
+    c->posted_value[i] = w->links[r->id][i].posted_value;
+  }
   gt_state_close(&lent);
   r->writing = round;
   r->rounds++;

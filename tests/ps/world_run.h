@@ -32,7 +32,7 @@ static inline void w_open_ps(world *w, w_region *r, int64_t round) {
                      .eval_chunk = 10,
                      .nonfinite_limit = s->nonfinite_limit,
                      .wan_bytes_limit = s->wan_bytes_limit,
-                     .heartbeat = GT_SECOND / 10,
+                     .heartbeat = s->heartbeat,
                      .keepalive = s->keepalive,
                      .round = round,
                      .host = {r, w_send, w_replace, w_order, w_taken, w_checkpoint, w_whole, w_note, NULL}};
@@ -82,6 +82,7 @@ static inline world *w_open(const w_spec *spec) {
   if (!s->window) s->window = 2;
   if (!s->period) s->period = 1;
   if (!s->nonfinite_limit) s->nonfinite_limit = 3;
+  if (!s->heartbeat) s->heartbeat = GT_SECOND / 10;
   if (!s->keepalive) s->keepalive = GT_SECOND / 5;
   w->n = s->nregions;
   w->rng = gt_rng_make(s->seed, GT_RNG_TEST, 7, 0);
@@ -171,6 +172,11 @@ static inline void w_answer(world *w, w_region *r, size_t k) {
 static inline void w_arrive(world *w, size_t a, size_t b) {
   w_frame f = w_pop(&w->links[a][b].air);
   if (w_look(w, b).phase == GT_PS_STOPPED) return; /* it has gone home */
+  w_link *link = &w->links[a][b];
+  if (f.cookie && (int64_t)f.head.sequence == link->applied + 1 && w_look(w, b).stop_code == GT_OK) {
+    link->applied++;
+    link->applied_value = (int64_t)f.head.value;
+  }
   gt_ps_message(w->regions[b].ps, a, &f.head, f.bytes && !w->spec.no_data ? f.body : NULL, w->now);
 }
 
@@ -280,6 +286,11 @@ static inline void w_load(world *w, w_region *r, int64_t round, int64_t newest) 
   w_copy *c = w_find_copy(r, round);
   assert_non_null(c);
   memcpy(r->trained, c->trained, sizeof r->trained);
+  for (size_t i = 0; i < w->n; i++) {
+    w->links[i][r->id].applied = c->applied[i];
+    w->links[i][r->id].applied_value = c->applied_value[i];
+    w->links[r->id][i].posted_value = c->posted_value[i];
+  }
   assert_int_equal(gt_state_get(&c->state, "model/", "params", GT_TYPE_F32, r->params, W_PARAMS), GT_OK);
   assert_int_equal(gt_state_get(&c->state, "model/", "buffers", GT_TYPE_F32, r->buffers, W_BUFFERS), GT_OK);
   assert_int_equal(gt_ps_load(r->ps, w->now, &c->state), GT_OK);
@@ -298,8 +309,15 @@ static inline int64_t w_crash(world *w) {
 
 /* ---- laws ---------------------------------------------------------------------------------------------------------------------------- */
 
+/* The last that a region had to say was heard by every other. */
+static inline void w_check_heard(world *w) {
+  for (size_t i = 0; i < w->n; i++)
+    for (size_t k = 0; k < w->n; k++) w_check(w, w->links[i][k].posted_value == w->links[i][k].applied_value);
+}
+
 /* Every batch number up to the end trained exactly once, every sample `epochs` times. */
 static inline void w_check_epochs(world *w, int64_t epochs) {
+  w_check_heard(w);
   for (size_t i = 0; i < w->n; i++) {
     gt_ps_view v = w_look(w, i);
     int64_t total = epochs * w_per_epoch(&w->spec, i);
