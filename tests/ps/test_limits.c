@@ -1,5 +1,5 @@
 /* Limits, waits, evaluations, keepalives: what is asked for happens as often as it was asked for, and nothing is quiet about nonsense. */
-#include "world_run.h"
+#include "world_laws.h"
 
 static w_spec two(const char *strategy, bool local_async) {
   w_spec s = {.strategy = strategy, .local_async = local_async, .nregions = 2, .workers = {2, 1}, .samples = {100, 100}, .batch = 5, .seed = 42};

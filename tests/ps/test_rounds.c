@@ -1,5 +1,5 @@
 /* Checkpoint rounds: stops at random moments, crashes at random events, resumes with a longer end or with other workers. */
-#include "world_run.h"
+#include "world_laws.h"
 
 #define SEEDS 24
 

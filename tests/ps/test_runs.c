@@ -1,5 +1,5 @@
 /* Every strategy, local plane and number of regions, with uneven workers and parts, over slow and fast links: runs end, no batch is lost or doubled. */
-#include "world_run.h"
+#include "world_laws.h"
 
 #define SEEDS 12
 static const size_t regions[] = {1, 2, 3, 5};
