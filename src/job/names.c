@@ -7,7 +7,7 @@
 #define NAMES_MAX ((size_t)128)
 
 void gt_job_path_join(char *buf, size_t size, const char *map, const char *key) {
-  if (snprintf(buf, size, "%s%s%s", map, *map ? "." : "", key) >= (int)size) buf[size - 1] = '\0';
+  snprintf(buf, size, "%.255s%s%.255s", map, *map ? "." : "", key);
 }
 
 static void say(char *buf, size_t size, const char *text) {
