@@ -6,13 +6,18 @@
 
 #define NAMES_MAX ((size_t)128)
 
-void gt_job_path_join(char *buf, size_t size, const char *map, const char *key) {
-  snprintf(buf, size, "%.255s%s%.255s", map, *map ? "." : "", key);
+/* Appends as much of `text` as there is room for. */
+static void say(char *buf, size_t size, const char *text) {
+  size_t used = strlen(buf), count = strnlen(text, size - used - 1);
+  memcpy(buf + used, text, count);
+  buf[used + count] = '\0';
 }
 
-static void say(char *buf, size_t size, const char *text) {
-  size_t used = strlen(buf);
-  snprintf(buf + used, size - used, "%s", text);
+void gt_job_path_join(char *buf, size_t size, const char *map, const char *key) {
+  buf[0] = '\0';
+  say(buf, size, map);
+  if (*map) say(buf, size, ".");
+  say(buf, size, key);
 }
 
 static const char *kind_text(const job_key *row) {
