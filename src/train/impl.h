@@ -44,7 +44,7 @@ typedef struct {
   char region[64], job[GT_SHA256_HEX], model[GT_SHA256_HEX], weights[GT_SHA256_HEX], data[GT_SHA256_HEX];
   char error[512];
   int64_t samples, newest_round, nrounds;
-  int64_t damaged; /* the newest round whose file at the sender is damaged; 0: none */
+  int64_t damaged;               /* the newest round whose file at the sender is damaged; 0: none */
   int64_t rounds[GT_MAX_ROUNDS]; /* whole at the sender, ascending */
 } gt_hello;
 

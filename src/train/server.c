@@ -219,7 +219,8 @@ gt_status gt_server_open(gt_server *s, gt_run *run) {
   status = gt_agree(run->roles.world, status, run->start_limit_s);
   /* From here on the folder holds a run; one that was refused has left nothing that stands in the way of the next. */
   if (status == GT_OK && gt_run_write_job(run) != GT_OK) gt_panic(GT_ERR_CKPT, "%s", gt_error_text());
-  if (status == GT_OK) s->plane = gt_plane_ps_create(run->roles.region, gt_graph_arrays(run->graph)->params.n, gt_graph_arrays(run->graph)->buffers.n);
+  if (status == GT_OK)
+    s->plane = gt_plane_ps_create(run->roles.region, gt_graph_arrays(run->graph)->params.n, gt_graph_arrays(run->graph)->buffers.n);
   return status;
 }
 
