@@ -27,6 +27,15 @@ ended "again without --resume" 2 "run directory run holds a run already" "--resu
 train "--resume of a finished run" 5 five.yaml --run-dir run --resume
 ended "--resume of a finished run" 0 "test accuracy"
 check "its samples stay" same "$(field run samples)" 4000
+
+# A step of nothing (rate 1e-30) leaves the checkpoint's parameters, so the accuracy is that of the checkpoint.
+accuracy=$("$GEOTRAIN" eval "run/ckpt/$newest/east.h5" data.h5 | sed -nE 's/^accuracy ([0-9.]+).*/\1/p')
+start_from() { train "$1" 5 five.yaml --run-dir "$1" --set "train.init=$2" --set train.until.steps=1 --set train.optimizer.lr=1e-30; }
+start_from init "run/ckpt/$newest/east.h5"
+ended "train.init" 0
+check "train.init starts from the checkpoint's parameters" awk -v a="$(field init test_accuracy)" -v b="$accuracy" 'BEGIN {exit !(a - b < 1e-3 && b - a < 1e-3)}'
+start_from other data.h5
+ended "train.init of another file" 4 "data.h5"
 train "the resolved job is a job" 5 run/job.yaml --run-dir again
 ended "the resolved job is a job" 0
 finish
