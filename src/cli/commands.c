@@ -5,7 +5,7 @@
 
 const gt_command gt_commands[] = {
     {"train", "train a model over regions (under mpirun or srun)", gt_cmd_train, true,
-     "geotrain train JOB.yaml [--run-dir DIR] [--set key=value]... [--resume[=DIR|auto]] [--clock real]\n"
+     "geotrain train JOB.yaml [--run-dir DIR] [--set key=value]... [--resume[=DIR|auto]] [--clock real] [--progress WHICH]\n"
      "\n"
      "Run it under mpirun or srun with as many ranks as the job's regions have in all:\n"
      "    mpirun -n 4 geotrain train jobs/quickstart.yaml --run-dir runs/first\n"
@@ -14,6 +14,7 @@ const gt_command gt_commands[] = {
      "  --set key=value       overrides a key of the job, for instance sync.period=4 (`geotrain help job` lists keys)\n"
      "  --resume[=DIR|auto]   goes on from the newest checkpoint round that is whole in every region\n"
      "  --clock real          time is wall time\n"
+     "  --progress WHICH      auto (a live line on a terminal, lines in a log), line, log, none\n"
      "\n"
      "SIGUSR1 to mpirun or to any rank: finish the step, write a checkpoint, exit 75.\n"},
     {"data", "make data sets: import, synth, info", gt_cmd_data, false,
