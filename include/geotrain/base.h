@@ -35,7 +35,7 @@ static inline gt_status gt_failed_as(gt_status kept, gt_status code) {
 /* The last error's text: one sentence, no newline; never NULL; valid until the thread's next gt_fail. */
 const char *gt_error_text(void);
 
-/* A broken invariant: one line, then the end of the process, through `handler` where one is set (net sets one that ends the whole job). */
+/* A broken invariant: one line, then the end of the process with exit code 1, through `handler` where one is set (net sets one that ends the whole job). */
 _Noreturn void gt_bug(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void gt_on_bug(void (*handler)(const char *text));
 

@@ -86,7 +86,7 @@ typedef struct {
 } gt_order_msg; /* 64 bytes */
 
 /* From worker to PS: this is done.  GRADIENT: `nfloats` gradients follow. */
-typedef enum { GT_PUSH_READY = 1, GT_PUSH_GRADIENT, GT_PUSH_EVAL, GT_PUSH_SIGNAL, GT_PUSH_FAILED } gt_push_kind;
+typedef enum { GT_PUSH_READY = 1, GT_PUSH_GRADIENT, GT_PUSH_EVAL, GT_PUSH_SIGNAL } gt_push_kind;
 typedef struct {
   uint32_t kind, signal; /* signal: a stop signal this rank received, or 0 */
   int64_t batch;
@@ -94,8 +94,7 @@ typedef struct {
   double loss_sum;
   int64_t compute_ns, wait_ns; /* of this batch; waited before it */
   int64_t nonfinite;           /* 1: loss or gradient is not finite (the gradient is sent all the same) */
-  int64_t status;              /* FAILED: exit code; text is in the log */
-  int64_t reserved[7];
+  int64_t reserved[8];
 } gt_push_msg; /* 128 bytes */
 
 /* The PS's side: one pending push a worker, one order under way a worker.  Workers are 0..nworkers-1 (region rank - 1). */

@@ -10,7 +10,7 @@ typedef struct gt_ps gt_ps;
 
 /* ---- orders and pushes ---------------------------------------------------------------------------------------------- */
 
-typedef enum { GT_PS_TRAIN = 1, GT_PS_EVAL, GT_PS_KEEPALIVE, GT_PS_END } gt_ps_order_kind;
+typedef enum { GT_PS_TRAIN = 1, GT_PS_EVAL, GT_PS_KEEPALIVE } gt_ps_order_kind;
 typedef struct {
   gt_ps_order_kind kind;
   int64_t first;          /* TRAIN: batch number; EVAL: first sample */
@@ -28,7 +28,7 @@ typedef struct {
 
 /* ---- host ------------------------------------------------------------------------------------------------------------ */
 
-typedef enum { GT_NOTE_EVAL, GT_NOTE_NONFINITE, GT_NOTE_HELD, GT_NOTE_DONE, GT_NOTE_PEER_DONE, GT_NOTE_ROUND, GT_NOTE_COMPLETE } gt_ps_note;
+typedef enum { GT_NOTE_EVAL, GT_NOTE_NONFINITE, GT_NOTE_DONE, GT_NOTE_PEER_DONE, GT_NOTE_ROUND, GT_NOTE_COMPLETE } gt_ps_note;
 
 typedef struct {
   void *ctx;

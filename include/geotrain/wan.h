@@ -16,7 +16,6 @@ typedef struct {
   bool emulate;              /* hold frames as the link model says; else they go out at once */
   uint64_t seed;
   size_t payload_max; /* bytes of the largest message */
-  size_t queue_max;   /* data messages that may be queued on a link at a time */
 } gt_gateway_spec;
 
 /* What the gateway tells; called from gt_gateway_poll only. */

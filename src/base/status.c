@@ -3,8 +3,8 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void (*bug_handler)(const char *text);
 static _Thread_local char last_error[GT_ERROR_TEXT_MAX];
@@ -53,5 +53,5 @@ void gt_bug(const char *format, ...) {
   va_end(args);
   if (bug_handler) bug_handler(text);
   gt_log(GT_LOG_ERROR, "broken invariant: %s", text);
-  abort();
+  _exit(GT_ERR_FAULT);
 }

@@ -16,7 +16,8 @@ const gt_command gt_commands[] = {
      "  --clock real          time is wall time\n"
      "  --progress WHICH      auto (a live line on a terminal, lines in a log), line, log, none\n"
      "\n"
-     "SIGUSR1 to mpirun or to any rank: finish the step, write a checkpoint, exit 75.\n"},
+     "SIGUSR1 to mpirun or to any rank: finish the step, write a checkpoint, exit 75.\n"
+     "GEOTRAIN_REGION in a rank's environment names its region; GEOTRAIN_LOCAL_PLANE=messages does without shared memory in a region.\n"},
     {"data", "make data sets: import, synth, info", gt_cmd_data, false,
      "geotrain data import FORMAT SOURCE OUT.h5\n"
      "geotrain data synth OUT.h5\n"

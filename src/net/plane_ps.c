@@ -155,7 +155,7 @@ static bool take_header(gt_plane_ps *plane, size_t worker, gt_on_push *on_push, 
   if (!arrived) return false;
   gt_push_msg push = p->landing;
   post_push(plane, worker);
-  if (push.kind < GT_PUSH_READY || push.kind > GT_PUSH_FAILED)
+  if (push.kind < GT_PUSH_READY || push.kind > GT_PUSH_SIGNAL)
     gt_panic(GT_ERR_FAULT, "worker rank %d pushed kind %u, which is unknown", rank_of(worker), push.kind);
   if (push.kind != GT_PUSH_GRADIENT) {
     on_push(context, worker, &push, NULL);

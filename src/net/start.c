@@ -120,7 +120,12 @@ void gt_watch_end(void) {
 
 /* ---- start and end ---- */
 
+static void end_for_bug(const char *text) {
+  gt_panic(GT_ERR_FAULT, "broken invariant: %s", text);
+}
+
 void gt_net_start(double limit_s) {
+  gt_on_bug(end_for_bug);
   gt_watch_begin("MPI_Init", limit_s);
   int provided = MPI_THREAD_SINGLE;
   int error = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided);

@@ -1,5 +1,4 @@
 /* One pass through the graph: forward in order, loss, backward in reverse. */
-#include <stdlib.h>
 
 #include "graph.h"
 
@@ -39,8 +38,7 @@ static void backward(gt_graph *graph, const float *x, size_t n) {
 
 void gt_graph_step(gt_graph *graph, const float *x, const int32_t *labels, size_t n, bool train, gt_metrics *metrics) {
   if (n > graph->batch_max) {
-    gt_log(GT_LOG_ERROR, "a graph built for %zu samples was given %zu", graph->batch_max, n);
-    abort();
+    gt_bug("a graph built for %zu samples was given %zu", graph->batch_max, n);
   }
   *metrics = (gt_metrics){.samples = n};
   if (n == 0) {

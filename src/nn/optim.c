@@ -1,8 +1,6 @@
 /* The list of optimizers, and what all of them share: state arrays, the step count, the schedule. */
 #include "optim.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const gt_optim_kind *const kinds[] = {&gt_optim_sgd, &gt_optim_adam, &gt_optim_adamw};
@@ -63,8 +61,7 @@ static bool has_memory(const gt_optim *optim) {
 
 void gt_optim_step(gt_optim *optim, gt_vec params, gt_vec grads, gt_vec acc) {
   if (params.n != optim->n || grads.n != optim->n || (acc.data && acc.n != optim->n)) {
-    gt_log(GT_LOG_ERROR, "an optimizer of %zu parameters was given %zu with %zu gradients and %zu sums", optim->n, params.n, grads.n, acc.n);
-    abort();
+    gt_bug("an optimizer of %zu parameters was given %zu with %zu gradients and %zu sums", optim->n, params.n, grads.n, acc.n);
   }
   const double lr = gt_optim_lr(optim);
   optim->steps++;

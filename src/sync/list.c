@@ -1,8 +1,6 @@
 /* The list of strategies, what they share, and dispatch. */
 #include "private.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* To add a strategy: one file, one line here. */
@@ -34,9 +32,8 @@ const gt_sync_ops *gt_sync_find(const char *name) {
 
 gt_sync *gt_sync_create(const gt_sync_ops *ops, const gt_sync_env *env) {
   if (env->period < 1 || env->self >= env->nregions || env->inflight < 1) {
-    fprintf(stderr, "geotrain: fault: strategy %s is made with period %lld, region %zu of %zu, %zu in flight\n", ops->name, (long long)env->period,
-            env->self, env->nregions, env->inflight);
-    abort();
+    gt_bug("strategy %s is made with period %lld, region %zu of %zu, %zu in flight", ops->name, (long long)env->period, env->self, env->nregions,
+           env->inflight);
   }
   gt_sync *s = gt_alloc(1, ops->size);
   s->ops = ops;

@@ -1,5 +1,4 @@
 /* Memory planned once: requests first, one block after, so that nothing is allocated in the step loop (DESIGN 2.8). */
-#include <stdlib.h>
 #include <string.h>
 
 #include "geotrain/tensor.h"
@@ -18,8 +17,7 @@ gt_arena *gt_arena_create(void) {
 
 size_t gt_arena_reserve(gt_arena *arena, size_t count) {
   if (arena->block) {
-    gt_log(GT_LOG_ERROR, "an arena was asked for %zu floats after it was committed", count);
-    abort();
+    gt_bug("an arena was asked for %zu floats after it was committed", count);
   }
   if (arena->n == arena->capacity) {
     size_t capacity = arena->capacity ? 2 * arena->capacity : 16;
@@ -40,8 +38,7 @@ void gt_arena_commit(gt_arena *arena) {
 
 float *gt_arena_at(const gt_arena *arena, size_t ticket) {
   if (!arena->block || ticket >= arena->n) {
-    gt_log(GT_LOG_ERROR, "an arena has no place %zu (%zu reserved, %s)", ticket, arena->n, arena->block ? "committed" : "not committed");
-    abort();
+    gt_bug("an arena has no place %zu (%zu reserved, %s)", ticket, arena->n, arena->block ? "committed" : "not committed");
   }
   return arena->block + arena->offsets[ticket];
 }

@@ -1,5 +1,4 @@
 /* Vector operations on the flat arrays: what optimizers, strategies and codecs touch numbers through (DESIGN 2.7). */
-#include <stdlib.h>
 #include <string.h>
 
 #include "geotrain/tensor.h"
@@ -8,16 +7,14 @@
 /* Whether there is something to do; lengths that differ are a fault of the caller that no status can mend. */
 static bool both(gt_vec y, gt_vec x) {
   if (y.n != x.n) {
-    gt_log(GT_LOG_ERROR, "vectors of %zu and %zu elements meet; equal lengths are needed", y.n, x.n);
-    abort();
+    gt_bug("vectors of %zu and %zu elements meet; equal lengths are needed", y.n, x.n);
   }
   return y.data && x.data;
 }
 
 gt_vec gt_vec_range(gt_vec v, size_t offset, size_t count) {
   if (offset > v.n || count > v.n - offset) {
-    gt_log(GT_LOG_ERROR, "range [%zu, %zu) of a vector of %zu elements", offset, offset + count, v.n);
-    abort();
+    gt_bug("range [%zu, %zu) of a vector of %zu elements", offset, offset + count, v.n);
   }
   return (gt_vec){v.data ? v.data + offset : NULL, count, v.space};
 }

@@ -66,7 +66,7 @@ typedef struct {
   size_t nhellos;
   gt_final *final;
   int64_t written_round; /* being written */
-  int64_t resumed_round, resumes;
+  int64_t resumes;
   double elapsed_s; /* before this start */
   gt_ns started, progress_at, watched_at, record_at;
   int64_t samples_seen;
@@ -75,7 +75,7 @@ typedef struct {
   double rate_samples, rate_bps;
   double patience_s[64];
   gt_ns *compute; /* of each worker's last batch */
-  bool stop_told, ended;
+  bool stop_told;
 } gt_server;
 
 /* hello.c */

@@ -28,8 +28,6 @@ static void on_push(void *ctx, size_t worker, const gt_push_msg *p, float *grads
     break;
   case GT_PUSH_SIGNAL:
     break;
-  case GT_PUSH_FAILED:
-    gt_panic((gt_status)p->status, "worker %zu of region %s failed", worker, s->run->region);
   }
 }
 
@@ -100,8 +98,6 @@ void gt_server_note(void *server, gt_ps_note note, double a, double b) {
     break;
   case GT_NOTE_COMPLETE:
     status = gt_record_line(s->record, t, "complete", "step", 'i', v.steps, NULL);
-    break;
-  case GT_NOTE_HELD:
     break;
   }
   if (status != GT_OK) gt_panic(status, "%s", gt_error_text());

@@ -129,7 +129,6 @@ gt_status gt_server_resume(gt_server *s, int64_t round) {
   }
   gt_state_close(&state);
   gt_ckpt_info_close(&info);
-  s->resumed_round = round;
   return status;
 }
 

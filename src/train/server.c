@@ -21,8 +21,7 @@ static bool host_replace(void *ctx, size_t peer, uint64_t cookie, const gt_frame
 
 static void host_order(void *ctx, size_t worker, const gt_ps_order *o) {
   gt_server *s = ctx;
-  static const uint32_t kinds[] = {
-      [GT_PS_TRAIN] = GT_ORDER_TRAIN, [GT_PS_EVAL] = GT_ORDER_EVAL, [GT_PS_KEEPALIVE] = GT_ORDER_KEEPALIVE, [GT_PS_END] = GT_ORDER_END};
+  static const uint32_t kinds[] = {[GT_PS_TRAIN] = GT_ORDER_TRAIN, [GT_PS_EVAL] = GT_ORDER_EVAL, [GT_PS_KEEPALIVE] = GT_ORDER_KEEPALIVE};
   gt_order_msg order = {
       .kind = kinds[o->kind], .with_params = o->params.data != NULL, .batch = o->first, .count = o->count, .wan_wait_ns = o->wan_wait};
   gt_plane_ps_order(s->plane, worker, &order, o->params.data, o->buffers.data);
@@ -68,13 +67,8 @@ static void open_gateway(gt_server *s) {
     double at_bandwidth_s = l && l->bandwidth_bps > 0 ? 10 * 8.0 * (double)bytes / l->bandwidth_bps : 0;
     s->patience_s[p] = at_bandwidth_s > run->job->limits.wan_patience_s ? at_bandwidth_s : run->job->limits.wan_patience_s;
   }
-  gt_gateway_spec spec = {.nregions = n,
-                          .self = self,
-                          .links = s->links,
-                          .emulate = run->job->wan.emulate,
-                          .seed = run->job->seed,
-                          .payload_max = bytes,
-                          .queue_max = (size_t)run->job->wan.outbox + 64};
+  gt_gateway_spec spec = {
+      .nregions = n, .self = self, .links = s->links, .emulate = run->job->wan.emulate, .seed = run->job->seed, .payload_max = bytes};
   gt_gateway_events events = {s, on_message, on_departed};
   s->gateway = gt_gateway_create(run->roles.ps, &spec, &events);
 }

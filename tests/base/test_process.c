@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -107,6 +108,28 @@ static void a_failpoint_kills_at_its_pass(void **unused) {
   assert_int_equal(passes_survived(""), 3);
 }
 
+static void say_and_leave(const char *text) {
+  _exit(strcmp(text, "3 is not 4") == 0 ? 42 : 43);
+}
+
+/* The exit code of a child that meets a broken invariant. */
+static int exit_of_a_bug(void (*handler)(const char *)) {
+  pid_t child = fork();
+  if (child == 0) {
+    gt_on_bug(handler);
+    gt_bug("%d is not %d", 3, 4);
+  }
+  int status;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void a_broken_invariant_ends_the_process(void **unused) {
+  (void)unused;
+  assert_int_equal(exit_of_a_bug(NULL), GT_ERR_FAULT);
+  assert_int_equal(exit_of_a_bug(say_and_leave), 42);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_clock_goes_on),
@@ -114,6 +137,7 @@ int main(void) {
       cmocka_unit_test(a_signal_does_not_shorten_a_sleep),
       cmocka_unit_test(the_first_signal_is_kept),
       cmocka_unit_test(a_failpoint_kills_at_its_pass),
+      cmocka_unit_test(a_broken_invariant_ends_the_process),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,7 +102,7 @@ static void check_ledger(const side *s, size_t peer) {
 
 static gt_gateway *open_gateway(side *s, size_t payload_max) {
   gt_link_spec links[8] = {{0}};
-  gt_gateway_spec spec = {.nregions = (size_t)size, .self = (size_t)rank, .links = links, .seed = 1, .payload_max = payload_max, .queue_max = 2};
+  gt_gateway_spec spec = {.nregions = (size_t)size, .self = (size_t)rank, .links = links, .seed = 1, .payload_max = payload_max};
   gt_gateway_events events = {s, on_message, on_departed};
   return gt_gateway_create(MPI_COMM_WORLD, &spec, &events);
 }
