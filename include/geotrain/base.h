@@ -81,7 +81,16 @@ typedef struct {
   uint64_t key, counter;
 } gt_rng;
 
-typedef enum { GT_RNG_INIT = 1, GT_RNG_ORDER, GT_RNG_AUGMENT, GT_RNG_PARTITION, GT_RNG_JITTER, GT_RNG_SYNTH, GT_RNG_TEST } gt_rng_purpose;
+typedef enum {
+  GT_RNG_INIT = 1,
+  GT_RNG_ORDER,
+  GT_RNG_AUGMENT,
+  GT_RNG_PARTITION,
+  GT_RNG_JITTER,
+  GT_RNG_SYNTH,
+  GT_RNG_TEST,
+  GT_RNG_COMPUTE
+} gt_rng_purpose;
 
 gt_rng gt_rng_make(uint64_t seed, gt_rng_purpose purpose, uint64_t a, uint64_t b);
 uint64_t gt_rng_u64(gt_rng *rng);

@@ -14,19 +14,46 @@ typedef struct {
   double minutes;
 } gt_job_interval;
 
+/* What work costs: for the virtual clock, and in real time with compute.emulate.  0: not said. */
+typedef struct {
+  double samples_per_s;      /* of one worker in training */
+  double step_s;             /* or the time of one worker's full batch */
+  double speed;              /* a worker's speed in proportion to what the two above say; under the real clock it is slowed so (0 < speed <= 1) */
+  double eval_samples_per_s; /* of one worker in evaluation */
+  double local_s;            /* from a push to the next order and its parameters, beside the PS's own work */
+  double update_s;           /* the PS applies a step */
+  double apply_s;            /* the PS applies a message */
+  double encode_s;           /* the PS prepares a message */
+  double checkpoint_bps;     /* the checkpoint directory takes so many bits a second */
+} gt_job_compute;
+
 typedef struct {
   char *name;
   char *data_path; /* the region's own file, or NULL: data.path */
   char **hosts;    /* host names of the region, or NULL */
   size_t nhosts;
-  int ranks; /* PS rank included; 2 or more */
+  int ranks;              /* PS rank included; 2 or more */
+  double access_bps;      /* of each direction, shared by the region's links; 0: unlimited */
+  gt_job_compute compute; /* 0: the job's */
+  double *speeds;         /* one a worker, times compute.speed; NULL: all 1 */
+  size_t nspeeds;
 } gt_job_region;
 
 typedef struct {
-  char *a, *b; /* names of regions; both directions */
-  size_t ia, ib;
-  double bandwidth_bps, latency_s, jitter_s;
+  char *a, *b;     /* names of regions: `between`, both directions */
+  char *from, *to; /* or one direction; NULL: both */
+  size_t ia, ib;   /* their ids; one direction: from ia to ib */
+  double bandwidth_bps, latency_s, jitter_s, loss;
+  char *trace;                                          /* file, or NULL */
+  double setup_rtts, eager_bytes, window_bytes, idle_s; /* the transport term (link.h); 0: none */
 } gt_job_link;
+
+/* Between two regions, both directions, no bit leaves for for_s from from_s on. */
+typedef struct {
+  char *a, *b;
+  size_t ia, ib;
+  double from_s, for_s;
+} gt_job_outage;
 
 /* Strings are owned by the job.  Numbers are in the units of their names. */
 typedef struct {
@@ -34,6 +61,7 @@ typedef struct {
   uint64_t seed;
   struct {
     char *name;
+    int64_t parameters; /* of the model "dummy"; 0: its own few */
   } model;
   struct {
     char *path;
@@ -76,11 +104,14 @@ typedef struct {
     int outbox;
     gt_job_link *links; /* pairs not named are unlimited */
     size_t nlinks;
+    char *matrix; /* CSV of links (from,to,mbit_s,ms[,jitter_ms[,loss]]); read when the job is loaded, and part of `links` since; then NULL */
+    gt_job_outage *outages;
+    size_t noutages;
   } wan;
-  struct {
-    double samples_per_s; /* of one worker, for the virtual clock; 0: unknown */
-    double step_s;        /* of one worker; 0: unknown */
-  } compute;
+  gt_job_compute compute;   /* of every region that says nothing else */
+  double compute_variation; /* standard deviation of a step's time over its mean, seeded */
+  bool compute_emulate;     /* under the real clock too, a step takes at least what compute says */
+  char *profile;            /* file that `geotrain probe` wrote; merged when the job is loaded; then NULL */
   struct {
     gt_job_interval every;
     int keep;
@@ -103,7 +134,9 @@ void gt_job_close(gt_job *job);
 char *gt_job_resolved(const gt_job *job);
 /* Ranks that the job needs. */
 int gt_job_ranks(const gt_job *job);
-/* The link between regions a and b (ids), or NULL when none is named. */
+/* What work costs in a region: its own figures where it gives them, else the job's; speed 1, evaluation three times as fast as training where nothing is said. */
+gt_job_compute gt_job_compute_of(const gt_job *job, size_t region);
+/* The link from region a to region b (ids), or NULL when none is named. */
 const gt_job_link *gt_job_link_between(const gt_job *job, size_t a, size_t b);
 /* Names the first key in which two resolved jobs differ, with both values: "sync.period is 8 there and 4 here"; empty when they are the same.
    Keys that a resume may change (train.until, checkpoint, limits, ranks, hosts, log) are passed over when `for_resume`. */

@@ -1,32 +1,83 @@
-/* link: the one model of a WAN link, the message header, frames.  Floor 2.  No MPI, no clock, no memory: pure steps. */
+/* link: the one model of a WAN link, traces, the message header, frames.  Floor 2.  No MPI, no clock: pure steps. */
 #ifndef GEOTRAIN_LINK_H
 #define GEOTRAIN_LINK_H
 
 #include "geotrain/base.h"
 
+/* ---- traces ------------------------------------------------------------------------------------------------------ */
+
+/* Bandwidth and latency over time, piecewise constant, from 0 to a period after which it begins again.  Read once, shared by any number of links, never changed. */
+typedef struct gt_link_trace gt_link_trace;
+
+/* Reads a trace: a file whose name ends in ".csv" has lines `time_s,bandwidth,latency` (seconds or times with a unit; rates and times as in a job, plain numbers are
+   bit/s and seconds; an empty latency: the link's own); each line counts from its time to the next one's, the first time is 0, and the last line's time ends the period.
+   Any other file is in mahimahi's packet-delivery format: one integer a line, the millisecond at which 1,500 bytes can be delivered; the last one ends the period.
+   Local; GT_ERR_JOB names file, line, what was found and what is needed.  The caller owns *out. */
+gt_status gt_link_trace_read(gt_link_trace **out, const char *path);
+void gt_link_trace_close(gt_link_trace *trace);
+double gt_link_trace_period_s(const gt_link_trace *trace);
+/* Bits that the trace lets pass from the start of its life until t_s. */
+double gt_link_trace_bits(const gt_link_trace *trace, double t_s);
+/* The smallest latency in it; negative: it has none of its own. */
+double gt_link_trace_latency_min_s(const gt_link_trace *trace);
+
 /* ---- the link model --------------------------------------------------------------------------------------------- */
 
-/* One direction between two regions.  bandwidth_bps 0: unlimited. */
+/* No bit leaves between from_s and from_s + for_s of the link's life; what has left arrives. */
 typedef struct {
-  double bandwidth_bps, latency_s, jitter_s; /* latency one way; jitter: standard deviation, seeded, never reorders */
+  double from_s, for_s;
+} gt_link_outage;
+
+/* One direction between two regions; borrowed pointers outlive it.  bandwidth_bps 0: unlimited. */
+typedef struct {
+  double bandwidth_bps, latency_s, jitter_s; /* latency one way; jitter: standard deviation, normal, cut at 3 of them, seeded, never reorders */
+  double loss;                               /* share of packets lost, 0..1: what counts is the goodput that it leaves (gt_link_goodput) */
+  double back_s;                             /* latency of the other direction: the round trip is latency_s + back_s */
+  /* The transport term, as over TCP: a frame larger than eager_bytes is ready setup_rtts round trips after it was queued (a rendezvous);
+     after idle_s without a frame no more than window_bytes leave in a round trip, twice as many in the next, and so on until the link is full (slow start).
+     0: none. */
+  double setup_rtts, eager_bytes, window_bytes, idle_s;
+  const gt_link_outage *outages; /* noutages, ascending, disjoint */
+  size_t noutages;
+  const gt_link_trace *trace; /* takes the place of bandwidth_bps, and of latency_s where it has one; NULL: none */
 } gt_link_spec;
 
-/* busy_until: when the last frame given to the link has left the sender; last_arrival: no later frame arrives before it. */
+/* busy_until: when the last frame given to the link has left the sender; last_arrival: no later frame arrives before it; origin: the time at which the link's
+   life (of trace and outages) began; window_*: slow start.  All times in one clock: gt_link_shift moves them to another. */
 typedef struct {
-  gt_ns busy_until, last_arrival;
+  gt_ns busy_until, last_arrival, origin;
+  gt_ns window_from;   /* when the current round trip of slow start began */
+  double window_bytes; /* of the current round trip; 0: the link is full, or there is no slow start */
+  double window_left;  /* of it, not yet used */
   gt_rng rng;
 } gt_link_state;
 
+/* A region's access to the WAN, one direction, shared by all its links.  rate_bps 0: unlimited. */
+typedef struct {
+  double rate_bps;
+  gt_ns busy_until;
+} gt_access;
+
 typedef struct {
   gt_ns depart; /* the frame's last bit has left the sender */
-  gt_ns arrive; /* the frame is at the receiver */
+  gt_ns arrive; /* the frame is at the receiver (at its access, where that has a limit) */
 } gt_link_times;
 
-/* state of the direction from -> to. */
-gt_link_state gt_link_start(uint64_t seed, size_t from, size_t to);
-/* Gives the link a frame of size_bytes that is ready at `ready`; first come, first served.
-   depart = max(ready, busy_until) + 8 size / bandwidth;  arrive = max(last_arrival, depart + max(0, latency + jitter z)). */
-gt_link_times gt_link_step(gt_link_state *state, const gt_link_spec *spec, size_t size_bytes, gt_ns ready);
+/* State of the direction from -> to, whose life begins at `origin`. */
+gt_link_state gt_link_start(uint64_t seed, size_t from, size_t to, gt_ns origin);
+/* Adds `by` to every time in the state. */
+void gt_link_shift(gt_link_state *state, gt_ns by);
+/* Gives the link a frame of size_bytes that is ready at `ready`; first come, first served; `up` (may be NULL) is the sender's access.
+   begin = max(ready + set-up, busy_until); depart: when 8 size bits have been served from then on by bandwidth, trace, outages and slow start, and by the access, which serves
+   at the same time (a frame passes both as one stream); arrive = max(last_arrival, depart + flight), flight = latency + jitter, never less than gt_link_delay_min. */
+gt_link_times gt_link_step(gt_link_state *state, const gt_link_spec *spec, gt_access *up, size_t size_bytes, gt_ns ready);
+/* The receiver's access: when a frame that arrives at it at `arrive` has passed it: max(arrive, busy_until + 8 size / rate).  Frames in order of `arrive`. */
+gt_ns gt_access_pass(gt_access *down, size_t size_bytes, gt_ns arrive);
+/* No frame arrives earlier than this after it was ready: the lookahead of the virtual clock.  max(latency - 3 jitter, latency / 10), of the least latency in a trace. */
+gt_ns gt_link_delay_min(const gt_link_spec *spec);
+/* Bit/s that TCP gets out of the link: bandwidth (1 - loss), and at most what loss and round trip leave one CUBIC stream (RFC 8312, 5.1: the larger of its own and Reno's
+   average window, segments of 1448 bytes).  0: unlimited. */
+double gt_link_goodput(const gt_link_spec *spec);
 
 /* ---- messages and frames ---------------------------------------------------------------------------------------- */
 

@@ -28,6 +28,7 @@ typedef struct {
 
 /* ---- host ------------------------------------------------------------------------------------------------------------ */
 
+typedef enum { GT_WORK_UPDATE, GT_WORK_APPLY, GT_WORK_ENCODE } gt_ps_work; /* a step, a message that arrived, a message to send */
 typedef enum { GT_NOTE_EVAL, GT_NOTE_NONFINITE, GT_NOTE_DONE, GT_NOTE_PEER_DONE, GT_NOTE_ROUND, GT_NOTE_COMPLETE } gt_ps_note;
 
 typedef struct {
@@ -46,6 +47,8 @@ typedef struct {
   void (*note)(void *ctx, gt_ps_note note, double a, double b);
   /* A clock for durations of the PS's own work (update, encode); NULL: they count as zero. */
   gt_ns (*clock)(void *ctx);
+  /* The PS has just done this work; under a virtual clock `clock` goes on by what it costs.  NULL: the clock goes on by itself. */
+  void (*work)(void *ctx, gt_ps_work work);
 } gt_ps_host;
 
 /* ---- what a PS is made of ------------------------------------------------------------------------------------------- */

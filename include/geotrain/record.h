@@ -28,13 +28,24 @@ typedef struct {
   int workers;
   int64_t steps, samples;
   double compute_s, encode_s, wan_wait_s, local_wait_s, idle_s, wall_s;
-  double emulation_cpu_s, ps_cpu_s;
+  double update_s; /* the PS: applying steps and messages */
+  double wire_s;   /* frames of this region were leaving, sum over its links */
+  /* The average mini-batch (a step of the region), seconds of wall time; they add up to the training's time over its steps (docs/time-split.md). */
+  double split_train_s, split_upload_s, split_aggregate_s, split_download_s;
+  double emulation_cpu_s, ps_cpu_s;            /* 0 under the virtual clock */
   double test_accuracy, test_loss, train_loss; /* NaN: not measured */
   int64_t nonfinite;
 } gt_region_result;
 
+#define GT_RESULT_KINDS 16
+typedef struct {
+  char kind[16];                   /* "update", "state", "ack", "ping", ... */
+  int64_t messages, payload, wire; /* bytes */
+} gt_kind_result;
+
 typedef struct {
   char from[64], to[64];
+  gt_kind_result kinds[GT_RESULT_KINDS];     /* the ledger, what was used of it; messages 0: the end */
   int64_t bytes_sent, messages, bytes_other; /* bytes_sent: strategy traffic on the wire, headers in */
   int64_t payload_bytes;
   double bandwidth_bps_measured, latency_s_measured; /* 0: not measured */

@@ -65,7 +65,28 @@ int gt_job_ranks(const gt_job *job) {
 const gt_job_link *gt_job_link_between(const gt_job *job, size_t a, size_t b) {
   for (size_t i = 0; i < job->wan.nlinks; i++) {
     const gt_job_link *link = &job->wan.links[i];
-    if ((link->ia == a && link->ib == b) || (link->ia == b && link->ib == a)) return link;
+    if ((link->ia == a && link->ib == b) || (!link->from && link->ia == b && link->ib == a)) return link;
   }
   return NULL;
+}
+
+static double said(double own, double general) {
+  return own > 0 ? own : general;
+}
+
+gt_job_compute gt_job_compute_of(const gt_job *job, size_t region) {
+  const gt_job_compute *own = &job->regions[region].compute, *all = &job->compute;
+  gt_job_compute c = {.speed = said(own->speed, said(all->speed, 1)),
+                      .eval_samples_per_s = said(own->eval_samples_per_s, all->eval_samples_per_s),
+                      .local_s = said(own->local_s, all->local_s),
+                      .update_s = said(own->update_s, all->update_s),
+                      .apply_s = said(own->apply_s, all->apply_s),
+                      .encode_s = said(own->encode_s, all->encode_s),
+                      .checkpoint_bps = said(own->checkpoint_bps, all->checkpoint_bps)};
+  const gt_job_compute *speed = own->samples_per_s > 0 || own->step_s > 0 ? own : all; /* one of the two, never a mixture */
+  c.samples_per_s = speed->samples_per_s;
+  c.step_s = speed->step_s;
+  double rate = c.step_s > 0 ? (double)job->train.batch / c.step_s : c.samples_per_s;
+  c.eval_samples_per_s = said(c.eval_samples_per_s, 3 * rate);
+  return c;
 }

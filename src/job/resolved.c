@@ -97,7 +97,7 @@ static job_node *value_node(const job_key *row, const void *base) {
   case KEY_SIZE:
     return real_at(at) <= 0 && (row->flags & (KEY_OPTIONAL | KEY_ONE_OF)) ? NULL : number(row->type, real_at(at));
   case KEY_PAIR:
-    return pair(at);
+    return pointer_at(at) ? pair(at) : NULL;
   case KEY_REALS:
   case KEY_STRINGS:
   case KEY_MAPS:

@@ -21,12 +21,32 @@ static const char *const scales[] = {"sum", "mean", NULL};
 #define COUNT(member)     .count_offset = offsetof(gt_job, member)
 #define IN_REGION(member) .offset = offsetof(gt_job_region, member)
 #define IN_LINK(member)   .offset = offsetof(gt_job_link, member)
+#define IN_OUTAGE(member) .offset = offsetof(gt_job_outage, member)
 #define COUNT_MAX         1e9
+
+/* What work costs, of all regions and of one. */
+#define COMPUTE_ROWS(prefix, in, member)                                                                                                             \
+  {prefix "samples_per_s",   KEY_REAL,    KEY_OPTIONAL | KEY_ABOVE_MIN,                                                                              \
+   in(member samples_per_s), .max = 1e15, .meaning = "speed of one worker in training, for the virtual clock"},                                      \
+      {prefix "step", KEY_TIME, KEY_OPTIONAL | KEY_ABOVE_MIN, in(member step_s), .max = 1e6, .meaning = "or the time of one worker's full batch"},   \
+      {prefix "speed",   KEY_REAL, KEY_OPTIONAL | KEY_ABOVE_MIN,                                                                                     \
+       in(member speed), .max = 1, .meaning = "share of that speed at which workers run; under the real clock they are slowed"},                     \
+      {prefix "eval_samples_per_s",   KEY_REAL,    KEY_OPTIONAL | KEY_ABOVE_MIN,                                                                     \
+       in(member eval_samples_per_s), .max = 1e15, .meaning = "speed of one worker in evaluation; not given: three times training"},                 \
+      {prefix "local",     KEY_TIME,   KEY_OPTIONAL,                                                                                                 \
+       in(member local_s), .max = 1e6, .meaning = "from a worker's gradient to its next parameters, beside the server's own work"},                  \
+      {prefix "update", KEY_TIME, KEY_OPTIONAL, in(member update_s), .max = 1e6, .meaning = "the parameter server applies a step"},                  \
+      {prefix "apply", KEY_TIME, KEY_OPTIONAL, in(member apply_s), .max = 1e6, .meaning = "the parameter server applies a message"},                 \
+      {prefix "encode", KEY_TIME, KEY_OPTIONAL, in(member encode_s), .max = 1e6, .meaning = "the parameter server prepares a message"}, {            \
+    prefix "checkpoint", KEY_RATE, KEY_OPTIONAL | KEY_ABOVE_MIN, in(member checkpoint_bps), .meaning = "speed at which checkpoints are written"      \
+  }
 
 const job_key gt_job_keys[] = {
     {"name", KEY_STRING, KEY_REQUIRED, AT(name), .meaning = "what the run is called in records and checkpoints"},
     {"seed", KEY_U64, 0, AT(seed), .fallback = "1", .meaning = "of initial weights, partition, order of samples and jitter"},
     {"model.name", KEY_STRING, KEY_REQUIRED, AT(model.name), .meaning = "the network, as `geotrain info` lists them"},
+    {"model.parameters", KEY_I64, KEY_OPTIONAL, AT(model.parameters), .max = 1e9,
+     .meaning = "dummy: how many it has; most of them do nothing but travel"},
     {"data.path", KEY_STRING, KEY_OPTIONAL, AT(data.path), .meaning = "HDF5 data set of the regions that name none of their own"},
     {"data.partition.by", KEY_CHOICE, 0, AT(data.partition.by), .fallback = "shares", .values = partitions,
      .meaning = "how samples go to regions: at random by shares, whole labels, Dirichlet(alpha) per label, one file per region"},
@@ -81,6 +101,11 @@ const job_key gt_job_keys[] = {
     {"regions[].data.path", KEY_STRING, KEY_OPTIONAL, IN_REGION(data_path), .meaning = "the region's own data set; not given: data.path"},
     {"regions[].hosts", KEY_STRINGS, KEY_OPTIONAL | KEY_ON_RESUME, IN_REGION(hosts), .count_offset = offsetof(gt_job_region, nhosts),
      .meaning = "host names whose ranks belong to the region; not given: ranks in order"},
+    {"regions[].access", KEY_RATE, KEY_OPTIONAL | KEY_ABOVE_MIN, IN_REGION(access_bps),
+     .meaning = "of each direction of the region's access to the WAN, shared by its links; not given: unlimited"},
+    COMPUTE_ROWS("regions[].compute.", IN_REGION, compute.),
+    {"regions[].compute.speeds", KEY_REALS, KEY_OPTIONAL | KEY_ABOVE_MIN, IN_REGION(speeds), .count_offset = offsetof(gt_job_region, nspeeds),
+     .max = 1, .meaning = "one number a worker, times speed"},
     {"sync.local", KEY_CHOICE, 0, AT(sync.local), .fallback = "sync", .values = locals,
      .meaning = "workers of a region: in step, or each at its own pace"},
     {"sync.strategy", KEY_CHOICE, 0, AT(sync.strategy), .fallback = "asgd-ga", .values = strategies,
@@ -96,13 +121,35 @@ const job_key gt_job_keys[] = {
     {"wan.outbox", KEY_INT, 0, AT(wan.outbox), .fallback = "2", .min = 1, .max = 1024, .meaning = "messages that may wait for a peer"},
     {"wan.links", KEY_MAPS, KEY_OPTIONAL, AT(wan.links), COUNT(wan.nlinks), sizeof(gt_job_link), .max = 1e6,
      .meaning = "a list of links, both directions; pairs not named are unlimited"},
-    {"wan.links[].between", KEY_PAIR, KEY_REQUIRED, IN_LINK(a), .meaning = "names of two regions"},
+    {"wan.links[].between", KEY_PAIR, KEY_OPTIONAL, IN_LINK(a), .meaning = "names of two regions: both directions"},
+    {"wan.links[].from", KEY_STRING, KEY_OPTIONAL, IN_LINK(from), .meaning = "or name of the sending region: one direction"},
+    {"wan.links[].to", KEY_STRING, KEY_OPTIONAL, IN_LINK(to), .meaning = "and name of the receiving one"},
     {"wan.links[].bandwidth", KEY_RATE, KEY_OPTIONAL | KEY_ABOVE_MIN, IN_LINK(bandwidth_bps), .meaning = "of each direction; not given: unlimited"},
     {"wan.links[].latency", KEY_TIME, 0, IN_LINK(latency_s), .fallback = "0 s", .max = 86400, .meaning = "one way"},
     {"wan.links[].jitter", KEY_TIME, 0, IN_LINK(jitter_s), .fallback = "0 s", .max = 86400, .meaning = "standard deviation of the latency"},
-    {"compute.samples_per_s", KEY_REAL, KEY_OPTIONAL | KEY_ABOVE_MIN, AT(compute.samples_per_s), .max = 1e15,
-     .meaning = "speed of one worker, for the virtual clock"},
-    {"compute.step", KEY_TIME, KEY_OPTIONAL | KEY_ABOVE_MIN, AT(compute.step_s), .max = 1e6, .meaning = "or the time of one worker's step"},
+    {"wan.links[].loss", KEY_REAL, KEY_OPTIONAL | KEY_BELOW_MAX, IN_LINK(loss), .max = 1,
+     .meaning = "share of packets lost; counts as the goodput that it leaves TCP"},
+    {"wan.links[].trace", KEY_STRING, KEY_OPTIONAL, IN_LINK(trace),
+     .meaning = "file of bandwidth over time: CSV time_s,bandwidth,latency or mahimahi's packet-delivery format; in place of bandwidth"},
+    {"wan.links[].setup", KEY_REAL, KEY_OPTIONAL, IN_LINK(setup_rtts), .max = 100, .meaning = "round trips before a frame larger than eager moves"},
+    {"wan.links[].eager", KEY_SIZE, KEY_OPTIONAL, IN_LINK(eager_bytes), .meaning = "frames up to it need no set-up"},
+    {"wan.links[].window", KEY_SIZE, KEY_OPTIONAL, IN_LINK(window_bytes),
+     .meaning = "bytes that leave in the first round trip after idle; doubled every round trip (slow start)"},
+    {"wan.links[].idle", KEY_TIME, KEY_OPTIONAL, IN_LINK(idle_s), .max = 86400, .meaning = "silence after which the window is small again"},
+    {"wan.matrix", KEY_STRING, KEY_OPTIONAL, AT(wan.matrix),
+     .meaning = "CSV file of links, a line a direction: from,to,mbit_s,ms and, if need be, jitter_ms,loss; links above go before it"},
+    {"wan.outages", KEY_MAPS, KEY_OPTIONAL, AT(wan.outages), COUNT(wan.noutages), sizeof(gt_job_outage), .max = 1e6,
+     .meaning = "a list of times at which two regions cannot reach each other"},
+    {"wan.outages[].between", KEY_PAIR, KEY_REQUIRED, IN_OUTAGE(a), .meaning = "names of two regions"},
+    {"wan.outages[].from", KEY_TIME, 0, IN_OUTAGE(from_s), .fallback = "0 s", .max = 1e8, .meaning = "since the start of the run"},
+    {"wan.outages[].for", KEY_TIME, KEY_REQUIRED | KEY_ABOVE_MIN, IN_OUTAGE(for_s), .max = 1e8, .meaning = "how long"},
+    COMPUTE_ROWS("compute.", AT, compute.),
+    {"compute.variation", KEY_REAL, KEY_BELOW_MAX, AT(compute_variation), .fallback = "0", .max = 1,
+     .meaning = "standard deviation of a step's time over its mean, seeded"},
+    {"compute.emulate", KEY_BOOL, 0, AT(compute_emulate), .fallback = "false",
+     .meaning = "under the real clock too, a step takes at least the time that compute says"},
+    {"profile", KEY_STRING, KEY_OPTIONAL, AT(profile),
+     .meaning = "file that `geotrain probe` wrote: measured figures, which go before those under compute"},
     {"checkpoint.every.epochs", KEY_REAL, KEY_ONE_OF | KEY_ON_RESUME, AT(checkpoint.every.epochs), .fallback = "0", .max = COUNT_MAX,
      .meaning = "passes between checkpoints; none of the three: no checkpoints"},
     {"checkpoint.every.steps", KEY_I64, KEY_ONE_OF | KEY_ON_RESUME, AT(checkpoint.every.steps), .fallback = "0", .max = 1e15,

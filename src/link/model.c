@@ -1,8 +1,8 @@
 /* The link model: one direction of a WAN link as a pure step, first come, first served. */
 #include "geotrain/link.h"
 
-gt_link_state gt_link_start(uint64_t seed, size_t from, size_t to) {
-  return (gt_link_state){.rng = gt_rng_make(seed, GT_RNG_JITTER, from, to)};
+gt_link_state gt_link_start(uint64_t seed, size_t from, size_t to, gt_ns origin) {
+  return (gt_link_state){.origin = origin, .rng = gt_rng_make(seed, GT_RNG_JITTER, from, to)};
 }
 
 static gt_ns later(gt_ns a, gt_ns b) {
@@ -20,7 +20,8 @@ static gt_ns flight(gt_link_state *state, const gt_link_spec *spec) {
   return delay_s > 0.0 ? gt_from_seconds(delay_s) : 0;
 }
 
-gt_link_times gt_link_step(gt_link_state *state, const gt_link_spec *spec, size_t size_bytes, gt_ns ready) {
+gt_link_times gt_link_step(gt_link_state *state, const gt_link_spec *spec, gt_access *up, size_t size_bytes, gt_ns ready) {
+  (void)up;
   gt_link_times times;
   times.depart = later(ready, state->busy_until) + transmission(spec, size_bytes);
   times.arrive = later(state->last_arrival, times.depart + flight(state, spec));

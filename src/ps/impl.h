@@ -143,6 +143,11 @@ void gt_ps_tell_done(gt_ps *ps);     /* sends DONE to every peer */
 static inline gt_ns gt_ps_clock(const gt_ps *ps) {
   return ps->spec.host.clock ? ps->spec.host.clock(ps->spec.host.ctx) : 0;
 }
+/* Says that the work is done, and what the clock says then. */
+static inline gt_ns gt_ps_worked(const gt_ps *ps, gt_ps_work work) {
+  if (ps->spec.host.work) ps->spec.host.work(ps->spec.host.ctx, work);
+  return gt_ps_clock(ps);
+}
 static inline bool gt_ps_frozen(const gt_ps *ps) {
   return ps->stop_code != GT_OK || ps->phase == GT_PS_STOPPED;
 }

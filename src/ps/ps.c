@@ -97,7 +97,7 @@ static void data_message(gt_ps *ps, size_t from, const gt_frame_header *head, co
     if (p->rejected) return;
     p->applied_seq = sequence;
     if (finite) gt_sync_on_message(ps->sync, ps->now, from, head, body);
-    ps->totals.update += gt_ps_clock(ps) - clock;
+    ps->totals.update += gt_ps_worked(ps, GT_WORK_APPLY) - clock;
   }
   gt_ps_control(ps, from, GT_MSG_ACK, p->applied_seq, 0);
 }

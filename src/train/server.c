@@ -63,7 +63,7 @@ static void open_gateway(gt_server *s) {
   s->links = GT_NEW_ARRAY(gt_link_spec, n);
   for (size_t p = 0; p < n; p++) {
     const gt_job_link *l = p == self ? NULL : gt_job_link_between(run->job, self, p);
-    if (l) s->links[p] = (gt_link_spec){l->bandwidth_bps, l->latency_s, l->jitter_s};
+    if (l) s->links[p] = (gt_link_spec){.bandwidth_bps = l->bandwidth_bps, .latency_s = l->latency_s, .jitter_s = l->jitter_s};
     double at_bandwidth_s = l && l->bandwidth_bps > 0 ? 10 * 8.0 * (double)bytes / l->bandwidth_bps : 0;
     s->patience_s[p] = at_bandwidth_s > run->job->limits.wan_patience_s ? at_bandwidth_s : run->job->limits.wan_patience_s;
   }

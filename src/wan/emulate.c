@@ -53,7 +53,7 @@ void gt_sender_schedule(gt_gateway *g, gt_sender *s, gt_slot *slot, gt_ns queued
     return;
   }
   gt_ns begin = cpu_now();
-  gt_link_times times = gt_link_step(&s->link, &s->spec, slot->bytes, queued);
+  gt_link_times times = gt_link_step(&s->link, &s->spec, NULL, slot->bytes, queued);
   slot->depart = times.depart;
   slot->arrive = times.arrive;
   g->emulation_cpu += cpu_now() - begin;

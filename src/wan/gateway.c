@@ -15,7 +15,7 @@ _Static_assert(sizeof(gt_frame_header) == GT_FRAME_HEADER_BYTES, "the header is 
 static void open_sender(gt_sender *s, const gt_gateway *g, const gt_gateway_spec *spec, size_t peer, size_t window) {
   size_t stride = (g->frame_max + GT_FRAME_HEADER_BYTES + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
   s->spec = spec->links[peer];
-  s->link = gt_link_start(spec->seed, g->self, peer);
+  s->link = gt_link_start(spec->seed, g->self, peer, gt_now());
   s->window = window;
   s->slots = GT_NEW_ARRAY(gt_slot, window);
   s->memory = gt_alloc(window, stride);

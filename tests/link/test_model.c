@@ -14,8 +14,8 @@
 static void an_idle_link_takes_size_over_bandwidth_plus_latency(void **unused) {
   (void)unused;
   gt_link_spec spec = {.bandwidth_bps = 10e6, .latency_s = 0.040};
-  gt_link_state link = gt_link_start(1, 0, 1);
-  gt_link_times t = gt_link_step(&link, &spec, 125000, 7 * MS);
+  gt_link_state link = gt_link_start(1, 0, 1, 0);
+  gt_link_times t = gt_link_step(&link, &spec, NULL, 125000, 7 * MS);
   assert_int_equal(t.depart, 107 * MS);
   assert_int_equal(t.arrive, 147 * MS);
 }
@@ -23,13 +23,13 @@ static void an_idle_link_takes_size_over_bandwidth_plus_latency(void **unused) {
 static void a_busy_link_makes_frames_wait_and_latency_is_paid_once(void **unused) {
   (void)unused;
   gt_link_spec spec = {.bandwidth_bps = 8e6, .latency_s = 0.5};
-  gt_link_state link = gt_link_start(1, 0, 1);
+  gt_link_state link = gt_link_start(1, 0, 1, 0);
   for (int i = 1; i <= 10; i++) { /* ten frames of 1 ms, all ready at 0 */
-    gt_link_times t = gt_link_step(&link, &spec, 1000, 0);
+    gt_link_times t = gt_link_step(&link, &spec, NULL, 1000, 0);
     assert_int_equal(t.depart, i * MS);
     assert_int_equal(t.arrive, (500 + i) * MS);
   }
-  gt_link_times t = gt_link_step(&link, &spec, 1000, 600 * MS); /* the link has been idle since */
+  gt_link_times t = gt_link_step(&link, &spec, NULL, 1000, 600 * MS); /* the link has been idle since */
   assert_int_equal(t.depart, 601 * MS);
 }
 
@@ -37,18 +37,18 @@ static void a_busy_link_makes_frames_wait_and_latency_is_paid_once(void **unused
 static void service_is_first_come_first_served(void **unused) {
   (void)unused;
   gt_link_spec spec = {.bandwidth_bps = 8e6};
-  gt_link_state link = gt_link_start(1, 0, 1);
-  assert_int_equal(gt_link_step(&link, &spec, 5000, 10 * MS).depart, 15 * MS);
-  assert_int_equal(gt_link_step(&link, &spec, 1000, 2 * MS).depart, 16 * MS);
+  gt_link_state link = gt_link_start(1, 0, 1, 0);
+  assert_int_equal(gt_link_step(&link, &spec, NULL, 5000, 10 * MS).depart, 15 * MS);
+  assert_int_equal(gt_link_step(&link, &spec, NULL, 1000, 2 * MS).depart, 16 * MS);
 }
 
 static void a_long_stream_gets_the_bandwidth_and_no_more(void **unused) {
   (void)unused;
   gt_link_spec spec = {.bandwidth_bps = 98.7e6, .latency_s = 0.025, .jitter_s = 0.002};
-  gt_link_state link = gt_link_start(3, 0, 1);
+  gt_link_state link = gt_link_start(3, 0, 1, 0);
   const size_t frame = GT_FRAME_PAYLOAD_MAX + GT_FRAME_HEADER_BYTES, n = 1000;
   gt_link_times t = {0};
-  for (size_t i = 0; i < n; i++) t = gt_link_step(&link, &spec, frame, 0);
+  for (size_t i = 0; i < n; i++) t = gt_link_step(&link, &spec, NULL, frame, 0);
   double ideal_s = 8.0 * (double)frame * (double)n / spec.bandwidth_bps;
   assert_true(fabs(gt_seconds(t.depart) - ideal_s) < 1e-6); /* rounding to nanoseconds only */
 }
@@ -56,9 +56,9 @@ static void a_long_stream_gets_the_bandwidth_and_no_more(void **unused) {
 static void an_unlimited_link_costs_latency_only(void **unused) {
   (void)unused;
   gt_link_spec spec = {.latency_s = 0.010};
-  gt_link_state link = gt_link_start(1, 0, 1);
+  gt_link_state link = gt_link_start(1, 0, 1, 0);
   for (int i = 0; i < 3; i++) {
-    gt_link_times t = gt_link_step(&link, &spec, (size_t)1 << 30, 5 * MS);
+    gt_link_times t = gt_link_step(&link, &spec, NULL, (size_t)1 << 30, 5 * MS);
     assert_int_equal(t.depart, 5 * MS);
     assert_int_equal(t.arrive, 15 * MS);
   }
@@ -68,11 +68,11 @@ static void an_unlimited_link_costs_latency_only(void **unused) {
 static void jitter_never_reorders_nor_goes_back_in_time(void **unused) {
   (void)unused;
   gt_link_spec spec = {.bandwidth_bps = 1e9, .latency_s = 0.010, .jitter_s = 0.020};
-  gt_link_state link = gt_link_start(11, 0, 1);
+  gt_link_state link = gt_link_start(11, 0, 1, 0);
   gt_ns last = 0;
   int held = 0;
   for (int i = 0; i < 20000; i++) {
-    gt_link_times t = gt_link_step(&link, &spec, 1000, i * MS);
+    gt_link_times t = gt_link_step(&link, &spec, NULL, 1000, i * MS);
     assert_true(t.arrive >= last);
     assert_true(t.arrive >= t.depart);
     assert_true(t.depart >= i * MS);
@@ -85,11 +85,11 @@ static void jitter_never_reorders_nor_goes_back_in_time(void **unused) {
 static void jitter_has_its_standard_deviation(void **unused) {
   (void)unused;
   gt_link_spec spec = {.latency_s = 0.100, .jitter_s = 0.005};
-  gt_link_state link = gt_link_start(5, 0, 1);
+  gt_link_state link = gt_link_start(5, 0, 1, 0);
   enum { N = 20000 };
   double sum = 0, squares = 0;
   for (int i = 0; i < N; i++) { /* one frame a second: no arrival is held back by the one before */
-    double delay = gt_seconds(gt_link_step(&link, &spec, 1, i * GT_SECOND).arrive - i * GT_SECOND);
+    double delay = gt_seconds(gt_link_step(&link, &spec, NULL, 1, i * GT_SECOND).arrive - i * GT_SECOND);
     sum += delay;
     squares += (delay - 0.1) * (delay - 0.1);
   }
@@ -100,15 +100,15 @@ static void jitter_has_its_standard_deviation(void **unused) {
 static void the_same_seed_and_direction_give_the_same_times(void **unused) {
   (void)unused;
   gt_link_spec spec = {.bandwidth_bps = 1e8, .latency_s = 0.02, .jitter_s = 0.004};
-  gt_link_state a = gt_link_start(9, 1, 2), b = gt_link_start(9, 1, 2);
-  gt_link_state others[] = {gt_link_start(9, 2, 1), gt_link_start(10, 1, 2), gt_link_start(9, 1, 3), gt_link_start(9, 3, 2)};
+  gt_link_state a = gt_link_start(9, 1, 2, 0), b = gt_link_start(9, 1, 2, 0);
+  gt_link_state others[] = {gt_link_start(9, 2, 1, 0), gt_link_start(10, 1, 2, 0), gt_link_start(9, 1, 3, 0), gt_link_start(9, 3, 2, 0)};
   int differ[4] = {0};
   for (int i = 0; i < 100; i++) {
     gt_ns ready = i * GT_SECOND;
-    gt_link_times t = gt_link_step(&a, &spec, 1500, ready), u = gt_link_step(&b, &spec, 1500, ready);
+    gt_link_times t = gt_link_step(&a, &spec, NULL, 1500, ready), u = gt_link_step(&b, &spec, NULL, 1500, ready);
     assert_int_equal(t.depart, u.depart);
     assert_int_equal(t.arrive, u.arrive);
-    for (int o = 0; o < 4; o++) differ[o] += gt_link_step(&others[o], &spec, 1500, ready).arrive != t.arrive;
+    for (int o = 0; o < 4; o++) differ[o] += gt_link_step(&others[o], &spec, NULL, 1500, ready).arrive != t.arrive;
     if (i == 50) b = a; /* a state that was saved and restored goes on alike */
   }
   for (int o = 0; o < 4; o++) assert_true(differ[o] > 90);

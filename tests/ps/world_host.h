@@ -41,7 +41,7 @@ static inline void w_serve(world *w, size_t from, size_t to) {
   if (link->leaving || link->control.count + link->data.count == 0) return;
   link->leaving = true;
   link->current = w_pop(link->control.count ? &link->control : &link->data);
-  gt_link_times t = gt_link_step(&link->state, &w->spec.link, gt_wire_bytes(link->current.bytes), w->now);
+  gt_link_times t = gt_link_step(&link->state, &w->spec.link, NULL, gt_wire_bytes(link->current.bytes), w->now);
   link->depart = t.depart;
   link->arrive = t.arrive;
 }

@@ -57,7 +57,7 @@ static inline void w_quiet(world *w) {
     for (size_t k = 0; k < w->n; k++) {
       w_link *link = &w->links[i][k];
       memset(link, 0, sizeof *link);
-      link->state = gt_link_start(w->spec.seed + (uint64_t)w->restarts, i, k);
+      link->state = gt_link_start(w->spec.seed + (uint64_t)w->restarts, i, k, 0);
       link->state.busy_until = link->state.last_arrival = w->now;
     }
   }
