@@ -22,7 +22,7 @@ gt_status gt_record_line(gt_record *record, double t_s, const char *event, ...);
 
 /* ---- summary ------------------------------------------------------------------------------------------------------ */
 
-/* Seconds and bytes; seconds of a region are means over its workers. */
+/* Seconds and bytes; seconds of a region are means over its workers.  Under the virtual clock every time here is virtual, wall_s included. */
 typedef struct {
   char name[64];
   int workers;
@@ -30,16 +30,20 @@ typedef struct {
   double compute_s, encode_s, wan_wait_s, local_wait_s, idle_s, wall_s;
   double update_s; /* the PS: applying steps and messages */
   double wire_s;   /* frames of this region were leaving, sum over its links */
-  /* The average mini-batch (a step of the region), seconds of wall time; they add up to the training's time over its steps (docs/time-split.md). */
+  /* The average mini-batch (a step of the region): mean seconds a step, which add up to the time of its training over its steps (docs/time-split.md);
+     NaN: no step. */
   double split_train_s, split_upload_s, split_aggregate_s, split_download_s;
   double emulation_cpu_s, ps_cpu_s;            /* 0 under the virtual clock */
   double test_accuracy, test_loss, train_loss; /* NaN: not measured */
   int64_t nonfinite;
 } gt_region_result;
 
+/* What a kind of message (gt_msg_kind) is called: "update", "state", "ack", ...; NULL: there is none of this number. */
+const char *gt_record_kind_name(unsigned kind);
+
 #define GT_RESULT_KINDS 16
 typedef struct {
-  char kind[16];                   /* "update", "state", "ack", "ping", ... */
+  char kind[16];                   /* gt_record_kind_name; each once in a link */
   int64_t messages, payload, wire; /* bytes */
 } gt_kind_result;
 
@@ -65,7 +69,8 @@ typedef struct {
   int64_t parameters, resumes;
 } gt_summary;
 
-/* DIR/summary.json, written under a temporary name, fsynced and renamed. */
+/* DIR/summary.json, written under a temporary name, fsynced and renamed.  Links stand in the order of the regions whatever their order here.  Where
+   clock is "virtual", CPU seconds are null, and two runs with the same results have the same file but for wall_s of the run. */
 gt_status gt_summary_write(const char *run_dir, const gt_summary *summary);
 /* The table a person reads at the end: regions, links, totals. */
 void gt_summary_print(FILE *to, const gt_summary *summary);
