@@ -1,5 +1,8 @@
-/* `geotrain info`: what this build and this machine have; the first thing to send with a question. */
+/* `geotrain info`: what this build and this machine have; the first thing to send with a question.
+   `geotrain info JOB.yaml`: the resolved job, as scripts read it. */
+#include <getopt.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
@@ -53,9 +56,32 @@ static void print_kernels(void) {
   printf("\n");
 }
 
-gt_status gt_cmd_info(int argc, char **argv) {
-  (void)argv;
-  if (argc > 1) return GT_FAIL(GT_ERR_JOB, "info has %d arguments; it takes none", argc - 1);
+static gt_status print_job(const char *path, const char *const *sets, size_t nsets) {
+  gt_job *job = NULL;
+  GT_TRY(gt_job_load(&job, path, sets, nsets));
+  char *text = gt_job_resolved(job);
+  fputs(text, stdout);
+  gt_free(text);
+  gt_job_close(job);
+  return GT_OK;
+}
+
+/* *path: the job file, or NULL when none is named. */
+static gt_status read_options(const char **path, const char **sets, size_t *nsets, int argc, char **argv) {
+  static const struct option options[] = {{"set", required_argument, NULL, 1}, {NULL, 0, NULL, 0}};
+  int option;
+  opterr = 0;
+  while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+    if (option != 1) return GT_FAIL(GT_ERR_JOB, "info: option %s is unknown or lacks its value; see `geotrain help info`", argv[optind - 1]);
+    sets[(*nsets)++] = optarg;
+  }
+  if (argc - optind > 1) return GT_FAIL(GT_ERR_JOB, "info: one job file at most is needed, %d were given", argc - optind);
+  *path = optind < argc ? argv[optind] : NULL;
+  if (!*path && *nsets) return GT_FAIL(GT_ERR_JOB, "info: --set overrides a key of a job file, and none is named; see `geotrain help info`");
+  return GT_OK;
+}
+
+static void print_build(void) {
   printf("geotrain:       " GT_VERSION "\n"
          "build:          " GT_BUILD_TYPE ", " GT_COMPILER "\n");
   print_kernels();
@@ -68,5 +94,16 @@ gt_status gt_cmd_info(int argc, char **argv) {
   if (gt_kernels_blas_pinned())
     fprintf(stderr, "geotrain: warning: the environment pins OpenBLAS to %s (OPENBLAS_CORETYPE), and this CPU can do more; unset it\n",
             gt_kernels_blas_core());
-  return GT_OK;
+}
+
+gt_status gt_cmd_info(int argc, char **argv) {
+  const char **sets = GT_NEW_ARRAY(const char *, (size_t)argc + 1), *path = NULL;
+  size_t nsets = 0;
+  gt_status status = read_options(&path, sets, &nsets, argc, argv);
+  if (status == GT_OK && path)
+    status = print_job(path, sets, nsets);
+  else if (status == GT_OK)
+    print_build();
+  gt_free(sets);
+  return status;
 }
