@@ -1,5 +1,7 @@
 /* What one key cannot say alone: counts, names, pairs, and keys that need each other. */
+#include <inttypes.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "internal.h"
@@ -24,8 +26,6 @@ static gt_status check_train(const gt_job *job, const char *source) {
                    job->train.optimizer.lr);
   if (job->train.optimizer.nesterov && job->train.optimizer.momentum <= 0)
     return GT_FAIL(GT_ERR_JOB, "%s: train.optimizer.nesterov is true and train.optimizer.momentum 0; a momentum above 0 is needed", source);
-  if (job->compute.samples_per_s > 0 && job->compute.step_s > 0)
-    return GT_FAIL(GT_ERR_JOB, "%s: compute has samples_per_s and step; one of them is needed", source);
   return GT_OK;
 }
 
@@ -94,45 +94,50 @@ static gt_status check_data(const gt_job *job, const job_node *root, const char 
   return GT_OK;
 }
 
-/* The id of a link's end. */
-static gt_status find_region(const gt_job *job, const char *source, size_t link, const char *name, size_t *id) {
-  const char **names = GT_NEW_ARRAY(const char *, job->nregions);
-  size_t n = job->nregions, found = n;
-  for (size_t i = 0; i < n; i++) {
-    names[i] = job->regions[i].name;
-    if (strcmp(names[i], name) == 0) found = i;
-  }
-  const char *near = found < n ? NULL : gt_nearest(name, names, n);
-  gt_free(names);
-  *id = found;
-  if (found < n) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB, "%s: wan.links.%zu.between names \"%.80s\"; the name of a region is needed%s%s%s", source, link, name,
-                 near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+/* Figures of one level: a step's time is said in one way. */
+static gt_status check_figures(const gt_job_compute *c, const char *source, const char *key) {
+  if (c->samples_per_s <= 0 || c->step_s <= 0) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB, "%s: %s has samples_per_s and step; one of them is needed", source, key);
 }
 
-static gt_status check_links(gt_job *job, const char *source) {
-  for (size_t i = 0; i < job->wan.nlinks; i++) {
-    gt_job_link *link = &job->wan.links[i];
-    GT_TRY(find_region(job, source, i, link->a, &link->ia));
-    GT_TRY(find_region(job, source, i, link->b, &link->ib));
-    if (link->ia == link->ib) return GT_FAIL(GT_ERR_JOB, "%s: wan.links.%zu.between names %s twice; two regions are needed", source, i, link->a);
-    for (size_t k = 0; k < i; k++) {
-      const gt_job_link *other = &job->wan.links[k];
-      if ((other->ia == link->ia && other->ib == link->ib) || (other->ia == link->ib && other->ib == link->ia))
-        return GT_FAIL(GT_ERR_JOB, "%s: wan.links.%zu and wan.links.%zu are both between %s and %s; one is needed for both directions", source, k, i,
-                       link->a, link->b);
-    }
+static gt_status check_compute(const gt_job *job, const job_node *root, const char *source) {
+  GT_TRY(check_figures(&job->compute, source, "compute"));
+  const job_node *regions = gt_job_node_find(root, "regions", 7);
+  for (size_t i = 0; i < job->nregions; i++) {
+    const gt_job_region *r = &job->regions[i];
+    char key[48];
+    snprintf(key, sizeof key, "regions.%zu.compute", i);
+    GT_TRY(check_figures(&r->compute, source, key));
+    const job_node *compute = gt_job_node_find(regions->items[i], "compute", 7);
+    bool given = compute && gt_job_node_find(compute, "speeds", 6);
+    if (given && r->nspeeds != (size_t)r->ranks - 1)
+      return GT_FAIL(GT_ERR_JOB, "%s: %s.speeds has %zu numbers; ranks is %d, so %d are needed, one a worker", source, key, r->nspeeds, r->ranks,
+                     r->ranks - 1);
+    gt_job_compute c = gt_job_compute_of(job, i);
+    if (job->compute_emulate && !job->profile && c.samples_per_s <= 0 && c.step_s <= 0)
+      return GT_FAIL(GT_ERR_JOB,
+                     "%s: compute.emulate is true and nothing says how fast region %s is; compute.samples_per_s or compute.step is needed", source,
+                     r->name);
   }
+  return GT_OK;
+}
+
+static gt_status check_model(const gt_job *job, const char *source) {
+  if (strlen(job->model.name) > NAME_MAX_LETTERS)
+    return GT_FAIL(GT_ERR_JOB, "%s: model.name has %zu letters; at most %zu are needed", source, strlen(job->model.name), NAME_MAX_LETTERS);
+  if (job->model.parameters > 0 && strcmp(job->model.name, "dummy") != 0)
+    return GT_FAIL(GT_ERR_JOB, "%s: model.parameters is %" PRId64 " and model.name %s; a number of parameters is for model.name dummy only", source,
+                   job->model.parameters, job->model.name);
   return GT_OK;
 }
 
 gt_status gt_job_check(gt_job *job, const job_node *root, const char *source) {
   if (strlen(job->name) > NAME_MAX_LETTERS)
     return GT_FAIL(GT_ERR_JOB, "%s: name has %zu letters; at most %zu are needed", source, strlen(job->name), NAME_MAX_LETTERS);
-  if (strlen(job->model.name) > NAME_MAX_LETTERS)
-    return GT_FAIL(GT_ERR_JOB, "%s: model.name has %zu letters; at most %zu are needed", source, strlen(job->model.name), NAME_MAX_LETTERS);
+  GT_TRY(check_model(job, source));
   GT_TRY(check_train(job, source));
   GT_TRY(check_regions(job, source));
   GT_TRY(check_data(job, root, source));
-  return check_links(job, source);
+  GT_TRY(check_compute(job, root, source));
+  return gt_job_check_links(job, source);
 }

@@ -8,7 +8,7 @@
 
 /* What the schema is made of; freed together. */
 typedef struct {
-  void *parts[192];
+  void *parts[4 * JOB_KEYS_MAX]; /* a row adds a map or two at most, each a key and its fields */
   size_t n;
 } maker;
 
@@ -16,6 +16,7 @@ static const cyaml_schema_value_t real_entry = {CYAML_VALUE_FLOAT(CYAML_FLAG_DEF
 static const cyaml_schema_value_t text_entry = {CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char, 0, CYAML_UNLIMITED)};
 
 static void *keep(maker *m, void *part) {
+  if (m->n == sizeof m->parts / sizeof *m->parts) gt_bug("the schema of the job has more than %zu parts", m->n);
   m->parts[m->n++] = part;
   return part;
 }

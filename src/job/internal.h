@@ -5,6 +5,7 @@
 #include "geotrain/job.h"
 
 #define JOB_PATH_MAX ((size_t)192)
+#define JOB_KEYS_MAX ((size_t)128) /* rows that the table may have (schema.c sees to it) */
 
 /* ---- the tree (tree.c, yaml.c) ---------------------------------------------------------------------------------- */
 
@@ -108,10 +109,36 @@ gt_status gt_job_typed(gt_job **out, const job_node *root);
 /* What one key cannot say alone. */
 gt_status gt_job_check(gt_job *job, const job_node *root, const char *source);
 
+/* The part of it that is about wan.links and wan.outages; writes their ids. */
+gt_status gt_job_check_links(gt_job *job, const char *source);
+
 /* One value's canonical text into buf; GT_ERR_JOB without a source in front. */
 gt_status gt_job_value_read(const job_key *row, const char *path, const char *text, char *buf, size_t size);
 /* A number's shortest text that reads back to the same number; a unit as people write it for times, rates and sizes. */
 void gt_job_number_text(char *buf, size_t size, key_type type, double value);
+
+/* ---- regions by name, links by direction (links.c) ----------------------------------------------------------------- */
+
+typedef struct {
+  const char *name;
+  size_t id;
+} job_name;
+
+typedef struct {
+  uint64_t key;
+  size_t link; /* its place in wan.links */
+} job_direction;
+
+/* The job's regions in the order of their names; the caller frees it. */
+job_name *gt_job_names(const gt_job *job);
+/* A region's id; n when there is none. */
+size_t gt_job_name_id(const job_name *names, size_t n, const char *name);
+/* The name nearest to this one, or NULL. */
+const char *gt_job_name_near(const job_name *names, size_t n, const char *name);
+/* Every direction that wan.links names, in the order of ids; of a checked job.  The caller frees it. */
+job_direction *gt_job_directions(const gt_job *job, size_t *n);
+/* The entry of this direction, or NULL. */
+const job_direction *gt_job_direction_find(const job_direction *list, size_t n, size_t from, size_t to);
 
 /* The example below `geotrain help job`. */
 extern const char gt_job_example[];

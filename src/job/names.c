@@ -4,8 +4,6 @@
 
 #include "internal.h"
 
-#define NAMES_MAX ((size_t)128)
-
 /* Appends as much of `text` as there is room for. */
 static void say(char *buf, size_t size, const char *text) {
   size_t used = strlen(buf), count = strnlen(text, size - used - 1);
@@ -88,7 +86,7 @@ char *gt_job_key_range(char *buf, size_t size, const job_key *row, bool full) {
 /* ---- unknown keys ----------------------------------------------------------------------------------------------- */
 
 /* The distinct keys that the table has directly below a map; a list is one key. */
-static size_t children(const char *pattern, char names[NAMES_MAX][64]) {
+static size_t children(const char *pattern, char names[JOB_KEYS_MAX][64]) {
   size_t n = 0, skip = strlen(pattern) + (*pattern ? 1 : 0);
   for (size_t i = 0; i < gt_job_nkeys; i++) {
     const char *path = gt_job_keys[i].path;
@@ -106,32 +104,42 @@ static const char *last_word(const char *path) {
   return dot ? dot + 1 : path;
 }
 
-/* A key of another map with this last word, or nearly. */
-static const char *elsewhere(const char *key, bool exact) {
-  const char *words[NAMES_MAX] = {NULL};
-  for (size_t i = 0; i < gt_job_nkeys; i++) {
-    words[i] = last_word(gt_job_keys[i].path);
-    if (exact && strcmp(words[i], key) == 0) return gt_job_keys[i].path;
+static bool below(const char *path, const char *pattern) {
+  size_t n = strlen(pattern);
+  return n == 0 || (strncmp(path, pattern, n) == 0 && strchr(".[", path[n]));
+}
+
+/* The key with this last word: one below the map where it was looked for, else the one with the shortest path. */
+static const char *elsewhere(const char *word, const char *pattern) {
+  const char *best = NULL;
+  for (size_t i = 0; word && i < gt_job_nkeys; i++) {
+    const char *path = gt_job_keys[i].path;
+    if (strcmp(last_word(path), word) != 0) continue;
+    bool nearer = best && below(path, pattern) != below(best, pattern) ? below(path, pattern) : best && strlen(path) < strlen(best);
+    if (!best || nearer) best = path;
   }
-  const char *word = exact ? NULL : gt_nearest(key, words, gt_job_nkeys);
-  for (size_t i = 0; word && i < gt_job_nkeys; i++)
-    if (words[i] == word) return gt_job_keys[i].path;
-  return NULL;
+  return best;
+}
+
+static const char *nearest_word(const char *key) {
+  const char *words[JOB_KEYS_MAX];
+  for (size_t i = 0; i < gt_job_nkeys; i++) words[i] = last_word(gt_job_keys[i].path);
+  return gt_nearest(key, words, gt_job_nkeys);
 }
 
 gt_status gt_job_key_unknown(const char *source, const char *map, const char *pattern, const char *key) {
-  char names[NAMES_MAX][64], full[JOB_PATH_MAX], path[2 * JOB_PATH_MAX], list[512] = "";
-  const char *pointers[NAMES_MAX];
+  char names[JOB_KEYS_MAX][64], full[JOB_PATH_MAX], path[2 * JOB_PATH_MAX], list[512] = "";
+  const char *pointers[JOB_KEYS_MAX];
   size_t n = children(pattern, names);
   for (size_t i = 0; i < n; i++) pointers[i] = names[i];
   gt_job_path_join(full, sizeof full, map, key);
-  const char *near = elsewhere(key, true);
+  const char *near = elsewhere(key, pattern);
   if (!near) {
     near = gt_nearest(key, pointers, n);
     if (near)
       gt_job_path_join(path, sizeof path, map, near), near = path;
     else
-      near = elsewhere(key, false);
+      near = elsewhere(nearest_word(key), pattern);
   }
   if (near) return GT_FAIL(GT_ERR_JOB, "%s: unknown key %s; did you mean %s?", source, full, near);
   for (size_t i = 0; i < n; i++) say(list, sizeof list, i ? ", " : ""), say(list, sizeof list, names[i]);

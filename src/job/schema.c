@@ -104,8 +104,8 @@ const job_key gt_job_keys[] = {
     {"regions[].access", KEY_RATE, KEY_OPTIONAL | KEY_ABOVE_MIN, IN_REGION(access_bps),
      .meaning = "of each direction of the region's access to the WAN, shared by its links; not given: unlimited"},
     COMPUTE_ROWS("regions[].compute.", IN_REGION, compute.),
-    {"regions[].compute.speeds", KEY_REALS, KEY_OPTIONAL | KEY_ABOVE_MIN, IN_REGION(speeds), .count_offset = offsetof(gt_job_region, nspeeds),
-     .max = 1, .meaning = "one number a worker, times speed"},
+    {"regions[].compute.speeds", KEY_REALS, KEY_OPTIONAL | KEY_ABOVE_MIN | KEY_ON_RESUME, IN_REGION(speeds),
+     .count_offset = offsetof(gt_job_region, nspeeds), .max = 1, .meaning = "one number a worker, times speed"},
     {"sync.local", KEY_CHOICE, 0, AT(sync.local), .fallback = "sync", .values = locals,
      .meaning = "workers of a region: in step, or each at its own pace"},
     {"sync.strategy", KEY_CHOICE, 0, AT(sync.strategy), .fallback = "asgd-ga", .values = strategies,
@@ -170,6 +170,7 @@ const job_key gt_job_keys[] = {
      .meaning = "time between progress lines in a log"},
 };
 const size_t gt_job_nkeys = sizeof gt_job_keys / sizeof *gt_job_keys;
+_Static_assert(sizeof gt_job_keys / sizeof *gt_job_keys <= JOB_KEYS_MAX, "JOB_KEYS_MAX is too small for the table");
 
 const job_key *gt_job_key_find(const char *path) {
   for (size_t i = 0; i < gt_job_nkeys; i++)
