@@ -14,9 +14,10 @@ typedef struct {
   size_t offset, size;
 } field;
 
-#define FIELD(type, member, kind)                                                                                                                    \
-  { #member, kind, offsetof(type, member), sizeof(((type *)0)->member) }
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define NAMED(name, type, member, kind)                                                                                                              \
+  { name, kind, offsetof(type, member), sizeof(((type *)0)->member) }
+#define FIELD(type, member, kind) NAMED(#member, type, member, kind)
+#define COUNT(array)              (sizeof(array) / sizeof((array)[0]))
 
 static const field region_fields[] = {
     FIELD(gt_region_result, name, TEXT),
@@ -27,6 +28,8 @@ static const field region_fields[] = {
     FIELD(gt_region_result, wan_wait_s, NUMBER),
     FIELD(gt_region_result, local_wait_s, NUMBER),
     FIELD(gt_region_result, encode_s, NUMBER),
+    FIELD(gt_region_result, update_s, NUMBER),
+    FIELD(gt_region_result, wire_s, NUMBER),
     FIELD(gt_region_result, idle_s, NUMBER),
     FIELD(gt_region_result, wall_s, NUMBER),
     FIELD(gt_region_result, test_accuracy, NUMBER),
@@ -35,6 +38,19 @@ static const field region_fields[] = {
     FIELD(gt_region_result, emulation_cpu_s, NUMBER),
     FIELD(gt_region_result, ps_cpu_s, NUMBER),
     FIELD(gt_region_result, nonfinite, INT64),
+};
+
+static const field split_fields[] = {
+    NAMED("train_s", gt_region_result, split_train_s, NUMBER),
+    NAMED("upload_s", gt_region_result, split_upload_s, NUMBER),
+    NAMED("aggregate_s", gt_region_result, split_aggregate_s, NUMBER),
+    NAMED("download_s", gt_region_result, split_download_s, NUMBER),
+};
+
+static const field kind_fields[] = {
+    NAMED("messages", gt_kind_result, messages, INT64),
+    NAMED("payload_bytes", gt_kind_result, payload, INT64),
+    NAMED("wire_bytes", gt_kind_result, wire, INT64),
 };
 
 static const field link_fields[] = {
@@ -90,11 +106,17 @@ static json_t *encode(const field *fields, size_t n, const void *from) {
 }
 
 json_t *gt_json_region(const gt_region_result *region) {
-  return encode(region_fields, COUNT(region_fields), region);
+  json_t *object = encode(region_fields, COUNT(region_fields), region);
+  json_object_set_new(object, "split", encode(split_fields, COUNT(split_fields), region));
+  return object;
 }
 
 json_t *gt_json_link(const gt_link_result *link) {
-  return encode(link_fields, COUNT(link_fields), link);
+  json_t *object = encode(link_fields, COUNT(link_fields), link), *kinds = json_object();
+  for (size_t i = 0; i < GT_RESULT_KINDS && link->kinds[i].messages > 0; i++)
+    json_object_set_new(kinds, link->kinds[i].kind, encode(kind_fields, COUNT(kind_fields), &link->kinds[i]));
+  json_object_set_new(object, "kinds", kinds);
+  return object;
 }
 
 char *gt_result_encode(const gt_region_result *region, const gt_link_result *links, size_t nlinks) {
@@ -137,13 +159,41 @@ static gt_status decode(const field *fields, size_t n, const json_t *from, void 
   return GT_OK;
 }
 
+static gt_status decode_region(const json_t *from, gt_region_result *region) {
+  *region = (gt_region_result){0};
+  GT_TRY(decode(region_fields, COUNT(region_fields), from, region));
+  return decode(split_fields, COUNT(split_fields), json_object_get(from, "split"), region);
+}
+
+/* Members of the object come in the order in which they were encoded. */
+static gt_status decode_kinds(json_t *from, gt_kind_result *kinds) {
+  const char *name;
+  json_t *value;
+  size_t n = 0;
+  if (!json_is_object(from) || json_object_size(from) > GT_RESULT_KINDS)
+    return GT_FAIL(GT_ERR_FAULT, "a region's result has no proper 'kinds' of a link: at most %d are expected", GT_RESULT_KINDS);
+  json_object_foreach(from, name, value) {
+    if (!*name || strlen(name) >= sizeof kinds->kind) return GT_FAIL(GT_ERR_FAULT, "a region's result has a kind of messages named '%.80s'", name);
+    GT_TRY(decode(kind_fields, COUNT(kind_fields), value, &kinds[n]));
+    if (kinds[n].messages < 1) return GT_FAIL(GT_ERR_FAULT, "a region's result has the kind '%s' without a message", name);
+    memcpy(kinds[n++].kind, name, strlen(name) + 1);
+  }
+  return GT_OK;
+}
+
+static gt_status decode_link(const json_t *from, gt_link_result *link) {
+  *link = (gt_link_result){0};
+  GT_TRY(decode(link_fields, COUNT(link_fields), from, link));
+  return decode_kinds(json_object_get(from, "kinds"), link->kinds);
+}
+
 static gt_status decode_root(const json_t *root, gt_region_result *region, gt_link_result *links, size_t max, size_t *nlinks) {
   const json_t *list = json_object_get(root, "links");
   if (!json_is_array(list)) return GT_FAIL(GT_ERR_FAULT, "a region's result has no list of links");
   if (json_array_size(list) > max)
     return GT_FAIL(GT_ERR_FAULT, "a region's result has %zu links; at most %zu are expected", json_array_size(list), max);
-  GT_TRY(decode(region_fields, COUNT(region_fields), json_object_get(root, "region"), region));
-  for (size_t i = 0; i < json_array_size(list); i++) GT_TRY(decode(link_fields, COUNT(link_fields), json_array_get(list, i), &links[i]));
+  GT_TRY(decode_region(json_object_get(root, "region"), region));
+  for (size_t i = 0; i < json_array_size(list); i++) GT_TRY(decode_link(json_array_get(list, i), &links[i]));
   *nlinks = json_array_size(list);
   return GT_OK;
 }

@@ -13,6 +13,17 @@ json_t *gt_json_number(double value);   /* not finite: null */
 json_t *gt_json_region(const gt_region_result *region);
 json_t *gt_json_link(const gt_link_result *link);
 
+/* ---- links.c ---- */
+
+/* The links in the order of the regions, by sender, then by receiver: the caller frees the list with gt_free.  They are borrowed. */
+const gt_link_result **gt_links_ordered(const gt_summary *summary);
+/* Of the n links, the `most` whose traffic takes longest at the rate that was measured, longest first; not measured: by their bytes, last. */
+void gt_links_busiest(const gt_link_result *const *links, size_t n, const gt_link_result **busiest, size_t most);
+
+/* ---- summary.c ---- */
+
+bool gt_summary_is_virtual(const gt_summary *summary);
+
 /* ---- live.c ---- */
 
 /* The live line's text for a width of `width` columns, at most width - 1 characters; left_s NaN: not known yet. */

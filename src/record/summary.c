@@ -17,10 +17,34 @@ static json_t *build_of(const gt_summary *s) {
   return build;
 }
 
+bool gt_summary_is_virtual(const gt_summary *s) {
+  return s->clock && strcmp(s->clock, "virtual") == 0;
+}
+
+/* CPU seconds are real ones: under the virtual clock they would be all that differs between two runs. */
+static json_t *regions_of(const gt_summary *s) {
+  json_t *regions = json_array();
+  for (size_t i = 0; i < s->nregions; i++) {
+    json_t *region = gt_json_region(&s->regions[i]);
+    if (gt_summary_is_virtual(s)) {
+      json_object_set_new(region, "emulation_cpu_s", json_null());
+      json_object_set_new(region, "ps_cpu_s", json_null());
+    }
+    json_array_append_new(regions, region);
+  }
+  return regions;
+}
+
+static json_t *links_of(const gt_summary *s) {
+  json_t *list = json_array();
+  const gt_link_result **links = gt_links_ordered(s);
+  for (size_t i = 0; i < s->nlinks; i++) json_array_append_new(list, gt_json_link(links[i]));
+  gt_free(links);
+  return list;
+}
+
 static json_t *summary_of(const gt_summary *s) {
-  json_t *root = json_object(), *regions = json_array(), *links = json_array();
-  for (size_t i = 0; i < s->nregions; i++) json_array_append_new(regions, gt_json_region(&s->regions[i]));
-  for (size_t i = 0; i < s->nlinks; i++) json_array_append_new(links, gt_json_link(&s->links[i]));
+  json_t *root = json_object();
   json_object_set_new(root, "job", gt_json_text(s->job));
   json_object_set_new(root, "model", gt_json_text(s->model));
   json_object_set_new(root, "parameters", json_integer(s->parameters));
@@ -34,8 +58,8 @@ static json_t *summary_of(const gt_summary *s) {
   json_object_set_new(root, "test_accuracy", gt_json_number(s->test_accuracy));
   json_object_set_new(root, "test_loss", gt_json_number(s->test_loss));
   json_object_set_new(root, "params_sha256", gt_json_text(*s->params_sha256 ? s->params_sha256 : NULL));
-  json_object_set_new(root, "regions", regions);
-  json_object_set_new(root, "links", links);
+  json_object_set_new(root, "regions", regions_of(s));
+  json_object_set_new(root, "links", links_of(s));
   json_object_set_new(root, "build", build_of(s));
   return root;
 }

@@ -1,4 +1,4 @@
-/* The table a person reads at the end of a run: regions, links, totals, in 100 columns. */
+/* The table a person reads at the end of a run: regions, the average mini-batch, links, totals, in 100 columns. */
 #include "rooms.h"
 
 #include <inttypes.h>
@@ -8,6 +8,9 @@
 #define MAX_COLUMNS 10
 #define LINE_WIDTH  100
 #define NAME_WIDTH  11
+#define END_WIDTH   16 /* of a name where there are fewer columns */
+#define MANY_LINKS  12 /* more than these are told of by their sums and the busiest */
+#define BUSIEST     5
 
 typedef struct {
   char text[40];
@@ -73,6 +76,11 @@ static void put_number(char *out, double value, int digits) {
     snprintf(out, CELL, "-");
 }
 
+static void put_ms(char *out, double seconds) {
+  double ms = 1e3 * seconds;
+  put_number(out, ms, ms < 99.995 ? 2 : ms < 9999.5 ? 1 : 0);
+}
+
 /* Seconds and their share of the region's wall time: "12.3 s 87%"; hours where seconds would be long. */
 static void put_share(char *out, double seconds, double wall) {
   char share[16] = "";
@@ -87,7 +95,7 @@ static void put_share(char *out, double seconds, double wall) {
     snprintf(out, CELL, "%.1f h%s", seconds / 3600, share);
 }
 
-/* ---- the three parts ---- */
+/* ---- regions ---- */
 
 static void print_regions(FILE *to, const gt_summary *s) {
   static const char *const heading[] = {"region", "workers", "steps", "samples", "compute", "wan wait", "local wait", "idle", "accuracy", "loss"};
@@ -109,23 +117,120 @@ static void print_regions(FILE *to, const gt_summary *s) {
   gt_free(t.cells);
 }
 
-static void print_links(FILE *to, const gt_summary *s) {
+static double split_sum(const gt_region_result *r) {
+  return r->split_train_s + r->split_upload_s + r->split_aggregate_s + r->split_download_s;
+}
+
+static bool has_split(const gt_summary *s) {
+  for (size_t i = 0; i < s->nregions; i++)
+    if (split_sum(&s->regions[i]) > 0) return true;
+  return false;
+}
+
+static void print_split(FILE *to, const gt_summary *s) {
+  static const char *const heading[] = {"mini-batch, ms", "train", "upload", "aggregate and wait", "download", "sum", "wan wait"};
+  if (!has_split(s)) return;
+  table t = table_create(s->nregions, 7, heading);
+  for (size_t i = 0; i < s->nregions; i++) {
+    const gt_region_result *r = &s->regions[i];
+    double share = r->wall_s > 0 ? r->wan_wait_s / r->wall_s : NAN;
+    put_name(cell_at(&t, i, 0), r->name, END_WIDTH);
+    put_ms(cell_at(&t, i, 1), r->split_train_s);
+    put_ms(cell_at(&t, i, 2), r->split_upload_s);
+    put_ms(cell_at(&t, i, 3), r->split_aggregate_s);
+    put_ms(cell_at(&t, i, 4), r->split_download_s);
+    put_ms(cell_at(&t, i, 5), split_sum(r));
+    if (isfinite(share))
+      snprintf(cell_at(&t, i, 6), CELL, "%.1f%%", 100 * share);
+    else
+      put_number(cell_at(&t, i, 6), NAN, 0);
+  }
+  fputc('\n', to);
+  table_print(to, &t);
+  gt_free(t.cells);
+}
+
+/* ---- links ---- */
+
+static void put_link(table *t, size_t row, const gt_link_result *l) {
+  char from[CELL], end[CELL];
+  put_name(from, l->from, END_WIDTH);
+  put_name(end, l->to, END_WIDTH);
+  snprintf(cell_at(t, row, 0), CELL, "%.16s -> %.16s", from, end);
+  put_number(cell_at(t, row, 1), (double)l->bytes_sent * 1e-6, 2);
+  put_count(cell_at(t, row, 2), l->messages);
+  put_count(cell_at(t, row, 3), l->bytes_other);
+  put_number(cell_at(t, row, 4), l->bandwidth_bps_measured > 0 ? l->bandwidth_bps_measured * 1e-6 : NAN, 1);
+  put_number(cell_at(t, row, 5), l->latency_s_measured > 0 ? l->latency_s_measured * 1e3 : NAN, 1);
+}
+
+static void print_links(FILE *to, const gt_link_result *const *links, size_t n) {
   static const char *const heading[] = {"link", "MB sent", "messages", "other bytes", "measured Mbit/s", "latency ms"};
-  table t = table_create(s->nlinks, 6, heading);
+  table t = table_create(n, 6, heading);
+  for (size_t i = 0; i < n; i++) put_link(&t, i, links[i]);
+  table_print(to, &t);
+  gt_free(t.cells);
+}
+
+/* What a region's links carry together; the slowest of those that leave it. */
+typedef struct {
+  int64_t sent, messages, other, received;
+  double slowest_bps; /* NaN: none was measured */
+} traffic;
+
+static traffic traffic_of(const gt_summary *s, const char *region) {
+  traffic sum = {.slowest_bps = NAN};
   for (size_t i = 0; i < s->nlinks; i++) {
     const gt_link_result *l = &s->links[i];
-    char from[CELL], end[CELL];
-    put_name(from, l->from, 16);
-    put_name(end, l->to, 16);
-    snprintf(cell_at(&t, i, 0), CELL, "%.16s -> %.16s", from, end);
-    put_number(cell_at(&t, i, 1), (double)l->bytes_sent * 1e-6, 2);
-    put_count(cell_at(&t, i, 2), l->messages);
-    put_count(cell_at(&t, i, 3), l->bytes_other);
-    put_number(cell_at(&t, i, 4), l->bandwidth_bps_measured > 0 ? l->bandwidth_bps_measured * 1e-6 : NAN, 1);
-    put_number(cell_at(&t, i, 5), l->latency_s_measured > 0 ? l->latency_s_measured * 1e3 : NAN, 1);
+    if (strcmp(l->to, region) == 0) sum.received += l->bytes_sent;
+    if (strcmp(l->from, region) != 0) continue;
+    sum.sent += l->bytes_sent;
+    sum.messages += l->messages;
+    sum.other += l->bytes_other;
+    if (l->bandwidth_bps_measured > 0) sum.slowest_bps = fmin(sum.slowest_bps, l->bandwidth_bps_measured);
+  }
+  return sum;
+}
+
+static void print_traffic(FILE *to, const gt_summary *s) {
+  static const char *const heading[] = {"links of", "MB sent", "MB received", "messages", "other bytes", "slowest Mbit/s"};
+  table t = table_create(s->nregions, 6, heading);
+  for (size_t i = 0; i < s->nregions; i++) {
+    traffic sum = traffic_of(s, s->regions[i].name);
+    put_name(cell_at(&t, i, 0), s->regions[i].name, END_WIDTH);
+    put_number(cell_at(&t, i, 1), (double)sum.sent * 1e-6, 2);
+    put_number(cell_at(&t, i, 2), (double)sum.received * 1e-6, 2);
+    put_count(cell_at(&t, i, 3), sum.messages);
+    put_count(cell_at(&t, i, 4), sum.other);
+    put_number(cell_at(&t, i, 5), sum.slowest_bps * 1e-6, 1);
   }
   table_print(to, &t);
   gt_free(t.cells);
+}
+
+static void print_wan(FILE *to, const gt_summary *s) {
+  if (s->nlinks == 0) return;
+  const gt_link_result **links = gt_links_ordered(s), *busiest[BUSIEST];
+  fputc('\n', to);
+  if (s->nlinks <= MANY_LINKS)
+    print_links(to, links, s->nlinks);
+  else {
+    print_traffic(to, s);
+    gt_links_busiest(links, s->nlinks, busiest, BUSIEST);
+    fprintf(to, "\nthe %d of %zu links whose traffic takes longest (all of them: summary.json)\n", BUSIEST, s->nlinks);
+    print_links(to, busiest, BUSIEST);
+  }
+  gt_free(links);
+}
+
+/* ---- head and totals ---- */
+
+static void print_head(FILE *to, const gt_summary *s) {
+  fprintf(to, "\n%s: %s, %" PRId64 " parameters, %s, ", s->job, s->model, s->parameters, s->strategy);
+  if (gt_summary_is_virtual(s))
+    fprintf(to, "virtual time %.1f s, computed in %.1f s\n\n", s->virtual_s, s->wall_s);
+  else
+    fprintf(to, "%s clock\n\n", s->clock);
 }
 
 static void print_totals(FILE *to, const gt_summary *s) {
@@ -137,9 +242,11 @@ static void print_totals(FILE *to, const gt_summary *s) {
     other += s->links[i].bytes_other;
   }
   put_count(samples, s->samples);
-  fprintf(to, "wall time      %.1f s", s->wall_s);
-  if (isfinite(s->virtual_s)) fprintf(to, "  (virtual %.1f s)", s->virtual_s);
-  fprintf(to, "\nsamples/s      %s  (%s samples)\n", gt_format_count(rate, sizeof rate, s->samples_per_s), samples);
+  if (gt_summary_is_virtual(s))
+    fprintf(to, "virtual time   %.1f s  (computed in %.1f s)\n", s->virtual_s, s->wall_s);
+  else
+    fprintf(to, "wall time      %.1f s\n", s->wall_s);
+  fprintf(to, "samples/s      %s  (%s samples)\n", gt_format_count(rate, sizeof rate, s->samples_per_s), samples);
   if (isfinite(s->test_accuracy))
     fprintf(to, "test accuracy  %.4f  loss %.3f  (mean model)\n", s->test_accuracy, s->test_loss);
   else
@@ -148,10 +255,10 @@ static void print_totals(FILE *to, const gt_summary *s) {
 }
 
 void gt_summary_print(FILE *to, const gt_summary *s) {
-  fprintf(to, "\n%s: %s, %" PRId64 " parameters, %s, %s clock\n\n", s->job, s->model, s->parameters, s->strategy, s->clock);
+  print_head(to, s);
   print_regions(to, s);
-  if (s->nlinks > 0) fputc('\n', to);
-  if (s->nlinks > 0) print_links(to, s);
+  print_split(to, s);
+  print_wan(to, s);
   fputc('\n', to);
   print_totals(to, s);
   fflush(to);

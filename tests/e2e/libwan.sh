@@ -7,11 +7,10 @@ links() {
   tr -d '",' <"$1/summary.json" | awk '
     $1 == "name:" { region = $2 }
     $1 == "steps:" { steps[region] = $2 }
-    $1 == "from:" { from = $2; n++ }
+    $1 == "from:" { from = $2 }
     $1 == "bytes_sent:" { bytes = $2 }
     $1 == "messages:" { messages = $2 }
-    n && $1 == "bytes_other:" { last = 1 }
-    n && last && /}/ { print from, steps[from], messages, bytes; last = 0 }'
+    $1 == "bytes_other:" { print from, steps[from], messages, bytes }'
 }
 
 # messages STRATEGY STEPS PERIOD: that a region with these steps sends on each of its links.

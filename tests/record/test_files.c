@@ -12,9 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "geotrain/link.h"
 #include "geotrain/record.h"
 
 static char folder[64], path[128];
@@ -141,6 +143,12 @@ static gt_region_result region_of(int i) {
                         .local_wait_s = 2,
                         .idle_s = 0.5,
                         .wall_s = 13.5,
+                        .update_s = 0.7,
+                        .wire_s = 1.25,
+                        .split_train_s = 0.0054,
+                        .split_upload_s = 1e-4 / 3,
+                        .split_aggregate_s = 0.0013,
+                        .split_download_s = 0.0002,
                         .emulation_cpu_s = 0.02,
                         .ps_cpu_s = 1.5,
                         .test_accuracy = 0.8912,
@@ -152,7 +160,8 @@ static gt_region_result region_of(int i) {
 }
 
 static gt_link_result link_of(int i) {
-  gt_link_result l = {.bytes_sent = INT64_C(5000000000) + i,
+  gt_link_result l = {.kinds = {{"update", 118, INT64_C(4999990000), INT64_C(5000000000)}, {"ack", 12 + i, 0, 64 * (12 + i)}},
+                      .bytes_sent = INT64_C(5000000000) + i,
                       .messages = 118,
                       .bytes_other = 1234,
                       .payload_bytes = 4999990000,
@@ -178,11 +187,101 @@ static void test_result_round_trip(void **unused) {
 
   assert_int_equal(gt_result_decode(text, strlen(text), &back, links_back, 1, &n), GT_ERR_FAULT); /* too many links */
   for (size_t cut = 0; cut < strlen(text); cut++) assert_int_equal(gt_result_decode(text, cut, &back, links_back, 2, &n), GT_ERR_FAULT);
-  char *steps = strstr(text, "\"steps\"");
-  memcpy(steps, "\"stops\"", 7);
-  assert_int_equal(gt_result_decode(text, strlen(text), &back, links_back, 2, &n), GT_ERR_FAULT);
-  assert_non_null(strstr(gt_error_text(), "steps"));
   gt_free(text);
+}
+
+/* All the kinds that there is room for, with names of the greatest length, and none at all. */
+static void test_kinds_round_trip(void **unused) {
+  (void)unused;
+  gt_region_result region = region_of(0), back;
+  gt_link_result links[2] = {link_of(0), link_of(1)}, links_back[2];
+  size_t n = 0;
+  memset(links_back, 'x', sizeof links_back); /* what was there before does not show through */
+  memset(links[0].kinds, 0, sizeof links[0].kinds);
+  for (int k = 0; k < GT_RESULT_KINDS; k++) {
+    gt_kind_result *row = &links[1].kinds[k];
+    *row = (gt_kind_result){.messages = INT64_C(9007199254740993) + k, .payload = k, .wire = INT64_MAX - k};
+    snprintf(row->kind, sizeof row->kind, "zyxwvutsrqpo%03d", 900 - k);
+  }
+  char *text = gt_result_encode(&region, links, 2);
+  assert_int_equal(gt_result_decode(text, strlen(text), &back, links_back, 2, &n), GT_OK);
+  assert_memory_equal(links, links_back, sizeof links);
+  gt_free(text);
+}
+
+/* `text` with the first `old` in it replaced. */
+static char *altered(const char *text, const char *old, const char *new) {
+  const char *at = strstr(text, old);
+  if (!at) fail_msg("%s is not in %s", old, text);
+  size_t size = strlen(text) + strlen(new) + 1;
+  char *copy = gt_alloc(size, 1);
+  snprintf(copy, size, "%.*s%s%s", (int)(at - text), text, new, at + strlen(old));
+  return copy;
+}
+
+static void test_improper_results_are_refused(void **unused) {
+  (void)unused;
+  static const struct {
+    const char *old, *new, *says;
+  } cases[] = {
+      {"\"steps\"", "\"stops\"", "'steps'"},
+      {"\"update_s\":", "\"update\":", "'update_s'"},
+      {"\"wire_s\":1.25", "\"wire_s\":\"1.25\"", "'wire_s'"},
+      {"\"split\":{", "\"splits\":{", "'train_s'"},
+      {"\"aggregate_s\":", "\"aggregate\":", "'aggregate_s'"},
+      {"\"download_s\":0", "\"download_s\":true,\"x\":0", "'download_s'"},
+      {"\"kinds\":{", "\"kind\":{", "'kinds'"},
+      {"\"kinds\":{", "\"kinds\":[],\"x\":{", "'kinds'"},
+      {"\"update\":{", "\"\":{", "named ''"},
+      {"\"update\":{", "\"sixteen-letters!\":{", "sixteen-letters!"},
+      {"\"messages\":118,\"payload_bytes\":4999990000,\"wire_bytes\"", "\"messages\":0,\"payload_bytes\":1,\"wire_bytes\"", "'update' without"},
+      {"\"messages\":12,", "\"messages\":-12,", "'ack' without"},
+      {"\"messages\":12,", "\"messages\":1.5,", "'messages'"},
+      {"\"wire_bytes\":768", "\"wire_bytes\":null", "'wire_bytes'"},
+      {"\"ack\":{", "\"ack\":7,\"pong\":{", "'messages'"},
+      {"\"ack\":{", "\"update\":{", "not JSON"},
+      {"\"ack\":{", "\"ack\":{\"k\":[}", "not JSON"},
+  };
+  gt_region_result region = region_of(0), back;
+  gt_link_result link = link_of(0), link_back;
+  size_t n = 0;
+  char *text = gt_result_encode(&region, &link, 1), crowd[2048] = "";
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    char *bad = altered(text, cases[i].old, cases[i].new);
+    if (gt_result_decode(bad, strlen(bad), &back, &link_back, 1, &n) != GT_ERR_FAULT) fail_msg("taken: %s", bad);
+    if (!strstr(gt_error_text(), cases[i].says)) fail_msg("case %zu: %s", i, gt_error_text());
+    assert_int_equal(n, 0);
+    gt_free(bad);
+  }
+  for (int k = 0; k < GT_RESULT_KINDS - 1; k++) /* with the two that are there, one too many */
+    snprintf(crowd + strlen(crowd), sizeof crowd - strlen(crowd), "\"k%d\":{\"messages\":1,\"payload_bytes\":0,\"wire_bytes\":64},", k);
+  strcat(crowd, "\"ack\":{");
+  char *bad = altered(text, "\"ack\":{", crowd);
+  assert_int_equal(gt_result_decode(bad, strlen(bad), &back, &link_back, 1, &n), GT_ERR_FAULT);
+  assert_non_null(strstr(gt_error_text(), "at most 16"));
+  gt_free(bad);
+  gt_free(text);
+}
+
+/* Every kind of message that can be in a ledger has a name of its own, short enough, and there is room for all of them. */
+static void test_kind_names(void **unused) {
+  (void)unused;
+  const unsigned kinds[] = {GT_MSG_UPDATE,  GT_MSG_STATE, GT_MSG_HELLO,  GT_MSG_ACK, GT_MSG_PING,   GT_MSG_PONG, GT_MSG_ROUND,
+                            GT_MSG_WRITTEN, GT_MSG_DONE,  GT_MSG_JOINED, GT_MSG_BYE, GT_MSG_REPORT, GT_MSG_MODEL};
+  const size_t n = sizeof kinds / sizeof kinds[0];
+  size_t named = 0;
+  for (size_t i = 0; i < n; i++) {
+    assert_non_null(gt_record_kind_name(kinds[i]));
+    assert_in_range(strlen(gt_record_kind_name(kinds[i])), 1, sizeof((gt_kind_result *)0)->kind - 1);
+    for (size_t j = 0; j < i; j++) assert_string_not_equal(gt_record_kind_name(kinds[i]), gt_record_kind_name(kinds[j]));
+  }
+  for (unsigned kind = 0; kind < 300; kind++) named += gt_record_kind_name(kind) != NULL;
+  assert_int_equal(named, n);
+  assert_in_range(named, 1, GT_RESULT_KINDS);
+  assert_string_equal(gt_record_kind_name(GT_MSG_UPDATE), "update");
+  assert_string_equal(gt_record_kind_name(GT_MSG_STATE), "state");
+  assert_string_equal(gt_record_kind_name(GT_MSG_ACK), "ack");
+  assert_string_equal(gt_record_kind_name(GT_MSG_MODEL), "model");
 }
 
 static void assert_keys(const json_t *object, const char *keys) {
@@ -230,10 +329,18 @@ static void test_summary(void **unused) {
     assert_keys(
         json_array_get(json_object_get(root, "regions"), i),
         "name workers steps samples compute_s wan_wait_s local_wait_s encode_s test_accuracy test_loss idle_s wall_s train_loss emulation_cpu_s "
-        "ps_cpu_s nonfinite");
+        "ps_cpu_s nonfinite update_s wire_s split");
     assert_keys(json_array_get(json_object_get(root, "links"), i),
-                "from to bytes_sent messages bytes_other bandwidth_bps_measured latency_s_measured payload_bytes");
+                "from to bytes_sent messages bytes_other bandwidth_bps_measured latency_s_measured payload_bytes kinds");
   }
+  const json_t *region = json_array_get(json_object_get(root, "regions"), 1), *split = json_object_get(region, "split");
+  assert_keys(split, "train_s upload_s aggregate_s download_s");
+  assert_true(json_number_value(json_object_get(split, "train_s")) == 0.0054);
+  assert_true(json_number_value(json_object_get(split, "aggregate_s")) == 0.0013);
+  assert_true(json_number_value(json_object_get(split, "download_s")) == 0.0002);
+  assert_true(json_number_value(json_object_get(region, "update_s")) == 0.7);
+  assert_true(json_number_value(json_object_get(region, "wire_s")) == 1.25);
+  assert_true(json_number_value(json_object_get(region, "ps_cpu_s")) == 1.5);
   assert_keys(json_object_get(root, "build"), "version kernels precision blas_core");
   assert_true(json_is_null(json_object_get(root, "virtual_s")));
   assert_true(json_is_null(json_object_get(root, "test_loss")));
@@ -244,6 +351,13 @@ static void test_summary(void **unused) {
   assert_true(json_integer_value(json_object_get(link, "bytes_sent")) == INT64_C(5000000000));
   assert_true(json_number_value(json_object_get(link, "bandwidth_bps_measured")) == 98.7654321e6);
   assert_true(json_is_null(json_object_get(json_array_get(json_object_get(root, "links"), 1), "latency_s_measured")));
+  const json_t *kinds = json_object_get(json_array_get(json_object_get(root, "links"), 1), "kinds");
+  assert_keys(kinds, "update ack");
+  assert_keys(json_object_get(kinds, "ack"), "messages payload_bytes wire_bytes");
+  assert_int_equal(json_integer_value(json_object_get(json_object_get(kinds, "update"), "messages")), 118);
+  assert_int_equal(json_integer_value(json_object_get(json_object_get(kinds, "ack"), "messages")), 13);
+  assert_int_equal(json_integer_value(json_object_get(json_object_get(kinds, "ack"), "payload_bytes")), 0);
+  assert_int_equal(json_integer_value(json_object_get(json_object_get(kinds, "ack"), "wire_bytes")), 832);
   json_decref(root);
   s.params_sha256[0] = '\0'; /* no mean model */
   s.virtual_s = 2.5;
@@ -251,6 +365,72 @@ static void test_summary(void **unused) {
   root = json_load_file(path, 0, NULL);
   assert_true(json_is_null(json_object_get(root, "params_sha256")));
   assert_true(json_number_value(json_object_get(root, "virtual_s")) == 2.5);
+  json_decref(root);
+}
+
+/* summary.json of three regions under the virtual clock, without its own wall_s.  What is real (`noise`), the folder, and the order in which reports came in
+   are other ones each time. */
+static void virtual_summary(char *text, size_t size, const char *name, int noise) {
+  static const char *const names[] = {"shanghai", "chongqing", "beijing"};
+  char dir[128];
+  gt_region_result regions[3];
+  gt_link_result links[6];
+  snprintf(dir, sizeof dir, "%s/%s", folder, name);
+  assert_int_equal(mkdir(dir, 0777), 0);
+  for (int r = 0, n = 0; r < 3; r++) {
+    regions[r] = region_of(r);
+    snprintf(regions[r].name, sizeof regions[r].name, "%s", names[r]);
+    regions[r].emulation_cpu_s = noise * 0.1 + r;
+    regions[r].ps_cpu_s = noise * 7.5 + r;
+    for (int p = 0, from = (r + noise) % 3; p < 3; p++) {
+      if (p == from) continue;
+      links[n] = link_of(0);
+      links[n].bytes_sent = 10 * from + p;
+      snprintf(links[n].from, sizeof links[n].from, "%s", names[from]);
+      snprintf(links[n++].to, sizeof links[0].to, "%s", names[p]);
+    }
+  }
+  gt_summary s = {.job = "lenet",
+                  .strategy = "asgd",
+                  .clock = "virtual",
+                  .model = "lenet5",
+                  .wall_s = 1.5 + noise,
+                  .virtual_s = 123.25,
+                  .samples_per_s = 100,
+                  .test_accuracy = 0.5,
+                  .test_loss = 1,
+                  .params_sha256 = "ab",
+                  .regions = regions,
+                  .nregions = 3,
+                  .links = links,
+                  .nlinks = 6};
+  assert_int_equal(gt_summary_write(dir, &s), GT_OK);
+  snprintf(dir, sizeof dir, "%s/%s/summary.json", folder, name);
+  slurp(dir, text, size);
+  char *own = strstr(text, "\n  \"wall_s\"");
+  assert_non_null(own);
+  memmove(own, strchr(own + 1, '\n'), strlen(strchr(own + 1, '\n')) + 1);
+}
+
+static void test_virtual_summary_repeats(void **unused) {
+  (void)unused;
+  static char first[32768], other[32768];
+  virtual_summary(first, sizeof first, "v0", 0);
+  for (int noise = 1; noise < 3; noise++) {
+    virtual_summary(other, sizeof other, noise == 1 ? "v1" : "v2", noise);
+    assert_string_equal(first, other);
+  }
+  json_t *root = json_loads(first, 0, NULL);
+  assert_true(json_number_value(json_object_get(root, "virtual_s")) == 123.25);
+  for (size_t r = 0; r < 3; r++) {
+    const json_t *region = json_array_get(json_object_get(root, "regions"), r);
+    assert_true(json_is_null(json_object_get(region, "emulation_cpu_s")));
+    assert_true(json_is_null(json_object_get(region, "ps_cpu_s")));
+    assert_true(json_number_value(json_object_get(region, "wall_s")) == 13.5);
+  }
+  static const int want[] = {1, 2, 10, 12, 20, 21};
+  for (size_t i = 0; i < 6; i++)
+    assert_int_equal(json_integer_value(json_object_get(json_array_get(json_object_get(root, "links"), i), "bytes_sent")), want[i]);
   json_decref(root);
 }
 
@@ -279,8 +459,16 @@ static void test_nothing_is_left(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_lines),           cmocka_unit_test(test_torn_last_line_is_cut), cmocka_unit_test(test_unwritable_places),
-      cmocka_unit_test(test_full_disk),       cmocka_unit_test(test_result_round_trip),     cmocka_unit_test(test_summary),
+      cmocka_unit_test(test_lines),
+      cmocka_unit_test(test_torn_last_line_is_cut),
+      cmocka_unit_test(test_unwritable_places),
+      cmocka_unit_test(test_full_disk),
+      cmocka_unit_test(test_result_round_trip),
+      cmocka_unit_test(test_kinds_round_trip),
+      cmocka_unit_test(test_improper_results_are_refused),
+      cmocka_unit_test(test_kind_names),
+      cmocka_unit_test(test_summary),
+      cmocka_unit_test(test_virtual_summary_repeats),
       cmocka_unit_test(test_nothing_is_left),
   };
   return cmocka_run_group_tests(tests, prepare, finish);

@@ -25,6 +25,10 @@ static void test_table(void **unused) {
        .local_wait_s = 0.04,
        .idle_s = 0.52,
        .wall_s = 12.0,
+       .split_train_s = 0.00538,
+       .split_upload_s = 0.000041,
+       .split_aggregate_s = 0.00063,
+       .split_download_s = 0,
        .test_accuracy = 0.8912,
        .test_loss = 0.301},
       {.name = "a-region-with-a-long-name",
@@ -36,6 +40,10 @@ static void test_table(void **unused) {
        .local_wait_s = 0,
        .idle_s = NAN,
        .wall_s = 100240,
+       .split_train_s = 106.6,
+       .split_upload_s = 0.25,
+       .split_aggregate_s = 0.009,
+       .split_download_s = 0.0061,
        .test_accuracy = NAN,
        .test_loss = NAN},
   };
@@ -76,6 +84,10 @@ static void test_table(void **unused) {
                              "shanghai           2   1876   120064   10.1 s 84%  1.2 s 10%    0.0 s 0%  0.5 s 4%    0.8912  0.301\n"
                              "a-region-..        1    938    60032  27.8 h 100%   240 s 0%    0.0 s 0%         -         -      -\n"
                              "\n"
+                             "mini-batch, ms     train  upload  aggregate and wait  download     sum  wan wait\n"
+                             "shanghai            5.38    0.04                0.63      0.00    6.05     10.4%\n"
+                             "a-region-with-..  106600   250.0                9.00      6.10  106865      0.2%\n"
+                             "\n"
                              "link                          MB sent  messages  other bytes  measured Mbit/s  latency ms\n"
                              "shanghai -> a-region-with-..    29.15       118         1234             98.8        25.4\n"
                              "a-region-with-.. -> shanghai     0.00         0           99                -           -\n"
@@ -110,6 +122,10 @@ static void test_wide_table(void **unused) {
                              .local_wait_s = 8000,
                              .idle_s = 7654,
                              .wall_s = 9999,
+                             .split_train_s = 1234567.891,
+                             .split_upload_s = 1234567.891,
+                             .split_aggregate_s = 1234567.891,
+                             .split_download_s = 1234567.891,
                              .test_accuracy = 0.9999,
                              .test_loss = 12.345};
   gt_link_result link = {.bytes_sent = INT64_C(123456789012345),
@@ -136,7 +152,127 @@ static void test_wide_table(void **unused) {
   fclose(to);
   for (const char *line = text; *line; line = strchr(line, '\n') + 1) assert_true(strchr(line, '\n') - line <= 100);
   assert_non_null(strstr(text, "rrrrrrrrr.. 9999999"));
-  assert_non_null(strstr(text, "(virtual 1.0 s)"));
+  assert_non_null(strstr(text, "\nj: m, 0 parameters, sma, virtual time 1.0 s, computed in 0.0 s\n"));
+  assert_non_null(strstr(text, "rrrrrrrrrrrrrr..  1234567891"));
+  free(text);
+}
+
+/* Under the virtual clock real time is what computing it took, and nothing else. */
+static void test_virtual_head(void **unused) {
+  (void)unused;
+  gt_region_result region = {.name = "east", .workers = 1, .steps = 10, .wall_s = 123.4};
+  gt_summary s = {
+      .job = "j", .strategy = "sma", .clock = "virtual", .model = "m", .wall_s = 5.61, .virtual_s = 123.4, .regions = &region, .nregions = 1};
+  char *text = NULL;
+  size_t size = 0;
+  FILE *to = open_memstream(&text, &size);
+  gt_summary_print(to, &s);
+  fclose(to);
+  assert_non_null(strstr(text, "\nj: m, 0 parameters, sma, virtual time 123.4 s, computed in 5.6 s\n\nregion "));
+  assert_non_null(strstr(text, "\nvirtual time   123.4 s  (computed in 5.6 s)\nsamples/s "));
+  assert_null(strstr(text, "wall time"));
+  assert_null(strstr(text, "mini-batch")); /* no step's time is known */
+  free(text);
+}
+
+/* ---- many links ---- */
+
+#define MANY 11
+static gt_region_result many_regions[MANY];
+static gt_link_result many_links[MANY * MANY];
+
+/* n regions with a link each way between any two, each with the same traffic. */
+static gt_summary mesh(size_t n) {
+  size_t count = 0;
+  for (size_t r = 0; r < n; r++) {
+    many_regions[r] = (gt_region_result){.workers = 1, .steps = 10, .wall_s = 10, .wan_wait_s = 2.5, .split_train_s = 0.75, .split_upload_s = 0.25};
+    snprintf(many_regions[r].name, sizeof many_regions[r].name, "r%02zu", r);
+    for (size_t p = 0; p < n; p++) {
+      if (p == r) continue;
+      gt_link_result *l = &many_links[count++];
+      *l = (gt_link_result){.bytes_sent = 1000000, .messages = 3, .bytes_other = 100, .bandwidth_bps_measured = 50e6, .latency_s_measured = 0.01};
+      snprintf(l->from, sizeof l->from, "r%02zu", r);
+      snprintf(l->to, sizeof l->to, "r%02zu", p);
+    }
+  }
+  return (gt_summary){.job = "j",
+                      .strategy = "asgd",
+                      .clock = "real",
+                      .model = "m",
+                      .virtual_s = NAN,
+                      .regions = many_regions,
+                      .nregions = n,
+                      .links = many_links,
+                      .nlinks = count};
+}
+
+static void test_many_links(void **unused) {
+  (void)unused;
+  gt_summary s = mesh(MANY);
+  many_links[3].bandwidth_bps_measured = 10e6; /* r00 -> r04: slow, 0.8 s */
+  many_links[109].bytes_sent = 9000000;        /* r10 -> r09: busy, 1.44 s */
+  many_links[50].bandwidth_bps_measured = 0;   /* r05 -> r00: not measured, so not of the slowest */
+  many_links[50].bytes_sent = 500000000;
+  many_links[20].bytes_sent = 0; /* r02 -> r00: slow, but idle */
+  many_links[20].bandwidth_bps_measured = 1e6;
+  char *text = NULL;
+  size_t size = 0, lines = 0;
+  FILE *to = open_memstream(&text, &size);
+  gt_summary_print(to, &s);
+  fclose(to);
+  for (const char *line = text; *line; line = strchr(line, '\n') + 1, lines++) assert_true(strchr(line, '\n') - line <= 100);
+  static const char want[] = "links of  MB sent  MB received  messages  other bytes  slowest Mbit/s\n"
+                             "r00         10.00       508.00        30         1000            10.0\n"
+                             "r01         10.00        10.00        30         1000            50.0\n"
+                             "r02          9.00        10.00        30         1000             1.0\n"
+                             "r03         10.00        10.00        30         1000            50.0\n"
+                             "r04         10.00        10.00        30         1000            50.0\n"
+                             "r05        509.00        10.00        30         1000            50.0\n"
+                             "r06         10.00        10.00        30         1000            50.0\n"
+                             "r07         10.00        10.00        30         1000            50.0\n"
+                             "r08         10.00        10.00        30         1000            50.0\n"
+                             "r09         10.00        18.00        30         1000            50.0\n"
+                             "r10         18.00        10.00        30         1000            50.0\n"
+                             "\n"
+                             "the 5 of 110 links whose traffic takes longest (all of them: summary.json)\n"
+                             "link        MB sent  messages  other bytes  measured Mbit/s  latency ms\n"
+                             "r10 -> r09     9.00         3          100             50.0        10.0\n"
+                             "r00 -> r04     1.00         3          100             10.0        10.0\n"
+                             "r00 -> r01     1.00         3          100             50.0        10.0\n"
+                             "r00 -> r02     1.00         3          100             50.0        10.0\n"
+                             "r00 -> r03     1.00         3          100             50.0        10.0\n"
+                             "\n"
+                             "wall time ";
+  assert_non_null(strstr(text, want));
+  assert_in_range(lines, 1, 60); /* about a screen */
+  free(text);
+}
+
+/* A dozen links are told of one by one, in the order of the regions, however their reports came in. */
+static void test_a_dozen_links(void **unused) {
+  (void)unused;
+  gt_summary s = mesh(4);
+  for (size_t i = 0; i < 6; i++) {
+    gt_link_result other = many_links[i];
+    many_links[i] = many_links[(5 * i + 7) % 12];
+    many_links[(5 * i + 7) % 12] = other;
+  }
+  char *text = NULL;
+  size_t size = 0;
+  FILE *to = open_memstream(&text, &size);
+  gt_summary_print(to, &s);
+  fclose(to);
+  assert_null(strstr(text, "links of"));
+  assert_null(strstr(text, "takes longest"));
+  const char *at = text;
+  for (int from = 0; from < 4; from++)
+    for (int end = 0; end < 4; end++) {
+      char name[32];
+      if (from == end) continue;
+      snprintf(name, sizeof name, "\nr%02d -> r%02d ", from, end);
+      at = strstr(at, name);
+      assert_non_null(at);
+    }
   free(text);
 }
 
@@ -273,13 +409,11 @@ static void test_nothing_is_left(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_table),
-      cmocka_unit_test(test_wide_table),
-      cmocka_unit_test(test_line_text),
-      cmocka_unit_test(test_log_mode),
-      cmocka_unit_test(test_line_mode),
-      cmocka_unit_test(test_silent_and_auto),
-      cmocka_unit_test(test_terminal_decision),
+      cmocka_unit_test(test_table),           cmocka_unit_test(test_wide_table),
+      cmocka_unit_test(test_virtual_head),    cmocka_unit_test(test_many_links),
+      cmocka_unit_test(test_a_dozen_links),   cmocka_unit_test(test_line_text),
+      cmocka_unit_test(test_log_mode),        cmocka_unit_test(test_line_mode),
+      cmocka_unit_test(test_silent_and_auto), cmocka_unit_test(test_terminal_decision),
       cmocka_unit_test(test_nothing_is_left),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
