@@ -10,13 +10,15 @@
 typedef struct gt_link_trace gt_link_trace;
 
 /* Reads a trace: a file whose name ends in ".csv" has lines `time_s,bandwidth,latency` (seconds or times with a unit; rates and times as in a job, plain numbers are
-   bit/s and seconds; an empty latency: the link's own); each line counts from its time to the next one's, the first time is 0, and the last line's time ends the period.
+   bit/s and seconds; bandwidth 0: nothing passes; an empty latency: the link's own); each line counts from its time to the next one's, the first time is 0, and the last
+   line's time ends the period (its rate does not count).  A first line `time_s,...` names the columns.
    Any other file is in mahimahi's packet-delivery format: one integer a line, the millisecond at which 1,500 bytes can be delivered; the last one ends the period.
-   Local; GT_ERR_JOB names file, line, what was found and what is needed.  The caller owns *out. */
+   They pass evenly in the millisecond that ends then; 0 belongs to the first one.  In both, empty lines and lines that begin with # are passed over.
+   Refused: files above 16 MiB, periods below 1 ms, traces that let nothing pass.  Local; GT_ERR_JOB names file, line, what was found and what is needed.  The caller owns *out. */
 gt_status gt_link_trace_read(gt_link_trace **out, const char *path);
 void gt_link_trace_close(gt_link_trace *trace);
 double gt_link_trace_period_s(const gt_link_trace *trace);
-/* Bits that the trace lets pass from the start of its life until t_s. */
+/* Bits that the trace lets pass from the start of its life until t_s, over any number of periods. */
 double gt_link_trace_bits(const gt_link_trace *trace, double t_s);
 /* The smallest latency in it; negative: it has none of its own. */
 double gt_link_trace_latency_min_s(const gt_link_trace *trace);
@@ -31,11 +33,12 @@ typedef struct {
 /* One direction between two regions; borrowed pointers outlive it.  bandwidth_bps 0: unlimited. */
 typedef struct {
   double bandwidth_bps, latency_s, jitter_s; /* latency one way; jitter: standard deviation, normal, cut at 3 of them, seeded, never reorders */
-  double loss;                               /* share of packets lost, 0..1: what counts is the goodput that it leaves (gt_link_goodput) */
+  double loss;                               /* share of packets lost, 0 to below 1: what counts is the goodput that it leaves (gt_link_goodput) */
   double back_s;                             /* latency of the other direction: the round trip is latency_s + back_s */
   /* The transport term, as over TCP: a frame larger than eager_bytes is ready setup_rtts round trips after it was queued (a rendezvous);
-     after idle_s without a frame no more than window_bytes leave in a round trip, twice as many in the next, and so on until the link is full (slow start).
-     0: none. */
+     when the link's life begins, and when nothing has left for more than idle_s (0: never again), no more than window_bytes leave in the first round trip; what has
+     left in a round trip is added to the window of the next (twice as many where it was used up), until the window is goodput times round trip, or 1 GiB: then the link
+     is full (slow start).  0: none. */
   double setup_rtts, eager_bytes, window_bytes, idle_s;
   const gt_link_outage *outages; /* noutages, ascending, disjoint */
   size_t noutages;
@@ -47,7 +50,7 @@ typedef struct {
 typedef struct {
   gt_ns busy_until, last_arrival, origin;
   gt_ns window_from;   /* when the current round trip of slow start began */
-  double window_bytes; /* of the current round trip; 0: the link is full, or there is no slow start */
+  double window_bytes; /* of the current round trip; 0: the link is full, or there is no slow start; negative: no frame has passed yet */
   double window_left;  /* of it, not yet used */
   gt_rng rng;
 } gt_link_state;
@@ -68,14 +71,16 @@ gt_link_state gt_link_start(uint64_t seed, size_t from, size_t to, gt_ns origin)
 /* Adds `by` to every time in the state. */
 void gt_link_shift(gt_link_state *state, gt_ns by);
 /* Gives the link a frame of size_bytes that is ready at `ready`; first come, first served; `up` (may be NULL) is the sender's access.
-   begin = max(ready + set-up, busy_until); depart: when 8 size bits have been served from then on by bandwidth, trace, outages and slow start, and by the access, which serves
-   at the same time (a frame passes both as one stream); arrive = max(last_arrival, depart + flight), flight = latency + jitter, never less than gt_link_delay_min. */
+   begin = max(ready + set-up, busy_until), or the end of the outage that it lies in; depart: when 8 size bits have been served from then on by bandwidth or trace, outside
+   outages, in slow start's round trips, and by the access, which serves at the same time (a frame passes both as one stream) and takes frames in the order of the calls,
+   from max(ready, busy_until) on: a link that waits for set-up or an outage keeps the others from nothing;
+   arrive = max(last_arrival, depart + flight), flight = latency at depart + jitter, never less than gt_link_delay_min.  Times end at INT64_MAX / 2: what arrives then never does. */
 gt_link_times gt_link_step(gt_link_state *state, const gt_link_spec *spec, gt_access *up, size_t size_bytes, gt_ns ready);
 /* The receiver's access: when a frame that arrives at it at `arrive` has passed it: max(arrive, busy_until + 8 size / rate).  Frames in order of `arrive`. */
 gt_ns gt_access_pass(gt_access *down, size_t size_bytes, gt_ns arrive);
 /* No frame arrives earlier than this after it was ready: the lookahead of the virtual clock.  max(latency - 3 jitter, latency / 10), of the least latency in a trace. */
 gt_ns gt_link_delay_min(const gt_link_spec *spec);
-/* Bit/s that TCP gets out of the link: bandwidth (1 - loss), and at most what loss and round trip leave one CUBIC stream (RFC 8312, 5.1: the larger of its own and Reno's
+/* Bit/s that TCP gets out of the link: bandwidth (a trace's mean) times (1 - loss), and at most what loss and round trip leave one CUBIC stream (RFC 8312, 5.1: the larger of its own and Reno's
    average window, segments of 1448 bytes).  0: unlimited. */
 double gt_link_goodput(const gt_link_spec *spec);
 
@@ -101,7 +106,9 @@ typedef enum {
   GT_MSG_BYE,
   /* bulk, not strategy traffic: framed like data, on their own sequence */
   GT_MSG_REPORT = 32, /* a region's result, JSON */
-  GT_MSG_MODEL        /* a region's final model */
+  GT_MSG_MODEL,       /* a region's final model */
+  /* between gateways under the virtual clock: not traffic, neither counted nor delayed */
+  GT_MSG_CLOCK = 48
 } gt_msg_kind;
 
 static inline bool gt_msg_is_data(uint32_t kind) {

@@ -1,0 +1,148 @@
+/* Traces: rate and latency over time, piecewise constant and periodic; bits that pass until a time, and the time at which bits have passed. */
+#include "trace.h"
+
+#include <math.h>
+#include <string.h>
+
+#define SEGMENTS_FIRST ((size_t)64)
+
+/* ---- building ------------------------------------------------------------------------------------------------------- */
+
+static void push(gt_link_trace *trace, gt_segment segment) {
+  if (trace->n == trace->capacity) {
+    size_t capacity = trace->capacity ? 2 * trace->capacity : SEGMENTS_FIRST;
+    gt_segment *larger = GT_NEW_ARRAY(gt_segment, capacity);
+    if (trace->n) memcpy(larger, trace->segments, trace->n * sizeof *larger);
+    gt_free(trace->segments);
+    trace->segments = larger;
+    trace->capacity = capacity;
+  }
+  trace->segments[trace->n++] = segment;
+}
+
+void gt_trace_add(gt_link_trace *trace, double from_s, double rate_bps, double latency_s) {
+  if (trace->n) {
+    const gt_segment *last = &trace->segments[trace->n - 1];
+    bool same_latency = last->latency_s == latency_s || (last->latency_s < 0.0 && latency_s < 0.0);
+    if (last->rate_bps == rate_bps && same_latency) return;
+  }
+  push(trace, (gt_segment){.from_s = from_s, .rate_bps = rate_bps, .latency_s = latency_s});
+}
+
+void gt_trace_end(gt_link_trace *trace, double period_s) {
+  push(trace, (gt_segment){.from_s = period_s, .latency_s = -1.0});
+  trace->n--;
+  trace->least_latency_s = -1.0;
+  trace->latency_everywhere = true;
+  for (size_t i = 0; i < trace->n; i++) {
+    gt_segment *s = &trace->segments[i];
+    double length_s = s[1].from_s - s->from_s;
+    s[1].bits = s->bits + s->rate_bps * length_s;
+    if (s->latency_s < 0.0) {
+      trace->latency_everywhere = false;
+      continue;
+    }
+    trace->latency_integral_s += s->latency_s * length_s;
+    trace->latency_covers_s += length_s;
+    if (trace->least_latency_s < 0.0 || s->latency_s < trace->least_latency_s) trace->least_latency_s = s->latency_s;
+  }
+}
+
+void gt_link_trace_close(gt_link_trace *trace) {
+  if (!trace) return;
+  gt_free(trace->segments);
+  gt_free(trace);
+}
+
+/* ---- what passes ---------------------------------------------------------------------------------------------------- */
+
+double gt_link_trace_period_s(const gt_link_trace *trace) {
+  return trace->segments[trace->n].from_s;
+}
+
+static double period_bits(const gt_link_trace *trace) {
+  return trace->segments[trace->n].bits;
+}
+
+double gt_trace_mean_bps(const gt_link_trace *trace) {
+  return period_bits(trace) / gt_link_trace_period_s(trace);
+}
+
+/* x = whole * of + the result, which lies in [0, of): fmod is exact, so nothing is lost however many periods have passed. */
+static double split(double x, double of, double *whole) {
+  double rest = fmod(x, of);
+  if (rest < 0.0) rest += of;
+  *whole = round((x - rest) / of);
+  return rest;
+}
+
+/* The segment in which a place in the period lies. */
+static const gt_segment *segment_at(const gt_link_trace *trace, double place_s) {
+  size_t low = 0, high = trace->n; /* low starts at or before the place, high after it (or is the sentinel) */
+  while (high - low > 1) {
+    size_t middle = low + (high - low) / 2;
+    if (trace->segments[middle].from_s <= place_s)
+      low = middle;
+    else
+      high = middle;
+  }
+  return &trace->segments[low];
+}
+
+static double bits_at(const gt_link_trace *trace, double place_s) {
+  const gt_segment *s = segment_at(trace, place_s);
+  return s->bits + s->rate_bps * (place_s - s->from_s);
+}
+
+/* The first place in the period at which `bits` (above 0, at most a period's) have passed. */
+static double place_of(const gt_link_trace *trace, double bits) {
+  size_t low = 0, high = trace->n; /* fewer than `bits` have passed before low, at least so many before high */
+  while (high - low > 1) {
+    size_t middle = low + (high - low) / 2;
+    if (trace->segments[middle].bits < bits)
+      low = middle;
+    else
+      high = middle;
+  }
+  const gt_segment *s = &trace->segments[low];
+  return fmin(s->from_s + (bits - s->bits) / s->rate_bps, s[1].from_s);
+}
+
+double gt_link_trace_bits(const gt_link_trace *trace, double t_s) {
+  double whole, place_s = split(t_s, gt_link_trace_period_s(trace), &whole);
+  return whole * period_bits(trace) + bits_at(trace, place_s);
+}
+
+double gt_trace_wait_s(const gt_link_trace *trace, double t_s, double bits) {
+  if (bits <= 0.0) return 0.0;
+  double whole, place_s = split(t_s, gt_link_trace_period_s(trace), &whole);
+  double rest = split(bits_at(trace, place_s) + bits, period_bits(trace), &whole);
+  if (rest <= 0.0) { /* the last bit of a period passes before the pause that may end it */
+    rest = period_bits(trace);
+    whole -= 1.0;
+  }
+  return fmax(whole * gt_link_trace_period_s(trace) + place_of(trace, rest) - place_s, 0.0);
+}
+
+/* ---- latency -------------------------------------------------------------------------------------------------------- */
+
+double gt_link_trace_latency_min_s(const gt_link_trace *trace) {
+  return trace->least_latency_s;
+}
+
+double gt_trace_latency_least(const gt_link_trace *trace, double own_s) {
+  if (trace->least_latency_s < 0.0) return own_s;
+  return trace->latency_everywhere ? trace->least_latency_s : fmin(trace->least_latency_s, own_s);
+}
+
+double gt_trace_latency_mean(const gt_link_trace *trace, double own_s) {
+  double period_s = gt_link_trace_period_s(trace);
+  return (trace->latency_integral_s + fmax(period_s - trace->latency_covers_s, 0.0) * own_s) / period_s;
+}
+
+double gt_trace_latency_at(const gt_link_trace *trace, double t_s, double own_s) {
+  if (trace->least_latency_s < 0.0) return own_s;
+  double whole;
+  const gt_segment *s = segment_at(trace, split(t_s, gt_link_trace_period_s(trace), &whole));
+  return s->latency_s < 0.0 ? own_s : s->latency_s;
+}
