@@ -12,8 +12,10 @@ typedef struct gt_gateway gt_gateway;
 
 typedef struct {
   size_t nregions, self;
-  const gt_link_spec *links; /* nregions: the direction self -> peer; [self] unused */
+  const gt_link_spec *links; /* nregions: the direction self -> peer; [self] unused; borrowed */
+  double access_bps;         /* of this region, each direction, shared by its links; 0: unlimited; emulated only */
   bool emulate;              /* hold frames as the link model says; else they go out at once */
+  bool virtual_clock;        /* gt_gateway_virtual will be called: until then frames go out at once */
   uint64_t seed;
   size_t payload_max; /* bytes of the largest message */
 } gt_gateway_spec;
@@ -42,10 +44,38 @@ bool gt_gateway_replace(gt_gateway *gateway, size_t peer, uint64_t cookie, const
 bool gt_gateway_poll(gt_gateway *gateway, gt_ns now);
 /* When it wants to be polled next, at the latest: a frame that departs or arrives; GT_NEVER when nothing is due.  `*large` (may be NULL): MPI transfers are pending. */
 gt_ns gt_gateway_next(const gt_gateway *gateway, bool *large);
-/* When something was last heard from the peer. */
+/* A message of the peer has begun to arrive. */
+bool gt_gateway_receiving(const gt_gateway *gateway, size_t peer);
+/* When something was last heard from the peer (always real time). */
 gt_ns gt_gateway_heard(const gt_gateway *gateway, size_t peer);
 /* Messages to the peer that have not begun to leave, data and bulk. */
 size_t gt_gateway_queued(const gt_gateway *gateway, size_t peer);
+
+/* Training begins: from now on links' traces and outages count, unless a checkpoint has said where in them the run is. */
+void gt_gateway_begin(gt_gateway *gateway, gt_ns now);
+
+/* ---- virtual clock ----------------------------------------------------------------------------------------------------
+
+   Under it (DESIGN 2.6) every `now` is virtual.  Frames go to the transport as soon as the link model knows when they arrive, and carry that time; the receiver hands
+   them on in the order of (time of arrival, sending region, sequence).  What may be handed on is agreed in rounds: every gateway says when its next event can be, and when
+   the frames arrive that it has sent since the last round; with the links' guaranteed minimum delays each works out up to when it knows of everything
+   (a conservative simulation: Chandy and Misra 1979; in rounds: Nicol 1993).  Nothing of it depends on when messages really come. */
+
+/* From now on times are virtual and begin at 0.  delay_min: nregions x nregions, row: sender, all > 0 but the diagonal; copied.  Every PS does it at the same point of
+   its run, with nothing under way. */
+void gt_gateway_virtual(gt_gateway *gateway, const gt_ns *delay_min);
+/* Takes frames off the transport; never hands them on.  True when there were any. */
+bool gt_gateway_take(gt_gateway *gateway);
+/* When the next frame arrives that is known of; GT_NEVER: none is. */
+gt_ns gt_gateway_arrival(const gt_gateway *gateway);
+/* Hands that frame on; now: the time at which it is looked at, given to on_message. */
+void gt_gateway_deliver(gt_gateway *gateway, gt_ns now);
+/* Opens a round: this region's next event is at `next` or later; GT_NEVER: it has ended, will send nothing more and takes part in no later round. */
+void gt_gateway_propose(gt_gateway *gateway, gt_ns next);
+/* True when all have spoken: every frame that arrives before *safe is here.  Does not wait. */
+bool gt_gateway_agreed(gt_gateway *gateway, gt_ns *safe);
+/* A sign of life to those that wait for this region. */
+void gt_gateway_alive(gt_gateway *gateway);
 
 /* ---- ledger ----------------------------------------------------------------------------------------------------------- */
 
@@ -55,9 +85,11 @@ typedef struct {
 } gt_ledger_row;
 /* What has left for the peer, by kind (index: gt_msg_kind); counted as frames leave. */
 const gt_ledger_row *gt_gateway_ledger(const gt_gateway *gateway, size_t peer);
+/* Time in which frames were leaving for the peer. */
+double gt_gateway_wire_s(const gt_gateway *gateway, size_t peer);
 /* CPU seconds spent in emulation (link model and held frames), steps included, by counters. */
 double gt_gateway_emulation_s(const gt_gateway *gateway);
-/* Ledger and link-model state: "wan/<peer>/..."; times are saved relative to `now`. */
+/* Ledger, time on the wire and link-model state: "wan/<peer>/..."; times are saved relative to `now`. */
 void gt_gateway_save(gt_gateway *gateway, gt_ns now, gt_state *state);
 gt_status gt_gateway_load(gt_gateway *gateway, gt_ns now, const gt_state *state);
 

@@ -22,9 +22,10 @@ static gt_status read_resume(gt_train_options *o, const char *argument) {
   return GT_OK;
 }
 
-static gt_status read_clock(const char *argument) {
-  if (strcmp(argument, "real") == 0) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB, "--clock is \"%s\"; this build has real", argument);
+static gt_status read_clock(gt_train_options *o, const char *argument) {
+  o->virtual_clock = strcmp(argument, "virtual") == 0;
+  if (o->virtual_clock || strcmp(argument, "real") == 0) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB, "--clock is \"%s\"; one of real, virtual is needed", argument);
 }
 
 static gt_status read_progress(gt_train_options *o, const char *argument) {
@@ -51,7 +52,7 @@ static gt_status read_options(gt_train_options *o, int argc, char **argv, const 
       GT_TRY(read_resume(o, optarg));
       break;
     case CLOCK:
-      GT_TRY(read_clock(optarg));
+      GT_TRY(read_clock(o, optarg));
       break;
     case PROGRESS:
       GT_TRY(read_progress(o, optarg));

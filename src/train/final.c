@@ -55,10 +55,19 @@ static double cpu_seconds(void) {
   return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + 1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
 }
 
+/* A mini-batch of a worker: its share of the training's time (docs/time-split.md). */
+static void own_split(const gt_server *s, const gt_ps_view *v, gt_region_result *r) {
+  double each = v->batches > 0 ? (double)gt_plane_ps_workers(s->plane) / (double)v->batches : 0;
+  r->split_train_s = v->batches > 0 ? gt_seconds(v->compute) / (double)v->batches : 0;
+  r->split_upload_s = gt_seconds(s->split.upload) * each;
+  r->split_download_s = gt_seconds(s->split.download) * each;
+  r->split_aggregate_s = fmax(0, gt_seconds(s->split.training) * each - r->split_train_s - r->split_upload_s - r->split_download_s);
+}
+
 static void own_result(gt_final *f, gt_region_result *r) {
   gt_server *s = f->server;
   gt_ps_view v;
-  gt_ps_look(s->ps, gt_now(), &v);
+  gt_ps_look(s->ps, gt_server_now(s), &v);
   double workers = (double)gt_plane_ps_workers(s->plane), drain = gt_seconds(v.drain);
   *r = (gt_region_result){.workers = (int)workers,
                           .steps = v.steps,
@@ -69,13 +78,28 @@ static void own_result(gt_final *f, gt_region_result *r) {
                           .local_wait_s = gt_seconds(v.wait - v.wan_wait) / workers,
                           .idle_s = gt_seconds(v.idle),
                           .wall_s = gt_server_elapsed(s),
+                          .update_s = gt_seconds(v.update),
                           .emulation_cpu_s = gt_gateway_emulation_s(s->gateway),
-                          .ps_cpu_s = cpu_seconds(),
+                          .ps_cpu_s = s->virtual_clock ? 0 : cpu_seconds(),
                           .test_accuracy = f->own_accuracy,
                           .test_loss = f->own_loss,
                           .train_loss = v.loss_samples > 0 ? v.loss_sum / (double)v.loss_samples : NAN,
                           .nonfinite = v.nonfinite};
   snprintf(r->name, sizeof r->name, "%s", s->run->region);
+  for (size_t p = 0; p < s->run->job->nregions; p++)
+    if (p != s->run->roles.region_id) r->wire_s += gt_gateway_wire_s(s->gateway, p);
+  own_split(s, &v, r);
+}
+
+/* The rows that were used, with the kinds' names. */
+static void copy_ledger(gt_link_result *l, const gt_ledger_row *rows) {
+  size_t n = 0;
+  for (unsigned k = 0; k < GT_LEDGER_KINDS && n < GT_RESULT_KINDS; k++) {
+    if (rows[k].messages == 0) continue;
+    gt_kind_result *kind = &l->kinds[n++];
+    *kind = (gt_kind_result){.messages = rows[k].messages, .payload = rows[k].payload_bytes, .wire = rows[k].wire_bytes};
+    snprintf(kind->kind, sizeof kind->kind, "%s", gt_record_kind_name(k));
+  }
 }
 
 static void own_links(gt_final *f, gt_link_result *links) {
@@ -89,6 +113,7 @@ static void own_links(gt_final *f, gt_link_result *links) {
     snprintf(l->from, sizeof l->from, "%s", s->run->region);
     snprintf(l->to, sizeof l->to, "%s", s->run->job->regions[p].name);
     const gt_ledger_row *rows = gt_gateway_ledger(s->gateway, p);
+    copy_ledger(l, rows);
     for (uint32_t k = 0; k < GT_LEDGER_KINDS; k++)
       if (gt_msg_is_data(k)) {
         l->bytes_sent += rows[k].wire_bytes;
@@ -108,7 +133,7 @@ static void send_report(gt_final *f) {
   f->report = gt_result_encode(&own, links, s->run->job->nregions - 1);
   gt_free(links);
   gt_frame_header head = {.kind = GT_MSG_REPORT};
-  gt_gateway_send(s->gateway, 0, &head, f->report, strlen(f->report), COOKIE_REPORT, gt_now());
+  gt_gateway_send(s->gateway, 0, &head, f->report, strlen(f->report), COOKIE_REPORT, gt_server_now(s));
   f->stage = SENDING_REPORT;
 }
 
@@ -120,7 +145,7 @@ static void send_model(gt_final *f) {
   f->mean = gt_vec_of(GT_NEW_ARRAY(float, a->params.n + a->buffers.n), a->params.n + a->buffers.n);
   gt_vec_copy(gt_vec_range(f->mean, 0, a->params.n), a->params);
   gt_vec_copy(gt_vec_range(f->mean, a->params.n, a->buffers.n), a->buffers);
-  gt_gateway_send(s->gateway, 0, &head, f->mean.data, f->mean.n * sizeof(float), COOKIE_MODEL, gt_now());
+  gt_gateway_send(s->gateway, 0, &head, f->mean.data, f->mean.n * sizeof(float), COOKIE_MODEL, gt_server_now(s));
   f->stage = SENDING_MODEL;
 }
 
@@ -198,13 +223,13 @@ static gt_status summarise(gt_final *f) {
   gt_server *s = f->server;
   const gt_run *run = s->run;
   bool alone = strcmp(run->job->sync.strategy, "none") == 0 && run->job->nregions > 1;
-  double wall = gt_server_elapsed(s);
+  double elapsed = gt_server_elapsed(s), wall = s->virtual_clock ? gt_seconds(gt_now() - s->begun_wall) : elapsed;
   size_t P = gt_graph_arrays(run->graph)->params.n;
   gt_summary sum = {.job = run->job->name,
                     .strategy = run->job->sync.strategy,
-                    .clock = "real",
+                    .clock = s->virtual_clock ? "virtual" : "real",
                     .wall_s = wall,
-                    .virtual_s = NAN,
+                    .virtual_s = s->virtual_clock ? elapsed : NAN,
                     .test_accuracy = alone ? NAN : f->mean_accuracy,
                     .test_loss = alone ? NAN : f->mean_loss,
                     .regions = f->regions,
@@ -219,7 +244,7 @@ static gt_status summarise(gt_final *f) {
                     .parameters = (int64_t)P,
                     .resumes = s->resumes};
   for (size_t r = 0; r < sum.nregions; r++) sum.samples += f->regions[r].samples;
-  sum.samples_per_s = (double)sum.samples / wall;
+  sum.samples_per_s = (double)sum.samples / elapsed;
   gt_sha256_hex(f->mean.data, P * sizeof(float), sum.params_sha256);
   gt_live_end(s->live);
   gt_status status = gt_summary_write(run->run_dir, &sum);
@@ -233,7 +258,7 @@ static void end_lead(gt_final *f) {
   gt_frame_header bye = {.kind = GT_MSG_BYE};
   gt_status status = summarise(f);
   if (status != GT_OK) gt_panic(status, "%s", gt_error_text());
-  for (size_t p = 1; p < s->run->job->nregions; p++) gt_gateway_send(s->gateway, p, &bye, NULL, 0, 0, gt_now());
+  for (size_t p = 1; p < s->run->job->nregions; p++) gt_gateway_send(s->gateway, p, &bye, NULL, 0, 0, gt_server_now(s));
   f->stage = OVER;
 }
 
@@ -263,7 +288,7 @@ static void evaluate_mean(gt_final *f, gt_ns now) {
 
 /* ---- steps --------------------------------------------------------------------------------------------------------------------- */
 
-bool gt_final_step(gt_final *f, gt_ns now) {
+static void step(gt_final *f, gt_ns now) {
   gt_server *s = f->server;
   const gt_arrays *a = gt_graph_arrays(s->run->graph);
   gt_ps_view v;
@@ -298,5 +323,13 @@ bool gt_final_step(gt_final *f, gt_ns now) {
   case OVER:
     break;
   }
+}
+
+bool gt_final_step(gt_final *f, gt_ns now) {
+  stage before;
+  do {
+    before = f->stage;
+    step(f, now);
+  } while (f->stage != before);
   return f->stage == OVER;
 }

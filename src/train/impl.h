@@ -15,6 +15,8 @@
 #define GT_EVAL_CHUNK (16 * GT_EVAL_BATCH) /* samples an EVAL order asks for */
 #define GT_MAX_ROUNDS 64
 
+typedef struct gt_links gt_links;
+
 /* One rank's view, made by gt_run_open. */
 typedef struct {
   const gt_train_options *options;
@@ -30,6 +32,7 @@ typedef struct {
   size_t npart;
   gt_graph *graph;
   gt_order order;
+  gt_links *links;
 } gt_run;
 
 /* setup.c: each is collective over the world and gives every rank the same status. */
@@ -37,6 +40,22 @@ gt_status gt_run_open(gt_run *run, const gt_train_options *options);
 void gt_run_close(gt_run *run);
 /* Writes job.yaml, by a temporary name: the regions may share the folder.  Local. */
 gt_status gt_run_write_job(const gt_run *run);
+
+/* links.c: every direction between two regions; job outlives it.  GT_ERR_JOB names a trace that cannot be read.  *out is written in any case. */
+gt_status gt_links_create(gt_links **out, const gt_job *job);
+void gt_links_close(gt_links *links);
+/* nregions: from region to each other; owned by links. */
+const gt_link_spec *gt_links_from(const gt_links *links, size_t region);
+/* nregions x nregions, row: sender.  GT_ERR_JOB names a link without latency. */
+gt_status gt_links_delays(const gt_links *links, const gt_job *job, gt_ns *delay_min);
+
+/* cost.c: by the job's compute section, of this rank's region; c: gt_job_compute_of. */
+gt_ns gt_cost_step(const gt_run *run, const gt_job_compute *c, size_t worker, int64_t batch);
+gt_ns gt_cost_eval(const gt_run *run, const gt_job_compute *c, size_t worker, int64_t samples);
+/* How many times as long as it would this worker takes (compute.speed). */
+double gt_cost_slowdown(const gt_run *run, size_t worker);
+/* GT_ERR_JOB names a region of which compute says nothing; why: "under --clock virtual". */
+gt_status gt_cost_check(const gt_job *job, const char *why);
 
 /* What a PS tells the others before training starts (kind HELLO, little endian as is). */
 typedef struct {
@@ -49,6 +68,13 @@ typedef struct {
 } gt_hello;
 
 typedef struct gt_final gt_final;
+typedef struct gt_virtual gt_virtual;
+
+/* What held the region's workers back, of the training's time (docs/time-split.md); saved with a checkpoint. */
+typedef enum { GT_HELD_NOT, GT_HELD_UPLOAD, GT_HELD_DOWNLOAD } gt_held_by;
+typedef struct {
+  gt_ns upload, download, training;
+} gt_time_use;
 
 /* A PS rank's run. */
 typedef struct {
@@ -60,7 +86,10 @@ typedef struct {
   gt_ckpt_writer *writer;
   gt_record *record;
   gt_live *live;
-  gt_link_spec *links;
+  gt_virtual *virtual_clock; /* NULL: real */
+  gt_time_use split;
+  gt_held_by held_by; /* since accounted_at */
+  gt_ns accounted_at;
   double *weights;
   gt_hello *hellos; /* of every region */
   size_t nhellos;
@@ -68,7 +97,7 @@ typedef struct {
   int64_t written_round; /* being written */
   int64_t resumes;
   double elapsed_s; /* before this start */
-  gt_ns started, progress_at, watched_at, record_at;
+  gt_ns begun_wall, started, progress_at, watched_at, record_at;
   int64_t samples_seen;
   double wan_seen;
   gt_ns seen_at;
@@ -96,13 +125,35 @@ void gt_server_checkpoint(void *server, int64_t round);
 void gt_server_whole(void *server, int64_t round);
 void gt_server_poll_writer(gt_server *s, gt_ns now);
 
+/* time.c: the server's clock and what its time goes to. */
+gt_ns gt_server_now(const gt_server *s);
+double gt_server_elapsed(const gt_server *s);
+/* Books the time up to now under what kept the region. */
+void gt_server_account(gt_server *s, gt_ns now);
+
+/* virtual.c: the clock of DESIGN 2.6. */
+void gt_virtual_open(gt_server *s);
+void gt_virtual_close(gt_virtual *v);
+gt_ns gt_virtual_now(const gt_virtual *v);
+void gt_virtual_ordered(gt_server *s, size_t worker, const gt_ps_order *order);
+void gt_virtual_work(gt_virtual *v, gt_ps_work work);
+/* A checkpoint of so many bytes is being written. */
+void gt_virtual_writing(gt_virtual *v, double bytes);
+/* until the run ends: 0, 75 or 6. */
+gt_status gt_virtual_loop(gt_server *s);
+
 /* server.c */
 gt_status gt_server_open(gt_server *s, gt_run *run);
 void gt_server_close(gt_server *s);
 /* loop.c: until the run ends: 0, 75 or 6. */
 gt_status gt_server_loop(gt_server *s);
 void gt_server_note(void *server, gt_ps_note note, double a, double b);
-double gt_server_elapsed(const gt_server *s);
+void gt_server_watch_workers(const gt_server *s, gt_ns now);
+void gt_server_watch_regions(const gt_server *s, gt_ns now);
+/* The run is over: its code; looks at the PS and moves the end on. */
+gt_status gt_server_end(gt_server *s, gt_ns now, bool *ended);
+/* Tells the workers that it is over. */
+void gt_server_end_workers(gt_server *s, gt_status status);
 /* progress.c */
 void gt_server_progress(gt_server *s, gt_ns now, bool last);
 

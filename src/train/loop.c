@@ -33,7 +33,7 @@ static void on_push(void *ctx, size_t worker, const gt_push_msg *p, float *grads
 
 /* ---- deadlines ------------------------------------------------------------------------------------------------------------- */
 
-static void watch_workers(gt_server *s, gt_ns now) {
+void gt_server_watch_workers(const gt_server *s, gt_ns now) {
   double limit = s->run->job->limits.local_s;
   for (size_t w = 0; w < gt_plane_ps_workers(s->plane); w++) {
     gt_ns since;
@@ -45,7 +45,7 @@ static void watch_workers(gt_server *s, gt_ns now) {
   }
 }
 
-static void watch_regions(gt_server *s, gt_ns now) {
+void gt_server_watch_regions(const gt_server *s, gt_ns now) {
   for (size_t p = 0; p < s->run->job->nregions; p++) {
     if (p == s->run->roles.region_id) continue;
     gt_ns heard = gt_gateway_heard(s->gateway, p);
@@ -76,7 +76,7 @@ static gt_status nonfinite(gt_server *s, double t, int64_t step, int64_t count, 
 void gt_server_note(void *server, gt_ps_note note, double a, double b) {
   gt_server *s = server;
   gt_ps_view v;
-  gt_ps_look(s->ps, gt_now(), &v);
+  gt_ps_look(s->ps, gt_server_now(s), &v);
   double t = gt_server_elapsed(s);
   int64_t ia = (int64_t)a, ib = (int64_t)b;
   gt_status status = GT_OK;
@@ -140,7 +140,7 @@ static void look_after(gt_server *s, gt_ns now) {
   gt_server_progress(s, now, false);
 }
 
-static gt_status end_of(gt_server *s, gt_ns now, bool *ended) {
+gt_status gt_server_end(gt_server *s, gt_ns now, bool *ended) {
   gt_ps_view v;
   gt_ps_look(s->ps, now, &v);
   *ended = v.phase == GT_PS_STOPPED;
@@ -173,10 +173,15 @@ static void await_workers(gt_server *s) {
     gt_ns now = gt_now();
     moved |= gt_gateway_poll(s->gateway, now);
     if (!moved) {
-      watch_workers(s, now);
+      gt_server_watch_workers(s, now);
       gt_backoff_sleep(&backoff, GT_BACKOFF_IDLE, GT_NEVER);
     }
   }
+}
+
+void gt_server_end_workers(gt_server *s, gt_status status) {
+  gt_order_msg end = {.kind = GT_ORDER_END, .status = status};
+  for (size_t w = 0; w < gt_plane_ps_workers(s->plane); w++) gt_plane_ps_order(s->plane, w, &end, NULL, NULL);
 }
 
 gt_status gt_server_loop(gt_server *s) {
@@ -184,7 +189,8 @@ gt_status gt_server_loop(gt_server *s) {
   bool ended = false;
   gt_status status = GT_OK;
   gt_backoff_reset(&backoff);
-  s->watched_at = gt_now();
+  s->watched_at = s->accounted_at = gt_now();
+  gt_gateway_begin(s->gateway, gt_now());
   gt_ps_start(s->ps, gt_now());
   while (!ended) {
     bool moved = gt_plane_ps_poll(s->plane, on_push, s);
@@ -192,20 +198,20 @@ gt_status gt_server_loop(gt_server *s) {
     moved |= gt_gateway_poll(s->gateway, now);
     gt_server_poll_writer(s, now);
     look_after(s, now);
-    status = end_of(s, now, &ended);
+    gt_server_account(s, now);
+    status = gt_server_end(s, now, &ended);
     if (ended) break;
     if (moved) {
       gt_backoff_reset(&backoff);
       continue;
     }
-    watch_workers(s, now);
-    watch_regions(s, now);
+    gt_server_watch_workers(s, now);
+    gt_server_watch_regions(s, now);
     rest(s, &backoff);
   }
   await_workers(s);
   flush(s);
-  gt_order_msg end = {.kind = GT_ORDER_END, .status = status};
-  for (size_t w = 0; w < gt_plane_ps_workers(s->plane); w++) gt_plane_ps_order(s->plane, w, &end, NULL, NULL);
+  gt_server_end_workers(s, status);
   gt_server_progress(s, gt_now(), true);
   return status;
 }

@@ -12,15 +12,23 @@ static void collect(gt_server *s, gt_ns now, gt_state *state) {
   gt_state_add(state, "model/", "params", GT_TYPE_F32, a->params.data, a->params.n);
   gt_state_add(state, "model/", "buffers", GT_TYPE_F32, a->buffers.data, a->buffers.n);
   gt_state_add(state, "train/", "resumes", GT_TYPE_I64, &s->resumes, 1);
+  gt_state_add(state, "train/", "split", GT_TYPE_I64, &s->split, sizeof s->split / sizeof(int64_t));
   gt_ps_save(s->ps, now, state);
   gt_gateway_save(s->gateway, now, state);
+}
+
+static double state_bytes(const gt_state *state) {
+  double sum = 0;
+  for (size_t i = 0; i < state->n; i++)
+    sum += (double)(state->items[i].count * (state->items[i].type == GT_TYPE_F32 ? sizeof(float) : sizeof(int64_t)));
+  return sum;
 }
 
 void gt_server_checkpoint(void *server, int64_t round) {
   gt_server *s = server;
   gt_run *run = s->run;
   gt_ps_view view;
-  gt_ns now = gt_now();
+  gt_ns now = gt_server_now(s);
   gt_ps_look(s->ps, now, &view);
   gt_ckpt_info info = {.job_yaml = run->resolved,
                        .round = round,
@@ -35,6 +43,7 @@ void gt_server_checkpoint(void *server, int64_t round) {
   gt_state state = {0};
   collect(s, now, &state);
   gt_status status = gt_ckpt_write(s->writer, &info, &state);
+  if (s->virtual_clock) gt_virtual_writing(s->virtual_clock, state_bytes(&state));
   gt_state_close(&state);
   if (status != GT_OK) gt_panic(status, "%s", gt_error_text());
   s->written_round = round;
@@ -106,8 +115,9 @@ static gt_status restore(gt_server *s, const gt_ckpt_info *info, const gt_state 
   GT_TRY(gt_state_get(state, "model/", "params", GT_TYPE_F32, a->params.data, a->params.n));
   GT_TRY(gt_state_get(state, "model/", "buffers", GT_TYPE_F32, a->buffers.data, a->buffers.n));
   GT_TRY(gt_state_get(state, "train/", "resumes", GT_TYPE_I64, &s->resumes, 1));
-  GT_TRY(gt_gateway_load(s->gateway, gt_now(), state));
-  GT_TRY(gt_ps_load(s->ps, gt_now(), state));
+  GT_TRY(gt_state_get(state, "train/", "split", GT_TYPE_I64, &s->split, sizeof s->split / sizeof(int64_t)));
+  GT_TRY(gt_gateway_load(s->gateway, gt_server_now(s), state));
+  GT_TRY(gt_ps_load(s->ps, gt_server_now(s), state));
   s->elapsed_s = info->elapsed_s;
   s->resumes++;
   return GT_OK;

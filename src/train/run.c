@@ -6,7 +6,7 @@
 static gt_status serve(gt_run *run) {
   gt_server s;
   gt_status status = gt_server_open(&s, run);
-  if (status == GT_OK) status = gt_server_loop(&s);
+  if (status == GT_OK) status = run->options->virtual_clock ? gt_virtual_loop(&s) : gt_server_loop(&s);
   gt_server_close(&s);
   return status;
 }

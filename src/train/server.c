@@ -5,14 +5,10 @@
 
 #include "impl.h"
 
-double gt_server_elapsed(const gt_server *s) {
-  return s->elapsed_s + gt_seconds(gt_now() - s->started);
-}
-
 /* ---- host of the PS -------------------------------------------------------------------------------------------------------- */
 
 static void host_send(void *ctx, size_t peer, const gt_frame_header *head, const void *payload, size_t bytes, uint64_t cookie) {
-  gt_gateway_send(((gt_server *)ctx)->gateway, peer, head, payload, bytes, cookie, gt_now());
+  gt_gateway_send(((gt_server *)ctx)->gateway, peer, head, payload, bytes, cookie, gt_server_now(ctx));
 }
 
 static bool host_replace(void *ctx, size_t peer, uint64_t cookie, const gt_frame_header *head, const void *payload, uint64_t new_cookie) {
@@ -25,6 +21,7 @@ static void host_order(void *ctx, size_t worker, const gt_ps_order *o) {
   gt_order_msg order = {
       .kind = kinds[o->kind], .with_params = o->params.data != NULL, .batch = o->first, .count = o->count, .wan_wait_ns = o->wan_wait};
   gt_plane_ps_order(s->plane, worker, &order, o->params.data, o->buffers.data);
+  if (s->virtual_clock) gt_virtual_ordered(s, worker, o);
 }
 
 static void host_taken(void *ctx, size_t worker) {
@@ -32,8 +29,12 @@ static void host_taken(void *ctx, size_t worker) {
 }
 
 static gt_ns host_clock(void *ctx) {
-  (void)ctx;
-  return gt_now();
+  return gt_server_now(ctx);
+}
+
+static void host_work(void *ctx, gt_ps_work work) {
+  gt_server *s = ctx;
+  if (s->virtual_clock) gt_virtual_work(s->virtual_clock, work);
 }
 
 /* ---- gateway --------------------------------------------------------------------------------------------------------------- */
@@ -53,22 +54,26 @@ static void on_departed(void *ctx, size_t peer, uint64_t cookie, gt_ns now) {
   if (cookie >= ((uint64_t)1 << 63))
     gt_final_departed(s->final, cookie);
   else
-    gt_ps_departed(s->ps, peer, cookie, now);
+    gt_ps_departed(s->ps, peer, cookie, s->virtual_clock ? gt_server_now(s) : now); /* a link works while the PS does, the PS one thing at a time */
 }
 
 static void open_gateway(gt_server *s) {
   gt_run *run = s->run;
   const gt_arrays *a = gt_graph_arrays(run->graph);
   size_t n = run->job->nregions, self = run->roles.region_id, bytes = (a->params.n + a->buffers.n) * sizeof(float);
-  s->links = GT_NEW_ARRAY(gt_link_spec, n);
+  const gt_link_spec *links = gt_links_from(run->links, self);
   for (size_t p = 0; p < n; p++) {
-    const gt_job_link *l = p == self ? NULL : gt_job_link_between(run->job, self, p);
-    if (l) s->links[p] = (gt_link_spec){.bandwidth_bps = l->bandwidth_bps, .latency_s = l->latency_s, .jitter_s = l->jitter_s};
-    double at_bandwidth_s = l && l->bandwidth_bps > 0 ? 10 * 8.0 * (double)bytes / l->bandwidth_bps : 0;
+    double at_bandwidth_s = links[p].bandwidth_bps > 0 ? 10 * 8.0 * (double)bytes / links[p].bandwidth_bps : 0;
     s->patience_s[p] = at_bandwidth_s > run->job->limits.wan_patience_s ? at_bandwidth_s : run->job->limits.wan_patience_s;
   }
-  gt_gateway_spec spec = {
-      .nregions = n, .self = self, .links = s->links, .emulate = run->job->wan.emulate, .seed = run->job->seed, .payload_max = bytes};
+  gt_gateway_spec spec = {.nregions = n,
+                          .self = self,
+                          .links = links,
+                          .access_bps = run->job->regions[self].access_bps,
+                          .emulate = run->job->wan.emulate,
+                          .virtual_clock = run->options->virtual_clock,
+                          .seed = run->job->seed,
+                          .payload_max = bytes};
   gt_gateway_events events = {s, on_message, on_departed};
   s->gateway = gt_gateway_create(run->roles.ps, &spec, &events);
 }
@@ -120,8 +125,9 @@ static void set_weights(gt_server *s) {
 /* Messages that may have left without being acknowledged: the larger of four frames and twice bandwidth times round trip (DESIGN 2.12), 64 at most. */
 static size_t window_of(const gt_server *s, size_t bytes) {
   double most = 4.0 * (double)GT_FRAME_PAYLOAD_MAX;
+  const gt_link_spec *links = gt_links_from(s->run->links, s->run->roles.region_id);
   for (size_t p = 0; p < s->run->job->nregions; p++) {
-    double in_flight = 2 * s->links[p].bandwidth_bps / 8 * 2 * s->links[p].latency_s;
+    double in_flight = 2 * links[p].bandwidth_bps / 8 * 2 * links[p].latency_s;
     if (in_flight > most) most = in_flight;
   }
   double messages = most / (double)bytes;
@@ -136,32 +142,34 @@ static void open_ps(gt_server *s, int64_t newest_round) {
   gt_run *run = s->run;
   const gt_job *job = run->job;
   const gt_arrays *a = gt_graph_arrays(run->graph);
-  gt_ps_spec spec = {.nregions = job->nregions,
-                     .self = run->roles.region_id,
-                     .nworkers = (size_t)run->roles.region_size - 1,
-                     .local_async = strcmp(job->sync.local, "async") == 0,
-                     .strategy = gt_sync_find(job->sync.strategy),
-                     .weights = s->weights,
-                     .period = job->sync.period,
-                     .scale = strcmp(job->sync.scale, "mean") == 0 ? 1.0 / (double)job->nregions : 1.0,
-                     .outbox = (size_t)job->wan.outbox,
-                     .window = window_of(s, a->params.n * sizeof(float)),
-                     .params = a->params,
-                     .grads = a->grads,
-                     .buffers = a->buffers,
-                     .optim = s->optim,
-                     .order = run->order,
-                     .until = interval(&job->train.until),
-                     .eval_every = interval(&job->train.eval_every),
-                     .checkpoint_every = interval(&job->checkpoint.every),
-                     .test_samples = run->data.ntest,
-                     .eval_chunk = GT_EVAL_CHUNK,
-                     .nonfinite_limit = job->limits.nonfinite,
-                     .wan_bytes_limit = job->limits.wan_bytes,
-                     .heartbeat = GT_SECOND,
-                     .keepalive = gt_from_seconds(job->limits.local_s / 4 < 5 ? job->limits.local_s / 4 : 5),
-                     .round = newest_round,
-                     .host = {s, host_send, host_replace, host_order, host_taken, gt_server_checkpoint, gt_server_whole, gt_server_note, host_clock}};
+  gt_ps_spec spec = {
+      .nregions = job->nregions,
+      .self = run->roles.region_id,
+      .nworkers = (size_t)run->roles.region_size - 1,
+      .local_async = strcmp(job->sync.local, "async") == 0,
+      .strategy = gt_sync_find(job->sync.strategy),
+      .weights = s->weights,
+      .period = job->sync.period,
+      .scale = strcmp(job->sync.scale, "mean") == 0 ? 1.0 / (double)job->nregions : 1.0,
+      .outbox = (size_t)job->wan.outbox,
+      .window = window_of(s, a->params.n * sizeof(float)),
+      .params = a->params,
+      .grads = a->grads,
+      .buffers = a->buffers,
+      .optim = s->optim,
+      .order = run->order,
+      .until = interval(&job->train.until),
+      .eval_every = interval(&job->train.eval_every),
+      .checkpoint_every = interval(&job->checkpoint.every),
+      .test_samples = run->data.ntest,
+      .eval_chunk = GT_EVAL_CHUNK,
+      .nonfinite_limit = job->limits.nonfinite,
+      .wan_bytes_limit = job->limits.wan_bytes,
+      .heartbeat = GT_SECOND,
+      /* Under the virtual clock workers are kept alive by wall time, elsewhere. */
+      .keepalive = s->virtual_clock ? GT_NEVER / 2 : gt_from_seconds(job->limits.local_s / 4 < 5 ? job->limits.local_s / 4 : 5),
+      .round = newest_round,
+      .host = {s, host_send, host_replace, host_order, host_taken, gt_server_checkpoint, gt_server_whole, gt_server_note, host_clock, host_work}};
   s->ps = gt_ps_create(&spec);
 }
 
@@ -196,11 +204,13 @@ static gt_status open_rest(gt_server *s, int64_t round, int64_t newest) {
 }
 
 gt_status gt_server_open(gt_server *s, gt_run *run) {
-  *s = (gt_server){.run = run, .started = gt_now()};
+  *s = (gt_server){.run = run, .begun_wall = gt_now()};
   int64_t round = 0, newest = 0;
   gt_hello own = {0};
   if (run->job->nregions > sizeof s->patience_s / sizeof *s->patience_s)
     gt_panic(GT_ERR_JOB, "the job has %zu regions; %zu at most can run", run->job->nregions, sizeof s->patience_s / sizeof *s->patience_s);
+  if (run->options->virtual_clock) gt_virtual_open(s);
+  s->started = gt_server_now(s);
   s->hellos = GT_NEW_ARRAY(gt_hello, run->job->nregions);
   open_gateway(s);
   gt_status status = gt_ckpt_writer_create(&s->writer, run->run_dir, run->region);
@@ -227,8 +237,8 @@ void gt_server_close(gt_server *s) {
   gt_ps_close(s->ps);
   gt_plane_ps_close(s->plane);
   gt_optim_close(s->optim);
+  gt_virtual_close(s->virtual_clock);
   gt_free(s->compute);
-  gt_free(s->links);
   gt_free(s->weights);
   gt_free(s->hellos);
 }

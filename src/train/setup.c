@@ -175,10 +175,31 @@ static gt_status open_model(gt_run *run) {
   return agree(run, status);
 }
 
+/* ---- links and costs ------------------------------------------------------------------------------------------------------ */
+
+/* What the clock in use needs to know must be in the job. */
+static gt_status check_clock(const gt_run *run) {
+  const gt_job *job = run->job;
+  if (job->compute_emulate) GT_TRY(gt_cost_check(job, "for compute.emulate"));
+  if (!run->options->virtual_clock) return GT_OK;
+  GT_TRY(gt_cost_check(job, "under --clock virtual"));
+  gt_ns *delays = GT_NEW_ARRAY(gt_ns, job->nregions * job->nregions);
+  gt_status status = gt_links_delays(run->links, job, delays);
+  gt_free(delays);
+  return status;
+}
+
+static gt_status open_links(gt_run *run) {
+  gt_status status = gt_links_create(&run->links, run->job);
+  if (status == GT_OK) status = check_clock(run);
+  return agree(run, status);
+}
+
 gt_status gt_run_open(gt_run *run, const gt_train_options *options) {
   *run = (gt_run){.options = options, .roles = {.world = MPI_COMM_NULL, .region = MPI_COMM_NULL, .ps = MPI_COMM_NULL}};
   GT_TRY(open_job(run));
   GT_TRY(open_roles(run));
+  GT_TRY(open_links(run));
   GT_TRY(open_data(run));
   GT_TRY(open_model(run));
   return open_folder(run);
@@ -189,6 +210,7 @@ void gt_run_close(gt_run *run) {
   gt_dataset_close(run->dataset);
   gt_free(run->part);
   gt_free(run->resolved);
+  gt_links_close(run->links);
   gt_job_close(run->job);
   gt_roles_close(&run->roles);
 }

@@ -8,13 +8,32 @@ typedef struct {
   float *x;
   int32_t *y;
   gt_ns idle_since;
+  gt_job_compute cost;
+  double slowdown;
 } worker;
+
+#define NAP ((gt_ns)2000000) /* so that messages move on meanwhile */
+
+/* Under the real clock work takes as long as compute.emulate says (cost), or compute.speed: the rest of it is slept. */
+static void take_time(const worker *w, gt_ns from, gt_ns cost) {
+  if (w->run->options->virtual_clock || (cost == 0 && w->slowdown <= 1)) return;
+  gt_ns until = cost > 0 ? from + cost : from + (gt_ns)((double)(gt_now() - from) * w->slowdown);
+  for (gt_ns left; (left = until - gt_now()) > 0;) {
+    gt_plane_worker_progress(w->plane);
+    gt_sleep(left < NAP ? left : NAP);
+  }
+}
+
+static size_t number_of(const worker *w) {
+  return (size_t)w->run->roles.region_rank - 1;
+}
 
 static void train_batch(worker *w, const gt_order_msg *order) {
   gt_ns from = gt_now();
   gt_metrics m;
   size_t n = gt_loader_batch(w->train, &w->run->order, order->batch, w->x, w->y);
   gt_graph_step(w->run->graph, w->x, w->y, n, true, &m);
+  take_time(w, from, w->run->job->compute_emulate ? gt_cost_step(w->run, &w->cost, number_of(w), order->batch) : 0);
   bool finite = m.loss_sum - m.loss_sum == 0 && gt_vec_finite(gt_graph_arrays(w->run->graph)->grads);
   gt_push_msg push = {.kind = GT_PUSH_GRADIENT,
                       .signal = (uint32_t)gt_stop_requested(),
@@ -30,6 +49,7 @@ static void train_batch(worker *w, const gt_order_msg *order) {
 }
 
 static void evaluate(worker *w, const gt_order_msg *order) {
+  gt_ns from = gt_now();
   gt_push_msg push = {.kind = GT_PUSH_EVAL, .batch = order->batch, .signal = (uint32_t)gt_stop_requested()};
   for (int64_t done = 0; done < order->count;) {
     size_t left = (size_t)(order->count - done), n = left < GT_EVAL_BATCH ? left : GT_EVAL_BATCH;
@@ -41,6 +61,7 @@ static void evaluate(worker *w, const gt_order_msg *order) {
     push.loss_sum += m.loss_sum;
     done += (int64_t)n;
   }
+  take_time(w, from, w->run->job->compute_emulate ? gt_cost_eval(w->run, &w->cost, number_of(w), order->count) : 0);
   w->idle_since = gt_now();
   gt_plane_worker_push(w->plane, &push);
 }
@@ -73,7 +94,8 @@ static gt_status open_worker(worker *w) {
 }
 
 gt_status gt_worker_run(gt_run *run) {
-  worker w = {.run = run};
+  worker w = {.run = run, .cost = gt_job_compute_of(run->job, run->roles.region_id)};
+  w.slowdown = gt_cost_slowdown(run, number_of(&w));
   const gt_arrays *arrays = gt_graph_arrays(run->graph);
   gt_status status = open_worker(&w);
   if (status == GT_OK) {

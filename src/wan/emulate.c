@@ -52,15 +52,28 @@ void gt_sender_schedule(gt_gateway *g, gt_sender *s, gt_slot *slot, gt_ns queued
     slot->depart = slot->arrive = now;
     return;
   }
-  gt_ns begin = cpu_now();
-  gt_link_times times = gt_link_step(&s->link, &s->spec, NULL, slot->bytes, queued);
+  gt_ns begin = g->agreement ? 0 : cpu_now(), free_at = s->link.busy_until > queued ? s->link.busy_until : queued;
+  gt_link_times times = gt_link_step(&s->link, &s->spec, &g->up, slot->bytes, queued);
   slot->depart = times.depart;
   slot->arrive = times.arrive;
-  g->emulation_cpu += cpu_now() - begin;
+  gt_ledger_wire(s, free_at, times.depart);
+  if (!g->agreement) g->emulation_cpu += cpu_now() - begin;
+}
+
+/* Under the virtual clock at once: the frame says itself when it arrives. */
+static bool launch_stamped(gt_gateway *g, size_t peer) {
+  gt_sender *s = &g->senders[peer];
+  if (s->launched == s->filled) return false;
+  for (; s->launched < s->filled; s->launched++) {
+    gt_slot *slot = gt_sender_slot(s, s->launched);
+    g->ops->send_frame(g->transport, peer, s->launched % s->window, slot->frame, slot->bytes + GT_STAMP_BYTES);
+  }
+  return true;
 }
 
 bool gt_sender_launch(gt_gateway *g, size_t peer, gt_ns now) {
   gt_sender *s = &g->senders[peer];
+  if (g->agreement) return launch_stamped(g, peer);
   if (s->launched == s->filled || gt_sender_slot(s, s->launched)->arrive > now) return false;
   gt_ns begin = g->emulate ? cpu_now() : 0;
   while (s->launched < s->filled && gt_sender_slot(s, s->launched)->arrive <= now) {

@@ -13,7 +13,7 @@ _Static_assert(sizeof(gt_frame_header) == GT_FRAME_HEADER_BYTES, "the header is 
 /* ---- life ---- */
 
 static void open_sender(gt_sender *s, const gt_gateway *g, const gt_gateway_spec *spec, size_t peer, size_t window) {
-  size_t stride = (g->frame_max + GT_FRAME_HEADER_BYTES + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  size_t stride = (g->frame_max + GT_FRAME_HEADER_BYTES + GT_STAMP_BYTES + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
   s->spec = spec->links[peer];
   s->link = gt_link_start(spec->seed, g->self, peer, gt_now());
   s->window = window;
@@ -26,9 +26,11 @@ gt_gateway *gt_gateway_create(MPI_Comm ps_comm, const gt_gateway_spec *spec, con
   gt_gateway *g = GT_NEW(gt_gateway);
   g->nregions = spec->nregions;
   g->self = spec->self;
-  g->emulate = spec->emulate;
+  g->emulate = spec->emulate && !spec->virtual_clock;
   g->events = *events;
   g->ops = &gt_transport_mpi;
+  g->access_bps = spec->access_bps;
+  if (g->emulate) g->up.rate_bps = g->down.rate_bps = g->access_bps;
   g->message_max = spec->payload_max > MESSAGE_MIN ? spec->payload_max : MESSAGE_MIN;
   g->frame_max = g->message_max < GT_FRAME_PAYLOAD_MAX ? g->message_max : GT_FRAME_PAYLOAD_MAX;
   g->senders = GT_NEW_ARRAY(gt_sender, g->nregions);
@@ -36,20 +38,28 @@ gt_gateway *gt_gateway_create(MPI_Comm ps_comm, const gt_gateway_spec *spec, con
   size_t *windows = GT_NEW_ARRAY(size_t, g->nregions);
   for (size_t peer = 0; peer < g->nregions; peer++) {
     if (peer == g->self) continue;
-    windows[peer] = gt_sender_window(&spec->links[peer], spec->emulate, g->frame_max);
-    open_sender(&g->senders[peer], g, spec, peer, windows[peer]);
+    size_t window = gt_sender_window(&spec->links[peer], spec->emulate || spec->virtual_clock, g->frame_max);
+    open_sender(&g->senders[peer], g, spec, peer, window);
+    windows[peer] = window + 1; /* and one for the agreement on virtual time */
     g->receivers[peer].heard = gt_now();
     g->receivers[peer].message = gt_alloc(g->message_max, 1);
   }
-  gt_transport_spec transport = {.nregions = g->nregions, .self = g->self, .windows = windows, .frame_bytes = g->frame_max + GT_FRAME_HEADER_BYTES};
+  gt_transport_spec transport = {
+      .nregions = g->nregions, .self = g->self, .windows = windows, .frame_bytes = g->frame_max + GT_FRAME_HEADER_BYTES + GT_STAMP_BYTES};
   g->transport = g->ops->open(ps_comm, &transport);
   gt_free(windows);
   return g;
 }
 
+void gt_gateway_begin(gt_gateway *gateway, gt_ns now) {
+  for (size_t peer = 0; peer < gateway->nregions; peer++)
+    if (!gateway->senders[peer].link_loaded) gateway->senders[peer].link.origin = now;
+}
+
 /* What has left on an emulated link arrives; what has not is dropped. */
 static void deliver_departed(gt_gateway *g) {
   gt_ns now = gt_now();
+  if (g->agreement) return; /* there they are with the transport already */
   for (size_t peer = 0; peer < g->nregions; peer++) {
     gt_sender *s = &g->senders[peer];
     while (s->launched < s->filled && gt_sender_slot(s, s->launched)->depart <= now) {
@@ -63,6 +73,8 @@ void gt_gateway_close(gt_gateway *gateway) {
   if (!gateway) return;
   deliver_departed(gateway);
   gateway->ops->close(gateway->transport);
+  gt_receive_close(gateway);
+  gt_agreement_close(gateway);
   for (size_t peer = 0; peer < gateway->nregions; peer++) {
     gt_sender *s = &gateway->senders[peer];
     gt_queue_close(&s->control);
@@ -135,7 +147,8 @@ size_t gt_gateway_queued(const gt_gateway *gateway, size_t peer) {
 /* ---- moving ---- */
 
 /* Puts the next frame on the link: copies it to a slot, so that the payload is free when the frame has left. */
-static bool fill(gt_gateway *g, gt_sender *s, gt_ns now) {
+static bool fill(gt_gateway *g, size_t peer, gt_ns now) {
+  gt_sender *s = &g->senders[peer];
   gt_out_queue *q = gt_sender_next_queue(s, g->emulate, now);
   if (!q) return false;
   gt_out_message *m = gt_queue_at(q, 0);
@@ -152,6 +165,7 @@ static bool fill(gt_gateway *g, gt_sender *s, gt_ns now) {
   bool last = m->taken == m->bytes;
   slot->cookie = last ? m->cookie : 0;
   gt_sender_schedule(g, s, slot, m->queued, now);
+  if (g->agreement) gt_agreement_stamp(g, peer, slot);
   gt_ledger_count(s, &head, last);
   s->filled++;
   if (last) gt_queue_pop(q);
@@ -163,12 +177,26 @@ static void tell(gt_gateway *g, size_t peer, gt_ns now) {
   if (cookie && g->events.on_departed) g->events.on_departed(g->events.ctx, peer, cookie, now);
 }
 
+/* The oldest slot is free when the transport does not need it any more; under the virtual clock when its frame has arrived, whenever that really is. */
+static bool gone(gt_gateway *g, size_t peer, gt_ns now) {
+  gt_sender *s = &g->senders[peer];
+  const gt_slot *slot = gt_sender_slot(s, s->freed);
+  if (g->agreement) {
+    if (slot->arrive > now) return false;
+    gt_agreement_reclaim(g, peer, s->freed % s->window);
+    return true;
+  }
+  if (!g->ops->sent(g->transport, peer, s->freed % s->window)) return false;
+  if (!g->emulate) gt_ledger_wire(s, slot->depart, now);
+  return true;
+}
+
 /* On an emulated link a frame has left when the model says so; else when the transport does not need it any more. */
 static bool tell_departed(gt_gateway *g, size_t peer, gt_ns now) {
   gt_sender *s = &g->senders[peer];
   bool moved = false;
   for (; g->emulate && s->told < s->filled && gt_sender_slot(s, s->told)->depart <= now; moved = true) tell(g, peer, now);
-  for (; s->freed < s->launched && g->ops->sent(g->transport, peer, s->freed % s->window); moved = true) {
+  for (; s->freed < s->launched && gone(g, peer, now); moved = true) {
     s->freed++;
     if (!g->emulate) tell(g, peer, now);
   }
@@ -177,7 +205,7 @@ static bool tell_departed(gt_gateway *g, size_t peer, gt_ns now) {
 
 static bool move_peer(gt_gateway *g, size_t peer, gt_ns now) {
   bool moved = tell_departed(g, peer, now);
-  moved |= fill(g, &g->senders[peer], now);
+  moved |= fill(g, peer, now);
   moved |= gt_sender_launch(g, peer, now);
   return moved;
 }
@@ -187,6 +215,7 @@ bool gt_gateway_poll(gt_gateway *gateway, gt_ns now) {
   for (size_t peer = 0; peer < gateway->nregions; peer++) {
     if (peer != gateway->self) any |= gt_receive_frames(gateway, peer, now);
   }
+  if (!gateway->agreement) any |= gt_receive_landed(gateway, now);
   do { /* one frame a peer in each turn */
     moved = false;
     for (size_t peer = 0; peer < gateway->nregions; peer++) {
@@ -205,10 +234,17 @@ gt_ns gt_gateway_next(const gt_gateway *gateway, bool *large) {
     const gt_sender *s = &gateway->senders[peer];
     gt_ns at = gt_sender_due(s, gateway->emulate);
     if (at < due) due = at;
+    bool waits = s->control.n + s->bulk.n > 0 && s->freed < s->launched; /* perhaps for a slot */
+    if (gateway->agreement && waits && s->slots[s->freed % s->window].arrive < due) due = s->slots[s->freed % s->window].arrive;
     pending |= s->freed < s->launched || gateway->receivers[peer].assembling;
   }
+  if (gateway->landing.first && !gateway->agreement && gateway->landing.first->arrive < due) due = gateway->landing.first->arrive;
   if (large) *large = pending;
   return due;
+}
+
+bool gt_gateway_receiving(const gt_gateway *gateway, size_t peer) {
+  return gateway->receivers[peer].assembling;
 }
 
 gt_ns gt_gateway_heard(const gt_gateway *gateway, size_t peer) {

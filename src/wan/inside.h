@@ -6,6 +6,7 @@
 
 #define GT_FRAME_MAGIC       UINT32_C(0x31465447) /* "GTF1" */
 #define GT_CONTROL_BYTES_MAX ((size_t)4096)
+#define GT_STAMP_BYTES       sizeof(gt_ns) /* behind a frame, under the virtual clock: when it arrives */
 
 static inline bool gt_msg_is_control(uint32_t kind) {
   return kind >= GT_MSG_HELLO && kind <= GT_MSG_BYE;
@@ -71,6 +72,8 @@ typedef struct {
   uint64_t cookie; /* of the message whose last frame this is, or 0 */
 } gt_slot;
 
+#define GT_LINK_WORDS (sizeof(gt_link_state) / sizeof(int64_t))
+
 /* Slots are a ring of `window`; the counters only grow: freed <= launched <= filled, told <= filled. */
 typedef struct {
   gt_out_queue control, bulk; /* bulk: data and bulk kinds, in the order queued */
@@ -80,8 +83,11 @@ typedef struct {
   uint64_t filled, told, launched, freed;
   gt_link_spec spec;
   gt_link_state link;
+  bool link_loaded; /* from a checkpoint: its life goes on */
   gt_ledger_row ledger[GT_LEDGER_KINDS];
-  int64_t saved[4]; /* the link's state, times relative, as lent to a checkpoint */
+  gt_ns wire, wire_until;       /* time in which frames were leaving, and up to when it is counted */
+  int64_t saved[GT_LINK_WORDS]; /* the link's state, times relative, as lent to a checkpoint */
+  int64_t saved_wire;
 } gt_sender;
 
 static inline gt_slot *gt_sender_slot(gt_sender *s, uint64_t i) {
@@ -90,13 +96,28 @@ static inline gt_slot *gt_sender_slot(gt_sender *s, uint64_t i) {
 
 /* ---- receiving ---------------------------------------------------------------------------------------------------------- */
 
+/* A frame that is here and has not been handed on. */
+typedef struct gt_held_frame {
+  struct gt_held_frame *next;
+  gt_ns arrive;
+  size_t peer, bytes;
+  uint8_t *frame;
+} gt_held_frame;
+
+typedef struct {
+  gt_held_frame *first, *last;
+} gt_held_queue;
+
 typedef struct {
   gt_ns heard;
+  gt_held_queue coming; /* under the virtual clock: by time of arrival */
   gt_frame_header head; /* of the message under assembly */
   bool assembling;
   size_t have;
   uint8_t *message; /* message_max */
 } gt_receiver;
+
+typedef struct gt_agreement gt_agreement;
 
 struct gt_gateway {
   size_t nregions, self, frame_max, message_max; /* payload bytes */
@@ -106,6 +127,11 @@ struct gt_gateway {
   gt_transport *transport;
   gt_sender *senders;     /* nregions; [self] unused */
   gt_receiver *receivers; /* nregions; [self] unused */
+  double access_bps;
+  gt_access up, down;      /* this region's access to the WAN */
+  gt_held_queue landing;   /* frames that pass the access, in order */
+  gt_held_frame *spare;    /* to be used again */
+  gt_agreement *agreement; /* NULL: real time */
   gt_ns emulation_cpu;
 };
 
@@ -120,10 +146,28 @@ bool gt_sender_launch(gt_gateway *g, size_t peer, gt_ns now);
 gt_ns gt_sender_due(const gt_sender *s, bool emulate);
 size_t gt_sender_window(const gt_link_spec *spec, bool emulate, size_t frame_bytes);
 
-/* receive.c: takes every frame that has arrived from the peer. */
+/* receive.c */
+/* Takes every frame that has arrived from the peer: hands it on, or holds it until it has passed the access, or until its virtual time. */
 bool gt_receive_frames(gt_gateway *g, size_t peer, gt_ns now);
+/* Hands on what has passed the access. */
+bool gt_receive_landed(gt_gateway *g, gt_ns now);
+void gt_receive_close(gt_gateway *g);
+/* A frame that is held, from its queue: handed on, or put on the access. */
+void gt_receive_coming(gt_gateway *g, size_t peer, gt_ns now);
+void gt_receive_first_landed(gt_gateway *g, gt_ns now);
+
+/* virtual.c */
+/* The frame's time of arrival goes behind it, and the peers will be told of it. */
+void gt_agreement_stamp(gt_gateway *g, size_t peer, gt_slot *slot);
+/* A CLOCK frame. */
+void gt_agreement_clock_frame(gt_gateway *g, size_t peer, const uint8_t *payload, size_t bytes);
+/* Waits until the transport does not need the slot any more. */
+void gt_agreement_reclaim(gt_gateway *g, size_t peer, size_t slot);
+void gt_agreement_close(gt_gateway *g);
 
 /* ledger.c */
 void gt_ledger_count(gt_sender *s, const gt_frame_header *head, bool last);
+/* Something was leaving in this time. */
+void gt_ledger_wire(gt_sender *s, gt_ns from, gt_ns until);
 
 #endif

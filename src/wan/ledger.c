@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+_Static_assert(sizeof(gt_link_state) % sizeof(int64_t) == 0, "a link's state is saved as integers");
 _Static_assert(sizeof(gt_ledger_row) == 4 * sizeof(int64_t), "a row of the ledger is saved as four integers");
 
 void gt_ledger_count(gt_sender *s, const gt_frame_header *head, bool last) {
@@ -12,6 +13,18 @@ void gt_ledger_count(gt_sender *s, const gt_frame_header *head, bool last) {
   row->frames++;
   row->payload_bytes += head->frame_bytes;
   row->wire_bytes += (int64_t)head->frame_bytes + GT_FRAME_HEADER_BYTES;
+}
+
+/* Frames under way together count once. */
+void gt_ledger_wire(gt_sender *s, gt_ns from, gt_ns until) {
+  if (from < s->wire_until) from = s->wire_until;
+  if (until <= from) return;
+  s->wire += until - from;
+  s->wire_until = until;
+}
+
+double gt_gateway_wire_s(const gt_gateway *gateway, size_t peer) {
+  return gt_seconds(gateway->senders[peer].wire);
 }
 
 const gt_ledger_row *gt_gateway_ledger(const gt_gateway *gateway, size_t peer) {
@@ -26,19 +39,33 @@ static void prefix_of(char *buf, size_t size, size_t peer) {
   snprintf(buf, size, "wan/%zu/", peer);
 }
 
+/* Times are saved relative to now: the next run has a clock of its own. */
+static void save_link(gt_sender *s, gt_ns now) {
+  gt_link_state link = s->link;
+  gt_link_shift(&link, -now);
+  memcpy(s->saved, &link, sizeof link);
+  s->saved_wire = s->wire;
+}
+
 void gt_gateway_save(gt_gateway *gateway, gt_ns now, gt_state *state) {
   for (size_t peer = 0; peer < gateway->nregions; peer++) {
     if (peer == gateway->self) continue;
     gt_sender *s = &gateway->senders[peer];
-    s->saved[0] = s->link.busy_until - now;
-    s->saved[1] = s->link.last_arrival - now;
-    memcpy(&s->saved[2], &s->link.rng.key, sizeof s->saved[2]);
-    memcpy(&s->saved[3], &s->link.rng.counter, sizeof s->saved[3]);
+    save_link(s, now);
     char prefix[32];
     prefix_of(prefix, sizeof prefix, peer);
-    gt_state_add(state, prefix, "link", GT_TYPE_I64, s->saved, 4);
+    gt_state_add(state, prefix, "link", GT_TYPE_I64, s->saved, GT_LINK_WORDS);
+    gt_state_add(state, prefix, "wire", GT_TYPE_I64, &s->saved_wire, 1);
     gt_state_add(state, prefix, "ledger", GT_TYPE_I64, s->ledger, 4 * GT_LEDGER_KINDS);
   }
+}
+
+static void load_link(gt_sender *s, gt_ns now) {
+  memcpy(&s->link, s->saved, sizeof s->link);
+  gt_link_shift(&s->link, now);
+  s->link_loaded = true;
+  s->wire = s->saved_wire;
+  s->wire_until = s->link.busy_until;
 }
 
 gt_status gt_gateway_load(gt_gateway *gateway, gt_ns now, const gt_state *state) {
@@ -47,12 +74,10 @@ gt_status gt_gateway_load(gt_gateway *gateway, gt_ns now, const gt_state *state)
     gt_sender *s = &gateway->senders[peer];
     char prefix[32];
     prefix_of(prefix, sizeof prefix, peer);
-    GT_TRY(gt_state_get(state, prefix, "link", GT_TYPE_I64, s->saved, 4));
+    GT_TRY(gt_state_get(state, prefix, "link", GT_TYPE_I64, s->saved, GT_LINK_WORDS));
+    GT_TRY(gt_state_get(state, prefix, "wire", GT_TYPE_I64, &s->saved_wire, 1));
     GT_TRY(gt_state_get(state, prefix, "ledger", GT_TYPE_I64, s->ledger, 4 * GT_LEDGER_KINDS));
-    s->link.busy_until = now + s->saved[0];
-    s->link.last_arrival = now + s->saved[1];
-    memcpy(&s->link.rng.key, &s->saved[2], sizeof s->saved[2]);
-    memcpy(&s->link.rng.counter, &s->saved[3], sizeof s->saved[3]);
+    load_link(s, now);
   }
   return GT_OK;
 }

@@ -1,4 +1,4 @@
-/* Receiving: every header is checked, frames become messages. */
+/* Receiving: every header is checked, frames become messages; in between frames are held that have not arrived by the clock in use. */
 #include "inside.h"
 
 #include <string.h>
@@ -52,16 +52,117 @@ static void take_frame(gt_gateway *g, size_t peer, const gt_frame_header *head, 
   g->events.on_message(g->events.ctx, peer, &r->head, r->message, now);
 }
 
+/* ---- frames that are here and have not arrived ---------------------------------------------------------------------------------- */
+
+static void hold(gt_gateway *g, gt_held_queue *q, size_t peer, const uint8_t *frame, size_t bytes, gt_ns arrive) {
+  gt_held_frame *h = g->spare;
+  if (h)
+    g->spare = h->next;
+  else {
+    h = GT_NEW(gt_held_frame);
+    h->frame = gt_alloc(g->frame_max + GT_FRAME_HEADER_BYTES, 1);
+  }
+  h->next = NULL;
+  h->arrive = arrive;
+  h->peer = peer;
+  h->bytes = bytes;
+  memcpy(h->frame, frame, bytes);
+  if (q->last && q->first)
+    q->last->next = h;
+  else
+    q->first = h;
+  q->last = h;
+}
+
+static gt_held_frame *take_first(gt_held_queue *q) {
+  gt_held_frame *h = q->first;
+  q->first = h->next;
+  return h;
+}
+
+static void hand_on(gt_gateway *g, size_t peer, const uint8_t *frame, gt_ns now) {
+  gt_frame_header head;
+  memcpy(&head, frame, sizeof head);
+  take_frame(g, peer, &head, frame + GT_FRAME_HEADER_BYTES, now);
+}
+
+static void hand_on_held(gt_gateway *g, gt_held_frame *h, gt_ns now) {
+  hand_on(g, h->peer, h->frame, now);
+  h->next = g->spare;
+  g->spare = h;
+}
+
+void gt_receive_coming(gt_gateway *g, size_t peer, gt_ns now) {
+  gt_held_frame *h = take_first(&g->receivers[peer].coming);
+  gt_ns passed = gt_access_pass(&g->down, h->bytes, h->arrive);
+  if (passed <= h->arrive) {
+    hand_on_held(g, h, now);
+    return;
+  }
+  h->arrive = passed;
+  h->next = NULL;
+  if (g->landing.first)
+    g->landing.last->next = h;
+  else
+    g->landing.first = h;
+  g->landing.last = h;
+}
+
+void gt_receive_first_landed(gt_gateway *g, gt_ns now) {
+  hand_on_held(g, take_first(&g->landing), now);
+}
+
+bool gt_receive_landed(gt_gateway *g, gt_ns now) {
+  bool moved = false;
+  for (; g->landing.first && g->landing.first->arrive <= now; moved = true) gt_receive_first_landed(g, now);
+  return moved;
+}
+
+static void close_queue(gt_held_frame *h) {
+  while (h) {
+    gt_held_frame *next = h->next;
+    gt_free(h->frame);
+    gt_free(h);
+    h = next;
+  }
+}
+
+void gt_receive_close(gt_gateway *g) {
+  close_queue(g->spare);
+  close_queue(g->landing.first);
+  for (size_t peer = 0; peer < g->nregions; peer++) close_queue(g->receivers[peer].coming.first);
+}
+
+/* ---- from the transport ---------------------------------------------------------------------------------------------------------- */
+
+/* Where a frame goes that has come off the transport: on, or where it waits for its time. */
+static void sort_frame(gt_gateway *g, size_t peer, const uint8_t *frame, size_t bytes, gt_ns now) {
+  gt_receiver *r = &g->receivers[peer];
+  if (g->agreement) {
+    gt_ns arrive;
+    memcpy(&arrive, frame + bytes, sizeof arrive);
+    hold(g, &r->coming, peer, frame, bytes, arrive);
+  } else if (g->down.rate_bps > 0)
+    hold(g, &g->landing, peer, frame, bytes, gt_access_pass(&g->down, bytes, now));
+  else
+    hand_on(g, peer, frame, now);
+}
+
 bool gt_receive_frames(gt_gateway *g, size_t peer, gt_ns now) {
   bool moved = false;
   size_t bytes;
   for (const uint8_t *frame; (frame = g->ops->receive(g->transport, peer, &bytes)) != NULL; moved = true) {
     gt_frame_header head = {0};
     memcpy(&head, frame, bytes < sizeof head ? bytes : sizeof head);
-    const char *fault = header_fault(g, peer, &head, bytes);
-    if (fault) refuse(peer, &head, bytes, fault);
-    g->receivers[peer].heard = now;
-    take_frame(g, peer, &head, frame + GT_FRAME_HEADER_BYTES, now);
+    g->receivers[peer].heard = g->agreement ? gt_now() : now;
+    if (g->agreement && head.kind == GT_MSG_CLOCK)
+      gt_agreement_clock_frame(g, peer, frame + GT_FRAME_HEADER_BYTES, bytes - GT_FRAME_HEADER_BYTES);
+    else {
+      if (g->agreement && bytes >= GT_STAMP_BYTES) bytes -= GT_STAMP_BYTES;
+      const char *fault = header_fault(g, peer, &head, bytes);
+      if (fault) refuse(peer, &head, bytes, fault);
+      sort_frame(g, peer, frame, bytes, now);
+    }
     g->ops->release(g->transport, peer);
   }
   return moved;

@@ -1,0 +1,42 @@
+/* What work costs by the job: under the virtual clock, and in real time with compute.emulate (DESIGN 2.6). */
+#include "impl.h"
+
+/* Of a worker in proportion to what compute says. */
+static double speed_of(const gt_run *run, const gt_job_compute *c, size_t worker) {
+  const gt_job_region *r = &run->job->regions[run->roles.region_id];
+  return worker < r->nspeeds ? c->speed * r->speeds[worker] : c->speed;
+}
+
+/* Steps differ by a factor of mean 1 that is keyed by the batch, so that it is the same whoever asks and whenever. */
+static double variation(const gt_run *run, int64_t batch) {
+  double deviation = run->job->compute_variation;
+  if (deviation <= 0) return 1;
+  gt_rng rng = gt_rng_make(run->job->seed, GT_RNG_COMPUTE, run->roles.region_id, (uint64_t)batch);
+  double factor = 1 + deviation * gt_rng_normal(&rng);
+  return factor > 0.1 ? factor : 0.1;
+}
+
+gt_ns gt_cost_step(const gt_run *run, const gt_job_compute *c, size_t worker, int64_t batch) {
+  double samples = (double)gt_order_batch_size(&run->order, batch);
+  double seconds = c->step_s > 0 ? c->step_s * samples / (double)run->order.batch : samples / c->samples_per_s;
+  return gt_from_seconds(seconds * variation(run, batch) / speed_of(run, c, worker));
+}
+
+gt_ns gt_cost_eval(const gt_run *run, const gt_job_compute *c, size_t worker, int64_t samples) {
+  return gt_from_seconds((double)samples / c->eval_samples_per_s / speed_of(run, c, worker));
+}
+
+double gt_cost_slowdown(const gt_run *run, size_t worker) {
+  gt_job_compute c = gt_job_compute_of(run->job, run->roles.region_id);
+  return 1 / speed_of(run, &c, worker);
+}
+
+gt_status gt_cost_check(const gt_job *job, const char *why) {
+  for (size_t r = 0; r < job->nregions; r++) {
+    gt_job_compute c = gt_job_compute_of(job, r);
+    if (c.step_s > 0 || c.samples_per_s > 0) continue;
+    return GT_FAIL(GT_ERR_JOB, "compute says nothing of region %s; compute.step, compute.samples_per_s or a profile is needed %s",
+                   job->regions[r].name, why);
+  }
+  return GT_OK;
+}

@@ -1,0 +1,109 @@
+/* The job's links as the link model takes them: every direction between two regions, with traces and outages. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "impl.h"
+
+struct gt_links {
+  size_t n;
+  gt_link_spec *specs; /* n x n, row: sender */
+  gt_link_outage *outages;
+  gt_link_trace **traces; /* one a file */
+  const char **paths;
+  size_t ntraces;
+};
+
+static gt_status trace_of(gt_links *links, const char *path, const gt_link_trace **out) {
+  for (size_t i = 0; i < links->ntraces; i++)
+    if (strcmp(links->paths[i], path) == 0) {
+      *out = links->traces[i];
+      return GT_OK;
+    }
+  GT_TRY(gt_link_trace_read(&links->traces[links->ntraces], path));
+  links->paths[links->ntraces] = path;
+  *out = links->traces[links->ntraces++];
+  return GT_OK;
+}
+
+static int by_start(const void *a, const void *b) {
+  double x = ((const gt_link_outage *)a)->from_s, y = ((const gt_link_outage *)b)->from_s;
+  return (x > y) - (x < y);
+}
+
+/* The outages of a pair, ascending, into `room`; overlapping ones become one. */
+static size_t outages_of(const gt_job *job, size_t a, size_t b, gt_link_outage *room) {
+  size_t n = 0, kept = 0;
+  for (size_t i = 0; i < job->wan.noutages; i++) {
+    const gt_job_outage *o = &job->wan.outages[i];
+    if ((o->ia == a && o->ib == b) || (o->ia == b && o->ib == a)) room[n++] = (gt_link_outage){o->from_s, o->for_s};
+  }
+  qsort(room, n, sizeof *room, by_start);
+  for (size_t i = 0; i < n; i++) {
+    gt_link_outage *last = kept > 0 ? &room[kept - 1] : NULL;
+    if (last && room[i].from_s <= last->from_s + last->for_s) {
+      double end = room[i].from_s + room[i].for_s;
+      if (end > last->from_s + last->for_s) last->for_s = end - last->from_s;
+    } else
+      room[kept++] = room[i];
+  }
+  return kept;
+}
+
+static gt_status fill(gt_links *links, const gt_job *job, size_t a, size_t b, gt_link_outage *room) {
+  const gt_job_link *l = gt_job_link_between(job, a, b), *back = gt_job_link_between(job, b, a);
+  gt_link_spec *spec = &links->specs[a * links->n + b];
+  if (l) {
+    *spec = (gt_link_spec){.bandwidth_bps = l->bandwidth_bps,
+                           .latency_s = l->latency_s,
+                           .jitter_s = l->jitter_s,
+                           .loss = l->loss,
+                           .setup_rtts = l->setup_rtts,
+                           .eager_bytes = l->eager_bytes,
+                           .window_bytes = l->window_bytes,
+                           .idle_s = l->idle_s};
+    if (l->trace) GT_TRY(trace_of(links, l->trace, &spec->trace));
+  }
+  spec->back_s = back ? back->latency_s : 0;
+  spec->outages = room;
+  spec->noutages = outages_of(job, a, b, room);
+  return GT_OK;
+}
+
+gt_status gt_links_create(gt_links **out, const gt_job *job) {
+  gt_links *links = GT_NEW(gt_links);
+  size_t n = job->nregions, pairs = n * n;
+  links->n = n;
+  links->specs = GT_NEW_ARRAY(gt_link_spec, pairs);
+  links->outages = GT_NEW_ARRAY(gt_link_outage, pairs * job->wan.noutages + 1);
+  links->traces = GT_NEW_ARRAY(gt_link_trace *, job->wan.nlinks + 1);
+  links->paths = GT_NEW_ARRAY(const char *, job->wan.nlinks + 1);
+  *out = links;
+  for (size_t i = 0; i < pairs; i++)
+    if (i / n != i % n) GT_TRY(fill(links, job, i / n, i % n, links->outages + i * job->wan.noutages));
+  return GT_OK;
+}
+
+void gt_links_close(gt_links *links) {
+  if (!links) return;
+  for (size_t i = 0; i < links->ntraces; i++) gt_link_trace_close(links->traces[i]);
+  gt_free(links->traces);
+  gt_free(links->paths);
+  gt_free(links->outages);
+  gt_free(links->specs);
+  gt_free(links);
+}
+
+const gt_link_spec *gt_links_from(const gt_links *links, size_t region) {
+  return &links->specs[region * links->n];
+}
+
+gt_status gt_links_delays(const gt_links *links, const gt_job *job, gt_ns *delay_min) {
+  for (size_t i = 0; i < links->n * links->n; i++) {
+    size_t a = i / links->n, b = i % links->n;
+    delay_min[i] = a == b ? 0 : gt_link_delay_min(&links->specs[i]);
+    if (a != b && delay_min[i] <= 0)
+      return GT_FAIL(GT_ERR_JOB, "the link from %s to %s has no latency; under --clock virtual every pair of regions needs one above 0 (wan.links)",
+                     job->regions[a].name, job->regions[b].name);
+  }
+  return GT_OK;
+}
