@@ -4,7 +4,7 @@
 static w_spec two(const char *strategy, bool local_async) {
   w_spec s = {.strategy = strategy, .local_async = local_async, .nregions = 2, .workers = {2, 1}, .samples = {100, 100}, .batch = 5, .seed = 42};
   s.until.epochs = 2;
-  s.link = (gt_link_spec){1e7, 0.002, 0};
+  s.link = (gt_link_spec){.bandwidth_bps = 1e7, .latency_s = 0.002};
   s.write_s = 0.01;
   return s;
 }

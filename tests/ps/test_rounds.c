@@ -144,7 +144,7 @@ static void interval(w_spec *spec) {
   spec->until.epochs = 4;
   spec->checkpoint_every.steps = 4;
   spec->write_s = 0.004;
-  spec->link = (gt_link_spec){1e7, 0.001, 0};
+  spec->link = (gt_link_spec){.bandwidth_bps = 1e7, .latency_s = 0.001};
   spec->momentum = 0;
   for (size_t i = 0; i < spec->nregions; i++) spec->slow[i] = 1;
   int64_t events = (int64_t)gt_rng_below(&rng, (uint64_t)events_of(spec)), before[W_REGIONS];
@@ -179,7 +179,7 @@ static void test_whoever_is_first_opens(void **state) {
   spec.workers[2] = 1;
   spec.checkpoint_every.steps = 10;
   spec.write_s = 0.01;
-  spec.link = (gt_link_spec){1e7, 0.002, 0};
+  spec.link = (gt_link_spec){.bandwidth_bps = 1e7, .latency_s = 0.002};
   world *w = w_open(&spec);
   w_run_until(w, GT_PS_COMPLETE);
   for (size_t i = 0; i < w->n; i++) w_check(w, w->regions[i].rounds >= 5 && w->regions[i].rounds <= 6 && w_look(w, i).round == w_look(w, 2).round);

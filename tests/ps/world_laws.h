@@ -48,7 +48,9 @@ static inline w_spec w_random(const char *strategy, bool local_async, size_t nre
   s.momentum = gt_rng_below(&rng, 2) ? 0.9 : 0;
   s.by_samples = gt_rng_below(&rng, 2);
   s.batch = 5 + (size_t)gt_rng_below(&rng, 10);
-  s.link = (gt_link_spec){rates[gt_rng_below(&rng, 4)], 0.001 * (double)gt_rng_below(&rng, 40), 0.001 * (double)gt_rng_below(&rng, 6)};
+  s.link = (gt_link_spec){.bandwidth_bps = rates[gt_rng_below(&rng, 4)],
+                          .latency_s = 0.001 * (double)gt_rng_below(&rng, 40),
+                          .jitter_s = 0.001 * (double)gt_rng_below(&rng, 6)};
   for (size_t i = 0; i < nregions; i++) {
     s.workers[i] = 1 + (size_t)gt_rng_below(&rng, W_WORKERS);
     s.samples[i] = 20 + (size_t)gt_rng_below(&rng, 120);

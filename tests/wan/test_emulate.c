@@ -53,7 +53,7 @@ static void on_departed(void *ctx, size_t peer, uint64_t cookie, gt_ns now) {
 }
 
 static void open_side(side *s, double mbit, double latency_s, double jitter_s, size_t payload_max) {
-  gt_link_spec links[2] = {{mbit * 1e6, latency_s, jitter_s}, {mbit * 1e6, latency_s, jitter_s}};
+  gt_link_spec link = {.bandwidth_bps = mbit * 1e6, .latency_s = latency_s, .jitter_s = jitter_s}, links[2] = {link, link};
   gt_gateway_spec spec = {.nregions = 2, .self = (size_t)rank, .links = links, .emulate = true, .seed = 1, .payload_max = payload_max};
   gt_gateway_events events = {s, on_message, on_departed};
   *s = (side){0};
