@@ -30,8 +30,7 @@ typedef struct {
   double compute_s, encode_s, wan_wait_s, local_wait_s, idle_s, wall_s;
   double update_s; /* the PS: applying steps and messages */
   double wire_s;   /* frames of this region were leaving, sum over its links */
-  /* The average mini-batch (a step of the region): mean seconds a step, which add up to the time of its training over its steps (docs/time-split.md);
-     NaN: no step. */
+  /* The average mini-batch of a worker: the parts add up to the time of training over the mini-batches that a worker had (docs/time-split.md). */
   double split_train_s, split_upload_s, split_aggregate_s, split_download_s;
   double emulation_cpu_s, ps_cpu_s;            /* 0 under the virtual clock */
   double test_accuracy, test_loss, train_loss; /* NaN: not measured */

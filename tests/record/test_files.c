@@ -255,7 +255,7 @@ static void test_improper_results_are_refused(void **unused) {
   }
   for (int k = 0; k < GT_RESULT_KINDS - 1; k++) /* with the two that are there, one too many */
     snprintf(crowd + strlen(crowd), sizeof crowd - strlen(crowd), "\"k%d\":{\"messages\":1,\"payload_bytes\":0,\"wire_bytes\":64},", k);
-  strcat(crowd, "\"ack\":{");
+  snprintf(crowd + strlen(crowd), sizeof crowd - strlen(crowd), "\"ack\":{");
   char *bad = altered(text, "\"ack\":{", crowd);
   assert_int_equal(gt_result_decode(bad, strlen(bad), &back, &link_back, 1, &n), GT_ERR_FAULT);
   assert_non_null(strstr(gt_error_text(), "at most 16"));
