@@ -30,6 +30,12 @@ void gt_job_node_remove(job_node *parent, size_t index);
 job_node *gt_job_node_find(const job_node *map, const char *key, size_t length);
 /* Puts a value at a path of map keys "a.b.c", making maps on the way; takes `value` over. */
 void gt_job_node_put(job_node *map, const char *path, job_node *value);
+/* A whole copy, key included. */
+job_node *gt_job_node_copy(const job_node *node);
+/* Takes a key out of a map, where it is there. */
+void gt_job_node_drop(job_node *map, const char *key);
+/* The list at a path of map keys, made when it is not there. */
+job_node *gt_job_node_list(job_node *map, const char *path);
 /* A plain scalar that YAML reads as nothing. */
 bool gt_job_node_null(const job_node *node);
 
@@ -106,6 +112,9 @@ gt_status gt_job_values(job_node *root, const char *source);
 gt_status gt_job_defaults(job_node *root, const char *source);
 /* libcyaml: the tree, checked and with defaults, becomes a job. */
 gt_status gt_job_typed(gt_job **out, const job_node *root);
+/* The files that a checked job names: their figures go into its tree, and the key that names the file out of it. */
+gt_status gt_job_matrix(job_node *root, const gt_job *job, const char *source);
+gt_status gt_job_profile(job_node *root, const gt_job *job, const char *source);
 /* What one key cannot say alone. */
 gt_status gt_job_check(gt_job *job, const job_node *root, const char *source);
 
@@ -138,7 +147,14 @@ const char *gt_job_name_near(const job_name *names, size_t n, const char *name);
 /* Every direction that wan.links names, in the order of ids; of a checked job.  The caller frees it. */
 job_direction *gt_job_directions(const gt_job *job, size_t *n);
 /* The entry of this direction, or NULL. */
-const job_direction *gt_job_direction_find(const job_direction *list, size_t n, size_t from, size_t to);
+job_direction *gt_job_direction_find(job_direction *list, size_t n, size_t from, size_t to);
+
+/* ---- files (files.c) ------------------------------------------------------------------------------------------------ */
+
+/* The whole of a file, a NUL after it; the caller frees *text.  `needed` says what it should have been. */
+gt_status gt_job_read_file(const char *path, const char *needed, char **text, size_t *size);
+/* Where the file is that `key` of the job file `source` names: here, or else in the job's folder. */
+gt_status gt_job_find_file(char *buf, size_t size, const char *source, const char *key, const char *name);
 
 /* The example below `geotrain help job`. */
 extern const char gt_job_example[];

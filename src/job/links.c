@@ -58,7 +58,7 @@ static int find_direction(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-const job_direction *gt_job_direction_find(const job_direction *list, size_t n, size_t from, size_t to) {
+job_direction *gt_job_direction_find(job_direction *list, size_t n, size_t from, size_t to) {
   uint64_t key = direction_key(from, to);
   return bsearch(&key, list, n, sizeof *list, find_direction);
 }

@@ -1,31 +1,32 @@
 /* From a job file to a job: read, override, check, fill in, type, check across keys. */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "internal.h"
 
-#define FILE_MAX ((size_t)1 << 20)
+/* Defaults, types, what one key cannot say alone; *job is replaced when all is well. */
+static gt_status make_job(gt_job **job, job_node *root, const char *path) {
+  gt_job *made = NULL;
+  GT_TRY(gt_job_defaults(root, path));
+  GT_TRY(gt_job_typed(&made, root));
+  gt_status status = gt_job_check(made, root, path);
+  gt_job_close(status == GT_OK ? *job : made);
+  if (status == GT_OK) *job = made;
+  return status;
+}
 
-static gt_status read_file(const char *path, char **text, size_t *size) {
-  FILE *file = fopen(path, "rb");
-  if (!file) return GT_FAIL(GT_ERR_JOB, "%s: cannot be opened: %s", path, strerror(errno));
-  char *buffer = gt_alloc(FILE_MAX + 1, 1);
-  errno = 0;
-  size_t n = fread(buffer, 1, FILE_MAX + 1, file);
-  int error = ferror(file) ? errno : 0;
-  fclose(file);
-  if (!error && n <= FILE_MAX) {
-    *text = buffer;
-    *size = n;
-    return GT_OK;
+/* The files that a job names are merged into its tree, by a job that is in order without them. */
+static gt_status merge_files(gt_job **job, job_node *root, const char *path) {
+  if ((*job)->wan.matrix) {
+    GT_TRY(gt_job_matrix(root, *job, path));
+    GT_TRY(make_job(job, root, path));
   }
-  gt_free(buffer);
-  if (error) return GT_FAIL(GT_ERR_JOB, "%s: cannot be read: %s", path, strerror(error));
-  return GT_FAIL(GT_ERR_JOB, "%s: is longer than 1 MiB; a job file is needed", path);
+  if ((*job)->profile) {
+    GT_TRY(gt_job_profile(root, *job, path));
+    GT_TRY(make_job(job, root, path));
+  }
+  return GT_OK;
 }
 
 static gt_status load_tree(gt_job **out, job_node *root, const char *path, const char *const *sets, size_t nsets) {
+  gt_job *job = NULL;
   gt_job_prune(root);
   bool empty = gt_job_node_null(root);
   for (size_t i = 0; i < nsets && !empty; i++) {
@@ -33,10 +34,8 @@ static gt_status load_tree(gt_job **out, job_node *root, const char *path, const
     gt_job_prune(root); /* "sync=null" takes the whole map out, and the next may set a key in it */
   }
   GT_TRY(gt_job_values(root, path));
-  GT_TRY(gt_job_defaults(root, path));
-  gt_job *job = NULL;
-  GT_TRY(gt_job_typed(&job, root));
-  gt_status status = gt_job_check(job, root, path);
+  GT_TRY(make_job(&job, root, path));
+  gt_status status = merge_files(&job, root, path);
   if (status == GT_OK)
     *out = job;
   else
@@ -48,7 +47,7 @@ gt_status gt_job_load(gt_job **out, const char *path, const char *const *sets, s
   char *text = NULL;
   size_t size = 0;
   job_node *root = NULL;
-  GT_TRY(read_file(path, &text, &size));
+  GT_TRY(gt_job_read_file(path, "a job file", &text, &size));
   gt_status status = gt_job_yaml_parse(&root, path, text, size);
   gt_free(text);
   if (status == GT_OK) status = load_tree(out, root, path, sets, nsets);

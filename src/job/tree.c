@@ -64,6 +64,27 @@ void gt_job_node_put(job_node *map, const char *path, job_node *value) {
   gt_job_node_add(map, value);
 }
 
+job_node *gt_job_node_copy(const job_node *node) {
+  job_node *copy = gt_job_node_new(node->kind, node->key, node->text);
+  copy->plain = node->plain;
+  copy->from_set = node->from_set;
+  for (size_t i = 0; i < node->n; i++) gt_job_node_add(copy, gt_job_node_copy(node->items[i]));
+  return copy;
+}
+
+void gt_job_node_drop(job_node *map, const char *key) {
+  for (size_t i = map->n; i-- > 0;)
+    if (strcmp(map->items[i]->key, key) == 0) gt_job_node_remove(map, i);
+}
+
+job_node *gt_job_node_list(job_node *map, const char *path) {
+  job_node *at = map;
+  for (const char *word = path; at && *word; word += strcspn(word, ".") + (word[strcspn(word, ".")] == '.'))
+    at = gt_job_node_find(at, word, strcspn(word, "."));
+  if (!at) gt_job_node_put(map, path, at = gt_job_node_new(NODE_LIST, NULL, NULL));
+  return at;
+}
+
 bool gt_job_node_null(const job_node *node) {
   static const char *const nulls[] = {"", "~", "null", "Null", "NULL"};
   if (node->kind != NODE_SCALAR || !node->plain) return false;

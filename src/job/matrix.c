@@ -1,0 +1,219 @@
+/* wan.matrix: a CSV file of links between many regions, of which a job takes those of its own. */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+/* More regions have more directions than wan.links takes. */
+#define REGIONS_MAX ((size_t)1000)
+
+enum { FROM, TO, MBIT_S, MS, JITTER_MS, LOSS, FIELDS };
+
+static const struct {
+  const char *name, *unit, *key, *row;
+} fields[FIELDS] = {{"from", "", "from", "wan.links[].from"},
+                    {"to", "", "to", "wan.links[].to"},
+                    {"mbit_s", " Mbit/s", "bandwidth", "wan.links[].bandwidth"},
+                    {"ms", " ms", "latency", "wan.links[].latency"},
+                    {"jitter_ms", " ms", "jitter", "wan.links[].jitter"},
+                    {"loss", "", "loss", "wan.links[].loss"}};
+
+/* A line of the file; its fields lie in the file's text, and those not given are empty. */
+typedef struct {
+  const char *field[FIELDS];
+  size_t line, ia, ib; /* ids; the job's number of regions where it has none of this name */
+} row;
+
+typedef struct {
+  const char *file;
+  const gt_job *job;
+  job_name *names;
+  row *rows;
+  size_t n, capacity;
+} matrix;
+
+/* ---- reading ------------------------------------------------------------------------------------------------------ */
+
+static char *trim(char *text) {
+  while (isspace((unsigned char)*text)) text++;
+  for (size_t n = strlen(text); n && isspace((unsigned char)text[n - 1]); n--) text[n - 1] = '\0';
+  return text;
+}
+
+/* Cuts a line at its commas; returns how many fields it has, FIELDS + 1 when there are more than there may be. */
+static size_t cut(char *line, const char *field[FIELDS]) {
+  size_t n = 0;
+  for (size_t i = 0; i < FIELDS; i++) field[i] = "";
+  for (char *comma; line; line = comma ? comma + 1 : NULL) {
+    comma = strchr(line, ',');
+    if (comma) *comma = '\0';
+    if (n == FIELDS) return FIELDS + 1;
+    field[n++] = trim(line);
+  }
+  return n;
+}
+
+/* A field as wan.links would have it, in base units. */
+static gt_status field_value(const matrix *m, const row *r, size_t f, char *buf, size_t size) {
+  char text[96], reason[GT_ERROR_TEXT_MAX - 128];
+  snprintf(text, sizeof text, "%.80s%s", r->field[f], fields[f].unit);
+  if (gt_job_value_read(gt_job_key_find(fields[f].row), fields[f].name, text, buf, size) == GT_OK) return GT_OK;
+  snprintf(reason, sizeof reason, "%s", gt_error_text());
+  return GT_FAIL(GT_ERR_JOB, "%.256s:%zu: %s", m->file, r->line, reason);
+}
+
+static bool is_header(const row *r, size_t n) {
+  for (size_t f = 0; f < n; f++)
+    if (strcmp(r->field[f], fields[f].name) != 0) return false;
+  return true;
+}
+
+static gt_status check_row(const matrix *m, const row *r, size_t n) {
+  char value[64];
+  if (n < JITTER_MS || n > FIELDS)
+    return GT_FAIL(GT_ERR_JOB, "%s:%zu: has %s%zu fields; from,to,mbit_s,ms and, if need be, jitter_ms,loss are needed", m->file, r->line,
+                   n > FIELDS ? "more than " : "", n > FIELDS ? (size_t)FIELDS : n);
+  for (size_t f = FROM; f <= TO; f++)
+    if (!*r->field[f]) return GT_FAIL(GT_ERR_JOB, "%s:%zu: %s is empty; the name of a region is needed", m->file, r->line, fields[f].name);
+  if (strcmp(r->field[FROM], r->field[TO]) == 0)
+    return GT_FAIL(GT_ERR_JOB, "%s:%zu: from and to are both %.80s; two regions are needed", m->file, r->line, r->field[FROM]);
+  for (size_t f = MBIT_S; f < FIELDS; f++)
+    if (*r->field[f]) GT_TRY(field_value(m, r, f, value, sizeof value));
+  return GT_OK;
+}
+
+static void keep_row(matrix *m, row *r) {
+  if (m->n == m->capacity) {
+    m->capacity = m->capacity ? 2 * m->capacity : 64;
+    row *larger = GT_NEW_ARRAY(row, m->capacity);
+    if (m->n) memcpy(larger, m->rows, m->n * sizeof *larger);
+    gt_free(m->rows);
+    m->rows = larger;
+  }
+  r->ia = gt_job_name_id(m->names, m->job->nregions, r->field[FROM]);
+  r->ib = gt_job_name_id(m->names, m->job->nregions, r->field[TO]);
+  m->rows[m->n++] = *r;
+}
+
+static gt_status read_rows(matrix *m, char *text) {
+  size_t number = 0;
+  bool first = true;
+  for (char *line = text, *end; line; line = end ? end + 1 : NULL) {
+    row r = {.line = ++number};
+    end = strchr(line, '\n');
+    if (end) *end = '\0';
+    line[strcspn(line, "#")] = '\0';
+    if (*trim(line) == '\0') continue;
+    size_t n = cut(line, r.field);
+    bool header = first && n >= JITTER_MS && n <= FIELDS && is_header(&r, n);
+    first = false;
+    if (header) continue;
+    GT_TRY(check_row(m, &r, n));
+    keep_row(m, &r);
+  }
+  return GT_OK;
+}
+
+/* ---- rows by direction -------------------------------------------------------------------------------------------- */
+
+static int by_ids(const void *a, const void *b) {
+  const row *x = a, *y = b;
+  if (x->ia != y->ia) return x->ia < y->ia ? -1 : 1;
+  return (x->ib > y->ib) - (x->ib < y->ib);
+}
+
+static int by_ids_and_line(const void *a, const void *b) {
+  int order = by_ids(a, b);
+  return order ? order : (((const row *)a)->line > ((const row *)b)->line) - (((const row *)a)->line < ((const row *)b)->line);
+}
+
+static const row *find_row(const matrix *m, size_t from, size_t to) {
+  row key = {.ia = from, .ib = to};
+  return bsearch(&key, m->rows, m->n, sizeof *m->rows, by_ids);
+}
+
+static gt_status sort_rows(matrix *m) {
+  size_t n = m->job->nregions;
+  if (m->n) qsort(m->rows, m->n, sizeof *m->rows, by_ids_and_line);
+  for (size_t i = 1; i < m->n; i++) {
+    const row *r = &m->rows[i];
+    if (r->ia < n && r->ib < n && by_ids(r - 1, r) == 0)
+      return GT_FAIL(GT_ERR_JOB, "%s:%zu: line %zu gives the direction from %s to %s already; one is needed", m->file, r->line, r[-1].line,
+                     r->field[FROM], r->field[TO]);
+  }
+  return GT_OK;
+}
+
+/* ---- into the job ------------------------------------------------------------------------------------------------- */
+
+/* The name in the file nearest to a region that it never names, or NULL. */
+static const char *near_name(const matrix *m, size_t region) {
+  const char **words = GT_NEW_ARRAY(const char *, 2 * m->n + 1), *near = NULL;
+  bool named = false;
+  for (size_t i = 0; i < m->n; i++) {
+    named = named || m->rows[i].ia == region || m->rows[i].ib == region;
+    words[2 * i] = m->rows[i].field[FROM];
+    words[2 * i + 1] = m->rows[i].field[TO];
+  }
+  if (!named) near = gt_nearest(m->job->regions[region].name, words, 2 * m->n);
+  gt_free(words);
+  return near;
+}
+
+static gt_status lacking(const matrix *m, size_t a, size_t b) {
+  const char *na = m->job->regions[a].name, *nb = m->job->regions[b].name, *near = near_name(m, a), *meant = na;
+  if (!near) near = near_name(m, b), meant = nb;
+  return GT_FAIL(GT_ERR_JOB, "%s: has no line for %s and %s; one is needed for every pair of the job's regions that wan.links leaves out%s%s%s%s%s",
+                 m->file, na, nb, near ? "; did you mean " : "", near ? near : "", near ? " by " : "", near ? meant : "", near ? "?" : "");
+}
+
+static gt_status add_link(const matrix *m, job_node *links, const row *r, size_t from, size_t to) {
+  char value[64];
+  job_node *link = gt_job_node_new(NODE_MAP, NULL, NULL);
+  gt_job_node_add(links, link);
+  gt_job_node_add(link, gt_job_node_new(NODE_SCALAR, "from", m->job->regions[from].name));
+  gt_job_node_add(link, gt_job_node_new(NODE_SCALAR, "to", m->job->regions[to].name));
+  for (size_t f = MBIT_S; f < FIELDS; f++) {
+    if (!*r->field[f]) continue;
+    GT_TRY(field_value(m, r, f, value, sizeof value));
+    gt_job_node_add(link, gt_job_node_new(NODE_SCALAR, fields[f].key, value));
+  }
+  return GT_OK;
+}
+
+static gt_status add_links(const matrix *m, job_node *links) {
+  size_t n = m->job->nregions, ngiven = 0;
+  job_direction *given = gt_job_directions(m->job, &ngiven);
+  gt_status status = GT_OK;
+  for (size_t i = 0; i < n * n && status == GT_OK; i++) {
+    size_t from = i / n, to = i % n;
+    if (from == to || gt_job_direction_find(given, ngiven, from, to)) continue;
+    const row *r = find_row(m, from, to);
+    if (!r) r = find_row(m, to, from);
+    status = r ? add_link(m, links, r, from, to) : lacking(m, from, to);
+  }
+  gt_free(given);
+  return status;
+}
+
+gt_status gt_job_matrix(job_node *root, const gt_job *job, const char *source) {
+  char path[4096 + JOB_PATH_MAX], *text = NULL;
+  size_t size = 0;
+  if (job->nregions > REGIONS_MAX)
+    return GT_FAIL(GT_ERR_JOB, "%s: wan.matrix is given and there are %zu regions; at most %zu are needed", source, job->nregions, REGIONS_MAX);
+  GT_TRY(gt_job_find_file(path, sizeof path, source, "wan.matrix", job->wan.matrix));
+  GT_TRY(gt_job_read_file(path, "a CSV file of links", &text, &size));
+  matrix m = {.file = path, .job = job, .names = gt_job_names(job)};
+  gt_status status = GT_OK;
+  if (strlen(text) != size) status = GT_FAIL(GT_ERR_JOB, "%s: has a zero byte in it; a CSV file of links is needed", path);
+  if (status == GT_OK) status = read_rows(&m, strncmp(text, "\xef\xbb\xbf", 3) == 0 ? text + 3 : text); /* spreadsheets put a mark in front */
+  if (status == GT_OK) status = sort_rows(&m);
+  if (status == GT_OK) status = add_links(&m, gt_job_node_list(root, "wan.links"));
+  gt_job_node_drop(gt_job_node_find(root, "wan", 3), "matrix");
+  gt_free(m.rows);
+  gt_free(m.names);
+  gt_free(text);
+  return status;
+}

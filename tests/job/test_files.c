@@ -1,0 +1,328 @@
+/* What a job takes from other files, wan.matrix and profile: which figures go before which, what is refused, and that the resolved job needs neither. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+static char folder[64], job_file[128], matrix_file[128], profile_file[128];
+
+static const char base[] = "name: tiny\nmodel: {name: lenet5}\ndata: {path: d.h5}\ntrain: {until: {steps: 5}, batch: 10, optimizer: {lr: 0.1}}\n"
+                           "regions:\n  - {name: a, ranks: 2}\n  - {name: b, ranks: 3}\n  - {name: c, ranks: 4}\n";
+
+static void put(const char *path, const char *text) {
+  FILE *to = fopen(path, "w");
+  assert_non_null(to);
+  assert_true(fputs(text, to) >= 0);
+  assert_int_equal(fclose(to), 0);
+}
+
+static gt_status load(gt_job **job, const char *more) {
+  char text[2048];
+  snprintf(text, sizeof text, "%s%s", base, more);
+  put(job_file, text);
+  *job = NULL;
+  return gt_job_load(job, job_file, NULL, 0);
+}
+
+static gt_job *loaded(const char *more) {
+  gt_job *job = NULL;
+  if (load(&job, more) != GT_OK) fail_msg("%s", gt_error_text());
+  assert_null(job->wan.matrix);
+  assert_null(job->profile);
+  return job;
+}
+
+/* Loads without the files that the job came from, and is the same job; then the job is closed. */
+static void close_complete(gt_job *job) {
+  char *first = gt_job_resolved(job);
+  gt_job *again = NULL;
+  put(matrix_file, "nothing");
+  put(profile_file, "nothing");
+  put(job_file, first);
+  if (gt_job_load(&again, job_file, NULL, 0) != GT_OK) fail_msg("%s\n%s", gt_error_text(), first);
+  char *second = gt_job_resolved(again);
+  assert_string_equal(first, second);
+  assert_int_equal(again->wan.nlinks, job->wan.nlinks);
+  for (size_t i = 0; i < job->wan.nlinks; i++) {
+    const gt_job_link *x = &job->wan.links[i], *y = &again->wan.links[i];
+    assert_true(x->ia == y->ia && x->ib == y->ib && x->bandwidth_bps == y->bandwidth_bps && x->latency_s == y->latency_s);
+    assert_true(x->jitter_s == y->jitter_s && x->loss == y->loss && x->setup_rtts == y->setup_rtts && x->window_bytes == y->window_bytes);
+  }
+  gt_free(first);
+  gt_free(second);
+  gt_job_close(again);
+  gt_job_close(job);
+}
+
+/* `expected` is the whole sentence; '@' at its front stands for the name of `file`. */
+static void refused(const char *more, const char *file, const char *expected) {
+  gt_job *job = NULL;
+  int64_t alive = gt_alloc_alive();
+  char full[1024];
+  snprintf(full, sizeof full, "%s%s", expected[0] == '@' ? file : "", expected + (expected[0] == '@'));
+  gt_status status = load(&job, more);
+  assert_null(job);
+  assert_string_equal(gt_error_text(), full);
+  assert_int_equal(status, GT_ERR_JOB);
+  assert_int_equal(gt_alloc_alive(), alive);
+}
+
+/* ---- the matrix --------------------------------------------------------------------------------------------------- */
+
+#define MATRIX "wan: {matrix: m.csv}\n"
+
+static const gt_job_link *link_of(const gt_job *job, size_t from, size_t to) {
+  const gt_job_link *link = gt_job_link_between(job, from, to);
+  assert_non_null(link);
+  return link;
+}
+
+static void matrix_becomes_links(void **state) {
+  (void)state;
+  int64_t alive = gt_alloc_alive();
+  put(matrix_file, "\xef\xbb\xbf# figures of a test\n\nfrom,to,mbit_s,ms,jitter_ms,loss\r\n"
+                   "a, b, 100, 25, 2, 0.01\nb,a,50,125 # the way back\nz,a,1,1\na,c,,7\nc,b,80,\n");
+  gt_job *job = loaded(MATRIX);
+  assert_int_equal(job->wan.nlinks, 6);
+  const gt_job_link *ab = link_of(job, 0, 1), *ba = link_of(job, 1, 0);
+  assert_true(ab->bandwidth_bps == 100e6 && ab->latency_s == 0.025 && ab->jitter_s == 0.002 && ab->loss == 0.01);
+  assert_string_equal(ab->from, "a");
+  assert_string_equal(ab->to, "b");
+  assert_true(ba->bandwidth_bps == 50e6 && ba->latency_s == 0.125 && ba->jitter_s == 0 && ba->loss == 0);
+  /* Gaps are not given, and a direction that the file leaves out is as the one it has. */
+  assert_true(link_of(job, 0, 2)->bandwidth_bps == 0 && link_of(job, 0, 2)->latency_s == 0.007);
+  assert_true(link_of(job, 2, 0)->bandwidth_bps == 0 && link_of(job, 2, 0)->latency_s == 0.007);
+  assert_true(link_of(job, 1, 2)->bandwidth_bps == 80e6 && link_of(job, 1, 2)->latency_s == 0);
+  close_complete(job);
+  assert_int_equal(gt_alloc_alive(), alive);
+}
+
+static void links_go_before_the_matrix(void **state) {
+  (void)state;
+  put(matrix_file, "a,b,100,25\na,c,200,35\n");
+  gt_job *job = loaded("wan: {matrix: m.csv, links: [{between: [c, b], latency: 1 ms}, {from: b, to: a, bandwidth: 3 Mbit/s}]}\n");
+  assert_int_equal(job->wan.nlinks, 5);
+  assert_true(link_of(job, 1, 2)->latency_s == 0.001 && link_of(job, 2, 1)->latency_s == 0.001);
+  assert_true(link_of(job, 1, 0)->bandwidth_bps == 3e6 && link_of(job, 1, 0)->latency_s == 0);
+  assert_true(link_of(job, 0, 1)->bandwidth_bps == 100e6 && link_of(job, 0, 1)->latency_s == 0.025);
+  close_complete(job);
+}
+
+static void matrix_mistakes(void **state) {
+  (void)state;
+  const char *file = matrix_file;
+  put(file, "a,b,1,1\na,c,1,1\n");
+  refused(MATRIX, file, "@: has no line for b and c; one is needed for every pair of the job's regions that wan.links leaves out");
+  put(file, "aa,b,1,1\naa,c,1,1\nb,c,1,1\n");
+  refused(MATRIX, file,
+          "@: has no line for a and b; one is needed for every pair of the job's regions that wan.links leaves out; did you mean aa by a?");
+  put(file, "# x\na,b,1\n");
+  refused(MATRIX, file, "@:2: has 3 fields; from,to,mbit_s,ms and, if need be, jitter_ms,loss are needed");
+  put(file, "a,b,1,2,3,0.4,5\n");
+  refused(MATRIX, file, "@:1: has more than 6 fields; from,to,mbit_s,ms and, if need be, jitter_ms,loss are needed");
+  put(file, "a,b,fast,2\n");
+  refused(MATRIX, file,
+          "@:1: mbit_s: \"fast Mbit/s\" is not a rate; a number of 0 or more with one of the units bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s is needed, "
+          "as in \"100 Mbit/s\"");
+  put(file, "from,to,mbit_s,ms\na,b,0,2\n");
+  refused(MATRIX, file, "@:2: mbit_s is 0 Mbit/s; a rate such as 100 Mbit/s, more than 0 is needed");
+  put(file, "a,b,1,2,3,1\n");
+  refused(MATRIX, file, "@:1: loss is 1; 0 or more and less than 1 is needed");
+  put(file, "a,,1,2\n");
+  refused(MATRIX, file, "@:1: to is empty; the name of a region is needed");
+  put(file, "a,a,1,2\n");
+  refused(MATRIX, file, "@:1: from and to are both a; two regions are needed");
+  put(file, "a,b,1,2\nb,a,1,2\n\na,b,1,2\n");
+  refused(MATRIX, file, "@:4: line 1 gives the direction from a to b already; one is needed");
+  put(file, "from,to,ms,mbit_s\na,b,1,2\n");
+  refused(MATRIX, file,
+          "@:1: mbit_s: \"ms Mbit/s\" is not a rate; a number of 0 or more with one of the units bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s is needed, as "
+          "in \"100 Mbit/s\"");
+}
+
+static void files_that_are_not_there(void **state) {
+  (void)state;
+  char expected[512];
+  snprintf(expected, sizeof expected, "@: wan.matrix is \"x.csv\", and there is no such file, neither here nor in the job's folder %s", folder);
+  refused("wan: {matrix: x.csv}\n", job_file, expected);
+  snprintf(expected, sizeof expected, "@: profile is \".\", and there is no such file, neither here nor in the job's folder %s", folder);
+  refused("profile: .\n", job_file, expected);
+  refused("profile: /x.yaml\n", job_file, "@: profile is \"/x.yaml\", and there is no such file");
+}
+
+/* A file here goes before one of the same name in the job's folder. */
+static void files_here_come_first(void **state) {
+  (void)state;
+  char here[64], more[128];
+  snprintf(here, sizeof here, "m-%ld.csv", (long)getpid());
+  snprintf(more, sizeof more, "wan: {matrix: %s}\n", here);
+  put(here, "a,b,1,1\na,c,1,1\nb,c,1,1\n");
+  gt_job *job = NULL;
+  gt_status status = load(&job, more);
+  unlink(here);
+  assert_int_equal(status, GT_OK);
+  gt_job_close(job);
+}
+
+/* ---- the profile -------------------------------------------------------------------------------------------------- */
+
+#define PROFILE "profile: p.yaml\n"
+
+static void profile_figures_of_work(void **state) {
+  (void)state;
+  int64_t alive = gt_alloc_alive();
+  put(profile_file, "# written by a probe\nregions:\n"
+                    "  - {name: a, compute: {samples_per_s: 100, update: 1 ms, speed: 0.1}}\n"
+                    "  - {name: b, compute: {step: 5 ms, speeds: [1, 0.5]}}\n"
+                    "  - {name: c, compute: {speeds: [1, 0.5], checkpoint: 8 Gbit/s}}\n"
+                    "  - {name: elsewhere, compute: {step: 1 ms}}\n");
+  gt_job *job = loaded(PROFILE "compute: {step: 10 ms, speed: 0.5, apply: 3 ms}\n");
+  gt_job_compute a = gt_job_compute_of(job, 0), b = gt_job_compute_of(job, 1), c = gt_job_compute_of(job, 2);
+  assert_true(a.samples_per_s == 100 && a.step_s == 0 && a.update_s == 0.001 && a.apply_s == 0.003 && a.speed == 0.5);
+  assert_true(b.samples_per_s == 0 && b.step_s == 0.005 && b.speed == 0.5 && b.eval_samples_per_s == 6000);
+  assert_true(c.step_s == 0.01 && c.checkpoint_bps == 8e9);
+  assert_int_equal(job->regions[1].nspeeds, 2);
+  assert_true(job->regions[1].speeds[1] == 0.5);
+  assert_int_equal(job->regions[2].nspeeds, 0); /* measured with two workers, and there are three */
+  close_complete(job);
+  assert_int_equal(gt_alloc_alive(), alive);
+}
+
+static void profile_goes_before_a_region(void **state) {
+  (void)state;
+  put(profile_file, "regions: [{name: b, compute: {step: 5 ms, speeds: [1, 0.5], local: 2 ms}}]\n");
+  put(job_file, "");
+  gt_job *job = NULL;
+  const char *sets[] = {"profile=p.yaml", "regions.1.compute={samples_per_s: 9, speed: 0.25, speeds: [0.5, 1], local: 9 ms, encode: 4 ms}"};
+  char text[1024];
+  snprintf(text, sizeof text, "%s", base);
+  put(job_file, text);
+  assert_int_equal(gt_job_load(&job, job_file, sets, 2), GT_OK);
+  const gt_job_region *b = &job->regions[1];
+  assert_true(b->compute.samples_per_s == 0 && b->compute.step_s == 0.005 && b->compute.speed == 0.25);
+  assert_true(b->compute.local_s == 0.002 && b->compute.encode_s == 0.004);
+  assert_true(b->speeds[0] == 0.5 && b->speeds[1] == 1);
+  close_complete(job);
+}
+
+static void profile_links(void **state) {
+  (void)state;
+  int64_t alive = gt_alloc_alive();
+  put(profile_file, "wan:\n  links:\n"
+                    "    - {from: a, to: b, bandwidth: 90 Mbit/s, latency: 24 ms, setup: 1, eager: 64 KiB, window: 100 KiB, idle: 200 ms}\n"
+                    "    - {from: b, to: a, bandwidth: 80 Mbit/s, latency: 23 ms, setup: 2, window: 10 KiB}\n"
+                    "    - {from: a, to: c, bandwidth: 70 Mbit/s, latency: 22 ms, setup: 3}\n"
+                    "    - {from: c, to: a, bandwidth: 60 Mbit/s, latency: 21 ms}\n"
+                    "    - {from: b, to: c, bandwidth: 50 Mbit/s, latency: 20 ms, setup: 4}\n"
+                    "    - {from: a, to: elsewhere, latency: 20 ms}\n");
+  gt_job *job = loaded(PROFILE "wan: {links: [{between: [b, a], bandwidth: 100 Mbit/s, setup: 7}, {between: [b, c], latency: 5 ms}]}\n");
+  const gt_job_link *ab = link_of(job, 0, 1), *ba = link_of(job, 1, 0), *bc = link_of(job, 1, 2), *cb = link_of(job, 2, 1);
+  assert_int_equal(job->wan.nlinks, 6);
+  assert_true(ab->bandwidth_bps == 100e6 && ab->latency_s == 0 && ab->setup_rtts == 7 && ab->eager_bytes == 65536 && ab->idle_s == 0.2);
+  assert_true(ab->window_bytes == 102400);
+  assert_true(ba->bandwidth_bps == 100e6 && ba->setup_rtts == 7 && ba->eager_bytes == 0 && ba->window_bytes == 10240);
+  assert_true(bc->latency_s == 0.005 && bc->bandwidth_bps == 0 && bc->setup_rtts == 4);
+  assert_true(cb->latency_s == 0.005 && cb->bandwidth_bps == 0 && cb->setup_rtts == 0);
+  assert_true(link_of(job, 0, 2)->bandwidth_bps == 70e6 && link_of(job, 0, 2)->latency_s == 0.022 && link_of(job, 0, 2)->setup_rtts == 3);
+  assert_true(link_of(job, 2, 0)->bandwidth_bps == 60e6 && link_of(job, 2, 0)->setup_rtts == 0);
+  close_complete(job);
+  assert_int_equal(gt_alloc_alive(), alive);
+}
+
+static void profile_after_the_matrix(void **state) {
+  (void)state;
+  put(matrix_file, "a,b,100,25\na,c,200,35\nb,c,300,45\n");
+  put(profile_file, "wan: {links: [{from: b, to: a, bandwidth: 80 Mbit/s, latency: 23 ms, setup: 2}]}\n");
+  gt_job *job = loaded(PROFILE MATRIX);
+  const gt_job_link *ba = link_of(job, 1, 0);
+  assert_true(ba->bandwidth_bps == 100e6 && ba->latency_s == 0.025 && ba->setup_rtts == 2);
+  assert_true(link_of(job, 0, 1)->setup_rtts == 0);
+  assert_int_equal(job->wan.nlinks, 6);
+  close_complete(job);
+}
+
+static void profile_serves_emulated_work(void **state) {
+  (void)state;
+  const char *more = PROFILE "compute: {emulate: true}\n";
+  put(profile_file, "regions: [{name: a, compute: {step: 1 ms}}, {name: b, compute: {step: 1 ms}}, {name: c, compute: {step: 1 ms}}]\n");
+  close_complete(loaded(more));
+  put(profile_file, "regions: [{name: a, compute: {step: 1 ms}}, {name: b, compute: {step: 1 ms}}]\n");
+  refused(more, job_file, "@: compute.emulate is true and nothing says how fast region c is; compute.samples_per_s or compute.step is needed");
+}
+
+static void profile_mistakes(void **state) {
+  (void)state;
+  static const char *const holds = "has no place in a profile, which holds regions[].name and compute, and wan.links[].from, to and figures";
+  const char *file = profile_file;
+  char expected[512];
+  put(file, "seed: 3\n");
+  snprintf(expected, sizeof expected, "@: seed %s", holds);
+  refused(PROFILE, file, expected);
+  put(file, "wan: {outbox: 3}\n");
+  snprintf(expected, sizeof expected, "@: wan.outbox %s", holds);
+  refused(PROFILE, file, expected);
+  put(file, "regions: [{name: a, ranks: 3}]\n");
+  snprintf(expected, sizeof expected, "@: regions.0.ranks %s", holds);
+  refused(PROFILE, file, expected);
+  put(file, "wan: {links: [{between: [a, b]}]}\n");
+  snprintf(expected, sizeof expected, "@: wan.links.0.between %s", holds);
+  refused(PROFILE, file, expected);
+  put(file, "wan: {lniks: []}\n");
+  refused(PROFILE, file, "@: unknown key wan.lniks; did you mean wan.links?");
+  put(file, "regions: [{compute: {step: 1 ms}}]\n");
+  refused(PROFILE, file, "@: regions.0.name is missing; the name of a region is needed");
+  put(file, "regions: [{name: q}, {name: q}]\n");
+  refused(PROFILE, file, "@: regions.0 and regions.1 are both named q; one is needed");
+  put(file, "regions: [{name: q, compute: {step: 1 ms, samples_per_s: 3}}]\n");
+  refused(PROFILE, file, "@: regions.0.compute has samples_per_s and step; one of them is needed");
+  put(file, "wan: {links: [{from: a, latency: 3 ms}]}\n");
+  refused(PROFILE, file, "@: wan.links.0.to is missing; the name of a region is needed");
+  put(file, "wan: {links: [{from: a, to: a}]}\n");
+  refused(PROFILE, file, "@: wan.links.0.from and to are both a; two regions are needed");
+  put(file, "wan: {links: [{from: a, to: b}, {from: b, to: a}, {from: a, to: b}]}\n");
+  refused(PROFILE, file, "@: wan.links.0 and wan.links.2 both give the direction from a to b; one is needed");
+  put(file, "# nothing\n");
+  refused(PROFILE, file, "@: is no mapping of keys; a profile that `geotrain probe` wrote is needed");
+  put(file, "regions: [{name: a, compute: {step: 1}}]\n");
+  refused(PROFILE, file,
+          "@: regions.0.compute.step: \"1\" is not a time; a number of 0 or more with one of the units ns, us, ms, s, min, h, d is needed, as in "
+          "\"25 ms\"");
+}
+
+static int teardown(void **state) {
+  (void)state;
+  unlink(job_file);
+  unlink(matrix_file);
+  unlink(profile_file);
+  return rmdir(folder);
+}
+
+int main(void) {
+  snprintf(folder, sizeof folder, "test-files-%ld", (long)getpid());
+  snprintf(job_file, sizeof job_file, "%s/job.yaml", folder);
+  snprintf(matrix_file, sizeof matrix_file, "%s/m.csv", folder);
+  snprintf(profile_file, sizeof profile_file, "%s/p.yaml", folder);
+  if (mkdir(folder, 0700) != 0) return 1;
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(matrix_becomes_links),
+      cmocka_unit_test(links_go_before_the_matrix),
+      cmocka_unit_test(matrix_mistakes),
+      cmocka_unit_test(files_that_are_not_there),
+      cmocka_unit_test(files_here_come_first),
+      cmocka_unit_test(profile_figures_of_work),
+      cmocka_unit_test(profile_links),
+      cmocka_unit_test(profile_goes_before_a_region),
+      cmocka_unit_test(profile_after_the_matrix),
+      cmocka_unit_test(profile_mistakes),
+      cmocka_unit_test(profile_serves_emulated_work),
+  };
+  return cmocka_run_group_tests(tests, NULL, teardown);
+}
