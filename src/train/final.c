@@ -95,7 +95,7 @@ static void own_result(gt_final *f, gt_region_result *r) {
 static void copy_ledger(gt_link_result *l, const gt_ledger_row *rows) {
   size_t n = 0;
   for (unsigned k = 0; k < GT_LEDGER_KINDS && n < GT_RESULT_KINDS; k++) {
-    if (rows[k].messages == 0) continue;
+    if (rows[k].messages == 0 || !gt_record_kind_name(k)) continue;
     gt_kind_result *kind = &l->kinds[n++];
     *kind = (gt_kind_result){.messages = rows[k].messages, .payload = rows[k].payload_bytes, .wire = rows[k].wire_bytes};
     snprintf(kind->kind, sizeof kind->kind, "%s", gt_record_kind_name(k));

@@ -70,7 +70,7 @@ typedef struct {
 typedef struct gt_final gt_final;
 typedef struct gt_virtual gt_virtual;
 
-/* What held the region's workers back, of the training's time (docs/time-split.md); saved with a checkpoint. */
+/* What held the region's workers back, mean over them, and the training's time (docs/time-split.md); saved with a checkpoint. */
 typedef enum { GT_HELD_NOT, GT_HELD_UPLOAD, GT_HELD_DOWNLOAD } gt_held_by;
 typedef struct {
   gt_ns upload, download, training;
@@ -89,6 +89,7 @@ typedef struct {
   gt_virtual *virtual_clock; /* NULL: real */
   gt_time_use split;
   gt_held_by held_by; /* since accounted_at */
+  double held_share;  /* of the workers */
   gt_ns accounted_at;
   double *weights;
   gt_hello *hellos; /* of every region */

@@ -23,6 +23,15 @@ static gt_held_by held_by(const gt_server *s, const gt_ps_view *v) {
   return arriving ? GT_HELD_DOWNLOAD : GT_HELD_NOT;
 }
 
+/* A worker that computes while the PS is held does not wait. */
+static double waiting_share(const gt_server *s) {
+  size_t n = gt_plane_ps_workers(s->plane), waiting = 0;
+  gt_ns since;
+  int64_t batch;
+  for (size_t w = 0; w < n; w++) waiting += !gt_ps_computing(s->ps, w, &since, &batch);
+  return (double)waiting / (double)n;
+}
+
 void gt_server_account(gt_server *s, gt_ns now) {
   gt_ps_view v;
   gt_ns span = now - s->accounted_at;
@@ -30,7 +39,8 @@ void gt_server_account(gt_server *s, gt_ns now) {
   s->accounted_at = now;
   if (v.phase != GT_PS_TRAINING && v.phase != GT_PS_DRAINING) return;
   s->split.training += span;
-  if (s->held_by == GT_HELD_UPLOAD) s->split.upload += span;
-  if (s->held_by == GT_HELD_DOWNLOAD) s->split.download += span;
+  if (s->held_by == GT_HELD_UPLOAD) s->split.upload += (gt_ns)(s->held_share * (double)span);
+  if (s->held_by == GT_HELD_DOWNLOAD) s->split.download += (gt_ns)(s->held_share * (double)span);
   s->held_by = held_by(s, &v);
+  s->held_share = s->held_by == GT_HELD_NOT ? 0 : waiting_share(s);
 }

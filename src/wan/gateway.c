@@ -29,6 +29,7 @@ gt_gateway *gt_gateway_create(MPI_Comm ps_comm, const gt_gateway_spec *spec, con
   g->emulate = spec->emulate && !spec->virtual_clock;
   g->events = *events;
   g->ops = &gt_transport_mpi;
+  g->seed = spec->seed;
   g->access_bps = spec->access_bps;
   if (g->emulate) g->up.rate_bps = g->down.rate_bps = g->access_bps;
   g->message_max = spec->payload_max > MESSAGE_MIN ? spec->payload_max : MESSAGE_MIN;

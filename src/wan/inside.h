@@ -127,6 +127,7 @@ struct gt_gateway {
   gt_transport *transport;
   gt_sender *senders;     /* nregions; [self] unused */
   gt_receiver *receivers; /* nregions; [self] unused */
+  uint64_t seed;
   double access_bps;
   gt_access up, down;      /* this region's access to the WAN */
   gt_held_queue landing;   /* frames that pass the access, in order */
@@ -161,6 +162,8 @@ void gt_receive_first_landed(gt_gateway *g, gt_ns now);
 void gt_agreement_stamp(gt_gateway *g, size_t peer, gt_slot *slot);
 /* A CLOCK frame. */
 void gt_agreement_clock_frame(gt_gateway *g, size_t peer, const uint8_t *payload, size_t bytes);
+/* The time of arrival of a frame that has come; ends the job where it is one that cannot be. */
+gt_ns gt_agreement_check(const gt_gateway *g, size_t peer, gt_ns arrive);
 /* Waits until the transport does not need the slot any more. */
 void gt_agreement_reclaim(gt_gateway *g, size_t peer, size_t slot);
 void gt_agreement_close(gt_gateway *g);

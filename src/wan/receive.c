@@ -141,7 +141,7 @@ static void sort_frame(gt_gateway *g, size_t peer, const uint8_t *frame, size_t 
   if (g->agreement) {
     gt_ns arrive;
     memcpy(&arrive, frame + bytes, sizeof arrive);
-    hold(g, &r->coming, peer, frame, bytes, arrive);
+    hold(g, &r->coming, peer, frame, bytes, gt_agreement_check(g, peer, arrive));
   } else if (g->down.rate_bps > 0)
     hold(g, &g->landing, peer, frame, bytes, gt_access_pass(&g->down, bytes, now));
   else

@@ -17,6 +17,7 @@ struct gt_agreement {
   gt_ns *back; /* nregions: the least time in which an event of a region can lead to a frame that arrives here */
   gt_ns *sent; /* nregions, since the last round */
   int64_t round;
+  gt_ns safe; /* of the last round */
   promise own;
   promise *promises; /* 2 a region, for a peer may be a round ahead */
   bool *ended;
@@ -70,6 +71,12 @@ void gt_gateway_virtual(gt_gateway *gateway, const gt_ns *delay_min) {
   gateway->agreement = a;
   gateway->emulate = true;
   gateway->up.rate_bps = gateway->down.rate_bps = gateway->access_bps;
+  for (size_t p = 0; p < n; p++) {
+    gt_sender *s = &gateway->senders[p];
+    if (s->link_loaded) continue;
+    s->link = gt_link_start(gateway->seed, gateway->self, p, 0);
+    s->wire = s->wire_until = 0; /* greetings travelled in real time */
+  }
   gt_gateway_begin(gateway, 0);
 }
 
@@ -103,6 +110,13 @@ void gt_agreement_reclaim(gt_gateway *g, size_t peer, size_t slot) {
     if (gt_now() > until) gt_panic(GT_ERR_LOST, "waited %.0f s for region %zu to take a frame", RECLAIM_LIMIT_S, peer);
     gt_backoff_sleep(&backoff, GT_BACKOFF_IDLE, until);
   }
+}
+
+gt_ns gt_agreement_check(const gt_gateway *g, size_t peer, gt_ns arrive) {
+  if (arrive < g->agreement->safe)
+    gt_panic(GT_ERR_FAULT, "a frame of region %zu arrives at %.9f s, after all regions had agreed that nothing does before %.9f s", peer,
+             gt_seconds(arrive), gt_seconds(g->agreement->safe));
+  return arrive;
 }
 
 bool gt_gateway_take(gt_gateway *gateway) {
@@ -206,7 +220,7 @@ bool gt_gateway_agreed(gt_gateway *gateway, gt_ns *safe) {
   (void)gt_gateway_take(gateway);
   for (size_t p = 0; p < gateway->nregions; p++)
     if (p != gateway->self && !a->ended[p] && said_by(gateway, p)->round != a->round) return false;
-  *safe = work_out(gateway);
+  *safe = a->safe = work_out(gateway);
   for (size_t p = 0; p < gateway->nregions; p++)
     if (p != gateway->self && !a->ended[p] && said_by(gateway, p)->next == GT_NEVER) a->ended[p] = true;
   return true;

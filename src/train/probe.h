@@ -1,0 +1,83 @@
+/* Private to the probe: what each rank finds out, and the rooms that find it out.  Everything in these structs is sent to rank 0 as it lies in memory. */
+#ifndef GT_TRAIN_PROBE_H
+#define GT_TRAIN_PROBE_H
+
+#include "impl.h"
+
+/* Sizes of the messages that the transport term is fitted to. */
+#define GT_PROBE_SIZES 7
+extern const size_t gt_probe_sizes[GT_PROBE_SIZES];
+
+/* A direction between two regions, as its sender measured it.  Times one way; 0: not measured. */
+typedef struct {
+  double latency_s, bandwidth_bps;           /* nothing else on the two regions' links */
+  double busy_latency_s, busy_bandwidth_bps; /* every direction at once */
+  double pause_s, time_s[GT_PROBE_SIZES];    /* a message after a pause */
+  /* The fit: what gt_link_step needs to give these times. */
+  double fit_bandwidth_bps, fit_latency_s, setup_rtts, eager_bytes, window_bytes, idle_s;
+  double predicted_s[GT_PROBE_SIZES], fit_error; /* root of the mean square of relative errors */
+} gt_probe_link;
+
+/* A rank. */
+typedef struct {
+  int32_t region, region_rank, pid;
+  int32_t cores;                  /* that this process may use */
+  int32_t machine_cores, threads; /* of the whole machine; of OpenBLAS in this process */
+  int32_t blas_pinned, plane_shared;
+  char host[64], kernel[40];
+  char mpi[64], pml[32], btl[160], single_copy[32], blas_core[32], environment[200]; /* environment: settings that hurt */
+  char address[200];                                                                 /* PS: interface, address and why */
+  int32_t address_excluded;
+  double samples_per_s, eval_samples_per_s, local_s; /* worker */
+  int64_t steps;
+  double update_s, apply_s, encode_s; /* PS */
+  double inside_latency_s, inside_bandwidth_bps;
+  double checkpoint_s, checkpoint_bytes;
+  char checkpoint_error[400];
+} gt_probe_rank;
+
+typedef struct {
+  const gt_probe_options *options;
+  gt_train_options train;
+  gt_run run;
+  gt_reach reach;
+  gt_probe_rank own;
+  gt_probe_link *links; /* nregions: this PS's directions */
+  double limit_s;       /* of any wait in the probe */
+  int kept;             /* characters of the run directory's path that were there before */
+  char data_error[GT_ERROR_TEXT_MAX], folder_error[GT_ERROR_TEXT_MAX];
+  /* on rank 0 */
+  gt_probe_rank *ranks;     /* of the world */
+  gt_probe_link *all_links; /* nregions x nregions, row: sender */
+} gt_probe_state;
+
+/* All ranks meet, asleep. */
+void gt_probe_meet(gt_probe_state *p, const char *what);
+double gt_probe_median(double *values, size_t n); /* sorts them */
+
+/* probe_host.c: what this rank runs on.  Collective over the PS ranks (addresses). */
+void gt_probe_host(gt_probe_state *p);
+/* probe_compute.c: collective over the world. */
+void gt_probe_compute(gt_probe_state *p);
+/* probe_links.c: collective over the world. */
+void gt_probe_links(gt_probe_state *p);
+void gt_probe_inside(gt_probe_state *p);
+/* probe_fit.c: local. */
+void gt_probe_fit(gt_probe_link *link);
+/* probe_disk.c: before the run directory is made; after; the PS ranks at once.  Local. */
+void gt_probe_disk_before(gt_probe_state *p);
+void gt_probe_disk(gt_probe_state *p);
+void gt_probe_disk_after(gt_probe_state *p);
+/* probe_report.c: on rank 0.  Lines of text for people; reasons and warnings one a line. */
+void gt_probe_report(const gt_probe_state *p, FILE *to);
+void gt_probe_warnings(const gt_probe_state *p, FILE *to);
+/* Returns how many there are. */
+size_t gt_probe_reasons(const gt_probe_state *p, FILE *to);
+/* probe_profile.c: on rank 0.  GT_ERR_CKPT names the file and the system's reason. */
+gt_status gt_probe_profile(const gt_probe_state *p, const char *path);
+
+/* What probe_report and probe_profile share: the PS of a region, and the i-th worker of a region (NULL: none). */
+const gt_probe_rank *gt_probe_ps(const gt_probe_state *p, size_t region);
+const gt_probe_rank *gt_probe_worker(const gt_probe_state *p, size_t region, int worker);
+
+#endif
