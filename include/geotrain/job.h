@@ -48,7 +48,7 @@ typedef struct {
   double setup_rtts, eager_bytes, window_bytes, idle_s; /* the transport term (link.h); 0: none */
 } gt_job_link;
 
-/* Between two regions, both directions, no bit leaves for for_s from from_s on. */
+/* Between two regions, both directions, no bit leaves for for_s from from_s on.  In any order; those of one pair do not overlap. */
 typedef struct {
   char *a, *b;
   size_t ia, ib;
@@ -102,7 +102,7 @@ typedef struct {
   struct {
     bool emulate;
     int outbox;
-    gt_job_link *links; /* pairs not named are unlimited */
+    gt_job_link *links; /* directions not named are unlimited; each is named once */
     size_t nlinks;
     char *matrix; /* CSV of links (from,to,mbit_s,ms[,jitter_ms[,loss]]); read when the job is loaded, and part of `links` since; then NULL */
     gt_job_outage *outages;
@@ -139,7 +139,7 @@ gt_job_compute gt_job_compute_of(const gt_job *job, size_t region);
 /* The link from region a to region b (ids), or NULL when none is named. */
 const gt_job_link *gt_job_link_between(const gt_job *job, size_t a, size_t b);
 /* Names the first key in which two resolved jobs differ, with both values: "sync.period is 8 there and 4 here"; empty when they are the same.
-   Keys that a resume may change (train.until, checkpoint, limits, ranks, hosts, log) are passed over when `for_resume`. */
+   Keys that a resume may change (train.until, checkpoint, limits, ranks, hosts, speeds, log) are passed over when `for_resume`. */
 void gt_job_difference(const char *here, const char *there, bool for_resume, char *text, size_t size);
 /* The values a key of names allows ("sync.strategy"), NULL-terminated; NULL for any other key. */
 const char *const *gt_job_allowed(const char *key);

@@ -113,11 +113,6 @@ static gt_status check_compute(const gt_job *job, const job_node *root, const ch
     if (given && r->nspeeds != (size_t)r->ranks - 1)
       return GT_FAIL(GT_ERR_JOB, "%s: %s.speeds has %zu numbers; ranks is %d, so %d are needed, one a worker", source, key, r->nspeeds, r->ranks,
                      r->ranks - 1);
-    gt_job_compute c = gt_job_compute_of(job, i);
-    if (job->compute_emulate && !job->profile && c.samples_per_s <= 0 && c.step_s <= 0)
-      return GT_FAIL(GT_ERR_JOB,
-                     "%s: compute.emulate is true and nothing says how fast region %s is; compute.samples_per_s or compute.step is needed", source,
-                     r->name);
   }
   return GT_OK;
 }

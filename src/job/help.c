@@ -32,7 +32,9 @@ void gt_job_help(FILE *to) {
           "A job file is YAML.  Its keys, written as paths: `sync.period` is the key `period` below `sync`; `regions[].name` is in every entry of a "
           "list.\n"
           "On the command line `--set sync.period=4` or `--set regions.0.ranks=3` overrides the file, and `--set train.init=null` takes a key out.\n"
-          "Times, rates and sizes carry a unit: 25 ms, 100 Mbit/s, 1 GiB.  Of until's keys exactly one is given; of each `every`, at most one.\n");
+          "Times, rates and sizes carry a unit: 25 ms, 100 Mbit/s, 1 GiB.  Of until's keys exactly one is given; of each `every`, at most one.\n"
+          "A link has `between`, or `from` and `to`; one that has a `trace` has no `bandwidth`; compute has `samples_per_s` or `step`.\n"
+          "Files (data, matrix, trace, profile) are looked for where geotrain starts; matrix and profile also beside the job file.\n");
   char section[64] = "";
   for (size_t i = 0; i < gt_job_nkeys; i++) {
     const job_key *row = &gt_job_keys[i];
@@ -42,7 +44,7 @@ void gt_job_help(FILE *to) {
       snprintf(section, sizeof section, "%.*s", (int)length, row->path);
       fprintf(to, "\n");
     }
-    fprintf(to, "%-30s %-10s %s\n%30s %-10s %s%s%s\n", row->path, default_text(row), row->meaning, "", "",
+    fprintf(to, "%-38s %-10s %s\n%38s %-10s %s%s%s\n", row->path, default_text(row), row->meaning, "", "",
             gt_job_key_range(range, sizeof range, row, true), row->why ? ": " : "", row->why ? row->why : "");
   }
   fprintf(to, "\nThe second column is the default.  An example:\n\n%s", gt_job_example);

@@ -120,7 +120,7 @@ const job_key gt_job_keys[] = {
     {"wan.emulate", KEY_BOOL, 0, AT(wan.emulate), .fallback = "false", .meaning = "hold messages back as the links below would"},
     {"wan.outbox", KEY_INT, 0, AT(wan.outbox), .fallback = "2", .min = 1, .max = 1024, .meaning = "messages that may wait for a peer"},
     {"wan.links", KEY_MAPS, KEY_OPTIONAL, AT(wan.links), COUNT(wan.nlinks), sizeof(gt_job_link), .max = 1e6,
-     .meaning = "a list of links, both directions; pairs not named are unlimited"},
+     .meaning = "a list of links; a direction that none of them and no matrix names is unlimited"},
     {"wan.links[].between", KEY_PAIR, KEY_OPTIONAL, IN_LINK(a), .meaning = "names of two regions: both directions"},
     {"wan.links[].from", KEY_STRING, KEY_OPTIONAL, IN_LINK(from), .meaning = "or name of the sending region: one direction"},
     {"wan.links[].to", KEY_STRING, KEY_OPTIONAL, IN_LINK(to), .meaning = "and name of the receiving one"},

@@ -195,8 +195,6 @@ static void work(void **state) {
   set("regions.1.compute.speeds=[1, 1.5]", "--set: regions.1.compute.speeds.1 is 1.5; more than 0 and at most 1 is needed");
   set("compute.speed=0", "--set: compute.speed is 0; more than 0 and at most 1 is needed");
   set("compute.variation=1", "--set: compute.variation is 1; 0 or more and less than 1 is needed");
-  set("compute.emulate=true",
-      "@: compute.emulate is true and nothing says how fast region shanghai is; compute.samples_per_s or compute.step is needed");
   set("model.parameters=1000", "@: model.parameters is 1000 and model.name lenet5; a number of parameters is for model.name dummy only");
   set("model.parameters=2000000000", "--set: model.parameters is 2000000000; at most 1e+09 is needed");
   set("regions.0.speed=0.5", "--set: unknown key regions.0.speed; did you mean regions[].compute.speed?");

@@ -249,15 +249,6 @@ static void profile_after_the_matrix(void **state) {
   close_complete(job);
 }
 
-static void profile_serves_emulated_work(void **state) {
-  (void)state;
-  const char *more = PROFILE "compute: {emulate: true}\n";
-  put(profile_file, "regions: [{name: a, compute: {step: 1 ms}}, {name: b, compute: {step: 1 ms}}, {name: c, compute: {step: 1 ms}}]\n");
-  close_complete(loaded(more));
-  put(profile_file, "regions: [{name: a, compute: {step: 1 ms}}, {name: b, compute: {step: 1 ms}}]\n");
-  refused(more, job_file, "@: compute.emulate is true and nothing says how fast region c is; compute.samples_per_s or compute.step is needed");
-}
-
 static void profile_mistakes(void **state) {
   (void)state;
   static const char *const holds = "has no place in a profile, which holds regions[].name and compute, and wan.links[].from, to and figures";
@@ -322,7 +313,6 @@ int main(void) {
       cmocka_unit_test(profile_goes_before_a_region),
       cmocka_unit_test(profile_after_the_matrix),
       cmocka_unit_test(profile_mistakes),
-      cmocka_unit_test(profile_serves_emulated_work),
   };
   return cmocka_run_group_tests(tests, NULL, teardown);
 }

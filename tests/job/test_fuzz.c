@@ -100,8 +100,14 @@ static void damaged_files(void **state) {
 
 static void damaged_sets(void **state) {
   (void)state;
-  static const char *const sets[] = {"regions.0={name: a, ranks: 2, hosts: [x]}", "wan.links.0.between=[shanghai, chongqing]",
-                                     "sync={local: async, period: 3}", "data.partition.shares.1=4.5e-3", "train.until.samples=99"};
+  static const char *const sets[] = {"regions.0={name: a, ranks: 2, hosts: [x]}",
+                                     "wan.links.0.between=[shanghai, chongqing]",
+                                     "sync={local: async, period: 3}",
+                                     "wan.links.0={from: chongqing, to: shanghai, loss: 0.1}",
+                                     "wan.outages=[{between: [shanghai, chongqing], from: 1 s, for: 2 s}]",
+                                     "regions.1.compute={step: 1 ms, speeds: [0.5]}",
+                                     "data.partition.shares.1=4.5e-3",
+                                     "train.until.samples=99"};
   static char whole[8192];
   size_t size = read_quickstart(whole, sizeof whole), good = 0;
   gt_rng rng = gt_rng_make(8, GT_RNG_TEST, 0, 0);
