@@ -18,7 +18,7 @@ int main(int argc, char **argv) {
   const gt_kernels *kernels = gt_kernels_find(kernels_name);
   gt_graph *graph;
   gt_optim *optim;
-  if (batch == 0 || rounds == 0 || !kernels || gt_graph_create(&graph, model, &shape, batch, kernels) != GT_OK) {
+  if (batch == 0 || rounds == 0 || !kernels || gt_graph_create(&graph, model, NULL, &shape, batch, kernels) != GT_OK) {
     fprintf(stderr, "usage: step [MODEL [BATCH [ROUNDS [auto|blas|ref]]]]  (%s)\n", gt_error_text());
     return 2;
   }

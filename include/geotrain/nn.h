@@ -13,12 +13,18 @@ typedef struct {
 
 typedef struct gt_graph gt_graph;
 
+/* What a job may say of a model. */
+typedef struct {
+  int64_t parameters; /* how many in all, of a model that takes any number; 0: its own */
+} gt_model_options;
+
 /* A model: how its operations are added to a graph.  One file a model; the list is in src/nn/models.c. */
 typedef struct {
   const char *name;   /* "lenet5" */
   const char *source; /* paper */
-  /* Adds the operations for samples of this shape; GT_ERR_DATA when the model cannot take it. */
-  gt_status (*build)(gt_graph *graph, const gt_sample_shape *shape);
+  bool sized;         /* takes a number of parameters */
+  /* Adds the operations for samples of this shape; GT_ERR_DATA when the model cannot take it, GT_ERR_JOB when it cannot have these options. */
+  gt_status (*build)(gt_graph *graph, const gt_sample_shape *shape, const gt_model_options *options);
 } gt_model;
 
 const gt_model *gt_model_find(const char *name);
@@ -31,8 +37,9 @@ const char *const *gt_model_names(void);
 typedef void gt_progress_fn(void *context);
 
 /* Builds `model` for batches of at most batch_max samples (0: arrays only, no activations: what a PS rank needs), with memory planned once.
-   Parameters are zero until gt_graph_init.  The caller owns *out and closes it. */
-gt_status gt_graph_create(gt_graph **out, const char *model, const gt_sample_shape *shape, size_t batch_max, const gt_kernels *kernels);
+   Parameters are zero until gt_graph_init.  `options` may be NULL: none.  The caller owns *out and closes it. */
+gt_status gt_graph_create(gt_graph **out, const char *model, const gt_model_options *options, const gt_sample_shape *shape, size_t batch_max,
+                          const gt_kernels *kernels);
 void gt_graph_close(gt_graph *graph);
 void gt_graph_on_progress(gt_graph *graph, gt_progress_fn *progress, void *context);
 

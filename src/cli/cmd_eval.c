@@ -33,8 +33,11 @@ static gt_status match_shape(const gt_ckpt_info *info, const char *ckpt_path, co
 /* Builds the model that the checkpoint names and puts its parameters in. */
 static gt_status build_graph(gt_graph **graph, const gt_ckpt_info *info, const char *path, const gt_state *state, const gt_sample_shape *shape) {
   char hash[GT_SHA256_HEX];
-  if (!gt_model_find(info->model)) return GT_FAIL(GT_ERR_CKPT, "%s: its model '%s' is not one of this program's", path, info->model);
-  GT_TRY(gt_graph_create(graph, info->model, shape, BATCH, gt_kernels_find("auto")));
+  const gt_model *model = gt_model_find(info->model);
+  if (!model) return GT_FAIL(GT_ERR_CKPT, "%s: its model '%s' is not one of this program's", path, info->model);
+  const gt_state_item *params = gt_state_find(state, "", "model/params");
+  gt_model_options options = {model->sized && params ? (int64_t)params->count : 0};
+  GT_TRY(gt_graph_create(graph, info->model, &options, shape, BATCH, gt_kernels_find("auto")));
   gt_graph_hash(*graph, hash);
   if (strcmp(hash, info->model_hash) != 0)
     return GT_FAIL(GT_ERR_CKPT, "%s: its model %s has hash %.12s, this program's has %.12s; the version that wrote it is needed", path, info->model,

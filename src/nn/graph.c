@@ -57,16 +57,24 @@ static void describe_kernels(gt_graph *graph) {
     }
 }
 
-gt_status gt_graph_create(gt_graph **out, const char *model, const gt_sample_shape *shape, size_t batch_max, const gt_kernels *kernels) {
+static gt_status unknown_model(const char *model) {
+  const char *const *names = gt_model_names();
+  size_t n = 0;
+  while (names[n]) n++;
+  const char *near = gt_nearest(model, names, n);
+  return GT_FAIL(GT_ERR_JOB, "model.name is \"%s\"; %s%s%s is needed", model, near ? "\"" : "one of geotrain's models (such as \"",
+                 near ? near : names[0], near ? "\"" : "\")");
+}
+
+gt_status gt_graph_create(gt_graph **out, const char *model, const gt_model_options *options, const gt_sample_shape *shape, size_t batch_max,
+                          const gt_kernels *kernels) {
+  static const gt_model_options none = {0};
+  if (!options) options = &none;
   const gt_model *found = gt_model_find(model);
-  if (!found) {
-    const char *const *names = gt_model_names();
-    size_t n = 0;
-    while (names[n]) n++;
-    const char *near = gt_nearest(model, names, n);
-    return GT_FAIL(GT_ERR_JOB, "model.name is \"%s\"; %s%s%s is needed", model, near ? "\"" : "one of geotrain's models (such as \"",
-                   near ? near : names[0], near ? "\"" : "\")");
-  }
+  if (!found) return unknown_model(model);
+  if (options->parameters != 0 && !found->sized)
+    return GT_FAIL(GT_ERR_JOB, "model.parameters is %lld; model %s has a number of its own, so none is needed", (long long)options->parameters,
+                   model);
   if (shape->h == 0 || shape->w == 0 || shape->c == 0 || shape->classes < 2)
     return GT_FAIL(GT_ERR_DATA, "samples are %zu x %zu x %zu with %zu classes; at least 1 x 1 x 1 with 2 classes is needed", shape->h, shape->w,
                    shape->c, shape->classes);
@@ -76,7 +84,7 @@ gt_status gt_graph_create(gt_graph **out, const char *model, const gt_sample_sha
   graph->input = graph->extent = (gt_extent){shape->h, shape->w, shape->c};
   graph->classes = shape->classes;
   graph->batch_max = batch_max;
-  const gt_status status = found->build(graph, shape);
+  const gt_status status = found->build(graph, shape, options);
   if (status != GT_OK) {
     gt_graph_close(graph);
     return status;

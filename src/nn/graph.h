@@ -45,10 +45,11 @@ struct gt_op {
   gt_conv_shape shape; /* convolution and pooling */
   size_t in, out;      /* floats a sample; of a linear layer: inputs and outputs */
   size_t weight, bias; /* their views, or GT_NO_VIEW */
+  size_t inert;        /* parameters of an inert operation */
   gt_activation slots[GT_GRAPH_SLOTS];
 };
 
-extern const gt_op_kind gt_op_conv2d, gt_op_maxpool, gt_op_avgpool, gt_op_linear, gt_op_relu;
+extern const gt_op_kind gt_op_conv2d, gt_op_maxpool, gt_op_avgpool, gt_op_linear, gt_op_relu, gt_op_inert;
 
 /* Builders, in the order of the data.  The output of one is the input of the next; the shape is followed.  GT_ERR_DATA when the window does not fit. */
 gt_status gt_graph_add_conv2d(gt_graph *graph, const char *name, size_t K, size_t window, size_t stride, size_t pad);
@@ -57,6 +58,8 @@ gt_status gt_graph_add_avgpool(gt_graph *graph, const char *name, size_t window,
 /* Takes what comes before as one row a sample: flattening (H,W,C) is no operation. */
 void gt_graph_add_linear(gt_graph *graph, const char *name, size_t O);
 void gt_graph_add_relu(gt_graph *graph, const char *name);
+/* Passes on what comes, and owns `count` parameters that do nothing. */
+void gt_graph_add_inert(gt_graph *graph, const char *name, size_t count);
 
 /* For the builders, in graph_build.c: a zeroed operation at the end, and a parameter whose initial values are uniform in [-bound, bound]. */
 gt_op *gt_graph_append(gt_graph *graph, const gt_op_kind *kind, const char *name);

@@ -3,7 +3,8 @@
    fc1 reads rows in (H,W,C) order. */
 #include "graph.h"
 
-static gt_status build(gt_graph *graph, const gt_sample_shape *shape) {
+static gt_status build(gt_graph *graph, const gt_sample_shape *shape, const gt_model_options *options) {
+  (void)options;
   GT_TRY(gt_graph_add_conv2d(graph, "conv1", 6, 5, 1, 2));
   GT_TRY(gt_graph_add_maxpool(graph, "pool1", 2, 2));
   gt_graph_add_relu(graph, "relu1");

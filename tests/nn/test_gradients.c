@@ -48,6 +48,8 @@ static void forward64(const bench *b, double *y) {
     r64_conv(y, b->x64, b->w64, bias, b->n, e, s->K, s->R, s->stride, s->pad);
   else if (op->kind == &gt_op_linear)
     r64_linear(y, b->x64, b->w64, bias, b->n, op->in, op->out);
+  else if (op->kind == &gt_op_inert)
+    memcpy(y, b->x64, b->nx * sizeof *y);
   else if (op->kind == &gt_op_relu)
     memcpy(y, b->x64, b->nx * sizeof *y), r64_relu(y, b->nx);
   else
@@ -90,15 +92,19 @@ static void check_op(bench *b, const char *table, size_t n, gt_extent input) {
   b->y = GT_NEW_ARRAY(float, b->ny);
   b->dx = GT_NEW_ARRAY(float, b->nx);
   b->dy = floats(b->ny);
-  b->grads = GT_NEW_ARRAY(float, np);
+  b->grads = floats(np); /* written over, not added to */
   b->index = GT_NEW_ARRAY(uint32_t, b->ny);
   b->work = GT_NEW_ARRAY(float, b->op->kind->work ? b->op->kind->work(b->op, kernels, n) : 0);
   b->x64 = doubles(b->x, b->nx), b->w64 = doubles(params, np), b->y64 = doubles(NULL, b->ny);
   gt_activation a = {b->y, b->dy, b->index};
   gt_pass pass = {.kernels = kernels, .x = b->x, .dx = b->dx, .a = &a, .work = b->work, .n = n};
   if (b->op->weight != GT_NO_VIEW) {
-    const size_t wo = b->graph.views[b->op->weight].offset, bo = b->graph.views[b->op->bias].offset;
-    pass.w = params + wo, pass.dw = b->grads + wo, pass.b = params + bo, pass.db = b->grads + bo;
+    const size_t wo = b->graph.views[b->op->weight].offset;
+    pass.w = params + wo, pass.dw = b->grads + wo;
+  }
+  if (b->op->bias != GT_NO_VIEW) {
+    const size_t bo = b->graph.views[b->op->bias].offset;
+    pass.b = params + bo, pass.db = b->grads + bo;
   }
   b->op->kind->forward(b->op, &pass);
   forward64(b, b->y64);
@@ -146,6 +152,14 @@ static void pooling(void **state) {
     }
 }
 
+static void inert(void **state) {
+  (void)state;
+  const gt_extent input = {2, 3, 5};
+  bench b = of(input);
+  gt_graph_add_inert(&b.graph, "inert", 37);
+  check_op(&b, "ref", 7, input);
+}
+
 static void linear_and_relu(void **state) {
   (void)state;
   for (size_t t = 0; t < NTABLES; t++) {
@@ -163,7 +177,7 @@ static void linear_and_relu(void **state) {
 /* Checks every `stride`-th gradient of each tensor; the tolerance is float32's, measured against the largest gradient of the tensor. */
 static void check_lenet(const char *table, const gt_sample_shape *shape, size_t n, size_t stride) {
   gt_graph *graph;
-  assert_int_equal(gt_graph_create(&graph, "lenet5", shape, n + 1, gt_kernels_find(table)), GT_OK);
+  assert_int_equal(gt_graph_create(&graph, "lenet5", NULL, shape, n + 1, gt_kernels_find(table)), GT_OK);
   gt_graph_init(graph, 5);
   const gt_arrays *arrays = gt_graph_arrays(graph);
   const size_t nx = n * shape->h * shape->w * shape->c;
@@ -227,6 +241,7 @@ int main(void) {
       cmocka_unit_test(conv2d),
       cmocka_unit_test(pooling),
       cmocka_unit_test(linear_and_relu),
+      cmocka_unit_test(inert),
       cmocka_unit_test(lenet_small_every_gradient),
       cmocka_unit_test(lenet_other_kernels),
       cmocka_unit_test(lenet_28x28),

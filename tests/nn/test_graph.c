@@ -13,7 +13,7 @@ static const gt_sample_shape mnist = {28, 28, 1, 10};
 
 static gt_graph *lenet(const gt_sample_shape *shape, size_t batch_max, const char *kernels) {
   gt_graph *graph;
-  assert_int_equal(gt_graph_create(&graph, "lenet5", shape, batch_max, gt_kernels_find(kernels)), GT_OK);
+  assert_int_equal(gt_graph_create(&graph, "lenet5", NULL, shape, batch_max, gt_kernels_find(kernels)), GT_OK);
   return graph;
 }
 
@@ -95,14 +95,14 @@ static void what_is_refused(void **state) {
   const int64_t alive = gt_alloc_alive();
   gt_graph *graph;
   const gt_kernels *ref = gt_kernels_find("ref");
-  assert_int_equal(gt_graph_create(&graph, "lenet", &mnist, 1, ref), GT_ERR_JOB);
+  assert_int_equal(gt_graph_create(&graph, "lenet", NULL, &mnist, 1, ref), GT_ERR_JOB);
   assert_non_null(strstr(gt_error_text(), "lenet5"));
-  assert_int_equal(gt_graph_create(&graph, "lenet5", &(gt_sample_shape){11, 28, 1, 10}, 1, ref), GT_ERR_DATA);
+  assert_int_equal(gt_graph_create(&graph, "lenet5", NULL, &(gt_sample_shape){11, 28, 1, 10}, 1, ref), GT_ERR_DATA);
   assert_non_null(strstr(gt_error_text(), "11 x 28"));
-  assert_int_equal(gt_graph_create(&graph, "lenet5", &(gt_sample_shape){1, 1, 1, 10}, 1, ref), GT_ERR_DATA);
-  assert_int_equal(gt_graph_create(&graph, "lenet5", &(gt_sample_shape){28, 28, 1, 1}, 1, ref), GT_ERR_DATA);
-  assert_int_equal(gt_graph_create(&graph, "lenet5", &(gt_sample_shape){28, 28, 0, 10}, 1, ref), GT_ERR_DATA);
-  assert_int_equal(gt_graph_create(&graph, "lenet5", &(gt_sample_shape){12, 12, 1, 2}, 1, ref), GT_OK);
+  assert_int_equal(gt_graph_create(&graph, "lenet5", NULL, &(gt_sample_shape){1, 1, 1, 10}, 1, ref), GT_ERR_DATA);
+  assert_int_equal(gt_graph_create(&graph, "lenet5", NULL, &(gt_sample_shape){28, 28, 1, 1}, 1, ref), GT_ERR_DATA);
+  assert_int_equal(gt_graph_create(&graph, "lenet5", NULL, &(gt_sample_shape){28, 28, 0, 10}, 1, ref), GT_ERR_DATA);
+  assert_int_equal(gt_graph_create(&graph, "lenet5", NULL, &(gt_sample_shape){12, 12, 1, 2}, 1, ref), GT_OK);
   gt_graph_close(graph);
   gt_graph_close(NULL);
   assert_int_equal(gt_alloc_alive(), alive);
@@ -184,11 +184,72 @@ static void same_bits(void **state) {
   gt_graph_close(b);
 }
 
+static gt_graph *dummy(int64_t parameters, size_t batch_max) {
+  gt_graph *graph = NULL;
+  const gt_model_options options = {parameters};
+  if (gt_graph_create(&graph, "dummy", &options, &mnist, batch_max, gt_kernels_find("auto")) != GT_OK) fail_msg("%s", gt_error_text());
+  return graph;
+}
+
+/* As many parameters as asked for; the classifier learns, the others have no gradient, and neither knows of the other. */
+static void dummy_has_any_size(void **state) {
+  (void)state;
+  enum { OWN = 7850, ALL = 20000 };
+  char a[GT_SHA256_HEX], b[GT_SHA256_HEX];
+  float x[4 * 784];
+  const int32_t labels[4] = {1, 2, 3, 4};
+  gt_rng rng = gt_rng_make(3, GT_RNG_TEST, 0, 0);
+  for (size_t i = 0; i < 4 * 784; i++) x[i] = (float)gt_rng_normal(&rng);
+  gt_graph *small = dummy(0, 4), *exact = dummy(OWN, 0), *large = dummy(ALL, 4);
+  const gt_arrays *ps = gt_graph_arrays(small), *pl = gt_graph_arrays(large);
+  assert_int_equal(ps->params.n, OWN);
+  assert_int_equal(gt_graph_arrays(exact)->params.n, OWN);
+  assert_int_equal(pl->params.n, ALL);
+  gt_graph_hash(small, a);
+  gt_graph_hash(exact, b);
+  assert_string_equal(a, b);
+  gt_graph_hash(large, b);
+  assert_string_not_equal(a, b);
+  gt_graph_init(small, 1);
+  gt_graph_init(large, 1);
+  for (size_t i = 0; i < ALL; i++) pl->grads.data[i] = 1.0f;
+  gt_metrics ms, ml;
+  gt_graph_step(small, x, labels, 4, true, &ms);
+  gt_graph_step(large, x, labels, 4, true, &ml);
+  assert_true(ms.loss_sum == ml.loss_sum && ms.correct == ml.correct);
+  assert_memory_equal(ps->grads.data, pl->grads.data, OWN * sizeof(float));
+  float most = 0.0f;
+  for (size_t i = OWN; i < ALL; i++) {
+    assert_true(pl->grads.data[i] == 0.0f);
+    most = fmaxf(most, fabsf(pl->params.data[i]));
+  }
+  assert_true(most > 0.009f && most <= 0.01f);
+  assert_int_equal(gt_graph_flops(large), gt_graph_flops(small));
+  gt_graph_close(small);
+  gt_graph_close(exact);
+  gt_graph_close(large);
+}
+
+static void sizes_that_are_refused(void **state) {
+  (void)state;
+  const int64_t alive = gt_alloc_alive();
+  const gt_kernels *ref = gt_kernels_find("ref");
+  gt_graph *graph;
+  assert_int_equal(gt_graph_create(&graph, "dummy", &(gt_model_options){7849}, &mnist, 1, ref), GT_ERR_JOB);
+  assert_string_equal(gt_error_text(),
+                      "model.parameters is 7849; 7850 or more are needed, for so many has dummy's classifier of 28 x 28 x 1 samples in 10 classes");
+  assert_int_equal(gt_graph_create(&graph, "dummy", &(gt_model_options){-1}, &mnist, 1, ref), GT_ERR_JOB);
+  assert_int_equal(gt_graph_create(&graph, "lenet5", &(gt_model_options){61706}, &mnist, 1, ref), GT_ERR_JOB);
+  assert_string_equal(gt_error_text(), "model.parameters is 61706; model lenet5 has a number of its own, so none is needed");
+  assert_int_equal(gt_alloc_alive(), alive);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(names_and_places),          cmocka_unit_test(initial_values),
       cmocka_unit_test(hash_tells_models_apart),   cmocka_unit_test(what_is_refused),
       cmocka_unit_test(learns_without_allocating), cmocka_unit_test(same_bits),
+      cmocka_unit_test(dummy_has_any_size),        cmocka_unit_test(sizes_that_are_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,33 @@
+/* Parameters that do nothing: the input passes through, the gradient is zero.  They are there to be sent. */
+#include <string.h>
+
+#include "graph.h"
+
+/* Small, so that decay and means of models have something to work on. */
+#define BOUND 0.01
+
+/* In place behind another operation: there is nothing to copy. */
+static void pass_on(float *to, const float *from, size_t n) {
+  if (to != from) memcpy(to, from, n * sizeof *to);
+}
+
+static void forward(const gt_op *op, const gt_pass *p) {
+  pass_on(p->a->y, p->x, p->n * op->out);
+}
+
+static void backward_input(const gt_op *op, const gt_pass *p) {
+  pass_on(p->dx, p->a->dy, p->n * op->out);
+}
+
+static void backward_weight(const gt_op *op, const gt_pass *p) {
+  memset(p->dw, 0, op->inert * sizeof *p->dw);
+}
+
+const gt_op_kind gt_op_inert = {
+    .name = "inert", .in_place = true, .forward = forward, .backward_input = backward_input, .backward_weight = backward_weight};
+
+void gt_graph_add_inert(gt_graph *graph, const char *name, size_t count) {
+  gt_op *op = gt_graph_append(graph, &gt_op_inert, name);
+  op->inert = count;
+  op->weight = gt_graph_add_param(graph, name, "weight", BOUND, 1, &count);
+}
