@@ -11,7 +11,8 @@ static void a_csv_trace_is_what_it_says(void **unused) {
   gt_link_trace *t = trace_of("a.csv", "# a comment\n\ntime_s, bandwidth, latency\n0, 10 Mbit/s, 20 ms\r\n 2 ,0,\n3 s,4e6,0.005\n5000 ms,1,1\n");
   assert_true(gt_link_trace_period_s(t) == 5.0);
   assert_true(gt_link_trace_latency_min_s(t) == 0.005);
-  const double at[][2] = {{0, 0}, {1, 1e7}, {2, 2e7}, {2.5, 2e7}, {3, 2e7}, {4, 2.4e7}, {5, 2.8e7}, {6, 3.8e7}, {12.5, 7.6e7}};
+  const double at[][2] = {{0, 0},     {1, 1e7},   {2, 2e7},      {2.5, 2e7}, {3, 2e7},    {4, 2.4e7},
+                          {5, 2.8e7}, {6, 3.8e7}, {12.5, 7.6e7}, {-1, -4e6}, {-6, -3.2e7}};
   for (size_t i = 0; i < sizeof at / sizeof *at; i++) assert_true(fabs(gt_link_trace_bits(t, at[i][0]) - at[i][1]) < 1e-6);
   assert_true(gt_trace_latency_at(t, 1.0, 0.1) == 0.020);
   assert_true(gt_trace_latency_at(t, 2.5, 0.1) == 0.1); /* the link's own */

@@ -52,6 +52,22 @@ static void a_trace_suffers_loss_too(void **unused) {
   gt_link_trace_close(trace);
 }
 
+/* A frame flies with the latency of the moment at which it leaves, never overtakes, and its round trips are those of the moment at which it is ready. */
+static void a_traces_latency_takes_the_place_of_the_links(void **unused) {
+  (void)unused;
+  gt_link_trace *trace = trace_of("latency.csv", "0,8e6,0.2\n1,8e6\n2,8e6,0.05\n3,0\n");
+  gt_link_spec s = {.bandwidth_bps = 1, .latency_s = 0.1, .back_s = 0.1, .setup_rtts = 1, .eager_bytes = 50000, .trace = trace};
+  gt_link_state link = gt_link_start(1, 0, 1, 0);
+  assert_int_equal(gt_link_step(&link, &s, NULL, 1000, 0).arrive, 201 * MS);
+  assert_int_equal(gt_link_step(&link, &s, NULL, 1000, 1500 * MS).arrive, 1601 * MS);
+  gt_link_times t = gt_link_step(&link, &s, NULL, 51000, 1950 * MS);
+  assert_int_equal(t.depart, 2201 * MS); /* a round trip of 0.1 + 0.1 s for set-up */
+  assert_int_equal(t.arrive, 2251 * MS);
+  assert_int_equal(gt_link_step(&link, &s, NULL, 1000, 3990 * MS).arrive, 4191 * MS); /* the next period */
+  assert_int_equal(gt_link_step(&link, &s, NULL, 1000, 4000 * MS).arrive, 4191 * MS); /* 0.1 s of latency would overtake */
+  gt_link_trace_close(trace);
+}
+
 /* ---- outages -------------------------------------------------------------------------------------------------------- */
 
 static void an_outage_takes_exactly_its_time(void **unused) {
@@ -90,14 +106,35 @@ static void an_outage_and_a_trace(void **unused) {
   gt_link_trace_close(trace);
 }
 
+/* Half of the bits of a trace are lost on both sides of an outage. */
+static void an_outage_a_trace_and_loss(void **unused) {
+  (void)unused;
+  const gt_link_outage outage = {1.0, 2.0};
+  gt_link_trace *trace = trace_of("t.csv", "0,2e6\n10,0\n");
+  gt_link_spec s = {.loss = 0.5, .outages = &outage, .noutages = 1, .trace = trace};
+  gt_link_state link = gt_link_start(1, 0, 1, 0);
+  assert_int_equal(gt_link_step(&link, &s, NULL, 187500, 0).depart, 3500 * MS); /* 1 Mbit before it, 0.5 after */
+  gt_link_trace_close(trace);
+}
+
+/* A window whose last byte leaves as the outage begins has left: 12,500 bytes in 1 ms. */
+static void an_outage_does_not_hold_what_has_left(void **unused) {
+  (void)unused;
+  const gt_link_outage outage = {0.001, 2.0};
+  gt_link_spec s = {.bandwidth_bps = 100e6, .latency_s = 0.025, .back_s = 0.025, .window_bytes = 12500, .outages = &outage, .noutages = 1};
+  gt_link_state link = gt_link_start(1, 0, 1, 0);
+  assert_int_equal(gt_link_step(&link, &s, NULL, 12500, 0).depart, 1 * MS);
+  assert_int_equal(gt_link_step(&link, &s, NULL, 12500, 0).depart, 2002 * MS);
+}
+
 static void an_outage_without_end_has_no_arrival(void **unused) {
   (void)unused;
   const gt_link_outage outage = {1.0, INFINITY};
-  gt_link_spec s = {.bandwidth_bps = 1e6, .latency_s = 0.1, .back_s = 0.1, .window_bytes = 1000, .idle_s = 1, .outages = &outage, .noutages = 1};
+  gt_link_spec s = {.bandwidth_bps = 1e9, .latency_s = 0.1, .back_s = 0.1, .window_bytes = 1000, .idle_s = 1, .outages = &outage, .noutages = 1};
   gt_link_state link = gt_link_start(1, 0, 1, 0);
   gt_access up = {.rate_bps = 1e6};
   for (int i = 0; i < 3; i++) {
-    gt_link_times t = gt_link_step(&link, &s, &up, 1000000, 0);
+    gt_link_times t = gt_link_step(&link, &s, &up, 10000000, 0); /* in the middle of slow start */
     assert_int_equal(t.depart, INT64_MAX / 2);
     assert_int_equal(t.arrive, INT64_MAX / 2);
   }
@@ -275,8 +312,11 @@ int main(void) {
       cmocka_unit_test(goodput_is_what_loss_leaves),
       cmocka_unit_test(frames_pass_at_the_goodput),
       cmocka_unit_test(a_trace_suffers_loss_too),
+      cmocka_unit_test(a_traces_latency_takes_the_place_of_the_links),
       cmocka_unit_test(an_outage_takes_exactly_its_time),
       cmocka_unit_test(an_outage_and_a_trace),
+      cmocka_unit_test(an_outage_a_trace_and_loss),
+      cmocka_unit_test(an_outage_does_not_hold_what_has_left),
       cmocka_unit_test(an_outage_without_end_has_no_arrival),
       cmocka_unit_test(a_rendezvous_costs_round_trips_once),
       cmocka_unit_test(slow_start_follows_the_table),
