@@ -50,7 +50,7 @@ static double left_by_loss(const gt_link_spec *spec) {
   return fmax(1.0 - spec->loss, LEFT_BY_LOSS_LEAST);
 }
 
-/* Bit/s of one CUBIC stream (RFC 8312, 5.1, equation 6, C = 0.4) or of Reno where that is faster (Mathis et al. 1997, equation 3), at this round trip; 0: unlimited. */
+/* Bit/s of one CUBIC stream (RFC 8312, 5.1, equation 6, C = 0.4) or of Reno where that is faster (Mathis et al. 1997, C = sqrt(3/2)), at this round trip; 0: unlimited. */
 static double loss_ceiling(double loss, double rtt_s) {
   if (loss <= 0.0 || rtt_s <= 0.0) return 0.0;
   double cubic = 1.054 * pow(rtt_s / loss, 0.75), reno = sqrt(1.5 / loss);
