@@ -72,6 +72,49 @@ void gt_roles_close(gt_roles *roles);
 /* The map as text, a line a region: "region shanghai: ranks 0 (PS), 1, 2 on hosta"; collective over the world; the text (gt_free) on world rank 0, NULL elsewhere. */
 char *gt_roles_map(const gt_roles *roles, const gt_region_plan *plan);
 
+/* ---- reachability ----------------------------------------------------------------------------------------------------- */
+
+/* A value of the MPI library's settings (an MPI_T control variable, such as "btl_tcp_if_include") as text; false: this library has no setting of the name, or
+   the component whose it is was not chosen.  Local; after gt_net_start. */
+bool gt_mpi_setting(const char *name, char *buf, size_t size);
+
+#define GT_REACH_ADDRESSES 8
+
+/* An IPv4 address of this host that MPI over TCP may use. */
+typedef struct {
+  char interface[16];
+  uint32_t ip, mask; /* network order */
+} gt_net_address;
+
+/* The addresses of interfaces that are up and no loopback, and that btl_tcp_if_include and btl_tcp_if_exclude (names, or networks as 10.0.0.0/8) leave; at most
+   `max`; returns their number.  Local. */
+size_t gt_net_addresses(gt_net_address *out, size_t max);
+
+/* A rank as it told rank 0 about itself. */
+typedef struct {
+  int32_t region; /* -1: the job does not say */
+  int32_t pid;
+  char host[64];
+  char kernel[40]; /* boot id: ranks with the same one share cores, whatever their hosts are called */
+  uint16_t port;   /* where it listens while links are tested, 0: nowhere */
+  uint16_t naddresses;
+  uint32_t addresses[GT_REACH_ADDRESSES];
+} gt_reach_rank;
+
+typedef struct {
+  int size;
+  gt_reach_rank *ranks; /* on world rank 0, NULL elsewhere */
+  bool by_launcher;     /* TCP connections were tested before MPI's own, with the launcher's name service to exchange addresses */
+} gt_reach;
+
+/* Tests that messages pass, point to point and before any collective call or split: rank 0 with every rank, the PS ranks with one another; and before that plain TCP
+   connections between hosts, since Open MPI ends the job by itself when a connection is refused.  Sleeps, and never waits much longer than limit_s a stage.
+   What does not answer ends the job with 7: `blocked` (may be NULL) is called on world rank 0 with one sentence a line and whom it concerns, then MPI_Abort.
+   GT_ERR_NOGO, the same on all ranks: every link is fine, but the ranks that were started do not fit the regions (see gt_error_text).
+   plan NULL on a rank whose job cannot be read: rank 0's decides, and where rank 0 has none only its own links are tested.  Collective over the world. */
+gt_status gt_net_reach(gt_reach *out, const gt_region_plan *plan, size_t nregions, double limit_s, void (*blocked)(const char *reasons));
+void gt_reach_close(gt_reach *reach);
+
 /* ---- the local plane --------------------------------------------------------------------------------------------------- */
 
 /* From PS to worker: do this.  `with_params`: parameters and buffers (nfloats) follow. */

@@ -22,6 +22,7 @@ void gt_print_commands(FILE *to);
 
 /* argv[0] is the command's name.  Options are read with getopt_long. */
 gt_status gt_cmd_train(int argc, char **argv); /* cmd_train.c */
+gt_status gt_cmd_probe(int argc, char **argv); /* cmd_probe.c */
 gt_status gt_cmd_data(int argc, char **argv);  /* cmd_data.c */
 gt_status gt_cmd_eval(int argc, char **argv);  /* cmd_eval.c */
 gt_status gt_cmd_help(int argc, char **argv);  /* cmd_help.c */

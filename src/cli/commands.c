@@ -18,6 +18,21 @@ const gt_command gt_commands[] = {
      "\n"
      "SIGUSR1 to mpirun or to any rank: finish the step, write a checkpoint, exit 75.\n"
      "GEOTRAIN_REGION in a rank's environment names its region; GEOTRAIN_LOCAL_PLANE=messages does without shared memory in a region.\n"},
+    {"probe", "measure links, devices and disk for a job: go or no-go (under mpirun or srun)", gt_cmd_probe, true,
+     "geotrain probe JOB.yaml [--set key=value]... [--run-dir DIR] [--out PROFILE.yaml] [--link-limit TIME]\n"
+     "\n"
+     "Run it as train would be run, with the same ranks on the same hosts:\n"
+     "    mpirun -n 4 geotrain probe jobs/quickstart.yaml\n"
+     "\n"
+     "  --set key=value       overrides a key of the job; wan.emulate=false measures the real links, true the emulated ones\n"
+     "  --run-dir DIR         where checkpoints would go; not given: what train takes without it.  A file of a checkpoint's size is written and "
+     "removed\n"
+     "  --out PROFILE.yaml    where the figures go, for `--set profile=PROFILE.yaml`; not given: profile.yaml in the current directory\n"
+     "  --link-limit TIME     a link on which nothing passes for so long is blocked; not given: 10 s\n"
+     "\n"
+     "The last lines are warnings, then GO (exit 0), or NO-GO (exit 7) with every reason on a line of its own: a blocked link, a checkpoint "
+     "directory that\n"
+     "cannot be written, data that cannot be opened, ranks that do not fit the job's regions.\n"},
     {"data", "make data sets: import, synth, info", gt_cmd_data, false,
      "geotrain data import FORMAT SOURCE OUT.h5\n"
      "geotrain data synth OUT.h5\n"

@@ -17,6 +17,27 @@ bool gt_patience_over(gt_patience *p);
 /* How long to sleep at most after having waited that long: short while an answer is likely. */
 gt_ns gt_patience_cap(const gt_patience *p);
 
+/* ---- maps -------------------------------------------------------------------------------------------------------------- */
+
+/* The parts of a map that need no communication.  This rank's own opinion of its region (GEOTRAIN_REGION, else host lists); -1: it has none. */
+gt_status gt_roles_own(const gt_region_plan *plan, size_t nregions, int *region);
+/* The world is of the size that the plan needs. */
+gt_status gt_roles_fits(const gt_region_plan *plan, size_t nregions, int world_size);
+/* From the opinions of all ranks the map: blocks where nobody has one.  Every region has the ranks that the plan says. */
+gt_status gt_roles_fill(const gt_region_plan *plan, size_t nregions, int *map, int size);
+
+/* ---- reachability ------------------------------------------------------------------------------------------------------ */
+
+#define GT_REACH_TEXT 2048
+
+/* reach_tcp.c: plain TCP connections between the hosts of the job, addresses exchanged by the launcher's name service (MPI_Publish_name).  own: this rank, port and addresses are
+   filled in; ranks: on rank 0 room for all, filled as far as they were heard of.  False: some host cannot be reached; `text` says on rank 0 which, a line each.
+   *tested: the launcher has such a service, and there was more than one host. */
+bool gt_reach_tcp(gt_reach_rank *own, gt_reach_rank *ranks, const gt_region_plan *plan, size_t nregions, double limit_s, char text[GT_REACH_TEXT],
+                  bool *tested);
+/* "region eu (rank 2 on hostb)", or without the region where it is not known. */
+void gt_reach_name(char *buf, size_t size, const gt_reach_rank *rank, int number, const gt_region_plan *plan, size_t nregions);
+
 /* ---- host lists -------------------------------------------------------------------------------------------------------- */
 
 /* Whether `host` is one of the hosts that `text` names: names separated by commas, plain or in Slurm's compressed form (node[01-16,18]).  Names are

@@ -54,7 +54,8 @@ static bool any_hosts(const gt_region_plan *plan, size_t nregions) {
   return false;
 }
 
-static gt_status own_region(const gt_region_plan *plan, size_t nregions, int *region) {
+gt_status gt_roles_own(const gt_region_plan *plan, size_t nregions, int *region) {
+  *region = UNSET;
   const char *name = getenv("GEOTRAIN_REGION");
   if (name && *name) return from_environment(name, plan, nregions, region);
   return any_hosts(plan, nregions) ? from_hosts(plan, nregions, region) : GT_OK;
@@ -76,7 +77,7 @@ static void list_regions(char *buf, size_t size, const gt_region_plan *plan, siz
     used += (size_t)snprintf(buf + used, size - used, "%s%s %d", r ? ", " : "", plan[r].name, plan[r].ranks);
 }
 
-static gt_status check_size(const gt_region_plan *plan, size_t nregions, int world_size) {
+gt_status gt_roles_fits(const gt_region_plan *plan, size_t nregions, int world_size) {
   int needed = ranks_needed(plan, nregions);
   for (size_t r = 0; r < nregions; r++) {
     if (plan[r].ranks < 2)
@@ -119,16 +120,20 @@ static gt_status check_counts(const gt_region_plan *plan, size_t nregions, const
   return GT_OK;
 }
 
+gt_status gt_roles_fill(const gt_region_plan *plan, size_t nregions, int *map, int size) {
+  GT_TRY(fill_map(plan, nregions, map, size));
+  return check_counts(plan, nregions, map, size);
+}
+
 static gt_status make_map(const gt_region_plan *plan, size_t nregions, int *map, int size, double limit_s) {
   int own = UNSET;
-  gt_status status = check_size(plan, nregions, size);
-  if (status == GT_OK) status = own_region(plan, nregions, &own);
+  gt_status status = gt_roles_fits(plan, nregions, size);
+  if (status == GT_OK) status = gt_roles_own(plan, nregions, &own);
   GT_TRY(gt_agree(MPI_COMM_WORLD, status, limit_s));
   MPI_Request request;
   GT_MPI(MPI_Iallgather(&own, 1, MPI_INT, map, 1, MPI_INT, MPI_COMM_WORLD, &request));
   gt_wait_all(&request, 1, "the regions of the other ranks", limit_s, NULL, NULL);
-  GT_TRY(fill_map(plan, nregions, map, size));
-  return check_counts(plan, nregions, map, size);
+  return gt_roles_fill(plan, nregions, map, size);
 }
 
 /* ---- communicators ---- */
