@@ -7,8 +7,8 @@
 
 #include "geotrain/wan.h"
 
-#define MESSAGE     ((size_t)15000)
-#define AHEAD       ((size_t)8) /* messages queued at a time */
+#define MESSAGE     ((size_t)1436) /* 1500 bytes with the header */
+#define AHEAD       ((size_t)64)   /* messages queued at a time */
 #define LATENCY     0.02
 #define SECONDS_MAX 3600
 
