@@ -1,4 +1,4 @@
-/* The transport term, fitted: gt_link_step itself predicts each measured message, and the sum of squared relative errors is made least over set-up round trips, window,
+/* The transport term, fitted: gt_link_step itself predicts each measured message, and the sum of squared relative errors, each bounded, is made least over set-up round trips, window,
    bandwidth and latency.  The simplest term that does nearly as well as the best is taken. */
 #include <math.h>
 
@@ -7,7 +7,8 @@
 #define SEGMENT     1448.0 /* payload of a TCP segment on Ethernet */
 #define EAGER_BYTES 65536.0
 #define WINDOWS     26
-#define NEARLY      0.01  /* of relative error: not worth another parameter */
+#define NEARLY      0.01 /* of relative error: not worth another parameter */
+#define BOUND       0.3
 #define LEAST_STEP  0.002 /* of the search, relative */
 
 const size_t gt_probe_sizes[GT_PROBE_SIZES] = {
@@ -27,29 +28,41 @@ static double predict(const gt_link_spec *spec, size_t size, double pause_s) {
   return gt_seconds(times.arrive - ready);
 }
 
-static double mean_error(const gt_probe_link *l, gt_link_spec *spec) {
-  double sum = 0;
+/* Relative errors of all sizes measured; returns their number. */
+static int errors(const gt_probe_link *l, gt_link_spec *spec, double e[GT_PROBE_SIZES]) {
   int n = 0;
   spec->back_s = spec->latency_s;
-  for (int i = 0; i < GT_PROBE_SIZES; i++) {
-    if (l->time_s[i] <= 0) continue;
-    double e = predict(spec, gt_probe_sizes[i], l->pause_s) / l->time_s[i] - 1;
-    sum += e * e;
-    n++;
-  }
+  for (int i = 0; i < GT_PROBE_SIZES; i++)
+    if (l->time_s[i] > 0) e[n++] = predict(spec, gt_probe_sizes[i], l->pause_s) / l->time_s[i] - 1;
+  return n;
+}
+
+/* Squared while they are small; a size that does not follow the rest (a shaper's burst lets small messages pass at once) counts no more than a bound
+   (Geman and McClure 1987). */
+static double cost(const gt_probe_link *l, gt_link_spec *spec) {
+  double e[GT_PROBE_SIZES], sum = 0;
+  int n = errors(l, spec, e);
+  for (int i = 0; i < n; i++) sum += e[i] * e[i] / (1 + e[i] * e[i] / (BOUND * BOUND));
+  return n > 0 ? sqrt(sum / n) : 0;
+}
+
+static double mean_error(const gt_probe_link *l, gt_link_spec *spec) {
+  double e[GT_PROBE_SIZES], sum = 0;
+  int n = errors(l, spec, e);
+  for (int i = 0; i < n; i++) sum += e[i] * e[i];
   return n > 0 ? sqrt(sum / n) : 0;
 }
 
 /* Moves bandwidth and latency, in turn and by ever smaller factors, to where the error is least. */
 static double descend(const gt_probe_link *l, gt_link_spec *spec) {
-  double least = mean_error(l, spec);
+  double least = cost(l, spec);
   for (double step = 0.3; step > LEAST_STEP;) {
     bool better = false;
     for (int k = 0; k < 4; k++) {
       gt_link_spec moved = *spec;
       double factor = k % 2 ? 1 / (1 + step) : 1 + step;
       *(k < 2 ? &moved.bandwidth_bps : &moved.latency_s) *= factor;
-      double error = mean_error(l, &moved);
+      double error = cost(l, &moved);
       if (error >= least) continue;
       least = error;
       *spec = moved;
@@ -101,7 +114,7 @@ void gt_probe_fit(gt_probe_link *link) {
   link->setup_rtts = spec->setup_rtts;
   link->eager_bytes = spec->eager_bytes;
   link->window_bytes = spec->window_bytes;
-  link->fit_error = best[taken].error;
+  link->fit_error = mean_error(link, spec);
   for (int i = 0; i < GT_PROBE_SIZES; i++)
     if (link->time_s[i] > 0) link->predicted_s[i] = predict(spec, gt_probe_sizes[i], link->pause_s);
   /* Linux makes the window small again after a retransmission time-out of silence: 200 ms at least, and a round trip. */

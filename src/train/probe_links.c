@@ -10,8 +10,8 @@
 #define FINE         ((gt_ns)50000) /* longest sleep while times are taken */
 #define PINGS        12
 #define SPAN_S       2.0 /* pings, and a stream, of one direction last no longer */
-#define STREAM_S     1.0
-#define CHUNKS_MIN   8.0
+#define STREAM_S     1.5
+#define CHUNKS_MIN   12.0
 #define CHUNKS_MAX   2048.0
 #define PAUSE_S      1.1
 #define SHORT_S      0.6 /* pause where there are many regions */
@@ -19,9 +19,10 @@
 #define MANY_REGIONS 4
 #define STREAM       (UINT64_C(1) << 63) /* of `detail`: total in the upper half, index in the lower one */
 
+/* The second half of a stream, and the straight line through what had arrived by when: frames come in groups, so first and last alone would mislead. */
 typedef struct {
-  gt_ns from;            /* when counting began: with the first quarter here */
-  double bytes, largest; /* since then */
+  gt_ns from;
+  double n, bytes, t, b, tt, tb; /* bytes: since `from`; sums of seconds, bytes and their products */
 } arrivals;
 
 typedef struct {
@@ -48,21 +49,32 @@ static void answer_back(prober *b, size_t peer, uint64_t id, uint64_t detail, gt
   gt_gateway_send(b->gateway, peer, &head, NULL, 0, 0, now);
 }
 
-/* A message of a stream: the first quarter fills the link, the rest is counted; the last is answered with the rate, in bit/s. */
+static void note_arrival(arrivals *a, double bytes, gt_ns now) {
+  double t = gt_seconds(now - a->from);
+  a->bytes += bytes;
+  a->n += 1;
+  a->t += t;
+  a->b += a->bytes;
+  a->tt += t * t;
+  a->tb += t * a->bytes;
+}
+
+static double arrival_rate_bps(const arrivals *a) {
+  double spread = a->n * a->tt - a->t * a->t;
+  return spread > 0 ? 8 * (a->n * a->tb - a->t * a->b) / spread : 0;
+}
+
+/* A message of a stream: the first half fills the link, the rest is counted; the last is answered with the rate, in bit/s. */
 static void count_arrival(prober *b, size_t peer, const gt_frame_header *head, gt_ns now) {
-  uint64_t total = (head->detail & ~STREAM) >> 32, index = head->detail & UINT32_MAX, quarter = total / 4;
+  uint64_t total = (head->detail & ~STREAM) >> 32, index = head->detail & UINT32_MAX;
   arrivals *a = &b->streams[peer];
   if (total == 1) {
     answer_back(b, peer, head->value, 0, now);
     return;
   }
-  if (index == quarter)
-    *a = (arrivals){.from = now};
-  else if (index > quarter)
-    a->bytes += (double)gt_wire_bytes(head->message_bytes);
-  if (index + 1 < total) return;
-  double s = gt_seconds(now - a->from);
-  answer_back(b, peer, head->value, s > 0 ? (uint64_t)(8 * a->bytes / s) : 0, now);
+  if (index == total / 2) *a = (arrivals){.from = now};
+  if (index >= total / 2) note_arrival(a, (double)gt_wire_bytes(head->message_bytes), now);
+  if (index + 1 == total) answer_back(b, peer, head->value, (uint64_t)arrival_rate_bps(a), now);
 }
 
 static void on_message(void *ctx, size_t peer, const gt_frame_header *head, const void *payload, gt_ns now) {
@@ -166,7 +178,7 @@ static void measure_latency(prober *b, size_t peer, gt_probe_link *l) {
   l->latency_s = gt_probe_median(times, n) / 2;
 }
 
-/* A stream that is long enough to last for a second: pieces as training's frames, smaller ones where a frame takes long. */
+/* A stream that lasts long enough: pieces as training's frames, smaller ones where a frame takes long. */
 static void stream_shape(double rate_bps, double rtt_s, size_t *chunk, uint64_t *total) {
   double piece_s = rtt_s / 2 > STREAM_S / CHUNKS_MIN ? rtt_s / 2 : STREAM_S / CHUNKS_MIN;
   double bytes = rate_bps * piece_s / 8;
@@ -175,7 +187,7 @@ static void stream_shape(double rate_bps, double rtt_s, size_t *chunk, uint64_t 
   *total = n < CHUNKS_MIN ? (uint64_t)CHUNKS_MIN : n > CHUNKS_MAX ? (uint64_t)CHUNKS_MAX : (uint64_t)n;
 }
 
-/* The size grows until a message takes long enough to tell the rate; then a stream of a second measures it. */
+/* The size grows until a message takes long enough to tell the rate; then a stream measures it. */
 static void measure_bandwidth(prober *b, size_t peer, gt_probe_link *l) {
   double rtt = 2 * l->latency_s, rate = 0, spent = 0;
   for (size_t bytes = (size_t)16 << 10; bytes <= GT_FRAME_PAYLOAD_MAX && spent < SPAN_S / 4; bytes *= 8) {
@@ -255,7 +267,6 @@ static void measure_alone(prober *b) {
 
 /* Streams to every peer at the same time, and behind them, in front of data as ever, pings. */
 static void measure_together(prober *b) {
-  uint64_t *streams = GT_NEW_ARRAY(uint64_t, b->n);
   gt_ns until = gt_now() + gt_from_seconds(b->p->limit_s * (double)b->n);
   meet(b);
   for (size_t peer = 0; peer < b->n; peer++) {
@@ -275,7 +286,6 @@ static void measure_together(prober *b) {
     b->p->links[peer].busy_bandwidth_bps = (double)b->answers[peer].detail;
   }
   meet(b);
-  gt_free(streams);
 }
 
 /* The round trip of a ping while the own stream to the peer, and all others, are under way. */

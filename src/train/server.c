@@ -63,7 +63,7 @@ static void open_gateway(gt_server *s) {
   size_t n = run->job->nregions, self = run->roles.region_id, bytes = (a->params.n + a->buffers.n) * sizeof(float);
   const gt_link_spec *links = gt_links_from(run->links, self);
   for (size_t p = 0; p < n; p++) {
-    double at_bandwidth_s = links[p].bandwidth_bps > 0 ? 10 * 8.0 * (double)bytes / links[p].bandwidth_bps : 0;
+    double goodput_bps = gt_link_goodput(&links[p]), at_bandwidth_s = goodput_bps > 0 ? 10 * 8.0 * (double)bytes / goodput_bps : 0;
     s->patience_s[p] = at_bandwidth_s > run->job->limits.wan_patience_s ? at_bandwidth_s : run->job->limits.wan_patience_s;
   }
   gt_gateway_spec spec = {.nregions = n,
@@ -127,7 +127,7 @@ static size_t window_of(const gt_server *s, size_t bytes) {
   double most = 4.0 * (double)GT_FRAME_PAYLOAD_MAX;
   const gt_link_spec *links = gt_links_from(s->run->links, s->run->roles.region_id);
   for (size_t p = 0; p < s->run->job->nregions; p++) {
-    double in_flight = 2 * links[p].bandwidth_bps / 8 * 2 * links[p].latency_s;
+    double in_flight = 2 * gt_link_goodput(&links[p]) / 8 * (links[p].latency_s + links[p].back_s);
     if (in_flight > most) most = in_flight;
   }
   double messages = most / (double)bytes;

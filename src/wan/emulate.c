@@ -19,8 +19,9 @@ static gt_ns cpu_now(void) {
 size_t gt_sender_window(const gt_link_spec *spec, bool emulate, size_t frame_bytes) {
   size_t most = WINDOW_BYTES_MAX / frame_bytes;
   if (most > WINDOW_MAX) most = WINDOW_MAX;
-  double frames = 2.0 * spec->bandwidth_bps / 8.0 * 2.0 * spec->latency_s / (double)frame_bytes;
-  if (emulate && spec->bandwidth_bps <= 0.0 && spec->latency_s > 0.0) frames = (double)most;
+  double rate_bps = gt_link_goodput(spec), round_trip_s = spec->latency_s + spec->back_s;
+  double frames = 2.0 * rate_bps / 8.0 * round_trip_s / (double)frame_bytes;
+  if (emulate && rate_bps <= 0.0 && round_trip_s > 0.0) frames = (double)most;
   if (frames > (double)most) frames = (double)most;
   size_t window = (size_t)frames + 1;
   return (window > WINDOW_MIN ? window : WINDOW_MIN) + CONTROL_SLOTS;
@@ -30,8 +31,12 @@ static bool control_can_leave(const gt_sender *s) {
   return s->control.n > 0 && s->filled - s->freed < s->window;
 }
 
+bool gt_sender_has_room(const gt_sender *s) {
+  return s->filled - s->freed + CONTROL_SLOTS < s->window;
+}
+
 static bool bulk_can_leave(const gt_sender *s) {
-  return s->bulk.n > 0 && s->filled - s->freed + CONTROL_SLOTS < s->window;
+  return s->bulk.n > 0 && gt_sender_has_room(s);
 }
 
 /* Control frames come first.  Polls come late, so the choice is made as of the moment at which the link became free: what was queued after a data frame should have

@@ -178,17 +178,16 @@ static void tell(gt_gateway *g, size_t peer, gt_ns now) {
   if (cookie && g->events.on_departed) g->events.on_departed(g->events.ctx, peer, cookie, now);
 }
 
-/* The oldest slot is free when the transport does not need it any more; under the virtual clock when its frame has arrived, whenever that really is. */
+/* The oldest slot is free when the transport does not need it any more.  Under the virtual clock nothing waits for that but the program: the link takes a frame when the
+   model says so, or what was queued before would arrive after all had agreed that nothing does. */
 static bool gone(gt_gateway *g, size_t peer, gt_ns now) {
   gt_sender *s = &g->senders[peer];
-  const gt_slot *slot = gt_sender_slot(s, s->freed);
-  if (g->agreement) {
-    if (slot->arrive > now) return false;
-    gt_agreement_reclaim(g, peer, s->freed % s->window);
-    return true;
-  }
-  if (!g->ops->sent(g->transport, peer, s->freed % s->window)) return false;
-  if (!g->emulate) gt_ledger_wire(s, slot->depart, now);
+  size_t slot = s->freed % s->window;
+  if (g->agreement && !gt_sender_has_room(s))
+    gt_agreement_reclaim(g, peer, slot);
+  else if (!g->ops->sent(g->transport, peer, slot))
+    return false;
+  if (!g->emulate) gt_ledger_wire(s, s->slots[slot].depart, now);
   return true;
 }
 
@@ -235,8 +234,6 @@ gt_ns gt_gateway_next(const gt_gateway *gateway, bool *large) {
     const gt_sender *s = &gateway->senders[peer];
     gt_ns at = gt_sender_due(s, gateway->emulate);
     if (at < due) due = at;
-    bool waits = s->control.n + s->bulk.n > 0 && s->freed < s->launched; /* perhaps for a slot */
-    if (gateway->agreement && waits && s->slots[s->freed % s->window].arrive < due) due = s->slots[s->freed % s->window].arrive;
     pending |= s->freed < s->launched || gateway->receivers[peer].assembling;
   }
   if (gateway->landing.first && !gateway->agreement && gateway->landing.first->arrive < due) due = gateway->landing.first->arrive;

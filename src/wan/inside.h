@@ -139,6 +139,8 @@ struct gt_gateway {
 /* emulate.c */
 /* The queue whose front frame the link takes next, or NULL: nothing is queued, or the link is busy, or every slot is. */
 gt_out_queue *gt_sender_next_queue(gt_sender *s, bool emulate, gt_ns now);
+/* A slot is free for a frame of any kind. */
+bool gt_sender_has_room(const gt_sender *s);
 /* When a frame in this slot leaves and arrives, by the link model; without emulation at once. */
 void gt_sender_schedule(gt_gateway *g, gt_sender *s, gt_slot *slot, gt_ns queued, gt_ns now);
 /* Frames whose time has come go to the transport.  True when any did. */
