@@ -1,0 +1,408 @@
+/* ranks: 3 */
+/* The gateway under the virtual clock: three regions run a small random program of timers, each of which sends a message.  What arrives, and when, is what
+   the link model says to the nanosecond, however long the ranks really take. */
+#include "inside.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define REGIONS     ((size_t)3)
+#define LIMIT_S     20.0
+#define PAYLOAD_MAX ((size_t)3 << 20)
+#define LOG_MAX     4096
+#define SEED        11
+#define LAST        UINT32_C(1) /* range of a region's last message */
+#define NO_EVENT    (GT_NEVER - 1)
+
+static int rank;
+static uint8_t *pool; /* the same bytes on every rank: payloads are parts of it */
+
+/* One run, as every rank knows it. */
+typedef struct {
+  gt_link_spec links[REGIONS][REGIONS]; /* row: sender */
+  double access_bps[REGIONS];
+  gt_ns end[REGIONS]; /* of the region's program; GT_NEVER: it has none and ends when it has heard the last of every other */
+  double gap_s;       /* mean time between timers */
+  size_t size_max;
+  int large_every; /* every so many messages one of up to PAYLOAD_MAX; 0: none */
+  int hops;        /* a message is passed on so often */
+} scenario;
+
+typedef struct {
+  gt_ns at;
+  uint64_t from, sequence, bytes, sent_at;
+} entry;
+
+typedef struct {
+  const scenario *sc;
+  gt_gateway *g;
+  gt_ns at, safe;
+  gt_ns timer;
+  int64_t ntimers;
+  uint64_t sent[REGIONS];
+  int lasts;
+  gt_rng nap;
+  gt_ns nap_max;
+  entry log[LOG_MAX];
+  size_t nlog;
+} side;
+
+/* ---- the program ------------------------------------------------------------------------------------------------------------------ */
+
+/* What a region's timer does, by its number: every rank can say it of every other. */
+typedef struct {
+  gt_ns gap; /* until it, from the one before */
+  size_t to, bytes;
+} turn;
+
+static turn turn_of(const scenario *sc, size_t region, int64_t number) {
+  gt_rng rng = gt_rng_make(SEED, GT_RNG_TEST, region, (uint64_t)number);
+  turn t = {.gap = 1 + gt_from_seconds(2 * sc->gap_s * gt_rng_uniform(&rng))};
+  t.to = (region + 1 + gt_rng_below(&rng, REGIONS - 1)) % REGIONS;
+  bool large = sc->large_every > 0 && number % sc->large_every == 0;
+  t.bytes = gt_rng_below(&rng, (large ? PAYLOAD_MAX : sc->size_max) + 1);
+  return t;
+}
+
+static void send(side *s, size_t to, size_t bytes, uint32_t range, uint64_t hops) {
+  uint64_t sequence = ++s->sent[to];
+  gt_frame_header head = {.kind = GT_MSG_UPDATE, .sequence = sequence, .value = (uint64_t)s->at, .detail = hops, .range = range};
+  gt_gateway_send(s->g, to, &head, pool + sequence % 1000, bytes, sequence, s->at);
+}
+
+static void on_message(void *ctx, size_t peer, const gt_frame_header *head, const void *payload, gt_ns now) {
+  side *s = ctx;
+  assert_int_equal(now, s->at);
+  assert_true(now >= (gt_ns)head->value + gt_link_delay_min(&s->sc->links[peer][rank]));
+  if (head->message_bytes) assert_memory_equal(payload, pool + head->sequence % 1000, head->message_bytes);
+  assert_true(s->nlog < LOG_MAX);
+  s->log[s->nlog++] = (entry){now, peer, head->sequence, head->message_bytes, head->value};
+  s->lasts += head->range == LAST;
+  if (head->detail > 0)
+    send(s, (peer + head->sequence) % REGIONS == (size_t)rank ? peer : (peer + head->sequence) % REGIONS, 500, 0, head->detail - 1);
+}
+
+static void set_timer(side *s, gt_ns at) {
+  s->timer = at < s->sc->end[rank] ? at : s->sc->end[rank];
+}
+
+static void on_timer(side *s) {
+  size_t self = (size_t)rank;
+  if (s->at == s->sc->end[self]) {
+    for (size_t p = 0; p < REGIONS; p++)
+      if (p != self) send(s, p, 8, LAST, 0);
+    s->timer = GT_NEVER;
+    return;
+  }
+  turn now = turn_of(s->sc, self, s->ntimers++), next = turn_of(s->sc, self, s->ntimers);
+  send(s, now.to, now.bytes, 0, (uint64_t)s->sc->hops);
+  set_timer(s, s->timer + next.gap);
+}
+
+/* ---- a run ------------------------------------------------------------------------------------------------------------------------ */
+
+static void nap(side *s) {
+  if (s->nap_max > 0 && gt_rng_below(&s->nap, 8) == 0) gt_sleep((gt_ns)gt_rng_below(&s->nap, (uint64_t)s->nap_max));
+}
+
+static void agree(side *s, gt_ns next) {
+  gt_ns before = s->safe, deadline = gt_now() + gt_from_seconds(LIMIT_S);
+  gt_backoff backoff = {0};
+  gt_gateway_propose(s->g, next == GT_NEVER ? NO_EVENT : next);
+  while (!gt_gateway_agreed(s->g, &s->safe)) {
+    if (gt_now() > deadline) gt_panic(GT_ERR_LOST, "region %d waited %.0f s for an agreement at %.9f s", rank, LIMIT_S, gt_seconds(s->at));
+    gt_backoff_sleep(&backoff, GT_BACKOFF_BUSY, GT_NEVER);
+  }
+  assert_true(s->safe >= before); /* what was agreed holds */
+}
+
+static bool over(const side *s) {
+  gt_ns end = s->sc->end[rank];
+  return end == GT_NEVER ? s->lasts == (int)REGIONS - 1 : s->timer == GT_NEVER && s->at >= end;
+}
+
+static void turn_of_events(side *s) {
+  while (!over(s)) {
+    gt_ns frame = gt_gateway_arrival(s->g), link = gt_gateway_next(s->g, NULL), next = frame;
+    if (link < next) next = link;
+    if (s->timer < next) next = s->timer;
+    if (next < s->at) next = s->at;
+    if (next >= s->safe) {
+      agree(s, next);
+      continue;
+    }
+    s->at = next;
+    nap(s);
+    if (frame <= link && frame <= s->timer)
+      gt_gateway_deliver(s->g, s->at);
+    else if (link <= s->timer)
+      gt_gateway_poll(s->g, s->at);
+    else
+      on_timer(s);
+  }
+}
+
+/* Everything leaves, then the others go on alone. */
+static void leave(side *s) {
+  for (gt_ns due; (due = gt_gateway_next(s->g, NULL)) != GT_NEVER;) {
+    if (due > s->at) s->at = due;
+    gt_gateway_poll(s->g, s->at);
+  }
+  gt_gateway_propose(s->g, GT_NEVER);
+}
+
+static side *run(const scenario *sc, uint64_t nap_seed, gt_ns nap_max) {
+  side *s = GT_NEW(side);
+  gt_ns delays[REGIONS * REGIONS] = {0};
+  for (size_t i = 0; i < REGIONS * REGIONS; i++)
+    if (i / REGIONS != i % REGIONS) delays[i] = gt_link_delay_min(&sc->links[i / REGIONS][i % REGIONS]);
+  gt_gateway_spec spec = {.nregions = REGIONS,
+                          .self = (size_t)rank,
+                          .links = sc->links[rank],
+                          .access_bps = sc->access_bps[rank],
+                          .virtual_clock = true,
+                          .seed = SEED,
+                          .payload_max = PAYLOAD_MAX};
+  gt_gateway_events events = {s, on_message, NULL};
+  s->sc = sc;
+  s->nap = gt_rng_make(nap_seed, GT_RNG_TEST, (uint64_t)rank, 0);
+  s->nap_max = nap_max;
+  if (sc->end[rank] == GT_NEVER)
+    s->timer = GT_NEVER;
+  else
+    set_timer(s, turn_of(sc, (size_t)rank, 0).gap);
+  MPI_Comm comm; /* of its own: a region that ended early is gone while the others' frames are under way */
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  s->g = gt_gateway_create(comm, &spec, &events);
+  gt_gateway_virtual(s->g, delays);
+  turn_of_events(s);
+  leave(s);
+  gt_gateway_close(s->g);
+  MPI_Comm_free(&comm);
+  return s;
+}
+
+/* ---- what must be ----------------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  gt_ns arrive;
+  size_t bytes;
+  bool last;
+  entry message;
+} frame;
+
+typedef struct {
+  frame *at;
+  size_t n, capacity;
+} frames;
+
+static void put_message(frames *fs, gt_link_state *link, const gt_link_spec *spec, entry m) {
+  for (uint64_t taken = 0, first = 1; first || taken < m.bytes; first = 0) {
+    uint64_t count = m.bytes - taken < GT_FRAME_PAYLOAD_MAX ? m.bytes - taken : GT_FRAME_PAYLOAD_MAX;
+    taken += count;
+    assert_true(fs->n < fs->capacity);
+    gt_ns arrive = gt_link_step(link, spec, NULL, count + GT_FRAME_HEADER_BYTES, (gt_ns)m.sent_at).arrive;
+    fs->at[fs->n++] = (frame){arrive, count + GT_FRAME_HEADER_BYTES, taken == m.bytes, m};
+  }
+}
+
+/* Every frame that region `from` sends to this one. */
+static void put_region(frames *fs, const scenario *sc, size_t from) {
+  gt_link_state link = gt_link_start(SEED, from, (size_t)rank, 0);
+  uint64_t sequence = 0;
+  gt_ns at = 0;
+  if (sc->end[from] == GT_NEVER) return;
+  for (int64_t i = 0;; i++) {
+    turn t = turn_of(sc, from, i);
+    at += t.gap;
+    if (at >= sc->end[from]) break;
+    if (t.to == (size_t)rank) put_message(fs, &link, &sc->links[from][rank], (entry){0, from, ++sequence, t.bytes, (uint64_t)at});
+  }
+  put_message(fs, &link, &sc->links[from][rank], (entry){0, from, ++sequence, 8, (uint64_t)sc->end[from]});
+}
+
+static int by_arrival(const void *a, const void *b) {
+  const frame *x = a, *y = b;
+  if (x->arrive != y->arrive) return x->arrive < y->arrive ? -1 : 1;
+  if (x->message.from != y->message.from) return x->message.from < y->message.from ? -1 : 1;
+  return x < y ? -1 : 1; /* as sent */
+}
+
+/* The log by the link model alone: frames of all senders in the order of arrival, through this region's access. */
+static void check_by_the_model(const side *s) {
+  frames fs = {.capacity = 4 * (size_t)LOG_MAX};
+  fs.at = GT_NEW_ARRAY(frame, fs.capacity);
+  gt_access down = {.rate_bps = s->sc->access_bps[rank]};
+  size_t n = 0;
+  for (size_t p = 0; p < REGIONS; p++)
+    if (p != (size_t)rank) put_region(&fs, s->sc, p);
+  qsort(fs.at, fs.n, sizeof *fs.at, by_arrival);
+  for (size_t i = 0; i < fs.n; i++) {
+    gt_ns passed = gt_access_pass(&down, fs.at[i].bytes, fs.at[i].arrive);
+    if (!fs.at[i].last || passed > s->sc->end[rank]) continue;
+    assert_true(n < s->nlog);
+    entry expected = fs.at[i].message;
+    expected.at = passed;
+    assert_memory_equal(&s->log[n], &expected, sizeof expected);
+    n++;
+  }
+  assert_int_equal(n, s->nlog);
+  gt_free(fs.at);
+}
+
+static void check_order(const side *s) {
+  uint64_t sequence[REGIONS] = {0};
+  for (size_t i = 0; i < s->nlog; i++) {
+    if (i > 0) assert_true(s->log[i].at >= s->log[i - 1].at);
+    assert_int_equal(s->log[i].sequence, ++sequence[s->log[i].from]);
+  }
+}
+
+/* Two runs of which one dawdles, every rank at other moments; the log of the first. */
+static side *run_twice(const scenario *sc) {
+  side *quick = run(sc, 1, 0), *slow = run(sc, 2, 3 * GT_SECOND / 1000);
+  assert_int_equal(quick->nlog, slow->nlog);
+  assert_memory_equal(quick->log, slow->log, quick->nlog * sizeof(entry));
+  check_order(quick);
+  gt_free(slow);
+  return quick;
+}
+
+static void done(side *s) {
+  gt_free(s);
+  assert_int_equal(gt_alloc_alive(), 1); /* the pool */
+}
+
+/* 1 ms, 30 ms and 300 ms, other rates there than back, jitter. */
+static scenario uneven(double end_s) {
+  static const double latency_s[REGIONS][REGIONS] = {{0, 0.001, 0.3}, {0.001, 0, 0.03}, {0.3, 0.02, 0}};
+  static const double bandwidth_bps[REGIONS][REGIONS] = {{0, 100e6, 50e6}, {20e6, 0, 100e6}, {30e6, 0, 0}};
+  scenario sc = {.gap_s = 0.03, .size_max = 40000};
+  for (size_t a = 0; a < REGIONS; a++) {
+    sc.end[a] = gt_from_seconds(end_s);
+    for (size_t b = 0; b < REGIONS; b++)
+      sc.links[a][b] = (gt_link_spec){
+          .bandwidth_bps = bandwidth_bps[a][b], .latency_s = latency_s[a][b], .jitter_s = latency_s[a][b] / 10, .back_s = latency_s[b][a]};
+  }
+  return sc;
+}
+
+/* ---- tests ------------------------------------------------------------------------------------------------------------------------ */
+
+static void arrivals_are_those_of_the_link_model(void **state) {
+  (void)state;
+  scenario sc = uneven(4);
+  static const gt_link_outage outage = {0.5, 0.7};
+  sc.large_every = 9;
+  sc.links[1][0].outages = &outage;
+  sc.links[1][0].noutages = 1;
+  side *s = run_twice(&sc);
+  assert_true(s->nlog > 60);
+  check_by_the_model(s);
+  done(s);
+}
+
+/* What is passed on at once may be the next event anywhere: chains over a third region are faster than the direct link. */
+static void messages_that_cause_messages(void **state) {
+  (void)state;
+  scenario sc = uneven(4);
+  sc.hops = 5;
+  side *s = run_twice(&sc);
+  assert_true(s->nlog > 150);
+  done(s);
+}
+
+static void a_region_without_events(void **state) {
+  (void)state;
+  for (size_t idle = 0; idle < REGIONS; idle++) {
+    scenario sc = uneven(2);
+    sc.end[idle] = GT_NEVER;
+    side *s = run_twice(&sc);
+    check_by_the_model(s);
+    done(s);
+  }
+}
+
+/* The others' messages to it are dropped, and they go on. */
+static void a_region_that_ends_early(void **state) {
+  (void)state;
+  scenario sc = uneven(3);
+  sc.end[2] = gt_from_seconds(0.7);
+  sc.end[1] = gt_from_seconds(2.2);
+  side *s = run_twice(&sc);
+  check_by_the_model(s);
+  done(s);
+}
+
+/* All regions but one have no events: it alone moves the time, in one step a message. */
+static void one_region_alone(void **state) {
+  (void)state;
+  scenario sc = uneven(3);
+  sc.end[0] = sc.end[1] = gt_from_seconds(0.01);
+  sc.large_every = 4;
+  side *s = run_twice(&sc);
+  check_by_the_model(s);
+  done(s);
+}
+
+static void two_senders_share_an_access(void **state) {
+  (void)state;
+  scenario sc = uneven(4);
+  sc.access_bps[0] = 5e6;
+  sc.gap_s = 0.05;
+  sc.size_max = 60000;
+  for (size_t a = 1; a < REGIONS; a++) sc.links[0][a].latency_s = sc.links[a][0].latency_s = 0.04;
+  sc.links[0][1].back_s = sc.links[1][0].back_s = sc.links[0][2].back_s = sc.links[2][0].back_s = 0.04;
+  side *s = run(&sc, 1, 0), *slow = run(&sc, 3, GT_SECOND / 200);
+  assert_int_equal(s->nlog, slow->nlog);
+  assert_memory_equal(s->log, slow->log, s->nlog * sizeof(entry));
+  /* Its own access upwards delays what it sends, so only what it receives is by the model alone. */
+  if (rank == 0) check_by_the_model(s);
+  double bytes = 0;
+  for (size_t i = 0; i < s->nlog; i++) {
+    if (rank != 0 && s->log[i].from != 0) continue;
+    bytes += (double)s->log[i].bytes + GT_FRAME_HEADER_BYTES;
+    assert_true(8 * bytes <= 5e6 * gt_seconds(s->log[i].at));
+  }
+  assert_true(8 * bytes > 5e5);
+  check_order(s);
+  gt_free(slow);
+  done(s);
+}
+
+/* Many small messages over a long link: more are under way than the window holds.  The link does not wait for slots. */
+static void more_messages_than_slots(void **state) {
+  (void)state;
+  scenario sc = uneven(1);
+  sc.gap_s = 0.001;
+  sc.size_max = 100;
+  side *s = run_twice(&sc);
+  assert_true(s->nlog > 300);
+  check_by_the_model(s);
+  done(s);
+}
+
+int main(void) {
+  gt_net_start(LIMIT_S);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  pool = gt_alloc(PAYLOAD_MAX + 1000, 1);
+  gt_rng rng = gt_rng_make(SEED, GT_RNG_TEST, 77, 0);
+  for (size_t i = 0; i < PAYLOAD_MAX + 1000; i++) pool[i] = (uint8_t)gt_rng_u64(&rng);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(arrivals_are_those_of_the_link_model),
+      cmocka_unit_test(messages_that_cause_messages),
+      cmocka_unit_test(a_region_without_events),
+      cmocka_unit_test(a_region_that_ends_early),
+      cmocka_unit_test(one_region_alone),
+      cmocka_unit_test(two_senders_share_an_access),
+      cmocka_unit_test(more_messages_than_slots),
+  };
+  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  gt_free(pool);
+  gt_net_finalize(LIMIT_S);
+  return failed;
+}
