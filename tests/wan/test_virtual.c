@@ -316,6 +316,20 @@ static void messages_that_cause_messages(void **state) {
   done(s);
 }
 
+/* Fast one way round, slow the other: what a region sends comes back to it over both others sooner than by any of the direct links. */
+static void a_chain_over_all_regions(void **state) {
+  (void)state;
+  scenario sc = uneven(3);
+  sc.hops = 9;
+  for (size_t a = 0; a < REGIONS; a++) {
+    sc.links[a][(a + 1) % REGIONS] = (gt_link_spec){.bandwidth_bps = 100e6, .latency_s = 0.002};
+    sc.links[(a + 1) % REGIONS][a] = (gt_link_spec){.bandwidth_bps = 100e6, .latency_s = 0.3};
+  }
+  side *s = run_twice(&sc);
+  assert_true(s->nlog > 150);
+  done(s);
+}
+
 static void a_region_without_events(void **state) {
   (void)state;
   for (size_t idle = 0; idle < REGIONS; idle++) {
@@ -395,6 +409,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(arrivals_are_those_of_the_link_model),
       cmocka_unit_test(messages_that_cause_messages),
+      cmocka_unit_test(a_chain_over_all_regions),
       cmocka_unit_test(a_region_without_events),
       cmocka_unit_test(a_region_that_ends_early),
       cmocka_unit_test(one_region_alone),
