@@ -1,0 +1,123 @@
+# labels: quick
+# The virtual clock: runs repeat to the bit while another program burns the cores, a resume ends with the model of a whole run, what it cannot do is refused in one
+# sentence, and the loss of a rank ends the job as it does in real time.
+set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+# Three uneven regions; workers that differ in speed, steps that differ in length, links that differ by direction.
+data data.h5
+cat >job.yaml <<'YAML'
+name: virtual
+seed: 5
+model: {name: lenet5}
+data: {path: data.h5, partition: {by: shares, shares: [3, 2, 2]}}
+train: {until: {steps: 16}, batch: 32, optimizer: {name: sgd, lr: 0.02}, eval_every: {steps: 7}}
+regions:
+  - {name: east, ranks: 3, access: 60 Mbit/s, compute: {speeds: [1, 0.6]}}
+  - {name: west, ranks: 2, compute: {speed: 0.7}}
+  - {name: north, ranks: 2, compute: {samples_per_s: 900}}
+sync: {local: sync, strategy: sma, period: 3, weights: samples}
+wan:
+  links:
+    - {between: [east, west], bandwidth: 50 Mbit/s, latency: 55 ms, jitter: 4 ms}
+    - {between: [east, north], bandwidth: 80 Mbit/s, latency: 20 ms, jitter: 2 ms}
+    - {from: west, to: north, bandwidth: 20 Mbit/s, latency: 110 ms, jitter: 9 ms}
+    - {from: north, to: west, bandwidth: 30 Mbit/s, latency: 100 ms, jitter: 9 ms}
+compute: {samples_per_s: 1500, variation: 0.2, local: 1 ms, update: 0.4 ms, apply: 0.3 ms, encode: 0.5 ms, checkpoint: 100 Mbit/s}
+checkpoint: {every: {steps: 5}, keep: 2}
+limits: {wan_patience: 30 s, local: 30 s}
+log: {every: 1 s}
+YAML
+ranks=7
+
+burners=()
+burn() {
+  local i
+  for i in 1 2; do
+    bash -c 'while :; do :; done' &
+    burners+=($!)
+  done
+}
+quiet() {
+  [ ${#burners[@]} -gt 0 ] && { kill "${burners[@]}" && wait "${burners[@]}"; } 2>/dev/null
+  burners=()
+}
+trap 'quiet; at_exit' EXIT
+
+virtual() {
+  local name=$1
+  shift
+  train "$name" "$ranks" job.yaml --run-dir "$name" --clock virtual "$@"
+}
+but_wall() { sed '/^  "wall_s":/d' "$1/summary.json"; }
+
+# repeats NAME OPTIONS...
+repeats() {
+  local name=$1 file
+  shift
+  virtual "$name-quiet" "$@"
+  ended "$name" 0 'virtual time'
+  burn
+  virtual "$name-burnt" "$@"
+  quiet
+  ended "$name, the cores burnt" 0
+  check "$name: the summary but for wall_s" same "$(but_wall "$name-burnt")" "$(but_wall "$name-quiet")"
+  for file in east west north; do check "$name: record of $file" cmp "$name-quiet/$file.jsonl" "$name-burnt/$file.jsonl"; done
+  check "$name: virtual time passed" test "$(field "$name-quiet" clock)" = virtual -a "$(field "$name-quiet" virtual_s)" != "$(field "$name-quiet" wall_s)"
+}
+repeats asgd --set sync.strategy=asgd --set sync.local=async --set sync.scale=mean
+repeats sma
+
+# ---- stop and resume ----------------------------------------------------------------------------------------------------------------
+
+steps=(--set train.until.steps=150 --set train.eval_every.steps=0)
+virtual whole "${steps[@]}"
+ended "undisturbed" 0
+start "$ranks" job.yaml --run-dir stopped --clock virtual "${steps[@]}"
+wait_round stopped 2
+kill -USR1 "$launcher"
+wait_end "USR1" 20
+gone "USR1"
+ended "USR1" 75 '--resume'
+virtual stopped --resume "${steps[@]}"
+ended "resume" 0
+check "resume: samples of a whole run" same "$(field stopped samples)" "$(field whole samples)"
+check "resume: model of a whole run" same "$(field stopped params_sha256)" "$(field whole params_sha256)"
+
+# ---- what it cannot do ----------------------------------------------------------------------------------------------------------------
+
+# refused NAME WORDS -- CHANGE...: a job that is changed so is answered with one sentence that says this; nothing is left.
+refused() {
+  local name=$1 words=$2
+  shift 2
+  train "$name" "$ranks" "$@" --run-dir refused --clock virtual
+  ended "$name" 2 "$words"
+  check "$name: one sentence" same "$(grep -c geotrain: err)" 1
+  check "$name: no run" test ! -e refused/summary.json -a ! -e refused/job.yaml
+}
+sed '/^compute:/d' job.yaml >no-compute.yaml
+refused "no figures of compute" 'compute says nothing of region east; compute.step, compute.samples_per_s or a profile is needed under --clock virtual' no-compute.yaml
+sed '/between: \[east, north\]/d' job.yaml >no-link.yaml
+refused "a pair without a link" 'the link from east to north has no latency' no-link.yaml
+sed 's/latency: 100 ms, jitter: 9 ms/latency: 0 ms/' job.yaml >no-latency.yaml
+refused "a link without latency" 'the link from north to west has no latency' no-latency.yaml
+train "an unknown clock" 1 job.yaml --clock foo
+ended "an unknown clock" 2 '--clock is "foo"; one of real, virtual is needed'
+
+# ---- ranks that are lost ----------------------------------------------------------------------------------------------------------------
+
+steps=(--set train.until.steps=100000 --set train.eval_every.steps=0)
+start "$ranks" job.yaml --run-dir killed --clock virtual "${steps[@]}"
+wait_round killed 2
+kill -KILL "$(rank_pid 1)"
+wait_end "a worker killed" 10
+gone "a worker killed"
+ended "a worker killed" 137
+
+start "$ranks" job.yaml --run-dir silent --clock virtual "${steps[@]}" --set limits.local=3s
+wait_round silent 2
+kill -STOP "$(rank_pid 4)"
+wait_end "a worker stopped" 15
+gone "a worker stopped"
+ended "a worker stopped" 5 'limits.local' 'worker 0 of region west'
+finish
