@@ -67,18 +67,21 @@ static void say_blocked(reaching *r, int from, int to) {
            "no message passes from %s to %s within %g s: the link is blocked, or a firewall drops MPI's ports\n", a, b, r->limit_s);
 }
 
-/* True when all requests are complete before the deadline. */
+/* True when all requests are complete before the deadline; those that are become MPI_REQUEST_NULL in any case. */
 static bool await(MPI_Request *requests, int n, double limit_s) {
   gt_backoff backoff = {0};
   gt_patience patience;
+  int *indices = GT_NEW_ARRAY(int, (size_t)n + 1);
+  bool all = false;
   gt_patience_start(&patience, limit_s);
-  for (;;) {
+  while (!all && !gt_patience_over(&patience)) {
     int done = 0;
-    GT_MPI(MPI_Testall(n, requests, &done, MPI_STATUSES_IGNORE));
-    if (done) return true;
-    if (gt_patience_over(&patience)) return false;
-    gt_backoff_sleep(&backoff, gt_patience_cap(&patience), GT_NEVER);
+    GT_MPI(MPI_Testsome(n, requests, &done, indices, MPI_STATUSES_IGNORE));
+    all = done == MPI_UNDEFINED;
+    if (done == 0) gt_backoff_sleep(&backoff, gt_patience_cap(&patience), GT_NEVER);
   }
+  gt_free(indices);
+  return all;
 }
 
 /* Rank 0 ends the job with its reasons. */
@@ -145,12 +148,12 @@ static void gather_cards(reaching *r) {
   cards[0] = r->own;
   requests[0] = MPI_REQUEST_NULL;
   for (int i = 1; i < r->size; i++) GT_MPI(MPI_Irecv(&cards[i], (int)sizeof *cards, MPI_BYTE, i, TAG_CARD, MPI_COMM_WORLD, &requests[i]));
-  if (!await(requests, r->size, r->limit_s)) {
-    for (int i = 1; i < r->size; i++)
-      if (requests[i] != MPI_REQUEST_NULL) say_blocked(r, i, 0);
-    end_blocked(r);
-  }
-  memcpy(r->ranks, cards, (size_t)r->size * sizeof *cards);
+  bool all = await(requests, r->size, r->limit_s);
+  for (int i = 0; i < r->size; i++)
+    if (requests[i] == MPI_REQUEST_NULL) r->ranks[i] = cards[i];
+  for (int i = 1; i < r->size; i++)
+    if (requests[i] != MPI_REQUEST_NULL) say_blocked(r, i, 0);
+  if (!all) end_blocked(r);
   gt_free(cards);
   gt_free(requests);
 }
@@ -259,6 +262,7 @@ gt_status gt_net_reach(gt_reach *out, const gt_region_plan *plan, size_t nregion
   char why[GT_ERROR_TEXT_MAX] = "";
   if (opinion != GT_OK) snprintf(why, sizeof why, "%s", gt_error_text());
   if (r->rank == 0) r->ranks = GT_NEW_ARRAY(gt_reach_rank, (size_t)r->size);
+  for (int i = 0; r->ranks && i < r->size; i++) r->ranks[i].region = -1;
   bool tested = false;
   if (!gt_reach_tcp(&r->own, r->ranks, plan, nregions, limit_s, r->text, &tested)) {
     if (r->rank == 0) end_blocked(r);

@@ -357,7 +357,7 @@ void gt_probe_links(gt_probe_state *p) {
 
 #define INSIDE_PINGS   20
 #define INSIDE_WORKERS 8
-#define INSIDE_LARGEST ((size_t)64 << 20)
+#define INSIDE_LARGEST ((size_t)16 << 20)
 #define INSIDE_LONG_S  0.1
 enum { TAG_THERE = 91, TAG_BACK };
 

@@ -104,7 +104,7 @@ static void put_profile(FILE *f, const gt_probe_state *p) {
   put_report(f, p);
   fprintf(f, "\nregions:\n");
   for (size_t r = 0; r < n; r++) put_region(f, p, r);
-  fprintf(f, "wan:\n  links:\n");
+  if (n > 1) fprintf(f, "wan:\n  links:\n");
   for (size_t a = 0; a < n; a++)
     for (size_t b = 0; b < n; b++)
       if (a != b) put_link(f, p, a, b);
