@@ -129,22 +129,27 @@ static cyaml_schema_value_t make_schema(maker *m) {
 
 /* ---- libcyaml's memory and log ------------------------------------------------------------------------------------ */
 
-/* libcyaml wants realloc; gt_alloc has none, so each block remembers its size in front, at a distance that keeps the alignment. */
+/* libcyaml wants realloc, and calls it for every entry of a list; gt_alloc has none.  So each block has its size and the room for it in front, at a distance
+   that keeps the alignment, and grows by half of itself at least. */
 #define HEAD ((size_t)64)
+
+typedef struct {
+  size_t size, room;
+} block_head;
 
 static void *resize(void *context, void *memory, size_t size) {
   (void)context;
   char *old = memory ? (char *)memory - HEAD : NULL, *fresh = NULL;
+  block_head had = {0};
+  if (old) memcpy(&had, old, sizeof had);
   if (size) {
-    fresh = gt_alloc(1, HEAD + size);
-    memcpy(fresh, &size, sizeof size);
-    if (old) {
-      size_t had;
-      memcpy(&had, old, sizeof had);
-      memcpy(fresh + HEAD, memory, had < size ? had : size);
-    }
+    bool fits = old && size <= had.room;
+    block_head now = {size, fits ? had.room : old ? size + had.room / 2 : size};
+    fresh = fits ? old : gt_alloc(1, HEAD + now.room);
+    if (old && !fits) memcpy(fresh + HEAD, memory, had.size);
+    memcpy(fresh, &now, sizeof now);
   }
-  gt_free(old);
+  if (old != fresh) gt_free(old);
   return fresh ? fresh + HEAD : NULL;
 }
 

@@ -131,7 +131,7 @@ static int by_ids_and_line(const void *a, const void *b) {
 
 static const row *find_row(const matrix *m, size_t from, size_t to) {
   row key = {.ia = from, .ib = to};
-  return bsearch(&key, m->rows, m->n, sizeof *m->rows, by_ids);
+  return m->n == 0 ? NULL : bsearch(&key, m->rows, m->n, sizeof *m->rows, by_ids);
 }
 
 static gt_status sort_rows(matrix *m) {

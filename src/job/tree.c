@@ -79,9 +79,15 @@ void gt_job_node_drop(job_node *map, const char *key) {
 
 job_node *gt_job_node_list(job_node *map, const char *path) {
   job_node *at = map;
-  for (const char *word = path; at && *word; word += strcspn(word, ".") + (word[strcspn(word, ".")] == '.'))
-    at = gt_job_node_find(at, word, strcspn(word, "."));
-  if (!at) gt_job_node_put(map, path, at = gt_job_node_new(NODE_LIST, NULL, NULL));
+  for (const char *word = path; *word;) {
+    size_t length = strcspn(word, ".");
+    at = gt_job_node_find(at, word, length);
+    word += length + (word[length] == '.');
+    if (at) continue;
+    at = gt_job_node_new(NODE_LIST, NULL, NULL);
+    gt_job_node_put(map, path, at);
+    break;
+  }
   return at;
 }
 

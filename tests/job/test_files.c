@@ -121,6 +121,8 @@ static void matrix_mistakes(void **state) {
   const char *file = matrix_file;
   put(file, "a,b,1,1\na,c,1,1\n");
   refused(MATRIX, file, "@: has no line for b and c; one is needed for every pair of the job's regions that wan.links leaves out");
+  put(file, "# nothing\n");
+  refused(MATRIX, file, "@: has no line for a and b; one is needed for every pair of the job's regions that wan.links leaves out");
   put(file, "aa,b,1,1\naa,c,1,1\nb,c,1,1\n");
   refused(MATRIX, file,
           "@: has no line for a and b; one is needed for every pair of the job's regions that wan.links leaves out; did you mean aa by a?");
