@@ -32,9 +32,9 @@ gt_status gt_agree(MPI_Comm comm, gt_status local, double limit_s);
 
 /* ---- waits ---------------------------------------------------------------------------------------------------------- */
 
-/* Sleep that grows while nothing happens: 20 us, doubling to `cap`. */
+/* Sleep that grows while nothing happens: 20 us, doubling to `cap`; where that is IDLE, to 1/256 of what it has slept in all, 4 ms at most. */
 typedef struct {
-  gt_ns sleep;
+  gt_ns sleep, slept;
 } gt_backoff;
 #define GT_BACKOFF_BUSY ((gt_ns)100000) /* a large transfer is pending */
 #define GT_BACKOFF_IDLE ((gt_ns)1000000)

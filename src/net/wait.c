@@ -6,11 +6,15 @@
 #define LIKELY        ((gt_ns)50000000) /* an answer that takes longer than this may also take 1 ms more */
 #define LONGEST_ROUND GT_SECOND         /* between two tests; what is beyond it, this process did not run */
 
+#define LONG_NAP ((gt_ns)4000000) /* of who has waited for a second; many such ranks would add up */
+
 void gt_backoff_reset(gt_backoff *b) {
-  b->sleep = 0;
+  *b = (gt_backoff){0};
 }
 
 void gt_backoff_sleep(gt_backoff *b, gt_ns cap, gt_ns until) {
+  gt_ns nap = b->slept / 256 < LONG_NAP ? b->slept / 256 : LONG_NAP;
+  if (cap == GT_BACKOFF_IDLE && nap > cap) cap = nap;
   b->sleep = b->sleep ? 2 * b->sleep : FIRST_SLEEP;
   if (b->sleep > cap) b->sleep = cap;
   gt_ns ns = b->sleep;
@@ -18,6 +22,7 @@ void gt_backoff_sleep(gt_backoff *b, gt_ns cap, gt_ns until) {
     gt_ns left = until - gt_now();
     if (left < ns) ns = left;
   }
+  b->slept += ns > 0 ? ns : 0;
   gt_sleep(ns);
 }
 
