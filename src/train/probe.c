@@ -138,12 +138,11 @@ static gt_status measure(gt_probe_state *p) {
 /* What keeps a run from starting is a reason of the verdict where the rest can still be measured. */
 static bool can_go_on(gt_probe_state *p, gt_status status) {
   if (!p->run.links || p->run.roles.world == MPI_COMM_NULL) return false;
-  if (status == GT_ERR_DATA)
-    snprintf(p->data_error, sizeof p->data_error, "%s", gt_error_text());
-  else if (status == GT_ERR_CKPT && p->run.graph && p->run.run_dir[0])
+  bool folder = status == GT_ERR_CKPT && p->run.graph && p->run.run_dir[0]; /* else the checkpoint is train.init's */
+  if (folder)
     snprintf(p->folder_error, sizeof p->folder_error, "%s", gt_error_text());
-  else if (status == GT_ERR_CKPT)
-    snprintf(p->data_error, sizeof p->data_error, "%s", gt_error_text()); /* train.init */
+  else if (status == GT_ERR_DATA || status == GT_ERR_CKPT)
+    snprintf(p->data_error, sizeof p->data_error, "%s", gt_error_text());
   return status == GT_OK || status == GT_ERR_DATA || status == GT_ERR_CKPT;
 }
 
