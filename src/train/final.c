@@ -223,7 +223,7 @@ static gt_status summarise(gt_final *f) {
   gt_server *s = f->server;
   const gt_run *run = s->run;
   bool alone = strcmp(run->job->sync.strategy, "none") == 0 && run->job->nregions > 1;
-  double elapsed = gt_server_elapsed(s), wall = s->virtual_clock ? gt_seconds(gt_now() - s->begun_wall) : elapsed;
+  double elapsed = gt_server_elapsed(s), wall = gt_seconds(gt_now() - s->begun_wall) + (s->virtual_clock ? 0 : s->elapsed_s);
   size_t P = gt_graph_arrays(run->graph)->params.n;
   gt_summary sum = {.job = run->job->name,
                     .strategy = run->job->sync.strategy,
