@@ -34,12 +34,15 @@ end() {
 }
 trap end EXIT
 
-# What must be afterwards as it was before: interfaces, namespaces, processes of a guest.
+# What must be afterwards as it was before: the machine's interfaces, and no namespace, process or file of this script's laboratories.
 world() {
+  local file
   ip -o link | cut -d: -f 2 | sort
-  ip netns list | sort
-  for file in /proc/[0-9]*/exe; do [ "$(readlink "$file")" = /usr/bin/linux.uml ] && tr '\0' ' ' <"${file%exe}cmdline"; done
-  ls /run/geotrain-netem 2>/dev/null
+  ip netns list | grep -F "e2e-$$-"
+  for file in /proc/[0-9]*/exe; do
+    [ "$(readlink "$file")" = /usr/bin/linux.uml ] && tr '\0' '\n' <"${file%exe}cmdline" | grep "^geotrain_lab=.*/e2e-$$-"
+  done
+  ls /run/geotrain-netem 2>/dev/null | grep "^e2e-$$-"
 }
 
 # lab_says NAME CODE WORDS-REGEX LAB-ARGUMENTS...
@@ -93,7 +96,7 @@ rate_once() {
 
 # ---- building -------------------------------------------------------------------------------------------------------------------
 
-before=$(world)
+world >before
 job job.yaml
 sed -i 's/bandwidth: 1 Gbit\/s, latency: 1 ms/bandwidth: 100 Mbit\/s, latency: 25 ms/' job.yaml
 lab_says "a job that is none" 2 'nothing.yaml' --name "$one" up nothing.yaml
@@ -188,6 +191,10 @@ lab_says "the second is untouched" 0 'east <-> west +1[01]' --name "$two" status
 bash "$lab" --name "$two" exec east sleep 63 2>/dev/null &
 lab_says "down with a process inside" 0 'removed' --name "$two" down
 wait 2>/dev/null
-for i in $(seq 20); do [ "$(world)" = "$before" ] && break || sleep 0.1; done
-check "all is as it was before" same "$(world)" "$before"
+for i in $(seq 20); do
+  world >after
+  cmp -s before after && break
+  sleep 0.1
+done
+check "all is as it was before" diff before after
 finish
