@@ -182,7 +182,7 @@ static void add_bin(gt_link_trace *trace, double after_ms, double ms, double pac
 }
 
 static gt_status read_mahimahi(source *in, gt_link_trace *trace) {
-  double before = 0.0, after = 0.0, bin = 1.0, packets = 0.0, ms;
+  double before = 0.0, after = 0.0, bin = 1.0, packets = 0.0, ms = 0.0;
   bool any = false;
   for (char *line; (line = next_line(in)); any = true) {
     GT_TRY(read_millisecond(in, line, &ms));
