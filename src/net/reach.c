@@ -272,12 +272,15 @@ gt_status gt_net_reach(gt_reach *out, const gt_region_plan *plan, size_t nregion
     lead(r);
   else
     follow(r);
-  gt_status status = r->order.status == GT_OK ? GT_OK : GT_FAIL(GT_ERR_NOGO, "%s", r->order.text);
+  gt_status status = (gt_status)r->order.status;
+  char sentence[GT_ERROR_TEXT_MAX];
+  snprintf(sentence, sizeof sentence, "%s", r->order.text);
   *out = (gt_reach){.size = r->size, .ranks = r->ranks, .by_launcher = tested};
   gt_free(r);
-  /* A name that is no region, or a malformed list: whoever has it says so, and all are refused. */
+  /* A name that is no region, or a malformed list, goes before what follows from it. */
   if (opinion != GT_OK) opinion = GT_FAIL(GT_ERR_NOGO, "%s", why);
-  return gt_agree(MPI_COMM_WORLD, opinion != GT_OK ? opinion : status, 4 * limit_s);
+  GT_TRY(gt_agree(MPI_COMM_WORLD, opinion, 4 * limit_s));
+  return status == GT_OK ? GT_OK : GT_FAIL(GT_ERR_NOGO, "%s", sentence);
 }
 
 void gt_reach_close(gt_reach *reach) {

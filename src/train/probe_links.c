@@ -17,6 +17,8 @@
 #define SHORT_S      0.6 /* pause where there are many regions */
 #define EMULATED_S   0.2 /* pause on an emulated link */
 #define MANY_REGIONS 4
+#define IDLE_SIZE    3                   /* of gt_probe_sizes: 256 KiB */
+#define PLAIN        1.2                 /* a slow start makes such a message so much longer, or it cannot be told */
 #define STREAM       (UINT64_C(1) << 63) /* of `detail`: total in the upper half, index in the lower one */
 
 /* The second half of a stream, and the straight line through what had arrived by when: frames come in groups, so first and last alone would mislead. */
@@ -233,11 +235,45 @@ static void measure_sizes(prober *b, size_t peer, gt_probe_link *l) {
   }
 }
 
+/* A stream fills the link; seconds one way of a message after so much silence. */
+static double after_silence(prober *b, size_t peer, const gt_probe_link *l, double pause_s) {
+  double t[2];
+  for (size_t k = 0; k < 2; k++) {
+    size_t chunk;
+    uint64_t total;
+    stream_shape(l->bandwidth_bps / 2, 2 * l->latency_s, &chunk, &total);
+    send_stream(b, peer, chunk, total);
+    await_answer(b, peer);
+    idle(b, pause_s);
+    t[k] = message(b, peer, gt_probe_sizes[IDLE_SIZE]) - l->latency_s;
+  }
+  return t[0] < t[1] ? t[0] : t[1];
+}
+
+/* After how much silence the window is small again: the pause from which on a message takes nearer to what it takes after a long one. */
+static void measure_idle(prober *b, size_t peer, gt_probe_link *l) {
+  static const double pauses[] = {0.1, 0.2, 0.4, 0.8};
+  double cold = l->time_s[IDLE_SIZE];
+  if (l->window_bytes <= 0 || cold <= 0 || b->n > MANY_REGIONS) return;
+  double warm = after_silence(b, peer, l, 0);
+  if (cold < PLAIN * warm) return;
+  double before = 0;
+  for (size_t i = 0; i < sizeof pauses / sizeof *pauses && pauses[i] < l->pause_s; i++) {
+    double silence = pauses[i] + 2 * l->latency_s; /* the answer to the stream took a round trip */
+    l->idle_s = (before + silence) / 2;
+    if (after_silence(b, peer, l, pauses[i]) > (cold + warm) / 2) return;
+    before = silence;
+  }
+  l->idle_s = l->pause_s;
+}
+
 static void measure(prober *b, size_t peer) {
   gt_probe_link *l = &b->p->links[peer];
   measure_latency(b, peer, l);
   measure_bandwidth(b, peer, l);
   measure_sizes(b, peer, l);
+  gt_probe_fit(l);
+  measure_idle(b, peer, l);
 }
 
 /* ---- all directions ---- */
@@ -343,8 +379,6 @@ static void probe_ps(gt_probe_state *p) {
   gt_free(b.streams);
   gt_free(b.answers);
   gt_free(b.payload);
-  for (size_t peer = 0; peer < n; peer++)
-    if (peer != b.self) gt_probe_fit(&p->links[peer]);
 }
 
 void gt_probe_links(gt_probe_state *p) {

@@ -54,7 +54,7 @@ link "east to west, fitted" "$(profiled east west two.profile)" 25 100
 [ "$(nproc)" -lt 4 ] && check "more ranks than cores: a warning" grep -q 'more ranks than cores' out
 check "nothing stays of the run directory" same "$(find . -maxdepth 1 -name runs)" ""
 check "the profile is YAML" parses two.profile
-check "a profile names every worker's speed" same "$(grep -c 'speeds: \[1\]' two.profile)" 2
+check "a profile names every worker's speed" same "$(grep -c 'measured: \[1\]' two.profile)" 2
 train "with the profile" 4 two.yaml --run-dir with --set profile=two.profile --set train.until.steps=8
 ended "with the profile" 0
 
@@ -74,6 +74,10 @@ check "six directions in the profile" same "$(grep -c 'from: ' three.profile)" 6
 
 probe "too few ranks" 3 quick.yaml
 ended "too few ranks" 7 '^NO-GO$' '3 ranks were started, but the job needs 4' 'region west would get 1 rank, and needs 2 or more'
+printf '#!/bin/sh\n[ "$OMPI_COMM_WORLD_RANK" -ge 2 ] && export GEOTRAIN_REGION=wst || export GEOTRAIN_REGION=east\nexec "$@"\n' >misnamed
+chmod +x misnamed
+run "no such region" -n 4 ./misnamed "$GEOTRAIN" probe quick.yaml
+ended "no such region" 7 '^NO-GO$' 'GEOTRAIN_REGION is "wst".*did you mean "west"'
 probe "not a job" 4 quick.yaml --set train.batch=0
 ended "not a job" 2 'train.batch'
 probe "no data" 4 quick.yaml --set data.path=nowhere.h5 --out no.profile
