@@ -37,6 +37,8 @@ typedef struct {
   gt_job_compute compute; /* 0: the job's */
   double *speeds;         /* one a worker, times compute.speed; NULL: all 1 */
   size_t nspeeds;
+  double *measured; /* one a worker, its share of samples_per_s as probe found it: what it is, while speeds are what it shall be; NULL: all 1 */
+  size_t nmeasured;
 } gt_job_region;
 
 typedef struct {
@@ -139,7 +141,7 @@ gt_job_compute gt_job_compute_of(const gt_job *job, size_t region);
 /* The link from region a to region b (ids), or NULL when none is named. */
 const gt_job_link *gt_job_link_between(const gt_job *job, size_t a, size_t b);
 /* Names the first key in which two resolved jobs differ, with both values: "sync.period is 8 there and 4 here"; empty when they are the same.
-   Keys that a resume may change (train.until, checkpoint, limits, ranks, hosts, speeds, log) are passed over when `for_resume`. */
+   Keys that a resume may change (train.until, checkpoint, limits, ranks, hosts, speeds, measured, log) are passed over when `for_resume`. */
 void gt_job_difference(const char *here, const char *there, bool for_resume, char *text, size_t size);
 /* The values a key of names allows ("sync.strategy"), NULL-terminated; NULL for any other key. */
 const char *const *gt_job_allowed(const char *key);

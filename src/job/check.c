@@ -100,6 +100,12 @@ static gt_status check_figures(const gt_job_compute *c, const char *source, cons
   return GT_FAIL(GT_ERR_JOB, "%s: %s has samples_per_s and step; one of them is needed", source, key);
 }
 
+/* A list has one number a worker. */
+static gt_status check_workers(const job_node *compute, const gt_job_region *r, const char *list, size_t n, const char *source, const char *key) {
+  if (!gt_job_node_find(compute, list, strlen(list)) || n == (size_t)r->ranks - 1) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB, "%s: %s.%s has %zu numbers; ranks is %d, so %d are needed, one a worker", source, key, list, n, r->ranks, r->ranks - 1);
+}
+
 static gt_status check_compute(const gt_job *job, const job_node *root, const char *source) {
   GT_TRY(check_figures(&job->compute, source, "compute"));
   const job_node *regions = gt_job_node_find(root, "regions", 7);
@@ -109,10 +115,9 @@ static gt_status check_compute(const gt_job *job, const job_node *root, const ch
     snprintf(key, sizeof key, "regions.%zu.compute", i);
     GT_TRY(check_figures(&r->compute, source, key));
     const job_node *compute = gt_job_node_find(regions->items[i], "compute", 7);
-    bool given = compute && gt_job_node_find(compute, "speeds", 6);
-    if (given && r->nspeeds != (size_t)r->ranks - 1)
-      return GT_FAIL(GT_ERR_JOB, "%s: %s.speeds has %zu numbers; ranks is %d, so %d are needed, one a worker", source, key, r->nspeeds, r->ranks,
-                     r->ranks - 1);
+    if (!compute) continue;
+    GT_TRY(check_workers(compute, r, "speeds", r->nspeeds, source, key));
+    GT_TRY(check_workers(compute, r, "measured", r->nmeasured, source, key));
   }
   return GT_OK;
 }

@@ -94,8 +94,8 @@ static void merge_compute(const merge *m, size_t id, const job_node *measured) {
   if (!own) gt_job_node_add(region, own = gt_job_node_new(NODE_MAP, "compute", NULL));
   for (size_t i = 0; i < measured->n; i++) {
     const job_node *figure = measured->items[i];
-    if (strcmp(figure->key, "speed") == 0) continue;
-    if (strcmp(figure->key, "speeds") == 0 && (child(own, "speeds") || figure->n != (size_t)m->job->regions[id].ranks - 1)) continue;
+    if (strcmp(figure->key, "speed") == 0 || strcmp(figure->key, "speeds") == 0) continue;
+    if (strcmp(figure->key, "measured") == 0 && figure->n != (size_t)m->job->regions[id].ranks - 1) continue;
     if (strcmp(figure->key, "step") == 0) gt_job_node_drop(own, "samples_per_s");
     if (strcmp(figure->key, "samples_per_s") == 0) gt_job_node_drop(own, "step");
     put_copy(own, figure);

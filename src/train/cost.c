@@ -1,10 +1,16 @@
 /* What work costs by the job: under the virtual clock, and in real time with compute.emulate (DESIGN 2.6). */
 #include "impl.h"
 
-/* Of a worker in proportion to what compute says. */
-static double speed_of(const gt_run *run, const gt_job_compute *c, size_t worker) {
+/* Of a worker, as the user wants it: a share of what it could do. */
+static double wanted(const gt_run *run, const gt_job_compute *c, size_t worker) {
   const gt_job_region *r = &run->job->regions[run->roles.region_id];
   return worker < r->nspeeds ? c->speed * r->speeds[worker] : c->speed;
+}
+
+/* In proportion to what compute says. */
+static double speed_of(const gt_run *run, const gt_job_compute *c, size_t worker) {
+  const gt_job_region *r = &run->job->regions[run->roles.region_id];
+  return wanted(run, c, worker) * (worker < r->nmeasured ? r->measured[worker] : 1);
 }
 
 /* Steps differ by a factor of mean 1 that is keyed by the batch, so that it is the same whoever asks and whenever. */
@@ -28,7 +34,7 @@ gt_ns gt_cost_eval(const gt_run *run, const gt_job_compute *c, size_t worker, in
 
 double gt_cost_slowdown(const gt_run *run, size_t worker) {
   gt_job_compute c = gt_job_compute_of(run->job, run->roles.region_id);
-  return 1 / speed_of(run, &c, worker);
+  return 1 / wanted(run, &c, worker);
 }
 
 gt_status gt_cost_check(const gt_job *job, const char *why) {

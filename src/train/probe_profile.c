@@ -38,7 +38,7 @@ static void put_time(FILE *f, const char **between, const char *key, double s) {
 
 static void put_speeds(FILE *f, const gt_probe_state *p, size_t region, double fastest) {
   const gt_probe_rank *w;
-  fprintf(f, ", speeds: [");
+  fprintf(f, ", measured: [");
   for (int i = 0; (w = gt_probe_worker(p, region, i)); i++) {
     double speed = w->samples_per_s / fastest;
     fprintf(f, "%s%.2g", i ? ", " : "", speed > ALIKE ? 1 : speed);

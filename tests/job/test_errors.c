@@ -191,6 +191,7 @@ static void work(void **state) {
   (void)state;
   set("regions.1.compute={samples_per_s: 5, step: 1 s}", "@: regions.1.compute has samples_per_s and step; one of them is needed");
   set("regions.1.compute.speeds=[1]", "@: regions.1.compute.speeds has 1 numbers; ranks is 3, so 2 are needed, one a worker");
+  set("regions.1.compute.measured=[1]", "@: regions.1.compute.measured has 1 numbers; ranks is 3, so 2 are needed, one a worker");
   set("regions.1.compute.speeds=[]", "@: regions.1.compute.speeds has 0 numbers; ranks is 3, so 2 are needed, one a worker");
   set("regions.1.compute.speeds=[1, 1.5]", "--set: regions.1.compute.speeds.1 is 1.5; more than 0 and at most 1 is needed");
   set("compute.speed=0", "--set: compute.speed is 0; more than 0 and at most 1 is needed");

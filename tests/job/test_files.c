@@ -183,24 +183,24 @@ static void profile_figures_of_work(void **state) {
   int64_t alive = gt_alloc_alive();
   put(profile_file, "# written by a probe\nregions:\n"
                     "  - {name: a, compute: {samples_per_s: 100, update: 1 ms, speed: 0.1}}\n"
-                    "  - {name: b, compute: {step: 5 ms, speeds: [1, 0.5]}}\n"
-                    "  - {name: c, compute: {speeds: [1, 0.5], checkpoint: 8 Gbit/s}}\n"
+                    "  - {name: b, compute: {step: 5 ms, measured: [1, 0.5]}}\n"
+                    "  - {name: c, compute: {measured: [1, 0.5], checkpoint: 8 Gbit/s}}\n"
                     "  - {name: elsewhere, compute: {step: 1 ms}}\n");
   gt_job *job = loaded(PROFILE "compute: {step: 10 ms, speed: 0.5, apply: 3 ms}\n");
   gt_job_compute a = gt_job_compute_of(job, 0), b = gt_job_compute_of(job, 1), c = gt_job_compute_of(job, 2);
   assert_true(a.samples_per_s == 100 && a.step_s == 0 && a.update_s == 0.001 && a.apply_s == 0.003 && a.speed == 0.5);
   assert_true(b.samples_per_s == 0 && b.step_s == 0.005 && b.speed == 0.5 && b.eval_samples_per_s == 6000);
   assert_true(c.step_s == 0.01 && c.checkpoint_bps == 8e9);
-  assert_int_equal(job->regions[1].nspeeds, 2);
-  assert_true(job->regions[1].speeds[1] == 0.5);
-  assert_int_equal(job->regions[2].nspeeds, 0); /* measured with two workers, and there are three */
+  assert_int_equal(job->regions[1].nmeasured, 2);
+  assert_true(job->regions[1].measured[1] == 0.5 && job->regions[1].speeds == NULL);
+  assert_int_equal(job->regions[2].nmeasured, 0); /* measured with two workers, and there are three */
   close_complete(job);
   assert_int_equal(gt_alloc_alive(), alive);
 }
 
 static void profile_goes_before_a_region(void **state) {
   (void)state;
-  put(profile_file, "regions: [{name: b, compute: {step: 5 ms, speeds: [1, 0.5], local: 2 ms}}]\n");
+  put(profile_file, "regions: [{name: b, compute: {step: 5 ms, speeds: [1, 1], measured: [1, 0.5], local: 2 ms}}]\n");
   put(job_file, "");
   gt_job *job = NULL;
   const char *sets[] = {"profile=p.yaml", "regions.1.compute={samples_per_s: 9, speed: 0.25, speeds: [0.5, 1], local: 9 ms, encode: 4 ms}"};
@@ -211,7 +211,7 @@ static void profile_goes_before_a_region(void **state) {
   const gt_job_region *b = &job->regions[1];
   assert_true(b->compute.samples_per_s == 0 && b->compute.step_s == 0.005 && b->compute.speed == 0.25);
   assert_true(b->compute.local_s == 0.002 && b->compute.encode_s == 0.004);
-  assert_true(b->speeds[0] == 0.5 && b->speeds[1] == 1);
+  assert_true(b->speeds[0] == 0.5 && b->speeds[1] == 1 && b->measured[1] == 0.5);
   close_complete(job);
 }
 
