@@ -49,7 +49,7 @@ virtual() {
   shift
   train "$name" "$ranks" job.yaml --run-dir "$name" --clock virtual "$@"
 }
-but_wall() { sed '/^  "wall_s":/d' "$1/summary.json"; }
+but_wall() { sed '/^  "wall_s":/d' "$1/summary.json" | sha256sum; }
 
 # repeats NAME OPTIONS...
 repeats() {
