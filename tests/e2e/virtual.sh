@@ -11,7 +11,7 @@ name: virtual
 seed: 5
 model: {name: lenet5}
 data: {path: data.h5, partition: {by: shares, shares: [3, 2, 2]}}
-train: {until: {steps: 16}, batch: 32, optimizer: {name: sgd, lr: 0.02}, eval_every: {steps: 7}}
+train: {until: {steps: 12}, batch: 32, optimizer: {name: sgd, lr: 0.02}, eval_every: {steps: 7}}
 regions:
   - {name: east, ranks: 3, access: 60 Mbit/s, compute: {speeds: [1, 0.6]}}
   - {name: west, ranks: 2, compute: {speed: 0.7}}
@@ -70,7 +70,7 @@ repeats sma
 
 # ---- stop and resume ----------------------------------------------------------------------------------------------------------------
 
-steps=(--set train.until.steps=150 --set train.eval_every.steps=0)
+steps=(--set train.until.steps=120 --set train.eval_every.steps=0)
 virtual whole "${steps[@]}"
 ended "undisturbed" 0
 start "$ranks" job.yaml --run-dir stopped --clock virtual "${steps[@]}"
@@ -114,7 +114,7 @@ wait_end "a worker killed" 10
 gone "a worker killed"
 ended "a worker killed" 137
 
-start "$ranks" job.yaml --run-dir silent --clock virtual "${steps[@]}" --set limits.local=3s
+start "$ranks" job.yaml --run-dir silent --clock virtual "${steps[@]}" --set limits.local=2s
 wait_round silent 2
 kill -STOP "$(rank_pid 4)"
 wait_end "a worker stopped" 15
