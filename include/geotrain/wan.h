@@ -70,7 +70,8 @@ bool gt_gateway_take(gt_gateway *gateway);
 gt_ns gt_gateway_arrival(const gt_gateway *gateway);
 /* Hands that frame on; now: the time at which it is looked at, given to on_message. */
 void gt_gateway_deliver(gt_gateway *gateway, gt_ns now);
-/* Opens a round: this region's next event is at `next` or later; GT_NEVER: it has ended, will send nothing more and takes part in no later round. */
+/* Opens a round: this region's next event is at `next` or later; GT_NEVER: it has ended, will send nothing more and
+   takes part in no later round (one that only waits for others says GT_NEVER - 1). */
 void gt_gateway_propose(gt_gateway *gateway, gt_ns next);
 /* True when all have spoken: every frame that arrives before *safe is here.  Does not wait. */
 bool gt_gateway_agreed(gt_gateway *gateway, gt_ns *safe);

@@ -1,6 +1,6 @@
 /* Links measured over the transport of training: the gateway, emulated where the job says so.  Clocks of hosts are never compared: times are round trips less the flight
-   of a 64-byte answer, and rates are taken at the receiver, from its own clock.  Regions meet in pairs as in a round-robin tournament: while one direction of a pair is
-   measured, no other link of the two regions is in use. */
+   of a 64-byte answer.  Regions meet in pairs as in a round-robin tournament: while one direction of a pair is measured, no other link of the two regions is in
+   use. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,25 +10,19 @@
 #define FINE         ((gt_ns)50000) /* longest sleep while times are taken */
 #define PINGS        12
 #define SPAN_S       2.0 /* pings, and a stream, of one direction last no longer */
-#define STREAM_S     1.5
-#define CHUNKS_MIN   12.0
-#define CHUNKS_MAX   2048.0
+#define STREAM_S     1.2
+#define MESSAGES_MAX 256
+#define SMALLEST     ((size_t)16 << 10)
 #define PAUSE_S      1.1
 #define SHORT_S      0.6 /* pause where there are many regions */
 #define EMULATED_S   0.2 /* pause on an emulated link */
 #define MANY_REGIONS 4
-#define IDLE_SIZE    3                   /* of gt_probe_sizes: 256 KiB */
-#define PLAIN        1.2                 /* a slow start makes such a message so much longer, or it cannot be told */
-#define STREAM       (UINT64_C(1) << 63) /* of `detail`: total in the upper half, index in the lower one */
-
-/* The second half of a stream, and the straight line through what had arrived by when: frames come in groups, so first and last alone would mislead. */
-typedef struct {
-  gt_ns from;
-  double n, bytes, t, b, tt, tb; /* bytes: since `from`; sums of seconds, bytes and their products */
-} arrivals;
+#define IDLE_SIZE    3   /* of gt_probe_sizes: 256 KiB */
+#define PLAIN        1.2 /* a slow start makes such a message so much longer, or it cannot be told */
+#define LAST         1   /* detail of the last message of a stream: it is answered */
 
 typedef struct {
-  uint64_t awaited, detail;
+  uint64_t awaited;
   bool here;
   gt_ns at;
 } answer;
@@ -36,58 +30,29 @@ typedef struct {
 typedef struct {
   gt_probe_state *p;
   gt_gateway *gateway;
-  size_t n, self;
-  uint8_t *payload; /* the same for every message */
+  size_t n, self, largest; /* bytes of the largest message */
+  uint8_t *payload;        /* the same for every message */
   uint64_t sequence, last_id;
-  arrivals *streams; /* nregions, as a receiver */
-  answer *answers;   /* nregions */
+  answer *answers; /* nregions */
   gt_backoff backoff;
 } prober;
 
 /* ---- events ---- */
 
-static void answer_back(prober *b, size_t peer, uint64_t id, uint64_t detail, gt_ns now) {
-  gt_frame_header head = {.kind = GT_MSG_PONG, .value = id, .detail = detail};
+static void answer_back(prober *b, size_t peer, uint64_t id, gt_ns now) {
+  gt_frame_header head = {.kind = GT_MSG_PONG, .value = id};
   gt_gateway_send(b->gateway, peer, &head, NULL, 0, 0, now);
-}
-
-static void note_arrival(arrivals *a, double bytes, gt_ns now) {
-  double t = gt_seconds(now - a->from);
-  a->bytes += bytes;
-  a->n += 1;
-  a->t += t;
-  a->b += a->bytes;
-  a->tt += t * t;
-  a->tb += t * a->bytes;
-}
-
-static double arrival_rate_bps(const arrivals *a) {
-  double spread = a->n * a->tt - a->t * a->t;
-  return spread > 0 ? 8 * (a->n * a->tb - a->t * a->b) / spread : 0;
-}
-
-/* A message of a stream: the first half fills the link, the rest is counted; the last is answered with the rate, in bit/s. */
-static void count_arrival(prober *b, size_t peer, const gt_frame_header *head, gt_ns now) {
-  uint64_t total = (head->detail & ~STREAM) >> 32, index = head->detail & UINT32_MAX;
-  arrivals *a = &b->streams[peer];
-  if (total == 1) {
-    answer_back(b, peer, head->value, 0, now);
-    return;
-  }
-  if (index == total / 2) *a = (arrivals){.from = now};
-  if (index >= total / 2) note_arrival(a, (double)gt_wire_bytes(head->message_bytes), now);
-  if (index + 1 == total) answer_back(b, peer, head->value, (uint64_t)arrival_rate_bps(a), now);
 }
 
 static void on_message(void *ctx, size_t peer, const gt_frame_header *head, const void *payload, gt_ns now) {
   prober *b = ctx;
   (void)payload;
   if (head->kind == GT_MSG_PING)
-    answer_back(b, peer, head->value, 0, now);
-  else if (head->kind == GT_MSG_UPDATE)
-    count_arrival(b, peer, head, now);
+    answer_back(b, peer, head->value, now);
+  else if (head->kind == GT_MSG_UPDATE && head->detail == LAST)
+    answer_back(b, peer, head->value, now);
   else if (head->kind == GT_MSG_PONG && head->value == b->answers[peer].awaited)
-    b->answers[peer] = (answer){.awaited = head->value, .detail = head->detail, .here = true, .at = now};
+    b->answers[peer] = (answer){.awaited = head->value, .here = true, .at = now};
 }
 
 /* ---- waits ---- */
@@ -157,7 +122,7 @@ static void send_stream(prober *b, size_t peer, size_t chunk, uint64_t total) {
   gt_frame_header head = {.kind = GT_MSG_UPDATE, .value = expect(b, peer)};
   for (uint64_t i = 0; i < total; i++) {
     head.sequence = ++b->sequence;
-    head.detail = STREAM | total << 32 | i;
+    head.detail = i + 1 == total ? LAST : 0;
     gt_gateway_send(b->gateway, peer, &head, b->payload, chunk, 0, gt_now());
   }
 }
@@ -180,34 +145,47 @@ static void measure_latency(prober *b, size_t peer, gt_probe_link *l) {
   l->latency_s = gt_probe_median(times, n) / 2;
 }
 
-/* A stream that lasts long enough: pieces as training's frames, smaller ones where a frame takes long. */
-static void stream_shape(double rate_bps, double rtt_s, size_t *chunk, uint64_t *total) {
-  double piece_s = rtt_s / 2 > STREAM_S / CHUNKS_MIN ? rtt_s / 2 : STREAM_S / CHUNKS_MIN;
-  double bytes = rate_bps * piece_s / 8;
-  *chunk = bytes < 1024 ? 1024 : bytes > (double)GT_FRAME_PAYLOAD_MAX ? GT_FRAME_PAYLOAD_MAX : (size_t)bytes;
-  double n = rate_bps * STREAM_S / (8.0 * (double)*chunk);
-  *total = n < CHUNKS_MIN ? (uint64_t)CHUNKS_MIN : n > CHUNKS_MAX ? (uint64_t)CHUNKS_MAX : (uint64_t)n;
+/* A stream that lasts long enough: one message, cut into frames as in training, or several where the link is fast. */
+static void stream_shape(const prober *b, double rate_bps, size_t *bytes, uint64_t *total) {
+  double all = rate_bps * STREAM_S / 8, n = all / (double)b->largest;
+  *total = n < 1 ? 1 : n > MESSAGES_MAX ? MESSAGES_MAX : (uint64_t)n;
+  *bytes = all < (double)SMALLEST ? SMALLEST : all > (double)b->largest ? b->largest : (size_t)all;
 }
 
-/* The size grows until a message takes long enough to tell the rate; then a stream measures it. */
-static void measure_bandwidth(prober *b, size_t peer, gt_probe_link *l) {
-  double rtt = 2 * l->latency_s, rate = 0, spent = 0;
+static double wire_bits(size_t bytes, uint64_t total) {
+  return 8 * (double)gt_wire_bytes(bytes) * (double)total;
+}
+
+/* Seconds until a stream is answered. */
+static double stream(prober *b, size_t peer, size_t chunk, uint64_t total) {
+  gt_ns from = gt_now();
+  send_stream(b, peer, chunk, total);
+  return gt_seconds(await_answer(b, peer) - from);
+}
+
+/* From a message that is long enough to tell; much too high where it was not. */
+static double guess_rate_bps(prober *b, size_t peer, double rtt_s) {
+  double rate = 0, spent = 0;
   for (size_t bytes = (size_t)16 << 10; bytes <= GT_FRAME_PAYLOAD_MAX && spent < SPAN_S / 4; bytes *= 8) {
-    double t = message(b, peer, bytes);
-    double at_least = 8 * (double)gt_wire_bytes(bytes) / (t > 1e-6 ? t : 1e-6), carried = t - rtt > t / 10 ? t - rtt : t / 10;
+    double t = message(b, peer, bytes), carried = t - rtt_s > t / 16 ? t - rtt_s : t / 16;
     rate = 8 * (double)gt_wire_bytes(bytes) / (carried > 1e-6 ? carried : 1e-6);
-    if (rate > 16 * at_least) rate = 16 * at_least;
     spent += t;
   }
-  for (int attempt = 0; attempt < 2; attempt++) {
+  return rate;
+}
+
+/* A short stream and a long one: what the long one takes more is the time of what it carries more; how either begins and ends does not matter. */
+static void measure_bandwidth(prober *b, size_t peer, gt_probe_link *l) {
+  double rate = guess_rate_bps(b, peer, 2 * l->latency_s);
+  for (int attempt = 0; attempt < 3; attempt++) {
     size_t chunk;
     uint64_t total;
-    gt_ns from = gt_now();
-    stream_shape(rate, rtt, &chunk, &total);
-    send_stream(b, peer, chunk, total);
-    gt_ns end = await_answer(b, peer);
-    rate = l->bandwidth_bps = (double)b->answers[peer].detail;
-    if (gt_seconds(end - from) > STREAM_S / 3) return;
+    stream_shape(b, rate, &chunk, &total);
+    double brief = stream(b, peer, chunk / 4, total), whole = stream(b, peer, chunk, total);
+    double few = wire_bits(chunk / 4, total), bits = wire_bits(chunk, total);
+    rate = whole > brief ? (bits - few) / (whole - brief) : bits / whole;
+    l->bandwidth_bps = rate;
+    if (whole > STREAM_S / 3) return;
   }
 }
 
@@ -241,7 +219,7 @@ static double after_silence(prober *b, size_t peer, const gt_probe_link *l, doub
   for (size_t k = 0; k < 2; k++) {
     size_t chunk;
     uint64_t total;
-    stream_shape(l->bandwidth_bps / 2, 2 * l->latency_s, &chunk, &total);
+    stream_shape(b, l->bandwidth_bps / 2, &chunk, &total);
     send_stream(b, peer, chunk, total);
     await_answer(b, peer);
     idle(b, pause_s);
@@ -301,26 +279,32 @@ static void measure_alone(prober *b) {
   meet(b);
 }
 
-/* Streams to every peer at the same time, and behind them, in front of data as ever, pings. */
+/* Streams to every peer at the same time. */
 static void measure_together(prober *b) {
   gt_ns until = gt_now() + gt_from_seconds(b->p->limit_s * (double)b->n);
+  double *bits = GT_NEW_ARRAY(double, b->n);
   meet(b);
+  gt_ns from = gt_now();
   for (size_t peer = 0; peer < b->n; peer++) {
-    gt_probe_link *l = &b->p->links[peer];
+    const gt_probe_link *l = &b->p->links[peer];
     size_t chunk;
     uint64_t total;
     if (peer == b->self) continue;
-    stream_shape(l->bandwidth_bps, 2 * l->latency_s, &chunk, &total);
+    stream_shape(b, l->bandwidth_bps, &chunk, &total);
     send_stream(b, peer, chunk, total);
+    bits[peer] = wire_bits(chunk, total);
   }
   gt_backoff_reset(&b->backoff);
   for (size_t peer = 0; peer < b->n; peer++) {
+    gt_probe_link *l = &b->p->links[peer];
     while (peer != b->self && !b->answers[peer].here) {
       turn(b, FINE, until);
       if (gt_now() > until) lost(b, peer);
     }
-    b->p->links[peer].busy_bandwidth_bps = (double)b->answers[peer].detail;
+    double s = gt_seconds(b->answers[peer].at - from) - 2 * l->latency_s;
+    if (peer != b->self) l->busy_bandwidth_bps = bits[peer] / (s > 1e-6 ? s : 1e-6);
   }
+  gt_free(bits);
   meet(b);
 }
 
@@ -333,7 +317,7 @@ static void ping_together(prober *b) {
     meet(b);
     for (size_t other = 0; other < b->n; other++) {
       if (other == b->self) continue;
-      stream_shape(b->p->links[other].bandwidth_bps / 2, 2 * b->p->links[other].latency_s, &chunk, &total);
+      stream_shape(b, b->p->links[other].bandwidth_bps / 2, &chunk, &total);
       send_stream(b, other, chunk, total);
     }
     idle(b, 2 * l->latency_s);
@@ -357,8 +341,7 @@ static void flush(prober *b) {
 static void probe_ps(gt_probe_state *p) {
   gt_run *run = &p->run;
   size_t n = run->job->nregions, largest = gt_probe_sizes[n > MANY_REGIONS ? GT_PROBE_SIZES - 2 : GT_PROBE_SIZES - 1];
-  prober b = {.p = p, .n = n, .self = run->roles.region_id, .payload = gt_alloc(largest, 1)};
-  b.streams = GT_NEW_ARRAY(arrivals, n);
+  prober b = {.p = p, .n = n, .self = run->roles.region_id, .largest = largest, .payload = gt_alloc(largest, 1)};
   b.answers = GT_NEW_ARRAY(answer, n);
   gt_gateway_spec spec = {.nregions = n,
                           .self = b.self,
@@ -376,7 +359,6 @@ static void probe_ps(gt_probe_state *p) {
   flush(&b);
   meet(&b);
   gt_gateway_close(b.gateway);
-  gt_free(b.streams);
   gt_free(b.answers);
   gt_free(b.payload);
 }

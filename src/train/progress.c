@@ -71,7 +71,8 @@ void gt_server_progress(gt_server *s, gt_ns now, bool last) {
                      .step = v.steps};
     gt_live_update(s->live, &p);
   }
-  if (last || now >= s->record_at) {
+  if (last ? now != s->recorded_at : now >= s->record_at) {
+    s->recorded_at = now;
     s->record_at = now + gt_from_seconds(s->run->job->log.every_s < 1 ? 1 : s->run->job->log.every_s);
     record(s, &v, epoch, loss);
     gt_ps_loss_reset(s->ps);

@@ -129,6 +129,7 @@ struct gt_gateway {
   gt_receiver *receivers; /* nregions; [self] unused */
   uint64_t seed;
   double access_bps;
+  int64_t saved_access[2]; /* busy until, relative, as lent to a checkpoint */
   gt_access up, down;      /* this region's access to the WAN */
   gt_held_queue landing;   /* frames that pass the access, in order */
   gt_held_frame *spare;    /* to be used again */
