@@ -183,9 +183,10 @@ static void warn_link(const gt_probe_state *p, FILE *to, size_t from, size_t des
   const gt_link_spec *said = &gt_links_from(p->run.links, from)[dest];
   double latency = (said->latency_s + said->back_s) / 2;
   char a[32], b[32];
-  if (said->bandwidth_bps > 0 && l->bandwidth_bps < SLOW_BANDWIDTH * said->bandwidth_bps)
+  double found = fmax(l->bandwidth_bps, l->fit_bandwidth_bps); /* a stream that was disturbed, or pauses between its frames, are no slow link */
+  if (said->bandwidth_bps > 0 && found < SLOW_BANDWIDTH * said->bandwidth_bps)
     fprintf(to, "warning: the link from %s to %s is slower than the job says: %s measured, %s stated\n", name_of(p, from), name_of(p, dest),
-            rate(a, l->bandwidth_bps), rate(b, said->bandwidth_bps));
+            rate(a, found), rate(b, said->bandwidth_bps));
   if (latency > 0 && l->latency_s > SLOW_LATENCY * latency)
     fprintf(to, "warning: the link from %s to %s is longer than the job says: %s one way measured, %s stated\n", name_of(p, from), name_of(p, dest),
             span(a, l->latency_s), span(b, latency));
