@@ -47,9 +47,8 @@ static void answer_back(prober *b, size_t peer, uint64_t id, gt_ns now) {
 static void on_message(void *ctx, size_t peer, const gt_frame_header *head, const void *payload, gt_ns now) {
   prober *b = ctx;
   (void)payload;
-  if (head->kind == GT_MSG_PING)
-    answer_back(b, peer, head->value, now);
-  else if (head->kind == GT_MSG_UPDATE && head->detail == LAST)
+  bool asks = head->kind == GT_MSG_PING || (head->kind == GT_MSG_UPDATE && head->detail == LAST);
+  if (asks)
     answer_back(b, peer, head->value, now);
   else if (head->kind == GT_MSG_PONG && head->value == b->answers[peer].awaited)
     b->answers[peer] = (answer){.awaited = head->value, .here = true, .at = now};
