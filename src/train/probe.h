@@ -7,15 +7,17 @@
 /* Sizes of the messages that the transport term is fitted to. */
 #define GT_PROBE_SIZES 7
 extern const size_t gt_probe_sizes[GT_PROBE_SIZES];
+#define GT_PROBE_FRESH ((size_t)512 << 10)
 
 /* A direction between two regions, as its sender measured it.  Times one way; 0: not measured. */
 typedef struct {
   double latency_s, bandwidth_bps;           /* nothing else on the two regions' links */
   double busy_latency_s, busy_bandwidth_bps; /* every direction at once */
   double pause_s, time_s[GT_PROBE_SIZES];    /* a message after a pause */
+  double fresh_s;                            /* the first message of GT_PROBE_FRESH bytes on the connection */
   /* The fit: what gt_link_step needs to give these times. */
   double fit_bandwidth_bps, fit_latency_s, setup_rtts, eager_bytes, window_bytes, idle_s;
-  double predicted_s[GT_PROBE_SIZES], fit_error; /* root of the mean square of relative errors */
+  double predicted_s[GT_PROBE_SIZES], fresh_predicted_s, fit_error; /* root of the mean square of relative errors */
 } gt_probe_link;
 
 /* A rank. */

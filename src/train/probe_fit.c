@@ -28,6 +28,12 @@ static double predict(const gt_link_spec *spec, size_t size, double pause_s) {
   return gt_seconds(times.arrive - ready);
 }
 
+/* One way, of the first message. */
+static double predict_fresh(const gt_link_spec *spec) {
+  gt_link_state state = gt_link_start(0, 0, 1, 0);
+  return gt_seconds(gt_link_step(&state, spec, NULL, GT_PROBE_FRESH + GT_FRAME_HEADER_BYTES, 0).arrive);
+}
+
 /* Relative errors of all sizes measured; returns their number. */
 static int errors(const gt_probe_link *l, gt_link_spec *spec, double e[GT_PROBE_SIZES]) {
   int n = 0;
@@ -89,15 +95,34 @@ static void consider(const gt_probe_link *l, double setup, double window, candid
   if (error < best->error) *best = (candidate){spec, error};
 }
 
+/* Of the grid: 0, then 2 to 1000 segments. */
+static double window_of(int w) {
+  return w == 0 ? 0 : SEGMENT * floor(2 * pow(500, (w - 1.0) / (WINDOWS - 1)) + 0.5);
+}
+
 /* The best of each kind: neither, set-up, window, both. */
 static void search(const gt_probe_link *l, candidate best[4]) {
   static const double setups[] = {0, 0.5, 1, 1.5, 2};
   for (int i = 0; i < 4; i++) best[i].error = INFINITY;
   for (size_t s = 0; s < sizeof setups / sizeof *setups; s++)
     for (int w = 0; w <= WINDOWS; w++) {
-      double segments = floor(2 * pow(500, (w - 1.0) / (WINDOWS - 1)) + 0.5); /* 2 to 1000 */
-      consider(l, setups[s], w == 0 ? 0 : segments * SEGMENT, &best[(s > 0) + 2 * (w > 0)]);
+      consider(l, setups[s], window_of(w), &best[(s > 0) + 2 * (w > 0)]);
     }
+}
+
+/* The window of a connection that has carried nothing yet: the one that predicts the first message best; 0: none is needed. */
+static void fit_fresh(gt_probe_link *link, gt_link_spec *spec) {
+  double least = link->fresh_s > 0 ? fabs(predict_fresh(spec) / link->fresh_s - 1) - NEARLY : 0;
+  for (int w = 1; w <= WINDOWS && spec->window_bytes <= 0 && link->fresh_s > 0; w++) {
+    gt_link_spec slow = *spec;
+    slow.window_bytes = window_of(w);
+    double error = fabs(predict_fresh(&slow) / link->fresh_s - 1);
+    if (error >= least) continue;
+    least = error;
+    link->window_bytes = slow.window_bytes;
+  }
+  spec->window_bytes = link->window_bytes;
+  link->fresh_predicted_s = predict_fresh(spec);
 }
 
 void gt_probe_fit(gt_probe_link *link) {
@@ -119,4 +144,5 @@ void gt_probe_fit(gt_probe_link *link) {
     if (link->time_s[i] > 0) link->predicted_s[i] = predict(spec, gt_probe_sizes[i], link->pause_s);
   /* Linux makes the window small again after a retransmission time-out of silence: 200 ms at least, and a round trip. */
   link->idle_s = spec->window_bytes > 0 ? 0.2 + 2 * spec->latency_s : 0;
+  fit_fresh(link, spec);
 }

@@ -173,18 +173,19 @@ static double guess_rate_bps(prober *b, size_t peer, double rtt_s) {
   return rate;
 }
 
-/* A short stream and a long one: what the long one takes more is the time of what it carries more; how either begins and ends does not matter. */
+/* A short stream and a long one: what the long one takes more is the time of what it carries more; how either begins and ends does not matter.  The better of two: during the
+   first, TCP still finds out what the link takes. */
 static void measure_bandwidth(prober *b, size_t peer, gt_probe_link *l) {
   double rate = guess_rate_bps(b, peer, 2 * l->latency_s);
-  for (int attempt = 0; attempt < 3; attempt++) {
+  for (int good = 0, attempt = 0; good < 2 && attempt < 4; attempt++) {
     size_t chunk;
     uint64_t total;
     stream_shape(b, rate, &chunk, &total);
     double brief = stream(b, peer, chunk / 4, total), whole = stream(b, peer, chunk, total);
     double few = wire_bits(chunk / 4, total), bits = wire_bits(chunk, total);
     rate = whole > brief ? (bits - few) / (whole - brief) : bits / whole;
-    l->bandwidth_bps = rate;
-    if (whole > STREAM_S / 3) return;
+    good += whole > STREAM_S / 3;
+    if (good < 2 || rate > l->bandwidth_bps) l->bandwidth_bps = rate;
   }
 }
 
@@ -231,7 +232,7 @@ static double after_silence(prober *b, size_t peer, const gt_probe_link *l, doub
 static void measure_idle(prober *b, size_t peer, gt_probe_link *l) {
   static const double pauses[] = {0.1, 0.2, 0.4, 0.8};
   double cold = l->time_s[IDLE_SIZE];
-  if (l->window_bytes <= 0 || cold <= 0 || b->n > MANY_REGIONS) return;
+  if (l->window_bytes <= 0 || l->idle_s <= 0 || cold <= 0 || b->n > MANY_REGIONS) return;
   double warm = after_silence(b, peer, l, 0);
   if (cold < PLAIN * warm) return;
   double before = 0;
@@ -247,6 +248,7 @@ static void measure_idle(prober *b, size_t peer, gt_probe_link *l) {
 static void measure(prober *b, size_t peer) {
   gt_probe_link *l = &b->p->links[peer];
   measure_latency(b, peer, l);
+  l->fresh_s = message(b, peer, GT_PROBE_FRESH) - l->latency_s;
   measure_bandwidth(b, peer, l);
   measure_sizes(b, peer, l);
   gt_probe_fit(l);

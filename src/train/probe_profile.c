@@ -75,7 +75,8 @@ static void put_link(FILE *f, const gt_probe_state *p, size_t from, size_t to) {
   fprintf(f, "    - {from: %s, to: %s, bandwidth: %.6g Mbit/s, latency: %.6g ms", p->run.job->regions[from].name, p->run.job->regions[to].name,
           1e-6 * (fitted ? l->fit_bandwidth_bps : l->bandwidth_bps), 1e3 * (fitted ? l->fit_latency_s : l->latency_s));
   if (l->setup_rtts > 0) fprintf(f, ", setup: %g, eager: %.0f B", l->setup_rtts, l->eager_bytes);
-  if (l->window_bytes > 0) fprintf(f, ", window: %.0f B, idle: %.4g ms", l->window_bytes, 1e3 * l->idle_s);
+  if (l->window_bytes > 0) fprintf(f, ", window: %.0f B", l->window_bytes);
+  if (l->window_bytes > 0 && l->idle_s > 0) fprintf(f, ", idle: %.4g ms", 1e3 * l->idle_s);
   fprintf(f, "}\n");
 }
 

@@ -107,12 +107,18 @@ static void report_fit(const gt_probe_state *p, FILE *to, size_t from, size_t de
   if (l->fit_bandwidth_bps <= 0) return;
   fprintf(to, "  %s to %s: %s, %s", name_of(p, from), name_of(p, dest), rate(a, l->fit_bandwidth_bps), span(b, l->fit_latency_s));
   if (l->setup_rtts > 0) fprintf(to, ", set-up %g round trips above %s", l->setup_rtts, gt_format_size(c, sizeof c, l->eager_bytes));
-  if (l->window_bytes > 0) fprintf(to, ", window %.0f B after %.2g s of silence", l->window_bytes, l->idle_s);
+  if (l->window_bytes > 0 && l->idle_s > 0)
+    fprintf(to, ", window %.0f B after %.2g s of silence", l->window_bytes, l->idle_s);
+  else if (l->window_bytes > 0)
+    fprintf(to, ", window %.0f B at first", l->window_bytes);
   fprintf(to, "; error %.1f%%\n", 100 * l->fit_error);
   for (int i = 0; i < GT_PROBE_SIZES; i++)
     if (l->time_s[i] > 0)
       fprintf(to, "    %10s %12s %12s %+7.1f%%\n", gt_format_size(a, sizeof a, (double)gt_probe_sizes[i]), span(b, l->time_s[i]),
               span(c, l->predicted_s[i]), 100 * (l->predicted_s[i] / l->time_s[i] - 1));
+  if (l->fresh_s > 0)
+    fprintf(to, "    %10s %12s %12s %+7.1f%%  (the first message of all)\n", gt_format_size(a, sizeof a, (double)GT_PROBE_FRESH), span(b, l->fresh_s),
+            span(c, l->fresh_predicted_s), 100 * (l->fresh_predicted_s / l->fresh_s - 1));
 }
 
 static void report_fits(const gt_probe_state *p, FILE *to) {
