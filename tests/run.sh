@@ -101,7 +101,9 @@ finish() {
   exit
 }
 
-stage "packages" install_packages tests || finish
+groups=(tests)
+[ "$full" = yes ] && groups+=(netem) # its test is one of the drills
+stage "packages" install_packages "${groups[@]}" || finish
 
 if stage "build, gcc (build/dev)" build dev -DCMAKE_C_COMPILER=gcc; then
   stage "clang-tidy" tidy
