@@ -27,6 +27,7 @@ typedef struct {
   size_t nsets;
   const char *run_dir; /* NULL: what train would take; whether it takes a checkpoint is tried there */
   const char *out;     /* where the profile goes; NULL: profile.yaml in the current directory */
+  bool sustained;      /* also messages as large as the model's, on all links at once, however long that takes */
   double link_limit_s; /* a link on which nothing passes for so long is blocked; 0: 10 */
 } gt_probe_options;
 

@@ -6,11 +6,12 @@
 #include "cli.h"
 #include "geotrain/train.h"
 
-enum { RUN_DIR = 1, SET, OUT, LINK_LIMIT };
+enum { RUN_DIR = 1, SET, OUT, SUSTAINED, LINK_LIMIT };
 
 static const struct option options[] = {{"run-dir", required_argument, NULL, RUN_DIR},
                                         {"set", required_argument, NULL, SET},
                                         {"out", required_argument, NULL, OUT},
+                                        {"sustained", no_argument, NULL, SUSTAINED},
                                         {"link-limit", required_argument, NULL, LINK_LIMIT},
                                         {NULL, 0, NULL, 0}};
 
@@ -31,6 +32,9 @@ static gt_status read_options(gt_probe_options *o, int argc, char **argv, const 
       break;
     case OUT:
       o->out = optarg;
+      break;
+    case SUSTAINED:
+      o->sustained = true;
       break;
     case LINK_LIMIT:
       GT_TRY(read_limit(o, optarg));

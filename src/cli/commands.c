@@ -19,7 +19,7 @@ const gt_command gt_commands[] = {
      "SIGUSR1 to mpirun or to any rank: finish the step, write a checkpoint, exit 75.\n"
      "GEOTRAIN_REGION in a rank's environment names its region; GEOTRAIN_LOCAL_PLANE=messages does without shared memory in a region.\n"},
     {"probe", "measure links, devices and disk for a job: go or no-go (under mpirun or srun)", gt_cmd_probe, true,
-     "geotrain probe JOB.yaml [--set key=value]... [--run-dir DIR] [--out PROFILE.yaml] [--link-limit TIME]\n"
+     "geotrain probe JOB.yaml [--set key=value]... [--run-dir DIR] [--out PROFILE.yaml] [--sustained] [--link-limit TIME]\n"
      "\n"
      "Run it as train would be run, with the same ranks on the same hosts:\n"
      "    mpirun -n 4 geotrain probe jobs/quickstart.yaml\n"
@@ -28,6 +28,8 @@ const gt_command gt_commands[] = {
      "  --run-dir DIR         where checkpoints would go; not given: what train takes without it.  A file of a checkpoint's size is written and "
      "removed\n"
      "  --out PROFILE.yaml    where the figures go, for `--set profile=PROFILE.yaml`; not given: profile.yaml in the current directory\n"
+     "  --sustained           also sends what one exchange of the job's model would, on all links at once, however long that takes: what TCP keeps "
+     "up for long\n"
      "  --link-limit TIME     a link on which nothing passes for so long is blocked; not given: 10 s\n"
      "\n"
      "The last lines are warnings, then GO (exit 0), or NO-GO (exit 7) with every reason on a line of its own: a blocked link, a checkpoint "

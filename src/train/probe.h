@@ -14,6 +14,7 @@ typedef struct {
   double latency_s, bandwidth_bps;           /* nothing else on the two regions' links */
   double busy_latency_s, busy_bandwidth_bps; /* every direction at once */
   double pause_s, time_s[GT_PROBE_SIZES];    /* a message after a pause */
+  double sustained_bps;                      /* messages of the model's size, every direction at once */
   double fresh_s;                            /* the first message of GT_PROBE_FRESH bytes on the connection */
   /* The fit: what gt_link_step needs to give these times. */
   double fit_bandwidth_bps, fit_latency_s, setup_rtts, eager_bytes, window_bytes, idle_s;

@@ -1,6 +1,7 @@
 /* Links measured over the transport of training: the gateway, emulated where the job says so.  Clocks of hosts are never compared: times are round trips less the flight
    of a 64-byte answer.  Regions meet in pairs as in a round-robin tournament: while one direction of a pair is measured, no other link of the two regions is in
    use. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,19 +174,18 @@ static double guess_rate_bps(prober *b, size_t peer, double rtt_s) {
   return rate;
 }
 
-/* A short stream and a long one: what the long one takes more is the time of what it carries more; how either begins and ends does not matter.  The better of two: during the
-   first, TCP still finds out what the link takes. */
+/* What a stream carries over its time less the round trip that its answer comes late: never more than the link gives, and a little less while TCP still finds out how much that is.
+   So the best of three. */
 static void measure_bandwidth(prober *b, size_t peer, gt_probe_link *l) {
   double rate = guess_rate_bps(b, peer, 2 * l->latency_s);
-  for (int good = 0, attempt = 0; good < 2 && attempt < 4; attempt++) {
+  for (int good = 0, attempt = 0; good < 3 && attempt < 5; attempt++) {
     size_t chunk;
     uint64_t total;
     stream_shape(b, rate, &chunk, &total);
-    double brief = stream(b, peer, chunk / 4, total), whole = stream(b, peer, chunk, total);
-    double few = wire_bits(chunk / 4, total), bits = wire_bits(chunk, total);
-    rate = whole > brief ? (bits - few) / (whole - brief) : bits / whole;
+    double whole = stream(b, peer, chunk, total), carried = whole - 2 * l->latency_s;
+    rate = wire_bits(chunk, total) / (carried > whole / 16 ? carried : whole);
     good += whole > STREAM_S / 3;
-    if (good < 2 || rate > l->bandwidth_bps) l->bandwidth_bps = rate;
+    if (rate > l->bandwidth_bps || good <= 1) l->bandwidth_bps = rate;
   }
 }
 
@@ -280,8 +280,8 @@ static void measure_alone(prober *b) {
   meet(b);
 }
 
-/* Streams to every peer at the same time. */
-static void measure_together(prober *b) {
+/* Streams to every peer at the same time, as in training; rate_bps: of each, as its answer tells.  bytes 0: as many as take a second or so. */
+static void stream_together(prober *b, double bytes, double *rate_bps) {
   gt_ns until = gt_now() + gt_from_seconds(b->p->limit_s * (double)b->n);
   double *bits = GT_NEW_ARRAY(double, b->n);
   meet(b);
@@ -291,8 +291,9 @@ static void measure_together(prober *b) {
     size_t chunk;
     uint64_t total;
     if (peer == b->self) continue;
-    stream_shape(b, l->bandwidth_bps, &chunk, &total);
+    stream_shape(b, bytes > 0 ? 8 * bytes / STREAM_S : l->bandwidth_bps, &chunk, &total);
     send_stream(b, peer, chunk, total);
+    until += gt_from_seconds(10 * wire_bits(chunk, total) / l->bandwidth_bps);
     bits[peer] = wire_bits(chunk, total);
   }
   gt_backoff_reset(&b->backoff);
@@ -303,10 +304,25 @@ static void measure_together(prober *b) {
       if (gt_now() > until) lost(b, peer);
     }
     double s = gt_seconds(b->answers[peer].at - from) - 2 * l->latency_s;
-    if (peer != b->self) l->busy_bandwidth_bps = bits[peer] / (s > 1e-6 ? s : 1e-6);
+    rate_bps[peer] = bits[peer] / (s > 1e-6 ? s : 1e-6);
   }
   gt_free(bits);
   meet(b);
+}
+
+/* Of two rounds the better, for each peer; and what lasts, where that is asked for. */
+static void measure_together(prober *b) {
+  double *rate_bps = GT_NEW_ARRAY(double, b->n);
+  for (int round = 0; round < 2; round++) {
+    stream_together(b, 0, rate_bps);
+    for (size_t peer = 0; peer < b->n; peer++) b->p->links[peer].busy_bandwidth_bps = fmax(b->p->links[peer].busy_bandwidth_bps, rate_bps[peer]);
+  }
+  if (b->p->options->sustained && b->p->run.graph) {
+    const gt_arrays *a = gt_graph_arrays(b->p->run.graph);
+    stream_together(b, (double)((a->params.n + a->buffers.n) * sizeof(float)), rate_bps);
+    for (size_t peer = 0; peer < b->n; peer++) b->p->links[peer].sustained_bps = rate_bps[peer];
+  }
+  gt_free(rate_bps);
 }
 
 /* The round trip of a ping while the own stream to the peer, and all others, are under way. */

@@ -72,8 +72,10 @@ static void put_region(FILE *f, const gt_probe_state *p, size_t region) {
 static void put_link(FILE *f, const gt_probe_state *p, size_t from, size_t to) {
   const gt_probe_link *l = &p->all_links[from * p->run.job->nregions + to];
   bool fitted = l->fit_bandwidth_bps > 0;
+  double rate_bps = fitted ? l->fit_bandwidth_bps : l->bandwidth_bps;
+  if (l->sustained_bps > 0) rate_bps = fmin(rate_bps, l->sustained_bps);
   fprintf(f, "    - {from: %s, to: %s, bandwidth: %.6g Mbit/s, latency: %.6g ms", p->run.job->regions[from].name, p->run.job->regions[to].name,
-          1e-6 * (fitted ? l->fit_bandwidth_bps : l->bandwidth_bps), 1e3 * (fitted ? l->fit_latency_s : l->latency_s));
+          1e-6 * rate_bps, 1e3 * (fitted ? l->fit_latency_s : l->latency_s));
   if (l->setup_rtts > 0) fprintf(f, ", setup: %g, eager: %.0f B", l->setup_rtts, l->eager_bytes);
   if (l->window_bytes > 0) fprintf(f, ", window: %.0f B", l->window_bytes);
   if (l->window_bytes > 0 && l->idle_s > 0) fprintf(f, ", idle: %.4g ms", 1e3 * l->idle_s);

@@ -111,6 +111,7 @@ static void report_fit(const gt_probe_state *p, FILE *to, size_t from, size_t de
     fprintf(to, ", window %.0f B after %.2g s of silence", l->window_bytes, l->idle_s);
   else if (l->window_bytes > 0)
     fprintf(to, ", window %.0f B at first", l->window_bytes);
+  if (l->sustained_bps > 0) fprintf(to, ", sustained on all links at once %s", rate(a, l->sustained_bps));
   fprintf(to, "; error %.1f%%\n", 100 * l->fit_error);
   for (int i = 0; i < GT_PROBE_SIZES; i++)
     if (l->time_s[i] > 0)
