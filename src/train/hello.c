@@ -23,6 +23,7 @@ static gt_status compare(const gt_server *s, size_t peer, const gt_hello *own) {
                    s->run->job->regions[peer].name, h->protocol, GT_PROTOCOL_VERSION);
   if (h->status != GT_OK) return GT_FAIL((gt_status)h->status, "region %s: %.500s", s->run->job->regions[peer].name, h->error);
   if (strcmp(h->job, own->job) != 0) return differs(s, peer, "job", h->job, own->job);
+  if (strcmp(h->traces, own->traces) != 0) return differs(s, peer, "set of bandwidth traces (wan.links[].trace)", h->traces, own->traces);
   if (strcmp(h->data, own->data) != 0) {
     (void)differs(s, peer, "data schema (image size, classes, type or normalisation)", h->data, own->data);
     return GT_FAIL(GT_ERR_DATA, "%s", gt_error_text());

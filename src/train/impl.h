@@ -46,6 +46,8 @@ gt_status gt_links_create(gt_links **out, const gt_job *job);
 void gt_links_close(gt_links *links);
 /* nregions: from region to each other; owned by links. */
 const gt_link_spec *gt_links_from(const gt_links *links, size_t region);
+/* SHA-256 of what the traces let pass. */
+void gt_links_hash(const gt_links *links, char hex[GT_SHA256_HEX]);
 /* nregions x nregions, row: sender.  GT_ERR_JOB names a link without latency. */
 gt_status gt_links_delays(const gt_links *links, const gt_job *job, gt_ns *delay_min);
 
@@ -60,7 +62,7 @@ gt_status gt_cost_check(const gt_job *job, const char *why);
 /* What a PS tells the others before training starts (kind HELLO, little endian as is). */
 typedef struct {
   uint32_t protocol, status;
-  char region[64], job[GT_SHA256_HEX], model[GT_SHA256_HEX], weights[GT_SHA256_HEX], data[GT_SHA256_HEX];
+  char region[64], job[GT_SHA256_HEX], model[GT_SHA256_HEX], weights[GT_SHA256_HEX], data[GT_SHA256_HEX], traces[GT_SHA256_HEX];
   char error[512];
   int64_t samples, newest_round, nrounds;
   int64_t damaged;               /* the newest round whose file at the sender is damaged; 0: none */

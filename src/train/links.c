@@ -97,6 +97,20 @@ const gt_link_spec *gt_links_from(const gt_links *links, size_t region) {
   return &links->specs[region * links->n];
 }
 
+/* Files of traces may differ from host to host although their names do not. */
+void gt_links_hash(const gt_links *links, char hex[GT_SHA256_HEX]) {
+  size_t n = 0;
+  double *marks = GT_NEW_ARRAY(double, 6 * links->ntraces + 1);
+  for (size_t i = 0; i < links->ntraces; i++) {
+    double period_s = gt_link_trace_period_s(links->traces[i]);
+    marks[n++] = period_s;
+    marks[n++] = gt_link_trace_latency_min_s(links->traces[i]);
+    for (int part = 1; part <= 4; part++) marks[n++] = gt_link_trace_bits(links->traces[i], period_s * part / 4);
+  }
+  gt_sha256_hex(marks, n * sizeof *marks, hex);
+  gt_free(marks);
+}
+
 gt_status gt_links_delays(const gt_links *links, const gt_job *job, gt_ns *delay_min) {
   for (size_t i = 0; i < links->n * links->n; i++) {
     size_t a = i / links->n, b = i % links->n;

@@ -186,6 +186,7 @@ static void greet(gt_server *s, gt_hello *own, gt_status status) {
   gt_graph_hash(run->graph, own->model);
   gt_sha256_hex(a->params.data, a->params.n * sizeof(float), own->weights);
   memcpy(own->data, run->data.schema_sha256, sizeof own->data);
+  gt_links_hash(run->links, own->traces);
   own->samples = (int64_t)run->npart;
 }
 
