@@ -1,0 +1,23 @@
+# labels: full
+# A region or a worker is slowed really (compute.speed, speeds), and compute.emulate makes a step last as long as the job says.
+set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+job job.yaml
+few=(--set train.until.steps=200 --set checkpoint=null --set sync.strategy=none)
+
+# train_ms RUN REGION-NUMBER: milliseconds that a mini-batch computes.
+train_ms() { sed -n 's/^ *"train_s": \([^,]*\),*$/\1/p' "$1/summary.json" | sed -n "$2p" | awk '{ print 1000 * $1 }'; }
+# times A B FACTOR: B is A times FACTOR, within 15%.
+times() { awk -v a="${1:-0}" -v b="${2:-0}" -v f="$3" 'BEGIN { exit !(a > 0 && b > 0.85 * f * a && b < 1.15 * f * a) }'; }
+
+train "half speed" 4 job.yaml --run-dir half "${few[@]}" --set 'regions.1.compute={speed: 0.5}'
+ended "half speed" 0
+check "west computes twice as long as east: $(train_ms half 1), $(train_ms half 2) ms" times "$(train_ms half 1)" "$(train_ms half 2)" 2
+
+train "a stated step" 5 job.yaml --run-dir stated --set train.until.steps=60 --set checkpoint=null --set compute.step='12 ms' --set compute.emulate=true \
+  --set regions.1.ranks=3 --set 'regions.1.compute={speeds: [1, 0.25]}'
+ended "a stated step" 0
+check "east's steps last 12 ms: $(train_ms stated 1)" times 12 "$(train_ms stated 1)" 1
+check "west's workers 12 and 48 ms, 30 in the mean: $(train_ms stated 2)" times 30 "$(train_ms stated 2)" 1
+finish
