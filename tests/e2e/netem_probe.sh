@@ -57,7 +57,7 @@ for link in north:west:25:100 west:north:25:100 north:south:10:50 south:north:10
 done
 
 $lab block west south >/dev/null 2>&1 || fail "block" "the link cannot be cut"
-lab_probe "a cut link" --link-limit 5
+lab_probe "a cut link" --link-limit "5 s"
 ended "a cut link" 7 'NO-GO.*(west.*south|south.*west)'
 
 mkdir -p closed && mount -o bind,ro closed closed 2>/dev/null
