@@ -280,7 +280,7 @@ static void measure_alone(prober *b) {
   meet(b);
 }
 
-/* Streams to every peer at the same time, as in training; rate_bps: of each, as its answer tells.  bytes 0: as many as take a second or so. */
+/* Streams to every peer at the same time, as in training; rate_bps: of each, as its answer tells.  bytes: at least, and as many as take a second or so. */
 static void stream_together(prober *b, double bytes, double *rate_bps) {
   gt_ns until = gt_now() + gt_from_seconds(b->p->limit_s * (double)b->n);
   double *bits = GT_NEW_ARRAY(double, b->n);
@@ -291,7 +291,7 @@ static void stream_together(prober *b, double bytes, double *rate_bps) {
     size_t chunk;
     uint64_t total;
     if (peer == b->self) continue;
-    stream_shape(b, bytes > 0 ? 8 * bytes / STREAM_S : l->bandwidth_bps, &chunk, &total);
+    stream_shape(b, fmax(8 * bytes / STREAM_S, l->bandwidth_bps), &chunk, &total);
     send_stream(b, peer, chunk, total);
     until += gt_from_seconds(10 * wire_bits(chunk, total) / l->bandwidth_bps);
     bits[peer] = wire_bits(chunk, total);
