@@ -47,23 +47,13 @@ static gt_status read_options(gt_probe_options *o, int argc, char **argv, const 
   return GT_OK;
 }
 
-/* Before MPI starts, launchers tell a rank its number by their environment; without one there is a single process. */
-static bool first_rank(void) {
-  static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    const char *rank = getenv(names[i]);
-    if (rank) return strcmp(rank, "0") == 0;
-  }
-  return true;
-}
-
 gt_status gt_cmd_probe(int argc, char **argv) {
   const char **sets = GT_NEW_ARRAY(const char *, (size_t)argc + 1);
   gt_probe_options o = {.sets = sets};
   gt_status status = read_options(&o, argc, argv, sets);
   if (status == GT_OK)
     status = gt_probe(&o);
-  else if (first_rank())
+  else if (gt_cli_first_rank())
     gt_log(GT_LOG_ERROR, "%s", gt_error_text());
   gt_free(sets);
   return status;
