@@ -1,7 +1,5 @@
 /* geotrain probe JOB.yaml: reads its options and probes. */
 #include <getopt.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cli.h"
 #include "geotrain/train.h"

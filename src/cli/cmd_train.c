@@ -1,6 +1,5 @@
 /* geotrain train JOB.yaml: reads its options and trains. */
 #include <getopt.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"

@@ -102,12 +102,6 @@ static void copy_ledger(gt_link_result *l, const gt_ledger_row *rows) {
   }
 }
 
-static double wire_bytes(const gt_ledger_row *rows) {
-  double sum = 0;
-  for (size_t k = 0; k < GT_LEDGER_KINDS; k++) sum += (double)rows[k].wire_bytes;
-  return sum;
-}
-
 static void own_links(gt_final *f, gt_link_result *links) {
   gt_server *s = f->server;
   for (size_t p = 0, i = 0; p < s->run->job->nregions; p++) {
@@ -118,8 +112,7 @@ static void own_links(gt_final *f, gt_link_result *links) {
     *l = (gt_link_result){.bandwidth_bps_measured = seen.bandwidth_bps, .latency_s_measured = seen.latency_s};
     /* Acknowledgements come back over the other direction; where the link is modelled, it is known how long frames were leaving. */
     double wire_s = gt_gateway_wire_s(s->gateway, p);
-    if ((s->virtual_clock || s->run->job->wan.emulate) && wire_s > 0)
-      l->bandwidth_bps_measured = 8 * wire_bytes(gt_gateway_ledger(s->gateway, p)) / wire_s;
+    if ((s->virtual_clock || s->run->job->wan.emulate) && wire_s > 0) l->bandwidth_bps_measured = 8 * gt_server_wire_bytes(s, p) / wire_s;
     snprintf(l->from, sizeof l->from, "%s", s->run->region);
     snprintf(l->to, sizeof l->to, "%s", s->run->job->regions[p].name);
     const gt_ledger_row *rows = gt_gateway_ledger(s->gateway, p);

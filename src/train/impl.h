@@ -131,6 +131,8 @@ void gt_server_poll_writer(gt_server *s, gt_ns now);
 /* time.c: the server's clock and what its time goes to. */
 gt_ns gt_server_now(const gt_server *s);
 double gt_server_elapsed(const gt_server *s);
+/* Everything that has left for the peer. */
+double gt_server_wire_bytes(const gt_server *s, size_t peer);
 /* Books the time up to now under what kept the region. */
 void gt_server_account(gt_server *s, gt_ns now);
 
@@ -151,7 +153,6 @@ void gt_server_close(gt_server *s);
 /* loop.c: until the run ends: 0, 75 or 6. */
 gt_status gt_server_loop(gt_server *s);
 void gt_server_note(void *server, gt_ps_note note, double a, double b);
-void gt_server_watch_workers(const gt_server *s, gt_ns now);
 void gt_server_watch_regions(const gt_server *s, gt_ns now);
 /* The run is over: its code; looks at the PS and moves the end on. */
 gt_status gt_server_end(gt_server *s, gt_ns now, bool *ended);

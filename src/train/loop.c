@@ -33,7 +33,7 @@ static void on_push(void *ctx, size_t worker, const gt_push_msg *p, float *grads
 
 /* ---- deadlines ------------------------------------------------------------------------------------------------------------- */
 
-void gt_server_watch_workers(const gt_server *s, gt_ns now) {
+static void watch_workers(const gt_server *s, gt_ns now) {
   double limit = s->run->job->limits.local_s;
   for (size_t w = 0; w < gt_plane_ps_workers(s->plane); w++) {
     gt_ns since;
@@ -173,7 +173,7 @@ static void await_workers(gt_server *s) {
     gt_ns now = gt_now();
     moved |= gt_gateway_poll(s->gateway, now);
     if (!moved) {
-      gt_server_watch_workers(s, now);
+      watch_workers(s, now);
       gt_backoff_sleep(&backoff, GT_BACKOFF_IDLE, GT_NEVER);
     }
   }
@@ -205,7 +205,7 @@ gt_status gt_server_loop(gt_server *s) {
       gt_backoff_reset(&backoff);
       continue;
     }
-    gt_server_watch_workers(s, now);
+    watch_workers(s, now);
     gt_server_watch_regions(s, now);
     rest(s, &backoff);
   }

@@ -16,9 +16,7 @@ static int64_t samples_everywhere(const gt_server *s, int64_t own) {
 static double wan_bytes_sent(const gt_server *s) {
   double sum = 0;
   for (size_t p = 0; p < s->run->job->nregions; p++) {
-    if (p == s->run->roles.region_id) continue;
-    const gt_ledger_row *rows = gt_gateway_ledger(s->gateway, p);
-    for (size_t k = 0; k < GT_LEDGER_KINDS; k++) sum += (double)rows[k].wire_bytes;
+    if (p != s->run->roles.region_id) sum += gt_server_wire_bytes(s, p);
   }
   return sum;
 }

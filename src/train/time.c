@@ -9,6 +9,13 @@ double gt_server_elapsed(const gt_server *s) {
   return s->elapsed_s + gt_seconds(gt_server_now(s) - s->started);
 }
 
+double gt_server_wire_bytes(const gt_server *s, size_t peer) {
+  const gt_ledger_row *rows = gt_gateway_ledger(s->gateway, peer);
+  double sum = 0;
+  for (size_t k = 0; k < GT_LEDGER_KINDS; k++) sum += (double)rows[k].wire_bytes;
+  return sum;
+}
+
 /* While own messages are leaving, workers that are held wait for the upload; else for what is arriving, if anything is. */
 static gt_held_by held_by(const gt_server *s, const gt_ps_view *v) {
   bool arriving = false;
