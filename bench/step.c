@@ -13,12 +13,13 @@ static int by_value(const void *a, const void *b) {
 int main(int argc, char **argv) {
   const char *model = argc > 1 ? argv[1] : "lenet5", *kernels_name = argc > 4 ? argv[4] : "auto";
   const size_t batch = argc > 2 ? (size_t)atol(argv[2]) : 64, rounds = argc > 3 ? (size_t)atol(argv[3]) : 200;
-  const gt_sample_shape shape = {28, 28, 1, 10};
+  const gt_sample_shape shape = {28, 28, 1, 10, 0};
   const gt_optim_spec spec = {.name = "sgd", .schedule = {.kind = GT_LR_CONSTANT, .lr = 0.01}, .momentum = 0.9};
   const gt_kernels *kernels = gt_kernels_find(kernels_name);
   gt_graph *graph;
   gt_optim *optim;
-  if (batch == 0 || rounds == 0 || !kernels || gt_graph_create(&graph, model, NULL, &shape, batch, kernels) != GT_OK) {
+  if (batch == 0 || rounds == 0 || !kernels ||
+      gt_graph_create(&graph, &(gt_graph_spec){.model = model, .shape = shape, .batch_max = batch, .kernels = kernels}) != GT_OK) {
     fprintf(stderr, "usage: step [MODEL [BATCH [ROUNDS [auto|blas|ref]]]]  (%s)\n", gt_error_text());
     return 2;
   }

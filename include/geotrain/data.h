@@ -10,15 +10,18 @@
 
 /* An HDF5 file with schema 1 (docs/data-format.md): attributes `geotrain_schema` 1, `name`, `classes`; groups train and test, each with
    `x` (N,H,W,C) uint8 and `y` (N) int32.  Model input is (x / 255 - mean[c]) / std[c], with float32 attributes `mean` and `std` (C) of the
-   training images at the root.  `x` may also be float32, taken as it is. */
+   training images at the root.  `x` may also be float32, taken as it is, or int32 (N,1,1,F): F ids a sample, below the root's attribute `features`. */
 typedef struct gt_dataset gt_dataset;
 
 typedef enum { GT_SPLIT_TRAIN, GT_SPLIT_TEST } gt_split;
 
+typedef enum { GT_INPUT_BYTES, GT_INPUT_FLOATS, GT_INPUT_IDS } gt_input;
+
 typedef struct {
   char name[64];
   size_t h, w, c, classes, ntrain, ntest;
-  bool float_input;
+  gt_input input;
+  size_t features;        /* IDS: how many there are; else 0 */
   char schema_sha256[65]; /* of what must agree between regions: shape, classes, input type, mean and std */
 } gt_dataset_info;
 
@@ -29,7 +32,7 @@ void gt_dataset_close(gt_dataset *dataset);
 const gt_dataset_info *gt_dataset_describe(const gt_dataset *dataset);
 /* The labels of a split (ntrain or ntest of them); owned by the data set. */
 const int32_t *gt_dataset_labels(gt_dataset *dataset, gt_split split);
-/* The c means and standard deviations of the input (0 and 1 for float input); owned by the data set. */
+/* The c means and standard deviations of the input (0 and 1 where it is not bytes); owned by the data set. */
 const float *gt_dataset_mean(const gt_dataset *dataset);
 const float *gt_dataset_std(const gt_dataset *dataset);
 
@@ -82,9 +85,15 @@ typedef struct gt_loader gt_loader;
 gt_status gt_loader_create(gt_loader **out, gt_dataset *dataset, gt_split split, const uint32_t *samples, size_t n);
 void gt_loader_close(gt_loader *loader);
 size_t gt_loader_samples(const gt_loader *loader);
-/* Fills x (size,h,w,c) and y (size) with batch `number` of `order` (order->n is the loader's); returns the number of samples.  Allocates nothing. */
-size_t gt_loader_batch(gt_loader *loader, const gt_order *order, int64_t number, float *x, int32_t *y);
-/* Fills x, y with samples [first, first+count) in file order; for evaluation. */
-void gt_loader_range(gt_loader *loader, size_t first, size_t count, float *x, int32_t *y);
+/* What gt_loader_batch does to images: nothing; or a zero border of 4, a random window of the old size, and a flip of every second one on average (He et al. 2016,
+   4.2), drawn from numbers keyed by (seed, region, batch number). */
+typedef enum { GT_AUGMENT_NONE, GT_AUGMENT_CROP_FLIP } gt_augment;
+/* From now on.  GT_ERR_JOB where samples are ids. */
+gt_status gt_loader_augment(gt_loader *loader, gt_augment augment);
+/* Fills x (size,h,w,c), float or int32_t by the data set's input, and y (size) with batch `number` of `order` (order->n is the loader's); returns the number of
+   samples.  Allocates nothing. */
+size_t gt_loader_batch(gt_loader *loader, const gt_order *order, int64_t number, void *x, int32_t *y);
+/* Fills x, y with samples [first, first+count) in file order, as they are; for evaluation. */
+void gt_loader_range(gt_loader *loader, size_t first, size_t count, void *x, int32_t *y);
 
 #endif

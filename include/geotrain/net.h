@@ -128,7 +128,7 @@ typedef struct {
   int64_t reserved[3];
 } gt_order_msg; /* 64 bytes */
 
-/* From worker to PS: this is done.  GRADIENT: `nfloats` gradients follow. */
+/* From worker to PS: this is done.  GRADIENT: gradients and buffers follow. */
 typedef enum { GT_PUSH_READY = 1, GT_PUSH_GRADIENT, GT_PUSH_EVAL, GT_PUSH_SIGNAL } gt_push_kind;
 typedef struct {
   uint32_t kind, signal; /* signal: a stop signal this rank received, or 0 */
@@ -137,7 +137,8 @@ typedef struct {
   double loss_sum;
   int64_t compute_ns, wait_ns; /* of this batch; waited before it */
   int64_t nonfinite;           /* 1: loss or gradient is not finite (the gradient is sent all the same) */
-  int64_t reserved[8];
+  double auc;                  /* of an evaluation that ends with this push; NaN: none */
+  int64_t reserved[7];
 } gt_push_msg; /* 128 bytes */
 
 /* The PS's side: one pending push a worker, one order under way a worker.  Workers are 0..nworkers-1 (region rank - 1). */
@@ -149,12 +150,16 @@ void gt_plane_ps_close(gt_plane_ps *plane);
 size_t gt_plane_ps_workers(const gt_plane_ps *plane);
 /* Sends an order; with_params copies `params` and `buffers` (borrowed until return) into the worker's send buffer. */
 void gt_plane_ps_order(gt_plane_ps *plane, size_t worker, const gt_order_msg *order, const float *params, const float *buffers);
-/* Tests for arrived pushes; calls on_push for each in worker order.  *grads (nparams floats) stay untouched until gt_plane_ps_taken(worker).
+/* Tests for arrived pushes; calls on_push for each in worker order.  *grads (nparams floats) and *buffers (nbuffers) of a GRADIENT stay untouched until
+   gt_plane_ps_taken(worker).
    Returns true when anything moved. */
-typedef void gt_on_push(void *context, size_t worker, const gt_push_msg *push, float *grads);
+typedef void gt_on_push(void *context, size_t worker, const gt_push_msg *push, float *grads, const float *buffers);
 bool gt_plane_ps_poll(gt_plane_ps *plane, gt_on_push *on_push, void *context);
 /* The gradients of this worker's last push are not needed any more: its next push may land. */
 void gt_plane_ps_taken(gt_plane_ps *plane, size_t worker);
+/* The sum of samples x gradients over all workers of the step whose last gradient has come, where the workers have formed it (nparams floats, until the next
+   order); NULL: they have not. */
+const float *gt_plane_ps_reduced(gt_plane_ps *plane);
 
 /* The worker's side.  The plane owns the arrays that the model works on: see gt_graph_adopt. */
 typedef struct gt_plane_worker gt_plane_worker;
@@ -163,7 +168,10 @@ float *gt_plane_worker_params(const gt_plane_worker *plane);
 float *gt_plane_worker_buffers(const gt_plane_worker *plane);
 float *gt_plane_worker_grads(const gt_plane_worker *plane);
 void gt_plane_worker_close(gt_plane_worker *plane);
-/* Starts sending; the gradients must stay untouched until the next order has come. */
+/* Gradients [first, nparams) of the batch of `samples` samples are final; called in a backward pass, `first` falling.  In shared memory the workers sum what all
+   have, in a fixed tree (see gt_ps_host.reduced), each a part of it, here and in gt_plane_worker_progress. */
+void gt_plane_worker_gradients(gt_plane_worker *plane, size_t first, int64_t samples);
+/* Starts sending; gradients and buffers must stay untouched until the next order has come. */
 void gt_plane_worker_push(gt_plane_worker *plane, const gt_push_msg *push);
 /* Waits for the next order but KEEPALIVE (each restarts the deadline limit_s; past it: panic with 5).  A stop signal that arrives meanwhile is pushed as SIGNAL. */
 void gt_plane_worker_wait(gt_plane_worker *plane, gt_order_msg *order, double limit_s);

@@ -6,9 +6,9 @@
 
 /* ---- models ----------------------------------------------------------------------------------------------------- */
 
-/* What a sample looks like: images h x w x c, and how many classes labels count. */
+/* What a sample looks like: images h x w x c in float32, or (features > 0) h*w*c ids in int32, each below `features`; and how many classes labels count. */
 typedef struct {
-  size_t h, w, c, classes;
+  size_t h, w, c, classes, features;
 } gt_sample_shape;
 
 typedef struct gt_graph gt_graph;
@@ -16,6 +16,9 @@ typedef struct gt_graph gt_graph;
 /* What a job may say of a model. */
 typedef struct {
   int64_t parameters; /* how many in all, of a model that takes any number; 0: its own */
+  int64_t embedding;  /* numbers of an id's vector, of a model that has them; 0: its own */
+  const int64_t *mlp; /* widths of the hidden layers, of a model that takes them; NULL: its own */
+  size_t nmlp;
 } gt_model_options;
 
 /* A model: how its operations are added to a graph.  One file a model; the list is in src/nn/models.c. */
@@ -23,6 +26,7 @@ typedef struct {
   const char *name;   /* "lenet5" */
   const char *source; /* paper */
   bool sized;         /* takes a number of parameters */
+  bool layered;       /* takes embedding and mlp */
   /* Adds the operations for samples of this shape; GT_ERR_DATA when the model cannot take it, GT_ERR_JOB when it cannot have these options. */
   gt_status (*build)(gt_graph *graph, const gt_sample_shape *shape, const gt_model_options *options);
 } gt_model;
@@ -36,12 +40,26 @@ const char *const *gt_model_names(void);
 /* Called between operations so that messages move on (DESIGN 2.8). */
 typedef void gt_progress_fn(void *context);
 
-/* Builds `model` for batches of at most batch_max samples (0: arrays only, no activations: what a PS rank needs), with memory planned once.
-   Parameters are zero until gt_graph_init.  `options` may be NULL: none.  The caller owns *out and closes it. */
-gt_status gt_graph_create(gt_graph **out, const char *model, const gt_model_options *options, const gt_sample_shape *shape, size_t batch_max,
-                          const gt_kernels *kernels);
+/* Everything is borrowed for the call but `kernels`, a table. */
+typedef struct {
+  const char *model;
+  gt_model_options options;
+  gt_sample_shape shape;
+  size_t batch_max; /* 0: arrays only, no activations: what a PS rank needs */
+  const gt_kernels *kernels;
+  gt_precision precision; /* GT_BF16: for operations that have kernels for it; the others compute in float32 */
+} gt_graph_spec;
+
+/* Builds a model for batches of at most batch_max samples, with memory planned once.  Parameters are zero until gt_graph_init.  The caller owns
+   *out and closes it.  GT_ERR_JOB: the model or its options; GT_ERR_DATA: it cannot take such samples. */
+gt_status gt_graph_create(gt_graph **out, const gt_graph_spec *spec);
 void gt_graph_close(gt_graph *graph);
+/* Makes ready what kernels need for batches of exactly n samples, so that the first such step allocates nothing; steps of other sizes make it ready themselves. */
+void gt_graph_prepare(gt_graph *graph, size_t n);
 void gt_graph_on_progress(gt_graph *graph, gt_progress_fn *progress, void *context);
+/* Called during a backward pass whenever more gradients are final: those of params [first, end) are, and will not change before the next step.  `first` falls to 0. */
+typedef void gt_gradients_fn(void *context, size_t first);
+void gt_graph_on_gradients(gt_graph *graph, gt_gradients_fn *gradients, void *context);
 
 /* The flat arrays; owned by the graph. */
 const gt_arrays *gt_graph_arrays(const gt_graph *graph);
@@ -54,15 +72,26 @@ const char *gt_graph_kernels(const gt_graph *graph);
 /* SHA-256 of the model's name, operations and parameter shapes. */
 void gt_graph_hash(const gt_graph *graph, char hex[GT_SHA256_HEX]);
 size_t gt_graph_flops(const gt_graph *graph); /* multiply-adds x 2 of forward and backward, a sample */
+/* The logits of the last pass (n, gt_graph_outputs), owned by the graph: one a class, or a single one for the second of two classes. */
+const float *gt_graph_scores(const gt_graph *graph);
+size_t gt_graph_outputs(const gt_graph *graph);
+/* Bytes of activations, scratch and packed weights. */
+size_t gt_graph_bytes(const gt_graph *graph);
+
+/* Parameters, then buffers, as PyTorch knows them: i below gt_graph_tensors.  `as` receives its name and shape there (offset: 0); `out`, unless NULL, as->count
+   floats in PyTorch's layout (convolutions (K,C,R,S), linear layers behind images with columns in (C,H,W) order). */
+size_t gt_graph_tensors(const gt_graph *graph);
+void gt_graph_tensor(const gt_graph *graph, size_t i, gt_view *as, float *out);
 
 typedef struct {
   double loss_sum; /* sum over samples of the loss */
   size_t correct, samples;
 } gt_metrics;
 
-/* One pass over n <= batch_max samples: x (n,h,w,c), labels (n), both borrowed.  `train` also runs backward: the gradients of the mean loss
-   over the n samples are written to arrays.grads.  `metrics` is written. */
-void gt_graph_step(gt_graph *graph, const float *x, const int32_t *labels, size_t n, bool train, gt_metrics *metrics);
+/* One pass over n <= batch_max samples: x (n,h,w,c) of float, or of int32_t where the samples are ids; labels (n); both borrowed.  `train` also runs backward:
+   the gradients of the mean loss over the n samples are written to arrays.grads, and the statistics of normalisations go on in arrays.buffers; else these are
+   used as they are.  `metrics` is written. */
+void gt_graph_step(gt_graph *graph, const void *x, const int32_t *labels, size_t n, bool train, gt_metrics *metrics);
 
 /* ---- schedules -------------------------------------------------------------------------------------------------- */
 

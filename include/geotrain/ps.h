@@ -22,8 +22,11 @@ typedef struct {
 typedef struct {
   int64_t samples, correct;
   double loss_sum;
+  double auc; /* of an evaluation whose last sample is in this push, where labels are two; else NaN */
   gt_ns compute, wait;
   bool nonfinite;
+  const float
+      *buffers; /* of a gradient: the worker's buffers after its batch, as many as the PS has, borrowed like the gradient; NULL: there are none */
 } gt_ps_push;
 
 /* ---- host ------------------------------------------------------------------------------------------------------------ */
@@ -39,6 +42,10 @@ typedef struct {
   /* The local plane: the order's vectors are borrowed for the call; `taken`: the worker's gradient buffer is free. */
   void (*order)(void *ctx, size_t worker, const gt_ps_order *order);
   void (*taken)(void *ctx, size_t worker);
+  /* Local plane `sync`, when every worker's gradient is in: the sum over workers w of samples_w x gradient_w, added in a fixed tree (level by level, worker i and
+     i + 2^level, i a multiple of 2^(level+1)), if it has been formed already while workers computed; else NULL, and the PS adds them in the same tree itself.
+     Borrowed until the next order.  NULL host function: never. */
+  const float *(*reduced)(void *ctx);
   /* Take the region's checkpoint of this round now (gt_ps_save among the rest); gt_ps_written follows.  NULL: no checkpoints. */
   void (*checkpoint)(void *ctx, int64_t round);
   /* The round is whole in every region: older ones may go. */

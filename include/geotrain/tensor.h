@@ -7,6 +7,9 @@
 
 #include "geotrain/base.h"
 
+/* What heavy operations compute in; parameters, gradients and sums are float32 in any case. */
+typedef enum { GT_F32, GT_BF16 } gt_precision;
+
 /* ---- vectors --------------------------------------------------------------------------------------------------- */
 
 typedef enum { GT_SPACE_HOST } gt_space;

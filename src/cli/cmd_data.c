@@ -10,6 +10,8 @@
 #include "cli.h"
 #include "geotrain/data.h"
 
+static const char *const input_names[] = {"uint8", "float32", "int32"}; /* by gt_input */
+
 static const char usage[] = "usage: geotrain data import FORMAT SOURCE OUT.h5\n"
                             "       geotrain data synth OUT.h5 [--train N] [--test N] [--classes N] [--seed N]\n"
                             "       geotrain data info FILE.h5\n";
@@ -114,7 +116,7 @@ static gt_status info(int argc, char **argv) {
   printf("%-12s %s (%s)\n", "file", argv[1], gt_format_size(size, sizeof size, stat(argv[1], &st) == 0 ? (double)st.st_size : 0));
   printf("%-12s %d\n", "schema", GT_DATASET_SCHEMA);
   printf("%-12s %s\n", "name", d->name);
-  printf("%-12s %zu x %zu x %zu %s\n", "shape", d->h, d->w, d->c, d->float_input ? "float32" : "uint8");
+  printf("%-12s %zu x %zu x %zu %s\n", "shape", d->h, d->w, d->c, input_names[d->input]);
   printf("%-12s %zu\n", "classes", d->classes);
   printf("%-12s %zu\n", "train", d->ntrain);
   printf("%-12s %zu\n", "test", d->ntest);

@@ -26,7 +26,7 @@ static gt_status match_shape(const gt_ckpt_info *info, const char *ckpt_path, co
                      have[0], have[1], have[2], have[3], ckpt_path, (long long)want[0], (long long)want[1], (long long)want[2], (long long)want[3]);
   }
   if (data->ntest == 0) return GT_FAIL(GT_ERR_DATA, "%s has no test samples; 1 or more is needed", data_path);
-  *shape = (gt_sample_shape){have[0], have[1], have[2], have[3]};
+  *shape = (gt_sample_shape){have[0], have[1], have[2], have[3], 0};
   return GT_OK;
 }
 
@@ -36,8 +36,12 @@ static gt_status build_graph(gt_graph **graph, const gt_ckpt_info *info, const c
   const gt_model *model = gt_model_find(info->model);
   if (!model) return GT_FAIL(GT_ERR_CKPT, "%s: its model '%s' is not one of this program's", path, info->model);
   const gt_state_item *params = gt_state_find(state, "", "model/params");
-  gt_model_options options = {model->sized && params ? (int64_t)params->count : 0};
-  GT_TRY(gt_graph_create(graph, info->model, &options, shape, BATCH, gt_kernels_find("auto")));
+  gt_graph_spec spec = {.model = info->model,
+                        .options = {.parameters = model->sized && params ? (int64_t)params->count : 0},
+                        .shape = *shape,
+                        .batch_max = BATCH,
+                        .kernels = gt_kernels_find("auto")};
+  GT_TRY(gt_graph_create(graph, &spec));
   gt_graph_hash(*graph, hash);
   if (strcmp(hash, info->model_hash) != 0)
     return GT_FAIL(GT_ERR_CKPT, "%s: its model %s has hash %.12s, this program's has %.12s; the version that wrote it is needed", path, info->model,

@@ -60,8 +60,8 @@ static gt_status check_types(gt_dataset *d, gt_split split) {
   bool floats = !bytes && has_type(d->x[split], H5T_FLOAT, 4, H5T_SGN_ERROR, found, sizeof found);
   if (!bytes && !floats) return GT_FAIL(GT_ERR_DATA, "%s: /%s/x is %s; uint8 or float32 is needed", d->path, group, found);
   if (split == GT_SPLIT_TRAIN)
-    d->info.float_input = floats;
-  else if (d->info.float_input != floats)
+    d->info.input = floats ? GT_INPUT_FLOATS : GT_INPUT_BYTES;
+  else if ((d->info.input == GT_INPUT_FLOATS) != floats)
     return GT_FAIL(GT_ERR_DATA, "%s: /test/x is %s but /train/x is %s; both must be the same", d->path, found, floats ? "uint8" : "float32");
   if (!has_type(d->y[split], H5T_INTEGER, 4, H5T_SGN_2, found, sizeof found))
     return GT_FAIL(GT_ERR_DATA, "%s: /%s/y is %s; int32 is needed", d->path, group, found);
@@ -78,7 +78,7 @@ static uint64_t most_bytes(hid_t dset, uint64_t file_bytes) {
 }
 
 static gt_status check_size(const gt_dataset *d, gt_split split, const hsize_t x[4]) {
-  uint64_t bytes = d->info.float_input ? sizeof(float) : 1;
+  uint64_t bytes = d->info.input == GT_INPUT_FLOATS ? sizeof(float) : 1;
   bool overflow = false;
   for (int i = 0; i < 4; i++) overflow |= __builtin_mul_overflow(bytes, (uint64_t)x[i], &bytes);
   if (overflow || x[0] > UINT32_MAX || bytes > most_bytes(d->x[split], d->file_bytes) ||
@@ -123,7 +123,7 @@ gt_status gt_dataset_check_normalisation(gt_dataset *d) {
   d->mean = GT_NEW_ARRAY(float, c);
   d->std = GT_NEW_ARRAY(float, c);
   for (size_t i = 0; i < c; i++) d->std[i] = 1.0F;
-  if (d->info.float_input) return GT_OK; /* taken as it is */
+  if (d->info.input == GT_INPUT_FLOATS) return GT_OK; /* taken as it is */
   GT_TRY(gt_data_h5_attr_floats(d->file, d->path, "mean", d->mean, c));
   GT_TRY(gt_data_h5_attr_floats(d->file, d->path, "std", d->std, c));
   for (size_t i = 0; i < c; i++) {
@@ -166,5 +166,5 @@ static gt_status check_finite(gt_dataset *d, gt_split split) {
 
 gt_status gt_dataset_check_values(gt_dataset *d, gt_split split) {
   GT_TRY(check_labels(d, split));
-  return d->info.float_input ? check_finite(d, split) : GT_OK;
+  return d->info.input == GT_INPUT_FLOATS ? check_finite(d, split) : GT_OK;
 }

@@ -11,8 +11,8 @@ static void hash_schema(gt_dataset *d) {
   size_t size = 160 + info->c * 64, at = 0;
   char *text = gt_alloc(size, 1);
   at += (size_t)snprintf(text, size, "schema %d shape %zu %zu %zu classes %zu type %s", GT_DATASET_SCHEMA, info->h, info->w, info->c, info->classes,
-                         info->float_input ? "float32" : "uint8");
-  for (size_t i = 0; i < info->c && !info->float_input; i++)
+                         info->input == GT_INPUT_FLOATS ? "float32" : "uint8");
+  for (size_t i = 0; i < info->c && info->input == GT_INPUT_BYTES; i++)
     at += (size_t)snprintf(text + at, size - at, " %a/%a", (double)d->mean[i], (double)d->std[i]);
   gt_sha256_hex(text, at, info->schema_sha256);
   gt_free(text);
@@ -82,11 +82,11 @@ size_t gt_dataset_count(const gt_dataset *d, gt_split split) {
 }
 
 size_t gt_dataset_row_bytes(const gt_dataset *d) {
-  return d->info.h * d->info.w * d->info.c * (d->info.float_input ? sizeof(float) : 1);
+  return d->info.h * d->info.w * d->info.c * (d->info.input == GT_INPUT_BYTES ? 1 : sizeof(float));
 }
 
 gt_status gt_dataset_read(gt_dataset *d, gt_split split, size_t first, size_t count, void *out) {
   const char *name = split == GT_SPLIT_TRAIN ? "/train/x" : "/test/x";
   gt_data_h5_quiet();
-  return gt_data_h5_read_rows(d->x[split], d->path, name, d->info.float_input ? H5T_NATIVE_FLOAT : H5T_NATIVE_UINT8, first, count, out);
+  return gt_data_h5_read_rows(d->x[split], d->path, name, d->info.input == GT_INPUT_FLOATS ? H5T_NATIVE_FLOAT : H5T_NATIVE_UINT8, first, count, out);
 }

@@ -59,7 +59,7 @@ gt_status gt_loader_create(gt_loader **out, gt_dataset *dataset, gt_split split,
   l->c = info->c;
   l->values = info->h * info->w * info->c;
   char *to = gt_alloc(l->n, gt_dataset_row_bytes(dataset));
-  if (info->float_input)
+  if (info->input == GT_INPUT_FLOATS)
     l->floats = (float *)(void *)to;
   else
     l->bytes = (uint8_t *)to;
@@ -101,19 +101,19 @@ static void fill_one(const gt_loader *l, size_t sample, float *x) {
     for (size_t c = 0; c < l->c; c++) x[i + c] = l->table[c * 256 + bytes[i + c]];
 }
 
-size_t gt_loader_batch(gt_loader *l, const gt_order *order, int64_t number, float *x, int32_t *y) {
+size_t gt_loader_batch(gt_loader *l, const gt_order *order, int64_t number, void *x, int32_t *y) {
   int64_t per_epoch = gt_order_batches_per_epoch(order);
   size_t first = (size_t)(number % per_epoch) * order->batch, size = gt_order_batch_size(order, number);
   gt_permutation permutation = gt_order_permutation(order, number / per_epoch);
   for (size_t i = 0; i < size; i++) {
     size_t sample = gt_permutation_at(&permutation, first + i);
-    fill_one(l, sample, x + i * l->values);
+    fill_one(l, sample, (float *)x + i * l->values);
     y[i] = l->labels[sample];
   }
   return size;
 }
 
-void gt_loader_range(gt_loader *l, size_t first, size_t count, float *x, int32_t *y) {
-  for (size_t i = 0; i < count; i++) fill_one(l, first + i, x + i * l->values);
+void gt_loader_range(gt_loader *l, size_t first, size_t count, void *x, int32_t *y) {
+  for (size_t i = 0; i < count; i++) fill_one(l, first + i, (float *)x + i * l->values);
   memcpy(y, l->labels + first, count * sizeof *y);
 }

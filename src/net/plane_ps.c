@@ -158,7 +158,7 @@ static bool take_header(gt_plane_ps *plane, size_t worker, gt_on_push *on_push, 
   if (push.kind < GT_PUSH_READY || push.kind > GT_PUSH_SIGNAL)
     gt_panic(GT_ERR_FAULT, "worker rank %d pushed kind %u, which is unknown", rank_of(worker), push.kind);
   if (push.kind != GT_PUSH_GRADIENT) {
-    on_push(context, worker, &push, NULL);
+    on_push(context, worker, &push, NULL, NULL);
     return true;
   }
   if (p->gradient_due) gt_panic(GT_ERR_FAULT, "worker rank %d pushed gradients twice without an order", rank_of(worker));
@@ -176,7 +176,7 @@ static bool take_grads(gt_plane_ps *plane, size_t worker, gt_on_push *on_push, v
   gt_shared_sync(&plane->shared);
   p->gradient_due = p->grads_posted = false;
   gt_push_msg push = p->gradient;
-  on_push(context, worker, &push, p->grads);
+  on_push(context, worker, &push, p->grads, p->arrays.buffers);
   return true;
 }
 

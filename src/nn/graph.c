@@ -66,10 +66,10 @@ static gt_status unknown_model(const char *model) {
                  near ? near : names[0], near ? "\"" : "\")");
 }
 
-gt_status gt_graph_create(gt_graph **out, const char *model, const gt_model_options *options, const gt_sample_shape *shape, size_t batch_max,
-                          const gt_kernels *kernels) {
-  static const gt_model_options none = {0};
-  if (!options) options = &none;
+gt_status gt_graph_create(gt_graph **out, const gt_graph_spec *spec) {
+  const char *model = spec->model;
+  const gt_model_options *options = &spec->options;
+  const gt_sample_shape *shape = &spec->shape;
   const gt_model *found = gt_model_find(model);
   if (!found) return unknown_model(model);
   if (options->parameters != 0 && !found->sized)
@@ -80,10 +80,10 @@ gt_status gt_graph_create(gt_graph **out, const char *model, const gt_model_opti
                    shape->c, shape->classes);
   gt_graph *graph = GT_NEW(gt_graph);
   snprintf(graph->model, sizeof graph->model, "%s", model);
-  graph->kernels = kernels;
+  graph->kernels = spec->kernels;
   graph->input = graph->extent = (gt_extent){shape->h, shape->w, shape->c};
   graph->classes = shape->classes;
-  graph->batch_max = batch_max;
+  graph->batch_max = spec->batch_max;
   const gt_status status = found->build(graph, shape, options);
   if (status != GT_OK) {
     gt_graph_close(graph);
@@ -93,7 +93,7 @@ gt_status gt_graph_create(gt_graph **out, const char *model, const gt_model_opti
   graph->arrays.grads = gt_vec_of(GT_NEW_ARRAY(float, graph->nparams), graph->nparams);
   graph->arrays.views = graph->views;
   graph->arrays.nviews = graph->nviews;
-  if (batch_max > 0) plan_memory(graph);
+  if (spec->batch_max > 0) plan_memory(graph);
   describe_kernels(graph);
   *out = graph;
   return GT_OK;

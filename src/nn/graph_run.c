@@ -36,7 +36,7 @@ static void backward(gt_graph *graph, const float *x, size_t n) {
   }
 }
 
-void gt_graph_step(gt_graph *graph, const float *x, const int32_t *labels, size_t n, bool train, gt_metrics *metrics) {
+void gt_graph_step(gt_graph *graph, const void *x, const int32_t *labels, size_t n, bool train, gt_metrics *metrics) {
   if (n > graph->batch_max) {
     gt_bug("a graph built for %zu samples was given %zu", graph->batch_max, n);
   }

@@ -5,14 +5,16 @@
 
 /* ---- workers --------------------------------------------------------------------------------------------------------------- */
 
-static void on_push(void *ctx, size_t worker, const gt_push_msg *p, float *grads) {
+static void on_push(void *ctx, size_t worker, const gt_push_msg *p, float *grads, const float *buffers) {
   gt_server *s = ctx;
   gt_ns now = gt_now();
   gt_ps_push push = {.samples = p->samples,
                      .correct = p->correct,
                      .loss_sum = p->loss_sum,
                      .compute = p->compute_ns,
+                     .auc = p->auc,
                      .wait = p->wait_ns,
+                     .buffers = buffers,
                      .nonfinite = p->nonfinite != 0};
   if (p->kind == GT_PUSH_GRADIENT) s->compute[worker] = p->compute_ns;
   if (p->signal) gt_ps_stop(s->ps, GT_STOPPED, now);

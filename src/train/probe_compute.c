@@ -121,11 +121,12 @@ static bool enough(const server *s) {
   return true;
 }
 
-static void on_push(void *ctx, size_t w, const gt_push_msg *push, float *grads) {
+static void on_push(void *ctx, size_t w, const gt_push_msg *push, float *grads, const float *buffers) {
   server *s = ctx;
   const gt_arrays *a = gt_graph_arrays(s->run->graph);
   gt_order_msg order = {.kind = GT_ORDER_END};
   (void)grads;
+  (void)buffers;
   if (push->kind == GT_PUSH_SIGNAL) return;
   if (push->kind == GT_PUSH_GRADIENT) {
     s->steps[w]++;

@@ -164,11 +164,14 @@ static gt_status open_data(gt_run *run) {
 
 static gt_status open_model(gt_run *run) {
   const gt_kernels *kernels = gt_kernels_find(run->job->train.kernels);
-  gt_sample_shape shape = {run->data.h, run->data.w, run->data.c, run->data.classes};
-  gt_model_options options = {run->job->model.parameters};
-  size_t batch = run->roles.is_ps ? 0 : run->order.batch > GT_EVAL_BATCH ? run->order.batch : GT_EVAL_BATCH;
+  size_t batch = run->order.batch > GT_EVAL_BATCH ? run->order.batch : GT_EVAL_BATCH;
+  gt_graph_spec spec = {.model = run->job->model.name,
+                        .options = {.parameters = run->job->model.parameters},
+                        .shape = {run->data.h, run->data.w, run->data.c, run->data.classes, run->data.features},
+                        .batch_max = run->roles.is_ps ? 0 : batch,
+                        .kernels = kernels};
   gt_status status = kernels ? GT_OK : GT_FAIL(GT_ERR_JOB, "train.kernels is \"%s\", which this build does not have", run->job->train.kernels);
-  if (status == GT_OK) status = gt_graph_create(&run->graph, run->job->model.name, &options, &shape, batch, kernels);
+  if (status == GT_OK) status = gt_graph_create(&run->graph, &spec);
   if (status == GT_OK && run->roles.is_ps) {
     gt_graph_init(run->graph, run->job->seed);
     if (run->job->train.init) status = gt_run_init_params(run);

@@ -79,8 +79,9 @@ void gt_virtual_ordered(gt_server *s, size_t worker, const gt_ps_order *order) {
 
 /* ---- what really happens -------------------------------------------------------------------------------------------------------- */
 
-static void on_push(void *ctx, size_t worker, const gt_push_msg *push, float *grads) {
+static void on_push(void *ctx, size_t worker, const gt_push_msg *push, float *grads, const float *buffers) {
   gt_virtual *v = ((gt_server *)ctx)->virtual_clock;
+  (void)buffers;
   if (push->signal) v->stop_asked = true;
   if (push->kind == GT_PUSH_SIGNAL) return;
   v->workers[worker].here = true;

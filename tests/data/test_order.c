@@ -196,7 +196,7 @@ static void test_loader(void **state) {
   for (int kind = 0; kind < 4; kind++) {
     write_file(path, kind & 1, kind & 2 ? 16 : 0);
     assert_int_equal(gt_dataset_open(&dataset, path), GT_OK);
-    assert_int_equal(gt_dataset_describe(dataset)->float_input, kind & 1);
+    assert_int_equal(gt_dataset_describe(dataset)->input, kind & 1 ? GT_INPUT_FLOATS : GT_INPUT_BYTES);
     assert_int_equal(gt_loader_create(&loader, dataset, GT_SPLIT_TRAIN, part, n), GT_OK);
     check_loader(loader, part, n, kind & 1);
     gt_loader_close(loader);

@@ -42,8 +42,9 @@ static void order(server *s, size_t worker, gt_order_kind kind, bool with_params
   gt_plane_ps_order(s->plane, worker, &msg, s->params, s->buffers);
 }
 
-static void on_push(void *context, size_t worker, const gt_push_msg *push, float *grads) {
+static void on_push(void *context, size_t worker, const gt_push_msg *push, float *grads, const float *buffers) {
   server *s = context;
+  (void)buffers;
   if (push->kind == GT_PUSH_SIGNAL) {
     assert_int_equal(push->signal, SIGUSR1);
     s->signals++;

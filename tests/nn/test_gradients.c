@@ -177,7 +177,8 @@ static void linear_and_relu(void **state) {
 /* Checks every `stride`-th gradient of each tensor; the tolerance is float32's, measured against the largest gradient of the tensor. */
 static void check_lenet(const char *table, const gt_sample_shape *shape, size_t n, size_t stride) {
   gt_graph *graph;
-  assert_int_equal(gt_graph_create(&graph, "lenet5", NULL, shape, n + 1, gt_kernels_find(table)), GT_OK);
+  assert_int_equal(
+      gt_graph_create(&graph, &(gt_graph_spec){.model = "lenet5", .shape = *shape, .batch_max = n + 1, .kernels = gt_kernels_find(table)}), GT_OK);
   gt_graph_init(graph, 5);
   const gt_arrays *arrays = gt_graph_arrays(graph);
   const size_t nx = n * shape->h * shape->w * shape->c;
@@ -221,18 +222,18 @@ static void check_lenet(const char *table, const gt_sample_shape *shape, size_t 
 
 static void lenet_small_every_gradient(void **state) {
   (void)state;
-  check_lenet("auto", &(gt_sample_shape){12, 12, 2, 3}, 1, 1);
+  check_lenet("auto", &(gt_sample_shape){12, 12, 2, 3, 0}, 1, 1);
 }
 
 static void lenet_other_kernels(void **state) {
   (void)state;
-  check_lenet("ref", &(gt_sample_shape){13, 16, 1, 4}, 2, 41);
-  check_lenet("blas", &(gt_sample_shape){16, 13, 3, 4}, 2, 41);
+  check_lenet("ref", &(gt_sample_shape){13, 16, 1, 4, 0}, 2, 41);
+  check_lenet("blas", &(gt_sample_shape){16, 13, 3, 4, 0}, 2, 41);
 }
 
 static void lenet_28x28(void **state) {
   (void)state;
-  check_lenet("auto", &(gt_sample_shape){28, 28, 1, 10}, 2, 307);
+  check_lenet("auto", &(gt_sample_shape){28, 28, 1, 10, 0}, 2, 307);
 }
 
 int main(void) {

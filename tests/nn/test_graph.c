@@ -9,11 +9,13 @@
 
 #include "graph.h"
 
-static const gt_sample_shape mnist = {28, 28, 1, 10};
+static const gt_sample_shape mnist = {28, 28, 1, 10, 0};
 
 static gt_graph *lenet(const gt_sample_shape *shape, size_t batch_max, const char *kernels) {
   gt_graph *graph;
-  assert_int_equal(gt_graph_create(&graph, "lenet5", NULL, shape, batch_max, gt_kernels_find(kernels)), GT_OK);
+  assert_int_equal(
+      gt_graph_create(&graph, &(gt_graph_spec){.model = "lenet5", .shape = *shape, .batch_max = batch_max, .kernels = gt_kernels_find(kernels)}),
+      GT_OK);
   return graph;
 }
 
@@ -46,7 +48,7 @@ static void names_and_places(void **state) {
 
 static void initial_values(void **state) {
   (void)state;
-  gt_graph *a = lenet(&mnist, 0, "ref"), *b = lenet(&mnist, 4, "blas"), *c = lenet(&(gt_sample_shape){32, 32, 3, 10}, 0, "ref");
+  gt_graph *a = lenet(&mnist, 0, "ref"), *b = lenet(&mnist, 4, "blas"), *c = lenet(&(gt_sample_shape){32, 32, 3, 10, 0}, 0, "ref");
   gt_graph_init(a, 7);
   gt_graph_init(b, 7);
   gt_graph_init(c, 7);
@@ -79,7 +81,7 @@ static void initial_values(void **state) {
 static void hash_tells_models_apart(void **state) {
   (void)state;
   char a[GT_SHA256_HEX], b[GT_SHA256_HEX];
-  gt_graph *one = lenet(&mnist, 0, "ref"), *two = lenet(&mnist, 16, "auto"), *other = lenet(&(gt_sample_shape){28, 28, 1, 11}, 0, "ref");
+  gt_graph *one = lenet(&mnist, 0, "ref"), *two = lenet(&mnist, 16, "auto"), *other = lenet(&(gt_sample_shape){28, 28, 1, 11, 0}, 0, "ref");
   gt_graph_hash(one, a);
   gt_graph_hash(two, b);
   assert_string_equal(a, b);
@@ -95,14 +97,24 @@ static void what_is_refused(void **state) {
   const int64_t alive = gt_alloc_alive();
   gt_graph *graph;
   const gt_kernels *ref = gt_kernels_find("ref");
-  assert_int_equal(gt_graph_create(&graph, "lenet", NULL, &mnist, 1, ref), GT_ERR_JOB);
+  assert_int_equal(gt_graph_create(&graph, &(gt_graph_spec){.model = "lenet", .shape = mnist, .batch_max = 1, .kernels = ref}), GT_ERR_JOB);
   assert_non_null(strstr(gt_error_text(), "lenet5"));
-  assert_int_equal(gt_graph_create(&graph, "lenet5", NULL, &(gt_sample_shape){11, 28, 1, 10}, 1, ref), GT_ERR_DATA);
+  assert_int_equal(
+      gt_graph_create(&graph, &(gt_graph_spec){.model = "lenet5", .shape = (gt_sample_shape){11, 28, 1, 10, 0}, .batch_max = 1, .kernels = ref}),
+      GT_ERR_DATA);
   assert_non_null(strstr(gt_error_text(), "11 x 28"));
-  assert_int_equal(gt_graph_create(&graph, "lenet5", NULL, &(gt_sample_shape){1, 1, 1, 10}, 1, ref), GT_ERR_DATA);
-  assert_int_equal(gt_graph_create(&graph, "lenet5", NULL, &(gt_sample_shape){28, 28, 1, 1}, 1, ref), GT_ERR_DATA);
-  assert_int_equal(gt_graph_create(&graph, "lenet5", NULL, &(gt_sample_shape){28, 28, 0, 10}, 1, ref), GT_ERR_DATA);
-  assert_int_equal(gt_graph_create(&graph, "lenet5", NULL, &(gt_sample_shape){12, 12, 1, 2}, 1, ref), GT_OK);
+  assert_int_equal(
+      gt_graph_create(&graph, &(gt_graph_spec){.model = "lenet5", .shape = (gt_sample_shape){1, 1, 1, 10, 0}, .batch_max = 1, .kernels = ref}),
+      GT_ERR_DATA);
+  assert_int_equal(
+      gt_graph_create(&graph, &(gt_graph_spec){.model = "lenet5", .shape = (gt_sample_shape){28, 28, 1, 1, 0}, .batch_max = 1, .kernels = ref}),
+      GT_ERR_DATA);
+  assert_int_equal(
+      gt_graph_create(&graph, &(gt_graph_spec){.model = "lenet5", .shape = (gt_sample_shape){28, 28, 0, 10, 0}, .batch_max = 1, .kernels = ref}),
+      GT_ERR_DATA);
+  assert_int_equal(
+      gt_graph_create(&graph, &(gt_graph_spec){.model = "lenet5", .shape = (gt_sample_shape){12, 12, 1, 2, 0}, .batch_max = 1, .kernels = ref}),
+      GT_OK);
   gt_graph_close(graph);
   gt_graph_close(NULL);
   assert_int_equal(gt_alloc_alive(), alive);
@@ -119,7 +131,7 @@ static void count(void *context) {
 static void learns_without_allocating(void **state) {
   (void)state;
   enum { B = 8 };
-  gt_graph *graph = lenet(&(gt_sample_shape){12, 14, 1, 3}, B, "auto");
+  gt_graph *graph = lenet(&(gt_sample_shape){12, 14, 1, 3, 0}, B, "auto");
   const gt_arrays *arrays = gt_graph_arrays(graph);
   gt_optim *optim;
   const gt_optim_spec spec = {.name = "sgd", .schedule = {.kind = GT_LR_CONSTANT, .lr = 0.05}, .momentum = 0.9};
@@ -186,8 +198,11 @@ static void same_bits(void **state) {
 
 static gt_graph *dummy(int64_t parameters, size_t batch_max) {
   gt_graph *graph = NULL;
-  const gt_model_options options = {parameters};
-  if (gt_graph_create(&graph, "dummy", &options, &mnist, batch_max, gt_kernels_find("auto")) != GT_OK) fail_msg("%s", gt_error_text());
+  const gt_model_options options = {.parameters = parameters};
+  if (gt_graph_create(&graph,
+                      &(gt_graph_spec){
+                          .model = "dummy", .options = options, .shape = mnist, .batch_max = batch_max, .kernels = gt_kernels_find("auto")}) != GT_OK)
+    fail_msg("%s", gt_error_text());
   return graph;
 }
 
@@ -235,11 +250,23 @@ static void sizes_that_are_refused(void **state) {
   const int64_t alive = gt_alloc_alive();
   const gt_kernels *ref = gt_kernels_find("ref");
   gt_graph *graph;
-  assert_int_equal(gt_graph_create(&graph, "dummy", &(gt_model_options){7849}, &mnist, 1, ref), GT_ERR_JOB);
+  assert_int_equal(
+      gt_graph_create(
+          &graph,
+          &(gt_graph_spec){.model = "dummy", .options = (gt_model_options){.parameters = 7849}, .shape = mnist, .batch_max = 1, .kernels = ref}),
+      GT_ERR_JOB);
   assert_string_equal(gt_error_text(),
                       "model.parameters is 7849; 7850 or more are needed, for so many has dummy's classifier of 28 x 28 x 1 samples in 10 classes");
-  assert_int_equal(gt_graph_create(&graph, "dummy", &(gt_model_options){-1}, &mnist, 1, ref), GT_ERR_JOB);
-  assert_int_equal(gt_graph_create(&graph, "lenet5", &(gt_model_options){61706}, &mnist, 1, ref), GT_ERR_JOB);
+  assert_int_equal(
+      gt_graph_create(
+          &graph,
+          &(gt_graph_spec){.model = "dummy", .options = (gt_model_options){.parameters = -1}, .shape = mnist, .batch_max = 1, .kernels = ref}),
+      GT_ERR_JOB);
+  assert_int_equal(
+      gt_graph_create(
+          &graph,
+          &(gt_graph_spec){.model = "lenet5", .options = (gt_model_options){.parameters = 61706}, .shape = mnist, .batch_max = 1, .kernels = ref}),
+      GT_ERR_JOB);
   assert_string_equal(gt_error_text(), "model.parameters is 61706; model lenet5 has a number of its own, so none is needed");
   assert_int_equal(gt_alloc_alive(), alive);
 }

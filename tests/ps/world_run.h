@@ -35,7 +35,14 @@ static inline void w_open_ps(world *w, w_region *r, int64_t round) {
                      .heartbeat = s->heartbeat,
                      .keepalive = s->keepalive,
                      .round = round,
-                     .host = {r, w_send, w_replace, w_order, w_taken, w_checkpoint, w_whole, w_note, NULL}};
+                     .host = {.ctx = r,
+                              .send = w_send,
+                              .replace = w_replace,
+                              .order = w_order,
+                              .taken = w_taken,
+                              .checkpoint = w_checkpoint,
+                              .whole = w_whole,
+                              .note = w_note}};
   r->ps = gt_ps_create(&spec);
 }
 
