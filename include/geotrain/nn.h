@@ -93,6 +93,12 @@ typedef struct {
    used as they are.  `metrics` is written. */
 void gt_graph_step(gt_graph *graph, const void *x, const int32_t *labels, size_t n, bool train, gt_metrics *metrics);
 
+/* ---- ranking ---------------------------------------------------------------------------------------------------- */
+
+/* The area under the ROC curve: how often one of label 1 has the higher score than one of label 0, of all pairs, ties counted half (Mann and Whitney 1947).  Exact, in
+   at most 32 n steps; n below 2^32; scratch (n) is written.  NaN when all have the same label or a score is NaN. */
+double gt_auc(const float *scores, const int32_t *labels, size_t n, uint32_t *scratch);
+
 /* ---- schedules -------------------------------------------------------------------------------------------------- */
 
 typedef enum { GT_LR_CONSTANT, GT_LR_STEP, GT_LR_COSINE } gt_lr_kind;

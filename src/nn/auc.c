@@ -1,0 +1,57 @@
+/* The area under the ROC curve by ranks. */
+#include <math.h>
+#include <string.h>
+
+#include "geotrain/nn.h"
+
+/* A float's order as that of an unsigned number; both zeros are the same. */
+static uint32_t key_of(float score) {
+  uint32_t bits;
+  score += 0.0F;
+  memcpy(&bits, &score, sizeof bits);
+  return bits & 0x80000000U ? ~bits : bits | 0x80000000U;
+}
+
+/* Keys that differ at `bit` and below only, in place: those without the bit go in front of the others, then each half by the next bit. */
+static void sort(uint32_t *keys, size_t n, uint32_t bit) {
+  while (n > 1 && bit) {
+    size_t low = 0, high = n;
+    while (low < high) {
+      uint32_t key = keys[low];
+      if (!(key & bit))
+        low++;
+      else {
+        keys[low] = keys[--high];
+        keys[high] = key;
+      }
+    }
+    bit >>= 1;
+    sort(keys, low, bit);
+    keys += low;
+    n -= low;
+  }
+}
+
+/* Over all pairs: 2 where the positive is above the negative, 1 where they are equal. */
+static uint64_t pairs_won(const uint32_t *positives, size_t npositives, const uint32_t *negatives, size_t nnegatives) {
+  uint64_t won = 0;
+  size_t below = 0, upto = 0;
+  for (size_t i = 0; i < npositives; i++) {
+    while (below < nnegatives && negatives[below] < positives[i]) below++;
+    while (upto < nnegatives && negatives[upto] <= positives[i]) upto++;
+    won += below + upto;
+  }
+  return won;
+}
+
+double gt_auc(const float *scores, const int32_t *labels, size_t n, uint32_t *scratch) {
+  size_t npositives = 0, nnegatives = 0;
+  for (size_t i = 0; i < n; i++) {
+    if (isnan(scores[i])) return NAN;
+    scratch[labels[i] == 1 ? npositives++ : n - ++nnegatives] = key_of(scores[i]);
+  }
+  if (npositives == 0 || nnegatives == 0) return NAN;
+  sort(scratch, npositives, 0x80000000U);
+  sort(scratch + npositives, nnegatives, 0x80000000U);
+  return (double)pairs_won(scratch, npositives, scratch + npositives, nnegatives) / 2 / (double)npositives / (double)nnegatives;
+}

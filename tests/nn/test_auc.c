@@ -1,0 +1,135 @@
+/* The area under the ROC curve against its definition: every pair of a positive and a negative looked at. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "geotrain/nn.h"
+
+#define MOST 700
+
+static float scores[MOST];
+static int32_t labels[MOST];
+static uint32_t scratch[MOST + 1];
+
+static double by_pairs(size_t n) {
+  double won = 0, pairs = 0;
+  for (size_t i = 0; i < n; i++)
+    for (size_t j = 0; j < n; j++) {
+      if (labels[i] != 1 || labels[j] != 0) continue;
+      pairs++;
+      won += scores[i] > scores[j] ? 1 : scores[i] == scores[j] ? 0.5 : 0;
+    }
+  return won / pairs;
+}
+
+/* Few values make many ties; `shape` also takes in what is large, small, negative and infinite. */
+static float draw(gt_rng *rng, int shape) {
+  double u = gt_rng_uniform(rng);
+  switch (shape) {
+  case 0:
+    return (float)(2 * u - 1);
+  case 1:
+    return (float)((double)gt_rng_below(rng, 7) - 3);
+  case 2:
+    return (float)((u < 0.5 ? -1 : 1) * exp(150 * gt_rng_uniform(rng) - 75));
+  default:
+    return u < 0.1 ? INFINITY : u < 0.2 ? -INFINITY : u < 0.3 ? -0.0F : u < 0.4 ? 0.0F : (float)(2 * u - 1) * 1e-40F;
+  }
+}
+
+static void test_against_pairs(void **unused) {
+  (void)unused;
+  for (uint64_t k = 0; k < 400; k++) {
+    gt_rng rng = gt_rng_make(5, GT_RNG_SYNTH, k, 0);
+    size_t n = 2 + (size_t)gt_rng_below(&rng, k < 300 ? 40 : MOST - 2);
+    double positive = gt_rng_uniform(&rng);
+    for (size_t i = 0; i < n; i++) {
+      scores[i] = draw(&rng, (int)(k % 4));
+      labels[i] = gt_rng_uniform(&rng) < positive;
+    }
+    labels[0] = 1;
+    labels[n - 1] = 0;
+    scratch[n] = 77;
+    double found = gt_auc(scores, labels, n, scratch), needed = by_pairs(n);
+    if (!(fabs(found - needed) <= 1e-14)) fail_msg("case %d of %zu samples: %.17g, by pairs %.17g", (int)k, n, found, needed);
+    assert_int_equal(scratch[n], 77);
+  }
+}
+
+static void test_ends(void **unused) {
+  (void)unused;
+  for (size_t i = 0; i < 100; i++) {
+    labels[i] = i >= 60;
+    scores[i] = (float)i - 50;
+  }
+  assert_true(gt_auc(scores, labels, 100, scratch) == 1);
+  for (size_t i = 0; i < 100; i++) scores[i] = -scores[i];
+  assert_true(gt_auc(scores, labels, 100, scratch) == 0);
+  for (size_t i = 0; i < 100; i++) scores[i] = 0.25F;
+  assert_true(gt_auc(scores, labels, 100, scratch) == 0.5);
+  for (size_t i = 0; i < 100; i++) scores[i] = i % 2 ? 0.0F : -0.0F; /* equal, whatever their signs */
+  assert_true(gt_auc(scores, labels, 100, scratch) == 0.5);
+}
+
+/* The other way round it is what is left of 1. */
+static void test_inverse(void **unused) {
+  (void)unused;
+  gt_rng rng = gt_rng_make(6, GT_RNG_SYNTH, 0, 0);
+  for (size_t i = 0; i < MOST; i++) {
+    labels[i] = (int32_t)gt_rng_below(&rng, 2);
+    scores[i] = draw(&rng, 1) + (float)labels[i];
+  }
+  double found = gt_auc(scores, labels, MOST, scratch);
+  assert_true(found > 0.55 && found < 0.75);
+  for (size_t i = 0; i < MOST; i++) scores[i] = -scores[i];
+  assert_true(fabs(gt_auc(scores, labels, MOST, scratch) - (1 - found)) < 1e-14);
+}
+
+static void test_there_is_none(void **unused) {
+  (void)unused;
+  for (size_t i = 0; i < 10; i++) {
+    labels[i] = 1;
+    scores[i] = (float)i;
+  }
+  assert_true(isnan(gt_auc(scores, labels, 10, scratch)));
+  memset(labels, 0, sizeof labels);
+  assert_true(isnan(gt_auc(scores, labels, 10, scratch)));
+  assert_true(isnan(gt_auc(scores, labels, 0, scratch)));
+  labels[3] = 1;
+  assert_true(!isnan(gt_auc(scores, labels, 10, scratch)));
+  scores[7] = NAN;
+  assert_true(isnan(gt_auc(scores, labels, 10, scratch)));
+}
+
+/* A million samples, all but a few with one score: no order of them makes the sort slow or deep. */
+static void test_many(void **unused) {
+  (void)unused;
+  size_t n = 1000000;
+  float *many = GT_NEW_ARRAY(float, n);
+  int32_t *of = GT_NEW_ARRAY(int32_t, n);
+  uint32_t *room = GT_NEW_ARRAY(uint32_t, n);
+  for (size_t i = 0; i < n; i++) {
+    many[i] = i < n / 2 ? 1.0F : (float)i;
+    of[i] = i >= n / 2 || i % 2;
+  }
+  int64_t alive = gt_alloc_alive();
+  /* The first half is tied, the second above all of it: negatives n/4; positives n/4 tied and n/2 above. */
+  assert_true(fabs(gt_auc(many, of, n, room) - (0.5 * 0.25 + 0.5) / 0.75) < 1e-14);
+  assert_true(gt_alloc_alive() == alive);
+  gt_free(room);
+  gt_free(of);
+  gt_free(many);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_against_pairs), cmocka_unit_test(test_ends), cmocka_unit_test(test_inverse),
+      cmocka_unit_test(test_there_is_none), cmocka_unit_test(test_many),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
