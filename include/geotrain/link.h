@@ -88,7 +88,7 @@ double gt_link_goodput(const gt_link_spec *spec);
 
 #define GT_FRAME_HEADER_BYTES 64
 #define GT_FRAME_PAYLOAD_MAX  ((size_t)1 << 20)
-#define GT_PROTOCOL_VERSION   1
+#define GT_PROTOCOL_VERSION   2
 
 typedef enum {
   /* strategy traffic: ordered, acknowledged, saved while unacknowledged */

@@ -29,6 +29,12 @@ typedef struct {
       *buffers; /* of a gradient: the worker's buffers after its batch, as many as the PS has, borrowed like the gradient; NULL: there are none */
 } gt_ps_push;
 
+/* What an evaluation found, of all its samples. */
+typedef struct {
+  double loss, accuracy; /* means; the loss of two classes is the log loss */
+  double auc;            /* NaN: labels are not two, or all test samples have the same one */
+} gt_ps_score;
+
 /* ---- host ------------------------------------------------------------------------------------------------------------ */
 
 typedef enum { GT_WORK_UPDATE, GT_WORK_APPLY, GT_WORK_ENCODE } gt_ps_work; /* a step, a message that arrived, a message to send */
@@ -50,7 +56,7 @@ typedef struct {
   void (*checkpoint)(void *ctx, int64_t round);
   /* The round is whole in every region: older ones may go. */
   void (*whole)(void *ctx, int64_t round);
-  /* Something for the record; a and b by kind. EVAL: loss, accuracy.  NONFINITE: how many, worker (-1 - p: it was a message of region p).  PEER_DONE: peer, its steps.  DONE: steps, 0.  ROUND: round, stop code. */
+  /* Something for the record; a and b by kind. EVAL: 0, 0: the view's last_eval.  NONFINITE: how many, worker (-1 - p: it was a message of region p).  PEER_DONE: peer, its steps.  DONE: steps, 0.  ROUND: round, stop code. */
   void (*note)(void *ctx, gt_ps_note note, double a, double b);
   /* A clock for durations of the PS's own work (update, encode); NULL: they count as zero. */
   gt_ns (*clock)(void *ctx);
@@ -112,8 +118,8 @@ gt_ns gt_ps_next(const gt_ps *ps);
 void gt_ps_stop(gt_ps *ps, gt_status code, gt_ns now);
 /* Opens a last round (the lead does, once everything is settled). */
 void gt_ps_final_round(gt_ps *ps, gt_ns now);
-/* Evaluates a model (params, buffers borrowed until done) on worker 0; `done` is called with its mean loss and accuracy. */
-void gt_ps_evaluate(gt_ps *ps, gt_vec params, gt_vec buffers, void (*done)(void *ctx, double loss, double accuracy), void *ctx, gt_ns now);
+/* Evaluates a model (params, buffers borrowed until done) on worker 0; `done` is called with its score (borrowed). */
+void gt_ps_evaluate(gt_ps *ps, gt_vec params, gt_vec buffers, void (*done)(void *ctx, const gt_ps_score *score), void *ctx, gt_ns now);
 
 /* ---- where it stands -------------------------------------------------------------------------------------------------- */
 
@@ -131,7 +137,7 @@ typedef struct {
   int64_t steps, samples, batches, nonfinite, round, whole_round;
   double loss_sum; /* over loss_samples, since gt_ps_loss_reset */
   int64_t loss_samples;
-  double last_eval_loss, last_eval_accuracy; /* NaN: none */
+  gt_ps_score last_eval; /* while training; NaN: none yet */
   /* sums over workers */
   gt_ns compute, wait, wan_wait;
   /* of the region: after its last step, until drained and acknowledged; from then until all are done; applying updates and means; copying payloads */

@@ -34,6 +34,7 @@ typedef struct {
   double split_train_s, split_upload_s, split_aggregate_s, split_download_s;
   double emulation_cpu_s, ps_cpu_s;            /* 0 under the virtual clock */
   double test_accuracy, test_loss, train_loss; /* NaN: not measured */
+  double test_auc;                             /* NaN: labels are not two */
   int64_t nonfinite;
 } gt_region_result;
 
@@ -58,7 +59,7 @@ typedef struct {
   const char *job, *strategy, *clock;
   double wall_s, virtual_s; /* virtual_s NaN under the real clock */
   int64_t samples;
-  double samples_per_s, test_accuracy, test_loss; /* NaN: null (strategy none) */
+  double samples_per_s, test_accuracy, test_loss, test_auc; /* NaN: null (strategy none; labels that are not two) */
   char params_sha256[65];
   const gt_region_result *regions;
   size_t nregions;
@@ -85,6 +86,7 @@ typedef struct {
   double elapsed_s, epoch, epochs;        /* epochs: to reach; NaN when training ends by steps or samples */
   double done;                            /* share of the training done, 0..1 */
   double loss, accuracy;                  /* NaN: none yet */
+  double auc;                             /* NaN: none yet, or never */
   double samples_per_s, wan_bps, waiting; /* waiting: share of worker time spent waiting for the WAN, 0..1 */
   int64_t step;
 } gt_progress;

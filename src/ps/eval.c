@@ -55,7 +55,7 @@ void gt_ps_eval_skip(gt_ps *ps) {
   ps->totals.evals = evals_due(ps);
 }
 
-void gt_ps_evaluate(gt_ps *ps, gt_vec params, gt_vec buffers, void (*done)(void *ctx, double loss, double accuracy), void *ctx, gt_ns now) {
+void gt_ps_evaluate(gt_ps *ps, gt_vec params, gt_vec buffers, void (*done)(void *ctx, const gt_ps_score *score), void *ctx, gt_ns now) {
   ps->now = now;
   ps->eval.params = params;
   ps->eval.buffers = buffers;
@@ -70,6 +70,7 @@ void gt_ps_evaluated(gt_ps *ps, const gt_ps_push *push, gt_ns now) {
   e->loss_sum += push->loss_sum;
   e->correct += push->correct;
   e->samples += push->samples;
+  e->auc = push->auc; /* the last one has it */
   if (e->next < (int64_t)ps->spec.test_samples && !gt_ps_frozen(ps)) {
     next_chunk(ps, false);
     return;
@@ -79,14 +80,13 @@ void gt_ps_evaluated(gt_ps *ps, const gt_ps_push *push, gt_ns now) {
   ps->workers[0].since = now;
   ps->workers[0].held_mark = gt_ps_held_total(ps);
   if (!gt_ps_frozen(ps)) {
-    double loss = e->loss_sum / (double)e->samples, accuracy = (double)e->correct / (double)e->samples;
+    gt_ps_score score = {e->loss_sum / (double)e->samples, (double)e->correct / (double)e->samples, e->auc};
     if (e->done)
-      e->done(e->ctx, loss, accuracy);
+      e->done(e->ctx, &score);
     else {
       ps->totals.evals = e->number;
-      ps->last_eval_loss = loss;
-      ps->last_eval_accuracy = accuracy;
-      ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_EVAL, loss, accuracy);
+      ps->last_eval = score;
+      ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_EVAL, 0, 0);
     }
   }
   gt_ps_pump(ps);

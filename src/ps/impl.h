@@ -51,7 +51,8 @@ typedef struct {
   int64_t next, correct, samples;
   int64_t number; /* evaluations that should have been made when it began */
   double loss_sum;
-  void (*done)(void *ctx, double loss, double accuracy);
+  double auc;
+  void (*done)(void *ctx, const gt_ps_score *score);
   void *ctx;
 } ps_eval;
 
@@ -81,7 +82,7 @@ struct gt_ps {
   size_t unreturned_capacity;
   double loss_sum;
   int64_t loss_samples;
-  double last_eval_loss, last_eval_accuracy;
+  gt_ps_score last_eval;
   bool held;
   gt_ns held_since, held_total;
   gt_ns phase_since, timer_at, heartbeat_at, keepalive_at, encode_from;

@@ -12,7 +12,7 @@ gt_ps *gt_ps_create(const gt_ps_spec *spec) {
   ps->workers = GT_NEW_ARRAY(ps_worker, spec->nworkers);
   ps->arrivals = GT_NEW_ARRAY(size_t, spec->nworkers);
   ps->peers = GT_NEW_ARRAY(ps_peer, spec->nregions);
-  ps->last_eval_loss = ps->last_eval_accuracy = NAN;
+  ps->last_eval = (gt_ps_score){NAN, NAN, NAN};
   ps->timer_at = GT_NEVER;
   ps->round = ps->whole_round = ps->own_written = spec->round;
   /* Two more than may be under way: a replacing model goes beside messages that have all begun to leave. */
@@ -220,8 +220,7 @@ void gt_ps_look(const gt_ps *ps, gt_ns now, gt_ps_view *v) {
                     .whole_round = ps->whole_round,
                     .loss_sum = ps->loss_sum,
                     .loss_samples = ps->loss_samples,
-                    .last_eval_loss = ps->last_eval_loss,
-                    .last_eval_accuracy = ps->last_eval_accuracy,
+                    .last_eval = ps->last_eval,
                     .compute = t->compute,
                     .wait = t->wait,
                     .wan_wait = t->wan_wait,

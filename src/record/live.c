@@ -45,8 +45,8 @@ static char *format_number(char *buf, size_t size, double value) {
 }
 
 /* The parts of the line, from left to right; where the terminal is narrow, those of the highest `rank` go first. */
-enum { EPOCH, LOSS, ACCURACY, SPEED, WAN, WAITING, LEFT, PARTS };
-static const int rank[PARTS] = {[EPOCH] = 0, [LEFT] = 1, [LOSS] = 2, [WAITING] = 3, [ACCURACY] = 4, [SPEED] = 5, [WAN] = 6};
+enum { EPOCH, LOSS, ACCURACY, AUC, SPEED, WAN, WAITING, LEFT, PARTS };
+static const int rank[PARTS] = {[EPOCH] = 0, [LEFT] = 1, [LOSS] = 2, [WAITING] = 3, [AUC] = 4, [ACCURACY] = 5, [SPEED] = 6, [WAN] = 7};
 
 static void join_parts(char *text, size_t room, char parts[PARTS][64]) {
   size_t used = 0, lengths[PARTS], total = 0;
@@ -75,6 +75,7 @@ void gt_live_format(char *text, size_t size, const gt_progress *p, double left_s
     snprintf(parts[EPOCH], part, "step %lld  epoch %.2f  done %.0f%%", (long long)p->step, p->epoch, 100 * p->done);
   snprintf(parts[LOSS], part, "  loss %s", format_number(number, sizeof number, p->loss));
   snprintf(parts[ACCURACY], part, "  acc %s", format_number(number, sizeof number, p->accuracy));
+  if (isfinite(p->auc)) snprintf(parts[AUC], part, "  auc %s", format_number(number, sizeof number, p->auc));
   snprintf(parts[SPEED], part, "  %s samples/s", gt_format_count(number, sizeof number, p->samples_per_s));
   snprintf(parts[WAN], part, "  WAN %s", gt_format_rate(number, sizeof number, isfinite(p->wan_bps) ? p->wan_bps : 0));
   snprintf(parts[WAITING], part, "  waiting %.0f%%", isfinite(p->waiting) ? 100 * p->waiting : 0);

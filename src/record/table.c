@@ -97,8 +97,17 @@ static void put_share(char *out, double seconds, double wall) {
 
 /* ---- regions ---- */
 
+/* Where labels are two, what counts is how well the models rank. */
+static bool has_auc(const gt_summary *s) {
+  for (size_t i = 0; i < s->nregions; i++)
+    if (isfinite(s->regions[i].test_auc)) return true;
+  return false;
+}
+
 static void print_regions(FILE *to, const gt_summary *s) {
-  static const char *const heading[] = {"region", "workers", "steps", "samples", "compute", "wan wait", "local wait", "idle", "accuracy", "loss"};
+  bool ranks = has_auc(s);
+  const char *const heading[] = {"region", "workers", "steps", "samples", "compute", "wan wait", "local wait", "idle", ranks ? "auc" : "accuracy",
+                                 "loss"};
   table t = table_create(s->nregions, 10, heading);
   for (size_t i = 0; i < s->nregions; i++) {
     const gt_region_result *r = &s->regions[i];
@@ -110,7 +119,7 @@ static void print_regions(FILE *to, const gt_summary *s) {
     put_share(cell_at(&t, i, 5), r->wan_wait_s, r->wall_s);
     put_share(cell_at(&t, i, 6), r->local_wait_s, r->wall_s);
     put_share(cell_at(&t, i, 7), r->idle_s, r->wall_s);
-    put_number(cell_at(&t, i, 8), r->test_accuracy, 4);
+    put_number(cell_at(&t, i, 8), ranks ? r->test_auc : r->test_accuracy, 4);
     put_number(cell_at(&t, i, 9), r->test_loss, 3);
   }
   table_print(to, &t);
@@ -234,7 +243,7 @@ static void print_head(FILE *to, const gt_summary *s) {
 }
 
 static void print_totals(FILE *to, const gt_summary *s) {
-  char rate[32], samples[CELL];
+  char rate[32], samples[CELL], auc[32] = "";
   int64_t sent = 0, messages = 0, other = 0;
   for (size_t i = 0; i < s->nlinks; i++) {
     sent += s->links[i].bytes_sent;
@@ -247,8 +256,9 @@ static void print_totals(FILE *to, const gt_summary *s) {
   else
     fprintf(to, "wall time      %.1f s\n", s->wall_s);
   fprintf(to, "samples/s      %s  (%s samples)\n", gt_format_count(rate, sizeof rate, s->samples_per_s), samples);
+  if (isfinite(s->test_auc)) snprintf(auc, sizeof auc, "auc %.4f  ", s->test_auc);
   if (isfinite(s->test_accuracy))
-    fprintf(to, "test accuracy  %.4f  loss %.3f  (mean model)\n", s->test_accuracy, s->test_loss);
+    fprintf(to, "test accuracy  %.4f  %sloss %.3f  (mean model)\n", s->test_accuracy, auc, s->test_loss);
   else
     fprintf(to, "test accuracy  -  (see the regions)\n");
   fprintf(to, "WAN traffic    %.2f MB in %" PRId64 " messages, %.3f MB beside them\n", (double)sent * 1e-6, messages, (double)other * 1e-6);

@@ -14,7 +14,7 @@ typedef enum { BEGIN, EVALUATING_OWN, SENDING_MODEL, SENDING_REPORT, AWAITING_BY
 struct gt_final {
   gt_server *server;
   stage stage;
-  double own_loss, own_accuracy, mean_loss, mean_accuracy;
+  gt_ps_score own, mean_score;
   char *report;
   gt_vec mean, mean_buffers;
   float **models; /* of the other regions, as they arrive */
@@ -29,7 +29,7 @@ gt_final *gt_final_create(gt_server *s) {
   size_t n = s->run->job->nregions;
   gt_final *f = GT_NEW(gt_final);
   f->server = s;
-  f->own_loss = f->own_accuracy = f->mean_loss = f->mean_accuracy = NAN;
+  f->own = f->mean_score = (gt_ps_score){NAN, NAN, NAN};
   f->models = GT_NEW_ARRAY(float *, n);
   f->regions = GT_NEW_ARRAY(gt_region_result, n);
   f->links = GT_NEW_ARRAY(gt_link_result, n * n);
@@ -81,8 +81,9 @@ static void own_result(gt_final *f, gt_region_result *r) {
                           .update_s = gt_seconds(v.update),
                           .emulation_cpu_s = gt_gateway_emulation_s(s->gateway),
                           .ps_cpu_s = s->virtual_clock ? 0 : cpu_seconds(),
-                          .test_accuracy = f->own_accuracy,
-                          .test_loss = f->own_loss,
+                          .test_accuracy = f->own.accuracy,
+                          .test_loss = f->own.loss,
+                          .test_auc = f->own.auc,
                           .train_loss = v.loss_samples > 0 ? v.loss_sum / (double)v.loss_samples : NAN,
                           .nonfinite = v.nonfinite};
   snprintf(r->name, sizeof r->name, "%s", s->run->region);
@@ -178,17 +179,15 @@ void gt_final_message(gt_final *f, size_t peer, const gt_frame_header *head, con
   }
 }
 
-static void own_evaluated(void *ctx, double loss, double accuracy) {
+static void own_evaluated(void *ctx, const gt_ps_score *score) {
   gt_final *f = ctx;
-  f->own_loss = loss;
-  f->own_accuracy = accuracy;
+  f->own = *score;
   f->evaluated = true;
 }
 
-static void mean_evaluated(void *ctx, double loss, double accuracy) {
+static void mean_evaluated(void *ctx, const gt_ps_score *score) {
   gt_final *f = ctx;
-  f->mean_loss = loss;
-  f->mean_accuracy = accuracy;
+  f->mean_score = *score;
   f->evaluated = true;
 }
 
@@ -233,8 +232,9 @@ static gt_status summarise(gt_final *f) {
                     .clock = s->virtual_clock ? "virtual" : "real",
                     .wall_s = wall,
                     .virtual_s = s->virtual_clock ? elapsed : NAN,
-                    .test_accuracy = alone ? NAN : f->mean_accuracy,
-                    .test_loss = alone ? NAN : f->mean_loss,
+                    .test_accuracy = alone ? NAN : f->mean_score.accuracy,
+                    .test_loss = alone ? NAN : f->mean_score.loss,
+                    .test_auc = alone ? NAN : f->mean_score.auc,
                     .regions = f->regions,
                     .nregions = run->job->nregions,
                     .links = f->links,

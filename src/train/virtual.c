@@ -169,6 +169,7 @@ static void pushed(gt_server *s, size_t worker) {
   gt_ps_push push = {.samples = p.samples,
                      .correct = p.correct,
                      .loss_sum = p.loss_sum,
+                     .auc = p.auc,
                      .compute = w->cost,
                      .wait = w->ordered - w->pushed,
                      .nonfinite = p.nonfinite != 0};

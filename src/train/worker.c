@@ -1,4 +1,6 @@
 /* The worker's loop: gets orders with parameters, computes gradients or evaluates, pushes. */
+#include <math.h>
+
 #include "impl.h"
 
 typedef struct {
@@ -50,7 +52,7 @@ static void train_batch(worker *w, const gt_order_msg *order) {
 
 static void evaluate(worker *w, const gt_order_msg *order) {
   gt_ns from = gt_now();
-  gt_push_msg push = {.kind = GT_PUSH_EVAL, .batch = order->batch, .signal = (uint32_t)gt_stop_requested()};
+  gt_push_msg push = {.kind = GT_PUSH_EVAL, .batch = order->batch, .signal = (uint32_t)gt_stop_requested(), .auc = NAN};
   for (int64_t done = 0; done < order->count;) {
     size_t left = (size_t)(order->count - done), n = left < GT_EVAL_BATCH ? left : GT_EVAL_BATCH;
     gt_metrics m;

@@ -24,7 +24,8 @@ static void check_evals(world *w) {
     int64_t asked = evals_asked(&w->spec, &v, i);
     w_check(w, asked >= 2);
     w_check(w, w->regions[i].evals == asked || w->regions[i].evals == asked - 1);
-    w_check(w, v.last_eval_accuracy == 12.0 / 25.0 && v.last_eval_loss == 1); /* three chunks: 5 + 5 + 2 of 25 */
+    w_check(w, v.last_eval.accuracy == 12.0 / 25.0 && v.last_eval.loss == 1); /* three chunks: 5 + 5 + 2 of 25 */
+    w_check(w, v.last_eval.auc == W_AUC);
   }
 }
 
@@ -42,6 +43,33 @@ static void test_evaluations(void **state) {
       w_check_epochs(w, 4);
       w_close(w);
     }
+}
+
+typedef struct {
+  gt_ps_score score;
+  int calls;
+} asked;
+
+static void keep(void *ctx, const gt_ps_score *score) {
+  asked *a = ctx;
+  a->score = *score;
+  a->calls++;
+}
+
+/* An evaluation that was asked for is told to who asked, and leaves the ones of training alone. */
+static void test_evaluation_asked_for(void **state) {
+  (void)state;
+  w_spec s = two("sma", false);
+  s.test_samples = 25;
+  world *w = w_open(&s);
+  w_run_until(w, GT_PS_COMPLETE);
+  asked a = {.calls = 0};
+  gt_ps_evaluate(w->regions[0].ps, gt_vec_of(w->regions[0].params, W_PARAMS), gt_vec_of(w->regions[0].buffers, W_BUFFERS), keep, &a, w->now);
+  for (int i = 0; i < 10000 && a.calls == 0; i++) w_check(w, w_step(w));
+  w_check(w, a.calls == 1 && a.score.accuracy == 12.0 / 25.0 && a.score.loss == 1 && a.score.auc == W_AUC);
+  gt_ps_view v = w_look(w, 0);
+  w_check(w, isnan(v.last_eval.loss) && isnan(v.last_eval.accuracy) && isnan(v.last_eval.auc) && w->regions[0].evals == 0);
+  w_close(w);
 }
 
 /* An evaluation that a crash cut off is made after the resume. */
@@ -224,6 +252,7 @@ static void test_nothing_is_left(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_evaluations),
+      cmocka_unit_test(test_evaluation_asked_for),
       cmocka_unit_test(test_evaluations_over_a_crash),
       cmocka_unit_test(test_hold_time_is_accounted),
       cmocka_unit_test(test_keepalives_go_to_who_waits),

@@ -23,6 +23,7 @@
 #define W_COPIES  16
 #define W_BATCHES 256 /* numbers a region can be asked for */
 #define W_MS      ((gt_ns)1000000)
+#define W_AUC     0.75 /* of every evaluation */
 
 /* What a world is; 0 means the usual where there is one. */
 typedef struct {
@@ -81,7 +82,8 @@ typedef struct {
   w_work work;
   gt_ns ready, heard; /* when it answers; when it was last told anything */
   int64_t batch, count;
-  bool lent; /* its gradient is with the PS */
+  double auc; /* that its evaluation tells */
+  bool lent;  /* its gradient is with the PS */
   float grads[W_PARAMS];
 } w_worker;
 

@@ -105,6 +105,7 @@ static inline void w_order(void *ctx, size_t index, const gt_ps_order *o) {
   assert_int_equal(index, 0);
   worker->work = W_EVALUATING;
   worker->count = o->count;
+  worker->auc = o->first + o->count == (int64_t)w->spec.test_samples ? W_AUC : NAN;
   worker->ready = w->now + w_compute_time(w, r);
 }
 

@@ -162,7 +162,7 @@ static inline void w_answer(world *w, w_region *r, size_t k) {
   if (work == W_STARTING) {
     gt_ps_ready(r->ps, k, w->now);
   } else if (work == W_EVALUATING) {
-    gt_ps_push push = {.samples = worker->count, .correct = worker->count / 2, .loss_sum = (double)worker->count};
+    gt_ps_push push = {.samples = worker->count, .correct = worker->count / 2, .loss_sum = (double)worker->count, .auc = worker->auc};
     gt_ps_evaluated(r->ps, &push, w->now);
   } else {
     gt_order order = w_order_of(&w->spec, r->id);

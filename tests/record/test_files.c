@@ -153,6 +153,7 @@ static gt_region_result region_of(int i) {
                         .ps_cpu_s = 1.5,
                         .test_accuracy = 0.8912,
                         .test_loss = 0.301,
+                        .test_auc = i ? NAN : 0.9012345678901234,
                         .train_loss = NAN,
                         .nonfinite = 3};
   snprintf(r.name, sizeof r.name, i ? "chongqing" : "shanghai");
@@ -184,6 +185,11 @@ static void test_result_round_trip(void **unused) {
   assert_true(isnan(back.train_loss));
   back.train_loss = region.train_loss;
   assert_memory_equal(&region, &back, sizeof region);
+  gt_free(text);
+  region = region_of(1); /* no AUC */
+  text = gt_result_encode(&region, links, 2);
+  assert_int_equal(gt_result_decode(text, strlen(text), &back, links_back, 2, &n), GT_OK);
+  assert_true(isnan(back.test_auc));
 
   assert_int_equal(gt_result_decode(text, strlen(text), &back, links_back, 1, &n), GT_ERR_FAULT); /* too many links */
   for (size_t cut = 0; cut < strlen(text); cut++) assert_int_equal(gt_result_decode(text, cut, &back, links_back, 2, &n), GT_ERR_FAULT);
@@ -306,6 +312,7 @@ static void test_summary(void **unused) {
                   .samples_per_s = 17787.3,
                   .test_accuracy = 0.1,
                   .test_loss = INFINITY,
+                  .test_auc = 0.75,
                   .regions = regions,
                   .nregions = 2,
                   .links = links,
@@ -322,14 +329,14 @@ static void test_summary(void **unused) {
   snprintf(path, sizeof path, "%s/summary.json", folder);
   json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, NULL);
   assert_non_null(root);
-  assert_keys(root,
-              "job strategy clock wall_s virtual_s samples samples_per_s test_accuracy test_loss params_sha256 regions links build model parameters "
-              "resumes");
+  assert_keys(
+      root,
+      "job strategy clock wall_s virtual_s samples samples_per_s test_accuracy test_loss test_auc params_sha256 regions links build model parameters "
+      "resumes");
   for (size_t i = 0; i < 2; i++) {
-    assert_keys(
-        json_array_get(json_object_get(root, "regions"), i),
-        "name workers steps samples compute_s wan_wait_s local_wait_s encode_s test_accuracy test_loss idle_s wall_s train_loss emulation_cpu_s "
-        "ps_cpu_s nonfinite update_s wire_s split");
+    assert_keys(json_array_get(json_object_get(root, "regions"), i), "name workers steps samples compute_s wan_wait_s local_wait_s encode_s "
+                                                                     "test_accuracy test_loss test_auc idle_s wall_s train_loss emulation_cpu_s "
+                                                                     "ps_cpu_s nonfinite update_s wire_s split");
     assert_keys(json_array_get(json_object_get(root, "links"), i),
                 "from to bytes_sent messages bytes_other bandwidth_bps_measured latency_s_measured payload_bytes kinds");
   }
@@ -345,6 +352,8 @@ static void test_summary(void **unused) {
   assert_true(json_is_null(json_object_get(root, "virtual_s")));
   assert_true(json_is_null(json_object_get(root, "test_loss")));
   assert_true(json_number_value(json_object_get(root, "test_accuracy")) == 0.1);
+  assert_true(json_number_value(json_object_get(root, "test_auc")) == 0.75);
+  assert_true(json_is_null(json_object_get(region, "test_auc"))); /* its labels were not two */
   assert_int_equal(json_integer_value(json_object_get(root, "samples")), 240129);
   assert_int_equal(json_string_length(json_object_get(root, "params_sha256")), 64);
   const json_t *link = json_array_get(json_object_get(root, "links"), 0);

@@ -30,7 +30,8 @@ static void test_table(void **unused) {
        .split_aggregate_s = 0.00063,
        .split_download_s = 0,
        .test_accuracy = 0.8912,
-       .test_loss = 0.301},
+       .test_loss = 0.301,
+       .test_auc = NAN},
       {.name = "a-region-with-a-long-name",
        .workers = 1,
        .steps = 938,
@@ -45,7 +46,8 @@ static void test_table(void **unused) {
        .split_aggregate_s = 0.009,
        .split_download_s = 0.0061,
        .test_accuracy = NAN,
-       .test_loss = NAN},
+       .test_loss = NAN,
+       .test_auc = NAN},
   };
   static const gt_link_result links[2] = {
       {.from = "shanghai",
@@ -68,6 +70,7 @@ static void test_table(void **unused) {
                   .samples_per_s = 14594.5,
                   .test_accuracy = 0.89,
                   .test_loss = 0.3,
+                  .test_auc = NAN,
                   .regions = regions,
                   .nregions = 2,
                   .links = links,
@@ -108,6 +111,33 @@ static void test_table(void **unused) {
   fclose(to);
   assert_null(strstr(text, "MB sent"));
   assert_non_null(strstr(text, "test accuracy  -"));
+  free(text);
+}
+
+/* Labels that are two: how well the models rank stands beside the regions, and all there is in the totals. */
+static void test_table_of_two_classes(void **unused) {
+  (void)unused;
+  static const gt_region_result regions[2] = {
+      {.name = "east", .workers = 1, .steps = 10, .samples = 640, .wall_s = 10, .test_accuracy = 0.8312, .test_loss = 0.3, .test_auc = 0.91234},
+      {.name = "west", .workers = 1, .steps = 10, .samples = 640, .wall_s = 10, .test_accuracy = 0.8, .test_loss = 0.4, .test_auc = NAN}};
+  gt_summary s = {.job = "clicks",
+                  .strategy = "sma",
+                  .clock = "real",
+                  .model = "deepfm",
+                  .test_accuracy = 0.84,
+                  .test_loss = 0.29,
+                  .test_auc = 0.925,
+                  .regions = regions,
+                  .nregions = 2};
+  char *text = NULL;
+  size_t size = 0;
+  FILE *to = open_memstream(&text, &size);
+  gt_summary_print(to, &s);
+  fclose(to);
+  assert_non_null(strstr(text, "\nregion  workers  steps  samples   compute  wan wait  local wait      idle     auc   loss\n"
+                               "east          1     10      640  0.0 s 0%  0.0 s 0%    0.0 s 0%  0.0 s 0%  0.9123  0.300\n"
+                               "west          1     10      640  0.0 s 0%  0.0 s 0%    0.0 s 0%  0.0 s 0%       -  0.400\n"));
+  assert_non_null(strstr(text, "\ntest accuracy  0.8400  auc 0.9250  loss 0.290  (mean model)\n"));
   free(text);
 }
 
@@ -284,6 +314,7 @@ static const gt_progress halfway = {.elapsed_s = 16.5,
                                     .done = 0.4017,
                                     .loss = 0.412,
                                     .accuracy = 0.871,
+                                    .auc = NAN,
                                     .samples_per_s = 41234,
                                     .wan_bps = 12.34e6,
                                     .waiting = 0.04,
@@ -303,6 +334,12 @@ static void test_line_text(void **unused) {
     assert_true(strlen(text) < width);
   }
   gt_progress p = halfway;
+  p.auc = 0.9034;
+  gt_live_format(text, sizeof text, &p, 23, sizeof text);
+  assert_string_equal(text, "epoch 2.41/6  loss 0.412  acc 0.871  auc 0.903  41.2 k samples/s  WAN 12.3 Mbit/s  waiting 4%  left 0:23");
+  gt_live_format(text, sizeof text, &p, 23, 64);
+  assert_string_equal(text, "epoch 2.41/6  loss 0.412  auc 0.903  waiting 4%  left 0:23");
+  p = halfway;
   p.epochs = p.loss = p.accuracy = NAN;
   gt_live_format(text, sizeof text, &p, NAN, sizeof text);
   assert_string_equal(text, "step 1500  epoch 2.41  done 40%  loss -  acc -  41.2 k samples/s  WAN 12.3 Mbit/s  waiting 4%  left -:--");
@@ -409,11 +446,17 @@ static void test_nothing_is_left(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_table),           cmocka_unit_test(test_wide_table),
-      cmocka_unit_test(test_virtual_head),    cmocka_unit_test(test_many_links),
-      cmocka_unit_test(test_a_dozen_links),   cmocka_unit_test(test_line_text),
-      cmocka_unit_test(test_log_mode),        cmocka_unit_test(test_line_mode),
-      cmocka_unit_test(test_silent_and_auto), cmocka_unit_test(test_terminal_decision),
+      cmocka_unit_test(test_table),
+      cmocka_unit_test(test_table_of_two_classes),
+      cmocka_unit_test(test_wide_table),
+      cmocka_unit_test(test_virtual_head),
+      cmocka_unit_test(test_many_links),
+      cmocka_unit_test(test_a_dozen_links),
+      cmocka_unit_test(test_line_text),
+      cmocka_unit_test(test_log_mode),
+      cmocka_unit_test(test_line_mode),
+      cmocka_unit_test(test_silent_and_auto),
+      cmocka_unit_test(test_terminal_decision),
       cmocka_unit_test(test_nothing_is_left),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
