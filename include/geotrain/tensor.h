@@ -36,6 +36,16 @@ void gt_vec_set_scaled(gt_vec y, float a, gt_vec x); /* y = a x */
 void gt_vec_lerp(gt_vec y, float a, gt_vec x);       /* y += a (x - y) */
 bool gt_vec_finite(gt_vec x);                        /* every element is finite; true for NULL data */
 
+/* ---- bf16 ------------------------------------------------------------------------------------------------------- */
+
+/* The upper half of a float32; rounded to nearest, ties to even; a NaN stays one. */
+typedef uint16_t gt_bf16;
+void gt_to_bf16(gt_bf16 *y, const float *x, size_t n);
+void gt_from_bf16(float *y, const gt_bf16 *x, size_t n);
+static inline size_t gt_precision_bytes(gt_precision precision) {
+  return precision == GT_BF16 ? sizeof(gt_bf16) : sizeof(float);
+}
+
 /* ---- flat arrays ------------------------------------------------------------------------------------------------ */
 
 #define GT_MAX_DIMS 4
@@ -61,8 +71,10 @@ typedef struct {
 /* Memory planned once: sizes are asked for first, then one block is allocated, then every request has its place. */
 typedef struct gt_arena gt_arena;
 gt_arena *gt_arena_create(void);
-/* Asks for count floats; returns a ticket.  Not after gt_arena_commit. */
+/* Asks for count floats for good; returns a ticket.  Not after gt_arena_commit. */
 size_t gt_arena_reserve(gt_arena *arena, size_t count);
+/* Likewise, from moment `from` to moment `to` (both in use) of a schedule: what is never in use together may share a place. */
+size_t gt_arena_reserve_span(gt_arena *arena, size_t count, size_t from, size_t to);
 void gt_arena_commit(gt_arena *arena);
 /* The 64-byte aligned place of a ticket; owned by the arena. */
 float *gt_arena_at(const gt_arena *arena, size_t ticket);
@@ -76,6 +88,50 @@ typedef struct {
   size_t H, W, C, K, R, S, P, Q;
   size_t stride, pad;
 } gt_conv_shape;
+
+/* Kernels that a library (oneDNN) prepares for given shapes and batch sizes.  A context is one graph's: an engine, and scratch that its operations take turns in.
+   Weights and their gradients are float32 and lie as in gt_kernels.  `prepare` makes ready for batches of N; the others do so themselves for an N that is new. */
+typedef struct gt_prepared_context gt_prepared_context;
+typedef struct gt_prepared_conv gt_prepared_conv;
+typedef struct gt_prepared_linear gt_prepared_linear;
+
+/* A convolution: activations of the types in and out, arithmetic in `precision` (float32 where there is a bias). */
+typedef struct {
+  gt_conv_shape shape;
+  bool bias, needs_input_gradient;
+  gt_precision in, out, precision;
+} gt_conv_spec;
+
+typedef struct gt_prepared_ops {
+  gt_prepared_context *(*create)(void);
+  void (*close)(gt_prepared_context *context);
+  size_t (*bytes)(const gt_prepared_context *context); /* of its scratch */
+
+  gt_prepared_conv *(*conv_create)(gt_prepared_context *context, const gt_conv_spec *spec);
+  void (*conv_close)(gt_prepared_conv *conv);
+  void (*conv_prepare)(gt_prepared_conv *conv, size_t N);
+  void (*conv_forward)(gt_prepared_conv *conv, void *y, const void *x, const float *w, const float *b, size_t N);
+  void (*conv_backward_input)(gt_prepared_conv *conv, void *dx, const void *dy, const float *w, size_t N);
+  void (*conv_backward_weight)(gt_prepared_conv *conv, float *dw, float *db, const void *dy, const void *x, size_t N);
+  const char *(*conv_family)(const gt_prepared_conv *conv); /* how: "dnn", or "dnn-gemm": images are unfolded for a matrix product */
+
+  /* A linear layer; activations in float32, products in `precision`. */
+  gt_prepared_linear *(*linear_create)(gt_prepared_context *context, size_t I, size_t O, gt_precision precision);
+  void (*linear_close)(gt_prepared_linear *linear);
+  void (*linear_prepare)(gt_prepared_linear *linear, size_t B);
+  void (*linear_forward)(gt_prepared_linear *linear, float *y, const float *x, const float *w, const float *b, size_t B);
+  void (*linear_backward_input)(gt_prepared_linear *linear, float *dx, const float *dy, const float *w, size_t B);
+  void (*linear_backward_weight)(gt_prepared_linear *linear, float *dw, float *db, const float *dy, const float *x, size_t B);
+} gt_prepared_ops;
+
+/* Batch normalisation of rows x (M,C), M = N H W: y = gamma (x - mean) / sqrt(variance + epsilon) + beta [+ add] [then ReLU].  Values of x, y and their gradients
+   are of `type`; sums are float32 and more. */
+typedef struct {
+  size_t M, C;
+  gt_precision type;
+  bool relu;
+  float epsilon, momentum;
+} gt_norm_shape;
 
 /* A table of kernels; `ref` is plain loops and judges every other.  All pointers are borrowed; outputs do not overlap inputs unless said.
    Weights: convolution (R,S,C,K) flattened to (R*S*C, K); linear (O,I).  `work` is scratch of the size that the matching
@@ -103,14 +159,42 @@ typedef struct gt_kernels {
   /* Softmax and cross-entropy of logits x (B,O): writes dx = (softmax - onehot) / B unless NULL, returns the sum of losses, adds the
      number of rows whose largest logit is the label to *correct. */
   double (*softmax_xent)(float *dx, const float *x, const int32_t *labels, size_t B, size_t O, size_t *correct);
+  /* Likewise of one logit a row for the second of two classes: dx (B) = (sigmoid(x) - label) / B. */
+  double (*logistic)(float *dx, const float *x, const int32_t *labels, size_t B, size_t *correct);
+  /* Forward with the batch's mean and (biased) variance, which go on in running_mean and running_var (C) as r += momentum (b - r), the variance there unbiased
+     (Ioffe and Szegedy 2015; PyTorch's convention); saved (2,C) keeps mean and 1/sqrt(variance + epsilon) for the backward pass.  `add` (M,C) may be NULL. */
+  void (*norm_forward)(void *y, const void *x, const void *add, const float *gamma, const float *beta, float *running_mean, float *running_var,
+                       float *saved, const gt_norm_shape *s, float *work);
+  /* Forward with running_mean and running_var. */
+  void (*norm_infer)(void *y, const void *x, const void *add, const float *gamma, const float *beta, const float *running_mean,
+                     const float *running_var, const gt_norm_shape *s, float *work);
+  /* dx from dy [+ dy2]; y is what came out.  dadd (M,C), where `add` was given: its gradient; else NULL.  dx may be dy. */
+  void (*norm_backward)(void *dx, void *dadd, float *dgamma, float *dbeta, const void *dy, const void *dy2, const void *y, const void *x,
+                        const float *gamma, const float *beta, const float *saved, const gt_norm_shape *s, float *work);
+  /* The mean over H x W of x (N,H,W,C), of `type`, to y (N,C) in float32; and back. */
+  void (*mean_forward)(float *y, const void *x, gt_precision type, size_t N, size_t HW, size_t C);
+  void (*mean_backward)(void *dx, const float *dy, gt_precision type, size_t N, size_t HW, size_t C);
   /* The family of loops behind an operation ("conv", "maxpool", "avgpool", "linear", "relu"; s: its shape or NULL): "ref", "blas", "direct". */
   const char *(*family)(const char *operation, const gt_conv_shape *s);
+  /* Kernels that are prepared, or NULL, and by rule what they serve. */
+  const gt_prepared_ops *(*prepared)(void);
+  bool (*prepares_conv)(const gt_conv_spec *spec);
+  bool (*prepares_linear)(size_t I, size_t O, gt_precision precision);
 } gt_kernels;
 
-/* "ref", "blas", or "auto" (per operation the fastest built in); NULL for an unknown name.  OpenBLAS is set to one thread unless the environment says otherwise. */
+/* Scratch of norm_*, in floats. */
+static inline size_t gt_norm_work(size_t C) {
+  return 8 * C;
+}
+
+/* "ref", "blas", "dnn" (oneDNN wherever it can), or "auto" (per operation the fastest built in); NULL for an unknown name, and for "dnn" in a build without it.  OpenBLAS is set to one thread unless the environment says otherwise. */
 const gt_kernels *gt_kernels_find(const char *name);
 /* The core OpenBLAS picked ("SkylakeX") and whether an environment variable pinned it to less than the CPU has (a warning is due). */
 const char *gt_kernels_blas_core(void);
 bool gt_kernels_blas_pinned(void);
+/* oneDNN's version ("2.6.3"), or NULL: not in this build. */
+const char *gt_kernels_dnn_version(void);
+/* Whether this build and this CPU compute in bf16; if not, *why says what is missing. */
+bool gt_kernels_bf16(const char **why);
 
 #endif

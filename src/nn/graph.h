@@ -7,89 +7,151 @@
 /* Sets of activations, so that micro-batches fit later. */
 #define GT_GRAPH_SLOTS 1
 #define GT_NO_VIEW     SIZE_MAX
+#define GT_SAMPLES     SIZE_MAX /* as an operation's input: the samples themselves */
 
-/* What one batch leaves behind at one operation.  Shapes: y, dy (n, out); index (n, out) for max pooling. */
+/* What one batch leaves behind at one operation; y, dy (n, out), of the operation's type.  An output that two operations read has two gradients, one from each
+   reader, which add up: dy and dy2, else NULL. */
 typedef struct {
-  float *y, *dy;
-  uint32_t *index;
+  void *y, *dy, *dy2;
+  void *dx, *dsecond; /* where the gradients of the inputs are written; NULL: nobody needs them */
+  uint32_t *index;    /* (n, out), where the kind has one */
+  float *state;       /* as many as the kind asks for */
 } gt_activation;
 
 typedef struct gt_op gt_op;
 
-/* What a pass hands to an operation.  All borrowed; dx is NULL at the first operation. */
+/* What a pass hands to an operation.  All borrowed. */
 typedef struct {
   const gt_kernels *kernels;
-  const float *x;   /* input (n, in) */
-  float *dx;        /* gradient of the input */
-  gt_activation *a; /* this operation's */
+  const gt_prepared_ops *prepared;
+  const void *samples;    /* of the batch, as they were given */
+  const void *x, *second; /* inputs (n, in); second: of an operation with two */
+  void *dx, *dsecond;     /* where the gradients of the inputs are written; NULL: nobody needs it */
+  gt_activation *a;       /* this operation's */
   const float *w, *b;
   float *dw, *db;
-  float *work; /* shared scratch */
+  float *running; /* its buffers */
+  float *work;    /* shared scratch */
   size_t n;
+  bool train;
 } gt_pass;
 
-/* A kind of operation.  A NULL backward_weight: no parameters.  in_place: y is x and dy is dx, for the input is not needed again. */
+/* A kind of operation.  A NULL backward_weight: no parameters, or backward_input yields both at once.  In place, forward: y is x, for the input is not needed again,
+   and dx is dy; in_place_back: dx is dy alone. */
 typedef struct {
-  const char *name;
-  bool in_place, has_index;
+  const char *name, *kernel; /* kernel: what the table calls it; NULL: none of its */
+  bool in_place, in_place_back, has_index;
+  bool adds_gradients; /* takes dy2 */
   void (*forward)(const gt_op *op, const gt_pass *pass);
   void (*backward_input)(const gt_op *op, const gt_pass *pass);
   void (*backward_weight)(const gt_op *op, const gt_pass *pass);
+  size_t (*state)(const gt_op *op, size_t n);                           /* floats of a->state, or NULL: none */
   size_t (*work)(const gt_op *op, const gt_kernels *kernels, size_t n); /* scratch in floats, or NULL: none */
   size_t (*macs)(const gt_op *op);                                      /* multiply-adds forward, a sample, or NULL: none */
 } gt_op_kind;
 
-struct gt_op {
-  const gt_op_kind *kind;
-  char name[48];
-  gt_conv_shape shape; /* convolution and pooling */
-  size_t in, out;      /* floats a sample; of a linear layer: inputs and outputs */
-  size_t weight, bias; /* their views, or GT_NO_VIEW */
-  size_t inert;        /* parameters of an inert operation */
-  gt_activation slots[GT_GRAPH_SLOTS];
-};
+/* How a tensor lies in PyTorch: the same, as a convolution's, or as a linear layer's behind an image (H,W,C). */
+typedef enum { GT_LAYOUT_SAME, GT_LAYOUT_CONV, GT_LAYOUT_IMAGE_ROWS } gt_layout;
 
-extern const gt_op_kind gt_op_conv2d, gt_op_maxpool, gt_op_avgpool, gt_op_linear, gt_op_relu, gt_op_inert;
+/* Initial values: all `value`; uniform in [-value, value]; normal with standard deviation `value`. */
+typedef enum { GT_INIT_CONSTANT, GT_INIT_UNIFORM, GT_INIT_NORMAL } gt_init_kind;
+typedef struct {
+  gt_init_kind kind;
+  double value;
+} gt_init;
 
-/* Builders, in the order of the data.  The output of one is the input of the next; the shape is followed.  GT_ERR_DATA when the window does not fit. */
-gt_status gt_graph_add_conv2d(gt_graph *graph, const char *name, size_t K, size_t window, size_t stride, size_t pad);
-gt_status gt_graph_add_maxpool(gt_graph *graph, const char *name, size_t window, size_t stride);
-gt_status gt_graph_add_avgpool(gt_graph *graph, const char *name, size_t window, size_t stride);
-/* Takes what comes before as one row a sample: flattening (H,W,C) is no operation. */
-void gt_graph_add_linear(gt_graph *graph, const char *name, size_t O);
-void gt_graph_add_relu(gt_graph *graph, const char *name);
-/* Passes on what comes, and owns `count` parameters that do nothing. */
-void gt_graph_add_inert(gt_graph *graph, const char *name, size_t count);
-
-/* For the builders, in graph_build.c: a zeroed operation at the end, and a parameter whose initial values are uniform in [-bound, bound]. */
-gt_op *gt_graph_append(gt_graph *graph, const gt_op_kind *kind, const char *name);
-size_t gt_graph_add_param(gt_graph *graph, const char *op, const char *what, double bound, int ndims, const size_t *shape);
-/* What comes out of the last operation. */
+/* What comes out of an operation. */
 typedef struct {
   size_t h, w, c;
 } gt_extent;
+
+struct gt_op {
+  const gt_op_kind *kind;
+  char name[48];
+  size_t input, second;        /* operations whose outputs it reads, or GT_SAMPLES; second: GT_SAMPLES where there is none */
+  gt_precision in_type, type;  /* of x and of y */
+  gt_extent extent;            /* of y */
+  gt_conv_shape shape;         /* convolution and pooling */
+  size_t in, out;              /* floats a sample; of a linear layer: inputs and outputs */
+  size_t weight, bias, buffer; /* their views (buffer: the first), or GT_NO_VIEW */
+  size_t inert;                /* parameters of an inert operation */
+  bool relu;                   /* a ReLU is part of it */
+  gt_prepared_conv *conv;      /* or NULL: the table serves */
+  gt_prepared_linear *linear;
+  gt_activation slots[GT_GRAPH_SLOTS];
+};
+
+extern const gt_op_kind gt_op_conv2d, gt_op_maxpool, gt_op_avgpool, gt_op_linear, gt_op_relu, gt_op_inert, gt_op_norm, gt_op_mean;
+
+/* Builders, in the order of the data.  The output of one is the input of the next (see gt_graph_from); the shape is followed.  GT_ERR_DATA when the window does
+   not fit. */
+gt_status gt_graph_add_conv2d(gt_graph *graph, const char *name, size_t K, size_t window, size_t stride, size_t pad);
+/* For what a normalisation follows: no bias, initial values normal as He et al. 2015 (fan out), and bf16 where the graph computes in it. */
+gt_status gt_graph_add_conv2d_plain(gt_graph *graph, const char *name, size_t K, size_t window, size_t stride, size_t pad);
+gt_status gt_graph_add_maxpool(gt_graph *graph, const char *name, size_t window, size_t stride);
+gt_status gt_graph_add_avgpool(gt_graph *graph, const char *name, size_t window, size_t stride);
+/* The mean over (H,W). */
+void gt_graph_add_mean(gt_graph *graph, const char *name);
+/* Takes what comes before as one row a sample: flattening (H,W,C) is no operation. */
+void gt_graph_add_linear(gt_graph *graph, const char *name, size_t O);
+void gt_graph_add_relu(gt_graph *graph, const char *name);
+/* Batch normalisation over (N,H,W); then plus the output of operation `add` (GT_SAMPLES: nothing), then ReLU if `relu`. */
+void gt_graph_add_norm(gt_graph *graph, const char *name, size_t add, bool relu);
+/* Passes on what comes, and owns `count` parameters that do nothing. */
+void gt_graph_add_inert(gt_graph *graph, const char *name, size_t count);
+
+/* The last operation; and from which one the next reads, for branches. */
+size_t gt_graph_last(const gt_graph *graph);
+void gt_graph_from(gt_graph *graph, size_t op);
+
+/* For the builders, in graph_build.c: a zeroed operation at the end, a parameter, a buffer. */
+gt_op *gt_graph_append(gt_graph *graph, const gt_op_kind *kind, const char *name);
+size_t gt_graph_add_param(gt_graph *graph, const char *op, const char *what, gt_init init, gt_layout layout, int ndims, const size_t *shape);
+size_t gt_graph_add_buffer(gt_graph *graph, const char *op, const char *what, double value, size_t count);
 gt_extent gt_graph_extent(const gt_graph *graph);
 void gt_graph_set_extent(gt_graph *graph, gt_extent extent);
 /* The geometry of a square window over the current extent. */
 gt_status gt_graph_window(const gt_graph *graph, const char *name, size_t window, size_t stride, size_t pad, gt_conv_shape *shape);
+/* Prepared kernels for the operation at the end, where the table takes them and the shape suits; else nothing. */
+void gt_graph_prepare_conv(gt_graph *graph, gt_op *op);
+void gt_graph_prepare_linear(gt_graph *graph, gt_op *op);
+
+/* A tensor of parameters or buffers beside its view. */
+typedef struct {
+  gt_view *views;
+  gt_init *inits;
+  gt_layout *layouts;
+  gt_extent *images; /* of GT_LAYOUT_IMAGE_ROWS: what its columns are */
+  size_t n, capacity, floats;
+} gt_tensors;
 
 struct gt_graph {
   char model[32];
   const gt_kernels *kernels;
+  gt_precision precision;
   gt_op *ops;
   size_t nops, ops_capacity;
-  gt_view *views;
-  double *bounds; /* of initial values, a view */
-  size_t nviews, views_capacity, nparams;
-  gt_extent extent, input;
-  size_t classes, batch_max;
+  gt_tensors params, buffers;
+  size_t from; /* what the next operation reads */
+  gt_extent input;
+  size_t classes, features, batch_max;
+  bool logistic; /* one logit for the second of two classes; else one a class */
   gt_arrays arrays;
   bool adopted; /* arrays are lent */
   gt_arena *arena;
+  const gt_prepared_ops *prepared; /* NULL: none */
+  gt_prepared_context *context;    /* theirs, once there is something to prepare */
   float *work;
   char kernels_text[256];
   gt_progress_fn *progress;
   void *progress_context;
+  gt_gradients_fn *gradients;
+  void *gradients_context;
 };
+
+/* graph_memory.c: places for activations and scratch. */
+void gt_graph_plan(gt_graph *graph);
+/* graph_describe.c: fills kernels_text. */
+void gt_graph_describe(gt_graph *graph);
 
 #endif

@@ -1,4 +1,4 @@
-/* How models grow a graph: operations at the end, parameters in the order in which they are named, extents followed. */
+/* How models grow a graph: operations at the end, tensors in the order in which they are named, extents followed. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,49 +13,82 @@ static void *grow(void *old, size_t n, size_t capacity, size_t size) {
 }
 
 gt_op *gt_graph_append(gt_graph *graph, const gt_op_kind *kind, const char *name) {
+  const gt_extent extent = gt_graph_extent(graph);
   if (graph->nops == graph->ops_capacity) {
     graph->ops_capacity = graph->ops_capacity ? 2 * graph->ops_capacity : 16;
     graph->ops = grow(graph->ops, graph->nops, graph->ops_capacity, sizeof *graph->ops);
   }
-  gt_op *op = &graph->ops[graph->nops++];
+  gt_op *op = &graph->ops[graph->nops];
   op->kind = kind;
   snprintf(op->name, sizeof op->name, "%s", name);
-  op->in = op->out = graph->extent.h * graph->extent.w * graph->extent.c;
-  op->weight = op->bias = GT_NO_VIEW;
+  op->input = graph->from;
+  op->second = GT_SAMPLES;
+  op->in_type = op->type = op->input == GT_SAMPLES ? GT_F32 : graph->ops[op->input].type;
+  op->extent = extent;
+  op->in = op->out = extent.h * extent.w * extent.c;
+  op->weight = op->bias = op->buffer = GT_NO_VIEW;
+  graph->from = graph->nops++;
   return op;
 }
 
-size_t gt_graph_add_param(gt_graph *graph, const char *op, const char *what, double bound, int ndims, const size_t *shape) {
-  if (graph->nviews == graph->views_capacity) {
-    graph->views_capacity = graph->views_capacity ? 2 * graph->views_capacity : 16;
-    graph->views = grow(graph->views, graph->nviews, graph->views_capacity, sizeof *graph->views);
-    graph->bounds = grow(graph->bounds, graph->nviews, graph->views_capacity, sizeof *graph->bounds);
-  }
-  gt_view *view = &graph->views[graph->nviews];
+static void tensors_grow(gt_tensors *t) {
+  if (t->n < t->capacity) return;
+  const size_t capacity = t->capacity ? 2 * t->capacity : 16;
+  t->views = grow(t->views, t->n, capacity, sizeof *t->views);
+  t->inits = grow(t->inits, t->n, capacity, sizeof *t->inits);
+  t->layouts = grow(t->layouts, t->n, capacity, sizeof *t->layouts);
+  t->images = grow(t->images, t->n, capacity, sizeof *t->images);
+  t->capacity = capacity;
+}
+
+static size_t add_tensor(gt_tensors *t, const char *op, const char *what, gt_init init, int ndims, const size_t *shape) {
+  tensors_grow(t);
+  gt_view *view = &t->views[t->n];
   snprintf(view->name, sizeof view->name, "%.47s.%.15s", op, what);
-  view->offset = graph->nparams;
+  view->offset = t->floats;
   view->count = 1;
   view->ndims = ndims;
   for (int d = 0; d < ndims; d++) {
     view->shape[d] = shape[d];
     view->count *= shape[d];
   }
-  graph->nparams += view->count;
-  graph->bounds[graph->nviews] = bound;
-  return graph->nviews++;
+  t->floats += view->count;
+  t->inits[t->n] = init;
+  return t->n++;
+}
+
+size_t gt_graph_add_param(gt_graph *graph, const char *op, const char *what, gt_init init, gt_layout layout, int ndims, const size_t *shape) {
+  const gt_extent extent = gt_graph_extent(graph);
+  const size_t at = add_tensor(&graph->params, op, what, init, ndims, shape);
+  graph->params.layouts[at] = layout;
+  graph->params.images[at] = extent;
+  return at;
+}
+
+size_t gt_graph_add_buffer(gt_graph *graph, const char *op, const char *what, double value, size_t count) {
+  return add_tensor(&graph->buffers, op, what, (gt_init){GT_INIT_CONSTANT, value}, 1, &count);
 }
 
 gt_extent gt_graph_extent(const gt_graph *graph) {
-  return graph->extent;
+  return graph->from == GT_SAMPLES ? graph->input : graph->ops[graph->from].extent;
 }
 
 void gt_graph_set_extent(gt_graph *graph, gt_extent extent) {
-  graph->extent = extent;
-  graph->ops[graph->nops - 1].out = extent.h * extent.w * extent.c;
+  gt_op *op = &graph->ops[graph->nops - 1];
+  op->extent = extent;
+  op->out = extent.h * extent.w * extent.c;
+}
+
+size_t gt_graph_last(const gt_graph *graph) {
+  return graph->nops - 1;
+}
+
+void gt_graph_from(gt_graph *graph, size_t op) {
+  graph->from = op;
 }
 
 gt_status gt_graph_window(const gt_graph *graph, const char *name, size_t window, size_t stride, size_t pad, gt_conv_shape *shape) {
-  const gt_extent e = graph->extent;
+  const gt_extent e = gt_graph_extent(graph);
   if (e.h + 2 * pad < window || e.w + 2 * pad < window)
     return GT_FAIL(GT_ERR_DATA, "images of %zu x %zu are too small for model %s: at %s %zu x %zu is left; %zu x %zu or more is needed",
                    graph->input.h, graph->input.w, graph->model, name, e.h, e.w, window - 2 * pad, window - 2 * pad);
@@ -63,4 +96,27 @@ gt_status gt_graph_window(const gt_graph *graph, const char *name, size_t window
   shape->P = (e.h + 2 * pad - window) / stride + 1;
   shape->Q = (e.w + 2 * pad - window) / stride + 1;
   return GT_OK;
+}
+
+static gt_prepared_context *context_of(gt_graph *graph) {
+  if (!graph->context) graph->context = graph->prepared->create();
+  return graph->context;
+}
+
+void gt_graph_prepare_conv(gt_graph *graph, gt_op *op) {
+  gt_conv_spec spec = {.shape = op->shape,
+                       .bias = op->bias != GT_NO_VIEW,
+                       .needs_input_gradient = op->input != GT_SAMPLES,
+                       .in = op->in_type,
+                       .out = GT_F32,
+                       .precision = GT_F32};
+  if (!spec.bias) spec.out = spec.precision = graph->precision;
+  if (!graph->prepared || !graph->kernels->prepares_conv(&spec)) return;
+  op->type = spec.out;
+  op->conv = graph->prepared->conv_create(context_of(graph), &spec);
+}
+
+void gt_graph_prepare_linear(gt_graph *graph, gt_op *op) {
+  if (!graph->prepared || !graph->kernels->prepares_linear(op->in, op->out, graph->precision)) return;
+  op->linear = graph->prepared->linear_create(context_of(graph), op->in, op->out, graph->precision);
 }

@@ -2,19 +2,29 @@
 
 #include "graph.h"
 
-static gt_pass pass_of(gt_graph *graph, size_t i, const float *x, size_t n) {
+static gt_pass pass_of(gt_graph *graph, size_t i, const void *samples, size_t n, bool train) {
   gt_op *op = &graph->ops[i];
-  gt_activation *before = i ? &graph->ops[i - 1].slots[0] : NULL;
-  gt_pass pass = {
-      .kernels = graph->kernels, .x = before ? before->y : x, .dx = before ? before->dy : NULL, .a = &op->slots[0], .work = graph->work, .n = n};
+  gt_activation *a = &op->slots[0];
+  gt_pass pass = {.kernels = graph->kernels,
+                  .prepared = graph->prepared,
+                  .samples = samples,
+                  .x = op->input == GT_SAMPLES ? samples : graph->ops[op->input].slots[0].y,
+                  .second = op->second == GT_SAMPLES ? NULL : graph->ops[op->second].slots[0].y,
+                  .dx = a->dx,
+                  .dsecond = a->dsecond,
+                  .a = a,
+                  .work = graph->work,
+                  .n = n,
+                  .train = train};
   if (op->weight != GT_NO_VIEW) {
-    pass.w = graph->arrays.params.data + graph->views[op->weight].offset;
-    pass.dw = graph->arrays.grads.data + graph->views[op->weight].offset;
+    pass.w = graph->arrays.params.data + graph->params.views[op->weight].offset;
+    pass.dw = graph->arrays.grads.data + graph->params.views[op->weight].offset;
   }
   if (op->bias != GT_NO_VIEW) {
-    pass.b = graph->arrays.params.data + graph->views[op->bias].offset;
-    pass.db = graph->arrays.grads.data + graph->views[op->bias].offset;
+    pass.b = graph->arrays.params.data + graph->params.views[op->bias].offset;
+    pass.db = graph->arrays.grads.data + graph->params.views[op->bias].offset;
   }
+  if (op->buffer != GT_NO_VIEW) pass.running = graph->arrays.buffers.data + graph->buffers.views[op->buffer].offset;
   return pass;
 }
 
@@ -22,17 +32,24 @@ static void progress(const gt_graph *graph) {
   if (graph->progress) graph->progress(graph->progress_context);
 }
 
-static void backward(gt_graph *graph, const float *x, size_t n) {
+/* Tensors lie in the order of the operations: behind this one's first, all gradients are final. */
+static void tell_gradients(const gt_graph *graph, const gt_op *op) {
+  if (graph->gradients && op->weight != GT_NO_VIEW) graph->gradients(graph->gradients_context, graph->params.views[op->weight].offset);
+}
+
+static void backward(gt_graph *graph, const void *samples, size_t n) {
   for (size_t i = graph->nops; i-- > 0;) {
     const gt_op *op = &graph->ops[i];
-    const gt_pass pass = pass_of(graph, i, x, n);
+    const gt_pass pass = pass_of(graph, i, samples, n, true);
     if (op->kind->backward_weight) {
       op->kind->backward_weight(op, &pass);
       progress(graph);
     }
-    if (i == 0) break; /* nobody needs the gradient of the samples */
-    op->kind->backward_input(op, &pass);
-    progress(graph);
+    if (pass.dx) {
+      op->kind->backward_input(op, &pass);
+      progress(graph);
+    }
+    tell_gradients(graph, op);
   }
 }
 
@@ -46,11 +63,21 @@ void gt_graph_step(gt_graph *graph, const void *x, const int32_t *labels, size_t
     return;
   }
   for (size_t i = 0; i < graph->nops; i++) {
-    const gt_pass pass = pass_of(graph, i, x, n);
+    const gt_pass pass = pass_of(graph, i, x, n, train);
     graph->ops[i].kind->forward(&graph->ops[i], &pass);
     progress(graph);
   }
   gt_activation *last = &graph->ops[graph->nops - 1].slots[0];
-  metrics->loss_sum = graph->kernels->softmax_xent(train ? last->dy : NULL, last->y, labels, n, graph->classes, &metrics->correct);
+  float *gradient = train ? last->dy : NULL;
+  metrics->loss_sum = graph->logistic ? graph->kernels->logistic(gradient, last->y, labels, n, &metrics->correct)
+                                      : graph->kernels->softmax_xent(gradient, last->y, labels, n, graph->classes, &metrics->correct);
   if (train) backward(graph, x, n);
+}
+
+const float *gt_graph_scores(const gt_graph *graph) {
+  return graph->ops[graph->nops - 1].slots[0].y;
+}
+
+size_t gt_graph_outputs(const gt_graph *graph) {
+  return graph->logistic ? 1 : graph->classes;
 }

@@ -4,15 +4,24 @@
 #include "graph.h"
 
 static void forward(const gt_op *op, const gt_pass *p) {
-  p->kernels->linear_forward(p->a->y, p->x, p->w, p->b, p->n, op->in, op->out);
+  if (op->linear)
+    p->prepared->linear_forward(op->linear, p->a->y, p->x, p->w, p->b, p->n);
+  else
+    p->kernels->linear_forward(p->a->y, p->x, p->w, p->b, p->n, op->in, op->out);
 }
 
 static void backward_input(const gt_op *op, const gt_pass *p) {
-  p->kernels->linear_backward_input(p->dx, p->a->dy, p->w, p->n, op->in, op->out);
+  if (op->linear)
+    p->prepared->linear_backward_input(op->linear, p->dx, p->a->dy, p->w, p->n);
+  else
+    p->kernels->linear_backward_input(p->dx, p->a->dy, p->w, p->n, op->in, op->out);
 }
 
 static void backward_weight(const gt_op *op, const gt_pass *p) {
-  p->kernels->linear_backward_weight(p->dw, p->db, p->a->dy, p->x, p->n, op->in, op->out);
+  if (op->linear)
+    p->prepared->linear_backward_weight(op->linear, p->dw, p->db, p->a->dy, p->x, p->n);
+  else
+    p->kernels->linear_backward_weight(p->dw, p->db, p->a->dy, p->x, p->n, op->in, op->out);
 }
 
 static size_t macs(const gt_op *op) {
@@ -20,12 +29,18 @@ static size_t macs(const gt_op *op) {
 }
 
 const gt_op_kind gt_op_linear = {
-    .name = "linear", .forward = forward, .backward_input = backward_input, .backward_weight = backward_weight, .macs = macs};
+    .name = "linear", .kernel = "linear", .forward = forward, .backward_input = backward_input, .backward_weight = backward_weight, .macs = macs};
 
 void gt_graph_add_linear(gt_graph *graph, const char *name, size_t O) {
+  const gt_extent e = gt_graph_extent(graph);
+  const size_t I = e.h * e.w * e.c;
+  const gt_init uniform = {GT_INIT_UNIFORM, 1.0 / sqrt((double)I)};
+  const size_t weight =
+      gt_graph_add_param(graph, name, "weight", uniform, e.h * e.w > 1 ? GT_LAYOUT_IMAGE_ROWS : GT_LAYOUT_SAME, 2, (size_t[]){O, I});
+  const size_t bias = gt_graph_add_param(graph, name, "bias", uniform, GT_LAYOUT_SAME, 1, &O);
   gt_op *op = gt_graph_append(graph, &gt_op_linear, name);
-  const double bound = 1.0 / sqrt((double)op->in);
-  op->weight = gt_graph_add_param(graph, name, "weight", bound, 2, (size_t[]){O, op->in});
-  op->bias = gt_graph_add_param(graph, name, "bias", bound, 1, &O);
+  op->weight = weight;
+  op->bias = bias;
   gt_graph_set_extent(graph, (gt_extent){1, 1, O});
+  gt_graph_prepare_linear(graph, op);
 }

@@ -1,12 +1,19 @@
-/* Memory planned once: requests first, one block after, so that nothing is allocated in the step loop (DESIGN 2.8). */
+/* Memory planned once: requests first, one block after, so that nothing is allocated in the step loop (DESIGN 2.8).  What is never in use at the same moment may
+   share a place: the largest request first, each at the lowest place that is free for as long as it lasts (Pisarchyk and Lee 2020, greedy by size). */
+#include <stdlib.h>
 #include <string.h>
 
 #include "geotrain/tensor.h"
 
 enum { FLOATS_PER_LINE = 16 }; /* 64 bytes */
 
+typedef struct {
+  size_t offset, size; /* in floats */
+  size_t from, to;
+} span;
+
 struct gt_arena {
-  size_t *offsets; /* of each ticket, in floats */
+  span *spans;
   size_t n, capacity, total;
   float *block;
 };
@@ -15,32 +22,71 @@ gt_arena *gt_arena_create(void) {
   return GT_NEW(gt_arena);
 }
 
-size_t gt_arena_reserve(gt_arena *arena, size_t count) {
+size_t gt_arena_reserve_span(gt_arena *arena, size_t count, size_t from, size_t to) {
   if (arena->block) {
     gt_bug("an arena was asked for %zu floats after it was committed", count);
   }
   if (arena->n == arena->capacity) {
     size_t capacity = arena->capacity ? 2 * arena->capacity : 16;
-    size_t *offsets = GT_NEW_ARRAY(size_t, capacity);
-    if (arena->n) memcpy(offsets, arena->offsets, arena->n * sizeof *offsets);
-    gt_free(arena->offsets);
-    arena->offsets = offsets;
+    span *spans = GT_NEW_ARRAY(span, capacity);
+    if (arena->n) memcpy(spans, arena->spans, arena->n * sizeof *spans);
+    gt_free(arena->spans);
+    arena->spans = spans;
     arena->capacity = capacity;
   }
-  arena->offsets[arena->n] = arena->total;
-  arena->total += (count + FLOATS_PER_LINE - 1) / FLOATS_PER_LINE * FLOATS_PER_LINE;
+  size_t size = (count + FLOATS_PER_LINE - 1) / FLOATS_PER_LINE * FLOATS_PER_LINE;
+  arena->spans[arena->n] = (span){.size = size, .from = from, .to = to};
   return arena->n++;
 }
 
+size_t gt_arena_reserve(gt_arena *arena, size_t count) {
+  return gt_arena_reserve_span(arena, count, 0, SIZE_MAX);
+}
+
+static int larger_first(const void *a, const void *b) {
+  const span *x = *(span *const *)a, *y = *(span *const *)b;
+  if (x->size != y->size) return x->size < y->size ? 1 : -1;
+  return x < y ? -1 : 1;
+}
+
+static int lower_first(const void *a, const void *b) {
+  const span *x = *(span *const *)a, *y = *(span *const *)b;
+  return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+/* The lowest gap among what is placed and in use meanwhile; `busy` has room for all of these. */
+static size_t place(span *const *placed, size_t nplaced, const span *s, const span **busy) {
+  size_t n = 0, at = 0;
+  for (size_t i = 0; i < nplaced; i++)
+    if (placed[i]->from <= s->to && s->from <= placed[i]->to) busy[n++] = placed[i];
+  qsort(busy, n, sizeof *busy, lower_first);
+  for (size_t i = 0; i < n; i++) {
+    if (busy[i]->offset >= at + s->size) break;
+    if (busy[i]->offset + busy[i]->size > at) at = busy[i]->offset + busy[i]->size;
+  }
+  return at;
+}
+
 void gt_arena_commit(gt_arena *arena) {
-  if (!arena->block) arena->block = GT_NEW_ARRAY(float, arena->total ? arena->total : 1);
+  if (arena->block) return;
+  span **order = GT_NEW_ARRAY(span *, arena->n + 1);
+  const span **busy = GT_NEW_ARRAY(const span *, arena->n + 1);
+  for (size_t i = 0; i < arena->n; i++) order[i] = &arena->spans[i];
+  qsort(order, arena->n, sizeof *order, larger_first);
+  for (size_t i = 0; i < arena->n; i++) {
+    order[i]->offset = place(order, i, order[i], busy);
+    if (order[i]->offset + order[i]->size > arena->total) arena->total = order[i]->offset + order[i]->size;
+  }
+  gt_free(busy);
+  gt_free(order);
+  arena->block = GT_NEW_ARRAY(float, arena->total ? arena->total : 1);
 }
 
 float *gt_arena_at(const gt_arena *arena, size_t ticket) {
   if (!arena->block || ticket >= arena->n) {
     gt_bug("an arena has no place %zu (%zu reserved, %s)", ticket, arena->n, arena->block ? "committed" : "not committed");
   }
-  return arena->block + arena->offsets[ticket];
+  return arena->block + arena->spans[ticket].offset;
 }
 
 size_t gt_arena_bytes(const gt_arena *arena) {
@@ -50,6 +96,6 @@ size_t gt_arena_bytes(const gt_arena *arena) {
 void gt_arena_close(gt_arena *arena) {
   if (!arena) return;
   gt_free(arena->block);
-  gt_free(arena->offsets);
+  gt_free(arena->spans);
   gt_free(arena);
 }

@@ -8,13 +8,13 @@
 #include <cblas.h>
 #undef I /* complex.h takes the letter that linear layers count inputs by */
 
-static const gt_kernels *const tables[] = {&gt_kernels_auto, &gt_kernels_blas, &gt_kernels_ref};
+static const gt_kernels *const tables[] = {&gt_kernels_auto, &gt_kernels_dnn, &gt_kernels_blas, &gt_kernels_ref};
 
 const gt_kernels *gt_kernels_find(const char *name) {
   /* A rank is one thread: OpenBLAS would start one a core, and spin.  What the user sets stands. */
   if (!getenv("OPENBLAS_NUM_THREADS") && !getenv("OMP_NUM_THREADS") && !getenv("GOTO_NUM_THREADS")) openblas_set_num_threads(1);
   for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-    if (strcmp(tables[i]->name, name) == 0) return tables[i];
+    if (strcmp(tables[i]->name, name) == 0) return tables[i] == &gt_kernels_dnn && !gt_prepared_dnn() ? NULL : tables[i];
   return NULL;
 }
 

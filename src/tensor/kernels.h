@@ -18,4 +18,33 @@ void gt_fast_relu_backward(float *dx, const float *dy, const float *y, size_t n)
 void gt_fast_rows_fill(float *y, const float *b, size_t B, size_t O);  /* each row of y (B,O) = b; zero where b is NULL */
 void gt_fast_rows_sum(float *sum, const float *y, size_t B, size_t O); /* sum (O) of the rows of y (B,O) */
 
+/* kernels_ref_norm.c: plain loops. */
+void gt_ref_norm_forward(void *y, const void *x, const void *add, const float *gamma, const float *beta, float *running_mean, float *running_var,
+                         float *saved, const gt_norm_shape *s, float *work);
+void gt_ref_norm_infer(void *y, const void *x, const void *add, const float *gamma, const float *beta, const float *running_mean,
+                       const float *running_var, const gt_norm_shape *s, float *work);
+void gt_ref_norm_backward(void *dx, void *dadd, float *dgamma, float *dbeta, const void *dy, const void *dy2, const void *y, const void *x,
+                          const float *gamma, const float *beta, const float *saved, const gt_norm_shape *s, float *work);
+void gt_ref_mean_forward(float *y, const void *x, gt_precision type, size_t N, size_t HW, size_t C);
+void gt_ref_mean_backward(void *dx, const float *dy, gt_precision type, size_t N, size_t HW, size_t C);
+double gt_ref_logistic(float *dx, const float *x, const int32_t *labels, size_t B, size_t *correct);
+
+/* norm.c */
+void gt_norm_forward(void *y, const void *x, const void *add, const float *gamma, const float *beta, float *running_mean, float *running_var,
+                     float *saved, const gt_norm_shape *s, float *work);
+void gt_norm_infer(void *y, const void *x, const void *add, const float *gamma, const float *beta, const float *running_mean,
+                   const float *running_var, const gt_norm_shape *s, float *work);
+void gt_norm_backward(void *dx, void *dadd, float *dgamma, float *dbeta, const void *dy, const void *dy2, const void *y, const void *x,
+                      const float *gamma, const float *beta, const float *saved, const gt_norm_shape *s, float *work);
+void gt_mean_forward(float *y, const void *x, gt_precision type, size_t N, size_t HW, size_t C);
+void gt_mean_backward(void *dx, const float *dy, gt_precision type, size_t N, size_t HW, size_t C);
+
+/* columns.c: columns (P,Q,R,S,C) of one image (H,W,C), of elements of `size` bytes; and float columns added to where they came from. */
+void gt_im2col(void *columns, const void *x, const gt_conv_shape *s, size_t size);
+void gt_col2im(float *dx, const float *columns, const gt_conv_shape *s);
+
+extern const gt_kernels gt_kernels_dnn; /* oneDNN wherever it can, else auto */
+/* dnn.c, or dnn_absent.c: NULL. */
+const gt_prepared_ops *gt_prepared_dnn(void);
+
 #endif

@@ -1,4 +1,5 @@
-/* Kernels by rule, per operation the fastest built in: convolutions of few channels directly, all else as blas. */
+/* Kernels by rule, per operation the fastest built in: convolutions of few channels directly, those of more and linear layers of some width by oneDNN where the build
+   has it, all else as blas; and the same with oneDNN wherever it can. */
 #include <string.h>
 
 #include "direct.h"
@@ -49,6 +50,15 @@ static double softmax_xent(float *dx, const float *x, const int32_t *labels, siz
   return gt_kernels_blas.softmax_xent(dx, x, labels, B, O, correct);
 }
 
+static bool prepares_conv(const gt_conv_spec *spec) {
+  return spec->precision == GT_BF16 || !gt_direct_serves(&spec->shape);
+}
+
+static bool prepares_linear(size_t I, size_t O, gt_precision precision) {
+  (void)precision;
+  return I >= 32 && O >= 32;
+}
+
 const gt_kernels gt_kernels_auto = {
     .name = "auto",
     .conv_work = conv_work,
@@ -65,5 +75,54 @@ const gt_kernels gt_kernels_auto = {
     .relu_forward = gt_fast_relu_forward,
     .relu_backward = gt_fast_relu_backward,
     .softmax_xent = softmax_xent,
+    .logistic = gt_ref_logistic,
+    .norm_forward = gt_norm_forward,
+    .norm_infer = gt_norm_infer,
+    .norm_backward = gt_norm_backward,
+    .mean_forward = gt_mean_forward,
+    .mean_backward = gt_mean_backward,
     .family = family,
+    .prepared = gt_prepared_dnn,
+    .prepares_conv = prepares_conv,
+    .prepares_linear = prepares_linear,
+};
+
+static bool always_conv(const gt_conv_spec *spec) {
+  (void)spec;
+  return true;
+}
+
+static bool always_linear(size_t I, size_t O, gt_precision precision) {
+  (void)I;
+  (void)O;
+  (void)precision;
+  return true;
+}
+
+const gt_kernels gt_kernels_dnn = {
+    .name = "dnn",
+    .conv_work = conv_work,
+    .conv_forward = conv_forward,
+    .conv_backward_input = conv_backward_input,
+    .conv_backward_weight = conv_backward_weight,
+    .maxpool_forward = gt_pool_max_forward,
+    .maxpool_backward = gt_pool_max_backward,
+    .avgpool_forward = avgpool_forward,
+    .avgpool_backward = avgpool_backward,
+    .linear_forward = linear_forward,
+    .linear_backward_input = linear_backward_input,
+    .linear_backward_weight = linear_backward_weight,
+    .relu_forward = gt_fast_relu_forward,
+    .relu_backward = gt_fast_relu_backward,
+    .softmax_xent = softmax_xent,
+    .logistic = gt_ref_logistic,
+    .norm_forward = gt_norm_forward,
+    .norm_infer = gt_norm_infer,
+    .norm_backward = gt_norm_backward,
+    .mean_forward = gt_mean_forward,
+    .mean_backward = gt_mean_backward,
+    .family = family,
+    .prepared = gt_prepared_dnn,
+    .prepares_conv = always_conv,
+    .prepares_linear = always_linear,
 };

@@ -27,52 +27,11 @@ static void gemm(bool ta, bool tb, size_t m, size_t n, size_t k, const float *a,
               (blasint)(ta ? m : k), b, (blasint)(tb ? k : n), beta, y, (blasint)n);
 }
 
-/* Of output row p and column q, kernel row r: the taps [*first, *last) that lie in the image; false when none do. */
-static bool taps(const gt_conv_shape *s, size_t p, size_t q, size_t r, size_t *first, size_t *last) {
-  const size_t i = p * s->stride + r, j = q * s->stride;
-  if (i < s->pad || i - s->pad >= s->H) return false;
-  *first = j < s->pad ? least(s->pad - j, s->S) : 0;
-  *last = s->W + s->pad > j ? least(s->W + s->pad - j, s->S) : 0;
-  return *first < *last;
-}
-
-/* columns (P,Q,R,S,C) of one image (H,W,C). */
-static void im2col(float *columns, const float *x, const gt_conv_shape *s) {
-  const size_t C = s->C, run = s->S * C;
-  for (size_t p = 0; p < s->P; p++)
-    for (size_t q = 0; q < s->Q; q++)
-      for (size_t r = 0; r < s->R; r++, columns += run) {
-        size_t first, last;
-        if (!taps(s, p, q, r, &first, &last)) {
-          memset(columns, 0, run * sizeof *columns);
-          continue;
-        }
-        const float *from = x + ((p * s->stride + r - s->pad) * s->W + (q * s->stride + first - s->pad)) * C;
-        memset(columns, 0, first * C * sizeof *columns);
-        memcpy(columns + first * C, from, (last - first) * C * sizeof *columns);
-        memset(columns + last * C, 0, (s->S - last) * C * sizeof *columns);
-      }
-}
-
-/* Adds the columns of one image to where they came from. */
-static void col2im(float *dx, const float *columns, const gt_conv_shape *s) {
-  const size_t C = s->C, run = s->S * C;
-  memset(dx, 0, s->H * s->W * C * sizeof *dx);
-  for (size_t p = 0; p < s->P; p++)
-    for (size_t q = 0; q < s->Q; q++)
-      for (size_t r = 0; r < s->R; r++, columns += run) {
-        size_t first, last;
-        if (!taps(s, p, q, r, &first, &last)) continue;
-        float *restrict to = dx + ((p * s->stride + r - s->pad) * s->W + (q * s->stride + first - s->pad)) * C;
-        for (size_t i = 0; i < (last - first) * C; i++) to[i] += columns[first * C + i];
-      }
-}
-
 static void conv_forward(float *y, const float *x, const float *w, const float *b, const gt_conv_shape *s, size_t N, float *work) {
   const size_t image = s->H * s->W * s->C, pixels = s->P * s->Q, depth = s->R * s->S * s->C, step = group(s, N);
   for (size_t n = 0; n < N; n += step) {
     const size_t images = least(step, N - n);
-    for (size_t i = 0; i < images; i++) im2col(work + i * pixels * depth, x + (n + i) * image, s);
+    for (size_t i = 0; i < images; i++) gt_im2col(work + i * pixels * depth, x + (n + i) * image, s, sizeof *x);
     float *out = y + n * pixels * s->K;
     gt_fast_rows_fill(out, b, images * pixels, s->K);
     gemm(false, false, images * pixels, s->K, depth, work, w, 1.0f, out);
@@ -84,7 +43,7 @@ static void conv_backward_input(float *dx, const float *dy, const float *w, cons
   for (size_t n = 0; n < N; n += step) {
     const size_t images = least(step, N - n);
     gemm(false, true, images * pixels, depth, s->K, dy + n * pixels * s->K, w, 0.0f, work);
-    for (size_t i = 0; i < images; i++) col2im(dx + (n + i) * image, work + i * pixels * depth, s);
+    for (size_t i = 0; i < images; i++) gt_col2im(dx + (n + i) * image, work + i * pixels * depth, s);
   }
 }
 
@@ -94,7 +53,7 @@ static void conv_backward_weight(float *dw, float *db, const float *dy, const fl
   if (N == 0) memset(dw, 0, depth * s->K * sizeof *dw);
   for (size_t n = 0; n < N; n += step) {
     const size_t images = least(step, N - n);
-    for (size_t i = 0; i < images; i++) im2col(work + i * pixels * depth, x + (n + i) * image, s);
+    for (size_t i = 0; i < images; i++) gt_im2col(work + i * pixels * depth, x + (n + i) * image, s, sizeof *x);
     gemm(true, false, depth, s->K, images * pixels, work, dy + n * pixels * s->K, n ? 1.0f : 0.0f, dw);
   }
 }
@@ -127,7 +86,7 @@ static double softmax_xent(float *dx, const float *x, const int32_t *labels, siz
 
 static const char *family(const char *operation, const gt_conv_shape *s) {
   (void)s;
-  return strcmp(operation, "avgpool") == 0 ? "ref" : "blas";
+  return strcmp(operation, "avgpool") == 0 ? "ref" : strcmp(operation, "norm") == 0 || strcmp(operation, "mean") == 0 ? "fused" : "blas";
 }
 
 const gt_kernels gt_kernels_blas = {
@@ -146,5 +105,11 @@ const gt_kernels gt_kernels_blas = {
     .relu_forward = gt_fast_relu_forward,
     .relu_backward = gt_fast_relu_backward,
     .softmax_xent = softmax_xent,
+    .logistic = gt_ref_logistic,
+    .norm_forward = gt_norm_forward,
+    .norm_infer = gt_norm_infer,
+    .norm_backward = gt_norm_backward,
+    .mean_forward = gt_mean_forward,
+    .mean_backward = gt_mean_backward,
     .family = family,
 };

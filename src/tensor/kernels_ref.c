@@ -210,5 +210,11 @@ const gt_kernels gt_kernels_ref = {
     .relu_forward = relu_forward,
     .relu_backward = relu_backward,
     .softmax_xent = softmax_xent,
+    .logistic = gt_ref_logistic,
+    .norm_forward = gt_ref_norm_forward,
+    .norm_infer = gt_ref_norm_infer,
+    .norm_backward = gt_ref_norm_backward,
+    .mean_forward = gt_ref_mean_forward,
+    .mean_backward = gt_ref_mean_backward,
     .family = family,
 };

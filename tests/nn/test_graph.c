@@ -42,7 +42,8 @@ static void names_and_places(void **state) {
   assert_int_equal((uintptr_t)arrays->params.data % 64, 0);
   /* 2 x (117600 + 240000 + 48000 + 10080 + 840) multiply-adds, three times, the first convolution twice */
   assert_int_equal(gt_graph_flops(graph), 2 * (2 * 117600 + 3 * (240000 + 48000 + 10080 + 840)));
-  assert_string_equal(gt_graph_kernels(graph), "conv=direct linear=blas pool=blas relu=blas");
+  assert_string_equal(gt_graph_kernels(graph), gt_kernels_dnn_version() ? "conv=direct linear=dnn linear=blas pool=blas relu=blas"
+                                                                        : "conv=direct linear=blas pool=blas relu=blas");
   gt_graph_close(graph);
 }
 

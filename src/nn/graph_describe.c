@@ -1,0 +1,62 @@
+/* What a graph is made of, in words. */
+#include <stdio.h>
+#include <string.h>
+
+#include "graph.h"
+
+/* Which family of loops serves an operation. */
+static const char *family_of(const gt_graph *graph, const gt_op *op) {
+  if (op->conv) return graph->prepared->conv_family(op->conv);
+  if (op->linear) return "dnn";
+  return graph->kernels->family(op->kind->kernel, &op->shape);
+}
+
+/* "conv=dnn conv=dnn-gemm linear=blas pool=blas relu=blas": each kind of operation and each family once. */
+void gt_graph_describe(gt_graph *graph) {
+  static const char *const kernels[][2] = {{"conv", "conv"},       {"linear", "linear"},       {"maxpool", "pool"},
+                                           {"avgpool", "avgpool"}, {"mean", "avgpool"},        {"norm", "norm"},
+                                           {"relu", "relu"},       {"embedding", "embedding"}, {"fm", "fm"}};
+  char *text = graph->kernels_text;
+  text[0] = '\0';
+  for (size_t k = 0; k < sizeof kernels / sizeof *kernels; k++)
+    for (size_t i = 0; i < graph->nops; i++) {
+      const gt_op *op = &graph->ops[i];
+      if (!op->kind->kernel || strcmp(op->kind->kernel, kernels[k][0]) != 0) continue;
+      char entry[48];
+      snprintf(entry, sizeof entry, "%s=%s%s ", kernels[k][1], family_of(graph, op), op->type == GT_BF16 ? "/bf16" : "");
+      if (strstr(text, entry)) continue;
+      const size_t used = strlen(text);
+      snprintf(text + used, sizeof graph->kernels_text - used, "%s", entry);
+    }
+  const size_t length = strlen(text);
+  if (length > 0) text[length - 1] = '\0';
+}
+
+void gt_graph_hash(const gt_graph *graph, char hex[GT_SHA256_HEX]) {
+  const size_t size = 64 + 256 * (graph->nops + graph->params.n);
+  char *text = GT_NEW_ARRAY(char, size);
+  size_t used = (size_t)snprintf(text, size, "%s %zu %zu %zu %zu\n", graph->model, graph->input.h, graph->input.w, graph->input.c, graph->classes);
+  for (size_t i = 0; i < graph->nops; i++) {
+    const gt_op *op = &graph->ops[i];
+    used += (size_t)snprintf(text + used, size - used, "%s %s %zu %zu window %zu %zu stride %zu pad %zu\n", op->kind->name, op->name, op->in, op->out,
+                             op->shape.R, op->shape.S, op->shape.stride, op->shape.pad);
+  }
+  for (size_t v = 0; v < graph->params.n; v++) {
+    const gt_view *view = &graph->params.views[v];
+    used += (size_t)snprintf(text + used, size - used, "%s", view->name);
+    for (int d = 0; d < view->ndims; d++) used += (size_t)snprintf(text + used, size - used, " %zu", view->shape[d]);
+    used += (size_t)snprintf(text + used, size - used, "\n");
+  }
+  gt_sha256_hex(text, used, hex);
+  gt_free(text);
+}
+
+size_t gt_graph_flops(const gt_graph *graph) {
+  size_t flops = 0;
+  for (size_t i = 0; i < graph->nops; i++) {
+    const gt_op *op = &graph->ops[i];
+    const size_t macs = op->kind->macs ? op->kind->macs(op) : 0;
+    flops += 2 * macs * (op->input == GT_SAMPLES ? 2 : 3); /* nobody needs the gradient of the samples */
+  }
+  return flops;
+}

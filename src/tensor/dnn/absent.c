@@ -1,0 +1,15 @@
+/* A build without oneDNN: it says so. */
+#include "../kernels.h"
+
+const char *gt_kernels_dnn_version(void) {
+  return NULL;
+}
+
+bool gt_kernels_bf16(const char **why) {
+  *why = "this build has no oneDNN";
+  return false;
+}
+
+const gt_prepared_ops *gt_prepared_dnn(void) {
+  return NULL;
+}

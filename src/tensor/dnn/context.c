@@ -1,0 +1,174 @@
+/* oneDNN as this part uses it: one engine and one stream a graph, primitives made once a batch size, scratch shared. */
+#include "dnn.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* libgomp's, which oneDNN brings along; where it was built without OpenMP there is nothing to set. */
+extern void omp_set_num_threads(int n) __attribute__((weak));
+
+void gt_dnn_check(dnnl_status_t status, const char *call) {
+  if (status != dnnl_success) gt_bug("oneDNN: status %d from %.80s", (int)status, call);
+}
+
+const char *gt_kernels_dnn_version(void) {
+  static char text[32];
+  const dnnl_version_t *v = dnnl_version();
+  snprintf(text, sizeof text, "%d.%d.%d", v->major, v->minor, v->patch);
+  return text;
+}
+
+bool gt_kernels_bf16(const char **why) {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx512bf16")) return true;
+#endif
+  *why = "this CPU has no bf16 arithmetic";
+  return false;
+}
+
+static gt_prepared_context *create(void) {
+  gt_prepared_context *dnn = GT_NEW(gt_prepared_context);
+  if (omp_set_num_threads && !getenv("OMP_NUM_THREADS")) omp_set_num_threads(1); /* a rank is one thread; what the user sets stands */
+  GT_DNN(dnnl_engine_create(&dnn->engine, dnnl_cpu, 0));
+  GT_DNN(dnnl_stream_create(&dnn->stream, dnn->engine, dnnl_stream_default_flags));
+  return dnn;
+}
+
+static void close_context(gt_prepared_context *dnn) {
+  if (!dnn) return;
+  for (size_t i = 0; i < GT_DNN_AREAS; i++) gt_free(dnn->areas[i]);
+  dnnl_stream_destroy(dnn->stream);
+  dnnl_engine_destroy(dnn->engine);
+  gt_free(dnn);
+}
+
+static size_t bytes_of(const gt_prepared_context *dnn) {
+  size_t bytes = 0;
+  for (size_t i = 0; i < GT_DNN_AREAS; i++) bytes += dnn->bytes[i];
+  return bytes;
+}
+
+void gt_dnn_reserve(gt_prepared_context *dnn, gt_dnn_area area, size_t bytes) {
+  if (bytes <= dnn->bytes[area]) return;
+  gt_free(dnn->areas[area]);
+  dnn->areas[area] = gt_alloc(bytes, 1);
+  dnn->bytes[area] = bytes;
+}
+
+/* ---- stages ---- */
+
+void gt_dnn_stage_close(gt_dnn_stage *stage) {
+  dnnl_memory_t memories[] = {stage->x, stage->w, stage->y, stage->b, stage->plain};
+  if (stage->run) dnnl_primitive_destroy(stage->run);
+  if (stage->pack) dnnl_primitive_destroy(stage->pack);
+  for (size_t i = 0; i < sizeof memories / sizeof *memories; i++)
+    if (memories[i]) dnnl_memory_destroy(memories[i]);
+  *stage = (gt_dnn_stage){0};
+}
+
+dnnl_memory_desc_t gt_dnn_desc(int ndims, const dnnl_dims_t dims, dnnl_data_type_t type, dnnl_format_tag_t tag) {
+  dnnl_memory_desc_t desc;
+  GT_DNN(dnnl_memory_desc_init_by_tag(&desc, ndims, dims, type, tag));
+  return desc;
+}
+
+dnnl_memory_t gt_dnn_memory(gt_prepared_context *dnn, const dnnl_memory_desc_t *desc) {
+  dnnl_memory_t memory;
+  GT_DNN(dnnl_memory_create(&memory, desc, dnn->engine, DNNL_MEMORY_NONE));
+  return memory;
+}
+
+dnnl_primitive_t gt_dnn_reorder(gt_prepared_context *dnn, const dnnl_memory_desc_t *from, const dnnl_memory_desc_t *to) {
+  dnnl_primitive_desc_t desc;
+  dnnl_primitive_t primitive;
+  GT_DNN(dnnl_reorder_primitive_desc_create(&desc, from, dnn->engine, to, dnn->engine, NULL));
+  GT_DNN(dnnl_primitive_create(&primitive, desc));
+  dnnl_primitive_desc_destroy(desc);
+  return primitive;
+}
+
+void gt_dnn_execute(gt_prepared_context *dnn, dnnl_primitive_t primitive, const dnnl_exec_arg_t *args, int nargs) {
+  GT_DNN(dnnl_primitive_execute(primitive, dnn->stream, nargs, args));
+  GT_DNN(dnnl_stream_wait(dnn->stream));
+}
+
+/* oneDNN takes what it only reads as writable, too. */
+void gt_dnn_point(dnnl_memory_t memory, const void *data) {
+  union {
+    const void *given;
+    void *taken;
+  } u = {data};
+  GT_DNN(dnnl_memory_set_data_handle(memory, u.taken));
+}
+
+void gt_dnn_move(gt_prepared_context *dnn, const gt_dnn_stage *stage, dnnl_memory_t from, dnnl_memory_t to) {
+  const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
+  gt_dnn_execute(dnn, stage->pack, args, 2);
+}
+
+/* ---- products ---- */
+
+static dnnl_memory_desc_t matrix(size_t rows, size_t columns, bool transposed, gt_precision type, bool any) {
+  const dnnl_dims_t dims = {(dnnl_dim_t)rows, (dnnl_dim_t)columns};
+  return gt_dnn_desc(2, dims, gt_dnn_type(type), any ? dnnl_format_tag_any : transposed ? dnnl_ba : dnnl_ab);
+}
+
+void gt_dnn_product_open(gt_prepared_context *dnn, gt_dnn_stage *stage, const gt_dnn_product *p) {
+  const dnnl_memory_desc_t a = matrix(p->m, p->k, p->ta, p->type, false), b = matrix(p->k, p->n, p->tb, p->type, p->packed),
+                           y = matrix(p->m, p->n, false, p->out, false), c = matrix(1, p->n, false, GT_F32, false),
+                           plain = matrix(p->k, p->n, p->tb, GT_F32, false);
+  dnnl_matmul_desc_t desc;
+  dnnl_primitive_desc_t primitive;
+  GT_DNN(dnnl_matmul_desc_init(&desc, &a, &b, p->bias ? &c : NULL, &y));
+  GT_DNN(dnnl_primitive_desc_create(&primitive, &desc, NULL, dnn->engine, NULL));
+  GT_DNN(dnnl_primitive_create(&stage->run, primitive));
+  const dnnl_memory_desc_t *chosen = dnnl_primitive_desc_query_md(primitive, dnnl_query_weights_md, 0);
+  stage->x = gt_dnn_memory(dnn, &a);
+  stage->w = gt_dnn_memory(dnn, chosen);
+  stage->y = gt_dnn_memory(dnn, &y);
+  if (p->bias) stage->b = gt_dnn_memory(dnn, &c);
+  if (p->packed) {
+    stage->plain = gt_dnn_memory(dnn, &plain);
+    stage->pack = gt_dnn_reorder(dnn, &plain, chosen);
+    gt_dnn_reserve(dnn, GT_DNN_PACKED, dnnl_memory_desc_get_size(chosen));
+  }
+  dnnl_primitive_desc_destroy(primitive);
+}
+
+void gt_dnn_product_run(gt_prepared_context *dnn, const gt_dnn_stage *stage, void *y, const void *a, const void *b, const float *c) {
+  dnnl_exec_arg_t args[4] = {{DNNL_ARG_SRC, stage->x}, {DNNL_ARG_WEIGHTS, stage->w}, {DNNL_ARG_DST, stage->y}, {DNNL_ARG_BIAS, stage->b}};
+  gt_dnn_point(stage->x, a);
+  gt_dnn_point(stage->y, y);
+  if (stage->b) gt_dnn_point(stage->b, c);
+  gt_dnn_point(stage->w, stage->pack ? dnn->areas[GT_DNN_PACKED] : b);
+  if (stage->pack) {
+    gt_dnn_point(stage->plain, b);
+    gt_dnn_move(dnn, stage, stage->plain, stage->w);
+  }
+  gt_dnn_execute(dnn, stage->run, args, stage->b ? 4 : 3);
+}
+
+static const gt_prepared_ops ops = {
+    .create = create,
+    .close = close_context,
+    .bytes = bytes_of,
+    .conv_create = gt_dnn_conv_create,
+    .conv_close = gt_dnn_conv_close,
+    .conv_prepare = gt_dnn_conv_prepare,
+    .conv_forward = gt_dnn_conv_forward,
+    .conv_backward_input = gt_dnn_conv_backward_input,
+    .conv_backward_weight = gt_dnn_conv_backward_weight,
+    .conv_family = gt_dnn_conv_family,
+    .linear_create = gt_dnn_linear_create,
+    .linear_close = gt_dnn_linear_close,
+    .linear_prepare = gt_dnn_linear_prepare,
+    .linear_forward = gt_dnn_linear_forward,
+    .linear_backward_input = gt_dnn_linear_backward_input,
+    .linear_backward_weight = gt_dnn_linear_backward_weight,
+};
+
+const gt_prepared_ops *gt_prepared_dnn(void) {
+  return &ops;
+}

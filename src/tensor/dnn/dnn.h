@@ -1,0 +1,71 @@
+/* What the files on oneDNN share: its engine, checks, scratch, primitives with their memories. */
+#ifndef GEOTRAIN_TENSOR_DNN_H
+#define GEOTRAIN_TENSOR_DNN_H
+
+#include <oneapi/dnnl/dnnl.h>
+
+#include "../kernels.h"
+
+/* Scratch that the operations of a graph take turns in. */
+typedef enum { GT_DNN_PACKED, GT_DNN_VALUES, GT_DNN_COLUMNS, GT_DNN_AREAS } gt_dnn_area;
+
+struct gt_prepared_context {
+  dnnl_engine_t engine;
+  dnnl_stream_t stream;
+  void *areas[GT_DNN_AREAS];
+  size_t bytes[GT_DNN_AREAS];
+};
+
+/* A call that fails is a fault: shapes were checked before. */
+void gt_dnn_check(dnnl_status_t status, const char *call);
+#define GT_DNN(call) gt_dnn_check((call), #call)
+
+/* The area has room for so many bytes from now on.  Not in a step. */
+void gt_dnn_reserve(gt_prepared_context *dnn, gt_dnn_area area, size_t bytes);
+
+/* A primitive and the memories of its arguments; `pack`, unless NULL, brings plain float32 weights into the layout that it wants (or, where it yields weights,
+   back). */
+typedef struct {
+  dnnl_primitive_t run, pack;
+  dnnl_memory_t x, w, y, b, plain;
+} gt_dnn_stage;
+
+void gt_dnn_stage_close(gt_dnn_stage *stage);
+static inline dnnl_data_type_t gt_dnn_type(gt_precision precision) {
+  return precision == GT_BF16 ? dnnl_bf16 : dnnl_f32;
+}
+dnnl_memory_desc_t gt_dnn_desc(int ndims, const dnnl_dims_t dims, dnnl_data_type_t type, dnnl_format_tag_t tag);
+dnnl_memory_t gt_dnn_memory(gt_prepared_context *dnn, const dnnl_memory_desc_t *desc);
+dnnl_primitive_t gt_dnn_reorder(gt_prepared_context *dnn, const dnnl_memory_desc_t *from, const dnnl_memory_desc_t *to);
+void gt_dnn_execute(gt_prepared_context *dnn, dnnl_primitive_t primitive, const dnnl_exec_arg_t *args, int nargs);
+void gt_dnn_point(dnnl_memory_t memory, const void *data);
+/* Copies `from` into the layout of `to`. */
+void gt_dnn_move(gt_prepared_context *dnn, const gt_dnn_stage *stage, dnnl_memory_t from, dnnl_memory_t to);
+
+/* A matrix product y (m,n) = a (m,k) b (k,n) [+ c (n)], either factor transposed in memory, of type `type` with y of `out`.  packed: b comes as float32 and is
+   brought into the library's layout at every run, by way of GT_DNN_PACKED. */
+typedef struct {
+  size_t m, n, k;
+  bool ta, tb, bias, packed;
+  gt_precision type, out;
+} gt_dnn_product;
+
+void gt_dnn_product_open(gt_prepared_context *dnn, gt_dnn_stage *stage, const gt_dnn_product *p);
+void gt_dnn_product_run(gt_prepared_context *dnn, const gt_dnn_stage *stage, void *y, const void *a, const void *b, const float *c);
+
+/* The functions of gt_prepared_ops: dnn_conv.c, dnn_linear.c. */
+const char *gt_dnn_conv_family(const gt_prepared_conv *c);
+gt_prepared_conv *gt_dnn_conv_create(gt_prepared_context *dnn, const gt_conv_spec *spec);
+void gt_dnn_conv_close(gt_prepared_conv *c);
+void gt_dnn_conv_prepare(gt_prepared_conv *c, size_t N);
+void gt_dnn_conv_forward(gt_prepared_conv *c, void *y, const void *x, const float *w, const float *b, size_t N);
+void gt_dnn_conv_backward_input(gt_prepared_conv *c, void *dx, const void *dy, const float *w, size_t N);
+void gt_dnn_conv_backward_weight(gt_prepared_conv *c, float *dw, float *db, const void *dy, const void *x, size_t N);
+gt_prepared_linear *gt_dnn_linear_create(gt_prepared_context *dnn, size_t I, size_t O, gt_precision precision);
+void gt_dnn_linear_close(gt_prepared_linear *l);
+void gt_dnn_linear_prepare(gt_prepared_linear *l, size_t B);
+void gt_dnn_linear_forward(gt_prepared_linear *l, float *y, const float *x, const float *w, const float *b, size_t B);
+void gt_dnn_linear_backward_input(gt_prepared_linear *l, float *dx, const float *dy, const float *w, size_t B);
+void gt_dnn_linear_backward_weight(gt_prepared_linear *l, float *dw, float *db, const float *dy, const float *x, size_t B);
+
+#endif
