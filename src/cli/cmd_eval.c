@@ -2,6 +2,7 @@
 #include "cli.h"
 
 #include <getopt.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,8 +12,10 @@
 
 #define BATCH 256
 
-static const char usage[] = "usage: geotrain eval CHECKPOINT DATA.h5\n"
-                            "Evaluates the model of a checkpoint (RUN_DIR/ckpt/ROUND/REGION.h5) on the test split of a data set.\n";
+static const char usage[] =
+    "usage: geotrain eval CHECKPOINT DATA.h5\n"
+    "Evaluates the model of a checkpoint (RUN_DIR/ckpt/ROUND/REGION.h5) on the test split of a data set: accuracy, mean loss and, for\n"
+    "two classes, the area under the ROC curve (the loss is then the log loss).\n";
 
 /* The sample shape that the checkpoint's model takes; the data must have it. */
 static gt_status match_shape(const gt_ckpt_info *info, const char *ckpt_path, const gt_dataset_info *data, const char *data_path,
@@ -26,7 +29,7 @@ static gt_status match_shape(const gt_ckpt_info *info, const char *ckpt_path, co
                      have[0], have[1], have[2], have[3], ckpt_path, (long long)want[0], (long long)want[1], (long long)want[2], (long long)want[3]);
   }
   if (data->ntest == 0) return GT_FAIL(GT_ERR_DATA, "%s has no test samples; 1 or more is needed", data_path);
-  *shape = (gt_sample_shape){have[0], have[1], have[2], have[3], 0};
+  *shape = (gt_sample_shape){have[0], have[1], have[2], have[3], data->features};
   return GT_OK;
 }
 
@@ -58,7 +61,8 @@ static gt_status build_graph(gt_graph **graph, const gt_ckpt_info *info, const c
   return GT_OK;
 }
 
-static void evaluate(gt_graph *graph, gt_loader *loader, const gt_sample_shape *shape, gt_metrics *sum) {
+/* scores: NULL, or room for one a sample. */
+static void evaluate(gt_graph *graph, gt_loader *loader, const gt_sample_shape *shape, gt_metrics *sum, float *scores) {
   float *x = GT_NEW_ARRAY(float, BATCH * shape->h * shape->w * shape->c);
   int32_t *y = GT_NEW_ARRAY(int32_t, BATCH);
   size_t n = gt_loader_samples(loader);
@@ -67,6 +71,7 @@ static void evaluate(gt_graph *graph, gt_loader *loader, const gt_sample_shape *
     size_t count = n - first < BATCH ? n - first : BATCH;
     gt_loader_range(loader, first, count, x, y);
     gt_graph_step(graph, x, y, count, false, &part);
+    if (scores) gt_graph_lean(graph, count, scores + first);
     sum->loss_sum += part.loss_sum;
     sum->correct += part.correct;
     sum->samples += part.samples;
@@ -75,22 +80,39 @@ static void evaluate(gt_graph *graph, gt_loader *loader, const gt_sample_shape *
   gt_free(x);
 }
 
+/* What is printed: the AUC, too, where labels are two. */
+static void report(const gt_ckpt_info *info, const gt_metrics *sum, double auc) {
+  char ranked[32] = "";
+  if (!isnan(auc)) snprintf(ranked, sizeof ranked, "  auc %.6f", auc);
+  printf("accuracy %.4f  loss %.3f%s  (%zu samples, %s, round %lld of region %s, step %lld)\n", (double)sum->correct / (double)sum->samples,
+         sum->loss_sum / (double)sum->samples, ranked, sum->samples, info->model, (long long)info->round, info->region, (long long)info->step);
+}
+
+/* Evaluates all of the test split. */
+static void judge(gt_graph *graph, gt_dataset *dataset, gt_loader *loader, const gt_sample_shape *shape, const gt_ckpt_info *info) {
+  size_t n = gt_loader_samples(loader);
+  gt_metrics sum = {0};
+  double auc = NAN;
+  float *scores = shape->classes == 2 ? GT_NEW_ARRAY(float, n) : NULL;
+  uint32_t *scratch = shape->classes == 2 ? GT_NEW_ARRAY(uint32_t, n) : NULL;
+  evaluate(graph, loader, shape, &sum, scores);
+  if (scores) auc = gt_auc(scores, gt_dataset_labels(dataset, GT_SPLIT_TEST), n, scratch);
+  report(info, &sum, auc);
+  gt_free(scratch);
+  gt_free(scores);
+}
+
 static gt_status run(const char *path, const gt_ckpt_info *info, const gt_state *state, const char *data_path) {
   gt_dataset *dataset = NULL;
   gt_loader *loader = NULL;
   gt_graph *graph = NULL;
   gt_sample_shape shape;
-  gt_metrics sum = {0};
   GT_TRY(gt_dataset_open(&dataset, data_path));
   const gt_dataset_info *about = gt_dataset_describe(dataset);
   gt_status status = match_shape(info, path, about, data_path, &shape);
   if (status == GT_OK) status = build_graph(&graph, info, path, state, &shape);
   if (status == GT_OK) status = gt_loader_create(&loader, dataset, GT_SPLIT_TEST, NULL, about->ntest);
-  if (status == GT_OK) {
-    evaluate(graph, loader, &shape, &sum);
-    printf("accuracy %.4f  loss %.3f  (%zu samples, %s, round %lld of region %s, step %lld)\n", (double)sum.correct / (double)sum.samples,
-           sum.loss_sum / (double)sum.samples, sum.samples, info->model, (long long)info->round, info->region, (long long)info->step);
-  }
+  if (status == GT_OK) judge(graph, dataset, loader, &shape, info);
   gt_loader_close(loader);
   gt_graph_close(graph);
   gt_dataset_close(dataset);

@@ -43,7 +43,7 @@ const gt_command gt_commands[] = {
      "  import   reads the files in the folder SOURCE (FORMAT mnist: four idx files, gzip or plain) into one HDF5 file\n"
      "  synth    makes a small, learnable, deterministic data set\n"
      "  info     says what is in a data set\n"},
-    {"eval", "loss and accuracy of a checkpoint on a data set", gt_cmd_eval, false,
+    {"eval", "loss, accuracy and (two classes) AUC of a checkpoint", gt_cmd_eval, false,
      "geotrain eval CHECKPOINT DATA.h5\n"
      "\n"
      "CHECKPOINT is a region's file of a round: RUN_DIR/ckpt/<round>/<region>.h5.\n"},

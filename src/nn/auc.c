@@ -1,4 +1,4 @@
-/* The area under the ROC curve by ranks. */
+/* The area under the ROC curve by ranks, and the scores that a model of two classes ranks by. */
 #include <math.h>
 #include <string.h>
 
@@ -54,4 +54,12 @@ double gt_auc(const float *scores, const int32_t *labels, size_t n, uint32_t *sc
   sort(scratch, npositives, 0x80000000U);
   sort(scratch + npositives, nnegatives, 0x80000000U);
   return (double)pairs_won(scratch, npositives, scratch + npositives, nnegatives) / 2 / (double)npositives / (double)nnegatives;
+}
+
+void gt_graph_lean(const gt_graph *graph, size_t n, float *scores) {
+  const float *logits = gt_graph_scores(graph);
+  if (gt_graph_outputs(graph) == 1)
+    memcpy(scores, logits, n * sizeof *scores);
+  else
+    for (size_t i = 0; i < n; i++) scores[i] = logits[2 * i + 1] - logits[2 * i];
 }

@@ -9,6 +9,8 @@ typedef struct {
   gt_loader *train, *test;
   float *x;
   int32_t *y;
+  float *scores; /* of the test samples evaluated so far, where labels are two; else NULL */
+  uint32_t *auc_scratch;
   gt_ns idle_since;
   gt_job_compute cost;
   double slowdown;
@@ -50,19 +52,28 @@ static void train_batch(worker *w, const gt_order_msg *order) {
   gt_plane_worker_push(w->plane, &push);
 }
 
+/* NaN until the order that ends the test set. */
+static double auc_after(const worker *w, const gt_order_msg *order) {
+  size_t ntest = w->run->data.ntest;
+  if (!w->scores || order->batch + order->count != (int64_t)ntest) return NAN;
+  return gt_auc(w->scores, gt_dataset_labels(w->run->dataset, GT_SPLIT_TEST), ntest, w->auc_scratch);
+}
+
 static void evaluate(worker *w, const gt_order_msg *order) {
   gt_ns from = gt_now();
-  gt_push_msg push = {.kind = GT_PUSH_EVAL, .batch = order->batch, .signal = (uint32_t)gt_stop_requested(), .auc = NAN};
+  gt_push_msg push = {.kind = GT_PUSH_EVAL, .batch = order->batch, .signal = (uint32_t)gt_stop_requested()};
   for (int64_t done = 0; done < order->count;) {
     size_t left = (size_t)(order->count - done), n = left < GT_EVAL_BATCH ? left : GT_EVAL_BATCH;
     gt_metrics m;
     gt_loader_range(w->test, (size_t)(order->batch + done), n, w->x, w->y);
     gt_graph_step(w->run->graph, w->x, w->y, n, false, &m);
+    if (w->scores) gt_graph_lean(w->run->graph, n, w->scores + order->batch + done);
     push.samples += (int64_t)m.samples;
     push.correct += (int64_t)m.correct;
     push.loss_sum += m.loss_sum;
     done += (int64_t)n;
   }
+  push.auc = auc_after(w, order);
   take_time(w, from, w->run->job->compute_emulate ? gt_cost_eval(w->run, &w->cost, number_of(w), order->count) : 0);
   w->idle_since = gt_now();
   gt_plane_worker_push(w->plane, &push);
@@ -92,6 +103,10 @@ static gt_status open_worker(worker *w) {
   size_t batch = run->order.batch > GT_EVAL_BATCH ? run->order.batch : GT_EVAL_BATCH;
   w->x = GT_NEW_ARRAY(float, batch * run->data.h * run->data.w * run->data.c);
   w->y = GT_NEW_ARRAY(int32_t, batch);
+  if (w->test && run->data.classes == 2) {
+    w->scores = GT_NEW_ARRAY(float, run->data.ntest);
+    w->auc_scratch = GT_NEW_ARRAY(uint32_t, run->data.ntest);
+  }
   return gt_agree(run->roles.world, status, run->start_limit_s);
 }
 
@@ -111,5 +126,7 @@ gt_status gt_worker_run(gt_run *run) {
   gt_loader_close(w.test);
   gt_free(w.x);
   gt_free(w.y);
+  gt_free(w.scores);
+  gt_free(w.auc_scratch);
   return status;
 }

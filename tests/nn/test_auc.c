@@ -126,10 +126,29 @@ static void test_many(void **unused) {
   gt_free(many);
 }
 
+/* Where a model has a logit a class, it leans as far as that of the second is above that of the first. */
+static void test_lean(void **unused) {
+  (void)unused;
+  static const float x[3] = {1, -2, 0.5F}, params[4] = {0.25F, 1, 0.5F, -1}; /* w of both classes, b of both */
+  gt_graph *graph = NULL;
+  gt_metrics metrics;
+  gt_graph_spec spec = {.model = "dummy", .shape = {1, 1, 1, 2, 0}, .batch_max = 4, .kernels = gt_kernels_find("ref")};
+  assert_int_equal(gt_graph_create(&graph, &spec), GT_OK);
+  const gt_arrays *arrays = gt_graph_arrays(graph);
+  assert_int_equal(arrays->params.n, 4);
+  memcpy(arrays->params.data, params, sizeof params);
+  gt_graph_step(graph, x, (const int32_t[3]){1, 0, 1}, 3, false, &metrics);
+  scores[3] = 77;
+  gt_graph_lean(graph, 3, scores);
+  for (size_t i = 0; i < 3; i++) assert_true(scores[i] == 0.75F * x[i] - 1.5F);
+  assert_true(scores[3] == 77);
+  gt_graph_close(graph);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_against_pairs), cmocka_unit_test(test_ends), cmocka_unit_test(test_inverse),
-      cmocka_unit_test(test_there_is_none), cmocka_unit_test(test_many),
+      cmocka_unit_test(test_against_pairs), cmocka_unit_test(test_ends),          cmocka_unit_test(test_inverse),
+      cmocka_unit_test(test_lean),          cmocka_unit_test(test_there_is_none), cmocka_unit_test(test_many),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
