@@ -9,8 +9,8 @@
 static const char *const partitions[] = {"shares", "label", "dirichlet", "file", NULL};
 static const char *const optimizers[] = {"sgd", "adam", "adamw", NULL};
 static const char *const schedules[] = {"constant", "step", "cosine", NULL};
-static const char *const precisions[] = {"f32", NULL};
-static const char *const kernels[] = {"auto", "ref", "blas", NULL};
+static const char *const precisions[] = {"f32", "bf16", NULL};
+static const char *const kernels[] = {"auto", "dnn", "blas", "ref", NULL};
 static const char *const locals[] = {"sync", "async", NULL};
 static const char *const strategies[] = {"none", "ssgd", "asgd", "asgd-ga", "ama", "sma", NULL};
 static const char *const topologies[] = {"mesh", NULL};
@@ -84,10 +84,10 @@ const job_key gt_job_keys[] = {
     {"train.schedule.gamma", KEY_REAL, KEY_ABOVE_MIN, AT(train.schedule.gamma), .fallback = "0.1", .max = 1,
      .meaning = "step: the rate is multiplied by it"},
     {"train.schedule.lr_min", KEY_REAL, 0, AT(train.schedule.lr_min), .fallback = "0", .max = 1e6, .meaning = "cosine: the rate at the end"},
-    {"train.precision", KEY_CHOICE, 0, AT(train.precision), .fallback = "f32", .values = precisions, .meaning = "of parameters and arithmetic",
-     .why = "this build computes in f32 only"},
+    {"train.precision", KEY_CHOICE, 0, AT(train.precision), .fallback = "f32", .values = precisions,
+     .meaning = "of the heavy operations' arithmetic and of what they pass on; parameters, gradients and sums are f32; without bf16 in CPU or build: f32"},
     {"train.kernels", KEY_CHOICE, 0, AT(train.kernels), .fallback = "auto", .values = kernels,
-     .meaning = "arithmetic: the fastest built in for each operation, plain loops, or OpenBLAS"},
+     .meaning = "arithmetic: the fastest built in for each operation, oneDNN wherever it can, OpenBLAS, or plain loops"},
     {"train.init", KEY_STRING, KEY_OPTIONAL, AT(train.init), .meaning = "checkpoint file whose parameters training starts from; not given: by seed"},
     {"train.eval_every.epochs", KEY_REAL, KEY_ONE_OF, AT(train.eval_every.epochs), .fallback = "1", .max = COUNT_MAX,
      .meaning = "passes between evaluations on the test set; 0: only at the end"},

@@ -241,7 +241,7 @@ static gt_status summarise(gt_final *f) {
                     .nlinks = f->nlinks,
                     .version = GT_VERSION,
                     .kernels = gt_graph_kernels(run->graph),
-                    .precision = run->job->train.precision,
+                    .precision = run->precision == GT_BF16 ? "bf16" : "f32",
                     .blas_core = gt_kernels_blas_core(),
                     .model = run->job->model.name,
                     .parameters = (int64_t)P,

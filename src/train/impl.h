@@ -11,8 +11,8 @@
 #include "geotrain/train.h"
 #include "geotrain/wan.h"
 
-#define GT_EVAL_BATCH ((size_t)64)
-#define GT_EVAL_CHUNK (16 * GT_EVAL_BATCH) /* samples an EVAL order asks for */
+#define GT_EVAL_BATCH ((size_t)32) /* samples at a time in evaluation, unless training takes more */
+#define GT_EVAL_CHUNK ((size_t)1024) /* samples an EVAL order asks for */
 #define GT_MAX_ROUNDS 64
 
 typedef struct gt_links gt_links;
@@ -31,6 +31,8 @@ typedef struct {
   uint32_t *part; /* the region's samples */
   size_t npart;
   gt_graph *graph;
+  gt_precision precision; /* that is computed in */
+  size_t batch_max;       /* samples at a time, in training or evaluation */
   gt_order order;
   gt_links *links;
 } gt_run;

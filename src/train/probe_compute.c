@@ -50,7 +50,7 @@ static void evaluate(worker *w) {
   double samples = 0;
   for (int i = 0; i < EVAL_BATCHES || gt_seconds(gt_now() - from) < EVAL_S; i++) {
     gt_metrics m;
-    size_t n = w->order.n < GT_EVAL_BATCH ? w->order.n : GT_EVAL_BATCH;
+    size_t n = w->order.n < w->p->run.batch_max ? w->order.n : w->p->run.batch_max;
     gt_loader_range(w->loader, 0, n, w->x, w->y);
     gt_graph_step(w->p->run.graph, w->x, w->y, n, false, &m);
     samples += (double)n;
@@ -82,11 +82,10 @@ static void work(worker *w) {
 static gt_status open_worker(worker *w) {
   gt_run *run = &w->p->run;
   w->order = run->order;
-  size_t few = 8 * run->order.batch > 2 * GT_EVAL_BATCH ? 8 * run->order.batch : 2 * GT_EVAL_BATCH;
+  size_t few = 8 * run->order.batch > 2 * run->batch_max ? 8 * run->order.batch : 2 * run->batch_max;
   if (w->order.n > few) w->order.n = few;
-  size_t batch = run->order.batch > GT_EVAL_BATCH ? run->order.batch : GT_EVAL_BATCH;
-  w->x = GT_NEW_ARRAY(float, batch * run->data.h * run->data.w * run->data.c);
-  w->y = GT_NEW_ARRAY(int32_t, batch);
+  w->x = GT_NEW_ARRAY(float, run->batch_max * run->data.h * run->data.w * run->data.c);
+  w->y = GT_NEW_ARRAY(int32_t, run->batch_max);
   return gt_loader_create(&w->loader, run->dataset, GT_SPLIT_TRAIN, run->part, w->order.n);
 }
 

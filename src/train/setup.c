@@ -162,14 +162,24 @@ static gt_status open_data(gt_run *run) {
 
 /* ---- model --------------------------------------------------------------------------------------------------------------- */
 
+/* bf16 where it was asked for and there is such a thing; a clear line where there is not. */
+static gt_precision precision_of(const gt_run *run, const gt_kernels *kernels) {
+  const char *why = "kernels other than auto and dnn compute in f32";
+  if (strcmp(run->job->train.precision, "bf16") != 0) return GT_F32;
+  if (kernels->prepared && gt_kernels_bf16(&why)) return GT_BF16;
+  if (run->roles.region_rank <= 1) gt_log(GT_LOG_WARN, "train.precision is bf16, and %s: computing in f32", why);
+  return GT_F32;
+}
+
 static gt_status open_model(gt_run *run) {
   const gt_kernels *kernels = gt_kernels_find(run->job->train.kernels);
-  size_t batch = run->order.batch > GT_EVAL_BATCH ? run->order.batch : GT_EVAL_BATCH;
+  run->batch_max = run->order.batch > GT_EVAL_BATCH ? run->order.batch : GT_EVAL_BATCH;
   gt_graph_spec spec = {.model = run->job->model.name,
                         .options = {.parameters = run->job->model.parameters},
                         .shape = {run->data.h, run->data.w, run->data.c, run->data.classes, run->data.features},
-                        .batch_max = run->roles.is_ps ? 0 : batch,
+                        .batch_max = run->roles.is_ps ? 0 : run->batch_max,
                         .kernels = kernels};
+  if (kernels) spec.precision = run->precision = precision_of(run, kernels);
   gt_status status = kernels ? GT_OK : GT_FAIL(GT_ERR_JOB, "train.kernels is \"%s\", which this build does not have", run->job->train.kernels);
   if (status == GT_OK) status = gt_graph_create(&run->graph, &spec);
   if (status == GT_OK && run->roles.is_ps) {

@@ -63,7 +63,7 @@ static void evaluate(worker *w, const gt_order_msg *order) {
   gt_ns from = gt_now();
   gt_push_msg push = {.kind = GT_PUSH_EVAL, .batch = order->batch, .signal = (uint32_t)gt_stop_requested()};
   for (int64_t done = 0; done < order->count;) {
-    size_t left = (size_t)(order->count - done), n = left < GT_EVAL_BATCH ? left : GT_EVAL_BATCH;
+    size_t left = (size_t)(order->count - done), n = left < w->run->batch_max ? left : w->run->batch_max;
     gt_metrics m;
     gt_loader_range(w->test, (size_t)(order->batch + done), n, w->x, w->y);
     gt_graph_step(w->run->graph, w->x, w->y, n, false, &m);
@@ -100,14 +100,26 @@ static gt_status open_worker(worker *w) {
   gt_status status = gt_loader_create(&w->train, run->dataset, GT_SPLIT_TRAIN, run->part, run->npart);
   if (status == GT_OK && run->roles.region_rank == 1 && run->data.ntest > 0)
     status = gt_loader_create(&w->test, run->dataset, GT_SPLIT_TEST, NULL, 0);
-  size_t batch = run->order.batch > GT_EVAL_BATCH ? run->order.batch : GT_EVAL_BATCH;
-  w->x = GT_NEW_ARRAY(float, batch * run->data.h * run->data.w * run->data.c);
-  w->y = GT_NEW_ARRAY(int32_t, batch);
+  w->x = GT_NEW_ARRAY(float, run->batch_max * run->data.h * run->data.w * run->data.c);
+  w->y = GT_NEW_ARRAY(int32_t, run->batch_max);
   if (w->test && run->data.classes == 2) {
     w->scores = GT_NEW_ARRAY(float, run->data.ntest);
     w->auc_scratch = GT_NEW_ARRAY(uint32_t, run->data.ntest);
   }
   return gt_agree(run->roles.world, status, run->start_limit_s);
+}
+
+/* Kernels for every number of samples that will come: full batches, an epoch's last, and on the worker that evaluates those of its orders. */
+static void prepare(const worker *w) {
+  const gt_run *run = w->run;
+  const size_t most = run->batch_max, rest = run->data.ntest % GT_EVAL_CHUNK;
+  gt_graph_prepare(run->graph, run->order.n < run->order.batch ? run->order.n : run->order.batch);
+  gt_graph_prepare(run->graph, run->order.n % run->order.batch);
+  if (!w->test) return;
+  if (run->data.ntest >= GT_EVAL_CHUNK) gt_graph_prepare(run->graph, GT_EVAL_CHUNK < most ? GT_EVAL_CHUNK : most);
+  if (run->data.ntest >= GT_EVAL_CHUNK) gt_graph_prepare(run->graph, GT_EVAL_CHUNK % most);
+  gt_graph_prepare(run->graph, rest < most ? rest : most);
+  gt_graph_prepare(run->graph, rest % most);
 }
 
 gt_status gt_worker_run(gt_run *run) {
@@ -119,6 +131,7 @@ gt_status gt_worker_run(gt_run *run) {
     w.plane = gt_plane_worker_create(run->roles.region, arrays->params.n, arrays->buffers.n);
     gt_graph_adopt(run->graph, gt_plane_worker_params(w.plane), gt_plane_worker_grads(w.plane), gt_plane_worker_buffers(w.plane));
     gt_graph_on_progress(run->graph, gt_plane_worker_progress, w.plane);
+    prepare(&w);
     status = loop(&w);
     gt_plane_worker_close(w.plane);
   }

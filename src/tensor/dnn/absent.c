@@ -1,5 +1,5 @@
 /* A build without oneDNN: it says so. */
-#include "../kernels.h"
+#include "kernels.h"
 
 const char *gt_kernels_dnn_version(void) {
   return NULL;

@@ -4,7 +4,7 @@
 
 #include <oneapi/dnnl/dnnl.h>
 
-#include "../kernels.h"
+#include "kernels.h"
 
 /* Scratch that the operations of a graph take turns in. */
 typedef enum { GT_DNN_PACKED, GT_DNN_VALUES, GT_DNN_COLUMNS, GT_DNN_AREAS } gt_dnn_area;
