@@ -5,8 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define ALIGNMENT ((size_t)64)
+#define HUGE_PAGE ((size_t)2 << 20)
+#define LARGE     (4 * HUGE_PAGE)
 
 static atomic_int_least64_t alive, total;
 
@@ -18,10 +21,13 @@ static _Noreturn void out_of_memory(size_t count, size_t size) {
 
 void *gt_alloc(size_t count, size_t size) {
   size_t bytes;
-  if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX - ALIGNMENT) out_of_memory(count, size);
-  bytes = bytes == 0 ? ALIGNMENT : (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-  void *memory = aligned_alloc(ALIGNMENT, bytes);
+  if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX - HUGE_PAGE) out_of_memory(count, size);
+  /* Large arrays are walked from end to end: in huge pages, where the kernel has them, that takes a fraction of the address translations. */
+  const size_t alignment = bytes >= LARGE ? HUGE_PAGE : ALIGNMENT;
+  bytes = bytes == 0 ? alignment : (bytes + alignment - 1) / alignment * alignment;
+  void *memory = aligned_alloc(alignment, bytes);
   if (!memory) out_of_memory(count, size);
+  if (bytes >= LARGE) madvise(memory, bytes, MADV_HUGEPAGE);
   memset(memory, 0, bytes);
   atomic_fetch_add_explicit(&alive, 1, memory_order_relaxed);
   atomic_fetch_add_explicit(&total, 1, memory_order_relaxed);
