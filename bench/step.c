@@ -20,11 +20,9 @@ typedef struct {
   bool brief;
 } options;
 
-/* Samples of the size that the model's papers and users train on. */
 static gt_sample_shape shape_of(const char *model) {
-  if (strcmp(model, "resnet18") == 0) return (gt_sample_shape){32, 32, 3, 10, 0};
-  if (strcmp(model, "deepfm") == 0) return (gt_sample_shape){1, 1, 10, 2, 5382};
-  return (gt_sample_shape){28, 28, 1, 10, 0};
+  const gt_model *found = gt_model_find(model);
+  return found ? found->usual : (gt_sample_shape){0};
 }
 
 static int by_value(const void *a, const void *b) {

@@ -23,10 +23,11 @@ typedef struct {
 
 /* A model: how its operations are added to a graph.  One file a model; the list is in src/nn/models.c. */
 typedef struct {
-  const char *name;   /* "lenet5" */
-  const char *source; /* paper */
-  bool sized;         /* takes a number of parameters */
-  bool layered;       /* takes embedding and mlp */
+  const char *name;      /* "lenet5" */
+  const char *source;    /* paper */
+  gt_sample_shape usual; /* samples that it is usually shown */
+  bool sized;            /* takes a number of parameters */
+  bool layered;          /* takes embedding and mlp */
   /* Adds the operations for samples of this shape; GT_ERR_DATA when the model cannot take it, GT_ERR_JOB when it cannot have these options. */
   gt_status (*build)(gt_graph *graph, const gt_sample_shape *shape, const gt_model_options *options);
 } gt_model;

@@ -81,13 +81,42 @@ static gt_status read_options(const char **path, const char **sets, size_t *nset
   return GT_OK;
 }
 
+/* A model as jobs get it that name nothing but it: size, kernels by rule, where it comes from. */
+static void print_model(const gt_model *model) {
+  gt_graph *graph;
+  const gt_sample_shape *s = &model->usual;
+  const gt_graph_spec spec = {.model = model->name, .shape = *s, .kernels = gt_kernels_find("auto")};
+  if (gt_graph_create(&graph, &spec) != GT_OK) return;
+  const gt_arrays *arrays = gt_graph_arrays(graph);
+  printf("  %-13s %zu parameters", model->name, arrays->params.n);
+  if (arrays->buffers.n) printf(" and %zu statistics", arrays->buffers.n);
+  if (s->features)
+    printf(", of %zu ids among %zu", s->c, s->features);
+  else
+    printf(", of %zu x %zu x %zu", s->h, s->w, s->c);
+  printf(" samples in %zu classes; %s\n%16s%s\n", s->classes, gt_graph_kernels(graph), "", model->source);
+  gt_graph_close(graph);
+}
+
+static void print_models(void) {
+  printf("models:\n");
+  for (const char *const *name = gt_model_names(); *name; name++) print_model(gt_model_find(*name));
+}
+
+static void print_bf16(void) {
+  const char *why = NULL;
+  const bool has = gt_kernels_bf16(&why);
+  printf("onednn:         %s\nbf16:           %s\n", gt_kernels_dnn_version() ? gt_kernels_dnn_version() : "none in this build", has ? "yes" : why);
+}
+
 static void print_build(void) {
   printf("geotrain:       " GT_VERSION "\n"
          "build:          " GT_BUILD_TYPE ", " GT_COMPILER "\n");
   print_kernels();
   printf("openblas core:  %s\n", gt_kernels_blas_core());
+  print_bf16();
   print_cpu();
-  print_names("models:", gt_model_names());
+  print_models();
   print_names("strategies:", gt_job_allowed("sync.strategy"));
   print_names("optimizers:", gt_optim_names());
   print_names("precision:", gt_job_allowed("train.precision"));

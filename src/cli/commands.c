@@ -50,7 +50,7 @@ const gt_command gt_commands[] = {
     {"info", "what this build and this machine have; info JOB.yaml: the resolved job", gt_cmd_info, false,
      "geotrain info [JOB.yaml [--set key=value]...]\n"
      "\n"
-     "Prints version, compiler, kernels, the core OpenBLAS picked, CPU, models, strategies and optimizers;\n"
+     "Prints version, compiler, kernels, the core OpenBLAS picked, CPU, models (size, kernels, source), strategies and optimizers;\n"
      "of a job file: the resolved job, every key with its value.\n"},
     {"help", "this list; help COMMAND; help job: every key of a job file", gt_cmd_help, false,
      "geotrain help\n"

@@ -16,5 +16,6 @@ static gt_status build(gt_graph *graph, const gt_sample_shape *shape, const gt_m
 
 const gt_model gt_model_dummy = {.name = "dummy",
                                  .source = "none: a linear classifier, and model.parameters in all, the rest of which only travel",
+                                 .usual = {28, 28, 1, 10, 0},
                                  .sized = true,
                                  .build = build};

@@ -23,5 +23,6 @@ const gt_model gt_model_lenet5 = {
     .name = "lenet5",
     .source = "LeCun, Bottou, Bengio, Haffner 1998: Gradient-Based Learning Applied to Document Recognition; ReLU and max pooling; "
               "initial values as PyTorch's defaults (Kaiming uniform, a = sqrt(5): He et al. 2015)",
+    .usual = {28, 28, 1, 10, 0},
     .build = build,
 };

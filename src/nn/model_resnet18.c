@@ -49,5 +49,6 @@ const gt_model gt_model_resnet18 = {
     .source = "He, Zhang, Ren, Sun 2016: Deep Residual Learning for Image Recognition, with the stem for CIFAR (3x3, no pooling); initial values as "
               "torchvision's "
               "(convolutions normal, fan out: He et al. 2015; linear: PyTorch's default)",
+    .usual = {32, 32, 3, 10, 0},
     .build = build,
 };
