@@ -4,11 +4,9 @@
 #include <getopt.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
-#include "geotrain/ckpt.h"
+#include "checkpoint_model.h"
 #include "geotrain/data.h"
-#include "geotrain/nn.h"
 
 #define BATCH 256
 
@@ -17,47 +15,14 @@ static const char usage[] =
     "Evaluates the model of a checkpoint (RUN_DIR/ckpt/ROUND/REGION.h5) on the test split of a data set: accuracy, mean loss and, for\n"
     "two classes, the area under the ROC curve (the loss is then the log loss).\n";
 
-/* The sample shape that the checkpoint's model takes; the data must have it. */
-static gt_status match_shape(const gt_ckpt_info *info, const char *ckpt_path, const gt_dataset_info *data, const char *data_path,
-                             gt_sample_shape *shape) {
-  const int64_t *want = info->shape;
-  const size_t have[4] = {data->h, data->w, data->c, data->classes};
-  for (int i = 0; i < 4; i++) {
-    if (want[i] < 1) return GT_FAIL(GT_ERR_CKPT, "%s: its sample shape has %lld; 1 or more is needed", ckpt_path, (long long)want[i]);
-    if ((uint64_t)want[i] != have[i])
-      return GT_FAIL(GT_ERR_DATA, "%s holds %zu x %zu x %zu samples of %zu classes; the model of %s takes %lld x %lld x %lld of %lld", data_path,
-                     have[0], have[1], have[2], have[3], ckpt_path, (long long)want[0], (long long)want[1], (long long)want[2], (long long)want[3]);
-  }
+/* The shape of the samples that the checkpoint's model takes; the data must have it. */
+static gt_status match_shape(const gt_ckpt_info *info, const char *path, const gt_dataset_info *data, const char *data_path, gt_sample_shape *shape) {
+  GT_TRY(gt_cli_checkpoint_shape(path, info, shape));
+  if (shape->h != data->h || shape->w != data->w || shape->c != data->c || shape->classes != data->classes)
+    return GT_FAIL(GT_ERR_DATA, "%s holds %zu x %zu x %zu samples of %zu classes; the model of %s takes %zu x %zu x %zu of %zu", data_path, data->h,
+                   data->w, data->c, data->classes, path, shape->h, shape->w, shape->c, shape->classes);
   if (data->ntest == 0) return GT_FAIL(GT_ERR_DATA, "%s has no test samples; 1 or more is needed", data_path);
-  *shape = (gt_sample_shape){have[0], have[1], have[2], have[3], data->features};
-  return GT_OK;
-}
-
-/* Builds the model that the checkpoint names and puts its parameters in. */
-static gt_status build_graph(gt_graph **graph, const gt_ckpt_info *info, const char *path, const gt_state *state, const gt_sample_shape *shape) {
-  char hash[GT_SHA256_HEX];
-  const gt_model *model = gt_model_find(info->model);
-  if (!model) return GT_FAIL(GT_ERR_CKPT, "%s: its model '%s' is not one of this program's", path, info->model);
-  const gt_state_item *params = gt_state_find(state, "", "model/params");
-  gt_graph_spec spec = {.model = info->model,
-                        .options = {.parameters = model->sized && params ? (int64_t)params->count : 0},
-                        .shape = *shape,
-                        .batch_max = BATCH,
-                        .kernels = gt_kernels_find("auto")};
-  GT_TRY(gt_graph_create(graph, &spec));
-  gt_graph_hash(*graph, hash);
-  if (strcmp(hash, info->model_hash) != 0)
-    return GT_FAIL(GT_ERR_CKPT, "%s: its model %s has hash %.12s, this program's has %.12s; the version that wrote it is needed", path, info->model,
-                   info->model_hash, hash);
-  const gt_arrays *arrays = gt_graph_arrays(*graph);
-  gt_status status = gt_state_get(state, "", "model/params", GT_TYPE_F32, arrays->params.data, arrays->params.n);
-  if (status == GT_OK && arrays->buffers.n > 0)
-    status = gt_state_get(state, "", "model/buffers", GT_TYPE_F32, arrays->buffers.data, arrays->buffers.n);
-  if (status != GT_OK) {
-    char reason[GT_ERROR_TEXT_MAX];
-    snprintf(reason, sizeof reason, "%s", gt_error_text());
-    return GT_FAIL(status, "%s: %s", path, reason);
-  }
+  shape->features = data->features;
   return GT_OK;
 }
 
@@ -110,7 +75,7 @@ static gt_status run(const char *path, const gt_ckpt_info *info, const gt_state 
   GT_TRY(gt_dataset_open(&dataset, data_path));
   const gt_dataset_info *about = gt_dataset_describe(dataset);
   gt_status status = match_shape(info, path, about, data_path, &shape);
-  if (status == GT_OK) status = build_graph(&graph, info, path, state, &shape);
+  if (status == GT_OK) status = gt_cli_checkpoint_model(&graph, path, info, state, &shape, BATCH);
   if (status == GT_OK) status = gt_loader_create(&loader, dataset, GT_SPLIT_TEST, NULL, about->ntest);
   if (status == GT_OK) judge(graph, dataset, loader, &shape, info);
   gt_loader_close(loader);

@@ -1,0 +1,53 @@
+/* Builds the model of a checkpoint again: the model's name, the shape of its samples, then the numbers. */
+#include "checkpoint_model.h"
+
+#include <stdio.h>
+#include <string.h>
+
+gt_status gt_cli_checkpoint_shape(const char *path, const gt_ckpt_info *info, gt_sample_shape *shape) {
+  for (int i = 0; i < 4; i++)
+    if (info->shape[i] < 1) return GT_FAIL(GT_ERR_CKPT, "%s: its sample shape has %lld; 1 or more is needed", path, (long long)info->shape[i]);
+  *shape = (gt_sample_shape){(size_t)info->shape[0], (size_t)info->shape[1], (size_t)info->shape[2], (size_t)info->shape[3], 0};
+  return GT_OK;
+}
+
+/* Parameters and buffers from the state. */
+static gt_status load(const gt_graph *graph, const char *path, const gt_state *state) {
+  const gt_arrays *arrays = gt_graph_arrays(graph);
+  gt_status status = gt_state_get(state, "", "model/params", GT_TYPE_F32, arrays->params.data, arrays->params.n);
+  if (status == GT_OK && arrays->buffers.n > 0)
+    status = gt_state_get(state, "", "model/buffers", GT_TYPE_F32, arrays->buffers.data, arrays->buffers.n);
+  if (status == GT_OK) return GT_OK;
+  char reason[GT_ERROR_TEXT_MAX];
+  snprintf(reason, sizeof reason, "%s", gt_error_text());
+  return GT_FAIL(status, "%s: %s", path, reason);
+}
+
+static gt_status check_hash(const gt_graph *graph, const char *path, const gt_ckpt_info *info) {
+  char hash[GT_SHA256_HEX];
+  gt_graph_hash(graph, hash);
+  if (strcmp(hash, info->model_hash) == 0) return GT_OK;
+  return GT_FAIL(GT_ERR_CKPT, "%s: its model %s has hash %.12s, this program's has %.12s; the version that wrote it is needed", path, info->model,
+                 info->model_hash, hash);
+}
+
+gt_status gt_cli_checkpoint_model(gt_graph **out, const char *path, const gt_ckpt_info *info, const gt_state *state, const gt_sample_shape *shape,
+                                  size_t batch_max) {
+  gt_graph *graph;
+  const gt_model *model = gt_model_find(info->model);
+  if (!model) return GT_FAIL(GT_ERR_CKPT, "%s: its model '%s' is not one of this program's", path, info->model);
+  const gt_state_item *params = gt_state_find(state, "", "model/params");
+  const gt_graph_spec spec = {.model = info->model,
+                              .options = {.parameters = model->sized && params ? (int64_t)params->count : 0},
+                              .shape = *shape,
+                              .batch_max = batch_max,
+                              .kernels = gt_kernels_find("auto")};
+  GT_TRY(gt_graph_create(&graph, &spec));
+  gt_status status = check_hash(graph, path, info);
+  if (status == GT_OK) status = load(graph, path, state);
+  if (status == GT_OK)
+    *out = graph;
+  else
+    gt_graph_close(graph);
+  return status;
+}
