@@ -125,7 +125,11 @@ typedef struct {
   int64_t count;       /* EVAL: samples */
   int64_t wan_wait_ns; /* of the wait that this order ends, spent held by the strategy */
   int64_t status;      /* END: exit code */
-  int64_t reserved[3];
+  /* TRAIN, where workers' gradients become one: the number of the step (1 and up, never again the same), how many workers take part in it (0 to workers - 1),
+     and whether the parameters are the same in all orders of this step that say so (they may then lie in one place for all). */
+  int64_t step;
+  uint32_t workers, common;
+  int64_t reserved;
 } gt_order_msg; /* 64 bytes */
 
 /* From worker to PS: this is done.  GRADIENT: gradients and buffers follow. */
@@ -157,19 +161,20 @@ typedef void gt_on_push(void *context, size_t worker, const gt_push_msg *push, f
 bool gt_plane_ps_poll(gt_plane_ps *plane, gt_on_push *on_push, void *context);
 /* The gradients of this worker's last push are not needed any more: its next push may land. */
 void gt_plane_ps_taken(gt_plane_ps *plane, size_t worker);
-/* The sum of samples x gradients over all workers of the step whose last gradient has come, where the workers have formed it (nparams floats, until the next
-   order); NULL: they have not. */
+/* The gt_vec_mean, by samples, of the gradients of all workers of the last step that was ordered, where the workers form it: what they have not done yet is done
+   here.  nparams floats, until the next order.  NULL: not all gradients have come, or the workers form none (as between nodes, or one worker alone). */
 const float *gt_plane_ps_reduced(gt_plane_ps *plane);
 
-/* The worker's side.  The plane owns the arrays that the model works on: see gt_graph_adopt. */
+/* The worker's side.  The plane owns the arrays that the model works on: see gt_graph_adopt.  Parameters of different orders may lie in different places, and
+   are only to be read; buffers are the worker's own. */
 typedef struct gt_plane_worker gt_plane_worker;
 gt_plane_worker *gt_plane_worker_create(MPI_Comm region, size_t nparams, size_t nbuffers);
 float *gt_plane_worker_params(const gt_plane_worker *plane);
 float *gt_plane_worker_buffers(const gt_plane_worker *plane);
 float *gt_plane_worker_grads(const gt_plane_worker *plane);
 void gt_plane_worker_close(gt_plane_worker *plane);
-/* Gradients [first, nparams) of the batch of `samples` samples are final; called in a backward pass, `first` falling.  In shared memory the workers sum what all
-   have, in a fixed tree (see gt_ps_host.reduced), each a part of it, here and in gt_plane_worker_progress. */
+/* Gradients [first, nparams) of the batch of `samples` samples are final; called in a backward pass, `first` falling, the last call may be left to the push.  In
+   shared memory the workers form the mean of what all have (see gt_plane_ps_reduced), each a part of it: here, in gt_plane_worker_progress, and while they wait. */
 void gt_plane_worker_gradients(gt_plane_worker *plane, size_t first, int64_t samples);
 /* Starts sending; gradients and buffers must stay untouched until the next order has come. */
 void gt_plane_worker_push(gt_plane_worker *plane, const gt_push_msg *push);

@@ -17,6 +17,11 @@ typedef struct {
   int64_t count;          /* EVAL: samples */
   gt_ns wan_wait;         /* of the wait that this order ends, spent held by the strategy */
   gt_vec params, buffers; /* to be sent along; data NULL and n 0: none */
+  /* TRAIN, local plane `sync`: the number of the step (1 and up, never again the same), and how many workers take part in it: 0 to workers - 1.
+     `async`: 0 and 0. */
+  int64_t step;
+  size_t workers;
+  bool common; /* the parameters are the same in all orders of this step that say so */
 } gt_ps_order;
 
 typedef struct {
@@ -25,8 +30,9 @@ typedef struct {
   double auc; /* of an evaluation whose last sample is in this push, where labels are two; else NaN */
   gt_ns compute, wait;
   bool nonfinite;
-  const float
-      *buffers; /* of a gradient: the worker's buffers after its batch, as many as the PS has, borrowed like the gradient; NULL: there are none */
+  /* Of a gradient: the worker's buffers after its batch, as many as the PS has, borrowed like the gradient; NULL: there are none.  The region's become their
+     mean by samples (`sync`), or those of the worker whose gradient was applied last (`async`: each is an exponential mean of recent batches, and stays one). */
+  const float *buffers;
 } gt_ps_push;
 
 /* What an evaluation found, of all its samples. */
@@ -48,9 +54,8 @@ typedef struct {
   /* The local plane: the order's vectors are borrowed for the call; `taken`: the worker's gradient buffer is free. */
   void (*order)(void *ctx, size_t worker, const gt_ps_order *order);
   void (*taken)(void *ctx, size_t worker);
-  /* Local plane `sync`, when every worker's gradient is in: the sum over workers w of samples_w x gradient_w, added in a fixed tree (level by level, worker i and
-     i + 2^level, i a multiple of 2^(level+1)), if it has been formed already while workers computed; else NULL, and the PS adds them in the same tree itself.
-     Borrowed until the next order.  NULL host function: never. */
+  /* Local plane `sync`, when the gradient of every worker of the step is in and finite: their gt_vec_mean by samples, if it has been formed already while
+     workers computed; else NULL, and the PS calls gt_vec_mean itself.  Borrowed until the next order.  NULL host function: never. */
   const float *(*reduced)(void *ctx);
   /* Take the region's checkpoint of this round now (gt_ps_save among the rest); gt_ps_written follows.  NULL: no checkpoints. */
   void (*checkpoint)(void *ctx, int64_t round);

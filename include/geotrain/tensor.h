@@ -35,6 +35,9 @@ void gt_vec_axpy(gt_vec y, float a, gt_vec x);       /* y += a x */
 void gt_vec_set_scaled(gt_vec y, float a, gt_vec x); /* y = a x */
 void gt_vec_lerp(gt_vec y, float a, gt_vec x);       /* y += a (x - y) */
 bool gt_vec_finite(gt_vec x);                        /* every element is finite; true for NULL data */
+/* y = (sum over i < n of samples[i] x[i]) / (sum of samples): the n vectors x[i] of y.n floats are added in a fixed tree (level by level, i gets i + 2^level,
+   i a multiple of 2^(level+1)), and the sum is scaled once.  Any range of y has the bits that the whole has.  A NULL among x: nothing is done. */
+void gt_vec_mean(gt_vec y, const float *const *x, const int64_t *samples, size_t n);
 
 /* ---- bf16 ------------------------------------------------------------------------------------------------------- */
 

@@ -2,6 +2,8 @@
 #ifndef GT_NET_INSIDE_H
 #define GT_NET_INSIDE_H
 
+#include <stdatomic.h>
+
 #include "geotrain/net.h"
 
 /* ---- patience --------------------------------------------------------------------------------------------------------- */
@@ -65,20 +67,69 @@ static inline size_t gt_padded(size_t nfloats) {
 /* window MPI_WIN_NULL: the region spans nodes, and arrays travel as messages. */
 typedef struct {
   MPI_Win window;
-  size_t nparams, nbuffers;
+  size_t nworkers, nparams, nbuffers;
 } gt_shared;
 
+/* What a worker has of its own. */
 typedef struct {
   float *grads, *params, *buffers;
 } gt_segment;
+
+/* What two and more workers have in common, in the PS's segment; each line is written by few, so that none waits for another's cache. */
+typedef struct {
+  _Alignas(64) _Atomic uint64_t final; /* step << GT_CHUNK_BITS | how many of its chunks are final, counted from the end */
+  _Atomic int64_t samples;             /* of the batch, told before */
+} gt_announcement;
+typedef struct {
+  _Alignas(64) _Atomic uint64_t state; /* step << 1 | 1 while somebody adds it, step << 1 when its mean is there */
+} gt_chunk;
+typedef struct {
+  gt_announcement *announced; /* a worker */
+  gt_chunk *chunks;
+  float *mean, *params;
+} gt_common;
+
+#define GT_CHUNK_FLOATS ((size_t)1 << 16)
+#define GT_CHUNK_BITS   24
+static inline size_t gt_chunks(size_t nparams) {
+  return (nparams + GT_CHUNK_FLOATS - 1) / GT_CHUNK_FLOATS;
+}
 
 /* Both collective over region. */
 void gt_shared_open(gt_shared *s, MPI_Comm region, size_t nparams, size_t nbuffers);
 void gt_shared_close(gt_shared *s);
 /* The arrays of a worker rank (1 or more), in this process's addresses. */
 gt_segment gt_shared_segment(const gt_shared *s, int rank);
+/* All NULL where memory is not shared or there is one worker. */
+gt_common gt_shared_common(const gt_shared *s);
 /* What this process wrote is visible to the others before, and theirs to it after, a message that follows or came. */
 void gt_shared_sync(const gt_shared *s);
+
+/* ---- the mean of a step ------------------------------------------------------------------------------------------------- */
+
+/* One rank's view of how the workers of a step form the mean of their gradients, chunk by chunk from the end: a chunk that is final at all of them is added by the
+   worker that it falls to, or at the end by the PS; whoever claims it first does it.  A chunk that was claimed is left to its claimant, whatever the step. */
+typedef struct {
+  gt_common common;
+  size_t nparams, nchunks, self; /* self: number of this worker; of the PS: nworkers */
+  const float **grads;           /* a worker: all of them */
+  const float **parts;           /* of a chunk */
+  int64_t *samples;
+  uint64_t step; /* 0: none that has a mean */
+  size_t workers;
+  size_t left; /* of this worker's chunks those below are still to do */
+} gt_mean;
+
+void gt_mean_open(gt_mean *m, const gt_shared *s, size_t self);
+void gt_mean_close(gt_mean *m);
+/* An order begins this step, or belongs to it. */
+void gt_mean_begin(gt_mean *m, const gt_order_msg *order);
+/* This worker's gradients [first, nparams) are final. */
+void gt_mean_announce(gt_mean *m, size_t first, int64_t samples);
+/* Adds this worker's chunks that can be added now; true: there were some. */
+bool gt_mean_work(gt_mean *m);
+/* For the PS: adds what nobody has added.  NULL: not all workers have announced everything, or one that claimed a chunk does not go on. */
+const float *gt_mean_finish(gt_mean *m);
 
 /* Tags of the local plane. */
 enum { GT_TAG_PUSH = 1, GT_TAG_GRADS, GT_TAG_ORDER, GT_TAG_PARAMS };

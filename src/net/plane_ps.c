@@ -13,18 +13,21 @@ typedef struct {
   gt_push_msg gradient; /* the header of a push whose gradients are on their way */
   bool gradient_due;    /* `gradient` holds one */
   bool grads_posted;
-  float *grads; /* nparams, in shared memory or received */
+  float *grads, *buffers; /* in shared memory or received; buffers NULL: there are none */
+  bool reads_common;      /* it has not pushed since it was ordered to work with the common parameters */
   gt_order_msg order;
   gt_segment arrays; /* the worker's, when memory is shared */
   float *floats;     /* else: nparams + nbuffers, what goes with the order */
   MPI_Request push_request;
-  MPI_Request *grads_requests; /* gt_pieces(nparams) */
+  MPI_Request *grads_requests; /* pieces of gradients and buffers */
   MPI_Request *order_requests; /* 1 + pieces of parameters and buffers */
 } port;
 
 struct gt_plane_ps {
   MPI_Comm comm;
   gt_shared shared;
+  gt_mean mean;
+  int64_t common_step; /* whose parameters the common ones are */
   size_t nworkers, nparams, nbuffers;
   int ngrads, norders; /* requests */
   port *ports;
@@ -44,6 +47,7 @@ static void post_grads(gt_plane_ps *plane, size_t worker) {
   p->grads_posted = true;
   if (plane->shared.window != MPI_WIN_NULL) return;
   gt_pieces_receive(p->grads, plane->nparams, rank_of(worker), GT_TAG_GRADS, plane->comm, p->grads_requests);
+  gt_pieces_receive(p->buffers, plane->nbuffers, rank_of(worker), GT_TAG_GRADS, plane->comm, p->grads_requests + gt_pieces(plane->nparams));
 }
 
 static MPI_Request *null_requests(int n) {
@@ -57,9 +61,11 @@ static void open_arrays(gt_plane_ps *plane, port *p, int rank) {
   if (plane->shared.window != MPI_WIN_NULL) {
     p->arrays = gt_shared_segment(&plane->shared, rank);
     p->grads = p->arrays.grads;
+    p->buffers = plane->nbuffers ? p->arrays.buffers : NULL;
     return;
   }
   p->grads = GT_NEW_ARRAY(float, plane->nparams + 1);
+  p->buffers = plane->nbuffers ? GT_NEW_ARRAY(float, plane->nbuffers) : NULL;
   p->floats = GT_NEW_ARRAY(float, plane->nparams + plane->nbuffers + 1);
 }
 
@@ -72,7 +78,8 @@ gt_plane_ps *gt_plane_ps_create(MPI_Comm region, size_t nparams, size_t nbuffers
   plane->nparams = nparams;
   plane->nbuffers = nbuffers;
   gt_shared_open(&plane->shared, region, nparams, nbuffers);
-  plane->ngrads = (int)gt_pieces(nparams);
+  gt_mean_open(&plane->mean, &plane->shared, plane->nworkers);
+  plane->ngrads = (int)(gt_pieces(nparams) + gt_pieces(nbuffers));
   plane->norders = 1 + (int)(gt_pieces(nparams) + gt_pieces(nbuffers));
   plane->ports = GT_NEW_ARRAY(port, plane->nworkers + 1);
   for (size_t w = 0; w < plane->nworkers; w++) {
@@ -99,11 +106,15 @@ void gt_plane_ps_close(gt_plane_ps *plane) {
     gt_wait_all(p->order_requests, plane->norders, "a worker to take its last order", ORDER_LIMIT_S, NULL, NULL);
     cancel(&p->push_request);
     for (int i = 0; i < plane->ngrads; i++) cancel(&p->grads_requests[i]);
-    if (plane->shared.window == MPI_WIN_NULL) gt_free(p->grads);
+    if (plane->shared.window == MPI_WIN_NULL) {
+      gt_free(p->grads);
+      gt_free(p->buffers);
+    }
     gt_free(p->floats);
     gt_free(p->grads_requests);
     gt_free(p->order_requests);
   }
+  gt_mean_close(&plane->mean);
   gt_shared_close(&plane->shared);
   gt_free(plane->ports);
   gt_free(plane);
@@ -126,7 +137,32 @@ static void send_arrays(gt_plane_ps *plane, size_t worker, const float *params, 
   memcpy(p->floats, params, plane->nparams * sizeof *params);
   if (plane->nbuffers) memcpy(p->floats + plane->nparams, buffers, plane->nbuffers * sizeof *buffers);
   gt_pieces_send(p->floats, plane->nparams, rank, GT_TAG_PARAMS, plane->comm, &p->order_requests[1]);
-  gt_pieces_send(p->floats + plane->nparams, plane->nbuffers, rank, GT_TAG_PARAMS, plane->comm, &p->order_requests[1 + plane->ngrads]);
+  gt_pieces_send(p->floats + plane->nparams, plane->nbuffers, rank, GT_TAG_PARAMS, plane->comm, &p->order_requests[1 + gt_pieces(plane->nparams)]);
+}
+
+static bool common_is_read(const gt_plane_ps *plane) {
+  for (size_t w = 0; w < plane->nworkers; w++)
+    if (plane->ports[w].reads_common) return true;
+  return false;
+}
+
+/* The parameters of a step lie there once for all its workers, unless one still computes with those of another step. */
+static bool place_common(gt_plane_ps *plane, const gt_order_msg *order, const float *params) {
+  if (!order->common || !plane->mean.common.params) return false;
+  if (plane->common_step != order->step) {
+    if (common_is_read(plane)) return false;
+    memcpy(plane->mean.common.params, params, plane->nparams * sizeof *params);
+    plane->common_step = order->step;
+  }
+  return true;
+}
+
+static void place_arrays(gt_plane_ps *plane, port *p, const float *params, const float *buffers) {
+  p->reads_common = place_common(plane, &p->order, params);
+  p->order.common = p->reads_common;
+  if (!p->reads_common) memcpy(p->arrays.params, params, plane->nparams * sizeof *params);
+  if (plane->nbuffers) memcpy(p->arrays.buffers, buffers, plane->nbuffers * sizeof *buffers);
+  gt_shared_sync(&plane->shared);
 }
 
 void gt_plane_ps_order(gt_plane_ps *plane, size_t worker, const gt_order_msg *order, const float *params, const float *buffers) {
@@ -137,11 +173,8 @@ void gt_plane_ps_order(gt_plane_ps *plane, size_t worker, const gt_order_msg *or
     gt_wait_all(p->order_requests, plane->norders, "a worker to take its order", ORDER_LIMIT_S, NULL, NULL);
   }
   p->order = *order;
-  if (order->with_params && plane->shared.window != MPI_WIN_NULL) {
-    memcpy(p->arrays.params, params, plane->nparams * sizeof *params);
-    if (plane->nbuffers) memcpy(p->arrays.buffers, buffers, plane->nbuffers * sizeof *buffers);
-    gt_shared_sync(&plane->shared);
-  }
+  if (order->kind == GT_ORDER_TRAIN) gt_mean_begin(&plane->mean, order);
+  if (order->with_params && plane->shared.window != MPI_WIN_NULL) place_arrays(plane, p, params, buffers);
   int rank = rank_of(worker);
   GT_MPI(MPI_Isend(&p->order, (int)sizeof p->order, MPI_BYTE, rank, GT_TAG_ORDER, plane->comm, &p->order_requests[0]));
   if (order->with_params && plane->shared.window == MPI_WIN_NULL) send_arrays(plane, worker, params, buffers);
@@ -174,9 +207,9 @@ static bool take_grads(gt_plane_ps *plane, size_t worker, gt_on_push *on_push, v
   GT_MPI(MPI_Testall(plane->ngrads, p->grads_requests, &arrived, MPI_STATUSES_IGNORE));
   if (!arrived) return false;
   gt_shared_sync(&plane->shared);
-  p->gradient_due = p->grads_posted = false;
+  p->gradient_due = p->grads_posted = p->reads_common = false;
   gt_push_msg push = p->gradient;
-  on_push(context, worker, &push, p->grads, p->arrays.buffers);
+  on_push(context, worker, &push, p->grads, p->buffers);
   return true;
 }
 
@@ -192,4 +225,8 @@ bool gt_plane_ps_poll(gt_plane_ps *plane, gt_on_push *on_push, void *context) {
 
 void gt_plane_ps_taken(gt_plane_ps *plane, size_t worker) {
   if (!plane->ports[worker].grads_posted) post_grads(plane, worker);
+}
+
+const float *gt_plane_ps_reduced(gt_plane_ps *plane) {
+  return gt_mean_finish(&plane->mean);
 }

@@ -7,12 +7,14 @@ struct gt_plane_worker {
   MPI_Comm comm;
   gt_shared shared;
   gt_segment arrays; /* in shared memory, or this process's own */
+  float *params;     /* of the last order: there, or common to the workers */
+  gt_mean mean;
   size_t nparams, nbuffers;
   gt_push_msg push, signal;
   gt_order_msg order;
   bool signal_sent;
   int npushes, nfloats;        /* requests */
-  MPI_Request *push_requests;  /* header, pieces of the gradients */
+  MPI_Request *push_requests;  /* header, pieces of gradients and buffers */
   MPI_Request *float_requests; /* pieces of parameters and buffers */
   MPI_Request signal_request;
 };
@@ -36,7 +38,9 @@ gt_plane_worker *gt_plane_worker_create(MPI_Comm region, size_t nparams, size_t 
   plane->arrays = plane->shared.window == MPI_WIN_NULL ? own_arrays(nparams, nbuffers) : gt_shared_segment(&plane->shared, rank);
   plane->nparams = nparams;
   plane->nbuffers = nbuffers;
-  plane->npushes = 1 + (int)gt_pieces(nparams);
+  plane->params = plane->arrays.params;
+  gt_mean_open(&plane->mean, &plane->shared, (size_t)rank - 1);
+  plane->npushes = 1 + (int)(gt_pieces(nparams) + gt_pieces(nbuffers));
   plane->nfloats = (int)(gt_pieces(nparams) + gt_pieces(nbuffers));
   plane->push_requests = null_requests(plane->npushes);
   plane->float_requests = null_requests(plane->nfloats);
@@ -53,6 +57,7 @@ void gt_plane_worker_close(gt_plane_worker *plane) {
     gt_free(plane->arrays.params);
     gt_free(plane->arrays.buffers);
   }
+  gt_mean_close(&plane->mean);
   gt_shared_close(&plane->shared);
   gt_free(plane->push_requests);
   gt_free(plane->float_requests);
@@ -60,7 +65,7 @@ void gt_plane_worker_close(gt_plane_worker *plane) {
 }
 
 float *gt_plane_worker_params(const gt_plane_worker *plane) {
-  return plane->arrays.params;
+  return plane->params;
 }
 
 float *gt_plane_worker_buffers(const gt_plane_worker *plane) {
@@ -71,12 +76,20 @@ float *gt_plane_worker_grads(const gt_plane_worker *plane) {
   return plane->arrays.grads;
 }
 
+void gt_plane_worker_gradients(gt_plane_worker *plane, size_t first, int64_t samples) {
+  gt_mean_announce(&plane->mean, first, samples);
+  gt_mean_work(&plane->mean);
+}
+
 void gt_plane_worker_push(gt_plane_worker *plane, const gt_push_msg *push) {
   bool messages = push->kind == GT_PUSH_GRADIENT && plane->shared.window == MPI_WIN_NULL;
   plane->push = *push;
+  if (push->kind == GT_PUSH_GRADIENT) gt_mean_announce(&plane->mean, 0, push->samples);
   gt_shared_sync(&plane->shared);
   GT_MPI(MPI_Isend(&plane->push, (int)sizeof plane->push, MPI_BYTE, 0, GT_TAG_PUSH, plane->comm, &plane->push_requests[0]));
-  if (messages) gt_pieces_send(plane->arrays.grads, plane->nparams, 0, GT_TAG_GRADS, plane->comm, &plane->push_requests[1]);
+  if (!messages) return;
+  gt_pieces_send(plane->arrays.grads, plane->nparams, 0, GT_TAG_GRADS, plane->comm, &plane->push_requests[1]);
+  gt_pieces_send(plane->arrays.buffers, plane->nbuffers, 0, GT_TAG_GRADS, plane->comm, &plane->push_requests[1 + gt_pieces(plane->nparams)]);
 }
 
 /* Once: the PS hears of a stop signal although this worker has nothing else to say. */
@@ -88,6 +101,7 @@ static void push_signal(gt_plane_worker *plane) {
   GT_MPI(MPI_Isend(&plane->signal, (int)sizeof plane->signal, MPI_BYTE, 0, GT_TAG_PUSH, plane->comm, &plane->signal_request));
 }
 
+/* Meanwhile this worker's chunks of the mean become final at the others. */
 static void wait_order(gt_plane_worker *plane, double limit_s) {
   MPI_Request request;
   GT_MPI(MPI_Irecv(&plane->order, (int)sizeof plane->order, MPI_BYTE, 0, GT_TAG_ORDER, plane->comm, &request));
@@ -100,6 +114,7 @@ static void wait_order(gt_plane_worker *plane, double limit_s) {
     if (arrived) return;
     if (gt_patience_over(&patience)) gt_panic(GT_ERR_LOST, "waited %.0f s for an order from this region's PS", gt_seconds(patience.waited));
     push_signal(plane);
+    if (gt_mean_work(&plane->mean)) gt_backoff_reset(&backoff);
     gt_backoff_sleep(&backoff, gt_patience_cap(&patience), GT_NEVER);
   }
 }
@@ -108,19 +123,23 @@ void gt_plane_worker_wait(gt_plane_worker *plane, gt_order_msg *order, double li
   do {
     wait_order(plane, limit_s);
   } while (plane->order.kind == GT_ORDER_KEEPALIVE);
+  gt_wait_all(plane->push_requests, plane->npushes, "this region's PS to take a push", limit_s, NULL, NULL);
   gt_shared_sync(&plane->shared);
+  gt_mean_begin(&plane->mean, &plane->order);
+  if (plane->order.with_params && plane->shared.window != MPI_WIN_NULL)
+    plane->params = plane->order.common ? plane->mean.common.params : plane->arrays.params;
   if (plane->order.with_params && plane->shared.window == MPI_WIN_NULL) {
     gt_pieces_receive(plane->arrays.params, plane->nparams, 0, GT_TAG_PARAMS, plane->comm, plane->float_requests);
     gt_pieces_receive(plane->arrays.buffers, plane->nbuffers, 0, GT_TAG_PARAMS, plane->comm, plane->float_requests + gt_pieces(plane->nparams));
     gt_wait_all(plane->float_requests, plane->nfloats, "the parameters from this region's PS", limit_s, NULL, NULL);
   }
-  gt_wait_all(plane->push_requests, plane->npushes, "this region's PS to take a push", limit_s, NULL, NULL);
   *order = plane->order;
 }
 
 /* A probe that finds nothing lets MPI move on whatever is under way. */
 void gt_plane_worker_progress(void *context) {
   gt_plane_worker *plane = context;
+  gt_mean_work(&plane->mean);
   int flag;
   GT_MPI(MPI_Iprobe(0, GT_TAG_ORDER, plane->comm, &flag, MPI_STATUS_IGNORE));
 }

@@ -6,9 +6,12 @@
 
 #define SETUP_LIMIT_S 120.0
 
-/* Every worker has one segment: gradients, parameters, buffers. */
-static size_t segment_floats(size_t nparams, size_t nbuffers) {
-  return 2 * gt_padded(nparams) + gt_padded(nbuffers);
+/* Every worker has one segment: gradients, parameters, buffers.  The PS has one where two or more work: what they have in common. */
+static size_t segment_bytes(const gt_shared *s, int rank) {
+  if (rank > 0) return (2 * gt_padded(s->nparams) + gt_padded(s->nbuffers) + GT_LINE_FLOATS) * sizeof(float);
+  if (s->nworkers < 2) return 0;
+  return s->nworkers * sizeof(gt_announcement) + gt_chunks(s->nparams) * sizeof(gt_chunk) +
+         (2 * gt_padded(s->nparams) + GT_LINE_FLOATS) * sizeof(float);
 }
 
 /* Collective over region: true when all its ranks are on one node. */
@@ -22,10 +25,25 @@ static bool one_node(MPI_Comm region) {
   return here == all;
 }
 
+/* Nobody has announced anything before all see it so. */
+static void clear_common(const gt_shared *s, MPI_Comm region, int rank) {
+  gt_common common = gt_shared_common(s);
+  if (!common.mean) return;
+  for (size_t w = 0; rank == 0 && w < s->nworkers; w++) {
+    atomic_init(&common.announced[w].final, 0);
+    atomic_init(&common.announced[w].samples, 0);
+  }
+  for (size_t c = 0; rank == 0 && c < gt_chunks(s->nparams); c++) atomic_init(&common.chunks[c].state, 0);
+  gt_shared_sync(s);
+  GT_MPI(MPI_Barrier(region));
+  gt_shared_sync(s);
+}
+
 void gt_shared_open(gt_shared *s, MPI_Comm region, size_t nparams, size_t nbuffers) {
-  int rank;
-  *s = (gt_shared){.window = MPI_WIN_NULL};
+  int rank, size;
   GT_MPI(MPI_Comm_rank(region, &rank));
+  GT_MPI(MPI_Comm_size(region, &size));
+  *s = (gt_shared){.window = MPI_WIN_NULL, .nworkers = (size_t)size - 1, .nparams = nparams, .nbuffers = nbuffers};
   gt_watch_begin("the shared memory of a region", SETUP_LIMIT_S);
   /* GEOTRAIN_LOCAL_PLANE=messages: as between nodes; for tests, and where shared memory is short. */
   const char *forced = getenv("GEOTRAIN_LOCAL_PLANE");
@@ -34,13 +52,11 @@ void gt_shared_open(gt_shared *s, MPI_Comm region, size_t nparams, size_t nbuffe
   GT_MPI(MPI_Allreduce(MPI_IN_PLACE, &agreed, 1, MPI_INT, MPI_MIN, region));
   if (one_node(region) && agreed) {
     void *base;
-    size_t bytes = rank == 0 ? 0 : (segment_floats(nparams, nbuffers) + GT_LINE_FLOATS) * sizeof(float);
-    GT_MPI(MPI_Win_allocate_shared((MPI_Aint)bytes, (int)sizeof(float), MPI_INFO_NULL, region, &base, &s->window));
+    GT_MPI(MPI_Win_allocate_shared((MPI_Aint)segment_bytes(s, rank), (int)sizeof(float), MPI_INFO_NULL, region, &base, &s->window));
     GT_MPI(MPI_Win_lock_all(MPI_MODE_NOCHECK, s->window));
+    clear_common(s, region, rank);
   }
   gt_watch_end();
-  s->nparams = nparams;
-  s->nbuffers = nbuffers;
 }
 
 void gt_shared_close(gt_shared *s) {
@@ -51,12 +67,26 @@ void gt_shared_close(gt_shared *s) {
   gt_watch_end();
 }
 
-gt_segment gt_shared_segment(const gt_shared *s, int rank) {
+static void *aligned_base(const gt_shared *s, int rank) {
   MPI_Aint size;
   int unit;
   char *base;
   GT_MPI(MPI_Win_shared_query(s->window, rank, &size, &unit, &base));
-  float *aligned = (float *)(void *)(base + (64 - (uintptr_t)base % 64) % 64);
+  return base + (64 - (uintptr_t)base % 64) % 64;
+}
+
+gt_common gt_shared_common(const gt_shared *s) {
+  gt_common common = {NULL};
+  if (s->window == MPI_WIN_NULL || s->nworkers < 2) return common;
+  common.announced = aligned_base(s, 0);
+  common.chunks = (gt_chunk *)(common.announced + s->nworkers);
+  common.mean = (float *)(common.chunks + gt_chunks(s->nparams));
+  common.params = common.mean + gt_padded(s->nparams);
+  return common;
+}
+
+gt_segment gt_shared_segment(const gt_shared *s, int rank) {
+  float *aligned = aligned_base(s, rank);
   return (gt_segment){.grads = aligned, .params = aligned + gt_padded(s->nparams), .buffers = aligned + 2 * gt_padded(s->nparams)};
 }
 

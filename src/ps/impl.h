@@ -70,6 +70,13 @@ struct gt_ps {
   gt_ns now;
   const struct ps_plane *plane;
   ps_worker *workers;
+  int64_t step;        /* sync: number of the step that was last begun, whatever became of it */
+  size_t step_workers; /* that take part in it */
+  struct {
+    const float **grads, **buffers;
+    int64_t *samples;
+    size_t n, bad;
+  } parts;                     /* of it: what its workers gave; bad: not finite, and left out */
   size_t *arrivals, narrivals; /* async: workers with a PENDING gradient, in order of arrival */
   ps_peer *peers;
   gt_payload **pool;
@@ -109,7 +116,6 @@ int64_t gt_ps_take_number(gt_ps *ps);
 double gt_ps_share_done(const gt_ps *ps);
 
 /* local.c */
-void gt_ps_issue(gt_ps *ps, size_t worker);                 /* orders it to train on its batch */
 void gt_ps_apply(gt_ps *ps, gt_vec grads, int64_t samples); /* one step of the strategy, and what follows it */
 void gt_ps_consume(gt_ps *ps, size_t worker);               /* its gradient has been used or dropped */
 bool gt_ps_outstanding(const gt_ps *ps);                    /* a worker holds a batch */

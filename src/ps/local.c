@@ -1,4 +1,4 @@
-/* The local plane behind the PS: `sync` reduces one gradient of every worker in rank order, `async` takes each as it comes (DESIGN 2.1). */
+/* The local plane behind the PS: `sync` takes the mean of one gradient of every worker, `async` takes each as it comes (DESIGN 2.1). */
 #include "impl.h"
 
 gt_ns gt_ps_held_total(const gt_ps *ps) {
@@ -13,27 +13,19 @@ void gt_ps_pump(gt_ps *ps) {
   gt_ps_end_check(ps);
 }
 
-static gt_vec none(void) {
-  return gt_vec_of(NULL, 0);
-}
-
-static void order(gt_ps *ps, size_t worker, gt_ps_order_kind kind, int64_t first, bool with_params) {
-  gt_ps_order o = {.kind = kind, .first = first, .params = none(), .buffers = none()};
+/* Orders the worker to train on its batch; `common`: with the parameters that all of its step have which are ordered now. */
+static void issue(gt_ps *ps, size_t worker, bool common) {
   ps_worker *w = &ps->workers[worker];
-  if (with_params) {
-    o.params = ps->spec.params;
-    o.buffers = ps->spec.buffers;
-  }
-  if (kind == GT_PS_TRAIN) {
-    o.wan_wait = gt_ps_held_total(ps) - w->held_mark;
-    ps->totals.wan_wait += o.wan_wait;
-  }
+  gt_ps_order o = {.kind = GT_PS_TRAIN,
+                   .first = w->batch,
+                   .wan_wait = gt_ps_held_total(ps) - w->held_mark,
+                   .params = ps->spec.params,
+                   .buffers = ps->spec.buffers,
+                   .step = ps->step,
+                   .workers = ps->step_workers,
+                   .common = common};
+  ps->totals.wan_wait += o.wan_wait;
   ps->spec.host.order(ps->spec.host.ctx, worker, &o);
-}
-
-void gt_ps_issue(gt_ps *ps, size_t worker) {
-  ps_worker *w = &ps->workers[worker];
-  order(ps, worker, GT_PS_TRAIN, w->batch, true);
   w->state = W_COMPUTING;
   w->since = ps->now;
 }
@@ -70,34 +62,50 @@ bool gt_ps_outstanding(const gt_ps *ps) {
   return false;
 }
 
+/* The region's buffers become those of a worker. */
+static void take_buffers(gt_ps *ps, const float *buffers) {
+  gt_vec_copy(ps->spec.buffers, gt_vec_of((float *)(uintptr_t)buffers, ps->spec.buffers.n));
+}
+
 /* ---- sync ------------------------------------------------------------------------------------------------------------ */
 
-/* The mean gradient over the samples of all workers, added in rank order; a single gradient is used where it lies. */
-static gt_vec reduce(gt_ps *ps, int64_t *samples) {
-  gt_vec sum = ps->spec.grads, only = none();
-  size_t used = 0;
-  *samples = 0;
+/* Finds what the workers of the step gave, in rank order; returns the samples in it. */
+static int64_t gather(gt_ps *ps) {
+  int64_t samples = 0;
+  ps->parts.n = ps->parts.bad = 0;
   for (size_t i = 0; i < ps->spec.nworkers; i++) {
-    ps_worker *w = &ps->workers[i];
-    if (w->has_batch && !w->push.nonfinite) {
-      *samples += w->push.samples;
-      only = gt_vec_of(w->grads, sum.n);
-      used++;
-    }
-  }
-  if (used <= 1) return only;
-  bool first = true;
-  for (size_t i = 0; i < ps->spec.nworkers; i++) {
-    ps_worker *w = &ps->workers[i];
+    const ps_worker *w = &ps->workers[i];
+    if (w->has_batch && w->push.nonfinite) ps->parts.bad++;
     if (!w->has_batch || w->push.nonfinite) continue;
-    float share = (float)((double)w->push.samples / (double)*samples);
-    if (first)
-      gt_vec_set_scaled(sum, share, gt_vec_of(w->grads, sum.n));
-    else
-      gt_vec_axpy(sum, share, gt_vec_of(w->grads, sum.n));
-    first = false;
+    size_t n = ps->parts.n++;
+    ps->parts.grads[n] = w->grads;
+    ps->parts.buffers[n] = w->push.buffers;
+    ps->parts.samples[n] = w->push.samples;
+    samples += w->push.samples;
   }
-  return sum;
+  return samples;
+}
+
+/* The mean gradient over the samples of all workers, by the workers where they have formed it; a single gradient is used where it lies. */
+static gt_vec reduce(gt_ps *ps) {
+  size_t n = ps->spec.grads.n;
+  const gt_ps_host *host = &ps->spec.host;
+  const float *mean = NULL;
+  if (ps->parts.n == 1)
+    mean = ps->parts.grads[0];
+  else if (ps->parts.bad == 0 && host->reduced)
+    mean = host->reduced(host->ctx);
+  if (mean) return gt_vec_of((float *)(uintptr_t)mean, n);
+  gt_vec_mean(ps->spec.grads, ps->parts.grads, ps->parts.samples, ps->parts.n);
+  return ps->spec.grads;
+}
+
+/* Buffers of one worker are copied: a mean of one could round. */
+static void reduce_buffers(gt_ps *ps) {
+  if (ps->parts.n == 1)
+    take_buffers(ps, ps->parts.buffers[0]);
+  else
+    gt_vec_mean(ps->spec.buffers, ps->parts.buffers, ps->parts.samples, ps->parts.n);
 }
 
 static bool all_in(const gt_ps *ps, ps_worker_state state) {
@@ -107,11 +115,14 @@ static bool all_in(const gt_ps *ps, ps_worker_state state) {
 }
 
 static void sync_step(gt_ps *ps) {
-  int64_t samples;
-  gt_ns from = gt_ps_clock(ps);
-  gt_vec grads = reduce(ps, &samples);
-  ps->totals.update += gt_ps_clock(ps) - from;
-  if (samples > 0) gt_ps_apply(ps, grads, samples);
+  int64_t samples = gather(ps);
+  if (samples > 0) {
+    gt_ns from = gt_ps_clock(ps);
+    gt_vec grads = reduce(ps);
+    reduce_buffers(ps);
+    ps->totals.update += gt_ps_clock(ps) - from;
+    gt_ps_apply(ps, grads, samples);
+  }
   for (size_t w = 0; w < ps->spec.nworkers; w++)
     if (ps->workers[w].has_batch) gt_ps_consume(ps, w);
   gt_ps_round_check(ps);
@@ -121,17 +132,20 @@ static void sync_step(gt_ps *ps) {
 static void sync_issue(gt_ps *ps) {
   for (size_t i = 0; i < ps->spec.nworkers; i++)
     if (ps->workers[i].state == W_ABSENT || ps->workers[i].state == W_EVALUATING) return;
+  ps->step_workers = 0;
   for (size_t i = 0; i < ps->spec.nworkers && gt_ps_may_issue(ps); i++) {
     ps->workers[i].batch = gt_ps_take_number(ps);
     ps->workers[i].has_batch = true;
+    ps->step_workers++;
   }
-  for (size_t i = 0; i < ps->spec.nworkers; i++)
-    if (ps->workers[i].has_batch && !(i == 0 && gt_ps_eval_begin(ps))) gt_ps_issue(ps, i);
+  if (ps->step_workers > 0) ps->step++;
+  for (size_t i = 0; i < ps->step_workers; i++)
+    if (!(i == 0 && gt_ps_eval_begin(ps))) issue(ps, i, true);
 }
 
 static void sync_pump(gt_ps *ps) {
   ps_worker *first = &ps->workers[0];
-  if (first->has_batch && first->state == W_WAITING) gt_ps_issue(ps, 0); /* it has evaluated */
+  if (first->has_batch && first->state == W_WAITING) issue(ps, 0, false); /* it has evaluated, and messages may have come */
   if (ps->held) return;
   if (gt_ps_outstanding(ps)) {
     if (!all_in(ps, W_PENDING)) return;
@@ -149,7 +163,7 @@ static void async_give(gt_ps *ps, size_t worker) {
   if (!gt_ps_may_issue(ps)) return;
   ps->workers[worker].batch = gt_ps_take_number(ps);
   ps->workers[worker].has_batch = true;
-  gt_ps_issue(ps, worker);
+  issue(ps, worker, false);
 }
 
 static void async_pump(gt_ps *ps) {
@@ -161,7 +175,10 @@ static void async_pump(gt_ps *ps) {
     for (size_t i = 1; i < ps->narrivals; i++) ps->arrivals[i - 1] = ps->arrivals[i];
     ps->narrivals--;
     ps_worker *w = &ps->workers[worker];
-    if (!w->push.nonfinite) gt_ps_apply(ps, gt_vec_of(w->grads, ps->spec.grads.n), w->push.samples);
+    if (!w->push.nonfinite) {
+      take_buffers(ps, w->push.buffers);
+      gt_ps_apply(ps, gt_vec_of(w->grads, ps->spec.grads.n), w->push.samples);
+    }
     gt_ps_consume(ps, worker);
     gt_ps_round_check(ps);
   }

@@ -11,6 +11,9 @@ gt_ps *gt_ps_create(const gt_ps_spec *spec) {
   ps->plane = spec->local_async ? &gt_ps_plane_async : &gt_ps_plane_sync;
   ps->workers = GT_NEW_ARRAY(ps_worker, spec->nworkers);
   ps->arrivals = GT_NEW_ARRAY(size_t, spec->nworkers);
+  ps->parts.grads = GT_NEW_ARRAY(const float *, spec->nworkers);
+  ps->parts.buffers = GT_NEW_ARRAY(const float *, spec->nworkers);
+  ps->parts.samples = GT_NEW_ARRAY(int64_t, spec->nworkers);
   ps->peers = GT_NEW_ARRAY(ps_peer, spec->nregions);
   ps->last_eval = (gt_ps_score){NAN, NAN, NAN};
   ps->timer_at = GT_NEVER;
@@ -51,6 +54,9 @@ void gt_ps_close(gt_ps *ps) {
   for (size_t p = 0; p < ps->spec.nregions; p++) gt_free(ps->peers[p].messages);
   gt_free(ps->pool);
   gt_free(ps->peers);
+  gt_free(ps->parts.grads);
+  gt_free(ps->parts.buffers);
+  gt_free(ps->parts.samples);
   gt_free(ps->arrivals);
   gt_free(ps->workers);
   gt_free(ps->reissue);

@@ -18,14 +18,24 @@ static bool host_replace(void *ctx, size_t peer, uint64_t cookie, const gt_frame
 static void host_order(void *ctx, size_t worker, const gt_ps_order *o) {
   gt_server *s = ctx;
   static const uint32_t kinds[] = {[GT_PS_TRAIN] = GT_ORDER_TRAIN, [GT_PS_EVAL] = GT_ORDER_EVAL, [GT_PS_KEEPALIVE] = GT_ORDER_KEEPALIVE};
-  gt_order_msg order = {
-      .kind = kinds[o->kind], .with_params = o->params.data != NULL, .batch = o->first, .count = o->count, .wan_wait_ns = o->wan_wait};
+  gt_order_msg order = {.kind = kinds[o->kind],
+                        .with_params = o->params.data != NULL,
+                        .batch = o->first,
+                        .count = o->count,
+                        .wan_wait_ns = o->wan_wait,
+                        .step = o->step,
+                        .workers = (uint32_t)o->workers,
+                        .common = o->common};
   gt_plane_ps_order(s->plane, worker, &order, o->params.data, o->buffers.data);
   if (s->virtual_clock) gt_virtual_ordered(s, worker, o);
 }
 
 static void host_taken(void *ctx, size_t worker) {
   gt_plane_ps_taken(((gt_server *)ctx)->plane, worker);
+}
+
+static const float *host_reduced(void *ctx) {
+  return gt_plane_ps_reduced(((gt_server *)ctx)->plane);
 }
 
 static gt_ns host_clock(void *ctx) {
@@ -173,6 +183,7 @@ static void open_ps(gt_server *s, int64_t newest_round) {
                               .replace = host_replace,
                               .order = host_order,
                               .taken = host_taken,
+                              .reduced = host_reduced,
                               .checkpoint = gt_server_checkpoint,
                               .whole = gt_server_whole,
                               .note = gt_server_note,

@@ -10,6 +10,7 @@ typedef struct {
   bool here; /* what it pushed, ahead of its time */
   gt_push_msg push;
   float *grads;
+  const float *buffers;
   gt_ns really_since; /* wall time of its order */
 } virtual_worker;
 
@@ -81,12 +82,12 @@ void gt_virtual_ordered(gt_server *s, size_t worker, const gt_ps_order *order) {
 
 static void on_push(void *ctx, size_t worker, const gt_push_msg *push, float *grads, const float *buffers) {
   gt_virtual *v = ((gt_server *)ctx)->virtual_clock;
-  (void)buffers;
   if (push->signal) v->stop_asked = true;
   if (push->kind == GT_PUSH_SIGNAL) return;
   v->workers[worker].here = true;
   v->workers[worker].push = *push;
   v->workers[worker].grads = grads;
+  v->workers[worker].buffers = buffers;
 }
 
 /* Deadlines are wall time: workers that wait hear of the PS, other regions of this one. */
@@ -172,6 +173,7 @@ static void pushed(gt_server *s, size_t worker) {
                      .auc = p.auc,
                      .compute = w->cost,
                      .wait = w->ordered - w->pushed,
+                     .buffers = w->buffers,
                      .nonfinite = p.nonfinite != 0};
   w->pushed = w->due;
   w->due = GT_NEVER;

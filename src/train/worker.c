@@ -38,7 +38,8 @@ static void train_batch(worker *w, const gt_order_msg *order) {
   size_t n = gt_loader_batch(w->train, &w->run->order, order->batch, w->x, w->y);
   gt_graph_step(w->run->graph, w->x, w->y, n, true, &m);
   take_time(w, from, w->run->job->compute_emulate ? gt_cost_step(w->run, &w->cost, number_of(w), order->batch) : 0);
-  bool finite = m.loss_sum - m.loss_sum == 0 && gt_vec_finite(gt_graph_arrays(w->run->graph)->grads);
+  const gt_arrays *arrays = gt_graph_arrays(w->run->graph);
+  bool finite = m.loss_sum - m.loss_sum == 0 && gt_vec_finite(arrays->grads) && gt_vec_finite(arrays->buffers);
   gt_push_msg push = {.kind = GT_PUSH_GRADIENT,
                       .signal = (uint32_t)gt_stop_requested(),
                       .batch = order->batch,
@@ -79,6 +80,13 @@ static void evaluate(worker *w, const gt_order_msg *order) {
   gt_plane_worker_push(w->plane, &push);
 }
 
+/* Orders bring parameters to different places. */
+static void adopt(const worker *w) {
+  float *params = gt_plane_worker_params(w->plane);
+  if (gt_graph_arrays(w->run->graph)->params.data != params)
+    gt_graph_adopt(w->run->graph, params, gt_plane_worker_grads(w->plane), gt_plane_worker_buffers(w->plane));
+}
+
 static gt_status loop(worker *w) {
   gt_push_msg ready = {.kind = GT_PUSH_READY};
   gt_order_msg order;
@@ -86,6 +94,7 @@ static gt_status loop(worker *w) {
   gt_plane_worker_push(w->plane, &ready);
   for (;;) {
     gt_plane_worker_wait(w->plane, &order, w->run->job->limits.local_s);
+    adopt(w);
     if (order.kind == GT_ORDER_END) return (gt_status)order.status;
     if (order.kind == GT_ORDER_TRAIN)
       train_batch(w, &order);
@@ -129,7 +138,7 @@ gt_status gt_worker_run(gt_run *run) {
   gt_status status = open_worker(&w);
   if (status == GT_OK) {
     w.plane = gt_plane_worker_create(run->roles.region, arrays->params.n, arrays->buffers.n);
-    gt_graph_adopt(run->graph, gt_plane_worker_params(w.plane), gt_plane_worker_grads(w.plane), gt_plane_worker_buffers(w.plane));
+    adopt(&w);
     gt_graph_on_progress(run->graph, gt_plane_worker_progress, w.plane);
     prepare(&w);
     status = loop(&w);
