@@ -1,0 +1,63 @@
+# labels: quick
+# The local plane does not show in the results: three synchronous workers come to the same bits in shared memory, by messages, and under the virtual clock, whatever
+# the load; and a run that was stopped in the middle of a step comes to them too.
+set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+# 1,000 samples in batches of 24 are 42 batches, the last of 16: epochs end in the middle of a step, and 5.1 of them with a step of two workers.
+"$GEOTRAIN" data synth data.h5 --train 1000 --test 200 >/dev/null || fail "data synth"
+cat >job.yaml <<'YAML'
+name: local-plane
+seed: 5
+model: {name: lenet5}
+data: {path: data.h5}
+train: {until: {epochs: 5.1}, batch: 24, optimizer: {name: sgd, lr: 0.05, momentum: 0.9}, eval_every: {steps: 9}}
+regions: [{name: here, ranks: 4}]
+sync: {local: sync, strategy: none}
+compute: {step: 25 ms, update: 1 ms}
+checkpoint: {every: {epochs: 100}}
+limits: {local: 30 s}
+YAML
+
+slow="--set compute.emulate=true"
+
+sha() { field "$1" params_sha256; }
+
+train "shared memory" 4 job.yaml --run-dir shared
+ended "shared memory" 0
+wanted=$(sha shared)
+check "it trains" awk -v a="$(field shared test_accuracy)" 'BEGIN {exit !(a > 0.3)}'
+check "every sample was seen" test "$(field shared samples)" -ge 5000
+
+GEOTRAIN_LOCAL_PLANE=messages train "messages" 4 job.yaml --run-dir messages
+ended "messages" 0
+check "messages: the same bits" same "$(sha messages)" "$wanted"
+
+train "virtual clock" 4 job.yaml --run-dir virtual --clock virtual
+ended "virtual clock" 0
+check "virtual clock: the same bits" same "$(sha virtual)" "$wanted"
+
+# Workers that stand still in turn do not change what is added, nor its order.
+start 4 job.yaml --run-dir stuttering $slow
+wait_file stuttering/here.jsonl
+stops=0
+for rank in 1 2 3 1 2 3; do
+  pid=$(rank_pid $rank)
+  [ -n "$pid" ] && kill -STOP "$pid" 2>/dev/null && sleep 0.15 && kill -CONT "$pid" 2>/dev/null && stops=$((stops + 1))
+done
+check "stuttering: it did" test "$stops" -ge 3
+wait_end "stuttering" 60
+gone "stuttering"
+ended "stuttering" 0
+check "stuttering: the same bits" same "$(sha stuttering)" "$wanted"
+
+start 4 job.yaml --run-dir stopped $slow
+wait_file stopped/here.jsonl && sleep 0.3
+kill -USR1 "$(rank_pid 2)"
+wait_end "stopped" 60
+gone "stopped"
+ended "stopped" 75
+train "resumed" 4 job.yaml --run-dir stopped --resume $slow
+ended "resumed" 0
+check "resumed: the same bits" same "$(sha stopped)" "$wanted"
+finish
