@@ -76,7 +76,7 @@ static void *aligned_base(const gt_shared *s, int rank) {
 }
 
 gt_common gt_shared_common(const gt_shared *s) {
-  gt_common common = {NULL};
+  gt_common common = {0};
   if (s->window == MPI_WIN_NULL || s->nworkers < 2) return common;
   common.announced = aligned_base(s, 0);
   common.chunks = (gt_chunk *)(common.announced + s->nworkers);

@@ -11,6 +11,10 @@ typedef struct {
   int32_t *y;
   float *scores; /* of the test samples evaluated so far, where labels are two; else NULL */
   uint32_t *auc_scratch;
+  struct {
+    size_t samples, first; /* its samples; behind `first` gradients are final */
+    bool finite;           /* those are, all of them */
+  } batch;                 /* under way */
   gt_ns idle_since;
   gt_job_compute cost;
   double slowdown;
@@ -32,14 +36,27 @@ static size_t number_of(const worker *w) {
   return (size_t)w->run->roles.region_rank - 1;
 }
 
+/* Gradients are looked at while they are in the cache, and then told of at once. */
+static void on_gradients(void *context, size_t first) {
+  worker *w = context;
+  gt_vec grads = gt_graph_arrays(w->run->graph)->grads;
+  w->batch.finite = w->batch.finite && gt_vec_finite(gt_vec_range(grads, first, w->batch.first - first));
+  w->batch.first = first;
+  gt_plane_worker_gradients(w->plane, first, (int64_t)w->batch.samples);
+}
+
 static void train_batch(worker *w, const gt_order_msg *order) {
   gt_ns from = gt_now();
   gt_metrics m;
-  size_t n = gt_loader_batch(w->train, &w->run->order, order->batch, w->x, w->y);
-  gt_graph_step(w->run->graph, w->x, w->y, n, true, &m);
-  take_time(w, from, w->run->job->compute_emulate ? gt_cost_step(w->run, &w->cost, number_of(w), order->batch) : 0);
   const gt_arrays *arrays = gt_graph_arrays(w->run->graph);
-  bool finite = m.loss_sum - m.loss_sum == 0 && gt_vec_finite(arrays->grads) && gt_vec_finite(arrays->buffers);
+  size_t n = gt_loader_batch(w->train, &w->run->order, order->batch, w->x, w->y);
+  w->batch.samples = n;
+  w->batch.first = arrays->grads.n;
+  w->batch.finite = true;
+  gt_graph_step(w->run->graph, w->x, w->y, n, true, &m);
+  on_gradients(w, 0);
+  take_time(w, from, w->run->job->compute_emulate ? gt_cost_step(w->run, &w->cost, number_of(w), order->batch) : 0);
+  bool finite = m.loss_sum - m.loss_sum == 0 && w->batch.finite && gt_vec_finite(arrays->buffers);
   gt_push_msg push = {.kind = GT_PUSH_GRADIENT,
                       .signal = (uint32_t)gt_stop_requested(),
                       .batch = order->batch,
@@ -140,6 +157,7 @@ gt_status gt_worker_run(gt_run *run) {
     w.plane = gt_plane_worker_create(run->roles.region, arrays->params.n, arrays->buffers.n);
     adopt(&w);
     gt_graph_on_progress(run->graph, gt_plane_worker_progress, w.plane);
+    gt_graph_on_gradients(run->graph, on_gradients, &w);
     prepare(&w);
     status = loop(&w);
     gt_plane_worker_close(w.plane);

@@ -51,6 +51,16 @@ gone "stuttering"
 ended "stuttering" 0
 check "stuttering: the same bits" same "$(sha stuttering)" "$wanted"
 
+# Statistics of normalisations are the mean of what the workers have; the test loss is made with them.
+"$GEOTRAIN" data synth few.h5 --train 64 --test 16 >/dev/null || fail "data synth few"
+for plane in shared messages; do
+  GEOTRAIN_LOCAL_PLANE=$plane train "resnet18, $plane" 3 job.yaml --run-dir "resnet-$plane" --set model.name=resnet18 --set data.path=few.h5 --set train.batch=2 \
+    --set train.until.steps=3 --set regions.0.ranks=3
+  ended "resnet18, $plane" 0
+done
+check "resnet18: the same bits" same "$(sha resnet-messages)" "$(sha resnet-shared)"
+check "resnet18: the same loss" same "$(field resnet-messages test_loss)" "$(field resnet-shared test_loss)"
+
 start 4 job.yaml --run-dir stopped $slow
 wait_file stopped/here.jsonl && sleep 0.3
 kill -USR1 "$(rank_pid 2)"
