@@ -24,11 +24,12 @@ void gt_print_commands(FILE *to);
 bool gt_cli_first_rank(void);
 
 /* argv[0] is the command's name.  Options are read with getopt_long. */
-gt_status gt_cmd_train(int argc, char **argv); /* cmd_train.c */
-gt_status gt_cmd_probe(int argc, char **argv); /* cmd_probe.c */
-gt_status gt_cmd_data(int argc, char **argv);  /* cmd_data.c */
-gt_status gt_cmd_eval(int argc, char **argv);  /* cmd_eval.c */
-gt_status gt_cmd_help(int argc, char **argv);  /* cmd_help.c */
-gt_status gt_cmd_info(int argc, char **argv);  /* cmd_info.c: build, kernels, CPU, models, strategies */
+gt_status gt_cmd_train(int argc, char **argv);  /* cmd_train.c */
+gt_status gt_cmd_probe(int argc, char **argv);  /* cmd_probe.c */
+gt_status gt_cmd_data(int argc, char **argv);   /* cmd_data.c */
+gt_status gt_cmd_eval(int argc, char **argv);   /* cmd_eval.c */
+gt_status gt_cmd_export(int argc, char **argv); /* cmd_export.c */
+gt_status gt_cmd_help(int argc, char **argv);   /* cmd_help.c */
+gt_status gt_cmd_info(int argc, char **argv);   /* cmd_info.c: build, kernels, CPU, models, strategies */
 
 #endif

@@ -47,6 +47,14 @@ const gt_command gt_commands[] = {
      "geotrain eval CHECKPOINT DATA.h5\n"
      "\n"
      "CHECKPOINT is a region's file of a round: RUN_DIR/ckpt/<round>/<region>.h5.\n"},
+    {"export", "a checkpoint's model as safetensors, with PyTorch's names and layouts", gt_cmd_export, false,
+     "geotrain export CHECKPOINT OUT.safetensors\n"
+     "\n"
+     "CHECKPOINT is a region's file of a round: RUN_DIR/ckpt/<round>/<region>.h5.  Parameters and buffers are named and laid out as in PyTorch\n"
+     "(convolutions K,C,R,S; linear layers behind images read C,H,W), so that load_state_dict of the same model takes them; the file says the\n"
+     "model, job, region, round, step and version.  OUT is replaced if it is there.\n"
+     "\n"
+     "Exit 3: OUT cannot be written; 4: the checkpoint is damaged or another version's.\n"},
     {"info", "what this build and this machine have; info JOB.yaml: the resolved job", gt_cmd_info, false,
      "geotrain info [JOB.yaml [--set key=value]...]\n"
      "\n"

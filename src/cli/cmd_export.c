@@ -1,0 +1,101 @@
+/* geotrain export: a checkpoint's model for PyTorch, as safetensors with its names and layouts. */
+#include "cli.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "checkpoint_model.h"
+#include "safetensors.h"
+
+#define RUNNING_VAR ".running_var"
+#define USAGE       "usage: geotrain export CHECKPOINT OUT.safetensors"
+
+/* The tensors of a file and the memory that they lie in. */
+typedef struct {
+  gt_safetensor *tensors;
+  size_t n;
+  float *values;
+  int64_t steps;
+} exported;
+
+static void add(exported *e, const gt_view *as, gt_safetensor_type type, const void *data) {
+  gt_safetensor *t = &e->tensors[e->n++];
+  *t = (gt_safetensor){.type = type, .ndims = as->ndims, .data = data};
+  snprintf(t->name, sizeof t->name, "%s", as->name);
+  for (int d = 0; d < as->ndims; d++) t->shape[d] = as->shape[d];
+}
+
+/* PyTorch's normalisations count their batches: one a step. */
+static void add_counts(exported *e, const gt_graph *graph) {
+  for (size_t i = 0; i < gt_graph_tensors(graph); i++) {
+    gt_view as;
+    gt_graph_tensor(graph, i, &as, NULL);
+    char *end = strstr(as.name, RUNNING_VAR);
+    if (!end) continue;
+    snprintf(end, sizeof as.name - (size_t)(end - as.name), ".num_batches_tracked");
+    as.ndims = 0;
+    add(e, &as, GT_SAFETENSOR_I64, &e->steps);
+  }
+}
+
+static void add_values(exported *e, const gt_graph *graph) {
+  float *to = e->values;
+  for (size_t i = 0; i < gt_graph_tensors(graph); i++) {
+    gt_view as;
+    gt_graph_tensor(graph, i, &as, to);
+    add(e, &as, GT_SAFETENSOR_F32, to);
+    to += as.count;
+  }
+}
+
+static gt_status write(const char *path, const gt_graph *graph, const gt_ckpt_info *info) {
+  const gt_arrays *arrays = gt_graph_arrays(graph);
+  const size_t values = arrays->params.n + arrays->buffers.n;
+  exported e = {.tensors = GT_NEW_ARRAY(gt_safetensor, 2 * gt_graph_tensors(graph)), .values = GT_NEW_ARRAY(float, values), .steps = info->step};
+  char step[32], round[32];
+  snprintf(step, sizeof step, "%lld", (long long)info->step);
+  snprintf(round, sizeof round, "%lld", (long long)info->round);
+  const gt_safetensor_note notes[] = {{"format", "pt"}, {"model", info->model}, {"job", info->job_name}, {"region", info->region},
+                                      {"round", round}, {"step", step},         {"geotrain", GT_VERSION}};
+  add_counts(&e, graph);
+  add_values(&e, graph);
+  const gt_status status = gt_safetensors_write(path, e.tensors, e.n, notes, sizeof notes / sizeof *notes);
+  if (status == GT_OK) printf("%s: %zu tensors, %zu numbers of %s at step %lld\n", path, e.n, values, info->model, (long long)info->step);
+  gt_free(e.values);
+  gt_free(e.tensors);
+  return status;
+}
+
+/* The new file would take the checkpoint's place. */
+static bool same_file(const char *a, const char *b) {
+  struct stat of_a, of_b;
+  return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+}
+
+static gt_status export(const char *path, const gt_ckpt_info *info, const gt_state *state, const char *to) {
+  gt_sample_shape shape;
+  gt_graph *graph;
+  GT_TRY(gt_cli_checkpoint_shape(path, info, &shape));
+  GT_TRY(gt_cli_checkpoint_model(&graph, path, info, state, &shape, 0));
+  const gt_status status = write(to, graph, info);
+  gt_graph_close(graph);
+  return status;
+}
+
+gt_status gt_cmd_export(int argc, char **argv) {
+  static const struct option options[] = {{0}};
+  gt_ckpt_info info;
+  gt_state state;
+  opterr = 0;
+  if (getopt_long(argc, argv, "", options, NULL) != -1) return GT_FAIL(GT_ERR_JOB, "export: unknown option '%s'; " USAGE, argv[optind - 1]);
+  if (argc - optind != 2) return GT_FAIL(GT_ERR_JOB, "export: %d files are given; " USAGE, argc - optind);
+  const char *path = argv[optind], *to = argv[optind + 1];
+  if (same_file(path, to)) return GT_FAIL(GT_ERR_JOB, "export: %s is the checkpoint itself; another name for what is written is needed", to);
+  GT_TRY(gt_ckpt_read(path, &info, &state));
+  const gt_status status = export(path, &info, &state, to);
+  gt_state_close(&state);
+  gt_ckpt_info_close(&info);
+  return status;
+}

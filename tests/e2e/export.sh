@@ -1,0 +1,139 @@
+# labels: quick
+# A checkpoint's model as safetensors: read back by another program, every tensor is the checkpoint's, in PyTorch's names, shapes and layouts; and what is refused.
+set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+python=/usr/bin/python3
+export=("$GEOTRAIN" export)
+
+data data.h5
+cat >job.yaml <<'YAML'
+name: to-export
+model: {name: lenet5}
+data: {path: data.h5}
+train: {until: {steps: 7}, batch: 16, optimizer: {name: sgd, lr: 0.02}, eval_every: {epochs: 0}}
+regions: [{name: east, ranks: 3}]
+sync: {local: sync, strategy: none}
+checkpoint: {every: {steps: 100}}
+YAML
+
+train "lenet5" 3 job.yaml --run-dir lenet5
+ended "lenet5" 0
+"$GEOTRAIN" data synth few.h5 --train 16 --test 2 >/dev/null
+train "resnet18" 2 job.yaml --run-dir resnet18 --set data.path=few.h5 --set model.name=resnet18 --set train.until.steps=2 --set train.batch=2 --set 'regions=[{name: east, ranks: 2}]'
+ended "resnet18" 0
+last() { echo "$1/ckpt/$(newest_round "$1")/east.h5"; }
+
+# refused CODE NAME WORDS ARGUMENTS...: one sentence, the exit code, and no file.
+refused() {
+  local want=$1 name=$2 word=$3 found
+  shift 3
+  "${export[@]}" "$@" >out 2>err
+  found=$?
+  if [ "$found" -eq "$want" ] && [ "$(wc -l <err)" -eq 1 ] && grep -qE "$word" err && ! ls ./*.tmp new.safetensors >/dev/null 2>&1; then
+    ok "$name: exit $want, says $word"
+  else
+    fail "$name" "exit $found: $(cat err; ls)"
+  fi
+}
+
+for model in lenet5 resnet18; do
+  check "$model is exported" "${export[@]}" "$(last $model)" $model.safetensors
+done
+check "again gives the same bytes" eval '"${export[@]}" "$(last lenet5)" again.safetensors && cmp lenet5.safetensors again.safetensors'
+
+cat >compare.py <<'PY'
+# Every tensor of a safetensors file against the flat arrays of the checkpoint, place by place.
+import json, sys
+import h5py, numpy as np
+blob = open(sys.argv[1], "rb").read()
+length = int.from_bytes(blob[:8], "little")
+head, data = json.loads(blob[8:8 + length]), blob[8 + length:]
+assert length % 8 == 0 and blob[8:9] == b"{", "the header is not aligned"
+notes = head.pop("__metadata__")
+with h5py.File(sys.argv[2], "r") as f:
+    flat = {"params": f["model/params"][:], "buffers": f["model/buffers"][:] if "model/buffers" in f else np.zeros(0, "f4")}
+    step = int(f.attrs["step"])
+text = lambda value: value if isinstance(value, str) else value.decode()
+assert notes["format"] == "pt" and notes["model"] == sys.argv[3] and notes["job"] == "to-export" and notes["region"] == "east", notes
+assert notes["step"] == str(step) and notes["geotrain"], notes
+end = 0
+tensors = {}
+for name, at in sorted(head.items(), key=lambda item: item[1]["data_offsets"]):
+    a, b = at["data_offsets"]
+    assert a == end, f"{name} begins at {a}, the tensor before it ends at {end}"
+    end = b
+    tensors[name] = np.frombuffer(data[a:b], {"F32": "<f4", "I64": "<i8"}[at["dtype"]]).reshape(at["shape"])
+assert end == len(data), "bytes behind the last tensor"
+
+used = {"params": 0, "buffers": 0}
+def take(kind, name, there, here=None, order=None):
+    """The next tensor of the flat array: shape `here` and turned by `order` it is `there`."""
+    n = int(np.prod(there))
+    mine = flat[kind][used[kind]:used[kind] + n].reshape(here or there)
+    used[kind] += n
+    if order: mine = mine.transpose(order)
+    theirs = tensors.pop(name)
+    assert theirs.shape == tuple(there), f"{name} is {theirs.shape}, not {there}"
+    assert np.array_equal(mine.reshape(there), theirs), f"{name} differs"
+    assert theirs.dtype == np.float32 and np.ptp(theirs) >= 0
+def conv(name, k, c, r, bias=False):
+    take("params", name + ".weight", (k, c, r, r), (r, r, c, k), (3, 2, 0, 1))
+    if bias: take("params", name + ".bias", (k,))
+def norm(name, c):
+    take("params", name + ".weight", (c,)), take("params", name + ".bias", (c,))
+    take("buffers", name + ".running_mean", (c,)), take("buffers", name + ".running_var", (c,))
+    count = tensors.pop(name + ".num_batches_tracked")
+    assert count.shape == () and count.dtype == np.int64 and count == step
+def linear(name, o, i, image=None):
+    if image: # columns (H,W,C) here, (C,H,W) there
+        take("params", name + ".weight", (o, i), (o, *image), (0, 3, 1, 2))
+    else:
+        take("params", name + ".weight", (o, i))
+    take("params", name + ".bias", (o,))
+
+if sys.argv[3] == "lenet5":
+    conv("conv1", 6, 1, 5, True), conv("conv2", 16, 6, 5, True)
+    linear("fc1", 120, 400, (5, 5, 16)), linear("fc2", 84, 120), linear("fc3", 10, 84)
+else:
+    conv("conv1", 64, 1, 3), norm("bn1", 64)
+    width = 64
+    for stage in range(4):
+        for block in range(2):
+            at, k = f"layer{stage + 1}.{block}", 64 << stage
+            conv(at + ".conv1", k, width, 3), norm(at + ".bn1", k)
+            conv(at + ".conv2", k, k, 3)
+            if width != k: conv(at + ".downsample.0", k, width, 1), norm(at + ".downsample.1", k)
+            norm(at + ".bn2", k)
+            width = k
+    linear("fc", 10, 512)
+assert not tensors, f"left over: {list(tensors)}"
+assert used["params"] == len(flat["params"]) and used["buffers"] == len(flat["buffers"]), used
+print(f"{sys.argv[3]}: {len(head)} tensors are the checkpoint's")
+PY
+if "$python" -c 'import h5py, numpy' 2>/dev/null; then
+  for model in lenet5 resnet18; do
+    check "$model: every tensor, by numpy" "$python" compare.py $model.safetensors "$(last $model)" $model
+  done
+else
+  skip "every tensor, by numpy" "$python has no h5py (Debian: python3-h5py)"
+fi
+
+good=$(last lenet5)
+head -c 60000 "$good" >cut.h5
+refused 4 "a cut checkpoint" 'cut.h5: it ends after' cut.h5 new.safetensors
+refused 4 "no checkpoint" 'no.h5' no.h5 new.safetensors
+refused 4 "data instead of a checkpoint" 'data.h5' data.h5 new.safetensors
+refused 3 "a folder that is not there" 'nowhere/new.safetensors: cannot be written \(No such file' "$good" nowhere/new.safetensors
+refused 3 "a folder in the way" 'lenet5: cannot be written \(Is a directory' "$good" lenet5
+refused 2 "the checkpoint itself" 'is the checkpoint itself' "$good" "$good"
+refused 2 "one file" '1 files are given; usage' "$good"
+refused 2 "an option that is not known" "unknown option '--half'" --half "$good" new.safetensors
+before=$failures
+(
+  trap '' XFSZ
+  ulimit -f 100
+  refused 3 "no room" 'new.safetensors: cannot be written \(File too large' "$good" new.safetensors
+  exit $((failures - before))
+) || failures=$((failures + 1))
+check "what was there stays" cmp lenet5.safetensors again.safetensors
+finish
