@@ -22,7 +22,7 @@ typedef struct {
   size_t h, w, c, classes, ntrain, ntest;
   gt_input input;
   size_t features;        /* IDS: how many there are; else 0 */
-  char schema_sha256[65]; /* of what must agree between regions: shape, classes, input type, mean and std */
+  char schema_sha256[65]; /* of what must agree between regions: shape, classes, input type, features, mean and std */
 } gt_dataset_info;
 
 /* Opens and checks a file: HDF5, schema, shapes, types, labels in range, no NaN.  GT_ERR_DATA names the file, the data set in it, what was found and
@@ -36,7 +36,8 @@ const int32_t *gt_dataset_labels(gt_dataset *dataset, gt_split split);
 const float *gt_dataset_mean(const gt_dataset *dataset);
 const float *gt_dataset_std(const gt_dataset *dataset);
 
-/* `geotrain data`: SOURCE is the folder with the four idx files, gzip or plain; OUT is written under a temporary name and renamed. */
+/* `geotrain data`: SOURCE is the folder with the format's files (docs/data-format.md), gzip or plain; OUT is written under a temporary name and renamed.
+   GT_ERR_DATA names the file, what was found and what is needed. */
 gt_status gt_data_import(const char *format, const char *source, const char *out);
 const char *const *gt_data_formats(void);
 typedef struct {
@@ -85,8 +86,8 @@ typedef struct gt_loader gt_loader;
 gt_status gt_loader_create(gt_loader **out, gt_dataset *dataset, gt_split split, const uint32_t *samples, size_t n);
 void gt_loader_close(gt_loader *loader);
 size_t gt_loader_samples(const gt_loader *loader);
-/* What gt_loader_batch does to images: nothing; or a zero border of 4, a random window of the old size, and a flip of every second one on average (He et al. 2016,
-   4.2), drawn from numbers keyed by (seed, region, batch number). */
+/* What gt_loader_batch does to images: nothing; or a border of 4, a random window of the old size, and a flip of every second one on average (He et al. 2016,
+   4.2), drawn from numbers keyed by (seed, region, batch number).  The border of bytes is black, 0 before it is normalised, as in PyTorch's recipes; of floats 0. */
 typedef enum { GT_AUGMENT_NONE, GT_AUGMENT_CROP_FLIP } gt_augment;
 /* From now on.  GT_ERR_JOB where samples are ids. */
 gt_status gt_loader_augment(gt_loader *loader, gt_augment augment);

@@ -73,6 +73,7 @@ typedef struct {
       size_t nshares;
       double alpha;
     } partition;
+    char *augment; /* none | crop-flip */
   } data;
   struct {
     gt_job_interval until, eval_every;

@@ -19,7 +19,13 @@ static const char usage[] = "usage: geotrain data import FORMAT SOURCE OUT.h5\n"
 static gt_status print_usage(void) {
   printf("%sformats:", usage);
   for (const char *const *f = gt_data_formats(); *f; f++) printf(" %s", *f);
-  printf("\n  mnist: SOURCE is a folder with the four idx files of MNIST, Fashion-MNIST or the like, gzip or plain\n");
+  fputs("\nSOURCE is a folder; its files may be gzip (.gz) or plain:\n"
+        "  mnist  the four idx files of MNIST, Fashion-MNIST or the like\n"
+        "  cifar  data_batch_1.bin to data_batch_5.bin (those that are there; at least one) and test_batch.bin of CIFAR-10,\n"
+        "         or train.bin and test.bin of CIFAR-100 (its fine labels)\n"
+        "  libfm  NAME.train.libfm and NAME.test.libfm, lines `label id:1 id:1 ...` with the same number of fields, label 1 or else 0 or -1;\n"
+        "         NAME.validation.libfm is not used\n",
+        stdout);
   return GT_OK;
 }
 
@@ -117,11 +123,14 @@ static gt_status info(int argc, char **argv) {
   printf("%-12s %d\n", "schema", GT_DATASET_SCHEMA);
   printf("%-12s %s\n", "name", d->name);
   printf("%-12s %zu x %zu x %zu %s\n", "shape", d->h, d->w, d->c, input_names[d->input]);
+  if (d->input == GT_INPUT_IDS) printf("%-12s %zu\n", "features", d->features);
   printf("%-12s %zu\n", "classes", d->classes);
   printf("%-12s %zu\n", "train", d->ntrain);
   printf("%-12s %zu\n", "test", d->ntest);
-  print_channels("mean", gt_dataset_mean(dataset), d->c);
-  print_channels("std", gt_dataset_std(dataset), d->c);
+  if (d->input == GT_INPUT_BYTES) {
+    print_channels("mean", gt_dataset_mean(dataset), d->c);
+    print_channels("std", gt_dataset_std(dataset), d->c);
+  }
   printf("%-12s %s\n", "sha256", d->schema_sha256);
   print_classes(dataset);
   gt_dataset_close(dataset);

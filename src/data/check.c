@@ -56,13 +56,19 @@ static bool has_type(hid_t dset, H5T_class_t class, size_t size, H5T_sign_t sign
 static gt_status check_types(gt_dataset *d, gt_split split) {
   const char *group = gt_data_split_names[split];
   char found[48];
-  bool bytes = has_type(d->x[split], H5T_INTEGER, 1, H5T_SGN_NONE, found, sizeof found);
-  bool floats = !bytes && has_type(d->x[split], H5T_FLOAT, 4, H5T_SGN_ERROR, found, sizeof found);
-  if (!bytes && !floats) return GT_FAIL(GT_ERR_DATA, "%s: /%s/x is %s; uint8 or float32 is needed", d->path, group, found);
+  gt_input input = GT_INPUT_BYTES;
+  if (!has_type(d->x[split], H5T_INTEGER, 1, H5T_SGN_NONE, found, sizeof found)) {
+    input = GT_INPUT_FLOATS;
+    if (!has_type(d->x[split], H5T_FLOAT, 4, H5T_SGN_ERROR, found, sizeof found)) {
+      input = GT_INPUT_IDS;
+      if (!has_type(d->x[split], H5T_INTEGER, 4, H5T_SGN_2, found, sizeof found))
+        return GT_FAIL(GT_ERR_DATA, "%s: /%s/x is %s; uint8, float32 or int32 is needed", d->path, group, found);
+    }
+  }
   if (split == GT_SPLIT_TRAIN)
-    d->info.input = floats ? GT_INPUT_FLOATS : GT_INPUT_BYTES;
-  else if ((d->info.input == GT_INPUT_FLOATS) != floats)
-    return GT_FAIL(GT_ERR_DATA, "%s: /test/x is %s but /train/x is %s; both must be the same", d->path, found, floats ? "uint8" : "float32");
+    d->info.input = input;
+  else if (d->info.input != input)
+    return GT_FAIL(GT_ERR_DATA, "%s: /test/x is %s but /train/x is %s; both must be the same", d->path, found, gt_data_input_names[d->info.input]);
   if (!has_type(d->y[split], H5T_INTEGER, 4, H5T_SGN_2, found, sizeof found))
     return GT_FAIL(GT_ERR_DATA, "%s: /%s/y is %s; int32 is needed", d->path, group, found);
   return GT_OK;
@@ -78,7 +84,7 @@ static uint64_t most_bytes(hid_t dset, uint64_t file_bytes) {
 }
 
 static gt_status check_size(const gt_dataset *d, gt_split split, const hsize_t x[4]) {
-  uint64_t bytes = d->info.input == GT_INPUT_FLOATS ? sizeof(float) : 1;
+  uint64_t bytes = d->info.input == GT_INPUT_BYTES ? 1 : sizeof(float);
   bool overflow = false;
   for (int i = 0; i < 4; i++) overflow |= __builtin_mul_overflow(bytes, (uint64_t)x[i], &bytes);
   if (overflow || x[0] > UINT32_MAX || bytes > most_bytes(d->x[split], d->file_bytes) ||
@@ -103,6 +109,9 @@ gt_status gt_dataset_check_split(gt_dataset *d, gt_split split) {
   if (x[1] == 0 || x[2] == 0 || x[3] == 0)
     return GT_FAIL(GT_ERR_DATA, "%s: /%s/x holds images of %llu x %llu x %llu; 1 or more is needed in each dimension", d->path, group,
                    (unsigned long long)x[1], (unsigned long long)x[2], (unsigned long long)x[3]);
+  if (info->input == GT_INPUT_IDS && (x[1] != 1 || x[2] != 1))
+    return GT_FAIL(GT_ERR_DATA, "%s: /%s/x is int32 of %llu x %llu x %llu a sample; ids need 1 x 1 x F", d->path, group, (unsigned long long)x[1],
+                   (unsigned long long)x[2], (unsigned long long)x[3]);
   GT_TRY(check_size(d, split, x));
   if (split == GT_SPLIT_TRAIN) {
     info->ntrain = (size_t)x[0];
@@ -118,11 +127,21 @@ gt_status gt_dataset_check_split(gt_dataset *d, gt_split split) {
   return GT_OK;
 }
 
-gt_status gt_dataset_check_normalisation(gt_dataset *d) {
+static gt_status check_features(gt_dataset *d) {
+  int64_t features;
+  GT_TRY(gt_data_h5_attr_int(d->file, d->path, "features", &features));
+  if (features < 1 || features > GT_DATA_MAX_FEATURES)
+    return GT_FAIL(GT_ERR_DATA, "%s: features is %lld; 1 to %d are needed", d->path, (long long)features, GT_DATA_MAX_FEATURES);
+  d->info.features = (size_t)features;
+  return GT_OK;
+}
+
+gt_status gt_dataset_check_input(gt_dataset *d) {
   size_t c = d->info.c;
   d->mean = GT_NEW_ARRAY(float, c);
   d->std = GT_NEW_ARRAY(float, c);
   for (size_t i = 0; i < c; i++) d->std[i] = 1.0F;
+  if (d->info.input == GT_INPUT_IDS) return check_features(d);
   if (d->info.input == GT_INPUT_FLOATS) return GT_OK; /* taken as it is */
   GT_TRY(gt_data_h5_attr_floats(d->file, d->path, "mean", d->mean, c));
   GT_TRY(gt_data_h5_attr_floats(d->file, d->path, "std", d->std, c));
@@ -147,18 +166,34 @@ static gt_status check_labels(gt_dataset *d, gt_split split) {
   return GT_OK;
 }
 
-static gt_status check_finite(gt_dataset *d, gt_split split) {
-  size_t n = gt_dataset_count(d, split), row_bytes = gt_dataset_row_bytes(d), row = row_bytes / sizeof(float);
+static gt_status check_floats(const gt_dataset *d, gt_split split, size_t first, size_t count, const float *x) {
+  size_t row = d->info.h * d->info.w * d->info.c;
+  for (size_t i = 0; i < count * row; i++)
+    if (!isfinite(x[i]))
+      return GT_FAIL(GT_ERR_DATA, "%s: /%s/x holds %g in sample %zu, value %zu; finite numbers are needed", d->path, gt_data_split_names[split],
+                     (double)x[i], first + i / row, i % row);
+  return GT_OK;
+}
+
+static gt_status check_ids(const gt_dataset *d, gt_split split, size_t first, size_t count, const int32_t *x) {
+  size_t row = d->info.c;
+  for (size_t i = 0; i < count * row; i++)
+    if (x[i] < 0 || (size_t)x[i] >= d->info.features)
+      return GT_FAIL(GT_ERR_DATA, "%s: /%s/x holds id %d in sample %zu, field %zu; ids 0 to %zu are needed", d->path, gt_data_split_names[split],
+                     (int)x[i], first + i / row, i % row, d->info.features - 1);
+  return GT_OK;
+}
+
+/* Any byte is right; floats and ids are looked at, a block at a time. */
+static gt_status check_x(gt_dataset *d, gt_split split) {
+  size_t n = gt_dataset_count(d, split), row_bytes = gt_dataset_row_bytes(d);
   size_t block = gt_data_h5_block_rows(d->x[split], n, row_bytes);
-  float *x = gt_alloc(block, row_bytes);
+  void *x = gt_alloc(block, row_bytes);
   gt_status status = GT_OK;
   for (size_t first = 0; first < n && status == GT_OK; first += block) {
     size_t count = n - first < block ? n - first : block;
     status = gt_dataset_read(d, split, first, count, x);
-    for (size_t i = 0; i < count * row && status == GT_OK; i++)
-      if (!isfinite(x[i]))
-        status = GT_FAIL(GT_ERR_DATA, "%s: /%s/x holds %g in sample %zu, value %zu; finite numbers are needed", d->path, gt_data_split_names[split],
-                         (double)x[i], first + i / row, i % row);
+    if (status == GT_OK) status = d->info.input == GT_INPUT_IDS ? check_ids(d, split, first, count, x) : check_floats(d, split, first, count, x);
   }
   gt_free(x);
   return status;
@@ -166,5 +201,5 @@ static gt_status check_finite(gt_dataset *d, gt_split split) {
 
 gt_status gt_dataset_check_values(gt_dataset *d, gt_split split) {
   GT_TRY(check_labels(d, split));
-  return d->info.input == GT_INPUT_FLOATS ? check_finite(d, split) : GT_OK;
+  return d->info.input == GT_INPUT_BYTES ? GT_OK : check_x(d, split);
 }

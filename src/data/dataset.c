@@ -1,17 +1,20 @@
-/* Opens a data set, hands its pieces to the checks, and reads images from it. */
+/* Opens a data set, hands its pieces to the checks, and reads samples from it. */
 #include "dataset.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
+const char *const gt_data_input_names[3] = {"uint8", "float32", "int32"};
+
 /* Text, so that the hash does not depend on padding or byte order; %a prints a float exactly. */
 static void hash_schema(gt_dataset *d) {
   gt_dataset_info *info = &d->info;
-  size_t size = 160 + info->c * 64, at = 0;
+  size_t size = 192 + info->c * 64, at = 0;
   char *text = gt_alloc(size, 1);
   at += (size_t)snprintf(text, size, "schema %d shape %zu %zu %zu classes %zu type %s", GT_DATASET_SCHEMA, info->h, info->w, info->c, info->classes,
-                         info->input == GT_INPUT_FLOATS ? "float32" : "uint8");
+                         gt_data_input_names[info->input]);
+  if (info->input == GT_INPUT_IDS) at += (size_t)snprintf(text + at, size - at, " features %zu", info->features);
   for (size_t i = 0; i < info->c && info->input == GT_INPUT_BYTES; i++)
     at += (size_t)snprintf(text + at, size - at, " %a/%a", (double)d->mean[i], (double)d->std[i]);
   gt_sha256_hex(text, at, info->schema_sha256);
@@ -25,7 +28,7 @@ static gt_status open_checked(gt_dataset *d) {
   GT_TRY(gt_dataset_check_root(d));
   GT_TRY(gt_dataset_check_split(d, GT_SPLIT_TRAIN));
   GT_TRY(gt_dataset_check_split(d, GT_SPLIT_TEST));
-  GT_TRY(gt_dataset_check_normalisation(d));
+  GT_TRY(gt_dataset_check_input(d));
   GT_TRY(gt_dataset_check_values(d, GT_SPLIT_TRAIN));
   GT_TRY(gt_dataset_check_values(d, GT_SPLIT_TEST));
   hash_schema(d);
@@ -87,6 +90,7 @@ size_t gt_dataset_row_bytes(const gt_dataset *d) {
 
 gt_status gt_dataset_read(gt_dataset *d, gt_split split, size_t first, size_t count, void *out) {
   const char *name = split == GT_SPLIT_TRAIN ? "/train/x" : "/test/x";
+  const hid_t types[] = {H5T_NATIVE_UINT8, H5T_NATIVE_FLOAT, H5T_NATIVE_INT32}; /* by gt_input */
   gt_data_h5_quiet();
-  return gt_data_h5_read_rows(d->x[split], d->path, name, d->info.input == GT_INPUT_FLOATS ? H5T_NATIVE_FLOAT : H5T_NATIVE_UINT8, first, count, out);
+  return gt_data_h5_read_rows(d->x[split], d->path, name, types[d->info.input], first, count, out);
 }

@@ -4,6 +4,9 @@
 
 #include "h5.h"
 
+/* Ids are int32, and a count of them too. */
+#define GT_DATA_MAX_FEATURES 2147483646
+
 struct gt_dataset {
   hid_t file, x[2], y[2]; /* x, y by gt_split */
   char *path;
@@ -14,15 +17,16 @@ struct gt_dataset {
 };
 
 size_t gt_dataset_count(const gt_dataset *dataset, gt_split split);
-/* Bytes of one image as it is stored. */
+/* Bytes of one sample as it is stored. */
+extern const char *const gt_data_input_names[3]; /* by gt_input: "uint8", "float32", "int32" */
 size_t gt_dataset_row_bytes(const gt_dataset *dataset);
-/* Images [first, first+count) of a split, as stored (uint8 or float32), into `out`. */
+/* Samples [first, first+count) of a split, as stored (uint8, float32 or int32), into `out`. */
 gt_status gt_dataset_read(gt_dataset *dataset, gt_split split, size_t first, size_t count, void *out);
 
 /* check.c: each fills in what it has checked.  GT_ERR_DATA as gt_dataset_open says. */
 gt_status gt_dataset_check_root(gt_dataset *dataset);
 gt_status gt_dataset_check_split(gt_dataset *dataset, gt_split split);
-gt_status gt_dataset_check_normalisation(gt_dataset *dataset);
+gt_status gt_dataset_check_input(gt_dataset *dataset);
 gt_status gt_dataset_check_values(gt_dataset *dataset, gt_split split);
 
 #endif

@@ -1,37 +1,16 @@
 /* Reads idx files (LeCun, Cortes and Burges, the MNIST database): magic 0 0 8 ndims, dimensions in big-endian 32 bits, then the bytes. */
 #include "idx.h"
 
-#include <errno.h>
-#include <string.h>
-#include <zlib.h>
+#include "bytes.h"
 
 #define MAX_SIDE 65536 /* of an image: beyond it the header is damaged */
 
 struct gt_idx {
-  gzFile file; /* zlib reads plain files too */
+  gt_bytes *file;
   char *path;
   int ndims;
   size_t dims[3], item, done; /* item: bytes of one; done: bytes read after the header */
 };
-
-/* Reads exactly n bytes, or fewer at the end of the file; -1 with a sentence on an error. */
-static int64_t take(gt_idx *idx, void *out, size_t n) {
-  size_t got = 0;
-  while (got < n) {
-    size_t want = n - got < (1U << 20) ? n - got : (1U << 20);
-    int r = gzread(idx->file, (char *)out + got, (unsigned)want);
-    if (r < 0) {
-      int code;
-      const char *text = gzerror(idx->file, &code);
-      if (code == Z_BUF_ERROR) break; /* gzip data that stop early */
-      GT_FAIL(GT_ERR_DATA, "%s: cannot be read (%s)", idx->path, code == Z_ERRNO ? strerror(errno) : text);
-      return -1;
-    }
-    if (r == 0) break;
-    got += (size_t)r;
-  }
-  return (int64_t)got;
-}
 
 static uint32_t big_endian(const uint8_t b[4]) {
   return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
@@ -40,7 +19,7 @@ static uint32_t big_endian(const uint8_t b[4]) {
 static gt_status read_header(gt_idx *idx) {
   uint8_t header[4 * 4] = {0};
   size_t size = 4 + 4 * (size_t)idx->ndims;
-  int64_t got = take(idx, header, size);
+  int64_t got = gt_bytes_read(idx->file, header, size);
   if (got < 0) return GT_ERR_DATA;
   uint32_t magic = big_endian(header), needed = 0x800U + (uint32_t)idx->ndims;
   if (got >= 4 && magic != needed)
@@ -61,15 +40,8 @@ gt_status gt_idx_open(gt_idx **out, const char *path, int ndims) {
   gt_idx *idx = GT_NEW(gt_idx);
   *out = NULL;
   *idx = (gt_idx){.path = gt_strdup(path), .ndims = ndims, .dims = {1, 1, 1}};
-  errno = 0;
-  idx->file = gzopen(path, "rb");
-  gt_status status;
-  if (!idx->file)
-    status = GT_FAIL(GT_ERR_DATA, "%s: cannot be opened (%s)", path, errno ? strerror(errno) : "out of memory");
-  else {
-    gzbuffer(idx->file, 1U << 17);
-    status = read_header(idx);
-  }
+  gt_status status = gt_bytes_open(&idx->file, path);
+  if (status == GT_OK) status = read_header(idx);
   if (status == GT_OK)
     *out = idx;
   else
@@ -83,7 +55,7 @@ size_t gt_idx_dim(const gt_idx *idx, int i) {
 
 gt_status gt_idx_read(gt_idx *idx, size_t count, uint8_t *out) {
   size_t n = count * idx->item;
-  int64_t got = take(idx, out, n);
+  int64_t got = gt_bytes_read(idx->file, out, n);
   if (got < 0) return GT_ERR_DATA;
   idx->done += (size_t)got;
   if ((size_t)got == n) return GT_OK;
@@ -92,19 +64,15 @@ gt_status gt_idx_read(gt_idx *idx, size_t count, uint8_t *out) {
 
 gt_status gt_idx_end(gt_idx *idx) {
   uint8_t extra;
-  int code;
-  int64_t got = take(idx, &extra, 1);
+  int64_t got = gt_bytes_read(idx->file, &extra, 1);
   if (got < 0) return GT_ERR_DATA;
   if (got > 0) return GT_FAIL(GT_ERR_DATA, "%s: has more than the %zu bytes of data its header says", idx->path, idx->dims[0] * idx->item);
-  gzerror(idx->file, &code);
-  if (code != Z_OK && code != Z_STREAM_END)
-    return GT_FAIL(GT_ERR_DATA, "%s: its gzip data end before their check sum; a whole file is needed", idx->path);
-  return GT_OK;
+  return gt_bytes_whole(idx->file);
 }
 
 void gt_idx_close(gt_idx *idx) {
   if (!idx) return;
-  if (idx->file) gzclose(idx->file);
+  gt_bytes_close(idx->file);
   gt_free(idx->path);
   gt_free(idx);
 }

@@ -1,10 +1,11 @@
 /* The list of formats that can be imported. */
 #include "import.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Format NAME is read by gt_import_NAME. */
-#define FORMATS(X) X(mnist)
+#define FORMATS(X) X(mnist) X(cifar) X(libfm)
 
 #define AS_NAME(name)   #name,
 #define AS_IMPORT(name) gt_import_##name,
@@ -14,6 +15,15 @@ static gt_status (*const imports[])(const char *source, const char *out) = {FORM
 
 const char *const *gt_data_formats(void) {
   return names;
+}
+
+void gt_import_name(const char *folder, const char *fallback, char name[64]) {
+  size_t end = strlen(folder);
+  while (end > 0 && folder[end - 1] == '/') end--;
+  size_t begin = end;
+  while (begin > 0 && folder[begin - 1] != '/') begin--;
+  snprintf(name, 64, "%.*s", (int)(end - begin < 63 ? end - begin : 63), folder + begin);
+  if (!name[0] || strcmp(name, ".") == 0 || strcmp(name, "..") == 0) snprintf(name, 64, "%s", fallback);
 }
 
 gt_status gt_data_import(const char *format, const char *source, const char *out) {

@@ -6,5 +6,10 @@
 
 /* Each reads what is at `source` and writes the data set `out`. */
 gt_status gt_import_mnist(const char *source, const char *out); /* import_mnist.c */
+gt_status gt_import_cifar(const char *source, const char *out); /* import_cifar.c */
+gt_status gt_import_libfm(const char *source, const char *out); /* import_libfm.c */
+
+/* The folder's own name, "fashion-mnist" of "/usr/share/datasets/fashion-mnist/"; fallback where it has none. */
+void gt_import_name(const char *folder, const char *fallback, char name[64]);
 
 #endif

@@ -85,27 +85,18 @@ static gt_status copy_labels(mnist *m, gt_split split) {
   return status == GT_OK ? gt_idx_end(m->labels[split]) : status;
 }
 
-/* The folder's own name: "fashion-mnist" of "/usr/share/datasets/fashion-mnist/". */
-static void name_of(const char *folder, char name[64]) {
-  size_t end = strlen(folder);
-  while (end > 0 && folder[end - 1] == '/') end--;
-  size_t begin = end;
-  while (begin > 0 && folder[begin - 1] != '/') begin--;
-  snprintf(name, 64, "%.*s", (int)(end - begin < 63 ? end - begin : 63), folder + begin);
-  if (!name[0] || strcmp(name, ".") == 0 || strcmp(name, "..") == 0) snprintf(name, 64, "mnist");
-}
-
 static gt_status convert(mnist *m, const char *out) {
   char name[64];
   GT_TRY(open_split(m, GT_SPLIT_TRAIN));
   GT_TRY(open_split(m, GT_SPLIT_TEST));
-  GT_TRY(gt_data_store_create(&m->store, out, m->n, m->h, m->w, 1));
+  const gt_data_shape shape = {{m->n[0], m->n[1]}, m->h, m->w, 1, 0};
+  GT_TRY(gt_data_store_create(&m->store, out, &shape));
   for (int s = 0; s < 2; s++) {
     GT_TRY(copy_labels(m, (gt_split)s));
     GT_TRY(copy_images(m, (gt_split)s));
   }
   if (m->classes < 2) return GT_FAIL(GT_ERR_DATA, "%s: every label is 0; 2 or more classes are needed", m->folder);
-  name_of(m->folder, name);
+  gt_import_name(m->folder, "mnist", name);
   return gt_data_store_finish(m->store, name, m->classes);
 }
 

@@ -1,14 +1,17 @@
-/* Samples in memory as they are stored, and the batches made from them: bytes become floats through a table of 256 a channel. */
+/* Samples in memory as they are stored, and the batches made from them: bytes become floats through a table of 256 a channel, floats and ids are
+   copied. */
 #include <string.h>
 
+#include "augment.h"
 #include "dataset.h"
 #include "order.h"
 
 struct gt_loader {
-  size_t n, values, c; /* values of a sample; channels */
-  uint8_t *bytes;      /* (n,values), or NULL */
-  float *floats;       /* (n,values), or NULL */
-  float *table;        /* (c,256): (v / 255 - mean) / std */
+  gt_input input;
+  gt_augment augment;
+  size_t n, h, w, c, values, row_bytes; /* values: of a sample; row_bytes: of it as stored */
+  void *rows;                           /* (n,values) of uint8, float or int32 */
+  float *table;                         /* BYTES: (c,256): (v / 255 - mean) / std */
   int32_t *labels;
 };
 
@@ -55,18 +58,14 @@ gt_status gt_loader_create(gt_loader **out, gt_dataset *dataset, gt_split split,
   *out = NULL;
   if (samples) GT_TRY(check_samples(dataset, split, samples, n));
   gt_loader *l = GT_NEW(gt_loader);
+  *l = (gt_loader){.input = info->input, .h = info->h, .w = info->w, .c = info->c, .row_bytes = gt_dataset_row_bytes(dataset)};
   l->n = samples ? n : gt_dataset_count(dataset, split);
-  l->c = info->c;
   l->values = info->h * info->w * info->c;
-  char *to = gt_alloc(l->n, gt_dataset_row_bytes(dataset));
-  if (info->input == GT_INPUT_FLOATS)
-    l->floats = (float *)(void *)to;
-  else
-    l->bytes = (uint8_t *)to;
-  make_table(l, dataset);
+  l->rows = gt_alloc(l->n, l->row_bytes);
+  if (l->input == GT_INPUT_BYTES) make_table(l, dataset);
   l->labels = GT_NEW_ARRAY(int32_t, l->n);
   for (size_t i = 0; i < l->n; i++) l->labels[i] = labels[samples ? samples[i] : i];
-  gt_status status = samples ? read_named(to, dataset, split, samples, n) : read_all(to, dataset, split);
+  gt_status status = samples ? read_named(l->rows, dataset, split, samples, n) : read_all(l->rows, dataset, split);
   if (status == GT_OK)
     *out = l;
   else
@@ -78,8 +77,7 @@ void gt_loader_close(gt_loader *l) {
   if (!l) return;
   gt_free(l->labels);
   gt_free(l->table);
-  gt_free(l->floats);
-  gt_free(l->bytes);
+  gt_free(l->rows);
   gt_free(l);
 }
 
@@ -87,12 +85,14 @@ size_t gt_loader_samples(const gt_loader *l) {
   return l->n;
 }
 
-static void fill_one(const gt_loader *l, size_t sample, float *x) {
-  if (l->floats) {
-    memcpy(x, l->floats + sample * l->values, l->values * sizeof *x);
-    return;
-  }
-  const uint8_t *bytes = l->bytes + sample * l->values;
+gt_status gt_loader_augment(gt_loader *l, gt_augment augment) {
+  if (augment != GT_AUGMENT_NONE && l->input == GT_INPUT_IDS)
+    return GT_FAIL(GT_ERR_JOB, "data.augment is crop-flip, but the samples are ids; images are needed");
+  l->augment = augment;
+  return GT_OK;
+}
+
+static void fill_bytes(const gt_loader *l, const uint8_t *bytes, float *x) {
   if (l->c == 1) {
     for (size_t i = 0; i < l->values; i++) x[i] = l->table[bytes[i]];
     return;
@@ -101,19 +101,38 @@ static void fill_one(const gt_loader *l, size_t sample, float *x) {
     for (size_t c = 0; c < l->c; c++) x[i + c] = l->table[c * 256 + bytes[i + c]];
 }
 
+/* Place i of a batch receives a sample; a window, unless NULL, is cut out of it. */
+static void fill_one(const gt_loader *l, size_t sample, void *x, size_t i, const gt_augment_window *window) {
+  const char *row = (const char *)l->rows + sample * l->row_bytes;
+  float *to = (float *)x + i * l->values;
+  if (l->input == GT_INPUT_BYTES && window)
+    gt_augment_bytes(to, (const uint8_t *)row, l->table, l->h, l->w, l->c, *window);
+  else if (l->input == GT_INPUT_BYTES)
+    fill_bytes(l, (const uint8_t *)row, to);
+  else if (window)
+    gt_augment_floats(to, (const float *)(const void *)row, l->h, l->w, l->c, *window);
+  else /* floats or ids */
+    memcpy((char *)x + i * l->row_bytes, row, l->row_bytes);
+}
+
 size_t gt_loader_batch(gt_loader *l, const gt_order *order, int64_t number, void *x, int32_t *y) {
   int64_t per_epoch = gt_order_batches_per_epoch(order);
   size_t first = (size_t)(number % per_epoch) * order->batch, size = gt_order_batch_size(order, number);
   gt_permutation permutation = gt_order_permutation(order, number / per_epoch);
+  gt_rng rng = gt_augment_rng(order, number);
   for (size_t i = 0; i < size; i++) {
     size_t sample = gt_permutation_at(&permutation, first + i);
-    fill_one(l, sample, (float *)x + i * l->values);
+    if (l->augment == GT_AUGMENT_CROP_FLIP) {
+      gt_augment_window window = gt_augment_draw(&rng);
+      fill_one(l, sample, x, i, &window);
+    } else
+      fill_one(l, sample, x, i, NULL);
     y[i] = l->labels[sample];
   }
   return size;
 }
 
 void gt_loader_range(gt_loader *l, size_t first, size_t count, void *x, int32_t *y) {
-  for (size_t i = 0; i < count; i++) fill_one(l, first + i, (float *)x + i * l->values);
+  for (size_t i = 0; i < count; i++) fill_one(l, first + i, x, i, NULL);
   memcpy(y, l->labels + first, count * sizeof *y);
 }

@@ -11,7 +11,7 @@
 struct gt_data_store {
   char *path, *temporary;
   hid_t file, x[2], y[2];
-  size_t n[2], h, w, c;
+  gt_data_shape shape;
   uint64_t *histogram; /* (c,256) of the training images: mean and std come from exact counts */
   bool finished;
 };
@@ -30,11 +30,11 @@ static hid_t untimed(hid_t class) {
 
 /* One group with x and y, stored contiguously: reads are sequential, and importing needs no compression time. */
 static gt_status create_split(gt_data_store *s, gt_split split) {
-  hsize_t dims[4] = {s->n[split], s->h, s->w, s->c};
+  hsize_t dims[4] = {s->shape.n[split], s->shape.h, s->shape.w, s->shape.c};
   hid_t untimed_group = untimed(H5P_GROUP_CREATE), untimed_set = untimed(H5P_DATASET_CREATE);
   hid_t group = H5Gcreate2(s->file, gt_data_split_names[split], H5P_DEFAULT, untimed_group, H5P_DEFAULT);
   hid_t xs = H5Screate_simple(4, dims, NULL), ys = H5Screate_simple(1, dims, NULL);
-  s->x[split] = H5Dcreate2(group, "x", H5T_STD_U8LE, xs, H5P_DEFAULT, untimed_set, H5P_DEFAULT);
+  s->x[split] = H5Dcreate2(group, "x", s->shape.features ? H5T_STD_I32LE : H5T_STD_U8LE, xs, H5P_DEFAULT, untimed_set, H5P_DEFAULT);
   s->y[split] = H5Dcreate2(group, "y", H5T_STD_I32LE, ys, H5P_DEFAULT, untimed_set, H5P_DEFAULT);
   gt_status status = s->x[split] < 0 || s->y[split] < 0 ? failed(s, "creating a group of data sets") : GT_OK;
   gt_data_h5_close(ys);
@@ -60,15 +60,15 @@ static gt_status create_file(gt_data_store *s) {
   return status;
 }
 
-gt_status gt_data_store_create(gt_data_store **out, const char *path, const size_t n[2], size_t h, size_t w, size_t c) {
+gt_status gt_data_store_create(gt_data_store **out, const char *path, const gt_data_shape *shape) {
   gt_data_h5_quiet();
   gt_data_store *s = GT_NEW(gt_data_store);
   size_t size = strlen(path) + 32;
-  *s = (gt_data_store){.file = -1, .x = {-1, -1}, .y = {-1, -1}, .n = {n[0], n[1]}, .h = h, .w = w, .c = c};
+  *s = (gt_data_store){.file = -1, .x = {-1, -1}, .y = {-1, -1}, .shape = *shape};
   s->path = gt_strdup(path);
   s->temporary = gt_alloc(size, 1);
   snprintf(s->temporary, size, "%s.%ld.tmp", path, (long)getpid());
-  s->histogram = GT_NEW_ARRAY(uint64_t, c * 256);
+  if (!shape->features) s->histogram = GT_NEW_ARRAY(uint64_t, shape->c * 256);
   gt_status status = create_file(s);
   if (status == GT_OK) status = create_split(s, GT_SPLIT_TRAIN);
   if (status == GT_OK) status = create_split(s, GT_SPLIT_TEST);
@@ -78,7 +78,7 @@ gt_status gt_data_store_create(gt_data_store **out, const char *path, const size
 }
 
 static gt_status write_rows(gt_data_store *s, hid_t dset, hid_t memory_type, int rank, size_t first, size_t count, const void *rows) {
-  hsize_t start[4] = {first}, dims[4] = {count, s->h, s->w, s->c};
+  hsize_t start[4] = {first}, dims[4] = {count, s->shape.h, s->shape.w, s->shape.c};
   hid_t file_space = H5Dget_space(dset), memory_space = H5Screate_simple(rank, dims, NULL);
   bool ok = H5Sselect_hyperslab(file_space, H5S_SELECT_SET, start, NULL, dims, NULL) >= 0 &&
             H5Dwrite(dset, memory_type, memory_space, file_space, H5P_DEFAULT, rows) >= 0;
@@ -89,10 +89,15 @@ static gt_status write_rows(gt_data_store *s, hid_t dset, hid_t memory_type, int
 }
 
 gt_status gt_data_store_images(gt_data_store *s, gt_split split, size_t first, size_t count, const uint8_t *images) {
+  const size_t channels = s->shape.c;
   if (split == GT_SPLIT_TRAIN)
-    for (size_t i = 0, pixels = count * s->h * s->w; i < pixels; i++)
-      for (size_t c = 0; c < s->c; c++) s->histogram[c * 256 + images[i * s->c + c]]++;
+    for (size_t i = 0, pixels = count * s->shape.h * s->shape.w; i < pixels; i++)
+      for (size_t c = 0; c < channels; c++) s->histogram[c * 256 + images[i * channels + c]]++;
   return write_rows(s, s->x[split], H5T_NATIVE_UINT8, 4, first, count, images);
+}
+
+gt_status gt_data_store_ids(gt_data_store *s, gt_split split, size_t first, size_t count, const int32_t *ids) {
+  return write_rows(s, s->x[split], H5T_NATIVE_INT32, 4, first, count, ids);
 }
 
 gt_status gt_data_store_labels(gt_data_store *s, gt_split split, size_t first, size_t count, const int32_t *labels) {
@@ -122,19 +127,28 @@ static void moments(const uint64_t *histogram, float *mean, float *std) {
   *std = variance > 1e-9 ? (float)(sqrt(variance) / 255) : 1.0F; /* a channel of one value: nothing to scale */
 }
 
+/* mean and std, or of ids how many there are. */
+static bool write_input(gt_data_store *s) {
+  const size_t channels = s->shape.c;
+  int64_t features = (int64_t)s->shape.features;
+  if (features) return write_attr(s->file, "features", H5T_STD_I64LE, H5T_NATIVE_INT64, 0, 1, &features);
+  float *norm = GT_NEW_ARRAY(float, 2 * channels);
+  for (size_t c = 0; c < channels; c++) moments(s->histogram + c * 256, norm + c, norm + channels + c);
+  bool ok = write_attr(s->file, "mean", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, 1, channels, norm) &&
+            write_attr(s->file, "std", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, 1, channels, norm + channels);
+  gt_free(norm);
+  return ok;
+}
+
 static gt_status write_attributes(gt_data_store *s, const char *name, size_t classes) {
   int64_t schema = GT_DATASET_SCHEMA, count = (int64_t)classes;
-  float *norm = GT_NEW_ARRAY(float, 2 * s->c);
   hid_t text = H5Tcopy(H5T_C_S1);
   H5Tset_size(text, strlen(name) + 1);
-  for (size_t c = 0; c < s->c; c++) moments(s->histogram + c * 256, norm + c, norm + s->c + c);
   bool ok = write_attr(s->file, "geotrain_schema", H5T_STD_I64LE, H5T_NATIVE_INT64, 0, 1, &schema) &&
             write_attr(s->file, "classes", H5T_STD_I64LE, H5T_NATIVE_INT64, 0, 1, &count) && write_attr(s->file, "name", text, text, 0, 1, name) &&
-            write_attr(s->file, "mean", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, 1, s->c, norm) &&
-            write_attr(s->file, "std", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, 1, s->c, norm + s->c);
+            write_input(s);
   gt_status status = ok ? GT_OK : failed(s, "writing attributes");
   gt_data_h5_close(text);
-  gt_free(norm);
   return status;
 }
 

@@ -93,9 +93,9 @@ static gt_status write_split(gt_data_store *store, const gt_synth_spec *s, const
 gt_status gt_data_synth(const char *out, const gt_synth_spec *spec) {
   gt_data_store *store;
   char name[64];
-  const size_t n[2] = {spec->ntrain, spec->ntest};
+  const gt_data_shape shape = {{spec->ntrain, spec->ntest}, spec->h, spec->w, 1, 0};
   GT_TRY(check(spec));
-  GT_TRY(gt_data_store_create(&store, out, n, spec->h, spec->w, 1));
+  GT_TRY(gt_data_store_create(&store, out, &shape));
   double *templates = make_templates(spec);
   gt_status status = write_split(store, spec, templates, GT_SPLIT_TRAIN);
   if (status == GT_OK) status = write_split(store, spec, templates, GT_SPLIT_TEST);

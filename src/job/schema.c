@@ -7,6 +7,7 @@
 #include "internal.h"
 
 static const char *const partitions[] = {"shares", "label", "dirichlet", "file", NULL};
+static const char *const augments[] = {"none", "crop-flip", NULL};
 static const char *const optimizers[] = {"sgd", "adam", "adamw", NULL};
 static const char *const schedules[] = {"constant", "step", "cosine", NULL};
 static const char *const precisions[] = {"f32", "bf16", NULL};
@@ -54,6 +55,8 @@ const job_key gt_job_keys[] = {
      .meaning = "one number a region, in proportion to its part (by shares and label); not given: equal parts"},
     {"data.partition.alpha", KEY_REAL, KEY_ABOVE_MIN, AT(data.partition.alpha), .fallback = "0.5", .max = 1e6,
      .meaning = "of the Dirichlet distribution; small is uneven"},
+    {"data.augment", KEY_CHOICE, 0, AT(data.augment), .fallback = "none", .values = augments,
+     .meaning = "training images: as they are, or a random window of the image in a border of 4, every second one flipped"},
     {"train.until.epochs", KEY_REAL, KEY_ONE_OF | KEY_ON_RESUME, AT(train.until.epochs), .fallback = "0", .max = COUNT_MAX,
      .meaning = "end of training: passes over the region's own samples"},
     {"train.until.steps", KEY_I64, KEY_ONE_OF | KEY_ON_RESUME, AT(train.until.steps), .fallback = "0", .max = 1e15,

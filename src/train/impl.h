@@ -43,6 +43,9 @@ void gt_run_close(gt_run *run);
 /* Writes job.yaml, by a temporary name: the regions may share the folder.  Local. */
 gt_status gt_run_write_job(const gt_run *run);
 
+/* worker.c: the first n of the region's own training samples, augmented as the job says.  Local. */
+gt_status gt_train_loader(const gt_run *run, size_t n, gt_loader **out);
+
 /* links.c: every direction between two regions; job outlives it.  GT_ERR_JOB names a trace that cannot be read.  *out is written in any case. */
 gt_status gt_links_create(gt_links **out, const gt_job *job);
 void gt_links_close(gt_links *links);

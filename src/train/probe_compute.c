@@ -86,7 +86,7 @@ static gt_status open_worker(worker *w) {
   if (w->order.n > few) w->order.n = few;
   w->x = GT_NEW_ARRAY(float, run->batch_max * run->data.h * run->data.w * run->data.c);
   w->y = GT_NEW_ARRAY(int32_t, run->batch_max);
-  return gt_loader_create(&w->loader, run->dataset, GT_SPLIT_TRAIN, run->part, w->order.n);
+  return gt_train_loader(run, w->order.n, &w->loader);
 }
 
 static void run_worker(worker *w) {

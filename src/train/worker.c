@@ -1,5 +1,6 @@
 /* The worker's loop: gets orders with parameters, computes gradients or evaluates, pushes. */
 #include <math.h>
+#include <string.h>
 
 #include "impl.h"
 
@@ -120,10 +121,16 @@ static gt_status loop(worker *w) {
   }
 }
 
+gt_status gt_train_loader(const gt_run *run, size_t n, gt_loader **out) {
+  bool augmented = strcmp(run->job->data.augment, "crop-flip") == 0;
+  GT_TRY(gt_loader_create(out, run->dataset, GT_SPLIT_TRAIN, run->part, n));
+  return gt_loader_augment(*out, augmented ? GT_AUGMENT_CROP_FLIP : GT_AUGMENT_NONE);
+}
+
 /* Loads the region's part, and on the first worker the test set; collective over the world. */
 static gt_status open_worker(worker *w) {
   gt_run *run = w->run;
-  gt_status status = gt_loader_create(&w->train, run->dataset, GT_SPLIT_TRAIN, run->part, run->npart);
+  gt_status status = gt_train_loader(run, run->npart, &w->train);
   if (status == GT_OK && run->roles.region_rank == 1 && run->data.ntest > 0)
     status = gt_loader_create(&w->test, run->dataset, GT_SPLIT_TEST, NULL, 0);
   w->x = GT_NEW_ARRAY(float, run->batch_max * run->data.h * run->data.w * run->data.c);

@@ -63,6 +63,7 @@ static void defaults_are_those_of_the_table(void **state) {
   assert_string_equal(job->data.partition.by, "shares");
   assert_null(job->data.partition.shares);
   assert_true(job->data.partition.alpha == 0.5);
+  assert_string_equal(job->data.augment, "none");
   assert_int_equal(job->train.batch, 64);
   assert_string_equal(job->train.optimizer.name, "sgd");
   assert_true(job->train.optimizer.beta2 == 0.999 && job->train.optimizer.epsilon == 1e-8 && !job->train.optimizer.nesterov);

@@ -1,0 +1,78 @@
+/* Reads files through zlib, which takes plain ones too. */
+#include "bytes.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+struct gt_bytes {
+  gzFile file;
+  char *path;
+};
+
+char *gt_bytes_find(const char *folder, const char *name) {
+  size_t size = strlen(folder) + strlen(name) + 8;
+  char *path = gt_alloc(size, 1);
+  for (int plain = 0; plain < 2; plain++) {
+    snprintf(path, size, "%s/%s%s", folder, name, plain ? "" : ".gz");
+    if (access(path, F_OK) == 0) return path;
+  }
+  gt_free(path);
+  return NULL;
+}
+
+gt_status gt_bytes_open(gt_bytes **out, const char *path) {
+  *out = NULL;
+  errno = 0;
+  gzFile file = gzopen(path, "rb");
+  if (!file) return GT_FAIL(GT_ERR_DATA, "%s: cannot be opened (%s)", path, errno ? strerror(errno) : "out of memory");
+  gzbuffer(file, 1U << 17);
+  gt_bytes *b = GT_NEW(gt_bytes);
+  *b = (gt_bytes){file, gt_strdup(path)};
+  *out = b;
+  return GT_OK;
+}
+
+const char *gt_bytes_path(const gt_bytes *b) {
+  return b->path;
+}
+
+int64_t gt_bytes_read(gt_bytes *b, void *out, size_t n) {
+  size_t got = 0;
+  while (got < n) {
+    size_t want = n - got < (1U << 20) ? n - got : (1U << 20);
+    int r = gzread(b->file, (char *)out + got, (unsigned)want);
+    if (r < 0) {
+      int code;
+      const char *text = gzerror(b->file, &code);
+      if (code == Z_BUF_ERROR) break; /* gzip data that stop early */
+      GT_FAIL(GT_ERR_DATA, "%s: cannot be read (%s)", b->path, code == Z_ERRNO ? strerror(errno) : text);
+      return -1;
+    }
+    if (r == 0) break;
+    got += (size_t)r;
+  }
+  return (int64_t)got;
+}
+
+gt_status gt_bytes_whole(gt_bytes *b) {
+  int code;
+  gzerror(b->file, &code);
+  if (code != Z_OK && code != Z_STREAM_END)
+    return GT_FAIL(GT_ERR_DATA, "%s: its gzip data end before their check sum; a whole file is needed", b->path);
+  return GT_OK;
+}
+
+gt_status gt_bytes_rewind(gt_bytes *b) {
+  if (gzrewind(b->file) != 0) return GT_FAIL(GT_ERR_DATA, "%s: cannot be read a second time (%s)", b->path, strerror(errno));
+  return GT_OK;
+}
+
+void gt_bytes_close(gt_bytes *b) {
+  if (!b) return;
+  gzclose(b->file);
+  gt_free(b->path);
+  gt_free(b);
+}
