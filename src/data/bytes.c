@@ -39,6 +39,14 @@ const char *gt_bytes_path(const gt_bytes *b) {
   return b->path;
 }
 
+/* zlib's reason, without the path that it puts before it. */
+static const char *reason_of(const gt_bytes *b, int *code) {
+  const char *text = gzerror(b->file, code);
+  size_t n = strlen(b->path);
+  if (*code == Z_ERRNO) return strerror(errno);
+  return strncmp(text, b->path, n) == 0 && strncmp(text + n, ": ", 2) == 0 ? text + n + 2 : text;
+}
+
 int64_t gt_bytes_read(gt_bytes *b, void *out, size_t n) {
   size_t got = 0;
   while (got < n) {
@@ -46,9 +54,9 @@ int64_t gt_bytes_read(gt_bytes *b, void *out, size_t n) {
     int r = gzread(b->file, (char *)out + got, (unsigned)want);
     if (r < 0) {
       int code;
-      const char *text = gzerror(b->file, &code);
+      const char *reason = reason_of(b, &code);
       if (code == Z_BUF_ERROR) break; /* gzip data that stop early */
-      GT_FAIL(GT_ERR_DATA, "%s: cannot be read (%s)", b->path, code == Z_ERRNO ? strerror(errno) : text);
+      GT_FAIL(GT_ERR_DATA, "%s: cannot be read (%s)", b->path, reason);
       return -1;
     }
     if (r == 0) break;

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 #include <cmocka.h>
 
 #include "geotrain/data.h"
@@ -50,6 +51,13 @@ static inline void scratch_write(const char *path, const void *data, size_t size
   assert_non_null(f);
   assert_int_equal(fwrite(data, 1, size, f), size);
   assert_int_equal(fclose(f), 0);
+}
+
+static inline void scratch_gzip(const char *path, const void *data, size_t size) {
+  gzFile f = gzopen(path, "wb");
+  assert_non_null(f);
+  assert_int_equal(gzwrite(f, data, (unsigned)size), size);
+  assert_int_equal(gzclose(f), Z_OK);
 }
 
 /* The whole file; the caller frees it with gt_free. */

@@ -1,8 +1,6 @@
 /* The idx reader and the import of a folder: what was written comes back, and every kind of damage is named. */
 #include "scratch.h"
 
-#include <zlib.h>
-
 #include "idx.h"
 
 enum { N = 300, H = 5, W = 7, ITEM = H * W, HEADER = 16, SIZE = HEADER + N * ITEM };
@@ -29,13 +27,6 @@ static size_t make_idx(uint8_t *out, uint32_t n, uint32_t h, uint32_t w, unsigne
   return 16 + (size_t)n * h * w;
 }
 
-static void write_gzip(const char *path, const void *data, size_t size) {
-  gzFile f = gzopen(path, "wb");
-  assert_non_null(f);
-  assert_int_equal(gzwrite(f, data, (unsigned)size), size);
-  assert_int_equal(gzclose(f), Z_OK);
-}
-
 static uint8_t file[SIZE + 16];
 
 /* Reads the whole of `path` as images in two unequal pieces. */
@@ -58,7 +49,7 @@ static void test_round_trip(void **state) {
   size_t size = make_idx(file, N, H, W, 1);
   const char *plain = scratch("plain"), *zipped = scratch("zipped.gz");
   scratch_write(plain, file, size);
-  write_gzip(zipped, file, size);
+  scratch_gzip(zipped, file, size);
   assert_int_equal(read_images(plain, found), GT_OK);
   assert_memory_equal(found, file + HEADER, sizeof found);
   memset(found, 0, sizeof found);
@@ -72,7 +63,7 @@ static void test_truncated(void **state) {
   static uint8_t found[N * ITEM];
   size_t size = make_idx(file, N, H, W, 2), zipped_size;
   const char *plain = scratch("plain"), *zipped = scratch("zipped.gz"), *cut = scratch("cut");
-  write_gzip(zipped, file, size);
+  scratch_gzip(zipped, file, size);
   uint8_t *bytes = scratch_read(zipped, &zipped_size);
   for (size_t keep = 0; keep < size; keep += keep < 32 ? 1 : 997) {
     scratch_write(plain, file, keep);
@@ -84,6 +75,16 @@ static void test_truncated(void **state) {
   }
   gt_free(bytes);
   assert_nothing_alive();
+}
+
+/* Reads more images than the file holds. */
+static gt_status read_claim(const char *path) {
+  static uint8_t found[(N + 1) * ITEM];
+  gt_idx *idx;
+  GT_TRY(gt_idx_open(&idx, path, 3));
+  gt_status status = gt_idx_read(idx, N + 1, found);
+  gt_idx_close(idx);
+  return status;
 }
 
 static void test_damaged(void **state) {
@@ -111,11 +112,14 @@ static void test_damaged(void **state) {
   put32(file + 4, 0);
   scratch_write(path, file, size);
   assert_failed(gt_idx_open(&idx, path, 3), GT_ERR_DATA, "dimension 0 is 0; 1 or more");
+  put32(file + 4, UINT32_MAX); /* 140 GB of images, as the header says */
+  scratch_write(path, file, size);
+  assert_failed(read_claim(path), GT_ERR_DATA, "ends after 10500 of 150323855325 bytes of data");
   assert_failed(gt_idx_open(&idx, scratch("none"), 3), GT_ERR_DATA, "No such file");
   assert_failed(gt_idx_open(&idx, scratch("."), 3), GT_ERR_DATA, "/.: ");
 
   size = make_idx(file, N, H, W, 3);
-  write_gzip(zipped, file, size);
+  scratch_gzip(zipped, file, size);
   uint8_t *bytes = scratch_read(zipped, &zipped_size);
   bytes[zipped_size - 6] ^= 1; /* the check sum */
   scratch_write(zipped, bytes, zipped_size);
@@ -139,7 +143,7 @@ static void write_folder(bool zipped) {
       /* test files in the other spelling that is about */
       snprintf(name, sizeof name, "%s%cidx%d-ubyte%s", names[s][labels], s ? '.' : '-', labels ? 1 : 3, zipped ? ".gz" : "");
       if (zipped)
-        write_gzip(scratch(name), big, size);
+        scratch_gzip(scratch(name), big, size);
       else
         scratch_write(scratch(name), big, size);
     }
@@ -197,17 +201,23 @@ static void test_import_refused(void **state) {
   assert_failed(gt_data_import("minst", scratch("m"), out), GT_ERR_JOB, "`minst` is not known; did you mean `mnist`?");
   assert_failed(gt_data_import("mnist", scratch("nowhere"), out), GT_ERR_DATA, "nowhere: train-images-idx3-ubyte is missing");
   size_t size = make_idx(big, NTRAIN - 1, 0, 0, 0);
-  write_gzip(scratch("m/train-labels-idx1-ubyte.gz"), big, size);
+  scratch_gzip(scratch("m/train-labels-idx1-ubyte.gz"), big, size);
   assert_failed(gt_data_import("mnist", scratch("m"), out), GT_ERR_DATA, "train-images has 2000 samples but train-labels has 1999");
   size = make_idx(big, NTEST, W, H, 0);
   write_folder(true);
   size = make_idx(big, NTEST, W, H, 0);
-  write_gzip(scratch("m/t10k-images.idx3-ubyte.gz"), big, size);
+  scratch_gzip(scratch("m/t10k-images.idx3-ubyte.gz"), big, size);
   assert_failed(gt_data_import("mnist", scratch("m"), out), GT_ERR_DATA, "t10k-images are 7 x 5 but train-images 5 x 7");
   write_folder(true);
   size = make_idx(big, NTRAIN, H, W, 0);
-  write_gzip(scratch("m/train-images-idx3-ubyte.gz"), big, size - 1);
+  scratch_gzip(scratch("m/train-images-idx3-ubyte.gz"), big, size - 1);
   assert_failed(gt_data_import("mnist", scratch("m"), out), GT_ERR_DATA, "ends after 69999 of 70000 bytes");
+  put32(big + 4, UINT32_MAX); /* claims of 4 G samples: refused at the end of the file, and no memory or disk is taken for them */
+  scratch_gzip(scratch("m/train-images-idx3-ubyte.gz"), big, size);
+  size = make_idx(big, NTRAIN, 0, 0, 0);
+  put32(big + 4, UINT32_MAX);
+  scratch_gzip(scratch("m/train-labels-idx1-ubyte.gz"), big, size);
+  assert_failed(gt_data_import("mnist", scratch("m"), out), GT_ERR_DATA, "ends after 2000 of 4294967295 bytes");
   assert_failed(gt_data_import("mnist", scratch("m"), scratch("no/m.h5")), GT_ERR_DATA, "No such file");
   assert_int_equal(scratch_entries(), entries);
   uint8_t *old = scratch_read(out, &size);
