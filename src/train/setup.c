@@ -152,6 +152,11 @@ static gt_status open_data(gt_run *run) {
   gt_status status = gt_dataset_open(&run->dataset, own ? own : run->job->data.path);
   if (status == GT_OK) {
     run->data = *gt_dataset_describe(run->dataset);
+    if (run->data.input == GT_INPUT_IDS && strcmp(run->job->data.augment, "none") != 0)
+      status = GT_FAIL(GT_ERR_JOB, "data.augment is %s, but the samples of %s are ids; images are needed", run->job->data.augment,
+                       own ? own : run->job->data.path);
+  }
+  if (status == GT_OK) {
     gt_partition p = partition_of(run);
     if (own) p.kind = GT_PART_FILE;
     status = gt_partition_part(&p, gt_dataset_labels(run->dataset, GT_SPLIT_TRAIN), run->data.ntrain, run->roles.region_id, &run->part, &run->npart);

@@ -1,0 +1,138 @@
+# labels: quick
+# datasets/get from local folders: what is published is checked and imported, anything else is refused in one sentence, and nothing is left half made.
+set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+script=$GEOTRAIN_SOURCE/datasets/get
+
+# get NAME WORDS...: one whole run; its words go to out and err.
+get() { bash "$script" "$@" --geotrain "$GEOTRAIN" >out 2>err; code=$?; }
+
+# refused NAME CODE WORD...: said in one sentence, and nothing new in the folder `to`.
+refused() {
+  local name=$1
+  ended "$@"
+  check "$name: one sentence" same "$(grep -vc -e downloading -e 'could not be downloaded' err)" 1
+  check "$name: nothing is left" same "$(ls -A to 2>/dev/null)" "${left:-}"
+}
+
+# ---- files of the four formats ----------------------------------------------------------------------------------------------------
+
+bytes() { # N BYTE: N bytes
+  head -c "$1" /dev/zero | tr '\0' "$2"
+}
+idx() { # PREFIX COUNT: COUNT images of 2 x 2 and their labels, of two classes
+  { printf '\0\0\10\3\0\0\0\'"$(printf %o "$2")"'\0\0\0\2\0\0\0\2' && bytes $((4 * $2)) '\100'; } | gzip >"$1-images-idx3-ubyte.gz"
+  { printf '\0\0\10\1\0\0\0\'"$(printf %o "$2")" && bytes $(($2 - 1)) '\1' && printf '\0'; } >"$1-labels-idx1-ubyte"
+}
+record() { # LABEL: one record of CIFAR-10
+  bytes 1 "\\$1" && bytes 3072 '\200'
+}
+mkdir -p mnist cifar frappe tar/cifar-10-batches-bin archive
+idx mnist/train 5
+idx mnist/t10k 3
+for i in 1 2 3 4 5; do record "$i" >cifar/data_batch_$i.bin; done
+record 7 | gzip >cifar/test_batch.bin.gz
+printf '1 0:1 3:1\r\n-1 2:1 4:1\r\n' >frappe/frappe.train.libfm
+printf '1 0:1 7:1\n' >frappe/frappe.test.libfm
+cp cifar/*.bin tar/cifar-10-batches-bin
+gzip -dc cifar/test_batch.bin.gz >tar/cifar-10-batches-bin/test_batch.bin
+tar -C tar -czf archive/cifar-10-binary.tar.gz cifar-10-batches-bin
+
+# ---- what is not published is not taken --------------------------------------------------------------------------------------------
+
+get mnist --from mnist --to to
+refused "other MNIST" 3 'SHA-256 of train-images-idx3-ubyte is [0-9a-f]{64}; the published one is ba891046'
+get cifar10 --from cifar --to to
+refused "other CIFAR-10" 3 'SHA-256 of data_batch_1.bin is [0-9a-f]{64}; the published one is cee91656'
+get cifar10 --from archive --to to
+refused "another archive" 3 'SHA-256 of cifar-10-binary.tar.gz is [0-9a-f]{64}; the published one is c4a38c50'
+get frappe --from frappe --to to
+refused "another Frappe" 3 'frappe.train.libfm has 2 lines; the published one has 202027'
+seq -f '1 %g:1 3:1' 202027 >long
+mkdir other && cp long other/frappe.train.libfm && cp frappe/frappe.test.libfm other
+get frappe --from other --to to
+check "the training file's sum is said" grep -qE 'no SHA-256 is published of frappe.train.libfm.*[0-9a-f]{64}' err
+ended "another test file" 3 'SHA-256 of frappe.test.libfm is [0-9a-f]{64}; the published one is 2f087586'
+
+# ---- but with --no-check, which says so --------------------------------------------------------------------------------------------
+
+# imported NAME FROM WORD...: data info of what was made says these words
+imported() {
+  local name=$1 from=$2 word
+  shift 2
+  get "$name" --from "$from" --to made --no-check
+  ended "$name from $from" 0 'nothing was verified'
+  check "$name from $from: its path is all that is printed" same "$(cat out)" "made/$name.h5"
+  "$GEOTRAIN" data info "made/$name.h5" >info 2>&1
+  for word in "$@"; do check "$name from $from: $word" grep -qE "$word" info; done
+  check "$name from $from: nothing else is left" same "$(ls -A made)" "$name.h5"
+  rm -r made
+}
+imported mnist mnist '^name +mnist$' '2 x 2 x 1 uint8' 'train +5$' 'test +3$'
+imported fashion-mnist mnist '^name +fashion-mnist$'
+imported cifar10 cifar '^name +cifar10$' '32 x 32 x 3 uint8' 'train +5$'
+imported cifar10 archive '32 x 32 x 3 uint8' 'train +5$' 'test +1$'
+imported frappe frappe '^name +frappe$' '1 x 1 x 2 int32' 'features +8$' 'train +2$'
+if command -v curl >/dev/null; then
+  imported cifar10 "file://$PWD/archive" 'train +5$'
+  get mnist --from "file://$PWD/nowhere" --to to
+  ended "a URL without the file" 3 'train-images-idx3-ubyte.gz could not be downloaded \(.+\)' 'train-images-idx3-ubyte.gz was not downloaded; .*--from'
+else
+  skip "URLs" "there is no curl"
+fi
+
+# ---- the real files, where Debian's package has them --------------------------------------------------------------------------------
+
+real=/usr/share/datasets/fashion-mnist
+if [ -e "$real/train-images-idx3-ubyte.gz" ]; then
+  get fashion-mnist --from "$real" --to real
+  ended "the real Fashion-MNIST" 0
+  check "the real Fashion-MNIST: nothing but its import is said" same "$(cat err)" "wrote real/fashion-mnist.h5 (52.6 MiB)"
+  mkdir damaged && cp "$real"/* damaged && truncate -s -9 damaged/t10k-images-idx3-ubyte.gz
+  left=
+  get fashion-mnist --from damaged --to to
+  refused "a damaged gzip file" 3 't10k-images-idx3-ubyte cannot be unpacked'
+else
+  skip "the real Fashion-MNIST" "$real is not there (Debian: dataset-fashion-mnist)"
+fi
+
+# ---- what else goes wrong -----------------------------------------------------------------------------------------------------------
+
+mkdir -p to && echo old >to/cifar10.h5
+left=cifar10.h5
+rm cifar/test_batch.bin.gz
+get cifar10 --from cifar --to to --no-check
+refused "a file is missing" 3 'cifar has no test_batch.bin, with .gz or without'
+record 7 | head -c 3000 >cifar/test_batch.bin
+get cifar10 --from cifar --to to --no-check
+ended "the import fails" 3 'test_batch.bin: ends after 3000 bytes'
+check "the import fails: nothing is left" same "$(ls -A to)" cifar10.h5
+(
+  trap '' XFSZ
+  ulimit -f 1 # as on a full disk, a write fails
+  bash "$script" mnist --from "$PWD/damaged" --to to --geotrain "$GEOTRAIN" 2>&1 | cat >err.full
+  exit "${PIPESTATUS[0]}"
+) >out 2>err
+code=$?
+cat err.full >>err
+[ -d damaged ] && refused "no space" 3 'train-images-idx3-ubyte.gz cannot be copied to to/[^:]*: '
+check "an older data set stays" same "$(cat to/cifar10.h5)" old
+
+get minst
+ended "an unknown name" 2 '`minst` is not known; mnist, fashion-mnist'
+get mnist --form x
+ended "an unknown option" 2 'option --form is not known'
+get
+ended "no name" 2 'a name is needed'
+get mnist --from nowhere --to to
+refused "no folder" 3 'nowhere is not a folder'
+bash "$script" mnist --from mnist --to to --geotrain ./nothing >out 2>err
+code=$?
+refused "no program" 3 './nothing cannot be run'
+mkdir tools
+for tool in bash dirname cat; do ln -s "$(command -v "$tool")" tools; done
+PATH=$PWD/tools bash "$script" mnist --to to --geotrain "$GEOTRAIN" >out 2>err
+code=$?
+refused "neither curl nor wget" 3 'there is neither curl nor wget'
+finish
