@@ -129,7 +129,7 @@ static gt_status convert(libfm *l, const char *out) {
   for (int s = 0; s < 2; s++) GT_TRY(open_split(l, (gt_split)s));
   l->ids = GT_NEW_ARRAY(int32_t, GT_LIBFM_MAX_FIELDS);
   for (int s = 0; s < 2; s++) GT_TRY(measure(l, (gt_split)s));
-  size_t row = l->fields * sizeof *l->ids, block = row < BLOCK_BYTES ? BLOCK_BYTES / row : 1;
+  size_t row = l->fields * sizeof *l->ids, block = 1 + BLOCK_BYTES / (row + 1); /* about 1 MiB */
   l->block = gt_alloc(block, row);
   l->labels = GT_NEW_ARRAY(int32_t, block);
   const gt_data_shape shape = {{l->n[0], l->n[1]}, 1, 1, l->fields, (size_t)l->largest + 1};

@@ -162,7 +162,7 @@ static void test_long(void **state) {
       gt_dataset_close(dataset);
     }
   }
-  enum { LINES = 131072 + 5 }; /* 2 ids a line: 131072 lines are 1 MiB */
+  enum { LINES = 131072 + 5 }; /* of 2 ids: over 1 MiB */
   text = gt_alloc(LINES, 24);
   char *at = text;
   for (int i = 0; i < LINES; i++) at += sprintf(at, "%d %d:1 %d:1\n", i % 2, i, LINES - i);
