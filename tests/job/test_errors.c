@@ -102,8 +102,8 @@ static void values(void **state) {
   set("train.optimizer.momentum=-0.1", "--set: train.optimizer.momentum is -0.1; 0 or more and less than 1 is needed");
   set("train.optimizer.name=adamv", "--set: train.optimizer.name is \"adamv\"; one of sgd, adam, adamw is needed; did you mean adam?");
   set("train.schedule.gamma=1.5", "--set: train.schedule.gamma is 1.5; more than 0 and at most 1 is needed");
-  set("train.precision=bf16", "--set: train.precision is \"bf16\"; f32 is needed: this build computes in f32 only");
-  set("train.kernels=cuda", "--set: train.kernels is \"cuda\"; one of auto, ref, blas is needed");
+  set("train.precision=f16", "--set: train.precision is \"f16\"; one of f32, bf16 is needed; did you mean bf16?");
+  set("train.kernels=cuda", "--set: train.kernels is \"cuda\"; one of auto, dnn, blas, ref is needed");
   set("data.path=\"\"", "--set: data.path is empty; text is needed");
   set("data.path=\"a\\nb\"", "--set data.path:1: a value has a control character or a line break in it; one line of text is needed");
   set("regions.0.ranks=1", "--set: regions.0.ranks is 1; 2 or more is needed");
