@@ -1,5 +1,5 @@
 /* Places for activations and scratch, planned once.  Moments: operation i runs forward at i, the loss at n, operation i backward at 2n - i.  An output lives from
-   its forward to its backward pass; a gradient from its writer's backward pass to its reader's, so that gradients of distant layers share a place. */
+   its forward to its backward pass, that of the model to the end; a gradient from its writer's backward pass to its reader's, so that gradients of distant layers share a place. */
 #include "graph.h"
 
 #define NONE SIZE_MAX
@@ -39,10 +39,12 @@ static bool in_place(const gt_graph *graph, const places *p, size_t i, bool back
 
 static void reserve(gt_graph *graph, places *p) {
   const size_t n = graph->nops;
+  size_t scores = n - 1; /* the operation in whose output the model's lies */
+  while (in_place(graph, p, scores, false)) scores = graph->ops[scores].input;
   for (size_t i = 0; i < n; i++) {
     const gt_op *op = &graph->ops[i];
     const size_t floats = floats_of(graph, op);
-    p[i].y = in_place(graph, p, i, false) ? p[op->input].y : gt_arena_reserve_span(graph->arena, floats, i, 2 * n - i);
+    p[i].y = in_place(graph, p, i, false) ? p[op->input].y : gt_arena_reserve_span(graph->arena, floats, i, i == scores ? 2 * n : 2 * n - i);
     p[i].index = op->kind->has_index ? gt_arena_reserve(graph->arena, graph->batch_max * op->out) : NONE;
     p[i].state = op->kind->state ? gt_arena_reserve(graph->arena, op->kind->state(op, graph->batch_max)) : NONE;
   }

@@ -192,6 +192,11 @@ static void same_bits(void **state) {
   gt_graph_step(a, x, labels, 5, true, &ma);
   for (int i = 0; i < 3; i++) gt_graph_step(b, x, labels, 5, true, &mb);
   assert_true(ma.loss_sum == mb.loss_sum);
+  /* the scores outlive the backward pass */
+  float scores[50];
+  memcpy(scores, gt_graph_scores(a), sizeof scores);
+  gt_graph_step(b, x, labels, 5, false, &mb);
+  assert_memory_equal(scores, gt_graph_scores(b), sizeof scores);
   assert_memory_equal(gt_graph_arrays(a)->grads.data, gt_graph_arrays(b)->grads.data, gt_graph_arrays(a)->grads.n * sizeof(float));
   gt_graph_close(a);
   gt_graph_close(b);

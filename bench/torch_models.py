@@ -1,0 +1,123 @@
+"""The models of geotrain as PyTorch modules, with the names that `geotrain export` writes: LeNet, ResNet-18 for small images (torchvision's names), DeepFM.
+`load` reads an exported file into one of them."""
+import json
+
+import numpy as np
+import torch
+from torch import nn
+import torch.nn.functional as F
+
+
+class LeNet(nn.Module):
+    """For images (N,c,h,w): 5x5 convolutions of 6 (padded by 2) and 16 channels, each with ReLU and 2x2 maxima; 120, 84, classes."""
+
+    def __init__(self, h=28, w=28, c=1, classes=10):
+        super().__init__()
+        self.conv1 = nn.Conv2d(c, 6, 5, padding=2)
+        self.conv2 = nn.Conv2d(6, 16, 5)
+        self.fc1 = nn.Linear(16 * ((h // 2 - 4) // 2) * ((w // 2 - 4) // 2), 120)
+        self.fc2 = nn.Linear(120, 84)
+        self.fc3 = nn.Linear(84, classes)
+
+    def forward(self, x):
+        x = F.max_pool2d(F.relu(self.conv1(x)), 2)
+        x = F.max_pool2d(F.relu(self.conv2(x)), 2)
+        x = F.relu(self.fc1(x.flatten(1)))
+        return self.fc3(F.relu(self.fc2(x)))
+
+
+class Block(nn.Module):
+    def __init__(self, c, k, stride):
+        super().__init__()
+        self.conv1 = nn.Conv2d(c, k, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(k)
+        self.conv2 = nn.Conv2d(k, k, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(k)
+        self.downsample = nn.Sequential(nn.Conv2d(c, k, 1, stride, bias=False), nn.BatchNorm2d(k)) if stride != 1 else None
+        self.relu = nn.ReLU(inplace=True)
+
+    def forward(self, x):
+        beside = self.downsample(x) if self.downsample else x
+        y = self.relu(self.bn1(self.conv1(x)))
+        y = self.bn2(self.conv2(y))
+        y += beside
+        return self.relu(y)
+
+
+class ResNet18(nn.Module):
+    """torchvision's resnet18, but for the stem: a 3x3 convolution and no pooling."""
+
+    def __init__(self, c=3, classes=10):
+        super().__init__()
+        self.conv1 = nn.Conv2d(c, 64, 3, 1, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(64)
+        self.relu = nn.ReLU(inplace=True)
+        width = 64
+        for i in range(4):
+            k = 64 << i
+            setattr(self, f"layer{i + 1}", nn.Sequential(Block(width, k, 2 if i else 1), Block(k, k, 1)))
+            width = k
+        self.avgpool = nn.AdaptiveAvgPool2d(1)
+        self.fc = nn.Linear(width, classes)
+
+    def forward(self, x):
+        x = self.relu(self.bn1(self.conv1(x)))
+        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
+        return self.fc(self.avgpool(x).flatten(1))
+
+
+class DeepFM(nn.Module):
+    """Guo et al. 2017: a bias, a weight an id, products of pairs of vectors, and an MLP on all vectors; one logit (N,1)."""
+
+    def __init__(self, features=5382, fields=10, k=10, mlp=(400, 400, 400)):
+        super().__init__()
+        self.embedding = nn.Embedding(features, k)
+        self.linear = nn.Embedding(features, 1)
+        self.bias = nn.Parameter(torch.zeros(1))
+        layers, width = [], fields * k
+        for wide in mlp:
+            layers += [nn.Linear(width, wide), nn.ReLU()]
+            width = wide
+        self.mlp = nn.Sequential(*layers, nn.Linear(width, 1))
+
+    def forward(self, x):
+        v = self.embedding(x)
+        total = v.sum(1)
+        pairs = 0.5 * (total * total - (v * v).sum(1)).sum(1, keepdim=True)
+        return self.bias + self.linear(x).sum(1) + pairs + self.mlp(v.flatten(1))
+
+
+def loss_of(model, scores, labels):
+    if isinstance(model, DeepFM):
+        return F.binary_cross_entropy_with_logits(scores.float().squeeze(1), labels.float())
+    return F.cross_entropy(scores, labels)
+
+
+def read(path):
+    """The tensors of a safetensors file, as numpy has them, in the order they lie in."""
+    with open(path, "rb") as file:
+        blob = file.read()
+    length = int.from_bytes(blob[:8], "little")
+    head = json.loads(blob[8 : 8 + length])
+    head.pop("__metadata__")
+    tensors = {}
+    for name, at in sorted(head.items(), key=lambda item: item[1]["data_offsets"]):
+        a, b = at["data_offsets"]
+        kind = {"F32": "<f4", "I64": "<i8"}[at["dtype"]]
+        tensors[name] = np.frombuffer(blob[8 + length + a : 8 + length + b], kind).reshape(at["shape"]).copy()
+    return tensors
+
+
+def load(name, path):
+    """The model `name` with the weights of an exported file: every tensor has its place, and every place a tensor."""
+    tensors = read(path)
+    if name == "lenet5":
+        model = LeNet(c=tensors["conv1.weight"].shape[1], classes=tensors["fc3.weight"].shape[0])
+    elif name == "resnet18":
+        model = ResNet18(tensors["conv1.weight"].shape[1], tensors["fc.weight"].shape[0])
+    else:
+        features, k = tensors["embedding.weight"].shape
+        mlp = [t.shape for n, t in tensors.items() if n.startswith("mlp.") and n.endswith(".weight")]
+        model = DeepFM(features, mlp[0][1] // k, k, [o for o, _ in mlp[:-1]])
+    model.load_state_dict({n: torch.from_numpy(t) for n, t in tensors.items()}, strict=True)
+    return model

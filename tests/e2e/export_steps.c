@@ -1,0 +1,137 @@
+/* What geotrain makes of a model and one batch, for another program to make the same: a checkpoint and, as raw numbers, the batch, outputs and tensors after steps.
+   Usage: export_steps MODEL RUN_DIR.  Writes into RUN_DIR: ckpt/1/east.h5; x, labels; `eval` and `train`: outputs; `sgd` and `momentum`: all tensors as PyTorch has
+   them after one step without and two steps with momentum.  Rates are in export_torch.py, too. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "geotrain/ckpt.h"
+#include "geotrain/nn.h"
+
+#define LR       0.01
+#define MOMENTUM 0.9
+enum { BATCH = 8 };
+
+/* What a model takes; so few pixels that hardly any sum lies so near to ReLU's corner that rounding decides on which side. */
+static gt_sample_shape shape_of(const char *model) {
+  if (strcmp(model, "resnet18") == 0) return (gt_sample_shape){8, 8, 3, 10, 0};
+  if (strcmp(model, "deepfm") == 0) return (gt_sample_shape){1, 1, 10, 2, 517};
+  return (gt_sample_shape){28, 28, 1, 10, 0};
+}
+
+static void must(bool ok, const char *what) {
+  if (ok) return;
+  fprintf(stderr, "export_steps: %s: %s\n", what, gt_error_text());
+  exit(1);
+}
+
+static void put(const char *dir, const char *name, const void *data, size_t bytes) {
+  char path[4096];
+  snprintf(path, sizeof path, "%s/%s", dir, name);
+  FILE *file = fopen(path, "wb");
+  must(file && fwrite(data, 1, bytes, file) == bytes && fclose(file) == 0, path);
+}
+
+/* All tensors one behind the other, as they are exported. */
+static void put_tensors(const char *dir, const char *name, const gt_graph *graph) {
+  const gt_arrays *arrays = gt_graph_arrays(graph);
+  const size_t n = arrays->params.n + arrays->buffers.n;
+  float *all = GT_NEW_ARRAY(float, n), *to = all;
+  for (size_t i = 0; i < gt_graph_tensors(graph); i++) {
+    gt_view as;
+    gt_graph_tensor(graph, i, &as, to);
+    to += as.count;
+  }
+  put(dir, name, all, n * sizeof *all);
+  gt_free(all);
+}
+
+/* No tensor is left at a constant: a swap of two would not be seen. */
+static void stir(const gt_arrays *arrays, gt_rng *rng) {
+  for (size_t i = 0; i < arrays->params.n; i++) arrays->params.data[i] += 0.01F * (float)gt_rng_normal(rng);
+  for (size_t i = 0; i < arrays->buffers.n; i++) arrays->buffers.data[i] += 0.2F * (float)gt_rng_uniform(rng);
+}
+
+static void checkpoint(const char *dir, const gt_graph *graph, const gt_sample_shape *shape, const char *model) {
+  const gt_arrays *arrays = gt_graph_arrays(graph);
+  char job[] = "name: steps\n";
+  gt_ckpt_info info = {.job_name = "steps", .region = "east", .round = 1, .step = 3, .job_yaml = job};
+  gt_ckpt_writer *writer;
+  gt_state state = {0};
+  gt_status result = GT_OK;
+  snprintf(info.model, sizeof info.model, "%s", model);
+  gt_graph_hash(graph, info.model_hash);
+  const size_t shapes[4] = {shape->h, shape->w, shape->c, shape->classes};
+  for (int i = 0; i < 4; i++) info.shape[i] = (int64_t)shapes[i];
+  gt_state_add(&state, "", "model/params", GT_TYPE_F32, arrays->params.data, arrays->params.n);
+  if (arrays->buffers.n > 0) gt_state_add(&state, "", "model/buffers", GT_TYPE_F32, arrays->buffers.data, arrays->buffers.n);
+  must(gt_ckpt_writer_create(&writer, dir, "east") == GT_OK, "the checkpoint's writer");
+  must(gt_ckpt_write(writer, &info, &state) == GT_OK, "the checkpoint");
+  while (gt_ckpt_poll(writer, &result) != GT_CKPT_DONE) usleep(1000);
+  must(result == GT_OK, "the checkpoint");
+  gt_ckpt_writer_close(writer);
+  gt_state_close(&state);
+}
+
+/* The tensors after so many steps on the same batch. */
+static void train(gt_graph *graph, const void *x, const int32_t *labels, double momentum, int steps) {
+  const gt_arrays *arrays = gt_graph_arrays(graph);
+  const gt_optim_spec sgd = {.name = "sgd", .schedule = {.kind = GT_LR_CONSTANT, .lr = LR}, .momentum = momentum};
+  gt_optim *optim;
+  gt_metrics metrics;
+  must(gt_optim_create(&optim, &sgd, arrays->params.n, true) == GT_OK, "the optimizer");
+  for (int i = 0; i < steps; i++) {
+    gt_graph_step(graph, x, labels, BATCH, true, &metrics);
+    gt_optim_step(optim, arrays->params, arrays->grads, gt_vec_of(NULL, arrays->params.n));
+  }
+  gt_optim_close(optim);
+}
+
+static void dump(const char *dir, gt_graph *graph, const void *x, const int32_t *labels) {
+  const gt_arrays *arrays = gt_graph_arrays(graph);
+  const size_t np = arrays->params.n, nb = arrays->buffers.n, scores = BATCH * gt_graph_outputs(graph) * sizeof(float);
+  float *params = GT_NEW_ARRAY(float, np), *buffers = GT_NEW_ARRAY(float, nb);
+  gt_metrics metrics;
+  memcpy(params, arrays->params.data, np * sizeof *params);
+  memcpy(buffers, arrays->buffers.data, nb * sizeof *buffers);
+  gt_graph_step(graph, x, labels, BATCH, false, &metrics);
+  put(dir, "eval", gt_graph_scores(graph), scores);
+  train(graph, x, labels, 0, 1);
+  put(dir, "train", gt_graph_scores(graph), scores);
+  put_tensors(dir, "sgd", graph);
+  memcpy(arrays->params.data, params, np * sizeof *params);
+  memcpy(arrays->buffers.data, buffers, nb * sizeof *buffers);
+  train(graph, x, labels, MOMENTUM, 2);
+  put_tensors(dir, "momentum", graph);
+  gt_free(buffers);
+  gt_free(params);
+}
+
+int main(int argc, char **argv) {
+  must(argc == 3, "usage: export_steps MODEL RUN_DIR");
+  const gt_sample_shape shape = shape_of(argv[1]);
+  const size_t values = shape.h * shape.w * shape.c;
+  const gt_graph_spec spec = {.model = argv[1], .shape = shape, .batch_max = BATCH, .kernels = gt_kernels_find("auto")};
+  float *x = GT_NEW_ARRAY(float, BATCH *values);
+  int32_t *ids = (int32_t *)(void *)x, labels[BATCH];
+  gt_rng rng = gt_rng_make(4, GT_RNG_TEST, 0, 0);
+  gt_graph *graph;
+  must(gt_graph_create(&graph, &spec) == GT_OK, "the model");
+  gt_graph_init(graph, 1);
+  stir(gt_graph_arrays(graph), &rng);
+  for (size_t i = 0; i < BATCH * values; i++) {
+    if (shape.features)
+      ids[i] = (int32_t)gt_rng_below(&rng, shape.features);
+    else
+      x[i] = (float)gt_rng_normal(&rng);
+  }
+  for (size_t i = 0; i < BATCH; i++) labels[i] = (int32_t)gt_rng_below(&rng, shape.classes);
+  checkpoint(argv[2], graph, &shape, argv[1]);
+  put(argv[2], "x", x, BATCH * values * sizeof *x);
+  put(argv[2], "labels", labels, sizeof labels);
+  dump(argv[2], graph, x, labels);
+  gt_graph_close(graph);
+  gt_free(x);
+  return 0;
+}
