@@ -129,7 +129,7 @@ static void rest(gt_server *s, gt_backoff *backoff) {
   if (push != GT_NEVER && push > now) {
     if (push < until) until = push;
     gt_backoff_sleep(backoff, large ? GT_BACKOFF_BUSY : GT_BACKOFF_IDLE, until);
-    if (until == push) gt_backoff_reset(backoff);
+    if (until == push && gt_now() >= push) gt_backoff_reset(backoff);
   } else
     gt_backoff_sleep(backoff, large || push != GT_NEVER ? GT_BACKOFF_BUSY : GT_BACKOFF_IDLE, until);
 }
