@@ -28,6 +28,7 @@ typedef struct {
   gt_sample_shape usual; /* samples that it is usually shown */
   bool sized;            /* takes a number of parameters */
   bool layered;          /* takes embedding and mlp */
+  bool ids;              /* takes samples of ids; else images */
   /* Adds the operations for samples of this shape; GT_ERR_DATA when the model cannot take it, GT_ERR_JOB when it cannot have these options. */
   gt_status (*build)(gt_graph *graph, const gt_sample_shape *shape, const gt_model_options *options);
 } gt_model;
@@ -64,7 +65,8 @@ void gt_graph_on_gradients(gt_graph *graph, gt_gradients_fn *gradients, void *co
 
 /* The flat arrays; owned by the graph. */
 const gt_arrays *gt_graph_arrays(const gt_graph *graph);
-/* From now on the graph works on arrays that the caller lends (of the same sizes, 64-byte aligned), for instance in shared memory. */
+/* From now on the graph works on arrays that the caller lends (of the same sizes, 64-byte aligned), for instance in shared memory.  Nobody else writes the gradients
+   as long as they are lent: of a table of vectors a step writes only the rows of its own and of the last batch, for the others are zero already. */
 void gt_graph_adopt(gt_graph *graph, float *params, float *grads, float *buffers);
 /* Fills the parameters as the model's source says, from numbers keyed by (seed, tensor): the same on every rank. */
 void gt_graph_init(gt_graph *graph, uint64_t seed);

@@ -138,7 +138,7 @@ typedef struct {
 
 /* A table of kernels; `ref` is plain loops and judges every other.  All pointers are borrowed; outputs do not overlap inputs unless said.
    Weights: convolution (R,S,C,K) flattened to (R*S*C, K); linear (O,I).  `work` is scratch of the size that the matching
-   *_work function returns, in floats.  Gradients of weights are written, not accumulated.  Nothing allocates, nothing fails. */
+   *_work function returns, in floats.  Gradients of weights are written, not accumulated, but for rows of ids.  Nothing allocates, nothing fails. */
 typedef struct gt_kernels {
   const char *name;
   size_t (*conv_work)(const gt_conv_shape *s, size_t N);
@@ -177,7 +177,21 @@ typedef struct gt_kernels {
   /* The mean over H x W of x (N,H,W,C), of `type`, to y (N,C) in float32; and back. */
   void (*mean_forward)(float *y, const void *x, gt_precision type, size_t N, size_t HW, size_t C);
   void (*mean_backward)(void *dx, const float *dy, gt_precision type, size_t N, size_t HW, size_t C);
-  /* The family of loops behind an operation ("conv", "maxpool", "avgpool", "linear", "relu"; s: its shape or NULL): "ref", "blas", "direct". */
+  /* Tables of vectors by id: w (V,K), ids (M) below V.  y (M,K): w's row of each id. */
+  void (*embedding_forward)(float *y, const float *w, const int32_t *ids, size_t M, size_t K);
+  /* Adds dy + dy2 (M,K) to dw's rows of the ids, as often as an id comes; dy2 may be NULL.  Other rows are not touched. */
+  void (*embedding_backward)(float *dw, const float *dy, const float *dy2, const int32_t *ids, size_t M, size_t K);
+  /* dw's rows of the ids = 0. */
+  void (*embedding_clear)(float *dw, const int32_t *ids, size_t M, size_t K);
+  /* A factorization machine (Rendle 2010) of samples that have F ids each: y (N) = b + the sum of w (V) of a sample's ids + the sum of the inner products of all
+     pairs of their vectors, v (N,F,K). */
+  void (*fm_forward)(float *y, const float *v, const float *w, const float *b, const int32_t *ids, size_t N, size_t F, size_t K);
+  /* dv (N,F,K) */
+  void (*fm_backward_input)(float *dv, const float *dy, const float *v, size_t N, size_t F, size_t K);
+  /* Adds to dw as embedding_backward does; db is written. */
+  void (*fm_backward_weight)(float *dw, float *db, const float *dy, const int32_t *ids, size_t N, size_t F);
+  /* The family of loops behind an operation ("conv", "maxpool", "avgpool", "linear", "relu", "norm", "mean", "embedding", "fm"; s: its shape or NULL): "ref", "blas",
+     "direct", "fused", "sparse". */
   const char *(*family)(const char *operation, const gt_conv_shape *s);
   /* Kernels that are prepared, or NULL, and by rule what they serve. */
   const gt_prepared_ops *(*prepared)(void);

@@ -28,6 +28,17 @@ static void open_arrays(gt_graph *graph) {
                               .nbuffer_views = graph->buffers.n};
 }
 
+/* Ids are no images, nor the other way round. */
+static gt_status check_kind(const gt_model *model, const gt_sample_shape *shape) {
+  if (model->ids && shape->features == 0)
+    return GT_FAIL(GT_ERR_DATA, "samples are images of %zu x %zu x %zu; model %s takes ids, so a data set of ids is needed", shape->h, shape->w,
+                   shape->c, model->name);
+  if (!model->ids && shape->features > 0)
+    return GT_FAIL(GT_ERR_DATA, "samples are %zu ids each, below %zu; model %s takes images, so a data set of images is needed",
+                   shape->h * shape->w * shape->c, shape->features, model->name);
+  return GT_OK;
+}
+
 gt_status gt_graph_create(gt_graph **out, const gt_graph_spec *spec) {
   const char *model = spec->model;
   const gt_model_options *options = &spec->options;
@@ -37,9 +48,12 @@ gt_status gt_graph_create(gt_graph **out, const gt_graph_spec *spec) {
   if (options->parameters != 0 && !found->sized)
     return GT_FAIL(GT_ERR_JOB, "model.parameters is %lld; model %s has a number of its own, so none is needed", (long long)options->parameters,
                    model);
+  if ((options->embedding != 0 || options->mlp) && !found->layered)
+    return GT_FAIL(GT_ERR_JOB, "model.%s is given; model %s has none, so none is needed", options->embedding != 0 ? "embedding" : "mlp", model);
   if (shape->h == 0 || shape->w == 0 || shape->c == 0 || shape->classes < 2)
     return GT_FAIL(GT_ERR_DATA, "samples are %zu x %zu x %zu with %zu classes; at least 1 x 1 x 1 with 2 classes is needed", shape->h, shape->w,
                    shape->c, shape->classes);
+  GT_TRY(check_kind(found, shape));
   gt_graph *graph = GT_NEW(gt_graph);
   snprintf(graph->model, sizeof graph->model, "%s", model);
   graph->kernels = spec->kernels;
@@ -70,6 +84,8 @@ static void free_arrays(gt_graph *graph) {
 }
 
 void gt_graph_adopt(gt_graph *graph, float *params, float *grads, float *buffers) {
+  if (grads != graph->arrays.grads.data)
+    for (size_t i = 0; i < graph->nops; i++) graph->ops[i].slots[0].rows = GT_ROWS_ANY;
   free_arrays(graph);
   graph->adopted = true;
   graph->arrays.params.data = params;

@@ -8,6 +8,7 @@
 #define GT_GRAPH_SLOTS 1
 #define GT_NO_VIEW     SIZE_MAX
 #define GT_SAMPLES     SIZE_MAX /* as an operation's input: the samples themselves */
+#define GT_ROWS_ANY    SIZE_MAX /* rows of a gradient: it may be anything */
 
 /* What one batch leaves behind at one operation; y, dy (n, out), of the operation's type.  An output that two operations read has two gradients, one from each
    reader, which add up: dy and dy2, else NULL. */
@@ -16,6 +17,7 @@ typedef struct {
   void *dx, *dsecond; /* where the gradients of the inputs are written; NULL: nobody needs them */
   uint32_t *index;    /* (n, out), where the kind has one */
   float *state;       /* as many as the kind asks for */
+  size_t rows;        /* of a table's gradient: no row is other than zero but those of so many ids in state; or GT_ROWS_ANY */
 } gt_activation;
 
 typedef struct gt_op gt_op;
@@ -65,13 +67,19 @@ typedef struct {
   size_t h, w, c;
 } gt_extent;
 
+/* Of an operation on vectors by id: how many ids there are, how many a sample has, numbers of a vector. */
+typedef struct {
+  size_t ids, fields, width;
+} gt_table;
+
 struct gt_op {
   const gt_op_kind *kind;
   char name[48];
-  size_t input, second;        /* operations whose outputs it reads, or GT_SAMPLES; second: GT_SAMPLES where there is none */
-  gt_precision in_type, type;  /* of x and of y */
-  gt_extent extent;            /* of y */
-  gt_conv_shape shape;         /* convolution and pooling */
+  size_t input, second;       /* operations whose outputs it reads, or GT_SAMPLES; second: GT_SAMPLES where there is none */
+  gt_precision in_type, type; /* of x and of y */
+  gt_extent extent;           /* of y */
+  gt_conv_shape shape;        /* convolution and pooling */
+  gt_table table;
   size_t in, out;              /* floats a sample; of a linear layer: inputs and outputs */
   size_t weight, bias, buffer; /* their views (buffer: the first), or GT_NO_VIEW */
   size_t inert;                /* parameters of an inert operation */
@@ -81,7 +89,8 @@ struct gt_op {
   gt_activation slots[GT_GRAPH_SLOTS];
 };
 
-extern const gt_op_kind gt_op_conv2d, gt_op_maxpool, gt_op_avgpool, gt_op_linear, gt_op_relu, gt_op_inert, gt_op_norm, gt_op_mean;
+extern const gt_op_kind gt_op_conv2d, gt_op_maxpool, gt_op_avgpool, gt_op_linear, gt_op_relu, gt_op_inert, gt_op_norm, gt_op_mean, gt_op_embedding,
+    gt_op_fm, gt_op_add;
 
 /* Builders, in the order of the data.  The output of one is the input of the next (see gt_graph_from); the shape is followed.  GT_ERR_DATA when the window does
    not fit. */
@@ -100,11 +109,18 @@ void gt_graph_add_norm(gt_graph *graph, const char *name, size_t add, bool relu)
 /* Passes on what comes, and owns `count` parameters that do nothing. */
 void gt_graph_add_inert(gt_graph *graph, const char *name, size_t count);
 
+/* For samples that are ids: a vector of K numbers of each, side by side; initial values normal. */
+void gt_graph_add_embedding(gt_graph *graph, const char *name, size_t K, double deviation);
+/* A factorization machine over the vectors of an embedding, which is what comes before; its first order is the tensor `weights`.weight, and the bias is called bias. */
+void gt_graph_add_fm(gt_graph *graph, const char *name, const char *weights);
+/* Plus the output of operation `other`, which is of the same size. */
+void gt_graph_add_sum(gt_graph *graph, const char *name, size_t other);
+
 /* The last operation; and from which one the next reads, for branches. */
 size_t gt_graph_last(const gt_graph *graph);
 void gt_graph_from(gt_graph *graph, size_t op);
 
-/* For the builders, in graph_build.c: a zeroed operation at the end, a parameter, a buffer. */
+/* For the builders, in graph_build.c: a zeroed operation at the end, a parameter (named op.what; or what, where op is ""), a buffer. */
 gt_op *gt_graph_append(gt_graph *graph, const gt_op_kind *kind, const char *name);
 size_t gt_graph_add_param(gt_graph *graph, const char *op, const char *what, gt_init init, gt_layout layout, int ndims, const size_t *shape);
 size_t gt_graph_add_buffer(gt_graph *graph, const char *op, const char *what, double value, size_t count);
@@ -115,6 +131,11 @@ gt_status gt_graph_window(const gt_graph *graph, const char *name, size_t window
 /* Prepared kernels for the operation at the end, where the table takes them and the shape suits; else nothing. */
 void gt_graph_prepare_conv(gt_graph *graph, gt_op *op);
 void gt_graph_prepare_linear(gt_graph *graph, gt_op *op);
+
+/* For operations on vectors by id, in op_embedding.c.  Before a batch's gradients are added to p->dw (ids,width): sets to zero what is not, and remembers the batch's ids
+   in a->state, which has room for gt_graph_rows_state. */
+void gt_graph_rows_renew(const gt_op *op, const gt_pass *p, size_t width);
+size_t gt_graph_rows_state(const gt_op *op, size_t n);
 
 /* A tensor of parameters or buffers beside its view. */
 typedef struct {

@@ -44,7 +44,7 @@ static void tensors_grow(gt_tensors *t) {
 static size_t add_tensor(gt_tensors *t, const char *op, const char *what, gt_init init, int ndims, const size_t *shape) {
   tensors_grow(t);
   gt_view *view = &t->views[t->n];
-  snprintf(view->name, sizeof view->name, "%.47s.%.15s", op, what);
+  snprintf(view->name, sizeof view->name, "%.47s%s%.15s", op, *op ? "." : "", what);
   view->offset = t->floats;
   view->count = 1;
   view->ndims = ndims;

@@ -4,6 +4,6 @@
 
 #include "geotrain/nn.h"
 
-extern const gt_model gt_model_lenet5, gt_model_resnet18, gt_model_dummy;
+extern const gt_model gt_model_lenet5, gt_model_resnet18, gt_model_deepfm, gt_model_dummy;
 
 #endif

@@ -18,7 +18,7 @@ void gt_fast_relu_backward(float *dx, const float *dy, const float *y, size_t n)
 void gt_fast_rows_fill(float *y, const float *b, size_t B, size_t O);  /* each row of y (B,O) = b; zero where b is NULL */
 void gt_fast_rows_sum(float *sum, const float *y, size_t B, size_t O); /* sum (O) of the rows of y (B,O) */
 
-/* kernels_ref_norm.c: plain loops. */
+/* kernels_ref_norm.c, kernels_ref_sparse.c: plain loops. */
 void gt_ref_norm_forward(void *y, const void *x, const void *add, const float *gamma, const float *beta, float *running_mean, float *running_var,
                          float *saved, const gt_norm_shape *s, float *work);
 void gt_ref_norm_infer(void *y, const void *x, const void *add, const float *gamma, const float *beta, const float *running_mean,
@@ -28,6 +28,21 @@ void gt_ref_norm_backward(void *dx, void *dadd, float *dgamma, float *dbeta, con
 void gt_ref_mean_forward(float *y, const void *x, gt_precision type, size_t N, size_t HW, size_t C);
 void gt_ref_mean_backward(void *dx, const float *dy, gt_precision type, size_t N, size_t HW, size_t C);
 double gt_ref_logistic(float *dx, const float *x, const int32_t *labels, size_t B, size_t *correct);
+
+void gt_ref_embedding_forward(float *y, const float *w, const int32_t *ids, size_t M, size_t K);
+void gt_ref_embedding_backward(float *dw, const float *dy, const float *dy2, const int32_t *ids, size_t M, size_t K);
+void gt_ref_embedding_clear(float *dw, const int32_t *ids, size_t M, size_t K);
+void gt_ref_fm_forward(float *y, const float *v, const float *w, const float *b, const int32_t *ids, size_t N, size_t F, size_t K);
+void gt_ref_fm_backward_input(float *dv, const float *dy, const float *v, size_t N, size_t F, size_t K);
+void gt_ref_fm_backward_weight(float *dw, float *db, const float *dy, const int32_t *ids, size_t N, size_t F);
+
+/* sparse.c */
+void gt_embedding_forward(float *y, const float *w, const int32_t *ids, size_t M, size_t K);
+void gt_embedding_backward(float *dw, const float *dy, const float *dy2, const int32_t *ids, size_t M, size_t K);
+void gt_embedding_clear(float *dw, const int32_t *ids, size_t M, size_t K);
+void gt_fm_forward(float *y, const float *v, const float *w, const float *b, const int32_t *ids, size_t N, size_t F, size_t K);
+void gt_fm_backward_input(float *dv, const float *dy, const float *v, size_t N, size_t F, size_t K);
+void gt_fm_backward_weight(float *dw, float *db, const float *dy, const int32_t *ids, size_t N, size_t F);
 
 /* norm.c */
 void gt_norm_forward(void *y, const void *x, const void *add, const float *gamma, const float *beta, float *running_mean, float *running_var,

@@ -86,6 +86,7 @@ static double softmax_xent(float *dx, const float *x, const int32_t *labels, siz
 
 static const char *family(const char *operation, const gt_conv_shape *s) {
   (void)s;
+  if (strcmp(operation, "embedding") == 0 || strcmp(operation, "fm") == 0) return "sparse";
   return strcmp(operation, "avgpool") == 0 ? "ref" : strcmp(operation, "norm") == 0 || strcmp(operation, "mean") == 0 ? "fused" : "blas";
 }
 
@@ -111,5 +112,11 @@ const gt_kernels gt_kernels_blas = {
     .norm_backward = gt_norm_backward,
     .mean_forward = gt_mean_forward,
     .mean_backward = gt_mean_backward,
+    .embedding_forward = gt_embedding_forward,
+    .embedding_backward = gt_embedding_backward,
+    .embedding_clear = gt_embedding_clear,
+    .fm_forward = gt_fm_forward,
+    .fm_backward_input = gt_fm_backward_input,
+    .fm_backward_weight = gt_fm_backward_weight,
     .family = family,
 };

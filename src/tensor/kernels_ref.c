@@ -216,5 +216,11 @@ const gt_kernels gt_kernels_ref = {
     .norm_backward = gt_ref_norm_backward,
     .mean_forward = gt_ref_mean_forward,
     .mean_backward = gt_ref_mean_backward,
+    .embedding_forward = gt_ref_embedding_forward,
+    .embedding_backward = gt_ref_embedding_backward,
+    .embedding_clear = gt_ref_embedding_clear,
+    .fm_forward = gt_ref_fm_forward,
+    .fm_backward_input = gt_ref_fm_backward_input,
+    .fm_backward_weight = gt_ref_fm_backward_weight,
     .family = family,
 };

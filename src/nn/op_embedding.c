@@ -1,0 +1,50 @@
+/* A vector of an id's own for each id of a sample.  Only rows of ids in the batch have a gradient: those of the batch before are set to zero again, so that a step costs
+   what its batch has and not what the table has. */
+#include <string.h>
+
+#include "graph.h"
+
+static int32_t *kept_ids(const gt_pass *p) {
+  return (int32_t *)(void *)p->a->state;
+}
+
+size_t gt_graph_rows_state(const gt_op *op, size_t n) {
+  return n * op->table.fields;
+}
+
+void gt_graph_rows_renew(const gt_op *op, const gt_pass *p, size_t width) {
+  int32_t *kept = kept_ids(p);
+  const size_t now = p->n * op->table.fields;
+  if (p->a->rows == GT_ROWS_ANY)
+    memset(p->dw, 0, op->table.ids * width * sizeof *p->dw);
+  else
+    p->kernels->embedding_clear(p->dw, kept, p->a->rows, width);
+  memcpy(kept, p->samples, now * sizeof *kept);
+  p->a->rows = now;
+}
+
+static void forward(const gt_op *op, const gt_pass *p) {
+  p->kernels->embedding_forward(p->a->y, p->w, p->samples, p->n * op->table.fields, op->table.width);
+}
+
+static void backward_weight(const gt_op *op, const gt_pass *p) {
+  gt_graph_rows_renew(op, p, op->table.width);
+  p->kernels->embedding_backward(p->dw, p->a->dy, p->a->dy2, p->samples, p->n * op->table.fields, op->table.width);
+}
+
+const gt_op_kind gt_op_embedding = {.name = "embedding",
+                                    .kernel = "embedding",
+                                    .adds_gradients = true,
+                                    .forward = forward,
+                                    .backward_weight = backward_weight,
+                                    .state = gt_graph_rows_state};
+
+void gt_graph_add_embedding(gt_graph *graph, const char *name, size_t K, double deviation) {
+  const size_t fields = graph->input.h * graph->input.w * graph->input.c;
+  const size_t weight =
+      gt_graph_add_param(graph, name, "weight", (gt_init){GT_INIT_NORMAL, deviation}, GT_LAYOUT_SAME, 2, (size_t[]){graph->features, K});
+  gt_op *op = gt_graph_append(graph, &gt_op_embedding, name);
+  op->weight = weight;
+  op->table = (gt_table){graph->features, fields, K};
+  gt_graph_set_extent(graph, (gt_extent){1, 1, fields * K});
+}
