@@ -64,6 +64,9 @@ typedef struct {
   struct {
     char *name;
     int64_t parameters; /* of the model "dummy"; 0: its own few */
+    int64_t embedding;  /* of the model "deepfm": numbers of an id's vector; 0: its own */
+    int64_t *mlp;       /* of the model "deepfm": widths of hidden layers; NULL: its own */
+    size_t nmlp;
   } model;
   struct {
     char *path;
@@ -132,6 +135,8 @@ typedef struct {
 /* Reads, overrides, fills defaults, checks.  sets: nsets strings "a.b=value".  GT_ERR_JOB with one sentence that names the file, the key, what was found and
    what is needed; an unknown key or value is answered with the nearest known one.  The caller owns *out and closes it. */
 gt_status gt_job_load(gt_job **out, const char *path, const char *const *sets, size_t nsets);
+/* The same of a resolved job's text, as checkpoints hold it; errors name `source`. */
+gt_status gt_job_parse(gt_job **out, const char *source, const char *text);
 void gt_job_close(gt_job *job);
 /* The resolved job as YAML that gt_job_load reads back to the same job; the caller frees it. */
 char *gt_job_resolved(const gt_job *job);

@@ -122,19 +122,31 @@ static gt_status check_compute(const gt_job *job, const job_node *root, const ch
   return GT_OK;
 }
 
-static gt_status check_model(const gt_job *job, const char *source) {
+/* Keys of deepfm. */
+static gt_status check_layers(const gt_job *job, const job_node *root, const char *source) {
+  const job_node *model = gt_job_node_find(root, "model", 5);
+  bool mlp = gt_job_node_find(model, "mlp", 3);
+  if ((mlp || job->model.embedding > 0) && strcmp(job->model.name, "deepfm") != 0)
+    return GT_FAIL(GT_ERR_JOB, "%s: model.%s is given and model.name is %s; it is for model.name deepfm only", source, mlp ? "mlp" : "embedding",
+                   job->model.name);
+  if (mlp && job->model.nmlp == 0)
+    return GT_FAIL(GT_ERR_JOB, "%s: model.mlp is empty; the width of 1 layer or more is needed (not given: 400, 400, 400)", source);
+  return GT_OK;
+}
+
+static gt_status check_model(const gt_job *job, const job_node *root, const char *source) {
   if (strlen(job->model.name) > NAME_MAX_LETTERS)
     return GT_FAIL(GT_ERR_JOB, "%s: model.name has %zu letters; at most %zu are needed", source, strlen(job->model.name), NAME_MAX_LETTERS);
   if (job->model.parameters > 0 && strcmp(job->model.name, "dummy") != 0)
     return GT_FAIL(GT_ERR_JOB, "%s: model.parameters is %" PRId64 " and model.name %s; a number of parameters is for model.name dummy only", source,
                    job->model.parameters, job->model.name);
-  return GT_OK;
+  return check_layers(job, root, source);
 }
 
 gt_status gt_job_check(gt_job *job, const job_node *root, const char *source) {
   if (strlen(job->name) > NAME_MAX_LETTERS)
     return GT_FAIL(GT_ERR_JOB, "%s: name has %zu letters; at most %zu are needed", source, strlen(job->name), NAME_MAX_LETTERS);
-  GT_TRY(check_model(job, source));
+  GT_TRY(check_model(job, root, source));
   GT_TRY(check_train(job, source));
   GT_TRY(check_regions(job, source));
   GT_TRY(check_data(job, root, source));

@@ -12,6 +12,7 @@ typedef struct {
   size_t n;
 } maker;
 
+static const cyaml_schema_value_t integer_entry = {CYAML_VALUE_INT(CYAML_FLAG_DEFAULT, int64_t)};
 static const cyaml_schema_value_t real_entry = {CYAML_VALUE_FLOAT(CYAML_FLAG_DEFAULT, double)};
 static const cyaml_schema_value_t text_entry = {CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char, 0, CYAML_UNLIMITED)};
 
@@ -35,8 +36,9 @@ static void make_list(maker *m, const job_key *row, cyaml_schema_field_t *field)
   field->value.sequence.min = 0;
   field->value.sequence.max = CYAML_UNLIMITED;
   if (row->type != KEY_MAPS) {
-    field->value.data_size = row->type == KEY_REALS ? sizeof(double) : sizeof(char *);
-    field->value.sequence.entry = row->type == KEY_REALS ? &real_entry : &text_entry;
+    const cyaml_schema_value_t *entry = row->type == KEY_INTS ? &integer_entry : row->type == KEY_REALS ? &real_entry : &text_entry;
+    field->value.data_size = row->type == KEY_INTS ? sizeof(int64_t) : row->type == KEY_REALS ? sizeof(double) : sizeof(char *);
+    field->value.sequence.entry = entry;
     return;
   }
   char prefix[JOB_PATH_MAX];
@@ -85,6 +87,7 @@ static void make_leaf(maker *m, const job_key *row, cyaml_schema_field_t *field)
     value->sequence.entry = &text_entry;
     value->sequence.min = value->sequence.max = 2;
     break;
+  case KEY_INTS:
   case KEY_REALS:
   case KEY_STRINGS:
   case KEY_MAPS:

@@ -65,7 +65,7 @@ static gt_status read_list(const place *at, const job_key *row, job_node *node) 
 static gt_status read_child(const place *at, const place *parent, job_node *child) {
   const job_key *row = strpbrk(child->key, ".[") ? NULL : gt_job_key_find(at->pattern);
   if (row) {
-    bool list = row->type == KEY_MAPS || row->type == KEY_REALS || row->type == KEY_STRINGS || row->type == KEY_PAIR;
+    bool list = row->type == KEY_MAPS || row->type == KEY_INTS || row->type == KEY_REALS || row->type == KEY_STRINGS || row->type == KEY_PAIR;
     return list ? read_list(at, row, child) : read_value(at, row, child);
   }
   if (strpbrk(child->key, ".[") || !gt_job_key_prefix(at->pattern))

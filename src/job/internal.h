@@ -57,6 +57,7 @@ typedef enum {
   KEY_TIME,    /* double, seconds; written with a unit */
   KEY_RATE,    /* double, bit/s */
   KEY_SIZE,    /* double, bytes */
+  KEY_INTS,    /* int64_t * and a count */
   KEY_REALS,   /* double * and a count */
   KEY_STRINGS, /* char ** and a count */
   KEY_PAIR,    /* two char * that lie side by side */

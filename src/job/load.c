@@ -1,4 +1,6 @@
 /* From a job file to a job: read, override, check, fill in, type, check across keys. */
+#include <string.h>
+
 #include "internal.h"
 
 /* Defaults, types, what one key cannot say alone; *job is replaced when all is well. */
@@ -43,16 +45,25 @@ static gt_status load_tree(gt_job **out, job_node *root, const char *path, const
   return status;
 }
 
+static gt_status load_text(gt_job **out, const char *source, const char *text, size_t size, const char *const *sets, size_t nsets) {
+  job_node *root = NULL;
+  gt_status status = gt_job_yaml_parse(&root, source, text, size);
+  if (status == GT_OK) status = load_tree(out, root, source, sets, nsets);
+  gt_job_node_close(root);
+  return status;
+}
+
 gt_status gt_job_load(gt_job **out, const char *path, const char *const *sets, size_t nsets) {
   char *text = NULL;
   size_t size = 0;
-  job_node *root = NULL;
   GT_TRY(gt_job_read_file(path, "a job file", &text, &size));
-  gt_status status = gt_job_yaml_parse(&root, path, text, size);
+  gt_status status = load_text(out, path, text, size, sets, nsets);
   gt_free(text);
-  if (status == GT_OK) status = load_tree(out, root, path, sets, nsets);
-  gt_job_node_close(root);
   return status;
+}
+
+gt_status gt_job_parse(gt_job **out, const char *source, const char *text) {
+  return load_text(out, source, text, strlen(text), NULL, 0);
 }
 
 int gt_job_ranks(const gt_job *job) {

@@ -34,6 +34,8 @@ static const char *kind_text(const job_key *row) {
     return "a rate such as 100 Mbit/s";
   case KEY_SIZE:
     return "a size such as 1 GiB";
+  case KEY_INTS:
+    return "a list of integers";
   case KEY_REALS:
     return "a list of numbers";
   case KEY_STRINGS:

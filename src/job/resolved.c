@@ -31,6 +31,14 @@ static job_node *number(key_type type, double value) {
   return scalar(text);
 }
 
+static job_node *whole(const void *at) {
+  char text[32];
+  int64_t value;
+  memcpy(&value, at, sizeof value);
+  snprintf(text, sizeof text, "%" PRId64, value);
+  return scalar(text);
+}
+
 static job_node *integer(const job_key *row, const void *at) {
   char text[32];
   int small = 0;
@@ -43,8 +51,9 @@ static job_node *integer(const job_key *row, const void *at) {
     snprintf(text, sizeof text, "%" PRIu64, natural);
   else
     snprintf(text, sizeof text, "%" PRId64, wide);
-  /* Of several keys that exclude each other, those that are 0 are not said. */
-  return wide == 0 && (row->flags & KEY_ONE_OF) ? NULL : scalar(text);
+  /* Of several keys that exclude each other, those that are 0 are not said; nor is an optional one that its range does not have: it was not given. */
+  bool unsaid = (row->flags & KEY_ONE_OF) || ((row->flags & KEY_OPTIONAL) && row->min > 0);
+  return wide == 0 && unsaid ? NULL : scalar(text);
 }
 
 static void write_rows(job_node *map, const char *prefix, const void *base);
@@ -59,7 +68,9 @@ static job_node *list(const job_key *row, const void *base) {
   snprintf(prefix, sizeof prefix, "%s[].", row->path);
   for (size_t i = 0; i < n; i++) {
     job_node *item = NULL;
-    if (row->type == KEY_REALS)
+    if (row->type == KEY_INTS)
+      item = whole(items + i * sizeof(int64_t));
+    else if (row->type == KEY_REALS)
       item = number(KEY_REAL, real_at(items + i * sizeof(double)));
     else if (row->type == KEY_STRINGS)
       item = scalar(pointer_at(items + i * sizeof(char *)));
@@ -98,6 +109,7 @@ static job_node *value_node(const job_key *row, const void *base) {
     return real_at(at) <= 0 && (row->flags & (KEY_OPTIONAL | KEY_ONE_OF)) ? NULL : number(row->type, real_at(at));
   case KEY_PAIR:
     return pointer_at(at) ? pair(at) : NULL;
+  case KEY_INTS:
   case KEY_REALS:
   case KEY_STRINGS:
   case KEY_MAPS:

@@ -13,7 +13,7 @@ static void mark(job_node *node) {
 
 static bool is_list(const char *pattern) {
   const job_key *row = gt_job_key_find(pattern);
-  return row && (row->type == KEY_MAPS || row->type == KEY_REALS || row->type == KEY_STRINGS || row->type == KEY_PAIR);
+  return row && (row->type == KEY_MAPS || row->type == KEY_INTS || row->type == KEY_REALS || row->type == KEY_STRINGS || row->type == KEY_PAIR);
 }
 
 /* The child that one word of the path leads to, made when it is not there: a new list entry only directly after the last one. */

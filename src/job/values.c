@@ -130,8 +130,10 @@ static gt_status read_string(const char *path, const char *text, char *buf, size
 
 gt_status gt_job_value_read(const job_key *row, const char *path, const char *text, char *buf, size_t size) {
   job_key one = *row; /* an entry of a list of numbers is a number */
-  one.type = KEY_REAL;
+  one.type = row->type == KEY_INTS ? KEY_I64 : KEY_REAL;
   switch (row->type) {
+  case KEY_INTS:
+    return read_integer(&one, path, text, buf, size);
   case KEY_REALS:
     return read_real(&one, path, text, buf, size);
   case KEY_CHOICE:

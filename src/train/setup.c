@@ -180,7 +180,10 @@ static gt_status open_model(gt_run *run) {
   const gt_kernels *kernels = gt_kernels_find(run->job->train.kernels);
   run->batch_max = run->order.batch > GT_EVAL_BATCH ? run->order.batch : GT_EVAL_BATCH;
   gt_graph_spec spec = {.model = run->job->model.name,
-                        .options = {.parameters = run->job->model.parameters},
+                        .options = {.parameters = run->job->model.parameters,
+                                    .embedding = run->job->model.embedding,
+                                    .mlp = run->job->model.mlp,
+                                    .nmlp = run->job->model.nmlp},
                         .shape = {run->data.h, run->data.w, run->data.c, run->data.classes, run->data.features},
                         .batch_max = run->roles.is_ps ? 0 : run->batch_max,
                         .kernels = kernels};

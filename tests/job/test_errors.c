@@ -197,6 +197,14 @@ static void work(void **state) {
   set("compute.speed=0", "--set: compute.speed is 0; more than 0 and at most 1 is needed");
   set("compute.variation=1", "--set: compute.variation is 1; 0 or more and less than 1 is needed");
   set("model.parameters=1000", "@: model.parameters is 1000 and model.name lenet5; a number of parameters is for model.name dummy only");
+  set("model.embedding=16", "@: model.embedding is given and model.name is lenet5; it is for model.name deepfm only");
+  set("model.mlp=[64]", "@: model.mlp is given and model.name is lenet5; it is for model.name deepfm only");
+  set("model={name: deepfm, mlp: []}", "@: model.mlp is empty; the width of 1 layer or more is needed (not given: 400, 400, 400)");
+  set("model={name: deepfm, mlp: [64, 0]}", "--set: model.mlp.1 is 0; 1 or more is needed");
+  set("model={name: deepfm, mlp: [64.5]}", "--set: model.mlp.0 is \"64.5\"; an integer, 1 or more is needed");
+  set("model={name: deepfm, mlp: [70000]}", "--set: model.mlp.0 is 70000; at most 65536 is needed");
+  set("model={name: deepfm, mlp: 64}", "--set: model.mlp is \"64\"; a list of integers is needed");
+  set("model={name: deepfm, embedding: 0}", "--set: model.embedding is 0; 1 or more is needed");
   set("model.parameters=2000000000", "--set: model.parameters is 2000000000; at most 1e+09 is needed");
   set("regions.0.speed=0.5", "--set: unknown key regions.0.speed; did you mean regions[].compute.speed?");
   set("local=async", "--set: unknown key local; did you mean sync.local?");
