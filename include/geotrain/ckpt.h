@@ -13,6 +13,7 @@ typedef struct {
   int64_t round, step, samples;
   double elapsed_s;
   int64_t shape[4]; /* h, w, c, classes */
+  int64_t features; /* samples are ids below it; 0: images */
 } gt_ckpt_info;
 
 /* ---- writing ------------------------------------------------------------------------------------------------------ */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define FIELD(member, kind, count)                                                                                                                   \
-  { #member, kind, offsetof(gt_ckpt_info, member), count }
+  { #member, kind, false, offsetof(gt_ckpt_info, member), count }
 const gt_ckpt_field gt_ckpt_fields[] = {
     FIELD(job_name, CKPT_TEXT, sizeof(((gt_ckpt_info *)0)->job_name)),
     FIELD(region, CKPT_TEXT, sizeof(((gt_ckpt_info *)0)->region)),
@@ -16,6 +16,7 @@ const gt_ckpt_field gt_ckpt_fields[] = {
     FIELD(samples, CKPT_I64, 1),
     FIELD(elapsed_s, CKPT_F64, 1),
     FIELD(shape, CKPT_I64, 4),
+    {"features", CKPT_I64, true, offsetof(gt_ckpt_info, features), 1},
 };
 const size_t gt_ckpt_nfields = sizeof(gt_ckpt_fields) / sizeof(gt_ckpt_fields[0]);
 

@@ -32,6 +32,7 @@ typedef enum { CKPT_TEXT, CKPT_I64, CKPT_F64 } gt_ckpt_kind;
 typedef struct {
   const char *name;
   gt_ckpt_kind kind;
+  bool later;           /* of this program, and not of the first that wrote checkpoints: absent is 0 */
   size_t offset, count; /* of the member; count: bytes of a text, numbers otherwise */
 } gt_ckpt_field;
 extern const gt_ckpt_field gt_ckpt_fields[];

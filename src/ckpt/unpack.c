@@ -47,6 +47,7 @@ static gt_status get_info(const reading *r, hid_t image) {
   for (size_t i = 0; i < gt_ckpt_nfields; i++) {
     const gt_ckpt_field *field = &gt_ckpt_fields[i];
     char *to = (char *)r->info + field->offset;
+    if (field->later && H5Aexists(image, field->name) == 0) continue;
     switch (field->kind) {
     case CKPT_TEXT:
       GT_TRY(get_text(r, image, field->name, field->count, to));

@@ -4,10 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "geotrain/job.h"
+
 gt_status gt_cli_checkpoint_shape(const char *path, const gt_ckpt_info *info, gt_sample_shape *shape) {
   for (int i = 0; i < 4; i++)
     if (info->shape[i] < 1) return GT_FAIL(GT_ERR_CKPT, "%s: its sample shape has %lld; 1 or more is needed", path, (long long)info->shape[i]);
-  *shape = (gt_sample_shape){(size_t)info->shape[0], (size_t)info->shape[1], (size_t)info->shape[2], (size_t)info->shape[3], 0};
+  if (info->features < 0 || info->features > INT32_MAX)
+    return GT_FAIL(GT_ERR_CKPT, "%s: its samples are ids below %lld; 0 (images) to %d is needed", path, (long long)info->features, INT32_MAX);
+  *shape = (gt_sample_shape){(size_t)info->shape[0], (size_t)info->shape[1], (size_t)info->shape[2], (size_t)info->shape[3], (size_t)info->features};
   return GT_OK;
 }
 
@@ -31,18 +35,36 @@ static gt_status check_hash(const gt_graph *graph, const char *path, const gt_ck
                  info->model_hash, hash);
 }
 
+/* What the model's layers are says the job that trained it. */
+static gt_status create_layered(gt_graph **graph, gt_graph_spec *spec, const char *path, const gt_ckpt_info *info) {
+  gt_job *job = NULL;
+  char source[1200];
+  snprintf(source, sizeof source, "%s, job.yaml in it", path);
+  if (gt_job_parse(&job, source, info->job_yaml) != GT_OK) {
+    char reason[GT_ERROR_TEXT_MAX];
+    snprintf(reason, sizeof reason, "%s", gt_error_text());
+    return GT_FAIL(GT_ERR_CKPT, "%s", reason);
+  }
+  spec->options.embedding = job->model.embedding;
+  spec->options.mlp = job->model.mlp;
+  spec->options.nmlp = job->model.nmlp;
+  gt_status status = gt_graph_create(graph, spec);
+  gt_job_close(job);
+  return status;
+}
+
 gt_status gt_cli_checkpoint_model(gt_graph **out, const char *path, const gt_ckpt_info *info, const gt_state *state, const gt_sample_shape *shape,
                                   size_t batch_max) {
   gt_graph *graph;
   const gt_model *model = gt_model_find(info->model);
   if (!model) return GT_FAIL(GT_ERR_CKPT, "%s: its model '%s' is not one of this program's", path, info->model);
   const gt_state_item *params = gt_state_find(state, "", "model/params");
-  const gt_graph_spec spec = {.model = info->model,
-                              .options = {.parameters = model->sized && params ? (int64_t)params->count : 0},
-                              .shape = *shape,
-                              .batch_max = batch_max,
-                              .kernels = gt_kernels_find("auto")};
-  GT_TRY(gt_graph_create(&graph, &spec));
+  gt_graph_spec spec = {.model = info->model,
+                        .options = {.parameters = model->sized && params ? (int64_t)params->count : 0},
+                        .shape = *shape,
+                        .batch_max = batch_max,
+                        .kernels = gt_kernels_find("auto")};
+  GT_TRY(model->layered ? create_layered(&graph, &spec, path, info) : gt_graph_create(&graph, &spec));
   gt_status status = check_hash(graph, path, info);
   if (status == GT_OK) status = load(graph, path, state);
   if (status == GT_OK)

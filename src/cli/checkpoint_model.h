@@ -5,7 +5,7 @@
 #include "geotrain/ckpt.h"
 #include "geotrain/nn.h"
 
-/* The shape of the samples that the model takes, without `features`.  GT_ERR_CKPT: a number that no shape has. */
+/* The shape of the samples that the model takes.  GT_ERR_CKPT: a number that no shape has. */
 gt_status gt_cli_checkpoint_shape(const char *path, const gt_ckpt_info *info, gt_sample_shape *shape);
 /* Builds the model for samples of this shape and batches of at most batch_max (0: arrays only), with its parameters and buffers in place.  The caller closes *out.
    GT_ERR_CKPT: this program has no such model, or it is another than the one that was trained. */

@@ -21,8 +21,10 @@ static gt_status match_shape(const gt_ckpt_info *info, const char *path, const g
   if (shape->h != data->h || shape->w != data->w || shape->c != data->c || shape->classes != data->classes)
     return GT_FAIL(GT_ERR_DATA, "%s holds %zu x %zu x %zu samples of %zu classes; the model of %s takes %zu x %zu x %zu of %zu", data_path, data->h,
                    data->w, data->c, data->classes, path, shape->h, shape->w, shape->c, shape->classes);
+  if (shape->features != data->features)
+    return GT_FAIL(GT_ERR_DATA, "%s holds %s; the model of %s takes %s: %zu ids there, %zu needed (0: images)", data_path,
+                   data->features ? "ids" : "images", path, shape->features ? "ids" : "images", data->features, shape->features);
   if (data->ntest == 0) return GT_FAIL(GT_ERR_DATA, "%s has no test samples; 1 or more is needed", data_path);
-  shape->features = data->features;
   return GT_OK;
 }
 

@@ -35,7 +35,8 @@ void gt_server_checkpoint(void *server, int64_t round) {
                        .step = view.steps,
                        .samples = view.samples,
                        .elapsed_s = gt_server_elapsed(s),
-                       .shape = {(int64_t)run->data.h, (int64_t)run->data.w, (int64_t)run->data.c, (int64_t)run->data.classes}};
+                       .shape = {(int64_t)run->data.h, (int64_t)run->data.w, (int64_t)run->data.c, (int64_t)run->data.classes},
+                       .features = (int64_t)run->data.features};
   snprintf(info.job_name, sizeof info.job_name, "%s", run->job->name);
   snprintf(info.region, sizeof info.region, "%s", run->region);
   snprintf(info.model, sizeof info.model, "%s", run->job->model.name);

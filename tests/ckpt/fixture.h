@@ -54,7 +54,7 @@ static inline void sample_open(sample *s, int64_t round) {
   gt_state_add(&s->state, "optim/deep/", "counters", GT_TYPE_I64, s->counters, 3);
   gt_state_add(&s->state, "", "flags", GT_TYPE_U8, s->flags, 11);
   gt_state_add(&s->state, "links/", "none", GT_TYPE_I64, NULL, 0);
-  s->info = (gt_ckpt_info){.round = round, .step = 938 + round, .samples = 60032, .elapsed_s = 12.375, .shape = {28, 28, 1, 10}};
+  s->info = (gt_ckpt_info){.round = round, .step = 938 + round, .samples = 60032, .elapsed_s = 12.375, .shape = {28, 28, 1, 10}, .features = 5382};
   s->info.job_yaml = (char *)"name: lenet-2-regions\nseed: 1\n";
   snprintf(s->info.job_name, sizeof s->info.job_name, "lenet-2-regions");
   snprintf(s->info.region, sizeof s->info.region, "shanghai");
@@ -75,7 +75,7 @@ static inline bool holds_round(const char *path, int64_t round) {
   bool same = gt_ckpt_read(path, &info, &state) == GT_OK;
   if (same) {
     same = info.round == round && info.step == 938 + round && info.samples == 60032 && info.elapsed_s == 12.375 &&
-           memcmp(info.shape, want.info.shape, sizeof info.shape) == 0 && strcmp(info.job_yaml, want.info.job_yaml) == 0 &&
+           memcmp(info.shape, want.info.shape, sizeof info.shape) == 0 && info.features == 5382 && strcmp(info.job_yaml, want.info.job_yaml) == 0 &&
            strcmp(info.job_name, want.info.job_name) == 0 && strcmp(info.region, "shanghai") == 0 && strcmp(info.model, "lenet5") == 0 &&
            strcmp(info.model_hash, want.info.model_hash) == 0 && state.n == want.state.n;
     for (size_t i = 0; same && i < want.state.n; i++) {
