@@ -55,7 +55,7 @@ static void stir(const gt_arrays *arrays, gt_rng *rng) {
 
 static void checkpoint(const char *dir, const gt_graph *graph, const gt_sample_shape *shape, const char *model) {
   const gt_arrays *arrays = gt_graph_arrays(graph);
-  char job[] = "name: steps\n";
+  char job[256];
   gt_ckpt_info info = {.job_name = "steps", .region = "east", .round = 1, .step = 3, .job_yaml = job};
   gt_ckpt_writer *writer;
   gt_state state = {0};
@@ -64,6 +64,11 @@ static void checkpoint(const char *dir, const gt_graph *graph, const gt_sample_s
   gt_graph_hash(graph, info.model_hash);
   const size_t shapes[4] = {shape->h, shape->w, shape->c, shape->classes};
   for (int i = 0; i < 4; i++) info.shape[i] = (int64_t)shapes[i];
+  info.features = (int64_t)shape->features;
+  snprintf(job, sizeof job,
+           "name: steps\nmodel: {name: %s}\ndata: {path: none.h5}\ntrain: {until: {steps: 3}, optimizer: {name: sgd, lr: 0.01}}\n"
+           "regions: [{name: east, ranks: 2}]\n",
+           model);
   gt_state_add(&state, "", "model/params", GT_TYPE_F32, arrays->params.data, arrays->params.n);
   if (arrays->buffers.n > 0) gt_state_add(&state, "", "model/buffers", GT_TYPE_F32, arrays->buffers.data, arrays->buffers.n);
   must(gt_ckpt_writer_create(&writer, dir, "east") == GT_OK, "the checkpoint's writer");
