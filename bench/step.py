@@ -1,38 +1,37 @@
-"""PyTorch's side of the step benchmark: one line a memory format, "FORMAT median_ms min_ms".  Usage: step.py [BATCH [ROUNDS]]"""
+"""PyTorch's side of bench/peers: the same training step (forward, backward, SGD with momentum) of one model in one memory format, on one thread.
+Usage: step.py MODEL BATCH ROUNDS f32|bf16 FORMAT     (FORMAT: channels_first, channels_last; plain where samples are no images)
+Prints "FORMAT median_ms least_ms rss_mb version"; bf16 is autocast's."""
+import resource
 import statistics
 import sys
 import time
 
 import torch
-from torch import nn
 
+import torch_models
+
+name, batch, rounds, precision, layout = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], sys.argv[5]
 torch.set_num_threads(1)
 torch.manual_seed(1)
-batch = int(sys.argv[1]) if len(sys.argv) > 1 else 64
-rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 200
-
-
-def measure(memory_format):
-    model = nn.Sequential(
-        nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
-        nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10),
-    ).to(memory_format=memory_format)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
-    loss_of = nn.CrossEntropyLoss()
-    x = torch.randn(batch, 1, 28, 28).contiguous(memory_format=memory_format)
-    y = torch.randint(0, 10, (batch,))
-    times = []
-    for i in range(rounds + 10):
-        start = time.perf_counter()
-        optimizer.zero_grad(set_to_none=True)
-        loss_of(model(x), y).backward()
-        optimizer.step()
-        if i >= 10:
-            times.append((time.perf_counter() - start) * 1e3)
-    return statistics.median(times), min(times)
-
-
-for name, memory_format in (("channels_first", torch.contiguous_format), ("channels_last", torch.channels_last)):
-    median, least = measure(memory_format)
-    print(f"{name} {median:.4f} {least:.4f}")
+if name == "deepfm":
+    model, x = torch_models.DeepFM(), torch.randint(0, 5382, (batch, 10))
+elif name == "resnet18":
+    model, x = torch_models.ResNet18(), torch.randn(batch, 3, 32, 32)
+else:
+    model, x = torch_models.LeNet(), torch.randn(batch, 1, 28, 28)
+labels = torch.randint(0, 2 if name == "deepfm" else 10, (batch,))
+if layout == "channels_last":
+    model, x = model.to(memory_format=torch.channels_last), x.contiguous(memory_format=torch.channels_last)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9)
+times, warm = [], max(2, rounds // 10)
+for i in range(rounds + warm):
+    start = time.perf_counter()
+    optimizer.zero_grad(set_to_none=True)
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=precision == "bf16"):
+        scores = model(x)
+    torch_models.loss_of(model, scores.float(), labels).backward()
+    optimizer.step()
+    if i >= warm:
+        times.append((time.perf_counter() - start) * 1e3)
+rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+print(f"{layout} {statistics.median(times):.4f} {min(times):.4f} {rss:.0f} {torch.__version__}")
