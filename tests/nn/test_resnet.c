@@ -1,5 +1,5 @@
 /* ResNet-18: its numbers and names; loss, statistics and gradients of every kernel table against finite differences of an independent forward in float64; bf16 against
-   float32; gradients that are announced are final; and that it learns. */
+   float32; gradients that are announced are final; and that it learns.  (timeout: 300) */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
