@@ -39,7 +39,8 @@ typedef struct {
 #define GT_BACKOFF_BUSY ((gt_ns)100000) /* a large transfer is pending */
 #define GT_BACKOFF_IDLE ((gt_ns)1000000)
 void gt_backoff_reset(gt_backoff *b);
-/* Sleeps once, not beyond `until` (GT_NEVER: no bound). */
+/* How long to sleep next, not beyond `until` (GT_NEVER: no bound); and that sleep. */
+gt_ns gt_backoff_next(gt_backoff *b, gt_ns cap, gt_ns until);
 void gt_backoff_sleep(gt_backoff *b, gt_ns cap, gt_ns until);
 
 /* Waits until all n requests are complete, testing and sleeping; `progress` (may be NULL) is called between tests.  Past the deadline: panic with 5,
@@ -164,6 +165,10 @@ void gt_plane_ps_taken(gt_plane_ps *plane, size_t worker);
 /* The gt_vec_mean, by samples, of the gradients of all workers of the last step that was ordered, where the workers form it: what they have not done yet is done
    here.  nparams floats, until the next order.  NULL: not all gradients have come, or the workers form none (as between nodes, or one worker alone). */
 const float *gt_plane_ps_reduced(gt_plane_ps *plane);
+/* Whether a push ends gt_plane_ps_sleep at once: where memory is shared. */
+bool gt_plane_ps_wakes(const gt_plane_ps *plane);
+/* Sleeps ns; a push that came since the last poll began, or comes meanwhile, ends it where gt_plane_ps_wakes. */
+void gt_plane_ps_sleep(gt_plane_ps *plane, gt_ns ns);
 
 /* The worker's side.  The plane owns the arrays that the model works on: see gt_graph_adopt.  Parameters of different orders may lie in different places, and
    are only to be read; buffers are the worker's own. */

@@ -70,6 +70,17 @@ typedef struct {
   size_t nworkers, nparams, nbuffers;
 } gt_shared;
 
+/* In shared memory, one a rank: who waits for a message sleeps on its own; who has sent one rings it.  NULL: memory is not shared, and sleeps end by themselves. */
+typedef struct {
+  _Alignas(64) _Atomic uint32_t rings;
+} gt_bell;
+
+void gt_bell_ring(gt_bell *bell);
+/* To be read before looking for what the ring tells of. */
+uint32_t gt_bell_heard(gt_bell *bell);
+/* Sleeps ns, or until a ring after `heard`. */
+void gt_bell_sleep(gt_bell *bell, uint32_t heard, gt_ns ns);
+
 /* What a worker has of its own. */
 typedef struct {
   float *grads, *params, *buffers;
@@ -100,6 +111,8 @@ void gt_shared_open(gt_shared *s, MPI_Comm region, size_t nparams, size_t nbuffe
 void gt_shared_close(gt_shared *s);
 /* The arrays of a worker rank (1 or more), in this process's addresses. */
 gt_segment gt_shared_segment(const gt_shared *s, int rank);
+/* The bell of a rank, or NULL. */
+gt_bell *gt_shared_bell(const gt_shared *s, int rank);
 /* All NULL where memory is not shared or there is one worker. */
 gt_common gt_shared_common(const gt_shared *s);
 /* What this process wrote is visible to the others before, and theirs to it after, a message that follows or came. */

@@ -16,6 +16,7 @@ typedef struct {
   float *grads, *buffers; /* in shared memory or received; buffers NULL: there are none */
   bool reads_common;      /* it has not pushed since it was ordered to work with the common parameters */
   gt_order_msg order;
+  gt_bell *bell;     /* the worker's */
   gt_segment arrays; /* the worker's, when memory is shared */
   float *floats;     /* else: nparams + nbuffers, what goes with the order */
   MPI_Request push_request;
@@ -26,6 +27,8 @@ typedef struct {
 struct gt_plane_ps {
   MPI_Comm comm;
   gt_shared shared;
+  gt_bell *bell; /* the PS's */
+  uint32_t heard;
   gt_mean mean;
   int64_t common_step; /* whose parameters the common ones are */
   size_t nworkers, nparams, nbuffers;
@@ -60,6 +63,7 @@ static MPI_Request *null_requests(int n) {
 static void open_arrays(gt_plane_ps *plane, port *p, int rank) {
   if (plane->shared.window != MPI_WIN_NULL) {
     p->arrays = gt_shared_segment(&plane->shared, rank);
+    p->bell = gt_shared_bell(&plane->shared, rank);
     p->grads = p->arrays.grads;
     p->buffers = plane->nbuffers ? p->arrays.buffers : NULL;
     return;
@@ -78,6 +82,7 @@ gt_plane_ps *gt_plane_ps_create(MPI_Comm region, size_t nparams, size_t nbuffers
   plane->nparams = nparams;
   plane->nbuffers = nbuffers;
   gt_shared_open(&plane->shared, region, nparams, nbuffers);
+  plane->bell = gt_shared_bell(&plane->shared, 0);
   gt_mean_open(&plane->mean, &plane->shared, plane->nworkers);
   plane->ngrads = (int)(gt_pieces(nparams) + gt_pieces(nbuffers));
   plane->norders = 1 + (int)(gt_pieces(nparams) + gt_pieces(nbuffers));
@@ -177,6 +182,7 @@ void gt_plane_ps_order(gt_plane_ps *plane, size_t worker, const gt_order_msg *or
   if (order->with_params && plane->shared.window != MPI_WIN_NULL) place_arrays(plane, p, params, buffers);
   int rank = rank_of(worker);
   GT_MPI(MPI_Isend(&p->order, (int)sizeof p->order, MPI_BYTE, rank, GT_TAG_ORDER, plane->comm, &p->order_requests[0]));
+  gt_bell_ring(p->bell);
   if (order->with_params && plane->shared.window == MPI_WIN_NULL) send_arrays(plane, worker, params, buffers);
 }
 
@@ -215,6 +221,7 @@ static bool take_grads(gt_plane_ps *plane, size_t worker, gt_on_push *on_push, v
 
 bool gt_plane_ps_poll(gt_plane_ps *plane, gt_on_push *on_push, void *context) {
   bool moved = false;
+  plane->heard = gt_bell_heard(plane->bell);
   for (size_t w = 0; w < plane->nworkers; w++) {
     orders_done(plane, &plane->ports[w]);
     moved |= take_header(plane, w, on_push, context);
@@ -229,4 +236,12 @@ void gt_plane_ps_taken(gt_plane_ps *plane, size_t worker) {
 
 const float *gt_plane_ps_reduced(gt_plane_ps *plane) {
   return gt_mean_finish(&plane->mean);
+}
+
+bool gt_plane_ps_wakes(const gt_plane_ps *plane) {
+  return plane->bell != NULL;
+}
+
+void gt_plane_ps_sleep(gt_plane_ps *plane, gt_ns ns) {
+  gt_bell_sleep(plane->bell, plane->heard, ns);
 }

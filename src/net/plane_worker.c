@@ -6,8 +6,9 @@
 struct gt_plane_worker {
   MPI_Comm comm;
   gt_shared shared;
-  gt_segment arrays; /* in shared memory, or this process's own */
-  float *params;     /* of the last order: there, or common to the workers */
+  gt_bell *bell, *ps_bell; /* this worker's; the PS's */
+  gt_segment arrays;       /* in shared memory, or this process's own */
+  float *params;           /* of the last order: there, or common to the workers */
   gt_mean mean;
   size_t nparams, nbuffers;
   gt_push_msg push, signal;
@@ -35,6 +36,8 @@ gt_plane_worker *gt_plane_worker_create(MPI_Comm region, size_t nparams, size_t 
   GT_MPI(MPI_Comm_rank(region, &rank));
   plane->comm = region;
   gt_shared_open(&plane->shared, region, nparams, nbuffers);
+  plane->bell = gt_shared_bell(&plane->shared, rank);
+  plane->ps_bell = gt_shared_bell(&plane->shared, 0);
   plane->arrays = plane->shared.window == MPI_WIN_NULL ? own_arrays(nparams, nbuffers) : gt_shared_segment(&plane->shared, rank);
   plane->nparams = nparams;
   plane->nbuffers = nbuffers;
@@ -87,6 +90,7 @@ void gt_plane_worker_push(gt_plane_worker *plane, const gt_push_msg *push) {
   if (push->kind == GT_PUSH_GRADIENT) gt_mean_announce(&plane->mean, 0, push->samples);
   gt_shared_sync(&plane->shared);
   GT_MPI(MPI_Isend(&plane->push, (int)sizeof plane->push, MPI_BYTE, 0, GT_TAG_PUSH, plane->comm, &plane->push_requests[0]));
+  gt_bell_ring(plane->ps_bell);
   if (!messages) return;
   gt_pieces_send(plane->arrays.grads, plane->nparams, 0, GT_TAG_GRADS, plane->comm, &plane->push_requests[1]);
   gt_pieces_send(plane->arrays.buffers, plane->nbuffers, 0, GT_TAG_GRADS, plane->comm, &plane->push_requests[1 + gt_pieces(plane->nparams)]);
@@ -99,6 +103,7 @@ static void push_signal(gt_plane_worker *plane) {
   plane->signal_sent = true;
   plane->signal = (gt_push_msg){.kind = GT_PUSH_SIGNAL, .signal = (uint32_t)number};
   GT_MPI(MPI_Isend(&plane->signal, (int)sizeof plane->signal, MPI_BYTE, 0, GT_TAG_PUSH, plane->comm, &plane->signal_request));
+  gt_bell_ring(plane->ps_bell);
 }
 
 /* Meanwhile this worker's chunks of the mean become final at the others. */
@@ -110,12 +115,14 @@ static void wait_order(gt_plane_worker *plane, double limit_s) {
   gt_patience_start(&patience, limit_s);
   for (;;) {
     int arrived = 0;
+    const uint32_t heard = gt_bell_heard(plane->bell);
     GT_MPI(MPI_Test(&request, &arrived, MPI_STATUS_IGNORE));
     if (arrived) return;
     if (gt_patience_over(&patience)) gt_panic(GT_ERR_LOST, "waited %.0f s for an order from this region's PS", gt_seconds(patience.waited));
     push_signal(plane);
     if (gt_mean_work(&plane->mean)) gt_backoff_reset(&backoff);
-    gt_backoff_sleep(&backoff, gt_patience_cap(&patience), GT_NEVER);
+    const bool rung = plane->bell && plane->mean.left == 0; /* nothing else to look for */
+    gt_bell_sleep(plane->bell, heard, gt_backoff_next(&backoff, rung ? GT_BACKOFF_IDLE : gt_patience_cap(&patience), GT_NEVER));
   }
 }
 

@@ -6,11 +6,11 @@
 
 #define SETUP_LIMIT_S 120.0
 
-/* Every worker has one segment: gradients, parameters, buffers.  The PS has one where two or more work: what they have in common. */
+/* Every rank has one segment: its bell; then a worker its gradients, parameters, buffers, the PS what two or more workers have in common. */
 static size_t segment_bytes(const gt_shared *s, int rank) {
-  if (rank > 0) return (2 * gt_padded(s->nparams) + gt_padded(s->nbuffers) + GT_LINE_FLOATS) * sizeof(float);
-  if (s->nworkers < 2) return 0;
-  return s->nworkers * sizeof(gt_announcement) + gt_chunks(s->nparams) * sizeof(gt_chunk) +
+  if (rank > 0) return sizeof(gt_bell) + (2 * gt_padded(s->nparams) + gt_padded(s->nbuffers) + GT_LINE_FLOATS) * sizeof(float);
+  if (s->nworkers < 2) return sizeof(gt_bell) + GT_LINE_FLOATS * sizeof(float);
+  return sizeof(gt_bell) + s->nworkers * sizeof(gt_announcement) + gt_chunks(s->nparams) * sizeof(gt_chunk) +
          (2 * gt_padded(s->nparams) + GT_LINE_FLOATS) * sizeof(float);
 }
 
@@ -25,15 +25,47 @@ static bool one_node(MPI_Comm region) {
   return here == all;
 }
 
-/* Nobody has announced anything before all see it so. */
-static void clear_common(const gt_shared *s, MPI_Comm region, int rank) {
+static void *aligned_base(const gt_shared *s, int rank) {
+  MPI_Aint size;
+  int unit;
+  char *base;
+  GT_MPI(MPI_Win_shared_query(s->window, rank, &size, &unit, &base));
+  return base + (64 - (uintptr_t)base % 64) % 64;
+}
+
+gt_bell *gt_shared_bell(const gt_shared *s, int rank) {
+  return s->window == MPI_WIN_NULL ? NULL : aligned_base(s, rank);
+}
+
+/* What lies behind the bell. */
+static void *arrays_base(const gt_shared *s, int rank) {
+  return gt_shared_bell(s, rank) + 1;
+}
+
+gt_common gt_shared_common(const gt_shared *s) {
+  gt_common common = {0};
+  if (s->window == MPI_WIN_NULL || s->nworkers < 2) return common;
+  common.announced = arrays_base(s, 0);
+  common.chunks = (gt_chunk *)(common.announced + s->nworkers);
+  common.mean = (float *)(common.chunks + gt_chunks(s->nparams));
+  common.params = common.mean + gt_padded(s->nparams);
+  return common;
+}
+
+gt_segment gt_shared_segment(const gt_shared *s, int rank) {
+  float *aligned = arrays_base(s, rank);
+  return (gt_segment){.grads = aligned, .params = aligned + gt_padded(s->nparams), .buffers = aligned + 2 * gt_padded(s->nparams)};
+}
+
+/* Nobody has rung or announced anything before all see it so. */
+static void clear(const gt_shared *s, MPI_Comm region, int rank) {
   gt_common common = gt_shared_common(s);
-  if (!common.mean) return;
-  for (size_t w = 0; rank == 0 && w < s->nworkers; w++) {
+  atomic_init(&gt_shared_bell(s, rank)->rings, 0);
+  for (size_t w = 0; rank == 0 && common.mean && w < s->nworkers; w++) {
     atomic_init(&common.announced[w].final, 0);
     atomic_init(&common.announced[w].samples, 0);
   }
-  for (size_t c = 0; rank == 0 && c < gt_chunks(s->nparams); c++) atomic_init(&common.chunks[c].state, 0);
+  for (size_t c = 0; rank == 0 && common.mean && c < gt_chunks(s->nparams); c++) atomic_init(&common.chunks[c].state, 0);
   gt_shared_sync(s);
   GT_MPI(MPI_Barrier(region));
   gt_shared_sync(s);
@@ -54,7 +86,7 @@ void gt_shared_open(gt_shared *s, MPI_Comm region, size_t nparams, size_t nbuffe
     void *base;
     GT_MPI(MPI_Win_allocate_shared((MPI_Aint)segment_bytes(s, rank), (int)sizeof(float), MPI_INFO_NULL, region, &base, &s->window));
     GT_MPI(MPI_Win_lock_all(MPI_MODE_NOCHECK, s->window));
-    clear_common(s, region, rank);
+    clear(s, region, rank);
   }
   gt_watch_end();
 }
@@ -65,29 +97,6 @@ void gt_shared_close(gt_shared *s) {
   GT_MPI(MPI_Win_unlock_all(s->window));
   GT_MPI(MPI_Win_free(&s->window));
   gt_watch_end();
-}
-
-static void *aligned_base(const gt_shared *s, int rank) {
-  MPI_Aint size;
-  int unit;
-  char *base;
-  GT_MPI(MPI_Win_shared_query(s->window, rank, &size, &unit, &base));
-  return base + (64 - (uintptr_t)base % 64) % 64;
-}
-
-gt_common gt_shared_common(const gt_shared *s) {
-  gt_common common = {0};
-  if (s->window == MPI_WIN_NULL || s->nworkers < 2) return common;
-  common.announced = aligned_base(s, 0);
-  common.chunks = (gt_chunk *)(common.announced + s->nworkers);
-  common.mean = (float *)(common.chunks + gt_chunks(s->nparams));
-  common.params = common.mean + gt_padded(s->nparams);
-  return common;
-}
-
-gt_segment gt_shared_segment(const gt_shared *s, int rank) {
-  float *aligned = aligned_base(s, rank);
-  return (gt_segment){.grads = aligned, .params = aligned + gt_padded(s->nparams), .buffers = aligned + 2 * gt_padded(s->nparams)};
 }
 
 void gt_shared_sync(const gt_shared *s) {

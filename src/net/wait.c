@@ -12,7 +12,7 @@ void gt_backoff_reset(gt_backoff *b) {
   *b = (gt_backoff){0};
 }
 
-void gt_backoff_sleep(gt_backoff *b, gt_ns cap, gt_ns until) {
+gt_ns gt_backoff_next(gt_backoff *b, gt_ns cap, gt_ns until) {
   gt_ns nap = b->slept / 256 < LONG_NAP ? b->slept / 256 : LONG_NAP;
   if (cap == GT_BACKOFF_IDLE && nap > cap) cap = nap;
   b->sleep = b->sleep ? 2 * b->sleep : FIRST_SLEEP;
@@ -23,7 +23,11 @@ void gt_backoff_sleep(gt_backoff *b, gt_ns cap, gt_ns until) {
     if (left < ns) ns = left;
   }
   b->slept += ns > 0 ? ns : 0;
-  gt_sleep(ns);
+  return ns;
+}
+
+void gt_backoff_sleep(gt_backoff *b, gt_ns cap, gt_ns until) {
+  gt_sleep(gt_backoff_next(b, cap, until));
 }
 
 void gt_patience_start(gt_patience *p, double limit_s) {

@@ -121,11 +121,15 @@ static gt_ns next_push(const gt_server *s) {
   return earliest;
 }
 
-/* Until a push is near there is no hurry; then the sleeps are short, for the worker idles while its gradient lies there. */
+/* Where a push does not end a sleep: until one is near there is no hurry; then the sleeps are short, for the worker idles while its gradient lies there. */
 static void rest(gt_server *s, gt_backoff *backoff) {
   bool large = false;
   gt_ns until = gt_gateway_next(s->gateway, &large), next = gt_ps_next(s->ps), push = next_push(s), now = gt_now();
   if (next < until) until = next;
+  if (gt_plane_ps_wakes(s->plane)) {
+    gt_plane_ps_sleep(s->plane, gt_backoff_next(backoff, large ? GT_BACKOFF_BUSY : GT_BACKOFF_IDLE, until));
+    return;
+  }
   if (push != GT_NEVER && push > now) {
     if (push < until) until = push;
     gt_backoff_sleep(backoff, large ? GT_BACKOFF_BUSY : GT_BACKOFF_IDLE, until);
