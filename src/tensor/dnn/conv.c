@@ -6,8 +6,9 @@ enum { SIZES = 8, GEMM_ROWS = 8192 };
 
 typedef struct {
   size_t N;
-  bool gemm_forward, gemm_input, gemm_weight;
+  bool gemm_forward, gemm_input, gemm_weight, turned_input;
   gt_dnn_stage forward, input, weight;
+  dnnl_dim_t row, column; /* turned_input: elements from one place of the window to the next in the packed weights */
 } prepared;
 
 struct gt_prepared_conv {
@@ -37,6 +38,13 @@ static bool gemm_input(const gt_prepared_conv *c, size_t N) {
 
 static bool gemm_weight(const gt_prepared_conv *c, size_t N) {
   return gemm(c, N, 16, 64);
+}
+
+/* The gradient of the input of a convolution of stride 1 is a convolution, too, by the same weights turned round; and oneDNN's forward kernels are faster than its
+   backward ones, but for the smallest images.  Whole blocks of channels only, for the weights are turned block by block. */
+static bool turned_input(const gt_prepared_conv *c) {
+  const gt_conv_shape *s = &c->s;
+  return s->stride == 1 && s->R > 1 && s->S == s->R && s->pad < s->R && s->C % 64 == 0 && s->K % 64 == 0 && s->P * s->Q > 16;
 }
 
 const char *gt_dnn_conv_family(const gt_prepared_conv *c) {
@@ -112,6 +120,47 @@ static void open_forward(gt_prepared_conv *c, prepared *p, dnnl_primitive_desc_t
     complete(c->dnn, &p->forward, hint, &d, false, c->bias);
 }
 
+/* Blocks of input and output channels lie together, a window's places apart. */
+static bool turns(const dnnl_memory_desc_t *w) {
+  const dnnl_blocking_desc_t *b = &w->format_desc.blocking;
+  if (w->format_kind != dnnl_blocked || w->extra.flags != dnnl_memory_extra_flag_none) return false;
+  for (int i = 0; i < b->inner_nblks; i++)
+    if (b->inner_idxs[i] > 1) return false;
+  return true;
+}
+
+/* A convolution from dy (N,P,Q,K) to dx (N,H,W,C); `plain` and `pack` are of one place of the window. */
+static bool open_turned(gt_prepared_conv *c, prepared *p) {
+  const gt_conv_shape *s = &c->s;
+  gt_prepared_conv back = *c;
+  back.s =
+      (gt_conv_shape){.H = s->P, .W = s->Q, .C = s->K, .K = s->C, .R = s->R, .S = s->S, .P = s->H, .Q = s->W, .stride = 1, .pad = s->R - 1 - s->pad};
+  back.bias = false;
+  const descs d = describe(&back, p->N, false);
+  const dnnl_primitive_desc_t primitive = forward_desc(&back, p->N);
+  const dnnl_memory_desc_t *w = dnnl_primitive_desc_query_md(primitive, dnnl_query_weights_md, 0);
+  const bool can = turns(w);
+  if (can) {
+    const dnnl_dims_t dims = {(dnnl_dim_t)s->C, (dnnl_dim_t)s->K, 1, 1}, from = {0, 0, 0, 0},
+                      strides = {(dnnl_dim_t)s->K, 1, (dnnl_dim_t)(s->C * s->K), (dnnl_dim_t)(s->C * s->K)};
+    dnnl_memory_desc_t plain, place;
+    GT_DNN(dnnl_primitive_create(&p->input.run, primitive));
+    GT_DNN(dnnl_memory_desc_init_by_strides(&plain, 4, dims, dnnl_f32, strides));
+    GT_DNN(dnnl_memory_desc_init_submemory(&place, w, dims, from));
+    p->input.x = gt_dnn_memory(c->dnn, &d.x);
+    p->input.y = gt_dnn_memory(c->dnn, &d.y);
+    p->input.w = gt_dnn_memory(c->dnn, w);
+    p->input.plain = gt_dnn_memory(c->dnn, &plain);
+    p->input.b = gt_dnn_memory(c->dnn, &place);
+    p->input.pack = gt_dnn_reorder(c->dnn, &plain, &place);
+    gt_dnn_reserve(c->dnn, GT_DNN_PACKED, dnnl_memory_desc_get_size(w));
+    p->row = w->format_desc.blocking.strides[2];
+    p->column = w->format_desc.blocking.strides[3];
+  }
+  dnnl_primitive_desc_destroy(primitive);
+  return can;
+}
+
 static void open_input(gt_prepared_conv *c, prepared *p, dnnl_primitive_desc_t hint) {
   const gt_conv_shape *s = &c->s;
   const descs d = describe(c, p->N, false);
@@ -127,6 +176,8 @@ static void open_input(gt_prepared_conv *c, prepared *p, dnnl_primitive_desc_t h
                                           .out = GT_F32});
     return;
   }
+  p->turned_input = turned_input(c) && open_turned(c, p);
+  if (p->turned_input) return;
   dnnl_dims_t behind;
   dnnl_convolution_desc_t desc;
   dnnl_primitive_desc_t primitive;
@@ -270,9 +321,31 @@ static void fold(gt_prepared_conv *c, void *dx, size_t N) {
   }
 }
 
+/* The weights of each place of the window to the opposite one. */
+static void load_turned(const gt_prepared_conv *c, const prepared *p, const float *w) {
+  const gt_conv_shape *s = &c->s;
+  const gt_dnn_stage *g = &p->input;
+  char *packed = c->dnn->areas[GT_DNN_PACKED];
+  for (size_t r = 0; r < s->R; r++)
+    for (size_t t = 0; t < s->S; t++) {
+      gt_dnn_point(g->plain, w + ((s->R - 1 - r) * s->S + (s->S - 1 - t)) * s->C * s->K);
+      gt_dnn_point(g->b, packed + ((size_t)p->row * r + (size_t)p->column * t) * gt_precision_bytes(c->precision));
+      gt_dnn_move(c->dnn, g, g->plain, g->b);
+    }
+  gt_dnn_point(g->w, packed);
+}
+
 void gt_dnn_conv_backward_input(gt_prepared_conv *c, void *dx, const void *dy, const float *w, size_t N) {
   const prepared *p = prepare(c, N);
   const gt_dnn_stage *g = &p->input;
+  if (p->turned_input) {
+    const dnnl_exec_arg_t turned[3] = {{DNNL_ARG_SRC, g->x}, {DNNL_ARG_WEIGHTS, g->w}, {DNNL_ARG_DST, g->y}};
+    load_turned(c, p, w);
+    gt_dnn_point(g->x, dy);
+    gt_dnn_point(g->y, dx);
+    gt_dnn_execute(c->dnn, g->run, turned, 3);
+    return;
+  }
   if (p->gemm_input) {
     gt_dnn_product_run(c->dnn, g, c->dnn->areas[GT_DNN_COLUMNS], dy, w, NULL);
     fold(c, dx, N);
