@@ -39,7 +39,11 @@ static gt_conv_shape shape_of(size_t round) {
                                         {.H = 16, .W = 16, .C = 32, .K = 32, .R = 3, .S = 3, .stride = 1, .pad = 1},
                                         {.H = 28, .W = 28, .C = 1, .K = 6, .R = 5, .S = 5, .stride = 1, .pad = 2},
                                         {.H = 1, .W = 1, .C = 33, .K = 65, .R = 1, .S = 1, .stride = 1, .pad = 0},
-                                        {.H = 2, .W = 2, .C = 128, .K = 64, .R = 3, .S = 3, .stride = 1, .pad = 1}};
+                                        {.H = 2, .W = 2, .C = 128, .K = 64, .R = 3, .S = 3, .stride = 1, .pad = 1},
+                                        /* the gradient of the input by the weights turned round */
+                                        {.H = 7, .W = 9, .C = 64, .K = 128, .R = 3, .S = 3, .stride = 1, .pad = 1},
+                                        {.H = 9, .W = 6, .C = 128, .K = 64, .R = 5, .S = 5, .stride = 1, .pad = 2},
+                                        {.H = 8, .W = 8, .C = 64, .K = 64, .R = 3, .S = 3, .stride = 1, .pad = 0}};
   if (round < sizeof fixed / sizeof *fixed) return sized(fixed[round]);
   return sized((gt_conv_shape){.H = between(1, 12),
                                .W = between(1, 12),
