@@ -1,5 +1,7 @@
 /* Convolutions on oneDNN, NHWC.  Its own convolution with weights in the layout it prefers; or, where images are so small that this layout costs more than it brings
    (the last stages of a network), columns and one matrix product, whose weights and gradients lie as they are. */
+#include <string.h>
+
 #include "dnn.h"
 
 enum { SIZES = 8, GEMM_ROWS = 8192 };
@@ -38,6 +40,13 @@ static bool gemm_input(const gt_prepared_conv *c, size_t N) {
 
 static bool gemm_weight(const gt_prepared_conv *c, size_t N) {
   return gemm(c, N, 16, 64);
+}
+
+/* Rows of columns that the gradient of the weights sums over.  oneDNN 2.6's bf16 product of plain factors over 63 rows uses tiles that it has not set up (an illegal
+   instruction): an odd number gets a row of zeros. */
+static size_t summed_rows(const gt_prepared_conv *c, size_t N) {
+  const size_t rows = N * c->s.P * c->s.Q;
+  return c->precision == GT_BF16 ? (rows + 1) / 2 * 2 : rows;
 }
 
 /* The gradient of the input of a convolution of stride 1 is a convolution, too, by the same weights turned round; and oneDNN's forward kernels are faster than its
@@ -195,7 +204,7 @@ static void open_weight(gt_prepared_conv *c, prepared *p, dnnl_primitive_desc_t 
   if (p->gemm_weight) {
     gt_dnn_product_open(
         c->dnn, &p->weight,
-        &(gt_dnn_product){.m = s->R * s->S * s->C, .n = s->K, .k = p->N * s->P * s->Q, .ta = true, .type = c->precision, .out = GT_F32});
+        &(gt_dnn_product){.m = s->R * s->S * s->C, .n = s->K, .k = summed_rows(c, p->N), .ta = true, .type = c->precision, .out = GT_F32});
     return;
   }
   dnnl_dims_t behind;
@@ -212,10 +221,11 @@ static void open_weight(gt_prepared_conv *c, prepared *p, dnnl_primitive_desc_t 
 /* Room for columns, and for values in another type. */
 static void reserve(gt_prepared_conv *c, const prepared *p) {
   const gt_conv_shape *s = &c->s;
-  const size_t columns = p->N * s->P * s->Q * s->R * s->S * s->C, image = s->H * s->W * s->C;
+  const size_t rows = summed_rows(c, p->N), columns = rows * s->R * s->S * s->C, image = s->H * s->W * s->C;
   if (p->gemm_forward || p->gemm_weight) gt_dnn_reserve(c->dnn, GT_DNN_COLUMNS, columns * gt_precision_bytes(c->precision));
   if (p->gemm_input) gt_dnn_reserve(c->dnn, GT_DNN_COLUMNS, columns * sizeof(float));
   if (p->gemm_input) gt_dnn_reserve(c->dnn, GT_DNN_VALUES, image * sizeof(float));
+  if (p->gemm_weight && rows != p->N * s->P * s->Q) gt_dnn_reserve(c->dnn, GT_DNN_VALUES, rows * s->K * sizeof(gt_bf16));
   if (c->in != c->precision) gt_dnn_reserve(c->dnn, GT_DNN_VALUES, p->N * image * sizeof(gt_bf16));
 }
 
@@ -358,12 +368,26 @@ void gt_dnn_conv_backward_input(gt_prepared_conv *c, void *dx, const void *dy, c
   gt_dnn_execute(c->dnn, g->run, args, 3);
 }
 
+/* The product of columns, which are there, and dy, an odd number of rows behind which a row of zeros goes. */
+static void weight_product(const gt_prepared_conv *c, const prepared *p, float *dw, const void *dy) {
+  const size_t rows = p->N * c->s.P * c->s.Q, width = c->s.R * c->s.S * c->s.C;
+  gt_bf16 *columns_end = (gt_bf16 *)c->dnn->areas[GT_DNN_COLUMNS] + rows * width, *values = c->dnn->areas[GT_DNN_VALUES];
+  if (summed_rows(c, p->N) != rows) {
+    memset(columns_end, 0, width * sizeof *columns_end);
+    memcpy(values, dy, rows * c->s.K * sizeof *values);
+    memset(values + rows * c->s.K, 0, c->s.K * sizeof *values);
+    dy = values;
+  }
+  gt_dnn_product_run(c->dnn, &p->weight, dw, c->dnn->areas[GT_DNN_COLUMNS], dy, NULL);
+}
+
 void gt_dnn_conv_backward_weight(gt_prepared_conv *c, float *dw, float *db, const void *dy, const void *x, size_t N) {
   const prepared *p = prepare(c, N);
   const gt_dnn_stage *g = &p->weight;
   x = values(c, x, N);
   if (p->gemm_weight) {
-    gt_dnn_product_run(c->dnn, g, dw, columns(c, x, N), dy, NULL);
+    columns(c, x, N);
+    weight_product(c, p, dw, dy);
     return;
   }
   const dnnl_exec_arg_t args[4] = {{DNNL_ARG_SRC, g->x}, {DNNL_ARG_DIFF_WEIGHTS, g->w}, {DNNL_ARG_DIFF_DST, g->y}, {DNNL_ARG_DIFF_BIAS, g->b}};

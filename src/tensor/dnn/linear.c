@@ -1,4 +1,6 @@
 /* Linear layers on oneDNN's matrix products; activations in float32, in bf16 the factors are rounded before. */
+#include <string.h>
+
 #include "dnn.h"
 
 enum { SIZES = 8 };
@@ -35,21 +37,27 @@ void gt_dnn_linear_close(gt_prepared_linear *l) {
   gt_free(l);
 }
 
+/* Rows that a sum over the batch has: in bf16 an even number, with a row of zeros where the batch is odd (see gemm_weight in conv.c). */
+static size_t summed_rows(const gt_prepared_linear *l, size_t B) {
+  return l->precision == GT_BF16 ? (B + 1) / 2 * 2 : B;
+}
+
 /* y = x w^T + b; dx = dy w; dw = dy^T x. */
 static prepared *prepare(gt_prepared_linear *l, size_t B) {
   for (size_t i = 0; i < l->nsizes; i++)
     if (l->sizes[i].B == B) return &l->sizes[i];
   prepared *p = &l->sizes[l->nsizes < SIZES ? l->nsizes++ : l->oldest++ % SIZES];
   const bool half = l->precision == GT_BF16;
+  const size_t rows = summed_rows(l, B);
   release(p);
   p->B = B;
   gt_dnn_product_open(l->dnn, &p->forward,
                       &(gt_dnn_product){.m = B, .n = l->O, .k = l->I, .tb = true, .bias = true, .packed = half, .type = l->precision, .out = GT_F32});
   gt_dnn_product_open(l->dnn, &p->input, &(gt_dnn_product){.m = B, .n = l->I, .k = l->O, .packed = half, .type = l->precision, .out = GT_F32});
-  gt_dnn_product_open(l->dnn, &p->weight, &(gt_dnn_product){.m = l->O, .n = l->I, .k = B, .ta = true, .type = l->precision, .out = GT_F32});
+  gt_dnn_product_open(l->dnn, &p->weight, &(gt_dnn_product){.m = l->O, .n = l->I, .k = rows, .ta = true, .type = l->precision, .out = GT_F32});
   if (half) {
-    gt_dnn_reserve(l->dnn, GT_DNN_VALUES, B * (l->I > l->O ? l->I : l->O) * sizeof(gt_bf16));
-    gt_dnn_reserve(l->dnn, GT_DNN_COLUMNS, B * l->I * sizeof(gt_bf16));
+    gt_dnn_reserve(l->dnn, GT_DNN_VALUES, rows * (l->I > l->O ? l->I : l->O) * sizeof(gt_bf16));
+    gt_dnn_reserve(l->dnn, GT_DNN_COLUMNS, rows * l->I * sizeof(gt_bf16));
   }
   return p;
 }
@@ -58,26 +66,29 @@ void gt_dnn_linear_prepare(gt_prepared_linear *l, size_t B) {
   prepare(l, B);
 }
 
-/* n values in the type that is computed in, by way of `area`. */
-static const void *rounded(const gt_prepared_linear *l, const float *x, size_t n, gt_dnn_area area) {
+/* Values x (B,columns) in the type that is computed in, by way of `area`, with zeros behind them up to `rows` rows. */
+static const void *rounded(const gt_prepared_linear *l, const float *x, size_t B, size_t rows, size_t columns, gt_dnn_area area) {
   if (l->precision == GT_F32) return x;
-  gt_to_bf16(l->dnn->areas[area], x, n);
-  return l->dnn->areas[area];
+  gt_bf16 *to = l->dnn->areas[area];
+  gt_to_bf16(to, x, B * columns);
+  memset(to + B * columns, 0, (rows - B) * columns * sizeof *to);
+  return to;
 }
 
 void gt_dnn_linear_forward(gt_prepared_linear *l, float *y, const float *x, const float *w, const float *b, size_t B) {
   const prepared *p = prepare(l, B);
-  gt_dnn_product_run(l->dnn, &p->forward, y, rounded(l, x, B * l->I, GT_DNN_VALUES), w, b);
+  gt_dnn_product_run(l->dnn, &p->forward, y, rounded(l, x, B, B, l->I, GT_DNN_VALUES), w, b);
 }
 
 void gt_dnn_linear_backward_input(gt_prepared_linear *l, float *dx, const float *dy, const float *w, size_t B) {
   const prepared *p = prepare(l, B);
-  gt_dnn_product_run(l->dnn, &p->input, dx, rounded(l, dy, B * l->O, GT_DNN_VALUES), w, NULL);
+  gt_dnn_product_run(l->dnn, &p->input, dx, rounded(l, dy, B, B, l->O, GT_DNN_VALUES), w, NULL);
 }
 
 void gt_dnn_linear_backward_weight(gt_prepared_linear *l, float *dw, float *db, const float *dy, const float *x, size_t B) {
   const prepared *p = prepare(l, B);
-  const void *left = rounded(l, dy, B * l->O, GT_DNN_VALUES), *right = rounded(l, x, B * l->I, GT_DNN_COLUMNS);
+  const size_t rows = summed_rows(l, B);
+  const void *left = rounded(l, dy, B, rows, l->O, GT_DNN_VALUES), *right = rounded(l, x, B, rows, l->I, GT_DNN_COLUMNS);
   if (db) gt_fast_rows_sum(db, dy, B, l->O);
   gt_dnn_product_run(l->dnn, &p->weight, dw, left, right, NULL);
 }
