@@ -9,7 +9,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from torch_models import make
+from torch_models import DeepFM, ResNet18
 
 
 def load(path, ids):
@@ -25,6 +25,21 @@ def load(path, ids):
             sets.append((x, torch.from_numpy(y)))
         border = None if ids else torch.from_numpy(-mean / std)
         return sets, border, int(f.attrs.get("features", 0))
+
+
+def make(name, features, fields):
+    """The model with geotrain's initial distributions (docs/models.md); linear layers as PyTorch's."""
+    if name == "deepfm":
+        model = DeepFM(features, fields)
+        torch.nn.init.normal_(model.embedding.weight, std=0.01)
+        torch.nn.init.zeros_(model.linear.weight)
+        torch.nn.init.zeros_(model.bias)
+        return model
+    model = ResNet18()
+    for m in model.modules():
+        if isinstance(m, torch.nn.Conv2d):
+            torch.nn.init.kaiming_normal_(m.weight, mode="fan_out", nonlinearity="relu")
+    return model
 
 
 def crop_flip(x, border, rng):
@@ -79,7 +94,7 @@ def main():
     rng = np.random.default_rng(p["seed"])
     ids = p["model"] == "deepfm"
     ((x, y), (tx, ty)), border, features = load(path, ids)
-    model = make(p["model"], features=features) if ids else make(p["model"])
+    model = make(p["model"], features, x.shape[1])
     images = not ids
     if images:
         model = model.to(memory_format=torch.channels_last)

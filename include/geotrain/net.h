@@ -165,6 +165,9 @@ void gt_plane_ps_taken(gt_plane_ps *plane, size_t worker);
 /* The gt_vec_mean, by samples, of the gradients of all workers of the last step that was ordered, where the workers form it: what they have not done yet is done
    here.  nparams floats, until the next order.  NULL: not all gradients have come, or the workers form none (as between nodes, or one worker alone). */
 const float *gt_plane_ps_reduced(gt_plane_ps *plane);
+/* Where all workers of a step read their parameters, in memory that they share, or NULL.  A PS that changes its parameters only between steps may keep them there, and
+   nothing is copied: the `params` of its orders are then this. */
+float *gt_plane_ps_home(const gt_plane_ps *plane);
 /* Whether a push ends gt_plane_ps_sleep at once: where memory is shared. */
 bool gt_plane_ps_wakes(const gt_plane_ps *plane);
 /* Sleeps ns; a push that came since the last poll began, or comes meanwhile, ends it where gt_plane_ps_wakes. */

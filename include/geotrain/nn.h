@@ -65,7 +65,7 @@ void gt_graph_on_gradients(gt_graph *graph, gt_gradients_fn *gradients, void *co
 
 /* The flat arrays; owned by the graph. */
 const gt_arrays *gt_graph_arrays(const gt_graph *graph);
-/* From now on the graph works on arrays that the caller lends (of the same sizes, 64-byte aligned), for instance in shared memory.  Nobody else writes the gradients
+/* From now on the graph works on arrays that the caller lends (NULL: this one stays) (of the same sizes, 64-byte aligned), for instance in shared memory.  Nobody else writes the gradients
    as long as they are lent: of a table of vectors a step writes only the rows of its own and of the last batch, for the others are zero already. */
 void gt_graph_adopt(gt_graph *graph, float *params, float *grads, float *buffers);
 /* Fills the parameters as the model's source says, from numbers keyed by (seed, tensor): the same on every rank. */

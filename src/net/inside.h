@@ -86,7 +86,7 @@ typedef struct {
   float *grads, *params, *buffers;
 } gt_segment;
 
-/* What two and more workers have in common, in the PS's segment; each line is written by few, so that none waits for another's cache. */
+/* What workers have in common, in the PS's segment; each line is written by few, so that none waits for another's cache. */
 typedef struct {
   _Alignas(64) _Atomic uint64_t final; /* step << GT_CHUNK_BITS | how many of its chunks are final, counted from the end */
   _Atomic int64_t samples;             /* of the batch, told before */
@@ -113,7 +113,7 @@ void gt_shared_close(gt_shared *s);
 gt_segment gt_shared_segment(const gt_shared *s, int rank);
 /* The bell of a rank, or NULL. */
 gt_bell *gt_shared_bell(const gt_shared *s, int rank);
-/* All NULL where memory is not shared or there is one worker. */
+/* All NULL where memory is not shared; with one worker all but params. */
 gt_common gt_shared_common(const gt_shared *s);
 /* What this process wrote is visible to the others before, and theirs to it after, a message that follows or came. */
 void gt_shared_sync(const gt_shared *s);

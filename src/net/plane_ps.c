@@ -154,6 +154,7 @@ static bool common_is_read(const gt_plane_ps *plane) {
 /* The parameters of a step lie there once for all its workers, unless one still computes with those of another step. */
 static bool place_common(gt_plane_ps *plane, const gt_order_msg *order, const float *params) {
   if (!order->common || !plane->mean.common.params) return false;
+  if (params == plane->mean.common.params) return true; /* they are at home there */
   if (plane->common_step != order->step) {
     if (common_is_read(plane)) return false;
     memcpy(plane->mean.common.params, params, plane->nparams * sizeof *params);
@@ -236,6 +237,10 @@ void gt_plane_ps_taken(gt_plane_ps *plane, size_t worker) {
 
 const float *gt_plane_ps_reduced(gt_plane_ps *plane) {
   return gt_mean_finish(&plane->mean);
+}
+
+float *gt_plane_ps_home(const gt_plane_ps *plane) {
+  return plane->mean.common.params;
 }
 
 bool gt_plane_ps_wakes(const gt_plane_ps *plane) {

@@ -147,6 +147,7 @@ void gt_plane_worker_wait(gt_plane_worker *plane, gt_order_msg *order, double li
 void gt_plane_worker_progress(void *context) {
   gt_plane_worker *plane = context;
   gt_mean_work(&plane->mean);
+  if (plane->shared.window != MPI_WIN_NULL) return; /* nothing is under way */
   int flag;
   GT_MPI(MPI_Iprobe(0, GT_TAG_ORDER, plane->comm, &flag, MPI_STATUS_IGNORE));
 }

@@ -6,10 +6,10 @@
 
 #define SETUP_LIMIT_S 120.0
 
-/* Every rank has one segment: its bell; then a worker its gradients, parameters, buffers, the PS what two or more workers have in common. */
+/* Every rank has one segment: its bell; then a worker its gradients, parameters, buffers, the PS what workers have in common. */
 static size_t segment_bytes(const gt_shared *s, int rank) {
   if (rank > 0) return sizeof(gt_bell) + (2 * gt_padded(s->nparams) + gt_padded(s->nbuffers) + GT_LINE_FLOATS) * sizeof(float);
-  if (s->nworkers < 2) return sizeof(gt_bell) + GT_LINE_FLOATS * sizeof(float);
+  if (s->nworkers < 2) return sizeof(gt_bell) + (gt_padded(s->nparams) + GT_LINE_FLOATS) * sizeof(float);
   return sizeof(gt_bell) + s->nworkers * sizeof(gt_announcement) + gt_chunks(s->nparams) * sizeof(gt_chunk) +
          (2 * gt_padded(s->nparams) + GT_LINE_FLOATS) * sizeof(float);
 }
@@ -44,7 +44,9 @@ static void *arrays_base(const gt_shared *s, int rank) {
 
 gt_common gt_shared_common(const gt_shared *s) {
   gt_common common = {0};
-  if (s->window == MPI_WIN_NULL || s->nworkers < 2) return common;
+  if (s->window == MPI_WIN_NULL) return common;
+  common.params = arrays_base(s, 0);
+  if (s->nworkers < 2) return common;
   common.announced = arrays_base(s, 0);
   common.chunks = (gt_chunk *)(common.announced + s->nworkers);
   common.mean = (float *)(common.chunks + gt_chunks(s->nparams));

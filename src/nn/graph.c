@@ -76,21 +76,20 @@ gt_status gt_graph_create(gt_graph **out, const gt_graph_spec *spec) {
   return GT_OK;
 }
 
-static void free_arrays(gt_graph *graph) {
-  if (graph->adopted) return;
-  gt_free(graph->arrays.buffers.data);
-  gt_free(graph->arrays.grads.data);
-  gt_free(graph->arrays.params.data);
+/* `data` NULL: the array stays as it is. */
+static void adopt(gt_vec *array, bool *lent, float *data) {
+  if (!data) return;
+  if (!*lent) gt_free(array->data);
+  *lent = true;
+  array->data = data;
 }
 
 void gt_graph_adopt(gt_graph *graph, float *params, float *grads, float *buffers) {
-  if (grads != graph->arrays.grads.data)
+  if (grads && grads != graph->arrays.grads.data)
     for (size_t i = 0; i < graph->nops; i++) graph->ops[i].slots[0].rows = GT_ROWS_ANY;
-  free_arrays(graph);
-  graph->adopted = true;
-  graph->arrays.params.data = params;
-  graph->arrays.grads.data = grads;
-  graph->arrays.buffers.data = buffers;
+  adopt(&graph->arrays.params, &graph->lent_params, params);
+  adopt(&graph->arrays.grads, &graph->lent_grads, grads);
+  adopt(&graph->arrays.buffers, &graph->lent_buffers, buffers);
 }
 
 static void close_tensors(gt_tensors *t) {
@@ -103,7 +102,9 @@ static void close_tensors(gt_tensors *t) {
 void gt_graph_close(gt_graph *graph) {
   if (!graph) return;
   gt_arena_close(graph->arena);
-  free_arrays(graph);
+  if (!graph->lent_buffers) gt_free(graph->arrays.buffers.data);
+  if (!graph->lent_grads) gt_free(graph->arrays.grads.data);
+  if (!graph->lent_params) gt_free(graph->arrays.params.data);
   for (size_t i = 0; i < graph->nops; i++) {
     if (graph->ops[i].conv) graph->prepared->conv_close(graph->ops[i].conv);
     if (graph->ops[i].linear) graph->prepared->linear_close(graph->ops[i].linear);

@@ -158,7 +158,7 @@ struct gt_graph {
   size_t classes, features, batch_max;
   bool logistic; /* one logit for the second of two classes; else one a class */
   gt_arrays arrays;
-  bool adopted; /* arrays are lent */
+  bool lent_params, lent_grads, lent_buffers;
   gt_arena *arena;
   const gt_prepared_ops *prepared; /* NULL: none */
   gt_prepared_context *context;    /* theirs, once there is something to prepare */

@@ -223,12 +223,25 @@ static gt_status open_rest(gt_server *s, int64_t round, int64_t newest) {
   return gt_record_open(&s->record, s->run->run_dir, s->run->region, s->run->options->resume != GT_RESUME_NO);
 }
 
+/* A strategy that takes messages only while its workers are held, or none, changes parameters between steps alone: they live where the workers read them. */
+static void open_plane(gt_server *s) {
+  gt_run *run = s->run;
+  const gt_arrays *a = gt_graph_arrays(run->graph);
+  const gt_sync_ops *strategy = gt_sync_find(run->job->sync.strategy);
+  s->plane = gt_plane_ps_create(run->roles.region, a->params.n, a->buffers.n);
+  float *home = gt_plane_ps_home(s->plane);
+  if (!home || !(strategy->barrier || strategy->sends == 0)) return;
+  memcpy(home, a->params.data, a->params.n * sizeof *home);
+  gt_graph_adopt(run->graph, home, NULL, NULL);
+}
+
 gt_status gt_server_open(gt_server *s, gt_run *run) {
   *s = (gt_server){.run = run, .begun_wall = gt_now()};
   int64_t round = 0, newest = 0;
   gt_hello own = {0};
   if (run->job->nregions > sizeof s->patience_s / sizeof *s->patience_s)
     gt_panic(GT_ERR_JOB, "the job has %zu regions; %zu at most can run", run->job->nregions, sizeof s->patience_s / sizeof *s->patience_s);
+  open_plane(s);
   if (run->options->virtual_clock) gt_virtual_open(s);
   s->started = gt_server_now(s);
   s->hellos = GT_NEW_ARRAY(gt_hello, run->job->nregions);
@@ -243,8 +256,6 @@ gt_status gt_server_open(gt_server *s, gt_run *run) {
   status = gt_agree(run->roles.world, status, run->start_limit_s);
   /* From here on the folder holds a run; one that was refused has left nothing that stands in the way of the next. */
   if (status == GT_OK && gt_run_write_job(run) != GT_OK) gt_panic(GT_ERR_CKPT, "%s", gt_error_text());
-  if (status == GT_OK)
-    s->plane = gt_plane_ps_create(run->roles.region, gt_graph_arrays(run->graph)->params.n, gt_graph_arrays(run->graph)->buffers.n);
   return status;
 }
 

@@ -4,12 +4,22 @@
 
 #include "impl.h"
 
+/* A batch that was made while the worker waited for its next order: its number is likely that of the last and as many as there are workers. */
+typedef struct {
+  float *x;
+  int32_t *y;
+  int64_t number; /* -1: none */
+  size_t n;
+  gt_ns took;
+} ahead;
+
 typedef struct {
   gt_run *run;
   gt_plane_worker *plane;
   gt_loader *train, *test;
   float *x;
   int32_t *y;
+  ahead next;
   float *scores; /* of the test samples evaluated so far, where labels are two; else NULL */
   uint32_t *auc_scratch;
   struct {
@@ -46,11 +56,31 @@ static void on_gradients(void *context, size_t first) {
   gt_plane_worker_gradients(w->plane, first, (int64_t)w->batch.samples);
 }
 
-static void train_batch(worker *w, const gt_order_msg *order) {
+/* Fills x and y with the batch; *took: what of that was done before. */
+static size_t load_batch(worker *w, int64_t number, gt_ns *took) {
+  *took = 0;
+  if (w->next.number != number) return gt_loader_batch(w->train, &w->run->order, number, w->x, w->y);
+  float *x = w->x;
+  int32_t *y = w->y;
+  w->x = w->next.x, w->next.x = x;
+  w->y = w->next.y, w->next.y = y;
+  w->next.number = -1;
+  *took = w->next.took;
+  return w->next.n;
+}
+
+static void load_ahead(worker *w, int64_t number) {
   gt_ns from = gt_now();
+  w->next.n = gt_loader_batch(w->train, &w->run->order, number, w->next.x, w->next.y);
+  w->next.number = number;
+  w->next.took = gt_now() - from;
+}
+
+static void train_batch(worker *w, const gt_order_msg *order) {
+  gt_ns from = gt_now(), before;
   gt_metrics m;
   const gt_arrays *arrays = gt_graph_arrays(w->run->graph);
-  size_t n = gt_loader_batch(w->train, &w->run->order, order->batch, w->x, w->y);
+  size_t n = load_batch(w, order->batch, &before);
   w->batch.samples = n;
   w->batch.first = arrays->grads.n;
   w->batch.finite = true;
@@ -64,11 +94,12 @@ static void train_batch(worker *w, const gt_order_msg *order) {
                       .samples = (int64_t)m.samples,
                       .correct = (int64_t)m.correct,
                       .loss_sum = m.loss_sum,
-                      .wait_ns = from - w->idle_since,
+                      .wait_ns = from - w->idle_since - before,
                       .nonfinite = !finite};
   w->idle_since = gt_now();
-  push.compute_ns = w->idle_since - from;
+  push.compute_ns = w->idle_since - from + before;
   gt_plane_worker_push(w->plane, &push);
+  load_ahead(w, order->batch + (order->workers > 0 ? (int64_t)order->workers : w->run->roles.region_size - 1));
 }
 
 /* NaN until the order that ends the test set. */
@@ -135,6 +166,8 @@ static gt_status open_worker(worker *w) {
     status = gt_loader_create(&w->test, run->dataset, GT_SPLIT_TEST, NULL, 0);
   w->x = GT_NEW_ARRAY(float, run->batch_max * run->data.h * run->data.w * run->data.c);
   w->y = GT_NEW_ARRAY(int32_t, run->batch_max);
+  w->next = (ahead){
+      .x = GT_NEW_ARRAY(float, run->batch_max * run->data.h * run->data.w * run->data.c), .y = GT_NEW_ARRAY(int32_t, run->batch_max), .number = -1};
   if (w->test && run->data.classes == 2) {
     w->scores = GT_NEW_ARRAY(float, run->data.ntest);
     w->auc_scratch = GT_NEW_ARRAY(uint32_t, run->data.ntest);
@@ -159,18 +192,20 @@ gt_status gt_worker_run(gt_run *run) {
   worker w = {.run = run, .cost = gt_job_compute_of(run->job, run->roles.region_id)};
   w.slowdown = gt_cost_slowdown(run, number_of(&w));
   const gt_arrays *arrays = gt_graph_arrays(run->graph);
+  w.plane = gt_plane_worker_create(run->roles.region, arrays->params.n, arrays->buffers.n);
   gt_status status = open_worker(&w);
   if (status == GT_OK) {
-    w.plane = gt_plane_worker_create(run->roles.region, arrays->params.n, arrays->buffers.n);
     adopt(&w);
     gt_graph_on_progress(run->graph, gt_plane_worker_progress, w.plane);
     gt_graph_on_gradients(run->graph, on_gradients, &w);
     prepare(&w);
     status = loop(&w);
-    gt_plane_worker_close(w.plane);
   }
+  gt_plane_worker_close(w.plane);
   gt_loader_close(w.train);
   gt_loader_close(w.test);
+  gt_free(w.next.x);
+  gt_free(w.next.y);
   gt_free(w.x);
   gt_free(w.y);
   gt_free(w.scores);
