@@ -105,7 +105,7 @@ typedef struct {
   int64_t written_round; /* being written */
   int64_t resumes;
   double elapsed_s; /* before this start */
-  gt_ns begun_wall, started, progress_at, watched_at, record_at, recorded_at;
+  gt_ns begun_wall, started, progress_at, watched_at, looked_at, record_at, recorded_at;
   int64_t samples_seen;
   double wan_seen;
   gt_ns seen_at;

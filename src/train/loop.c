@@ -40,7 +40,9 @@ static void watch_workers(const gt_server *s, gt_ns now) {
   for (size_t w = 0; w < gt_plane_ps_workers(s->plane); w++) {
     gt_ns since;
     int64_t batch;
-    if (!gt_ps_computing(s->ps, w, &since, &batch) || gt_seconds(now - since) < limit) continue;
+    if (!gt_ps_computing(s->ps, w, &since, &batch)) continue;
+    if (since < s->watched_at) since = s->watched_at;
+    if (gt_seconds(now - since) < limit) continue;
     if (batch < 0) gt_panic(GT_ERR_LOST, "waited %.0f s (limits.local) for the evaluation by worker %zu of region %s", limit, w, s->run->region);
     gt_panic(GT_ERR_LOST, "waited %.0f s (limits.local) for the gradient of batch %lld from worker %zu of region %s", limit, (long long)batch, w,
              s->run->region);
@@ -138,6 +140,14 @@ static void rest(gt_server *s, gt_backoff *backoff) {
     gt_backoff_sleep(backoff, large || push != GT_NEVER ? GT_BACKOFF_BUSY : GT_BACKOFF_IDLE, until);
 }
 
+/* Longer than a turn of the loop ever takes: this process was stopped, and the others perhaps with it.  They get their time again. */
+#define STOPPED (5 * GT_SECOND)
+
+static void notice_stop(gt_server *s, gt_ns now) {
+  if (now - s->looked_at > STOPPED) s->watched_at = now;
+  s->looked_at = now;
+}
+
 static void look_after(gt_server *s, gt_ns now) {
   if (gt_stop_requested() && !s->stop_told) {
     s->stop_told = true;
@@ -196,7 +206,7 @@ gt_status gt_server_loop(gt_server *s) {
   bool ended = false;
   gt_status status = GT_OK;
   gt_backoff_reset(&backoff);
-  s->started = s->watched_at = s->accounted_at = gt_now();
+  s->started = s->watched_at = s->looked_at = s->accounted_at = gt_now();
   gt_gateway_begin(s->gateway, gt_now());
   gt_ps_start(s->ps, gt_now());
   while (!ended) {
@@ -204,6 +214,7 @@ gt_status gt_server_loop(gt_server *s) {
     gt_ns now = gt_now();
     moved |= gt_gateway_poll(s->gateway, now);
     gt_server_poll_writer(s, now);
+    notice_stop(s, now);
     look_after(s, now);
     gt_server_account(s, now);
     status = gt_server_end(s, now, &ended);
