@@ -12,8 +12,9 @@ typedef struct {
   char *job_yaml; /* the resolved job; borrowed for writing, owned (gt_free) after reading */
   int64_t round, step, samples;
   double elapsed_s;
-  int64_t shape[4]; /* h, w, c, classes */
-  int64_t features; /* samples are ids below it; 0: images */
+  int64_t shape[4];  /* h, w, c, classes */
+  int64_t features;  /* samples are ids below it; 0: images */
+  char kernels[320]; /* what computed; empty: not said */
 } gt_ckpt_info;
 
 /* ---- writing ------------------------------------------------------------------------------------------------------ */

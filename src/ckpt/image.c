@@ -17,6 +17,7 @@ const gt_ckpt_field gt_ckpt_fields[] = {
     FIELD(elapsed_s, CKPT_F64, 1),
     FIELD(shape, CKPT_I64, 4),
     {"features", CKPT_I64, true, offsetof(gt_ckpt_info, features), 1},
+    {"kernels", CKPT_TEXT, true, offsetof(gt_ckpt_info, kernels), sizeof(((gt_ckpt_info *)0)->kernels)},
 };
 const size_t gt_ckpt_nfields = sizeof(gt_ckpt_fields) / sizeof(gt_ckpt_fields[0]);
 

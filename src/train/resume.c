@@ -24,6 +24,11 @@ static double state_bytes(const gt_state *state) {
   return sum;
 }
 
+/* What decides the bits of a run beside its job. */
+static void name_kernels(const gt_run *run, char *text, size_t size) {
+  snprintf(text, size, "%s %s %s", gt_graph_kernels(run->graph), run->precision == GT_BF16 ? "bf16" : "f32", gt_kernels_blas_core());
+}
+
 void gt_server_checkpoint(void *server, int64_t round) {
   gt_server *s = server;
   gt_run *run = s->run;
@@ -41,6 +46,7 @@ void gt_server_checkpoint(void *server, int64_t round) {
   snprintf(info.region, sizeof info.region, "%s", run->region);
   snprintf(info.model, sizeof info.model, "%s", run->job->model.name);
   gt_graph_hash(run->graph, info.model_hash);
+  name_kernels(run, info.kernels, sizeof info.kernels);
   gt_state state = {0};
   collect(s, now, &state);
   gt_status status = gt_ckpt_write(s->writer, &info, &state);
@@ -119,6 +125,10 @@ static gt_status restore(gt_server *s, const gt_ckpt_info *info, const gt_state 
   GT_TRY(gt_state_get(state, "train/", "split", GT_TYPE_I64, &s->split, sizeof s->split / sizeof(int64_t)));
   GT_TRY(gt_gateway_load(s->gateway, gt_server_now(s), state));
   GT_TRY(gt_ps_load(s->ps, gt_server_now(s), state));
+  name_kernels(s->run, text, sizeof text);
+  if (info->kernels[0] && strcmp(text, info->kernels) != 0)
+    gt_log(GT_LOG_WARN, "the checkpoint was computed by \"%s\", and this run computes by \"%s\": it goes on, but not with the same bits",
+           info->kernels, text);
   s->elapsed_s = info->elapsed_s;
   s->resumes++;
   return GT_OK;

@@ -11,6 +11,13 @@ ended "auto when finished" 0
 train "resume of no run" 4 job.yaml --run-dir nothing --resume
 ended "resume of no run" 4 'nothing holds no run'
 
+# Where OpenBLAS can be made to pick another core, a resume with it says that the bits will differ.
+if [ "$(OPENBLAS_CORETYPE=Haswell "$GEOTRAIN" info 2>/dev/null | grep 'openblas core')" != "$("$GEOTRAIN" info | grep 'openblas core')" ]; then
+  cp -r run other
+  OPENBLAS_CORETYPE=Haswell train "other kernels" 4 job.yaml --run-dir other --resume --set train.until.steps=70
+  ended "other kernels" 0 'not with the same bits' 'Haswell'
+fi
+
 cp run/job.yaml before.yaml
 train "a changed key" 4 job.yaml --run-dir run --resume --set sync.period=5
 ended "a changed key" 2 'sync.period' '4' '5'
