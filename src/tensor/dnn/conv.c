@@ -146,7 +146,7 @@ static bool open_turned(gt_prepared_conv *c, prepared *p) {
       (gt_conv_shape){.H = s->P, .W = s->Q, .C = s->K, .K = s->C, .R = s->R, .S = s->S, .P = s->H, .Q = s->W, .stride = 1, .pad = s->R - 1 - s->pad};
   back.bias = false;
   const descs d = describe(&back, p->N, false);
-  const dnnl_primitive_desc_t primitive = forward_desc(&back, p->N);
+  dnnl_primitive_desc_t primitive = forward_desc(&back, p->N);
   const dnnl_memory_desc_t *w = dnnl_primitive_desc_query_md(primitive, dnnl_query_weights_md, 0);
   const bool can = turns(w);
   if (can) {
