@@ -11,7 +11,7 @@
 #include "geotrain/train.h"
 #include "geotrain/wan.h"
 
-#define GT_EVAL_BATCH ((size_t)32) /* samples at a time in evaluation, unless training takes more */
+#define GT_EVAL_BATCH ((size_t)32)   /* samples at a time in evaluation, unless training takes more */
 #define GT_EVAL_CHUNK ((size_t)1024) /* samples an EVAL order asks for */
 #define GT_MAX_ROUNDS 64
 
