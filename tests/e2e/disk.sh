@@ -1,4 +1,4 @@
-# labels: quick
+# labels: full
 # A run directory that cannot be written and one that is full: exit 4, a clear sentence, the previous round whole, and training goes on when there is room.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

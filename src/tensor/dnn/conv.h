@@ -1,0 +1,33 @@
+/* Convolutions on oneDNN: what preparing and running share. */
+#ifndef GEOTRAIN_TENSOR_DNN_CONV_H
+#define GEOTRAIN_TENSOR_DNN_CONV_H
+
+#include "dnn.h"
+
+enum { GT_CONV_SIZES = 8 }; /* of batches whose primitives are kept */
+
+/* Primitives for batches of N. */
+typedef struct {
+  size_t N;
+  bool gemm_forward, gemm_input, gemm_weight, turned_input;
+  gt_dnn_stage forward, input, weight;
+  dnnl_dim_t row, column; /* turned_input: elements from one place of the window to the next in the packed weights */
+} gt_conv_prepared;
+
+struct gt_prepared_conv {
+  gt_prepared_context *dnn;
+  gt_conv_shape s;
+  bool bias, needs_input;
+  gt_precision in, out, precision;
+  gt_conv_prepared sizes[GT_CONV_SIZES];
+  size_t nsizes, oldest;
+};
+
+/* The primitives for batches of N; where all places are taken, the oldest go. */
+gt_conv_prepared *gt_conv_prepare(gt_prepared_conv *c, size_t N);
+void gt_conv_release(gt_conv_prepared *p);
+/* Rows of columns that the gradient of the weights sums over.  oneDNN 2.6's bf16 product of plain factors over 63 rows uses tiles that it has not set up (an illegal
+   instruction): an odd number gets a row of zeros. */
+size_t gt_conv_summed_rows(const gt_prepared_conv *c, size_t N);
+
+#endif

@@ -1,0 +1,232 @@
+/* Primitives of a convolution on oneDNN: which way each of the three passes goes, by rule, and what it needs. */
+#include "conv.h"
+
+enum { GEMM_ROWS = 8192 }; /* of columns, at most */
+
+/* ---- rules, by measurement (bench/kernels) ---- */
+
+/* Output pixels up to which a product is faster: forward, gradient of the input, gradient of the weights. */
+static bool gemm(const gt_prepared_conv *c, size_t N, size_t pixels_f32, size_t pixels_bf16) {
+  const size_t pixels = c->s.P * c->s.Q;
+  return !c->bias && N * pixels <= GEMM_ROWS && pixels <= (c->precision == GT_BF16 ? pixels_bf16 : pixels_f32);
+}
+
+static bool gemm_forward(const gt_prepared_conv *c, size_t N) {
+  return gemm(c, N, 16, 16);
+}
+
+static bool gemm_input(const gt_prepared_conv *c, size_t N) {
+  return gemm(c, N, 0, 16);
+}
+
+static bool gemm_weight(const gt_prepared_conv *c, size_t N) {
+  return gemm(c, N, 16, 64);
+}
+
+size_t gt_conv_summed_rows(const gt_prepared_conv *c, size_t N) {
+  const size_t rows = N * c->s.P * c->s.Q;
+  return c->precision == GT_BF16 ? (rows + 1) / 2 * 2 : rows;
+}
+
+/* The gradient of the input of a convolution of stride 1 is a convolution, too, by the same weights turned round; and oneDNN's forward kernels are faster than its
+   backward ones, but for the smallest images.  Whole blocks of channels only, for the weights are turned block by block. */
+static bool turned_input(const gt_prepared_conv *c) {
+  const gt_conv_shape *s = &c->s;
+  return s->stride == 1 && s->R > 1 && s->S == s->R && s->pad < s->R && s->C % 64 == 0 && s->K % 64 == 0 && s->P * s->Q > 16;
+}
+
+const char *gt_dnn_conv_family(const gt_prepared_conv *c) {
+  return gemm_forward(c, 1) || gemm_weight(c, 1) ? "dnn-gemm" : "dnn";
+}
+
+/* ---- primitives ---- */
+
+typedef struct {
+  dnnl_memory_desc_t x, w, b, y, plain;
+  dnnl_dims_t strides, pads;
+} descs;
+
+static descs describe(const gt_prepared_conv *c, size_t N, bool weight_gradient) {
+  const gt_conv_shape *s = &c->s;
+  const dnnl_dims_t x = {(dnnl_dim_t)N, (dnnl_dim_t)s->C, (dnnl_dim_t)s->H, (dnnl_dim_t)s->W},
+                    w = {(dnnl_dim_t)s->K, (dnnl_dim_t)s->C, (dnnl_dim_t)s->R, (dnnl_dim_t)s->S}, b = {(dnnl_dim_t)s->K},
+                    y = {(dnnl_dim_t)N, (dnnl_dim_t)s->K, (dnnl_dim_t)s->P, (dnnl_dim_t)s->Q};
+  const dnnl_data_type_t type = gt_dnn_type(c->precision);
+  return (descs){.x = gt_dnn_desc(4, x, type, dnnl_nhwc),
+                 .w = gt_dnn_desc(4, w, weight_gradient ? dnnl_f32 : type, dnnl_format_tag_any),
+                 .b = gt_dnn_desc(1, b, dnnl_f32, dnnl_a),
+                 .y = gt_dnn_desc(4, y, type, dnnl_nhwc),
+                 .plain = gt_dnn_desc(4, w, dnnl_f32, dnnl_hwio),
+                 .strides = {(dnnl_dim_t)s->stride, (dnnl_dim_t)s->stride},
+                 .pads = {(dnnl_dim_t)s->pad, (dnnl_dim_t)s->pad}};
+}
+
+/* oneDNN wants the padding behind the image, too: what the last window reads beyond it. */
+static void pads_behind(const gt_conv_shape *s, dnnl_dims_t pads) {
+  pads[0] = (dnnl_dim_t)((s->P - 1) * s->stride + s->R) - (dnnl_dim_t)(s->H + s->pad);
+  pads[1] = (dnnl_dim_t)((s->Q - 1) * s->stride + s->S) - (dnnl_dim_t)(s->W + s->pad);
+}
+
+static void complete(gt_prepared_context *dnn, gt_dnn_stage *stage, dnnl_primitive_desc_t primitive, const descs *d, bool weight_gradient,
+                     bool bias) {
+  const dnnl_memory_desc_t *w = dnnl_primitive_desc_query_md(primitive, weight_gradient ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
+  GT_DNN(dnnl_primitive_create(&stage->run, primitive));
+  stage->x = gt_dnn_memory(dnn, &d->x);
+  stage->w = gt_dnn_memory(dnn, w);
+  stage->y = gt_dnn_memory(dnn, &d->y);
+  if (bias) stage->b = gt_dnn_memory(dnn, &d->b);
+  if (!dnnl_memory_desc_equal(w, &d->plain)) {
+    stage->plain = gt_dnn_memory(dnn, &d->plain);
+    stage->pack = weight_gradient ? gt_dnn_reorder(dnn, w, &d->plain) : gt_dnn_reorder(dnn, &d->plain, w);
+    gt_dnn_reserve(dnn, GT_DNN_PACKED, dnnl_memory_desc_get_size(w));
+  }
+}
+
+/* The forward primitive's description is a hint to the others. */
+static dnnl_primitive_desc_t forward_desc(const gt_prepared_conv *c, size_t N) {
+  const descs d = describe(c, N, false);
+  dnnl_dims_t behind;
+  dnnl_convolution_desc_t desc;
+  dnnl_primitive_desc_t primitive;
+  pads_behind(&c->s, behind);
+  GT_DNN(dnnl_convolution_forward_desc_init(&desc, dnnl_forward_training, dnnl_convolution_direct, &d.x, &d.w, c->bias ? &d.b : NULL, &d.y, d.strides,
+                                            d.pads, behind));
+  GT_DNN(dnnl_primitive_desc_create(&primitive, &desc, NULL, c->dnn->engine, NULL));
+  return primitive;
+}
+
+static void open_forward(gt_prepared_conv *c, gt_conv_prepared *p, dnnl_primitive_desc_t hint) {
+  const gt_conv_shape *s = &c->s;
+  const descs d = describe(c, p->N, false);
+  p->gemm_forward = gemm_forward(c, p->N);
+  if (p->gemm_forward)
+    gt_dnn_product_open(
+        c->dnn, &p->forward,
+        &(gt_dnn_product){
+            .m = p->N * s->P * s->Q, .n = s->K, .k = s->R * s->S * s->C, .packed = c->precision == GT_BF16, .type = c->precision, .out = c->out});
+  else
+    complete(c->dnn, &p->forward, hint, &d, false, c->bias);
+}
+
+/* Blocks of input and output channels lie together, a window's places apart. */
+static bool turns(const dnnl_memory_desc_t *w) {
+  const dnnl_blocking_desc_t *b = &w->format_desc.blocking;
+  if (w->format_kind != dnnl_blocked || w->extra.flags != dnnl_memory_extra_flag_none) return false;
+  for (int i = 0; i < b->inner_nblks; i++)
+    if (b->inner_idxs[i] > 1) return false;
+  return true;
+}
+
+/* A convolution from dy (N,P,Q,K) to dx (N,H,W,C); `plain` and `pack` are of one place of the window. */
+static bool open_turned(gt_prepared_conv *c, gt_conv_prepared *p) {
+  const gt_conv_shape *s = &c->s;
+  gt_prepared_conv back = *c;
+  back.s =
+      (gt_conv_shape){.H = s->P, .W = s->Q, .C = s->K, .K = s->C, .R = s->R, .S = s->S, .P = s->H, .Q = s->W, .stride = 1, .pad = s->R - 1 - s->pad};
+  back.bias = false;
+  const descs d = describe(&back, p->N, false);
+  dnnl_primitive_desc_t primitive = forward_desc(&back, p->N);
+  const dnnl_memory_desc_t *w = dnnl_primitive_desc_query_md(primitive, dnnl_query_weights_md, 0);
+  const bool can = turns(w);
+  if (can) {
+    const dnnl_dims_t dims = {(dnnl_dim_t)s->C, (dnnl_dim_t)s->K, 1, 1}, from = {0, 0, 0, 0},
+                      strides = {(dnnl_dim_t)s->K, 1, (dnnl_dim_t)(s->C * s->K), (dnnl_dim_t)(s->C * s->K)};
+    dnnl_memory_desc_t plain, place;
+    GT_DNN(dnnl_primitive_create(&p->input.run, primitive));
+    GT_DNN(dnnl_memory_desc_init_by_strides(&plain, 4, dims, dnnl_f32, strides));
+    GT_DNN(dnnl_memory_desc_init_submemory(&place, w, dims, from));
+    p->input.x = gt_dnn_memory(c->dnn, &d.x);
+    p->input.y = gt_dnn_memory(c->dnn, &d.y);
+    p->input.w = gt_dnn_memory(c->dnn, w);
+    p->input.plain = gt_dnn_memory(c->dnn, &plain);
+    p->input.b = gt_dnn_memory(c->dnn, &place);
+    p->input.pack = gt_dnn_reorder(c->dnn, &plain, &place);
+    gt_dnn_reserve(c->dnn, GT_DNN_PACKED, dnnl_memory_desc_get_size(w));
+    p->row = w->format_desc.blocking.strides[2];
+    p->column = w->format_desc.blocking.strides[3];
+  }
+  dnnl_primitive_desc_destroy(primitive);
+  return can;
+}
+
+static void open_input(gt_prepared_conv *c, gt_conv_prepared *p, dnnl_primitive_desc_t hint) {
+  const gt_conv_shape *s = &c->s;
+  const descs d = describe(c, p->N, false);
+  p->gemm_input = gemm_input(c, p->N);
+  if (p->gemm_input) {
+    gt_dnn_product_open(c->dnn, &p->input,
+                        &(gt_dnn_product){.m = p->N * s->P * s->Q,
+                                          .n = s->R * s->S * s->C,
+                                          .k = s->K,
+                                          .tb = true,
+                                          .packed = c->precision == GT_BF16,
+                                          .type = c->precision,
+                                          .out = GT_F32});
+    return;
+  }
+  p->turned_input = turned_input(c) && open_turned(c, p);
+  if (p->turned_input) return;
+  dnnl_dims_t behind;
+  dnnl_convolution_desc_t desc;
+  dnnl_primitive_desc_t primitive;
+  pads_behind(s, behind);
+  GT_DNN(dnnl_convolution_backward_data_desc_init(&desc, dnnl_convolution_direct, &d.x, &d.w, &d.y, d.strides, d.pads, behind));
+  GT_DNN(dnnl_primitive_desc_create(&primitive, &desc, NULL, c->dnn->engine, hint));
+  complete(c->dnn, &p->input, primitive, &d, false, false);
+  dnnl_primitive_desc_destroy(primitive);
+}
+
+static void open_weight(gt_prepared_conv *c, gt_conv_prepared *p, dnnl_primitive_desc_t hint) {
+  const gt_conv_shape *s = &c->s;
+  const descs d = describe(c, p->N, true);
+  p->gemm_weight = gemm_weight(c, p->N);
+  if (p->gemm_weight) {
+    gt_dnn_product_open(
+        c->dnn, &p->weight,
+        &(gt_dnn_product){.m = s->R * s->S * s->C, .n = s->K, .k = gt_conv_summed_rows(c, p->N), .ta = true, .type = c->precision, .out = GT_F32});
+    return;
+  }
+  dnnl_dims_t behind;
+  dnnl_convolution_desc_t desc;
+  dnnl_primitive_desc_t primitive;
+  pads_behind(s, behind);
+  GT_DNN(dnnl_convolution_backward_weights_desc_init(&desc, dnnl_convolution_direct, &d.x, &d.w, c->bias ? &d.b : NULL, &d.y, d.strides, d.pads,
+                                                     behind));
+  GT_DNN(dnnl_primitive_desc_create(&primitive, &desc, NULL, c->dnn->engine, hint));
+  complete(c->dnn, &p->weight, primitive, &d, true, c->bias);
+  dnnl_primitive_desc_destroy(primitive);
+}
+
+/* Room for columns, and for values in another type. */
+static void reserve(gt_prepared_conv *c, const gt_conv_prepared *p) {
+  const gt_conv_shape *s = &c->s;
+  const size_t rows = gt_conv_summed_rows(c, p->N), columns = rows * s->R * s->S * s->C, image = s->H * s->W * s->C;
+  if (p->gemm_forward || p->gemm_weight) gt_dnn_reserve(c->dnn, GT_DNN_COLUMNS, columns * gt_precision_bytes(c->precision));
+  if (p->gemm_input) gt_dnn_reserve(c->dnn, GT_DNN_COLUMNS, columns * sizeof(float));
+  if (p->gemm_input) gt_dnn_reserve(c->dnn, GT_DNN_VALUES, image * sizeof(float));
+  if (p->gemm_weight && rows != p->N * s->P * s->Q) gt_dnn_reserve(c->dnn, GT_DNN_VALUES, rows * s->K * sizeof(gt_bf16));
+  if (c->in != c->precision) gt_dnn_reserve(c->dnn, GT_DNN_VALUES, p->N * image * sizeof(gt_bf16));
+}
+
+void gt_conv_release(gt_conv_prepared *p) {
+  gt_dnn_stage_close(&p->forward);
+  gt_dnn_stage_close(&p->input);
+  gt_dnn_stage_close(&p->weight);
+  *p = (gt_conv_prepared){0};
+}
+
+gt_conv_prepared *gt_conv_prepare(gt_prepared_conv *c, size_t N) {
+  for (size_t i = 0; i < c->nsizes; i++)
+    if (c->sizes[i].N == N) return &c->sizes[i];
+  size_t at = c->nsizes < GT_CONV_SIZES ? c->nsizes++ : c->oldest++ % GT_CONV_SIZES;
+  gt_conv_prepared *p = &c->sizes[at];
+  gt_conv_release(p);
+  p->N = N;
+  dnnl_primitive_desc_t hint = forward_desc(c, N);
+  open_forward(c, p, hint);
+  if (c->needs_input) open_input(c, p, hint);
+  open_weight(c, p, hint);
+  dnnl_primitive_desc_destroy(hint);
+  reserve(c, p);
+  return p;
+}
