@@ -150,7 +150,7 @@ static void run_server(gt_run *run) {
     if (gt_plane_ps_poll(s.plane, on_push, &s))
       gt_backoff_reset(&backoff);
     else
-      gt_backoff_sleep(&backoff, GT_BACKOFF_BUSY, GT_NEVER);
+      gt_plane_ps_sleep(s.plane, gt_backoff_next(&backoff, GT_BACKOFF_BUSY, GT_NEVER)); /* as a run does */
   }
   gt_plane_ps_close(s.plane);
   gt_free(s.steps);
