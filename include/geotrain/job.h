@@ -39,6 +39,12 @@ typedef struct {
   size_t nspeeds;
   double *measured; /* one a worker, its share of samples_per_s as probe found it: what it is, while speeds are what it shall be; NULL: all 1 */
   size_t nmeasured;
+  struct { /* how the batch system is asked for it, where that is not as for the whole job */
+    char *partition, *constraint;
+    int nodes; /* whole nodes of its own; 0: not said */
+    char **options;
+    size_t noptions;
+  } slurm;
 } gt_job_region;
 
 typedef struct {
@@ -130,6 +136,16 @@ typedef struct {
   struct {
     double every_s; /* seconds between progress lines in a log */
   } log;
+  struct { /* what slurm/submit asks for; the program itself takes no notice.  Strings have nothing in them that a shell takes apart */
+    char *partition, *constraint, *account, *qos, *reservation;
+    double time_s;          /* the job's time limit; 0: not said */
+    double signal_before_s; /* how long before it the ranks are told to stop with a checkpoint */
+    int cpus_per_rank;
+    double memory_per_cpu; /* bytes; 0: not said */
+    char *mpi;             /* srun's --mpi, or "mpirun" */
+    char **options;
+    size_t noptions;
+  } slurm;
 } gt_job;
 
 /* Reads, overrides, fills defaults, checks.  sets: nsets strings "a.b=value".  GT_ERR_JOB with one sentence that names the file, the key, what was found and
@@ -140,6 +156,9 @@ gt_status gt_job_parse(gt_job **out, const char *source, const char *text);
 void gt_job_close(gt_job *job);
 /* The resolved job as YAML that gt_job_load reads back to the same job; the caller frees it. */
 char *gt_job_resolved(const gt_job *job);
+/* The resolved job for scripts: a line a value, `path=value`, entries of lists by their number from 0 (`regions.0.name=eu`); times in seconds, rates in bit/s
+   and sizes in bytes, as decimal numbers without exponent or unit; what is not given is left out. */
+void gt_job_flat(const gt_job *job, FILE *to);
 /* Ranks that the job needs. */
 int gt_job_ranks(const gt_job *job);
 /* What work costs in a region: its own figures where it gives them, else the job's; speed 1, evaluation three times as fast as training where nothing is said. */
@@ -147,7 +166,7 @@ gt_job_compute gt_job_compute_of(const gt_job *job, size_t region);
 /* The link from region a to region b (ids), or NULL when none is named. */
 const gt_job_link *gt_job_link_between(const gt_job *job, size_t a, size_t b);
 /* Names the first key in which two resolved jobs differ, with both values: "sync.period is 8 there and 4 here"; empty when they are the same.
-   Keys that a resume may change (train.until, checkpoint, limits, ranks, hosts, speeds, measured, log) are passed over when `for_resume`. */
+   Keys that a resume may change (train.until, checkpoint, limits, ranks, hosts, speeds, measured, log, slurm) are passed over when `for_resume`. */
 void gt_job_difference(const char *here, const char *there, bool for_resume, char *text, size_t size);
 /* The values a key of names allows ("sync.strategy"), NULL-terminated; NULL for any other key. */
 const char *const *gt_job_allowed(const char *key);

@@ -56,28 +56,36 @@ static void print_kernels(void) {
   printf("\n");
 }
 
-static gt_status print_job(const char *path, const char *const *sets, size_t nsets) {
+static gt_status print_job(const char *path, bool flat, const char *const *sets, size_t nsets) {
   gt_job *job = NULL;
   GT_TRY(gt_job_load(&job, path, sets, nsets));
-  char *text = gt_job_resolved(job);
-  fputs(text, stdout);
+  char *text = flat ? NULL : gt_job_resolved(job);
+  if (flat)
+    gt_job_flat(job, stdout);
+  else
+    fputs(text, stdout);
   gt_free(text);
   gt_job_close(job);
   return GT_OK;
 }
 
 /* *path: the job file, or NULL when none is named. */
-static gt_status read_options(const char **path, const char **sets, size_t *nsets, int argc, char **argv) {
-  static const struct option options[] = {{"set", required_argument, NULL, 1}, {NULL, 0, NULL, 0}};
+static gt_status read_options(const char **path, bool *flat, const char **sets, size_t *nsets, int argc, char **argv) {
+  static const struct option options[] = {{"set", required_argument, NULL, 1}, {"flat", no_argument, NULL, 2}, {NULL, 0, NULL, 0}};
   int option;
   opterr = 0;
   while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+    if (option == 2) {
+      *flat = true;
+      continue;
+    }
     if (option != 1) return GT_FAIL(GT_ERR_JOB, "info: option %s is unknown or lacks its value; see `geotrain help info`", argv[optind - 1]);
     sets[(*nsets)++] = optarg;
   }
   if (argc - optind > 1) return GT_FAIL(GT_ERR_JOB, "info: one job file at most is needed, %d were given", argc - optind);
   *path = optind < argc ? argv[optind] : NULL;
   if (!*path && *nsets) return GT_FAIL(GT_ERR_JOB, "info: --set overrides a key of a job file, and none is named; see `geotrain help info`");
+  if (!*path && *flat) return GT_FAIL(GT_ERR_JOB, "info: --flat prints a job file, and none is named; see `geotrain help info`");
   return GT_OK;
 }
 
@@ -128,9 +136,10 @@ static void print_build(void) {
 gt_status gt_cmd_info(int argc, char **argv) {
   const char **sets = GT_NEW_ARRAY(const char *, (size_t)argc + 1), *path = NULL;
   size_t nsets = 0;
-  gt_status status = read_options(&path, sets, &nsets, argc, argv);
+  bool flat = false;
+  gt_status status = read_options(&path, &flat, sets, &nsets, argc, argv);
   if (status == GT_OK && path)
-    status = print_job(path, sets, nsets);
+    status = print_job(path, flat, sets, nsets);
   else if (status == GT_OK)
     print_build();
   gt_free(sets);

@@ -56,10 +56,12 @@ const gt_command gt_commands[] = {
      "\n"
      "Exit 3: OUT cannot be written; 4: the checkpoint is damaged or another version's.\n"},
     {"info", "what this build and this machine have; info JOB.yaml: the resolved job", gt_cmd_info, false,
-     "geotrain info [JOB.yaml [--set key=value]...]\n"
+     "geotrain info [JOB.yaml [--flat] [--set key=value]...]\n"
      "\n"
      "Prints version, compiler, kernels, the core OpenBLAS picked, CPU, models (size, kernels, source), strategies and optimizers;\n"
-     "of a job file: the resolved job, every key with its value.\n"},
+     "of a job file: the resolved job, every key with its value.\n"
+     "\n"
+     "  --flat   for scripts: a line a value, path=value, entries of lists by number (regions.0.name=eu); seconds, bit/s and bytes without unit\n"},
     {"help", "this list; help COMMAND; help job: every key of a job file", gt_cmd_help, false,
      "geotrain help\n"
      "geotrain help COMMAND\n"

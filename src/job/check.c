@@ -143,6 +143,13 @@ static gt_status check_model(const gt_job *job, const job_node *root, const char
   return check_layers(job, root, source);
 }
 
+static gt_status check_slurm(const gt_job *job, const char *source) {
+  if (job->slurm.time_s <= 0 || job->slurm.signal_before_s < job->slurm.time_s) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB,
+                 "%s: slurm.signal_before is %g s and slurm.time %g s; a signal that comes before the limit is needed, but not at the start", source,
+                 job->slurm.signal_before_s, job->slurm.time_s);
+}
+
 gt_status gt_job_check(gt_job *job, const job_node *root, const char *source) {
   if (strlen(job->name) > NAME_MAX_LETTERS)
     return GT_FAIL(GT_ERR_JOB, "%s: name has %zu letters; at most %zu are needed", source, strlen(job->name), NAME_MAX_LETTERS);
@@ -151,5 +158,6 @@ gt_status gt_job_check(gt_job *job, const job_node *root, const char *source) {
   GT_TRY(check_regions(job, source));
   GT_TRY(check_data(job, root, source));
   GT_TRY(check_compute(job, root, source));
+  GT_TRY(check_slurm(job, source));
   return gt_job_check_links(job, source);
 }

@@ -5,7 +5,7 @@
 #include "geotrain/job.h"
 
 #define JOB_PATH_MAX ((size_t)192)
-#define JOB_KEYS_MAX ((size_t)128) /* rows that the table may have (schema.c sees to it) */
+#define JOB_KEYS_MAX ((size_t)160) /* rows that the table may have (schema.c sees to it) */
 
 /* ---- the tree (tree.c, yaml.c) ---------------------------------------------------------------------------------- */
 
@@ -66,11 +66,13 @@ typedef enum {
 
 enum {
   KEY_REQUIRED = 1,
-  KEY_ABOVE_MIN = 2, /* min itself is not allowed */
-  KEY_BELOW_MAX = 4, /* max itself is not allowed */
-  KEY_ONE_OF = 8,    /* one of the keys of its map is given; zeros do not count */
-  KEY_OPTIONAL = 16, /* 0 or NULL when not given, and then not written */
-  KEY_ON_RESUME = 32 /* a resume may change it */
+  KEY_ABOVE_MIN = 2,  /* min itself is not allowed */
+  KEY_BELOW_MAX = 4,  /* max itself is not allowed */
+  KEY_ONE_OF = 8,     /* one of the keys of its map is given; zeros do not count */
+  KEY_OPTIONAL = 16,  /* 0 or NULL when not given, and then not written */
+  KEY_ON_RESUME = 32, /* a resume may change it */
+  KEY_SCRIPT = 64,    /* text that goes into a batch script: nothing that a shell or sbatch takes apart; */
+  KEY_WORD = 128      /* nor a space */
 };
 
 typedef struct {
@@ -126,6 +128,11 @@ gt_status gt_job_check_links(gt_job *job, const char *source);
 gt_status gt_job_value_read(const job_key *row, const char *path, const char *text, char *buf, size_t size);
 /* A number's shortest text that reads back to the same number; a unit as people write it for times, rates and sizes. */
 void gt_job_number_text(char *buf, size_t size, key_type type, double value);
+
+/* The resolved job as a tree, keys in the order of the table; `bare`: numbers as scripts take them, in base units.  The caller closes it. */
+job_node *gt_job_tree(const gt_job *job, bool bare);
+/* A number's shortest decimal text without exponent that reads back to the same number. */
+void gt_job_bare_text(char *buf, size_t size, double value);
 
 /* ---- regions by name, links by direction (links.c) ----------------------------------------------------------------- */
 

@@ -25,9 +25,13 @@ static job_node *scalar(const char *text) {
   return gt_job_node_new(NODE_SCALAR, NULL, text);
 }
 
-static job_node *number(key_type type, double value) {
-  char text[64];
-  gt_job_number_text(text, sizeof text, type, value);
+/* A larger text than any number within the ranges of the table has. */
+static job_node *number(key_type type, double value, bool bare) {
+  char text[384];
+  if (bare)
+    gt_job_bare_text(text, sizeof text, value);
+  else
+    gt_job_number_text(text, sizeof text, type, value);
   return scalar(text);
 }
 
@@ -56,9 +60,9 @@ static job_node *integer(const job_key *row, const void *at) {
   return wide == 0 && unsaid ? NULL : scalar(text);
 }
 
-static void write_rows(job_node *map, const char *prefix, const void *base);
+static void write_rows(job_node *map, const char *prefix, const void *base, bool bare);
 
-static job_node *list(const job_key *row, const void *base) {
+static job_node *list(const job_key *row, const void *base, bool bare) {
   const char *items = pointer_at(member(base, row->offset));
   size_t n = 0;
   memcpy(&n, member(base, row->count_offset), sizeof n);
@@ -71,11 +75,11 @@ static job_node *list(const job_key *row, const void *base) {
     if (row->type == KEY_INTS)
       item = whole(items + i * sizeof(int64_t));
     else if (row->type == KEY_REALS)
-      item = number(KEY_REAL, real_at(items + i * sizeof(double)));
+      item = number(KEY_REAL, real_at(items + i * sizeof(double)), bare);
     else if (row->type == KEY_STRINGS)
       item = scalar(pointer_at(items + i * sizeof(char *)));
     else
-      write_rows(item = gt_job_node_new(NODE_MAP, NULL, NULL), prefix, items + i * row->item_size);
+      write_rows(item = gt_job_node_new(NODE_MAP, NULL, NULL), prefix, items + i * row->item_size, bare);
     gt_job_node_add(node, item);
   }
   return node;
@@ -88,7 +92,7 @@ static job_node *pair(const void *at) {
 }
 
 /* A key's value as a node, or NULL when it has none. */
-static job_node *value_node(const job_key *row, const void *base) {
+static job_node *value_node(const job_key *row, const void *base, bool bare) {
   const void *at = member(base, row->offset);
   bool flag = false;
   switch (row->type) {
@@ -106,14 +110,14 @@ static job_node *value_node(const job_key *row, const void *base) {
   case KEY_TIME:
   case KEY_RATE:
   case KEY_SIZE:
-    return real_at(at) <= 0 && (row->flags & (KEY_OPTIONAL | KEY_ONE_OF)) ? NULL : number(row->type, real_at(at));
+    return real_at(at) <= 0 && (row->flags & (KEY_OPTIONAL | KEY_ONE_OF)) ? NULL : number(row->type, real_at(at), bare);
   case KEY_PAIR:
     return pointer_at(at) ? pair(at) : NULL;
   case KEY_INTS:
   case KEY_REALS:
   case KEY_STRINGS:
   case KEY_MAPS:
-    return list(row, base);
+    return list(row, base, bare);
   }
   return NULL;
 }
@@ -124,20 +128,25 @@ static void write_never(job_node *map, const gt_job *job) {
   if (e->epochs <= 0 && e->steps == 0) gt_job_node_put(map, "train.eval_every.epochs", scalar("0"));
 }
 
-static void write_rows(job_node *map, const char *prefix, const void *base) {
+static void write_rows(job_node *map, const char *prefix, const void *base, bool bare) {
   size_t skip = strlen(prefix);
   for (size_t i = 0; i < gt_job_nkeys; i++) {
     const job_key *row = &gt_job_keys[i];
     if (strncmp(row->path, prefix, skip) != 0 || strchr(row->path + skip, '[')) continue;
-    job_node *node = value_node(row, base);
+    job_node *node = value_node(row, base, bare);
     if (node) gt_job_node_put(map, row->path + skip, node);
   }
 }
 
-char *gt_job_resolved(const gt_job *job) {
+job_node *gt_job_tree(const gt_job *job, bool bare) {
   job_node *root = gt_job_node_new(NODE_MAP, NULL, NULL);
-  write_rows(root, "", job);
+  write_rows(root, "", job, bare);
   write_never(root, job);
+  return root;
+}
+
+char *gt_job_resolved(const gt_job *job) {
+  job_node *root = gt_job_tree(job, false);
   char *text = gt_job_yaml_emit(root);
   gt_job_node_close(root);
   return text;

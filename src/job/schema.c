@@ -24,6 +24,7 @@ static const char *const scales[] = {"sum", "mean", NULL};
 #define IN_LINK(member)   .offset = offsetof(gt_job_link, member)
 #define IN_OUTAGE(member) .offset = offsetof(gt_job_outage, member)
 #define COUNT_MAX         1e9
+#define BATCH             (KEY_OPTIONAL | KEY_ON_RESUME | KEY_SCRIPT)
 
 /* What work costs, of all regions and of one. */
 #define COMPUTE_ROWS(prefix, in, member)                                                                                                             \
@@ -117,6 +118,14 @@ const job_key gt_job_keys[] = {
     {"regions[].compute.measured", KEY_REALS, KEY_OPTIONAL | KEY_ABOVE_MIN | KEY_ON_RESUME, IN_REGION(measured),
      .count_offset = offsetof(gt_job_region, nmeasured), .max = 1,
      .meaning = "one number a worker: its share of the fastest one's speed, as probe measured it; slows nobody under the real clock"},
+    {"regions[].slurm.partition", KEY_STRING, BATCH | KEY_WORD, IN_REGION(slurm.partition),
+     .meaning = "partition of the region's nodes; with several, the job is a heterogeneous one; not given: slurm.partition"},
+    {"regions[].slurm.constraint", KEY_STRING, BATCH | KEY_WORD, IN_REGION(slurm.constraint),
+     .meaning = "features of the region's nodes; not given: slurm.constraint"},
+    {"regions[].slurm.nodes", KEY_INT, KEY_OPTIONAL | KEY_ON_RESUME, IN_REGION(slurm.nodes), .min = 1, .max = 1e6,
+     .meaning = "whole nodes of the region's own, over which its ranks are spread; not given: as many as its ranks need"},
+    {"regions[].slurm.options", KEY_STRINGS, BATCH, IN_REGION(slurm.options), .count_offset = offsetof(gt_job_region, slurm.noptions),
+     .meaning = "further sbatch options of the region's component of a heterogeneous job"},
     {"sync.local", KEY_CHOICE, 0, AT(sync.local), .fallback = "sync", .values = locals,
      .meaning = "workers of a region: in step, or each at its own pace"},
     {"sync.strategy", KEY_CHOICE, 0, AT(sync.strategy), .fallback = "asgd-ga", .values = strategies,
@@ -179,6 +188,23 @@ const job_key gt_job_keys[] = {
      .meaning = "traffic that ends the run with a checkpoint; not given: none"},
     {"log.every", KEY_TIME, KEY_ON_RESUME | KEY_ABOVE_MIN, AT(log.every_s), .fallback = "10 s", .max = 1e8,
      .meaning = "time between progress lines in a log"},
+    {"slurm.partition", KEY_STRING, BATCH | KEY_WORD, AT(slurm.partition), .meaning = "sbatch --partition; not given: the site's default"},
+    {"slurm.constraint", KEY_STRING, BATCH | KEY_WORD, AT(slurm.constraint), .meaning = "sbatch --constraint: features that nodes must have"},
+    {"slurm.account", KEY_STRING, BATCH | KEY_WORD, AT(slurm.account), .meaning = "sbatch --account: who pays"},
+    {"slurm.qos", KEY_STRING, BATCH | KEY_WORD, AT(slurm.qos), .meaning = "sbatch --qos"},
+    {"slurm.reservation", KEY_STRING, BATCH | KEY_WORD, AT(slurm.reservation), .meaning = "sbatch --reservation"},
+    {"slurm.time", KEY_TIME, KEY_OPTIONAL | KEY_ABOVE_MIN | KEY_ON_RESUME, AT(slurm.time_s), .max = 1e8,
+     .meaning = "sbatch --time, the limit of one job; not given: the partition's"},
+    {"slurm.signal_before", KEY_TIME, KEY_ABOVE_MIN | KEY_ON_RESUME, AT(slurm.signal_before_s), .fallback = "120 s", .max = 65535,
+     .meaning = "how long before the limit the ranks are told to stop with a checkpoint"},
+    {"slurm.cpus_per_rank", KEY_INT, KEY_ON_RESUME, AT(slurm.cpus_per_rank), .fallback = "1", .min = 1, .max = 65535,
+     .meaning = "cores of a rank: sbatch --cpus-per-task, and the threads of its arithmetic"},
+    {"slurm.memory_per_cpu", KEY_SIZE, KEY_OPTIONAL | KEY_ABOVE_MIN | KEY_ON_RESUME, AT(slurm.memory_per_cpu),
+     .meaning = "sbatch --mem-per-cpu; not given: the partition's"},
+    {"slurm.mpi", KEY_STRING, KEY_ON_RESUME | KEY_SCRIPT | KEY_WORD, AT(slurm.mpi), .fallback = "pmix",
+     .meaning = "srun --mpi, of which `srun --mpi=list` shows what the site has; mpirun: ranks are started by mpirun where it has no pmix"},
+    {"slurm.options", KEY_STRINGS, BATCH, AT(slurm.options), COUNT(slurm.noptions),
+     .meaning = "further sbatch options, a text each, as in [--exclusive, --mail-type=END]"},
 };
 const size_t gt_job_nkeys = sizeof gt_job_keys / sizeof *gt_job_keys;
 _Static_assert(sizeof gt_job_keys / sizeof *gt_job_keys <= JOB_KEYS_MAX, "JOB_KEYS_MAX is too small for the table");

@@ -36,6 +36,13 @@ void gt_job_number_text(char *buf, size_t size, key_type type, double value) {
   if (base) snprintf(buf + strlen(buf), size - strlen(buf), " %s", base);
 }
 
+void gt_job_bare_text(char *buf, size_t size, double value) {
+  for (int decimals = 0; decimals <= 330; decimals++) {
+    snprintf(buf, size, "%.*f", decimals, value);
+    if (strtod(buf, NULL) == value) return;
+  }
+}
+
 /* "PATH is VALUE; RANGE is needed", with quotes where the value is no number. */
 static gt_status refuse(const job_key *row, const char *path, const char *text, bool is_number) {
   char range[256];
@@ -119,11 +126,27 @@ static gt_status read_bool(const job_key *row, const char *path, const char *tex
   return refuse(row, path, text, false);
 }
 
+/* Text of a batch script: it goes behind #SBATCH, where quotes, a comment's beginning and what a shell replaces would change the lines after it. */
+static gt_status check_script(const job_key *row, const char *path, const char *text) {
+  if (!(row->flags & KEY_SCRIPT)) return GT_OK;
+  const char *wrong = strpbrk(text, row->flags & KEY_WORD ? "\"'`\\$# \t\n" : "\"'`\\$#\t\n");
+  if (wrong)
+    return GT_FAIL(GT_ERR_JOB, "%s is \"%.80s\" and has %s in it; text for a batch script is needed, without quotes, backslash, $, #%s", path, text,
+                   *wrong == ' '                      ? "a space"
+                   : *wrong == '\t' || *wrong == '\n' ? "a tab or line break"
+                                                      : (char[]){*wrong, '\0'},
+                   row->flags & KEY_WORD ? " or space" : " or line break");
+  if (row->type == KEY_STRINGS && text[0] != '-')
+    return GT_FAIL(GT_ERR_JOB, "%s is \"%.80s\"; an option of sbatch is needed, with its dashes, as in --exclusive", path, text);
+  return GT_OK;
+}
+
 /* A text must fit: records and checkpoints keep names in fields of a fixed size, and no path is longer than the system takes. */
-static gt_status read_string(const char *path, const char *text, char *buf, size_t size) {
+static gt_status read_string(const job_key *row, const char *path, const char *text, char *buf, size_t size) {
   size_t length = strlen(text);
   if (length == 0) return GT_FAIL(GT_ERR_JOB, "%s is empty; text is needed", path);
   if (length >= size) return GT_FAIL(GT_ERR_JOB, "%s has %zu letters; at most %zu are needed", path, length, size - 1);
+  GT_TRY(check_script(row, path, text));
   memcpy(buf, text, length + 1);
   return GT_OK;
 }
@@ -153,7 +176,7 @@ gt_status gt_job_value_read(const job_key *row, const char *path, const char *te
   case KEY_STRING:
   case KEY_STRINGS:
   case KEY_PAIR:
-    return read_string(path, text, buf, size);
+    return read_string(row, path, text, buf, size);
   case KEY_MAPS:
     break;
   }

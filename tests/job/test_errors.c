@@ -52,7 +52,7 @@ static void keys(void **state) {
   with("period: 8\n", "@: unknown key period; did you mean sync.period?");
   with("snyc: {period: 8}\n", "@: unknown key snyc; did you mean sync?");
   with("sync.period: 8\n", "@: unknown key sync.period; one of name, seed, model, data, train, regions, sync, wan, compute, profile, checkpoint, "
-                           "limits, log is needed there");
+                           "limits, log, slurm is needed there");
   with("checkpoint: {colour: red}\n", "@: unknown key checkpoint.colour; one of every, keep is needed there");
   with("wan: {links: [{between: [shanghai, chongqing], latncy: 3 ms}]}\n", "@: unknown key wan.links.0.latncy; did you mean wan.links.0.latency?");
   with("seed: 1\nseed: 2\n", "@:9: key seed is given twice in one place; once is needed");
@@ -211,6 +211,37 @@ static void work(void **state) {
   set("regions.1.compute.sped=0.5", "--set: unknown key regions.1.compute.sped; did you mean regions.1.compute.speed?");
 }
 
+/* Text for batch scripts: nothing in it that sbatch or a shell would take apart. */
+static void slurm(void **state) {
+  (void)state;
+  static const char need[] = "text for a batch script is needed, without quotes, backslash, $, #";
+  char expected[512];
+  static const char *const bad[][3] = {{"slurm.account", "a\"b", "\""},
+                                       {"slurm.qos", "a'b", "'"},
+                                       {"slurm.partition", "a`id`", "`"},
+                                       {"slurm.mpi", "a$b", "$"},
+                                       {"slurm.constraint", "a#b", "#"}};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    char text[128], quoted[64];
+    snprintf(quoted, sizeof quoted, strchr(bad[i][1], '\'') ? "\"%s\"" : "'%s'", bad[i][1]);
+    snprintf(text, sizeof text, "%s=%s", bad[i][0], quoted);
+    snprintf(expected, sizeof expected, "--set: %s is \"%s\" and has %s in it; %s or space", bad[i][0], bad[i][1], bad[i][2], need);
+    set(text, expected);
+  }
+  snprintf(expected, sizeof expected, "--set: regions.0.slurm.partition is \"a b\" and has a space in it; %s or space", need);
+  set("regions.0.slurm.partition=a b", expected);
+  snprintf(expected, sizeof expected, "--set: slurm.options.1 is \"--a='b'\" and has ' in it; %s or line break", need);
+  set("slurm.options=[--x, \"--a='b'\"]", expected);
+  set("slurm.options=[exclusive]", "--set: slurm.options.0 is \"exclusive\"; an option of sbatch is needed, with its dashes, as in --exclusive");
+  set("regions.1.slurm.nodes=0", "--set: regions.1.slurm.nodes is 0; 1 or more is needed");
+  set("slurm.cpus_per_rank=0", "--set: slurm.cpus_per_rank is 0; 1 or more is needed");
+  set("slurm.signal_before=0 s", "--set: slurm.signal_before is 0 s; a time such as 25 ms, more than 0 s is needed");
+  set("slurm.signal_before=70000 s", "--set: slurm.signal_before is 70000 s; at most 65535 s is needed");
+  set("slurm.tiem=1 h", "--set: unknown key slurm.tiem; did you mean slurm.time?");
+  with("slurm: {time: 1 min}\n",
+       "@: slurm.signal_before is 120 s and slurm.time 60 s; a signal that comes before the limit is needed, but not at the start");
+}
+
 static void missing(void **state) {
   (void)state;
   set("name=null", "@: name is missing; it is needed: what the run is called in records and checkpoints");
@@ -257,8 +288,9 @@ static int teardown(void **state) {
 int main(void) {
   snprintf(file, sizeof file, "test-errors-%ld.yaml", (long)getpid());
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(keys),    cmocka_unit_test(values), cmocka_unit_test(units),   cmocka_unit_test(across_keys), cmocka_unit_test(links),
-      cmocka_unit_test(outages), cmocka_unit_test(work),   cmocka_unit_test(missing), cmocka_unit_test(text),        cmocka_unit_test(files),
+      cmocka_unit_test(keys),  cmocka_unit_test(values),  cmocka_unit_test(units), cmocka_unit_test(across_keys),
+      cmocka_unit_test(links), cmocka_unit_test(outages), cmocka_unit_test(work),  cmocka_unit_test(missing),
+      cmocka_unit_test(slurm), cmocka_unit_test(text),    cmocka_unit_test(files),
   };
   return cmocka_run_group_tests(tests, NULL, teardown);
 }

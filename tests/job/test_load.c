@@ -210,6 +210,35 @@ static void jobs_all_load(void **state) {
   globfree(&found);
 }
 
+/* The lines of the flat job of `minimal`, among them each of `lines`, a text of lines. */
+static void flat_is_for_scripts(void **state) {
+  (void)state;
+  static const char *const sets[] = {
+      "slurm.time=90 min",       "slurm.memory_per_cpu=2 GiB", "slurm.options=[--exclusive, --gres gpu:1]",
+      "regions.1.slurm.nodes=2", "train.optimizer.lr=1e-7",    "wan.links=[{between: [a, b], bandwidth: 2.5 Gbit/s, latency: 1500 us}]"};
+  static const char *const lines[] = {
+      "name=tiny\n",
+      "\nslurm.time=5400\n",
+      "\nslurm.memory_per_cpu=2147483648\n",
+      "\nslurm.options.0=--exclusive\nslurm.options.1=--gres gpu:1\n",
+      "\nregions.0.name=a\n",
+      "\nregions.1.slurm.nodes=2\n",
+      "\nslurm.signal_before=120\n",
+      "\ntrain.optimizer.lr=0.0000001\n",
+      "\nwan.links.0.between.0=a\nwan.links.0.between.1=b\nwan.links.0.bandwidth=2500000000\nwan.links.0.latency=0.0015\n"};
+  gt_job *job = load(minimal, sets, sizeof sets / sizeof *sets);
+  char text[8192] = "";
+  FILE *to = fmemopen(text, sizeof text, "w");
+  assert_non_null(to);
+  gt_job_flat(job, to);
+  assert_int_equal(fclose(to), 0);
+  for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+    if (!strstr(text, lines[i])) fail_msg("no line %s in\n%s", lines[i], text);
+  assert_null(strstr(text, "slurm.account"));
+  assert_null(strstr(text, "regions.0.slurm"));
+  gt_job_close(job);
+}
+
 static void check_difference(const char *set, bool for_resume, const char *expected) {
   gt_job *a = load(minimal, NULL, 0), *b = load(minimal, &set, 1);
   char *here = gt_job_resolved(a), *there = gt_job_resolved(b), text[256];
@@ -246,6 +275,9 @@ static void difference_names_key_and_values(void **state) {
   check_difference("compute.variation=0.1", true, "compute.variation is 0.1 there and 0 here");
   check_difference("wan.outages=[{between: [a, b], for: 1 s}]", true, "wan.outages is a list of 1 there and not given here");
   check_difference("model={name: dummy, parameters: 9}", true, "model.name is dummy there and lenet5 here");
+  check_difference("slurm.partition=eu", false, "slurm.partition is eu there and not given here");
+  check_difference("slurm={partition: eu, time: 2 h, mpi: pmi2, options: [--exclusive]}", true, "");
+  check_difference("regions.1.slurm={partition: eu, nodes: 3, options: [--exclusive]}", true, "");
   check_difference("wan.links=[{between: [a, b]}]", true, "wan.links is a list of 1 there and not given here");
 }
 
@@ -373,6 +405,7 @@ int main(void) {
       cmocka_unit_test(set_overrides),
       cmocka_unit_test(resolved_is_a_fixed_point),
       cmocka_unit_test(jobs_all_load),
+      cmocka_unit_test(flat_is_for_scripts),
       cmocka_unit_test(difference_names_key_and_values),
       cmocka_unit_test(measured_jobs_have_every_link),
       cmocka_unit_test(wan_and_work),
