@@ -40,7 +40,7 @@ int64_t gt_ps_take_number(gt_ps *ps) {
 
 double gt_ps_share_done(const gt_ps *ps) {
   const gt_ps_interval *until = &ps->spec.until;
-  if (ps->phase != GT_PS_TRAINING) return 1;
+  if (ps->phase != GT_PS_TRAINING && ps->phase != GT_PS_STOPPED) return 1;
   if (until->epochs > 0) return (double)ps->totals.batches / (double)gt_ps_total_batches(ps);
   if (until->steps > 0) return (double)ps->totals.steps / (double)until->steps;
   return fmin(1, (double)ps->totals.samples / (double)until->samples);
