@@ -165,6 +165,10 @@ gt_status gt_server_end(gt_server *s, gt_ns now, bool *ended);
 void gt_server_end_workers(gt_server *s, gt_status status);
 /* progress.c */
 void gt_server_progress(gt_server *s, gt_ns now, bool last);
+/* The record's first line of this start; round: that it resumes from, 0: none. */
+void gt_server_started(const gt_server *s, int64_t round);
+/* The record's last line of a run that ends with a checkpoint: code 75 or 6. */
+void gt_server_stopped(const gt_server *s, gt_status code);
 
 /* final.c: after COMPLETE: own evaluation, models and results to the lead, mean, summary. */
 gt_final *gt_final_create(gt_server *s);

@@ -1,4 +1,4 @@
-/* The lead's live line, and every region's progress lines in its record. */
+/* The lead's live line, and what every region's record says of its start, its progress and its stop. */
 #include <math.h>
 
 #include "impl.h"
@@ -40,12 +40,34 @@ static double waiting_share(const gt_ps_view *v) {
   return all > 0 ? fmin(1, gt_seconds(v->wan_wait) / all) : 0;
 }
 
-static void record(gt_server *s, const gt_ps_view *v, double epoch, double loss) {
-  gt_status status =
-      gt_record_line(s->record, gt_server_elapsed(s), "progress", "step", 'i', v->steps, "samples", 'i', v->samples, "epoch", 'f', epoch, "loss", 'f',
-                     loss, "compute_s", 'f', gt_seconds(v->compute), "wait_s", 'f', gt_seconds(v->wait), "wan_wait_s", 'f', gt_seconds(v->wan_wait),
-                     "update_s", 'f', gt_seconds(v->update), "encode_s", 'f', gt_seconds(v->encode), "wan_bytes", 'f', wan_bytes_sent(s), NULL);
+static void recorded(gt_status status) {
   if (status != GT_OK) gt_panic(status, "%s", gt_error_text());
+}
+
+/* The lead's lines also hold what its live line shows, so that it can be drawn from the file. */
+static void record(gt_server *s, const gt_ps_view *v, double epoch, double loss) {
+  double epochs = s->run->job->train.until.epochs;
+  recorded(gt_record_line(s->record, gt_server_elapsed(s), "progress", "step", 'i', v->steps, "samples", 'i', v->samples, "epoch", 'f', epoch, "loss",
+                          'f', loss, "compute_s", 'f', gt_seconds(v->compute), "wait_s", 'f', gt_seconds(v->wait), "wan_wait_s", 'f',
+                          gt_seconds(v->wan_wait), "update_s", 'f', gt_seconds(v->update), "encode_s", 'f', gt_seconds(v->encode), "wan_bytes", 'f',
+                          wan_bytes_sent(s), s->live ? "epochs" : NULL, 'f', epochs > 0 ? epochs : NAN, "done", 'f', v->done, "accuracy", 'f',
+                          v->last_eval.accuracy, "auc", 'f', v->last_eval.auc, "samples_per_s", 'f', s->rate_samples, "wan_bps", 'f', s->rate_bps,
+                          "waiting", 'f', waiting_share(v), NULL));
+}
+
+void gt_server_started(const gt_server *s, int64_t round) {
+  const gt_run *run = s->run;
+  recorded(gt_record_line(s->record, s->elapsed_s, round > 0 ? "resumed" : "start", "job", 's', run->job->name, "region", 's', run->region, "lead",
+                          'b', (int)run->roles.is_lead, "workers", 'i', (int64_t)run->roles.region_size - 1, "clock", 's',
+                          s->virtual_clock ? "virtual" : "real", "every_s", 'f', run->job->log.every_s, "round", 'i', round, "resumes", 'i',
+                          s->resumes, NULL));
+}
+
+void gt_server_stopped(const gt_server *s, gt_status code) {
+  gt_ps_view v;
+  gt_ps_look(s->ps, gt_server_now(s), &v);
+  recorded(gt_record_line(s->record, gt_server_elapsed(s), "stopped", "code", 'i', (int64_t)code, "reason", 's',
+                          code == GT_STOPPED ? "signal" : "limit", "step", 'i', v.steps, "round", 'i', v.whole_round, NULL));
 }
 
 void gt_server_progress(gt_server *s, gt_ns now, bool last) {

@@ -6,7 +6,9 @@
 static gt_status serve(gt_run *run) {
   gt_server s;
   gt_status status = gt_server_open(&s, run);
-  if (status == GT_OK) status = run->options->virtual_clock ? gt_virtual_loop(&s) : gt_server_loop(&s);
+  bool opened = status == GT_OK;
+  if (opened) status = run->options->virtual_clock ? gt_virtual_loop(&s) : gt_server_loop(&s);
+  if (opened && (status == GT_STOPPED || status == GT_ERR_LIMIT)) gt_server_stopped(&s, status);
   gt_server_close(&s);
   return status;
 }
