@@ -75,6 +75,12 @@ gt_status gt_summary_write(const char *run_dir, const gt_summary *summary);
 /* The table a person reads at the end: regions, links, totals. */
 void gt_summary_print(FILE *to, const gt_summary *summary);
 
+/* DIR/summary.json read back.  The caller closes *out; GT_ERR_CKPT names the file and what is wrong with it. */
+typedef struct gt_summary_file gt_summary_file;
+gt_status gt_summary_read(gt_summary_file **out, const char *run_dir);
+const gt_summary *gt_summary_of(const gt_summary_file *file); /* borrowed from file */
+void gt_summary_close(gt_summary_file *file);
+
 /* A region's and its links' results as one JSON text (the caller frees it with gt_free), and back: what travels to the lead region. */
 char *gt_result_encode(const gt_region_result *region, const gt_link_result *links, size_t nlinks);
 /* links has room for max; *nlinks receives their number. */
@@ -100,5 +106,66 @@ void gt_live_update(gt_live *live, const gt_progress *progress);
 /* Ends the line, so that other output starts on a fresh one. */
 void gt_live_end(gt_live *live);
 void gt_live_close(gt_live *live);
+
+/* ---- following a run ----------------------------------------------------------------------------------------------- */
+
+/* Where a run stands as its directory tells, for a process that shares nothing else with it: docs/record-format.md. */
+typedef enum {
+  GT_RUN_NOTHING, /* no record yet */
+  GT_RUN_RUNNING,
+  GT_RUN_ENDING,  /* trained: last evaluation, last checkpoint */
+  GT_RUN_STOPPED, /* with a checkpoint: code */
+  GT_RUN_DONE     /* summary.json is of the last start */
+} gt_run_state;
+
+typedef struct {
+  gt_run_state state;
+  char job[64], clock[16];
+  int64_t starts, resumes; /* starts that the record knows of; resumes from a checkpoint, as the run counts them */
+  double every_s;          /* between two signs of progress, on the run's clock */
+  bool has_progress;
+  gt_progress progress; /* the last, of this start */
+  double quiet_s;       /* since the last sign of life of any region */
+  bool silent;          /* for longer than a run that is well is ever silent */
+  int code;             /* of STOPPED: 75 or 6 */
+  int64_t step, round;  /* of STOPPED: where it stopped, what it can resume from */
+} gt_run_view;
+
+typedef struct gt_follow gt_follow;
+/* The directory need not be there yet. */
+gt_follow *gt_follow_create(const char *run_dir);
+void gt_follow_close(gt_follow *follow);
+/* Reads what was added since the last call; the view is borrowed until the next one. */
+const gt_run_view *gt_follow_poll(gt_follow *follow);
+/* One line about where the run stands: of a run that trains, its live line in at most width - 1 columns. */
+void gt_follow_text(const gt_follow *follow, char *text, size_t size, size_t width);
+/* Of a run that is DONE, borrowed until the next poll; else NULL. */
+const gt_summary *gt_follow_summary(const gt_follow *follow);
+
+/* ---- a line a run -------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  char text[512]; /* "": nothing is shown */
+  int phase;      /* in a log a line is printed when this changes, */
+  double every_s; /* and when the text has changed and so much time has passed since it was last printed */
+  bool over;      /* the run has ended: where the terminal has too few rows such lines give way */
+  struct {        /* the board's own: what was shown last; zero at first */
+    char text[512];
+    int phase;
+    bool any;
+    gt_ns at;
+  } shown;
+} gt_board_line;
+
+typedef struct gt_board gt_board;
+/* AUTO, LINE, LOG as for gt_live. */
+gt_board *gt_board_create(FILE *to, gt_live_mode mode);
+/* Columns that a line may take. */
+size_t gt_board_width(const gt_board *board);
+/* The lines, from top to bottom; those with a text are drawn or, in a log, printed when there is news. */
+void gt_board_show(gt_board *board, gt_board_line *const *lines, size_t n);
+/* Other output starts on a fresh line, and the next gt_board_show draws anew. */
+void gt_board_end(gt_board *board);
+void gt_board_close(gt_board *board);
 
 #endif

@@ -35,6 +35,16 @@ char *gt_format_left(char *buf, size_t size, double s) {
   return buf;
 }
 
+char *gt_format_ago(char *buf, size_t size, double s) {
+  if (s < 120)
+    snprintf(buf, size, "%.0f s", s);
+  else if (s < 7200)
+    snprintf(buf, size, "%.0f min", s / 60);
+  else
+    snprintf(buf, size, "%.1f h", s / 3600);
+  return buf;
+}
+
 /* A number with 3 digits behind the point, or '-'. */
 static char *format_number(char *buf, size_t size, double value) {
   if (isfinite(value))
@@ -93,18 +103,17 @@ gt_live *gt_live_create(FILE *to, gt_live_mode mode, double every_s) {
   return live;
 }
 
-/* The rate since the first progress that was seen, so that a resumed run does not count the time of earlier ones. */
-static double left_of(const gt_live *live) {
-  double gained = live->last.done - live->first.done, took = live->last.elapsed_s - live->first.elapsed_s;
-  if (live->last.done >= 1) return 0;
-  return gained > 0 && took > 0 ? took / gained * (1 - live->last.done) : NAN;
+double gt_live_left(const gt_progress *first, const gt_progress *last) {
+  double gained = last->done - first->done, took = last->elapsed_s - first->elapsed_s;
+  if (last->done >= 1) return 0;
+  return gained > 0 && took > 0 ? took / gained * (1 - last->done) : NAN;
 }
 
 /* One fwrite a line: output of several ranks does not mix. */
 static void draw(gt_live *live) {
   char text[512], line[sizeof text + 16];
   size_t width = live->mode == GT_LIVE_LINE ? gt_terminal_width(live->to) : sizeof text;
-  gt_live_format(text, sizeof text, &live->last, left_of(live), width);
+  gt_live_format(text, sizeof text, &live->last, gt_live_left(&live->first, &live->last), width);
   int n = snprintf(line, sizeof line, live->mode == GT_LIVE_LINE ? "\r%s\033[K" : "%s\n", text);
   fwrite(line, 1, (size_t)n, live->to);
   fflush(live->to);

@@ -160,7 +160,7 @@ static gt_status decode(const field *fields, size_t n, const json_t *from, void 
   return GT_OK;
 }
 
-static gt_status decode_region(const json_t *from, gt_region_result *region) {
+gt_status gt_json_take_region(const json_t *from, gt_region_result *region) {
   *region = (gt_region_result){0};
   GT_TRY(decode(region_fields, COUNT(region_fields), from, region));
   return decode(split_fields, COUNT(split_fields), json_object_get(from, "split"), region);
@@ -182,7 +182,7 @@ static gt_status decode_kinds(json_t *from, gt_kind_result *kinds) {
   return GT_OK;
 }
 
-static gt_status decode_link(const json_t *from, gt_link_result *link) {
+gt_status gt_json_take_link(const json_t *from, gt_link_result *link) {
   *link = (gt_link_result){0};
   GT_TRY(decode(link_fields, COUNT(link_fields), from, link));
   return decode_kinds(json_object_get(from, "kinds"), link->kinds);
@@ -193,8 +193,8 @@ static gt_status decode_root(const json_t *root, gt_region_result *region, gt_li
   if (!json_is_array(list)) return GT_FAIL(GT_ERR_FAULT, "a region's result has no list of links");
   if (json_array_size(list) > max)
     return GT_FAIL(GT_ERR_FAULT, "a region's result has %zu links; at most %zu are expected", json_array_size(list), max);
-  GT_TRY(decode_region(json_object_get(root, "region"), region));
-  for (size_t i = 0; i < json_array_size(list); i++) GT_TRY(decode_link(json_array_get(list, i), &links[i]));
+  GT_TRY(gt_json_take_region(json_object_get(root, "region"), region));
+  for (size_t i = 0; i < json_array_size(list); i++) GT_TRY(gt_json_take_link(json_array_get(list, i), &links[i]));
   *nlinks = json_array_size(list);
   return GT_OK;
 }

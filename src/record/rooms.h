@@ -3,6 +3,7 @@
 #define GEOTRAIN_RECORD_ROOMS_H
 
 #include <jansson.h>
+#include <time.h>
 
 #include "geotrain/record.h"
 
@@ -12,6 +13,9 @@ json_t *gt_json_text(const char *text); /* NULL: null; bytes that are not UTF-8 
 json_t *gt_json_number(double value);   /* not finite: null */
 json_t *gt_json_region(const gt_region_result *region);
 json_t *gt_json_link(const gt_link_result *link);
+/* Back from JSON; GT_ERR_FAULT names what is missing or not of its kind. */
+gt_status gt_json_take_region(const json_t *from, gt_region_result *region);
+gt_status gt_json_take_link(const json_t *from, gt_link_result *link);
 
 /* ---- links.c ---- */
 
@@ -28,6 +32,10 @@ bool gt_summary_is_virtual(const gt_summary *summary);
 
 /* The live line's text for a width of `width` columns, at most width - 1 characters; left_s NaN: not known yet. */
 void gt_live_format(char *text, size_t size, const gt_progress *progress, double left_s, size_t width);
+/* Seconds left, at the rate since the first progress of this start, so that a resumed run does not count the time of earlier ones; NaN: not known yet. */
+double gt_live_left(const gt_progress *first, const gt_progress *last);
+/* "45 s", "3 min", "2.5 h". */
+char *gt_format_ago(char *buf, size_t size, double s);
 /* "0:23", "1:02:03", "-:--" for NaN. */
 char *gt_format_left(char *buf, size_t size, double s);
 /* "41.2 k", "0.83", "2.1 M". */
@@ -42,5 +50,20 @@ bool gt_terminal_is_launcher(const char *comm);
 bool gt_terminal_decide(bool is_tty, const char *parent_comm, const char *parent_target);
 bool gt_terminal_reaches(FILE *to);
 size_t gt_terminal_width(FILE *to);
+size_t gt_terminal_rows(FILE *to); /* 24 where it is not known */
+
+/* ---- tail.c ---- */
+
+/* A JSON Lines file that grows, is cut to its last whole line, is written anew or is not there yet. */
+typedef struct gt_tail gt_tail;
+typedef enum { GT_TAIL_ABSENT, GT_TAIL_SAME, GT_TAIL_MORE } gt_tail_found;
+gt_tail *gt_tail_create(const char *path);
+void gt_tail_close(gt_tail *tail);
+const char *gt_tail_path(const gt_tail *tail);
+/* Calls on_line for every line that became whole since the last call and is a JSON object (borrowed; other lines are passed over); before them on_anew when the
+   file is no longer the one that was read: it is then read from its beginning.  What stands behind the last newline waits.  MORE: the file has changed. */
+gt_tail_found gt_tail_poll(gt_tail *tail, void (*on_anew)(void *ctx), void (*on_line)(void *ctx, const json_t *line), void *ctx);
+/* When the file was last written to, by the clock of who keeps it; 0: not seen yet. */
+struct timespec gt_tail_changed(const gt_tail *tail);
 
 #endif

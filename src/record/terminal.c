@@ -64,3 +64,8 @@ size_t gt_terminal_width(FILE *to) {
   close(fd);
   return found == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
+
+size_t gt_terminal_rows(FILE *to) {
+  struct winsize size = {0};
+  return ioctl(fileno(to), TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
+}
