@@ -26,6 +26,7 @@ bool gt_cli_first_rank(void);
 /* argv[0] is the command's name.  Options are read with getopt_long. */
 gt_status gt_cmd_train(int argc, char **argv);  /* cmd_train.c */
 gt_status gt_cmd_probe(int argc, char **argv);  /* cmd_probe.c */
+gt_status gt_cmd_watch(int argc, char **argv);  /* cmd_watch.c */
 gt_status gt_cmd_data(int argc, char **argv);   /* cmd_data.c */
 gt_status gt_cmd_eval(int argc, char **argv);   /* cmd_eval.c */
 gt_status gt_cmd_export(int argc, char **argv); /* cmd_export.c */

@@ -35,6 +35,25 @@ const gt_command gt_commands[] = {
      "The last lines are warnings, then GO (exit 0), or NO-GO (exit 7) with every reason on a line of its own: a blocked link, a checkpoint "
      "directory that\n"
      "cannot be written, data that cannot be opened, ranks that do not fit the job's regions.\n"},
+    {"watch", "the live line of runs, from their files: waiting, running, requeued, done", gt_cmd_watch, true,
+     "geotrain watch RUN-DIR... [--once] [--progress WHICH]\n"
+     "\n"
+     "Run it plainly, on any host that sees the run directory: a login node while the job waits, runs or is requeued.  A line a run; a directory\n"
+     "whose subdirectories are runs (a sweep) stands for them all.  It ends with the runs, with the table that train prints.\n"
+     "\n"
+     "  --once                says where each run stands and ends; it waits up to 8 s for squeue\n"
+     "  --progress WHICH      auto (lines drawn in place on a terminal, else a log), line, log (a line a change, and every log.every of the run)\n"
+     "\n"
+     "RUN-DIR/slurm-jobs names the Slurm jobs that were submitted for the run: where squeue is in PATH it is asked for them, every 5 s, for all "
+     "runs\n"
+     "at once.  Without it (or for a run under mpirun) only the files speak: a run whose record stays silent has `no sign of life`, and the\n"
+     "watching goes on, for nobody can tell from here whether it ended.\n"
+     "\n"
+     "Exit codes: 0 every run is done; 75 a run stopped with a checkpoint and its job has left the queue: submit it again; 5 a job has left the "
+     "queue\n"
+     "without a summary; 6 a limit ended a run; 2 there is no such run; the worst of several.  With --once: the same of runs that have ended, else "
+     "0.\n"
+     "Ctrl-C ends the watching only, by the signal (130 in a shell).\n"},
     {"data", "make data sets: import, synth, info", gt_cmd_data, false,
      "geotrain data import FORMAT SOURCE OUT.h5\n"
      "geotrain data synth OUT.h5\n"

@@ -1,0 +1,252 @@
+/* geotrain watch RUN-DIR...: the live line of runs, from their files, on any host that sees them. */
+#include "cli.h"
+
+#include <getopt.h>
+#include <signal.h>
+#include <string.h>
+
+#include "watch.h"
+
+#define LOOK  (GT_SECOND / 2)
+#define OFTEN 16 /* one of so many looks goes to a run that is done: it may be resumed */
+
+typedef struct {
+  char **arguments;
+  size_t narguments;
+  bool once;
+  gt_live_mode mode;
+} settings;
+
+typedef struct {
+  const settings *set;
+  gt_squeue *queue;
+  gt_board *board;
+  gt_watched *runs;
+  size_t n, looks;
+  bool more; /* directories may get further runs */
+} watch;
+
+/* ---- which runs ---- */
+
+static void close_runs(gt_watched *runs, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    gt_follow_close(runs[i].follow);
+    gt_free(runs[i].path);
+  }
+  gt_free(runs);
+}
+
+static gt_watched *find_run(const watch *w, const char *path) {
+  for (size_t i = 0; i < w->n; i++)
+    if (w->runs[i].path && strcmp(w->runs[i].path, path) == 0) return &w->runs[i];
+  return NULL;
+}
+
+/* Runs that are known already keep what is known of them. */
+static void take_paths(watch *w, const gt_watch_paths *paths, const bool *is_sweep) {
+  gt_watched *runs = GT_NEW_ARRAY(gt_watched, paths->n);
+  for (size_t i = 0; i < paths->n; i++) {
+    gt_watched *known = find_run(w, paths->paths[i]);
+    if (known) {
+      runs[i] = *known;
+      *known = (gt_watched){0};
+    } else
+      runs[i] = (gt_watched){.path = gt_strdup(paths->paths[i]), .follow = gt_follow_create(paths->paths[i])};
+    runs[i].is_sweep = is_sweep[i];
+    runs[i].hasty = w->set->once;
+  }
+  close_runs(w->runs, w->n);
+  w->runs = runs;
+  w->n = paths->n;
+}
+
+static gt_status find_runs(watch *w) {
+  gt_watch_paths paths = {0};
+  bool sweeps[GT_WATCH_RUNS] = {0};
+  w->more = false;
+  for (size_t i = 0; i < w->set->narguments; i++) {
+    bool again;
+    size_t before = paths.n;
+    gt_status status = gt_watch_find(&paths, w->set->arguments[i], &again);
+    if (status == GT_OK && paths.n > GT_WATCH_RUNS)
+      status =
+          GT_FAIL(GT_ERR_JOB, "watch: %s brings the runs to %zu; %zu at most can be watched at a time", w->set->arguments[i], paths.n, GT_WATCH_RUNS);
+    if (status != GT_OK) {
+      gt_watch_paths_close(&paths);
+      return status;
+    }
+    w->more |= again;
+    if (again && paths.n > before + 1 && strcmp(paths.paths[paths.n - 1], w->set->arguments[i]) == 0) sweeps[paths.n - 1] = true;
+  }
+  take_paths(w, &paths, sweeps);
+  gt_watch_paths_close(&paths);
+  return GT_OK;
+}
+
+/* ---- looking ---- */
+
+static bool is_done(const gt_watched *run) {
+  return run->line.over && run->code == GT_OK && !run->is_sweep;
+}
+
+/* The jobs of all runs that are not done, as squeue wants them, each once. */
+static void ask_queue(const watch *w) {
+  size_t size = w->n * GT_WATCH_JOBS * 40 + 2, used = 1;
+  char jobs[GT_WATCH_JOBS][40], key[48], *list = GT_NEW_ARRAY(char, size);
+  list[0] = ',';
+  for (size_t i = 0; i < w->n; i++) {
+    size_t n = is_done(&w->runs[i]) ? 0 : gt_watch_jobs(w->runs[i].path, jobs, GT_WATCH_JOBS);
+    for (size_t j = 0; j < n; j++) {
+      snprintf(key, sizeof key, ",%.39s,", jobs[j]);
+      if (!strstr(list, key)) used += (size_t)snprintf(list + used, size - used, "%s,", jobs[j]);
+    }
+  }
+  list[used - 1] = '\0';
+  gt_squeue_poll(w->queue, used > 1 ? list + 1 : "");
+  gt_free(list);
+}
+
+/* The last part of the path, padded to the widest of them, where there are several runs. */
+static const char *name_of(const char *path, int *length) {
+  size_t n = strlen(path);
+  while (n > 1 && path[n - 1] == '/') n--;
+  size_t from = n;
+  while (from > 0 && path[from - 1] != '/') from--;
+  *length = (int)(n - from);
+  return path + from;
+}
+
+static int name_width(const watch *w) {
+  int widest = 0, length;
+  for (size_t i = 0; i < w->n; i++) {
+    name_of(w->runs[i].path, &length);
+    if (length > widest) widest = length;
+  }
+  return w->n < 2 ? 0 : widest < 32 ? widest : 32;
+}
+
+static void put_line(gt_watched *run, int width) {
+  int length;
+  const char *name = name_of(run->path, &length);
+  if (width > 0 && run->text[0])
+    snprintf(run->line.text, sizeof run->line.text, "%-*.*s  %s", width, length < width ? length : width, name, run->text);
+  else
+    snprintf(run->line.text, sizeof run->line.text, "%s", run->text);
+}
+
+/* True when every run is over. */
+static bool look(watch *w) {
+  int width = name_width(w);
+  size_t columns = gt_board_width(w->board), prefix = width > 0 ? (size_t)width + 2 : 0;
+  bool over = true, all = w->looks++ % OFTEN == 0;
+  ask_queue(w);
+  for (size_t i = 0; i < w->n; i++) {
+    gt_watched *run = &w->runs[i];
+    if (all || !is_done(run)) gt_watch_judge(run, w->queue, columns > prefix + 20 ? columns - prefix : 20);
+    put_line(run, width);
+    over &= run->line.over;
+  }
+  return over;
+}
+
+static void show(const watch *w) {
+  gt_board_line **lines = GT_NEW_ARRAY(gt_board_line *, w->n);
+  for (size_t i = 0; i < w->n; i++) lines[i] = &w->runs[i].line;
+  gt_board_show(w->board, lines, w->n);
+  gt_free(lines);
+}
+
+/* The worst: lost, then a limit, then stopped. */
+static gt_status code_of(const watch *w) {
+  static const gt_status worst[] = {GT_ERR_LOST, GT_ERR_LIMIT, GT_STOPPED};
+  for (size_t k = 0; k < sizeof worst / sizeof *worst; k++)
+    for (size_t i = 0; i < w->n; i++)
+      if (w->runs[i].line.over && w->runs[i].code == worst[k]) return worst[k];
+  return GT_OK;
+}
+
+static void print_tables(const watch *w) {
+  for (size_t i = 0; i < w->n; i++) {
+    const gt_summary *summary = w->runs[i].is_sweep ? NULL : gt_follow_summary(w->runs[i].follow);
+    if (!summary) continue;
+    if (w->n > 1) printf("\n%s", w->runs[i].path);
+    gt_summary_print(stdout, summary);
+  }
+}
+
+/* Between two looks; many runs are looked at less often. */
+static void rest(const watch *w) {
+  gt_ns until = gt_now() + (w->set->once ? LOOK / 10 : LOOK + (gt_ns)(w->n / 16) * LOOK);
+  while (gt_now() < until && !gt_stop_requested()) gt_sleep(LOOK / 10);
+}
+
+static gt_status watch_all(watch *w) {
+  bool over, ready;
+  for (;;) {
+    over = look(w);
+    ready = !w->set->once || gt_squeue_is_settled(w->queue);
+    if (ready) show(w);
+    if (over || (w->set->once && ready) || gt_stop_requested()) break;
+    rest(w);
+    if (w->more) (void)find_runs(w);
+  }
+  gt_board_end(w->board);
+  if (over && !w->set->once) print_tables(w);
+  return code_of(w);
+}
+
+/* ---- the command ---- */
+
+static gt_status read_progress(settings *set, const char *word) {
+  static const char *const names[] = {"auto", "line", "log"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (strcmp(word, names[i]) == 0) {
+      set->mode = (gt_live_mode)i;
+      return GT_OK;
+    }
+  return GT_FAIL(GT_ERR_JOB, "watch: --progress is \"%s\"; one of auto, line, log is needed", word);
+}
+
+static gt_status read_options(settings *set, int argc, char **argv) {
+  static const struct option options[] = {{"once", no_argument, NULL, 'o'}, {"progress", required_argument, NULL, 'p'}, {NULL, 0, NULL, 0}};
+  opterr = 0;
+  for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+    if (option == 'o')
+      set->once = true;
+    else if (option == 'p')
+      GT_TRY(read_progress(set, optarg));
+    else
+      return GT_FAIL(GT_ERR_JOB, "watch: option %s is unknown or lacks its value; see `geotrain help watch`", argv[optind - 1]);
+  }
+  if (optind == argc) return GT_FAIL(GT_ERR_JOB, "watch: a run directory is needed, none was given; see `geotrain help watch`");
+  set->arguments = argv + optind;
+  set->narguments = (size_t)(argc - optind);
+  return GT_OK;
+}
+
+/* Ctrl-C ends the watching and nothing else: by the signal, as whoever started this expects. */
+static void end_by_signal(int number) {
+  fflush(stdout);
+  signal(number, SIG_DFL);
+  raise(number);
+}
+
+/* What is said of runs that ended otherwise than with 0 stands in their lines. */
+static gt_status refused(gt_status status) {
+  gt_log(GT_LOG_ERROR, "%s", gt_error_text());
+  return status;
+}
+
+gt_status gt_cmd_watch(int argc, char **argv) {
+  settings set = {.mode = GT_LIVE_AUTO};
+  if (read_options(&set, argc, argv) != GT_OK) return refused(GT_ERR_JOB);
+  gt_stop_install();
+  watch w = {.set = &set, .queue = gt_squeue_create(), .board = gt_board_create(stdout, set.once ? GT_LIVE_LOG : set.mode)};
+  gt_status status = find_runs(&w);
+  status = status == GT_OK ? watch_all(&w) : refused(status);
+  gt_board_close(w.board);
+  gt_squeue_close(w.queue);
+  close_runs(w.runs, w.n);
+  if (gt_stop_requested()) end_by_signal(gt_stop_requested());
+  return status;
+}
