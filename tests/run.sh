@@ -101,7 +101,7 @@ finish() {
   exit
 }
 
-groups=(tests)
+groups=(tests slurm) # a Slurm is 3 MB to fetch
 [ "$full" = yes ] && groups+=(netem) # its test is one of the drills
 stage "packages" install_packages "${groups[@]}" || finish
 

@@ -1,0 +1,31 @@
+# timeout: 180
+# A job of two regions through slurm/submit: the map is right, USR1 leads to a checkpoint, a requeue and a resume, and the model is that of an undisturbed run;
+# geotrain watch sees it run, wait and end.
+set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+cluster_up
+slurm_job job.yaml
+sed -i "s/steps: 400/steps: 200/" job.yaml
+undisturbed job.yaml
+
+submitted "one job" job.yaml run --one
+"$GEOTRAIN" watch run --progress log >watch.out 2>watch.err &
+watcher=$!
+wait_rounds "one job" run 3 && scancel --signal=USR1 "$id"
+wait_job "one job" "$id" 90 run
+job_ended "one job" run 0 'requeue'
+two_hosts "one job" run
+check "one job: requeued once" same "$(show "$id" Restarts)" 1
+check "one job: resumed once" same "$(field run resumes)" 1
+same_model "one job" run
+
+timeout 30 tail --pid="$watcher" -f /dev/null
+kill "$watcher" 2>/dev/null && fail "watch" "it is still there 30 s after the job's end"
+wait "$watcher"
+check "watch: 0 when the run has ended" same "$?" 0
+check "watch: says that the run was requeued" grep -q 'requeue' watch.out
+check "watch: ends with the table" grep -q 'test accuracy' watch.out
+"$GEOTRAIN" watch run --once >once.out 2>&1
+check "watch --once: 0 of a run that has ended" same "$?" 0
+nothing_runs "one job"
+finish_slurm

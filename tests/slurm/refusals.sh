@@ -1,0 +1,32 @@
+# labels: full
+# timeout: 300
+# Mistakes that Slurm makes possible: one clear message each, the code that says whose fault it is, and nothing hangs.
+set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+cluster_up
+job job.yaml
+
+# refused NAME CODE WORD... -- COMMAND...: it ends within 60 s with that code; geotrain says the words, in one message.
+refused() {
+  local name=$1 want=$2 words=()
+  shift 2
+  while [ "$1" != -- ]; do words+=("$1") && shift; done
+  shift
+  timeout 60 "$@" >out 2>err </dev/null
+  code=$?
+  ended "$name" "$want" "${words[@]}"
+  check "$name: one message" same "$(grep -c 'geotrain: ' err)" 1
+  nothing_runs "$name"
+}
+
+world=(srun -w eu1,us1 -N 2 --ntasks-per-node=2)
+refused "without PMIx" 2 '4 single processes|4 tasks' 'mpi=pmix' -- "${world[@]}" --mpi=none "$GEOTRAIN" train job.yaml --run-dir a
+check "without PMIx: no run directory" test ! -e a
+refused "too few tasks" 2 '3 ranks|3 processes' 'needs 4|4 (ranks )?(are|is) needed|4 ranks' -- srun -w eu1,us1 -N 2 -n 3 --mpi=pmix "$GEOTRAIN" train job.yaml --run-dir b
+
+# A directory that one of the nodes may only read.
+mkdir ro
+on us1 mount --bind "$PWD/ro" "$PWD/ro"
+on us1 mount -o remount,bind,ro "$PWD/ro"
+refused "read-only on one node" 4 'ro/run' 'us1|west|[Rr]ead-only' -- "${world[@]}" --mpi=pmix "$GEOTRAIN" train job.yaml --run-dir ro/run
+finish_slurm

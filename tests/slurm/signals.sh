@@ -1,0 +1,70 @@
+# labels: full
+# timeout: 3600
+# Whatever takes a running job away, it resumes by itself and ends with the model of an undisturbed run.  DRILLS: how often each (2).
+set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+drills=${DRILLS:-2}
+cluster_up
+slurm_job job.yaml
+undisturbed job.yaml
+
+# drill NAME COMMAND...: a job is disturbed by COMMAND in its midst, at another round each time.
+drill() {
+  local name=$1 run n
+  shift
+  for n in $(seq "$drills"); do
+    run=${name// /-}-$n
+    submitted "$name $n" job.yaml "$run" --one || continue
+    wait_rounds "$name $n" "$run" $((2 + n * 3 % 20)) && "$@"
+    wait_job "$name $n" "$id" 150 "$run"
+    resumed "$name $n" "$run"
+  done
+}
+
+# resumed NAME RUN: the last job ended well after at least one requeue, from a round and not from the start.
+resumed() {
+  local again
+  job_ended "$1" "$2" 0
+  again=$(show "$id" Restarts)
+  check "$1: requeued (${again:-0} times)" test "${again:-0}" -ge 1
+  check "$1: resumed from a round" test "$(field "$2" resumes)" -ge 1
+  two_hosts "$1" "$2"
+  same_model "$1" "$2"
+  nothing_runs "$1"
+}
+
+usr1() { scancel --signal=USR1 "$id"; }
+term() { scancel --signal=TERM "$id"; }
+batch_usr1() { scancel --batch --signal=USR1 "$id"; }
+batch_term() { scancel --batch --signal=TERM "$id"; }
+requeue() { scontrol requeue "$id"; }
+
+# The last node of the job, the one without the batch shell, goes down and comes back when the job has left it.
+node_down() {
+  local node i
+  node=$(scontrol show hostnames "$(show "$id" NodeList)" | tail -n 1)
+  scontrol update nodename="$node" state=down reason=drill
+  for i in $(seq 100); do
+    [ "$(show "$id" JobState)" != RUNNING ] && break
+    sleep 0.1
+  done
+  scontrol update nodename="$node" state=resume
+}
+
+drill "USR1 to the step" usr1
+drill "TERM to the step" term
+drill "USR1 to the batch shell" batch_usr1
+drill "TERM to the batch shell" batch_term
+drill "requeue" requeue
+drill "node down" node_down
+
+# A time limit.  Slurm's least is a minute, and it looks every 30 s whose time is up: with 50 s of warning the signal comes within the first 30 s, so the job
+# must take longer than that: links of 300 ms make 600 steps last 45 s at least.
+sed -e 's/steps: 400/steps: 600/; s/latency: 20 ms/latency: 300 ms/' job.yaml >limit.yaml
+undisturbed limit.yaml
+for n in $(seq "$drills"); do
+  submitted "time limit $n" limit.yaml "limit-$n" --one --set "slurm.time=1 min" --set "slurm.signal_before=50 s" || continue
+  wait_job "time limit $n" "$id" 300 "limit-$n"
+  resumed "time limit $n" "limit-$n"
+done
+finish_slurm
