@@ -20,9 +20,6 @@ const gt_command *gt_command_find(const char *name);
 /* The list of commands with their exit codes. */
 void gt_print_commands(FILE *to);
 
-/* ranks.c: launchers tell a rank its number by their environment before MPI starts; without one there is a single process.  True where one rank shall speak for all. */
-bool gt_cli_first_rank(void);
-
 /* argv[0] is the command's name.  Options are read with getopt_long. */
 gt_status gt_cmd_train(int argc, char **argv);  /* cmd_train.c */
 gt_status gt_cmd_probe(int argc, char **argv);  /* cmd_probe.c */

@@ -2,6 +2,7 @@
 #include <getopt.h>
 
 #include "cli.h"
+#include "geotrain/net.h"
 #include "geotrain/train.h"
 
 enum { RUN_DIR = 1, SET, OUT, SUSTAINED, LINK_LIMIT };
@@ -49,9 +50,10 @@ gt_status gt_cmd_probe(int argc, char **argv) {
   const char **sets = GT_NEW_ARRAY(const char *, (size_t)argc + 1);
   gt_probe_options o = {.sets = sets};
   gt_status status = read_options(&o, argc, argv, sets);
+  if (status == GT_OK) status = gt_launch_check();
   if (status == GT_OK)
     status = gt_probe(&o);
-  else if (gt_cli_first_rank())
+  else if (gt_launch_first())
     gt_log(GT_LOG_ERROR, "%s", gt_error_text());
   gt_free(sets);
   return status;

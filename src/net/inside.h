@@ -19,6 +19,15 @@ bool gt_patience_over(gt_patience *p);
 /* How long to sleep at most after having waited that long: short while an answer is likely. */
 gt_ns gt_patience_cap(const gt_patience *p);
 
+/* ---- launch ------------------------------------------------------------------------------------------------------------ */
+
+/* gt_launch_check of an MPI library of this name; reads_pmi: it understands PMI-1 or PMI-2 beside PMIx. */
+gt_status gt_launch_fits(const char *library, bool reads_pmi);
+/* srun started this process itself, and no mpirun inside the allocation. */
+bool gt_launch_by_srun(void);
+/* A rank that Slurm's step daemon started ends when that is killed.  Local; Linux. */
+void gt_launch_follow(void);
+
 /* ---- maps -------------------------------------------------------------------------------------------------------------- */
 
 /* The parts of a map that need no communication.  This rank's own opinion of its region (GEOTRAIN_REGION, else host lists); -1: it has none. */

@@ -27,15 +27,18 @@ static gt_status from_environment(const char *name, const gt_region_plan *plan, 
   return status;
 }
 
-/* The region whose list holds this host.  Every list is read, so that a malformed one is refused wherever it stands. */
+/* The region whose list holds this host, by the name that it has itself or that Slurm calls it by.  Every list is read, so that a malformed one is refused wherever
+   it stands. */
 static gt_status from_hosts(const gt_region_plan *plan, size_t nregions, int *region) {
   char host[MPI_MAX_PROCESSOR_NAME + 1] = "";
+  const char *node = getenv("SLURMD_NODENAME");
   int length;
   GT_MPI(MPI_Get_processor_name(host, &length));
   for (size_t r = 0; r < nregions; r++) {
     for (size_t h = 0; h < plan[r].nhosts; h++) {
       bool found;
       GT_TRY(gt_hosts_contain(plan[r].hosts[h], host, &found));
+      if (!found && node && *node) GT_TRY(gt_hosts_contain(plan[r].hosts[h], node, &found));
       if (!found || *region == (int)r) continue;
       if (*region != UNSET)
         return GT_FAIL(GT_ERR_JOB, "host %s is in the lists of %s and %s; GEOTRAIN_REGION must say which region its ranks belong to", host,
@@ -85,15 +88,15 @@ gt_status gt_roles_fits(const gt_region_plan *plan, size_t nregions, int world_s
                      plan[r].ranks == 1 ? "" : "s");
   }
   if (world_size == needed) return GT_OK;
-  char list[512];
+  char list[512], advice[96];
   list_regions(list, sizeof list, plan, nregions);
-  const char *tasks = getenv("SLURM_PROCID") ? getenv("SLURM_NTASKS") : NULL;
-  if (world_size == 1 && tasks && atoi(tasks) > 1)
+  int tasks = gt_launch_tasks();
+  if (world_size == 1 && tasks > 1)
     return GT_FAIL(GT_ERR_JOB,
-                   "%s tasks were started, but each is a world of 1 rank, and the job needs one of %d (%s): srun --mpi=pmix, or mpirun -n %d", tasks,
+                   "%d tasks were started, but each is a world of 1 rank, and the job needs one of %d (%s): srun --mpi=pmix, or mpirun -n %d", tasks,
                    needed, list, needed);
-  return GT_FAIL(GT_ERR_JOB, "%d rank%s started, but the job needs %d (%s): mpirun -n %d", world_size, world_size == 1 ? " was" : "s were", needed,
-                 list, needed);
+  return GT_FAIL(GT_ERR_JOB, "%d rank%s started, but the job needs %d (%s): %s", world_size, world_size == 1 ? " was" : "s were", needed, list,
+                 gt_launch_advice(advice, sizeof advice, needed));
 }
 
 /* Blocks where no rank has an opinion; ranks with and without one do not mix. */

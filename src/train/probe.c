@@ -113,7 +113,7 @@ static gt_status verdict(gt_probe_state *p) {
 
 /* The ranks do not fit the job: nothing can be measured, for nobody knows what it is part of. */
 static gt_status refuse(gt_status status) {
-  if (first_rank()) printf("NO-GO\n  %s\n", gt_error_text());
+  if (first_rank() && gt_launch_first()) printf("NO-GO\n  %s\n", gt_error_text());
   return status;
 }
 

@@ -17,7 +17,7 @@ static gt_status serve(gt_run *run) {
 static void say(const gt_run *run, gt_status status) {
   int rank;
   GT_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-  if (status == GT_OK || rank != 0) return;
+  if (status == GT_OK || rank != 0 || !gt_launch_first()) return; /* of many worlds of 1 rank each, one speaks */
   if (status == GT_STOPPED)
     fprintf(stderr, "geotrain: stopped by a signal; a checkpoint was written; go on with --run-dir %s --resume\n", run->run_dir);
   else if (status == GT_ERR_LIMIT)

@@ -33,13 +33,11 @@ static void too_few_ranks(void **state) {
 static void worlds_of_one(void **state) {
   (void)state;
   if (size != 1) return;
-  setenv("SLURM_PROCID", "0", 1);
-  setenv("SLURM_NTASKS", "5", 1);
+  setenv("OMPI_COMM_WORLD_SIZE", "5", 1); /* as a launcher whose PMIx is another version's than this MPI's */
   check_refused(
       five, 2,
       "5 tasks were started, but each is a world of 1 rank, and the job needs one of 5 (shanghai 3, chongqing 2): srun --mpi=pmix, or mpirun -n 5");
-  unsetenv("SLURM_PROCID");
-  unsetenv("SLURM_NTASKS");
+  setenv("OMPI_COMM_WORLD_SIZE", "1", 1);
 }
 
 static void a_region_of_one(void **state) {
@@ -116,6 +114,14 @@ static void hosts(void **state) {
   const char *here[] = {host}, *there[] = {"elsewhere[01-16]"}, *broken[] = {"node[1"};
   gt_region_plan plan[] = {{"a", 3, there, 1}, {"b", 2, here, 1}};
   check_refused(plan, 2, "region a got 0 ranks, but the job says 3");
+  setenv("SLURMD_NODENAME", rank < 3 ? "elsewhere07" : "there2", 1); /* what Slurm calls the host counts as well */
+  plan[1].hosts = (const char *const[]){"there[1-2]"};
+  gt_roles roles;
+  if (gt_roles_create(&roles, plan, 2, LIMIT_S) != GT_OK) fail_msg("%s", gt_error_text());
+  assert_int_equal(roles.region_id, rank < 3 ? 0 : 1);
+  gt_roles_close(&roles);
+  unsetenv("SLURMD_NODENAME");
+  plan[1].hosts = here;
   plan[0].hosts = here;
   snprintf(sentence, sizeof sentence, "host %s is in the lists of a and b; GEOTRAIN_REGION must say which region its ranks belong to", host);
   check_refused(plan, 2, sentence);

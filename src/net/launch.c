@@ -1,0 +1,111 @@
+/* How this process was started, as its environment tells before MPI begins: by what, one of how many, and whether this MPI would join them in one world.
+   What does not fit ends in many worlds of one rank, or in pages of a library's text from every process: it is found here, and said once. */
+#include "inside.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+static bool given(const char *name) {
+  const char *value = getenv(name);
+  return value && *value;
+}
+
+static int number(const char *name) {
+  const char *value = getenv(name);
+  return value ? (int)strtol(value, NULL, 10) : 0;
+}
+
+/* A mpirun inside an allocation leaves Slurm's variables too, and adds its own. */
+bool gt_launch_by_srun(void) {
+  return given("SLURM_STEP_ID") && !given("OMPI_COMM_WORLD_RANK") && !given("MPI_LOCALNRANKS");
+}
+
+bool gt_launch_first(void) {
+  static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (given(names[i])) return number(names[i]) == 0;
+  return !gt_launch_by_srun() || number("SLURM_PROCID") == 0;
+}
+
+int gt_launch_tasks(void) {
+  if (given("OMPI_COMM_WORLD_SIZE")) return number("OMPI_COMM_WORLD_SIZE");
+  if (gt_launch_by_srun()) return number(given("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS");
+  return number("PMI_SIZE");
+}
+
+char *gt_launch_advice(char *buf, size_t size, int ranks) {
+  int components = number("SLURM_HET_SIZE");
+  if (gt_launch_by_srun() && components > 1)
+    snprintf(buf, size, "srun --het-group=0-%d, with %d tasks in all", components - 1, ranks);
+  else if (gt_launch_by_srun())
+    snprintf(buf, size, "srun -n %d", ranks);
+  else if (given("SLURM_JOB_ID") && !given("OMPI_COMM_WORLD_RANK"))
+    snprintf(buf, size, "srun --mpi=pmix -n %d, or mpirun -n %d", ranks, ranks);
+  else
+    snprintf(buf, size, "mpirun -n %d", ranks);
+  return buf;
+}
+
+/* ---- what does not fit ---- */
+
+static gt_status srun_without(const char *library) {
+  const char *type = getenv("SLURM_MPI_TYPE");
+  int tasks = gt_launch_tasks();
+  return GT_FAIL(GT_ERR_JOB,
+                 "srun --mpi=%s started %d task%s, and %s cannot make one world of them; srun --mpi=pmix can (srun --mpi=list shows whether the site "
+                 "has it), and where there is no pmix, mpirun inside the allocation (slurm.mpi: mpirun)",
+                 type && *type ? type : "none", tasks, tasks == 1 ? "" : "s", library);
+}
+
+gt_status gt_launch_fits(const char *library, bool reads_pmi) {
+  if (given("OMPI_COMM_WORLD_RANK") || given("PMIX_RANK") || given("PMIX_NAMESPACE")) return GT_OK;
+  if (reads_pmi && (given("PMI_RANK") || given("SLURM_MPI_TYPE"))) return GT_OK;
+  if (gt_launch_by_srun()) return srun_without(library);
+  if (number("PMI_SIZE") > 1)
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "another MPI's launcher started %d processes (PMI_SIZE is set, PMIX_RANK is not), and %s would make a world of each; its own mpirun "
+        "-n %d, or srun --mpi=pmix, is needed",
+        number("PMI_SIZE"), library, number("PMI_SIZE"));
+  return GT_OK;
+}
+
+/* MPICH and its kin read PMI; Open MPI does where it was built with a component for it, whose version is then among its settings. */
+static bool reads_pmi(bool open_mpi) {
+  static const char *const settings[] = {"pmix_s1_major_version", "pmix_s2_major_version", "pmix_cray_major_version"};
+  char version[64];
+  for (size_t i = 0; open_mpi && i < sizeof settings / sizeof *settings; i++)
+    if (gt_mpi_setting(settings[i], version, sizeof version)) return true;
+  return !open_mpi;
+}
+
+gt_status gt_launch_check(void) {
+  char library[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length = 0;
+  MPI_Get_library_version(library, &length);
+  bool open_mpi = strncmp(library, "Open MPI", strlen("Open MPI")) == 0;
+  library[strcspn(library, ",\n")] = '\0';
+  return gt_launch_fits(library, (given("PMI_RANK") || given("SLURM_MPI_TYPE")) && reads_pmi(open_mpi));
+}
+
+/* ---- the launcher's death ---- */
+
+static bool parent_is(const char *name) {
+  char path[64], comm[64] = "";
+  snprintf(path, sizeof path, "/proc/%ld/comm", (long)getppid());
+  FILE *file = fopen(path, "r");
+  bool is = file && fgets(comm, sizeof comm, file) && strncmp(comm, name, strlen(name)) == 0;
+  if (file) fclose(file);
+  return is;
+}
+
+/* Slurm's step daemon holds this process's place in the job, its output and its PMI.  When it dies, Slurm no longer knows of the process, and no exit code and no
+   line of it would reach anybody: it would hold cores, files and peers until a deadline.  So it dies with it. */
+void gt_launch_follow(void) {
+  if (parent_is("slurmstepd") && prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) gt_log(GT_LOG_WARN, "PR_SET_PDEATHSIG: %s", strerror(errno));
+}

@@ -1,0 +1,121 @@
+/* What the environment says of the launcher: each that joins its processes is taken, each that does not is refused with the sentence that mends it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "inside.h"
+
+#define LIBRARY "Open MPI v4.1.4"
+
+/* Takes away what the test's own launcher may have set; then NAME=VALUE words up to NULL. */
+static void environment(const char *first, ...) {
+  static const char *const names[] = {
+      "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMIX_RANK",    "PMIX_NAMESPACE", "PMI_RANK",       "PMI_SIZE",       "MPI_LOCALNRANKS",
+      "SLURM_JOB_ID",         "SLURM_STEP_ID",        "SLURM_PROCID", "SLURM_NTASKS",   "SLURM_HET_SIZE", "SLURM_MPI_TYPE", "SLURM_STEP_NUM_TASKS"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) unsetenv(names[i]);
+  va_list words;
+  va_start(words, first);
+  for (const char *word = first; word; word = va_arg(words, const char *)) {
+    char name[64];
+    size_t length = strcspn(word, "=");
+    memcpy(name, word, length);
+    name[length] = '\0';
+    setenv(name, word + length + 1, 1);
+  }
+  va_end(words);
+}
+
+static void fits(bool reads_pmi) {
+  if (gt_launch_fits(LIBRARY, reads_pmi) != GT_OK) fail_msg("%s", gt_error_text());
+}
+
+static void refused(const char *words) {
+  assert_int_equal(gt_launch_fits(LIBRARY, false), GT_ERR_JOB);
+  if (!strstr(gt_error_text(), words)) fail_msg("no \"%s\" in: %s", words, gt_error_text());
+}
+
+static void what_fits(void **state) {
+  (void)state;
+  environment(NULL);
+  fits(false);
+  environment("OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=4", "PMIX_RANK=1", NULL);
+  fits(false);
+  /* mpirun inside an allocation, on another node: its daemon is a step of srun. */
+  environment("OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=4", "SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=2", "SLURM_PROCID=1", NULL);
+  fits(false);
+  environment("PMIX_RANK=1", "SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=4", "SLURM_PROCID=1", NULL);
+  fits(false);
+  /* A batch script's own process is in no step. */
+  environment("SLURM_JOB_ID=7", "SLURM_NTASKS=4", "SLURM_PROCID=0", NULL);
+  fits(false);
+  environment("PMI_RANK=1", "PMI_SIZE=4", "SLURM_STEP_ID=0", "SLURM_MPI_TYPE=pmi2", NULL);
+  fits(true);
+  environment("PMI_RANK=1", "PMI_SIZE=4", NULL);
+  fits(true);
+}
+
+static void what_does_not(void **state) {
+  (void)state;
+  environment("SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=4", "SLURM_PROCID=1", NULL);
+  refused("srun --mpi=none started 4 tasks, and " LIBRARY " cannot make one world of them; srun --mpi=pmix can");
+  environment("SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=1", "SLURM_PROCID=0", NULL);
+  refused("srun --mpi=none started 1 task, and");
+  environment("SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=4", "SLURM_MPI_TYPE=pmi2", "PMI_RANK=1", "PMI_SIZE=4", NULL);
+  refused("srun --mpi=pmi2 started 4 tasks");
+  environment("PMI_RANK=1", "PMI_SIZE=4", NULL);
+  refused("another MPI's launcher started 4 processes");
+  /* MPICH's mpirun inside an allocation. */
+  environment("PMI_RANK=1", "PMI_SIZE=4", "MPI_LOCALNRANKS=2", "SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=2", NULL);
+  refused("another MPI's launcher started 4 processes");
+}
+
+/* Of what is refused, one process speaks; of what runs, the first rank. */
+static void one_speaks(void **state) {
+  (void)state;
+  environment(NULL);
+  assert_true(gt_launch_first());
+  environment("SLURM_STEP_ID=0", "SLURM_PROCID=1", NULL);
+  assert_false(gt_launch_first());
+  environment("SLURM_STEP_ID=0", "SLURM_PROCID=0", NULL);
+  assert_true(gt_launch_first());
+  environment("PMI_RANK=2", "SLURM_STEP_ID=0", "SLURM_PROCID=0", NULL);
+  assert_false(gt_launch_first());
+  environment("OMPI_COMM_WORLD_RANK=3", "SLURM_PROCID=0", NULL);
+  assert_false(gt_launch_first());
+}
+
+static void check_advice(const char *expected) {
+  char text[96];
+  assert_string_equal(gt_launch_advice(text, sizeof text, 5), expected);
+}
+
+static void advice(void **state) {
+  (void)state;
+  environment("OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=3", "SLURM_JOB_ID=7", "SLURM_STEP_ID=0", NULL);
+  check_advice("mpirun -n 5");
+  assert_int_equal(gt_launch_tasks(), 3);
+  environment("PMIX_RANK=0", "SLURM_JOB_ID=7", "SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=4", "SLURM_NTASKS=8", NULL);
+  check_advice("srun -n 5");
+  assert_int_equal(gt_launch_tasks(), 4);
+  environment("PMIX_RANK=0", "SLURM_JOB_ID=7", "SLURM_STEP_ID=0", "SLURM_HET_SIZE=3", NULL);
+  check_advice("srun --het-group=0-2, with 5 tasks in all");
+  environment("SLURM_JOB_ID=7", "SLURM_NTASKS=4", NULL);
+  check_advice("srun --mpi=pmix -n 5, or mpirun -n 5");
+  assert_int_equal(gt_launch_tasks(), 0);
+  environment(NULL);
+  check_advice("mpirun -n 5");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(what_fits),
+      cmocka_unit_test(what_does_not),
+      cmocka_unit_test(one_speaks),
+      cmocka_unit_test(advice),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
