@@ -146,8 +146,8 @@ const gt_summary *gt_follow_summary(const gt_follow *follow);
 
 typedef struct {
   char text[512]; /* "": nothing is shown */
-  int phase;      /* in a log a line is printed when this changes, */
-  double every_s; /* and when the text has changed and so much time has passed since it was last printed */
+  int phase;      /* in a log a text that differs from the last is printed when this has changed, */
+  double every_s; /* or so much time has passed */
   bool over;      /* the run has ended: where the terminal has too few rows such lines give way */
   struct {        /* the board's own: what was shown last; zero at first */
     char text[512];

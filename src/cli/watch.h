@@ -15,6 +15,8 @@ bool gt_squeue_exists(const gt_squeue *queue);
 void gt_squeue_poll(gt_squeue *queue, const char *jobs);
 /* Answers so far; a job that is gone in one answer and in the next one is gone. */
 int64_t gt_squeue_answers(const gt_squeue *queue);
+/* Seconds since the question was asked that was answered last. */
+double gt_squeue_age(const gt_squeue *queue);
 /* Whether the last question was not answered, or has not been for 8 s: the controller is down or busy. */
 bool gt_squeue_is_mute(const gt_squeue *queue);
 /* Nothing is to be asked, or the first question has been answered or given up: what is known now is what can be known. */
@@ -40,8 +42,6 @@ typedef struct {
    directory, and no submission beside it that could make it. */
 gt_status gt_watch_find(gt_watch_paths *runs, const char *path, bool *again);
 void gt_watch_paths_close(gt_watch_paths *runs);
-/* Whether a run has begun in this directory. */
-bool gt_watch_is_run(const char *path);
 /* The Slurm jobs that were submitted for a run, "12" or "15_3", newest last; of an element of a sweep those of the directory above.  At most `most`. */
 size_t gt_watch_jobs(const char *path, char jobs[][40], size_t most);
 

@@ -23,8 +23,8 @@ struct gt_squeue {
   bool exists, mute, idle; /* idle: there is no job to ask for */
   pid_t child;             /* the question under way; 0: none */
   int from_child;
-  gt_ns asked_at;
-  char *asking, *asked; /* ",12,15_3,": of the question under way, of the last answer */
+  gt_ns asked_at, answer_of; /* answer_of: when what was answered last had been asked */
+  char *asking, *asked;      /* ",12,15_3,": of the question under way, of the last answer */
   char *coming, *answer;
   size_t filled;
   int64_t answers;
@@ -75,6 +75,10 @@ bool gt_squeue_exists(const gt_squeue *q) {
 
 int64_t gt_squeue_answers(const gt_squeue *q) {
   return q->answers;
+}
+
+double gt_squeue_age(const gt_squeue *q) {
+  return gt_seconds(gt_now() - q->answer_of);
 }
 
 bool gt_squeue_is_mute(const gt_squeue *q) {
@@ -136,6 +140,7 @@ static void end_question(gt_squeue *q) {
   q->asked = q->asking;
   q->asking = NULL;
   q->answers++;
+  q->answer_of = q->asked_at;
 }
 
 /* What does not fit is read and left out. */

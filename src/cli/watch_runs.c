@@ -66,10 +66,6 @@ void gt_watch_paths_close(gt_watch_paths *runs) {
   *runs = (gt_watch_paths){0};
 }
 
-bool gt_watch_is_run(const char *path) {
-  return is_run(path);
-}
-
 /* By name, numbers by their size; true where there is one.  *told: one of them knows its own jobs. */
 static bool add_below(gt_watch_paths *runs, const char *path, bool *told) {
   struct dirent **entries = NULL;

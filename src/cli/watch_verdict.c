@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 /* A job that runs, else one that pends, else the newest. */
 static void find_job(const gt_squeue *queue, const char *path, gt_squeue_job *best, bool *submitted) {
@@ -27,11 +28,19 @@ static bool is_gone(gt_watched *w, const gt_squeue *queue, const gt_squeue_job *
   return w->gone_at > 0 && (w->hasty || gt_squeue_answers(queue) > w->gone_at);
 }
 
+/* Slurm's own way to write a time; what it expected of a job before it was requeued is past. */
+static bool is_past(const char *start) {
+  char now[40];
+  struct tm local;
+  time_t t = time(NULL);
+  return strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%S", localtime_r(&t, &local)) > 0 && strcmp(start, now) < 0;
+}
+
 /* "job 12 PENDING (Resources), may start at 2026-11-21T22:00:00" */
 static void put_job(char *text, size_t size, const gt_squeue_job *job) {
   char reason[80] = "", start[64] = "";
   if (job->reason[0] && strcmp(job->reason, "None") != 0 && job->state != GT_SQUEUE_RUNNING) snprintf(reason, sizeof reason, " (%s)", job->reason);
-  if (job->start[0] && job->state == GT_SQUEUE_PENDING) snprintf(start, sizeof start, ", may start at %s", job->start);
+  if (job->start[0] && job->state == GT_SQUEUE_PENDING && !is_past(job->start)) snprintf(start, sizeof start, ", may start at %s", job->start);
   snprintf(text, size, "job %s %s%s%s", job->job, job->word, reason, start);
 }
 
@@ -79,9 +88,11 @@ static void judge_unasked(gt_watched *w, const gt_run_view *v, const gt_squeue *
   const char *why = !gt_squeue_exists(queue) ? "; there is no squeue here to ask" : gt_squeue_is_mute(queue) ? "; squeue does not answer" : "";
   gt_follow_text(w->follow, w->text, sizeof w->text, width);
   size_t used = strlen(w->text);
-  if (v->state == GT_RUN_NOTHING && submitted)
+  if (v->state == GT_RUN_NOTHING && submitted && !gt_squeue_is_settled(queue))
+    w->text[0] = '\0';
+  else if (v->state == GT_RUN_NOTHING && submitted)
     snprintf(w->text, sizeof w->text, "job %s was submitted, nothing from it yet%s", job->job, why);
-  else if (v->state == GT_RUN_STOPPED)
+  else if (v->state == GT_RUN_STOPPED && job->state == GT_SQUEUE_UNKNOWN)
     snprintf(w->text + used, sizeof w->text - used, "; waits to be %s%s", submitted ? "requeued" : "resumed", submitted ? why : "");
 }
 
@@ -91,12 +102,14 @@ static void judge_run(gt_watched *w, const gt_squeue *queue, size_t width) {
   bool submitted;
   find_job(queue, w->path, &job, &submitted);
   bool gone = is_gone(w, queue, &job), alive = v->state == GT_RUN_RUNNING || v->state == GT_RUN_ENDING;
-  w->line.every_s = v->silent ? 60 : fmax(v->every_s, 1);
+  w->line.every_s = alive && !v->silent ? v->every_s : 60;
   if (v->state == GT_RUN_DONE || (v->state == GT_RUN_STOPPED && v->code != (int)GT_STOPPED)) {
     w->line.over = true;
     w->code = v->state == GT_RUN_DONE ? GT_OK : (gt_status)v->code;
     gt_follow_text(w->follow, w->text, sizeof w->text, width);
-  } else if (gone && (!alive || v->quiet_s > fmax(10, 2 * v->every_s))) /* a run that shows life was started by hand */
+  } else if (alive && v->quiet_s < gt_squeue_age(queue)) /* it has spoken since squeue was asked */
+    gt_follow_text(w->follow, w->text, sizeof w->text, width);
+  else if (gone && (!alive || v->quiet_s > fmax(10, 2 * v->every_s))) /* a run that shows life was started by hand */
     judge_lost(w, v, &job, width);
   else if (job.state == GT_SQUEUE_PENDING)
     judge_pending(w, v, &job, width);

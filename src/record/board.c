@@ -40,7 +40,7 @@ static void remember(gt_board_line *line) {
 
 static void log_line(gt_board *b, gt_board_line *line) {
   bool news = !line->shown.any || line->shown.phase != line->phase, due = gt_now() - line->shown.at >= gt_from_seconds(line->every_s);
-  if (!line->text[0] || (!news && (!due || strcmp(line->shown.text, line->text) == 0))) return;
+  if (!line->text[0] || strcmp(line->shown.text, line->text) == 0 || (!news && !due)) return;
   fprintf(b->to, "%s\n", line->text);
   remember(line);
 }

@@ -236,7 +236,7 @@ static void open_plane(gt_server *s) {
 }
 
 gt_status gt_server_open(gt_server *s, gt_run *run) {
-  *s = (gt_server){.run = run, .begun_wall = gt_now()};
+  *s = (gt_server){.run = run, .begun_wall = gt_now(), .rate_samples = NAN, .rate_bps = NAN};
   int64_t round = 0, newest = 0;
   gt_hello own = {0};
   if (run->job->nregions > sizeof s->patience_s / sizeof *s->patience_s)
