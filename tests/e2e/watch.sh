@@ -38,7 +38,7 @@ lost=$!
 mkdir hanging
 echo "18 1700000000" >hanging/slurm-jobs
 echo hang >hanging/answer
-(queue hanging --once hanging >hanging/out; echo $? >hanging/code) &
+(from=$SECONDS; queue hanging --once hanging >hanging/out; echo $? >hanging/code; echo $((SECONDS - from)) >hanging/took) &
 hanging=$!
 
 # ---- a run: before it begins, while it runs, stopped, resumed, done -----------------------------------------------------------------------
@@ -142,6 +142,7 @@ check "lost: exit 5" same "$(cat lost/code)" 5
 check "lost" seen lost/out '^job 17 has left the queue without a summary; see slurm.log in the run directory$'
 wait "$hanging"
 check "squeue hangs: exit 0" same "$(cat hanging/code)" 0
+check "squeue hangs: not for long" test "$(cat hanging/took)" -le 20
 check "squeue hangs" seen hanging/out '^job 18 was submitted, nothing from it yet; squeue does not answer$'
 check "squeue is not asked often" test "$(wc -l <lost/asked)" -le $((SECONDS / 5 + 2))
 finish
