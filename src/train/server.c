@@ -209,14 +209,26 @@ static void greet(gt_server *s, gt_hello *own, gt_status status) {
   own->samples = (int64_t)run->npart;
 }
 
+/* What a resume found, for those who did not ask in which state the run was (--resume=auto). */
+static void say_resumed(const gt_server *s, int64_t round) {
+  gt_ps_view v;
+  gt_ps_look(s->ps, gt_server_now(s), &v);
+  if (v.phase == GT_PS_FOLLOWING || v.phase == GT_PS_COMPLETE)
+    gt_log_job(GT_LOG_INFO, "this region's training is complete already (round %lld): nothing is trained here, the summary is made again",
+               (long long)round);
+  else
+    gt_log_job(GT_LOG_INFO, "training goes on from round %lld", (long long)round);
+}
+
 static gt_status open_rest(gt_server *s, int64_t round, int64_t newest) {
   set_weights(s);
   GT_TRY(open_optimizer(s));
   s->compute = GT_NEW_ARRAY(gt_ns, (size_t)s->run->roles.region_size - 1);
   open_ps(s, newest);
-  if (round > 0)
+  if (round > 0) {
     GT_TRY(gt_server_resume(s, round));
-  else if (s->run->options->resume != GT_RESUME_NO) {
+    say_resumed(s, round);
+  } else if (s->run->options->resume != GT_RESUME_NO) {
     gt_server_remove_newer(s, 0);
     gt_log_job(GT_LOG_INFO, "there is no checkpoint yet: training starts from the beginning");
   }

@@ -43,4 +43,12 @@ ended "regions with different jobs" 2 'sync.period' '4' '5'
 run "one region without a job file" -n 2 "$GEOTRAIN" train job.yaml --run-dir run : -n 2 "$GEOTRAIN" train nothing.yaml --run-dir run
 ended "one region without a job file" 2 'nothing.yaml'
 check "nothing is left behind" test ! -e run
+# Processes of a srun that no PMI joins: each knows it, one says it, and MPI is not begun.
+for id in 0 1; do
+  SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=$id "$GEOTRAIN" train job.yaml --run-dir mismatch >out 2>err
+  code=$?
+  ended "srun without PMIx, task $id" 2
+  check "srun without PMIx, task $id: sentences" same "$(grep -c 'srun --mpi=none started 4 tasks' err)" $((1 - id))
+  check "srun without PMIx, task $id: lines" same "$(wc -l <err)" $((1 - id))
+done
 finish

@@ -4,10 +4,33 @@ set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 job job.yaml
-train "auto from nothing" 4 job.yaml --run-dir run --resume=auto
+train "auto from nothing" 4 job.yaml --run-dir run --resume=auto --set checkpoint.keep=4
 ended "auto from nothing" 0 'from the beginning'
-train "auto when finished" 4 job.yaml --run-dir run --resume=auto
-ended "auto when finished" 0
+first=$(field run params_sha256)
+train "auto when finished" 4 job.yaml --run-dir run --resume=auto --set checkpoint.keep=4
+ended "auto when finished" 0 'complete already'
+check "auto when finished: the same model" same "$(field run params_sha256)" "$first"
+
+# The newest rounds have no file of one region, of the last one half a file: the round before them counts, and the run ends as if nothing had been.
+cp -r run torn
+newest=$(newest_round torn)
+rm torn/summary.json torn/ckpt/{$((newest - 2)),$((newest - 1)),$newest}/west.h5
+echo half >"torn/ckpt/$newest/west.h5.tmp"
+train "auto with a torn round" 4 job.yaml --run-dir torn --resume=auto
+ended "auto with a torn round" 0 'goes on from round'
+check "auto with a torn round: the same model" same "$(field torn params_sha256)" "$first"
+
+# A folder that was made for the run and holds other things (a batch script, its log).
+mkdir made && touch made/slurm.log made/sbatch.sh
+train "auto in a folder without a run" 4 job.yaml --run-dir made --resume=auto
+ended "auto in a folder without a run" 0 'from the beginning'
+check "auto in a folder without a run: the same model" same "$(field made params_sha256)" "$first"
+
+# A run that was ended before its first round: its job is there, and its records.
+mkdir early && cp made/job.yaml early/ && head -n 2 made/east.jsonl >early/east.jsonl
+train "auto before the first round" 4 job.yaml --run-dir early --resume=auto
+ended "auto before the first round" 0 'from the beginning'
+check "auto before the first round: the same model" same "$(field early params_sha256)" "$first"
 train "resume of no run" 4 job.yaml --run-dir nothing --resume
 ended "resume of no run" 4 'nothing holds no run'
 

@@ -1,5 +1,5 @@
 # labels: quick
-# SIGUSR1 to the launcher, to one worker, to one PS: every rank ends with 75 after a checkpoint, and a resume makes the samples and the model of a whole run.
+# SIGUSR1 to the launcher, to one worker, to one PS, to all of them again and again, at the start and at the end: every rank ends with 75 after a checkpoint, and a resume makes the samples and the model of a whole run.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -9,14 +9,19 @@ train "undisturbed" 4 job.yaml --run-dir whole "${steps[@]}"
 ended "undisturbed" 0
 sha=$(field whole params_sha256)
 
-# stopped NAME RUN PID-COMMAND...: sends USR1 to the process that the command prints.
+# stopped NAME RUN PID-COMMAND...: sends $signal (USR1) to the processes that the command prints, $times (1) times.
 stopped() {
   local name=$1 run=$2 pid
   shift 2
   start 4 job.yaml --run-dir "$run" "${steps[@]}"
   wait_round "$run" 2
   pid=$("$@")
-  if [ -z "$pid" ]; then fail "$name" "no process to signal"; else kill -USR1 "$pid"; fi
+  if [ -z "$pid" ]; then fail "$name" "no process to signal"; fi
+  for _ in $(seq "${times:-1}"); do
+    # shellcheck disable=SC2086
+    kill "-${signal:-USR1}" $pid 2>/dev/null
+    sleep 0.02
+  done
   wait_end "$name" 20
   gone "$name"
   ended "$name" 75 "--resume"
@@ -31,6 +36,52 @@ the_launcher() { echo "$launcher"; }
 stopped "USR1 to the launcher" a the_launcher
 stopped "USR1 to a worker" b rank_pid 3
 stopped "USR1 to a PS" c rank_pid 2
+times=5 stopped "USR1 to all ranks five times" g living
+times=2 signal=TERM stopped "TERM to all ranks twice" h living
+
+# again NAME RUN: what was stopped somewhere before or after training is begun or ended by --resume=auto, and is the run that it would have been.
+again() {
+  train "$1: again" 4 job.yaml --run-dir "$2" --resume=auto "${steps[@]}"
+  ended "$1: again" 0
+  check "$1: model of a whole run" same "$(field "$2" params_sha256)" "$sha"
+}
+
+four_living() {
+  for _ in $(seq 400); do
+    [ "$(living | wc -l)" -eq 4 ] && return 0
+    sleep 0.01
+  done
+  return 1
+}
+
+# Before a process listens to signals one ends it, as it would any process; afterwards the run begins, and is stopped with a checkpoint.
+start 4 job.yaml --run-dir i "${steps[@]}"
+check "TERM at the start: four ranks" four_living
+kill -TERM $(living)
+wait_end "TERM at the start" 30
+gone "TERM at the start"
+check "TERM at the start: not 0" test "$code" -ne 0
+again "TERM at the start" i
+
+start 4 job.yaml --run-dir j "${steps[@]}"
+wait_file err # the map of ranks: MPI is up, data and model are not
+kill -TERM $(living)
+wait_end "TERM during setup" 30
+gone "TERM during setup"
+ended "TERM during setup" 75 "--resume"
+again "TERM during setup" j
+
+# In the end a region that has nothing left to train ends the run, or stops with the others, and then there is little left to do.
+start 4 job.yaml --run-dir k "${steps[@]}"
+for _ in $(seq 2000); do
+  grep -q '"done"' k/east.jsonl 2>/dev/null && break
+  sleep 0.01
+done
+kill -USR1 $(living) 2>/dev/null
+wait_end "USR1 at the end" 30
+gone "USR1 at the end"
+check "USR1 at the end: 0 or 75" test "$code" -eq 0 -o "$code" -eq 75
+again "USR1 at the end" k
 
 # The same in a region whose PS waits only for others: asynchronous planes, no bits to compare, but every sample once.
 sed -e 's/local: sync, strategy: sma/local: async, strategy: asgd-ga/' -e 's/{steps: 60}/{epochs: 3}/' job.yaml >async.yaml
