@@ -47,7 +47,7 @@ killed() {
 }
 
 again() {
-  if ! bash "$submit" --again "$2" >submit.out 2>&1; then
+  if ! submits --again "$2"; then
     fail "$1: submitted again" "$(tail -n 5 submit.out)"
     return
   fi

@@ -20,6 +20,7 @@ cluster_up() {
   fi
   [ "$code" -eq 0 ] || { fail "the cluster starts" "$(cat cluster.err)" && keep_logs && finish; }
   eval "$told"
+  export SLURM_PMIX_FENCE=ring # for srun by hand; slurm/steps says why
   ok "the cluster is up"
 }
 
@@ -96,12 +97,15 @@ field() { [ -e "$1/summary.json" ] && sed -nE 's/^ *"'"$2"'": "?([^",]*)"?,?$/\1
 # show ID KEY: a field of `scontrol show job`, of the first of its parts.
 show() { scontrol -o show job "$1" 2>/dev/null | head -n 1 | tr ' ' '\n' | sed -n "s/^$2=//p" | head -n 1; }
 
+# slurm/submit in an environment as a user has it; its words are in submit.out.
+submits() { env -u SLURM_PMIX_FENCE bash "$submit" "$@" >submit.out 2>&1; }
+
 # submitted NAME JOB RUN WORDS...: slurm/submit with these words; the job's id is in $id.
 submitted() {
   local name=$1 job=$2 run=$3
   shift 3
   id=
-  if ! bash "$submit" "$job" --run-dir "$run" --geotrain "$GEOTRAIN" "$@" >submit.out 2>&1; then
+  if ! submits "$job" --run-dir "$run" --geotrain "$GEOTRAIN" "$@"; then
     fail "$name: submitted" "$(tail -n 5 submit.out)"
     return 1
   fi
