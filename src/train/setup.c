@@ -85,8 +85,12 @@ static gt_status make_folders(const char *path) {
     if (*c != '/' && *c != 0) continue;
     char end = *c;
     *c = 0;
-    if (mkdir(part, 0777) != 0 && errno != EEXIST)
-      return GT_FAIL(GT_ERR_CKPT, "run directory %s: %s cannot be made: %s", path, part, strerror(errno));
+    if (mkdir(part, 0777) != 0 && errno != EEXIST) {
+      int reason = errno;
+      char host[256] = "this host"; /* other hosts may well see a directory that can be written */
+      if (gethostname(host, sizeof host) == 0) host[sizeof host - 1] = 0;
+      return GT_FAIL(GT_ERR_CKPT, "run directory %s: %s cannot be made on %s: %s", path, part, host, strerror(reason));
+    }
     *c = end;
     if (!end) return GT_OK;
   }

@@ -28,5 +28,5 @@ refused "too few tasks" 2 '3 ranks|3 processes' 'needs 4|4 (ranks )?(are|is) nee
 mkdir ro
 on us1 mount --bind "$PWD/ro" "$PWD/ro"
 on us1 mount -o remount,bind,ro "$PWD/ro"
-refused "read-only on one node" 4 'ro/run' 'us1|west|[Rr]ead-only' -- "${world[@]}" --mpi=pmix "$GEOTRAIN" train job.yaml --run-dir ro/run
+refused "read-only on one node" 4 'ro/run cannot be made on us1: Read-only|region west: ro/run.*Read-only' -- "${world[@]}" --mpi=pmix "$GEOTRAIN" train job.yaml --run-dir ro/run
 finish_slurm
