@@ -16,6 +16,7 @@ cluster_up() {
   if [ "$code" -eq 77 ]; then
     skip "a private Slurm" "$(cat cluster.err)"
     rm -rf "$cluster"
+    cluster=
     exit 77
   fi
   [ "$code" -eq 0 ] || { fail "the cluster starts" "$(cat cluster.err)" && keep_logs && finish; }
