@@ -6,12 +6,17 @@ set -uo pipefail
 cluster_up
 slurm_job job.yaml
 sed -i "s/steps: 400/steps: 200/" job.yaml
+echo 'log: {every: 300 ms}' >>job.yaml # how often a progress event is recorded, too
 undisturbed job.yaml
 
 submitted "one job" job.yaml run --one
 "$GEOTRAIN" watch run --progress log >watch.out 2>watch.err &
 watcher=$!
-wait_rounds "one job" run 3 && scancel --signal=USR1 "$id"
+wait_rounds "one job" run 3
+"$GEOTRAIN" watch run --once >running.out 2>&1
+check "watch --once: 0 of a run that goes on" same "$?" 0
+check "watch --once: says how far it is" grep -qE 'step [1-9].* loss [0-9]' running.out
+scancel --signal=USR1 "$id"
 wait_job "one job" "$id" 90 run
 job_ended "one job" run 0 'requeue'
 two_hosts "one job" run

@@ -58,6 +58,17 @@ drill "TERM to the batch shell" batch_term
 drill "requeue" requeue
 drill "node down" node_down
 
+# A signal straight to the ranks while they are being loaded: it waits for them.
+for n in $(seq "$drills"); do
+  submitted "early USR1 $n" job.yaml "early-$n" --one || continue
+  until squeue -h -s -j "$id" -o %i | grep -q '\.0$' || [ -e "early-$n/summary.json" ]; do sleep 0.02; done
+  usr1
+  wait_job "early USR1 $n" "$id" 150 "early-$n"
+  job_ended "early USR1 $n" "early-$n" 0
+  check "early USR1 $n: requeued" test "$(show "$id" Restarts)" -ge 1
+  same_model "early USR1 $n" "early-$n"
+done
+
 # A time limit.  Slurm's least is a minute, and it looks every 30 s whose time is up: with 50 s of warning the signal comes within the first 30 s, so the job
 # must take longer than that: links of 300 ms make 600 steps last 45 s at least.
 sed -e 's/steps: 400/steps: 600/; s/latency: 20 ms/latency: 300 ms/' job.yaml >limit.yaml
