@@ -1,4 +1,5 @@
 # labels: quick
+# processors: 1
 # Two classes: the AUC of the test set in records, summary, last words and `eval`, the same as that of another program; none where labels are more, or of the mean
 # where none is formed.
 set -uo pipefail

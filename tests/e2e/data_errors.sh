@@ -1,4 +1,5 @@
 # labels: quick
+# processors: 1
 # Data sets that cannot be trained on: exit 3, the file and what is wrong with it; regions whose data do not agree.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

@@ -1,4 +1,5 @@
 # labels: quick
+# processors: 1
 # data import of CIFAR and libFM: what is in the data set, wrong files with exit 3 and one sentence; training on images that are cropped and flipped.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

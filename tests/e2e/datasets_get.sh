@@ -1,4 +1,5 @@
 # labels: quick
+# processors: 1
 # datasets/get from local folders: what is published is checked and imported, anything else is refused in one sentence, and nothing is left half made.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

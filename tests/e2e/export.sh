@@ -1,4 +1,5 @@
 # labels: quick
+# processors: 1
 # A checkpoint's model as safetensors: read back by another program, every tensor is the checkpoint's, in PyTorch's names, shapes and layouts; and what is refused.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

@@ -1,4 +1,5 @@
 # labels: quick
+# processors: 1
 # Each kind of mistake in a job file or its start, through the launcher: exit 2 and the words that help, said once; nothing is left behind.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

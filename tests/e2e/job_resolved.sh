@@ -1,4 +1,5 @@
 # labels: quick
+# processors: 1
 # `geotrain info JOB.yaml` prints the job that a run would have: overridden, with every default; scripts read it.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

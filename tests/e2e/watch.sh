@@ -1,4 +1,5 @@
 # labels: quick
+# processors: 1
 # geotrain watch: a run that waits, runs, is stopped and resumed, ends; what a (made-up) squeue says of its job; sweeps, Ctrl-C, mistakes.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
