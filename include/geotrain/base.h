@@ -175,8 +175,7 @@ void gt_failpoint(const char *name);
 
 /* ---- signals -------------------------------------------------------------------------------------------------- */
 
-/* Makes SIGUSR1, SIGTERM and SIGINT ask for a stop: gt_stop_requested returns the first such signal's number, or 0.  They are unblocked: where they were blocked
-   before (env --block-signal), those that came meanwhile count.  Before other threads are made. */
+/* Makes SIGUSR1, SIGTERM and SIGINT ask for a stop: gt_stop_requested returns the first such signal's number, or 0. */
 void gt_stop_install(void);
 int gt_stop_requested(void);
 

@@ -9,19 +9,12 @@ static void remember(int number) {
   if (first_signal == 0) first_signal = number;
 }
 
-/* SA_RESTART: a stop interrupts no read, write or wait of ours or of a library.  Who started this process may have blocked the signals, so that one that came
-   before this did not end it: it arrives now. */
+/* SA_RESTART: a stop interrupts no read, write or wait of ours or of a library. */
 void gt_stop_install(void) {
   static const int numbers[] = {SIGUSR1, SIGTERM, SIGINT};
   struct sigaction action = {.sa_handler = remember, .sa_flags = SA_RESTART};
-  sigset_t taken;
   sigemptyset(&action.sa_mask);
-  sigemptyset(&taken);
-  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-    sigaction(numbers[i], &action, NULL);
-    sigaddset(&taken, numbers[i]);
-  }
-  sigprocmask(SIG_UNBLOCK, &taken, NULL);
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) sigaction(numbers[i], &action, NULL);
 }
 
 int gt_stop_requested(void) {

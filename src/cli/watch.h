@@ -59,6 +59,7 @@ typedef struct {
   gt_board_line line; /* over, phase, every_s are the run's; its text has the run's name, too */
   gt_status code;     /* of a run that is over */
   int64_t gone_at;    /* the answer of squeue that had its job no more; 0: none */
+  bool gone;          /* another one after it had it no more either */
 } gt_watched;
 
 /* Looks at the run's files and at what the queue has answered; writes all from text on (of at most width - 1 columns where it is the live line). */

@@ -20,12 +20,12 @@ static void find_job(const gt_squeue *queue, const char *path, gt_squeue_job *be
 }
 
 /* A job is gone when two answers in a row do not have it: what the run wrote last has then had its time to come over the file system. */
-static bool is_gone(gt_watched *w, const gt_squeue *queue, const gt_squeue_job *job) {
+static void notice_gone(gt_watched *w, const gt_squeue *queue, const gt_squeue_job *job) {
   if (job->state != GT_SQUEUE_GONE)
     w->gone_at = 0;
   else if (w->gone_at == 0)
     w->gone_at = gt_squeue_answers(queue);
-  return w->gone_at > 0 && (w->hasty || gt_squeue_answers(queue) > w->gone_at);
+  w->gone = w->gone_at > 0 && (w->hasty || gt_squeue_answers(queue) > w->gone_at);
 }
 
 /* Slurm's own way to write a time; what it expected of a job before it was requeued is past. */
@@ -84,9 +84,9 @@ static void judge_pending(gt_watched *w, const gt_run_view *v, const gt_squeue_j
     snprintf(w->text, sizeof w->text, "interrupted after step %lld; waits to be requeued: %s", (long long)v->progress.step, words);
 }
 
-static void judge_unasked(gt_watched *w, const gt_run_view *v, const gt_squeue *queue, const gt_squeue_job *job, bool submitted, size_t width) {
+/* Of a run that shows no life and of whose job squeue says nothing. */
+static void judge_unasked(gt_watched *w, const gt_run_view *v, const gt_squeue *queue, const gt_squeue_job *job, bool submitted) {
   const char *why = !gt_squeue_exists(queue) ? "; there is no squeue here to ask" : gt_squeue_is_mute(queue) ? "; squeue does not answer" : "";
-  gt_follow_text(w->follow, w->text, sizeof w->text, width);
   size_t used = strlen(w->text);
   if (v->state == GT_RUN_NOTHING && submitted && !gt_squeue_is_settled(queue))
     w->text[0] = '\0';
@@ -96,32 +96,40 @@ static void judge_unasked(gt_watched *w, const gt_run_view *v, const gt_squeue *
     snprintf(w->text + used, sizeof w->text - used, "; waits to be %s%s", submitted ? "requeued" : "resumed", submitted ? why : "");
 }
 
+static bool is_alive(const gt_run_view *v) {
+  return v->state == GT_RUN_RUNNING || v->state == GT_RUN_ENDING;
+}
+
+/* Of a run that goes on as far as its files tell: what squeue says of its job goes before. */
+static void judge_by_queue(gt_watched *w, const gt_run_view *v, const gt_squeue *queue, const gt_squeue_job *job, bool submitted, size_t width) {
+  bool alive = is_alive(v);
+  if (w->gone && (!alive || v->quiet_s > fmax(10, 2 * v->every_s))) /* a run that shows life was started by hand */
+    judge_lost(w, v, job, width);
+  else if (job->state == GT_SQUEUE_PENDING)
+    judge_pending(w, v, job, width);
+  else if (alive)
+    return;
+  else if (job->state != GT_SQUEUE_RUNNING)
+    judge_unasked(w, v, queue, job, submitted);
+  else if (v->state == GT_RUN_STOPPED)
+    put_both(w, "", job, width);
+  else
+    snprintf(w->text, sizeof w->text, "job %s %s, nothing from it yet", job->job, job->word);
+}
+
 static void judge_run(gt_watched *w, const gt_squeue *queue, size_t width) {
   const gt_run_view *v = gt_follow_poll(w->follow);
   gt_squeue_job job;
   bool submitted;
   find_job(queue, w->path, &job, &submitted);
-  bool gone = is_gone(w, queue, &job), alive = v->state == GT_RUN_RUNNING || v->state == GT_RUN_ENDING;
-  w->line.every_s = alive && !v->silent ? v->every_s : 60;
+  notice_gone(w, queue, &job);
+  w->line.every_s = is_alive(v) && !v->silent ? v->every_s : 60;
+  gt_follow_text(w->follow, w->text, sizeof w->text, width);
   if (v->state == GT_RUN_DONE || (v->state == GT_RUN_STOPPED && v->code != (int)GT_STOPPED)) {
     w->line.over = true;
     w->code = v->state == GT_RUN_DONE ? GT_OK : (gt_status)v->code;
-    gt_follow_text(w->follow, w->text, sizeof w->text, width);
-  } else if (alive && v->quiet_s < gt_squeue_age(queue)) /* it has spoken since squeue was asked */
-    gt_follow_text(w->follow, w->text, sizeof w->text, width);
-  else if (gone && (!alive || v->quiet_s > fmax(10, 2 * v->every_s))) /* a run that shows life was started by hand */
-    judge_lost(w, v, &job, width);
-  else if (job.state == GT_SQUEUE_PENDING)
-    judge_pending(w, v, &job, width);
-  else if (job.state == GT_SQUEUE_RUNNING && !alive) {
-    if (v->state == GT_RUN_STOPPED)
-      put_both(w, "", &job, width);
-    else
-      snprintf(w->text, sizeof w->text, "job %s %s, nothing from it yet", job.job, job.word);
-  } else if (alive)
-    gt_follow_text(w->follow, w->text, sizeof w->text, width);
-  else
-    judge_unasked(w, v, queue, &job, submitted, width);
+  } else if (!is_alive(v) || v->quiet_s >= gt_squeue_age(queue)) /* else it has spoken since squeue was asked */
+    judge_by_queue(w, v, queue, &job, submitted, width);
   w->line.phase =
       1 + 8 * (int)v->state + 64 * (int)job.state + 512 * w->line.over + 1024 * v->silent + 2048 * v->has_progress + 4096 * (int)v->starts;
 }

@@ -63,24 +63,6 @@ static void a_signal_does_not_shorten_a_sleep(void **unused) {
   assert_true(gt_now() - start >= 30000000);
 }
 
-/* env --block-signal: what came before the process could take it is pending, and counts. */
-static void a_blocked_signal_arrives(void **unused) {
-  (void)unused;
-  pid_t child = fork();
-  if (child == 0) {
-    sigset_t early;
-    sigemptyset(&early);
-    sigaddset(&early, SIGUSR1);
-    sigprocmask(SIG_BLOCK, &early, NULL);
-    raise(SIGUSR1);
-    gt_stop_install();
-    _exit(gt_stop_requested() == SIGUSR1 ? 0 : 1);
-  }
-  int status;
-  assert_int_equal(waitpid(child, &status, 0), child);
-  assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-}
-
 static void the_first_signal_is_kept(void **unused) {
   (void)unused;
   gt_stop_install();
@@ -153,7 +135,6 @@ int main(void) {
       cmocka_unit_test(the_clock_goes_on),
       cmocka_unit_test(a_sleep_is_never_short_and_can_be_precise),
       cmocka_unit_test(a_signal_does_not_shorten_a_sleep),
-      cmocka_unit_test(a_blocked_signal_arrives),
       cmocka_unit_test(the_first_signal_is_kept),
       cmocka_unit_test(a_failpoint_kills_at_its_pass),
       cmocka_unit_test(a_broken_invariant_ends_the_process),
