@@ -62,4 +62,12 @@ extern const gt_kernels gt_kernels_dnn; /* oneDNN wherever it can, else auto */
 /* dnn.c, or dnn_absent.c: NULL. */
 const gt_prepared_ops *gt_prepared_dnn(void);
 
+/* The slots that every table but ref fills alike: one pass over memory each, whatever computes the products. */
+#define GT_FAST_SLOTS                                                                                                                                \
+  .maxpool_forward = gt_pool_max_forward, .maxpool_backward = gt_pool_max_backward, .relu_forward = gt_fast_relu_forward,                            \
+  .relu_backward = gt_fast_relu_backward, .logistic = gt_ref_logistic, .norm_forward = gt_norm_forward, .norm_infer = gt_norm_infer,                 \
+  .norm_backward = gt_norm_backward, .mean_forward = gt_mean_forward, .mean_backward = gt_mean_backward, .embedding_forward = gt_embedding_forward,  \
+  .embedding_backward = gt_embedding_backward, .embedding_clear = gt_embedding_clear, .fm_forward = gt_fm_forward,                                   \
+  .fm_backward_input = gt_fm_backward_input, .fm_backward_weight = gt_fm_backward_weight
+
 #endif

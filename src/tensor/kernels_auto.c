@@ -59,39 +59,14 @@ static bool prepares_linear(size_t I, size_t O, gt_precision precision) {
   return I >= 32 && O >= 32;
 }
 
-const gt_kernels gt_kernels_auto = {
-    .name = "auto",
-    .conv_work = conv_work,
-    .conv_forward = conv_forward,
-    .conv_backward_input = conv_backward_input,
-    .conv_backward_weight = conv_backward_weight,
-    .maxpool_forward = gt_pool_max_forward,
-    .maxpool_backward = gt_pool_max_backward,
-    .avgpool_forward = avgpool_forward,
-    .avgpool_backward = avgpool_backward,
-    .linear_forward = linear_forward,
-    .linear_backward_input = linear_backward_input,
-    .linear_backward_weight = linear_backward_weight,
-    .relu_forward = gt_fast_relu_forward,
-    .relu_backward = gt_fast_relu_backward,
-    .softmax_xent = softmax_xent,
-    .logistic = gt_ref_logistic,
-    .norm_forward = gt_norm_forward,
-    .norm_infer = gt_norm_infer,
-    .norm_backward = gt_norm_backward,
-    .mean_forward = gt_mean_forward,
-    .mean_backward = gt_mean_backward,
-    .embedding_forward = gt_embedding_forward,
-    .embedding_backward = gt_embedding_backward,
-    .embedding_clear = gt_embedding_clear,
-    .fm_forward = gt_fm_forward,
-    .fm_backward_input = gt_fm_backward_input,
-    .fm_backward_weight = gt_fm_backward_weight,
-    .family = family,
-    .prepared = gt_prepared_dnn,
-    .prepares_conv = prepares_conv,
-    .prepares_linear = prepares_linear,
-};
+/* What `auto` and `dnn` have in common: they differ in what oneDNN prepares. */
+#define OWN_SLOTS                                                                                                                                    \
+  .conv_work = conv_work, .conv_forward = conv_forward, .conv_backward_input = conv_backward_input, .conv_backward_weight = conv_backward_weight,    \
+  .avgpool_forward = avgpool_forward, .avgpool_backward = avgpool_backward, .linear_forward = linear_forward,                                        \
+  .linear_backward_input = linear_backward_input, .linear_backward_weight = linear_backward_weight, .softmax_xent = softmax_xent, .family = family,  \
+  .prepared = gt_prepared_dnn, GT_FAST_SLOTS
+
+const gt_kernels gt_kernels_auto = {.name = "auto", .prepares_conv = prepares_conv, .prepares_linear = prepares_linear, OWN_SLOTS};
 
 static bool always_conv(const gt_conv_spec *spec) {
   (void)spec;
@@ -105,36 +80,4 @@ static bool always_linear(size_t I, size_t O, gt_precision precision) {
   return true;
 }
 
-const gt_kernels gt_kernels_dnn = {
-    .name = "dnn",
-    .conv_work = conv_work,
-    .conv_forward = conv_forward,
-    .conv_backward_input = conv_backward_input,
-    .conv_backward_weight = conv_backward_weight,
-    .maxpool_forward = gt_pool_max_forward,
-    .maxpool_backward = gt_pool_max_backward,
-    .avgpool_forward = avgpool_forward,
-    .avgpool_backward = avgpool_backward,
-    .linear_forward = linear_forward,
-    .linear_backward_input = linear_backward_input,
-    .linear_backward_weight = linear_backward_weight,
-    .relu_forward = gt_fast_relu_forward,
-    .relu_backward = gt_fast_relu_backward,
-    .softmax_xent = softmax_xent,
-    .logistic = gt_ref_logistic,
-    .norm_forward = gt_norm_forward,
-    .norm_infer = gt_norm_infer,
-    .norm_backward = gt_norm_backward,
-    .mean_forward = gt_mean_forward,
-    .mean_backward = gt_mean_backward,
-    .embedding_forward = gt_embedding_forward,
-    .embedding_backward = gt_embedding_backward,
-    .embedding_clear = gt_embedding_clear,
-    .fm_forward = gt_fm_forward,
-    .fm_backward_input = gt_fm_backward_input,
-    .fm_backward_weight = gt_fm_backward_weight,
-    .family = family,
-    .prepared = gt_prepared_dnn,
-    .prepares_conv = always_conv,
-    .prepares_linear = always_linear,
-};
+const gt_kernels gt_kernels_dnn = {.name = "dnn", .prepares_conv = always_conv, .prepares_linear = always_linear, OWN_SLOTS};
