@@ -8,13 +8,14 @@ cluster_up
 slurm_job job.yaml
 undisturbed job.yaml
 
-# drill NAME COMMAND...: a job is disturbed by COMMAND in its midst, at another round each time.
+# drill NAME COMMAND...: a job ($form of $job) is disturbed by COMMAND in its midst, at another round each time.
+job=job.yaml form=--one
 drill() {
   local name=$1 run n
   shift
   for n in $(seq "$drills"); do
     run=${name// /-}-$n
-    submitted "$name $n" job.yaml "$run" --one || continue
+    submitted "$name $n" "$job" "$run" "$form" || continue
     wait_rounds "$name $n" "$run" $((2 + n * 3 % 20)) && "$@"
     wait_job "$name $n" "$id" 150 "$run"
     resumed "$name $n" "$run"
@@ -57,6 +58,12 @@ drill "USR1 to the batch shell" batch_usr1
 drill "TERM to the batch shell" batch_term
 drill "requeue" requeue
 drill "node down" node_down
+
+# A region is a component of its own.
+sed 's/, nodes: 1//' job.yaml >het.yaml
+job=het.yaml form=--het
+drill "USR1 to a heterogeneous step" usr1
+drill "USR1 to the first component's batch shell" batch_usr1
 
 # A signal straight to the ranks while they are being loaded: it waits for them.
 for n in $(seq "$drills"); do
