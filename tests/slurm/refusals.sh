@@ -23,7 +23,7 @@ world=(srun -w eu1,us1 -N 2 --ntasks-per-node=2)
 refused "without PMIx" 2 '4 single processes|4 tasks' 'mpi=pmix' -- "${world[@]}" --mpi=none "$GEOTRAIN" train job.yaml --run-dir a
 check "without PMIx: no run directory" test ! -e a
 refused "too few tasks" 2 '3 ranks|3 processes' 'needs 4|4 (ranks )?(are|is) needed|4 ranks' -- srun -w eu1,us1 -N 2 -n 3 --mpi=pmix "$GEOTRAIN" train job.yaml --run-dir b
-refused "a partition that is not there" 2 'partition nosuch of region east is not known to Slurm, which has all, ap, eu, us' -- \
+refused "a partition that is not there" 2 'partition nosuch of region east is not known to Slurm, which has all, ap, eu, urgent, us' -- \
   bash "$submit" job.yaml --run-dir c --geotrain "$GEOTRAIN" --set slurm.partition=nosuch
 check "a partition that is not there: no run directory" test ! -e c
 

@@ -4,7 +4,7 @@
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 drills=${DRILLS:-2}
-cluster_up
+cluster_up PreemptType=preempt/partition_prio PreemptMode=REQUEUE
 slurm_job job.yaml
 undisturbed job.yaml
 
@@ -52,12 +52,16 @@ node_down() {
   scontrol update nodename="$node" state=resume
 }
 
+# A job of a partition that goes before takes all nodes for a while.
+preempt() { sbatch --parsable -p urgent -N 3 --exclusive -o /dev/null --wrap 'sleep 2' >/dev/null; }
+
 drill "USR1 to the step" usr1
 drill "TERM to the step" term
 drill "USR1 to the batch shell" batch_usr1
 drill "TERM to the batch shell" batch_term
 drill "requeue" requeue
 drill "node down" node_down
+drill "pre-empted" preempt
 
 # A region is a component of its own.
 sed 's/, nodes: 1//' job.yaml >het.yaml
