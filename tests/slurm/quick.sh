@@ -6,7 +6,7 @@ set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 cluster_up
 slurm_job job.yaml
-sed -i "s/steps: 400/steps: 200/" job.yaml
+sed -i "s/steps: 400/steps: 300/" job.yaml
 echo 'log: {every: 300 ms}' >>job.yaml # how often a progress event is recorded, too
 undisturbed job.yaml
 
@@ -14,6 +14,10 @@ submitted "one job" job.yaml run --one
 "$GEOTRAIN" watch run --progress log >watch.out 2>watch.err &
 watcher=$!
 wait_rounds "one job" run 3
+for _ in $(seq 50); do
+  grep -qs '"event":"progress".*"loss":[0-9]' run/east.jsonl && break
+  sleep 0.1
+done
 "$GEOTRAIN" watch run --once >running.out 2>&1
 check "watch --once: 0 of a run that goes on" same "$?" 0
 check "watch --once: says how far it is" grep -qE 'step [1-9].* loss [0-9]' running.out
