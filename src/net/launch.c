@@ -105,7 +105,8 @@ static bool parent_is(const char *name) {
 }
 
 /* Slurm's step daemon holds this process's place in the job, its output and its PMI.  When it dies, Slurm no longer knows of the process, and no exit code and no
-   line of it would reach anybody: it would hold cores, files and peers until a deadline.  So it dies with it. */
+   line of it would reach anybody: it would hold cores, files and peers until a deadline.  So it dies with it: strictly, with
+   the thread that made it, which lives as long as the step (tests/slurm would see ranks die at once if it did not). */
 void gt_launch_follow(void) {
   if (parent_is("slurmstepd") && prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) gt_log(GT_LOG_WARN, "PR_SET_PDEATHSIG: %s", strerror(errno));
 }

@@ -134,9 +134,8 @@ static void prefer_eager_frames(void) {
 void gt_net_start(double limit_s) {
   gt_on_bug(end_for_bug);
   gt_launch_follow();
-  (void)signal(
-      SIGPIPE,
-      SIG_IGN); /* a connection that a lost peer closed is an error of the call that finds it, with a sentence, and not the end without one */
+  /* A connection that a lost peer closed is an error of the call that finds it, with a sentence, and not the end without one. */
+  (void)signal(SIGPIPE, SIG_IGN);
   prefer_eager_frames();
   gt_watch_begin("MPI_Init", limit_s);
   int provided = MPI_THREAD_SINGLE;

@@ -142,7 +142,7 @@ wait_rounds() {
   local end=$((SECONDS + 60)) newest
   while [ "$SECONDS" -lt "$end" ]; do
     newest=$(newest_round "$2")
-    [ -n "$newest" ] && [ "$newest" -ge "$3" ] && [ "$(find "$2/ckpt/$newest" -name '*.h5' | wc -l)" -ge 2 ] && return 0
+    [ -n "$newest" ] && [ "$newest" -ge "$3" ] && [ "$(find "$2/ckpt/$newest" -name '*.h5' 2>/dev/null | wc -l)" -ge 2 ] && return 0
     sleep 0.05
   done
   fail "$1: round $3" "it did not come in 60 s; the job is $(show "$id" JobState); $(log_end "$2")"
