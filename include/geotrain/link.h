@@ -2,7 +2,7 @@
 #ifndef GEOTRAIN_LINK_H
 #define GEOTRAIN_LINK_H
 
-#include "geotrain/base.h"
+#include "geotrain/job.h"
 
 /* ---- traces ------------------------------------------------------------------------------------------------------ */
 
@@ -83,6 +83,20 @@ gt_ns gt_link_delay_min(const gt_link_spec *spec);
 /* Bit/s that TCP gets out of the link: bandwidth (a trace's mean) times (1 - loss), and at most what loss and round trip leave one CUBIC stream (RFC 8312, 5.1: the larger of its own and Reno's
    average window, segments of 1448 bytes).  0: unlimited. */
 double gt_link_goodput(const gt_link_spec *spec);
+
+/* ---- the links of a job ------------------------------------------------------------------------------------------- */
+
+/* Every direction between two regions as the job says, with traces and outages; the job outlives it.  GT_ERR_JOB names a trace that cannot be read.  *out is written in
+   any case; the caller closes it. */
+typedef struct gt_links gt_links;
+gt_status gt_links_create(gt_links **out, const gt_job *job);
+void gt_links_close(gt_links *links);
+/* nregions: from region to each other; owned by links. */
+const gt_link_spec *gt_links_from(const gt_links *links, size_t region);
+/* SHA-256 of what the traces let pass. */
+void gt_links_hash(const gt_links *links, char hex[GT_SHA256_HEX]);
+/* delay_min: nregions x nregions, row: sender.  GT_ERR_JOB names a link without latency, which no virtual clock can do with. */
+gt_status gt_links_delays(const gt_links *links, const gt_job *job, gt_ns *delay_min);
 
 /* ---- messages and frames ---------------------------------------------------------------------------------------- */
 

@@ -168,4 +168,57 @@ void gt_ps_save(gt_ps *ps, gt_ns now, gt_state *state);
 /* Before gt_ps_start; number of workers and limits may differ from those that saved. */
 gt_status gt_ps_load(gt_ps *ps, gt_ns now, const gt_state *state);
 
+/* ---- from a job ---------------------------------------------------------------------------------------------------------- */
+
+#define GT_EVAL_CHUNK ((size_t)1024) /* samples an EVAL order asks for */
+
+/* What the job says of the PS of region order->region; the caller puts in weights, vectors, optim, test_samples, keepalive, round and host.
+   links: gt_links_from of the region; parameters: of the model. */
+gt_ps_spec gt_ps_spec_of(const gt_job *job, const gt_order *order, const gt_link_spec *links, size_t parameters);
+/* Shares of the regions in means, sum 1; samples: of every region.  The caller frees them. */
+double *gt_ps_weights_of(const gt_job *job, const int64_t *samples);
+/* The optimizer of a region; its rate ends with the region's steps, in lockstep with the longest region's. */
+gt_optim_spec gt_ps_optim_of(const gt_job *job, size_t region, const int64_t *samples);
+
+/* By the job's compute section; order: of the region; c: gt_job_compute_of. */
+gt_ns gt_cost_step(const gt_job *job, const gt_order *order, const gt_job_compute *c, size_t worker, int64_t batch);
+gt_ns gt_cost_eval(const gt_job *job, const gt_order *order, const gt_job_compute *c, size_t worker, int64_t samples);
+/* How many times as long as it would this worker takes (compute.speed). */
+double gt_cost_slowdown(const gt_job *job, size_t region, size_t worker);
+/* GT_ERR_JOB names a region of which compute says nothing; why: "under --clock virtual". */
+gt_status gt_cost_check(const gt_job *job, const char *why);
+
+/* ---- virtual time ---------------------------------------------------------------------------------------------------------- */
+
+/* At equal times in this order; workers by number. */
+typedef enum { GT_EVENT_FRAME, GT_EVENT_LINK, GT_EVENT_PUSH, GT_EVENT_WRITTEN, GT_EVENT_TICK } gt_event_kind;
+typedef struct {
+  gt_ns at;
+  gt_event_kind kind;
+  size_t worker; /* PUSH */
+} gt_event;
+
+/* When a region's workers push, its PS is free and its checkpoint is durable, by the job's costs: the order of events of a run under the virtual clock and of a simulation.
+   Times begin at 0.  The job outlives it. */
+typedef struct gt_timeline gt_timeline;
+gt_timeline *gt_timeline_create(const gt_job *job, const gt_order *order, size_t nworkers);
+void gt_timeline_close(gt_timeline *timeline);
+/* The PS's clock: it does one thing at a time, so that this may be later than the event that it handles. */
+gt_ns gt_timeline_now(const gt_timeline *timeline);
+/* The event that is handled, or was last: its time. */
+gt_ns gt_timeline_at(const gt_timeline *timeline);
+void gt_timeline_work(gt_timeline *timeline, gt_ps_work work);
+/* A checkpoint of so many bytes is being written. */
+void gt_timeline_writing(gt_timeline *timeline, double bytes);
+void gt_timeline_ordered(gt_timeline *timeline, size_t worker, const gt_ps_order *order);
+/* When the worker pushes; GT_NEVER: it has nothing to do. */
+gt_ns gt_timeline_due(const gt_timeline *timeline, size_t worker);
+/* What comes next: a frame that arrives, a link that wants to be looked at, a tick of the PS, or what the timeline knows of itself. */
+gt_event gt_timeline_next(const gt_timeline *timeline, gt_ns frame, gt_ns link, gt_ns tick);
+void gt_timeline_begin(gt_timeline *timeline, const gt_event *event);
+/* Of a PUSH: what it cost, and how long the worker had waited for its order. */
+void gt_timeline_pushed(gt_timeline *timeline, size_t worker, gt_ns *compute, gt_ns *wait);
+/* Events before `at` have happened, outside the timeline. */
+void gt_timeline_forward(gt_timeline *timeline, gt_ns at);
+
 #endif

@@ -12,10 +12,7 @@
 #include "geotrain/wan.h"
 
 #define GT_EVAL_BATCH ((size_t)32)   /* samples at a time in evaluation, unless training takes more */
-#define GT_EVAL_CHUNK ((size_t)1024) /* samples an EVAL order asks for */
 #define GT_MAX_ROUNDS 64
-
-typedef struct gt_links gt_links;
 
 /* One rank's view, made by gt_run_open. */
 typedef struct {
@@ -45,24 +42,6 @@ gt_status gt_run_write_job(const gt_run *run);
 
 /* worker.c: the first n of the region's own training samples, augmented as the job says.  Local. */
 gt_status gt_train_loader(const gt_run *run, size_t n, gt_loader **out);
-
-/* links.c: every direction between two regions; job outlives it.  GT_ERR_JOB names a trace that cannot be read.  *out is written in any case. */
-gt_status gt_links_create(gt_links **out, const gt_job *job);
-void gt_links_close(gt_links *links);
-/* nregions: from region to each other; owned by links. */
-const gt_link_spec *gt_links_from(const gt_links *links, size_t region);
-/* SHA-256 of what the traces let pass. */
-void gt_links_hash(const gt_links *links, char hex[GT_SHA256_HEX]);
-/* nregions x nregions, row: sender.  GT_ERR_JOB names a link without latency. */
-gt_status gt_links_delays(const gt_links *links, const gt_job *job, gt_ns *delay_min);
-
-/* cost.c: by the job's compute section, of this rank's region; c: gt_job_compute_of. */
-gt_ns gt_cost_step(const gt_run *run, const gt_job_compute *c, size_t worker, int64_t batch);
-gt_ns gt_cost_eval(const gt_run *run, const gt_job_compute *c, size_t worker, int64_t samples);
-/* How many times as long as it would this worker takes (compute.speed). */
-double gt_cost_slowdown(const gt_run *run, size_t worker);
-/* GT_ERR_JOB names a region of which compute says nothing; why: "under --clock virtual". */
-gt_status gt_cost_check(const gt_job *job, const char *why);
 
 /* What a PS tells the others before training starts (kind HELLO, little endian as is). */
 typedef struct {

@@ -90,105 +90,37 @@ static void open_gateway(gt_server *s) {
 
 /* ---- the PS ------------------------------------------------------------------------------------------------------------------ */
 
-/* Steps that a region of `samples` samples will make; its rate ends with them. */
-static double steps_of(const gt_job *job, size_t region, int64_t samples) {
-  if (job->train.until.steps > 0) return (double)job->train.until.steps;
-  double batches = job->train.until.epochs > 0 ? job->train.until.epochs * ceil((double)samples / (double)job->train.batch)
-                                               : (double)job->train.until.samples / (double)job->train.batch;
-  return strcmp(job->sync.local, "sync") == 0 ? ceil(batches / (double)(job->regions[region].ranks - 1)) : batches;
-}
-
-/* Where every region applies every step, all of them go by the longest: else their rates, and with these their models, would part. */
-static int64_t schedule_steps(const gt_server *s) {
-  const gt_job *job = s->run->job;
-  double steps = steps_of(job, s->run->roles.region_id, (int64_t)s->run->npart);
-  if (gt_sync_find(job->sync.strategy)->lockstep)
-    for (size_t p = 0; p < job->nregions; p++) steps = fmax(steps, steps_of(job, p, s->hellos[p].samples));
-  return (int64_t)(steps + 0.5);
-}
-
-static gt_status open_optimizer(gt_server *s) {
-  const gt_job *job = s->run->job;
-  const char *schedule = job->train.schedule.name;
-  gt_lr_kind kind = strcmp(schedule, "cosine") == 0 ? GT_LR_COSINE : strcmp(schedule, "step") == 0 ? GT_LR_STEP : GT_LR_CONSTANT;
-  gt_optim_spec spec = {.name = job->train.optimizer.name,
-                        .schedule = {kind, job->train.optimizer.lr, job->train.schedule.gamma, job->train.schedule.lr_min,
-                                     job->train.schedule.warmup_steps, job->train.schedule.step_every, schedule_steps(s)},
-                        .momentum = job->train.optimizer.momentum,
-                        .weight_decay = job->train.optimizer.weight_decay,
-                        .beta1 = job->train.optimizer.beta1,
-                        .beta2 = job->train.optimizer.beta2,
-                        .epsilon = job->train.optimizer.epsilon,
-                        .nesterov = job->train.optimizer.nesterov};
+static gt_status open_optimizer(gt_server *s, const int64_t *samples) {
+  gt_optim_spec spec = gt_ps_optim_of(s->run->job, s->run->roles.region_id, samples);
   return gt_optim_create(&s->optim, &spec, gt_graph_arrays(s->run->graph)->params.n, true);
-}
-
-static void set_weights(gt_server *s) {
-  size_t n = s->run->job->nregions;
-  bool by_samples = strcmp(s->run->job->sync.weights, "samples") == 0;
-  double sum = 0;
-  s->weights = GT_NEW_ARRAY(double, n);
-  for (size_t p = 0; p < n; p++) sum += s->weights[p] = by_samples ? (double)s->hellos[p].samples : 1;
-  for (size_t p = 0; p < n; p++) s->weights[p] /= sum;
-}
-
-/* Messages that may have left without being acknowledged: the larger of four frames and twice bandwidth times round trip (DESIGN 2.12), 64 at most. */
-static size_t window_of(const gt_server *s, size_t bytes) {
-  double most = 4.0 * (double)GT_FRAME_PAYLOAD_MAX;
-  const gt_link_spec *links = gt_links_from(s->run->links, s->run->roles.region_id);
-  for (size_t p = 0; p < s->run->job->nregions; p++) {
-    double in_flight = 2 * gt_link_goodput(&links[p]) / 8 * (links[p].latency_s + links[p].back_s);
-    if (in_flight > most) most = in_flight;
-  }
-  double messages = most / (double)bytes;
-  return messages < 1 ? 1 : messages > 64 ? 64 : (size_t)messages;
-}
-
-static gt_ps_interval interval(const gt_job_interval *i) {
-  return (gt_ps_interval){i->epochs, i->steps, i->samples, i->minutes};
 }
 
 static void open_ps(gt_server *s, int64_t newest_round) {
   gt_run *run = s->run;
   const gt_job *job = run->job;
   const gt_arrays *a = gt_graph_arrays(run->graph);
-  gt_ps_spec spec = {.nregions = job->nregions,
-                     .self = run->roles.region_id,
-                     .nworkers = (size_t)run->roles.region_size - 1,
-                     .local_async = strcmp(job->sync.local, "async") == 0,
-                     .strategy = gt_sync_find(job->sync.strategy),
-                     .weights = s->weights,
-                     .period = job->sync.period,
-                     .scale = strcmp(job->sync.scale, "mean") == 0 ? 1.0 / (double)job->nregions : 1.0,
-                     .outbox = (size_t)job->wan.outbox,
-                     .window = window_of(s, a->params.n * sizeof(float)),
-                     .params = a->params,
-                     .grads = a->grads,
-                     .buffers = a->buffers,
-                     .optim = s->optim,
-                     .order = run->order,
-                     .until = interval(&job->train.until),
-                     .eval_every = interval(&job->train.eval_every),
-                     .checkpoint_every = interval(&job->checkpoint.every),
-                     .test_samples = run->data.ntest,
-                     .eval_chunk = GT_EVAL_CHUNK,
-                     .nonfinite_limit = job->limits.nonfinite,
-                     .wan_bytes_limit = job->limits.wan_bytes,
-                     .heartbeat = GT_SECOND,
-                     /* Under the virtual clock workers are kept alive by wall time, elsewhere. */
-                     .keepalive = s->virtual_clock ? GT_NEVER / 2 : gt_from_seconds(job->limits.local_s / 4 < 5 ? job->limits.local_s / 4 : 5),
-                     .round = newest_round,
-                     .host = {.ctx = s,
-                              .send = host_send,
-                              .replace = host_replace,
-                              .order = host_order,
-                              .taken = host_taken,
-                              .reduced = host_reduced,
-                              .checkpoint = gt_server_checkpoint,
-                              .whole = gt_server_whole,
-                              .note = gt_server_note,
-                              .clock = host_clock,
-                              .work = host_work}};
+  gt_ps_spec spec = gt_ps_spec_of(job, &run->order, gt_links_from(run->links, run->roles.region_id), a->params.n);
+  spec.nworkers = (size_t)run->roles.region_size - 1;
+  spec.weights = s->weights;
+  spec.params = a->params;
+  spec.grads = a->grads;
+  spec.buffers = a->buffers;
+  spec.optim = s->optim;
+  spec.test_samples = run->data.ntest;
+  /* Under the virtual clock workers are kept alive by wall time, elsewhere. */
+  spec.keepalive = s->virtual_clock ? GT_NEVER / 2 : gt_from_seconds(job->limits.local_s / 4 < 5 ? job->limits.local_s / 4 : 5);
+  spec.round = newest_round;
+  spec.host = (gt_ps_host){.ctx = s,
+                           .send = host_send,
+                           .replace = host_replace,
+                           .order = host_order,
+                           .taken = host_taken,
+                           .reduced = host_reduced,
+                           .checkpoint = gt_server_checkpoint,
+                           .whole = gt_server_whole,
+                           .note = gt_server_note,
+                           .clock = host_clock,
+                           .work = host_work};
   s->ps = gt_ps_create(&spec);
 }
 
@@ -221,8 +153,12 @@ static void say_resumed(const gt_server *s, int64_t round) {
 }
 
 static gt_status open_rest(gt_server *s, int64_t round, int64_t newest) {
-  set_weights(s);
-  GT_TRY(open_optimizer(s));
+  int64_t *samples = GT_NEW_ARRAY(int64_t, s->run->job->nregions);
+  for (size_t p = 0; p < s->run->job->nregions; p++) samples[p] = s->hellos[p].samples;
+  s->weights = gt_ps_weights_of(s->run->job, samples);
+  gt_status status = open_optimizer(s, samples);
+  gt_free(samples);
+  GT_TRY(status);
   s->compute = GT_NEW_ARRAY(gt_ns, (size_t)s->run->roles.region_size - 1);
   open_ps(s, newest);
   if (round > 0) {

@@ -2,12 +2,9 @@
    events in the order of their virtual times, whenever they really come, and none before it is sure that no earlier one can come from another region. */
 #include "impl.h"
 
-/* One worker, as far as its time goes. */
+/* What a worker pushed ahead of its time. */
 typedef struct {
-  gt_ns due;             /* of its push; GT_NEVER: it has nothing to do */
-  gt_ns ordered, pushed; /* when its order was given, when it last pushed */
-  gt_ns cost;
-  bool here; /* what it pushed, ahead of its time */
+  bool here;
   gt_push_msg push;
   float *grads;
   const float *buffers;
@@ -15,67 +12,52 @@ typedef struct {
 } virtual_worker;
 
 struct gt_virtual {
-  gt_job_compute cost;
-  gt_ns at;         /* of the event that is handled */
-  gt_ns busy;       /* the PS is at work until then */
-  gt_ns safe;       /* every frame that arrives before is here */
-  gt_ns written_at; /* the checkpoint under way is durable */
+  gt_timeline *timeline;
+  gt_ns safe; /* every frame that arrives before is here */
   virtual_worker *workers;
   size_t nworkers;
   bool stop_asked;              /* by a worker */
   gt_ns alive_at, keepalive_at; /* wall time */
 };
 
-/* At equal times in this order; workers by number. */
-typedef enum { EVENT_FRAME, EVENT_LINK, EVENT_PUSH, EVENT_WRITTEN, EVENT_TICK } event_kind;
-typedef struct {
-  gt_ns at;
-  event_kind kind;
-  size_t worker;
-} event;
-
 /* ---- life -------------------------------------------------------------------------------------------------------------------- */
 
 void gt_virtual_open(gt_server *s) {
   gt_virtual *v = GT_NEW(gt_virtual);
-  v->cost = gt_job_compute_of(s->run->job, s->run->roles.region_id);
   v->nworkers = (size_t)s->run->roles.region_size - 1;
   v->workers = GT_NEW_ARRAY(virtual_worker, v->nworkers);
-  for (size_t w = 0; w < v->nworkers; w++) v->workers[w].due = GT_NEVER;
-  v->written_at = GT_NEVER;
+  v->timeline = gt_timeline_create(s->run->job, &s->run->order, v->nworkers);
   s->virtual_clock = v;
 }
 
 void gt_virtual_close(gt_virtual *v) {
   if (!v) return;
+  gt_timeline_close(v->timeline);
   gt_free(v->workers);
   gt_free(v);
 }
 
-/* ---- what takes time ---------------------------------------------------------------------------------------------------------- */
-
 gt_ns gt_virtual_now(const gt_virtual *v) {
-  return v->busy;
+  return gt_timeline_now(v->timeline);
 }
 
 void gt_virtual_work(gt_virtual *v, gt_ps_work work) {
-  double seconds = work == GT_WORK_UPDATE ? v->cost.update_s : work == GT_WORK_APPLY ? v->cost.apply_s : v->cost.encode_s;
-  v->busy += gt_from_seconds(seconds);
+  gt_timeline_work(v->timeline, work);
 }
 
 void gt_virtual_writing(gt_virtual *v, double bytes) {
-  double seconds = v->cost.checkpoint_bps > 0 ? 8 * bytes / v->cost.checkpoint_bps : 0;
-  v->written_at = v->busy + gt_from_seconds(seconds);
+  gt_timeline_writing(v->timeline, bytes);
 }
 
 void gt_virtual_ordered(gt_server *s, size_t worker, const gt_ps_order *order) {
   gt_virtual *v = s->virtual_clock;
-  virtual_worker *w = &v->workers[worker];
-  if (order->kind == GT_PS_KEEPALIVE) return;
-  w->cost = order->kind == GT_PS_TRAIN ? gt_cost_step(s->run, &v->cost, worker, order->first) : gt_cost_eval(s->run, &v->cost, worker, order->count);
-  w->ordered = v->busy + gt_from_seconds(v->cost.local_s);
-  w->due = w->ordered + w->cost;
-  w->really_since = gt_now();
+  if (order->kind != GT_PS_KEEPALIVE) v->workers[worker].really_since = gt_now();
+  gt_timeline_ordered(v->timeline, worker, order);
+}
+
+/* Its work is under way, or lies here before its time. */
+static bool at_work(const gt_virtual *v, size_t worker) {
+  return gt_timeline_due(v->timeline, worker) != GT_NEVER;
 }
 
 /* ---- what really happens -------------------------------------------------------------------------------------------------------- */
@@ -102,14 +84,14 @@ static void keep_alive(gt_server *s, gt_ns wall) {
   if (wall < v->keepalive_at) return;
   v->keepalive_at = wall + gt_from_seconds(limit / 4 < 5 ? limit / 4 : 5);
   for (size_t w = 0; w < v->nworkers; w++)
-    if (v->workers[w].here || v->workers[w].due == GT_NEVER) gt_plane_ps_order(s->plane, w, &order, NULL, NULL);
+    if (v->workers[w].here || !at_work(v, w)) gt_plane_ps_order(s->plane, w, &order, NULL, NULL);
 }
 
 static void watch_workers(const gt_server *s, gt_ns wall) {
   const gt_virtual *v = s->virtual_clock;
   double limit = s->run->job->limits.local_s;
   for (size_t w = 0; w < v->nworkers; w++)
-    if (v->workers[w].due != GT_NEVER && !v->workers[w].here && gt_seconds(wall - v->workers[w].really_since) >= limit)
+    if (at_work(v, w) && !v->workers[w].here && gt_seconds(wall - v->workers[w].really_since) >= limit)
       gt_panic(GT_ERR_LOST, "waited %.0f s (limits.local) for the work of worker %zu of region %s", limit, w, s->run->region);
 }
 
@@ -145,21 +127,8 @@ static gt_status await_writer(gt_server *s) {
 
 /* ---- events ---------------------------------------------------------------------------------------------------------------------- */
 
-static void earlier(event *e, gt_ns at, event_kind kind, size_t worker) {
-  if (at < e->at) *e = (event){at, kind, worker};
-}
-
-/* No event is in the past: a message for a link that is idle leaves now. */
-static event next_event(const gt_server *s) {
-  const gt_virtual *v = s->virtual_clock;
-  event e = {GT_NEVER, EVENT_TICK, 0};
-  earlier(&e, gt_gateway_arrival(s->gateway), EVENT_FRAME, 0);
-  earlier(&e, gt_gateway_next(s->gateway, NULL), EVENT_LINK, 0);
-  for (size_t w = 0; w < v->nworkers; w++) earlier(&e, v->workers[w].due, EVENT_PUSH, w);
-  earlier(&e, v->written_at, EVENT_WRITTEN, 0);
-  earlier(&e, gt_ps_next(s->ps), EVENT_TICK, 0);
-  if (e.at < v->at) e.at = v->at;
-  return e;
+static gt_event next_event(const gt_server *s) {
+  return gt_timeline_next(s->virtual_clock->timeline, gt_gateway_arrival(s->gateway), gt_gateway_next(s->gateway, NULL), gt_ps_next(s->ps));
 }
 
 static void pushed(gt_server *s, size_t worker) {
@@ -167,54 +136,45 @@ static void pushed(gt_server *s, size_t worker) {
   virtual_worker *w = &v->workers[worker];
   await_push(s, worker);
   gt_push_msg p = w->push;
-  gt_ps_push push = {.samples = p.samples,
-                     .correct = p.correct,
-                     .loss_sum = p.loss_sum,
-                     .auc = p.auc,
-                     .compute = w->cost,
-                     .wait = w->ordered - w->pushed,
-                     .buffers = w->buffers,
-                     .nonfinite = p.nonfinite != 0};
-  w->pushed = w->due;
-  w->due = GT_NEVER;
+  gt_ps_push push = {
+      .samples = p.samples, .correct = p.correct, .loss_sum = p.loss_sum, .auc = p.auc, .buffers = w->buffers, .nonfinite = p.nonfinite != 0};
+  gt_timeline_pushed(v->timeline, worker, &push.compute, &push.wait);
   if (p.kind == GT_PUSH_EVAL)
-    gt_ps_evaluated(s->ps, &push, v->busy);
+    gt_ps_evaluated(s->ps, &push, gt_timeline_now(v->timeline));
   else
-    gt_ps_gradient(s->ps, worker, &push, w->grads, v->busy);
+    gt_ps_gradient(s->ps, worker, &push, w->grads, gt_timeline_now(v->timeline));
 }
 
 static void written(gt_server *s) {
   gt_virtual *v = s->virtual_clock;
   gt_status result = await_writer(s);
   int64_t round = s->written_round;
-  v->written_at = GT_NEVER;
   s->written_round = 0;
   if (result != GT_OK) gt_panic(result, "%s; the previous checkpoint is whole", gt_error_text());
-  gt_ps_written(s->ps, round, v->busy);
+  gt_ps_written(s->ps, round, gt_timeline_now(v->timeline));
 }
 
-static void handle(gt_server *s, const event *e) {
+static void handle(gt_server *s, const gt_event *e) {
   gt_virtual *v = s->virtual_clock;
-  v->at = e->at;
-  if (v->busy < e->at) v->busy = e->at;
+  gt_timeline_begin(v->timeline, e);
   switch (e->kind) {
-  case EVENT_FRAME:
-    gt_gateway_deliver(s->gateway, v->busy);
+  case GT_EVENT_FRAME:
+    gt_gateway_deliver(s->gateway, gt_timeline_now(v->timeline));
     break;
-  case EVENT_LINK:
+  case GT_EVENT_LINK:
     gt_gateway_poll(s->gateway, e->at); /* a link works while the PS does */
     break;
-  case EVENT_PUSH:
+  case GT_EVENT_PUSH:
     pushed(s, e->worker);
     break;
-  case EVENT_WRITTEN:
+  case GT_EVENT_WRITTEN:
     written(s);
     break;
-  case EVENT_TICK:
-    gt_ps_tick(s->ps, v->busy);
+  case GT_EVENT_TICK:
+    gt_ps_tick(s->ps, gt_timeline_now(v->timeline));
     break;
   }
-  gt_server_account(s, v->busy);
+  gt_server_account(s, gt_timeline_now(v->timeline));
 }
 
 /* The stop is one more thing that happens at an event: between two, it could come before what other regions were promised. */
@@ -222,9 +182,9 @@ static void look_after(gt_server *s) {
   gt_virtual *v = s->virtual_clock;
   if ((gt_stop_requested() || v->stop_asked) && !s->stop_told) {
     s->stop_told = true;
-    gt_ps_stop(s->ps, GT_STOPPED, v->busy);
+    gt_ps_stop(s->ps, GT_STOPPED, gt_timeline_now(v->timeline));
   }
-  gt_server_progress(s, v->busy, false);
+  gt_server_progress(s, gt_timeline_now(v->timeline), false);
 }
 
 /* ---- the loop -------------------------------------------------------------------------------------------------------------------- */
@@ -234,8 +194,9 @@ static void agree(gt_server *s, gt_ns next) {
   gt_backoff backoff;
   gt_backoff_reset(&backoff);
   /* While the PS is at work nothing but the links acts. */
-  gt_ns link = gt_gateway_next(s->gateway, NULL), acts = next > v->busy ? next : v->busy;
-  gt_gateway_propose(s->gateway, link < acts ? (link > v->at ? link : v->at) : acts);
+  gt_ns link = gt_gateway_next(s->gateway, NULL), busy = gt_timeline_now(v->timeline), at = gt_timeline_at(v->timeline);
+  gt_ns acts = next > busy ? next : busy;
+  gt_gateway_propose(s->gateway, link < acts ? (link > at ? link : at) : acts);
   while (!gt_gateway_agreed(s->gateway, &v->safe)) look_around(s, &backoff);
 }
 
@@ -259,10 +220,10 @@ static void leave(gt_server *s) {
   gt_backoff backoff;
   gt_backoff_reset(&backoff);
   for (size_t w = 0; w < v->nworkers; w++)
-    while (v->workers[w].due != GT_NEVER && !v->workers[w].here) look_around(s, &backoff);
+    while (at_work(v, w) && !v->workers[w].here) look_around(s, &backoff);
   for (gt_ns at; (at = gt_gateway_next(s->gateway, NULL)) != GT_NEVER;) {
-    if (v->at < at) v->at = at;
-    gt_gateway_poll(s->gateway, v->at);
+    gt_timeline_forward(v->timeline, at);
+    gt_gateway_poll(s->gateway, gt_timeline_at(v->timeline));
   }
   gt_gateway_propose(s->gateway, GT_NEVER);
 }
@@ -274,17 +235,17 @@ gt_status gt_virtual_loop(gt_server *s) {
   s->watched_at = gt_now();
   begin(s);
   while (!ended) {
-    event e = next_event(s);
+    gt_event e = next_event(s);
     if (e.at >= v->safe) {
       agree(s, e.at);
       continue;
     }
     handle(s, &e);
     look_after(s);
-    status = gt_server_end(s, v->busy, &ended);
+    status = gt_server_end(s, gt_timeline_now(v->timeline), &ended);
   }
   leave(s);
   gt_server_end_workers(s, status);
-  gt_server_progress(s, v->busy, true);
+  gt_server_progress(s, gt_timeline_now(v->timeline), true);
   return status;
 }

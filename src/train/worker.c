@@ -86,7 +86,7 @@ static void train_batch(worker *w, const gt_order_msg *order) {
   w->batch.finite = true;
   gt_graph_step(w->run->graph, w->x, w->y, n, true, &m);
   on_gradients(w, 0);
-  take_time(w, from, w->run->job->compute_emulate ? gt_cost_step(w->run, &w->cost, number_of(w), order->batch) : 0);
+  take_time(w, from, w->run->job->compute_emulate ? gt_cost_step(w->run->job, &w->run->order, &w->cost, number_of(w), order->batch) : 0);
   bool finite = m.loss_sum - m.loss_sum == 0 && w->batch.finite && gt_vec_finite(arrays->buffers);
   gt_push_msg push = {.kind = GT_PUSH_GRADIENT,
                       .signal = (uint32_t)gt_stop_requested(),
@@ -124,7 +124,7 @@ static void evaluate(worker *w, const gt_order_msg *order) {
     done += (int64_t)n;
   }
   push.auc = auc_after(w, order);
-  take_time(w, from, w->run->job->compute_emulate ? gt_cost_eval(w->run, &w->cost, number_of(w), order->count) : 0);
+  take_time(w, from, w->run->job->compute_emulate ? gt_cost_eval(w->run->job, &w->run->order, &w->cost, number_of(w), order->count) : 0);
   w->idle_since = gt_now();
   gt_plane_worker_push(w->plane, &push);
 }
@@ -190,7 +190,7 @@ static void prepare(const worker *w) {
 
 gt_status gt_worker_run(gt_run *run) {
   worker w = {.run = run, .cost = gt_job_compute_of(run->job, run->roles.region_id)};
-  w.slowdown = gt_cost_slowdown(run, number_of(&w));
+  w.slowdown = gt_cost_slowdown(run->job, run->roles.region_id, number_of(&w));
   const gt_arrays *arrays = gt_graph_arrays(run->graph);
   w.plane = gt_plane_worker_create(run->roles.region, arrays->params.n, arrays->buffers.n);
   gt_status status = open_worker(&w);

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "impl.h"
+#include "geotrain/link.h"
 
 struct gt_links {
   size_t n;

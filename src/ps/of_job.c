@@ -1,0 +1,81 @@
+/* A region's PS as the job describes it: one account for runs and simulations. */
+#include <math.h>
+#include <string.h>
+
+#include "geotrain/ps.h"
+
+/* Steps that a region of `samples` samples will make; its rate ends with them. */
+static double steps_of(const gt_job *job, size_t region, int64_t samples) {
+  if (job->train.until.steps > 0) return (double)job->train.until.steps;
+  double batches = job->train.until.epochs > 0 ? job->train.until.epochs * ceil((double)samples / (double)job->train.batch)
+                                               : (double)job->train.until.samples / (double)job->train.batch;
+  return strcmp(job->sync.local, "sync") == 0 ? ceil(batches / (double)(job->regions[region].ranks - 1)) : batches;
+}
+
+/* Where every region applies every step, all of them go by the longest: else their rates, and with these their models, would part. */
+static int64_t schedule_steps(const gt_job *job, size_t region, const int64_t *samples) {
+  double steps = steps_of(job, region, samples[region]);
+  if (gt_sync_find(job->sync.strategy)->lockstep)
+    for (size_t p = 0; p < job->nregions; p++) steps = fmax(steps, steps_of(job, p, samples[p]));
+  return (int64_t)(steps + 0.5);
+}
+
+gt_optim_spec gt_ps_optim_of(const gt_job *job, size_t region, const int64_t *samples) {
+  const char *schedule = job->train.schedule.name;
+  gt_lr_kind kind = strcmp(schedule, "cosine") == 0 ? GT_LR_COSINE : strcmp(schedule, "step") == 0 ? GT_LR_STEP : GT_LR_CONSTANT;
+  return (gt_optim_spec){.name = job->train.optimizer.name,
+                         .schedule = {kind, job->train.optimizer.lr, job->train.schedule.gamma, job->train.schedule.lr_min,
+                                      job->train.schedule.warmup_steps, job->train.schedule.step_every, schedule_steps(job, region, samples)},
+                         .momentum = job->train.optimizer.momentum,
+                         .weight_decay = job->train.optimizer.weight_decay,
+                         .beta1 = job->train.optimizer.beta1,
+                         .beta2 = job->train.optimizer.beta2,
+                         .epsilon = job->train.optimizer.epsilon,
+                         .nesterov = job->train.optimizer.nesterov};
+}
+
+double *gt_ps_weights_of(const gt_job *job, const int64_t *samples) {
+  size_t n = job->nregions;
+  bool by_samples = strcmp(job->sync.weights, "samples") == 0;
+  double sum = 0, *weights = GT_NEW_ARRAY(double, n);
+  for (size_t p = 0; p < n; p++) sum += weights[p] = by_samples ? (double)samples[p] : 1;
+  for (size_t p = 0; p < n; p++) weights[p] /= sum;
+  return weights;
+}
+
+/* Messages that may have left without being acknowledged: the larger of four frames and twice bandwidth times round trip (DESIGN 2.12), 64 at most. */
+static size_t window_of(const gt_job *job, size_t region, const gt_link_spec *links, size_t bytes) {
+  double most = 4.0 * (double)GT_FRAME_PAYLOAD_MAX;
+  for (size_t p = 0; p < job->nregions; p++) {
+    if (p == region) continue;
+    double in_flight = 2 * gt_link_goodput(&links[p]) / 8 * (links[p].latency_s + links[p].back_s);
+    if (in_flight > most) most = in_flight;
+  }
+  double messages = most / (double)bytes;
+  return messages < 1 ? 1 : messages > 64 ? 64 : (size_t)messages;
+}
+
+static gt_ps_interval interval(const gt_job_interval *i) {
+  return (gt_ps_interval){i->epochs, i->steps, i->samples, i->minutes};
+}
+
+gt_ps_spec gt_ps_spec_of(const gt_job *job, const gt_order *order, const gt_link_spec *links, size_t parameters) {
+  size_t region = (size_t)order->region;
+  return (gt_ps_spec){.nregions = job->nregions,
+                      .self = region,
+                      .nworkers = (size_t)job->regions[region].ranks - 1,
+                      .local_async = strcmp(job->sync.local, "async") == 0,
+                      .strategy = gt_sync_find(job->sync.strategy),
+                      .period = job->sync.period,
+                      .scale = strcmp(job->sync.scale, "mean") == 0 ? 1.0 / (double)job->nregions : 1.0,
+                      .outbox = (size_t)job->wan.outbox,
+                      .window = window_of(job, region, links, parameters * sizeof(float)),
+                      .order = *order,
+                      .until = interval(&job->train.until),
+                      .eval_every = interval(&job->train.eval_every),
+                      .checkpoint_every = interval(&job->checkpoint.every),
+                      .eval_chunk = GT_EVAL_CHUNK,
+                      .nonfinite_limit = job->limits.nonfinite,
+                      .wan_bytes_limit = job->limits.wan_bytes,
+                      .heartbeat = GT_SECOND};
+}

@@ -1,0 +1,106 @@
+/* A region's virtual time (DESIGN 2.6): what is due when, and which of it comes next. */
+#include "geotrain/ps.h"
+
+/* One worker, as far as its time goes. */
+typedef struct {
+  gt_ns due;             /* of its push; GT_NEVER: it has nothing to do */
+  gt_ns ordered, pushed; /* when its order was given, when it last pushed */
+  gt_ns cost;
+} timeline_worker;
+
+struct gt_timeline {
+  const gt_job *job;
+  gt_order order;
+  gt_job_compute cost;
+  gt_ns at;         /* of the event that is handled */
+  gt_ns busy;       /* the PS is at work until then */
+  gt_ns written_at; /* the checkpoint under way is durable */
+  timeline_worker *workers;
+  size_t nworkers;
+};
+
+gt_timeline *gt_timeline_create(const gt_job *job, const gt_order *order, size_t nworkers) {
+  gt_timeline *t = GT_NEW(gt_timeline);
+  t->job = job;
+  t->order = *order;
+  t->cost = gt_job_compute_of(job, (size_t)order->region);
+  t->nworkers = nworkers;
+  t->workers = GT_NEW_ARRAY(timeline_worker, nworkers);
+  for (size_t w = 0; w < nworkers; w++) t->workers[w].due = GT_NEVER;
+  t->written_at = GT_NEVER;
+  return t;
+}
+
+void gt_timeline_close(gt_timeline *t) {
+  if (!t) return;
+  gt_free(t->workers);
+  gt_free(t);
+}
+
+gt_ns gt_timeline_now(const gt_timeline *t) {
+  return t->busy;
+}
+
+gt_ns gt_timeline_at(const gt_timeline *t) {
+  return t->at;
+}
+
+/* ---- what takes time ---------------------------------------------------------------------------------------------------------- */
+
+void gt_timeline_work(gt_timeline *t, gt_ps_work work) {
+  double seconds = work == GT_WORK_UPDATE ? t->cost.update_s : work == GT_WORK_APPLY ? t->cost.apply_s : t->cost.encode_s;
+  t->busy += gt_from_seconds(seconds);
+}
+
+void gt_timeline_writing(gt_timeline *t, double bytes) {
+  double seconds = t->cost.checkpoint_bps > 0 ? 8 * bytes / t->cost.checkpoint_bps : 0;
+  t->written_at = t->busy + gt_from_seconds(seconds);
+}
+
+void gt_timeline_ordered(gt_timeline *t, size_t worker, const gt_ps_order *order) {
+  timeline_worker *w = &t->workers[worker];
+  if (order->kind == GT_PS_KEEPALIVE) return;
+  w->cost = order->kind == GT_PS_TRAIN ? gt_cost_step(t->job, &t->order, &t->cost, worker, order->first)
+                                       : gt_cost_eval(t->job, &t->order, &t->cost, worker, order->count);
+  w->ordered = t->busy + gt_from_seconds(t->cost.local_s);
+  w->due = w->ordered + w->cost;
+}
+
+gt_ns gt_timeline_due(const gt_timeline *t, size_t worker) {
+  return t->workers[worker].due;
+}
+
+/* ---- events ---------------------------------------------------------------------------------------------------------------------- */
+
+static void earlier(gt_event *e, gt_ns at, gt_event_kind kind, size_t worker) {
+  if (at < e->at) *e = (gt_event){at, kind, worker};
+}
+
+gt_event gt_timeline_next(const gt_timeline *t, gt_ns frame, gt_ns link, gt_ns tick) {
+  gt_event e = {GT_NEVER, GT_EVENT_TICK, 0};
+  earlier(&e, frame, GT_EVENT_FRAME, 0);
+  earlier(&e, link, GT_EVENT_LINK, 0);
+  for (size_t w = 0; w < t->nworkers; w++) earlier(&e, t->workers[w].due, GT_EVENT_PUSH, w);
+  earlier(&e, t->written_at, GT_EVENT_WRITTEN, 0);
+  earlier(&e, tick, GT_EVENT_TICK, 0);
+  if (e.at < t->at) e.at = t->at; /* no event is in the past: a message for a link that is idle leaves now */
+  return e;
+}
+
+void gt_timeline_begin(gt_timeline *t, const gt_event *e) {
+  t->at = e->at;
+  if (t->busy < e->at) t->busy = e->at;
+  if (e->kind == GT_EVENT_WRITTEN) t->written_at = GT_NEVER;
+}
+
+void gt_timeline_pushed(gt_timeline *t, size_t worker, gt_ns *compute, gt_ns *wait) {
+  timeline_worker *w = &t->workers[worker];
+  *compute = w->cost;
+  *wait = w->ordered - w->pushed;
+  w->pushed = w->due;
+  w->due = GT_NEVER;
+}
+
+void gt_timeline_forward(gt_timeline *t, gt_ns at) {
+  if (t->at < at) t->at = at;
+}
