@@ -4,6 +4,7 @@
 #define GEOTRAIN_PLAN_H
 
 #include "geotrain/base.h"
+#include "geotrain/link.h"
 
 /* ---- elastic scheduling --------------------------------------------------------------------------------------------
 
@@ -67,6 +68,131 @@ void gt_plan_value(const gt_plan_problem *problem, gt_plan_answer *answer);
    names), budget below the cheapest plan's cost (likewise). */
 gt_status gt_plan_elastic(const gt_plan_problem *problem, gt_plan_answer *answer);
 
-/* ---- cost ------------------------------------------------------------------------------------------------------------ */
+/* ---- cost ------------------------------------------------------------------------------------------------------------
+
+   The cost model of "Towards Geo-Distributed Training of ML Models in a Multi-Cloud Environment" (Phalak et al., ICPE 2024 Companion), equations (1) to (9), and its
+   architecture: workers on VMs write gradients to object storage, a function aggregates them and writes the model, workers poll for it and read it.  Every term is a field.
+   A GB is 1e9 bytes; a month is GT_PLAN_MONTH_S.  What the study leaves open, and what is chosen here, is in docs/planning-cost.md. */
+
+#define GT_PLAN_MONTH_S (730.0 * 3600)
+
+/* From so many GB of its pool's month on, a GB costs so much. */
+typedef struct {
+  double from_gb, usd_per_gb;
+} gt_plan_tier;
+
+/* What moving data from one site to another costs: tiers ascend, the first is from 0; none: nothing.  Volumes of one pool (one vendor's, of one kind) count together. */
+typedef struct {
+  const gt_plan_tier *tiers; /* borrowed */
+  size_t ntiers, pool;
+} gt_plan_tariff;
+
+/* So much data, moved by that tariff. */
+typedef struct {
+  const gt_plan_tariff *tariff; /* borrowed */
+  double gb, usd;               /* usd is written */
+} gt_plan_flow;
+
+/* Writes usd of every flow.  All flows of a pool move at the same time, in proportion, after used_gb[pool] that the month has seen before (npools many; NULL: nothing), so that
+   their order does not matter: a flow costs its gb times its tariff's mean price over what the pool moves.  Local; never fails. */
+void gt_plan_egress(gt_plan_flow *flows, size_t nflows, const double *used_gb, size_t npools);
+
+/* Rates of a site: one vendor at one place. */
+typedef struct {
+  double vm_hour;           /* R_vm, USD an hour of one machine */
+  double function_gb_s;     /* R_mem, USD a GB of memory and second */
+  double storage_gb_month;  /* R_st */
+  double read, write, list; /* R_reads, R_writes, R_lists: USD of one request, a thousandth of equation (5)'s */
+} gt_plan_rates;
+
+/* Sites by number; tariffs and links [from * n + to] (links may be NULL where only cost is asked for).  All borrowed. */
+typedef struct {
+  size_t n;
+  const gt_plan_rates *rates;
+  const gt_plan_tariff *tariffs;
+  const gt_link_spec *links;
+} gt_plan_sites;
+
+typedef struct {
+  size_t site;    /* of its VM */
+  size_t point;   /* where its gradients go: its regional aggregator; without any, 0 */
+  double train_s; /* of a mini-batch */
+} gt_plan_worker;
+
+/* An aggregator: sites of its function and of the storage that gradients wait in. */
+typedef struct {
+  size_t function, storage;
+} gt_plan_point;
+
+/* Where everything is.  Without regional aggregators (nregional 0) workers write to the storage of `global`, whose function writes the model there.
+   With them: a worker writes to its region's storage; the region's function reads and adds these gradients and writes the sum to the storage of `global`; the global
+   function reads the sums, and writes the model to every region's storage, where the workers poll for it. */
+typedef struct {
+  const gt_plan_sites *sites;
+  const gt_plan_worker *workers;
+  size_t nworkers;
+  gt_plan_point global;
+  const gt_plan_point *regional;
+  size_t nregional;
+  double model_bytes; /* m: gradient, sum and model are equally large */
+  double memory_gb;   /* M_GB of each function */
+  int64_t batches;    /* of the run: tiers see them all */
+} gt_plan_placement;
+
+/* What an aggregator takes for a mini-batch, mean over the run. */
+typedef struct {
+  double function_s;   /* T_FaaS: of all its invocations */
+  double stored_gb_s;  /* GB times seconds that lie in its storage */
+  double failed_reads; /* l: reads of its storage before the model is there */
+} gt_plan_use;
+
+/* The cost of a mini-batch in USD, mean over the run.  Numbers are those of the study's equations. */
+typedef struct {
+  double total;                         /* (1) compute + storage + transfer */
+  double compute, iaas, faas;           /* (2) iaas + faas, (3), (4) */
+  double storage;                       /* (5) stored + reads + writes + lists */
+  double stored, reads, writes, lists;  /* terms of (5) */
+  double transfer;                      /* (6) dt_iaas + dt_faas + dt_storage */
+  double dt_iaas, dt_faas, dt_storage;  /* (7), (8), (9) to_function + to_workers */
+  double dt_to_function, dt_to_workers; /* terms of (9) */
+  double n_reads, n_writes, n_lists;    /* requests: of the central architecture 2n + l, n + 1 and n */
+} gt_plan_terms;
+
+/* Equations (1) to (9) of a placement whose workers take vm_s[nworkers] (T_vm of a mini-batch, mean over the run) and whose aggregators take use[nregional + 1], the global
+   one last.  used_gb, npools: as for gt_plan_egress.  Local; never fails. */
+gt_plan_terms gt_plan_cost(const gt_plan_placement *placement, const double *vm_s, const gt_plan_use *use, const double *used_gb, size_t npools);
+
+/* ---- cost of geotrain's own topology: rates times use, planned or measured; not a bill --------------------------------- */
+
+/* How machine time is billed: in steps of step_s, begun ones too, and min_s at least.  0: to the second's fraction, and from none on. */
+typedef struct {
+  double step_s, min_s;
+} gt_plan_billing;
+
+/* A region: worker ranks and its PS rank, for so long; the last four are written, in USD. */
+typedef struct {
+  int64_t workers;
+  double worker_price, ps_price; /* USD an hour of one rank */
+  double seconds;
+  gt_plan_billing billing;
+  double worker_usd, ps_usd, egress_usd, usd; /* egress: of the links that begin here; usd: the sum */
+} gt_plan_cost_region;
+
+/* One direction, and what crossed it (all traffic: vendors count every byte); usd is written. */
+typedef struct {
+  size_t from, to; /* regions */
+  double bytes;
+  gt_plan_tariff tariff;
+  double usd;
+} gt_plan_cost_link;
+
+typedef struct {
+  double worker_usd, ps_usd, machine_usd, egress_usd, usd; /* machine: the first two; usd: machine and egress */
+  double machine_hours;                                    /* billed, of all ranks */
+} gt_plan_cost_sum;
+
+/* Machine hours and egress of a run, by term, by region and by link.  Local; never fails. */
+gt_plan_cost_sum gt_plan_topology_cost(gt_plan_cost_region *regions, size_t nregions, gt_plan_cost_link *links, size_t nlinks, const double *used_gb,
+                                       size_t npools);
 
 #endif
