@@ -27,19 +27,33 @@ typedef struct {
   double checkpoint_bps;     /* the checkpoint directory takes so many bits a second */
 } gt_job_compute;
 
+/* Devices of one type that a region has; one device is one worker rank. */
+typedef struct {
+  char *type;
+  int64_t count;
+  double power; /* samples/s of one in training; 0: not said (gt_job_device_power says what holds) */
+  double price; /* USD an hour of one; below 0: not said, the catalogue's by place */
+} gt_job_device;
+
 typedef struct {
   char *name;
   char *data_path; /* the region's own file, or NULL: data.path */
   char **hosts;    /* host names of the region, or NULL */
   size_t nhosts;
-  int ranks;              /* PS rank included; 2 or more */
+  int ranks;              /* PS rank included; 2 or more; 0: auto, which a plan resolves (gt_job_check_run) */
   double access_bps;      /* of each direction, shared by the region's links; 0: unlimited */
   gt_job_compute compute; /* 0: the job's */
   double *speeds;         /* one a worker, times compute.speed; NULL: all 1 */
   size_t nspeeds;
   double *measured; /* one a worker, its share of samples_per_s as probe found it: what it is, while speeds are what it shall be; NULL: all 1 */
   size_t nmeasured;
-  struct { /* how the batch system is asked for it, where that is not as for the whole job */
+  gt_job_device *devices; /* or NULL */
+  size_t ndevices;
+  char *place;              /* in the catalogue of rates, or NULL */
+  double price, ps_price;   /* USD an hour of a worker rank without devices, and of the PS rank; below 0: not said, the catalogue's by place */
+  int64_t samples;          /* that the region holds, where a plan or a simulation has no data set at hand; 0: not said */
+  int ranks_min, ranks_max; /* workers that a plan may choose; 0: not said */
+  struct {                  /* how the batch system is asked for it, where that is not as for the whole job */
     char *partition, *constraint;
     int nodes; /* whole nodes of its own; 0: not said */
     char **options;
@@ -55,6 +69,13 @@ typedef struct {
   char *trace;                                          /* file, or NULL */
   double setup_rtts, eager_bytes, window_bytes, idle_s; /* the transport term (link.h); 0: none */
 } gt_job_link;
+
+/* How many times as many samples a candidate needs as the others. */
+typedef struct {
+  char *strategy;
+  int64_t period; /* 0: whatever it is */
+  double factor;
+} gt_job_factor;
 
 /* Between two regions, both directions, no bit leaves for for_s from from_s on.  In any order; those of one pair do not overlap. */
 typedef struct {
@@ -114,9 +135,10 @@ typedef struct {
   struct {
     bool emulate;
     int outbox;
-    gt_job_link *links; /* directions not named are unlimited; each is named once */
+    gt_job_link *links; /* each direction is named once */
     size_t nlinks;
-    char *matrix; /* CSV of links (from,to,mbit_s,ms[,jitter_ms[,loss]]); read when the job is loaded, and part of `links` since; then NULL */
+    gt_job_link fallback; /* wan.default: of every direction that links do not name; has no ends and no trace; all 0: not given, unlimited */
+    char *matrix;         /* CSV of links (from,to,mbit_s,ms[,jitter_ms[,loss]]); read when the job is loaded, and part of `links` since; then NULL */
     gt_job_outage *outages;
     size_t noutages;
   } wan;
@@ -136,6 +158,23 @@ typedef struct {
   struct {
     double every_s; /* seconds between progress lines in a log */
   } log;
+  struct {             /* what `geotrain plan` goes by and what it found; training takes no notice */
+    char **strategies; /* candidates, times periods; NULL: the job's own */
+    size_t nstrategies;
+    int64_t *periods;
+    size_t nperiods;
+    gt_job_factor *factors;
+    size_t nfactors;
+    double deadline_s, budget; /* budget in USD; 0: none */
+    double start_s, billing_s; /* from allocation to the first step; what machines are billed by */
+    char *catalogue;           /* file or folder of rates, or NULL */
+    struct {
+      char *strategy;                                                /* NULL: no prediction */
+      double wall_s, wall_low_s, wall_high_s, step_s, samples_per_s; /* 0: not said */
+      double wan_bytes, waiting, cost;                               /* waiting is a share of the time, cost in USD; below 0: not said */
+      char *made;                                                    /* by which version and when */
+    } predicted;
+  } plan;
   struct { /* what slurm/submit asks for; the program itself takes no notice.  Strings have nothing in them that a shell takes apart */
     char *partition, *constraint, *account, *qos, *reservation;
     double time_s;          /* the job's time limit; 0: not said */
@@ -159,14 +198,22 @@ char *gt_job_resolved(const gt_job *job);
 /* The resolved job for scripts: a line a value, `path=value`, entries of lists by their number from 0 (`regions.0.name=eu`); times in seconds, rates in bit/s
    and sizes in bytes, as decimal numbers without exponent or unit; what is not given is left out. */
 void gt_job_flat(const gt_job *job, FILE *to);
-/* Ranks that the job needs. */
+/* Ranks that the job needs; of a job that gt_job_check_run takes. */
 int gt_job_ranks(const gt_job *job);
-/* What work costs in a region: its own figures where it gives them, else the job's; speed 1, evaluation three times as fast as training where nothing is said. */
+/* What planning and simulating can do without and a run cannot: ranks that are numbers, and a data set.  GT_ERR_JOB says what is missing. */
+gt_status gt_job_check_run(const gt_job *job);
+/* What work costs in a region: its own figures where it gives them (a profile's went before them when the job was loaded), else the job's, else samples_per_s is
+   the power of its fastest device; speed 1, evaluation three times as fast as training where nothing is said. */
 gt_job_compute gt_job_compute_of(const gt_job *job, size_t region);
-/* The link from region a to region b (ids), or NULL when none is named. */
+/* The speed of a worker's device in proportion to that: 1, but where devices say it and are of several types; workers take them in the order of the list. */
+double gt_job_worker_share(const gt_job *job, size_t region, size_t worker);
+/* samples/s of one worker with this device of the region, the share of the time that it shall run (compute.speed) in it: what a profile, else compute, else the
+   device itself says; 0: nothing does. */
+double gt_job_device_power(const gt_job *job, size_t region, size_t device);
+/* The link from region a to region b (ids): the one that names them, else wan.default, else NULL: unlimited. */
 const gt_job_link *gt_job_link_between(const gt_job *job, size_t a, size_t b);
 /* Names the first key in which two resolved jobs differ, with both values: "sync.period is 8 there and 4 here"; empty when they are the same.
-   Keys that a resume may change (train.until, checkpoint, limits, ranks, hosts, speeds, measured, log, slurm) are passed over when `for_resume`. */
+   Keys that a resume may change (train.until, checkpoint, limits, ranks, hosts, speeds, measured, devices, prices, plan, log, slurm) are passed over when `for_resume`. */
 void gt_job_difference(const char *here, const char *there, bool for_resume, char *text, size_t size);
 /* The values a key of names allows ("sync.strategy"), NULL-terminated; NULL for any other key. */
 const char *const *gt_job_allowed(const char *key);

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "internal.h"
@@ -42,43 +43,92 @@ static gt_status check_name(const char *name, size_t region, const char *source)
   return GT_OK;
 }
 
-static gt_status check_hosts(const gt_job *job, size_t region, const char *source) {
-  const gt_job_region *r = &job->regions[region];
-  if ((r->nhosts > 0) != (job->regions[0].nhosts > 0))
-    return GT_FAIL(GT_ERR_JOB, "%s: regions.%zu.hosts and regions.0.hosts are given in one region only; hosts of all regions or of none are needed",
-                   source, region);
-  for (size_t h = 0; h < r->nhosts; h++) {
-    for (size_t k = 0; k <= region; k++) {
-      const gt_job_region *other = &job->regions[k];
-      size_t end = k == region ? h : other->nhosts;
-      for (size_t j = 0; j < end; j++)
-        if (strcmp(other->hosts[j], r->hosts[h]) == 0)
-          return GT_FAIL(GT_ERR_JOB, "%s: host \"%s\" is named in regions.%zu.hosts and again in regions.%zu.hosts; once is needed", source,
-                         r->hosts[h], k, region);
-    }
-  }
+/* A name as it is given: a region's own, or one of its hosts'. */
+typedef struct {
+  const char *name;
+  size_t region;
+} name_of;
+
+static int by_region(const name_of *x, const name_of *y) {
+  return (x->region > y->region) - (x->region < y->region);
+}
+
+static int by_letters(const void *a, const void *b) {
+  int order = strcasecmp(((const name_of *)a)->name, ((const name_of *)b)->name);
+  return order ? order : by_region(a, b);
+}
+
+static int by_host(const void *a, const void *b) {
+  int order = strcmp(((const name_of *)a)->name, ((const name_of *)b)->name);
+  return order ? order : by_region(a, b);
+}
+
+static gt_status check_names(const gt_job *job, const char *source) {
+  gt_status status = GT_OK;
+  name_of *names = GT_NEW_ARRAY(name_of, job->nregions);
+  for (size_t i = 0; i < job->nregions; i++) names[i] = (name_of){job->regions[i].name, i};
+  qsort(names, job->nregions, sizeof *names, by_letters);
+  for (size_t i = 1; i < job->nregions && status == GT_OK; i++)
+    if (strcasecmp(names[i - 1].name, names[i].name) == 0)
+      status = GT_FAIL(GT_ERR_JOB, "%s: regions.%zu and regions.%zu are both named %s; different names are needed", source, names[i - 1].region,
+                       names[i].region, names[i].name);
+  gt_free(names);
+  return status;
+}
+
+static gt_status check_hosts(const gt_job *job, const char *source) {
+  size_t n = 0;
+  gt_status status = GT_OK;
+  for (size_t i = 0; i < job->nregions; n += job->regions[i++].nhosts)
+    if ((job->regions[i].nhosts > 0) != (job->regions[0].nhosts > 0))
+      return GT_FAIL(GT_ERR_JOB, "%s: regions.%zu.hosts and regions.0.hosts are given in one region only; hosts of all regions or of none are needed",
+                     source, i);
+  name_of *hosts = GT_NEW_ARRAY(name_of, n + 1);
+  n = 0;
+  for (size_t i = 0; i < job->nregions; i++)
+    for (size_t h = 0; h < job->regions[i].nhosts; h++) hosts[n++] = (name_of){job->regions[i].hosts[h], i};
+  qsort(hosts, n, sizeof *hosts, by_host);
+  for (size_t i = 1; i < n && status == GT_OK; i++)
+    if (strcmp(hosts[i - 1].name, hosts[i].name) == 0)
+      status = GT_FAIL(GT_ERR_JOB, "%s: host \"%s\" is named in regions.%zu.hosts and again in regions.%zu.hosts; once is needed", source,
+                       hosts[i].name, hosts[i - 1].region, hosts[i].region);
+  gt_free(hosts);
+  return status;
+}
+
+/* Devices, each a worker's, and the workers that a plan may choose. */
+static gt_status check_devices(const gt_job_region *r, size_t region, const char *source) {
+  int64_t devices = 0;
+  for (size_t d = 0; d < r->ndevices; d++) devices += r->devices[d].count;
+  if (r->ranks == 0 && r->ndevices == 0)
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: regions.%zu.ranks is auto and there are no devices to choose from; regions.%zu.devices, or a number of ranks, is needed",
+                   source, region, region);
+  if (r->ranks > 0 && r->ndevices > 0 && r->ranks - 1 > devices)
+    return GT_FAIL(GT_ERR_JOB, "%s: regions.%zu.ranks is %d, of which %d are workers, and its devices are %" PRId64 "; a device for each is needed",
+                   source, region, r->ranks, r->ranks - 1, devices);
+  if (r->ranks_max > 0 && r->ranks_min > r->ranks_max)
+    return GT_FAIL(GT_ERR_JOB, "%s: regions.%zu.ranks_min is %d and ranks_max %d; at most that is needed", source, region, r->ranks_min,
+                   r->ranks_max);
   return GT_OK;
 }
 
 static gt_status check_regions(const gt_job *job, const char *source) {
   int64_t ranks = 0;
   for (size_t i = 0; i < job->nregions; i++) {
-    const gt_job_region *r = &job->regions[i];
-    GT_TRY(check_name(r->name, i, source));
-    for (size_t k = 0; k < i; k++)
-      if (strcasecmp(job->regions[k].name, r->name) == 0)
-        return GT_FAIL(GT_ERR_JOB, "%s: regions.%zu and regions.%zu are both named %s; different names are needed", source, k, i, r->name);
-    GT_TRY(check_hosts(job, i, source));
-    ranks += r->ranks;
+    GT_TRY(check_name(job->regions[i].name, i, source));
+    GT_TRY(check_devices(&job->regions[i], i, source));
+    ranks += job->regions[i].ranks;
   }
   if (ranks > INT_MAX) return GT_FAIL(GT_ERR_JOB, "%s: the regions have %lld ranks in all; at most %d are needed", source, (long long)ranks, INT_MAX);
-  return GT_OK;
+  GT_TRY(check_names(job, source));
+  return check_hosts(job, source);
 }
 
 static gt_status check_data(const gt_job *job, const job_node *root, const char *source) {
   bool by_file = strcmp(job->data.partition.by, "file") == 0;
   for (size_t i = 0; i < job->nregions; i++) {
-    if (job->regions[i].data_path) continue;
+    if (job->regions[i].data_path || job->regions[i].samples > 0) continue;
     if (by_file)
       return GT_FAIL(GT_ERR_JOB, "%s: regions.%zu.data.path is missing; data.partition.by is file, so every region needs its own data set", source,
                      i);
@@ -102,7 +152,8 @@ static gt_status check_figures(const gt_job_compute *c, const char *source, cons
 
 /* A list has one number a worker. */
 static gt_status check_workers(const job_node *compute, const gt_job_region *r, const char *list, size_t n, const char *source, const char *key) {
-  if (!gt_job_node_find(compute, list, strlen(list)) || n == (size_t)r->ranks - 1) return GT_OK;
+  if (!gt_job_node_find(compute, list, strlen(list)) || n + 1 == (size_t)r->ranks) return GT_OK;
+  if (r->ranks == 0) return GT_FAIL(GT_ERR_JOB, "%s: %s.%s is given and ranks is auto; a number of ranks is needed with it", source, key, list);
   return GT_FAIL(GT_ERR_JOB, "%s: %s.%s has %zu numbers; ranks is %d, so %d are needed, one a worker", source, key, list, n, r->ranks, r->ranks - 1);
 }
 
@@ -150,6 +201,28 @@ static gt_status check_slurm(const gt_job *job, const char *source) {
                  job->slurm.signal_before_s, job->slurm.time_s);
 }
 
+static int by_candidate(const void *a, const void *b) {
+  const gt_job_factor *x = a, *y = b;
+  int order = strcmp(x->strategy, y->strategy);
+  return order ? order : (x->period > y->period) - (x->period < y->period);
+}
+
+/* Factors of one candidate would contradict each other. */
+static gt_status check_plan(const gt_job *job, const char *source) {
+  size_t n = job->plan.nfactors;
+  if (n == 0) return GT_OK;
+  gt_status status = GT_OK;
+  gt_job_factor *sorted = GT_NEW_ARRAY(gt_job_factor, n);
+  memcpy(sorted, job->plan.factors, n * sizeof *sorted);
+  qsort(sorted, n, sizeof *sorted, by_candidate);
+  for (size_t i = 1; i < n && status == GT_OK; i++)
+    if (by_candidate(&sorted[i - 1], &sorted[i]) == 0)
+      status = GT_FAIL(GT_ERR_JOB, "%s: plan.samples_factor has two entries for strategy %s and %s period; one is needed", source, sorted[i].strategy,
+                       sorted[i].period > 0 ? "the same" : "any");
+  gt_free(sorted);
+  return status;
+}
+
 gt_status gt_job_check(gt_job *job, const job_node *root, const char *source) {
   if (strlen(job->name) > NAME_MAX_LETTERS)
     return GT_FAIL(GT_ERR_JOB, "%s: name has %zu letters; at most %zu are needed", source, strlen(job->name), NAME_MAX_LETTERS);
@@ -158,6 +231,7 @@ gt_status gt_job_check(gt_job *job, const job_node *root, const char *source) {
   GT_TRY(check_regions(job, source));
   GT_TRY(check_data(job, root, source));
   GT_TRY(check_compute(job, root, source));
+  GT_TRY(check_plan(job, source));
   GT_TRY(check_slurm(job, source));
   return gt_job_check_links(job, source);
 }

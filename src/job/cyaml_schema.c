@@ -76,6 +76,7 @@ static void make_leaf(maker *m, const job_key *row, cyaml_schema_field_t *field)
   case KEY_TIME:
   case KEY_RATE:
   case KEY_SIZE:
+  case KEY_SPEED:
     make_scalar(value, CYAML_FLOAT, sizeof(double));
     break;
   case KEY_STRING:

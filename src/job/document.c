@@ -50,6 +50,8 @@ static gt_status read_list(const place *at, const job_key *row, job_node *node) 
     return GT_FAIL(GT_ERR_JOB, "%s: %s is an empty list; %g or more entries are needed", origin(at, node), at->path, row->min);
   if (row->type == KEY_MAPS && (double)node->n > row->max)
     return GT_FAIL(GT_ERR_JOB, "%s: %s has %zu entries; at most %g are needed", origin(at, node), at->path, node->n, row->max);
+  if ((row->flags & KEY_FILLED) && node->n == 0)
+    return GT_FAIL(GT_ERR_JOB, "%s: %s is an empty list; 1 or more entries are needed", origin(at, node), at->path);
   for (size_t i = 0; i < node->n; i++) {
     place in = *at;
     char index[24];
@@ -120,6 +122,7 @@ static gt_status fill(job_node *map, const char *pattern, const char *path, cons
       snprintf(items, sizeof items, "%.*s[]", (int)(sizeof items - 3), row->path);
       GT_TRY(fill(node->items[k], items, item, source));
     }
+    if (!node && (row->flags & KEY_UNSAID)) gt_job_node_put(map, rest, gt_job_node_new(NODE_SCALAR, NULL, "-1"));
     if (node || !row->fallback) continue;
     /* One of several was given: the others are 0, whatever the default is. */
     bool other = (row->flags & KEY_ONE_OF) && parent && parent->n > 0;

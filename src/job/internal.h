@@ -5,7 +5,7 @@
 #include "geotrain/job.h"
 
 #define JOB_PATH_MAX ((size_t)192)
-#define JOB_KEYS_MAX ((size_t)160) /* rows that the table may have (schema.c sees to it) */
+#define JOB_KEYS_MAX ((size_t)224) /* rows that the table may have (schema.c sees to it) */
 
 /* ---- the tree (tree.c, yaml.c) ---------------------------------------------------------------------------------- */
 
@@ -57,6 +57,7 @@ typedef enum {
   KEY_TIME,    /* double, seconds; written with a unit */
   KEY_RATE,    /* double, bit/s */
   KEY_SIZE,    /* double, bytes */
+  KEY_SPEED,   /* double, samples/s; the unit may be left out */
   KEY_INTS,    /* int64_t * and a count */
   KEY_REALS,   /* double * and a count */
   KEY_STRINGS, /* char ** and a count */
@@ -71,8 +72,11 @@ enum {
   KEY_ONE_OF = 8,     /* one of the keys of its map is given; zeros do not count */
   KEY_OPTIONAL = 16,  /* 0 or NULL when not given, and then not written */
   KEY_ON_RESUME = 32, /* a resume may change it */
-  KEY_SCRIPT = 64,    /* text that goes into a batch script: nothing that a shell or sbatch takes apart; */
-  KEY_WORD = 128      /* nor a space */
+  KEY_SCRIPT = 64,    /* text that goes into a batch script: nothing that a shell or sbatch takes apart */
+  KEY_WORD = 128,     /* text without spaces */
+  KEY_AUTO = 256,     /* an integer whose 0 is written auto */
+  KEY_UNSAID = 512,   /* a number that may be 0; -1 when not given, and then not written */
+  KEY_FILLED = 1024   /* a list that has an entry when it is given */
 };
 
 typedef struct {
@@ -154,6 +158,8 @@ size_t gt_job_name_id(const job_name *names, size_t n, const char *name);
 const char *gt_job_name_near(const job_name *names, size_t n, const char *name);
 /* Every direction that wan.links names, in the order of ids; of a checked job.  The caller frees it. */
 job_direction *gt_job_directions(const gt_job *job, size_t *n);
+/* wan.default where it is given, or NULL. */
+const gt_job_link *gt_job_link_default(const gt_job *job);
 /* The entry of this direction, or NULL. */
 job_direction *gt_job_direction_find(job_direction *list, size_t n, size_t from, size_t to);
 

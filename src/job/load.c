@@ -72,31 +72,27 @@ int gt_job_ranks(const gt_job *job) {
   return ranks;
 }
 
+gt_status gt_job_check_run(const gt_job *job) {
+  for (size_t i = 0; i < job->nregions; i++) {
+    const gt_job_region *r = &job->regions[i];
+    if (r->ranks == 0) return GT_FAIL(GT_ERR_JOB, "regions.%zu.ranks is auto; `geotrain plan JOB --write OUT.yaml` resolves it", i);
+    if (!r->data_path && (!job->data.path || strcmp(job->data.partition.by, "file") == 0))
+      return GT_FAIL(GT_ERR_JOB, "region %s has no data set, only regions.%zu.samples; %s is needed", r->name, i,
+                     job->data.path ? "its own data.path" : "data.path");
+  }
+  return GT_OK;
+}
+
+const gt_job_link *gt_job_link_default(const gt_job *job) {
+  const gt_job_link *l = &job->wan.fallback;
+  bool given = l->bandwidth_bps > 0 || l->latency_s > 0 || l->jitter_s > 0 || l->loss > 0 || l->setup_rtts > 0 || l->window_bytes > 0;
+  return given ? l : NULL;
+}
+
 const gt_job_link *gt_job_link_between(const gt_job *job, size_t a, size_t b) {
   for (size_t i = 0; i < job->wan.nlinks; i++) {
     const gt_job_link *link = &job->wan.links[i];
     if ((link->ia == a && link->ib == b) || (!link->from && link->ia == b && link->ib == a)) return link;
   }
-  return NULL;
-}
-
-static double said(double own, double general) {
-  return own > 0 ? own : general;
-}
-
-gt_job_compute gt_job_compute_of(const gt_job *job, size_t region) {
-  const gt_job_compute *own = &job->regions[region].compute, *all = &job->compute;
-  gt_job_compute c = {.speed = said(own->speed, said(all->speed, 1)),
-                      .eval_samples_per_s = said(own->eval_samples_per_s, all->eval_samples_per_s),
-                      .local_s = said(own->local_s, all->local_s),
-                      .update_s = said(own->update_s, all->update_s),
-                      .apply_s = said(own->apply_s, all->apply_s),
-                      .encode_s = said(own->encode_s, all->encode_s),
-                      .checkpoint_bps = said(own->checkpoint_bps, all->checkpoint_bps)};
-  const gt_job_compute *speed = own->samples_per_s > 0 || own->step_s > 0 ? own : all; /* one of the two, never a mixture */
-  c.samples_per_s = speed->samples_per_s;
-  c.step_s = speed->step_s;
-  double rate = c.step_s > 0 ? (double)job->train.batch / c.step_s : c.samples_per_s;
-  c.eval_samples_per_s = said(c.eval_samples_per_s, 3 * rate);
-  return c;
+  return gt_job_link_default(job);
 }

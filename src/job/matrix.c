@@ -192,7 +192,10 @@ static gt_status add_links(const matrix *m, job_node *links) {
     if (from == to || gt_job_direction_find(given, ngiven, from, to)) continue;
     const row *r = find_row(m, from, to);
     if (!r) r = find_row(m, to, from);
-    status = r ? add_link(m, links, r, from, to) : lacking(m, from, to);
+    if (r)
+      status = add_link(m, links, r, from, to);
+    else if (!gt_job_link_default(m->job))
+      status = lacking(m, from, to);
   }
   gt_free(given);
   return status;

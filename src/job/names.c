@@ -26,6 +26,8 @@ static const char *kind_text(const job_key *row) {
     return "an integer";
   case KEY_REAL:
     return "a number";
+  case KEY_SPEED:
+    return "a number of samples/s";
   case KEY_BOOL:
     return "true or false";
   case KEY_TIME:
@@ -39,7 +41,7 @@ static const char *kind_text(const job_key *row) {
   case KEY_REALS:
     return "a list of numbers";
   case KEY_STRINGS:
-    return "a list of names";
+    return row->values ? "a list, each " : "a list of names";
   case KEY_PAIR:
     return "a list of two names";
   case KEY_MAPS:
@@ -65,6 +67,7 @@ static void limits(char *buf, size_t size, const job_key *row) {
   if (row->type == KEY_TIME) strcpy(unit, " s");
   snprintf(text, sizeof text, row->flags & KEY_ABOVE_MIN ? "more than %g%s" : "%g%s or more", row->min, unit);
   say(buf, size, text);
+  if (row->flags & KEY_AUTO) say(buf, size, " (or auto)");
   if (!upper) return;
   snprintf(text, sizeof text, row->flags & KEY_BELOW_MAX ? " and less than %g%s" : " and at most %g%s", row->max, unit);
   say(buf, size, text);
@@ -72,13 +75,14 @@ static void limits(char *buf, size_t size, const job_key *row) {
 
 char *gt_job_key_range(char *buf, size_t size, const job_key *row, bool full) {
   buf[0] = '\0';
-  bool number = row->type == KEY_INT || row->type == KEY_I64 || row->type == KEY_U64 || row->type == KEY_REAL;
+  bool number = row->type == KEY_INT || row->type == KEY_I64 || row->type == KEY_U64 || row->type == KEY_REAL || row->type == KEY_SPEED;
   bool quantity = row->type == KEY_TIME || row->type == KEY_RATE || row->type == KEY_SIZE;
   if (row->type == KEY_CHOICE) {
     one_of(buf, size, row);
     return buf;
   }
   if (!number || full) say(buf, size, kind_text(row));
+  if (row->type == KEY_STRINGS && row->values) one_of(buf, size, row);
   if (!number && !quantity) return buf;
   if (buf[0]) say(buf, size, ", ");
   limits(buf, size, row);

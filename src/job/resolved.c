@@ -55,6 +55,7 @@ static job_node *integer(const job_key *row, const void *at) {
     snprintf(text, sizeof text, "%" PRIu64, natural);
   else
     snprintf(text, sizeof text, "%" PRId64, wide);
+  if ((row->flags & KEY_AUTO) && wide == 0) return scalar("auto");
   /* Of several keys that exclude each other, those that are 0 are not said; nor is an optional one that its range does not have: it was not given. */
   bool unsaid = (row->flags & KEY_ONE_OF) || ((row->flags & KEY_OPTIONAL) && row->min > 0);
   return wide == 0 && unsaid ? NULL : scalar(text);
@@ -110,6 +111,8 @@ static job_node *value_node(const job_key *row, const void *base, bool bare) {
   case KEY_TIME:
   case KEY_RATE:
   case KEY_SIZE:
+  case KEY_SPEED:
+    if (row->flags & KEY_UNSAID) return real_at(at) < 0 ? NULL : number(row->type, real_at(at), bare);
     return real_at(at) <= 0 && (row->flags & (KEY_OPTIONAL | KEY_ONE_OF)) ? NULL : number(row->type, real_at(at), bare);
   case KEY_PAIR:
     return pointer_at(at) ? pair(at) : NULL;

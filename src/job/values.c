@@ -18,7 +18,7 @@ void gt_job_number_text(char *buf, size_t size, key_type type, double value) {
                {KEY_RATE, "Gbit/s", 1e9}, {KEY_RATE, "Mbit/s", 1e6}, {KEY_RATE, "kbit/s", 1e3}, {KEY_RATE, "bit/s", 1}, {KEY_SIZE, "GiB", 0x1p30},
                {KEY_SIZE, "MiB", 0x1p20}, {KEY_SIZE, "KiB", 1024},   {KEY_SIZE, "B", 1}};
   gt_status (*parse)(const char *, double *) = type == KEY_TIME ? gt_parse_time_s : type == KEY_RATE ? gt_parse_rate_bps : gt_parse_size_bytes;
-  const char *base = type == KEY_TIME ? "s" : type == KEY_RATE ? "bit/s" : type == KEY_SIZE ? "B" : NULL;
+  const char *base = type == KEY_TIME ? "s" : type == KEY_RATE ? "bit/s" : type == KEY_SIZE ? "B" : type == KEY_SPEED ? "samples/s" : NULL;
   double back = NAN;
   /* A whole number of a larger unit reads best; only what reads back to the very same number is taken.  Minutes and hours only from 1000 s on. */
   for (size_t i = 0; base && value > 0 && i < sizeof units / sizeof *units; i++) {
@@ -76,6 +76,10 @@ static gt_status too_large(const job_key *row, const char *path, const char *tex
 }
 
 static gt_status read_integer(const job_key *row, const char *path, const char *text, char *buf, size_t size) {
+  if ((row->flags & KEY_AUTO) && strcmp(text, "auto") == 0) {
+    snprintf(buf, size, "0");
+    return GT_OK;
+  }
   bool negative = text[0] == '-';
   const char *digits = text + (negative || text[0] == '+');
   if (!*digits || digits[strspn(digits, "0123456789")]) return refuse(row, path, text, false);
@@ -96,6 +100,19 @@ static gt_status read_real(const job_key *row, const char *path, const char *tex
   if (!in_range(row, value)) return value > row->min && !upper_said ? too_large(row, path, text) : refuse(row, path, text, true);
   gt_job_number_text(buf, size, KEY_REAL, value);
   return GT_OK;
+}
+
+/* samples/s: with its unit or, as everywhere else in a job, without. */
+static gt_status read_speed(const job_key *row, const char *path, const char *text, char *buf, size_t size) {
+  static const char unit[] = "samples/s";
+  char number[96];
+  size_t length = strlen(text), end = sizeof unit - 1;
+  if (length > end && length < sizeof number && strcmp(text + length - end, unit) == 0) {
+    for (length -= end; length && text[length - 1] == ' ';) length--;
+    snprintf(number, sizeof number, "%.*s", (int)length, text);
+    text = number;
+  }
+  return read_real(row, path, text, buf, size);
 }
 
 static gt_status read_quantity(const job_key *row, const char *path, const char *text, char *buf, size_t size) {
@@ -128,6 +145,8 @@ static gt_status read_bool(const job_key *row, const char *path, const char *tex
 
 /* Text of a batch script: it goes behind #SBATCH, where quotes, a comment's beginning and what a shell replaces would change the lines after it. */
 static gt_status check_script(const job_key *row, const char *path, const char *text) {
+  if (row->flags & KEY_WORD && !(row->flags & KEY_SCRIPT) && strpbrk(text, " \t\n,"))
+    return GT_FAIL(GT_ERR_JOB, "%s is \"%.80s\"; one word without space or comma is needed", path, text);
   if (!(row->flags & KEY_SCRIPT)) return GT_OK;
   const char *wrong = strpbrk(text, row->flags & KEY_WORD ? "\"'`\\$# \t\n" : "\"'`\\$#\t\n");
   if (wrong)
@@ -152,8 +171,8 @@ static gt_status read_string(const job_key *row, const char *path, const char *t
 }
 
 gt_status gt_job_value_read(const job_key *row, const char *path, const char *text, char *buf, size_t size) {
-  job_key one = *row; /* an entry of a list of numbers is a number */
-  one.type = row->type == KEY_INTS ? KEY_I64 : KEY_REAL;
+  job_key one = *row; /* an entry of a list of numbers is a number, of a list of names that it may have one of these */
+  one.type = row->type == KEY_INTS ? KEY_I64 : row->type == KEY_STRINGS ? KEY_CHOICE : KEY_REAL;
   switch (row->type) {
   case KEY_INTS:
     return read_integer(&one, path, text, buf, size);
@@ -173,8 +192,12 @@ gt_status gt_job_value_read(const job_key *row, const char *path, const char *te
     return read_quantity(row, path, text, buf, size);
   case KEY_BOOL:
     return read_bool(row, path, text, buf, size);
-  case KEY_STRING:
+  case KEY_SPEED:
+    return read_speed(row, path, text, buf, size);
   case KEY_STRINGS:
+    if (row->values) return read_choice(&one, path, text, buf, size);
+    return read_string(row, path, text, buf, size);
+  case KEY_STRING:
   case KEY_PAIR:
     return read_string(row, path, text, buf, size);
   case KEY_MAPS:

@@ -52,7 +52,7 @@ static void keys(void **state) {
   with("period: 8\n", "@: unknown key period; did you mean sync.period?");
   with("snyc: {period: 8}\n", "@: unknown key snyc; did you mean sync?");
   with("sync.period: 8\n", "@: unknown key sync.period; one of name, seed, model, data, train, regions, sync, wan, compute, profile, checkpoint, "
-                           "limits, log, slurm is needed there");
+                           "limits, log, plan, slurm is needed there");
   with("checkpoint: {colour: red}\n", "@: unknown key checkpoint.colour; one of every, keep is needed there");
   with("wan: {links: [{between: [shanghai, chongqing], latncy: 3 ms}]}\n", "@: unknown key wan.links.0.latncy; did you mean wan.links.0.latency?");
   with("seed: 1\nseed: 2\n", "@:9: key seed is given twice in one place; once is needed");
@@ -106,7 +106,7 @@ static void values(void **state) {
   set("train.kernels=cuda", "--set: train.kernels is \"cuda\"; one of auto, dnn, blas, ref is needed");
   set("data.path=\"\"", "--set: data.path is empty; text is needed");
   set("data.path=\"a\\nb\"", "--set data.path:1: a value has a control character or a line break in it; one line of text is needed");
-  set("regions.0.ranks=1", "--set: regions.0.ranks is 1; 2 or more is needed");
+  set("regions.0.ranks=1", "--set: regions.0.ranks is 1; 2 or more (or auto) is needed");
   set("regions=[]", "--set: regions is an empty list; 1 or more entries are needed");
   set("regions=[5]", "--set: regions.0 is \"5\"; a mapping is needed");
 }

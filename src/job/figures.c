@@ -1,0 +1,64 @@
+/* What work costs, from the figures of the job, of its regions and of their devices. */
+#include "internal.h"
+
+static double said(double own, double general) {
+  return own > 0 ? own : general;
+}
+
+/* The device of a worker: they are taken in the order of the list.  NULL where there is none. */
+static const gt_job_device *device_of(const gt_job_region *r, size_t worker) {
+  int64_t before = 0;
+  for (size_t d = 0; d < r->ndevices; d++) {
+    before += r->devices[d].count;
+    if ((int64_t)worker < before) return &r->devices[d];
+  }
+  return NULL;
+}
+
+/* The greatest power of the devices that workers may take; 0 where one of them has none said. */
+static double fastest(const gt_job_region *r) {
+  double most = 0;
+  int64_t before = 0;
+  for (size_t d = 0; d < r->ndevices && (r->ranks == 0 || before < r->ranks - 1); before += r->devices[d++].count) {
+    if (r->devices[d].count == 0) continue;
+    if (r->devices[d].power <= 0) return 0;
+    if (r->devices[d].power > most) most = r->devices[d].power;
+  }
+  return most;
+}
+
+static bool compute_says(const gt_job *job, size_t region) {
+  const gt_job_compute *own = &job->regions[region].compute, *all = &job->compute;
+  return own->samples_per_s > 0 || own->step_s > 0 || all->samples_per_s > 0 || all->step_s > 0;
+}
+
+gt_job_compute gt_job_compute_of(const gt_job *job, size_t region) {
+  const gt_job_compute *own = &job->regions[region].compute, *all = &job->compute;
+  gt_job_compute c = {.speed = said(own->speed, said(all->speed, 1)),
+                      .eval_samples_per_s = said(own->eval_samples_per_s, all->eval_samples_per_s),
+                      .local_s = said(own->local_s, all->local_s),
+                      .update_s = said(own->update_s, all->update_s),
+                      .apply_s = said(own->apply_s, all->apply_s),
+                      .encode_s = said(own->encode_s, all->encode_s),
+                      .checkpoint_bps = said(own->checkpoint_bps, all->checkpoint_bps)};
+  const gt_job_compute *speed = own->samples_per_s > 0 || own->step_s > 0 ? own : all; /* one of the two, never a mixture */
+  c.samples_per_s = speed->samples_per_s;
+  c.step_s = speed->step_s;
+  if (c.samples_per_s <= 0 && c.step_s <= 0) c.samples_per_s = fastest(&job->regions[region]);
+  double rate = c.step_s > 0 ? (double)job->train.batch / c.step_s : c.samples_per_s;
+  c.eval_samples_per_s = said(c.eval_samples_per_s, 3 * rate);
+  return c;
+}
+
+double gt_job_worker_share(const gt_job *job, size_t region, size_t worker) {
+  const gt_job_region *r = &job->regions[region];
+  const gt_job_device *device = device_of(r, worker);
+  double most = fastest(r);
+  return compute_says(job, region) || !device || most <= 0 ? 1 : device->power / most;
+}
+
+double gt_job_device_power(const gt_job *job, size_t region, size_t device) {
+  gt_job_compute c = gt_job_compute_of(job, region);
+  if (!compute_says(job, region)) return c.speed * job->regions[region].devices[device].power;
+  return c.speed * (c.step_s > 0 ? (double)job->train.batch / c.step_s : c.samples_per_s);
+}
