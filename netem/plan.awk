@@ -109,12 +109,16 @@ function direction(l, p, q) {
   if (l ".trace" in job) warn("the link " names[p] " -> " names[q] " has a trace; the laboratory does not follow it, and gives it no other bandwidth than `bandwidth`")
 }
 
-function links(    i, l) {
+function links(    i, l, p, q) {
   for (i = 0; (l = "wan.links." i) && (l ".between.0" in job || l ".from" in job); i++) {
     if (l ".from" in job) { direction(l, ids[job[l ".from"]], ids[job[l ".to"]]); continue }
     direction(l, ids[job[l ".between.0"]], ids[job[l ".between.1"]])
     direction(l, ids[job[l ".between.1"]], ids[job[l ".between.0"]])
   }
+  if (!("wan.default.bandwidth" in job || "wan.default.latency" in job)) return
+  for (p = 0; p < n; p++)
+    for (q = 0; q < n; q++)
+      if (p != q && !known[p, q]) direction("wan.default", p, q)
 }
 
 # Packets that netem must hold: those under way (of this direction's data, or of the acknowledgements of the other's), and behind

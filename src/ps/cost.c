@@ -10,7 +10,7 @@ static double wanted(const gt_job *job, size_t region, const gt_job_compute *c, 
 /* In proportion to what compute says. */
 static double speed_of(const gt_job *job, size_t region, const gt_job_compute *c, size_t worker) {
   const gt_job_region *r = &job->regions[region];
-  return wanted(job, region, c, worker) * (worker < r->nmeasured ? r->measured[worker] : 1);
+  return wanted(job, region, c, worker) * (worker < r->nmeasured ? r->measured[worker] : 1) * gt_job_worker_share(job, region, worker);
 }
 
 /* Steps differ by a factor of mean 1 that is keyed by the batch, so that it is the same whoever asks and whenever. */
@@ -41,7 +41,8 @@ gt_status gt_cost_check(const gt_job *job, const char *why) {
   for (size_t r = 0; r < job->nregions; r++) {
     gt_job_compute c = gt_job_compute_of(job, r);
     if (c.step_s > 0 || c.samples_per_s > 0) continue;
-    return GT_FAIL(GT_ERR_JOB, "compute says nothing of region %s; compute.step, compute.samples_per_s or a profile is needed %s",
+    return GT_FAIL(GT_ERR_JOB,
+                   "compute says nothing of region %s; compute.step, compute.samples_per_s, a profile or power of its devices is needed %s",
                    job->regions[r].name, why);
   }
   return GT_OK;
