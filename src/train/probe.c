@@ -57,7 +57,7 @@ static gt_status reach(gt_probe_state *p) {
   gt_region_plan *plan = NULL;
   size_t n = 0;
   /* A job that cannot be read is refused later, by all ranks together. */
-  if (gt_job_load(&job, o->job_path, o->sets, o->nsets) == GT_OK) {
+  if (gt_job_load(&job, o->job_path, o->sets, o->nsets) == GT_OK && gt_job_check_run(job) == GT_OK) {
     n = job->nregions;
     plan = GT_NEW_ARRAY(gt_region_plan, n);
     for (size_t i = 0; i < n; i++) {

@@ -41,6 +41,7 @@ static gt_status compare_jobs(gt_run *run) {
 static gt_status open_job(gt_run *run) {
   const gt_train_options *o = run->options;
   gt_status status = gt_job_load(&run->job, o->job_path, o->sets, o->nsets);
+  if (status == GT_OK) status = gt_job_check_run(run->job);
   run->start_limit_s = 120;
   if (status == GT_OK) {
     run->resolved = gt_job_resolved(run->job);

@@ -27,6 +27,19 @@ mistake "not YAML" 's/\[east, west\]/[east, west/' 'bad.yaml'
 mistake "a link to nowhere" 's/\[east, west\]/[east, wst]/' 'wst' 'west'
 mistake "two ends of training" 's/{steps: 60}/{steps: 60, epochs: 1}/' 'train.until'
 
+auto='regions.0.ranks is auto; `geotrain plan JOB --write OUT.yaml` resolves it'
+sed -e 's/east, ranks: 2/east, ranks: auto, devices: [{type: a, count: 2}]/' job.yaml >auto.yaml
+train "ranks that a plan resolves" 4 auto.yaml --run-dir run
+ended "ranks that a plan resolves" 2 "$auto"
+run "ranks that a plan resolves, probe" -n 4 "$GEOTRAIN" probe auto.yaml
+ended "ranks that a plan resolves, probe" 2 "$auto"
+GEOTRAIN=$program "$GEOTRAIN_SOURCE/slurm/submit" --dry-run auto.yaml >out 2>err
+code=$?
+ended "ranks that a plan resolves, slurm/submit" 2 "auto.yaml: $auto"
+mistake "a negative price" 's/east, ranks: 2/east, ranks: 2, price: -1/' 'regions.0.price is -1; 0 or more is needed'
+mistake "no devices" 's/east, ranks: 2/east, ranks: 2, devices: []/' 'regions.0.devices is an empty list'
+mistake "a region without data" '/^data:/d; s/, ranks: 2/, ranks: 2, samples: 100/' 'region east has no data set'
+
 train "an unknown --set" 4 job.yaml --run-dir run --set sync.perod=2
 ended "an unknown --set" 2 'sync.perod' 'period'
 train "no such job file" 4 nothing.yaml --run-dir run
