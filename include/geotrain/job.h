@@ -190,6 +190,10 @@ typedef struct {
 /* Reads, overrides, fills defaults, checks.  sets: nsets strings "a.b=value".  GT_ERR_JOB with one sentence that names the file, the key, what was found and
    what is needed; an unknown key or value is answered with the nearest known one.  The caller owns *out and closes it. */
 gt_status gt_job_load(gt_job **out, const char *path, const char *const *sets, size_t nsets);
+/* The same with regions of a CSV file, a line each, below a first line that names its columns: name and ranks, and of samples, place, step, samples_per_s, speed, access,
+   price and ps_price what there is; an empty field is not given.  They take the place of the job file's regions and of what names those: wan.links, wan.matrix,
+   wan.outages, data.partition.shares; wan.default is the link of all.  sets come after.  Errors name the file, its line and the column.  regions_csv NULL: gt_job_load. */
+gt_status gt_job_load_regions(gt_job **out, const char *path, const char *const *sets, size_t nsets, const char *regions_csv);
 /* The same of a resolved job's text, as checkpoints hold it; errors name `source`. */
 gt_status gt_job_parse(gt_job **out, const char *source, const char *text);
 void gt_job_close(gt_job *job);

@@ -30,16 +30,14 @@ static gt_status check_train(const gt_job *job, const char *source) {
   return GT_OK;
 }
 
-/* A region's name is also the name of its files. */
-static gt_status check_name(const char *name, size_t region, const char *source) {
+gt_status gt_job_check_name(const char *name, const char *source, const char *where) {
   static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
   size_t length = strlen(name);
   if (length > NAME_MAX_LETTERS)
-    return GT_FAIL(GT_ERR_JOB, "%s: regions.%zu.name has %zu letters; at most %zu are needed", source, region, length, NAME_MAX_LETTERS);
+    return GT_FAIL(GT_ERR_JOB, "%s: %s has %zu letters; at most %zu are needed", source, where, length, NAME_MAX_LETTERS);
   if (name[strspn(name, letters)] || name[0] == '.' || name[0] == '-')
-    return GT_FAIL(GT_ERR_JOB,
-                   "%s: regions.%zu.name is \"%s\"; a name for files is needed: letters, digits, dot, dash and underscore, a letter or digit first",
-                   source, region, name);
+    return GT_FAIL(GT_ERR_JOB, "%s: %s is \"%s\"; a name for files is needed: letters, digits, dot, dash and underscore, a letter or digit first",
+                   source, where, name);
   return GT_OK;
 }
 
@@ -116,7 +114,9 @@ static gt_status check_devices(const gt_job_region *r, size_t region, const char
 static gt_status check_regions(const gt_job *job, const char *source) {
   int64_t ranks = 0;
   for (size_t i = 0; i < job->nregions; i++) {
-    GT_TRY(check_name(job->regions[i].name, i, source));
+    char where[48];
+    snprintf(where, sizeof where, "regions.%zu.name", i);
+    GT_TRY(gt_job_check_name(job->regions[i].name, source, where));
     GT_TRY(check_devices(&job->regions[i], i, source));
     ranks += job->regions[i].ranks;
   }

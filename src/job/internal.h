@@ -122,6 +122,10 @@ gt_status gt_job_typed(gt_job **out, const job_node *root);
 /* The files that a checked job names: their figures go into its tree, and the key that names the file out of it. */
 gt_status gt_job_matrix(job_node *root, const gt_job *job, const char *source);
 gt_status gt_job_profile(job_node *root, const gt_job *job, const char *source);
+/* The rows of a CSV file take the place of the tree's regions, and what goes with those leaves it: links, matrix, outages, shares. */
+gt_status gt_job_regions(job_node *root, const char *path);
+/* A region's name is also the name of its files; `where`: "regions.0.name". */
+gt_status gt_job_check_name(const char *name, const char *source, const char *where);
 /* What one key cannot say alone. */
 gt_status gt_job_check(gt_job *job, const job_node *root, const char *source);
 
@@ -169,6 +173,19 @@ job_direction *gt_job_direction_find(job_direction *list, size_t n, size_t from,
 gt_status gt_job_read_file(const char *path, const char *needed, char **text, size_t *size);
 /* Where the file is that `key` of the job file `source` names: here, or else in the job's folder. */
 gt_status gt_job_find_file(char *buf, size_t size, const char *source, const char *key, const char *name);
+
+/* A table as a file of comma-separated values.  Fields lie in its text until it is closed. */
+typedef struct {
+  const char *path;
+  char *text, *next;
+  size_t line; /* the number of the line read last */
+} job_csv;
+
+/* `needed` says what the file should be, as in "a CSV file of links". */
+gt_status gt_job_csv_open(job_csv *csv, const char *path, const char *needed);
+/* The next line that has something on it: its n fields, those missing of `max` empty, n = max + 1 when there are more.  False at the end. */
+bool gt_job_csv_line(job_csv *csv, const char **fields, size_t max, size_t *n);
+void gt_job_csv_close(job_csv *csv);
 
 /* The example below `geotrain help job`. */
 extern const char gt_job_example[];

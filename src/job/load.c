@@ -27,12 +27,20 @@ static gt_status merge_files(gt_job **job, job_node *root, const char *path) {
   return GT_OK;
 }
 
-static gt_status load_tree(gt_job **out, job_node *root, const char *path, const char *const *sets, size_t nsets) {
+/* What the user gives beside the job file. */
+typedef struct {
+  const char *const *sets;
+  size_t nsets;
+  const char *regions; /* CSV file, or NULL */
+} extras;
+
+static gt_status load_tree(gt_job **out, job_node *root, const char *path, const extras *more) {
   gt_job *job = NULL;
   gt_job_prune(root);
   bool empty = gt_job_node_null(root);
-  for (size_t i = 0; i < nsets && !empty; i++) {
-    GT_TRY(gt_job_set(root, sets[i]));
+  if (more->regions && root->kind == NODE_MAP) GT_TRY(gt_job_regions(root, more->regions));
+  for (size_t i = 0; i < more->nsets && !empty; i++) {
+    GT_TRY(gt_job_set(root, more->sets[i]));
     gt_job_prune(root); /* "sync=null" takes the whole map out, and the next may set a key in it */
   }
   GT_TRY(gt_job_values(root, path));
@@ -45,25 +53,31 @@ static gt_status load_tree(gt_job **out, job_node *root, const char *path, const
   return status;
 }
 
-static gt_status load_text(gt_job **out, const char *source, const char *text, size_t size, const char *const *sets, size_t nsets) {
+static gt_status load_text(gt_job **out, const char *source, const char *text, size_t size, const extras *more) {
   job_node *root = NULL;
   gt_status status = gt_job_yaml_parse(&root, source, text, size);
-  if (status == GT_OK) status = load_tree(out, root, source, sets, nsets);
+  if (status == GT_OK) status = load_tree(out, root, source, more);
   gt_job_node_close(root);
   return status;
 }
 
-gt_status gt_job_load(gt_job **out, const char *path, const char *const *sets, size_t nsets) {
+gt_status gt_job_load_regions(gt_job **out, const char *path, const char *const *sets, size_t nsets, const char *regions_csv) {
   char *text = NULL;
   size_t size = 0;
+  const extras more = {sets, nsets, regions_csv};
   GT_TRY(gt_job_read_file(path, "a job file", &text, &size));
-  gt_status status = load_text(out, path, text, size, sets, nsets);
+  gt_status status = load_text(out, path, text, size, &more);
   gt_free(text);
   return status;
 }
 
+gt_status gt_job_load(gt_job **out, const char *path, const char *const *sets, size_t nsets) {
+  return gt_job_load_regions(out, path, sets, nsets, NULL);
+}
+
 gt_status gt_job_parse(gt_job **out, const char *source, const char *text) {
-  return load_text(out, source, text, strlen(text), NULL, 0);
+  const extras none = {0};
+  return load_text(out, source, text, strlen(text), &none);
 }
 
 int gt_job_ranks(const gt_job *job) {

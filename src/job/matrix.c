@@ -1,5 +1,4 @@
 /* wan.matrix: a CSV file of links between many regions, of which a job takes those of its own. */
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,25 +34,6 @@ typedef struct {
 } matrix;
 
 /* ---- reading ------------------------------------------------------------------------------------------------------ */
-
-static char *trim(char *text) {
-  while (isspace((unsigned char)*text)) text++;
-  for (size_t n = strlen(text); n && isspace((unsigned char)text[n - 1]); n--) text[n - 1] = '\0';
-  return text;
-}
-
-/* Cuts a line at its commas; returns how many fields it has, FIELDS + 1 when there are more than there may be. */
-static size_t cut(char *line, const char *field[FIELDS]) {
-  size_t n = 0;
-  for (size_t i = 0; i < FIELDS; i++) field[i] = "";
-  for (char *comma; line; line = comma ? comma + 1 : NULL) {
-    comma = strchr(line, ',');
-    if (comma) *comma = '\0';
-    if (n == FIELDS) return FIELDS + 1;
-    field[n++] = trim(line);
-  }
-  return n;
-}
 
 /* A field as wan.links would have it, in base units. */
 static gt_status field_value(const matrix *m, const row *r, size_t f, char *buf, size_t size) {
@@ -97,19 +77,12 @@ static void keep_row(matrix *m, row *r) {
   m->rows[m->n++] = *r;
 }
 
-static gt_status read_rows(matrix *m, char *text) {
-  size_t number = 0;
-  bool first = true;
-  for (char *line = text, *end; line; line = end ? end + 1 : NULL) {
-    row r = {.line = ++number};
-    end = strchr(line, '\n');
-    if (end) *end = '\0';
-    line[strcspn(line, "#")] = '\0';
-    if (*trim(line) == '\0') continue;
-    size_t n = cut(line, r.field);
-    bool header = first && n >= JITTER_MS && n <= FIELDS && is_header(&r, n);
-    first = false;
-    if (header) continue;
+static gt_status read_rows(matrix *m, job_csv *csv) {
+  row r = {0};
+  size_t n = 0;
+  for (bool first = true; gt_job_csv_line(csv, r.field, FIELDS, &n); first = false) {
+    r.line = csv->line;
+    if (first && n >= JITTER_MS && n <= FIELDS && is_header(&r, n)) continue;
     GT_TRY(check_row(m, &r, n));
     keep_row(m, &r);
   }
@@ -202,21 +175,19 @@ static gt_status add_links(const matrix *m, job_node *links) {
 }
 
 gt_status gt_job_matrix(job_node *root, const gt_job *job, const char *source) {
-  char path[4096 + JOB_PATH_MAX], *text = NULL;
-  size_t size = 0;
+  char path[4096 + JOB_PATH_MAX];
+  job_csv csv;
   if (job->nregions > REGIONS_MAX)
     return GT_FAIL(GT_ERR_JOB, "%s: wan.matrix is given and there are %zu regions; at most %zu are needed", source, job->nregions, REGIONS_MAX);
   GT_TRY(gt_job_find_file(path, sizeof path, source, "wan.matrix", job->wan.matrix));
-  GT_TRY(gt_job_read_file(path, "a CSV file of links", &text, &size));
+  GT_TRY(gt_job_csv_open(&csv, path, "a CSV file of links"));
   matrix m = {.file = path, .job = job, .names = gt_job_names(job)};
-  gt_status status = GT_OK;
-  if (strlen(text) != size) status = GT_FAIL(GT_ERR_JOB, "%s: has a zero byte in it; a CSV file of links is needed", path);
-  if (status == GT_OK) status = read_rows(&m, strncmp(text, "\xef\xbb\xbf", 3) == 0 ? text + 3 : text); /* spreadsheets put a mark in front */
+  gt_status status = read_rows(&m, &csv);
   if (status == GT_OK) status = sort_rows(&m);
   if (status == GT_OK) status = add_links(&m, gt_job_node_list(root, "wan.links"));
   gt_job_node_drop(gt_job_node_find(root, "wan", 3), "matrix");
   gt_free(m.rows);
   gt_free(m.names);
-  gt_free(text);
+  gt_job_csv_close(&csv);
   return status;
 }

@@ -50,7 +50,7 @@ static const char *kind_text(const job_key *row) {
   case KEY_CHOICE:
     break;
   }
-  return "text";
+  return row->flags & KEY_WORD && !(row->flags & KEY_SCRIPT) ? "one word" : "text";
 }
 
 static void one_of(char *buf, size_t size, const job_key *row) {

@@ -174,6 +174,17 @@ static void files_here_come_first(void **state) {
   gt_job_close(job);
 }
 
+/* Neither links nor the matrix need to name what wan.default is the link of. */
+static void default_after_the_matrix(void **state) {
+  (void)state;
+  put(matrix_file, "from,to,mbit_s,ms\na,b,90,20\n");
+  gt_job *job = loaded("wan: {matrix: m.csv, default: {latency: 7 ms}, links: [{from: a, to: c, latency: 8 ms}]}\n");
+  assert_int_equal(job->wan.nlinks, 3); /* a to c; a to b and back */
+  assert_true(gt_job_link_between(job, 1, 0)->latency_s == 0.02 && gt_job_link_between(job, 0, 2)->latency_s == 0.008);
+  assert_true(gt_job_link_between(job, 2, 0)->latency_s == 0.007 && gt_job_link_between(job, 1, 2)->latency_s == 0.007);
+  close_complete(job);
+}
+
 /* ---- the profile -------------------------------------------------------------------------------------------------- */
 
 #define PROFILE "profile: p.yaml\n"
@@ -213,6 +224,21 @@ static void profile_goes_before_a_region(void **state) {
   assert_true(b->compute.local_s == 0.002 && b->compute.encode_s == 0.004);
   assert_true(b->speeds[0] == 0.5 && b->speeds[1] == 1 && b->measured[1] == 0.5);
   close_complete(job);
+}
+
+/* Devices say only what nothing else does. */
+static void profile_goes_before_devices(void **state) {
+  (void)state;
+  put(profile_file, "regions: [{name: b, compute: {samples_per_s: 500}}]\n");
+  const char *sets[] = {"regions.1.devices=[{type: x, count: 1, power: 900}, {type: y, count: 1, power: 300}]", "profile=p.yaml"};
+  gt_job *job = NULL;
+  put(job_file, base);
+  if (gt_job_load(&job, job_file, sets, 1) != GT_OK) fail_msg("%s", gt_error_text());
+  assert_true(gt_job_device_power(job, 1, 1) == 300 && gt_job_worker_share(job, 1, 1) == 300. / 900);
+  gt_job_close(job);
+  if (gt_job_load(&job, job_file, sets, 2) != GT_OK) fail_msg("%s", gt_error_text());
+  assert_true(gt_job_device_power(job, 1, 1) == 500 && gt_job_worker_share(job, 1, 1) == 1);
+  gt_job_close(job);
 }
 
 static void profile_links(void **state) {
@@ -305,16 +331,10 @@ int main(void) {
   snprintf(profile_file, sizeof profile_file, "%s/p.yaml", folder);
   if (mkdir(folder, 0700) != 0) return 1;
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(matrix_becomes_links),
-      cmocka_unit_test(links_go_before_the_matrix),
-      cmocka_unit_test(matrix_mistakes),
-      cmocka_unit_test(files_that_are_not_there),
-      cmocka_unit_test(files_here_come_first),
-      cmocka_unit_test(profile_figures_of_work),
-      cmocka_unit_test(profile_links),
-      cmocka_unit_test(profile_goes_before_a_region),
-      cmocka_unit_test(profile_after_the_matrix),
-      cmocka_unit_test(profile_mistakes),
+      cmocka_unit_test(matrix_becomes_links),         cmocka_unit_test(links_go_before_the_matrix),  cmocka_unit_test(matrix_mistakes),
+      cmocka_unit_test(files_that_are_not_there),     cmocka_unit_test(files_here_come_first),       cmocka_unit_test(profile_figures_of_work),
+      cmocka_unit_test(default_after_the_matrix),     cmocka_unit_test(profile_goes_before_devices), cmocka_unit_test(profile_links),
+      cmocka_unit_test(profile_goes_before_a_region), cmocka_unit_test(profile_after_the_matrix),    cmocka_unit_test(profile_mistakes),
   };
   return cmocka_run_group_tests(tests, NULL, teardown);
 }

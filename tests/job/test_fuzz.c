@@ -107,7 +107,12 @@ static void damaged_sets(void **state) {
                                      "wan.outages=[{between: [shanghai, chongqing], from: 1 s, for: 2 s}]",
                                      "regions.1.compute={step: 1 ms, speeds: [0.5]}",
                                      "data.partition.shares.1=4.5e-3",
-                                     "train.until.samples=99"};
+                                     "train.until.samples=99",
+                                     "regions.1={name: b, ranks: auto, devices: [{type: a, count: 3, power: 9 samples/s, price: 0}]}",
+                                     "regions.0.devices.0={type: x, count: 64}",
+                                     "wan.default={latency: 3 ms, bandwidth: 1 Gbit/s}",
+                                     "plan={strategies: [sma], periods: [1, 8], budget: 3, samples_factor: [{strategy: sma, factor: 2}]}",
+                                     "plan.predicted={strategy: sma, cost: 0, waiting: 0.5, wall: 3 h}"};
   static char whole[8192];
   size_t size = read_quickstart(whole, sizeof whole), good = 0;
   gt_rng rng = gt_rng_make(8, GT_RNG_TEST, 0, 0);

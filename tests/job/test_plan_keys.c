@@ -200,6 +200,12 @@ static void powers(void **state) {
   assert_true(gt_job_device_power(job, 0, 0) == 450 && gt_job_device_power(job, 0, 1) == 225);
   assert_true(gt_job_compute_of(job, 1).samples_per_s == 0 && gt_job_device_power(job, 1, 0) == 0 && gt_job_worker_share(job, 1, 0) == 1);
   gt_job_close(job);
+  const char *idle[] = {"regions.0.ranks=5", "regions.0.devices.1={type: v100, count: 3}", "regions.0.ranks=6"};
+  for (size_t n = 2; n <= 3; n++) { /* a device whose power nobody says matters when a worker has it */
+    job = load(full, idle, n);
+    assert_true(gt_job_compute_of(job, 0).samples_per_s == (n == 2 ? 900 : 0));
+    gt_job_close(job);
+  }
   job = load(full, sets, 4);
   assert_true(gt_job_compute_of(job, 0).samples_per_s == 100 && gt_job_worker_share(job, 0, 4) == 1);
   assert_true(gt_job_device_power(job, 0, 0) == 50 && gt_job_device_power(job, 0, 1) == 50);

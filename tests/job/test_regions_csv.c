@@ -1,0 +1,162 @@
+/* Regions from a CSV file in the place of a job file's own. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+static char file[64], csv[64];
+
+/* What names the job's own regions is dropped with them. */
+static const char base[] = "name: tiny\nmodel: {name: lenet5}\ndata: {path: d.h5, partition: {shares: [1, 2]}}\n"
+                           "train: {until: {steps: 5}, optimizer: {lr: 0.1}}\n"
+                           "regions: [{name: a, ranks: auto, devices: [{type: x, count: 3}]}, {name: b, ranks: 2}]\n"
+                           "compute: {step: 10 ms}\n"
+                           "wan:\n  default: {bandwidth: 100 Mbit/s, latency: 25 ms}\n  links: [{between: [a, b], latency: 1 ms}]\n"
+                           "  matrix: nowhere.csv\n  outages: [{between: [a, b], for: 1 s}]\n";
+
+static void put(const char *path, const char *text, size_t size) {
+  FILE *to = fopen(path, "wb");
+  assert_non_null(to);
+  assert_int_equal(fwrite(text, 1, size, to), size);
+  assert_int_equal(fclose(to), 0);
+}
+
+static gt_job *load(const char *rows, const char *const *sets, size_t nsets) {
+  gt_job *job = NULL;
+  put(csv, rows, strlen(rows));
+  if (gt_job_load_regions(&job, file, sets, nsets, csv) != GT_OK) fail_msg("%s", gt_error_text());
+  return job;
+}
+
+static void every_column(void **state) {
+  (void)state;
+  int64_t alive = gt_alloc_alive();
+  const char *set = "regions.1.ranks=9";
+  gt_job *job = load("\xef\xbb\xbfname, ranks,samples,place,step,speed,access,price,ps_price,samples_per_s # a comment\r\n\n"
+                     "london,11,7680,aws:eu-west-2,20 ms,0.5,1 Gbit/s,0.111,0,\r\n# nothing\n  oregon, 3,,,,,,,, 900\nsydney,2,,,,,,,,",
+                     &set, 1);
+  assert_int_equal(job->nregions, 3);
+  const gt_job_region *r = job->regions;
+  assert_string_equal(r[0].name, "london");
+  assert_string_equal(r[0].place, "aws:eu-west-2");
+  assert_true(r[0].ranks == 11 && r[0].samples == 7680 && r[0].compute.step_s == 0.02 && r[0].compute.speed == 0.5 && r[0].access_bps == 1e9);
+  assert_true(r[0].price == 0.111 && r[0].ps_price == 0 && r[0].ndevices == 0);
+  assert_string_equal(r[1].name, "oregon");
+  assert_true(r[1].ranks == 9 && r[1].samples == 0 && !r[1].place && r[1].price < 0 && r[1].compute.samples_per_s == 900 && r[1].access_bps == 0);
+  assert_true(gt_job_compute_of(job, 2).step_s == 0.01);
+  assert_true(job->wan.nlinks == 0 && job->wan.noutages == 0 && !job->wan.matrix && job->data.partition.nshares == 0);
+  assert_true(gt_job_link_between(job, 2, 0)->latency_s == 0.025);
+  gt_job_close(job);
+  assert_int_equal(gt_alloc_alive(), alive);
+}
+
+static void without_a_file(void **state) {
+  (void)state;
+  const char *sets[] = {"wan.matrix=null"};
+  gt_job *job = NULL;
+  assert_int_equal(gt_job_load_regions(&job, file, sets, 1, NULL), GT_OK);
+  assert_int_equal(job->nregions, 2);
+  assert_int_equal(job->wan.nlinks, 1);
+  gt_job_close(job);
+}
+
+static void ten_thousand(void **state) {
+  (void)state;
+  size_t n = 10000, room = n * 64, used;
+  char *text = gt_alloc(room, 1);
+  used = (size_t)snprintf(text, room, "name,ranks,samples,step,price\n");
+  for (size_t i = 0; i < n; i++) used += (size_t)snprintf(text + used, room - used, "region-%zu,11,%zu,10 ms,0.1\n", i, 7680 + i);
+  gt_job *job = load(text, NULL, 0);
+  assert_int_equal(job->nregions, n);
+  assert_string_equal(job->regions[n - 1].name, "region-9999");
+  assert_int_equal(job->regions[n - 1].samples, 7680 + n - 1);
+  assert_int_equal(gt_job_ranks(job), 11 * (int)n);
+  gt_job_close(job);
+  gt_free(text);
+}
+
+/* `expected` follows the file's name. */
+static void refused(const char *rows, size_t size, const char *expected) {
+  char full[512];
+  gt_job *job = NULL;
+  int64_t alive = gt_alloc_alive();
+  put(csv, rows, size);
+  snprintf(full, sizeof full, "%s%s", csv, expected);
+  assert_int_equal(gt_job_load_regions(&job, file, NULL, 0, csv), GT_ERR_JOB);
+  assert_string_equal(gt_error_text(), full);
+  assert_null(job);
+  assert_int_equal(gt_alloc_alive(), alive);
+}
+
+static void mistakes(void **state) {
+  (void)state;
+  static const struct {
+    const char *rows, *expected;
+  } cases[] = {
+      {"", ": is empty; a line that names columns and a line a region are needed"},
+      {"name,ranks\n", ": has no region below its first line; 1 or more are needed"},
+      {"name,samples\n", ":1: no column is named ranks; it is needed of every region"},
+      {"\nranks\n", ":2: no column is named name; it is needed of every region"},
+      {"name,ranks,sample\n",
+       ":1: column 3 is named \"sample\"; one of name, ranks, samples, place, step, samples_per_s, speed, access, price, ps_price is "
+       "needed; did you mean samples?"},
+      {"london,3\n",
+       ":1: column 1 is named \"london\"; one of name, ranks, samples, place, step, samples_per_s, speed, access, price, ps_price is needed"},
+      {"name,ranks,name\n", ":1: columns 1 and 3 are both named name; one is needed"},
+      {"name,ranks,a,b,c,d,e,f,g,h,i\n", ":1: has more than 10 columns; at most those that there are are needed"},
+      {"name,ranks\na,2\nb\n", ":3: has 1 fields; 2 are needed, as the first line says"},
+      {"name,ranks\na,2,\n", ":2: has more than 2 fields; 2 are needed, as the first line says"},
+      {"name,ranks\na,1\n", ":2: ranks (column 2) is 1; 2 or more is needed"},
+      {"name,ranks\na,\n", ":2: ranks (column 2) is \"\"; an integer, 2 or more is needed"},
+      {"ranks,name\n2,\n", ":2: name (column 2) is empty; text is needed"},
+      {"name,ranks\na,auto\n", ":2: ranks (column 2) is \"auto\"; an integer, 2 or more is needed"},
+      {"name,ranks\na/b,2\n",
+       ":2: name (column 1) is \"a/b\"; a name for files is needed: letters, digits, dot, dash and underscore, a letter or digit first"},
+      {"name,ranks,price\na,2,-1\n", ":2: price (column 3) is -1; 0 or more is needed"},
+      {"name,ranks,samples\na,2,1e3\n", ":2: samples (column 3) is \"1e3\"; an integer, 1 or more is needed"},
+      {"name,ranks,step\na,2,5\n",
+       ":2: step (column 3): \"5\" is not a time; a number of 0 or more with one of the units ns, us, ms, s, min, h, d is "
+       "needed, as in \"25 ms\""},
+      {"name,ranks,place\na,2,new york\n", ":2: place (column 3) is \"new york\"; one word without space or comma is needed"},
+      {"name,ranks,place\na,2,\xff\n", ":2: place (column 3) has a character in it that is none of ASCII's; text without such is needed"},
+      {"name,ranks,step,samples_per_s\na,2,1 s,5\n", ":2: has step and samples_per_s; one of them is needed"},
+      {"name,ranks\na,2\nb,2\n#\nA,3\n", ":5: name is A, as on line 2; different names are needed"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) refused(cases[i].rows, strlen(cases[i].rows), cases[i].expected);
+  refused("name,ranks\0", 11, ": has a zero byte in it; a CSV file of regions is needed");
+  unlink(csv);
+  gt_job *job = NULL;
+  assert_int_equal(gt_job_load_regions(&job, file, NULL, 0, "nothing.csv"), GT_ERR_JOB);
+  assert_string_equal(gt_error_text(), "nothing.csv: cannot be opened: No such file or directory");
+}
+
+static int setup(void **state) {
+  (void)state;
+  put(file, base, strlen(base));
+  return 0;
+}
+
+static int teardown(void **state) {
+  (void)state;
+  unlink(file);
+  unlink(csv);
+  return 0;
+}
+
+int main(void) {
+  snprintf(file, sizeof file, "test-regions-%ld.yaml", (long)getpid());
+  snprintf(csv, sizeof csv, "test-regions-%ld.csv", (long)getpid());
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_column),
+      cmocka_unit_test(without_a_file),
+      cmocka_unit_test(ten_thousand),
+      cmocka_unit_test(mistakes),
+  };
+  return cmocka_run_group_tests(tests, setup, teardown);
+}
