@@ -224,4 +224,57 @@ const char *const *gt_job_allowed(const char *key);
 /* `geotrain help job`: every key with type, unit, default, range and meaning, then an example. */
 void gt_job_help(FILE *to);
 
+/* ---- catalogues of rates -----------------------------------------------------------------------------------------------
+
+   CSV files of prices and links of clouds at places, a line a rate: `rate,cloud,place,to_cloud,to_place,from_gb,value,assumed`.  place, to_cloud and to_place may be `*`: any;
+   the line that is most exact counts: to_place before `*`, then to_cloud, then place.  to_cloud and to_place belong to
+   egress and links; from_gb to egress, one line a tier, the first from 0.  assumed: empty, or the word `assumed`.  Empty lines, and what follows a #, are passed over. */
+
+typedef enum {
+  GT_RATE_VM_HOUR,          /* vm_hour: USD an hour of one machine */
+  GT_RATE_VM_STEP_S,        /* vm_step_s: its time is billed in steps of so many seconds */
+  GT_RATE_VM_MIN_S,         /* vm_min_s: and for so many at least */
+  GT_RATE_FUNCTION_GB_S,    /* function_gb_s: USD a GB of memory and second */
+  GT_RATE_STORAGE_GB_MONTH, /* storage_gb_month: USD */
+  GT_RATE_READ,             /* read_request: USD of one */
+  GT_RATE_WRITE,            /* write_request */
+  GT_RATE_LIST,             /* list_request */
+  GT_RATE_EGRESS_GB,        /* egress_gb: USD a GB */
+  GT_RATE_LINK_MBIT_S,      /* link_mbit_s: of one TCP stream */
+  GT_RATE_LINK_RTT_MS,      /* link_rtt_ms: there and back */
+  GT_RATES
+} gt_rate_kind;
+
+typedef struct {
+  double from_gb, value;
+  bool assumed;
+  const char *file; /* and line: where it stands; lives as long as the catalogue */
+  size_t line;
+} gt_rate;
+
+typedef struct gt_catalogue gt_catalogue;
+
+/* A cloud at a place. */
+typedef struct {
+  const char *cloud, *place;
+} gt_rate_site;
+
+/* Reads a CSV file, or all files of a folder whose names end in ".csv".  GT_ERR_JOB names file, line, what was found and what is needed: a line that cannot be read, a negative value, two lines
+   of one rate, tiers that do not begin at 0, a receiving place or cloud that has no rates of its own.  The caller owns *out. */
+gt_status gt_catalogue_read(gt_catalogue **out, const char *path);
+/* Likewise into a catalogue that is there: its rates take the place of those with the same rate, cloud, place, to_cloud and to_place.  On an error the catalogue can only be closed. */
+gt_status gt_catalogue_add(gt_catalogue *catalogue, const char *path);
+void gt_catalogue_close(gt_catalogue *catalogue);
+/* GT_ERR_JOB, with the nearest known name, where the catalogue has no such cloud or place; `where` says who asks ("--clouds"). */
+gt_status gt_catalogue_has_cloud(const gt_catalogue *catalogue, const char *where, const char *cloud);
+gt_status gt_catalogue_has_place(const gt_catalogue *catalogue, const char *where, const char *place);
+/* The rate of a site, or from one to another (`to` NULL for rates of one site): *n tiers at *out, borrowed; one for all but egress.  GT_ERR_JOB where it is missing, with the line that
+   is needed. */
+gt_status gt_catalogue_rate(const gt_catalogue *catalogue, gt_rate_kind kind, gt_rate_site site, const gt_rate_site *to, const gt_rate **out,
+                            size_t *n);
+/* Names of places, in the order in which they first stand in the files; NULL after the last.  Borrowed. */
+const char *const *gt_catalogue_places(const gt_catalogue *catalogue);
+/* "vm_hour" and so on. */
+const char *gt_rate_name(gt_rate_kind kind);
+
 #endif

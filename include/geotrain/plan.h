@@ -162,6 +162,31 @@ typedef struct {
    one last.  used_gb, npools: as for gt_plan_egress.  Local; never fails. */
 gt_plan_terms gt_plan_cost(const gt_plan_placement *placement, const double *vm_s, const gt_plan_use *use, const double *used_gb, size_t npools);
 
+/* ---- placement: the mini-batch of a placement in time ---------------------------------------------------------------- */
+
+/* What takes time beside training and the links. */
+typedef struct {
+  double poll_s;       /* a worker asks for the model so long after it asked last, or when the answer is back */
+  double start_s;      /* from an object's arrival to the function that it invokes; not billed */
+  double add_s_per_gb; /* the function's own work on a GB that it has read */
+} gt_plan_pace;
+
+/* A mini-batch, means over the run and, of phases, over workers: train_s + upload_s + wait_s + download_s is a worker's whole mini-batch. */
+typedef struct {
+  double batch_s;            /* the run's time over its batches */
+  double train_s, upload_s;  /* upload: until the storage has said that it has the gradient */
+  double wait_s, download_s; /* wait: until the request that finds the model is at the storage; download: until the model is at the worker */
+  double
+      aggregate_s; /* of wait_s: from the last gradient's arrival until the model is in the storage; the rest waits for other workers, or between requests */
+  double request_s;                    /* of wait_s: from then until a worker's request finds it */
+  double upload_max_s, download_max_s; /* of the slowest worker */
+} gt_plan_split;
+
+/* Runs all batches on the clock of the link model: each object goes over a link of its own (gt_link_step on a fresh state), set up anew (setup_rtts) where a worker uploads and where
+   a function first asks a storage, without set-up where a connection is there already (models that workers poll for, objects that a function has listed).  Workers go on to the next batch
+   on their own.  Writes vm_s[nworkers] and use[nregional + 1], as gt_plan_cost takes them.  sites->links are needed.  Local; never fails. */
+gt_plan_split gt_plan_place(const gt_plan_placement *placement, const gt_plan_pace *pace, double *vm_s, gt_plan_use *use);
+
 /* ---- cost of geotrain's own topology: rates times use, planned or measured; not a bill --------------------------------- */
 
 /* How machine time is billed: in steps of step_s, begun ones too, and min_s at least.  0: to the second's fraction, and from none on. */

@@ -21,13 +21,14 @@ const gt_command *gt_command_find(const char *name);
 void gt_print_commands(FILE *to);
 
 /* argv[0] is the command's name.  Options are read with getopt_long. */
-gt_status gt_cmd_train(int argc, char **argv);  /* cmd_train.c */
-gt_status gt_cmd_probe(int argc, char **argv);  /* cmd_probe.c */
-gt_status gt_cmd_watch(int argc, char **argv);  /* cmd_watch.c */
-gt_status gt_cmd_data(int argc, char **argv);   /* cmd_data.c */
-gt_status gt_cmd_eval(int argc, char **argv);   /* cmd_eval.c */
-gt_status gt_cmd_export(int argc, char **argv); /* cmd_export.c */
-gt_status gt_cmd_help(int argc, char **argv);   /* cmd_help.c */
-gt_status gt_cmd_info(int argc, char **argv);   /* cmd_info.c: build, kernels, CPU, models, strategies */
+gt_status gt_cmd_train(int argc, char **argv);     /* cmd_train.c */
+gt_status gt_cmd_probe(int argc, char **argv);     /* cmd_probe.c */
+gt_status gt_cmd_watch(int argc, char **argv);     /* cmd_watch.c */
+gt_status gt_cmd_data(int argc, char **argv);      /* cmd_data.c */
+gt_status gt_cmd_eval(int argc, char **argv);      /* cmd_eval.c */
+gt_status gt_cmd_export(int argc, char **argv);    /* cmd_export.c */
+gt_status gt_cmd_help(int argc, char **argv);      /* cmd_help.c */
+gt_status gt_cmd_placement(int argc, char **argv); /* cmd_placement.c */
+gt_status gt_cmd_info(int argc, char **argv);      /* cmd_info.c: build, kernels, CPU, models, strategies */
 
 #endif

@@ -81,6 +81,27 @@ const gt_command gt_commands[] = {
      "of a job file: the resolved job, every key with its value.\n"
      "\n"
      "  --flat   for scripts: a line a value, path=value, entries of lists by number (regions.0.name=eu); seconds, bit/s and bytes without unit\n"},
+    {"placement", "where to aggregate: time and cost of a mini-batch by place and vendor", gt_cmd_placement, false,
+     "geotrain placement --model-bytes SIZE [options]\n"
+     "\n"
+     "Workers on machines write gradients to object storage, a function adds them and writes the model, workers poll for it.  Every aggregator "
+     "place,\n"
+     "function vendor, storage vendor and cloud of workers: seconds and USD of a mini-batch, by phase and by term (docs/planning-cost.md).\n"
+     "\n"
+     "  --model-bytes SIZE         of a gradient and of the model: 17MB\n"
+     "  --workers-at PLACE,...     not given: london,mumbai,oregon,sydney; --workers-each N of them at each, not given: 1\n"
+     "  --places PLACE,...         where function and storage may be; not given: where the workers are\n"
+     "  --clouds CLOUD,...         of the workers; not given: aws,azure,gcp\n"
+     "  --functions, --storage CLOUD,...  not given: aws,gcp\n"
+     "  --hierarchy                also with an aggregator at every place of workers, and one above them\n"
+     "  --batches N                of the run: tiers of prices see them all; not given: 100\n"
+     "  --train-time TIME          of a mini-batch; not given: 1 s (assumed)\n"
+     "  --catalogue FILE|FOLDER    CSV files of rates; not given: jobs/prices; again: its rates take the place of those before\n"
+     "  --network FILE             the same, for links of your own\n"
+     "  --poll TIME                between a worker's requests for the model; not given: 1 s.  --start TIME of a function: 100 ms\n"
+     "  --memory-gb X              of a function; not given: 1.  --add-s-per-gb X: its own work on what it has read: 1\n"
+     "  --setup-rtts X             round trips before a new connection carries data: 2.  --window SIZE: what leaves in its first round trip: 14480B\n"
+     "  --csv FILE, --plot FILE.png  every term; a plot (by gnuplot)\n"},
     {"help", "this list; help COMMAND; help job: every key of a job file", gt_cmd_help, false,
      "geotrain help\n"
      "geotrain help COMMAND\n"

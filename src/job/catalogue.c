@@ -1,0 +1,300 @@
+/* Catalogues: CSV files of prices and links of clouds at places. */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "catalogue.h"
+
+enum { RATE, CLOUD, PLACE, TO_CLOUD, TO_PLACE, FROM_GB, VALUE, ASSUMED, FIELDS };
+
+static const char *const columns[FIELDS] = {"rate", "cloud", "place", "to_cloud", "to_place", "from_gb", "value", "assumed"};
+static const char *const rate_names[GT_RATES] = {"vm_hour",       "vm_step_s",    "vm_min_s",  "function_gb_s", "storage_gb_month", "read_request",
+                                                 "write_request", "list_request", "egress_gb", "link_mbit_s",   "link_rtt_ms"};
+
+const char *gt_rate_name(gt_rate_kind kind) {
+  return rate_names[kind];
+}
+
+bool gt_rate_has_to(gt_rate_kind kind) {
+  return kind == GT_RATE_EGRESS_GB || kind == GT_RATE_LINK_MBIT_S || kind == GT_RATE_LINK_RTT_MS;
+}
+
+/* ---- names --------------------------------------------------------------------------------------------------------- */
+
+static void add_name(name_list *list, const char *name) {
+  if (list->n + 1 >= list->capacity) {
+    list->capacity = list->capacity ? 2 * list->capacity : 16;
+    const char **larger = GT_NEW_ARRAY(const char *, list->capacity);
+    if (list->n) memcpy(larger, list->names, list->n * sizeof *larger);
+    gt_free(list->names);
+    list->names = larger;
+  }
+  list->names[list->n++] = name;
+  list->names[list->n] = NULL;
+}
+
+static bool has_name(const name_list *list, const char *name) {
+  for (size_t i = 0; i < list->n; i++)
+    if (strcmp(list->names[i], name) == 0) return true;
+  return false;
+}
+
+static void know(name_list *list, const char *name) {
+  if (strcmp(name, "*") != 0 && !has_name(list, name)) add_name(list, name);
+}
+
+/* ---- one line ------------------------------------------------------------------------------------------------------ */
+
+typedef struct {
+  const char *file;
+  size_t line;
+  char *field[FIELDS];
+} csv_line;
+
+static char *trim(char *text) {
+  while (isspace((unsigned char)*text)) text++;
+  for (size_t n = strlen(text); n && isspace((unsigned char)text[n - 1]); n--) text[n - 1] = '\0';
+  return text;
+}
+
+/* Cuts a line at its commas; returns how many fields it has, FIELDS + 1 when there are more than there may be. */
+static size_t cut(char *text, csv_line *line) {
+  static char nothing[] = "";
+  size_t n = 0;
+  for (size_t i = 0; i < FIELDS; i++) line->field[i] = nothing;
+  for (char *comma; text; text = comma ? comma + 1 : NULL) {
+    comma = strchr(text, ',');
+    if (comma) *comma = '\0';
+    if (n == FIELDS) return FIELDS + 1;
+    line->field[n++] = trim(text);
+  }
+  return n;
+}
+
+static gt_status read_kind(const csv_line *line, gt_rate_kind *kind) {
+  for (size_t i = 0; i < GT_RATES; i++)
+    if (strcmp(line->field[RATE], rate_names[i]) == 0) {
+      *kind = (gt_rate_kind)i;
+      return GT_OK;
+    }
+  const char *near = gt_nearest(line->field[RATE], rate_names, GT_RATES);
+  return GT_FAIL(GT_ERR_JOB,
+                 "%s:%zu: rate is \"%.80s\"; one of vm_hour, vm_step_s, vm_min_s, function_gb_s, storage_gb_month, read_request, write_request, "
+                 "list_request, egress_gb, link_mbit_s, link_rtt_ms is needed%s%s%s",
+                 line->file, line->line, line->field[RATE], near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+}
+
+static gt_status read_number(const csv_line *line, size_t f, bool above_0, double *out) {
+  const char *text = line->field[f];
+  char *end = NULL;
+  double x = strtod(text, &end);
+  bool number = end != text && !*end && isfinite(x) && !strpbrk(text, "xX");
+  if (!number || x < 0 || (above_0 && x == 0))
+    return GT_FAIL(GT_ERR_JOB, "%s:%zu: %s of %s is \"%.80s\"; a number, %s, is needed", line->file, line->line, columns[f], line->field[RATE], text,
+                   above_0 ? "more than 0" : "0 or more");
+  *out = x;
+  return GT_OK;
+}
+
+/* Fields that are names: given where they belong to the rate, empty where they do not. */
+static gt_status check_names(const csv_line *line, gt_rate_kind kind) {
+  for (size_t f = CLOUD; f <= TO_PLACE; f++) {
+    bool needed = f <= PLACE || gt_rate_has_to(kind), given = *line->field[f] != '\0';
+    if (needed && !given)
+      return GT_FAIL(GT_ERR_JOB, "%s:%zu: %s of %s is empty; a name%s is needed", line->file, line->line, columns[f], line->field[RATE],
+                     f == CLOUD ? "" : ", or * for any,");
+    if (given && !needed)
+      return GT_FAIL(GT_ERR_JOB, "%s:%zu: %s of %s is \"%.80s\"; it belongs to egress_gb and links only and is to be empty", line->file, line->line,
+                     columns[f], line->field[RATE], line->field[f]);
+  }
+  if (strcmp(line->field[CLOUD], "*") == 0) return GT_FAIL(GT_ERR_JOB, "%s:%zu: cloud is *; the name of one is needed", line->file, line->line);
+  return GT_OK;
+}
+
+static gt_status read_line(const csv_line *line, size_t nfields, catalogue_row *row) {
+  if (nfields < ASSUMED || nfields > FIELDS)
+    return GT_FAIL(GT_ERR_JOB, "%s:%zu: has %s%zu fields; rate,cloud,place,to_cloud,to_place,from_gb,value,assumed are needed", line->file,
+                   line->line, nfields > FIELDS ? "more than " : "", nfields > FIELDS ? (size_t)FIELDS : nfields);
+  GT_TRY(read_kind(line, &row->kind));
+  GT_TRY(check_names(line, row->kind));
+  GT_TRY(read_number(line, VALUE, row->kind == GT_RATE_LINK_MBIT_S, &row->rate.value));
+  if (*line->field[FROM_GB]) {
+    if (row->kind != GT_RATE_EGRESS_GB)
+      return GT_FAIL(GT_ERR_JOB, "%s:%zu: from_gb of %s is \"%.80s\"; tiers belong to egress_gb only and it is to be empty", line->file, line->line,
+                     line->field[RATE], line->field[FROM_GB]);
+    GT_TRY(read_number(line, FROM_GB, false, &row->rate.from_gb));
+  }
+  if (*line->field[ASSUMED] && strcmp(line->field[ASSUMED], "assumed") != 0)
+    return GT_FAIL(GT_ERR_JOB, "%s:%zu: assumed is \"%.80s\"; the word assumed, or nothing, is needed", line->file, line->line, line->field[ASSUMED]);
+  row->cloud = line->field[CLOUD];
+  row->place = line->field[PLACE];
+  row->to_cloud = line->field[TO_CLOUD];
+  row->to_place = line->field[TO_PLACE];
+  row->rate.assumed = *line->field[ASSUMED] != '\0';
+  row->rate.file = line->file;
+  row->rate.line = line->line;
+  return GT_OK;
+}
+
+/* ---- files --------------------------------------------------------------------------------------------------------- */
+
+static void keep_row(gt_catalogue *c, const catalogue_row *row) {
+  if (c->n == c->capacity) {
+    c->capacity = c->capacity ? 2 * c->capacity : 256;
+    catalogue_row *larger = GT_NEW_ARRAY(catalogue_row, c->capacity);
+    if (c->n) memcpy(larger, c->rows, c->n * sizeof *larger);
+    gt_free(c->rows);
+    c->rows = larger;
+  }
+  c->rows[c->n++] = *row;
+  know(&c->clouds, row->cloud);
+  know(&c->places, row->place);
+}
+
+static bool is_header(const csv_line *line, size_t n) {
+  for (size_t f = 0; f < FIELDS; f++)
+    if (n != FIELDS || strcmp(line->field[f], columns[f]) != 0) return false;
+  return true;
+}
+
+static gt_status read_text(gt_catalogue *c, const char *file, char *text) {
+  csv_line line = {.file = file};
+  bool first = true;
+  for (char *at = text, *end; at; at = end ? end + 1 : NULL) {
+    catalogue_row row = {.layer = c->layers};
+    line.line++;
+    end = strchr(at, '\n');
+    if (end) *end = '\0';
+    at[strcspn(at, "#")] = '\0';
+    if (*trim(at) == '\0') continue;
+    size_t n = cut(at, &line);
+    bool header = first && is_header(&line, n);
+    first = false;
+    if (header) continue;
+    GT_TRY(read_line(&line, n, &row));
+    keep_row(c, &row);
+  }
+  return GT_OK;
+}
+
+static gt_status read_file(gt_catalogue *c, const char *path) {
+  char *text = NULL, *name = gt_strdup(path);
+  size_t size = 0;
+  add_name(&c->files, name);
+  GT_TRY(gt_job_read_file(path, "a CSV file of rates", &text, &size));
+  add_name(&c->texts, text);
+  if (strlen(text) != size) return GT_FAIL(GT_ERR_JOB, "%s: has a zero byte in it; a CSV file of rates is needed", path);
+  return read_text(c, name, strncmp(text, "\xef\xbb\xbf", 3) == 0 ? text + 3 : text); /* spreadsheets put a mark in front */
+}
+
+static int is_csv(const struct dirent *entry) {
+  size_t n = strlen(entry->d_name);
+  return n > 4 && strcmp(entry->d_name + n - 4, ".csv") == 0 && entry->d_name[0] != '.';
+}
+
+static gt_status read_folder(gt_catalogue *c, const char *folder) {
+  struct dirent **entries = NULL;
+  gt_status status = GT_OK;
+  int n = scandir(folder, &entries, is_csv, alphasort);
+  if (n < 0) return GT_FAIL(GT_ERR_JOB, "%s: cannot be read: %s", folder, strerror(errno));
+  if (n == 0) status = GT_FAIL(GT_ERR_JOB, "%s: has no file that ends in .csv; a folder with CSV files of rates is needed", folder);
+  for (int i = 0; i < n; i++) {
+    char path[4096 + 256];
+    snprintf(path, sizeof path, "%.4000s/%s", folder, entries[i]->d_name);
+    if (status == GT_OK) status = read_file(c, path);
+    free(entries[i]);
+  }
+  free(entries);
+  return status;
+}
+
+/* ---- order, and what lines cannot say alone ------------------------------------------------------------------------ */
+
+int gt_catalogue_compare(const catalogue_row *a, const catalogue_row *b) {
+  if (a->kind != b->kind) return a->kind < b->kind ? -1 : 1;
+  int order = strcmp(a->cloud, b->cloud);
+  if (!order) order = strcmp(a->place, b->place);
+  if (!order) order = strcmp(a->to_cloud, b->to_cloud);
+  return order ? order : strcmp(a->to_place, b->to_place);
+}
+
+static int by_key_layer_tier(const void *a, const void *b) {
+  const catalogue_row *x = a, *y = b;
+  int order = gt_catalogue_compare(x, y);
+  if (order) return order;
+  if (x->layer != y->layer) return x->layer > y->layer ? -1 : 1;
+  if (x->rate.from_gb != y->rate.from_gb) return x->rate.from_gb < y->rate.from_gb ? -1 : 1;
+  return (x->rate.line > y->rate.line) - (x->rate.line < y->rate.line);
+}
+
+static gt_status check_tiers(const gt_catalogue *c) {
+  for (size_t i = 0; i < c->n; i++) {
+    const catalogue_row *r = &c->rows[i];
+    bool first = i == 0 || gt_catalogue_compare(r - 1, r) != 0 || r[-1].layer != r->layer;
+    if (first && r->rate.from_gb > 0)
+      return GT_FAIL(GT_ERR_JOB, "%s:%zu: the first tier of this rate begins at %g GB; one from 0 is needed", r->rate.file, r->rate.line,
+                     r->rate.from_gb);
+    if (!first && r[-1].rate.from_gb == r->rate.from_gb)
+      return GT_FAIL(GT_ERR_JOB, "%s:%zu: %s:%zu gives this rate already; one line is needed", r->rate.file, r->rate.line, r[-1].rate.file,
+                     r[-1].rate.line);
+  }
+  return GT_OK;
+}
+
+static gt_status check_receivers(const gt_catalogue *c) {
+  for (size_t i = 0; i < c->n; i++) {
+    const catalogue_row *r = &c->rows[i];
+    bool place = *r->to_place && strcmp(r->to_place, "*") != 0 && !has_name(&c->places, r->to_place);
+    bool cloud = *r->to_cloud && strcmp(r->to_cloud, "*") != 0 && !has_name(&c->clouds, r->to_cloud);
+    if (!place && !cloud) continue;
+    const name_list *known = place ? &c->places : &c->clouds;
+    const char *found = place ? r->to_place : r->to_cloud, *near = gt_nearest(found, known->names, known->n);
+    return GT_FAIL(GT_ERR_JOB, "%s:%zu: %s is \"%.80s\", of which there are no rates; one of the catalogue's own, or *, is needed%s%s%s",
+                   r->rate.file, r->rate.line, place ? "to_place" : "to_cloud", found, near ? "; did you mean " : "", near ? near : "",
+                   near ? "?" : "");
+  }
+  return GT_OK;
+}
+
+gt_status gt_catalogue_add(gt_catalogue *c, const char *path) {
+  struct stat about;
+  bool folder = stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+  c->layers++;
+  GT_TRY(folder ? read_folder(c, path) : read_file(c, path));
+  if (c->n) qsort(c->rows, c->n, sizeof *c->rows, by_key_layer_tier);
+  gt_free(c->rates);
+  c->rates = GT_NEW_ARRAY(gt_rate, c->n + 1);
+  for (size_t i = 0; i < c->n; i++) c->rates[i] = c->rows[i].rate;
+  GT_TRY(check_tiers(c));
+  return check_receivers(c);
+}
+
+gt_status gt_catalogue_read(gt_catalogue **out, const char *path) {
+  gt_catalogue *c = GT_NEW(gt_catalogue);
+  c->path = gt_strdup(path);
+  gt_status status = gt_catalogue_add(c, path);
+  if (status == GT_OK)
+    *out = c;
+  else
+    gt_catalogue_close(c);
+  return status;
+}
+
+void gt_catalogue_close(gt_catalogue *c) {
+  if (!c) return;
+  for (size_t i = 0; i < c->texts.n; i++) gt_free((void *)(uintptr_t)c->texts.names[i]);
+  for (size_t i = 0; i < c->files.n; i++) gt_free((void *)(uintptr_t)c->files.names[i]);
+  gt_free(c->texts.names);
+  gt_free(c->files.names);
+  gt_free(c->clouds.names);
+  gt_free(c->places.names);
+  gt_free(c->rates);
+  gt_free(c->rows);
+  gt_free(c->path);
+  gt_free(c);
+}
