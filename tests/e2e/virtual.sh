@@ -68,6 +68,15 @@ repeats() {
 repeats asgd --set sync.strategy=asgd --set sync.local=async --set sync.scale=mean
 repeats sma
 
+# The default link and the power of devices are figures like others.
+sed -e '/between: \[east, north\]/d' -e 's/^wan:/&\n  default: {bandwidth: 80 Mbit\/s, latency: 20 ms, jitter: 2 ms}/' -e 's/compute: {samples_per_s: 1500, /compute: {/' \
+  -e 's/compute: {speeds: \[1, 0.6\]}/devices: [{type: fast, count: 1, power: 1500 samples\/s}, {type: slow, count: 3, power: 900}]/' \
+  -e 's/compute: {speed: 0.7}/&, devices: [{type: fast, count: 1, power: 1500}]/' -e 's/compute: {samples_per_s: 900}/devices: [{type: slow, count: 2, power: 900}]/' \
+  job.yaml >devices.yaml
+train "devices and a default link" "$ranks" devices.yaml --run-dir devices --clock virtual
+ended "devices and a default link" 0 'virtual time'
+check "devices and a default link: the same summary" same "$(but_wall devices)" "$(but_wall sma-quiet)"
+
 # ---- stop and resume ----------------------------------------------------------------------------------------------------------------
 
 steps=(--set train.until.steps=120 --set train.eval_every.steps=0)
