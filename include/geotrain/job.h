@@ -268,6 +268,8 @@ void gt_catalogue_close(gt_catalogue *catalogue);
 /* GT_ERR_JOB, with the nearest known name, where the catalogue has no such cloud or place; `where` says who asks ("--clouds"). */
 gt_status gt_catalogue_has_cloud(const gt_catalogue *catalogue, const char *where, const char *cloud);
 gt_status gt_catalogue_has_place(const gt_catalogue *catalogue, const char *where, const char *place);
+/* "CLOUD:PLACE" as the catalogue's names, borrowed; GT_ERR_JOB where it is not of that form or the catalogue has no such cloud or place.  `where` as above ("regions.0.place"). */
+gt_status gt_catalogue_site(const gt_catalogue *catalogue, const char *where, const char *text, gt_rate_site *out);
 /* The rate of a site, or from one to another (`to` NULL for rates of one site): *n tiers at *out, borrowed; one for all but egress.  GT_ERR_JOB where it is missing, with the line that
    is needed. */
 gt_status gt_catalogue_rate(const gt_catalogue *catalogue, gt_rate_kind kind, gt_rate_site site, const gt_rate_site *to, const gt_rate **out,

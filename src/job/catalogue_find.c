@@ -4,9 +4,14 @@
 
 #include "catalogue.h"
 
-static gt_status has(const gt_catalogue *c, const name_list *list, const char *what, const char *where, const char *name) {
+static const char *find_name(const name_list *list, const char *name) {
   for (size_t i = 0; i < list->n; i++)
-    if (strcmp(list->names[i], name) == 0) return GT_OK;
+    if (strcmp(list->names[i], name) == 0) return list->names[i];
+  return NULL;
+}
+
+static gt_status has(const gt_catalogue *c, const name_list *list, const char *what, const char *where, const char *name) {
+  if (find_name(list, name)) return GT_OK;
   const char *near = gt_nearest(name, list->names, list->n);
   return GT_FAIL(GT_ERR_JOB, "%s names the %s \"%.80s\", of which %s has no rates; one that it has is needed%s%s%s", where, what, name, c->path,
                  near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
@@ -18,6 +23,18 @@ gt_status gt_catalogue_has_cloud(const gt_catalogue *c, const char *where, const
 
 gt_status gt_catalogue_has_place(const gt_catalogue *c, const char *where, const char *place) {
   return has(c, &c->places, "place", where, place);
+}
+
+gt_status gt_catalogue_site(const gt_catalogue *c, const char *where, const char *text, gt_rate_site *out) {
+  const char *colon = strchr(text, ':');
+  if (!colon) return GT_FAIL(GT_ERR_JOB, "%s is \"%.80s\"; CLOUD:PLACE is needed, as in aws:london", where, text);
+  char *cloud = gt_strdup(text);
+  cloud[colon - text] = '\0';
+  gt_status status = gt_catalogue_has_cloud(c, where, cloud);
+  if (status == GT_OK) status = gt_catalogue_has_place(c, where, colon + 1);
+  if (status == GT_OK) *out = (gt_rate_site){find_name(&c->clouds, cloud), find_name(&c->places, colon + 1)};
+  gt_free(cloud);
+  return status;
 }
 
 const char *const *gt_catalogue_places(const gt_catalogue *c) {

@@ -1,0 +1,136 @@
+/* Catalogues: the most exact line, tiers, files over files, sites by name, names that are near. */
+#include "geotrain/job.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char folder[] = "/tmp/geotrain-catalogue-XXXXXX";
+
+static int make_folder(void **state) {
+  (void)state;
+  return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state) {
+  (void)state;
+  char command[64];
+  snprintf(command, sizeof command, "rm -r '%s'", folder);
+  return system(command);
+}
+
+/* Writes a file of the folder; its path lasts until the next call. */
+static const char *file(const char *name, const char *text) {
+  static char path[128];
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  FILE *to = fopen(path, "w");
+  assert_non_null(to);
+  fputs(text, to);
+  assert_int_equal(fclose(to), 0);
+  return path;
+}
+
+static gt_catalogue *read_as(const char *name, const char *text) {
+  gt_catalogue *c = NULL;
+  if (gt_catalogue_read(&c, file(name, text)) != GT_OK) fail_msg("%s", gt_error_text());
+  return c;
+}
+
+static const gt_rate *rate(const gt_catalogue *c, gt_rate_kind kind, const char *cloud, const char *place, const char *to_cloud, const char *to_place,
+                           size_t needed) {
+  const gt_rate *found = NULL;
+  const gt_rate_site to = {to_cloud, to_place};
+  size_t n = 0;
+  if (gt_catalogue_rate(c, kind, (gt_rate_site){cloud, place}, to_cloud ? &to : NULL, &found, &n) != GT_OK) fail_msg("%s", gt_error_text());
+  assert_int_equal(n, needed);
+  return found;
+}
+
+static const char prices[] = "rate,cloud,place,to_cloud,to_place,from_gb,value,assumed\n"
+                             "# a comment\n\n"
+                             "vm_hour, a, *,,,, 0.5, assumed # behind a line\n"
+                             "vm_hour,a,here,,,,0.25,\n"
+                             "vm_hour,b,there,,,,1\n"
+                             "egress_gb,a,*,*,*,100,0.08,assumed\n"
+                             "egress_gb,a,*,*,*,0,0.09,\n"
+                             "egress_gb,a,*,a,*,0,0.02,\n"
+                             "egress_gb,a,here,*,there,0,0.07,\n"
+                             "egress_gb,a,here,a,here,0,0,\n";
+
+static void the_most_exact_line_counts(void **unused) {
+  (void)unused;
+  gt_catalogue *c = read_as("prices.csv", prices);
+  assert_true(rate(c, GT_RATE_VM_HOUR, "a", "here", NULL, NULL, 1)->value == 0.25);
+  const gt_rate *any = rate(c, GT_RATE_VM_HOUR, "a", "there", NULL, NULL, 1);
+  assert_true(any->value == 0.5 && any->assumed && any->line == 4 && strstr(any->file, "prices.csv"));
+  assert_true(rate(c, GT_RATE_EGRESS_GB, "a", "here", "a", "here", 1)->value == 0);
+  assert_true(rate(c, GT_RATE_EGRESS_GB, "a", "there", "a", "here", 1)->value == 0.02);
+  assert_true(rate(c, GT_RATE_EGRESS_GB, "a", "here", "b", "there", 1)->value == 0.07);
+  assert_true(rate(c, GT_RATE_EGRESS_GB, "a", "here", "a", "there", 1)->value == 0.07); /* the receiver's place before its cloud */
+  const gt_rate *tiers = rate(c, GT_RATE_EGRESS_GB, "a", "there", "b", "there", 2);
+  assert_true(tiers[0].from_gb == 0 && tiers[0].value == 0.09 && tiers[1].from_gb == 100 && tiers[1].value == 0.08 && tiers[1].assumed);
+  assert_string_equal(gt_catalogue_places(c)[0], "here");
+  gt_catalogue_close(c);
+}
+
+static void a_later_file_takes_the_place_of_a_rate_with_all_its_tiers(void **unused) {
+  (void)unused;
+  gt_catalogue *c = read_as("prices.csv", prices);
+  assert_int_equal(gt_catalogue_add(c, file("mine.csv", "vm_hour,a,*,,,,0.75\negress_gb,a,*,*,*,0,0.01\nvm_hour,c,here,,,,3\n")), GT_OK);
+  assert_true(rate(c, GT_RATE_VM_HOUR, "a", "there", NULL, NULL, 1)->value == 0.75);
+  assert_true(rate(c, GT_RATE_VM_HOUR, "a", "here", NULL, NULL, 1)->value == 0.25); /* another key */
+  assert_true(rate(c, GT_RATE_VM_HOUR, "c", "here", NULL, NULL, 1)->value == 3);
+  assert_true(rate(c, GT_RATE_EGRESS_GB, "a", "there", "b", "there", 1)->value == 0.01);
+  gt_catalogue_close(c);
+}
+
+static void a_site_is_a_cloud_and_a_place(void **unused) {
+  (void)unused;
+  gt_catalogue *c = read_as("prices.csv", prices);
+  gt_rate_site site;
+  assert_int_equal(gt_catalogue_site(c, "regions.0.place", "b:there", &site), GT_OK);
+  assert_string_equal(site.cloud, "b");
+  assert_string_equal(site.place, "there");
+  const struct {
+    const char *text, *needed;
+  } wrong[] = {
+      {"a:her", "did you mean here?"}, {"here", "CLOUD:PLACE"}, {"x:here", "the cloud \"x\""}, {"a:", "the place \"\""}, {":here", "the cloud \"\""}};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    assert_int_equal(gt_catalogue_site(c, "regions.0.place", wrong[i].text, &site), GT_ERR_JOB);
+    if (!strstr(gt_error_text(), wrong[i].needed) || !strstr(gt_error_text(), "regions.0.place")) fail_msg("%s", gt_error_text());
+  }
+  gt_catalogue_close(c);
+}
+
+static void nothing_is_left_after_errors(void **unused) {
+  (void)unused;
+  static const char *const texts[] = {"vm_hour,a,here,,,,-1\n",   "vm_hour,a\n",
+                                      "x,a,here,,,,1\n",          "egress_gb,a,here,*,nowhere,0,1\n",
+                                      "vm_hour,a,here,b,,,1\n",   "vm_hour,a,here,,,5,1\n",
+                                      "vm_hour,*,here,,,,1\n",    "vm_hour,a,,,,,1\n",
+                                      "vm_hour,a,here,,,,nan\n",  "vm_hour,a,here,,,,1e999\n",
+                                      "vm_hour,a,here,,,,1,,\n",  "egress_gb,a,here,a,here,1,1\n",
+                                      "egress_gb,a,here,a,,0,1\n"};
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    gt_catalogue *c = NULL;
+    int64_t alive = gt_alloc_alive();
+    if (gt_catalogue_read(&c, file("wrong.csv", texts[i])) != GT_ERR_JOB) fail_msg("taken: %s", texts[i]);
+    if (!strstr(gt_error_text(), "wrong.csv:1: ")) fail_msg("%s", gt_error_text());
+    assert_int_equal(gt_alloc_alive(), alive);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_most_exact_line_counts),
+      cmocka_unit_test(a_later_file_takes_the_place_of_a_rate_with_all_its_tiers),
+      cmocka_unit_test(a_site_is_a_cloud_and_a_place),
+      cmocka_unit_test(nothing_is_left_after_errors),
+  };
+  return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
