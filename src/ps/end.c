@@ -12,31 +12,17 @@ void gt_ps_tell_done(gt_ps *ps) {
     if (p != ps->spec.self) gt_ps_control(ps, p, GT_MSG_DONE, ps->totals.steps, ps->peers[p].sent_seq);
 }
 
-/* What a peer says of itself counts when every message that it sent before has been applied. */
-void gt_ps_tell_strategy(gt_ps *ps) {
-  for (size_t p = 0; p < ps->spec.nregions; p++) {
-    ps_peer *peer = &ps->peers[p];
-    if (peer->joined && peer->applied_seq >= peer->joined_seq) {
-      peer->joined = false;
-      gt_sync_on_peer(ps->sync, ps->now, p, GT_PEER_JOINED, peer->joined_rounds);
-    }
-    if (p == ps->spec.self || !peer->done || peer->done_told || peer->applied_seq < peer->done_seq) continue;
-    peer->done_told = true;
-    ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_PEER_DONE, (double)p, (double)peer->done_steps);
-    gt_sync_on_peer(ps->sync, ps->now, p, GT_PEER_DONE, peer->done_steps);
+void gt_ps_tell_strategy(gt_ps *ps, size_t from) {
+  ps_peer *peer = &ps->peers[from];
+  if (peer->joined && peer->applied_seq >= peer->joined_seq) {
+    peer->joined = false;
+    gt_sync_on_peer(ps->sync, ps->now, from, GT_PEER_JOINED, peer->joined_rounds);
   }
-}
-
-static bool all_acknowledged(const gt_ps *ps) {
-  for (size_t p = 0; p < ps->spec.nregions; p++)
-    if (p != ps->spec.self && ps->peers[p].n > 0) return false;
-  return true;
-}
-
-static bool all_told(const gt_ps *ps) {
-  for (size_t p = 0; p < ps->spec.nregions; p++)
-    if (p != ps->spec.self && !ps->peers[p].done_told) return false;
-  return true;
+  if (!peer->done || peer->done_told || peer->applied_seq < peer->done_seq) return;
+  peer->done_told = true;
+  ps->told++;
+  ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_PEER_DONE, (double)from, (double)peer->done_steps);
+  gt_sync_on_peer(ps->sync, ps->now, from, GT_PEER_DONE, peer->done_steps);
 }
 
 static bool training_over(const gt_ps *ps) {
@@ -53,13 +39,13 @@ void gt_ps_end_check(gt_ps *ps) {
     gt_ps_eval_skip(ps);
     gt_sync_on_drain(ps->sync, ps->now);
   }
-  if (ps->phase == GT_PS_DRAINING && gt_sync_drained(ps->sync) && all_acknowledged(ps)) {
+  if (ps->phase == GT_PS_DRAINING && gt_sync_drained(ps->sync) && ps->unacknowledged == 0) {
     ps->totals.drain += ps->now - ps->phase_since;
     enter(ps, GT_PS_FOLLOWING);
     ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_DONE, (double)ps->totals.steps, 0);
     gt_ps_tell_done(ps);
   }
-  if (ps->phase == GT_PS_FOLLOWING && all_told(ps) && all_acknowledged(ps) && gt_sync_settled(ps->sync)) {
+  if (ps->phase == GT_PS_FOLLOWING && ps->told == ps->spec.nregions - 1 && ps->unacknowledged == 0 && gt_sync_settled(ps->sync)) {
     ps->totals.idle += ps->now - ps->phase_since;
     enter(ps, GT_PS_COMPLETE);
     ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_COMPLETE, (double)ps->totals.steps, 0);

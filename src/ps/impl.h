@@ -29,8 +29,8 @@ typedef struct {
 } ps_message;
 
 typedef struct {
-  ps_message *messages; /* oldest first */
-  size_t n, capacity, queued;
+  ps_message *messages;               /* oldest first */
+  size_t n, places, capacity, queued; /* places: that there are yet, of the capacity */
   uint64_t next_id;
   int64_t sent_seq, applied_seq;
   bool done, rejected; /* rejected: a message that a strategy with a barrier cannot do without was not finite; nothing behind it is taken */
@@ -79,6 +79,9 @@ struct gt_ps {
   } parts;                     /* of it: what its workers gave; bad: not finite, and left out */
   size_t *arrivals, narrivals; /* async: workers with a PENDING gradient, in order of arrival */
   ps_peer *peers;
+  size_t unacknowledged; /* messages, of all peers */
+  size_t told;           /* peers that the strategy knows are done */
+  size_t durable;        /* the first so many peers have the round that is under way */
   gt_payload **pool;
   size_t npool, pool_capacity;
   ps_totals totals;
@@ -143,9 +146,9 @@ void gt_ps_round_take(gt_ps *ps, int64_t round, gt_status stop_code);
 void gt_ps_round_whole(gt_ps *ps);
 
 /* end.c */
-void gt_ps_tell_strategy(gt_ps *ps); /* about peers that resumed or are done */
-void gt_ps_end_check(gt_ps *ps);     /* moves TRAINING -> DRAINING -> FOLLOWING -> COMPLETE as far as it can */
-void gt_ps_tell_done(gt_ps *ps);     /* sends DONE to every peer */
+void gt_ps_tell_strategy(gt_ps *ps, size_t peer); /* that the peer resumed or is done, when everything that it sent before has been applied */
+void gt_ps_end_check(gt_ps *ps);                  /* moves TRAINING -> DRAINING -> FOLLOWING -> COMPLETE as far as it can */
+void gt_ps_tell_done(gt_ps *ps);                  /* sends DONE to every peer */
 
 static inline gt_ns gt_ps_clock(const gt_ps *ps) {
   return ps->spec.host.clock ? ps->spec.host.clock(ps->spec.host.ctx) : 0;

@@ -6,10 +6,7 @@ gt_ns gt_ps_held_total(const gt_ps *ps) {
 }
 
 void gt_ps_pump(gt_ps *ps) {
-  if (!gt_ps_frozen(ps)) {
-    gt_ps_tell_strategy(ps);
-    ps->plane->pump(ps);
-  }
+  if (!gt_ps_frozen(ps)) ps->plane->pump(ps);
   gt_ps_end_check(ps);
 }
 

@@ -46,10 +46,23 @@ static void hand_over(gt_ps *ps, size_t peer, ps_message *m) {
   ps->spec.host.send(ps->spec.host.ctx, peer, &m->head, m->payload->vec.data, m->bytes, m->id);
 }
 
+/* In a steady state there are places enough; most links never need them all. */
+static ps_message *new_place(ps_peer *p) {
+  if (p->n == p->places) {
+    size_t places = 2 * p->places + 2 < p->capacity ? 2 * p->places + 2 : p->capacity;
+    ps_message *messages = GT_NEW_ARRAY(ps_message, places);
+    if (p->n) memcpy(messages, p->messages, p->n * sizeof *messages);
+    gt_free(p->messages);
+    p->messages = messages;
+    p->places = places;
+  }
+  return &p->messages[p->n++];
+}
+
 /* However long a peer does not acknowledge, no more than the window allows is given to the gateway: a newest model is replaced here instead. */
 void gt_ps_enqueue(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_payload *payload) {
   ps_peer *p = &ps->peers[peer];
-  ps_message *m = &p->messages[p->n++];
+  ps_message *m = new_place(p);
   *m = (ps_message){.id = ++p->next_id,
                     .head = *head,
                     .payload = payload,
@@ -58,6 +71,7 @@ void gt_ps_enqueue(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_paylo
                     .behind = p->queued > 0,
                     .posted = ps->now};
   p->queued++;
+  ps->unacknowledged++;
   payload->refs++;
   if (!m->parked) hand_over(ps, peer, m);
 }
@@ -135,6 +149,7 @@ void gt_ps_acknowledged(gt_ps *ps, size_t peer, int64_t sequence) {
   }
   if (gone == 0) return;
   p->n -= gone;
+  ps->unacknowledged -= gone;
   memmove(p->messages, p->messages + gone, p->n * sizeof *p->messages);
   for (size_t i = 0; i < p->n && i < gt_ps_inflight(&ps->spec); i++)
     if (p->messages[i].parked) hand_over(ps, peer, &p->messages[i]);

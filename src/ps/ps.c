@@ -23,7 +23,6 @@ gt_ps *gt_ps_create(const gt_ps_spec *spec) {
   for (size_t p = 0; p < spec->nregions; p++) {
     ps->peers[p].capacity = capacity;
     ps->peers[p].written = spec->round;
-    ps->peers[p].messages = GT_NEW_ARRAY(ps_message, capacity);
   }
   ps->pool_capacity = capacity * spec->nregions + 1;
   ps->pool = GT_NEW_ARRAY(gt_payload *, ps->pool_capacity);
@@ -165,6 +164,7 @@ void gt_ps_message(gt_ps *ps, size_t from, const gt_frame_header *head, const vo
     gt_bug("a message of a kind that the PS does not take");
   }
   if (ps->want_stop != GT_OK) gt_ps_round_check(ps);
+  if (!gt_ps_frozen(ps)) gt_ps_tell_strategy(ps, from);
   gt_ps_pump(ps);
 }
 

@@ -12,6 +12,7 @@ static bool interval_over(const gt_ps *ps) {
 
 void gt_ps_round_take(gt_ps *ps, int64_t round, gt_status stop_code) {
   ps->round = round;
+  ps->durable = 0;
   ps->steps_at_round = ps->totals.steps;
   ps->samples_at_round = ps->totals.samples;
   ps->round_at = ps->now;
@@ -36,8 +37,8 @@ void gt_ps_round_check(gt_ps *ps) {
 
 void gt_ps_round_whole(gt_ps *ps) {
   if (ps->whole_round == ps->round || ps->own_written < ps->round) return;
-  for (size_t p = 0; p < ps->spec.nregions; p++)
-    if (p != ps->spec.self && ps->peers[p].written < ps->round) return;
+  while (ps->durable < ps->spec.nregions && (ps->durable == ps->spec.self || ps->peers[ps->durable].written >= ps->round)) ps->durable++;
+  if (ps->durable < ps->spec.nregions) return;
   ps->whole_round = ps->round;
   ps->spec.host.whole(ps->spec.host.ctx, ps->round);
   if (ps->stop_code != GT_OK)

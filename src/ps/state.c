@@ -55,16 +55,12 @@ void gt_ps_save(gt_ps *ps, gt_ns now, gt_state *state) {
 
 /* What is resent stands beside what may be under way. */
 static void make_room(gt_ps *ps, ps_peer *p) {
-  size_t old = p->capacity, pool = ps->pool_capacity;
+  size_t pool = ps->pool_capacity;
   p->capacity++;
   ps->pool_capacity++;
-  ps_message *messages = GT_NEW_ARRAY(ps_message, p->capacity);
   gt_payload **payloads = GT_NEW_ARRAY(gt_payload *, ps->pool_capacity);
-  memcpy(messages, p->messages, old * sizeof *messages);
   memcpy(payloads, ps->pool, pool * sizeof(gt_payload *));
-  gt_free(p->messages);
   gt_free(ps->pool);
-  p->messages = messages;
   ps->pool = payloads;
 }
 

@@ -45,6 +45,7 @@ static gt_inbox_slot *add_slot(gt_inbox *inbox, size_t peer) {
   gt_inbox_queue *queue = &inbox->queues[peer];
   if ((size_t)queue->count == queue->capacity) grow(inbox, queue);
   gt_inbox_slot *slot = slot_at(queue, queue->count++);
+  inbox->total++;
   float *data = NULL;
   if (inbox->with_memory) data = inbox->nspare ? inbox->spare[--inbox->nspare] : GT_NEW_ARRAY(float, inbox->n);
   slot->vec = gt_vec_of(data, inbox->n);
@@ -68,13 +69,11 @@ void gt_inbox_pop(gt_inbox *inbox, size_t peer) {
   slot->vec.data = NULL;
   queue->head = (queue->head + 1) % queue->capacity;
   queue->count--;
+  inbox->total--;
 }
 
 bool gt_inbox_empty(const gt_inbox *inbox) {
-  for (size_t i = 0; i < inbox->nregions; i++) {
-    if (inbox->queues[i].count) return false;
-  }
-  return true;
+  return inbox->total == 0;
 }
 
 void gt_inbox_save(gt_inbox *inbox, gt_state *state) {

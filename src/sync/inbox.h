@@ -20,6 +20,7 @@ typedef struct {
    bound but time: a peer learns that another is done before this region does, and goes on without it.  So queues grow. */
 typedef struct {
   size_t nregions, n; /* n floats a message */
+  int64_t total;      /* messages in all queues */
   bool with_memory;
   gt_inbox_queue *queues;
   float **spare;

@@ -4,7 +4,8 @@
 
 void gt_rounds_open(gt_rounds *r, const gt_sync *s, size_t n) {
   *r = (gt_rounds){.env = &s->env};
-  gt_inbox_open(&r->inbox, s->env.nregions, s->env.inflight + 1, n, s->env.params.data != NULL);
+  bool with_memory = s->env.params.data != NULL;
+  gt_inbox_open(&r->inbox, s->env.nregions, with_memory ? s->env.inflight + 1 : 1, n, with_memory);
   r->done = GT_NEW_ARRAY(bool, s->env.nregions);
   r->mean = gt_sync_vec(s, n);
 }
@@ -16,6 +17,7 @@ void gt_rounds_close(gt_rounds *r) {
 }
 
 void gt_rounds_contribute(gt_rounds *r) {
+  r->clear = 0;
   if (r->rejoins) r->own = r->posted = r->applied;
   r->rejoins = false;
   r->over = 0;
@@ -31,6 +33,7 @@ void gt_rounds_leave(gt_rounds *r) {
 void gt_rounds_peer(gt_rounds *r, size_t peer, gt_peer_event event, int64_t value) {
   r->done[peer] = event != GT_PEER_JOINED;
   if (event != GT_PEER_JOINED) return;
+  r->clear = 0;
   if (r->unheard) r->unheard--;
   if (value > r->floor) r->floor = value;
 }
@@ -54,16 +57,15 @@ static part takes_part(const gt_rounds *r, size_t i, int64_t round) {
   return slot->value == round ? IN : OUT;
 }
 
-/* The contribution of every region that takes part in `round` is here, and there is at least one. */
-static bool is_complete(const gt_rounds *r, int64_t round) {
-  bool any = false;
+/* The contribution of every region that takes part in `round`, the next, is here, and there is at least one.  What is known of a region stays so until the round is applied,
+   but for peers' joining: a thousand messages look at a thousand regions once, not each. */
+static bool is_complete(gt_rounds *r, int64_t round) {
   if (r->unheard) return false;
-  for (size_t i = 0; i < r->env->nregions; i++) {
-    part p = takes_part(r, i, round);
-    if (p == AWAITED) return false;
-    any |= p == IN;
-  }
-  return any;
+  while (r->clear < r->env->nregions && takes_part(r, r->clear, round) != AWAITED) r->clear++;
+  if (r->clear < r->env->nregions) return false;
+  for (size_t i = 0; i < r->env->nregions; i++)
+    if (takes_part(r, i, round) == IN) return true;
+  return false;
 }
 
 static void add(gt_vec sum, float share, gt_vec x, bool first) {
@@ -94,6 +96,7 @@ bool gt_rounds_next(gt_rounds *r, gt_vec a, gt_vec b) {
     first = false;
   }
   r->applied = round;
+  r->clear = 0;
   return true;
 }
 
@@ -135,6 +138,7 @@ gt_status gt_rounds_load(gt_rounds *r, const gt_state *state) {
   GT_TRY(gt_sync_load_count(state, "rounds/samples", &r->samples));
   GT_TRY(gt_sync_load_count(state, "rounds/over", &r->over));
   r->rejoins = r->over != 0;
+  r->clear = 0;
   r->floor = r->applied;
   r->unheard = r->env->nregions - 1;
   return gt_inbox_load(&r->inbox, state);

@@ -17,6 +17,7 @@ typedef struct {
   size_t unheard;               /* peers that have not told theirs */
   bool rejoins;                 /* it was done before the resume and may make steps again */
   bool *done;                   /* nregions: the peer sends no more */
+  size_t clear;                 /* of the first so many regions it is known whether they take part in the next round */
   gt_vec mean;
   bool held; /* what the host was told last */
 } gt_rounds;
