@@ -2,7 +2,7 @@
 #ifndef GEOTRAIN_DATA_H
 #define GEOTRAIN_DATA_H
 
-#include "geotrain/base.h"
+#include "geotrain/job.h"
 
 #define GT_DATASET_SCHEMA 1
 
@@ -64,6 +64,8 @@ typedef struct {
   uint64_t seed;
 } gt_partition;
 
+/* As the job says it; borrows its shares.  A region with a data set of its own has all of that: GT_PART_FILE. */
+gt_partition gt_partition_of(const gt_job *job);
 /* The samples of `region` (sorted, count in *n): a new array that the caller frees.  GT_ERR_DATA when a region would get none. */
 gt_status gt_partition_part(const gt_partition *p, const int32_t *labels, size_t nlabels, size_t region, uint32_t **samples, size_t *n);
 

@@ -103,6 +103,7 @@ gt_status gt_links_delays(const gt_links *links, const gt_job *job, gt_ns *delay
 #define GT_FRAME_HEADER_BYTES 64
 #define GT_FRAME_PAYLOAD_MAX  ((size_t)1 << 20)
 #define GT_PROTOCOL_VERSION   2
+#define GT_HELLO_BYTES        ((size_t)1456) /* payload of a HELLO, which opens every link */
 
 typedef enum {
   /* strategy traffic: ordered, acknowledged, saved while unacknowledged */
@@ -127,6 +128,10 @@ typedef enum {
 
 static inline bool gt_msg_is_data(uint32_t kind) {
   return kind == GT_MSG_UPDATE || kind == GT_MSG_STATE;
+}
+
+static inline bool gt_msg_is_control(uint32_t kind) {
+  return kind >= GT_MSG_HELLO && kind <= GT_MSG_BYE;
 }
 
 /* What goes in front of every frame: 64 bytes, little endian, in this order (docs/wire-format.md). */

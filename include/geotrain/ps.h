@@ -101,6 +101,7 @@ typedef struct {
 /* Everything in spec is borrowed but the struct itself, which is copied. */
 gt_ps *gt_ps_create(const gt_ps_spec *spec);
 void gt_ps_close(gt_ps *ps);
+const gt_ps_spec *gt_ps_made_of(const gt_ps *ps);
 
 /* ---- events ----------------------------------------------------------------------------------------------------------- */
 
@@ -167,6 +168,30 @@ bool gt_ps_computing(const gt_ps *ps, size_t worker, gt_ns *since, int64_t *batc
 void gt_ps_save(gt_ps *ps, gt_ns now, gt_state *state);
 /* Before gt_ps_start; number of workers and limits may differ from those that saved. */
 gt_status gt_ps_load(gt_ps *ps, gt_ns now, const gt_state *state);
+
+/* ---- the parts of a mini-batch ---------------------------------------------------------------------------------------------- */
+
+/* What held the region's workers back, mean over them, and the training's time (docs/time-split.md); saved with a checkpoint. */
+typedef struct {
+  gt_ns upload, download, training;
+} gt_time_use;
+
+typedef enum { GT_HELD_NOT, GT_HELD_UPLOAD, GT_HELD_DOWNLOAD } gt_held_by;
+typedef struct {
+  gt_time_use use;
+  gt_held_by held_by; /* since `since` */
+  double held_share;  /* of the workers */
+  gt_ns since;
+} gt_usage;
+
+/* Books the time up to now under what kept the region; after every event.  receiving: a message of the peer has begun to arrive. */
+void gt_usage_account(gt_usage *split, const gt_ps *ps, const gt_ps_spec *spec, bool (*receiving)(const void *ctx, size_t peer), const void *ctx,
+                      gt_ns now);
+/* Seconds of a worker's average mini-batch; aggregate: the rest. */
+typedef struct {
+  double train, upload, aggregate, download;
+} gt_usage_parts;
+void gt_usage_batch(const gt_usage *split, const gt_ps_view *view, size_t nworkers, gt_usage_parts *parts);
 
 /* ---- from a job ---------------------------------------------------------------------------------------------------------- */
 

@@ -24,11 +24,12 @@ void gt_print_commands(FILE *to);
 gt_status gt_cmd_train(int argc, char **argv);     /* cmd_train.c */
 gt_status gt_cmd_probe(int argc, char **argv);     /* cmd_probe.c */
 gt_status gt_cmd_watch(int argc, char **argv);     /* cmd_watch.c */
+gt_status gt_cmd_simulate(int argc, char **argv);  /* cmd_simulate.c */
+gt_status gt_cmd_placement(int argc, char **argv); /* cmd_placement.c */
 gt_status gt_cmd_data(int argc, char **argv);      /* cmd_data.c */
 gt_status gt_cmd_eval(int argc, char **argv);      /* cmd_eval.c */
 gt_status gt_cmd_export(int argc, char **argv);    /* cmd_export.c */
-gt_status gt_cmd_help(int argc, char **argv);      /* cmd_help.c */
-gt_status gt_cmd_placement(int argc, char **argv); /* cmd_placement.c */
 gt_status gt_cmd_info(int argc, char **argv);      /* cmd_info.c: build, kernels, CPU, models, strategies */
+gt_status gt_cmd_help(int argc, char **argv);      /* cmd_help.c */
 
 #endif

@@ -80,7 +80,7 @@ double gt_optim_lr(const gt_optim *optim) {
 void gt_optim_save(gt_optim *optim, gt_state *state) {
   gt_state_add(state, "optim/", "steps", GT_TYPE_I64, &optim->steps, 1);
   for (size_t i = 0; i < GT_OPTIM_STATES; i++)
-    if (optim->state[i]) gt_state_add(state, "optim/", optim->kind->states[i], GT_TYPE_F32, optim->state[i], optim->n);
+    if (uses(optim, i)) gt_state_add(state, "optim/", optim->kind->states[i], GT_TYPE_F32, optim->state[i], optim->n);
 }
 
 gt_status gt_optim_load(gt_optim *optim, const gt_state *state) {

@@ -43,6 +43,10 @@ gt_ps *gt_ps_create(const gt_ps_spec *spec) {
   return ps;
 }
 
+const gt_ps_spec *gt_ps_made_of(const gt_ps *ps) {
+  return &ps->spec;
+}
+
 void gt_ps_close(gt_ps *ps) {
   if (!ps) return;
   gt_sync_close(ps->sync);

@@ -85,7 +85,7 @@ void gt_inbox_save(gt_inbox *inbox, gt_state *state) {
       gt_inbox_slot *slot = slot_at(&inbox->queues[peer], k);
       snprintf(prefix, sizeof prefix, "sync/inbox/%zu/%lld/", peer, (long long)k);
       gt_state_add(state, prefix, "value", GT_TYPE_I64, &slot->value, 1);
-      if (slot->vec.data) gt_state_add(state, prefix, "data", GT_TYPE_F32, slot->vec.data, inbox->n);
+      if (inbox->n) gt_state_add(state, prefix, "data", GT_TYPE_F32, slot->vec.data, inbox->n);
     }
   }
 }

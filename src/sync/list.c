@@ -121,7 +121,7 @@ void gt_sync_copy_model_in(gt_sync *s, gt_vec model) {
 }
 
 void gt_sync_save_vec(gt_state *state, const char *name, gt_vec v) {
-  if (v.data) gt_state_add(state, "sync/", name, GT_TYPE_F32, v.data, v.n);
+  if (v.n) gt_state_add(state, "sync/", name, GT_TYPE_F32, v.data, v.n);
 }
 
 gt_status gt_sync_load_vec(const gt_state *state, const char *name, gt_vec v) {

@@ -55,15 +55,6 @@ static double cpu_seconds(void) {
   return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + 1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
 }
 
-/* A mini-batch of a worker: its share of the training's time (docs/time-split.md). */
-static void own_split(const gt_server *s, const gt_ps_view *v, gt_region_result *r) {
-  double each = v->batches > 0 ? (double)gt_plane_ps_workers(s->plane) / (double)v->batches : 0;
-  r->split_train_s = v->batches > 0 ? gt_seconds(v->compute) / (double)v->batches : 0;
-  r->split_upload_s = gt_seconds(s->split.upload) * each;
-  r->split_download_s = gt_seconds(s->split.download) * each;
-  r->split_aggregate_s = fmax(0, gt_seconds(s->split.training) * each - r->split_train_s - r->split_upload_s - r->split_download_s);
-}
-
 static void own_result(gt_final *f, gt_region_result *r) {
   gt_server *s = f->server;
   gt_ps_view v;
@@ -89,7 +80,12 @@ static void own_result(gt_final *f, gt_region_result *r) {
   snprintf(r->name, sizeof r->name, "%s", s->run->region);
   for (size_t p = 0; p < s->run->job->nregions; p++)
     if (p != s->run->roles.region_id) r->wire_s += gt_gateway_wire_s(s->gateway, p);
-  own_split(s, &v, r);
+  gt_usage_parts parts;
+  gt_usage_batch(&s->split, &v, gt_plane_ps_workers(s->plane), &parts);
+  r->split_train_s = parts.train;
+  r->split_upload_s = parts.upload;
+  r->split_aggregate_s = parts.aggregate;
+  r->split_download_s = parts.download;
 }
 
 /* The rows that were used, with the kinds' names. */

@@ -3,6 +3,8 @@
 
 #include "impl.h"
 
+_Static_assert(sizeof(gt_hello) == GT_HELLO_BYTES, "a simulation counts it");
+
 void gt_server_hello_message(gt_server *s, size_t peer, const gt_frame_header *head, const void *payload) {
   if (head->message_bytes != sizeof(gt_hello))
     gt_panic(GT_ERR_JOB, "region %s runs another build: its greeting has %llu bytes, %zu are needed", s->run->job->regions[peer].name,

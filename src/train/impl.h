@@ -11,7 +11,7 @@
 #include "geotrain/train.h"
 #include "geotrain/wan.h"
 
-#define GT_EVAL_BATCH ((size_t)32)   /* samples at a time in evaluation, unless training takes more */
+#define GT_EVAL_BATCH ((size_t)32) /* samples at a time in evaluation, unless training takes more */
 #define GT_MAX_ROUNDS 64
 
 /* One rank's view, made by gt_run_open. */
@@ -56,12 +56,6 @@ typedef struct {
 typedef struct gt_final gt_final;
 typedef struct gt_virtual gt_virtual;
 
-/* What held the region's workers back, mean over them, and the training's time (docs/time-split.md); saved with a checkpoint. */
-typedef enum { GT_HELD_NOT, GT_HELD_UPLOAD, GT_HELD_DOWNLOAD } gt_held_by;
-typedef struct {
-  gt_ns upload, download, training;
-} gt_time_use;
-
 /* A PS rank's run. */
 typedef struct {
   gt_run *run;
@@ -73,10 +67,7 @@ typedef struct {
   gt_record *record;
   gt_live *live;
   gt_virtual *virtual_clock; /* NULL: real */
-  gt_time_use split;
-  gt_held_by held_by; /* since accounted_at */
-  double held_share;  /* of the workers */
-  gt_ns accounted_at;
+  gt_usage split;
   double *weights;
   gt_hello *hellos; /* of every region */
   size_t nhellos;

@@ -206,7 +206,7 @@ gt_status gt_server_loop(gt_server *s) {
   bool ended = false;
   gt_status status = GT_OK;
   gt_backoff_reset(&backoff);
-  s->started = s->watched_at = s->looked_at = s->accounted_at = gt_now();
+  s->started = s->watched_at = s->looked_at = s->split.since = gt_now();
   gt_gateway_begin(s->gateway, gt_now());
   gt_ps_start(s->ps, gt_now());
   while (!ended) {

@@ -12,7 +12,7 @@ static void collect(gt_server *s, gt_ns now, gt_state *state) {
   gt_state_add(state, "model/", "params", GT_TYPE_F32, a->params.data, a->params.n);
   gt_state_add(state, "model/", "buffers", GT_TYPE_F32, a->buffers.data, a->buffers.n);
   gt_state_add(state, "train/", "resumes", GT_TYPE_I64, &s->resumes, 1);
-  gt_state_add(state, "train/", "split", GT_TYPE_I64, &s->split, sizeof s->split / sizeof(int64_t));
+  gt_state_add(state, "train/", "split", GT_TYPE_I64, &s->split.use, sizeof s->split.use / sizeof(int64_t));
   gt_ps_save(s->ps, now, state);
   gt_gateway_save(s->gateway, now, state);
 }
@@ -122,7 +122,7 @@ static gt_status restore(gt_server *s, const gt_ckpt_info *info, const gt_state 
   GT_TRY(gt_state_get(state, "model/", "params", GT_TYPE_F32, a->params.data, a->params.n));
   GT_TRY(gt_state_get(state, "model/", "buffers", GT_TYPE_F32, a->buffers.data, a->buffers.n));
   GT_TRY(gt_state_get(state, "train/", "resumes", GT_TYPE_I64, &s->resumes, 1));
-  GT_TRY(gt_state_get(state, "train/", "split", GT_TYPE_I64, &s->split, sizeof s->split / sizeof(int64_t)));
+  GT_TRY(gt_state_get(state, "train/", "split", GT_TYPE_I64, &s->split.use, sizeof s->split.use / sizeof(int64_t)));
   GT_TRY(gt_gateway_load(s->gateway, gt_server_now(s), state));
   GT_TRY(gt_ps_load(s->ps, gt_server_now(s), state));
   name_kernels(s->run, text, sizeof text);

@@ -142,16 +142,6 @@ static gt_status open_folder(gt_run *run) {
 
 /* ---- data ---------------------------------------------------------------------------------------------------------------- */
 
-static gt_partition partition_of(const gt_run *run) {
-  const gt_job *job = run->job;
-  const char *by = job->data.partition.by;
-  gt_part_kind kind = strcmp(by, "label") == 0       ? GT_PART_LABEL
-                      : strcmp(by, "dirichlet") == 0 ? GT_PART_DIRICHLET
-                      : strcmp(by, "file") == 0      ? GT_PART_FILE
-                                                     : GT_PART_SHARES;
-  return (gt_partition){kind, job->nregions, job->data.partition.shares, job->data.partition.alpha, job->seed};
-}
-
 static gt_status open_data(gt_run *run) {
   const char *own = run->job->regions[run->roles.region_id].data_path;
   gt_status status = gt_dataset_open(&run->dataset, own ? own : run->job->data.path);
@@ -162,7 +152,7 @@ static gt_status open_data(gt_run *run) {
                        own ? own : run->job->data.path);
   }
   if (status == GT_OK) {
-    gt_partition p = partition_of(run);
+    gt_partition p = gt_partition_of(run->job);
     if (own) p.kind = GT_PART_FILE;
     status = gt_partition_part(&p, gt_dataset_labels(run->dataset, GT_SPLIT_TRAIN), run->data.ntrain, run->roles.region_id, &run->part, &run->npart);
   }

@@ -16,38 +16,10 @@ double gt_server_wire_bytes(const gt_server *s, size_t peer) {
   return sum;
 }
 
-/* While own messages are leaving, workers that are held wait for the upload; else for what is arriving, if anything is. */
-static gt_held_by held_by(const gt_server *s, const gt_ps_view *v) {
-  bool arriving = false;
-  if (!v->held && v->phase != GT_PS_DRAINING) return GT_HELD_NOT;
-  for (size_t p = 0; p < s->run->job->nregions; p++) {
-    gt_ps_link link;
-    if (p == s->run->roles.region_id) continue;
-    gt_ps_look_link(s->ps, p, &link);
-    if (link.queued > 0) return GT_HELD_UPLOAD;
-    arriving |= gt_gateway_receiving(s->gateway, p);
-  }
-  return arriving ? GT_HELD_DOWNLOAD : GT_HELD_NOT;
-}
-
-/* A worker that computes while the PS is held does not wait. */
-static double waiting_share(const gt_server *s) {
-  size_t n = gt_plane_ps_workers(s->plane), waiting = 0;
-  gt_ns since;
-  int64_t batch;
-  for (size_t w = 0; w < n; w++) waiting += !gt_ps_computing(s->ps, w, &since, &batch);
-  return (double)waiting / (double)n;
+static bool receiving(const void *gateway, size_t peer) {
+  return gt_gateway_receiving(gateway, peer);
 }
 
 void gt_server_account(gt_server *s, gt_ns now) {
-  gt_ps_view v;
-  gt_ns span = now - s->accounted_at;
-  gt_ps_look(s->ps, now, &v);
-  s->accounted_at = now;
-  if (v.phase != GT_PS_TRAINING && v.phase != GT_PS_DRAINING) return;
-  s->split.training += span;
-  if (s->held_by == GT_HELD_UPLOAD) s->split.upload += (gt_ns)(s->held_share * (double)span);
-  if (s->held_by == GT_HELD_DOWNLOAD) s->split.download += (gt_ns)(s->held_share * (double)span);
-  s->held_by = held_by(s, &v);
-  s->held_share = s->held_by == GT_HELD_NOT ? 0 : waiting_share(s);
+  gt_usage_account(&s->split, s->ps, gt_ps_made_of(s->ps), receiving, s->gateway, now);
 }

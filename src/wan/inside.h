@@ -8,9 +8,6 @@
 #define GT_CONTROL_BYTES_MAX ((size_t)4096)
 #define GT_STAMP_BYTES       sizeof(gt_ns) /* behind a frame, under the virtual clock: when it arrives */
 
-static inline bool gt_msg_is_control(uint32_t kind) {
-  return kind >= GT_MSG_HELLO && kind <= GT_MSG_BYE;
-}
 static inline bool gt_msg_is_bulk(uint32_t kind) {
   return kind == GT_MSG_REPORT || kind == GT_MSG_MODEL;
 }

@@ -1,0 +1,161 @@
+/* geotrain simulate JOB.yaml: a job's times and traffic, without training. */
+#include <getopt.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "cli.h"
+#include "geotrain/sim.h"
+#include "job_shape.h"
+
+#define TABLE_REGIONS ((size_t)64) /* of more, only sums are shown */
+
+typedef struct {
+  const char *job_path, *out, *regions_csv;
+  const char **sets;
+  size_t nsets;
+} simulate_options;
+
+enum { SET = 1, OUT, REGIONS_CSV };
+static const struct option options[] = {{"set", required_argument, NULL, SET},
+                                        {"out", required_argument, NULL, OUT},
+                                        {"regions-csv", required_argument, NULL, REGIONS_CSV},
+                                        {NULL, 0, NULL, 0}};
+
+static gt_status read_options(simulate_options *o, int argc, char **argv) {
+  int option;
+  opterr = 0;
+  while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) switch (option) {
+    case SET:
+      o->sets[o->nsets++] = optarg;
+      break;
+    case OUT:
+      o->out = optarg;
+      break;
+    case REGIONS_CSV:
+      o->regions_csv = optarg;
+      break;
+    default:
+      return GT_FAIL(GT_ERR_JOB, "simulate: option %s is unknown or lacks its value; see `geotrain help simulate`", argv[optind - 1]);
+    }
+  if (optind != argc - 1) return GT_FAIL(GT_ERR_JOB, "simulate: one job file is needed, %d were given; see `geotrain help simulate`", argc - optind);
+  o->job_path = argv[optind];
+  return GT_OK;
+}
+
+/* ---- what is shown ----------------------------------------------------------------------------------------------------------- */
+
+static gt_status write_and_print(const simulate_options *o, const gt_summary *summary) {
+  if (o->out) {
+    mkdir(o->out, 0777);
+    GT_TRY(gt_summary_write(o->out, summary));
+  }
+  gt_summary_print(stdout, summary);
+  return GT_OK;
+}
+
+static gt_status show_table(const simulate_options *o, const gt_job *job, const gt_sim *sim, gt_summary *summary) {
+  size_t n = job->nregions, k = 0;
+  gt_region_result *regions = GT_NEW_ARRAY(gt_region_result, n);
+  gt_link_result *links = GT_NEW_ARRAY(gt_link_result, n * n);
+  for (size_t r = 0; r < n; r++) gt_sim_region(sim, r, &regions[r]);
+  for (size_t a = 0; a < n; a++)
+    for (size_t b = 0; b < n; b++)
+      if (a != b) gt_sim_link(sim, a, b, &links[k++]);
+  summary->regions = regions;
+  summary->nregions = n;
+  summary->links = links;
+  summary->nlinks = k;
+  gt_status status = write_and_print(o, summary);
+  gt_free(links);
+  gt_free(regions);
+  return status;
+}
+
+static void show_sums(const gt_job *job, const gt_sim *sim, const gt_sim_totals *t, double wall_s) {
+  gt_region_result r;
+  double compute = 0, wan = 0, local = 0, wall = 0;
+  struct rusage use;
+  getrusage(RUSAGE_SELF, &use);
+  for (size_t i = 0; i < job->nregions; i++) {
+    gt_sim_region(sim, i, &r);
+    compute += r.compute_s, wan += r.wan_wait_s, local += r.local_wait_s, wall += r.wall_s;
+  }
+  printf("%s: %s, %zu regions, %s, simulated\n\n", job->name, job->model.name, job->nregions, job->sync.strategy);
+  printf("time           %.3f s\n", t->virtual_s);
+  printf("samples/s      %.1f  (%" PRId64 " samples, %" PRId64 " steps)\n", (double)t->samples / t->virtual_s, t->samples, t->steps);
+  printf("a worker       computes %.1f %%, waits for the WAN %.1f %%, for its region %.1f %% (mean over regions)\n", 100 * compute / wall,
+         100 * wan / wall, 100 * local / wall);
+  printf("WAN traffic    %.2f MB in %" PRId64 " messages, %.3f MB beside them\n", 1e-6 * (double)t->bytes_sent, t->messages,
+         1e-6 * (double)t->bytes_other);
+  printf("simulated in   %.1f s, %" PRId64 " events, %.2f GB of memory at most\n", wall_s, t->events, (double)use.ru_maxrss * 1024e-9);
+}
+
+static gt_status show(const simulate_options *o, const gt_job *job, const gt_job_shape *shape, const gt_sim *sim, double wall_s) {
+  gt_sim_totals t;
+  gt_sim_look(sim, &t);
+  if (shape->assumed)
+    printf("no data set is at hand: the model takes its usual samples, regions hold what regions[].samples say, nothing is evaluated\n");
+  if (job->nregions > TABLE_REGIONS && !o->out) {
+    show_sums(job, sim, &t, wall_s);
+    return GT_OK;
+  }
+  gt_summary summary = {.job = job->name,
+                        .strategy = job->sync.strategy,
+                        .clock = "virtual",
+                        .wall_s = wall_s,
+                        .virtual_s = t.virtual_s,
+                        .samples = t.samples,
+                        .samples_per_s = (double)t.samples / t.virtual_s,
+                        .test_accuracy = NAN,
+                        .test_loss = NAN,
+                        .test_auc = NAN,
+                        .version = GT_VERSION,
+                        .kernels = "simulated",
+                        .precision = job->train.precision,
+                        .blas_core = "none",
+                        .model = job->model.name,
+                        .parameters = (int64_t)shape->parameters};
+  return show_table(o, job, sim, &summary);
+}
+
+/* ---- the command --------------------------------------------------------------------------------------------------------------- */
+
+static gt_status simulate(const simulate_options *o, const gt_job *job, const gt_links *links) {
+  gt_job_shape shape;
+  gt_sim *sim = NULL;
+  gt_ns from = gt_now();
+  GT_TRY(gt_job_shape_of(&shape, job));
+  gt_sim_spec spec = {.job = job,
+                      .links = links,
+                      .parameters = shape.parameters,
+                      .buffers = shape.buffers,
+                      .samples = shape.samples,
+                      .test_samples = shape.test_samples};
+  gt_status status = gt_sim_run(&sim, &spec);
+  if (status == GT_OK) status = show(o, job, &shape, sim, gt_seconds(gt_now() - from));
+  gt_sim_close(sim);
+  gt_job_shape_close(&shape);
+  return status;
+}
+
+static gt_status with_job(const simulate_options *o) {
+  gt_job *job = NULL;
+  gt_links *links = NULL;
+  GT_TRY(gt_job_load(&job, o->job_path, o->sets, o->nsets));
+  gt_status status = gt_links_create(&links, job);
+  if (status == GT_OK) status = simulate(o, job, links);
+  gt_links_close(links);
+  gt_job_close(job);
+  return status;
+}
+
+gt_status gt_cmd_simulate(int argc, char **argv) {
+  simulate_options o = {.sets = GT_NEW_ARRAY(const char *, (size_t)argc + 1)};
+  gt_status status = read_options(&o, argc, argv);
+  if (status == GT_OK) status = with_job(&o);
+  gt_free(o.sets);
+  return status;
+}

@@ -1,0 +1,18 @@
+/* What a job trains, for commands that train nothing: the model's floats and the regions' samples. */
+#ifndef GT_CLI_JOB_SHAPE_H
+#define GT_CLI_JOB_SHAPE_H
+
+#include "geotrain/job.h"
+
+typedef struct {
+  size_t parameters, buffers; /* floats */
+  size_t test_samples;
+  int64_t *samples; /* nregions; owned */
+  bool assumed;     /* no data set is at hand: samples are what regions[].samples say, the model takes its usual ones, and there is no evaluation */
+} gt_job_shape;
+
+/* Of the data set, where the job names one that is there; else of regions[].samples.  GT_ERR_JOB, GT_ERR_DATA say what is missing. */
+gt_status gt_job_shape_of(gt_job_shape *out, const gt_job *job);
+void gt_job_shape_close(gt_job_shape *shape);
+
+#endif

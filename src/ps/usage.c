@@ -1,0 +1,50 @@
+/* The parts of a mini-batch's time: what held a region's workers back, and how long (docs/time-split.md). */
+#include <math.h>
+
+#include "geotrain/ps.h"
+
+/* While own messages are leaving, workers that are held wait for the upload; else for what is arriving, if anything is. */
+static gt_held_by held_by(const gt_ps *ps, const gt_ps_view *v, size_t nregions, size_t self, bool (*receiving)(const void *ctx, size_t peer),
+                          const void *ctx) {
+  bool arriving = false;
+  if (!v->held && v->phase != GT_PS_DRAINING) return GT_HELD_NOT;
+  for (size_t p = 0; p < nregions; p++) {
+    gt_ps_link link;
+    if (p == self) continue;
+    gt_ps_look_link(ps, p, &link);
+    if (link.queued > 0) return GT_HELD_UPLOAD;
+    arriving |= receiving(ctx, p);
+  }
+  return arriving ? GT_HELD_DOWNLOAD : GT_HELD_NOT;
+}
+
+/* A worker that computes while the PS is held does not wait. */
+static double waiting_share(const gt_ps *ps, size_t nworkers) {
+  size_t waiting = 0;
+  gt_ns since;
+  int64_t batch;
+  for (size_t w = 0; w < nworkers; w++) waiting += !gt_ps_computing(ps, w, &since, &batch);
+  return (double)waiting / (double)nworkers;
+}
+
+void gt_usage_account(gt_usage *s, const gt_ps *ps, const gt_ps_spec *spec, bool (*receiving)(const void *ctx, size_t peer), const void *ctx,
+                      gt_ns now) {
+  gt_ps_view v;
+  gt_ns span = now - s->since;
+  gt_ps_look(ps, now, &v);
+  s->since = now;
+  if (v.phase != GT_PS_TRAINING && v.phase != GT_PS_DRAINING) return;
+  s->use.training += span;
+  if (s->held_by == GT_HELD_UPLOAD) s->use.upload += (gt_ns)(s->held_share * (double)span);
+  if (s->held_by == GT_HELD_DOWNLOAD) s->use.download += (gt_ns)(s->held_share * (double)span);
+  s->held_by = held_by(ps, &v, spec->nregions, spec->self, receiving, ctx);
+  s->held_share = s->held_by == GT_HELD_NOT ? 0 : waiting_share(ps, spec->nworkers);
+}
+
+void gt_usage_batch(const gt_usage *s, const gt_ps_view *v, size_t nworkers, gt_usage_parts *parts) {
+  double each = v->batches > 0 ? (double)nworkers / (double)v->batches : 0;
+  parts->train = v->batches > 0 ? gt_seconds(v->compute) / (double)v->batches : 0;
+  parts->upload = gt_seconds(s->use.upload) * each;
+  parts->download = gt_seconds(s->use.download) * each;
+  parts->aggregate = fmax(0, gt_seconds(s->use.training) * each - parts->train - parts->upload - parts->download);
+}

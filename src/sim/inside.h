@@ -1,0 +1,164 @@
+/* What the rooms of sim share: heaps, wires between regions, and regions. */
+#ifndef GT_SIM_INSIDE_H
+#define GT_SIM_INSIDE_H
+
+#include "geotrain/ps.h"
+#include "geotrain/sim.h"
+
+#define SIM_NONE UINT32_MAX
+
+/* ---- heaps -------------------------------------------------------------------------------------------------------------- */
+
+/* The least (at, key) first. */
+typedef struct {
+  gt_ns at;
+  uint64_t key;
+  uint32_t a, b;
+} sim_entry;
+
+typedef struct {
+  sim_entry *at;
+  size_t n, capacity;
+} sim_heap;
+
+void gt_sim_heap_push(sim_heap *h, sim_entry entry);
+sim_entry gt_sim_heap_pop(sim_heap *h);
+void gt_sim_heap_close(sim_heap *h);
+
+/* Every region once, by the time of its next event; the lowest region first among equals. */
+typedef struct {
+  gt_ns *at;       /* of a region */
+  uint32_t *order; /* the heap */
+  uint32_t *place; /* of a region in it */
+  size_t n;
+} sim_agenda;
+
+void gt_sim_agenda_open(sim_agenda *agenda, size_t n);
+void gt_sim_agenda_close(sim_agenda *agenda);
+void gt_sim_agenda_set(sim_agenda *agenda, size_t region, gt_ns at);
+static inline size_t gt_sim_agenda_first(const sim_agenda *agenda) {
+  return agenda->order[0];
+}
+
+/* ---- wires -------------------------------------------------------------------------------------------------------------- */
+
+/* A message from its queue to its arrival; they lie in one pool and are named by their place in it. */
+typedef struct {
+  gt_frame_header head;
+  size_t bytes, taken; /* taken: in frames that have begun to leave */
+  uint64_t cookie;
+  gt_ns queued, depart;
+  uint32_t next;         /* in its queue, or in the list of free ones */
+  uint32_t next_leaving; /* behind it on the same wire */
+  uint32_t users;        /* its queue, the list of those that leave, and frames under way */
+} sim_message;
+
+typedef struct {
+  uint32_t first, last;
+} sim_list;
+
+/* The kinds of messages there are, closely numbered. */
+#define SIM_KINDS 13
+
+/* One direction between two regions. */
+typedef struct {
+  gt_link_state link;
+  sim_list control, bulk, leaving; /* leaving: messages whose departure is known, and an event */
+  gt_ns due;                       /* as it stands in its region's heap; GT_NEVER: it does not */
+  gt_ns wire, wire_until;          /* time in which frames were leaving, and up to when it is counted */
+  uint32_t messages[SIM_KINDS];
+  uint32_t report_bytes;
+  bool receiving; /* a message of the peer's has begun to arrive (kept where results are exact) */
+} sim_wire;
+
+/* ---- regions ------------------------------------------------------------------------------------------------------------- */
+
+/* What a region does when its training is complete, as src/train/final.c has it. */
+typedef enum {
+  SIM_TRAINING,
+  SIM_EVALUATING_OWN,
+  SIM_SENDING,
+  SIM_AWAITING_BYE,
+  SIM_GATHERING,
+  SIM_LAST_ROUND,
+  SIM_EVALUATING_MEAN,
+  SIM_OVER
+} sim_stage;
+
+typedef struct {
+  gt_sim *sim;
+  size_t id;
+  gt_ps *ps;
+  gt_optim *optim;
+  gt_timeline *timeline;
+  gt_order order;
+  gt_ps_order *orders; /* one a worker: its last */
+  int64_t round;       /* whose checkpoint is being written */
+  /* this region's wires, and what arrives here */
+  sim_wire *wires; /* nregions; [id] unused */
+  gt_access up, down;
+  sim_heap due;      /* wires, by when they want to be looked at */
+  sim_heap arrivals; /* frames, by (time, sender, order) */
+  sim_heap landing;  /* those that pass the access */
+  uint64_t arrived;  /* frames so far: their order */
+  uint64_t *ready;   /* a bit a peer: its wire can move now */
+  /* the end */
+  sim_stage stage;
+  bool evaluated, bye, ended;
+  size_t nmodels, nreports;
+  int64_t last_round;
+  gt_usage split;
+  gt_region_result result; /* as it was told to the lead */
+  gt_link_result *links;   /* likewise, nregions - 1 of them; NULL: there are too many */
+} sim_region;
+
+struct gt_sim {
+  gt_sim_spec spec;
+  size_t n;
+  bool exact; /* few enough regions that their results are made in full, with the parts of a mini-batch's time */
+  sim_region *regions;
+  sim_agenda agenda;
+  double *weights;
+  sim_message *messages;
+  size_t nmessages, capacity;
+  uint32_t spare; /* the first of the free messages */
+  gt_ns end;      /* of the run */
+  gt_ns moved;    /* when a worker last pushed or a message last came that was no sign of life */
+  gt_status code;
+  size_t nended;
+  int64_t events;
+};
+
+/* wire.c */
+void gt_sim_wires_open(sim_region *r);
+void gt_sim_wires_close(sim_region *r);
+/* Queues a message, as the gateway does. */
+void gt_sim_send(sim_region *r, size_t peer, const gt_frame_header *head, size_t bytes, uint64_t cookie, gt_ns now);
+bool gt_sim_replace(sim_region *r, size_t peer, uint64_t cookie, const gt_frame_header *head, uint64_t new_cookie);
+/* When a wire wants to be looked at next, and when the next frame arrives; GT_NEVER: never. */
+gt_ns gt_sim_link_next(sim_region *r);
+gt_ns gt_sim_arrival_next(const sim_region *r);
+/* Moves every wire as far as it can at this time. */
+void gt_sim_poll(sim_region *r, gt_ns now);
+/* Hands the next frame on, or to the access. */
+void gt_sim_deliver(sim_region *r);
+/* The ledger's row of a wire, and its result. */
+gt_kind_result gt_sim_kind_result(const gt_sim *sim, const sim_wire *wire, size_t kind_index);
+void gt_sim_wire_result(const sim_region *r, size_t peer, gt_link_result *result);
+
+/* region.c */
+gt_status gt_sim_region_open(sim_region *r, gt_sim *sim, size_t id);
+void gt_sim_region_close(sim_region *r);
+void gt_sim_region_start(sim_region *r);
+/* Handles its next event. */
+void gt_sim_region_step(sim_region *r);
+/* A whole message has arrived; one has departed. */
+void gt_sim_region_message(sim_region *r, const gt_frame_header *head);
+void gt_sim_region_departed(sim_region *r, size_t peer, uint64_t cookie);
+
+/* end.c */
+void gt_sim_end_step(sim_region *r);
+void gt_sim_end_departed(sim_region *r, uint64_t cookie);
+void gt_sim_end_message(sim_region *r, const gt_frame_header *head);
+
+#endif

@@ -1,0 +1,206 @@
+/* One region of a simulation: its PS, its workers' time, its events in the order of a run under the virtual clock (src/train/virtual.c). */
+#include <math.h>
+#include <string.h>
+
+#include "inside.h"
+
+/* ---- host of the PS -------------------------------------------------------------------------------------------------------- */
+
+static void host_send(void *ctx, size_t peer, const gt_frame_header *head, const void *payload, size_t bytes, uint64_t cookie) {
+  (void)payload;
+  gt_sim_send(ctx, peer, head, bytes, cookie, gt_timeline_now(((sim_region *)ctx)->timeline));
+}
+
+static bool host_replace(void *ctx, size_t peer, uint64_t cookie, const gt_frame_header *head, const void *payload, uint64_t new_cookie) {
+  (void)payload;
+  return gt_sim_replace(ctx, peer, cookie, head, new_cookie);
+}
+
+static void host_order(void *ctx, size_t worker, const gt_ps_order *order) {
+  sim_region *r = ctx;
+  if (order->kind != GT_PS_KEEPALIVE) r->orders[worker] = *order;
+  gt_timeline_ordered(r->timeline, worker, order);
+}
+
+static void host_taken(void *ctx, size_t worker) {
+  (void)ctx, (void)worker;
+}
+
+/* What src/train/resume.c puts into a region's file, and the gateway's share of it. */
+static double checkpoint_bytes(sim_region *r) {
+  const gt_sim *sim = r->sim;
+  gt_state state = {0};
+  double sum = (double)((sim->spec.parameters + sim->spec.buffers) * sizeof(float)) + 4 * sizeof(int64_t);
+  gt_ps_save(r->ps, gt_timeline_now(r->timeline), &state);
+  for (size_t i = 0; i < state.n; i++) sum += (double)(state.items[i].count * (state.items[i].type == GT_TYPE_F32 ? sizeof(float) : sizeof(int64_t)));
+  gt_state_close(&state);
+  return sum + 2 * sizeof(int64_t) + (double)(sim->n - 1) * (double)(sizeof(gt_link_state) + sizeof(int64_t) + (size_t)4 * 64 * sizeof(int64_t));
+}
+
+static void host_checkpoint(void *ctx, int64_t round) {
+  sim_region *r = ctx;
+  bool takes_time = gt_job_compute_of(r->sim->spec.job, r->id).checkpoint_bps > 0;
+  r->round = round;
+  gt_timeline_writing(r->timeline, takes_time ? checkpoint_bytes(r) : 0);
+}
+
+static void host_whole(void *ctx, int64_t round) {
+  (void)ctx, (void)round;
+}
+
+static void host_note(void *ctx, gt_ps_note note, double a, double b) {
+  (void)ctx, (void)note, (void)a, (void)b;
+}
+
+static gt_ns host_clock(void *ctx) {
+  return gt_timeline_now(((sim_region *)ctx)->timeline);
+}
+
+static void host_work(void *ctx, gt_ps_work work) {
+  gt_timeline_work(((sim_region *)ctx)->timeline, work);
+}
+
+/* ---- life ------------------------------------------------------------------------------------------------------------------- */
+
+static gt_ps *make_ps(sim_region *r) {
+  const gt_sim *sim = r->sim;
+  gt_ps_spec spec = gt_ps_spec_of(sim->spec.job, &r->order, gt_links_from(sim->spec.links, r->id), sim->spec.parameters);
+  spec.weights = sim->weights;
+  spec.params = spec.grads = gt_vec_of(NULL, sim->spec.parameters);
+  spec.buffers = gt_vec_of(NULL, sim->spec.buffers);
+  spec.optim = r->optim;
+  spec.test_samples = sim->spec.test_samples;
+  spec.keepalive = GT_NEVER / 2;
+  spec.host = (gt_ps_host){.ctx = r,
+                           .send = host_send,
+                           .replace = host_replace,
+                           .order = host_order,
+                           .taken = host_taken,
+                           .checkpoint = host_checkpoint,
+                           .whole = host_whole,
+                           .note = host_note,
+                           .clock = host_clock,
+                           .work = host_work};
+  return gt_ps_create(&spec);
+}
+
+gt_status gt_sim_region_open(sim_region *r, gt_sim *sim, size_t id) {
+  const gt_job *job = sim->spec.job;
+  size_t nworkers = (size_t)job->regions[id].ranks - 1;
+  r->sim = sim;
+  r->id = id;
+  r->order = (gt_order){job->seed, id, (size_t)sim->spec.samples[id], (size_t)job->train.batch};
+  gt_optim_spec optim = gt_ps_optim_of(job, id, sim->spec.samples);
+  GT_TRY(gt_optim_create(&r->optim, &optim, sim->spec.parameters, false));
+  r->orders = GT_NEW_ARRAY(gt_ps_order, nworkers);
+  r->timeline = gt_timeline_create(job, &r->order, nworkers);
+  gt_sim_wires_open(r);
+  r->ps = make_ps(r);
+  return GT_OK;
+}
+
+void gt_sim_region_close(sim_region *r) {
+  gt_ps_close(r->ps);
+  gt_optim_close(r->optim);
+  gt_timeline_close(r->timeline);
+  gt_free(r->orders);
+  gt_free(r->links);
+  gt_sim_wires_close(r);
+}
+
+/* ---- events ----------------------------------------------------------------------------------------------------------------- */
+
+void gt_sim_region_message(sim_region *r, const gt_frame_header *head) {
+  if (head->kind != GT_MSG_PING && head->kind != GT_MSG_PONG) r->sim->moved = gt_timeline_at(r->timeline);
+  if (head->kind == GT_MSG_REPORT || head->kind == GT_MSG_MODEL || head->kind == GT_MSG_BYE)
+    gt_sim_end_message(r, head);
+  else
+    gt_ps_message(r->ps, head->from, head, NULL, gt_timeline_now(r->timeline));
+}
+
+void gt_sim_region_departed(sim_region *r, size_t peer, uint64_t cookie) {
+  if (cookie >= ((uint64_t)1 << 63))
+    gt_sim_end_departed(r, cookie);
+  else
+    gt_ps_departed(r->ps, peer, cookie, gt_timeline_now(r->timeline));
+}
+
+static void pushed(sim_region *r, size_t worker) {
+  const gt_ps_order *order = &r->orders[worker];
+  gt_ps_push push = {.samples = order->count, .auc = NAN};
+  gt_timeline_pushed(r->timeline, worker, &push.compute, &push.wait);
+  gt_ns now = gt_timeline_now(r->timeline);
+  r->sim->moved = gt_timeline_at(r->timeline);
+  if (order->kind == GT_PS_EVAL) {
+    gt_ps_evaluated(r->ps, &push, now);
+    return;
+  }
+  push.samples = (int64_t)gt_order_batch_size(&r->order, order->first);
+  gt_ps_gradient(r->ps, worker, &push, NULL, now);
+}
+
+static void written(sim_region *r) {
+  int64_t round = r->round;
+  gt_ps_written(r->ps, round, gt_timeline_now(r->timeline));
+}
+
+static void handle(sim_region *r, const gt_event *e) {
+  gt_timeline_begin(r->timeline, e);
+  switch (e->kind) {
+  case GT_EVENT_FRAME:
+    gt_sim_deliver(r);
+    break;
+  case GT_EVENT_LINK:
+    gt_sim_poll(r, e->at);
+    break;
+  case GT_EVENT_PUSH:
+    pushed(r, e->worker);
+    break;
+  case GT_EVENT_WRITTEN:
+    written(r);
+    break;
+  case GT_EVENT_TICK:
+    gt_ps_tick(r->ps, gt_timeline_now(r->timeline));
+    break;
+  }
+}
+
+static gt_event next_event(sim_region *r) {
+  return gt_timeline_next(r->timeline, gt_sim_arrival_next(r), gt_sim_link_next(r), gt_ps_next(r->ps));
+}
+
+/* What is queued still leaves. */
+static void leave(sim_region *r) {
+  r->ended = true;
+  r->sim->nended++;
+  if (gt_timeline_now(r->timeline) > r->sim->end) r->sim->end = gt_timeline_now(r->timeline);
+  for (gt_ns at; (at = gt_sim_link_next(r)) != GT_NEVER;) {
+    gt_timeline_forward(r->timeline, at);
+    gt_sim_poll(r, gt_timeline_at(r->timeline));
+  }
+  gt_sim_agenda_set(&r->sim->agenda, r->id, GT_NEVER);
+}
+
+void gt_sim_region_start(sim_region *r) {
+  gt_ps_start(r->ps, 0);
+  for (size_t w = 0; w + 1 < (size_t)r->sim->spec.job->regions[r->id].ranks; w++) gt_ps_ready(r->ps, w, 0);
+  gt_sim_agenda_set(&r->sim->agenda, r->id, next_event(r).at);
+}
+
+static bool receiving(const void *ctx, size_t peer) {
+  return ((const sim_region *)ctx)->wires[peer].receiving;
+}
+
+void gt_sim_region_step(sim_region *r) {
+  gt_event e = next_event(r);
+  gt_ps_view v;
+  handle(r, &e);
+  if (r->sim->exact) gt_usage_account(&r->split, r->ps, gt_ps_made_of(r->ps), receiving, r, gt_timeline_now(r->timeline));
+  gt_ps_look(r->ps, gt_timeline_now(r->timeline), &v);
+  if (v.phase == GT_PS_COMPLETE) gt_sim_end_step(r);
+  if (v.phase == GT_PS_STOPPED) r->sim->code = v.stop_code;
+  if (v.phase == GT_PS_STOPPED || r->stage == SIM_OVER)
+    leave(r);
+  else
+    gt_sim_agenda_set(&r->sim->agenda, r->id, next_event(r).at);
+}

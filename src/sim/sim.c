@@ -1,0 +1,102 @@
+/* A simulation: every region's next event in the order of time, until all have ended.  Regions meet in messages only, which take time, so that the order among regions at one time
+   does not matter. */
+#include "inside.h"
+
+#define EXACT_REGIONS ((size_t)64)
+#define STUCK         (1000000 * GT_SECOND) /* virtual: so long nothing but signs of life has passed */
+
+static gt_status check(const gt_sim_spec *spec) {
+  const gt_job *job = spec->job;
+  GT_TRY(gt_cost_check(job, "to simulate it"));
+  for (size_t a = 0; a < job->nregions; a++) {
+    const gt_link_spec *links = gt_links_from(spec->links, a);
+    for (size_t b = 0; b < job->nregions; b++)
+      if (a != b && gt_link_delay_min(&links[b]) <= 0)
+        return GT_FAIL(GT_ERR_JOB,
+                       "the link from %s to %s has no latency; to simulate them every pair of regions needs one above 0 (wan.links, wan.default)",
+                       job->regions[a].name, job->regions[b].name);
+  }
+  return GT_OK;
+}
+
+static gt_status open_regions(gt_sim *sim) {
+  for (size_t i = 0; i < sim->n; i++) GT_TRY(gt_sim_region_open(&sim->regions[i], sim, i));
+  return GT_OK;
+}
+
+static gt_status run(gt_sim *sim) {
+  for (size_t i = 0; i < sim->n; i++) gt_sim_region_start(&sim->regions[i]);
+  while (sim->nended < sim->n) {
+    size_t first = gt_sim_agenda_first(&sim->agenda);
+    if (sim->agenda.at[first] > sim->moved + STUCK)
+      return GT_FAIL(GT_ERR_LIMIT, "at %.0f s of simulated time nothing moves any more; is there an outage without end, or a link without bandwidth?",
+                     gt_seconds(sim->moved));
+    gt_sim_region_step(&sim->regions[first]);
+    sim->events++;
+  }
+  return GT_OK;
+}
+
+gt_status gt_sim_run(gt_sim **out, const gt_sim_spec *spec) {
+  GT_TRY(check(spec));
+  gt_sim *sim = GT_NEW(gt_sim);
+  sim->spec = *spec;
+  sim->n = spec->job->nregions;
+  sim->exact = sim->n <= EXACT_REGIONS;
+  sim->spare = SIM_NONE;
+  sim->code = GT_OK;
+  sim->weights = gt_ps_weights_of(spec->job, spec->samples);
+  sim->regions = GT_NEW_ARRAY(sim_region, sim->n);
+  gt_sim_agenda_open(&sim->agenda, sim->n);
+  gt_status status = open_regions(sim);
+  if (status == GT_OK) status = run(sim);
+  if (status == GT_OK)
+    *out = sim;
+  else
+    gt_sim_close(sim);
+  return status;
+}
+
+void gt_sim_close(gt_sim *sim) {
+  if (!sim) return;
+  for (size_t i = 0; i < sim->n; i++) gt_sim_region_close(&sim->regions[i]);
+  gt_sim_agenda_close(&sim->agenda);
+  gt_free(sim->regions);
+  gt_free(sim->weights);
+  gt_free(sim->messages);
+  gt_free(sim);
+}
+
+/* ---- results ------------------------------------------------------------------------------------------------------------------ */
+
+void gt_sim_look(const gt_sim *sim, gt_sim_totals *t) {
+  *t = (gt_sim_totals){.virtual_s = gt_seconds(gt_timeline_now(sim->regions[0].timeline)), .code = sim->code, .events = sim->events};
+  for (size_t a = 0; a < sim->n; a++) {
+    gt_ps_view v;
+    gt_ps_look(sim->regions[a].ps, 0, &v);
+    t->samples += v.samples;
+    t->steps += v.steps;
+    for (size_t b = 0; b < sim->n; b++) {
+      if (a == b) continue;
+      for (size_t k = 0; k < SIM_KINDS; k++) {
+        gt_kind_result kind = gt_sim_kind_result(sim, &sim->regions[a].wires[b], k);
+        bool data = k < 2;
+        t->messages += data ? kind.messages : 0;
+        t->bytes_sent += data ? kind.wire : 0;
+        t->bytes_other += data ? 0 : kind.wire;
+      }
+    }
+  }
+}
+
+void gt_sim_region(const gt_sim *sim, size_t region, gt_region_result *result) {
+  *result = sim->regions[region].result;
+}
+
+void gt_sim_link(const gt_sim *sim, size_t from, size_t to, gt_link_result *result) {
+  const sim_region *r = &sim->regions[from];
+  if (r->links)
+    *result = r->links[to - (to > from)];
+  else
+    gt_sim_wire_result(r, to, result);
+}

@@ -1,0 +1,310 @@
+/* Links between regions: the order in which src/wan puts frames on a link and hands them on, without the frames. */
+#include <stdio.h>
+#include <string.h>
+
+#include "inside.h"
+
+#define LAST_FRAME   ((uint32_t)1 << 31)
+#define SENDER_SHIFT 40
+
+/* ---- messages --------------------------------------------------------------------------------------------------------------- */
+
+static const uint8_t kinds[SIM_KINDS] = {GT_MSG_UPDATE, GT_MSG_STATE,  GT_MSG_ACK, GT_MSG_PING,   GT_MSG_PONG,  GT_MSG_ROUND, GT_MSG_WRITTEN,
+                                         GT_MSG_DONE,   GT_MSG_JOINED, GT_MSG_BYE, GT_MSG_REPORT, GT_MSG_MODEL, GT_MSG_HELLO};
+
+static size_t index_of(unsigned kind) {
+  size_t i = 0;
+  while (kinds[i] != kind) i++;
+  return i;
+}
+
+static sim_message *message(gt_sim *sim, uint32_t i) {
+  return &sim->messages[i];
+}
+
+static void grow(gt_sim *sim) {
+  size_t capacity = sim->capacity ? 2 * sim->capacity : 1024;
+  sim_message *messages = GT_NEW_ARRAY(sim_message, capacity);
+  if (sim->nmessages) memcpy(messages, sim->messages, sim->nmessages * sizeof *messages);
+  gt_free(sim->messages);
+  sim->messages = messages;
+  sim->capacity = capacity;
+}
+
+static uint32_t new_message(gt_sim *sim) {
+  uint32_t i = sim->spare;
+  if (i != SIM_NONE) {
+    sim->spare = sim->messages[i].next;
+    return i;
+  }
+  if (sim->nmessages == sim->capacity) grow(sim);
+  return (uint32_t)sim->nmessages++;
+}
+
+static void drop_user(gt_sim *sim, uint32_t i) {
+  sim_message *m = message(sim, i);
+  if (--m->users > 0) return;
+  m->next = sim->spare;
+  sim->spare = i;
+}
+
+/* ---- life --------------------------------------------------------------------------------------------------------------------- */
+
+void gt_sim_wires_open(sim_region *r) {
+  gt_sim *sim = r->sim;
+  r->wires = GT_NEW_ARRAY(sim_wire, sim->n);
+  r->ready = GT_NEW_ARRAY(uint64_t, sim->n / 64 + 1);
+  r->up.rate_bps = r->down.rate_bps = sim->spec.job->regions[r->id].access_bps;
+  for (size_t p = 0; p < sim->n; p++) {
+    sim_list none = {SIM_NONE, SIM_NONE};
+    sim_wire *w = &r->wires[p];
+    w->link = gt_link_start(sim->spec.job->seed, r->id, p, 0);
+    w->control = w->bulk = w->leaving = none;
+    w->due = GT_NEVER;
+    w->messages[index_of(GT_MSG_HELLO)] = p != r->id; /* before time begins */
+  }
+}
+
+void gt_sim_wires_close(sim_region *r) {
+  gt_free(r->wires);
+  gt_free(r->ready);
+  gt_sim_heap_close(&r->due);
+  gt_sim_heap_close(&r->arrivals);
+  gt_sim_heap_close(&r->landing);
+}
+
+/* ---- queues -------------------------------------------------------------------------------------------------------------------- */
+
+/* When the wire wants to be looked at, into the region's heap; what stood there before is stale. */
+static void set_due(sim_region *r, size_t peer) {
+  sim_wire *w = &r->wires[peer];
+  gt_ns due = GT_NEVER;
+  if (w->control.first != SIM_NONE || w->bulk.first != SIM_NONE) due = w->link.busy_until;
+  if (w->leaving.first != SIM_NONE && message(r->sim, w->leaving.first)->depart < due) due = message(r->sim, w->leaving.first)->depart;
+  if (due == w->due) return;
+  w->due = due;
+  if (due != GT_NEVER) gt_sim_heap_push(&r->due, (sim_entry){.at = due, .key = peer, .a = (uint32_t)peer});
+}
+
+void gt_sim_send(sim_region *r, size_t peer, const gt_frame_header *head, size_t bytes, uint64_t cookie, gt_ns now) {
+  gt_sim *sim = r->sim;
+  sim_wire *w = &r->wires[peer];
+  sim_list *q = gt_msg_is_control(head->kind) ? &w->control : &w->bulk;
+  uint32_t i = new_message(sim);
+  sim_message *m = message(sim, i);
+  *m = (sim_message){.head = *head, .bytes = bytes, .cookie = cookie, .queued = now, .next = SIM_NONE, .next_leaving = SIM_NONE, .users = 1};
+  m->head.message_bytes = bytes;
+  m->head.from = (uint16_t)r->id;
+  if (q->first == SIM_NONE)
+    q->first = i;
+  else
+    message(sim, q->last)->next = i;
+  q->last = i;
+  set_due(r, peer);
+}
+
+bool gt_sim_replace(sim_region *r, size_t peer, uint64_t cookie, const gt_frame_header *head, uint64_t new_cookie) {
+  for (uint32_t i = r->wires[peer].bulk.first; i != SIM_NONE; i = message(r->sim, i)->next) {
+    sim_message *m = message(r->sim, i);
+    if (m->cookie != cookie || m->taken > 0) continue;
+    m->head = *head;
+    m->head.message_bytes = m->bytes;
+    m->head.from = (uint16_t)r->id;
+    m->cookie = new_cookie;
+    return true;
+  }
+  return false;
+}
+
+/* ---- leaving --------------------------------------------------------------------------------------------------------------------- */
+
+/* As the gateway chooses: control first, as of the moment at which the link became free. */
+static sim_list *next_queue(gt_sim *sim, sim_wire *w, gt_ns now) {
+  if (w->link.busy_until > now) return NULL;
+  if (w->control.first == SIM_NONE) return w->bulk.first == SIM_NONE ? NULL : &w->bulk;
+  if (w->bulk.first == SIM_NONE) return &w->control;
+  gt_ns control = message(sim, w->control.first)->queued, bulk = message(sim, w->bulk.first)->queued;
+  gt_ns start = bulk > w->link.busy_until ? bulk : w->link.busy_until;
+  return control <= start ? &w->control : &w->bulk;
+}
+
+/* Frames under way together count once. */
+static void count_wire(sim_wire *w, gt_ns from, gt_ns until) {
+  if (from < w->wire_until) from = w->wire_until;
+  if (until <= from) return;
+  w->wire += until - from;
+  w->wire_until = until;
+}
+
+/* Only a message's last frame does anything where it arrives, unless its frames queue for the access there or are watched. */
+static void travel(sim_region *r, size_t peer, uint32_t i, size_t frame_bytes, bool last, gt_ns arrive) {
+  sim_region *to = &r->sim->regions[peer];
+  if (!last && to->down.rate_bps <= 0 && !r->sim->exact) return;
+  message(r->sim, i)->users++;
+  gt_sim_heap_push(&to->arrivals, (sim_entry){.at = arrive,
+                                              .key = ((uint64_t)r->id << SENDER_SHIFT) | to->arrived++,
+                                              .a = i,
+                                              .b = (uint32_t)frame_bytes | (last ? LAST_FRAME : 0)});
+  if (arrive < r->sim->agenda.at[peer] && !to->ended) gt_sim_agenda_set(&r->sim->agenda, peer, arrive);
+}
+
+/* The message's last frame is on the link. */
+static void has_begun_to_leave(gt_sim *sim, sim_wire *w, sim_list *queue, uint32_t i, gt_ns depart) {
+  sim_message *m = message(sim, i);
+  w->messages[index_of(m->head.kind)]++;
+  queue->first = m->next;
+  m->depart = depart;
+  if (m->cookie == 0 && !sim->exact) return;
+  m->users++;
+  if (w->leaving.first == SIM_NONE)
+    w->leaving.first = i;
+  else
+    message(sim, w->leaving.last)->next_leaving = i;
+  w->leaving.last = i;
+}
+
+static bool fill(sim_region *r, size_t peer, gt_ns now) {
+  gt_sim *sim = r->sim;
+  sim_wire *w = &r->wires[peer];
+  sim_list *q = next_queue(sim, w, now);
+  if (!q) return false;
+  uint32_t i = q->first;
+  sim_message *m = message(sim, i);
+  size_t left = m->bytes - m->taken, count = left < GT_FRAME_PAYLOAD_MAX ? left : GT_FRAME_PAYLOAD_MAX, bytes = count + GT_FRAME_HEADER_BYTES;
+  m->taken += count;
+  gt_ns free_at = w->link.busy_until > m->queued ? w->link.busy_until : m->queued;
+  gt_link_times times = gt_link_step(&w->link, &gt_links_from(sim->spec.links, r->id)[peer], &r->up, bytes, m->queued);
+  count_wire(w, free_at, times.depart);
+  if (count == left) has_begun_to_leave(sim, w, q, i, times.depart);
+  travel(r, peer, i, bytes, count == left, times.arrive);
+  if (count == left) drop_user(sim, i);
+  return true;
+}
+
+static bool tell_departed(sim_region *r, size_t peer, gt_ns now) {
+  gt_sim *sim = r->sim;
+  sim_wire *w = &r->wires[peer];
+  bool moved = false;
+  while (w->leaving.first != SIM_NONE && message(sim, w->leaving.first)->depart <= now) {
+    uint32_t i = w->leaving.first;
+    uint64_t cookie = message(sim, i)->cookie;
+    w->leaving.first = message(sim, i)->next_leaving;
+    drop_user(sim, i);
+    if (cookie) gt_sim_region_departed(r, peer, cookie);
+    moved = true;
+  }
+  return moved;
+}
+
+/* Wires whose time has come, a bit each. */
+static void gather_ready(sim_region *r, gt_ns now) {
+  while (r->due.n > 0 && r->due.at[0].at <= now) {
+    sim_entry e = gt_sim_heap_pop(&r->due);
+    if (r->wires[e.a].due != e.at) continue;
+    r->wires[e.a].due = GT_NEVER;
+    r->ready[e.a / 64] |= (uint64_t)1 << (e.a % 64);
+  }
+}
+
+static bool move(sim_region *r, size_t peer, gt_ns now) {
+  bool moved = tell_departed(r, peer, now);
+  moved |= fill(r, peer, now);
+  if (!moved) {
+    r->ready[peer / 64] &= ~((uint64_t)1 << (peer % 64));
+    set_due(r, peer);
+  }
+  gather_ready(r, now);
+  return moved;
+}
+
+/* One frame a peer, in the order of peers; what this makes ready behind the peer that is looked at has its turn too. */
+static bool turn(sim_region *r, gt_ns now) {
+  bool moved = false;
+  for (size_t word = 0; word <= r->sim->n / 64; word++) {
+    uint64_t seen = 0;
+    for (uint64_t bits; (bits = r->ready[word] & ~seen) != 0;) {
+      unsigned bit = (unsigned)__builtin_ctzll(bits);
+      seen |= ((uint64_t)2 << bit) - 1; /* this one and those before it */
+      moved |= move(r, 64 * word + bit, now);
+    }
+  }
+  return moved;
+}
+
+void gt_sim_poll(sim_region *r, gt_ns now) {
+  gather_ready(r, now);
+  while (turn(r, now)) continue;
+}
+
+gt_ns gt_sim_link_next(sim_region *r) {
+  while (r->due.n > 0 && r->wires[r->due.at[0].a].due != r->due.at[0].at) gt_sim_heap_pop(&r->due);
+  return r->due.n > 0 ? r->due.at[0].at : GT_NEVER;
+}
+
+/* ---- arriving --------------------------------------------------------------------------------------------------------------------- */
+
+gt_ns gt_sim_arrival_next(const sim_region *r) {
+  gt_ns at = r->arrivals.n > 0 ? r->arrivals.at[0].at : GT_NEVER;
+  return r->landing.n > 0 && r->landing.at[0].at < at ? r->landing.at[0].at : at;
+}
+
+static void hand_on(sim_region *r, const sim_entry *e) {
+  gt_frame_header head = message(r->sim, e->a)->head;
+  drop_user(r->sim, e->a);
+  if (!gt_msg_is_control(head.kind)) r->wires[head.from].receiving = !(e->b & LAST_FRAME);
+  if (e->b & LAST_FRAME) gt_sim_region_message(r, &head);
+}
+
+/* Frames that have passed the access go before those that arrive at it; they never overtake one another. */
+void gt_sim_deliver(sim_region *r) {
+  gt_ns at = r->arrivals.n > 0 ? r->arrivals.at[0].at : GT_NEVER;
+  bool landed = r->landing.n > 0 && r->landing.at[0].at <= at;
+  sim_entry e = gt_sim_heap_pop(landed ? &r->landing : &r->arrivals);
+  gt_ns passed = landed ? e.at : gt_access_pass(&r->down, e.b & ~LAST_FRAME, e.at);
+  if (passed <= e.at) {
+    hand_on(r, &e);
+    return;
+  }
+  e.at = passed;
+  e.key = r->arrived++;
+  gt_sim_heap_push(&r->landing, e);
+}
+
+/* ---- the ledger ----------------------------------------------------------------------------------------------------------------- */
+
+static size_t payload_bytes(const gt_sim *sim, const sim_wire *w, unsigned kind) {
+  if (kind == GT_MSG_UPDATE) return sim->spec.parameters * sizeof(float);
+  if (kind == GT_MSG_STATE || kind == GT_MSG_MODEL) return (sim->spec.parameters + sim->spec.buffers) * sizeof(float);
+  if (kind == GT_MSG_HELLO) return GT_HELLO_BYTES;
+  return kind == GT_MSG_REPORT ? w->report_bytes : 0;
+}
+
+gt_kind_result gt_sim_kind_result(const gt_sim *sim, const sim_wire *wire, size_t kind_index) {
+  size_t payload = payload_bytes(sim, wire, kinds[kind_index]);
+  int64_t n = wire->messages[kind_index];
+  gt_kind_result k = {.messages = n, .payload = n * (int64_t)payload, .wire = n * (int64_t)gt_wire_bytes(payload)};
+  snprintf(k.kind, sizeof k.kind, "%s", gt_record_kind_name(kinds[kind_index]));
+  return k;
+}
+
+void gt_sim_wire_result(const sim_region *r, size_t peer, gt_link_result *l) {
+  const gt_sim *sim = r->sim;
+  const sim_wire *w = &r->wires[peer];
+  gt_ps_link seen;
+  size_t used = 0;
+  gt_ps_look_link(r->ps, peer, &seen);
+  *l = (gt_link_result){.bandwidth_bps_measured = seen.bandwidth_bps, .latency_s_measured = seen.latency_s};
+  snprintf(l->from, sizeof l->from, "%s", sim->spec.job->regions[r->id].name);
+  snprintf(l->to, sizeof l->to, "%s", sim->spec.job->regions[peer].name);
+  for (size_t i = 0; i < SIM_KINDS; i++) {
+    gt_kind_result k = gt_sim_kind_result(sim, w, i);
+    if (k.messages > 0) l->kinds[used++] = k;
+    if (gt_msg_is_data(kinds[i])) {
+      l->bytes_sent += k.wire;
+      l->messages += k.messages;
+      l->payload_bytes += k.payload;
+    } else
+      l->bytes_other += k.wire;
+  }
+  if (w->wire > 0) l->bandwidth_bps_measured = 8 * (double)(l->bytes_sent + l->bytes_other) / gt_seconds(w->wire);
+}
