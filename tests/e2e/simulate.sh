@@ -1,0 +1,105 @@
+# labels: quick
+# timeout: 300
+# simulate says what train --clock virtual does: every strategy, periods 1 and 8, both local planes, uneven regions, an outage, a trace, checkpoints that take time: messages, bytes and
+# every region's times are equal; the run's own end differs by the length of the results alone, which hold accuracies.  A thousand regions take seconds.
+set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+CELLS=${CELLS:-quick} # all: every strategy with every period, local plane and set of regions
+
+data data.h5
+cat >three.yaml <<'YAML'
+name: three
+seed: 3
+model: {name: lenet5}
+data: {path: data.h5, partition: {by: shares, shares: [3, 2, 1]}}
+train: {until: {steps: 20}, batch: 16, optimizer: {name: sgd, lr: 0.02, momentum: 0.9}, eval_every: {steps: 12}}
+regions:
+  - {name: a, ranks: 4, compute: {samples_per_s: 1000, speeds: [1, 0.8, 0.9]}}
+  - {name: b, ranks: 2}
+  - {name: c, ranks: 2, compute: {samples_per_s: 700}, access: 80 Mbit/s}
+compute: {samples_per_s: 800, variation: 0.1, local: 1 ms, update: 500 us, apply: 700 us, encode: 300 us, checkpoint: 100 Mbit/s}
+wan:
+  links:
+    - {between: [a, b], bandwidth: 100 Mbit/s, latency: 25 ms, jitter: 2 ms}
+    - {between: [a, c], trace: saw.csv, latency: 15 ms, jitter: 1 ms}
+    - {between: [b, c], bandwidth: 30 Mbit/s, latency: 60 ms, jitter: 5 ms, loss: 0.001}
+  outages:
+    - {between: [a, b], from: 300 ms, for: 500 ms}
+checkpoint: {every: {steps: 9}}
+YAML
+printf 'time_s,bandwidth,latency\n0,40 Mbit/s,\n0.2,90 Mbit/s,\n0.35,10 Mbit/s,\n0.5,0,\n' >saw.csv
+cat >four.yaml <<'YAML'
+name: four
+seed: 9
+model: {name: lenet5}
+data: {path: data.h5, partition: {by: shares, shares: [4, 3, 2, 1]}}
+train: {until: {epochs: 0.3}, batch: 32, optimizer: {name: adam, lr: 0.001}, eval_every: {epochs: 0}}
+regions:
+  - {name: n, ranks: 2, compute: {speed: 0.5}}
+  - {name: e, ranks: 2}
+  - {name: s, ranks: 2, compute: {samples_per_s: 300}}
+  - {name: w, ranks: 2, compute: {step: 60 ms}}
+compute: {samples_per_s: 1200}
+wan: {outbox: 1, default: {bandwidth: 20 Mbit/s, latency: 40 ms, jitter: 3 ms}}
+YAML
+
+# compare RUN SIMULATION: all of a summary must be equal but who made it, what only training knows, and the lead's end; says how far the ends are apart.
+cat >compare.py <<'PY'
+import json, sys
+runs = [json.load(open(name + "/summary.json")) for name in sys.argv[1:]]
+ends = [run["virtual_s"] for run in runs]
+for run in runs:
+    for key in ("wall_s", "virtual_s", "test_accuracy", "test_loss", "test_auc", "params_sha256", "build", "samples_per_s"):
+        run.pop(key)
+    for region in run["regions"]:
+        for key in ("test_accuracy", "test_loss", "test_auc", "train_loss"):
+            region.pop(key)
+    run["regions"][0].pop("wall_s")
+differ = [key for key in runs[0] if runs[0][key] != runs[1].get(key)]
+apart = abs(ends[0] - ends[1])
+print(f"the ends are {1e9 * apart:.0f} ns apart of {ends[0]} s" + (f", and these differ: {differ}" if differ else ""))
+sys.exit(1 if differ or apart > 1e-4 else 0)
+PY
+
+# cell JOB STRATEGY PERIOD LOCAL
+cell() {
+  local name="$1-$2-$3-$4" said
+  local sets=(--set "sync.strategy=$2" --set "sync.period=$3" --set "sync.local=$4")
+  train "$name" 8 "$1.yaml" --run-dir "$name" --clock virtual "${sets[@]}"
+  [ "$code" = 0 ] || { fail "$name" "train ended with $code" && return; }
+  "$GEOTRAIN" simulate "$1.yaml" "${sets[@]}" --out "$name-sim" >"$name-sim.out" 2>&1 || { fail "$name" "$(tail -n 1 "$name-sim.out")" && return; }
+  said=$(/usr/bin/python3 compare.py "$name" "$name-sim") && ok "$name: $said" || fail "$name" "$said"
+}
+
+if [ "$CELLS" = all ]; then
+  for job in three four; do
+    for strategy in none ssgd asgd asgd-ga ama sma; do
+      for period in 1 8; do
+        for local in sync async; do cell $job $strategy $period $local; done
+      done
+    done
+  done
+else
+  cell three none 8 sync
+  cell four ssgd 1 async
+  cell three asgd 1 sync
+  cell four asgd-ga 8 sync
+  cell three ama 8 async
+  cell three sma 8 sync
+  cell four sma 1 async
+fi
+
+# A region that computes nothing it knows the cost of, a pair without latency, no data: one sentence.
+refused() {
+  local name=$1 pattern=$2
+  shift 2
+  "$GEOTRAIN" simulate "$@" >refused.out 2>&1
+  code=$?
+  if [ "$code" = 2 ] && [ "$(wc -l <refused.out)" = 1 ] && grep -q "$pattern" refused.out; then ok "$name"; else fail "$name" "code $code: $(cat refused.out)"; fi
+}
+grep -v '^compute' four.yaml >no-compute.yaml
+refused 'no compute' 'compute says nothing of region' no-compute.yaml
+refused 'no latency' 'has no latency' four.yaml --set 'wan.default.latency=0 s'
+refused 'no job' 'one job file' three.yaml four.yaml
+
+finish
