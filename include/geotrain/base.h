@@ -160,7 +160,7 @@ typedef struct {
   bool owns_data; /* items' data are freed with the list */
 } gt_state;
 
-/* Adds an item; data is borrowed until the list is closed (unless owns_data).  prefix may be "" or end in '/'. */
+/* Adds an item; data is borrowed until the list is closed (unless owns_data), and NULL for vectors without data (simulation), which nobody writes.  prefix may be "" or end in '/'. */
 void gt_state_add(gt_state *state, const char *prefix, const char *name, gt_type type, void *data, size_t count);
 /* The item or NULL. */
 const gt_state_item *gt_state_find(const gt_state *state, const char *prefix, const char *name);

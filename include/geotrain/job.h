@@ -204,6 +204,8 @@ char *gt_job_resolved(const gt_job *job);
 void gt_job_flat(const gt_job *job, FILE *to);
 /* Ranks that the job needs; of a job that gt_job_check_run takes. */
 int gt_job_ranks(const gt_job *job);
+/* GT_ERR_JOB names a region whose ranks are auto. */
+gt_status gt_job_check_ranks(const gt_job *job);
 /* What planning and simulating can do without and a run cannot: ranks that are numbers, and a data set.  GT_ERR_JOB says what is missing. */
 gt_status gt_job_check_run(const gt_job *job);
 /* What work costs in a region: its own figures where it gives them (a profile's went before them when the job was loaded), else the job's, else samples_per_s is

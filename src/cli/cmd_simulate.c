@@ -144,8 +144,8 @@ static gt_status simulate(const simulate_options *o, const gt_job *job, const gt
 static gt_status with_job(const simulate_options *o) {
   gt_job *job = NULL;
   gt_links *links = NULL;
-  GT_TRY(gt_job_load(&job, o->job_path, o->sets, o->nsets));
-  gt_status status = gt_job_check_run(job);
+  GT_TRY(gt_job_load_regions(&job, o->job_path, o->sets, o->nsets, o->regions_csv));
+  gt_status status = gt_job_check_ranks(job);
   if (status == GT_OK) status = gt_links_create(&links, job);
   if (status == GT_OK) status = simulate(o, job, links);
   gt_links_close(links);

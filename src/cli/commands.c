@@ -55,15 +55,18 @@ const gt_command gt_commands[] = {
      "0.\n"
      "Ctrl-C ends the watching only, by the signal (130 in a shell).\n"},
     {"simulate", "the times, waits and bytes of a job, without training it", gt_cmd_simulate, false,
-     "geotrain simulate JOB.yaml [--set key=value]... [--out DIR]\n"
+     "geotrain simulate JOB.yaml [--regions-csv FILE] [--set key=value]... [--out DIR]\n"
      "\n"
      "Run it plainly.  One process drives the parameter servers, strategies and links of all regions through the whole job, as\n"
      "`train --clock virtual` would and with the same times, messages and bytes; nothing is computed, so that a thousand regions are a matter of "
      "seconds.\n"
      "What work costs must be in the job: `compute`, or the profile that `geotrain probe` wrote.\n"
      "\n"
-     "  --set key=value   overrides a key of the job\n"
-     "  --out DIR         also writes DIR/summary.json, as train does\n"},
+     "  --regions-csv FILE  regions, a line each: name,ranks and, of samples,place,step,samples_per_s,speed,access,price,ps_price, what there is, "
+     "in\n"
+     "                      place of the job's; wan.default is then the link of all\n"
+     "  --set key=value     overrides a key of the job\n"
+     "  --out DIR           also writes DIR/summary.json, as train does\n"},
     {"data", "make data sets: import, synth, info", gt_cmd_data, false,
      "geotrain data import FORMAT SOURCE OUT.h5\n"
      "geotrain data synth OUT.h5\n"

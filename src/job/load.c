@@ -86,10 +86,16 @@ int gt_job_ranks(const gt_job *job) {
   return ranks;
 }
 
+gt_status gt_job_check_ranks(const gt_job *job) {
+  for (size_t i = 0; i < job->nregions; i++)
+    if (job->regions[i].ranks == 0) return GT_FAIL(GT_ERR_JOB, "regions.%zu.ranks is auto; `geotrain plan JOB --write OUT.yaml` resolves it", i);
+  return GT_OK;
+}
+
 gt_status gt_job_check_run(const gt_job *job) {
+  GT_TRY(gt_job_check_ranks(job));
   for (size_t i = 0; i < job->nregions; i++) {
     const gt_job_region *r = &job->regions[i];
-    if (r->ranks == 0) return GT_FAIL(GT_ERR_JOB, "regions.%zu.ranks is auto; `geotrain plan JOB --write OUT.yaml` resolves it", i);
     if (!r->data_path && (!job->data.path || strcmp(job->data.partition.by, "file") == 0))
       return GT_FAIL(GT_ERR_JOB, "region %s has no data set, only regions.%zu.samples; %s is needed", r->name, i,
                      job->data.path ? "its own data.path" : "data.path");

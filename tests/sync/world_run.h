@@ -217,7 +217,7 @@ static inline gt_state w_saved(w_region *r) {
     const gt_state_item *item = &lent.items[i];
     size_t size = item->count * gt_type_size(item->type);
     void *data = gt_alloc(size ? size : 1, 1);
-    if (size) memcpy(data, item->data, size);
+    if (size && item->data) memcpy(data, item->data, size);
     gt_state_add(&copy, "", item->name, item->type, data, item->count);
   }
   gt_state_close(&lent);
