@@ -12,6 +12,7 @@ typedef struct {
   const gt_links *links;      /* of it */
   size_t parameters, buffers; /* of the model, in floats */
   const int64_t *samples;     /* nregions: training samples that each holds, 1 or more */
+  double part;                /* of the training (until), above 0 to 1; 0: all of it */
   size_t test_samples;        /* that worker 0 of each region evaluates on; 0: no evaluation */
 } gt_sim_spec;
 
@@ -34,5 +35,30 @@ void gt_sim_look(const gt_sim *sim, gt_sim_totals *totals);
 /* As it stands in summary.json, accuracies NaN. */
 void gt_sim_region(const gt_sim *sim, size_t region, gt_region_result *result);
 void gt_sim_link(const gt_sim *sim, size_t from, size_t to, gt_link_result *result);
+
+/* ---- forecasts ---------------------------------------------------------------------------------------------------------- */
+
+/* What crosses a link in a whole run. */
+typedef struct {
+  double messages, bytes_sent, bytes_other; /* as in gt_link_result; whole numbers where all of the run was simulated */
+} gt_sim_traffic;
+
+typedef struct {
+  double virtual_s; /* of the whole run, as gt_sim_totals has it */
+  double train_s;   /* until the last region has done its training, and everything is applied */
+  double error_s;   /* what virtual_s may be off, because only a part was simulated: 0 where all of it was */
+  double part;      /* of the training that was simulated; 1: all */
+  gt_sim_totals totals;
+  gt_region_result *regions; /* nregions, of the whole run; owned */
+  gt_sim_traffic *links;     /* nregions x nregions, row: sender; owned */
+  size_t nregions;
+} gt_sim_forecast;
+
+/* The whole run's figures.  Where simulating all of it would take more than about max_events events (0: as many as there are), growing parts are simulated until two
+   successive ones agree on the pace, and the last two are extrapolated: times, bytes and waits grow in proportion beyond them.  error_s is how far the part before would have missed
+   the last one, in proportion to what is left.  What comes once (an outage, the first frames of a trace) counts where it falls into a part; evaluations and checkpoints likewise.
+   The caller closes *out; errors as gt_sim_run. */
+gt_status gt_sim_predict(gt_sim_forecast *out, const gt_sim_spec *spec, int64_t max_events);
+void gt_sim_forecast_close(gt_sim_forecast *forecast);
 
 #endif
