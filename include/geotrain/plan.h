@@ -14,13 +14,18 @@
      x_rt        devices of type t that region r takes, 0 <= x_rt <= count_rt, ranks_min <= sum_t x_rt <= ranks_max; one device is one worker rank
      step_r(x)   seconds between two steps of the region: `async` (a step is one worker's batch) batch / sum_t x_rt power_rt; `sync` (a step is one batch of every worker)
                  batch / min over x_rt > 0 of power_rt; and never less than wan_step_s, at which the WAN lets steps go
-     steps_r(x)  until steps: steps; until samples or epochs: ceil(samples to go / batch), and with `sync` ceil(that / sum_t x_rt)
+     steps_r(x)  until steps: steps; else the batches to go, and with `sync` ceil(batches / sum_t x_rt); batches, as a run counts them: until epochs
+                 ceil(epochs x ceil(samples held / batch)), until samples (of each region) ceil(samples / batch)
      T(x)        no barrier: max over r of steps_r(x) step_r(x), and the others wait (they are paid for until all are done);
-                 barrier: exchanges are every `period` steps of all regions that still make steps: the sum over exchanges k of max over those regions of (time of their period's
-                 steps + exchange_s)
+                 barrier: exchanges are every `period` steps of all regions that still make steps, a region's last one after what steps are left: the sum over exchanges k of
+                 exchange_s + max over those regions of the time of their steps before it
      cost(x)     T(x) / 3600 x sum over r of (ps_price_r + sum_t x_rt price_rt)
 
-   Least cost subject to T(x) <= deadline_s and cost(x) <= budget; without a deadline, to T(x) <= T(everything everywhere), so that a plan is never slower nor dearer than that. */
+   `Everything everywhere` is all devices, or where ranks_max forbids that the most powerful ones (of equally powerful ones the cheapest).
+   A deadline:              least cost subject to T(x) <= deadline_s, and to cost(x) <= budget where there is one.
+   Neither:                 least cost subject to T(x) <= T(everything everywhere).
+   A budget, no deadline:   least T(x) subject to cost(x) <= budget, however slow; of plans equally fast the cheapest.
+   A plan is never dearer than everything everywhere.  Times and costs that differ by less than 1e-12 of themselves are the same. */
 
 typedef struct {
   int64_t count;
@@ -47,25 +52,28 @@ typedef struct {
   double epochs;     /* exactly one of these is > 0 */
   int64_t steps, samples;
   double deadline_s; /* 0: none */
-  double budget;     /* USD; 0: none.  With one, and no deadline, the fastest plan within it is wanted */
+  double budget;     /* USD; 0: none */
 } gt_plan_problem;
 
 typedef struct {
   int64_t *counts;     /* of all regions' devices, one after another in their order; gt_plan_counts many; the caller's */
   double time_s, cost; /* T(x), cost(x) */
-  double bound;        /* no feasible plan costs less; cost when exact */
-  bool exact;          /* proven: cost is the least there is */
-  size_t slowest;      /* region that all wait for */
+  double bound;        /* no feasible plan costs less; cost when exact.  With a budget and no deadline: none takes less time; time_s when exact */
+  bool exact;          /* proven: cost (time) is the least there is */
+  size_t slowest;      /* region whose own steps and exchanges take longest: at the end all wait for it */
   size_t wan_bound;    /* regions whose steps go at the WAN's pace and not at their devices' */
 } gt_plan_answer;
 
 /* Devices of all regions together: how long gt_plan_answer.counts is. */
 size_t gt_plan_counts(const gt_plan_problem *problem);
-/* T(x) and cost(x), slowest and wan_bound of given counts: of what the user has, for everything everywhere. */
+/* Writes everything everywhere to counts (gt_plan_counts many). */
+void gt_plan_everything(const gt_plan_problem *problem, int64_t *counts);
+/* T(x) and cost(x), slowest and wan_bound of answer->counts, with one device or more in each region; the other fields are left alone. */
 void gt_plan_value(const gt_plan_problem *problem, gt_plan_answer *answer);
-/* Finds the least cost.  Exact where counts are at most 64 a type and the search ends within its work limit; beyond that `bound` says how far from it the plan can be.
-   GT_ERR_JOB: no plan is possible, in one sentence that says why: region (by number) without a device, ranks_min above what there is, deadline before the fastest plan's end (which it
-   names), budget below the cheapest plan's cost (likewise). */
+/* Finds the best plan.  Exact where the search ends within its work limit (a count of steps, not a time: the same problem gets the same answer); else `bound` says how far from it the
+   plan can be.  With a barrier and regions that make different numbers of steps the search is exact for few regions; beyond 32 of them the bound is that of regions which wait for nobody.
+   GT_ERR_JOB: no plan is possible, in one sentence that says why: a number that cannot be, region (by number, from 0) without a device, ranks_min above what there is, deadline before
+   the fastest plan's end (which it names), budget below the cheapest plan's cost (likewise); answer is then unspecified. */
 gt_status gt_plan_elastic(const gt_plan_problem *problem, gt_plan_answer *answer);
 
 /* ---- cost ------------------------------------------------------------------------------------------------------------
