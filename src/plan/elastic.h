@@ -21,7 +21,7 @@ typedef struct {
   double step_s, rate; /* rate: USD an hour, its PS rank included */
   double own_s;        /* its steps and exchanges, if it waits for nobody */
   bool wan_bound;
-} gt_plan_pace;
+} gt_plan_tempo;
 
 /* A region's rounds of a whole period, and the steps of its last one. */
 typedef struct {
@@ -48,12 +48,12 @@ typedef struct {
 gt_plan_site gt_plan_site_of(const gt_plan_problem *problem, size_t r, size_t first);
 int64_t gt_plan_steps(const gt_plan_site *site, int64_t ranks);
 /* Of `ranks` devices whose step takes step_s; rate and wan_bound are left 0. */
-gt_plan_pace gt_plan_pace_at(const gt_plan_site *site, int64_t ranks, double device_step_s);
-gt_plan_pace gt_plan_pace_of(const gt_plan_site *site, const int64_t *counts);
+gt_plan_tempo gt_plan_pace_at(const gt_plan_site *site, int64_t ranks, double device_step_s);
+gt_plan_tempo gt_plan_pace_of(const gt_plan_site *site, const int64_t *counts);
 /* All devices; where ranks_max forbids that, the most powerful. */
 void gt_plan_all_of(const gt_plan_site *site, int64_t *counts);
 /* T(x); shifts: scratch of n. */
-double gt_plan_time(const gt_plan_problem *problem, const gt_plan_pace *paces, size_t n, gt_plan_shift *shifts);
+double gt_plan_time(const gt_plan_problem *problem, const gt_plan_tempo *paces, size_t n, gt_plan_shift *shifts);
 /* The goal's value of a plan, INFINITY where it is not feasible.  Of lower bounds of time and rate: a lower bound. */
 double gt_plan_goal_value(const gt_plan_goal *goal, double time_s, double rate);
 
@@ -66,12 +66,12 @@ void gt_plan_cover_limit(gt_plan_cover *cover, int64_t nodes);
 void gt_plan_cover_close(gt_plan_cover *cover);
 /* The cheapest devices with own_s <= limit_s: counts and their pace; *lower: no such devices have a lower rate (rate itself where that is proven).
    False: there are none. */
-bool gt_plan_cheapest(gt_plan_cover *cover, const gt_plan_site *site, double limit_s, int64_t *counts, gt_plan_pace *pace, double *lower);
+bool gt_plan_cheapest(gt_plan_cover *cover, const gt_plan_site *site, double limit_s, int64_t *counts, gt_plan_tempo *pace, double *lower);
 /* The devices with the least own_s. */
-void gt_plan_fastest(const gt_plan_site *site, int64_t *counts, gt_plan_pace *pace);
+void gt_plan_fastest(const gt_plan_site *site, int64_t *counts, gt_plan_tempo *pace);
 /* `sync`: how many devices are no slower than `power`, as far as ranks_max lets them; the cheapest `ranks` of these. */
 int64_t gt_plan_as_fast(const gt_plan_site *site, double power);
-void gt_plan_cheapest_ranks(gt_plan_cover *cover, const gt_plan_site *site, double power, int64_t ranks, int64_t *counts, gt_plan_pace *pace);
+void gt_plan_cheapest_ranks(gt_plan_cover *cover, const gt_plan_site *site, double power, int64_t ranks, int64_t *counts, gt_plan_tempo *pace);
 /* Nodes that all searches through this cover have visited. */
 int64_t gt_plan_cover_work(const gt_plan_cover *cover);
 

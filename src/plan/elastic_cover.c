@@ -133,7 +133,7 @@ static double bound_of(const gt_plan_cover *c, size_t i, double need, double red
 static void leaf(gt_plan_cover *c, double price) {
   if (price >= c->best_price) return;
   for (size_t i = 0; i < c->n; i++) c->counts[c->items[i].t] = c->x[i];
-  gt_plan_pace pace = gt_plan_pace_of(c->site, c->counts);
+  gt_plan_tempo pace = gt_plan_pace_of(c->site, c->counts);
   if (pace.own_s > c->limit_s || pace.ranks < c->site->least || pace.ranks > c->site->most) return;
   c->best_price = price;
   memcpy(c->best, c->counts, c->n * sizeof *c->best);
@@ -184,7 +184,7 @@ static void descend(gt_plan_cover *c, size_t i, double need, int64_t slots, int6
 
 /* Power that the limit asks for, a little less than exactly: leaf() looks closely.  INFINITY: no power would do. */
 static double power_needed(const gt_plan_site *site, double limit_s) {
-  gt_plan_pace none = gt_plan_pace_at(site, 1, 0); /* devices that take no time */
+  gt_plan_tempo none = gt_plan_pace_at(site, 1, 0); /* devices that take no time */
   if (none.own_s > limit_s) return INFINITY;
   if (limit_s == INFINITY || none.steps == 0) return 0;
   double exchanges_s = none.own_s - (double)none.steps * none.step_s, step_s = (limit_s - exchanges_s) / (double)none.steps;
@@ -269,7 +269,7 @@ static void order_by_price(gt_plan_cover *c, const gt_plan_site *site) {
   for (size_t i = 0; i < c->n; i++) c->items[i].power = site->region->devices[c->items[i].t].power;
 }
 
-void gt_plan_cheapest_ranks(gt_plan_cover *c, const gt_plan_site *site, double power, int64_t ranks, int64_t *counts, gt_plan_pace *pace) {
+void gt_plan_cheapest_ranks(gt_plan_cover *c, const gt_plan_site *site, double power, int64_t ranks, int64_t *counts, gt_plan_tempo *pace) {
   order_by_price(c, site);
   (void)take_cheapest(site, c->items, power, ranks, counts);
   *pace = gt_plan_pace_of(site, counts);
@@ -294,7 +294,7 @@ static bool cheapest_sync(gt_plan_cover *c, double *lower) {
 }
 
 /* The least own_s: with each type as the slowest, as many ranks as there may be. */
-static void fastest_sync(const gt_plan_site *site, int64_t *counts, gt_plan_pace *pace) {
+static void fastest_sync(const gt_plan_site *site, int64_t *counts, gt_plan_tempo *pace) {
   const gt_plan_region *region = site->region;
   double best = 0;
   pace->own_s = INFINITY;
@@ -302,7 +302,7 @@ static void fastest_sync(const gt_plan_site *site, int64_t *counts, gt_plan_pace
     double power = region->devices[t].power;
     int64_t ranks = region->devices[t].count > 0 ? gt_plan_as_fast(site, power) : 0;
     if (ranks < site->least) continue;
-    gt_plan_pace here = gt_plan_pace_at(site, ranks, (double)site->problem->batch / power);
+    gt_plan_tempo here = gt_plan_pace_at(site, ranks, (double)site->problem->batch / power);
     if (here.own_s >= pace->own_s) continue;
     *pace = here;
     best = power;
@@ -314,7 +314,7 @@ static void fastest_sync(const gt_plan_site *site, int64_t *counts, gt_plan_pace
 
 /* ---- either ------------------------------------------------------------------------------------------------------------ */
 
-void gt_plan_fastest(const gt_plan_site *site, int64_t *counts, gt_plan_pace *pace) {
+void gt_plan_fastest(const gt_plan_site *site, int64_t *counts, gt_plan_tempo *pace) {
   if (site->problem->local_sync)
     fastest_sync(site, counts, pace);
   else
@@ -322,7 +322,7 @@ void gt_plan_fastest(const gt_plan_site *site, int64_t *counts, gt_plan_pace *pa
   *pace = gt_plan_pace_of(site, counts);
 }
 
-bool gt_plan_cheapest(gt_plan_cover *c, const gt_plan_site *site, double limit_s, int64_t *counts, gt_plan_pace *pace, double *lower) {
+bool gt_plan_cheapest(gt_plan_cover *c, const gt_plan_site *site, double limit_s, int64_t *counts, gt_plan_tempo *pace, double *lower) {
   c->site = site;
   c->limit_s = limit_s;
   c->best = counts;

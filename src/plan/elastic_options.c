@@ -76,7 +76,7 @@ typedef struct {
 } place;
 
 static int by_rate(const void *a, const void *b) {
-  const gt_plan_pace *x = &((const place *)a)->option.pace, *y = &((const place *)b)->option.pace;
+  const gt_plan_tempo *x = &((const place *)a)->option.pace, *y = &((const place *)b)->option.pace;
   if (x->rate != y->rate) return x->rate < y->rate ? -1 : 1;
   return (x->own_s > y->own_s) - (x->own_s < y->own_s);
 }
@@ -109,7 +109,7 @@ void gt_plan_options_open(gt_plan_options *o, gt_plan_cover *cover, const gt_pla
   if (!site->problem->local_sync) {
     if (!add_async(o, cover, site, 0, most, work, counts)) {
       double slow_s = o->options[0].pace.own_s;
-      gt_plan_pace fast;
+      gt_plan_tempo fast;
       gt_plan_fastest(site, counts, &fast);
       (void)add_async(o, cover, site, log(slow_s / fast.own_s) / (double)most, SIZE_MAX, work, counts);
     }

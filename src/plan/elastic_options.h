@@ -7,7 +7,7 @@
 /* A set of devices, and what it stands for: no plan but those that some option stands for is worth having, and none of these has a lower rate, fewer steps
    or shorter ones than the option's least. */
 typedef struct {
-  gt_plan_pace pace, least;
+  gt_plan_tempo pace, least;
 } gt_plan_option;
 
 typedef struct {

@@ -56,9 +56,9 @@ int64_t gt_plan_steps(const gt_plan_site *site, int64_t ranks) {
   return ranks > 0 ? site->batches / ranks + (site->batches % ranks != 0) : 0;
 }
 
-gt_plan_pace gt_plan_pace_at(const gt_plan_site *site, int64_t ranks, double device_step_s) {
+gt_plan_tempo gt_plan_pace_at(const gt_plan_site *site, int64_t ranks, double device_step_s) {
   const gt_plan_problem *p = site->problem;
-  gt_plan_pace pace = {.ranks = ranks, .steps = gt_plan_steps(site, ranks), .step_s = device_step_s};
+  gt_plan_tempo pace = {.ranks = ranks, .steps = gt_plan_steps(site, ranks), .step_s = device_step_s};
   pace.wan_bound = site->region->wan_step_s > device_step_s;
   if (pace.wan_bound) pace.step_s = site->region->wan_step_s;
   pace.own_s = (double)pace.steps * pace.step_s;
@@ -69,7 +69,7 @@ gt_plan_pace gt_plan_pace_at(const gt_plan_site *site, int64_t ranks, double dev
   return pace;
 }
 
-gt_plan_pace gt_plan_pace_of(const gt_plan_site *site, const int64_t *counts) {
+gt_plan_tempo gt_plan_pace_of(const gt_plan_site *site, const int64_t *counts) {
   const gt_plan_region *region = site->region;
   double power = 0, slowest = INFINITY, rate = region->ps_price;
   int64_t ranks = 0;
@@ -81,7 +81,7 @@ gt_plan_pace gt_plan_pace_of(const gt_plan_site *site, const int64_t *counts) {
     slowest = fmin(slowest, d->power);
     rate += (double)counts[t] * d->price;
   }
-  gt_plan_pace pace = gt_plan_pace_at(site, ranks, (double)site->problem->batch / (site->problem->local_sync ? slowest : power));
+  gt_plan_tempo pace = gt_plan_pace_at(site, ranks, (double)site->problem->batch / (site->problem->local_sync ? slowest : power));
   pace.rate = rate;
   return pace;
 }
@@ -137,7 +137,7 @@ static double rounds_time(const gt_plan_problem *p, gt_plan_shift *s, size_t n) 
   }
 }
 
-double gt_plan_time(const gt_plan_problem *problem, const gt_plan_pace *paces, size_t n, gt_plan_shift *shifts) {
+double gt_plan_time(const gt_plan_problem *problem, const gt_plan_tempo *paces, size_t n, gt_plan_shift *shifts) {
   if (problem->barrier) {
     int64_t period = problem->period;
     for (size_t r = 0; r < n; r++)
@@ -158,7 +158,7 @@ double gt_plan_goal_value(const gt_plan_goal *goal, double time_s, double rate) 
 
 void gt_plan_value(const gt_plan_problem *problem, gt_plan_answer *answer) {
   size_t n = problem->nregions, first = 0;
-  gt_plan_pace *paces = GT_NEW_ARRAY(gt_plan_pace, n);
+  gt_plan_tempo *paces = GT_NEW_ARRAY(gt_plan_tempo, n);
   gt_plan_shift *shifts = GT_NEW_ARRAY(gt_plan_shift, n);
   double rate = 0;
   answer->slowest = answer->wan_bound = 0;

@@ -21,7 +21,7 @@ typedef struct {
   gt_plan_found *found;
   gt_plan_options *options; /* by region */
   size_t *chosen, *kept;    /* by region; kept: the best */
-  gt_plan_pace *paces;      /* scratch, by region */
+  gt_plan_tempo *paces;     /* scratch, by region */
   gt_plan_shift *shifts;    /* scratch */
   int64_t work;
 } rounds;
@@ -58,11 +58,11 @@ static double try_chosen(rounds *w) {
 }
 
 /* The least of what options low to high stand for. */
-static gt_plan_pace least_of(rounds *w, size_t r, size_t low, size_t high) {
+static gt_plan_tempo least_of(rounds *w, size_t r, size_t low, size_t high) {
   const gt_plan_option *options = w->options[r].options;
-  gt_plan_pace least = options[low].least;
+  gt_plan_tempo least = options[low].least;
   for (size_t i = low + 1; i <= high; i++) {
-    const gt_plan_pace *pace = &options[i].least;
+    const gt_plan_tempo *pace = &options[i].least;
     if (pace->steps < least.steps) least.steps = pace->steps;
     least.step_s = fmin(least.step_s, pace->step_s);
     least.own_s = fmin(least.own_s, pace->own_s);
@@ -78,7 +78,7 @@ static double good_enough(const rounds *w) {
 
 /* ---- guesses ---------------------------------------------------------------------------------------------------------- */
 
-static double measure(const gt_plan_pace *pace, double weight) {
+static double measure(const gt_plan_tempo *pace, double weight) {
   return pow(pace->own_s, weight) * pow(pace->step_s, 1 - weight);
 }
 
@@ -115,7 +115,7 @@ static void choose_slack(rounds *w) {
   for (size_t r = 0; r < w->n; r++) {
     double slowest_s = slowest_in_last(w, w->paces[r].steps);
     for (size_t i = 0; i < w->chosen[r]; i++) {
-      const gt_plan_pace *pace = &w->options[r].options[i].pace;
+      const gt_plan_tempo *pace = &w->options[r].options[i].pace;
       if (pace->steps <= w->paces[r].steps && pace->step_s <= slowest_s) w->chosen[r] = i;
     }
   }
@@ -153,7 +153,7 @@ static void polish(rounds *w, gt_plan_cover *cover, int64_t *counts) {
   for (size_t r = 0; r < w->n; r++) w->paces[r] = gt_plan_pace_of(&w->sites[r], counts + w->sites[r].first);
   (void)gt_plan_time(p, w->paces, w->n, w->shifts);
   for (size_t r = 0; r < w->n && !p->local_sync; r++) {
-    gt_plan_pace *pace = &w->paces[r];
+    gt_plan_tempo *pace = &w->paces[r];
     double slowest_s = slowest_in_last(w, pace->steps), exchanges_s = pace->own_s - (double)pace->steps * pace->step_s;
     (void)gt_plan_cheapest(cover, &w->sites[r], (double)pace->steps * slowest_s + exchanges_s, counts + w->sites[r].first, pace, &lower);
   }
@@ -206,7 +206,7 @@ static void bound_box(rounds *w, box *b) {
 static bool trim(rounds *w, box *b) {
   bound_box(w, b);
   for (size_t r = 0; r < w->n && b->bound < good_enough(w); r++) {
-    gt_plan_pace all = w->paces[r];
+    gt_plan_tempo all = w->paces[r];
     const gt_plan_option *options = w->options[r].options;
     bool gone = true;
     for (; b->low[r] < b->high[r] && gone; b->low[r] += gone) {
@@ -233,7 +233,7 @@ static size_t widest(const rounds *w, const box *b) {
   }
   for (size_t r = 0; r < w->n; r++) {
     if (b->low[r] == b->high[r]) continue;
-    const gt_plan_pace *cheap = &w->options[r].options[b->low[r]].pace, *dear = &w->options[r].options[b->high[r]].pace;
+    const gt_plan_tempo *cheap = &w->options[r].options[b->low[r]].pace, *dear = &w->options[r].options[b->high[r]].pace;
     double wide = (dear->rate - cheap->rate) / fmax(rate, 1e-300) + fabs(cheap->own_s - dear->own_s) / fmax(time_s, 1e-300);
     if (wide <= most) continue;
     most = wide;
@@ -320,7 +320,7 @@ void gt_plan_rounds(const gt_plan_site *sites, size_t n, const gt_plan_goal *goa
   w.options = GT_NEW_ARRAY(gt_plan_options, n);
   w.chosen = GT_NEW_ARRAY(size_t, 2 * n);
   w.kept = w.chosen + n;
-  w.paces = GT_NEW_ARRAY(gt_plan_pace, n);
+  w.paces = GT_NEW_ARRAY(gt_plan_tempo, n);
   w.shifts = GT_NEW_ARRAY(gt_plan_shift, n);
   size_t most = 1, each = OPTIONS_MOST / n, ncounts = gt_plan_counts(sites[0].problem);
   for (size_t r = 0; r < n; r++)

@@ -69,7 +69,7 @@ static void look_up(sweep *w, sheet *s, size_t r, const sheet *from, const sheet
     s->nodes[r] = from->nodes[r];
     return;
   }
-  gt_plan_pace pace;
+  gt_plan_tempo pace;
   s->nodes[r] = (double)(nodes > NODES_LEAST ? nodes : NODES_LEAST);
   gt_plan_cover_limit(w->cover, (int64_t)s->nodes[r]);
   if (!gt_plan_cheapest(w->cover, &w->sites[r], s->limit_s, counts, &pace, &s->lowers[r]))
@@ -166,7 +166,7 @@ static void split(sweep *w, interval it, int64_t *counts) {
 static double fastest_time(const sweep *w, int64_t *counts) {
   double time_s = 0;
   for (size_t r = 0; r < w->n; r++) {
-    gt_plan_pace pace;
+    gt_plan_tempo pace;
     gt_plan_fastest(&w->sites[r], counts, &pace);
     time_s = fmax(time_s, pace.own_s);
   }
@@ -198,7 +198,7 @@ static double search(sweep *w, double first_s, double last_s, int64_t *counts) {
 /* The devices of the best plan, found again. */
 static void write_best(sweep *w, int64_t *counts) {
   for (size_t r = 0; r < w->n; r++) {
-    gt_plan_pace pace;
+    gt_plan_tempo pace;
     double lower;
     gt_plan_cover_limit(w->cover, (int64_t)w->solved_s[w->n + r]);
     (void)gt_plan_cheapest(w->cover, &w->sites[r], w->solved_s[r], counts + w->sites[r].first, &pace, &lower);
