@@ -26,6 +26,7 @@ void gt_sim_close(gt_sim *sim);
 
 typedef struct {
   double virtual_s; /* of the whole run: the last region's end, evaluation and last checkpoint included */
+  double train_s;   /* until every region has done its training, and everything is applied everywhere */
   gt_status code;   /* GT_OK, or GT_ERR_LIMIT: limits.wan_bytes stopped it */
   int64_t samples, steps;
   int64_t messages, bytes_sent, bytes_other; /* of all links, as in gt_link_result */
@@ -45,7 +46,7 @@ typedef struct {
 
 typedef struct {
   double virtual_s; /* of the whole run, as gt_sim_totals has it */
-  double train_s;   /* until the last region has done its training, and everything is applied */
+  double train_s;   /* as gt_sim_totals has it */
   double error_s;   /* what virtual_s may be off, because only a part was simulated: 0 where all of it was */
   double part;      /* of the training that was simulated; 1: all */
   gt_sim_totals totals;
@@ -54,10 +55,10 @@ typedef struct {
   size_t nregions;
 } gt_sim_forecast;
 
-/* The whole run's figures.  Where simulating all of it would take more than about max_events events (0: as many as there are), growing parts are simulated until two
-   successive ones agree on the pace, and the last two are extrapolated: times, bytes and waits grow in proportion beyond them.  error_s is how far the part before would have missed
-   the last one, in proportion to what is left.  What comes once (an outage, the first frames of a trace) counts where it falls into a part; evaluations and checkpoints likewise.
-   The caller closes *out; errors as gt_sim_run. */
+/* The whole run's figures.  Where simulating all of it would take more than about max_events events (0: as many as there are), three parts are simulated, each twice the one
+   before, and beyond the last everything grows as between the last two.  error_s: how far the first two would have missed the third, in proportion to what is left.  What
+   comes once (an outage, the first seconds of a trace) counts where it falls into a part; evaluations and checkpoints likewise, and parts are whole intervals between them where these
+   are short enough.  The caller closes *out; errors as gt_sim_run. */
 gt_status gt_sim_predict(gt_sim_forecast *out, const gt_sim_spec *spec, int64_t max_events);
 void gt_sim_forecast_close(gt_sim_forecast *forecast);
 

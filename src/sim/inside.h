@@ -104,7 +104,7 @@ typedef struct {
   uint64_t *ready;   /* a bit a peer: its wire can move now */
   /* the end */
   sim_stage stage;
-  bool evaluated, bye, ended;
+  bool evaluated, bye, complete, ended;
   size_t nmodels, nreports;
   int64_t last_round;
   gt_usage split;
@@ -122,7 +122,7 @@ struct gt_sim {
   sim_message *messages;
   size_t nmessages, capacity;
   uint32_t spare; /* the first of the free messages */
-  gt_ns end;      /* of the run */
+  gt_ns complete; /* the last region's training was */
   gt_ns moved;    /* when a worker last pushed or a message last came that was no sign of life */
   gt_status code;
   size_t nended;
@@ -144,6 +144,7 @@ void gt_sim_poll(sim_region *r, gt_ns now);
 void gt_sim_deliver(sim_region *r);
 /* The ledger's row of a wire, and its result. */
 gt_kind_result gt_sim_kind_result(const gt_sim *sim, const sim_wire *wire, size_t kind_index);
+gt_sim_traffic gt_sim_traffic_of(const gt_sim *sim, size_t from, size_t to);
 void gt_sim_wire_result(const sim_region *r, size_t peer, gt_link_result *result);
 
 /* region.c */

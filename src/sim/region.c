@@ -62,9 +62,18 @@ static void host_work(void *ctx, gt_ps_work work) {
 
 /* ---- life ------------------------------------------------------------------------------------------------------------------- */
 
+/* The end of a part of the training. */
+static gt_ps_interval part_of(gt_ps_interval until, double part) {
+  until.epochs *= part;
+  if (until.steps > 0) until.steps = llround(fmax(1, (double)until.steps * part));
+  if (until.samples > 0) until.samples = llround(fmax(1, (double)until.samples * part));
+  return until;
+}
+
 static gt_ps *make_ps(sim_region *r) {
   const gt_sim *sim = r->sim;
   gt_ps_spec spec = gt_ps_spec_of(sim->spec.job, &r->order, gt_links_from(sim->spec.links, r->id), sim->spec.parameters);
+  if (sim->spec.part > 0) spec.until = part_of(spec.until, sim->spec.part);
   spec.weights = sim->weights;
   spec.params = spec.grads = gt_vec_of(NULL, sim->spec.parameters);
   spec.buffers = gt_vec_of(NULL, sim->spec.buffers);
@@ -173,7 +182,6 @@ static gt_event next_event(sim_region *r) {
 static void leave(sim_region *r) {
   r->ended = true;
   r->sim->nended++;
-  if (gt_timeline_now(r->timeline) > r->sim->end) r->sim->end = gt_timeline_now(r->timeline);
   for (gt_ns at; (at = gt_sim_link_next(r)) != GT_NEVER;) {
     gt_timeline_forward(r->timeline, at);
     gt_sim_poll(r, gt_timeline_at(r->timeline));
@@ -197,7 +205,11 @@ void gt_sim_region_step(sim_region *r) {
   handle(r, &e);
   if (r->sim->exact) gt_usage_account(&r->split, r->ps, gt_ps_made_of(r->ps), receiving, r, gt_timeline_now(r->timeline));
   gt_ps_look(r->ps, gt_timeline_now(r->timeline), &v);
-  if (v.phase == GT_PS_COMPLETE) gt_sim_end_step(r);
+  if (v.phase == GT_PS_COMPLETE) {
+    if (!r->complete && gt_timeline_now(r->timeline) > r->sim->complete) r->sim->complete = gt_timeline_now(r->timeline);
+    r->complete = true;
+    gt_sim_end_step(r);
+  }
   if (v.phase == GT_PS_STOPPED) r->sim->code = v.stop_code;
   if (v.phase == GT_PS_STOPPED || r->stage == SIM_OVER)
     leave(r);

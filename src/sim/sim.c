@@ -70,7 +70,10 @@ void gt_sim_close(gt_sim *sim) {
 /* ---- results ------------------------------------------------------------------------------------------------------------------ */
 
 void gt_sim_look(const gt_sim *sim, gt_sim_totals *t) {
-  *t = (gt_sim_totals){.virtual_s = gt_seconds(gt_timeline_now(sim->regions[0].timeline)), .code = sim->code, .events = sim->events};
+  *t = (gt_sim_totals){.virtual_s = gt_seconds(gt_timeline_now(sim->regions[0].timeline)),
+                       .train_s = gt_seconds(sim->complete),
+                       .code = sim->code,
+                       .events = sim->events};
   for (size_t a = 0; a < sim->n; a++) {
     gt_ps_view v;
     gt_ps_look(sim->regions[a].ps, 0, &v);
@@ -78,13 +81,10 @@ void gt_sim_look(const gt_sim *sim, gt_sim_totals *t) {
     t->steps += v.steps;
     for (size_t b = 0; b < sim->n; b++) {
       if (a == b) continue;
-      for (size_t k = 0; k < SIM_KINDS; k++) {
-        gt_kind_result kind = gt_sim_kind_result(sim, &sim->regions[a].wires[b], k);
-        bool data = k < 2;
-        t->messages += data ? kind.messages : 0;
-        t->bytes_sent += data ? kind.wire : 0;
-        t->bytes_other += data ? 0 : kind.wire;
-      }
+      gt_sim_traffic l = gt_sim_traffic_of(sim, a, b);
+      t->messages += (int64_t)l.messages;
+      t->bytes_sent += (int64_t)l.bytes_sent;
+      t->bytes_other += (int64_t)l.bytes_other;
     }
   }
 }

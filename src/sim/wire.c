@@ -287,6 +287,20 @@ gt_kind_result gt_sim_kind_result(const gt_sim *sim, const sim_wire *wire, size_
   return k;
 }
 
+gt_sim_traffic gt_sim_traffic_of(const gt_sim *sim, size_t from, size_t to) {
+  const sim_wire *w = &sim->regions[from].wires[to];
+  gt_sim_traffic sum = {0};
+  for (size_t i = 0; i < SIM_KINDS; i++) {
+    gt_kind_result k = gt_sim_kind_result(sim, w, i);
+    if (gt_msg_is_data(kinds[i])) {
+      sum.messages += (double)k.messages;
+      sum.bytes_sent += (double)k.wire;
+    } else
+      sum.bytes_other += (double)k.wire;
+  }
+  return sum;
+}
+
 void gt_sim_wire_result(const sim_region *r, size_t peer, gt_link_result *l) {
   const gt_sim *sim = r->sim;
   const sim_wire *w = &r->wires[peer];

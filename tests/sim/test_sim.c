@@ -1,0 +1,148 @@
+/* A simulation's laws: what each strategy sends, how long a run without surprises takes, that forecasts of parts are those of the whole, and that one that is stuck says so. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "geotrain/sim.h"
+
+#define PARAMETERS 1000
+#define BUFFERS    10
+
+static gt_job *job_of(const char *strategy, int period, int steps, const char *more) {
+  char text[2048];
+  gt_job *job = NULL;
+  snprintf(text, sizeof text,
+           "name: law\nmodel: {name: lenet5}\ndata: {path: none.h5}\n"
+           "train: {until: {steps: %d}, batch: 10, optimizer: {name: sgd, lr: 0.1}, eval_every: {epochs: 0}}\n"
+           "regions:\n  - {name: a, ranks: 2, samples: 1000}\n  - {name: b, ranks: 3, samples: 1000}\n  - {name: c, ranks: 2, samples: 1000}\n"
+           "sync: {strategy: %s, period: %d}\ncompute: {step: 10 ms}\nwan: {default: {bandwidth: 100 Mbit/s, latency: 20 ms}%s}\n",
+           steps, strategy, period, more);
+  assert_int_equal(gt_job_parse(&job, "test", text), GT_OK);
+  return job;
+}
+
+typedef struct {
+  gt_job *job;
+  gt_links *links;
+  gt_sim_spec spec;
+} fixture;
+
+static const int64_t samples[] = {1000, 1000, 1000};
+
+static fixture open_fixture(const char *strategy, int period, int steps, const char *more) {
+  fixture f = {.job = job_of(strategy, period, steps, more)};
+  assert_int_equal(gt_links_create(&f.links, f.job), GT_OK);
+  f.spec = (gt_sim_spec){.job = f.job, .links = f.links, .parameters = PARAMETERS, .buffers = BUFFERS, .samples = samples};
+  return f;
+}
+
+static void close_fixture(fixture *f) {
+  gt_links_close(f->links);
+  gt_job_close(f->job);
+}
+
+/* Every update once to every other region; models likewise; what is left at the end is sent too. */
+static void test_what_is_sent(void **state) {
+  (void)state;
+  static const struct {
+    const char *strategy;
+    int period, steps, each;
+    size_t floats;
+  } cases[] = {{"none", 1, 20, 0, 0},
+               {"ssgd", 1, 20, 20, PARAMETERS},
+               {"asgd", 1, 20, 20, PARAMETERS},
+               {"asgd-ga", 8, 20, 3, PARAMETERS},
+               {"sma", 8, 24, 3, PARAMETERS + BUFFERS},
+               {"sma", 8, 25, 4, PARAMETERS + BUFFERS}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    fixture f = open_fixture(cases[i].strategy, cases[i].period, cases[i].steps, "");
+    gt_sim *sim = NULL;
+    gt_sim_totals t;
+    assert_int_equal(gt_sim_run(&sim, &f.spec), GT_OK);
+    gt_sim_look(sim, &t);
+    assert_int_equal(t.messages, 6 * cases[i].each);
+    assert_int_equal(t.bytes_sent, 6 * cases[i].each * (int64_t)gt_wire_bytes(cases[i].floats * sizeof(float)));
+    assert_int_equal(t.steps, 3 * cases[i].steps);
+    assert_int_equal(t.samples, 4 * 10 * cases[i].steps); /* region b has two workers in step */
+    gt_sim_close(sim);
+    close_fixture(&f);
+  }
+}
+
+/* Without exchanges a region's time is its steps', and ssgd waits a message and a latency a step. */
+static void test_time_of_simple_runs(void **state) {
+  (void)state;
+  const double message_s = 8.0 * (double)gt_wire_bytes(PARAMETERS * sizeof(float)) / 100e6;
+  const struct {
+    const char *strategy;
+    double step_s;
+  } cases[] = {{"none", 0.010}, {"ssgd", 0.010 + message_s + 0.020}};
+  for (size_t i = 0; i < 2; i++) {
+    fixture f = open_fixture(cases[i].strategy, 1, 50, "");
+    gt_sim *sim = NULL;
+    gt_region_result r;
+    assert_int_equal(gt_sim_run(&sim, &f.spec), GT_OK);
+    for (size_t region = 0; region < 3; region++) {
+      gt_sim_region(sim, region, &r);
+      assert_true(fabs(r.compute_s - 0.5) < 1e-9);
+      assert_true(fabs(r.compute_s + r.wan_wait_s + r.local_wait_s - 50 * cases[i].step_s) < 0.05 * cases[i].step_s * 50);
+    }
+    gt_sim_close(sim);
+    close_fixture(&f);
+  }
+}
+
+/* A forecast of a part is the whole's, as near as it says; within 0.2 % in any case, and its traffic within a message a link. */
+static void test_forecasts(void **state) {
+  (void)state;
+  static const char *const strategies[] = {"none", "ssgd", "asgd", "asgd-ga", "ama", "sma"};
+  for (size_t i = 0; i < sizeof strategies / sizeof *strategies; i++) {
+    fixture f = open_fixture(strategies[i], 8, 20000, "");
+    f.job->compute_variation = 0.1;
+    gt_sim_forecast whole, part;
+    assert_int_equal(gt_sim_predict(&whole, &f.spec, 0), GT_OK);
+    assert_true(whole.part == 1 && whole.error_s == 0);
+    assert_int_equal(gt_sim_predict(&part, &f.spec, whole.totals.events / 5), GT_OK);
+    assert_true(part.part < 0.2);
+    double apart = fabs(part.virtual_s - whole.virtual_s);
+    print_message("%-8s %.1f s, forecast from %.1f %% of it: %.4f s apart, error said %.4f s\n", strategies[i], whole.virtual_s, 100 * part.part,
+                  apart, part.error_s);
+    assert_true(apart <= 0.002 * whole.virtual_s);
+    for (size_t l = 0; l < 9; l++) assert_true(fabs(part.links[l].messages - whole.links[l].messages) <= 1.5);
+    assert_true(llabs(part.totals.samples - whole.totals.samples) <= 40);
+    gt_sim_forecast_close(&part);
+    gt_sim_forecast_close(&whole);
+    close_fixture(&f);
+  }
+}
+
+static void test_stuck(void **state) {
+  (void)state;
+  gt_sim *sim = NULL;
+  fixture f = open_fixture("sma", 8, 100, ", outages: [{between: [a, b], from: 0 s, for: 1e8 s}]");
+  assert_int_equal(gt_sim_run(&sim, &f.spec), GT_ERR_LIMIT);
+  assert_non_null(strstr(gt_error_text(), "nothing moves any more"));
+  close_fixture(&f);
+}
+
+static void test_refused(void **state) {
+  (void)state;
+  gt_sim *sim = NULL;
+  fixture f = open_fixture("sma", 8, 100, "");
+  f.job->compute.step_s = 0;
+  assert_int_equal(gt_sim_run(&sim, &f.spec), GT_ERR_JOB);
+  assert_non_null(strstr(gt_error_text(), "region a"));
+  close_fixture(&f);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_what_is_sent), cmocka_unit_test(test_time_of_simple_runs),
+                                     cmocka_unit_test(test_forecasts), cmocka_unit_test(test_stuck), cmocka_unit_test(test_refused)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
