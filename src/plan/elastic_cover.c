@@ -11,8 +11,8 @@
 typedef struct {
   size_t t;
   int64_t count;
-  double power, price, reduced;  /* reduced: price, the multiplier added */
-  double power_left, power_most; /* of this type and those after it */
+  double power, price, reduced;   /* reduced: price, the multiplier added */
+  double power_left, price_least; /* of this type and those after it */
   int64_t count_left;
 } item;
 
@@ -23,6 +23,7 @@ struct gt_plan_cover {
   size_t n;
   double offset; /* what the multiplier takes from every bound */
   int64_t *x;    /* by item */
+  size_t *by_power;
   int64_t *counts;
   int64_t *best; /* by type */
   double best_price;
@@ -33,6 +34,7 @@ gt_plan_cover *gt_plan_cover_open(size_t most_devices) {
   gt_plan_cover *c = GT_NEW(gt_plan_cover);
   c->items = GT_NEW_ARRAY(item, most_devices);
   c->x = GT_NEW_ARRAY(int64_t, most_devices);
+  c->by_power = GT_NEW_ARRAY(size_t, most_devices);
   c->counts = GT_NEW_ARRAY(int64_t, most_devices);
   return c;
 }
@@ -40,6 +42,7 @@ gt_plan_cover *gt_plan_cover_open(size_t most_devices) {
 void gt_plan_cover_close(gt_plan_cover *c) {
   if (!c) return;
   gt_free(c->counts);
+  gt_free(c->by_power);
   gt_free(c->x);
   gt_free(c->items);
   gt_free(c);
@@ -117,9 +120,8 @@ static void choose_multiplier(gt_plan_cover *c, double need) {
     else
       high = middle;
   }
-  double multiplier = many ? high : low;
-  order_items(c, multiplier);
-  c->offset = multiplier * (many ? most : least);
+  order_items(c, high); /* the side on which few devices pay for themselves: a search begins with fewer */
+  c->offset = high * (many ? most : least);
 }
 
 /* ---- async: search ---------------------------------------------------------------------------------------------------- */
@@ -137,6 +139,20 @@ static void leaf(gt_plan_cover *c, double price) {
   if (pace.own_s > c->limit_s || pace.ranks < c->site->least || pace.ranks > c->site->most) return;
   c->best_price = price;
   memcpy(c->best, c->counts, c->n * sizeof *c->best);
+}
+
+/* Of so many devices of items from i on. */
+static double most_power(const gt_plan_cover *c, size_t i, int64_t slots) {
+  if (slots >= c->items[i].count_left) return c->items[i].power_left;
+  double power = 0;
+  for (size_t k = 0; k < c->n && slots > 0; k++) {
+    if (c->by_power[k] < i) continue;
+    const item *it = &c->items[c->by_power[k]];
+    int64_t part = it->count < slots ? it->count : slots;
+    power += (double)part * it->power;
+    slots -= part;
+  }
+  return power;
 }
 
 /* Some type before i that is no worse in any respect is not used up: then i is not touched. */
@@ -169,7 +185,8 @@ static void descend(gt_plan_cover *c, size_t i, double need, int64_t slots, int6
     return;
   }
   const item *it = &c->items[i];
-  if (least > it->count_left || need > fmin(it->power_left, (double)slots * it->power_most)) return;
+  if (least > it->count_left || need > most_power(c, i, slots)) return;
+  if (price + (double)(least > 0 ? least : 0) * it->price_least >= c->best_price * (1 - GT_PLAN_EQUAL)) return;
   int64_t most = dominated(c, i) ? 0 : it->count < slots ? it->count : slots;
   int64_t from = most;
   if (it->reduced >= 0) {
@@ -201,13 +218,18 @@ static bool cheapest_async(gt_plan_cover *c, double *lower) {
     c->items[t] = (item){.t = t, .count = d->count, .power = d->power, .price = d->price};
   }
   choose_multiplier(c, need);
-  double power = 0, most = 0;
+  double power = 0, cheapest = INFINITY;
   int64_t count = 0;
   for (size_t i = c->n; i-- > 0;) {
     item *it = &c->items[i];
     it->power_left = power += (double)it->count * it->power;
-    it->power_most = most = fmax(most, it->power);
     it->count_left = count += it->count;
+    it->price_least = cheapest = fmin(cheapest, it->price);
+  }
+  for (size_t i = 0; i < c->n; i++) {
+    size_t j = i;
+    for (; j > 0 && c->items[i].power > c->items[c->by_power[j - 1]].power; j--) c->by_power[j] = c->by_power[j - 1];
+    c->by_power[j] = i;
   }
   c->best_price = INFINITY;
   c->nodes = 0;

@@ -24,7 +24,7 @@ static void add(gt_plan_options *o, size_t ndevices, const gt_plan_option *optio
   memcpy(o->counts + o->n++ * ndevices, counts, ndevices * sizeof *counts);
 }
 
-/* Cheapest devices in less and less time; times that differ by a share less than `apart` are taken together.  False: there are more than `most`. */
+/* Cheapest devices in less and less time; steps that differ by a share less than `apart` are taken together.  False: there are more than `most`. */
 static bool add_async(gt_plan_options *o, gt_plan_cover *cover, const gt_plan_site *site, double apart, size_t most, int64_t work, int64_t *counts) {
   gt_plan_option option;
   double lower, limit_s = INFINITY;
@@ -38,10 +38,11 @@ static bool add_async(gt_plan_options *o, gt_plan_cover *cover, const gt_plan_si
     option.least.rate = lower;
     limit_s = nextafter(option.pace.own_s, 0);
     if (apart > 0 && option.pace.steps > 0) {
-      double exchanges_s = option.pace.own_s - (double)option.pace.steps * option.pace.step_s;
-      limit_s *= 1 - apart;
-      option.least.step_s = fmax(0, (limit_s - exchanges_s) / (double)option.pace.steps * (1 - GT_PLAN_EQUAL));
-      option.least.own_s = limit_s;
+      double steps = (double)option.pace.steps, exchanges_s = option.pace.own_s - steps * option.pace.step_s;
+      option.least.step_s = option.pace.step_s * (1 - apart);
+      limit_s = exchanges_s + steps * option.least.step_s;
+      option.least.step_s *= 1 - GT_PLAN_EQUAL;
+      option.least.own_s = limit_s * (1 - GT_PLAN_EQUAL);
     }
     add(o, site->region->ndevices, &option, counts);
     if (limit_s <= 0) return true;
@@ -108,10 +109,10 @@ void gt_plan_options_open(gt_plan_options *o, gt_plan_cover *cover, const gt_pla
   int64_t *counts = GT_NEW_ARRAY(int64_t, region->ndevices);
   if (!site->problem->local_sync) {
     if (!add_async(o, cover, site, 0, most, work, counts)) {
-      double slow_s = o->options[0].pace.own_s;
+      double slow_s = o->options[0].pace.step_s;
       gt_plan_tempo fast;
       gt_plan_fastest(site, counts, &fast);
-      (void)add_async(o, cover, site, log(slow_s / fast.own_s) / (double)most, SIZE_MAX, work, counts);
+      (void)add_async(o, cover, site, log(slow_s / fast.step_s) / (double)most, SIZE_MAX, work, counts);
     }
   } else {
     double apart = (double)region->ndevices * log((double)site->most + 1) / (double)most;

@@ -8,9 +8,11 @@
 
 #define OPTIONS_WORK  2000000  /* nodes of the searches for options */
 #define POLISH_WORK   1000000  /* nodes that make a plan cheaper in the end */
-#define OPTIONS_MOST  65536    /* of all regions */
+#define OPTIONS_MOST  16384    /* of all regions */
+#define OPTIONS_SYNC  1024     /* of one with `sync`: more are easily found, but make the search slower */
+#define OPTIONS_LEAST 32       /* of one */
 #define REGIONS_MOST  32       /* that the boxes take on */
-#define WORK_MOST     10000000 /* look-ups of options, and regions whose times are put together */
+#define WORK_MOST     30000000 /* look-ups of options, and regions whose times are put together */
 #define GUESSES       24
 #define GUESS_WEIGHTS 5
 
@@ -325,7 +327,8 @@ void gt_plan_rounds(const gt_plan_site *sites, size_t n, const gt_plan_goal *goa
   size_t most = 1, each = OPTIONS_MOST / n, ncounts = gt_plan_counts(sites[0].problem);
   for (size_t r = 0; r < n; r++)
     if (sites[r].region->ndevices > most) most = sites[r].region->ndevices;
-  each = each > 1024 ? 1024 : each < 32 ? 32 : each;
+  if (sites[0].problem->local_sync) each = each < OPTIONS_SYNC ? 4 * each : OPTIONS_SYNC;
+  if (each < OPTIONS_LEAST) each = OPTIONS_LEAST;
   gt_plan_cover *cover = gt_plan_cover_open(most);
   for (size_t r = 0; r < n; r++) gt_plan_options_open(&w.options[r], cover, &sites[r], each, OPTIONS_WORK / (int64_t)n);
   guess(&w);
