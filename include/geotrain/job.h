@@ -280,5 +280,51 @@ gt_status gt_catalogue_rate(const gt_catalogue *catalogue, gt_rate_kind kind, gt
 const char *const *gt_catalogue_places(const gt_catalogue *catalogue);
 /* "vm_hour" and so on. */
 const char *gt_rate_name(gt_rate_kind kind);
+/* The rates that geotrain comes with: jobs/prices here, else share/geotrain/prices beside the program or one folder up.  Where there are none, path is jobs/prices. */
+void gt_catalogue_default(char *path, size_t size);
+
+/* ---- prices of a job -----------------------------------------------------------------------------------------------------
+
+   What the job says, else the catalogue (plan.catalogue, else gt_catalogue_default) by regions[].place: the one answer for plans and for runs. */
+
+typedef struct {
+  double usd; /* an hour; below 0: not known */
+  bool assumed;
+} gt_job_price;
+
+typedef struct {
+  gt_job_price *devices;   /* of one of each of the region's devices; without devices one entry, a worker rank's */
+  gt_job_price ps;         /* of its PS rank */
+  double min_s;            /* machines are billed for so long at least (vm_min_s of its place; 0 without one), and in steps of plan.billing */
+  bool has_place, assumed; /* assumed: min_s */
+  size_t site;             /* of its place */
+} gt_job_region_prices;
+
+/* What data costs from one site to another: rates are USD a GB, borrowed from the catalogue, ascending tiers (none: no two regions need it).  What one cloud sends to its own
+   places, and what it sends to others, count together in a pool each. */
+typedef struct {
+  const gt_rate *rates;
+  size_t n, pool;
+} gt_job_tariff;
+
+typedef struct {
+  bool known; /* any price or place is given: there is a cost to speak of */
+  gt_job_region_prices *regions;
+  size_t nregions;
+  gt_job_tariff *tariffs; /* nsites x nsites, row: sender */
+  size_t nsites, npools;
+  char **missing; /* what is not known, for people: "workers of eu", "PS of eu", "egress of eu"; none where nothing is known */
+  size_t nmissing;
+  gt_catalogue *catalogue; /* NULL: none was needed */
+} gt_job_prices;
+
+/* Price of a device: its own, else regions[].price, else vm_hour of the place; of the PS rank: ps_price, else vm_hour of the place.  A region without a place moves data for nothing known.
+   GT_ERR_JOB names the region whose place the catalogue does not have, or the line that it lacks.  The caller closes *out. */
+gt_status gt_job_prices_of(gt_job_prices *out, const gt_job *job);
+void gt_job_prices_close(gt_job_prices *prices);
+/* USD an hour of a worker rank of the region, mean over `workers` that take its devices in the order of the list. */
+gt_job_price gt_job_worker_price(const gt_job *job, const gt_job_prices *prices, size_t region, int64_t workers);
+/* The tariff from one region to another; NULL where one of them has no place. */
+const gt_job_tariff *gt_job_tariff_between(const gt_job_prices *prices, size_t from, size_t to);
 
 #endif

@@ -226,10 +226,12 @@ static gt_status placement(const placement_options *o) {
 }
 
 gt_status gt_cmd_placement(int argc, char **argv) {
+  char rates[1200];
+  gt_catalogue_default(rates, sizeof rates);
   placement_options o = {.memory_gb = 1, .train_s = 1, .setup_rtts = 2, .window_bytes = 14480, .batches = 100, .each = 1};
   o.pace = (gt_plan_pace){.poll_s = 1, .start_s = 0.1, .add_s_per_gb = 1};
   o.files = GT_NEW_ARRAY(const char *, (size_t)argc + 1);
-  o.files[0] = "jobs/prices";
+  o.files[0] = rates;
   gt_status status = read_words(&o.workers_at, "--workers-at", "london,mumbai,oregon,sydney");
   if (status == GT_OK) status = read_words(&o.clouds, "--clouds", "aws,azure,gcp");
   if (status == GT_OK) status = read_words(&o.functions, "--functions", "aws,gcp");

@@ -1,0 +1,174 @@
+/* Prices of a job: its own before the catalogue's by place, mean over devices, tariffs and their pools, what is missing, what is wrong. */
+#include "geotrain/job.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char folder[] = "/tmp/geotrain-prices-XXXXXX";
+
+static const char rates[] = "vm_hour,a,*,,,,0.5,assumed\n"
+                            "vm_hour,a,here,,,,0.25,\n"
+                            "vm_hour,b,there,,,,1,\n"
+                            "vm_min_s,a,*,,,,60,assumed\n"
+                            "egress_gb,a,*,*,*,0,0.09,\n"
+                            "egress_gb,a,*,*,*,100,0.08,assumed\n"
+                            "egress_gb,a,*,a,*,0,0.02,\n"
+                            "egress_gb,b,*,a,*,0,0.11,\n";
+
+static int make_folder(void **state) {
+  (void)state;
+  return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state) {
+  (void)state;
+  char command[64];
+  snprintf(command, sizeof command, "rm -r '%s'", folder);
+  return system(command);
+}
+
+/* Regions as YAML lines, and the text of a catalogue (NULL: none is named). */
+static gt_job *job_of(const char *regions, const char *catalogue) {
+  char text[2048], path[128], named[192] = "";
+  gt_job *job = NULL;
+  if (catalogue) {
+    snprintf(path, sizeof path, "%s/rates.csv", folder);
+    snprintf(named, sizeof named, "plan: {catalogue: %s}\n", path);
+    FILE *to = fopen(path, "w");
+    assert_non_null(to);
+    fputs(catalogue, to);
+    assert_int_equal(fclose(to), 0);
+  }
+  snprintf(text, sizeof text, "name: t\nmodel: {name: dummy}\ndata: {path: d.h5}\ntrain: {until: {steps: 1}, optimizer: {lr: 0.1}}\nregions:\n%s%s",
+           regions, named);
+  if (gt_job_parse(&job, "t.yaml", text) != GT_OK) fail_msg("%s", gt_error_text());
+  return job;
+}
+
+static void is(gt_job_price price, double usd, bool assumed) {
+  if (price.usd != usd || price.assumed != assumed)
+    fail_msg("%.17g (assumed %d) instead of %.17g (assumed %d)", price.usd, price.assumed, usd, assumed);
+}
+
+static gt_job_prices prices_of(const gt_job *job) {
+  gt_job_prices p;
+  if (gt_job_prices_of(&p, job) != GT_OK) fail_msg("%s", gt_error_text());
+  return p;
+}
+
+static void what_the_job_says_goes_before_the_catalogue(void **unused) {
+  (void)unused;
+  gt_job *job = job_of("  - {name: eu, ranks: 3, place: 'a:here'}\n"
+                       "  - {name: us, ranks: 3, place: 'b:there', price: 2, ps_price: 0}\n"
+                       "  - {name: ap, ranks: 4, place: 'a:here', price: 3, devices: [{type: x, count: 1, price: 6}, {type: y, count: 4}]}\n",
+                       rates);
+  gt_job_prices p = prices_of(job);
+  assert_true(p.known);
+  assert_int_equal(p.nmissing, 0);
+  is(gt_job_worker_price(job, &p, 0, 2), 0.25, false);
+  is(p.regions[0].ps, 0.25, false);
+  is(gt_job_worker_price(job, &p, 1, 2), 2, false);
+  is(p.regions[1].ps, 0, false);
+  is(gt_job_worker_price(job, &p, 2, 1), 6, false);
+  is(gt_job_worker_price(job, &p, 2, 3), 4, false); /* x, y, y */
+  is(p.regions[2].devices[1], 3, false);
+  assert_true(p.regions[0].min_s == 60 && p.regions[0].assumed && p.regions[1].min_s == 0);
+  gt_job_prices_close(&p);
+  gt_job_close(job);
+}
+
+static void tariffs_are_by_place(void **unused) {
+  (void)unused;
+  gt_job *job = job_of("  - {name: eu, ranks: 2, place: 'a:here'}\n"
+                       "  - {name: us, ranks: 2, place: 'b:there'}\n"
+                       "  - {name: ap, ranks: 2, place: 'a:there'}\n"
+                       "  - {name: uk, ranks: 2, place: 'a:here'}\n",
+                       rates);
+  gt_job_prices p = prices_of(job);
+  assert_int_equal(p.nsites, 3);
+  assert_int_equal(p.npools, 5);
+  const gt_job_tariff *out = gt_job_tariff_between(&p, 0, 1), *in = gt_job_tariff_between(&p, 0, 2), *back = gt_job_tariff_between(&p, 1, 0),
+                      *stays = gt_job_tariff_between(&p, 0, 3);
+  assert_true(out->n == 2 && out->rates[0].value == 0.09 && out->rates[1].from_gb == 100 && out->rates[1].assumed);
+  assert_true(in->n == 1 && in->rates->value == 0.02 && back->rates->value == 0.11 && stays->rates->value == 0.02);
+  assert_true(out == gt_job_tariff_between(&p, 3, 1)); /* the same places */
+  assert_true(out->pool != in->pool && out->pool != back->pool && stays->pool == 4 && in->pool == gt_job_tariff_between(&p, 2, 0)->pool);
+  is(gt_job_worker_price(job, &p, 2, 1), 0.5, true);
+  gt_job_prices_close(&p);
+  gt_job_close(job);
+}
+
+static void what_is_not_known_is_missing(void **unused) {
+  (void)unused;
+  gt_job *job = job_of("  - {name: eu, ranks: 3, price: 1}\n"
+                       "  - {name: us, ranks: 3, ps_price: 1, devices: [{type: x, count: 1, price: 6}, {type: y, count: 4}]}\n",
+                       NULL);
+  static const char *const needed[] = {"PS of eu", "egress of eu", "workers of us", "egress of us"};
+  gt_job_prices p = prices_of(job);
+  assert_true(p.known && !p.catalogue);
+  assert_int_equal(p.nmissing, 4);
+  for (size_t i = 0; i < 4; i++) assert_string_equal(p.missing[i], needed[i]);
+  assert_true(gt_job_worker_price(job, &p, 1, 1).usd == 6 && gt_job_worker_price(job, &p, 1, 2).usd < 0 && p.regions[0].ps.usd < 0);
+  assert_null(gt_job_tariff_between(&p, 0, 1));
+  gt_job_prices_close(&p);
+  gt_job_close(job);
+  job = job_of("  - {name: eu, ranks: 3}\n", NULL);
+  p = prices_of(job);
+  assert_true(!p.known && p.nmissing == 0);
+  gt_job_prices_close(&p);
+  gt_job_close(job);
+}
+
+static void a_catalogue_that_lacks_something_is_refused(void **unused) {
+  (void)unused;
+  static const struct {
+    const char *regions, *catalogue, *needed;
+  } wrong[] = {
+      {"  - {name: eu, ranks: 2, place: 'a:her'}\n", rates, "regions.0.place names the place \"her\""},
+      {"  - {name: eu, ranks: 2, place: here}\n", rates, "regions.0.place is \"here\"; CLOUD:PLACE is needed"},
+      {"  - {name: eu, ranks: 2, place: 'b:here'}\n", rates, "has no vm_hour of b at here"},
+      {"  - {name: eu, ranks: 2, place: 'a:here'}\n  - {name: us, ranks: 2, place: 'b:there'}\n", "vm_hour,a,here,,,,1,\nvm_hour,b,there,,,,1,\n",
+       "has no egress_gb of a at here to b at there"},
+      {"  - {name: eu, ranks: 2, place: 'a:here'}\n", "vm_hour,a,here,,,,-1,\n", "value of vm_hour is \"-1\""},
+      {"  - {name: eu, ranks: 2, price: 1}\n", "vm_hour,a,here,,,,-1,\n", "value of vm_hour is \"-1\""},
+  };
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    gt_job *job = job_of(wrong[i].regions, wrong[i].catalogue);
+    gt_job_prices p;
+    assert_int_equal(gt_job_prices_of(&p, job), GT_ERR_JOB);
+    if (!strstr(gt_error_text(), wrong[i].needed)) fail_msg("%s", gt_error_text());
+    gt_job_close(job);
+  }
+}
+
+/* The test lies a folder below the program: the rates are one folder up, as where it is installed. */
+static void the_default_is_here_or_beside_the_program(void **unused) {
+  (void)unused;
+  char before[1024], path[1200];
+  assert_non_null(getcwd(before, sizeof before));
+  assert_int_equal(chdir(folder), 0);
+  assert_int_equal(system("mkdir -p jobs/prices"), 0);
+  gt_catalogue_default(path, sizeof path);
+  assert_string_equal(path, "jobs/prices");
+  assert_int_equal(system("rm -r jobs"), 0);
+  gt_catalogue_default(path, sizeof path);
+  assert_non_null(strstr(path, "/share/geotrain/prices"));
+  assert_int_equal(chdir(before), 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(what_the_job_says_goes_before_the_catalogue),
+      cmocka_unit_test(tariffs_are_by_place),
+      cmocka_unit_test(what_is_not_known_is_missing),
+      cmocka_unit_test(a_catalogue_that_lacks_something_is_refused),
+      cmocka_unit_test(the_default_is_here_or_beside_the_program),
+  };
+  return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
