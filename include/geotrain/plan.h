@@ -71,8 +71,8 @@ void gt_plan_everything(const gt_plan_problem *problem, int64_t *counts);
 /* T(x) and cost(x), slowest and wan_bound of answer->counts, with one device or more in each region; the other fields are left alone. */
 void gt_plan_value(const gt_plan_problem *problem, gt_plan_answer *answer);
 /* Finds the best plan.  Exact where the search ends within its work limit (a count of steps, not a time: the same problem gets the same answer); else `bound` says how far from it the
-   plan can be.  With a barrier and regions that make different numbers of steps the search is exact for few regions with few devices (4 regions of 3 or 8 types: within 0.03); beyond 32
-   regions it guesses well, and the bound, that of regions which wait for nobody, says little (0.6 to 0.8 for 1,000 regions).
+   plan can be.  With a barrier and regions that make different numbers of steps the search is exact for few regions with few devices (4 regions of 3 or 8 types, as tried: within 0.03); beyond 32
+   regions it guesses, and the bound, that of regions which wait for nobody, says little (0.6 to 0.8 for 1,000 regions).
    GT_ERR_JOB: no plan is possible, in one sentence that says why: a number that cannot be, region (by number, from 0) without a device, ranks_min above what there is, deadline before
    the fastest plan's end (which it names), budget below the cheapest plan's cost (likewise); answer is then unspecified. */
 gt_status gt_plan_elastic(const gt_plan_problem *problem, gt_plan_answer *answer);
