@@ -294,7 +294,7 @@ static gt_job *load_measured(const char *name, size_t regions, int ranks) {
     if (i / regions == i % regions) continue;
     const gt_job_link *link = gt_job_link_between(job, i / regions, i % regions);
     assert_non_null(link);
-    assert_true(link->bandwidth_bps >= 50e6 && link->bandwidth_bps <= 2e9 && link->latency_s > 0.005 && link->latency_s < 0.2);
+    assert_true(link->bandwidth_bps >= 20e6 && link->bandwidth_bps <= 2e9 && link->latency_s > 0.005 && link->latency_s < 0.2);
     assert_true(gt_job_compute_of(job, i / regions).step_s == 0.01);
   }
   check_round_trip(job);
@@ -305,7 +305,7 @@ static void measured_jobs_have_every_link(void **state) {
   (void)state;
   gt_job *aws = load_measured("aws-4-regions.yaml", 4, 8), *gaia = load_measured("gaia-11-regions.yaml", 11, 22);
   assert_int_equal(aws->wan.nlinks, 12);
-  assert_true(gt_job_link_between(aws, 0, 3)->bandwidth_bps == 249e6 && gt_job_link_between(aws, 3, 0)->bandwidth_bps == 251e6);
+  assert_true(gt_job_link_between(aws, 0, 3)->bandwidth_bps == 24.9e6 && gt_job_link_between(aws, 3, 0)->bandwidth_bps == 25.1e6);
   assert_int_equal(gaia->wan.nlinks, 110);
   assert_true(gt_job_link_between(gaia, 1, 2)->bandwidth_bps == 1500e6 && gt_job_link_between(gaia, 2, 1)->bandwidth_bps == 1500e6);
   gt_job_close(aws);
