@@ -55,6 +55,47 @@ typedef struct {
   double bandwidth_bps_measured, latency_s_measured; /* 0: not measured */
 } gt_link_result;
 
+/* ---- figures of a run, planned and measured ---- */
+
+/* NaN: not given, or not measured. */
+typedef struct {
+  double
+      wall_s; /* of the run's clock, from the first step to the end: last evaluation, checkpoint and the mean's evaluation included, start-up not */
+  double step_s;        /* between two steps of the slowest region: the greatest (compute_s + wan_wait_s + local_wait_s) / steps of a region */
+  double samples_per_s; /* of all regions, over wall_s */
+  double wan_bytes;     /* bytes_sent of all links */
+  double waiting;       /* share, mean over regions of wan_wait_s / wall_s */
+  double cost;          /* USD: rates times use */
+} gt_figures;
+
+/* The one definition for plans (results of a simulation) and runs; wan_bytes and cost as in gt_figures, cost NaN where no price is known. */
+gt_figures gt_figures_of(double wall_s, const gt_region_result *regions, size_t nregions, double samples, double wan_bytes, double cost);
+
+/* What a run was planned to be, and was. */
+typedef struct {
+  const char *strategy, *made; /* of the plan; NULL: not said */
+  gt_figures predicted, measured;
+  double low_s, high_s; /* of the predicted wall_s; NaN: not given */
+} gt_plan_result;
+
+typedef struct {
+  char name[64];
+  double worker_usd, ps_usd, egress_usd; /* egress: of the links that begin here */
+} gt_cost_region;
+
+/* Rates times use, not a bill. */
+typedef struct {
+  double usd, worker_usd, ps_usd, egress_usd; /* usd: the sum */
+  double machine_hours;                       /* billed, of all ranks */
+  bool assumed;                               /* a rate that counted is marked assumed */
+  gt_cost_region *regions;
+  size_t nregions;
+  char **missing; /* what is not in it because no price is known: "PS of eu" */
+  size_t nmissing;
+} gt_cost_result;
+
+/* ---- a run ---- */
+
 typedef struct {
   const char *job, *strategy, *clock;
   double wall_s, virtual_s; /* virtual_s NaN under the real clock */
@@ -67,6 +108,8 @@ typedef struct {
   size_t nlinks;
   const char *version, *kernels, *precision, *blas_core, *model;
   int64_t parameters, resumes;
+  const gt_plan_result *plan; /* NULL: the job had no plan */
+  const gt_cost_result *cost; /* NULL: no price is known */
 } gt_summary;
 
 /* DIR/summary.json, written under a temporary name, fsynced and renamed.  Links stand in the order of the regions whatever their order here.  Where

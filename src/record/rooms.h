@@ -17,6 +17,18 @@ json_t *gt_json_link(const gt_link_result *link);
 gt_status gt_json_take_region(const json_t *from, gt_region_result *region);
 gt_status gt_json_take_link(const json_t *from, gt_link_result *link);
 
+/* ---- figures.c ---- */
+
+json_t *gt_json_plan(const gt_plan_result *plan);
+json_t *gt_json_cost(const gt_cost_result *cost);
+/* Texts stay the JSON's. */
+void gt_json_take_plan(const json_t *from, gt_plan_result *plan);
+/* The caller frees regions and missing, the lists alone. */
+void gt_json_take_cost(const json_t *from, gt_cost_result *cost);
+/* Some lines of the final table: what it cost; what was predicted, what was measured. */
+void gt_print_cost(FILE *to, const gt_cost_result *cost);
+void gt_print_plan(FILE *to, const gt_plan_result *plan);
+
 /* ---- links.c ---- */
 
 /* The links in the order of the regions, by sender, then by receiver: the caller frees the list with gt_free.  They are borrowed. */

@@ -61,6 +61,8 @@ static json_t *summary_of(const gt_summary *s) {
   json_object_set_new(root, "params_sha256", gt_json_text(*s->params_sha256 ? s->params_sha256 : NULL));
   json_object_set_new(root, "regions", regions_of(s));
   json_object_set_new(root, "links", links_of(s));
+  if (s->plan) json_object_set_new(root, "plan", gt_json_plan(s->plan));
+  if (s->cost) json_object_set_new(root, "cost", gt_json_cost(s->cost));
   json_object_set_new(root, "build", build_of(s));
   return root;
 }

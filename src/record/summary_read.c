@@ -11,6 +11,8 @@ struct gt_summary_file {
   gt_summary summary;
   gt_region_result *regions;
   gt_link_result *links;
+  gt_plan_result plan;
+  gt_cost_result cost;
 };
 
 static const char *text_of(const json_t *object, const char *name) {
@@ -25,6 +27,17 @@ static double number_of(const json_t *object, const char *name) {
 
 static int64_t whole_of(const json_t *object, const char *name) {
   return json_integer_value(json_object_get(object, name));
+}
+
+static void take_figures(gt_summary_file *f) {
+  const json_t *plan = json_object_get(f->root, "plan"), *cost = json_object_get(f->root, "cost");
+  if (json_is_object(plan)) {
+    gt_json_take_plan(plan, &f->plan);
+    f->summary.plan = &f->plan;
+  }
+  if (!json_is_object(cost)) return;
+  gt_json_take_cost(cost, &f->cost);
+  f->summary.cost = &f->cost;
 }
 
 /* Texts stay the JSON's. */
@@ -78,6 +91,7 @@ gt_status gt_summary_read(gt_summary_file **out, const char *run_dir) {
   gt_summary_file *f = GT_NEW(gt_summary_file);
   f->root = root;
   take_head(f);
+  take_figures(f);
   if (take_lists(f) != GT_OK) {
     snprintf(why, sizeof why, "%s", gt_error_text());
     gt_summary_close(f);
@@ -96,5 +110,7 @@ void gt_summary_close(gt_summary_file *f) {
   json_decref(f->root);
   gt_free(f->regions);
   gt_free(f->links);
+  gt_free(f->cost.regions);
+  gt_free(f->cost.missing);
   gt_free(f);
 }

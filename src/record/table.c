@@ -271,5 +271,7 @@ void gt_summary_print(FILE *to, const gt_summary *s) {
   print_wan(to, s);
   fputc('\n', to);
   print_totals(to, s);
+  if (s->cost) gt_print_cost(to, s->cost);
+  if (s->plan) gt_print_plan(to, s->plan);
   fflush(to);
 }

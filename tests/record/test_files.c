@@ -377,6 +377,56 @@ static void test_summary(void **unused) {
   json_decref(root);
 }
 
+/* What was planned and what it cost come back as they were written; what is null stays unknown. */
+static void test_plan_and_cost_come_back(void **unused) {
+  (void)unused;
+  gt_region_result region = region_of(0);
+  char ps[] = "PS of eu";
+  char *missing[] = {ps};
+  gt_cost_region costs[2] = {{"eu", 0.5, 0.25, 0.125}, {"us", 1, 0, 2}};
+  const gt_cost_result cost = {3.875, 1.5, 0.25, 2.125, 12.5, true, costs, 2, missing, 1};
+  const gt_plan_result plan = {
+      .strategy = "sma", .predicted = {110, NAN, 300, 5e9, 0.25, 4.65}, .measured = {100, 0.5, 400, 5e9, 0, 3.875}, .low_s = 90, .high_s = 99.5};
+  gt_summary s = {.job = "j", .strategy = "sma", .clock = "real", .model = "m", .regions = &region, .nregions = 1, .plan = &plan, .cost = &cost};
+  assert_int_equal(gt_summary_write(folder, &s), GT_OK);
+  snprintf(path, sizeof path, "%s/summary.json", folder);
+  json_t *root = json_load_file(path, 0, NULL), *written = json_object_get(root, "plan"), *wall = json_object_get(written, "wall");
+  assert_keys(written, "strategy made wall step samples_per_s wan_bytes waiting cost");
+  assert_keys(wall, "predicted measured error_percent low high within");
+  assert_keys(json_object_get(written, "cost"), "predicted measured error_percent");
+  assert_true(json_number_value(json_object_get(wall, "error_percent")) == 10);
+  assert_true(json_is_false(json_object_get(wall, "within")));
+  assert_true(json_number_value(json_object_get(json_object_get(written, "samples_per_s"), "error_percent")) == -25);
+  assert_true(json_number_value(json_object_get(json_object_get(written, "wan_bytes"), "error_percent")) == 0);
+  assert_true(json_is_null(json_object_get(json_object_get(written, "waiting"), "error_percent"))); /* nothing was measured to compare it with */
+  assert_true(json_is_null(json_object_get(json_object_get(written, "step"), "predicted")));
+  assert_true(json_is_null(json_object_get(written, "made")));
+  assert_keys(json_object_get(root, "cost"), "usd machine_usd worker_usd ps_usd egress_usd machine_hours assumed missing regions");
+  assert_true(json_number_value(json_object_get(json_object_get(root, "cost"), "machine_usd")) == 1.75);
+  json_decref(root);
+  gt_summary_file *file;
+  assert_int_equal(gt_summary_read(&file, folder), GT_OK);
+  const gt_plan_result *p = gt_summary_of(file)->plan;
+  const gt_cost_result *c = gt_summary_of(file)->cost;
+  assert_string_equal(p->strategy, "sma");
+  assert_true(!p->made && p->low_s == 90 && p->high_s == 99.5 && isnan(p->predicted.step_s));
+  assert_true(p->predicted.wall_s == 110 && p->predicted.samples_per_s == 300 && p->predicted.wan_bytes == 5e9 && p->predicted.waiting == 0.25);
+  assert_true(p->predicted.cost == 4.65);
+  const gt_figures *m = &p->measured;
+  assert_true(m->wall_s == 100 && m->step_s == 0.5 && m->samples_per_s == 400 && m->wan_bytes == 5e9 && m->waiting == 0 && m->cost == 3.875);
+  assert_true(c->usd == 3.875 && c->worker_usd == 1.5 && c->ps_usd == 0.25 && c->egress_usd == 2.125 && c->machine_hours == 12.5 && c->assumed);
+  assert_true(c->nregions == 2 && c->nmissing == 1 && c->regions[1].worker_usd == 1 && c->regions[1].egress_usd == 2 && c->regions[0].ps_usd == 0.25);
+  assert_string_equal(c->regions[1].name, "us");
+  assert_string_equal(c->missing[0], "PS of eu");
+  gt_summary_close(file);
+  s.plan = NULL;
+  s.cost = NULL;
+  assert_int_equal(gt_summary_write(folder, &s), GT_OK);
+  assert_int_equal(gt_summary_read(&file, folder), GT_OK);
+  assert_true(!gt_summary_of(file)->plan && !gt_summary_of(file)->cost);
+  gt_summary_close(file);
+}
+
 /* summary.json of three regions under the virtual clock, without its own wall_s.  What is real (`noise`), the folder, and the order in which reports came in
    are other ones each time. */
 static void virtual_summary(char *text, size_t size, const char *name, int noise) {
@@ -477,6 +527,7 @@ int main(void) {
       cmocka_unit_test(test_improper_results_are_refused),
       cmocka_unit_test(test_kind_names),
       cmocka_unit_test(test_summary),
+      cmocka_unit_test(test_plan_and_cost_come_back),
       cmocka_unit_test(test_virtual_summary_repeats),
       cmocka_unit_test(test_nothing_is_left),
   };

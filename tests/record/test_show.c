@@ -205,6 +205,66 @@ static void test_virtual_head(void **unused) {
   free(text);
 }
 
+/* ---- plan and cost ---- */
+
+static char *shown(const gt_plan_result *plan, const gt_cost_result *cost) {
+  static const gt_region_result region = {.name = "east", .workers = 1, .steps = 10, .wall_s = 123.4};
+  const gt_summary s = {.job = "j", .strategy = "sma", .clock = "real", .model = "m", .regions = &region, .nregions = 1, .plan = plan, .cost = cost};
+  char *text = NULL;
+  size_t size = 0;
+  FILE *to = open_memstream(&text, &size);
+  gt_summary_print(to, &s);
+  fclose(to);
+  return text;
+}
+
+static void test_plan_and_cost(void **unused) {
+  (void)unused;
+  char ps[] = "PS of eu", egress[] = "egress of eu", more[] = "workers of ap";
+  char *missing[] = {ps, egress, more, more, more};
+  gt_cost_result cost = {.usd = 0.1234567, .worker_usd = 0.1, .ps_usd = 0.02, .egress_usd = 0.0034567};
+  gt_plan_result plan = {.made = "0.1.0, 2026-01-02",
+                         .predicted = {110, 0.05, 41234, 1.5e6, NAN, 0.25},
+                         .measured = {100, 0.2, 40000, 1.5e6, 0.125, 0.1234567},
+                         .low_s = 105,
+                         .high_s = NAN};
+  char *text = shown(&plan, &cost);
+  static const char want[] = "\ncost           0.123457 USD  (machines 0.120000 USD, egress 0.003457 USD)\n"
+                             "\n"
+                             "plan              predicted       measured      error  (0.1.0, 2026-01-02)\n"
+                             "time                110.0 s        100.0 s   +10.00 %  (105.0 s to -: not within)\n"
+                             "step              50.000 ms        0.200 s   -75.00 %\n"
+                             "samples/s            41.2 k         40.0 k    +3.08 %\n"
+                             "WAN traffic         1.50 MB        1.50 MB    +0.00 %\n"
+                             "cost           0.250000 USD   0.123457 USD  +102.50 %\n";
+  assert_non_null(strstr(text, want));
+  free(text);
+  cost = (gt_cost_result){.usd = 1234.5, .worker_usd = 1234.5, .assumed = true, .missing = missing, .nmissing = 5};
+  plan = (gt_plan_result){.predicted = {NAN, NAN, NAN, NAN, 0, NAN}, .measured = {100, NAN, 1, 1, 0, NAN}, .low_s = NAN, .high_s = NAN};
+  text = shown(&plan, &cost);
+  assert_non_null(strstr(text, "\ncost           1234.50 USD  (machines 1234.50 USD, egress 0.000000 USD; rates partly assumed)\n"
+                               "               without PS of eu, egress of eu, workers of ap and 2 more: no price is known\n"
+                               "\nplan              predicted       measured      error\n"
+                               "waiting               0.0 %          0.0 %    +0.00 %\n"));
+  free(text);
+  text = shown(NULL, NULL);
+  assert_null(strstr(text, "cost"));
+  assert_null(strstr(text, "predicted"));
+  free(text);
+}
+
+static void test_figures(void **unused) {
+  (void)unused;
+  static const gt_region_result regions[3] = {
+      {.steps = 10, .wall_s = 10, .compute_s = 4, .wan_wait_s = 1, .local_wait_s = 3, .idle_s = 2},
+      {.steps = 40, .wall_s = 8, .compute_s = 6, .wan_wait_s = 2},
+      {.steps = 0, .wall_s = 5, .compute_s = 5},
+  };
+  gt_figures f = gt_figures_of(16, regions, 3, 640, 1e6, NAN);
+  assert_true(f.wall_s == 16 && f.step_s == 0.8 && f.samples_per_s == 40 && f.wan_bytes == 1e6 && isnan(f.cost));
+  assert_true(fabs(f.waiting - 0.35 / 3) < 1e-15);
+}
+
 /* ---- many links ---- */
 
 #define MANY 11
@@ -447,6 +507,8 @@ static void test_nothing_is_left(void **unused) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_table),
+      cmocka_unit_test(test_plan_and_cost),
+      cmocka_unit_test(test_figures),
       cmocka_unit_test(test_table_of_two_classes),
       cmocka_unit_test(test_wide_table),
       cmocka_unit_test(test_virtual_head),

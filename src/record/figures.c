@@ -1,0 +1,210 @@
+/* What a run was planned to be, what it was, and what it cost: figures, their JSON and back, and their lines in the final table. */
+#include "rooms.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- figures ------------------------------------------------------------------------------------------------------- */
+
+gt_figures gt_figures_of(double wall_s, const gt_region_result *regions, size_t nregions, double samples, double wan_bytes, double cost) {
+  gt_figures f = {wall_s, NAN, wall_s > 0 ? samples / wall_s : NAN, wan_bytes, NAN, cost};
+  double waiting = 0;
+  for (size_t r = 0; r < nregions; r++) {
+    waiting += regions[r].wall_s > 0 ? regions[r].wan_wait_s / regions[r].wall_s : 0;
+    double training = regions[r].compute_s + regions[r].wan_wait_s + regions[r].local_wait_s;
+    if (regions[r].steps > 0) f.step_s = fmax(f.step_s, training / (double)regions[r].steps);
+  }
+  if (nregions > 0) f.waiting = waiting / (double)nregions;
+  return f;
+}
+
+typedef enum { TIME, RATE, BYTES, SHARE, USD } unit;
+
+/* Keys are those of plan.predicted. */
+static const struct {
+  const char *key, *shown;
+  size_t offset;
+  unit unit;
+} quantities[] = {
+    {"wall", "time", offsetof(gt_figures, wall_s), TIME},
+    {"step", "step", offsetof(gt_figures, step_s), TIME},
+    {"samples_per_s", "samples/s", offsetof(gt_figures, samples_per_s), RATE},
+    {"wan_bytes", "WAN traffic", offsetof(gt_figures, wan_bytes), BYTES},
+    {"waiting", "waiting", offsetof(gt_figures, waiting), SHARE},
+    {"cost", "cost", offsetof(gt_figures, cost), USD},
+};
+#define QUANTITIES (sizeof quantities / sizeof *quantities)
+
+static double figure(const gt_figures *f, size_t quantity) {
+  return *(const double *)(const void *)((const char *)f + quantities[quantity].offset);
+}
+
+static void set_figure(gt_figures *f, size_t quantity, double value) {
+  *(double *)(void *)((char *)f + quantities[quantity].offset) = value;
+}
+
+/* Above 0: more was predicted than measured.  NaN where there is nothing to compare. */
+static double error_percent(double predicted, double measured) {
+  if (predicted == measured) return 0;
+  return measured != 0 ? 100 * (predicted - measured) / measured : NAN;
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------------------------------- */
+
+static json_t *range_of(const gt_plan_result *plan) {
+  double wall = plan->measured.wall_s;
+  bool low = isfinite(plan->low_s), high = isfinite(plan->high_s);
+  if (!isfinite(wall) || (!low && !high)) return json_null();
+  return json_boolean((!low || wall >= plan->low_s) && (!high || wall <= plan->high_s));
+}
+
+json_t *gt_json_plan(const gt_plan_result *plan) {
+  json_t *root = json_object();
+  json_object_set_new(root, "strategy", gt_json_text(plan->strategy));
+  json_object_set_new(root, "made", gt_json_text(plan->made));
+  for (size_t i = 0; i < QUANTITIES; i++) {
+    double predicted = figure(&plan->predicted, i), measured = figure(&plan->measured, i);
+    json_t *quantity = json_object();
+    json_object_set_new(quantity, "predicted", gt_json_number(predicted));
+    json_object_set_new(quantity, "measured", gt_json_number(measured));
+    json_object_set_new(quantity, "error_percent", gt_json_number(error_percent(predicted, measured)));
+    json_object_set_new(root, quantities[i].key, quantity);
+  }
+  json_t *wall = json_object_get(root, "wall");
+  json_object_set_new(wall, "low", gt_json_number(plan->low_s));
+  json_object_set_new(wall, "high", gt_json_number(plan->high_s));
+  json_object_set_new(wall, "within", range_of(plan));
+  return root;
+}
+
+static double number_of(const json_t *object, const char *key) {
+  const json_t *value = json_object_get(object, key);
+  return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+void gt_json_take_plan(const json_t *from, gt_plan_result *plan) {
+  const json_t *wall = json_object_get(from, "wall");
+  *plan = (gt_plan_result){.strategy = json_string_value(json_object_get(from, "strategy")),
+                           .made = json_string_value(json_object_get(from, "made")),
+                           .low_s = number_of(wall, "low"),
+                           .high_s = number_of(wall, "high")};
+  for (size_t i = 0; i < QUANTITIES; i++) {
+    const json_t *quantity = json_object_get(from, quantities[i].key);
+    set_figure(&plan->predicted, i, number_of(quantity, "predicted"));
+    set_figure(&plan->measured, i, number_of(quantity, "measured"));
+  }
+}
+
+static json_t *cost_region(const gt_cost_region *r) {
+  json_t *region = json_object();
+  json_object_set_new(region, "name", gt_json_text(r->name));
+  json_object_set_new(region, "usd", gt_json_number(r->worker_usd + r->ps_usd + r->egress_usd));
+  json_object_set_new(region, "worker_usd", gt_json_number(r->worker_usd));
+  json_object_set_new(region, "ps_usd", gt_json_number(r->ps_usd));
+  json_object_set_new(region, "egress_usd", gt_json_number(r->egress_usd));
+  return region;
+}
+
+json_t *gt_json_cost(const gt_cost_result *cost) {
+  json_t *root = json_object(), *regions = json_array(), *missing = json_array();
+  json_object_set_new(root, "usd", gt_json_number(cost->usd));
+  json_object_set_new(root, "machine_usd", gt_json_number(cost->worker_usd + cost->ps_usd));
+  json_object_set_new(root, "worker_usd", gt_json_number(cost->worker_usd));
+  json_object_set_new(root, "ps_usd", gt_json_number(cost->ps_usd));
+  json_object_set_new(root, "egress_usd", gt_json_number(cost->egress_usd));
+  json_object_set_new(root, "machine_hours", gt_json_number(cost->machine_hours));
+  json_object_set_new(root, "assumed", json_boolean(cost->assumed));
+  for (size_t i = 0; i < cost->nmissing; i++) json_array_append_new(missing, gt_json_text(cost->missing[i]));
+  for (size_t i = 0; i < cost->nregions; i++) json_array_append_new(regions, cost_region(&cost->regions[i]));
+  json_object_set_new(root, "missing", missing);
+  json_object_set_new(root, "regions", regions);
+  return root;
+}
+
+static void take_cost_region(const json_t *from, gt_cost_region *r) {
+  const char *name = json_string_value(json_object_get(from, "name"));
+  snprintf(r->name, sizeof r->name, "%s", name ? name : "-");
+  r->worker_usd = number_of(from, "worker_usd");
+  r->ps_usd = number_of(from, "ps_usd");
+  r->egress_usd = number_of(from, "egress_usd");
+}
+
+void gt_json_take_cost(const json_t *from, gt_cost_result *cost) {
+  const json_t *regions = json_object_get(from, "regions"), *missing = json_object_get(from, "missing");
+  *cost = (gt_cost_result){.usd = number_of(from, "usd"),
+                           .worker_usd = number_of(from, "worker_usd"),
+                           .ps_usd = number_of(from, "ps_usd"),
+                           .egress_usd = number_of(from, "egress_usd"),
+                           .machine_hours = number_of(from, "machine_hours"),
+                           .assumed = json_is_true(json_object_get(from, "assumed")),
+                           .nregions = json_array_size(regions),
+                           .nmissing = json_array_size(missing)};
+  cost->regions = GT_NEW_ARRAY(gt_cost_region, cost->nregions + 1);
+  cost->missing = GT_NEW_ARRAY(char *, cost->nmissing + 1);
+  for (size_t i = 0; i < cost->nregions; i++) take_cost_region(json_array_get(regions, i), &cost->regions[i]);
+  for (size_t i = 0; i < cost->nmissing; i++) {
+    const char *text = json_string_value(json_array_get(missing, i));
+    cost->missing[i] = (char *)(uintptr_t)(text ? text : "-");
+  }
+}
+
+/* ---- the table ----------------------------------------------------------------------------------------------------- */
+
+#define SHOWN_MISSING ((size_t)3)
+
+static char *put_figure(char *out, size_t size, unit of, double value) {
+  char number[32];
+  if (!isfinite(value))
+    snprintf(out, size, "-");
+  else if (of == TIME && value < 0.1)
+    snprintf(out, size, "%.3f ms", 1e3 * value);
+  else if (of == TIME)
+    snprintf(out, size, value < 100 ? "%.3f s" : "%.1f s", value);
+  else if (of == RATE)
+    snprintf(out, size, "%s", gt_format_count(number, sizeof number, value));
+  else if (of == BYTES)
+    snprintf(out, size, "%.2f MB", 1e-6 * value);
+  else if (of == SHARE)
+    snprintf(out, size, "%.1f %%", 100 * value);
+  else
+    snprintf(out, size, value < 1 ? "%.6f USD" : "%.2f USD", value);
+  return out;
+}
+
+void gt_print_cost(FILE *to, const gt_cost_result *c) {
+  char usd[32], machines[32], egress[32];
+  fprintf(to, "cost           %s  (machines %s, egress %s%s)\n", put_figure(usd, sizeof usd, USD, c->usd),
+          put_figure(machines, sizeof machines, USD, c->worker_usd + c->ps_usd), put_figure(egress, sizeof egress, USD, c->egress_usd),
+          c->assumed ? "; rates partly assumed" : "");
+  if (c->nmissing == 0) return;
+  fprintf(to, "               without");
+  for (size_t i = 0; i < c->nmissing && i < SHOWN_MISSING; i++) fprintf(to, "%s %.24s", i ? "," : "", c->missing[i]);
+  if (c->nmissing > SHOWN_MISSING) fprintf(to, " and %zu more", c->nmissing - SHOWN_MISSING);
+  fprintf(to, ": no price is known\n");
+}
+
+/* " (9.00 s to 11.0 s: within)" behind the time. */
+static void print_range(FILE *to, const gt_plan_result *p) {
+  char low[32], high[32];
+  json_t *within = range_of(p);
+  if (!json_is_null(within))
+    fprintf(to, "  (%s to %s: %s)", put_figure(low, sizeof low, TIME, p->low_s), put_figure(high, sizeof high, TIME, p->high_s),
+            json_is_true(within) ? "within" : "not within");
+  json_decref(within);
+}
+
+void gt_print_plan(FILE *to, const gt_plan_result *p) {
+  fprintf(to, "\n%-12s %14s %14s %10s", "plan", "predicted", "measured", "error");
+  if (p->made) fprintf(to, "  (%.40s)", p->made);
+  fputc('\n', to);
+  for (size_t i = 0; i < QUANTITIES; i++) {
+    double predicted = figure(&p->predicted, i), measured = figure(&p->measured, i), error = error_percent(predicted, measured);
+    char one[32], two[32], percent[32] = "-";
+    if (!isfinite(predicted) && !(i == 0 && (isfinite(p->low_s) || isfinite(p->high_s)))) continue;
+    if (isfinite(error)) snprintf(percent, sizeof percent, "%+.2f %%", error);
+    fprintf(to, "%-12s %14s %14s %10s", quantities[i].shown, put_figure(one, sizeof one, quantities[i].unit, predicted),
+            put_figure(two, sizeof two, quantities[i].unit, measured), percent);
+    if (i == 0) print_range(to, p);
+    fputc('\n', to);
+  }
+}
