@@ -217,6 +217,46 @@ static void settle_mean(gt_final *f) {
   gt_vec_copy(gt_vec_range(f->mean, a->params.n, a->buffers.n), a->buffers);
 }
 
+static size_t region_named(const gt_job *job, const char *name) {
+  size_t r = 0;
+  while (r + 1 < job->nregions && strcmp(job->regions[r].name, name) != 0) r++;
+  return r;
+}
+
+/* All traffic by sender and receiver; *strategy receives the strategy's.  The caller frees it. */
+static double *bytes_of(const gt_final *f, double *strategy) {
+  const gt_job *job = f->server->run->job;
+  double *bytes = GT_NEW_ARRAY(double, job->nregions * job->nregions);
+  *strategy = 0;
+  for (size_t i = 0; i < f->nlinks; i++) {
+    const gt_link_result *l = &f->links[i];
+    bytes[region_named(job, l->from) * job->nregions + region_named(job, l->to)] += (double)(l->bytes_sent + l->bytes_other);
+    *strategy += (double)l->bytes_sent;
+  }
+  return bytes;
+}
+
+/* With what it cost and what was planned, to file and eye. */
+static gt_status publish(const gt_final *f, const gt_summary *summary, double elapsed) {
+  gt_summary full = *summary, *sum = &full;
+  const gt_run *run = f->server->run;
+  gt_cost_result cost = {.usd = NAN};
+  gt_plan_result plan;
+  double wan_bytes, *bytes = bytes_of(f, &wan_bytes);
+  if (run->prices.known) {
+    gt_train_cost(&cost, run->job, &run->prices, elapsed, bytes);
+    sum->cost = &cost;
+  }
+  gt_figures measured = gt_figures_of(elapsed, sum->regions, sum->nregions, (double)sum->samples, wan_bytes, cost.usd);
+  if (gt_run_planned(&plan, run->job, &measured)) sum->plan = &plan;
+  gt_status status = gt_summary_write(run->run_dir, sum);
+  if (status == GT_OK) gt_summary_print(stdout, sum);
+  fflush(stdout);
+  gt_train_cost_close(&cost);
+  gt_free(bytes);
+  return status;
+}
+
 static gt_status summarise(gt_final *f) {
   gt_server *s = f->server;
   const gt_run *run = s->run;
@@ -246,10 +286,7 @@ static gt_status summarise(gt_final *f) {
   sum.samples_per_s = (double)sum.samples / elapsed;
   gt_sha256_hex(f->mean.data, P * sizeof(float), sum.params_sha256);
   gt_live_end(s->live);
-  gt_status status = gt_summary_write(run->run_dir, &sum);
-  if (status == GT_OK) gt_summary_print(stdout, &sum);
-  fflush(stdout);
-  return status;
+  return publish(f, &sum, elapsed);
 }
 
 static void end_lead(gt_final *f) {

@@ -32,6 +32,7 @@ typedef struct {
   size_t batch_max;       /* samples at a time, in training or evaluation */
   gt_order order;
   gt_links *links;
+  gt_job_prices prices; /* the lead's; elsewhere nothing is known */
 } gt_run;
 
 /* setup.c: each is collective over the world and gives every rank the same status. */
@@ -147,6 +148,9 @@ void gt_final_message(gt_final *final, size_t peer, const gt_frame_header *head,
 void gt_final_departed(gt_final *final, uint64_t cookie);
 /* Moves on what can; true when the run is over. */
 bool gt_final_step(gt_final *final, gt_ns now);
+
+/* cost.c: the job's prediction beside what was measured; false: it has none. */
+bool gt_run_planned(gt_plan_result *out, const gt_job *job, const gt_figures *measured);
 
 /* worker.c */
 gt_status gt_worker_run(gt_run *run);

@@ -212,11 +212,17 @@ static gt_status open_links(gt_run *run) {
   return agree(run, status);
 }
 
+/* What the run will have cost is known at its end; a catalogue that cannot say it is refused here. */
+static gt_status open_prices(gt_run *run) {
+  return agree(run, run->roles.is_lead ? gt_job_prices_of(&run->prices, run->job) : GT_OK);
+}
+
 gt_status gt_run_open(gt_run *run, const gt_train_options *options) {
   *run = (gt_run){.options = options, .roles = {.world = MPI_COMM_NULL, .region = MPI_COMM_NULL, .ps = MPI_COMM_NULL}};
   GT_TRY(open_job(run));
   GT_TRY(open_roles(run));
   GT_TRY(open_links(run));
+  GT_TRY(open_prices(run));
   GT_TRY(open_data(run));
   GT_TRY(open_model(run));
   return open_folder(run);
@@ -228,6 +234,7 @@ void gt_run_close(gt_run *run) {
   gt_free(run->part);
   gt_free(run->resolved);
   gt_links_close(run->links);
+  gt_job_prices_close(&run->prices);
   gt_job_close(run->job);
   gt_roles_close(&run->roles);
 }
