@@ -22,7 +22,7 @@ typedef struct {
    is lost or waits too long ends the job from within (MPI_Abort with the status). */
 gt_status gt_train(const gt_train_options *options);
 
-/* What a run of the job costs, planned or measured: every rank of regions[].ranks for wall_s, billed in steps of plan.billing, and bytes[from * nregions + to] between regions
+/* What a run of the job costs, planned or measured: every rank of regions[].ranks for plan.start + wall_s, billed in steps of plan.billing, and bytes[from * nregions + to] between regions
    (all traffic, strategy and other; NULL: none).  What has no price counts nothing and is named in missing.  Local; the caller closes *out. */
 void gt_train_cost(gt_cost_result *out, const gt_job *job, const gt_job_prices *prices, double wall_s, const double *bytes);
 void gt_train_cost_close(gt_cost_result *cost);

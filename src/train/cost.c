@@ -31,14 +31,14 @@ static double price_of(gt_job_price price, bool *assumed) {
   return price.usd > 0 ? price.usd : 0;
 }
 
-static gt_plan_cost_region region_of(const gt_job *job, const gt_job_prices *p, size_t r, double wall_s, bool *assumed) {
+static gt_plan_cost_region region_of(const gt_job *job, const gt_job_prices *p, size_t r, double seconds, bool *assumed) {
   const gt_job_region_prices *own = &p->regions[r];
   int64_t workers = job->regions[r].ranks - 1;
-  if (wall_s < own->min_s) *assumed |= own->assumed;
+  if (seconds < own->min_s) *assumed |= own->assumed;
   return (gt_plan_cost_region){.workers = workers,
                                .worker_price = price_of(gt_job_worker_price(job, p, r, workers), assumed),
                                .ps_price = price_of(own->ps, assumed),
-                               .seconds = wall_s,
+                               .seconds = seconds,
                                .billing = {job->plan.billing_s, own->min_s}};
 }
 
@@ -77,7 +77,7 @@ void gt_train_cost(gt_cost_result *out, const gt_job *job, const gt_job_prices *
   gt_plan_cost_region *regions = GT_NEW_ARRAY(gt_plan_cost_region, n);
   gt_plan_cost_link *links = GT_NEW_ARRAY(gt_plan_cost_link, bytes && p->nsites ? n * n : 1);
   *out = (gt_cost_result){.regions = GT_NEW_ARRAY(gt_cost_region, n), .nregions = n};
-  for (size_t r = 0; r < n; r++) regions[r] = region_of(job, p, r, wall_s, &out->assumed);
+  for (size_t r = 0; r < n; r++) regions[r] = region_of(job, p, r, job->plan.start_s + wall_s, &out->assumed);
   size_t nlinks = bytes ? links_of(links, p, bytes, &set) : 0;
   gt_plan_cost_sum sum = gt_plan_topology_cost(regions, n, links, nlinks, NULL, p->npools);
   out->usd = sum.usd;

@@ -28,7 +28,8 @@ wan: {links: [{between: [east, west], bandwidth: 20 Mbit/s, latency: 30 ms}]}
 compute: {samples_per_s: 1000, local: 1 ms, update: 0.4 ms, apply: 0.3 ms, encode: 0.5 ms, checkpoint: 100 Mbit/s}
 plan:
   catalogue: rates.csv
-  billing: 1 s
+  start: 0.5 s
+  billing: 0.7 s
   predicted: {strategy: asgd-ga, wall: 1500 ms, wall_low: 1 s, wall_high: 10 s, step: 50 ms, samples_per_s: 1000, wan_bytes: 2 MB, waiting: 0.25, cost: 0.05,
     made: 'by hand'}
 YAML
@@ -37,8 +38,9 @@ cat >check.py <<'PY'
 import json, math, sys
 s = json.load(open(sys.argv[1]))
 rate = {"east": (3.6, 3.6), "west": (1.8, 0)}
-assert s["virtual_s"] < 5 # so that the least time counts
-billed = {"east": 5, "west": math.ceil(s["virtual_s"])}
+steps = lambda seconds: math.ceil(seconds / 0.7) * 0.7
+assert s["virtual_s"] < 4 # so that the least time counts, and is not a whole number of steps
+billed = {"east": steps(5), "west": steps(0.5 + s["virtual_s"])}
 sent = {l["from"]: l["bytes_sent"] + l["bytes_other"] for l in s["links"]}
 gb = {r: b / 1e9 for r, b in sent.items()}
 egress = {"east": min(gb["east"], 1e-4) * 20 + max(gb["east"] - 1e-4, 0) * 10, "west": gb["west"] * 50}

@@ -1,0 +1,67 @@
+# processors: 1
+# slurm/submit --plan: the plan's file is what is submitted, with its time limit and its ranks; what --set says goes into the plan; mistakes are one sentence.  No Slurm
+# is needed: sbatch is a script here that keeps what it is given.
+set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+submit=$GEOTRAIN_SOURCE/slurm/submit
+job job.yaml
+sed -i 's/{name: west, ranks: 2}/{name: west, ranks: 4}/' job.yaml
+
+# A program that plans: what it is told is in told, the plan has 3 ranks in the west and 90 minutes.
+cat >planner <<SH
+#!/usr/bin/env bash
+[ "\$1" = plan ] || exec '$program' "\$@"
+printf '%s\n' "\${@:2}" >told
+[ ! -e refuse ] || { echo "geotrain: no plan is possible" >&2; exit 2; }
+while [ \$# -gt 1 ] && [ "\$1" != --write ]; do shift; done
+'$program' info job.yaml --set regions.1.ranks=3 --set slurm.time=90min --set plan.predicted.wall=60min --set plan.predicted.strategy=sma >"\$2"
+echo "the table of the plan"
+SH
+mkdir bin
+cat >bin/sbatch <<'SH'
+#!/usr/bin/env bash
+cp "${@: -1}" "$SENT" && echo 77
+SH
+chmod +x planner bin/sbatch
+export SENT=$PWD/sent PATH=$PWD/bin:$PATH
+
+submits() { # NAME WORDS...
+  rm -f told sent
+  "$submit" --geotrain "$PWD/planner" "${@:2}" >out 2>err </dev/null
+  code=$?
+}
+
+submits "dry run" job.yaml --plan --margin 0.2 --set plan.deadline=2h --run-dir run --dry-run
+ended "dry run" 0 '^#SBATCH --time=0-01:30:00$' '^#SBATCH --ntasks=5$' '^# job.yaml, written by'
+check "dry run: the table is beside the script" same "$(grep -c 'the table of the plan' err) $(grep -c 'the table of the plan' out)" "1 0"
+check "dry run: what the plan is told" same "$(head -n 6 told | paste -sd' ')" "job.yaml --set plan.deadline=2h --margin 0.2 --write"
+check "dry run: nothing is written" [ ! -e run ]
+check "dry run: nothing is left" [ ! -e "$(tail -n 1 told)" ]
+
+submits "submitted" job.yaml --plan --set regions.1.ranks=4 --run-dir run
+ended "submitted" 0 'submitted as job 77'
+check "submitted: with the plan's ranks" grep -qx '#SBATCH --ntasks=5' sent
+check "submitted: with the plan's time" grep -qx '#SBATCH --time=0-01:30:00' sent
+check "submitted: the plan is there" same "$(cat run/plan.txt)" "the table of the plan"
+check "submitted: the run reads the plan" same "$("$GEOTRAIN" info run/submitted.yaml --flat | grep -E '^(regions.1.ranks|plan.predicted.wall|slurm.time)=' | sort | paste -sd' ')" \
+  "$("$GEOTRAIN" info run/plan.yaml --flat | grep -E '^(regions.1.ranks|plan.predicted.wall|slurm.time)=' | sort | paste -sd' ')"
+check "submitted: as said" same "$("$GEOTRAIN" info run/submitted.yaml --flat | sed -n 's/^regions.1.ranks=//p')" 3
+
+submits "without" job.yaml --run-dir plain
+ended "without --plan" 0 'submitted as job 77'
+check "without --plan: no plan" [ ! -e told ]
+check "without --plan: the job's ranks" grep -qx '#SBATCH --ntasks=6' sent
+check "without --plan: no plan is left behind" [ ! -e plain/plan.yaml ]
+
+touch refuse
+submits "refused" job.yaml --plan --run-dir none
+ended "refused" 2 'no plan is possible'
+check "refused: nothing is written" [ ! -e none ]
+rm refuse
+submits "margin alone" job.yaml --margin 0.2
+ended "margin alone" 2 'submit: --margin belongs to --plan'
+submits "a sweep" job.yaml --plan --sweep sync.period=4,8
+ended "a sweep" 2 'submit: --plan and --sweep exclude each other'
+submits "again" --again run --plan
+ended "again" 2 'submit: --again goes on with the run as it was planned'
+finish
