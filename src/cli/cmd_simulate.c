@@ -121,6 +121,12 @@ static gt_status show(const simulate_options *o, const gt_job *job, const gt_job
   return show_table(o, job, sim, &summary);
 }
 
+static void show_stop(const gt_sim *sim) {
+  gt_sim_totals t;
+  gt_sim_look(sim, &t);
+  if (t.code != GT_OK) printf("limits.wan_bytes stops this run at %.1f s, before its end (train would exit with %d)\n", t.virtual_s, (int)t.code);
+}
+
 /* ---- the command --------------------------------------------------------------------------------------------------------------- */
 
 static gt_status simulate(const simulate_options *o, const gt_job *job, const gt_links *links) {
@@ -136,6 +142,7 @@ static gt_status simulate(const simulate_options *o, const gt_job *job, const gt
                       .test_samples = shape.test_samples};
   gt_status status = gt_sim_run(&sim, &spec);
   if (status == GT_OK) status = show(o, job, &shape, sim, gt_seconds(gt_now() - from));
+  if (status == GT_OK) show_stop(sim);
   gt_sim_close(sim);
   gt_job_shape_close(&shape);
   return status;

@@ -9,7 +9,7 @@
 #define COOKIE_REPORT (COOKIE_MODEL + 1)
 #define BYTES_A_LINK  ((size_t)512) /* about so long is a link's result, where it is not made */
 
-static void own_result(sim_region *r) {
+void gt_sim_end_result(sim_region *r) {
   gt_region_result *result = &r->result;
   gt_ps_view v;
   gt_usage_parts parts;
@@ -64,7 +64,7 @@ void gt_sim_end_departed(sim_region *r, uint64_t cookie) {
     r->stage = SIM_AWAITING_BYE;
     return;
   }
-  own_result(r);
+  gt_sim_end_result(r);
   r->wires[0].report_bytes = (uint32_t)report_bytes(r);
   send(r, GT_MSG_REPORT, r->wires[0].report_bytes, COOKIE_REPORT);
 }
@@ -108,7 +108,7 @@ static void last_round(sim_region *r) {
   gt_ps_view v;
   gt_ps_look(r->ps, gt_timeline_now(r->timeline), &v);
   if (v.whole_round < r->last_round) return;
-  own_result(r);
+  gt_sim_end_result(r);
   evaluate(r, SIM_EVALUATING_MEAN);
 }
 

@@ -158,6 +158,8 @@ void gt_sim_region_message(sim_region *r, const gt_frame_header *head);
 void gt_sim_region_departed(sim_region *r, size_t peer, uint64_t cookie);
 
 /* end.c */
+/* The region's result as it stands now. */
+void gt_sim_end_result(sim_region *r);
 void gt_sim_end_step(sim_region *r);
 void gt_sim_end_departed(sim_region *r, uint64_t cookie);
 void gt_sim_end_message(sim_region *r, const gt_frame_header *head);

@@ -210,7 +210,10 @@ void gt_sim_region_step(sim_region *r) {
     r->complete = true;
     gt_sim_end_step(r);
   }
-  if (v.phase == GT_PS_STOPPED) r->sim->code = v.stop_code;
+  if (v.phase == GT_PS_STOPPED) {
+    r->sim->code = v.stop_code;
+    gt_sim_end_result(r);
+  }
   if (v.phase == GT_PS_STOPPED || r->stage == SIM_OVER)
     leave(r);
   else

@@ -89,6 +89,10 @@ else
   cell four sma 1 async
 fi
 
+# A run that its limit ends is said to end there.
+"$GEOTRAIN" simulate three.yaml --set limits.wan_bytes=300kB --set train.until.steps=200 >limit.out 2>&1
+grep -q 'limits.wan_bytes stops this run at .* (train would exit with 6)' limit.out && ok 'a limit' || fail 'a limit' "$(tail -n 2 limit.out)"
+
 # A region that computes nothing it knows the cost of, a pair without latency, no data: one sentence.
 refused() {
   local name=$1 pattern=$2
