@@ -193,6 +193,14 @@ static void print_range(FILE *to, const gt_plan_result *p) {
   json_decref(within);
 }
 
+/* What is the same to the last bit stands out. */
+static void put_error(char *out, size_t size, double error) {
+  if (error == 0)
+    snprintf(out, size, "0 %%");
+  else
+    snprintf(out, size, "%+.2f %%", fabs(error) < 0.005 ? 0.0 : error);
+}
+
 void gt_print_plan(FILE *to, const gt_plan_result *p) {
   fprintf(to, "\n%-12s %14s %14s %10s", "plan", "predicted", "measured", "error");
   if (p->made) fprintf(to, "  (%.40s)", p->made);
@@ -201,7 +209,7 @@ void gt_print_plan(FILE *to, const gt_plan_result *p) {
     double predicted = figure(&p->predicted, i), measured = figure(&p->measured, i), error = error_percent(predicted, measured);
     char one[32], two[32], percent[32] = "-";
     if (!isfinite(predicted) && !(i == 0 && (isfinite(p->low_s) || isfinite(p->high_s)))) continue;
-    if (isfinite(error)) snprintf(percent, sizeof percent, "%+.2f %%", error);
+    if (isfinite(error)) put_error(percent, sizeof percent, error);
     fprintf(to, "%-12s %14s %14s %10s", quantities[i].shown, put_figure(one, sizeof one, quantities[i].unit, predicted),
             put_figure(two, sizeof two, quantities[i].unit, measured), percent);
     if (i == 0) print_range(to, p);

@@ -224,7 +224,7 @@ static void test_plan_and_cost(void **unused) {
   char *missing[] = {ps, egress, more, more, more};
   gt_cost_result cost = {.usd = 0.1234567, .worker_usd = 0.1, .ps_usd = 0.02, .egress_usd = 0.0034567};
   gt_plan_result plan = {.made = "0.1.0, 2026-01-02",
-                         .predicted = {110, 0.05, 41234, 1.5e6, NAN, 0.25},
+                         .predicted = {110, 0.05, 41234, 1.5e6, 0.124999, 0.25},
                          .measured = {100, 0.2, 40000, 1.5e6, 0.125, 0.1234567},
                          .low_s = 105,
                          .high_s = NAN};
@@ -235,7 +235,8 @@ static void test_plan_and_cost(void **unused) {
                              "time                110.0 s        100.0 s   +10.00 %  (105.0 s to -: not within)\n"
                              "step              50.000 ms        0.200 s   -75.00 %\n"
                              "samples/s            41.2 k         40.0 k    +3.08 %\n"
-                             "WAN traffic         1.50 MB        1.50 MB    +0.00 %\n"
+                             "WAN traffic         1.50 MB        1.50 MB        0 %\n"
+                             "waiting              12.5 %         12.5 %    +0.00 %\n"
                              "cost           0.250000 USD   0.123457 USD  +102.50 %\n";
   assert_non_null(strstr(text, want));
   free(text);
@@ -245,7 +246,7 @@ static void test_plan_and_cost(void **unused) {
   assert_non_null(strstr(text, "\ncost           1234.50 USD  (machines 1234.50 USD, egress 0.000000 USD; rates partly assumed)\n"
                                "               without PS of eu, egress of eu, workers of ap and 2 more: no price is known\n"
                                "\nplan              predicted       measured      error\n"
-                               "waiting               0.0 %          0.0 %    +0.00 %\n"));
+                               "waiting               0.0 %          0.0 %        0 %\n"));
   free(text);
   text = shown(NULL, NULL);
   assert_null(strstr(text, "cost"));
