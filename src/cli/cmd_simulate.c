@@ -8,6 +8,7 @@
 
 #include "cli.h"
 #include "geotrain/sim.h"
+#include "geotrain/train.h"
 #include "job_shape.h"
 
 #define TABLE_REGIONS ((size_t)64) /* of more, only sums are shown */
@@ -93,13 +94,29 @@ static void show_sums(const gt_job *job, const gt_sim *sim, const gt_sim_totals 
   printf("simulated in   %.1f s, %" PRId64 " events, %.2f GB of memory at most\n", wall_s, t->events, (double)use.ru_maxrss * 1024e-9);
 }
 
-static gt_status show(const simulate_options *o, const gt_job *job, const gt_job_shape *shape, const gt_sim *sim, double wall_s) {
+static void cost_of(gt_cost_result *out, const gt_job *job, const gt_job_prices *prices, const gt_sim *sim, const gt_sim_totals *t) {
+  size_t n = job->nregions;
+  gt_link_result link;
+  double *bytes = GT_NEW_ARRAY(double, n *n);
+  for (size_t a = 0; a < n; a++)
+    for (size_t b = 0; b < n; b++) {
+      if (a == b) continue;
+      gt_sim_link(sim, a, b, &link);
+      bytes[a * n + b] = (double)(link.bytes_sent + link.bytes_other);
+    }
+  gt_train_cost(out, job, prices, t->virtual_s, bytes);
+  gt_free(bytes);
+}
+
+static gt_status show(const simulate_options *o, const gt_job *job, const gt_job_shape *shape, const gt_sim *sim, double wall_s,
+                      const gt_cost_result *cost) {
   gt_sim_totals t;
   gt_sim_look(sim, &t);
   if (shape->assumed)
     printf("no data set is at hand: the model takes its usual samples, regions hold what regions[].samples say, nothing is evaluated\n");
   if (job->nregions > TABLE_REGIONS && !o->out) {
     show_sums(job, sim, &t, wall_s);
+    if (cost) printf("cost           %.6g USD%s\n", cost->usd, cost->nmissing ? "  (not all prices are known: --out DIR says which)" : "");
     return GT_OK;
   }
   gt_summary summary = {.job = job->name,
@@ -117,8 +134,21 @@ static gt_status show(const simulate_options *o, const gt_job *job, const gt_job
                         .precision = job->train.precision,
                         .blas_core = "none",
                         .model = job->model.name,
-                        .parameters = (int64_t)shape->parameters};
+                        .parameters = (int64_t)shape->parameters,
+                        .cost = cost};
   return show_table(o, job, sim, &summary);
+}
+
+static gt_status show_with_cost(const simulate_options *o, const gt_job *job, const gt_job_prices *prices, const gt_job_shape *shape,
+                                const gt_sim *sim, double wall_s) {
+  gt_sim_totals t;
+  gt_cost_result cost;
+  if (!prices->known) return show(o, job, shape, sim, wall_s, NULL);
+  gt_sim_look(sim, &t);
+  cost_of(&cost, job, prices, sim, &t);
+  gt_status status = show(o, job, shape, sim, wall_s, &cost);
+  gt_train_cost_close(&cost);
+  return status;
 }
 
 static void show_stop(const gt_sim *sim) {
@@ -129,7 +159,7 @@ static void show_stop(const gt_sim *sim) {
 
 /* ---- the command --------------------------------------------------------------------------------------------------------------- */
 
-static gt_status simulate(const simulate_options *o, const gt_job *job, const gt_links *links) {
+static gt_status simulate(const simulate_options *o, const gt_job *job, const gt_job_prices *prices, const gt_links *links) {
   gt_job_shape shape;
   gt_sim *sim = NULL;
   gt_ns from = gt_now();
@@ -141,7 +171,7 @@ static gt_status simulate(const simulate_options *o, const gt_job *job, const gt
                       .samples = shape.samples,
                       .test_samples = shape.test_samples};
   gt_status status = gt_sim_run(&sim, &spec);
-  if (status == GT_OK) status = show(o, job, &shape, sim, gt_seconds(gt_now() - from));
+  if (status == GT_OK) status = show_with_cost(o, job, prices, &shape, sim, gt_seconds(gt_now() - from));
   if (status == GT_OK) show_stop(sim);
   gt_sim_close(sim);
   gt_job_shape_close(&shape);
@@ -153,8 +183,11 @@ static gt_status with_job(const simulate_options *o) {
   gt_links *links = NULL;
   GT_TRY(gt_job_load_regions(&job, o->job_path, o->sets, o->nsets, o->regions_csv));
   gt_status status = gt_job_check_ranks(job);
+  gt_job_prices prices = {0};
+  if (status == GT_OK) status = gt_job_prices_of(&prices, job);
   if (status == GT_OK) status = gt_links_create(&links, job);
-  if (status == GT_OK) status = simulate(o, job, links);
+  if (status == GT_OK) status = simulate(o, job, &prices, links);
+  gt_job_prices_close(&prices);
   gt_links_close(links);
   gt_job_close(job);
   return status;

@@ -84,6 +84,15 @@ check "planned: figures and costs as computed apart" "$python" check.py planned/
 "$GEOTRAIN" watch planned >watch.out 2>&1
 check "watch: the same lines" same "$(sed -n '/^cost  /,$p' watch.out)" "$(sed -n '/^cost  /,$p' out)"
 
+# A simulation costs what the run costs, but for the bytes of what only training knows.
+"$GEOTRAIN" simulate job.yaml --out simulated >simulated.out 2>&1
+check "simulate: the run's cost, to a thousandth" "$python" -c 'import json
+a, b = (json.load(open(f"{r}/summary.json"))["cost"]["usd"] for r in ("planned", "simulated"))
+assert abs(a - b) < 1e-3 * a, (a, b)'
+"$GEOTRAIN" simulate job.yaml --set plan.catalogue=none.csv >out 2>err
+code=$?
+ended "simulate: no catalogue" 2 'none.csv'
+
 # Without any of it there is no word of it; without a price, all but that.
 virtual plain --set plan=null --set regions.0.place=null --set regions.1.place=null --set regions.1.price=null --set regions.1.ps_price=null
 ended "plain" 0
