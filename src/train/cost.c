@@ -42,17 +42,28 @@ static gt_plan_cost_region region_of(const gt_job *job, const gt_job_prices *p, 
                                .billing = {job->plan.billing_s, own->min_s}};
 }
 
-/* Links that something crossed and that have a tariff; their number. */
+/* What crossed from each region to all at a site, as one link to the last of these: they have one tariff.  Their number. */
 static size_t links_of(gt_plan_cost_link *links, const gt_job_prices *p, const double *bytes, tariff_set *set) {
   size_t n = 0;
-  for (size_t a = 0; a < p->nregions; a++)
+  size_t *last = GT_NEW_ARRAY(size_t, p->nsites + 1);
+  double *moved = GT_NEW_ARRAY(double, p->nsites + 1);
+  for (size_t a = 0; a < p->nregions; a++) {
+    if (!p->regions[a].has_place) continue;
+    for (size_t s = 0; s < p->nsites; s++) moved[s] = 0;
     for (size_t b = 0; b < p->nregions; b++) {
-      const gt_job_tariff *t = gt_job_tariff_between(p, a, b);
-      double moved = bytes[a * p->nregions + b];
-      if (a == b || !t || t->n == 0 || !(moved > 0)) continue;
-      links[n++] = (gt_plan_cost_link){.from = a, .to = b, .bytes = moved, .tariff = set->tariffs[t - p->tariffs]};
-      set->pool_gb[t->pool] += moved / 1e9;
+      if (a == b || !p->regions[b].has_place) continue;
+      moved[p->regions[b].site] += bytes[a * p->nregions + b];
+      last[p->regions[b].site] = b;
     }
+    for (size_t s = 0; s < p->nsites; s++) {
+      const gt_plan_tariff *t = &set->tariffs[p->regions[a].site * p->nsites + s];
+      if (t->ntiers == 0 || !(moved[s] > 0)) continue;
+      links[n++] = (gt_plan_cost_link){.from = a, .to = last[s], .bytes = moved[s], .tariff = *t};
+      set->pool_gb[t->pool] += moved[s] / 1e9;
+    }
+  }
+  gt_free(moved);
+  gt_free(last);
   return n;
 }
 
@@ -75,7 +86,7 @@ void gt_train_cost(gt_cost_result *out, const gt_job *job, const gt_job_prices *
   size_t n = job->nregions;
   tariff_set set = tariffs_of(p);
   gt_plan_cost_region *regions = GT_NEW_ARRAY(gt_plan_cost_region, n);
-  gt_plan_cost_link *links = GT_NEW_ARRAY(gt_plan_cost_link, bytes && p->nsites ? n * n : 1);
+  gt_plan_cost_link *links = GT_NEW_ARRAY(gt_plan_cost_link, n * p->nsites + 1);
   *out = (gt_cost_result){.regions = GT_NEW_ARRAY(gt_cost_region, n), .nregions = n};
   for (size_t r = 0; r < n; r++) regions[r] = region_of(job, p, r, job->plan.start_s + wall_s, &out->assumed);
   size_t nlinks = bytes ? links_of(links, p, bytes, &set) : 0;

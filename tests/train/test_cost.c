@@ -1,0 +1,94 @@
+/* What a run costs, against sums made apart: regions that share a place, tiers over pools, a region without a place, billed time, what is assumed. */
+#include "geotrain/train.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define N 5
+static const char *const places[N] = {"a:here", "a:here", "a:there", "b:there", NULL};
+
+static void near(double found, double needed) {
+  if (!(fabs(found - needed) <= 1e-12 * fabs(needed))) fail_msg("%.17g instead of %.17g", found, needed);
+}
+
+static gt_job *job_of(const char *catalogue) {
+  char path[] = "/tmp/geotrain-cost-XXXXXX", text[2048];
+  gt_job *job = NULL;
+  int fd = mkstemp(path);
+  assert_true(fd >= 0 && write(fd, catalogue, strlen(catalogue)) == (ssize_t)strlen(catalogue) && close(fd) == 0);
+  int n = snprintf(text, sizeof text,
+                   "name: t\nmodel: {name: dummy}\ndata: {path: d.h5}\ntrain: {until: {steps: 1}, optimizer: {lr: 0.1}}\n"
+                   "plan: {catalogue: %s, start: 10 s, billing: 60 s}\nregions:\n",
+                   path);
+  for (int r = 0; r < N; r++)
+    n += snprintf(text + n, sizeof text - (size_t)n, "  - {name: r%d, ranks: %d, price: %d%s%s%s}\n", r, r + 2, r, places[r] ? ", place: '" : "",
+                  places[r] ? places[r] : "", places[r] ? "'" : "");
+  if (gt_job_parse(&job, "t.yaml", text) != GT_OK) fail_msg("%s", gt_error_text());
+  return job;
+}
+
+/* 1 to 25 GB from region to region. */
+static double gb(int from, int to) {
+  return from == to ? 0 : N * from + to + 1;
+}
+
+static void costs_add_up(void **unused) {
+  (void)unused;
+  gt_job *job = job_of("vm_hour,a,*,,,,36,\nvm_hour,b,there,,,,72,\nvm_min_s,b,*,,,,600,assumed\n"
+                       "egress_gb,a,*,a,*,0,0.5,\negress_gb,a,*,a,*,20,0.25,\negress_gb,a,here,a,here,0,0.125,\n"
+                       "egress_gb,a,*,*,*,0,2,\negress_gb,b,*,*,*,0,3,\negress_gb,b,*,*,*,1000,1,assumed\n");
+  gt_job_prices prices;
+  gt_cost_result cost;
+  double bytes[N * N], pool = 0;
+  if (gt_job_prices_of(&prices, job) != GT_OK) fail_msg("%s", gt_error_text());
+  for (int a = 0; a < N; a++)
+    for (int b = 0; b < N; b++) bytes[a * N + b] = 1e9 * gb(a, b);
+  gt_train_cost(&cost, job, &prices, 100, bytes);
+  /* 10 s and 100 s are two minutes; at b ten. */
+  const double seconds[N] = {120, 120, 120, 600, 120}, ps[N] = {36, 36, 36, 72, 0};
+  double hours = 0;
+  for (int r = 0; r < N; r++) {
+    near(cost.regions[r].worker_usd, (r + 1) * r * seconds[r] / 3600);
+    near(cost.regions[r].ps_usd, ps[r] * seconds[r] / 3600);
+    hours += (r + 2) * seconds[r] / 3600;
+  }
+  near(cost.machine_hours, hours);
+  /* Between a's two places: one pool of a's, 20 GB of it at the first tier. */
+  pool = gb(0, 2) + gb(1, 2) + gb(2, 0) + gb(2, 1);
+  double mean = (20 * 0.5 + (pool - 20) * 0.25) / pool;
+  near(cost.regions[0].egress_usd, gb(0, 1) * 0.125 + gb(0, 2) * mean + gb(0, 3) * 2);
+  near(cost.regions[1].egress_usd, gb(1, 0) * 0.125 + gb(1, 2) * mean + gb(1, 3) * 2);
+  near(cost.regions[2].egress_usd, (gb(2, 0) + gb(2, 1)) * mean + gb(2, 3) * 2);
+  near(cost.regions[3].egress_usd, (gb(3, 0) + gb(3, 1) + gb(3, 2)) * 3);
+  assert_true(cost.regions[4].egress_usd == 0);
+  near(cost.usd, cost.worker_usd + cost.ps_usd + cost.egress_usd);
+  assert_int_equal(cost.nmissing, 2);
+  assert_string_equal(cost.missing[0], "PS of r4");
+  assert_true(cost.assumed); /* b's least time */
+  gt_train_cost_close(&cost);
+  gt_train_cost(&cost, job, &prices, 590, NULL);
+  assert_true(!cost.assumed && cost.egress_usd == 0); /* it no longer counts */
+  gt_train_cost_close(&cost);
+  gt_train_cost(&cost, job, &prices, 590, bytes);
+  assert_false(cost.assumed); /* b's second tier is not reached, */
+  gt_train_cost_close(&cost);
+  bytes[3 * N] = 1001e9;
+  gt_train_cost(&cost, job, &prices, 590, bytes);
+  assert_true(cost.assumed); /* and now it is */
+  gt_train_cost_close(&cost);
+  gt_job_prices_close(&prices);
+  unlink(job->plan.catalogue);
+  gt_job_close(job);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(costs_add_up)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
