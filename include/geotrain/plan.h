@@ -19,7 +19,7 @@
      T(x)        no barrier: max over r of steps_r(x) step_r(x), and the others wait (they are paid for until all are done);
                  barrier: exchanges are every `period` steps of all regions that still make steps, a region's last one after what steps are left: the sum over exchanges k of
                  exchange_s + max over those regions of the time of their steps before it
-     cost(x)     T(x) / 3600 x sum over r of (ps_price_r + sum_t x_rt price_rt)
+     cost(x)     (start_s + T(x)) / 3600 x sum over r of (ps_price_r + sum_t x_rt price_rt)
 
    `Everything everywhere` is all devices, or where ranks_max forbids that the most powerful ones (of equally powerful ones the cheapest).
    A deadline:              least cost subject to T(x) <= deadline_s, and to cost(x) <= budget where there is one.
@@ -51,6 +51,7 @@ typedef struct {
   double exchange_s; /* barrier: what an exchange adds */
   double epochs;     /* exactly one of these is > 0 */
   int64_t steps, samples;
+  double start_s;    /* paid for before the first step; no deadline counts it */
   double deadline_s; /* 0: none */
   double budget;     /* USD; 0: none */
 } gt_plan_problem;

@@ -46,6 +46,7 @@ static gt_status check(const gt_plan_problem *p) {
   if (!(p->exchange_s >= 0 && p->exchange_s < INFINITY)) return GT_FAIL(GT_ERR_JOB, "an exchange takes %g s; 0 or more is needed", p->exchange_s);
   if ((p->epochs > 0) + (p->steps > 0) + (p->samples > 0) != 1)
     return GT_FAIL(GT_ERR_JOB, "exactly one of epochs, steps and samples says when training ends");
+  if (!(p->start_s >= 0 && p->start_s < INFINITY)) return GT_FAIL(GT_ERR_JOB, "a start takes %g s; 0 or more is needed", p->start_s);
   if (!(p->deadline_s >= 0)) return GT_FAIL(GT_ERR_JOB, "deadline is %g s; more than 0 is needed", p->deadline_s);
   if (!(p->budget >= 0)) return GT_FAIL(GT_ERR_JOB, "budget is %g USD; more than 0 is needed", p->budget);
   for (size_t r = 0; r < p->nregions; r++) GT_TRY(check_region(p, r));
@@ -103,14 +104,14 @@ static bool proven(const gt_plan_found *found) {
 /* ---- why there is no plan --------------------------------------------------------------------------------------------- */
 
 static gt_status too_late(const task *t, gt_plan_found *found) {
-  gt_plan_goal goal = {.fastest = true, .limit_s = INFINITY, .budget = INFINITY};
+  gt_plan_goal goal = {.fastest = true, .limit_s = INFINITY, .budget = INFINITY, .start_s = t->problem->start_s};
   solve(t, &goal, found);
   return GT_FAIL(GT_ERR_JOB, "the deadline is %.10g s; the fastest plan%s ends after %.10g s", t->problem->deadline_s,
                  proven(found) ? "" : " that was found", found->value);
 }
 
 static gt_status too_dear(const task *t, gt_plan_found *found, double limit_s) {
-  gt_plan_goal goal = {.limit_s = limit_s, .budget = INFINITY};
+  gt_plan_goal goal = {.limit_s = limit_s, .budget = INFINITY, .start_s = t->problem->start_s};
   solve(t, &goal, found);
   return GT_FAIL(GT_ERR_JOB, "the budget is %.10g USD; the cheapest plan%s%s costs %.10g USD", t->problem->budget,
                  limit_s < INFINITY ? " in time" : "", proven(found) ? "" : " that was found", found->value);
@@ -121,13 +122,13 @@ static gt_status too_dear(const task *t, gt_plan_found *found, double limit_s) {
 /* The fastest plan within the budget; of those equally fast the cheapest. */
 static gt_status within_budget(const task *t, gt_plan_answer *answer) {
   double budget = t->problem->budget;
-  gt_plan_goal goal = {.fastest = true, .limit_s = INFINITY, .budget = budget};
+  gt_plan_goal goal = {.fastest = true, .limit_s = INFINITY, .budget = budget, .start_s = t->problem->start_s};
   gt_plan_found found = {.counts = answer->counts};
   solve(t, &goal, &found);
   if (found.value == INFINITY) return too_dear(t, &found, INFINITY);
   answer->bound = found.bound;
   answer->exact = proven(&found);
-  goal = (gt_plan_goal){.limit_s = found.value, .budget = budget};
+  goal = (gt_plan_goal){.limit_s = found.value, .budget = budget, .start_s = t->problem->start_s};
   int64_t *counts = GT_NEW_ARRAY(int64_t, t->ncounts);
   gt_plan_found cheapest = {.counts = counts};
   solve(t, &goal, &cheapest);
@@ -139,7 +140,7 @@ static gt_status within_budget(const task *t, gt_plan_answer *answer) {
 static gt_status within_deadline(const task *t, gt_plan_answer *answer) {
   const gt_plan_problem *p = t->problem;
   gt_plan_everything(p, answer->counts);
-  gt_plan_goal goal = {.limit_s = p->deadline_s > 0 ? p->deadline_s : time_of(t, answer->counts), .budget = INFINITY};
+  gt_plan_goal goal = {.limit_s = p->deadline_s > 0 ? p->deadline_s : time_of(t, answer->counts), .budget = INFINITY, .start_s = p->start_s};
   gt_plan_found found = {.counts = answer->counts};
   solve(t, &goal, &found);
   if (found.value == INFINITY) return too_late(t, &found);

@@ -33,6 +33,7 @@ typedef struct {
 typedef struct {
   bool fastest;
   double limit_s, budget; /* INFINITY: none */
+  double start_s;         /* paid for beside the time */
 } gt_plan_goal;
 
 /* What the searches have found; counts is the caller's. */

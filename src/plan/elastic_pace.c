@@ -150,7 +150,7 @@ double gt_plan_time(const gt_plan_problem *problem, const gt_plan_tempo *paces, 
 }
 
 double gt_plan_goal_value(const gt_plan_goal *goal, double time_s, double rate) {
-  double cost = time_s / 3600 * rate;
+  double cost = (goal->start_s + time_s) / 3600 * rate;
   if (time_s > goal->limit_s * (1 + GT_PLAN_EQUAL)) return INFINITY;
   if (!goal->fastest) return cost;
   return cost > goal->budget * (1 + GT_PLAN_EQUAL) ? INFINITY : time_s;
@@ -171,7 +171,7 @@ void gt_plan_value(const gt_plan_problem *problem, gt_plan_answer *answer) {
     first += problem->regions[r].ndevices;
   }
   answer->time_s = gt_plan_time(problem, paces, n, shifts);
-  answer->cost = answer->time_s / 3600 * rate;
+  answer->cost = (problem->start_s + answer->time_s) / 3600 * rate;
   gt_free(shifts);
   gt_free(paces);
 }

@@ -126,12 +126,12 @@ static truth brute_force(const gt_plan_problem *p) {
   }
   if (none) return best;
   best.all_time_s = time_of(p, c);
-  best.all_cost = best.all_time_s / 3600 * rate_of(p, c);
+  best.all_cost = (p->start_s + best.all_time_s) / 3600 * rate_of(p, c);
   bool fastest = p->budget > 0 && p->deadline_s == 0;
   double limit_s = p->deadline_s > 0 ? p->deadline_s : fastest ? 1e300 : best.all_time_s, budget = p->budget > 0 ? p->budget : 1e300;
   for (size_t r = 0; r < p->nregions;) {
     for (r = 0; r < p->nregions; r++) c[r] = &lists[r][at[r]];
-    double time_s = time_of(p, c), cost = time_s / 3600 * rate_of(p, c);
+    double time_s = time_of(p, c), cost = (p->start_s + time_s) / 3600 * rate_of(p, c);
     if (time_s <= limit_s * (1 + 1e-12) && cost <= budget * (1 + 1e-12) && better(fastest, &best, time_s, cost)) {
       best.any = true;
       best.time_s = time_s;
@@ -176,6 +176,7 @@ static void random_instance(instance *in, uint64_t seed) {
   p->batch = 1 + (int64_t)gt_rng_below(&rng, 20);
   p->period = 1 + (int64_t)gt_rng_below(&rng, 6);
   p->exchange_s = chance(&rng, 0.5) ? between(&rng, 0, 2) : 0;
+  p->start_s = chance(&rng, 0.5) ? between(&rng, 0, 200) : 0;
   switch (gt_rng_below(&rng, 3)) {
   case 0:
     p->epochs = chance(&rng, 0.5) ? 1 : between(&rng, 0.2, 2);
@@ -225,7 +226,7 @@ static void assert_sound(const gt_plan_problem *p, const gt_plan_answer *a, cons
     chosen[r] = choose(p, g, x);
     c[r] = &chosen[r];
   }
-  double time_s = time_of(p, c), cost = time_s / 3600 * rate_of(p, c);
+  double time_s = time_of(p, c), cost = (p->start_s + time_s) / 3600 * rate_of(p, c);
   assert_near(a->time_s, time_s, 1e-12);
   assert_near(a->cost, cost, 1e-12);
   assert_true(cost <= t->all_cost * (1 + 1e-11));
