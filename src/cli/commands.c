@@ -67,6 +67,24 @@ const gt_command gt_commands[] = {
      "                      place of the job's; wan.default is then the link of all\n"
      "  --set key=value     overrides a key of the job\n"
      "  --out DIR           also writes DIR/summary.json, as train does\n"},
+    {"plan", "ranks, strategy, time, bytes and cost of a job, before it is submitted", gt_cmd_plan, false,
+     "geotrain plan JOB.yaml [--set key=value]... [--regions-csv FILE] [--margin SHARE] [--write OUT.yaml] [--json]\n"
+     "\n"
+     "Run it plainly.  Candidates are plan.strategies x plan.periods (not given: the job's own).  For each, regions with devices get the cheapest "
+     "set of\n"
+     "them that is as fast as everything everywhere (with plan.deadline: that is in time; with plan.budget: the fastest that is within it), by "
+     "elastic\n"
+     "scheduling; every figure comes from simulations of the job with that set.  The others keep their ranks (docs/planning.md).\n"
+     "\n"
+     "  --set key=value     overrides a key of the job, as in plan.deadline=2h, plan.budget=12, plan.strategies=[asgd-ga,sma], plan.periods=[4,8]\n"
+     "  --regions-csv FILE  regions, a line each, in place of the job's; as for simulate\n"
+     "  --margin SHARE      low and high: computing and links are so much faster and slower; not given: 0.1\n"
+     "  --write OUT.yaml    the job with the plan filled in: strategy, period, ranks, devices, limits.wan_bytes, slurm.time, plan.predicted\n"
+     "  --json              everything, as one object\n"
+     "\n"
+     "Prices: of a device its own, else regions[].price, else the catalogue's by regions[].place; of the server regions[].ps_price, else the "
+     "catalogue's.\n"
+     "Exit 2: deadline or budget cannot be kept, a price is missing for a budget, a region has no device.\n"},
     {"data", "make data sets: import, synth, info", gt_cmd_data, false,
      "geotrain data import FORMAT SOURCE OUT.h5\n"
      "geotrain data synth OUT.h5\n"

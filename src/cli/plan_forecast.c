@@ -1,0 +1,142 @@
+/* What a set of devices does: the job with these devices, simulated, and its cost. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "plan_inside.h"
+
+/* ---- the job ------------------------------------------------------------------------------------------------------------------ */
+
+static void speed_up(gt_job_compute *c, double speed) {
+  c->samples_per_s *= speed;
+  c->eval_samples_per_s *= speed;
+  c->step_s /= speed;
+  c->local_s /= speed;
+  c->update_s /= speed;
+  c->apply_s /= speed;
+  c->encode_s /= speed;
+}
+
+/* A trace is what was measured: it stays. */
+static void speed_up_all(gt_job *job, double speed) {
+  speed_up(&job->compute, speed);
+  for (size_t r = 0; r < job->nregions; r++) {
+    gt_job_region *region = &job->regions[r];
+    speed_up(&region->compute, speed);
+    region->access_bps *= speed;
+    for (size_t d = 0; d < region->ndevices; d++) region->devices[d].power *= speed;
+  }
+  for (size_t i = 0; i < job->wan.nlinks; i++) job->wan.links[i].bandwidth_bps *= speed;
+  job->wan.fallback.bandwidth_bps *= speed;
+}
+
+int64_t gt_planner_ranks(const planner *p, size_t region, const int64_t *counts) {
+  int64_t ranks = 1;
+  for (size_t i = 0; i < p->pools[region].n; i++) ranks += counts[p->pools[region].first + i];
+  return ranks;
+}
+
+static void take_devices(gt_job *job, const planner *p, const int64_t *counts) {
+  for (size_t r = 0; r < job->nregions; r++) {
+    const planner_pool *pool = &p->pools[r];
+    gt_job_region *region = &job->regions[r];
+    if (pool->fixed) continue;
+    for (size_t d = 0; d < pool->n; d++) region->devices[d].count = counts[pool->first + d];
+    region->ranks = (int)gt_planner_ranks(p, r, counts);
+  }
+}
+
+gt_status gt_planner_job(gt_job **out, const planner *p, const planner_candidate *c, const int64_t *counts, double speed) {
+  const planner_options *o = p->options;
+  char strategy[64], period[64];
+  const char **sets = GT_NEW_ARRAY(const char *, o->nsets + 2);
+  for (size_t i = 0; i < o->nsets; i++) sets[i] = o->sets[i];
+  snprintf(strategy, sizeof strategy, "sync.strategy=%s", c->strategy);
+  snprintf(period, sizeof period, "sync.period=%" PRId64, c->period > 0 ? c->period : p->job->sync.period);
+  sets[o->nsets] = strategy;
+  sets[o->nsets + 1] = period;
+  gt_status status = gt_job_load_regions(out, o->job_path, sets, o->nsets + 2, o->regions_csv);
+  gt_free(sets);
+  if (status != GT_OK) return status;
+  gt_job_interval *until = &(*out)->train.until;
+  until->epochs *= c->factor;
+  until->steps = (int64_t)ceil((double)until->steps * c->factor - 1e-9);
+  until->samples = (int64_t)ceil((double)until->samples * c->factor - 1e-9);
+  take_devices(*out, p, counts);
+  if (speed != 1) speed_up_all(*out, speed);
+  return GT_OK;
+}
+
+/* ---- a simulation --------------------------------------------------------------------------------------------------------------- */
+
+double gt_planner_cost(const planner *p, const planner_outcome *o) {
+  return p->prices.known ? o->cost.usd : o->cost.machine_hours;
+}
+
+static void add_traffic(planner_outcome *o, const gt_sim_forecast *f, double *bytes) {
+  for (size_t i = 0; i < f->nregions * f->nregions; i++) {
+    bytes[i] = f->links[i].bytes_sent + f->links[i].bytes_other;
+    o->figures.wan_bytes += f->links[i].bytes_sent;
+    o->other_bytes += f->links[i].bytes_other;
+  }
+}
+
+/* A part that was simulated may have been luckier than the rest. */
+static double wall_of(const gt_sim_forecast *f, planner_case which) {
+  if (which == PLANNER_LOW) return fmax(0, f->virtual_s - f->error_s);
+  return which == PLANNER_HIGH ? f->virtual_s + f->error_s : f->virtual_s;
+}
+
+static planner_outcome outcome_of(const planner *p, const gt_job *job, const gt_sim_forecast *f, planner_case which) {
+  const gt_sim_totals *t = &f->totals;
+  planner_outcome o = {.known = true, .error_s = f->error_s, .part = f->part, .train_s = f->train_s};
+  o.samples = t->samples;
+  o.steps = t->steps;
+  o.messages = t->messages;
+  double wall_s = wall_of(f, which), *bytes = GT_NEW_ARRAY(double, f->nregions * f->nregions);
+  add_traffic(&o, f, bytes);
+  gt_train_cost(&o.cost, job, &p->prices, wall_s, bytes);
+  o.figures = gt_figures_of(wall_s, f->regions, f->nregions, (double)t->samples, o.figures.wan_bytes, p->prices.known ? o.cost.usd : NAN);
+  gt_free(bytes);
+  return o;
+}
+
+static gt_status predict(gt_sim_forecast *out, const planner *p, const gt_job *job) {
+  gt_links *links = NULL;
+  gt_status status = gt_links_create(&links, job);
+  gt_sim_spec spec = {.job = job,
+                      .links = links,
+                      .parameters = p->shape.parameters,
+                      .buffers = p->shape.buffers,
+                      .samples = p->shape.samples,
+                      .test_samples = p->shape.test_samples};
+  if (status == GT_OK) status = gt_sim_predict(out, &spec, p->max_events);
+  gt_links_close(links);
+  return status;
+}
+
+gt_status gt_planner_simulate(const planner *p, const planner_candidate *c, planner_set *set, planner_case which) {
+  planner_outcome *o = &set->at[which];
+  const double speeds[PLANNER_CASES] = {1 + p->options->margin, 1, 1 - p->options->margin};
+  gt_job *job = NULL;
+  gt_sim_forecast forecast = {0};
+  if (o->known) return GT_OK;
+  GT_TRY(gt_planner_job(&job, p, c, set->counts, speeds[which]));
+  job->limits.wan_bytes = 0;
+  gt_status status = predict(&forecast, p, job);
+  if (status == GT_OK) *o = outcome_of(p, job, &forecast, which);
+  if (status == GT_OK && which == PLANNER_EXPECTED)
+    set->forecast = forecast;
+  else
+    gt_sim_forecast_close(&forecast);
+  gt_job_close(job);
+  return status;
+}
+
+void gt_planner_set_close(planner_set *set) {
+  gt_sim_forecast_close(&set->forecast);
+  gt_free(set->counts);
+  for (planner_case k = PLANNER_LOW; k < PLANNER_CASES; k++) gt_train_cost_close(&set->at[k].cost);
+  *set = (planner_set){0};
+}

@@ -1,0 +1,102 @@
+/* A plan as one JSON object: seconds, bytes and USD; keys are only ever added. */
+#include <jansson.h>
+#include <stdlib.h>
+
+#include "plan_inside.h"
+
+static json_t *number_or_null(bool known, double value) {
+  return known ? json_real(value) : json_null();
+}
+
+static json_t *outcome(const planner *p, const planner_outcome *o) {
+  if (!o->known) return json_null();
+  const gt_cost_result *cost = &o->cost;
+  const gt_figures *f = &o->figures;
+  bool known = p->prices.known;
+  json_t *out = json_pack("{s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:I,s:I,s:I,s:f,s:f,s:f}", "wall_s", f->wall_s, "error_s", o->error_s, "train_s", o->train_s,
+                          "simulated", o->part, "step_s", f->step_s, "samples_per_s", f->samples_per_s, "waiting", f->waiting, "samples",
+                          (json_int_t)o->samples, "steps", (json_int_t)o->steps, "messages", (json_int_t)o->messages, "wan_bytes", f->wan_bytes,
+                          "other_bytes", o->other_bytes, "machine_hours", cost->machine_hours);
+  json_object_set_new(out, "usd", number_or_null(known, cost->usd));
+  json_object_set_new(out, "worker_usd", number_or_null(known, cost->worker_usd));
+  json_object_set_new(out, "ps_usd", number_or_null(known, cost->ps_usd));
+  json_object_set_new(out, "egress_usd", number_or_null(known, cost->egress_usd));
+  json_object_set_new(out, "assumed", json_boolean(cost->assumed));
+  return out;
+}
+
+static json_t *region(const planner *p, const planner_set *set, size_t r) {
+  const gt_job_region *from = &p->job->regions[r];
+  const gt_cost_region *cost = &set->at[PLANNER_EXPECTED].cost.regions[r];
+  const gt_region_result *seen = &set->forecast.regions[r];
+  const planner_pool *pool = &p->pools[r];
+  json_t *devices = json_array();
+  for (size_t d = 0; d < pool->n && !pool->fixed; d++)
+    json_array_append_new(devices, json_pack("{s:s,s:I,s:I}", "type", from->devices[d].type, "count", (json_int_t)set->counts[pool->first + d], "of",
+                                             (json_int_t)from->devices[d].count));
+  return json_pack("{s:s,s:I,s:b,s:o,s:I,s:I,s:f,s:f,s:f,s:f,s:f,s:f,s:f}", "name", from->name, "ranks",
+                   (json_int_t)gt_planner_ranks(p, r, set->counts), "fixed", (int)pool->fixed, "devices", devices, "steps", (json_int_t)seen->steps,
+                   "samples", (json_int_t)seen->samples, "compute_s", seen->compute_s, "wan_wait_s", seen->wan_wait_s, "local_wait_s",
+                   seen->local_wait_s, "wall_s", seen->wall_s, "worker_usd", cost->worker_usd, "ps_usd", cost->ps_usd, "egress_usd",
+                   cost->egress_usd);
+}
+
+static json_t *links(const planner *p, const planner_set *set) {
+  size_t n = p->job->nregions;
+  json_t *list = json_array();
+  for (size_t a = 0; a < n; a++)
+    for (size_t b = 0; b < n; b++) {
+      const gt_sim_traffic *traffic = &set->forecast.links[a * n + b];
+      if (a != b)
+        json_array_append_new(list, json_pack("{s:s,s:s,s:f,s:f,s:f}", "from", p->job->regions[a].name, "to", p->job->regions[b].name, "bytes_sent",
+                                              traffic->bytes_sent, "messages", traffic->messages, "bytes_other", traffic->bytes_other));
+    }
+  return list;
+}
+
+static json_t *set_of(const planner *p, const planner_set *set) {
+  json_t *regions = json_array();
+  for (size_t r = 0; r < p->job->nregions; r++) json_array_append_new(regions, region(p, set, r));
+  return json_pack("{s:o,s:o,s:o,s:o,s:o}", "low", outcome(p, &set->at[PLANNER_LOW]), "expected", outcome(p, &set->at[PLANNER_EXPECTED]), "high",
+                   outcome(p, &set->at[PLANNER_HIGH]), "regions", regions, "links", links(p, set));
+}
+
+static json_t *candidate(const planner *p, const planner_candidate *c) {
+  const planner_outcome *o = &gt_planner_set(c)->at[PLANNER_EXPECTED], *all = &c->everything.at[PLANNER_EXPECTED];
+  double before = gt_planner_cost(p, all);
+  json_t *bound = json_array();
+  for (size_t r = 0; r < p->job->nregions; r++)
+    if (c->wan_bound[r]) json_array_append_new(bound, json_string(p->job->regions[r].name));
+  json_t *out = json_pack("{s:s,s:o,s:f,s:b,s:o,s:b,s:i,s:b,s:f,s:f,s:f,s:o,s:o}", "strategy", c->strategy, "period",
+                          c->period > 0 ? json_integer(c->period) : json_null(), "samples_factor", c->factor, "possible", (int)c->fits, "why",
+                          c->fits ? json_null() : json_string(c->why), "is_everything", (int)c->whole, "adjusted", c->adjusted, "exact",
+                          (int)c->exact, "gap", c->gap, "saved", before > 0 ? 1 - gt_planner_cost(p, o) / before : 0, "longer",
+                          o->figures.wall_s / all->figures.wall_s - 1, "wan_bound", bound, "plan", set_of(p, gt_planner_set(c)));
+  json_object_set_new(out, "everything", set_of(p, &c->everything));
+  return out;
+}
+
+static json_t *texts(char *const *list, size_t n) {
+  json_t *out = json_array();
+  for (size_t i = 0; i < n; i++) json_array_append_new(out, json_string(list[i]));
+  return out;
+}
+
+gt_status gt_planner_json(FILE *to, const planner *p) {
+  const gt_job *job = p->job;
+  json_t *candidates = json_array();
+  for (size_t i = 0; i < p->ncandidates; i++) json_array_append_new(candidates, candidate(p, &p->candidates[i]));
+  json_t *root = json_pack("{s:s,s:s,s:I,s:f,s:o,s:o,s:f,s:f,s:b,s:b,s:o,s:o,s:I,s:I,s:I,s:f,s:o}", "job", job->name, "model", job->model.name,
+                           "parameters", (json_int_t)p->shape.parameters, "margin", p->options->margin, "deadline_s",
+                           number_or_null(job->plan.deadline_s > 0, job->plan.deadline_s), "budget_usd",
+                           number_or_null(job->plan.budget > 0, job->plan.budget), "start_s", job->plan.start_s, "billing_s", job->plan.billing_s,
+                           "priced", (int)p->prices.known, "samples_assumed", (int)p->shape.assumed, "missing_prices",
+                           texts(p->prices.missing, p->prices.nmissing), "candidates", candidates, "cheapest", (json_int_t)p->cheapest, "fastest",
+                           (json_int_t)p->fastest, "choice", (json_int_t)p->choice, "slurm_time_s", p->slurm_s, "notes", texts(p->notes, p->nnotes));
+  char *text = root ? json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) : NULL;
+  json_decref(root);
+  if (!text) return GT_FAIL(GT_ERR_FAULT, "the plan of %s is not a JSON object", job->name);
+  fprintf(to, "%s\n", text);
+  free(text);
+  return GT_OK;
+}

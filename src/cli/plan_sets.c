@@ -1,0 +1,345 @@
+/* A candidate's set of devices: everything everywhere is simulated, from it come the regions' true paces and the WAN's, elastic scheduling chooses, and what it
+   chose is simulated too: that is the time that is reported.  Where it is slower than it may be, the paces are corrected by what was seen, and it chooses again. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "geotrain/sync.h"
+#include "plan_inside.h"
+
+#define TRIES     6    /* sets that are simulated before everything everywhere is proposed */
+#define AGAIN     8    /* times that the problem is asked for another set than the one that missed */
+#define WAN_HOLDS 0.05 /* a region whose workers wait for the WAN for more than this share goes at the WAN's pace */
+
+typedef struct {
+  const planner *p;
+  planner_candidate *c;
+  gt_plan_problem problem;
+  gt_plan_region *regions; /* the problem's */
+  gt_plan_device *devices;
+  double *power;    /* ncounts: of one device, before what the simulation says of it */
+  double *pace;     /* nregions: what is left of that in a run: the server, the local plane, short batches */
+  double limit_s;   /* the run may take so long, as expected; INFINITY: it does not matter */
+  double highest_s; /* and so long at most */
+  double whole_s;   /* T(everything everywhere) of the problem */
+} search;
+
+/* ---- the problem -------------------------------------------------------------------------------------------------------------- */
+
+/* samples/s of a worker as it will run. */
+static double worker_power(const gt_job *job, size_t region, size_t worker) {
+  const gt_job_region *r = &job->regions[region];
+  gt_job_compute c = gt_job_compute_of(job, region);
+  double rate = c.step_s > 0 ? (double)job->train.batch / c.step_s : c.samples_per_s;
+  double share = (worker < r->nspeeds ? r->speeds[worker] : 1) * (worker < r->nmeasured ? r->measured[worker] : 1);
+  return rate * c.speed * share * gt_job_worker_share(job, region, worker);
+}
+
+/* One device that stands for all workers of a region that keeps its ranks: the slowest (`sync`), or the mean one. */
+static double fixed_power(const gt_job *job, size_t region) {
+  double sum = 0, least = INFINITY;
+  size_t workers = (size_t)job->regions[region].ranks - 1;
+  for (size_t w = 0; w < workers; w++) {
+    double power = worker_power(job, region, w);
+    sum += power;
+    least = fmin(least, power);
+  }
+  return strcmp(job->sync.local, "sync") == 0 ? least : sum / (double)workers;
+}
+
+/* Where no price is known every rank is worth the same. */
+static double price_of(const planner *p, gt_job_price price) {
+  if (!p->prices.known) return 1;
+  return price.usd > 0 ? price.usd : 0;
+}
+
+static void fill_region(search *s, size_t r) {
+  const planner *p = s->p;
+  const planner_pool *pool = &p->pools[r];
+  const gt_job_region *from = &p->job->regions[r];
+  gt_plan_region *region = &s->regions[r];
+  *region = (gt_plan_region){.devices = &s->devices[pool->first],
+                             .ndevices = pool->n,
+                             .samples = (double)p->shape.samples[r],
+                             .ranks_min = from->ranks_min,
+                             .ranks_max = from->ranks_max,
+                             .ps_price = price_of(p, p->prices.regions[r].ps)};
+  if (pool->fixed) {
+    int64_t workers = from->ranks - 1;
+    s->devices[pool->first] = (gt_plan_device){workers, fixed_power(p->job, r), price_of(p, gt_job_worker_price(p->job, &p->prices, r, workers))};
+    region->ranks_min = workers;
+    region->ranks_max = 0;
+  }
+  for (size_t d = 0; d < pool->n && !pool->fixed; d++)
+    s->devices[pool->first + d] =
+        (gt_plan_device){from->devices[d].count, gt_job_device_power(p->job, r, d), price_of(p, p->prices.regions[r].devices[d])};
+  for (size_t d = 0; d < pool->n; d++) {
+    gt_plan_device *device = &s->devices[pool->first + d];
+    if (device->count == 0 && device->power <= 0) device->power = 1; /* nobody can take it */
+    s->power[pool->first + d] = device->power;
+  }
+  s->pace[r] = 1;
+}
+
+static void open_search(search *s, const planner *p, planner_candidate *c) {
+  const gt_job *job = p->job;
+  *s = (search){.p = p, .c = c, .limit_s = INFINITY, .highest_s = INFINITY};
+  s->regions = GT_NEW_ARRAY(gt_plan_region, job->nregions);
+  s->devices = GT_NEW_ARRAY(gt_plan_device, p->ncounts);
+  s->power = GT_NEW_ARRAY(double, p->ncounts);
+  s->pace = GT_NEW_ARRAY(double, job->nregions);
+  for (size_t r = 0; r < job->nregions; r++) fill_region(s, r);
+  s->problem = (gt_plan_problem){.regions = s->regions,
+                                 .nregions = job->nregions,
+                                 .local_sync = strcmp(job->sync.local, "sync") == 0,
+                                 .barrier = gt_sync_find(c->strategy)->barrier,
+                                 .batch = job->train.batch,
+                                 .period = c->period > 0 ? c->period : 1,
+                                 .epochs = job->train.until.epochs * c->factor,
+                                 .steps = (int64_t)ceil((double)job->train.until.steps * c->factor - 1e-9),
+                                 .samples = (int64_t)ceil((double)job->train.until.samples * c->factor - 1e-9)};
+}
+
+static void close_search(search *s) {
+  gt_free(s->pace);
+  gt_free(s->power);
+  gt_free(s->devices);
+  gt_free(s->regions);
+}
+
+/* ---- what a simulation says of it --------------------------------------------------------------------------------------------- */
+
+static double step_by_power(const search *s, size_t r, const int64_t *counts) {
+  const planner_pool *pool = &s->p->pools[r];
+  double sum = 0, least = INFINITY;
+  for (size_t i = pool->first; i < pool->first + pool->n; i++) {
+    if (counts[i] == 0) continue;
+    sum += (double)counts[i] * s->power[i];
+    least = fmin(least, s->power[i]);
+  }
+  return (double)s->problem.batch / (s->problem.local_sync ? least : sum);
+}
+
+/* What the region's devices reach of their power in this run, the WAN apart. */
+static double pace_in(const search *s, size_t r, const planner_set *set) {
+  const gt_region_result *seen = &set->forecast.regions[r];
+  double own_s = (seen->compute_s + seen->local_wait_s) / (double)(seen->steps > 0 ? seen->steps : 1);
+  double pace = own_s > 0 ? step_by_power(s, r, set->counts) / own_s : 1;
+  return fmin(fmax(pace, 0.01), 1.5);
+}
+
+static void set_powers(search *s) {
+  for (size_t r = 0; r < s->problem.nregions; r++) {
+    const planner_pool *pool = &s->p->pools[r];
+    for (size_t i = pool->first; i < pool->first + pool->n; i++) s->devices[i].power = s->power[i] * s->pace[r];
+  }
+}
+
+static double model_time(const search *s, int64_t *counts) {
+  gt_plan_answer answer = {.counts = counts};
+  gt_plan_value(&s->problem, &answer);
+  return answer.time_s;
+}
+
+/* What an exchange takes so that the problem's time of this set is the simulated one. */
+static double exchange_in(search *s, const planner_set *set) {
+  s->problem.exchange_s = 0;
+  double without = model_time(s, set->counts);
+  s->problem.exchange_s = 1;
+  double exchanges = model_time(s, set->counts) - without;
+  return exchanges > 0 ? fmax(0, (set->at[PLANNER_EXPECTED].train_s - without) / exchanges) : 0;
+}
+
+/* Paces from everything everywhere.  Without a barrier a region that waits for the WAN makes its steps when the WAN lets it, whatever its devices can do. */
+static void learn(search *s) {
+  planner_set *all = &s->c->everything;
+  for (size_t r = 0; r < s->problem.nregions; r++) {
+    const gt_region_result *seen = &all->forecast.regions[r];
+    double busy_s = seen->compute_s + seen->local_wait_s + seen->wan_wait_s;
+    s->pace[r] = pace_in(s, r, all);
+    s->c->wan_bound[r] = seen->wan_wait_s > WAN_HOLDS * busy_s;
+    if (!s->problem.barrier && s->c->wan_bound[r]) s->regions[r].wan_step_s = busy_s / (double)(seen->steps > 0 ? seen->steps : 1);
+  }
+  set_powers(s);
+  if (s->problem.barrier) s->problem.exchange_s = exchange_in(s, all);
+  s->whole_s = model_time(s, all->counts);
+}
+
+static bool is_smaller(const search *s, size_t r) {
+  const planner_pool *pool = &s->p->pools[r];
+  size_t bytes = pool->n * sizeof(int64_t);
+  return memcmp(s->c->set.counts + pool->first, s->c->everything.counts + pool->first, bytes) != 0;
+}
+
+/* The set was too slow by `over` (1: it was too dear): sets that are smaller than everything reach less than was thought.  Firmer each
+   time: what holds a set back may go in steps (workers that wait for the end of a period). */
+static void learn_more(search *s, double over, int tried) {
+  for (size_t r = 0; r < s->problem.nregions; r++) {
+    if (!is_smaller(s, r)) continue;
+    s->pace[r] = fmin(s->pace[r] / pow(over, 1 + tried), pace_in(s, r, &s->c->set));
+  }
+  set_powers(s);
+}
+
+/* ---- what may be ---------------------------------------------------------------------------------------------------------------- */
+
+static gt_status simulate(search *s, planner_set *set, planner_case which) {
+  return gt_planner_simulate(s->p, s->c, set, which);
+}
+
+/* Seconds that the run may take at most; INFINITY: no deadline. */
+static double allowed(const gt_job *job) {
+  return job->plan.deadline_s > 0 ? job->plan.deadline_s - job->plan.start_s : INFINITY;
+}
+
+/* A limit that an earlier plan wrote into the job is not the user's. */
+static double most_bytes(const gt_job *job) {
+  return job->limits.wan_bytes > 0 && !job->plan.predicted.strategy ? job->limits.wan_bytes : INFINITY;
+}
+
+static double bytes_of(const planner_set *set) {
+  return fmax(set->at[PLANNER_EXPECTED].figures.wan_bytes, set->at[PLANNER_HIGH].figures.wan_bytes);
+}
+
+/* Deadline, budget and limits.wan_bytes, by the high figure; `why` says what does not hold. */
+static bool fits(const search *s, const planner_set *set, char *why, size_t size) {
+  const gt_job *job = s->p->job;
+  const planner_outcome *high = &set->at[PLANNER_HIGH];
+  double end_s = high->figures.wall_s + job->plan.start_s;
+  *why = '\0';
+  if (high->figures.wall_s > allowed(job))
+    snprintf(why, size, "plan.deadline is %.10g s, and %s takes %.1f s at most, start included", job->plan.deadline_s,
+             set == &s->c->everything ? "everything everywhere" : "the best set that was found", end_s);
+  else if (job->plan.budget > 0 && high->cost.usd > job->plan.budget)
+    snprintf(why, size, "plan.budget is %.10g USD, and %s costs %.4g USD at most", job->plan.budget,
+             set == &s->c->everything ? "everything everywhere" : "the best set that was found", high->cost.usd);
+  else if (bytes_of(set) > most_bytes(job))
+    snprintf(why, size, "limits.wan_bytes is %.10g B, and %.4g B cross the WAN", job->limits.wan_bytes, bytes_of(set));
+  return *why == '\0';
+}
+
+static bool asked_for(const gt_job *job) {
+  return job->plan.deadline_s > 0 || job->plan.budget > 0;
+}
+
+/* Goals of the problem from those of the job, in proportion to what everything everywhere takes by the problem and by the simulation. */
+static void set_goals(search *s) {
+  const gt_job *job = s->p->job;
+  const planner_outcome *o = s->c->everything.at, *high = &o[PLANNER_HIGH];
+  double slower = o[asked_for(job) ? PLANNER_HIGH : PLANNER_EXPECTED].figures.wall_s / s->whole_s;
+  s->highest_s = allowed(job);
+  s->problem.start_s = job->plan.start_s / slower;
+  if (!asked_for(job)) {
+    s->limit_s = o[PLANNER_EXPECTED].figures.wall_s * (1 + PLANNER_TOLERANCE);
+    s->problem.deadline_s = s->whole_s * (1 + 1e-9);
+  } else if (job->plan.deadline_s > 0)
+    s->problem.deadline_s = fmax(allowed(job), 1e-3) / slower;
+  else
+    s->problem.budget = fmax(job->plan.budget - high->cost.egress_usd, 1e-9) / slower;
+}
+
+/* By how much the simulated set misses; 1 or less: it does not. */
+static double miss(const search *s) {
+  const planner_outcome *o = s->c->set.at;
+  double over = o[PLANNER_EXPECTED].figures.wall_s / s->limit_s;
+  return o[PLANNER_HIGH].known ? fmax(over, o[PLANNER_HIGH].figures.wall_s / s->highest_s) : over;
+}
+
+/* ---- the search ------------------------------------------------------------------------------------------------------------------ */
+
+static bool same_counts(const search *s, const int64_t *a, const int64_t *b) {
+  return memcmp(a, b, s->p->ncounts * sizeof *a) == 0;
+}
+
+/* The problem's best set, but not the last one again, which missed: cheaper or faster than that by the problem, too.  False: there is none. */
+static bool next_set(search *s, gt_plan_answer *answer) {
+  const int64_t *last = s->c->set.counts;
+  bool solved = gt_plan_elastic(&s->problem, answer) == GT_OK;
+  for (int k = 0; solved && last && k < AGAIN && same_counts(s, answer->counts, last); k++) {
+    if (s->problem.budget > 0)
+      s->problem.budget = answer->cost * (1 - 1e-6);
+    else
+      s->problem.deadline_s = answer->time_s * (1 - 1e-6);
+    solved = gt_plan_elastic(&s->problem, answer) == GT_OK;
+  }
+  if (solved && last && same_counts(s, answer->counts, last)) return false;
+  return solved && !same_counts(s, answer->counts, s->c->everything.counts);
+}
+
+/* Simulates the next set; *found: one that holds what is asked for, *more: another may. */
+static gt_status try_set(search *s, int tried, bool *found, bool *more) {
+  planner_candidate *c = s->c;
+  const gt_job *job = s->p->job;
+  gt_plan_answer answer = {.counts = GT_NEW_ARRAY(int64_t, s->p->ncounts)};
+  *found = *more = false;
+  if (!next_set(s, &answer)) {
+    gt_free(answer.counts);
+    return GT_OK;
+  }
+  gt_planner_set_close(&c->set);
+  c->set.counts = answer.counts;
+  c->exact = answer.exact;
+  c->gap = answer.cost > 0 ? 1 - answer.bound / answer.cost : 0;
+  GT_TRY(simulate(s, &c->set, PLANNER_EXPECTED));
+  if (asked_for(job)) GT_TRY(simulate(s, &c->set, PLANNER_HIGH));
+  double over = miss(s);
+  bool dear = job->plan.budget > 0 && c->set.at[PLANNER_HIGH].cost.usd > job->plan.budget;
+  *found = over <= 1 && !dear;
+  if (*found) return GT_OK;
+  *more = true;
+  learn_more(s, fmax(over, 1), tried);
+  if (job->plan.deadline_s > 0 && over > 1) s->problem.deadline_s /= over;
+  if (dear && s->problem.budget > 0) s->problem.budget *= job->plan.budget / c->set.at[PLANNER_HIGH].cost.usd * 0.999;
+  return GT_OK;
+}
+
+/* The set, or everything everywhere where that is no dearer, or where no smaller set holds. */
+static void settle(search *s, bool found) {
+  planner_candidate *c = s->c;
+  char why[sizeof c->why];
+  bool everything_fits = !asked_for(s->p->job) || fits(s, &c->everything, why, sizeof why);
+  const planner_outcome *set = &c->set.at[PLANNER_EXPECTED], *all = &c->everything.at[PLANNER_EXPECTED];
+  bool dearer = found && gt_planner_cost(s->p, set) > gt_planner_cost(s->p, all) * (1 + 1e-9);
+  c->whole = !found || (dearer && everything_fits);
+  if (!c->whole) return;
+  gt_planner_set_close(&c->set);
+  c->exact = true;
+  c->gap = 0;
+}
+
+/* Faster machines need not make a run faster, nor slower ones slower, by a little; what is called low and high is. */
+static void sort_times(planner_set *set) {
+  const gt_figures *expected = &set->at[PLANNER_EXPECTED].figures;
+  gt_figures *low = &set->at[PLANNER_LOW].figures, *high = &set->at[PLANNER_HIGH].figures;
+  low->wall_s = fmin(low->wall_s, expected->wall_s);
+  high->wall_s = fmax(high->wall_s, expected->wall_s);
+}
+
+static gt_status find(search *s) {
+  planner_candidate *c = s->c;
+  bool found = false, more = true;
+  c->everything.counts = GT_NEW_ARRAY(int64_t, s->p->ncounts);
+  gt_plan_everything(&s->problem, c->everything.counts);
+  GT_TRY(simulate(s, &c->everything, PLANNER_EXPECTED));
+  if (asked_for(s->p->job)) GT_TRY(simulate(s, &c->everything, PLANNER_HIGH));
+  learn(s);
+  set_goals(s);
+  for (int tried = 0; tried < TRIES && more; tried++) {
+    GT_TRY(try_set(s, tried, &found, &more));
+    c->adjusted += more;
+  }
+  settle(s, found);
+  planner_set *set = c->whole ? &c->everything : &c->set;
+  for (planner_case k = PLANNER_LOW; k < PLANNER_CASES; k++) GT_TRY(simulate(s, set, k));
+  sort_times(set);
+  c->fits = fits(s, set, c->why, sizeof c->why);
+  return GT_OK;
+}
+
+gt_status gt_planner_find(const planner *p, planner_candidate *c) {
+  search s;
+  open_search(&s, p, c);
+  gt_status status = find(&s);
+  close_search(&s);
+  return status;
+}

@@ -1,0 +1,96 @@
+/* The job with the plan filled in, as a file that trains. */
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "plan_inside.h"
+
+#define ROOM_BYTES 1.2 /* times as many bytes as are expected at most end the run */
+
+/* ---- what is filled in ------------------------------------------------------------------------------------------------------------ */
+
+static double most_bytes(const planner_set *set) {
+  double most = 0;
+  for (planner_case k = PLANNER_LOW; k < PLANNER_CASES; k++) most = fmax(most, set->at[k].figures.wan_bytes);
+  return most;
+}
+
+/* Texts go in as YAML does; a job owns its strings. */
+static void fill_numbers(gt_job *job, const planner *p, const planner_set *set) {
+  const gt_figures *o = &set->at[PLANNER_EXPECTED].figures;
+  double bytes = ceil(ROOM_BYTES * most_bytes(set));
+  bool own_limit = job->limits.wan_bytes > 0 && !p->job->plan.predicted.strategy;
+  if (!own_limit && bytes > 0) job->limits.wan_bytes = bytes;
+  job->slurm.time_s = p->slurm_s;
+  job->plan.predicted.wall_s = o->wall_s;
+  job->plan.predicted.wall_low_s = set->at[PLANNER_LOW].figures.wall_s;
+  job->plan.predicted.wall_high_s = set->at[PLANNER_HIGH].figures.wall_s;
+  job->plan.predicted.step_s = o->step_s;
+  job->plan.predicted.samples_per_s = o->samples_per_s;
+  job->plan.predicted.wan_bytes = o->wan_bytes;
+  job->plan.predicted.waiting = fmin(fmax(o->waiting, 0), 1);
+  job->plan.predicted.cost = p->prices.known ? o->cost : -1;
+}
+
+/* The resolved job as text, which the caller frees. */
+static gt_status text_of(char **text, const planner *p) {
+  const planner_candidate *c = &p->candidates[p->choice];
+  const planner_set *set = gt_planner_set(c);
+  gt_job *job = NULL;
+  char made[96], strategy[96], when[32];
+  time_t now = time(NULL);
+  struct tm utc;
+  strftime(when, sizeof when, "%Y-%m-%d %H:%M UTC", gmtime_r(&now, &utc));
+  snprintf(made, sizeof made, "plan.predicted.made=geotrain %s, %s", GT_VERSION, when);
+  snprintf(strategy, sizeof strategy, "plan.predicted.strategy=%s", c->strategy);
+  planner_options o = *p->options;
+  planner with = *p;
+  o.sets = GT_NEW_ARRAY(const char *, o.nsets + 2);
+  for (size_t i = 0; i < o.nsets; i++) o.sets[i] = p->options->sets[i];
+  o.sets[o.nsets++] = made;
+  o.sets[o.nsets++] = strategy;
+  with.options = &o;
+  gt_status status = gt_planner_job(&job, &with, c, set->counts, 1);
+  gt_free(o.sets);
+  if (status != GT_OK) return status;
+  fill_numbers(job, p, set);
+  *text = gt_job_resolved(job);
+  gt_job_close(job);
+  return GT_OK;
+}
+
+/* ---- the file ----------------------------------------------------------------------------------------------------------------------- */
+
+static gt_status refused(const char *path, const char *what) {
+  return GT_FAIL(GT_ERR_JOB, "plan: %s could not be %s: %s", path, what, strerror(errno));
+}
+
+static gt_status fill(const char *path, const char *text) {
+  FILE *file = fopen(path, "w");
+  if (!file) return refused(path, "opened");
+  bool good = fputs(text, file) != EOF && fflush(file) == 0 && fsync(fileno(file)) == 0;
+  int error = errno;
+  if (fclose(file) == 0 && good) return GT_OK;
+  if (!good) errno = error;
+  return refused(path, "written");
+}
+
+gt_status gt_planner_write(const planner *p, const char *path) {
+  char temporary[PATH_MAX];
+  char *text = NULL;
+  gt_job *again = NULL;
+  int length = snprintf(temporary, sizeof temporary, "%s.tmp-%ld", path, (long)getpid());
+  if (length < 0 || (size_t)length >= sizeof temporary) return GT_FAIL(GT_ERR_JOB, "plan: --write names a path of more than %d bytes", PATH_MAX - 32);
+  GT_TRY(text_of(&text, p));
+  gt_status status = gt_job_parse(&again, path, text); /* what does not load must not take the place of what does */
+  gt_job_close(again);
+  if (status == GT_OK) status = fill(temporary, text);
+  if (status == GT_OK && rename(temporary, path) != 0) status = refused(path, "put in place");
+  if (status != GT_OK) unlink(temporary);
+  gt_free(text);
+  return status;
+}
