@@ -47,6 +47,16 @@ check "submitted: the run reads the plan" same "$("$GEOTRAIN" info run/submitted
   "$("$GEOTRAIN" info run/plan.yaml --flat | grep -E '^(regions.1.ranks|plan.predicted.wall|slurm.time)=' | sort | paste -sd' ')"
 check "submitted: as said" same "$("$GEOTRAIN" info run/submitted.yaml --flat | sed -n 's/^regions.1.ranks=//p')" 3
 
+# The program's own plan: ranks that are auto, a time limit from its prediction.
+sed 's/{name: west, ranks: 4}/{name: west, ranks: auto, devices: [{type: x, count: 2, power: 2000}]}/' job.yaml >auto.yaml
+echo 'compute: {samples_per_s: 2000}' >>auto.yaml
+"$submit" --geotrain "$GEOTRAIN" auto.yaml --plan --run-dir own >out 2>err
+code=$?
+ended "a real plan" 0 '^choice ' 'submitted as job 77'
+check "a real plan: what the plan file asks for" grep -qx "#SBATCH --ntasks=$("$GEOTRAIN" info own/plan.yaml --flat | awk -F= '/^regions.[0-9]+.ranks=/ { n += $2 } END { print n }')" sent
+check "a real plan: a time limit" grep -qE '^#SBATCH --time=0-00:[0-9:]+$' sent
+check "a real plan: the run carries it" grep -qE '^plan.predicted.made=geotrain ' <("$GEOTRAIN" info own/submitted.yaml --flat)
+
 submits "without" job.yaml --run-dir plain
 ended "without --plan" 0 'submitted as job 77'
 check "without --plan: no plan" [ ! -e told ]

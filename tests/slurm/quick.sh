@@ -4,6 +4,8 @@
 # geotrain watch sees it run, wait and end.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+# clock_of RUN: the plan's time limit as sbatch has it.
+clock_of() { "$GEOTRAIN" info "$1/plan.yaml" --flat | awk -F= '$1 == "slurm.time" { printf "%d-%02d:%02d:%02d", $2 / 86400, $2 % 86400 / 3600, $2 % 3600 / 60, $2 % 60 }'; }
 cluster_up
 slurm_job job.yaml
 sed -i "s/steps: 400/steps: 300/" job.yaml
@@ -38,4 +40,15 @@ check "watch: ends with the table" grep -q 'test accuracy' watch.out
 "$GEOTRAIN" watch run --once >once.out 2>&1
 check "watch --once: 0 of a run that has ended" same "$?" 0
 nothing_runs "one job"
+
+# Planned first: ranks that are auto, the time that Slurm is asked for, and at the end what was predicted beside what was measured.
+sed "s/steps: 300/steps: 40/; s/{name: west, ranks: 2, /{name: west, ranks: auto, devices: [{type: x, count: 1, power: 2000, price: 1}], /" job.yaml >auto.yaml
+echo 'compute: {samples_per_s: 2000}' >>auto.yaml
+submitted "planned" auto.yaml planned --one --plan --set plan.start=1min
+check "planned: the table is shown" grep -q '^choice ' submit.out
+check "planned: what is submitted has the plan's time" grep -qx "#SBATCH --time=$(clock_of planned)" planned/sbatch.sh
+wait_job "planned" "$id" 60 planned
+job_ended "planned" planned 0 '^plan +predicted +measured +error +\(geotrain '
+check "planned: bytes as predicted" grep -qE '^WAN traffic .* 0 %' planned/slurm.log
+nothing_runs "planned"
 finish_slurm
