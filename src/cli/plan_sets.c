@@ -7,8 +7,10 @@
 #include "geotrain/sync.h"
 #include "plan_inside.h"
 
-#define TRIES     6    /* sets that are simulated before everything everywhere is proposed */
-#define AGAIN     8    /* times that the problem is asked for another set than the one that missed */
+#define TRIES     6 /* sets that are simulated before everything everywhere is proposed */
+#define AGAIN     8 /* times that the problem is asked for another set than the one that missed */
+#define NEVER_S   1e12
+#define DEAR      1e15 /* USD */
 #define WAN_HOLDS 0.05 /* a region whose workers wait for the WAN for more than this share goes at the WAN's pace */
 
 typedef struct {
@@ -19,6 +21,7 @@ typedef struct {
   gt_plan_device *devices;
   double *power;    /* ncounts: of one device, before what the simulation says of it */
   double *pace;     /* nregions: what is left of that in a run: the server, the local plane, short batches */
+  double *floor;    /* nregions: a pace at which the region with all it has still keeps up with the slowest, as it does */
   double limit_s;   /* the run may take so long, as expected; INFINITY: it does not matter */
   double highest_s; /* and so long at most */
   double whole_s;   /* T(everything everywhere) of the problem */
@@ -88,6 +91,7 @@ static void open_search(search *s, const planner *p, planner_candidate *c) {
   s->devices = GT_NEW_ARRAY(gt_plan_device, p->ncounts);
   s->power = GT_NEW_ARRAY(double, p->ncounts);
   s->pace = GT_NEW_ARRAY(double, job->nregions);
+  s->floor = GT_NEW_ARRAY(double, job->nregions);
   for (size_t r = 0; r < job->nregions; r++) fill_region(s, r);
   s->problem = (gt_plan_problem){.regions = s->regions,
                                  .nregions = job->nregions,
@@ -101,6 +105,7 @@ static void open_search(search *s, const planner *p, planner_candidate *c) {
 }
 
 static void close_search(search *s) {
+  gt_free(s->floor);
   gt_free(s->pace);
   gt_free(s->power);
   gt_free(s->devices);
@@ -150,19 +155,48 @@ static double exchange_in(search *s, const planner_set *set) {
   return exchanges > 0 ? fmax(0, (set->at[PLANNER_EXPECTED].train_s - without) / exchanges) : 0;
 }
 
+/* A region's own work with everything everywhere, were its devices' power all that counts: of a round of steps, or without a barrier of all of them. */
+static double own_work(const search *s, size_t r) {
+  const planner_set *all = &s->c->everything;
+  return step_by_power(s, r, all->counts) * (s->problem.barrier ? 1 : (double)all->forecast.regions[r].steps);
+}
+
+static void find_floors(search *s) {
+  double longest = 0;
+  for (size_t r = 0; r < s->problem.nregions; r++) longest = fmax(longest, own_work(s, r) / s->pace[r]);
+  for (size_t r = 0; r < s->problem.nregions; r++) s->floor[r] = fmin(own_work(s, r) / longest, s->pace[r]);
+}
+
+/* A worker's time in training, and of it the share that waits for the WAN. */
+static double busy(const gt_region_result *seen) {
+  return seen->compute_s + seen->local_wait_s + seen->wan_wait_s;
+}
+
+static bool waits(const gt_region_result *seen) {
+  return seen->steps > 0 && seen->wan_wait_s > WAN_HOLDS * busy(seen);
+}
+
 /* Paces from everything everywhere.  Without a barrier a region that waits for the WAN makes its steps when the WAN lets it, whatever its devices can do. */
 static void learn(search *s) {
   planner_set *all = &s->c->everything;
   for (size_t r = 0; r < s->problem.nregions; r++) {
     const gt_region_result *seen = &all->forecast.regions[r];
-    double busy_s = seen->compute_s + seen->local_wait_s + seen->wan_wait_s;
     s->pace[r] = pace_in(s, r, all);
-    s->c->wan_bound[r] = seen->wan_wait_s > WAN_HOLDS * busy_s;
-    if (!s->problem.barrier && s->c->wan_bound[r]) s->regions[r].wan_step_s = busy_s / (double)(seen->steps > 0 ? seen->steps : 1);
+    s->c->wan_bound[r] = waits(seen);
+    if (!s->problem.barrier && waits(seen)) s->regions[r].wan_step_s = busy(seen) / (double)seen->steps;
   }
+  find_floors(s);
   set_powers(s);
   if (s->problem.barrier) s->problem.exchange_s = exchange_in(s, all);
   s->whole_s = model_time(s, all->counts);
+}
+
+/* Sets of fewer workers make more steps where these are in step, and may wait for the WAN where everything everywhere did not; but not so long that that would not do. */
+static void learn_wan(search *s, size_t r) {
+  const gt_region_result *seen = &s->c->set.forecast.regions[r], *all = &s->c->everything.forecast.regions[r];
+  double *step_s = &s->regions[r].wan_step_s;
+  if (!s->problem.barrier && waits(seen) && all->steps > 0)
+    *step_s = fmax(*step_s, fmin(busy(seen) / (double)seen->steps, s->whole_s / (double)all->steps));
 }
 
 static bool is_smaller(const search *s, size_t r) {
@@ -175,8 +209,9 @@ static bool is_smaller(const search *s, size_t r) {
    time: what holds a set back may go in steps (workers that wait for the end of a period). */
 static void learn_more(search *s, double over, int tried) {
   for (size_t r = 0; r < s->problem.nregions; r++) {
+    learn_wan(s, r);
     if (!is_smaller(s, r)) continue;
-    s->pace[r] = fmin(s->pace[r] / pow(over, 1 + tried), pace_in(s, r, &s->c->set));
+    s->pace[r] = fmax(s->floor[r], fmin(s->pace[r] / pow(over, 1 + tried), pace_in(s, r, &s->c->set)));
   }
   set_powers(s);
 }
@@ -208,13 +243,13 @@ static bool fits(const search *s, const planner_set *set, char *why, size_t size
   double end_s = high->figures.wall_s + job->plan.start_s;
   *why = '\0';
   if (high->figures.wall_s > allowed(job))
-    snprintf(why, size, "plan.deadline is %.10g s, and %s takes %.1f s at most, start included", job->plan.deadline_s,
-             set == &s->c->everything ? "everything everywhere" : "the best set that was found", end_s);
+    snprintf(why, size, "plan.deadline is %.10g s; %s takes %.1f s at most, start included", job->plan.deadline_s,
+             set == &s->c->everything ? "everything everywhere" : "the best set", end_s);
   else if (job->plan.budget > 0 && high->cost.usd > job->plan.budget)
-    snprintf(why, size, "plan.budget is %.10g USD, and %s costs %.4g USD at most", job->plan.budget,
-             set == &s->c->everything ? "everything everywhere" : "the best set that was found", high->cost.usd);
+    snprintf(why, size, "plan.budget is %.10g USD; %s costs %.4g USD at most", job->plan.budget,
+             set == &s->c->everything ? "everything everywhere" : "the best set", high->cost.usd);
   else if (bytes_of(set) > most_bytes(job))
-    snprintf(why, size, "limits.wan_bytes is %.10g B, and %.4g B cross the WAN", job->limits.wan_bytes, bytes_of(set));
+    snprintf(why, size, "limits.wan_bytes is %.10g B; %.4g B cross the WAN", job->limits.wan_bytes, bytes_of(set));
   return *why == '\0';
 }
 
@@ -222,20 +257,20 @@ static bool asked_for(const gt_job *job) {
   return job->plan.deadline_s > 0 || job->plan.budget > 0;
 }
 
-/* Goals of the problem from those of the job, in proportion to what everything everywhere takes by the problem and by the simulation. */
+/* Goals of the problem from those of the job.  A run takes so many times as long as the problem says, and what is at its end, whatever the set: models that meet, results, a last checkpoint. */
 static void set_goals(search *s) {
   const gt_job *job = s->p->job;
-  const planner_outcome *o = s->c->everything.at, *high = &o[PLANNER_HIGH];
-  double slower = o[asked_for(job) ? PLANNER_HIGH : PLANNER_EXPECTED].figures.wall_s / s->whole_s;
+  const planner_outcome *o = s->c->everything.at, *goal = &o[asked_for(job) ? PLANNER_HIGH : PLANNER_EXPECTED];
+  double slower = goal->train_s / o[PLANNER_EXPECTED].train_s, end_s = fmax(0, goal->figures.wall_s - slower * s->whole_s);
   s->highest_s = allowed(job);
-  s->problem.start_s = job->plan.start_s / slower;
+  s->problem.start_s = (job->plan.start_s + end_s) / slower;
   if (!asked_for(job)) {
     s->limit_s = o[PLANNER_EXPECTED].figures.wall_s * (1 + PLANNER_TOLERANCE);
-    s->problem.deadline_s = s->whole_s * (1 + 1e-9);
+    s->problem.deadline_s = s->whole_s * (1 + PLANNER_TOLERANCE);
   } else if (job->plan.deadline_s > 0)
-    s->problem.deadline_s = fmax(allowed(job), 1e-3) / slower;
+    s->problem.deadline_s = fmax(allowed(job) - end_s, 1e-3) / slower;
   else
-    s->problem.budget = fmax(job->plan.budget - high->cost.egress_usd, 1e-9) / slower;
+    s->problem.budget = fmax(job->plan.budget - goal->cost.egress_usd, 1e-9) / slower;
 }
 
 /* By how much the simulated set misses; 1 or less: it does not. */
@@ -293,6 +328,26 @@ static gt_status try_set(search *s, int tried, bool *found, bool *more) {
   return GT_OK;
 }
 
+/* What is asked for cannot be: the fastest set there is, or the cheapest, says by how much, unless everything everywhere is that. */
+static gt_status try_nearest(search *s, bool *found) {
+  planner_candidate *c = s->c;
+  const gt_job *job = s->p->job;
+  char why[sizeof c->why];
+  if (*found || !asked_for(job) || fits(s, &c->everything, why, sizeof why)) return GT_OK;
+  bool fastest = job->plan.deadline_s > 0;
+  s->problem.deadline_s = fastest ? 0 : NEVER_S;
+  s->problem.budget = fastest ? DEAR : 0;
+  gt_plan_answer answer = {.counts = GT_NEW_ARRAY(int64_t, s->p->ncounts)};
+  bool solved = gt_plan_elastic(&s->problem, &answer) == GT_OK;
+  gt_planner_set_close(&c->set);
+  c->set.counts = answer.counts;
+  if (!solved || same_counts(s, answer.counts, c->everything.counts)) return GT_OK;
+  for (planner_case k = PLANNER_EXPECTED; k <= PLANNER_HIGH; k++) GT_TRY(simulate(s, &c->set, k));
+  const planner_outcome *set = &c->set.at[PLANNER_HIGH], *all = &c->everything.at[PLANNER_HIGH];
+  *found = fastest ? set->figures.wall_s < all->figures.wall_s : gt_planner_cost(s->p, set) < gt_planner_cost(s->p, all);
+  return GT_OK;
+}
+
 /* The set, or everything everywhere where that is no dearer, or where no smaller set holds. */
 static void settle(search *s, bool found) {
   planner_candidate *c = s->c;
@@ -328,6 +383,7 @@ static gt_status find(search *s) {
     GT_TRY(try_set(s, tried, &found, &more));
     c->adjusted += more;
   }
+  GT_TRY(try_nearest(s, &found));
   settle(s, found);
   planner_set *set = c->whole ? &c->everything : &c->set;
   for (planner_case k = PLANNER_LOW; k < PLANNER_CASES; k++) GT_TRY(simulate(s, set, k));
