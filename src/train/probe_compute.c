@@ -1,16 +1,15 @@
-/* What work costs: all workers compute at once, driven through the local plane as in training; then the PS's own work, alone. */
+/* What work costs: all workers compute at once, driven through the local plane as in training, and each PS applies what they push; then the PS's other work, alone. */
 #include <string.h>
 
 #include "probe.h"
 
 #define WARM_UP      3
 #define STEPS        10
-#define SPAN_S       1.0
+#define SPAN_S       2.0
 #define SLOW_S       30.0 /* a model this slow is judged by fewer steps */
 #define SLOW_STEPS   2
 #define EVAL_S       0.5
 #define EVAL_BATCHES 3
-#define TURNS        512 /* turn-arounds kept */
 #define WORK_S       0.3
 #define WORK_MIN     5
 #define WORK_MAX     200
@@ -24,25 +23,47 @@ typedef struct {
   gt_order order;
   float *x;
   int32_t *y;
-  double compute_s, samples, turns[TURNS];
-  size_t nturns;
+  size_t n, final; /* samples in x and y; gradients from there on are final */
+  gt_ns loaded;    /* what making them took */
+  bool finite;
+  double compute_s, wait_s, samples;
 } worker;
 
-static void train_batch(worker *w, const gt_order_msg *order) {
+static void load(worker *w, int64_t batch) {
+  gt_ns from = gt_now();
+  w->n = gt_loader_batch(w->loader, &w->order, batch % gt_order_batches_per_epoch(&w->order), w->x, w->y);
+  w->loaded = gt_now() - from;
+}
+
+static void on_gradients(void *context, size_t first) {
+  worker *w = context;
+  gt_vec grads = gt_graph_arrays(w->p->run.graph)->grads;
+  w->finite = w->finite && gt_vec_finite(gt_vec_range(grads, first, w->final - first));
+  w->final = first;
+}
+
+/* As worker.c does it: a step's time is from its order to its push, and that of its batch, made while the order was awaited.  Returns when it was pushed. */
+static gt_ns train_batch(worker *w, const gt_order_msg *order, gt_ns waited) {
   gt_ns from = gt_now();
   gt_metrics m;
   gt_graph *graph = w->p->run.graph;
-  size_t n = gt_loader_batch(w->loader, &w->order, order->batch % gt_order_batches_per_epoch(&w->order), w->x, w->y);
-  gt_graph_step(graph, w->x, w->y, n, true, &m);
-  bool finite = gt_vec_finite(gt_graph_arrays(graph)->grads);
-  gt_push_msg push = {.kind = GT_PUSH_GRADIENT, .batch = order->batch, .samples = (int64_t)n, .nonfinite = !finite};
-  push.compute_ns = gt_now() - from;
+  if (order->batch == 0) load(w, 0);
+  w->final = gt_graph_arrays(graph)->grads.n;
+  w->finite = true;
+  gt_graph_step(graph, w->x, w->y, w->n, true, &m);
+  on_gradients(w, 0);
+  gt_push_msg push = {.kind = GT_PUSH_GRADIENT, .batch = order->batch, .samples = (int64_t)w->n, .nonfinite = !w->finite};
+  gt_ns pushed = gt_now();
+  push.compute_ns = pushed - from + (order->batch > 0 ? w->loaded : 0);
   if (order->batch >= WARM_UP) {
     w->compute_s += gt_seconds(push.compute_ns);
-    w->samples += (double)n;
+    w->wait_s += gt_seconds(waited - w->loaded);
+    w->samples += (double)w->n;
     w->p->own.steps++;
   }
   gt_plane_worker_push(w->plane, &push);
+  load(w, order->batch + 1);
+  return pushed;
 }
 
 static void evaluate(worker *w) {
@@ -65,16 +86,13 @@ static void work(worker *w) {
   gt_push_msg ready = {.kind = GT_PUSH_READY};
   gt_order_msg order = {0};
   gt_plane_worker_push(w->plane, &ready);
-  for (int64_t trained = 0;;) {
-    gt_ns from = gt_now();
+  for (gt_ns pushed = gt_now();;) {
     gt_plane_worker_wait(w->plane, &order, w->p->run.job->limits.local_s);
     if (order.kind == GT_ORDER_END) return;
     if (order.kind == GT_ORDER_EVAL)
       evaluate(w);
-    else {
-      if (trained++ > WARM_UP && w->nturns < TURNS) w->turns[w->nturns++] = gt_seconds(gt_now() - from);
-      train_batch(w, &order);
-    }
+    else
+      pushed = train_batch(w, &order, gt_now() - pushed);
   }
 }
 
@@ -95,16 +113,47 @@ static void run_worker(worker *w) {
   w->plane = gt_plane_worker_create(run->roles.region, a->params.n, a->buffers.n);
   gt_graph_adopt(run->graph, gt_plane_worker_params(w->plane), gt_plane_worker_grads(w->plane), gt_plane_worker_buffers(w->plane));
   gt_graph_on_progress(run->graph, gt_plane_worker_progress, w->plane);
+  gt_graph_on_gradients(run->graph, on_gradients, w);
   work(w);
   if (w->compute_s > 0) w->p->own.samples_per_s = w->samples / w->compute_s;
-  w->p->own.local_s = w->nturns > 0 ? gt_probe_median(w->turns, w->nturns) : 0;
+  if (w->p->own.steps > 0) w->p->own.local_s = w->wait_s / (double)w->p->own.steps;
   gt_plane_worker_close(w->plane);
 }
 
 /* ---- PS ---- */
 
+/* What a PS works on; message: a sum of updates, as strategies keep it. */
+typedef struct {
+  gt_optim *optim;
+  gt_vec params, grads, message;
+} material;
+
+static gt_status open_material(const gt_run *run, material *m) {
+  const gt_job *job = run->job;
+  const gt_arrays *a = gt_graph_arrays(run->graph);
+  gt_optim_spec spec = {.name = job->train.optimizer.name,
+                        .schedule = {.kind = GT_LR_CONSTANT, .lr = job->train.optimizer.lr},
+                        .momentum = job->train.optimizer.momentum,
+                        .weight_decay = job->train.optimizer.weight_decay,
+                        .beta1 = job->train.optimizer.beta1,
+                        .beta2 = job->train.optimizer.beta2,
+                        .epsilon = job->train.optimizer.epsilon,
+                        .nesterov = job->train.optimizer.nesterov};
+  m->params = a->params, m->grads = a->grads;
+  m->message = gt_vec_of(GT_NEW_ARRAY(float, a->params.n), a->params.n);
+  return gt_optim_create(&m->optim, &spec, a->params.n, true);
+}
+
+static void close_material(material *m) {
+  gt_optim_close(m->optim);
+  gt_free(m->message.data);
+}
+
 typedef struct {
   gt_run *run;
+  material *material;
+  double update_s;
+  int64_t updates;
   gt_plane_ps *plane;
   int64_t *steps; /* of each worker */
   gt_ns since;
@@ -120,14 +169,23 @@ static bool enough(const server *s) {
   return true;
 }
 
+static void update(server *s, const float *grads, const float *buffers, bool counts) {
+  const gt_arrays *a = gt_graph_arrays(s->run->graph);
+  gt_ns from = gt_now();
+  gt_vec_copy(a->buffers, gt_vec_of((float *)(uintptr_t)buffers, a->buffers.n));
+  gt_optim_step(s->material->optim, a->params, gt_vec_of((float *)(uintptr_t)grads, a->grads.n), s->material->message);
+  if (!counts) return;
+  s->update_s += gt_seconds(gt_now() - from);
+  s->updates++;
+}
+
 static void on_push(void *ctx, size_t w, const gt_push_msg *push, float *grads, const float *buffers) {
   server *s = ctx;
   const gt_arrays *a = gt_graph_arrays(s->run->graph);
   gt_order_msg order = {.kind = GT_ORDER_END};
-  (void)grads;
-  (void)buffers;
   if (push->kind == GT_PUSH_SIGNAL) return;
   if (push->kind == GT_PUSH_GRADIENT) {
+    if (!push->nonfinite) update(s, grads, buffers, s->steps[w] >= WARM_UP);
     s->steps[w]++;
     gt_plane_ps_taken(s->plane, w);
   }
@@ -140,9 +198,10 @@ static void on_push(void *ctx, size_t w, const gt_push_msg *push, float *grads, 
   gt_plane_ps_order(s->plane, w, &order, a->params.data, a->buffers.data);
 }
 
-static void run_server(gt_run *run) {
+static void run_server(gt_probe_state *p, material *m) {
+  gt_run *run = &p->run;
   const gt_arrays *a = gt_graph_arrays(run->graph);
-  server s = {.run = run, .plane = gt_plane_ps_create(run->roles.region, a->params.n, a->buffers.n)};
+  server s = {.run = run, .material = m, .plane = gt_plane_ps_create(run->roles.region, a->params.n, a->buffers.n)};
   gt_backoff backoff = {0};
   s.steps = GT_NEW_ARRAY(int64_t, gt_plane_ps_workers(s.plane));
   s.since = gt_now();
@@ -152,20 +211,13 @@ static void run_server(gt_run *run) {
     else
       gt_plane_ps_sleep(s.plane, gt_backoff_next(&backoff, GT_BACKOFF_BUSY, GT_NEVER)); /* as a run does */
   }
+  if (s.updates > 0) p->own.update_s = s.update_s / (double)s.updates;
   gt_plane_ps_close(s.plane);
   gt_free(s.steps);
 }
 
-/* ---- the PS's own work ---- */
+/* ---- the PS's work on messages ---- */
 
-typedef struct {
-  gt_optim *optim;
-  gt_vec params, grads, message;
-} material;
-
-static void do_update(material *m) {
-  gt_optim_step(m->optim, m->params, m->grads, m->message);
-}
 static void do_apply(material *m) {
   gt_vec_axpy(m->params, 1e-6F, m->message);
 }
@@ -186,28 +238,9 @@ static double time_work(material *m, void (*what)(material *)) {
   return gt_probe_median(times, n);
 }
 
-static gt_status time_ps(gt_probe_state *p) {
-  const gt_job *job = p->run.job;
-  const gt_arrays *a = gt_graph_arrays(p->run.graph);
-  gt_optim_spec spec = {.name = job->train.optimizer.name,
-                        .schedule = {.kind = GT_LR_CONSTANT, .lr = job->train.optimizer.lr},
-                        .momentum = job->train.optimizer.momentum,
-                        .weight_decay = job->train.optimizer.weight_decay,
-                        .beta1 = job->train.optimizer.beta1,
-                        .beta2 = job->train.optimizer.beta2,
-                        .epsilon = job->train.optimizer.epsilon,
-                        .nesterov = job->train.optimizer.nesterov};
-  material m = {.params = a->params, .grads = a->grads, .message = gt_vec_of(GT_NEW_ARRAY(float, a->params.n), a->params.n)};
-  gt_status status = gt_optim_create(&m.optim, &spec, a->params.n, true);
-  for (size_t i = 0; i < a->grads.n; i++) m.grads.data[i] = 1e-4F;
-  if (status == GT_OK) {
-    p->own.update_s = time_work(&m, do_update);
-    p->own.apply_s = time_work(&m, do_apply);
-    p->own.encode_s = time_work(&m, do_encode);
-  }
-  gt_optim_close(m.optim);
-  gt_free(m.message.data);
-  return status;
+static void time_ps(gt_probe_state *p, material *m) {
+  p->own.apply_s = time_work(m, do_apply);
+  p->own.encode_s = time_work(m, do_encode);
 }
 
 /* ---- both ---- */
@@ -216,21 +249,23 @@ void gt_probe_compute(gt_probe_state *p) {
   gt_run *run = &p->run;
   worker *w = GT_NEW(worker);
   w->p = p;
-  gt_status status = run->roles.is_ps ? GT_OK : open_worker(w);
+  material m = {0};
+  gt_status status = run->roles.is_ps ? open_material(run, &m) : open_worker(w);
   status = gt_agree(run->roles.world, status, p->limit_s);
   if (status == GT_OK) {
     if (run->roles.is_ps)
-      run_server(run);
+      run_server(p, &m);
     else
       run_worker(w);
     gt_probe_meet(p, "the other workers' speed");
     /* Regions may share a machine: one PS after the other. */
-    for (size_t r = 0; r < run->job->nregions && status == GT_OK; r++) {
-      status = run->roles.is_ps && r == run->roles.region_id ? time_ps(p) : GT_OK;
-      status = gt_agree(run->roles.world, status, p->limit_s);
+    for (size_t r = 0; r < run->job->nregions; r++) {
+      if (run->roles.is_ps && r == run->roles.region_id) time_ps(p, &m);
+      gt_probe_meet(p, "the work of another region's PS");
     }
   }
   if (status != GT_OK) snprintf(p->data_error, sizeof p->data_error, "%s", gt_error_text());
+  close_material(&m);
   gt_loader_close(w->loader);
   gt_free(w->x);
   gt_free(w->y);

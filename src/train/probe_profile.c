@@ -46,7 +46,7 @@ static void put_speeds(FILE *f, const gt_probe_state *p, size_t region, double f
   fprintf(f, "]");
 }
 
-/* The fastest worker is the measure; the others' speeds are in proportion to it.  Evaluation: the mean. */
+/* The fastest worker is the measure; the others' speeds are in proportion to it.  Evaluation: the mean.  A turn-around holds the PS's update, which is told apart. */
 static void put_region(FILE *f, const gt_probe_state *p, size_t region) {
   const gt_probe_rank *ps = gt_probe_ps(p, region), *w;
   const char *between = "";
@@ -60,7 +60,7 @@ static void put_region(FILE *f, const gt_probe_state *p, size_t region) {
   fprintf(f, "  - name: %s\n    compute: {", p->run.job->regions[region].name);
   if (fastest > 0) put(f, &between, "samples_per_s: %.6g", fastest);
   if (evaluation > 0) put(f, &between, "eval_samples_per_s: %.6g", evaluation / n);
-  put_time(f, &between, "local", local / n);
+  put_time(f, &between, "local", n > 0 ? local / n - ps->update_s : 0);
   put_time(f, &between, "update", ps->update_s);
   put_time(f, &between, "apply", ps->apply_s);
   put_time(f, &between, "encode", ps->encode_s);
