@@ -75,11 +75,9 @@ static gt_status show_table(const simulate_options *o, const gt_job *job, const 
   return status;
 }
 
-static void show_sums(const gt_job *job, const gt_sim *sim, const gt_sim_totals *t, double wall_s) {
+static void show_sums(const gt_job *job, const gt_sim *sim, const gt_sim_totals *t) {
   gt_region_result r;
   double compute = 0, wan = 0, local = 0, wall = 0;
-  struct rusage use;
-  getrusage(RUSAGE_SELF, &use);
   for (size_t i = 0; i < job->nregions; i++) {
     gt_sim_region(sim, i, &r);
     compute += r.compute_s, wan += r.wan_wait_s, local += r.local_wait_s, wall += r.wall_s;
@@ -91,7 +89,6 @@ static void show_sums(const gt_job *job, const gt_sim *sim, const gt_sim_totals 
          100 * wan / wall, 100 * local / wall);
   printf("WAN traffic    %.2f MB in %" PRId64 " messages, %.3f MB beside them\n", 1e-6 * (double)t->bytes_sent, t->messages,
          1e-6 * (double)t->bytes_other);
-  printf("simulated in   %.1f s, %" PRId64 " events, %.2f GB of memory at most\n", wall_s, t->events, (double)use.ru_maxrss * 1024e-9);
 }
 
 static void cost_of(gt_cost_result *out, const gt_job *job, const gt_job_prices *prices, const gt_sim *sim, const gt_sim_totals *t) {
@@ -115,7 +112,7 @@ static gt_status show(const simulate_options *o, const gt_job *job, const gt_job
   if (shape->assumed)
     printf("no data set is at hand: the model takes its usual samples, regions hold what regions[].samples say, nothing is evaluated\n");
   if (job->nregions > TABLE_REGIONS && !o->out) {
-    show_sums(job, sim, &t, wall_s);
+    show_sums(job, sim, &t);
     if (cost) printf("cost           %.6g USD%s\n", cost->usd, cost->nmissing ? "  (not all prices are known: --out DIR says which)" : "");
     return GT_OK;
   }
@@ -151,9 +148,12 @@ static gt_status show_with_cost(const simulate_options *o, const gt_job *job, co
   return status;
 }
 
-static void show_stop(const gt_sim *sim) {
+static void show_end(const gt_sim *sim, double wall_s) {
   gt_sim_totals t;
+  struct rusage use;
   gt_sim_look(sim, &t);
+  getrusage(RUSAGE_SELF, &use);
+  printf("simulated in   %.3f s, %" PRId64 " events, %.2f GB of memory at most\n", wall_s, t.events, (double)use.ru_maxrss * 1024e-9);
   if (t.code != GT_OK) printf("limits.wan_bytes stops this run at %.1f s, before its end (train would exit with %d)\n", t.virtual_s, (int)t.code);
 }
 
@@ -171,8 +171,9 @@ static gt_status simulate(const simulate_options *o, const gt_job *job, const gt
                       .samples = shape.samples,
                       .test_samples = shape.test_samples};
   gt_status status = gt_sim_run(&sim, &spec);
-  if (status == GT_OK) status = show_with_cost(o, job, prices, &shape, sim, gt_seconds(gt_now() - from));
-  if (status == GT_OK) show_stop(sim);
+  double wall_s = gt_seconds(gt_now() - from);
+  if (status == GT_OK) status = show_with_cost(o, job, prices, &shape, sim, wall_s);
+  if (status == GT_OK) show_end(sim, wall_s);
   gt_sim_close(sim);
   gt_job_shape_close(&shape);
   return status;
