@@ -55,6 +55,7 @@ link "east to west, fitted" "$(profiled east west two.profile)" 25 100
 check "nothing stays of the run directory" same "$(find . -maxdepth 1 -name runs)" ""
 check "the profile is YAML" parses two.profile
 check "a profile names every worker's speed" same "$(grep -c 'measured: \[1\]' two.profile)" 2
+check "and what its server's work takes" same "$(grep -c 'local: .* update: .* apply: .* encode: ' two.profile)" 2
 train "with the profile" 4 two.yaml --run-dir with --set profile=two.profile --set train.until.steps=8
 ended "with the profile" 0
 
