@@ -70,11 +70,8 @@ build() { # preset [cmake words]
 sources() { find src include tests bench -name '*.[ch]' | LC_ALL=C sort; }
 
 format() {
-  local file bad=0
-  for file in $(sources); do
-    clang-format --dry-run -Werror "$file" 2>/dev/null || { bad=1 && echo "not formatted: clang-format -i $file"; }
-  done
-  return $bad
+  sources | xargs -P "$cores" -n 20 clang-format --dry-run -Werror 2>&1 | sed -n 's/^\([^:]*\):.*clang-format-violations.*/not formatted: clang-format -i \1/p' | uniq
+  [ "${PIPESTATUS[1]}" -eq 0 ]
 }
 
 # One file a process: the analyzer of clang 14 mistakes va_lists from the second file on.

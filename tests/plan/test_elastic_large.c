@@ -1,3 +1,4 @@
+/* labels: full */
 /* Elastic scheduling of many regions and of many devices: how long it takes (processor time), and how far from the best its plan can be. */
 #include "geotrain/plan.h"
 
