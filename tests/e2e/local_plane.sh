@@ -1,4 +1,4 @@
-# labels: quick
+# labels: full
 # The local plane does not show in the results: three synchronous workers come to the same bits in shared memory, by messages, and under the virtual clock, whatever
 # the load; and a run that was stopped in the middle of a step comes to them too.
 set -uo pipefail

@@ -103,7 +103,7 @@ static void test_forecasts(void **state) {
   (void)state;
   static const char *const strategies[] = {"none", "ssgd", "asgd", "asgd-ga", "ama", "sma"};
   for (size_t i = 0; i < sizeof strategies / sizeof *strategies; i++) {
-    fixture f = open_fixture(strategies[i], 8, 20000, "");
+    fixture f = open_fixture(strategies[i], 8, 8000, "");
     f.job->compute_variation = 0.1;
     gt_sim_forecast whole, part;
     assert_int_equal(gt_sim_predict(&whole, &f.spec, 0), GT_OK);
