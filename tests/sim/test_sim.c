@@ -98,7 +98,7 @@ static void test_time_of_simple_runs(void **state) {
   }
 }
 
-/* A forecast of a part is the whole's, as near as it says; within 0.2 % in any case, and its traffic within a message a link. */
+/* A forecast of a part is the whole's, as near as it says; within 0.5 % in any case, with steps that vary by 10 %, and its traffic within a message a link. */
 static void test_forecasts(void **state) {
   (void)state;
   static const char *const strategies[] = {"none", "ssgd", "asgd", "asgd-ga", "ama", "sma"};
@@ -113,7 +113,7 @@ static void test_forecasts(void **state) {
     double apart = fabs(part.virtual_s - whole.virtual_s);
     print_message("%-8s %.1f s, forecast from %.1f %% of it: %.4f s apart, error said %.4f s\n", strategies[i], whole.virtual_s, 100 * part.part,
                   apart, part.error_s);
-    assert_true(apart <= 0.002 * whole.virtual_s);
+    assert_true(apart <= 0.005 * whole.virtual_s && apart <= 0.001 * whole.virtual_s + part.error_s);
     for (size_t l = 0; l < 9; l++) assert_true(fabs(part.links[l].messages - whole.links[l].messages) <= 1.5);
     assert_true(llabs(part.totals.samples - whole.totals.samples) <= 40);
     gt_sim_forecast_close(&part);
