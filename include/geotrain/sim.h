@@ -25,7 +25,7 @@ gt_status gt_sim_run(gt_sim **out, const gt_sim_spec *spec);
 void gt_sim_close(gt_sim *sim);
 
 typedef struct {
-  double virtual_s; /* of the whole run: the last region's end, evaluation and last checkpoint included */
+  double virtual_s; /* of the whole run: the lead's end, evaluations and last checkpoint included */
   double train_s;   /* until every region has done its training, and everything is applied everywhere */
   gt_status code;   /* GT_OK, or GT_ERR_LIMIT: limits.wan_bytes stopped it */
   int64_t samples, steps;

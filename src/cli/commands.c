@@ -127,7 +127,7 @@ const gt_command gt_commands[] = {
      "  --hierarchy                also with an aggregator at every place of workers, and one above them\n"
      "  --batches N                of the run: tiers of prices see them all; not given: 100\n"
      "  --train-time TIME          of a mini-batch; not given: 1 s (assumed)\n"
-     "  --catalogue FILE|FOLDER    CSV files of rates; not given: jobs/prices; again: its rates take the place of those before\n"
+     "  --catalogue FILE|FOLDER    CSV files of rates; not given: those that geotrain comes with; again: its rates take the place of those before\n"
      "  --network FILE             the same, for links of your own\n"
      "  --poll TIME                between a worker's requests for the model; not given: 1 s.  --start TIME of a function: 100 ms\n"
      "  --memory-gb X              of a function; not given: 1.  --add-s-per-gb X: its own work on what it has read: 1\n"

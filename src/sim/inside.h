@@ -142,8 +142,7 @@ gt_ns gt_sim_arrival_next(const sim_region *r);
 void gt_sim_poll(sim_region *r, gt_ns now);
 /* Hands the next frame on, or to the access. */
 void gt_sim_deliver(sim_region *r);
-/* The ledger's row of a wire, and its result. */
-gt_kind_result gt_sim_kind_result(const gt_sim *sim, const sim_wire *wire, size_t kind_index);
+/* What crossed a wire, in sum and by kind. */
 gt_sim_traffic gt_sim_traffic_of(const gt_sim *sim, size_t from, size_t to);
 void gt_sim_wire_result(const sim_region *r, size_t peer, gt_link_result *result);
 

@@ -279,7 +279,7 @@ static size_t payload_bytes(const gt_sim *sim, const sim_wire *w, unsigned kind)
   return kind == GT_MSG_REPORT ? w->report_bytes : 0;
 }
 
-gt_kind_result gt_sim_kind_result(const gt_sim *sim, const sim_wire *wire, size_t kind_index) {
+static gt_kind_result kind_result(const gt_sim *sim, const sim_wire *wire, size_t kind_index) {
   size_t payload = payload_bytes(sim, wire, kinds[kind_index]);
   int64_t n = wire->messages[kind_index];
   gt_kind_result k = {.messages = n, .payload = n * (int64_t)payload, .wire = n * (int64_t)gt_wire_bytes(payload)};
@@ -291,7 +291,7 @@ gt_sim_traffic gt_sim_traffic_of(const gt_sim *sim, size_t from, size_t to) {
   const sim_wire *w = &sim->regions[from].wires[to];
   gt_sim_traffic sum = {0};
   for (size_t i = 0; i < SIM_KINDS; i++) {
-    gt_kind_result k = gt_sim_kind_result(sim, w, i);
+    gt_kind_result k = kind_result(sim, w, i);
     if (gt_msg_is_data(kinds[i])) {
       sum.messages += (double)k.messages;
       sum.bytes_sent += (double)k.wire;
@@ -311,7 +311,7 @@ void gt_sim_wire_result(const sim_region *r, size_t peer, gt_link_result *l) {
   snprintf(l->from, sizeof l->from, "%s", sim->spec.job->regions[r->id].name);
   snprintf(l->to, sizeof l->to, "%s", sim->spec.job->regions[peer].name);
   for (size_t i = 0; i < SIM_KINDS; i++) {
-    gt_kind_result k = gt_sim_kind_result(sim, w, i);
+    gt_kind_result k = kind_result(sim, w, i);
     if (k.messages > 0) l->kinds[used++] = k;
     if (gt_msg_is_data(kinds[i])) {
       l->bytes_sent += k.wire;
