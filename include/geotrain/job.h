@@ -21,6 +21,7 @@ typedef struct {
   double speed;              /* a worker's speed in proportion to what the two above say; under the real clock it is slowed so (0 < speed <= 1) */
   double eval_samples_per_s; /* of one worker in evaluation */
   double local_s;            /* from a push to the next order and its parameters, beside the PS's own work */
+  double resume_s;           /* what each of the first steps after an idle wait takes longer (ps.h: GT_RESUME_WAIT, GT_RESUME_STEPS) */
   double update_s;           /* the PS applies a step */
   double apply_s;            /* the PS applies a message */
   double encode_s;           /* the PS prepares a message */

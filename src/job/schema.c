@@ -41,6 +41,8 @@ static const char *const scales[] = {"sum", "mean", NULL};
        in(member eval_samples_per_s), .max = 1e15, .meaning = "speed of one worker in evaluation; not given: three times training"},                 \
       {prefix "local",     KEY_TIME,   KEY_OPTIONAL,                                                                                                 \
        in(member local_s), .max = 1e6, .meaning = "from a worker's gradient to its next parameters, beside the server's own work"},                  \
+      {prefix "resume",     KEY_TIME,   KEY_OPTIONAL,                                                                                                \
+       in(member resume_s), .max = 1e6, .meaning = "each of the first 8 steps takes so much longer after a worker waited 5 ms or more"},             \
       {prefix "update", KEY_TIME, KEY_OPTIONAL, in(member update_s), .max = 1e6, .meaning = "the parameter server applies a step"},                  \
       {prefix "apply", KEY_TIME, KEY_OPTIONAL, in(member apply_s), .max = 1e6, .meaning = "the parameter server applies a message"},                 \
       {prefix "encode", KEY_TIME, KEY_OPTIONAL, in(member encode_s), .max = 1e6, .meaning = "the parameter server prepares a message"}, {            \

@@ -6,6 +6,7 @@ typedef struct {
   gt_ns due;             /* of its push; GT_NEVER: it has nothing to do */
   gt_ns ordered, pushed; /* when its order was given, when it last pushed */
   gt_ns cost;
+  int cold; /* gt_cost_resume */
 } timeline_worker;
 
 struct gt_timeline {
@@ -60,9 +61,11 @@ void gt_timeline_writing(gt_timeline *t, double bytes) {
 void gt_timeline_ordered(gt_timeline *t, size_t worker, const gt_ps_order *order) {
   timeline_worker *w = &t->workers[worker];
   if (order->kind == GT_PS_KEEPALIVE) return;
-  w->cost = order->kind == GT_PS_TRAIN ? gt_cost_step(t->job, &t->order, &t->cost, worker, order->first)
-                                       : gt_cost_eval(t->job, &t->order, &t->cost, worker, order->count);
   w->ordered = t->busy + gt_from_seconds(t->cost.local_s);
+  if (order->kind == GT_PS_TRAIN)
+    w->cost = gt_cost_step(t->job, &t->order, &t->cost, worker, order->first) + gt_cost_resume(&t->cost, w->ordered - w->pushed, &w->cold);
+  else
+    w->cost = gt_cost_eval(t->job, &t->order, &t->cost, worker, order->count);
   w->due = w->ordered + w->cost;
 }
 

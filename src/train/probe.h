@@ -31,7 +31,7 @@ typedef struct {
   char mpi[64], pml[32], btl[160], single_copy[32], blas_core[32], environment[200]; /* environment: settings that hurt */
   char address[200];                                                                 /* PS: interface, address and why */
   int32_t address_excluded;
-  double samples_per_s, eval_samples_per_s, local_s; /* worker */
+  double samples_per_s, eval_samples_per_s, local_s, resume_s; /* worker */
   int64_t steps;
   double update_s, apply_s, encode_s; /* PS */
   double inside_latency_s, inside_bandwidth_bps;

@@ -5,7 +5,7 @@
 
 #define WARM_UP      3
 #define STEPS        10
-#define SPAN_S       2.0
+#define SPAN_S       8.0
 #define SLOW_S       30.0 /* a model this slow is judged by fewer steps */
 #define SLOW_STEPS   2
 #define EVAL_S       0.5
@@ -14,7 +14,24 @@
 #define WORK_MIN     5
 #define WORK_MAX     200
 
+/* Steps come in turns: some one after the other, then some with a pause before each GT_RESUME_STEPS of them, as where a strategy waits for its exchange. */
+#define STEADY ((int64_t)64)
+#define TURN   (STEADY + 4 * GT_RESUME_STEPS)
+#define PAUSE  ((gt_ns)50000000)
+typedef enum { COLD, WARM, PAUSED } phase;
+
+static phase phase_of(int64_t step) {
+  int64_t at = step % TURN;
+  if (at >= STEADY) return PAUSED;
+  return at < (step < TURN ? WARM_UP : GT_RESUME_STEPS) ? COLD : WARM;
+}
+
 /* ---- worker ---- */
+
+typedef struct {
+  double compute_s, wait_s, samples;
+  int64_t steps;
+} tally;
 
 typedef struct {
   gt_probe_state *p;
@@ -26,7 +43,7 @@ typedef struct {
   size_t n, final; /* samples in x and y; gradients from there on are final */
   gt_ns loaded;    /* what making them took */
   bool finite;
-  double compute_s, wait_s, samples;
+  tally of[PAUSED + 1];
 } worker;
 
 static void load(worker *w, int64_t batch) {
@@ -42,7 +59,8 @@ static void on_gradients(void *context, size_t first) {
   w->final = first;
 }
 
-/* As worker.c does it: a step's time is from its order to its push, and that of its batch, made while the order was awaited.  Returns when it was pushed. */
+/* As worker.c does it: a step's time is from its order to its push, and that of its batch, made while the order was awaited.  Returns when it was pushed.
+   waited: without a pause. */
 static gt_ns train_batch(worker *w, const gt_order_msg *order, gt_ns waited) {
   gt_ns from = gt_now();
   gt_metrics m;
@@ -55,12 +73,11 @@ static gt_ns train_batch(worker *w, const gt_order_msg *order, gt_ns waited) {
   gt_push_msg push = {.kind = GT_PUSH_GRADIENT, .batch = order->batch, .samples = (int64_t)w->n, .nonfinite = !w->finite};
   gt_ns pushed = gt_now();
   push.compute_ns = pushed - from + (order->batch > 0 ? w->loaded : 0);
-  if (order->batch >= WARM_UP) {
-    w->compute_s += gt_seconds(push.compute_ns);
-    w->wait_s += gt_seconds(waited - w->loaded);
-    w->samples += (double)w->n;
-    w->p->own.steps++;
-  }
+  tally *t = &w->of[phase_of(order->batch)];
+  t->compute_s += gt_seconds(push.compute_ns);
+  t->wait_s += gt_seconds(waited - w->loaded);
+  t->samples += (double)w->n;
+  t->steps++;
   gt_plane_worker_push(w->plane, &push);
   load(w, order->batch + 1);
   return pushed;
@@ -92,7 +109,7 @@ static void work(worker *w) {
     if (order.kind == GT_ORDER_EVAL)
       evaluate(w);
     else
-      pushed = train_batch(w, &order, gt_now() - pushed);
+      pushed = train_batch(w, &order, gt_now() - pushed - order.wan_wait_ns);
   }
 }
 
@@ -107,6 +124,20 @@ static gt_status open_worker(worker *w) {
   return gt_train_loader(run, w->order.n, &w->loader);
 }
 
+static double each_of(const tally *t) {
+  return (t->compute_s + t->wait_s) / (double)t->steps;
+}
+
+static void tell(const worker *w) {
+  const tally *warm = &w->of[WARM], *paused = &w->of[PAUSED];
+  gt_probe_rank *own = &w->p->own;
+  if (warm->steps == 0) return;
+  own->steps = warm->steps;
+  own->samples_per_s = warm->samples / warm->compute_s;
+  own->local_s = warm->wait_s / (double)warm->steps;
+  if (paused->steps > 0 && each_of(paused) > each_of(warm)) own->resume_s = each_of(paused) - each_of(warm);
+}
+
 static void run_worker(worker *w) {
   gt_run *run = &w->p->run;
   const gt_arrays *a = gt_graph_arrays(run->graph);
@@ -115,8 +146,7 @@ static void run_worker(worker *w) {
   gt_graph_on_progress(run->graph, gt_plane_worker_progress, w->plane);
   gt_graph_on_gradients(run->graph, on_gradients, w);
   work(w);
-  if (w->compute_s > 0) w->p->own.samples_per_s = w->samples / w->compute_s;
-  if (w->p->own.steps > 0) w->p->own.local_s = w->wait_s / (double)w->p->own.steps;
+  tell(w);
   gt_plane_worker_close(w->plane);
 }
 
@@ -150,12 +180,17 @@ static void close_material(material *m) {
 }
 
 typedef struct {
+  int64_t steps;
+  gt_ns pushed, due; /* due: of an order that pauses; 0: none does */
+} served;
+
+typedef struct {
   gt_run *run;
   material *material;
   double update_s;
   int64_t updates;
   gt_plane_ps *plane;
-  int64_t *steps; /* of each worker */
+  served *workers;
   gt_ns since;
   size_t ended;
 } server;
@@ -165,7 +200,7 @@ static bool enough(const server *s) {
   int64_t least = passed_s > SLOW_S ? WARM_UP + SLOW_STEPS : WARM_UP + STEPS;
   if (passed_s < SPAN_S) return false;
   for (size_t w = 0; w < gt_plane_ps_workers(s->plane); w++)
-    if (s->steps[w] < least) return false;
+    if (s->workers[w].steps < least || (s->workers[w].steps >= STEADY && s->workers[w].steps < TURN)) return false;
   return true;
 }
 
@@ -179,23 +214,47 @@ static void update(server *s, const float *grads, const float *buffers, bool cou
   s->updates++;
 }
 
+static void give(const server *s, size_t w, gt_order_kind kind) {
+  const gt_arrays *a = gt_graph_arrays(s->run->graph);
+  served *of = &s->workers[w];
+  gt_order_msg order = {.kind = kind, .with_params = kind == GT_ORDER_TRAIN || kind == GT_ORDER_EVAL, .batch = of->steps};
+  if (of->due) order.wan_wait_ns = gt_now() - of->pushed;
+  of->due = 0;
+  gt_plane_ps_order(s->plane, w, &order, a->params.data, a->buffers.data);
+}
+
 static void on_push(void *ctx, size_t w, const gt_push_msg *push, float *grads, const float *buffers) {
   server *s = ctx;
-  const gt_arrays *a = gt_graph_arrays(s->run->graph);
-  gt_order_msg order = {.kind = GT_ORDER_END};
+  served *of = &s->workers[w];
   if (push->kind == GT_PUSH_SIGNAL) return;
   if (push->kind == GT_PUSH_GRADIENT) {
-    if (!push->nonfinite) update(s, grads, buffers, s->steps[w] >= WARM_UP);
-    s->steps[w]++;
+    of->pushed = gt_now();
+    if (!push->nonfinite) update(s, grads, buffers, phase_of(of->steps) == WARM);
+    of->steps++;
     gt_plane_ps_taken(s->plane, w);
   }
-  if (push->kind == GT_PUSH_EVAL)
+  if (push->kind == GT_PUSH_EVAL) {
     s->ended++;
-  else if (push->kind == GT_PUSH_GRADIENT && enough(s))
-    order.kind = GT_ORDER_EVAL;
+    give(s, w, GT_ORDER_END);
+  } else if (push->kind == GT_PUSH_GRADIENT && enough(s))
+    give(s, w, GT_ORDER_EVAL);
+  else if (phase_of(of->steps) == PAUSED && of->steps % GT_RESUME_STEPS == 0)
+    of->due = of->pushed + PAUSE;
   else
-    order = (gt_order_msg){.kind = GT_ORDER_TRAIN, .with_params = 1, .batch = s->steps[w]};
-  gt_plane_ps_order(s->plane, w, &order, a->params.data, a->buffers.data);
+    give(s, w, GT_ORDER_TRAIN);
+}
+
+/* Orders that are due.  Returns when the next is; GT_NEVER: none waits. */
+static gt_ns end_pauses(const server *s) {
+  gt_ns next = GT_NEVER, now = gt_now();
+  for (size_t w = 0; w < gt_plane_ps_workers(s->plane); w++) {
+    gt_ns due = s->workers[w].due;
+    if (due && due <= now)
+      give(s, w, GT_ORDER_TRAIN);
+    else if (due && due < next)
+      next = due;
+  }
+  return next;
 }
 
 static void run_server(gt_probe_state *p, material *m) {
@@ -203,17 +262,19 @@ static void run_server(gt_probe_state *p, material *m) {
   const gt_arrays *a = gt_graph_arrays(run->graph);
   server s = {.run = run, .material = m, .plane = gt_plane_ps_create(run->roles.region, a->params.n, a->buffers.n)};
   gt_backoff backoff = {0};
-  s.steps = GT_NEW_ARRAY(int64_t, gt_plane_ps_workers(s.plane));
+  s.workers = GT_NEW_ARRAY(served, gt_plane_ps_workers(s.plane));
   s.since = gt_now();
   while (s.ended < gt_plane_ps_workers(s.plane)) {
-    if (gt_plane_ps_poll(s.plane, on_push, &s))
+    bool pushed = gt_plane_ps_poll(s.plane, on_push, &s);
+    gt_ns next = end_pauses(&s);
+    if (pushed)
       gt_backoff_reset(&backoff);
     else
-      gt_plane_ps_sleep(s.plane, gt_backoff_next(&backoff, GT_BACKOFF_BUSY, GT_NEVER)); /* as a run does */
+      gt_plane_ps_sleep(s.plane, gt_backoff_next(&backoff, GT_BACKOFF_BUSY, next)); /* as a run does */
   }
   if (s.updates > 0) p->own.update_s = s.update_s / (double)s.updates;
   gt_plane_ps_close(s.plane);
-  gt_free(s.steps);
+  gt_free(s.workers);
 }
 
 /* ---- the PS's work on messages ---- */

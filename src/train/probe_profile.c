@@ -50,17 +50,19 @@ static void put_speeds(FILE *f, const gt_probe_state *p, size_t region, double f
 static void put_region(FILE *f, const gt_probe_state *p, size_t region) {
   const gt_probe_rank *ps = gt_probe_ps(p, region), *w;
   const char *between = "";
-  double fastest = 0, evaluation = 0, local = 0;
+  double fastest = 0, evaluation = 0, local = 0, resume = 0;
   int n = 0;
   for (; (w = gt_probe_worker(p, region, n)); n++) {
     fastest = fmax(fastest, w->samples_per_s);
     evaluation += w->eval_samples_per_s;
     local += w->local_s;
+    resume += w->resume_s;
   }
   fprintf(f, "  - name: %s\n    compute: {", p->run.job->regions[region].name);
   if (fastest > 0) put(f, &between, "samples_per_s: %.6g", fastest);
   if (evaluation > 0) put(f, &between, "eval_samples_per_s: %.6g", evaluation / n);
   put_time(f, &between, "local", n > 0 ? local / n - ps->update_s : 0);
+  put_time(f, &between, "resume", n > 0 ? resume / n : 0);
   put_time(f, &between, "update", ps->update_s);
   put_time(f, &between, "apply", ps->apply_s);
   put_time(f, &between, "encode", ps->encode_s);

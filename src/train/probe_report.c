@@ -69,11 +69,12 @@ static void report_compute(const gt_probe_state *p, FILE *to) {
   char a[32], b[32], c[32], d[32];
   if (!p->run.graph) return;
   fprintf(to, "\ncompute, model %s, batch %d, all workers at once:\n", p->run.job->model.name, p->run.job->train.batch);
-  fprintf(to, "  %-16s %6s %14s %14s %12s\n", "region", "worker", "train samples/s", "eval samples/s", "turn-around");
+  fprintf(to, "  %-16s %6s %14s %14s %12s %14s\n", "region", "worker", "train samples/s", "eval samples/s", "turn-around", "after a wait");
   for (size_t r = 0; r < p->run.job->nregions; r++) {
     const gt_probe_rank *w;
     for (int i = 0; (w = gt_probe_worker(p, r, i)); i++)
-      fprintf(to, "  %-16s %6d %14.0f %14.0f %12s\n", name_of(p, r), i, w->samples_per_s, w->eval_samples_per_s, span(a, w->local_s));
+      fprintf(to, "  %-16s %6d %14.0f %14.0f %12s %14s\n", name_of(p, r), i, w->samples_per_s, w->eval_samples_per_s, span(a, w->local_s),
+              w->resume_s > 0 ? span(b, w->resume_s) : "-");
   }
   fprintf(to, "  %-16s %12s %12s %12s %s\n", "server of", "update", "apply", "encode", "inside the region: latency, bandwidth");
   for (size_t r = 0; r < p->run.job->nregions; r++) {

@@ -17,7 +17,7 @@ regions:
   - {name: a, ranks: 4, compute: {samples_per_s: 1000, speeds: [1, 0.8, 0.9]}}
   - {name: b, ranks: 2}
   - {name: c, ranks: 2, compute: {samples_per_s: 700}, access: 80 Mbit/s}
-compute: {samples_per_s: 800, variation: 0.1, local: 1 ms, update: 500 us, apply: 700 us, encode: 300 us, checkpoint: 100 Mbit/s}
+compute: {samples_per_s: 800, variation: 0.1, local: 1 ms, resume: 2 ms, update: 500 us, apply: 700 us, encode: 300 us, checkpoint: 100 Mbit/s}
 wan:
   links:
     - {between: [a, b], bandwidth: 100 Mbit/s, latency: 25 ms, jitter: 2 ms}

@@ -98,6 +98,30 @@ static void test_time_of_simple_runs(void **state) {
   }
 }
 
+/* Steps after a wait of 5 ms take longer, 8 of them: with sma all of the second and third period; with exchanges that end sooner none. */
+static void test_resumed(void **state) {
+  (void)state;
+  static const struct {
+    const char *strategy, *links;
+    double compute_s;
+  } cases[] = {{"none", "", 0.240},
+               {"sma", "", 0.240 + 16 * 0.002},
+               {"sma", ", links: [{between: [a, b], latency: 1 ms}, {between: [a, c], latency: 1 ms}, {between: [b, c], latency: 1 ms}]", 0.240}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    fixture f = open_fixture(cases[i].strategy, 8, 24, cases[i].links);
+    gt_sim *sim = NULL;
+    gt_region_result r;
+    f.job->compute.resume_s = 0.002;
+    assert_int_equal(gt_sim_run(&sim, &f.spec), GT_OK);
+    for (size_t region = 0; region < 3; region++) {
+      gt_sim_region(sim, region, &r);
+      assert_true(fabs(r.compute_s - cases[i].compute_s) < 1e-9);
+    }
+    gt_sim_close(sim);
+    close_fixture(&f);
+  }
+}
+
 /* A forecast of a part is the whole's, as near as it says; within 0.5 % in any case, with steps that vary by 10 %, and its traffic within a message a link. */
 static void test_forecasts(void **state) {
   (void)state;
@@ -143,6 +167,7 @@ static void test_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_what_is_sent), cmocka_unit_test(test_time_of_simple_runs),
-                                     cmocka_unit_test(test_forecasts), cmocka_unit_test(test_stuck), cmocka_unit_test(test_refused)};
+                                     cmocka_unit_test(test_resumed),      cmocka_unit_test(test_forecasts),
+                                     cmocka_unit_test(test_stuck),        cmocka_unit_test(test_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
