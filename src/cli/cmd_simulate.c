@@ -1,5 +1,4 @@
 /* geotrain simulate JOB.yaml: a job's times and traffic, without training. */
-#include <getopt.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,39 +9,24 @@
 #include "geotrain/sim.h"
 #include "geotrain/train.h"
 #include "job_shape.h"
+#include "options.h"
 
 #define TABLE_REGIONS ((size_t)64) /* of more, only sums are shown */
 
 typedef struct {
-  const char *job_path, *out, *regions_csv;
-  const char **sets;
-  size_t nsets;
+  gt_job_words words;
+  const char *out, *regions_csv;
 } simulate_options;
 
-enum { SET = 1, OUT, REGIONS_CSV };
-static const struct option options[] = {{"set", required_argument, NULL, SET},
+enum { OUT = GT_OPTION_SET + 1, REGIONS_CSV };
+static const struct option options[] = {{"set", required_argument, NULL, GT_OPTION_SET},
                                         {"out", required_argument, NULL, OUT},
                                         {"regions-csv", required_argument, NULL, REGIONS_CSV},
                                         {NULL, 0, NULL, 0}};
 
-static gt_status read_options(simulate_options *o, int argc, char **argv) {
-  int option;
-  opterr = 0;
-  while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) switch (option) {
-    case SET:
-      o->sets[o->nsets++] = optarg;
-      break;
-    case OUT:
-      o->out = optarg;
-      break;
-    case REGIONS_CSV:
-      o->regions_csv = optarg;
-      break;
-    default:
-      return GT_FAIL(GT_ERR_JOB, "simulate: option %s is unknown or lacks its value; see `geotrain help simulate`", argv[optind - 1]);
-    }
-  if (optind != argc - 1) return GT_FAIL(GT_ERR_JOB, "simulate: one job file is needed, %d were given; see `geotrain help simulate`", argc - optind);
-  o->job_path = argv[optind];
+static gt_status take(void *ctx, int option, const char *argument) {
+  simulate_options *o = ctx;
+  *(option == OUT ? &o->out : &o->regions_csv) = argument;
   return GT_OK;
 }
 
@@ -182,7 +166,7 @@ static gt_status simulate(const simulate_options *o, const gt_job *job, const gt
 static gt_status with_job(const simulate_options *o) {
   gt_job *job = NULL;
   gt_links *links = NULL;
-  GT_TRY(gt_job_load_regions(&job, o->job_path, o->sets, o->nsets, o->regions_csv));
+  GT_TRY(gt_job_load_regions(&job, o->words.path, o->words.sets, o->words.nsets, o->regions_csv));
   gt_status status = gt_job_check_ranks(job);
   gt_job_prices prices = {0};
   if (status == GT_OK) status = gt_job_prices_of(&prices, job);
@@ -195,9 +179,9 @@ static gt_status with_job(const simulate_options *o) {
 }
 
 gt_status gt_cmd_simulate(int argc, char **argv) {
-  simulate_options o = {.sets = GT_NEW_ARRAY(const char *, (size_t)argc + 1)};
-  gt_status status = read_options(&o, argc, argv);
+  simulate_options o = {0};
+  gt_status status = gt_job_words_read(&o.words, argc, argv, options, take, &o);
   if (status == GT_OK) status = with_job(&o);
-  gt_free(o.sets);
+  gt_free(o.words.sets);
   return status;
 }

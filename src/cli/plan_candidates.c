@@ -119,7 +119,7 @@ const planner_set *gt_planner_set(const planner_candidate *c) {
 
 gt_status gt_planner_open(planner *p, const planner_options *options) {
   *p = (planner){.options = options};
-  GT_TRY(gt_job_load_regions(&p->job, options->job_path, options->sets, options->nsets, options->regions_csv));
+  GT_TRY(gt_job_load_regions(&p->job, options->words.path, options->words.sets, options->words.nsets, options->regions_csv));
   GT_TRY(make_pools(p));
   GT_TRY(gt_cost_check(p->job, "to plan it"));
   GT_TRY(find_prices(p));

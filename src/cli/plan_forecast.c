@@ -50,13 +50,13 @@ static void take_devices(gt_job *job, const planner *p, const int64_t *counts) {
 gt_status gt_planner_job(gt_job **out, const planner *p, const planner_candidate *c, const int64_t *counts, double speed) {
   const planner_options *o = p->options;
   char strategy[64], period[64];
-  const char **sets = GT_NEW_ARRAY(const char *, o->nsets + 2);
-  for (size_t i = 0; i < o->nsets; i++) sets[i] = o->sets[i];
+  const char **sets = GT_NEW_ARRAY(const char *, o->words.nsets + 2);
+  for (size_t i = 0; i < o->words.nsets; i++) sets[i] = o->words.sets[i];
   snprintf(strategy, sizeof strategy, "sync.strategy=%s", c->strategy);
   snprintf(period, sizeof period, "sync.period=%" PRId64, c->period > 0 ? c->period : p->job->sync.period);
-  sets[o->nsets] = strategy;
-  sets[o->nsets + 1] = period;
-  gt_status status = gt_job_load_regions(out, o->job_path, sets, o->nsets + 2, o->regions_csv);
+  sets[o->words.nsets] = strategy;
+  sets[o->words.nsets + 1] = period;
+  gt_status status = gt_job_load_regions(out, o->words.path, sets, o->words.nsets + 2, o->regions_csv);
   gt_free(sets);
   if (status != GT_OK) return status;
   gt_job_interval *until = &(*out)->train.until;

@@ -8,13 +8,13 @@
 #include "geotrain/sim.h"
 #include "geotrain/train.h"
 #include "job_shape.h"
+#include "options.h"
 
 #define PLANNER_TOLERANCE 0.01 /* a set is not slower than everything everywhere if it is by no more than this share */
 
 typedef struct {
-  const char *job_path, *regions_csv, *write;
-  const char **sets;
-  size_t nsets;
+  gt_job_words words;
+  const char *regions_csv, *write;
   double margin; /* computing and links may be so much faster or slower, as a share */
   bool json;
 } planner_options;

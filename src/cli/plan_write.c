@@ -49,13 +49,13 @@ static gt_status text_of(char **text, const planner *p) {
   snprintf(strategy, sizeof strategy, "plan.predicted.strategy=%s", c->strategy);
   planner_options o = *p->options;
   planner with = *p;
-  o.sets = GT_NEW_ARRAY(const char *, o.nsets + 2);
-  for (size_t i = 0; i < o.nsets; i++) o.sets[i] = p->options->sets[i];
-  o.sets[o.nsets++] = made;
-  o.sets[o.nsets++] = strategy;
+  o.words.sets = GT_NEW_ARRAY(const char *, o.words.nsets + 2);
+  for (size_t i = 0; i < o.words.nsets; i++) o.words.sets[i] = p->options->words.sets[i];
+  o.words.sets[o.words.nsets++] = made;
+  o.words.sets[o.words.nsets++] = strategy;
   with.options = &o;
   gt_status status = gt_planner_job(&job, &with, c, set->counts, 1);
-  gt_free(o.sets);
+  gt_free(o.words.sets);
   if (status != GT_OK) return status;
   fill_numbers(job, p, set);
   *text = gt_job_resolved(job);
