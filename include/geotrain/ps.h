@@ -208,11 +208,6 @@ gt_optim_spec gt_ps_optim_of(const gt_job *job, size_t region, const int64_t *sa
 /* By the job's compute section; order: of the region; c: gt_job_compute_of. */
 gt_ns gt_cost_step(const gt_job *job, const gt_order *order, const gt_job_compute *c, size_t worker, int64_t batch);
 gt_ns gt_cost_eval(const gt_job *job, const gt_order *order, const gt_job_compute *c, size_t worker, int64_t samples);
-/* What is added to a step before which its worker waited so long (compute.resume): caches and clock have gone cold, and come back within a few steps.
-   left: of the worker, 0 at first. */
-#define GT_RESUME_WAIT  ((gt_ns)5000000)
-#define GT_RESUME_STEPS 8
-gt_ns gt_cost_resume(const gt_job_compute *c, gt_ns waited, int *left);
 /* How many times as long as it would this worker takes (compute.speed). */
 double gt_cost_slowdown(const gt_job *job, size_t region, size_t worker);
 /* GT_ERR_JOB names a region of which compute says nothing; why: "under --clock virtual". */
@@ -227,6 +222,10 @@ typedef struct {
   gt_event_kind kind;
   size_t worker; /* PUSH */
 } gt_event;
+
+/* After a wait this long caches and clock are cold: each of so many steps takes compute.resume longer.  Not with compute.emulate, where workers sleep what is left of a step. */
+#define GT_RESUME_WAIT  ((gt_ns)5000000)
+#define GT_RESUME_STEPS 8
 
 /* When a region's workers push, its PS is free and its checkpoint is durable, by the job's costs: the order of events of a run under the virtual clock and of a simulation.
    Times begin at 0.  The job outlives it. */

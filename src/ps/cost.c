@@ -32,13 +32,6 @@ gt_ns gt_cost_eval(const gt_job *job, const gt_order *order, const gt_job_comput
   return gt_from_seconds((double)samples / c->eval_samples_per_s / speed_of(job, order->region, c, worker));
 }
 
-gt_ns gt_cost_resume(const gt_job_compute *c, gt_ns waited, int *left) {
-  if (waited >= GT_RESUME_WAIT) *left = GT_RESUME_STEPS;
-  if (*left == 0) return 0;
-  --*left;
-  return gt_from_seconds(c->resume_s);
-}
-
 double gt_cost_slowdown(const gt_job *job, size_t region, size_t worker) {
   gt_job_compute c = gt_job_compute_of(job, region);
   return 1 / wanted(job, region, &c, worker);

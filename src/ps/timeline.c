@@ -6,7 +6,7 @@ typedef struct {
   gt_ns due;             /* of its push; GT_NEVER: it has nothing to do */
   gt_ns ordered, pushed; /* when its order was given, when it last pushed */
   gt_ns cost;
-  int cold; /* gt_cost_resume */
+  int cold; /* steps that take longer yet, after a wait */
 } timeline_worker;
 
 struct gt_timeline {
@@ -58,12 +58,20 @@ void gt_timeline_writing(gt_timeline *t, double bytes) {
   t->written_at = t->busy + gt_from_seconds(seconds);
 }
 
+/* What is added to the worker's next step. */
+static gt_ns resumed(const gt_timeline *t, timeline_worker *w) {
+  if (w->ordered - w->pushed >= GT_RESUME_WAIT) w->cold = GT_RESUME_STEPS;
+  if (w->cold == 0 || t->job->compute_emulate) return 0;
+  w->cold--;
+  return gt_from_seconds(t->cost.resume_s);
+}
+
 void gt_timeline_ordered(gt_timeline *t, size_t worker, const gt_ps_order *order) {
   timeline_worker *w = &t->workers[worker];
   if (order->kind == GT_PS_KEEPALIVE) return;
   w->ordered = t->busy + gt_from_seconds(t->cost.local_s);
   if (order->kind == GT_PS_TRAIN)
-    w->cost = gt_cost_step(t->job, &t->order, &t->cost, worker, order->first) + gt_cost_resume(&t->cost, w->ordered - w->pushed, &w->cold);
+    w->cost = gt_cost_step(t->job, &t->order, &t->cost, worker, order->first) + resumed(t, w);
   else
     w->cost = gt_cost_eval(t->job, &t->order, &t->cost, worker, order->count);
   w->due = w->ordered + w->cost;

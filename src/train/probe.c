@@ -7,7 +7,6 @@
 
 #define LINK_LIMIT_S 10.0
 #define WAIT_S       60.0
-#define MEET_S       3600.0 /* many regions take their time; a rank that is lost ends the job by itself */
 
 /* ---- helpers ---- */
 
@@ -26,7 +25,7 @@ void gt_probe_meet(gt_probe_state *p, const char *what) {
   MPI_Request request;
   (void)p;
   GT_MPI(MPI_Ibarrier(MPI_COMM_WORLD, &request));
-  gt_wait_all(&request, 1, what, MEET_S, NULL, NULL);
+  gt_wait_all(&request, 1, what, GT_PROBE_MEET_S, NULL, NULL);
 }
 
 static bool first_rank(void) {

@@ -4,6 +4,8 @@
 
 #include "impl.h"
 
+#define GT_PROBE_MEET_S 3600.0 /* many regions take their time; a rank that is lost ends the job by itself */
+
 /* Sizes of the messages that the transport term is fitted to. */
 #define GT_PROBE_SIZES 7
 extern const size_t gt_probe_sizes[GT_PROBE_SIZES];
@@ -62,6 +64,15 @@ double gt_probe_median(double *values, size_t n); /* sorts them */
 void gt_probe_host(gt_probe_state *p);
 /* probe_compute.c: collective over the world. */
 void gt_probe_compute(gt_probe_state *p);
+/* probe_traffic.c: open and close are collective over the PS ranks, the rest is local.  A message is as large as the model, 4 MiB at most. */
+typedef struct gt_probe_traffic gt_probe_traffic;
+gt_probe_traffic *gt_probe_traffic_open(const gt_run *run, gt_vec params);
+/* To every other region, if what was sent before has left. */
+void gt_probe_traffic_send(gt_probe_traffic *t, gt_vec grads);
+bool gt_probe_traffic_poll(gt_probe_traffic *t);
+gt_ns gt_probe_traffic_next(const gt_probe_traffic *t, bool *large);
+/* Lets what is under way arrive, limit_s at most. */
+void gt_probe_traffic_close(gt_probe_traffic *t, const gt_run *run, double limit_s);
 /* probe_links.c: collective over the world. */
 void gt_probe_links(gt_probe_state *p);
 void gt_probe_inside(gt_probe_state *p);

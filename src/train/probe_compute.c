@@ -14,10 +14,12 @@
 #define WORK_MIN     5
 #define WORK_MAX     200
 
-/* Steps come in turns: some one after the other, then some with a pause before each GT_RESUME_STEPS of them, as where a strategy waits for its exchange. */
-#define STEADY ((int64_t)64)
-#define TURN   (STEADY + 4 * GT_RESUME_STEPS)
-#define PAUSE  ((gt_ns)50000000)
+/* Steps come in turns: some one after the other while messages cross the WAN, as with asgd-ga; then some with a pause before each GT_RESUME_STEPS of them and without
+   messages, as where a strategy waits for its exchange. */
+#define TRAFFIC 8 /* steps of the region for each message */
+#define STEADY  ((int64_t)64)
+#define TURN    (STEADY + 4 * GT_RESUME_STEPS)
+#define PAUSE   ((gt_ns)50000000)
 typedef enum { COLD, WARM, PAUSED } phase;
 
 static phase phase_of(int64_t step) {
@@ -190,6 +192,8 @@ typedef struct {
   double update_s;
   int64_t updates;
   gt_plane_ps *plane;
+  gt_probe_traffic *traffic; /* NULL: the job sends nothing */
+  int64_t pushes;
   served *workers;
   gt_ns since;
   size_t ended;
@@ -223,6 +227,12 @@ static void give(const server *s, size_t w, gt_order_kind kind) {
   gt_plane_ps_order(s->plane, w, &order, a->params.data, a->buffers.data);
 }
 
+static void exchange(server *s, phase at) {
+  const gt_job *job = s->run->job;
+  int64_t each = strcmp(job->sync.local, "sync") == 0 ? TRAFFIC * (int64_t)gt_plane_ps_workers(s->plane) : TRAFFIC;
+  if (++s->pushes % each == 0 && at != PAUSED && s->traffic) gt_probe_traffic_send(s->traffic, gt_graph_arrays(s->run->graph)->grads);
+}
+
 static void on_push(void *ctx, size_t w, const gt_push_msg *push, float *grads, const float *buffers) {
   server *s = ctx;
   served *of = &s->workers[w];
@@ -230,7 +240,7 @@ static void on_push(void *ctx, size_t w, const gt_push_msg *push, float *grads, 
   if (push->kind == GT_PUSH_GRADIENT) {
     of->pushed = gt_now();
     if (!push->nonfinite) update(s, grads, buffers, phase_of(of->steps) == WARM);
-    of->steps++;
+    exchange(s, phase_of(of->steps++));
     gt_plane_ps_taken(s->plane, w);
   }
   if (push->kind == GT_PUSH_EVAL) {
@@ -257,21 +267,32 @@ static gt_ns end_pauses(const server *s) {
   return next;
 }
 
+/* As a run does it. */
+static void rest(const server *s, gt_backoff *backoff, gt_ns until) {
+  bool large = false;
+  gt_ns next = s->traffic ? gt_probe_traffic_next(s->traffic, &large) : GT_NEVER;
+  bool idle = !large && gt_plane_ps_wakes(s->plane);
+  gt_plane_ps_sleep(s->plane, gt_backoff_next(backoff, idle ? GT_BACKOFF_IDLE : GT_BACKOFF_BUSY, next < until ? next : until));
+}
+
 static void run_server(gt_probe_state *p, material *m) {
   gt_run *run = &p->run;
   const gt_arrays *a = gt_graph_arrays(run->graph);
   server s = {.run = run, .material = m, .plane = gt_plane_ps_create(run->roles.region, a->params.n, a->buffers.n)};
   gt_backoff backoff = {0};
   s.workers = GT_NEW_ARRAY(served, gt_plane_ps_workers(s.plane));
+  if (run->job->nregions > 1 && strcmp(run->job->sync.strategy, "none") != 0) s.traffic = gt_probe_traffic_open(run, a->params);
   s.since = gt_now();
   while (s.ended < gt_plane_ps_workers(s.plane)) {
-    bool pushed = gt_plane_ps_poll(s.plane, on_push, &s);
+    bool moved = gt_plane_ps_poll(s.plane, on_push, &s);
+    if (s.traffic) moved |= gt_probe_traffic_poll(s.traffic);
     gt_ns next = end_pauses(&s);
-    if (pushed)
+    if (moved)
       gt_backoff_reset(&backoff);
     else
-      gt_plane_ps_sleep(s.plane, gt_backoff_next(&backoff, GT_BACKOFF_BUSY, next)); /* as a run does */
+      rest(&s, &backoff, next);
   }
+  if (s.traffic) gt_probe_traffic_close(s.traffic, run, p->limit_s);
   if (s.updates > 0) p->own.update_s = s.update_s / (double)s.updates;
   gt_plane_ps_close(s.plane);
   gt_free(s.workers);

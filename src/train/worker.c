@@ -29,7 +29,6 @@ typedef struct {
   gt_ns idle_since;
   gt_job_compute cost;
   double slowdown;
-  int cold; /* gt_cost_resume */
 } worker;
 
 #define NAP ((gt_ns)2000000) /* so that messages move on meanwhile */
@@ -46,13 +45,6 @@ static void take_time(const worker *w, gt_ns from, gt_ns cost) {
 
 static size_t number_of(const worker *w) {
   return (size_t)w->run->roles.region_rank - 1;
-}
-
-/* What the step is to take; 0: as long as it takes. */
-static gt_ns cost_of(worker *w, const gt_order_msg *order, gt_ns waited) {
-  const gt_run *run = w->run;
-  if (!run->job->compute_emulate) return 0;
-  return gt_cost_step(run->job, &run->order, &w->cost, number_of(w), order->batch) + gt_cost_resume(&w->cost, waited, &w->cold);
 }
 
 /* Gradients are looked at while they are in the cache, and then told of at once. */
@@ -94,7 +86,7 @@ static void train_batch(worker *w, const gt_order_msg *order) {
   w->batch.finite = true;
   gt_graph_step(w->run->graph, w->x, w->y, n, true, &m);
   on_gradients(w, 0);
-  take_time(w, from, cost_of(w, order, from - w->idle_since));
+  take_time(w, from, w->run->job->compute_emulate ? gt_cost_step(w->run->job, &w->run->order, &w->cost, number_of(w), order->batch) : 0);
   bool finite = m.loss_sum - m.loss_sum == 0 && w->batch.finite && gt_vec_finite(arrays->buffers);
   gt_push_msg push = {.kind = GT_PUSH_GRADIENT,
                       .signal = (uint32_t)gt_stop_requested(),
