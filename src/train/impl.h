@@ -43,6 +43,8 @@ gt_status gt_run_write_job(const gt_run *run);
 
 /* worker.c: the first n of the region's own training samples, augmented as the job says.  Local. */
 gt_status gt_train_loader(const gt_run *run, size_t n, gt_loader **out);
+/* The region's gateway as the job says; payload_max: bytes.  Collective over the PS ranks. */
+gt_gateway *gt_run_gateway(const gt_run *run, size_t payload_max, const gt_gateway_events *events);
 
 /* What a PS tells the others before training starts (kind HELLO, little endian as is). */
 typedef struct {

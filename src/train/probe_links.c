@@ -360,15 +360,7 @@ static void probe_ps(gt_probe_state *p) {
   size_t n = run->job->nregions, largest = gt_probe_sizes[n > MANY_REGIONS ? GT_PROBE_SIZES - 2 : GT_PROBE_SIZES - 1];
   prober b = {.p = p, .n = n, .self = run->roles.region_id, .largest = largest, .payload = gt_alloc(largest, 1)};
   b.answers = GT_NEW_ARRAY(answer, n);
-  gt_gateway_spec spec = {.nregions = n,
-                          .self = b.self,
-                          .links = gt_links_from(run->links, b.self),
-                          .access_bps = run->job->regions[b.self].access_bps,
-                          .emulate = run->job->wan.emulate,
-                          .seed = run->job->seed,
-                          .payload_max = largest};
-  gt_gateway_events events = {&b, on_message, NULL};
-  b.gateway = gt_gateway_create(run->roles.ps, &spec, &events);
+  b.gateway = gt_run_gateway(run, largest, &(gt_gateway_events){&b, on_message, NULL});
   gt_gateway_begin(b.gateway, gt_now());
   measure_alone(&b);
   measure_together(&b);

@@ -30,15 +30,7 @@ gt_probe_traffic *gt_probe_traffic_open(const gt_run *run, gt_vec params) {
   size_t floats = params.n * sizeof(float) < LARGEST ? params.n : LARGEST / sizeof(float);
   *t = (gt_probe_traffic){.n = run->job->nregions, .self = run->roles.region_id, .params = params};
   t->payload = gt_vec_of(GT_NEW_ARRAY(float, floats), floats);
-  gt_gateway_spec spec = {.nregions = t->n,
-                          .self = t->self,
-                          .links = gt_links_from(run->links, t->self),
-                          .access_bps = run->job->regions[t->self].access_bps,
-                          .emulate = run->job->wan.emulate,
-                          .seed = run->job->seed,
-                          .payload_max = floats * sizeof(float)};
-  gt_gateway_events events = {t, on_message, on_departed};
-  t->gateway = gt_gateway_create(run->roles.ps, &spec, &events);
+  t->gateway = gt_run_gateway(run, floats * sizeof(float), &(gt_gateway_events){t, on_message, on_departed});
   gt_gateway_begin(t->gateway, gt_now());
   return t;
 }

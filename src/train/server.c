@@ -76,16 +76,7 @@ static void open_gateway(gt_server *s) {
     double goodput_bps = gt_link_goodput(&links[p]), at_bandwidth_s = goodput_bps > 0 ? 10 * 8.0 * (double)bytes / goodput_bps : 0;
     s->patience_s[p] = at_bandwidth_s > run->job->limits.wan_patience_s ? at_bandwidth_s : run->job->limits.wan_patience_s;
   }
-  gt_gateway_spec spec = {.nregions = n,
-                          .self = self,
-                          .links = links,
-                          .access_bps = run->job->regions[self].access_bps,
-                          .emulate = run->job->wan.emulate,
-                          .virtual_clock = run->options->virtual_clock,
-                          .seed = run->job->seed,
-                          .payload_max = bytes};
-  gt_gateway_events events = {s, on_message, on_departed};
-  s->gateway = gt_gateway_create(run->roles.ps, &spec, &events);
+  s->gateway = gt_run_gateway(run, bytes, &(gt_gateway_events){s, on_message, on_departed});
 }
 
 /* ---- the PS ------------------------------------------------------------------------------------------------------------------ */

@@ -213,6 +213,20 @@ static gt_status open_links(gt_run *run) {
 }
 
 /* What the run will have cost is known at its end; a catalogue that cannot say it is refused here. */
+gt_gateway *gt_run_gateway(const gt_run *run, size_t payload_max, const gt_gateway_events *events) {
+  const gt_job *job = run->job;
+  size_t self = run->roles.region_id;
+  gt_gateway_spec spec = {.nregions = job->nregions,
+                          .self = self,
+                          .links = gt_links_from(run->links, self),
+                          .access_bps = job->regions[self].access_bps,
+                          .emulate = job->wan.emulate,
+                          .virtual_clock = run->options->virtual_clock,
+                          .seed = job->seed,
+                          .payload_max = payload_max};
+  return gt_gateway_create(run->roles.ps, &spec, events);
+}
+
 static gt_status open_prices(gt_run *run) {
   return agree(run, run->roles.is_lead ? gt_job_prices_of(&run->prices, run->job) : GT_OK);
 }
