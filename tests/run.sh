@@ -76,9 +76,9 @@ format() {
 
 # One file a process: the analyzer of clang 14 mistakes va_lists from the second file on.
 # A stamp a file saves what has not changed; a changed header or rule renews all.  The analyzer's depth is nearly all of the time: in the quick run it
-# follows 30,000 nodes a function (an eighth of the time), in the full one as many as it wants.
+# follows 10,000 nodes a function (a tenth of the time), in the full one as many as it wants.
 tidy() {
-  local stamps=build/dev/tidy stale=() file stamp newest depth=(-extra-arg=-Xclang -extra-arg=-analyzer-config -extra-arg=-Xclang -extra-arg=max-nodes=30000)
+  local stamps=build/dev/tidy stale=() file stamp newest depth=(-extra-arg=-Xclang -extra-arg=-analyzer-config -extra-arg=-Xclang -extra-arg=max-nodes=10000)
   [ "$full" = no ] || { depth=() && stamps=build/dev/tidy-full; }
   mkdir -p "$stamps"
   newest=$(find include src .clang-tidy -name '*.h' -o -name .clang-tidy | xargs -r ls -t | head -n 1)
