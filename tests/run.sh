@@ -17,10 +17,10 @@ case ${1:-} in
     ;;
 esac
 
+cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) # else nproc counts OpenMP's threads
 unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE # an environment that pins OpenBLAS's kernels tests others than users run
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 if [ "$(id -u)" -eq 0 ]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
-cores=$(nproc)
 passed=0 failed=0 failures=()
 
 # stage NAME COMMAND...: runs it, prints its time and its output if it fails, counts it as one check.

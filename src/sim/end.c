@@ -1,13 +1,11 @@
-/* The end of a simulated run: own evaluation, model and result to the lead, a last checkpoint round, the mean's evaluation, good-bye: what src/train/final.c does, without its contents. */
+/* The end of a simulated run: a region's result, and what src/train/final.c does for gt_ending, without its contents. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "inside.h"
 
-#define COOKIE_MODEL  ((uint64_t)1 << 63)
-#define COOKIE_REPORT (COOKIE_MODEL + 1)
-#define BYTES_A_LINK  ((size_t)512) /* about so long is a link's result, where it is not made */
+#define BYTES_A_LINK ((size_t)512) /* about so long is a link's result, where it is not made */
 
 void gt_sim_end_result(sim_region *r) {
   gt_region_result *result = &r->result;
@@ -43,7 +41,31 @@ void gt_sim_end_result(sim_region *r) {
     if (p != r->id) gt_sim_wire_result(r, p, &r->links[n++]);
 }
 
-/* ---- a region ----------------------------------------------------------------------------------------------------------------- */
+/* ---- for gt_ending -------------------------------------------------------------------------------------------------------------- */
+
+static void evaluated(void *ctx, const gt_ps_score *score) {
+  (void)score;
+  gt_ending_evaluated(&((sim_region *)ctx)->ending);
+}
+
+static bool evaluate(void *ctx, bool mean) {
+  sim_region *r = ctx;
+  const gt_sim_spec *spec = &r->sim->spec;
+  if (mean) gt_sim_end_result(r);
+  if (spec->test_samples == 0) return false;
+  gt_ps_evaluate(r->ps, gt_vec_of(NULL, spec->parameters), gt_vec_of(NULL, spec->buffers), evaluated, r, gt_timeline_now(r->timeline));
+  return true;
+}
+
+static void send(sim_region *r, size_t peer, gt_msg_kind kind, size_t bytes, uint64_t cookie) {
+  gt_frame_header head = {.kind = (uint8_t)kind};
+  gt_sim_send(r, peer, &head, bytes, cookie, gt_timeline_now(r->timeline));
+}
+
+static void send_model(void *ctx, uint64_t cookie) {
+  sim_region *r = ctx;
+  send(r, 0, GT_MSG_MODEL, (r->sim->spec.parameters + r->sim->spec.buffers) * sizeof(float), cookie);
+}
 
 static size_t report_bytes(const sim_region *r) {
   if (!r->sim->exact) return BYTES_A_LINK * r->sim->n;
@@ -53,107 +75,16 @@ static size_t report_bytes(const sim_region *r) {
   return bytes;
 }
 
-static void send(sim_region *r, gt_msg_kind kind, size_t bytes, uint64_t cookie) {
-  gt_frame_header head = {.kind = (uint8_t)kind};
-  gt_sim_send(r, 0, &head, bytes, cookie, gt_timeline_now(r->timeline));
-  r->stage = SIM_SENDING;
-}
-
-void gt_sim_end_departed(sim_region *r, uint64_t cookie) {
-  if (cookie == COOKIE_REPORT) {
-    r->stage = SIM_AWAITING_BYE;
-    return;
-  }
+static void send_report(void *ctx, uint64_t cookie) {
+  sim_region *r = ctx;
   gt_sim_end_result(r);
   r->wires[0].report_bytes = (uint32_t)report_bytes(r);
-  send(r, GT_MSG_REPORT, r->wires[0].report_bytes, COOKIE_REPORT);
+  send(r, 0, GT_MSG_REPORT, r->wires[0].report_bytes, cookie);
 }
 
-void gt_sim_end_message(sim_region *r, const gt_frame_header *head) {
-  if (head->kind == GT_MSG_BYE)
-    r->bye = true;
-  else if (head->kind == GT_MSG_MODEL)
-    r->nmodels++;
-  else
-    r->nreports++;
+static void say_good_bye(void *ctx) {
+  sim_region *r = ctx;
+  for (size_t p = 1; p < r->sim->n; p++) send(r, p, GT_MSG_BYE, 0, 0);
 }
 
-static void evaluated(void *ctx, const gt_ps_score *score) {
-  (void)score;
-  ((sim_region *)ctx)->evaluated = true;
-}
-
-static void evaluate(sim_region *r, sim_stage stage) {
-  const gt_sim_spec *spec = &r->sim->spec;
-  r->evaluated = spec->test_samples == 0;
-  r->stage = stage;
-  if (!r->evaluated)
-    gt_ps_evaluate(r->ps, gt_vec_of(NULL, spec->parameters), gt_vec_of(NULL, spec->buffers), evaluated, r, gt_timeline_now(r->timeline));
-}
-
-/* ---- the lead ------------------------------------------------------------------------------------------------------------------ */
-
-static void gather(sim_region *r) {
-  gt_ps_view v;
-  gt_ns now = gt_timeline_now(r->timeline);
-  size_t others = r->sim->n - 1;
-  gt_ps_look(r->ps, now, &v);
-  if (r->nmodels < others || r->nreports < others || v.round != v.whole_round) return;
-  gt_ps_final_round(r->ps, now);
-  r->last_round = v.round + 1;
-  r->stage = SIM_LAST_ROUND;
-}
-
-static void last_round(sim_region *r) {
-  gt_ps_view v;
-  gt_ps_look(r->ps, gt_timeline_now(r->timeline), &v);
-  if (v.whole_round < r->last_round) return;
-  gt_sim_end_result(r);
-  evaluate(r, SIM_EVALUATING_MEAN);
-}
-
-static void say_good_bye(sim_region *r) {
-  gt_frame_header bye = {.kind = GT_MSG_BYE};
-  for (size_t p = 1; p < r->sim->n; p++) gt_sim_send(r, p, &bye, 0, 0, gt_timeline_now(r->timeline));
-  r->stage = SIM_OVER;
-}
-
-/* ---- steps --------------------------------------------------------------------------------------------------------------------- */
-
-static void step(sim_region *r) {
-  switch (r->stage) {
-  case SIM_TRAINING:
-    evaluate(r, SIM_EVALUATING_OWN);
-    break;
-  case SIM_EVALUATING_OWN:
-    if (!r->evaluated) break;
-    if (r->id == 0)
-      r->stage = SIM_GATHERING;
-    else
-      send(r, GT_MSG_MODEL, (r->sim->spec.parameters + r->sim->spec.buffers) * sizeof(float), COOKIE_MODEL);
-    break;
-  case SIM_GATHERING:
-    gather(r);
-    break;
-  case SIM_LAST_ROUND:
-    last_round(r);
-    break;
-  case SIM_EVALUATING_MEAN:
-    if (r->evaluated) say_good_bye(r);
-    break;
-  case SIM_AWAITING_BYE:
-    if (r->bye) r->stage = SIM_OVER;
-    break;
-  case SIM_SENDING:
-  case SIM_OVER:
-    break;
-  }
-}
-
-void gt_sim_end_step(sim_region *r) {
-  sim_stage before;
-  do {
-    before = r->stage;
-    step(r);
-  } while (r->stage != before);
-}
+const gt_ending_hooks gt_sim_ending = {.evaluate = evaluate, .send_model = send_model, .send_report = send_report, .conclude = say_good_bye};

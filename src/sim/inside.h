@@ -73,18 +73,6 @@ typedef struct {
 
 /* ---- regions ------------------------------------------------------------------------------------------------------------- */
 
-/* What a region does when its training is complete, as src/train/final.c has it. */
-typedef enum {
-  SIM_TRAINING,
-  SIM_EVALUATING_OWN,
-  SIM_SENDING,
-  SIM_AWAITING_BYE,
-  SIM_GATHERING,
-  SIM_LAST_ROUND,
-  SIM_EVALUATING_MEAN,
-  SIM_OVER
-} sim_stage;
-
 typedef struct {
   gt_sim *sim;
   size_t id;
@@ -103,10 +91,8 @@ typedef struct {
   uint64_t arrived;  /* frames so far: their order */
   uint64_t *ready;   /* a bit a peer: its wire can move now */
   /* the end */
-  sim_stage stage;
-  bool evaluated, bye, complete, ended;
-  size_t nmodels, nreports;
-  int64_t last_round;
+  gt_ending ending;
+  bool complete, ended;
   gt_usage split;
   gt_region_result result; /* as it was told to the lead */
   gt_link_result *links;   /* likewise, nregions - 1 of them; NULL: there are too many */
@@ -159,8 +145,6 @@ void gt_sim_region_departed(sim_region *r, size_t peer, uint64_t cookie);
 /* end.c */
 /* The region's result as it stands now. */
 void gt_sim_end_result(sim_region *r);
-void gt_sim_end_step(sim_region *r);
-void gt_sim_end_departed(sim_region *r, uint64_t cookie);
-void gt_sim_end_message(sim_region *r, const gt_frame_header *head);
+extern const gt_ending_hooks gt_sim_ending; /* their ctx: a sim_region */
 
 #endif

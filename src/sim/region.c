@@ -105,6 +105,7 @@ gt_status gt_sim_region_open(sim_region *r, gt_sim *sim, size_t id) {
   r->timeline = gt_timeline_create(job, &r->order, nworkers);
   gt_sim_wires_open(r);
   r->ps = make_ps(r);
+  gt_ending_open(&r->ending, &gt_sim_ending, r, r->ps, id == 0, sim->n - 1);
   return GT_OK;
 }
 
@@ -122,14 +123,14 @@ void gt_sim_region_close(sim_region *r) {
 void gt_sim_region_message(sim_region *r, const gt_frame_header *head) {
   if (head->kind != GT_MSG_PING && head->kind != GT_MSG_PONG) r->sim->moved = gt_timeline_at(r->timeline);
   if (head->kind == GT_MSG_REPORT || head->kind == GT_MSG_MODEL || head->kind == GT_MSG_BYE)
-    gt_sim_end_message(r, head);
+    gt_ending_message(&r->ending, head->kind);
   else
     gt_ps_message(r->ps, head->from, head, NULL, gt_timeline_now(r->timeline));
 }
 
 void gt_sim_region_departed(sim_region *r, size_t peer, uint64_t cookie) {
-  if (cookie >= ((uint64_t)1 << 63))
-    gt_sim_end_departed(r, cookie);
+  if (cookie >= GT_ENDING_COOKIE)
+    gt_ending_departed(&r->ending, cookie);
   else
     gt_ps_departed(r->ps, peer, cookie, gt_timeline_now(r->timeline));
 }
@@ -205,16 +206,17 @@ void gt_sim_region_step(sim_region *r) {
   handle(r, &e);
   if (r->sim->exact) gt_usage_account(&r->split, r->ps, gt_ps_made_of(r->ps), receiving, r, gt_timeline_now(r->timeline));
   gt_ps_look(r->ps, gt_timeline_now(r->timeline), &v);
+  bool over = v.phase == GT_PS_STOPPED;
   if (v.phase == GT_PS_COMPLETE) {
     if (!r->complete && gt_timeline_now(r->timeline) > r->sim->complete) r->sim->complete = gt_timeline_now(r->timeline);
     r->complete = true;
-    gt_sim_end_step(r);
+    over = gt_ending_step(&r->ending, gt_timeline_now(r->timeline));
   }
   if (v.phase == GT_PS_STOPPED) {
     r->sim->code = v.stop_code;
     gt_sim_end_result(r);
   }
-  if (v.phase == GT_PS_STOPPED || r->stage == SIM_OVER)
+  if (over)
     leave(r);
   else
     gt_sim_agenda_set(&r->sim->agenda, r->id, next_event(r).at);

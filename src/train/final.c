@@ -1,4 +1,4 @@
-/* The end of a run: each region evaluates its model, sends model and result to the lead, which forms and evaluates the mean and writes the summary. */
+/* The end of a run, for gt_ending: a region's scores, model and result; on the lead their mean and the summary. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,35 +6,17 @@
 
 #include "impl.h"
 
-#define COOKIE_MODEL  ((uint64_t)1 << 63)
-#define COOKIE_REPORT (COOKIE_MODEL + 1)
-
-typedef enum { BEGIN, EVALUATING_OWN, SENDING_MODEL, SENDING_REPORT, AWAITING_BYE, GATHERING, LAST_ROUND, EVALUATING_MEAN, OVER } stage;
-
 struct gt_final {
   gt_server *server;
-  stage stage;
+  gt_ending ending;
   gt_ps_score own, mean_score;
   char *report;
   gt_vec mean, mean_buffers;
   float **models; /* of the other regions, as they arrive */
   gt_region_result *regions;
   gt_link_result *links;
-  size_t nlinks, nreports, nmodels;
-  bool bye, evaluated;
-  int64_t last_round;
+  size_t nlinks;
 };
-
-gt_final *gt_final_create(gt_server *s) {
-  size_t n = s->run->job->nregions;
-  gt_final *f = GT_NEW(gt_final);
-  f->server = s;
-  f->own = f->mean_score = (gt_ps_score){NAN, NAN, NAN};
-  f->models = GT_NEW_ARRAY(float *, n);
-  f->regions = GT_NEW_ARRAY(gt_region_result, n);
-  f->links = GT_NEW_ARRAY(gt_link_result, n * n);
-  return f;
-}
 
 void gt_final_close(gt_final *f) {
   if (!f) return;
@@ -124,7 +106,8 @@ static void own_links(gt_final *f, gt_link_result *links) {
   }
 }
 
-static void send_report(gt_final *f) {
+static void send_report(void *ctx, uint64_t cookie) {
+  gt_final *f = ctx;
   gt_server *s = f->server;
   gt_region_result own;
   gt_link_result *links = GT_NEW_ARRAY(gt_link_result, s->run->job->nregions);
@@ -133,58 +116,42 @@ static void send_report(gt_final *f) {
   f->report = gt_result_encode(&own, links, s->run->job->nregions - 1);
   gt_free(links);
   gt_frame_header head = {.kind = GT_MSG_REPORT};
-  gt_gateway_send(s->gateway, 0, &head, f->report, strlen(f->report), COOKIE_REPORT, gt_server_now(s));
-  f->stage = SENDING_REPORT;
+  gt_gateway_send(s->gateway, 0, &head, f->report, strlen(f->report), cookie, gt_server_now(s));
 }
 
-static void send_model(gt_final *f) {
-  gt_server *s = f->server;
-  const gt_arrays *a = gt_graph_arrays(s->run->graph);
-  gt_frame_header head = {.kind = GT_MSG_MODEL};
-  /* Parameters and buffers lie apart; the mean's room serves to put them together. */
+/* Parameters and buffers lie apart; the mean's room serves to put them together. */
+static void mean_of_own(gt_final *f) {
+  const gt_arrays *a = gt_graph_arrays(f->server->run->graph);
   f->mean = gt_vec_of(GT_NEW_ARRAY(float, a->params.n + a->buffers.n), a->params.n + a->buffers.n);
   gt_vec_copy(gt_vec_range(f->mean, 0, a->params.n), a->params);
   gt_vec_copy(gt_vec_range(f->mean, a->params.n, a->buffers.n), a->buffers);
-  gt_gateway_send(s->gateway, 0, &head, f->mean.data, f->mean.n * sizeof(float), COOKIE_MODEL, gt_server_now(s));
-  f->stage = SENDING_MODEL;
+}
+
+static void send_model(void *ctx, uint64_t cookie) {
+  gt_final *f = ctx;
+  gt_server *s = f->server;
+  gt_frame_header head = {.kind = GT_MSG_MODEL};
+  mean_of_own(f);
+  gt_gateway_send(s->gateway, 0, &head, f->mean.data, f->mean.n * sizeof(float), cookie, gt_server_now(s));
 }
 
 /* ---- events ------------------------------------------------------------------------------------------------------------------- */
 
 void gt_final_departed(gt_final *f, uint64_t cookie) {
-  if (cookie == COOKIE_MODEL)
-    send_report(f);
-  else
-    f->stage = AWAITING_BYE;
+  gt_ending_departed(&f->ending, cookie);
 }
 
 void gt_final_message(gt_final *f, size_t peer, const gt_frame_header *head, const void *payload) {
-  size_t n = f->server->run->job->nregions;
-  if (head->kind == GT_MSG_BYE)
-    f->bye = true;
-  else if (head->kind == GT_MSG_MODEL) {
+  size_t n = f->server->run->job->nregions, count = 0;
+  if (head->kind == GT_MSG_MODEL) {
     f->models[peer] = GT_NEW_ARRAY(float, head->message_bytes / sizeof(float));
     memcpy(f->models[peer], payload, head->message_bytes);
-    f->nmodels++;
-  } else {
-    size_t count = 0;
+  } else if (head->kind == GT_MSG_REPORT) {
     if (gt_result_decode(payload, head->message_bytes, &f->regions[peer], f->links + f->nlinks, n * n - f->nlinks, &count) != GT_OK)
       gt_panic(GT_ERR_FAULT, "the result of region %s: %s", f->server->run->job->regions[peer].name, gt_error_text());
     f->nlinks += count;
-    f->nreports++;
   }
-}
-
-static void own_evaluated(void *ctx, const gt_ps_score *score) {
-  gt_final *f = ctx;
-  f->own = *score;
-  f->evaluated = true;
-}
-
-static void mean_evaluated(void *ctx, const gt_ps_score *score) {
-  gt_final *f = ctx;
-  f->mean_score = *score;
-  f->evaluated = true;
+  gt_ending_message(&f->ending, head->kind);
 }
 
 /* ---- the lead ------------------------------------------------------------------------------------------------------------------ */
@@ -212,9 +179,7 @@ static void settle_mean(gt_final *f) {
       form_mean(f);
       return;
     }
-  f->mean = gt_vec_of(GT_NEW_ARRAY(float, a->params.n + a->buffers.n), a->params.n + a->buffers.n);
-  gt_vec_copy(gt_vec_range(f->mean, 0, a->params.n), a->params);
-  gt_vec_copy(gt_vec_range(f->mean, a->params.n, a->buffers.n), a->buffers);
+  mean_of_own(f);
 }
 
 static size_t region_named(const gt_job *job, const char *name) {
@@ -289,83 +254,66 @@ static gt_status summarise(gt_final *f) {
   return publish(f, &sum, elapsed);
 }
 
-static void end_lead(gt_final *f) {
+static void conclude(void *ctx) {
+  gt_final *f = ctx;
   gt_server *s = f->server;
   gt_frame_header bye = {.kind = GT_MSG_BYE};
   gt_status status = summarise(f);
   if (status != GT_OK) gt_panic(status, "%s", gt_error_text());
   for (size_t p = 1; p < s->run->job->nregions; p++) gt_gateway_send(s->gateway, p, &bye, NULL, 0, 0, gt_server_now(s));
-  f->stage = OVER;
 }
 
-static void gather(gt_final *f, gt_ns now) {
-  gt_server *s = f->server;
-  size_t others = s->run->job->nregions - 1;
-  gt_ps_view v;
-  gt_ps_look(s->ps, now, &v);
-  if (f->nmodels < others || f->nreports < others || v.round != v.whole_round) return;
-  gt_ps_final_round(s->ps, now);
-  f->last_round = v.round + 1;
-  f->stage = LAST_ROUND;
+/* ---- evaluations --------------------------------------------------------------------------------------------------------------- */
+
+static void own_evaluated(void *ctx, const gt_ps_score *score) {
+  gt_final *f = ctx;
+  f->own = *score;
+  gt_ending_evaluated(&f->ending);
 }
 
-static void evaluate_mean(gt_final *f, gt_ns now) {
-  gt_server *s = f->server;
-  const gt_arrays *a = gt_graph_arrays(s->run->graph);
+static void mean_evaluated(void *ctx, const gt_ps_score *score) {
+  gt_final *f = ctx;
+  f->mean_score = *score;
+  gt_ending_evaluated(&f->ending);
+}
+
+static void settle_all(gt_final *f) {
   own_result(f, &f->regions[0]);
   own_links(f, f->links + f->nlinks);
-  f->nlinks += s->run->job->nregions - 1;
+  f->nlinks += f->server->run->job->nregions - 1;
   settle_mean(f);
-  f->evaluated = s->run->data.ntest == 0;
-  if (!f->evaluated)
-    gt_ps_evaluate(s->ps, gt_vec_range(f->mean, 0, a->params.n), gt_vec_range(f->mean, a->params.n, a->buffers.n), mean_evaluated, f, now);
-  f->stage = EVALUATING_MEAN;
 }
 
-/* ---- steps --------------------------------------------------------------------------------------------------------------------- */
-
-static void step(gt_final *f, gt_ns now) {
+static bool evaluate(void *ctx, bool mean) {
+  gt_final *f = ctx;
   gt_server *s = f->server;
   const gt_arrays *a = gt_graph_arrays(s->run->graph);
-  gt_ps_view v;
-  switch (f->stage) {
-  case BEGIN:
-    f->evaluated = s->run->data.ntest == 0;
-    if (!f->evaluated) gt_ps_evaluate(s->ps, a->params, a->buffers, own_evaluated, f, now);
-    f->stage = EVALUATING_OWN;
-    break;
-  case EVALUATING_OWN:
-    if (!f->evaluated) break;
-    if (s->run->roles.is_lead)
-      f->stage = GATHERING;
-    else
-      send_model(f);
-    break;
-  case GATHERING:
-    gather(f, now);
-    break;
-  case LAST_ROUND:
-    gt_ps_look(s->ps, now, &v);
-    if (v.whole_round >= f->last_round) evaluate_mean(f, now);
-    break;
-  case EVALUATING_MEAN:
-    if (f->evaluated) end_lead(f);
-    break;
-  case AWAITING_BYE:
-    if (f->bye) f->stage = OVER;
-    break;
-  case SENDING_MODEL:
-  case SENDING_REPORT:
-  case OVER:
-    break;
-  }
+  if (mean) settle_all(f);
+  if (s->run->data.ntest == 0) return false;
+  if (mean)
+    gt_ps_evaluate(s->ps, gt_vec_range(f->mean, 0, a->params.n), gt_vec_range(f->mean, a->params.n, a->buffers.n), mean_evaluated, f,
+                   gt_server_now(s));
+  else
+    gt_ps_evaluate(s->ps, a->params, a->buffers, own_evaluated, f, gt_server_now(s));
+  return true;
+}
+
+/* ---- as others see it ---------------------------------------------------------------------------------------------------------- */
+
+static const gt_ending_hooks hooks = {.evaluate = evaluate, .send_model = send_model, .send_report = send_report, .conclude = conclude};
+
+gt_final *gt_final_create(gt_server *s) {
+  size_t n = s->run->job->nregions;
+  gt_final *f = GT_NEW(gt_final);
+  f->server = s;
+  gt_ending_open(&f->ending, &hooks, f, s->ps, s->run->roles.is_lead, n - 1);
+  f->own = f->mean_score = (gt_ps_score){NAN, NAN, NAN};
+  f->models = GT_NEW_ARRAY(float *, n);
+  f->regions = GT_NEW_ARRAY(gt_region_result, n);
+  f->links = GT_NEW_ARRAY(gt_link_result, n * n);
+  return f;
 }
 
 bool gt_final_step(gt_final *f, gt_ns now) {
-  stage before;
-  do {
-    before = f->stage;
-    step(f, now);
-  } while (f->stage != before);
-  return f->stage == OVER;
+  return gt_ending_step(&f->ending, now);
 }

@@ -114,11 +114,11 @@ void gt_server_remove_newer(const gt_server *s, int64_t round) {
 static gt_status restore(gt_server *s, const gt_ckpt_info *info, const gt_state *state) {
   const gt_arrays *a = gt_graph_arrays(s->run->graph);
   char model[GT_SHA256_HEX], text[512];
+  gt_job_difference(s->run->resolved, info->job_yaml, true, text, sizeof text);
+  if (text[0]) return GT_FAIL(GT_ERR_JOB, "%s; a resume may change train.until, checkpoint, limits and ranks only", text);
   gt_graph_hash(s->run->graph, model);
   if (strcmp(model, info->model_hash) != 0)
     return GT_FAIL(GT_ERR_CKPT, "it holds model %s (%.12s), the job needs %s (%.12s)", info->model, info->model_hash, s->run->job->model.name, model);
-  gt_job_difference(s->run->resolved, info->job_yaml, true, text, sizeof text);
-  if (text[0]) return GT_FAIL(GT_ERR_JOB, "%s; a resume may change train.until, checkpoint, limits and ranks only", text);
   GT_TRY(gt_state_get(state, "model/", "params", GT_TYPE_F32, a->params.data, a->params.n));
   GT_TRY(gt_state_get(state, "model/", "buffers", GT_TYPE_F32, a->buffers.data, a->buffers.n));
   GT_TRY(gt_state_get(state, "train/", "resumes", GT_TYPE_I64, &s->resumes, 1));

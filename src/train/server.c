@@ -61,7 +61,7 @@ static void on_message(void *ctx, size_t peer, const gt_frame_header *head, cons
 
 static void on_departed(void *ctx, size_t peer, uint64_t cookie, gt_ns now) {
   gt_server *s = ctx;
-  if (cookie >= ((uint64_t)1 << 63))
+  if (cookie >= GT_ENDING_COOKIE)
     gt_final_departed(s->final, cookie);
   else
     gt_ps_departed(s->ps, peer, cookie, s->virtual_clock ? gt_server_now(s) : now); /* a link works while the PS does, the PS one thing at a time */

@@ -57,7 +57,7 @@ refused() {
   train "$name" 5 job.yaml "$@"
   ended "$name" "$want" "$words"
 }
-refused "resumed with other widths" 4 'it holds model deepfm' --run-dir run --resume --set 'model.mlp=[16, 9]' --set train.until.steps=170
+refused "resumed with other widths" 2 'model.mlp is \[16, 8\] there and \[16, 9\] here' --run-dir run --resume --set 'model.mlp=[16, 9]' --set train.until.steps=170
 train "resumed" 5 job.yaml --run-dir run --resume --set train.until.steps=200
 ended "resumed" 0 'auc'
 refused "images for deepfm" 3 'images of .* model deepfm takes ids' --run-dir bad --set data.path=images.h5

@@ -51,7 +51,7 @@ ended "two regions" 0 '^GO$' 'region east: ranks 0 \(PS\), 1' 'local plane: shar
 link "east to west" "$(measured east west)" 25 100
 link "west to east" "$(measured west east)" 25 100
 link "east to west, fitted" "$(profiled east west two.profile)" 25 100
-[ "$(nproc)" -lt 4 ] && check "more ranks than cores: a warning" grep -q 'more ranks than cores' out
+[ "$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc)" -lt 4 ] && check "more ranks than cores: a warning" grep -q 'more ranks than cores' out
 check "nothing stays of the run directory" same "$(find . -maxdepth 1 -name runs)" ""
 check "the profile is YAML" parses two.profile
 check "a profile names every worker's speed" same "$(grep -c 'measured: \[1\]' two.profile)" 2

@@ -1,0 +1,99 @@
+/* The end of a run, in the order that servers and simulated regions share. */
+#include "geotrain/link.h"
+#include "geotrain/ps.h"
+
+#define COOKIE_MODEL  GT_ENDING_COOKIE
+#define COOKIE_REPORT (GT_ENDING_COOKIE + 1)
+
+/* Zero is the first. */
+enum { BEGIN, EVALUATING_OWN, SENDING, AWAITING_BYE, GATHERING, LAST_ROUND, EVALUATING_MEAN, OVER };
+
+void gt_ending_open(gt_ending *e, const gt_ending_hooks *hooks, void *ctx, gt_ps *ps, bool lead, size_t others) {
+  *e = (gt_ending){.hooks = hooks, .ctx = ctx, .ps = ps, .lead = lead, .others = others};
+}
+
+void gt_ending_evaluated(gt_ending *e) {
+  e->evaluated = true;
+}
+
+void gt_ending_departed(gt_ending *e, uint64_t cookie) {
+  if (cookie == COOKIE_MODEL)
+    e->hooks->send_report(e->ctx, COOKIE_REPORT);
+  else
+    e->stage = AWAITING_BYE;
+}
+
+void gt_ending_message(gt_ending *e, unsigned kind) {
+  if (kind == GT_MSG_BYE)
+    e->bye = true;
+  else if (kind == GT_MSG_MODEL)
+    e->nmodels++;
+  else
+    e->nreports++;
+}
+
+static void evaluate(gt_ending *e, bool mean, int stage) {
+  e->stage = stage;
+  e->evaluated = false;
+  if (!e->hooks->evaluate(e->ctx, mean)) e->evaluated = true;
+}
+
+/* Own model evaluated. */
+static void report(gt_ending *e) {
+  e->stage = e->lead ? GATHERING : SENDING;
+  if (!e->lead) e->hooks->send_model(e->ctx, COOKIE_MODEL);
+}
+
+static void gather(gt_ending *e, gt_ns now) {
+  gt_ps_view v;
+  gt_ps_look(e->ps, now, &v);
+  if (e->nmodels < e->others || e->nreports < e->others || v.round != v.whole_round) return;
+  gt_ps_final_round(e->ps, now);
+  e->last_round = v.round + 1;
+  e->stage = LAST_ROUND;
+}
+
+static void last_round(gt_ending *e, gt_ns now) {
+  gt_ps_view v;
+  gt_ps_look(e->ps, now, &v);
+  if (v.whole_round >= e->last_round) evaluate(e, true, EVALUATING_MEAN);
+}
+
+static void conclude(gt_ending *e) {
+  e->hooks->conclude(e->ctx);
+  e->stage = OVER;
+}
+
+static void step(gt_ending *e, gt_ns now) {
+  switch (e->stage) {
+  case BEGIN:
+    evaluate(e, false, EVALUATING_OWN);
+    break;
+  case EVALUATING_OWN:
+    if (e->evaluated) report(e);
+    break;
+  case GATHERING:
+    gather(e, now);
+    break;
+  case LAST_ROUND:
+    last_round(e, now);
+    break;
+  case EVALUATING_MEAN:
+    if (e->evaluated) conclude(e);
+    break;
+  case AWAITING_BYE:
+    if (e->bye) e->stage = OVER;
+    break;
+  default: /* SENDING: gt_ending_departed moves it on */
+    break;
+  }
+}
+
+bool gt_ending_step(gt_ending *e, gt_ns now) {
+  int before;
+  do {
+    before = e->stage;
+    step(e, now);
+  } while (e->stage != before);
+  return e->stage == OVER;
+}
