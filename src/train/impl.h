@@ -143,6 +143,10 @@ void gt_server_started(const gt_server *s, int64_t round);
 /* The record's last line of a run that ends with a checkpoint: code 75 or 6. */
 void gt_server_stopped(const gt_server *s, gt_status code);
 
+/* result.c: as they stand now; own: the score of the region's model; one row a peer, in region order. */
+void gt_server_result(const gt_server *s, const gt_ps_score *own, gt_region_result *result);
+void gt_server_link_results(const gt_server *s, gt_link_result *links);
+
 /* final.c: after COMPLETE: own evaluation, models and results to the lead, mean, summary. */
 gt_final *gt_final_create(gt_server *s);
 void gt_final_close(gt_final *final);

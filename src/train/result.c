@@ -1,0 +1,80 @@
+/* What a region's server knows of its run at the end: its own figures, and those of its links. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "impl.h"
+
+static double cpu_seconds(void) {
+  struct rusage u;
+  getrusage(RUSAGE_SELF, &u);
+  return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + 1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+}
+
+void gt_server_result(const gt_server *s, const gt_ps_score *own, gt_region_result *r) {
+  gt_ps_view v;
+  gt_ps_look(s->ps, gt_server_now(s), &v);
+  double workers = (double)gt_plane_ps_workers(s->plane), drain = gt_seconds(v.drain);
+  *r = (gt_region_result){.workers = (int)workers,
+                          .steps = v.steps,
+                          .samples = v.samples,
+                          .compute_s = gt_seconds(v.compute) / workers,
+                          .encode_s = gt_seconds(v.encode),
+                          .wan_wait_s = gt_seconds(v.wan_wait) / workers + drain,
+                          .local_wait_s = gt_seconds(v.wait - v.wan_wait) / workers,
+                          .idle_s = gt_seconds(v.idle),
+                          .wall_s = gt_server_elapsed(s),
+                          .update_s = gt_seconds(v.update),
+                          .emulation_cpu_s = gt_gateway_emulation_s(s->gateway),
+                          .ps_cpu_s = s->virtual_clock ? 0 : cpu_seconds(),
+                          .test_accuracy = own->accuracy,
+                          .test_loss = own->loss,
+                          .test_auc = own->auc,
+                          .train_loss = v.loss_samples > 0 ? v.loss_sum / (double)v.loss_samples : NAN,
+                          .nonfinite = v.nonfinite};
+  snprintf(r->name, sizeof r->name, "%s", s->run->region);
+  for (size_t p = 0; p < s->run->job->nregions; p++)
+    if (p != s->run->roles.region_id) r->wire_s += gt_gateway_wire_s(s->gateway, p);
+  gt_usage_parts parts;
+  gt_usage_batch(&s->split, &v, gt_plane_ps_workers(s->plane), &parts);
+  r->split_train_s = parts.train;
+  r->split_upload_s = parts.upload;
+  r->split_aggregate_s = parts.aggregate;
+  r->split_download_s = parts.download;
+}
+
+/* The rows that were used, with the kinds' names. */
+static void copy_ledger(gt_link_result *l, const gt_ledger_row *rows) {
+  size_t n = 0;
+  for (unsigned k = 0; k < GT_LEDGER_KINDS && n < GT_RESULT_KINDS; k++) {
+    if (rows[k].messages == 0 || !gt_record_kind_name(k)) continue;
+    gt_kind_result *kind = &l->kinds[n++];
+    *kind = (gt_kind_result){.messages = rows[k].messages, .payload = rows[k].payload_bytes, .wire = rows[k].wire_bytes};
+    snprintf(kind->kind, sizeof kind->kind, "%s", gt_record_kind_name(k));
+  }
+}
+
+void gt_server_link_results(const gt_server *s, gt_link_result *links) {
+  for (size_t p = 0, i = 0; p < s->run->job->nregions; p++) {
+    if (p == s->run->roles.region_id) continue;
+    gt_link_result *l = &links[i++];
+    gt_ps_link seen;
+    gt_ps_look_link(s->ps, p, &seen);
+    *l = (gt_link_result){.bandwidth_bps_measured = seen.bandwidth_bps, .latency_s_measured = seen.latency_s};
+    /* Acknowledgements come back over the other direction; where the link is modelled, it is known how long frames were leaving. */
+    double wire_s = gt_gateway_wire_s(s->gateway, p);
+    if ((s->virtual_clock || s->run->job->wan.emulate) && wire_s > 0) l->bandwidth_bps_measured = 8 * gt_server_wire_bytes(s, p) / wire_s;
+    snprintf(l->from, sizeof l->from, "%s", s->run->region);
+    snprintf(l->to, sizeof l->to, "%s", s->run->job->regions[p].name);
+    const gt_ledger_row *rows = gt_gateway_ledger(s->gateway, p);
+    copy_ledger(l, rows);
+    for (uint32_t k = 0; k < GT_LEDGER_KINDS; k++)
+      if (gt_msg_is_data(k)) {
+        l->bytes_sent += rows[k].wire_bytes;
+        l->messages += rows[k].messages;
+        l->payload_bytes += rows[k].payload_bytes;
+      } else
+        l->bytes_other += rows[k].wire_bytes;
+  }
+}
