@@ -142,7 +142,7 @@ void gt_sha256_hex(const void *data, size_t size, char hex[GT_SHA256_HEX]);
 
 /* ---- named state ---------------------------------------------------------------------------------------------- */
 
-/* What has state lists it: saving lends pointers to a list, loading looks names up in a list that was read (DESIGN 2.10).
+/* What has state lists it: saving lends pointers to a list, loading looks names up in a list that was read.
    Names are paths: "optim/momentum". */
 typedef enum { GT_TYPE_F32, GT_TYPE_F64, GT_TYPE_I64, GT_TYPE_U8 } gt_type;
 size_t gt_type_size(gt_type type);

@@ -1,6 +1,6 @@
 /* ckpt: named state to and from HDF5, rounds on disk.  Floor 4.  Local; no MPI.
    A round is DIR/ckpt/<round>/<region>.h5.  The HDF5 image is built in memory, a 512-byte user block with its SHA-256 goes in front, and the whole is written to
-   a temporary name, fsynced, renamed, and the directory fsynced (DESIGN 2.10). */
+   a temporary name, fsynced, renamed, and the directory fsynced. */
 #ifndef GEOTRAIN_CKPT_H
 #define GEOTRAIN_CKPT_H
 

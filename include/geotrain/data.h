@@ -37,7 +37,7 @@ const float *gt_dataset_mean(const gt_dataset *dataset);
 const float *gt_dataset_std(const gt_dataset *dataset);
 
 /* `geotrain data`: SOURCE is the folder with the format's files (docs/data-format.md), gzip or plain; OUT is written under a temporary name and renamed.
-   GT_ERR_DATA names the file, what was found and what is needed. */
+   GT_ERR_DATA names the file, what was found and what is needed; GT_ERR_JOB: the format is not known. */
 gt_status gt_data_import(const char *format, const char *source, const char *out);
 const char *const *gt_data_formats(void);
 typedef struct {
@@ -66,12 +66,13 @@ typedef struct {
 
 /* As the job says it; borrows its shares.  A region with a data set of its own has all of that: GT_PART_FILE. */
 gt_partition gt_partition_of(const gt_job *job);
-/* The samples of `region` (sorted, count in *n): a new array that the caller frees.  GT_ERR_DATA when a region would get none. */
+/* The samples of `region` (sorted, count in *n): a new array that the caller frees.  GT_ERR_DATA when a region would get none, GT_ERR_JOB: shares or alpha
+   that cannot be. */
 gt_status gt_partition_part(const gt_partition *p, const int32_t *labels, size_t nlabels, size_t region, uint32_t **samples, size_t *n);
 
 /* ---- batches by number ------------------------------------------------------------------------------------------ */
 
-/* A region's seeded order (DESIGN 2.11).  Batch b of epoch e = b / batches_per_epoch holds samples [i*batch, min(n, (i+1)*batch)) of the epoch's
+/* A region's seeded order.  Batch b of epoch e = b / batches_per_epoch holds samples [i*batch, min(n, (i+1)*batch)) of the epoch's
    permutation, i = b % batches_per_epoch: every sample once an epoch; the last batch may be short. */
 typedef struct {
   uint64_t seed, region;

@@ -33,7 +33,7 @@ typedef struct {
   char *type;
   int64_t count;
   double power; /* samples/s of one in training; 0: not said (gt_job_device_power says what holds) */
-  double price; /* USD an hour of one; below 0: not said, the catalogue's by place */
+  double price; /* USD an hour of one; below 0: not said, the region's, else the catalogue's by place */
 } gt_job_device;
 
 typedef struct {
@@ -50,8 +50,9 @@ typedef struct {
   size_t nmeasured;
   gt_job_device *devices; /* or NULL */
   size_t ndevices;
-  char *place;              /* in the catalogue of rates, or NULL */
-  double price, ps_price;   /* USD an hour of a worker rank without devices, and of the PS rank; below 0: not said, the catalogue's by place */
+  char *place; /* in the catalogue of rates, or NULL */
+  /* USD an hour of a worker rank (of a device that has none), and of the PS rank; below 0: not said, the catalogue's by place. */
+  double price, ps_price;
   int64_t samples;          /* that the region holds, where a plan or a simulation has no data set at hand; 0: not said */
   int ranks_min, ranks_max; /* workers that a plan may choose; 0: not said */
   struct {                  /* how the batch system is asked for it, where that is not as for the whole job */
@@ -119,8 +120,8 @@ typedef struct {
       double gamma, lr_min;
       int64_t warmup_steps, step_every;
     } schedule;
-    char *precision; /* f32 */
-    char *kernels;   /* auto | ref | blas */
+    char *precision; /* f32 | bf16 */
+    char *kernels;   /* auto | dnn | blas | ref */
     char *init;      /* checkpoint file to take parameters from, or NULL */
   } train;
   gt_job_region *regions;
@@ -159,7 +160,7 @@ typedef struct {
   struct {
     double every_s; /* seconds between progress lines in a log */
   } log;
-  struct {             /* what `geotrain plan` goes by and what it found; training takes no notice */
+  struct {             /* what `geotrain plan` goes by and what it found; training itself takes no notice, the summary's cost and plan do */
     char **strategies; /* candidates, times periods; NULL: the job's own */
     size_t nstrategies;
     int64_t *periods;

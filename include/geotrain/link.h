@@ -111,15 +111,15 @@ typedef enum {
   GT_MSG_STATE = 2,  /* a model */
   /* control: one frame each, sent before data, neither ordered with data nor resent */
   GT_MSG_HELLO = 16,
-  GT_MSG_ACK,  /* value: the last applied sequence */
-  GT_MSG_PING, /* value: the sender's clock; answered by PONG with the same value; also the heartbeat */
+  GT_MSG_ACK, /* value: the last applied sequence */
+  GT_MSG_PING, /* value: the sender's clock; detail: strategy bytes it has sent; sequence: its samples; answered by PONG with the same value; also the heartbeat */
   GT_MSG_PONG,
   GT_MSG_ROUND,   /* value: checkpoint round opened; detail: exit code to stop with, or 0 */
   GT_MSG_WRITTEN, /* value: round durable at the sender */
   GT_MSG_DONE,    /* value: the region's last step; detail: its last data sequence */
   GT_MSG_JOINED,  /* after a resume; value: the rounds that the sender's strategy has applied; detail: its last data sequence */
   GT_MSG_BYE,
-  /* bulk, not strategy traffic: framed like data, on their own sequence */
+  /* bulk, not strategy traffic: framed like data, not numbered */
   GT_MSG_REPORT = 32, /* a region's result, JSON */
   GT_MSG_MODEL,       /* a region's final model */
   /* between gateways under the virtual clock: not traffic, neither counted nor delayed */
@@ -141,7 +141,7 @@ typedef struct {
   uint16_t from;          /* region id of the sender */
   uint32_t frame_bytes;   /* payload bytes in this frame */
   uint32_t round;         /* the sender's checkpoint round */
-  uint64_t sequence;      /* per link and class, from 1 */
+  uint64_t sequence;      /* data: per link, from 1; PING: the sender's samples; else 0 */
   uint64_t frame_offset;  /* of this frame's payload in the message */
   uint64_t message_bytes; /* payload bytes of the whole message */
   uint64_t value;         /* data: the sender's step or round number; control: see kinds */

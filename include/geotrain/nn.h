@@ -39,7 +39,7 @@ const char *const *gt_model_names(void);
 
 /* ---- graph ------------------------------------------------------------------------------------------------------ */
 
-/* Called between operations so that messages move on (DESIGN 2.8). */
+/* Called between operations so that messages move on. */
 typedef void gt_progress_fn(void *context);
 
 /* Everything is borrowed for the call but `kernels`, a table. */

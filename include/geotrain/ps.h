@@ -57,7 +57,7 @@ typedef struct {
   /* Local plane `sync`, when the gradient of every worker of the step is in and finite: their gt_vec_mean by samples, if it has been formed already while
      workers computed; else NULL, and the PS calls gt_vec_mean itself.  Borrowed until the next order.  NULL host function: never. */
   const float *(*reduced)(void *ctx);
-  /* Take the region's checkpoint of this round now (gt_ps_save among the rest); gt_ps_written follows.  NULL: no checkpoints. */
+  /* Take the region's checkpoint of this round now (gt_ps_save among the rest); gt_ps_written follows. */
   void (*checkpoint)(void *ctx, int64_t round);
   /* The round is whole in every region: older ones may go. */
   void (*whole)(void *ctx, int64_t round);

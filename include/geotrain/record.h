@@ -15,7 +15,7 @@ typedef struct gt_record gt_record;
 gt_status gt_record_open(gt_record **out, const char *run_dir, const char *region, bool append);
 void gt_record_close(gt_record *record);
 
-/* One line {"t": seconds, "event": "...", ...}.  `format` describes the fields: a list of "name" , type pairs as in
+/* One line {"t": seconds, "event": "...", ...}.  Behind the event come its fields, name, type, value, and NULL, as in
    gt_record_line(r, t, "eval", "step", 'i', (int64_t)12, "loss", 'f', 0.25, "model", 's', "lenet5", NULL): 'i' int64_t, 'f' double (non-finite: null),
    's' string, 'b' int as bool, 'j' a string of JSON put in as it is. */
 gt_status gt_record_line(gt_record *record, double t_s, const char *event, ...);

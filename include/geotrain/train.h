@@ -15,7 +15,7 @@ typedef struct {
   const char *run_dir; /* NULL: runs/<job name>-<date>-<time> */
   gt_resume resume;    /* AUTO: the newest whole round, or from the beginning where there is none */
   gt_live_mode live;
-  bool virtual_clock; /* times are what the job's compute and wan say, the same in every run (DESIGN 2.6) */
+  bool virtual_clock; /* times are what the job's compute and wan say, the same in every run */
 } gt_train_options;
 
 /* Starts MPI, trains, ends MPI.  Collective over the world; every rank returns the same status, and one of them has printed why.  A rank that

@@ -56,7 +56,7 @@ void gt_gateway_begin(gt_gateway *gateway, gt_ns now);
 
 /* ---- virtual clock ----------------------------------------------------------------------------------------------------
 
-   Under it (DESIGN 2.6) every `now` is virtual.  Frames go to the transport as soon as the link model knows when they arrive, and carry that time; the receiver hands
+   Under it every `now` is virtual.  Frames go to the transport as soon as the link model knows when they arrive, and carry that time; the receiver hands
    them on in the order of (time of arrival, sending region, sequence).  What may be handed on is agreed in rounds: every gateway says when its next event can be, and when
    the frames arrive that it has sent since the last round; with the links' guaranteed minimum delays each works out up to when it knows of everything
    (a conservative simulation: Chandy and Misra 1979; in rounds: Nicol 1993).  Nothing of it depends on when messages really come. */

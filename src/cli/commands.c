@@ -5,7 +5,7 @@
 
 const gt_command gt_commands[] = {
     {"train", "train a model over regions (under mpirun or srun)", gt_cmd_train, true,
-     "geotrain train JOB.yaml [--run-dir DIR] [--set key=value]... [--resume[=DIR|auto]] [--clock real] [--progress WHICH]\n"
+     "geotrain train JOB.yaml [--run-dir DIR] [--set key=value]... [--resume[=DIR|auto]] [--clock real|virtual] [--progress WHICH]\n"
      "\n"
      "Run it under mpirun or srun with as many ranks as the job's regions have in all:\n"
      "    mpirun -n 4 geotrain train jobs/quickstart.yaml --run-dir runs/first\n"
@@ -13,7 +13,7 @@ const gt_command gt_commands[] = {
      "  --run-dir DIR         where job.yaml, records, summary.json and checkpoints go\n"
      "  --set key=value       overrides a key of the job, for instance sync.period=4 (`geotrain help job` lists keys)\n"
      "  --resume[=DIR|auto]   goes on from the newest checkpoint round that is whole in every region\n"
-     "  --clock real          time is wall time\n"
+     "  --clock WHICH         real: wall time; virtual: what the job's compute and links say, the same in every run (docs/virtual-clock.md)\n"
      "  --progress WHICH      auto (a live line on a terminal, lines in a log), line, log, none\n"
      "\n"
      "SIGUSR1 to mpirun or to any rank: finish the step, write a checkpoint, exit 75.\n"
@@ -87,10 +87,11 @@ const gt_command gt_commands[] = {
      "Exit 2: deadline or budget cannot be kept, a price is missing for a budget, a region has no device.\n"},
     {"data", "make data sets: import, synth, info", gt_cmd_data, false,
      "geotrain data import FORMAT SOURCE OUT.h5\n"
-     "geotrain data synth OUT.h5\n"
+     "geotrain data synth OUT.h5 [--train N] [--test N] [--classes N] [--seed N]\n"
      "geotrain data info FILE.h5\n"
      "\n"
-     "  import   reads the files in the folder SOURCE (FORMAT mnist: four idx files, gzip or plain) into one HDF5 file\n"
+     "  import   reads the files in the folder SOURCE, gzip or plain, into one HDF5 file; FORMAT: mnist (four idx files), cifar (CIFAR-10 and 100,\n"
+     "           binary), libfm (NAME.train.libfm and NAME.test.libfm)\n"
      "  synth    makes a small, learnable, deterministic data set\n"
      "  info     says what is in a data set\n"},
     {"eval", "loss, accuracy and (two classes) AUC of a checkpoint", gt_cmd_eval, false,

@@ -1,4 +1,4 @@
-/* A model as a static graph: built once, memory planned once, nothing allocated in a step (DESIGN 2.8). */
+/* A model as a static graph: built once, memory planned once, nothing allocated in a step. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Batch numbers of the region's seeded order: handed out once, reissued when they did not come back (DESIGN 2.11). */
+/* Batch numbers of the region's seeded order: handed out once, reissued when they did not come back. */
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* What work costs by the job: under the virtual clock, in a simulation, and in real time with compute.emulate (DESIGN 2.6). */
+/* What work costs by the job: under the virtual clock, in a simulation, and in real time with compute.emulate. */
 #include "geotrain/ps.h"
 
 /* Of a worker, as the user wants it: a share of what it could do. */

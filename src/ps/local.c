@@ -1,4 +1,4 @@
-/* The local plane behind the PS: `sync` takes the mean of one gradient of every worker, `async` takes each as it comes (DESIGN 2.1). */
+/* The local plane behind the PS: `sync` takes the mean of one gradient of every worker, `async` takes each as it comes. */
 #include "impl.h"
 
 gt_ns gt_ps_held_total(const gt_ps *ps) {

@@ -43,7 +43,7 @@ double *gt_ps_weights_of(const gt_job *job, const int64_t *samples) {
   return weights;
 }
 
-/* Messages that may have left without being acknowledged: the larger of four frames and twice bandwidth times round trip (DESIGN 2.12), 64 at most. */
+/* Messages that may have left without being acknowledged: the larger of four frames and twice bandwidth times round trip, 64 at most. */
 static size_t window_of(const gt_job *job, size_t region, const gt_link_spec *links, size_t bytes) {
   double most = 4.0 * (double)GT_FRAME_PAYLOAD_MAX;
   for (size_t p = 0; p < job->nregions; p++) {

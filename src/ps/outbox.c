@@ -1,4 +1,4 @@
-/* Bounded outboxes (DESIGN 2.3): messages from posting to acknowledgement, their payloads, and what acknowledgements tell about the link. */
+/* Bounded outboxes: messages from posting to acknowledgement, their payloads, and what acknowledgements tell about the link. */
 #include <math.h>
 #include <string.h>
 

@@ -85,7 +85,7 @@ void gt_ps_start(gt_ps *ps, gt_ns now) {
 
 /* ---- messages ----------------------------------------------------------------------------------------------------------- */
 
-/* DESIGN 2.14: what is not finite is dropped and counted; where nobody can go on without it the run ends. */
+/* What is not finite is dropped and counted; where nobody can go on without it the run ends. */
 static void reject(gt_ps *ps, size_t from) {
   ps->totals.nonfinite++;
   ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_NONFINITE, (double)ps->totals.nonfinite, -1 - (double)from);

@@ -1,4 +1,4 @@
-/* Checkpoint rounds (DESIGN 2.10): who reaches the interval first opens one; who sees a later round in a frame takes its own checkpoint first;
+/* Checkpoint rounds: who reaches the interval first opens one; who sees a later round in a frame takes its own checkpoint first;
    a round is whole when every region has said that its file is durable. */
 #include "impl.h"
 

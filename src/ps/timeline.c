@@ -1,4 +1,4 @@
-/* A region's virtual time (DESIGN 2.6): what is due when, and which of it comes next. */
+/* A region's virtual time: what is due when, and which of it comes next. */
 #include "geotrain/ps.h"
 
 /* One worker, as far as its time goes. */

@@ -1,5 +1,5 @@
 /* asgd: after every local step the update that the optimizer applied goes to every other region, which adds it at once.
-   Cloudless-Training (2023), asynchronous SGD between parameter servers; bounded outboxes as DESIGN 2.3. */
+   Cloudless-Training (2023), asynchronous SGD between parameter servers; outboxes are bounded. */
 #include "private.h"
 
 typedef struct {

@@ -1,4 +1,4 @@
-/* Memory planned once: requests first, one block after, so that nothing is allocated in the step loop (DESIGN 2.8).  What is never in use at the same moment may
+/* Memory planned once: requests first, one block after, so that nothing is allocated in the step loop.  What is never in use at the same moment may
    share a place: the largest request first, each at the lowest place that is free for as long as it lasts (Pisarchyk and Lee 2020, greedy by size). */
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Vector operations on the flat arrays: what optimizers, strategies and codecs touch numbers through (DESIGN 2.7). */
+/* Vector operations on the flat arrays: what optimizers, strategies and codecs touch numbers through. */
 #include <string.h>
 
 #include "geotrain/tensor.h"

@@ -1,4 +1,4 @@
-/* The handshake of the PS ranks: what must agree is compared by name, and the round to resume from is found by messages alone (DESIGN 2.10). */
+/* The handshake of the PS ranks: what must agree is compared by name, and the round to resume from is found by messages alone. */
 #include <string.h>
 
 #include "impl.h"

@@ -114,7 +114,7 @@ double gt_server_wire_bytes(const gt_server *s, size_t peer);
 /* Books the time up to now under what kept the region. */
 void gt_server_account(gt_server *s, gt_ns now);
 
-/* virtual.c: the clock of DESIGN 2.6. */
+/* virtual.c: the virtual clock. */
 void gt_virtual_open(gt_server *s);
 void gt_virtual_close(gt_virtual *v);
 gt_ns gt_virtual_now(const gt_virtual *v);

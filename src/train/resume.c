@@ -115,7 +115,9 @@ static gt_status restore(gt_server *s, const gt_ckpt_info *info, const gt_state 
   const gt_arrays *a = gt_graph_arrays(s->run->graph);
   char model[GT_SHA256_HEX], text[512];
   gt_job_difference(s->run->resolved, info->job_yaml, true, text, sizeof text);
-  if (text[0]) return GT_FAIL(GT_ERR_JOB, "%s; a resume may change train.until, checkpoint, limits and ranks only", text);
+  if (text[0])
+    return GT_FAIL(GT_ERR_JOB, "%s; a resume may change train.until, checkpoint, limits, ranks, hosts, speeds, prices, plan, log and slurm only",
+                   text);
   gt_graph_hash(s->run->graph, model);
   if (strcmp(model, info->model_hash) != 0)
     return GT_FAIL(GT_ERR_CKPT, "it holds model %s (%.12s), the job needs %s (%.12s)", info->model, info->model_hash, s->run->job->model.name, model);

@@ -212,7 +212,6 @@ static gt_status open_links(gt_run *run) {
   return agree(run, status);
 }
 
-/* What the run will have cost is known at its end; a catalogue that cannot say it is refused here. */
 gt_gateway *gt_run_gateway(const gt_run *run, size_t payload_max, const gt_gateway_events *events) {
   const gt_job *job = run->job;
   size_t self = run->roles.region_id;
@@ -227,6 +226,7 @@ gt_gateway *gt_run_gateway(const gt_run *run, size_t payload_max, const gt_gatew
   return gt_gateway_create(run->roles.ps, &spec, events);
 }
 
+/* What the run will have cost is known at its end; a catalogue that cannot say it is refused here. */
 static gt_status open_prices(gt_run *run) {
   return agree(run, run->roles.is_lead ? gt_job_prices_of(&run->prices, run->job) : GT_OK);
 }

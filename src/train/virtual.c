@@ -1,4 +1,4 @@
-/* The PS rank's loop under the virtual clock (DESIGN 2.6).  Workers really compute, and what they compute takes the time that the job says; the loop handles
+/* The PS rank's loop under the virtual clock.  Workers really compute, and what they compute takes the time that the job says; the loop handles
    events in the order of their virtual times, whenever they really come, and none before it is sure that no earlier one can come from another region. */
 #include "impl.h"
 
