@@ -132,7 +132,7 @@ typedef struct {
     int64_t period;
     char *topology; /* mesh */
     char *weights;  /* equal | samples */
-    char *scale;    /* sum | mean */
+    char *scale;    /* sum | mean | average */
   } sync;
   struct {
     bool emulate;

@@ -84,7 +84,8 @@ typedef struct {
   const gt_sync_ops *strategy;
   const double *weights; /* nregions */
   int64_t period;
-  double scale;
+  double scale; /* and average: as in gt_sync_env */
+  bool average;
   size_t outbox, window; /* messages that may wait to leave on a link, and that may have left without being acknowledged */
   gt_vec params, grads, buffers;
   gt_optim *optim;

@@ -46,7 +46,9 @@ typedef struct {
   const double *weights; /* nregions, sum 1: equal or by samples */
   int64_t period;        /* f, 1 or more */
   double scale;          /* a remote additive update counts this much: 1 (sum) or 1/R (mean) */
-  size_t inflight;       /* most messages that can be under way on one link (outbox and unacknowledged) */
+  /* Additive updates count by the weight of their region among those that make steps: in all regions, in their own from when they are sent.  scale is 1. */
+  bool average;
+  size_t inflight; /* most messages that can be under way on one link (outbox and unacknowledged) */
   gt_vec params, buffers;
   gt_optim *optim;
   gt_sync_host host;
@@ -92,6 +94,7 @@ typedef struct gt_sync_ops {
 struct gt_sync {
   const gt_sync_ops *ops;
   gt_sync_env env;
+  bool *done; /* nregions: the peer makes no more steps */
 };
 
 const gt_sync_ops *gt_sync_find(const char *name);

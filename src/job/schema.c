@@ -16,7 +16,7 @@ static const char *const locals[] = {"sync", "async", NULL};
 static const char *const strategies[] = {"none", "ssgd", "asgd", "asgd-ga", "ama", "sma", NULL};
 static const char *const topologies[] = {"mesh", NULL};
 static const char *const weights[] = {"equal", "samples", NULL};
-static const char *const scales[] = {"sum", "mean", NULL};
+static const char *const scales[] = {"sum", "mean", "average", NULL};
 
 #define AT(member)        .offset = offsetof(gt_job, member)
 #define COUNT(member)     .count_offset = offsetof(gt_job, member)
@@ -160,7 +160,8 @@ const job_key gt_job_keys[] = {
     {"sync.weights", KEY_CHOICE, 0, AT(sync.weights), .fallback = "samples", .values = weights,
      .meaning = "of regions in means: the same, or by their samples"},
     {"sync.scale", KEY_CHOICE, 0, AT(sync.scale), .fallback = "sum", .values = scales,
-     .meaning = "asgd, asgd-ga: remote updates in full, or times 1/regions"},
+     .meaning =
+         "asgd, asgd-ga: remote updates in full, or times 1/regions; average: every update times its region's weight, own too once they are sent"},
     {"wan.emulate", KEY_BOOL, 0, AT(wan.emulate), .fallback = "false", .meaning = "hold messages back as the links below would"},
     {"wan.outbox", KEY_INT, 0, AT(wan.outbox), .fallback = "2", .min = 1, .max = 1024, .meaning = "messages that may wait for a peer"},
     {"wan.links", KEY_MAPS, KEY_OPTIONAL, AT(wan.links), COUNT(wan.nlinks), sizeof(gt_job_link), .max = 1e6,

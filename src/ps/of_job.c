@@ -68,6 +68,7 @@ gt_ps_spec gt_ps_spec_of(const gt_job *job, const gt_order *order, const gt_link
                       .strategy = gt_sync_find(job->sync.strategy),
                       .period = job->sync.period,
                       .scale = strcmp(job->sync.scale, "mean") == 0 ? 1.0 / (double)job->nregions : 1.0,
+                      .average = strcmp(job->sync.scale, "average") == 0,
                       .outbox = (size_t)job->wan.outbox,
                       .window = window_of(job, region, links, parameters * sizeof(float)),
                       .order = *order,

@@ -34,6 +34,7 @@ gt_ps *gt_ps_create(const gt_ps_spec *spec) {
                      .weights = spec->weights,
                      .period = spec->period,
                      .scale = spec->scale,
+                     .average = spec->average,
                      .inflight = gt_ps_inflight(spec),
                      .params = spec->params,
                      .buffers = spec->buffers,

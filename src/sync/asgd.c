@@ -1,5 +1,6 @@
 /* asgd: after every local step the update that the optimizer applied goes to every other region, which adds it at once.
-   Cloudless-Training (2023), asynchronous SGD between parameter servers; outboxes are bounded. */
+   Cloudless-Training (2023), asynchronous SGD between parameter servers; outboxes are bounded.
+   With `average`, averages that arrive late: Zhou et al. (2020), DaSGD; Wang et al. (2020), Overlap Local-SGD. */
 #include "private.h"
 
 typedef struct {
@@ -28,6 +29,7 @@ static void asgd_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t sampl
     gt_payload *payload = host->payload(host->ctx, false);
     gt_vec_zero(payload->vec);
     gt_optim_step(s->env.optim, s->env.params, grads, payload->vec);
+    gt_sync_share_out(s, payload->vec);
     host->post(host->ctx, payload, GT_MSG_UPDATE, (uint64_t)a->steps, samples, false);
   } else {
     gt_vec_zero(a->update);
@@ -54,6 +56,7 @@ static void send_late(gt_sync *s) {
   }
   gt_payload *payload = host->payload(host->ctx, false);
   gt_vec_copy(payload->vec, a->update);
+  gt_sync_share_out(s, payload->vec);
   a->late = 0;
   host->post(host->ctx, payload, GT_MSG_UPDATE, (uint64_t)a->steps, (uint64_t)a->samples, false);
   host->release(host->ctx);

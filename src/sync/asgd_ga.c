@@ -34,6 +34,7 @@ static void send_due(gt_sync *s) {
   gt_payload *payload = host->payload(host->ctx, false);
   uint64_t samples = (uint64_t)a->samples;
   gt_vec_copy(payload->vec, a->sum);
+  gt_sync_share_out(s, payload->vec);
   gt_vec_zero(a->sum);
   a->held_steps = a->samples = 0;
   host->post(host->ctx, payload, GT_MSG_UPDATE, (uint64_t)a->steps, samples, false);

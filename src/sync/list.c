@@ -38,6 +38,7 @@ gt_sync *gt_sync_create(const gt_sync_ops *ops, const gt_sync_env *env) {
   gt_sync *s = gt_alloc(1, ops->size);
   s->ops = ops;
   s->env = *env;
+  s->done = GT_NEW_ARRAY(bool, env->nregions);
   if (ops->open) ops->open(s);
   return s;
 }
@@ -45,6 +46,7 @@ gt_sync *gt_sync_create(const gt_sync_ops *ops, const gt_sync_env *env) {
 void gt_sync_close(gt_sync *s) {
   if (!s) return;
   if (s->ops->close) s->ops->close(s);
+  gt_free(s->done);
   gt_free(s);
 }
 
@@ -71,6 +73,7 @@ void gt_sync_on_timer(gt_sync *s, gt_ns now) {
 }
 
 void gt_sync_on_peer(gt_sync *s, gt_ns now, size_t peer, gt_peer_event event, int64_t value) {
+  s->done[peer] = event != GT_PEER_JOINED;
   if (s->ops->on_peer) s->ops->on_peer(s, now, peer, event, value);
 }
 
@@ -98,6 +101,17 @@ bool gt_sync_all_room(const gt_sync *s) {
     if (peer != env->self && !env->host.room(env->host.ctx, peer)) return false;
   }
   return true;
+}
+
+void gt_sync_share_out(gt_sync *s, gt_vec update) {
+  const gt_sync_env *env = &s->env;
+  double all = 0;
+  if (!env->average) return;
+  for (size_t r = 0; r < env->nregions; r++)
+    if (!s->done[r]) all += env->weights[r];
+  float share = (float)(env->weights[env->self] / all);
+  gt_vec_axpy(env->params, share - 1, update);
+  gt_vec_scale(update, share);
 }
 
 gt_vec gt_sync_vec(const gt_sync *s, size_t n) {

@@ -8,6 +8,8 @@
 bool gt_sync_all_room(const gt_sync *s);
 /* n floats of zeroed memory, or NULL data where the parameters have none (simulation); freed with gt_free(vec.data). */
 gt_vec gt_sync_vec(const gt_sync *s, size_t n);
+/* An update that the parameters hold already is about to be sent: with env.average it becomes the region's share, and so much counts here too from now on. */
+void gt_sync_share_out(gt_sync *s, gt_vec update);
 /* A gt_optim_step that accumulates nothing. */
 void gt_sync_step(gt_sync *s, gt_vec grads);
 /* The region's model, parameters then buffers, into a payload or back. */

@@ -23,6 +23,57 @@ static void assert_conserved(const world *w) {
   }
 }
 
+/* With `average` every region ends at its start plus all that was posted. */
+static void assert_averaged(const world *w) {
+  for (size_t i = 0; i < w->spec.nregions; i++) {
+    for (size_t j = 0; j < W_PARAMS; j++) {
+      double expected = (double)w_start(j), size = fabs(expected);
+      int64_t updates = 0;
+      for (size_t k = 0; k < w->spec.nregions; k++) {
+        expected += w->regions[k].posted[j];
+        size += 3 * w->regions[k].moved[j]; /* made, taken back in part, added elsewhere */
+        updates += w->spec.steps[k];
+      }
+      assert_true(fabs((double)w->regions[i].params[j] - expected) <= 3 * (double)(updates + 1) * (double)FLT_EPSILON * size);
+    }
+  }
+}
+
+static void test_average(void **state) {
+  (void)state;
+  for (uint64_t seed = 0; seed < 600; seed++) {
+    w_spec spec = w_random(seed % 2 ? "asgd" : "asgd-ga", seed);
+    if (spec.nregions == 1) continue;
+    spec.scale = 1;
+    spec.average = true;
+    spec.optim = w_sgd(0.02, 0);
+    world *w = w_run(&spec);
+    assert_averaged(w);
+    w_close(w);
+  }
+}
+
+/* While all make steps an update counts by its region's weight; where the others are done, in full. */
+static void test_shares_of_an_average(void **state) {
+  (void)state;
+  w_spec spec = {.strategy = "asgd-ga", .nregions = 2, .steps = {40, 400}, .weights = {1, 3}, .period = 4, .scale = 1, .average = true, .seed = 3};
+  spec.optim = w_sgd(0.02, 0);
+  world *w = w_open(&spec);
+  const w_region *longer = &w->regions[1];
+  double posted[W_PARAMS] = {0}, sent[W_PARAMS] = {0};
+  w_begin(w);
+  while (w_step(w)) {
+    for (size_t j = 0; j < W_PARAMS && longer->given == 4; j++) assert_float_equal((float)longer->posted[j], (float)(0.75 * longer->sent[j]), 1e-5);
+    for (size_t j = 0; j < W_PARAMS && longer->given == 200; j++) posted[j] = longer->posted[j], sent[j] = longer->sent[j];
+  }
+  w_assert_finished(w);
+  for (size_t j = 0; j < W_PARAMS; j++) {
+    assert_float_equal((float)w->regions[0].posted[j], (float)(0.25 * w->regions[0].sent[j]), 1e-5);
+    assert_float_equal((float)(longer->posted[j] - posted[j]), (float)(longer->sent[j] - sent[j]), 1e-5);
+  }
+  w_close(w);
+}
+
 static void conserve(const char *strategy) {
   for (uint64_t seed = 0; seed < 300; seed++) {
     w_spec spec = w_random(strategy, seed);
@@ -82,6 +133,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_asgd),
       cmocka_unit_test(test_asgd_ga),
+      cmocka_unit_test(test_average),
+      cmocka_unit_test(test_shares_of_an_average),
       cmocka_unit_test(test_slow_links_and_an_outbox_of_one),
       cmocka_unit_test(test_an_update_is_at_most_a_period),
   };

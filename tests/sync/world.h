@@ -26,6 +26,7 @@ typedef struct {
   double weights[W_REGIONS]; /* all 0: equal */
   int64_t period;
   double scale;
+  bool average;
   size_t outbox, window;    /* messages that have not begun to leave; that are under way and not acknowledged */
   size_t workers;           /* more than 1: gradients may be computed while workers are held */
   double slow[W_REGIONS];   /* factor of the delays of a region's links; 0: 1 */
@@ -68,6 +69,7 @@ typedef struct {
   gt_optim *optim;
   float params[W_PARAMS], buffers[W_BUFFERS];
   double sent[W_PARAMS], moved[W_PARAMS]; /* sums over own gradients of -lr g and of its size */
+  double posted[W_PARAMS];                /* sum of what was posted */
   w_worker workers[W_WORKERS];
   int64_t assigned, given;
   bool held, draining, done;
@@ -168,6 +170,7 @@ static inline void w_post(void *ctx, gt_payload *payload, gt_msg_kind kind, uint
   assert_true(w->spec.nregions > 1);
   assert_false(r->done);
   payload->refs = (int)w->spec.nregions - 1;
+  for (size_t j = 0; payload->vec.data && j < W_PARAMS; j++) r->posted[j] += (double)payload->vec.data[j];
   for (size_t peer = 0; peer < w->spec.nregions; peer++) {
     if (peer == r->id) continue;
     w_link *link = &w->links[r->id][peer];
@@ -239,7 +242,11 @@ static inline world *w_open(const w_spec *spec) {
   if (!w->spec.window) w->spec.window = 1;
   if (!w->spec.outbox) w->spec.outbox = 2;
   w->rng = gt_rng_make(spec->seed, GT_RNG_TEST, 0, 0);
-  w->env = (gt_sync_env){.nregions = spec->nregions, .period = spec->period, .scale = spec->scale, .inflight = w->spec.outbox + w->spec.window};
+  w->env = (gt_sync_env){.nregions = spec->nregions,
+                         .period = spec->period,
+                         .scale = spec->scale,
+                         .average = spec->average,
+                         .inflight = w->spec.outbox + w->spec.window};
   double total = 0;
   for (size_t i = 0; i < spec->nregions; i++) total += spec->weights[i];
   for (size_t i = 0; i < spec->nregions; i++) {
