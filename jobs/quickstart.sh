@@ -10,6 +10,12 @@ came_from=$PWD
 cd "$GEOTRAIN_ROOT"
 . jobs/install
 
+case ${1:-} in
+  --help | -h)
+    sed -n '2,5s/^# \{0,1\}//p' jobs/quickstart.sh
+    exit 0
+    ;;
+esac
 run_dir=runs/quickstart-$(date +%Y%m%d-%H%M%S)
 resume=()
 if [ "${1:-}" = --resume ]; then
@@ -24,7 +30,9 @@ if [ "${1:-}" = --resume ]; then
   shift 2
 fi
 
-install_packages
+data=datasets/fashion-mnist.h5
+images=/usr/share/datasets/fashion-mnist
+if [ -s "$data" ]; then install_packages; else install_packages images; fi
 
 echo "geotrain: building (build/release)"
 log=build/release.log
@@ -36,8 +44,6 @@ if ! { cmake --preset release && cmake --build build/release --target geotrain; 
 fi
 geotrain=$GEOTRAIN_ROOT/build/release/geotrain
 
-images=/usr/share/datasets/fashion-mnist
-data=datasets/fashion-mnist.h5
 if [ ! -s "$data" ]; then
   if [ ! -d "$images" ]; then
     echo "geotrain: the images are expected in $images (Debian's dataset-fashion-mnist); with MNIST or Fashion-MNIST" \
@@ -45,7 +51,9 @@ if [ ! -s "$data" ]; then
     exit 3
   fi
   mkdir -p datasets
+  trap 'rm -f "$data".*.tmp; exit 130' INT TERM HUP
   "$geotrain" data import mnist "$images" "$data" # writes under another name first: what is there is whole
+  trap - INT TERM HUP
 fi
 
 # One thread a rank: the ranks share the cores of this machine.
@@ -60,13 +68,14 @@ stop() {
   local mpirun_pid=${!:-}
   [ -n "$mpirun_pid" ] || exit 130
   if [ "$stops" -eq 1 ]; then
-    echo "geotrain: stopping with a checkpoint; once more ends the run at once" >&2
     kill -USR1 "$mpirun_pid" 2>/dev/null || true
+    echo "geotrain: stopping with a checkpoint; once more ends the run at once" >&2
   else
     kill -TERM "$mpirun_pid" 2>/dev/null || true
   fi
 }
 trap stop INT TERM
+trap 'exec >/dev/null 2>&1; stop' HUP # the terminal is gone
 
 mkdir -p runs
 setsid mpirun -n 4 --bind-to none --oversubscribe "$geotrain" train jobs/quickstart.yaml --run-dir "$run_dir" \
@@ -81,7 +90,7 @@ while :; do
   kill -0 "$mpirun_pid" 2>/dev/null || break
 done
 
-again="bash $0 --resume $run_dir${*:+ $*}"
+again="bash$(printf ' %q' "$0" --resume "$run_dir" "$@")"
 if [ "$came_from" != "$GEOTRAIN_ROOT" ] && [ "${run_dir#/}" = "$run_dir" ]; then run_dir=$GEOTRAIN_ROOT/$run_dir; fi
 case $code in
   0) echo "geotrain: results are in $run_dir: summary.json, one record a region (*.jsonl), checkpoints (ckpt/)" ;;

@@ -26,12 +26,14 @@ done
 # One worker stands still: everybody else waits.
 start 22 "$job" --run-dir stopped "${few[@]}" --set sync.strategy=sma --set train.until.epochs=400
 sleep 8
+check "stopped: 22 ranks" same "$(living | wc -l)" 22
 worker=$(rank_pid 1)
 kill -STOP "$worker"
 sleep 1
 before=$(cpu_ticks)
 sleep 10
 ticks=$(($(cpu_ticks) - before))
+check "stopped: still 22" same "$(living | wc -l)" 22
 kill -CONT "$worker"
 share=$(awk -v t="$ticks" -v hz="$(getconf CLK_TCK)" 'BEGIN { printf "%.1f", 100 * t / hz / 10 / 21 }')
 echo "      21 ranks that wait use $share % of a core each"

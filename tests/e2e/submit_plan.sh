@@ -47,6 +47,22 @@ check "submitted: the run reads the plan" same "$("$GEOTRAIN" info run/submitted
   "$("$GEOTRAIN" info run/plan.yaml --flat | grep -E '^(regions.1.ranks|plan.predicted.wall|slurm.time)=' | sort | paste -sd' ')"
 check "submitted: as said" same "$("$GEOTRAIN" info run/submitted.yaml --flat | sed -n 's/^regions.1.ranks=//p')" 3
 
+# Once more: as it was, or not at all.
+submits "again, dry" --again run --dry-run
+ended "again, dry" 0 '^#SBATCH --ntasks=5$'
+check "again, dry: nothing is submitted" same "$(ls sent 2>/dev/null) $(wc -l <run/slurm-jobs)" " 1"
+submits "again, changed" --again run --set train.until.epochs=9
+ended "again, changed" 2 'goes on with the run as it was submitted'
+sed -i '1i 70 1' run/slurm-jobs # an earlier job of the run, of which squeue knows
+printf '#!/bin/sh\ncase "$*" in *"-j 70 "*) echo 70 ;; esac\n' >bin/squeue
+chmod +x bin/squeue
+submits "again, while it runs" --again run
+ended "again, while it runs" 2 'job 70 of .*/run has not ended'
+check "again, while it runs: nothing is submitted" [ ! -e sent ]
+rm bin/squeue
+submits "again" --again run
+ended "again" 0 'submitted as job 77'
+
 # The program's own plan: ranks that are auto, a time limit from its prediction.
 sed 's/{name: west, ranks: 4}/{name: west, ranks: auto, devices: [{type: x, count: 2, power: 2000}]}/' job.yaml >auto.yaml
 echo 'compute: {samples_per_s: 2000}' >>auto.yaml
