@@ -41,6 +41,9 @@ gt_status gt_ckpt_read(const char *path, gt_ckpt_info *info, gt_state *state);
 void gt_ckpt_info_close(gt_ckpt_info *info);
 /* The rounds (ascending) of which RUN_DIR holds this region's file, valid or not, at most max; returns their number. */
 size_t gt_ckpt_rounds(const char *run_dir, const char *region, int64_t *rounds, size_t max);
+/* A round of this region was whole in every region: said once and for good, by the file RUN_DIR/ckpt/<region>.whole.  GT_ERR_CKPT names it and the system's reason. */
+gt_status gt_ckpt_mark_whole(const char *run_dir, const char *region);
+bool gt_ckpt_was_whole(const char *run_dir, const char *region);
 /* "RUN_DIR/ckpt/<round>/<region>.h5" into buf. */
 char *gt_ckpt_path(char *buf, size_t size, const char *run_dir, int64_t round, const char *region);
 

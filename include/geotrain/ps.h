@@ -194,6 +194,8 @@ typedef struct {
 } gt_ps_link;
 void gt_ps_look_link(const gt_ps *ps, size_t peer, gt_ps_link *link);
 /* Since when the worker has been computing what it was told to, and which batch; false: it is not. */
+/* The worker has not said yet that it is ready. */
+bool gt_ps_absent(const gt_ps *ps, size_t worker);
 bool gt_ps_computing(const gt_ps *ps, size_t worker, gt_ns *since, int64_t *batch);
 
 /* Names "ps/...", "sync/...", "optim/...", "outbox/...": with model/params and model/buffers, which the caller saves, the region's whole state. */

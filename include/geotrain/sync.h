@@ -114,5 +114,7 @@ void gt_sync_on_drain(gt_sync *s, gt_ns now);
 bool gt_sync_drained(const gt_sync *s);
 bool gt_sync_settled(const gt_sync *s);
 int64_t gt_sync_rounds(const gt_sync *s);
+void gt_sync_save(gt_sync *s, gt_state *state);
+gt_status gt_sync_load(gt_sync *s, const gt_state *state);
 
 #endif

@@ -48,6 +48,8 @@ gt_ns gt_gateway_next(const gt_gateway *gateway, bool *large);
 bool gt_gateway_receiving(const gt_gateway *gateway, size_t peer);
 /* When something was last heard from the peer (always real time). */
 gt_ns gt_gateway_heard(const gt_gateway *gateway, size_t peer);
+/* Data and bulk that have not been put on a link are dropped, the rest of a begun message too: after a stop, when every peer drops data.  Nobody is told of them. */
+void gt_gateway_drop_bulk(gt_gateway *gateway);
 /* Messages to the peer that have not begun to leave, data and bulk. */
 size_t gt_gateway_queued(const gt_gateway *gateway, size_t peer);
 

@@ -38,6 +38,25 @@ static gt_status sync_directory(const char *path) {
   return status;
 }
 
+static char *mark_path(char *buf, size_t size, const char *run_dir, const char *region) {
+  snprintf(buf, size, "%s/ckpt/%s.whole", run_dir, region);
+  return buf;
+}
+
+gt_status gt_ckpt_mark_whole(const char *run_dir, const char *region) {
+  char path[PATH_MAX], folder[PATH_MAX];
+  int fd = open(mark_path(path, sizeof path, run_dir, region), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  if (fd < 0) return refused("made (open)", path);
+  close(fd);
+  snprintf(folder, sizeof folder, "%s/ckpt", run_dir);
+  return sync_directory(folder);
+}
+
+bool gt_ckpt_was_whole(const char *run_dir, const char *region) {
+  char path[PATH_MAX];
+  return access(mark_path(path, sizeof path, run_dir, region), F_OK) == 0;
+}
+
 /* Another region may remove a folder that it finds empty between our mkdir and our open: then both are tried again. */
 static gt_status open_temporary(const char *folder, const char *temporary, int *fd) {
   for (int attempt = 0;; attempt++) {

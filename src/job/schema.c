@@ -212,7 +212,7 @@ const job_key gt_job_keys[] = {
      .meaning = "or steps between them"},
     {"checkpoint.every.minutes", KEY_REAL, KEY_ONE_OF | KEY_ON_RESUME, AT(checkpoint.every.minutes), .fallback = "0", .max = COUNT_MAX,
      .meaning = "or minutes between them"},
-    {"checkpoint.keep", KEY_INT, KEY_ON_RESUME, AT(checkpoint.keep), .fallback = "2", .min = 1, .max = COUNT_MAX,
+    {"checkpoint.keep", KEY_INT, KEY_ON_RESUME, AT(checkpoint.keep), .fallback = "2", .min = 1, .max = 63,
      .meaning = "whole rounds that stay on disk"},
     {"limits.wan_patience", KEY_TIME, KEY_ON_RESUME | KEY_ABOVE_MIN, AT(limits.wan_patience_s), .fallback = "300 s", .max = 1e8,
      .meaning = "longest silence of another region"},

@@ -187,7 +187,7 @@ const ps_plane gt_ps_plane_async = {"async", async_pump};
 
 void gt_ps_ready(gt_ps *ps, size_t worker, gt_ns now) {
   ps->now = now;
-  ps->workers[worker].state = W_WAITING;
+  if (ps->workers[worker].state == W_ABSENT) ps->workers[worker].state = W_WAITING; /* it may have an evaluation to do already */
   ps->workers[worker].since = now;
   ps->workers[worker].held_mark = gt_ps_held_total(ps);
   gt_ps_pump(ps);

@@ -260,6 +260,10 @@ void gt_ps_look_link(const gt_ps *ps, size_t peer, gt_ps_link *link) {
                        .done = p->done};
 }
 
+bool gt_ps_absent(const gt_ps *ps, size_t worker) {
+  return ps->workers[worker].state == W_ABSENT;
+}
+
 bool gt_ps_computing(const gt_ps *ps, size_t worker, gt_ns *since, int64_t *batch) {
   const ps_worker *w = &ps->workers[worker];
   *since = w->since;

@@ -48,7 +48,7 @@ void gt_ps_save(gt_ps *ps, gt_ns now, gt_state *state) {
   gt_state_add(state, "ps/", "unreturned", GT_TYPE_I64, ps->unreturned, n);
   for (size_t p = 0; p < ps->spec.nregions; p++) save_peer(ps, p, state);
   gt_optim_save(ps->spec.optim, state);
-  ps->sync->ops->save(ps->sync, state);
+  gt_sync_save(ps->sync, state);
 }
 
 /* ---- loading ------------------------------------------------------------------------------------------------------------- */
@@ -76,7 +76,9 @@ static gt_status load_messages(gt_ps *ps, size_t peer, const char *prefix, const
     snprintf(name, sizeof name, "unacknowledged/%zu/payload", i);
     const gt_state_item *body = gt_state_find(state, prefix, name);
     size_t full = ps->spec.params.n + ps->spec.buffers.n;
-    if (!body || body->count > full) return GT_FAIL(GT_ERR_CKPT, "%s%s does not fit this model", prefix, name);
+    size_t need = head.kind == GT_MSG_STATE ? full : ps->spec.params.n;
+    if (!gt_msg_is_data(head.kind)) return GT_FAIL(GT_ERR_CKPT, "%s is of kind %u, and needs to be data", prefix, head.kind);
+    if (!body || body->type != GT_TYPE_F32 || body->count != need) return GT_FAIL(GT_ERR_CKPT, "%s%s does not fit this model", prefix, name);
     make_room(ps, p);
     gt_payload *payload = gt_ps_payload(ps, body->count);
     if (payload->vec.data) memcpy(payload->vec.data, body->data, body->count * sizeof(float));
@@ -100,21 +102,33 @@ static gt_status load_peer(gt_ps *ps, size_t peer, const gt_state *state) {
 static void load_phase(gt_ps *ps) {
   ps->phase = GT_PS_TRAINING;
   if (ps->nreissue == 0 && !gt_ps_may_issue(ps)) ps->phase = (gt_ps_phase)ps->totals.phase;
+  if (ps->phase == GT_PS_COMPLETE) ps->phase = GT_PS_FOLLOWING; /* until all have said again that they are done: another may have more to train */
   ps->totals.phase = ps->phase;
 }
 
-gt_status gt_ps_load(gt_ps *ps, gt_ns now, const gt_state *state) {
-  ps->now = now;
+static gt_status load_numbers(gt_ps *ps, const gt_state *state) {
   GT_TRY(gt_state_get(state, "ps/", "totals", GT_TYPE_I64, &ps->totals, PS_TOTALS));
+  int64_t next = ps->totals.next_batch, phase = ps->totals.phase;
+  if (next < 0 || phase < GT_PS_TRAINING || phase > GT_PS_STOPPED)
+    return GT_FAIL(GT_ERR_CKPT, "ps/totals has batch %lld and phase %lld, which cannot be", (long long)next, (long long)phase);
   const gt_state_item *numbers = gt_state_find(state, "ps/", "unreturned");
-  if (!numbers) return GT_FAIL(GT_ERR_CKPT, "ps/unreturned is missing");
+  if (!numbers || numbers->type != GT_TYPE_I64) return GT_FAIL(GT_ERR_CKPT, "ps/unreturned is missing, or no list of numbers");
   gt_free(ps->reissue);
   ps->nreissue = numbers->count;
   ps->reissue = GT_NEW_ARRAY(int64_t, numbers->count + 1);
   if (numbers->count) memcpy(ps->reissue, numbers->data, numbers->count * sizeof *ps->reissue);
+  for (size_t i = 0; i < ps->nreissue; i++)
+    if (ps->reissue[i] < 0 || ps->reissue[i] >= next)
+      return GT_FAIL(GT_ERR_CKPT, "ps/unreturned has batch %lld; below %lld is needed", (long long)ps->reissue[i], (long long)next);
+  return GT_OK;
+}
+
+gt_status gt_ps_load(gt_ps *ps, gt_ns now, const gt_state *state) {
+  ps->now = now;
+  GT_TRY(load_numbers(ps, state));
   for (size_t p = 0; p < ps->spec.nregions; p++) GT_TRY(load_peer(ps, p, state));
   GT_TRY(gt_optim_load(ps->spec.optim, state));
-  GT_TRY(ps->sync->ops->load(ps->sync, state));
+  GT_TRY(gt_sync_load(ps->sync, state));
   load_phase(ps);
   ps->resumed = true;
   return GT_OK;

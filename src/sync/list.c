@@ -93,6 +93,20 @@ int64_t gt_sync_rounds(const gt_sync *s) {
   return s->ops->rounds ? s->ops->rounds(s) : 0;
 }
 
+void gt_sync_save(gt_sync *s, gt_state *state) {
+  if (s->env.average) gt_state_add(state, "sync/", "done", GT_TYPE_U8, s->done, s->env.nregions);
+  s->ops->save(s, state);
+}
+
+gt_status gt_sync_load(gt_sync *s, const gt_state *state) {
+  size_t n = s->env.nregions;
+  uint8_t *done = GT_NEW_ARRAY(uint8_t, n);
+  gt_status status = s->env.average ? gt_state_get(state, "sync/", "done", GT_TYPE_U8, done, n) : GT_OK;
+  for (size_t p = 0; p < n; p++) s->done[p] = done[p] != 0;
+  gt_free(done);
+  return status == GT_OK ? s->ops->load(s, state) : status;
+}
+
 /* ---- shared ------------------------------------------------------------------------------------------------------ */
 
 bool gt_sync_all_room(const gt_sync *s) {

@@ -68,6 +68,10 @@ void gt_final_departed(gt_final *f, uint64_t cookie) {
 void gt_final_message(gt_final *f, size_t peer, const gt_frame_header *head, const void *payload) {
   size_t n = f->server->run->job->nregions, count = 0;
   if (head->kind == GT_MSG_MODEL) {
+    const gt_arrays *a = gt_graph_arrays(f->server->run->graph);
+    if (head->message_bytes != (a->params.n + a->buffers.n) * sizeof(float) || f->models[peer])
+      gt_panic(GT_ERR_FAULT, "region %s sent a model of %llu bytes, or a second one", f->server->run->job->regions[peer].name,
+               (unsigned long long)head->message_bytes);
     f->models[peer] = GT_NEW_ARRAY(float, head->message_bytes / sizeof(float));
     memcpy(f->models[peer], payload, head->message_bytes);
   } else if (head->kind == GT_MSG_REPORT) {

@@ -10,7 +10,13 @@ void gt_server_hello_message(gt_server *s, size_t peer, const gt_frame_header *h
     gt_panic(GT_ERR_JOB, "region %s runs another build: its greeting has %llu bytes, %zu are needed", s->run->job->regions[peer].name,
              (unsigned long long)head->message_bytes, sizeof(gt_hello));
   if (s->hellos[peer].protocol == 0) s->nhellos++;
-  memcpy(&s->hellos[peer], payload, sizeof(gt_hello));
+  gt_hello *h = &s->hellos[peer];
+  memcpy(h, payload, sizeof *h);
+  if (h->nrounds < 0 || h->nrounds > GT_MAX_ROUNDS)
+    gt_panic(GT_ERR_FAULT, "the greeting of region %s names %lld rounds", s->run->job->regions[peer].name, (long long)h->nrounds);
+  char *const texts[] = {h->job, h->traces, h->data, h->model, h->weights};
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) texts[i][GT_SHA256_HEX - 1] = '\0';
+  h->error[sizeof h->error - 1] = '\0';
 }
 
 static gt_status differs(const gt_server *s, size_t peer, const char *what, const char *there, const char *here) {
@@ -31,7 +37,6 @@ static gt_status compare(const gt_server *s, size_t peer, const gt_hello *own) {
     return GT_FAIL(GT_ERR_DATA, "%s", gt_error_text());
   }
   if (strcmp(h->model, own->model) != 0) return differs(s, peer, "model", h->model, own->model);
-  if (strcmp(h->weights, own->weights) != 0) return differs(s, peer, "set of initial weights (train.init)", h->weights, own->weights);
   return GT_OK;
 }
 
@@ -71,6 +76,24 @@ static gt_status nothing_common(const gt_server *s) {
   return GT_OK;
 }
 
+/* What only this region knows: that a round of its files was whole everywhere, or that the weights to begin with could not be read. */
+static gt_status may_begin(const gt_server *s, const gt_hello *own) {
+  const gt_run *run = s->run;
+  char path[1300];
+  if (own->nrounds > 0 && gt_ckpt_was_whole(run->run_dir, run->region))
+    return GT_FAIL(GT_ERR_CKPT, "%s was whole in every region, and another region has lost it; restore its files or begin in another --run-dir",
+                   gt_ckpt_path(path, sizeof path, run->run_dir, own->rounds[own->nrounds - 1], run->region));
+  if (run->init_missing) return GT_FAIL(GT_ERR_CKPT, "train.init %s cannot be read, and there is no checkpoint to go on from", run->job->train.init);
+  return GT_OK;
+}
+
+static gt_status same_weights(const gt_server *s, const gt_hello *own) {
+  for (size_t p = 0; p < s->run->job->nregions; p++)
+    if (strcmp(s->hellos[p].weights, own->weights) != 0)
+      return differs(s, p, "set of initial weights (train.init)", s->hellos[p].weights, own->weights);
+  return GT_OK;
+}
+
 gt_status gt_server_hello(gt_server *s, const gt_hello *own, int64_t *round, int64_t *newest) {
   size_t n = s->run->job->nregions, self = s->run->roles.region_id;
   gt_ns deadline = gt_now() + gt_from_seconds(s->run->start_limit_s);
@@ -89,7 +112,8 @@ gt_status gt_server_hello(gt_server *s, const gt_hello *own, int64_t *round, int
     }
     if (now > deadline) {
       size_t missing = 0;
-      while (missing == self || s->hellos[missing].protocol != 0) missing++;
+      while (missing < n && (missing == self || s->hellos[missing].protocol != 0)) missing++;
+      if (missing == n) gt_panic(GT_ERR_LOST, "waited %.0f s for the greetings of region %s to leave", s->run->start_limit_s, s->run->region);
       gt_panic(GT_ERR_LOST, "waited %.0f s for the greeting of region %s", s->run->start_limit_s, s->run->job->regions[missing].name);
     }
     gt_backoff_sleep(&backoff, GT_BACKOFF_IDLE, gt_gateway_next(s->gateway, &large));
@@ -99,6 +123,8 @@ gt_status gt_server_hello(gt_server *s, const gt_hello *own, int64_t *round, int
     if (p != self) status = compare(s, p, own);
   *round = common_round(s);
   if (*round == 0 && status == GT_OK) status = nothing_common(s);
+  if (*round == 0 && status == GT_OK) status = may_begin(s, own);
+  if (*round == 0 && status == GT_OK) status = same_weights(s, own);
   *newest = 0;
   for (size_t p = 0; p < n; p++)
     if (s->hellos[p].newest_round > *newest) *newest = s->hellos[p].newest_round;

@@ -33,6 +33,7 @@ typedef struct {
   gt_order order;
   gt_links *links;
   gt_job_prices prices; /* the lead's; elsewhere nothing is known */
+  bool init_missing;    /* train.init could not be read, and the run has checkpoints of its own */
 } gt_run;
 
 /* setup.c: each is collective over the world and gives every rank the same status. */
@@ -85,7 +86,8 @@ typedef struct {
   double rate_samples, rate_bps;
   double patience_s[64];
   gt_ns *compute; /* of each worker's last batch */
-  bool stop_told;
+  bool stop_told, whole_marked, write_slow;
+  gt_ns writing_since; /* wall time */
 } gt_server;
 
 /* hello.c */
@@ -105,6 +107,8 @@ gt_status gt_run_init_params(gt_run *run);
 void gt_server_checkpoint(void *server, int64_t round);
 void gt_server_whole(void *server, int64_t round);
 void gt_server_poll_writer(gt_server *s, gt_ns now);
+/* A write that takes too long is said, and where nothing else goes on it ends the run (GT_ERR_CKPT).  now: wall time. */
+void gt_server_watch_writer(gt_server *s, gt_ns now);
 
 /* time.c: the server's clock and what its time goes to. */
 gt_ns gt_server_now(const gt_server *s);

@@ -38,11 +38,13 @@ static void on_push(void *ctx, size_t worker, const gt_push_msg *p, float *grads
 static void watch_workers(const gt_server *s, gt_ns now) {
   double limit = s->run->job->limits.local_s;
   for (size_t w = 0; w < gt_plane_ps_workers(s->plane); w++) {
-    gt_ns since;
+    gt_ns since = 0;
     int64_t batch;
-    if (!gt_ps_computing(s->ps, w, &since, &batch)) continue;
+    bool absent = gt_ps_absent(s->ps, w);
+    if (!absent && !gt_ps_computing(s->ps, w, &since, &batch)) continue;
     if (since < s->watched_at) since = s->watched_at;
     if (gt_seconds(now - since) < limit) continue;
+    if (absent) gt_panic(GT_ERR_LOST, "waited %.0f s (limits.local) for worker %zu of region %s to be ready", limit, w, s->run->region);
     if (batch < 0) gt_panic(GT_ERR_LOST, "waited %.0f s (limits.local) for the evaluation by worker %zu of region %s", limit, w, s->run->region);
     gt_panic(GT_ERR_LOST, "waited %.0f s (limits.local) for the gradient of batch %lld from worker %zu of region %s", limit, (long long)batch, w,
              s->run->region);
@@ -228,6 +230,8 @@ gt_status gt_server_loop(gt_server *s) {
     rest(s, &backoff);
   }
   await_workers(s);
+  /* After a stop the others drop data, and the checkpoint has it: over a slow link it would keep everybody waiting. */
+  if (status != GT_OK) gt_gateway_drop_bulk(s->gateway);
   flush(s);
   gt_server_end_workers(s, status);
   gt_server_progress(s, gt_now(), true);

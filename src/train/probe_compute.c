@@ -183,7 +183,8 @@ static void close_material(material *m) {
 
 typedef struct {
   int64_t steps;
-  gt_ns pushed, due; /* due: of an order that pauses; 0: none does */
+  bool done;
+  gt_ns heard, pushed, due; /* due: of an order that pauses; 0: none does */
 } served;
 
 typedef struct {
@@ -237,6 +238,7 @@ static void on_push(void *ctx, size_t w, const gt_push_msg *push, float *grads, 
   server *s = ctx;
   served *of = &s->workers[w];
   if (push->kind == GT_PUSH_SIGNAL) return;
+  of->heard = gt_now();
   if (push->kind == GT_PUSH_GRADIENT) {
     of->pushed = gt_now();
     if (!push->nonfinite) update(s, grads, buffers, phase_of(of->steps) == WARM);
@@ -245,6 +247,7 @@ static void on_push(void *ctx, size_t w, const gt_push_msg *push, float *grads, 
   }
   if (push->kind == GT_PUSH_EVAL) {
     s->ended++;
+    of->done = true;
     give(s, w, GT_ORDER_END);
   } else if (push->kind == GT_PUSH_GRADIENT && enough(s))
     give(s, w, GT_ORDER_EVAL);
@@ -267,6 +270,14 @@ static gt_ns end_pauses(const server *s) {
   return next;
 }
 
+static void watch(const server *s) {
+  double limit = s->run->job->limits.local_s;
+  gt_ns now = gt_now();
+  for (size_t w = 0; w < gt_plane_ps_workers(s->plane); w++)
+    if (!s->workers[w].done && gt_seconds(now - s->workers[w].heard) >= limit)
+      gt_panic(GT_ERR_LOST, "waited %.0f s (limits.local) for a step of worker %zu of region %s", limit, w, s->run->region);
+}
+
 /* As a run does it. */
 static void rest(const server *s, gt_backoff *backoff, gt_ns until) {
   bool large = false;
@@ -283,14 +294,17 @@ static void run_server(gt_probe_state *p, material *m) {
   s.workers = GT_NEW_ARRAY(served, gt_plane_ps_workers(s.plane));
   if (run->job->nregions > 1 && strcmp(run->job->sync.strategy, "none") != 0) s.traffic = gt_probe_traffic_open(run, a->params);
   s.since = gt_now();
+  for (size_t w = 0; w < gt_plane_ps_workers(s.plane); w++) s.workers[w].heard = s.since;
   while (s.ended < gt_plane_ps_workers(s.plane)) {
     bool moved = gt_plane_ps_poll(s.plane, on_push, &s);
     if (s.traffic) moved |= gt_probe_traffic_poll(s.traffic);
     gt_ns next = end_pauses(&s);
     if (moved)
       gt_backoff_reset(&backoff);
-    else
+    else {
+      watch(&s);
       rest(&s, &backoff, next);
+    }
   }
   if (s.traffic) gt_probe_traffic_close(s.traffic, run, p->limit_s);
   if (s.updates > 0) p->own.update_s = s.update_s / (double)s.updates;

@@ -54,11 +54,34 @@ void gt_server_checkpoint(void *server, int64_t round) {
   gt_state_close(&state);
   if (status != GT_OK) gt_panic(status, "%s", gt_error_text());
   s->written_round = round;
+  s->writing_since = gt_now();
+  s->write_slow = false;
+}
+
+/* A disk that does not answer is named after a while, and nobody waits for it without end who has nothing else to do. */
+void gt_server_watch_writer(gt_server *s, gt_ns now) {
+  const gt_job *job = s->run->job;
+  double limit = job->limits.local_s > job->limits.wan_patience_s ? job->limits.local_s : job->limits.wan_patience_s;
+  double waited = gt_seconds(now - s->writing_since);
+  if (s->written_round == 0 || waited < limit) return;
+  gt_ps_view v;
+  gt_ps_look(s->ps, gt_server_now(s), &v);
+  if (gt_stop_requested() || v.phase != GT_PS_TRAINING)
+    gt_panic(GT_ERR_CKPT, "waited %.0f s for checkpoint round %lld of region %s to be written to %s", waited, (long long)s->written_round,
+             s->run->region, s->run->run_dir);
+  if (!s->write_slow)
+    gt_log(GT_LOG_WARN, "checkpoint round %lld of region %s has been under way to %s for %.0f s; training goes on meanwhile",
+           (long long)s->written_round, s->run->region, s->run->run_dir, waited);
+  s->write_slow = true;
 }
 
 void gt_server_poll_writer(gt_server *s, gt_ns now) {
   gt_status result;
-  if (s->written_round == 0 || gt_ckpt_poll(s->writer, &result) != GT_CKPT_DONE) return;
+  if (s->written_round == 0) return;
+  if (gt_ckpt_poll(s->writer, &result) != GT_CKPT_DONE) {
+    gt_server_watch_writer(s, now);
+    return;
+  }
   int64_t round = s->written_round;
   s->written_round = 0;
   if (result != GT_OK) gt_panic(result, "%s; the previous checkpoint is whole", gt_error_text());
@@ -68,6 +91,8 @@ void gt_server_poll_writer(gt_server *s, gt_ns now) {
 /* Keeps the newest `checkpoint.keep` whole rounds. */
 void gt_server_whole(void *server, int64_t round) {
   gt_server *s = server;
+  if (!s->whole_marked && gt_ckpt_mark_whole(s->run->run_dir, s->run->region) != GT_OK) gt_panic(GT_ERR_CKPT, "%s", gt_error_text());
+  s->whole_marked = true;
   int64_t rounds[GT_MAX_ROUNDS];
   size_t n = gt_ckpt_rounds(s->run->run_dir, s->run->region, rounds, GT_MAX_ROUNDS), keep = (size_t)s->run->job->checkpoint.keep;
   while (n > 0 && rounds[n - 1] > round) n--;
@@ -147,8 +172,7 @@ gt_status gt_server_resume(gt_server *s, int64_t round) {
     if (status != GT_OK) {
       snprintf(text, sizeof text, "%s", gt_error_text());
       status = GT_FAIL(status, "%s: %s", path, text);
-    } else
-      gt_server_remove_newer(s, round);
+    }
   }
   gt_state_close(&state);
   gt_ckpt_info_close(&info);

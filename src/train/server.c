@@ -156,7 +156,6 @@ static gt_status open_rest(gt_server *s, int64_t round, int64_t newest) {
     GT_TRY(gt_server_resume(s, round));
     say_resumed(s, round);
   } else if (s->run->options->resume != GT_RESUME_NO) {
-    gt_server_remove_newer(s, 0);
     gt_log_job(GT_LOG_INFO, "there is no checkpoint yet: training starts from the beginning");
   }
   return gt_record_open(&s->record, s->run->run_dir, s->run->region, s->run->options->resume != GT_RESUME_NO);
@@ -193,7 +192,8 @@ gt_status gt_server_open(gt_server *s, gt_run *run) {
   if (status == GT_OK && run->roles.is_lead) s->live = gt_live_create(stdout, run->options->live, run->job->log.every_s);
   s->final = gt_final_create(s);
   status = gt_agree(run->roles.world, status, run->start_limit_s);
-  /* From here on the folder holds a run; one that was refused has left nothing that stands in the way of the next. */
+  /* From here on the folder holds a run; one that was refused has left nothing that stands in the way of the next, and has removed nothing. */
+  if (status == GT_OK && run->options->resume != GT_RESUME_NO) gt_server_remove_newer(s, round);
   if (status == GT_OK && gt_run_write_job(run) != GT_OK) gt_panic(GT_ERR_CKPT, "%s", gt_error_text());
   if (status == GT_OK) gt_server_started(s, round);
   return status;

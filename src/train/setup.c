@@ -171,6 +171,17 @@ static gt_precision precision_of(const gt_run *run, const gt_kernels *kernels) {
   return GT_F32;
 }
 
+/* A run that goes on does not need what it began with. */
+static gt_status init_params(gt_run *run) {
+  int64_t round;
+  const char *folder = run->options->run_dir;
+  gt_status status = gt_run_init_params(run);
+  if (status == GT_OK || run->options->resume == GT_RESUME_NO || !folder || gt_ckpt_rounds(folder, run->region, &round, 1) == 0) return status;
+  gt_log(GT_LOG_WARN, "%s; it is not needed to go on from a checkpoint", gt_error_text());
+  run->init_missing = true;
+  return GT_OK;
+}
+
 static gt_status open_model(gt_run *run) {
   const gt_kernels *kernels = gt_kernels_find(run->job->train.kernels);
   run->batch_max = run->order.batch > GT_EVAL_BATCH ? run->order.batch : GT_EVAL_BATCH;
@@ -187,7 +198,7 @@ static gt_status open_model(gt_run *run) {
   if (status == GT_OK) status = gt_graph_create(&run->graph, &spec);
   if (status == GT_OK && run->roles.is_ps) {
     gt_graph_init(run->graph, run->job->seed);
-    if (run->job->train.init) status = gt_run_init_params(run);
+    if (run->job->train.init) status = init_params(run);
   }
   return agree(run, status);
 }

@@ -91,7 +91,7 @@ static void watch_workers(const gt_server *s, gt_ns wall) {
   const gt_virtual *v = s->virtual_clock;
   double limit = s->run->job->limits.local_s;
   for (size_t w = 0; w < v->nworkers; w++)
-    if (at_work(v, w) && !v->workers[w].here && gt_seconds(wall - v->workers[w].really_since) >= limit)
+    if ((at_work(v, w) || gt_ps_absent(s->ps, w)) && !v->workers[w].here && gt_seconds(wall - v->workers[w].really_since) >= limit)
       gt_panic(GT_ERR_LOST, "waited %.0f s (limits.local) for the work of worker %zu of region %s", limit, w, s->run->region);
 }
 
@@ -121,7 +121,10 @@ static gt_status await_writer(gt_server *s) {
   gt_backoff backoff;
   gt_status result = GT_OK;
   gt_backoff_reset(&backoff);
-  while (gt_ckpt_poll(s->writer, &result) != GT_CKPT_DONE) look_around(s, &backoff);
+  while (gt_ckpt_poll(s->writer, &result) != GT_CKPT_DONE) {
+    look_around(s, &backoff);
+    gt_server_watch_writer(s, gt_now());
+  }
   return result;
 }
 
@@ -208,6 +211,7 @@ static void begin(gt_server *s) {
   gt_gateway_virtual(s->gateway, delays);
   gt_free(delays);
   gt_ps_start(s->ps, 0);
+  for (size_t w = 0; w < v->nworkers; w++) v->workers[w].really_since = gt_now();
   for (size_t w = 0; w < v->nworkers; w++) {
     await_push(s, w);
     gt_ps_ready(s->ps, w, 0);

@@ -145,6 +145,10 @@ size_t gt_gateway_queued(const gt_gateway *gateway, size_t peer) {
   return q->n - (q->n > 0 && gt_queue_at(q, 0)->begun);
 }
 
+void gt_gateway_drop_bulk(gt_gateway *gateway) {
+  for (size_t peer = 0; peer < gateway->nregions; peer++) gt_queue_close(&gateway->senders[peer].bulk);
+}
+
 /* ---- moving ---- */
 
 /* Puts the next frame on the link: copies it to a slot, so that the payload is free when the frame has left. */

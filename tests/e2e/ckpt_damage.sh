@@ -33,12 +33,12 @@ truncate -s -1000 "copy/ckpt/$newest/west.h5"
 damaged "cut short in one region" "ckpt/$newest/west.h5"
 rm -rf copy
 cp -r run copy
-printf '\x55' | dd of="copy/ckpt/$newest/east.h5" bs=1 seek=100000 conv=notrunc status=none
-damaged "one byte flipped in one region" "ckpt/$newest/east.h5"
+printf 'damaged!' | dd of="copy/ckpt/$newest/east.h5" bs=1 seek=100000 conv=notrunc status=none
+damaged "bytes changed in one region" "ckpt/$newest/east.h5"
 rm -rf copy
 cp -r run copy
 : >"copy/ckpt/$newest/east.h5"
-printf '\x55' | dd of="copy/ckpt/$((newest - 1))/west.h5" bs=1 seek=100000 conv=notrunc status=none
+printf 'damaged!' | dd of="copy/ckpt/$((newest - 1))/west.h5" bs=1 seek=100000 conv=notrunc status=none
 damaged "one round in each region" "ckpt/$newest/east.h5"
 rm -rf copy
 cp -r run copy
@@ -49,7 +49,7 @@ check "one file missing: same model as undisturbed" same "$(field copy params_sh
 rm -rf copy
 
 cp -r run copy
-for file in copy/ckpt/*/west.h5; do printf '\x55' | dd of="$file" bs=1 seek=100000 conv=notrunc status=none; done
+for file in copy/ckpt/*/west.h5; do printf 'damaged!' | dd of="$file" bs=1 seek=100000 conv=notrunc status=none; done
 train "every round damaged" 4 job.yaml --run-dir copy --resume --set train.until.steps=80
 ended "every round damaged" 4 'west.h5' 'SHA-256'
 train "every round damaged, auto" 4 job.yaml --run-dir copy --resume=auto --set train.until.steps=80
@@ -60,7 +60,7 @@ rm -rf copy
 cp -r run copy
 for round in $(rounds run); do
   if [ $((round % 2)) -eq 0 ]; then file=copy/ckpt/$round/east.h5; else file=copy/ckpt/$round/west.h5; fi
-  printf '\x55' | dd of="$file" bs=1 seek=100000 conv=notrunc status=none
+  printf 'damaged!' | dd of="$file" bs=1 seek=100000 conv=notrunc status=none
 done
 train "no common round" 4 job.yaml --run-dir copy --resume --set train.until.steps=80
 ended "no common round" 4 'no round'

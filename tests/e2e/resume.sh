@@ -41,6 +41,30 @@ if [ "$(OPENBLAS_CORETYPE=Haswell "$GEOTRAIN" info 2>/dev/null | grep 'openblas 
   ended "other kernels" 0 'not with the same bits' 'Haswell'
 fi
 
+# A run's only round was whole, and one region has lost it: nothing begins anew, nothing is removed.
+grep -v '^checkpoint' job.yaml >once.yaml
+train "one round" 4 once.yaml --run-dir once
+ended "one round" 0
+rm once/ckpt/1/west.h5
+train "its file is lost" 4 once.yaml --run-dir once --resume=auto
+ended "its file is lost" 4 'once/ckpt/1/east.h5 was whole in every region'
+check "its file is lost: the other region's stays" [ -s once/ckpt/1/east.h5 ]
+
+# What a run began with may be gone when it goes on.
+cp "run/ckpt/$(newest_round run)/east.h5" begin.h5
+train "from a file" 4 job.yaml --run-dir begun --set train.init=begin.h5 --set train.until.steps=20
+ended "from a file" 0
+rm begin.h5
+train "from a file, which is gone" 4 job.yaml --run-dir begun --resume --set train.init=begin.h5 --set train.until.steps=30
+ended "from a file, which is gone" 0 'not needed to go on'
+
+# One region has all its samples already, the other trains on: what it learns is in the model of both.
+sed -e 's/{name: east, ranks: 2}/{name: east, ranks: 3}/' job.yaml >three.yaml
+train "unlike workers" 5 three.yaml --run-dir unlike
+train "more for one region" 5 three.yaml --run-dir unlike --resume --set train.until=null --set train.until.samples=1500
+ended "more for one region" 0
+check "more for one region: both regions' models are the same" same "$(sed -nE 's/^ +"test_loss": (.*),/\1/p' unlike/summary.json | sort -u | wc -l)" 1
+
 cp run/job.yaml before.yaml
 train "a changed key" 4 job.yaml --run-dir run --resume --set sync.period=5
 ended "a changed key" 2 'sync.period' '4' '5'

@@ -106,6 +106,16 @@ train "TERM: resume" 4 async.yaml --run-dir f --resume
 ended "TERM: resume" 0
 check "TERM: every sample was seen" same "$(field f samples)" 12000
 
+# Messages of 2 s each are queued for a slow link: after the stop nobody needs them, and nobody waits for them.
+start 4 job.yaml --run-dir g --set sync.strategy=asgd --set 'wan.links=[{between: [east, west], bandwidth: 1 Mbit/s, latency: 1 ms}]' \
+  --set wan.outbox=4 --set limits.local=4s --set checkpoint.every=null
+wait_file g/east.jsonl
+sleep 2
+kill -USR1 "$launcher"
+wait_end "with a backlog" 25
+gone "with a backlog"
+ended "with a backlog" 75
+
 # Workers in the middle of a long batch, whose gradients travel as messages (regions of several nodes): nobody waits for a push that is not taken.
 export GEOTRAIN_LOCAL_PLANE=messages
 start 4 job.yaml --run-dir e --set train.batch=250 --set train.kernels=ref --set train.until.steps=1000

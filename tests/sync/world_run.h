@@ -211,7 +211,7 @@ static inline w_spec w_random(const char *strategy, uint64_t seed) {
 /* A copy of everything that a region's strategy and optimizer list. */
 static inline gt_state w_saved(w_region *r) {
   gt_state lent = {0}, copy = {.owns_data = true};
-  r->sync->ops->save(r->sync, &lent);
+  gt_sync_save(r->sync, &lent);
   gt_optim_save(r->optim, &lent);
   for (size_t i = 0; i < lent.n; i++) {
     const gt_state_item *item = &lent.items[i];
@@ -231,7 +231,7 @@ static inline void w_restart_region(world *w, w_region *r) {
   gt_sync_close(r->sync);
   gt_optim_close(r->optim);
   w_create_strategy(w, r);
-  assert_int_equal(r->sync->ops->load(r->sync, &state), GT_OK);
+  assert_int_equal(gt_sync_load(r->sync, &state), GT_OK);
   assert_int_equal(gt_optim_load(r->optim, &state), GT_OK);
   gt_state_close(&state);
   r->held = false;
