@@ -5,22 +5,26 @@ enum { GEMM_ROWS = 8192 }; /* of columns, at most */
 
 /* ---- rules, by measurement (bench/kernels) ---- */
 
-/* Output pixels up to which a product is faster: forward, gradient of the input, gradient of the weights. */
-static bool gemm(const gt_prepared_conv *c, size_t N, size_t pixels_f32, size_t pixels_bf16) {
-  const size_t pixels = c->s.P * c->s.Q;
-  return !c->bias && N * pixels <= GEMM_ROWS && pixels <= (c->precision == GT_BF16 ? pixels_bf16 : pixels_f32);
+/* Output pixels up to which columns and a product are faster than a convolution.  Without AMX a bf16 product is not, where the window moves by one place. */
+typedef struct {
+  size_t f32, amx, bf16_strided, bf16;
+} bounds;
+
+static bool gemm(const gt_prepared_conv *c, size_t N, const bounds *up_to) {
+  const size_t pixels = c->s.P * c->s.Q, bf16 = c->dnn->amx ? up_to->amx : c->s.stride > 1 ? up_to->bf16_strided : up_to->bf16;
+  return !c->bias && N * pixels <= GEMM_ROWS && pixels <= (c->precision == GT_BF16 ? bf16 : up_to->f32);
 }
 
 static bool gemm_forward(const gt_prepared_conv *c, size_t N) {
-  return gemm(c, N, 16, 16);
+  return gemm(c, N, &(bounds){16, 16, 16, 0});
 }
 
 static bool gemm_input(const gt_prepared_conv *c, size_t N) {
-  return gemm(c, N, 0, 16);
+  return gemm(c, N, &(bounds){0, 16, 16, 0});
 }
 
 static bool gemm_weight(const gt_prepared_conv *c, size_t N) {
-  return gemm(c, N, 16, 64);
+  return gemm(c, N, &(bounds){16, 64, 64, 16});
 }
 
 size_t gt_conv_summed_rows(const gt_prepared_conv *c, size_t N) {

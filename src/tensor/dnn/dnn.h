@@ -12,6 +12,7 @@ typedef enum { GT_DNN_PACKED, GT_DNN_VALUES, GT_DNN_COLUMNS, GT_DNN_AREAS } gt_d
 struct gt_prepared_context {
   dnnl_engine_t engine;
   dnnl_stream_t stream;
+  bool amx; /* bf16 products go by tiles */
   void *areas[GT_DNN_AREAS];
   size_t bytes[GT_DNN_AREAS];
 };
