@@ -1,0 +1,30 @@
+"""Runs that tables keep between calls.  Beside each lies what it was made with, so that no table shows old figures under a new name."""
+import hashlib
+import json
+import os
+import sys
+
+
+def digest(path):
+    with open(path, "rb") as f:
+        return hashlib.sha256(f.read()).hexdigest()
+
+
+def settings(program, job, data, sets):
+    return {"program": digest(program), "job": digest(job), "data": [os.path.realpath(data), os.path.getsize(data)], "sets": sets}
+
+
+def check(result, made_with):
+    """Notes what `result` (a file or folder that is there or will be) is made with; ends the program where it was made with anything else."""
+    note = result + ".made-with.json"
+    if not os.path.exists(note):
+        if os.path.exists(result):
+            sys.exit(f"{result} does not say what it was made with; remove it, or name another folder with --out")
+        with open(note, "w") as f:
+            json.dump(made_with, f)
+        return
+    with open(note) as f:
+        before = json.load(f)
+    for key in made_with:
+        if before.get(key) != made_with[key]:
+            sys.exit(f"{result} was made with another {key}: {before.get(key)} then, {made_with[key]} now; remove it, or name another folder with --out")
