@@ -27,4 +27,4 @@ def check(result, made_with):
         before = json.load(f)
     for key in made_with:
         if before.get(key) != made_with[key]:
-            sys.exit(f"{result} was made with another {key}: {before.get(key)} then, {made_with[key]} now; remove it, or name another folder with --out")
+            sys.exit(f"{result} was made with {key} {before.get(key)}, and this is {made_with[key]}; remove it, or name another folder with --out")
