@@ -107,9 +107,9 @@ ended "TERM: resume" 0
 check "TERM: every sample was seen" same "$(field f samples)" 12000
 
 # Messages of 2 s each are queued for a slow link: after the stop nobody needs them, and nobody waits for them.
-start 4 job.yaml --run-dir g --set sync.strategy=asgd --set 'wan.links=[{between: [east, west], bandwidth: 1 Mbit/s, latency: 1 ms}]' \
+start 4 job.yaml --run-dir backlog --set sync.strategy=asgd --set 'wan.links=[{between: [east, west], bandwidth: 1 Mbit/s, latency: 1 ms}]' \
   --set wan.outbox=4 --set limits.local=4s --set checkpoint.every=null
-wait_file g/east.jsonl
+wait_file backlog/east.jsonl
 sleep 2
 kill -USR1 "$launcher"
 wait_end "with a backlog" 25
