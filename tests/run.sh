@@ -18,7 +18,8 @@ case ${1:-} in
 esac
 
 cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) # else nproc counts OpenMP's threads
-export LC_ALL=C target=
+export LC_ALL=C
+target= # of a build: all
 unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE # an environment that pins OpenBLAS's kernels tests others than users run
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 if [ "$(id -u)" -eq 0 ]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi

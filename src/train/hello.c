@@ -12,6 +12,7 @@ void gt_server_hello_message(gt_server *s, size_t peer, const gt_frame_header *h
   if (s->hellos[peer].protocol == 0) s->nhellos++;
   gt_hello *h = &s->hellos[peer];
   memcpy(h, payload, sizeof *h);
+  if (h->protocol != GT_PROTOCOL_VERSION) h->nrounds = 0; /* refused later; its fields may mean other things */
   if (h->nrounds < 0 || h->nrounds > GT_MAX_ROUNDS)
     gt_panic(GT_ERR_FAULT, "the greeting of region %s names %lld rounds", s->run->job->regions[peer].name, (long long)h->nrounds);
   char *const texts[] = {h->job, h->traces, h->data, h->model, h->weights};
