@@ -236,8 +236,8 @@ int main(int argc, char **argv) {
   if (turns < 1 || turns > TURNS_MAX || optind != argc) return fputs(usage, stderr), 2;
   if (precision == GT_BF16 && !gt_kernels_bf16(&why)) return fprintf(stderr, "kernels: %s\n", why), 2;
   ops = gt_kernels_find("dnn")->prepared();
-  printf("%s; peak %.1f GFLOP/s of f32 multiply-adds; OpenBLAS %s, oneDNN %s\n", precision == GT_BF16 ? "bf16" : "f32", peak_gflops(),
-         gt_kernels_blas_core(), gt_kernels_dnn_version());
+  printf("%s, %s; peak %.1f GFLOP/s of f32 multiply-adds; OpenBLAS %s, oneDNN %s\n", precision == GT_BF16 ? "bf16" : "f32",
+         gt_isa_name(gt_isa_used()), peak_gflops(), gt_kernels_blas_core(), gt_kernels_dnn_version());
   printf("%-29s %-7s %7s", "layer", "pass", "GFLOP");
   for (int way = 0; way < WAYS; way++) printf("  %9s %6s", way_names[way], "");
   puts("");

@@ -95,7 +95,8 @@ static void report(const options *o, const gt_graph *graph, const double *times_
   struct rusage use;
   const double median = times_ms[o->rounds / 2], flops = (double)gt_graph_flops(graph) * (double)o->batch * 1e-9, rate = flops / median * 1e3;
   getrusage(RUSAGE_SELF, &use);
-  printf("%s, batch %zu, %s: %s\n", o->model, o->batch, o->precision == GT_BF16 ? "bf16" : "f32", gt_graph_kernels(graph));
+  printf("%s, batch %zu, %s, %s: %s\n", o->model, o->batch, o->precision == GT_BF16 ? "bf16" : "f32", gt_isa_name(gt_isa_used()),
+         gt_graph_kernels(graph));
   printf("  step      %.3f ms (median of %zu; least %.3f)\n", median, o->rounds, times_ms[0]);
   printf("  samples   %.0f /s\n", (double)o->batch / median * 1e3);
   printf("  rate      %.1f GFLOP/s (%.3f GFLOP a step)\n", rate, flops);

@@ -85,7 +85,8 @@ format() {
 tidy() {
   local stamps=build/dev/tidy stale=() file stamp newest depth=(-extra-arg=-Xclang -extra-arg=-analyzer-config -extra-arg=-Xclang -extra-arg=max-nodes=10000)
   [ "$full" = no ] || { depth=() && stamps=build/dev/tidy-full; }
-  mkdir -p "$stamps"
+  mkdir -p "$stamps" build/dev/clang
+  sed 's/ -fno-predictive-commoning//' build/dev/compile_commands.json >build/dev/clang/compile_commands.json # gcc's alone
   newest=$(find include src .clang-tidy -name '*.h' -o -name .clang-tidy | xargs -r ls -t | head -n 1)
   for file in $(find src -name '*.c' | LC_ALL=C sort); do
     stamp=$stamps/${file//\//.}
@@ -93,7 +94,7 @@ tidy() {
   done
   [ ${#stale[@]} -eq 0 ] && return 0
   printf '%s\n' "${stale[@]}" | stamps=$stamps xargs -P "$cores" -n 1 bash -c \
-    'file=${*: -1}; clang-tidy --quiet -p build/dev "$@" || exit 1; touch "$stamps/${file//\//.}"' tidy "${depth[@]}"
+    'file=${*: -1}; clang-tidy --quiet -p build/dev/clang "$@" || exit 1; touch "$stamps/${file//\//.}"' tidy "${depth[@]}"
 }
 
 finish() {

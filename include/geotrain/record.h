@@ -103,6 +103,7 @@ typedef struct {
   double samples_per_s, test_accuracy, test_loss, test_auc; /* NaN: null (strategy none; labels that are not two) */
   char params_sha256[65];
   const gt_region_result *regions;
+  const char *const *isas; /* the instruction sets that each region computed with, or NULL: nothing was computed */
   size_t nregions;
   const gt_link_result *links;
   size_t nlinks;

@@ -10,6 +10,25 @@
 /* What heavy operations compute in; parameters, gradients and sums are float32 in any case. */
 typedef enum { GT_F32, GT_BF16 } gt_precision;
 
+/* ---- instruction sets -------------------------------------------------------------------------------------------- */
+
+/* What vector code is compiled for (x86-64-v4, x86-64-v3, the compiler's default, which has NEON on
+   aarch64); higher is faster.  Element-wise operations, means and optimizers give the same bits at
+   every set; products, convolutions and reductions do not. */
+typedef enum { GT_ISA_PLAIN, GT_ISA_AVX2, GT_ISA_AVX512, GT_ISAS } gt_isa;
+
+const char *gt_isa_name(gt_isa isa); /* "plain", "avx2", "avx512" */
+/* The highest that this build and this CPU have. */
+gt_isa gt_isa_best(void);
+/* The one in use: the best, or what the environment's GEOTRAIN_ISA lowers it to. */
+gt_isa gt_isa_used(void);
+/* Uses the named set from now on (NULL or "": the best) and holds oneDNN to it.  Before threads, and
+   before oneDNN's first use.  GT_ERR_JOB: no such set, or more than this CPU has. */
+gt_status gt_isa_choose(const char *name);
+/* The core that OpenBLAS must be given (OPENBLAS_CORETYPE, before it is loaded) to stay within the
+   set in use; NULL: it does. */
+const char *gt_isa_blas_cap(void);
+
 /* ---- vectors --------------------------------------------------------------------------------------------------- */
 
 typedef enum { GT_SPACE_HOST } gt_space;

@@ -124,6 +124,7 @@ static void print_build(void) {
   printf("openblas core:  %s\n", gt_kernels_blas_core());
   print_bf16();
   print_cpu();
+  printf("instruction set: %s%s\n", gt_isa_name(gt_isa_used()), gt_isa_used() < gt_isa_best() ? " (GEOTRAIN_ISA; this CPU has more)" : "");
   print_models();
   print_names("strategies:", gt_job_allowed("sync.strategy"));
   print_names("optimizers:", gt_optim_names());

@@ -109,8 +109,11 @@ const gt_command gt_commands[] = {
     {"info", "what this build and this machine have; info JOB.yaml: the resolved job", gt_cmd_info, false,
      "geotrain info [JOB.yaml [--flat] [--set key=value]...]\n"
      "\n"
-     "Prints version, compiler, kernels, the core OpenBLAS picked, CPU, models (size, kernels, source), strategies and optimizers;\n"
-     "of a job file: the resolved job, every key with its value.\n"
+     "Prints version, compiler, kernels, the core OpenBLAS picked, CPU, instruction set, models (size, kernels, source), strategies and\n"
+     "optimizers; of a job file: the resolved job, every key with its value.\n"
+     "\n"
+     "Environment: GEOTRAIN_ISA=avx512|avx2|plain holds this and every other command, on every rank, to a lower instruction set than the\n"
+     "CPU has; OpenBLAS and oneDNN, too.\n"
      "\n"
      "  --flat   for scripts: a line a value, path=value, entries of lists by number (regions.0.name=eu); seconds, bit/s and bytes without unit\n"},
     {"placement", "where to aggregate: time and cost of a mini-batch by place and vendor", gt_cmd_placement, false,

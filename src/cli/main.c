@@ -1,8 +1,11 @@
 /* geotrain: finds the command and turns its status into the exit code. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
+#include "geotrain/tensor.h"
 
 static bool is(const char *text, const char *a, const char *b) {
   return strcmp(text, a) == 0 || strcmp(text, b) == 0;
@@ -15,6 +18,18 @@ static int finish(gt_status status, bool said) {
     status = GT_ERR_FAULT;
   }
   return (int)status;
+}
+
+/* GEOTRAIN_ISA holds for OpenBLAS, too, which picks its kernels while it is loaded, before main: where
+   it picked more than may run, the program starts once more with OpenBLAS held to less. */
+static gt_status choose_isa(char **argv) {
+  GT_TRY(gt_isa_choose(getenv("GEOTRAIN_ISA")));
+  const char *core = gt_isa_blas_cap(), *given = getenv("OPENBLAS_CORETYPE");
+  if (!core) return GT_OK;
+  if ((!given || strcmp(given, core) != 0) && setenv("OPENBLAS_CORETYPE", core, 1) == 0) (void)execv("/proc/self/exe", argv);
+  gt_log(GT_LOG_WARN, "GEOTRAIN_ISA is %s, and OpenBLAS keeps its core %s: this build of it cannot be held to less", gt_isa_name(gt_isa_used()),
+         gt_kernels_blas_core());
+  return GT_OK;
 }
 
 int main(int argc, char **argv) {
@@ -33,5 +48,6 @@ int main(int argc, char **argv) {
     char *help[] = {argv[2], argv[1], NULL};
     return finish(gt_cmd_help(2, help), false);
   }
+  if (choose_isa(argv) != GT_OK) return finish(GT_ERR_JOB, false);
   return finish(command->run(argc - 1, argv + 1), command->speaks);
 }

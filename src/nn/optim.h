@@ -17,6 +17,22 @@ typedef struct {
                float *const state[GT_OPTIM_STATES]);
 } gt_optim_kind;
 
+/* One step of Adam: rate = lr / (1 - beta1^t), scale = 1 / sqrt(1 - beta2^t); l2: decay in the gradient, shrink: decay apart. */
+typedef struct {
+  float rate, scale, beta1, beta2, epsilon, l2, shrink;
+} gt_adam_constants;
+
+/* The updates, compiled for each instruction set from isa/optim.c without contraction: the same bits at every one.  An update is rounded once and is then the
+   same number to w and to acc, which may be NULL. */
+typedef struct {
+  void (*plain)(float lr, float decay, size_t n, float *restrict w, const float *restrict g, float *restrict acc);
+  void (*heavy)(float lr, float decay, float m, size_t n, float *restrict w, const float *restrict g, float *restrict acc, float *restrict v);
+  void (*nesterov)(float lr, float decay, float m, size_t n, float *restrict w, const float *restrict g, float *restrict acc, float *restrict v);
+  void (*adam)(const gt_adam_constants *k, size_t n, float *restrict w, const float *restrict g, float *restrict acc, float *restrict m,
+               float *restrict v);
+} gt_optim_loops;
+const gt_optim_loops *gt_optim_loops_used(void);
+
 extern const gt_optim_kind gt_optim_sgd, gt_optim_adam, gt_optim_adamw;
 
 #endif

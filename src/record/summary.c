@@ -30,6 +30,7 @@ static json_t *regions_of(const gt_summary *s) {
       json_object_set_new(region, "emulation_cpu_s", json_null());
       json_object_set_new(region, "ps_cpu_s", json_null());
     }
+    if (s->isas) json_object_set_new(region, "isa", gt_json_text(s->isas[i]));
     json_array_append_new(regions, region);
   }
   return regions;

@@ -1,9 +1,8 @@
-/* What the three passes of the direct convolution share: geometry with padding taken away, and packed operands. */
+/* The direct convolution: geometry with padding taken away, and the slots that it fills. */
 #ifndef GEOTRAIN_TENSOR_DIRECT_H
 #define GEOTRAIN_TENSOR_DIRECT_H
 
 #include "geotrain/tensor.h"
-#include "simd.h"
 
 /* A convolution over padded images: for one kernel row, the S taps of C channels are a run of L = S*C neighbours in memory. */
 typedef struct {
@@ -13,12 +12,6 @@ typedef struct {
   size_t row, step;          /* floats between input rows, and between inputs of neighbouring outputs in a row */
   size_t stride, image, out; /* floats of a padded input image and of an output image */
 } gt_direct;
-
-gt_direct gt_direct_of(const gt_conv_shape *s);
-/* The image with its zero border: x itself when there is none, else a copy at `to`. */
-const float *gt_direct_pad(float *to, const float *x, const gt_conv_shape *s);
-/* Rows of n floats to rows of np >= n floats, the rest zero. */
-void gt_direct_pack(float *to, const float *from, size_t rows, size_t n, size_t np);
 
 /* Whether the direct convolution takes this shape; where it does, it is the fastest here. */
 bool gt_direct_serves(const gt_conv_shape *s);

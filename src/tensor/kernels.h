@@ -8,11 +8,11 @@ extern const gt_kernels gt_kernels_ref;  /* plain loops: the judge */
 extern const gt_kernels gt_kernels_blas; /* im2col and OpenBLAS */
 extern const gt_kernels gt_kernels_auto; /* per operation the fastest: direct convolutions for few channels, else blas */
 
-/* 2x2 windows side by side: pooling_2x2.c; other windows go to ref. */
+/* pooling.c: 2x2 windows side by side; other windows go to ref. */
 void gt_pool_max_forward(float *y, uint32_t *index, const float *x, const gt_conv_shape *s, size_t N);
 void gt_pool_max_backward(float *dx, const float *dy, const uint32_t *index, const gt_conv_shape *s, size_t N);
 
-/* simple.c: loops that the compiler vectorises for each instruction set. */
+/* simple.c */
 void gt_fast_relu_forward(float *y, const float *x, size_t n);
 void gt_fast_relu_backward(float *dx, const float *dy, const float *y, size_t n);
 void gt_fast_rows_fill(float *y, const float *b, size_t B, size_t O);  /* each row of y (B,O) = b; zero where b is NULL */
@@ -59,8 +59,10 @@ void gt_im2col(void *columns, const void *x, const gt_conv_shape *s, size_t size
 void gt_col2im(float *dx, const float *columns, const gt_conv_shape *s);
 
 extern const gt_kernels gt_kernels_dnn; /* oneDNN wherever it can, else auto */
-/* dnn.c, or dnn_absent.c: NULL. */
+/* dnn/context.c, or dnn/absent.c: NULL. */
 const gt_prepared_ops *gt_prepared_dnn(void);
+/* Holds oneDNN to a lower instruction set, unless the environment holds it lower still. */
+void gt_dnn_cap(gt_isa isa);
 
 /* The slots that every table but ref fills alike: one pass over memory each, whatever computes the products. */
 #define GT_FAST_SLOTS                                                                                                                                \

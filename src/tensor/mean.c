@@ -1,37 +1,26 @@
-/* The weighted mean of many vectors, added in a fixed tree.  Compiled without contraction: every product and sum is rounded on its own, so that the bits
-   depend neither on how the vectors are cut nor on who adds which part. */
+/* The weighted mean of many vectors, added in a fixed tree.  Every product and sum is rounded on its own, so that the bits depend neither on how the vectors are cut
+   nor on who adds which part, with whichever instruction set. */
 #include "geotrain/tensor.h"
-#include "simd.h"
+#include "loops.h"
 
 /* A block of every vector is added while it is in the cache. */
 #define BLOCK  ((size_t)512)
 #define LEVELS ((size_t)20)
 
-GT_CLONES static void scaled(float *restrict y, float a, const float *restrict x, size_t n) {
-  for (size_t i = 0; i < n; i++) y[i] = a * x[i];
-}
-
-GT_CLONES static void pair(float *restrict y, float a, const float *restrict x, float b, const float *restrict z, size_t n) {
-  for (size_t i = 0; i < n; i++) y[i] = a * x[i] + b * z[i];
-}
-
-GT_CLONES static void add(float *restrict y, const float *restrict x, size_t n) {
-  for (size_t i = 0; i < n; i++) y[i] += x[i];
-}
-
 /* The sums that wait for their right neighbour are a binary counter's digits: partial[0] is the widest. */
 static void block(float *y, float scale, const float *const *x, const int64_t *samples, size_t n, size_t at, size_t count) {
+  const gt_vec_loops *vec = gt_loops()->vec;
   float partial[LEVELS][BLOCK];
   size_t depth = 0;
   for (size_t i = 0; i < n; i += 2) {
     if (i + 1 < n)
-      pair(partial[depth++], (float)samples[i], x[i] + at, (float)samples[i + 1], x[i + 1] + at, count);
+      vec->pair(partial[depth++], (float)samples[i], x[i] + at, (float)samples[i + 1], x[i + 1] + at, count);
     else
-      scaled(partial[depth++], (float)samples[i], x[i] + at, count);
-    for (size_t pairs = i / 2 + 1; pairs % 2 == 0; pairs /= 2, depth--) add(partial[depth - 2], partial[depth - 1], count);
+      vec->set_scaled(partial[depth++], (float)samples[i], x[i] + at, count);
+    for (size_t pairs = i / 2 + 1; pairs % 2 == 0; pairs /= 2, depth--) vec->add(partial[depth - 2], partial[depth - 1], count);
   }
-  for (; depth > 1; depth--) add(partial[depth - 2], partial[depth - 1], count);
-  scaled(y + at, scale, partial[0], count);
+  for (; depth > 1; depth--) vec->add(partial[depth - 2], partial[depth - 1], count);
+  vec->set_scaled(y + at, scale, partial[0], count);
 }
 
 void gt_vec_mean(gt_vec y, const float *const *x, const int64_t *samples, size_t n) {

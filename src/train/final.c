@@ -156,6 +156,8 @@ static gt_status summarise(gt_final *f) {
   bool alone = strcmp(run->job->sync.strategy, "none") == 0 && run->job->nregions > 1;
   double elapsed = gt_server_elapsed(s), wall = gt_seconds(gt_now() - s->begun_wall) + (s->virtual_clock ? 0 : s->elapsed_s);
   size_t P = gt_graph_arrays(run->graph)->params.n;
+  const char **isas = GT_NEW_ARRAY(const char *, run->job->nregions);
+  for (size_t r = 0; r < run->job->nregions; r++) isas[r] = run->isas[r];
   gt_summary sum = {.job = run->job->name,
                     .strategy = run->job->sync.strategy,
                     .clock = s->virtual_clock ? "virtual" : "real",
@@ -166,6 +168,7 @@ static gt_status summarise(gt_final *f) {
                     .test_auc = alone ? NAN : f->mean_score.auc,
                     .regions = f->regions,
                     .nregions = run->job->nregions,
+                    .isas = isas,
                     .links = f->links,
                     .nlinks = f->nlinks,
                     .version = GT_VERSION,
@@ -179,7 +182,9 @@ static gt_status summarise(gt_final *f) {
   sum.samples_per_s = (double)sum.samples / elapsed;
   gt_sha256_hex(f->mean.data, P * sizeof(float), sum.params_sha256);
   gt_live_end(s->live);
-  return publish(f, &sum, elapsed);
+  const gt_status status = publish(f, &sum, elapsed);
+  gt_free(isas);
+  return status;
 }
 
 static void conclude(void *ctx) {

@@ -13,6 +13,7 @@
 
 #define GT_EVAL_BATCH ((size_t)32) /* samples at a time in evaluation, unless training takes more */
 #define GT_MAX_ROUNDS 64
+#define GT_RUN_ISA    ((size_t)32) /* characters of a region's instruction sets */
 
 /* One rank's view, made by gt_run_open. */
 typedef struct {
@@ -28,8 +29,9 @@ typedef struct {
   uint32_t *part; /* the region's samples */
   size_t npart;
   gt_graph *graph;
-  gt_precision precision; /* that is computed in */
-  size_t batch_max;       /* samples at a time, in training or evaluation */
+  char (*isas)[GT_RUN_ISA]; /* of each region's ranks: "avx2", or "avx2+avx512" */
+  gt_precision precision;   /* that is computed in */
+  size_t batch_max;         /* samples at a time, in training or evaluation */
   gt_order order;
   gt_links *links;
   gt_job_prices prices; /* the lead's; elsewhere nothing is known */
@@ -41,6 +43,9 @@ gt_status gt_run_open(gt_run *run, const gt_train_options *options);
 void gt_run_close(gt_run *run);
 /* Writes job.yaml, by a temporary name: the regions may share the folder.  Local. */
 gt_status gt_run_write_job(const gt_run *run);
+
+/* machine.c: settles which instruction set computes, before kernels are used.  Collective over the world. */
+gt_status gt_run_open_machine(gt_run *run);
 
 /* worker.c: the first n of the region's own training samples, augmented as the job says.  Local. */
 gt_status gt_train_loader(const gt_run *run, size_t n, gt_loader **out);

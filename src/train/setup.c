@@ -246,6 +246,7 @@ gt_status gt_run_open(gt_run *run, const gt_train_options *options) {
   *run = (gt_run){.options = options, .roles = {.world = MPI_COMM_NULL, .region = MPI_COMM_NULL, .ps = MPI_COMM_NULL}};
   GT_TRY(open_job(run));
   GT_TRY(open_roles(run));
+  GT_TRY(gt_run_open_machine(run));
   GT_TRY(open_links(run));
   GT_TRY(open_prices(run));
   GT_TRY(open_data(run));
@@ -257,6 +258,7 @@ void gt_run_close(gt_run *run) {
   gt_graph_close(run->graph);
   gt_dataset_close(run->dataset);
   gt_free(run->part);
+  gt_free(run->isas);
   gt_free(run->resolved);
   gt_links_close(run->links);
   gt_job_prices_close(&run->prices);

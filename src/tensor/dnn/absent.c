@@ -13,3 +13,7 @@ bool gt_kernels_bf16(const char **why) {
 const gt_prepared_ops *gt_prepared_dnn(void) {
   return NULL;
 }
+
+void gt_dnn_cap(gt_isa isa) {
+  (void)isa;
+}

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* libgomp's, which oneDNN brings along; where it was built without OpenMP there is nothing to set. */
 extern void omp_set_num_threads(int n) __attribute__((weak));
@@ -19,12 +20,25 @@ const char *gt_kernels_dnn_version(void) {
   return text;
 }
 
+/* oneDNN reads its own variable at its first use; a cap that a user set lower stays. */
+void gt_dnn_cap(gt_isa isa) {
+  static const char *const lower[] = {"SSE41", "AVX", "AVX2"};
+  const char *user = getenv("ONEDNN_MAX_CPU_ISA");
+  if (!user) user = getenv("DNNL_MAX_CPU_ISA");
+  const size_t caps = isa == GT_ISA_PLAIN ? 1 : sizeof lower / sizeof *lower;
+  for (size_t i = 0; user && i < caps; i++)
+    if (strcasecmp(user, lower[i]) == 0) return;
+  if (dnnl_set_max_cpu_isa(isa == GT_ISA_PLAIN ? dnnl_cpu_isa_sse41 : dnnl_cpu_isa_avx2) != dnnl_success)
+    gt_log(GT_LOG_WARN, "GEOTRAIN_ISA is %s, and oneDNN is in use already: it goes on with all that this CPU has", gt_isa_name(isa));
+}
+
 bool gt_kernels_bf16(const char **why) {
+  (void)gt_isa_used(); /* holds oneDNN to the set before it is asked */
 #if defined(__x86_64__)
   __builtin_cpu_init();
   if (__builtin_cpu_supports("avx512bf16")) {
     const unsigned has = (unsigned)dnnl_get_effective_cpu_isa(), needs = dnnl_cpu_isa_avx512_core_bf16;
-    *why = "DNNL_MAX_CPU_ISA keeps oneDNN from this CPU's bf16 arithmetic";
+    *why = "GEOTRAIN_ISA or DNNL_MAX_CPU_ISA keeps oneDNN from this CPU's bf16 arithmetic";
     return (has & needs) == needs;
   }
 #endif

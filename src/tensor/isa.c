@@ -1,0 +1,86 @@
+/* Which instruction set runs: the highest that this build and this CPU have, or what GEOTRAIN_ISA
+   lowers it to; with it the libraries are held to the same. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels.h"
+#include "loops.h"
+
+static const char *const names[GT_ISAS] = {[GT_ISA_PLAIN] = "plain", [GT_ISA_AVX2] = "avx2", [GT_ISA_AVX512] = "avx512"};
+
+#define TABLES(isa)                                                                                                                                  \
+  {                                                                                                                                                  \
+    .vec = &gt_vec_loops_##isa, .pooling = &gt_pooling_loops_##isa, .direct_forward = &gt_direct_forward_loops_##isa,                                \
+    .direct_input = &gt_direct_input_loops_##isa, .direct_weight = &gt_direct_weight_loops_##isa, .columns = &gt_columns_loops_##isa,                \
+    .norm = &gt_norm_loops_##isa, .sparse = &gt_sparse_loops_##isa                                                                                   \
+  }
+#define DECLARE(isa)                                                                                                                                 \
+  extern const gt_vec_loops gt_vec_loops_##isa;                                                                                                      \
+  extern const gt_pooling_loops gt_pooling_loops_##isa;                                                                                              \
+  extern const gt_direct_forward_loops gt_direct_forward_loops_##isa;                                                                                \
+  extern const gt_direct_input_loops gt_direct_input_loops_##isa;                                                                                    \
+  extern const gt_direct_weight_loops gt_direct_weight_loops_##isa;                                                                                  \
+  extern const gt_columns_loops gt_columns_loops_##isa;                                                                                              \
+  extern const gt_norm_loops gt_norm_loops_##isa;                                                                                                    \
+  extern const gt_sparse_loops gt_sparse_loops_##isa
+
+DECLARE(plain);
+#if defined(__x86_64__)
+DECLARE(avx2);
+DECLARE(avx512);
+static const gt_loop_tables tables[GT_ISAS] = {[GT_ISA_PLAIN] = TABLES(plain), [GT_ISA_AVX2] = TABLES(avx2), [GT_ISA_AVX512] = TABLES(avx512)};
+#else
+static const gt_loop_tables tables[GT_ISAS] = {[GT_ISA_PLAIN] = TABLES(plain)};
+#endif
+
+/* Chosen once, before there are threads. */
+static struct {
+  const gt_loop_tables *tables;
+  gt_isa isa;
+} chosen;
+
+const char *gt_isa_name(gt_isa isa) {
+  return names[isa];
+}
+
+/* What x86-64-v3 and -v4 mean, the levels that the loops are compiled for. */
+gt_isa gt_isa_best(void) {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+  const bool v4 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
+                  __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  return v3 && v4 ? GT_ISA_AVX512 : v3 ? GT_ISA_AVX2 : GT_ISA_PLAIN;
+#else
+  return GT_ISA_PLAIN;
+#endif
+}
+
+static gt_status find(const char *name, gt_isa *isa) {
+  for (*isa = 0; *isa < GT_ISAS; ++*isa)
+    if (strcmp(names[*isa], name) == 0) return GT_OK;
+  const char *near = gt_nearest(name, names, GT_ISAS);
+  return GT_FAIL(GT_ERR_JOB, "GEOTRAIN_ISA is \"%s\"; one of plain, avx2, avx512 is needed%s%s%s", name, near ? "; did you mean " : "",
+                 near ? near : "", near ? "?" : "");
+}
+
+gt_status gt_isa_choose(const char *name) {
+  gt_isa best = gt_isa_best(), isa = best;
+  if (name && *name) GT_TRY(find(name, &isa));
+  if (isa > best)
+    return GT_FAIL(GT_ERR_JOB, "GEOTRAIN_ISA is %s, and this CPU has no more than %s; that or a lower one is needed", name, names[best]);
+  chosen.isa = isa;
+  chosen.tables = &tables[isa];
+  if (isa < best) gt_dnn_cap(isa);
+  return GT_OK;
+}
+
+gt_isa gt_isa_used(void) {
+  if (!chosen.tables && gt_isa_choose(getenv("GEOTRAIN_ISA")) != GT_OK) gt_bug("%s", gt_error_text());
+  return chosen.isa;
+}
+
+const gt_loop_tables *gt_loops(void) {
+  if (!chosen.tables) (void)gt_isa_used();
+  return chosen.tables;
+}

@@ -1,0 +1,102 @@
+/* The loops of this part that are written with vectors: compiled once for each instruction set from
+   the files of isa/, each of which fills one table.  gt_loops() is the set that runs. */
+#ifndef GEOTRAIN_TENSOR_LOOPS_H
+#define GEOTRAIN_TENSOR_LOOPS_H
+
+#include "direct.h"
+#include "geotrain/tensor.h"
+
+/* Element by element; the same bits at every set (compiled without contraction). */
+typedef struct {
+  void (*scale)(float *restrict y, float a, size_t n);                               /* y = a y */
+  void (*axpy)(float *restrict y, float a, const float *restrict x, size_t n);       /* y += a x */
+  void (*set_scaled)(float *restrict y, float a, const float *restrict x, size_t n); /* y = a x */
+  void (*lerp)(float *restrict y, float a, const float *restrict x, size_t n);       /* y += a (x - y) */
+  void (*add)(float *restrict y, const float *restrict x, size_t n);                 /* y += x */
+  /* y = a x + b z */
+  void (*pair)(float *restrict y, float a, const float *restrict x, float b, const float *restrict z, size_t n);
+  bool (*finite)(const float *x, size_t n);
+  void (*to_bf16)(gt_bf16 *y, const float *x, size_t n);
+  void (*from_bf16)(float *y, const gt_bf16 *x, size_t n);
+  void (*relu_forward)(float *y, const float *x, size_t n);                    /* y may be x */
+  void (*relu_backward)(float *dx, const float *dy, const float *y, size_t n); /* dx may be dy */
+  void (*rows_sum)(float *restrict sum, const float *restrict y, size_t B, size_t O);
+} gt_vec_loops;
+
+/* 2x2 windows side by side, as the slots of gt_kernels. */
+typedef struct {
+  void (*max_forward)(float *y, uint32_t *index, const float *x, const gt_conv_shape *s, size_t N);
+  void (*max_backward)(float *dx, const float *dy, const uint32_t *index, const gt_conv_shape *s, size_t N);
+} gt_pooling_loops;
+
+/* One image of a direct convolution; operands as direct.h lays them out. */
+typedef struct {
+  /* Rows of n floats to rows of np >= n, the rest zero. */
+  void (*pack)(float *to, const float *from, size_t rows, size_t n, size_t np);
+  /* y has room for `room` floats, later images' included. */
+  void (*image)(float *y, size_t room, const float *x, const float *w, const float *b, const gt_direct *g);
+} gt_direct_forward_loops;
+
+typedef struct {
+  /* dx: a padded image with 16 floats of room behind it, zero at the start; wt (R, K, Lp). */
+  void (*image)(float *dx, const float *dy, const float *wt, const gt_direct *g);
+} gt_direct_input_loops;
+
+typedef struct {
+  /* dw (R, L, Kp) += an image's */
+  void (*image)(float *dw, const float *dy, const float *x, const gt_direct *g);
+  /* db (Kp) += its outputs */
+  void (*bias)(float *db, const float *dy, size_t pixels, size_t Kp);
+} gt_direct_weight_loops;
+
+typedef struct {
+  /* dx (H,W,C) = the sum of one image's columns (P,Q,R,S,C), each where it came from */
+  void (*fold)(float *dx, const float *columns, const gt_conv_shape *s);
+} gt_columns_loops;
+
+/* What the gradient of a normalisation reads; where it passes: the ReLU's output y is above 0.
+   Without a residual (y NULL) that is a x + b, which needs no reading of y.  dy2 may be NULL. */
+typedef struct {
+  const float *a, *b, *mean;
+  const void *dy, *dy2, *y, *x;
+  bool relu;
+} gt_norm_gradient;
+
+/* Batch normalisation over rows (M,C) of n->type: see norm.c. */
+typedef struct {
+  /* sum += x, squares += x^2, a channel each */
+  void (*stats)(double *sum, double *squares, const void *x, const gt_norm_shape *n);
+  /* y = a x + b [+ add] [ReLU] */
+  void (*apply)(void *y, const void *x, const void *add, const float *a, const float *b, const gt_norm_shape *n);
+  /* sum += dz, product += dz (x - mean); dz itself unless NULL */
+  void (*sums)(void *dz, double *sum, double *product, const gt_norm_gradient *g, const gt_norm_shape *n);
+  /* dx = a dz + q x + r */
+  void (*input)(void *dx, const gt_norm_gradient *g, const float *q, const float *r, const gt_norm_shape *n);
+  void (*mean_forward)(float *y, const void *x, gt_precision type, size_t N, size_t HW, size_t C);
+  void (*mean_backward)(void *dx, const float *dy, gt_precision type, size_t N, size_t HW, size_t C);
+} gt_norm_loops;
+
+/* Vectors by id and factorization machines, as the slots of gt_kernels. */
+typedef struct {
+  void (*embedding_forward)(float *y, const float *w, const int32_t *ids, size_t M, size_t K);
+  void (*embedding_backward)(float *dw, const float *dy, const float *dy2, const int32_t *ids, size_t M, size_t K);
+  void (*embedding_clear)(float *dw, const int32_t *ids, size_t M, size_t K);
+  void (*fm_forward)(float *y, const float *v, const float *w, const float *b, const int32_t *ids, size_t N, size_t F, size_t K);
+  void (*fm_backward_input)(float *dv, const float *dy, const float *v, size_t N, size_t F, size_t K);
+} gt_sparse_loops;
+
+typedef struct {
+  const gt_vec_loops *vec;
+  const gt_pooling_loops *pooling;
+  const gt_direct_forward_loops *direct_forward;
+  const gt_direct_input_loops *direct_input;
+  const gt_direct_weight_loops *direct_weight;
+  const gt_columns_loops *columns;
+  const gt_norm_loops *norm;
+  const gt_sparse_loops *sparse;
+} gt_loop_tables;
+
+/* The tables of the set in use. */
+const gt_loop_tables *gt_loops(void);
+
+#endif

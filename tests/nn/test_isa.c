@@ -1,0 +1,116 @@
+/* Element-wise operations, means and optimizers give the same bits at every instruction set, with
+   every compiler: regions with different CPUs must agree on a mean. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "geotrain/nn.h"
+
+/* Odd, so that every loop has a rest; more than one block of gt_vec_mean. */
+enum { N = 1237, VECTORS = 5, STEPS = 3 };
+
+typedef struct {
+  float y[N];
+  gt_bf16 half[N];
+  char hash[GT_SHA256_HEX];
+} numbers;
+
+/* Products of these need rounding; some lie near the least float. */
+static void fill(float *x, uint64_t key) {
+  gt_rng rng = gt_rng_make(key, GT_RNG_TEST, 0, 0);
+  for (size_t i = 0; i < N; i++) x[i] = (float)((gt_rng_uniform(&rng) - 0.5) * (i % 50 == 0 ? 1e-37 : 3));
+}
+
+/* The digest of `bytes` goes into the digest so far. */
+static void add(numbers *n, const void *data, size_t bytes) {
+  char both[2 * GT_SHA256_HEX] = {0};
+  memcpy(both, n->hash, sizeof n->hash);
+  gt_sha256_hex(data, bytes, both + sizeof n->hash);
+  gt_sha256_hex(both, sizeof both, n->hash);
+}
+
+static void vectors(numbers *n) {
+  static float x[VECTORS][N];
+  const float *all[VECTORS];
+  const int64_t samples[VECTORS] = {7, 1, 64, 33, 12};
+  const gt_vec y = gt_vec_of(n->y, N), a = gt_vec_of(x[0], N), b = gt_vec_of(x[1], N);
+  for (size_t v = 0; v < VECTORS; v++) {
+    fill(x[v], v);
+    all[v] = x[v];
+  }
+  fill(n->y, 99);
+  gt_vec_scale(y, 0.7F);
+  gt_vec_axpy(y, -1.3F, a);
+  add(n, n->y, sizeof n->y);
+  gt_vec_lerp(y, 0.37F, b);
+  add(n, n->y, sizeof n->y);
+  gt_vec_set_scaled(y, 1.7F, a);
+  add(n, n->y, sizeof n->y);
+  gt_vec_mean(y, all, samples, VECTORS);
+  add(n, n->y, sizeof n->y);
+  gt_to_bf16(n->half, n->y, N);
+  gt_from_bf16(n->y, n->half, N);
+  add(n, n->y, sizeof n->y);
+}
+
+static void optimizer(numbers *n, const gt_optim_spec *spec) {
+  static float w[N], g[N], acc[N];
+  gt_optim *optim;
+  assert_int_equal(gt_optim_create(&optim, spec, N, true), GT_OK);
+  fill(w, 1);
+  memset(acc, 0, sizeof acc);
+  for (uint64_t t = 0; t < STEPS; t++) {
+    fill(g, 10 + t);
+    gt_optim_step(optim, gt_vec_of(w, N), gt_vec_of(g, N), gt_vec_of(acc, N));
+  }
+  gt_optim_close(optim);
+  add(n, w, sizeof w);
+  add(n, acc, sizeof acc);
+}
+
+static void compute(numbers *n) {
+  static const gt_optim_spec specs[] = {
+      {.name = "sgd", .schedule = {.lr = 0.05}, .weight_decay = 0.1},
+      {.name = "sgd", .schedule = {.lr = 0.05}, .momentum = 0.9, .weight_decay = 0.1},
+      {.name = "sgd", .schedule = {.lr = 0.05}, .momentum = 0.9, .weight_decay = 0.1, .nesterov = true},
+      {.name = "adam", .schedule = {.lr = 0.01}, .beta1 = 0.5, .beta2 = 0.75, .epsilon = 1e-3, .weight_decay = 0.1},
+      {.name = "adamw", .schedule = {.lr = 0.01}, .beta1 = 0.5, .beta2 = 0.75, .epsilon = 1e-3, .weight_decay = 0.3},
+  };
+  memset(n, 0, sizeof *n);
+  vectors(n);
+  for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) optimizer(n, &specs[i]);
+}
+
+static void every_set_gives_these_bits(void **state) {
+  static numbers n;
+  (void)state;
+  for (int isa = 0; isa <= (int)gt_isa_best(); isa++) {
+    assert_int_equal(gt_isa_choose(gt_isa_name((gt_isa)isa)), GT_OK);
+    assert_int_equal(gt_isa_used(), isa);
+    compute(&n);
+    print_message("%s: %s\n", gt_isa_name((gt_isa)isa), n.hash);
+    assert_string_equal(n.hash, "47bbce55d0a5f3a0220bdaf01de98a1c7f568146cbe77ccbd1932d9395d24043");
+  }
+}
+
+static void names(void **state) {
+  (void)state;
+  assert_int_equal(gt_isa_choose("avx51"), GT_ERR_JOB);
+  assert_string_equal(gt_error_text(), "GEOTRAIN_ISA is \"avx51\"; one of plain, avx2, avx512 is needed; did you mean avx512?");
+  for (int isa = (int)gt_isa_best() + 1; isa < GT_ISAS; isa++) {
+    assert_int_equal(gt_isa_choose(gt_isa_name((gt_isa)isa)), GT_ERR_JOB);
+    assert_non_null(strstr(gt_error_text(), "and this CPU has no more than"));
+  }
+  assert_int_equal(gt_isa_choose(""), GT_OK);
+  assert_int_equal(gt_isa_used(), gt_isa_best());
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(every_set_gives_these_bits), cmocka_unit_test(names)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
