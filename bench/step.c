@@ -9,7 +9,8 @@
 #include "geotrain/nn.h"
 #include "peak.h"
 
-static const char usage[] = "usage: step [--model M] [--batch N] [--rounds N] [--kernels auto|dnn|blas|ref] [--precision f32|bf16] [--brief]\n"
+static const char usage[] = "usage: step [--model M] [--batch N] [--rounds N] [--kernels auto|dnn|blas|ref] [--precision f32|bf16]\n"
+                            "            [--choices measure|rule] [--brief]\n"
                             "  One line: median ms, least ms.  Without --brief what it means, too: samples/s, GFLOP/s, share of the peak, memory.\n"
                             "  Threads: OMP_NUM_THREADS and OPENBLAS_NUM_THREADS (1 when not set).\n";
 
@@ -17,7 +18,7 @@ typedef struct {
   const char *model, *kernels;
   size_t batch, rounds;
   gt_precision precision;
-  bool brief;
+  bool brief, measured; /* measured: the ways of the products, as training does */
 } options;
 
 static gt_sample_shape shape_of(const char *model) {
@@ -44,9 +45,9 @@ static void fill(void *x, int32_t *labels, size_t n, const gt_sample_shape *shap
 }
 
 static int parse(int argc, char **argv, options *o) {
-  static const struct option known[] = {{"model", 1, NULL, 'm'},     {"batch", 1, NULL, 'b'}, {"rounds", 1, NULL, 'r'}, {"kernels", 1, NULL, 'k'},
-                                        {"precision", 1, NULL, 'p'}, {"brief", 0, NULL, 's'}, {NULL, 0, NULL, 0}};
-  *o = (options){.model = "lenet5", .kernels = "auto", .batch = 64, .rounds = 50};
+  static const struct option known[] = {{"model", 1, NULL, 'm'},     {"batch", 1, NULL, 'b'},   {"rounds", 1, NULL, 'r'}, {"kernels", 1, NULL, 'k'},
+                                        {"precision", 1, NULL, 'p'}, {"choices", 1, NULL, 'c'}, {"brief", 0, NULL, 's'},  {NULL, 0, NULL, 0}};
+  *o = (options){.model = "lenet5", .kernels = "auto", .batch = 64, .rounds = 50, .measured = true};
   for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) switch (c) {
     case 'm':
       o->model = optarg;
@@ -62,6 +63,9 @@ static int parse(int argc, char **argv, options *o) {
       break;
     case 'p':
       o->precision = strcmp(optarg, "bf16") == 0 ? GT_BF16 : GT_F32;
+      break;
+    case 'c':
+      o->measured = strcmp(optarg, "rule") != 0;
       break;
     case 's':
       o->brief = true;
@@ -91,7 +95,7 @@ static void measure(const options *o, gt_graph *graph, gt_optim *optim, const gt
   gt_free(x);
 }
 
-static void report(const options *o, const gt_graph *graph, const double *times_ms) {
+static void report(const options *o, const gt_graph *graph, const gt_choices *choices, const double *times_ms) {
   struct rusage use;
   const double median = times_ms[o->rounds / 2], flops = (double)gt_graph_flops(graph) * (double)o->batch * 1e-9, rate = flops / median * 1e3;
   getrusage(RUSAGE_SELF, &use);
@@ -102,6 +106,7 @@ static void report(const options *o, const gt_graph *graph, const double *times_
   printf("  rate      %.1f GFLOP/s (%.3f GFLOP a step)\n", rate, flops);
   printf("  peak      %.1f GFLOP/s f32 multiply-adds: %.0f %% of it\n", peak_gflops(), 100 * rate / peak_gflops());
   printf("  memory    %.0f MB resident at most; %.0f MB activations and scratch\n", (double)use.ru_maxrss / 1e3, (double)gt_graph_bytes(graph) / 1e6);
+  if (choices->n) printf("  choices   %zu layers measured in %.2f s\n", choices->n, choices->seconds);
   printf("  OpenBLAS  core %s; oneDNN %s\n", gt_kernels_blas_core(), gt_kernels_dnn_version() ? gt_kernels_dnn_version() : "none");
 }
 
@@ -115,8 +120,15 @@ int main(int argc, char **argv) {
     return 2;
   }
   const gt_sample_shape shape = shape_of(o.model);
-  const gt_graph_spec spec = {
-      .model = o.model, .shape = shape, .batch_max = o.batch, .kernels = gt_kernels_find(o.kernels), .precision = o.precision};
+  gt_choices choices = {0};
+  gt_graph_spec spec = {.model = o.model, .shape = shape, .batch = o.batch, .kernels = gt_kernels_find(o.kernels), .precision = o.precision};
+  if (spec.kernels && o.measured && strcmp(o.kernels, "auto") == 0 && gt_graph_create(&graph, &spec) == GT_OK) {
+    gt_graph_layers(graph, o.batch, &choices);
+    gt_graph_close(graph);
+    gt_choices_measure(&choices, spec.kernels);
+    spec.choices = &choices;
+  }
+  spec.batch_max = o.batch;
   if (!spec.kernels || gt_graph_create(&graph, &spec) != GT_OK) {
     fprintf(stderr, "step: %s\n", spec.kernels ? gt_error_text() : "this build has no such kernels");
     return 2;
@@ -129,9 +141,10 @@ int main(int argc, char **argv) {
   if (o.brief)
     printf("%.4f %.4f\n", times_ms[o.rounds / 2], times_ms[0]);
   else
-    report(&o, graph, times_ms);
+    report(&o, graph, &choices, times_ms);
   gt_free(times_ms);
   gt_optim_close(optim);
   gt_graph_close(graph);
+  gt_choices_close(&choices);
   return 0;
 }

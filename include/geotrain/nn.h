@@ -47,7 +47,9 @@ typedef struct {
   const char *model;
   gt_model_options options;
   gt_sample_shape shape;
-  size_t batch_max; /* 0: arrays only, no activations: what a PS rank needs */
+  size_t batch_max;          /* 0: arrays only, no activations: what a PS rank needs */
+  size_t batch;              /* the usual number of samples, which choices are for */
+  const gt_choices *choices; /* how products are computed; borrowed for the call; NULL: by the rule of `kernels` */
   const gt_kernels *kernels;
   gt_precision precision; /* GT_BF16: for operations that have kernels for it; the others compute in float32 */
 } gt_graph_spec;
@@ -63,6 +65,8 @@ void gt_graph_on_progress(gt_graph *graph, gt_progress_fn *progress, void *conte
 typedef void gt_gradients_fn(void *context, size_t first);
 void gt_graph_on_gradients(gt_graph *graph, gt_gradients_fn *gradients, void *context);
 
+/* Adds the graph's layers with products, each once, at a batch of so many samples. */
+void gt_graph_layers(const gt_graph *graph, size_t batch, gt_choices *out);
 /* The flat arrays; owned by the graph. */
 const gt_arrays *gt_graph_arrays(const gt_graph *graph);
 /* From now on the graph works on arrays that the caller lends (NULL: this one stays) (of the same sizes, 64-byte aligned), for instance in shared memory.  Nobody else writes the gradients

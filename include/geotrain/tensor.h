@@ -124,18 +124,30 @@ typedef struct {
   gt_precision in, out, precision;
 } gt_conv_spec;
 
+/* A layer's three products, and the ways one can be computed: as the table's rule says; the direct
+   convolution; columns and OpenBLAS's product (linear: the product alone); oneDNN's convolution or
+   product; columns and oneDNN's product; for the gradient of the input, oneDNN's forward convolution
+   with the weights turned round. */
+typedef enum { GT_PASS_FORWARD, GT_PASS_INPUT, GT_PASS_WEIGHT, GT_PASSES } gt_pass_id;
+typedef enum { GT_WAY_RULE, GT_WAY_DIRECT, GT_WAY_BLAS, GT_WAY_DNN, GT_WAY_DNN_GEMM, GT_WAY_DNN_TURNED, GT_WAYS } gt_way;
+const char *gt_way_name(gt_way way);       /* "rule", "direct", "blas", "dnn", "dnn-gemm", "dnn-turned" */
+const char *gt_pass_name(gt_pass_id pass); /* "forward", "input", "weight" */
+
 typedef struct gt_prepared_ops {
   gt_prepared_context *(*create)(void);
   void (*close)(gt_prepared_context *context);
   size_t (*bytes)(const gt_prepared_context *context); /* of its scratch */
 
-  gt_prepared_conv *(*conv_create)(gt_prepared_context *context, const gt_conv_spec *spec);
+  /* ways (GT_PASSES) of oneDNN's, or GT_WAY_RULE; a pass that goes another way is not prepared. */
+  gt_prepared_conv *(*conv_create)(gt_prepared_context *context, const gt_conv_spec *spec, const gt_way *ways);
   void (*conv_close)(gt_prepared_conv *conv);
   void (*conv_prepare)(gt_prepared_conv *conv, size_t N);
   void (*conv_forward)(gt_prepared_conv *conv, void *y, const void *x, const float *w, const float *b, size_t N);
   void (*conv_backward_input)(gt_prepared_conv *conv, void *dx, const void *dy, const float *w, size_t N);
   void (*conv_backward_weight)(gt_prepared_conv *conv, float *dw, float *db, const void *dy, const void *x, size_t N);
-  const char *(*conv_family)(const gt_prepared_conv *conv); /* how: "dnn", or "dnn-gemm": images are unfolded for a matrix product */
+  /* The way that a pass of a batch of N goes by the rule; and whether it can go a way at all. */
+  gt_way (*conv_rule)(const gt_conv_spec *spec, size_t N, gt_pass_id pass);
+  bool (*conv_can)(const gt_conv_spec *spec, size_t N, gt_pass_id pass, gt_way way);
 
   /* A linear layer; activations in float32, products in `precision`. */
   gt_prepared_linear *(*linear_create)(gt_prepared_context *context, size_t I, size_t O, gt_precision precision);
@@ -217,6 +229,70 @@ typedef struct gt_kernels {
   bool (*prepares_conv)(const gt_conv_spec *spec);
   bool (*prepares_linear)(size_t I, size_t O, gt_precision precision);
 } gt_kernels;
+
+/* ---- layers with products ------------------------------------------------------------------------------------------ */
+
+/* A convolution or a linear layer.  Linear: conv.shape has I and O in C and K, and no window. */
+typedef struct {
+  bool linear;
+  gt_conv_spec conv;
+} gt_layer_spec;
+
+/* Whether this build can compute a pass of the layer that way. */
+bool gt_way_can(const gt_layer_spec *spec, size_t N, gt_pass_id pass, gt_way way);
+
+/* A layer whose passes are computed as a table's rule says, or in ways that were chosen; in float32
+   activations and weights lie alike in all of them, so passes mix freely. */
+typedef struct gt_layer gt_layer;
+/* ways: NULL, or one for each pass (GT_WAY_RULE: as by rule).  *context: of the graph, made where it
+   is needed; it outlives its layers.  The caller closes the layer. */
+gt_layer *gt_layer_create(const gt_kernels *kernels, gt_prepared_context **context, const gt_layer_spec *spec, const gt_way *ways);
+void gt_layer_close(gt_layer *layer);
+/* Type of what comes out; floats of scratch; makes ready for batches of N. */
+gt_precision gt_layer_type(const gt_layer *layer);
+size_t gt_layer_work(const gt_layer *layer, size_t N);
+void gt_layer_prepare(gt_layer *layer, size_t N);
+/* As the slots of gt_kernels.  b and db may be NULL. */
+void gt_layer_forward(gt_layer *layer, void *y, const void *x, const float *w, const float *b, size_t N, float *work);
+void gt_layer_backward_input(gt_layer *layer, void *dx, const void *dy, const float *w, size_t N, float *work);
+void gt_layer_backward_weight(gt_layer *layer, float *dw, float *db, const void *dy, const void *x, size_t N, float *work);
+/* How a pass of a batch of N is computed: the way (GT_WAY_RULE: plain loops), and its name. */
+gt_way gt_layer_way(const gt_layer *layer, size_t N, gt_pass_id pass);
+const char *gt_layer_family(const gt_layer *layer, size_t N, gt_pass_id pass);
+
+/* ---- choices ------------------------------------------------------------------------------------------------------ */
+
+/* What was chosen for a layer at a batch: ways, and the seconds that each took (0: not measured). */
+typedef struct {
+  gt_layer_spec layer;
+  size_t batch;
+  gt_way ways[GT_PASSES];
+  double seconds[GT_PASSES][GT_WAYS];
+} gt_choice;
+
+/* The choices of one machine, as gt_machine_key names it: they hold for no other. */
+typedef struct {
+  char machine[256];
+  gt_choice *items;
+  size_t n, capacity;
+  double seconds; /* that measuring took; 0: it was not measured here */
+} gt_choices;
+
+/* CPU, instruction set, OpenBLAS's core and version, oneDNN's version. */
+void gt_machine_key(char *text, size_t size);
+/* A choice for the layer, by rule so far; the one that is there where there is one.  Borrowed until the next is added. */
+gt_choice *gt_choices_add(gt_choices *choices, const gt_layer_spec *layer, size_t batch);
+/* NULL: nothing was chosen for it. */
+const gt_choice *gt_choices_find(const gt_choices *choices, const gt_layer_spec *layer, size_t batch);
+/* Times the ways of every layer, and keeps the fastest where it beats the rule of `kernels` ("auto")
+   for sure.  Takes at most gt_choices_budget: 2 s, or as long as the rule's products of all layers
+   take five times; what is not measured by then stays with the rule.  Local. */
+void gt_choices_measure(gt_choices *choices, const gt_kernels *kernels);
+/* As text: a line `machine ...`, then a line a layer; docs/choices.md.  The caller frees it with gt_free. */
+char *gt_choices_text(const gt_choices *choices);
+/* Adds those of `text` that are this machine's; *found: there were some.  GT_ERR_JOB names `source`, the line and what is needed there. */
+gt_status gt_choices_parse(gt_choices *choices, const char *source, const char *text, bool *found);
+void gt_choices_close(gt_choices *choices);
 
 /* Scratch of norm_*, in floats. */
 static inline size_t gt_norm_work(size_t C) {

@@ -64,6 +64,8 @@ gt_status gt_graph_create(gt_graph **out, const gt_graph_spec *spec) {
   graph->classes = shape->classes;
   graph->features = shape->features;
   graph->batch_max = spec->batch_max;
+  graph->batch = spec->batch;
+  graph->choices = spec->choices;
   const gt_status status = found->build(graph, shape, options);
   if (status != GT_OK) {
     gt_graph_close(graph);
@@ -105,10 +107,7 @@ void gt_graph_close(gt_graph *graph) {
   if (!graph->lent_buffers) gt_free(graph->arrays.buffers.data);
   if (!graph->lent_grads) gt_free(graph->arrays.grads.data);
   if (!graph->lent_params) gt_free(graph->arrays.params.data);
-  for (size_t i = 0; i < graph->nops; i++) {
-    if (graph->ops[i].conv) graph->prepared->conv_close(graph->ops[i].conv);
-    if (graph->ops[i].linear) graph->prepared->linear_close(graph->ops[i].linear);
-  }
+  for (size_t i = 0; i < graph->nops; i++) gt_layer_close(graph->ops[i].layer);
   if (graph->context) graph->prepared->close(graph->context);
   close_tensors(&graph->params);
   close_tensors(&graph->buffers);
@@ -118,11 +117,8 @@ void gt_graph_close(gt_graph *graph) {
 
 void gt_graph_prepare(gt_graph *graph, size_t n) {
   if (graph->batch_max == 0 || n == 0) return;
-  for (size_t i = 0; i < graph->nops; i++) {
-    const gt_op *op = &graph->ops[i];
-    if (op->conv) graph->prepared->conv_prepare(op->conv, n);
-    if (op->linear) graph->prepared->linear_prepare(op->linear, n);
-  }
+  for (size_t i = 0; i < graph->nops; i++)
+    if (graph->ops[i].layer) gt_layer_prepare(graph->ops[i].layer, n);
 }
 
 size_t gt_graph_bytes(const gt_graph *graph) {

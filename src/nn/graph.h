@@ -25,7 +25,6 @@ typedef struct gt_op gt_op;
 /* What a pass hands to an operation.  All borrowed. */
 typedef struct {
   const gt_kernels *kernels;
-  const gt_prepared_ops *prepared;
   const void *samples;    /* of the batch, as they were given */
   const void *x, *second; /* inputs (n, in); second: of an operation with two */
   void *dx, *dsecond;     /* where the gradients of the inputs are written; NULL: nobody needs it */
@@ -47,9 +46,9 @@ typedef struct {
   void (*forward)(const gt_op *op, const gt_pass *pass);
   void (*backward_input)(const gt_op *op, const gt_pass *pass);
   void (*backward_weight)(const gt_op *op, const gt_pass *pass);
-  size_t (*state)(const gt_op *op, size_t n);                           /* floats of a->state, or NULL: none */
-  size_t (*work)(const gt_op *op, const gt_kernels *kernels, size_t n); /* scratch in floats, or NULL: none */
-  size_t (*macs)(const gt_op *op);                                      /* multiply-adds forward, a sample, or NULL: none */
+  size_t (*state)(const gt_op *op, size_t n); /* floats of a->state, or NULL: none */
+  size_t (*work)(const gt_op *op, size_t n);  /* scratch in floats, or NULL: none */
+  size_t (*macs)(const gt_op *op);            /* multiply-adds forward, a sample, or NULL: none */
 } gt_op_kind;
 
 /* How a tensor lies in PyTorch: the same, as a convolution's, or as a linear layer's behind an image (H,W,C). */
@@ -84,8 +83,8 @@ struct gt_op {
   size_t weight, bias, buffer; /* their views (buffer: the first), or GT_NO_VIEW */
   size_t inert;                /* parameters of an inert operation */
   bool relu;                   /* a ReLU is part of it */
-  gt_prepared_conv *conv;      /* or NULL: the table serves */
-  gt_prepared_linear *linear;
+  gt_layer_spec spec;
+  gt_layer *layer; /* of an operation with products, else NULL */
   gt_activation slots[GT_GRAPH_SLOTS];
 };
 
@@ -128,9 +127,8 @@ gt_extent gt_graph_extent(const gt_graph *graph);
 void gt_graph_set_extent(gt_graph *graph, gt_extent extent);
 /* The geometry of a square window over the current extent. */
 gt_status gt_graph_window(const gt_graph *graph, const char *name, size_t window, size_t stride, size_t pad, gt_conv_shape *shape);
-/* Prepared kernels for the operation at the end, where the table takes them and the shape suits; else nothing. */
-void gt_graph_prepare_conv(gt_graph *graph, gt_op *op);
-void gt_graph_prepare_linear(gt_graph *graph, gt_op *op);
+/* The layer behind the operation at the end, a convolution or a linear one: its passes go the ways that were chosen, or as the table's rule says. */
+void gt_graph_open_layer(gt_graph *graph, gt_op *op, bool linear);
 
 /* For operations on vectors by id, in op_embedding.c.  Before a batch's gradients are added to p->dw (ids,width): sets to zero what is not, and remembers the batch's ids
    in a->state, which has room for gt_graph_rows_state. */
@@ -149,13 +147,14 @@ typedef struct {
 struct gt_graph {
   char model[32];
   const gt_kernels *kernels;
+  const gt_choices *choices; /* while it is built; NULL: by rule */
   gt_precision precision;
   gt_op *ops;
   size_t nops, ops_capacity;
   gt_tensors params, buffers;
   size_t from; /* what the next operation reads */
   gt_extent input;
-  size_t classes, features, batch_max;
+  size_t classes, features, batch_max, batch;
   bool logistic; /* one logit for the second of two classes; else one a class */
   gt_arrays arrays;
   bool lent_params, lent_grads, lent_buffers;

@@ -98,25 +98,32 @@ gt_status gt_graph_window(const gt_graph *graph, const char *name, size_t window
   return GT_OK;
 }
 
-static gt_prepared_context *context_of(gt_graph *graph) {
-  if (!graph->context) graph->context = graph->prepared->create();
-  return graph->context;
+static gt_layer_spec layer_of(const gt_graph *graph, const gt_op *op, bool linear) {
+  gt_layer_spec spec = {.linear = linear,
+                        .conv = {.shape = op->shape,
+                                 .bias = op->bias != GT_NO_VIEW,
+                                 .needs_input_gradient = op->input != GT_SAMPLES,
+                                 .in = op->in_type,
+                                 .out = GT_F32,
+                                 .precision = GT_F32}};
+  if (linear) {
+    spec.conv.shape = (gt_conv_shape){.H = 1, .W = 1, .C = op->in, .K = op->out, .R = 1, .S = 1, .P = 1, .Q = 1, .stride = 1};
+    spec.conv.precision = graph->precision;
+  } else if (!spec.conv.bias) {
+    spec.conv.out = spec.conv.precision = graph->precision;
+  }
+  return spec;
 }
 
-void gt_graph_prepare_conv(gt_graph *graph, gt_op *op) {
-  gt_conv_spec spec = {.shape = op->shape,
-                       .bias = op->bias != GT_NO_VIEW,
-                       .needs_input_gradient = op->input != GT_SAMPLES,
-                       .in = op->in_type,
-                       .out = GT_F32,
-                       .precision = GT_F32};
-  if (!spec.bias) spec.out = spec.precision = graph->precision;
-  if (!graph->prepared || !graph->kernels->prepares_conv(&spec)) return;
-  op->type = spec.out;
-  op->conv = graph->prepared->conv_create(context_of(graph), &spec);
+void gt_graph_open_layer(gt_graph *graph, gt_op *op, bool linear) {
+  if (!graph->kernels) return; /* arrays alone */
+  op->spec = layer_of(graph, op, linear);
+  const gt_choice *choice = graph->choices ? gt_choices_find(graph->choices, &op->spec, graph->batch) : NULL;
+  op->layer = gt_layer_create(graph->kernels, &graph->context, &op->spec, choice ? choice->ways : NULL);
+  op->type = gt_layer_type(op->layer);
 }
 
-void gt_graph_prepare_linear(gt_graph *graph, gt_op *op) {
-  if (!graph->prepared || !graph->kernels->prepares_linear(op->in, op->out, graph->precision)) return;
-  op->linear = graph->prepared->linear_create(context_of(graph), op->in, op->out, graph->precision);
+void gt_graph_layers(const gt_graph *graph, size_t batch, gt_choices *out) {
+  for (size_t i = 0; i < graph->nops; i++)
+    if (graph->ops[i].layer) gt_choices_add(out, &graph->ops[i].spec, batch);
 }

@@ -4,11 +4,13 @@
 
 #include "graph.h"
 
-/* Which family of loops serves an operation. */
-static const char *family_of(const gt_graph *graph, const gt_op *op) {
-  if (op->conv) return graph->prepared->conv_family(op->conv);
-  if (op->linear) return "dnn";
-  return graph->kernels->family(op->kind->kernel, &op->shape);
+/* Adds "conv=dnn/bf16 " unless it is there. */
+static void add_entry(gt_graph *graph, const char *kind, const char *family, gt_precision type) {
+  char entry[48], *text = graph->kernels_text;
+  snprintf(entry, sizeof entry, "%s=%s%s ", kind, family, type == GT_BF16 ? "/bf16" : "");
+  if (strstr(text, entry)) return;
+  const size_t used = strlen(text);
+  snprintf(text + used, sizeof graph->kernels_text - used, "%s", entry);
 }
 
 /* "conv=dnn conv=dnn-gemm linear=blas pool=blas relu=blas": each kind of operation and each family once. */
@@ -16,20 +18,18 @@ void gt_graph_describe(gt_graph *graph) {
   static const char *const kernels[][2] = {{"conv", "conv"},       {"linear", "linear"},       {"maxpool", "pool"},
                                            {"avgpool", "avgpool"}, {"mean", "avgpool"},        {"norm", "norm"},
                                            {"relu", "relu"},       {"embedding", "embedding"}, {"fm", "fm"}};
-  char *text = graph->kernels_text;
-  text[0] = '\0';
+  graph->kernels_text[0] = '\0';
   for (size_t k = 0; k < sizeof kernels / sizeof *kernels; k++)
     for (size_t i = 0; i < graph->nops; i++) {
       const gt_op *op = &graph->ops[i];
       if (!op->kind->kernel || strcmp(op->kind->kernel, kernels[k][0]) != 0) continue;
-      char entry[48];
-      snprintf(entry, sizeof entry, "%s=%s%s ", kernels[k][1], family_of(graph, op), op->type == GT_BF16 ? "/bf16" : "");
-      if (strstr(text, entry)) continue;
-      const size_t used = strlen(text);
-      snprintf(text + used, sizeof graph->kernels_text - used, "%s", entry);
+      if (!op->layer) add_entry(graph, kernels[k][1], graph->kernels->family(op->kind->kernel, &op->shape), op->type);
+      for (int pass = 0; op->layer && pass < GT_PASSES; pass++)
+        if (pass != GT_PASS_INPUT || op->input != GT_SAMPLES)
+          add_entry(graph, kernels[k][1], gt_layer_family(op->layer, graph->batch ? graph->batch : 1, (gt_pass_id)pass), op->type);
     }
-  const size_t length = strlen(text);
-  if (length > 0) text[length - 1] = '\0';
+  const size_t length = strlen(graph->kernels_text);
+  if (length > 0) graph->kernels_text[length - 1] = '\0';
 }
 
 void gt_graph_hash(const gt_graph *graph, char hex[GT_SHA256_HEX]) {

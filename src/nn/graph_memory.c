@@ -93,7 +93,7 @@ void gt_graph_plan(gt_graph *graph) {
   reserve(graph, p);
   for (size_t i = 0; i < graph->nops; i++) {
     const gt_op *op = &graph->ops[i];
-    const size_t needs = op->kind->work ? op->kind->work(op, graph->kernels, graph->batch_max) : 0;
+    const size_t needs = op->kind->work ? op->kind->work(op, graph->batch_max) : 0;
     if (needs > work) work = needs;
   }
   const size_t scratch = gt_arena_reserve(graph->arena, work);

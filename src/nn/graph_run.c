@@ -6,7 +6,6 @@ static gt_pass pass_of(gt_graph *graph, size_t i, const void *samples, size_t n,
   gt_op *op = &graph->ops[i];
   gt_activation *a = &op->slots[0];
   gt_pass pass = {.kernels = graph->kernels,
-                  .prepared = graph->prepared,
                   .samples = samples,
                   .x = op->input == GT_SAMPLES ? samples : graph->ops[op->input].slots[0].y,
                   .second = op->second == GT_SAMPLES ? NULL : graph->ops[op->second].slots[0].y,

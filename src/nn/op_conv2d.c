@@ -5,28 +5,19 @@
 #include "graph.h"
 
 static void forward(const gt_op *op, const gt_pass *p) {
-  if (op->conv)
-    p->prepared->conv_forward(op->conv, p->a->y, p->x, p->w, p->b, p->n);
-  else
-    p->kernels->conv_forward(p->a->y, p->x, p->w, p->b, &op->shape, p->n, p->work);
+  gt_layer_forward(op->layer, p->a->y, p->x, p->w, p->b, p->n, p->work);
 }
 
 static void backward_input(const gt_op *op, const gt_pass *p) {
-  if (op->conv)
-    p->prepared->conv_backward_input(op->conv, p->dx, p->a->dy, p->w, p->n);
-  else
-    p->kernels->conv_backward_input(p->dx, p->a->dy, p->w, &op->shape, p->n, p->work);
+  gt_layer_backward_input(op->layer, p->dx, p->a->dy, p->w, p->n, p->work);
 }
 
 static void backward_weight(const gt_op *op, const gt_pass *p) {
-  if (op->conv)
-    p->prepared->conv_backward_weight(op->conv, p->dw, p->db, p->a->dy, p->x, p->n);
-  else
-    p->kernels->conv_backward_weight(p->dw, p->db, p->a->dy, p->x, &op->shape, p->n, p->work);
+  gt_layer_backward_weight(op->layer, p->dw, p->db, p->a->dy, p->x, p->n, p->work);
 }
 
-static size_t work(const gt_op *op, const gt_kernels *kernels, size_t n) {
-  return op->conv ? 0 : kernels->conv_work(&op->shape, n);
+static size_t work(const gt_op *op, size_t n) {
+  return gt_layer_work(op->layer, n);
 }
 
 static size_t macs(const gt_op *op) {
@@ -52,7 +43,7 @@ static gt_status add(gt_graph *graph, const char *name, size_t K, gt_conv_shape 
   op->weight = weight;
   op->bias = bias;
   gt_graph_set_extent(graph, (gt_extent){s->P, s->Q, s->K});
-  gt_graph_prepare_conv(graph, op);
+  gt_graph_open_layer(graph, op, false);
   return GT_OK;
 }
 

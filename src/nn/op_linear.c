@@ -4,24 +4,15 @@
 #include "graph.h"
 
 static void forward(const gt_op *op, const gt_pass *p) {
-  if (op->linear)
-    p->prepared->linear_forward(op->linear, p->a->y, p->x, p->w, p->b, p->n);
-  else
-    p->kernels->linear_forward(p->a->y, p->x, p->w, p->b, p->n, op->in, op->out);
+  gt_layer_forward(op->layer, p->a->y, p->x, p->w, p->b, p->n, p->work);
 }
 
 static void backward_input(const gt_op *op, const gt_pass *p) {
-  if (op->linear)
-    p->prepared->linear_backward_input(op->linear, p->dx, p->a->dy, p->w, p->n);
-  else
-    p->kernels->linear_backward_input(p->dx, p->a->dy, p->w, p->n, op->in, op->out);
+  gt_layer_backward_input(op->layer, p->dx, p->a->dy, p->w, p->n, p->work);
 }
 
 static void backward_weight(const gt_op *op, const gt_pass *p) {
-  if (op->linear)
-    p->prepared->linear_backward_weight(op->linear, p->dw, p->db, p->a->dy, p->x, p->n);
-  else
-    p->kernels->linear_backward_weight(p->dw, p->db, p->a->dy, p->x, p->n, op->in, op->out);
+  gt_layer_backward_weight(op->layer, p->dw, p->db, p->a->dy, p->x, p->n, p->work);
 }
 
 static size_t macs(const gt_op *op) {
@@ -42,5 +33,5 @@ void gt_graph_add_linear(gt_graph *graph, const char *name, size_t O) {
   op->weight = weight;
   op->bias = bias;
   gt_graph_set_extent(graph, (gt_extent){1, 1, O});
-  gt_graph_prepare_linear(graph, op);
+  gt_graph_open_layer(graph, op, true);
 }

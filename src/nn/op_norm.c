@@ -30,8 +30,7 @@ static size_t state(const gt_op *op, size_t n) {
   return 2 * op->extent.c;
 }
 
-static size_t work(const gt_op *op, const gt_kernels *kernels, size_t n) {
-  (void)kernels;
+static size_t work(const gt_op *op, size_t n) {
   (void)n;
   return gt_norm_work(op->extent.c);
 }

@@ -94,11 +94,10 @@ static void check_op(bench *b, size_t n, gt_extent input) {
   b->dy = floats(b->ny);
   b->grads = floats(np); /* written over, not added to */
   b->index = GT_NEW_ARRAY(uint32_t, b->ny);
-  b->work = GT_NEW_ARRAY(float, b->op->kind->work ? b->op->kind->work(b->op, kernels, n) : 0);
+  b->work = GT_NEW_ARRAY(float, b->op->kind->work ? b->op->kind->work(b->op, n) : 0);
   b->x64 = doubles(b->x, b->nx), b->w64 = doubles(params, np), b->y64 = doubles(NULL, b->ny);
   gt_activation a = {.y = b->y, .dy = b->dy, .index = b->index};
-  gt_pass pass = {
-      .kernels = kernels, .prepared = b->graph->prepared, .samples = b->x, .x = b->x, .dx = b->dx, .a = &a, .work = b->work, .n = n, .train = true};
+  gt_pass pass = {.kernels = kernels, .samples = b->x, .x = b->x, .dx = b->dx, .a = &a, .work = b->work, .n = n, .train = true};
   if (b->op->weight != GT_NO_VIEW) {
     const size_t wo = b->graph->params.views[b->op->weight].offset;
     pass.w = params + wo, pass.dw = b->grads + wo;

@@ -92,8 +92,9 @@ static void convolutions(gt_precision precision) {
     gt_conv_spec spec = {.shape = shape_of(round), .bias = precision == GT_F32 && round % 3 == 1, .needs_input_gradient = round % 5 != 4};
     spec.precision = spec.in = spec.out = precision;
     if (!spec.needs_input_gradient) spec.in = GT_F32; /* samples */
-    gt_prepared_conv *conv = ops->conv_create(context, &spec);
-    ++*(strcmp(ops->conv_family(conv), "dnn") == 0 ? &own : &gemm);
+    const gt_way by_rule[GT_PASSES] = {GT_WAY_RULE};
+    gt_prepared_conv *conv = ops->conv_create(context, &spec, by_rule);
+    ++*(ops->conv_rule(&spec, 2, GT_PASS_WEIGHT) == GT_WAY_DNN ? &own : &gemm);
     ops->conv_prepare(conv, 2);
     check_conv(conv, &spec, 2);
     for (size_t N = 1; N < (round == 7 ? 12 : 4); N++) check_conv(conv, &spec, N);

@@ -4,15 +4,10 @@
 
 #include "conv.h"
 
-gt_prepared_conv *gt_dnn_conv_create(gt_prepared_context *dnn, const gt_conv_spec *spec) {
+gt_prepared_conv *gt_dnn_conv_create(gt_prepared_context *dnn, const gt_conv_spec *spec, const gt_way *ways) {
   gt_prepared_conv *c = GT_NEW(gt_prepared_conv);
-  *c = (gt_prepared_conv){.dnn = dnn,
-                          .s = spec->shape,
-                          .bias = spec->bias,
-                          .needs_input = spec->needs_input_gradient,
-                          .in = spec->in,
-                          .out = spec->out,
-                          .precision = spec->precision};
+  *c = (gt_prepared_conv){.dnn = dnn, .spec = *spec};
+  memcpy(c->ways, ways, sizeof c->ways);
   return c;
 }
 
@@ -30,14 +25,14 @@ void gt_dnn_conv_prepare(gt_prepared_conv *c, size_t N) {
 
 /* x in the type that is computed in. */
 static const void *values(const gt_prepared_conv *c, const void *x, size_t N) {
-  if (c->in == c->precision) return x;
-  gt_to_bf16(c->dnn->areas[GT_DNN_VALUES], x, N * c->s.H * c->s.W * c->s.C);
+  if (c->spec.in == c->spec.precision) return x;
+  gt_to_bf16(c->dnn->areas[GT_DNN_VALUES], x, N * c->spec.shape.H * c->spec.shape.W * c->spec.shape.C);
   return c->dnn->areas[GT_DNN_VALUES];
 }
 
 static const void *columns(const gt_prepared_conv *c, const void *x, size_t N) {
-  const gt_conv_shape *s = &c->s;
-  const size_t size = gt_precision_bytes(c->precision), image = s->H * s->W * s->C * size, unfolded = s->P * s->Q * s->R * s->S * s->C * size;
+  const gt_conv_shape *s = &c->spec.shape;
+  const size_t size = gt_precision_bytes(c->spec.precision), image = s->H * s->W * s->C * size, unfolded = s->P * s->Q * s->R * s->S * s->C * size;
   char *to = c->dnn->areas[GT_DNN_COLUMNS];
   for (size_t n = 0; n < N; n++) gt_im2col(to + n * unfolded, (const char *)x + n * image, s, size);
   return to;
@@ -55,7 +50,7 @@ void gt_dnn_conv_forward(gt_prepared_conv *c, void *y, const void *x, const floa
   const gt_conv_prepared *p = gt_conv_prepare(c, N);
   const gt_dnn_stage *f = &p->forward;
   x = values(c, x, N);
-  if (p->gemm_forward) {
+  if (p->ways[GT_PASS_FORWARD] == GT_WAY_DNN_GEMM) {
     gt_dnn_product_run(c->dnn, f, y, columns(c, x, N), w, NULL);
     return;
   }
@@ -69,11 +64,11 @@ void gt_dnn_conv_forward(gt_prepared_conv *c, void *y, const void *x, const floa
 
 /* Columns of the gradient, in float32, folded image by image. */
 static void fold(gt_prepared_conv *c, void *dx, size_t N) {
-  const gt_conv_shape *s = &c->s;
+  const gt_conv_shape *s = &c->spec.shape;
   const size_t image = s->H * s->W * s->C, unfolded = s->P * s->Q * s->R * s->S * s->C;
   const float *from = c->dnn->areas[GT_DNN_COLUMNS];
   for (size_t n = 0; n < N; n++) {
-    if (c->in == GT_F32) {
+    if (c->spec.in == GT_F32) {
       gt_col2im((float *)dx + n * image, from + n * unfolded, s);
       continue;
     }
@@ -84,13 +79,13 @@ static void fold(gt_prepared_conv *c, void *dx, size_t N) {
 
 /* The weights of each place of the window to the opposite one. */
 static void load_turned(const gt_prepared_conv *c, const gt_conv_prepared *p, const float *w) {
-  const gt_conv_shape *s = &c->s;
+  const gt_conv_shape *s = &c->spec.shape;
   const gt_dnn_stage *g = &p->input;
   char *packed = c->dnn->areas[GT_DNN_PACKED];
   for (size_t r = 0; r < s->R; r++)
     for (size_t t = 0; t < s->S; t++) {
       gt_dnn_point(g->plain, w + ((s->R - 1 - r) * s->S + (s->S - 1 - t)) * s->C * s->K);
-      gt_dnn_point(g->b, packed + ((size_t)p->row * r + (size_t)p->column * t) * gt_precision_bytes(c->precision));
+      gt_dnn_point(g->b, packed + ((size_t)p->row * r + (size_t)p->column * t) * gt_precision_bytes(c->spec.precision));
       gt_dnn_move(c->dnn, g, g->plain, g->b);
     }
   gt_dnn_point(g->w, packed);
@@ -99,7 +94,7 @@ static void load_turned(const gt_prepared_conv *c, const gt_conv_prepared *p, co
 void gt_dnn_conv_backward_input(gt_prepared_conv *c, void *dx, const void *dy, const float *w, size_t N) {
   const gt_conv_prepared *p = gt_conv_prepare(c, N);
   const gt_dnn_stage *g = &p->input;
-  if (p->turned_input) {
+  if (p->ways[GT_PASS_INPUT] == GT_WAY_DNN_TURNED) {
     const dnnl_exec_arg_t turned[3] = {{DNNL_ARG_SRC, g->x}, {DNNL_ARG_WEIGHTS, g->w}, {DNNL_ARG_DST, g->y}};
     load_turned(c, p, w);
     gt_dnn_point(g->x, dy);
@@ -107,7 +102,7 @@ void gt_dnn_conv_backward_input(gt_prepared_conv *c, void *dx, const void *dy, c
     gt_dnn_execute(c->dnn, g->run, turned, 3);
     return;
   }
-  if (p->gemm_input) {
+  if (p->ways[GT_PASS_INPUT] == GT_WAY_DNN_GEMM) {
     gt_dnn_product_run(c->dnn, g, c->dnn->areas[GT_DNN_COLUMNS], dy, w, NULL);
     fold(c, dx, N);
     return;
@@ -121,12 +116,12 @@ void gt_dnn_conv_backward_input(gt_prepared_conv *c, void *dx, const void *dy, c
 
 /* The product of columns, which are there, and dy, an odd number of rows behind which a row of zeros goes. */
 static void weight_product(const gt_prepared_conv *c, const gt_conv_prepared *p, float *dw, const void *dy) {
-  const size_t rows = p->N * c->s.P * c->s.Q, width = c->s.R * c->s.S * c->s.C;
+  const size_t rows = p->N * c->spec.shape.P * c->spec.shape.Q, width = c->spec.shape.R * c->spec.shape.S * c->spec.shape.C;
   gt_bf16 *columns_end = (gt_bf16 *)c->dnn->areas[GT_DNN_COLUMNS] + rows * width, *values = c->dnn->areas[GT_DNN_VALUES];
   if (gt_conv_summed_rows(c, p->N) != rows) {
     memset(columns_end, 0, width * sizeof *columns_end);
-    memcpy(values, dy, rows * c->s.K * sizeof *values);
-    memset(values + rows * c->s.K, 0, c->s.K * sizeof *values);
+    memcpy(values, dy, rows * c->spec.shape.K * sizeof *values);
+    memset(values + rows * c->spec.shape.K, 0, c->spec.shape.K * sizeof *values);
     dy = values;
   }
   gt_dnn_product_run(c->dnn, &p->weight, dw, c->dnn->areas[GT_DNN_COLUMNS], dy, NULL);
@@ -136,7 +131,7 @@ void gt_dnn_conv_backward_weight(gt_prepared_conv *c, float *dw, float *db, cons
   const gt_conv_prepared *p = gt_conv_prepare(c, N);
   const gt_dnn_stage *g = &p->weight;
   x = values(c, x, N);
-  if (p->gemm_weight) {
+  if (p->ways[GT_PASS_WEIGHT] == GT_WAY_DNN_GEMM) {
     columns(c, x, N);
     weight_product(c, p, dw, dy);
     return;

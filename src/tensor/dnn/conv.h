@@ -9,16 +9,15 @@ enum { GT_CONV_SIZES = 8 }; /* of batches whose primitives are kept */
 /* Primitives for batches of N. */
 typedef struct {
   size_t N;
-  bool gemm_forward, gemm_input, gemm_weight, turned_input;
+  gt_way ways[GT_PASSES];
   gt_dnn_stage forward, input, weight;
-  dnnl_dim_t row, column; /* turned_input: elements from one place of the window to the next in the packed weights */
+  dnnl_dim_t row, column; /* turned: elements from one place of the window to the next in the packed weights */
 } gt_conv_prepared;
 
 struct gt_prepared_conv {
   gt_prepared_context *dnn;
-  gt_conv_shape s;
-  bool bias, needs_input;
-  gt_precision in, out, precision;
+  gt_conv_spec spec;
+  gt_way ways[GT_PASSES]; /* asked for, or GT_WAY_RULE */
   gt_conv_prepared sizes[GT_CONV_SIZES];
   size_t nsizes, oldest;
 };

@@ -1,7 +1,7 @@
 /* Primitives of a convolution on oneDNN: which way each of the three passes goes, by rule, and what it needs. */
 #include "conv.h"
 
-enum { GEMM_ROWS = 8192 }; /* of columns, at most */
+enum { GEMM_ROWS = 8192, COLUMNS_MAX = 1 << 25 }; /* rows of columns by rule, at most; elements of columns in any case */
 
 /* ---- rules, by measurement (bench/kernels) ---- */
 
@@ -10,37 +10,38 @@ typedef struct {
   size_t f32, amx, bf16_strided, bf16;
 } bounds;
 
-static bool gemm(const gt_prepared_conv *c, size_t N, const bounds *up_to) {
-  const size_t pixels = c->s.P * c->s.Q, bf16 = c->dnn->amx ? up_to->amx : c->s.stride > 1 ? up_to->bf16_strided : up_to->bf16;
+static bool amx(void) {
+  return ((unsigned)dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_amx) == dnnl_cpu_isa_avx512_core_amx;
+}
+
+static bool gemm(const gt_conv_spec *c, size_t N, const bounds *up_to) {
+  const size_t pixels = c->shape.P * c->shape.Q, bf16 = amx() ? up_to->amx : c->shape.stride > 1 ? up_to->bf16_strided : up_to->bf16;
   return !c->bias && N * pixels <= GEMM_ROWS && pixels <= (c->precision == GT_BF16 ? bf16 : up_to->f32);
 }
 
-static bool gemm_forward(const gt_prepared_conv *c, size_t N) {
-  return gemm(c, N, &(bounds){16, 16, 16, 0});
-}
-
-static bool gemm_input(const gt_prepared_conv *c, size_t N) {
-  return gemm(c, N, &(bounds){0, 16, 16, 0});
-}
-
-static bool gemm_weight(const gt_prepared_conv *c, size_t N) {
-  return gemm(c, N, &(bounds){16, 64, 64, 16});
-}
-
 size_t gt_conv_summed_rows(const gt_prepared_conv *c, size_t N) {
-  const size_t rows = N * c->s.P * c->s.Q;
-  return c->precision == GT_BF16 ? (rows + 1) / 2 * 2 : rows;
+  const size_t rows = N * c->spec.shape.P * c->spec.shape.Q;
+  return c->spec.precision == GT_BF16 ? (rows + 1) / 2 * 2 : rows;
 }
 
-/* The gradient of the input of a convolution of stride 1 is a convolution, too, by the same weights turned round; and oneDNN's forward kernels are faster than its
-   backward ones, but for the smallest images.  Whole blocks of channels only, for the weights are turned block by block. */
-static bool turned_input(const gt_prepared_conv *c) {
-  const gt_conv_shape *s = &c->s;
-  return s->stride == 1 && s->R > 1 && s->S == s->R && s->pad < s->R && s->C % 64 == 0 && s->K % 64 == 0 && s->P * s->Q > 16;
+/* The gradient of the input of a convolution of stride 1 is a convolution, too, by the same weights turned round; and oneDNN's forward kernels are often faster
+   than its backward ones.  Whole blocks of channels only, for the weights are turned block by block. */
+static bool can_turn(const gt_conv_shape *s) {
+  return s->stride == 1 && s->R > 1 && s->S == s->R && s->pad < s->R && s->C % 64 == 0 && s->K % 64 == 0;
 }
 
-const char *gt_dnn_conv_family(const gt_prepared_conv *c) {
-  return gemm_forward(c, 1) || gemm_weight(c, 1) ? "dnn-gemm" : "dnn";
+gt_way gt_dnn_conv_rule(const gt_conv_spec *c, size_t N, gt_pass_id pass) {
+  static const bounds up_to[GT_PASSES] = {[GT_PASS_FORWARD] = {16, 16, 16, 0}, [GT_PASS_INPUT] = {0, 16, 16, 0}, [GT_PASS_WEIGHT] = {16, 64, 64, 16}};
+  if (gemm(c, N, &up_to[pass])) return GT_WAY_DNN_GEMM;
+  return pass == GT_PASS_INPUT && can_turn(&c->shape) && c->shape.P * c->shape.Q > 16 ? GT_WAY_DNN_TURNED : GT_WAY_DNN;
+}
+
+/* Columns of a whole batch must be no burden to the memory. */
+bool gt_dnn_conv_can(const gt_conv_spec *c, size_t N, gt_pass_id pass, gt_way way) {
+  const gt_conv_shape *s = &c->shape;
+  if (way == GT_WAY_DNN_GEMM) return !c->bias && N * s->P * s->Q * s->R * s->S * s->C <= COLUMNS_MAX;
+  if (way == GT_WAY_DNN_TURNED) return pass == GT_PASS_INPUT && can_turn(s);
+  return way == GT_WAY_DNN;
 }
 
 /* ---- primitives ---- */
@@ -51,11 +52,11 @@ typedef struct {
 } descs;
 
 static descs describe(const gt_prepared_conv *c, size_t N, bool weight_gradient) {
-  const gt_conv_shape *s = &c->s;
+  const gt_conv_shape *s = &c->spec.shape;
   const dnnl_dims_t x = {(dnnl_dim_t)N, (dnnl_dim_t)s->C, (dnnl_dim_t)s->H, (dnnl_dim_t)s->W},
                     w = {(dnnl_dim_t)s->K, (dnnl_dim_t)s->C, (dnnl_dim_t)s->R, (dnnl_dim_t)s->S}, b = {(dnnl_dim_t)s->K},
                     y = {(dnnl_dim_t)N, (dnnl_dim_t)s->K, (dnnl_dim_t)s->P, (dnnl_dim_t)s->Q};
-  const dnnl_data_type_t type = gt_dnn_type(c->precision);
+  const dnnl_data_type_t type = gt_dnn_type(c->spec.precision);
   return (descs){.x = gt_dnn_desc(4, x, type, dnnl_nhwc),
                  .w = gt_dnn_desc(4, w, weight_gradient ? dnnl_f32 : type, dnnl_format_tag_any),
                  .b = gt_dnn_desc(1, b, dnnl_f32, dnnl_a),
@@ -92,24 +93,26 @@ static dnnl_primitive_desc_t forward_desc(const gt_prepared_conv *c, size_t N) {
   dnnl_dims_t behind;
   dnnl_convolution_desc_t desc;
   dnnl_primitive_desc_t primitive;
-  pads_behind(&c->s, behind);
-  GT_DNN(dnnl_convolution_forward_desc_init(&desc, dnnl_forward_training, dnnl_convolution_direct, &d.x, &d.w, c->bias ? &d.b : NULL, &d.y, d.strides,
-                                            d.pads, behind));
+  pads_behind(&c->spec.shape, behind);
+  GT_DNN(dnnl_convolution_forward_desc_init(&desc, dnnl_forward_training, dnnl_convolution_direct, &d.x, &d.w, c->spec.bias ? &d.b : NULL, &d.y,
+                                            d.strides, d.pads, behind));
   GT_DNN(dnnl_primitive_desc_create(&primitive, &desc, NULL, c->dnn->engine, NULL));
   return primitive;
 }
 
 static void open_forward(gt_prepared_conv *c, gt_conv_prepared *p, dnnl_primitive_desc_t hint) {
-  const gt_conv_shape *s = &c->s;
+  const gt_conv_shape *s = &c->spec.shape;
   const descs d = describe(c, p->N, false);
-  p->gemm_forward = gemm_forward(c, p->N);
-  if (p->gemm_forward)
-    gt_dnn_product_open(
-        c->dnn, &p->forward,
-        &(gt_dnn_product){
-            .m = p->N * s->P * s->Q, .n = s->K, .k = s->R * s->S * s->C, .packed = c->precision == GT_BF16, .type = c->precision, .out = c->out});
+  if (p->ways[GT_PASS_FORWARD] == GT_WAY_DNN_GEMM)
+    gt_dnn_product_open(c->dnn, &p->forward,
+                        &(gt_dnn_product){.m = p->N * s->P * s->Q,
+                                          .n = s->K,
+                                          .k = s->R * s->S * s->C,
+                                          .packed = c->spec.precision == GT_BF16,
+                                          .type = c->spec.precision,
+                                          .out = c->spec.out});
   else
-    complete(c->dnn, &p->forward, hint, &d, false, c->bias);
+    complete(c->dnn, &p->forward, hint, &d, false, c->spec.bias);
 }
 
 /* Blocks of input and output channels lie together, a window's places apart. */
@@ -123,11 +126,11 @@ static bool turns(const dnnl_memory_desc_t *w) {
 
 /* A convolution from dy (N,P,Q,K) to dx (N,H,W,C); `plain` and `pack` are of one place of the window. */
 static bool open_turned(gt_prepared_conv *c, gt_conv_prepared *p) {
-  const gt_conv_shape *s = &c->s;
+  const gt_conv_shape *s = &c->spec.shape;
   gt_prepared_conv back = *c;
-  back.s =
+  back.spec.shape =
       (gt_conv_shape){.H = s->P, .W = s->Q, .C = s->K, .K = s->C, .R = s->R, .S = s->S, .P = s->H, .Q = s->W, .stride = 1, .pad = s->R - 1 - s->pad};
-  back.bias = false;
+  back.spec.bias = false;
   const descs d = describe(&back, p->N, false);
   dnnl_primitive_desc_t primitive = forward_desc(&back, p->N);
   const dnnl_memory_desc_t *w = dnnl_primitive_desc_query_md(primitive, dnnl_query_weights_md, 0);
@@ -154,22 +157,21 @@ static bool open_turned(gt_prepared_conv *c, gt_conv_prepared *p) {
 }
 
 static void open_input(gt_prepared_conv *c, gt_conv_prepared *p, dnnl_primitive_desc_t hint) {
-  const gt_conv_shape *s = &c->s;
+  const gt_conv_shape *s = &c->spec.shape;
   const descs d = describe(c, p->N, false);
-  p->gemm_input = gemm_input(c, p->N);
-  if (p->gemm_input) {
+  if (p->ways[GT_PASS_INPUT] == GT_WAY_DNN_GEMM) {
     gt_dnn_product_open(c->dnn, &p->input,
                         &(gt_dnn_product){.m = p->N * s->P * s->Q,
                                           .n = s->R * s->S * s->C,
                                           .k = s->K,
                                           .tb = true,
-                                          .packed = c->precision == GT_BF16,
-                                          .type = c->precision,
+                                          .packed = c->spec.precision == GT_BF16,
+                                          .type = c->spec.precision,
                                           .out = GT_F32});
     return;
   }
-  p->turned_input = turned_input(c) && open_turned(c, p);
-  if (p->turned_input) return;
+  if (p->ways[GT_PASS_INPUT] == GT_WAY_DNN_TURNED && open_turned(c, p)) return;
+  p->ways[GT_PASS_INPUT] = GT_WAY_DNN; /* weights that cannot be turned block by block */
   dnnl_dims_t behind;
   dnnl_convolution_desc_t desc;
   dnnl_primitive_desc_t primitive;
@@ -181,35 +183,36 @@ static void open_input(gt_prepared_conv *c, gt_conv_prepared *p, dnnl_primitive_
 }
 
 static void open_weight(gt_prepared_conv *c, gt_conv_prepared *p, dnnl_primitive_desc_t hint) {
-  const gt_conv_shape *s = &c->s;
+  const gt_conv_shape *s = &c->spec.shape;
   const descs d = describe(c, p->N, true);
-  p->gemm_weight = gemm_weight(c, p->N);
-  if (p->gemm_weight) {
+  if (p->ways[GT_PASS_WEIGHT] == GT_WAY_DNN_GEMM) {
     gt_dnn_product_open(
         c->dnn, &p->weight,
-        &(gt_dnn_product){.m = s->R * s->S * s->C, .n = s->K, .k = gt_conv_summed_rows(c, p->N), .ta = true, .type = c->precision, .out = GT_F32});
+        &(gt_dnn_product){
+            .m = s->R * s->S * s->C, .n = s->K, .k = gt_conv_summed_rows(c, p->N), .ta = true, .type = c->spec.precision, .out = GT_F32});
     return;
   }
   dnnl_dims_t behind;
   dnnl_convolution_desc_t desc;
   dnnl_primitive_desc_t primitive;
   pads_behind(s, behind);
-  GT_DNN(dnnl_convolution_backward_weights_desc_init(&desc, dnnl_convolution_direct, &d.x, &d.w, c->bias ? &d.b : NULL, &d.y, d.strides, d.pads,
+  GT_DNN(dnnl_convolution_backward_weights_desc_init(&desc, dnnl_convolution_direct, &d.x, &d.w, c->spec.bias ? &d.b : NULL, &d.y, d.strides, d.pads,
                                                      behind));
   GT_DNN(dnnl_primitive_desc_create(&primitive, &desc, NULL, c->dnn->engine, hint));
-  complete(c->dnn, &p->weight, primitive, &d, true, c->bias);
+  complete(c->dnn, &p->weight, primitive, &d, true, c->spec.bias);
   dnnl_primitive_desc_destroy(primitive);
 }
 
 /* Room for columns, and for values in another type. */
 static void reserve(gt_prepared_conv *c, const gt_conv_prepared *p) {
-  const gt_conv_shape *s = &c->s;
+  const gt_conv_shape *s = &c->spec.shape;
   const size_t rows = gt_conv_summed_rows(c, p->N), columns = rows * s->R * s->S * s->C, image = s->H * s->W * s->C;
-  if (p->gemm_forward || p->gemm_weight) gt_dnn_reserve(c->dnn, GT_DNN_COLUMNS, columns * gt_precision_bytes(c->precision));
-  if (p->gemm_input) gt_dnn_reserve(c->dnn, GT_DNN_COLUMNS, columns * sizeof(float));
-  if (p->gemm_input) gt_dnn_reserve(c->dnn, GT_DNN_VALUES, image * sizeof(float));
-  if (p->gemm_weight && rows != p->N * s->P * s->Q) gt_dnn_reserve(c->dnn, GT_DNN_VALUES, rows * s->K * sizeof(gt_bf16));
-  if (c->in != c->precision) gt_dnn_reserve(c->dnn, GT_DNN_VALUES, p->N * image * sizeof(gt_bf16));
+  if (p->ways[GT_PASS_FORWARD] == GT_WAY_DNN_GEMM || p->ways[GT_PASS_WEIGHT] == GT_WAY_DNN_GEMM)
+    gt_dnn_reserve(c->dnn, GT_DNN_COLUMNS, columns * gt_precision_bytes(c->spec.precision));
+  if (p->ways[GT_PASS_INPUT] == GT_WAY_DNN_GEMM) gt_dnn_reserve(c->dnn, GT_DNN_COLUMNS, columns * sizeof(float));
+  if (p->ways[GT_PASS_INPUT] == GT_WAY_DNN_GEMM) gt_dnn_reserve(c->dnn, GT_DNN_VALUES, image * sizeof(float));
+  if (p->ways[GT_PASS_WEIGHT] == GT_WAY_DNN_GEMM && rows != p->N * s->P * s->Q) gt_dnn_reserve(c->dnn, GT_DNN_VALUES, rows * s->K * sizeof(gt_bf16));
+  if (c->spec.in != c->spec.precision) gt_dnn_reserve(c->dnn, GT_DNN_VALUES, p->N * image * sizeof(gt_bf16));
 }
 
 void gt_conv_release(gt_conv_prepared *p) {
@@ -219,6 +222,10 @@ void gt_conv_release(gt_conv_prepared *p) {
   *p = (gt_conv_prepared){0};
 }
 
+static bool ours(gt_way way) {
+  return way == GT_WAY_DNN || way == GT_WAY_DNN_GEMM || way == GT_WAY_DNN_TURNED;
+}
+
 gt_conv_prepared *gt_conv_prepare(gt_prepared_conv *c, size_t N) {
   for (size_t i = 0; i < c->nsizes; i++)
     if (c->sizes[i].N == N) return &c->sizes[i];
@@ -226,10 +233,12 @@ gt_conv_prepared *gt_conv_prepare(gt_prepared_conv *c, size_t N) {
   gt_conv_prepared *p = &c->sizes[at];
   gt_conv_release(p);
   p->N = N;
+  for (int pass = 0; pass < GT_PASSES; pass++)
+    p->ways[pass] = c->ways[pass] == GT_WAY_RULE ? gt_dnn_conv_rule(&c->spec, N, (gt_pass_id)pass) : c->ways[pass];
   dnnl_primitive_desc_t hint = forward_desc(c, N);
-  open_forward(c, p, hint);
-  if (c->needs_input) open_input(c, p, hint);
-  open_weight(c, p, hint);
+  if (ours(p->ways[GT_PASS_FORWARD])) open_forward(c, p, hint);
+  if (ours(p->ways[GT_PASS_INPUT]) && c->spec.needs_input_gradient) open_input(c, p, hint);
+  if (ours(p->ways[GT_PASS_WEIGHT])) open_weight(c, p, hint);
   dnnl_primitive_desc_destroy(hint);
   reserve(c, p);
   return p;

@@ -55,8 +55,9 @@ void gt_dnn_product_open(gt_prepared_context *dnn, gt_dnn_stage *stage, const gt
 void gt_dnn_product_run(gt_prepared_context *dnn, const gt_dnn_stage *stage, void *y, const void *a, const void *b, const float *c);
 
 /* The functions of gt_prepared_ops: dnn_conv.c, dnn_linear.c. */
-const char *gt_dnn_conv_family(const gt_prepared_conv *c);
-gt_prepared_conv *gt_dnn_conv_create(gt_prepared_context *dnn, const gt_conv_spec *spec);
+gt_way gt_dnn_conv_rule(const gt_conv_spec *spec, size_t N, gt_pass_id pass);
+bool gt_dnn_conv_can(const gt_conv_spec *spec, size_t N, gt_pass_id pass, gt_way way);
+gt_prepared_conv *gt_dnn_conv_create(gt_prepared_context *dnn, const gt_conv_spec *spec, const gt_way *ways);
 void gt_dnn_conv_close(gt_prepared_conv *c);
 void gt_dnn_conv_prepare(gt_prepared_conv *c, size_t N);
 void gt_dnn_conv_forward(gt_prepared_conv *c, void *y, const void *x, const float *w, const float *b, size_t N);

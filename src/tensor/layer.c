@@ -1,0 +1,192 @@
+/* Convolutions and linear layers, each pass in the way that the table's rule or a choice says. */
+#include <string.h>
+
+#include "direct.h"
+#include "kernels.h"
+
+struct gt_layer {
+  const gt_kernels *kernels;
+  const gt_prepared_ops *ops; /* NULL: nothing is prepared */
+  gt_layer_spec spec;
+  gt_precision type;
+  /* Of each pass: GT_WAY_RULE: the table's slot; DIRECT, BLAS: those loops; else prepared, where a
+     convolution by rule takes the way that it finds best for each size of batch. */
+  gt_way ways[GT_PASSES];
+  gt_way asked[GT_PASSES];
+  gt_prepared_conv *conv;
+  gt_prepared_linear *linear;
+};
+
+const char *gt_way_name(gt_way way) {
+  static const char *const names[GT_WAYS] = {"rule", "direct", "blas", "dnn", "dnn-gemm", "dnn-turned"};
+  return names[way];
+}
+
+const char *gt_pass_name(gt_pass_id pass) {
+  static const char *const names[GT_PASSES] = {"forward", "input", "weight"};
+  return names[pass];
+}
+
+/* ---- open and close ---- */
+
+/* Whether the table prepares the layer as far as no other way was asked for. */
+static bool prepares(const gt_kernels *kernels, const gt_layer_spec *spec) {
+  if (!kernels->prepared || !kernels->prepared()) return false;
+  if (spec->linear) return kernels->prepares_linear(spec->conv.shape.C, spec->conv.shape.K, spec->conv.precision);
+  return kernels->prepares_conv(&spec->conv);
+}
+
+/* What a pass that goes by rule is in the table that the graph has: prepared, or a slot. */
+static void settle(gt_layer *l, const gt_way *ways, bool by_rule) {
+  for (int pass = 0; pass < GT_PASSES; pass++) {
+    l->asked[pass] = ways ? ways[pass] : GT_WAY_RULE;
+    l->ways[pass] = l->asked[pass] != GT_WAY_RULE ? l->asked[pass] : by_rule ? GT_WAY_DNN : GT_WAY_RULE;
+  }
+}
+
+static bool is_prepared(gt_way way) {
+  return way == GT_WAY_DNN || way == GT_WAY_DNN_GEMM || way == GT_WAY_DNN_TURNED;
+}
+
+static void open_prepared(gt_layer *l, gt_prepared_context **context) {
+  bool any = false;
+  for (int pass = 0; pass < GT_PASSES; pass++) any = any || is_prepared(l->ways[pass]);
+  if (!any) return;
+  l->ops = l->kernels->prepared();
+  if (!*context) *context = l->ops->create();
+  if (l->spec.linear) {
+    l->linear = l->ops->linear_create(*context, l->spec.conv.shape.C, l->spec.conv.shape.K, l->spec.conv.precision);
+    return;
+  }
+  gt_way ways[GT_PASSES];
+  for (int pass = 0; pass < GT_PASSES; pass++)
+    ways[pass] = is_prepared(l->ways[pass]) ? l->asked[pass] : GT_WAY_DIRECT; /* a pass that the loops here compute is not prepared */
+  l->conv = l->ops->conv_create(*context, &l->spec.conv, ways);
+}
+
+gt_layer *gt_layer_create(const gt_kernels *kernels, gt_prepared_context **context, const gt_layer_spec *spec, const gt_way *ways) {
+  gt_layer *l = GT_NEW(gt_layer);
+  const bool by_rule = prepares(kernels, spec);
+  *l = (gt_layer){.kernels = kernels, .spec = *spec};
+  l->type = by_rule && !spec->linear ? spec->conv.out : GT_F32;
+  settle(l, ways, by_rule);
+  open_prepared(l, context);
+  return l;
+}
+
+void gt_layer_close(gt_layer *l) {
+  if (!l) return;
+  if (l->conv) l->ops->conv_close(l->conv);
+  if (l->linear) l->ops->linear_close(l->linear);
+  gt_free(l);
+}
+
+gt_precision gt_layer_type(const gt_layer *l) {
+  return l->type;
+}
+
+size_t gt_layer_work(const gt_layer *l, size_t N) {
+  const gt_conv_shape *s = &l->spec.conv.shape;
+  size_t most = 0;
+  if (l->spec.linear) return 0;
+  for (int pass = 0; pass < GT_PASSES; pass++) {
+    size_t needs = 0;
+    if (l->ways[pass] == GT_WAY_RULE) needs = l->kernels->conv_work(s, N);
+    if (l->ways[pass] == GT_WAY_DIRECT) needs = gt_direct_work(s);
+    if (l->ways[pass] == GT_WAY_BLAS) needs = gt_kernels_blas.conv_work(s, N);
+    if (needs > most) most = needs;
+  }
+  return most;
+}
+
+void gt_layer_prepare(gt_layer *l, size_t N) {
+  if (l->conv) l->ops->conv_prepare(l->conv, N);
+  if (l->linear) l->ops->linear_prepare(l->linear, N);
+}
+
+/* Of a pass that the table's slot computes. */
+static const char *slot_family(const gt_layer *l) {
+  return l->kernels->family(l->spec.linear ? "linear" : "conv", &l->spec.conv.shape);
+}
+
+gt_way gt_layer_way(const gt_layer *l, size_t N, gt_pass_id pass) {
+  const gt_way way = l->ways[pass];
+  if (way == GT_WAY_RULE) {
+    const char *family = slot_family(l);
+    return strcmp(family, "direct") == 0 ? GT_WAY_DIRECT : strcmp(family, "blas") == 0 ? GT_WAY_BLAS : GT_WAY_RULE;
+  }
+  return l->conv && is_prepared(way) && l->asked[pass] == GT_WAY_RULE ? l->ops->conv_rule(&l->spec.conv, N, pass) : way;
+}
+
+const char *gt_layer_family(const gt_layer *l, size_t N, gt_pass_id pass) {
+  const gt_way way = gt_layer_way(l, N, pass);
+  return way == GT_WAY_RULE ? slot_family(l) : gt_way_name(way);
+}
+
+bool gt_way_can(const gt_layer_spec *spec, size_t N, gt_pass_id pass, gt_way way) {
+  const gt_conv_spec *c = &spec->conv;
+  const gt_prepared_ops *ops = gt_prepared_dnn();
+  const bool f32 = c->precision == GT_F32 && c->in == GT_F32 && c->out == GT_F32;
+  switch (way) {
+  case GT_WAY_RULE:
+    return true;
+  case GT_WAY_DIRECT:
+    return f32 && !spec->linear && gt_direct_serves(&c->shape);
+  case GT_WAY_BLAS:
+    return spec->linear ? c->precision == GT_F32 : f32;
+  default:
+    return ops && (spec->linear ? way == GT_WAY_DNN : ops->conv_can(c, N, pass, way));
+  }
+}
+
+/* ---- passes ---- */
+
+/* The table whose slots compute a pass that is not prepared. */
+static const gt_kernels *table_of(const gt_layer *l, gt_pass_id pass) {
+  return l->ways[pass] == GT_WAY_RULE ? l->kernels : &gt_kernels_blas;
+}
+
+void gt_layer_forward(gt_layer *l, void *y, const void *x, const float *w, const float *b, size_t N, float *work) {
+  const gt_conv_shape *s = &l->spec.conv.shape;
+  const gt_way way = l->ways[GT_PASS_FORWARD];
+  if (way == GT_WAY_DIRECT)
+    gt_direct_forward(y, x, w, b, s, N, work);
+  else if (!is_prepared(way) && l->spec.linear)
+    table_of(l, GT_PASS_FORWARD)->linear_forward(y, x, w, b, N, s->C, s->K);
+  else if (!is_prepared(way))
+    table_of(l, GT_PASS_FORWARD)->conv_forward(y, x, w, b, s, N, work);
+  else if (l->linear)
+    l->ops->linear_forward(l->linear, y, x, w, b, N);
+  else
+    l->ops->conv_forward(l->conv, y, x, w, b, N);
+}
+
+void gt_layer_backward_input(gt_layer *l, void *dx, const void *dy, const float *w, size_t N, float *work) {
+  const gt_conv_shape *s = &l->spec.conv.shape;
+  const gt_way way = l->ways[GT_PASS_INPUT];
+  if (way == GT_WAY_DIRECT)
+    gt_direct_backward_input(dx, dy, w, s, N, work);
+  else if (!is_prepared(way) && l->spec.linear)
+    table_of(l, GT_PASS_INPUT)->linear_backward_input(dx, dy, w, N, s->C, s->K);
+  else if (!is_prepared(way))
+    table_of(l, GT_PASS_INPUT)->conv_backward_input(dx, dy, w, s, N, work);
+  else if (l->linear)
+    l->ops->linear_backward_input(l->linear, dx, dy, w, N);
+  else
+    l->ops->conv_backward_input(l->conv, dx, dy, w, N);
+}
+
+void gt_layer_backward_weight(gt_layer *l, float *dw, float *db, const void *dy, const void *x, size_t N, float *work) {
+  const gt_conv_shape *s = &l->spec.conv.shape;
+  const gt_way way = l->ways[GT_PASS_WEIGHT];
+  if (way == GT_WAY_DIRECT)
+    gt_direct_backward_weight(dw, db, dy, x, s, N, work);
+  else if (!is_prepared(way) && l->spec.linear)
+    table_of(l, GT_PASS_WEIGHT)->linear_backward_weight(dw, db, dy, x, N, s->C, s->K);
+  else if (!is_prepared(way))
+    table_of(l, GT_PASS_WEIGHT)->conv_backward_weight(dw, db, dy, x, s, N, work);
+  else if (l->linear)
+    l->ops->linear_backward_weight(l->linear, dw, db, dy, x, N);
+  else
+    l->ops->conv_backward_weight(l->conv, dw, db, dy, x, N);
+}

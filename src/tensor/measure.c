@@ -1,0 +1,206 @@
+/* Choosing by measuring: the ways of a layer's products take turns, and the fastest is kept. */
+#include <math.h>
+#include <string.h>
+
+#include "kernels.h"
+
+/* A way that takes this much longer than the best so far runs once; the rule is left only for a way
+   that takes less than GAIN of its time in both halves of the turns (or SURE of it in a single turn). */
+#define FAR  1.3
+#define GAIN 0.97
+#define SURE 0.85
+enum { TURNS = 6 };
+#define TURN_S 3e-4 /* a turn repeats a product for so long */
+/* All of it: so long, or so many times the rule's products of every layer. */
+#define BUDGET_S    2.0
+#define BUDGET_RULE 5.0
+
+/* What the products of a layer read and write. */
+typedef struct {
+  void *x, *y, *dx, *dy;
+  float *w, *dw, *b, *db;
+} operands;
+
+/* A layer with one layer object for each way. */
+typedef struct {
+  gt_choice *choice;
+  gt_way rule[GT_PASSES]; /* the way that the rule takes; GT_WAY_RULE: plain loops */
+  gt_layer *layers[GT_WAYS];
+  float *work;
+  operands o;
+  double halves[GT_PASSES][GT_WAYS][2]; /* the shortest of even and of odd turns; INFINITY: none */
+  int turns[GT_PASSES];
+} bench;
+
+static float *normal(size_t n, uint64_t key) {
+  gt_rng rng = gt_rng_make(key, GT_RNG_TEST, n, 0);
+  float *x = GT_NEW_ARRAY(float, n);
+  /* Box and Muller take as long as the products: a block of numbers is repeated. */
+  const size_t block = n < 4096 ? n : 4096;
+  for (size_t i = 0; i < block; i++) x[i] = (float)gt_rng_normal(&rng);
+  for (size_t i = block; i < n; i += block) memcpy(x + i, x, (n - i < block ? n - i : block) * sizeof *x);
+  return x;
+}
+
+static void *values(size_t n, gt_precision type, uint64_t key) {
+  float *x = normal(n, key);
+  if (type == GT_F32) return x;
+  gt_bf16 *half = GT_NEW_ARRAY(gt_bf16, n);
+  gt_to_bf16(half, x, n);
+  gt_free(x);
+  return half;
+}
+
+static void open_operands(operands *o, const gt_choice *c) {
+  const gt_conv_spec *v = &c->layer.conv;
+  const gt_conv_shape *s = &v->shape;
+  const size_t nx = c->batch * s->H * s->W * s->C, ny = c->batch * s->P * s->Q * s->K, nw = s->R * s->S * s->C * s->K;
+  const gt_precision in = c->layer.linear ? GT_F32 : v->in, out = c->layer.linear ? GT_F32 : v->out;
+  *o = (operands){.x = values(nx, in, 1),
+                  .dx = v->needs_input_gradient ? values(nx, in, 2) : NULL,
+                  .y = values(ny, out, 3),
+                  .dy = values(ny, out, 4),
+                  .w = normal(nw, 5),
+                  .dw = normal(nw, 6),
+                  .b = v->bias ? normal(s->K, 7) : NULL,
+                  .db = v->bias ? normal(s->K, 8) : NULL};
+}
+
+static void close_operands(operands *o) {
+  void *all[] = {o->x, o->y, o->dx, o->dy, o->w, o->dw, o->b, o->db};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) gt_free(all[i]);
+}
+
+/* A way that the rule takes anyway is not run twice. */
+static bool has(const bench *b, int pass, int way) {
+  if (pass == GT_PASS_INPUT && !b->choice->layer.conv.needs_input_gradient) return false;
+  return way == GT_WAY_RULE || (way != (int)b->rule[pass] && gt_way_can(&b->choice->layer, b->choice->batch, (gt_pass_id)pass, (gt_way)way));
+}
+
+static void open_bench(bench *b, gt_choice *choice, const gt_kernels *kernels, gt_prepared_context **context) {
+  size_t work = 0;
+  *b = (bench){.choice = choice};
+  open_operands(&b->o, choice);
+  for (int way = 0; way < GT_WAYS; way++) {
+    gt_way ways[GT_PASSES];
+    bool any = false;
+    for (int pass = 0; pass < GT_PASSES; pass++) {
+      const bool can = has(b, pass, way);
+      ways[pass] = can ? (gt_way)way : GT_WAY_BLAS; /* not run, and not prepared */
+      any = any || can;
+      b->halves[pass][way][0] = b->halves[pass][way][1] = INFINITY;
+    }
+    if (!any) continue;
+    b->layers[way] = gt_layer_create(kernels, context, &choice->layer, ways);
+    for (int pass = 0; way == GT_WAY_RULE && pass < GT_PASSES; pass++) b->rule[pass] = gt_layer_way(b->layers[way], choice->batch, (gt_pass_id)pass);
+    gt_layer_prepare(b->layers[way], choice->batch);
+    const size_t needs = gt_layer_work(b->layers[way], choice->batch);
+    if (needs > work) work = needs;
+  }
+  b->work = GT_NEW_ARRAY(float, work + 1);
+}
+
+static void close_bench(bench *b) {
+  for (int way = 0; way < GT_WAYS; way++) gt_layer_close(b->layers[way]);
+  close_operands(&b->o);
+  gt_free(b->work);
+}
+
+static void run(const bench *b, int pass, int way) {
+  const operands *o = &b->o;
+  const size_t N = b->choice->batch;
+  if (pass == GT_PASS_FORWARD) gt_layer_forward(b->layers[way], o->y, o->x, o->w, o->b, N, b->work);
+  if (pass == GT_PASS_INPUT) gt_layer_backward_input(b->layers[way], o->dx, o->dy, o->w, N, b->work);
+  if (pass == GT_PASS_WEIGHT) gt_layer_backward_weight(b->layers[way], o->dw, o->db, o->dy, o->x, N, b->work);
+}
+
+/* Seconds of one run: the shortest of those that a turn has room for. */
+static double turn(const bench *b, int pass, int way) {
+  const gt_ns start = gt_now();
+  double least = INFINITY;
+  do {
+    const gt_ns from = gt_now();
+    run(b, pass, way);
+    const double took = gt_seconds(gt_now() - from);
+    if (took < least) least = took;
+  } while (gt_seconds(gt_now() - start) < TURN_S);
+  return least;
+}
+
+static double least_of(const bench *b, int pass, int way) {
+  return fmin(b->halves[pass][way][0], b->halves[pass][way][1]);
+}
+
+static double best_of(const bench *b, int pass) {
+  double best = INFINITY;
+  for (int way = 0; way < GT_WAYS; way++) best = fmin(best, least_of(b, pass, way));
+  return best;
+}
+
+/* One turn of every way that may still win. */
+static void take_turn(bench *b, int pass) {
+  const int half = b->turns[pass] % 2;
+  const double best = best_of(b, pass);
+  for (int i = 0; i < GT_WAYS; i++) {
+    const int way = (i + b->turns[pass]) % GT_WAYS; /* none is always the first */
+    if (!has(b, pass, way) || (b->turns[pass] > 0 && way != GT_WAY_RULE && least_of(b, pass, way) > FAR * best)) continue;
+    const double took = turn(b, pass, way);
+    if (took < b->halves[pass][way][half]) b->halves[pass][way][half] = took;
+  }
+  b->turns[pass]++;
+}
+
+/* The rule's way, but for one that is faster for sure. */
+static gt_way decide(const bench *b, int pass) {
+  const double *rule = b->halves[pass][GT_WAY_RULE];
+  gt_way chosen = b->rule[pass];
+  double best = INFINITY;
+  for (int way = GT_WAY_RULE + 1; way < GT_WAYS; way++) {
+    const double *halves = b->halves[pass][way];
+    const bool beats = b->turns[pass] >= 2 ? halves[0] < GAIN * rule[0] && halves[1] < GAIN * rule[1] : halves[0] < SURE * rule[0];
+    if (!beats || least_of(b, pass, way) >= best) continue;
+    best = least_of(b, pass, way);
+    chosen = (gt_way)way;
+  }
+  return chosen;
+}
+
+static void keep(bench *b) {
+  for (int pass = 0; pass < GT_PASSES; pass++) {
+    b->choice->ways[pass] = b->turns[pass] > 0 ? decide(b, pass) : b->rule[pass];
+    for (int way = 0; way < GT_WAYS; way++) {
+      const double least = least_of(b, pass, way);
+      b->choice->seconds[pass][way] = isinf(least) ? 0 : least;
+    }
+  }
+}
+
+/* Whether there is more than the rule's way to compare. */
+static bool worth(const bench *b, int pass) {
+  int ways = 0;
+  for (int way = GT_WAY_RULE + 1; way < GT_WAYS; way++) ways += has(b, pass, way);
+  return has(b, pass, GT_WAY_RULE) && ways > 0;
+}
+
+void gt_choices_measure(gt_choices *choices, const gt_kernels *kernels) {
+  gt_prepared_context *context = NULL;
+  const gt_ns start = gt_now();
+  double rule_s = 0; /* of all layers so far */
+  gt_machine_key(choices->machine, sizeof choices->machine);
+  for (size_t i = 0; i < choices->n; i++) {
+    bench b;
+    open_bench(&b, &choices->items[i], kernels, &context);
+    for (int t = 0; t < TURNS; t++)
+      for (int pass = 0; pass < GT_PASSES; pass++) {
+        /* Two turns decide; more are for what the layer's share of the time leaves. */
+        const double share = t < 2 ? 1 : (double)(i + 1) / (double)choices->n;
+        if (!worth(&b, pass) || gt_seconds(gt_now() - start) > share * fmax(BUDGET_S, BUDGET_RULE * rule_s)) continue;
+        take_turn(&b, pass);
+        if (t == 0) rule_s += b.halves[pass][GT_WAY_RULE][0];
+      }
+    keep(&b);
+    close_bench(&b);
+  }
+  if (context) kernels->prepared()->close(context);
+  choices->seconds = gt_seconds(gt_now() - start);
+}
