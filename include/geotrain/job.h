@@ -122,6 +122,7 @@ typedef struct {
     } schedule;
     char *precision; /* f32 | bf16 */
     char *kernels;   /* auto | dnn | blas | ref */
+    char *choices;   /* measure | rule | a file of choices */
     char *init;      /* checkpoint file to take parameters from, or NULL */
   } train;
   gt_job_region *regions;

@@ -103,7 +103,9 @@ typedef struct {
   double samples_per_s, test_accuracy, test_loss, test_auc; /* NaN: null (strategy none; labels that are not two) */
   char params_sha256[65];
   const gt_region_result *regions;
-  const char *const *isas; /* the instruction sets that each region computed with, or NULL: nothing was computed */
+  const char *const *choices; /* how each region's products were computed, a line a layer; NULL: by rule, or nothing was computed */
+  const char *choices_how;    /* "rule", "measured", "checkpoint", "file", or NULL */
+  const char *const *isas;    /* the instruction sets that each region computed with, or NULL: nothing was computed */
   size_t nregions;
   const gt_link_result *links;
   size_t nlinks;

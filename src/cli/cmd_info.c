@@ -9,6 +9,7 @@
 #include "geotrain/job.h"
 #include "geotrain/nn.h"
 #include "geotrain/tensor.h"
+#include "measure_job.h"
 
 /* The value after "key : " on the first line of /proc/cpuinfo that has the key. */
 static void read_cpu(const char *key, char *value, size_t size) {
@@ -56,36 +57,50 @@ static void print_kernels(void) {
   printf("\n");
 }
 
-static gt_status print_job(const char *path, bool flat, const char *const *sets, size_t nsets) {
+/* What the command line asks for. */
+typedef struct {
+  const char *path, *out; /* NULL: not named */
+  bool flat, measure;
+  const char **sets;
+  size_t nsets;
+} options;
+
+static gt_status print_job(const options *o) {
   gt_job *job = NULL;
-  GT_TRY(gt_job_load(&job, path, sets, nsets));
-  char *text = flat ? NULL : gt_job_resolved(job);
-  if (flat)
+  GT_TRY(gt_job_load(&job, o->path, o->sets, o->nsets));
+  gt_status status = GT_OK;
+  char *text = o->flat || o->measure ? NULL : gt_job_resolved(job);
+  if (o->measure)
+    status = gt_cli_measure_job(job, o->out);
+  else if (o->flat)
     gt_job_flat(job, stdout);
   else
     fputs(text, stdout);
   gt_free(text);
   gt_job_close(job);
-  return GT_OK;
+  return status;
 }
 
-/* *path: the job file, or NULL when none is named. */
-static gt_status read_options(const char **path, bool *flat, const char **sets, size_t *nsets, int argc, char **argv) {
-  static const struct option options[] = {{"set", required_argument, NULL, 1}, {"flat", no_argument, NULL, 2}, {NULL, 0, NULL, 0}};
+static gt_status read_options(options *o, int argc, char **argv) {
+  static const struct option known[] = {{"set", required_argument, NULL, 1},
+                                        {"flat", no_argument, NULL, 2},
+                                        {"measure", no_argument, NULL, 3},
+                                        {"out", required_argument, NULL, 4},
+                                        {NULL, 0, NULL, 0}};
   int option;
   opterr = 0;
-  while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-    if (option == 2) {
-      *flat = true;
-      continue;
-    }
-    if (option != 1) return GT_FAIL(GT_ERR_JOB, "info: option %s is unknown or lacks its value; see `geotrain help info`", argv[optind - 1]);
-    sets[(*nsets)++] = optarg;
+  while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
+    if (option == 1) o->sets[o->nsets++] = optarg;
+    if (option == 2) o->flat = true;
+    if (option == 3) o->measure = true;
+    if (option == 4) o->out = optarg;
+    if (option == '?') return GT_FAIL(GT_ERR_JOB, "info: option %s is unknown or lacks its value; see `geotrain help info`", argv[optind - 1]);
   }
   if (argc - optind > 1) return GT_FAIL(GT_ERR_JOB, "info: one job file at most is needed, %d were given", argc - optind);
-  *path = optind < argc ? argv[optind] : NULL;
-  if (!*path && *nsets) return GT_FAIL(GT_ERR_JOB, "info: --set overrides a key of a job file, and none is named; see `geotrain help info`");
-  if (!*path && *flat) return GT_FAIL(GT_ERR_JOB, "info: --flat prints a job file, and none is named; see `geotrain help info`");
+  o->path = optind < argc ? argv[optind] : NULL;
+  const char *of_job = o->nsets ? "--set overrides a key of" : o->flat ? "--flat prints" : o->measure ? "--measure times the products of" : NULL;
+  if (!o->path && of_job) return GT_FAIL(GT_ERR_JOB, "info: %s a job file, and none is named; see `geotrain help info`", of_job);
+  if (o->out && !o->measure) return GT_FAIL(GT_ERR_JOB, "info: --out is where --measure writes; see `geotrain help info`");
   return GT_OK;
 }
 
@@ -135,14 +150,12 @@ static void print_build(void) {
 }
 
 gt_status gt_cmd_info(int argc, char **argv) {
-  const char **sets = GT_NEW_ARRAY(const char *, (size_t)argc + 1), *path = NULL;
-  size_t nsets = 0;
-  bool flat = false;
-  gt_status status = read_options(&path, &flat, sets, &nsets, argc, argv);
-  if (status == GT_OK && path)
-    status = print_job(path, flat, sets, nsets);
+  options o = {.sets = GT_NEW_ARRAY(const char *, (size_t)argc + 1)};
+  gt_status status = read_options(&o, argc, argv);
+  if (status == GT_OK && o.path)
+    status = print_job(&o);
   else if (status == GT_OK)
     print_build();
-  gt_free(sets);
+  gt_free(o.sets);
   return status;
 }

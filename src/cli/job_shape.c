@@ -95,6 +95,7 @@ gt_status gt_job_shape_of(gt_job_shape *out, const gt_job *job) {
   gt_sample_shape shape = {0};
   *out = (gt_job_shape){.samples = GT_NEW_ARRAY(int64_t, job->nregions)};
   gt_status status = is_told(job) ? from_job(out, job, &shape) : from_data(out, job, &shape);
+  out->sample = shape;
   if (status == GT_OK) status = model_floats(out, job, &shape);
   if (status != GT_OK) gt_job_shape_close(out);
   return status;

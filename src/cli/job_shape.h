@@ -3,9 +3,11 @@
 #define GT_CLI_JOB_SHAPE_H
 
 #include "geotrain/job.h"
+#include "geotrain/nn.h"
 
 typedef struct {
   size_t parameters, buffers; /* floats */
+  gt_sample_shape sample;
   size_t test_samples;
   int64_t *samples; /* nregions; owned */
   bool assumed;     /* no data set is at hand: samples are what regions[].samples say, the model takes its usual ones, and there is no evaluation */

@@ -103,6 +103,10 @@ const job_key gt_job_keys[] = {
          "of the heavy operations' arithmetic and of what they pass on; parameters, gradients and sums are f32; without bf16 in CPU or build: f32"},
     {"train.kernels", KEY_CHOICE, 0, AT(train.kernels), .fallback = "auto", .values = kernels,
      .meaning = "arithmetic: the fastest built in for each operation, oneDNN wherever it can, OpenBLAS, or plain loops"},
+    {"train.choices", KEY_STRING, KEY_ON_RESUME, AT(train.choices), .fallback = "measure",
+     .meaning = "of kernels auto: measure (the ways of each product are timed at the start; under the virtual clock: rule), rule (a fixed one), or a "
+                "file of "
+                "`info JOB --measure`"},
     {"train.init", KEY_STRING, KEY_OPTIONAL, AT(train.init), .meaning = "checkpoint file whose parameters training starts from; not given: by seed"},
     {"train.eval_every.epochs", KEY_REAL, KEY_ONE_OF, AT(train.eval_every.epochs), .fallback = "1", .max = COUNT_MAX,
      .meaning = "passes between evaluations on the test set; 0: only at the end"},

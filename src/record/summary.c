@@ -13,12 +13,23 @@ static json_t *build_of(const gt_summary *s) {
   json_object_set_new(build, "version", gt_json_text(s->version));
   json_object_set_new(build, "kernels", gt_json_text(s->kernels));
   json_object_set_new(build, "precision", gt_json_text(s->precision));
+  if (s->choices_how) json_object_set_new(build, "choices", gt_json_text(s->choices_how));
   json_object_set_new(build, "blas_core", gt_json_text(s->blas_core));
   return build;
 }
 
 bool gt_summary_is_virtual(const gt_summary *s) {
   return s->clock && strcmp(s->clock, "virtual") == 0;
+}
+
+static json_t *lines_of(const char *text) {
+  json_t *lines = json_array();
+  for (const char *next = text; *next;) {
+    const size_t length = strcspn(next, "\n");
+    json_array_append_new(lines, json_stringn(next, length));
+    next += length + (next[length] == '\n');
+  }
+  return lines;
 }
 
 /* CPU seconds are real ones: under the virtual clock they would be all that differs between two runs. */
@@ -31,6 +42,7 @@ static json_t *regions_of(const gt_summary *s) {
       json_object_set_new(region, "ps_cpu_s", json_null());
     }
     if (s->isas) json_object_set_new(region, "isa", gt_json_text(s->isas[i]));
+    if (s->choices) json_object_set_new(region, "choices", lines_of(s->choices[i]));
     json_array_append_new(regions, region);
   }
   return regions;

@@ -100,6 +100,7 @@ char *gt_choices_text(const gt_choices *choices) {
   size_t size = 0;
   FILE *to = open_memstream(&text, &size);
   if (!to) gt_bug("no memory for the text of %zu choices", choices->n);
+  if (choices->seconds > 0) fprintf(to, "# measured in %.2f s\n", choices->seconds);
   fprintf(to, "machine %s\n", choices->machine);
   for (size_t i = 0; i < choices->n; i++) print_choice(to, &choices->items[i]);
   fclose(to);

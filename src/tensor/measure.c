@@ -167,7 +167,7 @@ static gt_way decide(const bench *b, int pass) {
 
 static void keep(bench *b) {
   for (int pass = 0; pass < GT_PASSES; pass++) {
-    b->choice->ways[pass] = b->turns[pass] > 0 ? decide(b, pass) : b->rule[pass];
+    b->choice->ways[pass] = b->turns[pass] > 0 ? decide(b, pass) : has(b, pass, GT_WAY_RULE) ? b->rule[pass] : GT_WAY_RULE;
     for (int way = 0; way < GT_WAYS; way++) {
       const double least = least_of(b, pass, way);
       b->choice->seconds[pass][way] = isinf(least) ? 0 : least;

@@ -169,6 +169,8 @@ static gt_status summarise(gt_final *f) {
                     .regions = f->regions,
                     .nregions = run->job->nregions,
                     .isas = isas,
+                    .choices = run->choices_text ? (const char *const *)run->all_choices : NULL,
+                    .choices_how = run->choices_how,
                     .links = f->links,
                     .nlinks = f->nlinks,
                     .version = GT_VERSION,

@@ -31,6 +31,11 @@ typedef struct {
   gt_graph *graph;
   char (*isas)[GT_RUN_ISA]; /* of each region's ranks: "avx2", or "avx2+avx512" */
   gt_precision precision;   /* that is computed in */
+  gt_choices choices;       /* of this rank's machine; empty: by rule */
+  char *choices_text;       /* of all machines of the region; NULL: by rule */
+  char **all_choices;       /* on a PS: of every region */
+  const char *choices_how;  /* "rule", "measured", "checkpoint", "file" */
+  size_t batch;             /* samples of a training batch */
   size_t batch_max;         /* samples at a time, in training or evaluation */
   gt_order order;
   gt_links *links;
@@ -43,6 +48,11 @@ gt_status gt_run_open(gt_run *run, const gt_train_options *options);
 void gt_run_close(gt_run *run);
 /* Writes job.yaml, by a temporary name: the regions may share the folder.  Local. */
 gt_status gt_run_write_job(const gt_run *run);
+
+/* choices.c: settles which way products are computed, before the model is built.  Collective over the world; GT_ERR_JOB: train.choices. */
+gt_status gt_run_open_choices(gt_run *run, const gt_graph_spec *spec);
+/* The text of every region's choices, empty where it computes by rule.  Collective over the PS ranks; the caller frees the texts and the list. */
+char **gt_run_gather_choices(const gt_run *run);
 
 /* machine.c: settles which instruction set computes, before kernels are used.  Collective over the world. */
 gt_status gt_run_open_machine(gt_run *run);

@@ -13,6 +13,7 @@ static void collect(gt_server *s, gt_ns now, gt_state *state) {
   gt_state_add(state, "model/", "buffers", GT_TYPE_F32, a->buffers.data, a->buffers.n);
   gt_state_add(state, "train/", "resumes", GT_TYPE_I64, &s->resumes, 1);
   gt_state_add(state, "train/", "split", GT_TYPE_I64, &s->split.use, sizeof s->split.use / sizeof(int64_t));
+  if (s->run->choices_text) gt_state_add(state, "train/", "choices", GT_TYPE_U8, s->run->choices_text, strlen(s->run->choices_text));
   gt_ps_save(s->ps, now, state);
   gt_gateway_save(s->gateway, now, state);
 }

@@ -184,6 +184,7 @@ static gt_status init_params(gt_run *run) {
 
 static gt_status open_model(gt_run *run) {
   const gt_kernels *kernels = gt_kernels_find(run->job->train.kernels);
+  run->batch = run->order.n < run->order.batch ? run->order.n : run->order.batch;
   run->batch_max = run->order.batch > GT_EVAL_BATCH ? run->order.batch : GT_EVAL_BATCH;
   gt_graph_spec spec = {.model = run->job->model.name,
                         .options = {.parameters = run->job->model.parameters,
@@ -194,8 +195,13 @@ static gt_status open_model(gt_run *run) {
                         .batch_max = run->roles.is_ps ? 0 : run->batch_max,
                         .kernels = kernels};
   if (kernels) spec.precision = run->precision = precision_of(run, kernels);
+  spec.batch = run->batch;
   gt_status status = kernels ? GT_OK : GT_FAIL(GT_ERR_JOB, "train.kernels is \"%s\", which this build does not have", run->job->train.kernels);
-  if (status == GT_OK) status = gt_graph_create(&run->graph, &spec);
+  GT_TRY(agree(run, status));
+  GT_TRY(gt_run_open_choices(run, &spec));
+  if (run->choices.n > 0) spec.choices = &run->choices;
+  if (run->roles.is_ps) run->all_choices = gt_run_gather_choices(run);
+  status = gt_graph_create(&run->graph, &spec);
   if (status == GT_OK && run->roles.is_ps) {
     gt_graph_init(run->graph, run->job->seed);
     if (run->job->train.init) status = init_params(run);
@@ -259,6 +265,10 @@ void gt_run_close(gt_run *run) {
   gt_dataset_close(run->dataset);
   gt_free(run->part);
   gt_free(run->isas);
+  for (size_t r = 0; run->all_choices && r < run->job->nregions; r++) gt_free(run->all_choices[r]);
+  gt_free(run->all_choices);
+  gt_free(run->choices_text);
+  gt_choices_close(&run->choices);
   gt_free(run->resolved);
   gt_links_close(run->links);
   gt_job_prices_close(&run->prices);

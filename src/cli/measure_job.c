@@ -1,0 +1,52 @@
+/* `geotrain info JOB --measure`: what training measures at its start, kept for runs that must repeat. */
+#include "measure_job.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "geotrain/nn.h"
+#include "job_shape.h"
+
+static gt_status list_layers(gt_choices *out, const gt_job *job) {
+  gt_job_shape shape;
+  gt_graph *graph = NULL;
+  const char *why;
+  const bool bf16 = strcmp(job->train.precision, "bf16") == 0;
+  GT_TRY(gt_job_shape_of(&shape, job));
+  if (bf16 && !gt_kernels_bf16(&why)) fprintf(stderr, "geotrain: train.precision is bf16, and %s: f32 is measured\n", why);
+  const gt_graph_spec spec = {
+      .model = job->model.name,
+      .options = {.parameters = job->model.parameters, .embedding = job->model.embedding, .mlp = job->model.mlp, .nmlp = job->model.nmlp},
+      .shape = shape.sample,
+      .kernels = gt_kernels_find("auto"),
+      .precision = bf16 && gt_kernels_bf16(&why) ? GT_BF16 : GT_F32};
+  const gt_status status = gt_graph_create(&graph, &spec);
+  for (size_t r = 0; status == GT_OK && r < job->nregions; r++)
+    gt_graph_layers(graph, (size_t)(shape.samples[r] < job->train.batch ? shape.samples[r] : job->train.batch), out);
+  gt_graph_close(graph);
+  gt_job_shape_close(&shape);
+  return status;
+}
+
+static gt_status write_text(const char *out, const char *text) {
+  FILE *file = out ? fopen(out, "we") : stdout;
+  bool whole = file && fputs(text, file) >= 0;
+  if (out && file && fclose(file) != 0) whole = false;
+  return whole ? GT_OK : GT_FAIL(GT_ERR_JOB, "info: %s cannot be written: %s", out ? out : "standard output", strerror(errno));
+}
+
+gt_status gt_cli_measure_job(const gt_job *job, const char *out) {
+  gt_choices choices = {0};
+  gt_status status = list_layers(&choices, job);
+  if (status == GT_OK) {
+    gt_choices_measure(&choices, gt_kernels_find("auto"));
+    char *text = gt_choices_text(&choices);
+    status = write_text(out, text);
+    gt_free(text);
+  }
+  if (status == GT_OK && out)
+    fprintf(stderr, "geotrain: %zu layers measured in %.2f s; --set train.choices=%s computes so\n", choices.n, choices.seconds, out);
+  gt_choices_close(&choices);
+  return status;
+}

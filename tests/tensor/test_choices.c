@@ -1,0 +1,207 @@
+/* Layers in every way that they can be computed, against plain loops; choices by measuring, as text, and back. */
+#include "numbers.h"
+
+#include <stdio.h>
+
+static const gt_kernels *ref, *automatic;
+static gt_prepared_context *context;
+
+static gt_layer_spec conv_spec(gt_conv_shape s, bool bias, bool gradient) {
+  s.P = (s.H + 2 * s.pad - s.R) / s.stride + 1;
+  s.Q = (s.W + 2 * s.pad - s.S) / s.stride + 1;
+  return (gt_layer_spec){.conv = {.shape = s, .bias = bias, .needs_input_gradient = gradient}};
+}
+
+static gt_layer_spec linear_spec(size_t I, size_t O) {
+  return (gt_layer_spec){
+      .linear = true,
+      .conv = {.shape = {.H = 1, .W = 1, .C = I, .K = O, .R = 1, .S = 1, .P = 1, .Q = 1, .stride = 1}, .bias = true, .needs_input_gradient = true}};
+}
+
+/* A shape that is served by each way, and two that most refuse. */
+static gt_layer_spec spec_of(size_t i) {
+  switch (i) {
+  case 0:
+    return conv_spec((gt_conv_shape){.H = 14, .W = 14, .C = 6, .K = 16, .R = 5, .S = 5, .stride = 1}, true, true);
+  case 1:
+    return conv_spec((gt_conv_shape){.H = 28, .W = 28, .C = 1, .K = 6, .R = 5, .S = 5, .stride = 1, .pad = 2}, true, false);
+  case 2:
+    return conv_spec((gt_conv_shape){.H = 9, .W = 8, .C = 3, .K = 8, .R = 3, .S = 3, .stride = 2, .pad = 1}, false, true);
+  case 3:
+    return conv_spec((gt_conv_shape){.H = 8, .W = 8, .C = 64, .K = 64, .R = 3, .S = 3, .stride = 1, .pad = 1}, false, true);
+  case 4:
+    return conv_spec((gt_conv_shape){.H = 7, .W = 7, .C = 40, .K = 48, .R = 3, .S = 3, .stride = 2, .pad = 1}, false, true);
+  case 5:
+    return conv_spec((gt_conv_shape){.H = 12, .W = 12, .C = 4, .K = 32, .R = 3, .S = 3, .stride = 1, .pad = 1}, true, true);
+  case 6:
+    return linear_spec(120, 84);
+  default:
+    return linear_spec(33, 7);
+  }
+}
+enum { SPECS = 8 };
+
+/* All three passes of a layer against ref. */
+static void check(gt_layer *layer, const gt_layer_spec *spec, size_t N) {
+  const gt_conv_shape *s = &spec->conv.shape;
+  const size_t nx = N * s->H * s->W * s->C, ny = N * s->P * s->Q * s->K, nw = s->R * s->S * s->C * s->K, nwork = gt_layer_work(layer, N);
+  values y = values_of(GT_F32, ny), dx = values_of(GT_F32, nx), dw = values_of(GT_F32, nw), db = values_of(GT_F32, s->K);
+  float *x = numbers(nx), *dy = numbers(ny), *w = numbers(nw), *b = numbers(s->K), *work = numbers(nwork), *right = numbers(nx + ny + nw),
+        *right_b = numbers(s->K);
+  const float *bias = spec->conv.bias ? b : NULL;
+  float *grad_b = spec->conv.bias ? db.f : NULL;
+  gt_layer_forward(layer, y.f, x, w, bias, N, work);
+  if (spec->linear)
+    ref->linear_forward(right, x, w, bias, N, s->C, s->K);
+  else
+    ref->conv_forward(right, x, w, bias, s, N, NULL);
+  same_sums(&y, right, nw / s->K, "y");
+  if (spec->conv.needs_input_gradient) {
+    gt_layer_backward_input(layer, dx.f, dy, w, N, work);
+    if (spec->linear)
+      ref->linear_backward_input(right, dy, w, N, s->C, s->K);
+    else
+      ref->conv_backward_input(right, dy, w, s, N, NULL);
+    same_sums(&dx, right, s->R * s->S * s->K, "dx");
+  }
+  gt_layer_backward_weight(layer, dw.f, grad_b, dy, x, N, work);
+  if (spec->linear)
+    ref->linear_backward_weight(right, right_b, dy, x, N, s->C, s->K);
+  else
+    ref->conv_backward_weight(right, right_b, dy, x, s, N, NULL);
+  same_sums(&dw, right, N * s->P * s->Q, "dw");
+  if (grad_b) same_sums(&db, right_b, N * s->P * s->Q, "db");
+  release(right_b, s->K), release(right, nx + ny + nw), release(work, nwork), release(b, s->K), release(w, nw), release(dy, ny), release(x, nx);
+  values_release(&db), values_release(&dw), values_release(&dx), values_release(&y);
+}
+
+static void every_way_computes_the_same(void **state) {
+  size_t seen[GT_WAYS] = {0};
+  (void)state;
+  for (size_t i = 0; i < SPECS; i++)
+    for (int way = 0; way < GT_WAYS; way++) {
+      const gt_layer_spec spec = spec_of(i);
+      gt_way ways[GT_PASSES]; /* the way where a pass has it, else another that is not its neighbours' */
+      for (int pass = 0; pass < GT_PASSES; pass++) {
+        const bool can = gt_way_can(&spec, 3, (gt_pass_id)pass, (gt_way)way);
+        ways[pass] = can ? (gt_way)way : GT_WAY_BLAS;
+        seen[way] += can;
+      }
+      gt_layer *layer = gt_layer_create(automatic, &context, &spec, ways);
+      gt_layer_prepare(layer, 3);
+      check(layer, &spec, 3);
+      check(layer, &spec, 1);
+      gt_layer_close(layer);
+    }
+  for (int way = 0; way < GT_WAYS; way++)
+    if (automatic->prepared() || way <= GT_WAY_BLAS) assert_true(seen[way] > 0);
+}
+
+static gt_choices measured(void) {
+  gt_choices choices = {0};
+  for (size_t i = 0; i < SPECS; i++) {
+    const gt_layer_spec spec = spec_of(i);
+    gt_choices_add(&choices, &spec, 4 + i);
+    gt_choices_add(&choices, &spec, 4 + i); /* twice is once */
+  }
+  gt_choices_measure(&choices, automatic);
+  return choices;
+}
+
+/* What was chosen is never slower than the rule in what was measured; passes that nobody needs are left alone. */
+static void measuring(void **state) {
+  (void)state;
+  gt_choices choices = measured();
+  assert_int_equal(choices.n, SPECS);
+  assert_true(choices.seconds > 0);
+  for (size_t i = 0; i < choices.n; i++) {
+    const gt_choice *c = &choices.items[i];
+    for (int pass = 0; pass < GT_PASSES; pass++) {
+      assert_true(gt_way_can(&c->layer, c->batch, (gt_pass_id)pass, c->ways[pass]));
+      if (pass == GT_PASS_INPUT && !c->layer.conv.needs_input_gradient) {
+        assert_int_equal(c->ways[pass], GT_WAY_RULE);
+        continue;
+      }
+      const double took = c->seconds[pass][c->ways[pass]]; /* 0: it is the rule's own */
+      assert_true(took <= c->seconds[pass][GT_WAY_RULE]);
+    }
+  }
+  gt_choices_close(&choices);
+}
+
+static void text_and_back(void **state) {
+  (void)state;
+  gt_choices choices = measured(), back = {0};
+  bool found = false;
+  char *text = gt_choices_text(&choices), *again;
+  assert_int_equal(gt_choices_parse(&back, "text", text, &found), GT_OK);
+  assert_true(found);
+  back.seconds = choices.seconds;
+  again = gt_choices_text(&back);
+  assert_string_equal(text, again);
+  for (size_t i = 0; i < SPECS; i++) {
+    const gt_layer_spec spec = spec_of(i);
+    assert_non_null(gt_choices_find(&back, &spec, 4 + i));
+    assert_null(gt_choices_find(&back, &spec, 5 + i));
+  }
+  gt_free(again);
+  gt_free(text);
+  gt_choices_close(&back);
+  gt_choices_close(&choices);
+}
+
+static void of_another_machine(void **state) {
+  (void)state;
+  gt_choices choices = {0};
+  bool found = true;
+  assert_int_equal(gt_choices_parse(&choices, "text",
+                                    "machine another\nlinear batch=4 inputs=3 outputs=2 bias=1 gradient=1 types=f32,f32,f32: "
+                                    "forward=blas input=blas weight=blas\n",
+                                    &found),
+                   GT_OK);
+  assert_false(found);
+  assert_int_equal(choices.n, 0);
+  gt_choices_close(&choices);
+}
+
+static void mistakes(void **state) {
+  static const char layer[] = "machine m\nlinear batch=4 inputs=3 outputs=2 bias=1 gradient=1 types=f32,f32,f32: ";
+  static const char *const texts[][2] = {
+      {"", "f holds no line `machine ...`"},
+      {"linear batch=4", "f, line 1: \"linear batch=4\" stands before any line `machine ...`"},
+      {"machine m\n# words\n\nlinear batch=4", "f, line 4: \"linear batch=4\" is no choice"},
+      {"machine m\nlinear batch=0 inputs=3 outputs=2 bias=1 gradient=1 types=f32,f32,f32: forward=blas input=blas weight=blas", "is no choice"},
+      {"machine m\nlinear batch=4 inputs=3 outputs=2 bias=1 gradient=1 types=f32,f32,f16: forward=blas input=blas weight=blas", "is no choice"},
+      {"machine m\nconv batch=4 image=2x2x1 channels=6 window=5x5 stride=1 pad=0 bias=1 gradient=0 types=f32,f32,f32: forward=blas input=rule "
+       "weight=blas",
+       "is no choice"},
+      {"machine m\nconv batch=4 image=9x9x1 channels=6 window=5x5 stride=0 pad=0 bias=1 gradient=0 types=f32,f32,f32: forward=blas input=rule "
+       "weight=blas",
+       "is no choice"},
+      {"+forward=blas input=blas", "is no choice"},
+      {"+forward=blas input=blas weight=best", "f, line 2: weight=best is no way that this layer can be computed in"},
+      {"+forward=direct input=blas weight=blas", "f, line 2: forward=direct is no way that this layer can be computed in"},
+      {"+forward=blas input=dnn-turned weight=blas", "f, line 2: input=dnn-turned is no way that this layer can be computed in"},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    char text[512];
+    gt_choices choices = {.machine = "m"};
+    bool found;
+    snprintf(text, sizeof text, "%s%s", texts[i][0][0] == '+' ? layer : "", texts[i][0] + (texts[i][0][0] == '+'));
+    assert_int_equal(gt_choices_parse(&choices, "f", text, &found), GT_ERR_JOB);
+    if (!strstr(gt_error_text(), texts[i][1])) fail_msg("'%s' does not say '%s'", gt_error_text(), texts[i][1]);
+    gt_choices_close(&choices);
+  }
+}
+
+int main(void) {
+  rng = gt_rng_make(23, GT_RNG_TEST, 0, 0);
+  ref = gt_kernels_find("ref");
+  automatic = gt_kernels_find("auto");
+  const struct CMUnitTest tests[] = {cmocka_unit_test(every_way_computes_the_same), cmocka_unit_test(measuring), cmocka_unit_test(text_and_back),
+                                     cmocka_unit_test(of_another_machine), cmocka_unit_test(mistakes)};
+  const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  if (context) automatic->prepared()->close(context);
+  return failed;
+}
