@@ -157,7 +157,7 @@ static gt_status read_options(placement_options *o, int argc, char **argv) {
     GT_TRY(take_option(o, option, optarg));
   }
   if (optind < argc) return GT_FAIL(GT_ERR_JOB, "placement: \"%.80s\" is no option; see `geotrain help placement`", argv[optind]);
-  if (!o->model_bytes)
+  if (o->model_bytes == 0)
     return GT_FAIL(GT_ERR_JOB, "placement: --model-bytes is not given; the size of a gradient is needed, as in --model-bytes 17MB");
   if (o->places.n == 0) {
     gt_free(o->places.names);
