@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The checks.  Without words: what every change must pass, under ten minutes on two cores.  --full adds the second compiler,
+# The checks.  Without words: what every change must pass, under ten minutes on two cores.  --full adds a build and tests with the second compiler,
 # the sanitizers over everything, the drills and the fuzzers.  Build folders are kept: a second run costs what has changed.
 set -uo pipefail
 
@@ -97,6 +97,21 @@ tidy() {
     'file=${*: -1}; clang-tidy --quiet -p build/dev/clang "$@" || exit 1; touch "$stamps/${file//\//.}"' tidy "${depth[@]}"
 }
 
+# The second compiler reads every file with the commands of build/dev, for its warnings; --full builds with it too.  A stamp of an entry holds its command:
+# stale is an entry whose command is another, or whose file or any header is newer.
+clang_reads() {
+  local stamps=build/dev/clang stale=() entries=0 object command stamp newest
+  mkdir -p "$stamps"
+  newest=$(find include src tests bench -name '*.h' -print0 | xargs -0 -r ls -t | head -n 1)
+  while read -r object command; do
+    entries=$((entries + 1)) stamp=$stamps/${object//\//.}
+    if [ ! "$stamp" -nt "${command##* }" ] || [ ! "$stamp" -nt "$newest" ] || [ "$(<"$stamp")" != "$command" ]; then stale+=("$stamp" "$command"); fi
+  done < <(sed -nE 's/^ *"command": "(.*)",?$/\1/p' build/dev/compile_commands.json | sed -E 's/\\(.)/\1/g; s/^([^ -][^ ]* )+/clang /; s/(.*) -o ([^ ]+) -c (.*)/\2 \1 -fsyntax-only \3/')
+  [ "$entries" -gt 0 ] || { echo "build/dev/compile_commands.json has no commands" && return 1; }
+  [ ${#stale[@]} -eq 0 ] && return 0
+  printf '%s\0' "${stale[@]}" | xargs -0 -P "$cores" -n 2 bash -c 'eval "$2" && printf "%s\n" "$2" >"$1"' clang_reads
+}
+
 finish() {
   local failure
   for failure in ${failures[@]+"${failures[@]}"}; do echo "failed: $failure"; done
@@ -114,6 +129,7 @@ stage "packages" install_packages "${groups[@]}" || finish
 
 if stage "build, gcc (build/dev)" build dev -DCMAKE_C_COMPILER=gcc; then
   stage "clang-tidy" tidy
+  stage "clang's warnings" clang_reads
   tests "tests, gcc" build/dev -LE full
 fi
 stage "clang-format" format
