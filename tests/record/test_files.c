@@ -173,6 +173,12 @@ static gt_link_result link_of(int i) {
   return l;
 }
 
+/* The bytes that no member has, which a compiler may leave as they were. */
+static void clear_padding(gt_region_result *r) {
+  const size_t from = offsetof(gt_region_result, workers) + sizeof r->workers;
+  memset((char *)r + from, 0, offsetof(gt_region_result, steps) - from);
+}
+
 static void test_result_round_trip(void **unused) {
   (void)unused;
   gt_region_result region = region_of(0), back;
@@ -184,6 +190,8 @@ static void test_result_round_trip(void **unused) {
   assert_memory_equal(links, links_back, sizeof links);
   assert_true(isnan(back.train_loss));
   back.train_loss = region.train_loss;
+  clear_padding(&region);
+  clear_padding(&back);
   assert_memory_equal(&region, &back, sizeof region);
   gt_free(text);
   region = region_of(1); /* no AUC */
