@@ -79,8 +79,12 @@ trap at_exit EXIT
 
 # ---- runs -----------------------------------------------------------------------------------------------------------------------
 
-# launch WORDS...: starts the launcher with these words in the background; its words go to out and err.
+# launch WORDS...: starts the launcher with these words in the background; its words go to out and
+# err.  These are emptied before: in the background it may come after a wait for them has already
+# found what the run before said.
 launch() {
+  : >out
+  : >err
   $MPIRUN "$@" >out 2>err </dev/null &
   launcher=$!
 }
