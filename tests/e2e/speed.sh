@@ -1,4 +1,5 @@
 # labels: full
+# processors: all
 # A region or a worker is slowed really (compute.speed, speeds), and compute.emulate makes a step last as long as the job says.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -15,9 +16,12 @@ train "half speed" 4 job.yaml --run-dir half "${few[@]}" --set 'regions.1.comput
 ended "half speed" 0
 check "west computes twice as long as east: $(train_ms half 1), $(train_ms half 2) ms" times "$(train_ms half 1)" "$(train_ms half 2)" 2
 
-train "a stated step" 5 job.yaml --run-dir stated --set train.until.steps=60 --set checkpoint=null --set compute.step='12 ms' --set compute.emulate=true \
-  --set regions.1.ranks=3 --set 'regions.1.compute={speeds: [1, 0.25]}'
+# A stated step must be longer than what one takes on this machine: three times what it took two
+# workers, as three share the cores now, and 12 ms at least.
+step=$(awk -v ms="$(train_ms half 1)" 'BEGIN { ms = int(3 * ms + 1); print ms < 12 ? 12 : ms }')
+LIMIT=$((60 + 60 * 4 * step / 1000)) train "a stated step" 5 job.yaml --run-dir stated --set train.until.steps=60 --set checkpoint=null \
+  --set compute.step="$step ms" --set compute.emulate=true --set regions.1.ranks=3 --set 'regions.1.compute={speeds: [1, 0.25]}'
 ended "a stated step" 0
-check "east's steps last 12 ms: $(train_ms stated 1)" times 12 "$(train_ms stated 1)" 1
-check "west's workers 12 and 48 ms, 30 in the mean: $(train_ms stated 2)" times 30 "$(train_ms stated 2)" 1
+check "east's steps last $step ms: $(train_ms stated 1)" times "$step" "$(train_ms stated 1)" 1
+check "west's workers $step and $((4 * step)) ms, $((5 * step / 2)) in the mean: $(train_ms stated 2)" times "$step" "$(train_ms stated 2)" 2.5
 finish
