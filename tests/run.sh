@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The checks.  Without words: what every change must pass, under ten minutes on two cores.  --full adds a build and tests with the second compiler,
-# the sanitizers over everything, the drills and the fuzzers.  Build folders are kept: a second run costs what has changed.
+# The checks.  Without words: what every change must pass, under ten minutes on two cores.  --full
+# adds a build and tests with the second compiler, the sanitizers over everything, the drills and the
+# fuzzers.  Build folders are kept: a second run costs what has changed.
 set -uo pipefail
 
 GEOTRAIN_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -18,6 +19,7 @@ case ${1:-} in
 esac
 
 cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) # else nproc counts OpenMP's threads
+slots=$((cores + (cores + 1) / 2)) # of CTest: what runs ranks mostly waits
 export LC_ALL=C
 target= # of a build: all
 unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE # an environment that pins OpenBLAS's kernels tests others than users run
@@ -49,7 +51,7 @@ tests() {
   local name=$1 build=$2 start=$SECONDS log total lost left
   shift 2
   log=$(mktemp)
-  ctest --test-dir "$build" -j2 --output-on-failure --no-tests=error "$@" >"$log" 2>&1
+  ctest --test-dir "$build" -j "$slots" --output-on-failure --no-tests=error "$@" >"$log" 2>&1
   local code=$?
   read -r lost total < <(sed -nE 's/^[0-9]+% tests passed, ([0-9]+) tests? failed out of ([0-9]+).*/\1 \2/p' "$log") || true
   if [ -z "${total:-}" ]; then # CTest itself failed: no test found, or no build
@@ -79,7 +81,8 @@ format() {
   [ "${PIPESTATUS[1]}" -eq 0 ]
 }
 
-# One file a process: the analyzer of clang 14 mistakes va_lists from the second file on.
+# One file a process: the analyzer of clang 14 mistakes va_lists from the second file on.  Large
+# files first, so that the last of them does not keep one core at work alone.
 # A stamp a file saves what has not changed; a changed header or rule renews all.  The analyzer's depth is nearly all of the time: in the quick run it
 # follows 10,000 nodes a function (a tenth of the time), in the full one as many as it wants.
 tidy() {
@@ -88,7 +91,7 @@ tidy() {
   mkdir -p "$stamps" build/dev/clang
   sed 's/ -fno-predictive-commoning//' build/dev/compile_commands.json >build/dev/clang/compile_commands.json # gcc's alone
   newest=$(find include src .clang-tidy -name '*.h' -o -name .clang-tidy | xargs -r ls -t | head -n 1)
-  for file in $(find src -name '*.c' | LC_ALL=C sort); do
+  for file in $(find src -name '*.c' -printf '%s %p\n' | sort -rn | cut -d ' ' -f 2); do
     stamp=$stamps/${file//\//.}
     if [ ! "$stamp" -nt "$file" ] || [ ! "$stamp" -nt "$newest" ]; then stale+=("$file"); fi
   done
@@ -97,16 +100,20 @@ tidy() {
     'file=${*: -1}; clang-tidy --quiet -p build/dev/clang "$@" || exit 1; touch "$stamps/${file//\//.}"' tidy "${depth[@]}"
 }
 
-# The second compiler reads every file with the commands of build/dev, for its warnings; --full builds with it too.  A stamp of an entry holds its command:
-# stale is an entry whose command is another, or whose file or any header is newer.
+# The second compiler reads every file with the commands of build/dev, for its warnings; --full
+# builds with it too.  The stamp of an entry holds its command: stale is an entry whose command is
+# another, or whose file or any header is newer.
 clang_reads() {
   local stamps=build/dev/clang stale=() entries=0 object command stamp newest
   mkdir -p "$stamps"
   newest=$(find include src tests bench -name '*.h' -print0 | xargs -0 -r ls -t | head -n 1)
   while read -r object command; do
     entries=$((entries + 1)) stamp=$stamps/${object//\//.}
-    if [ ! "$stamp" -nt "${command##* }" ] || [ ! "$stamp" -nt "$newest" ] || [ "$(<"$stamp")" != "$command" ]; then stale+=("$stamp" "$command"); fi
-  done < <(sed -nE 's/^ *"command": "(.*)",?$/\1/p' build/dev/compile_commands.json | sed -E 's/\\(.)/\1/g; s/^([^ -][^ ]* )+/clang /; s/(.*) -o ([^ ]+) -c (.*)/\2 \1 -fsyntax-only \3/')
+    if [ ! "$stamp" -nt "${command##* }" ] || [ ! "$stamp" -nt "$newest" ] || [ "$(<"$stamp")" != "$command" ]; then
+      stale+=("$stamp" "$command")
+    fi
+  done < <(sed -nE 's/^ *"command": "(.*)",?$/\1/p' build/dev/compile_commands.json |
+    sed -E 's/\\(.)/\1/g; s/^([^ -][^ ]* )+/clang /; s/(.*) -o ([^ ]+) -c (.*)/\2 \1 -fsyntax-only \3/')
   [ "$entries" -gt 0 ] || { echo "build/dev/compile_commands.json has no commands" && return 1; }
   [ ${#stale[@]} -eq 0 ] && return 0
   printf '%s\0' "${stale[@]}" | xargs -0 -P "$cores" -n 2 bash -c 'eval "$2" && printf "%s\n" "$2" >"$1"' clang_reads

@@ -1,4 +1,5 @@
 # labels: full
+# processors: 1
 # Damaged checkpoints: an older round that is whole everywhere serves, with a warning; where none is, exit 4 and the file.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

@@ -1,4 +1,5 @@
 # labels: quick
+# processors: 1
 # DeepFM on clicks that only pairs of ids tell: two regions learn them; what crosses the WAN; a checkpoint evaluates, exports and resumes with the widths of its job;
 # and what is refused.
 set -uo pipefail

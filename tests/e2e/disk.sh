@@ -1,4 +1,5 @@
 # labels: full
+# processors: 1
 # A run directory that cannot be written and one that is full: exit 4, a clear sentence, the previous round whole, and training goes on when there is room.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

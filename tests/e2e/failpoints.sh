@@ -1,5 +1,5 @@
 # labels: full
-# timeout: 400
+# processors: 1
 # One PS dies at each named point of the checkpoint writer: no rank stays, every resume works, and the model at the end is that of an undisturbed run.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

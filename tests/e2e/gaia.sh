@@ -1,5 +1,5 @@
 # labels: full
-# timeout: 300
+# processors: all
 # Gaia's 11 regions, 22 ranks, under the virtual clock: asgd and sma end, and while all of them wait for one rank they cost next to no CPU.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -25,7 +25,7 @@ done
 
 # One worker stands still: everybody else waits.
 start 22 "$job" --run-dir stopped "${few[@]}" --set sync.strategy=sma --set train.until.epochs=400
-sleep 8
+wait_file stopped/virginia.jsonl && sleep 2
 check "stopped: 22 ranks" same "$(living | wc -l)" 22
 worker=$(rank_pid 1)
 kill -STOP "$worker"

@@ -1,5 +1,6 @@
 # labels: full
 # timeout: 1500
+# processors: 1
 # kill -9 of the launcher and all ranks at 50 random moments, resumed each time: at most one interval is lost, and the model at the end is that of an
 # undisturbed run.  DRILL_SEED chooses the moments, DRILL_KILLS their number.
 set -uo pipefail

@@ -159,7 +159,7 @@ newest_round() { rounds "$1" | tail -n 1; }
 # wait_round RUN ROUND: until both regions' files of a round as new as that are there.
 wait_round() {
   local i newest
-  for i in $(seq 600); do
+  for i in $(seq 1200); do
     newest=$(newest_round "$1")
     if [ -n "$newest" ] && [ "$newest" -ge "$2" ] && [ -e "$1/ckpt/$newest/east.h5" ] && [ -e "$1/ckpt/$newest/west.h5" ]; then return 0; fi
     kill -0 "$launcher" 2>/dev/null || break
@@ -172,7 +172,7 @@ wait_round() {
 # wait_file FILE: until it is there.
 wait_file() {
   local i
-  for i in $(seq 400); do
+  for i in $(seq 1200); do
     [ -s "$1" ] && return 0
     sleep 0.05
   done

@@ -1,4 +1,5 @@
 # labels: full
+# processors: all
 # The laboratory (netem/lab): its links are as slow and as far as the job says, geotrain runs over them, and nothing of it stays.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

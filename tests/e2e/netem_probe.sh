@@ -1,5 +1,6 @@
 # labels: full
 # timeout: 600
+# processors: all
 # probe across the laboratory, over real TCP: it measures what the links are shaped to, and finds a cut link between two regions point to point.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

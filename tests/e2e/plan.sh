@@ -1,5 +1,4 @@
 # labels: quick
-# timeout: 300
 # processors: 1
 # geotrain plan: two regions with data 2:1 and equal devices, where half of the smaller one's are enough; a WAN that lets nobody use what he has; devices of two types; deadlines, budgets and
 # what they need; 4 regions with 12 candidates.  What it writes trains, and takes the time and the bytes that it said.

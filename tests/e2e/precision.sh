@@ -1,4 +1,5 @@
 # labels: quick
+# processors: 1
 # train.precision bf16 where there is such a thing; a line that says why, and float32, where kernels, the CPU or the environment have none.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

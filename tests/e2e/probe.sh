@@ -1,5 +1,6 @@
 # labels: full
 # timeout: 900
+# processors: all
 # probe: what it measures on emulated links is what the job says; every reason for a NO-GO is said, with exit 7; a blocked link is found without waiting for ever.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

@@ -1,4 +1,5 @@
 # labels: quick
+# processors: 1
 # What a resume may change and what not; resume from nothing, of a killed run, of a finished run; bit for bit with ssgd and two workers.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -98,7 +99,7 @@ ended "ssgd undisturbed" 0
 start 5 ssgd.yaml --run-dir ssgd
 wait_round ssgd 3
 kill -KILL "$launcher" $(living)
-wait_end "ssgd killed" 10
+wait_end "ssgd killed" 25
 gone "ssgd killed"
 train "ssgd resumed" 5 ssgd.yaml --run-dir ssgd --resume
 ended "ssgd resumed" 0

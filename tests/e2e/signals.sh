@@ -1,4 +1,5 @@
 # labels: quick
+# processors: 1
 # SIGUSR1 to the launcher, to one worker, to one PS, to all of them again and again, at the start and at the end: every rank ends with 75 after a checkpoint, and a resume makes the samples and the model of a whole run.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

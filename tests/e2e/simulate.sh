@@ -1,5 +1,5 @@
 # labels: quick
-# timeout: 300
+# processors: 1
 # simulate says what train --clock virtual does: every strategy, periods 1 and 8, both local planes, uneven regions, an outage, a trace, checkpoints that take time: messages, bytes and
 # every region's times are equal; the run's own end differs by the length of the results alone, which hold accuracies.  A thousand regions take seconds.
 set -uo pipefail

@@ -1,5 +1,6 @@
 # labels: full
 # timeout: 600
+# processors: 1
 # SIGSTOP of one rank: 30 s are survived, for a worker and for a PS; beyond the deadlines the run ends with 5 and says who waited for whom.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

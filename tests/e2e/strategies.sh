@@ -1,4 +1,5 @@
 # labels: quick
+# processors: 1
 # Every strategy's jobs, two regions and three uneven ones, on a small set: they end with 0, what is sent on each link
 # is what the rule says to the byte, and so are the regions' models.
 set -uo pipefail

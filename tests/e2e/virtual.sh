@@ -1,4 +1,5 @@
 # labels: quick
+# processors: 1
 # The virtual clock: runs repeat to the bit while another program burns the cores, a resume ends with the model of a whole run, what it cannot do is refused in one
 # sentence, and the loss of a rank ends the job as it does in real time.
 set -uo pipefail
@@ -119,14 +120,14 @@ steps=(--set train.until.steps=100000 --set train.eval_every.steps=0)
 start "$ranks" job.yaml --run-dir killed --clock virtual "${steps[@]}"
 wait_round killed 2
 kill -KILL "$(rank_pid 1)"
-wait_end "a worker killed" 10
+wait_end "a worker killed" 25
 gone "a worker killed"
 ended "a worker killed" 137
 
 start "$ranks" job.yaml --run-dir silent --clock virtual "${steps[@]}" --set limits.local=2s
 wait_round silent 2
 kill -STOP "$(rank_pid 4)"
-wait_end "a worker stopped" 15
+wait_end "a worker stopped" 25
 gone "a worker stopped"
 ended "a worker stopped" 5 'limits.local' 'worker 0 of region west'
 finish

@@ -1,4 +1,5 @@
 # labels: quick
+# processors: 1
 # The bytes on the WAN fall as 1/period, exactly: 64 steps are a whole number of exchanges at each of these periods.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

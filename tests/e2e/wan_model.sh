@@ -1,4 +1,5 @@
 # labels: full
+# processors: 1
 # What links do to whole runs, under the virtual clock: outages with every strategy, traces, a shared access, loss, directions; and an outage in real time.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

@@ -1,4 +1,4 @@
-/* ranks: 1 2 4 */
+/* ranks: 1 2 4; processors: 1 */
 /* Agreement: each rank fails in turn, several fail at once, and all ranks end with the same status and text. */
 #include "geotrain/net.h"
 

@@ -1,4 +1,4 @@
-/* ranks: 2 4 */
+/* ranks: 2 4; processors: 1 */
 /* The local plane: gradients and parameters arrive whole and in turn, signals do not collide with pushes, and how long a round trip takes. */
 #include "geotrain/net.h"
 

@@ -1,4 +1,4 @@
-/* ranks: 1 3 5 */
+/* ranks: 1 3 5; processors: 1 */
 /* Roles: blocks, environment and hosts; each mistake is refused with the same sentence on all ranks. */
 #include "geotrain/net.h"
 

@@ -1,4 +1,3 @@
-# timeout: 180
 # processors: 1
 # A job of two regions through slurm/submit: the map is right, USR1 leads to a checkpoint, a requeue and a resume, and the model is that of an undisturbed run;
 # geotrain watch sees it run, wait and end.

@@ -1,5 +1,4 @@
 # labels: full
-# timeout: 300
 # Mistakes that Slurm makes possible: one clear message each, the code that says whose fault it is, and nothing hangs.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

@@ -1,4 +1,4 @@
-/* ranks: 2 */
+/* ranks: 2; processors: all */
 /* Emulation in real time: exchange times and throughput follow the link, directions are independent, control overtakes data, and it costs little. */
 #include "inside.h"
 

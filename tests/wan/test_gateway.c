@@ -1,4 +1,4 @@
-/* ranks: 2 3 */
+/* ranks: 2 3; processors: 1 */
 /* The gateway without emulation: messages of all sizes arrive whole and in order, control overtakes data, the ledger holds every byte. */
 #include "inside.h"
 
