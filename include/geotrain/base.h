@@ -140,6 +140,13 @@ const char *gt_nearest(const char *name, const char *const *known, size_t n);
 /* SHA-256 of `size` bytes as 64 lower-case hex digits and a NUL. */
 void gt_sha256_hex(const void *data, size_t size, char hex[GT_SHA256_HEX]);
 
+/* ---- CPU -------------------------------------------------------------------------------------------------------- */
+
+/* The name of this machine's CPU as the file (GT_CPUINFO) lists it, cut to size; "unknown" where it lists none.
+   Arm kernels list numbers: "Arm, implementer 0x41, part 0xd0c". */
+#define GT_CPUINFO "/proc/cpuinfo"
+void gt_cpu_name(char *name, size_t size, const char *cpuinfo);
+
 /* ---- named state ---------------------------------------------------------------------------------------------- */
 
 /* What has state lists it: saving lends pointers to a list, loading looks names up in a list that was read.

@@ -15,7 +15,7 @@
 static void read_cpu(const char *key, char *value, size_t size) {
   char line[8192];
   value[0] = '\0';
-  FILE *file = fopen("/proc/cpuinfo", "r");
+  FILE *file = fopen(GT_CPUINFO, "r");
   while (file && fgets(line, sizeof line, file)) {
     char *colon = strchr(line, ':');
     if (strncmp(line, key, strlen(key)) != 0 || !colon) continue;
@@ -29,11 +29,11 @@ static void read_cpu(const char *key, char *value, size_t size) {
 static void print_cpu(void) {
   static const char *const sets[] = {"sse4_2", "avx", "fma", "avx2", "avx512f", "avx512_bf16", "amx_bf16", "asimd", "sve"};
   char model[256], flags[8192], padded[8200];
-  read_cpu("model name", model, sizeof model);
+  gt_cpu_name(model, sizeof model, GT_CPUINFO);
   read_cpu("flags", flags, sizeof flags);
   if (!flags[0]) read_cpu("Features", flags, sizeof flags);
   snprintf(padded, sizeof padded, " %s ", flags);
-  printf("cpu:            %s\ninstructions:  ", model[0] ? model : "unknown");
+  printf("cpu:            %s\ninstructions:  ", model);
   for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
     char word[32];
     snprintf(word, sizeof word, " %s ", sets[i]);

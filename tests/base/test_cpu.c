@@ -1,0 +1,52 @@
+/* The CPU's name is found in what Linux lists on x86 and on Arm. */
+#include "geotrain/base.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static void named(const char *listed, const char *want) {
+  char path[] = "/tmp/gt_cpuXXXXXX", name[64];
+  int fd = mkstemp(path);
+  assert_true(fd >= 0);
+  assert_int_equal(write(fd, listed, strlen(listed)), (ssize_t)strlen(listed));
+  close(fd);
+  gt_cpu_name(name, sizeof name, path);
+  unlink(path);
+  assert_string_equal(name, want);
+}
+
+static void names(void **unused) {
+  (void)unused;
+  named("processor\t: 0\nmodel\t\t: 1\nmodel name\t: AMD EPYC 7763 64-Core Processor\nflags\t: fpu\n", "AMD EPYC 7763 64-Core Processor");
+  /* Most Arm kernels list numbers alone. */
+  named(
+      "processor\t: 0\nBogoMIPS\t: 50.00\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\nCPU architecture: 8\nCPU variant\t: 0x3\nCPU part\t: 0xd0c\n"
+      "CPU revision\t: 1\n\nprocessor\t: 1\nCPU implementer\t: 0x48\nCPU part\t: 0xd01\n",
+      "Arm, implementer 0x41, part 0xd0c");
+  named("processor\t: 0\n", "unknown");
+  named("", "unknown");
+}
+
+static void nothing_to_read(void **unused) {
+  (void)unused;
+  char name[64];
+  gt_cpu_name(name, sizeof name, "/nonexistent/cpuinfo");
+  assert_string_equal(name, "unknown");
+  char small[8];
+  gt_cpu_name(small, sizeof small, "/nonexistent/cpuinfo");
+  assert_string_equal(small, "unknown");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(names),
+      cmocka_unit_test(nothing_to_read),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
