@@ -168,7 +168,6 @@ static void place_arrays(gt_plane_ps *plane, port *p, const float *params, const
   p->order.common = p->reads_common;
   if (!p->reads_common) memcpy(p->arrays.params, params, plane->nparams * sizeof *params);
   if (plane->nbuffers) memcpy(p->arrays.buffers, buffers, plane->nbuffers * sizeof *buffers);
-  gt_shared_sync(&plane->shared);
 }
 
 void gt_plane_ps_order(gt_plane_ps *plane, size_t worker, const gt_order_msg *order, const float *params, const float *buffers) {
@@ -181,6 +180,8 @@ void gt_plane_ps_order(gt_plane_ps *plane, size_t worker, const gt_order_msg *or
   p->order = *order;
   if (order->kind == GT_ORDER_TRAIN) gt_mean_begin(&plane->mean, order);
   if (order->with_params && plane->shared.window != MPI_WIN_NULL) place_arrays(plane, p, params, buffers);
+  /* Also for an order without arrays: what the PS has read of the worker's is read before the worker may write it again. */
+  gt_shared_sync(&plane->shared);
   int rank = rank_of(worker);
   GT_MPI(MPI_Isend(&p->order, (int)sizeof p->order, MPI_BYTE, rank, GT_TAG_ORDER, plane->comm, &p->order_requests[0]));
   gt_bell_ring(p->bell);
@@ -193,6 +194,7 @@ static bool take_header(gt_plane_ps *plane, size_t worker, gt_on_push *on_push, 
   int arrived = 0;
   GT_MPI(MPI_Test(&p->push_request, &arrived, MPI_STATUS_IGNORE));
   if (!arrived) return false;
+  gt_shared_sync(&plane->shared); /* whatever it says: the next order writes where the worker has read */
   gt_push_msg push = p->landing;
   post_push(plane, worker);
   if (push.kind < GT_PUSH_READY || push.kind > GT_PUSH_SIGNAL)
@@ -213,7 +215,6 @@ static bool take_grads(gt_plane_ps *plane, size_t worker, gt_on_push *on_push, v
   int arrived = 0;
   GT_MPI(MPI_Testall(plane->ngrads, p->grads_requests, &arrived, MPI_STATUSES_IGNORE));
   if (!arrived) return false;
-  gt_shared_sync(&plane->shared);
   p->gradient_due = p->grads_posted = p->reads_common = false;
   gt_push_msg push = p->gradient;
   on_push(context, worker, &push, p->grads, p->buffers);
