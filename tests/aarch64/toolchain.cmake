@@ -1,4 +1,5 @@
-# Debian's cross compiler, the libraries of build/sysroot-aarch64 (tests/aarch64/sysroot makes it), and QEMU to run what comes out.
+# Debian's cross compiler, the libraries of build/sysroot-aarch64 (tests/aarch64/sysroot makes it), and QEMU to run
+# what comes out.  Used by the preset aarch64.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
