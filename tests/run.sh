@@ -145,9 +145,10 @@ stage "clang-format" format
 
 [ "$full" = yes ] || target=unit_tests
 if stage "build, sanitizers (build/asan)" build asan -DCMAKE_C_COMPILER=gcc; then
-  heavy=(-E '^nn\.test_resnet$') # 40 s with sanitizers; the other tests of nn run the same kernels
-  [ "$full" = no ] || heavy=()
-  tests "unit tests, sanitizers" build/asan -LE "mpi|full|e2e" "${heavy[@]}"
+  # 40 s with sanitizers, the other tests of nn run the same kernels; and the CPU's own instruction set alone.
+  heavy=(-LE "mpi|full|e2e|isa" -E '^nn\.test_resnet$')
+  [ "$full" = no ] || heavy=(-LE "mpi|full|e2e")
+  tests "unit tests, sanitizers" build/asan "${heavy[@]}"
 fi
 
 if [ "$full" = yes ]; then

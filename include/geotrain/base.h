@@ -146,6 +146,8 @@ void gt_sha256_hex(const void *data, size_t size, char hex[GT_SHA256_HEX]);
    Arm kernels list numbers: "Arm, implementer 0x41, part 0xd0c". */
 #define GT_CPUINFO "/proc/cpuinfo"
 void gt_cpu_name(char *name, size_t size, const char *cpuinfo);
+/* Likewise with the numbers of its family, model and stepping where there are such: CPUs of one kind compute alike. */
+void gt_cpu_kind(char *kind, size_t size, const char *cpuinfo);
 
 /* ---- named state ---------------------------------------------------------------------------------------------- */
 

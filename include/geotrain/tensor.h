@@ -22,8 +22,9 @@ const char *gt_isa_name(gt_isa isa); /* "plain", "avx2", "avx512" */
 gt_isa gt_isa_best(void);
 /* The one in use: the best, or what the environment's GEOTRAIN_ISA lowers it to. */
 gt_isa gt_isa_used(void);
-/* Uses the named set from now on (NULL or "": the best) and holds oneDNN to it.  Before threads, and
-   before oneDNN's first use.  GT_ERR_JOB: no such set, or more than this CPU has. */
+/* Uses the named set from now on (NULL or "": the best) and holds oneDNN to it; denormal numbers
+   count as 0 from now on, in this thread and those that it starts.  Before threads, and before
+   oneDNN's first use.  GT_ERR_JOB: no such set, or more than this CPU has. */
 gt_status gt_isa_choose(const char *name);
 /* The core that OpenBLAS must be given (OPENBLAS_CORETYPE, before it is loaded) to stay within the
    set in use; NULL: it does. */

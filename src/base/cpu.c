@@ -32,3 +32,18 @@ void gt_cpu_name(char *name, size_t size, const char *cpuinfo) {
   }
   if (file) fclose(file);
 }
+
+void gt_cpu_kind(char *kind, size_t size, const char *cpuinfo) {
+  static const char *const keys[] = {"cpu family", "model", "stepping"};
+  char line[8192], numbers[3][16] = {"", "", ""};
+  gt_cpu_name(kind, size, cpuinfo);
+  FILE *file = fopen(cpuinfo, "r");
+  while (file && !numbers[2][0] && fgets(line, sizeof line, file))
+    for (size_t i = 0; i < 3; i++) {
+      const char *value = value_of(line, keys[i]);
+      if (value) snprintf(numbers[i], sizeof numbers[i], "%s", value);
+    }
+  if (file) fclose(file);
+  const size_t used = strlen(kind);
+  if (numbers[0][0]) snprintf(kind + used, size - used, " %s-%s-%s", numbers[0], numbers[1], numbers[2]);
+}

@@ -46,34 +46,13 @@ void gt_choices_close(gt_choices *choices) {
 
 /* ---- the machine ---- */
 
-/* The value of a key of /proc/cpuinfo, or "?". */
-static void read_cpu(const char *key, char *value, size_t size) {
-  char line[512];
-  const size_t length = strlen(key);
-  snprintf(value, size, "?");
-  FILE *file = fopen("/proc/cpuinfo", "re");
-  while (file && fgets(line, sizeof line, file)) {
-    const char *colon = strchr(line, ':');
-    if (strncmp(line, key, length) != 0 || (line[length] != '\t' && line[length] != ' ' && line[length] != ':') || !colon) continue;
-    line[strcspn(line, "\n")] = '\0';
-    snprintf(value, size, "%s", colon + 1 + strspn(colon + 1, " "));
-    break;
-  }
-  if (file) fclose(file);
-  for (char *c = value; *c; c++)
-    if (*c == '"') *c = '\'';
-}
-
 void gt_machine_key(char *text, size_t size) {
-  char model[96], family[16], number[16], stepping[16], blas[32] = "?";
+  char cpu[128], blas[32] = "?";
   const char *dnn = gt_kernels_dnn_version();
-  read_cpu("model name", model, sizeof model);
-  read_cpu("cpu family", family, sizeof family);
-  read_cpu("model", number, sizeof number);
-  read_cpu("stepping", stepping, sizeof stepping);
+  gt_cpu_kind(cpu, sizeof cpu, "/proc/cpuinfo");
   (void)sscanf(openblas_get_config(), "OpenBLAS %31s", blas);
-  snprintf(text, size, "cpu=\"%s %s-%s-%s\" isa=%s openblas=%s-%s onednn=%s", model, family, number, stepping, gt_isa_name(gt_isa_used()), blas,
-           gt_kernels_blas_core(), dnn ? dnn : "none");
+  snprintf(text, size, "cpu=\"%s\" isa=%s openblas=%s-%s onednn=%s", cpu, gt_isa_name(gt_isa_used()), blas, gt_kernels_blas_core(),
+           dnn ? dnn : "none");
 }
 
 /* ---- text ---- */

@@ -50,13 +50,20 @@ static double softmax_xent(float *dx, const float *x, const int32_t *labels, siz
   return gt_kernels_blas.softmax_xent(dx, x, labels, B, O, correct);
 }
 
+/* Elsewhere than on x86-64 oneDNN 2 computes in float32 by plain loops or slower products than OpenBLAS. */
+#if defined(__x86_64__)
+enum { DNN_IS_FAST = true };
+#else
+enum { DNN_IS_FAST = false };
+#endif
+
 static bool prepares_conv(const gt_conv_spec *spec) {
-  return spec->precision == GT_BF16 || !gt_direct_serves(&spec->shape);
+  return spec->precision == GT_BF16 || (DNN_IS_FAST && !gt_direct_serves(&spec->shape));
 }
 
 static bool prepares_linear(size_t I, size_t O, gt_precision precision) {
   (void)precision;
-  return I >= 32 && O >= 32;
+  return DNN_IS_FAST && I >= 32 && O >= 32;
 }
 
 /* What `auto` and `dnn` have in common: they differ in what oneDNN prepares. */

@@ -33,6 +33,21 @@ static void names(void **unused) {
   named("", "unknown");
 }
 
+static void kinds(void **unused) {
+  (void)unused;
+  char path[] = "/tmp/gt_cpuXXXXXX", kind[64];
+  const char *listed = "cpu family\t: 25\nmodel\t\t: 1\nmodel name\t: AMD EPYC\nstepping\t: 2\ncpu family\t: 26\n";
+  int fd = mkstemp(path);
+  assert_true(fd >= 0);
+  assert_int_equal(write(fd, listed, strlen(listed)), (ssize_t)strlen(listed));
+  close(fd);
+  gt_cpu_kind(kind, sizeof kind, path);
+  unlink(path);
+  assert_string_equal(kind, "AMD EPYC 25-1-2");
+  gt_cpu_kind(kind, sizeof kind, "/nonexistent/cpuinfo");
+  assert_string_equal(kind, "unknown");
+}
+
 static void nothing_to_read(void **unused) {
   (void)unused;
   char name[64];
@@ -46,6 +61,7 @@ static void nothing_to_read(void **unused) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(names),
+      cmocka_unit_test(kinds),
       cmocka_unit_test(nothing_to_read),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

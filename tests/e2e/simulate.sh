@@ -52,8 +52,8 @@ for run in runs:
     for key in ("wall_s", "virtual_s", "test_accuracy", "test_loss", "test_auc", "params_sha256", "build", "samples_per_s"):
         run.pop(key)
     for region in run["regions"]:
-        for key in ("test_accuracy", "test_loss", "test_auc", "train_loss"):
-            region.pop(key)
+        for key in ("test_accuracy", "test_loss", "test_auc", "train_loss", "isa"):
+            region.pop(key, None)
     run["regions"][0].pop("wall_s")
 differ = [key for key in runs[0] if runs[0][key] != runs[1].get(key)]
 apart = abs(ends[0] - ends[1])

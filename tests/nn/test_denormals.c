@@ -1,0 +1,69 @@
+/* Numbers too small for a normal float count as 0: where gradients stay 0, momentum would else sink to
+   them and stay there for ever, and slow every step. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <float.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "geotrain/nn.h"
+
+enum { N = 100, STEPS = 2000 };
+
+/* The largest state of an optimizer whose gradients have been 0 for long. */
+static float left_over(const char *name) {
+  static float w[N], g[N];
+  const gt_optim_spec spec = {.name = name, .schedule = {.lr = 1e-3}, .momentum = 0.9, .beta1 = 0.9, .beta2 = 0.9, .epsilon = 1e-8};
+  gt_optim *optim;
+  gt_state state = {0};
+  float most = 0;
+  assert_int_equal(gt_optim_create(&optim, &spec, N, true), GT_OK);
+  for (int t = 0; t < STEPS; t++) {
+    for (size_t i = 0; i < N; i++) g[i] = t == 0 ? 1.0F : 0.0F;
+    gt_optim_step(optim, gt_vec_of(w, N), gt_vec_of(g, N), gt_vec_of(NULL, N));
+  }
+  gt_optim_save(optim, &state);
+  for (size_t k = 0; k < state.n; k++)
+    for (size_t i = 0; state.items[k].type == GT_TYPE_F32 && i < N; i++) {
+      const float value = ((const float *)state.items[k].data)[i];
+      if (value > most) most = value;
+    }
+  gt_state_close(&state);
+  gt_optim_close(optim);
+  return most;
+}
+
+static void states_reach_zero(void **state) {
+  (void)state;
+  for (int isa = 0; isa <= (int)gt_isa_best(); isa++) {
+    assert_int_equal(gt_isa_choose(gt_isa_name((gt_isa)isa)), GT_OK);
+    assert_true(left_over("sgd") == 0.0F);
+    assert_true(left_over("adam") == 0.0F);
+  }
+}
+
+static void *halve(void *ctx) {
+  volatile float *x = ctx;
+  *x = *x / 2;
+  return NULL;
+}
+
+static void so_do_threads(void **state) {
+  (void)state;
+  pthread_t thread;
+  float x = FLT_MIN;
+  (void)gt_isa_used();
+  assert_int_equal(pthread_create(&thread, NULL, halve, &x), 0);
+  pthread_join(thread, NULL);
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  assert_int_equal(bits, 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(states_reach_zero), cmocka_unit_test(so_do_threads)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
