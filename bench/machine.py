@@ -1,0 +1,65 @@
+"""What the Python benches share: the environment of a run, and what to say of the machine it ran on."""
+import ctypes.util
+import glob
+import os
+
+# What holds a side to AVX2: GEOTRAIN_ISA geotrain, the others PyTorch and the libraries of both.
+AVX2 = {"GEOTRAIN_ISA": "avx2", "ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "DNNL_MAX_CPU_ISA": "AVX2",
+        "MKL_ENABLE_INSTRUCTIONS": "AVX2", "OPENBLAS_CORETYPE": "Haswell", "TORCHINDUCTOR_CPP_MARCH": "x86-64-v3"}
+
+
+def environment(threads=1, isa=None):
+    """For a run: so many threads, and none of the settings that keep OpenBLAS from this CPU's kernels.
+    isa: "native" removes what the caller's environment holds either side to, "avx2" holds both to
+    AVX2, None leaves it."""
+    env = {key: value for key, value in os.environ.items() if not key.startswith("OPENBLAS_")}
+    if isa:
+        for key in AVX2:
+            env.pop(key, None)
+    if isa == "avx2":
+        env.update(AVX2)
+    for key in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        env[key] = str(threads)
+    env["PYTHONDONTWRITEBYTECODE"] = "1"
+    if os.geteuid() == 0:
+        env.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    return env
+
+
+def load():
+    return f"{os.getloadavg()[0]:.1f}"
+
+
+def cpu():
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        names = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
+    return f"{os.cpu_count()} cores of {names[0] if names else 'an unknown CPU'}"
+
+
+def huge_pages():
+    """The kernel's setting of transparent huge pages: always, madvise or never."""
+    try:
+        with open("/sys/kernel/mm/transparent_hugepage/enabled", encoding="ascii") as file:
+            return file.read().split("[")[1].split("]")[0]
+    except (OSError, IndexError):
+        return "never"
+
+
+def allocators():
+    """Name -> environment of the allocators that a PyTorch can run with, with huge pages where a program
+    may ask for them.  And the reasons for those that are not there.
+
+    tcmalloc itself never asks for huge pages; THP_MEM_ALLOC_ENABLE makes PyTorch 2 ask for them, for
+    its large tensors.  glibc asks for all its memory, and so tuned it returns none of it to the kernel
+    between the steps."""
+    found, missing = {}, []
+    tcmalloc = sorted(glob.glob("/usr/lib/*/libtcmalloc_minimal.so.4"))
+    tcmalloc = tcmalloc[0] if tcmalloc else ctypes.util.find_library("tcmalloc_minimal") or ctypes.util.find_library("tcmalloc")
+    if tcmalloc:
+        found["tcmalloc"] = {"LD_PRELOAD": tcmalloc, "TCMALLOC_RELEASE_RATE": "0", "THP_MEM_ALLOC_ENABLE": "1"}
+    else:
+        missing.append("tcmalloc: it is not installed (Debian: libtcmalloc-minimal4)")
+    if os.confstr("CS_GNU_LIBC_VERSION"):
+        found["glibc"] = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=100000000000:glibc.malloc.top_pad=67108864",
+                          "THP_MEM_ALLOC_ENABLE": "1"}
+    return found, missing
