@@ -1,8 +1,16 @@
-"""The peer of bench/accuracy: trains a model in PyTorch on a data set of geotrain's, with geotrain's schedule and augmentation.
-Usage: train_torch.py DATA.h5 HYPERPARAMETERS(JSON); the last line is JSON: accuracy, loss, auc, version."""
+"""The peer of bench/accuracy: trains a model in PyTorch on a data set of geotrain's, with geotrain's
+schedule and augmentation.
+
+    train_torch.py DATA.h5 HYPERPARAMETERS(JSON)
+
+The last line is JSON: accuracy, loss, auc, version, train_s and eval_s.  train_s is from the first
+batch to the last; importing torch, reading the data and the evaluation at the end are not in it, nor is
+compiling (`compiled`: torch.compile and the fused optimizer)."""
+import copy
 import json
 import math
 import sys
+import time
 
 import h5py
 import numpy as np
@@ -64,12 +72,12 @@ def rate(p, step, total):
 
 
 def optimizer_of(p, model):
-    o = p["optimizer"]
+    o, more = p["optimizer"], {"fused": True} if p["compiled"] else {}
     if o["name"] == "sgd":
         return torch.optim.SGD(model.parameters(), lr=float(o["lr"]), momentum=float(o["momentum"]), weight_decay=float(o["weight_decay"]),
-                               nesterov=o["nesterov"] == "true")
+                               nesterov=o["nesterov"] == "true", **more)
     return torch.optim.Adam(model.parameters(), lr=float(o["lr"]), betas=(float(o["beta1"]), float(o["beta2"])), eps=float(o["epsilon"]),
-                            weight_decay=float(o["weight_decay"]))
+                            weight_decay=float(o["weight_decay"]), **more)
 
 
 def loss_of(out, y, reduction="mean"):
@@ -88,47 +96,77 @@ def auc(scores, labels):
     return float((ranks[positive].sum() - n1 * (n1 + 1) / 2) / (n1 * n0))
 
 
+def warm_up(model, optimizer, step, x, y, sizes):
+    """Three steps of each size of batch, so that all is compiled; then everything is as it was."""
+    before = copy.deepcopy(model.state_dict())
+    for size in sizes:
+        for _ in range(3):
+            step(x[:size], y[:size])
+    model.load_state_dict(before)
+    optimizer.state.clear()
+
+
+def stepper(p, model, optimizer):
+    """step(x, y): forward, backward, update."""
+    def loss(xs, ys):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=p["bf16"]):
+            out = model(xs)
+        return loss_of(out, ys)
+
+    loss_now = torch.compile(loss, dynamic=False) if p["compiled"] else loss
+
+    def step(xs, ys):
+        if xs.dim() == 4:
+            xs = xs.contiguous(memory_format=torch.channels_last)
+        optimizer.zero_grad(set_to_none=True)
+        loss_now(xs, ys).backward()
+        optimizer.step()
+
+    return step
+
+
+def train(p, model, optimizer, x, y, border):
+    """Seconds from the first batch to the last."""
+    rng, batch, n = np.random.default_rng(p["seed"]), p["batch"], len(x)
+    per_epoch = (n + batch - 1) // batch
+    total, step_of, done = math.ceil(p["epochs"] * per_epoch), stepper(p, model, optimizer), 0
+    if p["compiled"]:
+        warm_up(model, optimizer, step_of, x, y, {min(batch, n), n % batch or batch})
+    start = time.perf_counter()
+    while done < total:
+        order = torch.from_numpy(rng.permutation(n))
+        for b in range(min(per_epoch, total - done)):
+            at = order[b * batch:(b + 1) * batch]
+            xs = crop_flip(x[at], border, rng) if p["augment"] else x[at]
+            for group in optimizer.param_groups:
+                group["lr"] = rate(p, done, total)
+            step_of(xs, y[at])
+            done += 1
+    return time.perf_counter() - start
+
+
 def main():
     path, p = sys.argv[1], json.loads(sys.argv[2])
     torch.manual_seed(p["seed"])
-    rng = np.random.default_rng(p["seed"])
     ids = p["model"] == "deepfm"
     ((x, y), (tx, ty)), border, features = load(path, ids)
     model = make(p["model"], features, x.shape[1])
     images = not ids
     if images:
         model = model.to(memory_format=torch.channels_last)
-    optimizer, batch, n = optimizer_of(p, model), p["batch"], len(x)
-    per_epoch = (n + batch - 1) // batch
-    total, step = math.ceil(p["epochs"] * per_epoch), 0
-    while step < total:
-        order = torch.from_numpy(rng.permutation(n))
-        for b in range(per_epoch):
-            if step == total:
-                break
-            at = order[b * batch:(b + 1) * batch]
-            xs = crop_flip(x[at], border, rng) if p["augment"] else x[at]
-            if images:
-                xs = xs.contiguous(memory_format=torch.channels_last)
-            for group in optimizer.param_groups:
-                group["lr"] = rate(p, step, total)
-            optimizer.zero_grad(set_to_none=True)
-            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=p["bf16"]):
-                out = model(xs)
-            loss_of(out, y[at]).backward()
-            optimizer.step()
-            step += 1
+    train_s = train(p, model, optimizer_of(p, model), x, y, border)
+    start = time.perf_counter()
     model.eval()
     outs = []
     with torch.no_grad():
         for b in range(0, len(tx), 256):
             xs = tx[b:b + 256]
             outs.append(model(xs.contiguous(memory_format=torch.channels_last) if images else xs))
-    out = torch.cat(outs)
+    out, eval_s = torch.cat(outs), time.perf_counter() - start
     two = out.shape[1] == 1
     right = ((out[:, 0] > 0).long() == ty) if two else (out.argmax(1) == ty)
     print(json.dumps({"accuracy": right.float().mean().item(), "loss": loss_of(out, ty).item(), "auc": auc(out[:, 0].numpy(), ty.numpy()) if two else None,
-                      "version": torch.__version__.split("+")[0]}))
+                      "train_s": train_s, "eval_s": eval_s, "version": torch.__version__.split("+")[0]}))
 
 
 if __name__ == "__main__":
