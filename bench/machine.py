@@ -1,17 +1,26 @@
-"""What the Python benches share: the environment of a run, and what to say of the machine it ran on."""
+"""What the Python benches share: the environment of a run, and what to say of its machine."""
 import ctypes.util
 import glob
 import os
 
 # What holds a side to AVX2: GEOTRAIN_ISA geotrain, the others PyTorch and the libraries of both.
-AVX2 = {"GEOTRAIN_ISA": "avx2", "ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "DNNL_MAX_CPU_ISA": "AVX2",
-        "MKL_ENABLE_INSTRUCTIONS": "AVX2", "OPENBLAS_CORETYPE": "Haswell", "TORCHINDUCTOR_CPP_MARCH": "x86-64-v3"}
+AVX2 = {
+    "GEOTRAIN_ISA": "avx2",
+    "ATEN_CPU_CAPABILITY": "avx2",
+    "ONEDNN_MAX_CPU_ISA": "AVX2",
+    "DNNL_MAX_CPU_ISA": "AVX2",
+    "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+    "OPENBLAS_CORETYPE": "Haswell",
+    "TORCHINDUCTOR_CPP_MARCH": "x86-64-v3",
+}
+TUNED_GLIBC = ("glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:"
+               "glibc.malloc.trim_threshold=100000000000:glibc.malloc.top_pad=67108864")
 
 
 def environment(threads=1, isa=None):
-    """For a run: so many threads, and none of the settings that keep OpenBLAS from this CPU's kernels.
-    isa: "native" removes what the caller's environment holds either side to, "avx2" holds both to
-    AVX2, None leaves it."""
+    """For a run: so many threads, and no setting that keeps OpenBLAS from this CPU's kernels.
+    isa: "native" removes what the caller's environment holds either side to, "avx2" holds both
+    to AVX2, None leaves it."""
     env = {key: value for key, value in os.environ.items() if not key.startswith("OPENBLAS_")}
     if isa:
         for key in AVX2:
@@ -46,20 +55,22 @@ def huge_pages():
 
 
 def allocators():
-    """Name -> environment of the allocators that a PyTorch can run with, with huge pages where a program
-    may ask for them.  And the reasons for those that are not there.
+    """Name -> environment of the allocators that a PyTorch can run with, with huge pages where a
+    program may ask for them.  And the reasons for those that are not there.
 
-    tcmalloc itself never asks for huge pages; THP_MEM_ALLOC_ENABLE makes PyTorch 2 ask for them, for
-    its large tensors.  glibc asks for all its memory, and so tuned it returns none of it to the kernel
-    between the steps."""
+    tcmalloc itself never asks for huge pages; THP_MEM_ALLOC_ENABLE makes PyTorch 2 ask for them,
+    for its large tensors.  glibc asks for all its memory, and so tuned it returns none of it to
+    the kernel between the steps."""
     found, missing = {}, []
-    tcmalloc = sorted(glob.glob("/usr/lib/*/libtcmalloc_minimal.so.4"))
-    tcmalloc = tcmalloc[0] if tcmalloc else ctypes.util.find_library("tcmalloc_minimal") or ctypes.util.find_library("tcmalloc")
+    tcmalloc = next(iter(sorted(glob.glob("/usr/lib/*/libtcmalloc_minimal.so.4"))), None)
+    tcmalloc = tcmalloc or ctypes.util.find_library("tcmalloc_minimal")
     if tcmalloc:
         found["tcmalloc"] = {"LD_PRELOAD": tcmalloc, "TCMALLOC_RELEASE_RATE": "0", "THP_MEM_ALLOC_ENABLE": "1"}
     else:
         missing.append("tcmalloc: it is not installed (Debian: libtcmalloc-minimal4)")
-    if os.confstr("CS_GNU_LIBC_VERSION"):
-        found["glibc"] = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=100000000000:glibc.malloc.top_pad=67108864",
-                          "THP_MEM_ALLOC_ENABLE": "1"}
+    try:
+        os.confstr("CS_GNU_LIBC_VERSION")
+        found["glibc"] = {"GLIBC_TUNABLES": TUNED_GLIBC, "THP_MEM_ALLOC_ENABLE": "1"}
+    except (OSError, ValueError):
+        missing.append("tuned glibc: this C library is another")
     return found, missing
