@@ -286,8 +286,8 @@ gt_choice *gt_choices_add(gt_choices *choices, const gt_layer_spec *layer, size_
 /* NULL: nothing was chosen for it. */
 const gt_choice *gt_choices_find(const gt_choices *choices, const gt_layer_spec *layer, size_t batch);
 /* Times the ways of every layer, and keeps the fastest where it beats the rule of `kernels` ("auto")
-   for sure.  Takes at most gt_choices_budget: 2 s, or as long as the rule's products of all layers
-   take five times; what is not measured by then stays with the rule.  Local. */
+   for sure.  Takes at most 2 s, or eight times as long as the rule's products of every layer, if that
+   is longer; what is not measured by then stays with the rule.  Local. */
 void gt_choices_measure(gt_choices *choices, const gt_kernels *kernels);
 /* As text: a line `machine ...`, then a line a layer; docs/choices.md.  The caller frees it with gt_free. */
 char *gt_choices_text(const gt_choices *choices);

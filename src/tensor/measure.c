@@ -13,7 +13,7 @@ enum { TURNS = 6 };
 #define TURN_S 3e-4 /* a turn repeats a product for so long */
 /* All of it: so long, or so many times the rule's products of every layer. */
 #define BUDGET_S    2.0
-#define BUDGET_RULE 5.0
+#define BUDGET_RULE 8.0
 
 /* What the products of a layer read and write. */
 typedef struct {
@@ -137,6 +137,14 @@ static double best_of(const bench *b, int pass) {
   return best;
 }
 
+/* Whether a way but the rule's is near the best, or there was no turn yet. */
+static bool is_open(const bench *b, int pass) {
+  const double best = best_of(b, pass);
+  bool open = b->turns[pass] == 0;
+  for (int way = GT_WAY_RULE + 1; way < GT_WAYS; way++) open = open || (has(b, pass, way) && least_of(b, pass, way) <= FAR * best);
+  return open;
+}
+
 /* One turn of every way that may still win. */
 static void take_turn(bench *b, int pass) {
   const int half = b->turns[pass] % 2;
@@ -194,7 +202,7 @@ void gt_choices_measure(gt_choices *choices, const gt_kernels *kernels) {
       for (int pass = 0; pass < GT_PASSES; pass++) {
         /* Two turns decide; more are for what the layer's share of the time leaves. */
         const double share = t < 2 ? 1 : (double)(i + 1) / (double)choices->n;
-        if (!worth(&b, pass) || gt_seconds(gt_now() - start) > share * fmax(BUDGET_S, BUDGET_RULE * rule_s)) continue;
+        if (!worth(&b, pass) || !is_open(&b, pass) || gt_seconds(gt_now() - start) > share * fmax(BUDGET_S, BUDGET_RULE * rule_s)) continue;
         take_turn(&b, pass);
         if (t == 0) rule_s += b.halves[pass][GT_WAY_RULE][0];
       }
