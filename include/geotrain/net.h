@@ -130,6 +130,9 @@ void gt_reach_close(gt_reach *reach);
 
 /* From PS to worker: do this.  `with_params`: parameters and buffers (nfloats) follow. */
 typedef enum { GT_ORDER_TRAIN = 1, GT_ORDER_EVAL, GT_ORDER_KEEPALIVE, GT_ORDER_END } gt_order_kind;
+/* Where memory is shared and parameters come with an order, what the worker reads: arrays of its own, the parameters that all workers of a step have in common, or
+   the snapshot. */
+typedef enum { GT_PLACE_OWN, GT_PLACE_COMMON, GT_PLACE_SNAPSHOT } gt_place;
 typedef struct {
   uint32_t kind, with_params;
   int64_t batch;       /* TRAIN: batch number; EVAL: first sample */
@@ -140,10 +143,11 @@ typedef struct {
      and whether the parameters are the same in all orders of this step that say so (they may then lie in one place for all). */
   int64_t step;
   uint32_t workers, common;
-  int64_t reserved;
+  uint32_t place; /* the plane's own: a gt_place */
+  uint32_t reserved;
 } gt_order_msg; /* 64 bytes */
 
-/* From worker to PS: this is done.  GRADIENT: gradients and buffers follow. */
+/* From worker to PS: this is done.  GRADIENT: gradients and buffers follow; EVAL: scores do, if it says how many. */
 typedef enum { GT_PUSH_READY = 1, GT_PUSH_GRADIENT, GT_PUSH_EVAL, GT_PUSH_SIGNAL } gt_push_kind;
 typedef struct {
   uint32_t kind, signal; /* signal: a stop signal this rank received, or 0 */
@@ -152,23 +156,27 @@ typedef struct {
   double loss_sum;
   int64_t compute_ns, wait_ns; /* of this batch; waited before it */
   int64_t nonfinite;           /* 1: loss or gradient is not finite (the gradient is sent all the same) */
-  double auc;                  /* of an evaluation that ends with this push; NaN: none */
+  int64_t scores;              /* EVAL: so many floats from gt_plane_worker_scores follow */
   int64_t reserved[7];
 } gt_push_msg; /* 128 bytes */
 
 /* The PS's side: one pending push a worker, one order under way a worker.  Workers are 0..nworkers-1 (region rank - 1). */
 typedef struct gt_plane_ps gt_plane_ps;
+/* What a plane carries, in floats: a model's arrays, and the most scores that a worker's answer to an EVAL has. */
+typedef struct {
+  size_t nparams, nbuffers, nscores;
+} gt_plane_size;
 /* Where all ranks of a region are on one node, arrays lie in memory that they share and only headers are messages; else both are.
    Both creates and closes are collective over region. */
-gt_plane_ps *gt_plane_ps_create(MPI_Comm region, size_t nparams, size_t nbuffers);
+gt_plane_ps *gt_plane_ps_create(MPI_Comm region, const gt_plane_size *size);
 void gt_plane_ps_close(gt_plane_ps *plane);
 size_t gt_plane_ps_workers(const gt_plane_ps *plane);
 /* Sends an order; with_params copies `params` and `buffers` (borrowed until return) into the worker's send buffer. */
 void gt_plane_ps_order(gt_plane_ps *plane, size_t worker, const gt_order_msg *order, const float *params, const float *buffers);
-/* Tests for arrived pushes; calls on_push for each in worker order.  *grads (nparams floats) and *buffers (nbuffers) of a GRADIENT stay untouched until
-   gt_plane_ps_taken(worker).
+/* Tests for arrived pushes; calls on_push for each in worker order.  *floats (nparams gradients) and *buffers (nbuffers) of a GRADIENT stay untouched until
+   gt_plane_ps_taken(worker); the scores of an EVAL, which come as `floats` likewise, until the worker's next order.
    Returns true when anything moved. */
-typedef void gt_on_push(void *context, size_t worker, const gt_push_msg *push, float *grads, const float *buffers);
+typedef void gt_on_push(void *context, size_t worker, const gt_push_msg *push, float *floats, const float *buffers);
 bool gt_plane_ps_poll(gt_plane_ps *plane, gt_on_push *on_push, void *context);
 /* The gradients of this worker's last push are not needed any more: its next push may land. */
 void gt_plane_ps_taken(gt_plane_ps *plane, size_t worker);
@@ -178,18 +186,26 @@ const float *gt_plane_ps_reduced(gt_plane_ps *plane);
 /* Where all workers of a step read their parameters, in memory that they share, or NULL.  A PS that changes its parameters only between steps may keep them there, and
    nothing is copied: the `params` of its orders are then this. */
 float *gt_plane_ps_home(const gt_plane_ps *plane);
+/* Room for a model (nparams, nbuffers floats) that workers are to read while the live one changes.  Orders whose `params` and `buffers` are these send nothing where
+   memory is shared, and copy nothing elsewhere; it stays as it is until all workers that were ordered so have answered. */
+typedef struct {
+  float *params, *buffers;
+} gt_plane_snapshot;
+gt_plane_snapshot gt_plane_ps_snapshot(const gt_plane_ps *plane);
 /* Whether a push ends gt_plane_ps_sleep at once: where memory is shared. */
 bool gt_plane_ps_wakes(const gt_plane_ps *plane);
 /* Sleeps ns; a push that came since the last poll began, or comes meanwhile, ends it where gt_plane_ps_wakes. */
 void gt_plane_ps_sleep(gt_plane_ps *plane, gt_ns ns);
 
-/* The worker's side.  The plane owns the arrays that the model works on: see gt_graph_adopt.  Parameters of different orders may lie in different places, and
-   are only to be read; buffers are the worker's own. */
+/* The worker's side.  The plane owns the arrays that the model works on: see gt_graph_adopt.  Parameters and buffers of different orders may lie in different places.
+   Parameters are only to be read, those that come with an EVAL and its buffers likewise. */
 typedef struct gt_plane_worker gt_plane_worker;
-gt_plane_worker *gt_plane_worker_create(MPI_Comm region, size_t nparams, size_t nbuffers);
+gt_plane_worker *gt_plane_worker_create(MPI_Comm region, const gt_plane_size *size);
 float *gt_plane_worker_params(const gt_plane_worker *plane);
 float *gt_plane_worker_buffers(const gt_plane_worker *plane);
 float *gt_plane_worker_grads(const gt_plane_worker *plane);
+/* Room for nscores floats, to be filled before an EVAL is pushed and left alone until the next order. */
+float *gt_plane_worker_scores(const gt_plane_worker *plane);
 void gt_plane_worker_close(gt_plane_worker *plane);
 /* Gradients [first, nparams) of the batch of `samples` samples are final; called in a backward pass, `first` falling, the last call may be left to the push.  In
    shared memory the workers form the mean of what all have (see gt_plane_ps_reduced), each a part of it: here, in gt_plane_worker_progress, and while they wait. */

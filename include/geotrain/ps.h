@@ -16,7 +16,7 @@ typedef struct {
   int64_t first;          /* TRAIN: batch number; EVAL: first sample */
   int64_t count;          /* EVAL: samples */
   gt_ns wan_wait;         /* of the wait that this order ends, spent held by the strategy */
-  gt_vec params, buffers; /* to be sent along; data NULL and n 0: none */
+  gt_vec params, buffers; /* to be sent along; data NULL and n 0: none, the worker has them from an earlier order */
   /* TRAIN, local plane `sync`: the number of the step (1 and up, never again the same), and how many workers take part in it: 0 to workers - 1.
      `async`: 0 and 0. */
   int64_t step;
@@ -27,7 +27,7 @@ typedef struct {
 typedef struct {
   int64_t samples, correct;
   double loss_sum;
-  double auc; /* of an evaluation whose last sample is in this push, where labels are two; else NaN */
+  const float *scores; /* of an evaluation of two classes: what gt_auc ranks its samples by; borrowed for the call.  NULL: labels are not two */
   gt_ns compute, wait;
   bool nonfinite;
   /* Of a gradient: the worker's buffers after its batch, as many as the PS has, borrowed like the gradient; NULL: there are none.  The region's become their
@@ -61,7 +61,7 @@ typedef struct {
   void (*checkpoint)(void *ctx, int64_t round);
   /* The round is whole in every region: older ones may go. */
   void (*whole)(void *ctx, int64_t round);
-  /* Something for the record; a and b by kind. EVAL: 0, 0: the view's last_eval.  NONFINITE: how many, worker (-1 - p: it was a message of region p).  PEER_DONE: peer, its steps.  DONE: steps, 0.  ROUND: round, stop code. */
+  /* Something for the record; a and b by kind. EVAL: steps and samples of the region when it began; the view's last_eval has it.  NONFINITE: how many, worker (-1 - p: it was a message of region p).  PEER_DONE: peer, its steps.  DONE: steps, 0.  ROUND: round, stop code. */
   void (*note)(void *ctx, gt_ps_note note, double a, double b);
   /* A clock for durations of the PS's own work (update, encode); NULL: they count as zero. */
   gt_ns (*clock)(void *ctx);
@@ -92,6 +92,9 @@ typedef struct {
   gt_order order;
   gt_ps_interval until, eval_every, checkpoint_every;
   size_t test_samples, eval_chunk; /* 0 test samples: no evaluation; a chunk is one order */
+  const int32_t *test_labels;      /* where they are two: evaluations give the AUC.  NULL: they do not */
+  gt_vec snapshot,
+      snapshot_buffers; /* as large as params and buffers, for evaluations alone: there the model lies that workers score while the live one goes on */
   int nonfinite_limit;
   double wan_bytes_limit; /* of all regions together; 0: none */
   gt_ns heartbeat, keepalive;
@@ -111,8 +114,8 @@ void gt_ps_start(gt_ps *ps, gt_ns now);
 void gt_ps_ready(gt_ps *ps, size_t worker, gt_ns now);
 /* A worker's gradient of its batch; grads are borrowed until host.taken(worker). */
 void gt_ps_gradient(gt_ps *ps, size_t worker, const gt_ps_push *push, float *grads, gt_ns now);
-/* Worker 0's answer to an EVAL order. */
-void gt_ps_evaluated(gt_ps *ps, const gt_ps_push *push, gt_ns now);
+/* A worker's answer to an EVAL order. */
+void gt_ps_evaluated(gt_ps *ps, size_t worker, const gt_ps_push *push, gt_ns now);
 /* A message of data or control kind arrived (not REPORT, MODEL, HELLO). */
 void gt_ps_message(gt_ps *ps, size_t peer, const gt_frame_header *head, const void *payload, gt_ns now);
 void gt_ps_departed(gt_ps *ps, size_t peer, uint64_t cookie, gt_ns now);
@@ -125,7 +128,7 @@ gt_ns gt_ps_next(const gt_ps *ps);
 void gt_ps_stop(gt_ps *ps, gt_status code, gt_ns now);
 /* Opens a last round (the lead does, once everything is settled). */
 void gt_ps_final_round(gt_ps *ps, gt_ns now);
-/* Evaluates a model (params, buffers borrowed until done) on worker 0; `done` is called with its score (borrowed). */
+/* Evaluates a model (params, buffers borrowed for the call) on all workers; `done` is called with its score (borrowed).  Not while an evaluation is under way. */
 void gt_ps_evaluate(gt_ps *ps, gt_vec params, gt_vec buffers, void (*done)(void *ctx, const gt_ps_score *score), void *ctx, gt_ns now);
 
 /* ---- the end of a run ------------------------------------------------------------------------------------------------- */

@@ -13,7 +13,7 @@ typedef struct {
   size_t parameters, buffers; /* of the model, in floats */
   const int64_t *samples;     /* nregions: training samples that each holds, 1 or more */
   double part;                /* of the training (until), above 0 to 1; 0: all of it */
-  size_t test_samples;        /* that worker 0 of each region evaluates on; 0: no evaluation */
+  size_t test_samples;        /* that each region evaluates on; 0: no evaluation */
 } gt_sim_spec;
 
 typedef struct gt_sim gt_sim;

@@ -76,7 +76,8 @@ static inline size_t gt_padded(size_t nfloats) {
 /* window MPI_WIN_NULL: the region spans nodes, and arrays travel as messages. */
 typedef struct {
   MPI_Win window;
-  size_t nworkers, nparams, nbuffers;
+  size_t nworkers;
+  gt_plane_size n;
 } gt_shared;
 
 /* In shared memory, one a rank: who waits for a message sleeps on its own; who has sent one rings it.  NULL: memory is not shared, and sleeps end by themselves. */
@@ -92,7 +93,7 @@ void gt_bell_sleep(gt_bell *bell, uint32_t heard, gt_ns ns);
 
 /* What a worker has of its own. */
 typedef struct {
-  float *grads, *params, *buffers;
+  float *grads, *params, *buffers, *scores;
 } gt_segment;
 
 /* What workers have in common, in the PS's segment; each line is written by few, so that none waits for another's cache. */
@@ -116,12 +117,14 @@ static inline size_t gt_chunks(size_t nparams) {
 }
 
 /* Both collective over region. */
-void gt_shared_open(gt_shared *s, MPI_Comm region, size_t nparams, size_t nbuffers);
+void gt_shared_open(gt_shared *s, MPI_Comm region, const gt_plane_size *size);
 void gt_shared_close(gt_shared *s);
 /* The arrays of a worker rank (1 or more), in this process's addresses. */
 gt_segment gt_shared_segment(const gt_shared *s, int rank);
 /* The bell of a rank, or NULL. */
 gt_bell *gt_shared_bell(const gt_shared *s, int rank);
+/* In the PS's segment; only where memory is shared. */
+gt_plane_snapshot gt_shared_snapshot(const gt_shared *s);
 /* All NULL where memory is not shared; with one worker all but params. */
 gt_common gt_shared_common(const gt_shared *s);
 /* What this process wrote is visible to the others before, and theirs to it after, a message that follows or came. */
@@ -154,6 +157,6 @@ bool gt_mean_work(gt_mean *m);
 const float *gt_mean_finish(gt_mean *m);
 
 /* Tags of the local plane. */
-enum { GT_TAG_PUSH = 1, GT_TAG_GRADS, GT_TAG_ORDER, GT_TAG_PARAMS };
+enum { GT_TAG_PUSH = 1, GT_TAG_GRADS, GT_TAG_ORDER, GT_TAG_PARAMS, GT_TAG_SCORES };
 
 #endif

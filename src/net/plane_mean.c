@@ -10,9 +10,9 @@ _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "64-bit atomics work between process
 _Static_assert(sizeof(gt_announcement) == 64 && sizeof(gt_chunk) == 64, "a line each");
 
 void gt_mean_open(gt_mean *m, const gt_shared *s, size_t self) {
-  *m = (gt_mean){.common = gt_shared_common(s), .nparams = s->nparams, .nchunks = gt_chunks(s->nparams), .self = self};
+  *m = (gt_mean){.common = gt_shared_common(s), .nparams = s->n.nparams, .nchunks = gt_chunks(s->n.nparams), .self = self};
   if (!m->common.mean) return;
-  if (m->nchunks >> GT_CHUNK_BITS) gt_bug("%zu parameters have too many chunks", s->nparams);
+  if (m->nchunks >> GT_CHUNK_BITS) gt_bug("%zu parameters have too many chunks", m->nparams);
   m->grads = GT_NEW_ARRAY(const float *, s->nworkers);
   m->parts = GT_NEW_ARRAY(const float *, s->nworkers);
   m->samples = GT_NEW_ARRAY(int64_t, s->nworkers);

@@ -11,15 +11,19 @@ _Static_assert(sizeof(gt_push_msg) == 128, "a push is 128 bytes");
 typedef struct {
   gt_push_msg landing;  /* where the next push's header arrives: always posted */
   gt_push_msg gradient; /* the header of a push whose gradients are on their way */
+  gt_push_msg scored;   /* likewise of one whose scores are */
+  bool scores_due;      /* `scored` is one */
   bool gradient_due;    /* `gradient` holds one */
   bool grads_posted;
   float *grads, *buffers; /* in shared memory or received; buffers NULL: there are none */
+  float *scores;          /* likewise */
   bool reads_common;      /* it has not pushed since it was ordered to work with the common parameters */
   gt_order_msg order;
   gt_bell *bell;     /* the worker's */
   gt_segment arrays; /* the worker's, when memory is shared */
   float *floats;     /* else: nparams + nbuffers, what goes with the order */
   MPI_Request push_request;
+  MPI_Request scores_request;
   MPI_Request *grads_requests; /* pieces of gradients and buffers */
   MPI_Request *order_requests; /* 1 + pieces of parameters and buffers */
 } port;
@@ -30,8 +34,9 @@ struct gt_plane_ps {
   gt_bell *bell; /* the PS's */
   uint32_t heard;
   gt_mean mean;
+  gt_plane_snapshot snapshot;
   int64_t common_step; /* whose parameters the common ones are */
-  size_t nworkers, nparams, nbuffers;
+  size_t nworkers, nparams, nbuffers, nscores;
   int ngrads, norders; /* requests */
   port *ports;
 };
@@ -65,31 +70,43 @@ static void open_arrays(gt_plane_ps *plane, port *p, int rank) {
     p->arrays = gt_shared_segment(&plane->shared, rank);
     p->bell = gt_shared_bell(&plane->shared, rank);
     p->grads = p->arrays.grads;
+    p->scores = p->arrays.scores;
     p->buffers = plane->nbuffers ? p->arrays.buffers : NULL;
     return;
   }
+  p->scores = GT_NEW_ARRAY(float, plane->nscores + 1);
   p->grads = GT_NEW_ARRAY(float, plane->nparams + 1);
   p->buffers = plane->nbuffers ? GT_NEW_ARRAY(float, plane->nbuffers) : NULL;
   p->floats = GT_NEW_ARRAY(float, plane->nparams + plane->nbuffers + 1);
 }
 
-gt_plane_ps *gt_plane_ps_create(MPI_Comm region, size_t nparams, size_t nbuffers) {
+static void open_snapshot(gt_plane_ps *plane) {
+  if (plane->shared.window != MPI_WIN_NULL)
+    plane->snapshot = gt_shared_snapshot(&plane->shared);
+  else
+    plane->snapshot = (gt_plane_snapshot){GT_NEW_ARRAY(float, plane->nparams + 1), GT_NEW_ARRAY(float, plane->nbuffers + 1)};
+}
+
+gt_plane_ps *gt_plane_ps_create(MPI_Comm region, const gt_plane_size *n) {
   gt_plane_ps *plane = GT_NEW(gt_plane_ps);
   int size;
   GT_MPI(MPI_Comm_size(region, &size));
   plane->comm = region;
   plane->nworkers = (size_t)size - 1;
-  plane->nparams = nparams;
-  plane->nbuffers = nbuffers;
-  gt_shared_open(&plane->shared, region, nparams, nbuffers);
+  plane->nparams = n->nparams;
+  plane->nbuffers = n->nbuffers;
+  plane->nscores = n->nscores;
+  gt_shared_open(&plane->shared, region, n);
+  open_snapshot(plane);
   plane->bell = gt_shared_bell(&plane->shared, 0);
   gt_mean_open(&plane->mean, &plane->shared, plane->nworkers);
-  plane->ngrads = (int)(gt_pieces(nparams) + gt_pieces(nbuffers));
-  plane->norders = 1 + (int)(gt_pieces(nparams) + gt_pieces(nbuffers));
+  plane->ngrads = (int)(gt_pieces(n->nparams) + gt_pieces(n->nbuffers));
+  plane->norders = 1 + plane->ngrads;
   plane->ports = GT_NEW_ARRAY(port, plane->nworkers + 1);
   for (size_t w = 0; w < plane->nworkers; w++) {
     port *p = &plane->ports[w];
     open_arrays(plane, p, rank_of(w));
+    p->scores_request = MPI_REQUEST_NULL;
     p->grads_requests = null_requests(plane->ngrads);
     p->order_requests = null_requests(plane->norders);
     post_push(plane, w);
@@ -110,14 +127,20 @@ void gt_plane_ps_close(gt_plane_ps *plane) {
     port *p = &plane->ports[w];
     gt_wait_all(p->order_requests, plane->norders, "a worker to take its last order", ORDER_LIMIT_S, NULL, NULL);
     cancel(&p->push_request);
+    cancel(&p->scores_request);
     for (int i = 0; i < plane->ngrads; i++) cancel(&p->grads_requests[i]);
     if (plane->shared.window == MPI_WIN_NULL) {
       gt_free(p->grads);
       gt_free(p->buffers);
+      gt_free(p->scores);
     }
     gt_free(p->floats);
     gt_free(p->grads_requests);
     gt_free(p->order_requests);
+  }
+  if (plane->shared.window == MPI_WIN_NULL) {
+    gt_free(plane->snapshot.params);
+    gt_free(plane->snapshot.buffers);
   }
   gt_mean_close(&plane->mean);
   gt_shared_close(&plane->shared);
@@ -139,10 +162,14 @@ static bool orders_done(gt_plane_ps *plane, port *p) {
 static void send_arrays(gt_plane_ps *plane, size_t worker, const float *params, const float *buffers) {
   port *p = &plane->ports[worker];
   int rank = rank_of(worker);
-  memcpy(p->floats, params, plane->nparams * sizeof *params);
-  if (plane->nbuffers) memcpy(p->floats + plane->nparams, buffers, plane->nbuffers * sizeof *buffers);
-  gt_pieces_send(p->floats, plane->nparams, rank, GT_TAG_PARAMS, plane->comm, &p->order_requests[1]);
-  gt_pieces_send(p->floats + plane->nparams, plane->nbuffers, rank, GT_TAG_PARAMS, plane->comm, &p->order_requests[1 + gt_pieces(plane->nparams)]);
+  if (params != plane->snapshot.params) {
+    memcpy(p->floats, params, plane->nparams * sizeof *params);
+    if (plane->nbuffers) memcpy(p->floats + plane->nparams, buffers, plane->nbuffers * sizeof *buffers);
+    params = p->floats;
+    buffers = p->floats + plane->nparams;
+  }
+  gt_pieces_send(params, plane->nparams, rank, GT_TAG_PARAMS, plane->comm, &p->order_requests[1]);
+  gt_pieces_send(buffers, plane->nbuffers, rank, GT_TAG_PARAMS, plane->comm, &p->order_requests[1 + gt_pieces(plane->nparams)]);
 }
 
 static bool common_is_read(const gt_plane_ps *plane) {
@@ -163,11 +190,17 @@ static bool place_common(gt_plane_ps *plane, const gt_order_msg *order, const fl
   return true;
 }
 
-static void place_arrays(gt_plane_ps *plane, port *p, const float *params, const float *buffers) {
+static gt_place place_params(gt_plane_ps *plane, port *p, const float *params) {
+  if (params == plane->snapshot.params) return GT_PLACE_SNAPSHOT;
   p->reads_common = place_common(plane, &p->order, params);
-  p->order.common = p->reads_common;
-  if (!p->reads_common) memcpy(p->arrays.params, params, plane->nparams * sizeof *params);
-  if (plane->nbuffers) memcpy(p->arrays.buffers, buffers, plane->nbuffers * sizeof *buffers);
+  if (p->reads_common) return GT_PLACE_COMMON;
+  memcpy(p->arrays.params, params, plane->nparams * sizeof *params);
+  return GT_PLACE_OWN;
+}
+
+static void place_arrays(gt_plane_ps *plane, port *p, const float *params, const float *buffers) {
+  p->order.place = place_params(plane, p, params);
+  if (plane->nbuffers && p->order.place != GT_PLACE_SNAPSHOT) memcpy(p->arrays.buffers, buffers, plane->nbuffers * sizeof *buffers);
 }
 
 void gt_plane_ps_order(gt_plane_ps *plane, size_t worker, const gt_order_msg *order, const float *params, const float *buffers) {
@@ -188,7 +221,33 @@ void gt_plane_ps_order(gt_plane_ps *plane, size_t worker, const gt_order_msg *or
   if (order->with_params && plane->shared.window == MPI_WIN_NULL) send_arrays(plane, worker, params, buffers);
 }
 
-/* Takes a header that has arrived; what has no gradients is told at once. */
+/* An EVAL with scores: in shared memory they are there. */
+static void take_evaluation(gt_plane_ps *plane, size_t worker, const gt_push_msg *push, gt_on_push *on_push, void *context) {
+  port *p = &plane->ports[worker];
+  if (push->scores < 0 || (size_t)push->scores > plane->nscores)
+    gt_panic(GT_ERR_FAULT, "worker rank %d pushed %lld scores; there is room for %zu", rank_of(worker), (long long)push->scores, plane->nscores);
+  if (plane->shared.window != MPI_WIN_NULL) {
+    on_push(context, worker, push, p->scores, NULL);
+    return;
+  }
+  p->scored = *push;
+  p->scores_due = true;
+  GT_MPI(MPI_Irecv(p->scores, (int)push->scores, MPI_FLOAT, rank_of(worker), GT_TAG_SCORES, plane->comm, &p->scores_request));
+}
+
+static bool take_scores(gt_plane_ps *plane, size_t worker, gt_on_push *on_push, void *context) {
+  port *p = &plane->ports[worker];
+  int arrived = 0;
+  if (!p->scores_due) return false;
+  GT_MPI(MPI_Test(&p->scores_request, &arrived, MPI_STATUS_IGNORE));
+  if (!arrived) return false;
+  p->scores_due = false;
+  gt_push_msg push = p->scored;
+  on_push(context, worker, &push, p->scores, NULL);
+  return true;
+}
+
+/* Takes a header that has arrived; what has neither gradients nor scores is told at once. */
 static bool take_header(gt_plane_ps *plane, size_t worker, gt_on_push *on_push, void *context) {
   port *p = &plane->ports[worker];
   int arrived = 0;
@@ -199,6 +258,10 @@ static bool take_header(gt_plane_ps *plane, size_t worker, gt_on_push *on_push, 
   post_push(plane, worker);
   if (push.kind < GT_PUSH_READY || push.kind > GT_PUSH_SIGNAL)
     gt_panic(GT_ERR_FAULT, "worker rank %d pushed kind %u, which is unknown", rank_of(worker), push.kind);
+  if (push.kind == GT_PUSH_EVAL && push.scores != 0) {
+    take_evaluation(plane, worker, &push, on_push, context);
+    return true;
+  }
   if (push.kind != GT_PUSH_GRADIENT) {
     on_push(context, worker, &push, NULL, NULL);
     return true;
@@ -227,6 +290,7 @@ bool gt_plane_ps_poll(gt_plane_ps *plane, gt_on_push *on_push, void *context) {
   for (size_t w = 0; w < plane->nworkers; w++) {
     orders_done(plane, &plane->ports[w]);
     moved |= take_header(plane, w, on_push, context);
+    moved |= take_scores(plane, w, on_push, context);
     moved |= take_grads(plane, w, on_push, context);
   }
   return moved;
@@ -242,6 +306,10 @@ const float *gt_plane_ps_reduced(gt_plane_ps *plane) {
 
 float *gt_plane_ps_home(const gt_plane_ps *plane) {
   return plane->mean.common.params;
+}
+
+gt_plane_snapshot gt_plane_ps_snapshot(const gt_plane_ps *plane) {
+  return plane->snapshot;
 }
 
 bool gt_plane_ps_wakes(const gt_plane_ps *plane) {

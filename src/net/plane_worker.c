@@ -8,14 +8,14 @@ struct gt_plane_worker {
   gt_shared shared;
   gt_bell *bell, *ps_bell; /* this worker's; the PS's */
   gt_segment arrays;       /* in shared memory, or this process's own */
-  float *params;           /* of the last order: there, or common to the workers */
+  float *params, *buffers; /* of the last order that brought some: there, or where all workers read them */
   gt_mean mean;
   size_t nparams, nbuffers;
   gt_push_msg push, signal;
   gt_order_msg order;
   bool signal_sent;
   int npushes, nfloats;        /* requests */
-  MPI_Request *push_requests;  /* header, pieces of gradients and buffers */
+  MPI_Request *push_requests;  /* header, pieces of gradients and buffers; or header, scores */
   MPI_Request *float_requests; /* pieces of parameters and buffers */
   MPI_Request signal_request;
 };
@@ -26,25 +26,29 @@ static MPI_Request *null_requests(int n) {
   return requests;
 }
 
-static gt_segment own_arrays(size_t nparams, size_t nbuffers) {
-  return (gt_segment){.grads = GT_NEW_ARRAY(float, nparams), .params = GT_NEW_ARRAY(float, nparams), .buffers = GT_NEW_ARRAY(float, nbuffers)};
+static gt_segment own_arrays(const gt_plane_size *n) {
+  return (gt_segment){.grads = GT_NEW_ARRAY(float, n->nparams),
+                      .params = GT_NEW_ARRAY(float, n->nparams),
+                      .buffers = GT_NEW_ARRAY(float, n->nbuffers),
+                      .scores = GT_NEW_ARRAY(float, n->nscores)};
 }
 
-gt_plane_worker *gt_plane_worker_create(MPI_Comm region, size_t nparams, size_t nbuffers) {
+gt_plane_worker *gt_plane_worker_create(MPI_Comm region, const gt_plane_size *n) {
   gt_plane_worker *plane = GT_NEW(gt_plane_worker);
   int rank;
   GT_MPI(MPI_Comm_rank(region, &rank));
   plane->comm = region;
-  gt_shared_open(&plane->shared, region, nparams, nbuffers);
+  gt_shared_open(&plane->shared, region, n);
   plane->bell = gt_shared_bell(&plane->shared, rank);
   plane->ps_bell = gt_shared_bell(&plane->shared, 0);
-  plane->arrays = plane->shared.window == MPI_WIN_NULL ? own_arrays(nparams, nbuffers) : gt_shared_segment(&plane->shared, rank);
-  plane->nparams = nparams;
-  plane->nbuffers = nbuffers;
+  plane->arrays = plane->shared.window == MPI_WIN_NULL ? own_arrays(n) : gt_shared_segment(&plane->shared, rank);
+  plane->nparams = n->nparams;
+  plane->nbuffers = n->nbuffers;
   plane->params = plane->arrays.params;
+  plane->buffers = plane->arrays.buffers;
   gt_mean_open(&plane->mean, &plane->shared, (size_t)rank - 1);
-  plane->npushes = 1 + (int)(gt_pieces(nparams) + gt_pieces(nbuffers));
-  plane->nfloats = (int)(gt_pieces(nparams) + gt_pieces(nbuffers));
+  plane->nfloats = (int)(gt_pieces(n->nparams) + gt_pieces(n->nbuffers));
+  plane->npushes = 1 + plane->nfloats;
   plane->push_requests = null_requests(plane->npushes);
   plane->float_requests = null_requests(plane->nfloats);
   plane->signal_request = MPI_REQUEST_NULL;
@@ -59,6 +63,7 @@ void gt_plane_worker_close(gt_plane_worker *plane) {
     gt_free(plane->arrays.grads);
     gt_free(plane->arrays.params);
     gt_free(plane->arrays.buffers);
+    gt_free(plane->arrays.scores);
   }
   gt_mean_close(&plane->mean);
   gt_shared_close(&plane->shared);
@@ -72,11 +77,15 @@ float *gt_plane_worker_params(const gt_plane_worker *plane) {
 }
 
 float *gt_plane_worker_buffers(const gt_plane_worker *plane) {
-  return plane->arrays.buffers;
+  return plane->buffers;
 }
 
 float *gt_plane_worker_grads(const gt_plane_worker *plane) {
   return plane->arrays.grads;
+}
+
+float *gt_plane_worker_scores(const gt_plane_worker *plane) {
+  return plane->arrays.scores;
 }
 
 void gt_plane_worker_gradients(gt_plane_worker *plane, size_t first, int64_t samples) {
@@ -85,13 +94,15 @@ void gt_plane_worker_gradients(gt_plane_worker *plane, size_t first, int64_t sam
 }
 
 void gt_plane_worker_push(gt_plane_worker *plane, const gt_push_msg *push) {
-  bool messages = push->kind == GT_PUSH_GRADIENT && plane->shared.window == MPI_WIN_NULL;
   plane->push = *push;
   if (push->kind == GT_PUSH_GRADIENT) gt_mean_announce(&plane->mean, 0, push->samples);
   gt_shared_sync(&plane->shared);
   GT_MPI(MPI_Isend(&plane->push, (int)sizeof plane->push, MPI_BYTE, 0, GT_TAG_PUSH, plane->comm, &plane->push_requests[0]));
   gt_bell_ring(plane->ps_bell);
-  if (!messages) return;
+  if (plane->shared.window != MPI_WIN_NULL) return;
+  if (push->kind == GT_PUSH_EVAL && push->scores > 0)
+    GT_MPI(MPI_Isend(plane->arrays.scores, (int)push->scores, MPI_FLOAT, 0, GT_TAG_SCORES, plane->comm, &plane->push_requests[1]));
+  if (push->kind != GT_PUSH_GRADIENT) return;
   gt_pieces_send(plane->arrays.grads, plane->nparams, 0, GT_TAG_GRADS, plane->comm, &plane->push_requests[1]);
   gt_pieces_send(plane->arrays.buffers, plane->nbuffers, 0, GT_TAG_GRADS, plane->comm, &plane->push_requests[1 + gt_pieces(plane->nparams)]);
 }
@@ -126,6 +137,18 @@ static void wait_order(gt_plane_worker *plane, double limit_s) {
   }
 }
 
+/* Where the order's parameters and buffers are read; those that come as messages follow it. */
+static void find_arrays(gt_plane_worker *plane) {
+  const gt_segment *own = &plane->arrays;
+  plane->params = own->params;
+  plane->buffers = own->buffers;
+  if (plane->shared.window == MPI_WIN_NULL) return;
+  if (plane->order.place == GT_PLACE_COMMON) plane->params = plane->mean.common.params;
+  if (plane->order.place != GT_PLACE_SNAPSHOT) return;
+  plane->params = gt_shared_snapshot(&plane->shared).params;
+  plane->buffers = gt_shared_snapshot(&plane->shared).buffers;
+}
+
 void gt_plane_worker_wait(gt_plane_worker *plane, gt_order_msg *order, double limit_s) {
   do {
     wait_order(plane, limit_s);
@@ -133,8 +156,7 @@ void gt_plane_worker_wait(gt_plane_worker *plane, gt_order_msg *order, double li
   gt_wait_all(plane->push_requests, plane->npushes, "this region's PS to take a push", limit_s, NULL, NULL);
   gt_shared_sync(&plane->shared);
   gt_mean_begin(&plane->mean, &plane->order);
-  if (plane->order.with_params && plane->shared.window != MPI_WIN_NULL)
-    plane->params = plane->order.common ? plane->mean.common.params : plane->arrays.params;
+  if (plane->order.with_params) find_arrays(plane);
   if (plane->order.with_params && plane->shared.window == MPI_WIN_NULL) {
     gt_pieces_receive(plane->arrays.params, plane->nparams, 0, GT_TAG_PARAMS, plane->comm, plane->float_requests);
     gt_pieces_receive(plane->arrays.buffers, plane->nbuffers, 0, GT_TAG_PARAMS, plane->comm, plane->float_requests + gt_pieces(plane->nparams));

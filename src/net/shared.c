@@ -6,12 +6,13 @@
 
 #define SETUP_LIMIT_S 120.0
 
-/* Every rank has one segment: its bell; then a worker its gradients, parameters, buffers, the PS what workers have in common. */
+/* Every rank has one segment: its bell; then a worker its gradients, parameters, buffers, scores, the PS the snapshot and what workers have in common. */
 static size_t segment_bytes(const gt_shared *s, int rank) {
-  if (rank > 0) return sizeof(gt_bell) + (2 * gt_padded(s->nparams) + gt_padded(s->nbuffers) + GT_LINE_FLOATS) * sizeof(float);
-  if (s->nworkers < 2) return sizeof(gt_bell) + (gt_padded(s->nparams) + GT_LINE_FLOATS) * sizeof(float);
-  return sizeof(gt_bell) + s->nworkers * sizeof(gt_announcement) + gt_chunks(s->nparams) * sizeof(gt_chunk) +
-         (2 * gt_padded(s->nparams) + GT_LINE_FLOATS) * sizeof(float);
+  const size_t params = gt_padded(s->n.nparams), buffers = gt_padded(s->n.nbuffers);
+  if (rank > 0) return sizeof(gt_bell) + (2 * params + buffers + gt_padded(s->n.nscores) + GT_LINE_FLOATS) * sizeof(float);
+  size_t bytes = sizeof(gt_bell) + (2 * params + buffers + GT_LINE_FLOATS) * sizeof(float);
+  if (s->nworkers > 1) bytes += s->nworkers * sizeof(gt_announcement) + gt_chunks(s->n.nparams) * sizeof(gt_chunk) + params * sizeof(float);
+  return bytes;
 }
 
 /* Collective over region: true when all its ranks are on one node. */
@@ -42,21 +43,30 @@ static void *arrays_base(const gt_shared *s, int rank) {
   return gt_shared_bell(s, rank) + 1;
 }
 
+gt_plane_snapshot gt_shared_snapshot(const gt_shared *s) {
+  float *params = arrays_base(s, 0);
+  return (gt_plane_snapshot){.params = params, .buffers = params + gt_padded(s->n.nparams)};
+}
+
 gt_common gt_shared_common(const gt_shared *s) {
   gt_common common = {0};
   if (s->window == MPI_WIN_NULL) return common;
-  common.params = arrays_base(s, 0);
+  void *behind = gt_shared_snapshot(s).buffers + gt_padded(s->n.nbuffers);
+  common.params = behind;
   if (s->nworkers < 2) return common;
-  common.announced = arrays_base(s, 0);
+  common.announced = behind;
   common.chunks = (gt_chunk *)(common.announced + s->nworkers);
-  common.mean = (float *)(common.chunks + gt_chunks(s->nparams));
-  common.params = common.mean + gt_padded(s->nparams);
+  common.mean = (float *)(common.chunks + gt_chunks(s->n.nparams));
+  common.params = common.mean + gt_padded(s->n.nparams);
   return common;
 }
 
 gt_segment gt_shared_segment(const gt_shared *s, int rank) {
-  float *aligned = arrays_base(s, rank);
-  return (gt_segment){.grads = aligned, .params = aligned + gt_padded(s->nparams), .buffers = aligned + 2 * gt_padded(s->nparams)};
+  gt_segment a = {.grads = arrays_base(s, rank)};
+  a.params = a.grads + gt_padded(s->n.nparams);
+  a.buffers = a.params + gt_padded(s->n.nparams);
+  a.scores = a.buffers + gt_padded(s->n.nbuffers);
+  return a;
 }
 
 /* Nobody has rung or announced anything before all see it so. */
@@ -67,17 +77,17 @@ static void clear(const gt_shared *s, MPI_Comm region, int rank) {
     atomic_init(&common.announced[w].final, 0);
     atomic_init(&common.announced[w].samples, 0);
   }
-  for (size_t c = 0; rank == 0 && common.mean && c < gt_chunks(s->nparams); c++) atomic_init(&common.chunks[c].state, 0);
+  for (size_t c = 0; rank == 0 && common.mean && c < gt_chunks(s->n.nparams); c++) atomic_init(&common.chunks[c].state, 0);
   gt_shared_sync(s);
   GT_MPI(MPI_Barrier(region));
   gt_shared_sync(s);
 }
 
-void gt_shared_open(gt_shared *s, MPI_Comm region, size_t nparams, size_t nbuffers) {
+void gt_shared_open(gt_shared *s, MPI_Comm region, const gt_plane_size *n) {
   int rank, size;
   GT_MPI(MPI_Comm_rank(region, &rank));
   GT_MPI(MPI_Comm_size(region, &size));
-  *s = (gt_shared){.window = MPI_WIN_NULL, .nworkers = (size_t)size - 1, .nparams = nparams, .nbuffers = nbuffers};
+  *s = (gt_shared){.window = MPI_WIN_NULL, .nworkers = (size_t)size - 1, .n = *n};
   gt_watch_begin("the shared memory of a region", SETUP_LIMIT_S);
   /* GEOTRAIN_LOCAL_PLANE=messages: as between nodes; for tests, and where shared memory is short. */
   const char *forced = getenv("GEOTRAIN_LOCAL_PLANE");

@@ -1,28 +1,64 @@
-/* Evaluation on worker 0, a chunk of the test set an order, so that no order takes long. */
+/* Evaluation on all workers.  The model is copied once; the test set goes out in chunks by number, a chunk an order, to whoever is free; what they find is kept by
+   chunk and added in their order, so that the figures do not depend on who scored what, or when. */
+#include <math.h>
+#include <string.h>
+
 #include "impl.h"
 
-static void next_chunk(gt_ps *ps, bool with_params) {
-  ps_eval *e = &ps->eval;
-  int64_t left = (int64_t)ps->spec.test_samples - e->next, chunk = (int64_t)ps->spec.eval_chunk;
-  gt_ps_order o = {
-      .kind = GT_PS_EVAL, .first = e->next, .count = left < chunk ? left : chunk, .params = gt_vec_of(NULL, 0), .buffers = gt_vec_of(NULL, 0)};
-  if (with_params) {
-    o.params = e->params;
-    o.buffers = e->buffers;
-  }
-  e->next += o.count;
-  ps->workers[0].state = W_EVALUATING;
-  ps->workers[0].since = ps->now;
-  ps->spec.host.order(ps->spec.host.ctx, 0, &o);
+void gt_ps_eval_open(gt_ps *ps) {
+  const gt_ps_spec *spec = &ps->spec;
+  if (spec->test_samples == 0) return;
+  ps->eval.chunks = (spec->test_samples + spec->eval_chunk - 1) / spec->eval_chunk;
+  ps->eval.found = GT_NEW_ARRAY(ps_chunk, ps->eval.chunks);
+  if (!spec->test_labels) return;
+  ps->eval.scores = GT_NEW_ARRAY(float, spec->test_samples);
+  ps->eval.scratch = GT_NEW_ARRAY(uint32_t, spec->test_samples);
 }
 
-static void begin(gt_ps *ps) {
+void gt_ps_eval_close(gt_ps *ps) {
+  gt_free(ps->eval.found);
+  gt_free(ps->eval.scores);
+  gt_free(ps->eval.scratch);
+}
+
+/* ---- orders -------------------------------------------------------------------------------------------------- */
+
+/* A worker's first order brings the model along. */
+static void give(gt_ps *ps, size_t worker) {
+  ps_eval *e = &ps->eval;
+  ps_worker *w = &ps->workers[worker];
+  w->chunk = e->given++;
+  size_t first = w->chunk * ps->spec.eval_chunk, left = ps->spec.test_samples - first;
+  gt_ps_order o = {.kind = GT_PS_EVAL,
+                   .first = (int64_t)first,
+                   .count = (int64_t)(left < ps->spec.eval_chunk ? left : ps->spec.eval_chunk),
+                   .params = w->has_snapshot ? gt_vec_of(NULL, 0) : ps->spec.snapshot,
+                   .buffers = w->has_snapshot ? gt_vec_of(NULL, 0) : ps->spec.snapshot_buffers};
+  w->has_snapshot = true;
+  w->state = W_EVALUATING;
+  w->since = ps->now;
+  ps->spec.host.order(ps->spec.host.ctx, worker, &o);
+}
+
+void gt_ps_eval_give(gt_ps *ps) {
+  if (!ps->eval.active) return;
+  for (size_t w = 0; w < ps->spec.nworkers && ps->eval.given < ps->eval.chunks; w++)
+    if (ps->workers[w].state == W_WAITING) give(ps, w);
+}
+
+static void begin(gt_ps *ps, gt_vec params, gt_vec buffers) {
   ps_eval *e = &ps->eval;
   e->active = true;
-  e->next = e->correct = e->samples = 0;
-  e->loss_sum = 0;
-  next_chunk(ps, true);
+  e->given = e->back = 0;
+  e->steps = ps->totals.steps;
+  e->samples = ps->totals.samples;
+  for (size_t w = 0; w < ps->spec.nworkers; w++) ps->workers[w].has_snapshot = false;
+  gt_vec_copy(ps->spec.snapshot, params);
+  gt_vec_copy(ps->spec.snapshot_buffers, buffers);
+  gt_ps_eval_give(ps);
 }
+
+/* ---- when ---------------------------------------------------------------------------------------------------- */
 
 /* Evaluations that should have been made by now. */
 static int64_t evals_due(const gt_ps *ps) {
@@ -36,11 +72,9 @@ static int64_t evals_due(const gt_ps *ps) {
 bool gt_ps_eval_begin(gt_ps *ps) {
   if (!ps->eval.due || ps->eval.active) return false;
   ps->eval.number = evals_due(ps);
-  ps->eval.params = ps->spec.params;
-  ps->eval.buffers = ps->spec.buffers;
   ps->eval.done = NULL;
   ps->eval.due = false;
-  begin(ps);
+  begin(ps, ps->spec.params, ps->spec.buffers);
   return true;
 }
 
@@ -57,37 +91,56 @@ void gt_ps_eval_skip(gt_ps *ps) {
 
 void gt_ps_evaluate(gt_ps *ps, gt_vec params, gt_vec buffers, void (*done)(void *ctx, const gt_ps_score *score), void *ctx, gt_ns now) {
   ps->now = now;
-  ps->eval.params = params;
-  ps->eval.buffers = buffers;
   ps->eval.done = done;
   ps->eval.ctx = ctx;
-  begin(ps);
+  begin(ps, params, buffers);
 }
 
-void gt_ps_evaluated(gt_ps *ps, const gt_ps_push *push, gt_ns now) {
+/* ---- answers ------------------------------------------------------------------------------------------------- */
+
+static void keep(gt_ps *ps, size_t chunk, const gt_ps_push *push) {
   ps_eval *e = &ps->eval;
-  ps->now = now;
-  e->loss_sum += push->loss_sum;
-  e->correct += push->correct;
-  e->samples += push->samples;
-  e->auc = push->auc; /* the last one has it */
-  if (e->next < (int64_t)ps->spec.test_samples && !gt_ps_frozen(ps)) {
-    next_chunk(ps, false);
+  e->found[chunk] = (ps_chunk){.loss_sum = push->loss_sum, .correct = push->correct, .samples = push->samples};
+  if (!e->scores) return;
+  if (!push->scores) gt_bug("an evaluation of two classes came back without its scores");
+  memcpy(e->scores + chunk * ps->spec.eval_chunk, push->scores, (size_t)push->samples * sizeof *e->scores);
+}
+
+static gt_ps_score sum_up(const gt_ps *ps) {
+  const ps_eval *e = &ps->eval;
+  ps_chunk all = {0};
+  for (size_t c = 0; c < e->chunks; c++) {
+    all.loss_sum += e->found[c].loss_sum;
+    all.correct += e->found[c].correct;
+    all.samples += e->found[c].samples;
+  }
+  return (gt_ps_score){.loss = all.loss_sum / (double)all.samples,
+                       .accuracy = (double)all.correct / (double)all.samples,
+                       .auc = e->scores ? gt_auc(e->scores, ps->spec.test_labels, ps->spec.test_samples, e->scratch) : NAN};
+}
+
+static void finish(gt_ps *ps) {
+  ps_eval *e = &ps->eval;
+  const gt_ps_score score = sum_up(ps);
+  e->active = false;
+  if (e->done) {
+    e->done(e->ctx, &score);
     return;
   }
-  e->active = false;
-  ps->workers[0].state = W_WAITING;
-  ps->workers[0].since = now;
-  ps->workers[0].held_mark = gt_ps_held_total(ps);
-  if (!gt_ps_frozen(ps)) {
-    gt_ps_score score = {e->loss_sum / (double)e->samples, (double)e->correct / (double)e->samples, e->auc};
-    if (e->done)
-      e->done(e->ctx, &score);
-    else {
-      ps->totals.evals = e->number;
-      ps->last_eval = score;
-      ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_EVAL, 0, 0);
-    }
-  }
+  ps->totals.evals = e->number;
+  ps->last_eval = score;
+  ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_EVAL, (double)e->steps, (double)e->samples);
+}
+
+void gt_ps_evaluated(gt_ps *ps, size_t worker, const gt_ps_push *push, gt_ns now) {
+  ps_eval *e = &ps->eval;
+  ps_worker *w = &ps->workers[worker];
+  ps->now = now;
+  w->state = W_WAITING;
+  w->since = now;
+  w->held_mark = gt_ps_held_total(ps);
+  keep(ps, w->chunk, push);
+  e->back++;
+  if (e->back == e->chunks && !gt_ps_frozen(ps)) finish(ps); /* what a stop cuts off is made after a resume */
   gt_ps_pump(ps);
 }

@@ -14,6 +14,8 @@ typedef struct {
   gt_ns held_mark; /* held time of the PS when the wait began */
   gt_ps_push push; /* PENDING */
   float *grads;
+  size_t chunk;      /* EVALUATING */
+  bool has_snapshot; /* of the evaluation under way */
 } ps_worker;
 
 /* One message to one peer, from its posting to its acknowledgement. */
@@ -45,13 +47,20 @@ typedef struct {
   double rate_bits, rate_s;
 } ps_peer;
 
+/* What was found of a chunk of the test set. */
+typedef struct {
+  double loss_sum;
+  int64_t correct, samples;
+} ps_chunk;
+
 typedef struct {
   bool active, due;
-  gt_vec params, buffers;
-  int64_t next, correct, samples;
-  int64_t number; /* evaluations that should have been made when it began */
-  double loss_sum;
-  double auc;
+  size_t chunks, given, back; /* of the test set; that went out, that came back */
+  ps_chunk *found;            /* chunks of them */
+  float *scores;              /* of all test samples, where an AUC is wanted; else NULL */
+  uint32_t *scratch;          /* likewise */
+  int64_t number;             /* evaluations that should have been made when it began */
+  int64_t steps, samples;     /* of the region then */
   void (*done)(void *ctx, const gt_ps_score *score);
   void *ctx;
 } ps_eval;
@@ -126,7 +135,10 @@ void gt_ps_pump(gt_ps *ps);
 gt_ns gt_ps_held_total(const gt_ps *ps);
 
 /* eval.c */
-bool gt_ps_eval_begin(gt_ps *ps); /* gives worker 0, which waits, the evaluation that is due; false: none is */
+void gt_ps_eval_open(gt_ps *ps);
+void gt_ps_eval_close(gt_ps *ps);
+bool gt_ps_eval_begin(gt_ps *ps); /* begins the evaluation that is due; false: none is, or one is under way */
+void gt_ps_eval_give(gt_ps *ps);  /* chunks to the workers that wait */
 void gt_ps_eval_check(gt_ps *ps); /* is one due? */
 void gt_ps_eval_skip(gt_ps *ps);  /* what is due is left to the evaluation at the end */
 

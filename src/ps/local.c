@@ -6,12 +6,15 @@ gt_ns gt_ps_held_total(const gt_ps *ps) {
 }
 
 void gt_ps_pump(gt_ps *ps) {
-  if (!gt_ps_frozen(ps)) ps->plane->pump(ps);
+  if (!gt_ps_frozen(ps)) {
+    gt_ps_eval_give(ps);
+    ps->plane->pump(ps);
+  }
   gt_ps_end_check(ps);
 }
 
-/* Orders the worker to train on its batch; `common`: with the parameters that all of its step have which are ordered now. */
-static void issue(gt_ps *ps, size_t worker, bool common) {
+/* Orders the worker to train on its batch. */
+static void issue(gt_ps *ps, size_t worker) {
   ps_worker *w = &ps->workers[worker];
   gt_ps_order o = {.kind = GT_PS_TRAIN,
                    .first = w->batch,
@@ -20,7 +23,7 @@ static void issue(gt_ps *ps, size_t worker, bool common) {
                    .buffers = ps->spec.buffers,
                    .step = ps->step,
                    .workers = ps->step_workers,
-                   .common = common};
+                   .common = !ps->spec.local_async};
   ps->totals.wan_wait += o.wan_wait;
   ps->spec.host.order(ps->spec.host.ctx, worker, &o);
   w->state = W_COMPUTING;
@@ -125,10 +128,11 @@ static void sync_step(gt_ps *ps) {
   gt_ps_round_check(ps);
 }
 
-/* Numbers go out in rank order, so that a step has the same batches on the same ranks after a resume. */
+/* Numbers go out in rank order, so that a step has the same batches on the same ranks after a resume.  Before a step, all evaluate. */
 static void sync_issue(gt_ps *ps) {
   for (size_t i = 0; i < ps->spec.nworkers; i++)
-    if (ps->workers[i].state == W_ABSENT || ps->workers[i].state == W_EVALUATING) return;
+    if (ps->workers[i].state == W_ABSENT) return;
+  if (gt_ps_may_issue(ps) && gt_ps_eval_begin(ps)) return;
   ps->step_workers = 0;
   for (size_t i = 0; i < ps->spec.nworkers && gt_ps_may_issue(ps); i++) {
     ps->workers[i].batch = gt_ps_take_number(ps);
@@ -136,14 +140,11 @@ static void sync_issue(gt_ps *ps) {
     ps->step_workers++;
   }
   if (ps->step_workers > 0) ps->step++;
-  for (size_t i = 0; i < ps->step_workers; i++)
-    if (!(i == 0 && gt_ps_eval_begin(ps))) issue(ps, i, true);
+  for (size_t i = 0; i < ps->step_workers; i++) issue(ps, i);
 }
 
 static void sync_pump(gt_ps *ps) {
-  ps_worker *first = &ps->workers[0];
-  if (first->has_batch && first->state == W_WAITING) issue(ps, 0, false); /* it has evaluated, and messages may have come */
-  if (ps->held) return;
+  if (ps->held || ps->eval.active) return;
   if (gt_ps_outstanding(ps)) {
     if (!all_in(ps, W_PENDING)) return;
     sync_step(ps);
@@ -155,18 +156,21 @@ const ps_plane gt_ps_plane_sync = {"sync", sync_pump};
 
 /* ---- async ----------------------------------------------------------------------------------------------------------- */
 
-static void async_give(gt_ps *ps, size_t worker) {
-  if (worker == 0 && gt_ps_may_issue(ps) && gt_ps_eval_begin(ps)) return;
-  if (!gt_ps_may_issue(ps)) return;
-  ps->workers[worker].batch = gt_ps_take_number(ps);
-  ps->workers[worker].has_batch = true;
-  issue(ps, worker, false);
+/* Chunks of the test set go before batches: who trains joins the evaluation when it comes back, and leaves it when all chunks are given out. */
+static void async_give(gt_ps *ps) {
+  if (gt_ps_may_issue(ps)) gt_ps_eval_begin(ps);
+  gt_ps_eval_give(ps);
+  for (size_t w = 0; w < ps->spec.nworkers; w++) {
+    if (ps->workers[w].state != W_WAITING || !gt_ps_may_issue(ps)) continue;
+    ps->workers[w].batch = gt_ps_take_number(ps);
+    ps->workers[w].has_batch = true;
+    issue(ps, w);
+  }
 }
 
 static void async_pump(gt_ps *ps) {
   while (!ps->held && !gt_ps_frozen(ps)) {
-    for (size_t w = 0; w < ps->spec.nworkers; w++)
-      if (ps->workers[w].state == W_WAITING && !ps->workers[w].has_batch) async_give(ps, w);
+    async_give(ps);
     if (ps->narrivals == 0) return;
     size_t worker = ps->arrivals[0];
     for (size_t i = 1; i < ps->narrivals; i++) ps->arrivals[i - 1] = ps->arrivals[i];
@@ -187,7 +191,7 @@ const ps_plane gt_ps_plane_async = {"async", async_pump};
 
 void gt_ps_ready(gt_ps *ps, size_t worker, gt_ns now) {
   ps->now = now;
-  if (ps->workers[worker].state == W_ABSENT) ps->workers[worker].state = W_WAITING; /* it may have an evaluation to do already */
+  ps->workers[worker].state = W_WAITING;
   ps->workers[worker].since = now;
   ps->workers[worker].held_mark = gt_ps_held_total(ps);
   gt_ps_pump(ps);

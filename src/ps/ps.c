@@ -29,6 +29,7 @@ gt_ps *gt_ps_create(const gt_ps_spec *spec) {
   if (spec->nregions > 1 && spec->strategy->sends)
     for (size_t i = 0; i <= capacity; i++) gt_ps_payload(ps, 0)->refs = 1;
   for (size_t i = 0; i < ps->npool; i++) ps->pool[i]->refs = 0;
+  gt_ps_eval_open(ps);
   gt_sync_env env = {.nregions = spec->nregions,
                      .self = spec->self,
                      .weights = spec->weights,
@@ -56,6 +57,7 @@ void gt_ps_close(gt_ps *ps) {
     gt_free(ps->pool[i]);
   }
   for (size_t p = 0; p < ps->spec.nregions; p++) gt_free(ps->peers[p].messages);
+  gt_ps_eval_close(ps);
   gt_free(ps->pool);
   gt_free(ps->peers);
   gt_free(ps->parts.grads);

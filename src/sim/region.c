@@ -79,6 +79,8 @@ static gt_ps *make_ps(sim_region *r) {
   spec.buffers = gt_vec_of(NULL, sim->spec.buffers);
   spec.optim = r->optim;
   spec.test_samples = sim->spec.test_samples;
+  spec.snapshot = spec.params;
+  spec.snapshot_buffers = spec.buffers;
   spec.keepalive = GT_NEVER / 2;
   spec.host = (gt_ps_host){.ctx = r,
                            .send = host_send,
@@ -137,12 +139,12 @@ void gt_sim_region_departed(sim_region *r, size_t peer, uint64_t cookie) {
 
 static void pushed(sim_region *r, size_t worker) {
   const gt_ps_order *order = &r->orders[worker];
-  gt_ps_push push = {.samples = order->count, .auc = NAN};
+  gt_ps_push push = {.samples = order->count};
   gt_timeline_pushed(r->timeline, worker, &push.compute, &push.wait);
   gt_ns now = gt_timeline_now(r->timeline);
   r->sim->moved = gt_timeline_at(r->timeline);
   if (order->kind == GT_PS_EVAL) {
-    gt_ps_evaluated(r->ps, &push, now);
+    gt_ps_evaluated(r->ps, worker, &push, now);
     return;
   }
   push.samples = (int64_t)gt_order_batch_size(&r->order, order->first);

@@ -57,6 +57,9 @@ char **gt_run_gather_choices(const gt_run *run);
 /* machine.c: settles which instruction set computes, before kernels are used.  Collective over the world. */
 gt_status gt_run_open_machine(gt_run *run);
 
+/* What the region's plane carries. */
+gt_plane_size gt_run_plane_size(const gt_run *run);
+
 /* worker.c: the first n of the region's own training samples, augmented as the job says.  Local. */
 gt_status gt_train_loader(const gt_run *run, size_t n, gt_loader **out);
 /* The region's gateway as the job says; payload_max: bytes.  Collective over the PS ranks. */

@@ -5,14 +5,14 @@
 
 /* ---- workers --------------------------------------------------------------------------------------------------------------- */
 
-static void on_push(void *ctx, size_t worker, const gt_push_msg *p, float *grads, const float *buffers) {
+static void on_push(void *ctx, size_t worker, const gt_push_msg *p, float *floats, const float *buffers) {
   gt_server *s = ctx;
   gt_ns now = gt_now();
   gt_ps_push push = {.samples = p->samples,
                      .correct = p->correct,
                      .loss_sum = p->loss_sum,
                      .compute = p->compute_ns,
-                     .auc = p->auc,
+                     .scores = p->kind == GT_PUSH_EVAL ? floats : NULL,
                      .wait = p->wait_ns,
                      .buffers = buffers,
                      .nonfinite = p->nonfinite != 0};
@@ -23,10 +23,10 @@ static void on_push(void *ctx, size_t worker, const gt_push_msg *p, float *grads
     gt_ps_ready(s->ps, worker, now);
     break;
   case GT_PUSH_GRADIENT:
-    gt_ps_gradient(s->ps, worker, &push, grads, now);
+    gt_ps_gradient(s->ps, worker, &push, floats, now);
     break;
   case GT_PUSH_EVAL:
-    gt_ps_evaluated(s->ps, &push, now);
+    gt_ps_evaluated(s->ps, worker, &push, now);
     break;
   case GT_PUSH_SIGNAL:
     break;
@@ -88,7 +88,7 @@ void gt_server_note(void *server, gt_ps_note note, double a, double b) {
   gt_status status = GT_OK;
   switch (note) {
   case GT_NOTE_EVAL:
-    status = gt_record_line(s->record, t, "eval", "step", 'i', v.steps, "samples", 'i', v.samples, "loss", 'f', v.last_eval.loss, "accuracy", 'f',
+    status = gt_record_line(s->record, t, "eval", "step", 'i', ia, "samples", 'i', ib, "loss", 'f', v.last_eval.loss, "accuracy", 'f',
                             v.last_eval.accuracy, isnan(v.last_eval.auc) ? NULL : "auc", 'f', v.last_eval.auc, NULL);
     break;
   case GT_NOTE_NONFINITE:

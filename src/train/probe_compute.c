@@ -143,7 +143,7 @@ static void tell(const worker *w) {
 static void run_worker(worker *w) {
   gt_run *run = &w->p->run;
   const gt_arrays *a = gt_graph_arrays(run->graph);
-  w->plane = gt_plane_worker_create(run->roles.region, a->params.n, a->buffers.n);
+  w->plane = gt_plane_worker_create(run->roles.region, &(gt_plane_size){a->params.n, a->buffers.n, 0});
   gt_graph_adopt(run->graph, gt_plane_worker_params(w->plane), gt_plane_worker_grads(w->plane), gt_plane_worker_buffers(w->plane));
   gt_graph_on_progress(run->graph, gt_plane_worker_progress, w->plane);
   gt_graph_on_gradients(run->graph, on_gradients, w);
@@ -289,7 +289,7 @@ static void rest(const server *s, gt_backoff *backoff, gt_ns until) {
 static void run_server(gt_probe_state *p, material *m) {
   gt_run *run = &p->run;
   const gt_arrays *a = gt_graph_arrays(run->graph);
-  server s = {.run = run, .material = m, .plane = gt_plane_ps_create(run->roles.region, a->params.n, a->buffers.n)};
+  server s = {.run = run, .material = m, .plane = gt_plane_ps_create(run->roles.region, &(gt_plane_size){a->params.n, a->buffers.n, 0})};
   gt_backoff backoff = {0};
   s.workers = GT_NEW_ARRAY(served, gt_plane_ps_workers(s.plane));
   if (run->job->nregions > 1 && strcmp(run->job->sync.strategy, "none") != 0) s.traffic = gt_probe_traffic_open(run, a->params);

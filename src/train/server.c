@@ -98,6 +98,10 @@ static void open_ps(gt_server *s, int64_t newest_round) {
   spec.buffers = a->buffers;
   spec.optim = s->optim;
   spec.test_samples = run->data.ntest;
+  spec.test_labels = run->data.classes == 2 ? gt_dataset_labels(run->dataset, GT_SPLIT_TEST) : NULL;
+  const gt_plane_snapshot snapshot = gt_plane_ps_snapshot(s->plane);
+  spec.snapshot = gt_vec_of(snapshot.params, a->params.n);
+  spec.snapshot_buffers = gt_vec_of(snapshot.buffers, a->buffers.n);
   /* Under the virtual clock workers are kept alive by wall time, elsewhere. */
   spec.keepalive = s->virtual_clock ? GT_NEVER / 2 : gt_from_seconds(job->limits.local_s / 4 < 5 ? job->limits.local_s / 4 : 5);
   spec.round = newest_round;
@@ -166,7 +170,8 @@ static void open_plane(gt_server *s) {
   gt_run *run = s->run;
   const gt_arrays *a = gt_graph_arrays(run->graph);
   const gt_sync_ops *strategy = gt_sync_find(run->job->sync.strategy);
-  s->plane = gt_plane_ps_create(run->roles.region, a->params.n, a->buffers.n);
+  const gt_plane_size size = gt_run_plane_size(run);
+  s->plane = gt_plane_ps_create(run->roles.region, &size);
   float *home = gt_plane_ps_home(s->plane);
   if (!home || !(strategy->barrier || strategy->sends == 0)) return;
   memcpy(home, a->params.data, a->params.n * sizeof *home);

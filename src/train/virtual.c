@@ -6,7 +6,7 @@
 typedef struct {
   bool here;
   gt_push_msg push;
-  float *grads;
+  float *floats; /* gradients or scores */
   const float *buffers;
   gt_ns really_since; /* wall time of its order */
 } virtual_worker;
@@ -62,13 +62,13 @@ static bool at_work(const gt_virtual *v, size_t worker) {
 
 /* ---- what really happens -------------------------------------------------------------------------------------------------------- */
 
-static void on_push(void *ctx, size_t worker, const gt_push_msg *push, float *grads, const float *buffers) {
+static void on_push(void *ctx, size_t worker, const gt_push_msg *push, float *floats, const float *buffers) {
   gt_virtual *v = ((gt_server *)ctx)->virtual_clock;
   if (push->signal) v->stop_asked = true;
   if (push->kind == GT_PUSH_SIGNAL) return;
   v->workers[worker].here = true;
   v->workers[worker].push = *push;
-  v->workers[worker].grads = grads;
+  v->workers[worker].floats = floats;
   v->workers[worker].buffers = buffers;
 }
 
@@ -139,13 +139,17 @@ static void pushed(gt_server *s, size_t worker) {
   virtual_worker *w = &v->workers[worker];
   await_push(s, worker);
   gt_push_msg p = w->push;
-  gt_ps_push push = {
-      .samples = p.samples, .correct = p.correct, .loss_sum = p.loss_sum, .auc = p.auc, .buffers = w->buffers, .nonfinite = p.nonfinite != 0};
+  gt_ps_push push = {.samples = p.samples,
+                     .correct = p.correct,
+                     .loss_sum = p.loss_sum,
+                     .scores = p.kind == GT_PUSH_EVAL ? w->floats : NULL,
+                     .buffers = w->buffers,
+                     .nonfinite = p.nonfinite != 0};
   gt_timeline_pushed(v->timeline, worker, &push.compute, &push.wait);
   if (p.kind == GT_PUSH_EVAL)
-    gt_ps_evaluated(s->ps, &push, gt_timeline_now(v->timeline));
+    gt_ps_evaluated(s->ps, worker, &push, gt_timeline_now(v->timeline));
   else
-    gt_ps_gradient(s->ps, worker, &push, w->grads, gt_timeline_now(v->timeline));
+    gt_ps_gradient(s->ps, worker, &push, w->floats, gt_timeline_now(v->timeline));
 }
 
 static void written(gt_server *s) {

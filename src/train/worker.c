@@ -1,5 +1,4 @@
 /* The worker's loop: gets orders with parameters, computes gradients or evaluates, pushes. */
-#include <math.h>
 #include <string.h>
 
 #include "impl.h"
@@ -20,8 +19,6 @@ typedef struct {
   float *x;
   int32_t *y;
   ahead next;
-  float *scores; /* of the test samples evaluated so far, where labels are two; else NULL */
-  uint32_t *auc_scratch;
   struct {
     size_t samples, first; /* its samples; behind `first` gradients are final */
     bool finite;           /* those are, all of them */
@@ -102,28 +99,23 @@ static void train_batch(worker *w, const gt_order_msg *order) {
   load_ahead(w, order->batch + (order->workers > 0 ? (int64_t)order->workers : w->run->roles.region_size - 1));
 }
 
-/* NaN until the order that ends the test set. */
-static double auc_after(const worker *w, const gt_order_msg *order) {
-  size_t ntest = w->run->data.ntest;
-  if (!w->scores || order->batch + order->count != (int64_t)ntest) return NAN;
-  return gt_auc(w->scores, gt_dataset_labels(w->run->dataset, GT_SPLIT_TEST), ntest, w->auc_scratch);
-}
-
+/* A chunk of the test set.  Its batches are the same whoever scores it, so that the figures are too. */
 static void evaluate(worker *w, const gt_order_msg *order) {
   gt_ns from = gt_now();
+  float *scores = w->run->data.classes == 2 ? gt_plane_worker_scores(w->plane) : NULL;
   gt_push_msg push = {.kind = GT_PUSH_EVAL, .batch = order->batch, .signal = (uint32_t)gt_stop_requested()};
   for (int64_t done = 0; done < order->count;) {
     size_t left = (size_t)(order->count - done), n = left < w->run->batch_max ? left : w->run->batch_max;
     gt_metrics m;
     gt_loader_range(w->test, (size_t)(order->batch + done), n, w->x, w->y);
     gt_graph_step(w->run->graph, w->x, w->y, n, false, &m);
-    if (w->scores) gt_graph_lean(w->run->graph, n, w->scores + order->batch + done);
+    if (scores) gt_graph_lean(w->run->graph, n, scores + done);
     push.samples += (int64_t)m.samples;
     push.correct += (int64_t)m.correct;
     push.loss_sum += m.loss_sum;
     done += (int64_t)n;
   }
-  push.auc = auc_after(w, order);
+  push.scores = scores ? push.samples : 0;
   take_time(w, from, w->run->job->compute_emulate ? gt_cost_eval(w->run->job, &w->run->order, &w->cost, number_of(w), order->count) : 0);
   w->idle_since = gt_now();
   gt_plane_worker_push(w->plane, &push);
@@ -131,9 +123,10 @@ static void evaluate(worker *w, const gt_order_msg *order) {
 
 /* Orders bring parameters to different places. */
 static void adopt(const worker *w) {
-  float *params = gt_plane_worker_params(w->plane);
-  if (gt_graph_arrays(w->run->graph)->params.data != params)
-    gt_graph_adopt(w->run->graph, params, gt_plane_worker_grads(w->plane), gt_plane_worker_buffers(w->plane));
+  const gt_arrays *arrays = gt_graph_arrays(w->run->graph);
+  float *params = gt_plane_worker_params(w->plane), *buffers = gt_plane_worker_buffers(w->plane);
+  if (arrays->params.data != params || arrays->buffers.data != buffers)
+    gt_graph_adopt(w->run->graph, params, gt_plane_worker_grads(w->plane), buffers);
 }
 
 static gt_status loop(worker *w) {
@@ -158,24 +151,19 @@ gt_status gt_train_loader(const gt_run *run, size_t n, gt_loader **out) {
   return gt_loader_augment(*out, augmented ? GT_AUGMENT_CROP_FLIP : GT_AUGMENT_NONE);
 }
 
-/* Loads the region's part, and on the first worker the test set; collective over the world. */
+/* Loads the region's part, and the test set; collective over the world. */
 static gt_status open_worker(worker *w) {
   gt_run *run = w->run;
   gt_status status = gt_train_loader(run, run->npart, &w->train);
-  if (status == GT_OK && run->roles.region_rank == 1 && run->data.ntest > 0)
-    status = gt_loader_create(&w->test, run->dataset, GT_SPLIT_TEST, NULL, 0);
+  if (status == GT_OK && run->data.ntest > 0) status = gt_loader_create(&w->test, run->dataset, GT_SPLIT_TEST, NULL, 0);
   w->x = GT_NEW_ARRAY(float, run->batch_max * run->data.h * run->data.w * run->data.c);
   w->y = GT_NEW_ARRAY(int32_t, run->batch_max);
   w->next = (ahead){
       .x = GT_NEW_ARRAY(float, run->batch_max * run->data.h * run->data.w * run->data.c), .y = GT_NEW_ARRAY(int32_t, run->batch_max), .number = -1};
-  if (w->test && run->data.classes == 2) {
-    w->scores = GT_NEW_ARRAY(float, run->data.ntest);
-    w->auc_scratch = GT_NEW_ARRAY(uint32_t, run->data.ntest);
-  }
   return gt_agree(run->roles.world, status, run->start_limit_s);
 }
 
-/* Kernels for every number of samples that will come: full batches, an epoch's last, and on the worker that evaluates those of its orders. */
+/* Kernels for every number of samples that will come: full batches, an epoch's last, and those of evaluations. */
 static void prepare(const worker *w) {
   const gt_run *run = w->run;
   const size_t most = run->batch_max, rest = run->data.ntest % GT_EVAL_CHUNK;
@@ -191,8 +179,8 @@ static void prepare(const worker *w) {
 gt_status gt_worker_run(gt_run *run) {
   worker w = {.run = run, .cost = gt_job_compute_of(run->job, run->roles.region_id)};
   w.slowdown = gt_cost_slowdown(run->job, run->roles.region_id, number_of(&w));
-  const gt_arrays *arrays = gt_graph_arrays(run->graph);
-  w.plane = gt_plane_worker_create(run->roles.region, arrays->params.n, arrays->buffers.n);
+  const gt_plane_size size = gt_run_plane_size(run);
+  w.plane = gt_plane_worker_create(run->roles.region, &size);
   gt_status status = open_worker(&w);
   if (status == GT_OK) {
     adopt(&w);
@@ -208,7 +196,5 @@ gt_status gt_worker_run(gt_run *run) {
   gt_free(w.next.y);
   gt_free(w.x);
   gt_free(w.y);
-  gt_free(w.scores);
-  gt_free(w.auc_scratch);
   return status;
 }

@@ -25,7 +25,7 @@ static void check_evals(world *w) {
     w_check(w, asked >= 2);
     w_check(w, w->regions[i].evals == asked || w->regions[i].evals == asked - 1);
     w_check(w, v.last_eval.accuracy == 12.0 / 25.0 && v.last_eval.loss == 1); /* three chunks: 5 + 5 + 2 of 25 */
-    w_check(w, v.last_eval.auc == W_AUC);
+    w_check(w, v.last_eval.auc == w_auc(25));
   }
 }
 
@@ -66,7 +66,7 @@ static void test_evaluation_asked_for(void **state) {
   asked a = {.calls = 0};
   gt_ps_evaluate(w->regions[0].ps, gt_vec_of(w->regions[0].params, W_PARAMS), gt_vec_of(w->regions[0].buffers, W_BUFFERS), keep, &a, w->now);
   for (int i = 0; i < 10000 && a.calls == 0; i++) w_check(w, w_step(w));
-  w_check(w, a.calls == 1 && a.score.accuracy == 12.0 / 25.0 && a.score.loss == 1 && a.score.auc == W_AUC);
+  w_check(w, a.calls == 1 && a.score.accuracy == 12.0 / 25.0 && a.score.loss == 1 && a.score.auc == w_auc(25));
   gt_ps_view v = w_look(w, 0);
   w_check(w, isnan(v.last_eval.loss) && isnan(v.last_eval.accuracy) && isnan(v.last_eval.auc) && w->regions[0].evals == 0);
   w_close(w);

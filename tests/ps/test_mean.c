@@ -17,7 +17,7 @@
 typedef struct {
   gt_ps *ps;
   gt_optim *optim;
-  float params[NPARAMS], grads[NPARAMS], buffers[NBUFFERS];
+  float params[NPARAMS], grads[NPARAMS], buffers[NBUFFERS], snapshot[NPARAMS + NBUFFERS];
   gt_ps_order orders[MOST]; /* the last of each worker; kind 0: none */
   float given[MOST];        /* the first parameter that came with it */
   float lent[MOST][NPARAMS], own[MOST][NBUFFERS];
@@ -72,6 +72,8 @@ static void begin(fixture *f, size_t workers, bool async, gt_ps_interval until, 
                      .eval_every = {.steps = eval_every},
                      .test_samples = eval_every ? 8 : 0,
                      .eval_chunk = 8,
+                     .snapshot = gt_vec_of(f->snapshot, NPARAMS),
+                     .snapshot_buffers = gt_vec_of(f->snapshot + NPARAMS, NBUFFERS),
                      .nonfinite_limit = 100,
                      .heartbeat = GT_SECOND,
                      .keepalive = GT_SECOND,
@@ -207,20 +209,19 @@ static void orders_tell_of_the_step(void **state) {
   end(&f);
 }
 
-/* Worker 0 evaluates first, and its parameters may be others when it trains. */
-static void a_late_worker_has_its_own_parameters(void **state) {
+/* All of a step begin together, with the parameters as they are then. */
+static void a_step_waits_for_the_evaluation(void **state) {
   (void)state;
   fixture f;
   begin(&f, 2, false, many, 1);
   for (size_t w = 0; w < 2; w++) push(&f, w, 4, 1, 1);
   assert_int_equal(f.orders[0].kind, GT_PS_EVAL);
-  assert_true(f.orders[1].common && f.orders[1].step == 2 && f.orders[1].workers == 2);
-  push(&f, 1, 4, 1, 1);
+  assert_int_equal(f.orders[1].kind, 0);
   f.params[0] = 50; /* a message came */
-  gt_ps_push done = {.samples = 8, .correct = 1, .loss_sum = 1, .auc = NAN};
-  gt_ps_evaluated(f.ps, &done, 2);
-  assert_int_equal(f.orders[0].kind, GT_PS_TRAIN);
-  assert_true(!f.orders[0].common && f.orders[0].step == 2 && f.orders[0].workers == 2 && f.given[0] == 50);
+  gt_ps_push done = {.samples = 8, .correct = 1, .loss_sum = 1};
+  gt_ps_evaluated(f.ps, 0, &done, 2);
+  told(&f, 2, 2, 2);
+  assert_true(f.given[0] == 50 && f.given[1] == 50);
   end(&f);
 }
 
@@ -232,7 +233,7 @@ int main(void) {
       cmocka_unit_test(one_worker_is_taken_as_it_is),
       cmocka_unit_test(async_takes_the_last),
       cmocka_unit_test(orders_tell_of_the_step),
-      cmocka_unit_test(a_late_worker_has_its_own_parameters),
+      cmocka_unit_test(a_step_waits_for_the_evaluation),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,7 +23,7 @@
 #define W_COPIES  16
 #define W_BATCHES 256 /* numbers a region can be asked for */
 #define W_MS      ((gt_ns)1000000)
-#define W_AUC     0.75 /* of every evaluation */
+#define W_TEST    32 /* test samples that a region can have */
 
 /* What a world is; 0 means the usual where there is one. */
 typedef struct {
@@ -80,10 +80,10 @@ typedef enum { W_STARTING, W_IDLE, W_TRAINING, W_EVALUATING, W_PUSHED } w_work;
 
 typedef struct {
   w_work work;
-  gt_ns ready, heard; /* when it answers; when it was last told anything */
-  int64_t batch, count;
-  double auc; /* that its evaluation tells */
-  bool lent;  /* its gradient is with the PS */
+  gt_ns ready, heard;          /* when it answers; when it was last told anything */
+  int64_t batch, first, count; /* first, count: test samples */
+  const float *model;          /* that it evaluates; NULL: none yet */
+  bool lent;                   /* its gradient is with the PS */
   float grads[W_PARAMS];
 } w_worker;
 
@@ -102,7 +102,7 @@ typedef struct {
   size_t id;
   gt_ps *ps;
   gt_optim *optim;
-  float params[W_PARAMS], grads[W_PARAMS], buffers[W_BUFFERS];
+  float params[W_PARAMS], grads[W_PARAMS], buffers[W_BUFFERS], snapshot[W_MODEL];
   w_worker workers[W_WORKERS];
   int trained[W_BATCHES]; /* how often a batch has counted, since the beginning, over every resume */
   w_copy copies[W_COPIES];
@@ -137,6 +137,23 @@ static inline gt_order w_order_of(const w_spec *spec, size_t region) {
 static inline int64_t w_per_epoch(const w_spec *spec, size_t region) {
   gt_order order = w_order_of(spec, region);
   return gt_order_batches_per_epoch(&order);
+}
+
+/* Of a test sample, whatever the model. */
+static inline float w_score(int64_t i) {
+  return (float)((7 * i) % 11);
+}
+
+static inline const int32_t *w_labels(void) {
+  static const int32_t labels[W_TEST] = {0, 1, 1, 0, 1, 0, 0, 1, 1, 1, 0, 0, 1, 0, 1, 0, 1, 1, 0, 0, 0, 1, 1, 0, 1, 0, 1, 0, 0, 1, 1, 0};
+  return labels;
+}
+
+static inline double w_auc(size_t n) {
+  float scores[W_TEST];
+  uint32_t scratch[W_TEST];
+  for (size_t i = 0; i < n; i++) scores[i] = w_score((int64_t)i);
+  return gt_auc(scores, w_labels(), n, scratch);
 }
 
 /* ---- rings ------------------------------------------------------------------------------------------------------------------ */

@@ -102,10 +102,10 @@ static inline void w_order(void *ctx, size_t index, const gt_ps_order *o) {
     return;
   }
   assert_int_equal(o->kind, GT_PS_EVAL);
-  assert_int_equal(index, 0);
   worker->work = W_EVALUATING;
+  worker->first = o->first;
   worker->count = o->count;
-  worker->auc = o->first + o->count == (int64_t)w->spec.test_samples ? W_AUC : NAN;
+  if (o->params.n) worker->model = o->params.data;
   worker->ready = w->now + w_compute_time(w, r);
 }
 

@@ -29,6 +29,9 @@ static inline void w_open_ps(world *w, w_region *r, int64_t round) {
                      .eval_every = s->eval_every,
                      .checkpoint_every = s->checkpoint_every,
                      .test_samples = s->test_samples,
+                     .test_labels = w_labels(),
+                     .snapshot = gt_vec_of(s->no_data ? NULL : r->snapshot, W_PARAMS),
+                     .snapshot_buffers = gt_vec_of(s->no_data ? NULL : r->snapshot + W_PARAMS, W_BUFFERS),
                      .eval_chunk = 10,
                      .nonfinite_limit = s->nonfinite_limit,
                      .wan_bytes_limit = s->wan_bytes_limit,
@@ -162,8 +165,11 @@ static inline void w_answer(world *w, w_region *r, size_t k) {
   if (work == W_STARTING) {
     gt_ps_ready(r->ps, k, w->now);
   } else if (work == W_EVALUATING) {
-    gt_ps_push push = {.samples = worker->count, .correct = worker->count / 2, .loss_sum = (double)worker->count, .auc = worker->auc};
-    gt_ps_evaluated(r->ps, &push, w->now);
+    float scores[W_TEST];
+    for (int64_t i = 0; i < worker->count; i++) scores[i] = w_score(worker->first + i);
+    if (!w->spec.no_data) assert_ptr_equal(worker->model, r->snapshot);
+    gt_ps_push push = {.samples = worker->count, .correct = worker->count / 2, .loss_sum = (double)worker->count, .scores = scores};
+    gt_ps_evaluated(r->ps, k, &push, w->now);
   } else {
     gt_order order = w_order_of(&w->spec, r->id);
     gt_ps_push push = {.samples = (int64_t)gt_order_batch_size(&order, worker->batch), .compute = W_MS};

@@ -1,0 +1,411 @@
+/* Evaluation by all workers of a region: one model, whatever comes meanwhile; the same figures to the bit however many workers score, and in whatever order; and what a
+   stop, a lost worker and a late one do to it. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "geotrain/ps.h"
+
+#define MOST     ((size_t)5)
+#define NPARAMS  ((size_t)3)
+#define NBUFFERS ((size_t)2)
+#define NTEST    ((size_t)75) /* 8 chunks, the last of 5 */
+#define CHUNK    ((size_t)10)
+#define NCHUNKS  ((NTEST + CHUNK - 1) / CHUNK)
+
+typedef struct {
+  gt_ps *ps;
+  gt_optim *optim;
+  float params[NPARAMS], grads[NPARAMS], buffers[NBUFFERS], snapshot[NPARAMS + NBUFFERS];
+  int32_t labels[NTEST];
+  gt_ps_order orders[MOST];     /* the last of each worker; kind 0: none */
+  const float *models[MOST][2]; /* parameters and buffers that it evaluates */
+  float gradient[MOST][NPARAMS], own[MOST][NBUFFERS];
+  int given[NCHUNKS]; /* how often a chunk went out */
+  int evals, trained, asked;
+  int64_t checkpoint, steps; /* steps: that the last evaluation was told with */
+  gt_ps_score score;
+} fixture;
+
+/* ---- the model: what a sample costs, whether it is right, how it is ranked ---------------------------------------- */
+
+static double loss_of(const float *params, const float *buffers, size_t i) {
+  return exp((double)params[i % NPARAMS]) / (double)(i + 3) + (double)buffers[i % NBUFFERS];
+}
+
+static float score_of(const float *params, size_t i) {
+  return (float)((i * 37) % 41) * params[0] + (float)(i % 3) * params[1];
+}
+
+static bool right(const float *params, size_t i) {
+  return score_of(params, i) > 4;
+}
+
+/* As one evaluator finds it, chunk by chunk. */
+static gt_ps_score expected(const float *params, const float *buffers, const int32_t *labels) {
+  float scores[NTEST];
+  uint32_t scratch[NTEST];
+  double sum = 0;
+  int correct = 0;
+  for (size_t first = 0; first < NTEST; first += CHUNK) {
+    double chunk = 0;
+    for (size_t i = first; i < NTEST && i < first + CHUNK; i++) {
+      chunk += loss_of(params, buffers, i);
+      correct += right(params, i);
+      scores[i] = score_of(params, i);
+    }
+    sum += chunk;
+  }
+  return (gt_ps_score){sum / (double)NTEST, correct / (double)NTEST, gt_auc(scores, labels, NTEST, scratch)};
+}
+
+static void is_score(const gt_ps_score *found, const gt_ps_score *wanted) {
+  assert_memory_equal(found, wanted, sizeof *found);
+}
+
+/* ---- host --------------------------------------------------------------------------------------------------------- */
+
+static void on_order(void *ctx, size_t worker, const gt_ps_order *o) {
+  fixture *f = ctx;
+  if (o->kind == GT_PS_KEEPALIVE) return;
+  assert_int_equal(f->orders[worker].kind, 0);
+  f->orders[worker] = *o;
+  if (o->kind == GT_PS_TRAIN) {
+    f->trained++;
+    f->models[worker][0] = f->models[worker][1] = NULL; /* it has other parameters now */
+  }
+  if (o->kind == GT_PS_EVAL) f->given[(size_t)o->first / CHUNK]++;
+  if (o->kind != GT_PS_EVAL || !o->params.data) return;
+  f->models[worker][0] = o->params.data;
+  f->models[worker][1] = o->buffers.data;
+}
+
+static void on_send(void *ctx, size_t peer, const gt_frame_header *head, const void *payload, size_t bytes, uint64_t cookie) {
+  (void)ctx, (void)peer, (void)head, (void)payload, (void)bytes, (void)cookie;
+}
+
+static void on_taken(void *ctx, size_t worker) {
+  (void)ctx, (void)worker;
+}
+
+static void on_checkpoint(void *ctx, int64_t round) {
+  ((fixture *)ctx)->checkpoint = round;
+}
+
+static void on_whole(void *ctx, int64_t round) {
+  (void)ctx, (void)round;
+}
+
+static void on_note(void *ctx, gt_ps_note note, double a, double b) {
+  fixture *f = ctx;
+  gt_ps_view v;
+  (void)b;
+  if (note != GT_NOTE_EVAL) return;
+  gt_ps_look(f->ps, 1, &v);
+  f->evals++;
+  f->steps = (int64_t)a;
+  f->score = v.last_eval;
+}
+
+static void on_done(void *ctx, const gt_ps_score *score) {
+  ((fixture *)ctx)->score = *score;
+  ((fixture *)ctx)->asked++;
+}
+
+static void create(fixture *f, const char *strategy, size_t workers, bool async, int64_t eval_every) {
+  static const double weights[2] = {0.5, 0.5};
+  *f = (fixture){.params = {0.5f, -0.25f, 1.5f}, .buffers = {0.01f, 0.02f}};
+  for (size_t i = 0; i < NTEST; i++) f->labels[i] = (int32_t)((i * 13 / 5) % 2);
+  gt_optim_spec sgd = {.name = "sgd", .schedule = {.kind = GT_LR_CONSTANT, .lr = 1}};
+  assert_int_equal(gt_optim_create(&f->optim, &sgd, NPARAMS, true), GT_OK);
+  gt_ps_spec spec = {
+      .nregions = 2,
+      .nworkers = workers,
+      .local_async = async,
+      .strategy = gt_sync_find(strategy),
+      .weights = weights,
+      .period = 1,
+      .scale = 1,
+      .outbox = 100,
+      .window = 100,
+      .params = gt_vec_of(f->params, NPARAMS),
+      .grads = gt_vec_of(f->grads, NPARAMS),
+      .buffers = gt_vec_of(f->buffers, NBUFFERS),
+      .optim = f->optim,
+      .order = {.seed = 1, .n = 16, .batch = 4},
+      .until = {.steps = 1000},
+      .eval_every = {.steps = eval_every},
+      .test_samples = NTEST,
+      .test_labels = f->labels,
+      .eval_chunk = CHUNK,
+      .snapshot = gt_vec_of(f->snapshot, NPARAMS),
+      .snapshot_buffers = gt_vec_of(f->snapshot + NPARAMS, NBUFFERS),
+      .nonfinite_limit = 100,
+      .heartbeat = GT_SECOND,
+      .keepalive = GT_SECOND,
+      .host = {.ctx = f, .send = on_send, .order = on_order, .taken = on_taken, .checkpoint = on_checkpoint, .whole = on_whole, .note = on_note}};
+  f->ps = gt_ps_create(&spec);
+}
+
+static void begin(fixture *f, const char *strategy, size_t workers, bool async, int64_t eval_every) {
+  create(f, strategy, workers, async, eval_every);
+  gt_ps_start(f->ps, 0);
+  for (size_t w = 0; w < workers; w++) gt_ps_ready(f->ps, w, 0);
+}
+
+static void end(fixture *f) {
+  gt_ps_close(f->ps);
+  gt_optim_close(f->optim);
+  assert_int_equal(gt_alloc_alive(), 0);
+}
+
+/* ---- workers ------------------------------------------------------------------------------------------------------ */
+
+static void train(fixture *f, size_t worker) {
+  assert_int_equal(f->orders[worker].kind, GT_PS_TRAIN);
+  f->orders[worker].kind = 0;
+  for (size_t i = 0; i < NPARAMS; i++) f->gradient[worker][i] = 0.001f * (float)(worker + i + 1);
+  for (size_t i = 0; i < NBUFFERS; i++) f->own[worker][i] = 0.03f + 0.001f * (float)worker;
+  gt_ps_push p = {.samples = 4, .buffers = f->own[worker]};
+  gt_ps_gradient(f->ps, worker, &p, f->gradient[worker], 1);
+}
+
+/* The worker reads the model when it answers, not when it was told to. */
+static void answer(fixture *f, size_t worker) {
+  const gt_ps_order o = f->orders[worker];
+  const float *params = f->models[worker][0], *buffers = f->models[worker][1];
+  float scores[CHUNK];
+  gt_ps_push p = {.samples = o.count, .scores = scores};
+  assert_int_equal(o.kind, GT_PS_EVAL);
+  assert_non_null(params);
+  for (int64_t i = 0; i < o.count; i++) {
+    size_t sample = (size_t)(o.first + i);
+    p.loss_sum += loss_of(params, buffers, sample);
+    p.correct += right(params, sample);
+    scores[i] = score_of(params, sample);
+  }
+  f->orders[worker].kind = 0;
+  gt_ps_evaluated(f->ps, worker, &p, 1);
+}
+
+/* Workers answer in an order that `seed` says, until nobody evaluates. */
+static void answer_all(fixture *f, size_t workers, uint64_t seed) {
+  gt_rng rng = gt_rng_make(seed, GT_RNG_TEST, workers, 0);
+  for (;;) {
+    size_t busy[MOST], n = 0;
+    for (size_t w = 0; w < workers; w++)
+      if (f->orders[w].kind == GT_PS_EVAL) busy[n++] = w;
+    if (n == 0) return;
+    answer(f, busy[gt_rng_below(&rng, n)]);
+  }
+}
+
+static void every_chunk_once(const fixture *f) {
+  for (size_t c = 0; c < NCHUNKS; c++) assert_int_equal(f->given[c], 1);
+}
+
+static void an_update_comes(fixture *f, int64_t sequence) {
+  const float update[NPARAMS] = {1, 2, 3};
+  gt_frame_header head = {.kind = GT_MSG_UPDATE, .from = 1, .sequence = (uint64_t)sequence, .message_bytes = sizeof update};
+  gt_ps_message(f->ps, 1, &head, update, 1);
+}
+
+/* ---- laws --------------------------------------------------------------------------------------------------------- */
+
+static void the_same_bits_however_many_score(void **state) {
+  (void)state;
+  for (size_t workers = 1; workers <= MOST; workers++)
+    for (uint64_t seed = 0; seed < 20; seed++) {
+      fixture f;
+      create(&f, "none", workers, false, 0);
+      gt_ps_score wanted = expected(f.params, f.buffers, f.labels);
+      gt_ps_evaluate(f.ps, gt_vec_of(f.params, NPARAMS), gt_vec_of(f.buffers, NBUFFERS), on_done, &f, 0);
+      for (size_t w = 0; w < workers; w++) { /* who is late joins */
+        gt_ps_ready(f.ps, w, 0);
+        assert_int_equal(f.orders[w].kind, GT_PS_EVAL);
+      }
+      f.params[0] = 100; /* the model was lent for the call alone */
+      answer_all(&f, workers, seed);
+      assert_int_equal(f.asked, 1);
+      every_chunk_once(&f);
+      is_score(&f.score, &wanted);
+      assert_true(f.score.auc > 0.2 && f.score.auc < 0.8 && f.score.accuracy > 0.2 && f.score.accuracy < 0.8);
+      end(&f);
+    }
+}
+
+/* Between two steps all evaluate, and then all train. */
+static void in_step_all_evaluate_then_all_train(void **state) {
+  (void)state;
+  for (size_t workers = 1; workers <= MOST; workers++) {
+    fixture f;
+    begin(&f, "none", workers, false, 2);
+    for (int step = 0; step < 2; step++)
+      for (size_t w = 0; w < workers; w++) train(&f, w);
+    gt_ps_score wanted = expected(f.params, f.buffers, f.labels);
+    int trained = f.trained;
+    for (size_t w = 0; w < workers; w++) assert_int_equal(f.orders[w].kind, GT_PS_EVAL);
+    for (size_t c = 0; c < NCHUNKS; c++) {
+      assert_int_equal(f.trained, trained);
+      answer(&f, c % workers);
+    }
+    assert_int_equal(f.trained, trained + (int)workers);
+    for (size_t w = 0; w < workers; w++) assert_true(f.orders[w].kind == GT_PS_TRAIN && f.orders[w].step == 3);
+    assert_int_equal(f.evals, 1);
+    assert_int_equal(f.steps, 2);
+    every_chunk_once(&f);
+    is_score(&f.score, &wanted);
+    end(&f);
+  }
+}
+
+static void messages_do_not_change_what_is_scored(void **state) {
+  (void)state;
+  for (int async = 0; async < 2; async++)
+    for (size_t workers = 1; workers <= 3; workers++) {
+      fixture f;
+      begin(&f, "asgd", workers, async, 1);
+      for (size_t w = 0; w < (async ? 1 : workers); w++) train(&f, w);
+      gt_ps_score wanted = expected(f.params, f.buffers, f.labels);
+      float before[NPARAMS];
+      memcpy(before, f.params, sizeof before);
+      for (int64_t k = 1; f.evals == 0; k++) {
+        an_update_comes(&f, k);
+        for (size_t w = 0; w < workers && f.evals == 0; w++)
+          if (f.orders[w].kind == GT_PS_EVAL) answer(&f, w);
+      }
+      for (size_t i = 0; i < NPARAMS; i++) assert_true(f.params[i] != before[i]);
+      is_score(&f.score, &wanted);
+      end(&f);
+    }
+}
+
+/* Who trains goes on, joins when it comes back, and leaves when all chunks are given out; what it pushed meanwhile changes the live model alone. */
+static void async_workers_join_when_they_are_free(void **state) {
+  (void)state;
+  fixture f;
+  begin(&f, "none", 3, true, 2);
+  train(&f, 1);
+  assert_int_equal(f.orders[1].kind, GT_PS_TRAIN);
+  train(&f, 1);
+  gt_ps_score wanted = expected(f.params, f.buffers, f.labels);
+  assert_true(f.orders[0].kind == GT_PS_TRAIN && f.orders[1].kind == GT_PS_EVAL && f.orders[2].kind == GT_PS_TRAIN);
+  answer(&f, 1);
+  train(&f, 0);
+  assert_true(f.orders[0].kind == GT_PS_EVAL && f.orders[0].params.data == f.snapshot);
+  answer(&f, 0);
+  assert_true(f.orders[0].kind == GT_PS_EVAL && !f.orders[0].params.data); /* it has the model */
+  for (int chunk = 0; chunk < 4; chunk++) answer(&f, 1);
+  assert_int_equal(f.orders[1].kind, GT_PS_EVAL);
+  train(&f, 2);
+  assert_int_equal(f.orders[2].kind, GT_PS_TRAIN); /* all chunks are out */
+  train(&f, 2);
+  assert_int_equal(f.evals, 0);
+  answer(&f, 1);
+  assert_int_equal(f.orders[1].kind, GT_PS_TRAIN);
+  every_chunk_once(&f);
+  answer(&f, 0);
+  assert_int_equal(f.evals, 1);
+  assert_int_equal(f.steps, 2); /* and not the 5 that are made by now */
+  is_score(&f.score, &wanted);
+  end(&f);
+}
+
+/* ---- stops and losses --------------------------------------------------------------------------------------------- */
+
+static void a_stop_ends_it_and_a_resume_makes_it(void **state) {
+  (void)state;
+  for (int k = 0; k < 4; k++) {
+    fixture f;
+    gt_ps_view v;
+    bool async = k % 2, late = k / 2; /* late: nothing is left to give out */
+    begin(&f, "none", 2, async, 1);
+    for (size_t w = 0; w < (async ? 1 : 2); w++) train(&f, w);
+    if (async) train(&f, 1);
+    assert_true(f.orders[0].kind == GT_PS_EVAL && f.orders[1].kind == GT_PS_EVAL);
+    for (size_t c = 0; c < (late ? NCHUNKS - 2 : 1); c++) answer(&f, 1);
+    gt_ps_stop(f.ps, GT_STOPPED, 1);
+    assert_int_equal(f.checkpoint, 1);
+    gt_state saved = {0};
+    gt_ps_save(f.ps, 1, &saved);
+    for (size_t w = 0; w < 2; w++) {
+      answer(&f, w);
+      assert_int_equal(f.orders[w].kind, 0); /* nothing more: it waits for the end */
+      gt_ns since;
+      int64_t batch;
+      assert_false(gt_ps_computing(f.ps, w, &since, &batch));
+    }
+    gt_ps_written(f.ps, 1, 1);
+    gt_frame_header written = {.kind = GT_MSG_WRITTEN, .from = 1, .round = 1, .value = 1};
+    gt_ps_message(f.ps, 1, &written, NULL, 1);
+    gt_ps_look(f.ps, 1, &v);
+    assert_true(v.phase == GT_PS_STOPPED && v.stop_code == GT_STOPPED && f.evals == 0 && isnan(v.last_eval.loss));
+
+    fixture again;
+    create(&again, "none", 2, async, 1);
+    assert_int_equal(gt_ps_load(again.ps, 0, &saved), GT_OK);
+    memcpy(again.params, f.params, sizeof f.params);
+    memcpy(again.buffers, f.buffers, sizeof f.buffers);
+    gt_state_close(&saved);
+    gt_ps_score wanted = expected(again.params, again.buffers, again.labels);
+    gt_ps_start(again.ps, 0);
+    for (size_t w = 0; w < 2; w++) gt_ps_ready(again.ps, w, 0);
+    answer_all(&again, 2, 7);
+    assert_int_equal(again.evals, 1);
+    is_score(&again.score, &wanted);
+    gt_ps_close(again.ps);
+    gt_optim_close(again.optim);
+    end(&f);
+  }
+}
+
+/* The others do what is left; the one is named to who looks for it, and without its chunk there are no figures. */
+static void a_lost_worker_is_seen(void **state) {
+  (void)state;
+  fixture f;
+  gt_ns since;
+  int64_t batch;
+  begin(&f, "none", 3, false, 1);
+  for (size_t w = 0; w < 3; w++) train(&f, w);
+  for (size_t c = 0; c < NCHUNKS - 1; c++) answer(&f, 2 * (c % 2));
+  assert_int_equal(f.evals, 0);
+  assert_true(f.orders[0].kind == 0 && f.orders[2].kind == 0);
+  assert_false(gt_ps_computing(f.ps, 0, &since, &batch) || gt_ps_computing(f.ps, 2, &since, &batch));
+  assert_true(gt_ps_computing(f.ps, 1, &since, &batch));
+  assert_true(since == 1 && batch == -1);
+  end(&f);
+}
+
+static void nothing_is_allocated(void **state) {
+  (void)state;
+  for (int async = 0; async < 2; async++) {
+    fixture f;
+    begin(&f, "none", 2, async, 1);
+    int64_t total = gt_alloc_total();
+    while (f.evals < 3)
+      for (size_t w = 0; w < 2; w++) {
+        if (f.orders[w].kind == GT_PS_TRAIN) train(&f, w);
+        if (f.orders[w].kind == GT_PS_EVAL) answer(&f, w);
+      }
+    assert_int_equal(gt_alloc_total(), total);
+    end(&f);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_same_bits_however_many_score),
+      cmocka_unit_test(in_step_all_evaluate_then_all_train),
+      cmocka_unit_test(messages_do_not_change_what_is_scored),
+      cmocka_unit_test(async_workers_join_when_they_are_free),
+      cmocka_unit_test(a_stop_ends_it_and_a_resume_makes_it),
+      cmocka_unit_test(a_lost_worker_is_seen),
+      cmocka_unit_test(nothing_is_allocated),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
