@@ -4,16 +4,17 @@
 #include <getopt.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "checkpoint_model.h"
+#include "evaluate.h"
 #include "geotrain/data.h"
 
-#define BATCH 256
-
 static const char usage[] =
-    "usage: geotrain eval CHECKPOINT DATA.h5\n"
+    "usage: geotrain eval CHECKPOINT DATA.h5 [--threads N]\n"
     "Evaluates the model of a checkpoint (RUN_DIR/ckpt/ROUND/REGION.h5) on the test split of a data set: accuracy, mean loss and, for\n"
-    "two classes, the area under the ROC curve (the loss is then the log loss).\n";
+    "two classes, the area under the ROC curve (the loss is then the log loss).\n"
+    "Threads: one a core that this process may use, OMP_NUM_THREADS at most, or --threads; the figures are the same.\n";
 
 /* The shape of the samples that the checkpoint's model takes; the data must have it. */
 static gt_status match_shape(const gt_ckpt_info *info, const char *path, const gt_dataset_info *data, const char *data_path, gt_sample_shape *shape) {
@@ -28,25 +29,6 @@ static gt_status match_shape(const gt_ckpt_info *info, const char *path, const g
   return GT_OK;
 }
 
-/* scores: NULL, or room for one a sample. */
-static void evaluate(gt_graph *graph, gt_loader *loader, const gt_sample_shape *shape, gt_metrics *sum, float *scores) {
-  float *x = GT_NEW_ARRAY(float, BATCH * shape->h * shape->w * shape->c);
-  int32_t *y = GT_NEW_ARRAY(int32_t, BATCH);
-  size_t n = gt_loader_samples(loader);
-  for (size_t first = 0; first < n; first += BATCH) {
-    gt_metrics part = {0};
-    size_t count = n - first < BATCH ? n - first : BATCH;
-    gt_loader_range(loader, first, count, x, y);
-    gt_graph_step(graph, x, y, count, false, &part);
-    if (scores) gt_graph_lean(graph, count, scores + first);
-    sum->loss_sum += part.loss_sum;
-    sum->correct += part.correct;
-    sum->samples += part.samples;
-  }
-  gt_free(y);
-  gt_free(x);
-}
-
 /* What is printed: the AUC, too, where labels are two. */
 static void report(const gt_ckpt_info *info, const gt_metrics *sum, double auc) {
   char ranked[32] = "";
@@ -55,50 +37,95 @@ static void report(const gt_ckpt_info *info, const gt_metrics *sum, double auc) 
          sum->loss_sum / (double)sum->samples, ranked, sum->samples, info->model, (long long)info->round, info->region, (long long)info->step);
 }
 
-/* Evaluates all of the test split. */
-static void judge(gt_graph *graph, gt_dataset *dataset, gt_loader *loader, const gt_sample_shape *shape, const gt_ckpt_info *info) {
-  size_t n = gt_loader_samples(loader);
-  gt_metrics sum = {0};
-  double auc = NAN;
-  float *scores = shape->classes == 2 ? GT_NEW_ARRAY(float, n) : NULL;
-  uint32_t *scratch = shape->classes == 2 ? GT_NEW_ARRAY(uint32_t, n) : NULL;
-  evaluate(graph, loader, shape, &sum, scores);
-  if (scores) auc = gt_auc(scores, gt_dataset_labels(dataset, GT_SPLIT_TEST), n, scratch);
-  report(info, &sum, auc);
-  gt_free(scratch);
-  gt_free(scores);
+/* What every thread's graph is made from; `model` has the parameters and buffers that all of them read. */
+typedef struct {
+  const char *path;
+  const gt_ckpt_info *info;
+  const gt_state *state;
+  const gt_sample_shape *shape;
+  const gt_graph *model;
+} source;
+
+static gt_status make_graph(void *ctx, gt_graph **out) {
+  const source *from = ctx;
+  const gt_arrays *a = gt_graph_arrays(from->model);
+  GT_TRY(gt_cli_checkpoint_model(out, from->path, from->info, from->state, from->shape, GT_CLI_EVAL_BATCH));
+  gt_graph_adopt(*out, a->params.data, NULL, a->buffers.data);
+  return GT_OK;
 }
 
-static gt_status run(const char *path, const gt_ckpt_info *info, const gt_state *state, const char *data_path) {
+/* A thread is one core's work: what OpenBLAS and oneDNN would start beside it only stands in the way. */
+static size_t choose_threads(size_t asked, size_t samples) {
+  const char *why;
+  size_t threads = gt_cli_threads(asked, samples, &why);
+  gt_log(GT_LOG_INFO, "%zu thread%s: %s", threads, threads == 1 ? "" : "s", why);
+  unsetenv("OMP_NUM_THREADS");
+  unsetenv("OPENBLAS_NUM_THREADS");
+  unsetenv("GOTO_NUM_THREADS");
+  return threads;
+}
+
+/* Evaluates all of the test split. */
+static gt_status judge(source *from, gt_dataset *dataset, gt_loader *loader, size_t asked) {
+  gt_cli_score score;
+  const gt_cli_evaluation evaluation = {.make = make_graph,
+                                        .ctx = from,
+                                        .test = loader,
+                                        .labels = from->shape->classes == 2 ? gt_dataset_labels(dataset, GT_SPLIT_TEST) : NULL,
+                                        .shape = *from->shape,
+                                        .threads = choose_threads(asked, gt_loader_samples(loader))};
+  GT_TRY(gt_cli_evaluate(&score, &evaluation));
+  report(from->info, &score.sum, score.auc);
+  return GT_OK;
+}
+
+static gt_status run(const char *path, const gt_ckpt_info *info, const gt_state *state, const char *data_path, size_t threads) {
   gt_dataset *dataset = NULL;
   gt_loader *loader = NULL;
-  gt_graph *graph = NULL;
+  gt_graph *model = NULL;
   gt_sample_shape shape;
   GT_TRY(gt_dataset_open(&dataset, data_path));
   const gt_dataset_info *about = gt_dataset_describe(dataset);
   gt_status status = match_shape(info, path, about, data_path, &shape);
-  if (status == GT_OK) status = gt_cli_checkpoint_model(&graph, path, info, state, &shape, BATCH);
+  if (status == GT_OK) status = gt_cli_checkpoint_model(&model, path, info, state, &shape, 0);
   if (status == GT_OK) status = gt_loader_create(&loader, dataset, GT_SPLIT_TEST, NULL, about->ntest);
-  if (status == GT_OK) judge(graph, dataset, loader, &shape, info);
+  source from = {path, info, state, &shape, model};
+  if (status == GT_OK) status = judge(&from, dataset, loader, threads);
   gt_loader_close(loader);
-  gt_graph_close(graph);
+  gt_graph_close(model);
   gt_dataset_close(dataset);
   return status;
 }
 
+static gt_status parse_threads(const char *text, size_t *threads) {
+  char *end;
+  long n = strtol(text, &end, 10);
+  if (*text == '\0' || *end != '\0' || n < 1 || n > GT_CLI_THREADS_MOST)
+    return GT_FAIL(GT_ERR_JOB, "eval: --threads is '%s'; a number from 1 to %d is needed", text, GT_CLI_THREADS_MOST);
+  *threads = (size_t)n;
+  return GT_OK;
+}
+
 gt_status gt_cmd_eval(int argc, char **argv) {
-  static const struct option options[] = {{"help", no_argument, NULL, 'h'}, {0}};
+  static const struct option options[] = {{"help", no_argument, NULL, 'h'}, {"threads", required_argument, NULL, 't'}, {0}};
+  size_t threads = 0;
   gt_ckpt_info info;
   gt_state state;
   opterr = 0;
-  for (int option; (option = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
-    if (option != 'h') return GT_FAIL(GT_ERR_JOB, "eval: unknown option '%s'; usage: geotrain eval CHECKPOINT DATA.h5", argv[optind - 1]);
-    fputs(usage, stdout);
-    return GT_OK;
+  for (int option; (option = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
+    if (option == 'h') {
+      fputs(usage, stdout);
+      return GT_OK;
+    }
+    if (option == ':') return GT_FAIL(GT_ERR_JOB, "eval: %s needs a number", argv[optind - 1]);
+    if (option != 't')
+      return GT_FAIL(GT_ERR_JOB, "eval: unknown option '%s'; usage: geotrain eval CHECKPOINT DATA.h5 [--threads N]", argv[optind - 1]);
+    GT_TRY(parse_threads(optarg, &threads));
   }
-  if (argc - optind != 2) return GT_FAIL(GT_ERR_JOB, "eval: %d files are given; usage: geotrain eval CHECKPOINT DATA.h5", argc - optind);
+  if (argc - optind != 2)
+    return GT_FAIL(GT_ERR_JOB, "eval: %d files are given; usage: geotrain eval CHECKPOINT DATA.h5 [--threads N]", argc - optind);
   GT_TRY(gt_ckpt_read(argv[optind], &info, &state));
-  gt_status status = run(argv[optind], &info, &state, argv[optind + 1]);
+  gt_status status = run(argv[optind], &info, &state, argv[optind + 1], threads);
   gt_state_close(&state);
   gt_ckpt_info_close(&info);
   return status;

@@ -95,9 +95,12 @@ const gt_command gt_commands[] = {
      "  synth    makes a small, learnable, deterministic data set\n"
      "  info     says what is in a data set\n"},
     {"eval", "loss, accuracy and (two classes) AUC of a checkpoint", gt_cmd_eval, false,
-     "geotrain eval CHECKPOINT DATA.h5\n"
+     "geotrain eval CHECKPOINT DATA.h5 [--threads N]\n"
      "\n"
-     "CHECKPOINT is a region's file of a round: RUN_DIR/ckpt/<round>/<region>.h5.\n"},
+     "CHECKPOINT is a region's file of a round: RUN_DIR/ckpt/<round>/<region>.h5.\n"
+     "\n"
+     "  --threads N   so many threads score the test split; else one a core that this process may use (its affinity), and no more than\n"
+     "                OMP_NUM_THREADS says.  The figures are the same to the bit.\n"},
     {"export", "a checkpoint's model as safetensors, with PyTorch's names and layouts", gt_cmd_export, false,
      "geotrain export CHECKPOINT OUT.safetensors\n"
      "\n"

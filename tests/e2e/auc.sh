@@ -28,6 +28,16 @@ for region in east west; do
   check "eval finds it in the checkpoint of $region" near "$(evaluated "$last/$region.h5")" "$(region_field run $region test_auc)"
 done
 
+# threads WORDS...: the figures on standard output, how many threads on the other.
+threads() { "$GEOTRAIN" eval "$last/west.h5" two.h5 "$@" 2>threads.err; }
+figures=$(threads --threads 1)
+check "eval says its threads" grep -q '1 thread: --threads' threads.err
+for n in 2 3 7; do check "eval: the same with $n threads" same "$(threads --threads $n)" "$figures"; done
+check "eval: OMP_NUM_THREADS caps them" same "$(OMP_NUM_THREADS=1 threads)" "$figures"
+check "and it says so" grep -qE '1 thread: (OMP_NUM_THREADS|one a core)' threads.err
+threads --threads 0 >/dev/null
+check "--threads 0: exit 2" same "$? $(grep -c 'from 1 to' threads.err)" "2 1"
+
 # All pairs of the test set in float64, from the checkpoint's numbers.
 if "$python" -c 'import h5py, numpy' 2>/dev/null; then
   other=$("$python" - "$last/west.h5" two.h5 <<'PY'

@@ -1,0 +1,111 @@
+/* Evaluation by threads: each has a graph and takes batches of the test set by number; what is found of a batch is kept by its number and added in their order. */
+#include "evaluate.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct {
+  const gt_cli_evaluation *e;
+  size_t samples, batches;
+  gt_metrics *found; /* of every batch */
+  float *scores;     /* of every sample, or NULL */
+  _Atomic size_t next;
+  pthread_mutex_t lock; /* of all below, and of e->make */
+  gt_status status;
+  char text[GT_ERROR_TEXT_MAX]; /* why: a thread's errors are its own */
+} work;
+
+static void score_batches(work *w, gt_graph *graph) {
+  const gt_sample_shape *s = &w->e->shape;
+  float *x = GT_NEW_ARRAY(float, GT_CLI_EVAL_BATCH * s->h * s->w * s->c);
+  int32_t *y = GT_NEW_ARRAY(int32_t, GT_CLI_EVAL_BATCH);
+  for (size_t b; (b = atomic_fetch_add(&w->next, 1)) < w->batches;) {
+    size_t first = b * GT_CLI_EVAL_BATCH, left = w->samples - first, n = left < GT_CLI_EVAL_BATCH ? left : GT_CLI_EVAL_BATCH;
+    gt_loader_range(w->e->test, first, n, x, y);
+    gt_graph_step(graph, x, y, n, false, &w->found[b]);
+    if (w->scores) gt_graph_lean(graph, n, w->scores + first);
+  }
+  gt_free(y);
+  gt_free(x);
+}
+
+static void *score(void *context) {
+  work *w = context;
+  gt_graph *graph = NULL;
+  pthread_mutex_lock(&w->lock);
+  gt_status status = w->e->make(w->e->ctx, &graph);
+  if (status != GT_OK && w->status == GT_OK) {
+    w->status = status;
+    snprintf(w->text, sizeof w->text, "%s", gt_error_text());
+  }
+  pthread_mutex_unlock(&w->lock);
+  if (status != GT_OK) return NULL;
+  score_batches(w, graph);
+  gt_graph_close(graph);
+  return NULL;
+}
+
+/* The caller is one of the threads; where another cannot be had, those that are there do its work. */
+static void score_by_threads(work *w) {
+  size_t more = w->e->threads - 1, started = 0;
+  pthread_t *threads = GT_NEW_ARRAY(pthread_t, more + 1);
+  while (started < more && pthread_create(&threads[started], NULL, score, w) == 0) started++;
+  if (started < more) gt_log(GT_LOG_WARN, "only %zu threads could be started; %zu are needed", started + 1, more + 1);
+  score(w);
+  for (size_t i = 0; i < started; i++) pthread_join(threads[i], NULL);
+  gt_free(threads);
+}
+
+static void sum_up(const work *w, gt_cli_score *out) {
+  *out = (gt_cli_score){.auc = NAN};
+  for (size_t b = 0; b < w->batches; b++) {
+    out->sum.loss_sum += w->found[b].loss_sum;
+    out->sum.correct += w->found[b].correct;
+    out->sum.samples += w->found[b].samples;
+  }
+  if (!w->scores) return;
+  uint32_t *scratch = GT_NEW_ARRAY(uint32_t, w->samples);
+  out->auc = gt_auc(w->scores, w->e->labels, w->samples, scratch);
+  gt_free(scratch);
+}
+
+gt_status gt_cli_evaluate(gt_cli_score *out, const gt_cli_evaluation *e) {
+  size_t samples = gt_loader_samples(e->test), batches = (samples + GT_CLI_EVAL_BATCH - 1) / GT_CLI_EVAL_BATCH;
+  work w = {.e = e, .samples = samples, .batches = batches, .found = GT_NEW_ARRAY(gt_metrics, batches + 1), .lock = PTHREAD_MUTEX_INITIALIZER};
+  if (e->labels) w.scores = GT_NEW_ARRAY(float, samples);
+  score_by_threads(&w);
+  if (w.status == GT_OK) sum_up(&w, out);
+  gt_status status = w.status == GT_OK ? GT_OK : GT_FAIL(w.status, "%s", w.text);
+  gt_free(w.scores);
+  gt_free(w.found);
+  return status;
+}
+
+/* ---- how many ------------------------------------------------------------------------------------------------ */
+
+static size_t cores(void) {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0 ? (size_t)CPU_COUNT(&set) : 1;
+}
+
+size_t gt_cli_threads(size_t asked, size_t samples, const char **why) {
+  size_t n = cores(), batches = (samples + GT_CLI_EVAL_BATCH - 1) / GT_CLI_EVAL_BATCH;
+  const char *said = getenv("OMP_NUM_THREADS");
+  long most = said ? strtol(said, NULL, 10) : 0; /* "4,2": of the outermost level */
+  *why = "--threads";
+  if (asked > 0) return asked;
+  *why = "one a core that this process may use";
+  if (most > 0 && (size_t)most < n) {
+    n = (size_t)most;
+    *why = "OMP_NUM_THREADS allows no more";
+  }
+  if (batches < n) {
+    n = batches > 0 ? batches : 1;
+    *why = "one a batch of the test set";
+  }
+  return n;
+}

@@ -1,0 +1,149 @@
+/* Evaluation by threads: the same bits whatever their number, what each is given, and errors that come back. */
+#include "evaluate.h"
+
+#include <math.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define NTEST ((size_t)1000) /* 15 batches and one of 40 */
+
+typedef struct {
+  gt_graph *model;
+  gt_sample_shape shape;
+  int made, fail_at; /* fail_at: this graph cannot be made; 0: all can */
+} source;
+
+static gt_status create(const source *s, size_t batch_max, gt_graph **out) {
+  const gt_graph_spec spec = {.model = "lenet5", .shape = s->shape, .batch_max = batch_max, .kernels = gt_kernels_find("blas")};
+  return gt_graph_create(out, &spec);
+}
+
+static gt_status make(void *ctx, gt_graph **out) {
+  source *s = ctx;
+  if (++s->made == s->fail_at) return GT_FAIL(GT_ERR_CKPT, "no graph number %d", s->made);
+  assert_int_equal(create(s, GT_CLI_EVAL_BATCH, out), GT_OK);
+  gt_graph_adopt(*out, gt_graph_arrays(s->model)->params.data, NULL, NULL);
+  return GT_OK;
+}
+
+typedef struct {
+  char path[64];
+  source source;
+  gt_dataset *dataset;
+  gt_loader *loader;
+} fixture;
+
+static void begin(fixture *f, size_t classes) {
+  *f = (fixture){.source = {.shape = {28, 28, 1, classes, 0}}};
+  snprintf(f->path, sizeof f->path, "test_evaluate_%ld.h5", (long)getpid());
+  gt_synth_spec synth = gt_synth_default();
+  synth.classes = classes;
+  synth.ntrain = 10;
+  synth.ntest = NTEST;
+  assert_int_equal(gt_data_synth(f->path, &synth), GT_OK);
+  assert_int_equal(gt_dataset_open(&f->dataset, f->path), GT_OK);
+  assert_int_equal(gt_loader_create(&f->loader, f->dataset, GT_SPLIT_TEST, NULL, NTEST), GT_OK);
+  assert_int_equal(create(&f->source, 0, &f->source.model), GT_OK);
+  gt_graph_init(f->source.model, 3);
+}
+
+static void end(fixture *f) {
+  gt_graph_close(f->source.model);
+  gt_loader_close(f->loader);
+  gt_dataset_close(f->dataset);
+  unlink(f->path);
+  assert_int_equal(gt_alloc_alive(), 0);
+}
+
+static gt_status evaluate(fixture *f, size_t threads, gt_cli_score *score) {
+  const bool two = f->source.shape.classes == 2;
+  const gt_cli_evaluation e = {.make = make,
+                               .ctx = &f->source,
+                               .test = f->loader,
+                               .labels = two ? gt_dataset_labels(f->dataset, GT_SPLIT_TEST) : NULL,
+                               .shape = f->source.shape,
+                               .threads = threads};
+  f->source.made = 0;
+  return gt_cli_evaluate(score, &e);
+}
+
+static void the_same_bits_with_any_threads(void **state) {
+  (void)state;
+  for (size_t classes = 2; classes <= 10; classes += 8) {
+    fixture f;
+    gt_cli_score one, many;
+    begin(&f, classes);
+    assert_int_equal(evaluate(&f, 1, &one), GT_OK);
+    assert_int_equal(one.sum.samples, NTEST);
+    assert_true(one.sum.loss_sum > 0 && one.sum.correct > 0 && one.sum.correct < NTEST);
+    assert_true(classes == 2 ? one.auc > 0 && one.auc < 1 : isnan(one.auc));
+    for (size_t threads = 2; threads <= 9; threads++) {
+      assert_int_equal(evaluate(&f, threads, &many), GT_OK);
+      assert_int_equal(f.source.made, threads);
+      assert_memory_equal(&many.sum, &one.sum, sizeof one.sum);
+      assert_memory_equal(&many.auc, &one.auc, sizeof one.auc);
+    }
+    end(&f);
+  }
+}
+
+static void an_error_comes_back(void **state) {
+  (void)state;
+  fixture f;
+  gt_cli_score score;
+  begin(&f, 10);
+  for (int at = 1; at <= 3; at++) {
+    char text[64];
+    f.source.fail_at = at;
+    snprintf(text, sizeof text, "no graph number %d", at);
+    assert_int_equal(evaluate(&f, 3, &score), GT_ERR_CKPT);
+    assert_string_equal(gt_error_text(), text);
+  }
+  end(&f);
+}
+
+static size_t chosen(size_t asked, size_t samples, const char *word) {
+  const char *why;
+  size_t n = gt_cli_threads(asked, samples, &why);
+  assert_non_null(strstr(why, word));
+  return n;
+}
+
+static void threads_are_chosen(void **state) {
+  (void)state;
+  cpu_set_t all, one;
+  assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+  const size_t cores = (size_t)CPU_COUNT(&all);
+  unsetenv("OMP_NUM_THREADS");
+  assert_int_equal(chosen(0, 1u << 20, "core"), cores);
+  assert_int_equal(chosen(7, 1u << 20, "--threads"), 7);
+  assert_int_equal(chosen(0, 1, cores > 1 ? "batch" : "core"), 1);
+  setenv("OMP_NUM_THREADS", "1,2", 1);
+  assert_int_equal(chosen(0, 1u << 20, cores > 1 ? "OMP_NUM_THREADS" : "core"), 1);
+  assert_int_equal(chosen(7, 1u << 20, "--threads"), 7);
+  setenv("OMP_NUM_THREADS", "4096", 1);
+  assert_int_equal(chosen(0, 1u << 30, "core"), cores);
+  unsetenv("OMP_NUM_THREADS");
+  CPU_ZERO(&one);
+  for (size_t c = 0; CPU_COUNT(&one) == 0; c++)
+    if (CPU_ISSET(c, &all)) CPU_SET(c, &one);
+  assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+  assert_int_equal(chosen(0, 1u << 20, "core"), 1);
+  assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_same_bits_with_any_threads),
+      cmocka_unit_test(an_error_comes_back),
+      cmocka_unit_test(threads_are_chosen),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
