@@ -179,6 +179,7 @@ typedef struct {
   double loss_sum; /* over loss_samples, since gt_ps_loss_reset */
   int64_t loss_samples;
   gt_ps_score last_eval; /* while training; NaN: none yet */
+  gt_ns last_eval_took;
   /* sums over workers */
   gt_ns compute, wait, wan_wait;
   /* of the region: after its last step, until drained and acknowledged; from then until all are done; applying updates and means; copying payloads */

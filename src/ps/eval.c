@@ -52,6 +52,7 @@ static void begin(gt_ps *ps, gt_vec params, gt_vec buffers) {
   e->given = e->back = 0;
   e->steps = ps->totals.steps;
   e->samples = ps->totals.samples;
+  e->began = ps->now;
   for (size_t w = 0; w < ps->spec.nworkers; w++) ps->workers[w].has_snapshot = false;
   gt_vec_copy(ps->spec.snapshot, params);
   gt_vec_copy(ps->spec.snapshot_buffers, buffers);
@@ -129,6 +130,7 @@ static void finish(gt_ps *ps) {
   }
   ps->totals.evals = e->number;
   ps->last_eval = score;
+  e->took = ps->now - e->began;
   ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_EVAL, (double)e->steps, (double)e->samples);
 }
 

@@ -61,6 +61,7 @@ typedef struct {
   uint32_t *scratch;          /* likewise */
   int64_t number;             /* evaluations that should have been made when it began */
   int64_t steps, samples;     /* of the region then */
+  gt_ns began, took;          /* took: the last one, while training */
   void (*done)(void *ctx, const gt_ps_score *score);
   void *ctx;
 } ps_eval;

@@ -234,6 +234,7 @@ void gt_ps_look(const gt_ps *ps, gt_ns now, gt_ps_view *v) {
                     .loss_sum = ps->loss_sum,
                     .loss_samples = ps->loss_samples,
                     .last_eval = ps->last_eval,
+                    .last_eval_took = ps->eval.took,
                     .compute = t->compute,
                     .wait = t->wait,
                     .wan_wait = t->wan_wait,
