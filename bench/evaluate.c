@@ -7,6 +7,7 @@
 
 #include "geotrain/data.h"
 #include "geotrain/nn.h"
+#include "measured.h"
 
 #define CHUNK ((size_t)1024) /* as GT_EVAL_CHUNK */
 
@@ -54,6 +55,7 @@ typedef struct {
   gt_dataset *dataset;
   gt_loader *test;
   gt_graph *graph;
+  gt_choices choices;
   float *x;
   int32_t *y;
 } evaluator;
@@ -69,7 +71,7 @@ static gt_status open_evaluator(evaluator *e, const options *o) {
                               .precision = o->precision};
   if (!spec.kernels) return GT_FAIL(GT_ERR_JOB, "this build has no kernels \"%s\"", o->kernels);
   GT_TRY(gt_loader_create(&e->test, e->dataset, GT_SPLIT_TEST, NULL, 0));
-  GT_TRY(gt_graph_create(&e->graph, &spec));
+  GT_TRY(measured_graph(&e->graph, &e->choices, &spec));
   gt_graph_init(e->graph, 1);
   e->x = GT_NEW_ARRAY(float, o->batch * about->h * about->w * about->c);
   e->y = GT_NEW_ARRAY(int32_t, o->batch);
@@ -117,6 +119,7 @@ int main(int argc, char **argv) {
   gt_free(e.y);
   gt_free(e.x);
   gt_graph_close(e.graph);
+  gt_choices_close(&e.choices);
   gt_loader_close(e.test);
   gt_dataset_close(e.dataset);
   return 0;

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 #include "geotrain/nn.h"
+#include "measured.h"
 #include "peak.h"
 
 static const char usage[] = "usage: step [--model M] [--batch N] [--rounds N] [--kernels auto|dnn|blas|ref] [--precision f32|bf16]\n"
@@ -121,15 +122,9 @@ int main(int argc, char **argv) {
   }
   const gt_sample_shape shape = shape_of(o.model);
   gt_choices choices = {0};
-  gt_graph_spec spec = {.model = o.model, .shape = shape, .batch = o.batch, .kernels = gt_kernels_find(o.kernels), .precision = o.precision};
-  if (spec.kernels && o.measured && strcmp(o.kernels, "auto") == 0 && gt_graph_create(&graph, &spec) == GT_OK) {
-    gt_graph_layers(graph, o.batch, &choices);
-    gt_graph_close(graph);
-    gt_choices_measure(&choices, spec.kernels);
-    spec.choices = &choices;
-  }
-  spec.batch_max = o.batch;
-  if (!spec.kernels || gt_graph_create(&graph, &spec) != GT_OK) {
+  const gt_graph_spec spec = {
+      .model = o.model, .shape = shape, .batch_max = o.batch, .batch = o.batch, .kernels = gt_kernels_find(o.kernels), .precision = o.precision};
+  if (!spec.kernels || (o.measured ? measured_graph(&graph, &choices, &spec) : gt_graph_create(&graph, &spec)) != GT_OK) {
     fprintf(stderr, "step: %s\n", spec.kernels ? gt_error_text() : "this build has no such kernels");
     return 2;
   }
