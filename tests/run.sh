@@ -82,6 +82,12 @@ format() {
   [ "${PIPESTATUS[1]}" -eq 0 ]
 }
 
+# The commands of build/dev without options that gcc alone has.
+clang_commands() {
+  mkdir -p build/dev/clang
+  sed 's/ -fno-predictive-commoning//' build/dev/compile_commands.json >build/dev/clang/compile_commands.json
+}
+
 # One file a process: the analyzer of clang 14 mistakes va_lists from the second file on.  Large
 # files first, so that the last of them does not keep one core at work alone.
 # A stamp a file saves what has not changed; a changed header or rule renews all.  The analyzer's depth is nearly all of the time: in the quick run it
@@ -89,8 +95,8 @@ format() {
 tidy() {
   local stamps=build/dev/tidy stale=() file stamp newest depth=(-extra-arg=-Xclang -extra-arg=-analyzer-config -extra-arg=-Xclang -extra-arg=max-nodes=10000)
   [ "$full" = no ] || { depth=() && stamps=build/dev/tidy-full; }
-  mkdir -p "$stamps" build/dev/clang
-  sed 's/ -fno-predictive-commoning//' build/dev/compile_commands.json >build/dev/clang/compile_commands.json # gcc's alone
+  mkdir -p "$stamps"
+  clang_commands
   newest=$(find include src .clang-tidy -name '*.h' -o -name .clang-tidy | xargs -r ls -t | head -n 1)
   for file in $(find src -name '*.c' -printf '%s %p\n' | sort -rn | cut -d ' ' -f 2); do
     stamp=$stamps/${file//\//.}
@@ -106,14 +112,14 @@ tidy() {
 # another, or whose file or any header is newer.
 clang_reads() {
   local stamps=build/dev/clang stale=() entries=0 object command stamp newest
-  mkdir -p "$stamps"
+  clang_commands
   newest=$(find include src tests bench -name '*.h' -print0 | xargs -0 -r ls -t | head -n 1)
   while read -r object command; do
     entries=$((entries + 1)) stamp=$stamps/${object//\//.}
     if [ ! "$stamp" -nt "${command##* }" ] || [ ! "$stamp" -nt "$newest" ] || [ "$(<"$stamp")" != "$command" ]; then
       stale+=("$stamp" "$command")
     fi
-  done < <(sed -nE 's/^ *"command": "(.*)",?$/\1/p' build/dev/compile_commands.json |
+  done < <(sed -nE 's/^ *"command": "(.*)",?$/\1/p' build/dev/clang/compile_commands.json |
     sed -E 's/\\(.)/\1/g; s/^([^ -][^ ]* )+/clang /; s/(.*) -o ([^ ]+) -c (.*)/\2 \1 -fsyntax-only \3/')
   [ "$entries" -gt 0 ] || { echo "build/dev/compile_commands.json has no commands" && return 1; }
   [ ${#stale[@]} -eq 0 ] && return 0

@@ -190,7 +190,7 @@ name: drill
 seed: 3
 model: {name: lenet5}
 data: {path: data.h5, partition: {by: shares, shares: [1, 1]}}
-train: {until: {steps: 60}, batch: 16, optimizer: {name: sgd, lr: 0.02, momentum: 0.9}, eval_every: {epochs: 0}}
+train: {until: {steps: 60}, batch: 16, choices: rule, optimizer: {name: sgd, lr: 0.02, momentum: 0.9}, eval_every: {epochs: 0}}
 regions:
   - {name: east, ranks: 2}
   - {name: west, ranks: 2}

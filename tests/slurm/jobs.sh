@@ -13,7 +13,7 @@ name: three
 seed: 3
 model: {name: lenet5}
 data: {path: data.h5, partition: {by: shares, shares: [1, 1, 1]}}
-train: {until: {steps: 40}, batch: 16, optimizer: {name: sgd, lr: 0.02, momentum: 0.9}}
+train: {until: {steps: 40}, batch: 16, choices: rule, optimizer: {name: sgd, lr: 0.02, momentum: 0.9}}
 regions:
   - {name: eu, ranks: 2, slurm: {partition: eu, nodes: 1}}
   - {name: us, ranks: 2, slurm: {partition: us, nodes: 1}}

@@ -13,9 +13,11 @@ static uint32_t bits_of(float value) {
   return bits;
 }
 
-/* As a double; what comes behind the largest number is 2^128. */
+/* As a double, from the bits: as floats the smallest count as 0.  What comes behind the largest number is 2^128. */
 static double size_of(uint32_t bits) {
-  return (bits & 0x7fffffffU) == 0x7f800000U ? ldexp(bits >> 31 ? -1.0 : 1.0, 128) : (double)float_of(bits);
+  const int exponent = (int)(bits >> 23 & 0xffU);
+  const double mantissa = (double)(bits & 0x7fffffU) + (exponent ? 0x1p23 : 0.0);
+  return ldexp(bits >> 31 ? -mantissa : mantissa, (exponent ? exponent : 1) - 150);
 }
 
 static void check(gt_bf16 found, float x) {
@@ -27,7 +29,7 @@ static void check(gt_bf16 found, float x) {
   }
   uint32_t right = low;
   if (!isinf(x)) {
-    const double below = fabs((double)x - size_of(low)), above = fabs(size_of(high) - (double)x);
+    const double below = fabs(size_of(bits_of(x)) - size_of(low)), above = fabs(size_of(high) - size_of(bits_of(x)));
     if (above < below || (above == below && (low >> 16) & 1)) right = high;
   }
   if (found != right >> 16) fail_msg("%08x becomes %04x; %04x is right", bits_of(x), found, right >> 16);
