@@ -16,7 +16,7 @@ static const char *const names[GT_ISAS] = {[GT_ISA_PLAIN] = "plain", [GT_ISA_AVX
   {                                                                                                                                                  \
     .vec = &gt_vec_loops_##isa, .pooling = &gt_pooling_loops_##isa, .direct_forward = &gt_direct_forward_loops_##isa,                                \
     .direct_input = &gt_direct_input_loops_##isa, .direct_weight = &gt_direct_weight_loops_##isa, .columns = &gt_columns_loops_##isa,                \
-    .norm = &gt_norm_loops_##isa, .sparse = &gt_sparse_loops_##isa                                                                                   \
+    .winograd = &gt_winograd_loops_##isa, .norm = &gt_norm_loops_##isa, .sparse = &gt_sparse_loops_##isa                                             \
   }
 #define DECLARE(isa)                                                                                                                                 \
   extern const gt_vec_loops gt_vec_loops_##isa;                                                                                                      \
@@ -25,6 +25,7 @@ static const char *const names[GT_ISAS] = {[GT_ISA_PLAIN] = "plain", [GT_ISA_AVX
   extern const gt_direct_input_loops gt_direct_input_loops_##isa;                                                                                    \
   extern const gt_direct_weight_loops gt_direct_weight_loops_##isa;                                                                                  \
   extern const gt_columns_loops gt_columns_loops_##isa;                                                                                              \
+  extern const gt_winograd_loops gt_winograd_loops_##isa;                                                                                            \
   extern const gt_norm_loops gt_norm_loops_##isa;                                                                                                    \
   extern const gt_sparse_loops gt_sparse_loops_##isa
 

@@ -3,13 +3,14 @@
 
 #include "direct.h"
 #include "kernels.h"
+#include "winograd.h"
 
 struct gt_layer {
   const gt_kernels *kernels;
   const gt_prepared_ops *ops; /* NULL: nothing is prepared */
   gt_layer_spec spec;
   gt_precision type;
-  /* Of each pass: GT_WAY_RULE: the table's slot; DIRECT, BLAS: those loops; else prepared, where a
+  /* Of each pass: GT_WAY_RULE: the table's slot; DIRECT, WINOGRAD, BLAS: those loops; else prepared, where a
      convolution by rule takes the way that it finds best for each size of batch. */
   gt_way ways[GT_PASSES];
   gt_way asked[GT_PASSES];
@@ -18,7 +19,7 @@ struct gt_layer {
 };
 
 const char *gt_way_name(gt_way way) {
-  static const char *const names[GT_WAYS] = {"rule", "direct", "blas", "dnn", "dnn-gemm", "dnn-turned"};
+  static const char *const names[GT_WAYS] = {"rule", "direct", "winograd", "blas", "dnn", "dnn-gemm", "dnn-turned"};
   return names[way];
 }
 
@@ -93,6 +94,7 @@ size_t gt_layer_work(const gt_layer *l, size_t N) {
     size_t needs = 0;
     if (l->ways[pass] == GT_WAY_RULE) needs = l->kernels->conv_work(s, N);
     if (l->ways[pass] == GT_WAY_DIRECT) needs = gt_direct_work(s);
+    if (l->ways[pass] == GT_WAY_WINOGRAD) needs = gt_winograd_work(s, N);
     if (l->ways[pass] == GT_WAY_BLAS) needs = gt_kernels_blas.conv_work(s, N);
     if (needs > most) most = needs;
   }
@@ -132,6 +134,8 @@ bool gt_way_can(const gt_layer_spec *spec, size_t N, gt_pass_id pass, gt_way way
     return true;
   case GT_WAY_DIRECT:
     return f32 && !spec->linear && gt_direct_serves(&c->shape);
+  case GT_WAY_WINOGRAD:
+    return f32 && !spec->linear && gt_winograd_serves(&c->shape);
   case GT_WAY_BLAS:
     return spec->linear ? c->precision == GT_F32 : f32;
   default:
@@ -151,6 +155,8 @@ void gt_layer_forward(gt_layer *l, void *y, const void *x, const float *w, const
   const gt_way way = l->ways[GT_PASS_FORWARD];
   if (way == GT_WAY_DIRECT)
     gt_direct_forward(y, x, w, b, s, N, work);
+  else if (way == GT_WAY_WINOGRAD)
+    gt_winograd_forward(y, x, w, b, s, N, work);
   else if (!is_prepared(way) && l->spec.linear)
     table_of(l, GT_PASS_FORWARD)->linear_forward(y, x, w, b, N, s->C, s->K);
   else if (!is_prepared(way))
@@ -166,6 +172,8 @@ void gt_layer_backward_input(gt_layer *l, void *dx, const void *dy, const float 
   const gt_way way = l->ways[GT_PASS_INPUT];
   if (way == GT_WAY_DIRECT)
     gt_direct_backward_input(dx, dy, w, s, N, work);
+  else if (way == GT_WAY_WINOGRAD)
+    gt_winograd_backward_input(dx, dy, w, s, N, work);
   else if (!is_prepared(way) && l->spec.linear)
     table_of(l, GT_PASS_INPUT)->linear_backward_input(dx, dy, w, N, s->C, s->K);
   else if (!is_prepared(way))
@@ -181,6 +189,8 @@ void gt_layer_backward_weight(gt_layer *l, float *dw, float *db, const void *dy,
   const gt_way way = l->ways[GT_PASS_WEIGHT];
   if (way == GT_WAY_DIRECT)
     gt_direct_backward_weight(dw, db, dy, x, s, N, work);
+  else if (way == GT_WAY_WINOGRAD)
+    gt_winograd_backward_weight(dw, db, dy, x, s, N, work);
   else if (!is_prepared(way) && l->spec.linear)
     table_of(l, GT_PASS_WEIGHT)->linear_backward_weight(dw, db, dy, x, N, s->C, s->K);
   else if (!is_prepared(way))

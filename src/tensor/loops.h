@@ -5,6 +5,7 @@
 
 #include "direct.h"
 #include "geotrain/tensor.h"
+#include "winograd.h"
 
 /* Element by element; the same bits at every set (compiled without contraction). */
 typedef struct {
@@ -85,6 +86,15 @@ typedef struct {
   void (*fm_backward_input)(float *dv, const float *dy, const float *v, size_t N, size_t F, size_t K);
 } gt_sparse_loops;
 
+/* The transforms of Winograd's convolution, of `count` tiles from the first on: isa/winograd.c. */
+typedef struct {
+  void (*input)(float *v, const float *x, const gt_tiles *g, size_t first, size_t count);
+  void (*output)(float *y, const float *m, const float *b, const gt_tiles *g, size_t first, size_t count);
+  void (*gradient)(float *z, const float *dy, const gt_tiles *g, size_t first, size_t count);
+  void (*weights)(float *u, const float *w, size_t n, bool turned);
+  void (*weight_gradient)(float *dw, const float *u, size_t n);
+} gt_winograd_loops;
+
 typedef struct {
   const gt_vec_loops *vec;
   const gt_pooling_loops *pooling;
@@ -92,6 +102,7 @@ typedef struct {
   const gt_direct_input_loops *direct_input;
   const gt_direct_weight_loops *direct_weight;
   const gt_columns_loops *columns;
+  const gt_winograd_loops *winograd;
   const gt_norm_loops *norm;
   const gt_sparse_loops *sparse;
 } gt_loop_tables;

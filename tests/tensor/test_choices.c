@@ -35,11 +35,17 @@ static gt_layer_spec spec_of(size_t i) {
     return conv_spec((gt_conv_shape){.H = 12, .W = 12, .C = 4, .K = 32, .R = 3, .S = 3, .stride = 1, .pad = 1}, true, true);
   case 6:
     return linear_spec(120, 84);
+  case 7:
+    return conv_spec((gt_conv_shape){.H = 7, .W = 10, .C = 32, .K = 48, .R = 3, .S = 3, .stride = 1, .pad = 0}, true, true);
+  case 8:
+    return conv_spec((gt_conv_shape){.H = 5, .W = 5, .C = 16, .K = 16, .R = 3, .S = 3, .stride = 1, .pad = 2}, false, true);
+  case 9:
+    return conv_spec((gt_conv_shape){.H = 1, .W = 2, .C = 16, .K = 32, .R = 3, .S = 3, .stride = 1, .pad = 1}, false, true);
   default:
     return linear_spec(33, 7);
   }
 }
-enum { SPECS = 8 };
+enum { SPECS = 11 };
 
 /* All three passes of a layer against ref. */
 static void check(gt_layer *layer, const gt_layer_spec *spec, size_t N) {
