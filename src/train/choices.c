@@ -119,22 +119,22 @@ static int first_like(const char (*keys)[KEY], int of) {
   return rank;
 }
 
-/* The texts of the region's ranks one after the other; the caller frees it. */
-static char *join_texts(const gt_run *run, const char *text) {
-  const int n = run->roles.region_size, own = (int)strlen(text);
-  int *sizes = GT_NEW_ARRAY(int, (size_t)n), *at = GT_NEW_ARRAY(int, (size_t)n), total = 0;
+/* The texts of all ranks of a communicator one behind the other, their lengths in sizes (one a rank); the caller frees it. */
+static char *gather_texts(const gt_run *run, MPI_Comm comm, const char *text, int *sizes, int n) {
+  static const char what[] = "the choices of other ranks";
+  const int own = (int)strlen(text);
+  int *at = GT_NEW_ARRAY(int, (size_t)n), total = 0;
   MPI_Request request;
-  GT_MPI(MPI_Iallgather(&own, 1, MPI_INT, sizes, 1, MPI_INT, run->roles.region, &request));
-  gt_wait_all(&request, 1, "the choices of the region's workers", run->start_limit_s, NULL, NULL);
+  GT_MPI(MPI_Iallgather(&own, 1, MPI_INT, sizes, 1, MPI_INT, comm, &request));
+  gt_wait_all(&request, 1, what, run->start_limit_s, NULL, NULL);
   for (int i = 0; i < n; i++) {
     at[i] = total;
     total += sizes[i];
   }
   char *all = GT_NEW_ARRAY(char, (size_t)total + 1);
-  GT_MPI(MPI_Iallgatherv(text, own, MPI_CHAR, all, sizes, at, MPI_CHAR, run->roles.region, &request));
-  gt_wait_all(&request, 1, "the choices of the region's workers", run->start_limit_s, NULL, NULL);
+  GT_MPI(MPI_Iallgatherv(text, own, MPI_CHAR, all, sizes, at, MPI_CHAR, comm, &request));
+  gt_wait_all(&request, 1, what, run->start_limit_s, NULL, NULL);
   gt_free(at);
-  gt_free(sizes);
   return all;
 }
 
@@ -158,7 +158,9 @@ static void settle_region(gt_run *run, const char *source, const char *text) {
   gt_wait_all(&request, 1, "the machines of the region's ranks", run->start_limit_s, NULL, NULL);
   const bool first = !roles->is_ps && first_like((const char(*)[KEY])keys, roles->region_rank) == roles->region_rank;
   char *mine = first ? settle_kind(run, source, text) : gt_strdup("");
-  run->choices_text = join_texts(run, mine);
+  int *sizes = GT_NEW_ARRAY(int, (size_t)roles->region_size);
+  run->choices_text = gather_texts(run, roles->region, mine, sizes, roles->region_size);
+  gt_free(sizes);
   gt_free(mine);
   if (!first && roles->region_size > 1) {
     if (roles->is_ps) memcpy(c->machine, keys[1], KEY); /* the PS computes nothing: it knows what the first worker does */
@@ -202,39 +204,45 @@ static void list_layers(gt_run *run, const gt_graph_spec *spec) {
   gt_graph_close(graph);
 }
 
+/* The file's text must be sound, and hold this machine where nothing may be measured.  The PS computes nothing. */
+static gt_status check_text(const gt_run *run, const char *text) {
+  const char *path = run->job->train.choices;
+  gt_choices all = {0};
+  bool found;
+  if (run->roles.is_ps) return GT_OK;
+  gt_status status = gt_choices_parse(&all, path, text, &found);
+  if (status == GT_OK && run->options->virtual_clock && (!found || !covers(&all, &run->choices)))
+    status = GT_FAIL(GT_ERR_JOB,
+                     "train.choices: %s has no choices for rank %d's machine (%s) and batches of %zu, and nothing is measured under --clock virtual; "
+                     "`geotrain info JOB --measure --out FILE` makes them",
+                     path, run->roles.world_rank, run->choices.machine, run->batch);
+  gt_choices_close(&all);
+  return status;
+}
+
+/* By the text of a file, of the checkpoint, or (NULL) by measuring. */
+static void settle(gt_run *run, bool named, const char *text) {
+  const char *source = named ? run->job->train.choices : "the checkpoint";
+  settle_region(run, source, text);
+  const bool measured = strstr(run->choices_text, "# measured") != NULL;
+  run->choices_how = measured ? "measured" : named ? "file" : "checkpoint";
+  if (run->roles.is_ps && run->choices.n > 0) say(run, measured ? "measured" : source);
+}
+
 gt_status gt_run_open_choices(gt_run *run, const gt_graph_spec *spec) {
   const gt_job *job = run->job;
-  const char *wish = job->train.choices;
-  const bool named = strcmp(wish, "measure") != 0 && strcmp(wish, "rule") != 0;
+  const bool by_rule = strcmp(job->train.choices, "rule") == 0, named = !by_rule && strcmp(job->train.choices, "measure") != 0;
   char *text = NULL;
   gt_status status = GT_OK;
   run->choices_how = "rule";
   if (named) status = open_file(run, &text);
-  if (status != GT_OK || strcmp(job->train.kernels, "auto") != 0 || strcmp(wish, "rule") == 0 || (!named && run->options->virtual_clock)) {
-    gt_free(text);
-    return status;
-  }
-  gt_machine_key(run->choices.machine, sizeof run->choices.machine);
-  list_layers(run, spec);
-  if (named && !run->roles.is_ps) { /* the text must be sound, and hold this machine where nothing may be measured */
-    gt_choices all = {0};
-    bool found;
-    status = gt_choices_parse(&all, wish, text, &found);
-    if (status == GT_OK && run->options->virtual_clock && (!found || !covers(&all, &run->choices)))
-      status =
-          GT_FAIL(GT_ERR_JOB,
-                  "train.choices: %s has no choices for rank %d's machine (%s) and batches of %zu, and nothing is measured under --clock virtual; "
-                  "`geotrain info JOB --measure --out FILE` makes them",
-                  wish, run->roles.world_rank, run->choices.machine, run->batch);
-    gt_choices_close(&all);
-  }
-  status = gt_agree(run->roles.world, status, run->start_limit_s);
-  if (status == GT_OK) {
-    if (!named) text = share_text(run, run->roles.is_ps ? kept_text(run) : NULL);
-    const char *source = named ? wish : "the checkpoint";
-    settle_region(run, source, text);
-    run->choices_how = strstr(run->choices_text, "# measured") ? "measured" : named ? "file" : "checkpoint";
-    if (run->roles.is_ps && run->choices.n > 0) say(run, strcmp(run->choices_how, "measured") == 0 ? "measured" : source);
+  const bool settled = by_rule || strcmp(job->train.kernels, "auto") != 0 || (!named && run->options->virtual_clock);
+  if (status == GT_OK && !settled) {
+    gt_machine_key(run->choices.machine, sizeof run->choices.machine);
+    list_layers(run, spec);
+    status = gt_agree(run->roles.world, named ? check_text(run, text) : GT_OK, run->start_limit_s);
+    if (status == GT_OK && !named) text = share_text(run, run->roles.is_ps ? kept_text(run) : NULL);
+    if (status == GT_OK) settle(run, named, text);
   }
   gt_free(text);
   return status;
@@ -242,25 +250,15 @@ gt_status gt_run_open_choices(gt_run *run, const gt_graph_spec *spec) {
 
 char **gt_run_gather_choices(const gt_run *run) {
   const size_t n = run->job->nregions;
-  const int own = run->choices_text ? (int)strlen(run->choices_text) : 0;
-  int *sizes = GT_NEW_ARRAY(int, n), *at = GT_NEW_ARRAY(int, n), total = 0;
-  char **texts = GT_NEW_ARRAY(char *, n);
-  MPI_Request request;
-  GT_MPI(MPI_Iallgather(&own, 1, MPI_INT, sizes, 1, MPI_INT, run->roles.ps, &request));
-  gt_wait_all(&request, 1, "the choices of the regions", run->start_limit_s, NULL, NULL);
-  for (size_t i = 0; i < n; i++) {
-    at[i] = total;
-    total += sizes[i];
-  }
-  char *all = GT_NEW_ARRAY(char, (size_t)total + 1);
-  GT_MPI(MPI_Iallgatherv(own ? run->choices_text : "", own, MPI_CHAR, all, sizes, at, MPI_CHAR, run->roles.ps, &request));
-  gt_wait_all(&request, 1, "the choices of the regions", run->start_limit_s, NULL, NULL);
+  int *sizes = GT_NEW_ARRAY(int, n);
+  char **texts = GT_NEW_ARRAY(char *, n), *all = gather_texts(run, run->roles.ps, run->choices_text ? run->choices_text : "", sizes, (int)n);
+  const char *next = all;
   for (size_t i = 0; i < n; i++) {
     texts[i] = GT_NEW_ARRAY(char, (size_t)sizes[i] + 1);
-    memcpy(texts[i], all + at[i], (size_t)sizes[i]);
+    memcpy(texts[i], next, (size_t)sizes[i]);
+    next += sizes[i];
   }
   gt_free(all);
-  gt_free(at);
   gt_free(sizes);
   return texts;
 }
