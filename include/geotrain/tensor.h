@@ -130,8 +130,18 @@ typedef struct {
    product; columns and oneDNN's product; for the gradient of the input, oneDNN's forward convolution
    with the weights turned round. */
 typedef enum { GT_PASS_FORWARD, GT_PASS_INPUT, GT_PASS_WEIGHT, GT_PASSES } gt_pass_id;
-typedef enum { GT_WAY_RULE, GT_WAY_DIRECT, GT_WAY_WINOGRAD, GT_WAY_BLAS, GT_WAY_DNN, GT_WAY_DNN_GEMM, GT_WAY_DNN_TURNED, GT_WAYS } gt_way;
-const char *gt_way_name(gt_way way);       /* "rule", "direct", "winograd", "blas", "dnn", "dnn-gemm", "dnn-turned" */
+typedef enum {
+  GT_WAY_RULE,
+  GT_WAY_DIRECT,
+  GT_WAY_WINOGRAD,
+  GT_WAY_BLAS,
+  GT_WAY_DNN,
+  GT_WAY_DNN_GEMM,
+  GT_WAY_DNN_TURNED,
+  GT_WAY_DNN_WINOGRAD,
+  GT_WAYS
+} gt_way;
+const char *gt_way_name(gt_way way);       /* "rule", "direct", "winograd", "blas", "dnn", "dnn-gemm", "dnn-turned", "dnn-winograd" */
 const char *gt_pass_name(gt_pass_id pass); /* "forward", "input", "weight" */
 
 typedef struct gt_prepared_ops {

@@ -19,7 +19,7 @@ struct gt_layer {
 };
 
 const char *gt_way_name(gt_way way) {
-  static const char *const names[GT_WAYS] = {"rule", "direct", "winograd", "blas", "dnn", "dnn-gemm", "dnn-turned"};
+  static const char *const names[GT_WAYS] = {"rule", "direct", "winograd", "blas", "dnn", "dnn-gemm", "dnn-turned", "dnn-winograd"};
   return names[way];
 }
 
@@ -46,7 +46,7 @@ static void settle(gt_layer *l, const gt_way *ways, bool by_rule) {
 }
 
 static bool is_prepared(gt_way way) {
-  return way == GT_WAY_DNN || way == GT_WAY_DNN_GEMM || way == GT_WAY_DNN_TURNED;
+  return way >= GT_WAY_DNN && way < GT_WAYS;
 }
 
 static void open_prepared(gt_layer *l, gt_prepared_context **context) {

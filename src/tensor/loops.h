@@ -88,9 +88,9 @@ typedef struct {
 
 /* The transforms of Winograd's convolution, of `count` tiles from the first on: isa/winograd.c. */
 typedef struct {
-  void (*input)(float *v, const float *x, const gt_tiles *g, size_t first, size_t count);
-  void (*output)(float *y, const float *m, const float *b, const gt_tiles *g, size_t first, size_t count);
-  void (*gradient)(float *z, const float *dy, const gt_tiles *g, size_t first, size_t count);
+  void (*input)(void *v, const void *x, gt_precision type, const gt_tiles *g, size_t first, size_t count);
+  void (*output)(void *y, const float *m, const float *b, gt_precision type, const gt_tiles *g, size_t first, size_t count);
+  void (*gradient)(void *z, const void *dy, gt_precision type, const gt_tiles *g, size_t first, size_t count);
   void (*weights)(float *u, const float *w, size_t n, bool turned);
   void (*weight_gradient)(float *dw, const float *u, size_t n);
 } gt_winograd_loops;

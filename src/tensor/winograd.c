@@ -11,73 +11,72 @@
 #include <cblas.h>
 #undef I /* complex.h takes the letter that linear layers count inputs by */
 
-enum { PLACES = 16 };
+enum { PLACES = GT_WINOGRAD_PLACES };
 
 bool gt_winograd_serves(const gt_conv_shape *s) {
   return s->R == 3 && s->S == 3 && s->stride == 1 && s->pad <= 2 && s->C % 16 == 0 && s->K % 16 == 0;
 }
 
-/* Of a pass from images of (H,W,C) to images of (P,Q,K). */
-static gt_tiles tiles_of(const gt_conv_shape *s) {
-  return (gt_tiles){
-      .H = s->H, .W = s->W, .C = s->C, .P = s->P, .Q = s->Q, .K = s->K, .pad = s->pad, .rows = (s->P + 1) / 2, .columns = (s->Q + 1) / 2};
+/* Tiles at a time: enough rows for a product, few enough that both sides stay in the cache; an even number, and where there is such a one a divisor of all. */
+static size_t group_of(const gt_tiles *g) {
+  const size_t fit = (size_t)(1 << 19) / (PLACES * (g->C + g->K)), most = fit < 64 ? 64 : fit;
+  if (g->all <= most) return g->all;
+  for (size_t group = most / 2 * 2; group >= most / 2 && group > 0; group -= 2)
+    if (g->all % group == 0) return group;
+  return most / 2 * 2;
 }
 
-static gt_tiles tiles_back(const gt_conv_shape *s) {
-  return (gt_tiles){
-      .H = s->P, .W = s->Q, .C = s->K, .P = s->H, .Q = s->W, .K = s->C, .pad = 2 - s->pad, .rows = (s->H + 1) / 2, .columns = (s->W + 1) / 2};
-}
-
-/* Tiles at a time: enough rows for a product, few enough that both sides stay in the cache. */
-static size_t group_of(const gt_tiles *g, size_t N) {
-  const size_t all = N * g->rows * g->columns, fit = (size_t)(1 << 19) / (PLACES * (g->C + g->K));
-  const size_t group = fit < 64 ? 64 : fit;
-  return group < all ? group : all;
+gt_tiles gt_winograd_tiles(const gt_conv_shape *s, size_t N, bool back) {
+  gt_tiles g = {.H = s->H, .W = s->W, .C = s->C, .P = s->P, .Q = s->Q, .K = s->K, .pad = s->pad};
+  if (back) g = (gt_tiles){.H = s->P, .W = s->Q, .C = s->K, .P = s->H, .Q = s->W, .K = s->C, .pad = 2 - s->pad};
+  g.rows = (g.P + 1) / 2;
+  g.columns = (g.Q + 1) / 2;
+  g.all = N * g.rows * g.columns;
+  g.group = group_of(&g);
+  g.stride = g.group;
+  return g;
 }
 
 size_t gt_winograd_work(const gt_conv_shape *s, size_t N) {
-  const gt_tiles there = tiles_of(s), back = tiles_back(s);
-  const size_t a = group_of(&there, N), b = group_of(&back, N);
+  const size_t a = gt_winograd_tiles(s, N, false).group, b = gt_winograd_tiles(s, N, true).group;
   return PLACES * (s->C * s->K + (a > b ? a : b) * (s->C + s->K)) + 16;
 }
 
 /* v (N,H,W,C) to y by weights that lie (C,K), or (K,C) where they are turned. */
-static void convolve(float *y, const float *x, const float *w, const float *b, const gt_tiles *g, bool turned, size_t N, float *work) {
+static void convolve(float *y, const float *x, const float *w, const float *b, gt_tiles g, bool turned, float *work) {
   const gt_winograd_loops *loops = gt_loops()->winograd;
-  const size_t all = N * g->rows * g->columns, group = group_of(g, N), nw = g->C * g->K;
-  float *u = work, *v = u + PLACES * nw, *m = v + PLACES * group * g->C;
+  const size_t nw = g.C * g.K;
+  float *u = work, *v = u + PLACES * nw, *m = v + PLACES * g.group * g.C;
   loops->weights(u, w, nw, turned);
-  for (size_t first = 0; first < all; first += group) {
-    const size_t count = all - first < group ? all - first : group;
-    loops->input(v, x, g, first, count);
+  for (size_t first = 0; first < g.all; first += g.group) {
+    const size_t count = g.stride = g.all - first < g.group ? g.all - first : g.group;
+    loops->input(v, x, GT_F32, &g, first, count);
     for (size_t i = 0; i < PLACES; i++)
-      cblas_sgemm(CblasRowMajor, CblasNoTrans, turned ? CblasTrans : CblasNoTrans, (blasint)count, (blasint)g->K, (blasint)g->C, 1.0F,
-                  v + i * count * g->C, (blasint)g->C, u + i * nw, (blasint)(turned ? g->C : g->K), 0.0F, m + i * count * g->K, (blasint)g->K);
-    loops->output(y, m, b, g, first, count);
+      cblas_sgemm(CblasRowMajor, CblasNoTrans, turned ? CblasTrans : CblasNoTrans, (blasint)count, (blasint)g.K, (blasint)g.C, 1.0F,
+                  v + i * count * g.C, (blasint)g.C, u + i * nw, (blasint)(turned ? g.C : g.K), 0.0F, m + i * count * g.K, (blasint)g.K);
+    loops->output(y, m, b, GT_F32, &g, first, count);
   }
 }
 
 void gt_winograd_forward(float *y, const float *x, const float *w, const float *b, const gt_conv_shape *s, size_t N, float *work) {
-  const gt_tiles g = tiles_of(s);
-  convolve(y, x, w, b, &g, false, N, work);
+  convolve(y, x, w, b, gt_winograd_tiles(s, N, false), false, work);
 }
 
 void gt_winograd_backward_input(float *dx, const float *dy, const float *w, const gt_conv_shape *s, size_t N, float *work) {
-  const gt_tiles g = tiles_back(s);
-  convolve(dx, dy, w, NULL, &g, true, N, work);
+  convolve(dx, dy, w, NULL, gt_winograd_tiles(s, N, true), true, work);
 }
 
 void gt_winograd_backward_weight(float *dw, float *db, const float *dy, const float *x, const gt_conv_shape *s, size_t N, float *work) {
   const gt_winograd_loops *loops = gt_loops()->winograd;
-  const gt_tiles g = tiles_of(s);
-  const size_t all = N * g.rows * g.columns, group = group_of(&g, N), nw = g.C * g.K;
-  float *u = work, *v = u + PLACES * nw, *z = v + PLACES * group * g.C;
+  gt_tiles g = gt_winograd_tiles(s, N, false);
+  const size_t nw = g.C * g.K;
+  float *u = work, *v = u + PLACES * nw, *z = v + PLACES * g.group * g.C;
   if (db) gt_fast_rows_sum(db, dy, N * s->P * s->Q, s->K);
   memset(u, 0, PLACES * nw * sizeof *u);
-  for (size_t first = 0; first < all; first += group) {
-    const size_t count = all - first < group ? all - first : group;
-    loops->input(v, x, &g, first, count);
-    loops->gradient(z, dy, &g, first, count);
+  for (size_t first = 0; first < g.all; first += g.group) {
+    const size_t count = g.stride = g.all - first < g.group ? g.all - first : g.group;
+    loops->input(v, x, GT_F32, &g, first, count);
+    loops->gradient(z, dy, GT_F32, &g, first, count);
     for (size_t i = 0; i < PLACES; i++)
       cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (blasint)g.C, (blasint)g.K, (blasint)count, 1.0F, v + i * count * g.C, (blasint)g.C,
                   z + i * count * g.K, (blasint)g.K, 1.0F, u + i * nw, (blasint)g.K);

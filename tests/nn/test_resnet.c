@@ -164,11 +164,11 @@ static void gradients(void **state) {
 
 /* Loss within 2 %; gradients within 8 % of their length at the last layer, 50 % before it, where each layer's numbers at ReLU's corner fall on another side: PyTorch's
    autocast is as far from its float32 for this network and size (3.7 % and 41 %). */
-static void bf16_against_float32(void **state) {
-  (void)state;
-  if (!has_bf16()) skip();
-  const gt_sample_shape larger = {16, 16, 3, CLASSES, 0}; /* so that the last normalisations have some rows */
-  gt_graph *full = resnet(&larger, 8, "auto", GT_F32), *half = resnet(&larger, 8, "auto", GT_BF16);
+static const gt_sample_shape larger = {16, 16, 3, CLASSES, 0}; /* so that the last normalisations have some rows */
+
+/* half: in bf16 */
+static void near_float32(gt_graph *half) {
+  gt_graph *full = resnet(&larger, 8, "auto", GT_F32);
   const gt_arrays *a = gt_graph_arrays(full), *b = gt_graph_arrays(half);
   gt_metrics ma, mb;
   assert_non_null(strstr(gt_graph_kernels(half), "bf16"));
@@ -190,6 +190,41 @@ static void bf16_against_float32(void **state) {
   print_message("bf16: gradients off by %.3f of their length at most, loss by %.4f\n", worst, fabs(ma.loss_sum - mb.loss_sum) / ma.loss_sum);
   gt_graph_close(full);
   gt_graph_close(half);
+}
+
+static void bf16_against_float32(void **state) {
+  (void)state;
+  if (!has_bf16()) skip();
+  near_float32(resnet(&larger, 8, "auto", GT_BF16));
+}
+
+/* Wherever Winograd's convolution can be, it is. */
+static void bf16_by_winograd(void **state) {
+  (void)state;
+  if (!has_bf16()) skip();
+  gt_choices choices = {0};
+  gt_graph *half = resnet(&larger, 8, "auto", GT_BF16);
+  size_t served = 0;
+  gt_graph_layers(half, 8, &choices);
+  gt_graph_close(half);
+  for (size_t i = 0; i < choices.n; i++)
+    for (int pass = 0; pass < GT_PASSES; pass++)
+      if (gt_way_can(&choices.items[i].layer, 8, (gt_pass_id)pass, GT_WAY_DNN_WINOGRAD)) {
+        choices.items[i].ways[pass] = GT_WAY_DNN_WINOGRAD;
+        served++;
+      }
+  assert_true(served > 10);
+  const gt_graph_spec spec = {.model = "resnet18",
+                              .shape = larger,
+                              .batch_max = 8,
+                              .batch = 8,
+                              .choices = &choices,
+                              .kernels = gt_kernels_find("auto"),
+                              .precision = GT_BF16};
+  assert_int_equal(gt_graph_create(&half, &spec), GT_OK);
+  gt_graph_init(half, 9);
+  near_float32(half);
+  gt_choices_close(&choices);
 }
 
 /* ---- announcements ------------------------------------------------------------------------------------------------ */
@@ -265,8 +300,11 @@ int main(void) {
   for (size_t i = 0; i < sizeof x / sizeof *x; i++) x[i] = (float)gt_rng_normal(&rng);
   for (size_t i = 0; i < 8; i++) labels[i] = (int32_t)(i % CLASSES);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(numbers_and_names),         cmocka_unit_test(gradients),
-      cmocka_unit_test(bf16_against_float32),      cmocka_unit_test(announced_gradients_are_final),
+      cmocka_unit_test(numbers_and_names),
+      cmocka_unit_test(gradients),
+      cmocka_unit_test(bf16_against_float32),
+      cmocka_unit_test(bf16_by_winograd),
+      cmocka_unit_test(announced_gradients_are_final),
       cmocka_unit_test(learns_without_allocating),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

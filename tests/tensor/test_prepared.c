@@ -114,6 +114,49 @@ static void convolutions_bf16(void **state) {
   convolutions(GT_BF16);
 }
 
+/* The length of the difference as a share of the length. */
+static double off(const float *found, const float *right, size_t n) {
+  double difference = 0, length = 0;
+  for (size_t i = 0; i < n; i++) {
+    difference += ((double)found[i] - (double)right[i]) * ((double)found[i] - (double)right[i]);
+    length += (double)right[i] * (double)right[i];
+  }
+  return sqrt(difference / length);
+}
+
+/* Winograd's way rounds tiles, not numbers, so that results are near and not the same; odd numbers of tiles, too. */
+static void winograd_bf16(void **state) {
+  (void)state;
+  if (absent(GT_BF16)) skip();
+  const gt_way ways[GT_PASSES] = {GT_WAY_DNN_WINOGRAD, GT_WAY_DNN_WINOGRAD, GT_WAY_DNN_WINOGRAD};
+  const gt_conv_spec spec = {.shape = sized((gt_conv_shape){.H = 5, .W = 6, .C = 32, .K = 48, .R = 3, .S = 3, .stride = 1, .pad = 1}),
+                             .needs_input_gradient = true,
+                             .in = GT_BF16,
+                             .out = GT_BF16,
+                             .precision = GT_BF16};
+  const gt_conv_shape *s = &spec.shape;
+  gt_prepared_conv *conv = ops->conv_create(context, &spec, ways);
+  for (size_t N = 1; N <= 65; N += 32) { /* 9, 297, 585 tiles: the last in groups, with a rest */
+    const size_t nw = s->R * s->S * s->C * s->K, nx = N * s->H * s->W * s->C, ny = N * s->P * s->Q * s->K;
+    values x = values_of(GT_BF16, nx), dx = values_of(GT_BF16, nx), y = values_of(GT_BF16, ny), dy = values_of(GT_BF16, ny);
+    float *w = numbers(nw), *dw = numbers(nw), *right = numbers(nx + ny + nw);
+    ops->conv_forward(conv, y.at, x.at, w, NULL, N);
+    ref->conv_forward(right, x.f, w, NULL, s, N, NULL);
+    values_read(&y);
+    assert_true(off(y.f, right, ny) < 0.01);
+    ops->conv_backward_input(conv, dx.at, dy.at, w, N);
+    ref->conv_backward_input(right, dy.f, w, s, N, NULL);
+    values_read(&dx);
+    assert_true(off(dx.f, right, nx) < 0.01);
+    ops->conv_backward_weight(conv, dw, NULL, dy.at, x.at, N);
+    ref->conv_backward_weight(right, NULL, dy.f, x.f, s, N, NULL);
+    assert_true(off(dw, right, nw) < 0.01);
+    release(right, nx + ny + nw), release(dw, nw), release(w, nw);
+    values_release(&dy), values_release(&y), values_release(&dx), values_release(&x);
+  }
+  ops->conv_close(conv);
+}
+
 /* ---- linear layers ---- */
 
 static void check_linear(gt_prepared_linear *linear, gt_precision precision, size_t B, size_t I, size_t O) {
@@ -155,7 +198,8 @@ int main(void) {
   ref = gt_kernels_find("ref");
   ops = gt_kernels_find("dnn") ? gt_kernels_find("dnn")->prepared() : NULL;
   if (ops) context = ops->create();
-  const struct CMUnitTest tests[] = {cmocka_unit_test(convolutions_f32), cmocka_unit_test(convolutions_bf16), cmocka_unit_test(linear_layers)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(convolutions_f32), cmocka_unit_test(convolutions_bf16), cmocka_unit_test(winograd_bf16),
+                                     cmocka_unit_test(linear_layers)};
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   if (ops) ops->close(context);
   return failed;

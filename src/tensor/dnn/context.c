@@ -129,19 +129,33 @@ void gt_dnn_move(gt_prepared_context *dnn, const gt_dnn_stage *stage, dnnl_memor
 
 /* ---- products ---- */
 
-static dnnl_memory_desc_t matrix(size_t rows, size_t columns, bool transposed, gt_precision type, bool any) {
-  const dnnl_dims_t dims = {(dnnl_dim_t)rows, (dnnl_dim_t)columns};
+static dnnl_memory_desc_t matrix(size_t places, size_t rows, size_t columns, bool transposed, gt_precision type, bool any) {
+  const dnnl_dims_t dims = {(dnnl_dim_t)rows, (dnnl_dim_t)columns}, all = {(dnnl_dim_t)places, (dnnl_dim_t)rows, (dnnl_dim_t)columns};
+  if (places > 0) return gt_dnn_desc(3, all, gt_dnn_type(type), any ? dnnl_format_tag_any : transposed ? dnnl_acb : dnnl_abc);
   return gt_dnn_desc(2, dims, gt_dnn_type(type), any ? dnnl_format_tag_any : transposed ? dnnl_ba : dnnl_ab);
 }
 
+static dnnl_primitive_attr_t adding(void) {
+  dnnl_primitive_attr_t attr;
+  dnnl_post_ops_t sum;
+  GT_DNN(dnnl_primitive_attr_create(&attr));
+  GT_DNN(dnnl_post_ops_create(&sum));
+  GT_DNN(dnnl_post_ops_append_sum(sum, 1.0F));
+  GT_DNN(dnnl_primitive_attr_set_post_ops(attr, sum));
+  GT_DNN(dnnl_post_ops_destroy(sum));
+  return attr;
+}
+
 void gt_dnn_product_open(gt_prepared_context *dnn, gt_dnn_stage *stage, const gt_dnn_product *p) {
-  const dnnl_memory_desc_t a = matrix(p->m, p->k, p->ta, p->type, false), b = matrix(p->k, p->n, p->tb, p->type, p->packed),
-                           y = matrix(p->m, p->n, false, p->out, false), c = matrix(1, p->n, false, GT_F32, false),
-                           plain = matrix(p->k, p->n, p->tb, GT_F32, false);
+  const dnnl_memory_desc_t a = matrix(p->places, p->m, p->k, p->ta, p->type, false), b = matrix(p->places, p->k, p->n, p->tb, p->type, p->packed),
+                           y = matrix(p->places, p->m, p->n, false, p->out, false), c = matrix(0, 1, p->n, false, GT_F32, false),
+                           plain = matrix(p->places, p->k, p->n, p->tb, GT_F32, false);
   dnnl_matmul_desc_t desc;
   dnnl_primitive_desc_t primitive;
+  dnnl_primitive_attr_t attr = p->add ? adding() : NULL;
   GT_DNN(dnnl_matmul_desc_init(&desc, &a, &b, p->bias ? &c : NULL, &y));
-  GT_DNN(dnnl_primitive_desc_create(&primitive, &desc, NULL, dnn->engine, NULL));
+  GT_DNN(dnnl_primitive_desc_create(&primitive, &desc, attr, dnn->engine, NULL));
+  if (attr) GT_DNN(dnnl_primitive_attr_destroy(attr));
   GT_DNN(dnnl_primitive_create(&stage->run, primitive));
   const dnnl_memory_desc_t *chosen = dnnl_primitive_desc_query_md(primitive, dnnl_query_weights_md, 0);
   stage->x = gt_dnn_memory(dnn, &a);
@@ -162,7 +176,7 @@ void gt_dnn_product_run(gt_prepared_context *dnn, const gt_dnn_stage *stage, voi
   gt_dnn_point(stage->y, y);
   if (stage->b) gt_dnn_point(stage->b, c);
   gt_dnn_point(stage->w, stage->pack ? dnn->areas[GT_DNN_PACKED] : b);
-  if (stage->pack) {
+  if (stage->pack && b) {
     gt_dnn_point(stage->plain, b);
     gt_dnn_move(dnn, stage, stage->plain, stage->w);
   }

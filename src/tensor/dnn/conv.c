@@ -47,8 +47,12 @@ static void load_weights(gt_prepared_context *dnn, const gt_dnn_stage *stage, co
 }
 
 void gt_dnn_conv_forward(gt_prepared_conv *c, void *y, const void *x, const float *w, const float *b, size_t N) {
-  const gt_conv_prepared *p = gt_conv_prepare(c, N);
+  gt_conv_prepared *p = gt_conv_prepare(c, N);
   const gt_dnn_stage *f = &p->forward;
+  if (p->ways[GT_PASS_FORWARD] == GT_WAY_DNN_WINOGRAD) {
+    gt_conv_winograd(c, p, false, y, x, w, b);
+    return;
+  }
   x = values(c, x, N);
   if (p->ways[GT_PASS_FORWARD] == GT_WAY_DNN_GEMM) {
     gt_dnn_product_run(c->dnn, f, y, columns(c, x, N), w, NULL);
@@ -92,8 +96,12 @@ static void load_turned(const gt_prepared_conv *c, const gt_conv_prepared *p, co
 }
 
 void gt_dnn_conv_backward_input(gt_prepared_conv *c, void *dx, const void *dy, const float *w, size_t N) {
-  const gt_conv_prepared *p = gt_conv_prepare(c, N);
+  gt_conv_prepared *p = gt_conv_prepare(c, N);
   const gt_dnn_stage *g = &p->input;
+  if (p->ways[GT_PASS_INPUT] == GT_WAY_DNN_WINOGRAD) {
+    gt_conv_winograd(c, p, true, dx, dy, w, NULL);
+    return;
+  }
   if (p->ways[GT_PASS_INPUT] == GT_WAY_DNN_TURNED) {
     const dnnl_exec_arg_t turned[3] = {{DNNL_ARG_SRC, g->x}, {DNNL_ARG_WEIGHTS, g->w}, {DNNL_ARG_DST, g->y}};
     load_turned(c, p, w);
@@ -128,8 +136,12 @@ static void weight_product(const gt_prepared_conv *c, const gt_conv_prepared *p,
 }
 
 void gt_dnn_conv_backward_weight(gt_prepared_conv *c, float *dw, float *db, const void *dy, const void *x, size_t N) {
-  const gt_conv_prepared *p = gt_conv_prepare(c, N);
+  gt_conv_prepared *p = gt_conv_prepare(c, N);
   const gt_dnn_stage *g = &p->weight;
+  if (p->ways[GT_PASS_WEIGHT] == GT_WAY_DNN_WINOGRAD) {
+    gt_conv_winograd_weight(c, p, dw, dy, x);
+    return;
+  }
   x = values(c, x, N);
   if (p->ways[GT_PASS_WEIGHT] == GT_WAY_DNN_GEMM) {
     columns(c, x, N);

@@ -10,8 +10,9 @@ enum { GT_CONV_SIZES = 8 }; /* of batches whose primitives are kept */
 typedef struct {
   size_t N;
   gt_way ways[GT_PASSES];
-  gt_dnn_stage forward, input, weight;
-  dnnl_dim_t row, column; /* turned: elements from one place of the window to the next in the packed weights */
+  gt_dnn_stage forward, input, weight; /* of Winograd's way: the products of a group of tiles */
+  gt_dnn_stage rest[GT_PASSES];        /* and of the last group, where it is smaller */
+  dnnl_dim_t row, column;              /* turned: elements from one place of the window to the next in the packed weights */
 } gt_conv_prepared;
 
 struct gt_prepared_conv {
@@ -25,6 +26,10 @@ struct gt_prepared_conv {
 /* The primitives for batches of N; where all places are taken, the oldest go. */
 gt_conv_prepared *gt_conv_prepare(gt_prepared_conv *c, size_t N);
 void gt_conv_release(gt_conv_prepared *p);
+/* Winograd's convolution on oneDNN's products. */
+void gt_conv_open_winograd(gt_prepared_conv *c, gt_conv_prepared *p, gt_pass_id pass);
+void gt_conv_winograd(gt_prepared_conv *c, gt_conv_prepared *p, bool back, void *y, const void *x, const float *w, const float *b);
+void gt_conv_winograd_weight(gt_prepared_conv *c, gt_conv_prepared *p, float *dw, const void *dy, const void *x);
 /* Rows of columns that the gradient of the weights sums over.  oneDNN 2.6's bf16 product of plain factors over 63 rows uses tiles that it has not set up (an illegal
    instruction): an odd number gets a row of zeros. */
 size_t gt_conv_summed_rows(const gt_prepared_conv *c, size_t N);

@@ -1,5 +1,6 @@
 /* Primitives of a convolution on oneDNN: which way each of the three passes goes, by rule, and what it needs. */
 #include "conv.h"
+#include "winograd.h"
 
 enum { GEMM_ROWS = 8192, COLUMNS_MAX = 1 << 25 }; /* rows of columns by rule, at most; elements of columns in any case */
 
@@ -41,6 +42,8 @@ bool gt_dnn_conv_can(const gt_conv_spec *c, size_t N, gt_pass_id pass, gt_way wa
   const gt_conv_shape *s = &c->shape;
   if (way == GT_WAY_DNN_GEMM) return !c->bias && N * s->P * s->Q * s->R * s->S * s->C <= COLUMNS_MAX;
   if (way == GT_WAY_DNN_TURNED) return pass == GT_PASS_INPUT && can_turn(s);
+  if (way == GT_WAY_DNN_WINOGRAD)
+    return gt_winograd_serves(s) && c->in == c->precision && c->out == c->precision && !(c->bias && pass == GT_PASS_WEIGHT);
   return way == GT_WAY_DNN;
 }
 
@@ -219,6 +222,7 @@ void gt_conv_release(gt_conv_prepared *p) {
   gt_dnn_stage_close(&p->forward);
   gt_dnn_stage_close(&p->input);
   gt_dnn_stage_close(&p->weight);
+  for (int pass = 0; pass < GT_PASSES; pass++) gt_dnn_stage_close(&p->rest[pass]);
   *p = (gt_conv_prepared){0};
 }
 
@@ -240,6 +244,9 @@ gt_conv_prepared *gt_conv_prepare(gt_prepared_conv *c, size_t N) {
   if (ours(p->ways[GT_PASS_INPUT]) && c->spec.needs_input_gradient) open_input(c, p, hint);
   if (ours(p->ways[GT_PASS_WEIGHT])) open_weight(c, p, hint);
   dnnl_primitive_desc_destroy(hint);
+  for (int pass = 0; pass < GT_PASSES; pass++)
+    if (p->ways[pass] == GT_WAY_DNN_WINOGRAD && (pass != GT_PASS_INPUT || c->spec.needs_input_gradient))
+      gt_conv_open_winograd(c, p, (gt_pass_id)pass);
   reserve(c, p);
   return p;
 }

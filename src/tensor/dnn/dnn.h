@@ -7,7 +7,7 @@
 #include "kernels.h"
 
 /* Scratch that the operations of a graph take turns in. */
-typedef enum { GT_DNN_PACKED, GT_DNN_VALUES, GT_DNN_COLUMNS, GT_DNN_AREAS } gt_dnn_area;
+typedef enum { GT_DNN_PACKED, GT_DNN_VALUES, GT_DNN_COLUMNS, GT_DNN_TILES, GT_DNN_WEIGHTS, GT_DNN_AREAS } gt_dnn_area;
 
 struct gt_prepared_context {
   dnnl_engine_t engine;
@@ -46,12 +46,13 @@ void gt_dnn_move(gt_prepared_context *dnn, const gt_dnn_stage *stage, dnnl_memor
 /* A matrix product y (m,n) = a (m,k) b (k,n) [+ c (n)], either factor transposed in memory, of type `type` with y of `out`.  packed: b comes as float32 and is
    brought into the library's layout at every run, by way of GT_DNN_PACKED. */
 typedef struct {
-  size_t m, n, k;
-  bool ta, tb, bias, packed;
+  size_t m, n, k, places;         /* places: so many products side by side; 0: one */
+  bool ta, tb, bias, packed, add; /* add: to what y holds */
   gt_precision type, out;
 } gt_dnn_product;
 
 void gt_dnn_product_open(gt_prepared_context *dnn, gt_dnn_stage *stage, const gt_dnn_product *p);
+/* b NULL: of a packed product, as it was packed by the last run that any such product made. */
 void gt_dnn_product_run(gt_prepared_context *dnn, const gt_dnn_stage *stage, void *y, const void *a, const void *b, const float *c);
 
 /* The functions of gt_prepared_ops: dnn_conv.c, dnn_linear.c. */
