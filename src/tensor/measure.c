@@ -114,17 +114,14 @@ static void run(const bench *b, int pass, int way) {
   if (pass == GT_PASS_WEIGHT) gt_layer_backward_weight(b->layers[way], o->dw, o->db, o->dy, o->x, N, b->work);
 }
 
-/* Seconds of one run: the shortest of those that a turn has room for. */
-static double turn(const bench *b, int pass, int way) {
+/* Seconds of a run: the mean of those that a turn has room for, so many at least, but for the first, which finds caches that another way has filled. */
+static double turn(const bench *b, int pass, int way, int at_least) {
   const gt_ns start = gt_now();
-  double least = INFINITY;
-  do {
-    const gt_ns from = gt_now();
-    run(b, pass, way);
-    const double took = gt_seconds(gt_now() - from);
-    if (took < least) least = took;
-  } while (gt_seconds(gt_now() - start) < TURN_S);
-  return least;
+  run(b, pass, way);
+  const gt_ns warm = gt_now();
+  int runs = 1;
+  for (; runs < at_least || gt_seconds(gt_now() - start) < TURN_S; runs++) run(b, pass, way);
+  return runs > 1 ? gt_seconds(gt_now() - warm) / (runs - 1) : gt_seconds(warm - start);
 }
 
 static double least_of(const bench *b, int pass, int way) {
@@ -137,22 +134,27 @@ static double best_of(const bench *b, int pass) {
   return best;
 }
 
-/* Whether a way but the rule's is near the best, or there was no turn yet. */
-static bool is_open(const bench *b, int pass) {
-  const double best = best_of(b, pass);
-  bool open = b->turns[pass] == 0;
-  for (int way = GT_WAY_RULE + 1; way < GT_WAYS; way++) open = open || (has(b, pass, way) && least_of(b, pass, way) <= FAR * best);
-  return open;
+/* Whether the way may still be the best. */
+static bool is_near(const bench *b, int pass, int way) {
+  return has(b, pass, way) && (b->turns[pass] == 0 || least_of(b, pass, way) <= FAR * best_of(b, pass));
 }
 
-/* One turn of every way that may still win. */
+/* Whether there is more than one such way. */
+static bool is_open(const bench *b, int pass) {
+  int near = 0;
+  for (int way = 0; way < GT_WAYS; way++) near += is_near(b, pass, way);
+  return near > 1;
+}
+
+/* One turn of every way that may still win: of the first turn those that are far off learn that, and later ones are taken with warm caches. */
 static void take_turn(bench *b, int pass) {
-  const int half = b->turns[pass] % 2;
-  const double best = best_of(b, pass);
+  const int half = b->turns[pass] % 2, runs = b->turns[pass] == 0 ? 1 : 2;
+  bool near[GT_WAYS];
+  for (int way = 0; way < GT_WAYS; way++) near[way] = is_near(b, pass, way);
   for (int i = 0; i < GT_WAYS; i++) {
     const int way = (i + b->turns[pass]) % GT_WAYS; /* none is always the first */
-    if (!has(b, pass, way) || (b->turns[pass] > 0 && way != GT_WAY_RULE && least_of(b, pass, way) > FAR * best)) continue;
-    const double took = turn(b, pass, way);
+    if (!near[way]) continue;
+    const double took = turn(b, pass, way, runs);
     if (took < b->halves[pass][way][half]) b->halves[pass][way][half] = took;
   }
   b->turns[pass]++;
@@ -165,7 +167,8 @@ static gt_way decide(const bench *b, int pass) {
   double best = INFINITY;
   for (int way = GT_WAY_RULE + 1; way < GT_WAYS; way++) {
     const double *halves = b->halves[pass][way];
-    const bool beats = b->turns[pass] >= 2 ? halves[0] < GAIN * rule[0] && halves[1] < GAIN * rule[1] : halves[0] < SURE * rule[0];
+    /* A rule that was far off has no second half. */
+    const bool beats = isfinite(halves[1]) ? halves[0] < GAIN * rule[0] && halves[1] < GAIN * rule[1] : halves[0] < SURE * rule[0];
     if (!beats || least_of(b, pass, way) >= best) continue;
     best = least_of(b, pass, way);
     chosen = (gt_way)way;
