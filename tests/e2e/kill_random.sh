@@ -21,7 +21,7 @@ taken_of() {
 
 # drill STRATEGY: kills until there were enough, then lets it end.
 drill() {
-  local strategy=$1 n=0 steps=40000 at kept=0 before taken lost=0
+  local strategy=$1 n=0 steps=400000 at kept=0 before taken lost=0
   sed -e "s/strategy: sma/strategy: $strategy/" -e "s/{steps: 60}/{steps: $steps}/" -e 's/latency: 1 ms/latency: 0.1 ms/' job.yaml >"$strategy.yaml"
   rm -rf "$strategy"
   while [ "$n" -lt "$kills" ]; do
