@@ -7,9 +7,8 @@
 
 #include "geotrain/data.h"
 #include "geotrain/nn.h"
+#include "geotrain/ps.h"
 #include "measured.h"
-
-#define CHUNK ((size_t)1024) /* as GT_EVAL_CHUNK */
 
 static const char usage[] =
     "usage: evaluate --model M --data FILE.h5 [--batch N] [--seconds S] [--kernels auto|dnn|blas|ref] [--precision f32|bf16]\n"
@@ -58,6 +57,7 @@ typedef struct {
   gt_choices choices;
   float *x;
   int32_t *y;
+  size_t chunk;
 } evaluator;
 
 static gt_status open_evaluator(evaluator *e, const options *o) {
@@ -73,6 +73,7 @@ static gt_status open_evaluator(evaluator *e, const options *o) {
   GT_TRY(gt_loader_create(&e->test, e->dataset, GT_SPLIT_TEST, NULL, 0));
   GT_TRY(measured_graph(&e->graph, &e->choices, &spec));
   gt_graph_init(e->graph, 1);
+  e->chunk = gt_ps_eval_chunk(gt_loader_samples(e->test));
   e->x = GT_NEW_ARRAY(float, o->batch * about->h * about->w * about->c);
   e->y = GT_NEW_ARRAY(int32_t, o->batch);
   return GT_OK;
@@ -80,7 +81,7 @@ static gt_status open_evaluator(evaluator *e, const options *o) {
 
 /* The samples from `first` to the end of its chunk; returns how many. */
 static size_t score_chunk(evaluator *e, size_t batch, size_t first) {
-  size_t left = gt_loader_samples(e->test) - first, count = left < CHUNK ? left : CHUNK;
+  size_t left = gt_loader_samples(e->test) - first, count = left < e->chunk ? left : e->chunk;
   for (size_t done = 0; done < count;) {
     size_t n = count - done < batch ? count - done : batch;
     gt_metrics metrics;
@@ -94,7 +95,7 @@ static size_t score_chunk(evaluator *e, size_t batch, size_t first) {
 static double rate(evaluator *e, const options *o) {
   const size_t n = gt_loader_samples(e->test);
   size_t at = 0, samples = 0;
-  for (size_t chunk = 0; chunk < 2 && chunk * CHUNK < n; chunk++) score_chunk(e, o->batch, chunk * CHUNK);
+  for (size_t chunk = 0; chunk < 2 && chunk * e->chunk < n; chunk++) score_chunk(e, o->batch, chunk * e->chunk);
   const gt_ns start = gt_now();
   while (gt_seconds(gt_now() - start) < o->seconds) {
     size_t count = score_chunk(e, o->batch, at);

@@ -91,7 +91,7 @@ typedef struct {
   gt_optim *optim;
   gt_order order;
   gt_ps_interval until, eval_every, checkpoint_every;
-  size_t test_samples, eval_chunk; /* 0 test samples: no evaluation; a chunk is one order */
+  size_t test_samples, eval_chunk; /* 0 test samples: no evaluation; a chunk is one order, 0: gt_ps_eval_chunk */
   const int32_t *test_labels;      /* where they are two: evaluations give the AUC.  NULL: they do not */
   gt_vec snapshot,
       snapshot_buffers; /* as large as params and buffers, for evaluations alone: there the model lies that workers score while the live one goes on */
@@ -233,7 +233,10 @@ void gt_usage_batch(const gt_usage *split, const gt_ps_view *view, size_t nworke
 
 /* ---- from a job ---------------------------------------------------------------------------------------------------------- */
 
-#define GT_EVAL_CHUNK ((size_t)1024) /* samples an EVAL order asks for */
+/* Samples an EVAL order asks for: 1,024, and more of a large test set, up to 8,192, so that an order's
+   way there and back is small beside its work. By the test set alone: what is added chunk by chunk
+   must not depend on who scores it. */
+size_t gt_ps_eval_chunk(size_t test_samples);
 
 /* What the job says of the PS of region order->region; the caller puts in weights, vectors, optim, test_samples, keepalive, round and host.
    links: gt_links_from of the region; parameters: of the model. */

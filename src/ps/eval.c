@@ -5,9 +5,17 @@
 
 #include "impl.h"
 
+size_t gt_ps_eval_chunk(size_t test_samples) {
+  const size_t least = 1024, most = 8192, orders = 32;
+  size_t chunk = test_samples / orders / least * least;
+  if (chunk < least) return least;
+  return chunk < most ? chunk : most;
+}
+
 void gt_ps_eval_open(gt_ps *ps) {
-  const gt_ps_spec *spec = &ps->spec;
+  gt_ps_spec *spec = &ps->spec;
   if (spec->test_samples == 0) return;
+  if (spec->eval_chunk == 0) spec->eval_chunk = gt_ps_eval_chunk(spec->test_samples);
   ps->eval.chunks = (spec->test_samples + spec->eval_chunk - 1) / spec->eval_chunk;
   ps->eval.found = GT_NEW_ARRAY(ps_chunk, ps->eval.chunks);
   if (!spec->test_labels) return;

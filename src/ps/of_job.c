@@ -75,7 +75,6 @@ gt_ps_spec gt_ps_spec_of(const gt_job *job, const gt_order *order, const gt_link
                       .until = interval(&job->train.until),
                       .eval_every = interval(&job->train.eval_every),
                       .checkpoint_every = interval(&job->checkpoint.every),
-                      .eval_chunk = GT_EVAL_CHUNK,
                       .nonfinite_limit = job->limits.nonfinite,
                       .wan_bytes_limit = job->limits.wan_bytes,
                       .heartbeat = GT_SECOND};

@@ -212,7 +212,7 @@ static gt_status open_model(gt_run *run) {
 gt_plane_size gt_run_plane_size(const gt_run *run) {
   const gt_arrays *a = gt_graph_arrays(run->graph);
   bool scored = run->data.classes == 2 && run->data.ntest > 0;
-  return (gt_plane_size){.nparams = a->params.n, .nbuffers = a->buffers.n, .nscores = scored ? GT_EVAL_CHUNK : 0};
+  return (gt_plane_size){.nparams = a->params.n, .nbuffers = a->buffers.n, .nscores = scored ? gt_ps_eval_chunk(run->data.ntest) : 0};
 }
 
 /* ---- links and costs ------------------------------------------------------------------------------------------------------ */

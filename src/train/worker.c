@@ -166,12 +166,12 @@ static gt_status open_worker(worker *w) {
 /* Kernels for every number of samples that will come: full batches, an epoch's last, and those of evaluations. */
 static void prepare(const worker *w) {
   const gt_run *run = w->run;
-  const size_t most = run->batch_max, rest = run->data.ntest % GT_EVAL_CHUNK;
+  const size_t most = run->batch_max, chunk = gt_ps_eval_chunk(run->data.ntest), rest = run->data.ntest % chunk;
   gt_graph_prepare(run->graph, run->order.n < run->order.batch ? run->order.n : run->order.batch);
   gt_graph_prepare(run->graph, run->order.n % run->order.batch);
   if (!w->test) return;
-  if (run->data.ntest >= GT_EVAL_CHUNK) gt_graph_prepare(run->graph, GT_EVAL_CHUNK < most ? GT_EVAL_CHUNK : most);
-  if (run->data.ntest >= GT_EVAL_CHUNK) gt_graph_prepare(run->graph, GT_EVAL_CHUNK % most);
+  if (run->data.ntest >= chunk) gt_graph_prepare(run->graph, chunk < most ? chunk : most);
+  if (run->data.ntest >= chunk) gt_graph_prepare(run->graph, chunk % most);
   gt_graph_prepare(run->graph, rest < most ? rest : most);
   gt_graph_prepare(run->graph, rest % most);
 }
