@@ -79,6 +79,14 @@ static gt_status open_roles(gt_run *run) {
 
 /* ---- run directory -------------------------------------------------------------------------------------------------------- */
 
+/* By errno.  Names the host: others may well see a directory that can be written. */
+static gt_status cannot(const char *path, const char *part, const char *what) {
+  const int reason = errno;
+  char host[256] = "this host";
+  if (gethostname(host, sizeof host) == 0) host[sizeof host - 1] = 0;
+  return GT_FAIL(GT_ERR_CKPT, "run directory %s: %s cannot be %s on %s: %s", path, part, what, host, strerror(reason));
+}
+
 static gt_status make_folders(const char *path) {
   char part[1024];
   snprintf(part, sizeof part, "%s", path);
@@ -86,14 +94,9 @@ static gt_status make_folders(const char *path) {
     if (*c != '/' && *c != 0) continue;
     char end = *c;
     *c = 0;
-    if (mkdir(part, 0777) != 0 && errno != EEXIST) {
-      int reason = errno;
-      char host[256] = "this host"; /* other hosts may well see a directory that can be written */
-      if (gethostname(host, sizeof host) == 0) host[sizeof host - 1] = 0;
-      return GT_FAIL(GT_ERR_CKPT, "run directory %s: %s cannot be made on %s: %s", path, part, host, strerror(reason));
-    }
+    if (mkdir(part, 0777) != 0 && errno != EEXIST) return cannot(path, part, "made");
     *c = end;
-    if (!end) return GT_OK;
+    if (!end) return access(path, W_OK | X_OK) == 0 ? GT_OK : cannot(path, path, "written"); /* made by another host */
   }
 }
 

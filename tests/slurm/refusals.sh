@@ -30,5 +30,8 @@ check "a partition that is not there: no run directory" test ! -e c
 mkdir ro
 on us1 mount --bind "$PWD/ro" "$PWD/ro"
 on us1 mount -o remount,bind,ro "$PWD/ro"
-refused "read-only on one node" 4 'ro/run cannot be made on us1: Read-only|region west: ro/run.*Read-only' -- "${world[@]}" --mpi=pmix "$GEOTRAIN" train job.yaml --run-dir ro/run
+# Whether the other node was the first to make it or not.
+refused "read-only on one node" 4 'ro/run cannot be (made|written) on us1: Read-only' -- "${world[@]}" --mpi=pmix "$GEOTRAIN" train job.yaml --run-dir ro/run
+mkdir ro/there
+refused "one that is there" 4 'ro/there cannot be written on us1: Read-only' -- "${world[@]}" --mpi=pmix "$GEOTRAIN" train job.yaml --run-dir ro/there
 finish_slurm

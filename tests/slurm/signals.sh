@@ -69,10 +69,18 @@ job=het.yaml form=--het
 drill "USR1 to a heterogeneous step" usr1
 drill "USR1 to the first component's batch shell" batch_usr1
 
-# A signal straight to the ranks while they are being loaded: it waits for them.
+# A signal straight to the ranks while they are being loaded: it waits for them.  Slurm lists a step
+# before it has ranks, and a signal to none is lost.
+rank_is_there() {
+  local p
+  for p in $(job_processes); do
+    tr '\0' ' ' 2>/dev/null <"/proc/$p/cmdline" | grep -q '^[^ ]*geotrain train ' && return
+  done
+  return 1
+}
 for n in $(seq "$drills"); do
   submitted "early USR1 $n" job.yaml "early-$n" --one || continue
-  until squeue -h -s -j "$id" -o %i | grep -q '\.0$' || [ -e "early-$n/summary.json" ]; do sleep 0.02; done
+  until rank_is_there || [ -e "early-$n/summary.json" ]; do sleep 0.02; done
   usr1
   wait_job "early USR1 $n" "$id" 150 "early-$n"
   job_ended "early USR1 $n" "early-$n" 0
