@@ -80,6 +80,13 @@ static bool has(const bench *b, int pass, int way) {
   return way == GT_WAY_RULE || (way != (int)b->rule[pass] && gt_way_can(&b->choice->layer, b->choice->batch, (gt_pass_id)pass, (gt_way)way));
 }
 
+/* What the rule takes, where it can be chosen as well: in bf16 it leaves small linear layers to
+   products in float32, which are no choice there. */
+static gt_way rule_of(const gt_layer *layer, const gt_choice *choice, gt_pass_id pass) {
+  const gt_way way = gt_layer_way(layer, choice->batch, pass);
+  return gt_way_can(&choice->layer, choice->batch, pass, way) ? way : GT_WAY_RULE;
+}
+
 static void open_bench(bench *b, gt_choice *choice, const gt_kernels *kernels, gt_prepared_context **context) {
   size_t work = 0;
   *b = (bench){.choice = choice};
@@ -95,7 +102,7 @@ static void open_bench(bench *b, gt_choice *choice, const gt_kernels *kernels, g
     }
     if (!any) continue;
     b->layers[way] = gt_layer_create(kernels, context, &choice->layer, ways);
-    for (int pass = 0; way == GT_WAY_RULE && pass < GT_PASSES; pass++) b->rule[pass] = gt_layer_way(b->layers[way], choice->batch, (gt_pass_id)pass);
+    for (int pass = 0; way == GT_WAY_RULE && pass < GT_PASSES; pass++) b->rule[pass] = rule_of(b->layers[way], choice, (gt_pass_id)pass);
     gt_layer_prepare(b->layers[way], choice->batch);
     const size_t needs = gt_layer_work(b->layers[way], choice->batch);
     if (needs > work) work = needs;
