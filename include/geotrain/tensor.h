@@ -13,8 +13,8 @@ typedef enum { GT_F32, GT_BF16 } gt_precision;
 /* ---- instruction sets -------------------------------------------------------------------------------------------- */
 
 /* What vector code is compiled for (x86-64-v4, x86-64-v3, the compiler's default, which has NEON on
-   aarch64); higher is faster.  Element-wise operations, means and optimizers give the same bits at
-   every set; products, convolutions and reductions do not. */
+   aarch64); higher is faster.  Element-wise operations, means, optimizers and normalisation give the
+   same bits at every set; products, convolutions and other reductions do not. */
 typedef enum { GT_ISA_PLAIN, GT_ISA_AVX2, GT_ISA_AVX512, GT_ISAS } gt_isa;
 
 const char *gt_isa_name(gt_isa isa); /* "plain", "avx2", "avx512" */

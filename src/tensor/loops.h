@@ -63,9 +63,9 @@ typedef struct {
   bool relu;
 } gt_norm_gradient;
 
-/* Batch normalisation over rows (M,C) of n->type: see norm.c. */
+/* Batch normalisation over rows (M,C) of n->type: see norm.c.  The same bits at every set. */
 typedef struct {
-  /* sum += x, squares += x^2, a channel each */
+  /* Of x less its first row: sum += x, squares += x^2, a channel each. */
   void (*stats)(double *sum, double *squares, const void *x, const gt_norm_shape *n);
   /* y = a x + b [+ add] [ReLU] */
   void (*apply)(void *y, const void *x, const void *add, const float *a, const float *b, const gt_norm_shape *n);

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "bf16.h"
 #include "kernels.h"
 #include "loops.h"
 
@@ -19,7 +20,8 @@ void gt_norm_forward(void *y, const void *x, const void *add, const float *gamma
   memset(sum, 0, 2 * s->C * sizeof *sum);
   gt_loops()->norm->stats(sum, squares, x, s);
   for (size_t c = 0; c < s->C; c++) {
-    const double mean = sum[c] / M, var = fmax(squares[c] / M - mean * mean, 0), inverse = 1 / sqrt(var + (double)s->epsilon);
+    const double beyond = sum[c] / M, mean = (double)gt_load1(x, c, s->type) + beyond; /* beyond the first row */
+    const double var = fmax(squares[c] / M - beyond * beyond, 0), inverse = 1 / sqrt(var + (double)s->epsilon);
     saved[c] = (float)mean;
     saved[s->C + c] = (float)inverse;
     running_mean[c] += s->momentum * ((float)mean - running_mean[c]);

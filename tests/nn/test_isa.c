@@ -1,5 +1,5 @@
-/* Element-wise operations, means and optimizers give the same bits at every instruction set, with
-   every compiler: regions with different CPUs must agree on a mean. */
+/* Element-wise operations, means, optimizers and normalisation give the same bits at every
+   instruction set, with every compiler: regions with different CPUs must agree on a mean. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -98,6 +98,61 @@ static void every_set_gives_these_bits(void **state) {
   }
 }
 
+/* Rows that are no multiple of those summed in float32, far from 0; channels that fill the registers
+   of no set, or of some. */
+enum { ROWS = 150, CHANNELS = 7 + 32 + 64, SIZE = ROWS * CHANNELS };
+
+typedef struct {
+  _Alignas(64) float work[8 * CHANNELS]; /* of doubles, too */
+  float x[SIZE], plus[SIZE], dy[SIZE], y[SIZE], dx[SIZE], dplus[SIZE];
+  float gamma[CHANNELS], beta[CHANNELS], running[2][CHANNELS], saved[2 * CHANNELS], gradients[2][CHANNELS];
+} norm_arrays;
+
+static void spread(float *x, size_t n, uint64_t key, double around, double wide) {
+  gt_rng rng = gt_rng_make(key, GT_RNG_TEST, 0, 0);
+  for (size_t i = 0; i < n; i++) x[i] = (float)(around + wide * (gt_rng_uniform(&rng) - 0.5));
+}
+
+/* In the type of the case, in place: bf16 numbers take the lower half. */
+static void narrow(float *x, gt_precision type) {
+  static gt_bf16 half[SIZE];
+  if (type == GT_F32) return;
+  gt_to_bf16(half, x, SIZE);
+  memcpy(x, half, sizeof half);
+}
+
+static void normalise(numbers *n, gt_precision type, bool residual, bool relu) {
+  static norm_arrays a;
+  const gt_kernels *kernels = gt_kernels_find("auto");
+  const gt_norm_shape s = {.M = ROWS, .C = CHANNELS, .type = type, .relu = relu, .epsilon = 1e-5F, .momentum = 0.1F};
+  const void *plus = residual ? a.plus : NULL;
+  spread(a.x, SIZE, 1, 40, 3), spread(a.plus, SIZE, 2, 0, 1), spread(a.dy, SIZE, 3, 0, 1);
+  narrow(a.x, type), narrow(a.plus, type), narrow(a.dy, type);
+  spread(a.gamma, CHANNELS, 4, 1, 1), spread(a.beta, CHANNELS, 5, 0, 1);
+  spread(a.running[0], CHANNELS, 6, 40, 1), spread(a.running[1], CHANNELS, 7, 1, 1);
+  kernels->norm_forward(a.y, a.x, plus, a.gamma, a.beta, a.running[0], a.running[1], a.saved, &s, a.work);
+  kernels->norm_backward(a.dx, residual ? a.dplus : NULL, a.gradients[0], a.gradients[1], a.dy, NULL, a.y, a.x, a.gamma, a.beta, a.saved, &s, a.work);
+  add(n, a.y, SIZE * gt_precision_bytes(type));
+  add(n, a.dx, SIZE * gt_precision_bytes(type));
+  add(n, a.running, sizeof a.running);
+  add(n, a.saved, sizeof a.saved);
+  add(n, a.gradients, sizeof a.gradients);
+  kernels->norm_infer(a.y, a.x, plus, a.gamma, a.beta, a.running[0], a.running[1], &s, a.work);
+  add(n, a.y, SIZE * gt_precision_bytes(type));
+}
+
+static void normalisation_gives_these_bits(void **state) {
+  static numbers n;
+  (void)state;
+  for (int isa = 0; isa <= (int)gt_isa_best(); isa++) {
+    assert_int_equal(gt_isa_choose(gt_isa_name((gt_isa)isa)), GT_OK);
+    memset(&n, 0, sizeof n);
+    for (int kind = 0; kind < 8; kind++) normalise(&n, kind & 1 ? GT_BF16 : GT_F32, kind & 2, kind & 4);
+    print_message("%s: %s\n", gt_isa_name((gt_isa)isa), n.hash);
+    assert_string_equal(n.hash, "ed5300e26c1edccba4ce55c38fe883e8708006ac6750e78526556de69a5e179b");
+  }
+}
+
 static void names(void **state) {
   (void)state;
   assert_int_equal(gt_isa_choose("avx51"), GT_ERR_JOB);
@@ -111,6 +166,7 @@ static void names(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(every_set_gives_these_bits), cmocka_unit_test(names)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(every_set_gives_these_bits), cmocka_unit_test(normalisation_gives_these_bits),
+                                     cmocka_unit_test(names)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

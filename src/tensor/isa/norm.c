@@ -1,4 +1,6 @@
-/* The passes of a batch normalisation over memory, for values of either type. */
+/* The passes of a batch normalisation over memory, for values of either type.  Products are rounded
+   before they are added, and the channels that fill no register are computed in the same steps as
+   those that do, so that every set gives the same bits. */
 #include <string.h>
 
 #include "bf16_vector.h"
@@ -11,12 +13,14 @@ enum { WIDE = 4 * GT_LANES, NARROW = 2 * GT_LANES };
 
 /* ---- sums of a chunk ---- */
 
-/* sum += x, squares += x^2 over `rows` rows, channels [c, c+WIDE). */
+/* With x less what the first row has, so that squares do not cancel where values lie far from 0:
+   sum += x, squares += x^2 over `rows` rows, channels [c, c+WIDE). */
 GT_INLINE void stats_wide(double *sum, double *squares, const void *x, gt_precision type, size_t first, size_t rows, size_t C, size_t c) {
-  gt_vf s[WIDE / GT_LANES] = {0}, q[WIDE / GT_LANES] = {0};
+  gt_vf s[WIDE / GT_LANES] = {0}, q[WIDE / GT_LANES] = {0}, shift[WIDE / GT_LANES];
+  for (size_t v = 0; v < WIDE / GT_LANES; v++) shift[v] = gt_load(x, c + GT_LANES * v, type);
   for (size_t m = 0; m < rows; m++)
     for (size_t v = 0; v < WIDE / GT_LANES; v++) {
-      const gt_vf at = gt_load(x, (first + m) * C + c + GT_LANES * v, type);
+      const gt_vf at = gt_load(x, (first + m) * C + c + GT_LANES * v, type) - shift[v];
       s[v] += at;
       q[v] += at * at;
     }
@@ -26,17 +30,25 @@ GT_INLINE void stats_wide(double *sum, double *squares, const void *x, gt_precis
   }
 }
 
+/* Likewise of channel c, in the same steps. */
+GT_INLINE void stats1(double *sum, double *squares, const void *x, gt_precision type, size_t first, size_t rows, size_t C, size_t c) {
+  const float shift = gt_load1(x, c, type);
+  float s = 0.0F, q = 0.0F;
+  for (size_t m = 0; m < rows; m++) {
+    const float at = gt_load1(x, (first + m) * C + c, type) - shift;
+    s += at;
+    q += at * at;
+  }
+  sum[c] += (double)s;
+  squares[c] += (double)q;
+}
+
 GT_INLINE void stats(double *sum, double *squares, const void *x, gt_precision type, const gt_norm_shape *n) {
   for (size_t first = 0; first < n->M; first += CHUNK) {
     const size_t rows = n->M - first < CHUNK ? n->M - first : CHUNK;
     size_t c = 0;
     for (; c + WIDE <= n->C; c += WIDE) stats_wide(sum, squares, x, type, first, rows, n->C, c);
-    for (; c < n->C; c++)
-      for (size_t m = 0; m < rows; m++) {
-        const double at = (double)gt_load1(x, (first + m) * n->C + c, type);
-        sum[c] += at;
-        squares[c] += at * at;
-      }
+    for (; c < n->C; c++) stats1(sum, squares, x, type, first, rows, n->C, c);
   }
 }
 
@@ -100,19 +112,27 @@ GT_INLINE void sums_wide(void *dz, double *sum, double *product, const gt_norm_g
   }
 }
 
+/* Likewise of channel c, in the same steps. */
+GT_INLINE void sums1(void *dz, double *sum, double *product, const gt_norm_gradient *g, gt_precision type, size_t first, size_t rows, size_t C,
+                     size_t c) {
+  float s = 0.0F, q = 0.0F;
+  for (size_t m = 0; m < rows; m++) {
+    const size_t i = (first + m) * C + c;
+    const float x = gt_load1(g->x, i, type), d = gradient1(g, i, c, x, type);
+    s += d;
+    q += d * (x - g->mean[c]);
+    if (dz) gt_store1(dz, i, type, d);
+  }
+  sum[c] += (double)s;
+  product[c] += (double)q;
+}
+
 GT_INLINE void sums(void *dz, double *sum, double *product, const gt_norm_gradient *g, gt_precision type, const gt_norm_shape *n) {
   for (size_t first = 0; first < n->M; first += CHUNK) {
     const size_t rows = n->M - first < CHUNK ? n->M - first : CHUNK;
     size_t c = 0;
     for (; c + NARROW <= n->C; c += NARROW) sums_wide(dz, sum, product, g, type, first, rows, n->C, c);
-    for (; c < n->C; c++)
-      for (size_t m = 0; m < rows; m++) {
-        const size_t i = (first + m) * n->C + c;
-        const float x = gt_load1(g->x, i, type), d = gradient1(g, i, c, x, type);
-        sum[c] += (double)d;
-        product[c] += (double)d * ((double)x - (double)g->mean[c]);
-        if (dz) gt_store1(dz, i, type, d);
-      }
+    for (; c < n->C; c++) sums1(dz, sum, product, g, type, first, rows, n->C, c);
   }
 }
 
