@@ -79,6 +79,9 @@ const char *gt_graph_kernels(const gt_graph *graph);
 /* SHA-256 of the model's name, operations and parameter shapes. */
 void gt_graph_hash(const gt_graph *graph, char hex[GT_SHA256_HEX]);
 size_t gt_graph_flops(const gt_graph *graph); /* multiply-adds x 2 of forward and backward, a sample */
+/* The fewest samples that a step can train on: 2 where a normalisation has a single value of each
+   channel and sample, for the variance of one value is none; else 1. */
+size_t gt_graph_least(const gt_graph *graph);
 /* The logits of the last pass (n, gt_graph_outputs), owned by the graph: one a class, or a single one for the second of two classes. */
 const float *gt_graph_scores(const gt_graph *graph);
 size_t gt_graph_outputs(const gt_graph *graph);
@@ -95,7 +98,7 @@ typedef struct {
   size_t correct, samples;
 } gt_metrics;
 
-/* One pass over n <= batch_max samples: x (n,h,w,c) of float, or of int32_t where the samples are ids; labels (n); both borrowed.  `train` also runs backward:
+/* One pass over n <= batch_max samples (train: gt_graph_least or more): x (n,h,w,c) of float, or of int32_t where the samples are ids; labels (n); both borrowed.  `train` also runs backward:
    the gradients of the mean loss over the n samples are written to arrays.grads, and the statistics of normalisations go on in arrays.buffers; else these are
    used as they are.  `metrics` is written. */
 void gt_graph_step(gt_graph *graph, const void *x, const int32_t *labels, size_t n, bool train, gt_metrics *metrics);

@@ -121,6 +121,12 @@ void gt_graph_prepare(gt_graph *graph, size_t n) {
     if (graph->ops[i].layer) gt_layer_prepare(graph->ops[i].layer, n);
 }
 
+size_t gt_graph_least(const gt_graph *graph) {
+  for (size_t i = 0; i < graph->nops; i++)
+    if (graph->ops[i].kind->needs_spread && graph->ops[i].extent.h * graph->ops[i].extent.w == 1) return 2;
+  return 1;
+}
+
 size_t gt_graph_bytes(const gt_graph *graph) {
   return (graph->arena ? gt_arena_bytes(graph->arena) : 0) + (graph->context ? graph->prepared->bytes(graph->context) : 0);
 }

@@ -43,6 +43,7 @@ typedef struct {
   const char *name, *kernel; /* kernel: what the table calls it; NULL: none of its */
   bool in_place, in_place_back, has_index;
   bool adds_gradients; /* takes dy2 */
+  bool needs_spread;   /* trains on two values of each channel or more */
   void (*forward)(const gt_op *op, const gt_pass *pass);
   void (*backward_input)(const gt_op *op, const gt_pass *pass);
   void (*backward_weight)(const gt_op *op, const gt_pass *pass);

@@ -61,6 +61,7 @@ void gt_graph_step(gt_graph *graph, const void *x, const int32_t *labels, size_t
     if (train) gt_vec_zero(graph->arrays.grads);
     return;
   }
+  if (train && n < gt_graph_least(graph)) gt_bug("model %s was given %zu samples to train on; it needs %zu", graph->model, n, gt_graph_least(graph));
   for (size_t i = 0; i < graph->nops; i++) {
     const gt_pass pass = pass_of(graph, i, x, n, train);
     graph->ops[i].kind->forward(&graph->ops[i], &pass);

@@ -119,7 +119,7 @@ static void work(worker *w) {
 static gt_status open_worker(worker *w) {
   gt_run *run = &w->p->run;
   w->order = run->order;
-  size_t few = 8 * run->order.batch > 2 * run->batch_max ? 8 * run->order.batch : 2 * run->batch_max;
+  const size_t batches = 2 * run->batch_max / run->order.batch + 1, few = (batches > 8 ? batches : 8) * run->order.batch; /* whole ones */
   if (w->order.n > few) w->order.n = few;
   w->x = GT_NEW_ARRAY(float, run->batch_max * run->data.h * run->data.w * run->data.c);
   w->y = GT_NEW_ARRAY(int32_t, run->batch_max);

@@ -185,6 +185,18 @@ static gt_status init_params(gt_run *run) {
   return GT_OK;
 }
 
+/* What PyTorch ends with in the middle of an epoch is said before it begins: a batch, most often an
+   epoch's last, of which a normalisation would have a single value a channel. */
+static gt_status check_batches(const gt_run *run) {
+  const size_t least = gt_graph_least(run->graph), n = run->order.n, batch = run->order.batch, last = n % batch ? n % batch : batch;
+  if (n == 0 || last >= least) return GT_OK;
+  return GT_FAIL(
+      GT_ERR_JOB,
+      "region %s has %zu samples in batches of %zu (train.batch), the last of an epoch has %zu; of images of %zu x %zu model %s normalises "
+      "channels of a single value a sample, so %zu or more are needed in every batch: another train.batch, or other samples",
+      run->region, n, batch, last, run->data.h, run->data.w, run->job->model.name, least);
+}
+
 static gt_status open_model(gt_run *run) {
   const gt_kernels *kernels = gt_kernels_find(run->job->train.kernels);
   run->batch = run->order.n < run->order.batch ? run->order.n : run->order.batch;
@@ -205,6 +217,7 @@ static gt_status open_model(gt_run *run) {
   if (run->choices.n > 0) spec.choices = &run->choices;
   if (run->roles.is_ps) run->all_choices = gt_run_gather_choices(run);
   status = gt_graph_create(&run->graph, &spec);
+  if (status == GT_OK) status = check_batches(run);
   if (status == GT_OK && run->roles.is_ps) {
     gt_graph_init(run->graph, run->job->seed);
     if (run->job->train.init) status = init_params(run);

@@ -43,6 +43,10 @@ change("count.h5", lambda f: replace(f, "train/y", labels(f)[:-1]))
 change("label.h5", label)
 change("nolabels.h5", lambda f: f.__delitem__("train/y"))
 change("test.h5", lambda f: replace(f, "test/x", f["test/x"][:, :20, :20]))
+def crop(f):
+    for split in "train/x", "test/x":
+        replace(f, split, f[split][:, :8, :8])
+change("tiny.h5", crop)
 PYTHON
   # wrong FILE WORD...
   wrong() {
@@ -59,6 +63,10 @@ PYTHON
   wrong label.h5 'train/y' '10'
   wrong nolabels.h5 'train/y'
   wrong test.h5 'test/x' '20'
+  # An epoch's last batch is one sample, and ResNet-18 has one value of a channel left of such images.
+  train "a batch of a single value" 4 job.yaml --run-dir run --set model.name=resnet18 --set train.batch=1999 --set train.until.steps=1 --set data.path=tiny.h5
+  ended "a batch of a single value" 2 'region east has 2000 samples in batches of 1999' 'the last of an epoch has 1;' 'images of 8 x 8' '2 or more are needed'
+  check "a batch of a single value: said once" same "$(grep -c '^geotrain: ' err)" 1
 fi
 
 train "no file" 4 job.yaml --run-dir run --set data.path=nothing.h5

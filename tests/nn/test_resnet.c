@@ -7,6 +7,8 @@
 #include <cmocka.h>
 #include <math.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "graph.h"
 #include "ref64_resnet.h"
@@ -56,6 +58,34 @@ static void numbers_and_names(void **state) {
     assert_int_equal(found, 1);
   }
   gt_graph_close(graph);
+}
+
+static void bug(const char *text) {
+  print_message("%s\n", text);
+  _exit(strcmp(text, "model resnet18 was given 1 samples to train on; it needs 2") == 0 ? 42 : 43);
+}
+
+/* Images so small that the last normalisations have one value of each channel: it has no variance. */
+static void a_single_value_is_refused(void **state) {
+  (void)state;
+  static float pixels[9 * 9];
+  static const size_t sides[] = {4, 8, 9}, least[] = {2, 2, 1};
+  gt_metrics metrics;
+  for (size_t i = 0; i < 3; i++) {
+    gt_graph *graph = resnet(&(gt_sample_shape){sides[i], sides[i], 1, 10, 0}, 2, "auto", GT_F32);
+    assert_int_equal(gt_graph_least(graph), least[i]);
+    gt_graph_step(graph, pixels, labels, 1, false, &metrics); /* evaluated by running statistics */
+    pid_t child = fork();
+    if (child == 0) {
+      gt_on_bug(bug);
+      gt_graph_step(graph, pixels, labels, 1, true, &metrics);
+      _exit(0);
+    }
+    int ended;
+    assert_int_equal(waitpid(child, &ended, 0), child);
+    assert_int_equal(WEXITSTATUS(ended), least[i] == 2 ? 42 : 0);
+    gt_graph_close(graph);
+  }
 }
 
 /* ---- against float64 -------------------------------------------------------------------------------------------- */
@@ -300,11 +330,8 @@ int main(void) {
   for (size_t i = 0; i < sizeof x / sizeof *x; i++) x[i] = (float)gt_rng_normal(&rng);
   for (size_t i = 0; i < 8; i++) labels[i] = (int32_t)(i % CLASSES);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(numbers_and_names),
-      cmocka_unit_test(gradients),
-      cmocka_unit_test(bf16_against_float32),
-      cmocka_unit_test(bf16_by_winograd),
-      cmocka_unit_test(announced_gradients_are_final),
+      cmocka_unit_test(numbers_and_names),         cmocka_unit_test(a_single_value_is_refused), cmocka_unit_test(gradients),
+      cmocka_unit_test(bf16_against_float32),      cmocka_unit_test(bf16_by_winograd),          cmocka_unit_test(announced_gradients_are_final),
       cmocka_unit_test(learns_without_allocating),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
