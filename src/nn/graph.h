@@ -42,6 +42,7 @@ typedef struct {
 typedef struct {
   const char *name, *kernel; /* kernel: what the table calls it; NULL: none of its */
   bool in_place, in_place_back, has_index;
+  bool keeps_signs;    /* of what it does in place: what was above 0 is above 0 still, and nothing else */
   bool adds_gradients; /* takes dy2 */
   bool needs_spread;   /* trains on two values of each channel or more */
   void (*forward)(const gt_op *op, const gt_pass *pass);
@@ -83,7 +84,7 @@ struct gt_op {
   size_t in, out;              /* floats a sample; of a linear layer: inputs and outputs */
   size_t weight, bias, buffer; /* their views (buffer: the first), or GT_NO_VIEW */
   size_t inert;                /* parameters of an inert operation */
-  bool relu;                   /* a ReLU is part of it */
+  bool relu;                   /* a ReLU is part of it: the signs of its output mask its gradient */
   gt_layer_spec spec;
   gt_layer *layer; /* of an operation with products, else NULL */
   gt_activation slots[GT_GRAPH_SLOTS];

@@ -37,6 +37,29 @@ static bool in_place(const gt_graph *graph, const places *p, size_t i, bool back
   return op->kind->in_place || (back && op->kind->in_place_back);
 }
 
+/* Whatever works in the same place behind a ReLU must leave its signs, by which its gradient is masked. */
+static void check_masks(const gt_graph *graph, const places *p, size_t reader) {
+  if (graph->ops[reader].kind->keeps_signs) return;
+  for (size_t i = reader; in_place(graph, p, i, false);) {
+    i = graph->ops[i].input;
+    if (graph->ops[i].relu)
+      gt_bug("%s works in place and destroys what the gradient of %s is masked by", graph->ops[reader].name, graph->ops[i].name);
+  }
+}
+
+/* Nobody asks for the gradient of the samples, so what is written with it is not. */
+static void check_gradients(const gt_op *op) {
+  if (op->input == GT_SAMPLES && op->weight != GT_NO_VIEW && !op->kind->backward_weight)
+    gt_bug("%s reads the samples, and writes its gradients only beside that of what it reads", op->name);
+}
+
+static void check(const gt_graph *graph, const places *p) {
+  for (size_t i = 0; i < graph->nops; i++) {
+    check_masks(graph, p, i);
+    check_gradients(&graph->ops[i]);
+  }
+}
+
 static void reserve(gt_graph *graph, places *p) {
   const size_t n = graph->nops;
   size_t scores = n - 1; /* the operation in whose output the model's lies */
@@ -90,6 +113,7 @@ void gt_graph_plan(gt_graph *graph) {
   size_t work = 0;
   graph->arena = gt_arena_create();
   find_readers(graph, p);
+  check(graph, p);
   reserve(graph, p);
   for (size_t i = 0; i < graph->nops; i++) {
     const gt_op *op = &graph->ops[i];

@@ -1,0 +1,126 @@
+/* Graphs whose gradients would be wrong without a word are none: what a ReLU's gradient is masked by
+   must outlive the operations behind it, and parameters of the first operation get gradients. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "graph.h"
+
+enum { FINE = 0, FAULT = 42, OTHER = 43 };
+static const char *expected; /* what the fault says */
+
+static void on_bug(const char *text) {
+  if (expected && strcmp(text, expected) == 0) _exit(FAULT);
+  print_error("found: %s\n", text);
+  _exit(OTHER);
+}
+
+/* Of 4 x 4 samples with 3 channels, no operation yet. */
+static gt_graph *empty(void) {
+  gt_graph *graph = GT_NEW(gt_graph);
+  graph->kernels = gt_kernels_find("ref");
+  graph->from = GT_SAMPLES;
+  graph->input = (gt_extent){4, 4, 3};
+  graph->classes = 5;
+  graph->batch_max = 2;
+  return graph;
+}
+
+/* How a process ends that builds it; fault: what it must say, or NULL. */
+static int ended(void (*build)(gt_graph *graph), const char *fault) {
+  const pid_t child = fork();
+  if (child == 0) {
+    gt_graph *graph = empty();
+    expected = fault;
+    gt_on_bug(on_bug);
+    build(graph);
+    gt_graph_plan(graph);
+    _exit(FINE);
+  }
+  int status;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* Two branches from the samples; the next operation reads the second. */
+static size_t branches(gt_graph *graph) {
+  gt_graph_add_linear(graph, "beside", 5);
+  const size_t beside = gt_graph_last(graph);
+  gt_graph_from(graph, GT_SAMPLES);
+  gt_graph_add_linear(graph, "main", 5);
+  return beside;
+}
+
+static void sum_of_products(gt_graph *graph) {
+  const size_t beside = branches(graph);
+  gt_graph_add_sum(graph, "sum", beside);
+}
+
+static void sum_behind_relu(gt_graph *graph) {
+  const size_t beside = branches(graph);
+  gt_graph_add_relu(graph, "relu");
+  gt_graph_add_sum(graph, "sum", beside);
+}
+
+static void sum_further_behind_relu(gt_graph *graph) {
+  const size_t beside = branches(graph);
+  gt_graph_add_relu(graph, "relu");
+  gt_graph_add_inert(graph, "inert", 7);
+  gt_graph_add_sum(graph, "sum", beside);
+}
+
+static void sum_behind_norm(gt_graph *graph) {
+  const size_t beside = branches(graph);
+  gt_graph_add_norm(graph, "norm", GT_SAMPLES, true);
+  gt_graph_add_sum(graph, "sum", beside);
+}
+
+static void sum_behind_plain_norm(gt_graph *graph) {
+  const size_t beside = branches(graph);
+  gt_graph_add_norm(graph, "norm", GT_SAMPLES, false);
+  gt_graph_add_sum(graph, "sum", beside);
+}
+
+static void what_keeps_signs(gt_graph *graph) {
+  gt_graph_add_linear(graph, "main", 5);
+  gt_graph_add_relu(graph, "relu");
+  gt_graph_add_relu(graph, "again");
+  gt_graph_add_inert(graph, "inert", 7);
+  gt_graph_add_linear(graph, "last", 5);
+}
+
+static void norm_first(gt_graph *graph) {
+  gt_graph_add_norm(graph, "norm", GT_SAMPLES, false);
+  gt_graph_add_linear(graph, "last", 5);
+}
+
+static void inert_first(gt_graph *graph) {
+  gt_graph_add_inert(graph, "inert", 7);
+  gt_graph_add_linear(graph, "last", 5);
+}
+
+static void masks_outlive_what_is_in_place(void **state) {
+  (void)state;
+  assert_int_equal(ended(sum_of_products, NULL), FINE);
+  assert_int_equal(ended(sum_behind_plain_norm, NULL), FINE);
+  assert_int_equal(ended(what_keeps_signs, NULL), FINE);
+  assert_int_equal(ended(sum_behind_relu, "sum works in place and destroys what the gradient of relu is masked by"), FAULT);
+  assert_int_equal(ended(sum_further_behind_relu, "sum works in place and destroys what the gradient of relu is masked by"), FAULT);
+  assert_int_equal(ended(sum_behind_norm, "sum works in place and destroys what the gradient of norm is masked by"), FAULT);
+}
+
+static void parameters_of_the_first_operation(void **state) {
+  (void)state;
+  assert_int_equal(ended(inert_first, NULL), FINE);
+  assert_int_equal(ended(norm_first, "norm reads the samples, and writes its gradients only beside that of what it reads"), FAULT);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(masks_outlive_what_is_in_place), cmocka_unit_test(parameters_of_the_first_operation)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
