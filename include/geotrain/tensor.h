@@ -202,7 +202,7 @@ typedef struct gt_kernels {
   void (*relu_forward)(float *y, const float *x, size_t n);                    /* y may be x */
   void (*relu_backward)(float *dx, const float *dy, const float *y, size_t n); /* dx may be dy */
   /* Softmax and cross-entropy of logits x (B,O): writes dx = (softmax - onehot) / B unless NULL, returns the sum of losses, adds the
-     number of rows whose largest logit is the label to *correct. */
+     number of rows whose largest logit is the label to *correct; a row without a loss (one with a NaN, or infinite at the top) is not among them. */
   double (*softmax_xent)(float *dx, const float *x, const int32_t *labels, size_t B, size_t O, size_t *correct);
   /* Likewise of one logit a row for the second of two classes: dx (B) = (sigmoid(x) - label) / B. */
   double (*logistic)(float *dx, const float *x, const int32_t *labels, size_t B, size_t *correct);

@@ -179,7 +179,7 @@ static double softmax_xent(float *dx, const float *x, const int32_t *labels, siz
       sum += (double)e;
     }
     total += log(sum) - (double)(row[label] - row[best]);
-    *correct += best == label;
+    *correct += best == label && !isnan(sum); /* comparisons with a NaN leave `best` at 0 */
     if (!dx) continue;
     const float scale = (float)(1.0 / (sum * (double)B));
     for (size_t o = 0; o < O; o++) dx[n * O + o] *= scale;

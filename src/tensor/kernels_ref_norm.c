@@ -97,7 +97,7 @@ double gt_ref_logistic(float *dx, const float *x, const int32_t *labels, size_t 
     const double at = (double)x[n], e = exp(-fabs(at)), p = at >= 0.0 ? 1.0 / (1.0 + e) : e / (1.0 + e);
     const double label = labels[n] ? 1.0 : 0.0;
     total += log1p(e) + fmax(at, 0.0) - at * label;
-    *correct += (at > 0.0) == (labels[n] != 0);
+    *correct += !isnan(at) && (at > 0.0) == (labels[n] != 0);
     if (dx) dx[n] = (float)((p - label) / (double)B);
   }
   return total;

@@ -184,6 +184,21 @@ static void softmax_against_double(void **state) {
   }
 }
 
+/* What is no number is no right answer, whatever the label; the loss says it, and other rows count. */
+static void no_number_is_correct(void **state) {
+  (void)state;
+  for (size_t k = 0; k < 3; k++) {
+    const gt_kernels *kernels = gt_kernels_find(k == 0 ? "ref" : fast[k - 1]);
+    const float rows[5][3] = {{NAN, NAN, NAN}, {NAN, NAN, NAN}, {1.0F, NAN, 0.0F}, {NAN, 1.0F, 0.0F}, {0.0F, 2.0F, 1.0F}};
+    const float single[4] = {NAN, NAN, -1.0F, 1.0F};
+    size_t correct = 0, logistic = 0;
+    assert_true(isnan(kernels->softmax_xent(NULL, rows[0], (const int32_t[]){0, 2, 0, 0, 1}, 5, 3, &correct)));
+    assert_int_equal(correct, 1);
+    assert_true(isnan(kernels->logistic(NULL, single, (const int32_t[]){0, 1, 0, 1}, 4, &logistic)));
+    assert_int_equal(logistic, 2);
+  }
+}
+
 static void names(void **state) {
   (void)state;
   assert_null(gt_kernels_find("blaz"));
@@ -200,9 +215,13 @@ static void names(void **state) {
 int main(void) {
   rng = gt_rng_make(20, GT_RNG_TEST, 0, 0);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(conv_matches_ref),       cmocka_unit_test(pooling_matches_ref),
-      cmocka_unit_test(linear_matches_ref),     cmocka_unit_test(relu_keeps_nan_and_works_in_place),
-      cmocka_unit_test(softmax_against_double), cmocka_unit_test(names),
+      cmocka_unit_test(conv_matches_ref),
+      cmocka_unit_test(pooling_matches_ref),
+      cmocka_unit_test(linear_matches_ref),
+      cmocka_unit_test(relu_keeps_nan_and_works_in_place),
+      cmocka_unit_test(softmax_against_double),
+      cmocka_unit_test(no_number_is_correct),
+      cmocka_unit_test(names),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
