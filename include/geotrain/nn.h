@@ -47,8 +47,9 @@ typedef struct {
   const char *model;
   gt_model_options options;
   gt_sample_shape shape;
-  size_t batch_max;          /* 0: arrays only, no activations: what a PS rank needs */
-  size_t batch;              /* the usual number of samples, which choices are for */
+  size_t batch_max; /* 0: arrays only, no activations: what a PS rank needs */
+  /* The usual number of samples, which choices and the names of kernels are for; 0: batch_max. */
+  size_t batch;
   const gt_choices *choices; /* how products are computed; borrowed for the call; NULL: by the rule of `kernels` */
   const gt_kernels *kernels;
   gt_precision precision; /* GT_BF16: for operations that have kernels for it; the others compute in float32 */

@@ -64,7 +64,7 @@ gt_status gt_graph_create(gt_graph **out, const gt_graph_spec *spec) {
   graph->classes = shape->classes;
   graph->features = shape->features;
   graph->batch_max = spec->batch_max;
-  graph->batch = spec->batch;
+  graph->batch = spec->batch ? spec->batch : spec->batch_max;
   graph->choices = spec->choices;
   const gt_status status = found->build(graph, shape, options);
   if (status != GT_OK) {

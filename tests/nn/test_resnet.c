@@ -88,6 +88,26 @@ static void a_single_value_is_refused(void **state) {
   }
 }
 
+static bool columns_are_named(size_t batch_max, size_t batch) {
+  gt_graph *graph;
+  const gt_graph_spec spec = {
+      .model = "resnet18", .shape = {32, 32, 3, 10, 0}, .batch_max = batch_max, .batch = batch, .kernels = gt_kernels_find("auto")};
+  assert_int_equal(gt_graph_create(&graph, &spec), GT_OK);
+  const bool named = strstr(gt_graph_kernels(graph), "conv=dnn-gemm") != NULL;
+  gt_graph_close(graph);
+  return named;
+}
+
+/* Which way a convolution goes depends on the batch: what is named is the way of the batch that comes. */
+static void kernels_are_named_for_the_batch(void **state) {
+  (void)state;
+  if (!gt_kernels_find("auto")->prepared()) return;
+  assert_true(columns_are_named(0, 64));
+  assert_false(columns_are_named(0, 1024)); /* 4 x 4 pixels each: more rows than columns are made of */
+  assert_false(columns_are_named(2048, 1024));
+  assert_false(columns_are_named(1024, 0));
+}
+
 /* ---- against float64 -------------------------------------------------------------------------------------------- */
 
 /* Convolution and normalisation behind it, or the last layer: tensors [first, end). */
@@ -330,8 +350,13 @@ int main(void) {
   for (size_t i = 0; i < sizeof x / sizeof *x; i++) x[i] = (float)gt_rng_normal(&rng);
   for (size_t i = 0; i < 8; i++) labels[i] = (int32_t)(i % CLASSES);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(numbers_and_names),         cmocka_unit_test(a_single_value_is_refused), cmocka_unit_test(gradients),
-      cmocka_unit_test(bf16_against_float32),      cmocka_unit_test(bf16_by_winograd),          cmocka_unit_test(announced_gradients_are_final),
+      cmocka_unit_test(numbers_and_names),
+      cmocka_unit_test(a_single_value_is_refused),
+      cmocka_unit_test(kernels_are_named_for_the_batch),
+      cmocka_unit_test(gradients),
+      cmocka_unit_test(bf16_against_float32),
+      cmocka_unit_test(bf16_by_winograd),
+      cmocka_unit_test(announced_gradients_are_final),
       cmocka_unit_test(learns_without_allocating),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
