@@ -31,7 +31,8 @@ typedef struct {
   gt_ns compute, wait;
   bool nonfinite;
   /* Of a gradient: the worker's buffers after its batch, as many as the PS has, borrowed like the gradient; NULL: there are none.  The region's become their
-     mean by samples (`sync`), or those of the worker whose gradient was applied last (`async`: each is an exponential mean of recent batches, and stays one). */
+     mean by samples (`sync`), or those of the worker whose gradient was applied last (`async`: each is an exponential mean of recent batches, and stays one);
+     what exchanges did to the region's since the worker's order is done to them, too. */
   const float *buffers;
 } gt_ps_push;
 

@@ -38,6 +38,9 @@ typedef struct {
   /* Asks for on_timer at `at`. */
   void (*timer)(void *ctx, gt_ns at);
   gt_link_view (*link)(void *ctx, size_t peer);
+  /* The region's buffers were b and are now keep b + share other (borrowed for the call): what a
+     worker computes from b does not undo it.  NULL: nobody computes meanwhile. */
+  void (*moved)(void *ctx, float keep, float share, gt_vec other);
 } gt_sync_host;
 
 /* What a strategy works on; everything is borrowed and outlives it. */

@@ -47,6 +47,14 @@ typedef struct {
   double rate_bits, rate_s;
 } ps_peer;
 
+/* What exchanges have made of the region's buffers since workers were given them:
+   keep times what they were, and `add`. */
+typedef struct {
+  bool any;
+  float keep;
+  gt_vec add;
+} ps_moved;
+
 /* What was found of a chunk of the test set. */
 typedef struct {
   double loss_sum;
@@ -87,6 +95,8 @@ struct gt_ps {
     int64_t *samples;
     size_t n, bad;
   } parts;                     /* of it: what its workers gave; bad: not finite, and left out */
+  ps_moved *moved;               /* async: of each worker; sync: of all of the step */
+  size_t nmoved;
   size_t *arrivals, narrivals; /* async: workers with a PENDING gradient, in order of arrival */
   ps_peer *peers;
   size_t unacknowledged; /* messages, of all peers */
@@ -134,6 +144,8 @@ void gt_ps_consume(gt_ps *ps, size_t worker);               /* its gradient has 
 bool gt_ps_outstanding(const gt_ps *ps);                    /* a worker holds a batch */
 void gt_ps_pump(gt_ps *ps);
 gt_ns gt_ps_held_total(const gt_ps *ps);
+/* `moved` of a gt_sync_host. */
+void gt_ps_buffers_moved(void *ps, float keep, float share, gt_vec other);
 
 /* eval.c */
 void gt_ps_eval_open(gt_ps *ps);

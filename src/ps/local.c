@@ -13,6 +13,42 @@ void gt_ps_pump(gt_ps *ps) {
   gt_ps_end_check(ps);
 }
 
+/* ---- buffers --------------------------------------------------------------------------------------------------------- */
+
+static ps_moved *moved_of(const gt_ps *ps, size_t worker) {
+  return &ps->moved[ps->spec.local_async ? worker : 0];
+}
+
+void gt_ps_buffers_moved(void *ctx, float keep, float share, gt_vec other) {
+  gt_ps *ps = ctx;
+  for (size_t i = 0; i < ps->nmoved; i++) {
+    ps_moved *m = &ps->moved[i];
+    if (m->any) {
+      gt_vec_scale(m->add, keep);
+      gt_vec_axpy(m->add, share, other);
+    } else
+      gt_vec_set_scaled(m->add, share, other);
+    m->keep = (m->any ? m->keep : 1) * keep;
+    m->any = true;
+  }
+}
+
+/* The region's buffers are those of a worker, who began before the exchanges in `m`: what these did
+   to the buffers it began with they do to its own.  A sum of the two changes could make a variance
+   negative. */
+static void catch_up(gt_ps *ps, const ps_moved *m, const float *buffers) {
+  if (!m->any || !buffers) return;
+  gt_vec_scale(ps->spec.buffers, m->keep);
+  gt_vec_axpy(ps->spec.buffers, 1, m->add);
+}
+
+/* The region's buffers become those of a worker. */
+static void take_buffers(gt_ps *ps, const float *buffers) {
+  gt_vec_copy(ps->spec.buffers, gt_vec_of((float *)(uintptr_t)buffers, ps->spec.buffers.n));
+}
+
+/* ---- gradients ------------------------------------------------------------------------------------------------------- */
+
 /* Orders the worker to train on its batch. */
 static void issue(gt_ps *ps, size_t worker) {
   ps_worker *w = &ps->workers[worker];
@@ -25,6 +61,7 @@ static void issue(gt_ps *ps, size_t worker) {
                    .workers = ps->step_workers,
                    .common = !ps->spec.local_async};
   ps->totals.wan_wait += o.wan_wait;
+  moved_of(ps, worker)->any = false;
   ps->spec.host.order(ps->spec.host.ctx, worker, &o);
   w->state = W_COMPUTING;
   w->since = ps->now;
@@ -60,11 +97,6 @@ bool gt_ps_outstanding(const gt_ps *ps) {
   for (size_t w = 0; w < ps->spec.nworkers; w++)
     if (ps->workers[w].has_batch) return true;
   return false;
-}
-
-/* The region's buffers become those of a worker. */
-static void take_buffers(gt_ps *ps, const float *buffers) {
-  gt_vec_copy(ps->spec.buffers, gt_vec_of((float *)(uintptr_t)buffers, ps->spec.buffers.n));
 }
 
 /* ---- sync ------------------------------------------------------------------------------------------------------------ */
@@ -106,6 +138,7 @@ static void reduce_buffers(gt_ps *ps) {
     take_buffers(ps, ps->parts.buffers[0]);
   else
     gt_vec_mean(ps->spec.buffers, ps->parts.buffers, ps->parts.samples, ps->parts.n);
+  catch_up(ps, &ps->moved[0], ps->parts.buffers[0]);
 }
 
 static bool all_in(const gt_ps *ps, ps_worker_state state) {
@@ -178,6 +211,7 @@ static void async_pump(gt_ps *ps) {
     ps_worker *w = &ps->workers[worker];
     if (!w->push.nonfinite) {
       take_buffers(ps, w->push.buffers);
+      catch_up(ps, moved_of(ps, worker), w->push.buffers);
       gt_ps_apply(ps, gt_vec_of(w->grads, ps->spec.grads.n), w->push.samples);
     }
     gt_ps_consume(ps, worker);

@@ -202,5 +202,5 @@ static gt_link_view host_link(void *ctx, size_t peer) {
 }
 
 gt_sync_host gt_ps_sync_host(gt_ps *ps) {
-  return (gt_sync_host){ps, host_payload, host_room, host_post, host_hold, host_release, host_timer, host_link};
+  return (gt_sync_host){ps, host_payload, host_room, host_post, host_hold, host_release, host_timer, host_link, gt_ps_buffers_moved};
 }

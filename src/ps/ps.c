@@ -5,6 +5,14 @@
 
 #include "impl.h"
 
+static void open_moved(gt_ps *ps) {
+  const gt_vec *buffers = &ps->spec.buffers;
+  ps->nmoved = ps->spec.local_async ? ps->spec.nworkers : 1;
+  ps->moved = GT_NEW_ARRAY(ps_moved, ps->nmoved);
+  for (size_t i = 0; i < ps->nmoved; i++)
+    ps->moved[i].add = gt_vec_of(buffers->data && buffers->n ? GT_NEW_ARRAY(float, buffers->n) : NULL, buffers->n);
+}
+
 gt_ps *gt_ps_create(const gt_ps_spec *spec) {
   gt_ps *ps = GT_NEW(gt_ps);
   ps->spec = *spec;
@@ -14,6 +22,7 @@ gt_ps *gt_ps_create(const gt_ps_spec *spec) {
   ps->parts.grads = GT_NEW_ARRAY(const float *, spec->nworkers);
   ps->parts.buffers = GT_NEW_ARRAY(const float *, spec->nworkers);
   ps->parts.samples = GT_NEW_ARRAY(int64_t, spec->nworkers);
+  open_moved(ps);
   ps->peers = GT_NEW_ARRAY(ps_peer, spec->nregions);
   ps->last_eval = (gt_ps_score){NAN, NAN, NAN};
   ps->timer_at = GT_NEVER;
@@ -58,6 +67,8 @@ void gt_ps_close(gt_ps *ps) {
   }
   for (size_t p = 0; p < ps->spec.nregions; p++) gt_free(ps->peers[p].messages);
   gt_ps_eval_close(ps);
+  for (size_t i = 0; i < ps->nmoved; i++) gt_free(ps->moved[i].add.data);
+  gt_free(ps->moved);
   gt_free(ps->pool);
   gt_free(ps->peers);
   gt_free(ps->parts.grads);

@@ -32,7 +32,9 @@ static void ama_on_message(gt_sync *s, gt_ns now, size_t peer, const gt_frame_he
   const gt_sync_env *env = &s->env;
   float share = (float)env->weights[peer];
   gt_vec_lerp(env->params, share, gt_vec_range(payload, 0, env->params.n));
-  gt_vec_lerp(env->buffers, share, gt_vec_range(payload, env->params.n, env->buffers.n));
+  gt_vec buffers = gt_vec_range(payload, env->params.n, env->buffers.n);
+  gt_vec_lerp(env->buffers, share, buffers);
+  gt_sync_buffers_moved(s, 1 - share, share, buffers);
 }
 
 static void ama_on_drain(gt_sync *s, gt_ns now) {

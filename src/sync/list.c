@@ -148,6 +148,11 @@ void gt_sync_copy_model_in(gt_sync *s, gt_vec model) {
   gt_vec_copy(env->buffers, gt_vec_range(model, env->params.n, env->buffers.n));
 }
 
+void gt_sync_buffers_moved(const gt_sync *s, float keep, float share, gt_vec other) {
+  const gt_sync_host *host = &s->env.host;
+  if (host->moved && other.n) host->moved(host->ctx, keep, share, other);
+}
+
 void gt_sync_save_vec(gt_state *state, const char *name, gt_vec v) {
   if (v.n) gt_state_add(state, "sync/", name, GT_TYPE_F32, v.data, v.n);
 }

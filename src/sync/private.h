@@ -15,6 +15,9 @@ void gt_sync_step(gt_sync *s, gt_vec grads);
 /* The region's model, parameters then buffers, into a payload or back. */
 void gt_sync_copy_model_out(const gt_sync *s, gt_vec model);
 void gt_sync_copy_model_in(gt_sync *s, gt_vec model);
+/* Tells the host what an exchange makes of the buffers: keep times what they were, and `share` of
+   `other`. */
+void gt_sync_buffers_moved(const gt_sync *s, float keep, float share, gt_vec other);
 /* A vector to and from named state; nothing when its data is NULL. */
 void gt_sync_save_vec(gt_state *state, const char *name, gt_vec v);
 gt_status gt_sync_load_vec(const gt_state *state, const char *name, gt_vec v);

@@ -83,10 +83,12 @@ bool gt_rounds_next(gt_rounds *r, gt_vec a, gt_vec b) {
     if (takes_part(r, i, round) == IN) total += r->env->weights[i];
   }
   bool first = true;
+  r->share = 0;
   for (size_t i = 0; i < r->env->nregions; i++) {
     if (takes_part(r, i, round) != IN) continue;
     float share = (float)(r->env->weights[i] / total);
     if (i == r->env->self) {
+      r->share = share;
       add(gt_vec_range(r->mean, 0, a.n), share, a, first);
       if (b.n) add(gt_vec_range(r->mean, a.n, b.n), share, b, first);
     } else {

@@ -17,6 +17,16 @@ static void sma_close(gt_sync *s) {
   gt_rounds_close(&((sma *)s)->rounds);
 }
 
+/* The region's model becomes the mean.  The others' part of it is what workers do not know yet. */
+static void take_mean(gt_sync *s) {
+  const gt_rounds *r = &((sma *)s)->rounds;
+  const gt_sync_env *env = &s->env;
+  gt_vec_scale(env->buffers, -r->share);
+  gt_vec_axpy(env->buffers, 1, gt_vec_range(r->mean, env->params.n, env->buffers.n));
+  gt_sync_buffers_moved(s, r->share, 1, env->buffers);
+  gt_sync_copy_model_in(s, r->mean);
+}
+
 /* Does all that can be done now: posts, applies complete rounds, holds or releases. */
 static void advance(gt_sync *s) {
   gt_rounds *r = &((sma *)s)->rounds;
@@ -29,7 +39,7 @@ static void advance(gt_sync *s) {
     r->samples = 0;
     host->post(host->ctx, payload, GT_MSG_STATE, (uint64_t)r->own, samples, false);
   }
-  while (gt_rounds_next(r, s->env.params, s->env.buffers)) gt_sync_copy_model_in(s, r->mean);
+  while (gt_rounds_next(r, s->env.params, s->env.buffers)) take_mean(s);
   gt_rounds_hold(r);
 }
 
