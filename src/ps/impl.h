@@ -94,8 +94,8 @@ struct gt_ps {
     const float **grads, **buffers;
     int64_t *samples;
     size_t n, bad;
-  } parts;                     /* of it: what its workers gave; bad: not finite, and left out */
-  ps_moved *moved;               /* async: of each worker; sync: of all of the step */
+  } parts;         /* of it: what its workers gave; bad: not finite, and left out */
+  ps_moved *moved; /* async: of each worker; sync: of all of the step */
   size_t nmoved;
   size_t *arrivals, narrivals; /* async: workers with a PENDING gradient, in order of arrival */
   ps_peer *peers;

@@ -20,7 +20,7 @@ typedef struct {
   size_t clear;                 /* of the first so many regions it is known whether they take part in the next round */
   gt_vec mean;
   float share; /* of the own contribution in it; 0: there was none */
-  bool held; /* what the host was told last */
+  bool held;   /* what the host was told last */
 } gt_rounds;
 
 /* Contributions have n floats. */

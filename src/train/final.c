@@ -10,8 +10,9 @@ struct gt_final {
   gt_ending ending;
   gt_ps_score own, mean_score;
   char *report;
-  gt_vec mean, mean_buffers;
-  float **models; /* of the other regions, as they arrive */
+  gt_model_mean models; /* the lead's: of all regions, as they arrive */
+  gt_vec mean;          /* the lead's, once formed: parameters, then buffers; owned by models */
+  float *sent;          /* another region's: its model on its way */
   gt_region_result *regions;
   gt_link_result *links;
   size_t nlinks;
@@ -19,12 +20,11 @@ struct gt_final {
 
 void gt_final_close(gt_final *f) {
   if (!f) return;
-  for (size_t p = 0; p < f->server->run->job->nregions; p++) gt_free(f->models[p]);
-  gt_free(f->models);
+  gt_model_mean_close(&f->models);
   gt_free(f->regions);
   gt_free(f->links);
   gt_free(f->report);
-  gt_free(f->mean.data);
+  gt_free(f->sent);
   gt_free(f);
 }
 
@@ -43,20 +43,16 @@ static void send_report(void *ctx, uint64_t cookie) {
   gt_gateway_send(s->gateway, 0, &head, f->report, strlen(f->report), cookie, gt_server_now(s));
 }
 
-/* Parameters and buffers lie apart; the mean's room serves to put them together. */
-static void mean_of_own(gt_final *f) {
-  const gt_arrays *a = gt_graph_arrays(f->server->run->graph);
-  f->mean = gt_vec_of(GT_NEW_ARRAY(float, a->params.n + a->buffers.n), a->params.n + a->buffers.n);
-  gt_vec_copy(gt_vec_range(f->mean, 0, a->params.n), a->params);
-  gt_vec_copy(gt_vec_range(f->mean, a->params.n, a->buffers.n), a->buffers);
-}
-
 static void send_model(void *ctx, uint64_t cookie) {
   gt_final *f = ctx;
   gt_server *s = f->server;
+  const gt_arrays *a = gt_graph_arrays(s->run->graph);
+  size_t n = a->params.n + a->buffers.n;
   gt_frame_header head = {.kind = GT_MSG_MODEL};
-  mean_of_own(f);
-  gt_gateway_send(s->gateway, 0, &head, f->mean.data, f->mean.n * sizeof(float), cookie, gt_server_now(s));
+  f->sent = GT_NEW_ARRAY(float, n);
+  gt_vec_copy(gt_vec_of(f->sent, a->params.n), a->params);
+  gt_vec_copy(gt_vec_of(f->sent + a->params.n, a->buffers.n), a->buffers);
+  gt_gateway_send(s->gateway, 0, &head, f->sent, n * sizeof(float), cookie, gt_server_now(s));
 }
 
 /* ---- events ------------------------------------------------------------------------------------------------------------------- */
@@ -69,11 +65,9 @@ void gt_final_message(gt_final *f, size_t peer, const gt_frame_header *head, con
   size_t n = f->server->run->job->nregions, count = 0;
   if (head->kind == GT_MSG_MODEL) {
     const gt_arrays *a = gt_graph_arrays(f->server->run->graph);
-    if (head->message_bytes != (a->params.n + a->buffers.n) * sizeof(float) || f->models[peer])
+    if (head->message_bytes != (a->params.n + a->buffers.n) * sizeof(float) || !gt_model_mean_add(&f->models, peer, payload))
       gt_panic(GT_ERR_FAULT, "region %s sent a model of %llu bytes, or a second one", f->server->run->job->regions[peer].name,
                (unsigned long long)head->message_bytes);
-    f->models[peer] = GT_NEW_ARRAY(float, head->message_bytes / sizeof(float));
-    memcpy(f->models[peer], payload, head->message_bytes);
   } else if (head->kind == GT_MSG_REPORT) {
     if (gt_result_decode(payload, head->message_bytes, &f->regions[peer], f->links + f->nlinks, n * n - f->nlinks, &count) != GT_OK)
       gt_panic(GT_ERR_FAULT, "the result of region %s: %s", f->server->run->job->regions[peer].name, gt_error_text());
@@ -83,32 +77,6 @@ void gt_final_message(gt_final *f, size_t peer, const gt_frame_header *head, con
 }
 
 /* ---- the lead ------------------------------------------------------------------------------------------------------------------ */
-
-/* Mean of the regions' models, weighted as the strategy weights, added in region order. */
-static void form_mean(gt_final *f) {
-  gt_server *s = f->server;
-  const gt_arrays *a = gt_graph_arrays(s->run->graph);
-  size_t P = a->params.n, B = a->buffers.n;
-  f->mean = gt_vec_of(GT_NEW_ARRAY(float, P + B), P + B);
-  for (size_t r = 0; r < s->run->job->nregions; r++) {
-    float share = (float)s->weights[r];
-    gt_vec params = f->models[r] ? gt_vec_of(f->models[r], P) : a->params;
-    gt_vec buffers = f->models[r] ? gt_vec_of(f->models[r] + P, B) : a->buffers;
-    gt_vec_axpy(gt_vec_range(f->mean, 0, P), share, params);
-    gt_vec_axpy(gt_vec_range(f->mean, P, B), share, buffers);
-  }
-}
-
-/* Regions that ended with the same model bit for bit have it as their mean, without rounding. */
-static void settle_mean(gt_final *f) {
-  const gt_arrays *a = gt_graph_arrays(f->server->run->graph);
-  for (size_t r = 0; r < f->server->run->job->nregions; r++)
-    if (f->models[r] && memcmp(f->models[r], a->params.data, a->params.n * sizeof(float)) != 0) {
-      form_mean(f);
-      return;
-    }
-  mean_of_own(f);
-}
 
 static size_t region_named(const gt_job *job, const char *name) {
   size_t r = 0;
@@ -216,14 +184,17 @@ static void settle_all(gt_final *f) {
   gt_server_result(f->server, &f->own, &f->regions[0]);
   gt_server_link_results(f->server, f->links + f->nlinks);
   f->nlinks += f->server->run->job->nregions - 1;
-  settle_mean(f);
+  f->mean = gt_model_mean_finish(&f->models);
 }
 
 static bool evaluate(void *ctx, bool mean) {
   gt_final *f = ctx;
   gt_server *s = f->server;
   const gt_arrays *a = gt_graph_arrays(s->run->graph);
-  if (mean) settle_all(f);
+  if (mean)
+    settle_all(f);
+  else if (f->ending.lead)
+    gt_model_mean_begin(&f->models, a->params, a->buffers);
   if (s->run->data.ntest == 0) return false;
   if (mean)
     gt_ps_evaluate(s->ps, gt_vec_range(f->mean, 0, a->params.n), gt_vec_range(f->mean, a->params.n, a->buffers.n), mean_evaluated, f,
@@ -239,11 +210,12 @@ static const gt_ending_hooks hooks = {.evaluate = evaluate, .send_model = send_m
 
 gt_final *gt_final_create(gt_server *s) {
   size_t n = s->run->job->nregions;
+  const gt_arrays *a = gt_graph_arrays(s->run->graph);
   gt_final *f = GT_NEW(gt_final);
   f->server = s;
   gt_ending_open(&f->ending, &hooks, f, s->ps, s->run->roles.is_lead, n - 1);
   f->own = f->mean_score = (gt_ps_score){NAN, NAN, NAN};
-  f->models = GT_NEW_ARRAY(float *, n);
+  gt_model_mean_open(&f->models, n, s->run->roles.region_id, s->weights, a->params.n, a->buffers.n);
   f->regions = GT_NEW_ARRAY(gt_region_result, n);
   f->links = GT_NEW_ARRAY(gt_link_result, n * n);
   return f;

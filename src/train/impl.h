@@ -169,6 +169,28 @@ void gt_server_stopped(const gt_server *s, gt_status code);
 void gt_server_result(const gt_server *s, const gt_ps_score *own, gt_region_result *result);
 void gt_server_link_results(const gt_server *s, gt_link_result *links);
 
+/* mean.c: the mean of the regions' models, parameters then buffers, in region order. */
+typedef struct {
+  size_t nregions, self, nparams, nbuffers;
+  const double *weights;  /* nregions; borrowed */
+  gt_vec params, buffers; /* the own model's; borrowed, and final from gt_model_mean_begin on */
+  gt_vec mean;
+  size_t next;   /* the region whose turn it is */
+  bool *seen;    /* nregions */
+  float **early; /* models that came before their turn */
+  bool params_differ, buffers_differ;
+} gt_model_mean;
+
+void gt_model_mean_open(gt_model_mean *m, size_t nregions, size_t self, const double *weights, size_t nparams, size_t nbuffers);
+void gt_model_mean_close(gt_model_mean *m);
+/* Another region's model, borrowed for the call; false: it was here already. */
+bool gt_model_mean_add(gt_model_mean *m, size_t region, const float *model);
+/* The own model is final: what is here is added, what comes is added when it comes. */
+void gt_model_mean_begin(gt_model_mean *m, gt_vec params, gt_vec buffers);
+/* Once all are here: the mean, owned by m.  What all regions have bit for bit, parameters or buffers,
+   is taken as it is, without rounding. */
+gt_vec gt_model_mean_finish(gt_model_mean *m);
+
 /* final.c: after COMPLETE: own evaluation, models and results to the lead, mean, summary. */
 gt_final *gt_final_create(gt_server *s);
 void gt_final_close(gt_final *final);

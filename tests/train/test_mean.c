@@ -1,0 +1,101 @@
+/* The mean of the regions' models at the end: weighted, in region order however they come, and what
+   all have is taken as it is, parameters and statistics each for itself. */
+#include "impl.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define R ((size_t)4)
+#define P ((size_t)3)
+#define B ((size_t)2)
+
+static const double weights[R] = {0.4, 0.3, 0.2, 0.1};
+
+/* Region r's model; parameters alike in all regions, or not. */
+static void model_of(float *model, size_t r, bool alike, bool buffers_alike) {
+  for (size_t i = 0; i < P; i++) model[i] = 0.1f * (float)(i + 1) + (alike ? 0 : 0.7f * (float)r);
+  for (size_t i = P; i < P + B; i++) model[i] = 0.3f * (float)i + (buffers_alike ? 0 : 1.3f * (float)r);
+}
+
+static void by_hand(float *mean, bool alike, bool buffers_alike) {
+  float model[P + B];
+  memset(mean, 0, (P + B) * sizeof *mean);
+  for (size_t r = 0; r < R; r++) {
+    model_of(model, r, alike, buffers_alike);
+    gt_vec_axpy(gt_vec_of(mean, P + B), (float)weights[r], gt_vec_of(model, P + B));
+  }
+  model_of(model, 0, alike, buffers_alike);
+  if (alike) memcpy(mean, model, P * sizeof *mean);
+  if (buffers_alike) memcpy(mean + P, model + P, B * sizeof *mean);
+}
+
+/* order: of arrival; the own model is final before the `begun`-th of them. */
+static void run(const size_t order[R - 1], size_t begun, bool alike, bool buffers_alike) {
+  float own[P + B], model[P + B], wanted[P + B];
+  gt_model_mean m;
+  model_of(own, 0, alike, buffers_alike);
+  by_hand(wanted, alike, buffers_alike);
+  gt_model_mean_open(&m, R, 0, weights, P, B);
+  for (size_t i = 0; i <= R - 1; i++) {
+    if (i == begun) gt_model_mean_begin(&m, gt_vec_of(own, P), gt_vec_of(own + P, B));
+    if (i == R - 1) break;
+    model_of(model, order[i], alike, buffers_alike);
+    assert_true(gt_model_mean_add(&m, order[i], model));
+    assert_false(gt_model_mean_add(&m, order[i], model));
+  }
+  gt_vec mean = gt_model_mean_finish(&m);
+  assert_int_equal(mean.n, P + B);
+  for (size_t i = 0; i < P + B; i++)
+    if (mean.data[i] != wanted[i])
+      fail_msg("%s %zu is %.9g; %.9g is needed", i < P ? "parameter" : "statistic", i, (double)mean.data[i], (double)wanted[i]);
+  gt_model_mean_close(&m);
+  assert_int_equal(gt_alloc_alive(), 0);
+}
+
+static const size_t orders[][R - 1] = {{1, 2, 3}, {1, 3, 2}, {2, 1, 3}, {2, 3, 1}, {3, 1, 2}, {3, 2, 1}};
+
+static void in_whatever_order_they_come(void **state) {
+  (void)state;
+  for (size_t o = 0; o < sizeof orders / sizeof *orders; o++)
+    for (size_t begun = 0; begun < R; begun++) run(orders[o], begun, false, false);
+}
+
+static void equal_parameters_and_statistics_of_their_own(void **state) {
+  (void)state;
+  for (size_t begun = 0; begun < R; begun++) {
+    run(orders[0], begun, true, false);
+    run(orders[3], begun, false, true);
+    run(orders[5], begun, true, true);
+  }
+}
+
+/* What comes in its turn is not kept. */
+static void few_lie_there(void **state) {
+  (void)state;
+  float own[P + B], model[P + B];
+  gt_model_mean m;
+  model_of(own, 0, false, false);
+  gt_model_mean_open(&m, R, 0, weights, P, B);
+  gt_model_mean_begin(&m, gt_vec_of(own, P), gt_vec_of(own + P, B));
+  int64_t alive = gt_alloc_alive();
+  for (size_t r = 1; r < R; r++) {
+    model_of(model, r, false, false);
+    gt_model_mean_add(&m, r, model);
+    assert_int_equal(gt_alloc_alive(), alive);
+  }
+  gt_model_mean_close(&m);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(in_whatever_order_they_come),
+      cmocka_unit_test(equal_parameters_and_statistics_of_their_own),
+      cmocka_unit_test(few_lie_there),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
