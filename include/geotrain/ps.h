@@ -117,8 +117,10 @@ void gt_ps_ready(gt_ps *ps, size_t worker, gt_ns now);
 void gt_ps_gradient(gt_ps *ps, size_t worker, const gt_ps_push *push, float *grads, gt_ns now);
 /* A worker's answer to an EVAL order. */
 void gt_ps_evaluated(gt_ps *ps, size_t worker, const gt_ps_push *push, gt_ns now);
-/* A message of data or control kind arrived (not REPORT, MODEL, HELLO). */
-void gt_ps_message(gt_ps *ps, size_t peer, const gt_frame_header *head, const void *payload, gt_ns now);
+/* A message of data or control kind arrived (not REPORT, MODEL, HELLO, BYE).  GT_ERR_FAULT: it is none
+   that the job allows (kind, codec, range, length, numbers); the text says what was found and what is
+   needed, and nothing was done with it. */
+gt_status gt_ps_message(gt_ps *ps, size_t peer, const gt_frame_header *head, const void *payload, gt_ns now);
 void gt_ps_departed(gt_ps *ps, size_t peer, uint64_t cookie, gt_ns now);
 /* This region's file of the round is durable. */
 void gt_ps_written(gt_ps *ps, int64_t round, gt_ns now);

@@ -165,6 +165,9 @@ void gt_ps_enqueue(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_paylo
 gt_payload *gt_ps_payload(gt_ps *ps, size_t floats);
 double gt_ps_wan_bytes(const gt_ps *ps); /* of all regions, as far as known */
 
+/* check.c: GT_ERR_FAULT, with what was found and what is needed: the peer's message cannot be. */
+gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head);
+
 /* rounds.c */
 void gt_ps_round_check(gt_ps *ps); /* an interval is over or a stop is wanted */
 void gt_ps_round_take(gt_ps *ps, int64_t round, gt_status stop_code);

@@ -112,7 +112,6 @@ static void data_message(gt_ps *ps, size_t from, const gt_frame_header *head, co
   int64_t sequence = (int64_t)head->sequence;
   if (gt_ps_frozen(ps) || p->rejected) return; /* unacknowledged, so its sender's checkpoint has it */
   if (sequence > p->applied_seq) {
-    if (sequence != p->applied_seq + 1) gt_bug("a data message was lost on the way");
     gt_vec body = gt_vec_of((float *)(uintptr_t)payload, (size_t)head->message_bytes / sizeof(float));
     gt_ns clock = gt_ps_clock(ps);
     bool finite = gt_vec_finite(body);
@@ -141,9 +140,10 @@ static void pong(gt_ps *ps, size_t from, const gt_frame_header *head) {
   if (ps->peers[from].rtt == 0 || rtt < ps->peers[from].rtt) ps->peers[from].rtt = rtt;
 }
 
-void gt_ps_message(gt_ps *ps, size_t from, const gt_frame_header *head, const void *payload, gt_ns now) {
-  ps_peer *p = &ps->peers[from];
+gt_status gt_ps_message(gt_ps *ps, size_t from, const gt_frame_header *head, const void *payload, gt_ns now) {
   ps->now = now;
+  GT_TRY(gt_ps_check(ps, from, head));
+  ps_peer *p = &ps->peers[from];
   if (head->kind != GT_MSG_ROUND && (int64_t)head->round > ps->round) gt_ps_round_take(ps, (int64_t)head->round, GT_OK);
   switch ((gt_msg_kind)head->kind) {
   case GT_MSG_UPDATE:
@@ -179,11 +179,12 @@ void gt_ps_message(gt_ps *ps, size_t from, const gt_frame_header *head, const vo
     p->done_seq = (int64_t)head->detail;
     break;
   default:
-    gt_bug("a message of a kind that the PS does not take");
+    gt_bug("a message of a kind that was to be refused");
   }
   if (ps->want_stop != GT_OK) gt_ps_round_check(ps);
   if (!gt_ps_frozen(ps)) gt_ps_tell_strategy(ps, from);
   gt_ps_pump(ps);
+  return GT_OK;
 }
 
 /* ---- time ----------------------------------------------------------------------------------------------------------------- */

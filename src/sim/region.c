@@ -126,8 +126,8 @@ void gt_sim_region_message(sim_region *r, const gt_frame_header *head) {
   if (head->kind != GT_MSG_PING && head->kind != GT_MSG_PONG) r->sim->moved = gt_timeline_at(r->timeline);
   if (head->kind == GT_MSG_REPORT || head->kind == GT_MSG_MODEL || head->kind == GT_MSG_BYE)
     gt_ending_message(&r->ending, head->kind);
-  else
-    gt_ps_message(r->ps, head->from, head, NULL, gt_timeline_now(r->timeline));
+  else if (gt_ps_message(r->ps, head->from, head, NULL, gt_timeline_now(r->timeline)) != GT_OK)
+    gt_bug("in a simulation: %s", gt_error_text());
 }
 
 void gt_sim_region_departed(sim_region *r, size_t peer, uint64_t cookie) {

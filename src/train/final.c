@@ -69,8 +69,12 @@ void gt_final_message(gt_final *f, size_t peer, const gt_frame_header *head, con
       gt_panic(GT_ERR_FAULT, "region %s sent a model of %llu bytes, or a second one", f->server->run->job->regions[peer].name,
                (unsigned long long)head->message_bytes);
   } else if (head->kind == GT_MSG_REPORT) {
+    if (f->regions[peer].name[0]) gt_panic(GT_ERR_FAULT, "region %s sent its result twice", f->server->run->job->regions[peer].name);
     if (gt_result_decode(payload, head->message_bytes, &f->regions[peer], f->links + f->nlinks, n * n - f->nlinks, &count) != GT_OK)
       gt_panic(GT_ERR_FAULT, "the result of region %s: %s", f->server->run->job->regions[peer].name, gt_error_text());
+    if (strcmp(f->regions[peer].name, f->server->run->job->regions[peer].name) != 0 || count != n - 1)
+      gt_panic(GT_ERR_FAULT, "region %s sent the result of region %s with %zu links; its own with %zu is needed",
+               f->server->run->job->regions[peer].name, f->regions[peer].name, count, n - 1);
     f->nlinks += count;
   }
   gt_ending_message(&f->ending, head->kind);

@@ -49,14 +49,27 @@ static void host_work(void *ctx, gt_ps_work work) {
 
 /* ---- gateway --------------------------------------------------------------------------------------------------------------- */
 
+/* Why a message of this kind cannot come from this peer now; NULL: it can, as far as the PS or the
+   end of the run does not know better. */
+static const char *untimely(const gt_server *s, size_t peer, unsigned kind) {
+  bool lead = s->run->roles.is_lead;
+  if (kind == GT_MSG_HELLO) return s->ps ? "comes after the greetings" : NULL;
+  if (!s->final) return "comes before training has begun";
+  if (kind == GT_MSG_REPORT || kind == GT_MSG_MODEL) return lead ? NULL : "is for the lead";
+  if (kind == GT_MSG_BYE) return lead || peer != 0 ? "is for the lead to send" : NULL;
+  return NULL;
+}
+
 static void on_message(void *ctx, size_t peer, const gt_frame_header *head, const void *payload, gt_ns now) {
   gt_server *s = ctx;
+  const char *region = s->run->job->regions[peer].name, *why = untimely(s, peer, head->kind);
+  if (why) gt_panic(GT_ERR_FAULT, "a message of kind %u from region %s %s", head->kind, region, why);
   if (head->kind == GT_MSG_HELLO)
     gt_server_hello_message(s, peer, head, payload);
   else if (head->kind == GT_MSG_REPORT || head->kind == GT_MSG_MODEL || head->kind == GT_MSG_BYE)
     gt_final_message(s->final, peer, head, payload);
-  else
-    gt_ps_message(s->ps, peer, head, payload, now);
+  else if (gt_ps_message(s->ps, peer, head, payload, now) != GT_OK)
+    gt_panic(GT_ERR_FAULT, "a message of region %s: %s", region, gt_error_text());
 }
 
 static void on_departed(void *ctx, size_t peer, uint64_t cookie, gt_ns now) {

@@ -190,7 +190,10 @@ static inline void w_arrive(world *w, size_t a, size_t b) {
     link->applied++;
     link->applied_value = (int64_t)f.head.value;
   }
-  gt_ps_message(w->regions[b].ps, a, &f.head, f.bytes && !w->spec.no_data ? f.body : NULL, w->now);
+  if (gt_ps_message(w->regions[b].ps, a, &f.head, f.bytes && !w->spec.no_data ? f.body : NULL, w->now) != GT_OK) {
+    w_print(w);
+    fail_msg("%s", gt_error_text());
+  }
 }
 
 static inline void w_gone(world *w, size_t a, size_t b) {

@@ -1,0 +1,147 @@
+/* What a peer sends is held against what the job allows before anything is done with it: kind, codec,
+   range, length, numbers.  What cannot be is refused in one sentence, and nothing has changed. */
+#include "world_laws.h"
+
+static w_spec two(const char *strategy) {
+  return (w_spec){.strategy = strategy, .nregions = 2, .workers = {1, 1}, .samples = {100, 100}, .until = {.epochs = 2}, .seed = 7};
+}
+
+/* The next data message that region 1 may take of region 0. */
+static gt_frame_header good(const world *w) {
+  bool state = gt_sync_find(w->spec.strategy)->sends == GT_MSG_STATE;
+  return (gt_frame_header){.kind = state ? GT_MSG_STATE : GT_MSG_UPDATE,
+                           .sequence = 1 + (uint64_t)w->links[0][1].applied,
+                           .value = 1 + (uint64_t)w->links[0][1].applied,
+                           .message_bytes = (state ? W_MODEL : W_PARAMS) * sizeof(float)};
+}
+
+static void refused(world *w, const gt_frame_header *head, const char *words) {
+  static const float body[2 * W_MODEL] = {1, 1, 1};
+  float params[W_PARAMS];
+  w_region *r = &w->regions[1];
+  memcpy(params, r->params, sizeof params);
+  gt_ps_view before = w_look(w, 1);
+  gt_status status = gt_ps_message(r->ps, 0, head, body, w->now);
+  if (status != GT_ERR_FAULT) fail_msg("kind %u, \"%s\": status %d; %d is needed", head->kind, words, (int)status, (int)GT_ERR_FAULT);
+  if (!strstr(gt_error_text(), words)) fail_msg("\"%s\" does not say \"%s\"", gt_error_text(), words);
+  gt_ps_view after = w_look(w, 1);
+  assert_memory_equal(params, r->params, sizeof params);
+  assert_true(after.round == before.round && after.phase == before.phase && after.stop_code == before.stop_code);
+}
+
+static void test_data(void **state) {
+  (void)state;
+  static const char *const names[] = {"asgd", "ssgd", "ama", "sma"};
+  for (size_t i = 0; i < 4; i++) {
+    w_spec s = two(names[i]);
+    world *w = w_open(&s);
+    const gt_frame_header head = good(w);
+    gt_frame_header h = head;
+    h.kind = head.kind == GT_MSG_STATE ? GT_MSG_UPDATE : GT_MSG_STATE;
+    refused(w, &h, "kind");
+    h = head, h.codec = 3;
+    refused(w, &h, "codec 3");
+    h = head, h.range = 2;
+    refused(w, &h, "range 2");
+    h = head, h.message_bytes -= 4;
+    refused(w, &h, "bytes");
+    h = head, h.message_bytes += 4;
+    refused(w, &h, "bytes");
+    h = head, h.message_bytes = 0;
+    refused(w, &h, "bytes");
+    h = head, h.sequence += 1;
+    refused(w, &h, "sequence");
+    h = head, h.sequence = 0;
+    refused(w, &h, "sequence");
+    h = head, h.round = 2;
+    refused(w, &h, "round 2");
+    float body[W_MODEL] = {0};
+    assert_int_equal(gt_ps_message(w->regions[1].ps, 0, &head, body, w->now), GT_OK);
+    h = good(w), h.sequence = 2, h.value = 0;
+    if (gt_sync_find(names[i])->barrier) refused(w, &h, "step or round 0");
+    w_close(w);
+  }
+}
+
+static void test_none_takes_no_data(void **state) {
+  (void)state;
+  w_spec s = two("none");
+  world *w = w_open(&s);
+  gt_frame_header head = good(w);
+  refused(w, &head, "kind 1");
+  w_close(w);
+}
+
+static void test_control(void **state) {
+  (void)state;
+  w_spec s = two("asgd");
+  world *w = w_open(&s);
+  static const struct {
+    gt_frame_header head;
+    const char *words;
+  } bad[] = {
+      {{.kind = 0}, "kind 0"},
+      {{.kind = GT_MSG_HELLO}, "kind 16"},
+      {{.kind = GT_MSG_BYE}, "kind 24"},
+      {{.kind = GT_MSG_REPORT}, "kind 32"},
+      {{.kind = 255}, "kind 255"},
+      {{.kind = GT_MSG_PING, .codec = 1}, "codec 1"},
+      {{.kind = GT_MSG_PING, .range = 1}, "range 1"},
+      {{.kind = GT_MSG_PING, .message_bytes = 8}, "8 bytes"},
+      {{.kind = GT_MSG_PONG, .value = UINT64_C(1) << 62}, "PING"},
+      {{.kind = GT_MSG_ACK, .value = 1000}, "1000"},
+      {{.kind = GT_MSG_ACK, .value = UINT64_MAX}, "-1"},
+      {{.kind = GT_MSG_ROUND, .value = 2, .round = 1}, "round 2"},
+      {{.kind = GT_MSG_ROUND, .value = 0}, "round 0"},
+      {{.kind = GT_MSG_ROUND, .value = 1, .round = 4000000000u}, "round 4000000000"},
+      {{.kind = GT_MSG_ROUND, .value = 1, .round = 1, .detail = 3}, "code 3"},
+      {{.kind = GT_MSG_WRITTEN, .value = 9}, "round 9"},
+      {{.kind = GT_MSG_WRITTEN, .value = UINT64_MAX}, "round -1"},
+      {{.kind = GT_MSG_DONE, .value = UINT64_MAX}, "-1"},
+      {{.kind = GT_MSG_DONE, .detail = UINT64_MAX}, "-1"},
+      {{.kind = GT_MSG_JOINED, .value = UINT64_MAX}, "-1"},
+      {{.kind = GT_MSG_JOINED, .detail = UINT64_MAX}, "-1"},
+  };
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) refused(w, &bad[i].head, bad[i].words);
+  w_close(w);
+}
+
+/* From nobody, or from the region itself. */
+static void test_sender(void **state) {
+  (void)state;
+  w_spec s = two("asgd");
+  world *w = w_open(&s);
+  gt_frame_header head = good(w);
+  const float body[W_MODEL] = {0};
+  assert_int_equal(gt_ps_message(w->regions[1].ps, 1, &head, body, w->now), GT_ERR_FAULT);
+  assert_int_equal(gt_ps_message(w->regions[1].ps, 2, &head, body, w->now), GT_ERR_FAULT);
+  w_close(w);
+}
+
+/* Headers at random: an answer each, and the run goes on as if they had not come. */
+static void test_at_random(void **state) {
+  (void)state;
+  for (const char *const *name = gt_sync_names(); *name; name++) {
+    w_spec s = two(*name);
+    world *w = w_open(&s);
+    gt_rng rng = gt_rng_make(11, GT_RNG_TEST, 0, 0);
+    for (int i = 0; i < 4000; i++) {
+      gt_frame_header h = {.kind = (uint8_t)gt_rng_below(&rng, 64), .codec = (uint8_t)(1 + gt_rng_below(&rng, 3)), .sequence = gt_rng_u64(&rng)};
+      h.value = gt_rng_u64(&rng);
+      h.detail = gt_rng_u64(&rng);
+      h.message_bytes = gt_rng_below(&rng, 64);
+      refused(w, &h, "");
+    }
+    w_run_until(w, GT_PS_COMPLETE);
+    w_check_epochs(w, 2);
+    w_close(w);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_data),   cmocka_unit_test(test_none_takes_no_data), cmocka_unit_test(test_control),
+      cmocka_unit_test(test_sender), cmocka_unit_test(test_at_random),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
