@@ -52,6 +52,9 @@ typedef struct {
   /* The gateway (see wan.h: payload borrowed until gt_ps_departed for data; cookie names it). */
   void (*send)(void *ctx, size_t peer, const gt_frame_header *head, const void *payload, size_t bytes, uint64_t cookie);
   bool (*replace)(void *ctx, size_t peer, uint64_t cookie, const gt_frame_header *head, const void *payload, uint64_t new_cookie);
+  /* Bytes of strategy traffic that have left, over every resume: more than the messages that have,
+     where one was cut off.  NULL: these. */
+  double (*left)(void *ctx);
   /* The local plane: the order's vectors are borrowed for the call; `taken`: the worker's gradient buffer is free. */
   void (*order)(void *ctx, size_t worker, const gt_ps_order *order);
   void (*taken)(void *ctx, size_t worker);

@@ -41,6 +41,9 @@ typedef struct {
   /* The region's buffers were b and are now keep b + share other (borrowed for the call): what a
      worker computes from b does not undo it.  NULL: nobody computes meanwhile. */
   void (*moved)(void *ctx, float keep, float share, gt_vec other);
+  /* limits.wan_bytes leaves one more message to every other region; `room` says so, too.  False:
+     on_sent follows when it does, or the run ends.  NULL: always. */
+  bool (*afford)(void *ctx);
 } gt_sync_host;
 
 /* What a strategy works on; everything is borrowed and outlives it. */

@@ -225,7 +225,7 @@ const job_key gt_job_keys[] = {
     {"limits.nonfinite", KEY_INT, KEY_ON_RESUME, AT(limits.nonfinite), .fallback = "3", .min = 1, .max = COUNT_MAX,
      .meaning = "non-finite gradients or messages that end the run"},
     {"limits.wan_bytes", KEY_SIZE, KEY_ON_RESUME | KEY_OPTIONAL | KEY_ABOVE_MIN, AT(limits.wan_bytes),
-     .meaning = "traffic that ends the run with a checkpoint; not given: none"},
+     .meaning = "strategy traffic that is never passed: the run ends before, with a checkpoint; not given: none"},
     {"log.every", KEY_TIME, KEY_ON_RESUME | KEY_ABOVE_MIN, AT(log.every_s), .fallback = "10 s", .max = 1e8,
      .meaning = "time between progress lines in a log"},
     {"plan.strategies", KEY_STRINGS, PLANNED | KEY_FILLED, AT(plan.strategies), COUNT(plan.nstrategies), .values = strategies + 1,

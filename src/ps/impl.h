@@ -55,6 +55,17 @@ typedef struct {
   gt_vec add;
 } ps_moved;
 
+/* Bytes under limits.wan_bytes; nothing is used where there is none. */
+typedef struct {
+  double *allowed;              /* nregions: that each may post in all; region 0 keeps them, elsewhere only the own counts */
+  bool *known;                  /* region 0: since the resume the region has told what it has sent */
+  double queued;                /* posted, and not left yet */
+  double need;                  /* that wait to be allowed; 0: none */
+  double low;                   /* when less is left, more is asked for */
+  double asked_at;              /* what had been posted when more was asked for */
+  int64_t pings, pongs, answer; /* to region 0, from it; the PONG that answers a question; 0: none is open */
+} ps_budget;
+
 /* What was found of a chunk of the test set. */
 typedef struct {
   double loss_sum;
@@ -99,6 +110,7 @@ struct gt_ps {
   size_t nmoved;
   size_t *arrivals, narrivals; /* async: workers with a PENDING gradient, in order of arrival */
   ps_peer *peers;
+  ps_budget budget;
   size_t unacknowledged; /* messages, of all peers */
   size_t told;           /* peers that the strategy knows are done */
   size_t durable;        /* the first so many peers have the round that is under way */
@@ -161,9 +173,25 @@ size_t gt_ps_inflight(const gt_ps_spec *spec);
 void gt_ps_control(gt_ps *ps, size_t peer, gt_msg_kind kind, int64_t value, int64_t detail);
 void gt_ps_control_all(gt_ps *ps, gt_msg_kind kind, int64_t value, int64_t detail);
 void gt_ps_acknowledged(gt_ps *ps, size_t peer, int64_t sequence);
+void gt_ps_outbox_retry(gt_ps *ps); /* what waited for bytes or room may go on */
 void gt_ps_enqueue(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_payload *payload);
 gt_payload *gt_ps_payload(gt_ps *ps, size_t floats);
 double gt_ps_wan_bytes(const gt_ps *ps); /* of all regions, as far as known */
+
+void gt_ps_heartbeat(gt_ps *ps, size_t peer); /* PING */
+
+/* budget.c */
+void gt_ps_budget_open(gt_ps *ps);
+void gt_ps_budget_close(gt_ps *ps);
+void gt_ps_budget_load(gt_ps *ps);
+double gt_ps_committed(const gt_ps *ps); /* that this region has posted */
+/* So many bytes more may be posted; else they are asked for, and gt_ps_outbox_retry follows, or a stop. */
+bool gt_ps_affords(gt_ps *ps, double bytes);
+bool gt_ps_affords_all(gt_ps *ps); /* a message to every other region */
+void gt_ps_budget_posted(gt_ps *ps, double bytes);
+void gt_ps_budget_left(gt_ps *ps, double bytes);
+uint64_t gt_ps_budget_ping(gt_ps *ps, size_t from); /* what the PONG says in `detail` */
+void gt_ps_budget_pong(gt_ps *ps, size_t from, const gt_frame_header *head);
 
 /* check.c: GT_ERR_FAULT, with what was found and what is needed: the peer's message cannot be. */
 gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head);

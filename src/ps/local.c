@@ -11,6 +11,7 @@ void gt_ps_pump(gt_ps *ps) {
     ps->plane->pump(ps);
   }
   gt_ps_end_check(ps);
+  if (ps->want_stop != GT_OK) gt_ps_round_check(ps);
 }
 
 /* ---- buffers --------------------------------------------------------------------------------------------------------- */

@@ -34,14 +34,26 @@ static gt_payload *host_payload(void *ctx, bool state) {
 
 /* ---- posting ----------------------------------------------------------------------------------------------------------- */
 
-static bool host_room(void *ctx, size_t peer) {
-  const gt_ps *ps = ctx;
+static bool has_place(const gt_ps *ps, size_t peer) {
   const ps_peer *p = &ps->peers[peer];
   return p->queued < ps->spec.outbox && p->n < gt_ps_inflight(&ps->spec);
 }
 
+static bool host_room(void *ctx, size_t peer) {
+  return has_place(ctx, peer) && gt_ps_affords_all(ctx);
+}
+
+static bool host_afford(void *ctx) {
+  return gt_ps_affords_all(ctx);
+}
+
+static double wire_bytes(const ps_message *m) {
+  return (double)gt_wire_bytes(m->bytes);
+}
+
 static void hand_over(gt_ps *ps, size_t peer, ps_message *m) {
   m->parked = false;
+  gt_ps_budget_posted(ps, wire_bytes(m));
   m->head.round = (uint32_t)ps->round;
   ps->spec.host.send(ps->spec.host.ctx, peer, &m->head, m->payload->vec.data, m->bytes, m->id);
 }
@@ -59,6 +71,24 @@ static ps_message *new_place(ps_peer *p) {
   return &p->messages[p->n++];
 }
 
+/* In order, as far as the window and the limit on bytes allow. */
+static void unpark(gt_ps *ps, size_t peer) {
+  ps_peer *p = &ps->peers[peer];
+  for (size_t i = 0; i < p->n && i < gt_ps_inflight(&ps->spec); i++) {
+    ps_message *m = &p->messages[i];
+    if (!m->parked) continue;
+    if (!gt_ps_affords(ps, wire_bytes(m))) return;
+    hand_over(ps, peer, m);
+  }
+}
+
+void gt_ps_outbox_retry(gt_ps *ps) {
+  for (size_t p = 0; p < ps->spec.nregions; p++)
+    if (p != ps->spec.self) unpark(ps, p);
+  for (size_t p = 0; p < ps->spec.nregions; p++)
+    if (p != ps->spec.self && has_place(ps, p)) gt_sync_on_sent(ps->sync, ps->now, p);
+}
+
 /* However long a peer does not acknowledge, no more than the window allows is given to the gateway: a newest model is replaced here instead. */
 void gt_ps_enqueue(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_payload *payload) {
   ps_peer *p = &ps->peers[peer];
@@ -67,13 +97,13 @@ void gt_ps_enqueue(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_paylo
                     .head = *head,
                     .payload = payload,
                     .bytes = payload->vec.n * sizeof(float),
-                    .parked = p->n > gt_ps_inflight(&ps->spec),
+                    .parked = true,
                     .behind = p->queued > 0,
                     .posted = ps->now};
   p->queued++;
   ps->unacknowledged++;
   payload->refs++;
-  if (!m->parked) hand_over(ps, peer, m);
+  unpark(ps, peer);
 }
 
 /* Swaps the payload of the newest message that has not begun to leave; false: there is none. */
@@ -102,7 +132,7 @@ static void host_post(void *ctx, gt_payload *payload, gt_msg_kind kind, uint64_t
     if (peer == ps->spec.self) continue;
     ps_peer *p = &ps->peers[peer];
     gt_frame_header head = {.kind = (uint8_t)kind, .round = (uint32_t)ps->round, .value = value, .detail = detail};
-    bool room = host_room(ps, peer);
+    bool room = has_place(ps, peer);
     if (!room && replace && replace_newest(ps, peer, &head, payload)) continue;
     if (p->n == p->capacity) gt_bug("outbox: a message was posted to a peer without room");
     head.sequence = (uint64_t)++p->sent_seq;
@@ -118,8 +148,8 @@ void gt_ps_departed(gt_ps *ps, size_t peer, uint64_t cookie, gt_ns now) {
     if (p->messages[i].id == cookie && !p->messages[i].departed) {
       p->messages[i].departed = true;
       p->queued--;
-      ps->peers[ps->spec.self].wan_bytes += (double)gt_wire_bytes(p->messages[i].bytes);
-      if (host_room(ps, peer)) gt_sync_on_sent(ps->sync, now, peer);
+      gt_ps_budget_left(ps, wire_bytes(&p->messages[i]));
+      if (has_place(ps, peer)) gt_sync_on_sent(ps->sync, now, peer);
       break;
     }
   gt_ps_pump(ps);
@@ -142,7 +172,10 @@ void gt_ps_acknowledged(gt_ps *ps, size_t peer, int64_t sequence) {
   size_t gone = 0;
   while (gone < p->n && (int64_t)p->messages[gone].head.sequence <= sequence) {
     ps_message *m = &p->messages[gone++];
-    if (!m->departed) p->queued--; /* its acknowledgement overtook the news that it had left */
+    if (!m->departed) { /* its acknowledgement overtook the news that it had left */
+      p->queued--;
+      gt_ps_budget_left(ps, wire_bytes(m));
+    }
     measure(ps, p, m);
     m->payload->refs--;
     p->last_ack = ps->now;
@@ -151,9 +184,8 @@ void gt_ps_acknowledged(gt_ps *ps, size_t peer, int64_t sequence) {
   p->n -= gone;
   ps->unacknowledged -= gone;
   memmove(p->messages, p->messages + gone, p->n * sizeof *p->messages);
-  for (size_t i = 0; i < p->n && i < gt_ps_inflight(&ps->spec); i++)
-    if (p->messages[i].parked) hand_over(ps, peer, &p->messages[i]);
-  if (host_room(ps, peer)) gt_sync_on_sent(ps->sync, ps->now, peer);
+  unpark(ps, peer);
+  if (has_place(ps, peer)) gt_sync_on_sent(ps->sync, ps->now, peer);
 }
 
 /* ---- control ------------------------------------------------------------------------------------------------------------ */
@@ -170,7 +202,7 @@ void gt_ps_control_all(gt_ps *ps, gt_msg_kind kind, int64_t value, int64_t detai
 
 /* Strategy traffic posted by this region, and by the others as their heartbeats say. */
 double gt_ps_wan_bytes(const gt_ps *ps) {
-  double sum = 0;
+  double sum = ps->budget.queued;
   for (size_t p = 0; p < ps->spec.nregions; p++) sum += ps->peers[p].wan_bytes;
   return sum;
 }
@@ -202,5 +234,5 @@ static gt_link_view host_link(void *ctx, size_t peer) {
 }
 
 gt_sync_host gt_ps_sync_host(gt_ps *ps) {
-  return (gt_sync_host){ps, host_payload, host_room, host_post, host_hold, host_release, host_timer, host_link, gt_ps_buffers_moved};
+  return (gt_sync_host){ps, host_payload, host_room, host_post, host_hold, host_release, host_timer, host_link, gt_ps_buffers_moved, host_afford};
 }

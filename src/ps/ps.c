@@ -38,6 +38,7 @@ gt_ps *gt_ps_create(const gt_ps_spec *spec) {
   if (spec->nregions > 1 && spec->strategy->sends)
     for (size_t i = 0; i <= capacity; i++) gt_ps_payload(ps, 0)->refs = 1;
   for (size_t i = 0; i < ps->npool; i++) ps->pool[i]->refs = 0;
+  gt_ps_budget_open(ps);
   gt_ps_eval_open(ps);
   gt_sync_env env = {.nregions = spec->nregions,
                      .self = spec->self,
@@ -67,6 +68,7 @@ void gt_ps_close(gt_ps *ps) {
   }
   for (size_t p = 0; p < ps->spec.nregions; p++) gt_free(ps->peers[p].messages);
   gt_ps_eval_close(ps);
+  gt_ps_budget_close(ps);
   for (size_t i = 0; i < ps->nmoved; i++) gt_free(ps->moved[i].add.data);
   gt_free(ps->moved);
   gt_free(ps->pool);
@@ -156,10 +158,11 @@ gt_status gt_ps_message(gt_ps *ps, size_t from, const gt_frame_header *head, con
   case GT_MSG_PING:
     p->wan_bytes = (double)head->detail;
     p->samples = (int64_t)head->sequence;
-    gt_ps_control(ps, from, GT_MSG_PONG, (int64_t)head->value, 0);
+    gt_ps_control(ps, from, GT_MSG_PONG, (int64_t)head->value, (int64_t)gt_ps_budget_ping(ps, from));
     break;
   case GT_MSG_PONG:
     pong(ps, from, head);
+    gt_ps_budget_pong(ps, from, head);
     break;
   case GT_MSG_ROUND:
     round_message(ps, head);
@@ -197,15 +200,15 @@ static void keep_alive(gt_ps *ps) {
     }
 }
 
-/* PING: value this PS's clock, detail the bytes it has sent, sequence the samples it has seen. */
-static void heartbeat(gt_ps *ps) {
+/* PING: value this PS's clock, detail the bytes it has posted, sequence the samples it has seen. */
+void gt_ps_heartbeat(gt_ps *ps, size_t peer) {
   gt_frame_header head = {.kind = GT_MSG_PING,
                           .round = (uint32_t)ps->round,
                           .value = (uint64_t)ps->now,
                           .sequence = (uint64_t)ps->totals.samples,
-                          .detail = (uint64_t)ps->peers[ps->spec.self].wan_bytes};
-  for (size_t p = 0; p < ps->spec.nregions; p++)
-    if (p != ps->spec.self) ps->spec.host.send(ps->spec.host.ctx, p, &head, NULL, 0, 0);
+                          .detail = (uint64_t)gt_ps_committed(ps)};
+  if (peer == 0) ps->budget.pings++;
+  ps->spec.host.send(ps->spec.host.ctx, peer, &head, NULL, 0, 0);
 }
 
 void gt_ps_tick(gt_ps *ps, gt_ns now) {
@@ -216,7 +219,8 @@ void gt_ps_tick(gt_ps *ps, gt_ns now) {
   }
   if (now >= ps->heartbeat_at) {
     ps->heartbeat_at = now + ps->spec.heartbeat;
-    heartbeat(ps);
+    for (size_t p = 0; p < ps->spec.nregions; p++)
+      if (p != ps->spec.self) gt_ps_heartbeat(ps, p);
   }
   if (now >= ps->keepalive_at) {
     ps->keepalive_at = now + ps->spec.keepalive;

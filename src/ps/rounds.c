@@ -23,7 +23,7 @@ void gt_ps_round_take(gt_ps *ps, int64_t round, gt_status stop_code) {
 }
 
 static bool over_wan_limit(const gt_ps *ps) {
-  return ps->spec.wan_bytes_limit > 0 && gt_ps_wan_bytes(ps) >= ps->spec.wan_bytes_limit;
+  return ps->spec.wan_bytes_limit > 0 && gt_ps_wan_bytes(ps) > ps->spec.wan_bytes_limit;
 }
 
 void gt_ps_round_check(gt_ps *ps) {

@@ -65,9 +65,10 @@ static void make_room(gt_ps *ps, ps_peer *p) {
 }
 
 /* Unacknowledged messages are queued again, with the sequence they had. */
-static gt_status load_messages(gt_ps *ps, size_t peer, const char *prefix, const gt_state *state) {
+static gt_status load_messages(gt_ps *ps, size_t peer, const gt_state *state) {
   ps_peer *p = &ps->peers[peer];
-  char name[64];
+  char prefix[64], name[64];
+  snprintf(prefix, sizeof prefix, "ps/peer/%zu/", peer);
   for (size_t i = 0;; i++) {
     snprintf(name, sizeof name, "unacknowledged/%zu/head", i);
     if (!gt_state_find(state, prefix, name)) return GT_OK;
@@ -94,8 +95,7 @@ static gt_status load_peer(gt_ps *ps, size_t peer, const gt_state *state) {
   snprintf(prefix, sizeof prefix, "ps/peer/%zu/", peer);
   GT_TRY(gt_state_get(state, prefix, "sent_seq", GT_TYPE_I64, &p->sent_seq, 1));
   GT_TRY(gt_state_get(state, prefix, "applied_seq", GT_TYPE_I64, &p->applied_seq, 1));
-  GT_TRY(gt_state_get(state, prefix, "wan_bytes", GT_TYPE_F64, &p->wan_bytes, 1));
-  return load_messages(ps, peer, prefix, state);
+  return gt_state_get(state, prefix, "wan_bytes", GT_TYPE_F64, &p->wan_bytes, 1);
 }
 
 /* A longer `until` takes a region that was done back to training. */
@@ -127,6 +127,8 @@ gt_status gt_ps_load(gt_ps *ps, gt_ns now, const gt_state *state) {
   ps->now = now;
   GT_TRY(load_numbers(ps, state));
   for (size_t p = 0; p < ps->spec.nregions; p++) GT_TRY(load_peer(ps, p, state));
+  gt_ps_budget_load(ps);
+  for (size_t p = 0; p < ps->spec.nregions; p++) GT_TRY(load_messages(ps, p, state));
   GT_TRY(gt_optim_load(ps->spec.optim, state));
   GT_TRY(gt_sync_load(ps->sync, state));
   load_phase(ps);

@@ -5,11 +5,14 @@
 typedef struct {
   gt_sync base;
   int64_t steps, unsent_steps, samples; /* made; since the last post; samples behind these */
+  bool draining;                        /* no more steps come, send what there is */
 } ama;
 
+/* What cannot be paid for stays due. */
 static void post_model(gt_sync *s) {
   ama *a = (ama *)s;
   const gt_sync_host *host = &s->env.host;
+  if (s->env.nregions > 1 && host->afford && !host->afford(host->ctx)) return;
   uint64_t samples = (uint64_t)a->samples;
   a->unsent_steps = a->samples = 0;
   if (s->env.nregions == 1) return;
@@ -23,6 +26,7 @@ static void ama_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t sample
   ama *a = (ama *)s;
   gt_sync_step(s, grads);
   a->steps++;
+  a->draining = false; /* a resume may have made the training longer */
   a->samples += (int64_t)samples;
   if (++a->unsent_steps >= s->env.period) post_model(s);
 }
@@ -39,7 +43,19 @@ static void ama_on_message(gt_sync *s, gt_ns now, size_t peer, const gt_frame_he
 
 static void ama_on_drain(gt_sync *s, gt_ns now) {
   (void)now;
-  if (((ama *)s)->unsent_steps > 0) post_model(s);
+  ama *a = (ama *)s;
+  a->draining = true;
+  if (a->unsent_steps > 0) post_model(s);
+}
+
+static bool ama_drained(const gt_sync *s) {
+  const ama *a = (const ama *)s;
+  return !a->draining || a->unsent_steps == 0;
+}
+
+static void ama_on_sent(gt_sync *s, gt_ns now, size_t peer) {
+  (void)now, (void)peer;
+  if (!ama_drained(s)) post_model(s);
 }
 
 static void ama_save(gt_sync *s, gt_state *state) {
@@ -64,7 +80,9 @@ const gt_sync_ops gt_sync_ama = {
     .size = sizeof(ama),
     .on_gradient = ama_on_gradient,
     .on_message = ama_on_message,
+    .on_sent = ama_on_sent,
     .on_drain = ama_on_drain,
+    .drained = ama_drained,
     .save = ama_save,
     .load = ama_load,
 };

@@ -15,6 +15,17 @@ static bool host_replace(void *ctx, size_t peer, uint64_t cookie, const gt_frame
   return gt_gateway_replace(((gt_server *)ctx)->gateway, peer, cookie, head, payload, new_cookie);
 }
 
+static double host_left(void *ctx) {
+  gt_server *s = ctx;
+  double sum = 0;
+  for (size_t p = 0; p < s->run->job->nregions; p++) {
+    if (p == s->run->roles.region_id) continue;
+    const gt_ledger_row *ledger = gt_gateway_ledger(s->gateway, p);
+    sum += (double)(ledger[GT_MSG_UPDATE].wire_bytes + ledger[GT_MSG_STATE].wire_bytes);
+  }
+  return sum;
+}
+
 static void host_order(void *ctx, size_t worker, const gt_ps_order *o) {
   gt_server *s = ctx;
   static const uint32_t kinds[] = {[GT_PS_TRAIN] = GT_ORDER_TRAIN, [GT_PS_EVAL] = GT_ORDER_EVAL, [GT_PS_KEEPALIVE] = GT_ORDER_KEEPALIVE};
@@ -121,6 +132,7 @@ static void open_ps(gt_server *s, int64_t newest_round) {
   spec.host = (gt_ps_host){.ctx = s,
                            .send = host_send,
                            .replace = host_replace,
+                           .left = host_left,
                            .order = host_order,
                            .taken = host_taken,
                            .reduced = host_reduced,

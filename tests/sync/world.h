@@ -222,7 +222,7 @@ static inline gt_sync_env w_env(world *w, w_region *r) {
   env.params = gt_vec_of(w->spec.no_data ? NULL : r->params, W_PARAMS);
   env.buffers = gt_vec_of(w->spec.no_data ? NULL : r->buffers, W_BUFFERS);
   env.optim = r->optim;
-  env.host = (gt_sync_host){r, w_payload, w_room, w_post, w_hold, w_release, w_timer, w_link_view, NULL};
+  env.host = (gt_sync_host){r, w_payload, w_room, w_post, w_hold, w_release, w_timer, w_link_view, NULL, NULL};
   return env;
 }
 

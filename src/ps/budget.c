@@ -1,0 +1,167 @@
+/* limits.wan_bytes is never passed.  Region 0 keeps the books: it allows each region bytes ahead of
+   what that region has posted, never more in all than the limit; a PING tells it the one, a PONG
+   answers with the other.  What a region posts counts from then on, whether it has left or not. */
+#include <math.h>
+
+#include "impl.h"
+
+#define KEEPER ((size_t)0)
+#define AHEAD  8.0 /* a region is allowed this part of its equal share of what is left */
+
+static bool limited(const gt_ps *ps) {
+  return ps->spec.wan_bytes_limit > 0 && ps->spec.nregions > 1;
+}
+
+double gt_ps_committed(const gt_ps *ps) {
+  return ps->peers[ps->spec.self].wan_bytes + ps->budget.queued;
+}
+
+/* A message to every other region. */
+static double set_bytes(const gt_ps *ps) {
+  const gt_ps_spec *spec = &ps->spec;
+  size_t floats = spec->params.n + (spec->strategy->sends == GT_MSG_STATE ? spec->buffers.n : 0);
+  return (double)(spec->nregions - 1) * (double)gt_wire_bytes(floats * sizeof(float));
+}
+
+void gt_ps_budget_open(gt_ps *ps) {
+  ps_budget *b = &ps->budget;
+  size_t n = ps->spec.nregions;
+  if (!limited(ps)) return;
+  b->allowed = GT_NEW_ARRAY(double, n);
+  b->known = GT_NEW_ARRAY(bool, n);
+  for (size_t p = 0; p < n; p++) {
+    b->allowed[p] = floor(ps->spec.wan_bytes_limit / (AHEAD * (double)n));
+    b->known[p] = true;
+  }
+  b->low = b->allowed[0] / 2;
+}
+
+void gt_ps_budget_close(gt_ps *ps) {
+  gt_free(ps->budget.allowed);
+  gt_free(ps->budget.known);
+}
+
+/* Nothing is allowed ahead until region 0 has heard what everybody has sent. */
+void gt_ps_budget_load(gt_ps *ps) {
+  ps_budget *b = &ps->budget;
+  const gt_ps_host *host = &ps->spec.host;
+  double *sent = &ps->peers[ps->spec.self].wan_bytes;
+  if (host->left) *sent = fmax(*sent, host->left(host->ctx));
+  if (!limited(ps)) return;
+  for (size_t p = 0; p < ps->spec.nregions; p++) b->known[p] = p == ps->spec.self;
+  b->allowed[ps->spec.self] = gt_ps_committed(ps);
+  b->low = 0;
+}
+
+/* ---- region 0 ---------------------------------------------------------------------------------------------------------- */
+
+static bool all_known(const gt_ps *ps) {
+  for (size_t p = 0; p < ps->spec.nregions; p++)
+    if (!ps->budget.known[p]) return false;
+  return true;
+}
+
+static double posted_by(const gt_ps *ps, size_t region) {
+  return region == ps->spec.self ? gt_ps_committed(ps) : ps->peers[region].wan_bytes;
+}
+
+static void allow(gt_ps *ps, size_t region) {
+  const double limit = ps->spec.wan_bytes_limit;
+  double *allowed = ps->budget.allowed, posted = posted_by(ps, region), all = 0, free_bytes = limit;
+  if (!all_known(ps)) return;
+  for (size_t p = 0; p < ps->spec.nregions; p++) {
+    all += posted_by(ps, p);
+    free_bytes -= allowed[p];
+  }
+  double ahead = fmax((limit - all) / (AHEAD * (double)ps->spec.nregions), set_bytes(ps));
+  double more = floor(fmin(posted + ahead - allowed[region], free_bytes));
+  if (more > 0 && allowed[region] + more >= posted + set_bytes(ps)) allowed[region] += more;
+}
+
+/* ---- what waits -------------------------------------------------------------------------------------------------------- */
+
+static void ask(gt_ps *ps) {
+  if (ps->budget.answer > 0) return;
+  gt_ps_heartbeat(ps, KEEPER);
+  ps->budget.answer = ps->budget.pings;
+  ps->budget.asked_at = gt_ps_committed(ps);
+}
+
+static bool enough(const gt_ps *ps, double bytes) {
+  return gt_ps_committed(ps) + bytes <= ps->budget.allowed[ps->spec.self];
+}
+
+bool gt_ps_affords(gt_ps *ps, double bytes) {
+  ps_budget *b = &ps->budget;
+  bool keeper = ps->spec.self == KEEPER;
+  if (!limited(ps)) return true;
+  if (keeper && !enough(ps, bytes)) allow(ps, KEEPER);
+  if (enough(ps, bytes)) {
+    if (bytes >= b->need) b->need = 0;
+    return true;
+  }
+  b->need = bytes;
+  if (!keeper)
+    ask(ps);
+  else if (all_known(ps))
+    ps->want_stop = GT_ERR_LIMIT;
+  return false;
+}
+
+bool gt_ps_affords_all(gt_ps *ps) {
+  return gt_ps_affords(ps, set_bytes(ps));
+}
+
+void gt_ps_budget_posted(gt_ps *ps, double bytes) {
+  ps_budget *b = &ps->budget;
+  b->queued += bytes;
+  if (limited(ps) && ps->spec.self != KEEPER && !enough(ps, b->low)) ask(ps);
+}
+
+void gt_ps_budget_left(gt_ps *ps, double bytes) {
+  ps->budget.queued -= bytes;
+  ps->peers[ps->spec.self].wan_bytes += bytes;
+}
+
+/* What waited goes on, or the run ends: final says that no more can be allowed to who has posted
+   what this region had when it asked. */
+static void go_on(gt_ps *ps, bool final) {
+  ps_budget *b = &ps->budget;
+  bool keeper = ps->spec.self == KEEPER;
+  if (b->need <= 0 || gt_ps_frozen(ps)) return;
+  if (keeper && !enough(ps, b->need)) allow(ps, KEEPER);
+  if (enough(ps, b->need)) {
+    b->need = 0;
+    gt_ps_outbox_retry(ps);
+  } else if (final && (keeper || gt_ps_committed(ps) == b->asked_at))
+    ps->want_stop = GT_ERR_LIMIT;
+  else if (final)
+    ask(ps);
+}
+
+/* ---- messages ---------------------------------------------------------------------------------------------------------- */
+
+uint64_t gt_ps_budget_ping(gt_ps *ps, size_t from) {
+  ps_budget *b = &ps->budget;
+  if (!limited(ps) || ps->spec.self != KEEPER) return 0;
+  /* Who is done posts no more; who resumes says first what it has sent. */
+  if (!b->known[from] || ps->peers[from].done) b->allowed[from] = ps->peers[from].wan_bytes;
+  b->known[from] = true;
+  if (!ps->peers[from].done) allow(ps, from);
+  go_on(ps, all_known(ps));
+  return all_known(ps) ? (uint64_t)b->allowed[from] : 0;
+}
+
+void gt_ps_budget_pong(gt_ps *ps, size_t from, const gt_frame_header *head) {
+  ps_budget *b = &ps->budget;
+  if (!limited(ps) || from != KEEPER) return;
+  double allowed = (double)head->detail, *own = &b->allowed[ps->spec.self];
+  if (allowed > *own) {
+    *own = allowed;
+    b->low = (allowed - gt_ps_committed(ps)) / 2;
+  }
+  if (++b->pongs < b->answer) return;
+  /* Not yet known: what the next heartbeat brings is the answer. */
+  b->answer = allowed > 0 || b->need <= 0 ? 0 : b->pings + 1;
+  go_on(ps, allowed > 0);
+}
