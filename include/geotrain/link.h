@@ -102,7 +102,7 @@ gt_status gt_links_delays(const gt_links *links, const gt_job *job, gt_ns *delay
 
 #define GT_FRAME_HEADER_BYTES 64
 #define GT_FRAME_PAYLOAD_MAX  ((size_t)1 << 20)
-#define GT_PROTOCOL_VERSION   2
+#define GT_PROTOCOL_VERSION   3
 #define GT_HELLO_BYTES        ((size_t)1456) /* payload of a HELLO, which opens every link */
 
 typedef enum {
@@ -117,7 +117,7 @@ typedef enum {
   GT_MSG_ROUND,   /* value: checkpoint round opened; detail: exit code to stop with, or 0 */
   GT_MSG_WRITTEN, /* value: round durable at the sender */
   GT_MSG_DONE,    /* value: the region's last step; detail: its last data sequence */
-  GT_MSG_JOINED,  /* after a resume; value: the rounds that the sender's strategy has applied; detail: its last data sequence */
+  GT_MSG_JOINED, /* after a resume; value: the rounds that the sender's strategy has applied; detail: its last data sequence; sequence: 1: it makes no more steps, DONE follows */
   GT_MSG_BYE,
   /* bulk, not strategy traffic: framed like data, not numbered */
   GT_MSG_REPORT = 32, /* a region's result, JSON */
@@ -141,7 +141,7 @@ typedef struct {
   uint16_t from;          /* region id of the sender */
   uint32_t frame_bytes;   /* payload bytes in this frame */
   uint32_t round;         /* the sender's checkpoint round */
-  uint64_t sequence;      /* data: per link, from 1; PING: the sender's samples; else 0 */
+  uint64_t sequence;      /* data: per link, from 1; PING: the sender's samples; JOINED: see there; else 0 */
   uint64_t frame_offset;  /* of this frame's payload in the message */
   uint64_t message_bytes; /* payload bytes of the whole message */
   uint64_t value;         /* data: the sender's step or round number; control: see kinds */

@@ -12,9 +12,22 @@ void gt_ps_tell_done(gt_ps *ps) {
     if (p != ps->spec.self) gt_ps_control(ps, p, GT_MSG_DONE, ps->totals.steps, ps->peers[p].sent_seq);
 }
 
+/* Whoever is done says so again after a resume; its training may have been made longer. */
+void gt_ps_tell_joined(gt_ps *ps) {
+  bool done = ps->phase == GT_PS_FOLLOWING || ps->phase == GT_PS_COMPLETE;
+  gt_frame_header head = {.kind = GT_MSG_JOINED, .round = (uint32_t)ps->round, .sequence = done, .value = (uint64_t)gt_sync_rounds(ps->sync)};
+  for (size_t p = 0; p < ps->spec.nregions; p++) {
+    if (p == ps->spec.self) continue;
+    head.detail = (uint64_t)ps->peers[p].sent_seq;
+    ps->spec.host.send(ps->spec.host.ctx, p, &head, NULL, 0, 0);
+  }
+  if (done) gt_ps_tell_done(ps);
+}
+
 void gt_ps_tell_strategy(gt_ps *ps, size_t from) {
   ps_peer *peer = &ps->peers[from];
-  if (peer->joined && peer->applied_seq >= peer->joined_seq) {
+  /* One that is done still is told together with its DONE: between the two it would count as active. */
+  if (peer->joined && peer->applied_seq >= peer->joined_seq && (peer->done || !peer->joined_done)) {
     peer->joined = false;
     gt_sync_on_peer(ps->sync, ps->now, from, GT_PEER_JOINED, peer->joined_rounds);
   }

@@ -37,6 +37,7 @@ typedef struct {
   int64_t sent_seq, applied_seq;
   bool done, rejected; /* rejected: a message that a strategy with a barrier cannot do without was not finite; nothing behind it is taken */
   bool joined;         /* its JOINED; told likewise when joined_seq is applied */
+  bool joined_done;    /* its DONE follows */
   int64_t joined_rounds, joined_seq;
   int64_t done_steps, done_seq; /* its DONE; told to the strategy when done_seq is applied */
   bool done_told;
@@ -204,6 +205,7 @@ void gt_ps_round_whole(gt_ps *ps);
 /* end.c */
 void gt_ps_tell_strategy(gt_ps *ps, size_t peer); /* that the peer resumed or is done, when everything that it sent before has been applied */
 void gt_ps_end_check(gt_ps *ps);                  /* moves TRAINING -> DRAINING -> FOLLOWING -> COMPLETE as far as it can */
+void gt_ps_tell_joined(gt_ps *ps);                /* sends JOINED to every peer, and DONE where it is so */
 void gt_ps_tell_done(gt_ps *ps);                  /* sends DONE to every peer */
 
 static inline gt_ns gt_ps_clock(const gt_ps *ps) {

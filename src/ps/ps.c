@@ -92,10 +92,7 @@ void gt_ps_start(gt_ps *ps, gt_ns now) {
   gt_sync_on_start(ps->sync, now);
   if (ps->phase != GT_PS_TRAINING) gt_sync_on_drain(ps->sync, now);
   gt_ps_eval_check(ps);
-  /* Whoever is done says so again after a resume; its training may have been made longer. */
-  for (size_t p = 0; p < ps->spec.nregions && ps->resumed; p++)
-    if (p != ps->spec.self) gt_ps_control(ps, p, GT_MSG_JOINED, gt_sync_rounds(ps->sync), ps->peers[p].sent_seq);
-  if (ps->phase == GT_PS_FOLLOWING || ps->phase == GT_PS_COMPLETE) gt_ps_tell_done(ps);
+  if (ps->resumed) gt_ps_tell_joined(ps);
   gt_ps_tick(ps, now);
 }
 
@@ -173,6 +170,7 @@ gt_status gt_ps_message(gt_ps *ps, size_t from, const gt_frame_header *head, con
     break;
   case GT_MSG_JOINED:
     p->joined = true;
+    p->joined_done = head->sequence != 0;
     p->joined_rounds = (int64_t)head->value;
     p->joined_seq = (int64_t)head->detail;
     break;
