@@ -93,6 +93,9 @@ gt_status gt_links_create(gt_links **out, const gt_job *job);
 void gt_links_close(gt_links *links);
 /* nregions: from region to each other; owned by links. */
 const gt_link_spec *gt_links_from(const gt_links *links, size_t region);
+/* Seconds that `self` waits for a sign of `peer`: least_s, or ten times what a message of the largest
+   size takes on the link from the peer, behind which its sign of life may stand. */
+double gt_links_patience(const gt_links *links, size_t peer, size_t self, size_t message_bytes, double least_s);
 /* SHA-256 of what the traces let pass. */
 void gt_links_hash(const gt_links *links, char hex[GT_SHA256_HEX]);
 /* delay_min: nregions x nregions, row: sender.  GT_ERR_JOB names a link without latency, which no virtual clock can do with. */

@@ -1,4 +1,5 @@
 /* The job's links as the link model takes them: every direction between two regions, with traces and outages. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -95,6 +96,12 @@ void gt_links_close(gt_links *links) {
 
 const gt_link_spec *gt_links_from(const gt_links *links, size_t region) {
   return &links->specs[region * links->n];
+}
+
+double gt_links_patience(const gt_links *links, size_t peer, size_t self, size_t message_bytes, double least_s) {
+  double goodput_bps = gt_link_goodput(&gt_links_from(links, peer)[self]);
+  double takes_s = goodput_bps > 0 ? 8.0 * (double)message_bytes / goodput_bps : 0;
+  return fmax(least_s, 10 * takes_s);
 }
 
 /* Files of traces may differ from host to host although their names do not. */

@@ -95,11 +95,8 @@ static void open_gateway(gt_server *s) {
   gt_run *run = s->run;
   const gt_arrays *a = gt_graph_arrays(run->graph);
   size_t n = run->job->nregions, self = run->roles.region_id, bytes = (a->params.n + a->buffers.n) * sizeof(float);
-  const gt_link_spec *links = gt_links_from(run->links, self);
-  for (size_t p = 0; p < n; p++) {
-    double goodput_bps = gt_link_goodput(&links[p]), at_bandwidth_s = goodput_bps > 0 ? 10 * 8.0 * (double)bytes / goodput_bps : 0;
-    s->patience_s[p] = at_bandwidth_s > run->job->limits.wan_patience_s ? at_bandwidth_s : run->job->limits.wan_patience_s;
-  }
+  for (size_t p = 0; p < n; p++)
+    if (p != self) s->patience_s[p] = gt_links_patience(run->links, p, self, bytes, run->job->limits.wan_patience_s);
   s->gateway = gt_run_gateway(run, bytes, &(gt_gateway_events){s, on_message, on_departed});
 }
 
