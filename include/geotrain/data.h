@@ -21,8 +21,9 @@ typedef struct {
   char name[64];
   size_t h, w, c, classes, ntrain, ntest;
   gt_input input;
-  size_t features;        /* IDS: how many there are; else 0 */
-  char schema_sha256[65]; /* of what must agree between regions: shape, classes, input type, features, mean and std */
+  size_t features;         /* IDS: how many there are; else 0 */
+  char schema_sha256[65];  /* of what must agree between regions: shape, classes, input type, features, mean and std */
+  char samples_sha256[65]; /* of the training samples: all labels, and what the first, the middle and the last of them are */
 } gt_dataset_info;
 
 /* Opens and checks a file: HDF5, schema, shapes, types, labels in range, no NaN.  GT_ERR_DATA names the file, the data set in it, what was found and
@@ -59,16 +60,31 @@ typedef enum { GT_PART_SHARES, GT_PART_LABEL, GT_PART_DIRICHLET, GT_PART_FILE } 
 typedef struct {
   gt_part_kind kind;
   size_t nregions;
-  const double *shares; /* nregions, or NULL: equal */
+  const double *shares;     /* nregions, or NULL: equal */
+  const char *const *names; /* nregions, for sentences, or NULL: by number */
   double alpha;
   uint64_t seed;
 } gt_partition;
 
-/* As the job says it; borrows its shares.  A region with a data set of its own has all of that: GT_PART_FILE. */
-gt_partition gt_partition_of(const gt_job *job);
 /* The samples of `region` (sorted, count in *n): a new array that the caller frees.  GT_ERR_DATA when a region would get none, GT_ERR_JOB: shares or alpha
    that cannot be. */
 gt_status gt_partition_part(const gt_partition *p, const int32_t *labels, size_t nlabels, size_t region, uint32_t **samples, size_t *n);
+
+/* ---- a job's files ---------------------------------------------------------------------------------------------- */
+
+/* The file that a region reads: its own, or that of the job. */
+const char *gt_data_path(const gt_job *job, size_t region);
+/* The first region that names the path of this one: `region` where none before it does. */
+size_t gt_data_namesake(const gt_job *job, size_t region);
+/* Which regions read the same training samples, under whatever paths: files[r] is the first that
+   reads those of region r.  infos, files: one a region.  GT_ERR_DATA says which region has what:
+   shape, classes or type differ, or regions name one path and find other samples there, which only
+   data.partition.by file allows. */
+gt_status gt_data_files(const gt_job *job, const gt_dataset_info *infos, size_t *files);
+/* The samples of `region` as gt_partition_part has them: what several regions read is divided among
+   them alone, by their shares (data.partition.by file: at random), and what one reads is all its own.
+   labels[n]: of the region's file. */
+gt_status gt_data_part(const gt_job *job, const size_t *files, size_t region, const int32_t *labels, size_t n, uint32_t **samples, size_t *count);
 
 /* ---- batches by number ------------------------------------------------------------------------------------------ */
 

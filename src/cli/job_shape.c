@@ -22,46 +22,44 @@ static gt_status model_floats(gt_job_shape *out, const gt_job *job, const gt_sam
 
 /* ---- from a data set ----------------------------------------------------------------------------------------------------------- */
 
-static gt_status part_of(gt_job_shape *out, const gt_job *job, size_t region, gt_dataset *dataset, gt_part_kind kind) {
-  gt_partition p = gt_partition_of(job);
-  uint32_t *part = NULL;
-  size_t n = 0;
-  p.kind = kind;
-  GT_TRY(gt_partition_part(&p, gt_dataset_labels(dataset, GT_SPLIT_TRAIN), gt_dataset_describe(dataset)->ntrain, region, &part, &n));
-  out->samples[region] = (int64_t)n;
-  gt_free(part);
+/* Every file once. */
+static gt_status open_files(const gt_job *job, gt_dataset **opened, gt_dataset_info *infos) {
+  for (size_t r = 0; r < job->nregions; r++) {
+    const size_t first = gt_data_namesake(job, r);
+    if (first == r) GT_TRY(gt_dataset_open(&opened[r], gt_data_path(job, r)));
+    infos[r] = *gt_dataset_describe(opened[first]);
+  }
   return GT_OK;
 }
 
-static gt_status of_own(gt_job_shape *out, const gt_job *job, size_t region, gt_sample_shape *shape) {
-  gt_dataset *dataset = NULL;
-  GT_TRY(gt_dataset_open(&dataset, job->regions[region].data_path));
-  const gt_dataset_info *d = gt_dataset_describe(dataset);
-  *shape = (gt_sample_shape){d->h, d->w, d->c, d->classes, d->features};
-  out->test_samples = d->ntest;
-  gt_status status = part_of(out, job, region, dataset, GT_PART_FILE);
-  gt_dataset_close(dataset);
-  return status;
-}
-
-static gt_status of_common(gt_job_shape *out, const gt_job *job, gt_sample_shape *shape) {
-  gt_dataset *dataset = NULL;
-  gt_status status = GT_OK;
-  GT_TRY(gt_dataset_open(&dataset, job->data.path));
-  const gt_dataset_info *d = gt_dataset_describe(dataset);
-  *shape = (gt_sample_shape){d->h, d->w, d->c, d->classes, d->features};
-  out->test_samples = d->ntest;
-  for (size_t r = 0; r < job->nregions && status == GT_OK; r++)
-    if (!job->regions[r].data_path) status = part_of(out, job, r, dataset, gt_partition_of(job).kind);
-  gt_dataset_close(dataset);
-  return status;
+static gt_status divide(gt_job_shape *out, const gt_job *job, gt_dataset **opened, const size_t *files) {
+  for (size_t r = 0; r < job->nregions; r++) {
+    gt_dataset *dataset = opened[gt_data_namesake(job, r)];
+    uint32_t *part = NULL;
+    size_t n = 0;
+    GT_TRY(gt_data_part(job, files, r, gt_dataset_labels(dataset, GT_SPLIT_TRAIN), gt_dataset_describe(dataset)->ntrain, &part, &n));
+    out->samples[r] = (int64_t)n;
+    gt_free(part);
+  }
+  return GT_OK;
 }
 
 static gt_status from_data(gt_job_shape *out, const gt_job *job, gt_sample_shape *shape) {
-  if (job->data.path) GT_TRY(of_common(out, job, shape));
-  for (size_t r = 0; r < job->nregions; r++)
-    if (job->regions[r].data_path) GT_TRY(of_own(out, job, r, shape));
-  return GT_OK;
+  const size_t n = job->nregions;
+  gt_dataset **opened = GT_NEW_ARRAY(gt_dataset *, n);
+  gt_dataset_info *infos = GT_NEW_ARRAY(gt_dataset_info, n);
+  size_t *files = GT_NEW_ARRAY(size_t, n);
+  gt_status status = open_files(job, opened, infos);
+  if (status == GT_OK) status = gt_data_files(job, infos, files);
+  if (status == GT_OK) status = divide(out, job, opened, files);
+  const gt_dataset_info *d = &infos[n - 1];
+  *shape = (gt_sample_shape){d->h, d->w, d->c, d->classes, d->features};
+  out->test_samples = d->ntest;
+  for (size_t r = 0; r < n; r++) gt_dataset_close(opened[r]);
+  gt_free(files);
+  gt_free(infos);
+  gt_free(opened);
+  return status;
 }
 
 /* ---- without one ----------------------------------------------------------------------------------------------------------------- */

@@ -1,13 +1,83 @@
-/* How a job divides its training samples over regions. */
+/* Which file a job's region reads, and which of its training samples are the region's. */
+#include <stdio.h>
 #include <string.h>
 
-#include "geotrain/data.h"
+#include "dataset.h"
 
-gt_partition gt_partition_of(const gt_job *job) {
+const char *gt_data_path(const gt_job *job, size_t region) {
+  const char *own = job->regions[region].data_path;
+  return own ? own : job->data.path;
+}
+
+size_t gt_data_namesake(const gt_job *job, size_t region) {
+  size_t r = 0;
+  while (strcmp(gt_data_path(job, r), gt_data_path(job, region)) != 0) r++;
+  return r;
+}
+
+/* ---- what regions have in common --------------------------------------------------------------- */
+
+/* "28 x 28 x 1 uint8 of 10 classes". */
+static const char *describe(const gt_dataset_info *d, char buf[128]) {
+  int at = snprintf(buf, 128, "%zu x %zu x %zu %s of %zu classes", d->h, d->w, d->c, gt_data_input_names[d->input], d->classes);
+  if (d->input == GT_INPUT_IDS) snprintf(buf + at, 128 - (size_t)at, " and %zu features", d->features);
+  return buf;
+}
+
+static bool same_shape(const gt_dataset_info *a, const gt_dataset_info *b) {
+  return a->h == b->h && a->w == b->w && a->c == b->c && a->classes == b->classes && a->input == b->input && a->features == b->features;
+}
+
+static gt_status check_shape(const gt_job *job, const gt_dataset_info *infos, size_t region) {
+  char here[128], there[128];
+  if (same_shape(&infos[0], &infos[region])) return GT_OK;
+  return GT_FAIL(GT_ERR_DATA, "region %s has samples of %s (%s), region %s of %s (%s); all regions need the same", job->regions[region].name,
+                 describe(&infos[region], there), gt_data_path(job, region), job->regions[0].name, describe(&infos[0], here), gt_data_path(job, 0));
+}
+
+/* The same path on other machines may well be another file, but then somebody must have meant it. */
+static gt_status check_path(const gt_job *job, const gt_dataset_info *infos, size_t region) {
+  const size_t other = gt_data_namesake(job, region);
+  if (strcmp(infos[other].samples_sha256, infos[region].samples_sha256) == 0 || strcmp(job->data.partition.by, "file") == 0) return GT_OK;
+  return GT_FAIL(GT_ERR_DATA,
+                 "regions %s and %s both name %s and find other training samples there (%zu in region %s, %zu in region %s); the same file is "
+                 "needed, or data.partition.by file where each region has one of its own",
+                 job->regions[other].name, job->regions[region].name, gt_data_path(job, region), infos[other].ntrain, job->regions[other].name,
+                 infos[region].ntrain, job->regions[region].name);
+}
+
+gt_status gt_data_files(const gt_job *job, const gt_dataset_info *infos, size_t *files) {
+  for (size_t r = 0; r < job->nregions; r++) {
+    GT_TRY(check_shape(job, infos, r));
+    GT_TRY(check_path(job, infos, r));
+    files[r] = 0;
+    while (strcmp(infos[files[r]].samples_sha256, infos[r].samples_sha256) != 0) files[r]++;
+  }
+  return GT_OK;
+}
+
+/* ---- partition -------------------------------------------------------------------------------------- */
+
+/* What is everybody's own is not divided; a file that is shared after all is so by shares alone. */
+static gt_part_kind kind_of(const gt_job *job, size_t readers) {
   const char *by = job->data.partition.by;
-  gt_part_kind kind = strcmp(by, "label") == 0       ? GT_PART_LABEL
-                      : strcmp(by, "dirichlet") == 0 ? GT_PART_DIRICHLET
-                      : strcmp(by, "file") == 0      ? GT_PART_FILE
-                                                     : GT_PART_SHARES;
-  return (gt_partition){kind, job->nregions, job->data.partition.shares, job->data.partition.alpha, job->seed};
+  return readers == 1 ? GT_PART_FILE : strcmp(by, "label") == 0 ? GT_PART_LABEL : strcmp(by, "dirichlet") == 0 ? GT_PART_DIRICHLET : GT_PART_SHARES;
+}
+
+gt_status gt_data_part(const gt_job *job, const size_t *files, size_t region, const int32_t *labels, size_t n, uint32_t **samples, size_t *count) {
+  double *shares = GT_NEW_ARRAY(double, job->nregions);
+  const char **names = GT_NEW_ARRAY(const char *, job->nregions);
+  size_t readers = 0, place = 0;
+  for (size_t r = 0; r < job->nregions; r++) {
+    if (files[r] != files[region]) continue;
+    if (r == region) place = readers;
+    names[readers] = job->regions[r].name;
+    shares[readers++] = job->data.partition.shares ? job->data.partition.shares[r] : 1;
+  }
+  const gt_partition p = {
+      .kind = kind_of(job, readers), .nregions = readers, .shares = shares, .names = names, .alpha = job->data.partition.alpha, .seed = job->seed};
+  gt_status status = gt_partition_part(&p, labels, n, place, samples, count);
+  gt_free(names);
+  gt_free(shares);
+  return status;
 }

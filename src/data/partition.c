@@ -1,5 +1,6 @@
 /* Divides training samples over regions: at random by shares, by whole labels, or by Dirichlet proportions. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "geotrain/data.h"
@@ -200,9 +201,12 @@ static gt_status check_none_empty(const gt_partition *p, const size_t *sizes, si
                                       [GT_PART_LABEL] = "more labels",
                                       [GT_PART_DIRICHLET] = "another seed or a larger data.partition.alpha",
                                       [GT_PART_FILE] = "a file with samples"};
-  for (size_t r = 0; r < p->nregions; r++)
-    if (sizes[r] == 0)
-      return GT_FAIL(GT_ERR_DATA, "region %zu of %zu would get 0 of %zu training samples; %s is needed", r, p->nregions, n, hints[p->kind]);
+  for (size_t r = 0; r < p->nregions; r++) {
+    char name[80];
+    if (sizes[r] > 0) continue;
+    snprintf(name, sizeof name, "%zu of %zu", r, p->nregions);
+    return GT_FAIL(GT_ERR_DATA, "region %s would get 0 of %zu training samples; %s is needed", p->names ? p->names[r] : name, n, hints[p->kind]);
+  }
   return GT_OK;
 }
 

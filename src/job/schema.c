@@ -61,7 +61,8 @@ const job_key gt_job_keys[] = {
      .meaning = "deepfm: widths of the perceptron's hidden layers; not given: 400, 400, 400"},
     {"data.path", KEY_STRING, KEY_OPTIONAL, AT(data.path), .meaning = "HDF5 data set of the regions that name none of their own"},
     {"data.partition.by", KEY_CHOICE, 0, AT(data.partition.by), .fallback = "shares", .values = partitions,
-     .meaning = "how samples go to regions: at random by shares, whole labels, Dirichlet(alpha) per label, one file per region"},
+     .meaning = "how the samples of a file go to the regions that read it: at random by shares, whole labels, Dirichlet(alpha) per label; or one "
+                "file per region"},
     {"data.partition.shares", KEY_REALS, KEY_OPTIONAL | KEY_ABOVE_MIN, AT(data.partition.shares), COUNT(data.partition.nshares), .max = 1e12,
      .meaning = "one number a region, in proportion to its part (by shares, label and dirichlet); not given: equal parts"},
     {"data.partition.alpha", KEY_REAL, KEY_ABOVE_MIN, AT(data.partition.alpha), .fallback = "0.5", .max = 1e6,

@@ -49,6 +49,10 @@ void gt_run_close(gt_run *run);
 /* Writes job.yaml, by a temporary name: the regions may share the folder.  Local. */
 gt_status gt_run_write_job(const gt_run *run);
 
+/* data.c: opens the region's data set and settles which of its samples are the region's.  Collective
+   over the world; GT_ERR_DATA, GT_ERR_JOB say which region has what. */
+gt_status gt_run_open_data(gt_run *run);
+
 /* choices.c: settles which way products are computed, before the model is built.  Collective over the world; GT_ERR_JOB: train.choices. */
 gt_status gt_run_open_choices(gt_run *run, const gt_graph_spec *spec);
 /* The text of every region's choices, empty where it computes by rule.  Collective over the PS ranks; the caller frees the texts and the list. */

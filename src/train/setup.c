@@ -143,26 +143,6 @@ static gt_status open_folder(gt_run *run) {
   return agree(run, status);
 }
 
-/* ---- data ---------------------------------------------------------------------------------------------------------------- */
-
-static gt_status open_data(gt_run *run) {
-  const char *own = run->job->regions[run->roles.region_id].data_path;
-  gt_status status = gt_dataset_open(&run->dataset, own ? own : run->job->data.path);
-  if (status == GT_OK) {
-    run->data = *gt_dataset_describe(run->dataset);
-    if (run->data.input == GT_INPUT_IDS && strcmp(run->job->data.augment, "none") != 0)
-      status = GT_FAIL(GT_ERR_JOB, "data.augment is %s, but the samples of %s are ids; images are needed", run->job->data.augment,
-                       own ? own : run->job->data.path);
-  }
-  if (status == GT_OK) {
-    gt_partition p = gt_partition_of(run->job);
-    if (own) p.kind = GT_PART_FILE;
-    status = gt_partition_part(&p, gt_dataset_labels(run->dataset, GT_SPLIT_TRAIN), run->data.ntrain, run->roles.region_id, &run->part, &run->npart);
-  }
-  run->order = (gt_order){run->job->seed, run->roles.region_id, run->npart, (size_t)run->job->train.batch};
-  return agree(run, status);
-}
-
 /* ---- model --------------------------------------------------------------------------------------------------------------- */
 
 /* bf16 where it was asked for and there is such a thing; a clear line where there is not. */
@@ -277,7 +257,7 @@ gt_status gt_run_open(gt_run *run, const gt_train_options *options) {
   GT_TRY(gt_run_open_machine(run));
   GT_TRY(open_links(run));
   GT_TRY(open_prices(run));
-  GT_TRY(open_data(run));
+  GT_TRY(gt_run_open_data(run));
   GT_TRY(open_model(run));
   return open_folder(run);
 }

@@ -1,0 +1,142 @@
+/* Which regions read one file, and that it is divided among them alone. */
+#include "scratch.h"
+
+enum { N = 900, OWN = 300 };
+
+static int32_t labels[N];
+static gt_dataset_info infos[4];
+
+/* a and b name data.path, c and d what they are given here (NULL: data.path too). */
+static gt_job *load(const char *by, const char *c, const char *d) {
+  static char text[1024];
+  gt_job *job = NULL;
+  snprintf(text, sizeof text,
+           "name: files\nmodel: {name: lenet5}\ndata: {path: common.h5, partition: {by: %s, shares: [1, 2, 3, 4]}}\n"
+           "train: {until: {steps: 1}, optimizer: {lr: 1}}\nregions:\n  - {name: a, ranks: 2, data: {path: common.h5}}\n"
+           "  - {name: b, ranks: 2, data: {path: common.h5}}\n  - {name: c, ranks: 2, data: {path: %s}}\n"
+           "  - {name: d, ranks: 2, data: {path: %s}}\nsync: {strategy: none}\n",
+           by, c ? c : "common.h5", d ? d : "common.h5");
+  if (gt_job_parse(&job, "files.yaml", text) != GT_OK) fail_msg("%s", gt_error_text());
+  return job;
+}
+
+/* Region r's data set holds the samples that are called `samples`. */
+static void holds(size_t r, const char *samples, size_t n) {
+  infos[r] = (gt_dataset_info){.h = 4, .w = 5, .c = 1, .classes = 3, .ntrain = n, .ntest = 1};
+  snprintf(infos[r].samples_sha256, sizeof infos[r].samples_sha256, "%s", samples);
+}
+
+static int set_up(void **state) {
+  (void)state;
+  for (size_t i = 0; i < N; i++) labels[i] = (int32_t)(i % 3);
+  for (size_t r = 0; r < 4; r++) holds(r, "common", N);
+  return 0;
+}
+
+/* How many samples every region has; each of a file is in exactly one of the regions that read it. */
+static void divide(const gt_job *job, size_t sizes[4]) {
+  static uint8_t seen[4][N];
+  size_t files[4];
+  memset(seen, 0, sizeof seen);
+  assert_int_equal(gt_data_files(job, infos, files), GT_OK);
+  for (size_t r = 0; r < 4; r++) {
+    uint32_t *samples;
+    if (gt_data_part(job, files, r, labels, infos[r].ntrain, &samples, &sizes[r]) != GT_OK) fail_msg("%s", gt_error_text());
+    for (size_t i = 0; i < sizes[r]; i++) assert_int_equal(seen[files[r]][samples[i]]++, 0);
+    gt_free(samples);
+  }
+  for (size_t r = 0; r < 4; r++)
+    for (size_t i = 0; i < infos[r].ntrain; i++) assert_int_equal(seen[files[r]][i], 1);
+}
+
+static void check_sizes(const char *by, const char *c, const char *d, const size_t needed[4]) {
+  gt_job *job = load(by, c, d);
+  size_t sizes[4];
+  divide(job, sizes);
+  for (size_t r = 0; r < 4; r++) assert_int_equal(sizes[r], needed[r]);
+  gt_job_close(job);
+  assert_nothing_alive();
+}
+
+static void test_all_one_file(void **state) {
+  set_up(state);
+  check_sizes("shares", NULL, NULL, (size_t[]){90, 180, 270, 360});
+}
+
+/* What c has of its own is all c's; a, b and d divide the rest by their shares, 1 : 2 : 4. */
+static void test_some_own(void **state) {
+  set_up(state);
+  holds(2, "own", OWN);
+  check_sizes("shares", "own.h5", NULL, (size_t[]){129, 257, OWN, 514});
+}
+
+/* Two regions share one file and two another. */
+static void test_pairs(void **state) {
+  set_up(state);
+  holds(2, "own", OWN);
+  holds(3, "own", OWN);
+  check_sizes("shares", "own.h5", "own.h5", (size_t[]){300, 600, 129, 171});
+}
+
+/* Copies and links are one file; with partition.by file too, and one path may be two files then. */
+static void test_by_file(void **state) {
+  set_up(state);
+  holds(2, "own", OWN);
+  holds(3, "own", OWN);
+  check_sizes("file", "own.h5", "copy.h5", (size_t[]){300, 600, 129, 171});
+  holds(1, "another", N);
+  check_sizes("file", "own.h5", "copy.h5", (size_t[]){N, N, 129, 171});
+}
+
+/* By label and Dirichlet, whole groups at a time. */
+static void test_kinds(void **state) {
+  const char *const kinds[] = {"label", "dirichlet"};
+  set_up(state);
+  holds(3, "own", OWN);
+  for (size_t k = 0; k < 2; k++) {
+    size_t sizes[4];
+    gt_job *job = load(kinds[k], NULL, "own.h5");
+    divide(job, sizes);
+    assert_int_equal(sizes[0] + sizes[1] + sizes[2], N);
+    assert_int_equal(sizes[3], OWN);
+    gt_job_close(job);
+  }
+  assert_nothing_alive();
+}
+
+static void refused(const gt_job *job, const char *sentence) {
+  size_t files[4];
+  assert_failed(gt_data_files(job, infos, files), GT_ERR_DATA, sentence);
+}
+
+static void test_refused(void **state) {
+  set_up(state);
+  gt_job *job = load("shares", "own.h5", NULL);
+  holds(2, "own", OWN);
+  holds(1, "stale", 899);
+  refused(job, "regions a and b both name common.h5 and find other training samples there (900 in region a, 899 in region b); the same file is "
+               "needed, or data.partition.by file where each region has one of its own");
+  holds(1, "common", N);
+  infos[2].h = 8;
+  refused(job, "region c has samples of 8 x 5 x 1 uint8 of 3 classes (own.h5), region a of 4 x 5 x 1 uint8 of 3 classes (common.h5); all "
+               "regions need the same");
+  infos[2].h = 4;
+  infos[2].classes = 4;
+  refused(job, "region c has samples of 4 x 5 x 1 uint8 of 4 classes (own.h5)");
+  gt_job_close(job);
+  job = load("label", "own.h5", NULL);
+  size_t files[4], n;
+  uint32_t *samples;
+  set_up(state);
+  for (size_t i = 0; i < N; i++) labels[i] = 0;
+  assert_int_equal(gt_data_files(job, infos, files), GT_OK);
+  assert_failed(gt_data_part(job, files, 0, labels, N, &samples, &n), GT_ERR_DATA, "1 different labels for 4 regions");
+  gt_job_close(job);
+  assert_nothing_alive();
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_all_one_file), cmocka_unit_test(test_some_own), cmocka_unit_test(test_pairs),
+                                     cmocka_unit_test(test_by_file),      cmocka_unit_test(test_kinds),    cmocka_unit_test(test_refused)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
