@@ -37,6 +37,19 @@ const int32_t *gt_dataset_labels(gt_dataset *dataset, gt_split split);
 const float *gt_dataset_mean(const gt_dataset *dataset);
 const float *gt_dataset_std(const gt_dataset *dataset);
 
+/* What means and deviations are made from, of any samples of a data set of C channels: so many whole
+   numbers, the pixels of a channel, then each channel's sum of bytes, then each channel's sum of their
+   squares.  They are exact, and those of several parts add up to those of all. */
+#define GT_DATA_SUMS(channels) (1 + 2 * (channels))
+/* Reads the named training samples (rising numbers, n of them) of a data set of bytes and fills in
+   sums[GT_DATA_SUMS(c)].  GT_ERR_DATA: it cannot be read. */
+gt_status gt_dataset_sums(gt_dataset *dataset, const uint32_t *samples, size_t n, uint64_t *sums);
+/* mean[channels] and std[channels] of what the sums are of, as an import writes them into a file. */
+void gt_data_moments(const uint64_t *sums, size_t channels, float *mean, float *std);
+/* From now on the input is normalised with these, mean[c] and std[c] (copied), and schema_sha256 is
+   of them; loaders made before keep theirs.  For a data set of bytes. */
+void gt_dataset_normalise(gt_dataset *dataset, const float *mean, const float *std);
+
 /* `geotrain data`: SOURCE is the folder with the format's files (docs/data-format.md), gzip or plain; OUT is written under a temporary name and renamed.
    GT_ERR_DATA names the file, what was found and what is needed; GT_ERR_JOB: the format is not known. */
 gt_status gt_data_import(const char *format, const char *source, const char *out);
@@ -69,6 +82,13 @@ typedef struct {
 /* The samples of `region` (sorted, count in *n): a new array that the caller frees.  GT_ERR_DATA when a region would get none, GT_ERR_JOB: shares or alpha
    that cannot be. */
 gt_status gt_partition_part(const gt_partition *p, const int32_t *labels, size_t nlabels, size_t region, uint32_t **samples, size_t *n);
+
+/* Which of the files that a split writes have the test samples, all of them: all, the first, the last. */
+typedef enum { GT_TESTS_ALL, GT_TESTS_FIRST, GT_TESTS_LAST } gt_tests;
+/* Writes FOLDER/NAME-1.h5 and so on from PATH/NAME.h5, a file a region of `p` with its part and with the
+   mean and std of that; folder NULL: beside the file.  `wrote` is called after each.  Errors as
+   gt_dataset_open, gt_partition_part and gt_data_import; files that are written already stay. */
+gt_status gt_data_split(const char *path, const gt_partition *p, gt_tests tests, const char *folder, void (*wrote)(const char *path));
 
 /* ---- a job's files ---------------------------------------------------------------------------------------------- */
 

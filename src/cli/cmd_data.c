@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,8 @@ static const char *const input_names[] = {"uint8", "float32", "int32"}; /* by gt
 
 static const char usage[] = "usage: geotrain data import FORMAT SOURCE OUT.h5\n"
                             "       geotrain data synth OUT.h5 [--train N] [--test N] [--classes N] [--seed N]\n"
+                            "       geotrain data split FILE.h5 --regions N [--by shares|label|dirichlet] [--shares A,B,...] [--alpha A]\n"
+                            "                           [--seed N] [--test all|first|last] [--to FOLDER]\n"
                             "       geotrain data info FILE.h5\n";
 
 static gt_status print_usage(void) {
@@ -24,7 +27,10 @@ static gt_status print_usage(void) {
         "  cifar  data_batch_1.bin to data_batch_5.bin (those that are there; at least one) and test_batch.bin of CIFAR-10,\n"
         "         or train.bin and test.bin of CIFAR-100 (its fine labels)\n"
         "  libfm  NAME.train.libfm and NAME.test.libfm, lines `label id:1 id:1 ...` with the same number of fields, label 1 or else 0 or -1;\n"
-        "         NAME.validation.libfm is not used\n",
+        "         NAME.validation.libfm is not used\n"
+        "split writes FILE-1.h5 to FILE-N.h5, one a region, beside the file or in FOLDER. Training samples are divided as data.partition\n"
+        "of a job with the same seed would, by equal shares unless --shares says otherwise; alpha is 0.5. Test samples go whole into all\n"
+        "files, or into the first or the last only\n",
         stdout);
   return GT_OK;
 }
@@ -46,11 +52,12 @@ static gt_status import(int argc, char **argv) {
 
 /* ---- synth ------------------------------------------------------------------------------------------------------- */
 
-static gt_status parse_count(const char *option, const char *text, uint64_t *out) {
+static gt_status parse_count(const char *command, const char *option, const char *text, uint64_t *out) {
   char *end;
   errno = 0;
   unsigned long long v = strtoull(text, &end, 10);
-  if (text[0] < '0' || text[0] > '9' || *end || errno) return GT_FAIL(GT_ERR_JOB, "data synth --%s is `%s`; a whole number is needed", option, text);
+  if (text[0] < '0' || text[0] > '9' || *end || errno)
+    return GT_FAIL(GT_ERR_JOB, "data %s --%s is `%s`; a whole number is needed", command, option, text);
   *out = v;
   return GT_OK;
 }
@@ -71,7 +78,7 @@ static gt_status synth(int argc, char **argv) {
   while ((c = getopt_long(argc, argv, ":", options, &which)) != -1) {
     if (c == ':') return GT_FAIL(GT_ERR_JOB, "data synth: option `%s` has no value; a whole number is needed", argv[optind - 1]);
     if (c == '?') return GT_FAIL(GT_ERR_JOB, "data synth: option `%s` is not known; --train, --test, --classes and --seed are", argv[optind - 1]);
-    GT_TRY(parse_count(options[which].name, optarg, &value));
+    GT_TRY(parse_count("synth", options[which].name, optarg, &value));
     switch (c) {
     case 't':
       spec.ntrain = value;
@@ -90,6 +97,114 @@ static gt_status synth(int argc, char **argv) {
   if (argc - optind != 1) return GT_FAIL(GT_ERR_JOB, "data synth has %d file names; OUT.h5 is needed", argc - optind);
   GT_TRY(gt_data_synth(argv[optind], &spec));
   return said(argv[optind]);
+}
+
+/* ---- split ------------------------------------------------------------------------------------------------------- */
+
+enum { SPLIT_REGIONS_MAX = 65535 };
+
+typedef struct {
+  gt_partition partition;
+  double *shares;
+  size_t nshares;
+  gt_tests tests;
+  const char *folder;
+} split_options;
+
+static void say_written(const char *path) {
+  (void)said(path);
+}
+
+/* Which of the words it is. */
+static gt_status parse_word(const char *option, const char *text, const char *const *words, size_t n, int *out) {
+  for (size_t i = 0; i < n; i++)
+    if (strcmp(text, words[i]) == 0) return *out = (int)i, GT_OK;
+  return GT_FAIL(GT_ERR_JOB, "data split --%s is `%s`; %s, %s or %s is needed", option, text, words[0], words[1], words[2]);
+}
+
+static gt_status parse_number(const char *option, const char *text, char **end, double *out) {
+  *out = strtod(text, end);
+  if (*end != text && isfinite(*out) && *out > 0 && (**end == 0 || **end == ',')) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB, "data split --%s has `%s`; a number above 0 is needed", option, text);
+}
+
+static gt_status parse_shares(split_options *o, const char *text) {
+  gt_free(o->shares);
+  o->nshares = 0;
+  o->shares = GT_NEW_ARRAY(double, strlen(text) + 1);
+  for (char *end = NULL;; text = end + 1) {
+    GT_TRY(parse_number("shares", text, &end, &o->shares[o->nshares]));
+    o->nshares++;
+    if (*end == 0) return GT_OK;
+  }
+}
+
+static gt_status parse_alpha(split_options *o, const char *text) {
+  char *end;
+  GT_TRY(parse_number("alpha", text, &end, &o->partition.alpha));
+  return *end == 0 ? GT_OK : GT_FAIL(GT_ERR_JOB, "data split --alpha is `%s`; one number is needed", text);
+}
+
+static gt_status take_option(split_options *o, const struct option *option, const char *text) {
+  static const char *const kinds[] = {"shares", "label", "dirichlet"}, *const tests[] = {"all", "first", "last"}; /* as gt_part_kind, gt_tests */
+  uint64_t count;
+  int word = 0;
+  switch (option->val) {
+  case 'r':
+    GT_TRY(parse_count("split", option->name, text, &count));
+    if (count < 1 || count > SPLIT_REGIONS_MAX) return GT_FAIL(GT_ERR_JOB, "data split --regions is %s; 1 to %d is needed", text, SPLIT_REGIONS_MAX);
+    o->partition.nregions = count;
+    return GT_OK;
+  case 's':
+    return parse_count("split", option->name, text, &o->partition.seed);
+  case 'h':
+    return parse_shares(o, text);
+  case 'a':
+    return parse_alpha(o, text);
+  case 'b':
+    GT_TRY(parse_word(option->name, text, kinds, 3, &word));
+    o->partition.kind = (gt_part_kind)word;
+    return GT_OK;
+  case 'e':
+    GT_TRY(parse_word(option->name, text, tests, 3, &word));
+    o->tests = (gt_tests)word;
+    return GT_OK;
+  default:
+    o->folder = text;
+    return GT_OK;
+  }
+}
+
+static gt_status split_as(split_options *o, int argc, char **argv) {
+  static const struct option options[] = {
+      {"regions", required_argument, NULL, 'r'}, {"by", required_argument, NULL, 'b'},
+      {"shares", required_argument, NULL, 'h'},  {"alpha", required_argument, NULL, 'a'},
+      {"seed", required_argument, NULL, 's'},    {"test", required_argument, NULL, 'e'},
+      {"to", required_argument, NULL, 'o'},      {NULL, 0, NULL, 0},
+  };
+  int c, which = 0;
+  opterr = 0;
+  optind = 0; /* glibc: begin anew with this argv */
+  while ((c = getopt_long(argc, argv, ":", options, &which)) != -1) {
+    if (c == ':') return GT_FAIL(GT_ERR_JOB, "data split: option `%s` has no value", argv[optind - 1]);
+    if (c == '?')
+      return GT_FAIL(GT_ERR_JOB, "data split: option `%s` is not known; --regions, --by, --shares, --alpha, --seed, --test and --to are",
+                     argv[optind - 1]);
+    GT_TRY(take_option(o, &options[which], optarg));
+  }
+  if (argc - optind != 1) return GT_FAIL(GT_ERR_JOB, "data split has %d file names; FILE.h5 is needed", argc - optind);
+  if (o->partition.nregions == 0) return GT_FAIL(GT_ERR_JOB, "data split has no --regions; how many files are written is needed");
+  if (o->shares && o->nshares != o->partition.nregions)
+    return GT_FAIL(GT_ERR_JOB, "data split --shares has %zu numbers; %zu are needed, one a region", o->nshares, o->partition.nregions);
+  o->partition.shares = o->shares;
+  return gt_data_split(argv[optind], &o->partition, o->tests, o->folder, say_written);
+}
+
+static gt_status split(int argc, char **argv) {
+  split_options o = {.partition = {.kind = GT_PART_SHARES, .alpha = 0.5, .seed = 1}, .tests = GT_TESTS_ALL};
+  gt_status status = split_as(&o, argc, argv);
+  gt_free(o.shares);
+  return status;
 }
 
 /* ---- info -------------------------------------------------------------------------------------------------------- */
@@ -138,14 +253,15 @@ static gt_status info(int argc, char **argv) {
 }
 
 gt_status gt_cmd_data(int argc, char **argv) {
-  static const char *const names[] = {"import", "synth", "info"};
-  if (argc < 2) return GT_FAIL(GT_ERR_JOB, "data has no command; import, synth or info is needed");
+  static const char *const names[] = {"import", "synth", "split", "info"};
+  if (argc < 2) return GT_FAIL(GT_ERR_JOB, "data has no command; import, synth, split or info is needed");
   for (int i = 1; i < argc; i++)
     if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) return print_usage();
   if (strcmp(argv[1], "import") == 0) return import(argc - 1, argv + 1);
   if (strcmp(argv[1], "synth") == 0) return synth(argc - 1, argv + 1);
+  if (strcmp(argv[1], "split") == 0) return split(argc - 1, argv + 1);
   if (strcmp(argv[1], "info") == 0) return info(argc - 1, argv + 1);
-  const char *near = gt_nearest(argv[1], names, 3);
-  return GT_FAIL(GT_ERR_JOB, "data command `%s` is not known; %s%s", argv[1], near ? "did you mean " : "import, synth and info are",
+  const char *near = gt_nearest(argv[1], names, 4);
+  return GT_FAIL(GT_ERR_JOB, "data command `%s` is not known; %s%s", argv[1], near ? "did you mean " : "import, synth, split and info are",
                  near ? near : "");
 }

@@ -85,7 +85,7 @@ const gt_command gt_commands[] = {
      "Prices: of a device its own, else regions[].price, else the catalogue's by regions[].place; of the server regions[].ps_price, else the "
      "catalogue's.\n"
      "Exit 2: deadline or budget cannot be kept, a price is missing for a budget, a region has no device.\n"},
-    {"data", "make data sets: import, synth, info", gt_cmd_data, false,
+    {"data", "make data sets: import, synth, split, info", gt_cmd_data, false,
      "geotrain data import FORMAT SOURCE OUT.h5\n"
      "geotrain data synth OUT.h5 [--train N] [--test N] [--classes N] [--seed N]\n"
      "geotrain data info FILE.h5\n"

@@ -105,7 +105,7 @@ gt_status gt_dataset_check_split(gt_dataset *d, gt_split split) {
   if (x[0] != y[0])
     return GT_FAIL(GT_ERR_DATA, "%s: /%s/x has %llu samples but /%s/y has %llu; the same number is needed", d->path, group, (unsigned long long)x[0],
                    group, (unsigned long long)y[0]);
-  if (x[0] == 0) return GT_FAIL(GT_ERR_DATA, "%s: /%s has 0 samples; 1 or more are needed", d->path, group);
+  if (x[0] == 0 && split == GT_SPLIT_TRAIN) return GT_FAIL(GT_ERR_DATA, "%s: /train has 0 samples; 1 or more are needed", d->path);
   if (x[1] == 0 || x[2] == 0 || x[3] == 0)
     return GT_FAIL(GT_ERR_DATA, "%s: /%s/x holds images of %llu x %llu x %llu; 1 or more is needed in each dimension", d->path, group,
                    (unsigned long long)x[1], (unsigned long long)x[2], (unsigned long long)x[3]);

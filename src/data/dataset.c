@@ -8,7 +8,7 @@
 const char *const gt_data_input_names[3] = {"uint8", "float32", "int32"};
 
 /* Text, so that the hash does not depend on padding or byte order; %a prints a float exactly. */
-static void hash_schema(gt_dataset *d) {
+void gt_dataset_hash_schema(gt_dataset *d) {
   gt_dataset_info *info = &d->info;
   size_t size = 192 + info->c * 64, at = 0;
   char *text = gt_alloc(size, 1);
@@ -43,7 +43,7 @@ static gt_status open_checked(gt_dataset *d) {
   GT_TRY(gt_dataset_check_input(d));
   GT_TRY(gt_dataset_check_values(d, GT_SPLIT_TRAIN));
   GT_TRY(gt_dataset_check_values(d, GT_SPLIT_TEST));
-  hash_schema(d);
+  gt_dataset_hash_schema(d);
   return hash_samples(d);
 }
 

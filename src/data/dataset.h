@@ -20,6 +20,8 @@ size_t gt_dataset_count(const gt_dataset *dataset, gt_split split);
 /* Bytes of one sample as it is stored. */
 extern const char *const gt_data_input_names[3]; /* by gt_input: "uint8", "float32", "int32" */
 size_t gt_dataset_row_bytes(const gt_dataset *dataset);
+/* Fills in info.schema_sha256. */
+void gt_dataset_hash_schema(gt_dataset *dataset);
 /* Samples [first, first+count) of a split, as stored (uint8, float32 or int32), into `out`. */
 gt_status gt_dataset_read(gt_dataset *dataset, gt_split split, size_t first, size_t count, void *out);
 

@@ -129,6 +129,7 @@ char *gt_data_h5_type_name(hid_t type, char *buf, size_t size) {
 
 gt_status gt_data_h5_read_rows(hid_t dset, const char *path, const char *name, hid_t memory_type, size_t first, size_t count, void *out) {
   char reason[256];
+  if (count == 0) return GT_OK;
   hsize_t start[H5S_MAX_RANK] = {first}, dims[H5S_MAX_RANK] = {0};
   hid_t file_space = H5Dget_space(dset);
   int ndims = H5Sget_simple_extent_dims(file_space, dims, NULL);

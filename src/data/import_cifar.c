@@ -145,7 +145,7 @@ static gt_status convert(cifar *c, const char *out) {
   c->block = gt_alloc(BLOCK, record_bytes(c));
   c->images = gt_alloc(BLOCK, ITEM);
   GT_TRY(count_all(c));
-  const gt_data_shape shape = {{c->n[0], c->n[1]}, SIDE, SIDE, CHANNELS, 0};
+  const gt_data_shape shape = {.n = {c->n[0], c->n[1]}, .h = SIDE, .w = SIDE, .c = CHANNELS};
   GT_TRY(gt_data_store_create(&c->store, out, &shape));
   for (int s = 0; s < 2; s++)
     for (size_t i = 0, first = 0; i < c->nfiles[s]; first += c->records[s][i++]) GT_TRY(copy_file(c, (gt_split)s, i, first));

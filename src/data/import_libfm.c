@@ -132,7 +132,7 @@ static gt_status convert(libfm *l, const char *out) {
   size_t row = l->fields * sizeof *l->ids, block = 1 + BLOCK_BYTES / (row + 1); /* about 1 MiB */
   l->block = gt_alloc(block, row);
   l->labels = GT_NEW_ARRAY(int32_t, block);
-  const gt_data_shape shape = {{l->n[0], l->n[1]}, 1, 1, l->fields, (size_t)l->largest + 1};
+  const gt_data_shape shape = {.n = {l->n[0], l->n[1]}, .h = 1, .w = 1, .c = l->fields, .features = (size_t)l->largest + 1};
   GT_TRY(gt_data_store_create(&l->store, out, &shape));
   for (int s = 0; s < 2; s++) GT_TRY(copy_split(l, (gt_split)s, block));
   return gt_data_store_finish(l->store, l->name, 2);

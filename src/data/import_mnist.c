@@ -89,7 +89,7 @@ static gt_status convert(mnist *m, const char *out) {
   char name[64];
   GT_TRY(open_split(m, GT_SPLIT_TRAIN));
   GT_TRY(open_split(m, GT_SPLIT_TEST));
-  const gt_data_shape shape = {{m->n[0], m->n[1]}, m->h, m->w, 1, 0};
+  const gt_data_shape shape = {.n = {m->n[0], m->n[1]}, .h = m->h, .w = m->w, .c = 1};
   GT_TRY(gt_data_store_create(&m->store, out, &shape));
   for (int s = 0; s < 2; s++) {
     GT_TRY(copy_labels(m, (gt_split)s));

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -34,7 +33,8 @@ static gt_status create_split(gt_data_store *s, gt_split split) {
   hid_t untimed_group = untimed(H5P_GROUP_CREATE), untimed_set = untimed(H5P_DATASET_CREATE);
   hid_t group = H5Gcreate2(s->file, gt_data_split_names[split], H5P_DEFAULT, untimed_group, H5P_DEFAULT);
   hid_t xs = H5Screate_simple(4, dims, NULL), ys = H5Screate_simple(1, dims, NULL);
-  s->x[split] = H5Dcreate2(group, "x", s->shape.features ? H5T_STD_I32LE : H5T_STD_U8LE, xs, H5P_DEFAULT, untimed_set, H5P_DEFAULT);
+  const hid_t type = s->shape.features ? H5T_STD_I32LE : s->shape.floats ? H5T_IEEE_F32LE : H5T_STD_U8LE;
+  s->x[split] = H5Dcreate2(group, "x", type, xs, H5P_DEFAULT, untimed_set, H5P_DEFAULT);
   s->y[split] = H5Dcreate2(group, "y", H5T_STD_I32LE, ys, H5P_DEFAULT, untimed_set, H5P_DEFAULT);
   gt_status status = s->x[split] < 0 || s->y[split] < 0 ? failed(s, "creating a group of data sets") : GT_OK;
   gt_data_h5_close(ys);
@@ -96,6 +96,10 @@ gt_status gt_data_store_images(gt_data_store *s, gt_split split, size_t first, s
   return write_rows(s, s->x[split], H5T_NATIVE_UINT8, 4, first, count, images);
 }
 
+gt_status gt_data_store_floats(gt_data_store *s, gt_split split, size_t first, size_t count, const float *images) {
+  return write_rows(s, s->x[split], H5T_NATIVE_FLOAT, 4, first, count, images);
+}
+
 gt_status gt_data_store_ids(gt_data_store *s, gt_split split, size_t first, size_t count, const int32_t *ids) {
   return write_rows(s, s->x[split], H5T_NATIVE_INT32, 4, first, count, ids);
 }
@@ -114,26 +118,27 @@ static bool write_attr(hid_t file, const char *name, hid_t stored, hid_t memory,
   return ok;
 }
 
-/* Of channel c, from its histogram, in units of 1/255. */
-static void moments(const uint64_t *histogram, float *mean, float *std) {
-  double n = 0, sum = 0, squares = 0;
-  for (int v = 0; v < 256; v++) {
-    n += (double)histogram[v];
-    sum += (double)histogram[v] * v;
-    squares += (double)histogram[v] * v * v;
+/* Of channel c: its place in the sums of gt_dataset_sums. */
+static void add_channel(uint64_t *sums, size_t channels, size_t c, const uint64_t *histogram) {
+  sums[0] = 0;
+  for (uint64_t v = 0; v < 256; v++) {
+    sums[0] += histogram[v];
+    sums[1 + c] += histogram[v] * v;
+    sums[1 + channels + c] += histogram[v] * v * v;
   }
-  double m = n > 0 ? sum / n : 0, variance = n > 0 ? squares / n - m * m : 0;
-  *mean = (float)(m / 255);
-  *std = variance > 1e-9 ? (float)(sqrt(variance) / 255) : 1.0F; /* a channel of one value: nothing to scale */
 }
 
-/* mean and std, or of ids how many there are. */
+/* mean and std of bytes, or of ids how many there are; floats are taken as they are. */
 static bool write_input(gt_data_store *s) {
   const size_t channels = s->shape.c;
   int64_t features = (int64_t)s->shape.features;
   if (features) return write_attr(s->file, "features", H5T_STD_I64LE, H5T_NATIVE_INT64, 0, 1, &features);
+  if (s->shape.floats) return true;
   float *norm = GT_NEW_ARRAY(float, 2 * channels);
-  for (size_t c = 0; c < channels; c++) moments(s->histogram + c * 256, norm + c, norm + channels + c);
+  uint64_t *sums = GT_NEW_ARRAY(uint64_t, GT_DATA_SUMS(channels));
+  for (size_t c = 0; c < channels; c++) add_channel(sums, channels, c, s->histogram + c * 256);
+  gt_data_moments(sums, channels, norm, norm + channels);
+  gt_free(sums);
   bool ok = write_attr(s->file, "mean", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, 1, channels, norm) &&
             write_attr(s->file, "std", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, 1, channels, norm + channels);
   gt_free(norm);

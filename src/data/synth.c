@@ -93,7 +93,7 @@ static gt_status write_split(gt_data_store *store, const gt_synth_spec *s, const
 gt_status gt_data_synth(const char *out, const gt_synth_spec *spec) {
   gt_data_store *store;
   char name[64];
-  const gt_data_shape shape = {{spec->ntrain, spec->ntest}, spec->h, spec->w, 1, 0};
+  const gt_data_shape shape = {.n = {spec->ntrain, spec->ntest}, .h = spec->h, .w = spec->w, .c = 1};
   GT_TRY(check(spec));
   GT_TRY(gt_data_store_create(&store, out, &shape));
   double *templates = make_templates(spec);

@@ -21,7 +21,7 @@ static gt_loader *open_loader(gt_augment augment) {
     labels[i] = (int32_t)i;
     for (size_t j = 0; j < ITEM; j++) images[i][j / (W * C)][j / C % W][j % C] = (uint8_t)(1 + gt_rng_below(&rng, 255));
   }
-  const gt_data_shape shape = {{N, 1}, H, W, C, 0};
+  const gt_data_shape shape = {.n = {N, 1}, .h = H, .w = W, .c = C};
   assert_int_equal(gt_data_store_create(&store, scratch("a.h5"), &shape), GT_OK);
   for (int s = 0; s < 2; s++) {
     assert_int_equal(gt_data_store_images(store, (gt_split)s, 0, shape.n[s], images[0][0][0]), GT_OK);

@@ -78,8 +78,8 @@ static void shapes_differ(hid_t f) {
   replace_set(f, "test/x", H5T_STD_U8LE, 4, (hsize_t[]){20, 5, 6, 1}, H5T_NATIVE_DOUBLE, zeros);
 }
 static void no_samples(hid_t f) {
-  replace_set(f, "test/x", H5T_STD_U8LE, 4, (hsize_t[]){0, 6, 5, 1}, H5T_NATIVE_DOUBLE, NULL);
-  replace_set(f, "test/y", H5T_STD_I32LE, 1, (hsize_t[]){0}, H5T_NATIVE_DOUBLE, NULL);
+  replace_set(f, "train/x", H5T_STD_U8LE, 4, (hsize_t[]){0, 6, 5, 1}, H5T_NATIVE_DOUBLE, NULL);
+  replace_set(f, "train/y", H5T_STD_I32LE, 1, (hsize_t[]){0}, H5T_NATIVE_DOUBLE, NULL);
 }
 static void no_height(hid_t f) {
   replace_set(f, "train/x", H5T_STD_U8LE, 4, (hsize_t[]){30, 0, 5, 1}, H5T_NATIVE_DOUBLE, NULL);
@@ -184,7 +184,7 @@ static const struct {
     {y_int64, "/test/y is int64; int32 is needed"},
     {y_short, "/train/x has 30 samples but /train/y has 29"},
     {shapes_differ, "/test/x holds images of 5 x 6 x 1 but /train/x of 6 x 5 x 1"},
-    {no_samples, "/test has 0 samples"},
+    {no_samples, "/train has 0 samples"},
     {no_height, "/train/x holds images of 0 x 5 x 1"},
     {huge, "the file is damaged"},
     {huge_images, "the file is damaged"},

@@ -25,7 +25,7 @@ static int make_samples(void **state) {
 /* In unequal pieces, as importers write. */
 static void write_file(const char *path, size_t features) {
   gt_data_store *store;
-  const gt_data_shape shape = {{NTRAIN, NTEST}, 1, 1, FIELDS, features};
+  const gt_data_shape shape = {.n = {NTRAIN, NTEST}, .h = 1, .w = 1, .c = FIELDS, .features = features};
   assert_int_equal(gt_data_store_create(&store, path, &shape), GT_OK);
   for (int s = 0; s < 2; s++) {
     size_t n = shape.n[s];
