@@ -105,7 +105,9 @@ typedef struct {
       size_t nshares;
       double alpha;
     } partition;
-    char *augment; /* none | crop-flip */
+    char *augment;      /* none | crop-flip */
+    double *mean, *std; /* one a channel, both or neither; NULL: as the files say */
+    size_t nmean, nstd;
   } data;
   struct {
     gt_job_interval until, eval_every;

@@ -1,6 +1,7 @@
 /* Builds the model of a checkpoint again: the model's name, the shape of its samples, then the numbers. */
 #include "checkpoint_model.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +13,25 @@ gt_status gt_cli_checkpoint_shape(const char *path, const gt_ckpt_info *info, gt
   if (info->features < 0 || info->features > INT32_MAX)
     return GT_FAIL(GT_ERR_CKPT, "%s: its samples are ids below %lld; 0 (images) to %d is needed", path, (long long)info->features, INT32_MAX);
   *shape = (gt_sample_shape){(size_t)info->shape[0], (size_t)info->shape[1], (size_t)info->shape[2], (size_t)info->shape[3], (size_t)info->features};
+  return GT_OK;
+}
+
+static bool is_list(const gt_state_item *item, size_t n) {
+  return item && item->type == GT_TYPE_F32 && item->count == n;
+}
+
+gt_status gt_cli_checkpoint_norm(const char *path, const gt_state *state, size_t channels, bool *said, const float **mean, const float **std) {
+  const gt_state_item *means = gt_state_find(state, "", "data/mean"), *stds = gt_state_find(state, "", "data/std");
+  *said = means || stds;
+  if (!*said) return GT_OK;
+  if (!is_list(means, channels) || !is_list(stds, channels))
+    return GT_FAIL(GT_ERR_CKPT, "%s: its data/mean and data/std are not %zu float32 each, one a channel", path, channels);
+  *mean = means->data;
+  *std = stds->data;
+  for (size_t c = 0; c < channels; c++)
+    if (!isfinite((*mean)[c]) || !isfinite((*std)[c]) || (*std)[c] <= 0)
+      return GT_FAIL(GT_ERR_CKPT, "%s: its data/mean is %g and data/std %g of channel %zu; finite numbers, above 0 the second, are needed", path,
+                     (double)(*mean)[c], (double)(*std)[c], c);
   return GT_OK;
 }
 

@@ -14,6 +14,7 @@ static const char usage[] =
     "usage: geotrain eval CHECKPOINT DATA.h5 [--threads N]\n"
     "Evaluates the model of a checkpoint (RUN_DIR/ckpt/ROUND/REGION.h5) on the test split of a data set: accuracy, mean loss and, for\n"
     "two classes, the area under the ROC curve (the loss is then the log loss).\n"
+    "Images are normalised as those that the model was trained on, as the checkpoint says, where it says it.\n"
     "Threads: one a core that this process may use, OMP_NUM_THREADS at most, or --threads; the figures are the same.\n";
 
 /* The shape of the samples that the checkpoint's model takes; the data must have it. */
@@ -79,6 +80,17 @@ static gt_status judge(source *from, gt_dataset *dataset, gt_loader *loader, siz
   return GT_OK;
 }
 
+/* Images are given to the model as it was trained on them, whatever the file's own mean and std. */
+static gt_status normalise(gt_dataset *dataset, const char *path, const gt_state *state) {
+  const gt_dataset_info *about = gt_dataset_describe(dataset);
+  const float *mean, *std;
+  bool said;
+  if (about->input != GT_INPUT_BYTES) return GT_OK;
+  GT_TRY(gt_cli_checkpoint_norm(path, state, about->c, &said, &mean, &std));
+  if (said) gt_dataset_normalise(dataset, mean, std);
+  return GT_OK;
+}
+
 static gt_status run(const char *path, const gt_ckpt_info *info, const gt_state *state, const char *data_path, size_t threads) {
   gt_dataset *dataset = NULL;
   gt_loader *loader = NULL;
@@ -88,6 +100,7 @@ static gt_status run(const char *path, const gt_ckpt_info *info, const gt_state 
   const gt_dataset_info *about = gt_dataset_describe(dataset);
   gt_status status = match_shape(info, path, about, data_path, &shape);
   if (status == GT_OK) status = gt_cli_checkpoint_model(&model, path, info, state, &shape, 0);
+  if (status == GT_OK) status = normalise(dataset, path, state);
   if (status == GT_OK) status = gt_loader_create(&loader, dataset, GT_SPLIT_TEST, NULL, about->ntest);
   source from = {path, info, state, &shape, model};
   if (status == GT_OK) status = judge(&from, dataset, loader, threads);

@@ -50,18 +50,26 @@ static void add_values(exported *e, const gt_graph *graph) {
   }
 }
 
-static gt_status write(const char *path, const gt_graph *graph, const gt_ckpt_info *info) {
+/* "0.49139968 0.48215827 0.44653124": nine digits are a float32 exactly. */
+static char *list_of(const float *values, size_t n) {
+  char *text = gt_alloc(n, 24);
+  for (size_t i = 0, at = 0; i < n; i++) at += (size_t)snprintf(text + at, n * 24 - at, "%s%.9g", i > 0 ? " " : "", (double)values[i]);
+  return text;
+}
+
+static gt_status write(const char *path, const gt_graph *graph, const gt_ckpt_info *info, const char *mean, const char *std) {
   const gt_arrays *arrays = gt_graph_arrays(graph);
   const size_t values = arrays->params.n + arrays->buffers.n;
   exported e = {.tensors = GT_NEW_ARRAY(gt_safetensor, 2 * gt_graph_tensors(graph)), .values = GT_NEW_ARRAY(float, values), .steps = info->step};
   char step[32], round[32];
   snprintf(step, sizeof step, "%lld", (long long)info->step);
   snprintf(round, sizeof round, "%lld", (long long)info->round);
-  const gt_safetensor_note notes[] = {{"format", "pt"}, {"model", info->model}, {"job", info->job_name}, {"region", info->region},
-                                      {"round", round}, {"step", step},         {"geotrain", GT_VERSION}};
+  const gt_safetensor_note notes[] = {{"format", "pt"},         {"model", info->model}, {"job", info->job_name},
+                                      {"region", info->region}, {"round", round},       {"step", step},
+                                      {"geotrain", GT_VERSION}, {"mean", mean},         {"std", std}};
   add_counts(&e, graph);
   add_values(&e, graph);
-  const gt_status status = gt_safetensors_write(path, e.tensors, e.n, notes, sizeof notes / sizeof *notes);
+  const gt_status status = gt_safetensors_write(path, e.tensors, e.n, notes, sizeof notes / sizeof *notes - (mean ? 0 : 2));
   if (status == GT_OK) printf("%s: %zu tensors, %zu numbers of %s at step %lld\n", path, e.n, values, info->model, (long long)info->step);
   gt_free(e.values);
   gt_free(e.tensors);
@@ -79,7 +87,14 @@ static gt_status export(const char *path, const gt_ckpt_info *info, const gt_sta
   gt_graph *graph;
   GT_TRY(gt_cli_checkpoint_shape(path, info, &shape));
   GT_TRY(gt_cli_checkpoint_model(&graph, path, info, state, &shape, 0));
-  const gt_status status = write(to, graph, info);
+  const float *mean, *std;
+  bool said;
+  gt_status status = gt_cli_checkpoint_norm(path, state, shape.c, &said, &mean, &std);
+  /* Whoever uses the model gives it what it was trained on: (x / 255 - mean[c]) / std[c]. */
+  char *means = status == GT_OK && said ? list_of(mean, shape.c) : NULL, *stds = means ? list_of(std, shape.c) : NULL;
+  if (status == GT_OK) status = write(to, graph, info, means, stds);
+  gt_free(stds);
+  gt_free(means);
   gt_graph_close(graph);
   return status;
 }

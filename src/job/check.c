@@ -136,6 +136,9 @@ static gt_status check_data(const gt_job *job, const job_node *root, const char 
       return GT_FAIL(GT_ERR_JOB, "%s: data.path is missing; an HDF5 data set is needed (region %s has none of its own)", source,
                      job->regions[i].name);
   }
+  if (job->data.nmean != job->data.nstd)
+    return GT_FAIL(GT_ERR_JOB, "%s: data.mean has %zu numbers and data.std %zu; one a channel in both, or neither, is needed", source,
+                   job->data.nmean, job->data.nstd);
   const job_node *data = gt_job_node_find(root, "data", 4), *partition = data ? gt_job_node_find(data, "partition", 9) : NULL;
   bool given = partition && gt_job_node_find(partition, "shares", 6);
   if (given && job->data.partition.nshares != job->nregions)

@@ -69,6 +69,11 @@ const job_key gt_job_keys[] = {
      .meaning = "of the Dirichlet distribution; small is uneven"},
     {"data.augment", KEY_CHOICE, 0, AT(data.augment), .fallback = "none", .values = augments,
      .meaning = "training images: as they are, or a random window of the image in a border of 4, every second one flipped"},
+    {"data.mean", KEY_REALS, KEY_OPTIONAL | KEY_FILLED, AT(data.mean), COUNT(data.nmean), .min = -1e6, .max = 1e6,
+     .meaning = "of uint8 images, one number a channel in units of 255; not given: as the regions' files say, or where they differ of all training "
+                "images together"},
+    {"data.std", KEY_REALS, KEY_OPTIONAL | KEY_FILLED | KEY_ABOVE_MIN, AT(data.std), COUNT(data.nstd), .max = 1e6,
+     .meaning = "standard deviations that go with data.mean"},
     {"train.until.epochs", KEY_REAL, KEY_ONE_OF | KEY_ON_RESUME, AT(train.until.epochs), .fallback = "0", .max = COUNT_MAX,
      .meaning = "end of training: passes over the region's own samples"},
     {"train.until.steps", KEY_I64, KEY_ONE_OF | KEY_ON_RESUME, AT(train.until.steps), .fallback = "0", .max = 1e15,

@@ -49,9 +49,13 @@ void gt_run_close(gt_run *run);
 /* Writes job.yaml, by a temporary name: the regions may share the folder.  Local. */
 gt_status gt_run_write_job(const gt_run *run);
 
-/* data.c: opens the region's data set and settles which of its samples are the region's.  Collective
-   over the world; GT_ERR_DATA, GT_ERR_JOB say which region has what. */
+/* data.c: opens the region's data set and settles which of its samples are the region's and how images
+   are normalised.  Collective over the world; GT_ERR_DATA, GT_ERR_JOB say which region has what. */
 gt_status gt_run_open_data(gt_run *run);
+/* Adds how images are normalised, data/mean and data/std, to what a file with a model in it holds.  Local. */
+void gt_run_save_data(const gt_run *run, gt_state *state);
+/* GT_ERR_CKPT: a file's model was trained on images normalised otherwise.  Local. */
+gt_status gt_run_check_data(const gt_run *run, const gt_state *state);
 
 /* choices.c: settles which way products are computed, before the model is built.  Collective over the world; GT_ERR_JOB: train.choices. */
 gt_status gt_run_open_choices(gt_run *run, const gt_graph_spec *spec);

@@ -50,8 +50,10 @@ void gt_server_checkpoint(void *server, int64_t round) {
   name_kernels(run, info.kernels, sizeof info.kernels);
   gt_state state = {0};
   collect(s, now, &state);
+  const double bytes = state_bytes(&state);
+  gt_run_save_data(run, &state); /* a few numbers: not worth a virtual clock's while */
   gt_status status = gt_ckpt_write(s->writer, &info, &state);
-  if (s->virtual_clock) gt_virtual_writing(s->virtual_clock, state_bytes(&state));
+  if (s->virtual_clock) gt_virtual_writing(s->virtual_clock, bytes);
   gt_state_close(&state);
   if (status != GT_OK) gt_panic(status, "%s", gt_error_text());
   s->written_round = round;
@@ -147,6 +149,7 @@ static gt_status restore(gt_server *s, const gt_ckpt_info *info, const gt_state 
   gt_graph_hash(s->run->graph, model);
   if (strcmp(model, info->model_hash) != 0)
     return GT_FAIL(GT_ERR_CKPT, "it holds model %s (%.12s), the job needs %s (%.12s)", info->model, info->model_hash, s->run->job->model.name, model);
+  GT_TRY(gt_run_check_data(s->run, state));
   GT_TRY(gt_state_get(state, "model/", "params", GT_TYPE_F32, a->params.data, a->params.n));
   GT_TRY(gt_state_get(state, "model/", "buffers", GT_TYPE_F32, a->buffers.data, a->buffers.n));
   GT_TRY(gt_state_get(state, "train/", "resumes", GT_TYPE_I64, &s->resumes, 1));

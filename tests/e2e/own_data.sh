@@ -1,0 +1,101 @@
+# labels: quick
+# processors: 1
+# Data that regions have of their own: a split and the run that goes with it, normalised alike; what is
+# shared by some is divided among those; what cannot be is refused.
+set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+"$GEOTRAIN" data synth whole.h5 --train 900 --test 100 >/dev/null
+cat >job.yaml <<'YAML'
+name: own
+seed: 3
+model: {name: lenet5}
+data: {path: whole.h5, partition: {shares: [3, 2, 1]}}
+train: {until: {epochs: 1}, batch: 10, choices: rule, optimizer: {name: sgd, lr: 0.02}, eval_every: {epochs: 1}}
+regions:
+  - {name: east, ranks: 2}
+  - {name: west, ranks: 2}
+  - {name: north, ranks: 2}
+sync: {local: sync, strategy: sma, period: 4, weights: samples}
+checkpoint: {every: {steps: 20}, keep: 9}
+YAML
+own=(--set data.path=null --set data.partition.by=file)
+for r in 1 2 3; do own+=(--set "regions.$((r - 1)).data.path=whole-$r.h5"); done
+split() {
+  "$GEOTRAIN" data split whole.h5 --regions 3 --shares 3,2,1 --seed 3 "$@" >out 2>err
+  code=$?
+}
+samples() { sed -nE 's/^      "samples": ([0-9]*),/\1/p' "$1/summary.json" | paste -sd ' '; }
+scores() { sed -nE 's/^      "test_accuracy": ([^,]*),/\1/p' "$1/summary.json" | paste -sd ' '; }
+newest() { echo "$1/ckpt/$(newest_round "$1")/east.h5"; }
+
+# ---- one file, and the same as a file a region -----------------------------------------------------------------------
+
+train "one file" 6 job.yaml --run-dir one
+ended "one file" 0
+split
+ended "a split" 0 'wrote whole-1.h5' 'wrote whole-3.h5'
+train "files of their own" 6 job.yaml --run-dir own "${own[@]}"
+ended "files of their own" 0 'the regions. files differ in mean or std: those of all their training images are used, mean 0\.[0-9]+, std 0\.[0-9]+$'
+check "the parts are the same" same "$(samples own)" "450 300 150"
+check "training is the same to the bit" same "$(field own params_sha256)" "$(field one params_sha256)"
+check "and so are the scores" same "$(field own test_loss)" "$(field one test_loss)"
+check "said once" same "$(grep -c 'files differ' err)" 1
+
+# ---- the normalisation goes with the model --------------------------------------------------------------------------------
+
+"$GEOTRAIN" eval "$(newest own)" whole.h5 >of-whole 2>/dev/null
+"$GEOTRAIN" eval "$(newest own)" whole-3.h5 >of-part 2>/dev/null
+check "a checkpoint is scored as it was trained, on whatever file" cmp of-whole of-part
+"$GEOTRAIN" export "$(newest own)" own.safetensors >/dev/null
+mean=$("$GEOTRAIN" data info whole.h5 | awk '$1 == "mean" { printf "%.5s", $2 }')
+check "an export says mean and std" grep -qaE '"mean":"'"$mean"'[0-9]*","std":"0\.[0-9]+"' own.safetensors
+cp -r own more && cp -r one both
+train "a resume" 6 job.yaml --run-dir more --resume "${own[@]}" --set train.until.epochs=2
+ended "a resume" 0
+train "that of the one file" 6 job.yaml --run-dir both --resume --set train.until.epochs=2
+check "a resumed run is the same to the bit" same "$(field more params_sha256)" "$(field both params_sha256)"
+"$GEOTRAIN" data synth other.h5 --train 150 --test 100 --seed 9 >/dev/null
+train "other data at a resume" 6 job.yaml --run-dir more --resume "${own[@]}" --set train.until.epochs=3 --set regions.2.data.path=other.h5
+ended "another file at a resume" 2 'regions.2.data.path is whole-3.h5 there and other.h5 here'
+cp whole-3.h5 kept.h5 && cp other.h5 whole-3.h5
+train "other data at a resume" 6 job.yaml --run-dir more --resume "${own[@]}" --set train.until.epochs=3
+ended "other data at a resume" 4 'more/ckpt/[0-9]+/(east|west|north).h5: it was trained on images normalised otherwise than by mean 0\.'
+mv kept.h5 whole-3.h5
+
+# ---- given by the job ---------------------------------------------------------------------------------------------------------
+
+train "given by the job" 6 job.yaml --run-dir given "${own[@]}" --set 'data.mean=[0.5]' --set 'data.std=[0.25]'
+ended "given by the job" 0
+check "nothing is formed then" same "$(grep -c 'files differ' err)" 0
+"$GEOTRAIN" export "$(newest given)" given.safetensors >/dev/null
+check "it is what the model was given" grep -qa '"mean":"0.5","std":"0.25"' given.safetensors
+train "too many channels" 6 job.yaml --run-dir no --set 'data.mean=[0.5, 0.5]' --set 'data.std=[0.25, 0.25]'
+ended "too many channels" 2 'data.mean has 2 numbers, and the images of whole.h5 1 channels; one a channel is needed'
+train "half of it" 6 job.yaml --run-dir no --set 'data.mean=[0.5]'
+ended "half of it" 2 'data.mean has 1 numbers and data.std 0; one a channel in both, or neither, is needed'
+
+# ---- shared by some -----------------------------------------------------------------------------------------------------------
+
+train "two share a file" 6 job.yaml --run-dir some --set 'data.partition.shares=[1, 1, 1]' --set regions.2.data.path=other.h5
+ended "two share a file" 0
+check "every sample is somebody's" same "$(samples some)" "450 450 150"
+
+# ---- the job that comes with it -------------------------------------------------------------------------------------------------------
+
+mkdir datasets
+"$GEOTRAIN" data synth datasets/fashion-mnist.h5 --train 900 --test 100 >/dev/null
+"$GEOTRAIN" data split datasets/fashion-mnist.h5 --regions 3 --by label >/dev/null
+train "by label" 6 "$GEOTRAIN_SOURCE/jobs/own-data-3-regions.yaml" --run-dir label --set train.until.epochs=1
+ended "by label" 0 'files differ in mean or std'
+
+# ---- what cannot be ---------------------------------------------------------------------------------------------------------------
+
+"$GEOTRAIN" data synth classes.h5 --train 150 --test 100 --classes 7 >/dev/null
+train "other classes" 6 job.yaml --run-dir no "${own[@]}" --set regions.1.data.path=classes.h5
+ended "other classes" 3 'region west has samples of 28 x 28 x 1 uint8 of 7 classes \(classes.h5\), region east of 28 x 28 x 1 uint8 of 10 classes \(whole-1.h5\); all regions need the same'
+check "said once" same "$(grep -c '^geotrain: ' err)" 1
+check "nothing is left behind" test ! -e no
+split --regions x
+ended "no number" 2 'data split --regions is .x.; a whole number is needed'
+finish
