@@ -54,8 +54,10 @@ static gt_status from_data(gt_job_shape *out, const gt_job *job, gt_sample_shape
   if (status == GT_OK) status = divide(out, job, opened, files);
   const gt_dataset_info *d = &infos[n - 1];
   *shape = (gt_sample_shape){d->h, d->w, d->c, d->classes, d->features};
-  out->test_samples = d->ntest;
-  for (size_t r = 0; r < n; r++) gt_dataset_close(opened[r]);
+  for (size_t r = 0; r < n; r++) {
+    if (infos[r].ntest > out->test_samples) out->test_samples = infos[r].ntest;
+    gt_dataset_close(opened[r]);
+  }
   gt_free(files);
   gt_free(infos);
   gt_free(opened);

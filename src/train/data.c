@@ -121,6 +121,7 @@ static gt_status settle_normalisation(gt_run *run, const gt_dataset_info *infos)
 gt_status gt_run_open_data(gt_run *run) {
   GT_TRY(agree(run, open_own(run)));
   gt_dataset_info *infos = gather(run, &run->data, sizeof run->data);
+  while (run->tester < run->job->nregions && infos[run->tester].ntest == 0) run->tester++;
   gt_status status = agree(run, divide(run, infos));
   if (status == GT_OK) status = settle_normalisation(run, infos);
   gt_free(infos);

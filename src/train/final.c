@@ -9,6 +9,7 @@ struct gt_final {
   gt_server *server;
   gt_ending ending;
   gt_ps_score own, mean_score;
+  bool asked; /* another region scores the mean, as this one has no test samples */
   char *report;
   gt_model_mean models; /* the lead's: of all regions, as they arrive */
   gt_vec mean;          /* the lead's, once formed: parameters, then buffers; owned by models */
@@ -61,7 +62,46 @@ void gt_final_departed(gt_final *f, uint64_t cookie) {
   gt_ending_departed(&f->ending, cookie);
 }
 
+/* ---- the mean's score from another region ------------------------------------------------------------------------------------- */
+
+static void send_score(void *ctx, const gt_ps_score *score) {
+  gt_final *f = ctx;
+  gt_frame_header head = {.kind = GT_MSG_REPORT};
+  f->mean_score = *score;
+  gt_gateway_send(f->server->gateway, 0, &head, &f->mean_score, sizeof f->mean_score, 0, gt_server_now(f->server));
+}
+
+/* On the region that is asked; the lead's model that came is the mean. */
+static void score_mean(gt_final *f) {
+  gt_server *s = f->server;
+  const gt_arrays *a = gt_graph_arrays(s->run->graph);
+  gt_vec model = gt_vec_of(f->models.early[0], a->params.n + a->buffers.n);
+  gt_ps_evaluate(s->ps, gt_vec_range(model, 0, a->params.n), gt_vec_range(model, a->params.n, a->buffers.n), send_score, f, gt_server_now(s));
+}
+
+/* On the lead. */
+static void ask_for_score(gt_final *f) {
+  gt_server *s = f->server;
+  gt_frame_header head = {.kind = GT_MSG_MODEL};
+  f->asked = true;
+  gt_gateway_send(s->gateway, s->run->tester, &head, f->mean.data, f->mean.n * sizeof(float), 0, gt_server_now(s));
+}
+
+static void take_score(gt_final *f, size_t peer, const gt_frame_header *head, const void *payload) {
+  if (head->kind != GT_MSG_REPORT || peer != f->server->run->tester || head->message_bytes != sizeof f->mean_score)
+    gt_panic(GT_ERR_FAULT, "region %s was asked for no message of %llu bytes", f->server->run->job->regions[peer].name,
+             (unsigned long long)head->message_bytes);
+  memcpy(&f->mean_score, payload, sizeof f->mean_score);
+  gt_ending_evaluated(&f->ending);
+}
+
+/* ---- messages --------------------------------------------------------------------------------------------------------------------- */
+
 void gt_final_message(gt_final *f, size_t peer, const gt_frame_header *head, const void *payload) {
+  if (f->asked) {
+    take_score(f, peer, head, payload);
+    return;
+  }
   size_t n = f->server->run->job->nregions, count = 0;
   if (head->kind == GT_MSG_MODEL) {
     const gt_arrays *a = gt_graph_arrays(f->server->run->graph);
@@ -78,6 +118,7 @@ void gt_final_message(gt_final *f, size_t peer, const gt_frame_header *head, con
     f->nlinks += count;
   }
   gt_ending_message(&f->ending, head->kind);
+  if (head->kind == GT_MSG_MODEL && !f->server->run->roles.is_lead) score_mean(f);
 }
 
 /* ---- the lead ------------------------------------------------------------------------------------------------------------------ */
@@ -199,6 +240,10 @@ static bool evaluate(void *ctx, bool mean) {
     settle_all(f);
   else if (f->ending.lead)
     gt_model_mean_begin(&f->models, a->params, a->buffers);
+  if (mean && s->run->data.ntest == 0 && s->run->tester < s->run->job->nregions) {
+    ask_for_score(f);
+    return true;
+  }
   if (s->run->data.ntest == 0) return false;
   if (mean)
     gt_ps_evaluate(s->ps, gt_vec_range(f->mean, 0, a->params.n), gt_vec_range(f->mean, a->params.n, a->buffers.n), mean_evaluated, f,

@@ -28,6 +28,7 @@ typedef struct {
   gt_dataset_info data;
   uint32_t *part; /* the region's samples */
   size_t npart;
+  size_t tester; /* the first region with test samples, which scores the mean of the models; nregions: none */
   gt_graph *graph;
   char (*isas)[GT_RUN_ISA]; /* of each region's ranks: "avx2", or "avx2+avx512" */
   gt_precision precision;   /* that is computed in */

@@ -1,7 +1,7 @@
 # labels: quick
 # processors: 1
 # Data that regions have of their own: a split and the run that goes with it, normalised alike; what is
-# shared by some is divided among those; what cannot be is refused.
+# shared by some is divided among those; regions without test samples; what cannot be is refused.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -80,6 +80,19 @@ ended "half of it" 2 'data.mean has 1 numbers and data.std 0; one a channel in b
 train "two share a file" 6 job.yaml --run-dir some --set 'data.partition.shares=[1, 1, 1]' --set regions.2.data.path=other.h5
 ended "two share a file" 0
 check "every sample is somebody's" same "$(samples some)" "450 450 150"
+
+# ---- without test samples ---------------------------------------------------------------------------------------------------------
+
+split --test last
+train "no tests where the mean is formed" 6 job.yaml --run-dir last "${own[@]}"
+ended "no tests where the mean is formed" 0
+check "the mean is scored by the region that has them" same "$(field last test_accuracy) $(field last test_loss)" "$(field one test_accuracy) $(field one test_loss)"
+check "the others are not" same "$(scores last | cut -d ' ' -f 1,2)" "null null"
+check "training does not mind" same "$(field last params_sha256)" "$(field one params_sha256)"
+split --test first
+train "no tests elsewhere" 6 job.yaml --run-dir first "${own[@]}"
+ended "no tests elsewhere" 0
+check "the mean is scored" same "$(field first test_loss)" "$(field one test_loss)"
 
 # ---- the job that comes with it -------------------------------------------------------------------------------------------------------
 
