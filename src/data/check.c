@@ -25,17 +25,15 @@ gt_status gt_dataset_check_root(gt_dataset *d) {
 /* Opens /SPLIT/NAME and reads its shape. */
 static gt_status open_set(gt_dataset *d, gt_split split, const char *name, int rank, const char *shape, hid_t *dset, hsize_t *dims) {
   const char *group = gt_data_split_names[split];
-  char full[16], reason[256];
+  char full[16], above[16];
+  bool there;
   snprintf(full, sizeof full, "/%s/%s", group, name);
-  if (H5Lexists(d->file, group, H5P_DEFAULT) <= 0)
-    return GT_FAIL(GT_ERR_DATA, "%s: the group /%s is missing; groups train and test are needed", d->path, group);
-  if (H5Oexists_by_name(d->file, group, H5P_DEFAULT) <= 0 || H5Lexists(d->file, full, H5P_DEFAULT) <= 0 ||
-      H5Oexists_by_name(d->file, full, H5P_DEFAULT) <= 0)
-    return GT_FAIL(GT_ERR_DATA, "%s: %s is missing; x and y are needed in groups train and test", d->path, full);
-  *dset = H5Dopen2(d->file, full, H5P_DEFAULT);
-  if (*dset < 0)
-    return GT_FAIL(GT_ERR_DATA, "%s: %s cannot be opened (%s); a data set %s is needed", d->path, full, gt_data_h5_reason(reason, sizeof reason),
-                   shape);
+  snprintf(above, sizeof above, "/%s", group);
+  GT_TRY(gt_data_h5_exists(d->file, d->path, above, &there));
+  if (!there) return GT_FAIL(GT_ERR_DATA, "%s: the group /%s is missing; groups train and test are needed", d->path, group);
+  GT_TRY(gt_data_h5_exists(d->file, d->path, full, &there));
+  if (!there) return GT_FAIL(GT_ERR_DATA, "%s: %s is missing; x and y are needed in groups train and test", d->path, full);
+  GT_TRY(gt_data_h5_open_set(d->file, d->path, full, shape, dset));
   hid_t space = H5Dget_space(*dset);
   int found = H5Sget_simple_extent_ndims(space);
   if (found == rank) H5Sget_simple_extent_dims(space, dims, NULL);
