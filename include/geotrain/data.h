@@ -69,7 +69,7 @@ typedef enum { GT_PART_SHARES, GT_PART_LABEL, GT_PART_DIRICHLET, GT_PART_FILE } 
 
 /* How the training samples of one file are divided over regions: every sample in exactly one region, deterministic in (seed).
    shares: a random split in proportion to shares[nregions].  label: whole labels, dealt so that sizes follow the shares as near as labels allow.
-   dirichlet: per label, proportions drawn from Dirichlet(alpha) (Hsu et al. 2019).  file: each region has its own file and all of it. */
+   dirichlet: per label, proportions drawn from Dirichlet(alpha) (Yurochkin et al. 2019).  file: each region has its own file and all of it. */
 typedef struct {
   gt_part_kind kind;
   size_t nregions;

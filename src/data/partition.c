@@ -1,6 +1,7 @@
 /* Divides training samples over regions: at random by shares, by whole labels, or by Dirichlet proportions. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "geotrain/data.h"
@@ -90,19 +91,32 @@ static void ungroup(groups *g) {
   gt_free(g->start);
 }
 
-/* Labels that occur, shuffled, then the largest first (stable, so that the seed decides among equals); returns how many. */
+typedef struct {
+  size_t size, place; /* samples; place after the shuffle, so that the seed decides among equals */
+  uint32_t label;
+} ranked_label;
+
+static int by_size(const void *a, const void *b) {
+  const ranked_label *x = a, *y = b;
+  return x->size != y->size ? (x->size < y->size) - (x->size > y->size) : (x->place > y->place) - (x->place < y->place);
+}
+
+static void largest_first(const groups *g, uint32_t *labels, size_t n) {
+  ranked_label *sorted = GT_NEW_ARRAY(ranked_label, n);
+  for (size_t i = 0; i < n; i++) sorted[i] = (ranked_label){group_size(g, labels[i]), i, labels[i]};
+  qsort(sorted, n, sizeof *sorted, by_size);
+  for (size_t i = 0; i < n; i++) labels[i] = sorted[i].label;
+  gt_free(sorted);
+}
+
+/* Labels that occur, shuffled, then the largest first; returns how many. */
 static size_t rank_labels(const gt_partition *p, const groups *g, uint32_t *ranked) {
   gt_rng rng = gt_rng_make(p->seed, GT_RNG_PARTITION, GT_PART_LABEL, 0);
   size_t n = 0;
   for (size_t k = 0; k < g->nlabels; k++)
     if (group_size(g, k) > 0) ranked[n++] = (uint32_t)k;
   shuffle(ranked, n, &rng);
-  for (size_t i = 1; i < n; i++) {
-    uint32_t k = ranked[i];
-    size_t j = i;
-    for (; j > 0 && group_size(g, ranked[j - 1]) < group_size(g, k); j--) ranked[j] = ranked[j - 1];
-    ranked[j] = k;
-  }
+  largest_first(g, ranked, n);
   return n;
 }
 
@@ -144,8 +158,9 @@ static gt_status by_label(const gt_partition *p, const int32_t *labels, size_t n
 
 /* ---- Dirichlet --------------------------------------------------------------------------------------------------- */
 
-/* Hsu, Qi and Brown 2019, as it is used since: for each label, the proportions of the regions are drawn from Dirichlet(alpha x prior).
-   The prior is the shares, scaled to mean 1, so that equal shares give plain Dirichlet(alpha) and unequal ones are met on average. */
+/* Yurochkin et al. 2019 (Bayesian Nonparametric Federated Learning of Neural Networks, section 4): for each label, the proportions
+   of the regions are drawn from a Dirichlet distribution.  (Hsu, Qi and Brown 2019 draw a client's proportions of the labels instead.)
+   Its parameters are alpha times the shares, scaled to mean 1: equal shares are plain Dirichlet(alpha), unequal ones are met on average. */
 static void draw_proportions(const gt_partition *p, size_t label, double *weights) {
   gt_rng rng = gt_rng_make(p->seed, GT_RNG_PARTITION, GT_PART_DIRICHLET, label + 1);
   double sum = 0, total = 0;

@@ -2,6 +2,7 @@
 #include "scratch.h"
 
 #include <math.h>
+#include <time.h>
 
 enum { N = 3000, CLASSES = 10, MAX_REGIONS = 8 };
 
@@ -214,6 +215,28 @@ static void test_refused(void **state) {
   memcpy(labels, kept, sizeof kept);
 }
 
+/* Hundreds of thousands of labels, half of them with twice the samples: a matter of a second. */
+static void test_many_labels(void **state) {
+  (void)state;
+  enum { LABELS = 300000 };
+  int32_t *many = GT_NEW_ARRAY(int32_t, 2 * LABELS);
+  const gt_partition p = {.kind = GT_PART_LABEL, .nregions = 2, .seed = 1};
+  uint32_t *part;
+  size_t n = 0, of_part, all = 0;
+  for (int32_t k = 0; k < LABELS; k++)
+    for (int32_t i = 0; i <= k % 2; i++) many[n++] = k;
+  const clock_t began = clock();
+  for (size_t r = 0; r < 2; r++, all += of_part) {
+    assert_int_equal(gt_partition_part(&p, many, n, r, &part, &of_part), GT_OK);
+    assert_true(of_part == n / 2);
+    gt_free(part);
+  }
+  const double took_s = (double)(clock() - began) / CLOCKS_PER_SEC;
+  assert_int_equal(all, n);
+  gt_free(many);
+  if (took_s > 5) fail_msg("%.1f s for %d labels; at most 5 s are needed", took_s, LABELS);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_seed),
@@ -223,6 +246,7 @@ int main(void) {
       cmocka_unit_test(test_dirichlet_moments),
       cmocka_unit_test(test_file),
       cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_many_labels),
   };
   return cmocka_run_group_tests(tests, make_labels, NULL);
 }
