@@ -1,6 +1,6 @@
 /* ckpt: named state to and from HDF5, rounds on disk.  Floor 4.  Local; no MPI.
    A round is DIR/ckpt/<round>/<region>.h5.  The HDF5 image is built in memory, a 512-byte user block with its SHA-256 goes in front, and the whole is written to
-   a temporary name, fsynced, renamed, and the directory fsynced. */
+   a temporary name, fsynced, renamed, and the directory fsynced.  The model that a run ends with is a file of the same form, DIR/final.h5. */
 #ifndef GEOTRAIN_CKPT_H
 #define GEOTRAIN_CKPT_H
 
@@ -15,6 +15,9 @@ typedef struct {
   int64_t shape[4];  /* h, w, c, classes */
   int64_t features;  /* samples are ids below it; 0: images */
   char kernels[320]; /* what computed; empty: not said */
+  /* Of a final model alone: of how many regions it is the mean, and the SHA-256 of its parameters. */
+  int64_t mean_of; /* 0: a checkpoint */
+  char params_sha256[65];
 } gt_ckpt_info;
 
 /* ---- writing ------------------------------------------------------------------------------------------------------ */
@@ -32,6 +35,21 @@ typedef enum { GT_CKPT_IDLE, GT_CKPT_BUSY, GT_CKPT_DONE } gt_ckpt_progress;
 gt_ckpt_progress gt_ckpt_poll(gt_ckpt_writer *writer, gt_status *result);
 /* Removes this region's files of rounds below `oldest_kept` and of none above, and the round's folder when empty. */
 void gt_ckpt_prune(gt_ckpt_writer *writer, int64_t oldest_kept);
+
+/* ---- the final model -------------------------------------------------------------------------------------------------- */
+
+/* "RUN_DIR/final.h5" into buf; "RUN_DIR/final-<region>.h5" where each region ends with a model of
+   its own.  region: NULL where there is one model of all. */
+char *gt_ckpt_final_path(char *buf, size_t size, const char *run_dir, const char *region);
+/* Copies the state into an image before it returns; then a thread of *out makes it durable under
+   gt_ckpt_final_path, replacing what is there at once or not at all.  gt_ckpt_poll on *out says
+   when; the caller closes it.  Writes of rounds go on beside it.  On failure *out is NULL. */
+gt_status gt_ckpt_write_final(gt_ckpt_writer **out, const char *run_dir, const char *region, const gt_ckpt_info *info, const gt_state *state);
+/* Removes RUN_DIR/final.h5 (region NULL) or the region's, and what a killed run left of it. */
+void gt_ckpt_remove_final(const char *run_dir, const char *region);
+/* What a run directory holds that has a model, final ones first, then files of rounds, newest
+   first: "final-a.h5, ckpt/7/a.h5, ckpt/7/b.h5 and 12 more", or "nothing". */
+char *gt_ckpt_list(char *buf, size_t size, const char *run_dir);
 
 /* ---- reading ------------------------------------------------------------------------------------------------------ */
 

@@ -97,13 +97,22 @@ static gt_status fill_temporary(int fd, const char *path, const gt_ckpt_file *fi
   return status;
 }
 
-gt_status gt_ckpt_file_write(const gt_ckpt_file *file, const char *run_dir, int64_t round, const char *region) {
-  char parent[PATH_MAX], folder[PATH_MAX], temporary[PATH_MAX], final[PATH_MAX];
-  snprintf(parent, sizeof parent, "%s/ckpt", run_dir);
-  snprintf(folder, sizeof folder, "%s/ckpt/%lld", run_dir, (long long)round);
-  int length = snprintf(temporary, sizeof temporary, "%s/ckpt/%lld/.%s.h5.tmp-%ld", run_dir, (long long)round, region, (long)getpid());
-  if (length < 0 || (size_t)length >= sizeof temporary) return GT_FAIL(GT_ERR_CKPT, "%s: the path is longer than %d bytes", run_dir, PATH_MAX - 1);
-  gt_ckpt_path(final, sizeof final, run_dir, round, region);
+/* The folder that a file goes to, and the one that holds the folder's name. */
+static void name_folders(char parent[PATH_MAX], char folder[PATH_MAX], const char *run_dir, int64_t round) {
+  bool of_round = round != CKPT_NO_ROUND;
+  snprintf(parent, PATH_MAX, of_round ? "%s/ckpt" : "%s", run_dir);
+  if (of_round)
+    snprintf(folder, PATH_MAX, "%s/ckpt/%lld", run_dir, (long long)round);
+  else
+    snprintf(folder, PATH_MAX, "%s", run_dir);
+}
+
+gt_status gt_ckpt_file_write(const gt_ckpt_file *file, const char *run_dir, int64_t round, const char *name) {
+  char parent[PATH_MAX], folder[PATH_MAX], temporary[PATH_MAX + 512], final[PATH_MAX + 512];
+  name_folders(parent, folder, run_dir, round);
+  int length = snprintf(temporary, sizeof temporary, "%s/.%s.h5.tmp-%ld", folder, name, (long)getpid());
+  if (length < 0 || length >= PATH_MAX) return GT_FAIL(GT_ERR_CKPT, "%s: the path is longer than %d bytes", run_dir, PATH_MAX - 1);
+  snprintf(final, sizeof final, "%s/%s.h5", folder, name);
 
   gt_failpoint("ckpt.begin");
   int fd = -1;

@@ -42,12 +42,25 @@ extern const size_t gt_ckpt_nfields;
 
 /* Writes the user block of file->bytes. */
 void gt_ckpt_seal(gt_ckpt_file *file);
-/* Makes the file durable as RUN_DIR/ckpt/<round>/<region>.h5; on failure nothing of it stays and an older file of that name is untouched. */
-gt_status gt_ckpt_file_write(const gt_ckpt_file *file, const char *run_dir, int64_t round, const char *region);
+/* A file that is of no round: it lies in the run directory itself. */
+#define CKPT_NO_ROUND ((int64_t)-1)
+/* Makes the file durable as RUN_DIR/ckpt/<round>/<name>.h5, CKPT_NO_ROUND: as RUN_DIR/<name>.h5;
+   on failure nothing of it stays and an older file of that name is untouched. */
+gt_status gt_ckpt_file_write(const gt_ckpt_file *file, const char *run_dir, int64_t round, const char *name);
 /* Reads a file and checks its seal; file->bytes is the caller's to free, NULL on failure. */
 gt_status gt_ckpt_file_read(gt_ckpt_file *file, const char *path);
 
+/* ---- writer.c ---- */
+
+/* A writer of files of this name, with its thread; nothing is made or removed on disk. */
+gt_status gt_ckpt_writer_open(gt_ckpt_writer **out, const char *run_dir, const char *name);
+/* gt_ckpt_write, of any round. */
+gt_status gt_ckpt_writer_begin(gt_ckpt_writer *writer, int64_t round, const gt_ckpt_info *info, const gt_state *state);
+
 /* ---- rounds.c ---- */
+
+/* All numbered folders of RUN_DIR/ckpt, ascending, *n of them; the caller frees. */
+int64_t *gt_ckpt_folders(const char *run_dir, size_t *n);
 
 /* The name of a temporary file of `region` is ".<region>.h5.tmp-<pid>". */
 bool gt_ckpt_is_temporary(const char *name, const char *region);

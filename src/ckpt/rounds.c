@@ -39,8 +39,7 @@ static int ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* All numbered folders, ascending; the caller frees. */
-static int64_t *list_folders(const char *run_dir, size_t *n) {
+int64_t *gt_ckpt_folders(const char *run_dir, size_t *n) {
   size_t capacity = 16;
   int64_t *rounds = GT_NEW_ARRAY(int64_t, capacity);
   DIR *dir = open_ckpt(run_dir);
@@ -64,7 +63,7 @@ static int64_t *list_folders(const char *run_dir, size_t *n) {
 
 size_t gt_ckpt_rounds(const char *run_dir, const char *region, int64_t *rounds, size_t max) {
   size_t nall, n = 0;
-  int64_t *all = list_folders(run_dir, &nall);
+  int64_t *all = gt_ckpt_folders(run_dir, &nall);
   for (size_t i = 0; i < nall; i++) {
     char path[PATH_MAX];
     struct stat at;
@@ -96,7 +95,7 @@ static void remove_folder_if_empty(const char *run_dir, int64_t round) {
 
 void gt_ckpt_sweep(const char *run_dir, const char *region) {
   size_t n;
-  int64_t *rounds = list_folders(run_dir, &n);
+  int64_t *rounds = gt_ckpt_folders(run_dir, &n);
   for (size_t i = 0; i < n; i++)
     if (remove_temporaries(run_dir, rounds[i], region)) remove_folder_if_empty(run_dir, rounds[i]);
   gt_free(rounds);
@@ -104,7 +103,7 @@ void gt_ckpt_sweep(const char *run_dir, const char *region) {
 
 void gt_ckpt_remove_rounds(const char *run_dir, const char *region, int64_t oldest_kept) {
   size_t n;
-  int64_t *rounds = list_folders(run_dir, &n);
+  int64_t *rounds = gt_ckpt_folders(run_dir, &n);
   for (size_t i = 0; i < n && rounds[i] < oldest_kept; i++) {
     char path[PATH_MAX];
     unlink(gt_ckpt_path(path, sizeof path, run_dir, rounds[i], region));

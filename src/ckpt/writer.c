@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 struct gt_ckpt_writer {
-  char *run_dir, *region;
+  char *run_dir, *name; /* of its files: the region's, or the final model's */
   pthread_t thread;
   pthread_mutex_t lock;
   pthread_cond_t changed;
@@ -29,7 +29,7 @@ static void *serve(void *context) {
     if (writer->progress != GT_CKPT_BUSY) break;
     pthread_mutex_unlock(&writer->lock);
     gt_ckpt_seal(&writer->file);
-    gt_status status = gt_ckpt_file_write(&writer->file, writer->run_dir, writer->round, writer->region);
+    gt_status status = gt_ckpt_file_write(&writer->file, writer->run_dir, writer->round, writer->name);
     gt_free(writer->file.bytes);
     pthread_mutex_lock(&writer->lock);
     writer->file = (gt_ckpt_file){0};
@@ -56,6 +56,25 @@ static gt_status make_directory(const char *path) {
   return GT_FAIL(GT_ERR_CKPT, "%s: the directory for checkpoints cannot be made: %s", path, strerror(errno));
 }
 
+gt_status gt_ckpt_writer_open(gt_ckpt_writer **out, const char *run_dir, const char *name) {
+  gt_ckpt_writer *writer = GT_NEW(gt_ckpt_writer);
+  writer->run_dir = gt_strdup(run_dir);
+  writer->name = gt_strdup(name);
+  pthread_mutex_init(&writer->lock, NULL);
+  pthread_cond_init(&writer->changed, NULL);
+  int error = start_thread(writer);
+  if (error) {
+    pthread_cond_destroy(&writer->changed);
+    pthread_mutex_destroy(&writer->lock);
+    gt_free(writer->name);
+    gt_free(writer->run_dir);
+    gt_free(writer);
+    return GT_FAIL(GT_ERR_FAULT, "the thread that writes checkpoints could not start: %s", strerror(error));
+  }
+  *out = writer;
+  return GT_OK;
+}
+
 gt_status gt_ckpt_writer_create(gt_ckpt_writer **out, const char *run_dir, const char *region) {
   char path[PATH_MAX];
   *out = NULL;
@@ -66,23 +85,7 @@ gt_status gt_ckpt_writer_create(gt_ckpt_writer **out, const char *run_dir, const
   GT_TRY(make_directory(run_dir));
   GT_TRY(make_directory(path));
   gt_ckpt_sweep(run_dir, region);
-
-  gt_ckpt_writer *writer = GT_NEW(gt_ckpt_writer);
-  writer->run_dir = gt_strdup(run_dir);
-  writer->region = gt_strdup(region);
-  pthread_mutex_init(&writer->lock, NULL);
-  pthread_cond_init(&writer->changed, NULL);
-  int error = start_thread(writer);
-  if (error) {
-    pthread_cond_destroy(&writer->changed);
-    pthread_mutex_destroy(&writer->lock);
-    gt_free(writer->region);
-    gt_free(writer->run_dir);
-    gt_free(writer);
-    return GT_FAIL(GT_ERR_FAULT, "the thread that writes checkpoints could not start: %s", strerror(error));
-  }
-  *out = writer;
-  return GT_OK;
+  return gt_ckpt_writer_open(out, run_dir, region);
 }
 
 void gt_ckpt_writer_close(gt_ckpt_writer *writer) {
@@ -94,9 +97,21 @@ void gt_ckpt_writer_close(gt_ckpt_writer *writer) {
   pthread_join(writer->thread, NULL);
   pthread_cond_destroy(&writer->changed);
   pthread_mutex_destroy(&writer->lock);
-  gt_free(writer->region);
+  gt_free(writer->name);
   gt_free(writer->run_dir);
   gt_free(writer);
+}
+
+gt_status gt_ckpt_writer_begin(gt_ckpt_writer *writer, int64_t round, const gt_ckpt_info *info, const gt_state *state) {
+  gt_ckpt_file file;
+  GT_TRY(gt_ckpt_image_encode(&file, info, state));
+  pthread_mutex_lock(&writer->lock);
+  writer->file = file;
+  writer->round = round;
+  writer->progress = GT_CKPT_BUSY;
+  pthread_cond_signal(&writer->changed);
+  pthread_mutex_unlock(&writer->lock);
+  return GT_OK;
 }
 
 gt_status gt_ckpt_write(gt_ckpt_writer *writer, const gt_ckpt_info *info, const gt_state *state) {
@@ -104,21 +119,13 @@ gt_status gt_ckpt_write(gt_ckpt_writer *writer, const gt_ckpt_info *info, const 
   gt_ckpt_progress progress = writer->progress;
   pthread_mutex_unlock(&writer->lock);
   if (progress == GT_CKPT_BUSY)
-    return GT_FAIL(GT_ERR_FAULT, "round %lld of region %s was to be written while round %lld is under way", (long long)info->round, writer->region,
+    return GT_FAIL(GT_ERR_FAULT, "round %lld of region %s was to be written while round %lld is under way", (long long)info->round, writer->name,
                    (long long)writer->round);
   if (progress == GT_CKPT_DONE)
     return GT_FAIL(GT_ERR_FAULT, "round %lld of region %s was to be written before the result of round %lld was asked for", (long long)info->round,
-                   writer->region, (long long)writer->round);
+                   writer->name, (long long)writer->round);
   if (info->round < 0) return GT_FAIL(GT_ERR_FAULT, "the round of a checkpoint is %lld; 0 or more is needed", (long long)info->round);
-  gt_ckpt_file file;
-  GT_TRY(gt_ckpt_image_encode(&file, info, state));
-  pthread_mutex_lock(&writer->lock);
-  writer->file = file;
-  writer->round = info->round;
-  writer->progress = GT_CKPT_BUSY;
-  pthread_cond_signal(&writer->changed);
-  pthread_mutex_unlock(&writer->lock);
-  return GT_OK;
+  return gt_ckpt_writer_begin(writer, info->round, info, state);
 }
 
 gt_ckpt_progress gt_ckpt_poll(gt_ckpt_writer *writer, gt_status *result) {
@@ -137,5 +144,5 @@ gt_ckpt_progress gt_ckpt_poll(gt_ckpt_writer *writer, gt_status *result) {
 }
 
 void gt_ckpt_prune(gt_ckpt_writer *writer, int64_t oldest_kept) {
-  gt_ckpt_remove_rounds(writer->run_dir, writer->region, oldest_kept);
+  gt_ckpt_remove_rounds(writer->run_dir, writer->name, oldest_kept);
 }

@@ -9,13 +9,16 @@
 #include "checkpoint_model.h"
 #include "evaluate.h"
 #include "geotrain/data.h"
+#include "run_model.h"
 
+#define USAGE "usage: geotrain eval CHECKPOINT|RUN_DIR [REGION] DATA.h5 [--threads N]"
 static const char usage[] =
-    "usage: geotrain eval CHECKPOINT DATA.h5 [--threads N]\n"
-    "Evaluates the model of a checkpoint (RUN_DIR/ckpt/ROUND/REGION.h5) on the test split of a data set: accuracy, mean loss and, for\n"
-    "two classes, the area under the ROC curve (the loss is then the log loss).\n"
-    "Images are normalised as those that the model was trained on, as the checkpoint says, where it says it.\n"
-    "Threads: one a core that this process may use, OMP_NUM_THREADS at most, or --threads; the figures are the same.\n";
+    USAGE "\n"
+          "Evaluates a model on the test split of a data set: accuracy, mean loss and, for two classes, the area under the ROC curve (the\n"
+          "loss is then the log loss).  The model: that which a run ended with (RUN_DIR; where each region has its own, RUN_DIR REGION), or a\n"
+          "file: RUN_DIR/final.h5, a checkpoint RUN_DIR/ckpt/ROUND/REGION.h5.\n"
+          "Images are normalised as those that the model was trained on, as its file says, where it says it.\n"
+          "Threads: one a core that this process may use, OMP_NUM_THREADS at most, or --threads; the figures are the same.\n";
 
 /* The shape of the samples that the checkpoint's model takes; the data must have it. */
 static gt_status match_shape(const gt_ckpt_info *info, const char *path, const gt_dataset_info *data, const char *data_path, gt_sample_shape *shape) {
@@ -32,10 +35,11 @@ static gt_status match_shape(const gt_ckpt_info *info, const char *path, const g
 
 /* What is printed: the AUC, too, where labels are two. */
 static void report(const gt_ckpt_info *info, const gt_metrics *sum, double auc) {
-  char ranked[32] = "";
+  char ranked[32] = "", which[160];
+  gt_cli_describe_model(which, sizeof which, info);
   if (!isnan(auc)) snprintf(ranked, sizeof ranked, "  auc %.6f", auc);
-  printf("accuracy %.4f  loss %.3f%s  (%zu samples, %s, round %lld of region %s, step %lld)\n", (double)sum->correct / (double)sum->samples,
-         sum->loss_sum / (double)sum->samples, ranked, sum->samples, info->model, (long long)info->round, info->region, (long long)info->step);
+  printf("accuracy %.4f  loss %.3f%s  (%zu samples, %s, %s, step %lld)\n", (double)sum->correct / (double)sum->samples,
+         sum->loss_sum / (double)sum->samples, ranked, sum->samples, info->model, which, (long long)info->step);
 }
 
 /* What every thread's graph is made from; `model` has the parameters and buffers that all of them read. */
@@ -119,11 +123,21 @@ static gt_status parse_threads(const char *text, size_t *threads) {
   return GT_OK;
 }
 
+static gt_status evaluate(const char *named, const char *region, const char *data_path, size_t threads) {
+  char path[4096];
+  gt_ckpt_info info;
+  gt_state state;
+  GT_TRY(gt_cli_run_model(path, sizeof path, named, region));
+  GT_TRY(gt_ckpt_read(path, &info, &state));
+  gt_status status = run(path, &info, &state, data_path, threads);
+  gt_state_close(&state);
+  gt_ckpt_info_close(&info);
+  return status;
+}
+
 gt_status gt_cmd_eval(int argc, char **argv) {
   static const struct option options[] = {{"help", no_argument, NULL, 'h'}, {"threads", required_argument, NULL, 't'}, {0}};
   size_t threads = 0;
-  gt_ckpt_info info;
-  gt_state state;
   opterr = 0;
   for (int option; (option = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
     if (option == 'h') {
@@ -131,15 +145,10 @@ gt_status gt_cmd_eval(int argc, char **argv) {
       return GT_OK;
     }
     if (option == ':') return GT_FAIL(GT_ERR_JOB, "eval: %s needs a number", argv[optind - 1]);
-    if (option != 't')
-      return GT_FAIL(GT_ERR_JOB, "eval: unknown option '%s'; usage: geotrain eval CHECKPOINT DATA.h5 [--threads N]", argv[optind - 1]);
+    if (option != 't') return GT_FAIL(GT_ERR_JOB, "eval: unknown option '%s'; " USAGE, argv[optind - 1]);
     GT_TRY(parse_threads(optarg, &threads));
   }
-  if (argc - optind != 2)
-    return GT_FAIL(GT_ERR_JOB, "eval: %d files are given; usage: geotrain eval CHECKPOINT DATA.h5 [--threads N]", argc - optind);
-  GT_TRY(gt_ckpt_read(argv[optind], &info, &state));
-  gt_status status = run(argv[optind], &info, &state, argv[optind + 1], threads);
-  gt_state_close(&state);
-  gt_ckpt_info_close(&info);
-  return status;
+  const int given = argc - optind;
+  if (given != 2 && given != 3) return GT_FAIL(GT_ERR_JOB, "eval: %d files are given; " USAGE, given);
+  return evaluate(argv[optind], given == 3 ? argv[optind + 1] : NULL, argv[argc - 1], threads);
 }

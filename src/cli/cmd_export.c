@@ -7,10 +7,11 @@
 #include <sys/stat.h>
 
 #include "checkpoint_model.h"
+#include "run_model.h"
 #include "safetensors.h"
 
 #define RUNNING_VAR ".running_var"
-#define USAGE       "usage: geotrain export CHECKPOINT OUT.safetensors"
+#define USAGE       "usage: geotrain export CHECKPOINT|RUN_DIR [REGION] OUT.safetensors"
 
 /* The tensors of a file and the memory that they lie in. */
 typedef struct {
@@ -101,12 +102,15 @@ static gt_status export(const char *path, const gt_ckpt_info *info, const gt_sta
 
 gt_status gt_cmd_export(int argc, char **argv) {
   static const struct option options[] = {{0}};
+  char path[4096];
   gt_ckpt_info info;
   gt_state state;
   opterr = 0;
   if (getopt_long(argc, argv, "", options, NULL) != -1) return GT_FAIL(GT_ERR_JOB, "export: unknown option '%s'; " USAGE, argv[optind - 1]);
-  if (argc - optind != 2) return GT_FAIL(GT_ERR_JOB, "export: %d files are given; " USAGE, argc - optind);
-  const char *path = argv[optind], *to = argv[optind + 1];
+  const int given = argc - optind;
+  if (given != 2 && given != 3) return GT_FAIL(GT_ERR_JOB, "export: %d files are given; " USAGE, given);
+  const char *to = argv[argc - 1];
+  GT_TRY(gt_cli_run_model(path, sizeof path, argv[optind], given == 3 ? argv[optind + 1] : NULL));
   if (same_file(path, to)) return GT_FAIL(GT_ERR_JOB, "export: %s is the checkpoint itself; another name for what is written is needed", to);
   GT_TRY(gt_ckpt_read(path, &info, &state));
   const gt_status status = export(path, &info, &state, to);

@@ -94,21 +94,26 @@ const gt_command gt_commands[] = {
      "           binary), libfm (NAME.train.libfm and NAME.test.libfm)\n"
      "  synth    makes a small, learnable, deterministic data set\n"
      "  info     says what is in a data set\n"},
-    {"eval", "loss, accuracy and (two classes) AUC of a checkpoint", gt_cmd_eval, false,
+    {"eval", "loss, accuracy and (two classes) AUC of a run's model or a checkpoint", gt_cmd_eval, false,
+     "geotrain eval RUN_DIR [REGION] DATA.h5 [--threads N]\n"
      "geotrain eval CHECKPOINT DATA.h5 [--threads N]\n"
      "\n"
-     "CHECKPOINT is a region's file of a round: RUN_DIR/ckpt/<round>/<region>.h5.\n"
+     "Of RUN_DIR: the model that the run ended with, RUN_DIR/final.h5; where each region keeps its own (strategy none), REGION's,\n"
+     "RUN_DIR/final-<region>.h5.  CHECKPOINT is such a file, or a region's file of a round: RUN_DIR/ckpt/<round>/<region>.h5.\n"
+     "Exit 4: it is not there (and what is), damaged, or another version's.\n"
      "\n"
      "  --threads N   so many threads score the test split; else one a core that this process may use (its affinity), and no more than\n"
      "                OMP_NUM_THREADS says.  The figures are the same to the bit.\n"},
-    {"export", "a checkpoint's model as safetensors, with PyTorch's names and layouts", gt_cmd_export, false,
+    {"export", "a run's model or a checkpoint's as safetensors, as PyTorch names them", gt_cmd_export, false,
+     "geotrain export RUN_DIR [REGION] OUT.safetensors\n"
      "geotrain export CHECKPOINT OUT.safetensors\n"
      "\n"
-     "CHECKPOINT is a region's file of a round: RUN_DIR/ckpt/<round>/<region>.h5.  Parameters and buffers are named and laid out as in PyTorch\n"
+     "Of RUN_DIR the model that the run ended with, as for `geotrain eval`; CHECKPOINT is a file of it, or a region's file of a round:\n"
+     "RUN_DIR/ckpt/<round>/<region>.h5.  Parameters and buffers are named and laid out as in PyTorch\n"
      "(convolutions K,C,R,S; linear layers behind images read C,H,W), so that load_state_dict of the same model takes them; the file says the\n"
      "model, job, region, round, step and version.  OUT is replaced if it is there.\n"
      "\n"
-     "Exit 3: OUT cannot be written; 4: the checkpoint is damaged or another version's.\n"},
+     "Exit 3: OUT cannot be written; 4: the model is not there, damaged, or another version's.\n"},
     {"info", "what this build and this machine have; info JOB.yaml: the resolved job", gt_cmd_info, false,
      "geotrain info [JOB.yaml [--flat | --measure [--out FILE]] [--set key=value]...]\n"
      "\n"

@@ -113,7 +113,8 @@ const job_key gt_job_keys[] = {
      .meaning = "of kernels auto: measure (the ways of each product are timed at the start; under the virtual clock: rule), rule (a fixed one), or a "
                 "file of "
                 "`info JOB --measure`"},
-    {"train.init", KEY_STRING, KEY_OPTIONAL, AT(train.init), .meaning = "checkpoint file whose parameters training starts from; not given: by seed"},
+    {"train.init", KEY_STRING, KEY_OPTIONAL, AT(train.init),
+     .meaning = "checkpoint file, or final.h5 of a run, whose parameters training starts from; not given: by seed"},
     {"train.eval_every.epochs", KEY_REAL, KEY_ONE_OF, AT(train.eval_every.epochs), .fallback = "1", .max = COUNT_MAX,
      .meaning = "passes between evaluations on the test set; 0: only at the end"},
     {"train.eval_every.steps", KEY_I64, KEY_ONE_OF, AT(train.eval_every.steps), .fallback = "0", .max = 1e15, .meaning = "steps between evaluations"},

@@ -1,4 +1,5 @@
-/* The end of a run, for gt_ending: a region's scores, model and result; on the lead their mean and the summary. */
+/* The end of a run, for gt_ending: a region's scores, model and result; on the lead their mean and
+   the summary.  The model that is scored is a file before the summary speaks of it. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,16 +18,79 @@ struct gt_final {
   gt_region_result *regions;
   gt_link_result *links;
   size_t nlinks;
+  gt_ckpt_writer *writer; /* of the model that the run ends with */
+  gt_ns writing_since;    /* wall time */
+  bool alone;             /* each region ends with a model of its own */
+  bool durable, concluded, published;
 };
 
 void gt_final_close(gt_final *f) {
   if (!f) return;
+  gt_ckpt_writer_close(f->writer);
   gt_model_mean_close(&f->models);
   gt_free(f->regions);
   gt_free(f->links);
   gt_free(f->report);
   gt_free(f->sent);
   gt_free(f);
+}
+
+/* ---- the file of the model ------------------------------------------------------------------------------------------------------- */
+
+/* Begins to write what is scored; region: NULL for the mean. */
+static void begin_file(gt_final *f, const char *region, const gt_region_result *of, gt_vec params, gt_vec buffers) {
+  gt_server *s = f->server;
+  gt_ckpt_info info;
+  gt_state state = {0};
+  gt_server_describe(s, &info);
+  info.step = of->steps;
+  info.samples = of->samples;
+  info.mean_of = region ? 1 : (int64_t)s->run->job->nregions;
+  snprintf(info.region, sizeof info.region, "%s", region ? region : "");
+  gt_sha256_hex(params.data, params.n * sizeof(float), info.params_sha256);
+  gt_state_add(&state, "model/", "params", GT_TYPE_F32, params.data, params.n);
+  gt_state_add(&state, "model/", "buffers", GT_TYPE_F32, buffers.data, buffers.n);
+  gt_status status = gt_ckpt_write_final(&f->writer, s->run->run_dir, region, &info, &state);
+  gt_state_close(&state);
+  if (status != GT_OK) gt_panic(status, "%s", gt_error_text());
+  f->writing_since = gt_now();
+}
+
+/* Whether what was begun is durable; under the virtual clock it is waited for, for no event says it. */
+static bool file_durable(gt_final *f) {
+  gt_server *s = f->server;
+  gt_status result = GT_OK;
+  if (f->durable) return true;
+  for (; gt_ckpt_poll(f->writer, &result) != GT_CKPT_DONE; gt_virtual_look_around(s)) {
+    double limit = gt_server_write_limit(s), waited = gt_seconds(gt_now() - f->writing_since);
+    if (waited >= limit)
+      gt_panic(GT_ERR_CKPT, "waited %.0f s for the final model of region %s to be written to %s", waited, s->run->region, s->run->run_dir);
+    if (!s->virtual_clock) return false;
+  }
+  if (result != GT_OK) gt_panic(result, "%s; the last checkpoint is whole, and --resume makes the final model again", gt_error_text());
+  return f->durable = true;
+}
+
+/* Where regions keep models of their own, each is a file before it is reported. */
+static bool own_file_durable(gt_final *f) {
+  if (!f->writer) {
+    const gt_arrays *a = gt_graph_arrays(f->server->run->graph);
+    gt_ps_view v;
+    gt_ps_look(f->server->ps, gt_server_now(f->server), &v);
+    begin_file(f, f->server->run->region, &(gt_region_result){.steps = v.steps, .samples = v.samples}, a->params, a->buffers);
+  }
+  return file_durable(f);
+}
+
+/* The mean's: the steps of the region with the most, the samples of all. */
+static void begin_mean_file(gt_final *f) {
+  const gt_arrays *a = gt_graph_arrays(f->server->run->graph);
+  gt_region_result all = {0};
+  for (size_t r = 0; r < f->server->run->job->nregions; r++) {
+    if (f->regions[r].steps > all.steps) all.steps = f->regions[r].steps;
+    all.samples += f->regions[r].samples;
+  }
+  begin_file(f, NULL, &all, gt_vec_range(f->mean, 0, a->params.n), gt_vec_range(f->mean, a->params.n, a->buffers.n));
 }
 
 /* ---- what the lead gets ---------------------------------------------------------------------------------------------------------- */
@@ -166,7 +230,6 @@ static gt_status publish(const gt_final *f, const gt_summary *summary, double el
 static gt_status summarise(gt_final *f) {
   gt_server *s = f->server;
   const gt_run *run = s->run;
-  bool alone = strcmp(run->job->sync.strategy, "none") == 0 && run->job->nregions > 1;
   double elapsed = gt_server_elapsed(s), wall = gt_seconds(gt_now() - s->begun_wall) + (s->virtual_clock ? 0 : s->elapsed_s);
   size_t P = gt_graph_arrays(run->graph)->params.n;
   const char **isas = GT_NEW_ARRAY(const char *, run->job->nregions);
@@ -176,9 +239,9 @@ static gt_status summarise(gt_final *f) {
                     .clock = s->virtual_clock ? "virtual" : "real",
                     .wall_s = wall,
                     .virtual_s = s->virtual_clock ? elapsed : NAN,
-                    .test_accuracy = alone ? NAN : f->mean_score.accuracy,
-                    .test_loss = alone ? NAN : f->mean_score.loss,
-                    .test_auc = alone ? NAN : f->mean_score.auc,
+                    .test_accuracy = f->alone ? NAN : f->mean_score.accuracy,
+                    .test_loss = f->alone ? NAN : f->mean_score.loss,
+                    .test_auc = f->alone ? NAN : f->mean_score.auc,
                     .regions = f->regions,
                     .nregions = run->job->nregions,
                     .isas = isas,
@@ -203,12 +266,19 @@ static gt_status summarise(gt_final *f) {
 }
 
 static void conclude(void *ctx) {
-  gt_final *f = ctx;
+  ((gt_final *)ctx)->concluded = true;
+}
+
+/* The lead's last deed, once the model that the summary tells of is durable. */
+static bool publish_all(gt_final *f) {
   gt_server *s = f->server;
   gt_frame_header bye = {.kind = GT_MSG_BYE};
+  if (f->published) return true;
+  if (!file_durable(f)) return false;
   gt_status status = summarise(f);
   if (status != GT_OK) gt_panic(status, "%s", gt_error_text());
   for (size_t p = 1; p < s->run->job->nregions; p++) gt_gateway_send(s->gateway, p, &bye, NULL, 0, 0, gt_server_now(s));
+  return f->published = true;
 }
 
 /* ---- evaluations --------------------------------------------------------------------------------------------------------------- */
@@ -230,6 +300,7 @@ static void settle_all(gt_final *f) {
   gt_server_link_results(f->server, f->links + f->nlinks);
   f->nlinks += f->server->run->job->nregions - 1;
   f->mean = gt_model_mean_finish(&f->models);
+  if (!f->alone) begin_mean_file(f);
 }
 
 static bool evaluate(void *ctx, bool mean) {
@@ -262,6 +333,7 @@ gt_final *gt_final_create(gt_server *s) {
   const gt_arrays *a = gt_graph_arrays(s->run->graph);
   gt_final *f = GT_NEW(gt_final);
   f->server = s;
+  f->alone = n > 1 && gt_sync_find(s->run->job->sync.strategy)->sends == 0;
   gt_ending_open(&f->ending, &hooks, f, s->ps, s->run->roles.is_lead, n - 1);
   f->own = f->mean_score = (gt_ps_score){NAN, NAN, NAN};
   gt_model_mean_open(&f->models, n, s->run->roles.region_id, s->weights, a->params.n, a->buffers.n);
@@ -271,5 +343,6 @@ gt_final *gt_final_create(gt_server *s) {
 }
 
 bool gt_final_step(gt_final *f, gt_ns now) {
-  return gt_ending_step(&f->ending, now);
+  if (f->alone && !own_file_durable(f)) return false;
+  return gt_ending_step(&f->ending, now) && (!f->concluded || publish_all(f));
 }

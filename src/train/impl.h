@@ -123,6 +123,12 @@ void gt_server_hello_message(gt_server *s, size_t peer, const gt_frame_header *h
 gt_status gt_server_hello(gt_server *s, const gt_hello *own, int64_t *round, int64_t *newest);
 
 /* resume.c */
+/* What a file of this run says of itself now: all but mean_of and params_sha256.  job_yaml is lent. */
+void gt_server_describe(const gt_server *s, gt_ckpt_info *info);
+/* Seconds of wall time after which a disk counts as lost where nothing else goes on. */
+double gt_server_write_limit(const gt_server *s);
+/* Before training: a final model that this start will make another of is removed.  round: gone on from. */
+void gt_server_remove_final(const gt_server *s, int64_t round);
 /* Lists the whole rounds of this region in own->rounds; GT_ERR_CKPT when there are files but all are damaged. */
 gt_status gt_server_rounds(gt_server *s, gt_hello *own);
 /* Reads the round's file into params, buffers, the optimizer, the strategy, the gateway's ledger. */
@@ -153,6 +159,8 @@ void gt_virtual_ordered(gt_server *s, size_t worker, const gt_ps_order *order);
 void gt_virtual_work(gt_virtual *v, gt_ps_work work);
 /* A checkpoint of so many bytes is being written. */
 void gt_virtual_writing(gt_virtual *v, double bytes);
+/* One turn of a real wait under the virtual clock: what arrives is kept for its time.  Nothing under the real one. */
+void gt_virtual_look_around(gt_server *s);
 /* until the run ends: 0, 75 or 6. */
 gt_status gt_virtual_loop(gt_server *s);
 

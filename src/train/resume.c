@@ -30,24 +30,30 @@ static void name_kernels(const gt_run *run, char *text, size_t size) {
   snprintf(text, size, "%s %s %s", gt_graph_kernels(run->graph), run->precision == GT_BF16 ? "bf16" : "f32", gt_kernels_blas_core());
 }
 
+void gt_server_describe(const gt_server *s, gt_ckpt_info *info) {
+  const gt_run *run = s->run;
+  gt_ps_view view;
+  gt_ps_look(s->ps, gt_server_now(s), &view);
+  *info = (gt_ckpt_info){.job_yaml = run->resolved,
+                         .round = view.round,
+                         .step = view.steps,
+                         .samples = view.samples,
+                         .elapsed_s = gt_server_elapsed(s),
+                         .shape = {(int64_t)run->data.h, (int64_t)run->data.w, (int64_t)run->data.c, (int64_t)run->data.classes},
+                         .features = (int64_t)run->data.features};
+  snprintf(info->job_name, sizeof info->job_name, "%s", run->job->name);
+  snprintf(info->region, sizeof info->region, "%s", run->region);
+  snprintf(info->model, sizeof info->model, "%s", run->job->model.name);
+  gt_graph_hash(run->graph, info->model_hash);
+  name_kernels(run, info->kernels, sizeof info->kernels);
+}
+
 void gt_server_checkpoint(void *server, int64_t round) {
   gt_server *s = server;
-  gt_run *run = s->run;
-  gt_ps_view view;
   gt_ns now = gt_server_now(s);
-  gt_ps_look(s->ps, now, &view);
-  gt_ckpt_info info = {.job_yaml = run->resolved,
-                       .round = round,
-                       .step = view.steps,
-                       .samples = view.samples,
-                       .elapsed_s = gt_server_elapsed(s),
-                       .shape = {(int64_t)run->data.h, (int64_t)run->data.w, (int64_t)run->data.c, (int64_t)run->data.classes},
-                       .features = (int64_t)run->data.features};
-  snprintf(info.job_name, sizeof info.job_name, "%s", run->job->name);
-  snprintf(info.region, sizeof info.region, "%s", run->region);
-  snprintf(info.model, sizeof info.model, "%s", run->job->model.name);
-  gt_graph_hash(run->graph, info.model_hash);
-  name_kernels(run, info.kernels, sizeof info.kernels);
+  gt_ckpt_info info;
+  gt_server_describe(s, &info);
+  info.round = round;
   gt_state state = {0};
   collect(s, now, &state);
   const double bytes = state_bytes(&state);
@@ -61,11 +67,14 @@ void gt_server_checkpoint(void *server, int64_t round) {
   s->write_slow = false;
 }
 
+double gt_server_write_limit(const gt_server *s) {
+  const gt_job *job = s->run->job;
+  return job->limits.local_s > job->limits.wan_patience_s ? job->limits.local_s : job->limits.wan_patience_s;
+}
+
 /* A disk that does not answer is named after a while, and nobody waits for it without end who has nothing else to do. */
 void gt_server_watch_writer(gt_server *s, gt_ns now) {
-  const gt_job *job = s->run->job;
-  double limit = job->limits.local_s > job->limits.wan_patience_s ? job->limits.local_s : job->limits.wan_patience_s;
-  double waited = gt_seconds(now - s->writing_since);
+  double limit = gt_server_write_limit(s), waited = gt_seconds(now - s->writing_since);
   if (s->written_round == 0 || waited < limit) return;
   gt_ps_view v;
   gt_ps_look(s->ps, gt_server_now(s), &v);
@@ -137,6 +146,27 @@ void gt_server_remove_newer(const gt_server *s, int64_t round) {
     *strrchr(path, '/') = 0;
     rmdir(path);
   }
+}
+
+/* The lead's final model is of this very job and round: nobody has more to train. */
+static bool made_again(const gt_server *s, int64_t round) {
+  char path[1300];
+  gt_ckpt_info info = {0};
+  gt_state state = {0};
+  gt_ckpt_final_path(path, sizeof path, s->run->run_dir, NULL);
+  bool same = gt_ckpt_read(path, &info, &state) == GT_OK && info.round == round && strcmp(info.job_yaml, s->run->resolved) == 0;
+  gt_state_close(&state);
+  gt_ckpt_info_close(&info);
+  return same;
+}
+
+void gt_server_remove_final(const gt_server *s, int64_t round) {
+  const gt_run *run = s->run;
+  gt_ps_view v;
+  gt_ps_look(s->ps, gt_server_now(s), &v);
+  bool trains = v.phase == GT_PS_TRAINING || v.phase == GT_PS_DRAINING;
+  if (trains) gt_ckpt_remove_final(run->run_dir, run->region);
+  if (trains || (run->roles.is_lead && !made_again(s, round))) gt_ckpt_remove_final(run->run_dir, NULL);
 }
 
 static gt_status restore(gt_server *s, const gt_ckpt_info *info, const gt_state *state) {

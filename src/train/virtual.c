@@ -110,6 +110,12 @@ static void look_around(gt_server *s, gt_backoff *backoff) {
   gt_backoff_sleep(backoff, GT_BACKOFF_IDLE, GT_NEVER);
 }
 
+void gt_virtual_look_around(gt_server *s) {
+  gt_backoff backoff;
+  gt_backoff_reset(&backoff);
+  if (s->virtual_clock) look_around(s, &backoff);
+}
+
 static void await_push(gt_server *s, size_t worker) {
   gt_backoff backoff;
   gt_backoff_reset(&backoff);

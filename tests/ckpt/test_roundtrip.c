@@ -162,6 +162,57 @@ static void test_rounds_and_prune(void **unused) {
   gt_ckpt_writer_close(writer);
 }
 
+static void write_final(const char *run, const char *region, int64_t round) {
+  static sample s;
+  gt_ckpt_writer *writer;
+  gt_status status;
+  sample_open(&s, round);
+  s.info.mean_of = region ? 1 : 3;
+  memset(s.info.params_sha256, 'b', 64);
+  assert_int_equal(gt_ckpt_write_final(&writer, run, region, &s.info, &s.state), GT_OK);
+  memset(s.params, 0, sizeof s.params); /* the writer has its copy */
+  sample_close(&s);
+  while (gt_ckpt_poll(writer, &status) != GT_CKPT_DONE) usleep(200);
+  gt_ckpt_writer_close(writer);
+  assert_int_equal(status, GT_OK);
+}
+
+/* Beside the rounds: replaced as a whole, listed with what else there is, removed with what was begun of it. */
+static void test_final_models(void **unused) {
+  (void)unused;
+  char run[128], path[256], begun[256], text[256];
+  gt_ckpt_writer *writer;
+  gt_ckpt_info info;
+  gt_state state;
+  snprintf(run, sizeof run, "%s/final", folder);
+  assert_int_equal(gt_ckpt_writer_create(&writer, run, "shanghai"), GT_OK);
+  assert_string_equal(gt_ckpt_list(text, sizeof text, run), "nothing");
+  assert_int_equal(write_round(writer, 2), GT_OK);
+  assert_int_equal(write_round(writer, 10), GT_OK);
+  write_final(run, NULL, 4);
+  write_final(run, NULL, 5);
+  write_final(run, "shanghai", 6);
+  assert_true(holds_round(gt_ckpt_final_path(path, sizeof path, run, NULL), 5));
+  assert_int_equal(gt_ckpt_read(path, &info, &state), GT_OK);
+  assert_int_equal(info.mean_of, 3);
+  assert_int_equal(strlen(info.params_sha256), 64);
+  gt_state_close(&state);
+  gt_ckpt_info_close(&info);
+  assert_string_equal(gt_ckpt_list(text, sizeof text, run), "final-shanghai.h5, final.h5, ckpt/10/shanghai.h5, ckpt/2/shanghai.h5");
+
+  snprintf(begun, sizeof begun, "%s/.final.h5.tmp-77", run);
+  fclose(fopen(begun, "w"));
+  gt_ckpt_remove_final(run, NULL);
+  assert_int_not_equal(access(path, F_OK), 0);
+  assert_int_not_equal(access(begun, F_OK), 0);
+  assert_true(holds_round(gt_ckpt_final_path(path, sizeof path, run, "shanghai"), 6));
+  gt_ckpt_remove_final(run, "shanghai");
+  assert_string_equal(gt_ckpt_list(text, sizeof text, run), "ckpt/10/shanghai.h5, ckpt/2/shanghai.h5");
+  for (int64_t round = 11; round < 19; round++) assert_int_equal(write_round(writer, round), GT_OK);
+  assert_non_null(strstr(gt_ckpt_list(text, sizeof text, run), "ckpt/11/shanghai.h5 and 2 more"));
+  gt_ckpt_writer_close(writer);
+}
+
 static int open_folder(void **unused) {
   (void)unused;
   folder_create(folder);
@@ -189,6 +240,7 @@ int main(void) {
       cmocka_unit_test(test_bytes_depend_on_the_state_only),
       cmocka_unit_test(test_h5dump_reads_it),
       cmocka_unit_test(test_rounds_and_prune),
+      cmocka_unit_test(test_final_models),
       cmocka_unit_test(test_nothing_is_left),
   };
   return cmocka_run_group_tests(tests, open_folder, close_folder);
