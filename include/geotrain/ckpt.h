@@ -15,6 +15,7 @@ typedef struct {
   int64_t shape[4];  /* h, w, c, classes */
   int64_t features;  /* samples are ids below it; 0: images */
   char kernels[320]; /* what computed; empty: not said */
+  int64_t doubtful;  /* 1: the last gradients of these parameters all were not finite */
   /* Of a final model alone: of how many regions it is the mean, and the SHA-256 of its parameters. */
   int64_t mean_of; /* 0: a checkpoint */
   char params_sha256[65];

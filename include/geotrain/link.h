@@ -118,7 +118,7 @@ typedef enum {
   GT_MSG_PING, /* value: the sender's clock; detail: strategy bytes it has sent; sequence: its samples; answered by PONG with the same value; also the heartbeat */
   GT_MSG_PONG,
   GT_MSG_ROUND,   /* value: checkpoint round opened; detail: exit code to stop with, or 0 */
-  GT_MSG_WRITTEN, /* value: round durable at the sender */
+  GT_MSG_WRITTEN, /* value: round durable at the sender; detail: 1: it would not go on from it */
   GT_MSG_DONE,    /* value: the region's last step; detail: its last data sequence */
   GT_MSG_JOINED, /* after a resume; value: the rounds that the sender's strategy has applied; detail: its last data sequence; sequence: 1: it makes no more steps, DONE follows */
   GT_MSG_BYE,

@@ -63,7 +63,7 @@ typedef struct {
   const float *(*reduced)(void *ctx);
   /* Take the region's checkpoint of this round now (gt_ps_save among the rest); gt_ps_written follows. */
   void (*checkpoint)(void *ctx, int64_t round);
-  /* The round is whole in every region: older ones may go. */
+  /* The round is whole in every region: older ones may go, if the view's whole_sound says so. */
   void (*whole)(void *ctx, int64_t round);
   /* Something for the record; a and b by kind. EVAL: steps and samples of the region when it began; the view's last_eval has it.  NONFINITE: how many, worker (-1 - p: it was a message of region p).  PEER_DONE: peer, its steps.  DONE: steps, 0.  ROUND: round, stop code. */
   void (*note)(void *ctx, gt_ps_note note, double a, double b);
@@ -125,6 +125,8 @@ void gt_ps_evaluated(gt_ps *ps, size_t worker, const gt_ps_push *push, gt_ns now
    needed, and nothing was done with it. */
 gt_status gt_ps_message(gt_ps *ps, size_t peer, const gt_frame_header *head, const void *payload, gt_ns now);
 void gt_ps_departed(gt_ps *ps, size_t peer, uint64_t cookie, gt_ns now);
+/* Within host.checkpoint: nobody would go on from the state of this round; the others learn of it. */
+void gt_ps_round_unsound(gt_ps *ps);
 /* This region's file of the round is durable. */
 void gt_ps_written(gt_ps *ps, int64_t round, gt_ns now);
 /* Time passes: heartbeats, timers, intervals by minutes. */
@@ -191,7 +193,8 @@ typedef struct {
   /* of the region: after its last step, until drained and acknowledged; from then until all are done; applying updates and means; copying payloads */
   gt_ns drain, idle, update, encode;
   bool held;
-  double done; /* share of the training done */
+  bool whole_sound; /* no region said that it would not go on from whole_round */
+  double done;      /* share of the training done */
 } gt_ps_view;
 
 void gt_ps_look(const gt_ps *ps, gt_ns now, gt_ps_view *view);

@@ -12,8 +12,9 @@ typedef struct {
   const char *job_path;
   const char *const *sets; /* "a.b=value" */
   size_t nsets;
-  const char *run_dir; /* NULL: runs/<job name>-<date>-<time> */
-  gt_resume resume;    /* AUTO: the newest whole round, or from the beginning where there is none */
+  const char *run_dir;  /* NULL: runs/<job name>-<date>-<time> */
+  gt_resume resume;     /* AUTO: the newest whole round, or from the beginning where there is none */
+  int64_t resume_round; /* the round to go on from; 0: the newest */
   gt_live_mode live;
   bool virtual_clock; /* times are what the job's compute and wan say, the same in every run */
 } gt_train_options;

@@ -18,6 +18,7 @@ const gt_ckpt_field gt_ckpt_fields[] = {
     FIELD(shape, CKPT_I64, 4),
     {"features", CKPT_I64, true, offsetof(gt_ckpt_info, features), 1},
     {"kernels", CKPT_TEXT, true, offsetof(gt_ckpt_info, kernels), sizeof(((gt_ckpt_info *)0)->kernels)},
+    {"doubtful", CKPT_I64, true, offsetof(gt_ckpt_info, doubtful), 1},
     {"mean_of", CKPT_I64, true, offsetof(gt_ckpt_info, mean_of), 1},
     {"params_sha256", CKPT_TEXT, true, offsetof(gt_ckpt_info, params_sha256), sizeof(((gt_ckpt_info *)0)->params_sha256)},
 };

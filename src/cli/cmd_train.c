@@ -1,4 +1,7 @@
 /* geotrain train JOB.yaml: reads its options and trains. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
@@ -6,11 +9,15 @@
 #include "geotrain/train.h"
 #include "options.h"
 
-enum { RUN_DIR = GT_OPTION_SET + 1, RESUME, CLOCK, PROGRESS };
+enum { RUN_DIR = GT_OPTION_SET + 1, RESUME, RESUME_ROUND, CLOCK, PROGRESS };
 
-static const struct option options[] = {{"run-dir", required_argument, NULL, RUN_DIR},   {"set", required_argument, NULL, GT_OPTION_SET},
-                                        {"resume", optional_argument, NULL, RESUME},     {"clock", required_argument, NULL, CLOCK},
-                                        {"progress", required_argument, NULL, PROGRESS}, {NULL, 0, NULL, 0}};
+static const struct option options[] = {{"run-dir", required_argument, NULL, RUN_DIR},
+                                        {"set", required_argument, NULL, GT_OPTION_SET},
+                                        {"resume", optional_argument, NULL, RESUME},
+                                        {"clock", required_argument, NULL, CLOCK},
+                                        {"progress", required_argument, NULL, PROGRESS},
+                                        {"resume-round", required_argument, NULL, RESUME_ROUND},
+                                        {NULL, 0, NULL, 0}};
 
 static gt_status read_resume(gt_train_options *o, const char *argument) {
   o->resume = GT_RESUME_YES;
@@ -19,6 +26,17 @@ static gt_status read_resume(gt_train_options *o, const char *argument) {
     o->resume = GT_RESUME_AUTO;
   else
     o->run_dir = argument;
+  return GT_OK;
+}
+
+/* It asks for a resume, too. */
+static gt_status read_round(gt_train_options *o, const char *argument) {
+  char *end;
+  errno = 0;
+  long long round = strtoll(argument, &end, 10);
+  if (!isdigit((unsigned char)*argument) || *end || errno != 0 || round < 1)
+    return GT_FAIL(GT_ERR_JOB, "--resume-round is \"%s\"; the number of a round, 1 or more, is needed", argument);
+  o->resume_round = round;
   return GT_OK;
 }
 
@@ -41,6 +59,7 @@ static gt_status read_progress(gt_train_options *o, const char *argument) {
 static gt_status take(void *ctx, int option, const char *argument) {
   gt_train_options *o = ctx;
   if (option == RESUME) return read_resume(o, argument);
+  if (option == RESUME_ROUND) return read_round(o, argument);
   if (option == CLOCK) return read_clock(o, argument);
   if (option == PROGRESS) return read_progress(o, argument);
   o->run_dir = argument;
@@ -52,6 +71,7 @@ static gt_status read_options(gt_train_options *o, gt_job_words *words, int argc
   o->job_path = words->path;
   o->sets = words->sets;
   o->nsets = words->nsets;
+  if (o->resume_round > 0) o->resume = GT_RESUME_YES;
   if (o->resume == GT_RESUME_YES && !o->run_dir) return GT_FAIL(GT_ERR_JOB, "train: --resume needs to know which run: --resume=DIR or --run-dir DIR");
   return GT_OK;
 }

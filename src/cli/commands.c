@@ -5,14 +5,17 @@
 
 const gt_command gt_commands[] = {
     {"train", "train a model over regions (under mpirun or srun)", gt_cmd_train, true,
-     "geotrain train JOB.yaml [--run-dir DIR] [--set key=value]... [--resume[=DIR|auto]] [--clock real|virtual] [--progress WHICH]\n"
+     "geotrain train JOB.yaml [--run-dir DIR] [--set key=value]... [--resume[=DIR|auto]] [--resume-round N] [--clock real|virtual]\n"
+     "                        [--progress WHICH]\n"
      "\n"
      "Run it under mpirun or srun with as many ranks as the job's regions have in all:\n"
      "    mpirun -n 4 geotrain train jobs/quickstart.yaml --run-dir runs/first\n"
      "\n"
      "  --run-dir DIR         where job.yaml, records, summary.json and checkpoints go\n"
      "  --set key=value       overrides a key of the job, for instance sync.period=4 (`geotrain help job` lists keys)\n"
-     "  --resume[=DIR|auto]   goes on from the newest checkpoint round that is whole in every region\n"
+     "  --resume[=DIR|auto]   goes on from the newest checkpoint round that is whole and finite in every region\n"
+     "  --resume-round N      goes on from round N; newer rounds are removed when training begins.  Exit 4: it is not whole and finite in every\n"
+     "                        region, and which are\n"
      "  --clock WHICH         real: wall time; virtual: what the job's compute and links say, the same in every run (docs/virtual-clock.md)\n"
      "  --progress WHICH      auto (a live line on a terminal, lines in a log), line, log, none\n"
      "\n"

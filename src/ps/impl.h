@@ -42,6 +42,7 @@ typedef struct {
   int64_t done_steps, done_seq; /* its DONE; told to the strategy when done_seq is applied */
   bool done_told;
   int64_t written;  /* newest round durable there */
+  int64_t unsound;  /* newest round that it would not go on from */
   double wan_bytes; /* that it has sent in all, as its last heartbeat said; of this region itself: as it is */
   int64_t samples;  /* likewise */
   gt_ns rtt, last_ack;
@@ -132,6 +133,7 @@ struct gt_ps {
   ps_eval eval;
   /* rounds */
   int64_t round, whole_round, own_written;
+  int64_t unsound; /* the newest round that this region would not go on from */
   int64_t steps_at_round, samples_at_round;
   gt_ns round_at;
   gt_status want_stop, stop_code;
@@ -201,6 +203,7 @@ gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head)
 void gt_ps_round_check(gt_ps *ps); /* an interval is over or a stop is wanted */
 void gt_ps_round_take(gt_ps *ps, int64_t round, gt_status stop_code);
 void gt_ps_round_whole(gt_ps *ps);
+bool gt_ps_whole_sound(const gt_ps *ps);
 
 /* end.c */
 void gt_ps_tell_strategy(gt_ps *ps, size_t peer); /* that the peer resumed or is done, when everything that it sent before has been applied */

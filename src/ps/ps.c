@@ -166,6 +166,7 @@ gt_status gt_ps_message(gt_ps *ps, size_t from, const gt_frame_header *head, con
     break;
   case GT_MSG_WRITTEN:
     if ((int64_t)head->value > p->written) p->written = (int64_t)head->value;
+    if (head->detail != 0) p->unsound = (int64_t)head->value;
     gt_ps_round_whole(ps);
     break;
   case GT_MSG_JOINED:
@@ -257,6 +258,7 @@ void gt_ps_look(const gt_ps *ps, gt_ns now, gt_ps_view *v) {
                     .update = t->update,
                     .encode = t->encode,
                     .held = ps->held,
+                    .whole_sound = gt_ps_whole_sound(ps),
                     .done = gt_ps_share_done(ps)};
   if (ps->phase == GT_PS_DRAINING) v->drain += now - ps->phase_since;
   if (ps->phase == GT_PS_FOLLOWING) v->idle += now - ps->phase_since;

@@ -54,26 +54,23 @@ static gt_status open_file(const gt_run *run, char **text) {
   return gt_agree(run->roles.world, status != GT_OK ? status : differs, run->start_limit_s);
 }
 
-/* What the region's newest checkpoint that can be read has kept; NULL: nothing.  On the PS. */
-static char *kept_text(const gt_run *run) {
+/* The text that a whole file has kept; NULL: none. */
+static char *text_of(const gt_state *state) {
+  const gt_state_item *item = gt_state_find(state, "train/", "choices");
+  if (!item || item->type != GT_TYPE_U8) return NULL;
+  char *text = GT_NEW_ARRAY(char, item->count + 1);
+  memcpy(text, item->data, item->count);
+  return text;
+}
+
+/* What the round that is gone on from has kept, or the newest that can be read; NULL: nothing.  On the PS. */
+static char *kept_text(gt_run *run) {
   int64_t rounds[GT_MAX_ROUNDS];
-  const char *folder = run->options->run_dir;
-  if (run->options->resume == GT_RESUME_NO || !folder) return NULL;
-  for (size_t n = gt_ckpt_rounds(folder, run->region, rounds, GT_MAX_ROUNDS); n-- > 0;) {
-    char path[1300];
-    gt_ckpt_info info = {0};
-    gt_state state = {0};
-    if (gt_ckpt_read(gt_ckpt_path(path, sizeof path, folder, rounds[n], run->region), &info, &state) != GT_OK) continue;
-    const gt_state_item *item = gt_state_find(&state, "train/", "choices");
-    char *text = NULL;
-    if (item && item->type == GT_TYPE_U8) {
-      text = GT_NEW_ARRAY(char, item->count + 1);
-      memcpy(text, item->data, item->count);
-    }
-    gt_state_close(&state);
-    gt_ckpt_info_close(&info);
-    return text;
-  }
+  const gt_train_options *o = run->options;
+  if (o->resume == GT_RESUME_NO || !o->run_dir) return NULL;
+  if (o->resume_round > 0 && gt_run_read_round(run, o->resume_round) != GT_ROUND_DAMAGED) return text_of(&run->kept.state);
+  for (size_t n = gt_ckpt_rounds(o->run_dir, run->region, rounds, GT_MAX_ROUNDS); n-- > 0;)
+    if (gt_run_read_round(run, rounds[n]) != GT_ROUND_DAMAGED) return text_of(&run->kept.state);
   return NULL;
 }
 

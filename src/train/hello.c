@@ -41,42 +41,6 @@ static gt_status compare(const gt_server *s, size_t peer, const gt_hello *own) {
   return GT_OK;
 }
 
-static bool holds(const gt_hello *h, int64_t round) {
-  for (int64_t i = 0; i < h->nrounds; i++)
-    if (h->rounds[i] == round) return true;
-  return false;
-}
-
-/* The newest round that is whole in every region; 0: none. */
-static int64_t common_round(const gt_server *s) {
-  const gt_hello *first = &s->hellos[0];
-  for (int64_t i = first->nrounds - 1; i >= 0; i--) {
-    bool everywhere = true;
-    for (size_t p = 1; p < s->run->job->nregions && everywhere; p++) everywhere = holds(&s->hellos[p], first->rounds[i]);
-    if (everywhere) return first->rounds[i];
-  }
-  return 0;
-}
-
-/* There are files, but no round to go on from: only a run that was ended in its first round may begin again, for then one region may have one whole file.
-   Anything else is a loss, and training from the beginning would hide it. */
-static gt_status nothing_common(const gt_server *s) {
-  size_t n = s->run->job->nregions;
-  for (size_t p = 0; p < n; p++) {
-    const gt_hello *h = &s->hellos[p];
-    char path[1300];
-    if (h->damaged == 0 && h->nrounds < 2) continue;
-    gt_ckpt_path(path, sizeof path, s->run->run_dir, h->damaged ? h->damaged : h->rounds[h->nrounds - 1], s->run->job->regions[p].name);
-    if (h->damaged)
-      return GT_FAIL(GT_ERR_CKPT, "no round is whole in every region, and %s is damaged; restore it or begin in another --run-dir", path);
-    return GT_FAIL(
-        GT_ERR_CKPT,
-        "no round is whole in every region, although region %s has %s; restore the files of the other regions or begin in another --run-dir",
-        s->run->job->regions[p].name, path);
-  }
-  return GT_OK;
-}
-
 /* What only this region knows: that a round of its files was whole everywhere, or that the weights to begin with could not be read. */
 static gt_status may_begin(const gt_server *s, const gt_hello *own) {
   const gt_run *run = s->run;
@@ -122,8 +86,8 @@ gt_status gt_server_hello(gt_server *s, const gt_hello *own, int64_t *round, int
   gt_status status = own->status == GT_OK ? GT_OK : GT_FAIL((gt_status)own->status, "%s", own->error);
   for (size_t p = 0; p < n && status == GT_OK; p++)
     if (p != self) status = compare(s, p, own);
-  *round = common_round(s);
-  if (*round == 0 && status == GT_OK) status = nothing_common(s);
+  *round = 0;
+  if (status == GT_OK) status = gt_server_settle_round(s, round);
   if (*round == 0 && status == GT_OK) status = may_begin(s, own);
   if (*round == 0 && status == GT_OK) status = same_weights(s, own);
   *newest = 0;

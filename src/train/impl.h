@@ -15,6 +15,25 @@
 #define GT_MAX_ROUNDS 64
 #define GT_RUN_ISA    ((size_t)32) /* characters of a region's instruction sets */
 
+#define GT_MAX_REGIONS 64
+
+/* What a file of a round is worth to a run that is to go on: the worst of the regions' counts. */
+typedef enum {
+  GT_ROUND_SOUND,
+  GT_ROUND_DOUBTFUL,   /* finite, but its region's last gradients all were not */
+  GT_ROUND_NOT_FINITE, /* a parameter, or what else is kept in float32 */
+  GT_ROUND_DAMAGED
+} gt_round_verdict;
+
+/* A file of a round in memory, so that it is read once however often it is asked for. */
+typedef struct {
+  int64_t round; /* 0: none */
+  gt_round_verdict verdict;
+  gt_ckpt_info info;
+  gt_state state;              /* both are empty where it is damaged */
+  char why[GT_ERROR_TEXT_MAX]; /* it is not sound */
+} gt_kept;
+
 /* One rank's view, made by gt_run_open. */
 typedef struct {
   const gt_train_options *options;
@@ -41,6 +60,7 @@ typedef struct {
   gt_order order;
   gt_links *links;
   gt_job_prices prices; /* the lead's; elsewhere nothing is known */
+  gt_kept kept;         /* a PS's, until it has gone on from it */
   bool init_missing;    /* train.init could not be read, and the run has checkpoints of its own */
 } gt_run;
 
@@ -103,7 +123,10 @@ typedef struct {
   gt_hello *hellos; /* of every region */
   size_t nhellos;
   gt_final *final;
-  int64_t written_round; /* being written */
+  int64_t written_round;                             /* being written */
+  int64_t unsound_round;                             /* that lies here although nobody would go on from it; 0: none */
+  int64_t bad_gradients, good_gradients, bad_in_row; /* of this start: not finite; finite when the last of those came; in a row */
+  int64_t spoilt[GT_MAX_REGIONS];                    /* at the start: the newest round whose file at the region is not finite; 0: none */
   int64_t resumes;
   double elapsed_s; /* before this start */
   gt_ns begun_wall, started, progress_at, watched_at, looked_at, record_at, recorded_at;
@@ -111,7 +134,7 @@ typedef struct {
   double wan_seen;
   gt_ns seen_at;
   double rate_samples, rate_bps;
-  double patience_s[64];
+  double patience_s[GT_MAX_REGIONS];
   gt_ns *compute; /* of each worker's last batch */
   bool stop_told, whole_marked, write_slow;
   gt_ns writing_since; /* wall time */
@@ -122,6 +145,19 @@ void gt_server_hello_message(gt_server *s, size_t peer, const gt_frame_header *h
 /* Exchanges HELLO, compares, finds the round to resume from (0: from the beginning).  GT_ERR_JOB/DATA/CKPT name the region and what differs. */
 gt_status gt_server_hello(gt_server *s, const gt_hello *own, int64_t *round, int64_t *newest);
 
+/* kept.c */
+/* The first float32 item of the list that is not finite everywhere; NULL: all are. */
+const char *gt_state_spoilt(const gt_state *state);
+/* Reads the region's file of a round into run->kept, unless it is there.  On a PS; local. */
+gt_round_verdict gt_run_read_round(gt_run *run, int64_t round);
+void gt_kept_close(gt_kept *kept);
+/* Lists the rounds that this region has files of in own->rounds; none is read. */
+void gt_server_rounds(gt_server *s, gt_hello *own);
+/* Of the rounds that all greetings list the newest that is whole and sound in every region, or the
+   one that --resume-round names; 0: training begins.  Collective over the PS ranks.  GT_ERR_CKPT:
+   there are files, and none to go on from; GT_ERR_JOB: ranks were told different rounds. */
+gt_status gt_server_settle_round(gt_server *s, int64_t *round);
+
 /* resume.c */
 /* What a file of this run says of itself now: all but mean_of and params_sha256.  job_yaml is lent. */
 void gt_server_describe(const gt_server *s, gt_ckpt_info *info);
@@ -129,8 +165,6 @@ void gt_server_describe(const gt_server *s, gt_ckpt_info *info);
 double gt_server_write_limit(const gt_server *s);
 /* Before training: a final model that this start will make another of is removed.  round: gone on from. */
 void gt_server_remove_final(const gt_server *s, int64_t round);
-/* Lists the whole rounds of this region in own->rounds; GT_ERR_CKPT when there are files but all are damaged. */
-gt_status gt_server_rounds(gt_server *s, gt_hello *own);
 /* Reads the round's file into params, buffers, the optimizer, the strategy, the gateway's ledger. */
 gt_status gt_server_resume(gt_server *s, int64_t round);
 /* Removes files of rounds that were never whole: their numbers are not used again, and nobody can resume from them. */

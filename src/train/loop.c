@@ -79,6 +79,14 @@ static gt_status nonfinite(gt_server *s, double t, int64_t step, int64_t count, 
   return gt_record_line(s->record, t, "nonfinite", "step", 'i', step, "count", 'i', count, "region", 's', from, NULL);
 }
 
+/* How many gradients in a row were not finite. */
+static void count_in_row(gt_server *s, int64_t batches) {
+  s->bad_gradients++;
+  if (batches - s->bad_gradients != s->good_gradients) s->bad_in_row = 0;
+  s->good_gradients = batches - s->bad_gradients;
+  s->bad_in_row++;
+}
+
 void gt_server_note(void *server, gt_ps_note note, double a, double b) {
   gt_server *s = server;
   gt_ps_view v;
@@ -93,6 +101,7 @@ void gt_server_note(void *server, gt_ps_note note, double a, double b) {
                        v.last_eval.loss, "accuracy", 'f', v.last_eval.accuracy, isnan(v.last_eval.auc) ? NULL : "auc", 'f', v.last_eval.auc, NULL);
     break;
   case GT_NOTE_NONFINITE:
+    if (ib >= 0) count_in_row(s, v.batches);
     status = nonfinite(s, t, v.steps, ia, ib);
     break;
   case GT_NOTE_DONE:

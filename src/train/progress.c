@@ -68,6 +68,11 @@ void gt_server_stopped(const gt_server *s, gt_status code) {
   gt_ps_look(s->ps, gt_server_now(s), &v);
   recorded(gt_record_line(s->record, gt_server_elapsed(s), "stopped", "code", 'i', (int64_t)code, "reason", 's',
                           code == GT_STOPPED ? "signal" : "limit", "step", 'i', v.steps, "round", 'i', v.whole_round, NULL));
+  if (code == GT_ERR_LIMIT && !v.whole_sound)
+    gt_log_job(GT_LOG_WARN,
+               "round %lld holds what is not finite, or gave nothing else: --resume goes on from the newest before it that is sound, "
+               "--resume-round N from one that you name",
+               (long long)v.whole_round);
 }
 
 void gt_server_progress(gt_server *s, gt_ns now, bool last) {

@@ -48,6 +48,13 @@ void gt_server_describe(const gt_server *s, gt_ckpt_info *info) {
   name_kernels(run, info->kernels, sizeof info->kernels);
 }
 
+/* Since two gradients that were not finite no other came: the numbers are still finite, and nothing can be learned from them. */
+static bool doubtful(const gt_server *s) {
+  gt_ps_view v;
+  gt_ps_look(s->ps, gt_server_now(s), &v);
+  return s->bad_in_row >= 2 && v.batches - s->bad_gradients == s->good_gradients;
+}
+
 void gt_server_checkpoint(void *server, int64_t round) {
   gt_server *s = server;
   gt_ns now = gt_server_now(s);
@@ -57,7 +64,9 @@ void gt_server_checkpoint(void *server, int64_t round) {
   gt_state state = {0};
   collect(s, now, &state);
   const double bytes = state_bytes(&state);
-  gt_run_save_data(run, &state); /* a few numbers: not worth a virtual clock's while */
+  gt_run_save_data(s->run, &state); /* a few numbers: not worth a virtual clock's while */
+  info.doubtful = doubtful(s);
+  if (info.doubtful || gt_state_spoilt(&state)) gt_ps_round_unsound(s->ps);
   gt_status status = gt_ckpt_write(s->writer, &info, &state);
   if (s->virtual_clock) gt_virtual_writing(s->virtual_clock, bytes);
   gt_state_close(&state);
@@ -100,11 +109,26 @@ void gt_server_poll_writer(gt_server *s, gt_ns now) {
   gt_ps_written(s->ps, round, now);
 }
 
-/* Keeps the newest `checkpoint.keep` whole rounds. */
+/* The newest round that nobody would go on from serves to look into; it never takes the place of one that somebody would. */
+static void keep_unsound(gt_server *s, int64_t round) {
+  char path[1300];
+  if (s->unsound_round > 0) {
+    unlink(gt_ckpt_path(path, sizeof path, s->run->run_dir, s->unsound_round, s->run->region));
+    *strrchr(path, '/') = 0;
+    rmdir(path);
+  }
+  s->unsound_round = round;
+}
+
+/* Keeps the newest `checkpoint.keep` whole rounds; a limit that ends the run takes none away. */
 void gt_server_whole(void *server, int64_t round) {
   gt_server *s = server;
+  gt_ps_view v;
+  gt_ps_look(s->ps, gt_server_now(s), &v);
   if (!s->whole_marked && gt_ckpt_mark_whole(s->run->run_dir, s->run->region) != GT_OK) gt_panic(GT_ERR_CKPT, "%s", gt_error_text());
   s->whole_marked = true;
+  keep_unsound(s, v.whole_sound ? 0 : round);
+  if (!v.whole_sound || v.stop_code == GT_ERR_LIMIT) return;
   int64_t rounds[GT_MAX_ROUNDS];
   size_t n = gt_ckpt_rounds(s->run->run_dir, s->run->region, rounds, GT_MAX_ROUNDS), keep = (size_t)s->run->job->checkpoint.keep;
   while (n > 0 && rounds[n - 1] > round) n--;
@@ -112,28 +136,6 @@ void gt_server_whole(void *server, int64_t round) {
 }
 
 /* ---- resuming ------------------------------------------------------------------------------------------------------------- */
-
-gt_status gt_server_rounds(gt_server *s, gt_hello *own) {
-  int64_t rounds[GT_MAX_ROUNDS];
-  size_t n = gt_ckpt_rounds(s->run->run_dir, s->run->region, rounds, GT_MAX_ROUNDS);
-  own->newest_round = n > 0 ? rounds[n - 1] : 0;
-  gt_status last = GT_OK;
-  for (size_t i = 0; i < n; i++) {
-    char path[1300];
-    gt_ckpt_info info = {0};
-    gt_state state = {0};
-    last = gt_ckpt_read(gt_ckpt_path(path, sizeof path, s->run->run_dir, rounds[i], s->run->region), &info, &state);
-    if (last == GT_OK)
-      own->rounds[own->nrounds++] = rounds[i];
-    else {
-      own->damaged = rounds[i];
-      gt_log(GT_LOG_WARN, "%s", gt_error_text());
-    }
-    gt_state_close(&state);
-    gt_ckpt_info_close(&info);
-  }
-  return n > 0 && own->nrounds == 0 ? last : GT_OK;
-}
 
 void gt_server_remove_newer(const gt_server *s, int64_t round) {
   int64_t rounds[GT_MAX_ROUNDS];
@@ -197,19 +199,14 @@ static gt_status restore(gt_server *s, const gt_ckpt_info *info, const gt_state 
 
 gt_status gt_server_resume(gt_server *s, int64_t round) {
   char path[1300], text[GT_ERROR_TEXT_MAX];
-  gt_ckpt_info info = {0};
-  gt_state state = {0};
-  gt_ckpt_path(path, sizeof path, s->run->run_dir, round, s->run->region);
-  gt_status status = gt_ckpt_read(path, &info, &state);
-  if (status == GT_OK) {
-    status = restore(s, &info, &state);
-    if (status != GT_OK) {
-      snprintf(text, sizeof text, "%s", gt_error_text());
-      status = GT_FAIL(status, "%s: %s", path, text);
-    }
+  gt_kept *kept = &s->run->kept;
+  gt_round_verdict verdict = gt_run_read_round(s->run, round);
+  gt_status status = verdict > GT_ROUND_DOUBTFUL ? GT_FAIL(GT_ERR_CKPT, "%s", kept->why) : restore(s, &kept->info, &kept->state);
+  if (status != GT_OK && verdict <= GT_ROUND_DOUBTFUL) {
+    snprintf(text, sizeof text, "%s", gt_error_text());
+    status = GT_FAIL(status, "%s: %s", gt_ckpt_path(path, sizeof path, s->run->run_dir, round, s->run->region), text);
   }
-  gt_state_close(&state);
-  gt_ckpt_info_close(&info);
+  gt_kept_close(kept);
   return status;
 }
 

@@ -212,7 +212,7 @@ gt_status gt_server_open(gt_server *s, gt_run *run) {
   s->hellos = GT_NEW_ARRAY(gt_hello, run->job->nregions);
   open_gateway(s);
   gt_status status = gt_ckpt_writer_create(&s->writer, run->run_dir, run->region);
-  if (status == GT_OK && run->options->resume != GT_RESUME_NO) status = gt_server_rounds(s, &own);
+  if (status == GT_OK && run->options->resume != GT_RESUME_NO) gt_server_rounds(s, &own);
   greet(s, &own, status);
   status = gt_server_hello(s, &own, &round, &newest);
   if (status == GT_OK) status = open_rest(s, round, newest);

@@ -270,6 +270,7 @@ void gt_run_close(gt_run *run) {
   for (size_t r = 0; run->all_choices && r < run->job->nregions; r++) gt_free(run->all_choices[r]);
   gt_free(run->all_choices);
   gt_free(run->choices_text);
+  gt_kept_close(&run->kept);
   gt_choices_close(&run->choices);
   gt_free(run->resolved);
   gt_links_close(run->links);

@@ -109,6 +109,21 @@ static void test_a_later_round_in_a_message(void **state) {
   w_close(w);
 }
 
+/* A round that one region would not go on from is whole, and sound in no region's eyes (w_whole looks); those around it are. */
+static void test_an_unsound_round(void **state) {
+  (void)state;
+  for (uint64_t seed = 1700; seed < 1712; seed++) {
+    w_spec spec = w_random("asgd", seed % 2, 3, seed);
+    spec.until.epochs = 4;
+    spec.checkpoint_every.steps = 2;
+    spec.unsound = 2;
+    world *w = w_open(&spec);
+    w_run_until(w, GT_PS_COMPLETE);
+    for (size_t i = 0; i < w->n; i++) w_check(w, w->regions[i].wholes >= 2);
+    w_close(w);
+  }
+}
+
 /* ---- crashes ----------------------------------------------------------------------------------------------------------------------- */
 
 static void crash(w_spec *spec) {
@@ -273,16 +288,10 @@ static void test_nothing_is_left(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_stop_at_any_moment),
-      cmocka_unit_test(test_two_reasons_to_stop),
-      cmocka_unit_test(test_a_later_round_in_a_message),
-      cmocka_unit_test(test_crashes_at_any_event),
-      cmocka_unit_test(test_an_interval_at_most_is_lost),
-      cmocka_unit_test(test_whoever_is_first_opens),
-      cmocka_unit_test(test_a_longer_end),
-      cmocka_unit_test(test_a_longer_end_midway),
-      cmocka_unit_test(test_other_workers),
-      cmocka_unit_test(test_nothing_is_left),
+      cmocka_unit_test(test_stop_at_any_moment),     cmocka_unit_test(test_two_reasons_to_stop),  cmocka_unit_test(test_a_later_round_in_a_message),
+      cmocka_unit_test(test_an_unsound_round),       cmocka_unit_test(test_crashes_at_any_event), cmocka_unit_test(test_an_interval_at_most_is_lost),
+      cmocka_unit_test(test_whoever_is_first_opens), cmocka_unit_test(test_a_longer_end),         cmocka_unit_test(test_a_longer_end_midway),
+      cmocka_unit_test(test_other_workers),          cmocka_unit_test(test_nothing_is_left),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,6 +41,7 @@ typedef struct {
   int nonfinite_limit;    /* 0: 3 */
   int64_t bad_every;      /* every such batch number of region 0 gives a gradient that is not finite */
   int64_t poison;         /* region 0's so many-th data message is not finite */
+  int64_t unsound;        /* region 0 would not go on from this round */
   double wan_bytes_limit;
   gt_ns keepalive, heartbeat;
   uint64_t seed;

@@ -158,6 +158,7 @@ static inline void w_checkpoint(void *ctx, int64_t round) {
     c->posted_value[i] = w->links[r->id][i].posted_value;
   }
   gt_state_close(&lent);
+  if (r->id == 0 && round == w->spec.unsound) gt_ps_round_unsound(r->ps);
   r->writing = round;
   r->rounds++;
   r->written_at = w->now + 1 + (gt_ns)(w->spec.write_s * 1e9 * gt_rng_uniform(&w->rng));
@@ -166,6 +167,7 @@ static inline void w_checkpoint(void *ctx, int64_t round) {
 static inline void w_whole(void *ctx, int64_t round) {
   w_region *r = ctx;
   r->wholes++;
+  w_check(r->world, w_look(r->world, r->id).whole_sound == (round != r->world->spec.unsound));
   for (size_t i = 0; i < r->world->n; i++) { /* true in every region, whatever was told */
     const w_region *other = &r->world->regions[i];
     bool durable = false;

@@ -1,0 +1,80 @@
+# labels: quick
+# processors: 1
+# Which round a resume goes on from: the newest that is whole and finite everywhere, or the one that
+# is named; what a stop for non-finite numbers leaves; and that no older file is looked at.
+set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+poison() { "$GEOTRAIN_HELPERS/e2e.poison" "$@" || fail "poison $*"; }
+ends=(--set train.until.steps=60 --set checkpoint.keep=6)
+
+job job.yaml
+train "undisturbed" 4 job.yaml --run-dir whole
+ended "undisturbed" 0
+sha=$(field whole params_sha256)
+train "a run" 4 job.yaml --run-dir run --set train.until.steps=40 --set checkpoint.keep=6
+ended "a run" 0
+newest=$(newest_round run)
+
+# fresh: a copy of the run as it was.
+fresh() { rm -rf copy && cp -r run copy; }
+
+fresh
+poison copy "$newest" west model/params nan
+train "one region's newest is not finite" 4 job.yaml --run-dir copy --resume "${ends[@]}"
+ended "one region's newest is not finite" 0 "ckpt/$newest/west.h5: model/params is not finite" "goes on from round $((newest - 1))"
+check "one region's newest is not finite: the model of a whole run" same "$(field copy params_sha256)" "$sha"
+
+fresh
+for round in $(rounds copy); do poison copy "$round" east optim/momentum nan; done
+train "none is finite" 4 job.yaml --run-dir copy --resume "${ends[@]}"
+ended "none is finite" 4 "no round is whole and finite in every region: copy/ckpt/$newest/east.h5"
+check "none is finite: nothing is removed" same "$(rounds copy | tr '\n' ' ')" "$(rounds run | tr '\n' ' ')"
+
+# Older files are nobody's business while a newer one is whole.
+fresh
+for round in $(rounds copy | head -n -1); do printf 'damaged!' | dd of="copy/ckpt/$round/east.h5" bs=1 seek=100000 conv=notrunc status=none; done
+train "older files are damaged" 4 job.yaml --run-dir copy --resume "${ends[@]}"
+ended "older files are damaged" 0 "goes on from round $newest"
+check "older files are damaged: none was looked at" same "$(grep -c SHA-256 err)" 0
+check "older files are damaged: the model of a whole run" same "$(field copy params_sha256)" "$sha"
+
+if strace -f -o /dev/null true 2>/dev/null; then
+  fresh
+  run "how often a file is read" -n 4 strace -ff -e trace=openat -o trace "$GEOTRAIN" train job.yaml --run-dir copy --resume \
+    "${ends[@]}" --set train.choices=measure
+  ended "how often a file is read" 0
+  check "how often a file is read: once" same "$(cat trace.* | grep -c "copy/ckpt/$newest/west.h5\", O_RDONLY")" 1
+else
+  skip "how often a file is read" "strace is not there, or may not trace"
+fi
+
+fresh
+poison copy 2 west model/params inf
+train "a round that is named" 4 job.yaml --run-dir copy --resume-round 3 "${ends[@]}"
+ended "a round that is named" 0 'goes on from round 3'
+check "a round that is named: the model of a whole run" same "$(field copy params_sha256)" "$sha"
+fresh
+poison copy 2 west model/params inf
+truncate -s 3000 copy/ckpt/1/east.h5
+rm copy/ckpt/4/east.h5
+for round in 1 2 4 77; do
+  train "round $round is named" 4 job.yaml --run-dir copy --resume-round $round "${ends[@]}"
+  ended "round $round is named" 4 "--resume-round $round: copy holds no such round .* those that are: $(rounds run | sort -rn | grep -v '^[124]$' | tr '\n' ' ' | sed 's/ $//; s/ /, /g')\$"
+done
+check "rounds that are named: nothing is removed" same "$(rounds copy | tr '\n' ' ')" "$(rounds run | tr '\n' ' ')"
+train "a round that is no number" 4 job.yaml --run-dir copy --resume-round 3rd "${ends[@]}"
+ended "a round that is no number" 2 '--resume-round is "3rd"; the number of a round'
+run "two rounds are named" -n 2 "$GEOTRAIN" train job.yaml --run-dir copy --resume-round 3 : \
+  -n 2 "$GEOTRAIN" train job.yaml --run-dir copy --resume-round 5
+ended "two rounds are named" 2 'region west was started with --resume-round 5, region east with 3'
+
+# The run goes astray and is stopped: the round from before it did stays, though but one is to be kept.
+fresh
+for region in east west; do poison copy "$newest" $region optim/momentum 3e38; done
+train "astray" 4 job.yaml --run-dir copy --resume --set train.until.steps=60 --set checkpoint.keep=1
+ended "astray" 6 'not finite' "round $((newest + 1)) holds .*--resume-round N"
+check "astray: the round before stays" [ -e "copy/ckpt/$newest/east.h5" -a -e "copy/ckpt/$newest/west.h5" ]
+check "astray: what it went to stays too" same "$(newest_round copy)" $((newest + 1))
+train "astray: resume" 4 job.yaml --run-dir copy --resume --set train.until.steps=60 --set checkpoint.keep=1
+ended "astray: resume" 6 'gave nothing but gradients that are not finite' "goes on from round $newest"
+finish
