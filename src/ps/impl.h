@@ -28,6 +28,7 @@ typedef struct {
   bool departed, behind; /* behind: another was in front of it when it was posted */
   bool resent;           /* after a resume: the peer may have applied it already, so it keeps its payload */
   gt_ns posted;
+  int64_t saved_as; /* its body's number in the state that is being saved */
 } ps_message;
 
 typedef struct {

@@ -25,6 +25,15 @@ static size_t collect_unreturned(gt_ps *ps) {
   return n;
 }
 
+/* A body that waits for several peers is listed once, under its number. */
+static void save_body(const gt_ps *ps, ps_message *m, gt_state *state) {
+  char name[32];
+  m->saved_as = 0;
+  while (ps->pool[m->saved_as] != m->payload) m->saved_as++;
+  snprintf(name, sizeof name, "%lld", (long long)m->saved_as);
+  if (!gt_state_find(state, "ps/message/", name)) gt_state_add(state, "ps/message/", name, GT_TYPE_F32, m->payload->vec.data, m->payload->vec.n);
+}
+
 static void save_peer(gt_ps *ps, size_t peer, gt_state *state) {
   ps_peer *p = &ps->peers[peer];
   char prefix[64], name[64];
@@ -36,8 +45,9 @@ static void save_peer(gt_ps *ps, size_t peer, gt_state *state) {
     ps_message *m = &p->messages[i];
     snprintf(name, sizeof name, "unacknowledged/%zu/head", i);
     gt_state_add(state, prefix, name, GT_TYPE_U8, &m->head, sizeof m->head);
-    snprintf(name, sizeof name, "unacknowledged/%zu/payload", i);
-    gt_state_add(state, prefix, name, GT_TYPE_F32, m->payload->vec.data, m->payload->vec.n);
+    save_body(ps, m, state);
+    snprintf(name, sizeof name, "unacknowledged/%zu/message", i);
+    gt_state_add(state, prefix, name, GT_TYPE_I64, &m->saved_as, 1);
   }
 }
 
@@ -64,27 +74,60 @@ static void make_room(gt_ps *ps, ps_peer *p) {
   ps->pool = payloads;
 }
 
+/* Bodies that are in memory again: of the pairs the first n. */
+typedef struct {
+  const gt_state *state;
+  size_t n;
+  struct {
+    const gt_state_item *item;
+    gt_payload *payload;
+  } * pairs; /* as many as the state has items */
+} ps_bodies;
+
+/* The body of a peer's message i: by its number, or with the message, as files have it that know no numbers. */
+static gt_status find_body(const gt_state *state, const char *prefix, size_t i, const gt_state_item **body) {
+  char name[64], number[32];
+  int64_t at;
+  snprintf(name, sizeof name, "unacknowledged/%zu/payload", i);
+  if ((*body = gt_state_find(state, prefix, name)) != NULL) return GT_OK;
+  snprintf(name, sizeof name, "unacknowledged/%zu/message", i);
+  GT_TRY(gt_state_get(state, prefix, name, GT_TYPE_I64, &at, 1));
+  snprintf(number, sizeof number, "%lld", (long long)at);
+  if ((*body = gt_state_find(state, "ps/message/", number)) != NULL) return GT_OK;
+  return GT_FAIL(GT_ERR_CKPT, "%s%s names ps/message/%s, which is not there", prefix, name, number);
+}
+
+/* One payload for all peers that the body waits for. */
+static gt_payload *load_body(gt_ps *ps, ps_bodies *bodies, const gt_state_item *item) {
+  for (size_t i = 0; i < bodies->n; i++)
+    if (bodies->pairs[i].item == item) return bodies->pairs[i].payload;
+  gt_payload *payload = gt_ps_payload(ps, item->count);
+  if (payload->vec.data) memcpy(payload->vec.data, item->data, item->count * sizeof(float));
+  bodies->pairs[bodies->n].item = item;
+  bodies->pairs[bodies->n++].payload = payload;
+  return payload;
+}
+
 /* Unacknowledged messages are queued again, with the sequence they had. */
-static gt_status load_messages(gt_ps *ps, size_t peer, const gt_state *state) {
+static gt_status load_messages(gt_ps *ps, size_t peer, ps_bodies *bodies) {
   ps_peer *p = &ps->peers[peer];
   char prefix[64], name[64];
   snprintf(prefix, sizeof prefix, "ps/peer/%zu/", peer);
   for (size_t i = 0;; i++) {
     snprintf(name, sizeof name, "unacknowledged/%zu/head", i);
-    if (!gt_state_find(state, prefix, name)) return GT_OK;
+    if (!gt_state_find(bodies->state, prefix, name)) return GT_OK;
     gt_frame_header head;
-    GT_TRY(gt_state_get(state, prefix, name, GT_TYPE_U8, &head, sizeof head));
-    snprintf(name, sizeof name, "unacknowledged/%zu/payload", i);
-    const gt_state_item *body = gt_state_find(state, prefix, name);
+    const gt_state_item *body;
+    GT_TRY(gt_state_get(bodies->state, prefix, name, GT_TYPE_U8, &head, sizeof head));
+    GT_TRY(find_body(bodies->state, prefix, i, &body));
     size_t full = ps->spec.params.n + ps->spec.buffers.n;
     size_t need = head.kind == GT_MSG_STATE ? full : ps->spec.params.n;
     if (!gt_msg_is_data(head.kind)) return GT_FAIL(GT_ERR_CKPT, "%s is of kind %u, and needs to be data", prefix, head.kind);
-    if (!body || body->type != GT_TYPE_F32 || body->count != need) return GT_FAIL(GT_ERR_CKPT, "%s%s does not fit this model", prefix, name);
+    if (body->type != GT_TYPE_F32 || body->count != need)
+      return GT_FAIL(GT_ERR_CKPT, "%s, of message %zu of %s, does not fit this model", body->name, i, prefix);
     make_room(ps, p);
-    gt_payload *payload = gt_ps_payload(ps, body->count);
-    if (payload->vec.data) memcpy(payload->vec.data, body->data, body->count * sizeof(float));
     head.round = (uint32_t)ps->round;
-    gt_ps_enqueue(ps, peer, &head, payload);
+    gt_ps_enqueue(ps, peer, &head, load_body(ps, bodies, body));
     p->messages[p->n - 1].resent = true;
   }
 }
@@ -96,6 +139,15 @@ static gt_status load_peer(gt_ps *ps, size_t peer, const gt_state *state) {
   GT_TRY(gt_state_get(state, prefix, "sent_seq", GT_TYPE_I64, &p->sent_seq, 1));
   GT_TRY(gt_state_get(state, prefix, "applied_seq", GT_TYPE_I64, &p->applied_seq, 1));
   return gt_state_get(state, prefix, "wan_bytes", GT_TYPE_F64, &p->wan_bytes, 1);
+}
+
+static gt_status load_outboxes(gt_ps *ps, const gt_state *state) {
+  ps_bodies bodies = {.state = state};
+  bodies.pairs = gt_alloc(state->n + 1, sizeof *bodies.pairs);
+  gt_status status = GT_OK;
+  for (size_t p = 0; p < ps->spec.nregions && status == GT_OK; p++) status = load_messages(ps, p, &bodies);
+  gt_free(bodies.pairs);
+  return status;
 }
 
 /* A longer `until` takes a region that was done back to training. */
@@ -128,7 +180,7 @@ gt_status gt_ps_load(gt_ps *ps, gt_ns now, const gt_state *state) {
   GT_TRY(load_numbers(ps, state));
   for (size_t p = 0; p < ps->spec.nregions; p++) GT_TRY(load_peer(ps, p, state));
   gt_ps_budget_load(ps);
-  for (size_t p = 0; p < ps->spec.nregions; p++) GT_TRY(load_messages(ps, p, state));
+  GT_TRY(load_outboxes(ps, state));
   GT_TRY(gt_optim_load(ps->spec.optim, state));
   GT_TRY(gt_sync_load(ps->sync, state));
   load_phase(ps);

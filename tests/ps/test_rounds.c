@@ -124,6 +124,90 @@ static void test_an_unsound_round(void **state) {
   }
 }
 
+/* ---- messages under way ------------------------------------------------------------------------------------------------------------ */
+
+/* A world in which region 0's messages wait for every peer. */
+static world *open_waiting(uint64_t seed, bool async) {
+  w_spec spec = w_random("asgd", async, 5, seed);
+  spec.until.epochs = 2;
+  spec.checkpoint_every.steps = 2;
+  spec.outbox = spec.window = 2;
+  spec.link = (gt_link_spec){.bandwidth_bps = 1e5, .latency_s = 0.05};
+  world *w = w_open(&spec);
+  for (bool all = false; !all;) {
+    all = true;
+    w_check(w, w_step(w));
+    for (size_t p = 1; p < w->n; p++) {
+      gt_ps_link link;
+      gt_ps_look_link(w->regions[0].ps, p, &link);
+      all = all && link.unacknowledged >= 2;
+    }
+  }
+  return w;
+}
+
+/* What waits for four peers is in a checkpoint once. */
+static void test_a_message_is_saved_once(void **state) {
+  (void)state;
+  world *w = open_waiting(1800, false);
+  size_t most = 0, bodies = 0;
+  gt_state saved = {0};
+  gt_ps_save(w->regions[0].ps, w->now, &saved);
+  for (size_t p = 1; p < w->n; p++) {
+    gt_ps_link link;
+    gt_ps_look_link(w->regions[0].ps, p, &link);
+    if (link.unacknowledged > most) most = link.unacknowledged;
+  }
+  for (size_t i = 0; i < saved.n; i++) bodies += saved.items[i].type == GT_TYPE_F32 && strncmp(saved.items[i].name, "ps/", 3) == 0;
+  assert_int_equal(bodies, most);
+  gt_state_close(&saved);
+  w_close(w);
+}
+
+/* As it was: every peer's messages with bodies of their own. */
+static void to_old_layout(gt_state *state) {
+  gt_state old = {.owns_data = true};
+  for (size_t i = 0; i < state->n; i++) {
+    const gt_state_item *item = &state->items[i], *body = item;
+    char name[96], *end;
+    snprintf(name, sizeof name, "%s", item->name);
+    if (strncmp(name, "ps/message/", 11) == 0) continue;
+    if (strstr(name, "unacknowledged") && (end = strstr(name, "/message"))) {
+      char number[32];
+      snprintf(number, sizeof number, "%lld", (long long)*(int64_t *)item->data);
+      assert_non_null(body = gt_state_find(state, "ps/message/", number));
+      memcpy(end, "/payload", 9);
+    }
+    size_t size = body->count * gt_type_size(body->type);
+    void *data = gt_alloc(size + 1, 1);
+    if (size) memcpy(data, body->data, size);
+    gt_state_add(&old, "", name, body->type, data, body->count);
+  }
+  gt_state_close(state);
+  *state = old;
+}
+
+static void test_the_old_layout_resumes(void **state) {
+  (void)state;
+  for (uint64_t seed = 1810; seed < 1818; seed++) {
+    size_t messages = 0;
+    world *w = open_waiting(seed, seed % 2);
+    int64_t newest, round;
+    for (round = 0; messages < 4; round = w_whole_round(w, &newest)) {
+      w_check(w, w_step(w));
+      messages = 0;
+      const w_copy *c = round ? w_find_copy(&w->regions[0], round) : NULL;
+      for (size_t i = 0; c && i < c->state.n; i++) messages += strstr(c->state.items[i].name, "/head") != NULL;
+    }
+    for (size_t r = 0; r < w->n; r++)
+      for (size_t i = 0; i < w->regions[r].ncopies; i++) to_old_layout(&w->regions[r].copies[i].state);
+    w_check(w, w_crash(w) == round);
+    w_run_until(w, GT_PS_COMPLETE);
+    w_check_epochs(w, 2);
+    w_close(w);
+  }
+}
+
 /* ---- crashes ----------------------------------------------------------------------------------------------------------------------- */
 
 static void crash(w_spec *spec) {
@@ -288,10 +372,19 @@ static void test_nothing_is_left(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_stop_at_any_moment),     cmocka_unit_test(test_two_reasons_to_stop),  cmocka_unit_test(test_a_later_round_in_a_message),
-      cmocka_unit_test(test_an_unsound_round),       cmocka_unit_test(test_crashes_at_any_event), cmocka_unit_test(test_an_interval_at_most_is_lost),
-      cmocka_unit_test(test_whoever_is_first_opens), cmocka_unit_test(test_a_longer_end),         cmocka_unit_test(test_a_longer_end_midway),
-      cmocka_unit_test(test_other_workers),          cmocka_unit_test(test_nothing_is_left),
+      cmocka_unit_test(test_stop_at_any_moment),
+      cmocka_unit_test(test_two_reasons_to_stop),
+      cmocka_unit_test(test_a_later_round_in_a_message),
+      cmocka_unit_test(test_an_unsound_round),
+      cmocka_unit_test(test_a_message_is_saved_once),
+      cmocka_unit_test(test_the_old_layout_resumes),
+      cmocka_unit_test(test_crashes_at_any_event),
+      cmocka_unit_test(test_an_interval_at_most_is_lost),
+      cmocka_unit_test(test_whoever_is_first_opens),
+      cmocka_unit_test(test_a_longer_end),
+      cmocka_unit_test(test_a_longer_end_midway),
+      cmocka_unit_test(test_other_workers),
+      cmocka_unit_test(test_nothing_is_left),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
