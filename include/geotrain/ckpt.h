@@ -1,6 +1,7 @@
 /* ckpt: named state to and from HDF5, rounds on disk.  Floor 4.  Local; no MPI.
    A round is DIR/ckpt/<round>/<region>.h5.  The HDF5 image is built in memory, a 512-byte user block with its SHA-256 goes in front, and the whole is written to
-   a temporary name, fsynced, renamed, and the directory fsynced.  The model that a run ends with is a file of the same form, DIR/final.h5. */
+   a temporary name, fsynced, renamed, and the directory fsynced.
+   The model that a run ends with is a file of the same form, DIR/final.h5. */
 #ifndef GEOTRAIN_CKPT_H
 #define GEOTRAIN_CKPT_H
 
@@ -16,7 +17,8 @@ typedef struct {
   int64_t features;  /* samples are ids below it; 0: images */
   char kernels[320]; /* what computed; empty: not said */
   int64_t doubtful;  /* 1: the last gradients of these parameters all were not finite */
-  /* Of a final model alone: of how many regions it is the mean, and the SHA-256 of its parameters. */
+  /* Of a final model alone: of how many regions it is the mean, and the SHA-256 of its
+     parameters. */
   int64_t mean_of; /* 0: a checkpoint */
   char params_sha256[65];
 } gt_ckpt_info;
@@ -37,7 +39,7 @@ gt_ckpt_progress gt_ckpt_poll(gt_ckpt_writer *writer, gt_status *result);
 /* Removes this region's files of rounds below `oldest_kept` and of none above, and the round's folder when empty. */
 void gt_ckpt_prune(gt_ckpt_writer *writer, int64_t oldest_kept);
 
-/* ---- the final model -------------------------------------------------------------------------------------------------- */
+/* ---- the final model ------------------------------------------------------------------------- */
 
 /* "RUN_DIR/final.h5" into buf; "RUN_DIR/final-<region>.h5" where each region ends with a model of
    its own.  region: NULL where there is one model of all. */

@@ -125,7 +125,8 @@ void gt_ps_evaluated(gt_ps *ps, size_t worker, const gt_ps_push *push, gt_ns now
    needed, and nothing was done with it. */
 gt_status gt_ps_message(gt_ps *ps, size_t peer, const gt_frame_header *head, const void *payload, gt_ns now);
 void gt_ps_departed(gt_ps *ps, size_t peer, uint64_t cookie, gt_ns now);
-/* Within host.checkpoint: nobody would go on from the state of this round; the others learn of it. */
+/* Within host.checkpoint: nobody would go on from the state of this round; the others learn of
+   it. */
 void gt_ps_round_unsound(gt_ps *ps);
 /* This region's file of the round is durable. */
 void gt_ps_written(gt_ps *ps, int64_t round, gt_ns now);

@@ -84,7 +84,8 @@ typedef struct {
   } * pairs; /* as many as the state has items */
 } ps_bodies;
 
-/* The body of a peer's message i: by its number, or with the message, as files have it that know no numbers. */
+/* The body of a peer's message i: by its number, or with the message, as files have it that know
+   no numbers. */
 static gt_status find_body(const gt_state *state, const char *prefix, size_t i, const gt_state_item **body) {
   char name[64], number[32];
   int64_t at;

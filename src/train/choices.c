@@ -63,7 +63,8 @@ static char *text_of(const gt_state *state) {
   return text;
 }
 
-/* What the round that is gone on from has kept, or the newest that can be read; NULL: nothing.  On the PS. */
+/* What the round that is gone on from has kept, or the newest that can be read; NULL: nothing.
+   On the PS. */
 static char *kept_text(gt_run *run) {
   int64_t rounds[GT_MAX_ROUNDS];
   const gt_train_options *o = run->options;

@@ -35,7 +35,7 @@ void gt_final_close(gt_final *f) {
   gt_free(f);
 }
 
-/* ---- the file of the model ------------------------------------------------------------------------------------------------------- */
+/* ---- the file of the model ------------------------------------------------------------------- */
 
 /* Begins to write what is scored; region: NULL for the mean. */
 static void begin_file(gt_final *f, const char *region, const gt_region_result *of, gt_vec params, gt_vec buffers) {
@@ -56,7 +56,8 @@ static void begin_file(gt_final *f, const char *region, const gt_region_result *
   f->writing_since = gt_now();
 }
 
-/* Whether what was begun is durable; under the virtual clock it is waited for, for no event says it. */
+/* Whether what was begun is durable; under the virtual clock it is waited for, for no event says
+   it. */
 static bool file_durable(gt_final *f) {
   gt_server *s = f->server;
   gt_status result = GT_OK;

@@ -123,10 +123,13 @@ typedef struct {
   gt_hello *hellos; /* of every region */
   size_t nhellos;
   gt_final *final;
-  int64_t written_round;                             /* being written */
-  int64_t unsound_round;                             /* that lies here although nobody would go on from it; 0: none */
-  int64_t bad_gradients, good_gradients, bad_in_row; /* of this start: not finite; finite when the last of those came; in a row */
-  int64_t spoilt[GT_MAX_REGIONS];                    /* at the start: the newest round whose file at the region is not finite; 0: none */
+  int64_t written_round; /* being written */
+  int64_t unsound_round; /* that lies here although nobody would go on from it; 0: none */
+  /* Of this start: gradients that were not finite, how many of them in a row, and how many had been
+     finite when the last of them came. */
+  int64_t bad_gradients, bad_in_row, good_gradients;
+  /* At the start: the newest round whose file at the region is not finite; 0: none. */
+  int64_t spoilt[GT_MAX_REGIONS];
   int64_t resumes;
   double elapsed_s; /* before this start */
   gt_ns begun_wall, started, progress_at, watched_at, looked_at, record_at, recorded_at;
@@ -159,15 +162,18 @@ void gt_server_rounds(gt_server *s, gt_hello *own);
 gt_status gt_server_settle_round(gt_server *s, int64_t *round);
 
 /* resume.c */
-/* What a file of this run says of itself now: all but mean_of and params_sha256.  job_yaml is lent. */
+/* What a file of this run says of itself now: all but mean_of and params_sha256.  job_yaml is
+   lent. */
 void gt_server_describe(const gt_server *s, gt_ckpt_info *info);
 /* Seconds of wall time after which a disk counts as lost where nothing else goes on. */
 double gt_server_write_limit(const gt_server *s);
-/* Before training: a final model that this start will make another of is removed.  round: gone on from. */
+/* Before training: a final model that this start will make another of is removed.  round: gone
+   on from. */
 void gt_server_remove_final(const gt_server *s, int64_t round);
 /* Reads the round's file into params, buffers, the optimizer, the strategy, the gateway's ledger. */
 gt_status gt_server_resume(gt_server *s, int64_t round);
-/* Removes files of rounds that were never whole: their numbers are not used again, and nobody can resume from them. */
+/* Removes files of rounds newer than the one that is gone on from: they were not whole or not
+   sound, or an older one was named.  Their numbers are not used again. */
 void gt_server_remove_newer(const gt_server *s, int64_t round);
 gt_status gt_run_init_params(gt_run *run);
 /* Host of the PS: take the checkpoint of a round; a round is whole. */
@@ -193,7 +199,8 @@ void gt_virtual_ordered(gt_server *s, size_t worker, const gt_ps_order *order);
 void gt_virtual_work(gt_virtual *v, gt_ps_work work);
 /* A checkpoint of so many bytes is being written. */
 void gt_virtual_writing(gt_virtual *v, double bytes);
-/* One turn of a real wait under the virtual clock: what arrives is kept for its time.  Nothing under the real one. */
+/* One turn of a real wait under the virtual clock: what arrives is kept for its time.  Nothing
+   under the real one. */
 void gt_virtual_look_around(gt_server *s);
 /* until the run ends: 0, 75 or 6. */
 gt_status gt_virtual_loop(gt_server *s);

@@ -4,7 +4,7 @@
 
 #include "impl.h"
 
-/* ---- one file -------------------------------------------------------------------------------------------------- */
+/* ---- one file -------------------------------------------------------------------------------- */
 
 const char *gt_state_spoilt(const gt_state *state) {
   for (size_t i = 0; i < state->n; i++) {
@@ -44,7 +44,7 @@ gt_round_verdict gt_run_read_round(gt_run *run, int64_t round) {
   return kept->verdict;
 }
 
-/* ---- what the regions have --------------------------------------------------------------------------------------- */
+/* ---- what the regions have ------------------------------------------------------------------- */
 
 void gt_server_rounds(gt_server *s, gt_hello *own) {
   own->nrounds = (int64_t)gt_ckpt_rounds(s->run->run_dir, s->run->region, own->rounds, GT_MAX_ROUNDS);
@@ -90,7 +90,8 @@ static gt_round_verdict judge_everywhere(gt_server *s, int64_t round) {
   return (gt_round_verdict)worst;
 }
 
-/* Where no round is common, files that nobody looked at may be damaged; collective over the PS ranks. */
+/* Where no round is common, files that nobody looked at may be damaged; collective over the PS
+   ranks. */
 static void judge_the_rest(gt_server *s) {
   int64_t all[GT_MAX_REGIONS], damaged = 0;
   const gt_hello *own = &s->hellos[s->run->roles.region_id];
@@ -104,7 +105,7 @@ static void judge_the_rest(gt_server *s) {
     if (all[p] > s->hellos[p].damaged) s->hellos[p].damaged = all[p];
 }
 
-/* ---- a round that is named ----------------------------------------------------------------------------------------- */
+/* ---- a round that is named ------------------------------------------------------------------- */
 
 static gt_status list_others(gt_server *s, int64_t asked) {
   char list[512] = "";
@@ -136,9 +137,10 @@ static gt_status settle_asked(gt_server *s, int64_t asked, int64_t *round) {
   return GT_OK;
 }
 
-/* ---- the newest ------------------------------------------------------------------------------------------------------ */
+/* ---- the newest ------------------------------------------------------------------------------ */
 
-/* There are files, but no round to go on from: only a run that was ended in its first round may begin again, for then one region may have one whole file.
+/* There are files, but no round to go on from: only a run that was ended in its first round may begin
+   again, for then one region may have one whole file.
    Anything else is a loss, and training from the beginning would hide it. */
 static gt_status nothing_common(const gt_server *s) {
   size_t n = s->run->job->nregions;

@@ -48,7 +48,8 @@ void gt_server_describe(const gt_server *s, gt_ckpt_info *info) {
   name_kernels(run, info->kernels, sizeof info->kernels);
 }
 
-/* Since two gradients that were not finite no other came: the numbers are still finite, and nothing can be learned from them. */
+/* Since two gradients that were not finite no other came: the numbers are still finite, and
+   nothing can be learned from them. */
 static bool doubtful(const gt_server *s) {
   gt_ps_view v;
   gt_ps_look(s->ps, gt_server_now(s), &v);
@@ -109,14 +110,18 @@ void gt_server_poll_writer(gt_server *s, gt_ns now) {
   gt_ps_written(s->ps, round, now);
 }
 
-/* The newest round that nobody would go on from serves to look into; it never takes the place of one that somebody would. */
-static void keep_unsound(gt_server *s, int64_t round) {
+/* This region's file of a round, and the folder when nothing else is in it. */
+static void remove_file(const gt_server *s, int64_t round) {
   char path[1300];
-  if (s->unsound_round > 0) {
-    unlink(gt_ckpt_path(path, sizeof path, s->run->run_dir, s->unsound_round, s->run->region));
-    *strrchr(path, '/') = 0;
-    rmdir(path);
-  }
+  unlink(gt_ckpt_path(path, sizeof path, s->run->run_dir, round, s->run->region));
+  *strrchr(path, '/') = 0;
+  rmdir(path);
+}
+
+/* The newest round that nobody would go on from serves to look into; it never takes the place of
+   one that somebody would. */
+static void keep_unsound(gt_server *s, int64_t round) {
+  if (s->unsound_round > 0) remove_file(s, s->unsound_round);
   s->unsound_round = round;
 }
 
@@ -140,14 +145,8 @@ void gt_server_whole(void *server, int64_t round) {
 void gt_server_remove_newer(const gt_server *s, int64_t round) {
   int64_t rounds[GT_MAX_ROUNDS];
   size_t n = gt_ckpt_rounds(s->run->run_dir, s->run->region, rounds, GT_MAX_ROUNDS);
-  for (size_t i = 0; i < n; i++) {
-    char path[1300];
-    if (rounds[i] <= round) continue;
-    gt_ckpt_path(path, sizeof path, s->run->run_dir, rounds[i], s->run->region);
-    unlink(path);
-    *strrchr(path, '/') = 0;
-    rmdir(path);
-  }
+  for (size_t i = 0; i < n; i++)
+    if (rounds[i] > round) remove_file(s, rounds[i]);
 }
 
 /* The lead's final model is of this very job and round: nobody has more to train. */

@@ -177,7 +177,8 @@ static void write_final(const char *run, const char *region, int64_t round) {
   assert_int_equal(status, GT_OK);
 }
 
-/* Beside the rounds: replaced as a whole, listed with what else there is, removed with what was begun of it. */
+/* Beside the rounds: replaced as a whole, listed with what else there is, removed with what was
+   begun of it. */
 static void test_final_models(void **unused) {
   (void)unused;
   char run[128], path[256], begun[256], text[256];

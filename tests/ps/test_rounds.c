@@ -109,7 +109,8 @@ static void test_a_later_round_in_a_message(void **state) {
   w_close(w);
 }
 
-/* A round that one region would not go on from is whole, and sound in no region's eyes (w_whole looks); those around it are. */
+/* A round that one region would not go on from is whole, and sound in no region's eyes (w_whole
+   looks); those around it are. */
 static void test_an_unsound_round(void **state) {
   (void)state;
   for (uint64_t seed = 1700; seed < 1712; seed++) {
@@ -124,7 +125,7 @@ static void test_an_unsound_round(void **state) {
   }
 }
 
-/* ---- messages under way ------------------------------------------------------------------------------------------------------------ */
+/* ---- messages under way ---------------------------------------------------------------------- */
 
 /* A world in which region 0's messages wait for every peer. */
 static world *open_waiting(uint64_t seed, bool async) {
