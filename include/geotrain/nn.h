@@ -116,14 +116,25 @@ void gt_graph_lean(const gt_graph *graph, size_t n, float *scores);
 
 typedef enum { GT_LR_CONSTANT, GT_LR_STEP, GT_LR_COSINE } gt_lr_kind;
 
+/* A part of a cosine's way from lr to lr_min: from `step` on, where `share` of it (0 to 1) is behind, to its end at step `end`.  end 0: there is no such part. */
+typedef struct {
+  int64_t step, end;
+  double share;
+} gt_lr_part;
+
 /* lr(step): linear warm-up over `warmup_steps`, then constant; or times `gamma` every `step_every` steps; or a cosine from lr to `lr_min` at total_steps. */
 typedef struct {
   gt_lr_kind kind;
   double lr, gamma, lr_min;
   int64_t warmup_steps, step_every, total_steps;
+  gt_lr_part now, before; /* of a cosine that was spread anew: its part since then, and the one before that; else total_steps is the end */
 } gt_lr_schedule;
 
 double gt_lr_at(const gt_lr_schedule *schedule, int64_t step);
+/* The share of a cosine's way from lr to lr_min that is behind it at this step: 0 to 1, 0 while it warms up. */
+double gt_lr_share(const gt_lr_schedule *schedule, int64_t step);
+/* A cosine goes on with this part, the warm-up keeps its own steps.  Steps before the part go by what was.  Other kinds stay as they are. */
+void gt_lr_spread(gt_lr_schedule *schedule, const gt_lr_part *part);
 
 /* ---- optimizers ------------------------------------------------------------------------------------------------- */
 
@@ -144,7 +155,9 @@ void gt_optim_close(gt_optim *optim);
 void gt_optim_step(gt_optim *optim, gt_vec params, gt_vec grads, gt_vec acc);
 int64_t gt_optim_steps(const gt_optim *optim);
 double gt_optim_lr(const gt_optim *optim); /* the rate of the next step */
-/* Names: "optim/steps", "optim/momentum", ... */
+/* Its schedule; borrowed, and it may be changed between steps. */
+gt_lr_schedule *gt_optim_schedule(gt_optim *optim);
+/* Names: "optim/steps", "optim/momentum", ..., and "optim/schedule" where the schedule was spread anew. */
 void gt_optim_save(gt_optim *optim, gt_state *state);
 gt_status gt_optim_load(gt_optim *optim, const gt_state *state);
 const char *const *gt_optim_names(void);

@@ -198,6 +198,9 @@ typedef struct {
   double done;      /* share of the training done */
 } gt_ps_view;
 
+/* Steps that the region will still make, as the job says; 0 when it is done. */
+int64_t gt_ps_steps_left(const gt_ps *ps);
+
 void gt_ps_look(const gt_ps *ps, gt_ns now, gt_ps_view *view);
 void gt_ps_loss_reset(gt_ps *ps);
 typedef struct {

@@ -24,12 +24,15 @@ const gt_optim_loops *gt_optim_loops_used(void) {
   return loops[gt_isa_used()];
 }
 
+#define PARTS 6 /* step, share and end of the part before and of the one now */
+
 struct gt_optim {
   const gt_optim_kind *kind;
   gt_optim_spec spec;
   size_t n;
   int64_t steps;
   float *state[GT_OPTIM_STATES];
+  double parts[PARTS]; /* of the schedule, as they are saved */
 };
 
 static bool uses(const gt_optim *optim, size_t i) {
@@ -90,10 +93,43 @@ double gt_optim_lr(const gt_optim *optim) {
   return gt_lr_at(&optim->spec.schedule, optim->steps);
 }
 
+gt_lr_schedule *gt_optim_schedule(gt_optim *optim) {
+  return &optim->spec.schedule;
+}
+
+/* A schedule that is as the job says needs no place. */
+static void save_schedule(gt_optim *optim, gt_state *state) {
+  const gt_lr_part *parts[] = {&optim->spec.schedule.before, &optim->spec.schedule.now};
+  if (parts[1]->end == 0) return;
+  for (size_t i = 0; i < 2; i++) {
+    optim->parts[3 * i] = (double)parts[i]->step;
+    optim->parts[3 * i + 1] = parts[i]->share;
+    optim->parts[3 * i + 2] = (double)parts[i]->end;
+  }
+  gt_state_add(state, "optim/", "schedule", GT_TYPE_F64, optim->parts, PARTS);
+}
+
+static gt_status load_schedule(gt_optim *optim, const gt_state *state) {
+  gt_lr_part parts[2];
+  double v[PARTS];
+  if (!gt_state_find(state, "optim/", "schedule")) return GT_OK;
+  GT_TRY(gt_state_get(state, "optim/", "schedule", GT_TYPE_F64, v, PARTS));
+  for (size_t i = 0; i < 2; i++) {
+    const double *p = &v[3 * i];
+    if (!(p[0] >= 0 && p[1] >= 0 && p[1] <= 1 && p[2] > 0 && p[2] < 0x1p53 && p[0] < 0x1p53))
+      return GT_FAIL(GT_ERR_CKPT, "optim/schedule goes on at step %g with a share of %g, to step %g, which cannot be", p[0], p[1], p[2]);
+    parts[i] = (gt_lr_part){.step = (int64_t)p[0], .share = p[1], .end = (int64_t)p[2]};
+  }
+  optim->spec.schedule.before = parts[0];
+  optim->spec.schedule.now = parts[1];
+  return GT_OK;
+}
+
 void gt_optim_save(gt_optim *optim, gt_state *state) {
   gt_state_add(state, "optim/", "steps", GT_TYPE_I64, &optim->steps, 1);
   for (size_t i = 0; i < GT_OPTIM_STATES; i++)
     if (uses(optim, i)) gt_state_add(state, "optim/", optim->kind->states[i], GT_TYPE_F32, optim->state[i], optim->n);
+  save_schedule(optim, state);
 }
 
 gt_status gt_optim_load(gt_optim *optim, const gt_state *state) {
@@ -102,6 +138,7 @@ gt_status gt_optim_load(gt_optim *optim, const gt_state *state) {
   if (steps < 0) return GT_FAIL(GT_ERR_CKPT, "optim/steps is %lld; 0 or more is needed", (long long)steps);
   for (size_t i = 0; i < GT_OPTIM_STATES; i++)
     if (optim->state[i]) GT_TRY(gt_state_get(state, "optim/", optim->kind->states[i], GT_TYPE_F32, optim->state[i], optim->n));
+  GT_TRY(load_schedule(optim, state));
   optim->steps = steps;
   return GT_OK;
 }

@@ -45,3 +45,15 @@ double gt_ps_share_done(const gt_ps *ps) {
   if (until->steps > 0) return (double)ps->totals.steps / (double)until->steps;
   return fmin(1, (double)ps->totals.samples / (double)until->samples);
 }
+
+int64_t gt_ps_steps_left(const gt_ps *ps) {
+  const gt_ps_interval *until = &ps->spec.until;
+  double batches;
+  if (ps->phase != GT_PS_TRAINING) return 0;
+  if (until->steps > 0) return until->steps > ps->totals.steps ? until->steps - ps->totals.steps : 0;
+  if (until->epochs > 0)
+    batches = (double)ps->nreissue + fmax(0, (double)(gt_ps_total_batches(ps) - ps->totals.next_batch));
+  else
+    batches = fmax(0, (double)(until->samples - ps->totals.samples) / (double)ps->spec.order.batch);
+  return (int64_t)ceil(ps->spec.local_async ? batches : batches / (double)ps->spec.nworkers);
+}

@@ -24,8 +24,13 @@ gt_optim_spec gt_ps_optim_of(const gt_job *job, size_t region, const int64_t *sa
   const char *schedule = job->train.schedule.name;
   gt_lr_kind kind = strcmp(schedule, "cosine") == 0 ? GT_LR_COSINE : strcmp(schedule, "step") == 0 ? GT_LR_STEP : GT_LR_CONSTANT;
   return (gt_optim_spec){.name = job->train.optimizer.name,
-                         .schedule = {kind, job->train.optimizer.lr, job->train.schedule.gamma, job->train.schedule.lr_min,
-                                      job->train.schedule.warmup_steps, job->train.schedule.step_every, schedule_steps(job, region, samples)},
+                         .schedule = {.kind = kind,
+                                      .lr = job->train.optimizer.lr,
+                                      .gamma = job->train.schedule.gamma,
+                                      .lr_min = job->train.schedule.lr_min,
+                                      .warmup_steps = job->train.schedule.warmup_steps,
+                                      .step_every = job->train.schedule.step_every,
+                                      .total_steps = schedule_steps(job, region, samples)},
                          .momentum = job->train.optimizer.momentum,
                          .weight_decay = job->train.optimizer.weight_decay,
                          .beta1 = job->train.optimizer.beta1,

@@ -131,7 +131,8 @@ typedef struct {
   /* At the start: the newest round whose file at the region is not finite; 0: none. */
   int64_t spoilt[GT_MAX_REGIONS];
   int64_t resumes;
-  double elapsed_s; /* before this start */
+  int64_t planned, planned_before; /* steps that the learning rate's schedule is for by this job, and by the checkpoint's (negative: not known) */
+  double elapsed_s;                /* before this start */
   gt_ns begun_wall, started, progress_at, watched_at, looked_at, record_at, recorded_at;
   int64_t samples_seen;
   double wan_seen;
@@ -182,6 +183,13 @@ void gt_server_whole(void *server, int64_t round);
 void gt_server_poll_writer(gt_server *s, gt_ns now);
 /* A write that takes too long is said, and where nothing else goes on it ends the run (GT_ERR_CKPT).  now: wall time. */
 void gt_server_watch_writer(gt_server *s, gt_ns now);
+
+/* schedule.c */
+/* The steps that the learning rate's schedule is for by this job (YAML); negative: it cannot be read. */
+int64_t gt_server_planned_steps(const gt_server *s, const char *job_yaml);
+/* Of a run that was resumed: where the job now makes other steps, the schedule keeps its position and the rest of it takes the steps that are left; says so.
+   Collective over the PS ranks. */
+void gt_server_spread(gt_server *s);
 
 /* time.c: the server's clock and what its time goes to. */
 gt_ns gt_server_now(const gt_server *s);

@@ -191,6 +191,7 @@ static gt_status restore(gt_server *s, const gt_ckpt_info *info, const gt_state 
   if (info->kernels[0] && strcmp(text, info->kernels) != 0)
     gt_log(GT_LOG_WARN, "the checkpoint was computed by \"%s\", and this run computes by \"%s\": it goes on, but not with the same bits",
            info->kernels, text);
+  s->planned_before = gt_server_planned_steps(s, info->job_yaml);
   s->elapsed_s = info->elapsed_s;
   s->resumes++;
   return GT_OK;

@@ -104,6 +104,7 @@ static void open_gateway(gt_server *s) {
 
 static gt_status open_optimizer(gt_server *s, const int64_t *samples) {
   gt_optim_spec spec = gt_ps_optim_of(s->run->job, s->run->roles.region_id, samples);
+  s->planned = spec.schedule.total_steps;
   return gt_optim_create(&s->optim, &spec, gt_graph_arrays(s->run->graph)->params.n, true);
 }
 
@@ -224,6 +225,7 @@ gt_status gt_server_open(gt_server *s, gt_run *run) {
   if (status == GT_OK) gt_server_remove_final(s, round);
   if (status == GT_OK && gt_run_write_job(run) != GT_OK) gt_panic(GT_ERR_CKPT, "%s", gt_error_text());
   if (status == GT_OK) gt_server_started(s, round);
+  if (status == GT_OK && round > 0) gt_server_spread(s);
   return status;
 }
 

@@ -174,6 +174,20 @@ static void schedules(void **state) {
   const gt_lr_schedule cosine = {.kind = GT_LR_COSINE, .lr = 1.0, .lr_min = 0.2, .warmup_steps = 2, .total_steps = 10};
   is(&cosine, 0, 0.5), is(&cosine, 2, 1.0), is(&cosine, 6, 0.6), is(&cosine, 10, 0.2), is(&cosine, 99, 0.2);
   is(&cosine, 4, 0.2 + 0.4 * (1.0 + sqrt(0.5)));
+  /* Spread anew at half of its way: it goes on at the same rate, and ends when the steps do. */
+  for (int64_t left = 1; left < 20; left += 3) {
+    gt_lr_schedule spread = cosine;
+    gt_lr_spread(&spread, &(gt_lr_part){6, 6 + left, gt_lr_share(&cosine, 6)});
+    is(&spread, 6, 0.6), is(&spread, 6 + left, 0.2);
+    assert_true(gt_lr_at(&spread, 5) == gt_lr_at(&cosine, 5)); /* what was stays, to the bit */
+    if (left % 2 == 0) is(&spread, 6 + left / 2, gt_lr_at(&cosine, 8));
+    gt_lr_spread(&spread, &(gt_lr_part){6, 10, gt_lr_share(&spread, 6)});
+    is(&spread, 7, gt_lr_at(&cosine, 7)), is(&spread, 9, gt_lr_at(&cosine, 9));
+  }
+  /* In the warm-up nothing of the way is behind it. */
+  gt_lr_schedule early = cosine;
+  gt_lr_spread(&early, &(gt_lr_part){1, 22, gt_lr_share(&cosine, 1)});
+  is(&early, 1, 1.0), is(&early, 2, 1.0), is(&early, 12, 0.6), is(&early, 22, 0.2);
   gt_optim *optim;
   assert_int_equal(gt_optim_create(&optim, &(gt_optim_spec){.name = "sgd", .schedule = constant}, 1, true), GT_OK);
   float w = 0.0f, g = -1.0f;

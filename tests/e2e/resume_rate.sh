@@ -1,0 +1,94 @@
+# labels: quick
+# processors: 1
+# The learning rate of a run that goes on with other workers or a longer end: where it stood, and at
+# its end when the run is.
+set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+# Steps take a while, so that a round is written before the next is due.
+emulated='compute: {emulate: true, step: 2 ms, eval_samples_per_s: 100000}'
+
+# One region (east) with so many workers: 4,000 samples an epoch, 250 batches, a cosine to 0.
+job job.yaml
+sed -e 's/{steps: 60}/{epochs: 1}/' -e '/name: west/d' -e '/links:/d' -e 's/shares: \[1, 1\]/shares: [1]/' \
+  -e 's/lr: 0.02, momentum: 0.9}/lr: 0.1, momentum: 0.0}, schedule: {name: cosine}/' -e 's/every: {steps: 10}, keep: 2/every: {steps: 5}, keep: 50/' \
+  -e 's/strategy: sma, period: 4/strategy: none/' job.yaml >one.yaml
+echo "$emulated" >>one.yaml
+with() { sed -e "s/{name: east, ranks: 2}/{name: east, ranks: $1}/" one.yaml; }
+with 3 >two.yaml
+with 5 >four.yaml
+
+middle() { rounds "$1" | awk '{ r[NR] = $1 } END { print r[int((NR + 1) / 2)] }'; }
+# at_half RUN COPY ROUND: the run as it was when a round was its newest.
+at_half() {
+  local round
+  cp -r "$1" "$2" && rm "$2/summary.json"
+  for round in $(rounds "$2"); do [ "$round" -le "$3" ] || rm -r "$2/ckpt/$round"; done
+}
+# of RUN KEY: what the record says of the schedule's new start.
+of() { grep '"event":"schedule"' "$1"/east.jsonl | tail -n 1 | grep -oE "\"$2\":[^,}]*" | cut -d : -f 2; }
+between() { awk -v x="$1" -v a="$2" -v b="$3" 'BEGIN { exit !(x >= a && x <= b) }' || { echo "      found '$1', needed $2 to $3" && false; }; }
+# spread NAME RUN STEPS WORKERS: of a schedule for so many steps the share is kept, and the rest goes
+# over the batches that so many workers have left.
+spread() {
+  local step
+  step=$(of "$2" step)
+  [ -n "$step" ] || { fail "$1: the record has the schedule" "no line of it" && return; }
+  check "$1: the rate does not jump" between "$(of "$2" lr)" "$(of "$2" lr_before)" "$(of "$2" lr_before)"
+  check "$1: the share is kept" between "$(of "$2" share)" "$(awk "BEGIN { print $step / $3 - 1e-5 }")" "$(awk "BEGIN { print $step / $3 + 1e-5 }")"
+  check "$1: steps left" same "$(of "$2" left)" "$(awk "BEGIN { print int((250 - $step * int(250 / $3 + 0.5) + $4 - 1) / $4) }")"
+}
+scores() { "$GEOTRAIN" eval "$1" data.h5 2>/dev/null | cut -d '(' -f 1; }
+
+train "2 workers" 3 two.yaml --run-dir two
+ended "2 workers" 0
+half=$(middle two)
+at_half two more "$half"
+train "2 workers, then 4" 5 four.yaml --run-dir more --resume
+ended "2 workers, then 4" 0 'was for 125 steps: it goes on at'
+spread "2 workers, then 4" more 125 4
+check "2 workers, then 4: what comes after the middle is trained" [ "$(scores "more/ckpt/$(newest_round more)/east.h5")" != "$(scores "more/ckpt/$half/east.h5")" ]
+
+# The same workers: nothing is said and the bits stay; of a schedule that was spread anew, too.
+at_half two again "$half"
+train "2 workers again" 3 two.yaml --run-dir again --resume
+ended "2 workers again" 0
+check "2 workers again: the same model" same "$(field again params_sha256)" "$(field two params_sha256)"
+check "2 workers again: no word of the schedule" same "$(cat out err again/east.jsonl | grep -c schedule)" 0
+at_half more more2 $((half + 1))
+train "4 workers again" 5 four.yaml --run-dir more2 --resume
+ended "4 workers again" 0
+check "4 workers again: the same model" same "$(field more2 params_sha256)" "$(field more params_sha256)"
+
+train "4 workers" 5 four.yaml --run-dir four
+ended "4 workers" 0
+at_half four fewer "$(middle four)"
+train "4 workers, then 2" 3 two.yaml --run-dir fewer --resume
+ended "4 workers, then 2" 0 'was for 63 steps: it goes on at'
+spread "4 workers, then 2" fewer 63 2
+
+# A longer end keeps the rate, and raises it with a word where it had come to its end.
+at_half two longer "$half"
+train "longer" 3 two.yaml --run-dir longer --resume --set train.until.epochs=2
+ended "longer" 0 'was for 125 steps: it goes on at'
+check "longer: the rate does not jump" between "$(of longer lr)" "$(of longer lr_before)" "$(of longer lr_before)"
+train "longer when finished" 3 two.yaml --run-dir two --resume --set train.until.epochs=2
+ended "longer when finished" 0 'rises from 0 to 0.05, as of a run of which 50.0 % is done'
+
+# Where regions move in lockstep they go by the longest one's steps, and stay alike.
+sed -e 's/{steps: 60}/{epochs: 1}/' -e 's/strategy: sma, period: 4/strategy: ssgd/' -e 's/momentum: 0.9}/momentum: 0.9}, schedule: {name: cosine}/' \
+  -e 's/keep: 2/keep: 50/' job.yaml >both.yaml
+echo "$emulated" >>both.yaml
+sed -e 's/{name: east, ranks: 2}/{name: east, ranks: 3}/' both.yaml >more_east.yaml
+train "lockstep" 4 both.yaml --run-dir both
+ended "lockstep" 0
+at_half both other "$(middle both)"
+sed -e 's/{name: west, ranks: 2}/{name: west, ranks: 3}/' more_east.yaml >more_both.yaml
+train "lockstep, other workers everywhere" 6 more_both.yaml --run-dir other --resume
+ended "lockstep, other workers everywhere" 0 'was for 125 steps: it goes on at'
+check "lockstep: one model" same "$(sed -nE 's/^ +"test_loss": (.*),/\1/p' other/summary.json | sort -u | wc -l)" 1
+at_half both other1 "$(middle both)"
+train "lockstep, other workers in a region" 5 more_east.yaml --run-dir other1 --resume
+ended "lockstep, other workers in a region" 0
+check "lockstep: one model" same "$(sed -nE 's/^ +"test_loss": (.*),/\1/p' other1/summary.json | sort -u | wc -l)" 1
+finish
