@@ -98,7 +98,7 @@ static void deliver(side *s, const gt_link_trace *trace, bool virtual_clock) {
     run_virtual(s);
   else
     run_real(s);
-  gt_gateway_close(s->g);
+  gt_gateway_close(s->g, 60);
 }
 
 /* The largest and the mean deviation of a second's bytes from the trace's, over the trace's mean a second. */

@@ -31,7 +31,7 @@ char *gt_launch_advice(char *buf, size_t size, int ranks);
 
 /* MPI_Init_thread under a watchdog; MPI errors return codes.  Collective over the world. */
 void gt_net_start(double limit_s);
-/* MPI_Finalize under a watchdog. */
+/* MPI_Finalize under a watchdog; limit_s: for the other ranks to come.  Collective over the world. */
 void gt_net_finalize(double limit_s);
 
 /* ---- agreement ------------------------------------------------------------------------------------------------------ */
@@ -79,7 +79,8 @@ typedef struct {
    on all ranks: GT_ERR_JOB says the number of ranks started and needed, the region that has too few or too many, or the name that is no region (and the nearest).
    A wrong number comes with the launcher's own words for the right one (gt_launch_advice). */
 gt_status gt_roles_create(gt_roles *out, const gt_region_plan *plan, size_t nregions, double limit_s);
-void gt_roles_close(gt_roles *roles);
+/* Collective over the world; limit_s: for the other ranks to come. */
+void gt_roles_close(gt_roles *roles, double limit_s);
 /* The map as text, a line a region: "region shanghai: ranks 0 (PS), 1, 2 on hosta"; collective over the world; the text (gt_free) on world rank 0, NULL elsewhere. */
 char *gt_roles_map(const gt_roles *roles, const gt_region_plan *plan);
 
@@ -167,9 +168,9 @@ typedef struct {
   size_t nparams, nbuffers, nscores;
 } gt_plane_size;
 /* Where all ranks of a region are on one node, arrays lie in memory that they share and only headers are messages; else both are.
-   Both creates and closes are collective over region. */
+   Both creates and closes are collective over region; limit_s: for its other ranks to come. */
 gt_plane_ps *gt_plane_ps_create(MPI_Comm region, const gt_plane_size *size);
-void gt_plane_ps_close(gt_plane_ps *plane);
+void gt_plane_ps_close(gt_plane_ps *plane, double limit_s);
 size_t gt_plane_ps_workers(const gt_plane_ps *plane);
 /* Sends an order; with_params copies `params` and `buffers` (borrowed until return) into the worker's send buffer. */
 void gt_plane_ps_order(gt_plane_ps *plane, size_t worker, const gt_order_msg *order, const float *params, const float *buffers);
@@ -206,7 +207,7 @@ float *gt_plane_worker_buffers(const gt_plane_worker *plane);
 float *gt_plane_worker_grads(const gt_plane_worker *plane);
 /* Room for nscores floats, to be filled before an EVAL is pushed and left alone until the next order. */
 float *gt_plane_worker_scores(const gt_plane_worker *plane);
-void gt_plane_worker_close(gt_plane_worker *plane);
+void gt_plane_worker_close(gt_plane_worker *plane, double limit_s);
 /* Gradients [first, nparams) of the batch of `samples` samples are final; called in a backward pass, `first` falling, the last call may be left to the push.  In
    shared memory the workers form the mean of what all have (see gt_plane_ps_reduced), each a part of it: here, in gt_plane_worker_progress, and while they wait. */
 void gt_plane_worker_gradients(gt_plane_worker *plane, size_t first, int64_t samples);

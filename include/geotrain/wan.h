@@ -32,8 +32,9 @@ typedef struct {
 /* Collective over ps_comm, whose ranks are region ids. */
 gt_gateway *gt_gateway_create(MPI_Comm ps_comm, const gt_gateway_spec *spec, const gt_gateway_events *events);
 /* Frees.  Frames that have departed on an emulated link still arrive (it sleeps until they have, one latency at most); what is queued or on its way out is dropped: poll until
-   gt_gateway_next says GT_NEVER first to lose nothing.  Collective over ps_comm (a barrier that sleeps comes first: nothing is under way when receives are cancelled). */
-void gt_gateway_close(gt_gateway *gateway);
+   gt_gateway_next says GT_NEVER first to lose nothing.  Collective over ps_comm (a barrier that sleeps comes first: nothing is under way when receives are cancelled);
+   limit_s: for the other regions to come.  Past it: panic with 5. */
+void gt_gateway_close(gt_gateway *gateway, double limit_s);
 
 /* Queues a message for a peer.  head: kind, codec, round, sequence, value, detail, range are the caller's; the rest is filled in.  payload (bytes) is borrowed until
    on_departed for data and bulk kinds (cookie != 0), copied for control kinds (one frame, at most 4 KiB).  Order: control first, then data and bulk in the order queued. */

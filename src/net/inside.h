@@ -118,7 +118,7 @@ static inline size_t gt_chunks(size_t nparams) {
 
 /* Both collective over region. */
 void gt_shared_open(gt_shared *s, MPI_Comm region, const gt_plane_size *size);
-void gt_shared_close(gt_shared *s);
+void gt_shared_close(gt_shared *s, double limit_s);
 /* The arrays of a worker rank (1 or more), in this process's addresses. */
 gt_segment gt_shared_segment(const gt_shared *s, int rank);
 /* The bell of a rank, or NULL. */

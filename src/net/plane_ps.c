@@ -121,11 +121,11 @@ static void cancel(MPI_Request *request) {
   GT_MPI(MPI_Wait(request, MPI_STATUS_IGNORE)); /* of a cancelled receive: local */
 }
 
-void gt_plane_ps_close(gt_plane_ps *plane) {
+void gt_plane_ps_close(gt_plane_ps *plane, double limit_s) {
   if (!plane) return;
   for (size_t w = 0; w < plane->nworkers; w++) {
     port *p = &plane->ports[w];
-    gt_wait_all(p->order_requests, plane->norders, "a worker to take its last order", ORDER_LIMIT_S, NULL, NULL);
+    gt_wait_all(p->order_requests, plane->norders, "a worker to take its last order", limit_s, NULL, NULL);
     cancel(&p->push_request);
     cancel(&p->scores_request);
     for (int i = 0; i < plane->ngrads; i++) cancel(&p->grads_requests[i]);
@@ -143,7 +143,7 @@ void gt_plane_ps_close(gt_plane_ps *plane) {
     gt_free(plane->snapshot.buffers);
   }
   gt_mean_close(&plane->mean);
-  gt_shared_close(&plane->shared);
+  gt_shared_close(&plane->shared, limit_s);
   gt_free(plane->ports);
   gt_free(plane);
 }

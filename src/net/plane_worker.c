@@ -1,8 +1,6 @@
 /* The worker's side of the local plane: pushes what is done, waits for what to do next. */
 #include "inside.h"
 
-#define CLOSE_LIMIT_S 120.0
-
 struct gt_plane_worker {
   MPI_Comm comm;
   gt_shared shared;
@@ -55,10 +53,10 @@ gt_plane_worker *gt_plane_worker_create(MPI_Comm region, const gt_plane_size *n)
   return plane;
 }
 
-void gt_plane_worker_close(gt_plane_worker *plane) {
+void gt_plane_worker_close(gt_plane_worker *plane, double limit_s) {
   if (!plane) return;
-  gt_wait_all(&plane->signal_request, 1, "the PS to take a signal", CLOSE_LIMIT_S, NULL, NULL);
-  gt_wait_all(plane->push_requests, plane->npushes, "the PS to take the last push", CLOSE_LIMIT_S, NULL, NULL);
+  gt_wait_all(&plane->signal_request, 1, "the PS to take a signal", limit_s, NULL, NULL);
+  gt_wait_all(plane->push_requests, plane->npushes, "the PS to take the last push", limit_s, NULL, NULL);
   if (plane->shared.window == MPI_WIN_NULL) {
     gt_free(plane->arrays.grads);
     gt_free(plane->arrays.params);
@@ -66,7 +64,7 @@ void gt_plane_worker_close(gt_plane_worker *plane) {
     gt_free(plane->arrays.scores);
   }
   gt_mean_close(&plane->mean);
-  gt_shared_close(&plane->shared);
+  gt_shared_close(&plane->shared, limit_s);
   gt_free(plane->push_requests);
   gt_free(plane->float_requests);
   gt_free(plane);

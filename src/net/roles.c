@@ -182,9 +182,9 @@ static void free_comm(MPI_Comm *comm) {
   *comm = MPI_COMM_NULL;
 }
 
-void gt_roles_close(gt_roles *roles) {
+void gt_roles_close(gt_roles *roles, double limit_s) {
   if (!roles || roles->world == MPI_COMM_NULL) return;
-  gt_watch_begin("MPI_Comm_free", MAP_LIMIT_S);
+  gt_watch_begin("MPI_Comm_free", limit_s);
   free_comm(&roles->ps);
   free_comm(&roles->region);
   gt_watch_end();

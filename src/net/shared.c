@@ -103,9 +103,9 @@ void gt_shared_open(gt_shared *s, MPI_Comm region, const gt_plane_size *n) {
   gt_watch_end();
 }
 
-void gt_shared_close(gt_shared *s) {
+void gt_shared_close(gt_shared *s, double limit_s) {
   if (s->window == MPI_WIN_NULL) return;
-  gt_watch_begin("the end of a region's shared memory", SETUP_LIMIT_S);
+  gt_watch_begin("the end of a region's shared memory", limit_s);
   GT_MPI(MPI_Win_unlock_all(s->window));
   GT_MPI(MPI_Win_free(&s->window));
   gt_watch_end();

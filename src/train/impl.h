@@ -43,6 +43,7 @@ typedef struct {
   gt_roles roles;
   const char *region; /* this rank's region's name */
   double start_limit_s;
+  double end_limit_s; /* for the other ranks to come to the end: one may be in a step, and send then what is under way */
   gt_dataset *dataset;
   gt_dataset_info data;
   uint32_t *part; /* the region's samples */
@@ -133,7 +134,7 @@ typedef struct {
   int64_t resumes;
   int64_t planned, planned_before; /* steps that the learning rate's schedule is for by this job, and by the checkpoint's (negative: not known) */
   double elapsed_s;                /* before this start */
-  gt_ns begun_wall, started, progress_at, watched_at, looked_at, record_at, recorded_at;
+  gt_ns begun_wall, started, progress_at, watched_at, looked_at, record_at, recorded_at, keepalive_at;
   int64_t samples_seen;
   double wan_seen;
   gt_ns seen_at;

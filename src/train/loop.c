@@ -178,6 +178,17 @@ gt_status gt_server_end(gt_server *s, gt_ns now, bool *ended) {
   return GT_OK;
 }
 
+/* The PS is no longer asked for anything: workers that wait for their last order hear that it is there. */
+static void keep_alive(gt_server *s, gt_ns now) {
+  const gt_order_msg order = {.kind = GT_ORDER_KEEPALIVE};
+  gt_ns since;
+  int64_t batch;
+  if (now < s->keepalive_at) return;
+  s->keepalive_at = now + gt_ps_made_of(s->ps)->keepalive;
+  for (size_t w = 0; w < gt_plane_ps_workers(s->plane); w++)
+    if (!gt_ps_computing(s->ps, w, &since, &batch)) gt_plane_ps_order(s->plane, w, &order, NULL, NULL);
+}
+
 /* What is under way on the gateway (the last WRITTEN and ROUND frames among it) leaves before the end. */
 static void flush(gt_server *s) {
   gt_backoff backoff;
@@ -186,6 +197,7 @@ static void flush(gt_server *s) {
   for (;;) {
     bool large = false;
     gt_ns now = gt_now();
+    keep_alive(s, now);
     if (gt_gateway_poll(s->gateway, now)) continue;
     gt_ns next = gt_gateway_next(s->gateway, &large);
     if ((next == GT_NEVER && !large) || now > until) return;
@@ -201,6 +213,7 @@ static void await_workers(gt_server *s) {
     bool moved = gt_plane_ps_poll(s->plane, on_push, s);
     gt_ns now = gt_now();
     moved |= gt_gateway_poll(s->gateway, now);
+    keep_alive(s, now);
     if (!moved) {
       watch_workers(s, now);
       gt_backoff_sleep(&backoff, GT_BACKOFF_IDLE, GT_NEVER);

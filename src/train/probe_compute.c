@@ -149,7 +149,7 @@ static void run_worker(worker *w) {
   gt_graph_on_gradients(run->graph, on_gradients, w);
   work(w);
   tell(w);
-  gt_plane_worker_close(w->plane);
+  gt_plane_worker_close(w->plane, w->p->run.end_limit_s);
 }
 
 /* ---- PS ---- */
@@ -308,7 +308,7 @@ static void run_server(gt_probe_state *p, material *m) {
   }
   if (s.traffic) gt_probe_traffic_close(s.traffic, run, p->limit_s);
   if (s.updates > 0) p->own.update_s = s.update_s / (double)s.updates;
-  gt_plane_ps_close(s.plane);
+  gt_plane_ps_close(s.plane, run->end_limit_s);
   gt_free(s.workers);
 }
 

@@ -367,7 +367,7 @@ static void probe_ps(gt_probe_state *p) {
   ping_together(&b);
   flush(&b);
   meet(&b);
-  gt_gateway_close(b.gateway);
+  gt_gateway_close(b.gateway, run->end_limit_s);
   gt_free(b.answers);
   gt_free(b.payload);
 }

@@ -72,7 +72,7 @@ void gt_probe_traffic_close(gt_probe_traffic *t, const gt_run *run, double limit
   MPI_Request request;
   GT_MPI(MPI_Ibarrier(run->roles.ps, &request));
   gt_wait_all(&request, 1, "the other regions' servers to have measured", GT_PROBE_MEET_S, progress, t);
-  gt_gateway_close(t->gateway);
+  gt_gateway_close(t->gateway, run->end_limit_s);
   gt_free(t->payload.data);
   gt_free(t);
 }

@@ -35,6 +35,6 @@ gt_status gt_train(const gt_train_options *options) {
   if (status == GT_OK) status = run.roles.is_ps ? serve(&run) : gt_worker_run(&run);
   say(&run, status);
   gt_run_close(&run);
-  gt_net_finalize(120);
+  gt_net_finalize(run.end_limit_s);
   return status;
 }

@@ -234,9 +234,9 @@ void gt_server_close(gt_server *s) {
   gt_record_close(s->record);
   gt_live_close(s->live);
   gt_final_close(s->final);
-  gt_gateway_close(s->gateway);
+  gt_gateway_close(s->gateway, s->run->end_limit_s);
   gt_ps_close(s->ps);
-  gt_plane_ps_close(s->plane);
+  gt_plane_ps_close(s->plane, s->run->end_limit_s);
   gt_optim_close(s->optim);
   gt_virtual_close(s->virtual_clock);
   gt_free(s->compute);

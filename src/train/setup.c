@@ -42,10 +42,11 @@ static gt_status open_job(gt_run *run) {
   const gt_train_options *o = run->options;
   gt_status status = gt_job_load(&run->job, o->job_path, o->sets, o->nsets);
   if (status == GT_OK) status = gt_job_check_run(run->job);
-  run->start_limit_s = 120;
+  run->start_limit_s = run->end_limit_s = 120;
   if (status == GT_OK) {
     run->resolved = gt_job_resolved(run->job);
     run->start_limit_s = run->job->limits.local_s > run->job->limits.wan_patience_s ? run->job->limits.local_s : run->job->limits.wan_patience_s;
+    run->end_limit_s = 2 * run->job->limits.local_s + run->job->limits.wan_patience_s;
   }
   GT_TRY(gt_agree(MPI_COMM_WORLD, status, run->start_limit_s));
   return compare_jobs(run);
@@ -276,5 +277,5 @@ void gt_run_close(gt_run *run) {
   gt_links_close(run->links);
   gt_job_prices_close(&run->prices);
   gt_job_close(run->job);
-  gt_roles_close(&run->roles);
+  gt_roles_close(&run->roles, run->end_limit_s);
 }

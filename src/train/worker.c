@@ -189,7 +189,7 @@ gt_status gt_worker_run(gt_run *run) {
     prepare(&w);
     status = loop(&w);
   }
-  gt_plane_worker_close(w.plane);
+  gt_plane_worker_close(w.plane, run->end_limit_s);
   gt_loader_close(w.train);
   gt_loader_close(w.test);
   gt_free(w.next.x);

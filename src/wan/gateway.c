@@ -70,10 +70,10 @@ static void deliver_departed(gt_gateway *g) {
   }
 }
 
-void gt_gateway_close(gt_gateway *gateway) {
+void gt_gateway_close(gt_gateway *gateway, double limit_s) {
   if (!gateway) return;
   deliver_departed(gateway);
-  gateway->ops->close(gateway->transport);
+  gateway->ops->close(gateway->transport, limit_s);
   gt_receive_close(gateway);
   gt_agreement_close(gateway);
   for (size_t peer = 0; peer < gateway->nregions; peer++) {

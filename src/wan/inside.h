@@ -32,8 +32,8 @@ typedef struct {
   /* The next frame that has arrived from the peer, valid until `release`; NULL: none. */
   const void *(*receive)(gt_transport *t, size_t peer, size_t *bytes);
   void (*release)(gt_transport *t, size_t peer);
-  /* Ends when every region has come here: frames that still arrive are dropped.  Collective. */
-  void (*close)(gt_transport *t);
+  /* Ends when every region has come here: frames that still arrive are dropped.  Collective; limit_s: for them to come. */
+  void (*close)(gt_transport *t, double limit_s);
 } gt_transport_ops;
 
 extern const gt_transport_ops gt_transport_mpi;

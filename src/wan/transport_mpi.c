@@ -1,9 +1,8 @@
 /* The MPI transport: one frame is one message between PS ranks.  Receives are posted ahead and taken in the order posted. */
 #include "inside.h"
 
-#define FRAME_TAG     7
-#define POSTED        ((size_t)4)
-#define CLOSE_LIMIT_S 120.0
+#define FRAME_TAG 7
+#define POSTED    ((size_t)4)
 
 typedef struct {
   MPI_Request *sends; /* window */
@@ -88,14 +87,14 @@ static void close_lane(lane *l) {
   gt_free(l->sends);
 }
 
-static void mpi_close(gt_transport *t) {
+static void mpi_close(gt_transport *t, double limit_s) {
   for (size_t peer = 0; peer < t->nregions; peer++) {
     if (peer != t->self)
-      gt_wait_all(t->lanes[peer].sends, (int)t->lanes[peer].window, "another region to take the last frames", CLOSE_LIMIT_S, drop_arrivals, t);
+      gt_wait_all(t->lanes[peer].sends, (int)t->lanes[peer].window, "another region to take the last frames", limit_s, drop_arrivals, t);
   }
   MPI_Request barrier;
   GT_MPI(MPI_Ibarrier(t->comm, &barrier));
-  gt_wait_all(&barrier, 1, "the other regions to close their links", CLOSE_LIMIT_S, drop_arrivals, t);
+  gt_wait_all(&barrier, 1, "the other regions to close their links", limit_s, drop_arrivals, t);
   for (size_t peer = 0; peer < t->nregions; peer++) {
     if (peer != t->self) close_lane(&t->lanes[peer]);
   }

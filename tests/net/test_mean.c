@@ -145,7 +145,7 @@ static void serve(size_t nparams, bool shared) {
   assert_true(s.means > 30 || !shared);
   gt_order_msg end = {.kind = GT_ORDER_END};
   for (size_t w = 0; w < workers; w++) gt_plane_ps_order(s.plane, w, &end, NULL, NULL);
-  gt_plane_ps_close(s.plane);
+  gt_plane_ps_close(s.plane, LIMIT_S);
   gt_free(s.params);
   gt_free(s.expected);
 }
@@ -187,7 +187,7 @@ static void work(size_t nparams) {
     gt_plane_worker_push(plane, &push);
   }
   assert_int_equal(gt_alloc_total(), allocations);
-  gt_plane_worker_close(plane);
+  gt_plane_worker_close(plane, LIMIT_S);
 }
 
 static void steps(size_t nparams, bool shared) {
@@ -257,7 +257,7 @@ static void a_chunk_that_is_claimed_is_left_alone(void **state) {
   }
   MPI_Barrier(MPI_COMM_WORLD);
   gt_mean_close(&m);
-  gt_shared_close(&s);
+  gt_shared_close(&s, LIMIT_S);
 }
 
 int main(void) {

@@ -91,7 +91,7 @@ static void serve(void) {
   assert_int_equal(gt_alloc_total(), allocations);
   assert_int_equal(s.ready, workers);
   assert_int_equal(s.signals, workers);
-  gt_plane_ps_close(s.plane);
+  gt_plane_ps_close(s.plane, LIMIT_S);
   gt_free(s.params);
 }
 
@@ -126,7 +126,7 @@ static void work(void) {
   assert_int_equal(n, ROUNDS);
   qsort(took, ROUNDS, sizeof *took, by_time);
   printf("worker %zu: median round trip of %zu KB each way %.3f ms\n", worker, NPARAMS * 4 / 1000, gt_seconds(took[ROUNDS / 2]) * 1e3);
-  gt_plane_worker_close(plane);
+  gt_plane_worker_close(plane, LIMIT_S);
 }
 
 /* ---- evaluation ---- */
@@ -174,7 +174,7 @@ static void serve_evaluation(void) {
   while (s.ended < gt_plane_ps_workers(s.plane))
     if (!gt_plane_ps_poll(s.plane, on_evaluated, &s)) gt_backoff_sleep(&backoff, GT_BACKOFF_BUSY, GT_NEVER);
   assert_int_equal(gt_alloc_total(), allocations);
-  gt_plane_ps_close(s.plane);
+  gt_plane_ps_close(s.plane, LIMIT_S);
   gt_free(s.params);
 }
 
@@ -206,7 +206,7 @@ static void work_evaluation(void) {
   gt_plane_worker_push(plane, &push);
   gt_plane_worker_wait(plane, &o, LIMIT_S);
   assert_int_equal(o.kind, GT_ORDER_END);
-  gt_plane_worker_close(plane);
+  gt_plane_worker_close(plane, LIMIT_S);
 }
 
 static void evaluations(void **state) {

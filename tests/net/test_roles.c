@@ -19,7 +19,7 @@ static void check_refused(const gt_region_plan *plan, size_t n, const char *sent
   gt_roles roles;
   assert_int_equal(gt_roles_create(&roles, plan, n, LIMIT_S), GT_ERR_JOB);
   assert_string_equal(gt_error_text(), sentence);
-  gt_roles_close(&roles);
+  gt_roles_close(&roles, LIMIT_S);
 }
 
 static void too_few_ranks(void **state) {
@@ -79,7 +79,7 @@ static void blocks(void **state) {
     assert_string_equal(map, expected);
     gt_free(map);
   }
-  gt_roles_close(&roles);
+  gt_roles_close(&roles, LIMIT_S);
 }
 
 static void environment(void **state) {
@@ -92,7 +92,7 @@ static void environment(void **state) {
   assert_int_equal(gt_roles_create(&roles, five, 2, LIMIT_S), GT_OK);
   static const int ranks[] = {0, 0, 1, 1, 2};
   check_roles(&roles, second ? 1 : 0, ranks[rank], second ? 2 : 3);
-  gt_roles_close(&roles);
+  gt_roles_close(&roles, LIMIT_S);
 
   if (rank == 4) setenv("GEOTRAIN_REGION", "chongqing", 1);
   check_refused(five, 2, "region shanghai got 2 ranks, but the job says 3");
@@ -119,7 +119,7 @@ static void hosts(void **state) {
   gt_roles roles;
   if (gt_roles_create(&roles, plan, 2, LIMIT_S) != GT_OK) fail_msg("%s", gt_error_text());
   assert_int_equal(roles.region_id, rank < 3 ? 0 : 1);
-  gt_roles_close(&roles);
+  gt_roles_close(&roles, LIMIT_S);
   unsetenv("SLURMD_NODENAME");
   plan[1].hosts = here;
   plan[0].hosts = here;

@@ -104,7 +104,7 @@ static void exchange_time(void **state) {
     run_until(&s, i / 2 + (rank == 0 ? i % 2 : 0), 0, i / 2 + (rank == 1 ? i % 2 : 0));
     if (!sends) off[n++] = gt_seconds(s.last_arrival - (gt_ns)s.last_value) / expected_s - 1.0;
   }
-  gt_gateway_close(s.g);
+  gt_gateway_close(s.g, LIMIT_S);
   gt_free(payload);
   qsort(off, n, sizeof *off, by_value);
   printf("rank %d: 250 KB at 10 Mbit/s and 40 ms: %.1f ms expected; more measured: least %.2f %%, median %.2f %%, most %.2f %%\n", rank,
@@ -125,7 +125,7 @@ static void both_ways(double *departed_s, double *arrived_s, double *cpu_s) {
   *departed_s = gt_seconds(s.last_departure - begin);
   *arrived_s = gt_seconds(s.last_arrival - begin);
   *cpu_s = gt_gateway_emulation_s(s.g);
-  gt_gateway_close(s.g);
+  gt_gateway_close(s.g, LIMIT_S);
   gt_free(payload);
 }
 
@@ -165,7 +165,7 @@ static void late_polls_lose_nothing(void **state) {
   double expected_s = COUNT * (double)gt_wire_bytes(bytes) * 8.0 / 200e6, took_s = gt_seconds(s.last_departure - begin);
   if (rank == 0) printf("polled every 5 ms: %.1f ms expected, %.1f measured\n", expected_s * 1e3, took_s * 1e3);
   assert_true(took_s > expected_s * 0.999 && took_s < expected_s * 1.7); /* 1.9 when each late poll costs the link its lateness */
-  gt_gateway_close(s.g);
+  gt_gateway_close(s.g, LIMIT_S);
   gt_free(payload);
 }
 
@@ -182,7 +182,7 @@ static void control_overtakes(void **state) {
   }
   run_until(&s, rank == 1, rank == 1, rank == 0);
   if (rank == 1) assert_int_equal(s.data_at_control, 0);
-  gt_gateway_close(s.g);
+  gt_gateway_close(s.g, LIMIT_S);
   gt_free(payload);
 }
 
@@ -207,7 +207,7 @@ static void replace_before_and_after(void **state) {
   run_until(&s, rank == 1 ? 2 : 0, 0, rank == 0 ? 2 : 0);
   if (rank == 1) assert_int_equal(s.last_value, 77);
   if (rank == 0) assert_int_equal(s.last_cookie, 3);
-  gt_gateway_close(s.g);
+  gt_gateway_close(s.g, LIMIT_S);
   gt_free(payload);
 }
 
@@ -237,7 +237,7 @@ static void save_and_load(void **state) {
   gt_state_close(&saved);
   gt_state empty = {0};
   assert_int_equal(gt_gateway_load(&fresh, later, &empty), GT_ERR_CKPT);
-  gt_gateway_close(s.g);
+  gt_gateway_close(s.g, LIMIT_S);
   gt_free(senders);
   gt_free(payload);
   assert_int_equal(gt_alloc_alive(), 0);

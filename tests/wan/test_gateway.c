@@ -132,7 +132,7 @@ static void messages_arrive_whole_and_in_order(void **state) {
   }
   assert_int_equal(gt_gateway_next(s.g, NULL), GT_NEVER);
   assert_true(gt_gateway_emulation_s(s.g) == 0.0);
-  gt_gateway_close(s.g);
+  gt_gateway_close(s.g, LIMIT_S);
   assert_int_equal(gt_alloc_alive(), 0);
 }
 
@@ -150,7 +150,7 @@ static void close_with_frames_under_way(void **state) {
     assert_true(s.g->senders[1].launched >= 4);
     assert_true(gt_gateway_queued(s.g, 1) <= 1);
   }
-  gt_gateway_close(s.g);
+  gt_gateway_close(s.g, LIMIT_S);
   gt_free(payload);
   assert_int_equal(gt_alloc_alive(), 0);
 }
@@ -186,7 +186,7 @@ static void queues_do_not_allocate(void **state) {
     }
   }
   poll_until(&s, five_received);
-  gt_gateway_close(s.g);
+  gt_gateway_close(s.g, LIMIT_S);
 }
 
 int main(void) {

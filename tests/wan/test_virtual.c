@@ -181,7 +181,7 @@ static side *run(const scenario *sc, uint64_t nap_seed, gt_ns nap_max) {
   gt_gateway_virtual(s->g, delays);
   turn_of_events(s);
   leave(s);
-  gt_gateway_close(s->g);
+  gt_gateway_close(s->g, LIMIT_S);
   MPI_Comm_free(&comm);
   return s;
 }
