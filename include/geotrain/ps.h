@@ -198,6 +198,8 @@ typedef struct {
   double done;      /* share of the training done */
 } gt_ps_view;
 
+/* The share of the training that is done, 0 to 1. */
+double gt_ps_share_done(const gt_ps *ps);
 /* Steps that the region will still make, as the job says; 0 when it is done. */
 int64_t gt_ps_steps_left(const gt_ps *ps);
 

@@ -36,7 +36,20 @@ typedef struct {
   double test_accuracy, test_loss, train_loss; /* NaN: not measured */
   double test_auc;                             /* NaN: labels are not two */
   int64_t nonfinite;
+  char warning[128]; /* what gt_trend_collapsed says; "": nothing */
 } gt_region_result;
+
+/* The course of a region's training loss, in parts of equal shares of the training; zero at first. */
+#define GT_TREND_PARTS 20
+typedef struct {
+  double loss_sum[GT_TREND_PARTS];
+  int64_t samples[GT_TREND_PARTS], steps[GT_TREND_PARTS];
+} gt_trend;
+/* A step's loss, summed over its samples; done: the share of the training, 0 to 1.  What is not finite does not count. */
+void gt_trend_add(gt_trend *trend, double done, double loss_sum, int64_t samples);
+/* True, with a sentence in `text`, where the loss was that of guessing (within 2 % of ln(classes)), or above 3 times its least, throughout the last 20 % of the
+   training: it has collapsed or never begun.  Fewer than 10 steps in these say nothing. */
+bool gt_trend_collapsed(const gt_trend *trend, size_t classes, char *text, size_t size);
 
 /* What a kind of message (gt_msg_kind) is called: "update", "state", "ack", ...; NULL: there is none of this number. */
 const char *gt_record_kind_name(unsigned kind);

@@ -152,7 +152,6 @@ extern const ps_plane gt_ps_plane_sync, gt_ps_plane_async;
 int64_t gt_ps_total_batches(const gt_ps *ps);
 bool gt_ps_may_issue(const gt_ps *ps);
 int64_t gt_ps_take_number(gt_ps *ps);
-double gt_ps_share_done(const gt_ps *ps);
 
 /* local.c */
 void gt_ps_apply(gt_ps *ps, gt_vec grads, int64_t samples); /* one step of the strategy, and what follows it */

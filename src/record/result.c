@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* MEASURED: a number that is 0 where it was not measured, null in JSON. */
-typedef enum { TEXT, INT, INT64, NUMBER, MEASURED } kind;
+/* MEASURED: a number that is 0 where it was not measured, null in JSON.  NOTE: a text, "" and null where there is none; summaries of before need not have it. */
+typedef enum { TEXT, INT, INT64, NUMBER, MEASURED, NOTE } kind;
 
 typedef struct {
   const char *name;
@@ -39,6 +39,7 @@ static const field region_fields[] = {
     FIELD(gt_region_result, emulation_cpu_s, NUMBER),
     FIELD(gt_region_result, ps_cpu_s, NUMBER),
     FIELD(gt_region_result, nonfinite, INT64),
+    FIELD(gt_region_result, warning, NOTE),
 };
 
 static const field split_fields[] = {
@@ -87,6 +88,8 @@ static json_t *field_value(const field *f, const void *from) {
   switch (f->kind) {
   case TEXT:
     return gt_json_text(at);
+  case NOTE:
+    return gt_json_text(*at ? at : NULL);
   case INT:
     return json_integer(*(const int *)(const void *)at);
   case INT64:
@@ -139,6 +142,9 @@ static bool take_value(const field *f, const json_t *value, void *to) {
     if (!json_is_string(value) || json_string_length(value) >= f->size) return false;
     memcpy(at, json_string_value(value), json_string_length(value) + 1);
     return true;
+  case NOTE:
+    if (json_is_string(value)) snprintf(at, f->size, "%s", json_string_value(value));
+    return !value || json_is_string(value) || json_is_null(value);
   case INT:
     *(int *)(void *)at = (int)json_integer_value(value);
     return json_is_integer(value);

@@ -264,6 +264,15 @@ static void print_totals(FILE *to, const gt_summary *s) {
   fprintf(to, "WAN traffic    %.2f MB in %" PRId64 " messages, %.3f MB beside them\n", (double)sent * 1e-6, messages, (double)other * 1e-6);
 }
 
+static void print_warnings(FILE *to, const gt_summary *s) {
+  char name[CELL];
+  for (size_t i = 0; i < s->nregions; i++) {
+    if (!s->regions[i].warning[0]) continue;
+    put_name(name, s->regions[i].name, NAME_WIDTH);
+    fprintf(to, "warning        %s: %s\n", name, s->regions[i].warning);
+  }
+}
+
 void gt_summary_print(FILE *to, const gt_summary *s) {
   print_head(to, s);
   print_regions(to, s);
@@ -271,6 +280,7 @@ void gt_summary_print(FILE *to, const gt_summary *s) {
   print_wan(to, s);
   fputc('\n', to);
   print_totals(to, s);
+  print_warnings(to, s);
   if (s->cost) gt_print_cost(to, s->cost);
   if (s->plan) gt_print_plan(to, s->plan);
   fflush(to);

@@ -120,6 +120,7 @@ typedef struct {
   gt_live *live;
   gt_virtual *virtual_clock; /* NULL: real */
   gt_usage split;
+  gt_trend trend;
   double *weights;
   gt_hello *hellos; /* of every region */
   size_t nhellos;
@@ -226,6 +227,8 @@ gt_status gt_server_end(gt_server *s, gt_ns now, bool *ended);
 /* Tells the workers that it is over. */
 void gt_server_end_workers(gt_server *s, gt_status status);
 /* progress.c */
+/* A gradient's loss belongs to the course of the training. */
+void gt_server_learnt(gt_server *s, const gt_ps_push *push);
 void gt_server_progress(gt_server *s, gt_ns now, bool last);
 /* The record's first line of this start; round: that it resumes from, 0: none. */
 void gt_server_started(const gt_server *s, int64_t round);

@@ -23,6 +23,7 @@ static void on_push(void *ctx, size_t worker, const gt_push_msg *p, float *float
     gt_ps_ready(s->ps, worker, now);
     break;
   case GT_PUSH_GRADIENT:
+    gt_server_learnt(s, &push);
     gt_ps_gradient(s->ps, worker, &push, floats, now);
     break;
   case GT_PUSH_EVAL:
@@ -93,6 +94,7 @@ void gt_server_note(void *server, gt_ps_note note, double a, double b) {
   gt_ps_look(s->ps, gt_server_now(s), &v);
   double t = gt_server_elapsed(s);
   int64_t ia = (int64_t)a, ib = (int64_t)b;
+  char text[128];
   gt_status status = GT_OK;
   switch (note) {
   case GT_NOTE_EVAL:
@@ -115,6 +117,8 @@ void gt_server_note(void *server, gt_ps_note note, double a, double b) {
     break;
   case GT_NOTE_COMPLETE:
     status = gt_record_line(s->record, t, "complete", "step", 'i', v.steps, NULL);
+    if (status == GT_OK && gt_trend_collapsed(&s->trend, s->run->data.classes, text, sizeof text))
+      status = gt_record_line(s->record, t, "warning", "step", 'i', v.steps, "text", 's', text, NULL);
     break;
   }
   if (status != GT_OK) gt_panic(status, "%s", gt_error_text());

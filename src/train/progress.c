@@ -55,6 +55,10 @@ static void record(gt_server *s, const gt_ps_view *v, double epoch, double loss)
                           "waiting", 'f', waiting_share(v), NULL));
 }
 
+void gt_server_learnt(gt_server *s, const gt_ps_push *push) {
+  if (!push->nonfinite) gt_trend_add(&s->trend, gt_ps_share_done(s->ps), push->loss_sum, push->samples);
+}
+
 void gt_server_started(const gt_server *s, int64_t round) {
   const gt_run *run = s->run;
   recorded(gt_record_line(s->record, s->elapsed_s, round > 0 ? "resumed" : "start", "job", 's', run->job->name, "region", 's', run->region, "lead",

@@ -154,8 +154,10 @@ static void pushed(gt_server *s, size_t worker) {
   gt_timeline_pushed(v->timeline, worker, &push.compute, &push.wait);
   if (p.kind == GT_PUSH_EVAL)
     gt_ps_evaluated(s->ps, worker, &push, gt_timeline_now(v->timeline));
-  else
+  else {
+    gt_server_learnt(s, &push);
     gt_ps_gradient(s->ps, worker, &push, w->floats, gt_timeline_now(v->timeline));
+  }
 }
 
 static void written(gt_server *s) {

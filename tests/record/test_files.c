@@ -155,7 +155,8 @@ static gt_region_result region_of(int i) {
                         .test_loss = 0.301,
                         .test_auc = i ? NAN : 0.9012345678901234,
                         .train_loss = NAN,
-                        .nonfinite = 3};
+                        .nonfinite = 3,
+                        .warning = "it guesses"};
   snprintf(r.name, sizeof r.name, i ? "chongqing" : "shanghai");
   return r;
 }
@@ -344,7 +345,7 @@ static void test_summary(void **unused) {
   for (size_t i = 0; i < 2; i++) {
     assert_keys(json_array_get(json_object_get(root, "regions"), i), "name workers steps samples compute_s wan_wait_s local_wait_s encode_s "
                                                                      "test_accuracy test_loss test_auc idle_s wall_s train_loss emulation_cpu_s "
-                                                                     "ps_cpu_s nonfinite update_s wire_s split");
+                                                                     "ps_cpu_s nonfinite warning update_s wire_s split");
     assert_keys(json_array_get(json_object_get(root, "links"), i),
                 "from to bytes_sent messages bytes_other bandwidth_bps_measured latency_s_measured payload_bytes kinds");
   }

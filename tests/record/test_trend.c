@@ -1,0 +1,66 @@
+/* The course of a loss: what is said of runs that learn, guess, diverge, or are too short to tell. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <string.h>
+
+#include "geotrain/record.h"
+
+/* A run of n steps, whose loss is at(share of the training). */
+static bool collapsed(int n, double (*at)(double done), size_t classes, char *text) {
+  gt_trend t = {0};
+  for (int i = 0; i < n; i++) gt_trend_add(&t, (double)i / n, 16 * at((double)i / n), 16);
+  return gt_trend_collapsed(&t, classes, text, 128);
+}
+
+static double learns(double done) {
+  return 2.4 * exp(-5 * done);
+}
+
+static double guesses(double done) {
+  return done < 0.1 ? 1.5 + 40 * done : 2.303 + 0.03 * sin(1000 * done);
+}
+
+static double diverges(double done) {
+  return done < 0.5 ? learns(done) : 0.2 + 4 * done;
+}
+
+/* It has recovered before its end. */
+static double recovers(double done) {
+  return done > 0.4 && done < 0.82 ? 2.303 : learns(done);
+}
+
+static double breaks(double done) {
+  return done > 0.9 ? NAN : learns(done);
+}
+
+static void courses(void **state) {
+  char text[128];
+  (void)state;
+  assert_false(collapsed(2000, learns, 10, text));
+  assert_string_equal(text, "");
+  assert_true(collapsed(2000, guesses, 10, text));
+  assert_non_null(strstr(text, "in the last 20 % of the training: guessing among 10 classes gives 2.303"));
+  assert_false(collapsed(2000, guesses, 100, text));
+  assert_true(collapsed(2000, diverges, 100, text));
+  assert_non_null(strstr(text, "loss 3.79"));
+  assert_non_null(strstr(text, "above 3 times its least, 0.22"));
+  assert_false(collapsed(2000, recovers, 10, text));
+  assert_false(collapsed(2000, breaks, 10, text));
+}
+
+static void too_short(void **state) {
+  char text[128];
+  (void)state;
+  assert_true(collapsed(50, guesses, 10, text));
+  assert_false(collapsed(40, guesses, 10, text));
+  assert_false(collapsed(0, guesses, 10, text));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(courses), cmocka_unit_test(too_short)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
