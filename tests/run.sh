@@ -2,22 +2,25 @@
 # The checks.  Without words: what every change must pass, under ten minutes on two cores.  --full
 # adds a build and tests with the second compiler, the sanitizers over everything, the drills, the
 # fuzzers and, on x86-64, a build for arm64 under QEMU.  Build folders are kept: a second run costs
-# what has changed.
+# what has changed.  As root it installs Slurm's daemons for the tests of a private Slurm, where the
+# machine has no Slurm of its own; --slurm: there, too.
 set -uo pipefail
 
 GEOTRAIN_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$GEOTRAIN_ROOT"
 . jobs/install
 
-full=no
-case ${1:-} in
-  "") ;;
-  --full) full=yes ;;
-  *)
-    echo "usage: tests/run.sh [--full]" >&2
-    exit 2
-    ;;
-esac
+full=no slurm=no
+for word; do
+  case $word in
+    --full) full=yes ;;
+    --slurm) slurm=yes ;;
+    *)
+      echo "usage: tests/run.sh [--full] [--slurm]" >&2
+      exit 2
+      ;;
+  esac
+done
 
 cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) # else nproc counts OpenMP's threads
 slots=$((cores + (cores + 1) / 2)) # of CTest: what runs ranks mostly waits
@@ -136,7 +139,12 @@ finish() {
 }
 
 groups=(tests images)
-[ "$(id -u)" -eq 0 ] && groups+=(slurm) # 3 MB to fetch; only root can start one
+# 3 MB to fetch; only root can start one, and beside a Slurm that serves others it is not put unasked.
+if [ "$slurm" = no ] && [ "$(id -u)" -eq 0 ] && slurm_of_its_own; then
+  echo "this machine has a Slurm of its own: tests/run.sh --slurm installs what the tests of a private one need"
+elif [ "$slurm" = yes ] || [ "$(id -u)" -eq 0 ]; then
+  groups+=(slurm)
+fi
 if [ "$full" = yes ]; then groups+=(bench); fi # PyTorch judges exports
 if [ "$full" = yes ] && [ "$(id -u)" -eq 0 ]; then groups+=(netem); fi # its test is one of the drills
 if [ "$full" = yes ] && [ "$(uname -m)" = x86_64 ]; then groups+=(aarch64); fi
