@@ -36,6 +36,8 @@ typedef struct {
   double test_accuracy, test_loss, train_loss; /* NaN: not measured */
   double test_auc;                             /* NaN: labels are not two */
   int64_t nonfinite;
+  double lost_s; /* that earlier starts used for work that was lost: after their last checkpoint; not in wall_s */
+  int64_t earlier_starts;
   char warning[128]; /* what gt_trend_collapsed says; "": nothing */
 } gt_region_result;
 
@@ -48,8 +50,21 @@ typedef struct {
 /* A step's loss, summed over its samples; done: the share of the training, 0 to 1.  What is not finite does not count. */
 void gt_trend_add(gt_trend *trend, double done, double loss_sum, int64_t samples);
 /* True, with a sentence in `text`, where the loss was that of guessing (within 2 % of ln(classes)), or above 3 times its least, throughout the last 20 % of the
-   training: it has collapsed or never begun.  Fewer than 10 steps in these say nothing. */
+   training: it has collapsed or never begun.  Fewer than 50 steps in these say nothing. */
 bool gt_trend_collapsed(const gt_trend *trend, size_t classes, char *text, size_t size);
+
+/* What the starts have used that a region's record knows of, lost work and all; seconds are of the run's clock.  A start that was killed has used, as far as is
+   known, what its last line says. */
+typedef struct {
+  int64_t starts;
+  double used_s;
+  double *bytes; /* that left over the WAN to each of the n regions; of starts whose record has them */
+  size_t n;
+} gt_past;
+/* From DIR/<region>.jsonl, of a job of nregions; a file that is not there has nothing.  Where trend is not NULL it receives the losses of the training up to `samples`
+   of the region, which are the share `done` of it.  The caller closes *out. */
+void gt_past_read(gt_past *out, const char *run_dir, const char *region, size_t nregions, gt_trend *trend, int64_t samples, double done);
+void gt_past_close(gt_past *past);
 
 /* What a kind of message (gt_msg_kind) is called: "update", "state", "ack", ...; NULL: there is none of this number. */
 const char *gt_record_kind_name(unsigned kind);
@@ -65,6 +80,7 @@ typedef struct {
   gt_kind_result kinds[GT_RESULT_KINDS];     /* the ledger, what was used of it; messages 0: the end */
   int64_t bytes_sent, messages, bytes_other; /* bytes_sent: strategy traffic on the wire, headers in */
   int64_t payload_bytes;
+  int64_t bytes_lost;                                /* that earlier starts sent for work that was lost; in no other figure */
   double bandwidth_bps_measured, latency_s_measured; /* 0: not measured */
 } gt_link_result;
 

@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* MEASURED: a number that is 0 where it was not measured, null in JSON.  NOTE: a text, "" and null where there is none; summaries of before need not have it. */
-typedef enum { TEXT, INT, INT64, NUMBER, MEASURED, NOTE } kind;
+/* MEASURED: a number that is 0 where it was not measured, null in JSON.  A text, count or number of a kind that ends in IF is left out where it is empty or 0, as in most
+   runs: results travel, and what says nothing needs no time. */
+typedef enum { TEXT, INT, INT64, NUMBER, MEASURED, TEXT_IF, INT64_IF, NUMBER_IF } kind;
 
 typedef struct {
   const char *name;
@@ -39,7 +40,9 @@ static const field region_fields[] = {
     FIELD(gt_region_result, emulation_cpu_s, NUMBER),
     FIELD(gt_region_result, ps_cpu_s, NUMBER),
     FIELD(gt_region_result, nonfinite, INT64),
-    FIELD(gt_region_result, warning, NOTE),
+    FIELD(gt_region_result, warning, TEXT_IF),
+    FIELD(gt_region_result, earlier_starts, INT64_IF),
+    FIELD(gt_region_result, lost_s, NUMBER_IF),
 };
 
 static const field split_fields[] = {
@@ -62,6 +65,7 @@ static const field link_fields[] = {
     FIELD(gt_link_result, messages, INT64),
     FIELD(gt_link_result, bytes_other, INT64),
     FIELD(gt_link_result, payload_bytes, INT64),
+    FIELD(gt_link_result, bytes_lost, INT64_IF),
     FIELD(gt_link_result, bandwidth_bps_measured, MEASURED),
     FIELD(gt_link_result, latency_s_measured, MEASURED),
 };
@@ -88,12 +92,17 @@ static json_t *field_value(const field *f, const void *from) {
   switch (f->kind) {
   case TEXT:
     return gt_json_text(at);
-  case NOTE:
-    return gt_json_text(*at ? at : NULL);
+  case TEXT_IF:
+    return *at ? gt_json_text(at) : NULL;
   case INT:
     return json_integer(*(const int *)(const void *)at);
   case INT64:
     return json_integer(*(const int64_t *)(const void *)at);
+  case INT64_IF:
+    return *(const int64_t *)(const void *)at ? json_integer(*(const int64_t *)(const void *)at) : NULL;
+  case NUMBER_IF:
+    number = *(const double *)(const void *)at;
+    return number == 0 ? NULL : gt_json_number(number);
   case NUMBER:
     return gt_json_number(*(const double *)(const void *)at);
   case MEASURED:
@@ -105,7 +114,10 @@ static json_t *field_value(const field *f, const void *from) {
 
 static json_t *encode(const field *fields, size_t n, const void *from) {
   json_t *object = json_object();
-  for (size_t i = 0; i < n; i++) json_object_set_new(object, fields[i].name, field_value(&fields[i], from));
+  for (size_t i = 0; i < n; i++) {
+    json_t *value = field_value(&fields[i], from);
+    if (value) json_object_set_new(object, fields[i].name, value);
+  }
   return object;
 }
 
@@ -142,9 +154,15 @@ static bool take_value(const field *f, const json_t *value, void *to) {
     if (!json_is_string(value) || json_string_length(value) >= f->size) return false;
     memcpy(at, json_string_value(value), json_string_length(value) + 1);
     return true;
-  case NOTE:
+  case TEXT_IF:
     if (json_is_string(value)) snprintf(at, f->size, "%s", json_string_value(value));
     return !value || json_is_string(value) || json_is_null(value);
+  case INT64_IF:
+    *(int64_t *)(void *)at = json_integer_value(value);
+    return !value || json_is_integer(value);
+  case NUMBER_IF:
+    *(double *)(void *)at = json_number_value(value);
+    return !value || json_is_number(value);
   case INT:
     *(int *)(void *)at = (int)json_integer_value(value);
     return json_is_integer(value);

@@ -264,6 +264,20 @@ static void print_totals(FILE *to, const gt_summary *s) {
   fprintf(to, "WAN traffic    %.2f MB in %" PRId64 " messages, %.3f MB beside them\n", (double)sent * 1e-6, messages, (double)other * 1e-6);
 }
 
+/* Work that was lost is paid for all the same. */
+static void print_lost(FILE *to, const gt_summary *s) {
+  double seconds = 0, bytes = 0;
+  int64_t starts = 0;
+  for (size_t i = 0; i < s->nregions; i++) {
+    seconds = fmax(seconds, s->regions[i].lost_s);
+    if (s->regions[i].earlier_starts > starts) starts = s->regions[i].earlier_starts;
+  }
+  for (size_t i = 0; i < s->nlinks; i++) bytes += (double)s->links[i].bytes_lost;
+  if (seconds < 0.05 && bytes < 5000) return;
+  fprintf(to, "lost           %.1f s and %.2f MB, in %" PRId64 " earlier starts: work behind the last checkpoint of each%s\n", seconds, bytes * 1e-6,
+          starts, s->cost ? "; in the cost" : "");
+}
+
 static void print_warnings(FILE *to, const gt_summary *s) {
   char name[CELL];
   for (size_t i = 0; i < s->nregions; i++) {
@@ -280,6 +294,7 @@ void gt_summary_print(FILE *to, const gt_summary *s) {
   print_wan(to, s);
   fputc('\n', to);
   print_totals(to, s);
+  print_lost(to, s);
   print_warnings(to, s);
   if (s->cost) gt_print_cost(to, s->cost);
   if (s->plan) gt_print_plan(to, s->plan);

@@ -5,7 +5,7 @@
 #include "geotrain/record.h"
 
 #define LAST      (GT_TREND_PARTS - GT_TREND_PARTS / 5) /* the first part of the last 20 % */
-#define FEW_STEPS 10                                    /* in these say nothing */
+#define FEW_STEPS 50                                    /* in these say nothing: a run of so few has hardly begun */
 #define GUESSING  0.02                                  /* of ln(classes), at most so far from it */
 #define GREW      3.0
 

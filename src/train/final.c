@@ -194,17 +194,24 @@ static size_t region_named(const gt_job *job, const char *name) {
   return r;
 }
 
-/* All traffic by sender and receiver; *strategy receives the strategy's.  The caller frees it. */
+/* All traffic, lost work's too, by sender and receiver; *strategy receives the strategy's.  The caller frees it. */
 static double *bytes_of(const gt_final *f, double *strategy) {
   const gt_job *job = f->server->run->job;
   double *bytes = GT_NEW_ARRAY(double, job->nregions * job->nregions);
   *strategy = 0;
   for (size_t i = 0; i < f->nlinks; i++) {
     const gt_link_result *l = &f->links[i];
-    bytes[region_named(job, l->from) * job->nregions + region_named(job, l->to)] += (double)(l->bytes_sent + l->bytes_other);
+    bytes[region_named(job, l->from) * job->nregions + region_named(job, l->to)] += (double)(l->bytes_sent + l->bytes_other + l->bytes_lost);
     *strategy += (double)l->bytes_sent;
   }
   return bytes;
+}
+
+/* Seconds for which earlier starts are paid beside those that the run's clock knows: work that was lost, and their time until the first step. */
+static double lost_of(const gt_final *f, const gt_summary *s) {
+  double lost = 0;
+  for (size_t r = 0; r < s->nregions; r++) lost = fmax(lost, s->regions[r].lost_s);
+  return lost + (double)f->server->past.starts * f->server->run->job->plan.start_s;
 }
 
 /* With what it cost and what was planned, to file and eye. */
@@ -215,7 +222,7 @@ static gt_status publish(const gt_final *f, const gt_summary *summary, double el
   gt_plan_result plan;
   double wan_bytes, *bytes = bytes_of(f, &wan_bytes);
   if (run->prices.known) {
-    gt_train_cost(&cost, run->job, &run->prices, elapsed, bytes);
+    gt_train_cost(&cost, run->job, &run->prices, elapsed + lost_of(f, sum), bytes);
     sum->cost = &cost;
   }
   gt_figures measured = gt_figures_of(elapsed, sum->regions, sum->nregions, (double)sum->samples, wan_bytes, cost.usd);

@@ -135,6 +135,8 @@ typedef struct {
   int64_t resumes;
   int64_t planned, planned_before; /* steps that the learning rate's schedule is for by this job, and by the checkpoint's (negative: not known) */
   double elapsed_s;                /* before this start */
+  gt_past past;                    /* what earlier starts used; bytes: of lost work */
+  double lost_s;                   /* of it what is not in elapsed_s */
   gt_ns begun_wall, started, progress_at, watched_at, looked_at, record_at, recorded_at, keepalive_at;
   int64_t samples_seen;
   double wan_seen;

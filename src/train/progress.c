@@ -1,5 +1,6 @@
 /* The lead's live line, and what every region's record says of its start, its progress and its stop. */
 #include <math.h>
+#include <stdio.h>
 
 #include "impl.h"
 
@@ -44,15 +45,27 @@ static void recorded(gt_status status) {
   if (status != GT_OK) gt_panic(status, "%s", gt_error_text());
 }
 
+/* "[0,1234,567]": bytes to each region, in their order. */
+#define BYTES_TEXT ((size_t)(64 * 24))
+static const char *bytes_to(const gt_server *s, char text[BYTES_TEXT]) {
+  size_t used = 0;
+  for (size_t p = 0; p < s->run->job->nregions; p++)
+    used +=
+        (size_t)snprintf(text + used, BYTES_TEXT - used, "%s%.0f", p == 0 ? "[" : ",", p == s->run->roles.region_id ? 0 : gt_server_wire_bytes(s, p));
+  snprintf(text + used, BYTES_TEXT - used, "]");
+  return text;
+}
+
 /* The lead's lines also hold what its live line shows, so that it can be drawn from the file. */
 static void record(gt_server *s, const gt_ps_view *v, double epoch, double loss) {
   double epochs = s->run->job->train.until.epochs;
+  char bytes[BYTES_TEXT];
   recorded(gt_record_line(s->record, gt_server_elapsed(s), "progress", "step", 'i', v->steps, "samples", 'i', v->samples, "epoch", 'f', epoch, "loss",
                           'f', loss, "compute_s", 'f', gt_seconds(v->compute), "wait_s", 'f', gt_seconds(v->wait), "wan_wait_s", 'f',
                           gt_seconds(v->wan_wait), "update_s", 'f', gt_seconds(v->update), "encode_s", 'f', gt_seconds(v->encode), "wan_bytes", 'f',
-                          wan_bytes_sent(s), s->live ? "epochs" : NULL, 'f', epochs > 0 ? epochs : NAN, "done", 'f', v->done, "accuracy", 'f',
-                          v->last_eval.accuracy, "auc", 'f', v->last_eval.auc, "samples_per_s", 'f', s->rate_samples, "wan_bps", 'f', s->rate_bps,
-                          "waiting", 'f', waiting_share(v), NULL));
+                          wan_bytes_sent(s), "wan_bytes_to", 'j', bytes_to(s, bytes), s->live ? "epochs" : NULL, 'f', epochs > 0 ? epochs : NAN,
+                          "done", 'f', v->done, "accuracy", 'f', v->last_eval.accuracy, "auc", 'f', v->last_eval.auc, "samples_per_s", 'f',
+                          s->rate_samples, "wan_bps", 'f', s->rate_bps, "waiting", 'f', waiting_share(v), NULL));
 }
 
 void gt_server_learnt(gt_server *s, const gt_ps_push *push) {
@@ -61,10 +74,13 @@ void gt_server_learnt(gt_server *s, const gt_ps_push *push) {
 
 void gt_server_started(const gt_server *s, int64_t round) {
   const gt_run *run = s->run;
+  char bytes[BYTES_TEXT];
+  gt_ps_view v;
+  gt_ps_look(s->ps, gt_server_now(s), &v);
   recorded(gt_record_line(s->record, s->elapsed_s, round > 0 ? "resumed" : "start", "job", 's', run->job->name, "region", 's', run->region, "lead",
                           'b', (int)run->roles.is_lead, "workers", 'i', (int64_t)run->roles.region_size - 1, "clock", 's',
                           s->virtual_clock ? "virtual" : "real", "every_s", 'f', run->job->log.every_s, "round", 'i', round, "resumes", 'i',
-                          s->resumes, NULL));
+                          s->resumes, "samples", 'i', v.samples, "wan_bytes_to", 'j', bytes_to(s, bytes), NULL));
 }
 
 void gt_server_stopped(const gt_server *s, gt_status code) {

@@ -32,7 +32,9 @@ void gt_server_result(const gt_server *s, const gt_ps_score *own, gt_region_resu
                           .test_loss = own->loss,
                           .test_auc = own->auc,
                           .train_loss = v.loss_samples > 0 ? v.loss_sum / (double)v.loss_samples : NAN,
-                          .nonfinite = v.nonfinite};
+                          .nonfinite = v.nonfinite,
+                          .earlier_starts = s->past.starts,
+                          .lost_s = s->lost_s};
   snprintf(r->name, sizeof r->name, "%s", s->run->region);
   for (size_t p = 0; p < s->run->job->nregions; p++)
     if (p != s->run->roles.region_id) r->wire_s += gt_gateway_wire_s(s->gateway, p);
@@ -63,6 +65,7 @@ void gt_server_link_results(const gt_server *s, gt_link_result *links) {
     gt_ps_link seen;
     gt_ps_look_link(s->ps, p, &seen);
     *l = (gt_link_result){.bandwidth_bps_measured = seen.bandwidth_bps, .latency_s_measured = seen.latency_s};
+    if (p < s->past.n) l->bytes_lost = (int64_t)s->past.bytes[p];
     /* Acknowledgements come back over the other direction; where the link is modelled, it is known how long frames were leaving. */
     double wire_s = gt_gateway_wire_s(s->gateway, p);
     if ((s->virtual_clock || s->run->job->wan.emulate) && wire_s > 0) l->bandwidth_bps_measured = 8 * gt_server_wire_bytes(s, p) / wire_s;

@@ -170,6 +170,16 @@ static void say_resumed(const gt_server *s, int64_t round) {
     gt_log_job(GT_LOG_INFO, "training goes on from round %lld", (long long)round);
 }
 
+/* What earlier starts have used and the checkpoint does not know of, and the course of the loss up to it. */
+static void look_back(gt_server *s) {
+  const gt_run *run = s->run;
+  gt_ps_view v;
+  gt_ps_look(s->ps, gt_server_now(s), &v);
+  gt_past_read(&s->past, run->run_dir, run->region, run->job->nregions, &s->trend, v.samples, gt_ps_share_done(s->ps));
+  s->lost_s = fmax(0, s->past.used_s - s->elapsed_s);
+  for (size_t p = 0; p < s->past.n; p++) s->past.bytes[p] = p == run->roles.region_id ? 0 : fmax(0, s->past.bytes[p] - gt_server_wire_bytes(s, p));
+}
+
 static gt_status open_rest(gt_server *s, int64_t round, int64_t newest) {
   int64_t *samples = GT_NEW_ARRAY(int64_t, s->run->job->nregions);
   for (size_t p = 0; p < s->run->job->nregions; p++) samples[p] = s->hellos[p].samples;
@@ -185,6 +195,7 @@ static gt_status open_rest(gt_server *s, int64_t round, int64_t newest) {
   } else if (s->run->options->resume != GT_RESUME_NO) {
     gt_log_job(GT_LOG_INFO, "there is no checkpoint yet: training starts from the beginning");
   }
+  if (s->run->options->resume != GT_RESUME_NO) look_back(s);
   return gt_record_open(&s->record, s->run->run_dir, s->run->region, s->run->options->resume != GT_RESUME_NO);
 }
 
@@ -239,6 +250,7 @@ void gt_server_close(gt_server *s) {
   gt_plane_ps_close(s->plane, s->run->end_limit_s);
   gt_optim_close(s->optim);
   gt_virtual_close(s->virtual_clock);
+  gt_past_close(&s->past);
   gt_free(s->compute);
   gt_free(s->weights);
   gt_free(s->hellos);

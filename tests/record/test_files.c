@@ -156,7 +156,9 @@ static gt_region_result region_of(int i) {
                         .test_auc = i ? NAN : 0.9012345678901234,
                         .train_loss = NAN,
                         .nonfinite = 3,
-                        .warning = "it guesses"};
+                        .warning = "it guesses",
+                        .earlier_starts = 3,
+                        .lost_s = 12.5};
   snprintf(r.name, sizeof r.name, i ? "chongqing" : "shanghai");
   return r;
 }
@@ -166,6 +168,7 @@ static gt_link_result link_of(int i) {
                       .bytes_sent = INT64_C(5000000000) + i,
                       .messages = 118,
                       .bytes_other = 1234,
+                      .bytes_lost = 77,
                       .payload_bytes = 4999990000,
                       .bandwidth_bps_measured = i ? 0 : 98.7654321e6,
                       .latency_s_measured = i ? 0 : 0.025};
@@ -345,9 +348,9 @@ static void test_summary(void **unused) {
   for (size_t i = 0; i < 2; i++) {
     assert_keys(json_array_get(json_object_get(root, "regions"), i), "name workers steps samples compute_s wan_wait_s local_wait_s encode_s "
                                                                      "test_accuracy test_loss test_auc idle_s wall_s train_loss emulation_cpu_s "
-                                                                     "ps_cpu_s nonfinite warning update_s wire_s split");
+                                                                     "ps_cpu_s nonfinite warning earlier_starts lost_s update_s wire_s split");
     assert_keys(json_array_get(json_object_get(root, "links"), i),
-                "from to bytes_sent messages bytes_other bandwidth_bps_measured latency_s_measured payload_bytes kinds");
+                "from to bytes_sent messages bytes_other bandwidth_bps_measured latency_s_measured payload_bytes bytes_lost kinds");
   }
   const json_t *region = json_array_get(json_object_get(root, "regions"), 1), *split = json_object_get(region, "split");
   assert_keys(split, "train_s upload_s aggregate_s download_s");

@@ -55,8 +55,8 @@ static void courses(void **state) {
 static void too_short(void **state) {
   char text[128];
   (void)state;
-  assert_true(collapsed(50, guesses, 10, text));
-  assert_false(collapsed(40, guesses, 10, text));
+  assert_true(collapsed(250, guesses, 10, text));
+  assert_false(collapsed(240, guesses, 10, text));
   assert_false(collapsed(0, guesses, 10, text));
 }
 
