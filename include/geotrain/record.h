@@ -125,6 +125,11 @@ typedef struct {
 
 /* ---- a run ---- */
 
+/* What workers compute by; where they differ, each text once: "bf16+f32". */
+typedef struct {
+  char kernels[512], precision[16], blas_core[40];
+} gt_build_texts;
+
 typedef struct {
   const char *job, *strategy, *clock;
   double wall_s, virtual_s; /* virtual_s NaN under the real clock */
@@ -135,6 +140,8 @@ typedef struct {
   const char *const *choices; /* how each region's products were computed, a line a layer; NULL: by rule, or nothing was computed */
   const char *choices_how;    /* "rule", "measured", "checkpoint", "file", or NULL */
   const char *const *isas;    /* the instruction sets that each region computed with, or NULL: nothing was computed */
+  /* Of each region's workers, or NULL: nothing was computed. */
+  const gt_build_texts *builds;
   size_t nregions;
   const gt_link_result *links;
   size_t nlinks;

@@ -8,13 +8,17 @@
 #include <string.h>
 #include <unistd.h>
 
+static void name_build(json_t *to, const char *kernels, const char *precision, const char *blas_core) {
+  json_object_set_new(to, "kernels", gt_json_text(kernels));
+  json_object_set_new(to, "precision", gt_json_text(precision));
+  json_object_set_new(to, "blas_core", gt_json_text(blas_core));
+}
+
 static json_t *build_of(const gt_summary *s) {
   json_t *build = json_object();
   json_object_set_new(build, "version", gt_json_text(s->version));
-  json_object_set_new(build, "kernels", gt_json_text(s->kernels));
-  json_object_set_new(build, "precision", gt_json_text(s->precision));
+  name_build(build, s->kernels, s->precision, s->blas_core);
   if (s->choices_how) json_object_set_new(build, "choices", gt_json_text(s->choices_how));
-  json_object_set_new(build, "blas_core", gt_json_text(s->blas_core));
   return build;
 }
 
@@ -42,6 +46,7 @@ static json_t *regions_of(const gt_summary *s) {
       json_object_set_new(region, "ps_cpu_s", json_null());
     }
     if (s->isas) json_object_set_new(region, "isa", gt_json_text(s->isas[i]));
+    if (s->builds) name_build(region, s->builds[i].kernels, s->builds[i].precision, s->builds[i].blas_core);
     if (s->choices) json_object_set_new(region, "choices", lines_of(s->choices[i]));
     json_array_append_new(regions, region);
   }

@@ -8,7 +8,8 @@
 
 #include "impl.h"
 
-enum { KEY = sizeof((gt_choices *)0)->machine };
+/* The machine, and behind a line feed the precision: ranks on like machines may differ in it. */
+enum { MACHINE = sizeof((gt_choices *)0)->machine, KEY = MACHINE + 8 };
 
 /* ---- where choices come from ---- */
 
@@ -151,7 +152,7 @@ static void settle_region(gt_run *run, const char *source, const char *text) {
   gt_choices *c = &run->choices;
   char own[KEY], (*keys)[KEY] = gt_alloc((size_t)roles->region_size, KEY);
   MPI_Request request;
-  memcpy(own, c->machine, KEY);
+  snprintf(own, sizeof own, "%s\n%s", c->machine, run->precision == GT_BF16 ? "bf16" : "f32");
   GT_MPI(MPI_Iallgather(own, KEY, MPI_CHAR, keys, KEY, MPI_CHAR, roles->region, &request));
   gt_wait_all(&request, 1, "the machines of the region's ranks", run->start_limit_s, NULL, NULL);
   const bool first = !roles->is_ps && first_like((const char(*)[KEY])keys, roles->region_rank) == roles->region_rank;
@@ -161,7 +162,8 @@ static void settle_region(gt_run *run, const char *source, const char *text) {
   gt_free(sizes);
   gt_free(mine);
   if (!first && roles->region_size > 1) {
-    if (roles->is_ps) memcpy(c->machine, keys[1], KEY); /* the PS computes nothing: it knows what the first worker does */
+    if (roles->is_ps) /* it computes nothing, and knows what the first worker does */
+      snprintf(c->machine, sizeof c->machine, "%.*s", (int)strcspn(keys[1], "\n"), keys[1]);
     if (!take_text(c, "the choices of this region's first worker", run->choices_text)) gt_bug("%s", gt_error_text());
   }
   gt_free(keys);

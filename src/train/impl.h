@@ -51,7 +51,8 @@ typedef struct {
   size_t tester; /* the first region with test samples, which scores the mean of the models; nregions: none */
   gt_graph *graph;
   char (*isas)[GT_RUN_ISA]; /* of each region's ranks: "avx2", or "avx2+avx512" */
-  gt_precision precision;   /* that is computed in */
+  gt_precision precision;   /* that is computed in; on a PS: by its first worker */
+  gt_build_texts *builds;   /* of each region's workers, and behind them of all */
   gt_choices choices;       /* of this rank's machine; empty: by rule */
   char *choices_text;       /* of all machines of the region; NULL: by rule */
   char **all_choices;       /* on a PS: of every region */
@@ -86,6 +87,13 @@ char **gt_run_gather_choices(const gt_run *run);
 
 /* machine.c: settles which instruction set computes, before kernels are used.  Collective over the world. */
 gt_status gt_run_open_machine(gt_run *run);
+
+/* Settles run->precision: bf16 where the job wants it and this rank has it; a worker that has not says
+   why.  Collective over the region. */
+void gt_run_open_precision(gt_run *run, const gt_kernels *kernels);
+/* Once there is a model: what every region's workers compute by, in run->builds; a difference is said
+   once.  Collective over the world. */
+void gt_run_gather_builds(gt_run *run);
 
 /* What the region's plane carries. */
 gt_plane_size gt_run_plane_size(const gt_run *run);

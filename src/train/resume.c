@@ -27,7 +27,8 @@ static double state_bytes(const gt_state *state) {
 
 /* What decides the bits of a run beside its job. */
 static void name_kernels(const gt_run *run, char *text, size_t size) {
-  snprintf(text, size, "%s %s %s", gt_graph_kernels(run->graph), run->precision == GT_BF16 ? "bf16" : "f32", gt_kernels_blas_core());
+  const gt_build_texts *b = &run->builds[run->roles.region_id];
+  snprintf(text, size, "%.255s %s %s", b->kernels, b->precision, b->blas_core);
 }
 
 void gt_server_describe(const gt_server *s, gt_ckpt_info *info) {

@@ -146,15 +146,6 @@ static gt_status open_folder(gt_run *run) {
 
 /* ---- model --------------------------------------------------------------------------------------------------------------- */
 
-/* bf16 where it was asked for and there is such a thing; a clear line where there is not. */
-static gt_precision precision_of(const gt_run *run, const gt_kernels *kernels) {
-  const char *why = "kernels other than auto and dnn compute in f32";
-  if (strcmp(run->job->train.precision, "bf16") != 0) return GT_F32;
-  if (kernels->prepared && gt_kernels_bf16(&why)) return GT_BF16;
-  if (run->roles.region_rank <= 1) gt_log(GT_LOG_WARN, "train.precision is bf16, and %s: computing in f32", why);
-  return GT_F32;
-}
-
 /* A run that goes on does not need what it began with. */
 static gt_status init_params(gt_run *run) {
   int64_t round;
@@ -190,7 +181,8 @@ static gt_status open_model(gt_run *run) {
                         .shape = {run->data.h, run->data.w, run->data.c, run->data.classes, run->data.features},
                         .batch_max = run->roles.is_ps ? 0 : run->batch_max,
                         .kernels = kernels};
-  if (kernels) spec.precision = run->precision = precision_of(run, kernels);
+  gt_run_open_precision(run, kernels);
+  spec.precision = run->precision;
   spec.batch = run->batch;
   gt_status status = kernels ? GT_OK : GT_FAIL(GT_ERR_JOB, "train.kernels is \"%s\", which this build does not have", run->job->train.kernels);
   GT_TRY(agree(run, status));
@@ -203,7 +195,9 @@ static gt_status open_model(gt_run *run) {
     gt_graph_init(run->graph, run->job->seed);
     if (run->job->train.init) status = init_params(run);
   }
-  return agree(run, status);
+  GT_TRY(agree(run, status));
+  gt_run_gather_builds(run);
+  return GT_OK;
 }
 
 gt_plane_size gt_run_plane_size(const gt_run *run) {
@@ -268,6 +262,7 @@ void gt_run_close(gt_run *run) {
   gt_dataset_close(run->dataset);
   gt_free(run->part);
   gt_free(run->isas);
+  gt_free(run->builds);
   for (size_t r = 0; run->all_choices && r < run->job->nregions; r++) gt_free(run->all_choices[r]);
   gt_free(run->all_choices);
   gt_free(run->choices_text);

@@ -1,6 +1,7 @@
 # labels: quick
 # processors: 1
 # train.precision bf16 where there is such a thing; a line that says why, and float32, where kernels, the CPU or the environment have none.
+# What is recorded is what the workers compute in, not their parameter server; that they differ is said once.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -34,6 +35,34 @@ if [ "$reason" = yes ]; then
   train "oneDNN held back" 2 job.yaml --run-dir held
   ended "oneDNN held back" 0 "DNNL_MAX_CPU_ISA keeps oneDNN from this CPU's bf16 arithmetic: computing in f32"
   check "oneDNN held back: f32 is in the summary" same "$(precision held)" f32
+  unset DNNL_MAX_CPU_ISA
+
+  # held RANK NAME WORDS...: three ranks, of which one has no bf16.
+  cat >some <<'SH'
+#!/bin/sh
+[ "$OMPI_COMM_WORLD_RANK" = "$HELD" ] && export DNNL_MAX_CPU_ISA=AVX2
+exec "$@"
+SH
+  chmod +x some
+  sed -i 's/ranks: 2/ranks: 3/' job.yaml
+  held() {
+    local rank=$1 name=$2
+    shift 2
+    HELD=$rank run "$name" -n 3 ./some "$GEOTRAIN" train job.yaml --run-dir "held-$rank-$1" --set "train.choices=$1"
+  }
+  for how in rule measure; do
+    held 0 "a parameter server without bf16, $how" $how
+    ended "a parameter server without bf16, $how" 0
+    check "a parameter server without bf16, $how: its workers' is recorded" same "$(precision "held-0-$how")" bf16
+    check "a parameter server without bf16, $how: nothing is said" same "$(grep -c 'computing in f32\|precision differ' err)" 0
+    for rank in 1 2; do
+      held $rank "worker $rank without bf16, $how" $how
+      ended "worker $rank without bf16, $how" 0 'workers compute in different precision \(east (bf16\+f32|f32\+bf16)\)'
+      check "worker $rank without bf16, $how: recorded" grep -qx 'bf16+f32\|f32+bf16' <<<"$(precision "held-$rank-$how")"
+      check "worker $rank without bf16, $how: it says why" grep -q "rank $rank .*: train.precision is bf16, and .*: computing in f32" err
+    done
+  done
+  check "the record's first line has it, too" grep -q '"event": *"start".*"precision": *"bf16+f32"' held-2-rule/east.jsonl
 else
   skip "oneDNN held back" "bf16: $reason"
 fi

@@ -52,7 +52,7 @@ for run in runs:
     for key in ("wall_s", "virtual_s", "test_accuracy", "test_loss", "test_auc", "params_sha256", "build", "samples_per_s"):
         run.pop(key)
     for region in run["regions"]:
-        for key in ("test_accuracy", "test_loss", "test_auc", "train_loss", "isa", "warning"):
+        for key in ("test_accuracy", "test_loss", "test_auc", "train_loss", "isa", "warning", "kernels", "precision", "blas_core"):
             region.pop(key, None)
     run["regions"][0].pop("wall_s")
 differ = [key for key in runs[0] if runs[0][key] != runs[1].get(key)]
