@@ -160,17 +160,20 @@ typedef struct {
   gt_vec params, grads, message;
 } material;
 
+/* The run's, at a rate that stays: the probe's steps are as many as it takes.  How long a run's
+   schedule is depends on every region's samples, so that own samples serve for all. */
+static gt_optim_spec optimizer_of(const gt_run *run) {
+  int64_t *samples = GT_NEW_ARRAY(int64_t, run->job->nregions);
+  for (size_t r = 0; r < run->job->nregions; r++) samples[r] = (int64_t)run->npart;
+  gt_optim_spec spec = gt_ps_optim_of(run->job, run->roles.region_id, samples);
+  spec.schedule = (gt_lr_schedule){.kind = GT_LR_CONSTANT, .lr = spec.schedule.lr};
+  gt_free(samples);
+  return spec;
+}
+
 static gt_status open_material(const gt_run *run, material *m) {
-  const gt_job *job = run->job;
   const gt_arrays *a = gt_graph_arrays(run->graph);
-  gt_optim_spec spec = {.name = job->train.optimizer.name,
-                        .schedule = {.kind = GT_LR_CONSTANT, .lr = job->train.optimizer.lr},
-                        .momentum = job->train.optimizer.momentum,
-                        .weight_decay = job->train.optimizer.weight_decay,
-                        .beta1 = job->train.optimizer.beta1,
-                        .beta2 = job->train.optimizer.beta2,
-                        .epsilon = job->train.optimizer.epsilon,
-                        .nesterov = job->train.optimizer.nesterov};
+  const gt_optim_spec spec = optimizer_of(run);
   m->params = a->params, m->grads = a->grads;
   m->message = gt_vec_of(GT_NEW_ARRAY(float, a->params.n), a->params.n);
   return gt_optim_create(&m->optim, &spec, a->params.n, true);
