@@ -179,7 +179,8 @@ void gt_state_close(gt_state *state);
 
 /* ---- drills --------------------------------------------------------------------------------------------------- */
 
-/* Where GEOTRAIN_FAILPOINT names this point ("name" or "name:K" for the K-th time it is passed), the process kills itself with SIGKILL. */
+/* Where GEOTRAIN_FAILPOINT names this point ("name" or "name:K" for the K-th time it is passed), the process kills itself with SIGKILL;
+   with ":hang" behind it ("name:K:hang") the thread that comes here stays here. */
 void gt_failpoint(const char *name);
 
 /* ---- signals -------------------------------------------------------------------------------------------------- */

@@ -1,10 +1,16 @@
-/* Drills: places where a test makes the process die as if its node had lost power. */
+/* Drills: places where a test makes the process die as if its node had lost power, or a thread wait as
+   if its disk did not answer. */
 #include "geotrain/base.h"
 
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Until the process ends. */
+static _Noreturn void hang(void) {
+  for (;;) gt_sleep(3600 * GT_SECOND);
+}
 
 /* One point is named a run, so one counter serves. */
 void gt_failpoint(const char *name) {
@@ -14,5 +20,8 @@ void gt_failpoint(const char *name) {
   size_t length = strlen(name);
   if (strncmp(armed, name, length) != 0 || (armed[length] != '\0' && armed[length] != ':')) return;
   long at = armed[length] == ':' ? strtol(armed + length + 1, NULL, 10) : 1;
-  if (atomic_fetch_add(&passed, 1) + 1 == at) raise(SIGKILL);
+  if (atomic_fetch_add(&passed, 1) + 1 != at) return;
+  const char *how = strrchr(armed, ':');
+  if (how && strcmp(how, ":hang") == 0) hang();
+  raise(SIGKILL);
 }

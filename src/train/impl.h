@@ -193,8 +193,9 @@ gt_status gt_run_init_params(gt_run *run);
 void gt_server_checkpoint(void *server, int64_t round);
 void gt_server_whole(void *server, int64_t round);
 void gt_server_poll_writer(gt_server *s, gt_ns now);
-/* A write that takes too long is said, and where nothing else goes on it ends the run (GT_ERR_CKPT).  now: wall time. */
-void gt_server_watch_writer(gt_server *s, gt_ns now);
+/* A write that takes too long is said, and where nothing else goes on it ends the run (GT_ERR_CKPT).
+   now: wall time; idle: whoever calls waits for the write and does nothing else. */
+void gt_server_watch_writer(gt_server *s, gt_ns now, bool idle);
 
 /* schedule.c */
 /* The steps that the learning rate's schedule is for by this job (YAML); negative: it cannot be read. */

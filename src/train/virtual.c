@@ -129,7 +129,7 @@ static gt_status await_writer(gt_server *s) {
   gt_backoff_reset(&backoff);
   while (gt_ckpt_poll(s->writer, &result) != GT_CKPT_DONE) {
     look_around(s, &backoff);
-    gt_server_watch_writer(s, gt_now());
+    gt_server_watch_writer(s, gt_now(), true);
   }
   return result;
 }

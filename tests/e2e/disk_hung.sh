@@ -1,0 +1,24 @@
+# labels: quick
+# processors: 1
+# A disk that does not answer ends the run with 4, which says for which round it waited: under the virtual clock, where nothing goes on meanwhile, and in
+# real time when training has ended.
+set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+job job.yaml
+limits=(--set limits.local='6 s' --set limits.wan_patience='6 s' --set train.choices=rule)
+
+# hangs NAME WORDS...: west's second round never becomes durable.
+hangs() {
+  local name=$1
+  shift
+  LIMIT=40 run "$name" -n 2 "$GEOTRAIN" train job.yaml --run-dir "$name" "${limits[@]}" "$@" : \
+    -n 2 env GEOTRAIN_FAILPOINT=ckpt.written:2:hang "$GEOTRAIN" train job.yaml --run-dir "$name" "${limits[@]}" "$@"
+}
+
+hangs virtual --clock virtual --set compute.step='10 ms'
+ended virtual 4 'waited [0-9]+ s for checkpoint round 2 of region west to be written to virtual'
+check "virtual: the round before is there" test -s virtual/ckpt/1/west.h5
+hangs real
+ended real 4 'waited [0-9]+ s for checkpoint round 2 of region west to be written to real'
+finish
