@@ -31,6 +31,8 @@ typedef struct {
 
 /* Collective over ps_comm, whose ranks are region ids. */
 gt_gateway *gt_gateway_create(MPI_Comm ps_comm, const gt_gateway_spec *spec, const gt_gateway_events *events);
+/* Bytes of the longest REPORT that a gateway of so many regions takes, however small payload_max is. */
+size_t gt_gateway_report_max(size_t nregions);
 /* Frees.  Frames that have departed on an emulated link still arrive (it sleeps until they have, one latency at most); what is queued or on its way out is dropped: poll until
    gt_gateway_next says GT_NEVER first to lose nothing.  Collective over ps_comm (a barrier that sleeps comes first: nothing is under way when receives are cancelled);
    limit_s: for the other regions to come.  Past it: panic with 5. */

@@ -6,8 +6,9 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "headers go on the wire as they lie in memory: little endian");
 _Static_assert(sizeof(gt_frame_header) == GT_FRAME_HEADER_BYTES, "the header is 64 bytes on the wire");
 
-/* Reports are not bounded by the model: a small model's gateway takes messages of this size too. */
-#define MESSAGE_MIN ((size_t)64 << 10)
+/* Reports are not bounded by the model. */
+#define FRAME_MIN   ((size_t)64 << 10)
+#define REPORT_LINK ((size_t)4 << 10) /* of a report's link, its names and counts at their longest */
 #define ALIGNMENT   ((size_t)64)
 
 /* ---- life ---- */
@@ -22,6 +23,10 @@ static void open_sender(gt_sender *s, const gt_gateway *g, const gt_gateway_spec
   for (size_t i = 0; i < window; i++) s->slots[i].frame = s->memory + i * stride;
 }
 
+size_t gt_gateway_report_max(size_t nregions) {
+  return FRAME_MIN + nregions * REPORT_LINK;
+}
+
 gt_gateway *gt_gateway_create(MPI_Comm ps_comm, const gt_gateway_spec *spec, const gt_gateway_events *events) {
   gt_gateway *g = GT_NEW(gt_gateway);
   g->nregions = spec->nregions;
@@ -32,8 +37,9 @@ gt_gateway *gt_gateway_create(MPI_Comm ps_comm, const gt_gateway_spec *spec, con
   g->seed = spec->seed;
   g->access_bps = spec->access_bps;
   if (g->emulate) g->up.rate_bps = g->down.rate_bps = g->access_bps;
-  g->message_max = spec->payload_max > MESSAGE_MIN ? spec->payload_max : MESSAGE_MIN;
-  g->frame_max = g->message_max < GT_FRAME_PAYLOAD_MAX ? g->message_max : GT_FRAME_PAYLOAD_MAX;
+  size_t least = spec->payload_max > FRAME_MIN ? spec->payload_max : FRAME_MIN, report = gt_gateway_report_max(g->nregions);
+  g->message_max = least > report ? least : report;
+  g->frame_max = least < GT_FRAME_PAYLOAD_MAX ? least : GT_FRAME_PAYLOAD_MAX;
   g->senders = GT_NEW_ARRAY(gt_sender, g->nregions);
   g->receivers = GT_NEW_ARRAY(gt_receiver, g->nregions);
   size_t *windows = GT_NEW_ARRAY(size_t, g->nregions);
