@@ -49,7 +49,6 @@ gt_gateway *gt_gateway_create(MPI_Comm ps_comm, const gt_gateway_spec *spec, con
     open_sender(&g->senders[peer], g, spec, peer, window);
     windows[peer] = window + 1; /* and one for the agreement on virtual time */
     g->receivers[peer].heard = gt_now();
-    g->receivers[peer].message = gt_alloc(g->message_max, 1);
   }
   gt_transport_spec transport = {
       .nregions = g->nregions, .self = g->self, .windows = windows, .frame_bytes = g->frame_max + GT_FRAME_HEADER_BYTES + GT_STAMP_BYTES};

@@ -111,7 +111,7 @@ typedef struct {
   gt_frame_header head; /* of the message under assembly */
   bool assembling;
   size_t have;
-  uint8_t *message; /* message_max */
+  uint8_t *message; /* message_max; NULL: none of several frames has come */
 } gt_receiver;
 
 typedef struct gt_agreement gt_agreement;

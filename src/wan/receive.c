@@ -30,6 +30,20 @@ static const char *sequel_fault(const gt_receiver *r, const gt_frame_header *hea
   return head->frame_offset == r->have ? NULL : "leaves a gap in its message";
 }
 
+/* There is room from the first message of several frames on: what never comes needs none, and what
+   is large and comes once, a model at the end, leaves none behind. */
+static void begin_message(const gt_gateway *g, gt_receiver *r, const gt_frame_header *head) {
+  if (!r->message) r->message = gt_alloc(g->message_max, 1);
+  r->head = *head;
+  r->assembling = true;
+  r->have = 0;
+}
+
+static void forget_message(gt_receiver *r) {
+  gt_free(r->message);
+  r->message = NULL;
+}
+
 static void take_frame(gt_gateway *g, size_t peer, const gt_frame_header *head, const uint8_t *payload, gt_ns now) {
   gt_receiver *r = &g->receivers[peer];
   if (!gt_msg_is_control(head->kind)) {
@@ -40,16 +54,13 @@ static void take_frame(gt_gateway *g, size_t peer, const gt_frame_header *head, 
     g->events.on_message(g->events.ctx, peer, head, payload, now);
     return;
   }
-  if (!r->assembling) {
-    r->head = *head;
-    r->assembling = true;
-    r->have = 0;
-  }
+  if (!r->assembling) begin_message(g, r, head);
   memcpy(r->message + r->have, payload, head->frame_bytes);
   r->have += head->frame_bytes;
   if (r->have < head->message_bytes) return;
   r->assembling = false;
   g->events.on_message(g->events.ctx, peer, &r->head, r->message, now);
+  if (gt_msg_is_bulk(r->head.kind)) forget_message(r);
 }
 
 /* ---- frames that are here and have not arrived ---------------------------------------------------------------------------------- */

@@ -104,13 +104,15 @@ static gt_gateway *open_gateway(side *s, size_t payload_max) {
   gt_link_spec links[8] = {{0}};
   gt_gateway_spec spec = {.nregions = (size_t)size, .self = (size_t)rank, .links = links, .seed = 1, .payload_max = payload_max};
   gt_gateway_events events = {s, on_message, on_departed};
-  return gt_gateway_create(MPI_COMM_WORLD, &spec, &events);
+  gt_gateway *g = gt_gateway_create(MPI_COMM_WORLD, &spec, &events);
+  MPI_Barrier(MPI_COMM_WORLD); /* the gateway of the test before is closed everywhere: it takes none of this one's frames */
+  return g;
 }
 
 static void messages_arrive_whole_and_in_order(void **state) {
   (void)state;
   side s = {.g = open_gateway(&s, PAYLOAD_MAX)};
-  uint8_t *payloads[8][MESSAGES + 1];
+  uint8_t *payloads[8][MESSAGES + 1] = {{NULL}};
   for (size_t p = 0; p < (size_t)size; p++) {
     for (int64_t i = 1; p != (size_t)rank && i <= MESSAGES; i++) {
       size_t n = size_of((size_t)rank, p, i);
@@ -155,6 +157,40 @@ static void close_with_frames_under_way(void **state) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 
+/* Room for a message is there when one comes, and goes with a model that comes once. */
+static void rooms_are(const side *s, bool needed) {
+  for (int p = 0; p < size; p++)
+    if (p != rank && (s->g->receivers[p].message != NULL) != needed) fail_msg("room for %zu bytes from rank %d: %d", s->g->message_max, p, !needed);
+}
+
+static bool models_done(const side *s) {
+  for (int p = 0; p < size; p++)
+    if (p != rank && (s->received[p] < 1 || s->departed[p] < 1)) return false;
+  return true;
+}
+
+static void count_message(void *ctx, size_t peer, const gt_frame_header *head, const void *payload, gt_ns now) {
+  (void)head, (void)payload, (void)now;
+  ((side *)ctx)->received[peer]++;
+}
+
+static void room_is_there_when_it_is_needed(void **state) {
+  (void)state;
+  uint8_t *payload = gt_alloc(PAYLOAD_MAX, 1);
+  for (int data = 0; data < 2; data++) {
+    side s = {.g = open_gateway(&s, PAYLOAD_MAX)};
+    s.g->events.on_message = count_message;
+    rooms_are(&s, false);
+    gt_frame_header head = {.kind = data ? GT_MSG_STATE : GT_MSG_MODEL, .sequence = (uint64_t)data};
+    for (size_t p = 0; p < (size_t)size; p++)
+      if (p != (size_t)rank) gt_gateway_send(s.g, p, &head, payload, PAYLOAD_MAX, 1, gt_now());
+    poll_until(&s, models_done);
+    rooms_are(&s, data != 0);
+    gt_gateway_close(s.g);
+  }
+  gt_free(payload);
+}
+
 /* Steady traffic allocates nothing. */
 static bool five_received(const side *s) {
   for (int p = 0; p < size; p++) {
@@ -196,6 +232,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(messages_arrive_whole_and_in_order),
       cmocka_unit_test(close_with_frames_under_way),
+      cmocka_unit_test(room_is_there_when_it_is_needed),
       cmocka_unit_test(queues_do_not_allocate),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
