@@ -191,6 +191,7 @@ typedef struct {
   gt_ns last_eval_took;
   /* sums over workers */
   gt_ns compute, wait, wan_wait;
+  gt_ns held_now; /* of workers that wait: what of that is already the WAN's, and will be wan_wait when it is over */
   /* of the region: after its last step, until drained and acknowledged; from then until all are done; applying updates and means; copying payloads */
   gt_ns drain, idle, update, encode;
   bool held;

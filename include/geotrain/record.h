@@ -171,13 +171,25 @@ gt_status gt_result_decode(const char *text, size_t size, gt_region_result *regi
 /* ---- progress ----------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-  double elapsed_s, epoch, epochs;        /* epochs: to reach; NaN when training ends by steps or samples */
-  double done;                            /* share of the training done, 0..1 */
-  double loss, accuracy;                  /* NaN: none yet */
-  double auc;                             /* NaN: none yet, or never */
-  double samples_per_s, wan_bps, waiting; /* waiting: share of worker time spent waiting for the WAN, 0..1 */
+  double elapsed_s, epoch, epochs; /* epochs: to reach; NaN when training ends by steps or samples */
+  double done;                     /* share of the training done, 0..1 */
+  double loss, accuracy;           /* NaN: none yet */
+  double auc;                      /* NaN: none yet, or never */
+  double samples_per_s;
+  double wan_bps, wan_in_bps; /* of the lead: strategy traffic that leaves it, that reaches it; NaN: not known */
+  int64_t under_way;          /* messages that it has posted and that are not acknowledged */
+  double waiting;             /* share of its time that waited for the WAN, as wan_wait_s / wall_s of its result: 0..1 */
   int64_t step;
 } gt_progress;
+
+/* The rate of a count that grows in jumps, however rare; zero at first. */
+typedef struct {
+  bool begun;
+  gt_ns at;
+  double seen, last, spans[2], gains[2];
+} gt_meter;
+/* Per second, over the last two windows of two seconds or more that end with a jump; NaN: not known yet.  When the next jump is late it falls. */
+double gt_meter_rate(gt_meter *meter, gt_ns now, double total);
 
 typedef struct gt_live gt_live;
 typedef enum { GT_LIVE_AUTO, GT_LIVE_LINE, GT_LIVE_LOG, GT_LIVE_NONE } gt_live_mode;

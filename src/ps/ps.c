@@ -236,6 +236,13 @@ gt_ns gt_ps_next(const gt_ps *ps) {
 
 /* ---- looks ---------------------------------------------------------------------------------------------------------------- */
 
+static gt_ns held_now(const gt_ps *ps, gt_ns now) {
+  gt_ns held = ps->held_total + (ps->held ? now - ps->held_since : 0), sum = 0;
+  for (size_t w = 0; w < ps->spec.nworkers && ps->phase == GT_PS_TRAINING; w++)
+    if (ps->workers[w].state == W_WAITING || ps->workers[w].state == W_PENDING) sum += held - ps->workers[w].held_mark;
+  return sum;
+}
+
 void gt_ps_look(const gt_ps *ps, gt_ns now, gt_ps_view *v) {
   const ps_totals *t = &ps->totals;
   *v = (gt_ps_view){.phase = ps->phase,
@@ -253,6 +260,7 @@ void gt_ps_look(const gt_ps *ps, gt_ns now, gt_ps_view *v) {
                     .compute = t->compute,
                     .wait = t->wait,
                     .wan_wait = t->wan_wait,
+                    .held_now = held_now(ps, now),
                     .drain = t->drain,
                     .idle = t->idle,
                     .update = t->update,

@@ -86,6 +86,8 @@ static void on_progress(gt_follow *f, const json_t *line) {
                      .auc = number_of(line, "auc"),
                      .samples_per_s = number_of(line, "samples_per_s"),
                      .wan_bps = number_of(line, "wan_bps"),
+                     .wan_in_bps = number_of(line, "wan_in_bps"),
+                     .under_way = whole_of(line, "under_way"),
                      .waiting = number_of(line, "waiting"),
                      .step = whole_of(line, "step")};
   if (!f->view.has_progress) f->first = *p;

@@ -75,6 +75,15 @@ static void join_parts(char *text, size_t room, char parts[PARTS][64]) {
   text[used] = '\0';
 }
 
+static void format_wan(char *text, size_t size, const gt_progress *p) {
+  char out[32], in[32];
+  gt_format_rate(out, sizeof out, isfinite(p->wan_bps) ? p->wan_bps : 0);
+  if (isfinite(p->wan_in_bps))
+    snprintf(text, size, "  WAN %s out, %s in, %lld under way", out, gt_format_rate(in, sizeof in, p->wan_in_bps), (long long)p->under_way);
+  else
+    snprintf(text, size, "  WAN %s", out);
+}
+
 void gt_live_format(char *text, size_t size, const gt_progress *p, double left_s, size_t width) {
   char parts[PARTS][64] = {{0}}, number[32];
   size_t room = width < size ? width : size, part = sizeof parts[0];
@@ -87,7 +96,7 @@ void gt_live_format(char *text, size_t size, const gt_progress *p, double left_s
   snprintf(parts[ACCURACY], part, "  acc %s", format_number(number, sizeof number, p->accuracy));
   if (isfinite(p->auc)) snprintf(parts[AUC], part, "  auc %s", format_number(number, sizeof number, p->auc));
   snprintf(parts[SPEED], part, "  %s samples/s", gt_format_count(number, sizeof number, p->samples_per_s));
-  snprintf(parts[WAN], part, "  WAN %s", gt_format_rate(number, sizeof number, isfinite(p->wan_bps) ? p->wan_bps : 0));
+  format_wan(parts[WAN], part, p);
   snprintf(parts[WAITING], part, "  waiting %.0f%%", isfinite(p->waiting) ? 100 * p->waiting : 0);
   snprintf(parts[LEFT], part, "  left %s", gt_format_left(number, sizeof number, left_s));
   join_parts(text, room, parts);

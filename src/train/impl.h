@@ -146,10 +146,11 @@ typedef struct {
   gt_past past;                    /* what earlier starts used; bytes: of lost work */
   double lost_s;                   /* of it what is not in elapsed_s */
   gt_ns begun_wall, started, progress_at, watched_at, looked_at, record_at, recorded_at, keepalive_at;
-  int64_t samples_seen;
-  double wan_seen;
-  gt_ns seen_at;
-  double rate_samples, rate_bps;
+  struct {
+    gt_meter samples, sent, received;
+  } meters;             /* the lead's */
+  double data_received; /* bytes of strategy traffic, headers in */
+  double rate_samples, rate_bps, rate_in_bps;
   double patience_s[GT_MAX_REGIONS];
   gt_ns *compute; /* of each worker's last batch */
   bool stop_told, whole_marked, write_slow;

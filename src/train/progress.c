@@ -22,23 +22,39 @@ static double wan_bytes_sent(const gt_server *s) {
   return sum;
 }
 
-/* Rates over the last two seconds or more: heartbeats tell the others' samples once a second. */
-static void rates(gt_server *s, gt_ns now, int64_t samples) {
-  if (s->seen_at != 0 && now - s->seen_at < 2 * GT_SECOND) return;
-  double wan = wan_bytes_sent(s);
-  if (s->seen_at != 0) {
-    double span = gt_seconds(now - s->seen_at);
-    s->rate_samples = (double)(samples - s->samples_seen) / span;
-    s->rate_bps = 8 * (wan - s->wan_seen) / span;
+/* Of strategy traffic: control would hide how rare it is. */
+static double data_sent(const gt_server *s) {
+  double sum = 0;
+  for (size_t p = 0; p < s->run->job->nregions; p++) {
+    if (p == s->run->roles.region_id) continue;
+    const gt_ledger_row *rows = gt_gateway_ledger(s->gateway, p);
+    for (uint32_t k = 0; k < GT_LEDGER_KINDS; k++)
+      if (gt_msg_is_data(k)) sum += (double)rows[k].wire_bytes;
   }
-  s->seen_at = now;
-  s->samples_seen = samples;
-  s->wan_seen = wan;
+  return sum;
 }
 
-static double waiting_share(const gt_ps_view *v) {
-  double all = gt_seconds(v->compute + v->wait);
-  return all > 0 ? fmin(1, gt_seconds(v->wan_wait) / all) : 0;
+static int64_t under_way(const gt_server *s) {
+  int64_t sum = 0;
+  for (size_t p = 0; p < s->run->job->nregions; p++) {
+    gt_ps_link link;
+    if (p == s->run->roles.region_id) continue;
+    gt_ps_look_link(s->ps, p, &link);
+    sum += (int64_t)link.unacknowledged;
+  }
+  return sum;
+}
+
+static void rates(gt_server *s, gt_ns now, int64_t samples) {
+  s->rate_samples = gt_meter_rate(&s->meters.samples, now, (double)samples);
+  s->rate_bps = 8 * gt_meter_rate(&s->meters.sent, now, data_sent(s));
+  s->rate_in_bps = 8 * gt_meter_rate(&s->meters.received, now, s->data_received);
+}
+
+/* As the summary counts: a hold that goes on and the drain too, of the region's time. */
+static double waiting_share(const gt_server *s, const gt_ps_view *v) {
+  double workers = (double)gt_plane_ps_workers(s->plane), all = gt_server_elapsed(s);
+  return all > 0 ? fmin(1, (gt_seconds(v->wan_wait + v->held_now) / workers + gt_seconds(v->drain)) / all) : 0;
 }
 
 static void recorded(gt_status status) {
@@ -65,7 +81,8 @@ static void record(gt_server *s, const gt_ps_view *v, double epoch, double loss)
                           gt_seconds(v->wan_wait), "update_s", 'f', gt_seconds(v->update), "encode_s", 'f', gt_seconds(v->encode), "wan_bytes", 'f',
                           wan_bytes_sent(s), "wan_bytes_to", 'j', bytes_to(s, bytes), s->live ? "epochs" : NULL, 'f', epochs > 0 ? epochs : NAN,
                           "done", 'f', v->done, "accuracy", 'f', v->last_eval.accuracy, "auc", 'f', v->last_eval.auc, "samples_per_s", 'f',
-                          s->rate_samples, "wan_bps", 'f', s->rate_bps, "waiting", 'f', waiting_share(v), NULL));
+                          s->rate_samples, "wan_bps", 'f', s->rate_bps, "wan_in_bps", 'f', s->rate_in_bps, "under_way", 'i', under_way(s), "waiting",
+                          'f', waiting_share(s, v), NULL));
 }
 
 void gt_server_learnt(gt_server *s, const gt_ps_push *push) {
@@ -115,7 +132,9 @@ void gt_server_progress(gt_server *s, gt_ns now, bool last) {
                      .auc = v.last_eval.auc,
                      .samples_per_s = s->rate_samples,
                      .wan_bps = s->rate_bps,
-                     .waiting = waiting_share(&v),
+                     .wan_in_bps = s->rate_in_bps,
+                     .under_way = under_way(s),
+                     .waiting = waiting_share(s, &v),
                      .step = v.steps};
     gt_live_update(s->live, &p);
   }

@@ -66,6 +66,7 @@ static const char *untimely(const gt_server *s, size_t peer, unsigned kind) {
   bool lead = s->run->roles.is_lead;
   if (kind == GT_MSG_HELLO) return s->ps ? "comes after the greetings" : NULL;
   if (!s->final) return "comes before training has begun";
+  if (kind == GT_MSG_MODEL && peer == 0 && s->run->tester == s->run->roles.region_id) return NULL; /* the mean, to be scored */
   if (kind == GT_MSG_REPORT || kind == GT_MSG_MODEL) return lead ? NULL : "is for the lead";
   if (kind == GT_MSG_BYE) return lead || peer != 0 ? "is for the lead to send" : NULL;
   return NULL;
@@ -75,6 +76,10 @@ static void on_message(void *ctx, size_t peer, const gt_frame_header *head, cons
   gt_server *s = ctx;
   const char *region = s->run->job->regions[peer].name, *why = untimely(s, peer, head->kind);
   if (why) gt_panic(GT_ERR_FAULT, "a message of kind %u from region %s %s", head->kind, region, why);
+  if (gt_msg_is_data(head->kind)) {
+    double frames = ceil((double)head->message_bytes / (double)GT_FRAME_PAYLOAD_MAX);
+    s->data_received += (double)head->message_bytes + frames * (double)GT_FRAME_HEADER_BYTES;
+  }
   if (head->kind == GT_MSG_HELLO)
     gt_server_hello_message(s, peer, head, payload);
   else if (head->kind == GT_MSG_REPORT || head->kind == GT_MSG_MODEL || head->kind == GT_MSG_BYE)
@@ -213,7 +218,7 @@ static void open_plane(gt_server *s) {
 }
 
 gt_status gt_server_open(gt_server *s, gt_run *run) {
-  *s = (gt_server){.run = run, .begun_wall = gt_now(), .rate_samples = NAN, .rate_bps = NAN};
+  *s = (gt_server){.run = run, .begun_wall = gt_now(), .rate_samples = NAN, .rate_bps = NAN, .rate_in_bps = NAN};
   int64_t round = 0, newest = 0;
   gt_hello own = {0};
   if (run->job->nregions > sizeof s->patience_s / sizeof *s->patience_s)

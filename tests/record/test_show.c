@@ -378,6 +378,7 @@ static const gt_progress halfway = {.elapsed_s = 16.5,
                                     .auc = NAN,
                                     .samples_per_s = 41234,
                                     .wan_bps = 12.34e6,
+                                    .wan_in_bps = NAN,
                                     .waiting = 0.04,
                                     .step = 1500};
 
@@ -395,6 +396,12 @@ static void test_line_text(void **unused) {
     assert_true(strlen(text) < width);
   }
   gt_progress p = halfway;
+  p.wan_in_bps = 45.6e6;
+  p.under_way = 3;
+  gt_live_format(text, sizeof text, &p, 23, sizeof text);
+  assert_string_equal(
+      text, "epoch 2.41/6  loss 0.412  acc 0.871  41.2 k samples/s  WAN 12.3 Mbit/s out, 45.6 Mbit/s in, 3 under way  waiting 4%  left 0:23");
+  p = halfway;
   p.auc = 0.9034;
   gt_live_format(text, sizeof text, &p, 23, sizeof text);
   assert_string_equal(text, "epoch 2.41/6  loss 0.412  acc 0.871  auc 0.903  41.2 k samples/s  WAN 12.3 Mbit/s  waiting 4%  left 0:23");

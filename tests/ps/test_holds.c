@@ -1,0 +1,50 @@
+/* What a look says of a hold that goes on: it grows while the hold does, and becomes the wait that is counted. */
+#include "world_laws.h"
+
+static gt_ns counted(const gt_ps_view *v) {
+  return v->wan_wait + v->held_now;
+}
+
+static void holds(const char *strategy, bool async) {
+  w_spec spec = {.strategy = strategy,
+                 .nregions = 2,
+                 .workers = {2, 2},
+                 .samples = {64, 64},
+                 .local_async = async,
+                 .batch = 4,
+                 .outbox = 1,
+                 .window = 1,
+                 .period = 2,
+                 .until = {.steps = 12},
+                 .link = {.bandwidth_bps = 1e6, .latency_s = 0.3},
+                 .seed = 7};
+  world *w = w_open(&spec);
+  gt_ns before = 0;
+  int held = 0, growing = 0;
+  while (w_look(w, 0).phase == GT_PS_TRAINING) {
+    gt_ps_view v = w_look(w, 0), later;
+    gt_ps_look(w->regions[0].ps, w->now + 100 * W_MS, &later);
+    w_check(w, counted(&v) >= before && v.held_now >= 0 && counted(&v) <= 2 * w->now);
+    held += v.held;
+    growing += counted(&later) > counted(&v);
+    w_check(w, v.held || counted(&later) == counted(&v));
+    before = counted(&v);
+    w_check(w, w_step(w));
+  }
+  w_check(w, held > 0 && growing > 0 && w_look(w, 0).wan_wait > 0 && w_look(w, 0).held_now == 0);
+  w_close(w);
+}
+
+static void test_holds(void **state) {
+  (void)state;
+  for (int async = 0; async < 2; async++) {
+    holds("sma", async);
+    holds("ssgd", async);
+    holds("asgd", async);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_holds)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
