@@ -20,10 +20,10 @@ typedef enum { GT_INPUT_BYTES, GT_INPUT_FLOATS, GT_INPUT_IDS } gt_input;
 typedef struct {
   char name[64];
   size_t h, w, c, classes, ntrain, ntest;
+  size_t features; /* IDS: how many there are; else 0 */
   gt_input input;
-  size_t features;         /* IDS: how many there are; else 0 */
   char schema_sha256[65];  /* of what must agree between regions: shape, classes, input type, features, mean and std */
-  char samples_sha256[65]; /* of the training samples: all labels, and what the first, the middle and the last of them are */
+  char samples_sha256[65]; /* of all training labels, and the first, middle and last sample */
 } gt_dataset_info;
 
 /* Opens and checks a file: HDF5, schema, shapes, types, labels in range, no NaN.  GT_ERR_DATA names the file, the data set in it, what was found and
@@ -37,14 +37,15 @@ const int32_t *gt_dataset_labels(gt_dataset *dataset, gt_split split);
 const float *gt_dataset_mean(const gt_dataset *dataset);
 const float *gt_dataset_std(const gt_dataset *dataset);
 
-/* What means and deviations are made from, of any samples of a data set of C channels: so many whole
-   numbers, the pixels of a channel, then each channel's sum of bytes, then each channel's sum of their
-   squares.  They are exact, and those of several parts add up to those of all. */
+/* What means and deviations are made from, of any samples of a data set of C channels: so many
+   whole numbers, the pixels of a channel, then each channel's sum of bytes, then each channel's sum
+   of their squares.  They are exact, and those of several parts add up to those of all. */
 #define GT_DATA_SUMS(channels) (1 + 2 * (channels))
 /* Reads the named training samples (rising numbers, n of them) of a data set of bytes and fills in
    sums[GT_DATA_SUMS(c)].  GT_ERR_DATA: it cannot be read. */
 gt_status gt_dataset_sums(gt_dataset *dataset, const uint32_t *samples, size_t n, uint64_t *sums);
-/* mean[channels] and std[channels] of what the sums are of, as an import writes them into a file. */
+/* mean[channels] and std[channels] of what the sums are of, as an import writes them into a
+   file. */
 void gt_data_moments(const uint64_t *sums, size_t channels, float *mean, float *std);
 /* From now on the input is normalised with these, mean[c] and std[c] (copied), and schema_sha256 is
    of them; loaders made before keep theirs.  For a data set of bytes. */
@@ -83,14 +84,16 @@ typedef struct {
    that cannot be. */
 gt_status gt_partition_part(const gt_partition *p, const int32_t *labels, size_t nlabels, size_t region, uint32_t **samples, size_t *n);
 
-/* Which of the files that a split writes have the test samples, all of them: all, the first, the last. */
+/* Which of the files that a split writes have the test samples, all of them: all, the first, the
+   last. */
 typedef enum { GT_TESTS_ALL, GT_TESTS_FIRST, GT_TESTS_LAST } gt_tests;
-/* Writes FOLDER/NAME-1.h5 and so on from PATH/NAME.h5, a file a region of `p` with its part and with the
-   mean and std of that; folder NULL: beside the file.  `wrote` is called after each.  Errors as
-   gt_dataset_open, gt_partition_part and gt_data_import; files that are written already stay. */
+/* Writes FOLDER/NAME-1.h5 and so on from PATH/NAME.h5, a file a region of `p` with its part and
+   with the mean and std of that; folder NULL: beside the file.  `wrote` is called after each.
+   Errors as gt_dataset_open, gt_partition_part and gt_data_import; files that are written already
+   stay. */
 gt_status gt_data_split(const char *path, const gt_partition *p, gt_tests tests, const char *folder, void (*wrote)(const char *path));
 
-/* ---- a job's files ---------------------------------------------------------------------------------------------- */
+/* ---- a job's files --------------------------------------------------------------------------- */
 
 /* The file that a region reads: its own, or that of the job. */
 const char *gt_data_path(const gt_job *job, size_t region);
@@ -102,8 +105,8 @@ size_t gt_data_namesake(const gt_job *job, size_t region);
    data.partition.by file allows. */
 gt_status gt_data_files(const gt_job *job, const gt_dataset_info *infos, size_t *files);
 /* The samples of `region` as gt_partition_part has them: what several regions read is divided among
-   them alone, by their shares (data.partition.by file: at random), and what one reads is all its own.
-   labels[n]: of the region's file. */
+   them alone, by their shares (data.partition.by file: at random), and what one reads is all its
+   own.  labels[n]: of the region's file. */
 gt_status gt_data_part(const gt_job *job, const size_t *files, size_t region, const int32_t *labels, size_t n, uint32_t **samples, size_t *count);
 
 /* ---- batches by number ------------------------------------------------------------------------------------------ */

@@ -21,7 +21,8 @@ void gt_dataset_hash_schema(gt_dataset *d) {
   gt_free(text);
 }
 
-/* All labels, and three samples as they are stored: cheap, and no two files that were not copied from one another have the same. */
+/* All labels, and three samples as they are stored: cheap, and no two files that were not copied
+   from one another have the same. */
 static gt_status hash_samples(gt_dataset *d) {
   const size_t n = d->info.ntrain, row = gt_dataset_row_bytes(d), labels = n * sizeof(int32_t), at[3] = {0, n / 2, n - 1};
   char *bytes = gt_alloc(labels + 3 * row, 1);

@@ -24,9 +24,9 @@ char *gt_data_h5_type_name(hid_t type, char *buf, size_t size);
 
 /* Whether `name` is there, in this file: GT_ERR_DATA where it leads to another. */
 gt_status gt_data_h5_exists(hid_t file, const char *path, const char *name, bool *there);
-/* Opens the data set `name`, of a shape as in a sentence; the caller closes *dset, also after an error
-   where it is not negative.  GT_ERR_DATA: it cannot be opened, its values lie elsewhere, or one chunk of
-   it takes more memory than all that it holds. */
+/* Opens the data set `name`, of a shape as in a sentence; the caller closes *dset, also after an
+   error where it is not negative.  GT_ERR_DATA: it cannot be opened, its values lie elsewhere, or
+   one chunk of it takes more memory than all that it holds. */
 gt_status gt_data_h5_open_set(hid_t file, const char *path, const char *name, const char *shape, hid_t *dset);
 
 /* Reads rows [first, first+count) of a data set of any rank into `out`, which has room for them as `memory_type`. */

@@ -1,5 +1,5 @@
-/* Opens a data set that lies in the file itself: a file must not make its reader follow it elsewhere,
-   nor ask for more memory than what it holds. */
+/* Opens a data set that lies in the file itself: a file must not make its reader follow it
+   elsewhere, nor ask for more memory than what it holds. */
 #include <stdio.h>
 
 #include "h5.h"

@@ -15,7 +15,7 @@ size_t gt_data_namesake(const gt_job *job, size_t region) {
   return r;
 }
 
-/* ---- what regions have in common --------------------------------------------------------------- */
+/* ---- what regions have in common ------------------------------------------------------------- */
 
 /* "28 x 28 x 1 uint8 of 10 classes". */
 static const char *describe(const gt_dataset_info *d, char buf[128]) {
@@ -35,7 +35,8 @@ static gt_status check_shape(const gt_job *job, const gt_dataset_info *infos, si
                  describe(&infos[region], there), gt_data_path(job, region), job->regions[0].name, describe(&infos[0], here), gt_data_path(job, 0));
 }
 
-/* The same path on other machines may well be another file, but then somebody must have meant it. */
+/* The same path on other machines may well be another file, but then somebody must have meant
+   it. */
 static gt_status check_path(const gt_job *job, const gt_dataset_info *infos, size_t region) {
   const size_t other = gt_data_namesake(job, region);
   if (strcmp(infos[other].samples_sha256, infos[region].samples_sha256) == 0 || strcmp(job->data.partition.by, "file") == 0) return GT_OK;
@@ -56,7 +57,7 @@ gt_status gt_data_files(const gt_job *job, const gt_dataset_info *infos, size_t 
   return GT_OK;
 }
 
-/* ---- partition -------------------------------------------------------------------------------------- */
+/* ---- partition ------------------------------------------------------------------------------- */
 
 /* What is everybody's own is not divided; a file that is shared after all is so by shares alone. */
 static gt_part_kind kind_of(const gt_job *job, size_t readers) {

@@ -158,9 +158,11 @@ static gt_status by_label(const gt_partition *p, const int32_t *labels, size_t n
 
 /* ---- Dirichlet --------------------------------------------------------------------------------------------------- */
 
-/* Yurochkin et al. 2019 (Bayesian Nonparametric Federated Learning of Neural Networks, section 4): for each label, the proportions
-   of the regions are drawn from a Dirichlet distribution.  (Hsu, Qi and Brown 2019 draw a client's proportions of the labels instead.)
-   Its parameters are alpha times the shares, scaled to mean 1: equal shares are plain Dirichlet(alpha), unequal ones are met on average. */
+/* Yurochkin et al. 2019 (Bayesian Nonparametric Federated Learning of Neural Networks, section 4):
+   for each label, the proportions of the regions are drawn from a Dirichlet distribution.  (Hsu, Qi
+   and Brown 2019 draw a client's proportions of the labels instead.)  Its parameters are alpha
+   times the shares, scaled to mean 1: equal shares are plain Dirichlet(alpha), unequal ones are met
+   on average. */
 static void draw_proportions(const gt_partition *p, size_t label, double *weights) {
   gt_rng rng = gt_rng_make(p->seed, GT_RNG_PARTITION, GT_PART_DIRICHLET, label + 1);
   double sum = 0, total = 0;

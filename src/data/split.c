@@ -1,12 +1,13 @@
-/* Writes a file per region from one, as data that were gathered where they lie would be: each file has
-   the mean and std of its own training images. */
+/* Writes a file per region from one, as data that were gathered where they lie would be: each file
+   has the mean and std of its own training images. */
 #include <stdio.h>
 #include <string.h>
 
 #include "dataset.h"
 #include "store.h"
 
-/* FOLDER/NAME-1.h5, numbered as people count; folder NULL: beside the file.  The caller frees it. */
+/* FOLDER/NAME-1.h5, numbered as people count; folder NULL: beside the file.  The caller frees
+   it. */
 static char *name_of(const char *path, const char *folder, size_t region) {
   const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path, *end = strrchr(base, '.');
   const size_t size = strlen(path) + (folder ? strlen(folder) : 0) + 32;

@@ -6,8 +6,8 @@
 
 typedef struct gt_data_store gt_data_store;
 
-/* What a file will hold: n[split] samples of uint8 images h x w x c, of float32 ones where floats is true,
-   or where features > 0 of c int32 ids below it (h and w 1). */
+/* What a file will hold: n[split] samples of uint8 images h x w x c, of float32 ones where floats
+   is true, or where features > 0 of c int32 ids below it (h and w 1). */
 typedef struct {
   size_t n[2], h, w, c, features;
   bool floats;

@@ -17,7 +17,8 @@ static gt_status open_own(gt_run *run) {
   return GT_FAIL(GT_ERR_JOB, "data.augment is %s, but the samples of %s are ids; images are needed", run->job->data.augment, path);
 }
 
-/* `bytes` of every PS, in region order, to all ranks.  Collective over the world; the caller frees it. */
+/* `bytes` of every PS, in region order, to all ranks.  Collective over the world; caller frees
+   it. */
 static void *gather(const gt_run *run, const void *own, size_t bytes) {
   static const char what[] = "what the other regions' data are";
   const int count = (int)bytes, all = (int)(bytes * run->job->nregions);
@@ -41,6 +42,17 @@ static gt_status same_as_ps(const gt_run *run, const gt_dataset_info *ps) {
                  run->roles.world_rank, gt_data_path(run->job, run->roles.region_id), own->ntrain, run->region, ps->ntrain);
 }
 
+/* Nobody asked for that in so many words: copies, links, or one file where each region has its
+   own. */
+static void say_shared(const gt_job *job, const size_t *files) {
+  for (size_t r = 0; r < job->nregions; r++) {
+    const char *here = gt_data_path(job, r), *there = gt_data_path(job, files[r]);
+    if (files[r] == r || (strcmp(here, there) == 0 && strcmp(job->data.partition.by, "file") != 0)) continue;
+    gt_log_job(GT_LOG_WARN, "regions %s and %s read the same training samples (%s, %s): they are divided between them", job->regions[files[r]].name,
+               job->regions[r].name, there, here);
+  }
+}
+
 static gt_status divide(gt_run *run, const gt_dataset_info *infos) {
   const size_t region = run->roles.region_id;
   size_t *files = GT_NEW_ARRAY(size_t, run->job->nregions);
@@ -48,12 +60,13 @@ static gt_status divide(gt_run *run, const gt_dataset_info *infos) {
   if (status == GT_OK) status = gt_data_files(run->job, infos, files);
   if (status == GT_OK)
     status = gt_data_part(run->job, files, region, gt_dataset_labels(run->dataset, GT_SPLIT_TRAIN), run->data.ntrain, &run->part, &run->npart);
+  if (status == GT_OK) say_shared(run->job, files);
   run->order = (gt_order){run->job->seed, region, run->npart, (size_t)run->job->train.batch};
   gt_free(files);
   return status;
 }
 
-/* ---- normalisation ------------------------------------------------------------------------------------ */
+/* ---- normalisation --------------------------------------------------------------------------- */
 
 static void normalise(gt_run *run, const float *mean, const float *std) {
   gt_dataset_normalise(run->dataset, mean, std);
@@ -88,7 +101,8 @@ static void describe(const gt_dataset *dataset, char *text, size_t size) {
       at += (size_t)snprintf(text + at, size - at, "%s %.6g", i > 0 ? "" : v == 0 ? "mean" : ", std", (double)values[v][i]);
 }
 
-/* Of all training images of all regions, each counted once; whole numbers, added in region order. */
+/* Of all training images of all regions, each counted once; whole numbers, added in region
+   order. */
 static gt_status from_sums(gt_run *run) {
   const size_t c = run->data.c, n = GT_DATA_SUMS(c);
   uint64_t *own = GT_NEW_ARRAY(uint64_t, n), *sums = GT_NEW_ARRAY(uint64_t, n);

@@ -50,6 +50,7 @@ static void begin_file(gt_final *f, const char *region, const gt_region_result *
   gt_sha256_hex(params.data, params.n * sizeof(float), info.params_sha256);
   gt_state_add(&state, "model/", "params", GT_TYPE_F32, params.data, params.n);
   gt_state_add(&state, "model/", "buffers", GT_TYPE_F32, buffers.data, buffers.n);
+  gt_run_save_data(s->run, &state);
   gt_status status = gt_ckpt_write_final(&f->writer, s->run->run_dir, region, &info, &state);
   gt_state_close(&state);
   if (status != GT_OK) gt_panic(status, "%s", gt_error_text());
@@ -127,7 +128,7 @@ void gt_final_departed(gt_final *f, uint64_t cookie) {
   gt_ending_departed(&f->ending, cookie);
 }
 
-/* ---- the mean's score from another region ------------------------------------------------------------------------------------- */
+/* ---- the mean's score from another region ---------------------------------------------------- */
 
 static void send_score(void *ctx, const gt_ps_score *score) {
   gt_final *f = ctx;
@@ -160,7 +161,7 @@ static void take_score(gt_final *f, size_t peer, const gt_frame_header *head, co
   gt_ending_evaluated(&f->ending);
 }
 
-/* ---- messages --------------------------------------------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 void gt_final_message(gt_final *f, size_t peer, const gt_frame_header *head, const void *payload) {
   if (f->asked) {

@@ -48,7 +48,7 @@ typedef struct {
   gt_dataset_info data;
   uint32_t *part; /* the region's samples */
   size_t npart;
-  size_t tester; /* the first region with test samples, which scores the mean of the models; nregions: none */
+  size_t tester; /* the first region with test samples scores the mean; nregions: none has any */
   gt_graph *graph;
   char (*isas)[GT_RUN_ISA]; /* of each region's ranks: "avx2", or "avx2+avx512" */
   gt_precision precision;   /* that is computed in; on a PS: by its first worker */
@@ -72,10 +72,12 @@ void gt_run_close(gt_run *run);
 /* Writes job.yaml, by a temporary name: the regions may share the folder.  Local. */
 gt_status gt_run_write_job(const gt_run *run);
 
-/* data.c: opens the region's data set and settles which of its samples are the region's and how images
-   are normalised.  Collective over the world; GT_ERR_DATA, GT_ERR_JOB say which region has what. */
+/* data.c: opens the region's data set and settles which of its samples are the region's and how
+   images are normalised.  Collective over the world; GT_ERR_DATA, GT_ERR_JOB say which region has
+   what. */
 gt_status gt_run_open_data(gt_run *run);
-/* Adds how images are normalised, data/mean and data/std, to what a file with a model in it holds.  Local. */
+/* Adds how images are normalised, data/mean and data/std, to what a file with a model holds.
+   Local. */
 void gt_run_save_data(const gt_run *run, gt_state *state);
 /* GT_ERR_CKPT: a file's model was trained on images normalised otherwise.  Local. */
 gt_status gt_run_check_data(const gt_run *run, const gt_state *state);

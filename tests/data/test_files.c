@@ -33,7 +33,8 @@ static int set_up(void **state) {
   return 0;
 }
 
-/* How many samples every region has; each of a file is in exactly one of the regions that read it. */
+/* How many samples every region has; each of a file is in exactly one of the regions that read
+   it. */
 static void divide(const gt_job *job, size_t sizes[4]) {
   static uint8_t seen[4][N];
   size_t files[4];

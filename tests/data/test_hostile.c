@@ -1,4 +1,5 @@
-/* Data sets whose file leads elsewhere, or asks for more memory than it holds, are refused by name. */
+/* Data sets whose file leads elsewhere, or asks for more memory than it holds, are refused by
+   name. */
 #include "scratch.h"
 
 #include <hdf5.h>

@@ -1,5 +1,5 @@
-/* A data set split into a file a region: each has its part as it was, and the exact sums of the parts
-   make the normalisation of the whole. */
+/* A data set split into a file a region: each has its part as it was, and the exact sums of the
+   parts make the normalisation of the whole. */
 #include "scratch.h"
 
 #include <hdf5.h>

@@ -29,7 +29,7 @@ samples() { sed -nE 's/^      "samples": ([0-9]*),/\1/p' "$1/summary.json" | pas
 scores() { sed -nE 's/^      "test_accuracy": ([^,]*),/\1/p' "$1/summary.json" | paste -sd ' '; }
 newest() { echo "$1/ckpt/$(newest_round "$1")/east.h5"; }
 
-# ---- one file, and the same as a file a region -----------------------------------------------------------------------
+# ---- one file, and the same as a file a region ---------------------------------------------------
 
 train "one file" 6 job.yaml --run-dir one
 ended "one file" 0
@@ -42,7 +42,7 @@ check "training is the same to the bit" same "$(field own params_sha256)" "$(fie
 check "and so are the scores" same "$(field own test_loss)" "$(field one test_loss)"
 check "said once" same "$(grep -c 'files differ' err)" 1
 
-# ---- the normalisation goes with the model --------------------------------------------------------------------------------
+# ---- the normalisation goes with the model -------------------------------------------------------
 
 "$GEOTRAIN" eval "$(newest own)" whole.h5 >of-whole 2>/dev/null
 "$GEOTRAIN" eval "$(newest own)" whole-3.h5 >of-part 2>/dev/null
@@ -63,7 +63,7 @@ train "other data at a resume" 6 job.yaml --run-dir more --resume "${own[@]}" --
 ended "other data at a resume" 4 'more/ckpt/[0-9]+/(east|west|north).h5: it was trained on images normalised otherwise than by mean 0\.'
 mv kept.h5 whole-3.h5
 
-# ---- given by the job ---------------------------------------------------------------------------------------------------------
+# ---- given by the job ----------------------------------------------------------------------------
 
 train "given by the job" 6 job.yaml --run-dir given "${own[@]}" --set 'data.mean=[0.5]' --set 'data.std=[0.25]'
 ended "given by the job" 0
@@ -75,13 +75,17 @@ ended "too many channels" 2 'data.mean has 2 numbers, and the images of whole.h5
 train "half of it" 6 job.yaml --run-dir no --set 'data.mean=[0.5]'
 ended "half of it" 2 'data.mean has 1 numbers and data.std 0; one a channel in both, or neither, is needed'
 
-# ---- shared by some -----------------------------------------------------------------------------------------------------------
+# ---- shared by some ------------------------------------------------------------------------------
 
 train "two share a file" 6 job.yaml --run-dir some --set 'data.partition.shares=[1, 1, 1]' --set regions.2.data.path=other.h5
 ended "two share a file" 0
 check "every sample is somebody's" same "$(samples some)" "450 450 150"
+cp whole.h5 copy.h5
+train "a copy is the same file" 6 job.yaml --run-dir copy "${own[@]}" --set 'data.partition.shares=[1, 2, 1]' --set regions.0.data.path=whole.h5 --set regions.1.data.path=copy.h5
+ended "a copy is the same file" 0 'regions east and west read the same training samples \(whole.h5, copy.h5\): they are divided between them$'
+check "each sample once" same "$(samples copy)" "300 600 150"
 
-# ---- without test samples ---------------------------------------------------------------------------------------------------------
+# ---- without test samples ------------------------------------------------------------------------
 
 split --test last
 train "no tests where the mean is formed" 6 job.yaml --run-dir last "${own[@]}"
@@ -94,7 +98,7 @@ train "no tests elsewhere" 6 job.yaml --run-dir first "${own[@]}"
 ended "no tests elsewhere" 0
 check "the mean is scored" same "$(field first test_loss)" "$(field one test_loss)"
 
-# ---- the job that comes with it -------------------------------------------------------------------------------------------------------
+# ---- the job that comes with it ------------------------------------------------------------------
 
 mkdir datasets
 "$GEOTRAIN" data synth datasets/fashion-mnist.h5 --train 900 --test 100 >/dev/null
@@ -102,7 +106,7 @@ mkdir datasets
 train "by label" 6 "$GEOTRAIN_SOURCE/jobs/own-data-3-regions.yaml" --run-dir label --set train.until.epochs=1
 ended "by label" 0 'files differ in mean or std'
 
-# ---- what cannot be ---------------------------------------------------------------------------------------------------------------
+# ---- what cannot be ------------------------------------------------------------------------------
 
 "$GEOTRAIN" data synth classes.h5 --train 150 --test 100 --classes 7 >/dev/null
 train "other classes" 6 job.yaml --run-dir no "${own[@]}" --set regions.1.data.path=classes.h5
