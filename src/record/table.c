@@ -274,8 +274,8 @@ static void print_lost(FILE *to, const gt_summary *s) {
   }
   for (size_t i = 0; i < s->nlinks; i++) bytes += (double)s->links[i].bytes_lost;
   if (seconds < 0.05 && bytes < 5000) return;
-  fprintf(to, "lost           %.1f s and %.2f MB, in %" PRId64 " earlier starts: work behind the last checkpoint of each%s\n", seconds, bytes * 1e-6,
-          starts, s->cost ? "; in the cost" : "");
+  fprintf(to, "lost           %.1f s and %.2f MB, in %" PRId64 " earlier start%s: work behind the last checkpoint of each%s\n", seconds, bytes * 1e-6,
+          starts, starts == 1 ? "" : "s", s->cost ? "; in the cost" : "");
 }
 
 static void print_warnings(FILE *to, const gt_summary *s) {

@@ -186,7 +186,7 @@ static void room_is_there_when_it_is_needed(void **state) {
       if (p != (size_t)rank) gt_gateway_send(s.g, p, &head, payload, PAYLOAD_MAX, 1, gt_now());
     poll_until(&s, models_done);
     rooms_are(&s, data != 0);
-    gt_gateway_close(s.g);
+    gt_gateway_close(s.g, LIMIT_S);
   }
   gt_free(payload);
 }
