@@ -1,0 +1,51 @@
+# processors: 1
+# slurm/submit: what it refuses before anything is written or queued, and what it writes.  No Slurm is needed: sbatch is a script here that keeps what it is given.
+set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+submit=$GEOTRAIN_SOURCE/slurm/submit
+job job.yaml
+
+mkdir bin
+cat >bin/sbatch <<'SH'
+#!/usr/bin/env bash
+[ ! -e "$HERE/full" ] || { echo "sbatch: error: no" >&2; exit 1; }
+cp "${@: -1}" "$HERE/sent" && echo 77
+SH
+chmod +x bin/sbatch
+export HERE=$PWD PATH=$PWD/bin:$PATH
+
+: >out
+: >err
+submits() { # WORDS...
+  rm -f sent
+  "$submit" --geotrain "$GEOTRAIN" "$@" >out 2>err </dev/null
+  code=$?
+}
+
+# refused NAME SENTENCE WORDS...: code 2 and one sentence; nothing is written, nothing submitted.
+refused() {
+  local name=$1 sentence=$2 before
+  before=$(ls)
+  submits "${@:3}"
+  ended "$name" 2 "$sentence"
+  check "$name: one message" same "$(grep -c '^geotrain: ' err)" 1
+  check "$name: nothing is written" same "$(ls)" "$before"
+}
+
+# ---- control characters: a line break would put lines into the script -----------------------------------------------------------------
+evil=$'x.yaml\ntouch pwned\n#.yaml'
+cp job.yaml "$evil"
+refused "a job file's line break" 'the job file has a control character' "$evil" --dry-run
+rm -- "$evil"
+refused "a run directory's line break" '--run-dir has a control character' job.yaml --dry-run --run-dir $'run\ntouch pwned\n#'
+refused "a carriage return" '--run-dir has a control character' job.yaml --dry-run --run-dir $'run\r'
+refused "a word after --" 'word 2 after -- has a control character' job.yaml --dry-run -- --exclusive $'--comment=a\ntouch pwned'
+refused "--again" '--again has a control character' --again $'run\n'
+refused "--set" '--set has a control character' job.yaml --dry-run --set $'name=a\nb'
+refused "--sweep" '--sweep has a control character' job.yaml --dry-run --sweep $'sync.period=4,8\n'
+mkdir $'odd\nplace'
+(cd $'odd\nplace' && "$submit" --geotrain "$GEOTRAIN" ../job.yaml --dry-run) >out 2>err
+code=$?
+ended "a working folder's line break" 2 'the working folder has a control character'
+rmdir $'odd\nplace'
+finish
