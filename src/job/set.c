@@ -88,6 +88,9 @@ gt_status gt_job_set(job_node *root, const char *assignment) {
     return GT_FAIL(GT_ERR_JOB, "--set %.80s...: the key is longer than any there is; `geotrain help job` lists them", assignment);
   memcpy(words, assignment, length);
   words[length] = '\0';
+  /* An empty variable of a shell would quietly be the default. */
+  if (!equals[1 + strspn(equals + 1, " \t\n")])
+    return GT_FAIL(GT_ERR_JOB, "--set %s: nothing follows the =; a value is needed, or null for the default", words);
   char source[JOB_PATH_MAX + 16];
   snprintf(source, sizeof source, "--set %s", words);
   job_node *value = NULL;

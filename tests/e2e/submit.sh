@@ -25,6 +25,7 @@ submits() { # WORDS...
 # refused NAME SENTENCE WORDS...: code 2 and one sentence; nothing is written, nothing submitted.
 refused() {
   local name=$1 sentence=$2 before
+  rm -f sent
   before=$(ls)
   submits "${@:3}"
   ended "$name" 2 "$sentence"
@@ -48,4 +49,17 @@ mkdir $'odd\nplace'
 code=$?
 ended "a working folder's line break" 2 'the working folder has a control character'
 rmdir $'odd\nplace'
+
+# ---- sweeps ------------------------------------------------------------------------------------------------------------------------
+refused "an empty value" 'submit: --sweep sync.period=4,,8 has an empty value' job.yaml --sweep sync.period=4,,8 --run-dir no
+refused "an empty value at the end" 'submit: --sweep sync.period=4, has an empty value' job.yaml --sweep sync.period=4, --run-dir no
+refused "one key twice" 'submit: sync.period is swept twice' job.yaml --sweep sync.period=4,8 --sweep sync.period=16 --run-dir no
+refused "an open bracket" 'submit: --sweep model.mlp=\[1,2 has a bracket that is not closed' job.yaml --sweep 'model.mlp=[1,2' --run-dir no
+submits job.yaml --run-dir lists --sweep 'data.partition.shares=[1, 1],[2, 1]' --sweep sync.period=4,8
+ended "lists" 0 '^#SBATCH --array=0-3$'
+check "lists: a run for each" same "$(ls -d lists/*/ | tr -d '\n')" "lists/1_1-4/lists/1_1-8/lists/2_1-4/lists/2_1-8/"
+check "lists: their values" same "$("$GEOTRAIN" info lists/2_1-8/submitted.yaml --flat | grep -E '^(data.partition.shares|sync.period)' | paste -sd' ')" \
+  "data.partition.shares.0=2 data.partition.shares.1=1 sync.period=8"
+submits job.yaml --run-dir dots --sweep name=..,b
+check "a value of dots stays inside" same "$(ls dots)" "$(printf '_.\nb\nsbatch.sh\nslurm-jobs')"
 finish

@@ -67,6 +67,8 @@ static void keys(void **state) {
   set("name.x=8", "--set: name is not a mapping in the job file; name.x cannot be set");
   set("sync", "--set sync: key=value is needed, as in sync.period=4");
   set("=4", "--set =4: key=value is needed, as in sync.period=4");
+  set("sync.period=", "--set sync.period: nothing follows the =; a value is needed, or null for the default");
+  set("sync.period= ", "--set sync.period: nothing follows the =; a value is needed, or null for the default");
   set("sync.period={", "--set sync.period:2: is not YAML: did not find expected node content while parsing a flow node");
 }
 
@@ -245,7 +247,7 @@ static void slurm(void **state) {
 static void missing(void **state) {
   (void)state;
   set("name=null", "@: name is missing; it is needed: what the run is called in records and checkpoints");
-  set("train.optimizer.lr=", "@: train.optimizer.lr is missing; it is needed: learning rate");
+  set("train.optimizer.lr=null", "@: train.optimizer.lr is missing; it is needed: learning rate");
   set("regions.1.name=~", "@: regions.1.name is missing; it is needed: its name and that of its files (letters, digits, dot, dash, underscore)");
   set("regions=null", "@: regions is missing; it is needed: a list of regions, sets of ranks that are close to each other");
 }
