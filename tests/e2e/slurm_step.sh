@@ -9,13 +9,17 @@ cat >bin/srun <<'SH'
 #!/usr/bin/env bash
 [ "$1" != --mpi=list ] || { echo pmix; exit 0; }
 cp "${SLURM_HOSTFILE:-/dev/null}" seen
+echo "${SLURM_EXPORT_ENV-}" >export
 exit "${SRUN_ENDS:-0}"
 SH
 cat >bin/scontrol <<'SH'
 #!/usr/bin/env bash
 case $* in 'show hostnames'*) printf 'n1\nn2\n' ;; esac
 SH
+printf '#!/bin/sh\necho "$*" >>"$ASKED"\necho 9\n' >bin/sbatch
+printf '#!/bin/sh\necho "$*" >>"$CANCELLED"\n' >bin/scancel
 chmod +x bin/*
+export ASKED=$PWD/asked CANCELLED=$PWD/cancelled
 export PATH=$PWD/bin:$PATH SLURM_JOB_ID=1 SLURM_NTASKS=4 SLURM_JOB_NUM_NODES=2 SLURM_JOB_NODELIST=n[1-2]
 
 # steps WORDS...: a batch script's step of job.yaml in the folder run; what it left of SLURM_HOSTFILE is in left.
@@ -38,4 +42,35 @@ ended "nodes of their own" 0
 check "nodes of their own: srun is told hosts" same "$(paste -sd' ' seen)" "n1 n1 n2 n2"
 check "nodes of their own: the user's host file stays" same "$(cat hosts 2>&1) $(cat left)" "mine $PWD/hosts"
 check "nodes of their own: nothing is left" same "$(ls tmp)" ""
+
+# ---- sbatch --export=NONE: the ranks have what slurm/steps sets, and the next job of a chain its number -----------------------------------
+SLURM_EXPORT_ENV=NONE steps
+ended "--export=NONE" 0
+check "--export=NONE is not for the ranks" same "$(cat export)" ""
+mkdir top
+ln -s "$GEOTRAIN_SOURCE/slurm" "$GEOTRAIN_SOURCE/jobs" top/
+link() { # NUMBER: slurm/chain.sbatch as this job of the chain
+  rm -f asked
+  (unset GEOTRAIN_LINK; SLURM_SUBMIT_DIR=$PWD/top bash "$GEOTRAIN_SOURCE/slurm/chain.sbatch" "$@") >out 2>err
+  code=$?
+}
+link
+ended "the first of slurm/chain.sbatch" 0
+check "the first of slurm/chain.sbatch numbers the next" same "$(cat asked)" "--parsable --dependency=afterany:1 slurm/chain.sbatch 2"
+link 20
+check "the last of slurm/chain.sbatch submits none" test ! -e asked
+
+# ---- slurm/submit --chain: what another attempt would not change is the last of it ------------------------------------------------------
+"$GEOTRAIN_SOURCE/slurm/submit" --geotrain "$GEOTRAIN" job.yaml --chain 3 --run-dir "$PWD/chain" --dry-run >chain.sbatch 2>err
+mkdir chain
+cp job.yaml chain/submitted.yaml
+printf '%s 0\n' 5 1 2 3 >chain/slurm-jobs
+for ends in 0 1 2 3 4 6 5 75 137; do
+  rm -f cancelled
+  SRUN_ENDS=$ends bash chain.sbatch >out 2>err
+  code=$?
+  case $ends in 5 | 75 | 137) rest= ;; *) rest='2 3' ;; esac
+  ended "a chain whose job ends with $ends" "$ends"
+  check "a chain whose job ends with $ends: what it cancels" same "$(cat cancelled 2>/dev/null)" "$rest"
+done
 finish

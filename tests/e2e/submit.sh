@@ -9,15 +9,20 @@ mkdir bin
 cat >bin/sbatch <<'SH'
 #!/usr/bin/env bash
 [ ! -e "$HERE/full" ] || { echo "sbatch: error: no" >&2; exit 1; }
-cp "${@: -1}" "$HERE/sent" && echo 77
+[ ! -s "$HERE/room" ] || [ "$(grep -c . "$HERE/asked")" -lt "$(cat "$HERE/room")" ] || { echo "sbatch: error: too many" >&2; exit 1; }
+echo "$*" >>"$HERE/asked"
+cp "${@: -1}" "$HERE/sent" && echo $((76 + $(grep -c . "$HERE/asked")))
 SH
-chmod +x bin/sbatch
+for other in scancel scontrol; do printf '#!/bin/sh\necho "%s $*" >>"$HERE/told"\n' $other >bin/$other; done
+chmod +x bin/*
 export HERE=$PWD PATH=$PWD/bin:$PATH
 
 : >out
 : >err
+: >asked
 submits() { # WORDS...
-  rm -f sent
+  rm -f sent asked told
+  : >asked
   "$submit" --geotrain "$GEOTRAIN" "$@" >out 2>err </dev/null
   code=$?
 }
@@ -25,7 +30,7 @@ submits() { # WORDS...
 # refused NAME SENTENCE WORDS...: code 2 and one sentence; nothing is written, nothing submitted.
 refused() {
   local name=$1 sentence=$2 before
-  rm -f sent
+  rm -f sent told
   before=$(ls)
   submits "${@:3}"
   ended "$name" 2 "$sentence"
@@ -62,4 +67,31 @@ check "lists: their values" same "$("$GEOTRAIN" info lists/2_1-8/submitted.yaml 
   "data.partition.shares.0=2 data.partition.shares.1=1 sync.period=8"
 submits job.yaml --run-dir dots --sweep name=..,b
 check "a value of dots stays inside" same "$(ls dots)" "$(printf '_.\nb\nsbatch.sh\nslurm-jobs')"
+
+# ---- an sbatch that refuses ----------------------------------------------------------------------------------------------------------
+# left: the folders of runs/new and what is in them.
+left() { find "$1" 2>/dev/null | sort | paste -sd' '; }
+echo yes >full
+submits job.yaml --run-dir new
+ended "refused by sbatch" 1 'sbatch refused new|sbatch refused .*/new/sbatch.sh'
+check "refused by sbatch: no folder" same "$(left new)" ""
+submits job.yaml --run-dir new --sweep sync.period=4,8
+ended "a sweep refused by sbatch" 1 'sbatch refused'
+check "a sweep refused by sbatch: no folder" same "$(left new)" ""
+mkdir -p new/ckpt && echo mine >new/notes
+submits job.yaml --run-dir new
+ended "refused by sbatch in a folder that is there" 1 'sbatch refused'
+check "refused by sbatch in a folder that is there: it stays" same "$(cat new/notes)" mine
+rm -r full new
+
+# ---- a chain: all of it or nothing; it begins when all of its jobs are known ---------------------------------------------------------------
+submits job.yaml --run-dir chain --chain 3
+ended "a chain" 0 'submitted as job 77 78 79'
+check "a chain: what sbatch is told" same "$(sed 's/ [^ ]*$//; s/--parsable *//' asked | paste -sd,)" "--hold,--dependency=afterany:77,--dependency=afterany:78"
+check "a chain: it is let go at the end" same "$(cat told 2>&1)" "scontrol release 77"
+echo 2 >room
+submits job.yaml --run-dir chain2 --chain 3
+ended "a chain that has no room" 1 'sbatch refused'
+check "a chain that has no room: none of it is left" same "$(cat told 2>&1) $(left chain2)" "scancel 77 78 "
+rm room
 finish
