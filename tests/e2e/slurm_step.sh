@@ -10,6 +10,7 @@ cat >bin/srun <<'SH'
 [ "$1" != --mpi=list ] || { echo pmix; exit 0; }
 cp "${SLURM_HOSTFILE:-/dev/null}" seen
 echo "${SLURM_EXPORT_ENV-}" >export
+sleep "${SRUN_TAKES:-0}"
 exit "${SRUN_ENDS:-0}"
 SH
 cat >bin/scontrol <<'SH'
@@ -42,6 +43,12 @@ ended "nodes of their own" 0
 check "nodes of their own: srun is told hosts" same "$(paste -sd' ' seen)" "n1 n1 n2 n2"
 check "nodes of their own: the user's host file stays" same "$(cat hosts 2>&1) $(cat left)" "mine $PWD/hosts"
 check "nodes of their own: nothing is left" same "$(ls tmp)" ""
+
+# ---- a step that ends while a signal waits for its ranks ---------------------------------------------------------------------------------
+mkdir -p run
+SRUN_TAKES=1.5 SRUN_ENDS=3 bash -c '. "$GEOTRAIN_SOURCE/slurm/steps"; (sleep 0.7; kill -USR1 $$) & geotrain_step job.yaml run' >out 2>err
+code=$?
+ended "a step that ends beside a signal" 3 'USR1 came' 'a data set cannot be used'
 
 # ---- sbatch --export=NONE: the ranks have what slurm/steps sets, and the next job of a chain its number -----------------------------------
 SLURM_EXPORT_ENV=NONE steps
