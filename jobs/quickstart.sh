@@ -16,6 +16,10 @@ case ${1:-} in
     exit 0
     ;;
 esac
+if ! mkdir -p build runs datasets 2>/dev/null || [ ! -w build ] || [ ! -w runs ] || [ ! -w datasets ]; then
+  echo "geotrain: $GEOTRAIN_ROOT/build cannot be written; a checkout that can be is needed: build, runs and datasets are made in it" >&2
+  exit 2
+fi
 run_dir=runs/quickstart-$(date +%Y%m%d-%H%M%S)
 resume=()
 if [ "${1:-}" = --resume ]; then
@@ -36,7 +40,6 @@ if [ -s "$data" ]; then install_packages; else install_packages images; fi
 
 echo "geotrain: building (build/release)"
 log=build/release.log
-mkdir -p build
 if ! { cmake --preset release && cmake --build build/release --target geotrain; } >"$log" 2>&1; then
   tail -n 40 "$log" >&2
   echo "geotrain: the build failed; all of its output is in $log" >&2
@@ -50,9 +53,10 @@ if [ ! -s "$data" ]; then
       "elsewhere: build/release/geotrain data import mnist FOLDER $data" >&2
     exit 3
   fi
-  mkdir -p datasets
-  trap 'rm -f "$data".*.tmp; exit 130' INT TERM HUP
-  "$geotrain" data import mnist "$images" "$data" # writes under another name first: what is there is whole
+  # It writes under another name first, which has its process id: what is there is whole, and what is left when it is stopped is known.
+  trap 'kill "$!" 2>/dev/null; wait "$!" || true; rm -f "$data.$!.tmp"; exit 130' INT TERM HUP
+  "$geotrain" data import mnist "$images" "$data" &
+  wait "$!"
   trap - INT TERM HUP
 fi
 
@@ -77,19 +81,27 @@ stop() {
 trap stop INT TERM
 trap 'exec >/dev/null 2>&1; stop' HUP # the terminal is gone
 
-mkdir -p runs
+record() { stat -c '%n %s %Y' "$run_dir"/*.jsonl 2>/dev/null || true; }
+before=$(record)
 setsid mpirun -n 4 --bind-to none --oversubscribe "$geotrain" train jobs/quickstart.yaml --run-dir "$run_dir" \
   ${resume[@]+"${resume[@]}"} "$@" </dev/null &
 mpirun_pid=$!
 
-# A trap ends `wait` early; the run's own code comes from the last one.
+# A trap ends `wait` early; the run's own code comes from the last one, which bash remembers.
 code=0
 while :; do
   code=0
   wait "$mpirun_pid" || code=$?
   kill -0 "$mpirun_pid" 2>/dev/null || break
 done
+code=0
+wait "$mpirun_pid" || code=$?
 
+# USR1 ended mpirun, or ranks that were still being loaded.
+if [ "$stops" -gt 0 ] && [ "$code" -eq 138 ] && [ "$(record)" = "$before" ]; then
+  echo "geotrain: stopped before the run began; start it with: bash$(printf ' %q' "$0" ${resume[@]+"${resume[@]}" "$run_dir"} "$@")"
+  exit 130
+fi
 again="bash$(printf ' %q' "$0" --resume "$run_dir" "$@")"
 if [ "$came_from" != "$GEOTRAIN_ROOT" ] && [ "${run_dir#/}" = "$run_dir" ]; then run_dir=$GEOTRAIN_ROOT/$run_dir; fi
 case $code in

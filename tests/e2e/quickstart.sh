@@ -1,0 +1,55 @@
+# processors: 1
+# jobs/quickstart.sh where it is interrupted early and where it cannot write.  Nothing is built or trained: cmake, dpkg-query, mpirun and the program are stand-ins.
+set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+stand_in() { # FILE WORDS: a program that does what the words say
+  mkdir -p "$(dirname "$1")" && printf '#!/bin/bash\n%s\n' "$2" >"$1" && chmod +x "$1"
+}
+stand_in bin/cmake 'exit 0'
+stand_in bin/dpkg-query 'echo install ok installed'
+stand_in bin/mpirun 'touch "$HERE/started"; exec sleep 30'
+export HERE=$PWD PATH=$PWD/bin:$PATH
+
+# tree: a checkout in top, built, with its data.
+tree() {
+  rm -rf top started
+  mkdir -p top/build/release top/datasets
+  cp -r "$GEOTRAIN_SOURCE/jobs" top/
+  stand_in top/build/release/geotrain 'echo part >"$5.$$.tmp"; touch "$HERE/started"; exec sleep 30'
+  echo data >top/datasets/fashion-mnist.h5
+}
+
+# interrupted: TERM, which it takes as it takes Ctrl-C, when something has started.
+interrupted() {
+  local pid i
+  bash top/jobs/quickstart.sh >out 2>err </dev/null &
+  pid=$!
+  for i in $(seq 100); do [ -e started ] || sleep 0.1; done
+  kill -TERM "$pid"
+  wait "$pid"
+  code=$?
+}
+
+tree
+interrupted
+ended "stopped before the run began" 130 'stopped before the run began.*start it with: bash .*quickstart.sh'
+check "stopped before the run began: no code is told" same "$(grep -c 'code 1[0-9][0-9]' err)" 0
+
+if [ -d /usr/share/datasets/fashion-mnist ]; then
+  tree
+  mv top/datasets/fashion-mnist.h5 top/datasets/fashion-mnist.h5.1.tmp # of another import
+  interrupted
+  check "stopped while it imports: 130" same "$code" 130
+  check "stopped while it imports: its own file goes, another's stays" same "$(ls top/datasets)" fashion-mnist.h5.1.tmp
+else
+  skip "stopped while it imports" "there are no images in /usr/share/datasets/fashion-mnist"
+fi
+
+tree
+rm -r top/build && : >top/build # as on a read-only file system, where mkdir fails for root too
+bash top/jobs/quickstart.sh >out 2>err </dev/null
+code=$?
+ended "a checkout that cannot be written" 2 'cannot be written; a checkout that can be is needed'
+check "a checkout that cannot be written: one sentence" same "$(wc -l <err)" 1
+finish
