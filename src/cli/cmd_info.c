@@ -9,6 +9,7 @@
 #include "geotrain/job.h"
 #include "geotrain/nn.h"
 #include "geotrain/tensor.h"
+#include "job_shape.h"
 #include "measure_job.h"
 
 /* The value after "key : " on the first line of /proc/cpuinfo that has the key. */
@@ -60,7 +61,7 @@ static void print_kernels(void) {
 /* What the command line asks for. */
 typedef struct {
   const char *path, *out; /* NULL: not named */
-  bool flat, measure;
+  bool flat, measure, check;
   const char **sets;
   size_t nsets;
 } options;
@@ -68,7 +69,11 @@ typedef struct {
 static gt_status print_job(const options *o) {
   gt_job *job = NULL;
   GT_TRY(gt_job_load(&job, o->path, o->sets, o->nsets));
-  gt_status status = GT_OK;
+  gt_status status = o->check ? gt_job_shape_check(job) : GT_OK;
+  if (status != GT_OK) {
+    gt_job_close(job);
+    return status;
+  }
   char *text = o->flat || o->measure ? NULL : gt_job_resolved(job);
   if (o->measure)
     status = gt_cli_measure_job(job, o->out);
@@ -82,11 +87,8 @@ static gt_status print_job(const options *o) {
 }
 
 static gt_status read_options(options *o, int argc, char **argv) {
-  static const struct option known[] = {{"set", required_argument, NULL, 1},
-                                        {"flat", no_argument, NULL, 2},
-                                        {"measure", no_argument, NULL, 3},
-                                        {"out", required_argument, NULL, 4},
-                                        {NULL, 0, NULL, 0}};
+  static const struct option known[] = {{"set", required_argument, NULL, 1}, {"flat", no_argument, NULL, 2},  {"measure", no_argument, NULL, 3},
+                                        {"out", required_argument, NULL, 4}, {"check", no_argument, NULL, 5}, {NULL, 0, NULL, 0}};
   int option;
   opterr = 0;
   while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
@@ -94,11 +96,16 @@ static gt_status read_options(options *o, int argc, char **argv) {
     if (option == 2) o->flat = true;
     if (option == 3) o->measure = true;
     if (option == 4) o->out = optarg;
+    if (option == 5) o->check = true;
     if (option == '?') return GT_FAIL(GT_ERR_JOB, "info: option %s is unknown or lacks its value; see `geotrain help info`", argv[optind - 1]);
   }
   if (argc - optind > 1) return GT_FAIL(GT_ERR_JOB, "info: one job file at most is needed, %d were given", argc - optind);
   o->path = optind < argc ? argv[optind] : NULL;
-  const char *of_job = o->nsets ? "--set overrides a key of" : o->flat ? "--flat prints" : o->measure ? "--measure times the products of" : NULL;
+  const char *of_job = o->nsets     ? "--set overrides a key of"
+                       : o->flat    ? "--flat prints"
+                       : o->measure ? "--measure times the products of"
+                       : o->check   ? "--check tries"
+                                    : NULL;
   if (!o->path && of_job) return GT_FAIL(GT_ERR_JOB, "info: %s a job file, and none is named; see `geotrain help info`", of_job);
   if (o->out && !o->measure) return GT_FAIL(GT_ERR_JOB, "info: --out is where --measure writes; see `geotrain help info`");
   return GT_OK;

@@ -118,7 +118,7 @@ const gt_command gt_commands[] = {
      "\n"
      "Exit 3: OUT cannot be written; 4: the model is not there, damaged, or another version's.\n"},
     {"info", "what this build and this machine have; info JOB.yaml: the resolved job", gt_cmd_info, false,
-     "geotrain info [JOB.yaml [--flat | --measure [--out FILE]] [--set key=value]...]\n"
+     "geotrain info [JOB.yaml [--check] [--flat | --measure [--out FILE]] [--set key=value]...]\n"
      "\n"
      "Prints version, compiler, kernels, the core OpenBLAS picked, CPU, instruction set, models (size, kernels, source), strategies and\n"
      "optimizers; of a job file: the resolved job, every key with its value.\n"
@@ -127,6 +127,7 @@ const gt_command gt_commands[] = {
      "CPU has; OpenBLAS and oneDNN, too.\n"
      "\n"
      "  --flat      for scripts: a line a value, path=value, entries of lists by number (regions.0.name=eu); seconds, bit/s and bytes without unit\n"
+     "  --check     only a job that can begin: its model takes its data set (where that can be read here), which its regions can share\n"
      "  --measure   times the ways in which each product of the model can be computed here, at the job's batch, and prints the choices\n"
      "  --out FILE  writes them to FILE, which train.choices names where a run must repeat to the bit\n"},
     {"placement", "where to aggregate: time and cost of a mini-batch by place and vendor", gt_cmd_placement, false,

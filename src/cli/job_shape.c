@@ -66,20 +66,31 @@ static gt_status from_data(gt_job_shape *out, const gt_job *job, gt_sample_shape
 
 /* ---- without one ----------------------------------------------------------------------------------------------------------------- */
 
-/* Some region says what it holds, and not every file that the job names is here. */
-static bool is_told(const gt_job *job) {
-  bool told = false, here = true;
+/* Every file that the job names can be read here. */
+static bool is_here(const gt_job *job) {
   for (size_t r = 0; r < job->nregions; r++) {
     const char *path = job->regions[r].data_path ? job->regions[r].data_path : job->data.path;
-    here = here && path && access(path, R_OK) == 0;
-    told = told || job->regions[r].samples > 0;
+    if (!path || access(path, R_OK) != 0) return false;
   }
-  return told && !here;
+  return true;
+}
+
+/* Some region says what it holds, and not every file is here. */
+static bool is_told(const gt_job *job) {
+  bool told = false;
+  for (size_t r = 0; r < job->nregions; r++) told = told || job->regions[r].samples > 0;
+  return told && !is_here(job);
+}
+
+static gt_status find_model(const gt_model **model, const gt_job *job) {
+  *model = gt_model_find(job->model.name);
+  if (!*model) return GT_FAIL(GT_ERR_JOB, "model.name is \"%s\", which this build does not have; `geotrain info` lists models", job->model.name);
+  return GT_OK;
 }
 
 static gt_status from_job(gt_job_shape *out, const gt_job *job, gt_sample_shape *shape) {
-  const gt_model *model = gt_model_find(job->model.name);
-  if (!model) return GT_FAIL(GT_ERR_JOB, "model.name is \"%s\", which this build does not have; `geotrain info` lists models", job->model.name);
+  const gt_model *model = NULL;
+  GT_TRY(find_model(&model, job));
   *shape = model->usual;
   out->assumed = true;
   for (size_t r = 0; r < job->nregions; r++) {
@@ -99,6 +110,15 @@ gt_status gt_job_shape_of(gt_job_shape *out, const gt_job *job) {
   if (status == GT_OK) status = model_floats(out, job, &shape);
   if (status != GT_OK) gt_job_shape_close(out);
   return status;
+}
+
+gt_status gt_job_shape_check(const gt_job *job) {
+  const gt_model *model = NULL;
+  gt_job_shape shape;
+  if (!is_here(job)) return find_model(&model, job);
+  GT_TRY(gt_job_shape_of(&shape, job));
+  gt_job_shape_close(&shape);
+  return GT_OK;
 }
 
 void gt_job_shape_close(gt_job_shape *shape) {

@@ -15,6 +15,9 @@ typedef struct {
 
 /* Of the data set, where the job names one that is there; else of regions[].samples.  GT_ERR_JOB, GT_ERR_DATA say what is missing. */
 gt_status gt_job_shape_of(gt_job_shape *out, const gt_job *job);
+/* Whether the job's model takes its data, and the regions can share it; where some file cannot be read here, only whether there is such a model.
+   GT_ERR_JOB, GT_ERR_DATA say what does not fit. */
+gt_status gt_job_shape_check(const gt_job *job);
 void gt_job_shape_close(gt_job_shape *shape);
 
 #endif

@@ -27,14 +27,14 @@ submits() { # WORDS...
   code=$?
 }
 
-# refused NAME SENTENCE WORDS...: code 2 and one sentence; nothing is written, nothing submitted.
+# refused NAME SENTENCE WORDS...: code 2 (or $WANT) and one sentence; nothing is written, nothing submitted.
 refused() {
   local name=$1 sentence=$2 before
   rm -f sent told
   before=$(ls)
   submits "${@:3}"
-  ended "$name" 2 "$sentence"
-  check "$name: one message" same "$(grep -c '^geotrain: ' err)" 1
+  ended "$name" "${WANT:-2}" "$sentence"
+  check "$name: one message" same "$(grep '^geotrain: ' err | grep -vc 'geotrain: warning')" 1
   check "$name: nothing is written" same "$(ls)" "$before"
 }
 
@@ -94,4 +94,13 @@ submits job.yaml --run-dir chain2 --chain 3
 ended "a chain that has no room" 1 'sbatch refused'
 check "a chain that has no room: none of it is left" same "$(cat told 2>&1) $(left chain2)" "scancel 77 78 "
 rm room
+
+# ---- what cannot begin ---------------------------------------------------------------------------------------------------------------
+refused "a model that there is not" 'model.name is "resnet50"' job.yaml --run-dir no --set model.name=resnet50
+WANT=3 refused "a model for other data" 'model deepfm takes ids' job.yaml --run-dir no --set model.name=deepfm
+refused "a sweep with such a model" 'model.name is "resnet50"' job.yaml --run-dir no --sweep model.name=lenet5,resnet50
+submits job.yaml --run-dir far --set regions.0.data.path=/far/away.h5
+ended "data that only the nodes see" 0 'warning: the data of region east' 'submitted as job'
+refused "a model that there is not, on such data" 'model.name is "resnet50"' job.yaml --run-dir no --set model.name=resnet50 \
+  --set regions.0.data.path=/far/away.h5
 finish
