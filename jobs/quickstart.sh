@@ -49,8 +49,8 @@ geotrain=$GEOTRAIN_ROOT/build/release/geotrain
 
 if [ ! -s "$data" ]; then
   if [ ! -d "$images" ]; then
-    echo "geotrain: the images are expected in $images (Debian's dataset-fashion-mnist); with MNIST or Fashion-MNIST" \
-      "elsewhere: build/release/geotrain data import mnist FOLDER $data" >&2
+    echo "geotrain: the images are expected in $images (Debian's dataset-fashion-mnist); datasets/get fashion-mnist downloads" \
+      "and imports them; with MNIST or Fashion-MNIST elsewhere: build/release/geotrain data import mnist FOLDER $data" >&2
     exit 3
   fi
   # It writes under another name first, which has its process id: what is there is whole, and what is left when it is stopped is known.

@@ -1,0 +1,50 @@
+# processors: 1
+# jobs/install on machines that are not Debian with root: names that apt does not know, what is optional, libraries that came by other means.
+# Nothing is installed: apt-get, dpkg-query and id are stand-ins.
+set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+stand_in() { # FOLDER NAME WORDS: a program that does what the words say
+  mkdir -p "$1" && printf '#!/bin/sh\n%s\n' "$3" >"$1/$2" && chmod +x "$1/$2"
+}
+for tool in bash sh env awk sed grep tr cat rm tail; do
+  mkdir -p tools && ln -s "$(command -v "$tool")" "tools/$tool"
+done
+stand_in root id 'echo 0'
+stand_in user id 'echo 1000'
+stand_in debian dpkg-query 'exit 1' # nothing is installed
+# An apt-get that refuses every list with a name that it does not know.
+stand_in debian apt-get 'case "$*" in *update*) exit 0 ;; esac
+for name in $UNKNOWN; do case " $* " in *" $name "*) echo "E: Unable to locate package $name" >&2; exit 100 ;; esac; done
+echo "$@" >>"$INSTALLED"'
+for tool in cc cmake ninja mpicc mpirun h5cc; do stand_in built $tool 'exit 0'; done
+stand_in built pkg-config 'exit 0'
+export INSTALLED=$PWD/installed GEOTRAIN_ROOT=$GEOTRAIN_SOURCE
+
+# installs FOLDERS GROUP...: install_packages with these folders of programs beside the tools.
+installs() {
+  local path=$PWD/tools folder
+  for folder in $1; do path=$PWD/$folder:$path; done
+  rm -f installed
+  PATH=$path bash -c '. "$GEOTRAIN_ROOT/jobs/install"; install_packages "$@"' - "${@:2}" >out 2>err
+  code=$?
+}
+
+UNKNOWN=libdnnl-dev installs "debian root"
+ended "an optional package that apt does not know" 0 'libdnnl-dev could not be installed, and is optional: '
+check "an optional package that apt does not know: the others come" grep -qw libcyaml-dev installed
+UNKNOWN=dataset-fashion-mnist installs "debian root" images
+ended "images that apt does not know" 0 'dataset-fashion-mnist could not be installed, and is optional: '
+UNKNOWN='libcyaml-dev libdnnl-dev' installs "debian root"
+ended "a package that apt does not know" 1 'missing packages: libcyaml-dev; apt-get could not install'
+check "a package that apt does not know: the others come" grep -qw libhdf5-dev installed
+check "a package that apt does not know: no other is named" same "$(grep 'missing packages:' err | grep -c hdf5)" 0
+UNKNOWN='' installs "debian user"
+ended "without root" 1 'they need root' 'GEOTRAIN_PACKAGES=no'
+GEOTRAIN_PACKAGES=no installs "debian user built"
+ended "libraries by other means" 0
+GEOTRAIN_PACKAGES=no installs "debian user"
+ended "nothing there" 1 'missing: cc cmake ninja pkg-config mpicc mpirun hdf5' 'CMAKE_PREFIX_PATH'
+MODULEPATH=/etc/modulefiles installs "user"
+ended "environment modules" 1 'module load mpi'
+finish
