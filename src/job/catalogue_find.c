@@ -13,8 +13,13 @@ static const char *find_name(const name_list *list, const char *name) {
 static gt_status has(const gt_catalogue *c, const name_list *list, const char *what, const char *where, const char *name) {
   if (find_name(list, name)) return GT_OK;
   const char *near = gt_nearest(name, list->names, list->n);
-  return GT_FAIL(GT_ERR_JOB, "%s names the %s \"%.80s\", of which %s has no rates; one that it has is needed%s%s%s", where, what, name, c->path,
-                 near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+  char known[GT_ERROR_TEXT_MAX / 2] = "";
+  for (size_t i = 0, at = 0; i < list->n && at + 70 < sizeof known; i++) {
+    snprintf(known + at, sizeof known - at, "%s%.64s", i ? ", " : "", list->names[i]);
+    at += strlen(known + at);
+  }
+  return GT_FAIL(GT_ERR_JOB, "%s names the %s \"%.80s\", of which %s has no rates; one that it has is needed: %s%s%s%s", where, what, name, c->path,
+                 known, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
 gt_status gt_catalogue_has_cloud(const gt_catalogue *c, const char *where, const char *cloud) {

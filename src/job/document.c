@@ -41,9 +41,16 @@ static gt_status read_value(const place *at, const job_key *row, job_node *node)
   return GT_OK;
 }
 
-static gt_status read_list(const place *at, const job_key *row, job_node *node) {
+/* One value where several are needed: most often they were written without brackets. */
+static gt_status no_list(const place *at, const job_key *row, const job_node *node) {
   char range[256];
-  if (node->kind != NODE_LIST) return wrong_kind(at, node, gt_job_key_range(range, sizeof range, row, true));
+  gt_job_key_range(range, sizeof range, row, true);
+  if (node->kind != NODE_SCALAR || row->type == KEY_MAPS) return wrong_kind(at, node, range);
+  return GT_FAIL(GT_ERR_JOB, "%s: %s is \"%.80s\"; %s is needed, in brackets: [%.80s]", origin(at, node), at->path, node->text, range, node->text);
+}
+
+static gt_status read_list(const place *at, const job_key *row, job_node *node) {
+  if (node->kind != NODE_LIST) return no_list(at, row, node);
   if (row->type == KEY_PAIR && node->n != 2)
     return GT_FAIL(GT_ERR_JOB, "%s: %s has %zu entries; two names of regions are needed", origin(at, node), at->path, node->n);
   if (row->type == KEY_MAPS && (double)node->n < row->min)

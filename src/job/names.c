@@ -133,19 +133,28 @@ static const char *nearest_word(const char *key) {
   return gt_nearest(key, words, gt_job_nkeys);
 }
 
+/* A list's entry has its own keys and no others: a name from elsewhere does not help there.  NULL, or the
+   key as it is written at this place. */
+static const char *from_here(char *path, const char *near, const char *map, const char *pattern) {
+  if (!near || (strchr(pattern, '[') && !below(near, pattern))) return NULL;
+  if (!*pattern || !below(near, pattern)) return near;
+  gt_job_path_join(path, 2 * JOB_PATH_MAX, map, near + strlen(pattern) + 1);
+  return path;
+}
+
 gt_status gt_job_key_unknown(const char *source, const char *map, const char *pattern, const char *key) {
   char names[JOB_KEYS_MAX][64], full[JOB_PATH_MAX], path[2 * JOB_PATH_MAX], list[512] = "";
   const char *pointers[JOB_KEYS_MAX];
   size_t n = children(pattern, names);
   for (size_t i = 0; i < n; i++) pointers[i] = names[i];
   gt_job_path_join(full, sizeof full, map, key);
-  const char *near = elsewhere(key, pattern);
+  const char *near = from_here(path, elsewhere(key, pattern), map, pattern);
   if (!near) {
     near = gt_nearest(key, pointers, n);
     if (near)
       gt_job_path_join(path, sizeof path, map, near), near = path;
     else
-      near = elsewhere(nearest_word(key), pattern);
+      near = from_here(path, elsewhere(nearest_word(key), pattern), map, pattern);
   }
   if (near) return GT_FAIL(GT_ERR_JOB, "%s: unknown key %s; did you mean %s?", source, full, near);
   for (size_t i = 0; i < n; i++) say(list, sizeof list, i ? ", " : ""), say(list, sizeof list, names[i]);

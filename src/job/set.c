@@ -16,9 +16,22 @@ static bool is_list(const char *pattern) {
   return row && (row->type == KEY_MAPS || row->type == KEY_INTS || row->type == KEY_REALS || row->type == KEY_STRINGS || row->type == KEY_PAIR);
 }
 
+/* What helps who named a list's entry in another way than by its number: the number of the one with this name, or how the first is called. */
+static const char *entry_hint(char *buf, size_t size, const job_node *list, const char *path, const char *word) {
+  buf[0] = '\0';
+  for (size_t i = list->n; i-- > 0 && word[strspn(word, "0123456789")];) {
+    const job_node *name = gt_job_node_find(list->items[i], "name", 4);
+    if (!name || name->kind != NODE_SCALAR) continue;
+    bool same = strcmp(name->text, word) == 0;
+    if (same || i == 0) snprintf(buf, size, "; %s%.64s is %.150s.%zu", same ? "" : "they go by number: ", name->text, path, i);
+    if (same) break;
+  }
+  return buf;
+}
+
 /* The child that one word of the path leads to, made when it is not there: a new list entry only directly after the last one. */
 static gt_status step(job_node **at, char *path, char *pattern, const char *word) {
-  char before[JOB_PATH_MAX], known[JOB_PATH_MAX];
+  char before[JOB_PATH_MAX], known[JOB_PATH_MAX], hint[320];
   snprintf(before, sizeof before, "%s", path);
   snprintf(known, sizeof known, "%s", pattern);
   gt_job_path_join(path, JOB_PATH_MAX, before, word);
@@ -39,7 +52,8 @@ static gt_status step(job_node **at, char *path, char *pattern, const char *word
   char *end;
   unsigned long index = strtoul(word, &end, 10);
   if (*end || word[strspn(word, "0123456789")] || index > (*at)->n)
-    return GT_FAIL(GT_ERR_JOB, "--set: %s has entries 0 to %zu, the last one new; %s is none of them", before, (*at)->n, path);
+    return GT_FAIL(GT_ERR_JOB, "--set: %s has entries 0 to %zu, the last one new; %s is none of them%s", before, (*at)->n, path,
+                   entry_hint(hint, sizeof hint, *at, before, word));
   if (index == (*at)->n) gt_job_node_add(*at, gt_job_node_new(NODE_MAP, NULL, NULL));
   *at = (*at)->items[index];
   return GT_OK;
@@ -55,10 +69,10 @@ static void replace(job_node *node, job_node *value) {
   gt_job_node_close(value);
 }
 
-/* "train.until.steps=9" on a job that says epochs means steps and no longer epochs. */
-static void drop_others(job_node *parent, const job_node *node, const char *pattern) {
+/* "train.until.steps=9" on a job that says epochs means steps and no longer epochs; "=null" says nothing of the others. */
+static void drop_others(job_node *parent, const job_node *node, const char *pattern, const job_node *value) {
   const job_key *row = gt_job_key_find(pattern);
-  if (!row || !(row->flags & KEY_ONE_OF)) return;
+  if (!row || !(row->flags & KEY_ONE_OF) || gt_job_node_null(value)) return;
   for (size_t i = parent->n; i-- > 0;)
     if (parent->items[i] != node) gt_job_node_remove(parent, i);
 }
@@ -73,7 +87,7 @@ static gt_status walk(job_node *root, const char *words, job_node *value) {
     parent = at;
     GT_TRY(step(&at, path, pattern, word));
   }
-  drop_others(parent, at, pattern);
+  drop_others(parent, at, pattern, value);
   mark(value);
   replace(at, value);
   return GT_OK;

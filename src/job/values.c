@@ -115,6 +115,15 @@ static gt_status read_speed(const job_key *row, const char *path, const char *te
   return read_real(row, path, text, buf, size);
 }
 
+/* [DAYS-]HOURS:MINUTES:SECONDS, as sbatch takes a time: what it is with a unit. */
+static bool read_clock(const char *text, char *buf, size_t size) {
+  unsigned days = 0, h, m, s;
+  char more;
+  if (sscanf(text, "%5u:%2u:%2u%c", &h, &m, &s, &more) != 3 && sscanf(text, "%5u-%2u:%2u:%2u%c", &days, &h, &m, &s, &more) != 4) return false;
+  gt_job_number_text(buf, size, KEY_TIME, 86400. * days + 3600. * h + 60. * m + s);
+  return true;
+}
+
 static gt_status read_quantity(const job_key *row, const char *path, const char *text, char *buf, size_t size) {
   double value = 0;
   gt_status status = row->type == KEY_TIME   ? gt_parse_time_s(text, &value)
@@ -122,6 +131,8 @@ static gt_status read_quantity(const job_key *row, const char *path, const char 
                                              : gt_parse_size_bytes(text, &value);
   if (status != GT_OK) {
     char reason[GT_ERROR_TEXT_MAX / 2];
+    if (row->type == KEY_TIME && read_clock(text, reason, sizeof reason))
+      return GT_FAIL(GT_ERR_JOB, "%s is \"%.80s\"; a time with its unit is needed, as in %s", path, text, reason);
     snprintf(reason, sizeof reason, "%s", gt_error_text());
     return GT_FAIL(GT_ERR_JOB, "%s: %s", path, reason);
   }

@@ -98,8 +98,9 @@ static void a_site_is_a_cloud_and_a_place(void **unused) {
   assert_string_equal(site.place, "there");
   const struct {
     const char *text, *needed;
-  } wrong[] = {
-      {"a:her", "did you mean here?"}, {"here", "CLOUD:PLACE"}, {"x:here", "the cloud \"x\""}, {"a:", "the place \"\""}, {":here", "the cloud \"\""}};
+  } wrong[] = {{"a:her", "did you mean here?"}, {"here", "CLOUD:PLACE"},
+               {"x:here", "the cloud \"x\""},   {"x:here", "has no rates; one that it has is needed: a, b"},
+               {"a:", "the place \"\""},        {":here", "the cloud \"\""}};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     assert_int_equal(gt_catalogue_site(c, "regions.0.place", wrong[i].text, &site), GT_ERR_JOB);
     if (!strstr(gt_error_text(), wrong[i].needed) || !strstr(gt_error_text(), "regions.0.place")) fail_msg("%s", gt_error_text());

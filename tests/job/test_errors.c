@@ -63,7 +63,13 @@ static void keys(void **state) {
   set("sync.perod=8", "--set: unknown key sync.perod; did you mean sync.period?");
   set("regions.0.rank=8", "--set: unknown key regions.0.rank; did you mean regions.0.ranks?");
   set("regions.3.ranks=8", "--set: regions has entries 0 to 2, the last one new; regions.3 is none of them");
-  set("regions.x.ranks=8", "--set: regions has entries 0 to 2, the last one new; regions.x is none of them");
+  set("regions.x.ranks=8",
+      "--set: regions has entries 0 to 2, the last one new; regions.x is none of them; they go by number: shanghai is regions.0");
+  set("regions.chongqing.ranks=3", "--set: regions has entries 0 to 2, the last one new; regions.chongqing is none of them; chongqing is regions.1");
+  with(
+      "wan: {links: [{between: [shanghai, chongqing], bw: 3}]}\n",
+      "@: unknown key wan.links.0.bw; one of between, from, to, bandwidth, latency, jitter, loss, trace, setup, eager, window, idle is needed there");
+  set("regions.0.samples_per_s=8", "--set: unknown key regions.0.samples_per_s; did you mean regions.0.compute.samples_per_s?");
   set("name.x=8", "--set: name is not a mapping in the job file; name.x cannot be set");
   set("sync", "--set sync: key=value is needed, as in sync.period=4");
   set("=4", "--set =4: key=value is needed, as in sync.period=4");
@@ -115,6 +121,8 @@ static void values(void **state) {
 
 static void units(void **state) {
   (void)state;
+  set("slurm.time=4:00:00", "--set: slurm.time is \"4:00:00\"; a time with its unit is needed, as in 4 h");
+  set("slurm.time=1-12:30:00", "--set: slurm.time is \"1-12:30:00\"; a time with its unit is needed, as in 2190 min");
   with("wan: {links: [{between: [shanghai, chongqing], latency: 25}]}\n", "@: wan.links.0.latency: \"25\" is not a time; a number of 0 or more with "
                                                                           "one of the units ns, us, ms, s, min, h, d is needed, as in \"25 ms\"");
   with("wan: {links: [{between: [shanghai, chongqing], bandwidth: 100 MB/s}]}\n",
@@ -128,6 +136,7 @@ static void units(void **state) {
 static void across_keys(void **state) {
   (void)state;
   set("data.partition.shares=[1, 2, 3]", "@: data.partition.shares has 3 numbers; 2 are needed, one a region");
+  set("data.partition.shares=1,2", "--set: data.partition.shares is \"1,2\"; a list of numbers is needed, in brackets: [1,2]");
   set("data.partition.shares=[]", "@: data.partition.shares has 0 numbers; 2 are needed, one a region");
   set("data.partition.by=file", "@: regions.0.data.path is missing; data.partition.by is file, so every region needs its own data set");
   set("data.path=null", "@: data.path is missing; an HDF5 data set is needed (region shanghai has none of its own)");
@@ -205,10 +214,10 @@ static void work(void **state) {
   set("model={name: deepfm, mlp: [64, 0]}", "--set: model.mlp.1 is 0; 1 or more is needed");
   set("model={name: deepfm, mlp: [64.5]}", "--set: model.mlp.0 is \"64.5\"; an integer, 1 or more is needed");
   set("model={name: deepfm, mlp: [70000]}", "--set: model.mlp.0 is 70000; at most 65536 is needed");
-  set("model={name: deepfm, mlp: 64}", "--set: model.mlp is \"64\"; a list of integers is needed");
+  set("model={name: deepfm, mlp: 64}", "--set: model.mlp is \"64\"; a list of integers is needed, in brackets: [64]");
   set("model={name: deepfm, embedding: 0}", "--set: model.embedding is 0; 1 or more is needed");
   set("model.parameters=2000000000", "--set: model.parameters is 2000000000; at most 1e+09 is needed");
-  set("regions.0.speed=0.5", "--set: unknown key regions.0.speed; did you mean regions[].compute.speed?");
+  set("regions.0.speed=0.5", "--set: unknown key regions.0.speed; did you mean regions.0.compute.speed?");
   set("local=async", "--set: unknown key local; did you mean sync.local?");
   set("regions.1.compute.sped=0.5", "--set: unknown key regions.1.compute.sped; did you mean regions.1.compute.speed?");
 }

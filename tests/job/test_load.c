@@ -130,6 +130,17 @@ static void set_overrides(void **state) {
 }
 
 /* Reading the resolved job gives the same resolved job, and numbers keep every bit. */
+/* What takes a key out leaves the others of which one is needed as they are. */
+static void set_to_nothing_leaves_the_others(void **state) {
+  (void)state;
+  gt_job *job = NULL;
+  const char *const sets[] = {"train.until.epochs=2", "train.until.steps=null"};
+  put(minimal);
+  assert_int_equal(gt_job_load(&job, file, sets, 2), GT_OK);
+  assert_true(job->train.until.epochs == 2 && job->train.until.steps == 0);
+  gt_job_close(job);
+}
+
 static void check_round_trip(gt_job *job) {
   char *first = gt_job_resolved(job);
   gt_job *again = load(first, NULL, 0);
@@ -405,6 +416,7 @@ int main(void) {
       cmocka_unit_test(example_has_every_value),
       cmocka_unit_test(defaults_are_those_of_the_table),
       cmocka_unit_test(set_overrides),
+      cmocka_unit_test(set_to_nothing_leaves_the_others),
       cmocka_unit_test(resolved_is_a_fixed_point),
       cmocka_unit_test(jobs_all_load),
       cmocka_unit_test(flat_is_for_scripts),

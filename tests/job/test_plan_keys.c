@@ -289,7 +289,8 @@ static void mistakes_in_plan(void **state) {
   refused("plan.strategies=[asgd, none]", "--set: plan.strategies.1 is \"none\"; one of ssgd, asgd, asgd-ga, ama, sma is needed");
   refused("plan.strategies=[asgdga]",
           "--set: plan.strategies.0 is \"asgdga\"; one of ssgd, asgd, asgd-ga, ama, sma is needed; did you mean asgd-ga?");
-  refused("plan.strategies=sma", "--set: plan.strategies is \"sma\"; a list, each one of ssgd, asgd, asgd-ga, ama, sma is needed");
+  refused("plan.strategies=sma",
+          "--set: plan.strategies is \"sma\"; a list, each one of ssgd, asgd, asgd-ga, ama, sma is needed, in brackets: [sma]");
   refused("plan.strategies=[]", "--set: plan.strategies is an empty list; 1 or more entries are needed");
   refused("plan.periods=[]", "--set: plan.periods is an empty list; 1 or more entries are needed");
   refused("plan.periods=[4, 0]", "--set: plan.periods.1 is 0; 1 or more is needed");
