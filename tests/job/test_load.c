@@ -218,6 +218,10 @@ static void jobs_all_load(void **state) {
     bool planned = gt_job_check_ranks(job) == GT_OK; /* others are for `geotrain plan` */
     assert_true(!planned || gt_job_ranks(job) == 3 || gt_job_ranks(job) == 4 || gt_job_ranks(job) == 6 || gt_job_ranks(job) == 8 ||
                 strstr(found.gl_pathv[i], "gaia-11"));
+    for (size_t r = 0; r < job->nregions; r++) { /* what `geotrain simulate` needs */
+      const gt_job_compute c = gt_job_compute_of(job, r);
+      if (c.step_s <= 0 && c.samples_per_s <= 0) fail_msg("%s: compute says nothing of region %s", found.gl_pathv[i], job->regions[r].name);
+    }
     gt_job_close(job);
   }
   globfree(&found);
