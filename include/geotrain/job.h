@@ -213,6 +213,11 @@ int gt_job_ranks(const gt_job *job);
 gt_status gt_job_check_ranks(const gt_job *job);
 /* What planning and simulating can do without and a run cannot: ranks that are numbers, and a data set.  GT_ERR_JOB says what is missing. */
 gt_status gt_job_check_run(const gt_job *job);
+/* Tells, a sentence each, what the job says and most likely does not mean: a momentum that adam does not have, emulation without
+   links, a warm-up longer than the run.  `tell` gets text that lives until it returns. */
+void gt_job_warn(const gt_job *job, void (*tell)(const char *text));
+/* The same of a region that holds so many samples: a warm-up longer than its part of the run, a batch larger than what it holds. */
+void gt_job_warn_region(const gt_job *job, size_t region, int64_t samples, void (*tell)(const char *text));
 /* What work costs in a region: its own figures where it gives them (a profile's went before them when the job was loaded), else the job's, else samples_per_s is
    the power of its fastest device; speed 1, evaluation three times as fast as training where nothing is said. */
 gt_job_compute gt_job_compute_of(const gt_job *job, size_t region);

@@ -34,6 +34,8 @@ typedef struct {
 } gt_model;
 
 const gt_model *gt_model_find(const char *name);
+/* GT_ERR_JOB: no model has this name; the text says which there are. */
+gt_status gt_model_unknown(const char *name);
 /* NULL-terminated names of all models. */
 const char *const *gt_model_names(void);
 

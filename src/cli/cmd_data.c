@@ -10,6 +10,7 @@
 
 #include "cli.h"
 #include "geotrain/data.h"
+#include "options.h"
 
 static const char *const input_names[] = {"uint8", "float32", "int32"}; /* by gt_input */
 
@@ -77,7 +78,8 @@ static gt_status synth(int argc, char **argv) {
   optind = 0; /* glibc: begin anew with this argv */
   while ((c = getopt_long(argc, argv, ":", options, &which)) != -1) {
     if (c == ':') return GT_FAIL(GT_ERR_JOB, "data synth: option `%s` has no value; a whole number is needed", argv[optind - 1]);
-    if (c == '?') return GT_FAIL(GT_ERR_JOB, "data synth: option `%s` is not known; --train, --test, --classes and --seed are", argv[optind - 1]);
+    if (c == '?')
+      return GT_FAIL(GT_ERR_JOB, "data synth: option `%s` is not known; --train, --test, --classes and --seed are", gt_option_word(argc, argv));
     GT_TRY(parse_count("synth", options[which].name, optarg, &value));
     switch (c) {
     case 't':
@@ -189,7 +191,7 @@ static gt_status split_as(split_options *o, int argc, char **argv) {
     if (c == ':') return GT_FAIL(GT_ERR_JOB, "data split: option `%s` has no value", argv[optind - 1]);
     if (c == '?')
       return GT_FAIL(GT_ERR_JOB, "data split: option `%s` is not known; --regions, --by, --shares, --alpha, --seed, --test and --to are",
-                     argv[optind - 1]);
+                     gt_option_word(argc, argv));
     GT_TRY(take_option(o, &options[which], optarg));
   }
   if (argc - optind != 1) return GT_FAIL(GT_ERR_JOB, "data split has %d file names; FILE.h5 is needed", argc - optind);

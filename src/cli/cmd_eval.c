@@ -10,6 +10,7 @@
 #include "evaluate.h"
 #include "geotrain/data.h"
 #include "run_model.h"
+#include "options.h"
 
 #define USAGE "usage: geotrain eval CHECKPOINT|RUN_DIR [REGION] DATA.h5 [--threads N]"
 static const char usage[] =
@@ -145,10 +146,13 @@ gt_status gt_cmd_eval(int argc, char **argv) {
       return GT_OK;
     }
     if (option == ':') return GT_FAIL(GT_ERR_JOB, "eval: %s needs a number", argv[optind - 1]);
-    if (option != 't') return GT_FAIL(GT_ERR_JOB, "eval: unknown option '%s'; " USAGE, argv[optind - 1]);
+    if (option != 't') return GT_FAIL(GT_ERR_JOB, "eval: unknown option '%s'; " USAGE, gt_option_word(argc, argv));
     GT_TRY(parse_threads(optarg, &threads));
   }
   const int given = argc - optind;
+  if (given == 1)
+    return GT_FAIL(GT_ERR_JOB, "eval: %s is given and no data set; one for its test split is needed, as in `geotrain eval %s DATA.h5`", argv[optind],
+                   argv[optind]);
   if (given != 2 && given != 3) return GT_FAIL(GT_ERR_JOB, "eval: %d files are given; " USAGE, given);
   return evaluate(argv[optind], given == 3 ? argv[optind + 1] : NULL, argv[argc - 1], threads);
 }

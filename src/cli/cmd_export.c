@@ -9,6 +9,7 @@
 #include "checkpoint_model.h"
 #include "run_model.h"
 #include "safetensors.h"
+#include "options.h"
 
 #define RUNNING_VAR ".running_var"
 #define USAGE       "usage: geotrain export CHECKPOINT|RUN_DIR [REGION] OUT.safetensors"
@@ -106,7 +107,7 @@ gt_status gt_cmd_export(int argc, char **argv) {
   gt_ckpt_info info;
   gt_state state;
   opterr = 0;
-  if (getopt_long(argc, argv, "", options, NULL) != -1) return GT_FAIL(GT_ERR_JOB, "export: unknown option '%s'; " USAGE, argv[optind - 1]);
+  if (getopt_long(argc, argv, "", options, NULL) != -1) return GT_FAIL(GT_ERR_JOB, "export: unknown option '%s'; " USAGE, gt_option_word(argc, argv));
   const int given = argc - optind;
   if (given != 2 && given != 3) return GT_FAIL(GT_ERR_JOB, "export: %d files are given; " USAGE, given);
   const char *to = argv[argc - 1];

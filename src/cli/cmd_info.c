@@ -11,6 +11,7 @@
 #include "geotrain/tensor.h"
 #include "job_shape.h"
 #include "measure_job.h"
+#include "options.h"
 
 /* The value after "key : " on the first line of /proc/cpuinfo that has the key. */
 static void read_cpu(const char *key, char *value, size_t size) {
@@ -69,6 +70,7 @@ typedef struct {
 static gt_status print_job(const options *o) {
   gt_job *job = NULL;
   GT_TRY(gt_job_load(&job, o->path, o->sets, o->nsets));
+  gt_job_warn(job, gt_job_warning);
   gt_status status = o->check ? gt_job_shape_check(job) : GT_OK;
   if (status != GT_OK) {
     gt_job_close(job);
@@ -97,7 +99,7 @@ static gt_status read_options(options *o, int argc, char **argv) {
     if (option == 3) o->measure = true;
     if (option == 4) o->out = optarg;
     if (option == 5) o->check = true;
-    if (option == '?') return GT_FAIL(GT_ERR_JOB, "info: option %s is unknown or lacks its value; see `geotrain help info`", argv[optind - 1]);
+    if (option == '?') return gt_option_refused(argc, argv, "info");
   }
   if (argc - optind > 1) return GT_FAIL(GT_ERR_JOB, "info: one job file at most is needed, %d were given", argc - optind);
   o->path = optind < argc ? argv[optind] : NULL;

@@ -6,6 +6,7 @@
 
 #include "cli.h"
 #include "placement.h"
+#include "options.h"
 
 enum {
   MODEL = 1,
@@ -147,8 +148,7 @@ static gt_status read_options(placement_options *o, int argc, char **argv) {
   opterr = 0;
   o->nfiles = 1; /* the first place is the default's, where no catalogue is named */
   while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-    if (option < MODEL || option > WINDOW)
-      return GT_FAIL(GT_ERR_JOB, "placement: option %s is unknown or lacks its value; see `geotrain help placement`", argv[optind - 1]);
+    if (option < MODEL || option > WINDOW) return gt_option_refused(argc, argv, "placement");
     if (option == CATALOGUE && !catalogue) {
       catalogue = true;
       o->files[0] = optarg;

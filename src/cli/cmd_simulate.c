@@ -1,7 +1,9 @@
 /* geotrain simulate JOB.yaml: a job's times and traffic, without training. */
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -33,10 +35,7 @@ static gt_status take(void *ctx, int option, const char *argument) {
 /* ---- what is shown ----------------------------------------------------------------------------------------------------------- */
 
 static gt_status write_and_print(const simulate_options *o, const gt_summary *summary) {
-  if (o->out) {
-    mkdir(o->out, 0777);
-    GT_TRY(gt_summary_write(o->out, summary));
-  }
+  if (o->out && gt_summary_write(o->out, summary) != GT_OK) return GT_ERR_JOB; /* a folder that was named, not a run's */
   gt_summary_print(stdout, summary);
   return GT_OK;
 }
@@ -148,6 +147,8 @@ static gt_status simulate(const simulate_options *o, const gt_job *job, const gt
   gt_sim *sim = NULL;
   gt_ns from = gt_now();
   GT_TRY(gt_job_shape_of(&shape, job));
+  gt_job_warn(job, gt_job_warning);
+  for (size_t r = 0; r < job->nregions && job->nregions <= TABLE_REGIONS; r++) gt_job_warn_region(job, r, shape.samples[r], gt_job_warning);
   gt_sim_spec spec = {.job = job,
                       .links = links,
                       .parameters = shape.parameters,
@@ -163,11 +164,18 @@ static gt_status simulate(const simulate_options *o, const gt_job *job, const gt
   return status;
 }
 
+/* Before what may take long. */
+static gt_status make_out(const char *out) {
+  if (!out || mkdir(out, 0777) == 0 || errno == EEXIST) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB, "simulate: --out %s cannot be made: %s; a folder that can be written is needed", out, strerror(errno));
+}
+
 static gt_status with_job(const simulate_options *o) {
   gt_job *job = NULL;
   gt_links *links = NULL;
   GT_TRY(gt_job_load_regions(&job, o->words.path, o->words.sets, o->words.nsets, o->regions_csv));
   gt_status status = gt_job_check_ranks(job);
+  if (status == GT_OK) status = make_out(o->out);
   gt_job_prices prices = {0};
   if (status == GT_OK) status = gt_job_prices_of(&prices, job);
   if (status == GT_OK) status = gt_links_create(&links, job);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "watch.h"
+#include "options.h"
 
 #define LOOK  (GT_SECOND / 2)
 #define OFTEN 16 /* one of so many looks goes to a run that is done: it may be resumed */
@@ -216,7 +217,7 @@ static gt_status read_options(settings *set, int argc, char **argv) {
     else if (option == 'p')
       GT_TRY(read_progress(set, optarg));
     else
-      return GT_FAIL(GT_ERR_JOB, "watch: option %s is unknown or lacks its value; see `geotrain help watch`", argv[optind - 1]);
+      return gt_option_refused(argc, argv, "watch");
   }
   if (optind == argc) return GT_FAIL(GT_ERR_JOB, "watch: a run directory is needed, none was given; see `geotrain help watch`");
   set->arguments = argv + optind;

@@ -84,8 +84,7 @@ static bool is_told(const gt_job *job) {
 
 static gt_status find_model(const gt_model **model, const gt_job *job) {
   *model = gt_model_find(job->model.name);
-  if (!*model) return GT_FAIL(GT_ERR_JOB, "model.name is \"%s\", which this build does not have; `geotrain info` lists models", job->model.name);
-  return GT_OK;
+  return *model ? GT_OK : gt_model_unknown(job->model.name);
 }
 
 static gt_status from_job(gt_job_shape *out, const gt_job *job, gt_sample_shape *shape) {

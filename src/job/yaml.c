@@ -125,7 +125,8 @@ static gt_status read_stream(reader *r, job_node **out) {
 gt_status gt_job_yaml_parse(job_node **out, const char *source, const char *text, size_t size) {
   reader r = {.source = source};
   if (!yaml_parser_initialize(&r.parser)) return GT_FAIL(GT_ERR_FAULT, "%s: no memory for libyaml", source);
-  yaml_parser_set_input_string(&r.parser, (const unsigned char *)text, size);
+  const size_t mark = size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0; /* some editors put one in front */
+  yaml_parser_set_input_string(&r.parser, (const unsigned char *)text + mark, size - mark);
   yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
   gt_status status = read_stream(&r, out);
   yaml_parser_delete(&r.parser);

@@ -5,13 +5,15 @@
 
 #include "graph.h"
 
-static gt_status unknown_model(const char *model) {
+gt_status gt_model_unknown(const char *model) {
   const char *const *names = gt_model_names();
   size_t n = 0;
   while (names[n]) n++;
+  char known[256] = "";
+  for (size_t i = 0, at = 0; i < n; i++, at = strlen(known)) snprintf(known + at, sizeof known - at, "%s%.31s", i ? ", " : "", names[i]);
   const char *near = gt_nearest(model, names, n);
-  return GT_FAIL(GT_ERR_JOB, "model.name is \"%s\"; %s%s%s is needed", model, near ? "\"" : "one of geotrain's models (such as \"",
-                 near ? near : names[0], near ? "\"" : "\")");
+  return GT_FAIL(GT_ERR_JOB, "model.name is \"%.80s\"; one of %s is needed%s%s%s", model, known, near ? "; did you mean " : "", near ? near : "",
+                 near ? "?" : "");
 }
 
 static gt_vec zeros(size_t n) {
@@ -44,7 +46,7 @@ gt_status gt_graph_create(gt_graph **out, const gt_graph_spec *spec) {
   const gt_model_options *options = &spec->options;
   const gt_sample_shape *shape = &spec->shape;
   const gt_model *found = gt_model_find(model);
-  if (!found) return unknown_model(model);
+  if (!found) return gt_model_unknown(model);
   if (options->parameters != 0 && !found->sized)
     return GT_FAIL(GT_ERR_JOB, "model.parameters is %lld; model %s has a number of its own, so none is needed", (long long)options->parameters,
                    model);

@@ -242,6 +242,12 @@ static void print_head(FILE *to, const gt_summary *s) {
     fprintf(to, "%s clock\n\n", s->clock);
 }
 
+static bool regions_tell(const gt_summary *s) {
+  for (size_t i = 0; i < s->nregions; i++)
+    if (isfinite(s->regions[i].test_accuracy)) return true;
+  return false;
+}
+
 static void print_totals(FILE *to, const gt_summary *s) {
   char rate[32], samples[CELL], auc[32] = "";
   int64_t sent = 0, messages = 0, other = 0;
@@ -260,7 +266,7 @@ static void print_totals(FILE *to, const gt_summary *s) {
   if (isfinite(s->test_accuracy))
     fprintf(to, "test accuracy  %.4f  %sloss %.3f  (mean model)\n", s->test_accuracy, auc, s->test_loss);
   else
-    fprintf(to, "test accuracy  -  (see the regions)\n");
+    fprintf(to, "test accuracy  -  (%s)\n", regions_tell(s) ? "see the regions" : "nothing was evaluated");
   fprintf(to, "WAN traffic    %.2f MB in %" PRId64 " messages, %.3f MB beside them\n", (double)sent * 1e-6, messages, (double)other * 1e-6);
 }
 

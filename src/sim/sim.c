@@ -1,8 +1,11 @@
 /* A simulation: every region's next event in the order of time, until all have ended.  Regions meet in messages only, which take time, so that the order among regions at one time
    does not matter. */
+#include <math.h>
+
 #include "inside.h"
 
 #define EXACT_REGIONS ((size_t)64)
+#define FILLED_BPS    2000.0                /* signs of life take about 1 kbit/s of a direction */
 #define STUCK         (1000000 * GT_SECOND) /* virtual: so long nothing but signs of life has passed */
 
 static gt_status check(const gt_sim_spec *spec) {
@@ -24,13 +27,30 @@ static gt_status open_regions(gt_sim *sim) {
   return GT_OK;
 }
 
+/* The slowest link of the job: signs of life go before all else, and one of about 1 kbit/s carries nothing more. */
+static double slowest_bps(const gt_job *job) {
+  double least = job->wan.fallback.bandwidth_bps > 0 ? job->wan.fallback.bandwidth_bps : INFINITY;
+  for (size_t i = 0; i < job->wan.nlinks; i++)
+    if (job->wan.links[i].bandwidth_bps > 0) least = fmin(least, job->wan.links[i].bandwidth_bps);
+  return least;
+}
+
+static gt_status stuck(const gt_sim *sim) {
+  const double least = slowest_bps(sim->spec.job), at = gt_seconds(sim->moved);
+  if (least < FILLED_BPS)
+    return GT_FAIL(GT_ERR_LIMIT,
+                   "at %.0f s of simulated time nothing moves any more: the slowest link has %g bit/s, which signs of life alone fill; %g bit/s or "
+                   "more is needed",
+                   at, least, FILLED_BPS);
+  return GT_FAIL(GT_ERR_LIMIT, "at %.0f s of simulated time nothing moves any more; is there an outage without end, or a link without bandwidth?",
+                 at);
+}
+
 static gt_status run(gt_sim *sim) {
   for (size_t i = 0; i < sim->n; i++) gt_sim_region_start(&sim->regions[i]);
   while (sim->nended < sim->n) {
     size_t first = gt_sim_agenda_first(&sim->agenda);
-    if (sim->agenda.at[first] > sim->moved + STUCK)
-      return GT_FAIL(GT_ERR_LIMIT, "at %.0f s of simulated time nothing moves any more; is there an outage without end, or a link without bandwidth?",
-                     gt_seconds(sim->moved));
+    if (sim->agenda.at[first] > sim->moved + STUCK) return stuck(sim);
     gt_sim_region_step(&sim->regions[first]);
     sim->events++;
   }

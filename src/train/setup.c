@@ -52,6 +52,10 @@ static gt_status open_job(gt_run *run) {
   return compare_jobs(run);
 }
 
+static void warn(const char *text) {
+  gt_log(GT_LOG_WARN, "%s", text);
+}
+
 /* ---- roles --------------------------------------------------------------------------------------------------------------- */
 
 static gt_status open_roles(gt_run *run) {
@@ -72,6 +76,7 @@ static gt_status open_roles(gt_run *run) {
     gt_log_identity(who, run->roles.is_lead);
     char *map = gt_roles_map(&run->roles, plan);
     if (map) fputs(map, stderr);
+    if (run->roles.world_rank == 0) gt_job_warn(run->job, warn);
     gt_free(map);
   }
   gt_free(plan);
@@ -171,6 +176,7 @@ static gt_status check_batches(const gt_run *run) {
 
 static gt_status open_model(gt_run *run) {
   const gt_kernels *kernels = gt_kernels_find(run->job->train.kernels);
+  if (run->roles.is_ps) gt_job_warn_region(run->job, (size_t)run->roles.region_id, (int64_t)run->order.n, warn);
   run->batch = run->order.n < run->order.batch ? run->order.n : run->order.batch;
   run->batch_max = run->order.batch > GT_EVAL_BATCH ? run->order.batch : GT_EVAL_BATCH;
   gt_graph_spec spec = {.model = run->job->model.name,

@@ -62,7 +62,7 @@ rm clicks/shop.test.libfm
 import libfm clicks
 refused "no test text" 'clicks: shop.test.libfm is missing'
 import lbfm clicks
-ended "an unknown format" 2 'did you mean `libfm`'
+ended "an unknown format" 2 'did you mean libfm'
 
 # ---- augmentation ---------------------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,55 @@
+/* What a job may say and most likely does not mean: nothing that is refused. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "internal.h"
+
+typedef void say(const char *text);
+
+static void warn_momentum(const gt_job *job, say *tell) {
+  char text[256];
+  if (job->train.optimizer.momentum <= 0 || strcmp(job->train.optimizer.name, "sgd") == 0) return;
+  snprintf(text, sizeof text, "train.optimizer.momentum is %g and does nothing: it is sgd's, and train.optimizer.name is %s (which has beta1, beta2)",
+           job->train.optimizer.momentum, job->train.optimizer.name);
+  tell(text);
+}
+
+static void warn_emulation(const gt_job *job, say *tell) {
+  if (!job->wan.emulate || job->wan.nlinks > 0 || job->nregions < 2 || gt_job_link_default(job)) return;
+  tell("wan.emulate is true and no link is given: nothing is held back; wan.links, wan.matrix or wan.default say what to emulate");
+}
+
+static void warn_warmup(const gt_job *job, const char *region, int64_t steps, say *tell) {
+  char text[256];
+  if (steps <= 0 || job->train.schedule.warmup_steps <= steps) return;
+  snprintf(text, sizeof text,
+           "train.schedule.warmup_steps is %" PRId64 " and %s%s ends after %" PRId64 " steps: the rate never reaches train.optimizer.lr",
+           job->train.schedule.warmup_steps, *region ? "region " : "the run", region, steps);
+  tell(text);
+}
+
+void gt_job_warn(const gt_job *job, say *tell) {
+  warn_momentum(job, tell);
+  warn_emulation(job, tell);
+  warn_warmup(job, "", job->train.until.steps, tell);
+}
+
+/* The steps that a region takes of so many samples: a step is one batch of every worker (sync), or of one. */
+static int64_t steps_of(const gt_job *job, size_t region, int64_t samples) {
+  const bool together = strcmp(job->sync.local, "sync") == 0 && job->regions[region].ranks > 1;
+  const double step = (double)job->train.batch * (together ? job->regions[region].ranks - 1 : 1);
+  const double whole = job->train.until.samples > 0 ? (double)job->train.until.samples : job->train.until.epochs * (double)samples;
+  return (int64_t)ceil(whole / step);
+}
+
+void gt_job_warn_region(const gt_job *job, size_t region, int64_t samples, say *tell) {
+  char text[256];
+  const char *name = job->regions[region].name;
+  if (job->train.until.steps == 0) warn_warmup(job, name, steps_of(job, region, samples), tell);
+  if (job->train.batch <= samples) return;
+  snprintf(text, sizeof text, "train.batch is %d and region %s holds %" PRId64 " samples: a batch is all that it has", job->train.batch, name,
+           samples);
+  tell(text);
+}

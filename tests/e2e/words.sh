@@ -1,0 +1,62 @@
+# labels: quick
+# processors: 1
+# What commands answer to what people write by mistake: one sentence that says what is needed, and the documented code.
+set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+job job.yaml
+
+# answers NAME CODE PATTERN ARGUMENT...: one line that has this in it, verbatim.
+answers() {
+  local name=$1 wanted=$2 pattern=$3 code
+  shift 3
+  "$GEOTRAIN" "$@" >said 2>&1 </dev/null
+  code=$?
+  if [ "$code" = "$wanted" ] && grep -qF -- "$pattern" said && [ "$(wc -l <said)" = 1 ]; then ok "$name"; else fail "$name" "code $code: $(tail -n 3 said)"; fi
+}
+
+answers 'an option with one dash' 2 'info: option -set is unknown; options begin with two dashes, as in --set' info -set v.yaml job.yaml
+answers 'behind other words' 2 'simulate: option -set is unknown; options begin with two dashes, as in --set' simulate job.yaml -set a=b
+answers 'an option that is none' 2 'info: option --sett is unknown or lacks its value' info job.yaml --sett
+answers 'eval without a data set' 2 'eval: run is given and no data set; one for its test split is needed, as in `geotrain eval run DATA.h5`' eval run
+answers 'a format that is none' 2 'format `imagenet` is not known; one of mnist, cifar, libfm is needed' data import imagenet . out.h5
+answers 'a folder that is not there' 3 'nowhere: there is no such folder (No such file or directory); the one that holds the files to import is needed' \
+  data import mnist nowhere out.h5
+answers 'a file for a folder' 3 'job.yaml: is a file; the folder that holds the files to import is needed' data import cifar job.yaml out.h5
+compute=(--set 'compute.step=10 ms')
+answers 'an unknown model' 2 'model.name is "lenet6"; one of ' simulate job.yaml "${compute[@]}" --set model.name=lenet6
+check 'an unknown model: all are named' grep -q 'lenet5.*resnet18.* is needed; did you mean lenet5?' said
+answers 'an unknown model without data' 2 'model.name is "lenet6"; one of ' simulate job.yaml "${compute[@]}" --set model.name=lenet6 \
+  --set data.path=none.h5 --set regions.0.samples=100 --set regions.1.samples=100
+answers 'no figures of compute' 2 'compute says nothing of region east' simulate job.yaml
+answers '--out that cannot be made' 2 'simulate: --out /proc/out cannot be made: ' simulate job.yaml "${compute[@]}" --out /proc/out
+printf x >file
+answers '--out that is a file' 2 'file/summary.json' simulate job.yaml "${compute[@]}" --out file
+
+# A slow link is slow, and no more; one that signs of life fill is named.
+answers 'a link of 1 kbit/s' 6 'nothing moves any more: the slowest link has 1000 bit/s, which signs of life alone fill; 2000 bit/s or more is needed' \
+  simulate job.yaml "${compute[@]}" --set 'wan.links.0.bandwidth=1 kbit/s'
+"$GEOTRAIN" simulate job.yaml "${compute[@]}" --set 'wan.links.0.bandwidth=2 kbit/s' >slow 2>&1
+check 'a link of 2 kbit/s' same "$?" 0
+check 'a simulation evaluates nothing' grep -qF 'test accuracy  -  (nothing was evaluated)' slow
+
+# A mark in front of the text, as editors of some systems write it.
+{ printf '\357\273\277' && cat job.yaml; } >marked.yaml
+"$GEOTRAIN" info marked.yaml >marked 2>&1
+check 'a job file with a byte order mark' same "$?" 0
+
+# Warnings, on standard error, of jobs that are taken.
+warns() {
+  local name=$1 pattern=$2
+  shift 2
+  "$GEOTRAIN" simulate job.yaml "${compute[@]}" "$@" 2>said >/dev/null
+  check "$name" grep -qF -- "geotrain: warning: $pattern" said
+}
+warns 'adam with momentum' 'train.optimizer.momentum is 0.9 and does nothing' --set train.optimizer.name=adam --set train.optimizer.momentum=0.9
+warns 'a warm-up longer than the run' 'train.schedule.warmup_steps is 5000 and ' --set train.schedule.warmup_steps=5000
+warns 'a batch larger than the part' 'train.batch is 100000 and region east holds ' --set train.batch=100000
+warns 'emulation without links' 'wan.emulate is true and no link is given' --set wan.emulate=true --set wan.links=null --set 'wan.default={}'
+"$GEOTRAIN" simulate job.yaml "${compute[@]}" 2>said >/dev/null
+check 'no warning without reason' test ! -s said
+
+finish
