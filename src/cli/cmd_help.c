@@ -19,7 +19,8 @@ const gt_command *gt_command_find(const char *name) {
 }
 
 void gt_print_commands(FILE *to) {
-  fprintf(to, "geotrain " GT_VERSION ": trains neural networks whose data lies in several regions joined by a WAN\n\n"
+  fprintf(to, "geotrain " GT_VERSION ": trains neural networks whose data lies in several regions joined by a WAN\n"
+              "It computes on CPUs only; GPUs and other accelerators are not used.\n\n"
               "usage: geotrain COMMAND [arguments]\n\n");
   for (const gt_command *c = gt_commands; c->name; c++) fprintf(to, "  %-9s %s\n", c->name, c->summary);
   fprintf(to, "\nExit codes: 0 done, 1 a fault of geotrain, 2 usage or job file, 3 data, 4 checkpoint, 5 a peer or link was lost,\n"

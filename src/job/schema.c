@@ -145,7 +145,7 @@ const job_key gt_job_keys[] = {
      .meaning = "further sbatch options of the region's component of a heterogeneous job"},
     {"regions[].devices", KEY_MAPS, PLANNED, IN_REGION(devices), offsetof(gt_job_region, ndevices), sizeof(gt_job_device), .min = 1, .max = 1024,
      .meaning = "a list of what the region has to compute with, each device one worker's"},
-    {"regions[].devices[].type", KEY_STRING, KEY_REQUIRED | KEY_WORD, IN_DEVICE(type), .meaning = "what it is called, as in a100"},
+    {"regions[].devices[].type", KEY_STRING, KEY_REQUIRED | KEY_WORD, IN_DEVICE(type), .meaning = "what it is called, as in xeon"},
     {"regions[].devices[].count", KEY_I64, KEY_REQUIRED, IN_DEVICE(count), .max = COUNT_MAX, .meaning = "how many there are"},
     {"regions[].devices[].power", KEY_SPEED, KEY_OPTIONAL | KEY_ABOVE_MIN, IN_DEVICE(power), .max = 1e15,
      .meaning = "samples/s of one in training; a profile and compute go before it"},

@@ -45,6 +45,11 @@ check 'a simulation evaluates nothing' grep -qF 'test accuracy  -  (nothing was 
 "$GEOTRAIN" info marked.yaml >marked 2>&1
 check 'a job file with a byte order mark' same "$?" 0
 
+"$GEOTRAIN" help >help
+check 'help says what it computes on' grep -qF 'It computes on CPUs only; GPUs and other accelerators are not used.' help
+"$GEOTRAIN" help job >help
+check 'help job names no GPU' test "$(grep -cE '\b[av]100\b' help)" = 0
+
 # Warnings, on standard error, of jobs that are taken.
 warns() {
   local name=$1 pattern=$2

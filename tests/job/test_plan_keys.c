@@ -17,7 +17,7 @@ static const char base[] = "name: tiny\nmodel: {name: lenet5}\ndata: {path: d.h5
 static const char full[] =
     "regions:\n"
     "  - {name: a, ranks: auto, place: aws:london, ps_price: 0, samples: 7680, ranks_min: 1, ranks_max: 5, access: 1 Gbit/s,\n"
-    "     devices: [{type: a100, count: 4, power: 900 samples/s, price: 2.5}, {type: v100, count: 0, power: 450}]}\n"
+    "     devices: [{type: xeon, count: 4, power: 900 samples/s, price: 2.5}, {type: epyc, count: 0, power: 450}]}\n"
     "  - {name: b, ranks: 3, price: 0.25, place: london, devices: [{type: m5.large, count: 2}]}\n"
     "  - {name: c, ranks: 2}\n"
     "wan:\n"
@@ -57,7 +57,7 @@ static void devices_are_read(void **state) {
   const gt_job_region *a = &job->regions[0], *b = &job->regions[1], *c = &job->regions[2];
   assert_int_equal(a->ranks, 0);
   assert_int_equal(a->ndevices, 2);
-  assert_string_equal(a->devices[0].type, "a100");
+  assert_string_equal(a->devices[0].type, "xeon");
   assert_int_equal(a->devices[0].count, 4);
   assert_true(a->devices[0].power == 900 && a->devices[0].price == 2.5);
   assert_true(a->devices[1].count == 0 && a->devices[1].power == 450 && a->devices[1].price < 0);
@@ -121,8 +121,8 @@ static void check_lines(const gt_job *job, const char *const *lines, size_t n) {
 static void resolved_reads_back(void **state) {
   (void)state;
   static const char *const lines[] = {"\nregions.0.ranks=auto\n",
-                                      "\nregions.0.devices.0.type=a100\nregions.0.devices.0.count=4\nregions.0.devices.0.power=900\n",
-                                      "\nregions.0.devices.1.type=v100\nregions.0.devices.1.count=0\nregions.0.devices.1.power=450\n",
+                                      "\nregions.0.devices.0.type=xeon\nregions.0.devices.0.count=4\nregions.0.devices.0.power=900\n",
+                                      "\nregions.0.devices.1.type=epyc\nregions.0.devices.1.count=0\nregions.0.devices.1.power=450\n",
                                       "\nregions.0.ps_price=0\n",
                                       "\nregions.1.price=0.25\n",
                                       "\nwan.default.bandwidth=50000000\nwan.default.latency=0.04\n",
@@ -132,7 +132,7 @@ static void resolved_reads_back(void **state) {
   gt_job *job = load(full, NULL, 0), *again = NULL;
   char *first = gt_job_resolved(job), difference[256];
   assert_non_null(strstr(first, "ranks: auto"));
-  assert_non_null(strstr(first, "{type: a100, count: 4, power: 900 samples/s, price: 2.5}"));
+  assert_non_null(strstr(first, "{type: xeon, count: 4, power: 900 samples/s, price: 2.5}"));
   assert_int_equal(gt_job_parse(&again, "resolved", first), GT_OK);
   char *second = gt_job_resolved(again);
   gt_job_difference(first, second, false, difference, sizeof difference);
@@ -200,7 +200,7 @@ static void powers(void **state) {
   assert_true(gt_job_device_power(job, 0, 0) == 450 && gt_job_device_power(job, 0, 1) == 225);
   assert_true(gt_job_compute_of(job, 1).samples_per_s == 0 && gt_job_device_power(job, 1, 0) == 0 && gt_job_worker_share(job, 1, 0) == 1);
   gt_job_close(job);
-  const char *idle[] = {"regions.0.ranks=5", "regions.0.devices.1={type: v100, count: 3}", "regions.0.ranks=6"};
+  const char *idle[] = {"regions.0.ranks=5", "regions.0.devices.1={type: epyc, count: 3}", "regions.0.ranks=6"};
   for (size_t n = 2; n <= 3; n++) { /* a device whose power nobody says matters when a worker has it */
     job = load(full, idle, n);
     assert_true(gt_job_compute_of(job, 0).samples_per_s == (n == 2 ? 900 : 0));
@@ -248,14 +248,14 @@ static void mistakes_in_regions(void **state) {
   (void)state;
   refused("regions.0.devices=[]", "--set: regions.0.devices is an empty list; 1 or more entries are needed");
   refused("regions.0.devices=4", "--set: regions.0.devices is \"4\"; a list of mappings is needed");
-  refused("regions.0.devices=[a100]", "--set: regions.0.devices.0 is \"a100\"; a mapping is needed");
+  refused("regions.0.devices=[xeon]", "--set: regions.0.devices.0 is \"xeon\"; a mapping is needed");
   refused("regions.0.devices=null",
           "@: regions.0.ranks is auto and there are no devices to choose from; regions.0.devices, or a number of ranks, is needed");
   refused("regions.0.devices.0.count=-1", "--set: regions.0.devices.0.count is -1; 0 or more is needed");
   refused("regions.0.devices.0.count=2e9", "--set: regions.0.devices.0.count is \"2e9\"; an integer, 0 or more is needed");
   refused("regions.0.devices.0.count=2000000000", "--set: regions.0.devices.0.count is 2000000000; at most 1e+09 is needed");
   refused("regions.0.devices.0.count=null", "@: regions.0.devices.0.count is missing; it is needed: how many there are");
-  refused("regions.0.devices.0.type=null", "@: regions.0.devices.0.type is missing; it is needed: what it is called, as in a100");
+  refused("regions.0.devices.0.type=null", "@: regions.0.devices.0.type is missing; it is needed: what it is called, as in xeon");
   refused("regions.0.devices.0.type=two words", "--set: regions.0.devices.0.type is \"two words\"; one word without space or comma is needed");
   refused("regions.0.devices.0.power=0", "--set: regions.0.devices.0.power is 0; more than 0 is needed");
   refused("regions.0.devices.0.power=9 tons", "--set: regions.0.devices.0.power is \"9 tons\"; a number of samples/s, more than 0 is needed");
@@ -266,7 +266,7 @@ static void mistakes_in_regions(void **state) {
   refused("regions.0.devices.x.count=1", "--set: regions.0.devices has entries 0 to 2, the last one new; regions.0.devices.x is none of them");
   refused("regions.0.devices.0.type.x=1",
           "--set: regions.0.devices.0.type is not a mapping in the job file; regions.0.devices.0.type.x cannot be set");
-  refused("regions.2.devices.0.power=4", "@: regions.2.devices.0.type is missing; it is needed: what it is called, as in a100");
+  refused("regions.2.devices.0.power=4", "@: regions.2.devices.0.type is missing; it is needed: what it is called, as in xeon");
   refused("regions.2.ranks=Auto", "--set: regions.2.ranks is \"Auto\"; an integer, 2 or more (or auto) is needed");
   refused("regions.2.ranks=0", "--set: regions.2.ranks is 0; 2 or more (or auto) is needed");
   refused("regions.2.ranks=auto",
