@@ -8,8 +8,8 @@
 
 /* ---- elastic scheduling --------------------------------------------------------------------------------------------
 
-   Cloudless-Training sizes each region by its load power, LP = sum over its devices of count x power / samples held: the region with the least LP keeps all it has, every other takes
-   the cheapest set that reaches it.  That is the rule for epochs, `local: async` and no barrier.  Here it is derived for every case from one objective:
+   geotrain's rule (the idea is Cloudless-Training's, whose abstract gives no rule) sizes each region by its load power, LP = sum over its devices of count x power / samples held: the
+   region with the least LP keeps all it has, every other takes the cheapest set that reaches it.  That is the rule for epochs, `local: async` and no barrier.  Here it is derived for every case from one objective:
 
      x_rt        devices of type t that region r takes, 0 <= x_rt <= count_rt, ranks_min <= sum_t x_rt <= ranks_max; one device is one worker rank
      step_r(x)   seconds between two steps of the region: `async` (a step is one worker's batch) batch / sum_t x_rt power_rt; `sync` (a step is one batch of every worker)

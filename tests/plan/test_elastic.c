@@ -1,4 +1,4 @@
-/* Elastic scheduling against a brute force written apart, from the definition in plan.h; the published rule; what it does with the WAN and with errors. */
+/* Elastic scheduling against a brute force written apart, from the definition in plan.h; the rule of load power; what it does with the WAN and with errors. */
 #include "geotrain/plan.h"
 
 #include <math.h>
