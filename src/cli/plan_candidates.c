@@ -10,6 +10,7 @@
 
 #define EVENTS     6000000 /* of a simulation, over the number of candidates: all of them together, some 8 for each, take seconds */
 #define EVENTS_MIN 200000
+#define SETS_MOST  20000
 
 /* ---- pools -------------------------------------------------------------------------------------------------------------------- */
 
@@ -118,7 +119,7 @@ const planner_set *gt_planner_set(const planner_candidate *c) {
 /* ---- life ------------------------------------------------------------------------------------------------------------------------ */
 
 gt_status gt_planner_open(planner *p, const planner_options *options) {
-  *p = (planner){.options = options};
+  *p = (planner){.options = options, .sets_most = SETS_MOST};
   GT_TRY(gt_job_load_regions(&p->job, options->words.path, options->words.sets, options->words.nsets, options->regions_csv));
   GT_TRY(make_pools(p));
   GT_TRY(gt_cost_check(p->job, "to plan it"));

@@ -104,7 +104,7 @@ static void note_sets(planner *p) {
   if (c->adjusted > 0)
     gt_planner_note(p, "%d smaller set%s, good enough by the planner's model, missed in simulation; the one shown holds", c->adjusted,
                     c->adjusted == 1 ? "" : "s");
-  if (!c->exact && c->gap > 0.001) gt_planner_note(p, "the set is not proven to be the best: none is better by more than %.1f %%", 100 * c->gap);
+  if (!c->exact) gt_planner_note(p, "the set is the best of %" PRId64 " that were simulated; others are not ruled out", c->sets);
 }
 
 static void note_assumed(planner *p) {

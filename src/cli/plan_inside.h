@@ -54,8 +54,8 @@ typedef struct {
   bool fits;       /* deadline, budget and limits.wan_bytes hold; else `why` says which does not */
   bool *wan_bound; /* nregions: there the WAN and not computing sets the pace */
   int adjusted;    /* sets that a simulation showed to be too slow or too dear before this one */
-  bool exact;      /* proven to be the best by the planner's model */
-  double gap;      /* else: nothing better than by this share */
+  bool exact;      /* proven: every set there is was simulated, or cannot be better, and this one's bill is the best */
+  int64_t sets;    /* so many sets were simulated */
   char why[256];
 } planner_candidate;
 
@@ -67,6 +67,7 @@ typedef struct {
   planner_pool *pools;
   size_t ncounts;
   int64_t max_events; /* of a simulation */
+  double sets_most;   /* with more sets than that they are not gone through one by one */
   planner_candidate *candidates;
   size_t ncandidates;
   size_t cheapest, fastest, choice; /* of candidates */
@@ -97,6 +98,20 @@ int64_t gt_planner_ranks(const planner *p, size_t region, const int64_t *counts)
 
 /* plan_sets.c: finds and simulates the candidate's set. */
 gt_status gt_planner_find(const planner *p, planner_candidate *c);
+
+/* plan_limits.c: what a set must hold, by its high figure.  Is a deadline or a budget asked for; are these or bytes limited; seconds that the run may take
+   (INFINITY: as many as it likes).  All but these take a set that is simulated as expected and at the high figure. */
+bool gt_planner_asked(const planner *p);
+bool gt_planner_limited(const planner *p);
+double gt_planner_allowed(const gt_job *job);
+/* The factor by which it misses; 1 or less: it holds. */
+double gt_planner_over(const planner *p, const planner_set *set);
+/* whole: it is everything everywhere.  `why` says what does not hold. */
+bool gt_planner_fits(const planner *p, const planner_set *set, bool whole, char *why, size_t size);
+
+/* plan_bill.c: of everything everywhere, the candidate's set and as many others as the candidate's share of events allows, the best by the simulated bill becomes the
+   candidate's set, which may then have to be simulated.  limit_s: the run may take so long, as expected; problem: what the regions' sets may be. */
+gt_status gt_planner_bill(const planner *p, planner_candidate *c, const gt_plan_problem *problem, double limit_s);
 
 /* plan_choose.c: the cheapest, the fastest and the choice; notes; the time to ask Slurm for.  GT_ERR_JOB: no candidate keeps what is asked for. */
 gt_status gt_planner_choose(planner *p);

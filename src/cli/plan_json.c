@@ -67,11 +67,12 @@ static json_t *candidate(const planner *p, const planner_candidate *c) {
   json_t *bound = json_array();
   for (size_t r = 0; r < p->job->nregions; r++)
     if (c->wan_bound[r]) json_array_append_new(bound, json_string(p->job->regions[r].name));
-  json_t *out = json_pack("{s:s,s:o,s:f,s:b,s:o,s:b,s:i,s:b,s:f,s:f,s:f,s:o,s:o}", "strategy", c->strategy, "period",
-                          c->period > 0 ? json_integer(c->period) : json_null(), "samples_factor", c->factor, "possible", (int)c->fits, "why",
-                          c->fits ? json_null() : json_string(c->why), "is_everything", (int)c->whole, "adjusted", c->adjusted, "exact",
-                          (int)c->exact, "gap", c->gap, "saved", before > 0 ? 1 - gt_planner_cost(p, o) / before : 0, "longer",
-                          o->figures.wall_s / all->figures.wall_s - 1, "wan_bound", bound, "plan", set_of(p, gt_planner_set(c)));
+  json_t *out =
+      json_pack("{s:s,s:o,s:f,s:b,s:o,s:b,s:i,s:b,s:o,s:I,s:f,s:f,s:o,s:o}", "strategy", c->strategy, "period",
+                c->period > 0 ? json_integer(c->period) : json_null(), "samples_factor", c->factor, "possible", (int)c->fits, "why",
+                c->fits ? json_null() : json_string(c->why), "is_everything", (int)c->whole, "adjusted", c->adjusted, "exact", (int)c->exact, "gap",
+                number_or_null(c->exact, 0), "sets", (json_int_t)c->sets, "saved", before > 0 ? 1 - gt_planner_cost(p, o) / before : 0, "longer",
+                o->figures.wall_s / all->figures.wall_s - 1, "wan_bound", bound, "plan", set_of(p, gt_planner_set(c)));
   json_object_set_new(out, "everything", set_of(p, &c->everything));
   return out;
 }

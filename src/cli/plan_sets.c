@@ -1,5 +1,6 @@
 /* A candidate's set of devices: everything everywhere is simulated, from it come the regions' true paces and the WAN's, elastic scheduling chooses, and what it
-   chose is simulated too: that is the time that is reported.  Where it is slower than it may be, the paces are corrected by what was seen, and it chooses again. */
+   chose is simulated too.  Where it is slower than it may be, the paces are corrected by what was seen, and it chooses again.  The bill decides among the sets around it
+   (plan_bill.c). */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,10 +8,8 @@
 #include "geotrain/sync.h"
 #include "plan_inside.h"
 
-#define TRIES     6 /* sets that are simulated before everything everywhere is proposed */
-#define AGAIN     8 /* times that the problem is asked for another set than the one that missed */
-#define NEVER_S   1e12
-#define DEAR      1e15 /* USD */
+#define TRIES     6    /* sets that are simulated before everything everywhere is proposed */
+#define AGAIN     8    /* times that the problem is asked for another set than the one that missed */
 #define WAN_HOLDS 0.05 /* a region whose workers wait for the WAN for more than this share goes at the WAN's pace */
 
 typedef struct {
@@ -222,53 +221,18 @@ static gt_status simulate(search *s, planner_set *set, planner_case which) {
   return gt_planner_simulate(s->p, s->c, set, which);
 }
 
-/* Seconds that the run may take at most; INFINITY: no deadline. */
-static double allowed(const gt_job *job) {
-  return job->plan.deadline_s > 0 ? job->plan.deadline_s - job->plan.start_s : INFINITY;
-}
-
-/* A limit that an earlier plan wrote into the job is not the user's. */
-static double most_bytes(const gt_job *job) {
-  return job->limits.wan_bytes > 0 && !job->plan.predicted.strategy ? job->limits.wan_bytes : INFINITY;
-}
-
-static double bytes_of(const planner_set *set) {
-  return fmax(set->at[PLANNER_EXPECTED].figures.wan_bytes, set->at[PLANNER_HIGH].figures.wan_bytes);
-}
-
-/* Deadline, budget and limits.wan_bytes, by the high figure; `why` says what does not hold. */
-static bool fits(const search *s, const planner_set *set, char *why, size_t size) {
-  const gt_job *job = s->p->job;
-  const planner_outcome *high = &set->at[PLANNER_HIGH];
-  double end_s = high->figures.wall_s + job->plan.start_s;
-  *why = '\0';
-  if (high->figures.wall_s > allowed(job))
-    snprintf(why, size, "plan.deadline is %.10g s; %s takes %.1f s at most, start included", job->plan.deadline_s,
-             set == &s->c->everything ? "everything everywhere" : "the best set", end_s);
-  else if (job->plan.budget > 0 && high->cost.usd > job->plan.budget)
-    snprintf(why, size, "plan.budget is %.10g USD; %s costs %.4g USD at most", job->plan.budget,
-             set == &s->c->everything ? "everything everywhere" : "the best set", high->cost.usd);
-  else if (bytes_of(set) > most_bytes(job))
-    snprintf(why, size, "limits.wan_bytes is %.10g B; %.4g B cross the WAN", job->limits.wan_bytes, bytes_of(set));
-  return *why == '\0';
-}
-
-static bool asked_for(const gt_job *job) {
-  return job->plan.deadline_s > 0 || job->plan.budget > 0;
-}
-
 /* Goals of the problem from those of the job.  A run takes so many times as long as the problem says, and what is at its end, whatever the set: models that meet, results, a last checkpoint. */
 static void set_goals(search *s) {
   const gt_job *job = s->p->job;
-  const planner_outcome *o = s->c->everything.at, *goal = &o[asked_for(job) ? PLANNER_HIGH : PLANNER_EXPECTED];
+  const planner_outcome *o = s->c->everything.at, *goal = &o[gt_planner_asked(s->p) ? PLANNER_HIGH : PLANNER_EXPECTED];
   double slower = goal->train_s / o[PLANNER_EXPECTED].train_s, end_s = fmax(0, goal->figures.wall_s - slower * s->whole_s);
-  s->highest_s = allowed(job);
+  s->highest_s = gt_planner_allowed(job);
   s->problem.start_s = (job->plan.start_s + end_s) / slower;
-  if (!asked_for(job)) {
+  if (!gt_planner_asked(s->p)) {
     s->limit_s = o[PLANNER_EXPECTED].figures.wall_s * (1 + PLANNER_TOLERANCE);
     s->problem.deadline_s = s->whole_s * (1 + PLANNER_TOLERANCE);
   } else if (job->plan.deadline_s > 0)
-    s->problem.deadline_s = fmax(allowed(job) - end_s, 1e-3) / slower;
+    s->problem.deadline_s = fmax(gt_planner_allowed(job) - end_s, 1e-3) / slower;
   else
     s->problem.budget = fmax(job->plan.budget - goal->cost.egress_usd, 1e-9) / slower;
 }
@@ -313,10 +277,8 @@ static gt_status try_set(search *s, int tried, bool *found, bool *more) {
   }
   gt_planner_set_close(&c->set);
   c->set.counts = answer.counts;
-  c->exact = answer.exact;
-  c->gap = answer.cost > 0 ? 1 - answer.bound / answer.cost : 0;
   GT_TRY(simulate(s, &c->set, PLANNER_EXPECTED));
-  if (asked_for(job)) GT_TRY(simulate(s, &c->set, PLANNER_HIGH));
+  if (gt_planner_limited(s->p)) GT_TRY(simulate(s, &c->set, PLANNER_HIGH));
   double over = miss(s);
   bool dear = job->plan.budget > 0 && c->set.at[PLANNER_HIGH].cost.usd > job->plan.budget;
   *found = over <= 1 && !dear;
@@ -326,40 +288,6 @@ static gt_status try_set(search *s, int tried, bool *found, bool *more) {
   if (job->plan.deadline_s > 0 && over > 1) s->problem.deadline_s /= over;
   if (dear && s->problem.budget > 0) s->problem.budget *= job->plan.budget / c->set.at[PLANNER_HIGH].cost.usd * 0.999;
   return GT_OK;
-}
-
-/* What is asked for cannot be: the fastest set there is, or the cheapest, says by how much, unless everything everywhere is that. */
-static gt_status try_nearest(search *s, bool *found) {
-  planner_candidate *c = s->c;
-  const gt_job *job = s->p->job;
-  char why[sizeof c->why];
-  if (*found || !asked_for(job) || fits(s, &c->everything, why, sizeof why)) return GT_OK;
-  bool fastest = job->plan.deadline_s > 0;
-  s->problem.deadline_s = fastest ? 0 : NEVER_S;
-  s->problem.budget = fastest ? DEAR : 0;
-  gt_plan_answer answer = {.counts = GT_NEW_ARRAY(int64_t, s->p->ncounts)};
-  bool solved = gt_plan_elastic(&s->problem, &answer) == GT_OK;
-  gt_planner_set_close(&c->set);
-  c->set.counts = answer.counts;
-  if (!solved || same_counts(s, answer.counts, c->everything.counts)) return GT_OK;
-  for (planner_case k = PLANNER_EXPECTED; k <= PLANNER_HIGH; k++) GT_TRY(simulate(s, &c->set, k));
-  const planner_outcome *set = &c->set.at[PLANNER_HIGH], *all = &c->everything.at[PLANNER_HIGH];
-  *found = fastest ? set->figures.wall_s < all->figures.wall_s : gt_planner_cost(s->p, set) < gt_planner_cost(s->p, all);
-  return GT_OK;
-}
-
-/* The set, or everything everywhere where that is no dearer, or where no smaller set holds. */
-static void settle(search *s, bool found) {
-  planner_candidate *c = s->c;
-  char why[sizeof c->why];
-  bool everything_fits = !asked_for(s->p->job) || fits(s, &c->everything, why, sizeof why);
-  const planner_outcome *set = &c->set.at[PLANNER_EXPECTED], *all = &c->everything.at[PLANNER_EXPECTED];
-  bool dearer = found && gt_planner_cost(s->p, set) > gt_planner_cost(s->p, all) * (1 + 1e-9);
-  c->whole = !found || (dearer && everything_fits);
-  if (!c->whole) return;
-  gt_planner_set_close(&c->set);
-  c->exact = true;
-  c->gap = 0;
 }
 
 /* Faster machines need not make a run faster, nor slower ones slower, by a little; what is called low and high is. */
@@ -376,19 +304,18 @@ static gt_status find(search *s) {
   c->everything.counts = GT_NEW_ARRAY(int64_t, s->p->ncounts);
   gt_plan_everything(&s->problem, c->everything.counts);
   GT_TRY(simulate(s, &c->everything, PLANNER_EXPECTED));
-  if (asked_for(s->p->job)) GT_TRY(simulate(s, &c->everything, PLANNER_HIGH));
+  if (gt_planner_limited(s->p)) GT_TRY(simulate(s, &c->everything, PLANNER_HIGH));
   learn(s);
   set_goals(s);
   for (int tried = 0; tried < TRIES && more; tried++) {
     GT_TRY(try_set(s, tried, &found, &more));
     c->adjusted += more;
   }
-  GT_TRY(try_nearest(s, &found));
-  settle(s, found);
+  GT_TRY(gt_planner_bill(s->p, c, &s->problem, s->limit_s));
   planner_set *set = c->whole ? &c->everything : &c->set;
   for (planner_case k = PLANNER_LOW; k < PLANNER_CASES; k++) GT_TRY(simulate(s, set, k));
   sort_times(set);
-  c->fits = fits(s, set, c->why, sizeof c->why);
+  c->fits = gt_planner_fits(s->p, set, c->whole, c->why, sizeof c->why);
   return GT_OK;
 }
 

@@ -1,0 +1,63 @@
+/* What a plan must hold: deadline, budget and limits.wan_bytes, each by the high figure. */
+#include <math.h>
+#include <stdio.h>
+
+#include "plan_inside.h"
+
+bool gt_planner_asked(const planner *p) {
+  return p->job->plan.deadline_s > 0 || p->job->plan.budget > 0;
+}
+
+double gt_planner_allowed(const gt_job *job) {
+  return job->plan.deadline_s > 0 ? job->plan.deadline_s - job->plan.start_s : INFINITY;
+}
+
+/* A limit that an earlier plan wrote into the job is not the user's. */
+static double most_bytes(const gt_job *job) {
+  return job->limits.wan_bytes > 0 && !job->plan.predicted.strategy ? job->limits.wan_bytes : INFINITY;
+}
+
+bool gt_planner_limited(const planner *p) {
+  return gt_planner_asked(p) || most_bytes(p->job) < INFINITY;
+}
+
+/* Faster machines need not make a run faster by a little: what is called high is. */
+static double high_time(const planner_set *set) {
+  return fmax(set->at[PLANNER_EXPECTED].figures.wall_s, set->at[PLANNER_HIGH].figures.wall_s);
+}
+
+static double high_usd(const planner_set *set) {
+  return fmax(set->at[PLANNER_EXPECTED].cost.usd, set->at[PLANNER_HIGH].cost.usd);
+}
+
+static double high_bytes(const planner_set *set) {
+  return fmax(set->at[PLANNER_EXPECTED].figures.wan_bytes, set->at[PLANNER_HIGH].figures.wan_bytes);
+}
+
+/* By how much the set misses, as a factor. */
+static double time_over(const planner *p, const planner_set *set) {
+  double allowed_s = gt_planner_allowed(p->job);
+  return allowed_s > 0 ? high_time(set) / allowed_s : 1 + high_time(set) - allowed_s;
+}
+
+static double usd_over(const planner *p, const planner_set *set) {
+  return p->job->plan.budget > 0 ? high_usd(set) / p->job->plan.budget : 0;
+}
+
+double gt_planner_over(const planner *p, const planner_set *set) {
+  return fmax(fmax(time_over(p, set), usd_over(p, set)), high_bytes(set) / most_bytes(p->job));
+}
+
+bool gt_planner_fits(const planner *p, const planner_set *set, bool whole, char *why, size_t size) {
+  const gt_job *job = p->job;
+  const char *name = whole ? "everything everywhere" : "the best set";
+  *why = '\0';
+  if (time_over(p, set) > 1)
+    snprintf(why, size, "plan.deadline is %.10g s; %s takes %.1f s at most, start included", job->plan.deadline_s, name,
+             high_time(set) + job->plan.start_s);
+  else if (usd_over(p, set) > 1)
+    snprintf(why, size, "plan.budget is %.10g USD; %s costs %.4g USD at most", job->plan.budget, name, high_usd(set));
+  else if (high_bytes(set) > most_bytes(job))
+    snprintf(why, size, "limits.wan_bytes is %.10g B; %.4g B cross the WAN", job->limits.wan_bytes, high_bytes(set));
+  return *why == '\0';
+}
