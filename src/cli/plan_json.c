@@ -1,11 +1,17 @@
-/* A plan as one JSON object: seconds, bytes and USD; keys are only ever added. */
+/* A plan as one JSON object: seconds, bytes and USD, null what is not known; keys are only ever added. */
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "plan_inside.h"
 
+/* JSON has no NaN: such a real is NULL, and the object that it was to be in would be none either. */
 static json_t *number_or_null(bool known, double value) {
-  return known ? json_real(value) : json_null();
+  return known && isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *number(double value) {
+  return number_or_null(true, value);
 }
 
 static json_t *outcome(const planner *p, const planner_outcome *o) {
@@ -13,10 +19,11 @@ static json_t *outcome(const planner *p, const planner_outcome *o) {
   const gt_cost_result *cost = &o->cost;
   const gt_figures *f = &o->figures;
   bool known = p->prices.known;
-  json_t *out = json_pack("{s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:I,s:I,s:I,s:f,s:f,s:f}", "wall_s", f->wall_s, "error_s", o->error_s, "train_s", o->train_s,
-                          "simulated", o->part, "step_s", f->step_s, "samples_per_s", f->samples_per_s, "waiting", f->waiting, "samples",
-                          (json_int_t)o->samples, "steps", (json_int_t)o->steps, "messages", (json_int_t)o->messages, "wan_bytes", f->wan_bytes,
-                          "other_bytes", o->other_bytes, "machine_hours", cost->machine_hours);
+  json_t *out =
+      json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:I,s:I,s:I,s:o,s:o,s:o}", "wall_s", number(f->wall_s), "error_s", number(o->error_s), "train_s",
+                number(o->train_s), "simulated", number(o->part), "step_s", number(f->step_s), "samples_per_s", number(f->samples_per_s), "waiting",
+                number(f->waiting), "samples", (json_int_t)o->samples, "steps", (json_int_t)o->steps, "messages", (json_int_t)o->messages,
+                "wan_bytes", number(f->wan_bytes), "other_bytes", number(o->other_bytes), "machine_hours", number(cost->machine_hours));
   json_object_set_new(out, "usd", number_or_null(known, cost->usd));
   json_object_set_new(out, "worker_usd", number_or_null(known, cost->worker_usd));
   json_object_set_new(out, "ps_usd", number_or_null(known, cost->ps_usd));
@@ -34,11 +41,11 @@ static json_t *region(const planner *p, const planner_set *set, size_t r) {
   for (size_t d = 0; d < pool->n && !pool->fixed; d++)
     json_array_append_new(devices, json_pack("{s:s,s:I,s:I}", "type", from->devices[d].type, "count", (json_int_t)set->counts[pool->first + d], "of",
                                              (json_int_t)from->devices[d].count));
-  return json_pack("{s:s,s:I,s:b,s:o,s:I,s:I,s:f,s:f,s:f,s:f,s:f,s:f,s:f}", "name", from->name, "ranks",
+  return json_pack("{s:s,s:I,s:b,s:o,s:I,s:I,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "name", from->name, "ranks",
                    (json_int_t)gt_planner_ranks(p, r, set->counts), "fixed", (int)pool->fixed, "devices", devices, "steps", (json_int_t)seen->steps,
-                   "samples", (json_int_t)seen->samples, "compute_s", seen->compute_s, "wan_wait_s", seen->wan_wait_s, "local_wait_s",
-                   seen->local_wait_s, "wall_s", seen->wall_s, "worker_usd", cost->worker_usd, "ps_usd", cost->ps_usd, "egress_usd",
-                   cost->egress_usd);
+                   "samples", (json_int_t)seen->samples, "compute_s", number(seen->compute_s), "wan_wait_s", number(seen->wan_wait_s), "local_wait_s",
+                   number(seen->local_wait_s), "wall_s", number(seen->wall_s), "worker_usd", number(cost->worker_usd), "ps_usd", number(cost->ps_usd),
+                   "egress_usd", number(cost->egress_usd));
 }
 
 static json_t *links(const planner *p, const planner_set *set) {
@@ -48,8 +55,9 @@ static json_t *links(const planner *p, const planner_set *set) {
     for (size_t b = 0; b < n; b++) {
       const gt_sim_traffic *traffic = &set->forecast.links[a * n + b];
       if (a != b)
-        json_array_append_new(list, json_pack("{s:s,s:s,s:f,s:f,s:f}", "from", p->job->regions[a].name, "to", p->job->regions[b].name, "bytes_sent",
-                                              traffic->bytes_sent, "messages", traffic->messages, "bytes_other", traffic->bytes_other));
+        json_array_append_new(list, json_pack("{s:s,s:s,s:o,s:o,s:o}", "from", p->job->regions[a].name, "to", p->job->regions[b].name, "bytes_sent",
+                                              number(traffic->bytes_sent), "messages", number(traffic->messages), "bytes_other",
+                                              number(traffic->bytes_other)));
     }
   return list;
 }
@@ -68,11 +76,11 @@ static json_t *candidate(const planner *p, const planner_candidate *c) {
   for (size_t r = 0; r < p->job->nregions; r++)
     if (c->wan_bound[r]) json_array_append_new(bound, json_string(p->job->regions[r].name));
   json_t *out =
-      json_pack("{s:s,s:o,s:f,s:b,s:o,s:b,s:i,s:b,s:o,s:I,s:f,s:f,s:o,s:o}", "strategy", c->strategy, "period",
-                c->period > 0 ? json_integer(c->period) : json_null(), "samples_factor", c->factor, "possible", (int)c->fits, "why",
+      json_pack("{s:s,s:o,s:o,s:b,s:o,s:b,s:i,s:b,s:o,s:I,s:o,s:o,s:o,s:o}", "strategy", c->strategy, "period",
+                c->period > 0 ? json_integer(c->period) : json_null(), "samples_factor", number(c->factor), "possible", (int)c->fits, "why",
                 c->fits ? json_null() : json_string(c->why), "is_everything", (int)c->whole, "adjusted", c->adjusted, "exact", (int)c->exact, "gap",
-                number_or_null(c->exact, 0), "sets", (json_int_t)c->sets, "saved", before > 0 ? 1 - gt_planner_cost(p, o) / before : 0, "longer",
-                o->figures.wall_s / all->figures.wall_s - 1, "wan_bound", bound, "plan", set_of(p, gt_planner_set(c)));
+                number_or_null(c->exact, 0), "sets", (json_int_t)c->sets, "saved", number(before > 0 ? 1 - gt_planner_cost(p, o) / before : 0),
+                "longer", number(o->figures.wall_s / all->figures.wall_s - 1), "wan_bound", bound, "plan", set_of(p, gt_planner_set(c)));
   json_object_set_new(out, "everything", set_of(p, &c->everything));
   return out;
 }
@@ -86,15 +94,16 @@ static json_t *texts(char *const *list, size_t n) {
 gt_status gt_planner_json(FILE *to, const planner *p) {
   const gt_job *job = p->job;
   json_t *candidates = json_array();
-  for (size_t i = 0; i < p->ncandidates; i++) json_array_append_new(candidates, candidate(p, &p->candidates[i]));
-  json_t *root = json_pack("{s:s,s:s,s:I,s:f,s:o,s:o,s:f,s:f,s:b,s:b,s:o,s:o,s:I,s:I,s:I,s:f,s:o}", "job", job->name, "model", job->model.name,
-                           "parameters", (json_int_t)p->shape.parameters, "margin", p->options->margin, "deadline_s",
-                           number_or_null(job->plan.deadline_s > 0, job->plan.deadline_s), "budget_usd",
-                           number_or_null(job->plan.budget > 0, job->plan.budget), "start_s", job->plan.start_s, "billing_s", job->plan.billing_s,
-                           "priced", (int)p->prices.known, "samples_assumed", (int)p->shape.assumed, "missing_prices",
-                           texts(p->prices.missing, p->prices.nmissing), "candidates", candidates, "cheapest", (json_int_t)p->cheapest, "fastest",
-                           (json_int_t)p->fastest, "choice", (json_int_t)p->choice, "slurm_time_s", p->slurm_s, "notes", texts(p->notes, p->nnotes));
-  char *text = root ? json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) : NULL;
+  bool all = true;
+  for (size_t i = 0; i < p->ncandidates; i++) all &= json_array_append_new(candidates, candidate(p, &p->candidates[i])) == 0;
+  json_t *root = json_pack(
+      "{s:s,s:s,s:I,s:o,s:o,s:o,s:o,s:o,s:b,s:b,s:o,s:o,s:I,s:I,s:I,s:o,s:o}", "job", job->name, "model", job->model.name, "parameters",
+      (json_int_t)p->shape.parameters, "margin", number(p->options->margin), "deadline_s",
+      number_or_null(job->plan.deadline_s > 0, job->plan.deadline_s), "budget_usd", number_or_null(job->plan.budget > 0, job->plan.budget), "start_s",
+      number(job->plan.start_s), "billing_s", number(job->plan.billing_s), "priced", (int)p->prices.known, "samples_assumed", (int)p->shape.assumed,
+      "missing_prices", texts(p->prices.missing, p->prices.nmissing), "candidates", candidates, "cheapest", (json_int_t)p->cheapest, "fastest",
+      (json_int_t)p->fastest, "choice", (json_int_t)p->choice, "slurm_time_s", number(p->slurm_s), "notes", texts(p->notes, p->nnotes));
+  char *text = root && all ? json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) : NULL;
   json_decref(root);
   if (!text) return GT_FAIL(GT_ERR_FAULT, "the plan of %s is not a JSON object", job->name);
   fprintf(to, "%s\n", text);

@@ -1,5 +1,6 @@
 /* Plans judged by the simulated bill: billing steps, minimum times, egress that depends on the set; brute force over all sets of random small jobs
-   (GEOTRAIN_PLAN_JOBS of them, 25 if it is not set); what is called exact. */
+   (GEOTRAIN_PLAN_JOBS of them, 25 if it is not set); what is called exact; what the JSON says
+   where a figure is not known. */
 #include <jansson.h>
 #include <math.h>
 #include <setjmp.h>
@@ -249,6 +250,25 @@ static json_t *json_of(plan *t) {
   return json;
 }
 
+/* The low figure of a run of which only a part was simulated may be 0, and then samples/s is no number. */
+static void test_json_keeps_all_candidates(void **state) {
+  (void)state;
+  plan t;
+  open_plan(&t, BEGIN SMALL ASGD_GA "plan: {strategies: [asgd, asgd-ga, sma], periods: [4, 8]}\nregions:\n  - {name: east" STEP_REGION
+                                    "  - {name: west" STEP_REGION);
+  assert_int_equal(t.p.ncandidates, 5);
+  planner_set *set = (planner_set *)gt_planner_set(&t.p.candidates[1]);
+  set->at[PLANNER_LOW].figures.samples_per_s = NAN;
+  set->at[PLANNER_LOW].figures.step_s = INFINITY;
+  json_t *json = json_of(&t), *all = json_object_get(json, "candidates");
+  assert_int_equal(json_array_size(all), 5);
+  json_t *low = json_object_get(json_object_get(json_array_get(all, 1), "plan"), "low");
+  assert_true(json_is_null(json_object_get(low, "samples_per_s")));
+  assert_true(json_is_real(json_object_get(low, "wall_s")));
+  json_decref(json);
+  close_plan(&t);
+}
+
 /* What a gap is a share of is what the plan was chosen by, or it is not known. */
 static void test_gap_with_a_budget(void **state) {
   (void)state;
@@ -271,8 +291,9 @@ static void test_gap_with_a_budget(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_billing_steps), cmocka_unit_test(test_billing_steps_in_a_budget), cmocka_unit_test(test_egress_depends_on_the_set),
-      cmocka_unit_test(test_brute_force),   cmocka_unit_test(test_brute_force_of_a_climb),    cmocka_unit_test(test_gap_with_a_budget),
+      cmocka_unit_test(test_billing_steps),     cmocka_unit_test(test_billing_steps_in_a_budget), cmocka_unit_test(test_egress_depends_on_the_set),
+      cmocka_unit_test(test_brute_force),       cmocka_unit_test(test_brute_force_of_a_climb),    cmocka_unit_test(test_json_keeps_all_candidates),
+      cmocka_unit_test(test_gap_with_a_budget),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
