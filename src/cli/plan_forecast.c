@@ -47,6 +47,17 @@ static void take_devices(gt_job *job, const planner *p, const int64_t *counts) {
   }
 }
 
+/* With `local: sync` a step is a batch of every worker: as many samples as everything everywhere trains on in the steps of the job, in all regions together. */
+static double more_steps(const planner *p, const planner_candidate *c, const int64_t *counts) {
+  double all = 0, set = 0;
+  if (strcmp(p->job->sync.local, "sync") != 0) return 1;
+  for (size_t r = 0; r < p->job->nregions; r++) {
+    all += (double)gt_planner_ranks(p, r, c->everything.counts) - 1;
+    set += (double)gt_planner_ranks(p, r, counts) - 1;
+  }
+  return all / set;
+}
+
 gt_status gt_planner_job(gt_job **out, const planner *p, const planner_candidate *c, const int64_t *counts, double speed) {
   const planner_options *o = p->options;
   char strategy[64], period[64];
@@ -61,7 +72,7 @@ gt_status gt_planner_job(gt_job **out, const planner *p, const planner_candidate
   if (status != GT_OK) return status;
   gt_job_interval *until = &(*out)->train.until;
   until->epochs *= c->factor;
-  until->steps = (int64_t)ceil((double)until->steps * c->factor - 1e-9);
+  until->steps = (int64_t)ceil((double)until->steps * c->factor * more_steps(p, c, counts) - 1e-9);
   until->samples = (int64_t)ceil((double)until->samples * c->factor - 1e-9);
   take_devices(*out, p, counts);
   if (speed != 1) speed_up_all(*out, speed);

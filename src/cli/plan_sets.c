@@ -103,6 +103,17 @@ static void open_search(search *s, const planner *p, planner_candidate *c) {
                                  .samples = (int64_t)ceil((double)job->train.until.samples * c->factor - 1e-9)};
 }
 
+/* Steps of all workers are samples to the problem, as many in each region as these are on average: fewer workers make more steps. */
+static void equal_samples(search *s) {
+  gt_plan_problem *problem = &s->problem;
+  const int64_t *counts = s->c->everything.counts;
+  double workers = 0, n = (double)problem->nregions;
+  if (!problem->local_sync || problem->steps == 0) return;
+  for (size_t r = 0; r < problem->nregions; r++) workers += (double)gt_planner_ranks(s->p, r, counts) - 1;
+  problem->samples = (int64_t)ceil((double)problem->steps * (double)problem->batch * workers / n);
+  problem->steps = 0;
+}
+
 static void close_search(search *s) {
   gt_free(s->floor);
   gt_free(s->pace);
@@ -303,6 +314,7 @@ static gt_status find(search *s) {
   bool found = false, more = true;
   c->everything.counts = GT_NEW_ARRAY(int64_t, s->p->ncounts);
   gt_plan_everything(&s->problem, c->everything.counts);
+  equal_samples(s);
   GT_TRY(simulate(s, &c->everything, PLANNER_EXPECTED));
   if (gt_planner_limited(s->p)) GT_TRY(simulate(s, &c->everything, PLANNER_HIGH));
   learn(s);

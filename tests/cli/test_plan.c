@@ -1,6 +1,6 @@
 /* Plans judged by the simulated bill: billing steps, minimum times, egress that depends on the set; brute force over all sets of random small jobs
    (GEOTRAIN_PLAN_JOBS of them, 25 if it is not set); what is called exact; what the JSON says
-   where a figure is not known. */
+   where a figure is not known; sets compared at equal samples. */
 #include <jansson.h>
 #include <math.h>
 #include <setjmp.h>
@@ -289,11 +289,34 @@ static void test_gap_with_a_budget(void **state) {
   close_plan(&t);
 }
 
+/* With `local: sync` a step is a batch of every worker: fewer workers make more steps. */
+static void test_steps_are_compared_at_equal_samples(void **state) {
+  (void)state;
+  static const char *const job =
+      "name: steps\nmodel: {name: dummy, parameters: 7850}\n"
+      "train: {until: {steps: 200}, batch: 10, optimizer: {name: sgd, lr: 0.02}, eval_every: {epochs: 0}}\n"
+      "wan: {default: {bandwidth: 100 Mbit/s, latency: 25 ms}}\nsync: {local: sync, strategy: asgd-ga, period: 8}\nregions:\n"
+      "  - {name: a, ranks: auto, samples: 4000, devices: [{type: A, count: 4, power: 5, price: 0.1}]}\n"
+      "  - {name: b, ranks: auto, samples: 4000, devices: [{type: A, count: 4, power: 5, price: 0.1}]}\n"
+      "plan: {deadline: 1 h}\n";
+  plan t;
+  open_plan(&t, job);
+  const planner_candidate *c = &t.p.candidates[0];
+  double all = (double)c->everything.at[PLANNER_EXPECTED].samples, set = (double)gt_planner_set(c)->at[PLANNER_EXPECTED].samples;
+  if (fabs(set / all - 1) > 0.01) fail_msg("the set trains on %g samples, everything everywhere on %g", set, all);
+  close_plan(&t);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_billing_steps),     cmocka_unit_test(test_billing_steps_in_a_budget), cmocka_unit_test(test_egress_depends_on_the_set),
-      cmocka_unit_test(test_brute_force),       cmocka_unit_test(test_brute_force_of_a_climb),    cmocka_unit_test(test_json_keeps_all_candidates),
+      cmocka_unit_test(test_billing_steps),
+      cmocka_unit_test(test_billing_steps_in_a_budget),
+      cmocka_unit_test(test_egress_depends_on_the_set),
+      cmocka_unit_test(test_brute_force),
+      cmocka_unit_test(test_brute_force_of_a_climb),
+      cmocka_unit_test(test_json_keeps_all_candidates),
       cmocka_unit_test(test_gap_with_a_budget),
+      cmocka_unit_test(test_steps_are_compared_at_equal_samples),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
