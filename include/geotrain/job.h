@@ -180,7 +180,8 @@ typedef struct {
       char *made;                                                    /* by which version and when */
     } predicted;
   } plan;
-  struct { /* what slurm/submit asks for; the program itself takes no notice.  Strings have nothing in them that a shell takes apart */
+  struct { /* what slurm/submit asks for; the program itself takes no notice.  But for the prologue, strings have nothing in them that a shell takes
+              apart */
     char *partition, *constraint, *account, *qos, *reservation;
     double time_s;          /* the job's time limit; 0: not said */
     double signal_before_s; /* how long before it the ranks are told to stop with a checkpoint */
@@ -189,6 +190,8 @@ typedef struct {
     char *mpi;             /* srun's --mpi, or "mpirun" */
     char **options;
     size_t noptions;
+    char **prologue; /* lines of shell: they stand in the script as they are */
+    size_t nprologue;
   } slurm;
 } gt_job;
 

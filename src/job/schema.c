@@ -280,6 +280,8 @@ const job_key gt_job_keys[] = {
      .meaning = "srun --mpi, of which `srun --mpi=list` shows what the site has; mpirun: ranks are started by mpirun where it has no pmix"},
     {"slurm.options", KEY_STRINGS, BATCH, AT(slurm.options), COUNT(slurm.noptions),
      .meaning = "further sbatch options, a text each, as in [--exclusive, --mail-type=END]"},
+    {"slurm.prologue", KEY_STRINGS, KEY_OPTIONAL | KEY_ON_RESUME, AT(slurm.prologue), COUNT(slurm.nprologue),
+     .meaning = "lines of shell that the batch script begins with, as in [module load mpi]"},
 };
 const size_t gt_job_nkeys = sizeof gt_job_keys / sizeof *gt_job_keys;
 _Static_assert(sizeof gt_job_keys / sizeof *gt_job_keys <= JOB_KEYS_MAX, "JOB_KEYS_MAX is too small for the table");

@@ -103,4 +103,13 @@ submits job.yaml --run-dir far --set regions.0.data.path=/far/away.h5
 ended "data that only the nodes see" 0 'warning: the data of region east' 'submitted as job'
 refused "a model that there is not, on such data" 'model.name is "resnet50"' job.yaml --run-dir no --set model.name=resnet50 \
   --set regions.0.data.path=/far/away.h5
+
+# ---- lines of shell before all else --------------------------------------------------------------------------------------------------
+submits job.yaml --dry-run --set 'slurm.prologue=[module load mpi, "export A=\"$HOME\" # mine"]'
+ended "a prologue" 0
+check "a prologue: before the script's own lines" same "$(grep -A 3 -xF 'module load mpi' out | paste -sd';')" \
+  'module load mpi;export A="$HOME" # mine;;set -uo pipefail'
+submits job.yaml --dry-run --sweep sync.period=4,8 --set 'slurm.prologue=[module load mpi]'
+check "a sweep's prologue" same "$(grep -c '^module load mpi$' out)" 1
+refused "a swept prologue" 'the sweep changes what Slurm is asked for' job.yaml --run-dir no --sweep 'slurm.prologue=[a],[b]'
 finish

@@ -230,14 +230,19 @@ static void jobs_all_load(void **state) {
 /* The lines of the flat job of `minimal`, among them each of `lines`, a text of lines. */
 static void flat_is_for_scripts(void **state) {
   (void)state;
-  static const char *const sets[] = {
-      "slurm.time=90 min",       "slurm.memory_per_cpu=2 GiB", "slurm.options=[--exclusive, --gres gpu:1]",
-      "regions.1.slurm.nodes=2", "train.optimizer.lr=1e-7",    "wan.links=[{between: [a, b], bandwidth: 2.5 Gbit/s, latency: 1500 us}]"};
+  static const char *const sets[] = {"slurm.time=90 min",
+                                     "slurm.memory_per_cpu=2 GiB",
+                                     "slurm.options=[--exclusive, --gres gpu:1]",
+                                     "slurm.prologue=[module load mpi, 'export A=\"$HOME\" # mine']",
+                                     "regions.1.slurm.nodes=2",
+                                     "train.optimizer.lr=1e-7",
+                                     "wan.links=[{between: [a, b], bandwidth: 2.5 Gbit/s, latency: 1500 us}]"};
   static const char *const lines[] = {
       "name=tiny\n",
       "\nslurm.time=5400\n",
       "\nslurm.memory_per_cpu=2147483648\n",
       "\nslurm.options.0=--exclusive\nslurm.options.1=--gres gpu:1\n",
+      "\nslurm.prologue.0=module load mpi\nslurm.prologue.1=export A=\"$HOME\" # mine\n",
       "\nregions.0.name=a\n",
       "\nregions.1.slurm.nodes=2\n",
       "\nslurm.signal_before=120\n",
