@@ -47,4 +47,13 @@ GEOTRAIN_PACKAGES=no installs "debian user"
 ended "nothing there" 1 'missing: cc cmake ninja pkg-config mpicc mpirun hdf5' 'CMAKE_PREFIX_PATH'
 MODULEPATH=/etc/modulefiles installs "user"
 ended "environment modules" 1 'module load mpi'
+
+# cmake --install: the scripts beside the program, which submit finds without being told.
+cmake --install "$GEOTRAIN_HELPERS/.." --prefix "$PWD/prefix" >install.out 2>&1
+check "cmake --install" same "$?" 0
+check "installed" test -x prefix/share/geotrain/datasets/get -a -x prefix/share/geotrain/netem/lab -a -x prefix/share/geotrain/slurm/submit
+job job.yaml
+(unset GEOTRAIN; exec prefix/share/geotrain/slurm/submit job.yaml --dry-run) >out 2>err
+code=$?
+ended "submit as installed" 0 "^GEOTRAIN=$PWD/prefix/bin/geotrain\$" "^. $PWD/prefix/share/geotrain/slurm/steps\$"
 finish
