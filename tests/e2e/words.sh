@@ -64,4 +64,12 @@ warns 'emulation without links' 'wan.emulate is true and no link is given' --set
 "$GEOTRAIN" simulate job.yaml "${compute[@]}" 2>said >/dev/null
 check 'no warning without reason' test ! -s said
 
+# Of many regions only the links with traffic are told of.
+{ echo name,ranks,samples,samples_per_s && for i in $(seq 65); do echo "r$i,2,64,1000"; done; } >many.csv
+many=(--regions-csv many.csv --set 'wan.default={latency: 10 ms}' --set data.path=none.h5 --set 'train.until={steps: 4}')
+for case in none:0 sma:4160; do
+  "$GEOTRAIN" simulate job.yaml "${many[@]}" --set sync.strategy=${case%:*} --out many >/dev/null 2>&1
+  check "65 regions, ${case%:*}: links" same "$(jq '.links | length' many/summary.json)" "${case#*:}"
+done
+
 finish
