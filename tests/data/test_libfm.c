@@ -122,7 +122,7 @@ static void test_files(void **state) {
   assert_int_equal(import(), GT_OK);
   unlink(scratch("f/clicks.train.libfm"));
   refused("f: NAME.train.libfm is missing, with .gz and without");
-  assert_failed(gt_data_import("libfm", scratch("nowhere"), scratch("bad.h5")), GT_ERR_DATA, "nowhere: cannot be read (No such file");
+  assert_failed(gt_data_import("libfm", scratch("nowhere"), scratch("bad.h5")), GT_ERR_DATA, "nowhere: there is no such folder (No such file");
 
   static char text[5000];
   for (size_t at = 0; at + 30 < sizeof text;) at += (size_t)sprintf(text + at, "%d %zu:1 4:1 5:1\n", at % 3 ? 1 : -1, at * 37 % 1000);
