@@ -22,12 +22,14 @@ plainly() {
 
 job job.yaml
 sed -i 's/strategy: sma, period: 4/strategy: asgd-ga, period: 7/' job.yaml
-start 4 job.yaml --run-dir run
-wait_round run 1
-plainly "eval before the end" eval run data.h5
-ended "eval before the end" 4 'run/final.h5 is not there.* run holds ckpt/'
-wait_end "a run" 60
-gone "a run"
+start 4 job.yaml --run-dir long --set train.until.steps=1000000
+wait_round long 1
+plainly "eval before the end" eval long data.h5
+ended "eval before the end" 4 'long/final.h5 is not there.* long holds ckpt/'
+kill -USR1 "$launcher"
+wait_end "a run that is stopped" 60
+gone "a run that is stopped"
+train "a run" 4 job.yaml --run-dir run
 ended "a run" 0
 check "the file has the summary's hash" same "$(sha run/final.h5 params)" "$(field run params_sha256)"
 check "the file says its hash" same "$(attribute run/final.h5 params_sha256)" "$(field run params_sha256)"
