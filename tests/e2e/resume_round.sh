@@ -62,7 +62,9 @@ for round in 1 2 4 77; do
   ended "round $round is named" 4 "--resume-round $round: copy holds no such round .* those that are: $(rounds run | sort -rn | grep -v '^[124]$' | tr '\n' ' ' | sed 's/ $//; s/ /, /g')\$"
 done
 check "rounds that are named: nothing is removed" same "$(rounds copy | tr '\n' ' ')" "$(rounds run | tr '\n' ' ')"
-train "a round that is no number" 4 job.yaml --run-dir copy --resume-round 3rd "${ends[@]}"
+# Without ranks: mpirun may lose what a rank says before MPI begins.
+"$GEOTRAIN" train job.yaml --run-dir copy --resume-round 3rd >out 2>err </dev/null
+code=$?
 ended "a round that is no number" 2 '--resume-round is "3rd"; the number of a round'
 run "two rounds are named" -n 2 "$GEOTRAIN" train job.yaml --run-dir copy --resume-round 3 : \
   -n 2 "$GEOTRAIN" train job.yaml --run-dir copy --resume-round 5
