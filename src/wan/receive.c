@@ -58,8 +58,8 @@ static void take_frame(gt_gateway *g, size_t peer, const gt_frame_header *head, 
   memcpy(r->message + r->have, payload, head->frame_bytes);
   r->have += head->frame_bytes;
   if (r->have < head->message_bytes) return;
-  r->assembling = false;
   g->events.on_message(g->events.ctx, peer, &r->head, r->message, now);
+  r->assembling = false;
   if (gt_msg_is_bulk(r->head.kind)) forget_message(r);
 }
 
