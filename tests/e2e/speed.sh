@@ -10,8 +10,9 @@ few=(--set train.until.steps=200 --set train.batch=128 --set checkpoint=null --s
 
 # train_ms RUN REGION-NUMBER: milliseconds that a mini-batch computes.
 train_ms() { sed -n 's/^ *"train_s": \([^,]*\),*$/\1/p' "$1/summary.json" | sed -n "$2p" | awk '{ print 1000 * $1 }'; }
-# times A B FACTOR: B is A times FACTOR, within 15%.
-times() { awk -v a="${1:-0}" -v b="${2:-0}" -v f="$3" 'BEGIN { exit !(a > 0 && b > 0.85 * f * a && b < 1.15 * f * a) }'; }
+# times A B FACTOR: B is A times FACTOR, or longer by up to a third of it: who slept finds its caches
+# cold and its core lent to other programs, and sleeps in proportion to what the step then took.
+times() { awk -v a="${1:-0}" -v b="${2:-0}" -v f="$3" 'BEGIN { exit !(a > 0 && b > 0.85 * f * a && b < 1.33 * f * a) }'; }
 
 train "half speed" 4 job.yaml --run-dir half "${few[@]}" --set 'regions.1.compute={speed: 0.5}'
 ended "half speed" 0
