@@ -73,10 +73,7 @@ static gt_status read_list(const place *at, const job_key *row, job_node *node) 
 
 static gt_status read_child(const place *at, const place *parent, job_node *child) {
   const job_key *row = strpbrk(child->key, ".[") ? NULL : gt_job_key_find(at->pattern);
-  if (row) {
-    bool list = row->type == KEY_MAPS || row->type == KEY_INTS || row->type == KEY_REALS || row->type == KEY_STRINGS || row->type == KEY_PAIR;
-    return list ? read_list(at, row, child) : read_value(at, row, child);
-  }
+  if (row) return gt_job_key_list(row) ? read_list(at, row, child) : read_value(at, row, child);
   if (strpbrk(child->key, ".[") || !gt_job_key_prefix(at->pattern))
     return gt_job_key_unknown(origin(at, child), parent->path, parent->pattern, child->key);
   if (child->kind != NODE_MAP) return wrong_kind(at, child, "a mapping of keys");
@@ -104,13 +101,6 @@ gt_status gt_job_values(job_node *root, const char *source) {
 
 /* ---- defaults ----------------------------------------------------------------------------------------------------- */
 
-/* The node at "a.b.c" below a map, or NULL; *parent is the map that holds it or would, NULL when that does not exist. */
-static job_node *lookup(job_node *map, const char *path, job_node **parent) {
-  for (const char *dot; map && (dot = strchr(path, '.')); path = dot + 1) map = gt_job_node_find(map, path, (size_t)(dot - path));
-  *parent = map;
-  return map ? gt_job_node_find(map, path, strlen(path)) : NULL;
-}
-
 /* Every row that lies directly below `pattern`: no list between. */
 static gt_status fill(job_node *map, const char *pattern, const char *path, const char *source) {
   size_t skip = strlen(pattern) + (*pattern ? 1 : 0);
@@ -119,7 +109,7 @@ static gt_status fill(job_node *map, const char *pattern, const char *path, cons
     if (*pattern && (strncmp(row->path, pattern, skip - 1) != 0 || row->path[skip - 1] != '.')) continue;
     const char *rest = row->path + skip;
     if (strchr(rest, '[')) continue;
-    job_node *parent, *node = lookup(map, rest, &parent);
+    job_node *parent, *node = gt_job_node_at(map, rest, &parent);
     char full[JOB_PATH_MAX], item[JOB_PATH_MAX], items[JOB_PATH_MAX], text[64], index[24];
     gt_job_path_join(full, sizeof full, path, rest);
     if (!node && (row->flags & KEY_REQUIRED)) return GT_FAIL(GT_ERR_JOB, "%s: %s is missing; it is needed: %s", source, full, row->meaning);

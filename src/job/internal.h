@@ -2,6 +2,8 @@
 #ifndef GT_JOB_INTERNAL_H
 #define GT_JOB_INTERNAL_H
 
+#include <string.h>
+
 #include "geotrain/job.h"
 
 #define JOB_PATH_MAX ((size_t)192)
@@ -28,6 +30,9 @@ void gt_job_node_add(job_node *parent, job_node *child);
 void gt_job_node_remove(job_node *parent, size_t index);
 /* The child of a map named by the first `length` letters of key, or NULL. */
 job_node *gt_job_node_find(const job_node *map, const char *key, size_t length);
+/* The node at a path of map keys "a.b.c", or NULL; *parent, unless NULL: the map that holds it or would,
+   NULL where that is not there. */
+job_node *gt_job_node_at(job_node *map, const char *path, job_node **parent);
 /* Puts a value at a path of map keys "a.b.c", making maps on the way; takes `value` over. */
 void gt_job_node_put(job_node *map, const char *path, job_node *value);
 /* A whole copy, key included. */
@@ -58,7 +63,7 @@ typedef enum {
   KEY_RATE,    /* double, bit/s */
   KEY_SIZE,    /* double, bytes */
   KEY_SPEED,   /* double, samples/s; the unit may be left out */
-  KEY_INTS,    /* int64_t * and a count */
+  KEY_INTS,    /* int64_t * and a count; this and what follows is written as a list */
   KEY_REALS,   /* double * and a count */
   KEY_STRINGS, /* char ** and a count */
   KEY_PAIR,    /* two char * that lie side by side */
@@ -98,6 +103,8 @@ extern const size_t gt_job_nkeys;
 
 /* The row of a path ("wan.links[].latency"), or NULL. */
 const job_key *gt_job_key_find(const char *path);
+/* Whether a row's value is written as a list: of values, of two names, of mappings. */
+bool gt_job_key_list(const job_key *row);
 /* Whether some row lies below this path. */
 bool gt_job_key_prefix(const char *path);
 /* What values a row takes: "1 or more", "a time such as 25 ms, more than 0", "one of a, b".  With article and type when `full`. */
@@ -117,8 +124,8 @@ void gt_job_prune(job_node *node);
 gt_status gt_job_values(job_node *root, const char *source);
 /* Puts defaults in; GT_ERR_JOB names a required key that is missing. */
 gt_status gt_job_defaults(job_node *root, const char *source);
-/* libcyaml: the tree, checked and with defaults, becomes a job. */
-gt_status gt_job_typed(gt_job **out, const job_node *root);
+/* The tree, checked and with defaults, becomes a job, which the caller owns. */
+gt_job *gt_job_typed(job_node *root);
 /* The files that a checked job names: their figures go into its tree, and the key that names the file out of it. */
 gt_status gt_job_matrix(job_node *root, const gt_job *job, const char *source);
 gt_status gt_job_profile(job_node *root, const gt_job *job, const char *source);
@@ -131,6 +138,13 @@ gt_status gt_job_check(gt_job *job, const job_node *root, const char *source);
 
 /* The part of it that is about wan.links and wan.outages; writes their ids. */
 gt_status gt_job_check_links(gt_job *job, const char *source);
+
+/* The pointer that lies at this place of a job. */
+static inline void *gt_job_pointer_at(const void *at) {
+  void *value;
+  memcpy(&value, at, sizeof value);
+  return value;
+}
 
 /* One value's canonical text into buf; GT_ERR_JOB without a source in front. */
 gt_status gt_job_value_read(const job_key *row, const char *path, const char *text, char *buf, size_t size);

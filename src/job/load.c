@@ -5,9 +5,8 @@
 
 /* Defaults, types, what one key cannot say alone; *job is replaced when all is well. */
 static gt_status make_job(gt_job **job, job_node *root, const char *path) {
-  gt_job *made = NULL;
   GT_TRY(gt_job_defaults(root, path));
-  GT_TRY(gt_job_typed(&made, root));
+  gt_job *made = gt_job_typed(root);
   gt_status status = gt_job_check(made, root, path);
   gt_job_close(status == GT_OK ? *job : made);
   if (status == GT_OK) *job = made;

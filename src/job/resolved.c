@@ -15,12 +15,6 @@ static double real_at(const void *at) {
   return value;
 }
 
-static void *pointer_at(const void *at) {
-  void *value;
-  memcpy(&value, at, sizeof value);
-  return value;
-}
-
 static job_node *scalar(const char *text) {
   return gt_job_node_new(NODE_SCALAR, NULL, text);
 }
@@ -64,7 +58,7 @@ static job_node *integer(const job_key *row, const void *at) {
 static void write_rows(job_node *map, const char *prefix, const void *base, bool bare);
 
 static job_node *list(const job_key *row, const void *base, bool bare) {
-  const char *items = pointer_at(member(base, row->offset));
+  const char *items = gt_job_pointer_at(member(base, row->offset));
   size_t n = 0;
   memcpy(&n, member(base, row->count_offset), sizeof n);
   if (n == 0 && (row->flags & KEY_OPTIONAL)) return NULL;
@@ -78,7 +72,7 @@ static job_node *list(const job_key *row, const void *base, bool bare) {
     else if (row->type == KEY_REALS)
       item = number(KEY_REAL, real_at(items + i * sizeof(double)), bare);
     else if (row->type == KEY_STRINGS)
-      item = scalar(pointer_at(items + i * sizeof(char *)));
+      item = scalar(gt_job_pointer_at(items + i * sizeof(char *)));
     else
       write_rows(item = gt_job_node_new(NODE_MAP, NULL, NULL), prefix, items + i * row->item_size, bare);
     gt_job_node_add(node, item);
@@ -88,7 +82,7 @@ static job_node *list(const job_key *row, const void *base, bool bare) {
 
 static job_node *pair(const void *at) {
   job_node *node = gt_job_node_new(NODE_LIST, NULL, NULL);
-  for (size_t i = 0; i < 2; i++) gt_job_node_add(node, scalar(pointer_at(member(at, i * sizeof(char *)))));
+  for (size_t i = 0; i < 2; i++) gt_job_node_add(node, scalar(gt_job_pointer_at(member(at, i * sizeof(char *)))));
   return node;
 }
 
@@ -99,7 +93,7 @@ static job_node *value_node(const job_key *row, const void *base, bool bare) {
   switch (row->type) {
   case KEY_STRING:
   case KEY_CHOICE:
-    return pointer_at(at) ? scalar(pointer_at(at)) : NULL;
+    return gt_job_pointer_at(at) ? scalar(gt_job_pointer_at(at)) : NULL;
   case KEY_INT:
   case KEY_I64:
   case KEY_U64:
@@ -115,7 +109,7 @@ static job_node *value_node(const job_key *row, const void *base, bool bare) {
     if (row->flags & KEY_UNSAID) return real_at(at) < 0 ? NULL : number(row->type, real_at(at), bare);
     return real_at(at) <= 0 && (row->flags & (KEY_OPTIONAL | KEY_ONE_OF)) ? NULL : number(row->type, real_at(at), bare);
   case KEY_PAIR:
-    return pointer_at(at) ? pair(at) : NULL;
+    return gt_job_pointer_at(at) ? pair(at) : NULL;
   case KEY_INTS:
   case KEY_REALS:
   case KEY_STRINGS:

@@ -1,4 +1,4 @@
-/* The one table of job keys.  Validation, defaults, nearest names, the libcyaml schema, the resolved job and `geotrain help job` all come from it: a new key is
+/* The one table of job keys.  Validation, defaults, nearest names, the job itself, the resolved job and `geotrain help job` all come from it: a new key is
    one row here and one member in gt_job. */
 #include <limits.h>
 #include <stdio.h>
@@ -290,6 +290,10 @@ const job_key *gt_job_key_find(const char *path) {
   for (size_t i = 0; i < gt_job_nkeys; i++)
     if (strcmp(gt_job_keys[i].path, path) == 0) return &gt_job_keys[i];
   return NULL;
+}
+
+bool gt_job_key_list(const job_key *row) {
+  return row->type >= KEY_INTS;
 }
 
 bool gt_job_key_prefix(const char *path) {

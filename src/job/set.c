@@ -13,7 +13,7 @@ static void mark(job_node *node) {
 
 static bool is_list(const char *pattern) {
   const job_key *row = gt_job_key_find(pattern);
-  return row && (row->type == KEY_MAPS || row->type == KEY_INTS || row->type == KEY_REALS || row->type == KEY_STRINGS || row->type == KEY_PAIR);
+  return row && gt_job_key_list(row);
 }
 
 /* What helps who named a list's entry in another way than by its number: the number of the one with this name, or how the first is called. */

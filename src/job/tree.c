@@ -48,6 +48,13 @@ job_node *gt_job_node_find(const job_node *map, const char *key, size_t length) 
   return NULL;
 }
 
+job_node *gt_job_node_at(job_node *map, const char *path, job_node **parent) {
+  for (const char *dot; map && (dot = strchr(path, '.')); path = dot + 1)
+    map = gt_job_node_find(map, path, (size_t)(dot - path));
+  if (parent) *parent = map;
+  return map ? gt_job_node_find(map, path, strlen(path)) : NULL;
+}
+
 void gt_job_node_put(job_node *map, const char *path, job_node *value) {
   for (const char *dot; (dot = strchr(path, '.')); path = dot + 1) {
     job_node *next = gt_job_node_find(map, path, (size_t)(dot - path));

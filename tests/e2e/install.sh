@@ -32,11 +32,11 @@ installs() {
 
 UNKNOWN=libdnnl-dev installs "debian root"
 ended "an optional package that apt does not know" 0 'libdnnl-dev could not be installed, and is optional: '
-check "an optional package that apt does not know: the others come" grep -qw libcyaml-dev installed
+check "an optional package that apt does not know: the others come" grep -qw libyaml-dev installed
 UNKNOWN=dataset-fashion-mnist installs "debian root" images
 ended "images that apt does not know" 0 'dataset-fashion-mnist could not be installed, and is optional: '
-UNKNOWN='libcyaml-dev libdnnl-dev' installs "debian root"
-ended "a package that apt does not know" 1 'missing packages: libcyaml-dev; apt-get could not install'
+UNKNOWN='libyaml-dev libdnnl-dev' installs "debian root"
+ended "a package that apt does not know" 1 'missing packages: libyaml-dev; apt-get could not install'
 check "a package that apt does not know: the others come" grep -qw libhdf5-dev installed
 check "a package that apt does not know: no other is named" same "$(grep 'missing packages:' err | grep -c hdf5)" 0
 UNKNOWN='' installs "debian user"
