@@ -58,9 +58,9 @@ typedef struct {
   size_t denormals;
 } result;
 
-static result measure(const char *name, bool flushed) {
+static result measure(gt_optimizer kind, bool flushed) {
   static double took[STEPS];
-  const gt_optim_spec spec = {.name = name, .schedule = {.lr = 1e-3}, .momentum = 0.9, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
+  const gt_optim_spec spec = {.kind = kind, .schedule = {.lr = 1e-3}, .momentum = 0.9, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
   gt_optim *optim;
   if (gt_optim_create(&optim, &spec, N, true) != GT_OK) exit(1);
   flush(flushed);
@@ -88,22 +88,22 @@ static void show(const char *name, const char *how, const result *r) {
 }
 
 int main(void) {
-  static const char *const names[] = {"sgd", "adam"};
+  static const gt_optimizer kinds[] = {GT_OPTIMIZER_SGD, GT_OPTIMIZER_ADAM};
 #if !defined(__x86_64__)
   fputs("denormals: on x86-64 only can both ways be taken here\n", stderr);
   return 2;
 #endif
   printf("steps of %d parameters without a gradient, instruction set %s; kept: as a process begins, flushed: as geotrain computes\n", (int)N,
          gt_isa_name(gt_isa_used()));
-  for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+  for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
     result kept = {INFINITY, INFINITY, 0}, flushed = kept;
     for (int turn = 0; turn < TURNS; turn++) {
-      least(&kept, measure(names[k], false));
-      least(&flushed, measure(names[k], true));
+      least(&kept, measure(kinds[k], false));
+      least(&flushed, measure(kinds[k], true));
     }
-    show(names[k], "kept", &kept);
-    show(names[k], "flushed", &flushed);
-    printf("%-5s kept over flushed, last steps: %.1f\n", names[k], kept.late_s / flushed.late_s);
+    show(gt_optimizer_names[kinds[k]], "kept", &kept);
+    show(gt_optimizer_names[kinds[k]], "flushed", &flushed);
+    printf("%-5s kept over flushed, last steps: %.1f\n", gt_optimizer_names[kinds[k]], kept.late_s / flushed.late_s);
   }
   return 0;
 }

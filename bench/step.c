@@ -112,7 +112,7 @@ static void report(const options *o, const gt_graph *graph, const gt_choices *ch
 }
 
 int main(int argc, char **argv) {
-  const gt_optim_spec sgd = {.name = "sgd", .schedule = {.kind = GT_LR_CONSTANT, .lr = 0.001}, .momentum = 0.9};
+  const gt_optim_spec sgd = {.kind = GT_OPTIMIZER_SGD, .schedule = {.kind = GT_LR_CONSTANT, .lr = 0.001}, .momentum = 0.9};
   options o;
   gt_graph *graph;
   gt_optim *optim;

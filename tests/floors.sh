@@ -19,13 +19,13 @@ check_tree() { # directory: prints a line for each violation; fails if there is 
     FNR == 1 {
       files++
       part = FILENAME
-      if (part ~ /^include\//) { sub(/^include\/geotrain\//, "", part); sub(/[.\/].*/, "", part) } else { sub(/^src\//, "", part); sub(/\/.*/, "", part) }
+      if (part ~ /^include\//) { sub(/^include\/geotrain\//, "", part); sub(/[._\/].*/, "", part) } else { sub(/^src\//, "", part); sub(/\/.*/, "", part) }
       if (!(part in floor)) violation("part \"" part "\" is not in the table of src/CMakeLists.txt")
     }
     /^[ \t]*#[ \t]*include[ \t]/ && part in floor {
       name = $0; sub(/^[^<"]*[<"]/, "", name); sub(/[>"].*/, "", name)
       if (name ~ /^geotrain\//) {
-        to = name; sub(/^geotrain\//, "", to); sub(/[.\/].*/, "", to)
+        to = name; sub(/^geotrain\//, "", to); sub(/[._\/].*/, "", to)
         if (!(to in floor)) violation("includes " name ", which is no part in the table")
         else if (to != part && floor[to] >= floor[part]) violation(part " (floor " floor[part] ") includes " to " (floor " floor[to] ")")
       } else if ($0 ~ /"/ && name ~ /\//) violation("includes \"" name "\": the rooms of other parts are closed")

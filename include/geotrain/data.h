@@ -2,6 +2,7 @@
 #ifndef GEOTRAIN_DATA_H
 #define GEOTRAIN_DATA_H
 
+#include "geotrain/base_families.h"
 #include "geotrain/job.h"
 
 #define GT_DATASET_SCHEMA 1
@@ -66,8 +67,6 @@ gt_status gt_data_synth(const char *out, const gt_synth_spec *spec);
 
 /* ---- partition -------------------------------------------------------------------------------------------------- */
 
-typedef enum { GT_PART_SHARES, GT_PART_LABEL, GT_PART_DIRICHLET, GT_PART_FILE } gt_part_kind;
-
 /* How the training samples of one file are divided over regions: every sample in exactly one region, deterministic in (seed).
    shares: a random split in proportion to shares[nregions].  label: whole labels, dealt so that sizes follow the shares as near as labels allow.
    dirichlet: per label, proportions drawn from Dirichlet(alpha) (Yurochkin et al. 2019).  file: each region has its own file and all of it. */
@@ -130,7 +129,6 @@ void gt_loader_close(gt_loader *loader);
 size_t gt_loader_samples(const gt_loader *loader);
 /* What gt_loader_batch does to images: nothing; or a border of 4, a random window of the old size, and a flip of every second one on average (He et al. 2016,
    4.2), drawn from numbers keyed by (seed, region, batch number).  The border of bytes is black, 0 before it is normalised, as in PyTorch's recipes; of floats 0. */
-typedef enum { GT_AUGMENT_NONE, GT_AUGMENT_CROP_FLIP } gt_augment;
 /* From now on.  GT_ERR_JOB where samples are ids. */
 gt_status gt_loader_augment(gt_loader *loader, gt_augment augment);
 /* Fills x (size,h,w,c), float or int32_t by the data set's input, and y (size) with batch `number` of `order` (order->n is the loader's); returns the number of

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "geotrain/base.h"
+#include "geotrain/base_families.h"
 
 /* "every: {epochs: 1}", "until: {steps: 100}": exactly one is > 0; all 0: never. */
 typedef struct {
@@ -74,7 +75,7 @@ typedef struct {
 
 /* How many times as many samples a candidate needs as the others. */
 typedef struct {
-  char *strategy;
+  gt_strategy strategy;
   int64_t period; /* 0: whatever it is */
   double factor;
 } gt_job_factor;
@@ -91,7 +92,7 @@ typedef struct {
   char *name;
   uint64_t seed;
   struct {
-    char *name;
+    gt_model_id name;
     int64_t parameters; /* of the model "dummy"; 0: its own few */
     int64_t embedding;  /* of the model "deepfm": numbers of an id's vector; 0: its own */
     int64_t *mlp;       /* of the model "deepfm": widths of hidden layers; NULL: its own */
@@ -100,12 +101,12 @@ typedef struct {
   struct {
     char *path;
     struct {
-      char *by;       /* shares | label | dirichlet | file */
+      gt_part_kind by;
       double *shares; /* one a region, or NULL: equal */
       size_t nshares;
       double alpha;
     } partition;
-    char *augment;      /* none | crop-flip */
+    gt_augment augment;
     double *mean, *std; /* one a channel, both or neither; NULL: as the files say */
     size_t nmean, nstd;
   } data;
@@ -113,29 +114,29 @@ typedef struct {
     gt_job_interval until, eval_every;
     int batch;
     struct {
-      char *name; /* sgd | adam | adamw */
+      gt_optimizer name;
       double lr, momentum, weight_decay, beta1, beta2, epsilon;
       bool nesterov;
     } optimizer;
     struct {
-      char *name; /* constant | step | cosine */
+      gt_lr_kind name;
       double gamma, lr_min;
       int64_t warmup_steps, step_every;
     } schedule;
-    char *precision; /* f32 | bf16 */
-    char *kernels;   /* auto | dnn | blas | ref */
-    char *choices;   /* measure | rule | a file of choices */
-    char *init;      /* checkpoint file to take parameters from, or NULL */
+    gt_precision precision;
+    gt_kernels_id kernels;
+    char *choices; /* measure | rule | a file of choices */
+    char *init;    /* checkpoint file to take parameters from, or NULL */
   } train;
   gt_job_region *regions;
   size_t nregions;
   struct {
-    char *local;    /* sync | async */
-    char *strategy; /* none | ssgd | asgd | asgd-ga | ama | sma */
+    gt_local local;
+    gt_strategy strategy;
     int64_t period;
-    char *topology; /* mesh */
-    char *weights;  /* equal | samples */
-    char *scale;    /* sum | mean | average */
+    gt_topology topology;
+    gt_weights weights;
+    gt_scale scale;
   } sync;
   struct {
     bool emulate;
@@ -163,8 +164,8 @@ typedef struct {
   struct {
     double every_s; /* seconds between progress lines in a log */
   } log;
-  struct {             /* what `geotrain plan` goes by and what it found; training itself takes no notice, the summary's cost and plan do */
-    char **strategies; /* candidates, times periods; NULL: the job's own */
+  struct {                   /* what `geotrain plan` goes by and what it found; training itself takes no notice, the summary's cost and plan do */
+    gt_strategy *strategies; /* candidates, times periods; NULL: the job's own */
     size_t nstrategies;
     int64_t *periods;
     size_t nperiods;
@@ -174,7 +175,7 @@ typedef struct {
     double start_s, billing_s; /* from allocation to the first step; what machines are billed by */
     char *catalogue;           /* file or folder of rates, or NULL */
     struct {
-      char *strategy;                                                /* NULL: no prediction */
+      gt_strategy strategy;                                          /* GT_STRATEGY_NONE: no prediction */
       double wall_s, wall_low_s, wall_high_s, step_s, samples_per_s; /* 0: not said */
       double wan_bytes, waiting, cost;                               /* waiting is a share of the time, cost in USD; below 0: not said */
       char *made;                                                    /* by which version and when */
@@ -234,8 +235,6 @@ const gt_job_link *gt_job_link_between(const gt_job *job, size_t a, size_t b);
 /* Names the first key in which two resolved jobs differ, with both values: "sync.period is 8 there and 4 here"; empty when they are the same.
    Keys that a resume may change (train.until, checkpoint, limits, ranks, hosts, speeds, measured, devices, prices, plan, log, slurm) are passed over when `for_resume`. */
 void gt_job_difference(const char *here, const char *there, bool for_resume, char *text, size_t size);
-/* The values a key of names allows ("sync.strategy"), NULL-terminated; NULL for any other key. */
-const char *const *gt_job_allowed(const char *key);
 /* `geotrain help job`: every key with type, unit, default, range and meaning, then an example. */
 void gt_job_help(FILE *to);
 

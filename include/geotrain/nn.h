@@ -2,6 +2,7 @@
 #ifndef GEOTRAIN_NN_H
 #define GEOTRAIN_NN_H
 
+#include "geotrain/job.h"
 #include "geotrain/tensor.h"
 
 /* ---- models ----------------------------------------------------------------------------------------------------- */
@@ -21,7 +22,7 @@ typedef struct {
   size_t nmlp;
 } gt_model_options;
 
-/* A model: how its operations are added to a graph.  One file a model; the list is in src/nn/models.c. */
+/* A model: how its operations are added to a graph.  One file a model; the list is GT_MODELS. */
 typedef struct {
   const char *name;      /* "lenet5" */
   const char *source;    /* paper */
@@ -36,8 +37,6 @@ typedef struct {
 const gt_model *gt_model_find(const char *name);
 /* GT_ERR_JOB: no model has this name; the text says which there are. */
 gt_status gt_model_unknown(const char *name);
-/* NULL-terminated names of all models. */
-const char *const *gt_model_names(void);
 
 /* ---- graph ------------------------------------------------------------------------------------------------------ */
 
@@ -56,6 +55,9 @@ typedef struct {
   const gt_kernels *kernels;
   gt_precision precision; /* GT_BF16: for operations that have kernels for it; the others compute in float32 */
 } gt_graph_spec;
+
+/* The job's model and its options; borrows from the job.  The rest is the caller's to say. */
+gt_graph_spec gt_graph_spec_of(const gt_job *job);
 
 /* Builds a model for batches of at most batch_max samples, with memory planned once.  Parameters are zero until gt_graph_init.  The caller owns
    *out and closes it.  GT_ERR_JOB: the model or its options; GT_ERR_DATA: it cannot take such samples. */
@@ -116,8 +118,6 @@ void gt_graph_lean(const gt_graph *graph, size_t n, float *scores);
 
 /* ---- schedules -------------------------------------------------------------------------------------------------- */
 
-typedef enum { GT_LR_CONSTANT, GT_LR_STEP, GT_LR_COSINE } gt_lr_kind;
-
 /* A part of a cosine's way from lr to lr_min: from `step` on, where `share` of it (0 to 1) is behind, to its end at step `end`.  end 0: there is no such part. */
 typedef struct {
   int64_t step, end;
@@ -143,12 +143,14 @@ void gt_lr_spread(gt_lr_schedule *schedule, const gt_lr_part *part);
 typedef struct gt_optim gt_optim;
 
 typedef struct {
-  const char *name; /* "sgd", "adam", "adamw" */
+  gt_optimizer kind;
   gt_lr_schedule schedule;
   double momentum, weight_decay, beta1, beta2, epsilon;
   bool nesterov;
 } gt_optim_spec;
 
+/* Arrays of n floats that an optimizer of this kind keeps beside the parameters. */
+size_t gt_optim_arrays(const gt_optim_spec *spec);
 /* An optimizer for n parameters.  with_memory false: for simulation, no state arrays.  SGD as in PyTorch: v = momentum v + (g + decay w); w -= lr v. */
 gt_status gt_optim_create(gt_optim **out, const gt_optim_spec *spec, size_t n, bool with_memory);
 void gt_optim_close(gt_optim *optim);
@@ -162,6 +164,5 @@ gt_lr_schedule *gt_optim_schedule(gt_optim *optim);
 /* Names: "optim/steps", "optim/momentum", ..., and "optim/schedule" where the schedule was spread anew. */
 void gt_optim_save(gt_optim *optim, gt_state *state);
 gt_status gt_optim_load(gt_optim *optim, const gt_state *state);
-const char *const *gt_optim_names(void);
 
 #endif

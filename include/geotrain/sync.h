@@ -4,6 +4,7 @@
 #ifndef GEOTRAIN_SYNC_H
 #define GEOTRAIN_SYNC_H
 
+#include "geotrain/base_families.h"
 #include "geotrain/link.h"
 #include "geotrain/nn.h"
 
@@ -71,6 +72,7 @@ typedef struct gt_sync_ops {
   const char *source;                      /* paper */
   gt_msg_kind sends;                       /* GT_MSG_UPDATE (additive), GT_MSG_STATE, or 0: nothing */
   bool barrier;                            /* no region goes on without every message of the others */
+  bool periodic;                           /* speaks each sync.period steps; else the period says nothing */
   bool lockstep;                           /* every region applies every region's every step, as one optimizer would: learning rates must not part */
   size_t size;                             /* of the strategy's own struct, whose first member is gt_sync; zeroed by gt_sync_create */
   void (*open)(gt_sync *s);                /* allocates its vectors; may be NULL */
@@ -103,9 +105,9 @@ struct gt_sync {
   bool *done; /* nregions: the peer makes no more steps */
 };
 
+const gt_sync_ops *gt_sync_of(gt_strategy strategy);
+/* The one with this name (gt_strategy_names), or NULL. */
 const gt_sync_ops *gt_sync_find(const char *name);
-/* NULL-terminated. */
-const char *const *gt_sync_names(void);
 gt_sync *gt_sync_create(const gt_sync_ops *ops, const gt_sync_env *env);
 void gt_sync_close(gt_sync *s);
 

@@ -6,9 +6,9 @@
 #define GEOTRAIN_TENSOR_H
 
 #include "geotrain/base.h"
+#include "geotrain/base_families.h"
 
-/* What heavy operations compute in; parameters, gradients and sums are float32 in any case. */
-typedef enum { GT_F32, GT_BF16 } gt_precision;
+/* gt_precision is what heavy operations compute in; parameters, gradients and sums are float32 in any case. */
 
 /* ---- instruction sets -------------------------------------------------------------------------------------------- */
 

@@ -148,7 +148,7 @@ static gt_status parse_alpha(split_options *o, const char *text) {
 }
 
 static gt_status take_option(split_options *o, const struct option *option, const char *text) {
-  static const char *const kinds[] = {"shares", "label", "dirichlet"}, *const tests[] = {"all", "first", "last"}; /* as gt_part_kind, gt_tests */
+  static const char *const tests[] = {"all", "first", "last"}; /* as gt_tests */
   uint64_t count;
   int word = 0;
   switch (option->val) {
@@ -164,7 +164,7 @@ static gt_status take_option(split_options *o, const struct option *option, cons
   case 'a':
     return parse_alpha(o, text);
   case 'b':
-    GT_TRY(parse_word(option->name, text, kinds, 3, &word));
+    GT_TRY(parse_word(option->name, text, gt_partition_names, GT_PART_FILE, &word));
     o->partition.kind = (gt_part_kind)word;
     return GT_OK;
   case 'e':

@@ -52,7 +52,7 @@ static void print_names(const char *title, const char *const *names) {
 
 /* The kernels a job may name that this build has. */
 static void print_kernels(void) {
-  const char *const *names = gt_job_allowed("train.kernels");
+  const char *const *names = gt_kernels_names;
   printf("kernels:       ");
   for (size_t i = 0; names[i]; i++)
     if (gt_kernels_find(names[i])) printf(" %s", names[i]);
@@ -132,7 +132,7 @@ static void print_model(const gt_model *model) {
 
 static void print_models(void) {
   printf("models:\n");
-  for (const char *const *name = gt_model_names(); *name; name++) print_model(gt_model_find(*name));
+  for (const char *const *name = gt_model_names; *name; name++) print_model(gt_model_find(*name));
 }
 
 static void print_bf16(void) {
@@ -150,9 +150,9 @@ static void print_build(void) {
   print_cpu();
   printf("instruction set: %s%s\n", gt_isa_name(gt_isa_used()), gt_isa_used() < gt_isa_best() ? " (GEOTRAIN_ISA; this CPU has more)" : "");
   print_models();
-  print_names("strategies:", gt_job_allowed("sync.strategy"));
-  print_names("optimizers:", gt_optim_names());
-  print_names("precision:", gt_job_allowed("train.precision"));
+  print_names("strategies:", gt_strategy_names);
+  print_names("optimizers:", gt_optimizer_names);
+  print_names("precision:", gt_precision_names);
   if (gt_kernels_blas_pinned())
     fprintf(stderr, "geotrain: warning: the environment pins OpenBLAS to %s (OPENBLAS_CORETYPE), and this CPU can do more; unset it\n",
             gt_kernels_blas_core());

@@ -68,7 +68,7 @@ static void show_sums(const gt_job *job, const gt_sim *sim, const gt_sim_totals 
     gt_sim_region(sim, i, &r);
     compute += r.compute_s, wan += r.wan_wait_s, local += r.local_wait_s, wall += r.wall_s;
   }
-  printf("%s: %s, %zu regions, %s, simulated\n\n", job->name, job->model.name, job->nregions, job->sync.strategy);
+  printf("%s: %s, %zu regions, %s, simulated\n\n", job->name, gt_model_names[job->model.name], job->nregions, gt_strategy_names[job->sync.strategy]);
   printf("time           %.3f s\n", t->virtual_s);
   printf("samples/s      %.1f  (%" PRId64 " samples, %" PRId64 " steps)\n", (double)t->samples / t->virtual_s, t->samples, t->steps);
   printf("a worker       computes %.1f %%, waits for the WAN %.1f %%, for its region %.1f %% (mean over regions)\n", 100 * compute / wall,
@@ -103,7 +103,7 @@ static gt_status show(const simulate_options *o, const gt_job *job, const gt_job
     return GT_OK;
   }
   gt_summary summary = {.job = job->name,
-                        .strategy = job->sync.strategy,
+                        .strategy = gt_strategy_names[job->sync.strategy],
                         .clock = "virtual",
                         .wall_s = wall_s,
                         .virtual_s = t.virtual_s,
@@ -114,9 +114,9 @@ static gt_status show(const simulate_options *o, const gt_job *job, const gt_job
                         .test_auc = NAN,
                         .version = GT_VERSION,
                         .kernels = "simulated",
-                        .precision = job->train.precision,
+                        .precision = gt_precision_names[job->train.precision],
                         .blas_core = "none",
-                        .model = job->model.name,
+                        .model = gt_model_names[job->model.name],
                         .parameters = (int64_t)shape->parameters,
                         .cost = cost};
   return show_table(o, job, sim, &summary);

@@ -8,11 +8,9 @@
 
 static gt_status model_floats(gt_job_shape *out, const gt_job *job, const gt_sample_shape *shape) {
   gt_graph *graph = NULL;
-  gt_graph_spec spec = {
-      .model = job->model.name,
-      .options = {.parameters = job->model.parameters, .embedding = job->model.embedding, .mlp = job->model.mlp, .nmlp = job->model.nmlp},
-      .shape = *shape,
-      .kernels = gt_kernels_find("ref")};
+  gt_graph_spec spec = gt_graph_spec_of(job);
+  spec.shape = *shape;
+  spec.kernels = gt_kernels_find("ref");
   GT_TRY(gt_graph_create(&graph, &spec));
   out->parameters = gt_graph_arrays(graph)->params.n;
   out->buffers = gt_graph_arrays(graph)->buffers.n;
@@ -83,8 +81,8 @@ static bool is_told(const gt_job *job) {
 }
 
 static gt_status find_model(const gt_model **model, const gt_job *job) {
-  *model = gt_model_find(job->model.name);
-  return *model ? GT_OK : gt_model_unknown(job->model.name);
+  *model = gt_model_find(gt_model_names[job->model.name]);
+  return *model ? GT_OK : gt_model_unknown(gt_model_names[job->model.name]);
 }
 
 static gt_status from_job(gt_job_shape *out, const gt_job *job, gt_sample_shape *shape) {

@@ -12,15 +12,13 @@ static gt_status list_layers(gt_choices *out, const gt_job *job) {
   gt_job_shape shape;
   gt_graph *graph = NULL;
   const char *why;
-  const bool bf16 = strcmp(job->train.precision, "bf16") == 0;
+  const bool bf16 = job->train.precision == GT_BF16;
   GT_TRY(gt_job_shape_of(&shape, job));
   if (bf16 && !gt_kernels_bf16(&why)) fprintf(stderr, "geotrain: train.precision is bf16, and %s: f32 is measured\n", why);
-  const gt_graph_spec spec = {
-      .model = job->model.name,
-      .options = {.parameters = job->model.parameters, .embedding = job->model.embedding, .mlp = job->model.mlp, .nmlp = job->model.nmlp},
-      .shape = shape.sample,
-      .kernels = gt_kernels_find("auto"),
-      .precision = bf16 && gt_kernels_bf16(&why) ? GT_BF16 : GT_F32};
+  gt_graph_spec spec = gt_graph_spec_of(job);
+  spec.shape = shape.sample;
+  spec.kernels = gt_kernels_find("auto");
+  spec.precision = bf16 && gt_kernels_bf16(&why) ? GT_BF16 : GT_F32;
   const gt_status status = gt_graph_create(&graph, &spec);
   for (size_t r = 0; status == GT_OK && r < job->nregions; r++)
     gt_graph_layers(graph, (size_t)(shape.samples[r] < job->train.batch ? shape.samples[r] : job->train.batch), out);

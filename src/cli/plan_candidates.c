@@ -66,26 +66,22 @@ static gt_status find_prices(planner *p) {
 
 /* ---- candidates --------------------------------------------------------------------------------------------------------------- */
 
-static bool has_period(const char *strategy) {
-  return strcmp(strategy, "ssgd") != 0 && strcmp(strategy, "asgd") != 0;
-}
-
 /* Its own factor, else that of any period, else 1. */
-static double factor_of(const gt_job *job, const char *strategy, int64_t period) {
+static double factor_of(const gt_job *job, gt_strategy strategy, int64_t period) {
   double factor = 1;
   for (size_t i = 0; i < job->plan.nfactors; i++) {
     const gt_job_factor *f = &job->plan.factors[i];
-    if (strcmp(f->strategy, strategy) != 0) continue;
+    if (f->strategy != strategy) continue;
     if (f->period == period) return f->factor;
     if (f->period == 0) factor = f->factor;
   }
   return factor;
 }
 
-static void add_candidate(planner *p, const char *strategy, int64_t period) {
-  if (!has_period(strategy)) period = 0;
+static void add_candidate(planner *p, gt_strategy strategy, int64_t period) {
+  if (!gt_sync_of(strategy)->periodic) period = 0;
   for (size_t i = 0; i < p->ncandidates; i++)
-    if (strcmp(p->candidates[i].strategy, strategy) == 0 && p->candidates[i].period == period) return;
+    if (p->candidates[i].strategy == strategy && p->candidates[i].period == period) return;
   p->candidates[p->ncandidates++] = (planner_candidate){
       .strategy = strategy, .period = period, .factor = factor_of(p->job, strategy, period), .wan_bound = GT_NEW_ARRAY(bool, p->job->nregions)};
 }
@@ -93,7 +89,7 @@ static void add_candidate(planner *p, const char *strategy, int64_t period) {
 static gt_status make_candidates(planner *p) {
   const gt_job *job = p->job;
   size_t nstrategies = job->plan.nstrategies ? job->plan.nstrategies : 1, nperiods = job->plan.nperiods ? job->plan.nperiods : 1;
-  if (job->plan.nstrategies == 0 && strcmp(job->sync.strategy, "none") == 0)
+  if (job->plan.nstrategies == 0 && !gt_sync_of(job->sync.strategy)->sends)
     return GT_FAIL(GT_ERR_JOB, "%s: sync.strategy is none, with which regions exchange nothing; plan.strategies, or another strategy, is needed",
                    job->name);
   p->candidates = GT_NEW_ARRAY(planner_candidate, nstrategies * nperiods);
@@ -106,9 +102,9 @@ static gt_status make_candidates(planner *p) {
 
 char *gt_planner_name(char *buf, size_t size, const planner_candidate *c) {
   if (c->period > 0)
-    snprintf(buf, size, "%s %" PRId64, c->strategy, c->period);
+    snprintf(buf, size, "%s %" PRId64, gt_strategy_names[c->strategy], c->period);
   else
-    snprintf(buf, size, "%s", c->strategy);
+    snprintf(buf, size, "%s", gt_strategy_names[c->strategy]);
   return buf;
 }
 

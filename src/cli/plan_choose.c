@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "plan_inside.h"
 
@@ -72,7 +71,7 @@ static void note_samples(planner *p) {
   const planner_candidate *c = &p->candidates[p->choice];
   int64_t all = c->everything.at[PLANNER_EXPECTED].samples, set = expected(c)->samples;
   if (p->shape.assumed) gt_planner_note(p, "no data set is at hand: regions hold what regions[].samples say, and nothing is evaluated");
-  if (strcmp(p->job->sync.local, "sync") == 0 && p->job->train.until.steps > 0 && !c->whole)
+  if (p->job->sync.local == GT_LOCAL_SYNC && p->job->train.until.steps > 0 && !c->whole)
     gt_planner_note(p, "until steps: fewer workers make more steps, for as many samples: %" PRId64 ", with everything everywhere %" PRId64, set, all);
 }
 

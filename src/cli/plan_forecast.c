@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "plan_inside.h"
 
@@ -50,7 +49,7 @@ static void take_devices(gt_job *job, const planner *p, const int64_t *counts) {
 /* With `local: sync` a step is a batch of every worker: as many samples as everything everywhere trains on in the steps of the job, in all regions together. */
 static double more_steps(const planner *p, const planner_candidate *c, const int64_t *counts) {
   double all = 0, set = 0;
-  if (strcmp(p->job->sync.local, "sync") != 0) return 1;
+  if (p->job->sync.local != GT_LOCAL_SYNC) return 1;
   for (size_t r = 0; r < p->job->nregions; r++) {
     all += (double)gt_planner_ranks(p, r, c->everything.counts) - 1;
     set += (double)gt_planner_ranks(p, r, counts) - 1;
@@ -63,7 +62,7 @@ gt_status gt_planner_job(gt_job **out, const planner *p, const planner_candidate
   char strategy[64], period[64];
   const char **sets = GT_NEW_ARRAY(const char *, o->words.nsets + 2);
   for (size_t i = 0; i < o->words.nsets; i++) sets[i] = o->words.sets[i];
-  snprintf(strategy, sizeof strategy, "sync.strategy=%s", c->strategy);
+  snprintf(strategy, sizeof strategy, "sync.strategy=%s", gt_strategy_names[c->strategy]);
   snprintf(period, sizeof period, "sync.period=%" PRId64, c->period > 0 ? c->period : p->job->sync.period);
   sets[o->words.nsets] = strategy;
   sets[o->words.nsets + 1] = period;

@@ -46,7 +46,7 @@ typedef struct {
 } planner_set;
 
 typedef struct {
-  const char *strategy;
+  gt_strategy strategy;
   int64_t period; /* 0: the strategy has none */
   double factor;  /* times as many samples */
   planner_set everything, set;

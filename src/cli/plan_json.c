@@ -76,7 +76,7 @@ static json_t *candidate(const planner *p, const planner_candidate *c) {
   for (size_t r = 0; r < p->job->nregions; r++)
     if (c->wan_bound[r]) json_array_append_new(bound, json_string(p->job->regions[r].name));
   json_t *out =
-      json_pack("{s:s,s:o,s:o,s:b,s:o,s:b,s:i,s:b,s:o,s:I,s:o,s:o,s:o,s:o}", "strategy", c->strategy, "period",
+      json_pack("{s:s,s:o,s:o,s:b,s:o,s:b,s:i,s:b,s:o,s:I,s:o,s:o,s:o,s:o}", "strategy", gt_strategy_names[c->strategy], "period",
                 c->period > 0 ? json_integer(c->period) : json_null(), "samples_factor", number(c->factor), "possible", (int)c->fits, "why",
                 c->fits ? json_null() : json_string(c->why), "is_everything", (int)c->whole, "adjusted", c->adjusted, "exact", (int)c->exact, "gap",
                 number_or_null(c->exact, 0), "sets", (json_int_t)c->sets, "saved", number(before > 0 ? 1 - gt_planner_cost(p, o) / before : 0),
@@ -97,8 +97,8 @@ gt_status gt_planner_json(FILE *to, const planner *p) {
   bool all = true;
   for (size_t i = 0; i < p->ncandidates; i++) all &= json_array_append_new(candidates, candidate(p, &p->candidates[i])) == 0;
   json_t *root = json_pack(
-      "{s:s,s:s,s:I,s:o,s:o,s:o,s:o,s:o,s:b,s:b,s:o,s:o,s:I,s:I,s:I,s:o,s:o}", "job", job->name, "model", job->model.name, "parameters",
-      (json_int_t)p->shape.parameters, "margin", number(p->options->margin), "deadline_s",
+      "{s:s,s:s,s:I,s:o,s:o,s:o,s:o,s:o,s:b,s:b,s:o,s:o,s:I,s:I,s:I,s:o,s:o}", "job", job->name, "model", gt_model_names[job->model.name],
+      "parameters", (json_int_t)p->shape.parameters, "margin", number(p->options->margin), "deadline_s",
       number_or_null(job->plan.deadline_s > 0, job->plan.deadline_s), "budget_usd", number_or_null(job->plan.budget > 0, job->plan.budget), "start_s",
       number(job->plan.start_s), "billing_s", number(job->plan.billing_s), "priced", (int)p->prices.known, "samples_assumed", (int)p->shape.assumed,
       "missing_prices", texts(p->prices.missing, p->prices.nmissing), "candidates", candidates, "cheapest", (json_int_t)p->cheapest, "fastest",

@@ -46,7 +46,7 @@ static double fixed_power(const gt_job *job, size_t region) {
     sum += power;
     least = fmin(least, power);
   }
-  return strcmp(job->sync.local, "sync") == 0 ? least : sum / (double)workers;
+  return job->sync.local == GT_LOCAL_SYNC ? least : sum / (double)workers;
 }
 
 /* Where no price is known every rank is worth the same. */
@@ -94,8 +94,8 @@ static void open_search(search *s, const planner *p, planner_candidate *c) {
   for (size_t r = 0; r < job->nregions; r++) fill_region(s, r);
   s->problem = (gt_plan_problem){.regions = s->regions,
                                  .nregions = job->nregions,
-                                 .local_sync = strcmp(job->sync.local, "sync") == 0,
-                                 .barrier = gt_sync_find(c->strategy)->barrier,
+                                 .local_sync = job->sync.local == GT_LOCAL_SYNC,
+                                 .barrier = gt_sync_of(c->strategy)->barrier,
                                  .batch = job->train.batch,
                                  .period = c->period > 0 ? c->period : 1,
                                  .epochs = job->train.until.epochs * c->factor,

@@ -44,8 +44,8 @@ static void print_head(FILE *to, const planner *p) {
   double margin = 100 * p->options->margin;
   bool factor = false;
   for (size_t i = 0; i < p->ncandidates; i++) factor |= p->candidates[i].factor != 1;
-  fprintf(to, "%s: %s, %zu parameters, %zu regions; %zu candidate%s, compared at %s\n", job->name, job->model.name, p->shape.parameters,
-          job->nregions, p->ncandidates, p->ncandidates == 1 ? "" : "s",
+  fprintf(to, "%s: %s, %zu parameters, %zu regions; %zu candidate%s, compared at %s\n", job->name, gt_model_names[job->model.name],
+          p->shape.parameters, job->nregions, p->ncandidates, p->ncandidates == 1 ? "" : "s",
           factor ? "so many times the samples as plan.samples_factor says" : "equal samples");
   fprintf(to, "low, expected, high: computing and links %g %% faster, as the job says, %g %% slower; of the run, without %g s to its first step\n\n",
           margin, margin, job->plan.start_s);

@@ -46,7 +46,7 @@ static gt_status text_of(char **text, const planner *p) {
   struct tm utc;
   strftime(when, sizeof when, "%Y-%m-%d %H:%M UTC", gmtime_r(&now, &utc));
   snprintf(made, sizeof made, "plan.predicted.made=geotrain %s, %s", GT_VERSION, when);
-  snprintf(strategy, sizeof strategy, "plan.predicted.strategy=%s", c->strategy);
+  snprintf(strategy, sizeof strategy, "plan.predicted.strategy=%s", gt_strategy_names[c->strategy]);
   planner_options o = *p->options;
   planner with = *p;
   o.words.sets = GT_NEW_ARRAY(const char *, o.words.nsets + 2);

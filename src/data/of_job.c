@@ -39,7 +39,7 @@ static gt_status check_shape(const gt_job *job, const gt_dataset_info *infos, si
    it. */
 static gt_status check_path(const gt_job *job, const gt_dataset_info *infos, size_t region) {
   const size_t other = gt_data_namesake(job, region);
-  if (strcmp(infos[other].samples_sha256, infos[region].samples_sha256) == 0 || strcmp(job->data.partition.by, "file") == 0) return GT_OK;
+  if (strcmp(infos[other].samples_sha256, infos[region].samples_sha256) == 0 || job->data.partition.by == GT_PART_FILE) return GT_OK;
   return GT_FAIL(GT_ERR_DATA,
                  "regions %s and %s both name %s and find other training samples there (%zu in region %s, %zu in region %s); the same file is "
                  "needed, or data.partition.by file where each region has one of its own",
@@ -61,8 +61,8 @@ gt_status gt_data_files(const gt_job *job, const gt_dataset_info *infos, size_t 
 
 /* What is everybody's own is not divided; a file that is shared after all is so by shares alone. */
 static gt_part_kind kind_of(const gt_job *job, size_t readers) {
-  const char *by = job->data.partition.by;
-  return readers == 1 ? GT_PART_FILE : strcmp(by, "label") == 0 ? GT_PART_LABEL : strcmp(by, "dirichlet") == 0 ? GT_PART_DIRICHLET : GT_PART_SHARES;
+  const gt_part_kind by = job->data.partition.by;
+  return readers == 1 ? GT_PART_FILE : by == GT_PART_FILE ? GT_PART_SHARES : by;
 }
 
 gt_status gt_data_part(const gt_job *job, const size_t *files, size_t region, const int32_t *labels, size_t n, uint32_t **samples, size_t *count) {

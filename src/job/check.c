@@ -20,7 +20,7 @@ static gt_status check_train(const gt_job *job, const char *source) {
   GT_TRY(check_interval(&job->train.until, source, "train.until", "epochs, steps, samples", true));
   GT_TRY(check_interval(&job->train.eval_every, source, "train.eval_every", "epochs, steps", false));
   GT_TRY(check_interval(&job->checkpoint.every, source, "checkpoint.every", "epochs, steps, minutes", false));
-  if (strcmp(job->train.schedule.name, "step") == 0 && job->train.schedule.step_every < 1)
+  if (job->train.schedule.name == GT_LR_STEP && job->train.schedule.step_every < 1)
     return GT_FAIL(GT_ERR_JOB, "%s: train.schedule.step_every is 0; with train.schedule.name step, 1 or more is needed", source);
   if (job->train.schedule.lr_min > job->train.optimizer.lr)
     return GT_FAIL(GT_ERR_JOB, "%s: train.schedule.lr_min is %g; at most train.optimizer.lr, %g, is needed", source, job->train.schedule.lr_min,
@@ -126,7 +126,7 @@ static gt_status check_regions(const gt_job *job, const char *source) {
 }
 
 static gt_status check_data(const gt_job *job, const job_node *root, const char *source) {
-  bool by_file = strcmp(job->data.partition.by, "file") == 0;
+  bool by_file = job->data.partition.by == GT_PART_FILE;
   for (size_t i = 0; i < job->nregions; i++) {
     if (job->regions[i].data_path || job->regions[i].samples > 0) continue;
     if (by_file)
@@ -180,20 +180,18 @@ static gt_status check_compute(const gt_job *job, const job_node *root, const ch
 static gt_status check_layers(const gt_job *job, const job_node *root, const char *source) {
   const job_node *model = gt_job_node_find(root, "model", 5);
   bool mlp = gt_job_node_find(model, "mlp", 3);
-  if ((mlp || job->model.embedding > 0) && strcmp(job->model.name, "deepfm") != 0)
+  if ((mlp || job->model.embedding > 0) && job->model.name != GT_MODEL_DEEPFM)
     return GT_FAIL(GT_ERR_JOB, "%s: model.%s is given and model.name is %s; it is for model.name deepfm only", source, mlp ? "mlp" : "embedding",
-                   job->model.name);
+                   gt_model_names[job->model.name]);
   if (mlp && job->model.nmlp == 0)
     return GT_FAIL(GT_ERR_JOB, "%s: model.mlp is empty; the width of 1 layer or more is needed (not given: 400, 400, 400)", source);
   return GT_OK;
 }
 
 static gt_status check_model(const gt_job *job, const job_node *root, const char *source) {
-  if (strlen(job->model.name) > NAME_MAX_LETTERS)
-    return GT_FAIL(GT_ERR_JOB, "%s: model.name has %zu letters; at most %zu are needed", source, strlen(job->model.name), NAME_MAX_LETTERS);
-  if (job->model.parameters > 0 && strcmp(job->model.name, "dummy") != 0)
+  if (job->model.parameters > 0 && job->model.name != GT_MODEL_DUMMY)
     return GT_FAIL(GT_ERR_JOB, "%s: model.parameters is %" PRId64 " and model.name %s; a number of parameters is for model.name dummy only", source,
-                   job->model.parameters, job->model.name);
+                   job->model.parameters, gt_model_names[job->model.name]);
   return check_layers(job, root, source);
 }
 
@@ -206,7 +204,7 @@ static gt_status check_slurm(const gt_job *job, const char *source) {
 
 static int by_candidate(const void *a, const void *b) {
   const gt_job_factor *x = a, *y = b;
-  int order = strcmp(x->strategy, y->strategy);
+  int order = (x->strategy > y->strategy) - (x->strategy < y->strategy);
   return order ? order : (x->period > y->period) - (x->period < y->period);
 }
 
@@ -220,8 +218,8 @@ static gt_status check_plan(const gt_job *job, const char *source) {
   qsort(sorted, n, sizeof *sorted, by_candidate);
   for (size_t i = 1; i < n && status == GT_OK; i++)
     if (by_candidate(&sorted[i - 1], &sorted[i]) == 0)
-      status = GT_FAIL(GT_ERR_JOB, "%s: plan.samples_factor has two entries for strategy %s and %s period; one is needed", source, sorted[i].strategy,
-                       sorted[i].period > 0 ? "the same" : "any");
+      status = GT_FAIL(GT_ERR_JOB, "%s: plan.samples_factor has two entries for strategy %s and %s period; one is needed", source,
+                       gt_strategy_names[sorted[i].strategy], sorted[i].period > 0 ? "the same" : "any");
   gt_free(sorted);
   return status;
 }

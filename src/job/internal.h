@@ -53,7 +53,7 @@ char *gt_job_yaml_emit(const job_node *root);
 
 typedef enum {
   KEY_STRING,
-  KEY_CHOICE,  /* a string of `values` */
+  KEY_CHOICE,  /* an enum, the place in `values` of what is written; those before `min` are not allowed */
   KEY_INT,     /* int */
   KEY_I64,     /* int64_t */
   KEY_U64,     /* uint64_t */
@@ -66,6 +66,7 @@ typedef enum {
   KEY_INTS,    /* int64_t * and a count; this and what follows is written as a list */
   KEY_REALS,   /* double * and a count */
   KEY_STRINGS, /* char ** and a count */
+  KEY_CHOICES, /* an array of enums and a count; as KEY_CHOICE */
   KEY_PAIR,    /* two char * that lie side by side */
   KEY_MAPS     /* an array of structs and a count; rows below have paths "this[].key" */
 } key_type;

@@ -41,7 +41,9 @@ static const char *kind_text(const job_key *row) {
   case KEY_REALS:
     return "a list of numbers";
   case KEY_STRINGS:
-    return row->values ? "a list, each " : "a list of names";
+    return "a list of names";
+  case KEY_CHOICES:
+    return "a list, each ";
   case KEY_PAIR:
     return "a list of two names";
   case KEY_MAPS:
@@ -54,9 +56,10 @@ static const char *kind_text(const job_key *row) {
 }
 
 static void one_of(char *buf, size_t size, const job_key *row) {
-  if (row->values[1]) say(buf, size, "one of ");
-  for (size_t i = 0; row->values[i]; i++) {
-    if (i) say(buf, size, ", ");
+  const size_t first = (size_t)row->min;
+  if (row->values[first + 1]) say(buf, size, "one of ");
+  for (size_t i = first; row->values[i]; i++) {
+    if (i > first) say(buf, size, ", ");
     say(buf, size, row->values[i]);
   }
 }
@@ -82,7 +85,7 @@ char *gt_job_key_range(char *buf, size_t size, const job_key *row, bool full) {
     return buf;
   }
   if (!number || full) say(buf, size, kind_text(row));
-  if (row->type == KEY_STRINGS && row->values) one_of(buf, size, row);
+  if (row->type == KEY_CHOICES) one_of(buf, size, row);
   if (!number && !quantity) return buf;
   if (buf[0]) say(buf, size, ", ");
   limits(buf, size, row);

@@ -55,6 +55,12 @@ static job_node *integer(const job_key *row, const void *at) {
   return wide == 0 && unsaid ? NULL : scalar(text);
 }
 
+static job_node *choice(const job_key *row, const void *at) {
+  int value;
+  memcpy(&value, at, sizeof value);
+  return value < (int)row->min ? NULL : scalar(row->values[value]);
+}
+
 static void write_rows(job_node *map, const char *prefix, const void *base, bool bare);
 
 static job_node *list(const job_key *row, const void *base, bool bare) {
@@ -71,6 +77,8 @@ static job_node *list(const job_key *row, const void *base, bool bare) {
       item = whole(items + i * sizeof(int64_t));
     else if (row->type == KEY_REALS)
       item = number(KEY_REAL, real_at(items + i * sizeof(double)), bare);
+    else if (row->type == KEY_CHOICES)
+      item = choice(row, items + i * sizeof(int));
     else if (row->type == KEY_STRINGS)
       item = scalar(gt_job_pointer_at(items + i * sizeof(char *)));
     else
@@ -91,8 +99,9 @@ static job_node *value_node(const job_key *row, const void *base, bool bare) {
   const void *at = member(base, row->offset);
   bool flag = false;
   switch (row->type) {
-  case KEY_STRING:
   case KEY_CHOICE:
+    return choice(row, at);
+  case KEY_STRING:
     return gt_job_pointer_at(at) ? scalar(gt_job_pointer_at(at)) : NULL;
   case KEY_INT:
   case KEY_I64:
@@ -113,6 +122,7 @@ static job_node *value_node(const job_key *row, const void *base, bool bare) {
   case KEY_INTS:
   case KEY_REALS:
   case KEY_STRINGS:
+  case KEY_CHOICES:
   case KEY_MAPS:
     return list(row, base, bare);
   }

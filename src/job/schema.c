@@ -6,18 +6,6 @@
 
 #include "internal.h"
 
-static const char *const partitions[] = {"shares", "label", "dirichlet", "file", NULL};
-static const char *const augments[] = {"none", "crop-flip", NULL};
-static const char *const optimizers[] = {"sgd", "adam", "adamw", NULL};
-static const char *const schedules[] = {"constant", "step", "cosine", NULL};
-static const char *const precisions[] = {"f32", "bf16", NULL};
-static const char *const kernels[] = {"auto", "dnn", "blas", "ref", NULL};
-static const char *const locals[] = {"sync", "async", NULL};
-static const char *const strategies[] = {"none", "ssgd", "asgd", "asgd-ga", "ama", "sma", NULL};
-static const char *const topologies[] = {"mesh", NULL};
-static const char *const weights[] = {"equal", "samples", NULL};
-static const char *const scales[] = {"sum", "mean", "average", NULL};
-
 #define AT(member)        .offset = offsetof(gt_job, member)
 #define COUNT(member)     .count_offset = offsetof(gt_job, member)
 #define IN_REGION(member) .offset = offsetof(gt_job_region, member)
@@ -52,7 +40,7 @@ static const char *const scales[] = {"sum", "mean", "average", NULL};
 const job_key gt_job_keys[] = {
     {"name", KEY_STRING, KEY_REQUIRED, AT(name), .meaning = "what the run is called in records and checkpoints"},
     {"seed", KEY_U64, 0, AT(seed), .fallback = "1", .meaning = "of initial weights, partition, order of samples and jitter"},
-    {"model.name", KEY_STRING, KEY_REQUIRED, AT(model.name), .meaning = "the network, as `geotrain info` lists them"},
+    {"model.name", KEY_CHOICE, KEY_REQUIRED, AT(model.name), .values = gt_model_names, .meaning = "the network, as `geotrain info` tells of them"},
     {"model.parameters", KEY_I64, KEY_OPTIONAL, AT(model.parameters), .max = 1e9,
      .meaning = "dummy: how many it has; most of them do nothing but travel"},
     {"model.embedding", KEY_I64, KEY_OPTIONAL, AT(model.embedding), .min = 1, .max = 65536,
@@ -60,14 +48,14 @@ const job_key gt_job_keys[] = {
     {"model.mlp", KEY_INTS, KEY_OPTIONAL, AT(model.mlp), COUNT(model.nmlp), .min = 1, .max = 65536,
      .meaning = "deepfm: widths of the perceptron's hidden layers; not given: 400, 400, 400"},
     {"data.path", KEY_STRING, KEY_OPTIONAL, AT(data.path), .meaning = "HDF5 data set of the regions that name none of their own"},
-    {"data.partition.by", KEY_CHOICE, 0, AT(data.partition.by), .fallback = "shares", .values = partitions,
+    {"data.partition.by", KEY_CHOICE, 0, AT(data.partition.by), .fallback = "shares", .values = gt_partition_names,
      .meaning = "how the samples of a file go to the regions that read it: at random by shares, whole labels, Dirichlet(alpha) per label; or one "
                 "file per region"},
     {"data.partition.shares", KEY_REALS, KEY_OPTIONAL | KEY_ABOVE_MIN, AT(data.partition.shares), COUNT(data.partition.nshares), .max = 1e12,
      .meaning = "one number a region, in proportion to its part (by shares, label and dirichlet); not given: equal parts"},
     {"data.partition.alpha", KEY_REAL, KEY_ABOVE_MIN, AT(data.partition.alpha), .fallback = "0.5", .max = 1e6,
      .meaning = "of the Dirichlet distribution; small is uneven"},
-    {"data.augment", KEY_CHOICE, 0, AT(data.augment), .fallback = "none", .values = augments,
+    {"data.augment", KEY_CHOICE, 0, AT(data.augment), .fallback = "none", .values = gt_augment_names,
      .meaning = "training images: as they are, or a random window of the image in a border of 4, every second one flipped"},
     {"data.mean", KEY_REALS, KEY_OPTIONAL | KEY_FILLED, AT(data.mean), COUNT(data.nmean), .min = -1e6, .max = 1e6,
      .meaning = "of uint8 images, one number a channel in units of 255; not given: as the regions' files say, or where they differ of all training "
@@ -81,7 +69,7 @@ const job_key gt_job_keys[] = {
     {"train.until.samples", KEY_I64, KEY_ONE_OF | KEY_ON_RESUME, AT(train.until.samples), .fallback = "0", .max = 1e15,
      .meaning = "end of training: the region's own samples"},
     {"train.batch", KEY_INT, 0, AT(train.batch), .fallback = "64", .min = 1, .max = 1e6, .meaning = "samples a worker takes per step"},
-    {"train.optimizer.name", KEY_CHOICE, 0, AT(train.optimizer.name), .fallback = "sgd", .values = optimizers,
+    {"train.optimizer.name", KEY_CHOICE, 0, AT(train.optimizer.name), .fallback = "sgd", .values = gt_optimizer_names,
      .meaning = "the rule of the local update"},
     {"train.optimizer.lr", KEY_REAL, KEY_REQUIRED | KEY_ABOVE_MIN, AT(train.optimizer.lr), .max = 1e6, .meaning = "learning rate"},
     {"train.optimizer.momentum", KEY_REAL, KEY_BELOW_MAX, AT(train.optimizer.momentum), .fallback = "0", .max = 1,
@@ -95,7 +83,7 @@ const job_key gt_job_keys[] = {
      .meaning = "adam, adamw: memory of the square"},
     {"train.optimizer.epsilon", KEY_REAL, KEY_ABOVE_MIN, AT(train.optimizer.epsilon), .fallback = "1e-08", .max = 1,
      .meaning = "adam, adamw: added to the root"},
-    {"train.schedule.name", KEY_CHOICE, 0, AT(train.schedule.name), .fallback = "constant", .values = schedules,
+    {"train.schedule.name", KEY_CHOICE, 0, AT(train.schedule.name), .fallback = "constant", .values = gt_schedule_names,
      .meaning = "how the learning rate moves after warm-up"},
     {"train.schedule.warmup_steps", KEY_I64, 0, AT(train.schedule.warmup_steps), .fallback = "0", .max = 1e15,
      .meaning = "steps over which the rate rises from 0"},
@@ -104,10 +92,10 @@ const job_key gt_job_keys[] = {
     {"train.schedule.gamma", KEY_REAL, KEY_ABOVE_MIN, AT(train.schedule.gamma), .fallback = "0.1", .max = 1,
      .meaning = "step: the rate is multiplied by it"},
     {"train.schedule.lr_min", KEY_REAL, 0, AT(train.schedule.lr_min), .fallback = "0", .max = 1e6, .meaning = "cosine: the rate at the end"},
-    {"train.precision", KEY_CHOICE, 0, AT(train.precision), .fallback = "f32", .values = precisions,
+    {"train.precision", KEY_CHOICE, 0, AT(train.precision), .fallback = "f32", .values = gt_precision_names,
      .meaning =
          "of the heavy operations' arithmetic and of what they pass on; parameters, gradients and sums are f32; without bf16 in CPU or build: f32"},
-    {"train.kernels", KEY_CHOICE, 0, AT(train.kernels), .fallback = "auto", .values = kernels,
+    {"train.kernels", KEY_CHOICE, 0, AT(train.kernels), .fallback = "auto", .values = gt_kernels_names,
      .meaning = "arithmetic: the fastest built in for each operation, oneDNN wherever it can, OpenBLAS, or plain loops"},
     {"train.choices", KEY_STRING, KEY_ON_RESUME, AT(train.choices), .fallback = "measure",
      .meaning = "of kernels auto: measure (the ways of each product are timed at the start; under the virtual clock: rule), rule (a fixed one), or a "
@@ -161,16 +149,16 @@ const job_key gt_job_keys[] = {
      .meaning = "samples that the region holds, for plans and simulations without a data set"},
     {"regions[].ranks_min", KEY_INT, PLANNED, IN_REGION(ranks_min), .min = 1, .max = 1e6, .meaning = "least workers that a plan may choose"},
     {"regions[].ranks_max", KEY_INT, PLANNED, IN_REGION(ranks_max), .min = 1, .max = 1e6, .meaning = "most workers that a plan may choose"},
-    {"sync.local", KEY_CHOICE, 0, AT(sync.local), .fallback = "sync", .values = locals,
+    {"sync.local", KEY_CHOICE, 0, AT(sync.local), .fallback = "sync", .values = gt_local_names,
      .meaning = "workers of a region: in step, or each at its own pace"},
-    {"sync.strategy", KEY_CHOICE, 0, AT(sync.strategy), .fallback = "asgd-ga", .values = strategies,
+    {"sync.strategy", KEY_CHOICE, 0, AT(sync.strategy), .fallback = "asgd-ga", .values = gt_strategy_names,
      .meaning = "what regions exchange over the WAN, and when"},
     {"sync.period", KEY_I64, 0, AT(sync.period), .fallback = "8", .min = 1, .max = 1e15, .meaning = "steps between exchanges (asgd-ga, ama, sma)"},
-    {"sync.topology", KEY_CHOICE, 0, AT(sync.topology), .fallback = "mesh", .values = topologies,
+    {"sync.topology", KEY_CHOICE, 0, AT(sync.topology), .fallback = "mesh", .values = gt_topology_names,
      .meaning = "who exchanges with whom: everyone with everyone", .why = "this build has no other topology"},
-    {"sync.weights", KEY_CHOICE, 0, AT(sync.weights), .fallback = "samples", .values = weights,
+    {"sync.weights", KEY_CHOICE, 0, AT(sync.weights), .fallback = "samples", .values = gt_weights_names,
      .meaning = "of regions in means: the same, or by their samples"},
-    {"sync.scale", KEY_CHOICE, 0, AT(sync.scale), .fallback = "sum", .values = scales,
+    {"sync.scale", KEY_CHOICE, 0, AT(sync.scale), .fallback = "sum", .values = gt_scale_names,
      .meaning =
          "asgd, asgd-ga: remote updates in full, or times 1/regions; average: every update times its region's weight, own too once they are sent"},
     {"wan.emulate", KEY_BOOL, 0, AT(wan.emulate), .fallback = "false", .meaning = "hold messages back as the links below would"},
@@ -235,13 +223,14 @@ const job_key gt_job_keys[] = {
      .meaning = "strategy traffic that is never passed: the run ends before, with a checkpoint; not given: none"},
     {"log.every", KEY_TIME, KEY_ON_RESUME | KEY_ABOVE_MIN, AT(log.every_s), .fallback = "10 s", .max = 1e8,
      .meaning = "time between progress lines in a log"},
-    {"plan.strategies", KEY_STRINGS, PLANNED | KEY_FILLED, AT(plan.strategies), COUNT(plan.nstrategies), .values = strategies + 1,
+    {"plan.strategies", KEY_CHOICES, PLANNED | KEY_FILLED, AT(plan.strategies), COUNT(plan.nstrategies), .values = gt_strategy_names, .min = 1,
      .meaning = "strategies that `geotrain plan` compares; not given: sync.strategy"},
     {"plan.periods", KEY_INTS, PLANNED | KEY_FILLED, AT(plan.periods), COUNT(plan.nperiods), .min = 1, .max = 1e15,
      .meaning = "periods that it compares, each with each strategy; not given: sync.period"},
     {"plan.samples_factor", KEY_MAPS, PLANNED, AT(plan.factors), COUNT(plan.nfactors), sizeof(gt_job_factor), .min = 1, .max = 1e6,
      .meaning = "a list: candidates that need more samples than others, or fewer, to be as accurate; not given: all alike"},
-    {"plan.samples_factor[].strategy", KEY_CHOICE, KEY_REQUIRED, IN_FACTOR(strategy), .values = strategies + 1, .meaning = "of the candidate"},
+    {"plan.samples_factor[].strategy", KEY_CHOICE, KEY_REQUIRED, IN_FACTOR(strategy), .values = gt_strategy_names, .min = 1,
+     .meaning = "of the candidate"},
     {"plan.samples_factor[].period", KEY_I64, KEY_OPTIONAL, IN_FACTOR(period), .min = 1, .max = 1e15,
      .meaning = "of the candidate; not given: any that has no factor of its own"},
     {"plan.samples_factor[].factor", KEY_REAL, KEY_REQUIRED | KEY_ABOVE_MIN, IN_FACTOR(factor), .max = 1e9,
@@ -252,7 +241,7 @@ const job_key gt_job_keys[] = {
     {"plan.billing", KEY_TIME, KEY_ON_RESUME | KEY_ABOVE_MIN, AT(plan.billing_s), .fallback = "1 s", .max = 1e8,
      .meaning = "machines are paid for in whole ones of it"},
     {"plan.catalogue", KEY_STRING, PLANNED, AT(plan.catalogue), .meaning = "file or folder of rates; not given: those that geotrain comes with"},
-    {"plan.predicted.strategy", KEY_CHOICE, PLANNED, AT(plan.predicted.strategy), .values = strategies + 1,
+    {"plan.predicted.strategy", KEY_CHOICE, PLANNED, AT(plan.predicted.strategy), .values = gt_strategy_names, .min = 1,
      .meaning = "what `geotrain plan --write` chose; this and what follows goes with the run and is compared with it"},
     {"plan.predicted.wall", KEY_TIME, PLANNED, AT(plan.predicted.wall_s), .meaning = "wall time, as expected"},
     {"plan.predicted.wall_low", KEY_TIME, PLANNED, AT(plan.predicted.wall_low_s), .meaning = "at least"},
@@ -301,9 +290,4 @@ bool gt_job_key_prefix(const char *path) {
   for (size_t i = 0; i < gt_job_nkeys; i++)
     if (strncmp(gt_job_keys[i].path, path, n) == 0 && gt_job_keys[i].path[n] == '.') return true;
   return n == 0;
-}
-
-const char *const *gt_job_allowed(const char *path) {
-  const job_key *row = gt_job_key_find(path);
-  return row ? row->values : NULL;
 }

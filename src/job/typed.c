@@ -7,48 +7,62 @@
 
 /* ---- scalars -------------------------------------------------------------------------------------- */
 
-static void write_int(void *at, const char *text) {
+static void write_int(const job_key *row, void *at, const char *text) {
+  (void)row;
   int value = (int)strtol(text, NULL, 10);
   memcpy(at, &value, sizeof value);
 }
 
-static void write_i64(void *at, const char *text) {
+static void write_i64(const job_key *row, void *at, const char *text) {
+  (void)row;
   int64_t value = strtoll(text, NULL, 10);
   memcpy(at, &value, sizeof value);
 }
 
-static void write_u64(void *at, const char *text) {
+static void write_u64(const job_key *row, void *at, const char *text) {
+  (void)row;
   uint64_t value = strtoull(text, NULL, 10);
   memcpy(at, &value, sizeof value);
 }
 
-static void write_real(void *at, const char *text) {
+static void write_real(const job_key *row, void *at, const char *text) {
+  (void)row;
   double value = strtod(text, NULL);
   memcpy(at, &value, sizeof value);
 }
 
-static void write_bool(void *at, const char *text) {
+static void write_bool(const job_key *row, void *at, const char *text) {
+  (void)row;
   bool value = strcmp(text, "true") == 0;
   memcpy(at, &value, sizeof value);
 }
 
-static void write_text(void *at, const char *text) {
+static void write_text(const job_key *row, void *at, const char *text) {
+  (void)row;
   char *copy = gt_strdup(text);
   memcpy(at, &copy, sizeof copy);
+}
+
+static void write_choice(const job_key *row, void *at, const char *text) {
+  int value = (int)row->min;
+  while (strcmp(row->values[value], text) != 0) value++;
+  memcpy(at, &value, sizeof value);
 }
 
 static void free_text(void *at) {
   gt_free(gt_job_pointer_at(at));
 }
 
+_Static_assert(sizeof(gt_strategy) == sizeof(int), "an enum is written as an int");
+
 /* How a value of a key, or an entry of its list, lies in memory.  What comes is canonical text. */
 static const struct {
   size_t size;
-  void (*write)(void *at, const char *text);
+  void (*write)(const job_key *row, void *at, const char *text);
   void (*free)(void *at); /* NULL: nothing to free */
 } kinds[] = {
     [KEY_STRING] = {sizeof(char *), write_text, free_text},
-    [KEY_CHOICE] = {sizeof(char *), write_text, free_text},
+    [KEY_CHOICE] = {sizeof(int), write_choice, NULL},
     [KEY_INT] = {sizeof(int), write_int, NULL},
     [KEY_I64] = {sizeof(int64_t), write_i64, NULL},
     [KEY_U64] = {sizeof(uint64_t), write_u64, NULL},
@@ -61,6 +75,7 @@ static const struct {
     [KEY_INTS] = {sizeof(int64_t), write_i64, NULL},
     [KEY_REALS] = {sizeof(double), write_real, NULL},
     [KEY_STRINGS] = {sizeof(char *), write_text, free_text},
+    [KEY_CHOICES] = {sizeof(int), write_choice, NULL},
     [KEY_PAIR] = {sizeof(char *), write_text, free_text},
 };
 
@@ -87,7 +102,7 @@ static void write_entries(const job_key *row, char *items, const job_node *list)
     if (row->type == KEY_MAPS)
       write_rows(at, list->items[i], prefix);
     else
-      kinds[row->type].write(at, list->items[i]->text);
+      kinds[row->type].write(row, at, list->items[i]->text);
   }
 }
 
@@ -105,7 +120,7 @@ static void write_rows(void *base, job_node *map, const char *prefix) {
     job_node *node = is_of(row, prefix) ? gt_job_node_at(map, row->path + strlen(prefix), NULL) : NULL;
     if (!node) continue;
     if (node->kind == NODE_SCALAR)
-      kinds[row->type].write((char *)base + row->offset, node->text);
+      kinds[row->type].write(row, (char *)base + row->offset, node->text);
     else if (row->type == KEY_PAIR)
       write_entries(row, (char *)base + row->offset, node);
     else

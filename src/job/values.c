@@ -52,14 +52,15 @@ static gt_status refuse(const job_key *row, const char *path, const char *text, 
 }
 
 static gt_status read_choice(const job_key *row, const char *path, const char *text, char *buf, size_t size) {
+  const char *const *values = row->values + (size_t)row->min;
   size_t n = 0;
-  for (; row->values[n]; n++) {
-    if (strcmp(row->values[n], text) == 0) {
+  for (; values[n]; n++) {
+    if (strcmp(values[n], text) == 0) {
       snprintf(buf, size, "%s", text);
       return GT_OK;
     }
   }
-  const char *near = row->why ? NULL : gt_nearest(text, row->values, n);
+  const char *near = row->why ? NULL : gt_nearest(text, values, n);
   if (!near) return refuse(row, path, text, false);
   char range[256];
   return GT_FAIL(GT_ERR_JOB, "%s is \"%.80s\"; %s is needed; did you mean %s?", path, text, gt_job_key_range(range, sizeof range, row, false), near);
@@ -182,8 +183,8 @@ static gt_status read_string(const job_key *row, const char *path, const char *t
 }
 
 gt_status gt_job_value_read(const job_key *row, const char *path, const char *text, char *buf, size_t size) {
-  job_key one = *row; /* an entry of a list of numbers is a number, of a list of names that it may have one of these */
-  one.type = row->type == KEY_INTS ? KEY_I64 : row->type == KEY_STRINGS ? KEY_CHOICE : KEY_REAL;
+  job_key one = *row; /* an entry of a list of numbers is a number, of a list of choices one of them */
+  one.type = row->type == KEY_INTS ? KEY_I64 : row->type == KEY_CHOICES ? KEY_CHOICE : KEY_REAL;
   switch (row->type) {
   case KEY_INTS:
     return read_integer(&one, path, text, buf, size);
@@ -205,9 +206,9 @@ gt_status gt_job_value_read(const job_key *row, const char *path, const char *te
     return read_bool(row, path, text, buf, size);
   case KEY_SPEED:
     return read_speed(row, path, text, buf, size);
+  case KEY_CHOICES:
+    return read_choice(&one, path, text, buf, size);
   case KEY_STRINGS:
-    if (row->values) return read_choice(&one, path, text, buf, size);
-    return read_string(row, path, text, buf, size);
   case KEY_STRING:
   case KEY_PAIR:
     return read_string(row, path, text, buf, size);

@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "internal.h"
 
@@ -10,9 +9,9 @@ typedef void say(const char *text);
 
 static void warn_momentum(const gt_job *job, say *tell) {
   char text[256];
-  if (job->train.optimizer.momentum <= 0 || strcmp(job->train.optimizer.name, "sgd") == 0) return;
+  if (job->train.optimizer.momentum <= 0 || job->train.optimizer.name == GT_OPTIMIZER_SGD) return;
   snprintf(text, sizeof text, "train.optimizer.momentum is %g and does nothing: it is sgd's, and train.optimizer.name is %s (which has beta1, beta2)",
-           job->train.optimizer.momentum, job->train.optimizer.name);
+           job->train.optimizer.momentum, gt_optimizer_names[job->train.optimizer.name]);
   tell(text);
 }
 
@@ -38,7 +37,7 @@ void gt_job_warn(const gt_job *job, say *tell) {
 
 /* The steps that a region takes of so many samples: a step is one batch of every worker (sync), or of one. */
 static int64_t steps_of(const gt_job *job, size_t region, int64_t samples) {
-  const bool together = strcmp(job->sync.local, "sync") == 0 && job->regions[region].ranks > 1;
+  const bool together = job->sync.local == GT_LOCAL_SYNC && job->regions[region].ranks > 1;
   const double step = (double)job->train.batch * (together ? job->regions[region].ranks - 1 : 1);
   const double whole = job->train.until.samples > 0 ? (double)job->train.until.samples : job->train.until.epochs * (double)samples;
   return (int64_t)ceil(whole / step);

@@ -6,7 +6,7 @@
 #include "graph.h"
 
 gt_status gt_model_unknown(const char *model) {
-  const char *const *names = gt_model_names();
+  const char *const *names = gt_model_names;
   size_t n = 0;
   while (names[n]) n++;
   char known[256] = "";

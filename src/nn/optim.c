@@ -1,15 +1,8 @@
-/* The list of optimizers, and what all of them share: state arrays, the step count, the schedule. */
+/* What all optimizers share: state arrays, the step count, the schedule. */
 #include "optim.h"
 
-#include <string.h>
-
-static const gt_optim_kind *const kinds[] = {&gt_optim_sgd, &gt_optim_adam, &gt_optim_adamw};
-enum { NKINDS = sizeof kinds / sizeof *kinds };
-
-const char *const *gt_optim_names(void) {
-  static const char *const names[NKINDS + 1] = {"sgd", "adam", "adamw"};
-  return names;
-}
+#define TABLE(constant, name, table) [constant] = &table,
+static const gt_optim_kind *const kinds[] = {GT_OPTIMIZERS(TABLE)};
 
 extern const gt_optim_loops gt_optim_loops_plain;
 #if defined(__x86_64__)
@@ -35,26 +28,27 @@ struct gt_optim {
   double parts[PARTS]; /* of the schedule, as they are saved */
 };
 
+static bool spec_uses(const gt_optim_spec *spec, size_t i) {
+  const gt_optim_kind *kind = kinds[spec->kind];
+  return kind->states[i] && (!kind->uses || kind->uses(spec, i));
+}
+
 static bool uses(const gt_optim *optim, size_t i) {
-  const gt_optim_kind *kind = optim->kind;
-  return kind->states[i] && (!kind->uses || kind->uses(&optim->spec, i));
+  return spec_uses(&optim->spec, i);
+}
+
+size_t gt_optim_arrays(const gt_optim_spec *spec) {
+  size_t n = 0;
+  for (size_t i = 0; i < GT_OPTIM_STATES; i++) n += spec_uses(spec, i);
+  return n;
 }
 
 gt_status gt_optim_create(gt_optim **out, const gt_optim_spec *spec, size_t n, bool with_memory) {
-  const gt_optim_kind *kind = NULL;
-  for (size_t i = 0; i < NKINDS; i++)
-    if (strcmp(kinds[i]->name, spec->name) == 0) kind = kinds[i];
-  if (!kind) {
-    const char *near = gt_nearest(spec->name, gt_optim_names(), NKINDS);
-    return GT_FAIL(GT_ERR_JOB, "train.optimizer.name is \"%s\"; \"%s\" is needed%s", spec->name, near ? near : "sgd",
-                   near ? "" : ", or adam, or adamw");
-  }
   if (spec->nesterov && !(spec->momentum > 0.0))
     return GT_FAIL(GT_ERR_JOB, "train.optimizer.nesterov is true with momentum %g; a momentum above 0 is needed", spec->momentum);
   gt_optim *optim = GT_NEW(gt_optim);
-  optim->kind = kind;
+  optim->kind = kinds[spec->kind];
   optim->spec = *spec;
-  optim->spec.name = kind->name;
   optim->n = n;
   for (size_t i = 0; i < GT_OPTIM_STATES; i++)
     if (with_memory && uses(optim, i)) optim->state[i] = GT_NEW_ARRAY(float, n);

@@ -1,4 +1,4 @@
-/* The optimizers from inside: one file each, listed in optim.c. */
+/* The optimizers from inside: those of GT_OPTIMIZERS. */
 #ifndef GEOTRAIN_NN_OPTIM_H
 #define GEOTRAIN_NN_OPTIM_H
 
@@ -33,6 +33,8 @@ typedef struct {
 } gt_optim_loops;
 const gt_optim_loops *gt_optim_loops_used(void);
 
-extern const gt_optim_kind gt_optim_sgd, gt_optim_adam, gt_optim_adamw;
+#define GT_OPTIM_DECLARE(constant, name, table) extern const gt_optim_kind table;
+GT_OPTIMIZERS(GT_OPTIM_DECLARE)
+#undef GT_OPTIM_DECLARE
 
 #endif

@@ -1,6 +1,5 @@
 /* A region's PS as the job describes it: one account for runs and simulations. */
 #include <math.h>
-#include <string.h>
 
 #include "geotrain/ps.h"
 
@@ -9,22 +8,20 @@ static double steps_of(const gt_job *job, size_t region, int64_t samples) {
   if (job->train.until.steps > 0) return (double)job->train.until.steps;
   double batches = job->train.until.epochs > 0 ? job->train.until.epochs * ceil((double)samples / (double)job->train.batch)
                                                : (double)job->train.until.samples / (double)job->train.batch;
-  return strcmp(job->sync.local, "sync") == 0 ? ceil(batches / (double)(job->regions[region].ranks - 1)) : batches;
+  return job->sync.local == GT_LOCAL_SYNC ? ceil(batches / (double)(job->regions[region].ranks - 1)) : batches;
 }
 
 /* Where every region applies every step, all of them go by the longest: else their rates, and with these their models, would part. */
 static int64_t schedule_steps(const gt_job *job, size_t region, const int64_t *samples) {
   double steps = steps_of(job, region, samples[region]);
-  if (gt_sync_find(job->sync.strategy)->lockstep)
+  if (gt_sync_of(job->sync.strategy)->lockstep)
     for (size_t p = 0; p < job->nregions; p++) steps = fmax(steps, steps_of(job, p, samples[p]));
   return (int64_t)(steps + 0.5);
 }
 
 gt_optim_spec gt_ps_optim_of(const gt_job *job, size_t region, const int64_t *samples) {
-  const char *schedule = job->train.schedule.name;
-  gt_lr_kind kind = strcmp(schedule, "cosine") == 0 ? GT_LR_COSINE : strcmp(schedule, "step") == 0 ? GT_LR_STEP : GT_LR_CONSTANT;
-  return (gt_optim_spec){.name = job->train.optimizer.name,
-                         .schedule = {.kind = kind,
+  return (gt_optim_spec){.kind = job->train.optimizer.name,
+                         .schedule = {.kind = job->train.schedule.name,
                                       .lr = job->train.optimizer.lr,
                                       .gamma = job->train.schedule.gamma,
                                       .lr_min = job->train.schedule.lr_min,
@@ -41,7 +38,7 @@ gt_optim_spec gt_ps_optim_of(const gt_job *job, size_t region, const int64_t *sa
 
 double *gt_ps_weights_of(const gt_job *job, const int64_t *samples) {
   size_t n = job->nregions;
-  bool by_samples = strcmp(job->sync.weights, "samples") == 0;
+  bool by_samples = job->sync.weights == GT_WEIGHTS_SAMPLES;
   double sum = 0, *weights = GT_NEW_ARRAY(double, n);
   for (size_t p = 0; p < n; p++) sum += weights[p] = by_samples ? (double)samples[p] : 1;
   for (size_t p = 0; p < n; p++) weights[p] /= sum;
@@ -69,11 +66,11 @@ gt_ps_spec gt_ps_spec_of(const gt_job *job, const gt_order *order, const gt_link
   return (gt_ps_spec){.nregions = job->nregions,
                       .self = region,
                       .nworkers = (size_t)job->regions[region].ranks - 1,
-                      .local_async = strcmp(job->sync.local, "async") == 0,
-                      .strategy = gt_sync_find(job->sync.strategy),
+                      .local_async = job->sync.local == GT_LOCAL_ASYNC,
+                      .strategy = gt_sync_of(job->sync.strategy),
                       .period = job->sync.period,
-                      .scale = strcmp(job->sync.scale, "mean") == 0 ? 1.0 / (double)job->nregions : 1.0,
-                      .average = strcmp(job->sync.scale, "average") == 0,
+                      .scale = job->sync.scale == GT_SCALE_MEAN ? 1.0 / (double)job->nregions : 1.0,
+                      .average = job->sync.scale == GT_SCALE_AVERAGE,
                       .outbox = (size_t)job->wan.outbox,
                       .window = window_of(job, region, links, parameters * sizeof(float)),
                       .order = *order,

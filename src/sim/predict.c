@@ -1,6 +1,5 @@
 /* Forecasts: a whole run where that is cheap, else parts of it and a straight line through the last two. */
 #include <math.h>
-#include <string.h>
 
 #include "inside.h"
 
@@ -85,7 +84,7 @@ static void extrapolate(gt_sim_forecast *last, const gt_sim_forecast *before, do
 static double share_of(const gt_sim_spec *spec, double epochs, int64_t steps, int64_t samples) {
   const gt_job *job = spec->job;
   double held = (double)spec->samples[0], batch = (double)job->train.batch;
-  double workers = strcmp(job->sync.local, "sync") == 0 ? (double)(job->regions[0].ranks - 1) : 1;
+  double workers = job->sync.local == GT_LOCAL_SYNC ? (double)(job->regions[0].ranks - 1) : 1;
   double all = job->train.until.epochs > 0  ? job->train.until.epochs * held
                : job->train.until.steps > 0 ? (double)job->train.until.steps * batch * workers
                                             : (double)job->train.until.samples;

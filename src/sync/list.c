@@ -3,30 +3,18 @@
 
 #include <string.h>
 
-/* To add a strategy: one file, one line here. */
-#define STRATEGIES(X)                                                                                                                                \
-  X(gt_sync_none, "none")                                                                                                                            \
-  X(gt_sync_ssgd, "ssgd")                                                                                                                            \
-  X(gt_sync_asgd, "asgd")                                                                                                                            \
-  X(gt_sync_asgd_ga, "asgd-ga")                                                                                                                      \
-  X(gt_sync_ama, "ama")                                                                                                                              \
-  X(gt_sync_sma, "sma")
+#define DECLARE(constant, name, table) extern const gt_sync_ops table;
+#define TABLE(constant, name, table)   [constant] = &table,
+GT_STRATEGIES(DECLARE)
+static const gt_sync_ops *const tables[] = {GT_STRATEGIES(TABLE)};
 
-#define DECLARE(table, text) extern const gt_sync_ops table;
-#define TABLE(table, text)   &table,
-#define NAME(table, text)    text,
-STRATEGIES(DECLARE)
-static const gt_sync_ops *const tables[] = {STRATEGIES(TABLE)};
-static const char *const names[] = {STRATEGIES(NAME) NULL};
-
-const char *const *gt_sync_names(void) {
-  return names;
+const gt_sync_ops *gt_sync_of(gt_strategy strategy) {
+  return tables[strategy];
 }
 
 const gt_sync_ops *gt_sync_find(const char *name) {
-  for (size_t i = 0; names[i]; i++) {
-    if (strcmp(names[i], name) == 0) return tables[i];
-  }
+  for (size_t i = 0; gt_strategy_names[i]; i++)
+    if (strcmp(gt_strategy_names[i], name) == 0) return tables[i];
   return NULL;
 }
 

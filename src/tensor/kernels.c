@@ -8,7 +8,8 @@
 #include <cblas.h>
 #undef I /* complex.h takes the letter that linear layers count inputs by */
 
-static const gt_kernels *const tables[] = {&gt_kernels_auto, &gt_kernels_dnn, &gt_kernels_blas, &gt_kernels_ref};
+#define TABLE(constant, name, table) [constant] = &table,
+static const gt_kernels *const tables[] = {GT_KERNEL_TABLES(TABLE)};
 
 const gt_kernels *gt_kernels_find(const char *name) {
   (void)gt_isa_used(); /* holds oneDNN to the set before its first use */

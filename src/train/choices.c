@@ -142,7 +142,7 @@ static char *settle_kind(gt_run *run, const char *source, const char *text) {
   gt_choices *c = &run->choices;
   if (!text || !take_text(c, source, text)) {
     if (text) gt_log(GT_LOG_WARN, "%s has no choices for this machine (%s) and batches of %zu: they are measured", source, c->machine, run->batch);
-    gt_choices_measure(c, gt_kernels_find(run->job->train.kernels));
+    gt_choices_measure(c, gt_kernels_find(gt_kernels_names[run->job->train.kernels]));
   }
   return gt_choices_text(c);
 }
@@ -236,7 +236,7 @@ gt_status gt_run_open_choices(gt_run *run, const gt_graph_spec *spec) {
   gt_status status = GT_OK;
   run->choices_how = "rule";
   if (named) status = open_file(run, &text);
-  const bool settled = by_rule || strcmp(job->train.kernels, "auto") != 0 || (!named && run->options->virtual_clock);
+  const bool settled = by_rule || job->train.kernels != GT_KERNELS_AUTO || (!named && run->options->virtual_clock);
   if (status == GT_OK && !settled) {
     gt_machine_key(run->choices.machine, sizeof run->choices.machine);
     list_layers(run, spec);

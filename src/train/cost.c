@@ -126,8 +126,14 @@ static double from_0(double value) {
   return value >= 0 ? value : NAN;
 }
 
+/* A plan is of regions that exchange something. */
+static const char *predicted_strategy(const gt_job *job) {
+  const gt_strategy strategy = job->plan.predicted.strategy;
+  return strategy == GT_STRATEGY_NONE ? NULL : gt_strategy_names[strategy];
+}
+
 bool gt_run_planned(gt_plan_result *out, const gt_job *job, const gt_figures *measured) {
-  *out = (gt_plan_result){.strategy = job->plan.predicted.strategy,
+  *out = (gt_plan_result){.strategy = predicted_strategy(job),
                           .made = job->plan.predicted.made,
                           .predicted = {above_0(job->plan.predicted.wall_s), above_0(job->plan.predicted.step_s),
                                         above_0(job->plan.predicted.samples_per_s), from_0(job->plan.predicted.wan_bytes),

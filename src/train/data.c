@@ -13,8 +13,8 @@ static gt_status open_own(gt_run *run) {
   const char *path = gt_data_path(run->job, run->roles.region_id);
   GT_TRY(gt_dataset_open(&run->dataset, path));
   run->data = *gt_dataset_describe(run->dataset);
-  if (run->data.input != GT_INPUT_IDS || strcmp(run->job->data.augment, "none") == 0) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB, "data.augment is %s, but the samples of %s are ids; images are needed", run->job->data.augment, path);
+  if (run->data.input != GT_INPUT_IDS || run->job->data.augment == GT_AUGMENT_NONE) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB, "data.augment is %s, but the samples of %s are ids; images are needed", gt_augment_names[run->job->data.augment], path);
 }
 
 /* `bytes` of every PS, in region order, to all ranks.  Collective over the world; caller frees
@@ -47,7 +47,7 @@ static gt_status same_as_ps(const gt_run *run, const gt_dataset_info *ps) {
 static void say_shared(const gt_job *job, const size_t *files) {
   for (size_t r = 0; r < job->nregions; r++) {
     const char *here = gt_data_path(job, r), *there = gt_data_path(job, files[r]);
-    if (files[r] == r || (strcmp(here, there) == 0 && strcmp(job->data.partition.by, "file") != 0)) continue;
+    if (files[r] == r || (strcmp(here, there) == 0 && job->data.partition.by != GT_PART_FILE)) continue;
     gt_log_job(GT_LOG_WARN, "regions %s and %s read the same training samples (%s, %s): they are divided between them", job->regions[files[r]].name,
                job->regions[r].name, there, here);
   }

@@ -244,7 +244,7 @@ static gt_status summarise(gt_final *f) {
   const char **isas = GT_NEW_ARRAY(const char *, run->job->nregions);
   for (size_t r = 0; r < run->job->nregions; r++) isas[r] = run->isas[r];
   gt_summary sum = {.job = run->job->name,
-                    .strategy = run->job->sync.strategy,
+                    .strategy = gt_strategy_names[run->job->sync.strategy],
                     .clock = s->virtual_clock ? "virtual" : "real",
                     .wall_s = wall,
                     .virtual_s = s->virtual_clock ? elapsed : NAN,
@@ -263,7 +263,7 @@ static gt_status summarise(gt_final *f) {
                     .kernels = run->builds[run->job->nregions].kernels,
                     .precision = run->builds[run->job->nregions].precision,
                     .blas_core = run->builds[run->job->nregions].blas_core,
-                    .model = run->job->model.name,
+                    .model = gt_model_names[run->job->model.name],
                     .parameters = (int64_t)P,
                     .resumes = s->resumes};
   for (size_t r = 0; r < sum.nregions; r++) sum.samples += f->regions[r].samples;
@@ -343,7 +343,7 @@ gt_final *gt_final_create(gt_server *s) {
   const gt_arrays *a = gt_graph_arrays(s->run->graph);
   gt_final *f = GT_NEW(gt_final);
   f->server = s;
-  f->alone = n > 1 && gt_sync_find(s->run->job->sync.strategy)->sends == 0;
+  f->alone = n > 1 && gt_sync_of(s->run->job->sync.strategy)->sends == 0;
   gt_ending_open(&f->ending, &hooks, f, s->ps, s->run->roles.is_lead, n - 1);
   f->own = f->mean_score = (gt_ps_score){NAN, NAN, NAN};
   gt_model_mean_open(&f->models, n, s->run->roles.region_id, s->weights, a->params.n, a->buffers.n);

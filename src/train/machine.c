@@ -69,7 +69,7 @@ gt_status gt_run_open_machine(gt_run *run) {
 /* bf16 where it was asked for and there is such a thing; else *why says what is missing. */
 static gt_precision own_precision(const gt_run *run, const gt_kernels *kernels, const char **why) {
   *why = "kernels other than auto and dnn compute in f32";
-  if (!kernels || strcmp(run->job->train.precision, "bf16") != 0) return GT_F32;
+  if (!kernels || run->job->train.precision != GT_BF16) return GT_F32;
   return kernels->prepared && gt_kernels_bf16(why) ? GT_BF16 : GT_F32;
 }
 
@@ -88,7 +88,7 @@ void gt_run_open_precision(gt_run *run, const gt_kernels *kernels) {
   GT_MPI(MPI_Ibcast(&first, 1, MPI_INT, roles->region_size > 1, roles->region, &request));
   gt_wait_all(&request, 1, "the precision of the region's first worker", run->start_limit_s, NULL, NULL);
   run->precision = (gt_precision)(computes(roles) ? own : first);
-  if (!kernels || run->precision == GT_BF16 || strcmp(run->job->train.precision, "bf16") != 0) return;
+  if (!kernels || run->precision == GT_BF16 || run->job->train.precision != GT_BF16) return;
   /* Others say what the first does not. */
   if (speaks || (computes(roles) && first == (int)GT_BF16)) gt_log(GT_LOG_WARN, "train.precision is bf16, and %s: computing in f32", why);
 }

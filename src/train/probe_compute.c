@@ -1,5 +1,4 @@
 /* What work costs: all workers compute at once, driven through the local plane as in training, and each PS applies what they push; then the PS's other work, alone. */
-#include <string.h>
 
 #include "probe.h"
 
@@ -233,7 +232,7 @@ static void give(const server *s, size_t w, gt_order_kind kind) {
 
 static void exchange(server *s, phase at) {
   const gt_job *job = s->run->job;
-  int64_t each = strcmp(job->sync.local, "sync") == 0 ? TRAFFIC * (int64_t)gt_plane_ps_workers(s->plane) : TRAFFIC;
+  int64_t each = job->sync.local == GT_LOCAL_SYNC ? TRAFFIC * (int64_t)gt_plane_ps_workers(s->plane) : TRAFFIC;
   if (++s->pushes % each == 0 && at != PAUSED && s->traffic) gt_probe_traffic_send(s->traffic, gt_graph_arrays(s->run->graph)->grads);
 }
 
@@ -295,7 +294,7 @@ static void run_server(gt_probe_state *p, material *m) {
   server s = {.run = run, .material = m, .plane = gt_plane_ps_create(run->roles.region, &(gt_plane_size){a->params.n, a->buffers.n, 0})};
   gt_backoff backoff = {0};
   s.workers = GT_NEW_ARRAY(served, gt_plane_ps_workers(s.plane));
-  if (run->job->nregions > 1 && strcmp(run->job->sync.strategy, "none") != 0) s.traffic = gt_probe_traffic_open(run, a->params);
+  if (run->job->nregions > 1 && gt_sync_of(run->job->sync.strategy)->sends) s.traffic = gt_probe_traffic_open(run, a->params);
   s.since = gt_now();
   for (size_t w = 0; w < gt_plane_ps_workers(s.plane); w++) s.workers[w].heard = s.since;
   while (s.ended < gt_plane_ps_workers(s.plane)) {

@@ -102,9 +102,9 @@ static gt_status write_file(const char *folder, const char *region, size_t bytes
 static double checkpoint_bytes(const gt_probe_state *p) {
   if (!p->run.graph) return 0;
   const gt_arrays *a = gt_graph_arrays(p->run.graph);
-  const char *rule = p->run.job->train.optimizer.name;
-  double moments = strcmp(rule, "sgd") == 0 ? (p->run.job->train.optimizer.momentum > 0 ? 1 : 0) : 2;
-  double kept = gt_sync_find(p->run.job->sync.strategy)->sends ? 1 : 0; /* what is accumulated, or the last model sent */
+  const gt_optim_spec optim = {.kind = p->run.job->train.optimizer.name, .momentum = p->run.job->train.optimizer.momentum};
+  const double moments = (double)gt_optim_arrays(&optim);
+  double kept = gt_sync_of(p->run.job->sync.strategy)->sends ? 1 : 0; /* what is accumulated, or the last model sent */
   return ((1 + moments + kept) * (double)a->params.n + (double)a->buffers.n) * sizeof(float) + 65536;
 }
 

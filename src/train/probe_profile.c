@@ -104,7 +104,7 @@ static void put_profile(FILE *f, const gt_probe_state *p) {
   time_t now = time(NULL);
   strftime(stamp, sizeof stamp, "%Y-%m-%d %H:%M:%S %z", localtime(&now));
   fprintf(f, "# What `geotrain probe` measured on %s (geotrain " GT_VERSION "); use: geotrain train JOB.yaml --set profile=FILE\n", stamp);
-  fprintf(f, "# job %s, model %s, batch %d, links %s\n#\n", job->name, job->model.name, job->train.batch,
+  fprintf(f, "# job %s, model %s, batch %d, links %s\n#\n", job->name, gt_model_names[job->model.name], job->train.batch,
           job->wan.emulate ? "emulated (wan.emulate: true)" : "real (wan.emulate: false)");
   put_report(f, p);
   fprintf(f, "\nregions:\n");

@@ -68,7 +68,7 @@ static void report_machines(const gt_probe_state *p, FILE *to) {
 static void report_compute(const gt_probe_state *p, FILE *to) {
   char a[32], b[32], c[32], d[32];
   if (!p->run.graph) return;
-  fprintf(to, "\ncompute, model %s, batch %d, all workers at once:\n", p->run.job->model.name, p->run.job->train.batch);
+  fprintf(to, "\ncompute, model %s, batch %d, all workers at once:\n", gt_model_names[p->run.job->model.name], p->run.job->train.batch);
   fprintf(to, "  %-16s %6s %14s %14s %12s %14s\n", "region", "worker", "train samples/s", "eval samples/s", "turn-around", "+ after a wait");
   for (size_t r = 0; r < p->run.job->nregions; r++) {
     const gt_probe_rank *w;

@@ -44,7 +44,7 @@ void gt_server_describe(const gt_server *s, gt_ckpt_info *info) {
                          .features = (int64_t)run->data.features};
   snprintf(info->job_name, sizeof info->job_name, "%s", run->job->name);
   snprintf(info->region, sizeof info->region, "%s", run->region);
-  snprintf(info->model, sizeof info->model, "%s", run->job->model.name);
+  snprintf(info->model, sizeof info->model, "%s", gt_model_names[run->job->model.name]);
   gt_graph_hash(run->graph, info->model_hash);
   name_kernels(run, info->kernels, sizeof info->kernels);
 }
@@ -180,7 +180,8 @@ static gt_status restore(gt_server *s, const gt_ckpt_info *info, const gt_state 
                    text);
   gt_graph_hash(s->run->graph, model);
   if (strcmp(model, info->model_hash) != 0)
-    return GT_FAIL(GT_ERR_CKPT, "it holds model %s (%.12s), the job needs %s (%.12s)", info->model, info->model_hash, s->run->job->model.name, model);
+    return GT_FAIL(GT_ERR_CKPT, "it holds model %s (%.12s), the job needs %s (%.12s)", info->model, info->model_hash,
+                   gt_model_names[s->run->job->model.name], model);
   GT_TRY(gt_run_check_data(s->run, state));
   GT_TRY(gt_state_get(state, "model/", "params", GT_TYPE_F32, a->params.data, a->params.n));
   GT_TRY(gt_state_get(state, "model/", "buffers", GT_TYPE_F32, a->buffers.data, a->buffers.n));
@@ -222,7 +223,7 @@ gt_status gt_run_init_params(gt_run *run) {
   gt_graph_hash(run->graph, model);
   if (status == GT_OK && strcmp(model, info.model_hash) != 0)
     status = GT_FAIL(GT_ERR_CKPT, "train.init %s holds model %s (%.12s), the job needs %s (%.12s)", path, info.model, info.model_hash,
-                     run->job->model.name, model);
+                     gt_model_names[run->job->model.name], model);
   if (status == GT_OK) status = gt_state_get(&state, "model/", "params", GT_TYPE_F32, a->params.data, a->params.n);
   if (status == GT_OK) status = gt_state_get(&state, "model/", "buffers", GT_TYPE_F32, a->buffers.data, a->buffers.n);
   gt_state_close(&state);

@@ -20,7 +20,7 @@ int64_t gt_server_planned_steps(const gt_server *s, const char *job_yaml) {
 static void agree_on_steps(const gt_server *s, int64_t *step, int64_t *end, int64_t *planned) {
   int64_t all[3] = {*step, *end, -*planned};
   MPI_Request request;
-  if (!gt_sync_find(s->run->job->sync.strategy)->lockstep) return;
+  if (!gt_sync_of(s->run->job->sync.strategy)->lockstep) return;
   GT_MPI(MPI_Iallreduce(MPI_IN_PLACE, all, 3, MPI_INT64_T, MPI_MAX, s->run->roles.ps, &request));
   gt_wait_all(&request, 1, "the steps that other regions have left", s->run->start_limit_s, NULL, NULL);
   *step = all[0];

@@ -208,7 +208,7 @@ static gt_status open_rest(gt_server *s, int64_t round, int64_t newest) {
 static void open_plane(gt_server *s) {
   gt_run *run = s->run;
   const gt_arrays *a = gt_graph_arrays(run->graph);
-  const gt_sync_ops *strategy = gt_sync_find(run->job->sync.strategy);
+  const gt_sync_ops *strategy = gt_sync_of(run->job->sync.strategy);
   const gt_plane_size size = gt_run_plane_size(run);
   s->plane = gt_plane_ps_create(run->roles.region, &size);
   float *home = gt_plane_ps_home(s->plane);

@@ -171,26 +171,23 @@ static gt_status check_batches(const gt_run *run) {
       GT_ERR_JOB,
       "region %s has %zu samples in batches of %zu (train.batch), the last of an epoch has %zu; of images of %zu x %zu model %s normalises "
       "channels of a single value a sample, so %zu or more are needed in every batch: another train.batch, or other samples",
-      run->region, n, batch, last, run->data.h, run->data.w, run->job->model.name, least);
+      run->region, n, batch, last, run->data.h, run->data.w, gt_model_names[run->job->model.name], least);
 }
 
 static gt_status open_model(gt_run *run) {
-  const gt_kernels *kernels = gt_kernels_find(run->job->train.kernels);
+  const gt_kernels *kernels = gt_kernels_find(gt_kernels_names[run->job->train.kernels]);
   if (run->roles.is_ps) gt_job_warn_region(run->job, (size_t)run->roles.region_id, (int64_t)run->order.n, warn);
   run->batch = run->order.n < run->order.batch ? run->order.n : run->order.batch;
   run->batch_max = run->order.batch > GT_EVAL_BATCH ? run->order.batch : GT_EVAL_BATCH;
-  gt_graph_spec spec = {.model = run->job->model.name,
-                        .options = {.parameters = run->job->model.parameters,
-                                    .embedding = run->job->model.embedding,
-                                    .mlp = run->job->model.mlp,
-                                    .nmlp = run->job->model.nmlp},
-                        .shape = {run->data.h, run->data.w, run->data.c, run->data.classes, run->data.features},
-                        .batch_max = run->roles.is_ps ? 0 : run->batch_max,
-                        .kernels = kernels};
+  gt_graph_spec spec = gt_graph_spec_of(run->job);
+  spec.shape = (gt_sample_shape){run->data.h, run->data.w, run->data.c, run->data.classes, run->data.features};
+  spec.batch_max = run->roles.is_ps ? 0 : run->batch_max;
+  spec.kernels = kernels;
   gt_run_open_precision(run, kernels);
   spec.precision = run->precision;
   spec.batch = run->batch;
-  gt_status status = kernels ? GT_OK : GT_FAIL(GT_ERR_JOB, "train.kernels is \"%s\", which this build does not have", run->job->train.kernels);
+  gt_status status =
+      kernels ? GT_OK : GT_FAIL(GT_ERR_JOB, "train.kernels is \"%s\", which this build does not have", gt_kernels_names[run->job->train.kernels]);
   GT_TRY(agree(run, status));
   GT_TRY(gt_run_open_choices(run, &spec));
   if (run->choices.n > 0) spec.choices = &run->choices;

@@ -1,5 +1,4 @@
 /* The worker's loop: gets orders with parameters, computes gradients or evaluates, pushes. */
-#include <string.h>
 
 #include "impl.h"
 
@@ -146,9 +145,8 @@ static gt_status loop(worker *w) {
 }
 
 gt_status gt_train_loader(const gt_run *run, size_t n, gt_loader **out) {
-  bool augmented = strcmp(run->job->data.augment, "crop-flip") == 0;
   GT_TRY(gt_loader_create(out, run->dataset, GT_SPLIT_TRAIN, run->part, n));
-  return gt_loader_augment(*out, augmented ? GT_AUGMENT_CROP_FLIP : GT_AUGMENT_NONE);
+  return gt_loader_augment(*out, run->job->data.augment);
 }
 
 /* Loads the region's part, and the test set; collective over the world. */

@@ -82,7 +82,7 @@ static void checkpoint(const char *dir, const gt_graph *graph, const gt_sample_s
 /* The tensors after so many steps on the same batch. */
 static void train(gt_graph *graph, const void *x, const int32_t *labels, double momentum, int steps) {
   const gt_arrays *arrays = gt_graph_arrays(graph);
-  const gt_optim_spec sgd = {.name = "sgd", .schedule = {.kind = GT_LR_CONSTANT, .lr = LR}, .momentum = momentum};
+  const gt_optim_spec sgd = {.kind = GT_OPTIMIZER_SGD, .schedule = {.kind = GT_LR_CONSTANT, .lr = LR}, .momentum = momentum};
   gt_optim *optim;
   gt_metrics metrics;
   must(gt_optim_create(&optim, &sgd, arrays->params.n, true) == GT_OK, "the optimizer");

@@ -73,12 +73,12 @@ static void plan_is_read(void **state) {
   (void)state;
   gt_job *job = load(full, NULL, 0), *plain = load("regions: [{name: a, ranks: 2}]\n", NULL, 0);
   assert_int_equal(job->plan.nstrategies, 2);
-  assert_string_equal(job->plan.strategies[1], "sma");
+  assert_int_equal(job->plan.strategies[1], GT_STRATEGY_SMA);
   assert_true(job->plan.nperiods == 2 && job->plan.periods[1] == 8);
   assert_true(job->plan.nfactors == 2 && job->plan.factors[0].period == 8 && job->plan.factors[0].factor == 1.25 && job->plan.factors[1].period == 0);
   assert_true(job->plan.deadline_s == 7200 && job->plan.budget == 12.5 && job->plan.start_s == 30 && job->plan.billing_s == 60);
   assert_string_equal(job->plan.catalogue, "prices");
-  assert_string_equal(job->plan.predicted.strategy, "sma");
+  assert_int_equal(job->plan.predicted.strategy, GT_STRATEGY_SMA);
   assert_true(job->plan.predicted.wall_s == 100 && job->plan.predicted.wall_low_s == 90 && job->plan.predicted.wall_high_s == 110);
   assert_true(job->plan.predicted.step_s == 0.002 && job->plan.predicted.samples_per_s == 32000 && job->plan.predicted.wan_bytes == 123456789);
   assert_true(job->plan.predicted.waiting == 0 && job->plan.predicted.cost == 0.5);

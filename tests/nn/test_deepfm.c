@@ -500,7 +500,8 @@ static void learns_pairs_without_allocating(void **state) {
   (void)state;
   enum { B = 64, TEST = 512 };
   const int64_t mlp[] = {16, 8};
-  const gt_optim_spec spec = {.name = "adam", .schedule = {.kind = GT_LR_CONSTANT, .lr = 0.01}, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
+  const gt_optim_spec spec = {
+      .kind = GT_OPTIMIZER_ADAM, .schedule = {.kind = GT_LR_CONSTANT, .lr = 0.01}, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
   static int32_t ids[TEST * 3], labels[TEST];
   static float scores[TEST];
   static uint32_t scratch[TEST];

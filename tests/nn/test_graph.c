@@ -124,7 +124,7 @@ static void what_is_refused(void **state) {
   assert_int_equal(gt_alloc_alive(), alive);
   assert_non_null(gt_model_find("lenet5"));
   assert_non_null(strstr(gt_model_find("lenet5")->source, "sqrt(5)"));
-  for (const char *const *name = gt_model_names(); *name; name++) assert_string_equal(gt_model_find(*name)->name, *name);
+  for (const char *const *name = gt_model_names; *name; name++) assert_string_equal(gt_model_find(*name)->name, *name);
 }
 
 static void count(void *context) {
@@ -138,7 +138,7 @@ static void learns_without_allocating(void **state) {
   gt_graph *graph = lenet(&(gt_sample_shape){12, 14, 1, 3, 0}, B, "auto");
   const gt_arrays *arrays = gt_graph_arrays(graph);
   gt_optim *optim;
-  const gt_optim_spec spec = {.name = "sgd", .schedule = {.kind = GT_LR_CONSTANT, .lr = 0.05}, .momentum = 0.9};
+  const gt_optim_spec spec = {.kind = GT_OPTIMIZER_SGD, .schedule = {.kind = GT_LR_CONSTANT, .lr = 0.05}, .momentum = 0.9};
   assert_int_equal(gt_optim_create(&optim, &spec, arrays->params.n, true), GT_OK);
   gt_graph_init(graph, 3);
   float x[B * 168];

@@ -75,11 +75,11 @@ static void optimizer(numbers *n, const gt_optim_spec *spec) {
 
 static void compute(numbers *n) {
   static const gt_optim_spec specs[] = {
-      {.name = "sgd", .schedule = {.lr = 0.05}, .weight_decay = 0.1},
-      {.name = "sgd", .schedule = {.lr = 0.05}, .momentum = 0.9, .weight_decay = 0.1},
-      {.name = "sgd", .schedule = {.lr = 0.05}, .momentum = 0.9, .weight_decay = 0.1, .nesterov = true},
-      {.name = "adam", .schedule = {.lr = 0.01}, .beta1 = 0.5, .beta2 = 0.75, .epsilon = 1e-3, .weight_decay = 0.1},
-      {.name = "adamw", .schedule = {.lr = 0.01}, .beta1 = 0.5, .beta2 = 0.75, .epsilon = 1e-3, .weight_decay = 0.3},
+      {.kind = GT_OPTIMIZER_SGD, .schedule = {.lr = 0.05}, .weight_decay = 0.1},
+      {.kind = GT_OPTIMIZER_SGD, .schedule = {.lr = 0.05}, .momentum = 0.9, .weight_decay = 0.1},
+      {.kind = GT_OPTIMIZER_SGD, .schedule = {.lr = 0.05}, .momentum = 0.9, .weight_decay = 0.1, .nesterov = true},
+      {.kind = GT_OPTIMIZER_ADAM, .schedule = {.lr = 0.01}, .beta1 = 0.5, .beta2 = 0.75, .epsilon = 1e-3, .weight_decay = 0.1},
+      {.kind = GT_OPTIMIZER_ADAMW, .schedule = {.lr = 0.01}, .beta1 = 0.5, .beta2 = 0.75, .epsilon = 1e-3, .weight_decay = 0.3},
   };
   memset(n, 0, sizeof *n);
   vectors(n);

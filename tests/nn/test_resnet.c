@@ -326,7 +326,7 @@ static void learns_without_allocating(void **state) {
   for (gt_precision precision = GT_F32; precision <= (has_bf16() ? GT_BF16 : GT_F32); precision++) {
     gt_graph *graph = resnet(&small, 8, "auto", precision);
     const gt_arrays *arrays = gt_graph_arrays(graph);
-    const gt_optim_spec spec = {.name = "sgd", .schedule = {.kind = GT_LR_CONSTANT, .lr = 0.02}, .momentum = 0.9};
+    const gt_optim_spec spec = {.kind = GT_OPTIMIZER_SGD, .schedule = {.kind = GT_LR_CONSTANT, .lr = 0.02}, .momentum = 0.9};
     gt_optim *optim;
     gt_metrics metrics = {0};
     double first = 0.0;

@@ -45,7 +45,7 @@ static void on_note(void *ctx, gt_ps_note note, double a, double b) {
 static void create(fixture *f, int64_t steps) {
   static const double weights[] = {0.5, 0.5};
   *f = (fixture){.sent = 0};
-  gt_optim_spec sgd = {.name = "sgd", .schedule = {.kind = GT_LR_CONSTANT, .lr = 1}};
+  gt_optim_spec sgd = {.kind = GT_OPTIMIZER_SGD, .schedule = {.kind = GT_LR_CONSTANT, .lr = 1}};
   assert_int_equal(gt_optim_create(&f->optim, &sgd, NPARAMS, true), GT_OK);
   gt_ps_spec spec = {.nregions = 2,
                      .nworkers = 1,

@@ -121,7 +121,7 @@ static void create(fixture *f, const char *strategy, size_t workers, bool async,
   static const double weights[2] = {0.5, 0.5};
   *f = (fixture){.params = {0.5f, -0.25f, 1.5f}, .buffers = {0.01f, 0.02f}};
   for (size_t i = 0; i < NTEST; i++) f->labels[i] = (int32_t)((i * 13 / 5) % 2);
-  gt_optim_spec sgd = {.name = "sgd", .schedule = {.kind = GT_LR_CONSTANT, .lr = 1}};
+  gt_optim_spec sgd = {.kind = GT_OPTIMIZER_SGD, .schedule = {.kind = GT_LR_CONSTANT, .lr = 1}};
   assert_int_equal(gt_optim_create(&f->optim, &sgd, NPARAMS, true), GT_OK);
   gt_ps_spec spec = {
       .nregions = 2,

@@ -31,7 +31,7 @@ static void check_evals(world *w) {
 
 static void test_evaluations(void **state) {
   (void)state;
-  for (const char *const *name = gt_sync_names(); *name; name++)
+  for (const char *const *name = gt_strategy_names; *name; name++)
     for (int k = 0; k < 6; k++) {
       w_spec s = two(*name, k % 2);
       s.test_samples = 25;
@@ -132,7 +132,7 @@ static void test_keepalives_go_to_who_waits(void **state) {
 /* Nothing that lets workers go on waits for the next heartbeat. */
 static void test_no_release_is_late(void **state) {
   (void)state;
-  for (const char *const *name = gt_sync_names(); *name; name++)
+  for (const char *const *name = gt_strategy_names; *name; name++)
     for (int k = 0; k < 20; k++) {
       w_spec s = two(*name, k % 2);
       s.seed += (uint64_t)k;
@@ -149,7 +149,7 @@ static void test_no_release_is_late(void **state) {
 
 static void test_gradients_that_are_not_finite(void **state) {
   (void)state;
-  for (const char *const *name = gt_sync_names(); *name; name++)
+  for (const char *const *name = gt_strategy_names; *name; name++)
     for (int async = 0; async < 2; async++) {
       w_spec s = two(*name, async);
       s.bad_every = 8; /* batches 7, 15, 23, 31, 39: five in all */
@@ -172,7 +172,7 @@ static void test_gradients_that_are_not_finite(void **state) {
 
 static void test_a_message_that_is_not_finite(void **state) {
   (void)state;
-  for (const char *const *name = gt_sync_names(); *name; name++)
+  for (const char *const *name = gt_strategy_names; *name; name++)
     for (int async = 0; async < 2; async++) {
       w_spec s = two(*name, async);
       s.poison = 3;
@@ -265,7 +265,7 @@ static double needed(const w_spec *spec) {
 static void test_wan_bytes_at_random(void **state) {
   (void)state;
   int stopped = 0;
-  for (const char *const *name = gt_sync_names(); *name; name++)
+  for (const char *const *name = gt_strategy_names; *name; name++)
     for (uint64_t seed = 0; seed < 24; seed++) {
       w_spec s = w_random(*name, seed % 2, 2 + seed % 3, 7000 + seed);
       s.until.epochs = 2;
@@ -292,7 +292,7 @@ static void test_wan_bytes_at_random(void **state) {
 /* What a crash finds in flight is sent again when it is known what may be. */
 static void test_wan_bytes_over_a_crash(void **state) {
   (void)state;
-  for (const char *const *name = gt_sync_names(); *name; name++)
+  for (const char *const *name = gt_strategy_names; *name; name++)
     for (uint64_t seed = 0; seed < 24; seed++) {
       w_spec s = w_random(*name, seed % 2, 2 + seed % 3, 7100 + seed);
       s.until.epochs = 2;
@@ -312,7 +312,7 @@ static void test_wan_bytes_over_a_crash(void **state) {
 
 static void test_no_allocation_in_the_step_loop(void **state) {
   (void)state;
-  for (const char *const *name = gt_sync_names(); *name; name++)
+  for (const char *const *name = gt_strategy_names; *name; name++)
     for (int k = 0; k < 8; k++) {
       w_spec s = two(*name, k % 2);
       s.workers[0] = s.workers[1] = 2;

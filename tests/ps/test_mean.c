@@ -52,7 +52,7 @@ static void on_note(void *ctx, gt_ps_note note, double a, double b) {
 static void begin(fixture *f, size_t workers, bool async, gt_ps_interval until, int64_t eval_every) {
   static const double weight = 1;
   *f = (fixture){.buffers = {9, 9}};
-  gt_optim_spec sgd = {.name = "sgd", .schedule = {.kind = GT_LR_CONSTANT, .lr = 1}};
+  gt_optim_spec sgd = {.kind = GT_OPTIMIZER_SGD, .schedule = {.kind = GT_LR_CONSTANT, .lr = 1}};
   assert_int_equal(gt_optim_create(&f->optim, &sgd, NPARAMS, true), GT_OK);
   gt_ps_spec spec = {.nregions = 1,
                      .nworkers = workers,

@@ -121,7 +121,7 @@ static void test_sender(void **state) {
 /* Headers at random: an answer each, and the run goes on as if they had not come. */
 static void test_at_random(void **state) {
   (void)state;
-  for (const char *const *name = gt_sync_names(); *name; name++) {
+  for (const char *const *name = gt_strategy_names; *name; name++) {
     w_spec s = two(*name);
     world *w = w_open(&s);
     gt_rng rng = gt_rng_make(11, GT_RNG_TEST, 0, 0);

@@ -7,7 +7,7 @@ typedef void w_law(w_spec *spec);
 
 static void for_all(w_law *law, int seeds, uint64_t seed) {
   static const size_t regions[] = {1, 2, 3, 5};
-  for (const char *const *name = gt_sync_names(); *name; name++)
+  for (const char *const *name = gt_strategy_names; *name; name++)
     for (int async = 0; async < 2; async++)
       for (int k = 0; k < seeds; k++) {
         w_spec spec = w_random(*name, async, regions[k % 4], seed++);

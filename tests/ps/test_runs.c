@@ -8,7 +8,7 @@ typedef void w_law(w_spec *spec);
 
 static void for_all(w_law *law) {
   uint64_t seed = 100;
-  for (const char *const *name = gt_sync_names(); *name; name++)
+  for (const char *const *name = gt_strategy_names; *name; name++)
     for (int async = 0; async < 2; async++)
       for (size_t r = 0; r < 4; r++)
         for (int k = 0; k < SEEDS; k++) {

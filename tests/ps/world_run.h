@@ -8,7 +8,7 @@
 
 static inline void w_open_ps(world *w, w_region *r, int64_t round) {
   const w_spec *s = &w->spec;
-  gt_optim_spec sgd = {.name = "sgd", .schedule = {.kind = GT_LR_CONSTANT, .lr = 0.02, .gamma = 1}, .momentum = s->momentum};
+  gt_optim_spec sgd = {.kind = GT_OPTIMIZER_SGD, .schedule = {.kind = GT_LR_CONSTANT, .lr = 0.02, .gamma = 1}, .momentum = s->momentum};
   assert_int_equal(gt_optim_create(&r->optim, &sgd, W_PARAMS, !s->no_data), GT_OK);
   gt_ps_spec spec = {.nregions = w->n,
                      .self = r->id,

@@ -5,7 +5,7 @@ static void test_names_and_tables_agree(void **state) {
   (void)state;
   const char *const expected[] = {"none", "ssgd", "asgd", "asgd-ga", "ama", "sma"};
   size_t n = 0;
-  for (const char *const *name = gt_sync_names(); *name; name++, n++) {
+  for (const char *const *name = gt_strategy_names; *name; name++, n++) {
     const gt_sync_ops *ops = gt_sync_find(*name);
     assert_non_null(ops);
     assert_string_equal(ops->name, *name);
@@ -33,7 +33,7 @@ static void test_kinds_of_messages(void **state) {
 /* Alone, whatever the strategy, a region does what its optimizer does; so does every region under `none`. */
 static void test_alone_is_the_optimizer(void **state) {
   (void)state;
-  for (const char *const *name = gt_sync_names(); *name; name++) {
+  for (const char *const *name = gt_strategy_names; *name; name++) {
     size_t nregions = strcmp(*name, "none") == 0 ? 3 : 1;
     w_spec spec = {.strategy = *name, .nregions = nregions, .steps = {9, 4, 0}, .period = 2, .scale = 1, .optim = w_sgd(0.1, 0.9), .seed = 5};
     world *w = w_run(&spec);
@@ -77,8 +77,8 @@ static size_t assert_all_needed(world *w, w_region *r) {
 static void test_load_needs_every_item(void **state) {
   (void)state;
   static const size_t most[] = {0, 5 + 3 + 1 + 2, 4, 5, 3, 5 + 3 + 1 + 2}; /* with one message in the inbox and the own gradient, or two messages */
-  for (size_t s = 0; gt_sync_names()[s]; s++) {
-    w_spec spec = {.strategy = gt_sync_names()[s], .nregions = 3, .steps = {6, 6, 6}, .period = 2, .scale = 1, .outbox = 1, .seed = 3};
+  for (size_t s = 0; gt_strategy_names[s]; s++) {
+    w_spec spec = {.strategy = gt_strategy_names[s], .nregions = 3, .steps = {6, 6, 6}, .period = 2, .scale = 1, .outbox = 1, .seed = 3};
     world *w = w_open(&spec);
     w_begin(w);
     size_t seen = 0;
@@ -95,7 +95,7 @@ static void test_load_needs_every_item(void **state) {
 static void test_nothing_is_left_allocated(void **state) {
   (void)state;
   int64_t before = gt_alloc_alive();
-  for (const char *const *name = gt_sync_names(); *name; name++) {
+  for (const char *const *name = gt_strategy_names; *name; name++) {
     w_spec spec = w_random(*name, 11);
     w_close(w_run(&spec));
   }

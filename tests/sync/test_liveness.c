@@ -25,7 +25,7 @@ static void assert_counts(const world *w) {
 
 static void test_random_worlds(void **state) {
   (void)state;
-  for (const char *const *name = gt_sync_names(); *name; name++) {
+  for (const char *const *name = gt_strategy_names; *name; name++) {
     for (uint64_t seed = 0; seed < 500; seed++) {
       w_spec spec = w_random(*name, 1000 + seed);
       world *w = w_run(&spec);
@@ -38,7 +38,7 @@ static void test_random_worlds(void **state) {
 /* A simulation has no data: the same messages at the same times. */
 static void test_without_data(void **state) {
   (void)state;
-  for (const char *const *name = gt_sync_names(); *name; name++) {
+  for (const char *const *name = gt_strategy_names; *name; name++) {
     for (uint64_t seed = 0; seed < 100; seed++) {
       w_spec spec = w_random(*name, seed);
       world *real = w_run(&spec);

@@ -29,7 +29,7 @@ static void assert_same_models(const world *a, const world *b) {
 
 static void test_restart_at_every_event(void **state) {
   (void)state;
-  for (const char *const *name = gt_sync_names(); *name; name++) {
+  for (const char *const *name = gt_strategy_names; *name; name++) {
     for (size_t s = 0; s < sizeof specs / sizeof specs[0]; s++) {
       for (size_t variant = 0; variant < 3; variant++) {
         w_spec spec = specs[s];

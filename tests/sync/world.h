@@ -90,11 +90,11 @@ typedef struct world {
 } world;
 
 static inline gt_optim_spec w_sgd(double lr, double momentum) {
-  return (gt_optim_spec){.name = "sgd", .schedule = {.kind = GT_LR_CONSTANT, .lr = lr, .gamma = 1}, .momentum = momentum};
+  return (gt_optim_spec){.kind = GT_OPTIMIZER_SGD, .schedule = {.kind = GT_LR_CONSTANT, .lr = lr, .gamma = 1}, .momentum = momentum};
 }
 
 static inline gt_optim_spec w_adamw(void) {
-  return (gt_optim_spec){.name = "adamw",
+  return (gt_optim_spec){.kind = GT_OPTIMIZER_ADAMW,
                          .schedule = {.kind = GT_LR_CONSTANT, .lr = 0.01, .gamma = 1},
                          .weight_decay = 0.01,
                          .beta1 = 0.9,
@@ -237,7 +237,7 @@ static inline void w_create_strategy(world *w, w_region *r) {
 static inline world *w_open(const w_spec *spec) {
   world *w = GT_NEW(world);
   w->spec = *spec;
-  if (!w->spec.optim.name) w->spec.optim = w_sgd(0.05, 0);
+  if (w->spec.optim.schedule.gamma <= 0) w->spec.optim = w_sgd(0.05, 0);
   if (!w->spec.workers) w->spec.workers = 1;
   if (!w->spec.window) w->spec.window = 1;
   if (!w->spec.outbox) w->spec.outbox = 2;

@@ -1,0 +1,19 @@
+/* The names of the families' members. */
+#include "geotrain/base_families.h"
+
+#include <stddef.h>
+
+#define NAME(constant, name, ...) name,
+
+const char *const gt_strategy_names[] = {GT_STRATEGIES(NAME) NULL};
+const char *const gt_model_names[] = {GT_MODELS(NAME) NULL};
+const char *const gt_optimizer_names[] = {GT_OPTIMIZERS(NAME) NULL};
+const char *const gt_kernels_names[] = {GT_KERNEL_TABLES(NAME) NULL};
+const char *const gt_schedule_names[] = {GT_SCHEDULES(NAME) NULL};
+const char *const gt_partition_names[] = {GT_PARTITIONS(NAME) NULL};
+const char *const gt_augment_names[] = {GT_AUGMENTS(NAME) NULL};
+const char *const gt_precision_names[] = {GT_PRECISIONS(NAME) NULL};
+const char *const gt_local_names[] = {GT_LOCALS(NAME) NULL};
+const char *const gt_topology_names[] = {GT_TOPOLOGIES(NAME) NULL};
+const char *const gt_weights_names[] = {GT_WEIGHTS(NAME) NULL};
+const char *const gt_scale_names[] = {GT_SCALES(NAME) NULL};

@@ -1,0 +1,8 @@
+/* The model as the job describes it. */
+#include "geotrain/nn.h"
+
+gt_graph_spec gt_graph_spec_of(const gt_job *job) {
+  return (gt_graph_spec){
+      .model = gt_model_names[job->model.name],
+      .options = {.parameters = job->model.parameters, .embedding = job->model.embedding, .mlp = job->model.mlp, .nmlp = job->model.nmlp}};
+}
