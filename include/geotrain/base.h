@@ -73,6 +73,12 @@ int64_t gt_alloc_total(void);
 #define GT_NEW(type)          ((type *)gt_alloc(1, sizeof(type)))
 #define GT_NEW_ARRAY(type, n) ((type *)gt_alloc((n), sizeof(type)))
 
+/* Room for one more behind the n entries of an array of pointer `array` and room `capacity`: unless there
+   is, it is replaced by a copy with twice the room, `first` entries to begin with. */
+#define GT_GROW(array, n, capacity, first) ((n) < (capacity) ? (void)0 : (void)((array) = gt_grown((array), &(capacity), (first), sizeof *(array))))
+/* The copy, and its room in *capacity; the old array is freed. */
+void *gt_grown(void *array, size_t *capacity, size_t first, size_t size);
+
 /* ---- random numbers ------------------------------------------------------------------------------------------ */
 
 /* Counter-based random numbers (SplitMix64 finalizer over a keyed counter): the same key gives the same sequence on every

@@ -48,6 +48,15 @@ char *gt_strdup(const char *text) {
   return copy;
 }
 
+void *gt_grown(void *array, size_t *capacity, size_t first, size_t size) {
+  const size_t room = *capacity ? 2 * *capacity : first;
+  void *copy = gt_alloc(room, size);
+  if (*capacity) memcpy(copy, array, *capacity * size);
+  gt_free(array);
+  *capacity = room;
+  return copy;
+}
+
 int64_t gt_alloc_alive(void) {
   return atomic_load_explicit(&alive, memory_order_relaxed);
 }

@@ -14,21 +14,12 @@ size_t gt_type_size(gt_type type) {
   return sizes[type];
 }
 
-static void grow(gt_state *state) {
-  size_t capacity = state->capacity ? 2 * state->capacity : 16;
-  gt_state_item *items = GT_NEW_ARRAY(gt_state_item, capacity);
-  if (state->n) memcpy(items, state->items, state->n * sizeof *items);
-  gt_free(state->items);
-  state->items = items;
-  state->capacity = capacity;
-}
-
 /* Names are written by the program: one that does not fit or is there already would lose state in a checkpoint. */
 void gt_state_add(gt_state *state, const char *prefix, const char *name, gt_type type, void *data, size_t count) {
   if (strlen(prefix) + strlen(name) >= sizeof(((gt_state_item *)0)->name))
     gt_bug("the name of state item \"%s%s\" is longer than 95 bytes", prefix, name);
   if (gt_state_find(state, prefix, name)) gt_bug("state item \"%s%s\" is added twice", prefix, name);
-  if (state->n == state->capacity) grow(state);
+  GT_GROW(state->items, state->n, state->capacity, 16);
   gt_state_item *item = &state->items[state->n++];
   snprintf(item->name, sizeof item->name, "%s%s", prefix, name);
   item->type = type;

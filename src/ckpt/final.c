@@ -72,12 +72,7 @@ static void add_folder(listing *l, const char *folder, const char *begin, const 
   DIR *dir = opendir(folder);
   for (struct dirent *entry; dir && (entry = readdir(dir));) {
     if (!is_model(entry->d_name, begin)) continue;
-    if (n == capacity) {
-      char **grown = GT_NEW_ARRAY(char *, capacity = 2 * capacity + 8);
-      if (n) memcpy(grown, names, n * sizeof *names);
-      gt_free(names);
-      names = grown;
-    }
+    GT_GROW(names, n, capacity, 8);
     names[n++] = gt_strdup(entry->d_name);
   }
   if (dir) closedir(dir);

@@ -40,24 +40,18 @@ static int ascending(const void *a, const void *b) {
 }
 
 int64_t *gt_ckpt_folders(const char *run_dir, size_t *n) {
-  size_t capacity = 16;
-  int64_t *rounds = GT_NEW_ARRAY(int64_t, capacity);
+  size_t capacity = 0;
+  int64_t *rounds = NULL;
   DIR *dir = open_ckpt(run_dir);
   *n = 0;
   for (struct dirent *entry; dir && (entry = readdir(dir));) {
     int64_t round = gt_ckpt_round_of(entry->d_name);
     if (round < 0) continue;
-    if (*n == capacity) {
-      int64_t *grown = GT_NEW_ARRAY(int64_t, 2 * capacity);
-      memcpy(grown, rounds, capacity * sizeof *rounds);
-      gt_free(rounds);
-      rounds = grown;
-      capacity *= 2;
-    }
+    GT_GROW(rounds, *n, capacity, 16);
     rounds[(*n)++] = round;
   }
   if (dir) closedir(dir);
-  qsort(rounds, *n, sizeof *rounds, ascending);
+  if (*n) qsort(rounds, *n, sizeof *rounds, ascending);
   return rounds;
 }
 

@@ -27,13 +27,7 @@ bool gt_rate_has_to(gt_rate_kind kind) {
 /* ---- names --------------------------------------------------------------------------------------------------------- */
 
 static void add_name(name_list *list, const char *name) {
-  if (list->n + 1 >= list->capacity) {
-    list->capacity = list->capacity ? 2 * list->capacity : 16;
-    const char **larger = GT_NEW_ARRAY(const char *, list->capacity);
-    if (list->n) memcpy(larger, list->names, list->n * sizeof *larger);
-    gt_free(list->names);
-    list->names = larger;
-  }
+  GT_GROW(list->names, list->n + 1, list->capacity, 16);
   list->names[list->n++] = name;
   list->names[list->n] = NULL;
 }
@@ -144,13 +138,7 @@ static gt_status read_line(const csv_line *line, size_t nfields, catalogue_row *
 /* ---- files --------------------------------------------------------------------------------------------------------- */
 
 static void keep_row(gt_catalogue *c, const catalogue_row *row) {
-  if (c->n == c->capacity) {
-    c->capacity = c->capacity ? 2 * c->capacity : 256;
-    catalogue_row *larger = GT_NEW_ARRAY(catalogue_row, c->capacity);
-    if (c->n) memcpy(larger, c->rows, c->n * sizeof *larger);
-    gt_free(c->rows);
-    c->rows = larger;
-  }
+  GT_GROW(c->rows, c->n, c->capacity, 256);
   c->rows[c->n++] = *row;
   know(&c->clouds, row->cloud);
   know(&c->places, row->place);

@@ -65,13 +65,7 @@ static gt_status check_row(const matrix *m, const row *r, size_t n) {
 }
 
 static void keep_row(matrix *m, row *r) {
-  if (m->n == m->capacity) {
-    m->capacity = m->capacity ? 2 * m->capacity : 64;
-    row *larger = GT_NEW_ARRAY(row, m->capacity);
-    if (m->n) memcpy(larger, m->rows, m->n * sizeof *larger);
-    gt_free(m->rows);
-    m->rows = larger;
-  }
+  GT_GROW(m->rows, m->n, m->capacity, 64);
   r->ia = gt_job_name_id(m->names, m->job->nregions, r->field[FROM]);
   r->ib = gt_job_name_id(m->names, m->job->nregions, r->field[TO]);
   m->rows[m->n++] = *r;

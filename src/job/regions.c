@@ -90,13 +90,7 @@ static gt_status read_field(table *t, job_node *region, size_t i, const char *te
 
 static void remember(table *t, const char *name) {
   size_t n = t->regions->n - 1;
-  if (n == t->capacity) {
-    t->capacity = t->capacity ? 2 * t->capacity : 64;
-    named *larger = GT_NEW_ARRAY(named, t->capacity);
-    if (n) memcpy(larger, t->names, n * sizeof *larger);
-    gt_free(t->names);
-    t->names = larger;
-  }
+  GT_GROW(t->names, n, t->capacity, 64);
   t->names[n] = (named){name, t->csv.line};
 }
 

@@ -22,14 +22,7 @@ void gt_job_node_close(job_node *node) {
 }
 
 void gt_job_node_add(job_node *parent, job_node *child) {
-  if (parent->n == parent->capacity) {
-    size_t capacity = parent->capacity ? 2 * parent->capacity : 8;
-    job_node **items = GT_NEW_ARRAY(job_node *, capacity);
-    if (parent->n) memcpy(items, parent->items, parent->n * sizeof *items);
-    gt_free(parent->items);
-    parent->items = items;
-    parent->capacity = capacity;
-  }
+  GT_GROW(parent->items, parent->n, parent->capacity, 8);
   parent->items[parent->n++] = child;
 }
 
@@ -49,8 +42,7 @@ job_node *gt_job_node_find(const job_node *map, const char *key, size_t length) 
 }
 
 job_node *gt_job_node_at(job_node *map, const char *path, job_node **parent) {
-  for (const char *dot; map && (dot = strchr(path, '.')); path = dot + 1)
-    map = gt_job_node_find(map, path, (size_t)(dot - path));
+  for (const char *dot; map && (dot = strchr(path, '.')); path = dot + 1) map = gt_job_node_find(map, path, (size_t)(dot - path));
   if (parent) *parent = map;
   return map ? gt_job_node_find(map, path, strlen(path)) : NULL;
 }

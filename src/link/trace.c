@@ -2,21 +2,11 @@
 #include "trace.h"
 
 #include <math.h>
-#include <string.h>
-
-#define SEGMENTS_FIRST ((size_t)64)
 
 /* ---- building ------------------------------------------------------------------------------------------------------- */
 
 static void push(gt_link_trace *trace, gt_segment segment) {
-  if (trace->n == trace->capacity) {
-    size_t capacity = trace->capacity ? 2 * trace->capacity : SEGMENTS_FIRST;
-    gt_segment *larger = GT_NEW_ARRAY(gt_segment, capacity);
-    if (trace->n) memcpy(larger, trace->segments, trace->n * sizeof *larger);
-    gt_free(trace->segments);
-    trace->segments = larger;
-    trace->capacity = capacity;
-  }
+  GT_GROW(trace->segments, trace->n, trace->capacity, 64);
   trace->segments[trace->n++] = segment;
 }
 

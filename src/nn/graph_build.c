@@ -1,23 +1,11 @@
 /* How models grow a graph: operations at the end, tensors in the order in which they are named, extents followed. */
 #include <stdio.h>
-#include <string.h>
 
 #include "graph.h"
 
-/* A copy of `old` with room for `capacity` items. */
-static void *grow(void *old, size_t n, size_t capacity, size_t size) {
-  void *items = gt_alloc(capacity, size);
-  if (n) memcpy(items, old, n * size);
-  gt_free(old);
-  return items;
-}
-
 gt_op *gt_graph_append(gt_graph *graph, const gt_op_kind *kind, const char *name) {
   const gt_extent extent = gt_graph_extent(graph);
-  if (graph->nops == graph->ops_capacity) {
-    graph->ops_capacity = graph->ops_capacity ? 2 * graph->ops_capacity : 16;
-    graph->ops = grow(graph->ops, graph->nops, graph->ops_capacity, sizeof *graph->ops);
-  }
+  GT_GROW(graph->ops, graph->nops, graph->ops_capacity, 16);
   gt_op *op = &graph->ops[graph->nops];
   op->kind = kind;
   snprintf(op->name, sizeof op->name, "%s", name);
@@ -31,14 +19,17 @@ gt_op *gt_graph_append(gt_graph *graph, const gt_op_kind *kind, const char *name
   return op;
 }
 
+/* All arrays have the room of the last. */
+static void *grown(void *array, size_t capacity, size_t size) {
+  return gt_grown(array, &capacity, 16, size);
+}
+
 static void tensors_grow(gt_tensors *t) {
   if (t->n < t->capacity) return;
-  const size_t capacity = t->capacity ? 2 * t->capacity : 16;
-  t->views = grow(t->views, t->n, capacity, sizeof *t->views);
-  t->inits = grow(t->inits, t->n, capacity, sizeof *t->inits);
-  t->layouts = grow(t->layouts, t->n, capacity, sizeof *t->layouts);
-  t->images = grow(t->images, t->n, capacity, sizeof *t->images);
-  t->capacity = capacity;
+  t->views = grown(t->views, t->capacity, sizeof *t->views);
+  t->inits = grown(t->inits, t->capacity, sizeof *t->inits);
+  t->layouts = grown(t->layouts, t->capacity, sizeof *t->layouts);
+  GT_GROW(t->images, t->n, t->capacity, 16);
 }
 
 static size_t add_tensor(gt_tensors *t, const char *op, const char *what, gt_init init, int ndims, const size_t *shape) {

@@ -9,17 +9,9 @@
 #define NODES_LEAST 64
 
 static void add(gt_plan_options *o, size_t ndevices, const gt_plan_option *option, const int64_t *counts) {
-  if (o->n == o->capacity) {
-    gt_plan_options grown = {.n = o->n, .capacity = o->capacity ? 2 * o->capacity : 16};
-    grown.options = GT_NEW_ARRAY(gt_plan_option, grown.capacity);
-    grown.counts = GT_NEW_ARRAY(int64_t, grown.capacity * ndevices);
-    if (o->n) {
-      memcpy(grown.options, o->options, o->n * sizeof *o->options);
-      memcpy(grown.counts, o->counts, o->n * ndevices * sizeof *o->counts);
-    }
-    gt_plan_options_close(o);
-    *o = grown;
-  }
+  size_t room = o->capacity;
+  if (o->n == room) o->counts = gt_grown(o->counts, &room, 16, ndevices * sizeof *o->counts);
+  GT_GROW(o->options, o->n, o->capacity, 16);
   o->options[o->n] = *option;
   memcpy(o->counts + o->n++ * ndevices, counts, ndevices * sizeof *counts);
 }

@@ -250,14 +250,7 @@ typedef struct {
 } heap;
 
 static void heap_push(heap *h, box b) {
-  if (h->n == h->capacity) {
-    size_t capacity = h->capacity ? 2 * h->capacity : 64;
-    box *boxes = GT_NEW_ARRAY(box, capacity);
-    if (h->n) memcpy(boxes, h->boxes, h->n * sizeof *boxes);
-    gt_free(h->boxes);
-    h->boxes = boxes;
-    h->capacity = capacity;
-  }
+  GT_GROW(h->boxes, h->n, h->capacity, 64);
   size_t i = h->n++;
   for (; i > 0 && b.bound < h->boxes[(i - 1) / 2].bound; i = (i - 1) / 2) h->boxes[i] = h->boxes[(i - 1) / 2];
   h->boxes[i] = b;

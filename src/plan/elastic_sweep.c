@@ -105,14 +105,7 @@ static sheet *evaluate(sweep *w, double limit_s, const sheet *from, const sheet 
 /* ---- intervals -------------------------------------------------------------------------------------------------------- */
 
 static void heap_push(sweep *w, interval it) {
-  if (w->nheap == w->capacity) {
-    size_t capacity = w->capacity ? 2 * w->capacity : 64;
-    interval *heap = GT_NEW_ARRAY(interval, capacity);
-    if (w->nheap) memcpy(heap, w->heap, w->nheap * sizeof *heap);
-    gt_free(w->heap);
-    w->heap = heap;
-    w->capacity = capacity;
-  }
+  GT_GROW(w->heap, w->nheap, w->capacity, 64);
   size_t i = w->nheap++;
   for (; i > 0 && it.bound < w->heap[(i - 1) / 2].bound; i = (i - 1) / 2) w->heap[i] = w->heap[(i - 1) / 2];
   w->heap[i] = it;

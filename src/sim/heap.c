@@ -1,5 +1,4 @@
 /* Binary heaps: events of one region, and regions by their next event. */
-#include <string.h>
 
 #include "inside.h"
 
@@ -7,17 +6,8 @@ static bool before(const sim_entry *a, const sim_entry *b) {
   return a->at < b->at || (a->at == b->at && a->key < b->key);
 }
 
-static void grow(sim_heap *h) {
-  size_t capacity = h->capacity ? 2 * h->capacity : 16;
-  sim_entry *at = GT_NEW_ARRAY(sim_entry, capacity);
-  if (h->n) memcpy(at, h->at, h->n * sizeof *at);
-  gt_free(h->at);
-  h->at = at;
-  h->capacity = capacity;
-}
-
 void gt_sim_heap_push(sim_heap *h, sim_entry entry) {
-  if (h->n == h->capacity) grow(h);
+  GT_GROW(h->at, h->n, h->capacity, 16);
   size_t i = h->n++;
   for (size_t up; i > 0; i = up) {
     up = (i - 1) / 2;

@@ -1,6 +1,5 @@
 /* Links between regions: the order in which src/wan puts frames on a link and hands them on, without the frames. */
 #include <stdio.h>
-#include <string.h>
 
 #include "inside.h"
 
@@ -22,22 +21,13 @@ static sim_message *message(gt_sim *sim, uint32_t i) {
   return &sim->messages[i];
 }
 
-static void grow(gt_sim *sim) {
-  size_t capacity = sim->capacity ? 2 * sim->capacity : 1024;
-  sim_message *messages = GT_NEW_ARRAY(sim_message, capacity);
-  if (sim->nmessages) memcpy(messages, sim->messages, sim->nmessages * sizeof *messages);
-  gt_free(sim->messages);
-  sim->messages = messages;
-  sim->capacity = capacity;
-}
-
 static uint32_t new_message(gt_sim *sim) {
   uint32_t i = sim->spare;
   if (i != SIM_NONE) {
     sim->spare = sim->messages[i].next;
     return i;
   }
-  if (sim->nmessages == sim->capacity) grow(sim);
+  GT_GROW(sim->messages, sim->nmessages, sim->capacity, 1024);
   return (uint32_t)sim->nmessages++;
 }
 

@@ -1,7 +1,6 @@
 /* Memory planned once: requests first, one block after, so that nothing is allocated in the step loop.  What is never in use at the same moment may
    share a place: the largest request first, each at the lowest place that is free for as long as it lasts (Pisarchyk and Lee 2020, greedy by size). */
 #include <stdlib.h>
-#include <string.h>
 
 #include "geotrain/tensor.h"
 
@@ -26,14 +25,7 @@ size_t gt_arena_reserve_span(gt_arena *arena, size_t count, size_t from, size_t 
   if (arena->block) {
     gt_bug("an arena was asked for %zu floats after it was committed", count);
   }
-  if (arena->n == arena->capacity) {
-    size_t capacity = arena->capacity ? 2 * arena->capacity : 16;
-    span *spans = GT_NEW_ARRAY(span, capacity);
-    if (arena->n) memcpy(spans, arena->spans, arena->n * sizeof *spans);
-    gt_free(arena->spans);
-    arena->spans = spans;
-    arena->capacity = capacity;
-  }
+  GT_GROW(arena->spans, arena->n, arena->capacity, 16);
   size_t size = (count + FLOATS_PER_LINE - 1) / FLOATS_PER_LINE * FLOATS_PER_LINE;
   arena->spans[arena->n] = (span){.size = size, .from = from, .to = to};
   return arena->n++;

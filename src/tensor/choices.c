@@ -27,14 +27,7 @@ const gt_choice *gt_choices_find(const gt_choices *choices, const gt_layer_spec 
 gt_choice *gt_choices_add(gt_choices *choices, const gt_layer_spec *layer, size_t batch) {
   for (size_t i = 0; i < choices->n; i++)
     if (choices->items[i].batch == batch && same_layer(&choices->items[i].layer, layer)) return &choices->items[i];
-  if (choices->n == choices->capacity) {
-    const size_t capacity = choices->capacity ? 2 * choices->capacity : 16;
-    gt_choice *items = GT_NEW_ARRAY(gt_choice, capacity);
-    if (choices->n) memcpy(items, choices->items, choices->n * sizeof *items);
-    gt_free(choices->items);
-    choices->items = items;
-    choices->capacity = capacity;
-  }
+  GT_GROW(choices->items, choices->n, choices->capacity, 16);
   choices->items[choices->n] = (gt_choice){.layer = *layer, .batch = batch};
   return &choices->items[choices->n++];
 }
