@@ -2,11 +2,25 @@
 #include "geotrain/link.h"
 #include "geotrain/record.h"
 
-static const char *const names[] = {
-    [GT_MSG_UPDATE] = "update", [GT_MSG_STATE] = "state",   [GT_MSG_HELLO] = "hello",     [GT_MSG_ACK] = "ack",   [GT_MSG_PING] = "ping",
-    [GT_MSG_PONG] = "pong",     [GT_MSG_ROUND] = "round",   [GT_MSG_WRITTEN] = "written", [GT_MSG_DONE] = "done", [GT_MSG_JOINED] = "joined",
-    [GT_MSG_BYE] = "bye",       [GT_MSG_REPORT] = "report", [GT_MSG_MODEL] = "model",
-};
+#define KINDS(X)                                                                                                                                     \
+  X(GT_MSG_UPDATE, "update")                                                                                                                         \
+  X(GT_MSG_STATE, "state")                                                                                                                           \
+  X(GT_MSG_HELLO, "hello")                                                                                                                           \
+  X(GT_MSG_ACK, "ack")                                                                                                                               \
+  X(GT_MSG_PING, "ping")                                                                                                                             \
+  X(GT_MSG_PONG, "pong")                                                                                                                             \
+  X(GT_MSG_ROUND, "round")                                                                                                                           \
+  X(GT_MSG_WRITTEN, "written")                                                                                                                       \
+  X(GT_MSG_DONE, "done")                                                                                                                             \
+  X(GT_MSG_JOINED, "joined")                                                                                                                         \
+  X(GT_MSG_BYE, "bye")                                                                                                                               \
+  X(GT_MSG_REPORT, "report")                                                                                                                         \
+  X(GT_MSG_MODEL, "model")
+
+#define NAME(kind, name) [kind] = name,
+#define ONE(kind, name)  +1
+static const char *const names[] = {KINDS(NAME)};
+_Static_assert(KINDS(ONE) <= GT_RESULT_KINDS, "a link's result has no room for every kind");
 
 const char *gt_record_kind_name(unsigned kind) {
   return kind < sizeof names / sizeof names[0] ? names[kind] : NULL;
