@@ -84,6 +84,12 @@ typedef struct {
   double bandwidth_bps_measured, latency_s_measured; /* 0: not measured */
 } gt_link_result;
 
+/* What all links of a region carry together, as in gt_link_result. */
+typedef struct {
+  int64_t messages, bytes_sent, bytes_received, bytes_other;
+  double slowest_bps; /* measured, of those that begin there; NaN: none was */
+} gt_region_traffic;
+
 /* ---- figures of a run, planned and measured ---- */
 
 /* NaN: not given, or not measured. */

@@ -1,37 +1,90 @@
-/* The order in which links are told of: as reports came in differs between runs, so it is that of the regions. */
+/* Links by region: the order in which they are told of, what each region's carry, the busiest. */
 #include "rooms.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-static size_t region_of(const gt_summary *s, const char *name) {
-  size_t i = 0;
-  while (i < s->nregions && strcmp(s->regions[i].name, name) != 0) i++;
-  return i;
+/* ---- regions by name ---- */
+
+/* Sorted, so that no link looks at every name: a thousand regions have a million links. */
+typedef struct {
+  const char *name;
+  size_t region;
+} entry;
+
+static int by_name(const void *a, const void *b) {
+  return strcmp(((const entry *)a)->name, ((const entry *)b)->name);
 }
+
+static entry *index_of(const gt_summary *s) {
+  entry *names = GT_NEW_ARRAY(entry, s->nregions);
+  for (size_t r = 0; r < s->nregions; r++) names[r] = (entry){s->regions[r].name, r};
+  if (s->nregions > 0) qsort(names, s->nregions, sizeof *names, by_name);
+  return names;
+}
+
+/* nregions: there is none of this name. */
+static size_t region_of(const gt_summary *s, const entry *names, const char *name) {
+  const entry key = {name, 0}, *found = s->nregions > 0 ? bsearch(&key, names, s->nregions, sizeof *names, by_name) : NULL;
+  return found ? found->region : s->nregions;
+}
+
+/* ---- order: as reports came in differs between runs, so it is that of the regions ---- */
 
 typedef struct {
   const gt_link_result *link;
-  size_t from, to;
+  size_t from, to, at;
 } place;
 
-static bool stands_before(const place *a, const place *b) {
-  return a->from != b->from ? a->from < b->from : a->to < b->to;
+static int compare(size_t a, size_t b) {
+  return (a > b) - (a < b);
 }
 
-/* By insertion, so that equal ones keep their order; links come as a list a region, already in order within it. */
+/* Equal ones keep their order. */
+static int by_place(const void *x, const void *y) {
+  const place *a = x, *b = y;
+  if (a->from != b->from) return compare(a->from, b->from);
+  return a->to != b->to ? compare(a->to, b->to) : compare(a->at, b->at);
+}
+
 const gt_link_result **gt_links_ordered(const gt_summary *s) {
   const gt_link_result **links = GT_NEW_ARRAY(const gt_link_result *, s->nlinks);
   place *places = GT_NEW_ARRAY(place, s->nlinks);
-  for (size_t i = 0; i < s->nlinks; i++) {
-    place p = {&s->links[i], region_of(s, s->links[i].from), region_of(s, s->links[i].to)};
-    size_t at = i;
-    for (; at > 0 && stands_before(&p, &places[at - 1]); at--) places[at] = places[at - 1];
-    places[at] = p;
-  }
+  entry *names = index_of(s);
+  for (size_t i = 0; i < s->nlinks; i++)
+    places[i] = (place){&s->links[i], region_of(s, names, s->links[i].from), region_of(s, names, s->links[i].to), i};
+  if (s->nlinks > 0) qsort(places, s->nlinks, sizeof *places, by_place);
   for (size_t i = 0; i < s->nlinks; i++) links[i] = places[i].link;
+  gt_free(names);
   gt_free(places);
   return links;
 }
+
+/* ---- sums ---- */
+
+static void add_sent(gt_region_traffic *sum, const gt_link_result *l) {
+  sum->bytes_sent += l->bytes_sent;
+  sum->messages += l->messages;
+  sum->bytes_other += l->bytes_other;
+  if (l->bandwidth_bps_measured > 0) sum->slowest_bps = fmin(sum->slowest_bps, l->bandwidth_bps_measured);
+}
+
+gt_region_traffic *gt_links_traffic(const gt_summary *s) {
+  gt_region_traffic *sums = GT_NEW_ARRAY(gt_region_traffic, s->nregions);
+  entry *names = index_of(s);
+  for (size_t r = 0; r < s->nregions; r++) sums[r].slowest_bps = NAN;
+  for (size_t i = 0; i < s->nlinks; i++) {
+    const gt_link_result *l = &s->links[i];
+    size_t from = region_of(s, names, l->from), to = region_of(s, names, l->to);
+    if (from < s->nregions) add_sent(&sums[from], l);
+    if (to < s->nregions) sums[to].bytes_received += l->bytes_sent;
+  }
+  gt_free(names);
+  return sums;
+}
+
+/* ---- the busiest ---- */
 
 static bool is_busier(const gt_link_result *a, const gt_link_result *b) {
   bool a_measured = a->bandwidth_bps_measured > 0, b_measured = b->bandwidth_bps_measured > 0;

@@ -33,6 +33,8 @@ void gt_print_plan(FILE *to, const gt_plan_result *plan);
 
 /* The links in the order of the regions, by sender, then by receiver: the caller frees the list with gt_free.  They are borrowed. */
 const gt_link_result **gt_links_ordered(const gt_summary *summary);
+/* What each region's links carry together, nregions: the caller frees the list with gt_free. */
+gt_region_traffic *gt_links_traffic(const gt_summary *summary);
 /* Of the n links, the `most` whose traffic takes longest at the rate that was measured, longest first; not measured: by their bytes, last. */
 void gt_links_busiest(const gt_link_result *const *links, size_t n, const gt_link_result **busiest, size_t most);
 

@@ -181,39 +181,20 @@ static void print_links(FILE *to, const gt_link_result *const *links, size_t n) 
   gt_free(t.cells);
 }
 
-/* What a region's links carry together; the slowest of those that leave it. */
-typedef struct {
-  int64_t sent, messages, other, received;
-  double slowest_bps; /* NaN: none was measured */
-} traffic;
-
-static traffic traffic_of(const gt_summary *s, const char *region) {
-  traffic sum = {.slowest_bps = NAN};
-  for (size_t i = 0; i < s->nlinks; i++) {
-    const gt_link_result *l = &s->links[i];
-    if (strcmp(l->to, region) == 0) sum.received += l->bytes_sent;
-    if (strcmp(l->from, region) != 0) continue;
-    sum.sent += l->bytes_sent;
-    sum.messages += l->messages;
-    sum.other += l->bytes_other;
-    if (l->bandwidth_bps_measured > 0) sum.slowest_bps = fmin(sum.slowest_bps, l->bandwidth_bps_measured);
-  }
-  return sum;
-}
-
 static void print_traffic(FILE *to, const gt_summary *s) {
   static const char *const heading[] = {"links of", "MB sent", "MB received", "messages", "other bytes", "slowest Mbit/s"};
   table t = table_create(s->nregions, 6, heading);
+  gt_region_traffic *sums = gt_links_traffic(s);
   for (size_t i = 0; i < s->nregions; i++) {
-    traffic sum = traffic_of(s, s->regions[i].name);
     put_name(cell_at(&t, i, 0), s->regions[i].name, END_WIDTH);
-    put_number(cell_at(&t, i, 1), (double)sum.sent * 1e-6, 2);
-    put_number(cell_at(&t, i, 2), (double)sum.received * 1e-6, 2);
-    put_count(cell_at(&t, i, 3), sum.messages);
-    put_count(cell_at(&t, i, 4), sum.other);
-    put_number(cell_at(&t, i, 5), sum.slowest_bps * 1e-6, 1);
+    put_number(cell_at(&t, i, 1), (double)sums[i].bytes_sent * 1e-6, 2);
+    put_number(cell_at(&t, i, 2), (double)sums[i].bytes_received * 1e-6, 2);
+    put_count(cell_at(&t, i, 3), sums[i].messages);
+    put_count(cell_at(&t, i, 4), sums[i].bytes_other);
+    put_number(cell_at(&t, i, 5), sums[i].slowest_bps * 1e-6, 1);
   }
   table_print(to, &t);
+  gt_free(sums);
   gt_free(t.cells);
 }
 
