@@ -90,6 +90,34 @@ typedef struct {
   double slowest_bps; /* measured, of those that begin there; NaN: none was */
 } gt_region_traffic;
 
+/* ---- links of many regions ---- */
+
+/* Which links are told of one by one: of up to GT_TOLD_REGIONS regions all; of more those that
+   messages of the strategy took, and of these the GT_TOLD_LINKS busiest: a thousand regions have a
+   million links. */
+#define GT_TOLD_REGIONS ((size_t)64)
+#define GT_TOLD_LINKS   ((size_t)4096)
+
+typedef struct {
+  int64_t messages, bytes_sent, bytes_other; /* as in gt_link_result */
+  double measured_bps;                       /* 0: not measured */
+} gt_link_traffic;
+
+typedef struct {
+  size_t from, to;
+} gt_told_link;
+
+typedef struct gt_told gt_told;
+gt_told *gt_told_create(size_t nregions);
+void gt_told_close(gt_told *told);
+/* Each link once.  Of equally busy ones the first stay. */
+void gt_told_add(gt_told *told, size_t from, size_t to, const gt_link_traffic *traffic);
+/* Those that are told of, by sender, then by receiver, *n of them; borrowed until the next call. */
+const gt_told_link *gt_told_links(gt_told *told, size_t *n);
+size_t gt_told_left_out(const gt_told *told);
+/* Of all links, those left out too: nregions, borrowed. */
+const gt_region_traffic *gt_told_traffic(const gt_told *told);
+
 /* ---- figures of a run, planned and measured ---- */
 
 /* NaN: not given, or not measured. */
@@ -150,7 +178,9 @@ typedef struct {
   const gt_build_texts *builds;
   size_t nregions;
   const gt_link_result *links;
-  size_t nlinks;
+  size_t nlinks, links_left_out;
+  const gt_region_traffic *traffic; /* nregions, of all links where some are left out; else NULL */
+  bool unwritten;                   /* there is no summary.json of it */
   const char *version, *kernels, *precision, *blas_core, *model;
   int64_t parameters, resumes;
   const gt_plan_result *plan; /* NULL: the job had no plan */

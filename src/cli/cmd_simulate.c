@@ -13,7 +13,7 @@
 #include "job_shape.h"
 #include "options.h"
 
-#define TABLE_REGIONS ((size_t)64) /* of more, only sums are shown */
+#define TABLE_REGIONS GT_TOLD_REGIONS /* of more, only sums are shown */
 
 typedef struct {
   gt_job_words words;
@@ -40,23 +40,40 @@ static gt_status write_and_print(const simulate_options *o, const gt_summary *su
   return GT_OK;
 }
 
-static gt_status show_table(const simulate_options *o, const gt_job *job, const gt_sim *sim, gt_summary *summary) {
-  size_t n = job->nregions, k = 0;
-  gt_region_result *regions = GT_NEW_ARRAY(gt_region_result, n);
-  gt_link_result *links = GT_NEW_ARRAY(gt_link_result, n * n);
-  for (size_t r = 0; r < n; r++) gt_sim_region(sim, r, &regions[r]);
+static void look_at_links(gt_told *told, const gt_sim *sim, size_t n) {
+  gt_link_result l;
   for (size_t a = 0; a < n; a++)
     for (size_t b = 0; b < n; b++) {
       if (a == b) continue;
-      gt_sim_link(sim, a, b, &links[k]);
-      if (n <= TABLE_REGIONS || links[k].messages > 0) k++; /* of a thousand regions: a million links, of which a file shall tell */
+      gt_sim_link(sim, a, b, &l);
+      gt_told_add(told, a, b, &(gt_link_traffic){l.messages, l.bytes_sent, l.bytes_other, l.bandwidth_bps_measured});
     }
+}
+
+/* The caller frees it. */
+static gt_link_result *links_told(gt_told *told, const gt_sim *sim, gt_summary *summary) {
+  const gt_told_link *at = gt_told_links(told, &summary->nlinks);
+  gt_link_result *links = GT_NEW_ARRAY(gt_link_result, summary->nlinks);
+  for (size_t i = 0; i < summary->nlinks; i++) gt_sim_link(sim, at[i].from, at[i].to, &links[i]);
+  summary->links = links;
+  summary->links_left_out = gt_told_left_out(told);
+  if (summary->links_left_out > 0) summary->traffic = gt_told_traffic(told);
+  return links;
+}
+
+static gt_status show_table(const simulate_options *o, const gt_job *job, const gt_sim *sim, gt_summary *summary) {
+  size_t n = job->nregions;
+  gt_region_result *regions = GT_NEW_ARRAY(gt_region_result, n);
+  gt_told *told = gt_told_create(n);
+  for (size_t r = 0; r < n; r++) gt_sim_region(sim, r, &regions[r]);
+  look_at_links(told, sim, n);
+  gt_link_result *links = links_told(told, sim, summary);
   summary->regions = regions;
   summary->nregions = n;
-  summary->links = links;
-  summary->nlinks = k;
+  summary->unwritten = !o->out;
   gt_status status = write_and_print(o, summary);
   gt_free(links);
+  gt_told_close(told);
   gt_free(regions);
   return status;
 }

@@ -72,6 +72,7 @@ static void add_sent(gt_region_traffic *sum, const gt_link_result *l) {
 
 gt_region_traffic *gt_links_traffic(const gt_summary *s) {
   gt_region_traffic *sums = GT_NEW_ARRAY(gt_region_traffic, s->nregions);
+  if (s->traffic) return memcpy(sums, s->traffic, s->nregions * sizeof *sums);
   entry *names = index_of(s);
   for (size_t r = 0; r < s->nregions; r++) sums[r].slowest_bps = NAN;
   for (size_t i = 0; i < s->nlinks; i++) {
@@ -87,10 +88,8 @@ gt_region_traffic *gt_links_traffic(const gt_summary *s) {
 /* ---- the busiest ---- */
 
 static bool is_busier(const gt_link_result *a, const gt_link_result *b) {
-  bool a_measured = a->bandwidth_bps_measured > 0, b_measured = b->bandwidth_bps_measured > 0;
-  if (a_measured != b_measured) return a_measured;
-  double a_rate = a_measured ? a->bandwidth_bps_measured : 1, b_rate = b_measured ? b->bandwidth_bps_measured : 1;
-  return (double)a->bytes_sent / a_rate > (double)b->bytes_sent / b_rate;
+  return gt_is_busier(&(gt_link_traffic){.bytes_sent = a->bytes_sent, .measured_bps = a->bandwidth_bps_measured},
+                      &(gt_link_traffic){.bytes_sent = b->bytes_sent, .measured_bps = b->bandwidth_bps_measured});
 }
 
 void gt_links_busiest(const gt_link_result *const *links, size_t n, const gt_link_result **busiest, size_t most) {

@@ -52,6 +52,11 @@ static const field split_fields[] = {
     NAMED("download_s", gt_region_result, split_download_s, NUMBER),
 };
 
+static const field traffic_fields[] = {
+    FIELD(gt_region_traffic, messages, INT64),    FIELD(gt_region_traffic, bytes_sent, INT64),   FIELD(gt_region_traffic, bytes_received, INT64),
+    FIELD(gt_region_traffic, bytes_other, INT64), FIELD(gt_region_traffic, slowest_bps, NUMBER),
+};
+
 static const field kind_fields[] = {
     NAMED("messages", gt_kind_result, messages, INT64),
     NAMED("payload_bytes", gt_kind_result, payload, INT64),
@@ -135,6 +140,10 @@ json_t *gt_json_link(const gt_link_result *link) {
   return object;
 }
 
+json_t *gt_json_traffic(const gt_region_traffic *traffic) {
+  return encode(traffic_fields, COUNT(traffic_fields), traffic);
+}
+
 char *gt_result_encode(const gt_region_result *region, const gt_link_result *links, size_t nlinks) {
   json_t *list = json_array(), *root = json_object();
   for (size_t i = 0; i < nlinks; i++) json_array_append_new(list, gt_json_link(&links[i]));
@@ -188,6 +197,10 @@ gt_status gt_json_take_region(const json_t *from, gt_region_result *region) {
   *region = (gt_region_result){0};
   GT_TRY(decode(region_fields, COUNT(region_fields), from, region));
   return decode(split_fields, COUNT(split_fields), json_object_get(from, "split"), region);
+}
+
+gt_status gt_json_take_traffic(const json_t *from, gt_region_traffic *traffic) {
+  return decode(traffic_fields, COUNT(traffic_fields), from, traffic);
 }
 
 /* Members of the object come in the order in which they were encoded. */

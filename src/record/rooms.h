@@ -13,9 +13,11 @@ json_t *gt_json_text(const char *text); /* NULL: null; bytes that are not UTF-8 
 json_t *gt_json_number(double value);   /* not finite: null */
 json_t *gt_json_region(const gt_region_result *region);
 json_t *gt_json_link(const gt_link_result *link);
+json_t *gt_json_traffic(const gt_region_traffic *traffic);
 /* Back from JSON; GT_ERR_FAULT names what is missing or not of its kind. */
 gt_status gt_json_take_region(const json_t *from, gt_region_result *region);
 gt_status gt_json_take_link(const json_t *from, gt_link_result *link);
+gt_status gt_json_take_traffic(const json_t *from, gt_region_traffic *traffic);
 
 /* ---- figures.c ---- */
 
@@ -28,6 +30,11 @@ void gt_json_take_cost(const json_t *from, gt_cost_result *cost);
 /* Some lines of the final table: what it cost; what was predicted, what was measured. */
 void gt_print_cost(FILE *to, const gt_cost_result *cost);
 void gt_print_plan(FILE *to, const gt_plan_result *plan);
+
+/* ---- told.c ---- */
+
+/* Whether its traffic takes longer at its measured rate; not measured: by bytes, behind those. */
+bool gt_is_busier(const gt_link_traffic *a, const gt_link_traffic *b);
 
 /* ---- links.c ---- */
 

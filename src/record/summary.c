@@ -48,6 +48,7 @@ static json_t *regions_of(const gt_summary *s) {
     if (s->isas) json_object_set_new(region, "isa", gt_json_text(s->isas[i]));
     if (s->builds) name_build(region, s->builds[i].kernels, s->builds[i].precision, s->builds[i].blas_core);
     if (s->choices) json_object_set_new(region, "choices", lines_of(s->choices[i]));
+    if (s->traffic) json_object_set_new(region, "traffic", gt_json_traffic(&s->traffic[i]));
     json_array_append_new(regions, region);
   }
   return regions;
@@ -79,6 +80,7 @@ static json_t *summary_of(const gt_summary *s) {
   json_object_set_new(root, "params_sha256", gt_json_text(*s->params_sha256 ? s->params_sha256 : NULL));
   json_object_set_new(root, "regions", regions_of(s));
   json_object_set_new(root, "links", links_of(s));
+  if (s->links_left_out > 0) json_object_set_new(root, "links_left_out", json_integer((json_int_t)s->links_left_out));
   if (s->plan) json_object_set_new(root, "plan", gt_json_plan(s->plan));
   if (s->cost) json_object_set_new(root, "cost", gt_json_cost(s->cost));
   json_object_set_new(root, "build", build_of(s));

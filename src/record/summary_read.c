@@ -11,6 +11,7 @@ struct gt_summary_file {
   gt_summary summary;
   gt_region_result *regions;
   gt_link_result *links;
+  gt_region_traffic *traffic;
   gt_plan_result plan;
   gt_cost_result cost;
 };
@@ -59,8 +60,17 @@ static void take_head(gt_summary_file *f) {
                             .blas_core = text_of(build, "blas_core"),
                             .model = text_of(root, "model"),
                             .parameters = whole_of(root, "parameters"),
-                            .resumes = whole_of(root, "resumes")};
+                            .resumes = whole_of(root, "resumes"),
+                            .links_left_out = (size_t)whole_of(root, "links_left_out")};
   if (json_is_string(hash)) snprintf(f->summary.params_sha256, sizeof f->summary.params_sha256, "%s", json_string_value(hash));
+}
+
+static gt_status take_traffic(gt_summary_file *f, const json_t *regions) {
+  f->traffic = GT_NEW_ARRAY(gt_region_traffic, f->summary.nregions);
+  f->summary.traffic = f->traffic;
+  for (size_t i = 0; i < f->summary.nregions; i++)
+    GT_TRY(gt_json_take_traffic(json_object_get(json_array_get(regions, i), "traffic"), &f->traffic[i]));
+  return GT_OK;
 }
 
 static gt_status take_lists(gt_summary_file *f) {
@@ -75,7 +85,7 @@ static gt_status take_lists(gt_summary_file *f) {
   f->summary.nregions = nregions;
   f->summary.links = f->links;
   f->summary.nlinks = nlinks;
-  return GT_OK;
+  return f->summary.links_left_out > 0 ? take_traffic(f, regions) : GT_OK;
 }
 
 gt_status gt_summary_read(gt_summary_file **out, const char *run_dir) {
@@ -110,6 +120,7 @@ void gt_summary_close(gt_summary_file *f) {
   json_decref(f->root);
   gt_free(f->regions);
   gt_free(f->links);
+  gt_free(f->traffic);
   gt_free(f->cost.regions);
   gt_free(f->cost.missing);
   gt_free(f);

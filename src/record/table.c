@@ -198,17 +198,36 @@ static void print_traffic(FILE *to, const gt_summary *s) {
   gt_free(t.cells);
 }
 
+/* Where more of them are than a table shows. */
+static void print_where(FILE *to, const gt_summary *s) {
+  if (s->unwritten)
+    fprintf(to, "(all of them: --out DIR)\n");
+  else if (s->links_left_out > 0)
+    fprintf(to, "(%zu of them: summary.json)\n", s->nlinks);
+  else
+    fprintf(to, "(all of them: summary.json)\n");
+}
+
+static void print_busiest(FILE *to, const gt_summary *s, const gt_link_result *const *links) {
+  const gt_link_result *busiest[BUSIEST];
+  size_t n = s->nlinks < BUSIEST ? s->nlinks : BUSIEST;
+  if (n == 0) return;
+  gt_links_busiest(links, s->nlinks, busiest, n);
+  fprintf(to, "\nthe %zu of %zu links whose traffic takes longest ", n, s->nlinks + s->links_left_out);
+  print_where(to, s);
+  print_links(to, busiest, n);
+}
+
 static void print_wan(FILE *to, const gt_summary *s) {
-  if (s->nlinks == 0) return;
-  const gt_link_result **links = gt_links_ordered(s), *busiest[BUSIEST];
+  size_t n = s->nlinks + s->links_left_out;
+  if (n == 0) return;
+  const gt_link_result **links = gt_links_ordered(s);
   fputc('\n', to);
-  if (s->nlinks <= MANY_LINKS)
+  if (n <= MANY_LINKS)
     print_links(to, links, s->nlinks);
   else {
     print_traffic(to, s);
-    gt_links_busiest(links, s->nlinks, busiest, BUSIEST);
-    fprintf(to, "\nthe %d of %zu links whose traffic takes longest (all of them: summary.json)\n", BUSIEST, s->nlinks);
-    print_links(to, busiest, BUSIEST);
+    print_busiest(to, s, links);
   }
   gt_free(links);
 }
@@ -229,14 +248,23 @@ static bool regions_tell(const gt_summary *s) {
   return false;
 }
 
+static void add_traffic(gt_region_traffic *to, int64_t messages, int64_t sent, int64_t other) {
+  to->messages += messages;
+  to->bytes_sent += sent;
+  to->bytes_other += other;
+}
+
+static gt_region_traffic total_of(const gt_summary *s) {
+  gt_region_traffic all = {0};
+  for (size_t i = 0; s->traffic && i < s->nregions; i++)
+    add_traffic(&all, s->traffic[i].messages, s->traffic[i].bytes_sent, s->traffic[i].bytes_other);
+  for (size_t i = 0; !s->traffic && i < s->nlinks; i++) add_traffic(&all, s->links[i].messages, s->links[i].bytes_sent, s->links[i].bytes_other);
+  return all;
+}
+
 static void print_totals(FILE *to, const gt_summary *s) {
   char rate[32], samples[CELL], auc[32] = "";
-  int64_t sent = 0, messages = 0, other = 0;
-  for (size_t i = 0; i < s->nlinks; i++) {
-    sent += s->links[i].bytes_sent;
-    messages += s->links[i].messages;
-    other += s->links[i].bytes_other;
-  }
+  gt_region_traffic all = total_of(s);
   put_count(samples, s->samples);
   if (gt_summary_is_virtual(s))
     fprintf(to, "virtual time   %.1f s  (computed in %.1f s)\n", s->virtual_s, s->wall_s);
@@ -248,7 +276,8 @@ static void print_totals(FILE *to, const gt_summary *s) {
     fprintf(to, "test accuracy  %.4f  %sloss %.3f  (mean model)\n", s->test_accuracy, auc, s->test_loss);
   else
     fprintf(to, "test accuracy  -  (%s)\n", regions_tell(s) ? "see the regions" : "nothing was evaluated");
-  fprintf(to, "WAN traffic    %.2f MB in %" PRId64 " messages, %.3f MB beside them\n", (double)sent * 1e-6, messages, (double)other * 1e-6);
+  fprintf(to, "WAN traffic    %.2f MB in %" PRId64 " messages, %.3f MB beside them\n", (double)all.bytes_sent * 1e-6, all.messages,
+          (double)all.bytes_other * 1e-6);
 }
 
 /* Work that was lost is paid for all the same. */

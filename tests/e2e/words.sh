@@ -64,12 +64,14 @@ warns 'emulation without links' 'wan.emulate is true and no link is given' --set
 "$GEOTRAIN" simulate job.yaml "${compute[@]}" 2>said >/dev/null
 check 'no warning without reason' test ! -s said
 
-# Of many regions only the links with traffic are told of.
+# Of many regions only links with traffic are told of, the 4096 busiest, and how many are not.
 { echo name,ranks,samples,samples_per_s && for i in $(seq 65); do echo "r$i,2,64,1000"; done; } >many.csv
 many=(--regions-csv many.csv --set 'wan.default={latency: 10 ms}' --set data.path=none.h5 --set 'train.until={steps: 4}')
-for case in none:0 sma:4160; do
-  "$GEOTRAIN" simulate job.yaml "${many[@]}" --set sync.strategy=${case%:*} --out many >/dev/null 2>&1
-  check "65 regions, ${case%:*}: links" same "$(jq '.links | length' many/summary.json)" "${case#*:}"
+for case in none:0+4160 sma:4096+64; do
+  "$GEOTRAIN" simulate job.yaml "${many[@]}" --set sync.strategy=${case%:*} --out many >out 2>&1
+  check "65 regions, ${case%:*}: links" same "$(jq -r '"\(.links | length)+\(.links_left_out)"' many/summary.json)" "${case#*:}"
+  check "65 regions, ${case%:*}: messages" same "$(jq '[.regions[].traffic.messages] | add' many/summary.json)" \
+    "$(sed -nE 's/^WAN traffic .* MB in ([0-9]+) messages, [0-9.]*[1-9][0-9.]* MB .*/\1/p' out)"
 done
 
 finish

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "rooms.h"
 
@@ -90,11 +91,137 @@ static void test_names_are_looked_up(void **unused) {
   free(text);
 }
 
+/* ---- which are told of ---- */
+
+#define CROWD 70
+
+/* Every link with what `of` says of it. */
+static gt_told *told_of(size_t n, gt_link_traffic (*of)(size_t from, size_t to)) {
+  gt_told *told = gt_told_create(n);
+  for (size_t a = 0; a < n; a++)
+    for (size_t b = 0; b < n; b++) {
+      gt_link_traffic l = of(a, b);
+      if (a != b) gt_told_add(told, a, b, &l);
+    }
+  return told;
+}
+
+static gt_link_traffic none(size_t from, size_t to) {
+  (void)from, (void)to;
+  return (gt_link_traffic){.bytes_other = 10};
+}
+
+static gt_link_traffic equal(size_t from, size_t to) {
+  (void)from, (void)to;
+  return (gt_link_traffic){2, 500, 10, 1e6};
+}
+
+/* All through the first region, the one of the highest number by the slowest link. */
+static gt_link_traffic hub(size_t from, size_t to) {
+  if (from != 0 && to != 0) return none(from, to);
+  return (gt_link_traffic){1, 100, 10, 1e6 - (double)(from + to)};
+}
+
+/* The later, the busier. */
+static gt_link_traffic rising(size_t from, size_t to) {
+  return (gt_link_traffic){1, (int64_t)(1000 * from + to), 10, 1e6};
+}
+
+static void assert_told(size_t n, gt_link_traffic (*of)(size_t, size_t), size_t count, gt_told_link first, gt_told_link last) {
+  gt_told *told = told_of(n, of);
+  size_t found = 0;
+  const gt_told_link *at = gt_told_links(told, &found);
+  assert_int_equal(found, count);
+  assert_int_equal(gt_told_left_out(told), n * (n - 1) - count);
+  for (size_t i = 1; i < found; i++) assert_true(at[i - 1].from < at[i].from || (at[i - 1].from == at[i].from && at[i - 1].to < at[i].to));
+  if (count > 0) {
+    assert_memory_equal(&at[0], &first, sizeof first);
+    assert_memory_equal(&at[count - 1], &last, sizeof last);
+  }
+  gt_told_close(told);
+}
+
+static void test_told(void **unused) {
+  (void)unused;
+  const size_t all = GT_TOLD_REGIONS * (GT_TOLD_REGIONS - 1), left = CROWD * (CROWD - 1) - GT_TOLD_LINKS;
+  assert_told(GT_TOLD_REGIONS, none, all, (gt_told_link){0, 1}, (gt_told_link){GT_TOLD_REGIONS - 1, GT_TOLD_REGIONS - 2});
+  assert_told(CROWD, none, 0, (gt_told_link){0}, (gt_told_link){0});
+  assert_told(CROWD, hub, 2 * (CROWD - 1), (gt_told_link){0, 1}, (gt_told_link){CROWD - 1, 0});
+  assert_told(CROWD, equal, GT_TOLD_LINKS, (gt_told_link){0, 1}, (gt_told_link){GT_TOLD_LINKS / (CROWD - 1), GT_TOLD_LINKS % (CROWD - 1) - 1});
+  assert_told(CROWD, rising, GT_TOLD_LINKS, (gt_told_link){left / (CROWD - 1), left % (CROWD - 1) + 1}, (gt_told_link){CROWD - 1, CROWD - 2});
+}
+
+static void test_told_sums(void **unused) {
+  (void)unused;
+  gt_told *told = told_of(CROWD, hub);
+  const gt_region_traffic *sums = gt_told_traffic(told);
+  assert_int_equal(sums[0].messages, CROWD - 1);
+  assert_int_equal(sums[0].bytes_sent, 100 * (CROWD - 1));
+  assert_int_equal(sums[0].bytes_received, 100 * (CROWD - 1));
+  assert_int_equal(sums[0].bytes_other, 10 * (CROWD - 1));
+  assert_true(sums[0].slowest_bps == 1e6 - (CROWD - 1));
+  assert_int_equal(sums[5].bytes_sent, 100);
+  assert_int_equal(sums[5].bytes_other, 10 * (CROWD - 1));
+  gt_told_close(told);
+}
+
+/* Of links that are left out the table says how many, everybody's sums, and where more stands. */
+static void test_table_of_some(void **unused) {
+  (void)unused;
+  gt_summary s = backwards();
+  gt_region_traffic traffic[MANY] = {
+      [2] = {.messages = 5, .bytes_sent = 7000000, .bytes_received = 1000000, .bytes_other = 123000, .slowest_bps = 5e6}};
+  char *text = NULL;
+  size_t size = 0;
+  s.links_left_out = s.nlinks - 2;
+  s.nlinks = 2;
+  s.traffic = traffic;
+  FILE *to = open_memstream(&text, &size);
+  gt_summary_print(to, &s);
+  fclose(to);
+  assert_non_null(strstr(text, "\nr74          7.00         1.00         5       123000             5.0\n"));
+  assert_non_null(strstr(text, "\nthe 2 of 9900 links whose traffic takes longest (2 of them: summary.json)\n"));
+  assert_non_null(strstr(text, "\nWAN traffic    7.00 MB in 5 messages, 0.123 MB beside them\n"));
+  free(text);
+  s.links_left_out = 0;
+  s.nlinks = 13;
+  s.traffic = NULL;
+  s.unwritten = true; /* a simulation without a folder */
+  to = open_memstream(&text, &size);
+  gt_summary_print(to, &s);
+  fclose(to);
+  assert_non_null(strstr(text, "\nthe 5 of 13 links whose traffic takes longest (all of them: --out DIR)\n"));
+  free(text);
+}
+
+/* Through the file and back. */
+static void test_some_come_back(void **unused) {
+  (void)unused;
+  char folder[] = "/tmp/geotrain-links-XXXXXX", path[64];
+  gt_summary s = backwards();
+  gt_region_traffic traffic[MANY] = {[2] = {5, 7000000, 1000000, 123000, 5e6}};
+  gt_summary_file *file = NULL;
+  assert_non_null(mkdtemp(folder));
+  s.links_left_out = s.nlinks - 2;
+  s.nlinks = 2;
+  s.traffic = traffic;
+  assert_int_equal(gt_summary_write(folder, &s), GT_OK);
+  assert_int_equal(gt_summary_read(&file, folder), GT_OK);
+  const gt_summary *back = gt_summary_of(file);
+  assert_int_equal(back->nlinks, 2);
+  assert_int_equal(back->links_left_out, s.links_left_out);
+  assert_memory_equal(&back->traffic[2], &traffic[2], sizeof *traffic);
+  gt_summary_close(file);
+  snprintf(path, sizeof path, "%s/summary.json", folder);
+  unlink(path);
+  rmdir(folder);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_order),
-      cmocka_unit_test(test_order_of_strangers),
-      cmocka_unit_test(test_names_are_looked_up),
+      cmocka_unit_test(test_order),          cmocka_unit_test(test_order_of_strangers), cmocka_unit_test(test_names_are_looked_up),
+      cmocka_unit_test(test_told),           cmocka_unit_test(test_told_sums),          cmocka_unit_test(test_table_of_some),
+      cmocka_unit_test(test_some_come_back),
   };
   links = malloc(MANY * MANY * sizeof *links);
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
