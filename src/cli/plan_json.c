@@ -48,25 +48,50 @@ static json_t *region(const planner *p, const planner_set *set, size_t r) {
                    "egress_usd", number(cost->egress_usd));
 }
 
-static json_t *links(const planner *p, const planner_set *set) {
+/* ---- links: of many those that gt_told picks, and sums of regions ---- */
+
+static gt_told *links_told(const planner *p, const planner_set *set) {
   size_t n = p->job->nregions;
-  json_t *list = json_array();
+  gt_told *told = gt_told_create(n);
   for (size_t a = 0; a < n; a++)
     for (size_t b = 0; b < n; b++) {
-      const gt_sim_traffic *traffic = &set->forecast.links[a * n + b];
-      if (a != b)
-        json_array_append_new(list, json_pack("{s:s,s:s,s:o,s:o,s:o}", "from", p->job->regions[a].name, "to", p->job->regions[b].name, "bytes_sent",
-                                              number(traffic->bytes_sent), "messages", number(traffic->messages), "bytes_other",
-                                              number(traffic->bytes_other)));
+      const gt_sim_traffic *t = &set->forecast.links[a * n + b];
+      if (a != b) gt_told_add(told, a, b, &(gt_link_traffic){llround(t->messages), llround(t->bytes_sent), llround(t->bytes_other), 0});
     }
-  return list;
+  return told;
+}
+
+static json_t *link_of(const planner *p, const planner_set *set, gt_told_link at) {
+  const gt_sim_traffic *traffic = &set->forecast.links[at.from * p->job->nregions + at.to];
+  return json_pack("{s:s,s:s,s:o,s:o,s:o}", "from", p->job->regions[at.from].name, "to", p->job->regions[at.to].name, "bytes_sent",
+                   number(traffic->bytes_sent), "messages", number(traffic->messages), "bytes_other", number(traffic->bytes_other));
+}
+
+static json_t *traffic_of(const gt_region_traffic *t) {
+  return json_pack("{s:I,s:I,s:I,s:I}", "messages", (json_int_t)t->messages, "bytes_sent", (json_int_t)t->bytes_sent, "bytes_received",
+                   (json_int_t)t->bytes_received, "bytes_other", (json_int_t)t->bytes_other);
+}
+
+static void add_links(json_t *to, const planner *p, const planner_set *set) {
+  gt_told *told = links_told(p, set);
+  size_t n, left_out = gt_told_left_out(told);
+  const gt_told_link *at = gt_told_links(told, &n);
+  json_t *list = json_array(), *regions = json_object_get(to, "regions");
+  for (size_t i = 0; i < n; i++) json_array_append_new(list, link_of(p, set, at[i]));
+  json_object_set_new(to, "links", list);
+  if (left_out > 0) json_object_set_new(to, "links_left_out", json_integer((json_int_t)left_out));
+  for (size_t r = 0; r < p->job->nregions && left_out > 0; r++)
+    json_object_set_new(json_array_get(regions, r), "traffic", traffic_of(&gt_told_traffic(told)[r]));
+  gt_told_close(told);
 }
 
 static json_t *set_of(const planner *p, const planner_set *set) {
   json_t *regions = json_array();
   for (size_t r = 0; r < p->job->nregions; r++) json_array_append_new(regions, region(p, set, r));
-  return json_pack("{s:o,s:o,s:o,s:o,s:o}", "low", outcome(p, &set->at[PLANNER_LOW]), "expected", outcome(p, &set->at[PLANNER_EXPECTED]), "high",
-                   outcome(p, &set->at[PLANNER_HIGH]), "regions", regions, "links", links(p, set));
+  json_t *out = json_pack("{s:o,s:o,s:o,s:o}", "low", outcome(p, &set->at[PLANNER_LOW]), "expected", outcome(p, &set->at[PLANNER_EXPECTED]), "high",
+                          outcome(p, &set->at[PLANNER_HIGH]), "regions", regions);
+  add_links(out, p, set);
+  return out;
 }
 
 static json_t *candidate(const planner *p, const planner_candidate *c) {

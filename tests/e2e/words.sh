@@ -73,5 +73,8 @@ for case in none:0+4160 sma:4096+64; do
   check "65 regions, ${case%:*}: messages" same "$(jq '[.regions[].traffic.messages] | add' many/summary.json)" \
     "$(sed -nE 's/^WAN traffic .* MB in ([0-9]+) messages, [0-9.]*[1-9][0-9.]* MB .*/\1/p' out)"
 done
+"$GEOTRAIN" plan job.yaml "${many[@]}" --set sync.strategy=sma --json >many.json 2>err
+check '65 regions, a plan: links' same "$(jq -r '.candidates[0].plan | "\(.links | length)+\(.links_left_out)"' many.json)" 4096+64
+check '65 regions, a plan: messages' same "$(jq '.candidates[0].plan | ([.regions[].traffic.messages] | add) == .expected.messages' many.json)" true
 
 finish
