@@ -87,19 +87,13 @@ void gt_dnn_stage_close(gt_dnn_stage *stage) {
   *stage = (gt_dnn_stage){0};
 }
 
-dnnl_memory_desc_t gt_dnn_desc(int ndims, const dnnl_dims_t dims, dnnl_data_type_t type, dnnl_format_tag_t tag) {
-  dnnl_memory_desc_t desc;
-  GT_DNN(dnnl_memory_desc_init_by_tag(&desc, ndims, dims, type, tag));
-  return desc;
-}
-
-dnnl_memory_t gt_dnn_memory(gt_prepared_context *dnn, const dnnl_memory_desc_t *desc) {
+dnnl_memory_t gt_dnn_memory(gt_prepared_context *dnn, const gt_dnn_layout *layout) {
   dnnl_memory_t memory;
-  GT_DNN(dnnl_memory_create(&memory, desc, dnn->engine, DNNL_MEMORY_NONE));
+  GT_DNN(dnnl_memory_create(&memory, layout, dnn->engine, DNNL_MEMORY_NONE));
   return memory;
 }
 
-dnnl_primitive_t gt_dnn_reorder(gt_prepared_context *dnn, const dnnl_memory_desc_t *from, const dnnl_memory_desc_t *to) {
+dnnl_primitive_t gt_dnn_reorder(gt_prepared_context *dnn, const gt_dnn_layout *from, const gt_dnn_layout *to) {
   dnnl_primitive_desc_t desc;
   dnnl_primitive_t primitive;
   GT_DNN(dnnl_reorder_primitive_desc_create(&desc, from, dnn->engine, to, dnn->engine, NULL));
@@ -129,45 +123,35 @@ void gt_dnn_move(gt_prepared_context *dnn, const gt_dnn_stage *stage, dnnl_memor
 
 /* ---- products ---- */
 
-static dnnl_memory_desc_t matrix(size_t places, size_t rows, size_t columns, bool transposed, gt_precision type, bool any) {
+static gt_dnn_layout *matrix(size_t places, size_t rows, size_t columns, bool transposed, gt_precision type, bool any) {
   const dnnl_dims_t dims = {(dnnl_dim_t)rows, (dnnl_dim_t)columns}, all = {(dnnl_dim_t)places, (dnnl_dim_t)rows, (dnnl_dim_t)columns};
-  if (places > 0) return gt_dnn_desc(3, all, gt_dnn_type(type), any ? dnnl_format_tag_any : transposed ? dnnl_acb : dnnl_abc);
-  return gt_dnn_desc(2, dims, gt_dnn_type(type), any ? dnnl_format_tag_any : transposed ? dnnl_ba : dnnl_ab);
+  if (places > 0) return gt_dnn_layout_tagged(3, all, gt_dnn_type(type), any ? dnnl_format_tag_any : transposed ? dnnl_acb : dnnl_abc);
+  return gt_dnn_layout_tagged(2, dims, gt_dnn_type(type), any ? dnnl_format_tag_any : transposed ? dnnl_ba : dnnl_ab);
 }
 
-static dnnl_primitive_attr_t adding(void) {
-  dnnl_primitive_attr_t attr;
-  dnnl_post_ops_t sum;
-  GT_DNN(dnnl_primitive_attr_create(&attr));
-  GT_DNN(dnnl_post_ops_create(&sum));
-  GT_DNN(dnnl_post_ops_append_sum(sum, 1.0F));
-  GT_DNN(dnnl_primitive_attr_set_post_ops(attr, sum));
-  GT_DNN(dnnl_post_ops_destroy(sum));
-  return attr;
+/* Weights come plain and are packed into the layout that was chosen. */
+static void open_packing(gt_prepared_context *dnn, gt_dnn_stage *stage, const gt_dnn_product *p, const gt_dnn_layout *chosen) {
+  gt_dnn_layout *plain = matrix(p->places, p->k, p->n, p->tb, GT_F32, false);
+  stage->plain = gt_dnn_memory(dnn, plain);
+  stage->pack = gt_dnn_reorder(dnn, plain, chosen);
+  gt_dnn_reserve(dnn, GT_DNN_PACKED, dnnl_memory_desc_get_size(chosen));
+  gt_dnn_layout_close(plain);
 }
 
 void gt_dnn_product_open(gt_prepared_context *dnn, gt_dnn_stage *stage, const gt_dnn_product *p) {
-  const dnnl_memory_desc_t a = matrix(p->places, p->m, p->k, p->ta, p->type, false), b = matrix(p->places, p->k, p->n, p->tb, p->type, p->packed),
-                           y = matrix(p->places, p->m, p->n, false, p->out, false), c = matrix(0, 1, p->n, false, GT_F32, false),
-                           plain = matrix(p->places, p->k, p->n, p->tb, GT_F32, false);
-  dnnl_matmul_desc_t desc;
-  dnnl_primitive_desc_t primitive;
-  dnnl_primitive_attr_t attr = p->add ? adding() : NULL;
-  GT_DNN(dnnl_matmul_desc_init(&desc, &a, &b, p->bias ? &c : NULL, &y));
-  GT_DNN(dnnl_primitive_desc_create(&primitive, &desc, attr, dnn->engine, NULL));
-  if (attr) GT_DNN(dnnl_primitive_attr_destroy(attr));
+  gt_dnn_layout *a = matrix(p->places, p->m, p->k, p->ta, p->type, false), *b = matrix(p->places, p->k, p->n, p->tb, p->type, p->packed),
+                *y = matrix(p->places, p->m, p->n, false, p->out, false), *c = p->bias ? matrix(0, 1, p->n, false, GT_F32, false) : NULL;
+  dnnl_primitive_desc_t primitive = gt_dnn_describe_product(dnn->engine, a, b, c, y, p->add);
+  const gt_dnn_layout *chosen = dnnl_primitive_desc_query_md(primitive, dnnl_query_weights_md, 0);
   GT_DNN(dnnl_primitive_create(&stage->run, primitive));
-  const dnnl_memory_desc_t *chosen = dnnl_primitive_desc_query_md(primitive, dnnl_query_weights_md, 0);
-  stage->x = gt_dnn_memory(dnn, &a);
+  stage->x = gt_dnn_memory(dnn, a);
   stage->w = gt_dnn_memory(dnn, chosen);
-  stage->y = gt_dnn_memory(dnn, &y);
-  if (p->bias) stage->b = gt_dnn_memory(dnn, &c);
-  if (p->packed) {
-    stage->plain = gt_dnn_memory(dnn, &plain);
-    stage->pack = gt_dnn_reorder(dnn, &plain, chosen);
-    gt_dnn_reserve(dnn, GT_DNN_PACKED, dnnl_memory_desc_get_size(chosen));
-  }
+  stage->y = gt_dnn_memory(dnn, y);
+  if (c) stage->b = gt_dnn_memory(dnn, c);
+  if (p->packed) open_packing(dnn, stage, p, chosen);
   dnnl_primitive_desc_destroy(primitive);
+  gt_dnn_layout *const layouts[] = {a, b, y, c};
+  for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) gt_dnn_layout_close(layouts[i]);
 }
 
 void gt_dnn_product_run(gt_prepared_context *dnn, const gt_dnn_stage *stage, void *y, const void *a, const void *b, const float *c) {

@@ -50,24 +50,9 @@ bool gt_dnn_conv_can(const gt_conv_spec *c, size_t N, gt_pass_id pass, gt_way wa
 /* ---- primitives ---- */
 
 typedef struct {
-  dnnl_memory_desc_t x, w, b, y, plain;
-  dnnl_dims_t strides, pads;
+  gt_dnn_layout *x, *w, *b, *y, *plain;
+  dnnl_dims_t strides, pads, behind;
 } descs;
-
-static descs describe(const gt_prepared_conv *c, size_t N, bool weight_gradient) {
-  const gt_conv_shape *s = &c->spec.shape;
-  const dnnl_dims_t x = {(dnnl_dim_t)N, (dnnl_dim_t)s->C, (dnnl_dim_t)s->H, (dnnl_dim_t)s->W},
-                    w = {(dnnl_dim_t)s->K, (dnnl_dim_t)s->C, (dnnl_dim_t)s->R, (dnnl_dim_t)s->S}, b = {(dnnl_dim_t)s->K},
-                    y = {(dnnl_dim_t)N, (dnnl_dim_t)s->K, (dnnl_dim_t)s->P, (dnnl_dim_t)s->Q};
-  const dnnl_data_type_t type = gt_dnn_type(c->spec.precision);
-  return (descs){.x = gt_dnn_desc(4, x, type, dnnl_nhwc),
-                 .w = gt_dnn_desc(4, w, weight_gradient ? dnnl_f32 : type, dnnl_format_tag_any),
-                 .b = gt_dnn_desc(1, b, dnnl_f32, dnnl_a),
-                 .y = gt_dnn_desc(4, y, type, dnnl_nhwc),
-                 .plain = gt_dnn_desc(4, w, dnnl_f32, dnnl_hwio),
-                 .strides = {(dnnl_dim_t)s->stride, (dnnl_dim_t)s->stride},
-                 .pads = {(dnnl_dim_t)s->pad, (dnnl_dim_t)s->pad}};
-}
 
 /* oneDNN wants the padding behind the image, too: what the last window reads beyond it. */
 static void pads_behind(const gt_conv_shape *s, dnnl_dims_t pads) {
@@ -75,38 +60,59 @@ static void pads_behind(const gt_conv_shape *s, dnnl_dims_t pads) {
   pads[1] = (dnnl_dim_t)((s->Q - 1) * s->stride + s->S) - (dnnl_dim_t)(s->W + s->pad);
 }
 
+static descs describe(const gt_prepared_conv *c, size_t N, bool weight_gradient) {
+  const gt_conv_shape *s = &c->spec.shape;
+  const dnnl_dims_t x = {(dnnl_dim_t)N, (dnnl_dim_t)s->C, (dnnl_dim_t)s->H, (dnnl_dim_t)s->W},
+                    w = {(dnnl_dim_t)s->K, (dnnl_dim_t)s->C, (dnnl_dim_t)s->R, (dnnl_dim_t)s->S}, b = {(dnnl_dim_t)s->K},
+                    y = {(dnnl_dim_t)N, (dnnl_dim_t)s->K, (dnnl_dim_t)s->P, (dnnl_dim_t)s->Q};
+  const dnnl_data_type_t type = gt_dnn_type(c->spec.precision);
+  descs d = {.x = gt_dnn_layout_tagged(4, x, type, dnnl_nhwc),
+             .w = gt_dnn_layout_tagged(4, w, weight_gradient ? dnnl_f32 : type, dnnl_format_tag_any),
+             .b = gt_dnn_layout_tagged(1, b, dnnl_f32, dnnl_a),
+             .y = gt_dnn_layout_tagged(4, y, type, dnnl_nhwc),
+             .plain = gt_dnn_layout_tagged(4, w, dnnl_f32, dnnl_hwio),
+             .strides = {(dnnl_dim_t)s->stride, (dnnl_dim_t)s->stride},
+             .pads = {(dnnl_dim_t)s->pad, (dnnl_dim_t)s->pad}};
+  pads_behind(s, d.behind);
+  return d;
+}
+
+static void forget(descs *d) {
+  gt_dnn_layout *const layouts[] = {d->x, d->w, d->b, d->y, d->plain};
+  for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) gt_dnn_layout_close(layouts[i]);
+}
+
+static gt_dnn_conv_call call_of(const descs *d, bool bias) {
+  return (gt_dnn_conv_call){d->x, d->w, bias ? d->b : NULL, d->y, d->strides, d->pads, d->behind};
+}
+
 static void complete(gt_prepared_context *dnn, gt_dnn_stage *stage, dnnl_primitive_desc_t primitive, const descs *d, bool weight_gradient,
                      bool bias) {
-  const dnnl_memory_desc_t *w = dnnl_primitive_desc_query_md(primitive, weight_gradient ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
+  const gt_dnn_layout *w = dnnl_primitive_desc_query_md(primitive, weight_gradient ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
   GT_DNN(dnnl_primitive_create(&stage->run, primitive));
-  stage->x = gt_dnn_memory(dnn, &d->x);
+  stage->x = gt_dnn_memory(dnn, d->x);
   stage->w = gt_dnn_memory(dnn, w);
-  stage->y = gt_dnn_memory(dnn, &d->y);
-  if (bias) stage->b = gt_dnn_memory(dnn, &d->b);
-  if (!dnnl_memory_desc_equal(w, &d->plain)) {
-    stage->plain = gt_dnn_memory(dnn, &d->plain);
-    stage->pack = weight_gradient ? gt_dnn_reorder(dnn, w, &d->plain) : gt_dnn_reorder(dnn, &d->plain, w);
+  stage->y = gt_dnn_memory(dnn, d->y);
+  if (bias) stage->b = gt_dnn_memory(dnn, d->b);
+  if (!dnnl_memory_desc_equal(w, d->plain)) {
+    stage->plain = gt_dnn_memory(dnn, d->plain);
+    stage->pack = weight_gradient ? gt_dnn_reorder(dnn, w, d->plain) : gt_dnn_reorder(dnn, d->plain, w);
     gt_dnn_reserve(dnn, GT_DNN_PACKED, dnnl_memory_desc_get_size(w));
   }
 }
 
 /* The forward primitive's description is a hint to the others. */
 static dnnl_primitive_desc_t forward_desc(const gt_prepared_conv *c, size_t N) {
-  const descs d = describe(c, N, false);
-  dnnl_dims_t behind;
-  dnnl_convolution_desc_t desc;
-  dnnl_primitive_desc_t primitive;
-  pads_behind(&c->spec.shape, behind);
-  GT_DNN(dnnl_convolution_forward_desc_init(&desc, dnnl_forward_training, dnnl_convolution_direct, &d.x, &d.w, c->spec.bias ? &d.b : NULL, &d.y,
-                                            d.strides, d.pads, behind));
-  GT_DNN(dnnl_primitive_desc_create(&primitive, &desc, NULL, c->dnn->engine, NULL));
+  descs d = describe(c, N, false);
+  const gt_dnn_conv_call call = call_of(&d, c->spec.bias);
+  dnnl_primitive_desc_t primitive = gt_dnn_describe_forward(c->dnn->engine, &call);
+  forget(&d);
   return primitive;
 }
 
 static void open_forward(gt_prepared_conv *c, gt_conv_prepared *p, dnnl_primitive_desc_t hint) {
   const gt_conv_shape *s = &c->spec.shape;
-  const descs d = describe(c, p->N, false);
-  if (p->ways[GT_PASS_FORWARD] == GT_WAY_DNN_GEMM)
+  if (p->ways[GT_PASS_FORWARD] == GT_WAY_DNN_GEMM) {
     gt_dnn_product_open(c->dnn, &p->forward,
                         &(gt_dnn_product){.m = p->N * s->P * s->Q,
                                           .n = s->K,
@@ -114,54 +120,63 @@ static void open_forward(gt_prepared_conv *c, gt_conv_prepared *p, dnnl_primitiv
                                           .packed = c->spec.precision == GT_BF16,
                                           .type = c->spec.precision,
                                           .out = c->spec.out});
-  else
-    complete(c->dnn, &p->forward, hint, &d, false, c->spec.bias);
+    return;
+  }
+  descs d = describe(c, p->N, false);
+  complete(c->dnn, &p->forward, hint, &d, false, c->spec.bias);
+  forget(&d);
 }
 
 /* Blocks of input and output channels lie together, a window's places apart. */
-static bool turns(const dnnl_memory_desc_t *w) {
-  const dnnl_blocking_desc_t *b = &w->format_desc.blocking;
-  if (w->format_kind != dnnl_blocked || w->extra.flags != dnnl_memory_extra_flag_none) return false;
-  for (int i = 0; i < b->inner_nblks; i++)
-    if (b->inner_idxs[i] > 1) return false;
+static bool turns(const gt_dnn_layout *w, gt_dnn_blocks *b) {
+  if (!gt_dnn_layout_blocks(w, b)) return false;
+  for (int i = 0; i < b->ninner; i++)
+    if (b->inner[i] > 1) return false;
   return true;
 }
 
-/* A convolution from dy (N,P,Q,K) to dx (N,H,W,C); `plain` and `pack` are of one place of the window. */
+/* Weights w of the turned convolution: all, and one place of the window (`plain`, `b`, `pack`). */
+static void open_places(gt_prepared_conv *c, gt_dnn_stage *stage, const gt_dnn_layout *w) {
+  const gt_conv_shape *s = &c->spec.shape;
+  const dnnl_dims_t dims = {(dnnl_dim_t)s->C, (dnnl_dim_t)s->K, 1, 1}, from = {0, 0, 0, 0},
+                    strides = {(dnnl_dim_t)s->K, 1, (dnnl_dim_t)(s->C * s->K), (dnnl_dim_t)(s->C * s->K)};
+  gt_dnn_layout *plain = gt_dnn_layout_strided(4, dims, dnnl_f32, strides), *place = gt_dnn_layout_part(w, dims, from);
+  stage->w = gt_dnn_memory(c->dnn, w);
+  stage->plain = gt_dnn_memory(c->dnn, plain);
+  stage->b = gt_dnn_memory(c->dnn, place);
+  stage->pack = gt_dnn_reorder(c->dnn, plain, place);
+  gt_dnn_reserve(c->dnn, GT_DNN_PACKED, dnnl_memory_desc_get_size(w));
+  gt_dnn_layout_close(plain);
+  gt_dnn_layout_close(place);
+}
+
+/* A convolution from dy (N,P,Q,K) to dx (N,H,W,C). */
 static bool open_turned(gt_prepared_conv *c, gt_conv_prepared *p) {
   const gt_conv_shape *s = &c->spec.shape;
   gt_prepared_conv back = *c;
   back.spec.shape =
       (gt_conv_shape){.H = s->P, .W = s->Q, .C = s->K, .K = s->C, .R = s->R, .S = s->S, .P = s->H, .Q = s->W, .stride = 1, .pad = s->R - 1 - s->pad};
   back.spec.bias = false;
-  const descs d = describe(&back, p->N, false);
+  descs d = describe(&back, p->N, false);
   dnnl_primitive_desc_t primitive = forward_desc(&back, p->N);
-  const dnnl_memory_desc_t *w = dnnl_primitive_desc_query_md(primitive, dnnl_query_weights_md, 0);
-  const bool can = turns(w);
+  const gt_dnn_layout *w = dnnl_primitive_desc_query_md(primitive, dnnl_query_weights_md, 0);
+  gt_dnn_blocks blocks;
+  const bool can = turns(w, &blocks);
   if (can) {
-    const dnnl_dims_t dims = {(dnnl_dim_t)s->C, (dnnl_dim_t)s->K, 1, 1}, from = {0, 0, 0, 0},
-                      strides = {(dnnl_dim_t)s->K, 1, (dnnl_dim_t)(s->C * s->K), (dnnl_dim_t)(s->C * s->K)};
-    dnnl_memory_desc_t plain, place;
     GT_DNN(dnnl_primitive_create(&p->input.run, primitive));
-    GT_DNN(dnnl_memory_desc_init_by_strides(&plain, 4, dims, dnnl_f32, strides));
-    GT_DNN(dnnl_memory_desc_init_submemory(&place, w, dims, from));
-    p->input.x = gt_dnn_memory(c->dnn, &d.x);
-    p->input.y = gt_dnn_memory(c->dnn, &d.y);
-    p->input.w = gt_dnn_memory(c->dnn, w);
-    p->input.plain = gt_dnn_memory(c->dnn, &plain);
-    p->input.b = gt_dnn_memory(c->dnn, &place);
-    p->input.pack = gt_dnn_reorder(c->dnn, &plain, &place);
-    gt_dnn_reserve(c->dnn, GT_DNN_PACKED, dnnl_memory_desc_get_size(w));
-    p->row = w->format_desc.blocking.strides[2];
-    p->column = w->format_desc.blocking.strides[3];
+    p->input.x = gt_dnn_memory(c->dnn, d.x);
+    p->input.y = gt_dnn_memory(c->dnn, d.y);
+    open_places(c, &p->input, w);
+    p->row = blocks.strides[2];
+    p->column = blocks.strides[3];
   }
   dnnl_primitive_desc_destroy(primitive);
+  forget(&d);
   return can;
 }
 
 static void open_input(gt_prepared_conv *c, gt_conv_prepared *p, dnnl_primitive_desc_t hint) {
   const gt_conv_shape *s = &c->spec.shape;
-  const descs d = describe(c, p->N, false);
   if (p->ways[GT_PASS_INPUT] == GT_WAY_DNN_GEMM) {
     gt_dnn_product_open(c->dnn, &p->input,
                         &(gt_dnn_product){.m = p->N * s->P * s->Q,
@@ -175,19 +190,16 @@ static void open_input(gt_prepared_conv *c, gt_conv_prepared *p, dnnl_primitive_
   }
   if (p->ways[GT_PASS_INPUT] == GT_WAY_DNN_TURNED && open_turned(c, p)) return;
   p->ways[GT_PASS_INPUT] = GT_WAY_DNN; /* weights that cannot be turned block by block */
-  dnnl_dims_t behind;
-  dnnl_convolution_desc_t desc;
-  dnnl_primitive_desc_t primitive;
-  pads_behind(s, behind);
-  GT_DNN(dnnl_convolution_backward_data_desc_init(&desc, dnnl_convolution_direct, &d.x, &d.w, &d.y, d.strides, d.pads, behind));
-  GT_DNN(dnnl_primitive_desc_create(&primitive, &desc, NULL, c->dnn->engine, hint));
+  descs d = describe(c, p->N, false);
+  const gt_dnn_conv_call call = call_of(&d, false);
+  dnnl_primitive_desc_t primitive = gt_dnn_describe_input(c->dnn->engine, &call, hint);
   complete(c->dnn, &p->input, primitive, &d, false, false);
   dnnl_primitive_desc_destroy(primitive);
+  forget(&d);
 }
 
 static void open_weight(gt_prepared_conv *c, gt_conv_prepared *p, dnnl_primitive_desc_t hint) {
   const gt_conv_shape *s = &c->spec.shape;
-  const descs d = describe(c, p->N, true);
   if (p->ways[GT_PASS_WEIGHT] == GT_WAY_DNN_GEMM) {
     gt_dnn_product_open(
         c->dnn, &p->weight,
@@ -195,15 +207,12 @@ static void open_weight(gt_prepared_conv *c, gt_conv_prepared *p, dnnl_primitive
             .m = s->R * s->S * s->C, .n = s->K, .k = gt_conv_summed_rows(c, p->N), .ta = true, .type = c->spec.precision, .out = GT_F32});
     return;
   }
-  dnnl_dims_t behind;
-  dnnl_convolution_desc_t desc;
-  dnnl_primitive_desc_t primitive;
-  pads_behind(s, behind);
-  GT_DNN(dnnl_convolution_backward_weights_desc_init(&desc, dnnl_convolution_direct, &d.x, &d.w, c->spec.bias ? &d.b : NULL, &d.y, d.strides, d.pads,
-                                                     behind));
-  GT_DNN(dnnl_primitive_desc_create(&primitive, &desc, NULL, c->dnn->engine, hint));
+  descs d = describe(c, p->N, true);
+  const gt_dnn_conv_call call = call_of(&d, c->spec.bias);
+  dnnl_primitive_desc_t primitive = gt_dnn_describe_weight(c->dnn->engine, &call, hint);
   complete(c->dnn, &p->weight, primitive, &d, true, c->spec.bias);
   dnnl_primitive_desc_destroy(primitive);
+  forget(&d);
 }
 
 /* Room for columns, and for values in another type. */

@@ -2,8 +2,7 @@
 #ifndef GEOTRAIN_TENSOR_DNN_H
 #define GEOTRAIN_TENSOR_DNN_H
 
-#include <oneapi/dnnl/dnnl.h>
-
+#include "calls.h"
 #include "kernels.h"
 
 /* Scratch that the operations of a graph take turns in. */
@@ -35,9 +34,8 @@ void gt_dnn_stage_close(gt_dnn_stage *stage);
 static inline dnnl_data_type_t gt_dnn_type(gt_precision precision) {
   return precision == GT_BF16 ? dnnl_bf16 : dnnl_f32;
 }
-dnnl_memory_desc_t gt_dnn_desc(int ndims, const dnnl_dims_t dims, dnnl_data_type_t type, dnnl_format_tag_t tag);
-dnnl_memory_t gt_dnn_memory(gt_prepared_context *dnn, const dnnl_memory_desc_t *desc);
-dnnl_primitive_t gt_dnn_reorder(gt_prepared_context *dnn, const dnnl_memory_desc_t *from, const dnnl_memory_desc_t *to);
+dnnl_memory_t gt_dnn_memory(gt_prepared_context *dnn, const gt_dnn_layout *layout);
+dnnl_primitive_t gt_dnn_reorder(gt_prepared_context *dnn, const gt_dnn_layout *from, const gt_dnn_layout *to);
 void gt_dnn_execute(gt_prepared_context *dnn, dnnl_primitive_t primitive, const dnnl_exec_arg_t *args, int nargs);
 void gt_dnn_point(dnnl_memory_t memory, const void *data);
 /* Copies `from` into the layout of `to`. */
