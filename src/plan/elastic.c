@@ -1,4 +1,5 @@
-/* Elastic scheduling: checks, the searches, and why there is no plan.  Cloudless-Training (2023), section on elastic scheduling, made one objective. */
+/* Elastic scheduling: checks, the searches, and why there is no plan.  geotrain's rule of load power, made one objective;
+   the idea of sizing a region by its data and its devices is Cloudless-Training's (2023). */
 #include "elastic.h"
 
 #include <math.h>
