@@ -47,7 +47,7 @@ typedef struct {
   gt_job_compute compute; /* 0: the job's */
   double *speeds;         /* one a worker, times compute.speed; NULL: all 1 */
   size_t nspeeds;
-  double *measured; /* one a worker, its share of samples_per_s as probe found it: what it is, while speeds are what it shall be; NULL: all 1 */
+  double *measured; /* one a worker, in proportion to samples_per_s, as probe found it: what it is, while speeds are what it shall be; NULL: all 1 */
   size_t nmeasured;
   gt_job_device *devices; /* or NULL */
   size_t ndevices;

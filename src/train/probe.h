@@ -33,8 +33,10 @@ typedef struct {
   char mpi[64], pml[32], btl[160], single_copy[32], blas_core[32], environment[200]; /* environment: settings that hurt */
   char address[200];                                                                 /* PS: interface, address and why */
   int32_t address_excluded;
-  double samples_per_s, eval_samples_per_s, local_s, resume_s; /* worker */
-  int64_t steps;
+  /* Worker; rate_error: standard error of samples_per_s, relative; resume_s: below 0 where steps
+     after a pause took less. */
+  double samples_per_s, rate_error, eval_samples_per_s, local_s, resume_s;
+  int64_t steps, paused;              /* that these are the means of; paused: resume_s */
   double update_s, apply_s, encode_s; /* PS */
   double inside_latency_s, inside_bandwidth_bps;
   double checkpoint_s, checkpoint_bytes;
@@ -55,6 +57,19 @@ typedef struct {
   gt_probe_rank *ranks;     /* of the world */
   gt_probe_link *all_links; /* nregions x nregions, row: sender */
 } gt_probe_state;
+
+/* A worker's steps of one kind. */
+typedef struct {
+  double compute_s, compute_s2, wait_s, samples; /* compute_s2: sum of squares */
+  int64_t steps;
+} gt_probe_tally;
+
+/* A region's, of one of its workers in the mean; 0: not measured. */
+typedef struct {
+  double samples_per_s, eval_samples_per_s;
+  double local_s, resume_s; /* local_s: without the PS's update */
+  bool alike;               /* its workers do not differ by more than their errors */
+} gt_probe_work;
 
 /* All ranks meet, asleep. */
 void gt_probe_meet(gt_probe_state *p, const char *what);
@@ -78,6 +93,13 @@ void gt_probe_links(gt_probe_state *p);
 void gt_probe_inside(gt_probe_state *p);
 /* probe_fit.c: local. */
 void gt_probe_fit(gt_probe_link *link);
+/* probe_work.c: local.  A worker's figures from its steps: one after the other (warm), and after a
+   pause. */
+void gt_probe_tell(gt_probe_rank *own, const gt_probe_tally *warm, const gt_probe_tally *paused);
+/* On rank 0.  The mean is the measure: n workers give n times samples_per_s together. */
+gt_probe_work gt_probe_work_of(const gt_probe_state *p, size_t region);
+/* A worker's speed in proportion to that. */
+double gt_probe_work_share(const gt_probe_work *work, const gt_probe_rank *worker);
 /* probe_disk.c: before the run directory is made; after; the PS ranks at once.  Local. */
 void gt_probe_disk_before(gt_probe_state *p);
 void gt_probe_disk(gt_probe_state *p);

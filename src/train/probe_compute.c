@@ -30,11 +30,6 @@ static phase phase_of(int64_t step) {
 /* ---- worker ---- */
 
 typedef struct {
-  double compute_s, wait_s, samples;
-  int64_t steps;
-} tally;
-
-typedef struct {
   gt_probe_state *p;
   gt_plane_worker *plane;
   gt_loader *loader;
@@ -44,7 +39,7 @@ typedef struct {
   size_t n, final; /* samples in x and y; gradients from there on are final */
   gt_ns loaded;    /* what making them took */
   bool finite;
-  tally of[PAUSED + 1];
+  gt_probe_tally of[PAUSED + 1];
 } worker;
 
 static void load(worker *w, int64_t batch) {
@@ -74,8 +69,10 @@ static gt_ns train_batch(worker *w, const gt_order_msg *order, gt_ns waited) {
   gt_push_msg push = {.kind = GT_PUSH_GRADIENT, .batch = order->batch, .samples = (int64_t)w->n, .nonfinite = !w->finite};
   gt_ns pushed = gt_now();
   push.compute_ns = pushed - from + (order->batch > 0 ? w->loaded : 0);
-  tally *t = &w->of[phase_of(order->batch)];
-  t->compute_s += gt_seconds(push.compute_ns);
+  gt_probe_tally *t = &w->of[phase_of(order->batch)];
+  double took_s = gt_seconds(push.compute_ns);
+  t->compute_s += took_s;
+  t->compute_s2 += took_s * took_s;
   t->wait_s += gt_seconds(waited - w->loaded);
   t->samples += (double)w->n;
   t->steps++;
@@ -125,20 +122,6 @@ static gt_status open_worker(worker *w) {
   return gt_train_loader(run, w->order.n, &w->loader);
 }
 
-static double each_of(const tally *t) {
-  return (t->compute_s + t->wait_s) / (double)t->steps;
-}
-
-static void tell(const worker *w) {
-  const tally *warm = &w->of[WARM], *paused = &w->of[PAUSED];
-  gt_probe_rank *own = &w->p->own;
-  if (warm->steps == 0) return;
-  own->steps = warm->steps;
-  own->samples_per_s = warm->samples / warm->compute_s;
-  own->local_s = warm->wait_s / (double)warm->steps;
-  if (paused->steps > 0 && each_of(paused) > each_of(warm)) own->resume_s = each_of(paused) - each_of(warm);
-}
-
 static void run_worker(worker *w) {
   gt_run *run = &w->p->run;
   const gt_arrays *a = gt_graph_arrays(run->graph);
@@ -147,7 +130,7 @@ static void run_worker(worker *w) {
   gt_graph_on_progress(run->graph, gt_plane_worker_progress, w->plane);
   gt_graph_on_gradients(run->graph, on_gradients, w);
   work(w);
-  tell(w);
+  gt_probe_tell(&w->p->own, &w->of[WARM], &w->of[PAUSED]);
   gt_plane_worker_close(w->plane, w->p->run.end_limit_s);
 }
 

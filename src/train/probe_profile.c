@@ -20,8 +20,6 @@ const gt_probe_rank *gt_probe_worker(const gt_probe_state *p, size_t region, int
   return NULL;
 }
 
-#define ALIKE 0.97 /* workers that differ by less are equal: what is left is noise */
-
 /* One figure of a flow map: `between` is what separates it from the last. */
 __attribute__((format(printf, 3, 4))) static void put(FILE *f, const char **between, const char *format, ...) {
   va_list args;
@@ -36,38 +34,27 @@ static void put_time(FILE *f, const char **between, const char *key, double s) {
   if (s > 0) put(f, between, "%s: %.6g us", key, s * 1e6);
 }
 
-static void put_speeds(FILE *f, const gt_probe_state *p, size_t region, double fastest) {
+static void put_speeds(FILE *f, const gt_probe_state *p, size_t region, const gt_probe_work *work) {
   const gt_probe_rank *w;
   fprintf(f, ", measured: [");
-  for (int i = 0; (w = gt_probe_worker(p, region, i)); i++) {
-    double speed = w->samples_per_s / fastest;
-    fprintf(f, "%s%.2g", i ? ", " : "", speed > ALIKE ? 1 : speed);
-  }
+  for (int i = 0; (w = gt_probe_worker(p, region, i)); i++) fprintf(f, "%s%.6g", i ? ", " : "", gt_probe_work_share(work, w));
   fprintf(f, "]");
 }
 
-/* The fastest worker is the measure; the others' speeds are in proportion to it.  Evaluation: the mean.  A turn-around holds the PS's update, which is told apart. */
 static void put_region(FILE *f, const gt_probe_state *p, size_t region) {
-  const gt_probe_rank *ps = gt_probe_ps(p, region), *w;
+  const gt_probe_rank *ps = gt_probe_ps(p, region);
+  const gt_probe_work work = gt_probe_work_of(p, region);
   const char *between = "";
-  double fastest = 0, evaluation = 0, local = 0, resume = 0;
-  int n = 0;
-  for (; (w = gt_probe_worker(p, region, n)); n++) {
-    fastest = fmax(fastest, w->samples_per_s);
-    evaluation += w->eval_samples_per_s;
-    local += w->local_s;
-    resume += w->resume_s;
-  }
   fprintf(f, "  - name: %s\n    compute: {", p->run.job->regions[region].name);
-  if (fastest > 0) put(f, &between, "samples_per_s: %.6g", fastest);
-  if (evaluation > 0) put(f, &between, "eval_samples_per_s: %.6g", evaluation / n);
-  put_time(f, &between, "local", n > 0 ? local / n - ps->update_s : 0);
-  put_time(f, &between, "resume", n > 0 ? resume / n : 0);
+  if (work.samples_per_s > 0) put(f, &between, "samples_per_s: %.6g", work.samples_per_s);
+  if (work.eval_samples_per_s > 0) put(f, &between, "eval_samples_per_s: %.6g", work.eval_samples_per_s);
+  put_time(f, &between, "local", work.local_s);
+  put_time(f, &between, "resume", work.resume_s);
   put_time(f, &between, "update", ps->update_s);
   put_time(f, &between, "apply", ps->apply_s);
   put_time(f, &between, "encode", ps->encode_s);
   if (ps->checkpoint_s > 0 && !ps->checkpoint_error[0]) put(f, &between, "checkpoint: %.6g Mbit/s", 8e-6 * ps->checkpoint_bytes / ps->checkpoint_s);
-  if (fastest > 0) put_speeds(f, p, region, fastest);
+  if (work.samples_per_s > 0) put_speeds(f, p, region, &work);
   fprintf(f, "}\n");
 }
 

@@ -1,0 +1,155 @@
+/* A profile made of given measurements: a simulation with it takes what the workers that were
+   measured would take together. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "probe.h"
+#include "geotrain/sim.h"
+
+#define STEPS   200
+#define BATCH   10
+#define WORKERS 4
+
+static char path[] = "/tmp/geotrain-profile-XXXXXX";
+
+/* One region of so many workers, which exchanges nothing. */
+static gt_job *job_of(const char *local, int workers, const char *profile) {
+  char text[1024];
+  gt_job *job = NULL;
+  snprintf(text, sizeof text,
+           "name: law\nmodel: {name: lenet5}\ndata: {path: none.h5}\n"
+           "train: {until: {steps: %d}, batch: %d, optimizer: {name: sgd, lr: 0.1}, eval_every: {epochs: 0}}\n"
+           "regions: [{name: a, ranks: %d, samples: 100000}]\nsync: {local: %s, strategy: none}\nwan: {default: {latency: 1 ms}}\n%s%s\n",
+           STEPS, BATCH, workers + 1, local, profile ? "profile: " : "", profile ? profile : "");
+  if (gt_job_parse(&job, "test", text) != GT_OK) fail_msg("%s", gt_error_text());
+  return job;
+}
+
+/* The profile of a region whose workers were measured so. */
+static void write_profile(const gt_probe_rank *workers, int n) {
+  gt_probe_options options = {0};
+  gt_probe_state p = {.options = &options, .run = {.job = job_of("sync", n, NULL), .roles = {.world_size = n + 1}}};
+  p.ranks = GT_NEW_ARRAY(gt_probe_rank, (size_t)n + 1);
+  p.all_links = GT_NEW_ARRAY(gt_probe_link, 1);
+  snprintf(p.folder_error, sizeof p.folder_error, "none was tried");
+  for (int i = 0; i < n; i++) {
+    p.ranks[i + 1] = workers[i];
+    p.ranks[i + 1].region_rank = i + 1;
+  }
+  if (gt_probe_profile(&p, path) != GT_OK) fail_msg("%s", gt_error_text());
+  gt_free(p.ranks);
+  gt_free(p.all_links);
+  gt_job_close(p.run.job);
+}
+
+static void write_speeds(const double *samples_per_s, int n) {
+  gt_probe_rank workers[8] = {{0}};
+  for (int i = 0; i < n; i++) workers[i] = (gt_probe_rank){.steps = 1000, .samples_per_s = samples_per_s[i]};
+  write_profile(workers, n);
+}
+
+/* Samples a second that a simulated run of STEPS trains, of the region whole. */
+static double simulated(const char *local, int workers) {
+  gt_job *job = job_of(local, workers, path);
+  gt_links *links = NULL;
+  gt_sim *sim = NULL;
+  gt_sim_totals t;
+  const int64_t samples = 100000;
+  assert_int_equal(gt_links_create(&links, job), GT_OK);
+  gt_sim_spec spec = {.job = job, .links = links, .parameters = 10, .samples = &samples};
+  if (gt_sim_run(&sim, &spec) != GT_OK) fail_msg("%s", gt_error_text());
+  gt_sim_look(sim, &t);
+  double rate = (double)t.samples / t.train_s;
+  gt_sim_close(sim);
+  gt_links_close(links);
+  gt_job_close(job);
+  return rate;
+}
+
+static void assert_near(const char *what, double found, double needed, double share) {
+  if (!(fabs(found - needed) <= share * needed)) fail_msg("%s: found %.6g, needed %.6g", what, found, needed);
+}
+
+/* With a barrier the slowest sets the pace; without, what all give together. */
+static void test_pace_of_a_region(void **unused) {
+  (void)unused;
+  static const double cases[][WORKERS] = {{1000, 1000, 1000, 1000}, {1000, 972, 972, 972}, {1000, 980, 700, 655.44}, {50, 400, 390, 410}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    double sum = 0, least = INFINITY;
+    for (int w = 0; w < WORKERS; w++) {
+      sum += cases[i][w];
+      least = fmin(least, cases[i][w]);
+    }
+    write_speeds(cases[i], WORKERS);
+    assert_near("with a barrier", simulated("sync", WORKERS), WORKERS * least, 0.002);
+    assert_near("without", simulated("async", WORKERS), sum, 0.01); /* the last steps of the slow ones are waited for */
+  }
+}
+
+/* Of another number of workers nothing is known one by one: each is taken to be as the mean was. */
+static void test_other_number_of_workers(void **unused) {
+  (void)unused;
+  write_speeds((const double[]){1000, 980, 700, 655.44}, 4);
+  assert_near("of two", simulated("async", 2), 2 * 833.86, 0.01);
+}
+
+/* Evaluation: what the workers give together, too. */
+static void test_evaluation(void **unused) {
+  (void)unused;
+  write_profile((const gt_probe_rank[]){{.samples_per_s = 1000, .eval_samples_per_s = 3000}, {.samples_per_s = 500, .eval_samples_per_s = 1500}}, 2);
+  gt_job *job = job_of("sync", 2, path);
+  gt_job_compute c = gt_job_compute_of(job, 0);
+  gt_order order = {.batch = BATCH};
+  for (size_t w = 0; w < 2; w++) assert_near("of 3000 samples", gt_seconds(gt_cost_eval(job, &order, &c, w, 3000)), w ? 2 : 1, 0.001);
+  gt_job_close(job);
+}
+
+/* A figure is read again as it was measured. */
+static void test_figures(void **unused) {
+  (void)unused;
+  static const double rates[] = {1000, 123.456, 0.765432, 999.888};
+  write_speeds(rates, 4);
+  gt_job *job = job_of("sync", 4, path);
+  gt_job_compute c = gt_job_compute_of(job, 0);
+  for (size_t w = 0; w < 4; w++) assert_near("samples/s", c.samples_per_s * job->regions[0].measured[w], rates[w], 5e-5);
+  gt_job_close(job);
+}
+
+/* Differences within the errors of measurement are none: equal workers are not all as slow as the one
+   that fared worst. */
+static void test_noise(void **unused) {
+  (void)unused;
+  static const double rates[] = {1004, 996, 1002, 998};
+  gt_probe_rank workers[WORKERS] = {{0}};
+  for (int i = 0; i < WORKERS; i++) workers[i] = (gt_probe_rank){.samples_per_s = rates[i], .rate_error = 0.002};
+  write_profile(workers, WORKERS);
+  assert_near("with a barrier", simulated("sync", WORKERS), WORKERS * 1000, 1e-6);
+  workers[1].rate_error = 0.0005;
+  write_profile(workers, WORKERS);
+  assert_near("a difference that is one", simulated("sync", WORKERS), WORKERS * 996, 1e-4);
+}
+
+static int make_file(void **unused) {
+  (void)unused;
+  int file = mkstemp(path);
+  return file < 0 ? -1 : close(file);
+}
+
+static int remove_file(void **unused) {
+  (void)unused;
+  return unlink(path);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_pace_of_a_region), cmocka_unit_test(test_other_number_of_workers),
+                                     cmocka_unit_test(test_evaluation), cmocka_unit_test(test_figures), cmocka_unit_test(test_noise)};
+  return cmocka_run_group_tests(tests, make_file, remove_file);
+}
