@@ -7,6 +7,8 @@
 
 /* ---- a worker ---- */
 
+/* resume_s may be below 0: a mean of figures that were cut off there would make something of noise
+   around nothing. */
 void gt_probe_tell(gt_probe_rank *own, const gt_probe_tally *warm, const gt_probe_tally *paused) {
   if (warm->steps == 0) return;
   double n = (double)warm->steps, mean = warm->compute_s / n;
@@ -16,7 +18,7 @@ void gt_probe_tell(gt_probe_rank *own, const gt_probe_tally *warm, const gt_prob
   own->rate_error = n > 1 ? sqrt(fmax(warm->compute_s2 / n - mean * mean, 0) / (n - 1)) / mean : 0;
   own->local_s = warm->wait_s / n;
   own->paused = paused->steps;
-  if (paused->steps > 0) own->resume_s = fmax((paused->compute_s + paused->wait_s) / (double)paused->steps - each, 0);
+  if (paused->steps > 0) own->resume_s = (paused->compute_s + paused->wait_s) / (double)paused->steps - each;
 }
 
 /* ---- a region ---- */

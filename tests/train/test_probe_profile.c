@@ -137,6 +137,30 @@ static void test_noise(void **unused) {
   assert_near("a difference that is one", simulated("sync", WORKERS), WORKERS * 996, 1e-4);
 }
 
+/* Steps of 10 ms, those after a pause longer by so much: what a profile says of them. */
+static double resume_of(const double noise_s[WORKERS]) {
+  gt_probe_rank workers[WORKERS] = {{0}};
+  for (int i = 0; i < WORKERS; i++) {
+    gt_probe_tally warm = {.compute_s = 1, .compute_s2 = 0.0101, .wait_s = 0.1, .samples = 1000, .steps = 100};
+    gt_probe_tally paused = {.compute_s = 0.08 + 8 * noise_s[i], .wait_s = 0.008, .samples = 80, .steps = 8};
+    gt_probe_tell(&workers[i], &warm, &paused);
+    assert_near("samples/s", workers[i].samples_per_s, 1000, 1e-9);
+    assert_near("error of a mean of 100", workers[i].rate_error, 0.1 / sqrt(99), 1e-6);
+  }
+  write_profile(workers, WORKERS);
+  gt_job *job = job_of("sync", WORKERS, path);
+  double resume_s = gt_job_compute_of(job, 0).resume_s;
+  gt_job_close(job);
+  return resume_s;
+}
+
+static void test_after_a_pause(void **unused) {
+  (void)unused;
+  double none = resume_of((const double[]){200e-6, -200e-6, 100e-6, -100e-6}), below = resume_of((const double[]){200e-6, -300e-6, 0, 0});
+  if (none > 1e-9 || below > 0) fail_msg("nothing but noise, and compute.resume is %g and %g us", 1e6 * none, 1e6 * below);
+  assert_near("resume", resume_of((const double[]){500e-6, -100e-6, 300e-6, 100e-6}), 200e-6, 1e-3);
+}
+
 static int make_file(void **unused) {
   (void)unused;
   int file = mkstemp(path);
@@ -149,7 +173,11 @@ static int remove_file(void **unused) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_pace_of_a_region), cmocka_unit_test(test_other_number_of_workers),
-                                     cmocka_unit_test(test_evaluation), cmocka_unit_test(test_figures), cmocka_unit_test(test_noise)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_pace_of_a_region),
+                                     cmocka_unit_test(test_other_number_of_workers),
+                                     cmocka_unit_test(test_evaluation),
+                                     cmocka_unit_test(test_figures),
+                                     cmocka_unit_test(test_noise),
+                                     cmocka_unit_test(test_after_a_pause)};
   return cmocka_run_group_tests(tests, make_file, remove_file);
 }
