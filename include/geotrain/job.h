@@ -237,6 +237,8 @@ const gt_job_link *gt_job_link_between(const gt_job *job, size_t a, size_t b);
 void gt_job_difference(const char *here, const char *there, bool for_resume, char *text, size_t size);
 /* `geotrain help job`: every key with type, unit, default, range and meaning, then an example. */
 void gt_job_help(FILE *to);
+/* The same as the page docs/job-file.md. */
+void gt_job_help_markdown(FILE *to);
 
 /* ---- catalogues of rates -----------------------------------------------------------------------------------------------
 

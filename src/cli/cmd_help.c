@@ -28,6 +28,10 @@ void gt_print_commands(FILE *to) {
 }
 
 gt_status gt_cmd_help(int argc, char **argv) {
+  if (argc == 3 && strcmp(argv[1], "job") == 0 && strcmp(argv[2], "--markdown") == 0) {
+    gt_job_help_markdown(stdout);
+    return GT_OK;
+  }
   if (argc > 2) return GT_FAIL(GT_ERR_JOB, "help has %d arguments; one is needed: a command, or job", argc - 1);
   if (argc < 2) {
     gt_print_commands(stdout);

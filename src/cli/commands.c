@@ -154,6 +154,7 @@ const gt_command gt_commands[] = {
     {"help", "this list; help COMMAND; help job: every key of a job file", gt_cmd_help, false,
      "geotrain help\n"
      "geotrain help COMMAND\n"
-     "geotrain help job\n"},
+     "geotrain help job\n"
+     "geotrain help job --markdown    the same as a page (docs/job-file.md)\n"},
     {NULL, NULL, NULL, false, NULL},
 };

@@ -27,25 +27,60 @@ static const char *default_text(const job_key *row) {
   return row->flags & KEY_REQUIRED ? "(required)" : "-";
 }
 
+static const char intro[] =
+    "A job file is YAML.  Its keys, written as paths: `sync.period` is the key `period` below `sync`; `regions[].name` is in every entry of a "
+    "list.\n"
+    "On the command line `--set sync.period=4` or `--set regions.0.ranks=3` overrides the file, and `--set train.init=null` takes a key out.\n"
+    "Times, rates and sizes carry a unit: 25 ms, 100 Mbit/s, 1 GiB.  Of until's keys exactly one is given; of each `every`, at most one.\n"
+    "A link has `between`, or `from` and `to`; one that has a `trace` has no `bandwidth`; compute has `samples_per_s` or `step`.\n"
+    "Files (data, matrix, trace, profile) are looked for where geotrain starts; matrix and profile also beside the job file.\n";
+
+/* Whether the row begins another section, whose name goes to `section`. */
+static bool begins(char section[64], const job_key *row) {
+  size_t length = strcspn(row->path, ".[");
+  if (strlen(section) == length && strncmp(section, row->path, length) == 0) return false;
+  snprintf(section, 64, "%.*s", (int)length, row->path);
+  return true;
+}
+
 void gt_job_help(FILE *to) {
-  fprintf(to,
-          "A job file is YAML.  Its keys, written as paths: `sync.period` is the key `period` below `sync`; `regions[].name` is in every entry of a "
-          "list.\n"
-          "On the command line `--set sync.period=4` or `--set regions.0.ranks=3` overrides the file, and `--set train.init=null` takes a key out.\n"
-          "Times, rates and sizes carry a unit: 25 ms, 100 Mbit/s, 1 GiB.  Of until's keys exactly one is given; of each `every`, at most one.\n"
-          "A link has `between`, or `from` and `to`; one that has a `trace` has no `bandwidth`; compute has `samples_per_s` or `step`.\n"
-          "Files (data, matrix, trace, profile) are looked for where geotrain starts; matrix and profile also beside the job file.\n");
+  fputs(intro, to);
   char section[64] = "";
   for (size_t i = 0; i < gt_job_nkeys; i++) {
     const job_key *row = &gt_job_keys[i];
     char range[256];
-    size_t length = strcspn(row->path, ".[");
-    if (strlen(section) != length || strncmp(section, row->path, length) != 0) {
-      snprintf(section, sizeof section, "%.*s", (int)length, row->path);
-      fprintf(to, "\n");
-    }
+    if (begins(section, row)) fprintf(to, "\n");
     fprintf(to, "%-38s %-10s %s\n%38s %-10s %s%s%s\n", row->path, default_text(row), row->meaning, "", "",
             gt_job_key_range(range, sizeof range, row, true), row->why ? ": " : "", row->why ? row->why : "");
   }
   fprintf(to, "\nThe second column is the default.  An example:\n\n%s", gt_job_example);
+}
+
+/* A text in a table's cell: what ends a cell, or begins a tag, is not taken as such. */
+static void put_cell(FILE *to, const char *text) {
+  for (; *text; text++) {
+    if (strchr("|<\\", *text)) fputc('\\', to);
+    fputc(*text, to);
+  }
+}
+
+static void put_row(FILE *to, const job_key *row) {
+  char range[256];
+  const char *given = default_text(row), *quote = given == row->fallback ? "`" : "";
+  fprintf(to, "| `%s` | %s%s%s | ", row->path, quote, given, quote);
+  put_cell(to, gt_job_key_range(range, sizeof range, row, true));
+  if (row->why) fprintf(to, ": %s", row->why);
+  fprintf(to, " | ");
+  put_cell(to, row->meaning);
+  fprintf(to, " |\n");
+}
+
+void gt_job_help_markdown(FILE *to) {
+  char section[64] = "";
+  fprintf(to, "# The job file\n\n%s", intro);
+  for (size_t i = 0; i < gt_job_nkeys; i++) {
+    if (begins(section, &gt_job_keys[i])) fprintf(to, "\n## %s\n\n| key | default | value | meaning |\n| --- | --- | --- | --- |\n", section);
+    put_row(to, &gt_job_keys[i]);
+  }
+  fprintf(to, "\n## An example\n\n```yaml\n%s```\n", gt_job_example);
 }

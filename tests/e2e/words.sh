@@ -77,4 +77,8 @@ done
 check '65 regions, a plan: links' same "$(jq -r '.candidates[0].plan | "\(.links | length)+\(.links_left_out)"' many.json)" 4096+64
 check '65 regions, a plan: messages' same "$(jq '.candidates[0].plan | ([.regions[].traffic.messages] | add) == .expected.messages' many.json)" true
 
+# The page of the job file is what the program says of it.
+"$GEOTRAIN" help job --markdown >job-file.md
+check "docs/job-file.md: geotrain help job --markdown >docs/job-file.md" cmp -s job-file.md "$GEOTRAIN_SOURCE/docs/job-file.md"
+
 finish
