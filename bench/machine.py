@@ -13,6 +13,7 @@ AVX2 = {
     "OPENBLAS_CORETYPE": "Haswell",
     "TORCHINDUCTOR_CPP_MARCH": "x86-64-v3",
 }
+MPI = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../jobs/mpi.env")
 TUNED_GLIBC = ("glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:"
                "glibc.malloc.trim_threshold=100000000000:glibc.malloc.top_pad=67108864")
 
@@ -30,8 +31,8 @@ def environment(threads=1, isa=None):
     for key in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         env[key] = str(threads)
     env["PYTHONDONTWRITEBYTECODE"] = "1"
-    if os.geteuid() == 0:
-        env.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    with open(MPI, encoding="ascii") as file:
+        env.update(line.strip().split("=", 1) for line in file if line[0].isupper())
     return env
 
 

@@ -62,7 +62,8 @@ fi
 
 # One thread a rank: the ranks share the cores of this machine.
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
-if [ "$(id -u)" -eq 0 ]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
+# shellcheck disable=SC2046 # a word a line
+export $(grep '^[A-Z]' jobs/mpi.env)
 
 # mpirun kills its ranks on INT and TERM; USR1 it passes on, and the ranks stop with a checkpoint.  In a session of its own
 # (setsid) the terminal's Ctrl-C reaches this script only.
@@ -83,7 +84,7 @@ trap 'exec >/dev/null 2>&1; stop' HUP # the terminal is gone
 
 record() { stat -c '%n %s %Y' "$run_dir"/*.jsonl 2>/dev/null || true; }
 before=$(record)
-setsid mpirun -n 4 --bind-to none --oversubscribe "$geotrain" train jobs/quickstart.yaml --run-dir "$run_dir" \
+setsid mpirun -n 4 "$geotrain" train jobs/quickstart.yaml --run-dir "$run_dir" \
   ${resume[@]+"${resume[@]}"} "$@" </dev/null &
 mpirun_pid=$!
 

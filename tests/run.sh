@@ -28,7 +28,8 @@ export LC_ALL=C
 target= # of a build: all
 unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE # an environment that pins OpenBLAS's kernels tests others than users run
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
-if [ "$(id -u)" -eq 0 ]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
+# shellcheck disable=SC2046 # a word a line
+export $(grep '^[A-Z]' jobs/mpi.env)
 passed=0 failed=0 skipped=0 failures=()
 
 # stage NAME COMMAND...: runs it, prints its time and its output if it fails, counts it as one check.

@@ -71,7 +71,7 @@ ended "malformed" 2 'malformed, line [0-9]+: weight=best is no way that this lay
 mkdir -p here there && cp file here/choices && sed 's/forward=blas/forward=dnn/' file >there/choices
 cat >apart <<'SH'
 #!/bin/sh
-[ "$OMPI_COMM_WORLD_RANK" = 4 ] && cd there || cd here
+[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 4 ] && cd there || cd here
 exec "$@"
 SH
 chmod +x apart

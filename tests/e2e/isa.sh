@@ -47,7 +47,7 @@ unset GEOTRAIN_ISA
 # A launcher that hands the variable to rank 0 alone.
 cat >lonely <<'SH'
 #!/bin/sh
-[ "$OMPI_COMM_WORLD_RANK" = 0 ] && export GEOTRAIN_ISA=plain
+[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 0 ] && export GEOTRAIN_ISA=plain
 exec "$@"
 SH
 chmod +x lonely

@@ -46,7 +46,7 @@ living() {
 rank_pid() {
   local p
   for p in $(living); do
-    grep -qszFx "OMPI_COMM_WORLD_RANK=$1" "/proc/$p/environ" && echo "$p" && return
+    grep -qszFx -e "OMPI_COMM_WORLD_RANK=$1" -e "PMI_RANK=$1" "/proc/$p/environ" && echo "$p" && return
   done
 }
 

@@ -40,7 +40,7 @@ if [ "$reason" = yes ]; then
   # held RANK NAME WORDS...: three ranks, of which one has no bf16.
   cat >some <<'SH'
 #!/bin/sh
-[ "$OMPI_COMM_WORLD_RANK" = "$HELD" ] && export DNNL_MAX_CPU_ISA=AVX2
+[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = "$HELD" ] && export DNNL_MAX_CPU_ISA=AVX2
 exec "$@"
 SH
   chmod +x some

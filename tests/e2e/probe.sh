@@ -76,7 +76,7 @@ check "six directions in the profile" same "$(grep -c 'from: ' three.profile)" 6
 
 probe "too few ranks" 3 quick.yaml
 ended "too few ranks" 7 '^NO-GO$' '3 ranks were started, but the job needs 4' 'region west would get 1 rank, and needs 2 or more'
-printf '#!/bin/sh\n[ "$OMPI_COMM_WORLD_RANK" -ge 2 ] && export GEOTRAIN_REGION=wst || export GEOTRAIN_REGION=east\nexec "$@"\n' >misnamed
+printf '#!/bin/sh\n[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" -ge 2 ] && export GEOTRAIN_REGION=wst || export GEOTRAIN_REGION=east\nexec "$@"\n' >misnamed
 chmod +x misnamed
 run "no such region" -n 4 ./misnamed "$GEOTRAIN" probe quick.yaml
 ended "no such region" 7 '^NO-GO$' 'GEOTRAIN_REGION is "wst".*did you mean "west"'

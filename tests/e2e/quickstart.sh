@@ -8,7 +8,7 @@ stand_in() { # FILE WORDS: a program that does what the words say
 }
 stand_in bin/cmake 'exit 0'
 stand_in bin/dpkg-query 'echo install ok installed'
-stand_in bin/mpirun 'touch "$HERE/started"; exec sleep 30'
+stand_in bin/mpirun 'echo "$*" >"$HERE/words"; env >"$HERE/environment"; touch "$HERE/started"; exec sleep 30'
 export HERE=$PWD PATH=$PWD/bin:$PATH
 
 # tree: a checkout in top, built, with its data.
@@ -23,7 +23,8 @@ tree() {
 # interrupted: TERM, which it takes as it takes Ctrl-C, when something has started.
 interrupted() {
   local pid i
-  bash top/jobs/quickstart.sh >out 2>err </dev/null &
+  env -u OMPI_MCA_rmaps_base_oversubscribe -u PRTE_MCA_rmaps_default_mapping_policy -u I_MPI_PIN \
+    bash top/jobs/quickstart.sh >out 2>err </dev/null &
   pid=$!
   for i in $(seq 100); do [ -e started ] || sleep 0.1; done
   kill -TERM "$pid"
@@ -35,6 +36,12 @@ tree
 interrupted
 ended "stopped before the run began" 130 'stopped before the run began.*start it with: bash .*quickstart.sh'
 check "stopped before the run began: no code is told" same "$(grep -c 'code 1[0-9][0-9]' err)" 0
+
+# What Open MPI 4 calls --oversubscribe is another word elsewhere: each MPI reads its variables.
+check "mpirun gets no word that is one MPI's alone" same "$(sed 's/ [^ ]*geotrain train.*//' words)" "-n 4"
+for set in OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=slot:oversubscribe I_MPI_PIN=0; do
+  check "mpirun has $set" grep -qxF "$set" environment
+done
 
 if [ -d /usr/share/datasets/fashion-mnist ]; then
   tree

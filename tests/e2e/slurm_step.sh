@@ -44,6 +44,26 @@ check "nodes of their own: srun is told hosts" same "$(paste -sd' ' seen)" "n1 n
 check "nodes of their own: the user's host file stays" same "$(cat hosts 2>&1) $(cat left)" "mine $PWD/hosts"
 check "nodes of their own: nothing is left" same "$(ls tmp)" ""
 
+# ---- slurm.mpi: mpirun, in the words of whose it is ----------------------------------------------
+cat >bin/mpirun <<'SH'
+#!/usr/bin/env bash
+[ "$1" != --version ] || { echo "$MPIRUN_IS"; exit 0; }
+printf '%s\n' "mpirun $*" | sed "s|$GEOTRAIN|geotrain|g" >words
+SH
+chmod +x bin/mpirun
+apart=(--set regions.0.slurm.nodes=1 --set regions.1.slurm.nodes=1)
+# by NAME VERSION WORDS: how mpirun is told the regions' hosts.
+by() {
+  MPIRUN_IS=$2 steps --set slurm.mpi=mpirun "${apart[@]}"
+  ended "mpirun of $1" 0
+  check "mpirun of $1: its words" same "$(sed -E 's/ train job.yaml [^:]*( :|$)/\1/g' words)" "$3"
+}
+by 'Open MPI' 'mpirun (Open MPI) 4.1.4' \
+  'mpirun --map-by slot --bind-to none -n 2 --host n1:2 -x GEOTRAIN_REGION=east geotrain : -n 2 --host n2:2 -x GEOTRAIN_REGION=west geotrain'
+by MPICH 'HYDRA build details:' 'mpirun -n 2 -host n1 -env GEOTRAIN_REGION east geotrain : -n 2 -host n2 -env GEOTRAIN_REGION west geotrain'
+by 'Intel MPI' 'Intel(R) MPI Library for Linux* OS, Version 2021.13' \
+  'mpirun -n 2 -host n1 -env GEOTRAIN_REGION east geotrain : -n 2 -host n2 -env GEOTRAIN_REGION west geotrain'
+
 # ---- a step that ends while a signal waits for its ranks ---------------------------------------------------------------------------------
 mkdir -p run
 SRUN_TAKES=1.5 SRUN_ENDS=3 bash -c '. "$GEOTRAIN_SOURCE/slurm/steps"; (sleep 0.7; kill -USR1 $$) & geotrain_step job.yaml run' >out 2>err
