@@ -37,6 +37,11 @@ fi
 data=datasets/fashion-mnist.h5
 images=/usr/share/datasets/fashion-mnist
 if [ -s "$data" ]; then install_packages; else install_packages images; fi
+if [ ! -s "$data" ] && [ ! -d "$images" ]; then
+  echo "geotrain: there are no images in $images (Debian's dataset-fashion-mnist); without that package build first" \
+    "(cmake --preset release && cmake --build build/release), then datasets/get fashion-mnist downloads and imports them" >&2
+  exit 3
+fi
 
 echo "geotrain: building (build/release)"
 log=build/release.log
@@ -48,11 +53,6 @@ fi
 geotrain=$GEOTRAIN_ROOT/build/release/geotrain
 
 if [ ! -s "$data" ]; then
-  if [ ! -d "$images" ]; then
-    echo "geotrain: the images are expected in $images (Debian's dataset-fashion-mnist); datasets/get fashion-mnist downloads" \
-      "and imports them; with MNIST or Fashion-MNIST elsewhere: build/release/geotrain data import mnist FOLDER $data" >&2
-    exit 3
-  fi
   # It writes under another name first, which has its process id: what is there is whole, and what is left when it is stopped is known.
   trap 'kill "$!" 2>/dev/null; wait "$!" || true; rm -f "$data.$!.tmp"; exit 130' INT TERM HUP
   "$geotrain" data import mnist "$images" "$data" &

@@ -54,6 +54,15 @@ else
 fi
 
 tree
+rm top/datasets/fashion-mnist.h5
+sed -i 's|^images=.*|images=$HERE/none|' top/jobs/quickstart.sh
+stand_in bin/cmake 'touch "$HERE/built"; exit 0'
+bash top/jobs/quickstart.sh >out 2>err </dev/null
+code=$?
+ended "no images" 3 'there are no images in .*/none .*datasets/get fashion-mnist'
+check "no images: told before minutes of building" test ! -e built
+
+tree
 rm -r top/build && : >top/build # as on a read-only file system, where mkdir fails for root too
 bash top/jobs/quickstart.sh >out 2>err </dev/null
 code=$?
