@@ -67,11 +67,20 @@ typedef struct {
   size_t nsets;
 } options;
 
+/* Places are known by the catalogue of their rates. */
+static gt_status check_places(const gt_job *job) {
+  gt_job_prices prices = {0};
+  gt_status status = gt_job_prices_of(&prices, job);
+  if (status == GT_OK) gt_job_prices_close(&prices);
+  return status;
+}
+
 static gt_status print_job(const options *o) {
   gt_job *job = NULL;
   GT_TRY(gt_job_load(&job, o->path, o->sets, o->nsets));
   gt_job_warn(job, gt_job_warning);
-  gt_status status = o->check ? gt_job_shape_check(job) : GT_OK;
+  gt_status status = check_places(job);
+  if (status == GT_OK && o->check) status = gt_job_shape_check(job);
   if (status != GT_OK) {
     gt_job_close(job);
     return status;

@@ -106,7 +106,7 @@ refused() {
   check "$name: no run" test ! -e refused/summary.json -a ! -e refused/job.yaml
 }
 sed '/^compute:/d' job.yaml >no-compute.yaml
-refused "no figures of compute" 'compute says nothing of region east; compute.step, compute.samples_per_s, a profile or power of its devices is needed under --clock virtual' no-compute.yaml
+refused "no figures of compute" 'compute says nothing of region east, which is needed under --clock virtual; add what a step takes, as in --set .compute.step=10 ms., ' no-compute.yaml
 sed '/between: \[east, north\]/d' job.yaml >no-link.yaml
 refused "a pair without a link" 'the link from east to north has no latency' no-link.yaml
 sed 's/latency: 100 ms, jitter: 9 ms/latency: 0 ms/' job.yaml >no-latency.yaml

@@ -28,7 +28,15 @@ answers 'an unknown model' 2 'model.name is "lenet6"; one of ' simulate job.yaml
 check 'an unknown model: all are named' grep -q 'lenet5.*resnet18.* is needed; did you mean lenet5?' said
 answers 'an unknown model without data' 2 'model.name is "lenet6"; one of ' simulate job.yaml "${compute[@]}" --set model.name=lenet6 \
   --set data.path=none.h5 --set regions.0.samples=100 --set regions.1.samples=100
-answers 'no figures of compute' 2 'compute says nothing of region east' simulate job.yaml
+answers 'no figures of compute' 2 \
+  "compute says nothing of region east, which is needed to simulate it; add what a step takes, as in --set 'compute.step=10 ms', or \`profile: FILE\`" simulate job.yaml
+for command in info simulate; do
+  answers "a place that there is none of, $command" 2 'regions.0.place names the place "lodnon", of which ' $command job.yaml "${compute[@]}" \
+    --set 'regions.0.place=aws:lodnon' --set "plan.catalogue=$GEOTRAIN_SOURCE/jobs/prices"
+  check "a place that there is none of, $command: the nearest" grep -qF 'did you mean london?' said
+done
+"$GEOTRAIN" info job.yaml --set 'regions.0.place=aws:london' --set "plan.catalogue=$GEOTRAIN_SOURCE/jobs/prices" >said 2>&1
+check 'a place that there is, info' same "$?" 0
 answers '--out that cannot be made' 2 'simulate: --out /proc/out cannot be made: ' simulate job.yaml "${compute[@]}" --out /proc/out
 printf x >file
 answers '--out that is a file' 2 'file/summary.json' simulate job.yaml "${compute[@]}" --out file
