@@ -1,4 +1,4 @@
-/* base: status, log, memory, random numbers, clock, units, hashes, named state.  Floor 0.
+/* base: status, log, memory, random numbers, clock, units, hashes, named state.  Layer 0.
    Everything here is local: no function communicates. */
 #ifndef GEOTRAIN_BASE_H
 #define GEOTRAIN_BASE_H

@@ -1,4 +1,4 @@
-/* ckpt: named state to and from HDF5, rounds on disk.  Floor 4.  Local; no MPI.
+/* ckpt: named state to and from HDF5, rounds on disk.  Layer 4.  Local; no MPI.
    A round is DIR/ckpt/<round>/<region>.h5.  The HDF5 image is built in memory, a 512-byte user block with its SHA-256 goes in front, and the whole is written to
    a temporary name, fsynced, renamed, and the directory fsynced.
    The model that a run ends with is a file of the same form, DIR/final.h5. */

@@ -1,4 +1,4 @@
-/* data: data sets in HDF5, importers, partition over regions, batches by number.  Floor 3.  Everything is local. */
+/* data: data sets in HDF5, importers, partition over regions, batches by number.  Layer 3.  Everything is local. */
 #ifndef GEOTRAIN_DATA_H
 #define GEOTRAIN_DATA_H
 

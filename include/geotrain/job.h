@@ -1,4 +1,4 @@
-/* job: the job file: schema, defaults, ranges, units, overrides, the resolved job.  Floor 1.  Everything is local.
+/* job: the job file: schema, defaults, ranges, units, overrides, the resolved job.  Layer 1.  Everything is local.
    src/job/schema.c holds the one table behind validation, defaults, nearest-name errors and `geotrain help job`. */
 #ifndef GEOTRAIN_JOB_H
 #define GEOTRAIN_JOB_H

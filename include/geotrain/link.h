@@ -1,4 +1,4 @@
-/* link: the one model of a WAN link, traces, the message header, frames.  Floor 2.  No MPI, no clock: pure steps. */
+/* link: the one model of a WAN link, traces, the message header, frames.  Layer 2.  No MPI, no clock: pure steps. */
 #ifndef GEOTRAIN_LINK_H
 #define GEOTRAIN_LINK_H
 

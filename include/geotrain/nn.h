@@ -1,4 +1,4 @@
-/* nn: graph, operations, models, losses, optimizers, schedules.  Floor 3.  Everything is local. */
+/* nn: graph, operations, models, losses, optimizers, schedules.  Layer 3.  Everything is local. */
 #ifndef GEOTRAIN_NN_H
 #define GEOTRAIN_NN_H
 

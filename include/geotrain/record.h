@@ -1,4 +1,4 @@
-/* record: a region's JSON Lines, summary.json, the live line and the final table.  Floor 4.  Local; no MPI.
+/* record: a region's JSON Lines, summary.json, the live line and the final table.  Layer 4.  Local; no MPI.
    Files are written line by line with one write(2), so that what was said survives a kill. */
 #ifndef GEOTRAIN_RECORD_H
 #define GEOTRAIN_RECORD_H

@@ -1,4 +1,4 @@
-/* tensor: vectors, the three flat arrays with named views, arena, kernel tables.  Floor 1.
+/* tensor: vectors, the three flat arrays with named views, arena, kernel tables.  Layer 1.
    Everything is local.  Arrays are row-major, activations NHWC.
    Shape letters: N images; H, W input height and width; C input channels; K output channels; R, S kernel height and width;
    P, Q output height and width; B rows of a batch; I, O inputs and outputs of a linear layer. */

@@ -1,4 +1,4 @@
-/* train: one training run over MPI: setup, PS loop, worker loop, checkpoint and resume, the end.  Floor 6. */
+/* train: one training run over MPI: setup, PS loop, worker loop, checkpoint and resume, the end.  Layer 6. */
 #ifndef GEOTRAIN_TRAIN_H
 #define GEOTRAIN_TRAIN_H
 

@@ -1,4 +1,4 @@
-/* wan: the gateway: the region's only door to the WAN.  Frames, emulation in real time, ledger.  Floor 4.  Used by PS ranks only.
+/* wan: the gateway: the region's only door to the WAN.  Frames, emulation in real time, ledger.  Layer 4.  Used by PS ranks only.
    Nothing here blocks: gt_gateway_poll does what can be done now and says when it wants to be called again. */
 #ifndef GEOTRAIN_WAN_H
 #define GEOTRAIN_WAN_H

@@ -1,6 +1,6 @@
 /* A checkpoint on disk: a user block with the SHA-256 in front of the HDF5 image, made durable by temporary name, fsync, rename, fsync of the
    directories.  POSIX only, so that a thread may do it. */
-#include "rooms.h"
+#include "internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

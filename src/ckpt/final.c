@@ -1,5 +1,5 @@
 /* The model that a run ends with: a file beside the rounds, and what else a run directory has. */
-#include "rooms.h"
+#include "internal.h"
 
 #include <dirent.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* A state list as an HDF5 image in memory: items are datasets named by their paths, the info is the root's attributes. */
-#include "rooms.h"
+#include "internal.h"
 
 #include <hdf5.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Rounds on disk: which there are, and which are removed.  Files of other regions and of nobody are passed over. */
-#include "rooms.h"
+#include "internal.h"
 
 #include <ctype.h>
 #include <dirent.h>

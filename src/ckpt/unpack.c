@@ -1,5 +1,5 @@
 /* An HDF5 image back to a state list.  Nothing in the image is believed: types, ranks, names and sizes are checked one by one. */
-#include "rooms.h"
+#include "internal.h"
 
 #include <hdf5.h>
 #include <string.h>

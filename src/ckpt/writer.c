@@ -1,5 +1,5 @@
 /* The writer: the image is built in the caller's thread (HDF5 is not thread-safe), one thread of its own makes it durable. */
-#include "rooms.h"
+#include "internal.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* cli: one file a command; the list is in commands.c.  A command returns the exit code's status; main prints gt_error_text. */
-#ifndef GEOTRAIN_CLI_H
-#define GEOTRAIN_CLI_H
+#ifndef GEOTRAIN_CLI_CLI_H
+#define GEOTRAIN_CLI_CLI_H
 
 #include <stdio.h>
 

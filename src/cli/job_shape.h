@@ -1,6 +1,6 @@
 /* What a job trains, for commands that train nothing: the model's floats and the regions' samples. */
-#ifndef GT_CLI_JOB_SHAPE_H
-#define GT_CLI_JOB_SHAPE_H
+#ifndef GEOTRAIN_CLI_JOB_SHAPE_H
+#define GEOTRAIN_CLI_JOB_SHAPE_H
 
 #include "geotrain/job.h"
 #include "geotrain/nn.h"

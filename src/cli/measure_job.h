@@ -1,6 +1,6 @@
 /* Choices of ways for a job's products, made on this machine. */
-#ifndef GT_CLI_MEASURE_JOB_H
-#define GT_CLI_MEASURE_JOB_H
+#ifndef GEOTRAIN_CLI_MEASURE_JOB_H
+#define GEOTRAIN_CLI_MEASURE_JOB_H
 
 #include "geotrain/job.h"
 

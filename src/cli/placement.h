@@ -1,6 +1,6 @@
 /* What the files of `geotrain placement` share: options, the sites that they name, results. */
-#ifndef GT_CLI_PLACEMENT_H
-#define GT_CLI_PLACEMENT_H
+#ifndef GEOTRAIN_CLI_PLACEMENT_H
+#define GEOTRAIN_CLI_PLACEMENT_H
 
 #include <stdio.h>
 

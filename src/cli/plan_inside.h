@@ -1,6 +1,6 @@
 /* What the files of `geotrain plan` share: what is asked, candidates, sets of devices and what simulations say of them. */
-#ifndef GT_CLI_PLAN_INSIDE_H
-#define GT_CLI_PLAN_INSIDE_H
+#ifndef GEOTRAIN_CLI_PLAN_INSIDE_H
+#define GEOTRAIN_CLI_PLAN_INSIDE_H
 
 #include "geotrain/job.h"
 #include "geotrain/plan.h"

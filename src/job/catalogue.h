@@ -1,6 +1,6 @@
 /* A catalogue's inside: its lines in order, and the names in them. */
-#ifndef GT_JOB_CATALOGUE_H
-#define GT_JOB_CATALOGUE_H
+#ifndef GEOTRAIN_JOB_CATALOGUE_H
+#define GEOTRAIN_JOB_CATALOGUE_H
 
 #include "internal.h"
 

@@ -1,6 +1,6 @@
 /* job's inside: the tree that a YAML text becomes, the table of keys, and what the files of this part share. */
-#ifndef GT_JOB_INTERNAL_H
-#define GT_JOB_INTERNAL_H
+#ifndef GEOTRAIN_JOB_INTERNAL_H
+#define GEOTRAIN_JOB_INTERNAL_H
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
-/* trace: what the rooms of link know of a trace beyond its public face. */
-#ifndef LINK_TRACE_H
-#define LINK_TRACE_H
+/* trace: what the modules of link know of a trace beyond its public header. */
+#ifndef GEOTRAIN_LINK_TRACE_H
+#define GEOTRAIN_LINK_TRACE_H
 
 #include "geotrain/link.h"
 

@@ -202,7 +202,7 @@ static gt_status read_mahimahi(source *in, gt_link_trace *trace) {
   return GT_OK;
 }
 
-/* ---- the face ------------------------------------------------------------------------------------------------------- */
+/* ---- public ------------------------------------------------------------------------------------------------------- */
 
 static gt_status read_trace(source *in, gt_link_trace *trace) {
   size_t length = strlen(in->path);

@@ -1,5 +1,5 @@
 /* Bells: a rank that sleeps is woken by another on its node at once, where a sleep alone would end by its own time. */
-#include "inside.h"
+#include "internal.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>

@@ -1,5 +1,5 @@
 /* Host lists: plain names, and Slurm's compressed form node[01-16,18]. */
-#include "inside.h"
+#include "internal.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* How this process was started, as its environment tells before MPI begins: by what, one of how many, and whether this MPI would join them in one world.
    What does not fit ends in many worlds of one rank, or in pages of a library's text from every process: it is found here, and said once. */
-#include "inside.h"
+#include "internal.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* Arrays of floats as MPI messages whose counts fit an int. */
-#include "inside.h"
+#include "internal.h"
 
 static int piece_count(size_t nfloats, size_t offset) {
   size_t left = nfloats - offset;

@@ -1,6 +1,6 @@
 /* The mean of a step's gradients, formed by its workers in shared memory while their backward passes run.  Every rank adds with gt_vec_mean, so that the bits do
    not depend on who adds what, or when. */
-#include "inside.h"
+#include "internal.h"
 
 #include "geotrain/tensor.h"
 

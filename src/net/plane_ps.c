@@ -1,5 +1,5 @@
 /* The PS's side of the local plane: pushes that land, orders that go out.  Receives are posted before they are needed. */
-#include "inside.h"
+#include "internal.h"
 
 #include <string.h>
 

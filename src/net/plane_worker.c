@@ -1,5 +1,5 @@
 /* The worker's side of the local plane: pushes what is done, waits for what to do next. */
-#include "inside.h"
+#include "internal.h"
 
 struct gt_plane_worker {
   MPI_Comm comm;

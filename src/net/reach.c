@@ -1,5 +1,5 @@
 /* Reachability: messages pass between rank 0 and every rank, and between the PS ranks, found out point to point before anything collective could wait for ever. */
-#include "inside.h"
+#include "internal.h"
 
 #include <stdarg.h>
 #include <stdio.h>

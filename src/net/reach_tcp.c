@@ -1,7 +1,7 @@
 /* Plain TCP connections between the job's hosts, before MPI makes its own.  Open MPI ends the job by itself, with a code of its own, when a connection is refused or
    the host is unreachable, so this must be known first; a launcher's name service passes the addresses round, for no link can be trusted yet.
    Best effort: where there is no such service (Slurm's PMIx has none), MPI's own messages alone are the test. */
-#include "inside.h"
+#include "internal.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

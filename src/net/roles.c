@@ -1,5 +1,5 @@
 /* Roles: which region a rank belongs to, and the communicators that follow from it. */
-#include "inside.h"
+#include "internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

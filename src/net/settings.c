@@ -1,5 +1,5 @@
 /* What MPI says of its own settings, and the addresses that its TCP transport may use. */
-#include "inside.h"
+#include "internal.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>

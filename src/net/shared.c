@@ -1,5 +1,5 @@
 /* Memory that the ranks of a region share where they are on one node: a worker's gradients and parameters are read and written where they lie. */
-#include "inside.h"
+#include "internal.h"
 
 #include <stdlib.h>
 #include <string.h>

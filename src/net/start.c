@@ -1,5 +1,5 @@
 /* Start and end of a rank: panic, the watchdog over calls that block inside MPI, initialisation and finalisation. */
-#include "inside.h"
+#include "internal.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* Waits: they sleep between tests, and each has a name and a deadline. */
-#include "inside.h"
+#include "internal.h"
 
 #define FIRST_SLEEP   ((gt_ns)20000)
 #define AT_ONCE       ((gt_ns)2000000)  /* a PS that has nothing else to do answers within this */

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "impl.h"
+#include "internal.h"
 
 /* Batches that `until: {epochs}` asks for; 0 when training ends otherwise. */
 int64_t gt_ps_total_batches(const gt_ps *ps) {

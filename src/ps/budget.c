@@ -3,7 +3,7 @@
    answers with the other.  What a region posts counts from then on, whether it has left or not. */
 #include <math.h>
 
-#include "impl.h"
+#include "internal.h"
 
 #define KEEPER ((size_t)0)
 #define AHEAD  8.0 /* a region is allowed this part of its equal share of what is left */

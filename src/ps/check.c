@@ -1,5 +1,5 @@
 /* What comes from a peer is held against what the job allows before it is used. */
-#include "impl.h"
+#include "internal.h"
 
 /* Bytes that a message of the kind has; false: the PS takes none of it in this job. */
 static bool length_of(const gt_ps *ps, unsigned kind, uint64_t *bytes) {

@@ -1,5 +1,5 @@
 /* How a region ends: drain what is accumulated, tell the others, follow them until all are done. */
-#include "impl.h"
+#include "internal.h"
 
 static void enter(gt_ps *ps, gt_ps_phase phase) {
   ps->phase = phase;

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "impl.h"
+#include "internal.h"
 
 size_t gt_ps_eval_chunk(size_t test_samples) {
   const size_t least = 1024, most = 8192, orders = 32;

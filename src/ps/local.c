@@ -1,5 +1,5 @@
 /* The local plane behind the PS: `sync` takes the mean of one gradient of every worker, `async` takes each as it comes. */
-#include "impl.h"
+#include "internal.h"
 
 gt_ns gt_ps_held_total(const gt_ps *ps) {
   return ps->held_total + (ps->held ? ps->now - ps->held_since : 0);

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "impl.h"
+#include "internal.h"
 
 size_t gt_ps_inflight(const gt_ps_spec *spec) {
   return spec->outbox + spec->window;

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "impl.h"
+#include "internal.h"
 
 static void open_moved(gt_ps *ps) {
   const gt_vec *buffers = &ps->spec.buffers;

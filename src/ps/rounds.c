@@ -1,6 +1,6 @@
 /* Checkpoint rounds: who reaches the interval first opens one; who sees a later round in a frame takes its own checkpoint first;
    a round is whole when every region has said that its file is durable. */
-#include "impl.h"
+#include "internal.h"
 
 static bool interval_over(const gt_ps *ps) {
   const gt_ps_interval *every = &ps->spec.checkpoint_every;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "impl.h"
+#include "internal.h"
 
 static int ascending(const void *a, const void *b) {
   int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;

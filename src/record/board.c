@@ -1,5 +1,5 @@
 /* A line a run: on a terminal drawn in place over and over, in a log printed when there is news. */
-#include "rooms.h"
+#include "internal.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* What a run was planned to be, what it was, and what it cost: figures, their JSON and back, and their lines in the final table. */
-#include "rooms.h"
+#include "internal.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* What state a run is in, from the files of its directory: for a reader that shares nothing else with it. */
-#include "rooms.h"
+#include "internal.h"
 
 #include <dirent.h>
 #include <inttypes.h>

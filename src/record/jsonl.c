@@ -1,5 +1,5 @@
 /* A region's record: JSON Lines, each appended with one write(2), so that what was said survives a kill. */
-#include "rooms.h"
+#include "internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* Links by region: the order in which they are told of, what each region's carry, the busiest. */
-#include "rooms.h"
+#include "internal.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Progress for people: one line drawn over and over on a terminal, a line now and then in a log. */
-#include "rooms.h"
+#include "internal.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* What earlier starts of a run have used, from the region's record: a checkpoint knows nothing of the work that was lost behind it. */
-#include "rooms.h"
+#include "internal.h"
 
 #include <limits.h>
 #include <math.h>

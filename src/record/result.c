@@ -1,5 +1,5 @@
 /* Results of regions and links as JSON and back, by one table of fields each. */
-#include "rooms.h"
+#include "internal.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* summary.json: what a run did, in one object whose keys are only ever added. */
-#include "rooms.h"
+#include "internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

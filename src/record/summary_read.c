@@ -1,5 +1,5 @@
 /* summary.json read back. */
-#include "rooms.h"
+#include "internal.h"
 
 #include <errno.h>
 #include <limits.h>

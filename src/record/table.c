@@ -1,5 +1,5 @@
 /* The table a person reads at the end of a run: regions, the average mini-batch, links, totals, in 100 columns. */
-#include "rooms.h"
+#include "internal.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* Reads what was added to a JSON Lines file, on any host that shares the file: every look opens it anew, so that a network file system shows what is there. */
-#include "rooms.h"
+#include "internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

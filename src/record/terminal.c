@@ -1,6 +1,6 @@
 /* Whether a line drawn over and over reaches a person.  Open MPI gives its ranks pseudo-terminals even when its own output is a file, so under a
    launcher it is the launcher's stream that counts. */
-#include "rooms.h"
+#include "internal.h"
 
 #include <fcntl.h>
 #include <limits.h>

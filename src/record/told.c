@@ -1,5 +1,5 @@
 /* Which links of many are told of one by one, and what is said of the others: sums of regions. */
-#include "rooms.h"
+#include "internal.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "inside.h"
+#include "internal.h"
 
 #define BYTES_A_LINK ((size_t)512) /* about so long is a link's result, where it is not made */
 

@@ -1,6 +1,6 @@
 /* Binary heaps: events of one region, and regions by their next event. */
 
-#include "inside.h"
+#include "internal.h"
 
 static bool before(const sim_entry *a, const sim_entry *b) {
   return a->at < b->at || (a->at == b->at && a->key < b->key);

@@ -1,7 +1,7 @@
 /* Forecasts: a whole run where that is cheap, else parts of it and a straight line through the last two. */
 #include <math.h>
 
-#include "inside.h"
+#include "internal.h"
 
 #define FIRST_EXCHANGES 8.0 /* of the first part, from which the number of events is known */
 #define LARGEST_PART    0.5 /* beyond it the rest is simulated too */

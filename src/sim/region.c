@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "inside.h"
+#include "internal.h"
 
 /* ---- host of the PS -------------------------------------------------------------------------------------------------------- */
 

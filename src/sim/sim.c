@@ -2,7 +2,7 @@
    does not matter. */
 #include <math.h>
 
-#include "inside.h"
+#include "internal.h"
 
 #define EXACT_REGIONS ((size_t)64)
 #define FILLED_BPS    2000.0                /* signs of life take about 1 kbit/s of a direction */

@@ -1,7 +1,7 @@
 /* Links between regions: the order in which src/wan puts frames on a link and hands them on, without the frames. */
 #include <stdio.h>
 
-#include "inside.h"
+#include "internal.h"
 
 #define LAST_FRAME   ((uint32_t)1 << 31)
 #define SENDER_SHIFT 40

@@ -1,6 +1,6 @@
 /* ama: every f steps a region sends its model; who receives w_i moves towards it, w += a_i (w_i - w).  Nobody waits: a model that has
    not begun to leave is replaced by a newer one.  Cloudless-Training (2023), asynchronous model averaging between parameter servers. */
-#include "private.h"
+#include "internal.h"
 
 typedef struct {
   gt_sync base;

@@ -1,7 +1,7 @@
 /* asgd: after every local step the update that the optimizer applied goes to every other region, which adds it at once.
    Cloudless-Training (2023), asynchronous SGD between parameter servers; outboxes are bounded.
    With `average`, averages that arrive late: Zhou et al. (2020), DaSGD; Wang et al. (2020), Overlap Local-SGD. */
-#include "private.h"
+#include "internal.h"
 
 typedef struct {
   gt_sync base;

@@ -1,6 +1,6 @@
 /* asgd-ga: asgd with the updates of f local steps accumulated, then sent and cleared.
    Cloudless-Training (2023), ASGD with gradient accumulation.  Law: with f = 1 it is asgd. */
-#include "private.h"
+#include "internal.h"
 
 typedef struct {
   gt_sync base;

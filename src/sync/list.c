@@ -1,5 +1,5 @@
 /* The list of strategies, what they share, and dispatch. */
-#include "private.h"
+#include "internal.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* none: every region trains by itself; the lower bound that the others are compared with. */
-#include "private.h"
+#include "internal.h"
 
 static void none_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t samples) {
   (void)now, (void)samples;

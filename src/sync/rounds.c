@@ -1,6 +1,6 @@
 /* Numbered exchanges in which every active region takes part once: the barrier and the weighted mean. */
 #include "rounds.h"
-#include "private.h"
+#include "internal.h"
 
 void gt_rounds_open(gt_rounds *r, const gt_sync *s, size_t n) {
   *r = (gt_rounds){.env = &s->env};

@@ -1,6 +1,6 @@
 /* sma: every f steps the regions wait for each other, and each takes the weighted mean of all models; a region's last round may
    have fewer.  Cloudless-Training (2023), synchronous model averaging.  Law: f = 1 with plain SGD is ssgd. */
-#include "private.h"
+#include "internal.h"
 #include "rounds.h"
 
 typedef struct {

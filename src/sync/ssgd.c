@@ -1,6 +1,6 @@
 /* ssgd: every step the regions average their gradients before anyone goes on.  A round is a step.
    Synchronous SGD (Chen et al. 2016), the mean weighted over the regions that still make steps. */
-#include "private.h"
+#include "internal.h"
 #include "rounds.h"
 
 typedef struct {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "impl.h"
+#include "internal.h"
 
 /* The machine, and behind a line feed the precision: ranks on like machines may differ in it. */
 enum { MACHINE = sizeof((gt_choices *)0)->machine, KEY = MACHINE + 8 };

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "geotrain/plan.h"
-#include "impl.h"
+#include "internal.h"
 
 /* ---- cost ---------------------------------------------------------------------------------------------------------- */
 

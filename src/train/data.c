@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "impl.h"
+#include "internal.h"
 
 static gt_status agree(const gt_run *run, gt_status local) {
   return gt_agree(run->roles.world, local, run->start_limit_s);

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "impl.h"
+#include "internal.h"
 
 struct gt_final {
   gt_server *server;

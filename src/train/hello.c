@@ -1,7 +1,7 @@
 /* The handshake of the PS ranks: what must agree is compared by name, and the round to resume from is found by messages alone. */
 #include <string.h>
 
-#include "impl.h"
+#include "internal.h"
 
 _Static_assert(sizeof(gt_hello) == GT_HELLO_BYTES, "a simulation counts it");
 

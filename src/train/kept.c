@@ -2,7 +2,7 @@
    and the regions agree on the first that is whole and sound in all of them. */
 #include <stdio.h>
 
-#include "impl.h"
+#include "internal.h"
 
 /* ---- one file -------------------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* The PS rank's loop: events of workers, WAN, checkpoint writer, signals and time go to the PS; between them it sleeps. */
 #include <math.h>
 
-#include "impl.h"
+#include "internal.h"
 
 /* ---- workers --------------------------------------------------------------------------------------------------------------- */
 

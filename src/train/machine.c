@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "impl.h"
+#include "internal.h"
 
 enum { NAME = 16 };
 

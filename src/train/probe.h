@@ -1,8 +1,8 @@
-/* Private to the probe: what each rank finds out, and the rooms that find it out.  Everything in these structs is sent to rank 0 as it lies in memory. */
-#ifndef GT_TRAIN_PROBE_H
-#define GT_TRAIN_PROBE_H
+/* Private to the probe: what each rank finds out, and the modules that find it out.  Everything in these structs is sent to rank 0 as it lies in memory. */
+#ifndef GEOTRAIN_TRAIN_PROBE_H
+#define GEOTRAIN_TRAIN_PROBE_H
 
-#include "impl.h"
+#include "internal.h"
 
 #define GT_PROBE_MEET_S 3600.0 /* many regions take their time; a rank that is lost ends the job by itself */
 

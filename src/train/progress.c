@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "impl.h"
+#include "internal.h"
 
 static int64_t samples_everywhere(const gt_server *s, int64_t own) {
   for (size_t p = 0; p < s->run->job->nregions; p++) {

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "impl.h"
+#include "internal.h"
 
 static double cpu_seconds(void) {
   struct rusage u;

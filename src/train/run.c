@@ -1,7 +1,7 @@
 /* One run from MPI_Init to MPI_Finalize. */
 #include <stdio.h>
 
-#include "impl.h"
+#include "internal.h"
 
 static gt_status serve(gt_run *run) {
   gt_server s;

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "impl.h"
+#include "internal.h"
 
 /* ---- host of the PS -------------------------------------------------------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "impl.h"
+#include "internal.h"
 
 static gt_status agree(gt_run *run, gt_status local) {
   return gt_agree(run->roles.world, local, run->start_limit_s);

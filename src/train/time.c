@@ -1,5 +1,5 @@
 /* The server's clock, and what its time goes to. */
-#include "impl.h"
+#include "internal.h"
 
 gt_ns gt_server_now(const gt_server *s) {
   return s->virtual_clock ? gt_virtual_now(s->virtual_clock) : gt_now();

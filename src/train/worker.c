@@ -1,6 +1,6 @@
 /* The worker's loop: gets orders with parameters, computes gradients or evaluates, pushes. */
 
-#include "impl.h"
+#include "internal.h"
 
 /* A batch that was made while the worker waited for its next order: its number is likely that of the last and as many as there are workers. */
 typedef struct {

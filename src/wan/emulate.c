@@ -1,6 +1,6 @@
 /* Emulation in real time: the sender holds each frame until the link model says that it has arrived, then hands it to the transport.  The clocks of hosts
    are never compared. */
-#include "inside.h"
+#include "internal.h"
 
 #include <time.h>
 

@@ -1,5 +1,5 @@
 /* The gateway: queues per peer, frames, and the order in which they leave: control first, then data and bulk as queued, peers in turn. */
-#include "inside.h"
+#include "internal.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* The ledger: every byte that has left, by peer and kind; and what the gateway keeps over a checkpoint. */
-#include "inside.h"
+#include "internal.h"
 
 #include <stdio.h>
 #include <string.h>

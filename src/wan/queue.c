@@ -1,5 +1,5 @@
 /* Messages that wait for their link: a ring that doubles when it is full. */
-#include "inside.h"
+#include "internal.h"
 
 #define FIRST_CAPACITY 8
 

@@ -1,5 +1,5 @@
 /* Receiving: every header is checked, frames become messages; in between frames are held that have not arrived by the clock in use. */
-#include "inside.h"
+#include "internal.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* The MPI transport: one frame is one message between PS ranks.  Receives are posted ahead and taken in the order posted. */
-#include "inside.h"
+#include "internal.h"
 
 #define FRAME_TAG 7
 #define POSTED    ((size_t)4)

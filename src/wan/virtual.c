@@ -1,6 +1,6 @@
 /* The virtual clock's side of the gateway: frames carry their time of arrival, and in rounds the regions agree up to when each knows of everything
    (wan.h). */
-#include "inside.h"
+#include "internal.h"
 
 #include <string.h>
 

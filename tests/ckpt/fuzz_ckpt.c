@@ -1,7 +1,7 @@
 /* Whatever stands in a checkpoint file: GT_ERR_CKPT with a sentence, or the state that was written; nothing crashes and nothing leaks.
    HDF5 itself is not fuzzed: the seal keeps damaged images away from it, which is the law that is tested here.
    The first byte chooses: a file of the bytes that follow, or a sound checkpoint with edits (offset, offset, value) and a cut or a tail. */
-#include "rooms.h"
+#include "internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Damage of every kind is refused with a sentence that names the file; nothing crashes. */
 #include "fixture.h"
 
-#include "rooms.h"
+#include "internal.h"
 
 static char folder[64], path[256];
 static unsigned char *whole;

@@ -1,6 +1,6 @@
 /* fuzz: a folder for one fuzzer of an importer, and what must hold whatever stands in its files. */
-#ifndef TESTS_DATA_FUZZ_H
-#define TESTS_DATA_FUZZ_H
+#ifndef GEOTRAIN_TESTS_DATA_FUZZ_H
+#define GEOTRAIN_TESTS_DATA_FUZZ_H
 
 #include <stdio.h>
 #include <stdlib.h>

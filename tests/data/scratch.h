@@ -1,6 +1,6 @@
 /* scratch: a folder for one test program, and small files in it. */
-#ifndef TESTS_DATA_SCRATCH_H
-#define TESTS_DATA_SCRATCH_H
+#ifndef GEOTRAIN_TESTS_DATA_SCRATCH_H
+#define GEOTRAIN_TESTS_DATA_SCRATCH_H
 
 #include <dirent.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* scratch: traces for one test program, in files of a folder that goes away with it. */
-#ifndef TESTS_LINK_SCRATCH_H
-#define TESTS_LINK_SCRATCH_H
+#ifndef GEOTRAIN_TESTS_LINK_SCRATCH_H
+#define GEOTRAIN_TESTS_LINK_SCRATCH_H
 
 #include "geotrain/link.h"
 

@@ -1,5 +1,5 @@
 /* Host lists: plain names and Slurm's compressed form. */
-#include "inside.h"
+#include "internal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

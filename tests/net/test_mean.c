@@ -1,7 +1,7 @@
 /* ranks: 3 4; processors: 1 */
 /* Workers form the mean of their gradients in shared memory: the bits of gt_vec_mean whatever the timing, for any number of parameters, participants and samples;
    buffers come back, and the parameters that all have in common are whole. */
-#include "inside.h"
+#include "internal.h"
 
 #include "geotrain/tensor.h"
 

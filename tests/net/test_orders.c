@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "inside.h"
+#include "internal.h"
 
 #define WORKERS 4
 #define STEPS   40

@@ -1,5 +1,5 @@
 /* The watchdog ends a process that hangs inside a call with 5 and a sentence, and leaves alone one that does not; back-off and deadlines. */
-#include "inside.h"
+#include "internal.h"
 
 #include <setjmp.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 /* A deterministic world of R regions in one process: each a PS with its workers, joined by links of the link model, with a checkpoint host.  Time is
    virtual.  world_host.h serves the PS, world_run.h moves the world, crashes it and brings it back. */
-#ifndef TEST_PS_WORLD_H
-#define TEST_PS_WORLD_H
+#ifndef GEOTRAIN_TESTS_PS_WORLD_H
+#define GEOTRAIN_TESTS_PS_WORLD_H
 
 #include <math.h>
 #include <setjmp.h>

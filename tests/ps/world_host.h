@@ -1,6 +1,6 @@
 /* What a PS of the world is served with: the gateway, the local plane, the checkpoint writer. */
-#ifndef TEST_PS_WORLD_HOST_H
-#define TEST_PS_WORLD_HOST_H
+#ifndef GEOTRAIN_TESTS_PS_WORLD_HOST_H
+#define GEOTRAIN_TESTS_PS_WORLD_HOST_H
 
 #include "world.h"
 

@@ -1,6 +1,6 @@
 /* What holds at the end of every run of the world, and worlds made at random. */
-#ifndef TEST_PS_WORLD_LAWS_H
-#define TEST_PS_WORLD_LAWS_H
+#ifndef GEOTRAIN_TESTS_PS_WORLD_LAWS_H
+#define GEOTRAIN_TESTS_PS_WORLD_LAWS_H
 
 #include "world_run.h"
 

@@ -1,6 +1,6 @@
 /* Moves the world of world.h: opening, events in order of time, crashes, resumes. */
-#ifndef TEST_PS_WORLD_RUN_H
-#define TEST_PS_WORLD_RUN_H
+#ifndef GEOTRAIN_TESTS_PS_WORLD_RUN_H
+#define GEOTRAIN_TESTS_PS_WORLD_RUN_H
 
 #include "world_host.h"
 

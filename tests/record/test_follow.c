@@ -13,7 +13,7 @@
 #include <utime.h>
 
 #include "geotrain/record.h"
-#include "rooms.h"
+#include "internal.h"
 
 static char folder[64];
 

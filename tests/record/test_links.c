@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "rooms.h"
+#include "internal.h"
 
 /* Names are compared by strcmp alone, which the linker sends here first. */
 static size_t compared;

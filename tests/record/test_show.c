@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "rooms.h"
+#include "internal.h"
 
 /* ---- table ---- */
 

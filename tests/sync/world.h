@@ -1,7 +1,7 @@
 /* A little deterministic world of R regions in one process: what the PS does for a strategy, links that are FIFO with seeded random delays, bounded
    outboxes, acknowledgements, DONE after everything before it, workers that compute gradients of a quadratic loss.  world_run.h moves it. */
-#ifndef TEST_SYNC_WORLD_H
-#define TEST_SYNC_WORLD_H
+#ifndef GEOTRAIN_TESTS_SYNC_WORLD_H
+#define GEOTRAIN_TESTS_SYNC_WORLD_H
 
 #include "geotrain/sync.h"
 

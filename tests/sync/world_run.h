@@ -1,6 +1,6 @@
 /* Moves the world from event to event, in order of (time, place); restarts it from what its strategies saved. */
-#ifndef TEST_SYNC_WORLD_RUN_H
-#define TEST_SYNC_WORLD_RUN_H
+#ifndef GEOTRAIN_TESTS_SYNC_WORLD_RUN_H
+#define GEOTRAIN_TESTS_SYNC_WORLD_RUN_H
 
 #include "world.h"
 

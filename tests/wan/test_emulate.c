@@ -1,6 +1,6 @@
 /* ranks: 2; processors: all */
 /* Emulation in real time: exchange times and throughput follow the link, directions are independent, control overtakes data, and it costs little. */
-#include "inside.h"
+#include "internal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* ranks: 2 3; processors: 1 */
 /* The gateway without emulation: messages of all sizes arrive whole and in order, control overtakes data, the ledger holds every byte. */
-#include "inside.h"
+#include "internal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

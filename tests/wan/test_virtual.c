@@ -1,7 +1,7 @@
 /* ranks: 3; processors: 1 */
 /* The gateway under the virtual clock: three regions run a small random program of timers, each of which sends a message.  What arrives, and when, is what
    the link model says to the nanosecond, however long the ranks really take. */
-#include "inside.h"
+#include "internal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* What the files on oneDNN share: its engine, checks, scratch, primitives with their memories. */
-#ifndef GEOTRAIN_TENSOR_DNN_H
-#define GEOTRAIN_TENSOR_DNN_H
+#ifndef GEOTRAIN_TENSOR_DNN_DNN_H
+#define GEOTRAIN_TENSOR_DNN_DNN_H
 
 #include "calls.h"
 #include "kernels.h"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A part includes only its own header, its own rooms and parts on lower floors; MPI only where the table links it.
-#   floors.sh            first shows on a small tree that it can fail, then checks this repository
-#   floors.sh --tree DIR checks DIR only
+# A part includes only its own header, its own modules and parts in lower layers; MPI only where the table links it.
+#   layers.sh            first shows on a small tree that it can fail, then checks this repository
+#   layers.sh --tree DIR checks DIR only
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
@@ -11,7 +11,7 @@ check_tree() { # directory: prints a line for each violation; fails if there is 
     FILENAME == "src/CMakeLists.txt" {
       if (match($0, /^geotrain_part\([a-z0-9_]+ +[0-9]+/)) {
         split(substr($0, RSTART + 14, RLENGTH - 14), word, / +/)
-        floor[word[1]] = word[2]; mpi[word[1]] = ($0 ~ /MPI::MPI_C/); parts++
+        layer[word[1]] = word[2]; mpi[word[1]] = ($0 ~ /MPI::MPI_C/); parts++
       }
       next
     }
@@ -20,15 +20,15 @@ check_tree() { # directory: prints a line for each violation; fails if there is 
       files++
       part = FILENAME
       if (part ~ /^include\//) { sub(/^include\/geotrain\//, "", part); sub(/[._\/].*/, "", part) } else { sub(/^src\//, "", part); sub(/\/.*/, "", part) }
-      if (!(part in floor)) violation("part \"" part "\" is not in the table of src/CMakeLists.txt")
+      if (!(part in layer)) violation("part \"" part "\" is not in the table of src/CMakeLists.txt")
     }
-    /^[ \t]*#[ \t]*include[ \t]/ && part in floor {
+    /^[ \t]*#[ \t]*include[ \t]/ && part in layer {
       name = $0; sub(/^[^<"]*[<"]/, "", name); sub(/[>"].*/, "", name)
       if (name ~ /^geotrain\//) {
         to = name; sub(/^geotrain\//, "", to); sub(/[._\/].*/, "", to)
-        if (!(to in floor)) violation("includes " name ", which is no part in the table")
-        else if (to != part && floor[to] >= floor[part]) violation(part " (floor " floor[part] ") includes " to " (floor " floor[to] ")")
-      } else if ($0 ~ /"/ && name ~ /\//) violation("includes \"" name "\": the rooms of other parts are closed")
+        if (!(to in layer)) violation("includes " name ", which is no part in the table")
+        else if (to != part && layer[to] >= layer[part]) violation(part " (layer " layer[part] ") includes " to " (layer " layer[to] ")")
+      } else if ($0 ~ /"/ && name ~ /\//) violation("includes \"" name "\": modules of other parts are private")
       else if (name == "mpi.h" && !mpi[part]) violation(part " includes mpi.h, and the table does not link it with MPI")
     }
     END {
@@ -46,15 +46,15 @@ prove() {
   mkdir -p "$tree"/{src/base,src/wan,include/geotrain}
   printf 'geotrain_part(base    0    Threads::Threads)\ngeotrain_part(wan     4    MPI::MPI_C)\ngeotrain_part(sync    4)\n' >"$tree/src/CMakeLists.txt"
   printf '#include <stdio.h>\n' >"$tree/include/geotrain/base.h"
-  printf '#include "geotrain/wan.h"\n#include "geotrain/base.h"\n#include "room.h"\n#include <mpi.h>\n' >"$tree/src/wan/a.c"
-  check_tree "$tree" >/dev/null || { echo "floors.sh refuses a tree that is right"; return 1; }
-  for line in '#include "geotrain/wan.h"' ' #  include "geotrain/wan.h"' '#include <geotrain/sync.h>' '#include "geotrain/nowhere.h"' '#include "geotrain/wan/types.h"' '#include "../wan/room.h"' '#include <mpi.h>'; do
+  printf '#include "geotrain/wan.h"\n#include "geotrain/base.h"\n#include "module.h"\n#include <mpi.h>\n' >"$tree/src/wan/a.c"
+  check_tree "$tree" >/dev/null || { echo "layers.sh refuses a tree that is right"; return 1; }
+  for line in '#include "geotrain/wan.h"' ' #  include "geotrain/wan.h"' '#include <geotrain/sync.h>' '#include "geotrain/nowhere.h"' '#include "geotrain/wan/types.h"' '#include "../wan/module.h"' '#include <mpi.h>'; do
     echo "$line" >"$tree/src/base/b.c"
-    if check_tree "$tree" >/dev/null; then echo "floors.sh does not see: $line in base"; return 1; fi
+    if check_tree "$tree" >/dev/null; then echo "layers.sh does not see: $line in base"; return 1; fi
   done
   rm "$tree/src/base/b.c"
   echo '#include "geotrain/sync.h"' >>"$tree/src/wan/a.c"
-  if check_tree "$tree" >/dev/null; then echo "floors.sh does not see an include on the same floor"; return 1; fi
+  if check_tree "$tree" >/dev/null; then echo "layers.sh does not see an include in the same layer"; return 1; fi
 }
 
 if [ "${1:-}" = --tree ]; then

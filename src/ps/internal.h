@@ -1,6 +1,6 @@
-/* Private to ps: its state, and the functions that its rooms offer one another. */
-#ifndef GT_PS_IMPL_H
-#define GT_PS_IMPL_H
+/* Private to ps: its state, and the functions that its modules offer one another. */
+#ifndef GEOTRAIN_PS_INTERNAL_H
+#define GEOTRAIN_PS_INTERNAL_H
 
 #include "geotrain/ps.h"
 

@@ -1,6 +1,6 @@
-/* What the rooms of net share: patience, host lists, and messages in pieces. */
-#ifndef GT_NET_INSIDE_H
-#define GT_NET_INSIDE_H
+/* What the modules of net share: patience, host lists, and messages in pieces. */
+#ifndef GEOTRAIN_NET_INTERNAL_H
+#define GEOTRAIN_NET_INTERNAL_H
 
 #include <stdatomic.h>
 

@@ -1,6 +1,6 @@
 /* What the strategies share and nobody else sees. */
-#ifndef GEOTRAIN_SYNC_PRIVATE_H
-#define GEOTRAIN_SYNC_PRIVATE_H
+#ifndef GEOTRAIN_SYNC_INTERNAL_H
+#define GEOTRAIN_SYNC_INTERNAL_H
 
 #include "geotrain/sync.h"
 

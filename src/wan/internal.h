@@ -1,6 +1,6 @@
-/* What the rooms of wan share: transports, queues, and a peer's two directions. */
-#ifndef GT_WAN_INSIDE_H
-#define GT_WAN_INSIDE_H
+/* What the modules of wan share: transports, queues, and a peer's two directions. */
+#ifndef GEOTRAIN_WAN_INTERNAL_H
+#define GEOTRAIN_WAN_INTERNAL_H
 
 #include "geotrain/wan.h"
 

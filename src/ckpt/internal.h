@@ -1,6 +1,6 @@
-/* What the rooms of ckpt share: the image in memory, the file on disk, names of rounds. */
-#ifndef GEOTRAIN_CKPT_ROOMS_H
-#define GEOTRAIN_CKPT_ROOMS_H
+/* What the modules of ckpt share: the image in memory, the file on disk, names of rounds. */
+#ifndef GEOTRAIN_CKPT_INTERNAL_H
+#define GEOTRAIN_CKPT_INTERNAL_H
 
 #include <limits.h>
 

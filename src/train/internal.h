@@ -1,6 +1,6 @@
-/* Private to train: what one rank knows of its run, and the functions that the rooms offer one another. */
-#ifndef GT_TRAIN_IMPL_H
-#define GT_TRAIN_IMPL_H
+/* Private to train: what one rank knows of its run, and the functions that its modules offer one another. */
+#ifndef GEOTRAIN_TRAIN_INTERNAL_H
+#define GEOTRAIN_TRAIN_INTERNAL_H
 
 #include "geotrain/ckpt.h"
 #include "geotrain/data.h"

@@ -1,6 +1,6 @@
-/* What the rooms of sim share: heaps, wires between regions, and regions. */
-#ifndef GT_SIM_INSIDE_H
-#define GT_SIM_INSIDE_H
+/* What the modules of sim share: heaps, wires between regions, and regions. */
+#ifndef GEOTRAIN_SIM_INTERNAL_H
+#define GEOTRAIN_SIM_INTERNAL_H
 
 #include "geotrain/ps.h"
 #include "geotrain/sim.h"

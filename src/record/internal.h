@@ -1,6 +1,6 @@
-/* What the rooms of record share: results as JSON by one table of fields, terminals, numbers for people. */
-#ifndef GEOTRAIN_RECORD_ROOMS_H
-#define GEOTRAIN_RECORD_ROOMS_H
+/* What the modules of record share: results as JSON by one table of fields, terminals, numbers for people. */
+#ifndef GEOTRAIN_RECORD_INTERNAL_H
+#define GEOTRAIN_RECORD_INTERNAL_H
 
 #include <jansson.h>
 #include <time.h>
