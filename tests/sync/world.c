@@ -1,0 +1,189 @@
+/* The world: what the PS does for a strategy, over links with random delays. */
+#include "world.h"
+
+gt_optim_spec w_sgd(double lr, double momentum) {
+  return (gt_optim_spec){.kind = GT_OPTIMIZER_SGD, .schedule = {.kind = GT_LR_CONSTANT, .lr = lr, .gamma = 1}, .momentum = momentum};
+}
+
+gt_optim_spec w_adamw(void) {
+  return (gt_optim_spec){.kind = GT_OPTIMIZER_ADAMW,
+                         .schedule = {.kind = GT_LR_CONSTANT, .lr = 0.01, .gamma = 1},
+                         .weight_decay = 0.01,
+                         .beta1 = 0.9,
+                         .beta2 = 0.999,
+                         .epsilon = 1e-8};
+}
+
+/* ---- the loss: sum over j of curvature/2 (w_j - target)^2, other numbers in each region ------------------------------ */
+
+float w_curvature(size_t region, size_t j) {
+  return 0.5f + 0.25f * (float)((region * 3 + j) % 4);
+}
+
+float w_target(size_t region, size_t j) {
+  return (float)((int)((region * 5 + j * 2) % 7) - 3);
+}
+
+float w_start(size_t j) {
+  return 4.0f - 0.7f * (float)j;
+}
+
+float w_gradient(size_t region, size_t j, float w) {
+  return w_curvature(region, j) * (w - w_target(region, j));
+}
+
+/* ---- the host ------------------------------------------------------------------------------------------------------ */
+
+gt_ns w_delay(world *w, size_t from, size_t to) {
+  double slow = w->spec.slow[from] > w->spec.slow[to] ? w->spec.slow[from] : w->spec.slow[to];
+  uint64_t most = gt_rng_below(&w->rng, 5) ? 20 : 200;
+  return 1 + (gt_ns)((slow > 0 ? slow : 1) * (double)gt_rng_below(&w->rng, most));
+}
+
+static gt_payload *w_payload(void *ctx, bool state) {
+  w_region *r = ctx;
+  world *w = r->world;
+  size_t n = state ? W_MODEL : W_PARAMS;
+  gt_payload *payload = GT_NEW(gt_payload);
+  payload->vec = gt_vec_of(w->spec.no_data ? NULL : GT_NEW_ARRAY(float, n), n);
+  for (size_t j = 0; payload->vec.data && j < n; j++) payload->vec.data[j] = 1e30f; /* undefined contents are not zero */
+  if (++r->payloads > r->payloads_max) r->payloads_max = r->payloads;
+  /* One more than every link can hold is always there; after a crash, when nothing that is sent again may be replaced, one more a link. */
+  assert_true(r->payloads <= (int64_t)((w->spec.nregions - 1) * (w->env.inflight + w->crashed) + 1));
+  return payload;
+}
+
+void w_unref(w_region *r, gt_payload *payload) {
+  if (--payload->refs) return;
+  r->payloads--;
+  gt_free(payload->vec.data);
+  gt_free(payload);
+}
+
+static size_t w_waiting(const w_link *link) {
+  return link->count - link->flying;
+}
+
+static bool w_room(void *ctx, size_t peer) {
+  w_region *r = ctx;
+  assert_true(peer < r->world->spec.nregions && peer != r->id);
+  return w_waiting(&r->world->links[r->id][peer]) < r->world->spec.outbox;
+}
+
+void w_arm(world *w, size_t from, size_t to) {
+  w_link *link = &w->links[from][to];
+  if (link->depart == GT_NEVER && w_waiting(link) && link->flying < w->spec.window) link->depart = w->now + w_delay(w, from, to);
+}
+
+static void w_post(void *ctx, gt_payload *payload, gt_msg_kind kind, uint64_t value, uint64_t detail, bool replace) {
+  w_region *r = ctx;
+  world *w = r->world;
+  assert_int_equal(kind, r->sync->ops->sends);
+  assert_int_equal(payload->refs, 0);
+  assert_true(w->spec.nregions > 1);
+  assert_false(r->done);
+  payload->refs = (int)w->spec.nregions - 1;
+  for (size_t j = 0; payload->vec.data && j < W_PARAMS; j++) r->posted[j] += (double)payload->vec.data[j];
+  for (size_t peer = 0; peer < w->spec.nregions; peer++) {
+    if (peer == r->id) continue;
+    w_link *link = &w->links[r->id][peer];
+    w_message message = {.payload = payload, .head = {.kind = (uint8_t)kind, .from = (uint16_t)r->id, .value = value, .detail = detail}};
+    message.arrive = message.acked = GT_NEVER;
+    link->posted++;
+    bool full = w_waiting(link) >= w->spec.outbox;
+    assert_true(!full || replace); /* a message without a place would be lost */
+    w_message *newest = full ? &link->queue[link->count - 1] : NULL;
+    if (newest && !newest->resent) {
+      message.head.sequence = newest->head.sequence;
+      w_unref(r, newest->payload);
+      *newest = message;
+      link->replaced++;
+    } else {
+      message.head.sequence = ++link->sequence;
+      assert_true(link->count < W_QUEUE);
+      link->queue[link->count++] = message;
+      assert_true(link->count <= w->env.inflight + w->crashed);
+    }
+    w_arm(w, r->id, peer);
+  }
+}
+
+static void w_hold(void *ctx) {
+  w_region *r = ctx;
+  assert_true(r->world->spec.nregions > 1); /* a region alone never waits */
+  if (!r->held) r->holds++;
+  r->held = true;
+}
+
+static void w_release(void *ctx) {
+  ((w_region *)ctx)->held = false;
+}
+
+static void w_timer(void *ctx, gt_ns at) {
+  (void)ctx, (void)at;
+  fail_msg("no strategy asks for a timer");
+}
+
+static gt_link_view w_link_view(void *ctx, size_t peer) {
+  w_region *r = ctx;
+  return (gt_link_view){.queued = w_waiting(&r->world->links[r->id][peer])};
+}
+
+/* ---- opening and closing -------------------------------------------------------------------------------------------- */
+
+gt_sync_env w_env(world *w, w_region *r) {
+  gt_sync_env env = w->env;
+  env.self = r->id;
+  env.weights = w->weights;
+  env.params = gt_vec_of(w->spec.no_data ? NULL : r->params, W_PARAMS);
+  env.buffers = gt_vec_of(w->spec.no_data ? NULL : r->buffers, W_BUFFERS);
+  env.optim = r->optim;
+  env.host = (gt_sync_host){r, w_payload, w_room, w_post, w_hold, w_release, w_timer, w_link_view, NULL, NULL};
+  return env;
+}
+
+void w_create_strategy(world *w, w_region *r) {
+  const gt_sync_ops *ops = gt_sync_find(w->spec.strategy);
+  assert_non_null(ops);
+  assert_int_equal(gt_optim_create(&r->optim, &w->spec.optim, W_PARAMS, !w->spec.no_data), GT_OK);
+  gt_sync_env env = w_env(w, r);
+  r->sync = gt_sync_create(ops, &env);
+}
+
+world *w_open(const w_spec *spec) {
+  world *w = GT_NEW(world);
+  w->spec = *spec;
+  if (w->spec.optim.schedule.gamma <= 0) w->spec.optim = w_sgd(0.05, 0);
+  if (!w->spec.workers) w->spec.workers = 1;
+  if (!w->spec.window) w->spec.window = 1;
+  if (!w->spec.outbox) w->spec.outbox = 2;
+  w->rng = gt_rng_make(spec->seed, GT_RNG_TEST, 0, 0);
+  w->env = (gt_sync_env){.nregions = spec->nregions,
+                         .period = spec->period,
+                         .scale = spec->scale,
+                         .average = spec->average,
+                         .inflight = w->spec.outbox + w->spec.window};
+  double total = 0;
+  for (size_t i = 0; i < spec->nregions; i++) total += spec->weights[i];
+  for (size_t i = 0; i < spec->nregions; i++) {
+    w->weights[i] = total > 0 ? spec->weights[i] / total : 1 / (double)spec->nregions;
+    w_region *r = &w->regions[i];
+    *r = (w_region){.world = w, .id = i};
+    for (size_t j = 0; j < W_PARAMS; j++) r->params[j] = w_start(j);
+    w_create_strategy(w, r);
+    for (size_t k = 0; k < spec->nregions; k++) w->links[i][k].depart = w->links[i][k].done_at = GT_NEVER;
+  }
+  return w;
+}
+
+void w_close(world *w) {
+  for (size_t i = 0; i < w->spec.nregions; i++) {
+    gt_sync_close(w->regions[i].sync);
+    gt_optim_close(w->regions[i].optim);
+    for (size_t k = 0; k < w->spec.nregions; k++) {
+      w_link *link = &w->links[i][k];
+      for (size_t m = 0; m < link->count; m++) w_unref(&w->regions[i], link->queue[m].payload);
+    }
+  }
+  gt_free(w);
+}
