@@ -23,7 +23,7 @@ static size_t id_of(const merge *m, const job_node *map, const char *key) {
 
 static const char *const sections[] = {"regions", "wan", NULL};
 static const char *const wan_keys[] = {"links", NULL};
-static const char *const region_keys[] = {"name", "compute", NULL};
+static const char *const region_keys[] = {"name", "access", "compute", NULL};
 static const char *const link_keys[] = {"from", "to", "bandwidth", "latency", "setup", "eager", "window", "idle", NULL};
 static const char *const transport[] = {"setup", "eager", "window", "idle"};
 
@@ -33,7 +33,8 @@ static gt_status only(const merge *m, const job_node *map, const char *const *ke
     size_t k = 0;
     while (keys[k] && strcmp(keys[k], map->items[i]->key) != 0) k++;
     if (keys[k]) continue;
-    return GT_FAIL(GT_ERR_JOB, "%s: %s%s has no place in a profile, which holds regions[].name and compute, and wan.links[].from, to and figures",
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: %s%s has no place in a profile, which holds regions[].name, access and compute, and wan.links[].from, to and figures",
                    m->file, at, map->items[i]->key);
   }
   return GT_OK;
@@ -102,6 +103,12 @@ static void merge_compute(const merge *m, size_t id, const job_node *measured) {
   }
 }
 
+/* The job's own goes before it, as with links. */
+static void merge_access(const merge *m, size_t id, const job_node *measured) {
+  job_node *region = child(m->root, "regions")->items[id];
+  if (!child(region, "access")) gt_job_node_add(region, gt_job_node_copy(measured));
+}
+
 /* ---- links -------------------------------------------------------------------------------------------------------- */
 
 /* A link between two regions becomes two of one direction each: `link` the one from -> to, the new last one the other. */
@@ -164,9 +171,11 @@ static gt_status read_profile(const char *path, job_node **profile) {
 static void merge_all(const merge *m, const job_node *profile) {
   const job_node *regions = child(profile, "regions"), *links = child(child(profile, "wan"), "links");
   for (size_t i = 0; regions && i < regions->n; i++) {
-    const job_node *compute = child(regions->items[i], "compute");
+    const job_node *compute = child(regions->items[i], "compute"), *access = child(regions->items[i], "access");
     size_t id = id_of(m, regions->items[i], "name");
-    if (compute && id < m->job->nregions) merge_compute(m, id, compute);
+    if (id == m->job->nregions) continue;
+    if (access) merge_access(m, id, access);
+    if (compute) merge_compute(m, id, compute);
   }
   if (links) merge_links(m, links);
   gt_job_node_drop(m->root, "profile");

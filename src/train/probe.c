@@ -95,6 +95,8 @@ static gt_status verdict(gt_probe_state *p) {
   FILE *memory = open_memstream(&reasons, &size);
   if (!memory) return GT_FAIL(GT_ERR_FAULT, "no memory for the verdict");
   const char *out = p->options->out ? p->options->out : "profile.yaml";
+  p->access_bps = GT_NEW_ARRAY(double, p->run.job->nregions);
+  gt_probe_access(p->all_links, p->run.job->nregions, p->access_bps);
   gt_probe_report(p, stdout);
   gt_status status = gt_probe_profile(p, out);
   printf("\n");
@@ -171,6 +173,7 @@ gt_status gt_probe(const gt_probe_options *options) {
   gt_free(p->links);
   gt_free(p->ranks);
   gt_free(p->all_links);
+  gt_free(p->access_bps);
   gt_free(p);
   gt_net_finalize(120);
   return status;

@@ -11,16 +11,24 @@
 extern const size_t gt_probe_sizes[GT_PROBE_SIZES];
 #define GT_PROBE_FRESH ((size_t)512 << 10)
 
+/* What a stream carried until its answer was here, in how long, the answer's round trip left out. */
+typedef struct {
+  double bits, s;
+} gt_probe_stream;
+#define GT_PROBE_ROUNDS 5 /* of streams in every direction at once */
+
 /* A direction between two regions, as its sender measured it.  Times one way; 0: not measured. */
 typedef struct {
   double latency_s, bandwidth_bps;           /* nothing else on the two regions' links */
-  double busy_latency_s, busy_bandwidth_bps; /* every direction at once */
+  double busy_latency_s, busy_bandwidth_bps; /* every direction at once; the rate: see gt_probe_access */
+  gt_probe_stream together[GT_PROBE_ROUNDS]; /* after the first rounds they end together, too */
   double pause_s, time_s[GT_PROBE_SIZES];    /* a message after a pause */
   double sustained_bps;                      /* messages of the model's size, every direction at once */
   double fresh_s;                            /* the first message of GT_PROBE_FRESH bytes on the connection */
   /* The fit: what gt_link_step needs to give these times. */
   double fit_bandwidth_bps, fit_latency_s, setup_rtts, eager_bytes, window_bytes, idle_s;
   double predicted_s[GT_PROBE_SIZES], fresh_predicted_s, fit_error; /* root of the mean square of relative errors */
+  double profile_bps;                                               /* what the profile says (gt_probe_access) */
 } gt_probe_link;
 
 /* A rank. */
@@ -56,6 +64,7 @@ typedef struct {
   /* on rank 0 */
   gt_probe_rank *ranks;     /* of the world */
   gt_probe_link *all_links; /* nregions x nregions, row: sender */
+  double *access_bps;       /* nregions: that its links share; 0: none that shows */
 } gt_probe_state;
 
 /* A worker's steps of one kind. */
@@ -100,6 +109,12 @@ void gt_probe_tell(gt_probe_rank *own, const gt_probe_tally *warm, const gt_prob
 gt_probe_work gt_probe_work_of(const gt_probe_state *p, size_t region);
 /* A worker's speed in proportion to that. */
 double gt_probe_work_share(const gt_probe_work *work, const gt_probe_rank *worker);
+/* probe_access.c: local.  Of n x n links (row: sender), from bandwidth_bps and together, and from the
+   fit and sustained_bps where there are any: writes busy_bandwidth_bps, profile_bps and n accesses. */
+void gt_probe_access(gt_probe_link *links, size_t n, double *access_bps);
+/* probe_streams.c: local.  Seconds until each of n x n streams is through, begun together, of what its
+   link carried in a second at once, on links of profile_bps with these accesses. */
+void gt_probe_together(const gt_probe_link *links, size_t n, const double *access_bps, double *seconds);
 /* probe_disk.c: before the run directory is made; after; the PS ranks at once.  Local. */
 void gt_probe_disk_before(gt_probe_state *p);
 void gt_probe_disk(gt_probe_state *p);

@@ -13,6 +13,7 @@
 #define SPAN_S       2.0 /* pings, and a stream, of one direction last no longer */
 #define STREAM_S     1.2
 #define MESSAGES_MAX 256
+#define SHAPING      2 /* rounds of streams at once by which the next are made */
 #define SMALLEST     ((size_t)16 << 10)
 #define PAUSE_S      1.1
 #define SHORT_S      0.6 /* pause where there are many regions */
@@ -145,11 +146,13 @@ static void measure_latency(prober *b, size_t peer, gt_probe_link *l) {
   l->latency_s = gt_probe_median(times, n) / 2;
 }
 
-/* A stream that lasts long enough: one message, cut into frames as in training, or several where the link is fast. */
+/* A stream that lasts STREAM_S: one message, cut into frames as in training, or several of one size
+   where the link is fast. */
 static void stream_shape(const prober *b, double rate_bps, size_t *bytes, uint64_t *total) {
-  double all = rate_bps * STREAM_S / 8, n = all / (double)b->largest;
+  double all = rate_bps * STREAM_S / 8, n = ceil(all / (double)b->largest);
   *total = n < 1 ? 1 : n > MESSAGES_MAX ? MESSAGES_MAX : (uint64_t)n;
-  *bytes = all < (double)SMALLEST ? SMALLEST : all > (double)b->largest ? b->largest : (size_t)all;
+  double each = all / (double)*total;
+  *bytes = each < (double)SMALLEST ? SMALLEST : each > (double)b->largest ? b->largest : (size_t)each;
 }
 
 static double wire_bits(size_t bytes, uint64_t total) {
@@ -280,49 +283,56 @@ static void measure_alone(prober *b) {
   meet(b);
 }
 
-/* Streams to every peer at the same time, as in training; rate_bps: of each, as its answer tells.  bytes: at least, and as many as take a second or so. */
-static void stream_together(prober *b, double bytes, double *rate_bps) {
+/* Streams to every peer at the same time, as in training, each of what takes STREAM_S at its rate or of
+   so many bytes at least. */
+static void stream_together(prober *b, double bytes, const double *rate_bps, gt_probe_stream *streams) {
   gt_ns until = gt_now() + gt_from_seconds(b->p->limit_s * (double)b->n);
-  double *bits = GT_NEW_ARRAY(double, b->n);
   meet(b);
   gt_ns from = gt_now();
   for (size_t peer = 0; peer < b->n; peer++) {
-    const gt_probe_link *l = &b->p->links[peer];
     size_t chunk;
     uint64_t total;
     if (peer == b->self) continue;
-    stream_shape(b, fmax(8 * bytes / STREAM_S, l->bandwidth_bps), &chunk, &total);
+    stream_shape(b, fmax(8 * bytes / STREAM_S, rate_bps[peer]), &chunk, &total);
     send_stream(b, peer, chunk, total);
-    until += gt_from_seconds(10 * wire_bits(chunk, total) / l->bandwidth_bps);
-    bits[peer] = wire_bits(chunk, total);
+    until += gt_from_seconds(10 * wire_bits(chunk, total) / b->p->links[peer].bandwidth_bps);
+    streams[peer].bits = wire_bits(chunk, total);
   }
   gt_backoff_reset(&b->backoff);
   for (size_t peer = 0; peer < b->n; peer++) {
-    gt_probe_link *l = &b->p->links[peer];
-    while (peer != b->self && !b->answers[peer].here) {
+    if (peer == b->self) continue;
+    while (!b->answers[peer].here) {
       turn(b, FINE, until);
       if (gt_now() > until) lost(b, peer);
     }
-    double s = gt_seconds(b->answers[peer].at - from) - 2 * l->latency_s;
-    rate_bps[peer] = bits[peer] / (s > 1e-6 ? s : 1e-6);
+    double s = gt_seconds(b->answers[peer].at - from) - 2 * b->p->links[peer].latency_s;
+    streams[peer].s = s > 1e-6 ? s : 1e-6;
   }
-  gt_free(bits);
   meet(b);
 }
 
-/* Of two rounds the better, for each peer; and what lasts, where that is asked for. */
+/* Rounds of streams, the first of which say how long each is to be, and what lasts, where that is asked
+   for. */
 static void measure_together(prober *b) {
+  gt_probe_link *links = b->p->links;
   double *rate_bps = GT_NEW_ARRAY(double, b->n);
-  for (int round = 0; round < 2; round++) {
-    stream_together(b, 0, rate_bps);
-    for (size_t peer = 0; peer < b->n; peer++) b->p->links[peer].busy_bandwidth_bps = fmax(b->p->links[peer].busy_bandwidth_bps, rate_bps[peer]);
+  gt_probe_stream *streams = GT_NEW_ARRAY(gt_probe_stream, b->n);
+  for (size_t peer = 0; peer < b->n; peer++) rate_bps[peer] = links[peer].bandwidth_bps;
+  for (int round = 0; round < GT_PROBE_ROUNDS; round++) {
+    stream_together(b, 0, rate_bps, streams);
+    for (size_t peer = 0; peer < b->n; peer++) {
+      links[peer].together[round] = streams[peer];
+      if (peer != b->self && round < SHAPING) rate_bps[peer] = streams[peer].bits / streams[peer].s;
+    }
   }
   if (b->p->options->sustained && b->p->run.graph) {
     const gt_arrays *a = gt_graph_arrays(b->p->run.graph);
-    stream_together(b, (double)((a->params.n + a->buffers.n) * sizeof(float)), rate_bps);
-    for (size_t peer = 0; peer < b->n; peer++) b->p->links[peer].sustained_bps = rate_bps[peer];
+    stream_together(b, (double)((a->params.n + a->buffers.n) * sizeof(float)), rate_bps, streams);
+    for (size_t peer = 0; peer < b->n; peer++)
+      if (peer != b->self) links[peer].sustained_bps = streams[peer].bits / streams[peer].s;
   }
   gt_free(rate_bps);
+  gt_free(streams);
 }
 
 /* The round trip of a ping while the own stream to the peer, and all others, are under way. */

@@ -1,6 +1,5 @@
 /* The profile: a fragment of a job, in YAML, that `profile: FILE` merges; what was measured stands above it as comments. */
 #include <errno.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +44,9 @@ static void put_region(FILE *f, const gt_probe_state *p, size_t region) {
   const gt_probe_rank *ps = gt_probe_ps(p, region);
   const gt_probe_work work = gt_probe_work_of(p, region);
   const char *between = "";
-  fprintf(f, "  - name: %s\n    compute: {", p->run.job->regions[region].name);
+  fprintf(f, "  - name: %s\n", p->run.job->regions[region].name);
+  if (p->access_bps[region] > 0) fprintf(f, "    access: %.6g Mbit/s\n", 1e-6 * p->access_bps[region]);
+  fprintf(f, "    compute: {");
   if (work.samples_per_s > 0) put(f, &between, "samples_per_s: %.6g", work.samples_per_s);
   if (work.eval_samples_per_s > 0) put(f, &between, "eval_samples_per_s: %.6g", work.eval_samples_per_s);
   put_time(f, &between, "local", work.local_s);
@@ -60,11 +61,8 @@ static void put_region(FILE *f, const gt_probe_state *p, size_t region) {
 
 static void put_link(FILE *f, const gt_probe_state *p, size_t from, size_t to) {
   const gt_probe_link *l = &p->all_links[from * p->run.job->nregions + to];
-  bool fitted = l->fit_bandwidth_bps > 0;
-  double rate_bps = fitted ? l->fit_bandwidth_bps : l->bandwidth_bps;
-  if (l->sustained_bps > 0) rate_bps = fmin(rate_bps, l->sustained_bps);
   fprintf(f, "    - {from: %s, to: %s, bandwidth: %.6g Mbit/s, latency: %.6g ms", p->run.job->regions[from].name, p->run.job->regions[to].name,
-          1e-6 * rate_bps, 1e3 * (fitted ? l->fit_latency_s : l->latency_s));
+          1e-6 * l->profile_bps, 1e3 * (l->fit_bandwidth_bps > 0 ? l->fit_latency_s : l->latency_s));
   if (l->setup_rtts > 0) fprintf(f, ", setup: %g, eager: %.0f B", l->setup_rtts, l->eager_bytes);
   if (l->window_bytes > 0) fprintf(f, ", window: %.0f B", l->window_bytes);
   if (l->window_bytes > 0 && l->idle_s > 0) fprintf(f, ", idle: %.4g ms", 1e3 * l->idle_s);

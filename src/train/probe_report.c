@@ -87,19 +87,28 @@ static void report_compute(const gt_probe_state *p, FILE *to) {
 
 /* ---- links ---- */
 
+/* What was made of the rates at once. */
+static void report_access(const gt_probe_state *p, FILE *to) {
+  size_t n = p->run.job->nregions;
+  char a[32];
+  for (size_t r = 0; r < n; r++)
+    if (p->access_bps[r] > 0) fprintf(to, "  region %s: its links share %s (access)\n", name_of(p, r), rate(a, p->access_bps[r]));
+}
+
 static void report_links(const gt_probe_state *p, FILE *to) {
   size_t n = p->run.job->nregions;
-  char a[32], b[32], c[32], d[32];
+  char a[32], b[32], c[32], d[32], e[32];
   if (n < 2 || !p->run.links) return;
   fprintf(to, "\nlinks, %s; latency: half the round trip of 64 bytes; alone: no other link of the two regions in use; at once: every direction\n",
           p->run.job->wan.emulate ? "emulated as the job says" : "real");
-  fprintf(to, "  %-16s %-16s %12s %14s %12s %14s\n", "from", "to", "latency", "bandwidth", "at once", "");
+  fprintf(to, "  %-16s %-16s %12s %14s %12s %14s %14s\n", "from", "to", "latency", "bandwidth", "at once", "", "in the profile");
   for (size_t i = 0; i < n * n; i++) {
     const gt_probe_link *l = &p->all_links[i];
     if (i / n == i % n) continue;
-    fprintf(to, "  %-16s %-16s %12s %14s %12s %14s\n", name_of(p, i / n), name_of(p, i % n), span(a, l->latency_s), rate(b, l->bandwidth_bps),
-            span(c, l->busy_latency_s), rate(d, l->busy_bandwidth_bps));
+    fprintf(to, "  %-16s %-16s %12s %14s %12s %14s %14s\n", name_of(p, i / n), name_of(p, i % n), span(a, l->latency_s), rate(b, l->bandwidth_bps),
+            span(c, l->busy_latency_s), rate(d, l->busy_bandwidth_bps), rate(e, l->profile_bps));
   }
+  report_access(p, to);
 }
 
 static void report_fit(const gt_probe_state *p, FILE *to, size_t from, size_t dest) {

@@ -72,6 +72,18 @@ link "north to west" "$(measured north west)" 10 20
 link "west to east" "$(measured west east)" 25 100
 check "six directions in the profile" same "$(grep -c 'from: ' three.profile)" 6
 
+# ---- links that share their region's access ---------------------------------------------------------------------------------------
+
+# east's access holds its links at once, though not alone; the others lose by it and have none.
+sed -E 's/links: .*/default: {bandwidth: 20 Mbit\/s, latency: 10 ms}/; s/(name: east, ranks: 2)/\1, access: 24 Mbit\/s/' three.yaml >access.yaml
+probe "an access" 6 access.yaml --out access.profile
+ended "an access" 0 '^GO$' 'region east: its links share'
+access=$(sed -nE '/- name: east$/{n; s/^ *access: ([0-9.e+]+) Mbit.s/\1/p}' access.profile)
+check "access of east: ${access:-?} of 24 Mbit/s" near "${access:-0}" 24
+check "and of nobody else" same "$(grep -c '^ *access: ' access.profile)" 1
+link "east to west beside an access" "$(profiled east west access.profile)" 10 20
+link "north to east beside an access" "$(profiled north east access.profile)" 10 20
+
 # ---- reasons --------------------------------------------------------------------------------------------------------------------
 
 probe "too few ranks" 3 quick.yaml

@@ -265,6 +265,19 @@ static void profile_links(void **state) {
   assert_int_equal(gt_alloc_alive(), alive);
 }
 
+/* What the job does not say of an access is taken, also where it names the links. */
+static void profile_access(void **state) {
+  (void)state;
+  put(profile_file, "regions: [{name: a, access: 50 Mbit/s}, {name: b, access: 40 Mbit/s, compute: {step: 5 ms}}]\n");
+  put(job_file, base);
+  const char *sets[] = {"profile=p.yaml", "regions.1.access=90 Mbit/s", "wan.default.bandwidth=70 Mbit/s"};
+  gt_job *job = NULL;
+  if (gt_job_load(&job, job_file, sets, 3) != GT_OK) fail_msg("%s", gt_error_text());
+  assert_true(job->regions[0].access_bps == 50e6 && job->regions[1].access_bps == 90e6 && job->regions[2].access_bps == 0);
+  assert_true(job->regions[1].compute.step_s == 0.005);
+  close_complete(job);
+}
+
 static void profile_after_the_matrix(void **state) {
   (void)state;
   put(matrix_file, "a,b,100,25\na,c,200,35\nb,c,300,45\n");
@@ -279,7 +292,7 @@ static void profile_after_the_matrix(void **state) {
 
 static void profile_mistakes(void **state) {
   (void)state;
-  static const char *const holds = "has no place in a profile, which holds regions[].name and compute, and wan.links[].from, to and figures";
+  static const char *const holds = "has no place in a profile, which holds regions[].name, access and compute, and wan.links[].from, to and figures";
   const char *file = profile_file;
   char expected[512];
   put(file, "seed: 3\n");
@@ -331,10 +344,19 @@ int main(void) {
   snprintf(profile_file, sizeof profile_file, "%s/p.yaml", folder);
   if (mkdir(folder, 0700) != 0) return 1;
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(matrix_becomes_links),         cmocka_unit_test(links_go_before_the_matrix),  cmocka_unit_test(matrix_mistakes),
-      cmocka_unit_test(files_that_are_not_there),     cmocka_unit_test(files_here_come_first),       cmocka_unit_test(profile_figures_of_work),
-      cmocka_unit_test(default_after_the_matrix),     cmocka_unit_test(profile_goes_before_devices), cmocka_unit_test(profile_links),
-      cmocka_unit_test(profile_goes_before_a_region), cmocka_unit_test(profile_after_the_matrix),    cmocka_unit_test(profile_mistakes),
+      cmocka_unit_test(matrix_becomes_links),
+      cmocka_unit_test(links_go_before_the_matrix),
+      cmocka_unit_test(matrix_mistakes),
+      cmocka_unit_test(files_that_are_not_there),
+      cmocka_unit_test(files_here_come_first),
+      cmocka_unit_test(profile_figures_of_work),
+      cmocka_unit_test(default_after_the_matrix),
+      cmocka_unit_test(profile_goes_before_devices),
+      cmocka_unit_test(profile_links),
+      cmocka_unit_test(profile_goes_before_a_region),
+      cmocka_unit_test(profile_after_the_matrix),
+      cmocka_unit_test(profile_mistakes),
+      cmocka_unit_test(profile_access),
   };
   return cmocka_run_group_tests(tests, NULL, teardown);
 }

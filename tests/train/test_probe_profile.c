@@ -39,6 +39,7 @@ static void write_profile(const gt_probe_rank *workers, int n) {
   gt_probe_state p = {.options = &options, .run = {.job = job_of("sync", n, NULL), .roles = {.world_size = n + 1}}};
   p.ranks = GT_NEW_ARRAY(gt_probe_rank, (size_t)n + 1);
   p.all_links = GT_NEW_ARRAY(gt_probe_link, 1);
+  p.access_bps = GT_NEW_ARRAY(double, 1);
   snprintf(p.folder_error, sizeof p.folder_error, "none was tried");
   for (int i = 0; i < n; i++) {
     p.ranks[i + 1] = workers[i];
@@ -47,6 +48,7 @@ static void write_profile(const gt_probe_rank *workers, int n) {
   if (gt_probe_profile(&p, path) != GT_OK) fail_msg("%s", gt_error_text());
   gt_free(p.ranks);
   gt_free(p.all_links);
+  gt_free(p.access_bps);
   gt_job_close(p.run.job);
 }
 
@@ -123,8 +125,8 @@ static void test_figures(void **unused) {
   gt_job_close(job);
 }
 
-/* Differences within the errors of measurement are none: equal workers are not all as slow as the one
-   that fared worst. */
+/* Differences within the errors of measurement are none: equal workers are not all as slow as the
+   one that fared worst. */
 static void test_noise(void **unused) {
   (void)unused;
   static const double rates[] = {1004, 996, 1002, 998};
