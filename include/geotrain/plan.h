@@ -204,6 +204,9 @@ typedef struct {
   double step_s, min_s;
 } gt_plan_billing;
 
+/* What is billed of so many seconds, in seconds. */
+double gt_plan_billed(double seconds, const gt_plan_billing *billing);
+
 /* A region: worker ranks and its PS rank, for so long; the last four are written, in USD. */
 typedef struct {
   int64_t workers;

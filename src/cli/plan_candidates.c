@@ -8,9 +8,9 @@
 #include "geotrain/sync.h"
 #include "plan_inside.h"
 
-#define EVENTS     6000000 /* of a simulation, over the number of candidates: all of them together, some 8 for each, take seconds */
+#define EVENTS     3000000 /* of a simulation, over the number of candidates: all simulations take seconds */
 #define EVENTS_MIN 200000
-#define SETS_MOST  20000
+#define SETS_MOST  100000
 
 /* ---- pools -------------------------------------------------------------------------------------------------------------------- */
 

@@ -90,6 +90,15 @@ static void note_links(planner *p) {
     }
 }
 
+static void note_gap(planner *p, const planner_candidate *c) {
+  const char *better = p->job->plan.budget > 0 && p->job->plan.deadline_s <= 0 ? "faster" : "cheaper";
+  if (c->exact) return;
+  if (isnan(c->gap))
+    gt_planner_note(p, "the set is the best of %" PRId64 " that were simulated; others are not ruled out", c->sets);
+  else
+    gt_planner_note(p, "the set is the best of %" PRId64 " that were simulated; none can be %s by more than %.2g %%", c->sets, better, 100 * c->gap);
+}
+
 static void note_sets(planner *p) {
   const planner_candidate *c = &p->candidates[p->choice];
   const gt_job *job = p->job;
@@ -103,7 +112,7 @@ static void note_sets(planner *p) {
   if (c->adjusted > 0)
     gt_planner_note(p, "%d smaller set%s, good enough by the planner's model, missed in simulation; the one shown holds", c->adjusted,
                     c->adjusted == 1 ? "" : "s");
-  if (!c->exact) gt_planner_note(p, "the set is the best of %" PRId64 " that were simulated; others are not ruled out", c->sets);
+  note_gap(p, c);
 }
 
 static void note_assumed(planner *p) {

@@ -55,6 +55,7 @@ typedef struct {
   bool *wan_bound; /* nregions: there the WAN and not computing sets the pace */
   int adjusted;    /* sets that a simulation showed to be too slow or too dear before this one */
   bool exact;      /* proven: every set there is was simulated, or cannot be better, and this one's bill is the best */
+  double gap;      /* a set can be cheaper (or, with a budget and no deadline, faster) by this share at most; NAN: not known */
   int64_t sets;    /* so many sets were simulated */
   char why[256];
 } planner_candidate;
@@ -109,9 +110,11 @@ double gt_planner_over(const planner *p, const planner_set *set);
 /* whole: it is everything everywhere.  `why` says what does not hold. */
 bool gt_planner_fits(const planner *p, const planner_set *set, bool whole, char *why, size_t size);
 
-/* plan_bill.c: of everything everywhere, the candidate's set and as many others as the candidate's share of events allows, the best by the simulated bill becomes the
-   candidate's set, which may then have to be simulated.  limit_s: the run may take so long, as expected; problem: what the regions' sets may be. */
-gt_status gt_planner_bill(const planner *p, planner_candidate *c, const gt_plan_problem *problem, double limit_s);
+/* plan_bill.c: of everything everywhere, the candidate's set and as many others as the candidate's share of events allows, the
+   best by the simulated bill becomes the candidate's set, which may then have to be simulated.  problem: what the regions'
+   sets may be; power: of each of its devices, before simulations corrected it; limit_s: the run may take so long, as
+   expected. */
+gt_status gt_planner_bill(const planner *p, planner_candidate *c, const gt_plan_problem *problem, const double *power, double limit_s);
 
 /* plan_choose.c: the cheapest, the fastest and the choice; notes; the time to ask Slurm for.  GT_ERR_JOB: no candidate keeps what is asked for. */
 gt_status gt_planner_choose(planner *p);

@@ -104,8 +104,8 @@ static json_t *candidate(const planner *p, const planner_candidate *c) {
       json_pack("{s:s,s:o,s:o,s:b,s:o,s:b,s:i,s:b,s:o,s:I,s:o,s:o,s:o,s:o}", "strategy", gt_strategy_names[c->strategy], "period",
                 c->period > 0 ? json_integer(c->period) : json_null(), "samples_factor", number(c->factor), "possible", (int)c->fits, "why",
                 c->fits ? json_null() : json_string(c->why), "is_everything", (int)c->whole, "adjusted", c->adjusted, "exact", (int)c->exact, "gap",
-                number_or_null(c->exact, 0), "sets", (json_int_t)c->sets, "saved", number(before > 0 ? 1 - gt_planner_cost(p, o) / before : 0),
-                "longer", number(o->figures.wall_s / all->figures.wall_s - 1), "wan_bound", bound, "plan", set_of(p, gt_planner_set(c)));
+                number(c->gap), "sets", (json_int_t)c->sets, "saved", number(before > 0 ? 1 - gt_planner_cost(p, o) / before : 0), "longer",
+                number(o->figures.wall_s / all->figures.wall_s - 1), "wan_bound", bound, "plan", set_of(p, gt_planner_set(c)));
   json_object_set_new(out, "everything", set_of(p, &c->everything));
   return out;
 }

@@ -323,7 +323,7 @@ static gt_status find(search *s) {
     GT_TRY(try_set(s, tried, &found, &more));
     c->adjusted += more;
   }
-  GT_TRY(gt_planner_bill(s->p, c, &s->problem, s->limit_s));
+  GT_TRY(gt_planner_bill(s->p, c, &s->problem, s->power, s->limit_s));
   planner_set *set = c->whole ? &c->everything : &c->set;
   for (planner_case k = PLANNER_LOW; k < PLANNER_CASES; k++) GT_TRY(simulate(s, set, k));
   sort_times(set);

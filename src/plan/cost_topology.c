@@ -3,14 +3,14 @@
 
 #include "geotrain/plan.h"
 
-static double billed_s(double seconds, const gt_plan_billing *billing) {
+double gt_plan_billed(double seconds, const gt_plan_billing *billing) {
   double s = seconds > 0 ? fmax(seconds, billing->min_s) : 0;
   if (billing->step_s > 0) s = ceil(s / billing->step_s - 1e-9) * billing->step_s; /* 60.00000001 s are one minute */
   return s;
 }
 
 static void add_machines(gt_plan_cost_sum *sum, gt_plan_cost_region *r) {
-  double hours = billed_s(r->seconds, &r->billing) / 3600;
+  double hours = gt_plan_billed(r->seconds, &r->billing) / 3600;
   r->worker_usd = (double)r->workers * hours * r->worker_price;
   r->ps_usd = hours * r->ps_price;
   r->egress_usd = 0;

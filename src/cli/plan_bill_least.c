@@ -1,0 +1,293 @@
+/* What no set can be better than.  Time: a region's batches are computed by its devices at their
+   full power, or the busiest link lets what the fewest steps send pass, and nothing else takes time.
+   Cost: the machines for that time, and the egress of the fewest steps.  What a simulation adds to
+   that (servers, waiting, evaluations, checkpoints) only makes a set slower and dearer. */
+#include <math.h>
+#include <string.h>
+
+#include "geotrain/data.h"
+#include "geotrain/plan.h"
+#include "geotrain/sync.h"
+#include "plan_bill.h"
+
+#define VARIATION 0.1  /* steps that vary take no less than that of their mean */
+#define FREE      1e30 /* samples/s: computing takes no time */
+#define BELIEVED  1e-6 /* simulated times are whole nanoseconds */
+#define PARTLY    0.99 /* of the bytes that follow from a part of a run */
+#define PIECES    200  /* of the time between the fastest set and the slowest that can be better */
+#define SHIFT     1e6  /* a start so many times the time: what is cheapest has the lowest rate */
+#define NEVER_S   1e12
+#define DEAR      1e30
+
+/* ---- a region's time ------------------------------------------------------------------------- */
+
+/* What a region has to do. */
+typedef struct {
+  double batches, samples;
+  double cut; /* `sync`: steps in which the slowest device may have a short batch, or none */
+} task;
+
+static bool is_sync(const bill *b) {
+  return b->p->job->sync.local == GT_LOCAL_SYNC;
+}
+
+/* The short batch is an epoch's last one. */
+static double samples_in(const gt_order *order, double batches) {
+  double each = (double)gt_order_batches_per_epoch(order), epochs = floor(batches / each);
+  return epochs * (double)order->n + (batches - epochs * each) * (double)order->batch;
+}
+
+/* steps: of the region, where that is what training lasts for. */
+static task task_of(const bill *b, size_t r, int64_t ranks, double steps) {
+  const gt_job_interval *until = &b->p->job->train.until;
+  gt_order order = {b->p->job->seed, r, (size_t)b->p->shape.samples[r], (size_t)b->p->job->train.batch};
+  double each = (double)gt_order_batches_per_epoch(&order), n = is_sync(b) ? (double)ranks : 1;
+  task t = {0};
+  if (until->samples > 0) {
+    t.samples = ceil((double)until->samples * b->c->factor - 1e-9);
+    t.batches = ceil(t.samples / (double)order.batch);
+  } else {
+    t.batches = until->epochs > 0 ? ceil(until->epochs * b->c->factor * each - 1e-9) : steps * n;
+    t.samples = samples_in(&order, t.batches);
+  }
+  t.cut = (fmod(t.batches, n) != 0) + (order.n % order.batch != 0 ? ceil(t.batches / each) : 0);
+  return t;
+}
+
+static double variation(const bill *b) {
+  return b->p->job->compute_variation > 0 ? VARIATION : 1;
+}
+
+/* Of so many ranks, the slowest of which has that power. */
+static double slowest_s(const bill *b, const task *t, int64_t ranks, double power) {
+  return fmax(0, ceil(t->batches / (double)ranks) - t->cut) * (double)b->p->job->train.batch / power;
+}
+
+static double region_s(const bill *b, size_t r, const int64_t *counts, const double *powers, double steps) {
+  const planner_pool *pool = &b->p->pools[r];
+  double power = 0, slowest = INFINITY;
+  int64_t ranks = 0;
+  for (size_t i = pool->first; i < pool->first + pool->n; i++) {
+    if (counts[i] == 0) continue;
+    ranks += counts[i];
+    power += (double)counts[i] * powers[i];
+    slowest = fmin(slowest, powers[i]);
+  }
+  task t = task_of(b, r, ranks, steps);
+  double shared_s = is_sync(b) && pool->fixed ? 0 : t.samples / power; /* else the slowest is known */
+  return fmax(shared_s, is_sync(b) ? slowest_s(b, &t, ranks, slowest) : 0);
+}
+
+/* With `sync` a set makes as many more steps as everything everywhere has more workers. */
+static double steps_of(const bill *b, const int64_t *counts) {
+  double all = 0, set = 0, steps = (double)b->p->job->train.until.steps * b->c->factor;
+  if (!is_sync(b)) return ceil(steps - 1e-9);
+  for (size_t i = 0; i < b->p->ncounts; i++) {
+    all += (double)b->c->everything.counts[i];
+    set += (double)counts[i];
+  }
+  return ceil(steps * all / set - 1e-9);
+}
+
+static double time_of(const bill *b, const int64_t *counts) {
+  double time_s = 0, steps = steps_of(b, counts);
+  for (size_t r = 0; r < b->p->job->nregions; r++) time_s = fmax(time_s, region_s(b, r, counts, b->power, steps));
+  return fmax(b->wan_s, time_s * variation(b));
+}
+
+/* ---- a set ----------------------------------------------------------------------------------- */
+
+static double cost_of(const bill *b, const int64_t *counts, double time_s) {
+  return gt_bill_machines(b, counts, time_s) + b->egress_usd;
+}
+
+static bool is_late(const bill *b, double time_s) {
+  return time_s > fmin(b->limit_s, gt_planner_allowed(b->p->job)) * (1 + BILL_EQUAL);
+}
+
+static bool is_dear(const bill *b, double cost) {
+  return b->p->job->plan.budget > 0 && cost > b->p->job->plan.budget * (1 + BILL_EQUAL);
+}
+
+double gt_bill_least(const bill *b, const int64_t *counts) {
+  double time_s = time_of(b, counts), cost = cost_of(b, counts, time_s);
+  if (is_late(b, time_s) || is_dear(b, cost)) return INFINITY;
+  return gt_bill_by_time(b) ? time_s : cost;
+}
+
+bool gt_bill_belies(const bill *b, const planner_set *set) {
+  const planner_outcome *o = &set->at[PLANNER_EXPECTED];
+  double time_s = time_of(b, set->counts), cost = cost_of(b, set->counts, time_s);
+  if (o->part < 1) return false;
+  return o->figures.wall_s < time_s * (1 - BELIEVED) || gt_planner_cost(b->p, o) < cost * (1 - BELIEVED);
+}
+
+/* ---- all sets -------------------------------------------------------------------------------- */
+
+/* A power with which the problem, that knows no short batches, takes no longer than the region
+   does. */
+static double problem_power(const bill *b, size_t r, double power) {
+  const gt_plan_region *region = &b->least.regions[r];
+  double batch = (double)b->p->job->train.batch, most = 1;
+  int64_t all = 0;
+  for (size_t d = 0; d < region->ndevices; d++) all += region->devices[d].count;
+  for (int64_t n = 1; n <= (is_sync(b) ? all : 1); n++) {
+    task t = task_of(b, r, n, (double)b->least.steps);
+    double steps = ceil(t.batches / (is_sync(b) ? (double)n : 1));
+    double kept = is_sync(b) ? steps - t.cut : t.samples / batch;
+    if (!(kept > 0)) return FREE;
+    most = fmax(most, steps / kept);
+  }
+  return power * most / variation(b);
+}
+
+/* The lowest rate, USD an hour of machines, of the sets that take no longer than time_s; INFINITY:
+   there is none. */
+static double rate_within(const bill *b, double time_s) {
+  gt_plan_problem problem = b->least;
+  gt_plan_answer answer = {.counts = b->next};
+  problem.start_s = SHIFT * time_s;
+  problem.deadline_s = time_s;
+  if (gt_plan_elastic(&problem, &answer) != GT_OK) return INFINITY;
+  return answer.bound * 3600 / (problem.start_s + time_s);
+}
+
+static double fastest_s(const bill *b) {
+  gt_plan_problem problem = b->least;
+  gt_plan_answer answer = {.counts = b->next};
+  problem.budget = DEAR;
+  return gt_plan_elastic(&problem, &answer) == GT_OK ? answer.bound : 0;
+}
+
+/* What is billed of a run of time_s, at least, in hours. */
+static double billed_hours(const bill *b, double time_s) {
+  double min_s = INFINITY;
+  for (size_t r = 0; r < b->p->job->nregions; r++) min_s = fmin(min_s, b->p->prices.regions[r].min_s);
+  gt_plan_billing billing = {b->p->job->plan.billing_s, min_s};
+  return gt_plan_billed(b->p->job->plan.start_s + time_s, &billing) / 3600;
+}
+
+/* Ends of the pieces that time is cut into: of billing steps where these are few, else in
+   proportion. */
+static double piece_end(const bill *b, double from_s, double to_s, int k) {
+  double step_s = b->p->job->plan.billing_s, start_s = b->p->job->plan.start_s, first = ceil((start_s + from_s) / step_s);
+  if ((to_s - from_s) / step_s < PIECES) return fmin(to_s, (first + k) * step_s - start_s);
+  return k + 1 == PIECES ? to_s : from_s * pow(to_s / from_s, (k + 1.0) / PIECES);
+}
+
+/* The least of all pieces: their begin is what is paid for at least, their end what devices must
+   reach. */
+static double least_within(const bill *b, double from_s, double to_s) {
+  double least = INFINITY, begin_s = from_s;
+  for (int k = 0; k < PIECES && begin_s < to_s; k++) {
+    double end_s = piece_end(b, from_s, to_s, k);
+    if (!(end_s > begin_s)) continue;
+    double paid_s = begin_s + (k > 0 ? 1e-8 * b->p->job->plan.billing_s : 0); /* a step is over */
+    double cost = billed_hours(b, paid_s) * rate_within(b, end_s) + b->egress_usd;
+    if (gt_bill_by_time(b) && !is_dear(b, cost)) return begin_s;
+    if (!gt_bill_by_time(b)) least = fmin(least, cost);
+    begin_s = end_s;
+  }
+  return least;
+}
+
+/* Slower sets are no better: they are late, or the lowest rate there is costs too much. */
+static double slowest_of_use(const bill *b) {
+  double rate = rate_within(b, NEVER_S), best = gt_bill_best(b).first;
+  double hours = gt_bill_by_time(b) ? b->p->job->plan.budget / rate : (best - b->egress_usd) / rate;
+  double most_s = fmin(b->limit_s, gt_planner_allowed(b->p->job));
+  if (rate > 0) most_s = fmin(most_s, hours * 3600 - b->p->job->plan.start_s);
+  return gt_bill_by_time(b) ? fmin(most_s, best) : most_s;
+}
+
+double gt_bill_least_of_all(const bill *b) {
+  if (b->p->ncounts > BILL_LARGE || !gt_bill_best(b).fits) return 0;
+  double from_s = fmax(fastest_s(b), b->wan_s), to_s = slowest_of_use(b), best = gt_bill_best(b).first;
+  if (!(from_s > 0) || !(to_s < NEVER_S)) return 0;
+  return to_s > from_s ? fmin(best, least_within(b, from_s, to_s)) : best;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+/* Updates that are due are sent, in every set, and no set makes fewer steps than everything
+   everywhere, whose regions have the most workers.  A model that did not leave yet is replaced by
+   the next one (`ama`): of these there may be any number.  From region to region; the caller frees
+   them. */
+static double *least_bytes(const bill *b) {
+  const gt_sim_forecast *all = &b->c->everything.forecast;
+  const gt_sync_ops *ops = gt_sync_of(b->c->strategy);
+  double *bytes = GT_NEW_ARRAY(double, all->nregions * all->nregions), share = all->part < 1 ? PARTLY : 1;
+  if (ops->sends == GT_MSG_STATE && !ops->barrier) return bytes;
+  for (size_t i = 0; i < all->nregions * all->nregions; i++) bytes[i] = share * all->links[i].bytes_sent;
+  return bytes;
+}
+
+static double egress_of(const bill *b, const double *bytes) {
+  gt_cost_result cost;
+  if (!b->p->prices.known) return 0;
+  gt_train_cost(&cost, b->p->job, &b->p->prices, 0, bytes);
+  double usd = cost.egress_usd;
+  gt_train_cost_close(&cost);
+  return usd;
+}
+
+/* What a link lets pass in a second; a trace: anything. */
+static double passing_s(const gt_link_spec *link, double bytes) {
+  return link->bandwidth_bps > 0 && !link->trace ? 8 * bytes / link->bandwidth_bps : 0;
+}
+
+/* No run ends before the busiest link, or the access of the busiest region, has let everything pass. */
+static gt_status find_wan(bill *b, const double *bytes) {
+  size_t n = b->p->job->nregions;
+  gt_links *links = NULL;
+  gt_status status = gt_links_create(&links, b->p->job);
+  for (size_t r = 0; r < n && status == GT_OK; r++) {
+    double up = 0, down = 0, access_bps = b->p->job->regions[r].access_bps;
+    for (size_t p = 0; p < n; p++) {
+      b->wan_s = fmax(b->wan_s, passing_s(&gt_links_from(links, r)[p], bytes[r * n + p]));
+      up += bytes[r * n + p];
+      down += bytes[p * n + r];
+    }
+    if (access_bps > 0) b->wan_s = fmax(b->wan_s, 8 * fmax(up, down) / access_bps);
+  }
+  gt_links_close(links);
+  return status;
+}
+
+static gt_status open_wan(bill *b) {
+  double *bytes = least_bytes(b);
+  b->egress_usd = egress_of(b, bytes);
+  gt_status status = find_wan(b, bytes);
+  gt_free(bytes);
+  return status;
+}
+
+gt_status gt_bill_least_open(bill *b) {
+  size_t n = b->problem->nregions, at = 0;
+  gt_plan_region *regions = GT_NEW_ARRAY(gt_plan_region, n);
+  gt_plan_device *devices = GT_NEW_ARRAY(gt_plan_device, b->p->ncounts);
+  b->least = *b->problem;
+  b->least.regions = regions;
+  b->least.barrier = false;
+  b->least.exchange_s = b->least.start_s = b->least.deadline_s = b->least.budget = 0;
+  if (b->p->job->train.until.steps > 0) { /* no set makes fewer */
+    b->least.samples = 0;
+    b->least.steps = (int64_t)ceil((double)b->p->job->train.until.steps * b->c->factor - 1e-9);
+  }
+  for (size_t r = 0; r < n; r++) {
+    regions[r] = b->problem->regions[r];
+    regions[r].wan_step_s = 0;
+    regions[r].devices = devices + at;
+    memcpy(devices + at, b->problem->regions[r].devices, regions[r].ndevices * sizeof *devices);
+    for (size_t d = 0; d < regions[r].ndevices; d++) devices[at + d].power = problem_power(b, r, b->power[at + d]);
+    at += regions[r].ndevices;
+  }
+  return open_wan(b);
+}
+
+void gt_bill_least_close(bill *b) {
+  if (!b->least.regions) return;
+  gt_free((void *)b->least.regions[0].devices);
+  gt_free((void *)b->least.regions);
+  b->least.regions = NULL;
+}
