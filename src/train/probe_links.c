@@ -305,10 +305,15 @@ static void stream_together(prober *b, double bytes, const double *rate_bps, gt_
       turn(b, FINE, until);
       if (gt_now() > until) lost(b, peer);
     }
-    double s = gt_seconds(b->answers[peer].at - from) - 2 * b->p->links[peer].latency_s;
-    streams[peer].s = s > 1e-6 ? s : 1e-6;
+    double whole = gt_seconds(b->answers[peer].at - from), carried = whole - 2 * b->p->links[peer].latency_s;
+    streams[peer].s = carried > whole / 16 ? carried : whole;
   }
   meet(b);
+}
+
+/* Of the next stream: a figure that was disturbed makes none that is too short to tell, or endless. */
+static double shaping_bps(const prober *b, const gt_probe_link *l, const gt_probe_stream *last) {
+  return fmin(l->bandwidth_bps, fmax(last->bits / last->s, l->bandwidth_bps / (4 * (double)b->n)));
 }
 
 /* Rounds of streams, the first of which say how long each is to be, and what lasts, where that is asked
@@ -322,7 +327,7 @@ static void measure_together(prober *b) {
     stream_together(b, 0, rate_bps, streams);
     for (size_t peer = 0; peer < b->n; peer++) {
       links[peer].together[round] = streams[peer];
-      if (peer != b->self && round < SHAPING) rate_bps[peer] = streams[peer].bits / streams[peer].s;
+      if (peer != b->self && round < SHAPING) rate_bps[peer] = shaping_bps(b, &links[peer], &streams[peer]);
     }
   }
   if (b->p->options->sustained && b->p->run.graph) {
