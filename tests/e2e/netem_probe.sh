@@ -1,10 +1,11 @@
 # labels: full
-# timeout: 600
+# timeout: 1500
 # processors: all
-# probe across the laboratory, over real TCP: it measures what the links are shaped to, and finds a cut link between two regions point to point.
+# probe across the laboratory, over real TCP: it measures what the links are shaped to, and the rate that
+# a region's links share, and finds a cut link between two regions point to point.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
-LIMIT=240
+LIMIT=400
 lab="bash $GEOTRAIN_SOURCE/netem/lab --name e2e-$$-probe"
 
 if [ "$(id -u)" -ne 0 ] || ! unshare --net --mount --uts true 2>/dev/null; then
@@ -66,4 +67,59 @@ $lab unblock west south >/dev/null 2>&1
 lab_probe "a read-only directory" --run-dir closed/run
 umount closed 2>/dev/null
 ended "a read-only directory" 7 'NO-GO' 'closed/run|Read-only'
+
+# ---- links that share their region's access ---------------------------------------------------------------------------------------
+
+# Exchanges of 8 MB between computing that takes no time worth speaking of: what an exchange takes is
+# what all links carry at once.
+cat >plain.yaml <<'YAML'
+name: shared
+model: {name: dummy, parameters: 2000000}
+data: {path: data.h5}
+train: {until: {steps: 16}, batch: 16, optimizer: {name: sgd, lr: 0.001}, eval_every: {epochs: 0}}
+regions: [{name: north, ranks: 2}, {name: west, ranks: 2}, {name: south, ranks: 2}]
+sync: {local: sync, strategy: sma, period: 4}
+compute: {step: 10 ms, emulate: true}
+wan: {emulate: false}
+YAML
+sed 's/ranks: 2}/ranks: 2, access: 40 Mbit\/s}/g; s/^wan: .*/wan: {emulate: false, default: {bandwidth: 100 Mbit\/s, latency: 10 ms}}/' plain.yaml >shared.yaml
+
+# last RUN: seconds until the last region is done.
+last() { sed -nE 's/^ {6}"wall_s": ([0-9.]+),$/\1/p' "$1/summary.json" | sort -g | tail -n 1; }
+
+# simulated RUN PROFILE: the same of a simulation with it, computing as the job says.
+simulated() {
+  sed -E 's/(eval_)?samples_per_s: [^,}]*,? ?//g; s/,? ?measured: \[[^]]*\]//g' "$2" >"$2.links"
+  "$program" simulate plain.yaml --set profile="$2.links" --out "$1" >out 2>err || { tail -n 2 err >&2 && return; }
+  last "$1"
+}
+
+# within A B SHARE: of B.
+within() { awk -v a="$1" -v b="$2" -v share="$3" 'BEGIN { exit !(a >= (1 - share) * b && a <= (1 + share) * b) }'; }
+
+$lab down >/dev/null 2>&1
+GEOTRAIN=$program $lab up shared.yaml >out 2>err || { fail "the laboratory with accesses" "$(tail -n 2 err)" && finish; }
+timeout -k 5 "$LIMIT" $lab run "$program" probe plain.yaml --out shared.profile >out 2>err
+code=$?
+gone "a shared access"
+cp out shared.report
+ended "a shared access" 0 '^GO$' 'region north: its links share'
+for region in north west south; do
+  access=$(sed -nE "/- name: $region\$/{n; s/^ *access: ([0-9.e+]+) Mbit.s/\1/p}" shared.profile)
+  check "access of $region: ${access:-?} of 40 Mbit/s" near "${access:-0}" 40
+done
+for link in north:west west:north north:south south:north west:south south:west; do
+  IFS=: read -r from to <<<"$link"
+  rate=$(sed -nE "s/^ *- \{from: $from, to: $to, bandwidth: ([0-9.e+]+) Mbit.*/\1/p" shared.profile)
+  check "$from to $to alone: ${rate:-?} of 40 Mbit/s" near "${rate:-0}" 40
+done
+timeout -k 5 "$LIMIT" $lab run "$program" train plain.yaml --run-dir shared.run --progress none "${choices[@]}" >out 2>err
+code=$?
+gone "a run that shares an access"
+ended "a run that shares an access" 0
+took=$(last shared.run) said=$(simulated shared.sim shared.profile)
+grep -v '^ *access:' shared.profile >single.profile
+single=$(simulated single.sim single.profile)
+check "exchanges at once: ${said:-?} s simulated, ${took:-?} s measured" within "${said:-0}" "${took:-0}" 0.15
+check "${single:-?} s by single rates: the access is what counts" test "$(within "${single:-0}" "${took:-0}" 0.3 && echo near)" = ""
 finish
