@@ -195,6 +195,8 @@ typedef struct {
   /* of the region: after its last step, until drained and acknowledged; from then until all are done; applying updates and means; copying payloads */
   gt_ns drain, idle, update, encode;
   bool held;
+  bool evaluating;  /* an evaluation is under way or due */
+  int64_t chunks;   /* of it that are made */
   bool whole_sound; /* no region said that it would not go on from whole_round */
   double done;      /* share of the training done */
 } gt_ps_view;
@@ -205,6 +207,25 @@ double gt_ps_share_done(const gt_ps *ps);
 int64_t gt_ps_steps_left(const gt_ps *ps);
 
 void gt_ps_look(const gt_ps *ps, gt_ns now, gt_ps_view *view);
+
+/* For simulations, which leave out time that goes as what they have seen. How often what was
+   counted between two looks may come again before the region makes its last steps or, if
+   evaluations count, its next evaluation; INFINITY: as often as one likes, for it makes no
+   steps. */
+double gt_ps_repeats(const gt_ps *ps, const gt_ps_view *from, const gt_ps_view *to, bool evaluations);
+/* Whether an evaluation that is under way goes on evenly enough between two looks for its chunks
+   to come again too. */
+bool gt_ps_chunks_repeat(const gt_ps *ps, const gt_ps_view *from, const gt_ps_view *to);
+/* Evaluations that the region will still make while it trains, about. */
+double gt_ps_evaluations_left(const gt_ps *ps);
+/* Evaluations that are due when what was counted between two looks, the second of which is now,
+   has come again n times. */
+double gt_ps_evaluations_at(const gt_ps *ps, const gt_ps_view *from, const gt_ps_view *to, double n);
+/* It has come again n times, in `gone` of time that the PS's clock does not show: counts go on
+   by it; messages, orders and timers stay as they are, and the next checkpoint as far ahead as
+   it was. */
+void gt_ps_skip(gt_ps *ps, const gt_ps_view *from, const gt_ps_view *to, int64_t n, gt_ns gone);
+
 void gt_ps_loss_reset(gt_ps *ps);
 typedef struct {
   double bandwidth_bps, latency_s; /* measured; 0: not yet */
@@ -304,6 +325,9 @@ gt_event gt_timeline_next(const gt_timeline *timeline, gt_ns frame, gt_ns link, 
 void gt_timeline_begin(gt_timeline *timeline, const gt_event *event);
 /* Of a PUSH: what it cost, and how long the worker had waited for its order. */
 void gt_timeline_pushed(gt_timeline *timeline, size_t worker, gt_ns *compute, gt_ns *wait);
+/* What the worker has under way is due sooner by so much: a simulation has left out so much
+   time. */
+void gt_timeline_sooner(gt_timeline *timeline, size_t worker, gt_ns by);
 /* Events before `at` have happened, outside the timeline. */
 void gt_timeline_forward(gt_timeline *timeline, gt_ns at);
 

@@ -12,7 +12,6 @@ typedef struct {
   const gt_links *links;      /* of it */
   size_t parameters, buffers; /* of the model, in floats */
   const int64_t *samples;     /* nregions: training samples that each holds, 1 or more */
-  double part;                /* of the training (until), above 0 to 1; 0: all of it */
   size_t test_samples;        /* that each region evaluates on; 0: no evaluation */
 } gt_sim_spec;
 
@@ -44,22 +43,38 @@ typedef struct {
   double messages, bytes_sent, bytes_other; /* as in gt_link_result; whole numbers where all of the run was simulated */
 } gt_sim_traffic;
 
+/* What makes a forecast less certain than to a twentieth of its time, where it is so. */
+typedef enum {
+  GT_SIM_KNOWN,
+  GT_SIM_TRACES,      /* links follow traces that are longer than what is simulated at a stretch */
+  GT_SIM_OUTAGES,     /* there are more outages than can be simulated one by one */
+  GT_SIM_EVALUATIONS, /* likewise evaluations */
+  GT_SIM_SAMPLE       /* what was simulated is few exchanges, or these differ */
+} gt_sim_doubt;
+
 typedef struct {
   double virtual_s; /* of the whole run, as gt_sim_totals has it */
   double train_s;   /* as gt_sim_totals has it */
-  double error_s;   /* what virtual_s may be off, because only a part was simulated: 0 where all of it was */
+  double error_s;   /* what virtual_s may be off, because time was left out: 0 where none was */
   double part;      /* of the training that was simulated; 1: all */
+  gt_sim_doubt why; /* GT_SIM_KNOWN: error_s is a twentieth of virtual_s or less */
   gt_sim_totals totals;
   gt_region_result *regions; /* nregions, of the whole run; owned */
   gt_sim_traffic *links;     /* nregions x nregions, row: sender; owned */
   size_t nregions;
 } gt_sim_forecast;
 
-/* The whole run's figures.  Where simulating all of it would take more than about max_events events (0: as many as there are), three parts are simulated, each twice the one
-   before, and beyond the last everything grows as between the last two.  error_s: how far the first two would have missed the third, in proportion to what is left.  What
-   comes once (an outage, the first seconds of a trace) counts where it falls into a part; evaluations and checkpoints likewise, and parts are whole intervals between them where these
-   are short enough.  The caller closes *out; errors as gt_sim_run. */
+/* The whole run's figures. Where simulating all of it would take more than about max_events
+   events (0: as many as there are), the run is simulated from its first step to its end, but
+   time that goes as what came right before it is left out: after a few exchanges some as many
+   again, all along the run, so that everything that changes slowly (traces) has its share. What
+   comes once or seldom (an outage begins or ends, a region evaluates or makes its last steps) is
+   simulated as it comes, with what it does to the regions after it. error_s is by how much
+   stretches that were simulated one after the other differ. A job with limits.wan_bytes is
+   simulated whole. The caller closes *out; errors as gt_sim_run. */
 gt_status gt_sim_predict(gt_sim_forecast *out, const gt_sim_spec *spec, int64_t max_events);
+/* "" for GT_SIM_KNOWN; else a clause that says why. */
+const char *gt_sim_doubt_text(gt_sim_doubt why);
 void gt_sim_forecast_close(gt_sim_forecast *forecast);
 
 #endif

@@ -78,8 +78,8 @@ static void note_samples(planner *p) {
 static void note_part(planner *p) {
   const planner_outcome *o = expected(&p->candidates[p->choice]);
   if (o->part < 1)
-    gt_planner_note(p, "%.2g of the training was simulated and the rest follows from it; the expected time may be off by %.2g s for that", o->part,
-                    o->error_s);
+    gt_planner_note(p, "%.2g of the training was simulated and the rest follows from it; the expected time may be off by %.2g s for that%s%s",
+                    o->part, o->error_s, o->why != GT_SIM_KNOWN ? ": " : "", gt_sim_doubt_text(o->why));
 }
 
 static void note_links(planner *p) {

@@ -100,7 +100,7 @@ static double wall_of(const gt_sim_forecast *f, planner_case which) {
 
 static planner_outcome outcome_of(const planner *p, const gt_job *job, const gt_sim_forecast *f, planner_case which) {
   const gt_sim_totals *t = &f->totals;
-  planner_outcome o = {.known = true, .error_s = f->error_s, .part = f->part, .train_s = f->train_s};
+  planner_outcome o = {.known = true, .error_s = f->error_s, .part = f->part, .why = f->why, .train_s = f->train_s};
   o.samples = t->samples;
   o.steps = t->steps;
   o.messages = t->messages;

@@ -30,6 +30,7 @@ typedef struct {
   bool known;           /* it was simulated; all else is 0 before */
   gt_figures figures;   /* of the run from its first step to its end; cost from the allocation to the end, NaN where no price is known */
   double error_s, part; /* what wall_s may be off, because only that part was simulated */
+  gt_sim_doubt why;     /* that is more than a twentieth of wall_s */
   double train_s;       /* as gt_sim_forecast has it */
   double other_bytes;   /* of all links, beside figures.wan_bytes */
   int64_t samples, steps, messages;

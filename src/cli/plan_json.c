@@ -24,6 +24,7 @@ static json_t *outcome(const planner *p, const planner_outcome *o) {
                 number(o->train_s), "simulated", number(o->part), "step_s", number(f->step_s), "samples_per_s", number(f->samples_per_s), "waiting",
                 number(f->waiting), "samples", (json_int_t)o->samples, "steps", (json_int_t)o->steps, "messages", (json_int_t)o->messages,
                 "wan_bytes", number(f->wan_bytes), "other_bytes", number(o->other_bytes), "machine_hours", number(cost->machine_hours));
+  json_object_set_new(out, "error_why", o->why != GT_SIM_KNOWN ? json_string(gt_sim_doubt_text(o->why)) : json_null());
   json_object_set_new(out, "usd", number_or_null(known, cost->usd));
   json_object_set_new(out, "worker_usd", number_or_null(known, cost->worker_usd));
   json_object_set_new(out, "ps_usd", number_or_null(known, cost->ps_usd));

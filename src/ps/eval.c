@@ -70,7 +70,7 @@ static void begin(gt_ps *ps, gt_vec params, gt_vec buffers) {
 /* ---- when ---------------------------------------------------------------------------------------------------- */
 
 /* Evaluations that should have been made by now. */
-static int64_t evals_due(const gt_ps *ps) {
+int64_t gt_ps_evals_due(const gt_ps *ps) {
   const gt_ps_interval *every = &ps->spec.eval_every;
   if (every->epochs > 0) return (int64_t)((double)ps->totals.batches / ((double)gt_order_batches_per_epoch(&ps->spec.order) * every->epochs) + 1e-9);
   if (every->steps > 0) return ps->totals.steps / every->steps;
@@ -80,7 +80,7 @@ static int64_t evals_due(const gt_ps *ps) {
 
 bool gt_ps_eval_begin(gt_ps *ps) {
   if (!ps->eval.due || ps->eval.active) return false;
-  ps->eval.number = evals_due(ps);
+  ps->eval.number = gt_ps_evals_due(ps);
   ps->eval.done = NULL;
   ps->eval.due = false;
   begin(ps, ps->spec.params, ps->spec.buffers);
@@ -88,14 +88,14 @@ bool gt_ps_eval_begin(gt_ps *ps) {
 }
 
 void gt_ps_eval_check(gt_ps *ps) {
-  int64_t due = ps->spec.test_samples > 0 ? evals_due(ps) : 0;
+  int64_t due = ps->spec.test_samples > 0 ? gt_ps_evals_due(ps) : 0;
   if (ps->phase != GT_PS_TRAINING || due <= ps->totals.evals || (ps->eval.active && due == ps->eval.number)) return;
   ps->eval.due = true;
 }
 
 void gt_ps_eval_skip(gt_ps *ps) {
   ps->eval.due = false;
-  ps->totals.evals = evals_due(ps);
+  ps->totals.evals = gt_ps_evals_due(ps);
 }
 
 void gt_ps_evaluate(gt_ps *ps, gt_vec params, gt_vec buffers, void (*done)(void *ctx, const gt_ps_score *score), void *ctx, gt_ns now) {

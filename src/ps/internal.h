@@ -165,10 +165,11 @@ void gt_ps_buffers_moved(void *ps, float keep, float share, gt_vec other);
 /* eval.c */
 void gt_ps_eval_open(gt_ps *ps);
 void gt_ps_eval_close(gt_ps *ps);
-bool gt_ps_eval_begin(gt_ps *ps); /* begins the evaluation that is due; false: none is, or one is under way */
-void gt_ps_eval_give(gt_ps *ps);  /* chunks to the workers that wait */
-void gt_ps_eval_check(gt_ps *ps); /* is one due? */
-void gt_ps_eval_skip(gt_ps *ps);  /* what is due is left to the evaluation at the end */
+bool gt_ps_eval_begin(gt_ps *ps);         /* begins the evaluation that is due; false: none is, or one is under way */
+void gt_ps_eval_give(gt_ps *ps);          /* chunks to the workers that wait */
+void gt_ps_eval_check(gt_ps *ps);         /* is one due? */
+void gt_ps_eval_skip(gt_ps *ps);          /* what is due is left to the evaluation at the end */
+int64_t gt_ps_evals_due(const gt_ps *ps); /* evaluations that should have been made by now */
 
 /* outbox.c */
 gt_sync_host gt_ps_sync_host(gt_ps *ps);

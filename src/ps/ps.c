@@ -266,6 +266,8 @@ void gt_ps_look(const gt_ps *ps, gt_ns now, gt_ps_view *v) {
                     .update = t->update,
                     .encode = t->encode,
                     .held = ps->held,
+                    .evaluating = ps->eval.active || ps->eval.due,
+                    .chunks = ps->eval.active ? (int64_t)ps->eval.back : 0,
                     .whole_sound = gt_ps_whole_sound(ps),
                     .done = gt_ps_share_done(ps)};
   if (ps->phase == GT_PS_DRAINING) v->drain += now - ps->phase_since;

@@ -21,7 +21,7 @@ void gt_sim_end_result(sim_region *r) {
                                .wan_wait_s = gt_seconds(v.wan_wait) / workers + gt_seconds(v.drain),
                                .local_wait_s = gt_seconds(v.wait - v.wan_wait) / workers,
                                .idle_s = gt_seconds(v.idle),
-                               .wall_s = gt_seconds(gt_timeline_now(r->timeline)),
+                               .wall_s = gt_seconds(gt_sim_now(r)),
                                .update_s = gt_seconds(v.update),
                                .test_accuracy = NAN,
                                .test_loss = NAN,
@@ -29,7 +29,7 @@ void gt_sim_end_result(sim_region *r) {
                                .train_loss = NAN};
   snprintf(result->name, sizeof result->name, "%s", r->sim->spec.job->regions[r->id].name);
   for (size_t p = 0; p < r->sim->n; p++)
-    if (p != r->id) result->wire_s += gt_seconds(r->wires[p].wire);
+    if (p != r->id) result->wire_s += gt_sim_crossed_of(r->sim, r->id, p).wire_s;
   if (!r->sim->exact) return;
   gt_usage_batch(&r->split, &v, (size_t)workers, &parts);
   result->split_train_s = parts.train;

@@ -96,7 +96,16 @@ typedef struct {
   gt_usage split;
   gt_region_result result; /* as it was told to the lead */
   gt_link_result *links;   /* likewise, nregions - 1 of them; NULL: there are too many */
+  /* as of its last event */
+  int64_t steps;
+  bool training, evaluating;
 } sim_region;
+
+/* What crossed a wire, and how long frames were leaving on it. */
+typedef struct {
+  gt_sim_traffic traffic;
+  double wire_s;
+} sim_crossed;
 
 struct gt_sim {
   gt_sim_spec spec;
@@ -113,7 +122,62 @@ struct gt_sim {
   gt_status code;
   size_t nended;
   int64_t events;
+  /* what was left out (skip.c) */
+  gt_ns gone;           /* so much time is before now, beside what the regions' timelines show */
+  double *gone_batches; /* nregions; NULL: nothing yet */
+  sim_crossed *crossed; /* nregions x nregions, row: sender; NULL: nothing yet */
 };
+
+/* sim.c: a simulation that has handled no event yet. */
+gt_status gt_sim_open(gt_sim **out, const gt_sim_spec *spec);
+static inline bool gt_sim_over(const gt_sim *sim) {
+  return sim->nended == sim->n;
+}
+/* Handles the next event, of *region. */
+gt_status gt_sim_step(gt_sim *sim, size_t *region);
+/* A region's time, with what was left out. */
+static inline gt_ns gt_sim_now(const sim_region *r) {
+  return gt_timeline_now(r->timeline) + r->sim->gone;
+}
+
+/* skip.c: what has been counted up to a moment. */
+typedef struct {
+  gt_ns at, moved;
+  int64_t events;
+  gt_ps_view *views;    /* nregions */
+  gt_time_use *uses;    /* nregions */
+  sim_crossed *crossed; /* nregions x nregions */
+} sim_mark;
+void gt_sim_mark_open(sim_mark *mark, const gt_sim *sim);
+void gt_sim_mark_close(sim_mark *mark);
+/* at: of the event that was handled last, with what was left out before. */
+void gt_sim_mark_take(sim_mark *mark, const gt_sim *sim, gt_ns at);
+/* Where regions wait for each other all make as many steps as ref, whatever each was at when the
+   marks were taken: else they would part. */
+void gt_sim_mark_align(sim_mark *to, const sim_mark *from, const gt_sim *sim, size_t ref);
+/* A stretch of slices, one behind the other, as it began. What was sent in a slice may be a
+   message more or less than its share; in all of them it is not. */
+typedef struct {
+  sim_crossed *seen, *added; /* nregions x nregions: simulated, and left out */
+  double *batches, *gone;    /* nregions: likewise */
+} sim_stretch;
+void gt_sim_stretch_open(sim_stretch *stretch, const gt_sim *sim);
+void gt_sim_stretch_close(sim_stretch *stretch);
+void gt_sim_stretch_begin(sim_stretch *stretch, const gt_sim *sim);
+/* What came between two marks comes again n times, without being simulated; `to` is now. Every
+   link's outages and traces are so much further on, and evaluations that would have come are
+   made. also: time beside that in which nothing is counted. stretch: that the marks are in;
+   NULL: none. A region makes no more steps than leave it its last ones. */
+void gt_sim_skip(gt_sim *sim, const sim_mark *from, const sim_mark *to, int64_t n, gt_ns also, const sim_stretch *stretch);
+/* With what was left out. */
+sim_crossed gt_sim_crossed_of(const gt_sim *sim, size_t from, size_t to);
+
+/* stride.c: simulates to the end with about so many events, leaving out what can be left out. */
+typedef struct {
+  double error_s;
+  gt_sim_doubt why;
+} sim_stride;
+gt_status gt_sim_stride(gt_sim *sim, int64_t budget, sim_stride *out);
 
 /* wire.c */
 void gt_sim_wires_open(sim_region *r);
@@ -128,6 +192,12 @@ gt_ns gt_sim_arrival_next(const sim_region *r);
 void gt_sim_poll(sim_region *r, gt_ns now);
 /* Hands the next frame on, or to the access. */
 void gt_sim_deliver(sim_region *r);
+/* What the wire has under way comes sooner by so much, where nothing of it comes before: an
+   outage does not last longer for what was left out of it. now: without that. False: it was left
+   as it is. */
+bool gt_sim_wire_sooner(sim_region *r, size_t peer, gt_ns now, gt_ns by);
+/* Bytes of what is sent once, at the end. */
+double gt_sim_once_bytes(const gt_sim *sim, size_t from, size_t to);
 /* What crossed a wire, in sum and by kind. */
 gt_sim_traffic gt_sim_traffic_of(const gt_sim *sim, size_t from, size_t to);
 void gt_sim_wire_result(const sim_region *r, size_t peer, gt_link_result *result);
@@ -136,6 +206,8 @@ void gt_sim_wire_result(const sim_region *r, size_t peer, gt_link_result *result
 gt_status gt_sim_region_open(sim_region *r, gt_sim *sim, size_t id);
 void gt_sim_region_close(sim_region *r);
 void gt_sim_region_start(sim_region *r);
+/* What it has to do has changed. */
+void gt_sim_region_again(sim_region *r);
 /* Handles its next event. */
 void gt_sim_region_step(sim_region *r);
 /* A whole message has arrived; one has departed. */

@@ -1,5 +1,4 @@
 /* One region of a simulation: its PS, its workers' time, its events in the order of a run under the virtual clock (src/train/virtual.c). */
-#include <math.h>
 #include <string.h>
 
 #include "internal.h"
@@ -62,18 +61,9 @@ static void host_work(void *ctx, gt_ps_work work) {
 
 /* ---- life ------------------------------------------------------------------------------------------------------------------- */
 
-/* The end of a part of the training. */
-static gt_ps_interval part_of(gt_ps_interval until, double part) {
-  until.epochs *= part;
-  if (until.steps > 0) until.steps = llround(fmax(1, (double)until.steps * part));
-  if (until.samples > 0) until.samples = llround(fmax(1, (double)until.samples * part));
-  return until;
-}
-
 static gt_ps *make_ps(sim_region *r) {
   const gt_sim *sim = r->sim;
   gt_ps_spec spec = gt_ps_spec_of(sim->spec.job, &r->order, gt_links_from(sim->spec.links, r->id), sim->spec.parameters);
-  if (sim->spec.part > 0) spec.until = part_of(spec.until, sim->spec.part);
   spec.weights = sim->weights;
   spec.params = spec.grads = gt_vec_of(NULL, sim->spec.parameters);
   spec.buffers = gt_vec_of(NULL, sim->spec.buffers);
@@ -193,9 +183,14 @@ static void leave(sim_region *r) {
 }
 
 void gt_sim_region_start(sim_region *r) {
+  r->training = true;
   gt_ps_start(r->ps, 0);
   for (size_t w = 0; w + 1 < (size_t)r->sim->spec.job->regions[r->id].ranks; w++) gt_ps_ready(r->ps, w, 0);
   gt_sim_agenda_set(&r->sim->agenda, r->id, next_event(r).at);
+}
+
+void gt_sim_region_again(sim_region *r) {
+  if (!r->ended) gt_sim_agenda_set(&r->sim->agenda, r->id, next_event(r).at);
 }
 
 static bool receiving(const void *ctx, size_t peer) {
@@ -208,9 +203,12 @@ void gt_sim_region_step(sim_region *r) {
   handle(r, &e);
   if (r->sim->exact) gt_usage_account(&r->split, r->ps, gt_ps_made_of(r->ps), receiving, r, gt_timeline_now(r->timeline));
   gt_ps_look(r->ps, gt_timeline_now(r->timeline), &v);
+  r->steps = v.steps;
+  r->training = v.phase == GT_PS_TRAINING;
+  r->evaluating = v.evaluating && r->training;
   bool over = v.phase == GT_PS_STOPPED;
   if (v.phase == GT_PS_COMPLETE) {
-    if (!r->complete && gt_timeline_now(r->timeline) > r->sim->complete) r->sim->complete = gt_timeline_now(r->timeline);
+    if (!r->complete && gt_sim_now(r) > r->sim->complete) r->sim->complete = gt_sim_now(r);
     r->complete = true;
     over = gt_ending_step(&r->ending, gt_timeline_now(r->timeline));
   }

@@ -36,7 +36,7 @@ static double slowest_bps(const gt_job *job) {
 }
 
 static gt_status stuck(const gt_sim *sim) {
-  const double least = slowest_bps(sim->spec.job), at = gt_seconds(sim->moved);
+  const double least = slowest_bps(sim->spec.job), at = gt_seconds(sim->moved + sim->gone);
   if (least < FILLED_BPS)
     return GT_FAIL(GT_ERR_LIMIT,
                    "at %.0f s of simulated time nothing moves any more: the slowest link has %g bit/s, which signs of life alone fill; %g bit/s or "
@@ -46,18 +46,16 @@ static gt_status stuck(const gt_sim *sim) {
                  at);
 }
 
-static gt_status run(gt_sim *sim) {
-  for (size_t i = 0; i < sim->n; i++) gt_sim_region_start(&sim->regions[i]);
-  while (sim->nended < sim->n) {
-    size_t first = gt_sim_agenda_first(&sim->agenda);
-    if (sim->agenda.at[first] > sim->moved + STUCK) return stuck(sim);
-    gt_sim_region_step(&sim->regions[first]);
-    sim->events++;
-  }
+gt_status gt_sim_step(gt_sim *sim, size_t *region) {
+  size_t first = gt_sim_agenda_first(&sim->agenda);
+  if (sim->agenda.at[first] > sim->moved + STUCK) return stuck(sim);
+  gt_sim_region_step(&sim->regions[first]);
+  sim->events++;
+  *region = first;
   return GT_OK;
 }
 
-gt_status gt_sim_run(gt_sim **out, const gt_sim_spec *spec) {
+gt_status gt_sim_open(gt_sim **out, const gt_sim_spec *spec) {
   GT_TRY(check(spec));
   gt_sim *sim = GT_NEW(gt_sim);
   sim->spec = *spec;
@@ -69,7 +67,21 @@ gt_status gt_sim_run(gt_sim **out, const gt_sim_spec *spec) {
   sim->regions = GT_NEW_ARRAY(sim_region, sim->n);
   gt_sim_agenda_open(&sim->agenda, sim->n);
   gt_status status = open_regions(sim);
-  if (status == GT_OK) status = run(sim);
+  if (status != GT_OK) {
+    gt_sim_close(sim);
+    return status;
+  }
+  for (size_t i = 0; i < sim->n; i++) gt_sim_region_start(&sim->regions[i]);
+  *out = sim;
+  return GT_OK;
+}
+
+gt_status gt_sim_run(gt_sim **out, const gt_sim_spec *spec) {
+  gt_sim *sim = NULL;
+  size_t region;
+  GT_TRY(gt_sim_open(&sim, spec));
+  gt_status status = GT_OK;
+  while (status == GT_OK && !gt_sim_over(sim)) status = gt_sim_step(sim, &region);
   if (status == GT_OK)
     *out = sim;
   else
@@ -84,16 +96,16 @@ void gt_sim_close(gt_sim *sim) {
   gt_free(sim->regions);
   gt_free(sim->weights);
   gt_free(sim->messages);
+  gt_free(sim->crossed);
+  gt_free(sim->gone_batches);
   gt_free(sim);
 }
 
 /* ---- results ------------------------------------------------------------------------------------------------------------------ */
 
 void gt_sim_look(const gt_sim *sim, gt_sim_totals *t) {
-  *t = (gt_sim_totals){.virtual_s = gt_seconds(gt_timeline_now(sim->regions[0].timeline)),
-                       .train_s = gt_seconds(sim->complete),
-                       .code = sim->code,
-                       .events = sim->events};
+  *t = (gt_sim_totals){
+      .virtual_s = gt_seconds(gt_sim_now(&sim->regions[0])), .train_s = gt_seconds(sim->complete), .code = sim->code, .events = sim->events};
   for (size_t a = 0; a < sim->n; a++) {
     gt_ps_view v;
     gt_ps_look(sim->regions[a].ps, 0, &v);
@@ -101,7 +113,7 @@ void gt_sim_look(const gt_sim *sim, gt_sim_totals *t) {
     t->steps += v.steps;
     for (size_t b = 0; b < sim->n; b++) {
       if (a == b) continue;
-      gt_sim_traffic l = gt_sim_traffic_of(sim, a, b);
+      gt_sim_traffic l = gt_sim_crossed_of(sim, a, b).traffic;
       t->messages += (int64_t)l.messages;
       t->bytes_sent += (int64_t)l.bytes_sent;
       t->bytes_other += (int64_t)l.bytes_other;

@@ -260,6 +260,42 @@ void gt_sim_deliver(sim_region *r) {
   gt_sim_heap_push(&r->landing, e);
 }
 
+/* ---- time that is left out -------------------------------------------------------------------- */
+
+static void sift(sim_heap *h) {
+  sim_heap sorted = {0};
+  for (size_t i = 0; i < h->n; i++) gt_sim_heap_push(&sorted, h->at[i]);
+  gt_sim_heap_close(h);
+  *h = sorted;
+}
+
+static gt_ns earliest(const sim_region *r, size_t peer) {
+  const gt_sim *sim = r->sim;
+  const sim_wire *w = &r->wires[peer];
+  const sim_heap *arrivals = &sim->regions[peer].arrivals;
+  gt_ns first = w->link.busy_until;
+  if (w->leaving.first != SIM_NONE && sim->messages[w->leaving.first].depart < first) first = sim->messages[w->leaving.first].depart;
+  for (size_t i = 0; i < arrivals->n; i++)
+    if (arrivals->at[i].key >> SENDER_SHIFT == r->id && arrivals->at[i].at < first) first = arrivals->at[i].at;
+  return first;
+}
+
+bool gt_sim_wire_sooner(sim_region *r, size_t peer, gt_ns now, gt_ns by) {
+  gt_sim *sim = r->sim;
+  sim_wire *w = &r->wires[peer];
+  sim_heap *arrivals = &sim->regions[peer].arrivals;
+  if (w->link.busy_until <= now + by || earliest(r, peer) <= now + by) return false;
+  w->link.busy_until -= by;
+  w->link.last_arrival -= by;
+  w->link.window_from -= by;
+  for (uint32_t i = w->leaving.first; i != SIM_NONE; i = message(sim, i)->next_leaving) message(sim, i)->depart -= by;
+  for (size_t i = 0; i < arrivals->n; i++)
+    if (arrivals->at[i].key >> SENDER_SHIFT == r->id) arrivals->at[i].at -= by;
+  sift(arrivals);
+  set_due(r, peer);
+  return true;
+}
+
 /* ---- the ledger ----------------------------------------------------------------------------------------------------------------- */
 
 static size_t payload_bytes(const gt_sim *sim, const sim_wire *w, unsigned kind) {
@@ -275,6 +311,11 @@ static gt_kind_result kind_result(const gt_sim *sim, const sim_wire *wire, size_
   gt_kind_result k = {.messages = n, .payload = n * (int64_t)payload, .wire = n * (int64_t)gt_wire_bytes(payload)};
   snprintf(k.kind, sizeof k.kind, "%s", gt_record_kind_name(kinds[kind_index]));
   return k;
+}
+
+double gt_sim_once_bytes(const gt_sim *sim, size_t from, size_t to) {
+  const sim_wire *w = &sim->regions[from].wires[to];
+  return (double)(kind_result(sim, w, index_of(GT_MSG_MODEL)).wire + kind_result(sim, w, index_of(GT_MSG_REPORT)).wire);
 }
 
 gt_sim_traffic gt_sim_traffic_of(const gt_sim *sim, size_t from, size_t to) {
