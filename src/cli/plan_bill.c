@@ -34,7 +34,7 @@ static bill_verdict judge(const bill *b, const planner_set *set) {
   const planner_outcome *expected = &set->at[PLANNER_EXPECTED];
   double time_s = expected->figures.wall_s, cost = gt_planner_cost(b->p, expected);
   bool fastest = gt_bill_by_time(b);
-  double over = fmax(time_s / b->limit_s, set->at[PLANNER_HIGH].known ? gt_planner_over(b->p, set) : 0);
+  double over = fmax(time_s / b->judged_s, set->at[PLANNER_HIGH].known ? gt_planner_over(b->p, set) : 0);
   return (bill_verdict){.fits = over <= 1, .over = over, .first = fastest ? time_s : cost, .second = fastest ? cost : time_s};
 }
 
@@ -88,7 +88,7 @@ static void take_known(bill *b, const planner_set *set) {
 static gt_status look(bill *b, const planner *p, planner_set *set, planner_case which) {
   GT_TRY(gt_planner_simulate(p, b->c, set, which));
   if (which == PLANNER_EXPECTED) {
-    int64_t events = set->forecast.totals.events;
+    int64_t events = set->at[which].part < 1 ? p->max_events : set->forecast.totals.events;
     b->last = EVENTS_ONE + (events < p->max_events ? events : p->max_events);
   }
   b->work -= b->last;
@@ -137,6 +137,7 @@ static gt_status confirm(bill *b) {
   gt_status status = GT_OK;
   b->kept = GT_NEW_ARRAY(int64_t, (BILL_KEPT + 1) * width);
   b->nkept = 0;
+  b->judged_s = b->limit_s;
   gt_bill_list_close(&b->tried);
   gt_bill_list_open(&b->tried, width);
   take_known(b, &b->c->everything);
@@ -164,13 +165,21 @@ static void set_gap(bill *b, double least) {
   if (c->exact) c->gap = 0;
 }
 
+/* Where nothing is asked for, the limit is the time of everything everywhere: coarse times are held
+   to its coarse one. */
+static gt_status try_everything(bill *b) {
+  GT_TRY(gt_bill_try(b, b->c->everything.counts));
+  if (!gt_planner_asked(b->p)) b->judged_s *= gt_bill_best(b).second / b->c->everything.at[PLANNER_EXPECTED].figures.wall_s;
+  return GT_OK;
+}
+
 static gt_status search_all(bill *b) {
   double least = 0;
   if (b->fine) {
     take_known(b, &b->c->everything);
     take_known(b, &b->c->set);
   } else {
-    GT_TRY(gt_bill_try(b, b->c->everything.counts));
+    GT_TRY(try_everything(b));
     if (b->c->set.counts) GT_TRY(gt_bill_try(b, b->c->set.counts));
   }
   GT_TRY(gt_bill_climb(b));
@@ -205,6 +214,7 @@ static gt_status open_bill(bill *b) {
   if (b->fine) b->coarse.max_events = p->max_events;
   b->work = WORK * p->max_events;
   b->last = EVENTS_ONE;
+  b->judged_s = b->limit_s;
   b->kept = GT_NEW_ARRAY(int64_t, (BILL_KEPT + 1) * p->ncounts);
   b->next = GT_NEW_ARRAY(int64_t, p->ncounts);
   b->seen.egress_usd = GT_NEW_ARRAY(double, p->job->nregions);

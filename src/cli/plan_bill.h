@@ -54,6 +54,7 @@ typedef struct {
   double egress_usd;              /* every set pays that */
   double limit_s;                 /* the run may take so long, as expected */
   bool belied;                    /* a set did better than it can */
+  double judged_s;                /* and so long by forecasts as coarse as sets are compared by */
   bill_list tried;
   int64_t *kept; /* nkept x ncounts, the best first */
   bill_verdict verdicts[BILL_KEPT];

@@ -74,7 +74,7 @@ static double region_s(const bill *b, size_t r, const int64_t *counts, const dou
     slowest = fmin(slowest, powers[i]);
   }
   task t = task_of(b, r, ranks, steps);
-  double shared_s = is_sync(b) && pool->fixed ? 0 : t.samples / power; /* else the slowest is known */
+  double shared_s = is_sync(b) && pool->fixed ? 0 : t.samples / power;
   return fmax(shared_s, is_sync(b) ? slowest_s(b, &t, ranks, slowest) : 0);
 }
 
@@ -236,7 +236,7 @@ static double passing_s(const gt_link_spec *link, double bytes) {
   return link->bandwidth_bps > 0 && !link->trace ? 8 * bytes / link->bandwidth_bps : 0;
 }
 
-/* No run ends before the busiest link, or the access of the busiest region, has let everything pass. */
+/* No run ends before the busiest link, or the busiest region's access, has let everything pass. */
 static gt_status find_wan(bill *b, const double *bytes) {
   size_t n = b->p->job->nregions;
   gt_links *links = NULL;

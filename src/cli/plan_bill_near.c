@@ -7,7 +7,7 @@
 
 #include "plan_bill.h"
 
-#define TIMES        32  /* for which the problem is asked, between those of the fastest and the slowest */
+#define TIMES        32  /* between the fastest and the slowest, asked for */
 #define STEPS_MOST   12  /* ends of billing steps that are aimed at */
 #define PAIRED       192 /* moves that are made two at once */
 #define EVENTS_GUESS 8   /* as long as that takes what the problem says of a region */
@@ -40,7 +40,7 @@ static bill_verdict guess(const bill *b, const int64_t *counts) {
   double time_s = problem_s(b->problem, counts) * b->seen.slower, high_s = time_s * b->seen.high, egress = egress_of(b, counts);
   double cost = gt_bill_machines(b, counts, time_s) + egress;
   bool fastest = gt_bill_by_time(b);
-  bill_verdict v = {.over = time_s / b->limit_s, .first = fastest ? time_s : cost, .second = fastest ? cost : time_s};
+  bill_verdict v = {.over = time_s / b->judged_s, .first = fastest ? time_s : cost, .second = fastest ? cost : time_s};
   if (job->plan.deadline_s > 0) v.over = fmax(v.over, high_s / fmax(gt_planner_allowed(job), 1e-3));
   if (job->plan.budget > 0) v.over = fmax(v.over, (gt_bill_machines(b, counts, high_s) + egress) / job->plan.budget);
   v.fits = v.over <= 1;
