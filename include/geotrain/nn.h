@@ -114,7 +114,7 @@ void gt_graph_step(gt_graph *graph, const void *x, const int32_t *labels, size_t
    at most 32 n steps; n below 2^32; scratch (n) is written.  NaN when all have the same label or a score is NaN. */
 double gt_auc(const float *scores, const int32_t *labels, size_t n, uint32_t *scratch);
 /* What gt_auc ranks the n samples of a model's last pass by, into scores (n): the logit of the second of two classes, over that of the first where there is one. */
-void gt_graph_lean(const gt_graph *graph, size_t n, float *scores);
+void gt_graph_auc_scores(const gt_graph *graph, size_t n, float *scores);
 
 /* ---- schedules -------------------------------------------------------------------------------------------------- */
 

@@ -257,16 +257,16 @@ typedef struct {
   gt_held_by held_by; /* since `since` */
   double held_share;  /* of the workers */
   gt_ns since;
-} gt_usage;
+} gt_time_split;
 
 /* Books the time up to now under what kept the region; after every event.  receiving: a message of the peer has begun to arrive. */
-void gt_usage_account(gt_usage *split, const gt_ps *ps, const gt_ps_spec *spec, bool (*receiving)(const void *ctx, size_t peer), const void *ctx,
-                      gt_ns now);
+void gt_time_split_account(gt_time_split *split, const gt_ps *ps, const gt_ps_spec *spec, bool (*receiving)(const void *ctx, size_t peer),
+                           const void *ctx, gt_ns now);
 /* Seconds of a worker's average mini-batch; aggregate: the rest. */
 typedef struct {
   double train, upload, aggregate, download;
-} gt_usage_parts;
-void gt_usage_batch(const gt_usage *split, const gt_ps_view *view, size_t nworkers, gt_usage_parts *parts);
+} gt_time_split_parts;
+void gt_time_split_batch(const gt_time_split *split, const gt_ps_view *view, size_t nworkers, gt_time_split_parts *parts);
 
 /* ---- from a job ---------------------------------------------------------------------------------------------------------- */
 

@@ -27,7 +27,7 @@ static void score_batches(work *w, gt_graph *graph) {
     size_t first = b * GT_CLI_EVAL_BATCH, left = w->samples - first, n = left < GT_CLI_EVAL_BATCH ? left : GT_CLI_EVAL_BATCH;
     gt_loader_range(w->e->test, first, n, x, y);
     gt_graph_step(graph, x, y, n, false, &w->found[b]);
-    if (w->scores) gt_graph_lean(graph, n, w->scores + first);
+    if (w->scores) gt_graph_auc_scores(graph, n, w->scores + first);
   }
   gt_free(y);
   gt_free(x);

@@ -56,7 +56,7 @@ double gt_auc(const float *scores, const int32_t *labels, size_t n, uint32_t *sc
   return (double)pairs_won(scratch, npositives, scratch + npositives, nnegatives) / 2 / (double)npositives / (double)nnegatives;
 }
 
-void gt_graph_lean(const gt_graph *graph, size_t n, float *scores) {
+void gt_graph_auc_scores(const gt_graph *graph, size_t n, float *scores) {
   const float *logits = gt_graph_scores(graph);
   if (gt_graph_outputs(graph) == 1)
     memcpy(scores, logits, n * sizeof *scores);

@@ -206,7 +206,7 @@ void gt_ps_round_take(gt_ps *ps, int64_t round, gt_status stop_code);
 void gt_ps_round_whole(gt_ps *ps);
 bool gt_ps_whole_sound(const gt_ps *ps);
 
-/* end.c */
+/* drain.c */
 void gt_ps_tell_strategy(gt_ps *ps, size_t peer); /* that the peer resumed or is done, when everything that it sent before has been applied */
 void gt_ps_end_check(gt_ps *ps);                  /* moves TRAINING -> DRAINING -> FOLLOWING -> COMPLETE as far as it can */
 void gt_ps_tell_joined(gt_ps *ps);                /* sends JOINED to every peer, and DONE where it is so */

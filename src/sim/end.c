@@ -10,7 +10,7 @@
 void gt_sim_end_result(sim_region *r) {
   gt_region_result *result = &r->result;
   gt_ps_view v;
-  gt_usage_parts parts;
+  gt_time_split_parts parts;
   double workers = (double)(r->sim->spec.job->regions[r->id].ranks - 1);
   gt_ps_look(r->ps, gt_timeline_now(r->timeline), &v);
   *result = (gt_region_result){.workers = (int)workers,
@@ -31,7 +31,7 @@ void gt_sim_end_result(sim_region *r) {
   for (size_t p = 0; p < r->sim->n; p++)
     if (p != r->id) result->wire_s += gt_sim_crossed_of(r->sim, r->id, p).wire_s;
   if (!r->sim->exact) return;
-  gt_usage_batch(&r->split, &v, (size_t)workers, &parts);
+  gt_time_split_batch(&r->split, &v, (size_t)workers, &parts);
   result->split_train_s = parts.train;
   result->split_upload_s = parts.upload;
   result->split_aggregate_s = parts.aggregate;

@@ -93,7 +93,7 @@ typedef struct {
   /* the end */
   gt_ending ending;
   bool complete, ended;
-  gt_usage split;
+  gt_time_split split;
   gt_region_result result; /* as it was told to the lead */
   gt_link_result *links;   /* likewise, nregions - 1 of them; NULL: there are too many */
   /* as of its last event */

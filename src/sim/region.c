@@ -201,7 +201,7 @@ void gt_sim_region_step(sim_region *r) {
   gt_event e = next_event(r);
   gt_ps_view v;
   handle(r, &e);
-  if (r->sim->exact) gt_usage_account(&r->split, r->ps, gt_ps_made_of(r->ps), receiving, r, gt_timeline_now(r->timeline));
+  if (r->sim->exact) gt_time_split_account(&r->split, r->ps, gt_ps_made_of(r->ps), receiving, r, gt_timeline_now(r->timeline));
   gt_ps_look(r->ps, gt_timeline_now(r->timeline), &v);
   r->steps = v.steps;
   r->training = v.phase == GT_PS_TRAINING;

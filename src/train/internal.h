@@ -129,7 +129,7 @@ typedef struct {
   gt_record *record;
   gt_live *live;
   gt_virtual *virtual_clock; /* NULL: real */
-  gt_usage split;
+  gt_time_split split;
   gt_trend trend;
   double *weights;
   gt_hello *hellos; /* of every region */
@@ -283,7 +283,7 @@ void gt_final_departed(gt_final *final, uint64_t cookie);
 /* Moves on what can; true when the run is over. */
 bool gt_final_step(gt_final *final, gt_ns now);
 
-/* cost.c: the job's prediction beside what was measured; false: it has none. */
+/* bill.c: the job's prediction beside what was measured; false: it has none. */
 bool gt_run_planned(gt_plan_result *out, const gt_job *job, const gt_figures *measured);
 
 /* worker.c */

@@ -39,8 +39,8 @@ void gt_server_result(const gt_server *s, const gt_ps_score *own, gt_region_resu
   for (size_t p = 0; p < s->run->job->nregions; p++)
     if (p != s->run->roles.region_id) r->wire_s += gt_gateway_wire_s(s->gateway, p);
   gt_trend_collapsed(&s->trend, s->run->data.classes, r->warning, sizeof r->warning);
-  gt_usage_parts parts;
-  gt_usage_batch(&s->split, &v, gt_plane_ps_workers(s->plane), &parts);
+  gt_time_split_parts parts;
+  gt_time_split_batch(&s->split, &v, gt_plane_ps_workers(s->plane), &parts);
   r->split_train_s = parts.train;
   r->split_upload_s = parts.upload;
   r->split_aggregate_s = parts.aggregate;

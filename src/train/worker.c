@@ -108,7 +108,7 @@ static void evaluate(worker *w, const gt_order_msg *order) {
     gt_metrics m;
     gt_loader_range(w->test, (size_t)(order->batch + done), n, w->x, w->y);
     gt_graph_step(w->run->graph, w->x, w->y, n, false, &m);
-    if (scores) gt_graph_lean(w->run->graph, n, scores + done);
+    if (scores) gt_graph_auc_scores(w->run->graph, n, scores + done);
     push.samples += (int64_t)m.samples;
     push.correct += (int64_t)m.correct;
     push.loss_sum += m.loss_sum;

@@ -80,7 +80,7 @@ void gt_gateway_close(gt_gateway *gateway, double limit_s) {
   deliver_departed(gateway);
   gateway->ops->close(gateway->transport, limit_s);
   gt_receive_close(gateway);
-  gt_agreement_close(gateway);
+  gt_clock_agreement_close(gateway);
   for (size_t peer = 0; peer < gateway->nregions; peer++) {
     gt_sender *s = &gateway->senders[peer];
     gt_queue_close(&s->control);
@@ -175,7 +175,7 @@ static bool fill(gt_gateway *g, size_t peer, gt_ns now) {
   bool last = m->taken == m->bytes;
   slot->cookie = last ? m->cookie : 0;
   gt_sender_schedule(g, s, slot, m->queued, now);
-  if (g->agreement) gt_agreement_stamp(g, peer, slot);
+  if (g->agreement) gt_clock_agreement_stamp(g, peer, slot);
   gt_ledger_count(s, &head, last);
   s->filled++;
   if (last) gt_queue_pop(q);
@@ -193,7 +193,7 @@ static bool gone(gt_gateway *g, size_t peer, gt_ns now) {
   gt_sender *s = &g->senders[peer];
   size_t slot = s->freed % s->window;
   if (g->agreement && !gt_sender_has_room(s))
-    gt_agreement_reclaim(g, peer, slot);
+    gt_clock_agreement_reclaim(g, peer, slot);
   else if (!g->ops->sent(g->transport, peer, slot))
     return false;
   if (!g->emulate) gt_ledger_wire(s, s->slots[slot].depart, now);

@@ -114,7 +114,7 @@ typedef struct {
   uint8_t *message; /* message_max; NULL: none of several frames has come */
 } gt_receiver;
 
-typedef struct gt_agreement gt_agreement;
+typedef struct gt_clock_agreement gt_clock_agreement;
 
 struct gt_gateway {
   size_t nregions, self, frame_max, message_max; /* payload bytes */
@@ -126,11 +126,11 @@ struct gt_gateway {
   gt_receiver *receivers; /* nregions; [self] unused */
   uint64_t seed;
   double access_bps;
-  int64_t saved_access[2]; /* busy until, relative, as lent to a checkpoint */
-  gt_access up, down;      /* this region's access to the WAN */
-  gt_held_queue landing;   /* frames that pass the access, in order */
-  gt_held_frame *spare;    /* to be used again */
-  gt_agreement *agreement; /* NULL: real time */
+  int64_t saved_access[2];       /* busy until, relative, as lent to a checkpoint */
+  gt_access up, down;            /* this region's access to the WAN */
+  gt_held_queue landing;         /* frames that pass the access, in order */
+  gt_held_frame *spare;          /* to be used again */
+  gt_clock_agreement *agreement; /* NULL: real time */
   gt_ns emulation_cpu;
 };
 
@@ -159,14 +159,14 @@ void gt_receive_first_landed(gt_gateway *g, gt_ns now);
 
 /* virtual.c */
 /* The frame's time of arrival goes behind it, and the peers will be told of it. */
-void gt_agreement_stamp(gt_gateway *g, size_t peer, gt_slot *slot);
+void gt_clock_agreement_stamp(gt_gateway *g, size_t peer, gt_slot *slot);
 /* A CLOCK frame. */
-void gt_agreement_clock_frame(gt_gateway *g, size_t peer, const uint8_t *payload, size_t bytes);
+void gt_clock_agreement_clock_frame(gt_gateway *g, size_t peer, const uint8_t *payload, size_t bytes);
 /* The time of arrival of a frame that has come; ends the job where it is one that cannot be. */
-gt_ns gt_agreement_check(const gt_gateway *g, size_t peer, gt_ns arrive);
+gt_ns gt_clock_agreement_check(const gt_gateway *g, size_t peer, gt_ns arrive);
 /* Waits until the transport does not need the slot any more. */
-void gt_agreement_reclaim(gt_gateway *g, size_t peer, size_t slot);
-void gt_agreement_close(gt_gateway *g);
+void gt_clock_agreement_reclaim(gt_gateway *g, size_t peer, size_t slot);
+void gt_clock_agreement_close(gt_gateway *g);
 
 /* ledger.c */
 void gt_ledger_count(gt_sender *s, const gt_frame_header *head, bool last);

@@ -152,7 +152,7 @@ static void sort_frame(gt_gateway *g, size_t peer, const uint8_t *frame, size_t 
   if (g->agreement) {
     gt_ns arrive;
     memcpy(&arrive, frame + bytes, sizeof arrive);
-    hold(g, &r->coming, peer, frame, bytes, gt_agreement_check(g, peer, arrive));
+    hold(g, &r->coming, peer, frame, bytes, gt_clock_agreement_check(g, peer, arrive));
   } else if (g->down.rate_bps > 0)
     hold(g, &g->landing, peer, frame, bytes, gt_access_pass(&g->down, bytes, now));
   else
@@ -167,7 +167,7 @@ bool gt_receive_frames(gt_gateway *g, size_t peer, gt_ns now) {
     memcpy(&head, frame, bytes < sizeof head ? bytes : sizeof head);
     g->receivers[peer].heard = g->agreement ? gt_now() : now;
     if (g->agreement && head.kind == GT_MSG_CLOCK)
-      gt_agreement_clock_frame(g, peer, frame + GT_FRAME_HEADER_BYTES, bytes - GT_FRAME_HEADER_BYTES);
+      gt_clock_agreement_clock_frame(g, peer, frame + GT_FRAME_HEADER_BYTES, bytes - GT_FRAME_HEADER_BYTES);
     else {
       if (g->agreement && bytes >= GT_STAMP_BYTES) bytes -= GT_STAMP_BYTES;
       const char *fault = header_fault(g, peer, &head, bytes);

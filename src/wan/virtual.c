@@ -13,7 +13,7 @@ typedef struct {
   gt_ns *sent; /* nregions: the earliest arrival of what it has sent since the last round; GT_NEVER: nothing */
 } promise;
 
-struct gt_agreement {
+struct gt_clock_agreement {
   gt_ns *back; /* nregions: the least time in which an event of a region can lead to a frame that arrives here */
   gt_ns *sent; /* nregions, since the last round */
   int64_t round;
@@ -36,7 +36,7 @@ static gt_ns sooner(gt_ns a, gt_ns b) {
 /* ---- life ------------------------------------------------------------------------------------------------------------------------ */
 
 /* Floyd and Warshall: chains of messages over other regions may be faster than the direct link. */
-static void find_back(gt_agreement *a, const gt_gateway *g, const gt_ns *delay_min) {
+static void find_back(gt_clock_agreement *a, const gt_gateway *g, const gt_ns *delay_min) {
   size_t n = g->nregions;
   gt_ns *d = GT_NEW_ARRAY(gt_ns, n * n);
   for (size_t i = 0; i < n * n; i++) d[i] = i / n == i % n ? 0 : delay_min[i];
@@ -51,13 +51,13 @@ static void find_back(gt_agreement *a, const gt_gateway *g, const gt_ns *delay_m
   gt_free(d);
 }
 
-static void forget_sent(gt_agreement *a, size_t n) {
+static void forget_sent(gt_clock_agreement *a, size_t n) {
   for (size_t p = 0; p < n; p++) a->sent[p] = GT_NEVER;
 }
 
 void gt_gateway_virtual(gt_gateway *gateway, const gt_ns *delay_min) {
   size_t n = gateway->nregions;
-  gt_agreement *a = GT_NEW(gt_agreement);
+  gt_clock_agreement *a = GT_NEW(gt_clock_agreement);
   a->back = GT_NEW_ARRAY(gt_ns, n);
   a->sent = GT_NEW_ARRAY(gt_ns, n);
   a->own.sent = GT_NEW_ARRAY(gt_ns, n);
@@ -80,8 +80,8 @@ void gt_gateway_virtual(gt_gateway *gateway, const gt_ns *delay_min) {
   gt_gateway_begin(gateway, 0);
 }
 
-void gt_agreement_close(gt_gateway *g) {
-  gt_agreement *a = g->agreement;
+void gt_clock_agreement_close(gt_gateway *g) {
+  gt_clock_agreement *a = g->agreement;
   if (!a) return;
   for (size_t i = 0; i < 2 * g->nregions; i++) gt_free(a->promises[i].sent);
   gt_free(a->promises);
@@ -95,13 +95,13 @@ void gt_agreement_close(gt_gateway *g) {
 
 /* ---- frames ---------------------------------------------------------------------------------------------------------------------- */
 
-void gt_agreement_stamp(gt_gateway *g, size_t peer, gt_slot *slot) {
+void gt_clock_agreement_stamp(gt_gateway *g, size_t peer, gt_slot *slot) {
   memcpy(slot->frame + slot->bytes, &slot->arrive, sizeof slot->arrive);
   g->agreement->sent[peer] = sooner(g->agreement->sent[peer], slot->arrive);
 }
 
 /* The receiver takes frames whatever it waits for; so does this side meanwhile. */
-void gt_agreement_reclaim(gt_gateway *g, size_t peer, size_t slot) {
+void gt_clock_agreement_reclaim(gt_gateway *g, size_t peer, size_t slot) {
   gt_backoff backoff;
   gt_ns until = gt_now() + gt_from_seconds(RECLAIM_LIMIT_S);
   gt_backoff_reset(&backoff);
@@ -112,7 +112,7 @@ void gt_agreement_reclaim(gt_gateway *g, size_t peer, size_t slot) {
   }
 }
 
-gt_ns gt_agreement_check(const gt_gateway *g, size_t peer, gt_ns arrive) {
+gt_ns gt_clock_agreement_check(const gt_gateway *g, size_t peer, gt_ns arrive) {
   if (arrive < g->agreement->safe)
     gt_panic(GT_ERR_FAULT, "a frame of region %zu arrives at %.9f s, after all regions had agreed that nothing does before %.9f s", peer,
              gt_seconds(arrive), gt_seconds(g->agreement->safe));
@@ -157,11 +157,11 @@ void gt_gateway_deliver(gt_gateway *gateway, gt_ns now) {
 /* ---- rounds ---------------------------------------------------------------------------------------------------------------------- */
 
 static void tell(gt_gateway *g, size_t peer, int64_t round, const promise *said) {
-  gt_agreement *a = g->agreement;
+  gt_clock_agreement *a = g->agreement;
   uint8_t *frame = a->frames + peer * a->frame_bytes;
   size_t slot = g->senders[peer].window; /* behind those of the ring */
   gt_frame_header head = {.magic = GT_FRAME_MAGIC, .kind = GT_MSG_CLOCK, .from = (uint16_t)g->self};
-  gt_agreement_reclaim(g, peer, slot);
+  gt_clock_agreement_reclaim(g, peer, slot);
   memcpy(frame, &head, sizeof head);
   memcpy(frame + sizeof head, &round, sizeof round);
   memcpy(frame + sizeof head + sizeof round, &said->next, sizeof said->next);
@@ -169,8 +169,8 @@ static void tell(gt_gateway *g, size_t peer, int64_t round, const promise *said)
   g->ops->send_frame(g->transport, peer, slot, frame, a->frame_bytes);
 }
 
-void gt_agreement_clock_frame(gt_gateway *g, size_t peer, const uint8_t *payload, size_t bytes) {
-  gt_agreement *a = g->agreement;
+void gt_clock_agreement_clock_frame(gt_gateway *g, size_t peer, const uint8_t *payload, size_t bytes) {
+  gt_clock_agreement *a = g->agreement;
   int64_t round;
   if (bytes != a->frame_bytes - GT_FRAME_HEADER_BYTES) gt_panic(GT_ERR_FAULT, "region %zu sent a clock frame of %zu bytes", peer, bytes);
   memcpy(&round, payload, sizeof round);
@@ -182,7 +182,7 @@ void gt_agreement_clock_frame(gt_gateway *g, size_t peer, const uint8_t *payload
 }
 
 void gt_gateway_propose(gt_gateway *gateway, gt_ns next) {
-  gt_agreement *a = gateway->agreement;
+  gt_clock_agreement *a = gateway->agreement;
   a->round++;
   a->own.next = next;
   memcpy(a->own.sent, a->sent, gateway->nregions * sizeof *a->sent);
@@ -197,13 +197,13 @@ void gt_gateway_alive(gt_gateway *gateway) {
 }
 
 static const promise *said_by(const gt_gateway *g, size_t region) {
-  const gt_agreement *a = g->agreement;
+  const gt_clock_agreement *a = g->agreement;
   return region == g->self ? &a->own : &a->promises[2 * region + (size_t)(a->round & 1)];
 }
 
 /* The earliest event of each region, by its own word and by what is under way to it; from there, what may come here. */
 static gt_ns work_out(const gt_gateway *g) {
-  const gt_agreement *a = g->agreement;
+  const gt_clock_agreement *a = g->agreement;
   gt_ns safe = GT_NEVER;
   for (size_t r = 0; r < g->nregions; r++) {
     if (a->ended[r]) continue;
@@ -216,7 +216,7 @@ static gt_ns work_out(const gt_gateway *g) {
 }
 
 bool gt_gateway_agreed(gt_gateway *gateway, gt_ns *safe) {
-  gt_agreement *a = gateway->agreement;
+  gt_clock_agreement *a = gateway->agreement;
   (void)gt_gateway_take(gateway);
   for (size_t p = 0; p < gateway->nregions; p++)
     if (p != gateway->self && !a->ended[p] && said_by(gateway, p)->round != a->round) return false;

@@ -139,7 +139,7 @@ static void test_lean(void **unused) {
   memcpy(arrays->params.data, params, sizeof params);
   gt_graph_step(graph, x, (const int32_t[3]){1, 0, 1}, 3, false, &metrics);
   scores[3] = 77;
-  gt_graph_lean(graph, 3, scores);
+  gt_graph_auc_scores(graph, 3, scores);
   for (size_t i = 0; i < 3; i++) assert_true(scores[i] == 0.75F * x[i] - 1.5F);
   assert_true(scores[3] == 77);
   gt_graph_close(graph);

@@ -27,8 +27,8 @@ static double waiting_share(const gt_ps *ps, size_t nworkers) {
   return (double)waiting / (double)nworkers;
 }
 
-void gt_usage_account(gt_usage *s, const gt_ps *ps, const gt_ps_spec *spec, bool (*receiving)(const void *ctx, size_t peer), const void *ctx,
-                      gt_ns now) {
+void gt_time_split_account(gt_time_split *s, const gt_ps *ps, const gt_ps_spec *spec, bool (*receiving)(const void *ctx, size_t peer),
+                           const void *ctx, gt_ns now) {
   gt_ps_view v;
   gt_ns span = now - s->since;
   gt_ps_look(ps, now, &v);
@@ -41,7 +41,7 @@ void gt_usage_account(gt_usage *s, const gt_ps *ps, const gt_ps_spec *spec, bool
   s->held_share = s->held_by == GT_HELD_NOT ? 0 : waiting_share(ps, spec->nworkers);
 }
 
-void gt_usage_batch(const gt_usage *s, const gt_ps_view *v, size_t nworkers, gt_usage_parts *parts) {
+void gt_time_split_batch(const gt_time_split *s, const gt_ps_view *v, size_t nworkers, gt_time_split_parts *parts) {
   double each = v->batches > 0 ? (double)nworkers / (double)v->batches : 0;
   parts->train = v->batches > 0 ? gt_seconds(v->compute) / (double)v->batches : 0;
   parts->upload = gt_seconds(s->use.upload) * each;
