@@ -40,8 +40,8 @@ static int ascending(const void *a, const void *b) {
 }
 
 int64_t *gt_ckpt_folders(const char *run_dir, size_t *n) {
-  size_t capacity = 0;
-  int64_t *rounds = NULL;
+  size_t capacity = 16;
+  int64_t *rounds = GT_NEW_ARRAY(int64_t, capacity);
   DIR *dir = open_ckpt(run_dir);
   *n = 0;
   for (struct dirent *entry; dir && (entry = readdir(dir));) {
@@ -51,7 +51,7 @@ int64_t *gt_ckpt_folders(const char *run_dir, size_t *n) {
     rounds[(*n)++] = round;
   }
   if (dir) closedir(dir);
-  if (*n) qsort(rounds, *n, sizeof *rounds, ascending);
+  qsort(rounds, *n, sizeof *rounds, ascending);
   return rounds;
 }
 
