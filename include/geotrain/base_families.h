@@ -62,8 +62,8 @@
   X(GT_LOCAL_SYNC, "sync")                                                                                                                           \
   X(GT_LOCAL_ASYNC, "async")
 
-/* sync.topology. */
-#define GT_TOPOLOGIES(X) X(GT_TOPOLOGY_MESH, "mesh")
+/* sync.topology: src/exchange. */
+#define GT_TOPOLOGIES(X) X(GT_TOPOLOGY_MESH, "mesh", gt_topology_mesh)
 
 /* sync.weights: of regions in means. */
 #define GT_WEIGHTS(X)                                                                                                                                \

@@ -86,6 +86,7 @@ typedef struct {
   size_t nregions, self, nworkers;
   bool local_async;
   const gt_sync_ops *strategy;
+  gt_topology topology;
   const double *weights; /* nregions */
   int64_t period;
   double scale; /* and average: as in gt_sync_env */

@@ -217,7 +217,7 @@ static double *least_bytes(const bill *b) {
   const gt_sim_forecast *all = &b->c->everything.forecast;
   const gt_sync_ops *ops = gt_sync_of(b->c->strategy);
   double *bytes = GT_NEW_ARRAY(double, all->nregions * all->nregions), share = all->part < 1 ? PARTLY : 1;
-  if (ops->sends == GT_MSG_STATE && !ops->barrier) return bytes;
+  if (ops->sends == GT_MSG_STATE && !ops->waits) return bytes;
   for (size_t i = 0; i < all->nregions * all->nregions; i++) bytes[i] = share * all->links[i].bytes_sent;
   return bytes;
 }

@@ -95,7 +95,7 @@ static void open_search(search *s, const planner *p, planner_candidate *c) {
   s->problem = (gt_plan_problem){.regions = s->regions,
                                  .nregions = job->nregions,
                                  .local_sync = job->sync.local == GT_LOCAL_SYNC,
-                                 .barrier = gt_sync_of(c->strategy)->barrier,
+                                 .barrier = gt_sync_of(c->strategy)->waits,
                                  .batch = job->train.batch,
                                  .period = c->period > 0 ? c->period : 1,
                                  .epochs = job->train.until.epochs * c->factor,

@@ -1,25 +1,17 @@
 /* What comes from a peer is held against what the job allows before it is used. */
 #include "internal.h"
 
-/* Bytes that a message of the kind has; false: the PS takes none of it in this job. */
-static bool length_of(const gt_ps *ps, unsigned kind, uint64_t *bytes) {
-  const gt_ps_spec *spec = &ps->spec;
-  bool state = kind == GT_MSG_STATE;
-  *bytes = 0;
-  if (!gt_msg_is_data(kind)) return kind >= GT_MSG_ACK && kind <= GT_MSG_JOINED;
-  *bytes = (uint64_t)(spec->params.n + (state ? spec->buffers.n : 0)) * sizeof(float);
-  return kind == (unsigned)spec->strategy->sends;
+/* The PS takes messages of this kind in this job. */
+static bool takes(const gt_ps *ps, unsigned kind) {
+  return gt_msg_is_data(kind) ? kind == (unsigned)ps->spec.strategy->sends : kind >= GT_MSG_ACK && kind <= GT_MSG_JOINED;
 }
 
 static gt_status check_data(const gt_ps *ps, size_t from, const gt_frame_header *head) {
   bool dropped = gt_ps_frozen(ps) || ps->peers[from].rejected; /* so that gaps follow */
-  int64_t sequence = (int64_t)head->sequence, next = ps->peers[from].applied_seq + 1, rounds = gt_sync_rounds(ps->sync);
+  int64_t sequence = (int64_t)head->sequence, next = ps->peers[from].applied_seq + 1;
   if (sequence < 1 || (sequence > next && !dropped))
     return GT_FAIL(GT_ERR_FAULT, "data has sequence %lld; %lld or one before it is needed", (long long)sequence, (long long)next);
-  /* What a strategy with rounds has applied no peer contributes to any more. */
-  if (ps->spec.strategy->barrier && !dropped && sequence == next && (int64_t)head->value <= rounds)
-    return GT_FAIL(GT_ERR_FAULT, "data is of step or round %lld; one after %lld is needed", (long long)head->value, (long long)rounds);
-  return GT_OK;
+  return dropped || sequence < next ? GT_OK : gt_exchange_check(ps->exchange, head);
 }
 
 static gt_status check_round(int64_t round, int64_t least, int64_t most) {
@@ -48,11 +40,11 @@ static gt_status check_ack(const gt_ps *ps, size_t from, int64_t sequence) {
 /* A round is opened when the one before is durable everywhere, here too. */
 gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head) {
   int64_t value = (int64_t)head->value, newest = ps->round + 1;
-  uint64_t bytes;
   if (from >= ps->spec.nregions || from == ps->spec.self)
     return GT_FAIL(GT_ERR_FAULT, "there is no link from region %zu to region %zu", from, ps->spec.self);
-  if (!length_of(ps, head->kind, &bytes))
+  if (!takes(ps, head->kind))
     return GT_FAIL(GT_ERR_FAULT, "a message of kind %u is none that strategy %s has use for", head->kind, ps->spec.strategy->name);
+  uint64_t bytes = gt_msg_is_data(head->kind) ? gt_exchange_bytes(ps->exchange, head) : 0;
   if (head->codec != 0 || head->range != 0)
     return GT_FAIL(GT_ERR_FAULT, "a message of kind %u has codec %u and range %u; 0 and 0 are needed", head->kind, head->codec, head->range);
   if (head->message_bytes != bytes)

@@ -15,7 +15,7 @@ void gt_ps_tell_done(gt_ps *ps) {
 /* Whoever is done says so again after a resume; its training may have been made longer. */
 void gt_ps_tell_joined(gt_ps *ps) {
   bool done = ps->phase == GT_PS_FOLLOWING || ps->phase == GT_PS_COMPLETE;
-  gt_frame_header head = {.kind = GT_MSG_JOINED, .round = (uint32_t)ps->round, .sequence = done, .value = (uint64_t)gt_sync_rounds(ps->sync)};
+  gt_frame_header head = {.kind = GT_MSG_JOINED, .round = (uint32_t)ps->round, .sequence = done, .value = (uint64_t)gt_exchange_rounds(ps->exchange)};
   for (size_t p = 0; p < ps->spec.nregions; p++) {
     if (p == ps->spec.self) continue;
     head.detail = (uint64_t)ps->peers[p].sent_seq;
@@ -24,18 +24,23 @@ void gt_ps_tell_joined(gt_ps *ps) {
   if (done) gt_ps_tell_done(ps);
 }
 
+static void tell(gt_ps *ps, size_t from, gt_peer_event event, int64_t rounds) {
+  gt_sync_on_peer(ps->sync, from, event);
+  gt_exchange_peer(ps->exchange, from, event, rounds);
+}
+
 void gt_ps_tell_strategy(gt_ps *ps, size_t from) {
   ps_peer *peer = &ps->peers[from];
   /* One that is done still is told together with its DONE: between the two it would count as active. */
   if (peer->joined && peer->applied_seq >= peer->joined_seq && (peer->done || !peer->joined_done)) {
     peer->joined = false;
-    gt_sync_on_peer(ps->sync, ps->now, from, GT_PEER_JOINED, peer->joined_rounds);
+    tell(ps, from, GT_PEER_JOINED, peer->joined_rounds);
   }
   if (!peer->done || peer->done_told || peer->applied_seq < peer->done_seq) return;
   peer->done_told = true;
   ps->told++;
   ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_PEER_DONE, (double)from, (double)peer->done_steps);
-  gt_sync_on_peer(ps->sync, ps->now, from, GT_PEER_DONE, peer->done_steps);
+  tell(ps, from, GT_PEER_DONE, 0);
 }
 
 static bool training_over(const gt_ps *ps) {

@@ -99,6 +99,7 @@ typedef struct {
 struct gt_ps {
   gt_ps_spec spec;
   gt_sync *sync;
+  gt_exchange *exchange;
   gt_ns now;
   const struct ps_plane *plane;
   ps_worker *workers;
@@ -173,6 +174,7 @@ int64_t gt_ps_evals_due(const gt_ps *ps); /* evaluations that should have been m
 
 /* outbox.c */
 gt_sync_host gt_ps_sync_host(gt_ps *ps);
+gt_exchange_host gt_ps_exchange_host(gt_ps *ps);
 size_t gt_ps_inflight(const gt_ps_spec *spec);
 void gt_ps_control(gt_ps *ps, size_t peer, gt_msg_kind kind, int64_t value, int64_t detail);
 void gt_ps_control_all(gt_ps *ps, gt_msg_kind kind, int64_t value, int64_t detail);

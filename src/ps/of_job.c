@@ -68,6 +68,7 @@ gt_ps_spec gt_ps_spec_of(const gt_job *job, const gt_order *order, const gt_link
                       .nworkers = (size_t)job->regions[region].ranks - 1,
                       .local_async = job->sync.local == GT_LOCAL_ASYNC,
                       .strategy = gt_sync_of(job->sync.strategy),
+                      .topology = job->sync.topology,
                       .period = job->sync.period,
                       .scale = job->sync.scale == GT_SCALE_MEAN ? 1.0 / (double)job->nregions : 1.0,
                       .average = job->sync.scale == GT_SCALE_AVERAGE,

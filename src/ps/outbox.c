@@ -26,10 +26,10 @@ gt_payload *gt_ps_payload(gt_ps *ps, size_t floats) {
   return free_one;
 }
 
-static gt_payload *host_payload(void *ctx, bool state) {
+static gt_payload *host_payload(void *ctx, size_t n) {
   gt_ps *ps = ctx;
   ps->encode_from = gt_ps_clock(ps);
-  return gt_ps_payload(ps, ps->spec.params.n + (state ? ps->spec.buffers.n : 0));
+  return gt_ps_payload(ps, n);
 }
 
 /* ---- posting ----------------------------------------------------------------------------------------------------------- */
@@ -86,7 +86,7 @@ void gt_ps_outbox_retry(gt_ps *ps) {
   for (size_t p = 0; p < ps->spec.nregions; p++)
     if (p != ps->spec.self) unpark(ps, p);
   for (size_t p = 0; p < ps->spec.nregions; p++)
-    if (p != ps->spec.self && has_place(ps, p)) gt_sync_on_sent(ps->sync, ps->now, p);
+    if (p != ps->spec.self && has_place(ps, p)) gt_exchange_room(ps->exchange, p);
 }
 
 /* However long a peer does not acknowledge, no more than the window allows is given to the gateway: a newest model is replaced here instead. */
@@ -124,20 +124,21 @@ static bool replace_newest(gt_ps *ps, size_t peer, const gt_frame_header *head, 
   return true;
 }
 
-static void host_post(void *ctx, gt_payload *payload, gt_msg_kind kind, uint64_t value, uint64_t detail, bool replace) {
+static void post_to(gt_ps *ps, size_t peer, gt_payload *payload, const gt_frame_header *head, bool replace) {
+  ps_peer *p = &ps->peers[peer];
+  gt_frame_header own = *head;
+  own.round = (uint32_t)ps->round;
+  if (replace && !has_place(ps, peer) && replace_newest(ps, peer, &own, payload)) return;
+  if (p->n == p->capacity) gt_bug("outbox: a message was posted to a peer without room");
+  own.sequence = (uint64_t)++p->sent_seq;
+  gt_ps_enqueue(ps, peer, &own, payload);
+}
+
+static void host_post(void *ctx, gt_payload *payload, const gt_frame_header *head, const size_t *to, size_t nto, bool replace) {
   gt_ps *ps = ctx;
   ps->totals.encode += gt_ps_worked(ps, GT_WORK_ENCODE) - ps->encode_from;
   payload->refs++; /* so that it is not taken for free between two peers */
-  for (size_t peer = 0; peer < ps->spec.nregions; peer++) {
-    if (peer == ps->spec.self) continue;
-    ps_peer *p = &ps->peers[peer];
-    gt_frame_header head = {.kind = (uint8_t)kind, .round = (uint32_t)ps->round, .value = value, .detail = detail};
-    bool room = has_place(ps, peer);
-    if (!room && replace && replace_newest(ps, peer, &head, payload)) continue;
-    if (p->n == p->capacity) gt_bug("outbox: a message was posted to a peer without room");
-    head.sequence = (uint64_t)++p->sent_seq;
-    gt_ps_enqueue(ps, peer, &head, payload);
-  }
+  for (size_t i = 0; i < nto; i++) post_to(ps, to[i], payload, head, replace);
   payload->refs--;
 }
 
@@ -149,7 +150,7 @@ void gt_ps_departed(gt_ps *ps, size_t peer, uint64_t cookie, gt_ns now) {
       p->messages[i].departed = true;
       p->queued--;
       gt_ps_budget_left(ps, wire_bytes(&p->messages[i]));
-      if (has_place(ps, peer)) gt_sync_on_sent(ps->sync, now, peer);
+      if (has_place(ps, peer)) gt_exchange_room(ps->exchange, peer);
       break;
     }
   gt_ps_pump(ps);
@@ -185,7 +186,7 @@ void gt_ps_acknowledged(gt_ps *ps, size_t peer, int64_t sequence) {
   ps->unacknowledged -= gone;
   memmove(p->messages, p->messages + gone, p->n * sizeof *p->messages);
   unpark(ps, peer);
-  if (has_place(ps, peer)) gt_sync_on_sent(ps->sync, ps->now, peer);
+  if (has_place(ps, peer)) gt_exchange_room(ps->exchange, peer);
 }
 
 /* ---- control ------------------------------------------------------------------------------------------------------------ */
@@ -234,5 +235,9 @@ static gt_link_view host_link(void *ctx, size_t peer) {
 }
 
 gt_sync_host gt_ps_sync_host(gt_ps *ps) {
-  return (gt_sync_host){ps, host_payload, host_room, host_post, host_hold, host_release, host_timer, host_link, gt_ps_buffers_moved, host_afford};
+  return (gt_sync_host){.ctx = ps, .hold = host_hold, .release = host_release, .timer = host_timer, .link = host_link, .moved = gt_ps_buffers_moved};
+}
+
+gt_exchange_host gt_ps_exchange_host(gt_ps *ps) {
+  return (gt_exchange_host){.ctx = ps, .payload = host_payload, .room = host_room, .afford = host_afford, .post = host_post};
 }

@@ -40,16 +40,24 @@ gt_ps *gt_ps_create(const gt_ps_spec *spec) {
   for (size_t i = 0; i < ps->npool; i++) ps->pool[i]->refs = 0;
   gt_ps_budget_open(ps);
   gt_ps_eval_open(ps);
+  const gt_exchange_spec way = {.nregions = spec->nregions,
+                                .self = spec->self,
+                                .weights = spec->weights,
+                                .inflight = gt_ps_inflight(spec),
+                                .with_memory = spec->params.data != NULL,
+                                .topology = spec->topology,
+                                .host = gt_ps_exchange_host(ps)};
+  ps->exchange = gt_exchange_create(&way);
   gt_sync_env env = {.nregions = spec->nregions,
                      .self = spec->self,
                      .weights = spec->weights,
                      .period = spec->period,
                      .scale = spec->scale,
                      .average = spec->average,
-                     .inflight = gt_ps_inflight(spec),
                      .params = spec->params,
                      .buffers = spec->buffers,
                      .optim = spec->optim,
+                     .exchange = ps->exchange,
                      .host = gt_ps_sync_host(ps)};
   ps->sync = gt_sync_create(spec->strategy, &env);
   return ps;
@@ -62,6 +70,7 @@ const gt_ps_spec *gt_ps_made_of(const gt_ps *ps) {
 void gt_ps_close(gt_ps *ps) {
   if (!ps) return;
   gt_sync_close(ps->sync);
+  gt_exchange_close(ps->exchange);
   for (size_t i = 0; i < ps->npool; i++) {
     gt_free(ps->pool[i]->vec.data);
     gt_free(ps->pool[i]);
@@ -89,7 +98,7 @@ void gt_ps_start(gt_ps *ps, gt_ns now) {
   ps->steps_at_round = ps->totals.steps;
   ps->samples_at_round = ps->totals.samples;
   ps->held_since = now;
-  gt_sync_on_start(ps->sync, now);
+  gt_exchange_start(ps->exchange);
   if (ps->phase != GT_PS_TRAINING) gt_sync_on_drain(ps->sync, now);
   gt_ps_eval_check(ps);
   if (ps->resumed) gt_ps_tell_joined(ps);
@@ -102,7 +111,7 @@ void gt_ps_start(gt_ps *ps, gt_ns now) {
 static void reject(gt_ps *ps, size_t from) {
   ps->totals.nonfinite++;
   ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_NONFINITE, (double)ps->totals.nonfinite, -1 - (double)from);
-  ps->peers[from].rejected = ps->spec.strategy->barrier;
+  ps->peers[from].rejected = ps->spec.strategy->needs_all;
   if (ps->peers[from].rejected || ps->totals.nonfinite >= ps->spec.nonfinite_limit) ps->want_stop = GT_ERR_LIMIT;
 }
 
@@ -117,7 +126,7 @@ static void data_message(gt_ps *ps, size_t from, const gt_frame_header *head, co
     if (!finite) reject(ps, from);
     if (p->rejected) return;
     p->applied_seq = sequence;
-    if (finite) gt_sync_on_message(ps->sync, ps->now, from, head, body);
+    if (finite) gt_exchange_message(ps->exchange, from, head, body);
     ps->totals.update += gt_ps_worked(ps, GT_WORK_APPLY) - clock;
   }
   gt_ps_control(ps, from, GT_MSG_ACK, p->applied_seq, 0);

@@ -46,7 +46,7 @@ int64_t gt_sim_bound_settle(const stride *s, bool begins) {
   int64_t most = 0;
   for (size_t r = 0; r < s->sim->n; r++) {
     const gt_ps_spec *spec = gt_ps_made_of(s->sim->regions[r].ps);
-    int64_t n = spec->strategy->barrier || !spec->strategy->sends ? 0 : (int64_t)(spec->outbox + spec->window);
+    int64_t n = spec->strategy->waits || !spec->strategy->sends ? 0 : (int64_t)(spec->outbox + spec->window);
     if (n > most) most = n;
   }
   return (begins || most < DRAINED ? most : DRAINED) + SETTLE_EVAL;

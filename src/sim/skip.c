@@ -53,7 +53,7 @@ void gt_sim_mark_align(sim_mark *to, const sim_mark *from, const gt_sim *sim, si
     gt_ps_view *v = &to->views[r];
     const gt_ps_view *f = &from->views[r];
     int64_t own = v->steps - f->steps;
-    if (!gt_ps_made_of(sim->regions[r].ps)->strategy->barrier || own == lead || own <= 0 || !sim->regions[r].training) continue;
+    if (!gt_ps_made_of(sim->regions[r].ps)->strategy->waits || own == lead || own <= 0 || !sim->regions[r].training) continue;
     v->steps = in_step(f->steps, v->steps, own, lead);
     v->batches = in_step(f->batches, v->batches, own, lead);
     v->samples = in_step(f->samples, v->samples, own, lead);

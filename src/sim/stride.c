@@ -159,7 +159,7 @@ static gt_ns of_other_evaluations(const stride *s, double n) {
     const gt_ps *ps = s->sim->regions[r].ps;
     const gt_ps_view *from = &s->cycle_from.views[r], *to = &s->cycle_to.views[r];
     double now = gt_ps_evaluations_at(ps, from, to, 0), had = now - gt_ps_evaluations_at(ps, from, to, -1);
-    if (gt_ps_made_of(ps)->strategy->barrier && s->sim->regions[r].training)
+    if (gt_ps_made_of(ps)->strategy->waits && s->sim->regions[r].training)
       time_s += (gt_ps_evaluations_at(ps, from, to, n) - now - n * had) * gt_seconds(to->last_eval_took);
   }
   double least_s = -0.5 * n * gt_seconds(s->cycle_to.at - s->cycle_from.at);

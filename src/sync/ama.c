@@ -4,6 +4,7 @@
 
 typedef struct {
   gt_sync base;
+  gt_broadcast *models;
   int64_t steps, unsent_steps, samples; /* made; since the last post; samples behind these */
   bool draining;                        /* no more steps come, send what there is */
 } ama;
@@ -11,14 +12,12 @@ typedef struct {
 /* What cannot be paid for stays due. */
 static void post_model(gt_sync *s) {
   ama *a = (ama *)s;
-  const gt_sync_host *host = &s->env.host;
-  if (s->env.nregions > 1 && host->afford && !host->afford(host->ctx)) return;
+  if (!gt_broadcast_room(a->models)) return;
   uint64_t samples = (uint64_t)a->samples;
   a->unsent_steps = a->samples = 0;
   if (s->env.nregions == 1) return;
-  gt_payload *payload = host->payload(host->ctx, true);
-  gt_sync_copy_model_out(s, payload->vec);
-  host->post(host->ctx, payload, GT_MSG_STATE, (uint64_t)a->steps, samples, true);
+  gt_sync_copy_model_out(s, gt_broadcast_begin(a->models));
+  gt_broadcast_post(a->models, (uint64_t)a->steps, samples);
 }
 
 static void ama_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t samples) {
@@ -31,12 +30,12 @@ static void ama_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t sample
   if (++a->unsent_steps >= s->env.period) post_model(s);
 }
 
-static void ama_on_message(gt_sync *s, gt_ns now, size_t peer, const gt_frame_header *head, gt_vec payload) {
-  (void)now, (void)head;
+static void received(void *ctx, size_t origin, gt_vec body) {
+  gt_sync *s = ctx;
   const gt_sync_env *env = &s->env;
-  float share = (float)env->weights[peer];
-  gt_vec_lerp(env->params, share, gt_vec_range(payload, 0, env->params.n));
-  gt_vec buffers = gt_vec_range(payload, env->params.n, env->buffers.n);
+  float share = (float)env->weights[origin];
+  gt_vec_lerp(env->params, share, gt_vec_range(body, 0, env->params.n));
+  gt_vec buffers = gt_vec_range(body, env->params.n, env->buffers.n);
   gt_vec_lerp(env->buffers, share, buffers);
   gt_sync_buffers_moved(s, 1 - share, share, buffers);
 }
@@ -53,9 +52,17 @@ static bool ama_drained(const gt_sync *s) {
   return !a->draining || a->unsent_steps == 0;
 }
 
-static void ama_on_sent(gt_sync *s, gt_ns now, size_t peer) {
-  (void)now, (void)peer;
-  if (!ama_drained(s)) post_model(s);
+static void changed(void *ctx) {
+  if (!ama_drained(ctx)) post_model(ctx);
+}
+
+static void ama_open(gt_sync *s) {
+  const gt_collective_spec spec = {.owner = "sync/", .kind = GT_MSG_STATE, .changed = changed, .received = received, .ctx = s};
+  ((ama *)s)->models = gt_broadcast_open(s->env.exchange, &spec, s->env.params.n + s->env.buffers.n, true);
+}
+
+static void ama_close(gt_sync *s) {
+  gt_broadcast_close(((ama *)s)->models);
 }
 
 static void ama_save(gt_sync *s, gt_state *state) {
@@ -79,9 +86,9 @@ const gt_sync_ops gt_sync_ama = {
     .source = "Cloudless-Training (2023), inter-PS model averaging",
     .sends = GT_MSG_STATE,
     .size = sizeof(ama),
+    .open = ama_open,
+    .close = ama_close,
     .on_gradient = ama_on_gradient,
-    .on_message = ama_on_message,
-    .on_sent = ama_on_sent,
     .on_drain = ama_on_drain,
     .drained = ama_drained,
     .save = ama_save,

@@ -8,68 +8,60 @@ typedef struct {
   int64_t steps, samples;
   int64_t late; /* 1: the last step's update waits in `update` for room, and the workers are held */
   gt_vec update;
+  gt_broadcast *updates;
 } asgd;
-
-static void asgd_open(gt_sync *s) {
-  ((asgd *)s)->update = gt_sync_vec(s, s->env.params.n);
-}
-
-static void asgd_close(gt_sync *s) {
-  gt_free(((asgd *)s)->update.data);
-}
 
 static void asgd_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t samples) {
   (void)now;
   asgd *a = (asgd *)s;
-  const gt_sync_host *host = &s->env.host;
   a->steps++;
   if (s->env.nregions == 1) {
     gt_sync_step(s, grads);
-  } else if (gt_sync_all_room(s)) {
-    gt_payload *payload = host->payload(host->ctx, false);
-    gt_vec_zero(payload->vec);
-    gt_optim_step(s->env.optim, s->env.params, grads, payload->vec);
-    gt_sync_share_out(s, payload->vec);
-    host->post(host->ctx, payload, GT_MSG_UPDATE, (uint64_t)a->steps, samples, false);
+  } else if (gt_broadcast_room(a->updates)) {
+    gt_vec update = gt_broadcast_begin(a->updates);
+    gt_vec_zero(update);
+    gt_optim_step(s->env.optim, s->env.params, grads, update);
+    gt_sync_share_out(s, update);
+    gt_broadcast_post(a->updates, (uint64_t)a->steps, samples);
   } else {
     gt_vec_zero(a->update);
     gt_optim_step(s->env.optim, s->env.params, grads, a->update);
     a->samples = (int64_t)samples;
     a->late = 1;
-    host->hold(host->ctx);
+    gt_sync_hold_while(s, true);
   }
 }
 
-static void asgd_on_message(gt_sync *s, gt_ns now, size_t peer, const gt_frame_header *head, gt_vec payload) {
-  (void)now, (void)peer, (void)head;
-  gt_vec_axpy(s->env.params, (float)s->env.scale, payload);
-}
-
-/* Posts the late update when every peer has room, else holds on. */
-static void send_late(gt_sync *s) {
-  asgd *a = (asgd *)s;
-  const gt_sync_host *host = &s->env.host;
+/* Posts the late update when there is room for it, else holds on. */
+static void send_late(void *ctx) {
+  gt_sync *s = ctx;
+  asgd *a = ctx;
   if (!a->late) return;
-  if (!gt_sync_all_room(s)) {
-    host->hold(host->ctx);
-    return;
+  if (gt_broadcast_room(a->updates)) {
+    gt_vec update = gt_broadcast_begin(a->updates);
+    gt_vec_copy(update, a->update);
+    gt_sync_share_out(s, update);
+    a->late = 0;
+    gt_broadcast_post(a->updates, (uint64_t)a->steps, (uint64_t)a->samples);
   }
-  gt_payload *payload = host->payload(host->ctx, false);
-  gt_vec_copy(payload->vec, a->update);
-  gt_sync_share_out(s, payload->vec);
-  a->late = 0;
-  host->post(host->ctx, payload, GT_MSG_UPDATE, (uint64_t)a->steps, (uint64_t)a->samples, false);
-  host->release(host->ctx);
+  gt_sync_hold_while(s, a->late);
 }
 
-static void asgd_on_start(gt_sync *s, gt_ns now) {
-  (void)now;
-  send_late(s);
+static void received(void *ctx, size_t origin, gt_vec body) {
+  (void)origin;
+  const gt_sync_env *env = &((gt_sync *)ctx)->env;
+  gt_vec_axpy(env->params, (float)env->scale, body);
 }
 
-static void asgd_on_sent(gt_sync *s, gt_ns now, size_t peer) {
-  (void)now, (void)peer;
-  send_late(s);
+static void asgd_open(gt_sync *s) {
+  const gt_collective_spec spec = {.owner = "sync/", .kind = GT_MSG_UPDATE, .changed = send_late, .received = received, .ctx = s};
+  ((asgd *)s)->update = gt_sync_vec(s, s->env.params.n);
+  ((asgd *)s)->updates = gt_broadcast_open(s->env.exchange, &spec, s->env.params.n, false);
+}
+
+static void asgd_close(gt_sync *s) {
+  gt_broadcast_close(((asgd *)s)->updates);
+  gt_free(((asgd *)s)->update.data);
 }
 
 static bool asgd_drained(const gt_sync *s) {
@@ -100,10 +92,7 @@ const gt_sync_ops gt_sync_asgd = {
     .size = sizeof(asgd),
     .open = asgd_open,
     .close = asgd_close,
-    .on_start = asgd_on_start,
     .on_gradient = asgd_on_gradient,
-    .on_message = asgd_on_message,
-    .on_sent = asgd_on_sent,
     .drained = asgd_drained,
     .save = asgd_save,
     .load = asgd_load,

@@ -7,43 +7,29 @@ typedef struct {
   int64_t steps, held_steps, samples; /* made; behind `sum`; samples behind `sum` */
   int64_t draining;                   /* 1: no more steps come, send what there is */
   gt_vec sum;
+  gt_broadcast *updates;
 } asgd_ga;
-
-static void ga_open(gt_sync *s) {
-  ((asgd_ga *)s)->sum = gt_sync_vec(s, s->env.params.n);
-}
-
-static void ga_close(gt_sync *s) {
-  gt_free(((asgd_ga *)s)->sum.data);
-}
 
 static bool is_due(const gt_sync *s) {
   const asgd_ga *a = (const asgd_ga *)s;
   return a->held_steps >= s->env.period || (a->draining && a->held_steps > 0);
 }
 
-/* Posts the sum when it is due and every peer has room; holds while it is due and some peer has none. */
-static void send_due(gt_sync *s) {
-  asgd_ga *a = (asgd_ga *)s;
-  const gt_sync_host *host = &s->env.host;
+/* Posts the sum when it is due and there is room for it; holds while it is due and there is none. */
+static void send_due(void *ctx) {
+  gt_sync *s = ctx;
+  asgd_ga *a = ctx;
   if (!is_due(s)) return;
-  if (!gt_sync_all_room(s)) {
-    host->hold(host->ctx);
-    return;
+  if (gt_broadcast_room(a->updates)) {
+    uint64_t samples = (uint64_t)a->samples;
+    gt_vec update = gt_broadcast_begin(a->updates);
+    gt_vec_copy(update, a->sum);
+    gt_sync_share_out(s, update);
+    gt_vec_zero(a->sum);
+    a->held_steps = a->samples = 0;
+    gt_broadcast_post(a->updates, (uint64_t)a->steps, samples);
   }
-  gt_payload *payload = host->payload(host->ctx, false);
-  uint64_t samples = (uint64_t)a->samples;
-  gt_vec_copy(payload->vec, a->sum);
-  gt_sync_share_out(s, payload->vec);
-  gt_vec_zero(a->sum);
-  a->held_steps = a->samples = 0;
-  host->post(host->ctx, payload, GT_MSG_UPDATE, (uint64_t)a->steps, samples, false);
-  host->release(host->ctx);
-}
-
-static void ga_on_start(gt_sync *s, gt_ns now) {
-  (void)now;
-  send_due(s);
+  gt_sync_hold_while(s, is_due(s));
 }
 
 static void ga_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t samples) {
@@ -61,14 +47,21 @@ static void ga_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t samples
   send_due(s);
 }
 
-static void ga_on_message(gt_sync *s, gt_ns now, size_t peer, const gt_frame_header *head, gt_vec payload) {
-  (void)now, (void)peer, (void)head;
-  gt_vec_axpy(s->env.params, (float)s->env.scale, payload);
+static void received(void *ctx, size_t origin, gt_vec body) {
+  (void)origin;
+  const gt_sync_env *env = &((gt_sync *)ctx)->env;
+  gt_vec_axpy(env->params, (float)env->scale, body);
 }
 
-static void ga_on_sent(gt_sync *s, gt_ns now, size_t peer) {
-  (void)now, (void)peer;
-  send_due(s);
+static void ga_open(gt_sync *s) {
+  const gt_collective_spec spec = {.owner = "sync/", .kind = GT_MSG_UPDATE, .changed = send_due, .received = received, .ctx = s};
+  ((asgd_ga *)s)->sum = gt_sync_vec(s, s->env.params.n);
+  ((asgd_ga *)s)->updates = gt_broadcast_open(s->env.exchange, &spec, s->env.params.n, false);
+}
+
+static void ga_close(gt_sync *s) {
+  gt_broadcast_close(((asgd_ga *)s)->updates);
+  gt_free(((asgd_ga *)s)->sum.data);
 }
 
 static void ga_on_drain(gt_sync *s, gt_ns now) {
@@ -108,10 +101,7 @@ const gt_sync_ops gt_sync_asgd_ga = {
     .size = sizeof(asgd_ga),
     .open = ga_open,
     .close = ga_close,
-    .on_start = ga_on_start,
     .on_gradient = ga_on_gradient,
-    .on_message = ga_on_message,
-    .on_sent = ga_on_sent,
     .on_drain = ga_on_drain,
     .drained = ga_drained,
     .save = ga_save,

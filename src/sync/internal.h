@@ -4,8 +4,8 @@
 
 #include "geotrain/sync.h"
 
-/* Every other region's outbox can take one more message; true when there is no other region. */
-bool gt_sync_all_room(const gt_sync *s);
+/* Workers are held while the region waits.  The last thing in an event. */
+void gt_sync_hold_while(gt_sync *s, bool waits);
 /* n floats of zeroed memory, or NULL data where the parameters have none (simulation); freed with gt_free(vec.data). */
 gt_vec gt_sync_vec(const gt_sync *s, size_t n);
 /* An update that the parameters hold already is about to be sent: with env.average it becomes the region's share, and so much counts here too from now on. */

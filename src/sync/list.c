@@ -19,10 +19,8 @@ const gt_sync_ops *gt_sync_find(const char *name) {
 }
 
 gt_sync *gt_sync_create(const gt_sync_ops *ops, const gt_sync_env *env) {
-  if (env->period < 1 || env->self >= env->nregions || env->inflight < 1) {
-    gt_bug("strategy %s is made with period %lld, region %zu of %zu, %zu in flight", ops->name, (long long)env->period, env->self, env->nregions,
-           env->inflight);
-  }
+  if (env->period < 1 || env->self >= env->nregions)
+    gt_bug("strategy %s is made with period %lld, region %zu of %zu", ops->name, (long long)env->period, env->self, env->nregions);
   gt_sync *s = gt_alloc(1, ops->size);
   s->ops = ops;
   s->env = *env;
@@ -40,29 +38,16 @@ void gt_sync_close(gt_sync *s) {
 
 /* ---- dispatch ---------------------------------------------------------------------------------------------------- */
 
-void gt_sync_on_start(gt_sync *s, gt_ns now) {
-  if (s->ops->on_start) s->ops->on_start(s, now);
-}
-
 void gt_sync_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t samples) {
   if (s->ops->on_gradient) s->ops->on_gradient(s, now, grads, samples);
-}
-
-void gt_sync_on_message(gt_sync *s, gt_ns now, size_t peer, const gt_frame_header *head, gt_vec payload) {
-  if (s->ops->on_message) s->ops->on_message(s, now, peer, head, payload);
-}
-
-void gt_sync_on_sent(gt_sync *s, gt_ns now, size_t peer) {
-  if (s->ops->on_sent) s->ops->on_sent(s, now, peer);
 }
 
 void gt_sync_on_timer(gt_sync *s, gt_ns now) {
   if (s->ops->on_timer) s->ops->on_timer(s, now);
 }
 
-void gt_sync_on_peer(gt_sync *s, gt_ns now, size_t peer, gt_peer_event event, int64_t value) {
+void gt_sync_on_peer(gt_sync *s, size_t peer, gt_peer_event event) {
   s->done[peer] = event != GT_PEER_JOINED;
-  if (s->ops->on_peer) s->ops->on_peer(s, now, peer, event, value);
 }
 
 void gt_sync_on_drain(gt_sync *s, gt_ns now) {
@@ -75,10 +60,6 @@ bool gt_sync_drained(const gt_sync *s) {
 
 bool gt_sync_settled(const gt_sync *s) {
   return gt_sync_drained(s) && (!s->ops->settled || s->ops->settled(s));
-}
-
-int64_t gt_sync_rounds(const gt_sync *s) {
-  return s->ops->rounds ? s->ops->rounds(s) : 0;
 }
 
 void gt_sync_save(gt_sync *s, gt_state *state) {
@@ -97,12 +78,12 @@ gt_status gt_sync_load(gt_sync *s, const gt_state *state) {
 
 /* ---- shared ------------------------------------------------------------------------------------------------------ */
 
-bool gt_sync_all_room(const gt_sync *s) {
-  const gt_sync_env *env = &s->env;
-  for (size_t peer = 0; peer < env->nregions; peer++) {
-    if (peer != env->self && !env->host.room(env->host.ctx, peer)) return false;
-  }
-  return true;
+void gt_sync_hold_while(gt_sync *s, bool waits) {
+  const gt_sync_host *host = &s->env.host;
+  if (waits)
+    host->hold(host->ctx);
+  else
+    host->release(host->ctx);
 }
 
 void gt_sync_share_out(gt_sync *s, gt_vec update) {

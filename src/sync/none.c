@@ -19,6 +19,7 @@ extern const gt_sync_ops gt_sync_none;
 const gt_sync_ops gt_sync_none = {
     .name = "none",
     .source = "no exchange",
+    .between_steps = true,
     .size = sizeof(gt_sync),
     .on_gradient = none_on_gradient,
     .save = none_save,

@@ -204,7 +204,7 @@ static gt_status open_rest(gt_server *s, int64_t round, int64_t newest) {
   return gt_record_open(&s->record, s->run->run_dir, s->run->region, s->run->options->resume != GT_RESUME_NO);
 }
 
-/* A strategy that takes messages only while its workers are held, or none, changes parameters between steps alone: they live where the workers read them. */
+/* Parameters that change between steps only live where the workers read them. */
 static void open_plane(gt_server *s) {
   gt_run *run = s->run;
   const gt_arrays *a = gt_graph_arrays(run->graph);
@@ -212,7 +212,7 @@ static void open_plane(gt_server *s) {
   const gt_plane_size size = gt_run_plane_size(run);
   s->plane = gt_plane_ps_create(run->roles.region, &size);
   float *home = gt_plane_ps_home(s->plane);
-  if (!home || !(strategy->barrier || strategy->sends == 0)) return;
+  if (!home || !strategy->between_steps) return;
   memcpy(home, a->params.data, a->params.n * sizeof *home);
   gt_graph_adopt(run->graph, home, NULL, NULL);
 }

@@ -58,7 +58,7 @@ static void test_data(void **state) {
     float body[W_MODEL] = {0};
     assert_int_equal(gt_ps_message(w->regions[1].ps, 0, &head, body, w->now), GT_OK);
     h = good(w), h.sequence = 2, h.value = 0;
-    if (gt_sync_find(names[i])->barrier) refused(w, &h, "step or round 0");
+    if (gt_sync_find(names[i])->waits) refused(w, &h, "step or round 0");
     w_close(w);
   }
 }

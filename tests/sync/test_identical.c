@@ -61,7 +61,7 @@ static void test_follower_behind_a_slow_link(void **state) {
       if (slow->depart != GT_NEVER && slow->depart < w->now + 2000) slow->depart += w->links[1][2].flying ? 0 : 400;
       size_t gap = w->links[0][2].applied > slow->applied ? (size_t)(w->links[0][2].applied - slow->applied) : 0;
       ahead = gap > ahead ? gap : ahead;
-      assert_true(gap <= w->env.inflight + 1);
+      assert_true(gap <= w->inflight + 1);
       assert_true(w->events < 100000);
     }
     w_assert_finished(w);

@@ -62,10 +62,12 @@ static size_t assert_all_needed(world *w, w_region *r) {
     assert_memory_equal(saved.items[missing].name, "sync/", 5);
     saved.items[missing].name[0] = '?';
     gt_sync_env env = w_env(w, r);
+    env.exchange = w_exchange(w, r);
     gt_sync *fresh = gt_sync_create(r->sync->ops, &env);
     assert_int_equal(fresh->ops->load(fresh, &saved), GT_ERR_CKPT);
     assert_non_null(strstr(gt_error_text(), saved.items[missing].name + 1));
     gt_sync_close(fresh);
+    gt_exchange_close(env.exchange);
     saved.items[missing].name[0] = 's';
   }
   size_t n = saved.n;

@@ -40,16 +40,15 @@ gt_ns w_delay(world *w, size_t from, size_t to) {
   return 1 + (gt_ns)((slow > 0 ? slow : 1) * (double)gt_rng_below(&w->rng, most));
 }
 
-static gt_payload *w_payload(void *ctx, bool state) {
+static gt_payload *w_payload(void *ctx, size_t n) {
   w_region *r = ctx;
   world *w = r->world;
-  size_t n = state ? W_MODEL : W_PARAMS;
   gt_payload *payload = GT_NEW(gt_payload);
   payload->vec = gt_vec_of(w->spec.no_data ? NULL : GT_NEW_ARRAY(float, n), n);
   for (size_t j = 0; payload->vec.data && j < n; j++) payload->vec.data[j] = 1e30f; /* undefined contents are not zero */
   if (++r->payloads > r->payloads_max) r->payloads_max = r->payloads;
   /* One more than every link can hold is always there; after a crash, when nothing that is sent again may be replaced, one more a link. */
-  assert_true(r->payloads <= (int64_t)((w->spec.nregions - 1) * (w->env.inflight + w->crashed) + 1));
+  assert_true(r->payloads <= (int64_t)((w->spec.nregions - 1) * (w->inflight + w->crashed) + 1));
   return payload;
 }
 
@@ -75,20 +74,20 @@ void w_arm(world *w, size_t from, size_t to) {
   if (link->depart == GT_NEVER && w_waiting(link) && link->flying < w->spec.window) link->depart = w->now + w_delay(w, from, to);
 }
 
-static void w_post(void *ctx, gt_payload *payload, gt_msg_kind kind, uint64_t value, uint64_t detail, bool replace) {
+static void w_post(void *ctx, gt_payload *payload, const gt_frame_header *head, const size_t *to, size_t nto, bool replace) {
   w_region *r = ctx;
   world *w = r->world;
-  assert_int_equal(kind, r->sync->ops->sends);
+  assert_int_equal(head->kind, r->sync->ops->sends);
   assert_int_equal(payload->refs, 0);
   assert_true(w->spec.nregions > 1);
   assert_false(r->done);
-  payload->refs = (int)w->spec.nregions - 1;
+  payload->refs = (int)nto;
   for (size_t j = 0; payload->vec.data && j < W_PARAMS; j++) r->posted[j] += (double)payload->vec.data[j];
-  for (size_t peer = 0; peer < w->spec.nregions; peer++) {
-    if (peer == r->id) continue;
+  for (size_t i = 0; i < nto; i++) {
+    const size_t peer = to[i];
     w_link *link = &w->links[r->id][peer];
-    w_message message = {.payload = payload, .head = {.kind = (uint8_t)kind, .from = (uint16_t)r->id, .value = value, .detail = detail}};
-    message.arrive = message.acked = GT_NEVER;
+    w_message message = {.payload = payload, .head = *head, .arrive = GT_NEVER, .acked = GT_NEVER};
+    message.head.from = (uint16_t)r->id;
     link->posted++;
     bool full = w_waiting(link) >= w->spec.outbox;
     assert_true(!full || replace); /* a message without a place would be lost */
@@ -102,7 +101,7 @@ static void w_post(void *ctx, gt_payload *payload, gt_msg_kind kind, uint64_t va
       message.head.sequence = ++link->sequence;
       assert_true(link->count < W_QUEUE);
       link->queue[link->count++] = message;
-      assert_true(link->count <= w->env.inflight + w->crashed);
+      assert_true(link->count <= w->inflight + w->crashed);
     }
     w_arm(w, r->id, peer);
   }
@@ -138,14 +137,26 @@ gt_sync_env w_env(world *w, w_region *r) {
   env.params = gt_vec_of(w->spec.no_data ? NULL : r->params, W_PARAMS);
   env.buffers = gt_vec_of(w->spec.no_data ? NULL : r->buffers, W_BUFFERS);
   env.optim = r->optim;
-  env.host = (gt_sync_host){r, w_payload, w_room, w_post, w_hold, w_release, w_timer, w_link_view, NULL, NULL};
+  env.exchange = r->exchange;
+  env.host = (gt_sync_host){.ctx = r, .hold = w_hold, .release = w_release, .timer = w_timer, .link = w_link_view};
   return env;
+}
+
+gt_exchange *w_exchange(world *w, w_region *r) {
+  const gt_exchange_spec spec = {.nregions = w->spec.nregions,
+                                 .self = r->id,
+                                 .weights = w->weights,
+                                 .inflight = w->inflight,
+                                 .with_memory = !w->spec.no_data,
+                                 .host = {.ctx = r, .payload = w_payload, .room = w_room, .post = w_post}};
+  return gt_exchange_create(&spec);
 }
 
 void w_create_strategy(world *w, w_region *r) {
   const gt_sync_ops *ops = gt_sync_find(w->spec.strategy);
   assert_non_null(ops);
   assert_int_equal(gt_optim_create(&r->optim, &w->spec.optim, W_PARAMS, !w->spec.no_data), GT_OK);
+  r->exchange = w_exchange(w, r);
   gt_sync_env env = w_env(w, r);
   r->sync = gt_sync_create(ops, &env);
 }
@@ -158,11 +169,8 @@ world *w_open(const w_spec *spec) {
   if (!w->spec.window) w->spec.window = 1;
   if (!w->spec.outbox) w->spec.outbox = 2;
   w->rng = gt_rng_make(spec->seed, GT_RNG_TEST, 0, 0);
-  w->env = (gt_sync_env){.nregions = spec->nregions,
-                         .period = spec->period,
-                         .scale = spec->scale,
-                         .average = spec->average,
-                         .inflight = w->spec.outbox + w->spec.window};
+  w->env = (gt_sync_env){.nregions = spec->nregions, .period = spec->period, .scale = spec->scale, .average = spec->average};
+  w->inflight = w->spec.outbox + w->spec.window;
   double total = 0;
   for (size_t i = 0; i < spec->nregions; i++) total += spec->weights[i];
   for (size_t i = 0; i < spec->nregions; i++) {
@@ -179,6 +187,7 @@ world *w_open(const w_spec *spec) {
 void w_close(world *w) {
   for (size_t i = 0; i < w->spec.nregions; i++) {
     gt_sync_close(w->regions[i].sync);
+    gt_exchange_close(w->regions[i].exchange);
     gt_optim_close(w->regions[i].optim);
     for (size_t k = 0; k < w->spec.nregions; k++) {
       w_link *link = &w->links[i][k];

@@ -66,6 +66,7 @@ typedef struct {
   struct world *world;
   size_t id;
   gt_sync *sync;
+  gt_exchange *exchange;
   gt_optim *optim;
   float params[W_PARAMS], buffers[W_BUFFERS];
   double sent[W_PARAMS], moved[W_PARAMS]; /* sums over own gradients of -lr g and of its size */
@@ -80,6 +81,7 @@ typedef struct {
 typedef struct world {
   w_spec spec;
   gt_sync_env env;
+  size_t inflight; /* most messages under way on a link */
   double weights[W_REGIONS];
   w_region regions[W_REGIONS];
   w_link links[W_REGIONS][W_REGIONS];
@@ -109,7 +111,10 @@ void w_arm(world *w, size_t from, size_t to);
 
 /* ---- opening and closing -------------------------------------------------------------------------------------------- */
 
+/* On the region's exchange. */
 gt_sync_env w_env(world *w, w_region *r);
+/* Another one, without collectives. */
+gt_exchange *w_exchange(world *w, w_region *r);
 void w_create_strategy(world *w, w_region *r);
 world *w_open(const w_spec *spec);
 void w_close(world *w);

@@ -48,7 +48,7 @@ static void w_pump_all(world *w) {
 }
 
 void w_begin(world *w) {
-  for (size_t i = 0; i < w->spec.nregions; i++) gt_sync_on_start(w->regions[i].sync, w->now);
+  for (size_t i = 0; i < w->spec.nregions; i++) gt_exchange_start(w->regions[i].exchange);
   w_pump_all(w);
 }
 
@@ -87,6 +87,11 @@ static w_event w_next(const world *w) {
   return best;
 }
 
+static void w_tell(w_region *r, size_t peer, gt_peer_event event) {
+  gt_sync_on_peer(r->sync, peer, event);
+  gt_exchange_peer(r->exchange, peer, event, 0);
+}
+
 static void w_arrive(world *w, size_t a, size_t b, size_t m) {
   w_link *link = &w->links[a][b];
   w_message *message = &link->queue[m];
@@ -102,7 +107,7 @@ static void w_arrive(world *w, size_t a, size_t b, size_t m) {
   link->applied++;
   link->delivered++;
   link->samples += (int64_t)message->head.detail;
-  gt_sync_on_message(w->regions[b].sync, w->now, a, &message->head, message->payload->vec);
+  gt_exchange_message(w->regions[b].exchange, a, &message->head, message->payload->vec);
 }
 
 static void w_ack(world *w, size_t a, size_t b) {
@@ -121,7 +126,7 @@ static void w_depart(world *w, size_t a, size_t b) {
   link->depart = GT_NEVER;
   message->arrive = link->last_arrival = arrive > link->last_arrival ? arrive : link->last_arrival + 1;
   w_arm(w, a, b);
-  gt_sync_on_sent(w->regions[a].sync, w->now, b);
+  gt_exchange_room(w->regions[a].exchange, b);
 }
 
 bool w_step(world *w) {
@@ -146,7 +151,7 @@ bool w_step(world *w) {
   case W_DONE:
     link->done_at = GT_NEVER;
     link->done_here = true;
-    gt_sync_on_peer(w->regions[e.b].sync, w->now, e.a, GT_PEER_DONE, w->spec.steps[e.a]);
+    w_tell(&w->regions[e.b], e.a, GT_PEER_DONE);
     break;
   case W_NOTHING:
     break;
@@ -223,13 +228,14 @@ static void w_restart_region(world *w, w_region *r) {
   gt_state state = w_saved(r);
   bool held = r->held;
   gt_sync_close(r->sync);
+  gt_exchange_close(r->exchange);
   gt_optim_close(r->optim);
   w_create_strategy(w, r);
   assert_int_equal(gt_sync_load(r->sync, &state), GT_OK);
   assert_int_equal(gt_optim_load(r->optim, &state), GT_OK);
   gt_state_close(&state);
   r->held = false;
-  gt_sync_on_start(r->sync, w->now);
+  gt_exchange_start(r->exchange);
   if (r->draining) gt_sync_on_drain(r->sync, w->now);
   assert_int_equal(r->held, held);
 }
@@ -239,8 +245,8 @@ static void w_rejoin(world *w) {
   for (size_t a = 0; a < w->spec.nregions; a++)
     for (size_t b = 0; b < w->spec.nregions; b++) {
       if (a == b) continue;
-      gt_sync_on_peer(w->regions[b].sync, w->now, a, GT_PEER_JOINED, 0);
-      if (w->links[a][b].done_here) gt_sync_on_peer(w->regions[b].sync, w->now, a, GT_PEER_DONE, w->spec.steps[a]);
+      w_tell(&w->regions[b], a, GT_PEER_JOINED);
+      if (w->links[a][b].done_here) w_tell(&w->regions[b], a, GT_PEER_DONE);
     }
 }
 

@@ -1,8 +1,8 @@
-/* inbox: received messages that wait for those of other regions, first in, first out per peer.  Private to sync. */
-#ifndef GEOTRAIN_SYNC_INBOX_H
-#define GEOTRAIN_SYNC_INBOX_H
+/* inbox: received messages that wait for those of other regions, first in, first out per peer.  Private to exchange. */
+#ifndef GEOTRAIN_EXCHANGE_INBOX_H
+#define GEOTRAIN_EXCHANGE_INBOX_H
 
-#include "geotrain/sync.h"
+#include "geotrain/tensor.h"
 
 typedef struct {
   int64_t value;
@@ -36,8 +36,8 @@ void gt_inbox_push(gt_inbox *inbox, size_t peer, uint64_t value, gt_vec payload)
 const gt_inbox_slot *gt_inbox_front(const gt_inbox *inbox, size_t peer);
 void gt_inbox_pop(gt_inbox *inbox, size_t peer);
 bool gt_inbox_empty(const gt_inbox *inbox);
-/* Names: "sync/inbox/<peer>/count", "sync/inbox/<peer>/<k>/value" and ".../data". */
-void gt_inbox_save(gt_inbox *inbox, gt_state *state);
-gt_status gt_inbox_load(gt_inbox *inbox, const gt_state *state);
+/* Names: "<owner>inbox/<peer>/count", "<owner>inbox/<peer>/<k>/value" and ".../data". */
+void gt_inbox_save(gt_inbox *inbox, const char *owner, gt_state *state);
+gt_status gt_inbox_load(gt_inbox *inbox, const char *owner, const gt_state *state);
 
 #endif

@@ -76,31 +76,31 @@ bool gt_inbox_empty(const gt_inbox *inbox) {
   return inbox->total == 0;
 }
 
-void gt_inbox_save(gt_inbox *inbox, gt_state *state) {
+void gt_inbox_save(gt_inbox *inbox, const char *owner, gt_state *state) {
   char prefix[64];
   for (size_t peer = 0; peer < inbox->nregions; peer++) {
-    snprintf(prefix, sizeof prefix, "sync/inbox/%zu/", peer);
+    snprintf(prefix, sizeof prefix, "%sinbox/%zu/", owner, peer);
     gt_state_add(state, prefix, "count", GT_TYPE_I64, &inbox->queues[peer].count, 1);
     for (int64_t k = 0; k < inbox->queues[peer].count; k++) {
       gt_inbox_slot *slot = slot_at(&inbox->queues[peer], k);
-      snprintf(prefix, sizeof prefix, "sync/inbox/%zu/%lld/", peer, (long long)k);
+      snprintf(prefix, sizeof prefix, "%sinbox/%zu/%lld/", owner, peer, (long long)k);
       gt_state_add(state, prefix, "value", GT_TYPE_I64, &slot->value, 1);
       if (inbox->n) gt_state_add(state, prefix, "data", GT_TYPE_F32, slot->vec.data, inbox->n);
     }
   }
 }
 
-gt_status gt_inbox_load(gt_inbox *inbox, const gt_state *state) {
+gt_status gt_inbox_load(gt_inbox *inbox, const char *owner, const gt_state *state) {
   char prefix[64];
   for (size_t peer = 0; peer < inbox->nregions; peer++) {
     while (inbox->queues[peer].count) gt_inbox_pop(inbox, peer);
     int64_t count = 0;
-    snprintf(prefix, sizeof prefix, "sync/inbox/%zu/", peer);
+    snprintf(prefix, sizeof prefix, "%sinbox/%zu/", owner, peer);
     GT_TRY(gt_state_get(state, prefix, "count", GT_TYPE_I64, &count, 1));
     if (count < 0) return GT_FAIL(GT_ERR_CKPT, "state \"%scount\" is %lld; 0 or more is needed", prefix, (long long)count);
     for (int64_t k = 0; k < count; k++) {
       gt_inbox_slot *slot = add_slot(inbox, peer);
-      snprintf(prefix, sizeof prefix, "sync/inbox/%zu/%lld/", peer, (long long)k);
+      snprintf(prefix, sizeof prefix, "%sinbox/%zu/%lld/", owner, peer, (long long)k);
       GT_TRY(gt_state_get(state, prefix, "value", GT_TYPE_I64, &slot->value, 1));
       if (slot->vec.data) GT_TRY(gt_state_get(state, prefix, "data", GT_TYPE_F32, slot->vec.data, inbox->n));
     }

@@ -1,0 +1,136 @@
+/* exchange: by which way regions speak: two collectives over regions, all-reduce and broadcast.
+   Layer 4.  Local: a collective is a state machine.  It never calls MPI, waits, reads a clock or
+   does I/O; what it needs comes with an event, what it wants goes to its host.
+   R regions, w_i the weight of region i, n floats. */
+#ifndef GEOTRAIN_EXCHANGE_H
+#define GEOTRAIN_EXCHANGE_H
+
+#include "geotrain/base_families.h"
+#include "geotrain/link.h"
+#include "geotrain/tensor.h"
+
+typedef struct gt_exchange gt_exchange;
+
+/* ---- what the PS does for an exchange ------------------------------------------------------------ */
+
+/* A message body of vec.n floats.  Owned by the host; given back when the last region that it was
+   posted to has acknowledged it. */
+typedef struct gt_payload {
+  gt_vec vec;
+  int refs;
+} gt_payload;
+
+typedef struct {
+  void *ctx;
+  /* A body of n floats to fill and post, contents undefined.  There is always one when every
+     region that it is posted to has room or may be given it in place of another. */
+  gt_payload *(*payload)(void *ctx, size_t n);
+  /* The region's outbox takes one more message, and limits.wan_bytes leaves one to everybody. */
+  bool (*room)(void *ctx, size_t region);
+  /* limits.wan_bytes leaves one more message to every other region.  False: gt_exchange_room
+     follows when it does, or the run ends.  NULL: always. */
+  bool (*afford)(void *ctx);
+  /* Queues the body for the regions to[0..nto); of head kind, range, value and detail count.  With
+     `replace` a region whose outbox is full gets it in place of the newest message that has not
+     begun to leave. */
+  void (*post)(void *ctx, gt_payload *payload, const gt_frame_header *head, const size_t *to, size_t nto, bool replace);
+} gt_exchange_host;
+
+/* Everything in it is borrowed and outlives the exchange; the struct itself is copied. */
+typedef struct {
+  size_t nregions, self;
+  const double *weights; /* nregions, sum 1 */
+  size_t inflight;       /* most messages that can be under way on one link */
+  bool with_memory;      /* false: vectors have no data (simulation) */
+  gt_topology topology;
+  gt_exchange_host host;
+} gt_exchange_spec;
+
+gt_exchange *gt_exchange_create(const gt_exchange_spec *spec);
+/* After the collectives, which whoever opened them closes. */
+void gt_exchange_close(gt_exchange *x);
+
+/* ---- events --------------------------------------------------------------------------------------- */
+
+typedef enum { GT_PEER_JOINED, GT_PEER_LEFT, GT_PEER_DONE } gt_peer_event;
+
+/* Training starts or goes on. */
+void gt_exchange_start(gt_exchange *x);
+/* A place in the region's outbox became free. */
+void gt_exchange_room(gt_exchange *x, size_t region);
+/* Bytes that a message with this kind and range has; 0: no collective takes it. */
+size_t gt_exchange_bytes(const gt_exchange *x, const gt_frame_header *head);
+/* GT_ERR_FAULT: no region contributes to the message's round any more. */
+gt_status gt_exchange_check(const gt_exchange *x, const gt_frame_header *head);
+/* A message was received, in order and once; its body, of gt_exchange_bytes, is borrowed.  It is
+   acknowledged when this returns. */
+void gt_exchange_message(gt_exchange *x, size_t from, const gt_frame_header *head, gt_vec body);
+/* DONE: every message that the region ever sent has been received; it stays, applies messages,
+   sends no more and counts zero in means of later rounds.  JOINED: after a resume, never in a
+   fresh start, once for every region, which may make steps again though it was done; rounds: its
+   gt_exchange_rounds; every message that it sent before the resume has been received. */
+void gt_exchange_peer(gt_exchange *x, size_t region, gt_peer_event event, int64_t rounds);
+/* The newest round of an all-reduce that is applied, in which all took part who made steps; 0 where
+   there is none. */
+int64_t gt_exchange_rounds(const gt_exchange *x);
+
+/* ---- collectives ------------------------------------------------------------------------------------ */
+
+/* What both are opened with.  Regions open theirs in the same order: a message names its collective
+   by that (the range in its header). */
+typedef struct {
+  const char *owner; /* in front of the names of its state: "sync/"; borrowed */
+  gt_msg_kind kind;  /* GT_MSG_UPDATE: additive; GT_MSG_STATE: a model */
+  /* Something may go on: room, a contribution, a region's end.  Called within events. */
+  void (*changed)(void *ctx);
+  /* Of a broadcast: a body of region `origin`, in its order, once; borrowed. */
+  void (*received)(void *ctx, size_t origin, gt_vec body);
+  void *ctx;
+} gt_collective_spec;
+
+/* ---- all-reduce: numbered rounds; every region takes the same weighted mean, bit for bit -------------- */
+
+typedef struct gt_allreduce gt_allreduce;
+
+/* A contribution is a, then b (b.n may be 0): borrowed while the all-reduce lives, and unchanged
+   from gt_allreduce_contribute until its round is applied. */
+gt_allreduce *gt_allreduce_open(gt_exchange *x, const gt_collective_spec *spec, gt_vec a, gt_vec b);
+void gt_allreduce_close(gt_allreduce *r);
+/* So many samples more are behind the contribution that is next to be posted. */
+void gt_allreduce_behind(gt_allreduce *r, uint64_t samples);
+/* The region has a contribution to its next round. */
+void gt_allreduce_contribute(gt_allreduce *r);
+/* The region makes no more steps (after its last contribution). */
+void gt_allreduce_leave(gt_allreduce *r);
+/* Posts what can be posted; then, if all that belongs to the next round is here, *mean is its mean
+   (a.n + b.n floats, until the next call) and *share what the own contribution counts in it (0:
+   there was none).  Call it until it returns false. */
+bool gt_allreduce_next(gt_allreduce *r, gt_vec *mean, float *share);
+/* The own contribution's round is not applied yet. */
+bool gt_allreduce_waiting(const gt_allreduce *r);
+/* It waits, or has not caught up after a resume: no step may be made. */
+bool gt_allreduce_holds(const gt_allreduce *r);
+/* All that this region has to send is posted; beyond that, nothing here waits for anything. */
+bool gt_allreduce_drained(const gt_allreduce *r);
+bool gt_allreduce_settled(const gt_allreduce *r);
+/* Names: "<owner>rounds/...", "<owner>inbox/...". */
+void gt_allreduce_save(gt_allreduce *r, gt_state *state);
+gt_status gt_allreduce_load(gt_allreduce *r, const gt_state *state);
+
+/* ---- broadcast: every other region gets it, in the order of its origin, once ----------------------------- */
+
+typedef struct gt_broadcast gt_broadcast;
+
+/* Messages of n floats; replace: a newer one takes the place of one that has not begun to leave. */
+gt_broadcast *gt_broadcast_open(gt_exchange *x, const gt_collective_spec *spec, size_t n, bool replace);
+void gt_broadcast_close(gt_broadcast *b);
+/* One more can be posted now; always so where there is no other region. */
+bool gt_broadcast_room(const gt_broadcast *b);
+/* A body to fill, then to post: n floats, contents undefined.  Only with room, and with another
+   region. */
+gt_vec gt_broadcast_begin(gt_broadcast *b);
+/* Posts it.  value: the sender's step; samples behind it.  Returns what the others will decode, a
+   vector like the body, until the next event. */
+gt_vec gt_broadcast_post(gt_broadcast *b, uint64_t value, uint64_t samples);
+
+#endif

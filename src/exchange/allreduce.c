@@ -1,0 +1,115 @@
+/* All-reduce in numbered rounds: what every topology has in common: which round the region is in,
+   and whether it waits.  Who takes part in a round, and how its mean is formed, is the topology's. */
+#include "internal.h"
+
+#include <stdio.h>
+
+static const gt_allreduce_ops *ops_of(const gt_allreduce *r) {
+  return r->base.x->topology->allreduce;
+}
+
+static gt_vec vector_of(const gt_exchange *x, size_t n) {
+  return gt_vec_of(x->spec.with_memory && n ? GT_NEW_ARRAY(float, n) : NULL, n);
+}
+
+gt_allreduce *gt_allreduce_open(gt_exchange *x, const gt_collective_spec *spec, gt_vec a, gt_vec b) {
+  const gt_allreduce_ops *ops = x->topology->allreduce;
+  gt_allreduce *r = gt_alloc(1, ops->size);
+  gt_exchange_add(x, &r->base, spec, a.n + b.n);
+  r->base.allreduce = r;
+  r->a = a;
+  r->b = b;
+  r->done = GT_NEW_ARRAY(bool, x->spec.nregions);
+  r->mean = vector_of(x, a.n + b.n);
+  ops->open(r);
+  return r;
+}
+
+void gt_allreduce_close(gt_allreduce *r) {
+  if (!r) return;
+  ops_of(r)->close(r);
+  gt_free(r->mean.data);
+  gt_free(r->done);
+  gt_free(r);
+}
+
+void gt_allreduce_behind(gt_allreduce *r, uint64_t samples) {
+  r->samples += (int64_t)samples;
+}
+
+void gt_allreduce_contribute(gt_allreduce *r) {
+  ops_of(r)->again(r);
+  if (r->rejoins) r->own = r->posted = r->applied;
+  r->rejoins = false;
+  r->over = 0;
+  r->own++;
+  if (r->base.x->spec.nregions == 1) r->posted = r->own;
+}
+
+void gt_allreduce_leave(gt_allreduce *r) {
+  r->over = 1;
+  r->rejoins = false;
+}
+
+bool gt_allreduce_next(gt_allreduce *r, gt_vec *mean, float *share) {
+  const gt_allreduce_ops *ops = ops_of(r);
+  if (r->own > r->posted && ops->can_post(r)) ops->post(r);
+  if (!ops->form(r)) return false;
+  r->applied++;
+  ops->again(r);
+  *mean = r->mean;
+  *share = r->share;
+  return true;
+}
+
+bool gt_allreduce_waiting(const gt_allreduce *r) {
+  return r->own > r->applied;
+}
+
+bool gt_allreduce_holds(const gt_allreduce *r) {
+  return gt_allreduce_waiting(r) || (r->rejoins && (r->unheard || r->applied < r->floor));
+}
+
+bool gt_allreduce_drained(const gt_allreduce *r) {
+  return r->own == r->posted;
+}
+
+bool gt_allreduce_settled(const gt_allreduce *r) {
+  return !gt_allreduce_waiting(r) && ops_of(r)->empty(r);
+}
+
+/* ---- state -------------------------------------------------------------------------------------- */
+
+typedef struct {
+  const char *name;
+  int64_t *count;
+} counter;
+
+#define COUNTERS 5
+
+static void counters_of(gt_allreduce *r, counter counters[COUNTERS]) {
+  const counter all[COUNTERS] = {{"own", &r->own}, {"posted", &r->posted}, {"applied", &r->applied}, {"samples", &r->samples}, {"over", &r->over}};
+  for (size_t i = 0; i < COUNTERS; i++) counters[i] = all[i];
+}
+
+void gt_allreduce_save(gt_allreduce *r, gt_state *state) {
+  char prefix[64];
+  counter counters[COUNTERS];
+  counters_of(r, counters);
+  snprintf(prefix, sizeof prefix, "%srounds/", r->base.spec.owner);
+  for (size_t i = 0; i < COUNTERS; i++) gt_state_add(state, prefix, counters[i].name, GT_TYPE_I64, counters[i].count, 1);
+  ops_of(r)->save(r, state);
+}
+
+gt_status gt_allreduce_load(gt_allreduce *r, const gt_state *state) {
+  char prefix[64];
+  counter counters[COUNTERS];
+  counters_of(r, counters);
+  snprintf(prefix, sizeof prefix, "%srounds/", r->base.spec.owner);
+  for (size_t i = 0; i < COUNTERS; i++) GT_TRY(gt_state_get(state, prefix, counters[i].name, GT_TYPE_I64, counters[i].count, 1));
+  ops_of(r)->again(r);
+  r->rejoins = r->over != 0;
+  r->floor = r->applied;
+  r->unheard = r->base.x->spec.nregions - 1;
+  return ops_of(r)->load(r, state);
+}

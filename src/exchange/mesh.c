@@ -1,0 +1,181 @@
+/* mesh: every region sends to every other.  An all-reduce adds in region order, so that every region
+   gets the same bits.  Who takes part in a round is seen from what arrives: a region whose next
+   message is of a later round, or that is done and has none, does not.  A region that is done
+   follows: it applies what the others' rounds give.  One whose training was made longer takes part
+   again from the round after the newest that anyone had applied when all resumed. */
+#include "inbox.h"
+#include "internal.h"
+
+static void post_to_others(const gt_exchange *x, gt_payload *payload, const gt_frame_header *head, bool replace) {
+  x->spec.host.post(x->spec.host.ctx, payload, head, x->others, x->spec.nregions - 1, replace);
+}
+
+/* ---- all-reduce ---------------------------------------------------------------------------------- */
+
+typedef struct {
+  gt_allreduce base;
+  gt_inbox inbox; /* contributions that wait for others' */
+  size_t clear;   /* of the first so many regions it is known whether they take part in the next round */
+} rounds;
+
+static rounds *of(gt_allreduce *r) {
+  return (rounds *)r;
+}
+
+static const gt_inbox *inbox_of(const gt_allreduce *r) {
+  return &((const rounds *)r)->inbox;
+}
+
+static void rounds_open(gt_allreduce *r) {
+  const gt_exchange_spec *spec = &r->base.x->spec;
+  gt_inbox_open(&of(r)->inbox, spec->nregions, spec->with_memory ? spec->inflight + 1 : 1, r->base.n, spec->with_memory);
+}
+
+static void rounds_close(gt_allreduce *r) {
+  gt_inbox_close(&of(r)->inbox);
+}
+
+static bool rounds_can_post(const gt_allreduce *r) {
+  return gt_exchange_all_room(r->base.x);
+}
+
+static void rounds_post(gt_allreduce *r) {
+  const gt_exchange *x = r->base.x;
+  gt_payload *payload = x->spec.host.payload(x->spec.host.ctx, r->base.n);
+  gt_vec_copy(gt_vec_range(payload->vec, 0, r->a.n), r->a);
+  if (r->b.n) gt_vec_copy(gt_vec_range(payload->vec, r->a.n, r->b.n), r->b);
+  gt_frame_header head = {
+      .kind = (uint8_t)r->base.spec.kind, .range = (uint32_t)r->base.id, .value = (uint64_t)r->own, .detail = (uint64_t)r->samples};
+  r->posted = r->own;
+  r->samples = 0;
+  post_to_others(x, payload, &head, false);
+}
+
+static void rounds_message(gt_allreduce *r, size_t from, const gt_frame_header *head, gt_vec body) {
+  gt_inbox_push(&of(r)->inbox, from, head->value, body);
+}
+
+static void rounds_again(gt_allreduce *r) {
+  of(r)->clear = 0;
+}
+
+typedef enum { OUT, IN, AWAITED } part;
+
+/* Whether the region takes part in the round that is next. */
+static part takes_part(const gt_allreduce *r, size_t region, int64_t round) {
+  if (region == r->base.x->spec.self) {
+    if (round <= r->own) return r->posted >= round ? IN : AWAITED;
+    return (r->over && !r->rejoins) || round <= r->floor ? OUT : AWAITED;
+  }
+  const gt_inbox_slot *slot = gt_inbox_front(inbox_of(r), region);
+  if (!slot)
+    return r->done[region] || round <= r->floor ? OUT
+                                                : AWAITED; /* what was sent before the resume is here, what comes is of rounds after the floor */
+  if (slot->value < round)
+    gt_bug("region %zu's oldest message is of round %lld; round %lld is next", region, (long long)slot->value, (long long)round);
+  return slot->value == round ? IN : OUT;
+}
+
+/* The contribution of every region that takes part in the next round is here, and there is at least
+   one.  What is known of a region stays so until the round is applied, but for peers' joining: a
+   thousand messages look at a thousand regions once, not each. */
+static bool is_complete(gt_allreduce *r, int64_t round) {
+  const size_t n = r->base.x->spec.nregions;
+  size_t *clear = &of(r)->clear;
+  if (r->unheard) return false;
+  while (*clear < n && takes_part(r, *clear, round) != AWAITED) ++*clear;
+  if (*clear < n) return false;
+  for (size_t i = 0; i < n; i++)
+    if (takes_part(r, i, round) == IN) return true;
+  return false;
+}
+
+static void add(gt_vec sum, float share, gt_vec x, bool first) {
+  if (first)
+    gt_vec_set_scaled(sum, share, x);
+  else
+    gt_vec_axpy(sum, share, x);
+}
+
+static void add_own(gt_allreduce *r, float share, bool first) {
+  r->share = share;
+  add(gt_vec_range(r->mean, 0, r->a.n), share, r->a, first);
+  if (r->b.n) add(gt_vec_range(r->mean, r->a.n, r->b.n), share, r->b, first);
+}
+
+/* Weights are renormalised over the regions that take part. */
+static bool rounds_form(gt_allreduce *r) {
+  const gt_exchange_spec *spec = &r->base.x->spec;
+  const int64_t round = r->applied + 1;
+  if (!is_complete(r, round)) return false;
+  double total = 0;
+  for (size_t i = 0; i < spec->nregions; i++)
+    if (takes_part(r, i, round) == IN) total += spec->weights[i];
+  bool first = true;
+  r->share = 0;
+  for (size_t i = 0; i < spec->nregions; i++) {
+    if (takes_part(r, i, round) != IN) continue;
+    float share = (float)(spec->weights[i] / total);
+    if (i == spec->self) {
+      add_own(r, share, first);
+    } else {
+      add(r->mean, share, gt_inbox_front(&of(r)->inbox, i)->vec, first);
+      gt_inbox_pop(&of(r)->inbox, i);
+    }
+    first = false;
+  }
+  return true;
+}
+
+static bool rounds_empty(const gt_allreduce *r) {
+  return gt_inbox_empty(inbox_of(r));
+}
+
+static void rounds_save(gt_allreduce *r, gt_state *state) {
+  gt_inbox_save(&of(r)->inbox, r->base.spec.owner, state);
+}
+
+static gt_status rounds_load(gt_allreduce *r, const gt_state *state) {
+  return gt_inbox_load(&of(r)->inbox, r->base.spec.owner, state);
+}
+
+static const gt_allreduce_ops mesh_allreduce = {
+    .size = sizeof(rounds),
+    .open = rounds_open,
+    .close = rounds_close,
+    .can_post = rounds_can_post,
+    .post = rounds_post,
+    .form = rounds_form,
+    .message = rounds_message,
+    .again = rounds_again,
+    .empty = rounds_empty,
+    .save = rounds_save,
+    .load = rounds_load,
+};
+
+/* ---- broadcast ----------------------------------------------------------------------------------- */
+
+static bool broadcast_room(const gt_broadcast *b) {
+  return gt_exchange_all_room(b->base.x);
+}
+
+static void broadcast_post(gt_broadcast *b, gt_payload *payload, const gt_frame_header *head) {
+  post_to_others(b->base.x, payload, head, b->replace);
+}
+
+static void broadcast_message(gt_broadcast *b, size_t from, const gt_frame_header *head, gt_vec body) {
+  (void)head;
+  b->base.spec.received(b->base.spec.ctx, from, body);
+}
+
+static const gt_broadcast_ops mesh_broadcast = {
+    .room = broadcast_room,
+    .post = broadcast_post,
+    .message = broadcast_message,
+};
+
+const gt_topology_ops gt_topology_mesh = {
+    .name = "mesh",
+    .allreduce = &mesh_allreduce,
+    .broadcast = &mesh_broadcast,
+};
