@@ -63,7 +63,11 @@
   X(GT_LOCAL_ASYNC, "async")
 
 /* sync.topology: src/exchange. */
-#define GT_TOPOLOGIES(X) X(GT_TOPOLOGY_MESH, "mesh", gt_topology_mesh)
+#define GT_TOPOLOGIES(X)                                                                           \
+  X(GT_TOPOLOGY_MESH, "mesh", gt_topology_mesh)                                                    \
+  X(GT_TOPOLOGY_HUB, "hub", gt_topology_hub)                                                       \
+  X(GT_TOPOLOGY_TREE, "tree", gt_topology_tree)                                                    \
+  X(GT_TOPOLOGY_RING, "ring", gt_topology_ring)
 
 /* sync.weights: of regions in means. */
 #define GT_WEIGHTS(X)                                                                                                                                \

@@ -20,20 +20,34 @@ typedef struct gt_payload {
   int refs;
 } gt_payload;
 
+/* A message to post: the n floats of `payload` from `first` on. */
+typedef struct {
+  gt_payload *payload;
+  size_t first, n;
+  gt_frame_header head; /* kind, range, value and detail count */
+  gt_frame_route route; /* counts where `routed` */
+  bool routed;          /* it is a piece, a sum, or another region's */
+  const size_t *to;     /* nto regions */
+  size_t nto;
+  /* A region whose outbox is full gets it in place of the newest message that has not begun to
+     leave. */
+  bool replace;
+} gt_exchange_message;
+
 typedef struct {
   void *ctx;
   /* A body of n floats to fill and post, contents undefined.  There is always one when every
      region that it is posted to has room or may be given it in place of another. */
   gt_payload *(*payload)(void *ctx, size_t n);
-  /* The region's outbox takes one more message, and limits.wan_bytes leaves one to everybody. */
-  bool (*room)(void *ctx, size_t region);
+  /* The region's outbox takes so many more messages, and limits.wan_bytes leaves one to everybody. */
+  bool (*room)(void *ctx, size_t region, size_t messages);
   /* limits.wan_bytes leaves one more message to every other region.  False: gt_exchange_room
      follows when it does, or the run ends.  NULL: always. */
   bool (*afford)(void *ctx);
-  /* Queues the body for the regions to[0..nto); of head kind, range, value and detail count.  With
-     `replace` a region whose outbox is full gets it in place of the newest message that has not
-     begun to leave. */
-  void (*post)(void *ctx, gt_payload *payload, const gt_frame_header *head, const size_t *to, size_t nto, bool replace);
+  void (*post)(void *ctx, const gt_exchange_message *message);
+  /* The oldest message of the region that gt_exchange_receive left waiting is taken: it may be
+     acknowledged. */
+  void (*taken)(void *ctx, size_t region);
 } gt_exchange_host;
 
 /* Everything in it is borrowed and outlives the exchange; the struct itself is copied. */
@@ -43,6 +57,10 @@ typedef struct {
   size_t inflight;       /* most messages that can be under way on one link */
   bool with_memory;      /* false: vectors have no data (simulation) */
   gt_topology topology;
+  /* nregions.  hub, tree: the region that each one's sums go to, itself at the root; ring: the
+     region behind each one; mesh: NULL. */
+  const size_t *next;
+  size_t piece; /* floats of a message that is added up or forwarded on its way */
   gt_exchange_host host;
 } gt_exchange_spec;
 
@@ -52,27 +70,35 @@ void gt_exchange_close(gt_exchange *x);
 
 /* ---- events --------------------------------------------------------------------------------------- */
 
-typedef enum { GT_PEER_JOINED, GT_PEER_LEFT, GT_PEER_DONE } gt_peer_event;
+typedef enum { GT_PEER_JOINED, GT_PEER_REJOINED, GT_PEER_LEFT, GT_PEER_DONE } gt_peer_event;
 
 /* Training starts or goes on. */
 void gt_exchange_start(gt_exchange *x);
 /* A place in the region's outbox became free. */
 void gt_exchange_room(gt_exchange *x, size_t region);
-/* Bytes that a message with this kind and range has; 0: no collective takes it. */
-size_t gt_exchange_bytes(const gt_exchange *x, const gt_frame_header *head);
+/* Bytes that the message has; 0: no collective takes it.  route NULL: it is its sender's, and the
+   whole range. */
+size_t gt_exchange_bytes(const gt_exchange *x, const gt_frame_header *head, const gt_frame_route *route);
 /* GT_ERR_FAULT: no region contributes to the message's round any more. */
 gt_status gt_exchange_check(const gt_exchange *x, const gt_frame_header *head);
-/* A message was received, in order and once; its body, of gt_exchange_bytes, is borrowed.  It is
-   acknowledged when this returns. */
-void gt_exchange_message(gt_exchange *x, size_t from, const gt_frame_header *head, gt_vec body);
-/* DONE: every message that the region ever sent has been received; it stays, applies messages,
-   sends no more and counts zero in means of later rounds.  JOINED: after a resume, never in a
-   fresh start, once for every region, which may make steps again though it was done; rounds: its
-   gt_exchange_rounds; every message that it sent before the resume has been received. */
-void gt_exchange_peer(gt_exchange *x, size_t region, gt_peer_event event, int64_t rounds);
-/* The newest round of an all-reduce that is applied, in which all took part who made steps; 0 where
-   there is none. */
+/* A message was received, in order and once; its body, of gt_exchange_bytes, is borrowed.  True: it
+   may be acknowledged; false: once the host is told that it is taken. */
+bool gt_exchange_receive(gt_exchange *x, size_t from, const gt_frame_header *head, const gt_frame_route *route, gt_vec body);
+/* DONE: the region makes no more steps; count: its gt_exchange_count.  It stays, applies messages,
+   and counts zero in means of later rounds.  With a mesh every message that it ever sent has been
+   received.  JOINED: after a resume, never in a fresh start, once for every region; REJOINED:
+   one that was done and may make steps again; count: its gt_exchange_rounds; every message that it
+   sent before the resume has been received. */
+void gt_exchange_peer(gt_exchange *x, size_t region, gt_peer_event event, int64_t count);
+/* The newest round of an all-reduce that this region has applied, or has begun to add up for
+   others; 0 where there is none. */
 int64_t gt_exchange_rounds(const gt_exchange *x);
+/* What this region has to send of its own is posted; beyond that, once every other region is done,
+   nothing is to come or waits here. */
+bool gt_exchange_drained(const gt_exchange *x);
+bool gt_exchange_settled(const gt_exchange *x);
+/* The last round that this region contributed to, or the value of its last broadcast. */
+int64_t gt_exchange_count(const gt_exchange *x);
 
 /* ---- collectives ------------------------------------------------------------------------------------ */
 
@@ -110,9 +136,6 @@ bool gt_allreduce_next(gt_allreduce *r, gt_vec *mean, float *share);
 bool gt_allreduce_waiting(const gt_allreduce *r);
 /* It waits, or has not caught up after a resume: no step may be made. */
 bool gt_allreduce_holds(const gt_allreduce *r);
-/* All that this region has to send is posted; beyond that, nothing here waits for anything. */
-bool gt_allreduce_drained(const gt_allreduce *r);
-bool gt_allreduce_settled(const gt_allreduce *r);
 /* Names: "<owner>rounds/...", "<owner>inbox/...". */
 void gt_allreduce_save(gt_allreduce *r, gt_state *state);
 gt_status gt_allreduce_load(gt_allreduce *r, const gt_state *state);
@@ -129,8 +152,10 @@ bool gt_broadcast_room(const gt_broadcast *b);
 /* A body to fill, then to post: n floats, contents undefined.  Only with room, and with another
    region. */
 gt_vec gt_broadcast_begin(gt_broadcast *b);
-/* Posts it.  value: the sender's step; samples behind it.  Returns what the others will decode, a
-   vector like the body, until the next event. */
-gt_vec gt_broadcast_post(gt_broadcast *b, uint64_t value, uint64_t samples);
+/* Posts it.  value: the sender's step, which grows; samples behind it. */
+void gt_broadcast_post(gt_broadcast *b, uint64_t value, uint64_t samples);
+/* What is under way here, as a mesh has nothing.  Names: "<owner>broadcast/...". */
+void gt_broadcast_save(gt_broadcast *b, gt_state *state);
+gt_status gt_broadcast_load(gt_broadcast *b, const gt_state *state);
 
 #endif

@@ -153,6 +153,15 @@ typedef struct {
   uint32_t reserved;
 } gt_frame_header;
 
+/* The second 64 bytes of a frame of a message that is another region's than its carrier's, a piece
+   of a range, or a sum. */
+typedef struct {
+  uint16_t origin, origin_rank, destination, destination_rank; /* region; rank in it, 0: its PS */
+  uint64_t offset, count; /* floats of the collective's range */
+  double weight;          /* of the regions that a sum is of; 0: it is of none */
+  uint64_t reserved[4];
+} gt_frame_route;
+
 /* Bytes that a message of payload_bytes puts on the wire: payload + 64 a frame. */
 size_t gt_wire_bytes(size_t payload_bytes);
 

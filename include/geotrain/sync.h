@@ -66,10 +66,8 @@ typedef struct gt_sync_ops {
   void (*on_timer)(gt_sync *s, gt_ns now); /* may be NULL */
   /* This region makes no more steps: sends what is accumulated (as soon as there is room).  After a resume again, unless it makes steps again. */
   void (*on_drain)(gt_sync *s, gt_ns now);
-  /* True when nothing is left to send. */
+  /* Nothing is left to post; NULL: it never keeps anything back. */
   bool (*drained)(const gt_sync *s);
-  /* True when, beyond that, no received message waits for another. */
-  bool (*settled)(const gt_sync *s);
   void (*save)(gt_sync *s, gt_state *state); /* names "sync/..." */
   gt_status (*load)(gt_sync *s, const gt_state *state);
 } gt_sync_ops;
@@ -93,7 +91,6 @@ void gt_sync_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t samples);
 void gt_sync_on_timer(gt_sync *s, gt_ns now);
 void gt_sync_on_drain(gt_sync *s, gt_ns now);
 bool gt_sync_drained(const gt_sync *s);
-bool gt_sync_settled(const gt_sync *s);
 void gt_sync_save(gt_sync *s, gt_state *state);
 gt_status gt_sync_load(gt_sync *s, const gt_state *state);
 

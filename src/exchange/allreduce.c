@@ -19,7 +19,6 @@ gt_allreduce *gt_allreduce_open(gt_exchange *x, const gt_collective_spec *spec, 
   r->base.allreduce = r;
   r->a = a;
   r->b = b;
-  r->done = GT_NEW_ARRAY(bool, x->spec.nregions);
   r->mean = vector_of(x, a.n + b.n);
   ops->open(r);
   return r;
@@ -29,7 +28,6 @@ void gt_allreduce_close(gt_allreduce *r) {
   if (!r) return;
   ops_of(r)->close(r);
   gt_free(r->mean.data);
-  gt_free(r->done);
   gt_free(r);
 }
 
@@ -43,7 +41,6 @@ void gt_allreduce_contribute(gt_allreduce *r) {
   r->rejoins = false;
   r->over = 0;
   r->own++;
-  if (r->base.x->spec.nregions == 1) r->posted = r->own;
 }
 
 void gt_allreduce_leave(gt_allreduce *r) {
@@ -52,11 +49,9 @@ void gt_allreduce_leave(gt_allreduce *r) {
 }
 
 bool gt_allreduce_next(gt_allreduce *r, gt_vec *mean, float *share) {
-  const gt_allreduce_ops *ops = ops_of(r);
-  if (r->own > r->posted && ops->can_post(r)) ops->post(r);
-  if (!ops->form(r)) return false;
+  if (!ops_of(r)->next(r)) return false;
   r->applied++;
-  ops->again(r);
+  ops_of(r)->again(r);
   *mean = r->mean;
   *share = r->share;
   return true;
@@ -70,12 +65,21 @@ bool gt_allreduce_holds(const gt_allreduce *r) {
   return gt_allreduce_waiting(r) || (r->rejoins && (r->unheard || r->applied < r->floor));
 }
 
-bool gt_allreduce_drained(const gt_allreduce *r) {
-  return r->own == r->posted;
+/* ---- sums --------------------------------------------------------------------------------------- */
+
+void gt_allreduce_add(gt_vec sum, float share, gt_vec x, bool first) {
+  if (first)
+    gt_vec_set_scaled(sum, share, x);
+  else
+    gt_vec_axpy(sum, share, x);
 }
 
-bool gt_allreduce_settled(const gt_allreduce *r) {
-  return !gt_allreduce_waiting(r) && ops_of(r)->empty(r);
+void gt_allreduce_add_own(const gt_allreduce *r, gt_vec sum, float share, size_t first_float, bool first) {
+  const size_t in_a = first_float < r->a.n ? r->a.n - first_float : 0, from_a = in_a < sum.n ? in_a : sum.n;
+  if (from_a) gt_allreduce_add(gt_vec_range(sum, 0, from_a), share, gt_vec_range(r->a, first_float, from_a), first);
+  if (from_a == sum.n) return;
+  const size_t in_b = first_float + from_a - r->a.n;
+  gt_allreduce_add(gt_vec_range(sum, from_a, sum.n - from_a), share, gt_vec_range(r->b, in_b, sum.n - from_a), first);
 }
 
 /* ---- state -------------------------------------------------------------------------------------- */
@@ -98,7 +102,7 @@ void gt_allreduce_save(gt_allreduce *r, gt_state *state) {
   counters_of(r, counters);
   snprintf(prefix, sizeof prefix, "%srounds/", r->base.spec.owner);
   for (size_t i = 0; i < COUNTERS; i++) gt_state_add(state, prefix, counters[i].name, GT_TYPE_I64, counters[i].count, 1);
-  ops_of(r)->save(r, state);
+  ops_of(r)->save(r, prefix, state);
 }
 
 gt_status gt_allreduce_load(gt_allreduce *r, const gt_state *state) {
@@ -111,5 +115,5 @@ gt_status gt_allreduce_load(gt_allreduce *r, const gt_state *state) {
   r->rejoins = r->over != 0;
   r->floor = r->applied;
   r->unheard = r->base.x->spec.nregions - 1;
-  return ops_of(r)->load(r, state);
+  return ops_of(r)->load(r, prefix, state);
 }

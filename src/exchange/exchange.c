@@ -1,6 +1,8 @@
 /* An exchange: the list of topologies, the collectives that are open, and who gets which event. */
 #include "internal.h"
 
+#include <string.h>
+
 #define DECLARE(constant, name, table) extern const gt_topology_ops table;
 #define TABLE(constant, name, table)   [constant] = &table,
 GT_TOPOLOGIES(DECLARE)
@@ -11,22 +13,38 @@ const gt_topology_ops *gt_topology_of(gt_topology topology) {
 }
 
 gt_exchange *gt_exchange_create(const gt_exchange_spec *spec) {
-  if (spec->self >= spec->nregions || spec->inflight < 1)
-    gt_bug("an exchange of region %zu of %zu, %zu in flight", spec->self, spec->nregions, spec->inflight);
+  const size_t n = spec->nregions;
+  if (spec->self >= n || spec->inflight < 1) gt_bug("an exchange of region %zu of %zu, %zu in flight", spec->self, n, spec->inflight);
   gt_exchange *x = GT_NEW(gt_exchange);
   x->spec = *spec;
   x->topology = gt_topology_of(spec->topology);
-  x->others = GT_NEW_ARRAY(size_t, spec->nregions);
-  for (size_t r = 0, n = 0; r < spec->nregions; r++)
-    if (r != spec->self) x->others[n++] = r;
+  x->others = GT_NEW_ARRAY(size_t, n);
+  x->done = GT_NEW_ARRAY(bool, n);
+  x->late = GT_NEW_ARRAY(bool, n);
+  x->count = GT_NEW_ARRAY(int64_t, n);
+  x->held = GT_NEW_ARRAY(gt_held, n);
+  for (size_t r = 0, i = 0; r < n; r++)
+    if (r != spec->self) x->others[i++] = r;
+  if (x->topology->open) x->topology->open(x);
   return x;
 }
 
 void gt_exchange_close(gt_exchange *x) {
   if (!x) return;
+  if (x->topology->close) x->topology->close(x);
+  for (size_t r = 0; r < x->spec.nregions; r++) {
+    for (size_t i = 0; i < x->held[r].n; i++) gt_free(x->held[r].messages[i].body.data);
+    gt_free(x->held[r].messages);
+  }
+  gt_free(x->held);
+  gt_free(x->count);
+  gt_free(x->late);
+  gt_free(x->done);
   gt_free(x->others);
   gt_free(x);
 }
+
+/* ---- what topologies use ------------------------------------------------------------------------- */
 
 void gt_exchange_add(gt_exchange *x, gt_collective *c, const gt_collective_spec *spec, size_t n) {
   c->x = x;
@@ -40,27 +58,22 @@ void gt_exchange_add(gt_exchange *x, gt_collective *c, const gt_collective_spec 
   x->last = c;
 }
 
-bool gt_exchange_all_room(const gt_exchange *x) {
+bool gt_exchange_room_at(const gt_exchange *x, const size_t *regions, size_t n, size_t messages) {
   const gt_exchange_host *host = &x->spec.host;
-  for (size_t i = 0; i + 1 < x->spec.nregions; i++)
-    if (!host->room(host->ctx, x->others[i])) return false;
+  for (size_t i = 0; i < n; i++)
+    if (!host->room(host->ctx, regions[i], messages)) return false;
   return true;
 }
 
-/* ---- events -------------------------------------------------------------------------------------- */
-
-static void changed(gt_exchange *x) {
-  for (gt_collective *c = x->first; c; c = c->next) c->spec.changed(c->spec.ctx);
+gt_payload *gt_exchange_body(const gt_exchange *x, size_t n) {
+  return x->spec.host.payload(x->spec.host.ctx, n);
 }
 
-void gt_exchange_start(gt_exchange *x) {
-  changed(x);
+gt_frame_header gt_collective_head(const gt_collective *c, uint64_t value, uint64_t detail) {
+  return (gt_frame_header){.kind = (uint8_t)c->spec.kind, .range = (uint32_t)c->id, .value = value, .detail = detail};
 }
 
-void gt_exchange_room(gt_exchange *x, size_t region) {
-  (void)region;
-  changed(x);
-}
+/* ---- messages -------------------------------------------------------------------------------------- */
 
 static gt_collective *collective_of(const gt_exchange *x, const gt_frame_header *head) {
   gt_collective *c = x->first;
@@ -68,9 +81,10 @@ static gt_collective *collective_of(const gt_exchange *x, const gt_frame_header 
   return c && head->kind == c->spec.kind ? c : NULL;
 }
 
-size_t gt_exchange_bytes(const gt_exchange *x, const gt_frame_header *head) {
+size_t gt_exchange_bytes(const gt_exchange *x, const gt_frame_header *head, const gt_frame_route *route) {
   const gt_collective *c = collective_of(x, head);
-  return c ? c->n * sizeof(float) : 0;
+  if (!c || !route) return c ? c->n * sizeof(float) : 0;
+  return route->offset <= c->n && route->count <= c->n - route->offset ? (size_t)route->count * sizeof(float) : 0;
 }
 
 gt_status gt_exchange_check(const gt_exchange *x, const gt_frame_header *head) {
@@ -80,35 +94,128 @@ gt_status gt_exchange_check(const gt_exchange *x, const gt_frame_header *head) {
   return GT_FAIL(GT_ERR_FAULT, "data is of step or round %lld; one after %lld is needed", (long long)round, (long long)applied);
 }
 
-void gt_exchange_message(gt_exchange *x, size_t from, const gt_frame_header *head, gt_vec body) {
-  gt_collective *c = collective_of(x, head);
-  if (c->broadcast) {
-    x->topology->broadcast->message(c->broadcast, from, head, body);
-  } else {
-    x->topology->allreduce->message(c->allreduce, from, head, body);
+static bool take(gt_collective *c, size_t from, const gt_frame_header *head, const gt_frame_route *route, gt_vec body) {
+  const gt_topology_ops *topology = c->x->topology;
+  if (c->broadcast) return topology->broadcast->receive(c->broadcast, from, head, route, body);
+  return topology->allreduce->receive(c->allreduce, from, head, route, body);
+}
+
+static void changed(gt_exchange *x) {
+  for (gt_collective *c = x->first; c; c = c->next) {
+    if (c->broadcast && x->topology->broadcast->progress) x->topology->broadcast->progress(c->broadcast);
     c->spec.changed(c->spec.ctx);
   }
 }
 
-static void peer_of_rounds(gt_allreduce *r, size_t region, gt_peer_event event, int64_t rounds) {
-  r->done[region] = event != GT_PEER_JOINED;
-  if (event != GT_PEER_JOINED) return;
-  r->base.x->topology->allreduce->again(r);
+/* What waits behind another of its region waits, too: everything is taken in order. */
+static void hold(gt_exchange *x, gt_collective *c, size_t from, const gt_frame_header *head, const gt_frame_route *route, gt_vec body) {
+  gt_held *h = &x->held[from];
+  GT_GROW(h->messages, h->n, h->capacity, 4);
+  gt_held_message *m = &h->messages[h->n++];
+  *m = (gt_held_message){
+      .collective = c, .head = *head, .routed = route != NULL, .body = gt_vec_of(body.data ? GT_NEW_ARRAY(float, body.n) : NULL, body.n)};
+  if (route) m->route = *route;
+  gt_vec_copy(m->body, body);
+  x->nheld++;
+}
+
+static bool take_held(gt_exchange *x, size_t from) {
+  gt_held *h = &x->held[from];
+  if (h->n == 0) return false;
+  gt_held_message *m = &h->messages[0];
+  if (!take(m->collective, from, &m->head, m->routed ? &m->route : NULL, m->body)) return false;
+  gt_free(m->body.data);
+  memmove(m, m + 1, --h->n * sizeof *m);
+  x->nheld--;
+  x->spec.host.taken(x->spec.host.ctx, from);
+  return true;
+}
+
+/* Until nothing moves any more. */
+static void retry(gt_exchange *x) {
+  bool moved = true;
+  while (moved) {
+    changed(x);
+    moved = false;
+    for (size_t r = 0; x->nheld > 0 && r < x->spec.nregions; r++)
+      while (take_held(x, r)) {
+        moved = true;
+        changed(x);
+      }
+  }
+}
+
+bool gt_exchange_receive(gt_exchange *x, size_t from, const gt_frame_header *head, const gt_frame_route *route, gt_vec body) {
+  gt_collective *c = collective_of(x, head);
+  if (x->held[from].n > 0 || !take(c, from, head, route, body)) {
+    hold(x, c, from, head, route, body);
+    return false;
+  }
+  if (c->allreduce) retry(x);
+  return true;
+}
+
+/* ---- other events ---------------------------------------------------------------------------------- */
+
+void gt_exchange_start(gt_exchange *x) {
+  retry(x);
+}
+
+void gt_exchange_room(gt_exchange *x, size_t region) {
+  (void)region;
+  retry(x);
+}
+
+static void joined(gt_allreduce *r, int64_t rounds) {
   if (r->unheard) r->unheard--;
   if (rounds > r->floor) r->floor = rounds;
+  r->base.x->topology->allreduce->again(r);
 }
 
-void gt_exchange_peer(gt_exchange *x, size_t region, gt_peer_event event, int64_t rounds) {
+void gt_exchange_peer(gt_exchange *x, size_t region, gt_peer_event event, int64_t count) {
+  x->done[region] = event == GT_PEER_DONE || event == GT_PEER_LEFT;
+  x->late[region] = event == GT_PEER_REJOINED;
+  x->count[region] = count;
   for (gt_collective *c = x->first; c; c = c->next) {
     if (!c->allreduce) continue;
-    peer_of_rounds(c->allreduce, region, event, rounds);
-    c->spec.changed(c->spec.ctx);
+    if (!x->done[region]) joined(c->allreduce, count);
   }
+  retry(x);
 }
 
 int64_t gt_exchange_rounds(const gt_exchange *x) {
   int64_t rounds = 0;
-  for (const gt_collective *c = x->first; c; c = c->next)
-    if (c->allreduce && c->allreduce->applied > rounds) rounds = c->allreduce->applied;
+  for (const gt_collective *c = x->first; c; c = c->next) {
+    const gt_allreduce *r = c->allreduce;
+    const int64_t begun = r && x->topology->allreduce->begun ? x->topology->allreduce->begun(r) : 0;
+    if (begun > rounds) rounds = begun;
+    if (r && r->applied > rounds) rounds = r->applied;
+  }
   return rounds;
+}
+
+static bool broadcasts(const gt_broadcast *b, bool (*holds)(const gt_broadcast *b)) {
+  return !holds || holds(b);
+}
+
+bool gt_exchange_drained(const gt_exchange *x) {
+  for (const gt_collective *c = x->first; c; c = c->next) {
+    if (c->allreduce && c->allreduce->own > c->allreduce->posted) return false;
+    if (c->broadcast && !broadcasts(c->broadcast, x->topology->broadcast->drained)) return false;
+  }
+  return true;
+}
+
+bool gt_exchange_settled(const gt_exchange *x) {
+  for (const gt_collective *c = x->first; c; c = c->next) {
+    if (c->allreduce && (gt_allreduce_waiting(c->allreduce) || !x->topology->allreduce->settled(c->allreduce))) return false;
+    if (c->broadcast && !broadcasts(c->broadcast, x->topology->broadcast->settled)) return false;
+  }
+  return x->nheld == 0;
+}
+
+int64_t gt_exchange_count(const gt_exchange *x) {
+  const gt_collective *c = x->first;
+  if (!c) return 0;
+  return c->allreduce ? c->allreduce->own : c->broadcast->posted;
 }

@@ -3,8 +3,8 @@
 
 #include <stdio.h>
 
-void gt_inbox_open(gt_inbox *inbox, size_t nregions, size_t expected, size_t n, bool with_memory) {
-  *inbox = (gt_inbox){.nregions = nregions, .n = n, .with_memory = with_memory && n > 0, .spare_capacity = nregions * expected};
+void gt_inbox_open(gt_inbox *inbox, size_t nregions, size_t expected, size_t n, bool with_memory, bool pieces) {
+  *inbox = (gt_inbox){.nregions = nregions, .n = n, .with_memory = with_memory && n > 0, .pieces = pieces, .spare_capacity = nregions * expected};
   inbox->queues = GT_NEW_ARRAY(gt_inbox_queue, nregions);
   for (size_t i = 0; i < nregions; i++) inbox->queues[i] = (gt_inbox_queue){.ring = GT_NEW_ARRAY(gt_inbox_slot, expected), .capacity = expected};
   inbox->spare = GT_NEW_ARRAY(float *, inbox->spare_capacity);
@@ -52,9 +52,12 @@ static gt_inbox_slot *add_slot(gt_inbox *inbox, size_t peer) {
   return slot;
 }
 
-void gt_inbox_push(gt_inbox *inbox, size_t peer, uint64_t value, gt_vec payload) {
+void gt_inbox_push(gt_inbox *inbox, size_t peer, int64_t value, double weight, gt_vec payload) {
   gt_inbox_slot *slot = add_slot(inbox, peer);
-  slot->value = (int64_t)value;
+  slot->value = value;
+  slot->weight = weight;
+  slot->floats = (int64_t)payload.n;
+  slot->vec.n = payload.n;
   gt_vec_copy(slot->vec, payload);
 }
 
@@ -85,9 +88,23 @@ void gt_inbox_save(gt_inbox *inbox, const char *owner, gt_state *state) {
       gt_inbox_slot *slot = slot_at(&inbox->queues[peer], k);
       snprintf(prefix, sizeof prefix, "%sinbox/%zu/%lld/", owner, peer, (long long)k);
       gt_state_add(state, prefix, "value", GT_TYPE_I64, &slot->value, 1);
-      if (inbox->n) gt_state_add(state, prefix, "data", GT_TYPE_F32, slot->vec.data, inbox->n);
+      if (inbox->pieces) gt_state_add(state, prefix, "weight", GT_TYPE_F64, &slot->weight, 1);
+      if (inbox->pieces) gt_state_add(state, prefix, "floats", GT_TYPE_I64, &slot->floats, 1);
+      if (slot->vec.n) gt_state_add(state, prefix, "data", GT_TYPE_F32, slot->vec.data, slot->vec.n);
     }
   }
+}
+
+static gt_status load_piece(const gt_inbox *inbox, gt_inbox_slot *slot, const char *prefix, const gt_state *state) {
+  slot->floats = (int64_t)inbox->n;
+  slot->weight = 0;
+  if (!inbox->pieces) return GT_OK;
+  GT_TRY(gt_state_get(state, prefix, "weight", GT_TYPE_F64, &slot->weight, 1));
+  GT_TRY(gt_state_get(state, prefix, "floats", GT_TYPE_I64, &slot->floats, 1));
+  if (slot->floats < 0 || (uint64_t)slot->floats > inbox->n)
+    return GT_FAIL(GT_ERR_CKPT, "state \"%sfloats\" is %lld; 0 to %zu is needed", prefix, (long long)slot->floats, inbox->n);
+  slot->vec.n = (size_t)slot->floats;
+  return GT_OK;
 }
 
 gt_status gt_inbox_load(gt_inbox *inbox, const char *owner, const gt_state *state) {
@@ -102,7 +119,8 @@ gt_status gt_inbox_load(gt_inbox *inbox, const char *owner, const gt_state *stat
       gt_inbox_slot *slot = add_slot(inbox, peer);
       snprintf(prefix, sizeof prefix, "%sinbox/%zu/%lld/", owner, peer, (long long)k);
       GT_TRY(gt_state_get(state, prefix, "value", GT_TYPE_I64, &slot->value, 1));
-      if (slot->vec.data) GT_TRY(gt_state_get(state, prefix, "data", GT_TYPE_F32, slot->vec.data, inbox->n));
+      GT_TRY(load_piece(inbox, slot, prefix, state));
+      if (slot->vec.data) GT_TRY(gt_state_get(state, prefix, "data", GT_TYPE_F32, slot->vec.data, slot->vec.n));
     }
   }
   return GT_OK;

@@ -6,7 +6,9 @@
 
 typedef struct {
   int64_t value;
-  gt_vec vec;
+  double weight; /* of the regions that it is a sum of; 0: it is one region's own */
+  int64_t floats;
+  gt_vec vec; /* of so many floats */
 } gt_inbox_slot;
 
 typedef struct {
@@ -19,24 +21,27 @@ typedef struct {
    How many messages a peer can be ahead: while all make steps 2; once this region is done, inflight + 1 of its slowest peer's.  One case has no
    bound but time: a peer learns that another is done before this region does, and goes on without it.  So queues grow. */
 typedef struct {
-  size_t nregions, n; /* n floats a message */
+  size_t nregions, n; /* n floats a message, at most */
   int64_t total;      /* messages in all queues */
   bool with_memory;
+  bool pieces; /* messages differ in length and weight, which are saved, too */
   gt_inbox_queue *queues;
   float **spare;
   size_t nspare, spare_capacity;
 } gt_inbox;
 
-/* For messages of n floats, with places (not yet memory) for `expected` from a peer.  with_memory false: only values are kept (simulation). */
-void gt_inbox_open(gt_inbox *inbox, size_t nregions, size_t expected, size_t n, bool with_memory);
+/* For messages of n floats, with places (not yet memory) for `expected` from a peer.  with_memory false: only values are kept (simulation);
+   pieces: messages may be shorter, and have weights. */
+void gt_inbox_open(gt_inbox *inbox, size_t nregions, size_t expected, size_t n, bool with_memory, bool pieces);
 void gt_inbox_close(gt_inbox *inbox);
-/* Copies a message to the end of the peer's queue. */
-void gt_inbox_push(gt_inbox *inbox, size_t peer, uint64_t value, gt_vec payload);
+/* Copies a message of n floats at most to the end of the peer's queue. */
+void gt_inbox_push(gt_inbox *inbox, size_t peer, int64_t value, double weight, gt_vec payload);
 /* The oldest message of the peer, valid until it is popped, or NULL. */
 const gt_inbox_slot *gt_inbox_front(const gt_inbox *inbox, size_t peer);
 void gt_inbox_pop(gt_inbox *inbox, size_t peer);
 bool gt_inbox_empty(const gt_inbox *inbox);
-/* Names: "<owner>inbox/<peer>/count", "<owner>inbox/<peer>/<k>/value" and ".../data". */
+/* Names: "<owner>inbox/<peer>/count", "<owner>inbox/<peer>/<k>/value" ".../data", and
+   ".../weight" where it has one. */
 void gt_inbox_save(gt_inbox *inbox, const char *owner, gt_state *state);
 gt_status gt_inbox_load(gt_inbox *inbox, const char *owner, const gt_state *state);
 

@@ -14,18 +14,54 @@ typedef struct gt_collective {
   struct gt_collective *next;
 } gt_collective;
 
+/* A message that a topology could not take yet; the body is owned. */
+typedef struct {
+  gt_collective *collective;
+  gt_frame_header head;
+  gt_frame_route route;
+  bool routed;
+  gt_vec body;
+} gt_held_message;
+
+typedef struct {
+  gt_held_message *messages; /* oldest first */
+  size_t n, capacity;
+} gt_held;
+
+/* A region's place in a tree of sums. */
+typedef struct {
+  size_t parent;    /* itself at the root */
+  size_t *children; /* ascending */
+  size_t nchildren;
+  size_t *neighbours; /* the parent, where there is one, and the children, ascending */
+  size_t nneighbours;
+  size_t *terms; /* what is added up here: the children and the region itself, ascending */
+  size_t nterms;
+  size_t *members, *begin; /* of the term i, the regions whose sums it is: members[begin[i]..begin[i + 1]) */
+} gt_tree;
+
 struct gt_exchange {
   gt_exchange_spec spec;
   const struct gt_topology_ops *topology;
   gt_collective *first, *last;
   size_t ncollectives;
   size_t *others; /* every region but this one, ascending; nregions - 1 */
+  bool *done;     /* nregions: the region makes no more steps */
+  bool *late;     /* it was done before the resume and may make steps again */
+  int64_t *count; /* of one that is done: its gt_exchange_count */
+  gt_held *held;  /* of each region */
+  size_t nheld;   /* messages in all of them */
+  gt_tree tree;   /* hub, tree */
 };
 
 /* The collective takes its place as the exchange's last. */
 void gt_exchange_add(gt_exchange *x, gt_collective *c, const gt_collective_spec *spec, size_t n);
-/* Every other region's outbox takes one more message; true when there is no other region. */
-bool gt_exchange_all_room(const gt_exchange *x);
+/* Each of the regions has room for so many messages; true where there is none. */
+bool gt_exchange_room_at(const gt_exchange *x, const size_t *regions, size_t n, size_t messages);
+/* A body of n floats. */
+gt_payload *gt_exchange_body(const gt_exchange *x, size_t n);
+/* The header of a collective's message. */
+gt_frame_header gt_collective_head(const gt_collective *c, uint64_t value, uint64_t detail);
 
 /* ---- all-reduce: what every topology has in common (allreduce.c) ---------------------------------- */
 
@@ -36,10 +72,9 @@ struct gt_allreduce {
   int64_t own, posted, applied;
   int64_t samples; /* behind the contribution that is next to be posted */
   int64_t over;    /* 1: this region makes no more steps */
-  int64_t floor;   /* after a resume: the newest round that anyone had applied */
+  int64_t floor;   /* after a resume: the newest round that anyone had applied or begun to add up */
   size_t unheard;  /* regions that have not told theirs */
   bool rejoins;    /* it was done before the resume and may make steps again */
-  bool *done;      /* nregions: the region sends no more */
   gt_vec mean;
   float share; /* of the own contribution in it; 0: there was none */
 };
@@ -48,39 +83,57 @@ typedef struct {
   size_t size; /* of the topology's own struct, whose first member is gt_allreduce; zeroed */
   void (*open)(gt_allreduce *r);
   void (*close)(gt_allreduce *r);
-  /* The own contribution can be posted now; posts it. */
-  bool (*can_post)(const gt_allreduce *r);
-  void (*post)(gt_allreduce *r);
-  /* Forms the mean of round applied + 1 if all that belongs to it is here. */
-  bool (*form)(gt_allreduce *r);
-  void (*message)(gt_allreduce *r, size_t from, const gt_frame_header *head, gt_vec body);
+  /* Moves on what can; true: mean and share are those of round applied + 1. */
+  bool (*next)(gt_allreduce *r);
+  /* False: it cannot be taken yet. */
+  bool (*receive)(gt_allreduce *r, size_t from, const gt_frame_header *head, const gt_frame_route *route, gt_vec body);
   /* What was found of who takes part in the next round may be otherwise now. */
   void (*again)(gt_allreduce *r);
-  bool (*empty)(const gt_allreduce *r); /* nothing that was received waits */
-  void (*save)(gt_allreduce *r, gt_state *state);
-  gt_status (*load)(gt_allreduce *r, const gt_state *state);
+  /* Nothing here waits for anything, the own contribution aside. */
+  bool (*settled)(const gt_allreduce *r);
+  /* The newest round that it has begun to add up for others; NULL: it adds up for none. */
+  int64_t (*begun)(const gt_allreduce *r);
+  void (*save)(gt_allreduce *r, const char *prefix, gt_state *state);
+  gt_status (*load)(gt_allreduce *r, const char *prefix, const gt_state *state);
 } gt_allreduce_ops;
+
+/* sum = share x, or sum += share x. */
+void gt_allreduce_add(gt_vec sum, float share, gt_vec x, bool first);
+/* The same with n floats of the own contribution, from `first_float` on. */
+void gt_allreduce_add_own(const gt_allreduce *r, gt_vec sum, float share, size_t first_float, bool first);
 
 /* ---- broadcast -------------------------------------------------------------------------------------- */
 
 struct gt_broadcast {
   gt_collective base;
   bool replace;
+  int64_t posted;      /* value of the last that this region posted */
   gt_payload *filling; /* between begin and post */
 };
 
 typedef struct {
+  size_t size; /* as above */
+  void (*open)(gt_broadcast *b);
+  void (*close)(gt_broadcast *b);
   bool (*room)(const gt_broadcast *b);
+  gt_vec (*begin)(gt_broadcast *b); /* a vector of its own to fill; NULL, or one without floats: a payload is filled */
   void (*post)(gt_broadcast *b, gt_payload *payload, const gt_frame_header *head);
-  void (*message)(gt_broadcast *b, size_t from, const gt_frame_header *head, gt_vec body);
+  bool (*receive)(gt_broadcast *b, size_t from, const gt_frame_header *head, const gt_frame_route *route, gt_vec body);
+  void (*progress)(gt_broadcast *b); /* there may be room for what waits here; NULL: nothing does */
+  bool (*drained)(const gt_broadcast *b);
+  bool (*settled)(const gt_broadcast *b);
+  void (*save)(gt_broadcast *b, const char *prefix, gt_state *state);
+  gt_status (*load)(gt_broadcast *b, const char *prefix, const gt_state *state);
 } gt_broadcast_ops;
 
 /* ---- topologies ---------------------------------------------------------------------------------------- */
 
 typedef struct gt_topology_ops {
   const char *name;
+  void (*open)(gt_exchange *x); /* finds the region's place; NULL: it needs none */
+  void (*close)(gt_exchange *x);
   const gt_allreduce_ops *allreduce;
-  const gt_broadcast_ops *broadcast;
+  const gt_broadcast_ops *broadcast; /* NULL: it has none */
 } gt_topology_ops;
 
 const gt_topology_ops *gt_topology_of(gt_topology topology);

@@ -7,7 +7,13 @@
 #include "internal.h"
 
 static void post_to_others(const gt_exchange *x, gt_payload *payload, const gt_frame_header *head, bool replace) {
-  x->spec.host.post(x->spec.host.ctx, payload, head, x->others, x->spec.nregions - 1, replace);
+  const gt_exchange_message message = {
+      .payload = payload, .n = payload->vec.n, .head = *head, .to = x->others, .nto = x->spec.nregions - 1, .replace = replace};
+  x->spec.host.post(x->spec.host.ctx, &message);
+}
+
+static bool room(const gt_exchange *x) {
+  return gt_exchange_room_at(x, x->others, x->spec.nregions - 1, 1);
 }
 
 /* ---- all-reduce ---------------------------------------------------------------------------------- */
@@ -28,31 +34,28 @@ static const gt_inbox *inbox_of(const gt_allreduce *r) {
 
 static void rounds_open(gt_allreduce *r) {
   const gt_exchange_spec *spec = &r->base.x->spec;
-  gt_inbox_open(&of(r)->inbox, spec->nregions, spec->with_memory ? spec->inflight + 1 : 1, r->base.n, spec->with_memory);
+  gt_inbox_open(&of(r)->inbox, spec->nregions, spec->with_memory ? spec->inflight + 1 : 1, r->base.n, spec->with_memory, false);
 }
 
 static void rounds_close(gt_allreduce *r) {
   gt_inbox_close(&of(r)->inbox);
 }
 
-static bool rounds_can_post(const gt_allreduce *r) {
-  return gt_exchange_all_room(r->base.x);
-}
-
-static void rounds_post(gt_allreduce *r) {
+static void post_own(gt_allreduce *r) {
   const gt_exchange *x = r->base.x;
-  gt_payload *payload = x->spec.host.payload(x->spec.host.ctx, r->base.n);
+  gt_payload *payload = gt_exchange_body(x, r->base.n);
+  const gt_frame_header head = gt_collective_head(&r->base, (uint64_t)r->own, (uint64_t)r->samples);
   gt_vec_copy(gt_vec_range(payload->vec, 0, r->a.n), r->a);
   if (r->b.n) gt_vec_copy(gt_vec_range(payload->vec, r->a.n, r->b.n), r->b);
-  gt_frame_header head = {
-      .kind = (uint8_t)r->base.spec.kind, .range = (uint32_t)r->base.id, .value = (uint64_t)r->own, .detail = (uint64_t)r->samples};
   r->posted = r->own;
   r->samples = 0;
   post_to_others(x, payload, &head, false);
 }
 
-static void rounds_message(gt_allreduce *r, size_t from, const gt_frame_header *head, gt_vec body) {
-  gt_inbox_push(&of(r)->inbox, from, head->value, body);
+static bool rounds_receive(gt_allreduce *r, size_t from, const gt_frame_header *head, const gt_frame_route *route, gt_vec body) {
+  (void)route;
+  gt_inbox_push(&of(r)->inbox, from, (int64_t)head->value, 0, body);
+  return true;
 }
 
 static void rounds_again(gt_allreduce *r) {
@@ -69,8 +72,9 @@ static part takes_part(const gt_allreduce *r, size_t region, int64_t round) {
   }
   const gt_inbox_slot *slot = gt_inbox_front(inbox_of(r), region);
   if (!slot)
-    return r->done[region] || round <= r->floor ? OUT
-                                                : AWAITED; /* what was sent before the resume is here, what comes is of rounds after the floor */
+    return r->base.x->done[region] || round <= r->floor
+               ? OUT
+               : AWAITED; /* what was sent before the resume is here, what comes is of rounds after the floor */
   if (slot->value < round)
     gt_bug("region %zu's oldest message is of round %lld; round %lld is next", region, (long long)slot->value, (long long)round);
   return slot->value == round ? IN : OUT;
@@ -90,21 +94,8 @@ static bool is_complete(gt_allreduce *r, int64_t round) {
   return false;
 }
 
-static void add(gt_vec sum, float share, gt_vec x, bool first) {
-  if (first)
-    gt_vec_set_scaled(sum, share, x);
-  else
-    gt_vec_axpy(sum, share, x);
-}
-
-static void add_own(gt_allreduce *r, float share, bool first) {
-  r->share = share;
-  add(gt_vec_range(r->mean, 0, r->a.n), share, r->a, first);
-  if (r->b.n) add(gt_vec_range(r->mean, r->a.n, r->b.n), share, r->b, first);
-}
-
 /* Weights are renormalised over the regions that take part. */
-static bool rounds_form(gt_allreduce *r) {
+static bool form(gt_allreduce *r) {
   const gt_exchange_spec *spec = &r->base.x->spec;
   const int64_t round = r->applied + 1;
   if (!is_complete(r, round)) return false;
@@ -117,9 +108,10 @@ static bool rounds_form(gt_allreduce *r) {
     if (takes_part(r, i, round) != IN) continue;
     float share = (float)(spec->weights[i] / total);
     if (i == spec->self) {
-      add_own(r, share, first);
+      r->share = share;
+      gt_allreduce_add_own(r, r->mean, share, 0, first);
     } else {
-      add(r->mean, share, gt_inbox_front(&of(r)->inbox, i)->vec, first);
+      gt_allreduce_add(r->mean, share, gt_inbox_front(&of(r)->inbox, i)->vec, first);
       gt_inbox_pop(&of(r)->inbox, i);
     }
     first = false;
@@ -127,15 +119,23 @@ static bool rounds_form(gt_allreduce *r) {
   return true;
 }
 
-static bool rounds_empty(const gt_allreduce *r) {
+static bool rounds_next(gt_allreduce *r) {
+  if (r->base.x->spec.nregions == 1) r->posted = r->own;
+  if (r->own > r->posted && room(r->base.x)) post_own(r);
+  return form(r);
+}
+
+static bool rounds_settled(const gt_allreduce *r) {
   return gt_inbox_empty(inbox_of(r));
 }
 
-static void rounds_save(gt_allreduce *r, gt_state *state) {
+static void rounds_save(gt_allreduce *r, const char *prefix, gt_state *state) {
+  (void)prefix;
   gt_inbox_save(&of(r)->inbox, r->base.spec.owner, state);
 }
 
-static gt_status rounds_load(gt_allreduce *r, const gt_state *state) {
+static gt_status rounds_load(gt_allreduce *r, const char *prefix, const gt_state *state) {
+  (void)prefix;
   return gt_inbox_load(&of(r)->inbox, r->base.spec.owner, state);
 }
 
@@ -143,35 +143,37 @@ static const gt_allreduce_ops mesh_allreduce = {
     .size = sizeof(rounds),
     .open = rounds_open,
     .close = rounds_close,
-    .can_post = rounds_can_post,
-    .post = rounds_post,
-    .form = rounds_form,
-    .message = rounds_message,
+    .next = rounds_next,
+    .receive = rounds_receive,
     .again = rounds_again,
-    .empty = rounds_empty,
+    .settled = rounds_settled,
     .save = rounds_save,
     .load = rounds_load,
 };
 
 /* ---- broadcast ----------------------------------------------------------------------------------- */
 
+/* What is replaced needs no room, only the bytes. */
 static bool broadcast_room(const gt_broadcast *b) {
-  return gt_exchange_all_room(b->base.x);
+  const gt_exchange_host *host = &b->base.x->spec.host;
+  return b->replace ? !host->afford || host->afford(host->ctx) : room(b->base.x);
 }
 
 static void broadcast_post(gt_broadcast *b, gt_payload *payload, const gt_frame_header *head) {
   post_to_others(b->base.x, payload, head, b->replace);
 }
 
-static void broadcast_message(gt_broadcast *b, size_t from, const gt_frame_header *head, gt_vec body) {
-  (void)head;
+static bool broadcast_receive(gt_broadcast *b, size_t from, const gt_frame_header *head, const gt_frame_route *route, gt_vec body) {
+  (void)head, (void)route;
   b->base.spec.received(b->base.spec.ctx, from, body);
+  return true;
 }
 
 static const gt_broadcast_ops mesh_broadcast = {
+    .size = sizeof(gt_broadcast),
     .room = broadcast_room,
     .post = broadcast_post,
-    .message = broadcast_message,
+    .receive = broadcast_receive,
 };
 
 const gt_topology_ops gt_topology_mesh = {

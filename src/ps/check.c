@@ -44,7 +44,7 @@ gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head)
     return GT_FAIL(GT_ERR_FAULT, "there is no link from region %zu to region %zu", from, ps->spec.self);
   if (!takes(ps, head->kind))
     return GT_FAIL(GT_ERR_FAULT, "a message of kind %u is none that strategy %s has use for", head->kind, ps->spec.strategy->name);
-  uint64_t bytes = gt_msg_is_data(head->kind) ? gt_exchange_bytes(ps->exchange, head) : 0;
+  uint64_t bytes = gt_msg_is_data(head->kind) ? gt_exchange_bytes(ps->exchange, head, NULL) : 0;
   if (head->codec != 0 || head->range != 0)
     return GT_FAIL(GT_ERR_FAULT, "a message of kind %u has codec %u and range %u; 0 and 0 are needed", head->kind, head->codec, head->range);
   if (head->message_bytes != bytes)

@@ -57,13 +57,13 @@ void gt_ps_end_check(gt_ps *ps) {
     gt_ps_eval_skip(ps);
     gt_sync_on_drain(ps->sync, ps->now);
   }
-  if (ps->phase == GT_PS_DRAINING && gt_sync_drained(ps->sync) && ps->unacknowledged == 0) {
+  if (ps->phase == GT_PS_DRAINING && gt_sync_drained(ps->sync) && gt_exchange_drained(ps->exchange) && ps->unacknowledged == 0) {
     ps->totals.drain += ps->now - ps->phase_since;
     enter(ps, GT_PS_FOLLOWING);
     ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_DONE, (double)ps->totals.steps, 0);
     gt_ps_tell_done(ps);
   }
-  if (ps->phase == GT_PS_FOLLOWING && ps->told == ps->spec.nregions - 1 && ps->unacknowledged == 0 && gt_sync_settled(ps->sync)) {
+  if (ps->phase == GT_PS_FOLLOWING && ps->told == ps->spec.nregions - 1 && ps->unacknowledged == 0 && gt_exchange_settled(ps->exchange)) {
     ps->totals.idle += ps->now - ps->phase_since;
     enter(ps, GT_PS_COMPLETE);
     ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_COMPLETE, (double)ps->totals.steps, 0);

@@ -39,7 +39,8 @@ static bool has_place(const gt_ps *ps, size_t peer) {
   return p->queued < ps->spec.outbox && p->n < gt_ps_inflight(&ps->spec);
 }
 
-static bool host_room(void *ctx, size_t peer) {
+static bool host_room(void *ctx, size_t peer, size_t messages) {
+  (void)messages; /* one, with a mesh */
   return has_place(ctx, peer) && gt_ps_affords_all(ctx);
 }
 
@@ -134,12 +135,12 @@ static void post_to(gt_ps *ps, size_t peer, gt_payload *payload, const gt_frame_
   gt_ps_enqueue(ps, peer, &own, payload);
 }
 
-static void host_post(void *ctx, gt_payload *payload, const gt_frame_header *head, const size_t *to, size_t nto, bool replace) {
+static void host_post(void *ctx, const gt_exchange_message *m) {
   gt_ps *ps = ctx;
   ps->totals.encode += gt_ps_worked(ps, GT_WORK_ENCODE) - ps->encode_from;
-  payload->refs++; /* so that it is not taken for free between two peers */
-  for (size_t i = 0; i < nto; i++) post_to(ps, to[i], payload, head, replace);
-  payload->refs--;
+  m->payload->refs++; /* so that it is not taken for free between two peers */
+  for (size_t i = 0; i < m->nto; i++) post_to(ps, m->to[i], m->payload, &m->head, m->replace);
+  m->payload->refs--;
 }
 
 void gt_ps_departed(gt_ps *ps, size_t peer, uint64_t cookie, gt_ns now) {

@@ -126,7 +126,7 @@ static void data_message(gt_ps *ps, size_t from, const gt_frame_header *head, co
     if (!finite) reject(ps, from);
     if (p->rejected) return;
     p->applied_seq = sequence;
-    if (finite) gt_exchange_message(ps->exchange, from, head, body);
+    if (finite) (void)gt_exchange_receive(ps->exchange, from, head, NULL, body);
     ps->totals.update += gt_ps_worked(ps, GT_WORK_APPLY) - clock;
   }
   gt_ps_control(ps, from, GT_MSG_ACK, p->applied_seq, 0);

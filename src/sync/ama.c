@@ -70,13 +70,15 @@ static void ama_save(gt_sync *s, gt_state *state) {
   gt_sync_save_count(state, "steps", &a->steps);
   gt_sync_save_count(state, "unsent_steps", &a->unsent_steps);
   gt_sync_save_count(state, "samples", &a->samples);
+  gt_broadcast_save(a->models, state);
 }
 
 static gt_status ama_load(gt_sync *s, const gt_state *state) {
   ama *a = (ama *)s;
   GT_TRY(gt_sync_load_count(state, "steps", &a->steps));
   GT_TRY(gt_sync_load_count(state, "unsent_steps", &a->unsent_steps));
-  return gt_sync_load_count(state, "samples", &a->samples);
+  GT_TRY(gt_sync_load_count(state, "samples", &a->samples));
+  return gt_broadcast_load(a->models, state);
 }
 
 extern const gt_sync_ops gt_sync_ama;

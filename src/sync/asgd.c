@@ -74,6 +74,7 @@ static void asgd_save(gt_sync *s, gt_state *state) {
   gt_sync_save_count(state, "samples", &a->samples);
   gt_sync_save_count(state, "late", &a->late);
   if (a->late) gt_sync_save_vec(state, "update", a->update);
+  gt_broadcast_save(a->updates, state);
 }
 
 static gt_status asgd_load(gt_sync *s, const gt_state *state) {
@@ -81,7 +82,8 @@ static gt_status asgd_load(gt_sync *s, const gt_state *state) {
   GT_TRY(gt_sync_load_count(state, "steps", &a->steps));
   GT_TRY(gt_sync_load_count(state, "samples", &a->samples));
   GT_TRY(gt_sync_load_count(state, "late", &a->late));
-  return a->late ? gt_sync_load_vec(state, "update", a->update) : GT_OK;
+  if (a->late) GT_TRY(gt_sync_load_vec(state, "update", a->update));
+  return gt_broadcast_load(a->updates, state);
 }
 
 extern const gt_sync_ops gt_sync_asgd;

@@ -81,6 +81,7 @@ static void ga_save(gt_sync *s, gt_state *state) {
   gt_sync_save_count(state, "samples", &a->samples);
   gt_sync_save_count(state, "draining", &a->draining);
   gt_sync_save_vec(state, "sum", a->sum);
+  gt_broadcast_save(a->updates, state);
 }
 
 static gt_status ga_load(gt_sync *s, const gt_state *state) {
@@ -89,7 +90,8 @@ static gt_status ga_load(gt_sync *s, const gt_state *state) {
   GT_TRY(gt_sync_load_count(state, "held_steps", &a->held_steps));
   GT_TRY(gt_sync_load_count(state, "samples", &a->samples));
   GT_TRY(gt_sync_load_count(state, "draining", &a->draining));
-  return gt_sync_load_vec(state, "sum", a->sum);
+  GT_TRY(gt_sync_load_vec(state, "sum", a->sum));
+  return gt_broadcast_load(a->updates, state);
 }
 
 extern const gt_sync_ops gt_sync_asgd_ga;

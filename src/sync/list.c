@@ -58,10 +58,6 @@ bool gt_sync_drained(const gt_sync *s) {
   return !s->ops->drained || s->ops->drained(s);
 }
 
-bool gt_sync_settled(const gt_sync *s) {
-  return gt_sync_drained(s) && (!s->ops->settled || s->ops->settled(s));
-}
-
 void gt_sync_save(gt_sync *s, gt_state *state) {
   if (s->env.average) gt_state_add(state, "sync/", "done", GT_TYPE_U8, s->done, s->env.nregions);
   s->ops->save(s, state);

@@ -55,14 +55,6 @@ static void sma_on_drain(gt_sync *s, gt_ns now) {
   advance(s);
 }
 
-static bool sma_drained(const gt_sync *s) {
-  return gt_allreduce_drained(((const sma *)s)->rounds);
-}
-
-static bool sma_settled(const gt_sync *s) {
-  return gt_allreduce_settled(((const sma *)s)->rounds);
-}
-
 static void sma_save(gt_sync *s, gt_state *state) {
   sma *a = (sma *)s;
   gt_allreduce_save(a->rounds, state);
@@ -89,8 +81,6 @@ const gt_sync_ops gt_sync_sma = {
     .close = sma_close,
     .on_gradient = sma_on_gradient,
     .on_drain = sma_on_drain,
-    .drained = sma_drained,
-    .settled = sma_settled,
     .save = sma_save,
     .load = sma_load,
 };

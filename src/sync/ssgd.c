@@ -45,14 +45,6 @@ static void ssgd_on_drain(gt_sync *s, gt_ns now) {
   advance(s);
 }
 
-static bool ssgd_drained(const gt_sync *s) {
-  return gt_allreduce_drained(((const ssgd *)s)->steps);
-}
-
-static bool ssgd_settled(const gt_sync *s) {
-  return gt_allreduce_settled(((const ssgd *)s)->steps);
-}
-
 static void ssgd_save(gt_sync *s, gt_state *state) {
   ssgd *a = (ssgd *)s;
   gt_allreduce_save(a->steps, state);
@@ -79,8 +71,6 @@ const gt_sync_ops gt_sync_ssgd = {
     .close = ssgd_close,
     .on_gradient = ssgd_on_gradient,
     .on_drain = ssgd_on_drain,
-    .drained = ssgd_drained,
-    .settled = ssgd_settled,
     .save = ssgd_save,
     .load = ssgd_load,
 };

@@ -8,7 +8,7 @@
 
 static void push(gt_inbox *inbox, size_t peer, uint64_t value) {
   float data[2] = {(float)value, (float)peer};
-  gt_inbox_push(inbox, peer, value, gt_vec_of(data, 2));
+  gt_inbox_push(inbox, peer, (int64_t)value, 0, gt_vec_of(data, 2));
 }
 
 static void assert_front(const gt_inbox *inbox, size_t peer, int64_t value) {
@@ -22,7 +22,7 @@ static void test_order_and_reuse(void **state) {
   (void)state;
   int64_t alive = gt_alloc_alive();
   gt_inbox inbox;
-  gt_inbox_open(&inbox, 3, 2, 2, true);
+  gt_inbox_open(&inbox, 3, 2, 2, true, false);
   assert_true(gt_inbox_empty(&inbox));
   assert_null(gt_inbox_front(&inbox, 1));
   push(&inbox, 0, 1);
@@ -49,7 +49,7 @@ static void test_grows_and_keeps_the_order(void **state) {
   (void)state;
   int64_t alive = gt_alloc_alive();
   gt_inbox inbox;
-  gt_inbox_open(&inbox, 2, 2, 2, true);
+  gt_inbox_open(&inbox, 2, 2, 2, true, false);
   int64_t next = 1;
   for (uint64_t value = 1; value <= 90; value++) {
     push(&inbox, 1, value);
@@ -68,8 +68,8 @@ static void test_grows_and_keeps_the_order(void **state) {
 static void test_save_and_load(void **state) {
   (void)state;
   gt_inbox a, b;
-  gt_inbox_open(&a, 2, 3, 2, true);
-  gt_inbox_open(&b, 2, 1, 2, true); /* grows while it loads */
+  gt_inbox_open(&a, 2, 3, 2, true, false);
+  gt_inbox_open(&b, 2, 1, 2, true, false); /* grows while it loads */
   for (uint64_t value = 1; value <= 3; value++) push(&a, 1, value);
   gt_inbox_pop(&a, 1);
   push(&a, 1, 4); /* wraps around */
@@ -94,8 +94,8 @@ static void test_save_and_load(void **state) {
 static void test_without_memory(void **state) {
   (void)state;
   gt_inbox inbox;
-  gt_inbox_open(&inbox, 2, 2, 1000, false);
-  gt_inbox_push(&inbox, 1, 5, gt_vec_of(NULL, 1000));
+  gt_inbox_open(&inbox, 2, 2, 1000, false, false);
+  gt_inbox_push(&inbox, 1, 5, 0, gt_vec_of(NULL, 1000));
   assert_int_equal(gt_inbox_front(&inbox, 1)->value, 5);
   assert_null(gt_inbox_front(&inbox, 1)->vec.data);
   gt_inbox_close(&inbox);

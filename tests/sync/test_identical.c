@@ -82,7 +82,7 @@ static void test_settled_says_whether_a_message_waits(void **state) {
     int64_t waits = 0, holds = 0;
     while (w_step(w)) {
       bool equal = w->links[0][2].value == w->links[1][2].value;
-      assert_int_equal(gt_sync_settled(w->regions[2].sync), equal);
+      assert_int_equal(gt_exchange_settled(w->regions[2].exchange), equal);
       assert_true(gt_sync_drained(w->regions[2].sync));
       waits += !equal;
       for (size_t i = 0; i < 2; i++) {

@@ -63,34 +63,50 @@ static size_t w_waiting(const w_link *link) {
   return link->count - link->flying;
 }
 
-static bool w_room(void *ctx, size_t peer) {
+static bool w_room(void *ctx, size_t peer, size_t messages) {
   w_region *r = ctx;
-  assert_true(peer < r->world->spec.nregions && peer != r->id);
-  return w_waiting(&r->world->links[r->id][peer]) < r->world->spec.outbox;
+  const world *w = r->world;
+  assert_true(peer < w->spec.nregions && peer != r->id);
+  return w_waiting(&w->links[r->id][peer]) + messages <= w->spec.outbox * w->unit;
 }
 
 void w_arm(world *w, size_t from, size_t to) {
   w_link *link = &w->links[from][to];
-  if (link->depart == GT_NEVER && w_waiting(link) && link->flying < w->spec.window) link->depart = w->now + w_delay(w, from, to);
+  if (link->depart == GT_NEVER && w_waiting(link) && link->flying < w->spec.window * w->unit) link->depart = w->now + w_delay(w, from, to);
 }
 
-static void w_post(void *ctx, gt_payload *payload, const gt_frame_header *head, const size_t *to, size_t nto, bool replace) {
+void w_take(world *w, size_t from, size_t to) {
+  w_link *link = &w->links[from][to];
+  link->applied++;
+  assert_true(link->applied <= link->received);
+  for (size_t m = 0; m < link->flying; m++)
+    if (link->queue[m].head.sequence == link->applied) link->queue[m].acked = w->now + w_delay(w, to, from);
+}
+
+static void w_post(void *ctx, const gt_exchange_message *m) {
   w_region *r = ctx;
   world *w = r->world;
-  assert_int_equal(head->kind, r->sync->ops->sends);
-  assert_int_equal(payload->refs, 0);
+  const bool mesh = w->spec.topology == GT_TOPOLOGY_MESH;
+  gt_payload *payload = m->payload;
+  assert_int_equal(m->head.kind, r->sync->ops->sends);
+  assert_true(!mesh || payload->refs == 0);
+  assert_true(mesh != m->routed);
+  assert_true(m->first + m->n <= payload->vec.n);
   assert_true(w->spec.nregions > 1);
-  assert_false(r->done);
-  payload->refs = (int)nto;
+  assert_false(r->done && mesh);
+  payload->refs += (int)m->nto;
   for (size_t j = 0; payload->vec.data && j < W_PARAMS; j++) r->posted[j] += (double)payload->vec.data[j];
-  for (size_t i = 0; i < nto; i++) {
-    const size_t peer = to[i];
+  for (size_t i = 0; i < m->nto; i++) {
+    const size_t peer = m->to[i];
     w_link *link = &w->links[r->id][peer];
-    w_message message = {.payload = payload, .head = *head, .arrive = GT_NEVER, .acked = GT_NEVER};
+    w_message message = {.payload = payload, .head = m->head, .arrive = GT_NEVER, .acked = GT_NEVER};
+    message.body = gt_vec_range(payload->vec, m->first, m->n);
+    message.route = m->route;
+    message.routed = m->routed;
     message.head.from = (uint16_t)r->id;
     link->posted++;
-    bool full = w_waiting(link) >= w->spec.outbox;
-    assert_true(!full || replace); /* a message without a place would be lost */
+    bool full = w_waiting(link) >= w->spec.outbox * w->unit;
+    assert_true(!full || m->replace); /* a message without a place would be lost */
     w_message *newest = full ? &link->queue[link->count - 1] : NULL;
     if (newest && !newest->resent) {
       message.head.sequence = newest->head.sequence;
@@ -105,6 +121,11 @@ static void w_post(void *ctx, gt_payload *payload, const gt_frame_header *head, 
     }
     w_arm(w, r->id, peer);
   }
+}
+
+static void w_taken(void *ctx, size_t from) {
+  w_region *r = ctx;
+  w_take(r->world, from, r->id);
 }
 
 static void w_hold(void *ctx) {
@@ -143,12 +164,16 @@ gt_sync_env w_env(world *w, w_region *r) {
 }
 
 gt_exchange *w_exchange(world *w, w_region *r) {
+  const bool mesh = w->spec.topology == GT_TOPOLOGY_MESH;
   const gt_exchange_spec spec = {.nregions = w->spec.nregions,
                                  .self = r->id,
                                  .weights = w->weights,
                                  .inflight = w->inflight,
                                  .with_memory = !w->spec.no_data,
-                                 .host = {.ctx = r, .payload = w_payload, .room = w_room, .post = w_post}};
+                                 .topology = w->spec.topology,
+                                 .next = mesh ? NULL : w->spec.next,
+                                 .piece = W_PIECE,
+                                 .host = {.ctx = r, .payload = w_payload, .room = w_room, .post = w_post, .taken = w_taken}};
   return gt_exchange_create(&spec);
 }
 
@@ -170,7 +195,8 @@ world *w_open(const w_spec *spec) {
   if (!w->spec.outbox) w->spec.outbox = 2;
   w->rng = gt_rng_make(spec->seed, GT_RNG_TEST, 0, 0);
   w->env = (gt_sync_env){.nregions = spec->nregions, .period = spec->period, .scale = spec->scale, .average = spec->average};
-  w->inflight = w->spec.outbox + w->spec.window;
+  w->unit = spec->topology == GT_TOPOLOGY_MESH ? 1 : (W_MODEL + W_PIECE - 1) / W_PIECE;
+  w->inflight = (w->spec.outbox + w->spec.window) * w->unit;
   double total = 0;
   for (size_t i = 0; i < spec->nregions; i++) total += spec->weights[i];
   for (size_t i = 0; i < spec->nregions; i++) {

@@ -13,7 +13,8 @@
 
 #define W_REGIONS 6
 #define W_WORKERS 3
-#define W_QUEUE   16
+#define W_QUEUE   128
+#define W_PIECE   3 /* floats of a piece, where messages have pieces */
 #define W_PARAMS  7
 #define W_BUFFERS 3
 #define W_MODEL   (W_PARAMS + W_BUFFERS)
@@ -27,9 +28,11 @@ typedef struct {
   int64_t period;
   double scale;
   bool average;
-  size_t outbox, window;    /* messages that have not begun to leave; that are under way and not acknowledged */
-  size_t workers;           /* more than 1: gradients may be computed while workers are held */
-  double slow[W_REGIONS];   /* factor of the delays of a region's links; 0: 1 */
+  size_t outbox, window;  /* messages that have not begun to leave; that are under way and not acknowledged */
+  size_t workers;         /* more than 1: gradients may be computed while workers are held */
+  double slow[W_REGIONS]; /* factor of the delays of a region's links; 0: 1 */
+  gt_topology topology;
+  size_t next[W_REGIONS];   /* as in gt_exchange_spec; not with a mesh */
   bool no_data, drain_late; /* drain_late: on_drain waits for the release */
   gt_optim_spec optim;      /* name NULL: plain SGD */
   uint64_t seed;
@@ -37,7 +40,10 @@ typedef struct {
 
 typedef struct {
   gt_payload *payload;
+  gt_vec body; /* of it */
   gt_frame_header head;
+  gt_frame_route route;
+  bool routed;
   gt_ns arrive, acked; /* GT_NEVER: not yet known */
   bool here, resent;   /* at the receiver; sent again after a crash, so that the receiver may have it */
 } w_message;
@@ -46,9 +52,9 @@ typedef struct {
 typedef struct {
   w_message queue[W_QUEUE];
   size_t count, flying;
-  gt_ns depart, last_arrival, done_at; /* of the first that waits; of DONE */
-  uint64_t sequence, applied;          /* last posted; last applied by the receiver */
-  uint64_t value;                      /* of the last message delivered */
+  gt_ns depart, last_arrival, done_at;  /* of the first that waits; of DONE */
+  uint64_t sequence, received, applied; /* last posted; last received; last taken by the receiver */
+  uint64_t value;                       /* of the last message delivered */
   int64_t posted, delivered, replaced, duplicates, samples;
   bool done_here;
 } w_link;
@@ -81,6 +87,7 @@ typedef struct {
 typedef struct world {
   w_spec spec;
   gt_sync_env env;
+  size_t unit;     /* messages of an exchange on a link */
   size_t inflight; /* most messages under way on a link */
   double weights[W_REGIONS];
   w_region regions[W_REGIONS];
@@ -106,6 +113,8 @@ float w_gradient(size_t region, size_t j, float w);
 /* A delay from `from` to `to`, mostly short, at times long. */
 gt_ns w_delay(world *w, size_t from, size_t to);
 void w_unref(w_region *r, gt_payload *payload);
+/* The receiver has taken the link's next message. */
+void w_take(world *w, size_t from, size_t to);
 /* The first waiting message of a link gets its time of departure when the window lets it go. */
 void w_arm(world *w, size_t from, size_t to);
 

@@ -1,0 +1,237 @@
+/* ring: all-reduce by reduce-scatter and all-gather (Patarasuk and Yuan 2009): of R regions each
+   sends 2 (R - 1) messages to the one behind it, chunks [c n/R, (c + 1) n/R) of the range.  Chunk c
+   starts at region c, is added up on its way, is whole at the region before c, and goes round once
+   more.  Who does not take part in a round passes chunks on. */
+#include "inbox.h"
+#include "internal.h"
+
+typedef struct {
+  gt_allreduce base;
+  size_t before, place; /* the region in front of this one; hops from region 0 */
+  gt_inbox inbox;       /* messages from there */
+  /* Of the next round: whether its own chunk has left, messages taken of 2 (R - 1), weight of all. */
+  int64_t started, step;
+  double weight;
+} turns;
+
+static turns *of(gt_allreduce *r) {
+  return (turns *)r;
+}
+
+static size_t nregions_of(const turns *t) {
+  return t->base.base.x->spec.nregions;
+}
+
+static void turns_open(gt_allreduce *r) {
+  turns *t = of(r);
+  const gt_exchange_spec *spec = &r->base.x->spec;
+  for (size_t at = 0; at != spec->self; at = spec->next[at])
+    if (++t->place >= spec->nregions) gt_bug("region %zu is not on the ring", spec->self);
+  while (spec->next[t->before] != spec->self) t->before++;
+  gt_inbox_open(&t->inbox, spec->nregions, 2, r->base.n / spec->nregions + 1, spec->with_memory, true);
+}
+
+static void turns_close(gt_allreduce *r) {
+  gt_inbox_close(&of(r)->inbox);
+}
+
+static void turns_again(gt_allreduce *r) {
+  (void)r;
+}
+
+static gt_vec chunk_of(const turns *t, size_t chunk) {
+  const size_t n = t->base.base.n, from = chunk * n / nregions_of(t), to = (chunk + 1) * n / nregions_of(t);
+  return gt_vec_range(t->base.mean, from, to - from);
+}
+
+static size_t first_of(const turns *t, size_t chunk) {
+  return chunk * t->base.base.n / nregions_of(t);
+}
+
+/* The chunk `behind` places behind the region's own. */
+static size_t chunk_behind(const turns *t, size_t behind) {
+  return (t->place + 2 * nregions_of(t) - behind) % nregions_of(t);
+}
+
+static bool has_room(const turns *t) {
+  const gt_exchange *x = t->base.base.x;
+  return gt_exchange_room_at(x, &x->spec.next[x->spec.self], 1, 1);
+}
+
+static void post(const turns *t, gt_payload *payload, size_t chunk, double weight) {
+  const gt_allreduce *r = &t->base;
+  const gt_exchange *x = r->base.x;
+  const gt_exchange_message message = {
+      .payload = payload,
+      .n = payload->vec.n,
+      .head = gt_collective_head(&r->base, (uint64_t)r->applied + 1, 0),
+      .route = {.origin = (uint16_t)x->spec.self, .offset = first_of(t, chunk), .count = payload->vec.n, .weight = weight},
+      .routed = true,
+      .to = &x->spec.next[x->spec.self],
+      .nto = 1};
+  x->spec.host.post(x->spec.host.ctx, &message);
+}
+
+/* ---- reduce-scatter ------------------------------------------------------------------------------------- */
+
+static bool takes_part(const turns *t) {
+  return t->base.own == t->base.applied + 1;
+}
+
+/* sum = what came, and the own part of the chunk; returns the weight of both.  Empty: nobody yet. */
+static double add_own_part(const turns *t, gt_vec *sum, size_t chunk, const gt_inbox_slot *came) {
+  const size_t n = chunk_of(t, chunk).n;
+  double weight = came ? came->weight : 0;
+  const bool empty = weight == 0;
+  sum->n = empty && !takes_part(t) ? 0 : n;
+  if (!empty) gt_vec_copy(*sum, came->vec);
+  if (!takes_part(t)) return weight;
+  const double own = t->base.base.x->spec.weights[t->base.base.x->spec.self];
+  gt_allreduce_add_own(&t->base, *sum, (float)own, first_of(t, chunk), empty);
+  return weight + own;
+}
+
+/* The region knows whether it takes part in the next round, and that there is one. */
+static bool can_start(const turns *t) {
+  const gt_allreduce *r = &t->base;
+  const gt_inbox_slot *came = gt_inbox_front(&t->inbox, t->before);
+  if (takes_part(t)) return true;
+  if (!came) return false;
+  return (r->over && !r->rejoins) || (r->rejoins && !r->unheard && r->applied + 1 <= r->floor);
+}
+
+static bool start(turns *t) {
+  if (t->started || !can_start(t)) return t->started;
+  if (!has_room(t)) return false;
+  gt_payload *payload = gt_exchange_body(t->base.base.x, chunk_of(t, t->place).n);
+  const double weight = add_own_part(t, &payload->vec, t->place, NULL);
+  post(t, payload, t->place, weight);
+  t->started = 1;
+  if (takes_part(t)) {
+    t->base.posted = t->base.own;
+    t->base.samples = 0;
+  }
+  return true;
+}
+
+/* The last to add has the chunk's sum: it becomes the mean. */
+static void finish(turns *t, size_t chunk, const gt_inbox_slot *came) {
+  gt_payload *payload = gt_exchange_body(t->base.base.x, chunk_of(t, chunk).n);
+  const double weight = add_own_part(t, &payload->vec, chunk, came);
+  gt_vec_scale(payload->vec, (float)(1 / weight));
+  gt_vec_copy(chunk_of(t, chunk), payload->vec);
+  t->weight = weight;
+  post(t, payload, chunk, weight);
+}
+
+static void pass_sum(const turns *t, size_t chunk, const gt_inbox_slot *came) {
+  gt_payload *payload = gt_exchange_body(t->base.base.x, chunk_of(t, chunk).n);
+  const double weight = add_own_part(t, &payload->vec, chunk, came);
+  post(t, payload, chunk, weight);
+}
+
+/* ---- all-gather ------------------------------------------------------------------------------------------- */
+
+static void take_mean(turns *t, size_t chunk, const gt_inbox_slot *came, bool pass_on) {
+  gt_vec_copy(chunk_of(t, chunk), came->vec);
+  if (!pass_on) return;
+  gt_payload *payload = gt_exchange_body(t->base.base.x, came->vec.n);
+  gt_vec_copy(payload->vec, came->vec);
+  post(t, payload, chunk, came->weight);
+}
+
+/* Takes the next message; false: it is not here, or there is no room to send on what it gives. */
+static bool take(turns *t) {
+  const int64_t hops = (int64_t)nregions_of(t) - 1;
+  const gt_inbox_slot *came = gt_inbox_front(&t->inbox, t->before);
+  const bool last = t->step == 2 * hops - 1;
+  if (!came || (!last && !has_room(t))) return false;
+  if (t->step < hops - 1)
+    pass_sum(t, chunk_behind(t, (size_t)t->step + 1), came);
+  else if (t->step == hops - 1)
+    finish(t, chunk_behind(t, (size_t)hops), came);
+  else
+    take_mean(t, chunk_behind(t, (size_t)(t->step - hops)), came, !last);
+  gt_inbox_pop(&t->inbox, t->before);
+  t->step++;
+  return true;
+}
+
+static bool alone(turns *t) {
+  gt_allreduce *r = &t->base;
+  if (!takes_part(t)) return false;
+  gt_allreduce_add_own(r, r->mean, 1, 0, true);
+  r->posted = r->own;
+  r->share = 1;
+  return true;
+}
+
+static bool turns_next(gt_allreduce *r) {
+  turns *t = of(r);
+  const size_t n = nregions_of(t);
+  if (n == 1) return alone(t);
+  if (!start(t)) return false;
+  while (t->step < 2 * (int64_t)(n - 1))
+    if (!take(t)) return false;
+  t->step = t->started = 0;
+  r->share = takes_part(t) ? (float)(r->base.x->spec.weights[r->base.x->spec.self] / t->weight) : 0;
+  return true;
+}
+
+static bool turns_receive(gt_allreduce *r, size_t from, const gt_frame_header *head, const gt_frame_route *route, gt_vec body) {
+  gt_inbox_push(&of(r)->inbox, from, (int64_t)head->value, route->weight, body);
+  return true;
+}
+
+static bool turns_settled(const gt_allreduce *r) {
+  const turns *t = (const turns *)r;
+  const gt_exchange *x = r->base.x;
+  if (!gt_inbox_empty(&t->inbox) || t->started) return false;
+  for (size_t i = 0; i < x->spec.nregions; i++)
+    if (i != x->spec.self && (!x->done[i] || x->count[i] > r->applied)) return false;
+  return true;
+}
+
+static int64_t turns_begun(const gt_allreduce *r) {
+  return ((const turns *)r)->started ? r->applied + 1 : 0;
+}
+
+/* ---- state -------------------------------------------------------------------------------------------------- */
+
+static void turns_save(gt_allreduce *r, const char *prefix, gt_state *state) {
+  turns *t = of(r);
+  gt_state_add(state, prefix, "started", GT_TYPE_I64, &t->started, 1);
+  gt_state_add(state, prefix, "step", GT_TYPE_I64, &t->step, 1);
+  gt_state_add(state, prefix, "weight", GT_TYPE_F64, &t->weight, 1);
+  if (t->step > 0) gt_state_add(state, prefix, "mean", GT_TYPE_F32, r->mean.data, r->mean.n);
+  gt_inbox_save(&t->inbox, r->base.spec.owner, state);
+}
+
+static gt_status turns_load(gt_allreduce *r, const char *prefix, const gt_state *state) {
+  turns *t = of(r);
+  GT_TRY(gt_state_get(state, prefix, "started", GT_TYPE_I64, &t->started, 1));
+  GT_TRY(gt_state_get(state, prefix, "step", GT_TYPE_I64, &t->step, 1));
+  GT_TRY(gt_state_get(state, prefix, "weight", GT_TYPE_F64, &t->weight, 1));
+  if (t->step < 0 || (uint64_t)t->step >= 2 * nregions_of(t))
+    return GT_FAIL(GT_ERR_CKPT, "state \"%sstep\" is %lld; 0 to %zu is needed", prefix, (long long)t->step, 2 * nregions_of(t) - 1);
+  if (t->step > 0 && r->mean.data) GT_TRY(gt_state_get(state, prefix, "mean", GT_TYPE_F32, r->mean.data, r->mean.n));
+  return gt_inbox_load(&t->inbox, r->base.spec.owner, state);
+}
+
+static const gt_allreduce_ops ring_allreduce = {
+    .size = sizeof(turns),
+    .open = turns_open,
+    .close = turns_close,
+    .next = turns_next,
+    .receive = turns_receive,
+    .again = turns_again,
+    .settled = turns_settled,
+    .begun = turns_begun,
+    .save = turns_save,
+    .load = turns_load,
+};
+
+const gt_topology_ops gt_topology_ring = {
+    .name = "ring",
+    .allreduce = &ring_allreduce,
+};

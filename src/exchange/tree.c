@@ -1,0 +1,71 @@
+/* The topologies hub and tree: a region's place among the others.  A hub is a tree in which every
+   other region hangs from the root. */
+#include "tree.h"
+
+/* The child of this region that is above `region`, or is it; the region itself: none is. */
+static size_t branch_of(const gt_exchange *x, size_t region) {
+  const size_t *parent = x->spec.next;
+  size_t steps = 0;
+  for (size_t at = region; steps < x->spec.nregions; at = parent[at], steps++) {
+    if (parent[at] == x->spec.self && at != x->spec.self) return at;
+    if (parent[at] == at) return x->spec.self;
+  }
+  gt_bug("region %zu does not come to the root of the tree", region);
+}
+
+static void add_neighbours(gt_exchange *x) {
+  gt_tree *tree = &x->tree;
+  const size_t self = x->spec.self;
+  tree->parent = x->spec.next[self];
+  for (size_t r = 0; r < x->spec.nregions; r++) {
+    const bool below = r != self && x->spec.next[r] == self;
+    if (below) tree->children[tree->nchildren++] = r;
+    if (below || r == self) tree->terms[tree->nterms++] = r;
+    if (below || (r == tree->parent && r != self)) tree->neighbours[tree->nneighbours++] = r;
+  }
+}
+
+static void tree_open(gt_exchange *x) {
+  const size_t n = x->spec.nregions;
+  gt_tree *tree = &x->tree;
+  tree->children = GT_NEW_ARRAY(size_t, n);
+  tree->terms = GT_NEW_ARRAY(size_t, n);
+  tree->neighbours = GT_NEW_ARRAY(size_t, n);
+  tree->members = GT_NEW_ARRAY(size_t, n);
+  tree->begin = GT_NEW_ARRAY(size_t, n + 1);
+  size_t *branch = GT_NEW_ARRAY(size_t, n);
+  add_neighbours(x);
+  for (size_t r = 0; r < n; r++) branch[r] = branch_of(x, r);
+  size_t members = 0;
+  for (size_t i = 0; i < tree->nterms; i++) {
+    tree->begin[i] = members;
+    for (size_t r = 0; r < n; r++)
+      if (tree->terms[i] != x->spec.self && branch[r] == tree->terms[i]) tree->members[members++] = r;
+  }
+  tree->begin[tree->nterms] = members;
+  gt_free(branch);
+}
+
+static void tree_close(gt_exchange *x) {
+  gt_free(x->tree.children);
+  gt_free(x->tree.terms);
+  gt_free(x->tree.neighbours);
+  gt_free(x->tree.members);
+  gt_free(x->tree.begin);
+}
+
+const gt_topology_ops gt_topology_hub = {
+    .name = "hub",
+    .open = tree_open,
+    .close = tree_close,
+    .allreduce = &gt_tree_allreduce,
+    .broadcast = &gt_tree_broadcast,
+};
+
+const gt_topology_ops gt_topology_tree = {
+    .name = "tree",
+    .open = tree_open,
+    .close = tree_close,
+    .allreduce = &gt_tree_allreduce,
+    .broadcast = &gt_tree_broadcast,
+};

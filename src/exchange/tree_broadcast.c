@@ -1,0 +1,297 @@
+/* Broadcast over a hub or a tree: who gets a message from one neighbour sends it to the others.
+   Updates go on piece by piece, as soon as every other neighbour has room, and are acknowledged
+   then: what is under way stays bounded by its origin's outbox.  Models go on whole and to each
+   neighbour at its own pace: one that has not begun to leave gives way to a newer one. */
+#include "tree.h"
+
+#include <stdio.h>
+
+#define ORIGIN_NUMBERS 3 /* got, value, samples: they lie one behind the other */
+
+/* A region's message, as it comes together here. */
+typedef struct {
+  int64_t got;       /* pieces of the next one */
+  int64_t value;     /* of the last that is whole */
+  int64_t samples;   /* behind that */
+  gt_vec next, last; /* the pieces; the last whole one, kept where it may have to go on; no data: nothing */
+} origin;
+
+typedef struct {
+  gt_broadcast base;
+  size_t pieces;
+  origin *origins; /* nregions */
+  size_t *to;      /* nneighbours, scratch */
+  bool *due;       /* nneighbours x nregions: the region's last message has to go to the neighbour */
+  size_t *turn;    /* nneighbours: the region that is looked at first */
+  float **spare;   /* nspare bodies for messages that come together; nregions at most */
+  size_t nspare;
+} casts;
+
+static casts *of(gt_broadcast *b) {
+  return (casts *)b;
+}
+
+static const gt_exchange *x_of(const casts *c) {
+  return c->base.base.x;
+}
+
+/* The vector has memory, where there is any. */
+static void give_body(casts *c, gt_vec *v) {
+  v->n = c->base.base.n;
+  if (v->data || !x_of(c)->spec.with_memory) return;
+  v->data = c->nspare ? c->spare[--c->nspare] : GT_NEW_ARRAY(float, v->n);
+}
+
+static void take_body(casts *c, gt_vec *v) {
+  if (v->data) c->spare[c->nspare++] = v->data;
+  v->data = NULL;
+}
+
+static void casts_open(gt_broadcast *b) {
+  casts *c = of(b);
+  const gt_exchange *x = x_of(c);
+  const size_t n = x->spec.nregions, nneighbours = x->tree.nneighbours;
+  c->pieces = (b->base.n + x->spec.piece - 1) / x->spec.piece;
+  c->origins = GT_NEW_ARRAY(origin, n);
+  c->spare = GT_NEW_ARRAY(float *, n);
+  c->to = GT_NEW_ARRAY(size_t, nneighbours + 1);
+  c->turn = GT_NEW_ARRAY(size_t, nneighbours + 1);
+  if (b->replace) c->due = GT_NEW_ARRAY(bool, nneighbours *n + 1);
+}
+
+static void casts_close(gt_broadcast *b) {
+  casts *c = of(b);
+  for (size_t r = 0; r < x_of(c)->spec.nregions; r++) {
+    gt_free(c->origins[r].next.data);
+    gt_free(c->origins[r].last.data);
+  }
+  while (c->nspare) gt_free(c->spare[--c->nspare]);
+  gt_free(c->spare);
+  gt_free(c->origins);
+  gt_free(c->to);
+  gt_free(c->turn);
+  gt_free(c->due);
+}
+
+/* ---- sending ------------------------------------------------------------------------------------------ */
+
+static gt_exchange_message piece_of(const casts *c, size_t region, int64_t piece, const gt_frame_header *head) {
+  const size_t size = x_of(c)->spec.piece, first = (size_t)piece * size, left = c->base.base.n - first;
+  const size_t n = left < size ? left : size;
+  return (gt_exchange_message){
+      .n = n, .head = *head, .route = {.origin = (uint16_t)region, .offset = first, .count = n}, .routed = true, .to = c->to};
+}
+
+static void post_whole(const casts *c, size_t region, gt_payload *payload, const gt_frame_header *head, const size_t *to, size_t nto) {
+  const gt_exchange_host *host = &x_of(c)->spec.host;
+  payload->refs++; /* so that it is not taken for free between two pieces */
+  for (size_t k = 0; k < c->pieces; k++) {
+    gt_exchange_message message = piece_of(c, region, (int64_t)k, head);
+    message.payload = payload;
+    message.first = (size_t)message.route.offset;
+    message.to = to;
+    message.nto = nto;
+    host->post(host->ctx, &message);
+  }
+  payload->refs--;
+}
+
+/* The neighbours but one, in c->to. */
+static size_t all_but(const casts *c, size_t neighbour) {
+  const gt_tree *tree = &x_of(c)->tree;
+  size_t n = 0;
+  for (size_t i = 0; i < tree->nneighbours; i++)
+    if (tree->neighbours[i] != neighbour) c->to[n++] = tree->neighbours[i];
+  return n;
+}
+
+/* The region's last message has to go to every neighbour but one. */
+static void make_due(casts *c, size_t region, const gt_frame_header *head, size_t but) {
+  const gt_exchange *x = x_of(c);
+  c->origins[region].value = (int64_t)head->value;
+  c->origins[region].samples = (int64_t)head->detail;
+  for (size_t i = 0; i < x->tree.nneighbours; i++)
+    if (x->tree.neighbours[i] != but) c->due[i * x->spec.nregions + region] = true;
+}
+
+/* The next region's model that is due at the neighbour; false: none is. */
+static bool send_due(casts *c, size_t i) {
+  const gt_exchange *x = x_of(c);
+  const size_t n = x->spec.nregions;
+  for (size_t k = 0; k < n; k++) {
+    const size_t region = (c->turn[i] + k) % n;
+    if (!c->due[i * n + region]) continue;
+    if (!gt_exchange_room_at(x, &x->tree.neighbours[i], 1, c->pieces)) return false;
+    const origin *o = &c->origins[region];
+    const gt_frame_header head = gt_collective_head(&c->base.base, (uint64_t)o->value, (uint64_t)o->samples);
+    gt_payload *payload = gt_exchange_body(x, c->base.base.n);
+    gt_vec_copy(payload->vec, o->last);
+    c->due[i * n + region] = false;
+    c->turn[i] = region + 1;
+    post_whole(c, region, payload, &head, &x->tree.neighbours[i], 1);
+    return true;
+  }
+  return false;
+}
+
+static void casts_progress(gt_broadcast *b) {
+  casts *c = of(b);
+  for (size_t i = 0; c->due && i < x_of(c)->tree.nneighbours; i++)
+    while (send_due(c, i)) continue;
+}
+
+static bool casts_room(const gt_broadcast *b) {
+  const casts *c = (const casts *)b;
+  const gt_exchange *x = x_of(c);
+  if (b->replace) return !x->spec.host.afford || x->spec.host.afford(x->spec.host.ctx);
+  return gt_exchange_room_at(x, x->tree.neighbours, x->tree.nneighbours, c->pieces);
+}
+
+/* A model that has not gone yet is filled anew. */
+static gt_vec casts_begin(gt_broadcast *b) {
+  casts *c = of(b);
+  gt_vec *own = &c->origins[x_of(c)->spec.self].last;
+  if (!b->replace) return gt_vec_of(NULL, 0);
+  give_body(c, own);
+  return *own;
+}
+
+static void casts_post(gt_broadcast *b, gt_payload *payload, const gt_frame_header *head) {
+  casts *c = of(b);
+  const gt_exchange *x = x_of(c);
+  if (!b->replace) {
+    post_whole(c, x->spec.self, payload, head, x->tree.neighbours, x->tree.nneighbours);
+    return;
+  }
+  make_due(c, x->spec.self, head, x->spec.self);
+  casts_progress(b);
+}
+
+/* ---- receiving ---------------------------------------------------------------------------------------- */
+
+/* An update's piece goes on to the other neighbours; false: one of them has no room. */
+static bool pass_on(casts *c, size_t from, const gt_frame_header *head, const gt_frame_route *route, gt_vec body) {
+  const gt_exchange *x = x_of(c);
+  const size_t nto = all_but(c, from);
+  if (nto == 0) return true;
+  if (!gt_exchange_room_at(x, c->to, nto, 1)) return false;
+  gt_exchange_message message = piece_of(c, route->origin, (int64_t)(route->offset / x->spec.piece), head);
+  message.payload = gt_exchange_body(x, body.n);
+  message.nto = nto;
+  gt_vec_copy(message.payload->vec, body);
+  x->spec.host.post(x->spec.host.ctx, &message);
+  return true;
+}
+
+static bool casts_receive(gt_broadcast *b, size_t from, const gt_frame_header *head, const gt_frame_route *route, gt_vec body) {
+  casts *c = of(b);
+  origin *o = &c->origins[route->origin];
+  if (!b->replace && !pass_on(c, from, head, route, body)) return false;
+  give_body(c, &o->next);
+  gt_vec_copy(gt_vec_range(o->next, (size_t)route->offset, body.n), body);
+  if (++o->got < (int64_t)c->pieces) return true;
+  o->got = 0;
+  o->value = (int64_t)head->value;
+  if (b->replace) {
+    give_body(c, &o->last);
+    gt_vec_copy(o->last, o->next);
+    make_due(c, route->origin, head, from);
+  }
+  b->base.spec.received(b->base.spec.ctx, route->origin, o->next);
+  take_body(c, &o->next);
+  casts_progress(b);
+  return true;
+}
+
+/* ---- the end ------------------------------------------------------------------------------------------- */
+
+static bool is_due(const casts *c, size_t region) {
+  const gt_exchange *x = x_of(c);
+  for (size_t i = 0; c->due && i < x->tree.nneighbours; i++)
+    if (c->due[i * x->spec.nregions + region]) return true;
+  return false;
+}
+
+static bool casts_drained(const gt_broadcast *b) {
+  return !is_due((const casts *)b, b->base.x->spec.self);
+}
+
+/* The last message of every region is here and has gone on. */
+static bool casts_settled(const gt_broadcast *b) {
+  const casts *c = (const casts *)b;
+  const gt_exchange *x = x_of(c);
+  for (size_t r = 0; r < x->spec.nregions; r++) {
+    if (is_due(c, r) || c->origins[r].got > 0) return false;
+    if (r != x->spec.self && (!x->done[r] || c->origins[r].value < x->count[r])) return false;
+  }
+  return true;
+}
+
+/* ---- state --------------------------------------------------------------------------------------------- */
+
+static void casts_save(gt_broadcast *b, const char *prefix, gt_state *state) {
+  casts *c = of(b);
+  const size_t n = x_of(c)->spec.nregions;
+  char name[32];
+  for (size_t r = 0; r < n; r++) {
+    origin *o = &c->origins[r];
+    snprintf(name, sizeof name, "%zu/numbers", r);
+    gt_state_add(state, prefix, name, GT_TYPE_I64, &o->got, ORIGIN_NUMBERS);
+    snprintf(name, sizeof name, "%zu/next", r);
+    if (o->got > 0) gt_state_add(state, prefix, name, GT_TYPE_F32, o->next.data, b->base.n);
+    snprintf(name, sizeof name, "%zu/last", r);
+    if (is_due(c, r)) gt_state_add(state, prefix, name, GT_TYPE_F32, o->last.data, b->base.n);
+  }
+  gt_state_add(state, prefix, "posted", GT_TYPE_I64, &b->posted, 1);
+  if (c->due) gt_state_add(state, prefix, "due", GT_TYPE_U8, c->due, x_of(c)->tree.nneighbours * n);
+}
+
+static gt_status load_due(casts *c, const char *prefix, const gt_state *state) {
+  if (!c->due) return GT_OK;
+  const size_t n = x_of(c)->tree.nneighbours * x_of(c)->spec.nregions;
+  uint8_t *due = GT_NEW_ARRAY(uint8_t, n);
+  gt_status status = gt_state_get(state, prefix, "due", GT_TYPE_U8, due, n);
+  for (size_t i = 0; i < n; i++) c->due[i] = due[i] != 0;
+  gt_free(due);
+  return status;
+}
+
+static gt_status load_body(casts *c, gt_vec *v, bool there, const char *prefix, const char *name, const gt_state *state) {
+  if (!there) return GT_OK;
+  give_body(c, v);
+  return v->data ? gt_state_get(state, prefix, name, GT_TYPE_F32, v->data, v->n) : GT_OK;
+}
+
+static gt_status casts_load(gt_broadcast *b, const char *prefix, const gt_state *state) {
+  casts *c = of(b);
+  char name[32];
+  GT_TRY(gt_state_get(state, prefix, "posted", GT_TYPE_I64, &b->posted, 1));
+  GT_TRY(load_due(c, prefix, state));
+  for (size_t r = 0; r < x_of(c)->spec.nregions; r++) {
+    origin *o = &c->origins[r];
+    snprintf(name, sizeof name, "%zu/numbers", r);
+    GT_TRY(gt_state_get(state, prefix, name, GT_TYPE_I64, &o->got, ORIGIN_NUMBERS));
+    if (o->got < 0 || (uint64_t)o->got >= c->pieces)
+      return GT_FAIL(GT_ERR_CKPT, "state \"%s%s\" has %lld pieces; fewer than %zu are needed", prefix, name, (long long)o->got, c->pieces);
+    snprintf(name, sizeof name, "%zu/next", r);
+    GT_TRY(load_body(c, &o->next, o->got > 0, prefix, name, state));
+    snprintf(name, sizeof name, "%zu/last", r);
+    GT_TRY(load_body(c, &o->last, is_due(c, r), prefix, name, state));
+  }
+  return GT_OK;
+}
+
+const gt_broadcast_ops gt_tree_broadcast = {
+    .size = sizeof(casts),
+    .open = casts_open,
+    .close = casts_close,
+    .room = casts_room,
+    .begin = casts_begin,
+    .post = casts_post,
+    .receive = casts_receive,
+    .progress = casts_progress,
+    .drained = casts_drained,
+    .settled = casts_settled,
+    .save = casts_save,
+    .load = casts_load,
+};

@@ -1,0 +1,314 @@
+/* hub and tree: sums go to the root and means come back, piece by piece: each piece is added up, and
+   sent on, as soon as it is there.  A region adds what comes from below it and its own contribution
+   in region order, so that a hub gives the bits of a mesh.  A sum goes up as the weighted mean of
+   the regions that it is of, with their weight. */
+#include "inbox.h"
+#include "tree.h"
+
+#define NO_MORE INT64_MAX /* a term that contributes to no further round */
+
+typedef struct {
+  gt_allreduce base;
+  gt_inbox inbox; /* sums from below that wait for others' */
+  int64_t *taken; /* of each term, the last round that was taken of it; nterms */
+  size_t pieces;
+  /* The round that is being added up here (0: none), how many pieces of it are, who takes part. */
+  int64_t adding;
+  int64_t added;
+  bool *takes;   /* nterms */
+  double total;  /* weight of those */
+  size_t clear;  /* of the first so many terms it is known: before a round whether they contribute, in it that the next piece is here */
+  int64_t got;   /* pieces of the mean of the next round that are in `mean` */
+  double weight; /* of all who take part in it */
+} sums;
+
+static sums *of(gt_allreduce *r) {
+  return (sums *)r;
+}
+
+static const gt_exchange_spec *spec_of(const sums *t) {
+  return &t->base.base.x->spec;
+}
+
+static const gt_tree *tree_of(const sums *t) {
+  return &t->base.base.x->tree;
+}
+
+static bool is_root(const sums *t) {
+  return tree_of(t)->parent == spec_of(t)->self;
+}
+
+static void sums_open(gt_allreduce *r) {
+  sums *t = of(r);
+  const gt_exchange_spec *spec = spec_of(t);
+  const size_t nterms = tree_of(t)->nterms;
+  t->pieces = (r->base.n + spec->piece - 1) / spec->piece;
+  gt_inbox_open(&t->inbox, spec->nregions, 1, spec->piece, spec->with_memory, true);
+  t->taken = GT_NEW_ARRAY(int64_t, nterms);
+  t->takes = GT_NEW_ARRAY(bool, nterms);
+}
+
+static void sums_close(gt_allreduce *r) {
+  gt_free(of(r)->taken);
+  gt_free(of(r)->takes);
+  gt_inbox_close(&of(r)->inbox);
+}
+
+static void sums_again(gt_allreduce *r) {
+  if (of(r)->adding == 0) of(r)->clear = 0;
+}
+
+/* ---- up: who takes part ---------------------------------------------------------------------------- */
+
+/* The round of the region's next contribution; 0: not known yet. */
+static int64_t own_next(const sums *t) {
+  const gt_allreduce *r = &t->base;
+  if (r->own > r->posted) return r->own;
+  return r->over && !r->rejoins ? NO_MORE : 0;
+}
+
+/* Every region that the term's sums are of is done, and all that it contributed was taken. */
+static bool is_over(const sums *t, size_t term) {
+  const gt_exchange *x = t->base.base.x;
+  for (size_t i = x->tree.begin[term]; i < x->tree.begin[term + 1]; i++) {
+    const size_t region = x->tree.members[i];
+    if (!x->done[region] || x->count[region] > t->taken[term]) return false;
+  }
+  return true;
+}
+
+/* The round of the term's next contribution; 0: not known yet. */
+static int64_t next_of(const sums *t, size_t term) {
+  const size_t region = tree_of(t)->terms[term];
+  if (region == spec_of(t)->self) return own_next(t);
+  const gt_inbox_slot *slot = gt_inbox_front(&t->inbox, region);
+  if (slot) return slot->value;
+  return is_over(t, term) ? NO_MORE : 0;
+}
+
+/* Who makes steps again after a resume takes part after the newest round that anyone had begun. */
+static bool only_later(const sums *t, size_t term) {
+  const gt_exchange *x = t->base.base.x;
+  if (t->base.unheard) return false;
+  if (tree_of(t)->terms[term] == x->spec.self) return t->base.rejoins;
+  for (size_t i = x->tree.begin[term]; i < x->tree.begin[term + 1]; i++) {
+    const size_t region = x->tree.members[i];
+    if (!x->late[region] && !(x->done[region] && x->count[region] <= t->taken[term])) return false;
+  }
+  return true;
+}
+
+static double weight_of(const sums *t, size_t term) {
+  const size_t region = tree_of(t)->terms[term];
+  return region == spec_of(t)->self ? spec_of(t)->weights[region] : gt_inbox_front(&t->inbox, region)->weight;
+}
+
+/* Finds the next round that is added up here, once it is known who takes part. */
+static bool open_round(sums *t) {
+  const size_t nterms = tree_of(t)->nterms;
+  while (t->clear < nterms && (next_of(t, t->clear) != 0 || only_later(t, t->clear))) t->clear++;
+  if (t->clear < nterms) return false;
+  int64_t round = NO_MORE;
+  bool later = false;
+  for (size_t i = 0; i < nterms; i++) {
+    const int64_t next = next_of(t, i);
+    later |= next == 0;
+    if (next != 0 && next < round) round = next;
+  }
+  if (round == NO_MORE || (later && round > t->base.floor)) return false;
+  t->adding = round;
+  t->added = 0;
+  t->clear = 0;
+  t->total = 0;
+  for (size_t i = 0; i < nterms; i++) {
+    t->takes[i] = next_of(t, i) == round;
+    if (t->takes[i]) t->total += weight_of(t, i);
+  }
+  return true;
+}
+
+/* ---- up: pieces -------------------------------------------------------------------------------------- */
+
+/* The next piece of everybody who takes part is here. */
+static bool piece_is_here(sums *t) {
+  const gt_tree *tree = tree_of(t);
+  while (t->clear < tree->nterms) {
+    const size_t region = tree->terms[t->clear];
+    if (t->takes[t->clear] && region != spec_of(t)->self && !gt_inbox_front(&t->inbox, region)) return false;
+    t->clear++;
+  }
+  return true;
+}
+
+static gt_vec piece_of(const sums *t, int64_t piece) {
+  const size_t first = (size_t)piece * spec_of(t)->piece, left = t->base.base.n - first;
+  return gt_vec_range(t->base.mean, first, left < spec_of(t)->piece ? left : spec_of(t)->piece);
+}
+
+static void add_up(sums *t, gt_vec sum) {
+  const gt_tree *tree = tree_of(t);
+  bool first = true;
+  for (size_t i = 0; i < tree->nterms; i++) {
+    if (!t->takes[i]) continue;
+    const size_t region = tree->terms[i];
+    const float share = (float)(weight_of(t, i) / t->total);
+    if (region == spec_of(t)->self) {
+      gt_allreduce_add_own(&t->base, sum, share, (size_t)t->added * spec_of(t)->piece, first);
+    } else {
+      gt_allreduce_add(sum, share, gt_inbox_front(&t->inbox, region)->vec, first);
+      gt_inbox_pop(&t->inbox, region);
+    }
+    first = false;
+  }
+}
+
+static void post_piece(const sums *t, gt_payload *payload, int64_t round, int64_t piece, double weight, const size_t *to, size_t nto) {
+  const gt_allreduce *r = &t->base;
+  const gt_exchange *x = r->base.x;
+  const gt_exchange_message message = {
+      .payload = payload,
+      .n = payload->vec.n,
+      .head = gt_collective_head(&r->base, (uint64_t)round, 0),
+      .route = {.origin = (uint16_t)x->spec.self, .offset = (uint64_t)piece * x->spec.piece, .count = payload->vec.n, .weight = weight},
+      .routed = true,
+      .to = to,
+      .nto = nto};
+  x->spec.host.post(x->spec.host.ctx, &message);
+}
+
+/* A piece of the mean goes to everybody below. */
+static void send_down(const sums *t, gt_vec piece, int64_t round, int64_t number, double weight) {
+  const gt_tree *tree = tree_of(t);
+  if (tree->nchildren == 0) return;
+  gt_payload *payload = gt_exchange_body(t->base.base.x, piece.n);
+  gt_vec_copy(payload->vec, piece);
+  post_piece(t, payload, round, number, weight, tree->children, tree->nchildren);
+}
+
+static bool can_send_down(const sums *t) {
+  return gt_exchange_room_at(t->base.base.x, tree_of(t)->children, tree_of(t)->nchildren, 1);
+}
+
+static void end_round(sums *t) {
+  gt_allreduce *r = &t->base;
+  for (size_t i = 0; i < tree_of(t)->nterms; i++)
+    if (t->takes[i]) t->taken[i] = t->adding;
+  if (r->own == t->adding) {
+    r->posted = r->own;
+    r->samples = 0;
+  }
+  t->adding = 0;
+}
+
+/* Adds up the next piece and sends it on; false: something is missing. */
+static bool add_piece(sums *t) {
+  const gt_tree *tree = tree_of(t);
+  if (!piece_is_here(t)) return false;
+  gt_vec mean = piece_of(t, t->added);
+  if (is_root(t)) {
+    if (!can_send_down(t)) return false;
+    add_up(t, mean);
+    send_down(t, mean, t->adding, t->added, t->total);
+    t->weight = t->total;
+    t->got++;
+  } else {
+    if (!gt_exchange_room_at(t->base.base.x, &tree->parent, 1, 1)) return false;
+    gt_payload *payload = gt_exchange_body(t->base.base.x, mean.n);
+    add_up(t, payload->vec);
+    post_piece(t, payload, t->adding, t->added, t->total, &tree->parent, 1);
+  }
+  t->clear = 0;
+  if (++t->added == (int64_t)t->pieces) end_round(t);
+  return true;
+}
+
+/* ---- down ---------------------------------------------------------------------------------------------- */
+
+/* A piece of the mean, from above: it goes on to everybody below, or waits. */
+static bool take_mean(sums *t, const gt_frame_header *head, const gt_frame_route *route, gt_vec body) {
+  if (t->got == (int64_t)t->pieces || !can_send_down(t)) return false;
+  send_down(t, body, (int64_t)head->value, t->got, route->weight);
+  gt_vec_copy(piece_of(t, t->got), body);
+  t->weight = route->weight;
+  t->got++;
+  return true;
+}
+
+static bool sums_receive(gt_allreduce *r, size_t from, const gt_frame_header *head, const gt_frame_route *route, gt_vec body) {
+  if (from == tree_of(of(r))->parent) return take_mean(of(r), head, route, body);
+  gt_inbox_push(&of(r)->inbox, from, (int64_t)head->value, route->weight, body);
+  return true;
+}
+
+static bool sums_next(gt_allreduce *r) {
+  sums *t = of(r);
+  while (t->got < (int64_t)t->pieces)
+    if ((t->adding == 0 && !open_round(t)) || !add_piece(t)) break;
+  if (t->got < (int64_t)t->pieces) return false;
+  t->got = 0;
+  r->share = r->own == r->applied + 1 ? (float)(spec_of(t)->weights[spec_of(t)->self] / t->weight) : 0;
+  return true;
+}
+
+static bool sums_settled(const gt_allreduce *r) {
+  const sums *t = (const sums *)r;
+  const gt_exchange *x = r->base.x;
+  if (!gt_inbox_empty(&t->inbox) || t->got > 0 || t->adding > 0) return false;
+  for (size_t i = 0; i < x->spec.nregions; i++)
+    if (i != x->spec.self && (!x->done[i] || x->count[i] > r->applied)) return false;
+  return true;
+}
+
+static int64_t sums_begun(const gt_allreduce *r) {
+  return ((const sums *)r)->adding;
+}
+
+/* ---- state ------------------------------------------------------------------------------------------------ */
+
+static void sums_save(gt_allreduce *r, const char *prefix, gt_state *state) {
+  sums *t = of(r);
+  gt_state_add(state, prefix, "taken", GT_TYPE_I64, t->taken, tree_of(t)->nterms);
+  gt_state_add(state, prefix, "takes", GT_TYPE_U8, t->takes, tree_of(t)->nterms);
+  gt_state_add(state, prefix, "adding", GT_TYPE_I64, &t->adding, 1);
+  gt_state_add(state, prefix, "added", GT_TYPE_I64, &t->added, 1);
+  gt_state_add(state, prefix, "got", GT_TYPE_I64, &t->got, 1);
+  gt_state_add(state, prefix, "total", GT_TYPE_F64, &t->total, 1);
+  gt_state_add(state, prefix, "weight", GT_TYPE_F64, &t->weight, 1);
+  if (t->got > 0) gt_state_add(state, prefix, "mean", GT_TYPE_F32, r->mean.data, r->mean.n);
+  gt_inbox_save(&t->inbox, r->base.spec.owner, state);
+}
+
+static gt_status sums_load(gt_allreduce *r, const char *prefix, const gt_state *state) {
+  sums *t = of(r);
+  const size_t nterms = tree_of(t)->nterms;
+  uint8_t *takes = GT_NEW_ARRAY(uint8_t, nterms);
+  gt_status status = gt_state_get(state, prefix, "takes", GT_TYPE_U8, takes, nterms);
+  for (size_t i = 0; i < nterms; i++) t->takes[i] = takes[i] != 0;
+  gt_free(takes);
+  GT_TRY(status);
+  GT_TRY(gt_state_get(state, prefix, "taken", GT_TYPE_I64, t->taken, nterms));
+  GT_TRY(gt_state_get(state, prefix, "adding", GT_TYPE_I64, &t->adding, 1));
+  GT_TRY(gt_state_get(state, prefix, "added", GT_TYPE_I64, &t->added, 1));
+  GT_TRY(gt_state_get(state, prefix, "got", GT_TYPE_I64, &t->got, 1));
+  GT_TRY(gt_state_get(state, prefix, "total", GT_TYPE_F64, &t->total, 1));
+  GT_TRY(gt_state_get(state, prefix, "weight", GT_TYPE_F64, &t->weight, 1));
+  if (t->got < 0 || t->added < 0 || (uint64_t)t->got >= t->pieces || (uint64_t)t->added >= t->pieces + (t->adding == 0))
+    return GT_FAIL(GT_ERR_CKPT, "state \"%s\" has %lld and %lld pieces; fewer than %zu are needed", prefix, (long long)t->got, (long long)t->added,
+                   t->pieces);
+  if (t->got > 0 && r->mean.data) GT_TRY(gt_state_get(state, prefix, "mean", GT_TYPE_F32, r->mean.data, r->mean.n));
+  t->clear = 0;
+  return gt_inbox_load(&t->inbox, r->base.spec.owner, state);
+}
+
+const gt_allreduce_ops gt_tree_allreduce = {
+    .size = sizeof(sums),
+    .open = sums_open,
+    .close = sums_close,
+    .next = sums_next,
+    .receive = sums_receive,
+    .again = sums_again,
+    .settled = sums_settled,
+    .begun = sums_begun,
+    .save = sums_save,
+    .load = sums_load,
+};
