@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "geotrain/ps_of_job.h"
 #include "internal.h"
 
 size_t gt_ps_eval_chunk(size_t test_samples) {

@@ -2,7 +2,7 @@
 #ifndef GEOTRAIN_PS_INTERNAL_H
 #define GEOTRAIN_PS_INTERNAL_H
 
-#include "geotrain/ps.h"
+#include "geotrain/ps_state.h"
 
 typedef enum { W_ABSENT, W_WAITING, W_COMPUTING, W_PENDING, W_EVALUATING } ps_worker_state;
 

@@ -3,7 +3,10 @@
 #ifndef GEOTRAIN_SIM_INTERNAL_H
 #define GEOTRAIN_SIM_INTERNAL_H
 
-#include "geotrain/ps.h"
+#include "geotrain/ps_ending.h"
+#include "geotrain/ps_state.h"
+#include "geotrain/ps_time_split.h"
+#include "geotrain/ps_timeline.h"
 #include "geotrain/sim.h"
 
 #define SIM_NONE UINT32_MAX

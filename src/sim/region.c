@@ -1,6 +1,7 @@
 /* One region of a simulation: its PS, its workers' time, its events in the order of a run under the virtual clock (src/train/virtual.c). */
 #include <string.h>
 
+#include "geotrain/ps_of_job.h"
 #include "internal.h"
 
 /* ---- host of the PS -------------------------------------------------------------------------------------------------------- */

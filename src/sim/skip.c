@@ -2,6 +2,7 @@
    every link moves on by it, while all that is under way stays where it is. */
 #include <math.h>
 
+#include "geotrain/ps_skip.h"
 #include "internal.h"
 
 void gt_sim_mark_open(sim_mark *m, const gt_sim *sim) {
