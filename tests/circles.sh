@@ -81,9 +81,9 @@ check() { # allowed: reads symbols; prints each circle that is not allowed, with
       }
       take_allowed()
       for (part in parts) { nparts++; reach(part); judge(part) }
-      for (i = 1; i <= nallowed; i++) if (!(i in used) && of[i] in parts) { print "allowed, and no circle: " text[i]; bad++ }
+      for (i = 1; i <= nallowed; i++) if (i in used) nused++; else if (of[i] in parts) { print "allowed, and no circle: " text[i]; bad++ }
       if (bad) exit 1
-      print nparts " parts, " ncalls " calls between their files: all go one way but " nallowed + 0 " circles that are allowed"
+      print nparts " parts, " ncalls " calls between their files: all go one way but " nused + 0 " circles that are allowed"
     }'
 }
 

@@ -21,8 +21,8 @@ gt_ns gt_patience_cap(const gt_patience *p);
 
 /* ---- the watchdog ---------------------------------------------------------------------------- */
 
-/* While a call that blocks inside MPI runs: when `limit_s` passes, one line "waited N s in NAME" and
-   the process ends with 5. */
+/* While a call that blocks inside MPI runs: when `limit_s` passes, one line "waited N s in NAME"
+   and the process ends with 5. */
 void gt_watch_begin(const char *name, double limit_s);
 void gt_watch_end(void);
 

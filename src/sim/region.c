@@ -60,7 +60,7 @@ static void host_work(void *ctx, gt_ps_work work) {
   gt_timeline_work(((sim_region *)ctx)->timeline, work);
 }
 
-/* ---- what wires tell -------------------------------------------------------------------------- */
+/* ---- what wires tell ------------------------------------------------------------------------- */
 
 static void wire_message(sim_region *r, const gt_frame_header *head) {
   if (head->kind != GT_MSG_PING && head->kind != GT_MSG_PONG) r->sim->moved = gt_timeline_at(r->timeline);
