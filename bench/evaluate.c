@@ -7,7 +7,7 @@
 
 #include "geotrain/data.h"
 #include "geotrain/nn.h"
-#include "geotrain/ps.h"
+#include "geotrain/ps_of_job.h"
 #include "measured.h"
 
 static const char usage[] =

@@ -15,19 +15,11 @@ _Noreturn void gt_panic(gt_status code, const char *format, ...) __attribute__((
 void gt_mpi_check(int error, const char *call);
 #define GT_MPI(call) gt_mpi_check((call), #call)
 
-/* While a call that blocks inside MPI runs: when `limit_s` passes, one line "waited N s in NAME" and the process ends with 5. */
-void gt_watch_begin(const char *name, double limit_s);
-void gt_watch_end(void);
-
 /* Before MPI_Init, from the environment alone: GT_ERR_JOB where a launcher started several processes that this MPI would not join in one world (srun without
    PMIx, another MPI's mpirun); the sentence says what was found and what starts them right.  Local; all processes come to the same. */
 gt_status gt_launch_check(void);
 /* Of the processes that were started together, the one that speaks where all have the same to say.  Local. */
 bool gt_launch_first(void);
-/* How many processes the launcher says it started; 0: it does not say.  Local. */
-int gt_launch_tasks(void);
-/* How to start so many ranks by the launcher that started this one: "srun -n 4", "mpirun -n 4"; returns buf.  Local. */
-char *gt_launch_advice(char *buf, size_t size, int ranks);
 
 /* MPI_Init_thread under a watchdog; MPI errors return codes.  Collective over the world. */
 void gt_net_start(double limit_s);
@@ -77,7 +69,7 @@ typedef struct {
 
 /* Maps ranks to regions (GEOTRAIN_REGION in the environment, else host lists, else contiguous blocks) and splits the world.  Collective over the world.  The same status
    on all ranks: GT_ERR_JOB says the number of ranks started and needed, the region that has too few or too many, or the name that is no region (and the nearest).
-   A wrong number comes with the launcher's own words for the right one (gt_launch_advice). */
+   A wrong number comes with the launcher's own words for the right one. */
 gt_status gt_roles_create(gt_roles *out, const gt_region_plan *plan, size_t nregions, double limit_s);
 /* Collective over the world; limit_s: for the other ranks to come. */
 void gt_roles_close(gt_roles *roles, double limit_s);

@@ -193,12 +193,6 @@ gt_status gt_summary_write(const char *run_dir, const gt_summary *summary);
 /* The table a person reads at the end: regions, links, totals. */
 void gt_summary_print(FILE *to, const gt_summary *summary);
 
-/* DIR/summary.json read back.  The caller closes *out; GT_ERR_CKPT names the file and what is wrong with it. */
-typedef struct gt_summary_file gt_summary_file;
-gt_status gt_summary_read(gt_summary_file **out, const char *run_dir);
-const gt_summary *gt_summary_of(const gt_summary_file *file); /* borrowed from file */
-void gt_summary_close(gt_summary_file *file);
-
 /* A region's and its links' results as one JSON text (the caller frees it with gt_free), and back: what travels to the lead region. */
 char *gt_result_encode(const gt_region_result *region, const gt_link_result *links, size_t nlinks);
 /* links has room for max; *nlinks receives their number. */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "geotrain/ps.h"
+#include "geotrain/ps_work_time.h"
 #include "geotrain/sync.h"
 #include "plan_inside.h"
 

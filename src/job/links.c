@@ -63,6 +63,20 @@ job_direction *gt_job_direction_find(job_direction *list, size_t n, size_t from,
   return bsearch(&key, list, n, sizeof *list, find_direction);
 }
 
+const gt_job_link *gt_job_link_default(const gt_job *job) {
+  const gt_job_link *l = &job->wan.fallback;
+  bool given = l->bandwidth_bps > 0 || l->latency_s > 0 || l->jitter_s > 0 || l->loss > 0 || l->setup_rtts > 0 || l->window_bytes > 0;
+  return given ? l : NULL;
+}
+
+const gt_job_link *gt_job_link_between(const gt_job *job, size_t a, size_t b) {
+  for (size_t i = 0; i < job->wan.nlinks; i++) {
+    const gt_job_link *link = &job->wan.links[i];
+    if ((link->ia == a && link->ib == b) || (!link->from && link->ia == b && link->ib == a)) return link;
+  }
+  return gt_job_link_default(job);
+}
+
 /* ---- links -------------------------------------------------------------------------------------------------------- */
 
 /* A list's entry whose names are looked up. */

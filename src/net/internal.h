@@ -1,4 +1,4 @@
-/* What the modules of net share: patience, host lists, and messages in pieces. */
+/* What the modules of net share: patience, the watchdog, host lists, and messages in pieces. */
 #ifndef GEOTRAIN_NET_INTERNAL_H
 #define GEOTRAIN_NET_INTERNAL_H
 
@@ -19,12 +19,23 @@ bool gt_patience_over(gt_patience *p);
 /* How long to sleep at most after having waited that long: short while an answer is likely. */
 gt_ns gt_patience_cap(const gt_patience *p);
 
+/* ---- the watchdog ---------------------------------------------------------------------------- */
+
+/* While a call that blocks inside MPI runs: when `limit_s` passes, one line "waited N s in NAME"
+   and the process ends with 5. */
+void gt_watch_begin(const char *name, double limit_s);
+void gt_watch_end(void);
+
 /* ---- launch ------------------------------------------------------------------------------------------------------------ */
 
 /* gt_launch_check of an MPI library of this name; reads_pmi: it understands PMI-1 or PMI-2 beside PMIx. */
 gt_status gt_launch_fits(const char *library, bool reads_pmi);
 /* srun started this process itself, and no mpirun inside the allocation. */
 bool gt_launch_by_srun(void);
+/* How many processes the launcher says it started; 0: it does not say.  Local. */
+int gt_launch_tasks(void);
+/* How to start so many ranks by the launcher that started this one: "srun -n 4", "mpirun -n 4"; returns buf.  Local. */
+char *gt_launch_advice(char *buf, size_t size, int ranks);
 /* A rank that Slurm's step daemon started ends when that is killed.  Local; Linux. */
 void gt_launch_follow(void);
 

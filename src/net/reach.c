@@ -43,21 +43,6 @@ static void read_kernel(char *id, size_t size) {
   if (f) fclose(f);
 }
 
-void gt_reach_name(char *buf, size_t size, const gt_reach_rank *rank, int number, const gt_region_plan *plan, size_t nregions) {
-  char host[80] = "";
-  if (rank->host[0]) snprintf(host, sizeof host, " on %s", rank->host);
-  int region = rank->region;
-  if (region < 0 && plan && nregions > 0) { /* blocks, as roles has them where nobody has an opinion */
-    int at = 0;
-    for (size_t r = 0; r < nregions && region < 0; r++)
-      if ((at += plan[r].ranks) > number) region = (int)r;
-  }
-  if (region >= 0 && plan && (size_t)region < nregions)
-    snprintf(buf, size, "region %s (rank %d%s)", plan[region].name, number, host);
-  else
-    snprintf(buf, size, "rank %d%s", number, host);
-}
-
 static void say_blocked(reaching *r, int from, int to) {
   char a[160], b[160];
   size_t used = strlen(r->text);

@@ -16,6 +16,13 @@ double gt_ps_committed(const gt_ps *ps) {
   return ps->peers[ps->spec.self].wan_bytes + ps->budget.queued;
 }
 
+/* Strategy traffic posted by this region, and by the others as their heartbeats say. */
+double gt_ps_wan_bytes(const gt_ps *ps) {
+  double sum = ps->budget.queued;
+  for (size_t p = 0; p < ps->spec.nregions; p++) sum += ps->peers[p].wan_bytes;
+  return sum;
+}
+
 /* A message to every other region. */
 static double set_bytes(const gt_ps *ps) {
   const gt_ps_spec *spec = &ps->spec;
@@ -80,6 +87,17 @@ static void allow(gt_ps *ps, size_t region) {
 
 /* ---- what waits -------------------------------------------------------------------------------------------------------- */
 
+/* PING: value this PS's clock, detail the bytes it has posted, sequence the samples it has seen. */
+void gt_ps_heartbeat(gt_ps *ps, size_t peer) {
+  gt_frame_header head = {.kind = GT_MSG_PING,
+                          .round = (uint32_t)ps->round,
+                          .value = (uint64_t)ps->now,
+                          .sequence = (uint64_t)ps->totals.samples,
+                          .detail = (uint64_t)gt_ps_committed(ps)};
+  if (peer == 0) ps->budget.pings++;
+  ps->spec.host.send(ps->spec.host.ctx, peer, &head, NULL, 0, 0);
+}
+
 static void ask(gt_ps *ps) {
   if (ps->budget.answer > 0) return;
   gt_ps_heartbeat(ps, KEEPER);
@@ -123,45 +141,48 @@ void gt_ps_budget_left(gt_ps *ps, double bytes) {
   ps->peers[ps->spec.self].wan_bytes += bytes;
 }
 
-/* What waited goes on, or the run ends: final says that no more can be allowed to who has posted
-   what this region had when it asked. */
-static void go_on(gt_ps *ps, bool final) {
+/* True: what waited may go on; or else the run ends: final says that no more can be allowed to who
+   has posted what this region had when it asked. */
+static bool go_on(gt_ps *ps, bool final) {
   ps_budget *b = &ps->budget;
   bool keeper = ps->spec.self == KEEPER;
-  if (b->need <= 0 || gt_ps_frozen(ps)) return;
+  if (b->need <= 0 || gt_ps_frozen(ps)) return false;
   if (keeper && !enough(ps, b->need)) allow(ps, KEEPER);
   if (enough(ps, b->need)) {
     b->need = 0;
-    gt_ps_outbox_retry(ps);
-  } else if (final && (keeper || gt_ps_committed(ps) == b->asked_at))
+    return true;
+  }
+  if (final && (keeper || gt_ps_committed(ps) == b->asked_at))
     ps->want_stop = GT_ERR_LIMIT;
   else if (final)
     ask(ps);
+  return false;
 }
 
 /* ---- messages ---------------------------------------------------------------------------------------------------------- */
 
-uint64_t gt_ps_budget_ping(gt_ps *ps, size_t from) {
+uint64_t gt_ps_budget_ping(gt_ps *ps, size_t from, bool *goes_on) {
   ps_budget *b = &ps->budget;
+  *goes_on = false;
   if (!limited(ps) || ps->spec.self != KEEPER) return 0;
   /* Who is done posts no more; who resumes says first what it has sent. */
   if (!b->known[from] || ps->peers[from].done) b->allowed[from] = ps->peers[from].wan_bytes;
   b->known[from] = true;
   if (!ps->peers[from].done) allow(ps, from);
-  go_on(ps, all_known(ps));
+  *goes_on = go_on(ps, all_known(ps));
   return all_known(ps) ? (uint64_t)b->allowed[from] : 0;
 }
 
-void gt_ps_budget_pong(gt_ps *ps, size_t from, const gt_frame_header *head) {
+bool gt_ps_budget_pong(gt_ps *ps, size_t from, const gt_frame_header *head) {
   ps_budget *b = &ps->budget;
-  if (!limited(ps) || from != KEEPER) return;
+  if (!limited(ps) || from != KEEPER) return false;
   double allowed = (double)head->detail, *own = &b->allowed[ps->spec.self];
   if (allowed > *own) {
     *own = allowed;
     b->low = (allowed - gt_ps_committed(ps)) / 2;
   }
-  if (++b->pongs < b->answer) return;
+  if (++b->pongs < b->answer) return false;
   /* Not yet known: what the next heartbeat brings is the answer. */
   b->answer = allowed > 0 || b->need <= 0 ? 0 : b->pings + 1;
-  go_on(ps, allowed > 0);
+  return go_on(ps, allowed > 0);
 }

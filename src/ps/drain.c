@@ -7,7 +7,7 @@ static void enter(gt_ps *ps, gt_ps_phase phase) {
   ps->totals.phase = phase;
 }
 
-void gt_ps_tell_done(gt_ps *ps) {
+static void tell_done(gt_ps *ps) {
   for (size_t p = 0; p < ps->spec.nregions; p++)
     if (p != ps->spec.self) gt_ps_control(ps, p, GT_MSG_DONE, ps->totals.steps, ps->peers[p].sent_seq);
 }
@@ -21,7 +21,7 @@ void gt_ps_tell_joined(gt_ps *ps) {
     head.detail = (uint64_t)ps->peers[p].sent_seq;
     ps->spec.host.send(ps->spec.host.ctx, p, &head, NULL, 0, 0);
   }
-  if (done) gt_ps_tell_done(ps);
+  if (done) tell_done(ps);
 }
 
 static void tell(gt_ps *ps, size_t from, gt_peer_event event, int64_t rounds) {
@@ -61,7 +61,7 @@ void gt_ps_end_check(gt_ps *ps) {
     ps->totals.drain += ps->now - ps->phase_since;
     enter(ps, GT_PS_FOLLOWING);
     ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_DONE, (double)ps->totals.steps, 0);
-    gt_ps_tell_done(ps);
+    tell_done(ps);
   }
   if (ps->phase == GT_PS_FOLLOWING && ps->told == ps->spec.nregions - 1 && ps->unacknowledged == 0 && gt_exchange_settled(ps->exchange)) {
     ps->totals.idle += ps->now - ps->phase_since;

@@ -1,6 +1,7 @@
 /* The end of a run, in the order that servers and simulated regions share. */
 #include "geotrain/link.h"
-#include "geotrain/ps.h"
+#include "geotrain/ps_ending.h"
+#include "geotrain/ps_state.h"
 
 #define COOKIE_MODEL  GT_ENDING_COOKIE
 #define COOKIE_REPORT (GT_ENDING_COOKIE + 1)

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "geotrain/ps_of_job.h"
 #include "internal.h"
 
 size_t gt_ps_eval_chunk(size_t test_samples) {
@@ -142,15 +143,9 @@ static void finish(gt_ps *ps) {
   ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_EVAL, (double)e->steps, (double)e->samples);
 }
 
-void gt_ps_evaluated(gt_ps *ps, size_t worker, const gt_ps_push *push, gt_ns now) {
+void gt_ps_eval_take(gt_ps *ps, size_t worker, const gt_ps_push *push) {
   ps_eval *e = &ps->eval;
-  ps_worker *w = &ps->workers[worker];
-  ps->now = now;
-  w->state = W_WAITING;
-  w->since = now;
-  w->held_mark = gt_ps_held_total(ps);
-  keep(ps, w->chunk, push);
+  keep(ps, ps->workers[worker].chunk, push);
   e->back++;
   if (e->back == e->chunks && !gt_ps_frozen(ps)) finish(ps); /* what a stop cuts off is made after a resume */
-  gt_ps_pump(ps);
 }

@@ -1,8 +1,12 @@
-/* Private to ps: its state, and the functions that its modules offer one another. */
+/* Private to ps: its state, and the functions that its modules offer one another.
+   The PS is one event loop over one state, and its files are chapters of it.  Each calls only those
+   before it: batches, buffers, look, budget, outbox, eval, rounds, drain, local, state, ps.  ps.c
+   has every event, and ends each with moving on whatever it made possible, so that no chapter has
+   to call the loop; what comes from below comes through tables (gt_ps_host, gt_sync_host). */
 #ifndef GEOTRAIN_PS_INTERNAL_H
 #define GEOTRAIN_PS_INTERNAL_H
 
-#include "geotrain/ps.h"
+#include "geotrain/ps_state.h"
 
 typedef enum { W_ABSENT, W_WAITING, W_COMPUTING, W_PENDING, W_EVALUATING } ps_worker_state;
 
@@ -154,14 +158,50 @@ int64_t gt_ps_total_batches(const gt_ps *ps);
 bool gt_ps_may_issue(const gt_ps *ps);
 int64_t gt_ps_take_number(gt_ps *ps);
 
-/* local.c */
-void gt_ps_apply(gt_ps *ps, gt_vec grads, int64_t samples); /* one step of the strategy, and what follows it */
-void gt_ps_consume(gt_ps *ps, size_t worker);               /* its gradient has been used or dropped */
-bool gt_ps_outstanding(const gt_ps *ps);                    /* a worker holds a batch */
-void gt_ps_pump(gt_ps *ps);
-gt_ns gt_ps_held_total(const gt_ps *ps);
+/* buffers.c */
+void gt_ps_buffers_open(gt_ps *ps);
+void gt_ps_buffers_close(gt_ps *ps);
+void gt_ps_buffers_ordered(gt_ps *ps, size_t worker); /* it is given them as they are */
 /* `moved` of a gt_sync_host. */
 void gt_ps_buffers_moved(void *ps, float keep, float share, gt_vec other);
+/* The region's become those that the worker pushed; the mean of ps->parts.  What exchanges did to
+   them since then they do again. */
+void gt_ps_buffers_take(gt_ps *ps, size_t worker);
+void gt_ps_buffers_mean(gt_ps *ps);
+
+/* look.c */
+gt_ns gt_ps_held_total(const gt_ps *ps);
+bool gt_ps_outstanding(const gt_ps *ps); /* a worker holds a batch */
+bool gt_ps_whole_sound(const gt_ps *ps);
+
+/* budget.c */
+void gt_ps_budget_open(gt_ps *ps);
+void gt_ps_budget_close(gt_ps *ps);
+void gt_ps_budget_load(gt_ps *ps);
+double gt_ps_committed(const gt_ps *ps); /* that this region has posted */
+double gt_ps_wan_bytes(const gt_ps *ps); /* of all regions, as far as known */
+/* So many bytes more may be posted; else they are asked for, and a message says that they may be,
+   or a stop comes. */
+bool gt_ps_affords(gt_ps *ps, double bytes);
+bool gt_ps_affords_all(gt_ps *ps); /* a message to every other region */
+void gt_ps_budget_posted(gt_ps *ps, double bytes);
+void gt_ps_budget_left(gt_ps *ps, double bytes);
+void gt_ps_heartbeat(gt_ps *ps, size_t peer); /* PING */
+/* What the PONG says in `detail`.  *goes_on, and true of a PONG: what waited for bytes may go on. */
+uint64_t gt_ps_budget_ping(gt_ps *ps, size_t from, bool *goes_on);
+bool gt_ps_budget_pong(gt_ps *ps, size_t from, const gt_frame_header *head);
+
+/* outbox.c */
+gt_sync_host gt_ps_sync_host(gt_ps *ps);
+gt_exchange_host gt_ps_exchange_host(gt_ps *ps);
+size_t gt_ps_inflight(const gt_ps_spec *spec);
+void gt_ps_control(gt_ps *ps, size_t peer, gt_msg_kind kind, int64_t value, int64_t detail);
+void gt_ps_control_all(gt_ps *ps, gt_msg_kind kind, int64_t value, int64_t detail);
+void gt_ps_acknowledged(gt_ps *ps, size_t peer, int64_t sequence);
+void gt_ps_outbox_departed(gt_ps *ps, size_t peer, uint64_t cookie);
+void gt_ps_outbox_retry(gt_ps *ps); /* what waited for bytes or room may go on */
+void gt_ps_enqueue(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_payload *payload);
+gt_payload *gt_ps_payload(gt_ps *ps, size_t floats);
 
 /* eval.c */
 void gt_ps_eval_open(gt_ps *ps);
@@ -171,48 +211,26 @@ void gt_ps_eval_give(gt_ps *ps);          /* chunks to the workers that wait */
 void gt_ps_eval_check(gt_ps *ps);         /* is one due? */
 void gt_ps_eval_skip(gt_ps *ps);          /* what is due is left to the evaluation at the end */
 int64_t gt_ps_evals_due(const gt_ps *ps); /* evaluations that should have been made by now */
-
-/* outbox.c */
-gt_sync_host gt_ps_sync_host(gt_ps *ps);
-gt_exchange_host gt_ps_exchange_host(gt_ps *ps);
-size_t gt_ps_inflight(const gt_ps_spec *spec);
-void gt_ps_control(gt_ps *ps, size_t peer, gt_msg_kind kind, int64_t value, int64_t detail);
-void gt_ps_control_all(gt_ps *ps, gt_msg_kind kind, int64_t value, int64_t detail);
-void gt_ps_acknowledged(gt_ps *ps, size_t peer, int64_t sequence);
-void gt_ps_outbox_retry(gt_ps *ps); /* what waited for bytes or room may go on */
-void gt_ps_enqueue(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_payload *payload);
-gt_payload *gt_ps_payload(gt_ps *ps, size_t floats);
-double gt_ps_wan_bytes(const gt_ps *ps); /* of all regions, as far as known */
-
-void gt_ps_heartbeat(gt_ps *ps, size_t peer); /* PING */
-
-/* budget.c */
-void gt_ps_budget_open(gt_ps *ps);
-void gt_ps_budget_close(gt_ps *ps);
-void gt_ps_budget_load(gt_ps *ps);
-double gt_ps_committed(const gt_ps *ps); /* that this region has posted */
-/* So many bytes more may be posted; else they are asked for, and gt_ps_outbox_retry follows, or a stop. */
-bool gt_ps_affords(gt_ps *ps, double bytes);
-bool gt_ps_affords_all(gt_ps *ps); /* a message to every other region */
-void gt_ps_budget_posted(gt_ps *ps, double bytes);
-void gt_ps_budget_left(gt_ps *ps, double bytes);
-uint64_t gt_ps_budget_ping(gt_ps *ps, size_t from); /* what the PONG says in `detail` */
-void gt_ps_budget_pong(gt_ps *ps, size_t from, const gt_frame_header *head);
-
-/* check.c: GT_ERR_FAULT, with what was found and what is needed: the peer's message cannot be. */
-gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head);
+/* A chunk's answer. */
+void gt_ps_eval_take(gt_ps *ps, size_t worker, const gt_ps_push *push);
 
 /* rounds.c */
 void gt_ps_round_check(gt_ps *ps); /* an interval is over or a stop is wanted */
 void gt_ps_round_take(gt_ps *ps, int64_t round, gt_status stop_code);
+void gt_ps_round_written(gt_ps *ps, int64_t round); /* here */
 void gt_ps_round_whole(gt_ps *ps);
-bool gt_ps_whole_sound(const gt_ps *ps);
 
 /* drain.c */
 void gt_ps_tell_strategy(gt_ps *ps, size_t peer); /* that the peer resumed or is done, when everything that it sent before has been applied */
 void gt_ps_end_check(gt_ps *ps);                  /* moves TRAINING -> DRAINING -> FOLLOWING -> COMPLETE as far as it can */
 void gt_ps_tell_joined(gt_ps *ps);                /* sends JOINED to every peer, and DONE where it is so */
-void gt_ps_tell_done(gt_ps *ps);                  /* sends DONE to every peer */
+
+/* local.c */
+void gt_ps_worker_waits(gt_ps *ps, size_t worker); /* from now on */
+void gt_ps_take_gradient(gt_ps *ps, size_t worker, const gt_ps_push *push, float *grads);
+
+/* check.c: GT_ERR_FAULT, with what was found and what is needed: the peer's message cannot be. */
+gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head);
 
 static inline gt_ns gt_ps_clock(const gt_ps *ps) {
   return ps->spec.host.clock ? ps->spec.host.clock(ps->spec.host.ctx) : 0;

@@ -1,53 +1,6 @@
 /* The local plane behind the PS: `sync` takes the mean of one gradient of every worker, `async` takes each as it comes. */
 #include "internal.h"
 
-gt_ns gt_ps_held_total(const gt_ps *ps) {
-  return ps->held_total + (ps->held ? ps->now - ps->held_since : 0);
-}
-
-void gt_ps_pump(gt_ps *ps) {
-  if (!gt_ps_frozen(ps)) {
-    gt_ps_eval_give(ps);
-    ps->plane->pump(ps);
-  }
-  gt_ps_end_check(ps);
-  if (ps->want_stop != GT_OK) gt_ps_round_check(ps);
-}
-
-/* ---- buffers --------------------------------------------------------------------------------------------------------- */
-
-static ps_moved *moved_of(const gt_ps *ps, size_t worker) {
-  return &ps->moved[ps->spec.local_async ? worker : 0];
-}
-
-void gt_ps_buffers_moved(void *ctx, float keep, float share, gt_vec other) {
-  gt_ps *ps = ctx;
-  for (size_t i = 0; i < ps->nmoved; i++) {
-    ps_moved *m = &ps->moved[i];
-    if (m->any) {
-      gt_vec_scale(m->add, keep);
-      gt_vec_axpy(m->add, share, other);
-    } else
-      gt_vec_set_scaled(m->add, share, other);
-    m->keep = (m->any ? m->keep : 1) * keep;
-    m->any = true;
-  }
-}
-
-/* The region's buffers are those of a worker, who began before the exchanges in `m`: what these did
-   to the buffers it began with they do to its own.  A sum of the two changes could make a variance
-   negative. */
-static void catch_up(gt_ps *ps, const ps_moved *m, const float *buffers) {
-  if (!m->any || !buffers) return;
-  gt_vec_scale(ps->spec.buffers, m->keep);
-  gt_vec_axpy(ps->spec.buffers, 1, m->add);
-}
-
-/* The region's buffers become those of a worker. */
-static void take_buffers(gt_ps *ps, const float *buffers) {
-  gt_vec_copy(ps->spec.buffers, gt_vec_of((float *)(uintptr_t)buffers, ps->spec.buffers.n));
-}
-
 /* ---- gradients ------------------------------------------------------------------------------------------------------- */
 
 /* Orders the worker to train on its batch. */
@@ -62,13 +15,13 @@ static void issue(gt_ps *ps, size_t worker) {
                    .workers = ps->step_workers,
                    .common = !ps->spec.local_async};
   ps->totals.wan_wait += o.wan_wait;
-  moved_of(ps, worker)->any = false;
+  gt_ps_buffers_ordered(ps, worker);
   ps->spec.host.order(ps->spec.host.ctx, worker, &o);
   w->state = W_COMPUTING;
   w->since = ps->now;
 }
 
-void gt_ps_consume(gt_ps *ps, size_t worker) {
+static void consume(gt_ps *ps, size_t worker) {
   ps_worker *w = &ps->workers[worker];
   ps->totals.batches++;
   if (!w->push.nonfinite) {
@@ -86,18 +39,12 @@ void gt_ps_consume(gt_ps *ps, size_t worker) {
   ps->spec.host.taken(ps->spec.host.ctx, worker);
 }
 
-void gt_ps_apply(gt_ps *ps, gt_vec grads, int64_t samples) {
+static void apply(gt_ps *ps, gt_vec grads, int64_t samples) {
   gt_ns from = gt_ps_clock(ps), encode = ps->totals.encode;
   ps->totals.steps++;
   gt_sync_on_gradient(ps->sync, ps->now, grads, (uint64_t)samples);
   ps->totals.update += gt_ps_worked(ps, GT_WORK_UPDATE) - from - (ps->totals.encode - encode);
   gt_ps_eval_check(ps);
-}
-
-bool gt_ps_outstanding(const gt_ps *ps) {
-  for (size_t w = 0; w < ps->spec.nworkers; w++)
-    if (ps->workers[w].has_batch) return true;
-  return false;
 }
 
 /* ---- sync ------------------------------------------------------------------------------------------------------------ */
@@ -133,15 +80,6 @@ static gt_vec reduce(gt_ps *ps) {
   return ps->spec.grads;
 }
 
-/* Buffers of one worker are copied: a mean of one could round. */
-static void reduce_buffers(gt_ps *ps) {
-  if (ps->parts.n == 1)
-    take_buffers(ps, ps->parts.buffers[0]);
-  else
-    gt_vec_mean(ps->spec.buffers, ps->parts.buffers, ps->parts.samples, ps->parts.n);
-  catch_up(ps, &ps->moved[0], ps->parts.buffers[0]);
-}
-
 static bool all_in(const gt_ps *ps, ps_worker_state state) {
   for (size_t w = 0; w < ps->spec.nworkers; w++)
     if (ps->workers[w].has_batch && ps->workers[w].state != state) return false;
@@ -153,12 +91,12 @@ static void sync_step(gt_ps *ps) {
   if (samples > 0) {
     gt_ns from = gt_ps_clock(ps);
     gt_vec grads = reduce(ps);
-    reduce_buffers(ps);
+    gt_ps_buffers_mean(ps);
     ps->totals.update += gt_ps_clock(ps) - from;
-    gt_ps_apply(ps, grads, samples);
+    apply(ps, grads, samples);
   }
   for (size_t w = 0; w < ps->spec.nworkers; w++)
-    if (ps->workers[w].has_batch) gt_ps_consume(ps, w);
+    if (ps->workers[w].has_batch) consume(ps, w);
   gt_ps_round_check(ps);
 }
 
@@ -211,32 +149,28 @@ static void async_pump(gt_ps *ps) {
     ps->narrivals--;
     ps_worker *w = &ps->workers[worker];
     if (!w->push.nonfinite) {
-      take_buffers(ps, w->push.buffers);
-      catch_up(ps, moved_of(ps, worker), w->push.buffers);
-      gt_ps_apply(ps, gt_vec_of(w->grads, ps->spec.grads.n), w->push.samples);
+      gt_ps_buffers_take(ps, worker);
+      apply(ps, gt_vec_of(w->grads, ps->spec.grads.n), w->push.samples);
     }
-    gt_ps_consume(ps, worker);
+    consume(ps, worker);
     gt_ps_round_check(ps);
   }
 }
 
 const ps_plane gt_ps_plane_async = {"async", async_pump};
 
-/* ---- events of the local plane ----------------------------------------------------------------------------------------- */
+/* ---- what events do to it -------------------------------------------------------------------- */
 
-void gt_ps_ready(gt_ps *ps, size_t worker, gt_ns now) {
-  ps->now = now;
+void gt_ps_worker_waits(gt_ps *ps, size_t worker) {
   ps->workers[worker].state = W_WAITING;
-  ps->workers[worker].since = now;
+  ps->workers[worker].since = ps->now;
   ps->workers[worker].held_mark = gt_ps_held_total(ps);
-  gt_ps_pump(ps);
 }
 
-void gt_ps_gradient(gt_ps *ps, size_t worker, const gt_ps_push *push, float *grads, gt_ns now) {
+void gt_ps_take_gradient(gt_ps *ps, size_t worker, const gt_ps_push *push, float *grads) {
   ps_worker *w = &ps->workers[worker];
-  ps->now = now;
   w->state = W_PENDING;
-  w->since = now;
+  w->since = ps->now;
   w->held_mark = gt_ps_held_total(ps);
   w->push = *push;
   w->grads = grads;
@@ -244,5 +178,4 @@ void gt_ps_gradient(gt_ps *ps, size_t worker, const gt_ps_push *push, float *gra
   ps->totals.wait += push->wait;
   ps->arrivals[ps->narrivals++] = worker;
   if (!ps->spec.local_async) ps->narrivals = 0;
-  gt_ps_pump(ps);
 }

@@ -1,7 +1,7 @@
 /* A region's PS as the job describes it: one account for runs and simulations. */
 #include <math.h>
 
-#include "geotrain/ps.h"
+#include "geotrain/ps_of_job.h"
 
 /* Steps that a region of `samples` samples will make; its rate ends with them. */
 static double steps_of(const gt_job *job, size_t region, int64_t samples) {

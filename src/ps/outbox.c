@@ -143,9 +143,8 @@ static void host_post(void *ctx, const gt_exchange_message *m) {
   m->payload->refs--;
 }
 
-void gt_ps_departed(gt_ps *ps, size_t peer, uint64_t cookie, gt_ns now) {
+void gt_ps_outbox_departed(gt_ps *ps, size_t peer, uint64_t cookie) {
   ps_peer *p = &ps->peers[peer];
-  ps->now = now;
   for (size_t i = 0; i < p->n; i++)
     if (p->messages[i].id == cookie && !p->messages[i].departed) {
       p->messages[i].departed = true;
@@ -154,7 +153,6 @@ void gt_ps_departed(gt_ps *ps, size_t peer, uint64_t cookie, gt_ns now) {
       if (has_place(ps, peer)) gt_exchange_room(ps->exchange, peer);
       break;
     }
-  gt_ps_pump(ps);
 }
 
 /* ---- acknowledgements --------------------------------------------------------------------------------------------------- */
@@ -200,13 +198,6 @@ void gt_ps_control(gt_ps *ps, size_t peer, gt_msg_kind kind, int64_t value, int6
 void gt_ps_control_all(gt_ps *ps, gt_msg_kind kind, int64_t value, int64_t detail) {
   for (size_t p = 0; p < ps->spec.nregions; p++)
     if (p != ps->spec.self) gt_ps_control(ps, p, kind, value, detail);
-}
-
-/* Strategy traffic posted by this region, and by the others as their heartbeats say. */
-double gt_ps_wan_bytes(const gt_ps *ps) {
-  double sum = ps->budget.queued;
-  for (size_t p = 0; p < ps->spec.nregions; p++) sum += ps->peers[p].wan_bytes;
-  return sum;
 }
 
 /* ---- what a strategy sees ------------------------------------------------------------------------------------------------ */

@@ -5,14 +5,6 @@
 
 #include "internal.h"
 
-static void open_moved(gt_ps *ps) {
-  const gt_vec *buffers = &ps->spec.buffers;
-  ps->nmoved = ps->spec.local_async ? ps->spec.nworkers : 1;
-  ps->moved = GT_NEW_ARRAY(ps_moved, ps->nmoved);
-  for (size_t i = 0; i < ps->nmoved; i++)
-    ps->moved[i].add = gt_vec_of(buffers->data && buffers->n ? GT_NEW_ARRAY(float, buffers->n) : NULL, buffers->n);
-}
-
 gt_ps *gt_ps_create(const gt_ps_spec *spec) {
   gt_ps *ps = GT_NEW(gt_ps);
   ps->spec = *spec;
@@ -22,7 +14,7 @@ gt_ps *gt_ps_create(const gt_ps_spec *spec) {
   ps->parts.grads = GT_NEW_ARRAY(const float *, spec->nworkers);
   ps->parts.buffers = GT_NEW_ARRAY(const float *, spec->nworkers);
   ps->parts.samples = GT_NEW_ARRAY(int64_t, spec->nworkers);
-  open_moved(ps);
+  gt_ps_buffers_open(ps);
   ps->peers = GT_NEW_ARRAY(ps_peer, spec->nregions);
   ps->last_eval = (gt_ps_score){NAN, NAN, NAN};
   ps->timer_at = GT_NEVER;
@@ -78,8 +70,7 @@ void gt_ps_close(gt_ps *ps) {
   for (size_t p = 0; p < ps->spec.nregions; p++) gt_free(ps->peers[p].messages);
   gt_ps_eval_close(ps);
   gt_ps_budget_close(ps);
-  for (size_t i = 0; i < ps->nmoved; i++) gt_free(ps->moved[i].add.data);
-  gt_free(ps->moved);
+  gt_ps_buffers_close(ps);
   gt_free(ps->pool);
   gt_free(ps->peers);
   gt_free(ps->parts.grads);
@@ -90,6 +81,16 @@ void gt_ps_close(gt_ps *ps) {
   gt_free(ps->reissue);
   gt_free(ps->unreturned);
   gt_free(ps);
+}
+
+/* What every event ends with. */
+static void pump(gt_ps *ps) {
+  if (!gt_ps_frozen(ps)) {
+    gt_ps_eval_give(ps);
+    ps->plane->pump(ps);
+  }
+  gt_ps_end_check(ps);
+  if (ps->want_stop != GT_OK) gt_ps_round_check(ps);
 }
 
 void gt_ps_start(gt_ps *ps, gt_ns now) {
@@ -103,6 +104,39 @@ void gt_ps_start(gt_ps *ps, gt_ns now) {
   gt_ps_eval_check(ps);
   if (ps->resumed) gt_ps_tell_joined(ps);
   gt_ps_tick(ps, now);
+}
+
+/* ---- workers and what was sent --------------------------------------------------------------- */
+
+void gt_ps_ready(gt_ps *ps, size_t worker, gt_ns now) {
+  ps->now = now;
+  gt_ps_worker_waits(ps, worker);
+  pump(ps);
+}
+
+void gt_ps_gradient(gt_ps *ps, size_t worker, const gt_ps_push *push, float *grads, gt_ns now) {
+  ps->now = now;
+  gt_ps_take_gradient(ps, worker, push, grads);
+  pump(ps);
+}
+
+void gt_ps_evaluated(gt_ps *ps, size_t worker, const gt_ps_push *push, gt_ns now) {
+  ps->now = now;
+  gt_ps_worker_waits(ps, worker);
+  gt_ps_eval_take(ps, worker, push);
+  pump(ps);
+}
+
+void gt_ps_departed(gt_ps *ps, size_t peer, uint64_t cookie, gt_ns now) {
+  ps->now = now;
+  gt_ps_outbox_departed(ps, peer, cookie);
+  pump(ps);
+}
+
+void gt_ps_written(gt_ps *ps, int64_t round, gt_ns now) {
+  ps->now = now;
+  gt_ps_round_written(ps, round);
+  pump(ps);
 }
 
 /* ---- messages ----------------------------------------------------------------------------------------------------------- */
@@ -143,9 +177,20 @@ static void round_message(gt_ps *ps, const gt_frame_header *head) {
   }
 }
 
+static void ping(gt_ps *ps, size_t from, const gt_frame_header *head) {
+  ps_peer *p = &ps->peers[from];
+  bool goes_on;
+  p->wan_bytes = (double)head->detail;
+  p->samples = (int64_t)head->sequence;
+  uint64_t allowed = gt_ps_budget_ping(ps, from, &goes_on);
+  if (goes_on) gt_ps_outbox_retry(ps);
+  gt_ps_control(ps, from, GT_MSG_PONG, (int64_t)head->value, (int64_t)allowed);
+}
+
 static void pong(gt_ps *ps, size_t from, const gt_frame_header *head) {
   gt_ns rtt = ps->now - (gt_ns)head->value;
   if (ps->peers[from].rtt == 0 || rtt < ps->peers[from].rtt) ps->peers[from].rtt = rtt;
+  if (gt_ps_budget_pong(ps, from, head)) gt_ps_outbox_retry(ps);
 }
 
 gt_status gt_ps_message(gt_ps *ps, size_t from, const gt_frame_header *head, const void *payload, gt_ns now) {
@@ -162,13 +207,10 @@ gt_status gt_ps_message(gt_ps *ps, size_t from, const gt_frame_header *head, con
     gt_ps_acknowledged(ps, from, (int64_t)head->value);
     break;
   case GT_MSG_PING:
-    p->wan_bytes = (double)head->detail;
-    p->samples = (int64_t)head->sequence;
-    gt_ps_control(ps, from, GT_MSG_PONG, (int64_t)head->value, (int64_t)gt_ps_budget_ping(ps, from));
+    ping(ps, from, head);
     break;
   case GT_MSG_PONG:
     pong(ps, from, head);
-    gt_ps_budget_pong(ps, from, head);
     break;
   case GT_MSG_ROUND:
     round_message(ps, head);
@@ -194,7 +236,7 @@ gt_status gt_ps_message(gt_ps *ps, size_t from, const gt_frame_header *head, con
   }
   if (ps->want_stop != GT_OK) gt_ps_round_check(ps);
   if (!gt_ps_frozen(ps)) gt_ps_tell_strategy(ps, from);
-  gt_ps_pump(ps);
+  pump(ps);
   return GT_OK;
 }
 
@@ -206,17 +248,6 @@ static void keep_alive(gt_ps *ps) {
       gt_ps_order o = {.kind = GT_PS_KEEPALIVE, .params = gt_vec_of(NULL, 0), .buffers = gt_vec_of(NULL, 0)};
       ps->spec.host.order(ps->spec.host.ctx, w, &o);
     }
-}
-
-/* PING: value this PS's clock, detail the bytes it has posted, sequence the samples it has seen. */
-void gt_ps_heartbeat(gt_ps *ps, size_t peer) {
-  gt_frame_header head = {.kind = GT_MSG_PING,
-                          .round = (uint32_t)ps->round,
-                          .value = (uint64_t)ps->now,
-                          .sequence = (uint64_t)ps->totals.samples,
-                          .detail = (uint64_t)gt_ps_committed(ps)};
-  if (peer == 0) ps->budget.pings++;
-  ps->spec.host.send(ps->spec.host.ctx, peer, &head, NULL, 0, 0);
 }
 
 void gt_ps_tick(gt_ps *ps, gt_ns now) {
@@ -235,76 +266,10 @@ void gt_ps_tick(gt_ps *ps, gt_ns now) {
     keep_alive(ps);
   }
   gt_ps_round_check(ps);
-  gt_ps_pump(ps);
+  pump(ps);
 }
 
 gt_ns gt_ps_next(const gt_ps *ps) {
   gt_ns at = ps->heartbeat_at < ps->keepalive_at ? ps->heartbeat_at : ps->keepalive_at;
   return ps->timer_at < at ? ps->timer_at : at;
-}
-
-/* ---- looks ---------------------------------------------------------------------------------------------------------------- */
-
-static gt_ns held_now(const gt_ps *ps, gt_ns now) {
-  gt_ns held = ps->held_total + (ps->held ? now - ps->held_since : 0), sum = 0;
-  for (size_t w = 0; w < ps->spec.nworkers && ps->phase == GT_PS_TRAINING; w++)
-    if (ps->workers[w].state == W_WAITING || ps->workers[w].state == W_PENDING) sum += held - ps->workers[w].held_mark;
-  return sum;
-}
-
-void gt_ps_look(const gt_ps *ps, gt_ns now, gt_ps_view *v) {
-  const ps_totals *t = &ps->totals;
-  *v = (gt_ps_view){.phase = ps->phase,
-                    .stop_code = ps->stop_code,
-                    .steps = t->steps,
-                    .samples = t->samples,
-                    .batches = t->batches,
-                    .nonfinite = t->nonfinite,
-                    .round = ps->round,
-                    .whole_round = ps->whole_round,
-                    .loss_sum = ps->loss_sum,
-                    .loss_samples = ps->loss_samples,
-                    .last_eval = ps->last_eval,
-                    .last_eval_took = ps->eval.took,
-                    .compute = t->compute,
-                    .wait = t->wait,
-                    .wan_wait = t->wan_wait,
-                    .held_now = held_now(ps, now),
-                    .drain = t->drain,
-                    .idle = t->idle,
-                    .update = t->update,
-                    .encode = t->encode,
-                    .held = ps->held,
-                    .evaluating = ps->eval.active || ps->eval.due,
-                    .chunks = ps->eval.active ? (int64_t)ps->eval.back : 0,
-                    .whole_sound = gt_ps_whole_sound(ps),
-                    .done = gt_ps_share_done(ps)};
-  if (ps->phase == GT_PS_DRAINING) v->drain += now - ps->phase_since;
-  if (ps->phase == GT_PS_FOLLOWING) v->idle += now - ps->phase_since;
-}
-
-void gt_ps_loss_reset(gt_ps *ps) {
-  ps->loss_sum = 0;
-  ps->loss_samples = 0;
-}
-
-void gt_ps_look_link(const gt_ps *ps, size_t peer, gt_ps_link *link) {
-  const ps_peer *p = &ps->peers[peer];
-  *link = (gt_ps_link){.bandwidth_bps = p->rate_s > 0 ? p->rate_bits / p->rate_s : 0,
-                       .latency_s = gt_seconds(p->rtt) / 2,
-                       .queued = p->queued,
-                       .unacknowledged = p->n,
-                       .samples = p->samples,
-                       .done = p->done};
-}
-
-bool gt_ps_absent(const gt_ps *ps, size_t worker) {
-  return ps->workers[worker].state == W_ABSENT;
-}
-
-bool gt_ps_computing(const gt_ps *ps, size_t worker, gt_ns *since, int64_t *batch) {
-  const ps_worker *w = &ps->workers[worker];
-  *since = w->since;
-  *batch = w->state == W_EVALUATING ? -1 : w->batch;
-  return w->state == W_COMPUTING || w->state == W_EVALUATING;
 }

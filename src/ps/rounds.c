@@ -51,19 +51,10 @@ void gt_ps_round_unsound(gt_ps *ps) {
   ps->unsound = ps->round;
 }
 
-bool gt_ps_whole_sound(const gt_ps *ps) {
-  if (ps->unsound == ps->whole_round) return false;
-  for (size_t p = 0; p < ps->spec.nregions; p++)
-    if (ps->peers[p].unsound == ps->whole_round) return false;
-  return true;
-}
-
-void gt_ps_written(gt_ps *ps, int64_t round, gt_ns now) {
-  ps->now = now;
+void gt_ps_round_written(gt_ps *ps, int64_t round) {
   ps->own_written = round;
   gt_ps_control_all(ps, GT_MSG_WRITTEN, round, ps->unsound == round);
   gt_ps_round_whole(ps);
-  gt_ps_pump(ps);
 }
 
 void gt_ps_stop(gt_ps *ps, gt_status code, gt_ns now) {

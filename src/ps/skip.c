@@ -2,6 +2,7 @@
    on, what is under way stays as it is. */
 #include <math.h>
 
+#include "geotrain/ps_skip.h"
 #include "internal.h"
 
 #define CHUNKS_MIN 16 /* of a worker, of which it can be said how long they take */

@@ -1,7 +1,8 @@
 /* The parts of a mini-batch's time: what held a region's workers back, and how long (docs/time-split.md). */
 #include <math.h>
 
-#include "geotrain/ps.h"
+#include "geotrain/ps_state.h"
+#include "geotrain/ps_time_split.h"
 
 /* While own messages are leaving, workers that are held wait for the upload; else for what is arriving, if anything is. */
 static gt_held_by held_by(const gt_ps *ps, const gt_ps_view *v, size_t nregions, size_t self, bool (*receiving)(const void *ctx, size_t peer),

@@ -1,5 +1,6 @@
 /* A region's virtual time: what is due when, and which of it comes next. */
-#include "geotrain/ps.h"
+#include "geotrain/ps_timeline.h"
+#include "geotrain/ps_work_time.h"
 
 /* One worker, as far as its time goes. */
 typedef struct {

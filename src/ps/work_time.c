@@ -1,5 +1,5 @@
 /* What work costs by the job: under the virtual clock, in a simulation, and in real time with compute.emulate. */
-#include "geotrain/ps.h"
+#include "geotrain/ps_work_time.h"
 
 /* Of a worker, as the user wants it: a share of what it could do. */
 static double wanted(const gt_job *job, size_t region, const gt_job_compute *c, size_t worker) {

@@ -87,4 +87,11 @@ gt_tail_found gt_tail_poll(gt_tail *tail, void (*on_anew)(void *ctx), void (*on_
 /* When the file was last written to, by the clock of who keeps it; 0: not seen yet. */
 struct timespec gt_tail_changed(const gt_tail *tail);
 
+/* summary_read.c: DIR/summary.json read back.  The caller closes *out; GT_ERR_CKPT names the file
+   and what is wrong with it. */
+typedef struct gt_summary_file gt_summary_file;
+gt_status gt_summary_read(gt_summary_file **out, const char *run_dir);
+const gt_summary *gt_summary_of(const gt_summary_file *file); /* borrowed from file */
+void gt_summary_close(gt_summary_file *file);
+
 #endif

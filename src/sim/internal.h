@@ -1,8 +1,12 @@
-/* What the modules of sim share: heaps, wires between regions, and regions. */
+/* What the modules of sim share: heaps, wires between regions, and regions.  Each file calls only
+   those before it: heap, ledger, wire, end, region, sim, skip; stride and what it is made of. */
 #ifndef GEOTRAIN_SIM_INTERNAL_H
 #define GEOTRAIN_SIM_INTERNAL_H
 
-#include "geotrain/ps.h"
+#include "geotrain/ps_ending.h"
+#include "geotrain/ps_state.h"
+#include "geotrain/ps_time_split.h"
+#include "geotrain/ps_timeline.h"
 #include "geotrain/sim.h"
 
 #define SIM_NONE UINT32_MAX
@@ -71,9 +75,16 @@ typedef struct {
   bool receiving; /* a message of the peer's has begun to arrive (kept where results are exact) */
 } sim_wire;
 
+/* Whom the wires of a region tell. */
+typedef struct sim_region sim_region;
+typedef struct {
+  void (*message)(sim_region *r, const gt_frame_header *head); /* it has arrived, whole */
+  void (*departed)(sim_region *r, size_t peer, uint64_t cookie);
+} sim_wire_hooks;
+
 /* ---- regions ------------------------------------------------------------------------------------------------------------- */
 
-typedef struct {
+struct sim_region {
   gt_sim *sim;
   size_t id;
   gt_ps *ps;
@@ -84,6 +95,7 @@ typedef struct {
   int64_t round;       /* whose checkpoint is being written */
   /* this region's wires, and what arrives here */
   sim_wire *wires; /* nregions; [id] unused */
+  const sim_wire_hooks *wire_hooks;
   gt_access up, down;
   sim_heap due;      /* wires, by when they want to be looked at */
   sim_heap arrivals; /* frames, by (time, sender, order) */
@@ -99,7 +111,7 @@ typedef struct {
   /* as of its last event */
   int64_t steps;
   bool training, evaluating;
-} sim_region;
+};
 
 /* What crossed a wire, and how long frames were leaving on it. */
 typedef struct {
@@ -169,9 +181,6 @@ void gt_sim_stretch_begin(sim_stretch *stretch, const gt_sim *sim);
    made. also: time beside that in which nothing is counted. stretch: that the marks are in;
    NULL: none. A region makes no more steps than leave it its last ones. */
 void gt_sim_skip(gt_sim *sim, const sim_mark *from, const sim_mark *to, int64_t n, gt_ns also, const sim_stretch *stretch);
-/* With what was left out. */
-sim_crossed gt_sim_crossed_of(const gt_sim *sim, size_t from, size_t to);
-
 /* stride.c: simulates to the end with about so many events, leaving out what can be left out. */
 typedef struct {
   double error_s;
@@ -179,8 +188,17 @@ typedef struct {
 } sim_stride;
 gt_status gt_sim_stride(gt_sim *sim, int64_t budget, sim_stride *out);
 
+/* ledger.c */
+void gt_sim_count(sim_wire *wire, unsigned kind); /* a message more has crossed it */
+/* Bytes of what is sent once, at the end. */
+double gt_sim_once_bytes(const gt_sim *sim, size_t from, size_t to);
+/* What crossed a wire: what was simulated of it; with what was left out; by kind. */
+gt_sim_traffic gt_sim_traffic_of(const gt_sim *sim, size_t from, size_t to);
+sim_crossed gt_sim_crossed_of(const gt_sim *sim, size_t from, size_t to);
+void gt_sim_wire_result(const sim_region *r, size_t peer, gt_link_result *result);
+
 /* wire.c */
-void gt_sim_wires_open(sim_region *r);
+void gt_sim_wires_open(sim_region *r, const sim_wire_hooks *hooks); /* hooks outlive them */
 void gt_sim_wires_close(sim_region *r);
 /* Queues a message, as the gateway does. */
 void gt_sim_send(sim_region *r, size_t peer, const gt_frame_header *head, size_t bytes, uint64_t cookie, gt_ns now);
@@ -196,11 +214,6 @@ void gt_sim_deliver(sim_region *r);
    outage does not last longer for what was left out of it. now: without that. False: it was left
    as it is. */
 bool gt_sim_wire_sooner(sim_region *r, size_t peer, gt_ns now, gt_ns by);
-/* Bytes of what is sent once, at the end. */
-double gt_sim_once_bytes(const gt_sim *sim, size_t from, size_t to);
-/* What crossed a wire, in sum and by kind. */
-gt_sim_traffic gt_sim_traffic_of(const gt_sim *sim, size_t from, size_t to);
-void gt_sim_wire_result(const sim_region *r, size_t peer, gt_link_result *result);
 
 /* region.c */
 gt_status gt_sim_region_open(sim_region *r, gt_sim *sim, size_t id);
@@ -210,9 +223,6 @@ void gt_sim_region_start(sim_region *r);
 void gt_sim_region_again(sim_region *r);
 /* Handles its next event. */
 void gt_sim_region_step(sim_region *r);
-/* A whole message has arrived; one has departed. */
-void gt_sim_region_message(sim_region *r, const gt_frame_header *head);
-void gt_sim_region_departed(sim_region *r, size_t peer, uint64_t cookie);
 
 /* end.c */
 /* The region's result as it stands now. */

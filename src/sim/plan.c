@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "geotrain/ps_skip.h"
+#include "geotrain/ps_work_time.h"
 #include "stride.h"
 
 #define WHOLE_SHARE 0.5 /* done before the first slice has ended: simulated to its end */

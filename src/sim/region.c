@@ -1,6 +1,7 @@
 /* One region of a simulation: its PS, its workers' time, its events in the order of a run under the virtual clock (src/train/virtual.c). */
 #include <string.h>
 
+#include "geotrain/ps_of_job.h"
 #include "internal.h"
 
 /* ---- host of the PS -------------------------------------------------------------------------------------------------------- */
@@ -59,6 +60,25 @@ static void host_work(void *ctx, gt_ps_work work) {
   gt_timeline_work(((sim_region *)ctx)->timeline, work);
 }
 
+/* ---- what wires tell ------------------------------------------------------------------------- */
+
+static void wire_message(sim_region *r, const gt_frame_header *head) {
+  if (head->kind != GT_MSG_PING && head->kind != GT_MSG_PONG) r->sim->moved = gt_timeline_at(r->timeline);
+  if (head->kind == GT_MSG_REPORT || head->kind == GT_MSG_MODEL || head->kind == GT_MSG_BYE)
+    gt_ending_message(&r->ending, head->kind);
+  else if (gt_ps_message(r->ps, head->from, head, NULL, gt_timeline_now(r->timeline)) != GT_OK)
+    gt_bug("in a simulation: %s", gt_error_text());
+}
+
+static void wire_departed(sim_region *r, size_t peer, uint64_t cookie) {
+  if (cookie >= GT_ENDING_COOKIE)
+    gt_ending_departed(&r->ending, cookie);
+  else
+    gt_ps_departed(r->ps, peer, cookie, gt_timeline_now(r->timeline));
+}
+
+static const sim_wire_hooks wire_hooks = {.message = wire_message, .departed = wire_departed};
+
 /* ---- life ------------------------------------------------------------------------------------------------------------------- */
 
 static gt_ps *make_ps(sim_region *r) {
@@ -95,7 +115,7 @@ gt_status gt_sim_region_open(sim_region *r, gt_sim *sim, size_t id) {
   GT_TRY(gt_optim_create(&r->optim, &optim, sim->spec.parameters, false));
   r->orders = GT_NEW_ARRAY(gt_ps_order, nworkers);
   r->timeline = gt_timeline_create(job, &r->order, nworkers);
-  gt_sim_wires_open(r);
+  gt_sim_wires_open(r, &wire_hooks);
   r->ps = make_ps(r);
   gt_ending_open(&r->ending, &gt_sim_ending, r, r->ps, id == 0, sim->n - 1);
   return GT_OK;
@@ -111,21 +131,6 @@ void gt_sim_region_close(sim_region *r) {
 }
 
 /* ---- events ----------------------------------------------------------------------------------------------------------------- */
-
-void gt_sim_region_message(sim_region *r, const gt_frame_header *head) {
-  if (head->kind != GT_MSG_PING && head->kind != GT_MSG_PONG) r->sim->moved = gt_timeline_at(r->timeline);
-  if (head->kind == GT_MSG_REPORT || head->kind == GT_MSG_MODEL || head->kind == GT_MSG_BYE)
-    gt_ending_message(&r->ending, head->kind);
-  else if (gt_ps_message(r->ps, head->from, head, NULL, gt_timeline_now(r->timeline)) != GT_OK)
-    gt_bug("in a simulation: %s", gt_error_text());
-}
-
-void gt_sim_region_departed(sim_region *r, size_t peer, uint64_t cookie) {
-  if (cookie >= GT_ENDING_COOKIE)
-    gt_ending_departed(&r->ending, cookie);
-  else
-    gt_ps_departed(r->ps, peer, cookie, gt_timeline_now(r->timeline));
-}
 
 static void pushed(sim_region *r, size_t worker) {
   const gt_ps_order *order = &r->orders[worker];

@@ -2,6 +2,8 @@
    does not matter. */
 #include <math.h>
 
+#include "geotrain/ps_of_job.h"
+#include "geotrain/ps_work_time.h"
 #include "internal.h"
 
 #define EXACT_REGIONS ((size_t)64)

@@ -2,6 +2,7 @@
    every link moves on by it, while all that is under way stays where it is. */
 #include <math.h>
 
+#include "geotrain/ps_skip.h"
 #include "internal.h"
 
 void gt_sim_mark_open(sim_mark *m, const gt_sim *sim) {
@@ -14,17 +15,6 @@ void gt_sim_mark_close(sim_mark *m) {
   gt_free(m->uses);
   gt_free(m->crossed);
   *m = (sim_mark){0};
-}
-
-sim_crossed gt_sim_crossed_of(const gt_sim *sim, size_t from, size_t to) {
-  sim_crossed c = {.traffic = gt_sim_traffic_of(sim, from, to), .wire_s = gt_seconds(sim->regions[from].wires[to].wire)};
-  if (!sim->crossed) return c;
-  const sim_crossed *more = &sim->crossed[from * sim->n + to];
-  c.traffic.messages += more->traffic.messages;
-  c.traffic.bytes_sent += more->traffic.bytes_sent;
-  c.traffic.bytes_other += more->traffic.bytes_other;
-  c.wire_s += more->wire_s;
-  return c;
 }
 
 void gt_sim_mark_take(sim_mark *m, const gt_sim *sim, gt_ns at) {

@@ -7,6 +7,7 @@
    likewise. */
 #include <math.h>
 
+#include "geotrain/ps_skip.h"
 #include "stride.h"
 
 #define SLICES      200.0 /* in all */

@@ -1,21 +1,10 @@
 /* Links between regions: the order in which src/wan puts frames on a link and hands them on, without the frames. */
-#include <stdio.h>
-
 #include "internal.h"
 
 #define LAST_FRAME   ((uint32_t)1 << 31)
 #define SENDER_SHIFT 40
 
 /* ---- messages --------------------------------------------------------------------------------------------------------------- */
-
-static const uint8_t kinds[SIM_KINDS] = {GT_MSG_UPDATE, GT_MSG_STATE,  GT_MSG_ACK, GT_MSG_PING,   GT_MSG_PONG,  GT_MSG_ROUND, GT_MSG_WRITTEN,
-                                         GT_MSG_DONE,   GT_MSG_JOINED, GT_MSG_BYE, GT_MSG_REPORT, GT_MSG_MODEL, GT_MSG_HELLO};
-
-static size_t index_of(unsigned kind) {
-  size_t i = 0;
-  while (kinds[i] != kind) i++;
-  return i;
-}
 
 static sim_message *message(gt_sim *sim, uint32_t i) {
   return &sim->messages[i];
@@ -40,8 +29,9 @@ static void drop_user(gt_sim *sim, uint32_t i) {
 
 /* ---- life --------------------------------------------------------------------------------------------------------------------- */
 
-void gt_sim_wires_open(sim_region *r) {
+void gt_sim_wires_open(sim_region *r, const sim_wire_hooks *hooks) {
   gt_sim *sim = r->sim;
+  r->wire_hooks = hooks;
   r->wires = GT_NEW_ARRAY(sim_wire, sim->n);
   r->ready = GT_NEW_ARRAY(uint64_t, sim->n / 64 + 1);
   r->up.rate_bps = r->down.rate_bps = sim->spec.job->regions[r->id].access_bps;
@@ -51,7 +41,7 @@ void gt_sim_wires_open(sim_region *r) {
     w->link = gt_link_start(sim->spec.job->seed, r->id, p, 0);
     w->control = w->bulk = w->leaving = none;
     w->due = GT_NEVER;
-    w->messages[index_of(GT_MSG_HELLO)] = p != r->id; /* before time begins */
+    if (p != r->id) gt_sim_count(w, GT_MSG_HELLO); /* before time begins */
   }
 }
 
@@ -141,7 +131,7 @@ static void travel(sim_region *r, size_t peer, uint32_t i, size_t frame_bytes, b
 /* The message's last frame is on the link. */
 static void has_begun_to_leave(gt_sim *sim, sim_wire *w, sim_list *queue, uint32_t i, gt_ns depart) {
   sim_message *m = message(sim, i);
-  w->messages[index_of(m->head.kind)]++;
+  gt_sim_count(w, m->head.kind);
   queue->first = m->next;
   m->depart = depart;
   if (m->cookie == 0 && !sim->exact) return;
@@ -180,7 +170,7 @@ static bool tell_departed(sim_region *r, size_t peer, gt_ns now) {
     uint64_t cookie = message(sim, i)->cookie;
     w->leaving.first = message(sim, i)->next_leaving;
     drop_user(sim, i);
-    if (cookie) gt_sim_region_departed(r, peer, cookie);
+    if (cookie) r->wire_hooks->departed(r, peer, cookie);
     moved = true;
   }
   return moved;
@@ -242,7 +232,7 @@ static void hand_on(sim_region *r, const sim_entry *e) {
   gt_frame_header head = message(r->sim, e->a)->head;
   drop_user(r->sim, e->a);
   if (!gt_msg_is_control(head.kind)) r->wires[head.from].receiving = !(e->b & LAST_FRAME);
-  if (e->b & LAST_FRAME) gt_sim_region_message(r, &head);
+  if (e->b & LAST_FRAME) r->wire_hooks->message(r, &head);
 }
 
 /* Frames that have passed the access go before those that arrive at it; they never overtake one another. */
@@ -294,62 +284,4 @@ bool gt_sim_wire_sooner(sim_region *r, size_t peer, gt_ns now, gt_ns by) {
   sift(arrivals);
   set_due(r, peer);
   return true;
-}
-
-/* ---- the ledger ----------------------------------------------------------------------------------------------------------------- */
-
-static size_t payload_bytes(const gt_sim *sim, const sim_wire *w, unsigned kind) {
-  if (kind == GT_MSG_UPDATE) return sim->spec.parameters * sizeof(float);
-  if (kind == GT_MSG_STATE || kind == GT_MSG_MODEL) return (sim->spec.parameters + sim->spec.buffers) * sizeof(float);
-  if (kind == GT_MSG_HELLO) return GT_HELLO_BYTES;
-  return kind == GT_MSG_REPORT ? w->report_bytes : 0;
-}
-
-static gt_kind_result kind_result(const gt_sim *sim, const sim_wire *wire, size_t kind_index) {
-  size_t payload = payload_bytes(sim, wire, kinds[kind_index]);
-  int64_t n = wire->messages[kind_index];
-  gt_kind_result k = {.messages = n, .payload = n * (int64_t)payload, .wire = n * (int64_t)gt_wire_bytes(payload)};
-  snprintf(k.kind, sizeof k.kind, "%s", gt_record_kind_name(kinds[kind_index]));
-  return k;
-}
-
-double gt_sim_once_bytes(const gt_sim *sim, size_t from, size_t to) {
-  const sim_wire *w = &sim->regions[from].wires[to];
-  return (double)(kind_result(sim, w, index_of(GT_MSG_MODEL)).wire + kind_result(sim, w, index_of(GT_MSG_REPORT)).wire);
-}
-
-gt_sim_traffic gt_sim_traffic_of(const gt_sim *sim, size_t from, size_t to) {
-  const sim_wire *w = &sim->regions[from].wires[to];
-  gt_sim_traffic sum = {0};
-  for (size_t i = 0; i < SIM_KINDS; i++) {
-    gt_kind_result k = kind_result(sim, w, i);
-    if (gt_msg_is_data(kinds[i])) {
-      sum.messages += (double)k.messages;
-      sum.bytes_sent += (double)k.wire;
-    } else
-      sum.bytes_other += (double)k.wire;
-  }
-  return sum;
-}
-
-void gt_sim_wire_result(const sim_region *r, size_t peer, gt_link_result *l) {
-  const gt_sim *sim = r->sim;
-  const sim_wire *w = &r->wires[peer];
-  gt_ps_link seen;
-  size_t used = 0;
-  gt_ps_look_link(r->ps, peer, &seen);
-  *l = (gt_link_result){.bandwidth_bps_measured = seen.bandwidth_bps, .latency_s_measured = seen.latency_s};
-  snprintf(l->from, sizeof l->from, "%s", sim->spec.job->regions[r->id].name);
-  snprintf(l->to, sizeof l->to, "%s", sim->spec.job->regions[peer].name);
-  for (size_t i = 0; i < SIM_KINDS; i++) {
-    gt_kind_result k = kind_result(sim, w, i);
-    if (k.messages > 0) l->kinds[used++] = k;
-    if (gt_msg_is_data(kinds[i])) {
-      l->bytes_sent += k.wire;
-      l->messages += k.messages;
-      l->payload_bytes += k.payload;
-    } else
-      l->bytes_other += k.wire;
-  }
-  if (w->wire > 0) l->bandwidth_bps_measured = 8 * (double)(l->bytes_sent + l->bytes_other) / gt_seconds(w->wire);
 }

@@ -1,4 +1,4 @@
-/* What the strategies share and nobody else sees. */
+/* What the strategies share and nobody else sees: common.c. */
 #ifndef GEOTRAIN_SYNC_INTERNAL_H
 #define GEOTRAIN_SYNC_INTERNAL_H
 

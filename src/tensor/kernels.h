@@ -59,10 +59,11 @@ void gt_im2col(void *columns, const void *x, const gt_conv_shape *s, size_t size
 void gt_col2im(float *dx, const float *columns, const gt_conv_shape *s);
 
 extern const gt_kernels gt_kernels_dnn; /* oneDNN wherever it can, else auto */
-/* dnn/context.c, or dnn/absent.c: NULL. */
+/* dnn/prepared.c, or dnn/absent.c: NULL. */
 const gt_prepared_ops *gt_prepared_dnn(void);
-/* Holds oneDNN to a lower instruction set, unless the environment holds it lower still. */
-void gt_dnn_cap(gt_isa isa);
+/* Holds oneDNN to a lower instruction set, unless the environment holds it lower still.  False: it
+   is in use already, and goes on with all that this CPU has. */
+bool gt_dnn_cap(gt_isa isa);
 
 /* The slots that every table but ref fills alike: one pass over memory each, whatever computes the products. */
 #define GT_FAST_SLOTS                                                                                                                                \

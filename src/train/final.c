@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "geotrain/ps_ending.h"
 #include "internal.h"
 
 struct gt_final {

@@ -1,5 +1,7 @@
 /* What work costs: all workers compute at once, driven through the local plane as in training, and each PS applies what they push; then the PS's other work, alone. */
 
+#include "geotrain/ps_of_job.h"
+#include "geotrain/ps_timeline.h"
 #include "probe.h"
 
 #define WARM_UP      3

@@ -1,6 +1,7 @@
 /* The learning rate of a run that goes on with other workers or another end: its steps are others than those that the rate's schedule was made for. */
 #include <math.h>
 
+#include "geotrain/ps_of_job.h"
 #include "internal.h"
 
 int64_t gt_server_planned_steps(const gt_server *s, const char *job_yaml) {

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "geotrain/ps_ending.h"
+#include "geotrain/ps_of_job.h"
 #include "internal.h"
 
 /* ---- host of the PS -------------------------------------------------------------------------------------------------------- */

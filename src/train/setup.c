@@ -7,6 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "geotrain/ps_of_job.h"
+#include "geotrain/ps_work_time.h"
 #include "internal.h"
 
 static gt_status agree(gt_run *run, gt_status local) {

@@ -1,5 +1,6 @@
 /* The PS rank's loop under the virtual clock.  Workers really compute, and what they compute takes the time that the job says; the loop handles
    events in the order of their virtual times, whenever they really come, and none before it is sure that no earlier one can come from another region. */
+#include "geotrain/ps_timeline.h"
 #include "internal.h"
 
 /* What a worker pushed ahead of its time. */

@@ -1,5 +1,7 @@
 /* The worker's loop: gets orders with parameters, computes gradients or evaluates, pushes. */
 
+#include "geotrain/ps_of_job.h"
+#include "geotrain/ps_work_time.h"
 #include "internal.h"
 
 /* A batch that was made while the worker waited for its next order: its number is likely that of the last and as many as there are workers. */

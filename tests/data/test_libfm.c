@@ -1,7 +1,7 @@
 /* libFM text: what was written comes back, however its lines end, and every wrong line is named. */
 #include "scratch.h"
 
-#include "libfm.h"
+#include "libfm_text.h"
 
 static const char good_test[] = "-1 0:1 9:1 5:1\n";
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "geotrain/ps.h"
+#include "geotrain/ps_state.h"
 
 #define NPARAMS ((size_t)3)
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "geotrain/ps.h"
+#include "geotrain/ps_state.h"
 
 #define MOST     ((size_t)5)
 #define NPARAMS  ((size_t)3)

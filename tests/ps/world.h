@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "geotrain/ps.h"
+#include "geotrain/ps_state.h"
 
 #define W_REGIONS 5
 #define W_WORKERS 4

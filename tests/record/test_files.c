@@ -18,6 +18,7 @@
 
 #include "geotrain/link.h"
 #include "geotrain/record.h"
+#include "internal.h"
 
 static char folder[64], path[128];
 

@@ -86,7 +86,7 @@ static void test_settled_says_whether_a_message_waits(void **state) {
       assert_true(gt_sync_drained(w->regions[2].sync));
       waits += !equal;
       for (size_t i = 0; i < 2; i++) {
-        if (w->regions[i].held) assert_false(gt_sync_settled(w->regions[i].sync));
+        if (w->regions[i].held) assert_false(gt_exchange_settled(w->regions[i].exchange));
         holds += w->regions[i].held;
       }
     }

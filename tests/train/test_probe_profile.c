@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "probe.h"
+#include "geotrain/ps_work_time.h"
 #include "geotrain/sim.h"
 
 #define STEPS   200

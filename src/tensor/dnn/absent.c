@@ -14,6 +14,7 @@ const gt_prepared_ops *gt_prepared_dnn(void) {
   return NULL;
 }
 
-void gt_dnn_cap(gt_isa isa) {
+bool gt_dnn_cap(gt_isa isa) {
   (void)isa;
+  return true;
 }

@@ -53,7 +53,10 @@ void gt_dnn_product_open(gt_prepared_context *dnn, gt_dnn_stage *stage, const gt
 /* b NULL: of a packed product, as it was packed by the last run that any such product made. */
 void gt_dnn_product_run(gt_prepared_context *dnn, const gt_dnn_stage *stage, void *y, const void *a, const void *b, const float *c);
 
-/* The functions of gt_prepared_ops: dnn_conv.c, dnn_linear.c. */
+/* The functions of gt_prepared_ops: context.c, conv.c, conv_prepare.c, linear.c. */
+gt_prepared_context *gt_dnn_context_create(void);
+void gt_dnn_context_close(gt_prepared_context *dnn);
+size_t gt_dnn_context_bytes(const gt_prepared_context *dnn);
 gt_way gt_dnn_conv_rule(const gt_conv_spec *spec, size_t N, gt_pass_id pass);
 bool gt_dnn_conv_can(const gt_conv_spec *spec, size_t N, gt_pass_id pass, gt_way way);
 gt_prepared_conv *gt_dnn_conv_create(gt_prepared_context *dnn, const gt_conv_spec *spec, const gt_way *ways);

@@ -1,6 +1,6 @@
 /* idx: reader of idx files of unsigned bytes (the format of MNIST), gzip or plain.  Local. */
-#ifndef GEOTRAIN_DATA_IDX_H
-#define GEOTRAIN_DATA_IDX_H
+#ifndef GEOTRAIN_DATA_IMPORT_IDX_H
+#define GEOTRAIN_DATA_IMPORT_IDX_H
 
 #include "geotrain/data.h"
 

@@ -1,5 +1,5 @@
 /* Reads lines of any length word by word through a buffer of fixed size. */
-#include "libfm.h"
+#include "libfm_text.h"
 
 #include <string.h>
 

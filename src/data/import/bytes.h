@@ -1,6 +1,6 @@
 /* bytes: a file read front to back, gzip or plain, its failures said in one sentence.  Local. */
-#ifndef GEOTRAIN_DATA_BYTES_H
-#define GEOTRAIN_DATA_BYTES_H
+#ifndef GEOTRAIN_DATA_IMPORT_BYTES_H
+#define GEOTRAIN_DATA_IMPORT_BYTES_H
 
 #include "geotrain/data.h"
 

@@ -1,6 +1,6 @@
-/* libfm: reader of libFM's text (Rendle, Factorization Machines with libFM, 2012) where every feature is an id: lines `label id:1 id:1 ...`.  Local. */
-#ifndef GEOTRAIN_DATA_LIBFM_H
-#define GEOTRAIN_DATA_LIBFM_H
+/* libfm_text: reader of libFM's text (Rendle, Factorization Machines with libFM, 2012) where every feature is an id: lines `label id:1 id:1 ...`.  Local. */
+#ifndef GEOTRAIN_DATA_IMPORT_LIBFM_TEXT_H
+#define GEOTRAIN_DATA_IMPORT_LIBFM_TEXT_H
 
 #include "bytes.h"
 

@@ -6,7 +6,7 @@
 
 #include "dataset.h"
 #include "import.h"
-#include "libfm.h"
+#include "libfm_text.h"
 #include "store.h"
 
 enum { BLOCK_BYTES = 1 << 20 };

@@ -19,15 +19,6 @@ const char *const *gt_data_formats(void) {
   return names;
 }
 
-void gt_import_name(const char *folder, const char *fallback, char name[64]) {
-  size_t end = strlen(folder);
-  while (end > 0 && folder[end - 1] == '/') end--;
-  size_t begin = end;
-  while (begin > 0 && folder[begin - 1] != '/') begin--;
-  snprintf(name, 64, "%.*s", (int)(end - begin < 63 ? end - begin : 63), folder + begin);
-  if (!name[0] || strcmp(name, ".") == 0 || strcmp(name, "..") == 0) snprintf(name, 64, "%s", fallback);
-}
-
 static gt_status unknown_format(const char *format) {
   char known[128] = "";
   for (size_t i = 0, at = 0; i < NFORMATS; i++, at = strlen(known)) snprintf(known + at, sizeof known - at, "%s%.31s", i ? ", " : "", names[i]);

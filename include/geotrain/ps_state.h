@@ -1,0 +1,60 @@
+/* ps_state: where a PS stands, and its state in a checkpoint.  Local. */
+#ifndef GEOTRAIN_PS_STATE_H
+#define GEOTRAIN_PS_STATE_H
+
+#include "geotrain/ps.h"
+
+typedef enum {
+  GT_PS_TRAINING,
+  GT_PS_DRAINING,  /* no more batches; what is accumulated is being sent */
+  GT_PS_FOLLOWING, /* done; applies messages until all are done */
+  GT_PS_COMPLETE,  /* all are done, everything is acknowledged and settled */
+  GT_PS_STOPPED    /* the stop round is whole */
+} gt_ps_phase;
+
+typedef struct {
+  gt_ps_phase phase;
+  gt_status stop_code; /* of STOPPED */
+  int64_t steps, samples, batches, nonfinite, round, whole_round;
+  double loss_sum; /* over loss_samples, since gt_ps_loss_reset */
+  int64_t loss_samples;
+  gt_ps_score last_eval; /* while training; NaN: none yet */
+  gt_ns last_eval_took;
+  /* sums over workers */
+  gt_ns compute, wait, wan_wait;
+  gt_ns held_now; /* of workers that wait: what of that is already the WAN's, and will be wan_wait when it is over */
+  /* of the region: after its last step, until drained and acknowledged; from then until all are done; applying updates and means; copying payloads */
+  gt_ns drain, idle, update, encode;
+  bool held;
+  bool evaluating;  /* an evaluation is under way or due */
+  int64_t chunks;   /* of it that are made */
+  bool whole_sound; /* no region said that it would not go on from whole_round */
+  double done;      /* share of the training done */
+} gt_ps_view;
+
+void gt_ps_look(const gt_ps *ps, gt_ns now, gt_ps_view *view);
+void gt_ps_loss_reset(gt_ps *ps);
+
+/* The share of the training that is done, 0 to 1. */
+double gt_ps_share_done(const gt_ps *ps);
+/* Steps that the region will still make, as the job says; 0 when it is done. */
+int64_t gt_ps_steps_left(const gt_ps *ps);
+
+typedef struct {
+  double bandwidth_bps, latency_s; /* measured; 0: not yet */
+  size_t queued, unacknowledged;
+  int64_t samples; /* that the peer's last heartbeat told of */
+  bool done;
+} gt_ps_link;
+void gt_ps_look_link(const gt_ps *ps, size_t peer, gt_ps_link *link);
+/* The worker has not said yet that it is ready. */
+bool gt_ps_absent(const gt_ps *ps, size_t worker);
+/* Since when the worker has been computing what it was told to, and which batch; false: it is not. */
+bool gt_ps_computing(const gt_ps *ps, size_t worker, gt_ns *since, int64_t *batch);
+
+/* Names "ps/...", "sync/...", "optim/...", "outbox/...": with model/params and model/buffers, which the caller saves, the region's whole state. */
+void gt_ps_save(gt_ps *ps, gt_ns now, gt_state *state);
+/* Before gt_ps_start; number of workers and limits may differ from those that saved. */
+gt_status gt_ps_load(gt_ps *ps, gt_ns now, const gt_state *state);
+
+#endif

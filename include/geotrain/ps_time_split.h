@@ -1,0 +1,29 @@
+/* ps_time_split: the parts of a mini-batch (docs/time-split.md).  Local. */
+#ifndef GEOTRAIN_PS_TIME_SPLIT_H
+#define GEOTRAIN_PS_TIME_SPLIT_H
+
+#include "geotrain/ps_state.h"
+
+/* What held the region's workers back, mean over them, and the training's time (docs/time-split.md); saved with a checkpoint. */
+typedef struct {
+  gt_ns upload, download, training;
+} gt_time_use;
+
+typedef enum { GT_HELD_NOT, GT_HELD_UPLOAD, GT_HELD_DOWNLOAD } gt_held_by;
+typedef struct {
+  gt_time_use use;
+  gt_held_by held_by; /* since `since` */
+  double held_share;  /* of the workers */
+  gt_ns since;
+} gt_time_split;
+
+/* Books the time up to now under what kept the region; after every event.  receiving: a message of the peer has begun to arrive. */
+void gt_time_split_account(gt_time_split *split, const gt_ps *ps, const gt_ps_spec *spec, bool (*receiving)(const void *ctx, size_t peer),
+                           const void *ctx, gt_ns now);
+/* Seconds of a worker's average mini-batch; aggregate: the rest. */
+typedef struct {
+  double train, upload, aggregate, download;
+} gt_time_split_parts;
+void gt_time_split_batch(const gt_time_split *split, const gt_ps_view *view, size_t nworkers, gt_time_split_parts *parts);
+
+#endif

@@ -1,0 +1,45 @@
+/* ps_timeline: virtual time in a region: when its workers push, and when its PS is free.  Local. */
+#ifndef GEOTRAIN_PS_TIMELINE_H
+#define GEOTRAIN_PS_TIMELINE_H
+
+#include "geotrain/ps.h"
+
+/* At equal times in this order; workers by number. */
+typedef enum { GT_EVENT_FRAME, GT_EVENT_LINK, GT_EVENT_PUSH, GT_EVENT_WRITTEN, GT_EVENT_TICK } gt_event_kind;
+typedef struct {
+  gt_ns at;
+  gt_event_kind kind;
+  size_t worker; /* PUSH */
+} gt_event;
+
+/* After a wait this long caches and clock are cold: each of so many steps takes compute.resume longer.  Not with compute.emulate, where workers sleep what is left of a step. */
+#define GT_RESUME_WAIT  ((gt_ns)5000000)
+#define GT_RESUME_STEPS 8
+
+/* When a region's workers push, its PS is free and its checkpoint is durable, by the job's costs: the order of events of a run under the virtual clock and of a simulation.
+   Times begin at 0.  The job outlives it. */
+typedef struct gt_timeline gt_timeline;
+gt_timeline *gt_timeline_create(const gt_job *job, const gt_order *order, size_t nworkers);
+void gt_timeline_close(gt_timeline *timeline);
+/* The PS's clock: it does one thing at a time, so that this may be later than the event that it handles. */
+gt_ns gt_timeline_now(const gt_timeline *timeline);
+/* The event that is handled, or was last: its time. */
+gt_ns gt_timeline_at(const gt_timeline *timeline);
+void gt_timeline_work(gt_timeline *timeline, gt_ps_work work);
+/* A checkpoint of so many bytes is being written. */
+void gt_timeline_writing(gt_timeline *timeline, double bytes);
+void gt_timeline_ordered(gt_timeline *timeline, size_t worker, const gt_ps_order *order);
+/* When the worker pushes; GT_NEVER: it has nothing to do. */
+gt_ns gt_timeline_due(const gt_timeline *timeline, size_t worker);
+/* What comes next: a frame that arrives, a link that wants to be looked at, a tick of the PS, or what the timeline knows of itself. */
+gt_event gt_timeline_next(const gt_timeline *timeline, gt_ns frame, gt_ns link, gt_ns tick);
+void gt_timeline_begin(gt_timeline *timeline, const gt_event *event);
+/* Of a PUSH: what it cost, and how long the worker had waited for its order. */
+void gt_timeline_pushed(gt_timeline *timeline, size_t worker, gt_ns *compute, gt_ns *wait);
+/* What the worker has under way is due sooner by so much: a simulation has left out so much
+   time. */
+void gt_timeline_sooner(gt_timeline *timeline, size_t worker, gt_ns by);
+/* Events before `at` have happened, outside the timeline. */
+void gt_timeline_forward(gt_timeline *timeline, gt_ns at);
+
+#endif

@@ -1,0 +1,67 @@
+/* The region's buffers, which are those of its workers, and what exchanges make of them
+   meanwhile. */
+#include "internal.h"
+
+void gt_ps_buffers_open(gt_ps *ps) {
+  const gt_vec *buffers = &ps->spec.buffers;
+  ps->nmoved = ps->spec.local_async ? ps->spec.nworkers : 1;
+  ps->moved = GT_NEW_ARRAY(ps_moved, ps->nmoved);
+  for (size_t i = 0; i < ps->nmoved; i++)
+    ps->moved[i].add = gt_vec_of(buffers->data && buffers->n ? GT_NEW_ARRAY(float, buffers->n) : NULL, buffers->n);
+}
+
+void gt_ps_buffers_close(gt_ps *ps) {
+  for (size_t i = 0; i < ps->nmoved; i++) gt_free(ps->moved[i].add.data);
+  gt_free(ps->moved);
+}
+
+static ps_moved *moved_of(const gt_ps *ps, size_t worker) {
+  return &ps->moved[ps->spec.local_async ? worker : 0];
+}
+
+void gt_ps_buffers_ordered(gt_ps *ps, size_t worker) {
+  moved_of(ps, worker)->any = false;
+}
+
+void gt_ps_buffers_moved(void *ctx, float keep, float share, gt_vec other) {
+  gt_ps *ps = ctx;
+  for (size_t i = 0; i < ps->nmoved; i++) {
+    ps_moved *m = &ps->moved[i];
+    if (m->any) {
+      gt_vec_scale(m->add, keep);
+      gt_vec_axpy(m->add, share, other);
+    } else
+      gt_vec_set_scaled(m->add, share, other);
+    m->keep = (m->any ? m->keep : 1) * keep;
+    m->any = true;
+  }
+}
+
+/* The region's buffers are those of a worker, who began before the exchanges in `m`: what these did
+   to the buffers it began with they do to its own.  A sum of the two changes could make a variance
+   negative. */
+static void catch_up(gt_ps *ps, const ps_moved *m, const float *buffers) {
+  if (!m->any || !buffers) return;
+  gt_vec_scale(ps->spec.buffers, m->keep);
+  gt_vec_axpy(ps->spec.buffers, 1, m->add);
+}
+
+/* The region's buffers become those of a worker. */
+static void take(gt_ps *ps, const float *buffers) {
+  gt_vec_copy(ps->spec.buffers, gt_vec_of((float *)(uintptr_t)buffers, ps->spec.buffers.n));
+}
+
+void gt_ps_buffers_take(gt_ps *ps, size_t worker) {
+  const float *buffers = ps->workers[worker].push.buffers;
+  take(ps, buffers);
+  catch_up(ps, moved_of(ps, worker), buffers);
+}
+
+/* Buffers of one worker are copied: a mean of one could round. */
+void gt_ps_buffers_mean(gt_ps *ps) {
+  if (ps->parts.n == 1)
+    take(ps, ps->parts.buffers[0]);
+  else
+    gt_vec_mean(ps->spec.buffers, ps->parts.buffers, ps->parts.samples, ps->parts.n);
+  catch_up(ps, &ps->moved[0], ps->parts.buffers[0]);
+}

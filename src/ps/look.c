@@ -1,0 +1,83 @@
+/* Where a PS stands. */
+#include "internal.h"
+
+gt_ns gt_ps_held_total(const gt_ps *ps) {
+  return ps->held_total + (ps->held ? ps->now - ps->held_since : 0);
+}
+
+bool gt_ps_outstanding(const gt_ps *ps) {
+  for (size_t w = 0; w < ps->spec.nworkers; w++)
+    if (ps->workers[w].has_batch) return true;
+  return false;
+}
+
+bool gt_ps_whole_sound(const gt_ps *ps) {
+  if (ps->unsound == ps->whole_round) return false;
+  for (size_t p = 0; p < ps->spec.nregions; p++)
+    if (ps->peers[p].unsound == ps->whole_round) return false;
+  return true;
+}
+
+static gt_ns held_now(const gt_ps *ps, gt_ns now) {
+  gt_ns held = ps->held_total + (ps->held ? now - ps->held_since : 0), sum = 0;
+  for (size_t w = 0; w < ps->spec.nworkers && ps->phase == GT_PS_TRAINING; w++)
+    if (ps->workers[w].state == W_WAITING || ps->workers[w].state == W_PENDING) sum += held - ps->workers[w].held_mark;
+  return sum;
+}
+
+void gt_ps_look(const gt_ps *ps, gt_ns now, gt_ps_view *v) {
+  const ps_totals *t = &ps->totals;
+  *v = (gt_ps_view){.phase = ps->phase,
+                    .stop_code = ps->stop_code,
+                    .steps = t->steps,
+                    .samples = t->samples,
+                    .batches = t->batches,
+                    .nonfinite = t->nonfinite,
+                    .round = ps->round,
+                    .whole_round = ps->whole_round,
+                    .loss_sum = ps->loss_sum,
+                    .loss_samples = ps->loss_samples,
+                    .last_eval = ps->last_eval,
+                    .last_eval_took = ps->eval.took,
+                    .compute = t->compute,
+                    .wait = t->wait,
+                    .wan_wait = t->wan_wait,
+                    .held_now = held_now(ps, now),
+                    .drain = t->drain,
+                    .idle = t->idle,
+                    .update = t->update,
+                    .encode = t->encode,
+                    .held = ps->held,
+                    .evaluating = ps->eval.active || ps->eval.due,
+                    .chunks = ps->eval.active ? (int64_t)ps->eval.back : 0,
+                    .whole_sound = gt_ps_whole_sound(ps),
+                    .done = gt_ps_share_done(ps)};
+  if (ps->phase == GT_PS_DRAINING) v->drain += now - ps->phase_since;
+  if (ps->phase == GT_PS_FOLLOWING) v->idle += now - ps->phase_since;
+}
+
+void gt_ps_loss_reset(gt_ps *ps) {
+  ps->loss_sum = 0;
+  ps->loss_samples = 0;
+}
+
+void gt_ps_look_link(const gt_ps *ps, size_t peer, gt_ps_link *link) {
+  const ps_peer *p = &ps->peers[peer];
+  *link = (gt_ps_link){.bandwidth_bps = p->rate_s > 0 ? p->rate_bits / p->rate_s : 0,
+                       .latency_s = gt_seconds(p->rtt) / 2,
+                       .queued = p->queued,
+                       .unacknowledged = p->n,
+                       .samples = p->samples,
+                       .done = p->done};
+}
+
+bool gt_ps_absent(const gt_ps *ps, size_t worker) {
+  return ps->workers[worker].state == W_ABSENT;
+}
+
+bool gt_ps_computing(const gt_ps *ps, size_t worker, gt_ns *since, int64_t *batch) {
+  const ps_worker *w = &ps->workers[worker];
+  *since = w->since;
+  *batch = w->state == W_EVALUATING ? -1 : w->batch;
+  return w->state == W_COMPUTING || w->state == W_EVALUATING;
+}

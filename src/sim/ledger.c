@@ -1,0 +1,84 @@
+/* What has crossed each wire, counted by kind, with what was left out. */
+#include "internal.h"
+
+#include <stdio.h>
+
+static const uint8_t kinds[SIM_KINDS] = {GT_MSG_UPDATE, GT_MSG_STATE,  GT_MSG_ACK, GT_MSG_PING,   GT_MSG_PONG,  GT_MSG_ROUND, GT_MSG_WRITTEN,
+                                         GT_MSG_DONE,   GT_MSG_JOINED, GT_MSG_BYE, GT_MSG_REPORT, GT_MSG_MODEL, GT_MSG_HELLO};
+
+static size_t index_of(unsigned kind) {
+  size_t i = 0;
+  while (kinds[i] != kind) i++;
+  return i;
+}
+
+void gt_sim_count(sim_wire *wire, unsigned kind) {
+  wire->messages[index_of(kind)]++;
+}
+
+static size_t payload_bytes(const gt_sim *sim, const sim_wire *w, unsigned kind) {
+  if (kind == GT_MSG_UPDATE) return sim->spec.parameters * sizeof(float);
+  if (kind == GT_MSG_STATE || kind == GT_MSG_MODEL) return (sim->spec.parameters + sim->spec.buffers) * sizeof(float);
+  if (kind == GT_MSG_HELLO) return GT_HELLO_BYTES;
+  return kind == GT_MSG_REPORT ? w->report_bytes : 0;
+}
+
+static gt_kind_result kind_result(const gt_sim *sim, const sim_wire *wire, size_t kind_index) {
+  size_t payload = payload_bytes(sim, wire, kinds[kind_index]);
+  int64_t n = wire->messages[kind_index];
+  gt_kind_result k = {.messages = n, .payload = n * (int64_t)payload, .wire = n * (int64_t)gt_wire_bytes(payload)};
+  snprintf(k.kind, sizeof k.kind, "%s", gt_record_kind_name(kinds[kind_index]));
+  return k;
+}
+
+double gt_sim_once_bytes(const gt_sim *sim, size_t from, size_t to) {
+  const sim_wire *w = &sim->regions[from].wires[to];
+  return (double)(kind_result(sim, w, index_of(GT_MSG_MODEL)).wire + kind_result(sim, w, index_of(GT_MSG_REPORT)).wire);
+}
+
+gt_sim_traffic gt_sim_traffic_of(const gt_sim *sim, size_t from, size_t to) {
+  const sim_wire *w = &sim->regions[from].wires[to];
+  gt_sim_traffic sum = {0};
+  for (size_t i = 0; i < SIM_KINDS; i++) {
+    gt_kind_result k = kind_result(sim, w, i);
+    if (gt_msg_is_data(kinds[i])) {
+      sum.messages += (double)k.messages;
+      sum.bytes_sent += (double)k.wire;
+    } else
+      sum.bytes_other += (double)k.wire;
+  }
+  return sum;
+}
+
+void gt_sim_wire_result(const sim_region *r, size_t peer, gt_link_result *l) {
+  const gt_sim *sim = r->sim;
+  const sim_wire *w = &r->wires[peer];
+  gt_ps_link seen;
+  size_t used = 0;
+  gt_ps_look_link(r->ps, peer, &seen);
+  *l = (gt_link_result){.bandwidth_bps_measured = seen.bandwidth_bps, .latency_s_measured = seen.latency_s};
+  snprintf(l->from, sizeof l->from, "%s", sim->spec.job->regions[r->id].name);
+  snprintf(l->to, sizeof l->to, "%s", sim->spec.job->regions[peer].name);
+  for (size_t i = 0; i < SIM_KINDS; i++) {
+    gt_kind_result k = kind_result(sim, w, i);
+    if (k.messages > 0) l->kinds[used++] = k;
+    if (gt_msg_is_data(kinds[i])) {
+      l->bytes_sent += k.wire;
+      l->messages += k.messages;
+      l->payload_bytes += k.payload;
+    } else
+      l->bytes_other += k.wire;
+  }
+  if (w->wire > 0) l->bandwidth_bps_measured = 8 * (double)(l->bytes_sent + l->bytes_other) / gt_seconds(w->wire);
+}
+
+sim_crossed gt_sim_crossed_of(const gt_sim *sim, size_t from, size_t to) {
+  sim_crossed c = {.traffic = gt_sim_traffic_of(sim, from, to), .wire_s = gt_seconds(sim->regions[from].wires[to].wire)};
+  if (!sim->crossed) return c;
+  const sim_crossed *more = &sim->crossed[from * sim->n + to];
+  c.traffic.messages += more->traffic.messages;
+  c.traffic.bytes_sent += more->traffic.bytes_sent;
+  c.traffic.bytes_other += more->traffic.bytes_other;
+  c.wire_s += more->wire_s;
+  return c;
+}

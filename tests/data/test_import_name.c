@@ -1,0 +1,47 @@
+/* A data set that says no name is called as the folder that it came from. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "import.h"
+
+static void assert_name(const char *folder, const char *expected) {
+  char name[64];
+  gt_import_name(folder, "mnist", name);
+  assert_string_equal(name, expected);
+}
+
+static void test_the_last_folder_names_it(void **state) {
+  (void)state;
+  assert_name("/usr/share/datasets/fashion-mnist", "fashion-mnist");
+  assert_name("/usr/share/datasets/fashion-mnist//", "fashion-mnist");
+  assert_name("kmnist", "kmnist");
+}
+
+static void test_where_there_is_no_name_the_format_has_one(void **state) {
+  (void)state;
+  assert_name("", "mnist");
+  assert_name("/", "mnist");
+  assert_name("./", "mnist");
+  assert_name("data/..", "mnist");
+}
+
+static void test_a_long_name_is_cut(void **state) {
+  (void)state;
+  char folder[100] = "/", expected[64] = "";
+  memset(folder + 1, 'x', 98);
+  memset(expected, 'x', 63);
+  assert_name(folder, expected);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_the_last_folder_names_it),
+      cmocka_unit_test(test_where_there_is_no_name_the_format_has_one),
+      cmocka_unit_test(test_a_long_name_is_cut),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
