@@ -1,4 +1,4 @@
-/* sync: strategies by which regions keep their models together.  Layer 4.  Local: a strategy is a state machine.
+/* sync: strategies by which regions keep their models together.  Layer 5.  Local: a strategy is a state machine.
    It never calls MPI, waits, reads a clock or does I/O; everything it needs comes with an event, everything it wants goes to its host.
    R regions, w parameters, f period, i the sending region. */
 #ifndef GEOTRAIN_SYNC_H

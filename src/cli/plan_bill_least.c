@@ -225,9 +225,9 @@ static double *least_bytes(const bill *b) {
 static double egress_of(const bill *b, const double *bytes) {
   gt_cost_result cost;
   if (!b->p->prices.known) return 0;
-  gt_train_cost(&cost, b->p->job, &b->p->prices, 0, bytes);
+  gt_plan_job_cost(&cost, b->p->job, &b->p->prices, 0, bytes);
   double usd = cost.egress_usd;
-  gt_train_cost_close(&cost);
+  gt_plan_job_cost_close(&cost);
   return usd;
 }
 

@@ -123,7 +123,7 @@ gt_status gt_planner_open(planner *p, const planner_options *options) {
   GT_TRY(make_candidates(p));
   p->max_events = EVENTS / (int64_t)p->ncandidates;
   if (p->max_events < EVENTS_MIN) p->max_events = EVENTS_MIN;
-  return gt_job_shape_of(&p->shape, p->job);
+  return gt_sim_shape_of(&p->shape, p->job);
 }
 
 void gt_planner_close(planner *p) {
@@ -137,7 +137,7 @@ void gt_planner_close(planner *p) {
   gt_free(p->candidates);
   gt_free(p->pools);
   gt_job_prices_close(&p->prices);
-  gt_job_shape_close(&p->shape);
+  gt_sim_shape_close(&p->shape);
   gt_job_close(p->job);
   *p = (planner){0};
 }

@@ -106,7 +106,7 @@ static planner_outcome outcome_of(const planner *p, const gt_job *job, const gt_
   o.messages = t->messages;
   double wall_s = wall_of(f, which), *bytes = GT_NEW_ARRAY(double, f->nregions * f->nregions);
   add_traffic(&o, f, bytes);
-  gt_train_cost(&o.cost, job, &p->prices, wall_s, bytes);
+  gt_plan_job_cost(&o.cost, job, &p->prices, wall_s, bytes);
   o.figures = gt_figures_of(wall_s, f->regions, f->nregions, (double)t->samples, o.figures.wan_bytes, p->prices.known ? o.cost.usd : NAN);
   gt_free(bytes);
   return o;
@@ -147,6 +147,6 @@ gt_status gt_planner_simulate(const planner *p, const planner_candidate *c, plan
 void gt_planner_set_close(planner_set *set) {
   gt_sim_forecast_close(&set->forecast);
   gt_free(set->counts);
-  for (planner_case k = PLANNER_LOW; k < PLANNER_CASES; k++) gt_train_cost_close(&set->at[k].cost);
+  for (planner_case k = PLANNER_LOW; k < PLANNER_CASES; k++) gt_plan_job_cost_close(&set->at[k].cost);
   *set = (planner_set){0};
 }

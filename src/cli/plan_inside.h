@@ -4,10 +4,10 @@
 
 #include "geotrain/job.h"
 #include "geotrain/plan.h"
+#include "geotrain/plan_job.h"
 #include "geotrain/record.h"
 #include "geotrain/sim.h"
-#include "geotrain/train.h"
-#include "job_shape.h"
+#include "geotrain/sim_shape.h"
 #include "options.h"
 
 #define PLANNER_TOLERANCE 0.01 /* a set is not slower than everything everywhere if it is by no more than this share */
@@ -64,7 +64,7 @@ typedef struct {
 typedef struct {
   const planner_options *options;
   gt_job *job; /* as given */
-  gt_job_shape shape;
+  gt_sim_shape shape;
   gt_job_prices prices;
   planner_pool *pools;
   size_t ncounts;
