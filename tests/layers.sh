@@ -44,16 +44,16 @@ prove() {
   tree=$(mktemp -d)
   trap 'rm -rf "$tree"' RETURN
   mkdir -p "$tree"/{src/base,src/wan,include/geotrain}
-  printf 'geotrain_part(base    0    Threads::Threads)\ngeotrain_part(wan     4    MPI::MPI_C)\ngeotrain_part(sync    4)\n' >"$tree/src/CMakeLists.txt"
+  printf 'geotrain_part(base    0    Threads::Threads)\ngeotrain_part(wan     4    MPI::MPI_C)\ngeotrain_part(ckpt    4)\n' >"$tree/src/CMakeLists.txt"
   printf '#include <stdio.h>\n' >"$tree/include/geotrain/base.h"
   printf '#include "geotrain/wan.h"\n#include "geotrain/base.h"\n#include "module.h"\n#include <mpi.h>\n' >"$tree/src/wan/a.c"
   check_tree "$tree" >/dev/null || { echo "layers.sh refuses a tree that is right"; return 1; }
-  for line in '#include "geotrain/wan.h"' ' #  include "geotrain/wan.h"' '#include <geotrain/sync.h>' '#include "geotrain/nowhere.h"' '#include "geotrain/wan/types.h"' '#include "../wan/module.h"' '#include <mpi.h>'; do
+  for line in '#include "geotrain/wan.h"' ' #  include "geotrain/wan.h"' '#include <geotrain/ckpt.h>' '#include "geotrain/nowhere.h"' '#include "geotrain/wan/types.h"' '#include "../wan/module.h"' '#include <mpi.h>'; do
     echo "$line" >"$tree/src/base/b.c"
     if check_tree "$tree" >/dev/null; then echo "layers.sh does not see: $line in base"; return 1; fi
   done
   rm "$tree/src/base/b.c"
-  echo '#include "geotrain/sync.h"' >>"$tree/src/wan/a.c"
+  echo '#include "geotrain/ckpt.h"' >>"$tree/src/wan/a.c"
   if check_tree "$tree" >/dev/null; then echo "layers.sh does not see an include in the same layer"; return 1; fi
 }
 

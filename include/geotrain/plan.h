@@ -1,4 +1,4 @@
-/* plan: which devices each region takes, what that costs, and where to aggregate.  Layer 4.  Numbers only: no MPI, no files, no job.  Everything is local.
+/* plan: which devices each region takes, what that costs, and where to aggregate.  Layer 5.  Numbers only: no MPI, no files; no job but in plan_job.h.  Everything is local.
    Times in seconds, prices in USD an hour of one device or rank, costs in USD. */
 #ifndef GEOTRAIN_PLAN_H
 #define GEOTRAIN_PLAN_H

@@ -1,4 +1,4 @@
-/* ps: the parameter server of a region as one event loop body: batch numbers, gradients, outboxes, rounds, drain.  Layer 5.  No MPI, no files, no clock:
+/* ps: the parameter server of a region as one event loop body: batch numbers, gradients, outboxes, rounds, drain.  Layer 6.  No MPI, no files, no clock:
    a run over MPI, a test and a simulation drive the same code through events, each with its time, and serve its host table. */
 #ifndef GEOTRAIN_PS_H
 #define GEOTRAIN_PS_H

@@ -1,4 +1,4 @@
-/* train: one training run over MPI: setup, PS loop, worker loop, checkpoint and resume, the end.  Layer 6. */
+/* train: one training run over MPI: setup, PS loop, worker loop, checkpoint and resume, the end.  Layer 7. */
 #ifndef GEOTRAIN_TRAIN_H
 #define GEOTRAIN_TRAIN_H
 
@@ -22,11 +22,6 @@ typedef struct {
 /* Starts MPI, trains, ends MPI.  Collective over the world; every rank returns the same status, and one of them has printed why.  A rank that
    is lost or waits too long ends the job from within (MPI_Abort with the status). */
 gt_status gt_train(const gt_train_options *options);
-
-/* What a run of the job costs, planned or measured: every rank of regions[].ranks for plan.start + wall_s, billed in steps of plan.billing, and bytes[from * nregions + to] between regions
-   (all traffic, strategy and other; NULL: none).  What has no price counts nothing and is named in missing.  Local; the caller closes *out. */
-void gt_train_cost(gt_cost_result *out, const gt_job *job, const gt_job_prices *prices, double wall_s, const double *bytes);
-void gt_train_cost_close(gt_cost_result *cost);
 
 typedef struct {
   const char *job_path;

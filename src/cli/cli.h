@@ -7,10 +7,10 @@
 #include "geotrain/base.h"
 
 typedef struct {
-  const char *name, *summary; /* one line */
-  gt_status (*run)(int argc, char **argv);
-  bool speaks;       /* prints its own errors (all ranks agree on one sentence) */
-  const char *usage; /* what `geotrain help NAME` prints */
+  const char *name, *summary;              /* one line */
+  gt_status (*run)(int argc, char **argv); /* NULL: gt_cmd_help, which reads this list */
+  bool speaks;                             /* prints its own errors (all ranks agree on one sentence) */
+  const char *usage;                       /* what `geotrain help NAME` prints */
 } gt_command;
 
 /* Ends with a NULL name. */

@@ -8,8 +8,8 @@
 #include "cli.h"
 #include "geotrain/job.h"
 #include "geotrain/nn.h"
+#include "geotrain/sim_shape.h"
 #include "geotrain/tensor.h"
-#include "job_shape.h"
 #include "measure_job.h"
 #include "options.h"
 
@@ -80,7 +80,7 @@ static gt_status print_job(const options *o) {
   GT_TRY(gt_job_load(&job, o->path, o->sets, o->nsets));
   gt_job_warn(job, gt_job_warning);
   gt_status status = check_places(job);
-  if (status == GT_OK && o->check) status = gt_job_shape_check(job);
+  if (status == GT_OK && o->check) status = gt_sim_shape_check(job);
   if (status != GT_OK) {
     gt_job_close(job);
     return status;

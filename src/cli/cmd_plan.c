@@ -1,11 +1,18 @@
-/* geotrain plan JOB.yaml: how many ranks each region shall have, with which strategy, how long that takes and what it costs: before anything is submitted. */
+/* geotrain plan JOB.yaml: ranks, strategy, time and cost of a job, before it is submitted. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "cli.h"
+#include "geotrain/planner.h"
 #include "options.h"
-#include "plan_inside.h"
 
 #define MARGIN 0.1
+
+typedef struct {
+  const char *regions_csv, *write;
+  double margin;
+  bool json;
+} plan_options;
 
 enum { REGIONS_CSV = GT_OPTION_SET + 1, WRITE, JSON, MARGIN_OF };
 static const struct option options[] = {{"set", required_argument, NULL, GT_OPTION_SET}, {"regions-csv", required_argument, NULL, REGIONS_CSV},
@@ -22,7 +29,7 @@ static gt_status read_margin(double *out, const char *text) {
 }
 
 static gt_status take(void *ctx, int option, const char *argument) {
-  planner_options *o = ctx;
+  plan_options *o = ctx;
   if (option == MARGIN_OF) return read_margin(&o->margin, argument);
   if (option == REGIONS_CSV) o->regions_csv = argument;
   if (option == WRITE) o->write = argument;
@@ -30,10 +37,7 @@ static gt_status take(void *ctx, int option, const char *argument) {
   return GT_OK;
 }
 
-static gt_status plan(planner *p, const planner_options *o) {
-  GT_TRY(gt_planner_open(p, o));
-  for (size_t i = 0; i < p->ncandidates; i++) GT_TRY(gt_planner_find(p, &p->candidates[i]));
-  GT_TRY(gt_planner_choose(p));
+static gt_status show(const gt_planner *p, const plan_options *o) {
   if (o->write) GT_TRY(gt_planner_write(p, o->write));
   if (o->json) return gt_planner_json(stdout, p);
   gt_planner_print(stdout, p);
@@ -41,11 +45,14 @@ static gt_status plan(planner *p, const planner_options *o) {
 }
 
 gt_status gt_cmd_plan(int argc, char **argv) {
-  planner_options o = {.margin = MARGIN};
-  planner p = {0};
-  gt_status status = gt_job_words_read(&o.words, argc, argv, options, take, &o);
-  if (status == GT_OK) status = plan(&p, &o);
-  gt_planner_close(&p);
-  gt_free(o.words.sets);
+  plan_options o = {.margin = MARGIN};
+  gt_job_words words;
+  gt_planner *p = NULL;
+  gt_status status = gt_job_words_read(&words, argc, argv, options, take, &o);
+  gt_planner_options asked = {.job_path = words.path, .sets = words.sets, .nsets = words.nsets, .regions_csv = o.regions_csv, .margin = o.margin};
+  if (status == GT_OK) status = gt_planner_make(&p, &asked);
+  if (status == GT_OK) status = show(p, &o);
+  gt_planner_close(p);
+  gt_free(words.sets);
   return status;
 }

@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 
 #include "cli.h"
+#include "geotrain/plan_job.h"
 #include "geotrain/sim.h"
-#include "geotrain/train.h"
-#include "job_shape.h"
+#include "geotrain/sim_shape.h"
 #include "options.h"
 
 #define TABLE_REGIONS GT_TOLD_REGIONS /* of more, only sums are shown */
@@ -104,11 +104,11 @@ static void cost_of(gt_cost_result *out, const gt_job *job, const gt_job_prices 
       gt_sim_link(sim, a, b, &link);
       bytes[a * n + b] = (double)(link.bytes_sent + link.bytes_other);
     }
-  gt_train_cost(out, job, prices, t->virtual_s, bytes);
+  gt_plan_job_cost(out, job, prices, t->virtual_s, bytes);
   gt_free(bytes);
 }
 
-static gt_status show(const simulate_options *o, const gt_job *job, const gt_job_shape *shape, const gt_sim *sim, double wall_s,
+static gt_status show(const simulate_options *o, const gt_job *job, const gt_sim_shape *shape, const gt_sim *sim, double wall_s,
                       const gt_cost_result *cost) {
   gt_sim_totals t;
   gt_sim_look(sim, &t);
@@ -139,7 +139,7 @@ static gt_status show(const simulate_options *o, const gt_job *job, const gt_job
   return show_table(o, job, sim, &summary);
 }
 
-static gt_status show_with_cost(const simulate_options *o, const gt_job *job, const gt_job_prices *prices, const gt_job_shape *shape,
+static gt_status show_with_cost(const simulate_options *o, const gt_job *job, const gt_job_prices *prices, const gt_sim_shape *shape,
                                 const gt_sim *sim, double wall_s) {
   gt_sim_totals t;
   gt_cost_result cost;
@@ -147,7 +147,7 @@ static gt_status show_with_cost(const simulate_options *o, const gt_job *job, co
   gt_sim_look(sim, &t);
   cost_of(&cost, job, prices, sim, &t);
   gt_status status = show(o, job, shape, sim, wall_s, &cost);
-  gt_train_cost_close(&cost);
+  gt_plan_job_cost_close(&cost);
   return status;
 }
 
@@ -163,10 +163,10 @@ static void show_end(const gt_sim *sim, double wall_s) {
 /* ---- the command --------------------------------------------------------------------------------------------------------------- */
 
 static gt_status simulate(const simulate_options *o, const gt_job *job, const gt_job_prices *prices, const gt_links *links) {
-  gt_job_shape shape;
+  gt_sim_shape shape;
   gt_sim *sim = NULL;
   gt_ns from = gt_now();
-  GT_TRY(gt_job_shape_of(&shape, job));
+  GT_TRY(gt_sim_shape_of(&shape, job));
   gt_job_warn(job, gt_job_warning);
   for (size_t r = 0; r < job->nregions && job->nregions <= TABLE_REGIONS; r++) gt_job_warn_region(job, r, shape.samples[r], gt_job_warning);
   gt_sim_spec spec = {.job = job,
@@ -180,7 +180,7 @@ static gt_status simulate(const simulate_options *o, const gt_job *job, const gt
   if (status == GT_OK) status = show_with_cost(o, job, prices, &shape, sim, wall_s);
   if (status == GT_OK) show_end(sim, wall_s);
   gt_sim_close(sim);
-  gt_job_shape_close(&shape);
+  gt_sim_shape_close(&shape);
   return status;
 }
 

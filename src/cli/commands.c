@@ -151,7 +151,7 @@ const gt_command gt_commands[] = {
      "  --memory-gb X              of a function; not given: 1.  --add-s-per-gb X: its own work on what it has read: 1\n"
      "  --setup-rtts X             round trips before a new connection carries data: 2.  --window SIZE: what leaves in its first round trip: 14480B\n"
      "  --csv FILE, --plot FILE.png  every term; a plot (by gnuplot)\n"},
-    {"help", "this list; help COMMAND; help job: every key of a job file", gt_cmd_help, false,
+    {"help", "this list; help COMMAND; help job: every key of a job file", NULL, false,
      "geotrain help\n"
      "geotrain help COMMAND\n"
      "geotrain help job\n"

@@ -49,5 +49,6 @@ int main(int argc, char **argv) {
     return finish(gt_cmd_help(2, help), false);
   }
   if (choose_isa(argv) != GT_OK) return finish(GT_ERR_JOB, false);
-  return finish(command->run(argc - 1, argv + 1), command->speaks);
+  gt_status (*run)(int argc, char **argv) = command->run ? command->run : gt_cmd_help;
+  return finish(run(argc - 1, argv + 1), command->speaks);
 }

@@ -5,15 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "geotrain/nn.h"
-#include "job_shape.h"
+#include "geotrain/sim_shape.h"
 
 static gt_status list_layers(gt_choices *out, const gt_job *job) {
-  gt_job_shape shape;
+  gt_sim_shape shape;
   gt_graph *graph = NULL;
   const char *why;
   const bool bf16 = job->train.precision == GT_BF16;
-  GT_TRY(gt_job_shape_of(&shape, job));
+  GT_TRY(gt_sim_shape_of(&shape, job));
   if (bf16 && !gt_kernels_bf16(&why)) fprintf(stderr, "geotrain: train.precision is bf16, and %s: f32 is measured\n", why);
   gt_graph_spec spec = gt_graph_spec_of(job);
   spec.shape = shape.sample;
@@ -23,7 +22,7 @@ static gt_status list_layers(gt_choices *out, const gt_job *job) {
   for (size_t r = 0; status == GT_OK && r < job->nregions; r++)
     gt_graph_layers(graph, (size_t)(shape.samples[r] < job->train.batch ? shape.samples[r] : job->train.batch), out);
   gt_graph_close(graph);
-  gt_job_shape_close(&shape);
+  gt_sim_shape_close(&shape);
   return status;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "geotrain/ps_ending.h"
+#include "geotrain/plan_job.h"
 #include "internal.h"
 
 struct gt_final {
@@ -224,7 +225,7 @@ static gt_status publish(const gt_final *f, const gt_summary *summary, double el
   gt_plan_result plan;
   double wan_bytes, *bytes = bytes_of(f, &wan_bytes);
   if (run->prices.known) {
-    gt_train_cost(&cost, run->job, &run->prices, elapsed + lost_of(f, sum), bytes);
+    gt_plan_job_cost(&cost, run->job, &run->prices, elapsed + lost_of(f, sum), bytes);
     sum->cost = &cost;
   }
   gt_figures measured = gt_figures_of(elapsed, sum->regions, sum->nregions, (double)sum->samples, wan_bytes, cost.usd);
@@ -232,7 +233,7 @@ static gt_status publish(const gt_final *f, const gt_summary *summary, double el
   gt_status status = gt_summary_write(run->run_dir, sum);
   if (status == GT_OK) gt_summary_print(stdout, sum);
   fflush(stdout);
-  gt_train_cost_close(&cost);
+  gt_plan_job_cost_close(&cost);
   gt_free(bytes);
   return status;
 }

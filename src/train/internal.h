@@ -284,7 +284,7 @@ void gt_final_departed(gt_final *final, uint64_t cookie);
 /* Moves on what can; true when the run is over. */
 bool gt_final_step(gt_final *final, gt_ns now);
 
-/* bill.c: the job's prediction beside what was measured; false: it has none. */
+/* planned.c: the job's prediction beside what was measured; false: it has none. */
 bool gt_run_planned(gt_plan_result *out, const gt_job *job, const gt_figures *measured);
 
 /* worker.c */

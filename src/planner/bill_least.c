@@ -8,7 +8,7 @@
 #include "geotrain/data.h"
 #include "geotrain/plan.h"
 #include "geotrain/sync.h"
-#include "plan_bill.h"
+#include "bill.h"
 
 #define VARIATION 0.1  /* steps that vary take no less than that of their mean */
 #define FREE      1e30 /* samples/s: computing takes no time */
@@ -27,7 +27,7 @@ typedef struct {
   double cut; /* `sync`: steps in which the slowest device may have a short batch, or none */
 } task;
 
-static bool is_sync(const bill *b) {
+static bool is_sync(const gt_planner_bill *b) {
   return b->p->job->sync.local == GT_LOCAL_SYNC;
 }
 
@@ -38,7 +38,7 @@ static double samples_in(const gt_order *order, double batches) {
 }
 
 /* steps: of the region, where that is what training lasts for. */
-static task task_of(const bill *b, size_t r, int64_t ranks, double steps) {
+static task task_of(const gt_planner_bill *b, size_t r, int64_t ranks, double steps) {
   const gt_job_interval *until = &b->p->job->train.until;
   gt_order order = {b->p->job->seed, r, (size_t)b->p->shape.samples[r], (size_t)b->p->job->train.batch};
   double each = (double)gt_order_batches_per_epoch(&order), n = is_sync(b) ? (double)ranks : 1;
@@ -54,17 +54,17 @@ static task task_of(const bill *b, size_t r, int64_t ranks, double steps) {
   return t;
 }
 
-static double variation(const bill *b) {
+static double variation(const gt_planner_bill *b) {
   return b->p->job->compute_variation > 0 ? VARIATION : 1;
 }
 
 /* Of so many ranks, the slowest of which has that power. */
-static double slowest_s(const bill *b, const task *t, int64_t ranks, double power) {
+static double slowest_s(const gt_planner_bill *b, const task *t, int64_t ranks, double power) {
   return fmax(0, ceil(t->batches / (double)ranks) - t->cut) * (double)b->p->job->train.batch / power;
 }
 
-static double region_s(const bill *b, size_t r, const int64_t *counts, const double *powers, double steps) {
-  const planner_pool *pool = &b->p->pools[r];
+static double region_s(const gt_planner_bill *b, size_t r, const int64_t *counts, const double *powers, double steps) {
+  const gt_planner_pool *pool = &b->p->pools[r];
   double power = 0, slowest = INFINITY;
   int64_t ranks = 0;
   for (size_t i = pool->first; i < pool->first + pool->n; i++) {
@@ -79,7 +79,7 @@ static double region_s(const bill *b, size_t r, const int64_t *counts, const dou
 }
 
 /* With `sync` a set makes as many more steps as everything everywhere has more workers. */
-static double steps_of(const bill *b, const int64_t *counts) {
+static double steps_of(const gt_planner_bill *b, const int64_t *counts) {
   double all = 0, set = 0, steps = (double)b->p->job->train.until.steps * b->c->factor;
   if (!is_sync(b)) return ceil(steps - 1e-9);
   for (size_t i = 0; i < b->p->ncounts; i++) {
@@ -89,7 +89,7 @@ static double steps_of(const bill *b, const int64_t *counts) {
   return ceil(steps * all / set - 1e-9);
 }
 
-static double time_of(const bill *b, const int64_t *counts) {
+static double time_of(const gt_planner_bill *b, const int64_t *counts) {
   double time_s = 0, steps = steps_of(b, counts);
   for (size_t r = 0; r < b->p->job->nregions; r++) time_s = fmax(time_s, region_s(b, r, counts, b->power, steps));
   return fmax(b->wan_s, time_s * variation(b));
@@ -97,26 +97,26 @@ static double time_of(const bill *b, const int64_t *counts) {
 
 /* ---- a set ----------------------------------------------------------------------------------- */
 
-static double cost_of(const bill *b, const int64_t *counts, double time_s) {
-  return gt_bill_machines(b, counts, time_s) + b->egress_usd;
+static double cost_of(const gt_planner_bill *b, const int64_t *counts, double time_s) {
+  return gt_planner_bill_machines(b, counts, time_s) + b->egress_usd;
 }
 
-static bool is_late(const bill *b, double time_s) {
-  return time_s > fmin(b->limit_s, gt_planner_allowed(b->p->job)) * (1 + BILL_EQUAL);
+static bool is_late(const gt_planner_bill *b, double time_s) {
+  return time_s > fmin(b->limit_s, gt_planner_allowed(b->p->job)) * (1 + GT_PLANNER_BILL_EQUAL);
 }
 
-static bool is_dear(const bill *b, double cost) {
-  return b->p->job->plan.budget > 0 && cost > b->p->job->plan.budget * (1 + BILL_EQUAL);
+static bool is_dear(const gt_planner_bill *b, double cost) {
+  return b->p->job->plan.budget > 0 && cost > b->p->job->plan.budget * (1 + GT_PLANNER_BILL_EQUAL);
 }
 
-double gt_bill_least(const bill *b, const int64_t *counts) {
+double gt_planner_bill_least(const gt_planner_bill *b, const int64_t *counts) {
   double time_s = time_of(b, counts), cost = cost_of(b, counts, time_s);
   if (is_late(b, time_s) || is_dear(b, cost)) return INFINITY;
-  return gt_bill_by_time(b) ? time_s : cost;
+  return gt_planner_bill_by_time(b) ? time_s : cost;
 }
 
-bool gt_bill_belies(const bill *b, const planner_set *set) {
-  const planner_outcome *o = &set->at[PLANNER_EXPECTED];
+bool gt_planner_bill_belies(const gt_planner_bill *b, const gt_planner_set *set) {
+  const gt_planner_outcome *o = &set->at[GT_PLANNER_EXPECTED];
   double time_s = time_of(b, set->counts), cost = cost_of(b, set->counts, time_s);
   if (o->part < 1) return false;
   return o->figures.wall_s < time_s * (1 - BELIEVED) || gt_planner_cost(b->p, o) < cost * (1 - BELIEVED);
@@ -126,7 +126,7 @@ bool gt_bill_belies(const bill *b, const planner_set *set) {
 
 /* A power with which the problem, that knows no short batches, takes no longer than the region
    does. */
-static double problem_power(const bill *b, size_t r, double power) {
+static double problem_power(const gt_planner_bill *b, size_t r, double power) {
   const gt_plan_region *region = &b->least.regions[r];
   double batch = (double)b->p->job->train.batch, most = 1;
   int64_t all = 0;
@@ -143,7 +143,7 @@ static double problem_power(const bill *b, size_t r, double power) {
 
 /* The lowest rate, USD an hour of machines, of the sets that take no longer than time_s; INFINITY:
    there is none. */
-static double rate_within(const bill *b, double time_s) {
+static double rate_within(const gt_planner_bill *b, double time_s) {
   gt_plan_problem problem = b->least;
   gt_plan_answer answer = {.counts = b->next};
   problem.start_s = SHIFT * time_s;
@@ -152,7 +152,7 @@ static double rate_within(const bill *b, double time_s) {
   return answer.bound * 3600 / (problem.start_s + time_s);
 }
 
-static double fastest_s(const bill *b) {
+static double fastest_s(const gt_planner_bill *b) {
   gt_plan_problem problem = b->least;
   gt_plan_answer answer = {.counts = b->next};
   problem.budget = DEAR;
@@ -160,7 +160,7 @@ static double fastest_s(const bill *b) {
 }
 
 /* What is billed of a run of time_s, at least, in hours. */
-static double billed_hours(const bill *b, double time_s) {
+static double billed_hours(const gt_planner_bill *b, double time_s) {
   double min_s = INFINITY;
   for (size_t r = 0; r < b->p->job->nregions; r++) min_s = fmin(min_s, b->p->prices.regions[r].min_s);
   gt_plan_billing billing = {b->p->job->plan.billing_s, min_s};
@@ -169,7 +169,7 @@ static double billed_hours(const bill *b, double time_s) {
 
 /* Ends of the pieces that time is cut into: of billing steps where these are few, else in
    proportion. */
-static double piece_end(const bill *b, double from_s, double to_s, int k) {
+static double piece_end(const gt_planner_bill *b, double from_s, double to_s, int k) {
   double step_s = b->p->job->plan.billing_s, start_s = b->p->job->plan.start_s, first = ceil((start_s + from_s) / step_s);
   if ((to_s - from_s) / step_s < PIECES) return fmin(to_s, (first + k) * step_s - start_s);
   return k + 1 == PIECES ? to_s : from_s * pow(to_s / from_s, (k + 1.0) / PIECES);
@@ -177,32 +177,32 @@ static double piece_end(const bill *b, double from_s, double to_s, int k) {
 
 /* The least of all pieces: their begin is what is paid for at least, their end what devices must
    reach. */
-static double least_within(const bill *b, double from_s, double to_s) {
+static double least_within(const gt_planner_bill *b, double from_s, double to_s) {
   double least = INFINITY, begin_s = from_s;
   for (int k = 0; k < PIECES && begin_s < to_s; k++) {
     double end_s = piece_end(b, from_s, to_s, k);
     if (!(end_s > begin_s)) continue;
     double paid_s = begin_s + (k > 0 ? 1e-8 * b->p->job->plan.billing_s : 0); /* a step is over */
     double cost = billed_hours(b, paid_s) * rate_within(b, end_s) + b->egress_usd;
-    if (gt_bill_by_time(b) && !is_dear(b, cost)) return begin_s;
-    if (!gt_bill_by_time(b)) least = fmin(least, cost);
+    if (gt_planner_bill_by_time(b) && !is_dear(b, cost)) return begin_s;
+    if (!gt_planner_bill_by_time(b)) least = fmin(least, cost);
     begin_s = end_s;
   }
   return least;
 }
 
 /* Slower sets are no better: they are late, or the lowest rate there is costs too much. */
-static double slowest_of_use(const bill *b) {
-  double rate = rate_within(b, NEVER_S), best = gt_bill_best(b).first;
-  double hours = gt_bill_by_time(b) ? b->p->job->plan.budget / rate : (best - b->egress_usd) / rate;
+static double slowest_of_use(const gt_planner_bill *b) {
+  double rate = rate_within(b, NEVER_S), best = gt_planner_bill_best(b).first;
+  double hours = gt_planner_bill_by_time(b) ? b->p->job->plan.budget / rate : (best - b->egress_usd) / rate;
   double most_s = fmin(b->limit_s, gt_planner_allowed(b->p->job));
   if (rate > 0) most_s = fmin(most_s, hours * 3600 - b->p->job->plan.start_s);
-  return gt_bill_by_time(b) ? fmin(most_s, best) : most_s;
+  return gt_planner_bill_by_time(b) ? fmin(most_s, best) : most_s;
 }
 
-double gt_bill_least_of_all(const bill *b) {
-  if (b->p->ncounts > BILL_LARGE || !gt_bill_best(b).fits) return 0;
-  double from_s = fmax(fastest_s(b), b->wan_s), to_s = slowest_of_use(b), best = gt_bill_best(b).first;
+double gt_planner_bill_least_of_all(const gt_planner_bill *b) {
+  if (b->p->ncounts > GT_PLANNER_BILL_LARGE || !gt_planner_bill_best(b).fits) return 0;
+  double from_s = fmax(fastest_s(b), b->wan_s), to_s = slowest_of_use(b), best = gt_planner_bill_best(b).first;
   if (!(from_s > 0) || !(to_s < NEVER_S)) return 0;
   return to_s > from_s ? fmin(best, least_within(b, from_s, to_s)) : best;
 }
@@ -213,7 +213,7 @@ double gt_bill_least_of_all(const bill *b) {
    everywhere, whose regions have the most workers.  A model that did not leave yet is replaced by
    the next one (`ama`): of these there may be any number.  From region to region; the caller frees
    them. */
-static double *least_bytes(const bill *b) {
+static double *least_bytes(const gt_planner_bill *b) {
   const gt_sim_forecast *all = &b->c->everything.forecast;
   const gt_sync_ops *ops = gt_sync_of(b->c->strategy);
   double *bytes = GT_NEW_ARRAY(double, all->nregions * all->nregions), share = all->part < 1 ? PARTLY : 1;
@@ -222,12 +222,12 @@ static double *least_bytes(const bill *b) {
   return bytes;
 }
 
-static double egress_of(const bill *b, const double *bytes) {
+static double egress_of(const gt_planner_bill *b, const double *bytes) {
   gt_cost_result cost;
   if (!b->p->prices.known) return 0;
-  gt_train_cost(&cost, b->p->job, &b->p->prices, 0, bytes);
+  gt_plan_job_cost(&cost, b->p->job, &b->p->prices, 0, bytes);
   double usd = cost.egress_usd;
-  gt_train_cost_close(&cost);
+  gt_plan_job_cost_close(&cost);
   return usd;
 }
 
@@ -237,7 +237,7 @@ static double passing_s(const gt_link_spec *link, double bytes) {
 }
 
 /* No run ends before the busiest link, or the busiest region's access, has let everything pass. */
-static gt_status find_wan(bill *b, const double *bytes) {
+static gt_status find_wan(gt_planner_bill *b, const double *bytes) {
   size_t n = b->p->job->nregions;
   gt_links *links = NULL;
   gt_status status = gt_links_create(&links, b->p->job);
@@ -254,7 +254,7 @@ static gt_status find_wan(bill *b, const double *bytes) {
   return status;
 }
 
-static gt_status open_wan(bill *b) {
+static gt_status open_wan(gt_planner_bill *b) {
   double *bytes = least_bytes(b);
   b->egress_usd = egress_of(b, bytes);
   gt_status status = find_wan(b, bytes);
@@ -262,7 +262,7 @@ static gt_status open_wan(bill *b) {
   return status;
 }
 
-gt_status gt_bill_least_open(bill *b) {
+gt_status gt_planner_bill_least_open(gt_planner_bill *b) {
   size_t n = b->problem->nregions, at = 0;
   gt_plan_region *regions = GT_NEW_ARRAY(gt_plan_region, n);
   gt_plan_device *devices = GT_NEW_ARRAY(gt_plan_device, b->p->ncounts);
@@ -285,7 +285,7 @@ gt_status gt_bill_least_open(bill *b) {
   return open_wan(b);
 }
 
-void gt_bill_least_close(bill *b) {
+void gt_planner_bill_least_close(gt_planner_bill *b) {
   if (!b->least.regions) return;
   gt_free((void *)b->least.regions[0].devices);
   gt_free((void *)b->least.regions);

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "plan_inside.h"
+#include "internal.h"
 
 #define BEGIN                                                                                                                                        \
   "name: test\n"                                                                                                                                     \
@@ -26,8 +26,7 @@
 
 typedef struct {
   char path[64];
-  planner_options options;
-  planner p;
+  gt_planner *p;
 } plan;
 
 /* What a job file cannot say in a test without data sets and catalogues of its own. */
@@ -40,19 +39,18 @@ typedef struct {
 
 /* Finds the sets of all candidates; the caller closes it. */
 static void open_plan_of(plan *t, const char *job, setting with) {
-  *t = (plan){.path = "/tmp/geotrain-plan-XXXXXX", .options = {.margin = 0.1}};
+  *t = (plan){.path = "/tmp/geotrain-plan-XXXXXX"};
   int fd = mkstemp(t->path);
   assert_true(fd >= 0);
   assert_int_equal(write(fd, job, strlen(job)), strlen(job));
   close(fd);
-  t->options.words.path = t->path;
-  if (gt_planner_open(&t->p, &t->options) != GT_OK) fail_msg("%s\n%s", gt_error_text(), job);
-  if (with.sets_most >= 0) t->p.sets_most = with.sets_most;
-  if (with.max_events > 0) t->p.max_events = with.max_events;
-  t->p.shape.test_samples = with.test_samples;
-  for (size_t r = 0; r < t->p.job->nregions && with.min_s > 0; r++) t->p.prices.regions[r].min_s = with.min_s;
-  for (size_t i = 0; i < t->p.ncandidates; i++)
-    if (gt_planner_find(&t->p, &t->p.candidates[i]) != GT_OK) fail_msg("%s\n%s", gt_error_text(), job);
+  if (gt_planner_open(&t->p, &(gt_planner_options){.job_path = t->path, .margin = 0.1}) != GT_OK) fail_msg("%s\n%s", gt_error_text(), job);
+  if (with.sets_most >= 0) t->p->sets_most = with.sets_most;
+  if (with.max_events > 0) t->p->max_events = with.max_events;
+  t->p->shape.test_samples = with.test_samples;
+  for (size_t r = 0; r < t->p->job->nregions && with.min_s > 0; r++) t->p->prices.regions[r].min_s = with.min_s;
+  for (size_t i = 0; i < t->p->ncandidates; i++)
+    if (gt_planner_find(t->p, &t->p->candidates[i]) != GT_OK) fail_msg("%s\n%s", gt_error_text(), job);
 }
 
 static void open_plan(plan *t, const char *job) {
@@ -60,12 +58,12 @@ static void open_plan(plan *t, const char *job) {
 }
 
 static void close_plan(plan *t) {
-  gt_planner_close(&t->p);
+  gt_planner_close(t->p);
   unlink(t->path);
 }
 
 static double usd_of(const plan *t) {
-  return gt_planner_set(&t->p.candidates[0])->at[PLANNER_EXPECTED].cost.usd;
+  return gt_planner_proposed(&t->p->candidates[0])->at[GT_PLANNER_EXPECTED].cost.usd;
 }
 
 /* ---- bills ------------------------------------------------------------------------------------------------------------------------ */
@@ -75,9 +73,9 @@ static void test_billing_steps(void **state) {
   (void)state;
   plan t;
   open_plan(&t, BEGIN SMALL ASGD_GA "plan: {billing: 1 h, deadline: 2 h}\nregions:\n  - {name: east" STEP_REGION "  - {name: west" STEP_REGION);
-  assert_true(t.p.candidates[0].fits);
+  assert_true(t.p->candidates[0].fits);
   assert_float_equal(usd_of(&t), 0.62, 1e-9);
-  assert_true(t.p.candidates[0].exact);
+  assert_true(t.p->candidates[0].exact);
   close_plan(&t);
 }
 
@@ -85,7 +83,7 @@ static void test_billing_steps_in_a_budget(void **state) {
   (void)state;
   plan t;
   open_plan(&t, BEGIN SMALL ASGD_GA "plan: {billing: 1 h, budget: 0.35}\nregions:\n  - {name: east" STEP_REGION);
-  if (!t.p.candidates[0].fits) fail_msg("refused: %s", t.p.candidates[0].why);
+  if (!t.p->candidates[0].fits) fail_msg("refused: %s", t.p->candidates[0].why);
   assert_float_equal(usd_of(&t), 0.31, 1e-9);
   close_plan(&t);
 }
@@ -102,7 +100,7 @@ static void test_egress_depends_on_the_set(void **state) {
            devices, devices);
   plan t;
   open_plan(&t, job);
-  const int64_t *counts = gt_planner_set(&t.p.candidates[0])->counts;
+  const int64_t *counts = gt_planner_proposed(&t.p->candidates[0])->counts;
   assert_int_equal(counts[0], 4);
   assert_int_equal(counts[1], 0);
   assert_int_equal(counts[2], 4);
@@ -225,22 +223,22 @@ static void make_wider_job(random_job *job) {
 /* ---- brute force ----------------------------------------------------------------------------- */
 
 /* Whether the set holds what the job asks for, and the value that it wants little of. */
-static bool holds(const planner *p, const planner_candidate *c, const planner_set *set) {
+static bool holds(const gt_planner *p, const gt_planner_candidate *c, const gt_planner_set *set) {
   const gt_job *job = p->job;
-  const planner_outcome *expected = &set->at[PLANNER_EXPECTED], *high = &set->at[PLANNER_HIGH];
+  const gt_planner_outcome *expected = &set->at[GT_PLANNER_EXPECTED], *high = &set->at[GT_PLANNER_HIGH];
   double time_s = fmax(expected->figures.wall_s, high->figures.wall_s), usd = fmax(expected->cost.usd, high->cost.usd);
   if (job->plan.deadline_s > 0 && job->plan.start_s + time_s > job->plan.deadline_s) return false;
   if (job->plan.budget > 0 && usd > job->plan.budget) return false;
   if (job->plan.deadline_s > 0 || job->plan.budget > 0) return true;
-  return expected->figures.wall_s <= c->everything.at[PLANNER_EXPECTED].figures.wall_s * (1 + PLANNER_TOLERANCE);
+  return expected->figures.wall_s <= c->everything.at[GT_PLANNER_EXPECTED].figures.wall_s * (1 + GT_PLANNER_TOLERANCE);
 }
 
-static double value_of(const planner *p, const planner_set *set) {
-  const planner_outcome *expected = &set->at[PLANNER_EXPECTED];
+static double value_of(const gt_planner *p, const gt_planner_set *set) {
+  const gt_planner_outcome *expected = &set->at[GT_PLANNER_EXPECTED];
   return p->job->plan.budget > 0 && p->job->plan.deadline_s <= 0 ? expected->figures.wall_s : gt_planner_cost(p, expected);
 }
 
-static bool next_counts(const planner *p, int64_t *counts) {
+static bool next_counts(const gt_planner *p, int64_t *counts) {
   for (size_t r = 0; r < p->job->nregions; r++)
     for (size_t d = 0; d < p->pools[r].n && !p->pools[r].fixed; d++) {
       int64_t *count = &counts[p->pools[r].first + d];
@@ -250,7 +248,7 @@ static bool next_counts(const planner *p, int64_t *counts) {
   return false;
 }
 
-static bool may_be(const planner *p, const int64_t *counts) {
+static bool may_be(const gt_planner *p, const int64_t *counts) {
   for (size_t r = 0; r < p->job->nregions; r++) {
     int64_t sum = gt_planner_ranks(p, r, counts) - 1;
     const gt_job_region *region = &p->job->regions[r];
@@ -261,16 +259,16 @@ static bool may_be(const planner *p, const int64_t *counts) {
 }
 
 /* The least value of all sets that hold; INFINITY: none does. */
-static double brute_force(const planner *p, const planner_candidate *c) {
+static double brute_force(const gt_planner *p, const gt_planner_candidate *c) {
   double best = INFINITY;
   int64_t *at = GT_NEW_ARRAY(int64_t, p->ncounts);
   for (size_t r = 0; r < p->job->nregions; r++)
     if (p->pools[r].fixed) at[p->pools[r].first] = p->job->regions[r].ranks - 1;
   do {
     if (!may_be(p, at)) continue;
-    planner_set set = {.counts = GT_NEW_ARRAY(int64_t, p->ncounts)};
+    gt_planner_set set = {.counts = GT_NEW_ARRAY(int64_t, p->ncounts)};
     memcpy(set.counts, at, p->ncounts * sizeof *at);
-    for (planner_case k = PLANNER_EXPECTED; k <= PLANNER_HIGH; k++) assert_int_equal(gt_planner_simulate(p, c, &set, k), GT_OK);
+    for (gt_planner_case k = GT_PLANNER_EXPECTED; k <= GT_PLANNER_HIGH; k++) assert_int_equal(gt_planner_simulate(p, c, &set, k), GT_OK);
     if (holds(p, c, &set)) best = fmin(best, value_of(p, &set));
     gt_planner_set_close(&set);
   } while (next_counts(p, at));
@@ -284,17 +282,17 @@ typedef struct {
 } tally;
 
 /* What is called exact is the best, and no set is better than the gap says. */
-static bool is_true(const planner *p, const planner_candidate *c, double best) {
+static bool is_true(const gt_planner *p, const gt_planner_candidate *c, double best) {
   if (c->exact && !c->fits) return best == INFINITY;
   if (!c->fits) return true;
   if (isnan(c->gap)) return false; /* a set did better than it can */
-  return best >= value_of(p, gt_planner_set(c)) * (1 - c->gap) * (1 - 1e-6);
+  return best >= value_of(p, gt_planner_proposed(c)) * (1 - c->gap) * (1 - 1e-6);
 }
 
 static void judge_plan(tally *t, const plan *made, double best, int seed, const char *text) {
-  const planner_candidate *c = &made->p.candidates[0];
-  double over = c->fits && best < INFINITY ? value_of(&made->p, gt_planner_set(c)) / best - 1 : 0;
-  bool wrong = !is_true(&made->p, c, best);
+  const gt_planner_candidate *c = &made->p->candidates[0];
+  double over = c->fits && best < INFINITY ? value_of(made->p, gt_planner_proposed(c)) / best - 1 : 0;
+  bool wrong = !is_true(made->p, c, best);
   t->jobs++;
   t->proven += c->exact;
   t->none += best == INFINITY;
@@ -334,7 +332,7 @@ static void judge_jobs(void (*make)(random_job *), int most) {
     plan made;
     make(&job);
     open_plan_of(&made, job.text, job.with);
-    double best = brute_force(&made.p, &made.p.candidates[0]);
+    double best = brute_force(made.p, &made.p->candidates[0]);
     judge_plan(&all, &made, best, seed, job.text);
     close_plan(&made);
     job.with.sets_most = 0;
@@ -370,10 +368,10 @@ static void test_long_runs(void **state) {
            region, region);
   plan t;
   open_plan_of(&t, job, (setting){.sets_most = -1, .max_events = 800000});
-  const planner_candidate *c = &t.p.candidates[0];
+  const gt_planner_candidate *c = &t.p->candidates[0];
   assert_true(c->everything.forecast.totals.events > 50000);
   tally found = {0};
-  judge_plan(&found, &t, brute_force(&t.p, c), 0, job);
+  judge_plan(&found, &t, brute_force(t.p, c), 0, job);
   assert_good(&found);
   assert_int_equal(found.none, 0);
   close_plan(&t);
@@ -385,7 +383,7 @@ static json_t *json_of(plan *t) {
   char *text = NULL;
   size_t size = 0;
   FILE *to = open_memstream(&text, &size);
-  gt_status status = gt_planner_json(to, &t->p);
+  gt_status status = gt_planner_json(to, t->p);
   fclose(to);
   if (status != GT_OK) fail_msg("%s", gt_error_text());
   json_t *json = json_loads(text, 0, NULL);
@@ -400,10 +398,10 @@ static void test_json_keeps_all_candidates(void **state) {
   plan t;
   open_plan(&t, BEGIN SMALL ASGD_GA "plan: {strategies: [asgd, asgd-ga, sma], periods: [4, 8]}\nregions:\n  - {name: east" STEP_REGION
                                     "  - {name: west" STEP_REGION);
-  assert_int_equal(t.p.ncandidates, 5);
-  planner_set *set = (planner_set *)gt_planner_set(&t.p.candidates[1]);
-  set->at[PLANNER_LOW].figures.samples_per_s = NAN;
-  set->at[PLANNER_LOW].figures.step_s = INFINITY;
+  assert_int_equal(t.p->ncandidates, 5);
+  gt_planner_set *set = (gt_planner_set *)gt_planner_proposed(&t.p->candidates[1]);
+  set->at[GT_PLANNER_LOW].figures.samples_per_s = NAN;
+  set->at[GT_PLANNER_LOW].figures.step_s = INFINITY;
   json_t *json = json_of(&t), *all = json_object_get(json, "candidates");
   assert_int_equal(json_array_size(all), 5);
   json_t *low = json_object_get(json_object_get(json_array_get(all, 1), "plan"), "low");
@@ -446,8 +444,8 @@ static void test_steps_are_compared_at_equal_samples(void **state) {
       "plan: {deadline: 1 h}\n";
   plan t;
   open_plan(&t, job);
-  const planner_candidate *c = &t.p.candidates[0];
-  double all = (double)c->everything.at[PLANNER_EXPECTED].samples, set = (double)gt_planner_set(c)->at[PLANNER_EXPECTED].samples;
+  const gt_planner_candidate *c = &t.p->candidates[0];
+  double all = (double)c->everything.at[GT_PLANNER_EXPECTED].samples, set = (double)gt_planner_proposed(c)->at[GT_PLANNER_EXPECTED].samples;
   if (fabs(set / all - 1) > 0.01) fail_msg("the set trains on %g samples, everything everywhere on %g", set, all);
   close_plan(&t);
 }

@@ -1,20 +1,20 @@
 /* A candidate's set of devices: everything everywhere is simulated, from it come the regions' true paces and the WAN's, elastic scheduling chooses, and what it
    chose is simulated too.  Where it is slower than it may be, the paces are corrected by what was seen, and it chooses again.  The bill decides among the sets around it
-   (plan_bill.c). */
+   (bill.c). */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "geotrain/sync.h"
-#include "plan_inside.h"
+#include "internal.h"
 
 #define TRIES     6    /* sets that are simulated before everything everywhere is proposed */
 #define AGAIN     8    /* times that the problem is asked for another set than the one that missed */
 #define WAN_HOLDS 0.05 /* a region whose workers wait for the WAN for more than this share goes at the WAN's pace */
 
 typedef struct {
-  const planner *p;
-  planner_candidate *c;
+  const gt_planner *p;
+  gt_planner_candidate *c;
   gt_plan_problem problem;
   gt_plan_region *regions; /* the problem's */
   gt_plan_device *devices;
@@ -50,14 +50,14 @@ static double fixed_power(const gt_job *job, size_t region) {
 }
 
 /* Where no price is known every rank is worth the same. */
-static double price_of(const planner *p, gt_job_price price) {
+static double price_of(const gt_planner *p, gt_job_price price) {
   if (!p->prices.known) return 1;
   return price.usd > 0 ? price.usd : 0;
 }
 
 static void fill_region(search *s, size_t r) {
-  const planner *p = s->p;
-  const planner_pool *pool = &p->pools[r];
+  const gt_planner *p = s->p;
+  const gt_planner_pool *pool = &p->pools[r];
   const gt_job_region *from = &p->job->regions[r];
   gt_plan_region *region = &s->regions[r];
   *region = (gt_plan_region){.devices = &s->devices[pool->first],
@@ -83,7 +83,7 @@ static void fill_region(search *s, size_t r) {
   s->pace[r] = 1;
 }
 
-static void open_search(search *s, const planner *p, planner_candidate *c) {
+static void open_search(search *s, const gt_planner *p, gt_planner_candidate *c) {
   const gt_job *job = p->job;
   *s = (search){.p = p, .c = c, .limit_s = INFINITY, .highest_s = INFINITY};
   s->regions = GT_NEW_ARRAY(gt_plan_region, job->nregions);
@@ -125,7 +125,7 @@ static void close_search(search *s) {
 /* ---- what a simulation says of it --------------------------------------------------------------------------------------------- */
 
 static double step_by_power(const search *s, size_t r, const int64_t *counts) {
-  const planner_pool *pool = &s->p->pools[r];
+  const gt_planner_pool *pool = &s->p->pools[r];
   double sum = 0, least = INFINITY;
   for (size_t i = pool->first; i < pool->first + pool->n; i++) {
     if (counts[i] == 0) continue;
@@ -136,7 +136,7 @@ static double step_by_power(const search *s, size_t r, const int64_t *counts) {
 }
 
 /* What the region's devices reach of their power in this run, the WAN apart. */
-static double pace_in(const search *s, size_t r, const planner_set *set) {
+static double pace_in(const search *s, size_t r, const gt_planner_set *set) {
   const gt_region_result *seen = &set->forecast.regions[r];
   double own_s = (seen->compute_s + seen->local_wait_s) / (double)(seen->steps > 0 ? seen->steps : 1);
   double pace = own_s > 0 ? step_by_power(s, r, set->counts) / own_s : 1;
@@ -145,7 +145,7 @@ static double pace_in(const search *s, size_t r, const planner_set *set) {
 
 static void set_powers(search *s) {
   for (size_t r = 0; r < s->problem.nregions; r++) {
-    const planner_pool *pool = &s->p->pools[r];
+    const gt_planner_pool *pool = &s->p->pools[r];
     for (size_t i = pool->first; i < pool->first + pool->n; i++) s->devices[i].power = s->power[i] * s->pace[r];
   }
 }
@@ -157,17 +157,17 @@ static double model_time(const search *s, int64_t *counts) {
 }
 
 /* What an exchange takes so that the problem's time of this set is the simulated one. */
-static double exchange_in(search *s, const planner_set *set) {
+static double exchange_in(search *s, const gt_planner_set *set) {
   s->problem.exchange_s = 0;
   double without = model_time(s, set->counts);
   s->problem.exchange_s = 1;
   double exchanges = model_time(s, set->counts) - without;
-  return exchanges > 0 ? fmax(0, (set->at[PLANNER_EXPECTED].train_s - without) / exchanges) : 0;
+  return exchanges > 0 ? fmax(0, (set->at[GT_PLANNER_EXPECTED].train_s - without) / exchanges) : 0;
 }
 
 /* A region's own work with everything everywhere, were its devices' power all that counts: of a round of steps, or without a barrier of all of them. */
 static double own_work(const search *s, size_t r) {
-  const planner_set *all = &s->c->everything;
+  const gt_planner_set *all = &s->c->everything;
   return step_by_power(s, r, all->counts) * (s->problem.barrier ? 1 : (double)all->forecast.regions[r].steps);
 }
 
@@ -188,7 +188,7 @@ static bool waits(const gt_region_result *seen) {
 
 /* Paces from everything everywhere.  Without a barrier a region that waits for the WAN makes its steps when the WAN lets it, whatever its devices can do. */
 static void learn(search *s) {
-  planner_set *all = &s->c->everything;
+  gt_planner_set *all = &s->c->everything;
   for (size_t r = 0; r < s->problem.nregions; r++) {
     const gt_region_result *seen = &all->forecast.regions[r];
     s->pace[r] = pace_in(s, r, all);
@@ -210,7 +210,7 @@ static void learn_wan(search *s, size_t r) {
 }
 
 static bool is_smaller(const search *s, size_t r) {
-  const planner_pool *pool = &s->p->pools[r];
+  const gt_planner_pool *pool = &s->p->pools[r];
   size_t bytes = pool->n * sizeof(int64_t);
   return memcmp(s->c->set.counts + pool->first, s->c->everything.counts + pool->first, bytes) != 0;
 }
@@ -228,20 +228,20 @@ static void learn_more(search *s, double over, int tried) {
 
 /* ---- what may be ---------------------------------------------------------------------------------------------------------------- */
 
-static gt_status simulate(search *s, planner_set *set, planner_case which) {
+static gt_status simulate(search *s, gt_planner_set *set, gt_planner_case which) {
   return gt_planner_simulate(s->p, s->c, set, which);
 }
 
 /* Goals of the problem from those of the job.  A run takes so many times as long as the problem says, and what is at its end, whatever the set: models that meet, results, a last checkpoint. */
 static void set_goals(search *s) {
   const gt_job *job = s->p->job;
-  const planner_outcome *o = s->c->everything.at, *goal = &o[gt_planner_asked(s->p) ? PLANNER_HIGH : PLANNER_EXPECTED];
-  double slower = goal->train_s / o[PLANNER_EXPECTED].train_s, end_s = fmax(0, goal->figures.wall_s - slower * s->whole_s);
+  const gt_planner_outcome *o = s->c->everything.at, *goal = &o[gt_planner_asked(s->p) ? GT_PLANNER_HIGH : GT_PLANNER_EXPECTED];
+  double slower = goal->train_s / o[GT_PLANNER_EXPECTED].train_s, end_s = fmax(0, goal->figures.wall_s - slower * s->whole_s);
   s->highest_s = gt_planner_allowed(job);
   s->problem.start_s = (job->plan.start_s + end_s) / slower;
   if (!gt_planner_asked(s->p)) {
-    s->limit_s = o[PLANNER_EXPECTED].figures.wall_s * (1 + PLANNER_TOLERANCE);
-    s->problem.deadline_s = s->whole_s * (1 + PLANNER_TOLERANCE);
+    s->limit_s = o[GT_PLANNER_EXPECTED].figures.wall_s * (1 + GT_PLANNER_TOLERANCE);
+    s->problem.deadline_s = s->whole_s * (1 + GT_PLANNER_TOLERANCE);
   } else if (job->plan.deadline_s > 0)
     s->problem.deadline_s = fmax(gt_planner_allowed(job) - end_s, 1e-3) / slower;
   else
@@ -250,9 +250,9 @@ static void set_goals(search *s) {
 
 /* By how much the simulated set misses; 1 or less: it does not. */
 static double miss(const search *s) {
-  const planner_outcome *o = s->c->set.at;
-  double over = o[PLANNER_EXPECTED].figures.wall_s / s->limit_s;
-  return o[PLANNER_HIGH].known ? fmax(over, o[PLANNER_HIGH].figures.wall_s / s->highest_s) : over;
+  const gt_planner_outcome *o = s->c->set.at;
+  double over = o[GT_PLANNER_EXPECTED].figures.wall_s / s->limit_s;
+  return o[GT_PLANNER_HIGH].known ? fmax(over, o[GT_PLANNER_HIGH].figures.wall_s / s->highest_s) : over;
 }
 
 /* ---- the search ------------------------------------------------------------------------------------------------------------------ */
@@ -278,7 +278,7 @@ static bool next_set(search *s, gt_plan_answer *answer) {
 
 /* Simulates the next set; *found: one that holds what is asked for, *more: another may. */
 static gt_status try_set(search *s, int tried, bool *found, bool *more) {
-  planner_candidate *c = s->c;
+  gt_planner_candidate *c = s->c;
   const gt_job *job = s->p->job;
   gt_plan_answer answer = {.counts = GT_NEW_ARRAY(int64_t, s->p->ncounts)};
   *found = *more = false;
@@ -288,50 +288,50 @@ static gt_status try_set(search *s, int tried, bool *found, bool *more) {
   }
   gt_planner_set_close(&c->set);
   c->set.counts = answer.counts;
-  GT_TRY(simulate(s, &c->set, PLANNER_EXPECTED));
-  if (gt_planner_limited(s->p)) GT_TRY(simulate(s, &c->set, PLANNER_HIGH));
+  GT_TRY(simulate(s, &c->set, GT_PLANNER_EXPECTED));
+  if (gt_planner_limited(s->p)) GT_TRY(simulate(s, &c->set, GT_PLANNER_HIGH));
   double over = miss(s);
-  bool dear = job->plan.budget > 0 && c->set.at[PLANNER_HIGH].cost.usd > job->plan.budget;
+  bool dear = job->plan.budget > 0 && c->set.at[GT_PLANNER_HIGH].cost.usd > job->plan.budget;
   *found = over <= 1 && !dear;
   if (*found) return GT_OK;
   *more = true;
   learn_more(s, fmax(over, 1), tried);
   if (job->plan.deadline_s > 0 && over > 1) s->problem.deadline_s /= over;
-  if (dear && s->problem.budget > 0) s->problem.budget *= job->plan.budget / c->set.at[PLANNER_HIGH].cost.usd * 0.999;
+  if (dear && s->problem.budget > 0) s->problem.budget *= job->plan.budget / c->set.at[GT_PLANNER_HIGH].cost.usd * 0.999;
   return GT_OK;
 }
 
 /* Faster machines need not make a run faster, nor slower ones slower, by a little; what is called low and high is. */
-static void sort_times(planner_set *set) {
-  const gt_figures *expected = &set->at[PLANNER_EXPECTED].figures;
-  gt_figures *low = &set->at[PLANNER_LOW].figures, *high = &set->at[PLANNER_HIGH].figures;
+static void sort_times(gt_planner_set *set) {
+  const gt_figures *expected = &set->at[GT_PLANNER_EXPECTED].figures;
+  gt_figures *low = &set->at[GT_PLANNER_LOW].figures, *high = &set->at[GT_PLANNER_HIGH].figures;
   low->wall_s = fmin(low->wall_s, expected->wall_s);
   high->wall_s = fmax(high->wall_s, expected->wall_s);
 }
 
 static gt_status find(search *s) {
-  planner_candidate *c = s->c;
+  gt_planner_candidate *c = s->c;
   bool found = false, more = true;
   c->everything.counts = GT_NEW_ARRAY(int64_t, s->p->ncounts);
   gt_plan_everything(&s->problem, c->everything.counts);
   equal_samples(s);
-  GT_TRY(simulate(s, &c->everything, PLANNER_EXPECTED));
-  if (gt_planner_limited(s->p)) GT_TRY(simulate(s, &c->everything, PLANNER_HIGH));
+  GT_TRY(simulate(s, &c->everything, GT_PLANNER_EXPECTED));
+  if (gt_planner_limited(s->p)) GT_TRY(simulate(s, &c->everything, GT_PLANNER_HIGH));
   learn(s);
   set_goals(s);
   for (int tried = 0; tried < TRIES && more; tried++) {
     GT_TRY(try_set(s, tried, &found, &more));
     c->adjusted += more;
   }
-  GT_TRY(gt_planner_bill(s->p, c, &s->problem, s->power, s->limit_s));
-  planner_set *set = c->whole ? &c->everything : &c->set;
-  for (planner_case k = PLANNER_LOW; k < PLANNER_CASES; k++) GT_TRY(simulate(s, set, k));
+  GT_TRY(gt_planner_bill_decide(s->p, c, &s->problem, s->power, s->limit_s));
+  gt_planner_set *set = c->whole ? &c->everything : &c->set;
+  for (gt_planner_case k = GT_PLANNER_LOW; k < GT_PLANNER_CASES; k++) GT_TRY(simulate(s, set, k));
   sort_times(set);
   c->fits = gt_planner_fits(s->p, set, c->whole, c->why, sizeof c->why);
   return GT_OK;
 }
 
-gt_status gt_planner_find(const planner *p, planner_candidate *c) {
+gt_status gt_planner_find(const gt_planner *p, gt_planner_candidate *c) {
   search s;
   open_search(&s, p, c);
   gt_status status = find(&s);

@@ -2,9 +2,9 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "plan_inside.h"
+#include "internal.h"
 
-bool gt_planner_asked(const planner *p) {
+bool gt_planner_asked(const gt_planner *p) {
   return p->job->plan.deadline_s > 0 || p->job->plan.budget > 0;
 }
 
@@ -17,38 +17,38 @@ static double most_bytes(const gt_job *job) {
   return job->limits.wan_bytes > 0 && !job->plan.predicted.strategy ? job->limits.wan_bytes : INFINITY;
 }
 
-bool gt_planner_limited(const planner *p) {
+bool gt_planner_limited(const gt_planner *p) {
   return gt_planner_asked(p) || most_bytes(p->job) < INFINITY;
 }
 
 /* Faster machines need not make a run faster by a little: what is called high is. */
-static double high_time(const planner_set *set) {
-  return fmax(set->at[PLANNER_EXPECTED].figures.wall_s, set->at[PLANNER_HIGH].figures.wall_s);
+static double high_time(const gt_planner_set *set) {
+  return fmax(set->at[GT_PLANNER_EXPECTED].figures.wall_s, set->at[GT_PLANNER_HIGH].figures.wall_s);
 }
 
-static double high_usd(const planner_set *set) {
-  return fmax(set->at[PLANNER_EXPECTED].cost.usd, set->at[PLANNER_HIGH].cost.usd);
+static double high_usd(const gt_planner_set *set) {
+  return fmax(set->at[GT_PLANNER_EXPECTED].cost.usd, set->at[GT_PLANNER_HIGH].cost.usd);
 }
 
-static double high_bytes(const planner_set *set) {
-  return fmax(set->at[PLANNER_EXPECTED].figures.wan_bytes, set->at[PLANNER_HIGH].figures.wan_bytes);
+static double high_bytes(const gt_planner_set *set) {
+  return fmax(set->at[GT_PLANNER_EXPECTED].figures.wan_bytes, set->at[GT_PLANNER_HIGH].figures.wan_bytes);
 }
 
 /* By how much the set misses, as a factor. */
-static double time_over(const planner *p, const planner_set *set) {
+static double time_over(const gt_planner *p, const gt_planner_set *set) {
   double allowed_s = gt_planner_allowed(p->job);
   return allowed_s > 0 ? high_time(set) / allowed_s : 1 + high_time(set) - allowed_s;
 }
 
-static double usd_over(const planner *p, const planner_set *set) {
+static double usd_over(const gt_planner *p, const gt_planner_set *set) {
   return p->job->plan.budget > 0 ? high_usd(set) / p->job->plan.budget : 0;
 }
 
-double gt_planner_over(const planner *p, const planner_set *set) {
+double gt_planner_over(const gt_planner *p, const gt_planner_set *set) {
   return fmax(fmax(time_over(p, set), usd_over(p, set)), high_bytes(set) / most_bytes(p->job));
 }
 
-bool gt_planner_fits(const planner *p, const planner_set *set, bool whole, char *why, size_t size) {
+bool gt_planner_fits(const gt_planner *p, const gt_planner_set *set, bool whole, char *why, size_t size) {
   const gt_job *job = p->job;
   const char *name = whole ? "everything everywhere" : "the best set";
   *why = '\0';

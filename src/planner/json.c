@@ -2,8 +2,9 @@
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "plan_inside.h"
+#include "internal.h"
 
 /* JSON has no NaN: such a real is NULL, and the object that it was to be in would be none either. */
 static json_t *number_or_null(bool known, double value) {
@@ -14,7 +15,7 @@ static json_t *number(double value) {
   return number_or_null(true, value);
 }
 
-static json_t *outcome(const planner *p, const planner_outcome *o) {
+static json_t *outcome(const gt_planner *p, const gt_planner_outcome *o) {
   if (!o->known) return json_null();
   const gt_cost_result *cost = &o->cost;
   const gt_figures *f = &o->figures;
@@ -33,11 +34,11 @@ static json_t *outcome(const planner *p, const planner_outcome *o) {
   return out;
 }
 
-static json_t *region(const planner *p, const planner_set *set, size_t r) {
+static json_t *region(const gt_planner *p, const gt_planner_set *set, size_t r) {
   const gt_job_region *from = &p->job->regions[r];
-  const gt_cost_region *cost = &set->at[PLANNER_EXPECTED].cost.regions[r];
+  const gt_cost_region *cost = &set->at[GT_PLANNER_EXPECTED].cost.regions[r];
   const gt_region_result *seen = &set->forecast.regions[r];
-  const planner_pool *pool = &p->pools[r];
+  const gt_planner_pool *pool = &p->pools[r];
   json_t *devices = json_array();
   for (size_t d = 0; d < pool->n && !pool->fixed; d++)
     json_array_append_new(devices, json_pack("{s:s,s:I,s:I}", "type", from->devices[d].type, "count", (json_int_t)set->counts[pool->first + d], "of",
@@ -51,7 +52,7 @@ static json_t *region(const planner *p, const planner_set *set, size_t r) {
 
 /* ---- links: of many those that gt_told picks, and sums of regions ---- */
 
-static gt_told *links_told(const planner *p, const planner_set *set) {
+static gt_told *links_told(const gt_planner *p, const gt_planner_set *set) {
   size_t n = p->job->nregions;
   gt_told *told = gt_told_create(n);
   for (size_t a = 0; a < n; a++)
@@ -62,7 +63,7 @@ static gt_told *links_told(const planner *p, const planner_set *set) {
   return told;
 }
 
-static json_t *link_of(const planner *p, const planner_set *set, gt_told_link at) {
+static json_t *link_of(const gt_planner *p, const gt_planner_set *set, gt_told_link at) {
   const gt_sim_traffic *traffic = &set->forecast.links[at.from * p->job->nregions + at.to];
   return json_pack("{s:s,s:s,s:o,s:o,s:o}", "from", p->job->regions[at.from].name, "to", p->job->regions[at.to].name, "bytes_sent",
                    number(traffic->bytes_sent), "messages", number(traffic->messages), "bytes_other", number(traffic->bytes_other));
@@ -73,7 +74,7 @@ static json_t *traffic_of(const gt_region_traffic *t) {
                    (json_int_t)t->bytes_received, "bytes_other", (json_int_t)t->bytes_other);
 }
 
-static void add_links(json_t *to, const planner *p, const planner_set *set) {
+static void add_links(json_t *to, const gt_planner *p, const gt_planner_set *set) {
   gt_told *told = links_told(p, set);
   size_t n, left_out = gt_told_left_out(told);
   const gt_told_link *at = gt_told_links(told, &n);
@@ -86,27 +87,44 @@ static void add_links(json_t *to, const planner *p, const planner_set *set) {
   gt_told_close(told);
 }
 
-static json_t *set_of(const planner *p, const planner_set *set) {
+static json_t *set_of(const gt_planner *p, const gt_planner_set *set) {
   json_t *regions = json_array();
   for (size_t r = 0; r < p->job->nregions; r++) json_array_append_new(regions, region(p, set, r));
-  json_t *out = json_pack("{s:o,s:o,s:o,s:o}", "low", outcome(p, &set->at[PLANNER_LOW]), "expected", outcome(p, &set->at[PLANNER_EXPECTED]), "high",
-                          outcome(p, &set->at[PLANNER_HIGH]), "regions", regions);
+  json_t *out = json_pack("{s:o,s:o,s:o,s:o}", "low", outcome(p, &set->at[GT_PLANNER_LOW]), "expected", outcome(p, &set->at[GT_PLANNER_EXPECTED]),
+                          "high", outcome(p, &set->at[GT_PLANNER_HIGH]), "regions", regions);
   add_links(out, p, set);
   return out;
 }
 
-static json_t *candidate(const planner *p, const planner_candidate *c) {
-  const planner_outcome *o = &gt_planner_set(c)->at[PLANNER_EXPECTED], *all = &c->everything.at[PLANNER_EXPECTED];
+/* A value an axis, by what stands behind the dot of its key; null where it does not apply. */
+static json_t *values_of(const gt_planner_candidate *c) {
+  json_t *out = json_object();
+  for (const gt_planner_axis *axis = gt_planner_axes; axis->key; axis++) {
+    const char *value = gt_planner_value(c, axis->key);
+    json_t *said = value && axis->number ? json_integer(strtoll(value, NULL, 10)) : value ? json_string(value) : json_null();
+    json_object_set_new(out, strrchr(axis->key, '.') + 1, said);
+  }
+  return out;
+}
+
+static json_t *candidate(const gt_planner *p, const gt_planner_candidate *c) {
+  const gt_planner_outcome *o = &gt_planner_proposed(c)->at[GT_PLANNER_EXPECTED], *all = &c->everything.at[GT_PLANNER_EXPECTED];
   double before = gt_planner_cost(p, all);
   json_t *bound = json_array();
   for (size_t r = 0; r < p->job->nregions; r++)
     if (c->wan_bound[r]) json_array_append_new(bound, json_string(p->job->regions[r].name));
-  json_t *out =
-      json_pack("{s:s,s:o,s:o,s:b,s:o,s:b,s:i,s:b,s:o,s:I,s:o,s:o,s:o,s:o}", "strategy", gt_strategy_names[c->strategy], "period",
-                c->period > 0 ? json_integer(c->period) : json_null(), "samples_factor", number(c->factor), "possible", (int)c->fits, "why",
+  json_t *out = values_of(c);
+  json_t *rest =
+      json_pack("{s:o,s:b,s:o,s:b,s:i,s:b,s:o,s:I,s:o,s:o,s:o,s:o}", "samples_factor", number(c->factor), "possible", (int)c->fits, "why",
                 c->fits ? json_null() : json_string(c->why), "is_everything", (int)c->whole, "adjusted", c->adjusted, "exact", (int)c->exact, "gap",
                 number(c->gap), "sets", (json_int_t)c->sets, "saved", number(before > 0 ? 1 - gt_planner_cost(p, o) / before : 0), "longer",
-                number(o->figures.wall_s / all->figures.wall_s - 1), "wan_bound", bound, "plan", set_of(p, gt_planner_set(c)));
+                number(o->figures.wall_s / all->figures.wall_s - 1), "wan_bound", bound, "plan", set_of(p, gt_planner_proposed(c)));
+  if (json_object_update(out, rest) != 0) { /* one of the two is NULL */
+    json_decref(rest);
+    json_decref(out);
+    return NULL;
+  }
+  json_decref(rest);
   json_object_set_new(out, "everything", set_of(p, &c->everything));
   return out;
 }
@@ -117,14 +135,14 @@ static json_t *texts(char *const *list, size_t n) {
   return out;
 }
 
-gt_status gt_planner_json(FILE *to, const planner *p) {
+gt_status gt_planner_json(FILE *to, const gt_planner *p) {
   const gt_job *job = p->job;
   json_t *candidates = json_array();
   bool all = true;
   for (size_t i = 0; i < p->ncandidates; i++) all &= json_array_append_new(candidates, candidate(p, &p->candidates[i])) == 0;
   json_t *root = json_pack(
       "{s:s,s:s,s:I,s:o,s:o,s:o,s:o,s:o,s:b,s:b,s:o,s:o,s:I,s:I,s:I,s:o,s:o}", "job", job->name, "model", gt_model_names[job->model.name],
-      "parameters", (json_int_t)p->shape.parameters, "margin", number(p->options->margin), "deadline_s",
+      "parameters", (json_int_t)p->shape.parameters, "margin", number(p->options.margin), "deadline_s",
       number_or_null(job->plan.deadline_s > 0, job->plan.deadline_s), "budget_usd", number_or_null(job->plan.budget > 0, job->plan.budget), "start_s",
       number(job->plan.start_s), "billing_s", number(job->plan.billing_s), "priced", (int)p->prices.known, "samples_assumed", (int)p->shape.assumed,
       "missing_prices", texts(p->prices.missing, p->prices.nmissing), "candidates", candidates, "cheapest", (json_int_t)p->cheapest, "fastest",

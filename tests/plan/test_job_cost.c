@@ -1,5 +1,5 @@
 /* What a run costs, against sums made apart: regions that share a place, tiers over pools, a region without a place, billed time, what is assumed. */
-#include "geotrain/train.h"
+#include "geotrain/plan_job.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -50,7 +50,7 @@ static void costs_add_up(void **unused) {
   if (gt_job_prices_of(&prices, job) != GT_OK) fail_msg("%s", gt_error_text());
   for (int a = 0; a < N; a++)
     for (int b = 0; b < N; b++) bytes[a * N + b] = 1e9 * gb(a, b);
-  gt_train_cost(&cost, job, &prices, 100, bytes);
+  gt_plan_job_cost(&cost, job, &prices, 100, bytes);
   /* 10 s and 100 s are two minutes; at b ten. */
   const double seconds[N] = {120, 120, 120, 600, 120}, ps[N] = {36, 36, 36, 72, 0};
   double hours = 0;
@@ -72,17 +72,17 @@ static void costs_add_up(void **unused) {
   assert_int_equal(cost.nmissing, 2);
   assert_string_equal(cost.missing[0], "PS of r4");
   assert_true(cost.assumed); /* b's least time */
-  gt_train_cost_close(&cost);
-  gt_train_cost(&cost, job, &prices, 590, NULL);
+  gt_plan_job_cost_close(&cost);
+  gt_plan_job_cost(&cost, job, &prices, 590, NULL);
   assert_true(!cost.assumed && cost.egress_usd == 0); /* it no longer counts */
-  gt_train_cost_close(&cost);
-  gt_train_cost(&cost, job, &prices, 590, bytes);
+  gt_plan_job_cost_close(&cost);
+  gt_plan_job_cost(&cost, job, &prices, 590, bytes);
   assert_false(cost.assumed); /* b's second tier is not reached, */
-  gt_train_cost_close(&cost);
+  gt_plan_job_cost_close(&cost);
   bytes[3 * N] = 1001e9;
-  gt_train_cost(&cost, job, &prices, 590, bytes);
+  gt_plan_job_cost(&cost, job, &prices, 590, bytes);
   assert_true(cost.assumed); /* and now it is */
-  gt_train_cost_close(&cost);
+  gt_plan_job_cost_close(&cost);
   gt_job_prices_close(&prices);
   unlink(job->plan.catalogue);
   gt_job_close(job);

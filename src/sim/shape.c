@@ -1,12 +1,11 @@
 /* What a job trains: floats of its model, samples of its regions. */
-#include "job_shape.h"
+#include "geotrain/sim_shape.h"
 
 #include <unistd.h>
 
 #include "geotrain/data.h"
-#include "geotrain/nn.h"
 
-static gt_status model_floats(gt_job_shape *out, const gt_job *job, const gt_sample_shape *shape) {
+static gt_status model_floats(gt_sim_shape *out, const gt_job *job, const gt_sample_shape *shape) {
   gt_graph *graph = NULL;
   gt_graph_spec spec = gt_graph_spec_of(job);
   spec.shape = *shape;
@@ -30,7 +29,7 @@ static gt_status open_files(const gt_job *job, gt_dataset **opened, gt_dataset_i
   return GT_OK;
 }
 
-static gt_status divide(gt_job_shape *out, const gt_job *job, gt_dataset **opened, const size_t *files) {
+static gt_status divide(gt_sim_shape *out, const gt_job *job, gt_dataset **opened, const size_t *files) {
   for (size_t r = 0; r < job->nregions; r++) {
     gt_dataset *dataset = opened[gt_data_namesake(job, r)];
     uint32_t *part = NULL;
@@ -42,7 +41,7 @@ static gt_status divide(gt_job_shape *out, const gt_job *job, gt_dataset **opene
   return GT_OK;
 }
 
-static gt_status from_data(gt_job_shape *out, const gt_job *job, gt_sample_shape *shape) {
+static gt_status from_data(gt_sim_shape *out, const gt_job *job, gt_sample_shape *shape) {
   const size_t n = job->nregions;
   gt_dataset **opened = GT_NEW_ARRAY(gt_dataset *, n);
   gt_dataset_info *infos = GT_NEW_ARRAY(gt_dataset_info, n);
@@ -85,7 +84,7 @@ static gt_status find_model(const gt_model **model, const gt_job *job) {
   return *model ? GT_OK : gt_model_unknown(gt_model_names[job->model.name]);
 }
 
-static gt_status from_job(gt_job_shape *out, const gt_job *job, gt_sample_shape *shape) {
+static gt_status from_job(gt_sim_shape *out, const gt_job *job, gt_sample_shape *shape) {
   const gt_model *model = NULL;
   GT_TRY(find_model(&model, job));
   *shape = model->usual;
@@ -99,26 +98,26 @@ static gt_status from_job(gt_job_shape *out, const gt_job *job, gt_sample_shape 
   return GT_OK;
 }
 
-gt_status gt_job_shape_of(gt_job_shape *out, const gt_job *job) {
+gt_status gt_sim_shape_of(gt_sim_shape *out, const gt_job *job) {
   gt_sample_shape shape = {0};
-  *out = (gt_job_shape){.samples = GT_NEW_ARRAY(int64_t, job->nregions)};
+  *out = (gt_sim_shape){.samples = GT_NEW_ARRAY(int64_t, job->nregions)};
   gt_status status = is_told(job) ? from_job(out, job, &shape) : from_data(out, job, &shape);
   out->sample = shape;
   if (status == GT_OK) status = model_floats(out, job, &shape);
-  if (status != GT_OK) gt_job_shape_close(out);
+  if (status != GT_OK) gt_sim_shape_close(out);
   return status;
 }
 
-gt_status gt_job_shape_check(const gt_job *job) {
+gt_status gt_sim_shape_check(const gt_job *job) {
   const gt_model *model = NULL;
-  gt_job_shape shape;
+  gt_sim_shape shape;
   if (!is_here(job)) return find_model(&model, job);
-  GT_TRY(gt_job_shape_of(&shape, job));
-  gt_job_shape_close(&shape);
+  GT_TRY(gt_sim_shape_of(&shape, job));
+  gt_sim_shape_close(&shape);
   return GT_OK;
 }
 
-void gt_job_shape_close(gt_job_shape *shape) {
+void gt_sim_shape_close(gt_sim_shape *shape) {
   gt_free(shape->samples);
-  *shape = (gt_job_shape){0};
+  *shape = (gt_sim_shape){0};
 }

@@ -7,28 +7,28 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "plan_inside.h"
+#include "internal.h"
 
 #define ROOM_BYTES 1.2 /* times as many bytes as are expected at most end the run */
 
 /* ---- what is filled in ------------------------------------------------------------------------------------------------------------ */
 
-static double most_bytes(const planner_set *set) {
+static double most_bytes(const gt_planner_set *set) {
   double most = 0;
-  for (planner_case k = PLANNER_LOW; k < PLANNER_CASES; k++) most = fmax(most, set->at[k].figures.wan_bytes);
+  for (gt_planner_case k = GT_PLANNER_LOW; k < GT_PLANNER_CASES; k++) most = fmax(most, set->at[k].figures.wan_bytes);
   return most;
 }
 
 /* Texts go in as YAML does; a job owns its strings. */
-static void fill_numbers(gt_job *job, const planner *p, const planner_set *set) {
-  const gt_figures *o = &set->at[PLANNER_EXPECTED].figures;
+static void fill_numbers(gt_job *job, const gt_planner *p, const gt_planner_set *set) {
+  const gt_figures *o = &set->at[GT_PLANNER_EXPECTED].figures;
   double bytes = ceil(ROOM_BYTES * most_bytes(set));
   bool own_limit = job->limits.wan_bytes > 0 && !p->job->plan.predicted.strategy;
   if (!own_limit && bytes > 0) job->limits.wan_bytes = bytes;
   job->slurm.time_s = p->slurm_s;
   job->plan.predicted.wall_s = o->wall_s;
-  job->plan.predicted.wall_low_s = set->at[PLANNER_LOW].figures.wall_s;
-  job->plan.predicted.wall_high_s = set->at[PLANNER_HIGH].figures.wall_s;
+  job->plan.predicted.wall_low_s = set->at[GT_PLANNER_LOW].figures.wall_s;
+  job->plan.predicted.wall_high_s = set->at[GT_PLANNER_HIGH].figures.wall_s;
   job->plan.predicted.step_s = o->step_s;
   job->plan.predicted.samples_per_s = o->samples_per_s;
   job->plan.predicted.wan_bytes = o->wan_bytes;
@@ -37,9 +37,9 @@ static void fill_numbers(gt_job *job, const planner *p, const planner_set *set) 
 }
 
 /* The resolved job as text, which the caller frees. */
-static gt_status text_of(char **text, const planner *p) {
-  const planner_candidate *c = &p->candidates[p->choice];
-  const planner_set *set = gt_planner_set(c);
+static gt_status text_of(char **text, const gt_planner *p) {
+  const gt_planner_candidate *c = &p->candidates[p->choice];
+  const gt_planner_set *set = gt_planner_proposed(c);
   gt_job *job = NULL;
   char made[96], strategy[96], when[32];
   time_t now = time(NULL);
@@ -47,16 +47,9 @@ static gt_status text_of(char **text, const planner *p) {
   strftime(when, sizeof when, "%Y-%m-%d %H:%M UTC", gmtime_r(&now, &utc));
   snprintf(made, sizeof made, "plan.predicted.made=geotrain %s, %s", GT_VERSION, when);
   snprintf(strategy, sizeof strategy, "plan.predicted.strategy=%s", gt_strategy_names[c->strategy]);
-  planner_options o = *p->options;
-  planner with = *p;
-  o.words.sets = GT_NEW_ARRAY(const char *, o.words.nsets + 2);
-  for (size_t i = 0; i < o.words.nsets; i++) o.words.sets[i] = p->options->words.sets[i];
-  o.words.sets[o.words.nsets++] = made;
-  o.words.sets[o.words.nsets++] = strategy;
-  with.options = &o;
-  gt_status status = gt_planner_job(&job, &with, c, set->counts, 1);
-  gt_free(o.words.sets);
-  if (status != GT_OK) return status;
+  const char *const said[] = {made, strategy};
+  GT_TRY(gt_planner_load(&job, p, c, said, sizeof said / sizeof *said));
+  gt_planner_fit(job, p, c, set->counts);
   fill_numbers(job, p, set);
   *text = gt_job_resolved(job);
   gt_job_close(job);
@@ -79,7 +72,7 @@ static gt_status fill(const char *path, const char *text) {
   return refused(path, "written");
 }
 
-gt_status gt_planner_write(const planner *p, const char *path) {
+gt_status gt_planner_write(const gt_planner *p, const char *path) {
   char temporary[PATH_MAX];
   char *text = NULL;
   gt_job *again = NULL;

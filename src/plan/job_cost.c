@@ -1,13 +1,11 @@
-/* What a run costs, planned or measured, and what its job's plan had predicted. */
-#include <math.h>
+/* What a run of a job costs, planned or measured: from the job's prices to the result that is shown. */
+#include "geotrain/plan_job.h"
+
 #include <stdio.h>
 
 #include "geotrain/plan.h"
-#include "internal.h"
 
-/* ---- cost ---------------------------------------------------------------------------------------------------------- */
-
-/* Tiers of the job's tariffs as the planner takes them, one after another in their order; the caller frees both. */
+/* Tiers of the job's tariffs as gt_plan_egress takes them, one after another in their order; the caller frees both. */
 typedef struct {
   gt_plan_tier *tiers;
   gt_plan_tariff *tariffs;
@@ -82,7 +80,7 @@ static void copy_missing(gt_cost_result *out, const gt_job_prices *p) {
   for (size_t i = 0; i < p->nmissing; i++) out->missing[out->nmissing++] = gt_strdup(p->missing[i]);
 }
 
-void gt_train_cost(gt_cost_result *out, const gt_job *job, const gt_job_prices *p, double wall_s, const double *bytes) {
+void gt_plan_job_cost(gt_cost_result *out, const gt_job *job, const gt_job_prices *p, double wall_s, const double *bytes) {
   size_t n = job->nregions;
   tariff_set set = tariffs_of(p);
   gt_plan_cost_region *regions = GT_NEW_ARRAY(gt_plan_cost_region, n);
@@ -109,39 +107,9 @@ void gt_train_cost(gt_cost_result *out, const gt_job *job, const gt_job_prices *
   gt_free(set.tiers);
 }
 
-void gt_train_cost_close(gt_cost_result *cost) {
+void gt_plan_job_cost_close(gt_cost_result *cost) {
   for (size_t i = 0; i < cost->nmissing; i++) gt_free(cost->missing[i]);
   gt_free(cost->missing);
   gt_free(cost->regions);
   *cost = (gt_cost_result){0};
-}
-
-/* ---- plan ---------------------------------------------------------------------------------------------------------- */
-
-static double above_0(double value) {
-  return value > 0 ? value : NAN;
-}
-
-static double from_0(double value) {
-  return value >= 0 ? value : NAN;
-}
-
-/* A plan is of regions that exchange something. */
-static const char *predicted_strategy(const gt_job *job) {
-  const gt_strategy strategy = job->plan.predicted.strategy;
-  return strategy == GT_STRATEGY_NONE ? NULL : gt_strategy_names[strategy];
-}
-
-bool gt_run_planned(gt_plan_result *out, const gt_job *job, const gt_figures *measured) {
-  *out = (gt_plan_result){.strategy = predicted_strategy(job),
-                          .made = job->plan.predicted.made,
-                          .predicted = {above_0(job->plan.predicted.wall_s), above_0(job->plan.predicted.step_s),
-                                        above_0(job->plan.predicted.samples_per_s), from_0(job->plan.predicted.wan_bytes),
-                                        from_0(job->plan.predicted.waiting), from_0(job->plan.predicted.cost)},
-                          .measured = *measured,
-                          .low_s = above_0(job->plan.predicted.wall_low_s),
-                          .high_s = above_0(job->plan.predicted.wall_high_s)};
-  const gt_figures *p = &out->predicted;
-  return out->strategy || isfinite(p->wall_s) || isfinite(p->step_s) || isfinite(p->samples_per_s) || isfinite(p->wan_bytes) ||
-         isfinite(p->waiting) || isfinite(p->cost) || isfinite(out->low_s) || isfinite(out->high_s);
 }

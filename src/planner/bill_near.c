@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan_bill.h"
+#include "bill.h"
 
 #define TIMES        32  /* between the fastest and the slowest, asked for */
 #define STEPS_MOST   12  /* ends of billing steps that are aimed at */
@@ -23,26 +23,26 @@ static double problem_s(const gt_plan_problem *problem, const int64_t *counts) {
   return answer.time_s;
 }
 
-static double workers_of(const bill *b, size_t r, const int64_t *counts) {
+static double workers_of(const gt_planner_bill *b, size_t r, const int64_t *counts) {
   return (double)gt_planner_ranks(b->p, r, counts) - 1;
 }
 
 /* With `local: sync` more workers make fewer steps, and send less. */
-static double egress_of(const bill *b, const int64_t *counts) {
+static double egress_of(const gt_planner_bill *b, const int64_t *counts) {
   double usd = 0;
   bool sync = b->problem->local_sync;
   for (size_t r = 0; r < b->p->job->nregions; r++) usd += b->seen.egress_usd[r] * (sync ? workers_of(b, r, b->kept) / workers_of(b, r, counts) : 1);
   return usd;
 }
 
-static bill_verdict guess(const bill *b, const int64_t *counts) {
+static gt_planner_verdict guess(const gt_planner_bill *b, const int64_t *counts) {
   const gt_job *job = b->p->job;
   double time_s = problem_s(b->problem, counts) * b->seen.slower, high_s = time_s * b->seen.high, egress = egress_of(b, counts);
-  double cost = gt_bill_machines(b, counts, time_s) + egress;
-  bool fastest = gt_bill_by_time(b);
-  bill_verdict v = {.over = time_s / b->judged_s, .first = fastest ? time_s : cost, .second = fastest ? cost : time_s};
+  double cost = gt_planner_bill_machines(b, counts, time_s) + egress;
+  bool fastest = gt_planner_bill_by_time(b);
+  gt_planner_verdict v = {.over = time_s / b->judged_s, .first = fastest ? time_s : cost, .second = fastest ? cost : time_s};
   if (job->plan.deadline_s > 0) v.over = fmax(v.over, high_s / fmax(gt_planner_allowed(job), 1e-3));
-  if (job->plan.budget > 0) v.over = fmax(v.over, (gt_bill_machines(b, counts, high_s) + egress) / job->plan.budget);
+  if (job->plan.budget > 0) v.over = fmax(v.over, (gt_planner_bill_machines(b, counts, high_s) + egress) / job->plan.budget);
   v.fits = v.over <= 1;
   return v;
 }
@@ -50,7 +50,7 @@ static bill_verdict guess(const bill *b, const int64_t *counts) {
 /* ---- sets in order --------------------------------------------------------------------------- */
 
 typedef struct {
-  bill_verdict verdict;
+  gt_planner_verdict verdict;
   size_t at; /* in its list */
 } entry;
 
@@ -68,35 +68,35 @@ static int by_verdict(const void *x, const void *y) {
 }
 
 /* The caller frees it. */
-static entry *in_order(const bill *b, const bill_list *list) {
+static entry *in_order(const gt_planner_bill *b, const gt_planner_list *list) {
   entry *entries = GT_NEW_ARRAY(entry, list->n + 1);
-  for (size_t i = 0; i < list->n; i++) entries[i] = (entry){guess(b, gt_bill_list_at(list, i)), i};
+  for (size_t i = 0; i < list->n; i++) entries[i] = (entry){guess(b, gt_planner_list_at(list, i)), i};
   qsort(entries, list->n, sizeof *entries, by_verdict);
   return entries;
 }
 
-static bool promises(const bill_verdict *v, const bill_verdict *best, double loose) {
+static bool promises(const gt_planner_verdict *v, const gt_planner_verdict *best, double loose) {
   if (!v->fits || !best->fits) return v->fits || v->over <= best->over * loose;
   return v->first <= best->first * loose;
 }
 
 /* Until one is better than the best, or no more promise to be better than `loose` times it. */
-static gt_status try_list(bill *b, const bill_list *list, double loose, bool *better) {
-  bill_verdict before = gt_bill_best(b), after = before;
+static gt_status try_list(gt_planner_bill *b, const gt_planner_list *list, double loose, bool *better) {
+  gt_planner_verdict before = gt_planner_bill_best(b), after = before;
   gt_status status = GT_OK;
   entry *entries = in_order(b, list);
-  for (size_t i = 0; i < list->n && b->work > 0 && status == GT_OK && !gt_bill_better(&after, &before); i++) {
+  for (size_t i = 0; i < list->n && b->work > 0 && status == GT_OK && !gt_planner_bill_better(&after, &before); i++) {
     if (!promises(&entries[i].verdict, &before, loose)) break;
-    status = gt_bill_try(b, gt_bill_list_at(list, entries[i].at));
-    after = gt_bill_best(b);
+    status = gt_planner_bill_try(b, gt_planner_list_at(list, entries[i].at));
+    after = gt_planner_bill_best(b);
   }
   gt_free(entries);
-  *better = gt_bill_better(&after, &before);
+  *better = gt_planner_bill_better(&after, &before);
   return status;
 }
 
-static void add(const bill *b, bill_list *list, const int64_t *counts) {
-  if (gt_bill_may_be(b, counts) && !gt_bill_list_has(&b->tried, counts)) gt_bill_list_add(list, counts);
+static void add(const gt_planner_bill *b, gt_planner_list *list, const int64_t *counts) {
+  if (gt_planner_bill_may_be(b, counts) && !gt_planner_list_has(&b->tried, counts)) gt_planner_list_add(list, counts);
 }
 
 /* ---- moves ----------------------------------------------------------------------------------- */
@@ -112,8 +112,8 @@ static int64_t least_of(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
-static void apply_in(const bill *b, size_t r, const move *m, int64_t *counts) {
-  const planner_pool *pool = &b->p->pools[r];
+static void apply_in(const gt_planner_bill *b, size_t r, const move *m, int64_t *counts) {
+  const gt_planner_pool *pool = &b->p->pools[r];
   const gt_plan_device *devices = b->problem->regions[r].devices;
   int64_t n = m->all ? INT64_MAX : 1;
   counts += pool->first;
@@ -122,7 +122,7 @@ static void apply_in(const bill *b, size_t r, const move *m, int64_t *counts) {
   if (m->to < pool->n) counts[m->to] += m->all ? least_of(n, devices[m->to].count - counts[m->to]) : n;
 }
 
-static void apply(const bill *b, const move *m, int64_t *counts) {
+static void apply(const gt_planner_bill *b, const move *m, int64_t *counts) {
   for (size_t r = m->first; r <= m->last; r++)
     if (!b->p->pools[r].fixed) apply_in(b, r, m, counts);
 }
@@ -136,7 +136,7 @@ static size_t add_moves(move *moves, size_t first, size_t last, size_t types) {
 }
 
 /* The caller frees them. */
-static move *all_moves(const bill *b, size_t *n) {
+static move *all_moves(const gt_planner_bill *b, size_t *n) {
   size_t nregions = b->p->job->nregions, room = 0, most = 0;
   for (size_t r = 0; r < nregions; r++) {
     room += 2 * b->p->pools[r].n * (b->p->pools[r].n + 1);
@@ -149,18 +149,18 @@ static move *all_moves(const bill *b, size_t *n) {
   return moves;
 }
 
-static void set_next(bill *b, const int64_t *from, const move *m) {
+static void set_next(gt_planner_bill *b, const int64_t *from, const move *m) {
   memcpy(b->next, from, b->p->ncounts * sizeof *b->next);
   apply(b, m, b->next);
 }
 
 /* With more moves than can be paired, those first that are the best by themselves. */
-static void sort_moves(bill *b, const int64_t *from, move *moves, size_t n) {
+static void sort_moves(gt_planner_bill *b, const int64_t *from, move *moves, size_t n) {
   entry *entries = GT_NEW_ARRAY(entry, n);
   move *sorted = GT_NEW_ARRAY(move, n);
   for (size_t i = 0; i < n; i++) {
     set_next(b, from, &moves[i]);
-    entries[i] = (entry){gt_bill_may_be(b, b->next) ? guess(b, b->next) : (bill_verdict){.over = INFINITY}, i};
+    entries[i] = (entry){gt_planner_bill_may_be(b, b->next) ? guess(b, b->next) : (gt_planner_verdict){.over = INFINITY}, i};
   }
   qsort(entries, n, sizeof *entries, by_verdict);
   for (size_t i = 0; i < n; i++) sorted[i] = moves[entries[i].at];
@@ -170,7 +170,7 @@ static void sort_moves(bill *b, const int64_t *from, move *moves, size_t n) {
 }
 
 /* Sets that one move makes of `from`, or (pairs) two. */
-static void add_near(bill *b, bill_list *list, const int64_t *from, bool pairs) {
+static void add_near(gt_planner_bill *b, gt_planner_list *list, const int64_t *from, bool pairs) {
   size_t n;
   move *moves = all_moves(b, &n);
   if (n > PAIRED) sort_moves(b, from, moves, n);
@@ -187,19 +187,19 @@ static void add_near(bill *b, bill_list *list, const int64_t *from, bool pairs) 
 }
 
 /* Sets on the way down from `from`: the move that promises most, again and again. */
-static void add_descent(bill *b, bill_list *list, const int64_t *from) {
+static void add_descent(gt_planner_bill *b, gt_planner_list *list, const int64_t *from) {
   size_t n, best;
   move *moves = all_moves(b, &n);
   int64_t *at = GT_NEW_ARRAY(int64_t, b->p->ncounts);
   memcpy(at, from, b->p->ncounts * sizeof *at);
-  bill_verdict least = guess(b, at);
+  gt_planner_verdict least = guess(b, at);
   do {
     best = n;
     for (size_t i = 0; i < n; i++) {
       set_next(b, at, &moves[i]);
-      if (!gt_bill_may_be(b, b->next)) continue;
-      bill_verdict v = guess(b, b->next);
-      if (!gt_bill_better(&v, &least)) continue;
+      if (!gt_planner_bill_may_be(b, b->next)) continue;
+      gt_planner_verdict v = guess(b, b->next);
+      if (!gt_planner_bill_better(&v, &least)) continue;
       least = v;
       best = i;
     }
@@ -214,7 +214,7 @@ static void add_descent(bill *b, bill_list *list, const int64_t *from) {
 /* ---- the problem's sets for other times ------------------------------------------------------ */
 
 /* The cheapest set in time, and the one whose machines cost least an hour. */
-static double add_solved(bill *b, bill_list *list, const gt_plan_problem *from, double deadline_s, double budget) {
+static double add_solved(gt_planner_bill *b, gt_planner_list *list, const gt_plan_problem *from, double deadline_s, double budget) {
   gt_plan_problem problem = *from;
   gt_plan_answer answer = {.counts = b->next};
   double time_s = 0;
@@ -232,7 +232,7 @@ static double add_solved(bill *b, bill_list *list, const gt_plan_problem *from, 
 
 /* Cheapest sets in less and less time, and those that end just before a billing step does, by the
    expected figure or by the high one. */
-static void add_front(bill *b, bill_list *list, const gt_plan_problem *problem, double slower) {
+static void add_front(gt_planner_bill *b, gt_planner_list *list, const gt_plan_problem *problem, double slower) {
   const gt_job *job = b->p->job;
   double fast_s = add_solved(b, list, problem, 0, DEAR), slow_s = add_solved(b, list, problem, NEVER_S, 0);
   if (!(fast_s > 0) || !(slow_s > fast_s)) return;
@@ -240,7 +240,7 @@ static void add_front(bill *b, bill_list *list, const gt_plan_problem *problem, 
   double first = ceil((fast_s * slower + job->plan.start_s) / job->plan.billing_s);
   for (int k = 0; k < STEPS_MOST; k++) {
     double end_s = ((first + k) * job->plan.billing_s - job->plan.start_s) / slower;
-    if (end_s > slow_s * (1 + b->p->options->margin)) break;
+    if (end_s > slow_s * (1 + b->p->options.margin)) break;
     add_solved(b, list, problem, end_s * 0.995, 0);
     add_solved(b, list, problem, end_s * 0.995 / b->seen.high, 0);
   }
@@ -250,27 +250,27 @@ static void add_front(bill *b, bill_list *list, const gt_plan_problem *problem, 
 
 /* The problem's sets, and those one move from the best one; two moves; and from the next best
    ones; until one is better. */
-static gt_status climb_once(bill *b, const bill_list *front, double loose, bool *better) {
+static gt_status climb_once(gt_planner_bill *b, const gt_planner_list *front, double loose, bool *better) {
   gt_status status = GT_OK;
   *better = false;
   for (size_t k = 0; k <= b->nkept && status == GT_OK && !*better; k++) {
-    bill_list list;
-    gt_bill_list_open(&list, b->p->ncounts);
-    for (size_t i = 0; i < front->n && k == 0; i++) add(b, &list, gt_bill_list_at(front, i));
+    gt_planner_list list;
+    gt_planner_list_open(&list, b->p->ncounts);
+    for (size_t i = 0; i < front->n && k == 0; i++) add(b, &list, gt_planner_list_at(front, i));
     if (k == 0) add_descent(b, &list, b->kept);
     add_near(b, &list, b->kept + (k > 0 ? k - 1 : 0) * b->p->ncounts, k > 0);
     status = try_list(b, &list, loose, better);
-    gt_bill_list_close(&list);
+    gt_planner_list_close(&list);
   }
   return status;
 }
 
 /* What promises much first; what promises nothing last. */
-gt_status gt_bill_climb(bill *b) {
+gt_status gt_planner_bill_climb(gt_planner_bill *b) {
   static const double loose[] = {1.02, 1.2, INFINITY};
-  bill_list front;
-  gt_bill_list_open(&front, b->p->ncounts);
-  if (b->p->ncounts <= BILL_LARGE) {
+  gt_planner_list front;
+  gt_planner_list_open(&front, b->p->ncounts);
+  if (b->p->ncounts <= GT_PLANNER_BILL_LARGE) {
     add_front(b, &front, b->problem, b->seen.slower);
     add_front(b, &front, &b->least, 1);
   }
@@ -280,6 +280,6 @@ gt_status gt_bill_climb(bill *b) {
     status = climb_once(b, &front, loose[i], &better);
     i = better ? 0 : i + 1;
   }
-  gt_bill_list_close(&front);
+  gt_planner_list_close(&front);
   return status;
 }

@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plan_inside.h"
+#include "internal.h"
 
 #define FEW ((size_t)6) /* regions that are shown one by one */
 
 /* "3+5": ranks of each region, or their sum. */
-static const char *ranks_text(char *buf, size_t size, const planner *p, const int64_t *counts) {
+static const char *ranks_text(char *buf, size_t size, const gt_planner *p, const int64_t *counts) {
   int64_t sum = 0;
   size_t n = p->job->nregions, at = 0;
   for (size_t r = 0; r < n; r++) {
@@ -22,7 +22,7 @@ static const char *ranks_text(char *buf, size_t size, const planner *p, const in
 }
 
 /* "*" behind a cost in which something is assumed. */
-static const char *mark(const planner_outcome *o) {
+static const char *mark(const gt_planner_outcome *o) {
   return o->cost.assumed ? "*" : "";
 }
 
@@ -31,7 +31,7 @@ static double percent(double now, double before) {
   return before > 0 ? 100 * (now / before - 1) : 0;
 }
 
-static const char *money(char buf[32], const planner *p, double usd, const char *star) {
+static const char *money(char buf[32], const gt_planner *p, double usd, const char *star) {
   if (!p->prices.known) return "-";
   snprintf(buf, 32, "%.4g%s", usd, usd > 0 ? star : "");
   return buf;
@@ -39,9 +39,9 @@ static const char *money(char buf[32], const planner *p, double usd, const char 
 
 /* ---- candidates ------------------------------------------------------------------------------------------------------------------- */
 
-static void print_head(FILE *to, const planner *p) {
+static void print_head(FILE *to, const gt_planner *p) {
   const gt_job *job = p->job;
-  double margin = 100 * p->options->margin;
+  double margin = 100 * p->options.margin;
   bool factor = false;
   for (size_t i = 0; i < p->ncandidates; i++) factor |= p->candidates[i].factor != 1;
   fprintf(to, "%s: %s, %zu parameters, %zu regions; %zu candidate%s, compared at %s\n", job->name, gt_model_names[job->model.name],
@@ -54,17 +54,17 @@ static void print_head(FILE *to, const planner *p) {
           p->prices.known ? "USD" : "hours", "saved", "longer");
 }
 
-static void print_candidate(FILE *to, const planner *p, const planner_candidate *c) {
-  const planner_set *set = gt_planner_set(c);
-  const planner_outcome *o = &set->at[PLANNER_EXPECTED], *all = &c->everything.at[PLANNER_EXPECTED];
+static void print_candidate(FILE *to, const gt_planner *p, const gt_planner_candidate *c) {
+  const gt_planner_set *set = gt_planner_proposed(c);
+  const gt_planner_outcome *o = &set->at[GT_PLANNER_EXPECTED], *all = &c->everything.at[GT_PLANNER_EXPECTED];
   const char *star = mark(o);
-  char name[64], ranks[128], all_ranks[128], a[32], b[32], d[32], cost[40], before[40];
+  char ranks[128], all_ranks[128], a[32], b[32], d[32], cost[40], before[40];
   snprintf(cost, sizeof cost, "%.4g%s", gt_planner_cost(p, o), p->prices.known ? star : "");
   snprintf(before, sizeof before, "%.4g%s", gt_planner_cost(p, all), p->prices.known ? mark(all) : "");
-  fprintf(to, "%-12s %-11s %9.4g %9.2f %9.2f %9.2f %10.1f %9.2f %5.1f%% %9s %9s %8s %8s  ", gt_planner_name(name, sizeof name, c),
-          ranks_text(ranks, sizeof ranks, p, set->counts), 1e3 * o->figures.step_s, set->at[PLANNER_LOW].figures.wall_s, o->figures.wall_s,
-          set->at[PLANNER_HIGH].figures.wall_s, o->figures.samples_per_s, 1e-6 * o->figures.wan_bytes, 100 * fmax(0, o->figures.waiting), cost,
-          money(a, p, o->cost.worker_usd, star), money(b, p, o->cost.ps_usd, star), money(d, p, o->cost.egress_usd, star));
+  fprintf(to, "%-12s %-11s %9.4g %9.2f %9.2f %9.2f %10.1f %9.2f %5.1f%% %9s %9s %8s %8s  ", c->label, ranks_text(ranks, sizeof ranks, p, set->counts),
+          1e3 * o->figures.step_s, set->at[GT_PLANNER_LOW].figures.wall_s, o->figures.wall_s, set->at[GT_PLANNER_HIGH].figures.wall_s,
+          o->figures.samples_per_s, 1e-6 * o->figures.wan_bytes, 100 * fmax(0, o->figures.waiting), cost, money(a, p, o->cost.worker_usd, star),
+          money(b, p, o->cost.ps_usd, star), money(d, p, o->cost.egress_usd, star));
   if (c->whole)
     fprintf(to, "the same\n");
   else
@@ -77,7 +77,7 @@ static void print_candidate(FILE *to, const planner *p, const planner_candidate 
 /* ---- the choice --------------------------------------------------------------------------------------------------------------------- */
 
 /* "2 of 4 v100, 1 of 1 t4". */
-static void print_devices(FILE *to, const planner *p, size_t r, const int64_t *counts) {
+static void print_devices(FILE *to, const gt_planner *p, size_t r, const int64_t *counts) {
   const gt_job_region *region = &p->job->regions[r];
   if (p->pools[r].fixed) fprintf(to, "as the job says");
   for (size_t d = 0; d < region->ndevices && !p->pools[r].fixed; d++)
@@ -85,11 +85,11 @@ static void print_devices(FILE *to, const planner *p, size_t r, const int64_t *c
   fprintf(to, "\n");
 }
 
-static void print_regions(FILE *to, const planner *p, const planner_set *set, const char *star) {
+static void print_regions(FILE *to, const gt_planner *p, const gt_planner_set *set, const char *star) {
   fprintf(to, "\n%-14s %6s %8s %10s %8s %9s %9s %9s %9s  %s\n", "region", "ranks", "steps", "samples", "waits", "USD", "workers", "PS", "egress",
           "devices");
   for (size_t r = 0; r < p->job->nregions; r++) {
-    const gt_cost_region *cost = &set->at[PLANNER_EXPECTED].cost.regions[r];
+    const gt_cost_region *cost = &set->at[GT_PLANNER_EXPECTED].cost.regions[r];
     const gt_region_result *seen = &set->forecast.regions[r];
     char a[32], b[32], c[32], d[32];
     fprintf(to, "%-14s %6" PRId64 " %8" PRId64 " %10" PRId64 " %7.1f%% %9s %9s %9s %9s  ", p->job->regions[r].name,
@@ -100,7 +100,7 @@ static void print_regions(FILE *to, const planner *p, const planner_set *set, co
   }
 }
 
-static void print_links(FILE *to, const planner *p, const planner_set *set) {
+static void print_links(FILE *to, const gt_planner *p, const gt_planner_set *set) {
   size_t n = p->job->nregions, width = 4;
   for (size_t r = 0; r < n; r++) width = strlen(p->job->regions[r].name) > width ? strlen(p->job->regions[r].name) : width;
   if (n < 2) return;
@@ -114,21 +114,19 @@ static void print_links(FILE *to, const planner *p, const planner_set *set) {
     }
 }
 
-static void print_one(FILE *to, const planner *p, const char *title, size_t i) {
-  const planner_candidate *c = &p->candidates[i];
-  const planner_outcome *o = &gt_planner_set(c)->at[PLANNER_EXPECTED];
-  char name[64];
-  fprintf(to, "%-10s %s: %.2f s, %.4g %s%s\n", title, gt_planner_name(name, sizeof name, c), o->figures.wall_s, gt_planner_cost(p, o),
-          p->prices.known ? "USD" : "machine hours", c->fits ? "" : " (not possible)");
+static void print_one(FILE *to, const gt_planner *p, const char *title, size_t i) {
+  const gt_planner_candidate *c = &p->candidates[i];
+  const gt_planner_outcome *o = &gt_planner_proposed(c)->at[GT_PLANNER_EXPECTED];
+  fprintf(to, "%-10s %s: %.2f s, %.4g %s%s\n", title, c->label, o->figures.wall_s, gt_planner_cost(p, o), p->prices.known ? "USD" : "machine hours",
+          c->fits ? "" : " (not possible)");
 }
 
-static void print_choice(FILE *to, const planner *p) {
-  const planner_candidate *c = &p->candidates[p->choice];
+static void print_choice(FILE *to, const gt_planner *p) {
+  const gt_planner_candidate *c = &p->candidates[p->choice];
   const gt_job *job = p->job;
-  char name[64];
   print_one(to, p, "cheapest", p->cheapest);
   print_one(to, p, "fastest", p->fastest);
-  fprintf(to, "%-10s %s, ", "choice", gt_planner_name(name, sizeof name, c));
+  fprintf(to, "%-10s %s, ", "choice", c->label);
   if (job->plan.deadline_s > 0)
     fprintf(to, "the cheapest whose high figure and start end within %.10g s%s\n", job->plan.deadline_s,
             job->plan.budget > 0 ? " and within the budget" : "");
@@ -138,20 +136,21 @@ static void print_choice(FILE *to, const planner *p) {
     fprintf(to, "the cheapest\n");
 }
 
-static bool any_assumed(const planner *p) {
+static bool any_assumed(const gt_planner *p) {
   for (size_t i = 0; i < p->ncandidates; i++)
-    if (gt_planner_set(&p->candidates[i])->at[PLANNER_EXPECTED].cost.assumed || p->candidates[i].everything.at[PLANNER_EXPECTED].cost.assumed)
+    if (gt_planner_proposed(&p->candidates[i])->at[GT_PLANNER_EXPECTED].cost.assumed ||
+        p->candidates[i].everything.at[GT_PLANNER_EXPECTED].cost.assumed)
       return true;
   return false;
 }
 
-void gt_planner_print(FILE *to, const planner *p) {
-  const planner_set *set = gt_planner_set(&p->candidates[p->choice]);
+void gt_planner_print(FILE *to, const gt_planner *p) {
+  const gt_planner_set *set = gt_planner_proposed(&p->candidates[p->choice]);
   print_head(to, p);
   for (size_t i = 0; i < p->ncandidates; i++) print_candidate(to, p, &p->candidates[i]);
   fprintf(to, "\n");
   print_choice(to, p);
-  if (p->job->nregions <= 2 * FEW) print_regions(to, p, set, mark(&set->at[PLANNER_EXPECTED]));
+  if (p->job->nregions <= 2 * FEW) print_regions(to, p, set, mark(&set->at[GT_PLANNER_EXPECTED]));
   if (p->job->nregions <= FEW) print_links(to, p, set);
   int64_t minutes = (int64_t)(p->slurm_s / 60);
   fprintf(to,

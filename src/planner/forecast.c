@@ -1,9 +1,7 @@
 /* What a set of devices does: the job with these devices, simulated, and its cost. */
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 
-#include "plan_inside.h"
+#include "internal.h"
 
 /* ---- the job ------------------------------------------------------------------------------------------------------------------ */
 
@@ -30,15 +28,15 @@ static void speed_up_all(gt_job *job, double speed) {
   job->wan.fallback.bandwidth_bps *= speed;
 }
 
-int64_t gt_planner_ranks(const planner *p, size_t region, const int64_t *counts) {
+int64_t gt_planner_ranks(const gt_planner *p, size_t region, const int64_t *counts) {
   int64_t ranks = 1;
   for (size_t i = 0; i < p->pools[region].n; i++) ranks += counts[p->pools[region].first + i];
   return ranks;
 }
 
-static void take_devices(gt_job *job, const planner *p, const int64_t *counts) {
+static void take_devices(gt_job *job, const gt_planner *p, const int64_t *counts) {
   for (size_t r = 0; r < job->nregions; r++) {
-    const planner_pool *pool = &p->pools[r];
+    const gt_planner_pool *pool = &p->pools[r];
     gt_job_region *region = &job->regions[r];
     if (pool->fixed) continue;
     for (size_t d = 0; d < pool->n; d++) region->devices[d].count = counts[pool->first + d];
@@ -47,7 +45,7 @@ static void take_devices(gt_job *job, const planner *p, const int64_t *counts) {
 }
 
 /* With `local: sync` a step is a batch of every worker: as many samples as everything everywhere trains on in the steps of the job, in all regions together. */
-static double more_steps(const planner *p, const planner_candidate *c, const int64_t *counts) {
+static double more_steps(const gt_planner *p, const gt_planner_candidate *c, const int64_t *counts) {
   double all = 0, set = 0;
   if (p->job->sync.local != GT_LOCAL_SYNC) return 1;
   for (size_t r = 0; r < p->job->nregions; r++) {
@@ -57,34 +55,21 @@ static double more_steps(const planner *p, const planner_candidate *c, const int
   return all / set;
 }
 
-gt_status gt_planner_job(gt_job **out, const planner *p, const planner_candidate *c, const int64_t *counts, double speed) {
-  const planner_options *o = p->options;
-  char strategy[64], period[64];
-  const char **sets = GT_NEW_ARRAY(const char *, o->words.nsets + 2);
-  for (size_t i = 0; i < o->words.nsets; i++) sets[i] = o->words.sets[i];
-  snprintf(strategy, sizeof strategy, "sync.strategy=%s", gt_strategy_names[c->strategy]);
-  snprintf(period, sizeof period, "sync.period=%" PRId64, c->period > 0 ? c->period : p->job->sync.period);
-  sets[o->words.nsets] = strategy;
-  sets[o->words.nsets + 1] = period;
-  gt_status status = gt_job_load_regions(out, o->words.path, sets, o->words.nsets + 2, o->regions_csv);
-  gt_free(sets);
-  if (status != GT_OK) return status;
-  gt_job_interval *until = &(*out)->train.until;
+void gt_planner_fit(gt_job *job, const gt_planner *p, const gt_planner_candidate *c, const int64_t *counts) {
+  gt_job_interval *until = &job->train.until;
   until->epochs *= c->factor;
   until->steps = (int64_t)ceil((double)until->steps * c->factor * more_steps(p, c, counts) - 1e-9);
   until->samples = (int64_t)ceil((double)until->samples * c->factor - 1e-9);
-  take_devices(*out, p, counts);
-  if (speed != 1) speed_up_all(*out, speed);
-  return GT_OK;
+  take_devices(job, p, counts);
 }
 
 /* ---- a simulation --------------------------------------------------------------------------------------------------------------- */
 
-double gt_planner_cost(const planner *p, const planner_outcome *o) {
+double gt_planner_cost(const gt_planner *p, const gt_planner_outcome *o) {
   return p->prices.known ? o->cost.usd : o->cost.machine_hours;
 }
 
-static void add_traffic(planner_outcome *o, const gt_sim_forecast *f, double *bytes) {
+static void add_traffic(gt_planner_outcome *o, const gt_sim_forecast *f, double *bytes) {
   for (size_t i = 0; i < f->nregions * f->nregions; i++) {
     bytes[i] = f->links[i].bytes_sent + f->links[i].bytes_other;
     o->figures.wan_bytes += f->links[i].bytes_sent;
@@ -93,26 +78,26 @@ static void add_traffic(planner_outcome *o, const gt_sim_forecast *f, double *by
 }
 
 /* A part that was simulated may have been luckier than the rest. */
-static double wall_of(const gt_sim_forecast *f, planner_case which) {
-  if (which == PLANNER_LOW) return fmax(0, f->virtual_s - f->error_s);
-  return which == PLANNER_HIGH ? f->virtual_s + f->error_s : f->virtual_s;
+static double wall_of(const gt_sim_forecast *f, gt_planner_case which) {
+  if (which == GT_PLANNER_LOW) return fmax(0, f->virtual_s - f->error_s);
+  return which == GT_PLANNER_HIGH ? f->virtual_s + f->error_s : f->virtual_s;
 }
 
-static planner_outcome outcome_of(const planner *p, const gt_job *job, const gt_sim_forecast *f, planner_case which) {
+static gt_planner_outcome outcome_of(const gt_planner *p, const gt_job *job, const gt_sim_forecast *f, gt_planner_case which) {
   const gt_sim_totals *t = &f->totals;
-  planner_outcome o = {.known = true, .error_s = f->error_s, .part = f->part, .why = f->why, .train_s = f->train_s};
+  gt_planner_outcome o = {.known = true, .error_s = f->error_s, .part = f->part, .why = f->why, .train_s = f->train_s};
   o.samples = t->samples;
   o.steps = t->steps;
   o.messages = t->messages;
   double wall_s = wall_of(f, which), *bytes = GT_NEW_ARRAY(double, f->nregions * f->nregions);
   add_traffic(&o, f, bytes);
-  gt_train_cost(&o.cost, job, &p->prices, wall_s, bytes);
+  gt_plan_job_cost(&o.cost, job, &p->prices, wall_s, bytes);
   o.figures = gt_figures_of(wall_s, f->regions, f->nregions, (double)t->samples, o.figures.wan_bytes, p->prices.known ? o.cost.usd : NAN);
   gt_free(bytes);
   return o;
 }
 
-static gt_status predict(gt_sim_forecast *out, const planner *p, const gt_job *job) {
+static gt_status predict(gt_sim_forecast *out, const gt_planner *p, const gt_job *job) {
   gt_links *links = NULL;
   gt_status status = gt_links_create(&links, job);
   gt_sim_spec spec = {.job = job,
@@ -126,17 +111,19 @@ static gt_status predict(gt_sim_forecast *out, const planner *p, const gt_job *j
   return status;
 }
 
-gt_status gt_planner_simulate(const planner *p, const planner_candidate *c, planner_set *set, planner_case which) {
-  planner_outcome *o = &set->at[which];
-  const double speeds[PLANNER_CASES] = {1 + p->options->margin, 1, 1 - p->options->margin};
+gt_status gt_planner_simulate(const gt_planner *p, const gt_planner_candidate *c, gt_planner_set *set, gt_planner_case which) {
+  gt_planner_outcome *o = &set->at[which];
+  const double speeds[GT_PLANNER_CASES] = {1 + p->options.margin, 1, 1 - p->options.margin};
   gt_job *job = NULL;
   gt_sim_forecast forecast = {0};
   if (o->known) return GT_OK;
-  GT_TRY(gt_planner_job(&job, p, c, set->counts, speeds[which]));
+  GT_TRY(gt_planner_load(&job, p, c, NULL, 0));
+  gt_planner_fit(job, p, c, set->counts);
+  if (speeds[which] != 1) speed_up_all(job, speeds[which]);
   job->limits.wan_bytes = 0;
   gt_status status = predict(&forecast, p, job);
   if (status == GT_OK) *o = outcome_of(p, job, &forecast, which);
-  if (status == GT_OK && which == PLANNER_EXPECTED)
+  if (status == GT_OK && which == GT_PLANNER_EXPECTED)
     set->forecast = forecast;
   else
     gt_sim_forecast_close(&forecast);
@@ -144,9 +131,9 @@ gt_status gt_planner_simulate(const planner *p, const planner_candidate *c, plan
   return status;
 }
 
-void gt_planner_set_close(planner_set *set) {
+void gt_planner_set_close(gt_planner_set *set) {
   gt_sim_forecast_close(&set->forecast);
   gt_free(set->counts);
-  for (planner_case k = PLANNER_LOW; k < PLANNER_CASES; k++) gt_train_cost_close(&set->at[k].cost);
-  *set = (planner_set){0};
+  for (gt_planner_case k = GT_PLANNER_LOW; k < GT_PLANNER_CASES; k++) gt_plan_job_cost_close(&set->at[k].cost);
+  *set = (gt_planner_set){0};
 }

@@ -1,0 +1,152 @@
+/* Candidates: every combination of the values of the axes, each as what it overrides in the job. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "geotrain/sync.h"
+#include "internal.h"
+
+#define FIRST 8 /* candidates and overrides that there is room for at first */
+
+/* ---- axes ------------------------------------------------------------------------------------ */
+
+static bool strategy_value(char *text, size_t size, const gt_job *job, size_t i) {
+  const size_t n = job->plan.nstrategies;
+  if (i >= (n > 0 ? n : 1)) return false;
+  snprintf(text, size, "%s", gt_strategy_names[n > 0 ? job->plan.strategies[i] : job->sync.strategy]);
+  return true;
+}
+
+static bool period_value(char *text, size_t size, const gt_job *job, size_t i) {
+  const size_t n = job->plan.nperiods;
+  if (i >= (n > 0 ? n : 1)) return false;
+  snprintf(text, size, "%" PRId64, n > 0 ? job->plan.periods[i] : job->sync.period);
+  return true;
+}
+
+static bool has_period(const gt_planner_candidate *c) {
+  return gt_sync_find(gt_planner_value(c, "sync.strategy"))->periodic;
+}
+
+const gt_planner_axis gt_planner_axes[] = {
+    {"sync.strategy", false, strategy_value, NULL},
+    {"sync.period", true, period_value, has_period},
+    {NULL, false, NULL, NULL},
+};
+
+const char *gt_planner_value(const gt_planner_candidate *c, const char *key) {
+  const size_t length = strlen(key);
+  for (size_t i = 0; i < c->noverrides; i++)
+    if (strncmp(c->overrides[i], key, length) == 0 && c->overrides[i][length] == '=') return c->overrides[i] + length + 1;
+  return NULL;
+}
+
+/* ---- combinations ---------------------------------------------------------------------------- */
+
+static void push(gt_planner_candidate *c, const char *key, const char *value) {
+  char text[128];
+  snprintf(text, sizeof text, "%s=%s", key, value);
+  GT_GROW(c->overrides, c->noverrides, c->room, FIRST);
+  c->overrides[c->noverrides++] = gt_strdup(text);
+}
+
+static void pop(gt_planner_candidate *c) {
+  gt_free(c->overrides[--c->noverrides]);
+}
+
+static bool same(const gt_planner_candidate *a, const gt_planner_candidate *b) {
+  bool equal = a->noverrides == b->noverrides;
+  for (size_t i = 0; equal && i < a->noverrides; i++) equal = strcmp(a->overrides[i], b->overrides[i]) == 0;
+  return equal;
+}
+
+static char *label_of(const gt_planner_candidate *c) {
+  char text[256] = "";
+  for (size_t i = 0, at = 0; i < c->noverrides && at < sizeof text; i++)
+    at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", i > 0 ? " " : "", strchr(c->overrides[i], '=') + 1);
+  return gt_strdup(text);
+}
+
+/* Adds a copy, unless it is there. */
+static void add(gt_planner *p, const gt_planner_candidate *c) {
+  for (size_t i = 0; i < p->ncandidates; i++)
+    if (same(&p->candidates[i], c)) return;
+  GT_GROW(p->candidates, p->ncandidates, p->room, FIRST);
+  gt_planner_candidate *copy = &p->candidates[p->ncandidates++];
+  *copy = (gt_planner_candidate){.label = label_of(c)};
+  for (size_t i = 0; i < c->noverrides; i++) {
+    GT_GROW(copy->overrides, copy->noverrides, copy->room, FIRST);
+    copy->overrides[copy->noverrides++] = gt_strdup(c->overrides[i]);
+  }
+}
+
+/* What `c` is so far, with every combination of values of this axis and those behind it. */
+static void combine(gt_planner *p, gt_planner_candidate *c, const gt_planner_axis *axis) {
+  char value[96];
+  if (!axis->key) {
+    add(p, c);
+    return;
+  }
+  size_t n = 0;
+  while ((!axis->applies || axis->applies(c)) && axis->value(value, sizeof value, p->job, n)) {
+    push(c, axis->key, value);
+    combine(p, c, axis + 1);
+    pop(c);
+    n++;
+  }
+  if (n == 0) combine(p, c, axis + 1);
+}
+
+gt_status gt_planner_list_candidates(gt_planner *p, const gt_planner_axis *axes) {
+  gt_planner_candidate none = {0};
+  if (p->job->plan.nstrategies == 0 && !gt_sync_of(p->job->sync.strategy)->sends)
+    return GT_FAIL(GT_ERR_JOB, "%s: sync.strategy is none, with which regions exchange nothing; plan.strategies, or another strategy, is needed",
+                   p->job->name);
+  combine(p, &none, axes);
+  gt_free(none.overrides);
+  return GT_OK;
+}
+
+/* ---- a candidate's job ----------------------------------------------------------------------- */
+
+/* Its own factor, else that of any period, else 1. */
+static double factor_of(const gt_job *job, gt_strategy strategy, int64_t period) {
+  double factor = 1;
+  for (size_t i = 0; i < job->plan.nfactors; i++) {
+    const gt_job_factor *f = &job->plan.factors[i];
+    if (f->strategy != strategy) continue;
+    if (f->period == period) return f->factor;
+    if (f->period == 0) factor = f->factor;
+  }
+  return factor;
+}
+
+gt_status gt_planner_load(gt_job **out, const gt_planner *p, const gt_planner_candidate *c, const char *const *more, size_t nmore) {
+  const gt_planner_options *o = &p->options;
+  const char **sets = GT_NEW_ARRAY(const char *, o->nsets + c->noverrides + nmore);
+  size_t n = 0;
+  for (size_t i = 0; i < o->nsets; i++) sets[n++] = o->sets[i];
+  for (size_t i = 0; i < c->noverrides; i++) sets[n++] = c->overrides[i];
+  for (size_t i = 0; i < nmore; i++) sets[n++] = more[i];
+  gt_status status = gt_job_load_regions(out, o->job_path, sets, n, o->regions_csv);
+  gt_free(sets);
+  return status;
+}
+
+gt_status gt_planner_open_candidates(gt_planner *p) {
+  for (size_t i = 0; i < p->ncandidates; i++) {
+    gt_planner_candidate *c = &p->candidates[i];
+    gt_job *job = NULL;
+    GT_TRY(gt_planner_load(&job, p, c, NULL, 0));
+    c->strategy = job->sync.strategy;
+    c->period = gt_sync_of(c->strategy)->periodic ? job->sync.period : 0;
+    c->factor = factor_of(p->job, c->strategy, c->period);
+    c->wan_bound = GT_NEW_ARRAY(bool, p->job->nregions);
+    gt_job_close(job);
+  }
+  return GT_OK;
+}
+
+const gt_planner_set *gt_planner_proposed(const gt_planner_candidate *c) {
+  return c->whole ? &c->everything : &c->set;
+}

@@ -1,0 +1,139 @@
+/* What the search by the simulated bill goes by: lists in which each set is once, which of two sets
+   is better, what cannot be better than the best, and what machines are billed for. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "bill.h"
+
+static void near(double found, double needed) {
+  if (!(fabs(found - needed) <= 1e-12 * fabs(needed))) fail_msg("%.17g instead of %.17g", found, needed);
+}
+
+/* ---- lists ----------------------------------------------------------------------------------- */
+
+#define WIDTH 3
+#define MANY  1000 /* more than there is room for at first, several times over */
+
+static void fill(int64_t *counts, size_t i) {
+  counts[0] = (int64_t)(i % 10);
+  counts[1] = (int64_t)(i / 10 % 10);
+  counts[2] = (int64_t)(i / 100);
+}
+
+static void test_a_list_has_each_set_once(void **state) {
+  (void)state;
+  gt_planner_list list;
+  int64_t counts[WIDTH];
+  gt_planner_list_open(&list, WIDTH);
+  for (int again = 0; again < 2; again++)
+    for (size_t i = 0; i < MANY; i++) {
+      fill(counts, i);
+      assert_int_equal(gt_planner_list_has(&list, counts), again);
+      assert_int_equal(gt_planner_list_add(&list, counts), !again);
+    }
+  assert_int_equal(list.n, MANY);
+  for (size_t i = 0; i < MANY; i++) { /* in the order in which they came */
+    fill(counts, i);
+    assert_memory_equal(gt_planner_list_at(&list, i), counts, sizeof counts);
+  }
+  gt_planner_list_close(&list);
+  gt_planner_list_close(&list);
+}
+
+/* ---- verdicts -------------------------------------------------------------------------------- */
+
+static bool is_better(gt_planner_verdict a, gt_planner_verdict b) {
+  return gt_planner_bill_better(&a, &b);
+}
+
+static void test_which_is_better(void **state) {
+  (void)state;
+  const gt_planner_verdict good = {.fits = true, .over = 1, .first = 10, .second = 5};
+  gt_planner_verdict other = good;
+  assert_false(is_better(good, other)); /* equal ones are not better */
+  other.first = 11;
+  assert_true(is_better(good, other));
+  assert_false(is_better(other, good));
+  other = (gt_planner_verdict){.fits = true, .over = 1, .first = 10 * (1 + 1e-12), .second = 4};
+  assert_true(is_better(other, good)); /* as little wanted as the other, and less of the second */
+  other = (gt_planner_verdict){.fits = false, .over = 1.1, .first = 1, .second = 1};
+  assert_true(is_better(good, other)); /* what holds is better than what misses, at any cost */
+  assert_false(is_better(other, good));
+  const gt_planner_verdict nearer = {.fits = false, .over = 1.05, .first = 100, .second = 100};
+  assert_true(is_better(nearer, other)); /* of those that miss the one that misses by less */
+}
+
+static void test_what_may_be_better(void **state) {
+  (void)state;
+  gt_planner_bill b = {.nkept = 0};
+  assert_false(gt_planner_bill_best(&b).fits);
+  assert_true(gt_planner_bill_may_be_better(&b, 1e9)); /* nothing is known yet */
+  b.verdicts[0] = (gt_planner_verdict){.fits = true, .first = 10};
+  b.nkept = 1;
+  assert_true(gt_planner_bill_may_be_better(&b, 9));
+  assert_true(gt_planner_bill_may_be_better(&b, 10));
+  assert_false(gt_planner_bill_may_be_better(&b, 10.1));
+  assert_false(gt_planner_bill_may_be_better(&b, INFINITY));
+  b.verdicts[0].fits = false;
+  assert_true(gt_planner_bill_may_be_better(&b, 10.1)); /* any that holds is */
+}
+
+/* ---- bills ----------------------------------------------------------------------------------- */
+
+static gt_job *job_with(const char *plan) {
+  char text[1024];
+  gt_job *job = NULL;
+  snprintf(text, sizeof text,
+           "name: test\nmodel: {name: dummy}\ndata: {path: d.h5}\ntrain: {until: {epochs: 1}, optimizer: {lr: 0.02}}\n"
+           "regions:\n  - {name: east, ranks: 2}\n  - {name: west, ranks: 2}\nplan: %s\n",
+           plan);
+  if (gt_job_parse(&job, "test.yaml", text) != GT_OK) fail_msg("%s", gt_error_text());
+  return job;
+}
+
+static void test_what_is_wanted_least(void **state) {
+  (void)state;
+  static const struct {
+    const char *plan;
+    bool by_time;
+  } all[] = {{"{deadline: 1 h}", false}, {"{budget: 1}", true}, {"{deadline: 1 h, budget: 1}", false}, {"{start: 1 s}", false}};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    gt_planner p = {.job = job_with(all[i].plan)};
+    const gt_planner_bill b = {.p = &p};
+    assert_int_equal(gt_planner_bill_by_time(&b), all[i].by_time);
+    gt_job_close(p.job);
+  }
+}
+
+/* Start and run, in whole billing steps and for the least time of each place, of devices and PS. */
+static void test_what_machines_are_billed_for(void **state) {
+  (void)state;
+  static const gt_plan_device east[] = {{4, 1, 0.5}, {2, 1, 2}}, west[] = {{4, 1, 1}};
+  static const gt_plan_region regions[] = {{.devices = east, .ndevices = 2, .ps_price = 0.25}, {.devices = west, .ndevices = 1, .ps_price = 3}};
+  const gt_plan_problem problem = {.regions = regions, .nregions = 2};
+  gt_planner_pool pools[] = {{.first = 0, .n = 2}, {.first = 2, .n = 1}};
+  gt_job_region_prices prices[] = {{.min_s = 0}, {.min_s = 7200}};
+  gt_planner p = {.job = job_with("{start: 100 s, billing: 1 h}"), .pools = pools, .ncounts = 3, .prices = {.regions = prices, .nregions = 2}};
+  const gt_planner_bill b = {.p = &p, .problem = &problem};
+  const int64_t counts[] = {3, 1, 2};
+  const double east_rate = 3 * 0.5 + 2 + 0.25, west_rate = 2 * 1 + 3;
+  /* An hour in the east and, at least, two in the west; a begun hour is paid for. */
+  near(gt_planner_bill_machines(&b, counts, 3500), east_rate * 1 + west_rate * 2);
+  near(gt_planner_bill_machines(&b, counts, 3501), east_rate * 2 + west_rate * 2);
+  near(gt_planner_bill_machines(&b, counts, 7200), east_rate * 3 + west_rate * 3);
+  gt_job_close(p.job);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_list_has_each_set_once),     cmocka_unit_test(test_which_is_better),
+      cmocka_unit_test(test_what_may_be_better),           cmocka_unit_test(test_what_is_wanted_least),
+      cmocka_unit_test(test_what_machines_are_billed_for),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,203 @@
+/* Candidates from the axes: which there are and in which order, what each overrides in the job, the
+   factor of its samples, and what of a job's --set stays. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "internal.h"
+
+#define JOB                                                                                                                                          \
+  "name: test\nmodel: {name: dummy}\n"                                                                                                               \
+  "train: {until: {epochs: 1}, batch: 10, optimizer: {name: sgd, lr: 0.02}}\n"                                                                       \
+  "wan: {default: {bandwidth: 100 Mbit/s, latency: 25 ms}}\n"                                                                                        \
+  "regions:\n"                                                                                                                                       \
+  "  - {name: east, ranks: 2, samples: 1000, compute: {samples_per_s: 10}}\n"                                                                        \
+  "  - {name: west, ranks: 2, samples: 1000, compute: {samples_per_s: 10}}\n"
+#define GA "sync: {local: async, strategy: asgd-ga, period: 8}\n"
+
+static char path[] = "/tmp/geotrain-candidates-XXXXXX";
+
+static int make_path(void **state) {
+  (void)state;
+  const int fd = mkstemp(path);
+  return fd < 0 ? -1 : close(fd);
+}
+
+static int remove_path(void **state) {
+  (void)state;
+  return unlink(path);
+}
+
+static void write_job(const char *text) {
+  FILE *file = fopen(path, "w");
+  assert_non_null(file);
+  assert_true(fputs(text, file) >= 0);
+  assert_int_equal(fclose(file), 0);
+}
+
+static gt_planner *open_with(const char *text, const char *const *sets, size_t nsets) {
+  gt_planner *p = NULL;
+  write_job(text);
+  if (gt_planner_open(&p, &(gt_planner_options){.job_path = path, .sets = sets, .nsets = nsets}) != GT_OK) fail_msg("%s", gt_error_text());
+  return p;
+}
+
+static gt_planner *open_job(const char *text) {
+  return open_with(text, NULL, 0);
+}
+
+/* Labels, one behind the other with a slash between them. */
+static void assert_labels(const gt_planner *p, const char *needed) {
+  char found[512] = "";
+  size_t at = 0;
+  for (size_t i = 0; i < p->ncandidates; i++) at += (size_t)snprintf(found + at, sizeof found - at, "%s%s", i > 0 ? "/" : "", p->candidates[i].label);
+  assert_string_equal(found, needed);
+}
+
+static void test_own_values_where_none_are_listed(void **state) {
+  (void)state;
+  gt_planner *p = open_job(JOB GA);
+  assert_labels(p, "asgd-ga 8");
+  const gt_planner_candidate *c = &p->candidates[0];
+  assert_int_equal(c->noverrides, 2);
+  assert_string_equal(c->overrides[0], "sync.strategy=asgd-ga");
+  assert_string_equal(c->overrides[1], "sync.period=8");
+  assert_string_equal(gt_planner_value(c, "sync.period"), "8");
+  assert_null(gt_planner_value(c, "sync.peri")); /* no key, though one begins so */
+  assert_int_equal(c->strategy, GT_STRATEGY_ASGD_GA);
+  assert_int_equal(c->period, 8);
+  gt_planner_close(p);
+}
+
+/* The first axis is the slowest; a strategy without a period is there once; so is what is listed
+   twice. */
+static void test_all_combinations_once(void **state) {
+  (void)state;
+  gt_planner *p = open_job(JOB GA "plan: {strategies: [sma, asgd, asgd-ga, sma], periods: [4, 16, 4]}\n");
+  assert_labels(p, "sma 4/sma 16/asgd/asgd-ga 4/asgd-ga 16");
+  const gt_planner_candidate *asgd = &p->candidates[2];
+  assert_int_equal(asgd->noverrides, 1);
+  assert_null(gt_planner_value(asgd, "sync.period"));
+  assert_int_equal(asgd->period, 0);
+  gt_planner_close(p);
+}
+
+static void test_room_for_many(void **state) {
+  (void)state;
+  gt_planner *p = open_job(JOB GA "plan: {strategies: [asgd-ga, ama, sma], periods: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]}\n");
+  assert_int_equal(p->ncandidates, 36);
+  for (size_t i = 0; i < 36; i++) assert_int_equal(p->candidates[i].period, 1 + i % 12);
+  gt_planner_close(p);
+}
+
+/* The job that is simulated and written: the file, --set, the candidate's values, then what is
+   added; without a period of its own a candidate leaves the job's. */
+static void test_what_a_candidate_overrides(void **state) {
+  (void)state;
+  static const char *const sets[] = {"sync.period=32", "sync.local=sync", "plan.periods=[4]"}, *const more[] = {"name=more"};
+  gt_planner *p = open_with(JOB GA "plan: {strategies: [asgd-ga, ssgd]}\n", sets, 3);
+  const int64_t periods[] = {4, 32};
+  const gt_strategy strategies[] = {GT_STRATEGY_ASGD_GA, GT_STRATEGY_SSGD};
+  assert_labels(p, "asgd-ga 4/ssgd");
+  for (size_t i = 0; i < 2; i++) {
+    gt_job *job = NULL;
+    assert_int_equal(gt_planner_load(&job, p, &p->candidates[i], more, 1), GT_OK);
+    assert_int_equal(job->sync.strategy, strategies[i]);
+    assert_int_equal(job->sync.period, periods[i]);
+    assert_int_equal(job->sync.local, GT_LOCAL_SYNC);
+    assert_string_equal(job->name, "more");
+    gt_job_close(job);
+  }
+  gt_planner_close(p);
+}
+
+/* A factor of the strategy and period, else of the strategy with any period, else 1. */
+static void test_factors(void **state) {
+  (void)state;
+  gt_planner *p = open_job(JOB GA "plan: {strategies: [asgd-ga, sma, asgd], periods: [4, 8], samples_factor: [{strategy: asgd-ga, "
+                                  "period: 8, factor: 1.5}, {strategy: asgd-ga, factor: 1.25}, {strategy: asgd, factor: 2}]}\n");
+  const double needed[] = {1.25, 1.5, 1, 1, 2};
+  assert_labels(p, "asgd-ga 4/asgd-ga 8/sma 4/sma 8/asgd");
+  for (size_t i = 0; i < 5; i++) assert_true(p->candidates[i].factor == needed[i]);
+  gt_planner_close(p);
+}
+
+/* A job whose regions exchange nothing can be planned only with other strategies. */
+static void test_nothing_to_exchange(void **state) {
+  (void)state;
+  gt_planner *p = NULL;
+  write_job(JOB "sync: {strategy: none}\n");
+  assert_int_equal(gt_planner_open(&p, &(gt_planner_options){.job_path = path}), GT_ERR_JOB);
+  assert_null(p);
+  assert_non_null(strstr(gt_error_text(), "sync.strategy is none"));
+  p = open_job(JOB "sync: {strategy: none}\nplan: {strategies: [sma]}\n");
+  assert_labels(p, "sma 8");
+  gt_planner_close(p);
+}
+
+static bool batch_value(char *text, size_t size, const gt_job *job, size_t i) {
+  (void)job;
+  snprintf(text, size, "%d", 16 << i);
+  return i < 2;
+}
+
+static bool no_value(char *text, size_t size, const gt_job *job, size_t i) {
+  (void)text, (void)size, (void)job, (void)i;
+  return false;
+}
+
+/* Another axis is another row; one without values changes nothing. */
+static void test_another_axis(void **state) {
+  (void)state;
+  const gt_planner_axis axes[] = {
+      gt_planner_axes[0], {"sync.topology", false, no_value, NULL}, gt_planner_axes[1], {"train.batch", true, batch_value, NULL}, {.key = NULL}};
+  gt_planner *p = open_job(JOB GA "plan: {strategies: [asgd-ga, asgd]}\n");
+  assert_int_equal(gt_planner_list_candidates(p, axes), GT_OK);
+  assert_labels(p, "asgd-ga 8/asgd/asgd-ga 8 16/asgd-ga 8 32/asgd 16/asgd 32"); /* those of before stay */
+  for (size_t i = 2; i < p->ncandidates; i++) {
+    gt_job *job = NULL;
+    assert_int_equal(gt_planner_load(&job, p, &p->candidates[i], NULL, 0), GT_OK);
+    assert_int_equal(job->train.batch, 16 << i % 2);
+    assert_int_equal(job->sync.topology, p->job->sync.topology);
+    gt_job_close(job);
+  }
+  gt_planner_close(p);
+}
+
+/* Every key that an axis overrides is one of the job's, and has a name in the JSON. */
+static void test_axes_are_keys_of_the_job(void **state) {
+  (void)state;
+  write_job(JOB GA);
+  for (const gt_planner_axis *axis = gt_planner_axes; axis->key; axis++) {
+    gt_job *job = NULL, *again = NULL;
+    char value[96], set[160];
+    const char *sets[] = {set};
+    assert_non_null(strrchr(axis->key, '.'));
+    assert_int_equal(gt_job_load(&job, path, NULL, 0), GT_OK);
+    assert_true(axis->value(value, sizeof value, job, 0));
+    assert_false(axis->value(value, sizeof value, job, 1));
+    snprintf(set, sizeof set, "%s=%s", axis->key, value);
+    if (gt_job_load(&again, path, sets, 1) != GT_OK) fail_msg("%s", gt_error_text());
+    gt_job_close(again);
+    gt_job_close(job);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_own_values_where_none_are_listed),
+      cmocka_unit_test(test_all_combinations_once),
+      cmocka_unit_test(test_room_for_many),
+      cmocka_unit_test(test_what_a_candidate_overrides),
+      cmocka_unit_test(test_factors),
+      cmocka_unit_test(test_nothing_to_exchange),
+      cmocka_unit_test(test_another_axis),
+      cmocka_unit_test(test_axes_are_keys_of_the_job),
+  };
+  return cmocka_run_group_tests(tests, make_path, remove_path);
+}

@@ -1,0 +1,159 @@
+/* Which of the candidates is proposed, which is the cheapest and the fastest, what is said when
+   none holds, and the time to ask Slurm for. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "internal.h"
+
+#define MOST 4
+
+/* A candidate: expected time and cost, and whether it holds what is asked for. */
+typedef struct {
+  double wall_s, usd;
+  bool fits;
+} made;
+
+static char *labels[MOST] = {"first", "second", "third", "fourth"};
+
+typedef struct {
+  gt_planner p;
+  gt_planner_candidate candidates[MOST];
+} plan;
+
+static void open_plan(plan *t, const char *more, const made *from, size_t n) {
+  char text[1024];
+  snprintf(text, sizeof text,
+           "name: test\nmodel: {name: dummy}\ndata: {path: d.h5}\ntrain: {until: {epochs: 1}, optimizer: {lr: 0.02}}\n"
+           "regions:\n  - {name: east, ranks: 2}\n%s",
+           more);
+  *t = (plan){.p = {.candidates = t->candidates, .ncandidates = n, .prices = {.known = true}}};
+  if (gt_job_parse(&t->p.job, "test.yaml", text) != GT_OK) fail_msg("%s", gt_error_text());
+  for (size_t i = 0; i < n; i++) {
+    gt_planner_candidate *c = &t->candidates[i];
+    *c = (gt_planner_candidate){.label = labels[i], .fits = from[i].fits};
+    c->set.at[GT_PLANNER_EXPECTED] = (gt_planner_outcome){.figures = {.wall_s = from[i].wall_s}, .cost = {.usd = from[i].usd}};
+    c->set.at[GT_PLANNER_HIGH].figures.wall_s = 1.1 * from[i].wall_s;
+    if (!from[i].fits) snprintf(c->why, sizeof c->why, "the %s misses", labels[i]);
+  }
+}
+
+/* What is chosen, and the cheapest and the fastest of all. */
+static void assert_chosen(const char *more, const made *from, size_t n, size_t choice, size_t cheapest, size_t fastest) {
+  plan t;
+  open_plan(&t, more, from, n);
+  if (gt_planner_choose(&t.p) != GT_OK) fail_msg("%s", gt_error_text());
+  assert_int_equal(t.p.choice, choice);
+  assert_int_equal(t.p.cheapest, cheapest);
+  assert_int_equal(t.p.fastest, fastest);
+  gt_job_close(t.p.job);
+}
+
+static const made all_fit[] = {{100, 5, true}, {200, 1, true}, {50, 9, true}};
+
+static void test_the_cheapest(void **state) {
+  (void)state;
+  assert_chosen("", all_fit, 3, 1, 1, 2);
+  assert_chosen("plan: {deadline: 1 h}\n", all_fit, 3, 1, 1, 2);
+  assert_chosen("plan: {deadline: 1 h, budget: 10}\n", all_fit, 3, 1, 1, 2);
+}
+
+static void test_the_fastest_within_a_budget(void **state) {
+  (void)state;
+  assert_chosen("plan: {budget: 10}\n", all_fit, 3, 2, 1, 2);
+}
+
+/* Cheapest and fastest are of all candidates, the choice of those that hold. */
+static void test_only_what_holds_is_chosen(void **state) {
+  (void)state;
+  static const made some[] = {{100, 5, true}, {200, 1, false}, {50, 9, false}, {300, 7, true}};
+  assert_chosen("plan: {deadline: 1 h}\n", some, 4, 0, 1, 2);
+  assert_chosen("plan: {budget: 10}\n", some, 4, 0, 1, 2);
+}
+
+/* Of equal ones the better by the other figure; of these the first. */
+static void test_equals(void **state) {
+  (void)state;
+  static const made equal[] = {{100, 5, true}, {90, 5, true}, {90, 5, true}, {90, 6, true}};
+  assert_chosen("", equal, 4, 1, 1, 1);
+  assert_chosen("plan: {budget: 10}\n", equal, 4, 1, 1, 1);
+}
+
+/* Where everything everywhere is proposed its figures count. */
+static void test_everything_everywhere(void **state) {
+  (void)state;
+  plan t;
+  open_plan(&t, "", all_fit, 3);
+  t.candidates[0].whole = true;
+  t.candidates[0].everything = (gt_planner_set){0};
+  t.candidates[0].everything.at[GT_PLANNER_EXPECTED] = (gt_planner_outcome){.figures = {.wall_s = 10}, .cost = {.usd = 0.5}};
+  assert_int_equal(gt_planner_choose(&t.p), GT_OK);
+  assert_int_equal(t.p.choice, 0);
+  assert_int_equal(t.p.fastest, 0);
+  gt_job_close(t.p.job);
+}
+
+/* Without prices machine hours are compared. */
+static void test_without_prices(void **state) {
+  (void)state;
+  plan t;
+  open_plan(&t, "", all_fit, 3);
+  t.p.prices.known = false;
+  for (size_t i = 0; i < 3; i++) t.candidates[i].set.at[GT_PLANNER_EXPECTED].cost.machine_hours = i == 2 ? 1 : 2;
+  assert_int_equal(gt_planner_choose(&t.p), GT_OK);
+  assert_int_equal(t.p.choice, 2);
+  gt_job_close(t.p.job);
+}
+
+static void assert_refused(const char *more, size_t n, const char *says) {
+  static const made none[] = {{100, 5, false}, {200, 1, false}, {50, 9, false}};
+  plan t;
+  open_plan(&t, more, none, n);
+  assert_int_equal(gt_planner_choose(&t.p), GT_ERR_JOB);
+  if (strcmp(gt_error_text(), says) != 0) fail_msg("\"%s\" instead of \"%s\"", gt_error_text(), says);
+  gt_job_close(t.p.job);
+}
+
+/* The one that comes nearest says why. */
+static void test_none_holds(void **state) {
+  (void)state;
+  assert_refused("plan: {deadline: 1 s, start: 0 s}\n", 1, "test: no plan is possible with first: the first misses");
+  assert_refused("plan: {deadline: 1 s, start: 0 s}\n", 3,
+                 "test: no plan is possible with any of 3 candidates; with the fastest of them, third: the third misses");
+  assert_refused("plan: {budget: 1}\n", 3,
+                 "test: no plan is possible with any of 3 candidates; with the cheapest of them, second: the second misses");
+}
+
+/* Start, the high figure and what comes before the signal, in whole billing steps and minutes. */
+static void test_the_time_to_ask_for(void **state) {
+  (void)state;
+  static const made one[] = {{100, 1, true}};
+  static const struct {
+    const char *more;
+    double needed_s;
+  } all[] = {
+      {"plan: {start: 10 s, billing: 1 s}\nslurm: {signal_before: 60 s}\n", 180},  /* 3 minutes */
+      {"plan: {start: 11 s, billing: 1 s}\nslurm: {signal_before: 60 s}\n", 240},  /* a second more */
+      {"plan: {start: 10 s, billing: 1 h}\nslurm: {signal_before: 60 s}\n", 3600}, /* is paid for */
+  };
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    plan t;
+    open_plan(&t, all[i].more, one, 1);
+    assert_int_equal(gt_planner_choose(&t.p), GT_OK);
+    assert_true(t.p.slurm_s == all[i].needed_s);
+    gt_job_close(t.p.job);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_the_cheapest), cmocka_unit_test(test_the_fastest_within_a_budget), cmocka_unit_test(test_only_what_holds_is_chosen),
+      cmocka_unit_test(test_equals),       cmocka_unit_test(test_everything_everywhere),       cmocka_unit_test(test_without_prices),
+      cmocka_unit_test(test_none_holds),   cmocka_unit_test(test_the_time_to_ask_for),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

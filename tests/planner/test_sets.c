@@ -1,0 +1,193 @@
+/* A candidate's set: the job that it stands for, regions that keep their ranks, the WAN's pace, and
+   what is found where nothing, or more than there is, is asked for. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "internal.h"
+
+#define BEGIN                                                                                                                                        \
+  "name: test\nmodel: {name: dummy, parameters: 7850}\n"                                                                                             \
+  "regions:\n"                                                                                                                                       \
+  "  - {name: east, ranks: auto, samples: 8000, devices: [{type: A, count: 4, power: 50, price: 0.1}]}\n"                                            \
+  "  - {name: west, ranks: auto, samples: 4000, devices: [{type: A, count: 3, power: 50, price: 0.1}, {type: B, "                                    \
+  "count: 1, power: 50, price: 0.3}]}\n"
+#define FIXED        "  - {name: south, ranks: 3, samples: 4000, price: 0.1, compute: {samples_per_s: 50}}\n"
+#define TRAIN(until) "train: {until: {" until "}, batch: 10, optimizer: {name: sgd, lr: 0.02}, eval_every: {epochs: 0}}\n"
+#define WAN(rate)    "wan: {default: {bandwidth: " rate ", latency: 25 ms}}\n"
+
+static char path[] = "/tmp/geotrain-sets-XXXXXX";
+
+static int make_path(void **state) {
+  (void)state;
+  const int fd = mkstemp(path);
+  return fd < 0 ? -1 : close(fd);
+}
+
+static int remove_path(void **state) {
+  (void)state;
+  return unlink(path);
+}
+
+static gt_planner *open_job(const char *text) {
+  gt_planner *p = NULL;
+  FILE *file = fopen(path, "w");
+  assert_non_null(file);
+  assert_true(fputs(text, file) >= 0);
+  assert_int_equal(fclose(file), 0);
+  if (gt_planner_open(&p, &(gt_planner_options){.job_path = path, .margin = 0.1}) != GT_OK) fail_msg("%s", gt_error_text());
+  return p;
+}
+
+static gt_planner *find(const char *text) {
+  gt_planner *p = open_job(text);
+  if (gt_planner_find(p, &p->candidates[0]) != GT_OK) fail_msg("%s", gt_error_text());
+  return p;
+}
+
+/* ---- the job of a set ------------------------------------------------------------------------ */
+
+/* The job with these devices, where everything everywhere is 4 and 3 + 1; the caller closes it. */
+static gt_job *fitted(const char *text, const int64_t *counts, double factor) {
+  gt_planner *p = open_job(text);
+  gt_planner_candidate *c = &p->candidates[0];
+  gt_job *job = NULL;
+  c->everything.counts = GT_NEW_ARRAY(int64_t, p->ncounts);
+  memcpy(c->everything.counts, (const int64_t[]){4, 3, 1, 2}, p->ncounts * sizeof *counts);
+  c->factor = factor;
+  assert_int_equal(gt_planner_load(&job, p, c, NULL, 0), GT_OK);
+  gt_planner_fit(job, p, c, counts);
+  gt_planner_close(p);
+  return job;
+}
+
+static void test_devices_and_ranks(void **state) {
+  (void)state;
+  gt_job *job = fitted(BEGIN FIXED TRAIN("epochs: 2") WAN("1 Gbit/s") "sync: {local: async, strategy: asgd-ga}\n", (const int64_t[]){2, 0, 1, 2}, 1);
+  assert_int_equal(job->regions[0].ranks, 3);
+  assert_int_equal(job->regions[0].devices[0].count, 2);
+  assert_int_equal(job->regions[1].ranks, 2);
+  assert_int_equal(job->regions[1].devices[0].count, 0);
+  assert_int_equal(job->regions[1].devices[1].count, 1);
+  assert_int_equal(job->regions[2].ranks, 3); /* as the job says */
+  assert_true(job->train.until.epochs == 2);
+  gt_job_close(job);
+}
+
+/* A factor is of what training lasts for, whatever that is given in. */
+static void test_as_many_samples_as_the_factor_says(void **state) {
+  (void)state;
+  static const char *const sync = "sync: {local: async, strategy: asgd-ga}\n";
+  static const int64_t counts[] = {2, 0, 1};
+  char text[2048];
+  const char *const until[] = {TRAIN("epochs: 2"), TRAIN("samples: 1001"), TRAIN("steps: 101")};
+  for (size_t i = 0; i < 3; i++) {
+    snprintf(text, sizeof text, "%s%s%s%s", BEGIN, until[i], WAN("1 Gbit/s"), sync);
+    gt_job *job = fitted(text, counts, 1.5);
+    const gt_job_interval *found = &job->train.until;
+    assert_true(found->epochs == (i == 0 ? 3 : 0));
+    assert_int_equal(found->samples, i == 1 ? 1502 : 0); /* no fewer: 1501.5 */
+    assert_int_equal(found->steps, i == 2 ? 152 : 0);
+    gt_job_close(job);
+  }
+}
+
+/* With `local: sync` half of the workers make twice the steps. */
+static void test_fewer_workers_make_more_steps(void **state) {
+  (void)state;
+  gt_job *job = fitted(BEGIN TRAIN("steps: 100") WAN("1 Gbit/s") "sync: {local: sync, strategy: asgd-ga}\n", (const int64_t[]){2, 1, 1}, 1);
+  assert_int_equal(job->train.until.steps, 200);
+  gt_job_close(job);
+  job = fitted(BEGIN TRAIN("steps: 100") WAN("1 Gbit/s") "sync: {local: async, strategy: asgd-ga}\n", (const int64_t[]){2, 1, 1}, 1);
+  assert_int_equal(job->train.until.steps, 100);
+  gt_job_close(job);
+}
+
+/* ---- what is found --------------------------------------------------------------------------- */
+
+/* The east has twice the data of the west: half of the west's devices keep up, and the dear one is
+   the first to go. */
+static void test_no_more_than_keeps_up(void **state) {
+  (void)state;
+  gt_planner *p = find(BEGIN TRAIN("epochs: 2") WAN("1 Gbit/s") "sync: {local: async, strategy: asgd-ga, period: 8}\n");
+  const gt_planner_candidate *c = &p->candidates[0];
+  const gt_planner_set *set = gt_planner_proposed(c);
+  assert_true(c->fits);
+  assert_int_equal(set->counts[0], 4);
+  assert_int_equal(set->counts[1], 2);
+  assert_int_equal(set->counts[2], 0);
+  const double all_s = c->everything.at[GT_PLANNER_EXPECTED].figures.wall_s;
+  assert_true(set->at[GT_PLANNER_EXPECTED].figures.wall_s <= all_s * (1 + GT_PLANNER_TOLERANCE));
+  assert_true(set->at[GT_PLANNER_LOW].figures.wall_s < set->at[GT_PLANNER_EXPECTED].figures.wall_s);
+  assert_true(set->at[GT_PLANNER_EXPECTED].figures.wall_s < set->at[GT_PLANNER_HIGH].figures.wall_s);
+  assert_false(c->wan_bound[0] || c->wan_bound[1]);
+  gt_planner_close(p);
+}
+
+static void test_some_regions_keep_their_ranks(void **state) {
+  (void)state;
+  gt_planner *p = find(BEGIN FIXED TRAIN("epochs: 2") WAN("1 Gbit/s") "sync: {local: async, strategy: asgd-ga, period: 8}\n");
+  assert_false(p->pools[0].fixed || p->pools[1].fixed);
+  assert_true(p->pools[2].fixed);
+  const gt_planner_set *set = gt_planner_proposed(&p->candidates[0]);
+  assert_int_equal(set->counts[p->pools[2].first], 2);
+  assert_int_equal(gt_planner_ranks(p, 2, set->counts), 3);
+  gt_planner_close(p);
+}
+
+/* 31 kB in each direction for every 10 samples: nobody computes at full pace, and more devices than
+   the WAN has use for are left out. */
+static void test_the_pace_of_the_wan(void **state) {
+  (void)state;
+  gt_planner *p = find(BEGIN TRAIN("epochs: 1") WAN("1 Mbit/s") "sync: {local: async, strategy: asgd}\n");
+  const gt_planner_candidate *c = &p->candidates[0];
+  assert_true(c->wan_bound[0] && c->wan_bound[1]);
+  assert_false(c->whole);
+  assert_true(gt_planner_cost(p, &c->set.at[GT_PLANNER_EXPECTED]) < 0.8 * gt_planner_cost(p, &c->everything.at[GT_PLANNER_EXPECTED]));
+  gt_planner_close(p);
+}
+
+/* Where no set is in time it is said, and proven. */
+static void test_what_no_set_can(void **state) {
+  (void)state;
+  gt_planner *p =
+      find(BEGIN TRAIN("epochs: 2") WAN("1 Gbit/s") "sync: {local: async, strategy: asgd-ga, period: 8}\nplan: {deadline: 60 s, start: 0 s}\n");
+  const gt_planner_candidate *c = &p->candidates[0];
+  assert_false(c->fits);
+  assert_true(c->exact);
+  assert_non_null(strstr(c->why, "plan.deadline is 60 s"));
+  gt_planner_close(p);
+}
+
+/* A plan is the same however often it is made. */
+static void test_the_same_again(void **state) {
+  (void)state;
+  static const char *const job = BEGIN TRAIN("epochs: 2") WAN("20 Mbit/s") "sync: {local: sync, strategy: sma, period: 4}\n";
+  gt_planner *a = find(job), *b = find(job);
+  const gt_planner_set *x = gt_planner_proposed(&a->candidates[0]), *y = gt_planner_proposed(&b->candidates[0]);
+  assert_memory_equal(x->counts, y->counts, a->ncounts * sizeof *x->counts);
+  assert_memory_equal(&x->at[GT_PLANNER_HIGH].figures, &y->at[GT_PLANNER_HIGH].figures, sizeof x->at->figures);
+  assert_int_equal(a->candidates[0].sets, b->candidates[0].sets);
+  gt_planner_close(a);
+  gt_planner_close(b);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_devices_and_ranks),
+      cmocka_unit_test(test_as_many_samples_as_the_factor_says),
+      cmocka_unit_test(test_fewer_workers_make_more_steps),
+      cmocka_unit_test(test_no_more_than_keeps_up),
+      cmocka_unit_test(test_some_regions_keep_their_ranks),
+      cmocka_unit_test(test_the_pace_of_the_wan),
+      cmocka_unit_test(test_what_no_set_can),
+      cmocka_unit_test(test_the_same_again),
+  };
+  return cmocka_run_group_tests(tests, make_path, remove_path);
+}
