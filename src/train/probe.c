@@ -151,9 +151,9 @@ static gt_status probe(gt_probe_state *p) {
   const gt_probe_options *o = p->options;
   gt_status status = reach(p);
   if (status != GT_OK) return refuse(status);
-  p->train = (gt_train_options){.job_path = o->job_path, .sets = o->sets, .nsets = o->nsets, .run_dir = o->run_dir, .resume = GT_RESUME_AUTO};
+  p->setup = (gt_setup_options){.job_path = o->job_path, .sets = o->sets, .nsets = o->nsets, .run_dir = o->run_dir, .resume = GT_RESUME_AUTO};
   gt_probe_disk_before(p);
-  status = gt_run_open(&p->run, &p->train);
+  status = gt_run_open(&p->run, &p->setup);
   if (!can_go_on(p, status)) return refuse(status);
   status = measure(p);
   gt_probe_meet(p, "the end of the other ranks' measurements");

@@ -53,7 +53,7 @@ typedef struct {
 
 typedef struct {
   const gt_probe_options *options;
-  gt_train_options train;
+  gt_setup_options setup;
   gt_run run;
   gt_reach reach;
   gt_probe_rank own;

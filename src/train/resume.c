@@ -211,22 +211,3 @@ gt_status gt_server_resume(gt_server *s, int64_t round) {
   gt_kept_close(kept);
   return status;
 }
-
-/* train.init: parameters (and buffers) of a checkpoint of the same model; nothing else of it. */
-gt_status gt_run_init_params(gt_run *run) {
-  const gt_arrays *a = gt_graph_arrays(run->graph);
-  gt_ckpt_info info = {0};
-  gt_state state = {0};
-  char model[GT_SHA256_HEX];
-  const char *path = run->job->train.init;
-  gt_status status = gt_ckpt_read(path, &info, &state);
-  gt_graph_hash(run->graph, model);
-  if (status == GT_OK && strcmp(model, info.model_hash) != 0)
-    status = GT_FAIL(GT_ERR_CKPT, "train.init %s holds model %s (%.12s), the job needs %s (%.12s)", path, info.model, info.model_hash,
-                     gt_model_names[run->job->model.name], model);
-  if (status == GT_OK) status = gt_state_get(&state, "model/", "params", GT_TYPE_F32, a->params.data, a->params.n);
-  if (status == GT_OK) status = gt_state_get(&state, "model/", "buffers", GT_TYPE_F32, a->buffers.data, a->buffers.n);
-  gt_state_close(&state);
-  gt_ckpt_info_close(&info);
-  return status;
-}

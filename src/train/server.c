@@ -217,7 +217,7 @@ static void open_plane(gt_server *s) {
   gt_graph_adopt(run->graph, home, NULL, NULL);
 }
 
-gt_status gt_server_open(gt_server *s, gt_run *run) {
+gt_status gt_server_open(gt_server *s, gt_run *run, gt_live_mode live) {
   *s = (gt_server){.run = run, .begun_wall = gt_now(), .rate_samples = NAN, .rate_bps = NAN, .rate_in_bps = NAN};
   int64_t round = 0, newest = 0;
   gt_hello own = {0};
@@ -233,7 +233,7 @@ gt_status gt_server_open(gt_server *s, gt_run *run) {
   greet(s, &own, status);
   status = gt_server_hello(s, &own, &round, &newest);
   if (status == GT_OK) status = open_rest(s, round, newest);
-  if (status == GT_OK && run->roles.is_lead) s->live = gt_live_create(stdout, run->options->live, run->job->log.every_s);
+  if (status == GT_OK && run->roles.is_lead) s->live = gt_live_create(stdout, live, run->job->log.every_s);
   s->final = gt_final_create(s);
   status = gt_agree(run->roles.world, status, run->start_limit_s);
   /* From here on the folder holds a run; one that was refused has left nothing that stands in the way of the next, and has removed nothing. */

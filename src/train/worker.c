@@ -144,9 +144,10 @@ static gt_status loop(worker *w) {
   }
 }
 
-gt_status gt_train_loader(const gt_run *run, size_t n, gt_loader **out) {
-  GT_TRY(gt_loader_create(out, run->dataset, GT_SPLIT_TRAIN, run->part, n));
-  return gt_loader_augment(*out, run->job->data.augment);
+gt_plane_size gt_run_plane_size(const gt_run *run) {
+  const gt_arrays *a = gt_graph_arrays(run->graph);
+  bool scored = run->data.classes == 2 && run->data.ntest > 0;
+  return (gt_plane_size){.nparams = a->params.n, .nbuffers = a->buffers.n, .nscores = scored ? gt_ps_eval_chunk(run->data.ntest) : 0};
 }
 
 /* Loads the region's part, and the test set; collective over the world. */

@@ -142,6 +142,11 @@ gt_status gt_run_open_data(gt_run *run) {
   return status;
 }
 
+gt_status gt_train_loader(const gt_run *run, size_t n, gt_loader **out) {
+  GT_TRY(gt_loader_create(out, run->dataset, GT_SPLIT_TRAIN, run->part, n));
+  return gt_loader_augment(*out, run->job->data.augment);
+}
+
 void gt_run_save_data(const gt_run *run, gt_state *state) {
   if (run->data.input != GT_INPUT_BYTES) return;
   gt_state_add(state, "data/", "mean", GT_TYPE_F32, (float *)gt_dataset_mean(run->dataset), run->data.c);

@@ -7,7 +7,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "geotrain/ps.h"
 #include "internal.h"
+
+#define EVAL_BATCH ((size_t)32) /* samples at a time in evaluation, unless training takes more */
 
 static gt_status agree(gt_run *run, gt_status local) {
   return gt_agree(run->roles.world, local, run->start_limit_s);
@@ -39,7 +42,7 @@ static gt_status compare_jobs(gt_run *run) {
 }
 
 static gt_status open_job(gt_run *run) {
-  const gt_train_options *o = run->options;
+  const gt_setup_options *o = run->options;
   gt_status status = gt_job_load(&run->job, o->job_path, o->sets, o->nsets);
   if (status == GT_OK) status = gt_job_check_run(run->job);
   run->start_limit_s = run->end_limit_s = 120;
@@ -106,19 +109,6 @@ static gt_status make_folders(const char *path) {
   }
 }
 
-gt_status gt_run_write_job(const gt_run *run) {
-  char path[1200], temporary[1300];
-  snprintf(path, sizeof path, "%s/job.yaml", run->run_dir);
-  snprintf(temporary, sizeof temporary, "%s.tmp-%s-%ld", path, run->region, (long)getpid());
-  FILE *f = fopen(temporary, "w");
-  bool ok = f && fputs(run->resolved, f) >= 0;
-  if (f && fclose(f) != 0) ok = false;
-  if (ok && rename(temporary, path) == 0) return GT_OK;
-  gt_status status = GT_FAIL(GT_ERR_CKPT, "%s cannot be written: %s", path, strerror(errno));
-  unlink(temporary);
-  return status;
-}
-
 /* What is in the folder that the option names: a run goes on only when it is asked to, and is never overwritten. */
 static gt_status check_folder(const gt_run *run) {
   char path[1200];
@@ -151,11 +141,30 @@ static gt_status open_folder(gt_run *run) {
 
 /* ---- model --------------------------------------------------------------------------------------------------------------- */
 
+/* train.init: parameters (and buffers) of a checkpoint of the same model; nothing else of it. */
+static gt_status read_init(const gt_run *run) {
+  const gt_arrays *a = gt_graph_arrays(run->graph);
+  gt_ckpt_info info = {0};
+  gt_state state = {0};
+  char model[GT_SHA256_HEX];
+  const char *path = run->job->train.init;
+  gt_status status = gt_ckpt_read(path, &info, &state);
+  gt_graph_hash(run->graph, model);
+  if (status == GT_OK && strcmp(model, info.model_hash) != 0)
+    status = GT_FAIL(GT_ERR_CKPT, "train.init %s holds model %s (%.12s), the job needs %s (%.12s)", path, info.model, info.model_hash,
+                     gt_model_names[run->job->model.name], model);
+  if (status == GT_OK) status = gt_state_get(&state, "model/", "params", GT_TYPE_F32, a->params.data, a->params.n);
+  if (status == GT_OK) status = gt_state_get(&state, "model/", "buffers", GT_TYPE_F32, a->buffers.data, a->buffers.n);
+  gt_state_close(&state);
+  gt_ckpt_info_close(&info);
+  return status;
+}
+
 /* A run that goes on does not need what it began with. */
 static gt_status init_params(gt_run *run) {
   int64_t round;
   const char *folder = run->options->run_dir;
-  gt_status status = gt_run_init_params(run);
+  gt_status status = read_init(run);
   if (status == GT_OK || run->options->resume == GT_RESUME_NO || !folder || gt_ckpt_rounds(folder, run->region, &round, 1) == 0) return status;
   gt_log(GT_LOG_WARN, "%s; it is not needed to go on from a checkpoint", gt_error_text());
   run->init_missing = true;
@@ -178,7 +187,7 @@ static gt_status open_model(gt_run *run) {
   const gt_kernels *kernels = gt_kernels_find(gt_kernels_names[run->job->train.kernels]);
   if (run->roles.is_ps) gt_job_warn_region(run->job, (size_t)run->roles.region_id, (int64_t)run->order.n, warn);
   run->batch = run->order.n < run->order.batch ? run->order.n : run->order.batch;
-  run->batch_max = run->order.batch > GT_EVAL_BATCH ? run->order.batch : GT_EVAL_BATCH;
+  run->batch_max = run->order.batch > EVAL_BATCH ? run->order.batch : EVAL_BATCH;
   gt_graph_spec spec = gt_graph_spec_of(run->job);
   spec.shape = (gt_sample_shape){run->data.h, run->data.w, run->data.c, run->data.classes, run->data.features};
   spec.batch_max = run->roles.is_ps ? 0 : run->batch_max;
@@ -201,12 +210,6 @@ static gt_status open_model(gt_run *run) {
   GT_TRY(agree(run, status));
   gt_run_gather_builds(run);
   return GT_OK;
-}
-
-gt_plane_size gt_run_plane_size(const gt_run *run) {
-  const gt_arrays *a = gt_graph_arrays(run->graph);
-  bool scored = run->data.classes == 2 && run->data.ntest > 0;
-  return (gt_plane_size){.nparams = a->params.n, .nbuffers = a->buffers.n, .nscores = scored ? gt_ps_eval_chunk(run->data.ntest) : 0};
 }
 
 /* ---- links and costs ------------------------------------------------------------------------------------------------------ */
@@ -248,7 +251,7 @@ static gt_status open_prices(gt_run *run) {
   return agree(run, run->roles.is_lead ? gt_job_prices_of(&run->prices, run->job) : GT_OK);
 }
 
-gt_status gt_run_open(gt_run *run, const gt_train_options *options) {
+gt_status gt_run_open(gt_run *run, const gt_setup_options *options) {
   *run = (gt_run){.options = options, .roles = {.world = MPI_COMM_NULL, .region = MPI_COMM_NULL, .ps = MPI_COMM_NULL}};
   GT_TRY(open_job(run));
   GT_TRY(open_roles(run));

@@ -68,7 +68,7 @@ static char *text_of(const gt_state *state) {
    On the PS. */
 static char *kept_text(gt_run *run) {
   int64_t rounds[GT_MAX_ROUNDS];
-  const gt_train_options *o = run->options;
+  const gt_setup_options *o = run->options;
   if (o->resume == GT_RESUME_NO || !o->run_dir) return NULL;
   if (o->resume_round > 0 && gt_run_read_round(run, o->resume_round) != GT_ROUND_DAMAGED) return text_of(&run->kept.state);
   for (size_t n = gt_ckpt_rounds(o->run_dir, run->region, rounds, GT_MAX_ROUNDS); n-- > 0;)
