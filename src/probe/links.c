@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "probe.h"
+#include "internal.h"
 
 #define FINE         ((gt_ns)50000) /* longest sleep while times are taken */
 #define PINGS        12

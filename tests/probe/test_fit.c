@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "probe.h"
+#include "internal.h"
 
 /* One way of a message of this size over a link that has been silent for a while: what the probe would measure. */
 static double one_way(const gt_link_spec *spec, size_t size, double pause_s) {

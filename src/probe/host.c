@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "probe.h"
+#include "internal.h"
 
 /* ---- MPI ---- */
 

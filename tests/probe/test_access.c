@@ -10,13 +10,13 @@
 
 #include <cmocka.h>
 
-#include "probe.h"
+#include "internal.h"
 
 #define N_MAX     6
 #define LATENCY_S 0.005
 #define STREAM_S  1.2
 #define M         1e6
-#define SHAPING   2 /* as in probe_links.c */
+#define SHAPING   2 /* as in links.c */
 
 /* Regions and links in bit/s; up and down: accesses, 0: none. */
 typedef struct {

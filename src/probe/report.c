@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "probe.h"
+#include "internal.h"
 
 #define SLOW_BANDWIDTH 0.7 /* of what the job says */
 #define SLOW_LATENCY   1.5

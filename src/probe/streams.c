@@ -2,7 +2,7 @@
    Local, and without MPI. */
 #include <stdlib.h>
 
-#include "probe.h"
+#include "internal.h"
 
 #define FRAMES ((size_t)100) /* of a stream */
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "probe.h"
+#include "internal.h"
 #include "geotrain/sim.h"
 
 #define STEPS   200

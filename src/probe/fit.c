@@ -2,7 +2,7 @@
    bandwidth and latency.  The simplest term that does nearly as well as the best is taken. */
 #include <math.h>
 
-#include "probe.h"
+#include "internal.h"
 
 #define SEGMENT     1448.0 /* payload of a TCP segment on Ethernet */
 #define EAGER_BYTES 65536.0

@@ -1,5 +1,5 @@
 /* geotrain probe: links, devices, MPI and the checkpoint directory of a job, measured by the ranks that would train: GO or NO-GO, and a profile. */
-#include "probe.h"
+#include "internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* What work costs: all workers compute at once, driven through the local plane as in training, and each PS applies what they push; then the PS's other work, alone. */
 
-#include "probe.h"
+#include "internal.h"
 
 #define WARM_UP      3
 #define STEPS        10
@@ -55,7 +55,7 @@ static void on_gradients(void *context, size_t first) {
   w->final = first;
 }
 
-/* As worker.c does it: a step's time is from its order to its push, and that of its batch, made while the order was awaited.  Returns when it was pushed.
+/* As src/train/worker.c does it: a step's time is from its order to its push, and that of its batch, made while the order was awaited.  Returns when it was pushed.
    waited: without a pause. */
 static gt_ns train_batch(worker *w, const gt_order_msg *order, gt_ns waited) {
   gt_ns from = gt_now();

@@ -9,7 +9,7 @@
    once in the place of its single rate.  So a profile gives at once what was measured at once. */
 #include <math.h>
 
-#include "probe.h"
+#include "internal.h"
 
 #define MARGIN 0.15 /* less at once than promised by no more is noise */
 #define LESS   0.75 /* than a link that was not slowed, in bit/s and in its share: no access did that */

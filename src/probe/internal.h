@@ -1,8 +1,12 @@
 /* Private to the probe: what each rank finds out, and the modules that find it out.  Everything in these structs is sent to rank 0 as it lies in memory. */
-#ifndef GEOTRAIN_TRAIN_PROBE_H
-#define GEOTRAIN_TRAIN_PROBE_H
+#ifndef GEOTRAIN_PROBE_INTERNAL_H
+#define GEOTRAIN_PROBE_INTERNAL_H
 
-#include "internal.h"
+#include <stdio.h>
+
+#include "geotrain/probe.h"
+#include "geotrain/ps.h"
+#include "geotrain/setup.h"
 
 #define GT_PROBE_MEET_S 3600.0 /* many regions take their time; a rank that is lost ends the job by itself */
 
@@ -84,11 +88,11 @@ typedef struct {
 void gt_probe_meet(gt_probe_state *p, const char *what);
 double gt_probe_median(double *values, size_t n); /* sorts them */
 
-/* probe_host.c: what this rank runs on.  Collective over the PS ranks (addresses). */
+/* host.c: what this rank runs on.  Collective over the PS ranks (addresses). */
 void gt_probe_host(gt_probe_state *p);
-/* probe_compute.c: collective over the world. */
+/* compute.c: collective over the world. */
 void gt_probe_compute(gt_probe_state *p);
-/* probe_traffic.c: open and close are collective over the PS ranks, the rest is local.  A message is as large as the model, 4 MiB at most. */
+/* traffic.c: open and close are collective over the PS ranks, the rest is local.  A message is as large as the model, 4 MiB at most. */
 typedef struct gt_probe_traffic gt_probe_traffic;
 gt_probe_traffic *gt_probe_traffic_open(const gt_run *run, gt_vec params);
 /* To every other region, if what was sent before has left. */
@@ -97,37 +101,37 @@ bool gt_probe_traffic_poll(gt_probe_traffic *t);
 gt_ns gt_probe_traffic_next(const gt_probe_traffic *t, bool *large);
 /* Lets what is under way arrive, limit_s at most. */
 void gt_probe_traffic_close(gt_probe_traffic *t, const gt_run *run, double limit_s);
-/* probe_links.c: collective over the world. */
+/* links.c: collective over the world. */
 void gt_probe_links(gt_probe_state *p);
 void gt_probe_inside(gt_probe_state *p);
-/* probe_fit.c: local. */
+/* fit.c: local. */
 void gt_probe_fit(gt_probe_link *link);
-/* probe_work.c: local.  A worker's figures from its steps: one after the other (warm), and after a
+/* work.c: local.  A worker's figures from its steps: one after the other (warm), and after a
    pause. */
 void gt_probe_tell(gt_probe_rank *own, const gt_probe_tally *warm, const gt_probe_tally *paused);
 /* On rank 0.  The mean is the measure: n workers give n times samples_per_s together. */
 gt_probe_work gt_probe_work_of(const gt_probe_state *p, size_t region);
 /* A worker's speed in proportion to that. */
 double gt_probe_work_share(const gt_probe_work *work, const gt_probe_rank *worker);
-/* probe_access.c: local.  Of n x n links (row: sender), from bandwidth_bps and together, and from the
+/* access.c: local.  Of n x n links (row: sender), from bandwidth_bps and together, and from the
    fit and sustained_bps where there are any: writes busy_bandwidth_bps, profile_bps and n accesses. */
 void gt_probe_access(gt_probe_link *links, size_t n, double *access_bps);
-/* probe_streams.c: local.  Seconds until each of n x n streams is through, begun together, of what its
+/* streams.c: local.  Seconds until each of n x n streams is through, begun together, of what its
    link carried in a second at once, on links of profile_bps with these accesses. */
 void gt_probe_together(const gt_probe_link *links, size_t n, const double *access_bps, double *seconds);
-/* probe_disk.c: before the run directory is made; after; the PS ranks at once.  Local. */
+/* disk.c: before the run directory is made; after; the PS ranks at once.  Local. */
 void gt_probe_disk_before(gt_probe_state *p);
 void gt_probe_disk(gt_probe_state *p);
 void gt_probe_disk_after(gt_probe_state *p);
-/* probe_report.c: on rank 0.  Lines of text for people; reasons and warnings one a line. */
+/* report.c: on rank 0.  Lines of text for people; reasons and warnings one a line. */
 void gt_probe_report(const gt_probe_state *p, FILE *to);
 void gt_probe_warnings(const gt_probe_state *p, FILE *to);
 /* Returns how many there are. */
 size_t gt_probe_reasons(const gt_probe_state *p, FILE *to);
-/* probe_profile.c: on rank 0.  GT_ERR_CKPT names the file and the system's reason. */
+/* profile.c: on rank 0.  GT_ERR_CKPT names the file and the system's reason. */
 gt_status gt_probe_profile(const gt_probe_state *p, const char *path);
 
-/* What probe_report and probe_profile share: the PS of a region, and the i-th worker of a region (NULL: none). */
+/* What report.c and profile.c share: the PS of a region, and the i-th worker of a region (NULL: none). */
 const gt_probe_rank *gt_probe_ps(const gt_probe_state *p, size_t region);
 const gt_probe_rank *gt_probe_worker(const gt_probe_state *p, size_t region, int worker);
 

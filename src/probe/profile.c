@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "probe.h"
+#include "internal.h"
 
 const gt_probe_rank *gt_probe_ps(const gt_probe_state *p, size_t region) {
   return gt_probe_worker(p, region, -1);

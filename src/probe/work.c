@@ -1,7 +1,7 @@
 /* What work costs in a region, from what each of its workers measured.  Local, and without MPI. */
 #include <math.h>
 
-#include "probe.h"
+#include "internal.h"
 
 #define ERRORS 3 /* standard errors: workers that differ by less are equal as far as can be told */
 

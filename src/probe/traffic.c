@@ -1,7 +1,7 @@
 /* Messages between the regions while their work is measured: servers that send and receive take time, cores and caches from workers that share a machine with them. */
 #include <string.h>
 
-#include "probe.h"
+#include "internal.h"
 
 #define LARGEST ((size_t)4 << 20) /* bytes: a model that is larger would hold slow links for long */
 

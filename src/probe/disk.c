@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "probe.h"
+#include "internal.h"
 
 #define CHUNK ((size_t)1 << 20)
 
