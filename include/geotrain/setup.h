@@ -75,6 +75,12 @@ gt_status gt_run_open(gt_run *run, const gt_setup_options *options);
 /* Also of one that is all 0 with roles of MPI_COMM_NULL.  Collective over the world. */
 void gt_run_close(gt_run *run);
 
+/* What roles are made of: one a region, in the job's order.  Names and hosts stay the job's; the
+   caller frees the array.  Local. */
+gt_region_plan *gt_run_regions(const gt_job *job);
+/* Makes those folders of the path that are missing.  False: `part` (size characters, more than the
+   path has) names the one that cannot be made, errno says why.  Local. */
+bool gt_run_make_folders(const char *path, char *part, size_t size);
 /* The region's gateway as the job says; payload_max: bytes of the largest message.  Collective over
    the PS ranks; the caller closes it. */
 gt_gateway *gt_run_gateway(const gt_run *run, size_t payload_max, const gt_gateway_events *events);
@@ -85,8 +91,8 @@ gt_status gt_train_loader(const gt_run *run, size_t n, gt_loader **out);
 
 /* ---- what a file of a round holds ------------------------------------------------------------ */
 
-/* Setup takes from the round that is gone on from how the model is computed; training then goes on
-   from the same file. */
+/* Setup reads in the round that a run goes on from how its products were computed; training then
+   takes the rest from the same file. */
 
 /* Reads the region's file of a round into run->kept, unless it is there.  On a PS; local. */
 gt_round_verdict gt_run_read_round(gt_run *run, int64_t round);

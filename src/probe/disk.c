@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "internal.h"
@@ -40,19 +39,6 @@ static void remove_folders(const char *path, int kept) {
 
 void gt_probe_disk_after(gt_probe_state *p) {
   if (p->run.run_dir[0]) remove_folders(p->run.run_dir, p->kept);
-}
-
-static gt_status make_folders(const char *path) {
-  char part[1200];
-  snprintf(part, sizeof part, "%s", path);
-  for (char *c = part + 1;; c++) {
-    if (*c != '/' && *c != '\0') continue;
-    char end = *c;
-    *c = '\0';
-    if (mkdir(part, 0777) != 0 && errno != EEXIST) return GT_FAIL(GT_ERR_CKPT, "%s cannot be made: %s", part, strerror(errno));
-    *c = end;
-    if (!end) return GT_OK;
-  }
 }
 
 static bool write_all(int fd, size_t bytes) {
@@ -110,7 +96,7 @@ static double checkpoint_bytes(const gt_probe_state *p) {
 
 void gt_probe_disk(gt_probe_state *p) {
   gt_run *run = &p->run;
-  char folder[1200];
+  char folder[1200], part[1200];
   if (p->folder_error[0] || !run->roles.is_ps) return;
   double bytes = checkpoint_bytes(p);
   p->own.checkpoint_bytes = bytes > 0 ? bytes : (double)CHUNK;
@@ -119,7 +105,8 @@ void gt_probe_disk(gt_probe_state *p) {
              p->options->run_dir ? "" : run->job->name);
   snprintf(folder, sizeof folder, "%s/ckpt", run->run_dir);
   int before = existing(folder);
-  gt_status status = make_folders(folder);
+  const bool made = gt_run_make_folders(folder, part, sizeof part);
+  gt_status status = made ? GT_OK : GT_FAIL(GT_ERR_CKPT, "%s cannot be made: %s", part, strerror(errno));
   gt_ns from = gt_now();
   if (status == GT_OK) status = write_file(folder, run->region, (size_t)p->own.checkpoint_bytes);
   p->own.checkpoint_s = gt_seconds(gt_now() - from);

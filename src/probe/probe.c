@@ -58,11 +58,7 @@ static gt_status reach(gt_probe_state *p) {
   /* A job that cannot be read is refused later, by all ranks together. */
   if (gt_job_load(&job, o->job_path, o->sets, o->nsets) == GT_OK && gt_job_check_run(job) == GT_OK) {
     n = job->nregions;
-    plan = GT_NEW_ARRAY(gt_region_plan, n);
-    for (size_t i = 0; i < n; i++) {
-      const gt_job_region *r = &job->regions[i];
-      plan[i] = (gt_region_plan){r->name, r->ranks, (const char *const *)r->hosts, r->nhosts};
-    }
+    plan = gt_run_regions(job);
   }
   gt_status status = gt_net_reach(&p->reach, plan, n, o->link_limit_s > 0 ? o->link_limit_s : LINK_LIMIT_S, print_blocked);
   gt_free(plan);

@@ -61,14 +61,18 @@ static void warn(const char *text) {
 
 /* ---- roles --------------------------------------------------------------------------------------------------------------- */
 
-static gt_status open_roles(gt_run *run) {
-  size_t n = run->job->nregions;
-  gt_region_plan *plan = GT_NEW_ARRAY(gt_region_plan, n);
-  for (size_t i = 0; i < n; i++) {
-    const gt_job_region *r = &run->job->regions[i];
+gt_region_plan *gt_run_regions(const gt_job *job) {
+  gt_region_plan *plan = GT_NEW_ARRAY(gt_region_plan, job->nregions);
+  for (size_t i = 0; i < job->nregions; i++) {
+    const gt_job_region *r = &job->regions[i];
     plan[i] = (gt_region_plan){r->name, r->ranks, (const char *const *)r->hosts, r->nhosts};
   }
-  gt_status status = gt_roles_create(&run->roles, plan, n, run->start_limit_s);
+  return plan;
+}
+
+static gt_status open_roles(gt_run *run) {
+  gt_region_plan *plan = gt_run_regions(run->job);
+  gt_status status = gt_roles_create(&run->roles, plan, run->job->nregions, run->start_limit_s);
   if (status == GT_OK) {
     char who[160];
     run->region = run->job->regions[run->roles.region_id].name;
@@ -96,17 +100,22 @@ static gt_status cannot(const char *path, const char *part, const char *what) {
   return GT_FAIL(GT_ERR_CKPT, "run directory %s: %s cannot be %s on %s: %s", path, part, what, host, strerror(reason));
 }
 
-static gt_status make_folders(const char *path) {
-  char part[1024];
-  snprintf(part, sizeof part, "%s", path);
+bool gt_run_make_folders(const char *path, char *part, size_t size) {
+  snprintf(part, size, "%s", path);
   for (char *c = part + 1;; c++) {
     if (*c != '/' && *c != 0) continue;
     char end = *c;
     *c = 0;
-    if (mkdir(part, 0777) != 0 && errno != EEXIST) return cannot(path, part, "made");
+    if (mkdir(part, 0777) != 0 && errno != EEXIST) return false;
     *c = end;
-    if (!end) return access(path, W_OK | X_OK) == 0 ? GT_OK : cannot(path, path, "written"); /* made by another host */
+    if (!end) return true;
   }
+}
+
+static gt_status make_run_dir(const char *path) {
+  char part[1024];
+  if (!gt_run_make_folders(path, part, sizeof part)) return cannot(path, part, "made");
+  return access(path, W_OK | X_OK) == 0 ? GT_OK : cannot(path, path, "written"); /* made by another host */
 }
 
 /* What is in the folder that the option names: a run goes on only when it is asked to, and is never overwritten. */
@@ -135,7 +144,7 @@ static gt_status open_folder(gt_run *run) {
   gt_wait_all(&request, 1, "the run directory's name from rank 0", run->start_limit_s, NULL, NULL);
   gt_status status = run->roles.is_ps ? check_folder(run) : GT_OK;
   GT_TRY(agree(run, status));
-  if (run->roles.is_ps) status = make_folders(run->run_dir);
+  if (run->roles.is_ps) status = make_run_dir(run->run_dir);
   return agree(run, status);
 }
 
