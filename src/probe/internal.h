@@ -84,15 +84,22 @@ typedef struct {
   bool alike;               /* its workers do not differ by more than their errors */
 } gt_probe_work;
 
-/* All ranks meet, asleep. */
+/* ranks.c: all ranks meet, asleep.  Collective over the world. */
 void gt_probe_meet(gt_probe_state *p, const char *what);
+/* Brings what all ranks measured to rank 0: p->ranks, p->all_links.  Collective over the world. */
+void gt_probe_gather(gt_probe_state *p);
+/* On rank 0: the PS of a region, and the i-th worker of a region (NULL: none).  Local. */
+const gt_probe_rank *gt_probe_ps(const gt_probe_state *p, size_t region);
+const gt_probe_rank *gt_probe_worker(const gt_probe_state *p, size_t region, int worker);
+/* median.c: 0 of none.  Local. */
 double gt_probe_median(double *values, size_t n); /* sorts them */
 
 /* host.c: what this rank runs on.  Collective over the PS ranks (addresses). */
 void gt_probe_host(gt_probe_state *p);
 /* compute.c: collective over the world. */
 void gt_probe_compute(gt_probe_state *p);
-/* traffic.c: open and close are collective over the PS ranks, the rest is local.  A message is as large as the model, 4 MiB at most. */
+/* traffic.c: open and close are collective over the PS ranks, the rest is local.  A message is as
+   large as the model, 4 MiB at most. */
 typedef struct gt_probe_traffic gt_probe_traffic;
 gt_probe_traffic *gt_probe_traffic_open(const gt_run *run, gt_vec params);
 /* To every other region, if what was sent before has left. */
@@ -103,6 +110,8 @@ gt_ns gt_probe_traffic_next(const gt_probe_traffic *t, bool *large);
 void gt_probe_traffic_close(gt_probe_traffic *t, const gt_run *run, double limit_s);
 /* links.c: collective over the world. */
 void gt_probe_links(gt_probe_state *p);
+/* inside.c: between the PS and the workers of a region, one region after another.  Collective over
+   the world. */
 void gt_probe_inside(gt_probe_state *p);
 /* fit.c: local. */
 void gt_probe_fit(gt_probe_link *link);
@@ -130,9 +139,5 @@ void gt_probe_warnings(const gt_probe_state *p, FILE *to);
 size_t gt_probe_reasons(const gt_probe_state *p, FILE *to);
 /* profile.c: on rank 0.  GT_ERR_CKPT names the file and the system's reason. */
 gt_status gt_probe_profile(const gt_probe_state *p, const char *path);
-
-/* What report.c and profile.c share: the PS of a region, and the i-th worker of a region (NULL: none). */
-const gt_probe_rank *gt_probe_ps(const gt_probe_state *p, size_t region);
-const gt_probe_rank *gt_probe_worker(const gt_probe_state *p, size_t region, int worker);
 
 #endif

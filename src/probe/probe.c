@@ -1,32 +1,14 @@
 /* geotrain probe: links, devices, MPI and the checkpoint directory of a job, measured by the ranks that would train: GO or NO-GO, and a profile. */
-#include "internal.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "internal.h"
 
 #define LINK_LIMIT_S 10.0
 #define WAIT_S       60.0
 
 /* ---- helpers ---- */
-
-static int by_value(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-double gt_probe_median(double *values, size_t n) {
-  if (n == 0) return 0;
-  qsort(values, n, sizeof *values, by_value);
-  return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
-void gt_probe_meet(gt_probe_state *p, const char *what) {
-  MPI_Request request;
-  (void)p;
-  GT_MPI(MPI_Ibarrier(MPI_COMM_WORLD, &request));
-  gt_wait_all(&request, 1, what, GT_PROBE_MEET_S, NULL, NULL);
-}
 
 static bool first_rank(void) {
   int rank;
@@ -66,24 +48,7 @@ static gt_status reach(gt_probe_state *p) {
   return status;
 }
 
-/* ---- results to rank 0 ---- */
-
-static void gather(gt_probe_state *p) {
-  const gt_roles *roles = &p->run.roles;
-  size_t n = p->run.job->nregions;
-  bool first = roles->world_rank == 0;
-  gt_probe_link *rows = first ? GT_NEW_ARRAY(gt_probe_link, n * (size_t)roles->world_size) : NULL;
-  if (first) p->ranks = GT_NEW_ARRAY(gt_probe_rank, (size_t)roles->world_size);
-  MPI_Request requests[2];
-  GT_MPI(MPI_Igather(&p->own, (int)sizeof p->own, MPI_BYTE, p->ranks, (int)sizeof p->own, MPI_BYTE, 0, roles->world, &requests[0]));
-  GT_MPI(MPI_Igather(p->links, (int)(n * sizeof *rows), MPI_BYTE, rows, (int)(n * sizeof *rows), MPI_BYTE, 0, roles->world, &requests[1]));
-  gt_wait_all(requests, 2, "the measurements of all ranks", WAIT_S, NULL, NULL);
-  if (!first) return;
-  p->all_links = GT_NEW_ARRAY(gt_probe_link, n * n);
-  for (int i = 0; i < roles->world_size; i++)
-    if (p->ranks[i].region_rank == 0) memcpy(&p->all_links[(size_t)p->ranks[i].region * n], &rows[(size_t)i * n], n * sizeof *rows);
-  gt_free(rows);
-}
+/* ---- the verdict ---- */
 
 static gt_status verdict(gt_probe_state *p) {
   char *reasons = NULL;
@@ -127,7 +92,7 @@ static gt_status measure(gt_probe_state *p) {
   gt_probe_links(p);
   say(p, "checkpoint directory");
   gt_probe_disk(p);
-  gather(p);
+  gt_probe_gather(p);
   gt_status status = run->roles.world_rank == 0 ? verdict(p) : GT_OK;
   return gt_agree(run->roles.world, status, WAIT_S);
 }

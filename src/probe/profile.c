@@ -9,16 +9,6 @@
 
 #include "internal.h"
 
-const gt_probe_rank *gt_probe_ps(const gt_probe_state *p, size_t region) {
-  return gt_probe_worker(p, region, -1);
-}
-
-const gt_probe_rank *gt_probe_worker(const gt_probe_state *p, size_t region, int worker) {
-  for (int i = 0; i < p->run.roles.world_size; i++)
-    if (p->ranks[i].region == (int32_t)region && p->ranks[i].region_rank == worker + 1) return &p->ranks[i];
-  return NULL;
-}
-
 /* One figure of a flow map: `between` is what separates it from the last. */
 __attribute__((format(printf, 3, 4))) static void put(FILE *f, const char **between, const char *format, ...) {
   va_list args;
