@@ -1,18 +1,11 @@
 /* A profile made of given measurements: a simulation with it takes what the workers that were
-   measured would take together. */
+   measured would take together, and its links are read again as they were found. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-#include "internal.h"
 #include "geotrain/sim.h"
+#include "world.h"
 
 #define STEPS   200
 #define BATCH   10
@@ -163,6 +156,65 @@ static void test_after_a_pause(void **unused) {
   assert_near("resume", resume_of((const double[]){500e-6, -100e-6, 300e-6, 100e-6}), 200e-6, 1e-3);
 }
 
+/* ---- links ----------------------------------------------------------------------------------- */
+
+#define THREE "[{name: a, ranks: 2}, {name: b, ranks: 2}, {name: c, ranks: 2}]"
+#define WAN   "{emulate: true, default: {bandwidth: 1 Gbit/s, latency: 1 ms}}"
+
+static const gt_probe_link fitted = {.latency_s = 0.02,
+                                     .bandwidth_bps = 40e6,
+                                     .fit_bandwidth_bps = 41e6,
+                                     .fit_latency_s = 0.0225,
+                                     .setup_rtts = 1.5,
+                                     .eager_bytes = 65536,
+                                     .window_bytes = 28960,
+                                     .idle_s = 0.35,
+                                     .profile_bps = 31.25e6};
+
+/* A link is read again as the transport was fitted, at the rate that the profile is to give it;
+   where nothing was fitted, as it was measured. */
+static void check_links(const gt_link_spec *from_a) {
+  assert_near("rate", from_a[1].bandwidth_bps, 31.25e6, 1e-6);
+  assert_near("latency, fitted", from_a[1].latency_s, 0.0225, 1e-6);
+  assert_near("set-up", from_a[1].setup_rtts, 1.5, 1e-6);
+  assert_near("eager", from_a[1].eager_bytes, 65536, 1e-6);
+  assert_near("window", from_a[1].window_bytes, 28960, 1e-6);
+  assert_near("idle", from_a[1].idle_s, 0.35, 1e-6);
+  assert_near("rate", from_a[2].bandwidth_bps, 5e6, 1e-6);
+  assert_near("latency, measured", from_a[2].latency_s, 0.03, 1e-6);
+  assert_true(from_a[2].setup_rtts == 0 && from_a[2].window_bytes == 0);
+}
+
+static void test_links(void **unused) {
+  (void)unused;
+  char wan[256];
+  gt_links *links = NULL;
+  gt_probe_state *p = w_found(THREE, WAN);
+  *w_link(p, 0, 1) = fitted;
+  *w_link(p, 0, 2) = (gt_probe_link){.latency_s = 0.03, .bandwidth_bps = 6e6, .profile_bps = 5e6};
+  p->access_bps[1] = 77e6;
+  if (gt_probe_profile(p, path) != GT_OK) fail_msg("%s", gt_error_text());
+  w_close(p);
+  snprintf(wan, sizeof wan, WAN "\nprofile: %s", path);
+  gt_job *job = w_job(THREE, wan);
+  assert_int_equal(gt_links_create(&links, job), GT_OK);
+  check_links(gt_links_from(links, 0));
+  assert_near("the other way", gt_links_from(links, 1)[0].bandwidth_bps, 1e9, 1e-6);
+  assert_near("access", job->regions[1].access_bps, 77e6, 1e-6);
+  assert_true(job->regions[0].access_bps == 0 && job->regions[2].access_bps == 0);
+  gt_links_close(links);
+  gt_job_close(job);
+}
+
+/* A profile is whole or it is not there. */
+static void test_no_room(void **unused) {
+  (void)unused;
+  gt_probe_state *p = w_found(THREE, WAN);
+  assert_int_equal(gt_probe_profile(p, "/tmp/geotrain-no-such-folder/profile.yaml"), GT_ERR_CKPT);
+  assert_string_equal(gt_error_text(), "the profile /tmp/geotrain-no-such-folder/profile.yaml cannot be written: No such file or directory");
+  w_close(p);
+}
+
 static int make_file(void **unused) {
   (void)unused;
   int file = mkstemp(path);
@@ -180,6 +232,8 @@ int main(void) {
                                      cmocka_unit_test(test_evaluation),
                                      cmocka_unit_test(test_figures),
                                      cmocka_unit_test(test_noise),
-                                     cmocka_unit_test(test_after_a_pause)};
+                                     cmocka_unit_test(test_after_a_pause),
+                                     cmocka_unit_test(test_links),
+                                     cmocka_unit_test(test_no_room)};
   return cmocka_run_group_tests(tests, make_file, remove_file);
 }
