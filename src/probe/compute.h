@@ -14,7 +14,7 @@ bool gt_probe_pause_before(int64_t step);
 bool gt_probe_enough(int64_t steps, double passed_s);
 
 /* worker.c: the steps of a worker.  Open is local: it loads a few batches of the region's own
-   samples (errors as gt_train_loader; *out is to be closed all the same).  Run is collective over
+   samples (errors as gt_setup_loader; *out is to be closed all the same).  Run is collective over
    the region, and leaves in p->own what the steps say. */
 typedef struct gt_probe_steps gt_probe_steps;
 gt_status gt_probe_steps_open(gt_probe_steps **out, gt_probe_state *p);

@@ -105,7 +105,7 @@ void gt_probe_disk(gt_probe_state *p) {
              p->options->run_dir ? "" : run->job->name);
   snprintf(folder, sizeof folder, "%s/ckpt", run->run_dir);
   int before = existing(folder);
-  const bool made = gt_run_make_folders(folder, part, sizeof part);
+  const bool made = gt_setup_make_folders(folder, part, sizeof part);
   gt_status status = made ? GT_OK : GT_FAIL(GT_ERR_CKPT, "%s cannot be made: %s", part, strerror(errno));
   gt_ns from = gt_now();
   if (status == GT_OK) status = write_file(folder, run->region, (size_t)p->own.checkpoint_bytes);

@@ -40,7 +40,7 @@ static gt_status reach(gt_probe_state *p) {
   /* A job that cannot be read is refused later, by all ranks together. */
   if (gt_job_load(&job, o->job_path, o->sets, o->nsets) == GT_OK && gt_job_check_run(job) == GT_OK) {
     n = job->nregions;
-    plan = gt_run_regions(job);
+    plan = gt_setup_regions(job);
   }
   gt_status status = gt_net_reach(&p->reach, plan, n, o->link_limit_s > 0 ? o->link_limit_s : LINK_LIMIT_S, print_blocked);
   gt_free(plan);
@@ -114,7 +114,7 @@ static gt_status probe(gt_probe_state *p) {
   if (status != GT_OK) return refuse(status);
   p->setup = (gt_setup_options){.job_path = o->job_path, .sets = o->sets, .nsets = o->nsets, .run_dir = o->run_dir, .resume = GT_RESUME_AUTO};
   gt_probe_disk_before(p);
-  status = gt_run_open(&p->run, &p->setup);
+  status = gt_setup_open(&p->run, &p->setup);
   if (!can_go_on(p, status)) return refuse(status);
   status = measure(p);
   gt_probe_meet(p, "the end of the other ranks' measurements");
@@ -129,7 +129,7 @@ gt_status gt_probe(const gt_probe_options *options) {
   gt_net_start(120);
   gt_status status = probe(p);
   fflush(stdout);
-  gt_run_close(&p->run);
+  gt_setup_close(&p->run);
   gt_reach_close(&p->reach);
   gt_free(p->links);
   gt_free(p->ranks);

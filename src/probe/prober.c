@@ -127,7 +127,7 @@ void gt_prober_open(gt_prober *b, gt_probe_state *p) {
   size_t n = run->job->nregions, largest = gt_probe_sizes[n > GT_PROBER_MANY ? GT_PROBE_SIZES - 2 : GT_PROBE_SIZES - 1];
   *b = (gt_prober){.p = p, .n = n, .self = run->roles.region_id, .largest = largest, .payload = gt_alloc(largest, 1)};
   b->answers = GT_NEW_ARRAY(gt_prober_answer, n);
-  b->gateway = gt_run_gateway(run, largest, &(gt_gateway_events){b, on_message, NULL});
+  b->gateway = gt_setup_gateway(run, largest, &(gt_gateway_events){b, on_message, NULL});
   gt_gateway_begin(b->gateway, gt_now());
 }
 

@@ -97,7 +97,7 @@ gt_status gt_probe_steps_open(gt_probe_steps **out, gt_probe_state *p) {
   if (w->order.n > few) w->order.n = few;
   w->x = GT_NEW_ARRAY(float, run->batch_max * run->data.h * run->data.w * run->data.c);
   w->y = GT_NEW_ARRAY(int32_t, run->batch_max);
-  return gt_train_loader(run, w->order.n, &w->loader);
+  return gt_setup_loader(run, w->order.n, &w->loader);
 }
 
 void gt_probe_steps_run(gt_probe_steps *w) {

@@ -70,9 +70,9 @@ static char *kept_text(gt_run *run) {
   int64_t rounds[GT_MAX_ROUNDS];
   const gt_setup_options *o = run->options;
   if (o->resume == GT_RESUME_NO || !o->run_dir) return NULL;
-  if (o->resume_round > 0 && gt_run_read_round(run, o->resume_round) != GT_ROUND_DAMAGED) return text_of(&run->kept.state);
+  if (o->resume_round > 0 && gt_setup_read_round(run, o->resume_round) != GT_ROUND_DAMAGED) return text_of(&run->kept.state);
   for (size_t n = gt_ckpt_rounds(o->run_dir, run->region, rounds, GT_MAX_ROUNDS); n-- > 0;)
-    if (gt_run_read_round(run, rounds[n]) != GT_ROUND_DAMAGED) return text_of(&run->kept.state);
+    if (gt_setup_read_round(run, rounds[n]) != GT_ROUND_DAMAGED) return text_of(&run->kept.state);
   return NULL;
 }
 
@@ -229,7 +229,7 @@ static void settle(gt_run *run, bool named, const char *text) {
   if (run->roles.is_ps && run->choices.n > 0) say(run, measured ? "measured" : source);
 }
 
-gt_status gt_run_open_choices(gt_run *run, const gt_graph_spec *spec) {
+gt_status gt_setup_open_choices(gt_run *run, const gt_graph_spec *spec) {
   const gt_job *job = run->job;
   const bool by_rule = strcmp(job->train.choices, "rule") == 0, named = !by_rule && strcmp(job->train.choices, "measure") != 0;
   char *text = NULL;
@@ -248,7 +248,7 @@ gt_status gt_run_open_choices(gt_run *run, const gt_graph_spec *spec) {
   return status;
 }
 
-char **gt_run_gather_choices(const gt_run *run) {
+char **gt_setup_gather_choices(const gt_run *run) {
   const size_t n = run->job->nregions;
   int *sizes = GT_NEW_ARRAY(int, n);
   char **texts = GT_NEW_ARRAY(char *, n), *all = gather_texts(run, run->roles.ps, run->choices_text ? run->choices_text : "", sizes, (int)n);

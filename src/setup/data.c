@@ -132,7 +132,7 @@ static gt_status settle_normalisation(gt_run *run, const gt_dataset_info *infos)
   return same ? GT_OK : from_sums(run);
 }
 
-gt_status gt_run_open_data(gt_run *run) {
+gt_status gt_setup_open_data(gt_run *run) {
   GT_TRY(agree(run, open_own(run)));
   gt_dataset_info *infos = gather(run, &run->data, sizeof run->data);
   while (run->tester < run->job->nregions && infos[run->tester].ntest == 0) run->tester++;
@@ -142,12 +142,12 @@ gt_status gt_run_open_data(gt_run *run) {
   return status;
 }
 
-gt_status gt_train_loader(const gt_run *run, size_t n, gt_loader **out) {
+gt_status gt_setup_loader(const gt_run *run, size_t n, gt_loader **out) {
   GT_TRY(gt_loader_create(out, run->dataset, GT_SPLIT_TRAIN, run->part, n));
   return gt_loader_augment(*out, run->job->data.augment);
 }
 
-void gt_run_save_data(const gt_run *run, gt_state *state) {
+void gt_setup_save_data(const gt_run *run, gt_state *state) {
   if (run->data.input != GT_INPUT_BYTES) return;
   gt_state_add(state, "data/", "mean", GT_TYPE_F32, (float *)gt_dataset_mean(run->dataset), run->data.c);
   gt_state_add(state, "data/", "std", GT_TYPE_F32, (float *)gt_dataset_std(run->dataset), run->data.c);
@@ -159,7 +159,7 @@ static bool differs(const gt_run *run, const gt_state *state, const char *name, 
   return item && (item->type != GT_TYPE_F32 || item->count != run->data.c || memcmp(item->data, here, run->data.c * sizeof *here) != 0);
 }
 
-gt_status gt_run_check_data(const gt_run *run, const gt_state *state) {
+gt_status gt_setup_check_data(const gt_run *run, const gt_state *state) {
   char text[256];
   if (run->data.input != GT_INPUT_BYTES) return GT_OK;
   if (!differs(run, state, "mean", gt_dataset_mean(run->dataset)) && !differs(run, state, "std", gt_dataset_std(run->dataset))) return GT_OK;

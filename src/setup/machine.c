@@ -29,7 +29,7 @@ static gt_status take_wish(const gt_run *run) {
 static void name_sets(char *text, const bool *has) {
   text[0] = 0;
   for (int isa = 0; isa < GT_ISAS; isa++)
-    if (has[isa]) snprintf(text + strlen(text), GT_RUN_ISA - strlen(text), "%s%s", text[0] ? "+" : "", gt_isa_name((gt_isa)isa));
+    if (has[isa]) snprintf(text + strlen(text), GT_SETUP_ISA - strlen(text), "%s%s", text[0] ? "+" : "", gt_isa_name((gt_isa)isa));
 }
 
 /* Different sets give products and reductions of different bits: no fault, but good to know. */
@@ -45,7 +45,7 @@ static void note_difference(const gt_run *run) {
     gt_log_job(GT_LOG_INFO, "instruction sets differ (%s): gradients differ in their last bits with the CPU that computes them, means do not", text);
 }
 
-gt_status gt_run_open_machine(gt_run *run) {
+gt_status gt_setup_open_machine(gt_run *run) {
   const gt_roles *roles = &run->roles;
   GT_TRY(gt_agree(roles->world, take_wish(run), run->start_limit_s));
   int own[2] = {(int)roles->region_id, (int)gt_isa_used()}, *all = GT_NEW_ARRAY(int, 2 * (size_t)roles->world_size);
@@ -78,7 +78,7 @@ static bool computes(const gt_roles *roles) {
   return !roles->is_ps || roles->region_size == 1;
 }
 
-void gt_run_open_precision(gt_run *run, const gt_kernels *kernels) {
+void gt_setup_open_precision(gt_run *run, const gt_kernels *kernels) {
   const gt_roles *roles = &run->roles;
   const char *why;
   const int own = (int)own_precision(run, kernels, &why);
@@ -128,7 +128,7 @@ static void note_precision(const gt_run *run) {
   gt_log_job(GT_LOG_WARN, "workers compute in different precision (%s); train.precision f32 is what all have", text);
 }
 
-void gt_run_gather_builds(gt_run *run) {
+void gt_setup_gather_builds(gt_run *run) {
   const gt_roles *roles = &run->roles;
   const size_t nregions = run->job->nregions;
   built own = {.region = (int32_t)roles->region_id, .computes = computes(roles)}, *all = GT_NEW_ARRAY(built, (size_t)roles->world_size);

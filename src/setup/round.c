@@ -3,7 +3,7 @@
 
 #include "internal.h"
 
-const char *gt_state_spoilt(const gt_state *state) {
+const char *gt_setup_spoilt(const gt_state *state) {
   for (size_t i = 0; i < state->n; i++) {
     const gt_state_item *item = &state->items[i];
     if (item->type == GT_TYPE_F32 && !gt_vec_finite(gt_vec_of(item->data, item->count))) return item->name;
@@ -11,7 +11,7 @@ const char *gt_state_spoilt(const gt_state *state) {
   return NULL;
 }
 
-void gt_kept_close(gt_kept *kept) {
+void gt_setup_close_kept(gt_kept *kept) {
   gt_state_close(&kept->state);
   gt_ckpt_info_close(&kept->info);
   *kept = (gt_kept){0};
@@ -23,7 +23,7 @@ static gt_round_verdict judge(gt_kept *kept, const char *path) {
     snprintf(kept->why, sizeof kept->why, "%s", gt_error_text());
     return GT_ROUND_DAMAGED;
   }
-  const char *spoilt = gt_state_spoilt(&kept->state);
+  const char *spoilt = gt_setup_spoilt(&kept->state);
   if (spoilt)
     snprintf(kept->why, sizeof kept->why, "%s: %s is not finite everywhere", path, spoilt);
   else if (kept->info.doubtful)
@@ -31,11 +31,11 @@ static gt_round_verdict judge(gt_kept *kept, const char *path) {
   return spoilt ? GT_ROUND_NOT_FINITE : kept->info.doubtful ? GT_ROUND_DOUBTFUL : GT_ROUND_SOUND;
 }
 
-gt_round_verdict gt_run_read_round(gt_run *run, int64_t round) {
+gt_round_verdict gt_setup_read_round(gt_run *run, int64_t round) {
   gt_kept *kept = &run->kept;
   char path[1300];
   if (kept->round == round) return kept->verdict;
-  gt_kept_close(kept);
+  gt_setup_close_kept(kept);
   kept->verdict = judge(kept, gt_ckpt_path(path, sizeof path, run->options->run_dir ? run->options->run_dir : run->run_dir, round, run->region));
   kept->round = round;
   return kept->verdict;

@@ -61,7 +61,7 @@ static void warn(const char *text) {
 
 /* ---- roles --------------------------------------------------------------------------------------------------------------- */
 
-gt_region_plan *gt_run_regions(const gt_job *job) {
+gt_region_plan *gt_setup_regions(const gt_job *job) {
   gt_region_plan *plan = GT_NEW_ARRAY(gt_region_plan, job->nregions);
   for (size_t i = 0; i < job->nregions; i++) {
     const gt_job_region *r = &job->regions[i];
@@ -71,7 +71,7 @@ gt_region_plan *gt_run_regions(const gt_job *job) {
 }
 
 static gt_status open_roles(gt_run *run) {
-  gt_region_plan *plan = gt_run_regions(run->job);
+  gt_region_plan *plan = gt_setup_regions(run->job);
   gt_status status = gt_roles_create(&run->roles, plan, run->job->nregions, run->start_limit_s);
   if (status == GT_OK) {
     char who[160];
@@ -100,7 +100,7 @@ static gt_status cannot(const char *path, const char *part, const char *what) {
   return GT_FAIL(GT_ERR_CKPT, "run directory %s: %s cannot be %s on %s: %s", path, part, what, host, strerror(reason));
 }
 
-bool gt_run_make_folders(const char *path, char *part, size_t size) {
+bool gt_setup_make_folders(const char *path, char *part, size_t size) {
   snprintf(part, size, "%s", path);
   for (char *c = part + 1;; c++) {
     if (*c != '/' && *c != 0) continue;
@@ -114,7 +114,7 @@ bool gt_run_make_folders(const char *path, char *part, size_t size) {
 
 static gt_status make_run_dir(const char *path) {
   char part[1024];
-  if (!gt_run_make_folders(path, part, sizeof part)) return cannot(path, part, "made");
+  if (!gt_setup_make_folders(path, part, sizeof part)) return cannot(path, part, "made");
   return access(path, W_OK | X_OK) == 0 ? GT_OK : cannot(path, path, "written"); /* made by another host */
 }
 
@@ -201,15 +201,15 @@ static gt_status open_model(gt_run *run) {
   spec.shape = (gt_sample_shape){run->data.h, run->data.w, run->data.c, run->data.classes, run->data.features};
   spec.batch_max = run->roles.is_ps ? 0 : run->batch_max;
   spec.kernels = kernels;
-  gt_run_open_precision(run, kernels);
+  gt_setup_open_precision(run, kernels);
   spec.precision = run->precision;
   spec.batch = run->batch;
   gt_status status =
       kernels ? GT_OK : GT_FAIL(GT_ERR_JOB, "train.kernels is \"%s\", which this build does not have", gt_kernels_names[run->job->train.kernels]);
   GT_TRY(agree(run, status));
-  GT_TRY(gt_run_open_choices(run, &spec));
+  GT_TRY(gt_setup_open_choices(run, &spec));
   if (run->choices.n > 0) spec.choices = &run->choices;
-  if (run->roles.is_ps) run->all_choices = gt_run_gather_choices(run);
+  if (run->roles.is_ps) run->all_choices = gt_setup_gather_choices(run);
   status = gt_graph_create(&run->graph, &spec);
   if (status == GT_OK) status = check_batches(run);
   if (status == GT_OK && run->roles.is_ps) {
@@ -217,7 +217,7 @@ static gt_status open_model(gt_run *run) {
     if (run->job->train.init) status = init_params(run);
   }
   GT_TRY(agree(run, status));
-  gt_run_gather_builds(run);
+  gt_setup_gather_builds(run);
   return GT_OK;
 }
 
@@ -241,7 +241,7 @@ static gt_status open_links(gt_run *run) {
   return agree(run, status);
 }
 
-gt_gateway *gt_run_gateway(const gt_run *run, size_t payload_max, const gt_gateway_events *events) {
+gt_gateway *gt_setup_gateway(const gt_run *run, size_t payload_max, const gt_gateway_events *events) {
   const gt_job *job = run->job;
   size_t self = run->roles.region_id;
   gt_gateway_spec spec = {.nregions = job->nregions,
@@ -260,19 +260,19 @@ static gt_status open_prices(gt_run *run) {
   return agree(run, run->roles.is_lead ? gt_job_prices_of(&run->prices, run->job) : GT_OK);
 }
 
-gt_status gt_run_open(gt_run *run, const gt_setup_options *options) {
+gt_status gt_setup_open(gt_run *run, const gt_setup_options *options) {
   *run = (gt_run){.options = options, .roles = {.world = MPI_COMM_NULL, .region = MPI_COMM_NULL, .ps = MPI_COMM_NULL}};
   GT_TRY(open_job(run));
   GT_TRY(open_roles(run));
-  GT_TRY(gt_run_open_machine(run));
+  GT_TRY(gt_setup_open_machine(run));
   GT_TRY(open_links(run));
   GT_TRY(open_prices(run));
-  GT_TRY(gt_run_open_data(run));
+  GT_TRY(gt_setup_open_data(run));
   GT_TRY(open_model(run));
   return open_folder(run);
 }
 
-void gt_run_close(gt_run *run) {
+void gt_setup_close(gt_run *run) {
   gt_graph_close(run->graph);
   gt_dataset_close(run->dataset);
   gt_free(run->part);
@@ -281,7 +281,7 @@ void gt_run_close(gt_run *run) {
   for (size_t r = 0; run->all_choices && r < run->job->nregions; r++) gt_free(run->all_choices[r]);
   gt_free(run->all_choices);
   gt_free(run->choices_text);
-  gt_kept_close(&run->kept);
+  gt_setup_close_kept(&run->kept);
   gt_choices_close(&run->choices);
   gt_free(run->resolved);
   gt_links_close(run->links);

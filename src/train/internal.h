@@ -183,14 +183,14 @@ void gt_final_departed(gt_final *final, uint64_t cookie);
 bool gt_final_step(gt_final *final, gt_ns now);
 
 /* bill.c: the job's prediction beside what was measured; false: it has none. */
-bool gt_run_planned(gt_plan_result *out, const gt_job *job, const gt_figures *measured);
+bool gt_train_planned(gt_plan_result *out, const gt_job *job, const gt_figures *measured);
 
 /* job_file.c: writes job.yaml, by a temporary name: the regions may share the folder.  Local. */
-gt_status gt_run_write_job(const gt_run *run);
+gt_status gt_train_write_job(const gt_run *run);
 
 /* worker.c */
 /* What the region's plane carries. */
-gt_plane_size gt_run_plane_size(const gt_run *run);
+gt_plane_size gt_train_plane_size(const gt_run *run);
 gt_status gt_worker_run(gt_run *run);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "internal.h"
 
-gt_status gt_run_write_job(const gt_run *run) {
+gt_status gt_train_write_job(const gt_run *run) {
   char path[1200], temporary[1300];
   snprintf(path, sizeof path, "%s/job.yaml", run->run_dir);
   snprintf(temporary, sizeof temporary, "%s.tmp-%s-%ld", path, run->region, (long)getpid());

@@ -38,7 +38,7 @@ static void gather(const gt_server *s, int64_t own, int64_t *all, const char *wh
 /* The worst that a region says of its file of the round; collective over the PS ranks. */
 static gt_round_verdict judge_everywhere(gt_server *s, int64_t round) {
   int64_t all[GT_MAX_REGIONS], worst = GT_ROUND_SOUND;
-  gt_round_verdict own = gt_run_read_round(s->run, round);
+  gt_round_verdict own = gt_setup_read_round(s->run, round);
   if (own != GT_ROUND_SOUND) gt_log(GT_LOG_WARN, "%s", s->run->kept.why);
   gather(s, (int64_t)own, all, "what the other regions' files of a round are worth");
   for (size_t p = 0; p < s->run->job->nregions; p++) {
@@ -56,7 +56,7 @@ static void judge_the_rest(gt_server *s) {
   int64_t all[GT_MAX_REGIONS], damaged = 0;
   const gt_hello *own = &s->hellos[s->run->roles.region_id];
   for (int64_t i = own->nrounds - 1; i >= 0; i--) {
-    if (gt_run_read_round(s->run, own->rounds[i]) != GT_ROUND_DAMAGED) continue;
+    if (gt_setup_read_round(s->run, own->rounds[i]) != GT_ROUND_DAMAGED) continue;
     gt_log(GT_LOG_WARN, "%s", s->run->kept.why);
     if (damaged == 0) damaged = own->rounds[i];
   }

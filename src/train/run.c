@@ -31,10 +31,10 @@ gt_status gt_train(const gt_train_options *options) {
   gt_run run;
   gt_stop_install();
   gt_net_start(120);
-  gt_status status = gt_run_open(&run, &options->setup);
+  gt_status status = gt_setup_open(&run, &options->setup);
   if (status == GT_OK) status = run.roles.is_ps ? serve(&run, options->live) : gt_worker_run(&run);
   say(&run, status);
-  gt_run_close(&run);
+  gt_setup_close(&run);
   gt_net_finalize(run.end_limit_s);
   return status;
 }

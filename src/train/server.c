@@ -102,7 +102,7 @@ static void open_gateway(gt_server *s) {
   size_t n = run->job->nregions, self = run->roles.region_id, bytes = (a->params.n + a->buffers.n) * sizeof(float);
   for (size_t p = 0; p < n; p++)
     if (p != self) s->patience_s[p] = gt_links_patience(run->links, p, self, bytes, run->job->limits.wan_patience_s);
-  s->gateway = gt_run_gateway(run, bytes, &(gt_gateway_events){s, on_message, on_departed});
+  s->gateway = gt_setup_gateway(run, bytes, &(gt_gateway_events){s, on_message, on_departed});
 }
 
 /* ---- the PS ------------------------------------------------------------------------------------------------------------------ */
@@ -209,7 +209,7 @@ static void open_plane(gt_server *s) {
   gt_run *run = s->run;
   const gt_arrays *a = gt_graph_arrays(run->graph);
   const gt_sync_ops *strategy = gt_sync_of(run->job->sync.strategy);
-  const gt_plane_size size = gt_run_plane_size(run);
+  const gt_plane_size size = gt_train_plane_size(run);
   s->plane = gt_plane_ps_create(run->roles.region, &size);
   float *home = gt_plane_ps_home(s->plane);
   if (!home || !(strategy->barrier || strategy->sends == 0)) return;
@@ -239,7 +239,7 @@ gt_status gt_server_open(gt_server *s, gt_run *run, gt_live_mode live) {
   /* From here on the folder holds a run; one that was refused has left nothing that stands in the way of the next, and has removed nothing. */
   if (status == GT_OK && run->options->resume != GT_RESUME_NO) gt_server_remove_newer(s, round);
   if (status == GT_OK) gt_server_remove_final(s, round);
-  if (status == GT_OK && gt_run_write_job(run) != GT_OK) gt_panic(GT_ERR_CKPT, "%s", gt_error_text());
+  if (status == GT_OK && gt_train_write_job(run) != GT_OK) gt_panic(GT_ERR_CKPT, "%s", gt_error_text());
   if (status == GT_OK) gt_server_started(s, round);
   if (status == GT_OK && round > 0) gt_server_spread(s);
   return status;

@@ -23,7 +23,7 @@ static gt_status open_choices(const gt_setup_options *options, const char *choic
   w_begin(&run, options, REGIONS, "path: none.h5", train);
   run.batch = 8;
   const gt_graph_spec spec = spec_of(run.job);
-  return gt_run_open_choices(&run, &spec);
+  return gt_setup_open_choices(&run, &spec);
 }
 
 static void opened(const gt_setup_options *options, const char *choices, const char *kernels,
@@ -33,7 +33,7 @@ static void opened(const gt_setup_options *options, const char *choices, const c
 }
 
 static void end(void) {
-  gt_run_close(&run);
+  gt_setup_close(&run);
 }
 
 /* How many machines the region's text is of. */
@@ -108,7 +108,7 @@ static void test_kinds(void **unused) {
   run.batch = 8;
   run.precision = w_rank == 2 ? GT_BF16 : GT_F32;
   const gt_graph_spec spec = spec_of(run.job);
-  assert_int_equal(gt_run_open_choices(&run, &spec), GT_OK);
+  assert_int_equal(gt_setup_open_choices(&run, &spec), GT_OK);
   assert_int_equal(machines(), 2);
   assert_true(run.choices.seconds > 0 ? w_rank != 0 : w_rank == 0);
   end();
@@ -183,13 +183,13 @@ static void test_gathered(void **unused) {
   (void)unused;
   opened(NULL, w_path("choices"), "auto", "file");
   if (run.roles.is_ps) {
-    run.all_choices = gt_run_gather_choices(&run);
+    run.all_choices = gt_setup_gather_choices(&run);
     assert_string_equal(run.all_choices[0], run.choices_text);
   }
   end();
   opened(NULL, "rule", "auto", "rule");
   if (run.roles.is_ps) {
-    run.all_choices = gt_run_gather_choices(&run);
+    run.all_choices = gt_setup_gather_choices(&run);
     assert_string_equal(run.all_choices[0], "");
   }
   end();

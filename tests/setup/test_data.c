@@ -30,7 +30,7 @@ static const char *own_files(const char *a, const char *b) {
 
 static gt_status open_data(const char *regions, const char *data) {
   w_begin(&run, NULL, regions, data, "");
-  return gt_run_open_data(&run);
+  return gt_setup_open_data(&run);
 }
 
 static void opened(const char *regions, const char *data) {
@@ -38,7 +38,7 @@ static void opened(const char *regions, const char *data) {
 }
 
 static void end(void) {
-  gt_run_close(&run);
+  gt_setup_close(&run);
   assert_int_equal(gt_alloc_alive(), 0);
 }
 
@@ -138,7 +138,7 @@ static void test_loader(void **unused) {
   (void)unused;
   gt_loader *loader;
   opened(REGIONS, yaml("path: %s", w_path("one.h5")));
-  assert_int_equal(gt_train_loader(&run, 10, &loader), GT_OK);
+  assert_int_equal(gt_setup_loader(&run, 10, &loader), GT_OK);
   assert_int_equal(gt_loader_samples(loader), 10);
   float *x = GT_NEW_ARRAY(float, 64), *needed = GT_NEW_ARRAY(float, 64);
   int32_t y, label;
@@ -204,13 +204,14 @@ static void test_kept_with_a_model(void **unused) {
   (void)unused;
   gt_state state = {0}, none = {0};
   opened(REGIONS, yaml("path: %s, mean: [0.25], std: [0.5]", w_path("one.h5")));
-  gt_run_save_data(&run, &state);
-  assert_int_equal(gt_run_check_data(&run, &state), GT_OK);
-  assert_int_equal(gt_run_check_data(&run, &none), GT_OK); /* a file of before has nothing of it */
+  gt_setup_save_data(&run, &state);
+  assert_int_equal(gt_setup_check_data(&run, &state), GT_OK);
+  assert_int_equal(gt_setup_check_data(&run, &none),
+                   GT_OK); /* a file of before has nothing of it */
   float another[1] = {0.75F};
   gt_state changed = {0};
   gt_state_add(&changed, "data/", "mean", GT_TYPE_F32, another, 1);
-  w_failed(gt_run_check_data(&run, &changed), GT_ERR_CKPT,
+  w_failed(gt_setup_check_data(&run, &changed), GT_ERR_CKPT,
            "it was trained on images normalised otherwise than by mean 0.25, std 0.5");
   gt_state_close(&changed);
   gt_state_close(&state);

@@ -14,7 +14,7 @@ static void test_regions(void **unused) {
                              "regions: [{name: a, ranks: 3, hosts: [h1, h2]}, {name: b, ranks: 2, "
                              "hosts: [h3]}]\nsync: {strategy: none}\n";
   if (gt_job_parse(&job, "test", text) != GT_OK) fail_msg("%s", gt_error_text());
-  gt_region_plan *plan = gt_run_regions(job);
+  gt_region_plan *plan = gt_setup_regions(job);
   assert_string_equal(plan[0].name, "a");
   assert_string_equal(plan[1].name, "b");
   assert_true(plan[0].ranks == 3 && plan[1].ranks == 2 && plan[0].nhosts == 2 &&
@@ -34,10 +34,10 @@ static void test_folders(void **unused) {
   (void)unused;
   char part[300];
   const char *path = w_path("a/b/c");
-  assert_true(gt_run_make_folders(path, part, sizeof part));
+  assert_true(gt_setup_make_folders(path, part, sizeof part));
   assert_true(is_folder(path));
-  assert_true(gt_run_make_folders(path, part, sizeof part)); /* there already */
-  assert_true(gt_run_make_folders(w_path("d/e/"), part, sizeof part));
+  assert_true(gt_setup_make_folders(path, part, sizeof part)); /* there already */
+  assert_true(gt_setup_make_folders(w_path("d/e/"), part, sizeof part));
   assert_true(is_folder(w_path("d/e")));
 }
 
@@ -46,10 +46,10 @@ static void test_one_that_cannot_be(void **unused) {
   (void)unused;
   char part[300];
   const char *file = w_path("f/file");
-  assert_true(gt_run_make_folders(w_path("f"), part, sizeof part));
+  assert_true(gt_setup_make_folders(w_path("f"), part, sizeof part));
   int fd = open(file, O_WRONLY | O_CREAT, 0666);
   assert_true(fd >= 0 && close(fd) == 0);
-  assert_false(gt_run_make_folders(w_path("f/file/g/h"), part, sizeof part));
+  assert_false(gt_setup_make_folders(w_path("f/file/g/h"), part, sizeof part));
   assert_int_equal(errno, ENOTDIR);
   assert_string_equal(part, w_path("f/file/g"));
 }

@@ -12,12 +12,12 @@ static void begin(const char *train) {
 }
 
 static void end(void) {
-  gt_run_close(&run);
+  gt_setup_close(&run);
   assert_int_equal(gt_alloc_alive(), 0);
 }
 
 static void opened(void) {
-  if (gt_run_open_machine(&run) != GT_OK) fail_msg("%s", gt_error_text());
+  if (gt_setup_open_machine(&run) != GT_OK) fail_msg("%s", gt_error_text());
 }
 
 static void check_sets(const char *a, const char *b) {
@@ -71,7 +71,7 @@ static void test_no_such_set(void **unused) {
   (void)unused;
   begin("");
   if (w_rank == 0) setenv("GEOTRAIN_ISA", "avx3", 1);
-  w_failed(gt_run_open_machine(&run), GT_ERR_JOB,
+  w_failed(gt_setup_open_machine(&run), GT_ERR_JOB,
            "GEOTRAIN_ISA is \"avx3\"; one of plain, avx2, avx512 is needed");
   unsetenv("GEOTRAIN_ISA");
   end();
@@ -82,16 +82,16 @@ static void test_no_such_set(void **unused) {
 static void test_precision(void **unused) {
   (void)unused;
   begin("");
-  gt_run_open_precision(&run, gt_kernels_find("auto"));
+  gt_setup_open_precision(&run, gt_kernels_find("auto"));
   assert_int_equal(run.precision, GT_F32);
   end();
   begin("precision: bf16, kernels: blas"); /* a table that has no such thing */
-  gt_run_open_precision(&run, gt_kernels_find("blas"));
+  gt_setup_open_precision(&run, gt_kernels_find("blas"));
   assert_int_equal(run.precision, GT_F32);
   end();
   const char *why;
   begin("precision: bf16");
-  gt_run_open_precision(&run, gt_kernels_find("auto"));
+  gt_setup_open_precision(&run, gt_kernels_find("auto"));
   assert_int_equal(run.precision,
                    gt_kernels_find("auto")->prepared && gt_kernels_bf16(&why) ? GT_BF16 : GT_F32);
   end();
@@ -108,7 +108,7 @@ static void test_builds(void **unused) {
   spec.kernels = gt_kernels_find("ref");
   assert_int_equal(gt_graph_create(&run.graph, &spec), GT_OK);
   run.precision = w_rank == 0 || w_rank == 2 || w_rank == 4 ? GT_BF16 : GT_F32;
-  gt_run_gather_builds(&run);
+  gt_setup_gather_builds(&run);
   assert_string_equal(run.builds[0].precision, "f32+bf16");
   assert_string_equal(run.builds[1].precision, "bf16");
   assert_string_equal(run.builds[2].precision, "f32+bf16");

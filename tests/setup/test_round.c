@@ -32,7 +32,7 @@ static int end(void **unused) {
 static void test_sound(void **unused) {
   (void)unused;
   write_numbers(1, false);
-  assert_int_equal(gt_run_read_round(&run, 1), GT_ROUND_SOUND);
+  assert_int_equal(gt_setup_read_round(&run, 1), GT_ROUND_SOUND);
   assert_int_equal(run.kept.info.round, 1);
   assert_non_null(gt_state_find(&run.kept.state, "model/", "params"));
 }
@@ -40,7 +40,7 @@ static void test_sound(void **unused) {
 static void test_doubtful(void **unused) {
   (void)unused;
   write_numbers(2, true);
-  assert_int_equal(gt_run_read_round(&run, 2), GT_ROUND_DOUBTFUL);
+  assert_int_equal(gt_setup_read_round(&run, 2), GT_ROUND_DOUBTFUL);
   assert_non_null(strstr(run.kept.why,
                          "ckpt/2/a.h5: its model gave nothing but gradients that are not finite"));
 }
@@ -51,7 +51,7 @@ static void test_not_finite(void **unused) {
   numbers[2] = NAN;
   write_numbers(3, true);
   numbers[2] = 3;
-  assert_int_equal(gt_run_read_round(&run, 3), GT_ROUND_NOT_FINITE);
+  assert_int_equal(gt_setup_read_round(&run, 3), GT_ROUND_NOT_FINITE);
   assert_non_null(strstr(run.kept.why, "ckpt/3/a.h5: model/params is not finite everywhere"));
 }
 
@@ -63,10 +63,10 @@ static void test_damaged(void **unused) {
   gt_ckpt_path(path, sizeof path, run.run_dir, 4, "a");
   assert_int_equal(stat(path, &file), 0);
   assert_int_equal(truncate(path, file.st_size - 100), 0);
-  assert_int_equal(gt_run_read_round(&run, 4), GT_ROUND_DAMAGED);
+  assert_int_equal(gt_setup_read_round(&run, 4), GT_ROUND_DAMAGED);
   assert_true(strlen(run.kept.why) > 0);
   assert_int_equal(run.kept.state.n, 0);
-  assert_int_equal(gt_run_read_round(&run, 5), GT_ROUND_DAMAGED); /* there is none */
+  assert_int_equal(gt_setup_read_round(&run, 5), GT_ROUND_DAMAGED); /* there is none */
 }
 
 /* However often it is asked for; another takes its place. */
@@ -75,12 +75,12 @@ static void test_read_once(void **unused) {
   char path[300];
   write_numbers(6, false);
   write_numbers(7, false);
-  assert_int_equal(gt_run_read_round(&run, 6), GT_ROUND_SOUND);
+  assert_int_equal(gt_setup_read_round(&run, 6), GT_ROUND_SOUND);
   assert_int_equal(unlink(gt_ckpt_path(path, sizeof path, run.run_dir, 6, "a")), 0);
-  assert_int_equal(gt_run_read_round(&run, 6), GT_ROUND_SOUND);
-  assert_int_equal(gt_run_read_round(&run, 7), GT_ROUND_SOUND);
+  assert_int_equal(gt_setup_read_round(&run, 6), GT_ROUND_SOUND);
+  assert_int_equal(gt_setup_read_round(&run, 7), GT_ROUND_SOUND);
   assert_int_equal(run.kept.info.round, 7);
-  assert_int_equal(gt_run_read_round(&run, 6), GT_ROUND_DAMAGED);
+  assert_int_equal(gt_setup_read_round(&run, 6), GT_ROUND_DAMAGED);
 }
 
 /* Before the run directory is opened it is the one that was asked for. */
@@ -90,7 +90,7 @@ static void test_folder_that_was_asked_for(void **unused) {
   write_numbers(8, false);
   gt_run other;
   w_begin_alone(&other, &asked);
-  assert_int_equal(gt_run_read_round(&other, 8), GT_ROUND_SOUND);
+  assert_int_equal(gt_setup_read_round(&other, 8), GT_ROUND_SOUND);
   w_end_alone(&other);
 }
 

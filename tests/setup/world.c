@@ -22,7 +22,7 @@ void w_begin(gt_run *run, const gt_setup_options *options, const char *regions, 
   *run = (gt_run){
       .options = options ? options : &none, .start_limit_s = W_LIMIT_S, .end_limit_s = W_LIMIT_S};
   run->job = job_of(regions, data, train);
-  gt_region_plan *plan = gt_run_regions(run->job);
+  gt_region_plan *plan = gt_setup_regions(run->job);
   if (gt_roles_create(&run->roles, plan, run->job->nregions, W_LIMIT_S) != GT_OK)
     fail_msg("%s", gt_error_text());
   run->region = run->job->regions[run->roles.region_id].name;
@@ -34,7 +34,7 @@ void w_begin_alone(gt_run *run, const gt_setup_options *options) {
 }
 
 void w_end_alone(gt_run *run) {
-  gt_kept_close(&run->kept);
+  gt_setup_close_kept(&run->kept);
 }
 
 void w_write_round(const char *run_dir, const char *region, int64_t round, bool doubtful,

@@ -29,7 +29,7 @@ void w_meet(void);
 
 /* Job and roles are known: the ranks of `regions` (YAML, such as "[{name: a, ranks: 2}]") are those
    of the world; data and train are more keys of these sections ("path: x.h5").  options are
-   borrowed, NULL: none.  gt_run_close ends it.  Collective over the world. */
+   borrowed, NULL: none.  gt_setup_close ends it.  Collective over the world. */
 void w_begin(gt_run *run, const gt_setup_options *options, const char *regions, const char *data,
              const char *train);
 /* As w_begin of one rank, without MPI: a PS of region "a". */
