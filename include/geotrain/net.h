@@ -1,4 +1,4 @@
-/* net: communicators, roles, named waits, agreement, panic, the local plane.  Layer 2.  The only part besides wan and train that calls MPI.
+/* net: communicators, roles, named waits, agreement, panic, the local plane.  Layer 2.  Only wan, setup, train and probe call MPI besides it.
    MPI_THREAD_FUNNELED: only the main thread communicates.  No wait spins: each sleeps between tests, and each has a name and a deadline. */
 #ifndef GEOTRAIN_NET_H
 #define GEOTRAIN_NET_H

@@ -1,5 +1,5 @@
 /* planner: how many ranks each region shall have and with which strategy, how long that takes and
-   what it costs, before anything is submitted.  Layer 8.  Local; no MPI.  Every figure comes from
+   what it costs, before anything is submitted.  Layer 9.  Local; no MPI.  Every figure comes from
    simulations of the job (sim.h), every price from the job's (job.h).  docs/planning.md says what
    a plan is and by what rule it is chosen. */
 #ifndef GEOTRAIN_PLANNER_H

@@ -1,7 +1,7 @@
 /* geotrain probe JOB.yaml: reads its options and probes. */
 #include "cli.h"
 #include "geotrain/net.h"
-#include "geotrain/train.h"
+#include "geotrain/probe.h"
 #include "options.h"
 
 enum { RUN_DIR = GT_OPTION_SET + 1, OUT, SUSTAINED, LINK_LIMIT };

@@ -20,12 +20,12 @@ static const struct option options[] = {{"run-dir", required_argument, NULL, RUN
                                         {NULL, 0, NULL, 0}};
 
 static gt_status read_resume(gt_train_options *o, const char *argument) {
-  o->resume = GT_RESUME_YES;
+  o->setup.resume = GT_RESUME_YES;
   if (!argument) return GT_OK;
   if (strcmp(argument, "auto") == 0)
-    o->resume = GT_RESUME_AUTO;
+    o->setup.resume = GT_RESUME_AUTO;
   else
-    o->run_dir = argument;
+    o->setup.run_dir = argument;
   return GT_OK;
 }
 
@@ -36,13 +36,13 @@ static gt_status read_round(gt_train_options *o, const char *argument) {
   long long round = strtoll(argument, &end, 10);
   if (!isdigit((unsigned char)*argument) || *end || errno != 0 || round < 1)
     return GT_FAIL(GT_ERR_JOB, "--resume-round is \"%s\"; the number of a round, 1 or more, is needed", argument);
-  o->resume_round = round;
+  o->setup.resume_round = round;
   return GT_OK;
 }
 
 static gt_status read_clock(gt_train_options *o, const char *argument) {
-  o->virtual_clock = strcmp(argument, "virtual") == 0;
-  if (o->virtual_clock || strcmp(argument, "real") == 0) return GT_OK;
+  o->setup.virtual_clock = strcmp(argument, "virtual") == 0;
+  if (o->setup.virtual_clock || strcmp(argument, "real") == 0) return GT_OK;
   return GT_FAIL(GT_ERR_JOB, "--clock is \"%s\"; one of real, virtual is needed", argument);
 }
 
@@ -62,17 +62,18 @@ static gt_status take(void *ctx, int option, const char *argument) {
   if (option == RESUME_ROUND) return read_round(o, argument);
   if (option == CLOCK) return read_clock(o, argument);
   if (option == PROGRESS) return read_progress(o, argument);
-  o->run_dir = argument;
+  o->setup.run_dir = argument;
   return GT_OK;
 }
 
 static gt_status read_options(gt_train_options *o, gt_job_words *words, int argc, char **argv) {
   GT_TRY(gt_job_words_read(words, argc, argv, options, take, o));
-  o->job_path = words->path;
-  o->sets = words->sets;
-  o->nsets = words->nsets;
-  if (o->resume_round > 0) o->resume = GT_RESUME_YES;
-  if (o->resume == GT_RESUME_YES && !o->run_dir) return GT_FAIL(GT_ERR_JOB, "train: --resume needs to know which run: --resume=DIR or --run-dir DIR");
+  o->setup.job_path = words->path;
+  o->setup.sets = words->sets;
+  o->setup.nsets = words->nsets;
+  if (o->setup.resume_round > 0) o->setup.resume = GT_RESUME_YES;
+  if (o->setup.resume == GT_RESUME_YES && !o->setup.run_dir)
+    return GT_FAIL(GT_ERR_JOB, "train: --resume needs to know which run: --resume=DIR or --run-dir DIR");
   return GT_OK;
 }
 

@@ -52,7 +52,7 @@ static void begin_file(gt_final *f, const char *region, const gt_region_result *
   gt_sha256_hex(params.data, params.n * sizeof(float), info.params_sha256);
   gt_state_add(&state, "model/", "params", GT_TYPE_F32, params.data, params.n);
   gt_state_add(&state, "model/", "buffers", GT_TYPE_F32, buffers.data, buffers.n);
-  gt_run_save_data(s->run, &state);
+  gt_setup_save_data(s->run, &state);
   gt_status status = gt_ckpt_write_final(&f->writer, s->run->run_dir, region, &info, &state);
   gt_state_close(&state);
   if (status != GT_OK) gt_panic(status, "%s", gt_error_text());
@@ -229,7 +229,7 @@ static gt_status publish(const gt_final *f, const gt_summary *summary, double el
     sum->cost = &cost;
   }
   gt_figures measured = gt_figures_of(elapsed, sum->regions, sum->nregions, (double)sum->samples, wan_bytes, cost.usd);
-  if (gt_run_planned(&plan, run->job, &measured)) sum->plan = &plan;
+  if (gt_train_planned(&plan, run->job, &measured)) sum->plan = &plan;
   gt_status status = gt_summary_write(run->run_dir, sum);
   if (status == GT_OK) gt_summary_print(stdout, sum);
   fflush(stdout);

@@ -1,110 +1,15 @@
-/* Private to train: what one rank knows of its run, and the functions that its modules offer one another. */
+/* Private to train: what a PS rank keeps of its run, and the functions that its modules offer one
+   another. */
 #ifndef GEOTRAIN_TRAIN_INTERNAL_H
 #define GEOTRAIN_TRAIN_INTERNAL_H
 
-#include "geotrain/ckpt.h"
-#include "geotrain/data.h"
-#include "geotrain/job.h"
-#include "geotrain/nn.h"
 #include "geotrain/ps_state.h"
 #include "geotrain/ps_time_split.h"
 #include "geotrain/record.h"
+#include "geotrain/setup.h"
 #include "geotrain/train.h"
-#include "geotrain/wan.h"
-
-#define GT_EVAL_BATCH ((size_t)32) /* samples at a time in evaluation, unless training takes more */
-#define GT_MAX_ROUNDS 64
-#define GT_RUN_ISA    ((size_t)32) /* characters of a region's instruction sets */
 
 #define GT_MAX_REGIONS 64
-
-/* What a file of a round is worth to a run that is to go on: the worst of the regions' counts. */
-typedef enum {
-  GT_ROUND_SOUND,
-  GT_ROUND_DOUBTFUL,   /* finite, but its region's last gradients all were not */
-  GT_ROUND_NOT_FINITE, /* a parameter, or what else is kept in float32 */
-  GT_ROUND_DAMAGED
-} gt_round_verdict;
-
-/* A file of a round in memory, so that it is read once however often it is asked for. */
-typedef struct {
-  int64_t round; /* 0: none */
-  gt_round_verdict verdict;
-  gt_ckpt_info info;
-  gt_state state;              /* both are empty where it is damaged */
-  char why[GT_ERROR_TEXT_MAX]; /* it is not sound */
-} gt_kept;
-
-/* One rank's view, made by gt_run_open. */
-typedef struct {
-  const gt_train_options *options;
-  gt_job *job;
-  char *resolved; /* job as YAML */
-  char run_dir[1024];
-  gt_roles roles;
-  const char *region; /* this rank's region's name */
-  double start_limit_s;
-  double end_limit_s; /* for the other ranks to come to the end: one may be in a step, and send then what is under way */
-  gt_dataset *dataset;
-  gt_dataset_info data;
-  uint32_t *part; /* the region's samples */
-  size_t npart;
-  size_t tester; /* the first region with test samples scores the mean; nregions: none has any */
-  gt_graph *graph;
-  char (*isas)[GT_RUN_ISA]; /* of each region's ranks: "avx2", or "avx2+avx512" */
-  gt_precision precision;   /* that is computed in; on a PS: by its first worker */
-  gt_build_texts *builds;   /* of each region's workers, and behind them of all */
-  gt_choices choices;       /* of this rank's machine; empty: by rule */
-  char *choices_text;       /* of all machines of the region; NULL: by rule */
-  char **all_choices;       /* on a PS: of every region */
-  const char *choices_how;  /* "rule", "measured", "checkpoint", "file" */
-  size_t batch;             /* samples of a training batch */
-  size_t batch_max;         /* samples at a time, in training or evaluation */
-  gt_order order;
-  gt_links *links;
-  gt_job_prices prices; /* the lead's; elsewhere nothing is known */
-  gt_kept kept;         /* a PS's, until it has gone on from it */
-  bool init_missing;    /* train.init could not be read, and the run has checkpoints of its own */
-} gt_run;
-
-/* setup.c: each is collective over the world and gives every rank the same status. */
-gt_status gt_run_open(gt_run *run, const gt_train_options *options);
-void gt_run_close(gt_run *run);
-/* Writes job.yaml, by a temporary name: the regions may share the folder.  Local. */
-gt_status gt_run_write_job(const gt_run *run);
-
-/* data.c: opens the region's data set and settles which of its samples are the region's and how
-   images are normalised.  Collective over the world; GT_ERR_DATA, GT_ERR_JOB say which region has
-   what. */
-gt_status gt_run_open_data(gt_run *run);
-/* Adds how images are normalised, data/mean and data/std, to what a file with a model holds.
-   Local. */
-void gt_run_save_data(const gt_run *run, gt_state *state);
-/* GT_ERR_CKPT: a file's model was trained on images normalised otherwise.  Local. */
-gt_status gt_run_check_data(const gt_run *run, const gt_state *state);
-
-/* choices.c: settles which way products are computed, before the model is built.  Collective over the world; GT_ERR_JOB: train.choices. */
-gt_status gt_run_open_choices(gt_run *run, const gt_graph_spec *spec);
-/* The text of every region's choices, empty where it computes by rule.  Collective over the PS ranks; the caller frees the texts and the list. */
-char **gt_run_gather_choices(const gt_run *run);
-
-/* machine.c: settles which instruction set computes, before kernels are used.  Collective over the world. */
-gt_status gt_run_open_machine(gt_run *run);
-
-/* Settles run->precision: bf16 where the job wants it and this rank has it; a worker that has not says
-   why.  Collective over the region. */
-void gt_run_open_precision(gt_run *run, const gt_kernels *kernels);
-/* Once there is a model: what every region's workers compute by, in run->builds; a difference is said
-   once.  Collective over the world. */
-void gt_run_gather_builds(gt_run *run);
-
-/* What the region's plane carries. */
-gt_plane_size gt_run_plane_size(const gt_run *run);
-
-/* worker.c: the first n of the region's own training samples, augmented as the job says.  Local. */
-gt_status gt_train_loader(const gt_run *run, size_t n, gt_loader **out);
-/* The region's gateway as the job says; payload_max: bytes.  Collective over the PS ranks. */
-gt_gateway *gt_run_gateway(const gt_run *run, size_t payload_max, const gt_gateway_events *events);
 
 /* What a PS tells the others before training starts (kind HELLO, little endian as is). */
 typedef struct {
@@ -166,11 +71,6 @@ void gt_server_hello_message(gt_server *s, size_t peer, const gt_frame_header *h
 gt_status gt_server_hello(gt_server *s, const gt_hello *own, int64_t *round, int64_t *newest);
 
 /* kept.c */
-/* The first float32 item of the list that is not finite everywhere; NULL: all are. */
-const char *gt_state_spoilt(const gt_state *state);
-/* Reads the region's file of a round into run->kept, unless it is there.  On a PS; local. */
-gt_round_verdict gt_run_read_round(gt_run *run, int64_t round);
-void gt_kept_close(gt_kept *kept);
 /* Lists the rounds that this region has files of in own->rounds; none is read. */
 void gt_server_rounds(gt_server *s, gt_hello *own);
 /* Of the rounds that all greetings list the newest that is whole and sound in every region, or the
@@ -192,7 +92,6 @@ gt_status gt_server_resume(gt_server *s, int64_t round);
 /* Removes files of rounds newer than the one that is gone on from: they were not whole or not
    sound, or an older one was named.  Their numbers are not used again. */
 void gt_server_remove_newer(const gt_server *s, int64_t round);
-gt_status gt_run_init_params(gt_run *run);
 /* Host of the PS: take the checkpoint of a round; a round is whole. */
 void gt_server_checkpoint(void *server, int64_t round);
 void gt_server_whole(void *server, int64_t round);
@@ -231,7 +130,7 @@ void gt_virtual_look_around(gt_server *s);
 gt_status gt_virtual_loop(gt_server *s);
 
 /* server.c */
-gt_status gt_server_open(gt_server *s, gt_run *run);
+gt_status gt_server_open(gt_server *s, gt_run *run, gt_live_mode live);
 void gt_server_close(gt_server *s);
 /* loop.c: until the run ends: 0, 75 or 6. */
 gt_status gt_server_loop(gt_server *s);
@@ -285,9 +184,14 @@ void gt_final_departed(gt_final *final, uint64_t cookie);
 bool gt_final_step(gt_final *final, gt_ns now);
 
 /* planned.c: the job's prediction beside what was measured; false: it has none. */
-bool gt_run_planned(gt_plan_result *out, const gt_job *job, const gt_figures *measured);
+bool gt_train_planned(gt_plan_result *out, const gt_job *job, const gt_figures *measured);
+
+/* job_file.c: writes job.yaml, by a temporary name: the regions may share the folder.  Local. */
+gt_status gt_train_write_job(const gt_run *run);
 
 /* worker.c */
+/* What the region's plane carries. */
+gt_plane_size gt_train_plane_size(const gt_run *run);
 gt_status gt_worker_run(gt_run *run);
 
 #endif

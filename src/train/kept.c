@@ -4,46 +4,6 @@
 
 #include "internal.h"
 
-/* ---- one file -------------------------------------------------------------------------------- */
-
-const char *gt_state_spoilt(const gt_state *state) {
-  for (size_t i = 0; i < state->n; i++) {
-    const gt_state_item *item = &state->items[i];
-    if (item->type == GT_TYPE_F32 && !gt_vec_finite(gt_vec_of(item->data, item->count))) return item->name;
-  }
-  return NULL;
-}
-
-void gt_kept_close(gt_kept *kept) {
-  gt_state_close(&kept->state);
-  gt_ckpt_info_close(&kept->info);
-  *kept = (gt_kept){0};
-}
-
-/* What the file is worth, in words where it is not sound. */
-static gt_round_verdict judge(gt_kept *kept, const char *path) {
-  if (gt_ckpt_read(path, &kept->info, &kept->state) != GT_OK) {
-    snprintf(kept->why, sizeof kept->why, "%s", gt_error_text());
-    return GT_ROUND_DAMAGED;
-  }
-  const char *spoilt = gt_state_spoilt(&kept->state);
-  if (spoilt)
-    snprintf(kept->why, sizeof kept->why, "%s: %s is not finite everywhere", path, spoilt);
-  else if (kept->info.doubtful)
-    snprintf(kept->why, sizeof kept->why, "%s: its model gave nothing but gradients that are not finite", path);
-  return spoilt ? GT_ROUND_NOT_FINITE : kept->info.doubtful ? GT_ROUND_DOUBTFUL : GT_ROUND_SOUND;
-}
-
-gt_round_verdict gt_run_read_round(gt_run *run, int64_t round) {
-  gt_kept *kept = &run->kept;
-  char path[1300];
-  if (kept->round == round) return kept->verdict;
-  gt_kept_close(kept);
-  kept->verdict = judge(kept, gt_ckpt_path(path, sizeof path, run->options->run_dir ? run->options->run_dir : run->run_dir, round, run->region));
-  kept->round = round;
-  return kept->verdict;
-}
-
 /* ---- what the regions have ------------------------------------------------------------------- */
 
 void gt_server_rounds(gt_server *s, gt_hello *own) {
@@ -78,7 +38,7 @@ static void gather(const gt_server *s, int64_t own, int64_t *all, const char *wh
 /* The worst that a region says of its file of the round; collective over the PS ranks. */
 static gt_round_verdict judge_everywhere(gt_server *s, int64_t round) {
   int64_t all[GT_MAX_REGIONS], worst = GT_ROUND_SOUND;
-  gt_round_verdict own = gt_run_read_round(s->run, round);
+  gt_round_verdict own = gt_setup_read_round(s->run, round);
   if (own != GT_ROUND_SOUND) gt_log(GT_LOG_WARN, "%s", s->run->kept.why);
   gather(s, (int64_t)own, all, "what the other regions' files of a round are worth");
   for (size_t p = 0; p < s->run->job->nregions; p++) {
@@ -96,7 +56,7 @@ static void judge_the_rest(gt_server *s) {
   int64_t all[GT_MAX_REGIONS], damaged = 0;
   const gt_hello *own = &s->hellos[s->run->roles.region_id];
   for (int64_t i = own->nrounds - 1; i >= 0; i--) {
-    if (gt_run_read_round(s->run, own->rounds[i]) != GT_ROUND_DAMAGED) continue;
+    if (gt_setup_read_round(s->run, own->rounds[i]) != GT_ROUND_DAMAGED) continue;
     gt_log(GT_LOG_WARN, "%s", s->run->kept.why);
     if (damaged == 0) damaged = own->rounds[i];
   }

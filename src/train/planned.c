@@ -17,7 +17,7 @@ static const char *predicted_strategy(const gt_job *job) {
   return strategy == GT_STRATEGY_NONE ? NULL : gt_strategy_names[strategy];
 }
 
-bool gt_run_planned(gt_plan_result *out, const gt_job *job, const gt_figures *measured) {
+bool gt_train_planned(gt_plan_result *out, const gt_job *job, const gt_figures *measured) {
   *out = (gt_plan_result){.strategy = predicted_strategy(job),
                           .made = job->plan.predicted.made,
                           .predicted = {above_0(job->plan.predicted.wall_s), above_0(job->plan.predicted.step_s),

@@ -66,9 +66,9 @@ void gt_server_checkpoint(void *server, int64_t round) {
   gt_state state = {0};
   collect(s, now, &state);
   const double bytes = state_bytes(&state);
-  gt_run_save_data(s->run, &state); /* a few numbers: not worth a virtual clock's while */
+  gt_setup_save_data(s->run, &state); /* a few numbers: not worth a virtual clock's while */
   info.doubtful = doubtful(s);
-  if (info.doubtful || gt_state_spoilt(&state)) gt_ps_round_unsound(s->ps);
+  if (info.doubtful || gt_setup_spoilt(&state)) gt_ps_round_unsound(s->ps);
   gt_status status = gt_ckpt_write(s->writer, &info, &state);
   if (s->virtual_clock) gt_virtual_writing(s->virtual_clock, bytes);
   gt_state_close(&state);
@@ -182,7 +182,7 @@ static gt_status restore(gt_server *s, const gt_ckpt_info *info, const gt_state 
   if (strcmp(model, info->model_hash) != 0)
     return GT_FAIL(GT_ERR_CKPT, "it holds model %s (%.12s), the job needs %s (%.12s)", info->model, info->model_hash,
                    gt_model_names[s->run->job->model.name], model);
-  GT_TRY(gt_run_check_data(s->run, state));
+  GT_TRY(gt_setup_check_data(s->run, state));
   GT_TRY(gt_state_get(state, "model/", "params", GT_TYPE_F32, a->params.data, a->params.n));
   GT_TRY(gt_state_get(state, "model/", "buffers", GT_TYPE_F32, a->buffers.data, a->buffers.n));
   GT_TRY(gt_state_get(state, "train/", "resumes", GT_TYPE_I64, &s->resumes, 1));
@@ -202,31 +202,12 @@ static gt_status restore(gt_server *s, const gt_ckpt_info *info, const gt_state 
 gt_status gt_server_resume(gt_server *s, int64_t round) {
   char path[1300], text[GT_ERROR_TEXT_MAX];
   gt_kept *kept = &s->run->kept;
-  gt_round_verdict verdict = gt_run_read_round(s->run, round);
+  gt_round_verdict verdict = gt_setup_read_round(s->run, round);
   gt_status status = verdict > GT_ROUND_DOUBTFUL ? GT_FAIL(GT_ERR_CKPT, "%s", kept->why) : restore(s, &kept->info, &kept->state);
   if (status != GT_OK && verdict <= GT_ROUND_DOUBTFUL) {
     snprintf(text, sizeof text, "%s", gt_error_text());
     status = GT_FAIL(status, "%s: %s", gt_ckpt_path(path, sizeof path, s->run->run_dir, round, s->run->region), text);
   }
-  gt_kept_close(kept);
-  return status;
-}
-
-/* train.init: parameters (and buffers) of a checkpoint of the same model; nothing else of it. */
-gt_status gt_run_init_params(gt_run *run) {
-  const gt_arrays *a = gt_graph_arrays(run->graph);
-  gt_ckpt_info info = {0};
-  gt_state state = {0};
-  char model[GT_SHA256_HEX];
-  const char *path = run->job->train.init;
-  gt_status status = gt_ckpt_read(path, &info, &state);
-  gt_graph_hash(run->graph, model);
-  if (status == GT_OK && strcmp(model, info.model_hash) != 0)
-    status = GT_FAIL(GT_ERR_CKPT, "train.init %s holds model %s (%.12s), the job needs %s (%.12s)", path, info.model, info.model_hash,
-                     gt_model_names[run->job->model.name], model);
-  if (status == GT_OK) status = gt_state_get(&state, "model/", "params", GT_TYPE_F32, a->params.data, a->params.n);
-  if (status == GT_OK) status = gt_state_get(&state, "model/", "buffers", GT_TYPE_F32, a->buffers.data, a->buffers.n);
-  gt_state_close(&state);
-  gt_ckpt_info_close(&info);
+  gt_setup_close_kept(kept);
   return status;
 }

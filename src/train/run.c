@@ -3,9 +3,9 @@
 
 #include "internal.h"
 
-static gt_status serve(gt_run *run) {
+static gt_status serve(gt_run *run, gt_live_mode live) {
   gt_server s;
-  gt_status status = gt_server_open(&s, run);
+  gt_status status = gt_server_open(&s, run, live);
   bool opened = status == GT_OK;
   if (opened) status = run->options->virtual_clock ? gt_virtual_loop(&s) : gt_server_loop(&s);
   if (opened && (status == GT_STOPPED || status == GT_ERR_LIMIT)) gt_server_stopped(&s, status);
@@ -31,10 +31,10 @@ gt_status gt_train(const gt_train_options *options) {
   gt_run run;
   gt_stop_install();
   gt_net_start(120);
-  gt_status status = gt_run_open(&run, options);
-  if (status == GT_OK) status = run.roles.is_ps ? serve(&run) : gt_worker_run(&run);
+  gt_status status = gt_setup_open(&run, &options->setup);
+  if (status == GT_OK) status = run.roles.is_ps ? serve(&run, options->live) : gt_worker_run(&run);
   say(&run, status);
-  gt_run_close(&run);
+  gt_setup_close(&run);
   gt_net_finalize(run.end_limit_s);
   return status;
 }

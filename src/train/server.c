@@ -104,7 +104,7 @@ static void open_gateway(gt_server *s) {
   size_t n = run->job->nregions, self = run->roles.region_id, bytes = (a->params.n + a->buffers.n) * sizeof(float);
   for (size_t p = 0; p < n; p++)
     if (p != self) s->patience_s[p] = gt_links_patience(run->links, p, self, bytes, run->job->limits.wan_patience_s);
-  s->gateway = gt_run_gateway(run, bytes, &(gt_gateway_events){s, on_message, on_departed});
+  s->gateway = gt_setup_gateway(run, bytes, &(gt_gateway_events){s, on_message, on_departed});
 }
 
 /* ---- the PS ------------------------------------------------------------------------------------------------------------------ */
@@ -211,7 +211,7 @@ static void open_plane(gt_server *s) {
   gt_run *run = s->run;
   const gt_arrays *a = gt_graph_arrays(run->graph);
   const gt_sync_ops *strategy = gt_sync_of(run->job->sync.strategy);
-  const gt_plane_size size = gt_run_plane_size(run);
+  const gt_plane_size size = gt_train_plane_size(run);
   s->plane = gt_plane_ps_create(run->roles.region, &size);
   float *home = gt_plane_ps_home(s->plane);
   if (!home || !strategy->between_steps) return;
@@ -219,7 +219,7 @@ static void open_plane(gt_server *s) {
   gt_graph_adopt(run->graph, home, NULL, NULL);
 }
 
-gt_status gt_server_open(gt_server *s, gt_run *run) {
+gt_status gt_server_open(gt_server *s, gt_run *run, gt_live_mode live) {
   *s = (gt_server){.run = run, .begun_wall = gt_now(), .rate_samples = NAN, .rate_bps = NAN, .rate_in_bps = NAN};
   int64_t round = 0, newest = 0;
   gt_hello own = {0};
@@ -235,13 +235,13 @@ gt_status gt_server_open(gt_server *s, gt_run *run) {
   greet(s, &own, status);
   status = gt_server_hello(s, &own, &round, &newest);
   if (status == GT_OK) status = open_rest(s, round, newest);
-  if (status == GT_OK && run->roles.is_lead) s->live = gt_live_create(stdout, run->options->live, run->job->log.every_s);
+  if (status == GT_OK && run->roles.is_lead) s->live = gt_live_create(stdout, live, run->job->log.every_s);
   s->final = gt_final_create(s);
   status = gt_agree(run->roles.world, status, run->start_limit_s);
   /* From here on the folder holds a run; one that was refused has left nothing that stands in the way of the next, and has removed nothing. */
   if (status == GT_OK && run->options->resume != GT_RESUME_NO) gt_server_remove_newer(s, round);
   if (status == GT_OK) gt_server_remove_final(s, round);
-  if (status == GT_OK && gt_run_write_job(run) != GT_OK) gt_panic(GT_ERR_CKPT, "%s", gt_error_text());
+  if (status == GT_OK && gt_train_write_job(run) != GT_OK) gt_panic(GT_ERR_CKPT, "%s", gt_error_text());
   if (status == GT_OK) gt_server_started(s, round);
   if (status == GT_OK && round > 0) gt_server_spread(s);
   return status;

@@ -146,15 +146,16 @@ static gt_status loop(worker *w) {
   }
 }
 
-gt_status gt_train_loader(const gt_run *run, size_t n, gt_loader **out) {
-  GT_TRY(gt_loader_create(out, run->dataset, GT_SPLIT_TRAIN, run->part, n));
-  return gt_loader_augment(*out, run->job->data.augment);
+gt_plane_size gt_train_plane_size(const gt_run *run) {
+  const gt_arrays *a = gt_graph_arrays(run->graph);
+  bool scored = run->data.classes == 2 && run->data.ntest > 0;
+  return (gt_plane_size){.nparams = a->params.n, .nbuffers = a->buffers.n, .nscores = scored ? gt_ps_eval_chunk(run->data.ntest) : 0};
 }
 
 /* Loads the region's part, and the test set; collective over the world. */
 static gt_status open_worker(worker *w) {
   gt_run *run = w->run;
-  gt_status status = gt_train_loader(run, run->npart, &w->train);
+  gt_status status = gt_setup_loader(run, run->npart, &w->train);
   if (status == GT_OK && run->data.ntest > 0) status = gt_loader_create(&w->test, run->dataset, GT_SPLIT_TEST, NULL, 0);
   w->x = GT_NEW_ARRAY(float, run->batch_max * run->data.h * run->data.w * run->data.c);
   w->y = GT_NEW_ARRAY(int32_t, run->batch_max);
@@ -179,7 +180,7 @@ static void prepare(const worker *w) {
 gt_status gt_worker_run(gt_run *run) {
   worker w = {.run = run, .cost = gt_job_compute_of(run->job, run->roles.region_id)};
   w.slowdown = gt_cost_slowdown(run->job, run->roles.region_id, number_of(&w));
-  const gt_plane_size size = gt_run_plane_size(run);
+  const gt_plane_size size = gt_train_plane_size(run);
   w.plane = gt_plane_worker_create(run->roles.region, &size);
   gt_status status = open_worker(&w);
   if (status == GT_OK) {

@@ -1,0 +1,116 @@
+/* Whether, and how fast, the run directory takes a checkpoint: a file of its size is written, made durable, renamed and removed, as ckpt does it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "geotrain/sync.h"
+#include "internal.h"
+
+#define CHUNK ((size_t)1 << 20)
+
+/* How much of the path is there already. */
+static int existing(const char *path) {
+  char part[1024];
+  int n = snprintf(part, sizeof part, "%s", path);
+  while (n > 0) {
+    part[n] = '\0';
+    if (access(part, F_OK) == 0) return n;
+    while (n > 0 && part[n - 1] != '/') n--;
+    while (n > 0 && part[n - 1] == '/') n--;
+  }
+  return 0;
+}
+
+void gt_probe_disk_before(gt_probe_state *p) {
+  p->kept = existing(p->options->run_dir ? p->options->run_dir : "runs");
+}
+
+/* Removes folders from the end of the path on, as far as the probe made them and they are empty. */
+static void remove_folders(const char *path, int kept) {
+  char part[1200];
+  int n = snprintf(part, sizeof part, "%s", path);
+  while (n > kept && rmdir(part) == 0) {
+    while (n > 0 && part[n - 1] != '/') n--;
+    while (n > 0 && part[n - 1] == '/') n--;
+    part[n] = '\0';
+  }
+}
+
+void gt_probe_disk_after(gt_probe_state *p) {
+  if (p->run.run_dir[0]) remove_folders(p->run.run_dir, p->kept);
+}
+
+static bool write_all(int fd, size_t bytes) {
+  char *chunk = gt_alloc(CHUNK, 1);
+  memset(chunk, 0x5a, CHUNK); /* a disk or file system may pass over zeros */
+  bool ok = true;
+  while (ok && bytes > 0) {
+    ssize_t n = write(fd, chunk, bytes < CHUNK ? bytes : CHUNK);
+    if (n < 0 && errno == EINTR) continue;
+    ok = n > 0;
+    if (ok) bytes -= (size_t)n;
+  }
+  gt_free(chunk);
+  return ok;
+}
+
+static bool sync_folder(const char *path) {
+  int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return false;
+  bool ok = fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP; /* some file systems have no such thing */
+  close(fd);
+  return ok;
+}
+
+/* Writes, fsync, rename, fsync of the folder; both names are removed whatever happens. */
+static gt_status write_file(const char *folder, const char *region, size_t bytes) {
+  char path[1400], temporary[1420];
+  snprintf(path, sizeof path, "%s/%s.probe", folder, region);
+  snprintf(temporary, sizeof temporary, "%s.tmp", path);
+  int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  bool ok = fd >= 0 && write_all(fd, bytes) && fsync(fd) == 0;
+  int error = errno;
+  if (fd >= 0 && close(fd) != 0 && ok) {
+    ok = false;
+    error = errno;
+  }
+  if (ok && (rename(temporary, path) != 0 || !sync_folder(folder))) {
+    ok = false;
+    error = errno;
+  }
+  unlink(temporary);
+  unlink(path);
+  return ok ? GT_OK : GT_FAIL(GT_ERR_CKPT, "%s cannot be written: %s", path, strerror(error));
+}
+
+/* The state that a checkpoint of this region holds, as far as its size depends on the model. */
+static double checkpoint_bytes(const gt_probe_state *p) {
+  if (!p->run.graph) return 0;
+  const gt_arrays *a = gt_graph_arrays(p->run.graph);
+  const gt_optim_spec optim = {.kind = p->run.job->train.optimizer.name, .momentum = p->run.job->train.optimizer.momentum};
+  const double moments = (double)gt_optim_arrays(&optim);
+  double kept = gt_sync_of(p->run.job->sync.strategy)->sends ? 1 : 0; /* what is accumulated, or the last model sent */
+  return ((1 + moments + kept) * (double)a->params.n + (double)a->buffers.n) * sizeof(float) + 65536;
+}
+
+void gt_probe_disk(gt_probe_state *p) {
+  gt_run *run = &p->run;
+  char folder[1200], part[1200];
+  if (p->folder_error[0] || !run->roles.is_ps) return;
+  double bytes = checkpoint_bytes(p);
+  p->own.checkpoint_bytes = bytes > 0 ? bytes : (double)CHUNK;
+  if (!run->run_dir[0]) /* the data, say, could not be opened: the folder was not come to */
+    snprintf(run->run_dir, sizeof run->run_dir, "%s%s", p->options->run_dir ? p->options->run_dir : "runs/",
+             p->options->run_dir ? "" : run->job->name);
+  snprintf(folder, sizeof folder, "%s/ckpt", run->run_dir);
+  int before = existing(folder);
+  const bool made = gt_setup_make_folders(folder, part, sizeof part);
+  gt_status status = made ? GT_OK : GT_FAIL(GT_ERR_CKPT, "%s cannot be made: %s", part, strerror(errno));
+  gt_ns from = gt_now();
+  if (status == GT_OK) status = write_file(folder, run->region, (size_t)p->own.checkpoint_bytes);
+  p->own.checkpoint_s = gt_seconds(gt_now() - from);
+  if (status != GT_OK) snprintf(p->own.checkpoint_error, sizeof p->own.checkpoint_error, "%.399s", gt_error_text());
+  remove_folders(folder, before);
+}

@@ -1,0 +1,40 @@
+/* Links measured over the transport of training: the gateway, emulated where the job says so.  Clocks of hosts are never compared: times are round trips less the flight
+   of a 64-byte answer.  Regions meet in pairs as in a round-robin tournament: while one direction of a pair is measured, no other link of the two regions is in
+   use. */
+#include "prober.h"
+
+size_t gt_probe_partner(size_t n, size_t round, size_t self) {
+  size_t even = n + n % 2, last = even - 1, other;
+  if (self == last)
+    other = round;
+  else if (self == round)
+    other = last;
+  else
+    other = (2 * round + last - self) % last;
+  return other < n ? other : n;
+}
+
+static void measure_alone(gt_prober *b) {
+  for (size_t round = 0; round + 1 < b->n + b->n % 2; round++) {
+    size_t peer = gt_probe_partner(b->n, round, b->self);
+    for (int half = 0; half < 2; half++) {
+      gt_prober_meet(b);
+      if (peer < b->n && (b->self < peer) == (half == 0)) gt_probe_alone(b, peer);
+    }
+  }
+  gt_prober_meet(b);
+}
+
+static void probe_ps(gt_probe_state *p) {
+  gt_prober b;
+  gt_prober_open(&b, p);
+  measure_alone(&b);
+  gt_probe_at_once(&b);
+  gt_prober_close(&b);
+}
+
+void gt_probe_links(gt_probe_state *p) {
+  p->links = GT_NEW_ARRAY(gt_probe_link, p->run.job->nregions);
+  if (p->run.roles.is_ps) probe_ps(p);
+  gt_probe_meet(p, "the measurement of the links");
+}

@@ -1,0 +1,141 @@
+/* geotrain probe: links, devices, MPI and the checkpoint directory of a job, measured by the ranks that would train: GO or NO-GO, and a profile. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+#define LINK_LIMIT_S 10.0
+#define WAIT_S       60.0
+
+/* ---- helpers ---- */
+
+static bool first_rank(void) {
+  int rank;
+  GT_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+  return rank == 0;
+}
+
+static void say(const gt_probe_state *p, const char *what) {
+  (void)p;
+  if (first_rank()) fprintf(stderr, "probe: %s\n", what);
+}
+
+static void print_blocked(const char *reasons) {
+  printf("NO-GO\n");
+  for (const char *line = reasons; *line;) {
+    int n = (int)strcspn(line, "\n");
+    printf("  %.*s\n", n, line);
+    line += n + (line[n] == '\n');
+  }
+}
+
+/* ---- reachability ---- */
+
+static gt_status reach(gt_probe_state *p) {
+  const gt_probe_options *o = p->options;
+  gt_job *job = NULL;
+  gt_region_plan *plan = NULL;
+  size_t n = 0;
+  /* A job that cannot be read is refused later, by all ranks together. */
+  if (gt_job_load(&job, o->job_path, o->sets, o->nsets) == GT_OK && gt_job_check_run(job) == GT_OK) {
+    n = job->nregions;
+    plan = gt_setup_regions(job);
+  }
+  gt_status status = gt_net_reach(&p->reach, plan, n, o->link_limit_s > 0 ? o->link_limit_s : LINK_LIMIT_S, print_blocked);
+  gt_free(plan);
+  gt_job_close(job);
+  return status;
+}
+
+/* ---- the verdict ---- */
+
+static gt_status verdict(gt_probe_state *p) {
+  char *reasons = NULL;
+  size_t size = 0;
+  FILE *memory = open_memstream(&reasons, &size);
+  if (!memory) return GT_FAIL(GT_ERR_FAULT, "no memory for the verdict");
+  const char *out = p->options->out ? p->options->out : "profile.yaml";
+  p->access_bps = GT_NEW_ARRAY(double, p->run.job->nregions);
+  gt_probe_access(p->all_links, p->run.job->nregions, p->access_bps);
+  gt_probe_report(p, stdout);
+  gt_status status = gt_probe_profile(p, out);
+  printf("\n");
+  if (status == GT_OK) printf("profile: %s (use: geotrain train %s --set profile=%s)\n", out, p->options->job_path, out);
+  gt_probe_warnings(p, stdout);
+  size_t n = gt_probe_reasons(p, memory);
+  if (status != GT_OK && ++n) fprintf(memory, "  %s\n", gt_error_text());
+  fclose(memory);
+  printf("%s\n%s", n ? "NO-GO" : "GO", reasons);
+  free(reasons);
+  return n ? GT_FAIL(GT_ERR_NOGO, "NO-GO") : GT_OK;
+}
+
+/* ---- the whole ---- */
+
+/* The ranks do not fit the job: nothing can be measured, for nobody knows what it is part of. */
+static gt_status refuse(gt_status status) {
+  if (first_rank() && gt_launch_first()) printf("NO-GO\n  %s\n", gt_error_text());
+  return status;
+}
+
+static gt_status measure(gt_probe_state *p) {
+  gt_run *run = &p->run;
+  gt_probe_host(p);
+  if (run->graph) {
+    say(p, "compute");
+    gt_probe_compute(p);
+  }
+  say(p, "inside the regions");
+  gt_probe_inside(p);
+  say(p, "links between regions");
+  gt_probe_links(p);
+  say(p, "checkpoint directory");
+  gt_probe_disk(p);
+  gt_probe_gather(p);
+  gt_status status = run->roles.world_rank == 0 ? verdict(p) : GT_OK;
+  return gt_agree(run->roles.world, status, WAIT_S);
+}
+
+/* What keeps a run from starting is a reason of the verdict where the rest can still be measured. */
+static bool can_go_on(gt_probe_state *p, gt_status status) {
+  if (!p->run.links || p->run.roles.world == MPI_COMM_NULL) return false;
+  bool folder = status == GT_ERR_CKPT && p->run.graph && p->run.run_dir[0]; /* else the checkpoint is train.init's */
+  if (folder)
+    snprintf(p->folder_error, sizeof p->folder_error, "%s", gt_error_text());
+  else if (status == GT_ERR_DATA || status == GT_ERR_CKPT)
+    snprintf(p->data_error, sizeof p->data_error, "%s", gt_error_text());
+  return status == GT_OK || status == GT_ERR_DATA || status == GT_ERR_CKPT;
+}
+
+static gt_status probe(gt_probe_state *p) {
+  const gt_probe_options *o = p->options;
+  gt_status status = reach(p);
+  if (status != GT_OK) return refuse(status);
+  p->setup = (gt_setup_options){.job_path = o->job_path, .sets = o->sets, .nsets = o->nsets, .run_dir = o->run_dir, .resume = GT_RESUME_AUTO};
+  gt_probe_disk_before(p);
+  status = gt_setup_open(&p->run, &p->setup);
+  if (!can_go_on(p, status)) return refuse(status);
+  status = measure(p);
+  gt_probe_meet(p, "the end of the other ranks' measurements");
+  if (p->run.roles.is_ps) gt_probe_disk_after(p);
+  return status;
+}
+
+gt_status gt_probe(const gt_probe_options *options) {
+  gt_probe_state *p = GT_NEW(gt_probe_state);
+  *p = (gt_probe_state){
+      .options = options, .limit_s = WAIT_S, .run = {.roles = {.world = MPI_COMM_NULL, .region = MPI_COMM_NULL, .ps = MPI_COMM_NULL}}};
+  gt_net_start(120);
+  gt_status status = probe(p);
+  fflush(stdout);
+  gt_setup_close(&p->run);
+  gt_reach_close(&p->reach);
+  gt_free(p->links);
+  gt_free(p->ranks);
+  gt_free(p->all_links);
+  gt_free(p->access_bps);
+  gt_free(p);
+  gt_net_finalize(120);
+  return status;
+}

@@ -1,0 +1,107 @@
+/* The profile: a fragment of a job, in YAML, that `profile: FILE` merges; what was measured stands above it as comments. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+/* One figure of a flow map: `between` is what separates it from the last. */
+__attribute__((format(printf, 3, 4))) static void put(FILE *f, const char **between, const char *format, ...) {
+  va_list args;
+  fputs(*between, f);
+  va_start(args, format);
+  vfprintf(f, format, args);
+  va_end(args);
+  *between = ", ";
+}
+
+static void put_time(FILE *f, const char **between, const char *key, double s) {
+  if (s > 0) put(f, between, "%s: %.6g us", key, s * 1e6);
+}
+
+static void put_speeds(FILE *f, const gt_probe_state *p, size_t region, const gt_probe_work *work) {
+  const gt_probe_rank *w;
+  fprintf(f, ", measured: [");
+  for (int i = 0; (w = gt_probe_worker(p, region, i)); i++) fprintf(f, "%s%.6g", i ? ", " : "", gt_probe_work_share(work, w));
+  fprintf(f, "]");
+}
+
+static void put_region(FILE *f, const gt_probe_state *p, size_t region) {
+  const gt_probe_rank *ps = gt_probe_ps(p, region);
+  const gt_probe_work work = gt_probe_work_of(p, region);
+  const char *between = "";
+  fprintf(f, "  - name: %s\n", p->run.job->regions[region].name);
+  if (p->access_bps[region] > 0) fprintf(f, "    access: %.6g Mbit/s\n", 1e-6 * p->access_bps[region]);
+  fprintf(f, "    compute: {");
+  if (work.samples_per_s > 0) put(f, &between, "samples_per_s: %.6g", work.samples_per_s);
+  if (work.eval_samples_per_s > 0) put(f, &between, "eval_samples_per_s: %.6g", work.eval_samples_per_s);
+  put_time(f, &between, "local", work.local_s);
+  put_time(f, &between, "resume", work.resume_s);
+  put_time(f, &between, "update", ps->update_s);
+  put_time(f, &between, "apply", ps->apply_s);
+  put_time(f, &between, "encode", ps->encode_s);
+  if (ps->checkpoint_s > 0 && !ps->checkpoint_error[0]) put(f, &between, "checkpoint: %.6g Mbit/s", 8e-6 * ps->checkpoint_bytes / ps->checkpoint_s);
+  if (work.samples_per_s > 0) put_speeds(f, p, region, &work);
+  fprintf(f, "}\n");
+}
+
+static void put_link(FILE *f, const gt_probe_state *p, size_t from, size_t to) {
+  const gt_probe_link *l = &p->all_links[from * p->run.job->nregions + to];
+  fprintf(f, "    - {from: %s, to: %s, bandwidth: %.6g Mbit/s, latency: %.6g ms", p->run.job->regions[from].name, p->run.job->regions[to].name,
+          1e-6 * l->profile_bps, 1e3 * (l->fit_bandwidth_bps > 0 ? l->fit_latency_s : l->latency_s));
+  if (l->setup_rtts > 0) fprintf(f, ", setup: %g, eager: %.0f B", l->setup_rtts, l->eager_bytes);
+  if (l->window_bytes > 0) fprintf(f, ", window: %.0f B", l->window_bytes);
+  if (l->window_bytes > 0 && l->idle_s > 0) fprintf(f, ", idle: %.4g ms", 1e3 * l->idle_s);
+  fprintf(f, "}\n");
+}
+
+/* The report again, every line behind a '#'. */
+static void put_report(FILE *f, const gt_probe_state *p) {
+  char *text = NULL;
+  size_t size = 0;
+  FILE *memory = open_memstream(&text, &size);
+  if (!memory) return;
+  gt_probe_report(p, memory);
+  fclose(memory);
+  char *rest = NULL;
+  for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) fprintf(f, "# %s\n", line);
+  free(text);
+}
+
+static void put_profile(FILE *f, const gt_probe_state *p) {
+  const gt_job *job = p->run.job;
+  size_t n = job->nregions;
+  char stamp[64];
+  time_t now = time(NULL);
+  strftime(stamp, sizeof stamp, "%Y-%m-%d %H:%M:%S %z", localtime(&now));
+  fprintf(f, "# What `geotrain probe` measured on %s (geotrain " GT_VERSION "); use: geotrain train JOB.yaml --set profile=FILE\n", stamp);
+  fprintf(f, "# job %s, model %s, batch %d, links %s\n#\n", job->name, gt_model_names[job->model.name], job->train.batch,
+          job->wan.emulate ? "emulated (wan.emulate: true)" : "real (wan.emulate: false)");
+  put_report(f, p);
+  fprintf(f, "\nregions:\n");
+  for (size_t r = 0; r < n; r++) put_region(f, p, r);
+  if (n > 1) fprintf(f, "wan:\n  links:\n");
+  for (size_t a = 0; a < n; a++)
+    for (size_t b = 0; b < n; b++)
+      if (a != b) put_link(f, p, a, b);
+}
+
+gt_status gt_probe_profile(const gt_probe_state *p, const char *path) {
+  char temporary[1200];
+  snprintf(temporary, sizeof temporary, "%s.tmp-%ld", path, (long)getpid());
+  FILE *f = fopen(temporary, "w");
+  bool ok = f != NULL;
+  if (f) {
+    put_profile(f, p);
+    ok = !ferror(f);
+    if (fclose(f) != 0) ok = false;
+  }
+  if (ok && rename(temporary, path) == 0) return GT_OK;
+  gt_status status = GT_FAIL(GT_ERR_CKPT, "the profile %s cannot be written: %s", path, strerror(errno));
+  unlink(temporary);
+  return status;
+}

@@ -1,0 +1,264 @@
+/* Which way each layer's products are computed, settled before the model is built: as train.choices
+   and the clock say, from a file, from the checkpoint that the run goes on from, or by measuring.
+   Workers on like machines compute with one choice: the first of them measures while the others wait. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+/* The machine, and behind a line feed the precision: ranks on like machines may differ in it. */
+enum { MACHINE = sizeof((gt_choices *)0)->machine, KEY = MACHINE + 8 };
+
+/* ---- where choices come from ---- */
+
+/* The file's text; the caller frees it. */
+static gt_status read_file(const char *path, char **text) {
+  char block[4096];
+  size_t size = 0, n;
+  FILE *file = fopen(path, "re");
+  *text = NULL;
+  if (!file) return GT_FAIL(GT_ERR_JOB, "train.choices: %s cannot be opened: %s; measure, rule or a file is needed", path, strerror(errno));
+  while ((n = fread(block, 1, sizeof block, file)) > 0) {
+    char *longer = GT_NEW_ARRAY(char, size + n + 1);
+    if (size) memcpy(longer, *text, size);
+    memcpy(longer + size, block, n);
+    gt_free(*text);
+    *text = longer;
+    size += n;
+  }
+  const bool broken = ferror(file) != 0;
+  fclose(file);
+  if (broken) return GT_FAIL(GT_ERR_JOB, "train.choices: %s cannot be read: %s", path, strerror(errno));
+  if (!*text) *text = gt_strdup("");
+  return GT_OK;
+}
+
+/* All ranks must compute by one file, wherever each of them reads it. */
+static gt_status same_file(const gt_run *run, const char *path, const char *text) {
+  char own[GT_SHA256_HEX], first[GT_SHA256_HEX];
+  MPI_Request request;
+  gt_sha256_hex(text ? text : "", text ? strlen(text) : 0, own);
+  memcpy(first, own, sizeof first);
+  GT_MPI(MPI_Ibcast(first, GT_SHA256_HEX, MPI_CHAR, 0, run->roles.world, &request));
+  gt_wait_all(&request, 1, "rank 0's file of choices", run->start_limit_s, NULL, NULL);
+  if (!text || strcmp(own, first) == 0) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB, "train.choices: rank %d (region %s) reads another %s (%.12s) than rank 0 (%.12s); all ranks need the same",
+                 run->roles.world_rank, run->region, path, own, first);
+}
+
+static gt_status open_file(const gt_run *run, char **text) {
+  const char *path = run->job->train.choices;
+  gt_status status = read_file(path, text);
+  const gt_status differs = same_file(run, path, status == GT_OK ? *text : NULL);
+  return gt_agree(run->roles.world, status != GT_OK ? status : differs, run->start_limit_s);
+}
+
+/* The text that a whole file has kept; NULL: none. */
+static char *text_of(const gt_state *state) {
+  const gt_state_item *item = gt_state_find(state, "train/", "choices");
+  if (!item || item->type != GT_TYPE_U8) return NULL;
+  char *text = GT_NEW_ARRAY(char, item->count + 1);
+  memcpy(text, item->data, item->count);
+  return text;
+}
+
+/* What the round that is gone on from has kept, or the newest that can be read; NULL: nothing.
+   On the PS. */
+static char *kept_text(gt_run *run) {
+  int64_t rounds[GT_MAX_ROUNDS];
+  const gt_setup_options *o = run->options;
+  if (o->resume == GT_RESUME_NO || !o->run_dir) return NULL;
+  if (o->resume_round > 0 && gt_setup_read_round(run, o->resume_round) != GT_ROUND_DAMAGED) return text_of(&run->kept.state);
+  for (size_t n = gt_ckpt_rounds(o->run_dir, run->region, rounds, GT_MAX_ROUNDS); n-- > 0;)
+    if (gt_setup_read_round(run, rounds[n]) != GT_ROUND_DAMAGED) return text_of(&run->kept.state);
+  return NULL;
+}
+
+/* A text of the region's PS to all its ranks; NULL: there is none. */
+static char *share_text(const gt_run *run, char *text) {
+  MPI_Request request;
+  int length = text ? (int)strlen(text) : -1;
+  GT_MPI(MPI_Ibcast(&length, 1, MPI_INT, 0, run->roles.region, &request));
+  gt_wait_all(&request, 1, "the choices of the checkpoint", run->start_limit_s, NULL, NULL);
+  if (length < 0) return NULL;
+  if (!text) text = GT_NEW_ARRAY(char, (size_t)length + 1);
+  GT_MPI(MPI_Ibcast(text, length, MPI_CHAR, 0, run->roles.region, &request));
+  gt_wait_all(&request, 1, "the choices of the checkpoint", run->start_limit_s, NULL, NULL);
+  return text;
+}
+
+/* ---- one choice a kind of machine ---- */
+
+/* Whether every layer of `needed` is among those chosen. */
+static bool covers(const gt_choices *chosen, const gt_choices *needed) {
+  for (size_t i = 0; i < needed->n; i++)
+    if (!gt_choices_find(chosen, &needed->items[i].layer, needed->items[i].batch)) return false;
+  return true;
+}
+
+/* Takes this machine's lines for the layers needed; false: some are missing. */
+static bool take_text(gt_choices *needed, const char *source, const char *text) {
+  gt_choices chosen = {0};
+  bool found, whole = false;
+  snprintf(chosen.machine, sizeof chosen.machine, "%s", needed->machine);
+  if (gt_choices_parse(&chosen, source, text, &found) == GT_OK && found && covers(&chosen, needed)) {
+    for (size_t i = 0; i < needed->n; i++) needed->items[i] = *gt_choices_find(&chosen, &needed->items[i].layer, needed->items[i].batch);
+    whole = true;
+  }
+  gt_choices_close(&chosen);
+  return whole;
+}
+
+/* The rank of the first worker of the region whose machine is like that of worker `of`. */
+static int first_like(const char (*keys)[KEY], int of) {
+  int rank = 1;
+  while (strcmp(keys[rank], keys[of]) != 0) rank++;
+  return rank;
+}
+
+/* The texts of all ranks of a communicator one behind the other, their lengths in sizes (one a rank); the caller frees it. */
+static char *gather_texts(const gt_run *run, MPI_Comm comm, const char *text, int *sizes, int n) {
+  static const char what[] = "the choices of other ranks";
+  const int own = (int)strlen(text);
+  int *at = GT_NEW_ARRAY(int, (size_t)n), total = 0;
+  MPI_Request request;
+  GT_MPI(MPI_Iallgather(&own, 1, MPI_INT, sizes, 1, MPI_INT, comm, &request));
+  gt_wait_all(&request, 1, what, run->start_limit_s, NULL, NULL);
+  for (int i = 0; i < n; i++) {
+    at[i] = total;
+    total += sizes[i];
+  }
+  char *all = GT_NEW_ARRAY(char, (size_t)total + 1);
+  GT_MPI(MPI_Iallgatherv(text, own, MPI_CHAR, all, sizes, at, MPI_CHAR, comm, &request));
+  gt_wait_all(&request, 1, what, run->start_limit_s, NULL, NULL);
+  gt_free(at);
+  return all;
+}
+
+/* What this rank is the first of its kind to know: from `text` (NULL: nothing is kept) or by measuring. */
+static char *settle_kind(gt_run *run, const char *source, const char *text) {
+  gt_choices *c = &run->choices;
+  if (!text || !take_text(c, source, text)) {
+    if (text) gt_log(GT_LOG_WARN, "%s has no choices for this machine (%s) and batches of %zu: they are measured", source, c->machine, run->batch);
+    gt_choices_measure(c, gt_kernels_find(gt_kernels_names[run->job->train.kernels]));
+  }
+  return gt_choices_text(c);
+}
+
+static void settle_region(gt_run *run, const char *source, const char *text) {
+  const gt_roles *roles = &run->roles;
+  gt_choices *c = &run->choices;
+  char own[KEY], (*keys)[KEY] = gt_alloc((size_t)roles->region_size, KEY);
+  MPI_Request request;
+  snprintf(own, sizeof own, "%s\n%s", c->machine, run->precision == GT_BF16 ? "bf16" : "f32");
+  GT_MPI(MPI_Iallgather(own, KEY, MPI_CHAR, keys, KEY, MPI_CHAR, roles->region, &request));
+  gt_wait_all(&request, 1, "the machines of the region's ranks", run->start_limit_s, NULL, NULL);
+  const bool first = !roles->is_ps && first_like((const char(*)[KEY])keys, roles->region_rank) == roles->region_rank;
+  char *mine = first ? settle_kind(run, source, text) : gt_strdup("");
+  int *sizes = GT_NEW_ARRAY(int, (size_t)roles->region_size);
+  run->choices_text = gather_texts(run, roles->region, mine, sizes, roles->region_size);
+  gt_free(sizes);
+  gt_free(mine);
+  if (!first && roles->region_size > 1) {
+    if (roles->is_ps) /* it computes nothing, and knows what the first worker does */
+      snprintf(c->machine, sizeof c->machine, "%.*s", (int)strcspn(keys[1], "\n"), keys[1]);
+    if (!take_text(c, "the choices of this region's first worker", run->choices_text)) gt_bug("%s", gt_error_text());
+  }
+  gt_free(keys);
+}
+
+/* ---- what is said ---- */
+
+/* "forward dnn 9, dnn-gemm 3; input dnn-turned 8; ..." */
+static void say(const gt_run *run, const char *how) {
+  char text[512] = "";
+  for (int pass = 0; pass < GT_PASSES; pass++)
+    for (int way = 0; way < GT_WAYS; way++) {
+      size_t n = 0, used = strlen(text);
+      for (size_t i = 0; i < run->choices.n; i++) {
+        const gt_choice *c = &run->choices.items[i];
+        n += c->ways[pass] == (gt_way)way && (pass != GT_PASS_INPUT || c->layer.conv.needs_input_gradient);
+      }
+      if (n == 0) continue;
+      char pass_text[16] = "";
+      if (!strstr(text, gt_pass_name((gt_pass_id)pass))) snprintf(pass_text, sizeof pass_text, "%s", gt_pass_name((gt_pass_id)pass));
+      snprintf(text + used, sizeof text - used, "%s%s%s%s %zu",
+               used == 0    ? ""
+               : *pass_text ? "; "
+                            : ", ",
+               pass_text, *pass_text ? " " : "", gt_way_name((gt_way)way), n);
+    }
+  gt_log(GT_LOG_INFO, "layers with products, by the way that each pass is computed (%s): %s", how, text);
+}
+
+/* ---- the whole ---- */
+
+static void list_layers(gt_run *run, const gt_graph_spec *spec) {
+  gt_graph *graph;
+  gt_graph_spec bare = *spec;
+  bare.batch_max = 0;
+  if (gt_graph_create(&graph, &bare) != GT_OK) return; /* what is wrong is said where the model is built */
+  gt_graph_layers(graph, run->batch, &run->choices);
+  gt_graph_close(graph);
+}
+
+/* The file's text must be sound, and hold this machine where nothing may be measured.  The PS computes nothing. */
+static gt_status check_text(const gt_run *run, const char *text) {
+  const char *path = run->job->train.choices;
+  gt_choices all = {0};
+  bool found;
+  if (run->roles.is_ps) return GT_OK;
+  gt_status status = gt_choices_parse(&all, path, text, &found);
+  if (status == GT_OK && run->options->virtual_clock && (!found || !covers(&all, &run->choices)))
+    status = GT_FAIL(GT_ERR_JOB,
+                     "train.choices: %s has no choices for rank %d's machine (%s) and batches of %zu, and nothing is measured under --clock virtual; "
+                     "`geotrain info JOB --measure --out FILE` makes them",
+                     path, run->roles.world_rank, run->choices.machine, run->batch);
+  gt_choices_close(&all);
+  return status;
+}
+
+/* By the text of a file, of the checkpoint, or (NULL) by measuring. */
+static void settle(gt_run *run, bool named, const char *text) {
+  const char *source = named ? run->job->train.choices : "the checkpoint";
+  settle_region(run, source, text);
+  const bool measured = strstr(run->choices_text, "# measured") != NULL;
+  run->choices_how = measured ? "measured" : named ? "file" : "checkpoint";
+  if (run->roles.is_ps && run->choices.n > 0) say(run, measured ? "measured" : source);
+}
+
+gt_status gt_setup_open_choices(gt_run *run, const gt_graph_spec *spec) {
+  const gt_job *job = run->job;
+  const bool by_rule = strcmp(job->train.choices, "rule") == 0, named = !by_rule && strcmp(job->train.choices, "measure") != 0;
+  char *text = NULL;
+  gt_status status = GT_OK;
+  run->choices_how = "rule";
+  if (named) status = open_file(run, &text);
+  const bool settled = by_rule || job->train.kernels != GT_KERNELS_AUTO || (!named && run->options->virtual_clock);
+  if (status == GT_OK && !settled) {
+    gt_machine_key(run->choices.machine, sizeof run->choices.machine);
+    list_layers(run, spec);
+    status = gt_agree(run->roles.world, named ? check_text(run, text) : GT_OK, run->start_limit_s);
+    if (status == GT_OK && !named) text = share_text(run, run->roles.is_ps ? kept_text(run) : NULL);
+    if (status == GT_OK) settle(run, named, text);
+  }
+  gt_free(text);
+  return status;
+}
+
+char **gt_setup_gather_choices(const gt_run *run) {
+  const size_t n = run->job->nregions;
+  int *sizes = GT_NEW_ARRAY(int, n);
+  char **texts = GT_NEW_ARRAY(char *, n), *all = gather_texts(run, run->roles.ps, run->choices_text ? run->choices_text : "", sizes, (int)n);
+  const char *next = all;
+  for (size_t i = 0; i < n; i++) {
+    texts[i] = GT_NEW_ARRAY(char, (size_t)sizes[i] + 1);
+    memcpy(texts[i], next, (size_t)sizes[i]);
+    next += sizes[i];
+  }
+  gt_free(all);
+  gt_free(sizes);
+  return texts;
+}

@@ -1,0 +1,149 @@
+/* What the ranks compute with: one wish for an instruction set for all, the precision that each has,
+   the kernels that came of it, and who has which. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+enum { NAME = 16 };
+
+/* A launcher may keep rank 0's environment from other hosts: rank 0's wish holds where none is set. */
+static gt_status take_wish(const gt_run *run) {
+  const char *own = getenv("GEOTRAIN_ISA"), *core;
+  char wish[NAME] = "";
+  MPI_Request request;
+  if (run->roles.world_rank == 0 && own) snprintf(wish, sizeof wish, "%s", own);
+  GT_MPI(MPI_Ibcast(wish, NAME, MPI_CHAR, 0, run->roles.world, &request));
+  gt_wait_all(&request, 1, "the instruction set of rank 0", run->start_limit_s, NULL, NULL);
+  if (!wish[0] || (own && *own)) return GT_OK;
+  GT_TRY(gt_isa_choose(wish));
+  if ((core = gt_isa_blas_cap()))
+    gt_log(GT_LOG_WARN,
+           "GEOTRAIN_ISA is %s at rank 0 and did not reach this rank's environment: OpenBLAS keeps its core %s here (OPENBLAS_CORETYPE=%s lowers it)",
+           wish, gt_kernels_blas_core(), core);
+  return GT_OK;
+}
+
+/* "avx512", or "avx2+avx512" where a region's ranks differ. */
+static void name_sets(char *text, const bool *has) {
+  text[0] = 0;
+  for (int isa = 0; isa < GT_ISAS; isa++)
+    if (has[isa]) snprintf(text + strlen(text), GT_SETUP_ISA - strlen(text), "%s%s", text[0] ? "+" : "", gt_isa_name((gt_isa)isa));
+}
+
+/* Different sets give products and reductions of different bits: no fault, but good to know. */
+static void note_difference(const gt_run *run) {
+  char text[1024] = "";
+  bool differ = false;
+  for (size_t r = 0; r < run->job->nregions; r++) {
+    const size_t used = strlen(text);
+    snprintf(text + used, sizeof text - used, "%s%s %s", used ? ", " : "", run->job->regions[r].name, run->isas[r]);
+    differ = differ || strcmp(run->isas[r], run->isas[0]) != 0 || strchr(run->isas[r], '+');
+  }
+  if (differ)
+    gt_log_job(GT_LOG_INFO, "instruction sets differ (%s): gradients differ in their last bits with the CPU that computes them, means do not", text);
+}
+
+gt_status gt_setup_open_machine(gt_run *run) {
+  const gt_roles *roles = &run->roles;
+  GT_TRY(gt_agree(roles->world, take_wish(run), run->start_limit_s));
+  int own[2] = {(int)roles->region_id, (int)gt_isa_used()}, *all = GT_NEW_ARRAY(int, 2 * (size_t)roles->world_size);
+  MPI_Request request;
+  GT_MPI(MPI_Iallgather(own, 2, MPI_INT, all, 2, MPI_INT, roles->world, &request));
+  gt_wait_all(&request, 1, "the instruction sets of all ranks", run->start_limit_s, NULL, NULL);
+  run->isas = gt_alloc(run->job->nregions, sizeof *run->isas);
+  for (size_t r = 0; r < run->job->nregions; r++) {
+    bool has[GT_ISAS] = {false};
+    for (int i = 0; i < roles->world_size; i++)
+      if (all[2 * i] == (int)r) has[all[2 * i + 1]] = true;
+    name_sets(run->isas[r], has);
+  }
+  gt_free(all);
+  note_difference(run);
+  return GT_OK;
+}
+
+/* ---- precision ---- */
+
+/* bf16 where it was asked for and there is such a thing; else *why says what is missing. */
+static gt_precision own_precision(const gt_run *run, const gt_kernels *kernels, const char **why) {
+  *why = "kernels other than auto and dnn compute in f32";
+  if (!kernels || run->job->train.precision != GT_BF16) return GT_F32;
+  return kernels->prepared && gt_kernels_bf16(why) ? GT_BF16 : GT_F32;
+}
+
+/* Of a region without workers the PS stands for them. */
+static bool computes(const gt_roles *roles) {
+  return !roles->is_ps || roles->region_size == 1;
+}
+
+void gt_setup_open_precision(gt_run *run, const gt_kernels *kernels) {
+  const gt_roles *roles = &run->roles;
+  const char *why;
+  const int own = (int)own_precision(run, kernels, &why);
+  const bool speaks = roles->region_rank == (roles->region_size > 1);
+  int first = own;
+  MPI_Request request;
+  GT_MPI(MPI_Ibcast(&first, 1, MPI_INT, roles->region_size > 1, roles->region, &request));
+  gt_wait_all(&request, 1, "the precision of the region's first worker", run->start_limit_s, NULL, NULL);
+  run->precision = (gt_precision)(computes(roles) ? own : first);
+  if (!kernels || run->precision == GT_BF16 || run->job->train.precision != GT_BF16) return;
+  /* Others say what the first does not. */
+  if (speaks || (computes(roles) && first == (int)GT_BF16)) gt_log(GT_LOG_WARN, "train.precision is bf16, and %s: computing in f32", why);
+}
+
+/* ---- what came of it ---- */
+
+typedef struct {
+  int32_t region, computes;
+  char kernels[256], precision[8], blas_core[32];
+} built;
+
+/* One more behind `between`, unless it is there. */
+static void join(char *text, size_t size, const char *between, const char *item) {
+  const size_t n = strlen(item), used = strlen(text);
+  for (const char *at = text, *end; *at; at = *end ? end + strlen(between) : end) {
+    end = strstr(at, between);
+    if (!end) end = at + strlen(at);
+    if ((size_t)(end - at) == n && memcmp(at, item, n) == 0) return;
+  }
+  snprintf(text + used, size - used, "%s%s", used ? between : "", item);
+}
+
+static void join_build(gt_build_texts *b, const built *of) {
+  join(b->kernels, sizeof b->kernels, "; ", of->kernels);
+  join(b->precision, sizeof b->precision, "+", of->precision);
+  join(b->blas_core, sizeof b->blas_core, "+", of->blas_core);
+}
+
+/* Some workers take longer, and others' gradients are coarser: what was asked for is not what runs. */
+static void note_precision(const gt_run *run) {
+  char text[1024] = "";
+  if (!strchr(run->builds[run->job->nregions].precision, '+')) return;
+  for (size_t r = 0; r < run->job->nregions; r++) {
+    const size_t used = strlen(text);
+    snprintf(text + used, sizeof text - used, "%s%s %s", used ? ", " : "", run->job->regions[r].name, run->builds[r].precision);
+  }
+  gt_log_job(GT_LOG_WARN, "workers compute in different precision (%s); train.precision f32 is what all have", text);
+}
+
+void gt_setup_gather_builds(gt_run *run) {
+  const gt_roles *roles = &run->roles;
+  const size_t nregions = run->job->nregions;
+  built own = {.region = (int32_t)roles->region_id, .computes = computes(roles)}, *all = GT_NEW_ARRAY(built, (size_t)roles->world_size);
+  MPI_Request request;
+  snprintf(own.kernels, sizeof own.kernels, "%s", gt_graph_kernels(run->graph));
+  snprintf(own.precision, sizeof own.precision, "%s", run->precision == GT_BF16 ? "bf16" : "f32");
+  snprintf(own.blas_core, sizeof own.blas_core, "%s", gt_kernels_blas_core());
+  GT_MPI(MPI_Iallgather(&own, (int)sizeof own, MPI_BYTE, all, (int)sizeof own, MPI_BYTE, roles->world, &request));
+  gt_wait_all(&request, 1, "the kernels of all ranks", run->start_limit_s, NULL, NULL);
+  run->builds = GT_NEW_ARRAY(gt_build_texts, nregions + 1);
+  for (int i = 0; i < roles->world_size; i++) {
+    if (!all[i].computes) continue;
+    join_build(&run->builds[all[i].region], &all[i]);
+    join_build(&run->builds[nregions], &all[i]);
+  }
+  gt_free(all);
+  note_precision(run);
+}

@@ -1,0 +1,42 @@
+/* A region's file of a round: read once, and judged. */
+#include <stdio.h>
+
+#include "internal.h"
+
+const char *gt_setup_spoilt(const gt_state *state) {
+  for (size_t i = 0; i < state->n; i++) {
+    const gt_state_item *item = &state->items[i];
+    if (item->type == GT_TYPE_F32 && !gt_vec_finite(gt_vec_of(item->data, item->count))) return item->name;
+  }
+  return NULL;
+}
+
+void gt_setup_close_kept(gt_kept *kept) {
+  gt_state_close(&kept->state);
+  gt_ckpt_info_close(&kept->info);
+  *kept = (gt_kept){0};
+}
+
+/* What the file is worth, in words where it is not sound. */
+static gt_round_verdict judge(gt_kept *kept, const char *path) {
+  if (gt_ckpt_read(path, &kept->info, &kept->state) != GT_OK) {
+    snprintf(kept->why, sizeof kept->why, "%s", gt_error_text());
+    return GT_ROUND_DAMAGED;
+  }
+  const char *spoilt = gt_setup_spoilt(&kept->state);
+  if (spoilt)
+    snprintf(kept->why, sizeof kept->why, "%s: %s is not finite everywhere", path, spoilt);
+  else if (kept->info.doubtful)
+    snprintf(kept->why, sizeof kept->why, "%s: its model gave nothing but gradients that are not finite", path);
+  return spoilt ? GT_ROUND_NOT_FINITE : kept->info.doubtful ? GT_ROUND_DOUBTFUL : GT_ROUND_SOUND;
+}
+
+gt_round_verdict gt_setup_read_round(gt_run *run, int64_t round) {
+  gt_kept *kept = &run->kept;
+  char path[1300];
+  if (kept->round == round) return kept->verdict;
+  gt_setup_close_kept(kept);
+  kept->verdict = judge(kept, gt_ckpt_path(path, sizeof path, run->options->run_dir ? run->options->run_dir : run->run_dir, round, run->region));
+  kept->round = round;
+  return kept->verdict;
+}

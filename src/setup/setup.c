@@ -1,0 +1,292 @@
+/* From options to a rank that knows its role, data and model.  Every step is agreed over the world before the next begins. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "geotrain/ps_of_job.h"
+#include "geotrain/ps_work_time.h"
+#include "internal.h"
+
+#define EVAL_BATCH ((size_t)32) /* samples at a time in evaluation, unless training takes more */
+
+static gt_status agree(gt_run *run, gt_status local) {
+  return gt_agree(run->roles.world, local, run->start_limit_s);
+}
+
+/* ---- job ---------------------------------------------------------------------------------------------------------------- */
+
+/* Rank 0's resolved job goes to everyone; whoever has another names the first difference. */
+static gt_status compare_jobs(gt_run *run) {
+  if (!run->resolved) gt_bug("the job was agreed on but not resolved");
+  int rank, length = (int)strlen(run->resolved);
+  MPI_Request request;
+  GT_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+  GT_MPI(MPI_Ibcast(&length, 1, MPI_INT, 0, MPI_COMM_WORLD, &request));
+  gt_wait_all(&request, 1, "the job of rank 0", run->start_limit_s, NULL, NULL);
+  char *theirs = GT_NEW_ARRAY(char, (size_t)length + 1);
+  if (rank == 0) memcpy(theirs, run->resolved, (size_t)length);
+  GT_MPI(MPI_Ibcast(theirs, length, MPI_CHAR, 0, MPI_COMM_WORLD, &request));
+  gt_wait_all(&request, 1, "the job of rank 0", run->start_limit_s, NULL, NULL);
+  gt_status status = GT_OK;
+  if (strcmp(theirs, run->resolved) != 0) {
+    char text[512];
+    gt_job_difference(run->resolved, theirs, false, text, sizeof text);
+    status = GT_FAIL(GT_ERR_JOB, "rank %d was started with another job (%s) than rank 0: %s; all ranks need the same job and --set options", rank,
+                     run->options->job_path, text);
+  }
+  gt_free(theirs);
+  return gt_agree(MPI_COMM_WORLD, status, run->start_limit_s);
+}
+
+static gt_status open_job(gt_run *run) {
+  const gt_setup_options *o = run->options;
+  gt_status status = gt_job_load(&run->job, o->job_path, o->sets, o->nsets);
+  if (status == GT_OK) status = gt_job_check_run(run->job);
+  run->start_limit_s = run->end_limit_s = 120;
+  if (status == GT_OK) {
+    run->resolved = gt_job_resolved(run->job);
+    run->start_limit_s = run->job->limits.local_s > run->job->limits.wan_patience_s ? run->job->limits.local_s : run->job->limits.wan_patience_s;
+    run->end_limit_s = 2 * run->job->limits.local_s + run->job->limits.wan_patience_s;
+  }
+  GT_TRY(gt_agree(MPI_COMM_WORLD, status, run->start_limit_s));
+  return compare_jobs(run);
+}
+
+static void warn(const char *text) {
+  gt_log(GT_LOG_WARN, "%s", text);
+}
+
+/* ---- roles --------------------------------------------------------------------------------------------------------------- */
+
+gt_region_plan *gt_setup_regions(const gt_job *job) {
+  gt_region_plan *plan = GT_NEW_ARRAY(gt_region_plan, job->nregions);
+  for (size_t i = 0; i < job->nregions; i++) {
+    const gt_job_region *r = &job->regions[i];
+    plan[i] = (gt_region_plan){r->name, r->ranks, (const char *const *)r->hosts, r->nhosts};
+  }
+  return plan;
+}
+
+static gt_status open_roles(gt_run *run) {
+  gt_region_plan *plan = gt_setup_regions(run->job);
+  gt_status status = gt_roles_create(&run->roles, plan, run->job->nregions, run->start_limit_s);
+  if (status == GT_OK) {
+    char who[160];
+    run->region = run->job->regions[run->roles.region_id].name;
+    if (run->roles.is_ps)
+      snprintf(who, sizeof who, "rank %d (PS of region %s)", run->roles.world_rank, run->region);
+    else
+      snprintf(who, sizeof who, "rank %d (worker %d of region %s)", run->roles.world_rank, run->roles.region_rank - 1, run->region);
+    gt_log_identity(who, run->roles.is_lead);
+    char *map = gt_roles_map(&run->roles, plan);
+    if (map) fputs(map, stderr);
+    if (run->roles.world_rank == 0) gt_job_warn(run->job, warn);
+    gt_free(map);
+  }
+  gt_free(plan);
+  return status;
+}
+
+/* ---- run directory -------------------------------------------------------------------------------------------------------- */
+
+/* By errno.  Names the host: others may well see a directory that can be written. */
+static gt_status cannot(const char *path, const char *part, const char *what) {
+  const int reason = errno;
+  char host[256] = "this host";
+  if (gethostname(host, sizeof host) == 0) host[sizeof host - 1] = 0;
+  return GT_FAIL(GT_ERR_CKPT, "run directory %s: %s cannot be %s on %s: %s", path, part, what, host, strerror(reason));
+}
+
+bool gt_setup_make_folders(const char *path, char *part, size_t size) {
+  snprintf(part, size, "%s", path);
+  for (char *c = part + 1;; c++) {
+    if (*c != '/' && *c != 0) continue;
+    char end = *c;
+    *c = 0;
+    if (mkdir(part, 0777) != 0 && errno != EEXIST) return false;
+    *c = end;
+    if (!end) return true;
+  }
+}
+
+static gt_status make_run_dir(const char *path) {
+  char part[1024];
+  if (!gt_setup_make_folders(path, part, sizeof part)) return cannot(path, part, "made");
+  return access(path, W_OK | X_OK) == 0 ? GT_OK : cannot(path, path, "written"); /* made by another host */
+}
+
+/* What is in the folder that the option names: a run goes on only when it is asked to, and is never overwritten. */
+static gt_status check_folder(const gt_run *run) {
+  char path[1200];
+  snprintf(path, sizeof path, "%s/job.yaml", run->run_dir);
+  int64_t round;
+  bool there = access(path, F_OK) == 0 || gt_ckpt_rounds(run->run_dir, run->region, &round, 1) > 0;
+  if (run->options->resume == GT_RESUME_NO && there)
+    return GT_FAIL(GT_ERR_JOB, "run directory %s holds a run already; --resume continues it, another --run-dir keeps it", run->run_dir);
+  if (run->options->resume == GT_RESUME_YES && !there) return GT_FAIL(GT_ERR_CKPT, "run directory %s holds no run to resume", run->run_dir);
+  return GT_OK;
+}
+
+static gt_status open_folder(gt_run *run) {
+  if (run->options->run_dir)
+    snprintf(run->run_dir, sizeof run->run_dir, "%s", run->options->run_dir);
+  else if (run->roles.world_rank == 0) {
+    char stamp[32];
+    time_t now = time(NULL);
+    strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", localtime(&now));
+    snprintf(run->run_dir, sizeof run->run_dir, "runs/%s-%s", run->job->name, stamp);
+  }
+  MPI_Request request;
+  GT_MPI(MPI_Ibcast(run->run_dir, (int)sizeof run->run_dir, MPI_CHAR, 0, run->roles.world, &request));
+  gt_wait_all(&request, 1, "the run directory's name from rank 0", run->start_limit_s, NULL, NULL);
+  gt_status status = run->roles.is_ps ? check_folder(run) : GT_OK;
+  GT_TRY(agree(run, status));
+  if (run->roles.is_ps) status = make_run_dir(run->run_dir);
+  return agree(run, status);
+}
+
+/* ---- model --------------------------------------------------------------------------------------------------------------- */
+
+/* train.init: parameters (and buffers) of a checkpoint of the same model; nothing else of it. */
+static gt_status read_init(const gt_run *run) {
+  const gt_arrays *a = gt_graph_arrays(run->graph);
+  gt_ckpt_info info = {0};
+  gt_state state = {0};
+  char model[GT_SHA256_HEX];
+  const char *path = run->job->train.init;
+  gt_status status = gt_ckpt_read(path, &info, &state);
+  gt_graph_hash(run->graph, model);
+  if (status == GT_OK && strcmp(model, info.model_hash) != 0)
+    status = GT_FAIL(GT_ERR_CKPT, "train.init %s holds model %s (%.12s), the job needs %s (%.12s)", path, info.model, info.model_hash,
+                     gt_model_names[run->job->model.name], model);
+  if (status == GT_OK) status = gt_state_get(&state, "model/", "params", GT_TYPE_F32, a->params.data, a->params.n);
+  if (status == GT_OK) status = gt_state_get(&state, "model/", "buffers", GT_TYPE_F32, a->buffers.data, a->buffers.n);
+  gt_state_close(&state);
+  gt_ckpt_info_close(&info);
+  return status;
+}
+
+/* A run that goes on does not need what it began with. */
+static gt_status init_params(gt_run *run) {
+  int64_t round;
+  const char *folder = run->options->run_dir;
+  gt_status status = read_init(run);
+  if (status == GT_OK || run->options->resume == GT_RESUME_NO || !folder || gt_ckpt_rounds(folder, run->region, &round, 1) == 0) return status;
+  gt_log(GT_LOG_WARN, "%s; it is not needed to go on from a checkpoint", gt_error_text());
+  run->init_missing = true;
+  return GT_OK;
+}
+
+/* What PyTorch ends with in the middle of an epoch is said before it begins: a batch, most often an
+   epoch's last, of which a normalisation would have a single value a channel. */
+static gt_status check_batches(const gt_run *run) {
+  const size_t least = gt_graph_least(run->graph), n = run->order.n, batch = run->order.batch, last = n % batch ? n % batch : batch;
+  if (n == 0 || last >= least) return GT_OK;
+  return GT_FAIL(
+      GT_ERR_JOB,
+      "region %s has %zu samples in batches of %zu (train.batch), the last of an epoch has %zu; of images of %zu x %zu model %s normalises "
+      "channels of a single value a sample, so %zu or more are needed in every batch: another train.batch, or other samples",
+      run->region, n, batch, last, run->data.h, run->data.w, gt_model_names[run->job->model.name], least);
+}
+
+static gt_status open_model(gt_run *run) {
+  const gt_kernels *kernels = gt_kernels_find(gt_kernels_names[run->job->train.kernels]);
+  if (run->roles.is_ps) gt_job_warn_region(run->job, (size_t)run->roles.region_id, (int64_t)run->order.n, warn);
+  run->batch = run->order.n < run->order.batch ? run->order.n : run->order.batch;
+  run->batch_max = run->order.batch > EVAL_BATCH ? run->order.batch : EVAL_BATCH;
+  gt_graph_spec spec = gt_graph_spec_of(run->job);
+  spec.shape = (gt_sample_shape){run->data.h, run->data.w, run->data.c, run->data.classes, run->data.features};
+  spec.batch_max = run->roles.is_ps ? 0 : run->batch_max;
+  spec.kernels = kernels;
+  gt_setup_open_precision(run, kernels);
+  spec.precision = run->precision;
+  spec.batch = run->batch;
+  gt_status status =
+      kernels ? GT_OK : GT_FAIL(GT_ERR_JOB, "train.kernels is \"%s\", which this build does not have", gt_kernels_names[run->job->train.kernels]);
+  GT_TRY(agree(run, status));
+  GT_TRY(gt_setup_open_choices(run, &spec));
+  if (run->choices.n > 0) spec.choices = &run->choices;
+  if (run->roles.is_ps) run->all_choices = gt_setup_gather_choices(run);
+  status = gt_graph_create(&run->graph, &spec);
+  if (status == GT_OK) status = check_batches(run);
+  if (status == GT_OK && run->roles.is_ps) {
+    gt_graph_init(run->graph, run->job->seed);
+    if (run->job->train.init) status = init_params(run);
+  }
+  GT_TRY(agree(run, status));
+  gt_setup_gather_builds(run);
+  return GT_OK;
+}
+
+/* ---- links and costs ------------------------------------------------------------------------------------------------------ */
+
+/* What the clock in use needs to know must be in the job. */
+static gt_status check_clock(const gt_run *run) {
+  const gt_job *job = run->job;
+  if (job->compute_emulate) GT_TRY(gt_cost_check(job, "for compute.emulate"));
+  if (!run->options->virtual_clock) return GT_OK;
+  GT_TRY(gt_cost_check(job, "under --clock virtual"));
+  gt_ns *delays = GT_NEW_ARRAY(gt_ns, job->nregions * job->nregions);
+  gt_status status = gt_links_delays(run->links, job, delays);
+  gt_free(delays);
+  return status;
+}
+
+static gt_status open_links(gt_run *run) {
+  gt_status status = gt_links_create(&run->links, run->job);
+  if (status == GT_OK) status = check_clock(run);
+  return agree(run, status);
+}
+
+gt_gateway *gt_setup_gateway(const gt_run *run, size_t payload_max, const gt_gateway_events *events) {
+  const gt_job *job = run->job;
+  size_t self = run->roles.region_id;
+  gt_gateway_spec spec = {.nregions = job->nregions,
+                          .self = self,
+                          .links = gt_links_from(run->links, self),
+                          .access_bps = job->regions[self].access_bps,
+                          .emulate = job->wan.emulate,
+                          .virtual_clock = run->options->virtual_clock,
+                          .seed = job->seed,
+                          .payload_max = payload_max};
+  return gt_gateway_create(run->roles.ps, &spec, events);
+}
+
+/* What the run will have cost is known at its end; a catalogue that cannot say it is refused here. */
+static gt_status open_prices(gt_run *run) {
+  return agree(run, run->roles.is_lead ? gt_job_prices_of(&run->prices, run->job) : GT_OK);
+}
+
+gt_status gt_setup_open(gt_run *run, const gt_setup_options *options) {
+  *run = (gt_run){.options = options, .roles = {.world = MPI_COMM_NULL, .region = MPI_COMM_NULL, .ps = MPI_COMM_NULL}};
+  GT_TRY(open_job(run));
+  GT_TRY(open_roles(run));
+  GT_TRY(gt_setup_open_machine(run));
+  GT_TRY(open_links(run));
+  GT_TRY(open_prices(run));
+  GT_TRY(gt_setup_open_data(run));
+  GT_TRY(open_model(run));
+  return open_folder(run);
+}
+
+void gt_setup_close(gt_run *run) {
+  gt_graph_close(run->graph);
+  gt_dataset_close(run->dataset);
+  gt_free(run->part);
+  gt_free(run->isas);
+  gt_free(run->builds);
+  for (size_t r = 0; run->all_choices && r < run->job->nregions; r++) gt_free(run->all_choices[r]);
+  gt_free(run->all_choices);
+  gt_free(run->choices_text);
+  gt_setup_close_kept(&run->kept);
+  gt_choices_close(&run->choices);
+  gt_free(run->resolved);
+  gt_links_close(run->links);
+  gt_job_prices_close(&run->prices);
+  gt_job_close(run->job);
+  gt_roles_close(&run->roles, run->end_limit_s);
+}

@@ -1,0 +1,102 @@
+/* The checkpoint directory: it is tried, and nothing that was not there before stays; what cannot
+   be used is named. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "world.h"
+
+static char folder[] = "/tmp/geotrain-disk-XXXXXX";
+
+/* What a PS of a run in this directory finds. */
+static gt_probe_rank try(const char *run_dir, const char *error) {
+  const gt_probe_options options = {.run_dir = run_dir};
+  gt_probe_state *p = w_found("[{name: east, ranks: 2}]", "{}");
+  p->options = &options;
+  p->run.region = "east";
+  p->run.roles.is_ps = true;
+  snprintf(p->folder_error, sizeof p->folder_error, "%s", error);
+  gt_probe_disk_before(p);
+  gt_probe_disk(p);
+  gt_probe_disk_after(p);
+  const gt_probe_rank found = p->own;
+  w_close(p);
+  return found;
+}
+
+static const char *in_folder(char path[256], const char *name) {
+  snprintf(path, 256, "%s/%s", folder, name);
+  return path;
+}
+
+static size_t entries(const char *path) {
+  size_t n = 0;
+  DIR *dir = opendir(path);
+  assert_non_null(dir);
+  while (readdir(dir)) n++;
+  closedir(dir);
+  return n - 2;
+}
+
+static void test_a_new_one(void **unused) {
+  (void)unused;
+  char path[256];
+  const gt_probe_rank found = try(in_folder(path, "a/b/run"), "");
+  assert_string_equal(found.checkpoint_error, "");
+  assert_true(found.checkpoint_s > 0 && found.checkpoint_bytes > 0);
+  assert_int_equal(entries(folder), 0);
+}
+
+static void test_one_that_is_there(void **unused) {
+  (void)unused;
+  char path[256], kept[256];
+  assert_int_equal(mkdir(in_folder(path, "old"), 0777), 0);
+  assert_int_equal(mkdir(in_folder(kept, "old/ckpt"), 0777), 0);
+  assert_string_equal(try(path, "").checkpoint_error, "");
+  assert_int_equal(entries(path), 1);
+  assert_int_equal(entries(kept), 0);
+  assert_int_equal(rmdir(kept), 0);
+  assert_string_equal(try(path, "").checkpoint_error, "");
+  assert_int_equal(entries(path), 0); /* ckpt was made, and removed */
+  assert_int_equal(rmdir(path), 0);
+}
+
+static void test_one_that_cannot_be(void **unused) {
+  (void)unused;
+  char file[256], path[256], needed[400];
+  int fd = open(in_folder(file, "file"), O_WRONLY | O_CREAT, 0666);
+  assert_true(fd >= 0);
+  close(fd);
+  const gt_probe_rank found = try(in_folder(path, "file/run"), "");
+  snprintf(needed, sizeof needed, "%s/file/run cannot be made: Not a directory", folder);
+  assert_string_equal(found.checkpoint_error, needed);
+  assert_int_equal(entries(folder), 1);
+  assert_int_equal(unlink(file), 0);
+}
+
+/* What the run itself could not open is said already. */
+static void test_not_tried_twice(void **unused) {
+  (void)unused;
+  char path[256];
+  const gt_probe_rank found = try(in_folder(path, "run"), "read-only");
+  assert_true(found.checkpoint_s == 0 && !found.checkpoint_error[0]);
+  assert_int_equal(entries(folder), 0);
+}
+
+static int make_folder(void **unused) {
+  (void)unused;
+  return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **unused) {
+  (void)unused;
+  return rmdir(folder);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_new_one), cmocka_unit_test(test_one_that_is_there),
+      cmocka_unit_test(test_one_that_cannot_be), cmocka_unit_test(test_not_tried_twice)};
+  return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

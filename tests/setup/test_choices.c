@@ -1,0 +1,268 @@
+/* ranks: 3 */
+/* Which way products are computed: where the choice comes from, that like machines compute by one,
+   and that a rank never measures what it was told not to. */
+#include "world.h"
+
+#define REGIONS "[{name: a, ranks: 3}]"
+#define LAYERS  5 /* of LeNet-5 */
+
+static gt_run run;
+static gt_choices written; /* what the files hold: for every pass the last way that it can go */
+
+static gt_graph_spec spec_of(const gt_job *job) {
+  gt_graph_spec spec = gt_graph_spec_of(job);
+  spec.shape = (gt_sample_shape){.h = 28, .w = 28, .c = 1, .classes = 10};
+  spec.kernels = gt_kernels_find("auto");
+  return spec;
+}
+
+static gt_status open_choices(const gt_setup_options *options, const char *choices,
+                              const char *kernels) {
+  char train[512];
+  snprintf(train, sizeof train, "choices: %s, kernels: %s", choices, kernels);
+  w_begin(&run, options, REGIONS, "path: none.h5", train);
+  run.batch = 8;
+  const gt_graph_spec spec = spec_of(run.job);
+  return gt_setup_open_choices(&run, &spec);
+}
+
+static void opened(const gt_setup_options *options, const char *choices, const char *kernels,
+                   const char *how) {
+  if (open_choices(options, choices, kernels) != GT_OK) fail_msg("%s", gt_error_text());
+  assert_string_equal(run.choices_how, how);
+}
+
+static void end(void) {
+  gt_setup_close(&run);
+}
+
+/* How many machines the region's text is of. */
+static int machines(void) {
+  int n = 0;
+  for (const char *at = run.choices_text; (at = strstr(at, "machine ")); at++)
+    n += at == run.choices_text || at[-1] == '\n';
+  return n;
+}
+
+static void check_by_rule(void) {
+  assert_int_equal(run.choices.n, 0);
+  assert_null(run.choices_text);
+  end();
+}
+
+/* All ranks of the region, the PS too, have the same ways and text. */
+static void check_alike(void) {
+  assert_int_equal(run.choices.n, LAYERS);
+  for (size_t i = 0; i < LAYERS; i++) {
+    gt_way ways[GT_PASSES];
+    memcpy(ways, run.choices.items[i].ways, sizeof ways);
+    GT_MPI(MPI_Bcast(ways, (int)sizeof ways, MPI_BYTE, 1, MPI_COMM_WORLD));
+    assert_memory_equal(ways, run.choices.items[i].ways, sizeof ways);
+  }
+  char hash[GT_SHA256_HEX], of_ps[GT_SHA256_HEX];
+  gt_sha256_hex(run.choices_text, strlen(run.choices_text), hash);
+  memcpy(of_ps, hash, sizeof of_ps);
+  GT_MPI(MPI_Bcast(of_ps, (int)sizeof of_ps, MPI_CHAR, 0, MPI_COMM_WORLD));
+  assert_string_equal(hash, of_ps);
+}
+
+static void check_as_written(void) {
+  assert_int_equal(run.choices.n, LAYERS);
+  for (size_t i = 0; i < LAYERS; i++) {
+    const gt_choice *found = gt_choices_find(&run.choices, &written.items[i].layer, 8);
+    assert_non_null(found);
+    assert_memory_equal(found->ways, written.items[i].ways, sizeof found->ways);
+  }
+  check_alike();
+  end();
+}
+
+/* ---- by rule --------------------------------------------------------------------------------- */
+
+static void test_by_rule(void **unused) {
+  (void)unused;
+  const gt_setup_options virtual = {.virtual_clock = true};
+  opened(NULL, "rule", "auto", "rule");
+  check_by_rule();
+  opened(NULL, "measure", "blas", "rule"); /* a table has one way */
+  check_by_rule();
+  opened(&virtual, "measure", "auto", "rule"); /* what is measured differs from run to run */
+  check_by_rule();
+}
+
+/* ---- by measuring ---------------------------------------------------------------------------- */
+
+static void test_one_measures_for_its_kind(void **unused) {
+  (void)unused;
+  opened(NULL, "measure", "auto", "measured");
+  assert_int_equal(machines(), 1);
+  assert_true(run.choices.seconds > 0 ? w_rank == 1 : w_rank != 1);
+  check_alike();
+  end();
+}
+
+/* Ranks of another precision are of another kind, whatever their machine. */
+static void test_kinds(void **unused) {
+  (void)unused;
+  w_begin(&run, NULL, REGIONS, "path: none.h5", "choices: measure");
+  run.batch = 8;
+  run.precision = w_rank == 2 ? GT_BF16 : GT_F32;
+  const gt_graph_spec spec = spec_of(run.job);
+  assert_int_equal(gt_setup_open_choices(&run, &spec), GT_OK);
+  assert_int_equal(machines(), 2);
+  assert_true(run.choices.seconds > 0 ? w_rank != 0 : w_rank == 0);
+  end();
+}
+
+/* ---- from a file ----------------------------------------------------------------------------- */
+
+static void test_a_file(void **unused) {
+  (void)unused;
+  const gt_setup_options virtual = {.virtual_clock = true};
+  opened(NULL, w_path("choices"), "auto", "file");
+  check_as_written();
+  opened(&virtual, w_path("choices"), "auto", "file");
+  check_as_written();
+}
+
+/* One that is another machine's, or lacks a layer, serves where measuring is allowed. */
+static void test_a_file_that_does_not_cover(void **unused) {
+  (void)unused;
+  const char *const names[] = {"foreign", "short"};
+  const gt_setup_options virtual = {.virtual_clock = true};
+  for (size_t i = 0; i < 2; i++) {
+    opened(NULL, w_path(names[i]), "auto", "measured");
+    check_alike();
+    end();
+    w_failed(open_choices(&virtual, w_path(names[i]), "auto"), GT_ERR_JOB,
+             "and nothing is measured under --clock virtual");
+    end();
+  }
+}
+
+static void test_a_file_that_cannot_be(void **unused) {
+  (void)unused;
+  w_failed(open_choices(NULL, w_path("nowhere"), "auto"), GT_ERR_JOB,
+           "nowhere cannot be opened: No such file or directory");
+  end();
+  w_failed(open_choices(NULL, w_path("malformed"), "auto"), GT_ERR_JOB, "malformed, line ");
+  end();
+}
+
+/* ---- from a checkpoint ----------------------------------------------------------------------- */
+
+static void test_a_checkpoint(void **unused) {
+  (void)unused;
+  const char *folder = w_path("run");
+  gt_setup_options options = {.run_dir = folder, .resume = GT_RESUME_AUTO};
+  opened(&options, "measure", "auto", "checkpoint");
+  check_as_written();
+  options.resume_round = 1; /* kept none */
+  opened(&options, "measure", "auto", "measured");
+  end();
+  options.resume_round = 0;
+  options.resume = GT_RESUME_NO;
+  opened(&options, "measure", "auto", "measured");
+  end();
+}
+
+/* A file's wish goes before a checkpoint's. */
+static void test_a_file_at_a_resume(void **unused) {
+  (void)unused;
+  const char *folder = w_path("run");
+  const gt_setup_options options = {.run_dir = folder, .resume = GT_RESUME_YES};
+  opened(&options, w_path("choices"), "auto", "file");
+  check_as_written();
+  opened(&options, "rule", "auto", "rule");
+  check_by_rule();
+}
+
+/* ---- of all regions -------------------------------------------------------------------------- */
+
+static void test_gathered(void **unused) {
+  (void)unused;
+  opened(NULL, w_path("choices"), "auto", "file");
+  if (run.roles.is_ps) {
+    run.all_choices = gt_setup_gather_choices(&run);
+    assert_string_equal(run.all_choices[0], run.choices_text);
+  }
+  end();
+  opened(NULL, "rule", "auto", "rule");
+  if (run.roles.is_ps) {
+    run.all_choices = gt_setup_gather_choices(&run);
+    assert_string_equal(run.all_choices[0], "");
+  }
+  end();
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static void write_text(const char *name, const char *before, const char *text) {
+  FILE *f = fopen(w_path(name), "w");
+  assert_non_null(f);
+  fprintf(f, "%s%s", before, text);
+  assert_int_equal(fclose(f), 0);
+}
+
+static void list(gt_choices *choices) {
+  gt_graph *graph;
+  gt_graph_spec spec = spec_of(run.job);
+  assert_int_equal(gt_graph_create(&graph, &spec), GT_OK);
+  gt_machine_key(choices->machine, sizeof choices->machine);
+  gt_graph_layers(graph, 8, choices);
+  gt_graph_close(graph);
+  assert_int_equal(choices->n, LAYERS);
+  for (size_t i = 0; i < choices->n; i++)
+    for (int pass = 0; pass < GT_PASSES; pass++)
+      for (int way = 0; way < GT_WAYS; way++)
+        if (gt_way_can(&choices->items[i].layer, 8, (gt_pass_id)pass, (gt_way)way))
+          choices->items[i].ways[pass] = (gt_way)way;
+}
+
+static void write_files(void) {
+  char *text = gt_choices_text(&written), *second = strchr(text, '\n') + 1;
+  write_text("choices", "", text);
+  write_text("foreign", "machine another\n", second);
+  write_text("malformed", "", "machine\nno such line\n");
+  gt_state none = {0}, state = {0};
+  w_write_round(w_path("run"), "a", 1, false, &none);
+  gt_state_add(&state, "train/", "choices", GT_TYPE_U8, text, strlen(text));
+  w_write_round(w_path("run"), "a", 2, false, &state);
+  gt_state_close(&state);
+  text[strlen(text) - 1] = '\0';
+  *(strrchr(text, '\n') + 1) = '\0';
+  write_text("short", "", text); /* without its last layer */
+  gt_free(text);
+}
+
+static void test_make_files(void **unused) {
+  (void)unused;
+  w_begin(&run, NULL, REGIONS, "path: none.h5", "");
+  list(&written);
+  if (w_rank == 0) write_files();
+  w_meet();
+  end();
+}
+
+static void test_nothing_is_left_allocated(void **unused) {
+  (void)unused;
+  gt_choices_close(&written);
+  assert_int_equal(gt_alloc_alive(), 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_make_files),
+      cmocka_unit_test(test_by_rule),
+      cmocka_unit_test(test_one_measures_for_its_kind),
+      cmocka_unit_test(test_kinds),
+      cmocka_unit_test(test_a_file),
+      cmocka_unit_test(test_a_file_that_does_not_cover),
+      cmocka_unit_test(test_a_file_that_cannot_be),
+      cmocka_unit_test(test_a_checkpoint),
+      cmocka_unit_test(test_a_file_at_a_resume),
+      cmocka_unit_test(test_gathered),
+      cmocka_unit_test(test_nothing_is_left_allocated),
+  };
+  return w_main(tests, sizeof tests / sizeof *tests);
+}

@@ -1,0 +1,265 @@
+/* ranks: 4; processors: 1 */
+/* Which training samples are a region's, by what all ranks find in the files that the regions name,
+   and that images are normalised alike everywhere. */
+#include <sys/stat.h>
+
+#include "world.h"
+
+#define REGIONS "[{name: a, ranks: 2}, {name: b, ranks: 2}]"
+enum { N = 300, OTHER = 200 };
+
+static gt_run run;
+
+static const char *yaml(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static const char *yaml(const char *format, ...) {
+  static char text[2][1024];
+  static int next;
+  va_list args;
+  next = !next;
+  va_start(args, format);
+  vsnprintf(text[next], sizeof text[next], format, args);
+  va_end(args);
+  return text[next];
+}
+
+/* Each region reads a file of its own. */
+static const char *own_files(const char *a, const char *b) {
+  return yaml("[{name: a, ranks: 2, data: {path: %s}}, {name: b, ranks: 2, data: {path: %s}}]", a,
+              b);
+}
+
+static gt_status open_data(const char *regions, const char *data) {
+  w_begin(&run, NULL, regions, data, "");
+  return gt_setup_open_data(&run);
+}
+
+static void opened(const char *regions, const char *data) {
+  if (open_data(regions, data) != GT_OK) fail_msg("%s", gt_error_text());
+}
+
+static void end(void) {
+  gt_setup_close(&run);
+  assert_int_equal(gt_alloc_alive(), 0);
+}
+
+/* On all ranks. */
+static void refused(const char *regions, const char *data, gt_status status, const char *sentence) {
+  w_failed(open_data(regions, data), status, sentence);
+  end();
+}
+
+/* All ranks of a region have the same samples, and of a file of n each sample is in as many
+   regions. */
+static void check_parts(size_t n, int regions) {
+  int *seen = GT_NEW_ARRAY(int, n);
+  uint32_t *of_ps = GT_NEW_ARRAY(uint32_t, n);
+  uint64_t size = run.npart;
+  GT_MPI(MPI_Bcast(&size, 1, MPI_UINT64_T, 0, run.roles.region));
+  assert_int_equal(size, run.npart);
+  memcpy(of_ps, run.part, run.npart * sizeof *of_ps);
+  GT_MPI(MPI_Bcast(of_ps, (int)run.npart, MPI_UINT32_T, 0, run.roles.region));
+  assert_memory_equal(of_ps, run.part, run.npart * sizeof *of_ps);
+  for (size_t i = 0; i < run.npart && run.roles.is_ps; i++) seen[run.part[i]]++;
+  GT_MPI(MPI_Allreduce(MPI_IN_PLACE, seen, (int)n, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+  for (size_t i = 0; i < n; i++) assert_int_equal(seen[i], regions);
+  gt_free(of_ps);
+  gt_free(seen);
+}
+
+/* ---- parts ----------------------------------------------------------------------------------- */
+
+static void test_one_file(void **unused) {
+  (void)unused;
+  opened(REGIONS, yaml("path: %s, partition: {shares: [2, 1]}", w_path("one.h5")));
+  assert_int_equal(run.npart, run.roles.region_id == 0 ? 200 : 100);
+  check_parts(N, 1);
+  assert_true(run.order.seed == 1 && run.order.region == run.roles.region_id &&
+              run.order.n == run.npart && run.order.batch == 8);
+  assert_int_equal(run.tester, 0);
+  end();
+}
+
+static void test_files_of_their_own(void **unused) {
+  (void)unused;
+  opened(own_files(w_path("one.h5"), w_path("other.h5")), "partition: {by: file}");
+  assert_int_equal(run.npart, run.roles.region_id == 0 ? N : OTHER);
+  for (size_t i = 0; i < run.npart; i++) assert_int_equal(run.part[i], i);
+  end();
+}
+
+/* The same samples under two names are divided all the same: none is trained twice. */
+static void test_a_copy(void **unused) {
+  (void)unused;
+  opened(own_files(w_path("one.h5"), w_path("copy.h5")), "partition: {by: file}");
+  assert_int_equal(run.npart, N / 2);
+  check_parts(N, 1);
+  end();
+}
+
+static void test_files_that_do_not_fit(void **unused) {
+  (void)unused;
+  refused(own_files(w_path("one.h5"), w_path("large.h5")), "partition: {by: file}", GT_ERR_DATA,
+          "region b has samples of 10 x 10 x 1");
+  refused(own_files(w_path("one.h5"), w_path("nowhere.h5")), "partition: {by: file}", GT_ERR_DATA,
+          "nowhere.h5");
+}
+
+/* A name that means another file at one rank: at a worker alone, or in one region. */
+static void in_another_folder(bool elsewhere, const char *sentence) {
+  char here[1024];
+  assert_non_null(getcwd(here, sizeof here));
+  assert_int_equal(chdir(w_path(elsewhere ? "there" : "here")), 0);
+  refused(REGIONS, "path: data.h5", GT_ERR_DATA, sentence);
+  assert_int_equal(chdir(here), 0);
+}
+
+static void test_ranks_that_see_another_file(void **unused) {
+  (void)unused;
+  in_another_folder(
+      w_rank == 3,
+      "rank 3 finds another data.h5 (200 training samples) than the PS of its region b (300)");
+  in_another_folder(w_rank >= 2,
+                    "regions a and b both name data.h5 and find other training samples there");
+}
+
+/* The first region that has test samples scores the mean. */
+static void test_tester(void **unused) {
+  (void)unused;
+  opened(own_files(w_path("one-1.h5"), w_path("one-2.h5")), "partition: {by: file}");
+  assert_int_equal(run.tester, 1);
+  assert_int_equal(run.data.ntest > 0, run.roles.region_id == 1);
+  end();
+  opened(own_files(w_path("one-1.h5"), w_path("one-1.h5")), "partition: {by: file}");
+  assert_int_equal(run.tester, 2);
+  end();
+}
+
+static void test_loader(void **unused) {
+  (void)unused;
+  gt_loader *loader;
+  opened(REGIONS, yaml("path: %s", w_path("one.h5")));
+  assert_int_equal(gt_setup_loader(&run, 10, &loader), GT_OK);
+  assert_int_equal(gt_loader_samples(loader), 10);
+  float *x = GT_NEW_ARRAY(float, 64), *needed = GT_NEW_ARRAY(float, 64);
+  int32_t y, label;
+  gt_loader_range(loader, 9, 1, x, &y);
+  gt_loader_close(loader);
+  assert_int_equal(gt_loader_create(&loader, run.dataset, GT_SPLIT_TRAIN, &run.part[9], 1), GT_OK);
+  gt_loader_range(loader, 0, 1, needed, &label);
+  assert_int_equal(y, label);
+  assert_memory_equal(x, needed, 64 * sizeof *x);
+  gt_loader_close(loader);
+  gt_free(x);
+  gt_free(needed);
+  end();
+}
+
+/* ---- normalisation --------------------------------------------------------------------------- */
+
+static void check_normalised(float mean, float std) {
+  assert_memory_equal(gt_dataset_mean(run.dataset), &mean, sizeof mean);
+  assert_memory_equal(gt_dataset_std(run.dataset), &std, sizeof std);
+}
+
+/* Of one.h5 and other.h5 together, summed here from the start. */
+static void moments_of_both(float *mean, float *std) {
+  const char *const names[2] = {"one.h5", "other.h5"};
+  uint64_t sums[GT_DATA_SUMS(1)] = {0}, own[GT_DATA_SUMS(1)];
+  for (size_t f = 0; f < 2; f++) {
+    gt_dataset *d;
+    uint32_t all[N];
+    for (uint32_t i = 0; i < N; i++) all[i] = i;
+    assert_int_equal(gt_dataset_open(&d, w_path(names[f])), GT_OK);
+    assert_int_equal(gt_dataset_sums(d, all, gt_dataset_describe(d)->ntrain, own), GT_OK);
+    for (size_t i = 0; i < GT_DATA_SUMS(1); i++) sums[i] += own[i];
+    gt_dataset_close(d);
+  }
+  gt_data_moments(sums, 1, mean, std);
+}
+
+static void test_files_that_differ(void **unused) {
+  (void)unused;
+  float mean, std;
+  char schema[65];
+  moments_of_both(&mean, &std);
+  opened(own_files(w_path("one.h5"), w_path("other.h5")), "partition: {by: file}");
+  check_normalised(mean, std);
+  memcpy(schema, run.data.schema_sha256, sizeof schema);
+  GT_MPI(MPI_Bcast(schema, (int)sizeof schema, MPI_CHAR, 0, MPI_COMM_WORLD));
+  assert_string_equal(schema, run.data.schema_sha256); /* what the regions' greetings compare */
+  end();
+}
+
+static void test_what_the_job_says(void **unused) {
+  (void)unused;
+  opened(REGIONS, yaml("path: %s, mean: [0.25], std: [0.5]", w_path("one.h5")));
+  check_normalised(0.25F, 0.5F);
+  end();
+  refused(REGIONS, yaml("path: %s, mean: [0.5, 0.5], std: [1, 1]", w_path("one.h5")), GT_ERR_JOB,
+          "data.mean has 2 numbers");
+}
+
+/* What a file of a model keeps of it, and whether that is how the data are normalised now. */
+static void test_kept_with_a_model(void **unused) {
+  (void)unused;
+  gt_state state = {0}, none = {0};
+  opened(REGIONS, yaml("path: %s, mean: [0.25], std: [0.5]", w_path("one.h5")));
+  gt_setup_save_data(&run, &state);
+  assert_int_equal(gt_setup_check_data(&run, &state), GT_OK);
+  assert_int_equal(gt_setup_check_data(&run, &none),
+                   GT_OK); /* a file of before has nothing of it */
+  float another[1] = {0.75F};
+  gt_state changed = {0};
+  gt_state_add(&changed, "data/", "mean", GT_TYPE_F32, another, 1);
+  w_failed(gt_setup_check_data(&run, &changed), GT_ERR_CKPT,
+           "it was trained on images normalised otherwise than by mean 0.25, std 0.5");
+  gt_state_close(&changed);
+  gt_state_close(&state);
+  end();
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static void synth(const char *name, uint64_t seed, size_t n, size_t side) {
+  const gt_synth_spec spec = {
+      .seed = seed, .ntrain = n, .ntest = 20, .h = side, .w = side, .classes = 10};
+  if (gt_data_synth(w_path(name), &spec) != GT_OK) fail_msg("%s", gt_error_text());
+}
+
+static void wrote(const char *path) {
+  (void)path;
+}
+
+static void test_make_files(void **unused) {
+  (void)unused;
+  if (w_rank == 0) {
+    const gt_partition halves = {.kind = GT_PART_SHARES, .nregions = 2, .seed = 1};
+    synth("one.h5", 1, N, 8);
+    synth("copy.h5", 1, N, 8);
+    synth("other.h5", 2, OTHER, 8);
+    synth("large.h5", 1, N, 10);
+    assert_true(mkdir(w_path("here"), 0777) == 0 && mkdir(w_path("there"), 0777) == 0);
+    synth("here/data.h5", 1, N, 8);
+    synth("there/data.h5", 2, OTHER, 8);
+    if (gt_data_split(w_path("one.h5"), &halves, GT_TESTS_LAST, NULL, wrote) != GT_OK)
+      fail_msg("%s", gt_error_text());
+  }
+  w_meet();
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_make_files),
+      cmocka_unit_test(test_one_file),
+      cmocka_unit_test(test_files_of_their_own),
+      cmocka_unit_test(test_a_copy),
+      cmocka_unit_test(test_files_that_do_not_fit),
+      cmocka_unit_test(test_ranks_that_see_another_file),
+      cmocka_unit_test(test_tester),
+      cmocka_unit_test(test_loader),
+      cmocka_unit_test(test_files_that_differ),
+      cmocka_unit_test(test_what_the_job_says),
+      cmocka_unit_test(test_kept_with_a_model),
+  };
+  return w_main(tests, sizeof tests / sizeof *tests);
+}

@@ -1,0 +1,134 @@
+/* ranks: 5; processors: 1 */
+/* One wish for an instruction set for all ranks, the precision of each, and what is written of who
+   computes how. */
+#include "world.h"
+
+#define REGIONS "[{name: a, ranks: 3}, {name: b, ranks: 2}]"
+
+static gt_run run;
+
+static void begin(const char *train) {
+  w_begin(&run, NULL, REGIONS, "path: none.h5", train);
+}
+
+static void end(void) {
+  gt_setup_close(&run);
+  assert_int_equal(gt_alloc_alive(), 0);
+}
+
+static void opened(void) {
+  if (gt_setup_open_machine(&run) != GT_OK) fail_msg("%s", gt_error_text());
+}
+
+static void check_sets(const char *a, const char *b) {
+  assert_string_equal(run.isas[0], a);
+  assert_string_equal(run.isas[1], b);
+}
+
+/* ---- instruction sets ------------------------------------------------------------------------ */
+
+/* The first of all: here nothing has chosen a set yet.  Only rank 0's environment says one. */
+static void test_the_wish_of_rank_0(void **unused) {
+  (void)unused;
+  begin("");
+  if (w_rank == 0) setenv("GEOTRAIN_ISA", "plain", 1);
+  opened();
+  assert_int_equal(gt_isa_used(), GT_ISA_PLAIN);
+  check_sets("plain", "plain");
+  end();
+}
+
+/* A rank whose own environment says one keeps what it has. */
+static void test_an_own_wish(void **unused) {
+  (void)unused;
+  const char *best = gt_isa_name(gt_isa_best());
+  char both[64];
+  begin("");
+  if (w_rank == 4) {
+    setenv("GEOTRAIN_ISA", best, 1);
+    assert_int_equal(gt_isa_choose(best), GT_OK);
+  }
+  opened();
+  assert_int_equal(gt_isa_used(), w_rank == 4 ? gt_isa_best() : GT_ISA_PLAIN);
+  snprintf(both, sizeof both, gt_isa_best() > GT_ISA_PLAIN ? "plain+%s" : "%s", best);
+  check_sets("plain", both);
+  unsetenv("GEOTRAIN_ISA");
+  end();
+}
+
+/* Nobody says one: each rank keeps its own, and of a region each is named once. */
+static void test_no_wish(void **unused) {
+  (void)unused;
+  begin("");
+  assert_int_equal(gt_isa_choose(w_rank < 3 ? NULL : "plain"), GT_OK);
+  opened();
+  assert_int_equal(gt_isa_used(), w_rank < 3 ? gt_isa_best() : GT_ISA_PLAIN);
+  check_sets(gt_isa_name(gt_isa_best()), "plain");
+  end();
+}
+
+static void test_no_such_set(void **unused) {
+  (void)unused;
+  begin("");
+  if (w_rank == 0) setenv("GEOTRAIN_ISA", "avx3", 1);
+  w_failed(gt_setup_open_machine(&run), GT_ERR_JOB,
+           "GEOTRAIN_ISA is \"avx3\"; one of plain, avx2, avx512 is needed");
+  unsetenv("GEOTRAIN_ISA");
+  end();
+}
+
+/* ---- precision ------------------------------------------------------------------------------- */
+
+static void test_precision(void **unused) {
+  (void)unused;
+  begin("");
+  gt_setup_open_precision(&run, gt_kernels_find("auto"));
+  assert_int_equal(run.precision, GT_F32);
+  end();
+  begin("precision: bf16, kernels: blas"); /* a table that has no such thing */
+  gt_setup_open_precision(&run, gt_kernels_find("blas"));
+  assert_int_equal(run.precision, GT_F32);
+  end();
+  const char *why;
+  begin("precision: bf16");
+  gt_setup_open_precision(&run, gt_kernels_find("auto"));
+  assert_int_equal(run.precision,
+                   gt_kernels_find("auto")->prepared && gt_kernels_bf16(&why) ? GT_BF16 : GT_F32);
+  end();
+}
+
+/* ---- who computes how ------------------------------------------------------------------------ */
+
+/* Workers compute; their PS does not, and is not counted. */
+static void test_builds(void **unused) {
+  (void)unused;
+  begin("");
+  gt_graph_spec spec = gt_graph_spec_of(run.job);
+  spec.shape = (gt_sample_shape){.h = 28, .w = 28, .c = 1, .classes = 10};
+  spec.kernels = gt_kernels_find("ref");
+  assert_int_equal(gt_graph_create(&run.graph, &spec), GT_OK);
+  run.precision = w_rank == 0 || w_rank == 2 || w_rank == 4 ? GT_BF16 : GT_F32;
+  gt_setup_gather_builds(&run);
+  assert_string_equal(run.builds[0].precision, "f32+bf16");
+  assert_string_equal(run.builds[1].precision, "bf16");
+  assert_string_equal(run.builds[2].precision, "f32+bf16");
+  for (size_t i = 0; i < 3; i++) {
+    assert_string_equal(run.builds[i].kernels,
+                        gt_graph_kernels(run.graph)); /* the same of all: once */
+    assert_string_equal(run.builds[i].blas_core, gt_kernels_blas_core());
+  }
+  end();
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_the_wish_of_rank_0),
+      cmocka_unit_test(test_an_own_wish),
+      cmocka_unit_test(test_no_wish),
+      cmocka_unit_test(test_no_such_set),
+      cmocka_unit_test(test_precision),
+      cmocka_unit_test(test_builds),
+  };
+  unsetenv("GEOTRAIN_ISA");
+  return w_main(tests, sizeof tests / sizeof *tests);
+}

@@ -1,0 +1,92 @@
+#include "world.h"
+
+int w_rank;
+
+static char folder[] = "/tmp/geotrain-setup-XXXXXX";
+
+static gt_job *job_of(const char *regions, const char *data, const char *train) {
+  char text[2048];
+  gt_job *job = NULL;
+  snprintf(text, sizeof text,
+           "name: setup\nseed: 1\nmodel: {name: lenet5}\ndata: {%s}\ntrain: {until: {steps: 1}, "
+           "batch: 8, optimizer: {lr: 0.1}%s%s}\n"
+           "regions: %s\nsync: {strategy: none}\n",
+           data, *train ? ", " : "", train, regions);
+  if (gt_job_parse(&job, "test", text) != GT_OK) fail_msg("%s", gt_error_text());
+  return job;
+}
+
+void w_begin(gt_run *run, const gt_setup_options *options, const char *regions, const char *data,
+             const char *train) {
+  static const gt_setup_options none;
+  *run = (gt_run){
+      .options = options ? options : &none, .start_limit_s = W_LIMIT_S, .end_limit_s = W_LIMIT_S};
+  run->job = job_of(regions, data, train);
+  gt_region_plan *plan = gt_setup_regions(run->job);
+  if (gt_roles_create(&run->roles, plan, run->job->nregions, W_LIMIT_S) != GT_OK)
+    fail_msg("%s", gt_error_text());
+  run->region = run->job->regions[run->roles.region_id].name;
+  gt_free(plan);
+}
+
+void w_begin_alone(gt_run *run, const gt_setup_options *options) {
+  *run = (gt_run){.options = options, .region = "a"};
+}
+
+void w_end_alone(gt_run *run) {
+  gt_setup_close_kept(&run->kept);
+}
+
+void w_write_round(const char *run_dir, const char *region, int64_t round, bool doubtful,
+                   gt_state *state) {
+  gt_ckpt_writer *writer;
+  const gt_ckpt_info info = {
+      .job_yaml = (char[]){"name: setup\n"}, .round = round, .doubtful = doubtful};
+  if (gt_ckpt_writer_create(&writer, run_dir, region) != GT_OK) fail_msg("%s", gt_error_text());
+  if (gt_ckpt_write(writer, &info, state) != GT_OK) fail_msg("%s", gt_error_text());
+  gt_ckpt_writer_close(writer);
+}
+
+void w_failed(gt_status found, gt_status needed, const char *text) {
+  if (found != needed || !strstr(gt_error_text(), text))
+    fail_msg("status %d (needed %d): %s\n  lacks: %s", found, needed, gt_error_text(), text);
+}
+
+const char *w_path(const char *name) {
+  static char path[16][256];
+  static int next;
+  next = (next + 1) % 16;
+  snprintf(path[next], sizeof path[next], "%s/%s", folder, name);
+  return path[next];
+}
+
+void w_meet(void) {
+  MPI_Request request;
+  GT_MPI(MPI_Ibarrier(MPI_COMM_WORLD, &request));
+  gt_wait_all(&request, 1, "the other ranks of the test", W_LIMIT_S, NULL, NULL);
+}
+
+static int make_folder(void **unused) {
+  (void)unused;
+  MPI_Request request;
+  if (w_rank == 0 && !mkdtemp(folder)) return -1;
+  GT_MPI(MPI_Ibcast(folder, (int)sizeof folder, MPI_CHAR, 0, MPI_COMM_WORLD, &request));
+  gt_wait_all(&request, 1, "the folder of the test", W_LIMIT_S, NULL, NULL);
+  return 0;
+}
+
+static int remove_folder(void **unused) {
+  (void)unused;
+  char command[300];
+  w_meet();
+  snprintf(command, sizeof command, "rm -r '%s'", folder);
+  return w_rank == 0 ? system(command) : 0;
+}
+
+int w_main(const struct CMUnitTest *tests, size_t n) {
+  gt_net_start(W_LIMIT_S);
+  GT_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &w_rank));
+  const int failed = _cmocka_run_group_tests("tests", tests, n, make_folder, remove_folder);
+  gt_net_finalize(W_LIMIT_S);
+  return failed;
+}
