@@ -70,7 +70,7 @@ void gt_server_checkpoint(void *server, int64_t round) {
   info.doubtful = doubtful(s);
   if (info.doubtful || gt_state_spoilt(&state)) gt_ps_round_unsound(s->ps);
   gt_status status = gt_ckpt_write(s->writer, &info, &state);
-  if (s->virtual_clock) gt_virtual_writing(s->virtual_clock, bytes);
+  s->clock->writing(s, bytes);
   gt_state_close(&state);
   if (status != GT_OK) gt_panic(status, "%s", gt_error_text());
   s->written_round = round;
@@ -98,6 +98,13 @@ void gt_server_watch_writer(gt_server *s, gt_ns now, bool idle) {
   s->write_slow = true;
 }
 
+void gt_server_written(gt_server *s, gt_status result, gt_ns now) {
+  int64_t round = s->written_round;
+  s->written_round = 0;
+  if (result != GT_OK) gt_panic(result, "%s; the previous checkpoint is whole", gt_error_text());
+  gt_ps_written(s->ps, round, now);
+}
+
 void gt_server_poll_writer(gt_server *s, gt_ns now) {
   gt_status result;
   if (s->written_round == 0) return;
@@ -105,10 +112,7 @@ void gt_server_poll_writer(gt_server *s, gt_ns now) {
     gt_server_watch_writer(s, now, false);
     return;
   }
-  int64_t round = s->written_round;
-  s->written_round = 0;
-  if (result != GT_OK) gt_panic(result, "%s; the previous checkpoint is whole", gt_error_text());
-  gt_ps_written(s->ps, round, now);
+  gt_server_written(s, result, now);
 }
 
 /* This region's file of a round, and the folder when nothing else is in it. */
