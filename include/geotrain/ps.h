@@ -44,7 +44,7 @@ typedef struct {
 
 /* ---- host ------------------------------------------------------------------------------------------------------------ */
 
-typedef enum { GT_WORK_UPDATE, GT_WORK_APPLY, GT_WORK_ENCODE } gt_ps_work; /* a step, a message that arrived, a message to send */
+typedef enum { GT_WORK_UPDATE, GT_WORK_APPLY, GT_WORK_COPY } gt_ps_work; /* a step, a message that arrived, a message to send */
 typedef enum { GT_NOTE_EVAL, GT_NOTE_NONFINITE, GT_NOTE_DONE, GT_NOTE_PEER_DONE, GT_NOTE_ROUND, GT_NOTE_COMPLETE } gt_ps_note;
 
 typedef struct {

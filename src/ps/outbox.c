@@ -126,7 +126,7 @@ static bool replace_newest(gt_ps *ps, size_t peer, const gt_frame_header *head, 
 
 static void host_post(void *ctx, gt_payload *payload, gt_msg_kind kind, uint64_t value, uint64_t detail, bool replace) {
   gt_ps *ps = ctx;
-  ps->totals.encode += gt_ps_worked(ps, GT_WORK_ENCODE) - ps->encode_from;
+  ps->totals.encode += gt_ps_worked(ps, GT_WORK_COPY) - ps->encode_from;
   payload->refs++; /* so that it is not taken for free between two peers */
   for (size_t peer = 0; peer < ps->spec.nregions; peer++) {
     if (peer == ps->spec.self) continue;

@@ -58,7 +58,7 @@ static void work_takes_virtual_time(void **state) {
   assert_int_equal(gt_server_now(s), 4 * MS);
   s->clock->worked(s, GT_WORK_APPLY);
   assert_int_equal(gt_server_now(s), 7 * MS);
-  s->clock->worked(s, GT_WORK_ENCODE);
+  s->clock->worked(s, GT_WORK_COPY);
   assert_int_equal(gt_server_now(s), 12 * MS);
   s->clock->ordered(s, 1, &(gt_ps_order){.kind = GT_PS_TRAIN});
   s->clock->writing(s, 1e9);
