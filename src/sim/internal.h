@@ -214,7 +214,7 @@ void gt_sim_region_step(sim_region *r);
 void gt_sim_region_message(sim_region *r, const gt_frame_header *head);
 void gt_sim_region_departed(sim_region *r, size_t peer, uint64_t cookie);
 
-/* end.c */
+/* ending.c */
 /* The region's result as it stands now. */
 void gt_sim_end_result(sim_region *r);
 extern const gt_ending_hooks gt_sim_ending; /* their ctx: a sim_region */
