@@ -15,7 +15,7 @@ void gt_final_model_begin(gt_final_model *f, const gt_server *s, const char *reg
   gt_state_add(&state, "model/", "params", GT_TYPE_F32, params.data, params.n);
   gt_state_add(&state, "model/", "buffers", GT_TYPE_F32, buffers.data, buffers.n);
   gt_run_save_data(s->run, &state);
-  gt_status status = gt_ckpt_write_final(&f->writer, s->run->run_dir, region, &info, &state);
+  gt_status status = gt_ckpt_write_final_model(&f->writer, s->run->run_dir, region, &info, &state);
   gt_state_close(&state);
   if (status != GT_OK) gt_panic(status, "%s", gt_error_text());
   f->since = gt_now();

@@ -185,7 +185,7 @@ void gt_server_describe(const gt_server *s, gt_ckpt_info *info);
 double gt_server_write_limit(const gt_server *s);
 /* Before training: a final model that this start will make another of is removed.  round: gone
    on from. */
-void gt_server_remove_final(const gt_server *s, int64_t round);
+void gt_server_remove_final_model(const gt_server *s, int64_t round);
 /* Reads the round's file into params, buffers, the optimizer, the strategy, the gateway's ledger. */
 gt_status gt_server_resume(gt_server *s, int64_t round);
 /* Removes files of rounds newer than the one that is gone on from: they were not whole or not

@@ -159,20 +159,20 @@ static bool made_again(const gt_server *s, int64_t round) {
   char path[1300];
   gt_ckpt_info info = {0};
   gt_state state = {0};
-  gt_ckpt_final_path(path, sizeof path, s->run->run_dir, NULL);
+  gt_ckpt_final_model_path(path, sizeof path, s->run->run_dir, NULL);
   bool same = gt_ckpt_read(path, &info, &state) == GT_OK && info.round == round && strcmp(info.job_yaml, s->run->resolved) == 0;
   gt_state_close(&state);
   gt_ckpt_info_close(&info);
   return same;
 }
 
-void gt_server_remove_final(const gt_server *s, int64_t round) {
+void gt_server_remove_final_model(const gt_server *s, int64_t round) {
   const gt_run *run = s->run;
   gt_ps_view v;
   gt_ps_look(s->ps, gt_server_now(s), &v);
   bool trains = v.phase == GT_PS_TRAINING || v.phase == GT_PS_DRAINING;
-  if (trains) gt_ckpt_remove_final(run->run_dir, run->region);
-  if (trains || (run->roles.is_lead && !made_again(s, round))) gt_ckpt_remove_final(run->run_dir, NULL);
+  if (trains) gt_ckpt_remove_final_model(run->run_dir, run->region);
+  if (trains || (run->roles.is_lead && !made_again(s, round))) gt_ckpt_remove_final_model(run->run_dir, NULL);
 }
 
 static gt_status restore(gt_server *s, const gt_ckpt_info *info, const gt_state *state) {

@@ -236,7 +236,7 @@ gt_status gt_server_open(gt_server *s, gt_run *run, const gt_clock_ops *clock) {
   status = gt_agree(run->roles.world, status, run->start_limit_s);
   /* From here on the folder holds a run; one that was refused has left nothing that stands in the way of the next, and has removed nothing. */
   if (status == GT_OK && run->options->resume != GT_RESUME_NO) gt_server_remove_newer(s, round);
-  if (status == GT_OK) gt_server_remove_final(s, round);
+  if (status == GT_OK) gt_server_remove_final_model(s, round);
   if (status == GT_OK && gt_run_write_job(run) != GT_OK) gt_panic(GT_ERR_CKPT, "%s", gt_error_text());
   if (status == GT_OK) gt_server_started(s, round);
   if (status == GT_OK && round > 0) gt_server_spread(s);
