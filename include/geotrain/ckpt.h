@@ -43,13 +43,13 @@ void gt_ckpt_prune(gt_ckpt_writer *writer, int64_t oldest_kept);
 
 /* "RUN_DIR/final.h5" into buf; "RUN_DIR/final-<region>.h5" where each region ends with a model of
    its own.  region: NULL where there is one model of all. */
-char *gt_ckpt_final_path(char *buf, size_t size, const char *run_dir, const char *region);
+char *gt_ckpt_final_model_path(char *buf, size_t size, const char *run_dir, const char *region);
 /* Copies the state into an image before it returns; then a thread of *out makes it durable under
-   gt_ckpt_final_path, replacing what is there at once or not at all.  gt_ckpt_poll on *out says
+   gt_ckpt_final_model_path, replacing what is there at once or not at all.  gt_ckpt_poll on *out says
    when; the caller closes it.  Writes of rounds go on beside it.  On failure *out is NULL. */
-gt_status gt_ckpt_write_final(gt_ckpt_writer **out, const char *run_dir, const char *region, const gt_ckpt_info *info, const gt_state *state);
+gt_status gt_ckpt_write_final_model(gt_ckpt_writer **out, const char *run_dir, const char *region, const gt_ckpt_info *info, const gt_state *state);
 /* Removes RUN_DIR/final.h5 (region NULL) or the region's, and what a killed run left of it. */
-void gt_ckpt_remove_final(const char *run_dir, const char *region);
+void gt_ckpt_remove_final_model(const char *run_dir, const char *region);
 /* What a run directory holds that has a model, final ones first, then files of rounds, newest
    first: "final-a.h5, ckpt/7/a.h5, ckpt/7/b.h5 and 12 more", or "nothing". */
 char *gt_ckpt_list(char *buf, size_t size, const char *run_dir);

@@ -44,7 +44,7 @@ typedef struct {
 
 /* ---- host ------------------------------------------------------------------------------------------------------------ */
 
-typedef enum { GT_WORK_UPDATE, GT_WORK_APPLY, GT_WORK_ENCODE } gt_ps_work; /* a step, a message that arrived, a message to send */
+typedef enum { GT_WORK_UPDATE, GT_WORK_APPLY, GT_WORK_COPY } gt_ps_work; /* a step, a message that arrived, a message to send */
 typedef enum { GT_NOTE_EVAL, GT_NOTE_NONFINITE, GT_NOTE_DONE, GT_NOTE_PEER_DONE, GT_NOTE_ROUND, GT_NOTE_COMPLETE } gt_ps_note;
 
 typedef struct {
@@ -137,7 +137,7 @@ gt_ns gt_ps_next(const gt_ps *ps);
 /* Ask for a stop with a checkpoint: `code` is what the run ends with (75, 6). */
 void gt_ps_stop(gt_ps *ps, gt_status code, gt_ns now);
 /* Opens a last round (the lead does, once everything is settled). */
-void gt_ps_final_round(gt_ps *ps, gt_ns now);
+void gt_ps_last_round(gt_ps *ps, gt_ns now);
 /* Evaluates a model (params, buffers borrowed for the call) on all workers; `done` is called with its score (borrowed).  Not while an evaluation is under way. */
 void gt_ps_evaluate(gt_ps *ps, gt_vec params, gt_vec buffers, void (*done)(void *ctx, const gt_ps_score *score), void *ctx, gt_ns now);
 

@@ -47,6 +47,8 @@ bool gt_gateway_replace(gt_gateway *gateway, size_t peer, uint64_t cookie, const
 bool gt_gateway_poll(gt_gateway *gateway, gt_ns now);
 /* When it wants to be polled next, at the latest: a frame that departs or arrives; GT_NEVER when nothing is due.  `*large` (may be NULL): MPI transfers are pending. */
 gt_ns gt_gateway_next(const gt_gateway *gateway, bool *large);
+/* Frames leave and arrive as the link model says. */
+bool gt_gateway_modelled(const gt_gateway *gateway);
 /* A message of the peer has begun to arrive. */
 bool gt_gateway_receiving(const gt_gateway *gateway, size_t peer);
 /* When something was last heard from the peer (always real time). */

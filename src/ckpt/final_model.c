@@ -14,14 +14,14 @@ static void name_final(char name[256], const char *region) {
   snprintf(name, 256, "final%s%s", region ? "-" : "", region ? region : "");
 }
 
-char *gt_ckpt_final_path(char *buf, size_t size, const char *run_dir, const char *region) {
+char *gt_ckpt_final_model_path(char *buf, size_t size, const char *run_dir, const char *region) {
   char name[256];
   name_final(name, region);
   snprintf(buf, size, "%s/%s.h5", run_dir, name);
   return buf;
 }
 
-gt_status gt_ckpt_write_final(gt_ckpt_writer **out, const char *run_dir, const char *region, const gt_ckpt_info *info, const gt_state *state) {
+gt_status gt_ckpt_write_final_model(gt_ckpt_writer **out, const char *run_dir, const char *region, const gt_ckpt_info *info, const gt_state *state) {
   char name[256];
   name_final(name, region);
   *out = NULL;
@@ -33,10 +33,10 @@ gt_status gt_ckpt_write_final(gt_ckpt_writer **out, const char *run_dir, const c
   return status;
 }
 
-void gt_ckpt_remove_final(const char *run_dir, const char *region) {
+void gt_ckpt_remove_final_model(const char *run_dir, const char *region) {
   char path[PATH_MAX], name[256];
   name_final(name, region);
-  unlink(gt_ckpt_final_path(path, sizeof path, run_dir, region));
+  unlink(gt_ckpt_final_model_path(path, sizeof path, run_dir, region));
   DIR *dir = opendir(run_dir);
   for (struct dirent *entry; dir && (entry = readdir(dir));)
     if (gt_ckpt_is_temporary(entry->d_name, name)) unlinkat(dirfd(dir), entry->d_name, 0);

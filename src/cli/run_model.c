@@ -25,7 +25,7 @@ gt_status gt_cli_run_model(char *path, size_t size, const char *named, const cha
     return GT_OK;
   }
   if (!is_folder(named)) return GT_FAIL(GT_ERR_JOB, "%s is not a run directory; a REGION (%s) can be named of one alone", named, region);
-  gt_ckpt_final_path(path, size, named, region);
+  gt_ckpt_final_model_path(path, size, named, region);
   return access(path, F_OK) == 0 ? GT_OK : absent(named, region, path);
 }
 

@@ -49,7 +49,7 @@ static void gather(gt_ending *e, gt_ns now) {
   gt_ps_view v;
   gt_ps_look(e->ps, now, &v);
   if (e->nmodels < e->others || e->nreports < e->others || v.round != v.whole_round) return;
-  gt_ps_final_round(e->ps, now);
+  gt_ps_last_round(e->ps, now);
   e->last_round = v.round + 1;
   e->stage = LAST_ROUND;
 }

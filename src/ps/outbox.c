@@ -137,7 +137,7 @@ static void post_to(gt_ps *ps, size_t peer, gt_payload *payload, const gt_frame_
 
 static void host_post(void *ctx, const gt_exchange_message *m) {
   gt_ps *ps = ctx;
-  ps->totals.encode += gt_ps_worked(ps, GT_WORK_ENCODE) - ps->encode_from;
+  ps->totals.encode += gt_ps_worked(ps, GT_WORK_COPY) - ps->encode_from;
   m->payload->refs++; /* so that it is not taken for free between two peers */
   for (size_t i = 0; i < m->nto; i++) post_to(ps, m->to[i], m->payload, &m->head, m->replace);
   m->payload->refs--;

@@ -63,7 +63,7 @@ void gt_ps_stop(gt_ps *ps, gt_status code, gt_ns now) {
   gt_ps_round_check(ps);
 }
 
-void gt_ps_final_round(gt_ps *ps, gt_ns now) {
+void gt_ps_last_round(gt_ps *ps, gt_ns now) {
   ps->now = now;
   if (!gt_ps_frozen(ps) && ps->round == ps->whole_round) gt_ps_round_take(ps, ps->round + 1, GT_OK);
 }

@@ -224,7 +224,7 @@ void gt_sim_region_again(sim_region *r);
 /* Handles its next event. */
 void gt_sim_region_step(sim_region *r);
 
-/* end.c */
+/* ending.c */
 /* The region's result as it stands now. */
 void gt_sim_end_result(sim_region *r);
 extern const gt_ending_hooks gt_sim_ending; /* their ctx: a sim_region */

@@ -1,4 +1,4 @@
-/* One region of a simulation: its PS, its workers' time, its events in the order of a run under the virtual clock (src/train/virtual.c). */
+/* One region of a simulation: its PS, its workers' time, its events in the order of a run under the virtual clock (src/train/clock_virtual.c). */
 #include <string.h>
 
 #include "geotrain/ps_of_job.h"

@@ -3,6 +3,7 @@
 #ifndef GEOTRAIN_TRAIN_INTERNAL_H
 #define GEOTRAIN_TRAIN_INTERNAL_H
 
+#include "clock.h"
 #include "geotrain/ps_state.h"
 #include "geotrain/ps_time_split.h"
 #include "geotrain/record.h"
@@ -21,12 +22,13 @@ typedef struct {
   int64_t rounds[GT_MAX_ROUNDS]; /* whole at the sender, ascending */
 } gt_hello;
 
-typedef struct gt_final gt_final;
-typedef struct gt_virtual gt_virtual;
+typedef struct gt_server_ending gt_server_ending;
 
 /* A PS rank's run. */
-typedef struct {
+struct gt_server {
   gt_run *run;
+  const gt_clock_ops *clock;
+  void *clock_state;
   gt_gateway *gateway;
   gt_plane_ps *plane;
   gt_ps *ps;
@@ -34,13 +36,12 @@ typedef struct {
   gt_ckpt_writer *writer;
   gt_record *record;
   gt_live *live;
-  gt_virtual *virtual_clock; /* NULL: real */
   gt_time_split split;
   gt_trend trend;
   double *weights;
   gt_hello *hellos; /* of every region */
   size_t nhellos;
-  gt_final *final;
+  gt_server_ending *ending;
   int64_t written_round; /* being written */
   int64_t unsound_round; /* that lies here although nobody would go on from it; 0: none */
   /* Of this start: gradients that were not finite, how many of them in a row, and how many had been
@@ -53,17 +54,16 @@ typedef struct {
   double elapsed_s;                /* before this start */
   gt_past past;                    /* what earlier starts used; bytes: of lost work */
   double lost_s;                   /* of it what is not in elapsed_s */
-  gt_ns begun_wall, started, progress_at, watched_at, looked_at, record_at, recorded_at, keepalive_at;
+  gt_ns begun_wall, started, progress_at, watched_at, record_at, recorded_at;
   struct {
     gt_meter samples, sent, received;
   } meters;             /* the lead's */
   double data_received; /* bytes of strategy traffic, headers in */
   double rate_samples, rate_bps, rate_in_bps;
   double patience_s[GT_MAX_REGIONS];
-  gt_ns *compute; /* of each worker's last batch */
   bool stop_told, whole_marked, write_slow;
   gt_ns writing_since; /* wall time */
-} gt_server;
+};
 
 /* hello.c */
 void gt_server_hello_message(gt_server *s, size_t peer, const gt_frame_header *head, const void *payload);
@@ -86,7 +86,7 @@ void gt_server_describe(const gt_server *s, gt_ckpt_info *info);
 double gt_server_write_limit(const gt_server *s);
 /* Before training: a final model that this start will make another of is removed.  round: gone
    on from. */
-void gt_server_remove_final(const gt_server *s, int64_t round);
+void gt_server_remove_final_model(const gt_server *s, int64_t round);
 /* Reads the round's file into params, buffers, the optimizer, the strategy, the gateway's ledger. */
 gt_status gt_server_resume(gt_server *s, int64_t round);
 /* Removes files of rounds newer than the one that is gone on from: they were not whole or not
@@ -95,6 +95,9 @@ void gt_server_remove_newer(const gt_server *s, int64_t round);
 /* Host of the PS: take the checkpoint of a round; a round is whole. */
 void gt_server_checkpoint(void *server, int64_t round);
 void gt_server_whole(void *server, int64_t round);
+/* The write that was under way has ended so. */
+void gt_server_written(gt_server *s, gt_status result, gt_ns now);
+/* Looks whether one has. */
 void gt_server_poll_writer(gt_server *s, gt_ns now);
 /* A write that takes too long is said, and where nothing else goes on it ends the run (GT_ERR_CKPT).
    now: wall time; idle: whoever calls waits for the write and does nothing else. */
@@ -115,31 +118,26 @@ double gt_server_wire_bytes(const gt_server *s, size_t peer);
 /* Books the time up to now under what kept the region. */
 void gt_server_account(gt_server *s, gt_ns now);
 
-/* virtual.c: the virtual clock. */
-void gt_virtual_open(gt_server *s);
-void gt_virtual_close(gt_virtual *v);
-gt_ns gt_virtual_now(const gt_virtual *v);
-void gt_virtual_ordered(gt_server *s, size_t worker, const gt_ps_order *order);
-void gt_virtual_work(gt_virtual *v, gt_ps_work work);
-/* A checkpoint of so many bytes is being written. */
-void gt_virtual_writing(gt_virtual *v, double bytes);
-/* One turn of a real wait under the virtual clock: what arrives is kept for its time.  Nothing
-   under the real one. */
-void gt_virtual_look_around(gt_server *s);
-/* until the run ends: 0, 75 or 6. */
-gt_status gt_virtual_loop(gt_server *s);
-
 /* server.c */
-gt_status gt_server_open(gt_server *s, gt_run *run, gt_live_mode live);
+gt_status gt_server_open(gt_server *s, gt_run *run, const gt_clock_ops *clock, gt_live_mode live);
 void gt_server_close(gt_server *s);
-/* loop.c: until the run ends: 0, 75 or 6. */
-gt_status gt_server_loop(gt_server *s);
+
+/* notes.c: what the PS tells of goes to the record. */
 void gt_server_note(void *server, gt_ps_note note, double a, double b);
+
+/* loop.c: for the loops of the clocks. */
+/* How long workers may wait before they hear that the PS is there. */
+gt_ns gt_server_keepalive(const gt_server *s);
+/* A worker's gradient or evaluation, with what it says of its time; floats (gradients or scores)
+   and buffers as in gt_plane_ps_poll. */
+void gt_server_pushed(gt_server *s, size_t worker, const gt_push_msg *p, float *floats, const float *buffers, gt_ns now);
+/* now: wall time.  GT_ERR_LOST for a region of which nothing was heard for too long. */
 void gt_server_watch_regions(const gt_server *s, gt_ns now);
-/* The run is over: its code; looks at the PS and moves the end on. */
-gt_status gt_server_end(gt_server *s, gt_ns now, bool *ended);
+/* Looks at the PS and moves the ending on.  True when the run is over; code: what it ends with. */
+bool gt_server_over(gt_server *s, gt_ns now, gt_status *code);
 /* Tells the workers that it is over. */
 void gt_server_end_workers(gt_server *s, gt_status status);
+
 /* progress.c */
 /* A gradient's loss belongs to the course of the training. */
 void gt_server_learnt(gt_server *s, const gt_ps_push *push);
@@ -153,36 +151,6 @@ void gt_server_stopped(const gt_server *s, gt_status code);
 void gt_server_result(const gt_server *s, const gt_ps_score *own, gt_region_result *result);
 void gt_server_link_results(const gt_server *s, gt_link_result *links);
 
-/* mean.c: the mean of the regions' models, parameters then buffers, in region order. */
-typedef struct {
-  size_t nregions, self, nparams, nbuffers;
-  const double *weights;  /* nregions; borrowed */
-  gt_vec params, buffers; /* the own model's; borrowed, and final from gt_model_mean_begin on */
-  gt_vec mean;
-  size_t next;   /* the region whose turn it is */
-  bool *seen;    /* nregions */
-  float **early; /* models that came before their turn */
-  bool params_differ, buffers_differ;
-} gt_model_mean;
-
-void gt_model_mean_open(gt_model_mean *m, size_t nregions, size_t self, const double *weights, size_t nparams, size_t nbuffers);
-void gt_model_mean_close(gt_model_mean *m);
-/* Another region's model, borrowed for the call; false: it was here already. */
-bool gt_model_mean_add(gt_model_mean *m, size_t region, const float *model);
-/* The own model is final: what is here is added, what comes is added when it comes. */
-void gt_model_mean_begin(gt_model_mean *m, gt_vec params, gt_vec buffers);
-/* Once all are here: the mean, owned by m.  What all regions have bit for bit, parameters or buffers,
-   is taken as it is, without rounding. */
-gt_vec gt_model_mean_finish(gt_model_mean *m);
-
-/* final.c: after COMPLETE: own evaluation, models and results to the lead, mean, summary. */
-gt_final *gt_final_create(gt_server *s);
-void gt_final_close(gt_final *final);
-void gt_final_message(gt_final *final, size_t peer, const gt_frame_header *head, const void *payload);
-void gt_final_departed(gt_final *final, uint64_t cookie);
-/* Moves on what can; true when the run is over. */
-bool gt_final_step(gt_final *final, gt_ns now);
-
 /* planned.c: the job's prediction beside what was measured; false: it has none. */
 bool gt_train_planned(gt_plan_result *out, const gt_job *job, const gt_figures *measured);
 
@@ -192,6 +160,6 @@ gt_status gt_train_write_job(const gt_run *run);
 /* worker.c */
 /* What the region's plane carries. */
 gt_plane_size gt_train_plane_size(const gt_run *run);
-gt_status gt_worker_run(gt_run *run);
+gt_status gt_worker_run(gt_run *run, const gt_clock_ops *clock);
 
 #endif

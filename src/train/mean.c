@@ -2,7 +2,7 @@
    region order as the models come, so that few of them lie there at a time. */
 #include <string.h>
 
-#include "internal.h"
+#include "ending.h"
 
 void gt_model_mean_open(gt_model_mean *m, size_t nregions, size_t self, const double *weights, size_t nparams, size_t nbuffers) {
   *m = (gt_model_mean){.nregions = nregions, .self = self, .weights = weights, .nparams = nparams, .nbuffers = nbuffers};

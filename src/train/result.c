@@ -2,15 +2,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "internal.h"
-
-static double cpu_seconds(void) {
-  struct rusage u;
-  getrusage(RUSAGE_SELF, &u);
-  return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + 1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
-}
 
 void gt_server_result(const gt_server *s, const gt_ps_score *own, gt_region_result *r) {
   gt_ps_view v;
@@ -27,7 +20,7 @@ void gt_server_result(const gt_server *s, const gt_ps_score *own, gt_region_resu
                           .wall_s = gt_server_elapsed(s),
                           .update_s = gt_seconds(v.update),
                           .emulation_cpu_s = gt_gateway_emulation_s(s->gateway),
-                          .ps_cpu_s = s->virtual_clock ? 0 : cpu_seconds(),
+                          .ps_cpu_s = s->clock->cpu_s(),
                           .test_accuracy = own->accuracy,
                           .test_loss = own->loss,
                           .test_auc = own->auc,
@@ -68,7 +61,7 @@ void gt_server_link_results(const gt_server *s, gt_link_result *links) {
     if (p < s->past.n) l->bytes_lost = (int64_t)s->past.bytes[p];
     /* Acknowledgements come back over the other direction; where the link is modelled, it is known how long frames were leaving. */
     double wire_s = gt_gateway_wire_s(s->gateway, p);
-    if ((s->virtual_clock || s->run->job->wan.emulate) && wire_s > 0) l->bandwidth_bps_measured = 8 * gt_server_wire_bytes(s, p) / wire_s;
+    if (gt_gateway_modelled(s->gateway) && wire_s > 0) l->bandwidth_bps_measured = 8 * gt_server_wire_bytes(s, p) / wire_s;
     snprintf(l->from, sizeof l->from, "%s", s->run->region);
     snprintf(l->to, sizeof l->to, "%s", s->run->job->regions[p].name);
     const gt_ledger_row *rows = gt_gateway_ledger(s->gateway, p);

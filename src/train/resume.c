@@ -70,7 +70,7 @@ void gt_server_checkpoint(void *server, int64_t round) {
   info.doubtful = doubtful(s);
   if (info.doubtful || gt_setup_spoilt(&state)) gt_ps_round_unsound(s->ps);
   gt_status status = gt_ckpt_write(s->writer, &info, &state);
-  if (s->virtual_clock) gt_virtual_writing(s->virtual_clock, bytes);
+  s->clock->writing(s, bytes);
   gt_state_close(&state);
   if (status != GT_OK) gt_panic(status, "%s", gt_error_text());
   s->written_round = round;
@@ -98,6 +98,13 @@ void gt_server_watch_writer(gt_server *s, gt_ns now, bool idle) {
   s->write_slow = true;
 }
 
+void gt_server_written(gt_server *s, gt_status result, gt_ns now) {
+  int64_t round = s->written_round;
+  s->written_round = 0;
+  if (result != GT_OK) gt_panic(result, "%s; the previous checkpoint is whole", gt_error_text());
+  gt_ps_written(s->ps, round, now);
+}
+
 void gt_server_poll_writer(gt_server *s, gt_ns now) {
   gt_status result;
   if (s->written_round == 0) return;
@@ -105,10 +112,7 @@ void gt_server_poll_writer(gt_server *s, gt_ns now) {
     gt_server_watch_writer(s, now, false);
     return;
   }
-  int64_t round = s->written_round;
-  s->written_round = 0;
-  if (result != GT_OK) gt_panic(result, "%s; the previous checkpoint is whole", gt_error_text());
-  gt_ps_written(s->ps, round, now);
+  gt_server_written(s, result, now);
 }
 
 /* This region's file of a round, and the folder when nothing else is in it. */
@@ -155,20 +159,20 @@ static bool made_again(const gt_server *s, int64_t round) {
   char path[1300];
   gt_ckpt_info info = {0};
   gt_state state = {0};
-  gt_ckpt_final_path(path, sizeof path, s->run->run_dir, NULL);
+  gt_ckpt_final_model_path(path, sizeof path, s->run->run_dir, NULL);
   bool same = gt_ckpt_read(path, &info, &state) == GT_OK && info.round == round && strcmp(info.job_yaml, s->run->resolved) == 0;
   gt_state_close(&state);
   gt_ckpt_info_close(&info);
   return same;
 }
 
-void gt_server_remove_final(const gt_server *s, int64_t round) {
+void gt_server_remove_final_model(const gt_server *s, int64_t round) {
   const gt_run *run = s->run;
   gt_ps_view v;
   gt_ps_look(s->ps, gt_server_now(s), &v);
   bool trains = v.phase == GT_PS_TRAINING || v.phase == GT_PS_DRAINING;
-  if (trains) gt_ckpt_remove_final(run->run_dir, run->region);
-  if (trains || (run->roles.is_lead && !made_again(s, round))) gt_ckpt_remove_final(run->run_dir, NULL);
+  if (trains) gt_ckpt_remove_final_model(run->run_dir, run->region);
+  if (trains || (run->roles.is_lead && !made_again(s, round))) gt_ckpt_remove_final_model(run->run_dir, NULL);
 }
 
 static gt_status restore(gt_server *s, const gt_ckpt_info *info, const gt_state *state) {

@@ -3,11 +3,11 @@
 
 #include "internal.h"
 
-static gt_status serve(gt_run *run, gt_live_mode live) {
+static gt_status serve(gt_run *run, const gt_clock_ops *clock, gt_live_mode live) {
   gt_server s;
-  gt_status status = gt_server_open(&s, run, live);
+  gt_status status = gt_server_open(&s, run, clock, live);
   bool opened = status == GT_OK;
-  if (opened) status = run->options->virtual_clock ? gt_virtual_loop(&s) : gt_server_loop(&s);
+  if (opened) status = clock->loop(&s);
   if (opened && (status == GT_STOPPED || status == GT_ERR_LIMIT)) gt_server_stopped(&s, status);
   gt_server_close(&s);
   return status;
@@ -28,11 +28,12 @@ static void say(const gt_run *run, gt_status status) {
 }
 
 gt_status gt_train(const gt_train_options *options) {
+  const gt_clock_ops *clock = options->setup.virtual_clock ? &gt_clock_virtual : &gt_clock_real;
   gt_run run;
   gt_stop_install();
   gt_net_start(120);
   gt_status status = gt_setup_open(&run, &options->setup);
-  if (status == GT_OK) status = run.roles.is_ps ? serve(&run, options->live) : gt_worker_run(&run);
+  if (status == GT_OK) status = run.roles.is_ps ? serve(&run, clock, options->live) : gt_worker_run(&run, clock);
   say(&run, status);
   gt_setup_close(&run);
   gt_net_finalize(run.end_limit_s);

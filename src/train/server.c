@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ending.h"
 #include "geotrain/ps_ending.h"
 #include "geotrain/ps_of_job.h"
-#include "internal.h"
 
 /* ---- host of the PS -------------------------------------------------------------------------------------------------------- */
 
@@ -40,7 +40,7 @@ static void host_order(void *ctx, size_t worker, const gt_ps_order *o) {
                         .workers = (uint32_t)o->workers,
                         .common = o->common};
   gt_plane_ps_order(s->plane, worker, &order, o->params.data, o->buffers.data);
-  if (s->virtual_clock) gt_virtual_ordered(s, worker, o);
+  s->clock->ordered(s, worker, o);
 }
 
 static void host_taken(void *ctx, size_t worker) {
@@ -57,7 +57,7 @@ static gt_ns host_clock(void *ctx) {
 
 static void host_work(void *ctx, gt_ps_work work) {
   gt_server *s = ctx;
-  if (s->virtual_clock) gt_virtual_work(s->virtual_clock, work);
+  s->clock->worked(s, work);
 }
 
 /* ---- gateway --------------------------------------------------------------------------------------------------------------- */
@@ -67,7 +67,7 @@ static void host_work(void *ctx, gt_ps_work work) {
 static const char *untimely(const gt_server *s, size_t peer, unsigned kind) {
   bool lead = s->run->roles.is_lead;
   if (kind == GT_MSG_HELLO) return s->ps ? "comes after the greetings" : NULL;
-  if (!s->final) return "comes before training has begun";
+  if (!s->ending) return "comes before training has begun";
   if (kind == GT_MSG_MODEL && peer == 0 && s->run->tester == s->run->roles.region_id) return NULL; /* the mean, to be scored */
   if (kind == GT_MSG_REPORT || kind == GT_MSG_MODEL) return lead ? NULL : "is for the lead";
   if (kind == GT_MSG_BYE) return lead || peer != 0 ? "is for the lead to send" : NULL;
@@ -85,7 +85,7 @@ static void on_message(void *ctx, size_t peer, const gt_frame_header *head, cons
   if (head->kind == GT_MSG_HELLO)
     gt_server_hello_message(s, peer, head, payload);
   else if (head->kind == GT_MSG_REPORT || head->kind == GT_MSG_MODEL || head->kind == GT_MSG_BYE)
-    gt_final_message(s->final, peer, head, payload);
+    gt_server_ending_message(s->ending, peer, head, payload);
   else if (gt_ps_message(s->ps, peer, head, payload, now) != GT_OK)
     gt_panic(GT_ERR_FAULT, "a message of region %s: %s", region, gt_error_text());
 }
@@ -93,9 +93,9 @@ static void on_message(void *ctx, size_t peer, const gt_frame_header *head, cons
 static void on_departed(void *ctx, size_t peer, uint64_t cookie, gt_ns now) {
   gt_server *s = ctx;
   if (cookie >= GT_ENDING_COOKIE)
-    gt_final_departed(s->final, cookie);
+    gt_server_ending_departed(s->ending, cookie);
   else
-    gt_ps_departed(s->ps, peer, cookie, s->virtual_clock ? gt_server_now(s) : now); /* a link works while the PS does, the PS one thing at a time */
+    gt_ps_departed(s->ps, peer, cookie, s->clock->attended(s, now));
 }
 
 static void open_gateway(gt_server *s) {
@@ -131,8 +131,7 @@ static void open_ps(gt_server *s, int64_t newest_round) {
   const gt_plane_snapshot snapshot = gt_plane_ps_snapshot(s->plane);
   spec.snapshot = gt_vec_of(snapshot.params, a->params.n);
   spec.snapshot_buffers = gt_vec_of(snapshot.buffers, a->buffers.n);
-  /* Under the virtual clock workers are kept alive by wall time, elsewhere. */
-  spec.keepalive = s->virtual_clock ? GT_NEVER / 2 : gt_from_seconds(job->limits.local_s / 4 < 5 ? job->limits.local_s / 4 : 5);
+  spec.keepalive = s->clock->keepalive(s);
   spec.round = newest_round;
   spec.host = (gt_ps_host){.ctx = s,
                            .send = host_send,
@@ -194,7 +193,6 @@ static gt_status open_rest(gt_server *s, int64_t round, int64_t newest) {
   gt_status status = open_optimizer(s, samples);
   gt_free(samples);
   GT_TRY(status);
-  s->compute = GT_NEW_ARRAY(gt_ns, (size_t)s->run->roles.region_size - 1);
   open_ps(s, newest);
   if (round > 0) {
     GT_TRY(gt_server_resume(s, round));
@@ -219,14 +217,14 @@ static void open_plane(gt_server *s) {
   gt_graph_adopt(run->graph, home, NULL, NULL);
 }
 
-gt_status gt_server_open(gt_server *s, gt_run *run, gt_live_mode live) {
-  *s = (gt_server){.run = run, .begun_wall = gt_now(), .rate_samples = NAN, .rate_bps = NAN, .rate_in_bps = NAN};
+gt_status gt_server_open(gt_server *s, gt_run *run, const gt_clock_ops *clock, gt_live_mode live) {
+  *s = (gt_server){.run = run, .clock = clock, .begun_wall = gt_now(), .rate_samples = NAN, .rate_bps = NAN, .rate_in_bps = NAN};
   int64_t round = 0, newest = 0;
   gt_hello own = {0};
   if (run->job->nregions > sizeof s->patience_s / sizeof *s->patience_s)
     gt_panic(GT_ERR_JOB, "the job has %zu regions; %zu at most can run", run->job->nregions, sizeof s->patience_s / sizeof *s->patience_s);
   open_plane(s);
-  if (run->options->virtual_clock) gt_virtual_open(s);
+  s->clock_state = clock->open(s);
   s->started = gt_server_now(s);
   s->hellos = GT_NEW_ARRAY(gt_hello, run->job->nregions);
   open_gateway(s);
@@ -236,11 +234,11 @@ gt_status gt_server_open(gt_server *s, gt_run *run, gt_live_mode live) {
   status = gt_server_hello(s, &own, &round, &newest);
   if (status == GT_OK) status = open_rest(s, round, newest);
   if (status == GT_OK && run->roles.is_lead) s->live = gt_live_create(stdout, live, run->job->log.every_s);
-  s->final = gt_final_create(s);
+  s->ending = gt_server_ending_open(s);
   status = gt_agree(run->roles.world, status, run->start_limit_s);
   /* From here on the folder holds a run; one that was refused has left nothing that stands in the way of the next, and has removed nothing. */
   if (status == GT_OK && run->options->resume != GT_RESUME_NO) gt_server_remove_newer(s, round);
-  if (status == GT_OK) gt_server_remove_final(s, round);
+  if (status == GT_OK) gt_server_remove_final_model(s, round);
   if (status == GT_OK && gt_train_write_job(run) != GT_OK) gt_panic(GT_ERR_CKPT, "%s", gt_error_text());
   if (status == GT_OK) gt_server_started(s, round);
   if (status == GT_OK && round > 0) gt_server_spread(s);
@@ -251,14 +249,13 @@ void gt_server_close(gt_server *s) {
   gt_ckpt_writer_close(s->writer);
   gt_record_close(s->record);
   gt_live_close(s->live);
-  gt_final_close(s->final);
+  gt_server_ending_close(s->ending);
   gt_gateway_close(s->gateway, s->run->end_limit_s);
   gt_ps_close(s->ps);
   gt_plane_ps_close(s->plane, s->run->end_limit_s);
   gt_optim_close(s->optim);
-  gt_virtual_close(s->virtual_clock);
+  s->clock->close(s->clock_state);
   gt_past_close(&s->past);
-  gt_free(s->compute);
   gt_free(s->weights);
   gt_free(s->hellos);
 }

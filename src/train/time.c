@@ -2,7 +2,7 @@
 #include "internal.h"
 
 gt_ns gt_server_now(const gt_server *s) {
-  return s->virtual_clock ? gt_virtual_now(s->virtual_clock) : gt_now();
+  return s->clock->now(s);
 }
 
 double gt_server_elapsed(const gt_server *s) {

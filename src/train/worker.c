@@ -15,6 +15,7 @@ typedef struct {
 
 typedef struct {
   gt_run *run;
+  const gt_clock_ops *clock;
   gt_plane_worker *plane;
   gt_loader *train, *test;
   float *x;
@@ -29,16 +30,9 @@ typedef struct {
   double slowdown;
 } worker;
 
-#define NAP ((gt_ns)2000000) /* so that messages move on meanwhile */
-
-/* Under the real clock work takes as long as compute.emulate says (cost), or compute.speed: the rest of it is slept. */
-static void take_time(const worker *w, gt_ns from, gt_ns cost) {
-  if (w->run->options->virtual_clock || (cost == 0 && w->slowdown <= 1)) return;
-  gt_ns until = cost > 0 ? from + cost : from + (gt_ns)((double)(gt_now() - from) * w->slowdown);
-  for (gt_ns left; (left = until - gt_now()) > 0;) {
-    gt_plane_worker_progress(w->plane);
-    gt_sleep(left < NAP ? left : NAP);
-  }
+/* Work of the worker is done; cost: what compute.emulate says that it takes, or 0. */
+static void computed(const worker *w, gt_ns from, gt_ns cost) {
+  w->clock->computed(from, cost, w->slowdown, gt_plane_worker_progress, w->plane);
 }
 
 static size_t number_of(const worker *w) {
@@ -84,7 +78,7 @@ static void train_batch(worker *w, const gt_order_msg *order) {
   w->batch.finite = true;
   gt_graph_step(w->run->graph, w->x, w->y, n, true, &m);
   on_gradients(w, 0);
-  take_time(w, from, w->run->job->compute_emulate ? gt_cost_step(w->run->job, &w->run->order, &w->cost, number_of(w), order->batch) : 0);
+  computed(w, from, w->run->job->compute_emulate ? gt_cost_step(w->run->job, &w->run->order, &w->cost, number_of(w), order->batch) : 0);
   bool finite = m.loss_sum - m.loss_sum == 0 && w->batch.finite && gt_vec_finite(arrays->buffers);
   gt_push_msg push = {.kind = GT_PUSH_GRADIENT,
                       .signal = (uint32_t)gt_stop_requested(),
@@ -117,7 +111,7 @@ static void evaluate(worker *w, const gt_order_msg *order) {
     done += (int64_t)n;
   }
   push.scores = scores ? push.samples : 0;
-  take_time(w, from, w->run->job->compute_emulate ? gt_cost_eval(w->run->job, &w->run->order, &w->cost, number_of(w), order->count) : 0);
+  computed(w, from, w->run->job->compute_emulate ? gt_cost_eval(w->run->job, &w->run->order, &w->cost, number_of(w), order->count) : 0);
   w->idle_since = gt_now();
   gt_plane_worker_push(w->plane, &push);
 }
@@ -177,8 +171,8 @@ static void prepare(const worker *w) {
   gt_graph_prepare(run->graph, rest % most);
 }
 
-gt_status gt_worker_run(gt_run *run) {
-  worker w = {.run = run, .cost = gt_job_compute_of(run->job, run->roles.region_id)};
+gt_status gt_worker_run(gt_run *run, const gt_clock_ops *clock) {
+  worker w = {.run = run, .clock = clock, .cost = gt_job_compute_of(run->job, run->roles.region_id)};
   w.slowdown = gt_cost_slowdown(run->job, run->roles.region_id, number_of(&w));
   const gt_plane_size size = gt_train_plane_size(run);
   w.plane = gt_plane_worker_create(run->roles.region, &size);

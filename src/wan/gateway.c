@@ -31,12 +31,12 @@ gt_gateway *gt_gateway_create(MPI_Comm ps_comm, const gt_gateway_spec *spec, con
   gt_gateway *g = GT_NEW(gt_gateway);
   g->nregions = spec->nregions;
   g->self = spec->self;
-  g->emulate = spec->emulate && !spec->virtual_clock;
+  g->timing = spec->emulate && !spec->virtual_clock ? &gt_timing_emulated : &gt_timing_direct;
   g->events = *events;
   g->ops = &gt_transport_mpi;
   g->seed = spec->seed;
   g->access_bps = spec->access_bps;
-  if (g->emulate) g->up.rate_bps = g->down.rate_bps = g->access_bps;
+  if (g->timing->modelled) g->up.rate_bps = g->down.rate_bps = g->access_bps;
   size_t least = spec->payload_max > FRAME_MIN ? spec->payload_max : FRAME_MIN, report = gt_gateway_report_max(g->nregions);
   g->message_max = least > report ? least : report;
   g->frame_max = least < GT_FRAME_PAYLOAD_MAX ? least : GT_FRAME_PAYLOAD_MAX;
@@ -62,25 +62,13 @@ void gt_gateway_begin(gt_gateway *gateway, gt_ns now) {
     if (!gateway->senders[peer].link_loaded) gateway->senders[peer].link.origin = now;
 }
 
-/* What has left on an emulated link arrives; what has not is dropped. */
-static void deliver_departed(gt_gateway *g) {
-  gt_ns now = gt_now();
-  if (g->agreement) return; /* there they are with the transport already */
-  for (size_t peer = 0; peer < g->nregions; peer++) {
-    gt_sender *s = &g->senders[peer];
-    while (s->launched < s->filled && gt_sender_slot(s, s->launched)->depart <= now) {
-      gt_sleep(gt_sender_slot(s, s->launched)->arrive - gt_now());
-      gt_sender_launch(g, peer, gt_now());
-    }
-  }
-}
-
 void gt_gateway_close(gt_gateway *gateway, double limit_s) {
   if (!gateway) return;
-  deliver_departed(gateway);
+  if (gateway->timing->finish) gateway->timing->finish(gateway);
   gateway->ops->close(gateway->transport, limit_s);
   gt_receive_close(gateway);
-  gt_clock_agreement_close(gateway);
+  gt_agreement_close(gateway->agreement);
+  gt_free(gateway->clock_frames);
   for (size_t peer = 0; peer < gateway->nregions; peer++) {
     gt_sender *s = &gateway->senders[peer];
     gt_queue_close(&s->control);
@@ -159,7 +147,7 @@ void gt_gateway_drop_bulk(gt_gateway *gateway) {
 /* Puts the next frame on the link: copies it to a slot, so that the payload is free when the frame has left. */
 static bool fill(gt_gateway *g, size_t peer, gt_ns now) {
   gt_sender *s = &g->senders[peer];
-  gt_out_queue *q = gt_sender_next_queue(s, g->emulate, now);
+  gt_out_queue *q = gt_sender_next_queue(s, g->timing->modelled, now);
   if (!q) return false;
   gt_out_message *m = gt_queue_at(q, 0);
   gt_slot *slot = gt_sender_slot(s, s->filled);
@@ -174,8 +162,7 @@ static bool fill(gt_gateway *g, size_t peer, gt_ns now) {
   m->taken += count;
   bool last = m->taken == m->bytes;
   slot->cookie = last ? m->cookie : 0;
-  gt_sender_schedule(g, s, slot, m->queued, now);
-  if (g->agreement) gt_clock_agreement_stamp(g, peer, slot);
+  g->timing->schedule(g, peer, slot, m->queued, now);
   gt_ledger_count(s, &head, last);
   s->filled++;
   if (last) gt_queue_pop(q);
@@ -187,27 +174,13 @@ static void tell(gt_gateway *g, size_t peer, gt_ns now) {
   if (cookie && g->events.on_departed) g->events.on_departed(g->events.ctx, peer, cookie, now);
 }
 
-/* The oldest slot is free when the transport does not need it any more.  Under the virtual clock nothing waits for that but the program: the link takes a frame when the
-   model says so, or what was queued before would arrive after all had agreed that nothing does. */
-static bool gone(gt_gateway *g, size_t peer, gt_ns now) {
-  gt_sender *s = &g->senders[peer];
-  size_t slot = s->freed % s->window;
-  if (g->agreement && !gt_sender_has_room(s))
-    gt_clock_agreement_reclaim(g, peer, slot);
-  else if (!g->ops->sent(g->transport, peer, slot))
-    return false;
-  if (!g->emulate) gt_ledger_wire(s, s->slots[slot].depart, now);
-  return true;
-}
-
-/* On an emulated link a frame has left when the model says so; else when the transport does not need it any more. */
 static bool tell_departed(gt_gateway *g, size_t peer, gt_ns now) {
   gt_sender *s = &g->senders[peer];
-  bool moved = false;
-  for (; g->emulate && s->told < s->filled && gt_sender_slot(s, s->told)->depart <= now; moved = true) tell(g, peer, now);
-  for (; s->freed < s->launched && gone(g, peer, now); moved = true) {
+  bool moved = false, modelled = g->timing->modelled;
+  for (; modelled && s->told < s->filled && gt_sender_slot(s, s->told)->depart <= now; moved = true) tell(g, peer, now);
+  for (; s->freed < s->launched && g->timing->reclaim(g, peer, now); moved = true) {
     s->freed++;
-    if (!g->emulate) tell(g, peer, now);
+    if (!modelled) tell(g, peer, now);
   }
   return moved;
 }
@@ -215,7 +188,7 @@ static bool tell_departed(gt_gateway *g, size_t peer, gt_ns now) {
 static bool move_peer(gt_gateway *g, size_t peer, gt_ns now) {
   bool moved = tell_departed(g, peer, now);
   moved |= fill(g, peer, now);
-  moved |= gt_sender_launch(g, peer, now);
+  moved |= g->timing->launch(g, peer, now);
   return moved;
 }
 
@@ -224,7 +197,7 @@ bool gt_gateway_poll(gt_gateway *gateway, gt_ns now) {
   for (size_t peer = 0; peer < gateway->nregions; peer++) {
     if (peer != gateway->self) any |= gt_receive_frames(gateway, peer, now);
   }
-  if (!gateway->agreement) any |= gt_receive_landed(gateway, now);
+  any |= gateway->timing->land(gateway, now);
   do { /* one frame a peer in each turn */
     moved = false;
     for (size_t peer = 0; peer < gateway->nregions; peer++) {
@@ -236,19 +209,22 @@ bool gt_gateway_poll(gt_gateway *gateway, gt_ns now) {
 }
 
 gt_ns gt_gateway_next(const gt_gateway *gateway, bool *large) {
-  gt_ns due = GT_NEVER;
-  bool pending = false;
+  gt_ns due = gateway->timing->next_landing(gateway);
+  bool pending = false, modelled = gateway->timing->modelled;
   for (size_t peer = 0; peer < gateway->nregions; peer++) {
     if (peer == gateway->self) continue;
     const gt_sender *s = &gateway->senders[peer];
-    gt_ns at = gt_sender_due(s, gateway->emulate);
+    gt_ns at = gt_sender_due(s, modelled);
     if (at < due) due = at;
-    /* An emulated link hands frames to MPI when they have arrived: the rest of a message is not yet under way, and looking out for it takes its core from others. */
-    pending |= s->freed < s->launched || (gateway->receivers[peer].assembling && !gateway->emulate);
+    /* A modelled link hands frames to MPI when they have arrived: the rest of a message is not yet under way, and looking out for it takes its core from others. */
+    pending |= s->freed < s->launched || (gateway->receivers[peer].assembling && !modelled);
   }
-  if (gateway->landing.first && !gateway->agreement && gateway->landing.first->arrive < due) due = gateway->landing.first->arrive;
   if (large) *large = pending;
   return due;
+}
+
+bool gt_gateway_modelled(const gt_gateway *gateway) {
+  return gateway->timing->modelled;
 }
 
 bool gt_gateway_receiving(const gt_gateway *gateway, size_t peer) {

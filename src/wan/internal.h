@@ -1,4 +1,4 @@
-/* What the modules of wan share: transports, queues, and a peer's two directions. */
+/* What the modules of wan share: transports, timings, queues, and a peer's two directions. */
 #ifndef GEOTRAIN_WAN_INTERNAL_H
 #define GEOTRAIN_WAN_INTERNAL_H
 
@@ -114,59 +114,112 @@ typedef struct {
   uint8_t *message; /* message_max; NULL: none of several frames has come */
 } gt_receiver;
 
-typedef struct gt_clock_agreement gt_clock_agreement;
+/* ---- timing ---------------------------------------------------------------------------------- */
+
+/* When frames leave and arrive, and who waits for that.  `now` is wall time but under the virtual
+   clock. */
+typedef struct {
+  /* Links go by the link model: a frame has one to itself until the model says that it has left.
+     Else it has left when the transport does not need it any more. */
+  bool modelled;
+  /* Says when the frame in the slot leaves and arrives. */
+  void (*schedule)(gt_gateway *g, size_t peer, gt_slot *slot, gt_ns queued, gt_ns now);
+  /* Gives the transport the frames whose turn it is.  True when there were any. */
+  bool (*launch)(gt_gateway *g, size_t peer, gt_ns now);
+  /* Whether the transport has done with the oldest slot that was launched. */
+  bool (*reclaim)(gt_gateway *g, size_t peer, gt_ns now);
+  /* A frame has come off the transport: it is handed on, or held until it has arrived.  Borrowed
+     for the call. */
+  void (*arrive)(gt_gateway *g, size_t peer, const uint8_t *frame, size_t bytes, gt_ns now);
+  /* Hands on what gt_gateway_poll may of what is held, and when it may next. */
+  bool (*land)(gt_gateway *g, gt_ns now);
+  gt_ns (*next_landing)(const gt_gateway *g);
+  /* Before the transport closes: what has left still arrives.  May sleep.  NULL: the transport has
+     it already. */
+  void (*finish)(gt_gateway *g);
+} gt_timing_ops;
+
+/* real.c: frames go out at once; or each is held by its sender until it has arrived. */
+extern const gt_timing_ops gt_timing_direct, gt_timing_emulated;
+/* virtual.c, from gt_gateway_virtual on: frames go out at once and say when they arrive. */
+extern const gt_timing_ops gt_timing_virtual;
+
+/* ---- the gateway ----------------------------------------------------------------------------- */
+
+typedef struct gt_agreement gt_agreement;
 
 struct gt_gateway {
   size_t nregions, self, frame_max, message_max; /* payload bytes */
-  bool emulate;
   gt_gateway_events events;
   const gt_transport_ops *ops;
   gt_transport *transport;
+  const gt_timing_ops *timing;
   gt_sender *senders;     /* nregions; [self] unused */
   gt_receiver *receivers; /* nregions; [self] unused */
   uint64_t seed;
   double access_bps;
-  int64_t saved_access[2];       /* busy until, relative, as lent to a checkpoint */
-  gt_access up, down;            /* this region's access to the WAN */
-  gt_held_queue landing;         /* frames that pass the access, in order */
-  gt_held_frame *spare;          /* to be used again */
-  gt_clock_agreement *agreement; /* NULL: real time */
+  int64_t saved_access[2]; /* busy until, relative, as lent to a checkpoint */
+  gt_access up, down;      /* this region's access to the WAN */
+  gt_held_queue landing;   /* frames that pass the access, in order */
+  gt_held_frame *spare;    /* to be used again */
   gt_ns emulation_cpu;
+  /* Under the virtual clock; else NULL. */
+  gt_agreement *agreement;
+  uint8_t *clock_frames; /* one a region, as it leaves */
 };
 
-/* emulate.c */
+/* sender.c: what may leave.  modelled: as in gt_timing_ops. */
+/* Slots for frames that may be under way to the peer. */
+size_t gt_sender_window(const gt_link_spec *spec, bool modelled, size_t frame_bytes);
 /* The queue whose front frame the link takes next, or NULL: nothing is queued, or the link is busy, or every slot is. */
-gt_out_queue *gt_sender_next_queue(gt_sender *s, bool emulate, gt_ns now);
+gt_out_queue *gt_sender_next_queue(gt_sender *s, bool modelled, gt_ns now);
 /* A slot is free for a frame of any kind. */
 bool gt_sender_has_room(const gt_sender *s);
-/* When a frame in this slot leaves and arrives, by the link model; without emulation at once. */
-void gt_sender_schedule(gt_gateway *g, gt_sender *s, gt_slot *slot, gt_ns queued, gt_ns now);
-/* Frames whose time has come go to the transport.  True when any did. */
-bool gt_sender_launch(gt_gateway *g, size_t peer, gt_ns now);
+/* Puts the frame on its modelled link: when it leaves and arrives, and the time on the wire. */
+void gt_sender_step(gt_sender *s, gt_access *up, gt_slot *slot, gt_ns queued);
 /* When the sender wants to be polled next. */
-gt_ns gt_sender_due(const gt_sender *s, bool emulate);
-size_t gt_sender_window(const gt_link_spec *spec, bool emulate, size_t frame_bytes);
+gt_ns gt_sender_due(const gt_sender *s, bool modelled);
 
-/* receive.c */
-/* Takes every frame that has arrived from the peer: hands it on, or holds it until it has passed the access, or until its virtual time. */
+/* receive.c: frames become messages. */
+/* Takes every frame that the transport has of the peer; the timing says what becomes of it.  True
+   when there were any. */
 bool gt_receive_frames(gt_gateway *g, size_t peer, gt_ns now);
-/* Hands on what has passed the access. */
-bool gt_receive_landed(gt_gateway *g, gt_ns now);
-void gt_receive_close(gt_gateway *g);
-/* A frame that is held, from its queue: handed on, or put on the access. */
+/* The header, zeros behind the end of a frame that is shorter. */
+gt_frame_header gt_receive_header(const uint8_t *frame, size_t bytes);
+/* Ends the job where the frame is none that the peer may send. */
+void gt_receive_check(const gt_gateway *g, size_t peer, const uint8_t *frame, size_t bytes);
+/* A frame that was checked joins its message; one that is whole goes to on_message. */
+void gt_receive_hand_on(gt_gateway *g, size_t peer, const uint8_t *frame, gt_ns now);
+/* Copies the frame to the end of the queue, until it arrives. */
+void gt_receive_hold(gt_gateway *g, gt_held_queue *q, size_t peer, const uint8_t *frame, size_t bytes, gt_ns arrive);
+/* The first frame of the peer that is held: handed on, or put on the access. */
 void gt_receive_coming(gt_gateway *g, size_t peer, gt_ns now);
+/* Hands on the first frame that passes the access. */
 void gt_receive_first_landed(gt_gateway *g, gt_ns now);
+void gt_receive_close(gt_gateway *g);
 
-/* virtual.c */
-/* The frame's time of arrival goes behind it, and the peers will be told of it. */
-void gt_clock_agreement_stamp(gt_gateway *g, size_t peer, gt_slot *slot);
-/* A CLOCK frame. */
-void gt_clock_agreement_clock_frame(gt_gateway *g, size_t peer, const uint8_t *payload, size_t bytes);
-/* The time of arrival of a frame that has come; ends the job where it is one that cannot be. */
-gt_ns gt_clock_agreement_check(const gt_gateway *g, size_t peer, gt_ns arrive);
-/* Waits until the transport does not need the slot any more. */
-void gt_clock_agreement_reclaim(gt_gateway *g, size_t peer, size_t slot);
-void gt_clock_agreement_close(gt_gateway *g);
+/* agreement.c: up to when a region knows of everything (wan.h).  Numbers only, no MPI.  Every
+   region opens the same rounds; in each it tells the others when its next event can be, and the
+   earliest arrival at each region of what it has sent since the last round. */
+/* delay_min: as in gt_gateway_virtual. */
+gt_agreement *gt_agreement_create(size_t nregions, size_t self, const gt_ns *delay_min);
+void gt_agreement_close(gt_agreement *a);
+/* A frame was sent that arrives at the region then. */
+void gt_agreement_sent(gt_agreement *a, size_t region, gt_ns arrive);
+/* The next round, with this region's own word; GT_NEVER: it takes part in no later one. */
+void gt_agreement_open(gt_agreement *a, gt_ns next);
+/* False: the region has said GT_NEVER, and nothing is told to it any more. */
+bool gt_agreement_takes_part(const gt_agreement *a, size_t region);
+/* This region's word as it goes on the wire, gt_agreement_bytes long; alive: a sign of life, which
+   is of no round. */
+size_t gt_agreement_bytes(const gt_agreement *a);
+void gt_agreement_write(const gt_agreement *a, bool alive, uint8_t *word);
+/* Another region's word, of this round or the next. */
+void gt_agreement_read(gt_agreement *a, size_t region, const uint8_t *word);
+/* True when all that take part have spoken: every frame that arrives before *safe has been sent. */
+bool gt_agreement_reached(gt_agreement *a, gt_ns *safe);
+/* What the last round has agreed. */
+gt_ns gt_agreement_safe(const gt_agreement *a);
 
 /* ledger.c */
 void gt_ledger_count(gt_sender *s, const gt_frame_header *head, bool last);

@@ -1,4 +1,5 @@
-/* Receiving: every header is checked, frames become messages; in between frames are held that have not arrived by the clock in use. */
+/* Receiving: every header is checked, frames become messages; in between frames are held that have
+   not arrived yet. */
 #include "internal.h"
 
 #include <string.h>
@@ -20,6 +21,18 @@ static _Noreturn void refuse(size_t peer, const gt_frame_header *head, size_t by
   gt_panic(GT_ERR_FAULT, "a frame of %zu bytes from region %zu %s (kind %u, from %u, sequence %llu, %u of %llu bytes at %llu)", bytes, peer, fault,
            head->kind, head->from, (unsigned long long)head->sequence, head->frame_bytes, (unsigned long long)head->message_bytes,
            (unsigned long long)head->frame_offset);
+}
+
+gt_frame_header gt_receive_header(const uint8_t *frame, size_t bytes) {
+  gt_frame_header head = {0};
+  memcpy(&head, frame, bytes < sizeof head ? bytes : sizeof head);
+  return head;
+}
+
+void gt_receive_check(const gt_gateway *g, size_t peer, const uint8_t *frame, size_t bytes) {
+  gt_frame_header head = gt_receive_header(frame, bytes);
+  const char *fault = header_fault(g, peer, &head, bytes);
+  if (fault) refuse(peer, &head, bytes, fault);
 }
 
 /* Frames of a data or bulk message come in order; only control frames come between them. */
@@ -65,7 +78,7 @@ static void take_frame(gt_gateway *g, size_t peer, const gt_frame_header *head, 
 
 /* ---- frames that are here and have not arrived ---------------------------------------------------------------------------------- */
 
-static void hold(gt_gateway *g, gt_held_queue *q, size_t peer, const uint8_t *frame, size_t bytes, gt_ns arrive) {
+void gt_receive_hold(gt_gateway *g, gt_held_queue *q, size_t peer, const uint8_t *frame, size_t bytes, gt_ns arrive) {
   gt_held_frame *h = g->spare;
   if (h)
     g->spare = h->next;
@@ -91,14 +104,14 @@ static gt_held_frame *take_first(gt_held_queue *q) {
   return h;
 }
 
-static void hand_on(gt_gateway *g, size_t peer, const uint8_t *frame, gt_ns now) {
+void gt_receive_hand_on(gt_gateway *g, size_t peer, const uint8_t *frame, gt_ns now) {
   gt_frame_header head;
   memcpy(&head, frame, sizeof head);
   take_frame(g, peer, &head, frame + GT_FRAME_HEADER_BYTES, now);
 }
 
 static void hand_on_held(gt_gateway *g, gt_held_frame *h, gt_ns now) {
-  hand_on(g, h->peer, h->frame, now);
+  gt_receive_hand_on(g, h->peer, h->frame, now);
   h->next = g->spare;
   g->spare = h;
 }
@@ -123,12 +136,6 @@ void gt_receive_first_landed(gt_gateway *g, gt_ns now) {
   hand_on_held(g, take_first(&g->landing), now);
 }
 
-bool gt_receive_landed(gt_gateway *g, gt_ns now) {
-  bool moved = false;
-  for (; g->landing.first && g->landing.first->arrive <= now; moved = true) gt_receive_first_landed(g, now);
-  return moved;
-}
-
 static void close_queue(gt_held_frame *h) {
   while (h) {
     gt_held_frame *next = h->next;
@@ -146,34 +153,11 @@ void gt_receive_close(gt_gateway *g) {
 
 /* ---- from the transport ---------------------------------------------------------------------------------------------------------- */
 
-/* Where a frame goes that has come off the transport: on, or where it waits for its time. */
-static void sort_frame(gt_gateway *g, size_t peer, const uint8_t *frame, size_t bytes, gt_ns now) {
-  gt_receiver *r = &g->receivers[peer];
-  if (g->agreement) {
-    gt_ns arrive;
-    memcpy(&arrive, frame + bytes, sizeof arrive);
-    hold(g, &r->coming, peer, frame, bytes, gt_clock_agreement_check(g, peer, arrive));
-  } else if (g->down.rate_bps > 0)
-    hold(g, &g->landing, peer, frame, bytes, gt_access_pass(&g->down, bytes, now));
-  else
-    hand_on(g, peer, frame, now);
-}
-
 bool gt_receive_frames(gt_gateway *g, size_t peer, gt_ns now) {
   bool moved = false;
   size_t bytes;
   for (const uint8_t *frame; (frame = g->ops->receive(g->transport, peer, &bytes)) != NULL; moved = true) {
-    gt_frame_header head = {0};
-    memcpy(&head, frame, bytes < sizeof head ? bytes : sizeof head);
-    g->receivers[peer].heard = g->agreement ? gt_now() : now;
-    if (g->agreement && head.kind == GT_MSG_CLOCK)
-      gt_clock_agreement_clock_frame(g, peer, frame + GT_FRAME_HEADER_BYTES, bytes - GT_FRAME_HEADER_BYTES);
-    else {
-      if (g->agreement && bytes >= GT_STAMP_BYTES) bytes -= GT_STAMP_BYTES;
-      const char *fault = header_fault(g, peer, &head, bytes);
-      if (fault) refuse(peer, &head, bytes, fault);
-      sort_frame(g, peer, frame, bytes, now);
-    }
+    g->timing->arrive(g, peer, frame, bytes, now);
     g->ops->release(g->transport, peer);
   }
   return moved;

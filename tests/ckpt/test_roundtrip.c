@@ -169,7 +169,7 @@ static void write_final(const char *run, const char *region, int64_t round) {
   sample_open(&s, round);
   s.info.mean_of = region ? 1 : 3;
   memset(s.info.params_sha256, 'b', 64);
-  assert_int_equal(gt_ckpt_write_final(&writer, run, region, &s.info, &s.state), GT_OK);
+  assert_int_equal(gt_ckpt_write_final_model(&writer, run, region, &s.info, &s.state), GT_OK);
   memset(s.params, 0, sizeof s.params); /* the writer has its copy */
   sample_close(&s);
   while (gt_ckpt_poll(writer, &status) != GT_CKPT_DONE) usleep(200);
@@ -193,7 +193,7 @@ static void test_final_models(void **unused) {
   write_final(run, NULL, 4);
   write_final(run, NULL, 5);
   write_final(run, "shanghai", 6);
-  assert_true(holds_round(gt_ckpt_final_path(path, sizeof path, run, NULL), 5));
+  assert_true(holds_round(gt_ckpt_final_model_path(path, sizeof path, run, NULL), 5));
   assert_int_equal(gt_ckpt_read(path, &info, &state), GT_OK);
   assert_int_equal(info.mean_of, 3);
   assert_int_equal(strlen(info.params_sha256), 64);
@@ -203,11 +203,11 @@ static void test_final_models(void **unused) {
 
   snprintf(begun, sizeof begun, "%s/.final.h5.tmp-77", run);
   fclose(fopen(begun, "w"));
-  gt_ckpt_remove_final(run, NULL);
+  gt_ckpt_remove_final_model(run, NULL);
   assert_int_not_equal(access(path, F_OK), 0);
   assert_int_not_equal(access(begun, F_OK), 0);
-  assert_true(holds_round(gt_ckpt_final_path(path, sizeof path, run, "shanghai"), 6));
-  gt_ckpt_remove_final(run, "shanghai");
+  assert_true(holds_round(gt_ckpt_final_model_path(path, sizeof path, run, "shanghai"), 6));
+  gt_ckpt_remove_final_model(run, "shanghai");
   assert_string_equal(gt_ckpt_list(text, sizeof text, run), "ckpt/10/shanghai.h5, ckpt/2/shanghai.h5");
   for (int64_t round = 11; round < 19; round++) assert_int_equal(write_round(writer, round), GT_OK);
   assert_non_null(strstr(gt_ckpt_list(text, sizeof text, run), "ckpt/11/shanghai.h5 and 2 more"));

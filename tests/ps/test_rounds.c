@@ -290,7 +290,7 @@ static void test_whoever_is_first_opens(void **state) {
 
 static void finish_with_round(world *w) {
   w_run_until(w, GT_PS_COMPLETE);
-  gt_ps_final_round(w->regions[0].ps, w->now);
+  gt_ps_last_round(w->regions[0].ps, w->now);
   gt_ns limit = w->now + 600 * GT_SECOND;
   for (size_t i = 0; i < w->n; i++)
     while (w_look(w, i).whole_round < w_look(w, 0).round) w_check(w, w_step(w) && w->now < limit);

@@ -1,6 +1,6 @@
 /* The mean of the regions' models at the end: weighted, in region order however they come, and what
    all have is taken as it is, parameters and statistics each for itself. */
-#include "internal.h"
+#include "ending.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

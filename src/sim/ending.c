@@ -1,4 +1,4 @@
-/* The end of a simulated run: a region's result, and what src/train/final.c does for gt_ending, without its contents. */
+/* The ending of a simulated run: a region's result, and what src/train/ending.c does for gt_ending, without its contents. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,8 @@
-/* The PS rank's loop under the virtual clock.  Workers really compute, and what they compute takes the time that the job says; the loop handles
-   events in the order of their virtual times, whenever they really come, and none before it is sure that no earlier one can come from another region. */
+/* The virtual clock.  Workers really compute, and what they compute takes the time that the job
+   says; the loop handles events in the order of their virtual times, whenever they really come, and
+   none before it is sure that no earlier one can come from another region. */
+#include <math.h>
+
 #include "geotrain/ps_timeline.h"
 #include "internal.h"
 
@@ -12,59 +15,92 @@ typedef struct {
   gt_ns really_since; /* wall time of its order */
 } virtual_worker;
 
-struct gt_virtual {
+typedef struct {
   gt_timeline *timeline;
   gt_ns safe; /* every frame that arrives before is here */
   virtual_worker *workers;
   size_t nworkers;
   bool stop_asked;              /* by a worker */
   gt_ns alive_at, keepalive_at; /* wall time */
-};
+} virtual_clock;
 
-/* ---- life -------------------------------------------------------------------------------------------------------------------- */
+/* ---- time is what the job says --------------------------------------------------------------- */
 
-void gt_virtual_open(gt_server *s) {
-  gt_virtual *v = GT_NEW(gt_virtual);
+static void *virtual_open(const gt_server *s) {
+  virtual_clock *v = GT_NEW(virtual_clock);
   v->nworkers = (size_t)s->run->roles.region_size - 1;
   v->workers = GT_NEW_ARRAY(virtual_worker, v->nworkers);
   v->timeline = gt_timeline_create(s->run->job, &s->run->order, v->nworkers);
-  s->virtual_clock = v;
+  return v;
 }
 
-void gt_virtual_close(gt_virtual *v) {
+static void virtual_close(void *state) {
+  virtual_clock *v = state;
   if (!v) return;
   gt_timeline_close(v->timeline);
   gt_free(v->workers);
   gt_free(v);
 }
 
-gt_ns gt_virtual_now(const gt_virtual *v) {
-  return gt_timeline_now(v->timeline);
+static gt_timeline *timeline_of(const gt_server *s) {
+  return ((const virtual_clock *)s->clock_state)->timeline;
 }
 
-void gt_virtual_work(gt_virtual *v, gt_ps_work work) {
-  gt_timeline_work(v->timeline, work);
+static gt_ns virtual_now(const gt_server *s) {
+  return gt_timeline_now(timeline_of(s));
 }
 
-void gt_virtual_writing(gt_virtual *v, double bytes) {
-  gt_timeline_writing(v->timeline, bytes);
+/* The PS does one thing at a time. */
+static gt_ns virtual_attended(const gt_server *s, gt_ns at) {
+  (void)at;
+  return virtual_now(s);
 }
 
-void gt_virtual_ordered(gt_server *s, size_t worker, const gt_ps_order *order) {
-  gt_virtual *v = s->virtual_clock;
+/* Workers that wait do so in wall time: keep_alive sees to it. */
+static gt_ns virtual_keepalive(const gt_server *s) {
+  (void)s;
+  return GT_NEVER / 2;
+}
+
+static void virtual_ordered(gt_server *s, size_t worker, const gt_ps_order *order) {
+  virtual_clock *v = s->clock_state;
   if (order->kind != GT_PS_KEEPALIVE) v->workers[worker].really_since = gt_now();
   gt_timeline_ordered(v->timeline, worker, order);
 }
 
+static void virtual_worked(gt_server *s, gt_ps_work work) {
+  gt_timeline_work(timeline_of(s), work);
+}
+
+static void virtual_writing(gt_server *s, double bytes) {
+  gt_timeline_writing(timeline_of(s), bytes);
+}
+
+/* Real seconds would be all that differs between two runs. */
+static double virtual_cpu_s(void) {
+  return 0;
+}
+
+/* What earlier starts took in wall time is not known: the checkpoint has virtual time. */
+static void virtual_summarise(const gt_server *s, gt_summary *summary) {
+  summary->wall_s = gt_seconds(gt_now() - s->begun_wall);
+  summary->virtual_s = gt_server_elapsed(s);
+}
+
+/* The timeline knows what it took. */
+static void virtual_computed(gt_ns from, gt_ns cost, double slowdown, void (*progress)(void *ctx), void *ctx) {
+  (void)from, (void)cost, (void)slowdown, (void)progress, (void)ctx;
+}
+
+/* ---- what really happens --------------------------------------------------------------------- */
+
 /* Its work is under way, or lies here before its time. */
-static bool at_work(const gt_virtual *v, size_t worker) {
+static bool at_work(const virtual_clock *v, size_t worker) {
   return gt_timeline_due(v->timeline, worker) != GT_NEVER;
 }
 
-/* ---- what really happens -------------------------------------------------------------------------------------------------------- */
-
 static void on_push(void *ctx, size_t worker, const gt_push_msg *push, float *floats, const float *buffers) {
-  gt_virtual *v = ((gt_server *)ctx)->virtual_clock;
+  virtual_clock *v = ((gt_server *)ctx)->clock_state;
   if (push->signal) v->stop_asked = true;
   if (push->kind == GT_PUSH_SIGNAL) return;
   v->workers[worker].here = true;
@@ -75,21 +111,20 @@ static void on_push(void *ctx, size_t worker, const gt_push_msg *push, float *fl
 
 /* Deadlines are wall time: workers that wait hear of the PS, other regions of this one. */
 static void keep_alive(gt_server *s, gt_ns wall) {
-  gt_virtual *v = s->virtual_clock;
+  virtual_clock *v = s->clock_state;
   gt_order_msg order = {.kind = GT_ORDER_KEEPALIVE};
-  double limit = s->run->job->limits.local_s;
   if (wall >= v->alive_at) {
     v->alive_at = wall + GT_SECOND;
     gt_gateway_alive(s->gateway);
   }
   if (wall < v->keepalive_at) return;
-  v->keepalive_at = wall + gt_from_seconds(limit / 4 < 5 ? limit / 4 : 5);
+  v->keepalive_at = wall + gt_server_keepalive(s);
   for (size_t w = 0; w < v->nworkers; w++)
     if (v->workers[w].here || !at_work(v, w)) gt_plane_ps_order(s->plane, w, &order, NULL, NULL);
 }
 
 static void watch_workers(const gt_server *s, gt_ns wall) {
-  const gt_virtual *v = s->virtual_clock;
+  const virtual_clock *v = s->clock_state;
   double limit = s->run->job->limits.local_s;
   for (size_t w = 0; w < v->nworkers; w++)
     if ((at_work(v, w) || gt_ps_absent(s->ps, w)) && !v->workers[w].here && gt_seconds(wall - v->workers[w].really_since) >= limit)
@@ -111,17 +146,19 @@ static void look_around(gt_server *s, gt_backoff *backoff) {
   gt_backoff_sleep(backoff, GT_BACKOFF_IDLE, GT_NEVER);
 }
 
-void gt_virtual_look_around(gt_server *s) {
+static bool virtual_wait(gt_server *s) {
   gt_backoff backoff;
   gt_backoff_reset(&backoff);
-  if (s->virtual_clock) look_around(s, &backoff);
+  look_around(s, &backoff);
+  return true;
 }
 
 static void await_push(gt_server *s, size_t worker) {
+  virtual_worker *w = &((virtual_clock *)s->clock_state)->workers[worker];
   gt_backoff backoff;
   gt_backoff_reset(&backoff);
-  while (!s->virtual_clock->workers[worker].here) look_around(s, &backoff);
-  s->virtual_clock->workers[worker].here = false;
+  while (!w->here) look_around(s, &backoff);
+  w->here = false;
 }
 
 static gt_status await_writer(gt_server *s) {
@@ -135,43 +172,28 @@ static gt_status await_writer(gt_server *s) {
   return result;
 }
 
-/* ---- events ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static gt_event next_event(const gt_server *s) {
-  return gt_timeline_next(s->virtual_clock->timeline, gt_gateway_arrival(s->gateway), gt_gateway_next(s->gateway, NULL), gt_ps_next(s->ps));
+  return gt_timeline_next(timeline_of(s), gt_gateway_arrival(s->gateway), gt_gateway_next(s->gateway, NULL), gt_ps_next(s->ps));
 }
 
 static void pushed(gt_server *s, size_t worker) {
-  gt_virtual *v = s->virtual_clock;
+  virtual_clock *v = s->clock_state;
   virtual_worker *w = &v->workers[worker];
   await_push(s, worker);
-  gt_push_msg p = w->push;
-  gt_ps_push push = {.samples = p.samples,
-                     .correct = p.correct,
-                     .loss_sum = p.loss_sum,
-                     .scores = p.kind == GT_PUSH_EVAL ? w->floats : NULL,
-                     .buffers = w->buffers,
-                     .nonfinite = p.nonfinite != 0};
-  gt_timeline_pushed(v->timeline, worker, &push.compute, &push.wait);
-  if (p.kind == GT_PUSH_EVAL)
-    gt_ps_evaluated(s->ps, worker, &push, gt_timeline_now(v->timeline));
-  else {
-    gt_server_learnt(s, &push);
-    gt_ps_gradient(s->ps, worker, &push, w->floats, gt_timeline_now(v->timeline));
-  }
+  gt_push_msg push = w->push;
+  gt_timeline_pushed(v->timeline, worker, &push.compute_ns, &push.wait_ns);
+  gt_server_pushed(s, worker, &push, w->floats, w->buffers, gt_timeline_now(v->timeline));
 }
 
 static void written(gt_server *s) {
-  gt_virtual *v = s->virtual_clock;
   gt_status result = await_writer(s);
-  int64_t round = s->written_round;
-  s->written_round = 0;
-  if (result != GT_OK) gt_panic(result, "%s; the previous checkpoint is whole", gt_error_text());
-  gt_ps_written(s->ps, round, gt_timeline_now(v->timeline));
+  gt_server_written(s, result, virtual_now(s));
 }
 
 static void handle(gt_server *s, const gt_event *e) {
-  gt_virtual *v = s->virtual_clock;
+  virtual_clock *v = s->clock_state;
   gt_timeline_begin(v->timeline, e);
   switch (e->kind) {
   case GT_EVENT_FRAME:
@@ -195,7 +217,7 @@ static void handle(gt_server *s, const gt_event *e) {
 
 /* The stop is one more thing that happens at an event: between two, it could come before what other regions were promised. */
 static void look_after(gt_server *s) {
-  gt_virtual *v = s->virtual_clock;
+  virtual_clock *v = s->clock_state;
   if ((gt_stop_requested() || v->stop_asked) && !s->stop_told) {
     s->stop_told = true;
     gt_ps_stop(s->ps, GT_STOPPED, gt_timeline_now(v->timeline));
@@ -203,10 +225,10 @@ static void look_after(gt_server *s) {
   gt_server_progress(s, gt_timeline_now(v->timeline), false);
 }
 
-/* ---- the loop -------------------------------------------------------------------------------------------------------------------- */
+/* ---- the loop -------------------------------------------------------------------------------- */
 
 static void agree(gt_server *s, gt_ns next) {
-  gt_virtual *v = s->virtual_clock;
+  virtual_clock *v = s->clock_state;
   gt_backoff backoff;
   gt_backoff_reset(&backoff);
   /* While the PS is at work nothing but the links acts. */
@@ -217,7 +239,7 @@ static void agree(gt_server *s, gt_ns next) {
 }
 
 static void begin(gt_server *s) {
-  gt_virtual *v = s->virtual_clock;
+  virtual_clock *v = s->clock_state;
   size_t n = s->run->job->nregions;
   gt_ns *delays = GT_NEW_ARRAY(gt_ns, n * n);
   if (gt_links_delays(s->run->links, s->run->job, delays) != GT_OK) gt_bug("links were checked before the run began");
@@ -233,7 +255,7 @@ static void begin(gt_server *s) {
 
 /* What is queued still leaves; then the others need not ask this region any more. */
 static void leave(gt_server *s) {
-  gt_virtual *v = s->virtual_clock;
+  virtual_clock *v = s->clock_state;
   gt_backoff backoff;
   gt_backoff_reset(&backoff);
   for (size_t w = 0; w < v->nworkers; w++)
@@ -245,13 +267,12 @@ static void leave(gt_server *s) {
   gt_gateway_propose(s->gateway, GT_NEVER);
 }
 
-gt_status gt_virtual_loop(gt_server *s) {
-  gt_virtual *v = s->virtual_clock;
-  bool ended = false;
+static gt_status virtual_loop(gt_server *s) {
+  virtual_clock *v = s->clock_state;
   gt_status status = GT_OK;
   s->watched_at = gt_now();
   begin(s);
-  while (!ended) {
+  for (bool over = false; !over;) {
     gt_event e = next_event(s);
     if (e.at >= v->safe) {
       agree(s, e.at);
@@ -259,10 +280,27 @@ gt_status gt_virtual_loop(gt_server *s) {
     }
     handle(s, &e);
     look_after(s);
-    status = gt_server_end(s, gt_timeline_now(v->timeline), &ended);
+    over = gt_server_over(s, gt_timeline_now(v->timeline), &status);
   }
   leave(s);
   gt_server_end_workers(s, status);
   gt_server_progress(s, gt_timeline_now(v->timeline), true);
   return status;
 }
+
+const gt_clock_ops gt_clock_virtual = {
+    .name = "virtual",
+    .open = virtual_open,
+    .close = virtual_close,
+    .now = virtual_now,
+    .attended = virtual_attended,
+    .keepalive = virtual_keepalive,
+    .ordered = virtual_ordered,
+    .worked = virtual_worked,
+    .writing = virtual_writing,
+    .wait = virtual_wait,
+    .loop = virtual_loop,
+    .cpu_s = virtual_cpu_s,
+    .summarise = virtual_summarise,
+    .computed = virtual_computed,
+};

@@ -1,0 +1,117 @@
+/* Frames in real time, two ways.  Direct: they go out at once.  Emulated: the sender holds each
+   until the link model says that it has arrived, then gives it to the transport; the clocks of
+   hosts are never compared. */
+#include "internal.h"
+
+#include <time.h>
+
+static gt_ns cpu_now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return (gt_ns)t.tv_sec * GT_SECOND + (gt_ns)t.tv_nsec;
+}
+
+/* ---- leaving --------------------------------------------------------------------------------- */
+
+static void schedule_now(gt_gateway *g, size_t peer, gt_slot *slot, gt_ns queued, gt_ns now) {
+  (void)g, (void)peer, (void)queued;
+  slot->depart = slot->arrive = now;
+}
+
+static void schedule_by_link(gt_gateway *g, size_t peer, gt_slot *slot, gt_ns queued, gt_ns now) {
+  (void)now;
+  gt_ns begin = cpu_now();
+  gt_sender_step(&g->senders[peer], &g->up, slot, queued);
+  g->emulation_cpu += cpu_now() - begin;
+}
+
+static bool launch(gt_gateway *g, size_t peer, gt_ns now) {
+  gt_sender *s = &g->senders[peer];
+  if (s->launched == s->filled || gt_sender_slot(s, s->launched)->arrive > now) return false;
+  while (s->launched < s->filled && gt_sender_slot(s, s->launched)->arrive <= now) {
+    gt_slot *slot = gt_sender_slot(s, s->launched);
+    g->ops->send_frame(g->transport, peer, s->launched % s->window, slot->frame, slot->bytes);
+    s->launched++;
+  }
+  return true;
+}
+
+static bool launch_held(gt_gateway *g, size_t peer, gt_ns now) {
+  gt_sender *s = &g->senders[peer];
+  if (s->launched == s->filled || gt_sender_slot(s, s->launched)->arrive > now) return false;
+  gt_ns begin = cpu_now();
+  launch(g, peer, now);
+  g->emulation_cpu += cpu_now() - begin;
+  return true;
+}
+
+static bool sent(gt_gateway *g, size_t peer, gt_ns now) {
+  (void)now;
+  gt_sender *s = &g->senders[peer];
+  return g->ops->sent(g->transport, peer, s->freed % s->window);
+}
+
+/* A frame was on the wire until the transport did not need it any more. */
+static bool sent_over_wire(gt_gateway *g, size_t peer, gt_ns now) {
+  gt_sender *s = &g->senders[peer];
+  if (!sent(g, peer, now)) return false;
+  gt_ledger_wire(s, gt_sender_slot(s, s->freed)->depart, now);
+  return true;
+}
+
+/* ---- arriving -------------------------------------------------------------------------------- */
+
+static void arrive(gt_gateway *g, size_t peer, const uint8_t *frame, size_t bytes, gt_ns now) {
+  g->receivers[peer].heard = now;
+  gt_receive_check(g, peer, frame, bytes);
+  if (g->down.rate_bps > 0)
+    gt_receive_hold(g, &g->landing, peer, frame, bytes, gt_access_pass(&g->down, bytes, now));
+  else
+    gt_receive_hand_on(g, peer, frame, now);
+}
+
+static bool land(gt_gateway *g, gt_ns now) {
+  bool moved = false;
+  for (; g->landing.first && g->landing.first->arrive <= now; moved = true) gt_receive_first_landed(g, now);
+  return moved;
+}
+
+static gt_ns next_landing(const gt_gateway *g) {
+  return g->landing.first ? g->landing.first->arrive : GT_NEVER;
+}
+
+/* ---- closing --------------------------------------------------------------------------------- */
+
+/* What has left on an emulated link arrives; what has not is dropped. */
+static void deliver_departed(gt_gateway *g) {
+  gt_ns now = gt_now();
+  for (size_t peer = 0; peer < g->nregions; peer++) {
+    gt_sender *s = &g->senders[peer];
+    while (s->launched < s->filled && gt_sender_slot(s, s->launched)->depart <= now) {
+      gt_sleep(gt_sender_slot(s, s->launched)->arrive - gt_now());
+      launch_held(g, peer, gt_now());
+    }
+  }
+}
+
+const gt_timing_ops gt_timing_direct = {
+    .modelled = false,
+    .schedule = schedule_now,
+    .launch = launch,
+    .reclaim = sent_over_wire,
+    .arrive = arrive,
+    .land = land,
+    .next_landing = next_landing,
+    .finish = NULL,
+};
+
+const gt_timing_ops gt_timing_emulated = {
+    .modelled = true,
+    .schedule = schedule_by_link,
+    .launch = launch_held,
+    .reclaim = sent,
+    .arrive = arrive,
+    .land = land,
+    .next_landing = next_landing,
+    .finish = deliver_departed,
+};

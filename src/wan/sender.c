@@ -1,0 +1,66 @@
+/* What may leave for a peer and when: the choice between its queues, its slots, and its link. */
+#include "internal.h"
+
+#define WINDOW_MIN       ((size_t)4)
+#define WINDOW_MAX       ((size_t)256)
+#define CONTROL_SLOTS    ((size_t)4) /* beyond the window: held data never keeps control back */
+#define WINDOW_BYTES_MAX ((size_t)64 << 20)
+
+/* Enough frames to fill the link over twice its round trip, within 64 MiB of memory. */
+size_t gt_sender_window(const gt_link_spec *spec, bool modelled, size_t frame_bytes) {
+  size_t most = WINDOW_BYTES_MAX / frame_bytes;
+  if (most > WINDOW_MAX) most = WINDOW_MAX;
+  double rate_bps = gt_link_goodput(spec), round_trip_s = spec->latency_s + spec->back_s;
+  double frames = 2.0 * rate_bps / 8.0 * round_trip_s / (double)frame_bytes;
+  if (modelled && rate_bps <= 0.0 && round_trip_s > 0.0) frames = (double)most;
+  if (frames > (double)most) frames = (double)most;
+  size_t window = (size_t)frames + 1;
+  return (window > WINDOW_MIN ? window : WINDOW_MIN) + CONTROL_SLOTS;
+}
+
+static bool control_can_leave(const gt_sender *s) {
+  return s->control.n > 0 && s->filled - s->freed < s->window;
+}
+
+bool gt_sender_has_room(const gt_sender *s) {
+  return s->filled - s->freed + CONTROL_SLOTS < s->window;
+}
+
+static bool bulk_can_leave(const gt_sender *s) {
+  return s->bulk.n > 0 && gt_sender_has_room(s);
+}
+
+/* Control frames come first.  Polls come late, so the choice is made as of the moment at which the link became free: what was queued after a data frame should have
+   begun to leave does not overtake it, and no idle time is put on the link that it would not have had. */
+gt_out_queue *gt_sender_next_queue(gt_sender *s, bool modelled, gt_ns now) {
+  if (modelled && s->link.busy_until > now) return NULL;
+  bool data_can_leave = bulk_can_leave(s);
+  if (!control_can_leave(s)) return data_can_leave ? &s->bulk : NULL;
+  if (!data_can_leave || !modelled) return &s->control;
+  gt_ns control = gt_queue_at(&s->control, 0)->queued, bulk = gt_queue_at(&s->bulk, 0)->queued;
+  gt_ns start = bulk > s->link.busy_until ? bulk : s->link.busy_until;
+  return control <= start ? &s->control : &s->bulk;
+}
+
+/* The frame is ready since it was queued, however late the poll: lateness never lowers the link's
+   throughput. */
+void gt_sender_step(gt_sender *s, gt_access *up, gt_slot *slot, gt_ns queued) {
+  gt_ns free_at = s->link.busy_until > queued ? s->link.busy_until : queued;
+  gt_link_times times = gt_link_step(&s->link, &s->spec, up, slot->bytes, queued);
+  slot->depart = times.depart;
+  slot->arrive = times.arrive;
+  gt_ledger_wire(s, free_at, times.depart);
+}
+
+static gt_ns sooner(gt_ns a, gt_ns b) {
+  return a < b ? a : b;
+}
+
+gt_ns gt_sender_due(const gt_sender *s, bool modelled) {
+  gt_ns due = GT_NEVER;
+  if (control_can_leave(s) || bulk_can_leave(s)) due = modelled ? s->link.busy_until : 0;
+  if (!modelled) return due;
+  if (s->told < s->filled) due = sooner(due, s->slots[s->told % s->window].depart);
+  if (s->launched < s->filled) due = sooner(due, s->slots[s->launched % s->window].arrive);
+  return due;
+}
