@@ -1,7 +1,7 @@
-/* What denormal numbers cost, and that a run has none: an optimizer's step on parameters that had a
-   gradient once and have none since, as rows of ids that do not come again, or a layer whose ReLUs
-   have died.  Their momentum falls by a factor each step, and where the CPU keeps denormal numbers it
-   stays among them for ever.  Both ways in one process, one after the other, in turns. */
+/* Measures the cost of denormal numbers, and shows that a run has none: an optimizer's step on
+   parameters whose gradient is now 0, such as rows of ids that do not occur again, or a layer with
+   dead ReLUs.  Their momentum shrinks by a factor at each step, and if the CPU keeps denormal numbers,
+   it stays denormal for ever.  Both modes run in one process and take turns. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ enum { N = 61706, STEPS = 2000, EARLY = 200, TURNS = 3 }; /* LeNet-5's; momentum
 
 static float params[N], grads[N];
 
-/* As gt_isa_choose sets it for every run, or as a process has it that says nothing. */
+/* Sets the mode of gt_isa_choose, which every run has, or the default of a process. */
 static void flush(bool on) {
 #if defined(__x86_64__)
   const unsigned both = 0x8040U;
@@ -38,7 +38,7 @@ static double median(double *steps, size_t n) {
   return steps[n / 2];
 }
 
-/* How many of the optimizer's first state are denormal, by their bits: a comparison would take them for 0. */
+/* Number of denormal values in the optimizer's first state, by their bits: a comparison would see 0. */
 static size_t denormals(gt_optim *optim) {
   gt_state state = {0};
   size_t found = 0;
@@ -103,7 +103,7 @@ int main(void) {
     }
     show(gt_optimizer_names[kinds[k]], "kept", &kept);
     show(gt_optimizer_names[kinds[k]], "flushed", &flushed);
-    printf("%-5s kept over flushed, last steps: %.1f\n", gt_optimizer_names[kinds[k]], kept.late_s / flushed.late_s);
+    printf("%-5s kept / flushed, last steps: %.1f\n", gt_optimizer_names[kinds[k]], kept.late_s / flushed.late_s);
   }
   return 0;
 }

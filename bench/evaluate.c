@@ -1,4 +1,5 @@
-/* A bare evaluator: scores the test split of a data set again and again, in chunks and batches as a worker of a region does, with no MPI and no parameter server.
+/* A bare evaluator: evaluates a model on the test split of a data set repeatedly, in the chunks and
+   batches of a region's worker, without MPI and without a parameter server.
    Usage: see `usage`. */
 #include <getopt.h>
 #include <stdio.h>
@@ -12,7 +13,7 @@
 
 static const char usage[] =
     "usage: evaluate --model M --data FILE.h5 [--batch N] [--seconds S] [--kernels auto|dnn|blas|ref] [--precision f32|bf16]\n"
-    "  One line: samples/s, over S seconds behind a first pass over some chunks.\n";
+    "  Prints samples/s, over S seconds after a first pass over some chunks.\n";
 
 typedef struct {
   const char *model, *kernels, *data;

@@ -1,4 +1,5 @@
-"""Runs that tables keep between calls.  Beside each lies what it was made with, so that no table shows old figures under a new name."""
+"""Runs that benchmarks keep between calls.  The settings of each run are stored beside it, so that no
+table shows old figures under a new name."""
 import hashlib
 import json
 import os

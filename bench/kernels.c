@@ -1,6 +1,6 @@
-/* Convolutions and linear layers of the models, one by one, in every way that they can be computed,
-   beside the way that measuring chose (as training does at its start) and the fixed rule's.
-   Usage: see `usage`.  A line is a pass of a layer; ways take turns, times are medians. */
+/* Times the convolutions and linear layers of the models, one by one, in every way that can compute
+   them, and shows the way chosen by measuring (as training does at its start) and that of the rule.
+   Usage: see `usage`.  Each line is a pass of a layer; the ways take turns, times are medians. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +10,9 @@
 #include "peak.h"
 
 static const char usage[] = "usage: kernels [--precision f32|bf16] [--turns N] [--only NAME]\n"
-                            "  Milliseconds of each way, and the share of the f32 multiply-add peak; then the chosen way, with `!` where it\n"
-                            "  is 5 % behind the best, and the rule's, with `!` likewise.  For each model the seconds that choosing took.\n";
+                            "  Prints milliseconds of each way, and its share of the f32 multiply-add peak; then the\n"
+                            "  chosen way and that of the rule, each with `!` if it is 5 % slower than the best; and for\n"
+                            "  each model the seconds that choosing took.\n";
 
 enum { TURNS_MAX = 99 };
 
@@ -38,7 +39,7 @@ static void *random_values(size_t n, gt_precision precision) {
   return y;
 }
 
-/* As the model's graph has it. */
+/* The same as in the model's graph. */
 static gt_layer_spec spec_of(const layer *l, gt_precision precision) {
   gt_layer_spec spec = {.linear = l->s.H == 0, .conv = {.shape = l->s, .bias = l->bias, .needs_input_gradient = !l->first, .precision = precision}};
   gt_conv_shape *s = &spec.conv.shape;
@@ -107,7 +108,8 @@ static int by_value(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Medians in ms, 0: the pass has no such way; a turn of a way lasts a millisecond at least, and none is always the first. */
+/* Medians in ms, 0: the pass has no such way.  A turn of a way takes at least a millisecond, and the
+   order varies. */
 static void measure(bench *b, gt_pass_id pass, size_t turns, double *ms) {
   static double times[GT_WAYS][TURNS_MAX];
   for (size_t turn = 0; turn < turns; turn++)
@@ -150,7 +152,7 @@ static void report(bench *b, gt_pass_id pass, size_t turns, gt_way chosen) {
 
 /* ---- models ---- */
 
-/* Layers of one model stand together: the first word of their names is its. */
+/* The layers of a model are together in the list; their names begin with the model's name. */
 static size_t model_end(size_t first) {
   const size_t n = sizeof layers / sizeof *layers, length = strcspn(layers[first].name, " ");
   size_t end = first;

@@ -1,4 +1,4 @@
-/* The layers of the models whose time is in their products, at the batches that they are measured with. */
+/* The layers of the models that compute products, with the batches at which they are measured. */
 #ifndef GEOTRAIN_BENCH_LAYERS_H
 #define GEOTRAIN_BENCH_LAYERS_H
 
@@ -8,7 +8,7 @@
 typedef struct {
   const char *name;
   size_t batch;
-  bool bias, first; /* first: nobody needs the gradient of its input */
+  bool bias, first; /* first: the gradient of its input is not needed */
   gt_conv_shape s;
 } layer;
 

@@ -1,4 +1,4 @@
-"""What the Python benches share: the environment of a run, and what to say of its machine."""
+"""Shared by the Python benchmarks: the environment of a run, and the description of its machine."""
 import ctypes.util
 import glob
 import os

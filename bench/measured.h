@@ -1,4 +1,4 @@
-/* A model's graph as training builds it: with kernels auto, the ways of its products are measured first. */
+/* Builds a model's graph as training does: with kernels auto, it first measures the ways of the products. */
 #ifndef GEOTRAIN_BENCH_MEASURED_H
 #define GEOTRAIN_BENCH_MEASURED_H
 

@@ -1,5 +1,6 @@
-/* Time of a training step (forward, backward, SGD with momentum) of a model on this machine, beside the peak of multiply-adds measured in the same run.
-   Usage: see `usage`; what the peer does is in step.py. */
+/* Measures the time of a training step (forward, backward, SGD with momentum) of a model on this
+   machine, and the peak of multiply-adds in the same run.  Usage: see `usage`; step.py does the same
+   with PyTorch. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +13,8 @@
 
 static const char usage[] = "usage: step [--model M] [--batch N] [--rounds N] [--kernels auto|dnn|blas|ref] [--precision f32|bf16]\n"
                             "            [--choices measure|rule] [--brief]\n"
-                            "  One line: median ms, least ms.  Without --brief what it means, too: samples/s, GFLOP/s, share of the peak, memory.\n"
-                            "  Threads: OMP_NUM_THREADS and OPENBLAS_NUM_THREADS (1 when not set).\n";
+                            "  Prints one line: median ms, least ms.  Without --brief also samples/s, GFLOP/s, share of\n"
+                            "  the peak, and memory.  Threads: OMP_NUM_THREADS and OPENBLAS_NUM_THREADS (default: 1).\n";
 
 typedef struct {
   const char *model, *kernels;

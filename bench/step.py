@@ -4,10 +4,10 @@ model, on one thread.
     step.py MODEL BATCH ROUNDS f32|bf16 FORMAT [--compile] [--fused] [--pool-first]
     step.py --can
 
-FORMAT: channels_first, channels_last; plain where samples are no images.  bf16 is autocast's.
+FORMAT: channels_first, channels_last; plain if samples are not images.  bf16 is by autocast.
 --compile: model, loss and update by torch.compile; --fused: the fused SGD; --pool-first: ReLU after
 pooling, which gives the same numbers.  Compiling is not timed.  Prints a line of JSON.
---can prints what this PyTorch is and has, and for what it has not the reason."""
+--can prints the version of this PyTorch, what it supports, and the reasons for what it does not."""
 import argparse
 import json
 import os

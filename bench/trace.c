@@ -1,5 +1,7 @@
-/* How closely the gateway follows a bandwidth trace: a sender keeps the link busy with small messages, a receiver counts what is delivered in each second of the
-   trace; under the virtual clock, and in real time.  2 ranks.  Prints CSV: second, bytes that the trace lets pass, bytes delivered in virtual and in real time. */
+/* Measures how closely the gateway follows a bandwidth trace, under the virtual clock and in real time:
+   a sender keeps the link busy with small messages, and a receiver counts the bytes delivered in each
+   second of the trace.  2 ranks.  Prints CSV: second, bytes that the trace lets pass, bytes delivered in
+   virtual and in real time. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,7 +103,7 @@ static void deliver(side *s, const gt_link_trace *trace, bool virtual_clock) {
   gt_gateway_close(s->g, 60);
 }
 
-/* The largest and the mean deviation of a second's bytes from the trace's, over the trace's mean a second. */
+/* The largest and the mean difference between a second's bytes and the trace's, relative to the trace's mean per second. */
 static void deviation(const char *name, const side *s, const gt_link_trace *trace, const double *bytes) {
   double mean = gt_link_trace_bits(trace, s->seconds) / 8 / s->seconds, largest = 0, sum = 0, all = 0;
   for (int i = 0; i < s->seconds; i++) {

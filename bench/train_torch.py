@@ -1,11 +1,11 @@
-"""The peer of bench/accuracy: trains a model in PyTorch on a data set of geotrain's, with geotrain's
-schedule and augmentation.
+"""The PyTorch side of bench/accuracy: trains a model in PyTorch on a data set of geotrain, with
+geotrain's schedule and augmentation.
 
     train_torch.py DATA.h5 HYPERPARAMETERS(JSON)
 
 The last line is JSON: accuracy, loss, auc, version, train_s and eval_s.  train_s is from the first
-batch to the last; importing torch, reading the data and the evaluation at the end are not in it, nor is
-compiling (`compiled`: torch.compile and the fused optimizer)."""
+batch to the last; importing torch, reading the data, the evaluation at the end and compiling are not
+included (`compiled`: torch.compile and the fused optimizer)."""
 import copy
 import json
 import math

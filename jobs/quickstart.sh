@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Two regions on this machine learn Fashion-MNIST over an emulated WAN: installs, builds, imports, trains.
+# Installs, builds, imports and trains: two regions on this machine learn Fashion-MNIST over an
+# emulated WAN.
 #   bash jobs/quickstart.sh                     a new run under runs/
-#   bash jobs/quickstart.sh --resume RUN_DIR    goes on with one that was stopped
-# Further words go to `geotrain train`, e.g. --set train.until.epochs=5.  Ctrl-C stops with a checkpoint.
+#   bash jobs/quickstart.sh --resume RUN_DIR    continues a run that was stopped
+# Further arguments go to `geotrain train`, for example --set train.until.epochs=5.  Ctrl-C stops the
+# run with a checkpoint.
 set -euo pipefail
 
 GEOTRAIN_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -12,7 +14,7 @@ cd "$GEOTRAIN_ROOT"
 
 case ${1:-} in
   --help | -h)
-    sed -n '2,5s/^# \{0,1\}//p' jobs/quickstart.sh
+    sed -n '2,7s/^# \{0,1\}//p' jobs/quickstart.sh
     exit 0
     ;;
 esac
@@ -53,20 +55,21 @@ fi
 geotrain=$GEOTRAIN_ROOT/build/release/geotrain
 
 if [ ! -s "$data" ]; then
-  # It writes under another name first, which has its process id: what is there is whole, and what is left when it is stopped is known.
+  # The import writes a temporary file first, with its process id in the name: so an existing data set
+  # is whole, and the file that a stop leaves is known.
   trap 'kill "$!" 2>/dev/null; wait "$!" || true; rm -f "$data.$!.tmp"; exit 130' INT TERM HUP
   "$geotrain" data import mnist "$images" "$data" &
   wait "$!"
   trap - INT TERM HUP
 fi
 
-# One thread a rank: the ranks share the cores of this machine.
+# One thread per rank: the ranks share the cores of this machine.
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 # shellcheck disable=SC2046 # a word a line
 export $(grep '^[A-Z]' jobs/mpi.env)
 
-# mpirun kills its ranks on INT and TERM; USR1 it passes on, and the ranks stop with a checkpoint.  In a session of its own
-# (setsid) the terminal's Ctrl-C reaches this script only.
+# mpirun kills its ranks on INT and TERM, but passes USR1 on, and the ranks then stop with a
+# checkpoint.  mpirun runs in its own session (setsid), so Ctrl-C reaches only this script.
 stops=0
 stop() {
   stops=$((stops + 1))
@@ -88,7 +91,7 @@ setsid mpirun -n 4 "$geotrain" train jobs/quickstart.yaml --run-dir "$run_dir" \
   ${resume[@]+"${resume[@]}"} "$@" </dev/null &
 mpirun_pid=$!
 
-# A trap ends `wait` early; the run's own code comes from the last one, which bash remembers.
+# A trap ends `wait` early; the last `wait` returns the run's own code, which bash remembers.
 code=0
 while :; do
   code=0
@@ -98,7 +101,7 @@ done
 code=0
 wait "$mpirun_pid" || code=$?
 
-# USR1 ended mpirun, or ranks that were still being loaded.
+# USR1 ended mpirun, or ranks that were still starting.
 if [ "$stops" -gt 0 ] && [ "$code" -eq 138 ] && [ "$(record)" = "$before" ]; then
   echo "geotrain: stopped before the run began; start it with: bash$(printf ' %q' "$0" ${resume[@]+"${resume[@]}" "$run_dir"} "$@")"
   exit 130

@@ -1,15 +1,17 @@
-# Reads a resolved job (`geotrain info JOB.yaml`) and writes what the laboratory builds, one thing a line:
+# Reads a resolved job (`geotrain info JOB.yaml`) and writes what the laboratory builds, one item
+# per line:
 #   job NAME | emulate BOOL | warning WORDS
 #   region INDEX NAME RANKS ACCESS          rates in bit/s on the wire, 0: unlimited
 #   pair FROM TO RATE LATENCY_US JITTER_US LOSS_PERCENT LIMIT_PACKETS
-# The resolved job is what libyaml emits of maps, lists and scalars: no comments, anchors or multi-line scalars.
+# libyaml writes the resolved job as maps, lists and scalars, without comments, anchors or
+# multi-line scalars.
 
-# A link's bandwidth is what TCP carries: 1448 bytes of payload in a frame of 1514.
+# A link's bandwidth is TCP's payload rate: 1448 bytes of payload in a frame of 1514.
 BEGIN { WIRE = 1514 / 1448; FRAME_BITS = 8 * 1514; FAST = 10e9 }
 
 function put(path, value) { job[substr(path, 2)] = value }
 
-# A quoted scalar from position `at` of `text`; sets `at` behind it.
+# Reads a quoted scalar from position `at` of `text`; sets `at` after it.
 function quoted(quote,    value, c) {
   for (at++; at <= length(text); at++) {
     c = substr(text, at, 1)
@@ -38,7 +40,7 @@ function word(stops,    value, c) {
 
 function blanks() { while (substr(text, at, 1) == " ") at++ }
 
-# The flow value at `at`: a map, a list or a scalar.
+# Reads the flow value at `at`: a map, a list or a scalar.
 function flow(path, stops,    c, n, key) {
   blanks()
   c = substr(text, at, 1)
@@ -84,7 +86,7 @@ function block(indent,    top) {
   if (at <= length(text)) block(RLENGTH)
 }
 
-# ---- the plan -----------------------------------------------------------------------------------------------------------------
+# ---- the plan ------------------------------------------------------------------------------------
 
 function quantity(path, factors,    words) {
   if (!(path in job) || split(job[path], words, " ") < 1) return 0
@@ -121,8 +123,9 @@ function links(    i, l, p, q) {
       if (p != q && !known[p, q]) direction("wan.default", p, q)
 }
 
-# Packets that netem must hold: those under way (of this direction's data, or of the acknowledgements of the other's), and behind
-# them a router's buffer of one round trip or 100 ms.  At least 1000 (netem's own default).
+# Number of packets that netem must hold: those under way (data of this direction, or
+# acknowledgements of the other), and a router's buffer of one round trip or 100 ms.  At least 1000
+# (netem's default).
 function limit(p, q,    here, back, way) {
   here = bps[p, q] ? bps[p, q] : FAST
   back = bps[q, p] ? bps[q, p] : FAST

@@ -1,10 +1,12 @@
-# Reads the laboratory's plan (plan.awk) and writes the router's tc batch.  Variables: id (second number of the addresses),
-# distribution ("normal" where iproute2's table is there).
-# HTB only sorts by sending region and, where the receiving region has an access limit, keeps to it; netem holds each packet for its
-# link's rate and delay.  netem with a rate is a queue, so jitter never reorders; that is why unlimited links have one too.
+# Reads the laboratory's plan (plan.awk) and writes the router's tc batch.  Variables: id (second
+# number of the addresses), distribution ("normal" if iproute2 has its table).  HTB only sorts
+# packets by sending region and applies the receiving region's access limit; netem applies the rate
+# and delay of the link.  netem with a rate is a queue, so jitter never reorders packets; therefore
+# unlimited links have a rate, too.
 function share(q) { return access[q] ? access[q] : 100e9 }
 
-# Bytes that may pass at once: 5 ms of an access limit; without one enough that HTB never holds anything.
+# Burst size in bytes: 5 ms of an access limit; without a limit, so large that HTB never delays a
+# packet.
 function burst(q) { return access[q] ? int(access[q] / 8 / 200) + 20000 : 64e6 }
 
 function class(q, parent, minor, rate) {

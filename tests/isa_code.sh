@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The vector code as it was compiled: no register of a higher set in the objects of a lower one, and
-# no vector kept in memory in the blocks of the direct convolution.
+# Checks the compiled vector code: an object for a lower instruction set uses no register of a
+# higher one, and the blocks of the direct convolution keep no vector in memory.
 #   isa_code.sh FOLDER    the folder of the object libraries: BUILD/src/CMakeFiles
 set -euo pipefail
 folder=$1
@@ -8,7 +8,7 @@ failed=0
 
 complain() { echo "$1" && failed=1; }
 
-# Code that has a register of the pattern.
+# Functions that use a register that matches the pattern.
 uses() { objdump -d "$1" | grep -cE "$2" || true; }
 
 # Innermost loops with six sums or more, and their accesses to the stack.

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# A part includes only its own header, its own modules and parts in lower layers; MPI only where the table links it.
+# Checks that a part includes only its own header, its own modules and parts in lower layers, and
+# MPI only if the table links it.
 #   layers.sh            first shows on a small tree that it can fail, then checks this repository
 #   layers.sh --tree DIR checks DIR only
 set -euo pipefail
@@ -38,7 +39,7 @@ check_tree() { # directory: prints a line for each violation; fails if there is 
     }' src/CMakeLists.txt $(find src include/geotrain -name '*.[ch]' | LC_ALL=C sort))
 }
 
-# The check is worth nothing unless it sees each kind of violation.
+# The check is only useful if it detects each kind of violation.
 prove() {
   local tree line
   tree=$(mktemp -d)

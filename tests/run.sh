@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The checks.  Without words: what every change must pass, under ten minutes on two cores.  --full
-# adds a build and tests with the second compiler, the sanitizers over everything, the drills, the
-# fuzzers and, on x86-64, a build for arm64 under QEMU.  Build folders are kept: a second run costs
-# what has changed.  As root it installs Slurm's daemons for the tests of a private Slurm, where the
-# machine has no Slurm of its own; --slurm: there, too.
+# Runs the checks.  Without options: those that every change must pass, in under ten minutes on two
+# cores.  --full adds a build and tests with the second compiler, the sanitizers over everything,
+# the fault drills, the fuzzers and, on x86-64, a build for arm64 under QEMU.  Build folders are
+# kept, so a second run only rebuilds changes.  When run as root, it installs Slurm's daemons for
+# the tests on a private Slurm, if the machine has no Slurm of its own; --slurm: even then.
 set -uo pipefail
 
 GEOTRAIN_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -86,16 +86,17 @@ format() {
   [ "${PIPESTATUS[1]}" -eq 0 ]
 }
 
-# The commands of build/dev without options that gcc alone has.
+# The commands of build/dev without options that only gcc has.
 clang_commands() {
   mkdir -p build/dev/clang
   sed 's/ -fno-predictive-commoning//' build/dev/compile_commands.json >build/dev/clang/compile_commands.json
 }
 
-# One file a process: the analyzer of clang 14 mistakes va_lists from the second file on.  Large
-# files first, so that the last of them does not keep one core at work alone.
-# A stamp a file saves what has not changed; a changed header or rule renews all.  The analyzer's depth is nearly all of the time: in the quick run it
-# follows 10,000 nodes a function (a tenth of the time), in the full one as many as it wants.
+# One file per process, because the analyzer of clang 14 mistakes va_lists from the second file on.
+# Large files come first, so that the last of them does not run alone at the end.  A stamp for each
+# file skips what has not changed; a changed header or rule renews all.  Most of the time depends on
+# the analyzer's depth: the quick run follows 10,000 nodes per function (a tenth of the time), the
+# full run has no limit.
 tidy() {
   local stamps=build/dev/tidy stale=() file stamp newest depth=(-extra-arg=-Xclang -extra-arg=-analyzer-config -extra-arg=-Xclang -extra-arg=max-nodes=10000)
   [ "$full" = no ] || { depth=() && stamps=build/dev/tidy-full; }
@@ -112,9 +113,9 @@ tidy() {
     'file=${*: -1}; clang-tidy --quiet -p build/dev/clang "$@" || exit 1; touch "$stamps/${file//\//.}"' tidy "${depth[@]}"
 }
 
-# The second compiler reads every file with the commands of build/dev, for its warnings; --full
-# builds with it too.  The stamp of an entry holds its command: stale is an entry whose command is
-# another, or whose file or any header is newer.
+# The second compiler checks every file with the commands of build/dev, for its warnings; --full
+# also builds with it.  The stamp of an entry holds its command: an entry is stale if its command
+# has changed, or if its file or any header is newer.
 clang_reads() {
   local stamps=build/dev/clang stale=() entries=0 object command stamp newest
   clang_commands
@@ -141,7 +142,8 @@ finish() {
 }
 
 groups=(tests images)
-# 3 MB to fetch; only root can start one, and beside a Slurm that serves others it is not put unasked.
+# 3 MB to download.  Only root can start a private Slurm, and it is not installed beside another
+# Slurm without --slurm.
 if [ "$slurm" = no ] && [ "$(id -u)" -eq 0 ] && slurm_of_its_own; then
   echo "this machine has a Slurm of its own: tests/run.sh --slurm installs what the tests of a private one need"
 elif [ "$slurm" = yes ] || [ "$(id -u)" -eq 0 ]; then
@@ -161,7 +163,8 @@ stage "clang-format" format
 
 [ "$full" = yes ] || target=unit_tests
 if stage "build, sanitizers (build/asan)" build asan -DCMAKE_C_COMPILER=gcc; then
-  # 40 s with sanitizers, the other tests of nn run the same kernels; and the CPU's own instruction set alone.
+  # 40 s with sanitizers; the other tests of nn run the same kernels, and only with the CPU's own
+  # instruction set.
   heavy=(-LE "mpi|full|e2e|isa" -E '^nn\.test_resnet$')
   [ "$full" = no ] || heavy=(-LE "mpi|full|e2e")
   tests "unit tests, sanitizers" build/asan "${heavy[@]}"
@@ -176,15 +179,17 @@ if [ "$full" = yes ]; then
   if stage "build, fuzzers (build/fuzz)" build fuzz -DCMAKE_C_COMPILER=clang; then
     tests "fuzzers" build/fuzz -L fuzz
   fi
-  # It knows what C promises, not what one CPU keeps: orders of memory that only x86 forgives.  clang: gcc's copies of a function for several
-  # CPUs are chosen before the sanitizer is there.
+  # ThreadSanitizer checks the C memory model, not that of one CPU, so it finds orders that only x86
+  # allows.  clang, because gcc selects a function's copies for several CPUs before the sanitizer is
+  # initialised.
   target=thread_tests
   if stage "build, ThreadSanitizer (build/tsan)" build tsan -DCMAKE_C_COMPILER=clang; then
     tests "threads, ThreadSanitizer" build/tsan -L threads
   fi
   target=
-  # A CPU with other instructions and an unsigned char; QEMU does not reorder memory accesses as an Arm CPU may.
-  # wan.test_emulate compares times, and one whole run of five ranks stands for all end-to-end tests: QEMU takes 10 to 50 times as long.
+  # A CPU with other instructions and an unsigned char; QEMU does not reorder memory accesses as an
+  # Arm CPU may. wan.test_emulate compares times, and one whole run of five ranks stands for all
+  # end-to-end tests, because QEMU takes 10 to 50 times as long.
   if [ "$(uname -m)" = x86_64 ] && stage "arm64 libraries (build/sysroot-aarch64)" tests/aarch64/sysroot &&
     stage "build, aarch64 (build/aarch64)" build aarch64; then
     tests "unit and MPI tests, aarch64 under QEMU" build/aarch64 -LE "full|e2e" -E '^wan\.test_emulate'

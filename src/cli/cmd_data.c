@@ -25,13 +25,14 @@ static gt_status print_usage(void) {
   for (const char *const *f = gt_data_formats(); *f; f++) printf(" %s", *f);
   fputs("\nSOURCE is a folder; its files may be gzip (.gz) or plain:\n"
         "  mnist  the four idx files of MNIST, Fashion-MNIST or the like\n"
-        "  cifar  data_batch_1.bin to data_batch_5.bin (those that are there; at least one) and test_batch.bin of CIFAR-10,\n"
+        "  cifar  at least one of data_batch_1.bin to data_batch_5.bin, and test_batch.bin, of CIFAR-10,\n"
         "         or train.bin and test.bin of CIFAR-100 (its fine labels)\n"
-        "  libfm  NAME.train.libfm and NAME.test.libfm, lines `label id:1 id:1 ...` with the same number of fields, label 1 or else 0 or -1;\n"
-        "         NAME.validation.libfm is not used\n"
-        "split writes FILE-1.h5 to FILE-N.h5, one a region, beside the file or in FOLDER. Training samples are divided as data.partition\n"
-        "of a job with the same seed would, by equal shares unless --shares says otherwise; alpha is 0.5. Test samples go whole into all\n"
-        "files, or into the first or the last only\n",
+        "  libfm  NAME.train.libfm and NAME.test.libfm, lines `label id:1 id:1 ...`, all with the same\n"
+        "         number of fields; label 1, 0 or -1; NAME.validation.libfm is not used\n"
+        "split writes FILE-1.h5 to FILE-N.h5, one per region, beside the file or in FOLDER.  Training\n"
+        "samples are divided as by data.partition of a job with the same seed, in equal shares unless\n"
+        "--shares is given; alpha is 0.5 by default.  All files get all test samples, or only the first\n"
+        "or the last file does.\n",
         stdout);
   return GT_OK;
 }

@@ -13,13 +13,14 @@
 #include "options.h"
 
 #define USAGE "usage: geotrain eval CHECKPOINT|RUN_DIR [REGION] DATA.h5 [--threads N]"
-static const char usage[] =
-    USAGE "\n"
-          "Evaluates a model on the test split of a data set: accuracy, mean loss and, for two classes, the area under the ROC curve (the\n"
-          "loss is then the log loss).  The model: that which a run ended with (RUN_DIR; where each region has its own, RUN_DIR REGION), or a\n"
-          "file: RUN_DIR/final.h5, a checkpoint RUN_DIR/ckpt/ROUND/REGION.h5.\n"
-          "Images are normalised as those that the model was trained on, as its file says, where it says it.\n"
-          "Threads: one a core that this process may use, OMP_NUM_THREADS at most, or --threads; the figures are the same.\n";
+static const char usage[] = USAGE "\n"
+                                  "Evaluates a model on the test split of a data set: accuracy, mean loss and, for two\n"
+                                  "classes, the area under the ROC curve (the loss is then the log loss).  The model is the\n"
+                                  "final model of a run (RUN_DIR; if each region has its own, RUN_DIR REGION), or a file:\n"
+                                  "RUN_DIR/final.h5, or a checkpoint RUN_DIR/ckpt/ROUND/REGION.h5.\n"
+                                  "Images are normalised as in training, if the model's file says how.\n"
+                                  "Threads: one per core that this process may use, at most OMP_NUM_THREADS, or --threads;\n"
+                                  "the figures do not depend on the number.\n";
 
 /* The shape of the samples that the checkpoint's model takes; the data must have it. */
 static gt_status match_shape(const gt_ckpt_info *info, const char *path, const gt_dataset_info *data, const char *data_path, gt_sample_shape *shape) {

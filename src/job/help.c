@@ -27,13 +27,14 @@ static const char *default_text(const job_key *row) {
   return row->flags & KEY_REQUIRED ? "(required)" : "-";
 }
 
-static const char intro[] =
-    "A job file is YAML.  Its keys, written as paths: `sync.period` is the key `period` below `sync`; `regions[].name` is in every entry of a "
-    "list.\n"
-    "On the command line `--set sync.period=4` or `--set regions.0.ranks=3` overrides the file, and `--set train.init=null` takes a key out.\n"
-    "Times, rates and sizes carry a unit: 25 ms, 100 Mbit/s, 1 GiB.  Of until's keys exactly one is given; of each `every`, at most one.\n"
-    "A link has `between`, or `from` and `to`; one that has a `trace` has no `bandwidth`; compute has `samples_per_s` or `step`.\n"
-    "Files (data, matrix, trace, profile) are looked for where geotrain starts; matrix and profile also beside the job file.\n";
+static const char intro[] = "These are the keys of a job file, which is YAML.  Keys are written as paths: `sync.period` is\n"
+                            "the key `period` below `sync`; `regions[].name` is a key of every entry of the list `regions`.\n"
+                            "On the command line `--set sync.period=4` or `--set regions.0.ranks=3` overrides the file, and\n"
+                            "`--set train.init=null` removes a key.  Times, rates and sizes have a unit: 25 ms, 100 Mbit/s,\n"
+                            "1 GiB.  Exactly one key of `until` must be given, and at most one key of each `every`.  A link\n"
+                            "has `between`, or `from` and `to`; a link with a `trace` has no `bandwidth`; `compute` has\n"
+                            "`samples_per_s` or `step`.  Paths of files (data, matrix, trace, profile) start at the folder\n"
+                            "where geotrain runs; matrix and profile are also searched in the folder of the job file.\n";
 
 /* Whether the row begins another section, whose name goes to `section`. */
 static bool begins(char section[64], const job_key *row) {

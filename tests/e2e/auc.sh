@@ -1,7 +1,7 @@
 # labels: quick
 # processors: 1
-# Two classes: the AUC of the test set in records, summary, last words and `eval`, the same as that of another program; none where labels are more, or of the mean
-# where none is formed.
+# Two classes: records, summary, final output and `eval` have the AUC of the test set, the same as
+# computed by another program; there is none with more labels, or for the mean if no mean is formed.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 python=/usr/bin/python3
@@ -10,10 +10,10 @@ job job.yaml
 check "a set of two classes" "$GEOTRAIN" data synth two.h5 --classes 2 --train 1600 --test 2500
 two="--set data.path=two.h5 --set model.name=dummy --set train.until.steps=12 --set train.optimizer.lr=0.002 --set train.eval_every.steps=5 --set checkpoint.every.steps=100"
 
-# region_field RUN REGION KEY: of summary.json's regions.
+# region_field RUN REGION KEY: a field of a region in summary.json.
 region_field() { sed -nE '/"name": "'"$2"'"/,/^    \}/s/^ *"'"$3"'": "?([^",]*)"?,?$/\1/p' "$1/summary.json" | head -n 1; }
 learned() { awk -v a="$1" 'BEGIN {exit !(a > 0.5 && a <= 1)}'; }
-# A pair of the test set counts 6e-7; rounding may turn a few of them round.
+# A pair of the test set counts 6e-7; rounding may reverse the order of a few pairs.
 near() { awk -v a="$1" -v b="$2" 'BEGIN {d = a - b; exit !(a != "" && b != "" && d < 5e-6 && d > -5e-6)}' || { echo "      found '$1', needed '$2'" && false; }; }
 evaluated() { "$GEOTRAIN" eval "$1" two.h5 | sed -nE 's/^accuracy .*  auc ([0-9.]+)  \(.*/\1/p'; }
 
@@ -28,7 +28,7 @@ for region in east west; do
   check "eval finds it in the checkpoint of $region" near "$(evaluated "$last/$region.h5")" "$(region_field run $region test_auc)"
 done
 
-# threads WORDS...: the figures on standard output, how many threads on the other.
+# threads WORDS...: the figures on standard output, the number of threads on standard error.
 threads() { "$GEOTRAIN" eval "$last/west.h5" two.h5 "$@" 2>threads.err; }
 figures=$(threads --threads 1)
 check "eval says its threads" grep -q '1 thread: --threads' threads.err
@@ -38,7 +38,7 @@ check "and it says so" grep -qE '1 thread: (OMP_NUM_THREADS|one a core)' threads
 threads --threads 0 >/dev/null
 check "--threads 0: exit 2" same "$? $(grep -c 'from 1 to' threads.err)" "2 1"
 
-# All pairs of the test set in float64, from the checkpoint's numbers.
+# All pairs of the test set in float64, from the parameters in the checkpoint.
 if "$python" -c 'import h5py, numpy' 2>/dev/null; then
   other=$("$python" - "$last/west.h5" two.h5 <<'PY'
 import sys, h5py, numpy as np

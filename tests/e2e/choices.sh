@@ -1,5 +1,6 @@
 # labels: quick
-# How products are computed: measured at the start, by the rule, or as a file says; recorded, kept in the checkpoint, refused with a sentence.
+# How kernels are chosen: by measuring at the start, by the rule, or from a file; the choice is
+# recorded and kept in the checkpoint; errors give one sentence.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 choices=() # this script's jobs say it
@@ -29,7 +30,7 @@ ended "by rule" 0
 check "rule is recorded" same "$(how rule)" rule
 check "by rule there is nothing to list" same "$(summary rule '["choices" in r for r in s["regions"]]')" "[False, False]"
 
-# A checkpoint's choices hold.
+# A resume uses the choices of the checkpoint.
 train "resume" 5 job.yaml --run-dir measured --resume --set train.until.steps=9
 ended "resume" 0 'by the way that each pass is computed \(the checkpoint\)'
 check "of the checkpoint is recorded" same "$(how measured)" checkpoint
@@ -67,7 +68,7 @@ sed 's/weight=[a-z-]*$/weight=best/' file >malformed
 train "malformed" 5 job.yaml --run-dir malformed --set train.choices=malformed
 ended "malformed" 2 'malformed, line [0-9]+: weight=best is no way that this layer can be computed in'
 
-# Ranks that read different files of one name.
+# Ranks that read different files with the same name.
 mkdir -p here there && cp file here/choices && sed 's/forward=blas/forward=dnn/' file >there/choices
 cat >apart <<'SH'
 #!/bin/sh

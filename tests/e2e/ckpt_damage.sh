@@ -1,6 +1,7 @@
 # labels: full
 # processors: 1
-# Damaged checkpoints: an older round that is whole everywhere serves, with a warning; where none is, exit 4 and the file.
+# Damaged checkpoints: an older round that is whole everywhere is used, with a warning; if there is
+# none, exit 4 with the name of the file.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -12,7 +13,7 @@ train "a run to damage" 4 job.yaml --run-dir run --set checkpoint.keep=3
 ended "a run to damage" 0
 newest=$(newest_round run)
 
-# damaged NAME FILE: goes on from an older round, to the same end as the undisturbed run.
+# damaged NAME FILE: the run resumes from an older round and ends like the undisturbed run.
 damaged() {
   local name=$1 file=$2
   train "$name" 4 job.yaml --run-dir copy --resume --set train.until.steps=80 --set checkpoint.keep=3
@@ -20,7 +21,7 @@ damaged() {
   check "$name: same model as undisturbed" same "$(field copy params_sha256)" "$sha"
 }
 
-# One PS dies with half of its second round written (failpoints.sh has all points).
+# One PS dies with half of its second round written (failpoints.sh tests all points).
 half="GEOTRAIN_FAILPOINT=ckpt.half:2"
 run "killed while writing" -n 2 "$GEOTRAIN" train job.yaml --run-dir copy : -n 2 env $half "$GEOTRAIN" train job.yaml --run-dir copy
 ended "killed while writing" 137

@@ -1,6 +1,6 @@
 # labels: quick
 # processors: 1
-# A training that has collapsed says so at its end, and one that learns says nothing.
+# A training run that has collapsed warns at its end; one that learns does not.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 

@@ -1,6 +1,7 @@
 # labels: quick
 # processors: 1
-# Data sets that cannot be trained on: exit 3, the file and what is wrong with it; regions whose data do not agree.
+# Data sets that cannot be used: exit 3, with the file and the fault; regions whose data do not
+# match.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -63,7 +64,8 @@ PYTHON
   wrong label.h5 'train/y' '10'
   wrong nolabels.h5 'train/y'
   wrong test.h5 'test/x' '20'
-  # An epoch's last batch is one sample, and ResNet-18 has one value of a channel left of such images.
+  # The last batch of an epoch is one sample, and ResNet-18 has only one value per channel left with
+  # such images.
   train "a batch of a single value" 4 job.yaml --run-dir run --set model.name=resnet18 --set train.batch=1999 --set train.until.steps=1 --set data.path=tiny.h5
   ended "a batch of a single value" 2 'region east has 2000 samples in batches of 1999' 'the last of an epoch has 1;' 'images of 8 x 8' '2 or more are needed'
   check "a batch of a single value: said once" same "$(grep -c '^geotrain: ' err)" 1
@@ -75,7 +77,7 @@ head -c 5000 data.h5 >cut.h5
 train "a file cut short" 4 job.yaml --run-dir run --set data.path=cut.h5
 ended "a file cut short" 3 'cut.h5'
 
-# Only one region's file is bad: every rank ends, the sentence names it.
+# Only one region's file is bad: every rank ends, and the message names it.
 sed -e 's/{name: west, ranks: 2}/{name: west, ranks: 2, data: {path: cut.h5}}/' job.yaml >own.yaml
 train "one region's file" 4 own.yaml --run-dir run
 ended "one region's file" 3 'cut.h5'

@@ -1,13 +1,14 @@
 # labels: quick
 # processors: 1
-# data import of CIFAR and libFM: what is in the data set, wrong files with exit 3 and one sentence; training on images that are cropped and flipped.
+# data import of CIFAR and libFM: the contents of the data set; wrong files give exit 3 and one
+# sentence; training on images that are cropped and flipped.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 bytes() { head -c "$1" /dev/zero | tr '\0' "$2"; }
 record() { bytes 1 "\\$1" && bytes 1024 '\100' && bytes 1024 '\200' && bytes 1024 '\300'; }
 
-# import NAME FORMAT FOLDER: its words go to out and err.
+# import NAME FORMAT FOLDER: its output goes to out and err.
 import() {
   "$GEOTRAIN" data import "$1" "$2" out.h5 >out 2>err
   code=$?

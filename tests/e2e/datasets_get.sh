@@ -1,15 +1,16 @@
 # labels: quick
 # processors: 1
-# datasets/get from local folders: what is published is checked and imported, anything else is refused in one sentence, and nothing is left half made.
+# datasets/get from local folders: published files are checked and imported, anything else is
+# refused in one sentence, and no partial file is left.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 script=$GEOTRAIN_SOURCE/datasets/get
 
-# get NAME WORDS...: one whole run; its words go to out and err.
+# get NAME WORDS...: one whole run; its output goes to out and err.
 get() { bash "$script" "$@" --geotrain "$GEOTRAIN" >out 2>err; code=$?; }
 
-# refused NAME CODE WORD...: said in one sentence, and nothing new in the folder `to`.
+# refused NAME CODE WORD...: one sentence, and no new file in the folder `to`.
 refused() {
   local name=$1
   ended "$@"
@@ -56,9 +57,9 @@ get frappe --from other --to to
 check "the training file's sum is said" grep -qE 'no SHA-256 is published of frappe.train.libfm.*[0-9a-f]{64}' err
 ended "another test file" 3 'SHA-256 of frappe.test.libfm is [0-9a-f]{64}; the published one is 2f087586'
 
-# ---- but with --no-check, which says so --------------------------------------------------------------------------------------------
+# ---- but with --no-check, which says so ----------------------------------------------------------
 
-# imported NAME FROM WORD...: data info of what was made says these words
+# imported NAME FROM WORD...: data info of the imported file has these words
 imported() {
   local name=$1 from=$2 word
   shift 2

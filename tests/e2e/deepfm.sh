@@ -1,11 +1,12 @@
 # labels: quick
 # processors: 1
-# DeepFM on clicks that only pairs of ids tell: two regions learn them; what crosses the WAN; a checkpoint evaluates, exports and resumes with the widths of its job;
-# and what is refused.
+# DeepFM on clicks that depend only on pairs of ids: two regions learn them; the bytes on the WAN; a
+# checkpoint evaluates, exports and resumes with the widths of its job; and errors.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-# clicks LINES: user 0-19, thing 20-39, and an id that says nothing, 40-49; a click where user and thing are both even or both odd.
+# clicks LINES: user 0-19, thing 20-39, and an id without information, 40-49; a click if user and
+# thing are both even or both odd.
 clicks() {
   awk -v n="$1" -v seed="$2" 'BEGIN {
     srand(seed)
@@ -45,13 +46,13 @@ check "it learns the pairs" above "$(field run test_auc)" 0.95
 sent=$(field run bytes_sent) messages=$(field run messages)
 check "the WAN carries every parameter, 4 bytes each" same "$sent" $((messages * (4 * params + 64)))
 
-# evaluated CHECKPOINT: its AUC.
+# evaluated CHECKPOINT: prints its AUC.
 evaluated() { "$GEOTRAIN" eval "$1" clicks.h5 | sed -nE 's/^accuracy .*  auc ([0-9.]+)  \(.*/\1/p'; }
 check "eval builds the same model" same "$(evaluated "$(last run)")" "$(sed -nE '/"name": "east"/,/^    \}/s/^ *"test_auc": ([0-9.]+),?$/\1/p' run/summary.json | awk '{printf "%.6f", $1}')"
 check "export builds it, too" "$GEOTRAIN" export "$(last run)" clicks.safetensors
 check "with PyTorch's names" grep -qa '"mlp.4.weight"' clicks.safetensors
 
-# refused NAME CODE WORDS ARGUMENTS...: train says so.
+# refused NAME CODE WORDS ARGUMENTS...: train refuses the job with these words.
 refused() {
   local name=$1 want=$2 words=$3
   shift 3

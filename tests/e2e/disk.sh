@@ -1,6 +1,7 @@
 # labels: full
 # processors: 1
-# A run directory that cannot be written and one that is full: exit 4, a clear sentence, the previous round whole, and training goes on when there is room.
+# A run directory that cannot be written, and one that is full: exit 4, a clear sentence, the
+# previous round stays whole, and training continues when there is space.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -16,7 +17,8 @@ end() {
 }
 trap end EXIT
 
-# 4 MiB hold three rounds of two half-megabyte files with what each needs beside it while it is written, not nine.
+# 4 MiB have space for three rounds of two files of half a megabyte, with the temporary files that
+# are needed during writing, but not for nine.
 train "full disk" 4 job.yaml --run-dir small/run --set checkpoint.keep=9 --set train.until.steps=200
 ended "full disk" 4 'small/run/(ckpt/|east.jsonl|west.jsonl)' 'No space left on device'
 check "full disk: no summary" test ! -e small/run/summary.json

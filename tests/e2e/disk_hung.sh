@@ -1,7 +1,7 @@
 # labels: quick
 # processors: 1
-# A disk that does not answer ends the run with 4, which says for which round it waited: under the virtual clock, where nothing goes on meanwhile, and in
-# real time when training has ended.
+# A disk that does not answer ends the run with 4 and a message that names the round: under the
+# virtual clock, where the region waits for it, and under the real clock when training has ended.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 

@@ -1,10 +1,12 @@
 # labels: quick
-# The workers of a region evaluate together: one, two and three of them tell the same figures to the bit of the same model, in shared memory, by messages, under both
-# clocks and with either local plane; a stop and a lost worker in the middle of it end the run as elsewhere.
+# The workers of a region evaluate together: one, two and three of them give the same figures to the
+# bit for the same model, in shared memory, by messages, under both clocks and with both local
+# planes; a stop and a lost worker during an evaluation end the run as usual.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-# 5,100 test samples are four whole chunks and one of 1,004, in batches of 48 whose last is smaller.
+# 5,100 test samples are four whole chunks and one of 1,004, in batches of 48; the last batch of a
+# chunk is smaller.
 "$GEOTRAIN" data synth data.h5 --train 960 --test 5100 >/dev/null || fail "data synth"
 cat >job.yaml <<'YAML'
 name: eval-workers
@@ -19,7 +21,8 @@ checkpoint: {every: {steps: 100}}
 limits: {local: 30 s}
 YAML
 
-# figures RUN: those of every evaluation and of the summary, each once; a rate of 1e-30 changes nothing that these models show.
+# figures RUN: the figures of every evaluation and of the summary, each once; a learning rate of
+# 1e-30 does not change them.
 figures() {
   sed -nE 's/.*"event":"eval".*("loss":.*)\}$/\1/p' "$1/here.jsonl" | sort -u
   grep -E '"test_(loss|accuracy|auc)"' "$1/summary.json" | sort -u
@@ -41,13 +44,15 @@ for kind in "1 shared sync" "2 shared sync" "2 messages async" "3 messages sync"
   same_figures "$kind" "$kind"
 done
 
-# Under the virtual clock a whole chunk costs its worker 10.24 ms: five of them on one worker, three turns on two.  Two evaluations while it trains, the region's at the end, the mean's.
+# Under the virtual clock a whole chunk takes its worker 10.24 ms: five turns with one worker, three
+# with two.  There are two evaluations during training, the region's at the end, and that of the
+# mean.
 for workers in 1 2 3; do
   train "virtual, $workers" $((workers + 1)) job.yaml --run-dir "virtual-$workers" --set regions.0.ranks=$((workers + 1)) --clock virtual
   ended "virtual, $workers" 0
   same_figures "virtual, $workers" "virtual-$workers"
 done
-# seconds RUN: of the evaluations, which are all that takes time but 6 steps of 10 ms.
+# seconds RUN: time of the evaluations, which is all the time but 6 steps of 10 ms.
 seconds() { awk -v s="$(field "$1" virtual_s)" 'BEGIN {printf "%.3f", s - 0.06}'; }
 check "one worker scores 5,100 samples four times" same "$(seconds virtual-1)" 0.204
 check "two share them: the slower has 3 chunks" same "$(seconds virtual-2)" "$(awk 'BEGIN {printf "%.3f", 4 * (3 * 1024 - 20) / 100000}')"
@@ -76,13 +81,13 @@ check "deepfm: with their AUC" same "$(grep -cE '"auc":0\.[0-9]+' <<<"$wanted")"
 
 # ---- a stop, a lost worker ---------------------------------------------------------------------------------------------------------
 
-# An evaluation takes 1.5 s: a whole chunk each, then the rest.
+# An evaluation takes 1.5 s: a whole chunk for each worker, then the rest.
 "$GEOTRAIN" data synth stop.h5 --train 960 --test 2100 >/dev/null || fail "data synth stop"
 slow=(--set data.path=stop.h5 --set regions.0.ranks=3 --set train.until.steps=3 --set train.optimizer.lr=0.01 --set compute.eval_samples_per_s=700)
 train "undisturbed" 3 job.yaml --run-dir whole "${slow[@]}"
 ended "undisturbed" 0
 slow+=(--set compute.emulate=true)
-# evaluating RUN: the second step is made, the evaluation behind it is under way.
+# evaluating RUN: waits until the second step is done and the evaluation after it is under way.
 evaluating() {
   wait_file "$1/here.jsonl" && sleep 0.6
   check "$1: it evaluates" same "$(grep -c '"event":"eval"' "$1/here.jsonl")" 0

@@ -1,6 +1,7 @@
 # labels: quick
 # processors: 1
-# A checkpoint's model as safetensors: read back by another program, every tensor is the checkpoint's, in PyTorch's names, shapes and layouts; and what is refused.
+# A checkpoint's model as safetensors: another program reads it back, and every tensor equals that
+# of the checkpoint, with PyTorch's names, shapes and layouts; and errors.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 python=/usr/bin/python3
@@ -45,7 +46,8 @@ done
 check "again gives the same bytes" eval '"${export[@]}" "$(last lenet5)" again.safetensors && cmp lenet5.safetensors again.safetensors'
 
 cat >compare.py <<'PY'
-# Every tensor of a safetensors file against the flat arrays of the checkpoint, place by place.
+# Compares every tensor of a safetensors file with the flat arrays of the checkpoint, value by
+# value.
 import json, sys
 import h5py, numpy as np
 blob = open(sys.argv[1], "rb").read()

@@ -1,6 +1,7 @@
 # labels: full
 # processors: 1
-# One PS dies at each named point of the checkpoint writer: no rank stays, every resume works, and the model at the end is that of an undisturbed run.
+# One PS dies at each named point of the checkpoint writer: no rank survives, every resume works,
+# and the model at the end is that of an undisturbed run.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -9,7 +10,7 @@ train "undisturbed" 4 job.yaml --run-dir whole
 ended "undisturbed" 0
 sha=$(field whole params_sha256)
 
-# dies POINT: in one region only, at its second round; west and east in turn.
+# dies POINT: in one region only, at its second round, in west and east in turn.
 west=
 dies() {
   local point=$1 east=env
@@ -23,7 +24,7 @@ dies() {
 }
 
 for point in begin open half written fsynced renamed done pruned; do dies "ckpt.$point"; done
-# The first round of all.
+# The very first round.
 run "first round" -n 2 "$GEOTRAIN" train job.yaml --run-dir first : -n 2 env GEOTRAIN_FAILPOINT=ckpt.half "$GEOTRAIN" train job.yaml --run-dir first
 ended "first round: a PS is killed" 137
 train "first round: resume" 4 job.yaml --run-dir first --resume

@@ -1,7 +1,7 @@
 # labels: quick
 # processors: 1
-# The model whose accuracy a run reports: final.h5 has the summary's hash and score, eval and
-# export find it, train.init takes it, a resume that trains on takes it away.
+# The final model: final.h5 has the hash and score of the summary, eval and export find it,
+# train.init reads it, and a resume that continues training removes it.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -9,7 +9,7 @@ sha() { h5dump -d "/model/$2" -b LE -o flat "$1" >/dev/null && sha256sum <flat |
 attribute() { h5dump -a "$2" "$1" | sed -nE 's/^ *\(0\): "?([^"]*)"?$/\1/p'; }
 scored() { sed -nE 's/^accuracy ([0-9.]+)  loss.*/\1/p' out; }
 
-# told RUN REGION: a region's test accuracy in the summary, to four places.
+# told RUN REGION: a region's test accuracy in the summary, to four digits.
 told() { sed -nE "/\"name\": \"$2\"/,/\"test_accuracy\"/s/^ *\"test_accuracy\": ([0-9.]+),?/\1/p" "$1/summary.json" | xargs printf '%.4f\n'; }
 
 # plainly NAME WORDS...: geotrain without ranks.
@@ -55,7 +55,7 @@ train "from final.h5" 4 job.yaml --run-dir next --set train.init=run/final.h5 --
 ended "from final.h5" 0
 check "from final.h5: begins with it" same "$(sha next/final.h5 params)" "$(field run params_sha256)"
 
-# A resume of what is complete leaves it; one that trains on takes it away before it trains.
+# A resume of a complete run keeps it; one that continues training removes it first.
 touch -d '2001-01-01' run/final.h5
 GEOTRAIN_FAILPOINT=ckpt.begin train "killed in a resume of what is complete" 4 job.yaml --run-dir run --resume
 check "a resume of what is complete: it stays" [ -e run/final.h5 ]
@@ -69,7 +69,7 @@ train "a longer run" 4 job.yaml --run-dir run --resume --set train.until.steps=9
 ended "a longer run" 0
 check "a longer run: its own" same "$(sha run/final.h5 params)" "$(field run params_sha256)"
 
-# Killed while it is written: the summary has not spoken of it, a resume makes it.
+# A kill while it is written: the summary does not name it, and a resume writes it.
 rounds=$(rounds run | wc -l)
 cp -r run half && rm half/final.h5 half/summary.json
 GEOTRAIN_FAILPOINT=ckpt.half:2 train "killed in the file" 4 job.yaml --run-dir half --resume

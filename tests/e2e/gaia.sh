@@ -1,6 +1,7 @@
 # labels: full
 # processors: all
-# Gaia's 11 regions, 22 ranks, under the virtual clock: asgd and sma end, and while all of them wait for one rank they cost next to no CPU.
+# Gaia's 11 regions, 22 ranks, under the virtual clock: asgd and sma end, and while all of them wait
+# for one rank they use next to no CPU time.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 LIMIT=120
@@ -9,7 +10,7 @@ LIMIT=120
 job=$GEOTRAIN_SOURCE/jobs/gaia-11-regions.yaml
 few=(--clock virtual --set data.path=data.h5 --set train.batch=16 --set train.until.epochs=4 --set train.eval_every.epochs=0)
 
-# cpu_ticks: clock ticks that all ranks have used.
+# cpu_ticks: the clock ticks that all ranks have used.
 cpu_ticks() {
   local p
   for p in $(living); do cat "/proc/$p/stat" 2>/dev/null; done | sed 's/.*) //' | awk '{ sum += $12 + $13 } END { print sum + 0 }'
@@ -23,7 +24,7 @@ for strategy in asgd sma; do
     END { printf "      %s: %.0f %% of the region'"'"'s time in compute and waits is WAN wait\n", name, 100 * wait / (wait + compute) }' "$strategy/summary.json"
 done
 
-# One worker stands still: everybody else waits.
+# One worker is stopped: all others wait.
 start 22 "$job" --run-dir stopped "${few[@]}" --set sync.strategy=sma --set train.until.epochs=400
 wait_file stopped/virginia.jsonl && sleep 2
 check "stopped: 22 ranks" same "$(living | wc -l)" 22

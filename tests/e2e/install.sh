@@ -1,6 +1,7 @@
 # processors: 1
-# jobs/install on machines that are not Debian with root: names that apt does not know, what is optional, libraries that came by other means.
-# Nothing is installed: apt-get, dpkg-query and id are stand-ins.
+# jobs/install on machines that are not Debian with root: names that apt does not know, optional
+# packages, libraries that were installed in other ways.  Nothing is installed: apt-get, dpkg-query
+# and id are stand-ins.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -13,7 +14,7 @@ done
 stand_in root id 'echo 0'
 stand_in user id 'echo 1000'
 stand_in debian dpkg-query 'exit 1' # nothing is installed
-# An apt-get that refuses every list with a name that it does not know.
+# An apt-get that refuses every list with an unknown name.
 stand_in debian apt-get 'case "$*" in *update*) exit 0 ;; esac
 for name in $UNKNOWN; do case " $* " in *" $name "*) echo "E: Unable to locate package $name" >&2; exit 100 ;; esac; done
 echo "$@" >>"$INSTALLED"'
@@ -21,7 +22,7 @@ for tool in cc cmake ninja mpicc mpirun h5cc; do stand_in built $tool 'exit 0'; 
 stand_in built pkg-config 'exit 0'
 export INSTALLED=$PWD/installed GEOTRAIN_ROOT=$GEOTRAIN_SOURCE
 
-# installs FOLDERS GROUP...: install_packages with these folders of programs beside the tools.
+# installs FOLDERS GROUP...: install_packages with these folders of programs in PATH.
 installs() {
   local path=$PWD/tools folder
   for folder in $1; do path=$PWD/$folder:$path; done
@@ -48,7 +49,7 @@ ended "nothing there" 1 'missing: cc cmake ninja pkg-config mpicc mpirun hdf5' '
 MODULEPATH=/etc/modulefiles installs "user"
 ended "environment modules" 1 'module load mpi'
 
-# cmake --install: the scripts beside the program, which submit finds without being told.
+# cmake --install: submit finds the installed program without options.
 cmake --install "$GEOTRAIN_HELPERS/.." --prefix "$PWD/prefix" >install.out 2>&1
 check "cmake --install" same "$?" 0
 check "installed" test -x prefix/share/geotrain/datasets/get -a -x prefix/share/geotrain/netem/lab -a -x prefix/share/geotrain/slurm/submit

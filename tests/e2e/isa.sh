@@ -1,5 +1,6 @@
 # labels: quick
-# GEOTRAIN_ISA: a lower instruction set holds for every rank and for the libraries, is shown and recorded; a higher one or a wrong name is refused.
+# GEOTRAIN_ISA: a lower instruction set applies to every rank and to the libraries, is shown and
+# recorded; a higher one or a wrong name is refused.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE GEOTRAIN_ISA
@@ -44,7 +45,7 @@ check "plain is recorded" same "$(sets plain)" "plain plain"
 check "plain holds OpenBLAS in a run" same "$(field plain blas_core)" Prescott
 unset GEOTRAIN_ISA
 
-# A launcher that hands the variable to rank 0 alone.
+# A launcher that passes the variable to rank 0 only.
 cat >lonely <<'SH'
 #!/bin/sh
 [ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 0 ] && export GEOTRAIN_ISA=plain
@@ -55,7 +56,7 @@ $MPIRUN -n 4 ./lonely "$GEOTRAIN" train job.yaml --run-dir lonely-run >words 2>&
 check "rank 0's wish reaches every rank" same "$(sets lonely-run)" "plain plain"
 check "what cannot be lowered any more is said" grep -q "did not reach this rank's environment: OpenBLAS keeps its core" words
 
-# Ranks that differ: it goes on, and is noted once.
+# Ranks with different sets: the run continues, and warns once.
 sed -i 's/= 0 \] && export GEOTRAIN_ISA=plain/= 3 ] \&\& export GEOTRAIN_ISA=plain/' lonely
 $MPIRUN -n 4 ./lonely "$GEOTRAIN" train job.yaml --run-dir mixed >words 2>&1
 check "a region of two sets is recorded" same "$(sets mixed)" "$best plain+$best"

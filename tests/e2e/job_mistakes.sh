@@ -1,6 +1,7 @@
 # labels: quick
 # processors: 1
-# Each kind of mistake in a job file or its start, through the launcher: exit 2 and the words that help, said once; nothing is left behind.
+# Each kind of mistake in a job file or at the start, through the launcher: exit 2 and a helpful
+# message, printed once; no file is left.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -57,7 +58,7 @@ ended "regions with different jobs" 2 'sync.period' '4' '5'
 run "one region without a job file" -n 2 "$GEOTRAIN" train job.yaml --run-dir run : -n 2 "$GEOTRAIN" train nothing.yaml --run-dir run
 ended "one region without a job file" 2 'nothing.yaml'
 check "nothing is left behind" test ! -e run
-# Processes of a srun that no PMI joins: each knows it, one says it, and MPI is not begun.
+# Processes of an srun without PMI: each detects it, one reports it, and MPI is not started.
 for id in 0 1; do
   SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=$id "$GEOTRAIN" train job.yaml --run-dir mismatch >out 2>err
   code=$?

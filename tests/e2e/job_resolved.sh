@@ -1,6 +1,7 @@
 # labels: quick
 # processors: 1
-# `geotrain info JOB.yaml` prints the job that a run would have: overridden, with every default; scripts read it.
+# `geotrain info JOB.yaml` prints the job of a run, with overrides and all defaults; scripts read
+# it.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 

@@ -1,8 +1,9 @@
 # labels: full
 # timeout: 1500
 # processors: 1
-# kill -9 of the launcher and all ranks at 50 random moments, resumed each time: at most one interval is lost, and the model at the end is that of an
-# undisturbed run.  DRILL_SEED chooses the moments, DRILL_KILLS their number.
+# kill -9 of the launcher and all ranks at 50 random moments, resumed each time: at most one
+# interval is lost, and the model at the end is that of an undisturbed run.  DRILL_SEED chooses the
+# moments, DRILL_KILLS their number.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -11,7 +12,7 @@ kills=${DRILL_KILLS:-50}
 RANDOM=$seed
 echo "seed $seed"
 
-# The step of the last round that east has taken, and the newest round that any region has taken, by their records.
+# From the records: the step of the last round of east, and the newest round of any region.
 step_of() { sed -nE 's/.*"event":"checkpoint".*"step":([0-9]+).*/\1/p' "$1/east.jsonl" 2>/dev/null | sort -n | tail -n 1; }
 taken_of() {
   local round
@@ -19,7 +20,7 @@ taken_of() {
   echo "${round:-0}"
 }
 
-# drill STRATEGY: kills until there were enough, then lets it end.
+# drill STRATEGY: kills the given number of times, then lets the run end.
 drill() {
   local strategy=$1 n=0 steps=400000 at kept=0 before taken lost=0
   sed -e "s/strategy: sma/strategy: $strategy/" -e "s/{steps: 60}/{steps: $steps}/" -e 's/latency: 1 ms/latency: 0.1 ms/' job.yaml >"$strategy.yaml"
@@ -32,7 +33,7 @@ drill() {
       ended "$strategy: run $n, before it was killed" 137
       return
     fi
-    # The order in which they die differs: the launcher first or last.
+    # The order of the kills varies: the launcher first or last.
     if [ $((RANDOM % 2)) -eq 0 ]; then kill -KILL "$launcher" $(living); else kill -KILL $(living) "$launcher"; fi 2>/dev/null
     wait_end "$strategy" 10
     gone "$strategy: kill $n"
@@ -49,7 +50,7 @@ drill() {
     at=$(step_of "$strategy")
   done
   ok "$strategy: killed $n times; $kept rounds, step ${at:-0}"
-  # It ends a little further on: the undisturbed run of that length is the judge.
+  # The run ends a little later; it is compared with an undisturbed run of that length.
   steps=$((${at:-0} + 40))
   train "$strategy: last resume" 4 "$strategy.yaml" --run-dir "$strategy" --resume=auto --set "train.until.steps=$steps"
   ended "$strategy: last resume" 0

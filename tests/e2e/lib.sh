@@ -1,5 +1,6 @@
-# What the end-to-end scripts share: a small job, runs whose words and exit code are kept, one line a check, and an end at which no rank survives.
-# Sourced after `set -uo pipefail`; the script ends with `finish`.
+# Shared by the end-to-end scripts: a small job, runs whose output and exit code are kept, one line
+# per check, and an end that checks that no rank survives.  Sourced after `set -uo pipefail`; a
+# script ends with `finish`.
 : "${GEOTRAIN:?the program}" "${MPIRUN:?its launcher}"
 export GEOTRAIN_DRILL="$$-$RANDOM$RANDOM" # every rank of this script carries it in its environment
 program=$(readlink -f "$GEOTRAIN")
@@ -17,7 +18,7 @@ fail() {
   printf 'FAIL  %4ds  %s: %s\n' "$SECONDS" "$1" "${2:-}"
 }
 
-# check NAME COMMAND...: ok when the command succeeds.
+# check NAME COMMAND...: ok if the command succeeds.
 check() {
   local name=$1
   shift
@@ -33,7 +34,7 @@ skip() {
 
 # ---- ranks ----------------------------------------------------------------------------------------------------------------------
 
-# Process ids of this script's ranks that live (zombies do not).
+# Process ids of this script's ranks that are alive (without zombies).
 living() {
   local file p
   for file in $(grep -slzFx "GEOTRAIN_DRILL=$GEOTRAIN_DRILL" /proc/[0-9]*/environ); do
@@ -59,7 +60,8 @@ none_living() {
   return 1
 }
 
-# gone NAME: no rank survives the run; those that do are ended, so that they disturb nothing else.
+# gone NAME: checks that no rank survives the run; kills those that do, so that they do not disturb
+# other tests.
 gone() {
   none_living && return 0
   fail "$1: no process left" "$(living | tr '\n' ' ')"
@@ -79,9 +81,9 @@ trap at_exit EXIT
 
 # ---- runs -----------------------------------------------------------------------------------------------------------------------
 
-# launch WORDS...: starts the launcher with these words in the background; its words go to out and
-# err.  These are emptied before: in the background it may come after a wait for them has already
-# found what the run before said.
+# launch WORDS...: starts the launcher with these arguments in the background; its output goes to
+# out and err.  They are emptied first, because a wait might otherwise find the output of the
+# previous run.
 launch() {
   : >out
   : >err
@@ -103,7 +105,7 @@ wait_end() {
   launcher=
 }
 
-# run NAME WORDS...: one whole run of the launcher's words.
+# run NAME WORDS...: one whole run of the launcher with these arguments.
 run() {
   local name=$1
   shift
@@ -112,10 +114,11 @@ run() {
   gone "$name"
 }
 
-# How products are computed: by the fixed rule, so that runs repeat to the bit and no script but that about choices pays for measuring.
+# Kernels by the fixed rule, so that runs repeat to the bit and no script except choices.sh spends
+# time on measuring.
 choices=(--set train.choices=rule)
 
-# train NAME RANKS WORDS...: geotrain train with these words.
+# train NAME RANKS WORDS...: geotrain train with these arguments.
 train() {
   local name=$1 ranks=$2
   shift 2
@@ -128,7 +131,8 @@ start() {
   launch -n "$ranks" "$GEOTRAIN" train "$@" "${choices[@]}"
 }
 
-# ended NAME CODE WORD...: the last run ended with this code and said these words (extended regular expressions), and never a fault of its own.
+# ended NAME CODE WORD...: the last run ended with this code and printed these words (extended
+# regular expressions), and there is no fault of geotrain.
 ended() {
   local name=$1 want=$2 word text
   shift 2
@@ -156,7 +160,7 @@ rounds() { find "$1/ckpt" -mindepth 1 -maxdepth 1 -type d -name '[0-9]*' -printf
 
 newest_round() { rounds "$1" | tail -n 1; }
 
-# wait_round RUN ROUND: until both regions' files of a round as new as that are there.
+# wait_round RUN ROUND: waits until both regions have a file of a round that is at least as new.
 wait_round() {
   local i newest
   for i in $(seq 1200); do
@@ -169,7 +173,7 @@ wait_round() {
   return 1
 }
 
-# wait_file FILE: until it is there.
+# wait_file FILE: waits until the file exists.
 wait_file() {
   local i
   for i in $(seq 1200); do
@@ -179,10 +183,11 @@ wait_file() {
   fail "$1" "it did not come: $(tail -n 3 err)"
 }
 
-# data FILE: a small set that lenet5 learns.
+# data FILE: a small data set that lenet5 can learn.
 data() { "$GEOTRAIN" data synth "$1" >/dev/null || fail "data synth $1"; }
 
-# job FILE: two regions of two ranks, synchronous throughout, so that its bits do not depend on timing; a round every 10 steps.
+# job FILE: two regions of two ranks, synchronous throughout, so that its bits do not depend on
+# timing; a checkpoint round every 10 steps.
 job() {
   data data.h5
   cat >"$1" <<'YAML'
@@ -203,7 +208,7 @@ limits: {wan_patience: 30 s, local: 30 s}
 YAML
 }
 
-# A script in which nothing was checked counts as skipped.
+# A script without any check counts as skipped.
 finish() {
   echo "$failures failed"
   if [ "$((checks + failures))" -eq 0 ] && [ "$skips" -gt 0 ]; then exit 77; fi

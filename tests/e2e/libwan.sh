@@ -1,8 +1,9 @@
-# What strategies put on the WAN: links as a run's summary has them, and what the rules say.  Sourced after lib.sh.
-# A message is a frame of 64 bytes and 4 bytes a parameter: lenet5 has 61706, and they fit one frame (docs/wire-format.md).
+# The traffic of strategies on the WAN: links in a run's summary, and what the rules predict.
+# Sourced after lib.sh.  A message is a frame of 64 bytes and 4 bytes per parameter: lenet5 has
+# 61706, which fit into one frame (docs/wire-format.md).
 message=$((4 * 61706 + 64))
 
-# links RUN: a line a link: from, steps that this region made, messages, bytes.
+# links RUN: one line per link: from, steps of this region, messages, bytes.
 links() {
   tr -d '",' <"$1/summary.json" | awk '
     $1 == "name:" { region = $2 }
@@ -13,7 +14,8 @@ links() {
     $1 == "bytes_other:" { print from, steps[from], messages, bytes }'
 }
 
-# messages STRATEGY STEPS PERIOD: that a region with these steps sends on each of its links.
+# messages STRATEGY STEPS PERIOD: messages that a region with these steps sends on each of its
+# links.
 messages() {
   case $1 in
     none) echo 0 ;;
@@ -22,7 +24,8 @@ messages() {
   esac
 }
 
-# as_the_rule_says NAME STRATEGY PERIOD LINKS: every link of the run; ama may replace models that have not left by newer ones.
+# as_the_rule_says NAME STRATEGY PERIOD LINKS: checks every link of the run; ama may replace models
+# that have not left by newer ones.
 as_the_rule_says() {
   local from steps sent bytes want n=0 bad=0
   while read -r from steps sent bytes; do

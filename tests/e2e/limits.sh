@@ -1,6 +1,7 @@
 # labels: quick
 # processors: 1
-# Limits that end a run: exit 6 with a checkpoint and a sentence; ranks that are killed: the launcher's code, nobody stays, the run goes on.
+# Limits that end a run: exit 6 with a checkpoint and a message; ranks that are killed: the
+# launcher's code, no rank survives, the run can be resumed.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -21,7 +22,7 @@ for local in "sync sma" "async asgd"; do
   check "$2 that diverges: a checkpoint" test -n "$(newest_round "wild-$2")"
 done
 
-# killed NAME RANK: one rank dies while training goes on.
+# killed NAME RANK: one rank dies during training.
 killed() {
   local name=$1 rank=$2 since
   start 4 job.yaml --run-dir "killed-$rank" --set train.until.steps=400

@@ -1,10 +1,12 @@
 # labels: full
-# The local plane does not show in the results: three synchronous workers come to the same bits in shared memory, by messages, and under the virtual clock, whatever
-# the load; and a run that was stopped in the middle of a step comes to them too.
+# The local plane does not change results: three synchronous workers give the same bits in shared
+# memory, by messages, and under the virtual clock, whatever the load; so does a run that was
+# stopped in the middle of a step.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-# 1,000 samples in batches of 24 are 42 batches, the last of 16: epochs end in the middle of a step, and 5.1 of them with a step of two workers.
+# 1,000 samples in batches of 24 are 42 batches, the last of 16: epochs end in the middle of a step,
+# and 5.1 epochs end in the middle of a step of two workers.
 "$GEOTRAIN" data synth data.h5 --train 1000 --test 200 >/dev/null || fail "data synth"
 cat >job.yaml <<'YAML'
 name: local-plane
@@ -37,7 +39,7 @@ train "virtual clock" 4 job.yaml --run-dir virtual --clock virtual
 ended "virtual clock" 0
 check "virtual clock: the same bits" same "$(sha virtual)" "$wanted"
 
-# Workers that stand still in turn do not change what is added, nor its order.
+# Stopping workers in turn does not change what is added, nor its order.
 start 4 job.yaml --run-dir stuttering $slow
 wait_file stuttering/here.jsonl
 stops=0
@@ -51,7 +53,7 @@ gone "stuttering"
 ended "stuttering" 0
 check "stuttering: the same bits" same "$(sha stuttering)" "$wanted"
 
-# Statistics of normalisations are the mean of what the workers have; the test loss is made with them.
+# Statistics of normalisations are the mean of the workers'; they determine the test loss.
 "$GEOTRAIN" data synth few.h5 --train 64 --test 16 >/dev/null || fail "data synth few"
 for plane in shared messages; do
   GEOTRAIN_LOCAL_PLANE=$plane train "resnet18, $plane" 3 job.yaml --run-dir "resnet-$plane" --set model.name=resnet18 --set data.path=few.h5 --set train.batch=2 \

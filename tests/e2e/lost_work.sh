@@ -1,7 +1,7 @@
 # labels: quick
 # processors: 1
-# Work that kills have cost is paid for: a run that was killed twice behind its checkpoint costs the
-# time of all its starts, and their bytes.
+# Work lost by kills is paid for: a run that was killed twice after its checkpoint costs the time
+# and bytes of all its starts.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 python=$(command -v python3) || { skip "costs" "no python3" && finish; }
@@ -16,7 +16,7 @@ plan: {start: 10 s, billing: 10 ms, catalogue: prices.csv}
 YAML
 printf 'egress_gb,a,here,b,there,0,1000,\negress_gb,b,there,a,here,0,1000,\n' >prices.csv
 
-# killed NAME SECONDS: so long after the first line of progress all is killed.
+# killed NAME SECONDS: kills everything this long after the first line of progress.
 killed() {
   start 4 job.yaml --run-dir run --resume=auto
   sleep 1
@@ -33,7 +33,7 @@ ended "the rest" 0 '^lost +[0-9.]+ s and [0-9.]+ MB, in 2 earlier starts'
 cat >check.py <<'PY'
 import json, math
 s = json.load(open("run/summary.json"))
-# Of each start the time between its first and its last line, and 10 s until its first step.
+# For each start, the time between its first and its last line, and 10 s until its first step.
 used = {}
 for region in ("east", "west"):
     starts = []

@@ -1,6 +1,7 @@
 # labels: full
 # processors: all
-# The laboratory (netem/lab): its links are as slow and as far as the job says, geotrain runs over them, and nothing of it stays.
+# The laboratory (netem/lab): its links have the rates and delays of the job, geotrain runs over
+# them, and nothing of it is left.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -35,7 +36,8 @@ end() {
 }
 trap end EXIT
 
-# What must be afterwards as it was before: the machine's interfaces, and no namespace, process or file of this script's laboratories.
+# Must be the same before and after: the machine's interfaces, and no namespace, process or file of
+# this script's laboratories.
 world() {
   local file
   ip -o link | cut -d: -f 2 | sort
@@ -77,7 +79,8 @@ else:
     print("%.2f" % ((total - middle[1]) * 8e-6 / (marks[-1][0] - middle[0])))
 PYTHON
 
-# rate NAME MIB WANTED: Mbit/s of the second half of a TCP transfer from east to west; the best of three, as a busy machine takes away.
+# rate NAME MIB WANTED: Mbit/s of the second half of a TCP transfer from east to west; the best of
+# three, because a busy machine lowers it.
 rate() {
   for try in 1 2 3; do
     rate_once "$1" "$2"
@@ -152,7 +155,7 @@ gone "USR1"
 
 # ---- cutting --------------------------------------------------------------------------------------------------------------------
 
-# silent A B: no answer, and no error that tells.
+# silent A B: no answer, and no error message.
 silent() { [ "$(bash "$lab" --name "$one" exec "$1" ping -c 1 -W 1 "$2" 2>&1 | grep -cE 'bytes from|[Uu]nreachable|not')" = 0 ]; }
 answers() { bash "$lab" --name "$one" exec "$1" ping -q -c 2 -i 0.2 -W 1 "$2" >/dev/null; }
 lab_says "block" 0 '' --name "$one" block east west

@@ -1,8 +1,8 @@
 # labels: full
 # timeout: 1500
 # processors: all
-# probe across the laboratory, over real TCP: it measures what the links are shaped to, and the rate that
-# a region's links share, and finds a cut link between two regions point to point.
+# probe across the laboratory, over real TCP: it measures the configured links and the rate that a
+# region's links share, and finds a cut link between two regions.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 LIMIT=400
@@ -38,7 +38,8 @@ YAML
 
 GEOTRAIN=$program $lab up three.yaml >out 2>err || { fail "the laboratory" "$(tail -n 2 err)" && finish; }
 
-# lab_probe NAME WORDS...: probe across the laboratory; its words in out and err, its exit in $code.
+# lab_probe NAME WORDS...: probe across the laboratory; its output in out and err, its exit code in
+# $code.
 lab_probe() {
   local name=$1
   shift
@@ -70,8 +71,8 @@ ended "a read-only directory" 7 'NO-GO' 'closed/run|Read-only'
 
 # ---- links that share their region's access ---------------------------------------------------------------------------------------
 
-# Exchanges of 8 MB between computing that takes no time worth speaking of: what an exchange takes is
-# what all links carry at once.
+# Exchanges of 8 MB with negligible computing between them: the time of an exchange depends on the
+# rate of all links at once.
 cat >plain.yaml <<'YAML'
 name: shared
 model: {name: dummy, parameters: 2000000}
@@ -87,14 +88,14 @@ sed 's/ranks: 2}/ranks: 2, access: 40 Mbit\/s}/g; s/^wan: .*/wan: {emulate: fals
 # last RUN: seconds until the last region is done.
 last() { sed -nE 's/^ {6}"wall_s": ([0-9.]+),$/\1/p' "$1/summary.json" | sort -g | tail -n 1; }
 
-# simulated RUN PROFILE: the same of a simulation with it, computing as the job says.
+# simulated RUN PROFILE: the same from a simulation with the profile and the job's compute times.
 simulated() {
   sed -E 's/(eval_)?samples_per_s: [^,}]*,? ?//g; s/,? ?measured: \[[^]]*\]//g' "$2" >"$2.links"
   "$program" simulate plain.yaml --set profile="$2.links" --out "$1" >out 2>err || { tail -n 2 err >&2 && return; }
   last "$1"
 }
 
-# within A B SHARE: of B.
+# within A B SHARE: A is within SHARE of B.
 within() { awk -v a="$1" -v b="$2" -v share="$3" 'BEGIN { exit !(a >= (1 - share) * b && a <= (1 + share) * b) }'; }
 
 $lab down >/dev/null 2>&1

@@ -1,7 +1,7 @@
 # labels: quick
 # processors: 1
-# Data that regions have of their own: a split and the run that goes with it, normalised alike; what is
-# shared by some is divided among those; regions without test samples; what cannot be is refused.
+# Regions with their own data: a split and a run with it, normalised in the same way; a file that
+# some regions share is divided among them; regions without test samples; and errors.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -29,7 +29,7 @@ samples() { sed -nE 's/^      "samples": ([0-9]*),/\1/p' "$1/summary.json" | pas
 scores() { sed -nE 's/^      "test_accuracy": ([^,]*),/\1/p' "$1/summary.json" | paste -sd ' '; }
 newest() { echo "$1/ckpt/$(newest_round "$1")/east.h5"; }
 
-# ---- one file, and the same as a file a region ---------------------------------------------------
+# ---- one file, and the same data as one file per region ------------------------------------------
 
 train "one file" 6 job.yaml --run-dir one
 ended "one file" 0

@@ -1,7 +1,7 @@
 # labels: quick
 # processors: 1
-# What tests/run.sh installs as root: Slurm's daemons where there is no Slurm, and where there is one
-# only when it is asked for.  Nothing is installed here: apt-get, dpkg-query and id are stand-ins.
+# What tests/run.sh installs as root: Slurm's daemons if there is no Slurm; if there is one, only
+# with --slurm.  Nothing is installed here: apt-get, dpkg-query and id are stand-ins.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -17,7 +17,7 @@ done
 stand_in slurm scontrol 'exit 0'
 export ASKED=$PWD/asked
 
-# asks PATH [WORD...]: what run.sh asks apt-get for, and for the daemons among it.
+# asks PATH [WORD...]: what run.sh requests from apt-get, and the Slurm daemons among it.
 asks() {
   local path=$1
   shift

@@ -1,6 +1,7 @@
 # labels: quick
 # processors: 1
-# geotrain placement: its tables from the repository's catalogue, a catalogue of one's own, and every mistake in one sentence.
+# geotrain placement: its tables from the repository's catalogue, a user's own catalogue, and one
+# sentence for every mistake.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -34,13 +35,14 @@ check "terms add up to equation (1)" awk -F, 'NR == 1 { for (i = 1; i <= NF; i++
     sum += $at["dt_iaas_usd"] + $at["dt_faas_usd"] + $at["dt_to_function_usd"] + $at["dt_to_workers_usd"]
     if (sum < $at["total_usd"] * (1 - 1e-7) || sum > $at["total_usd"] * (1 + 1e-7)) bad++ }
   END { exit bad > 0 || NR != 97 }' all.csv
-# 17 MB from Mumbai (0.086), Oregon and Sydney (0.02, 0.098) to London and back at London's 0.02, as equations (7) and (9) have them.
+# 17 MB from Mumbai (0.086), Oregon and Sydney (0.02, 0.098) to London, and back at London's 0.02,
+# by equations (7) and (9).
 check "transfer to London on AWS by hand" awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
   $1 == "aws" && $2 == "aws" && $3 == "aws" && $4 == "london" && $5 == "central" { need = 0.017 * (0.086 + 0.02 + 0.098 + 3 * 0.02); d = $at["transfer_usd"] / need - 1
     seen = d < 1e-8 && d > -1e-8 } END { exit !seen }' all.csv
 
 cat >mine.csv <<'CSV'
-# a cluster of one's own beside a cloud
+# a private cluster beside a cloud
 rate,cloud,place,to_cloud,to_place,from_gb,value,assumed
 vm_hour,mine,*,,,,0.5,
 vm_hour,aws,london,,,,1000,
@@ -68,7 +70,7 @@ check "without gnuplot one sentence says so" same "$? $(cat err)" \
 
 # ---- mistakes --------------------------------------------------------------------------------------------------------------------
 
-# catalogue SED-EXPRESSION: the repository's, all in one file, changed.
+# catalogue SED-EXPRESSION: the repository's catalogue in one file, with this change.
 catalogue() { cat "$prices"/*.csv | sed -E -e '1b' -e '/^rate,cloud/d' -e "$1" >bad.csv; }
 
 catalogue '/^function_gb_s,aws/d'

@@ -1,7 +1,9 @@
 # labels: quick
 # processors: 1
-# geotrain plan: two regions with data 2:1 and equal devices, where half of the smaller one's are enough; a WAN that lets nobody use what he has; devices of two types; deadlines, budgets and
-# what they need; 4 regions with 12 candidates.  What it writes trains, and takes the time and the bytes that it said.
+# geotrain plan: two regions with data 2:1 and equal devices, where half of the smaller one's are
+# enough; a WAN that is too slow for all devices; devices of two types; deadlines, budgets and what
+# they need; 4 regions with 12 candidates.  The planned jobs train, with the predicted time and
+# bytes.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 python=/usr/bin/python3
@@ -43,7 +45,7 @@ compute: {local: 1 ms, update: 200 us}
 plan: {start: 2 min}
 YAML
 
-# plan NAME OPTIONS...: runs it; $code; its table in NAME.out, its words in out and err.
+# plan NAME OPTIONS...: runs it; $code; its table in NAME.out, its output in out and err.
 plan() {
   local name=$1
   shift
@@ -60,7 +62,7 @@ refused() {
   if [ "$code" = 2 ] && [ ! -s out ] && [ "$(wc -l <err)" = 1 ] && grep -qE -- "$pattern" err; then ok "$name"; else fail "$name" "code $code: $(cat err)"; fi
 }
 
-# says NAME CONDITION: of the plan's JSON: p all, c the choice, ranks() of a set.
+# says NAME CONDITION: a condition on the plan's JSON: p everything, c the choice, ranks() of a set.
 cat >says.py <<'PY'
 import json, sys
 p = json.load(open("plan.json"))
@@ -75,7 +77,8 @@ says() {
   said=$($python says.py "$2" 2>&1) && ok "$1" || fail "$1" "$(tail -n 1 <<<"$said")"
 }
 
-# trains NAME RANKS: the job that was written, under the virtual clock: the time within 1 % of what was said, the bytes equal.
+# trains NAME RANKS: trains the planned job under the virtual clock: the time is within 1 % of the
+# prediction, the bytes are equal.
 cat >trains.py <<'PY'
 import json, sys
 s, p = json.load(open(sys.argv[1] + "/summary.json")), json.load(open("plan.json"))
@@ -128,7 +131,7 @@ says "local: sync: slow devices are left out" 'all(d["count"] == 0 for d in c["p
 
 # ---- deadline and budget -----------------------------------------------------------------------------------------------------------
 
-# The best of all 16 sets, when each is simulated.
+# The best of all 16 sets, each of them simulated.
 json two.yaml --set 'plan.deadline=40 s'
 says "a deadline: the cheapest in time" 'c["possible"] and ranks(c["plan"]) == [2, 2] and 20 + c["plan"]["high"]["wall_s"] <= 40'
 json two.yaml --set 'plan.deadline=30 s'

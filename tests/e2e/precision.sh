@@ -1,7 +1,8 @@
 # labels: quick
 # processors: 1
-# train.precision bf16 where there is such a thing; a line that says why, and float32, where kernels, the CPU or the environment have none.
-# What is recorded is what the workers compute in, not their parameter server; that they differ is said once.
+# train.precision bf16 if it is available; a line with the reason, and float32, if the kernels, the
+# CPU or the environment have none.  The record has the precision of the workers, not of their
+# parameter server; a difference between workers is reported once.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 

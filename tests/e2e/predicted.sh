@@ -1,6 +1,7 @@
 # processors: 1
-# A run with a plan: what was predicted stands beside what was measured, and what it cost beside both, as computed here from the same run's regions and links;
-# prices that cannot be are refused before anything runs.
+# A run with a plan: the predicted and the measured figures and the cost are reported, the cost as
+# computed here from the same run's regions and links; impossible prices are refused before anything
+# runs.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 python=/usr/bin/python3
@@ -84,7 +85,7 @@ check "planned: figures and costs as computed apart" "$python" check.py planned/
 "$GEOTRAIN" watch planned >watch.out 2>&1
 check "watch: the same lines" same "$(sed -n '/^cost  /,$p' watch.out)" "$(sed -n '/^cost  /,$p' out)"
 
-# A simulation costs what the run costs, but for the bytes of what only training knows.
+# A simulation costs the same as the run, except for the bytes that depend on training.
 "$GEOTRAIN" simulate job.yaml --out simulated >simulated.out 2>&1
 check "simulate: the run's cost, to a thousandth" "$python" -c 'import json
 a, b = (json.load(open(f"{r}/summary.json"))["cost"]["usd"] for r in ("planned", "simulated"))
@@ -93,7 +94,7 @@ assert abs(a - b) < 1e-3 * a, (a, b)'
 code=$?
 ended "simulate: no catalogue" 2 'none.csv'
 
-# Without any of it there is no word of it; without a price, all but that.
+# Without a plan and prices nothing of it is printed; without a price, everything but the cost.
 virtual plain --set plan=null --set regions.0.place=null --set regions.1.place=null --set regions.1.price=null --set regions.1.ps_price=null
 ended "plain" 0
 check "plain: no plan, no cost" same "$(grep -cE '"(plan|cost)":' plain/summary.json)" 0
@@ -103,7 +104,7 @@ ended "partly" 0 'without workers of east, PS of east, egress of east: no price 
 check "partly: nothing to compare the cost with" \
   "$python" -c 'import json; p = json.load(open("partly/summary.json"))["plan"]["cost"]; assert p["predicted"] is None and p["error_percent"] is None and p["measured"] > 0'
 
-# Refused, in one sentence, before there is a run.
+# Refused in one sentence before the run starts.
 refused() { # NAME WORDS OPTIONS...
   virtual "$1" "${@:3}"
   ended "$1" 2 "$2"
@@ -120,7 +121,7 @@ refused "no egress" 'egress.csv: has no egress_gb of b at there to a at here' --
 refused "no catalogue" 'none.csv' --set plan.catalogue=none.csv
 refused "waiting" 'plan\.predicted\.waiting' --set plan.predicted.waiting=1.5
 
-# The rates that geotrain comes with are found from any folder.
+# geotrain finds its own rates from any folder.
 virtual own --set plan.catalogue=null --set regions.0.place=aws:london --set regions.1.place=gcp:oregon
 ended "own rates" 0 '^cost '
 finish

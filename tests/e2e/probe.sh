@@ -1,12 +1,13 @@
 # labels: full
 # timeout: 900
 # processors: all
-# probe: what it measures on emulated links is what the job says; every reason for a NO-GO is said, with exit 7; a blocked link is found without waiting for ever.
+# probe: on emulated links it measures what the job says; every reason for a NO-GO is reported, with
+# exit 7; a blocked link is found in limited time.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 LIMIT=240
 
-# probe NAME RANKS WORDS...: geotrain probe with these words.
+# probe NAME RANKS WORDS...: geotrain probe with these arguments.
 probe() {
   local name=$1 ranks=$2
   shift 2
@@ -74,7 +75,8 @@ check "six directions in the profile" same "$(grep -c 'from: ' three.profile)" 6
 
 # ---- links that share their region's access ---------------------------------------------------------------------------------------
 
-# east's access holds its links at once, though not alone; the others lose by it and have none.
+# The access of east limits its links when all are used, though not alone; the other regions are
+# slowed by it and have no access limit.
 sed -E 's/links: .*/default: {bandwidth: 20 Mbit\/s, latency: 10 ms}/; s/(name: east, ranks: 2)/\1, access: 24 Mbit\/s/' three.yaml >access.yaml
 probe "an access" 6 access.yaml --out access.profile
 ended "an access" 0 '^GO$' 'region east: its links share'
@@ -130,7 +132,7 @@ unlab() {
   at_exit
 }
 
-# lab: two hosts on a bridge, each a network and a host name of its own.
+# lab: two hosts on a bridge, each with its own network and host name.
 lab() {
   local h n=0 holder
   [ "$(id -u)" -eq 0 ] && command -v ip bridge nsenter unshare >/dev/null || return 1

@@ -1,5 +1,6 @@
 # processors: 1
-# jobs/quickstart.sh where it is interrupted early and where it cannot write.  Nothing is built or trained: cmake, dpkg-query, mpirun and the program are stand-ins.
+# jobs/quickstart.sh when it is interrupted early and when it cannot write.  Nothing is built or
+# trained: cmake, dpkg-query, mpirun and the program are stand-ins.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -20,7 +21,7 @@ tree() {
   echo data >top/datasets/fashion-mnist.h5
 }
 
-# interrupted: TERM, which it takes as it takes Ctrl-C, when something has started.
+# interrupted: sends TERM, which it handles like Ctrl-C, when something has started.
 interrupted() {
   local pid i
   env -u OMPI_MCA_rmaps_base_oversubscribe -u PRTE_MCA_rmaps_default_mapping_policy -u I_MPI_PIN \
@@ -37,7 +38,7 @@ interrupted
 ended "stopped before the run began" 130 'stopped before the run began.*start it with: bash .*quickstart.sh'
 check "stopped before the run began: no code is told" same "$(grep -c 'code 1[0-9][0-9]' err)" 0
 
-# What Open MPI 4 calls --oversubscribe is another word elsewhere: each MPI reads its variables.
+# Open MPI 4's --oversubscribe has other names elsewhere: each MPI reads its own variables.
 check "mpirun gets no word that is one MPI's alone" same "$(sed 's/ [^ ]*geotrain train.*//' words)" "-n 4"
 for set in OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=slot:oversubscribe I_MPI_PIN=0; do
   check "mpirun has $set" grep -qxF "$set" environment

@@ -1,6 +1,7 @@
 # labels: quick
 # processors: 1
-# What a resume may change and what not; resume from nothing, of a killed run, of a finished run; bit for bit with ssgd and two workers.
+# What a resume may change and what not; resuming nothing, a killed run and a finished run; bit for
+# bit with ssgd and two workers.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -12,7 +13,8 @@ train "auto when finished" 4 job.yaml --run-dir run --resume=auto --set checkpoi
 ended "auto when finished" 0 'complete already'
 check "auto when finished: the same model" same "$(field run params_sha256)" "$first"
 
-# The newest rounds have no file of one region, of the last one half a file: the round before them counts, and the run ends as if nothing had been.
+# The newest rounds lack the file of one region, and the last one has half a file: the round before
+# them is used, and the run ends like an undisturbed one.
 cp -r run torn
 newest=$(newest_round torn)
 rm torn/summary.json torn/ckpt/{$((newest - 2)),$((newest - 1)),$newest}/west.h5
@@ -21,13 +23,13 @@ train "auto with a torn round" 4 job.yaml --run-dir torn --resume=auto
 ended "auto with a torn round" 0 'goes on from round'
 check "auto with a torn round: the same model" same "$(field torn params_sha256)" "$first"
 
-# A folder that was made for the run and holds other things (a batch script, its log).
+# A folder that was made for the run and has other files (a batch script, its log).
 mkdir made && touch made/slurm.log made/sbatch.sh
 train "auto in a folder without a run" 4 job.yaml --run-dir made --resume=auto
 ended "auto in a folder without a run" 0 'from the beginning'
 check "auto in a folder without a run: the same model" same "$(field made params_sha256)" "$first"
 
-# A run that was ended before its first round: its job is there, and its records.
+# A run that ended before its first round: its job and its records are there.
 mkdir early && cp made/job.yaml early/ && head -n 2 made/east.jsonl >early/east.jsonl
 train "auto before the first round" 4 job.yaml --run-dir early --resume=auto
 ended "auto before the first round" 0 'from the beginning'
@@ -35,14 +37,15 @@ check "auto before the first round: the same model" same "$(field early params_s
 train "resume of no run" 4 job.yaml --run-dir nothing --resume
 ended "resume of no run" 4 'nothing holds no run'
 
-# Where OpenBLAS can be made to pick another core, a resume with it says that the bits will differ.
+# If OpenBLAS can be made to pick another core, a resume with it warns that the bits will differ.
 if [ "$(OPENBLAS_CORETYPE=Haswell "$GEOTRAIN" info 2>/dev/null | grep 'openblas core')" != "$("$GEOTRAIN" info | grep 'openblas core')" ]; then
   cp -r run other
   OPENBLAS_CORETYPE=Haswell train "other kernels" 4 job.yaml --run-dir other --resume --set train.until.steps=70
   ended "other kernels" 0 'not with the same bits' 'Haswell'
 fi
 
-# A run's only round was whole, and one region has lost it: nothing begins anew, nothing is removed.
+# A run's only round was whole, and one region has lost it: the run does not start again, and no
+# file is removed.
 grep -v '^checkpoint' job.yaml >once.yaml
 train "one round" 4 once.yaml --run-dir once
 ended "one round" 0
@@ -51,7 +54,7 @@ train "its file is lost" 4 once.yaml --run-dir once --resume=auto
 ended "its file is lost" 4 'once/ckpt/1/east.h5 was whole in every region'
 check "its file is lost: the other region's stays" [ -s once/ckpt/1/east.h5 ]
 
-# What a run began with may be gone when it goes on.
+# Files with which a run began may be gone when it resumes.
 cp "run/ckpt/$(newest_round run)/east.h5" begin.h5
 train "from a file" 4 job.yaml --run-dir begun --set train.init=begin.h5 --set train.until.steps=20
 ended "from a file" 0
@@ -59,7 +62,8 @@ rm begin.h5
 train "from a file, which is gone" 4 job.yaml --run-dir begun --resume --set train.init=begin.h5 --set train.until.steps=30
 ended "from a file, which is gone" 0 'not needed to go on'
 
-# One region has all its samples already, the other trains on: what it learns is in the model of both.
+# One region already has all its samples, the other continues training: what it learns is in the
+# models of both.
 sed -e 's/{name: east, ranks: 2}/{name: east, ranks: 3}/' job.yaml >three.yaml
 train "unlike workers" 5 three.yaml --run-dir unlike
 train "more for one region" 5 three.yaml --run-dir unlike --resume --set train.until=null --set train.until.samples=1500

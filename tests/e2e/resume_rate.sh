@@ -1,14 +1,15 @@
 # labels: quick
 # processors: 1
-# The learning rate of a run that goes on with other workers or a longer end: where it stood, and at
-# its end when the run is.
+# The learning rate of a run that resumes with other workers or a longer end: it continues at its
+# value, and reaches its end when the run does.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-# Steps take a while, so that a round is written before the next is due.
+# Steps take some time, so that a round is written before the next is due.
 emulated='compute: {emulate: true, step: 2 ms, eval_samples_per_s: 100000}'
 
-# One region (east) with so many workers: 4,000 samples an epoch, 250 batches, a cosine to 0.
+# One region (east) with a given number of workers: 4,000 samples per epoch, 250 batches, a cosine
+# to 0.
 job job.yaml
 sed -e 's/{steps: 60}/{epochs: 1}/' -e '/name: west/d' -e '/links:/d' -e 's/shares: \[1, 1\]/shares: [1]/' \
   -e 's/lr: 0.02, momentum: 0.9}/lr: 0.1, momentum: 0.0}, schedule: {name: cosine}/' -e 's/every: {steps: 10}, keep: 2/every: {steps: 5}, keep: 50/' \
@@ -19,17 +20,17 @@ with 3 >two.yaml
 with 5 >four.yaml
 
 middle() { rounds "$1" | awk '{ r[NR] = $1 } END { print r[int((NR + 1) / 2)] }'; }
-# at_half RUN COPY ROUND: the run as it was when a round was its newest.
+# at_half RUN COPY ROUND: the run as it was when ROUND was its newest round.
 at_half() {
   local round
   cp -r "$1" "$2" && rm "$2/summary.json"
   for round in $(rounds "$2"); do [ "$round" -le "$3" ] || rm -r "$2/ckpt/$round"; done
 }
-# of RUN KEY: what the record says of the schedule's new start.
+# of RUN KEY: a field of the record's `schedule` event.
 of() { grep '"event":"schedule"' "$1"/east.jsonl | tail -n 1 | grep -oE "\"$2\":[^,}]*" | cut -d : -f 2; }
 between() { awk -v x="$1" -v a="$2" -v b="$3" 'BEGIN { exit !(x >= a && x <= b) }' || { echo "      found '$1', needed $2 to $3" && false; }; }
-# spread NAME RUN STEPS WORKERS: of a schedule for so many steps the share is kept, and the rest goes
-# over the batches that so many workers have left.
+# spread NAME RUN STEPS WORKERS: for a schedule with this number of steps, the share done is kept,
+# and the rest is stretched over the batches that the workers have left.
 spread() {
   local step
   step=$(of "$2" step)
@@ -49,7 +50,7 @@ ended "2 workers, then 4" 0 'was for 125 steps: it goes on at'
 spread "2 workers, then 4" more 125 4
 check "2 workers, then 4: what comes after the middle is trained" [ "$(scores "more/ckpt/$(newest_round more)/east.h5")" != "$(scores "more/ckpt/$half/east.h5")" ]
 
-# The same workers: nothing is said and the bits stay; of a schedule that was spread anew, too.
+# The same workers: no message, and the same bits; also for a schedule that was stretched before.
 at_half two again "$half"
 train "2 workers again" 3 two.yaml --run-dir again --resume
 ended "2 workers again" 0
@@ -67,7 +68,7 @@ train "4 workers, then 2" 3 two.yaml --run-dir fewer --resume
 ended "4 workers, then 2" 0 'was for 63 steps: it goes on at'
 spread "4 workers, then 2" fewer 63 2
 
-# A longer end keeps the rate, and raises it with a word where it had come to its end.
+# A longer end keeps the rate, and raises it with a message if it had reached its end.
 at_half two longer "$half"
 train "longer" 3 two.yaml --run-dir longer --resume --set train.until.epochs=2
 ended "longer" 0 'was for 125 steps: it goes on at'
@@ -75,7 +76,7 @@ check "longer: the rate does not jump" between "$(of longer lr)" "$(of longer lr
 train "longer when finished" 3 two.yaml --run-dir two --resume --set train.until.epochs=2
 ended "longer when finished" 0 'rises from 0 to 0.05, as of a run of which 50.0 % is done'
 
-# Where regions move in lockstep they go by the longest one's steps, and stay alike.
+# If regions move in lockstep, all use the steps of the longest, and stay equal.
 sed -e 's/{steps: 60}/{epochs: 1}/' -e 's/strategy: sma, period: 4/strategy: ssgd/' -e 's/momentum: 0.9}/momentum: 0.9}, schedule: {name: cosine}/' \
   -e 's/keep: 2/keep: 50/' job.yaml >both.yaml
 echo "$emulated" >>both.yaml

@@ -1,7 +1,7 @@
 # labels: quick
 # processors: 1
-# Which round a resume goes on from: the newest that is whole and finite everywhere, or the one that
-# is named; what a stop for non-finite numbers leaves; and that no older file is looked at.
+# Which round a resume takes: the newest that is whole and finite everywhere, or the given one; what
+# a stop for non-finite numbers leaves; and that older files are not read.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 poison() { "$GEOTRAIN_HELPERS/e2e.poison" "$@" || fail "poison $*"; }
@@ -15,7 +15,7 @@ train "a run" 4 job.yaml --run-dir run --set train.until.steps=40 --set checkpoi
 ended "a run" 0
 newest=$(newest_round run)
 
-# fresh: a copy of the run as it was.
+# fresh: a copy of the original run.
 fresh() { rm -rf copy && cp -r run copy; }
 
 fresh
@@ -30,7 +30,7 @@ train "none is finite" 4 job.yaml --run-dir copy --resume "${ends[@]}"
 ended "none is finite" 4 "no round is whole and finite in every region: copy/ckpt/$newest/east.h5"
 check "none is finite: nothing is removed" same "$(rounds copy | tr '\n' ' ')" "$(rounds run | tr '\n' ' ')"
 
-# Older files are nobody's business while a newer one is whole.
+# Older files are not read while a newer round is whole.
 fresh
 for round in $(rounds copy | head -n -1); do printf 'damaged!' | dd of="copy/ckpt/$round/east.h5" bs=1 seek=100000 conv=notrunc status=none; done
 train "older files are damaged" 4 job.yaml --run-dir copy --resume "${ends[@]}"
@@ -62,7 +62,7 @@ for round in 1 2 4 77; do
   ended "round $round is named" 4 "--resume-round $round: copy holds no such round .* those that are: $(rounds run | sort -rn | grep -v '^[124]$' | tr '\n' ' ' | sed 's/ $//; s/ /, /g')\$"
 done
 check "rounds that are named: nothing is removed" same "$(rounds copy | tr '\n' ' ')" "$(rounds run | tr '\n' ' ')"
-# Without ranks: mpirun may lose what a rank says before MPI begins.
+# Without ranks: mpirun may lose the output of a rank before MPI starts.
 "$GEOTRAIN" train job.yaml --run-dir copy --resume-round 3rd >out 2>err </dev/null
 code=$?
 ended "a round that is no number" 2 '--resume-round is "3rd"; the number of a round'
@@ -70,7 +70,7 @@ run "two rounds are named" -n 2 "$GEOTRAIN" train job.yaml --run-dir copy --resu
   -n 2 "$GEOTRAIN" train job.yaml --run-dir copy --resume-round 5
 ended "two rounds are named" 2 'region west was started with --resume-round 5, region east with 3'
 
-# The run goes astray and is stopped: the round from before it did stays, though but one is to be kept.
+# The run diverges and is stopped: the round from before that stays, though keep is one.
 fresh
 for region in east west; do poison copy "$newest" $region optim/momentum 3e38; done
 train "astray" 4 job.yaml --run-dir copy --resume --set train.until.steps=60 --set checkpoint.keep=1

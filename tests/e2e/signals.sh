@@ -1,6 +1,8 @@
 # labels: quick
 # processors: 1
-# SIGUSR1 to the launcher, to one worker, to one PS, to all of them again and again, at the start and at the end: every rank ends with 75 after a checkpoint, and a resume makes the samples and the model of a whole run.
+# SIGUSR1 to the launcher, to one worker, to one PS, to all of them repeatedly, at the start and at
+# the end: every rank ends with 75 after a checkpoint, and a resume gives the samples and the model
+# of an uninterrupted run.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -10,7 +12,8 @@ train "undisturbed" 4 job.yaml --run-dir whole "${steps[@]}"
 ended "undisturbed" 0
 sha=$(field whole params_sha256)
 
-# stopped NAME RUN PID-COMMAND...: sends $signal (USR1) to the processes that the command prints, $times (1) times.
+# stopped NAME RUN PID-COMMAND...: sends $signal (USR1) to the processes that the command prints,
+# $times (1) times.
 stopped() {
   local name=$1 run=$2 pid
   shift 2
@@ -40,7 +43,8 @@ stopped "USR1 to a PS" c rank_pid 2
 times=5 stopped "USR1 to all ranks five times" g living
 times=2 signal=TERM stopped "TERM to all ranks twice" h living
 
-# again NAME RUN: what was stopped somewhere before or after training is begun or ended by --resume=auto, and is the run that it would have been.
+# again NAME RUN: a run that was stopped before or after training is started or finished by
+# --resume=auto, and equals an uninterrupted run.
 again() {
   train "$1: again" 4 job.yaml --run-dir "$2" --resume=auto "${steps[@]}"
   ended "$1: again" 0
@@ -55,7 +59,8 @@ four_living() {
   return 1
 }
 
-# Before a process listens to signals one ends it, as it would any process; afterwards the run begins, and is stopped with a checkpoint.
+# Before a process handles signals, a signal ends it like any process; afterwards the run starts,
+# and is stopped with a checkpoint.
 start 4 job.yaml --run-dir i "${steps[@]}"
 check "TERM at the start: four ranks" four_living
 kill -TERM $(living)
@@ -72,7 +77,8 @@ gone "TERM during setup"
 ended "TERM during setup" 75 "--resume"
 again "TERM during setup" j
 
-# In the end a region that has nothing left to train ends the run, or stops with the others, and then there is little left to do.
+# At the end, a region with nothing left to train ends the run, or stops with the others, and then
+# little is left to do.
 start 4 job.yaml --run-dir k "${steps[@]}"
 for _ in $(seq 2000); do
   grep -q '"done"' k/east.jsonl 2>/dev/null && break
@@ -84,7 +90,8 @@ gone "USR1 at the end"
 check "USR1 at the end: 0 or 75" test "$code" -eq 0 -o "$code" -eq 75
 again "USR1 at the end" k
 
-# The same in a region whose PS waits only for others: asynchronous planes, no bits to compare, but every sample once.
+# The same in a region whose PS only waits for others: with asynchronous planes bits are not
+# compared, but every sample is trained on once.
 sed -e 's/local: sync, strategy: sma/local: async, strategy: asgd-ga/' -e 's/{steps: 60}/{epochs: 3}/' job.yaml >async.yaml
 start 4 async.yaml --run-dir d
 wait_round d 2
@@ -96,7 +103,8 @@ train "async: resume" 4 async.yaml --run-dir d --resume
 ended "async: resume" 0
 check "async: every sample was seen" same "$(field d samples)" 12000
 
-# SIGTERM: the launcher gives the ranks little time, so a checkpoint is tried and not promised; nobody stays and the run goes on.
+# SIGTERM: the launcher gives the ranks little time, so a checkpoint is tried but not guaranteed; no
+# rank survives, and the run can be resumed.
 start 4 async.yaml --run-dir f
 wait_round f 2
 kill -TERM "$launcher"
@@ -107,7 +115,8 @@ train "TERM: resume" 4 async.yaml --run-dir f --resume
 ended "TERM: resume" 0
 check "TERM: every sample was seen" same "$(field f samples)" 12000
 
-# Messages of 2 s each are queued for a slow link: after the stop nobody needs them, and nobody waits for them.
+# Messages of 2 s each are queued for a slow link: after the stop they are not needed, and no rank
+# waits for them.
 start 4 job.yaml --run-dir backlog --set sync.strategy=asgd --set 'wan.links=[{between: [east, west], bandwidth: 1 Mbit/s, latency: 1 ms}]' \
   --set wan.outbox=4 --set limits.local=4s --set checkpoint.every=null
 wait_file backlog/east.jsonl
@@ -117,7 +126,8 @@ wait_end "with a backlog" 25
 gone "with a backlog"
 ended "with a backlog" 75
 
-# Workers in the middle of a long batch, whose gradients travel as messages (regions of several nodes): nobody waits for a push that is not taken.
+# Workers in the middle of a long batch, whose gradients are sent as messages (regions of several
+# nodes): no rank waits for a push that is not received.
 export GEOTRAIN_LOCAL_PLANE=messages
 start 4 job.yaml --run-dir e --set train.batch=250 --set train.kernels=ref --set train.until.steps=1000
 wait_file e/east.jsonl

@@ -1,7 +1,9 @@
 # labels: quick
 # processors: 1
-# simulate says what train --clock virtual does: every strategy, periods 1 and 8, both local planes, uneven regions, an outage, a trace, checkpoints that take time: messages, bytes and
-# every region's times are equal; the run's own end differs by the length of the results alone, which hold accuracies.  A thousand regions take seconds.
+# simulate gives the results of train --clock virtual: for every strategy, periods 1 and 8, both
+# local planes, uneven regions, an outage, a trace, and checkpoints that take time, messages, bytes
+# and every region's times are equal; the end of the run differs only by the length of the results,
+# which contain accuracies.  A thousand regions take seconds.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 CELLS=${CELLS:-quick} # all: every strategy with every period, local plane and set of regions
@@ -43,7 +45,8 @@ compute: {samples_per_s: 1200}
 wan: {outbox: 1, default: {bandwidth: 20 Mbit/s, latency: 40 ms, jitter: 3 ms}}
 YAML
 
-# compare RUN SIMULATION: all of a summary must be equal but who made it, what only training knows, and the lead's end; says how far the ends are apart.
+# compare RUN SIMULATION: all of a summary must be equal except its origin, what only training
+# knows, and the lead's end; prints how far the ends are apart.
 cat >compare.py <<'PY'
 import json, sys
 runs = [json.load(open(name + "/summary.json")) for name in sys.argv[1:]]
@@ -89,11 +92,11 @@ else
   cell four sma 1 async
 fi
 
-# A run that its limit ends is said to end there.
+# A run that its limit ends is reported to end there.
 "$GEOTRAIN" simulate three.yaml --set limits.wan_bytes=300kB --set train.until.steps=200 >limit.out 2>&1
 grep -q 'limits.wan_bytes stops this run at .* (train would exit with 6)' limit.out && ok 'a limit' || fail 'a limit' "$(tail -n 2 limit.out)"
 
-# A region that computes nothing it knows the cost of, a pair without latency, no data: one sentence.
+# A region without compute times, a pair without latency, no data: one sentence.
 refused() {
   local name=$1 pattern=$2
   shift 2

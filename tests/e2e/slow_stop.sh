@@ -1,7 +1,7 @@
 # labels: full
 # timeout: 900
 # processors: 1
-# A stop that finds one region in a step of minutes: the other regions, whose deadlines know of it,
+# A stop while one region is in a step of minutes: the other regions, whose deadlines include it,
 # wait for it, and the run ends with its checkpoint.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

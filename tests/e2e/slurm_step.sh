@@ -1,5 +1,6 @@
 # processors: 1
-# slurm/steps: what it leaves of the user's environment, and what it starts.  No Slurm is needed: srun and scontrol are scripts here.
+# slurm/steps: how it treats the user's environment, and what it starts.  No Slurm is needed: srun
+# and scontrol are scripts here.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 job job.yaml
@@ -23,7 +24,8 @@ chmod +x bin/*
 export ASKED=$PWD/asked CANCELLED=$PWD/cancelled
 export PATH=$PWD/bin:$PATH SLURM_JOB_ID=1 SLURM_NTASKS=4 SLURM_JOB_NUM_NODES=2 SLURM_JOB_NODELIST=n[1-2]
 
-# steps WORDS...: a batch script's step of job.yaml in the folder run; what it left of SLURM_HOSTFILE is in left.
+# steps WORDS...: the step of a batch script for job.yaml in the folder run; left has the
+# SLURM_HOSTFILE that remains.
 steps() {
   mkdir -p run
   bash -c '. "$GEOTRAIN_SOURCE/slurm/steps"; geotrain_step job.yaml run "$@"; code=$?; echo "${SLURM_HOSTFILE-}" >left; exit $code' - "$@" >out 2>err </dev/null
@@ -52,7 +54,7 @@ printf '%s\n' "mpirun $*" | sed "s|$GEOTRAIN|geotrain|g" >words
 SH
 chmod +x bin/mpirun
 apart=(--set regions.0.slurm.nodes=1 --set regions.1.slurm.nodes=1)
-# by NAME VERSION WORDS: how mpirun is told the regions' hosts.
+# by NAME VERSION WORDS: the options that tell mpirun the regions' hosts.
 by() {
   MPIRUN_IS=$2 steps --set slurm.mpi=mpirun "${apart[@]}"
   ended "mpirun of $1" 0

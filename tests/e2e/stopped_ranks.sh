@@ -1,7 +1,8 @@
 # labels: full
 # timeout: 600
 # processors: 1
-# SIGSTOP of one rank: 30 s are survived, for a worker and for a PS; beyond the deadlines the run ends with 5 and says who waited for whom.
+# SIGSTOP of one rank: a worker or a PS may be stopped for 30 s; after the deadlines the run ends
+# with 5 and says who waited for whom.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -54,7 +55,7 @@ lost "a worker stopped for good" 3 --set limits.local=5s -- 'region west' 'limit
 lost "a PS stopped for good, seen by the other region" 2 --set limits.wan_patience=5s --set limits.local=100s -- 'region east' 'limits.wan_patience' 'PS of region west'
 lost "a PS stopped for good, seen by its worker" 0 --set limits.local=5s --set limits.wan_patience=100s -- 'worker 0 of region east' "order from this region's PS"
 
-# The same while the strategies do not wait for each other.
+# The same with strategies that do not wait for each other.
 sed -i 's/local: sync, strategy: sma/local: async, strategy: asgd-ga/' job.yaml
 lost "async: a worker stopped for good" 1 --set limits.local=5s -- 'region east' 'limits.local' 'worker 0 of region east' 
 lost "async: a PS stopped for good" 2 --set limits.wan_patience=5s --set limits.local=100s -- 'PS of region west' 'region east'

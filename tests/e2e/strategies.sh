@@ -1,7 +1,8 @@
 # labels: quick
 # processors: 1
-# Every strategy's jobs, two regions and three uneven ones, on a small set: they end with 0, what is sent on each link
-# is what the rule says to the byte, and so are the regions' models.
+# Every strategy's jobs, with two regions and with three uneven ones, on a small data set: they end
+# with 0, the bytes on each link are exactly those of the rule, and the regions' models are equal
+# where they must be.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/libwan.sh"
@@ -23,7 +24,8 @@ for strategy in ssgd asgd asgd-ga ama sma none; do
     check "$name: every sample was seen once" same "$(field "$name" samples)" 4000
     check "$name: bytes of each link" as_the_rule_says "$name" "$strategy" 8 $((regions * (regions - 1)))
     check "$name: every region has a result" same "$(losses "$name" | wc -l)" "$regions"
-    # Updates that all regions apply in full leave one model but for the order of additions; averaging with a wait leaves the same bits.
+    # Updates that all regions apply in full give one model except for the order of additions;
+    # averaging with a barrier gives the same bits.
     case $strategy in
       ssgd | sma) check "$name: one model" same "$(losses "$name" | sort -u | wc -l)" 1 ;;
       none) check "$name: its own model in each region" same "$(losses "$name" | sort -u | wc -l)" "$regions" ;;

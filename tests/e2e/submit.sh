@@ -1,5 +1,6 @@
 # processors: 1
-# slurm/submit: what it refuses before anything is written or queued, and what it writes.  No Slurm is needed: sbatch is a script here that keeps what it is given.
+# slurm/submit: what it refuses before anything is written or queued, and what it writes.  No Slurm
+# is needed: sbatch is a script here that stores its arguments.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 submit=$GEOTRAIN_SOURCE/slurm/submit
@@ -27,7 +28,8 @@ submits() { # WORDS...
   code=$?
 }
 
-# refused NAME SENTENCE WORDS...: code 2 (or $WANT) and one sentence; nothing is written, nothing submitted.
+# refused NAME SENTENCE WORDS...: code 2 (or $WANT) and one sentence; no file is written, no job
+# submitted.
 refused() {
   local name=$1 sentence=$2 before
   rm -f sent told
@@ -69,7 +71,7 @@ submits job.yaml --run-dir dots --sweep name=..,b
 check "a value of dots stays inside" same "$(ls dots)" "$(printf '_.\nb\nsbatch.sh\nslurm-jobs')"
 
 # ---- an sbatch that refuses ----------------------------------------------------------------------------------------------------------
-# left: the folders of runs/new and what is in them.
+# left: the folders of runs/new and their contents.
 left() { find "$1" 2>/dev/null | sort | paste -sd' '; }
 echo yes >full
 submits job.yaml --run-dir new

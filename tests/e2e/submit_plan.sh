@@ -1,13 +1,15 @@
 # processors: 1
-# slurm/submit --plan: the plan's file is what is submitted, with its time limit and its ranks; what --set says goes into the plan; mistakes are one sentence.  No Slurm
-# is needed: sbatch is a script here that keeps what it is given.
+# slurm/submit --plan: the file of the plan is submitted, with its time limit and its ranks; --set
+# changes the plan; mistakes give one sentence.  No Slurm is needed: sbatch is a script here that
+# stores its arguments.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 submit=$GEOTRAIN_SOURCE/slurm/submit
 job job.yaml
 sed -i 's/{name: west, ranks: 2}/{name: west, ranks: 4}/' job.yaml
 
-# A program that plans: what it is told is in told, the plan has 3 ranks in the west and 90 minutes.
+# A stand-in for the planner: its arguments go to told; the plan has 3 ranks in the west and 90
+# minutes.
 cat >planner <<SH
 #!/usr/bin/env bash
 [ "\$1" = plan ] || exec '$program' "\$@"
@@ -47,7 +49,7 @@ check "submitted: the run reads the plan" same "$("$GEOTRAIN" info run/submitted
   "$("$GEOTRAIN" info run/plan.yaml --flat | grep -E '^(regions.1.ranks|plan.predicted.wall|slurm.time)=' | sort | paste -sd' ')"
 check "submitted: as said" same "$("$GEOTRAIN" info run/submitted.yaml --flat | sed -n 's/^regions.1.ranks=//p')" 3
 
-# Once more: as it was, or not at all.
+# --again: as it was, or not at all.
 submits "again, dry" --again run --dry-run
 ended "again, dry" 0 '^#SBATCH --ntasks=5$'
 check "again, dry: nothing is submitted" same "$(ls sent 2>/dev/null) $(wc -l <run/slurm-jobs)" " 1"
@@ -63,7 +65,7 @@ rm bin/squeue
 submits "again" --again run
 ended "again" 0 'submitted as job 77'
 
-# The program's own plan: ranks that are auto, a time limit from its prediction.
+# A real plan: ranks that are auto, a time limit from the prediction.
 sed 's/{name: west, ranks: 4}/{name: west, ranks: auto, devices: [{type: x, count: 2, power: 2000}]}/' job.yaml >auto.yaml
 echo 'compute: {samples_per_s: 2000}' >>auto.yaml
 "$submit" --geotrain "$GEOTRAIN" auto.yaml --plan --run-dir own >out 2>err

@@ -29,7 +29,8 @@ train "--resume of a finished run" 5 five.yaml --run-dir run --resume
 ended "--resume of a finished run" 0 "test accuracy"
 check "its samples stay" same "$(field run samples)" 4000
 
-# A step of nothing (rate 1e-30) leaves the checkpoint's parameters, so the accuracy is that of the checkpoint.
+# A step with a rate of 1e-30 does not change the checkpoint's parameters, so the accuracy is that
+# of the checkpoint.
 accuracy=$("$GEOTRAIN" eval "run/ckpt/$newest/east.h5" data.h5 | sed -nE 's/^accuracy ([0-9.]+).*/\1/p')
 start_from() { train "$1" 5 five.yaml --run-dir "$1" --set "train.init=$2" --set train.until.steps=1 --set train.optimizer.lr=1e-30; }
 start_from init "run/ckpt/$newest/east.h5"

@@ -1,11 +1,13 @@
 # labels: quick
 # processors: 1
-# The virtual clock: runs repeat to the bit while another program burns the cores, a resume ends with the model of a whole run, what it cannot do is refused in one
-# sentence, and the loss of a rank ends the job as it does in real time.
+# The virtual clock: runs repeat to the bit while another program loads the cores, a resume ends
+# with the model of an uninterrupted run, unsupported jobs are refused in one sentence, and the loss
+# of a rank ends the job as in real time.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-# Three uneven regions; workers that differ in speed, steps that differ in length, links that differ by direction.
+# Three uneven regions, with different speeds of workers, different lengths of steps, and links that
+# differ by direction.
 data data.h5
 cat >job.yaml <<'YAML'
 name: virtual
@@ -69,7 +71,7 @@ repeats() {
 repeats asgd --set sync.strategy=asgd --set sync.local=async --set sync.scale=mean
 repeats sma
 
-# The default link and the power of devices are figures like others.
+# The default link and the power of devices also count.
 sed -e '/between: \[east, north\]/d' -e 's/^wan:/&\n  default: {bandwidth: 80 Mbit\/s, latency: 20 ms, jitter: 2 ms}/' -e 's/compute: {samples_per_s: 1500, /compute: {/' \
   -e 's/compute: {speeds: \[1, 0.6\]}/devices: [{type: fast, count: 1, power: 1500 samples\/s}, {type: slow, count: 3, power: 900}]/' \
   -e 's/compute: {speed: 0.7}/&, devices: [{type: fast, count: 1, power: 1500}]/' -e 's/compute: {samples_per_s: 900}/devices: [{type: slow, count: 2, power: 900}]/' \
@@ -96,7 +98,8 @@ check "resume: model of a whole run" same "$(field stopped params_sha256)" "$(fi
 
 # ---- what it cannot do ----------------------------------------------------------------------------------------------------------------
 
-# refused NAME WORDS -- CHANGE...: a job that is changed so is answered with one sentence that says this; nothing is left.
+# refused NAME WORDS -- CHANGE...: a job with this change is refused with one sentence that has
+# these words; no file is left.
 refused() {
   local name=$1 words=$2
   shift 2

@@ -1,7 +1,8 @@
 # labels: full
 # timeout: 1200
-# bench/virtual, in small: every strategy, layout and local plane under the virtual clock twice, once while another program burns every core.  And more that a quick
-# run leaves out: asynchronous runs that a limit stops and that are resumed repeat as well; a PS that is lost.
+# A small bench/virtual: every strategy, layout and local plane under the virtual clock twice, once
+# while another program loads every core.  It also tests what a quick run leaves out: asynchronous
+# runs that a limit stops and that are resumed repeat, too; a PS that is lost.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -13,7 +14,8 @@ ranks=8
 cp runs/job-3.yaml runs/data.h5 .
 but_wall() { sed '/^  "wall_s":/d' "$1/summary.json" | sha256sum; }
 
-# in_two RUN STRATEGY: a run that limits.wan_bytes stops, which is an event in virtual time, and its resume.
+# in_two RUN STRATEGY: a run that limits.wan_bytes stops, which is an event in virtual time, and its
+# resume.
 in_two() {
   local words=(job-3.yaml --run-dir "$1" --clock virtual --set sync.strategy="$2" --set sync.local=async)
   train "$1" "$ranks" "${words[@]}" --set limits.wan_bytes=3MB
@@ -27,7 +29,7 @@ for strategy in asgd asgd-ga ama; do
   check "$strategy: stopped and resumed twice alike" same "$(but_wall "$strategy-a")" "$(but_wall "$strategy-b")"
 done
 
-# The PS of mumbai: others wait for its word on virtual time, its worker for an order.
+# The PS of mumbai: the others wait for its virtual time, its worker for an order.
 lost() {
   local name=$1 i
   shift

@@ -1,6 +1,7 @@
 # labels: quick
 # processors: 1
-# The bytes on the WAN fall as 1/period, exactly: 64 steps are a whole number of exchanges at each of these periods.
+# The bytes on the WAN are exactly proportional to 1/period: 64 steps are a whole number of
+# exchanges with each of these periods.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/libwan.sh"

@@ -1,6 +1,7 @@
 # labels: full
 # processors: 1
-# What links do to whole runs, under the virtual clock: outages with every strategy, traces, a shared access, loss, directions; and an outage in real time.
+# The effect of links on whole runs, under the virtual clock: outages with every strategy, traces, a
+# shared access, loss, directions; and an outage in real time.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/libwan.sh"
@@ -33,12 +34,12 @@ virtual() {
   ended "$name" 0
 }
 
-# near FOUND WANTED SHARE: within that share of it.
+# near FOUND WANTED SHARE: FOUND is within SHARE of WANTED.
 near() { awk -v f="$1" -v w="$2" -v s="$3" 'BEGIN { ok = f != "" && f >= w * (1 - s) && f <= w * (1 + s); if (!ok) print "      found " f ", needed " w; exit !ok }'; }
 between() { [ "$1" -ge "$2" ] && [ "$1" -le "$3" ] || { echo "      found $1, needed $2 to $3" && false; }; }
 of() { awk "BEGIN { print $1 }"; }
 
-# step_at RUN REGION TIME: the region's steps as its last progress line until then says.
+# step_at RUN REGION TIME: the region's steps in its last progress line until then.
 step_at() {
   sed -nE 's/^\{"t":([0-9.]+),"event":"progress","step":([0-9]+),.*/\1 \2/p' "$1/$2.jsonl" | awk -v t="$3" '$1 <= t { step = $2 } END { print step + 0 }'
 }
@@ -50,7 +51,8 @@ losses() { sed -n '/"regions": \[/,/\]/s/^ *"test_loss": \([^,]*\),*$/\1/p' "$1/
 
 sed '/^compute:/i\  outages: [{between: [east, west], from: 3 s, for: 6 s}]' job.yaml >outage.yaml
 
-# outage STRATEGY LEAST MOST: runs through an outage from 3 s to 9 s; near the end of it each region has made so many steps.
+# outage STRATEGY LEAST MOST: runs through an outage from 3 s to 9 s; near its end each region has
+# made this number of steps.
 outage() {
   local name=outage-$1 region
   virtual "$name" outage.yaml --set sync.strategy="$1"
@@ -66,7 +68,8 @@ outage asgd-ga 38 41 # until the outbox is full: two messages of 4 steps, and th
 outage asgd 31 33    # the same: messages of one step
 outage sma 24 28
 outage ssgd 12 15
-# Who waits makes the same model as without an outage; what is added arrives once: the regions' models are one but for the order of additions.
+# A region that waits makes the same model as without an outage; updates that are added arrive once:
+# the regions' models are equal except for the order of additions.
 for strategy in sma ssgd; do
   virtual "$strategy" job.yaml --set sync.strategy="$strategy"
   check "outage-$strategy: model of a run without one" same "$(field "outage-$strategy" params_sha256)" "$(field "$strategy" params_sha256)"
@@ -78,7 +81,7 @@ done
 
 # ---- rates ----------------------------------------------------------------------------------------------------------------------------
 
-# Steps cost next to nothing: the links decide.
+# Steps take next to no time, so the links decide.
 fast=(--set train.until.steps=60 --set compute.step=1ms)
 message_bits=$((8 * message))
 
@@ -91,7 +94,7 @@ check "trace: 60 models at 20 and 5 Mbit/s in turn" near "$(field trace virtual_
 
 sed 's/latency: 25 ms/latency: 25 ms, loss: 0.01/' job.yaml >loss.yaml
 virtual loss loss.yaml "${fast[@]}" --set train.until.steps=20
-# 12.25 segments of 1448 bytes a round trip of 50 ms (docs/link-model.md)
+# 12.25 segments of 1448 bytes per round trip of 50 ms (docs/link-model.md)
 check "loss: 20 models at 2.84 Mbit/s" near "$(field loss virtual_s)" "$(of "20 * $message_bits / 2.84e6")" 0.08
 
 sed 's/links: .*/links: [{from: east, to: west, bandwidth: 20 Mbit\/s, latency: 25 ms}, {from: west, to: east, bandwidth: 5 Mbit\/s, latency: 40 ms}]/' job.yaml >directions.yaml
@@ -99,7 +102,7 @@ virtual directions directions.yaml "${fast[@]}"
 check "directions: time on the wire of east" near "$(region_field directions east wire_s)" "$(of "60 * $message_bits / 20e6")" 0.02
 check "directions: time on the wire of west" near "$(region_field directions west wire_s)" "$(of "60 * $message_bits / 5e6")" 0.02
 
-# Three regions of which one has an access as fast as one of its two links.
+# Three regions, of which one has an access as fast as one of its two links.
 sed -e 's/^  - {name: west, ranks: 2}/&\n  - {name: north, ranks: 2}/' \
   -e 's/links: \[{between: \[east, west\], \([^}]*\)}\]/links: [{between: [east, west], \1}, {between: [east, north], \1}, {between: [west, north], \1}]/' job.yaml >three.yaml
 sed 's/{name: east, ranks: 2}/{name: east, ranks: 2, access: 20 Mbit\/s}/' three.yaml >access.yaml

@@ -1,6 +1,6 @@
 # labels: quick
 # processors: 1
-# What train warns of, it says once: of the job by one rank, of a region by that region's server.
+# train prints each warning once: about the job by one rank, about a region by that region's server.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 

@@ -1,10 +1,11 @@
 # labels: quick
 # processors: 1
-# geotrain watch: a run that waits, runs, is stopped and resumed, ends; what a (made-up) squeue says of its job; sweeps, Ctrl-C, mistakes.
+# geotrain watch: a run that waits, runs, is stopped and resumed, and ends; what a (stand-in) squeue
+# says about its job; sweeps, Ctrl-C, mistakes.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-# A squeue that answers what a file says: nothing, an error, or nothing at all.
+# A squeue that answers with the contents of a file, with an error, or not at all.
 mkdir bin
 cat >bin/squeue <<'SH'
 #!/bin/sh
@@ -14,12 +15,12 @@ echo "$*" >>"$FOLDER/asked"
 cat "$FOLDER/answer"
 SH
 chmod +x bin/squeue
-# No rank of a run: what looks for those that survive shall not find it.
+# Not a rank of a run: the search for surviving ranks must not find it.
 watch() { env -u GEOTRAIN_DRILL "$GEOTRAIN" watch "$@"; }
 queue() { FOLDER=$PWD/$1 PATH=$PWD/bin:$PATH watch "${@:2}"; }
 seen() { grep -qE -- "$2" "$1" || { sed 's/^/      /' "$1" && false; }; }
 
-# wait_seen FILE WORDS: until the file says so.
+# wait_seen FILE WORDS: waits until the file has these words.
 wait_seen() {
   local i
   for i in $(seq 300); do
@@ -47,7 +48,7 @@ hanging=$!
 job job.yaml
 echo 'log: {every: 1 s}' >>job.yaml
 mkdir run
-# Without MPI: settings under which MPI does not start do not matter.
+# Without MPI: settings with which MPI cannot start have no effect.
 (OMPI_MCA_btl=none OMPI_MCA_pml=none watch run >watch.out 2>watch.err; echo $? >watch.code) &
 watch=$!
 wait_seen watch.out '^nothing there yet$'

@@ -1,12 +1,13 @@
 # labels: quick
 # processors: 1
-# What commands answer to what people write by mistake: one sentence that says what is needed, and the documented code.
+# The answers of commands to common mistakes: one sentence that says what is needed, and the
+# documented exit code.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 job job.yaml
 
-# answers NAME CODE PATTERN ARGUMENT...: one line that has this in it, verbatim.
+# answers NAME CODE PATTERN ARGUMENT...: one line that contains PATTERN verbatim.
 answers() {
   local name=$1 wanted=$2 pattern=$3 code
   shift 3
@@ -41,14 +42,14 @@ answers '--out that cannot be made' 2 'simulate: --out /proc/out cannot be made:
 printf x >file
 answers '--out that is a file' 2 'file/summary.json' simulate job.yaml "${compute[@]}" --out file
 
-# A slow link is slow, and no more; one that signs of life fill is named.
+# A slow link is only slow; a link that signs of life fill is named.
 answers 'a link of 1 kbit/s' 6 'nothing moves any more: the slowest link has 1000 bit/s, which signs of life alone fill; 2000 bit/s or more is needed' \
   simulate job.yaml "${compute[@]}" --set 'wan.links.0.bandwidth=1 kbit/s'
 "$GEOTRAIN" simulate job.yaml "${compute[@]}" --set 'wan.links.0.bandwidth=2 kbit/s' >slow 2>&1
 check 'a link of 2 kbit/s' same "$?" 0
 check 'a simulation evaluates nothing' grep -qF 'test accuracy  -  (nothing was evaluated)' slow
 
-# A mark in front of the text, as editors of some systems write it.
+# A byte order mark in front of the text, as some editors write it.
 { printf '\357\273\277' && cat job.yaml; } >marked.yaml
 "$GEOTRAIN" info marked.yaml >marked 2>&1
 check 'a job file with a byte order mark' same "$?" 0
@@ -58,7 +59,7 @@ check 'help says what it computes on' grep -qF 'It computes on CPUs only; GPUs a
 "$GEOTRAIN" help job >help
 check 'help job names no GPU' test "$(grep -cE '\b[av]100\b' help)" = 0
 
-# Warnings, on standard error, of jobs that are taken.
+# Warnings, on standard error, about jobs that are accepted.
 warns() {
   local name=$1 pattern=$2
   shift 2
@@ -72,7 +73,8 @@ warns 'emulation without links' 'wan.emulate is true and no link is given' --set
 "$GEOTRAIN" simulate job.yaml "${compute[@]}" 2>said >/dev/null
 check 'no warning without reason' test ! -s said
 
-# Of many regions only links with traffic are told of, the 4096 busiest, and how many are not.
+# With many regions only the 4096 busiest links with traffic are listed, and the number of the
+# others.
 { echo name,ranks,samples,samples_per_s && for i in $(seq 65); do echo "r$i,2,64,1000"; done; } >many.csv
 many=(--regions-csv many.csv --set 'wan.default={latency: 10 ms}' --set data.path=none.h5 --set 'train.until={steps: 4}')
 for case in none:0+4160 sma:4096+64; do
@@ -85,7 +87,7 @@ done
 check '65 regions, a plan: links' same "$(jq -r '.candidates[0].plan | "\(.links | length)+\(.links_left_out)"' many.json)" 4096+64
 check '65 regions, a plan: messages' same "$(jq '.candidates[0].plan | ([.regions[].traffic.messages] | add) == .expected.messages' many.json)" true
 
-# The page of the job file is what the program says of it.
+# The page of the job file is the output of the program.
 "$GEOTRAIN" help job --markdown >job-file.md
 check "docs/job-file.md: geotrain help job --markdown >docs/job-file.md" cmp -s job-file.md "$GEOTRAIN_SOURCE/docs/job-file.md"
 

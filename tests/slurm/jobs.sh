@@ -1,11 +1,12 @@
 # labels: full
 # timeout: 600
-# The ways to be one training on Slurm: one job, a heterogeneous job over three partitions, an array of four strategies, a chain; the map is right in each.
+# The ways to run one training on Slurm: one job, a heterogeneous job over three partitions, an
+# array of four strategies, a chain.  The map of ranks is right in each.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 cluster_up
 
-# three FILE: three regions, each in a partition and on a node of its own.
+# three FILE: three regions, each in its own partition and on its own node.
 three() {
   data data.h5
   cat >"$1" <<'YAML'
@@ -31,7 +32,7 @@ slurm: {partition: all}
 YAML
 }
 
-# mapped NAME RUN EU US AP: two ranks a region, in order, on these hosts.
+# mapped NAME RUN EU US AP: two ranks per region, in order, on these hosts.
 mapped() {
   local name=$1 map
   map=$(grep -E '^region [a-z]+: ranks' "$2/slurm.log" | tail -n 3 | tr '\n' ' ')

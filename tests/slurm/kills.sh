@@ -1,7 +1,8 @@
 # labels: full
 # timeout: 3600
-# kill -9 of a rank, of a slurmstepd, of srun: the job ends by its deadline (limits of 15 s, then 7 s in which srun ends the step, and room for a busy machine),
-# no process of it stays, and submitting it again resumes it.  DRILLS: how often each (2).
+# kill -9 of a rank, of a slurmstepd, of srun: the job ends by its deadline (limits of 15 s, then 7
+# s in which srun ends the step, with a margin for a busy machine), none of its processes survives,
+# and submitting it again resumes it.  DRILLS: how often each is done (2).
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 drills=${DRILLS:-2}
@@ -10,7 +11,7 @@ slurm_job job.yaml
 sed -i "s/limits: .*/limits: {wan_patience: 15 s, local: 15 s}/" job.yaml
 undisturbed job.yaml
 
-# named COMM [NODE]: the first process of that name among those of jobs, on a node if one is said.
+# named COMM [NODE]: the first process of that name that belongs to a job, on NODE if given.
 named() {
   local p
   for p in $(job_processes); do
@@ -20,7 +21,7 @@ named() {
   done
 }
 
-# The host that the job has given to region west: not the one with the batch shell.
+# The host of region west, which does not run the batch shell.
 far_node() { scontrol show hostnames "$(show "$id" NodeList)" | tail -n 1; }
 
 rank() { # RANK
@@ -28,7 +29,7 @@ rank() { # RANK
   for p in $(living); do grep -qszFx "SLURM_PROCID=$1" "/proc/$p/environ" && echo "$p" && return; done
 }
 
-# killed NAME PID-COMMAND...: kill -9 of the process that the command prints.
+# killed NAME PID-COMMAND...: kills with kill -9 the process whose id the command prints.
 killed() {
   local name=$1 n run pid
   shift

@@ -1,5 +1,7 @@
-# What the scripts on a private Slurm share, beside tests/e2e/lib.sh: the cluster, jobs that are waited for, and an end at which nothing of it is left.
-# The scripts call cluster_up first and end with `finish_slurm`; 77 is the exit code of a script that could not run, which CTest calls skipped.
+# Shared by the scripts on a private Slurm, in addition to tests/e2e/lib.sh: the cluster, waiting
+# for jobs, and an end that checks that nothing of it is left.  The scripts call cluster_up first
+# and end with `finish_slurm`; exit code 77 means that a script could not run, which CTest reports
+# as skipped.
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib.sh"
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 submit=$GEOTRAIN_SOURCE/slurm/submit
@@ -46,7 +48,7 @@ end_slurm() {
 trap end_slurm EXIT
 trap 'exit 143' TERM INT
 
-# An end with the checks that nothing is left.
+# The end of a script, with checks that nothing is left.
 finish_slurm() {
   local token left
   token=$(cat "$cluster/token")
@@ -59,7 +61,7 @@ finish_slurm() {
 
 # ---- nodes ------------------------------------------------------------------------------------------------------------------------
 
-# on NODE COMMAND...: runs it where that node's steps run.
+# on NODE COMMAND...: runs COMMAND where that node's steps run.
 on() {
   local pid
   pid=$(awk -v node="$1" '$1 == node { print $2 }' "$cluster/nodes")
@@ -67,7 +69,7 @@ on() {
   nsenter -t "$pid" -m -u -- "$@"
 }
 
-# Process ids of what jobs run on the nodes (steps, batch shells, srun, ranks): all but the daemons.
+# Process ids of the jobs on the nodes (steps, batch shells, srun, ranks), without the daemons.
 job_processes() {
   local file p
   grep -lsF "/hosts-$(cat "$cluster/token") " /proc/[0-9]*/mountinfo | while read -r file; do
@@ -92,16 +94,16 @@ nothing_runs() {
 
 # ---- jobs -------------------------------------------------------------------------------------------------------------------------
 
-# field RUN KEY of a run that may have no summary.
+# field RUN KEY: a field of the summary of a run, if there is one.
 field() { [ -e "$1/summary.json" ] && sed -nE 's/^ *"'"$2"'": "?([^",]*)"?,?$/\1/p' "$1/summary.json" | head -n 1; }
 
-# show ID KEY: a field of `scontrol show job`, of the first of its parts.
+# show ID KEY: a field of `scontrol show job`, of the first of its components.
 show() { scontrol -o show job "$1" 2>/dev/null | head -n 1 | tr ' ' '\n' | sed -n "s/^$2=//p" | head -n 1; }
 
-# slurm/submit in an environment as a user has it; its words are in submit.out.
+# slurm/submit in the environment of a user; its output is in submit.out.
 submits() { env -u SLURM_PMIX_FENCE bash "$submit" "$@" >submit.out 2>&1; }
 
-# submitted NAME JOB RUN WORDS...: slurm/submit with these words; the job's id is in $id.
+# submitted NAME JOB RUN WORDS...: slurm/submit with these arguments; the job's id is in $id.
 submitted() {
   local name=$1 job=$2 run=$3
   shift 3
@@ -116,7 +118,8 @@ submitted() {
 
 log_end() { tail -n "${2:-6}" "$1/slurm.log" 2>/dev/null | cut -c 1-300; }
 
-# wait_job NAME ID SECONDS RUN: until the job and all its parts have ended; its exit code is in $code.
+# wait_job NAME ID SECONDS RUN: waits until the job and all its components have ended; its exit code
+# is in $code.
 wait_job() {
   local end=$((SECONDS + $3)) states
   while [ "$SECONDS" -lt "$end" ]; do
@@ -137,7 +140,8 @@ wait_job() {
   return 1
 }
 
-# wait_rounds NAME RUN ROUND: until a whole round as new as that is there, while the job lives.
+# wait_rounds NAME RUN ROUND: waits for a whole round that is at least as new as ROUND, while the
+# job runs.
 wait_rounds() {
   local end=$((SECONDS + 60)) newest
   while [ "$SECONDS" -lt "$end" ]; do
@@ -149,7 +153,8 @@ wait_rounds() {
   return 1
 }
 
-# job_ended NAME RUN CODE WORD...: the last job ended with this code and its log says these words, and never a fault of its own.
+# job_ended NAME RUN CODE WORD...: the last job ended with this code, its log has these words, and
+# there is no fault of geotrain.
 job_ended() {
   local name=$1 run=$2 want=$3
   shift 3
@@ -159,12 +164,13 @@ job_ended() {
   ended "$name" "$want" "$@"
 }
 
-# region_on LOG REGION: the hosts that the log's last map names for a region.
+# region_on LOG REGION: the hosts of a region in the last map in the log.
 region_on() { sed -nE "s/^region $2: ranks .* on ([^ ]+)\$/\1/p" "$1" | tail -n 1; }
 
 # ---- what is trained --------------------------------------------------------------------------------------------------------------
 
-# slurm_job FILE: tests/e2e/lib.sh's job over a WAN of 20 ms, so that 400 steps take at least 4 s however fast the machine is; a partition and a node a region.
+# slurm_job FILE: the job of tests/e2e/lib.sh over a WAN of 20 ms, so that 400 steps take at least 4
+# s on any machine, with a partition and a node for each region.
 slurm_job() {
   job "$1"
   sed -i 's/steps: 60/steps: 400/; s/latency: 1 ms/latency: 20 ms/' "$1"
@@ -172,7 +178,8 @@ slurm_job() {
   echo 'slurm: {partition: all}' >>"$1"
 }
 
-# undisturbed JOB [RANKS]: what a run without Slurm ends with; the emulated WAN changes times only.  Its hash is in $sha.
+# undisturbed JOB [RANKS]: a run without Slurm for comparison; the emulated WAN changes only times.
+# Its hash is in $sha.
 undisturbed() {
   rm -rf whole
   train "undisturbed" "${2:-4}" "$1" --run-dir whole --set wan.emulate=false
@@ -181,10 +188,10 @@ undisturbed() {
   [ -n "$sha" ] || { fail "undisturbed" "no hash to compare with" && finish_slurm; }
 }
 
-# same_model NAME RUN: it ended with the model of the undisturbed run.
+# same_model NAME RUN: the run ended with the model of the undisturbed run.
 same_model() { check "$1: the model of an undisturbed run" same "$(field "$2" params_sha256)" "$sha"; }
 
-# two_hosts NAME RUN: the last map in the log says one host a region, and not the same.
+# two_hosts NAME RUN: the last map in the log has one host per region, and they differ.
 two_hosts() {
   local east west
   east=$(region_on "$2/slurm.log" east) west=$(region_on "$2/slurm.log" west)

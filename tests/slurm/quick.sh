@@ -1,9 +1,10 @@
 # processors: 1
-# A job of two regions through slurm/submit: the map is right, USR1 leads to a checkpoint, a requeue and a resume, and the model is that of an undisturbed run;
-# geotrain watch sees it run, wait and end.
+# A job of two regions through slurm/submit: the map is right, USR1 leads to a checkpoint, a requeue
+# and a resume, and the model is that of an undisturbed run; geotrain watch shows it waiting,
+# running and ending.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
-# clock_of RUN: the plan's time limit as sbatch has it.
+# clock_of RUN: the plan's time limit in the format of sbatch.
 clock_of() { "$GEOTRAIN" info "$1/plan.yaml" --flat | awk -F= '$1 == "slurm.time" { printf "%d-%02d:%02d:%02d", $2 / 86400, $2 % 86400 / 3600, $2 % 3600 / 60, $2 % 60 }'; }
 cluster_up
 slurm_job job.yaml
@@ -40,7 +41,8 @@ check "watch: ends with the table" grep -q 'test accuracy' watch.out
 check "watch --once: 0 of a run that has ended" same "$?" 0
 nothing_runs "one job"
 
-# Planned first: ranks that are auto, the time that Slurm is asked for, and at the end what was predicted beside what was measured.
+# With a plan: ranks that are auto, the time limit, and at the end the predicted and measured
+# figures.
 sed "s/steps: 300/steps: 40/; s/{name: west, ranks: 2, /{name: west, ranks: auto, devices: [{type: x, count: 1, power: 2000, price: 1}], /" job.yaml >auto.yaml
 echo 'compute: {samples_per_s: 2000}' >>auto.yaml
 submitted "planned" auto.yaml planned --one --plan --set plan.start=1min

@@ -1,11 +1,13 @@
 # labels: full
-# Mistakes that Slurm makes possible: one clear message each, the code that says whose fault it is, and nothing hangs.
+# Mistakes that are possible with Slurm: each gives one clear message and the right exit code, and
+# nothing hangs.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 cluster_up
 job job.yaml
 
-# refused NAME CODE WORD... -- COMMAND...: it ends within 60 s with that code; geotrain says the words, in one message.
+# refused NAME CODE WORD... -- COMMAND...: the command ends within 60 s with that code and one
+# message of geotrain with the words.
 refused() {
   local name=$1 want=$2 words=()
   shift 2
@@ -26,11 +28,11 @@ refused "a partition that is not there" 2 'partition nosuch of region east is no
   bash "$submit" job.yaml --run-dir c --geotrain "$GEOTRAIN" --set slurm.partition=nosuch
 check "a partition that is not there: no run directory" test ! -e c
 
-# A directory that one of the nodes may only read.
+# A directory that is read-only on one of the nodes.
 mkdir ro
 on us1 mount --bind "$PWD/ro" "$PWD/ro"
 on us1 mount -o remount,bind,ro "$PWD/ro"
-# Whether the other node was the first to make it or not.
+# It does not matter which node makes it first.
 refused "read-only on one node" 4 'ro/run cannot be (made|written) on us1: Read-only' -- "${world[@]}" --mpi=pmix "$GEOTRAIN" train job.yaml --run-dir ro/run
 mkdir ro/there
 refused "one that is there" 4 'ro/there cannot be written on us1: Read-only' -- "${world[@]}" --mpi=pmix "$GEOTRAIN" train job.yaml --run-dir ro/there

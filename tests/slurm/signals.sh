@@ -1,6 +1,7 @@
 # labels: full
 # timeout: 3600
-# Whatever takes a running job away, it resumes by itself and ends with the model of an undisturbed run.  DRILLS: how often each (2).
+# A job that is interrupted in any way resumes by itself and ends with the model of an undisturbed
+# run.  DRILLS: how often each is done (2).
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 drills=${DRILLS:-2}
@@ -8,7 +9,8 @@ cluster_up PreemptType=preempt/partition_prio PreemptMode=REQUEUE
 slurm_job job.yaml
 undisturbed job.yaml
 
-# drill NAME COMMAND...: a job ($form of $job) is disturbed by COMMAND in its midst, at another round each time.
+# drill NAME COMMAND...: a running job ($form of $job) is disturbed by COMMAND, at a different round
+# each time.
 job=job.yaml form=--one
 drill() {
   local name=$1 run n
@@ -22,7 +24,8 @@ drill() {
   done
 }
 
-# resumed NAME RUN: the last job ended well after at least one requeue, from a round and not from the start.
+# resumed NAME RUN: the last job ended well after at least one requeue, from a round and not from
+# the start.
 resumed() {
   local again
   job_ended "$1" "$2" 0
@@ -40,7 +43,8 @@ batch_usr1() { scancel --batch --signal=USR1 "$id"; }
 batch_term() { scancel --batch --signal=TERM "$id"; }
 requeue() { scontrol requeue "$id"; }
 
-# The last node of the job, the one without the batch shell, goes down and comes back when the job has left it.
+# The last node of the job, which does not run the batch shell, goes down and comes back when the
+# job has left it.
 node_down() {
   local node i
   node=$(scontrol show hostnames "$(show "$id" NodeList)" | tail -n 1)
@@ -52,7 +56,7 @@ node_down() {
   scontrol update nodename="$node" state=resume
 }
 
-# A job of a partition that goes before takes all nodes for a while.
+# A job of a partition with a higher priority takes all nodes for a while.
 preempt() { sbatch --parsable -p urgent -N 3 --exclusive -o /dev/null --wrap 'sleep 2' >/dev/null; }
 
 drill "USR1 to the step" usr1
@@ -63,14 +67,14 @@ drill "requeue" requeue
 drill "node down" node_down
 drill "pre-empted" preempt
 
-# A region is a component of its own.
+# Each region is a component.
 sed 's/, nodes: 1//' job.yaml >het.yaml
 job=het.yaml form=--het
 drill "USR1 to a heterogeneous step" usr1
 drill "USR1 to the first component's batch shell" batch_usr1
 
-# A signal straight to the ranks while they are being loaded: it waits for them.  Slurm lists a step
-# before it has ranks, and a signal to none is lost.
+# A signal directly to ranks that are still starting: it must wait for them.  Slurm lists a step
+# before it has ranks, and a signal to a step without ranks is lost.
 rank_is_there() {
   local p
   for p in $(job_processes); do
@@ -88,8 +92,9 @@ for n in $(seq "$drills"); do
   same_model "early USR1 $n" "early-$n"
 done
 
-# A time limit.  Slurm's least is a minute, and it looks every 30 s whose time is up: with 50 s of warning the signal comes within the first 30 s, so the job
-# must take longer than that: links of 300 ms make 600 steps last 45 s at least.
+# A time limit.  Slurm's smallest is a minute, and Slurm checks limits every 30 s: with 50 s of
+# warning the signal comes within the first 30 s, so the job must run longer than that: links of 300
+# ms make 600 steps take at least 45 s.
 sed -e 's/steps: 400/steps: 600/; s/latency: 20 ms/latency: 300 ms/' job.yaml >limit.yaml
 undisturbed limit.yaml
 for n in $(seq "$drills"); do
