@@ -9,14 +9,7 @@ SKIP=77
 
 # PART: FILES: REASON.  A line that is no circle any more is refused too, where its part is built:
 # delete it.
-allowed='
-cli: cmd_help commands: help prints the list that it stands in
-cli: plan_bill plan_bill_all plan_bill_least plan_bill_near: one search in four files
-train: final loop progress result resume time virtual: the loop of a PS and what it serves
-train: probe probe_compute probe_links: measurements share the helpers of who calls them
-train: probe_profile probe_report probe_work: the report of a profile, and what is in it
-wan: gateway receive virtual: frames come in under both clocks
-'
+allowed=''
 
 # Lines "PART FILE SYMBOL defined|wanted" of a build folder whose sources are in another one.
 symbols() { # build, sources

@@ -54,6 +54,7 @@ struct gt_exchange {
   gt_tree tree;   /* hub, tree */
 };
 
+/* common.c */
 /* The collective takes its place as the exchange's last. */
 void gt_exchange_add(gt_exchange *x, gt_collective *c, const gt_collective_spec *spec, size_t n);
 /* Each of the regions has room for so many messages; true where there is none. */

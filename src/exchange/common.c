@@ -1,0 +1,29 @@
+/* What collectives and topologies use of their exchange. */
+#include "internal.h"
+
+void gt_exchange_add(gt_exchange *x, gt_collective *c, const gt_collective_spec *spec, size_t n) {
+  c->x = x;
+  c->spec = *spec;
+  c->n = n;
+  c->id = x->ncollectives++;
+  if (x->last)
+    x->last->next = c;
+  else
+    x->first = c;
+  x->last = c;
+}
+
+bool gt_exchange_room_at(const gt_exchange *x, const size_t *regions, size_t n, size_t messages) {
+  const gt_exchange_host *host = &x->spec.host;
+  for (size_t i = 0; i < n; i++)
+    if (!host->room(host->ctx, regions[i], messages)) return false;
+  return true;
+}
+
+gt_payload *gt_exchange_body(const gt_exchange *x, size_t n) {
+  return x->spec.host.payload(x->spec.host.ctx, n);
+}
+
+gt_frame_header gt_collective_head(const gt_collective *c, uint64_t value, uint64_t detail) {
+  return (gt_frame_header){.kind = (uint8_t)c->spec.kind, .range = (uint32_t)c->id, .value = value, .detail = detail};
+}
