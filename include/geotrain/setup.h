@@ -33,8 +33,8 @@ typedef struct {
   char why[GT_ERROR_TEXT_MAX]; /* it is not sound */
 } gt_kept;
 
-/* What one rank knows of its run.  Made by gt_setup_open, owned by the caller, who reads it and may
-   change the graph's parameters; all that it points to is freed by gt_setup_close. */
+/* What one rank knows of its run.  Made by gt_setup_open; gt_setup_close frees all that it points to,
+   but for what is said to be borrowed. */
 typedef struct {
   const gt_setup_options *options; /* borrowed */
   gt_job *job;
