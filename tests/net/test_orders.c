@@ -4,9 +4,11 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
+#include "geotrain/tensor.h"
 #include "internal.h"
 
 #define WORKERS 4
@@ -92,6 +94,8 @@ static void mean_and_bells(void **unused) {
   (void)unused;
   pthread_t threads[WORKERS];
   size_t numbers[WORKERS], wrong = 0;
+  /* The program chooses before its first computation; these threads stand for processes. */
+  assert_int_equal(gt_isa_choose(getenv("GEOTRAIN_ISA")), GT_OK);
   gt_mean m = open_mean(WORKERS);
   for (size_t w = 0; w < WORKERS; w++) {
     numbers[w] = w;
