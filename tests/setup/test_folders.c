@@ -63,5 +63,5 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_regions), cmocka_unit_test(test_folders),
                                      cmocka_unit_test(test_one_that_cannot_be),
                                      cmocka_unit_test(test_nothing_is_left_allocated)};
-  return w_main(tests, sizeof tests / sizeof *tests);
+  return w_main_alone(tests, sizeof tests / sizeof *tests);
 }

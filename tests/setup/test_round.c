@@ -109,5 +109,5 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_folder_that_was_asked_for, begin, end),
       cmocka_unit_test(test_nothing_is_left_allocated),
   };
-  return w_main(tests, sizeof tests / sizeof *tests);
+  return w_main_alone(tests, sizeof tests / sizeof *tests);
 }

@@ -68,8 +68,12 @@ void w_meet(void) {
 
 static int make_folder(void **unused) {
   (void)unused;
+  return mkdtemp(folder) ? 0 : -1;
+}
+
+static int make_folder_of_all(void **unused) {
   MPI_Request request;
-  if (w_rank == 0 && !mkdtemp(folder)) return -1;
+  if (w_rank == 0 && make_folder(unused) != 0) return -1;
   GT_MPI(MPI_Ibcast(folder, (int)sizeof folder, MPI_CHAR, 0, MPI_COMM_WORLD, &request));
   gt_wait_all(&request, 1, "the folder of the test", W_LIMIT_S, NULL, NULL);
   return 0;
@@ -78,15 +82,24 @@ static int make_folder(void **unused) {
 static int remove_folder(void **unused) {
   (void)unused;
   char command[300];
-  w_meet();
   snprintf(command, sizeof command, "rm -r '%s'", folder);
-  return w_rank == 0 ? system(command) : 0;
+  return system(command);
+}
+
+static int remove_folder_of_all(void **unused) {
+  w_meet();
+  return w_rank == 0 ? remove_folder(unused) : 0;
+}
+
+int w_main_alone(const struct CMUnitTest *tests, size_t n) {
+  return _cmocka_run_group_tests("tests", tests, n, make_folder, remove_folder);
 }
 
 int w_main(const struct CMUnitTest *tests, size_t n) {
   gt_net_start(W_LIMIT_S);
   GT_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &w_rank));
-  const int failed = _cmocka_run_group_tests("tests", tests, n, make_folder, remove_folder);
+  const int failed =
+      _cmocka_run_group_tests("tests", tests, n, make_folder_of_all, remove_folder_of_all);
   gt_net_finalize(W_LIMIT_S);
   return failed;
 }

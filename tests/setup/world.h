@@ -22,6 +22,8 @@ extern int w_rank; /* of the world */
 /* Starts MPI, makes a folder for all ranks, runs the tests, removes it and ends MPI; what main
    returns.  Collective over the world. */
 int w_main(const struct CMUnitTest *tests, size_t n);
+/* The same of one process, without MPI. */
+int w_main_alone(const struct CMUnitTest *tests, size_t n);
 /* FOLDER/name, in one of 16 buffers in turn. */
 const char *w_path(const char *name);
 /* All ranks meet: what one has written before, all can read after. */
