@@ -27,3 +27,10 @@ gt_payload *gt_exchange_body(const gt_exchange *x, size_t n) {
 gt_frame_header gt_collective_head(const gt_collective *c, uint64_t value, uint64_t detail) {
   return (gt_frame_header){.kind = (uint8_t)c->spec.kind, .range = (uint32_t)c->id, .value = value, .detail = detail};
 }
+
+gt_frame_header gt_collective_routed(const gt_collective *c, uint64_t value, uint64_t detail, const gt_frame_route *route) {
+  gt_frame_header head = gt_collective_head(c, value, detail);
+  head.flags = GT_FRAME_ROUTED;
+  head.route = *route;
+  return head;
+}

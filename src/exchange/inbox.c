@@ -120,7 +120,7 @@ gt_status gt_inbox_load(gt_inbox *inbox, const char *owner, const gt_state *stat
       snprintf(prefix, sizeof prefix, "%sinbox/%zu/%lld/", owner, peer, (long long)k);
       GT_TRY(gt_state_get(state, prefix, "value", GT_TYPE_I64, &slot->value, 1));
       GT_TRY(load_piece(inbox, slot, prefix, state));
-      if (slot->vec.data) GT_TRY(gt_state_get(state, prefix, "data", GT_TYPE_F32, slot->vec.data, slot->vec.n));
+      if (slot->vec.data && slot->vec.n) GT_TRY(gt_state_get(state, prefix, "data", GT_TYPE_F32, slot->vec.data, slot->vec.n));
     }
   }
   return GT_OK;

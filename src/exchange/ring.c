@@ -61,14 +61,12 @@ static bool has_room(const turns *t) {
 static void post(const turns *t, gt_payload *payload, size_t chunk, double weight) {
   const gt_allreduce *r = &t->base;
   const gt_exchange *x = r->base.x;
-  const gt_exchange_message message = {
-      .payload = payload,
-      .n = payload->vec.n,
-      .head = gt_collective_head(&r->base, (uint64_t)r->applied + 1, 0),
-      .route = {.origin = (uint16_t)x->spec.self, .offset = first_of(t, chunk), .count = payload->vec.n, .weight = weight},
-      .routed = true,
-      .to = &x->spec.next[x->spec.self],
-      .nto = 1};
+  const gt_frame_route route = {.origin = (uint16_t)x->spec.self, .offset = first_of(t, chunk), .count = payload->vec.n, .weight = weight};
+  const gt_exchange_message message = {.payload = payload,
+                                       .n = payload->vec.n,
+                                       .head = gt_collective_routed(&r->base, (uint64_t)r->applied + 1, 0, &route),
+                                       .to = &x->spec.next[x->spec.self],
+                                       .nto = 1};
   x->spec.host.post(x->spec.host.ctx, &message);
 }
 
@@ -178,8 +176,8 @@ static bool turns_next(gt_allreduce *r) {
   return true;
 }
 
-static bool turns_receive(gt_allreduce *r, size_t from, const gt_frame_header *head, const gt_frame_route *route, gt_vec body) {
-  gt_inbox_push(&of(r)->inbox, from, (int64_t)head->value, route->weight, body);
+static bool turns_receive(gt_allreduce *r, size_t from, const gt_frame_header *head, gt_vec body) {
+  gt_inbox_push(&of(r)->inbox, from, (int64_t)head->value, head->route.weight, body);
   return true;
 }
 
@@ -231,7 +229,14 @@ static const gt_allreduce_ops ring_allreduce = {
     .load = turns_load,
 };
 
+/* One chunk comes behind the other: two are enough for their acknowledgements to return meanwhile. */
+static size_t unit(const gt_exchange *x, size_t n) {
+  (void)x, (void)n;
+  return 2;
+}
+
 const gt_topology_ops gt_topology_ring = {
     .name = "ring",
+    .unit = unit,
     .allreduce = &ring_allreduce,
 };

@@ -54,10 +54,15 @@ static void tree_close(gt_exchange *x) {
   gt_free(x->tree.begin);
 }
 
+static size_t pieces(const gt_exchange *x, size_t n) {
+  return (n + x->spec.piece - 1) / x->spec.piece;
+}
+
 const gt_topology_ops gt_topology_hub = {
     .name = "hub",
     .open = tree_open,
     .close = tree_close,
+    .unit = pieces,
     .allreduce = &gt_tree_allreduce,
     .broadcast = &gt_tree_broadcast,
 };
@@ -66,6 +71,7 @@ const gt_topology_ops gt_topology_tree = {
     .name = "tree",
     .open = tree_open,
     .close = tree_close,
+    .unit = pieces,
     .allreduce = &gt_tree_allreduce,
     .broadcast = &gt_tree_broadcast,
 };

@@ -56,8 +56,8 @@ static gt_ns host_clock(void *ctx) {
   return gt_timeline_now(((sim_region *)ctx)->timeline);
 }
 
-static void host_work(void *ctx, gt_ps_work work) {
-  gt_timeline_work(((sim_region *)ctx)->timeline, work);
+static void host_work(void *ctx, gt_ps_work work, double part) {
+  gt_timeline_work(((sim_region *)ctx)->timeline, work, part);
 }
 
 /* ---- what wires tell ------------------------------------------------------------------------- */
