@@ -65,6 +65,17 @@ typedef struct {
   gt_exchange_host host;
 } gt_exchange_spec;
 
+/* ---- topologies of a job ------------------------------------------------------------------------- */
+
+/* It has a broadcast, and not all-reduce alone. */
+bool gt_topology_broadcasts(gt_topology topology);
+/* Writes `next` of an exchange of hub, tree or ring: nregions.  links: what the job's links carry;
+   bytes: of a message; hub: the region, nregions: the one that the others reach soonest.  The same
+   in every region.  tree: a spanning tree of the links on which a message takes least (Prim 1957),
+   rooted in the middle of its longest path; ring: of least slowest link, up to 8 regions, beyond
+   that from each region to the nearest that is left. */
+void gt_topology_place(gt_topology topology, const gt_links *links, size_t nregions, size_t bytes, size_t hub, size_t *next);
+
 gt_exchange *gt_exchange_create(const gt_exchange_spec *spec);
 /* After the collectives, which whoever opened them closes. */
 void gt_exchange_close(gt_exchange *x);

@@ -127,6 +127,7 @@ struct gt_sim {
   sim_region *regions;
   sim_agenda agenda;
   double *weights;
+  size_t *next; /* as in gt_exchange_spec */
   sim_message *messages;
   size_t nmessages, capacity;
   uint32_t spare; /* the first of the free messages */

@@ -121,6 +121,7 @@ static void open_ps(gt_server *s, int64_t newest_round) {
   gt_ps_spec spec = gt_ps_spec_of(job, &run->order, gt_links_from(run->links, run->roles.region_id), a->params.n);
   spec.nworkers = (size_t)run->roles.region_size - 1;
   spec.weights = s->weights;
+  spec.next = s->next = gt_ps_next_of(job, run->links, a->params.n);
   spec.params = a->params;
   spec.grads = a->grads;
   spec.buffers = a->buffers;
@@ -256,5 +257,6 @@ void gt_server_close(gt_server *s) {
   s->clock->close(s->clock_state);
   gt_past_close(&s->past);
   gt_free(s->weights);
+  gt_free(s->next);
   gt_free(s->hellos);
 }
