@@ -92,8 +92,9 @@ void gt_exchange_room(gt_exchange *x, size_t region);
 size_t gt_exchange_bytes(const gt_exchange *x, const gt_frame_header *head);
 /* Messages that one exchange of it all puts on a link at most; once every collective is open. */
 size_t gt_exchange_unit(const gt_exchange *x);
-/* GT_ERR_FAULT: no region contributes to the message's round any more. */
-gt_status gt_exchange_check(const gt_exchange *x, const gt_frame_header *head);
+/* GT_ERR_FAULT: no next message of the region can be like that: its way, its part of the range, its
+   round. */
+gt_status gt_exchange_check(const gt_exchange *x, size_t from, const gt_frame_header *head);
 /* A message was received, in order and once; its body, of gt_exchange_bytes, is borrowed.  True: it
    may be acknowledged; false: once the host is told that it is taken. */
 bool gt_exchange_receive(gt_exchange *x, size_t from, const gt_frame_header *head, gt_vec body);

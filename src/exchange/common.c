@@ -20,6 +20,12 @@ bool gt_exchange_room_at(const gt_exchange *x, const size_t *regions, size_t n, 
   return true;
 }
 
+gt_status gt_exchange_check_part(const gt_frame_header *head, size_t offset, size_t n) {
+  if (head->route.offset == offset && head->route.count == n) return GT_OK;
+  return GT_FAIL(GT_ERR_FAULT, "data has %llu floats from %llu on; %zu from %zu on are needed", (unsigned long long)head->route.count,
+                 (unsigned long long)head->route.offset, n, offset);
+}
+
 gt_payload *gt_exchange_body(const gt_exchange *x, size_t n) {
   return x->spec.host.payload(x->spec.host.ctx, n);
 }

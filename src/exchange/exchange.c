@@ -67,11 +67,23 @@ size_t gt_exchange_unit(const gt_exchange *x) {
   return most;
 }
 
-gt_status gt_exchange_check(const gt_exchange *x, const gt_frame_header *head) {
+/* What no region contributes to any more. */
+static gt_status check_round(const gt_allreduce *r, const gt_frame_header *head) {
+  if ((int64_t)head->value > r->applied) return GT_OK;
+  return GT_FAIL(GT_ERR_FAULT, "data is of step or round %lld; one after %lld is needed", (long long)head->value, (long long)r->applied);
+}
+
+gt_status gt_exchange_check(const gt_exchange *x, size_t from, const gt_frame_header *head) {
   const gt_collective *c = collective_of(x, head);
-  const int64_t round = (int64_t)head->value, applied = c->allreduce ? c->allreduce->applied : INT64_MIN;
-  if (round > applied) return GT_OK;
-  return GT_FAIL(GT_ERR_FAULT, "data is of step or round %lld; one after %lld is needed", (long long)round, (long long)applied);
+  const gt_topology_ops *topology = x->topology;
+  const bool routed = (head->flags & GT_FRAME_ROUTED) != 0;
+  if (routed != topology->routed)
+    return GT_FAIL(GT_ERR_FAULT, "data has %s route; over a %s %s is needed", routed ? "a" : "no", topology->name, topology->routed ? "one" : "none");
+  if (c->allreduce) GT_TRY(check_round(c->allreduce, head));
+  if (x->held[from].n > 0) return GT_OK; /* what is before it will tell */
+  if (c->allreduce && topology->allreduce->check) return topology->allreduce->check(c->allreduce, from, head);
+  if (c->broadcast && topology->broadcast->check) return topology->broadcast->check(c->broadcast, from, head);
+  return GT_OK;
 }
 
 static bool take(gt_collective *c, size_t from, const gt_frame_header *head, gt_vec body) {
@@ -92,8 +104,7 @@ static void hold(gt_exchange *x, gt_collective *c, size_t from, const gt_frame_h
   gt_held *h = &x->held[from];
   GT_GROW(h->messages, h->n, h->capacity, 4);
   gt_held_message *m = &h->messages[h->n++];
-  *m = (gt_held_message){
-      .collective = c, .head = *head, .body = gt_vec_of(body.data ? GT_NEW_ARRAY(float, body.n) : NULL, body.n)};
+  *m = (gt_held_message){.collective = c, .head = *head, .body = gt_vec_of(body.data ? GT_NEW_ARRAY(float, body.n) : NULL, body.n)};
   gt_vec_copy(m->body, body);
   x->nheld++;
 }

@@ -75,6 +75,10 @@ void gt_inbox_pop(gt_inbox *inbox, size_t peer) {
   inbox->total--;
 }
 
+int64_t gt_inbox_count(const gt_inbox *inbox, size_t peer) {
+  return inbox->queues[peer].count;
+}
+
 bool gt_inbox_empty(const gt_inbox *inbox) {
   return inbox->total == 0;
 }

@@ -181,6 +181,18 @@ static bool turns_receive(gt_allreduce *r, size_t from, const gt_frame_header *h
   return true;
 }
 
+/* The chunk that follows those that wait here; of sums nobody has contributed to, nothing. */
+static gt_status turns_check(const gt_allreduce *r, size_t from, const gt_frame_header *head) {
+  const turns *t = (const turns *)r;
+  const int64_t hops = (int64_t)nregions_of(t) - 1, step = (t->step + gt_inbox_count(&t->inbox, from)) % (2 * hops);
+  const size_t chunk = chunk_behind(t, (size_t)(step < hops ? step + 1 : step - hops));
+  const double weight = head->route.weight;
+  if (from != t->before) return GT_FAIL(GT_ERR_FAULT, "data of a ring is of a region that is not the one before");
+  if (!(weight >= 0 && weight < 2) || (weight == 0 && step >= hops))
+    return GT_FAIL(GT_ERR_FAULT, "data of a ring has weight %g; 0 to 1 is needed, and more than 0 of a mean", weight);
+  return gt_exchange_check_part(head, first_of(t, chunk), weight > 0 ? chunk_of(t, chunk).n : 0);
+}
+
 static bool turns_settled(const gt_allreduce *r) {
   const turns *t = (const turns *)r;
   const gt_exchange *x = r->base.x;
@@ -222,6 +234,7 @@ static const gt_allreduce_ops ring_allreduce = {
     .close = turns_close,
     .next = turns_next,
     .receive = turns_receive,
+    .check = turns_check,
     .again = turns_again,
     .settled = turns_settled,
     .begun = turns_begun,
@@ -237,6 +250,7 @@ static size_t unit(const gt_exchange *x, size_t n) {
 
 const gt_topology_ops gt_topology_ring = {
     .name = "ring",
+    .routed = true,
     .unit = unit,
     .allreduce = &ring_allreduce,
 };

@@ -60,6 +60,7 @@ static size_t pieces(const gt_exchange *x, size_t n) {
 
 const gt_topology_ops gt_topology_hub = {
     .name = "hub",
+    .routed = true,
     .open = tree_open,
     .close = tree_close,
     .unit = pieces,
@@ -69,6 +70,7 @@ const gt_topology_ops gt_topology_hub = {
 
 const gt_topology_ops gt_topology_tree = {
     .name = "tree",
+    .routed = true,
     .open = tree_open,
     .close = tree_close,
     .unit = pieces,

@@ -78,8 +78,7 @@ static void casts_close(gt_broadcast *b) {
 static gt_exchange_message piece_of(const casts *c, size_t region, int64_t piece, const gt_frame_header *head) {
   const size_t size = x_of(c)->spec.piece, first = (size_t)piece * size, left = c->base.base.n - first;
   const gt_frame_route route = {.origin = (uint16_t)region, .offset = first, .count = left < size ? left : size};
-  return (gt_exchange_message){
-      .n = (size_t)route.count, .head = gt_collective_routed(&c->base.base, head->value, head->detail, &route), .to = c->to};
+  return (gt_exchange_message){.n = (size_t)route.count, .head = gt_collective_routed(&c->base.base, head->value, head->detail, &route), .to = c->to};
 }
 
 static void post_whole(const casts *c, size_t region, gt_payload *payload, const gt_frame_header *head, const size_t *to, size_t nto) {
@@ -181,6 +180,20 @@ static bool pass_on(casts *c, size_t from, const gt_frame_header *head, gt_vec b
   gt_vec_copy(message.payload->vec, body);
   x->spec.host.post(x->spec.host.ctx, &message);
   return true;
+}
+
+static gt_status casts_check(const gt_broadcast *b, size_t from, const gt_frame_header *head) {
+  const casts *c = (const casts *)b;
+  const gt_exchange *x = x_of(c);
+  const size_t region = head->route.origin;
+  bool near = false;
+  for (size_t i = 0; i < x->tree.nneighbours; i++) near |= x->tree.neighbours[i] == from;
+  if (!near || region >= x->spec.nregions || region == x->spec.self) return GT_FAIL(GT_ERR_FAULT, "data of origin %zu cannot come from here", region);
+  const origin *o = &c->origins[region];
+  if ((int64_t)head->value <= o->value)
+    return GT_FAIL(GT_ERR_FAULT, "data is of step %lld; one after %lld is needed", (long long)head->value, (long long)o->value);
+  const size_t first = (size_t)o->got * x->spec.piece, left = b->base.n - first;
+  return gt_exchange_check_part(head, first, left < x->spec.piece ? left : x->spec.piece);
 }
 
 static bool casts_receive(gt_broadcast *b, size_t from, const gt_frame_header *head, gt_vec body) {
@@ -292,6 +305,7 @@ const gt_broadcast_ops gt_tree_broadcast = {
     .begin = casts_begin,
     .post = casts_post,
     .receive = casts_receive,
+    .check = casts_check,
     .progress = casts_progress,
     .drained = casts_drained,
     .settled = casts_settled,

@@ -168,11 +168,8 @@ static void post_piece(const sums *t, gt_payload *payload, int64_t round, int64_
   const gt_exchange *x = r->base.x;
   const gt_frame_route route = {
       .origin = (uint16_t)x->spec.self, .offset = (uint64_t)piece * x->spec.piece, .count = payload->vec.n, .weight = weight};
-  const gt_exchange_message message = {.payload = payload,
-                                       .n = payload->vec.n,
-                                       .head = gt_collective_routed(&r->base, (uint64_t)round, 0, &route),
-                                       .to = to,
-                                       .nto = nto};
+  const gt_exchange_message message = {
+      .payload = payload, .n = payload->vec.n, .head = gt_collective_routed(&r->base, (uint64_t)round, 0, &route), .to = to, .nto = nto};
   x->spec.host.post(x->spec.host.ctx, &message);
 }
 
@@ -232,6 +229,22 @@ static bool take_mean(sums *t, const gt_frame_header *head, gt_vec body) {
   t->weight = head->route.weight;
   t->got++;
   return true;
+}
+
+/* Pieces come in order: after those of a region below that wait here, or after those of the mean. */
+static gt_status sums_check(const gt_allreduce *r, size_t from, const gt_frame_header *head) {
+  const sums *t = (const sums *)r;
+  const gt_tree *tree = tree_of(t);
+  size_t term = 0;
+  while (term < tree->nterms && tree->terms[term] != from) term++;
+  const bool above = from == tree->parent;
+  if (!above && term == tree->nterms) return GT_FAIL(GT_ERR_FAULT, "data of a sum is of a region that is no neighbour");
+  if (!(head->route.weight > 0 && head->route.weight < 2))
+    return GT_FAIL(GT_ERR_FAULT, "data of a sum has weight %g; above 0, and 1 at most, is needed", head->route.weight);
+  int64_t piece = t->got;
+  if (!above) piece = (gt_inbox_count(&t->inbox, from) + (t->adding && t->takes[term] ? t->added : 0)) % (int64_t)t->pieces;
+  const gt_vec expected = piece_of(t, piece);
+  return gt_exchange_check_part(head, (size_t)piece * spec_of(t)->piece, expected.n);
 }
 
 static bool sums_receive(gt_allreduce *r, size_t from, const gt_frame_header *head, gt_vec body) {
@@ -308,6 +321,7 @@ const gt_allreduce_ops gt_tree_allreduce = {
     .close = sums_close,
     .next = sums_next,
     .receive = sums_receive,
+    .check = sums_check,
     .again = sums_again,
     .settled = sums_settled,
     .begun = sums_begun,

@@ -11,7 +11,7 @@ static gt_status check_data(const gt_ps *ps, size_t from, const gt_frame_header 
   int64_t sequence = (int64_t)head->sequence, next = ps->peers[from].received_seq + 1;
   if (sequence < 1 || (sequence > next && !dropped))
     return GT_FAIL(GT_ERR_FAULT, "data has sequence %lld; %lld or one before it is needed", (long long)sequence, (long long)next);
-  return dropped || sequence < next ? GT_OK : gt_exchange_check(ps->exchange, head);
+  return dropped || sequence < next ? GT_OK : gt_exchange_check(ps->exchange, from, head);
 }
 
 static gt_status check_round(int64_t round, int64_t least, int64_t most) {

@@ -18,9 +18,7 @@ static void tell_all(gt_ps *ps, gt_frame_header head) {
 }
 
 static void tell_done(gt_ps *ps) {
-  tell_all(ps, (gt_frame_header){.kind = GT_MSG_DONE,
-                                 .sequence = (uint64_t)gt_exchange_count(ps->exchange),
-                                 .value = (uint64_t)ps->totals.steps});
+  tell_all(ps, (gt_frame_header){.kind = GT_MSG_DONE, .sequence = (uint64_t)gt_exchange_count(ps->exchange), .value = (uint64_t)ps->totals.steps});
 }
 
 /* Whoever is done says so again after a resume; its training may have been made longer. */

@@ -49,10 +49,10 @@ typedef struct {
   int64_t done_steps, done_seq; /* its DONE; told to the strategy when done_seq is applied */
   bool done_told;
   int64_t done_count; /* its gt_exchange_count then */
-  int64_t written;  /* newest round durable there */
-  int64_t unsound;  /* newest round that it would not go on from */
-  double wan_bytes; /* that it has sent in all, as its last heartbeat said; of this region itself: as it is */
-  int64_t samples;  /* likewise */
+  int64_t written;    /* newest round durable there */
+  int64_t unsound;    /* newest round that it would not go on from */
+  double wan_bytes;   /* that it has sent in all, as its last heartbeat said; of this region itself: as it is */
+  int64_t samples;    /* likewise */
   gt_ns rtt, last_ack;
   double rate_bits, rate_s;
 } ps_peer;

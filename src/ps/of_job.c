@@ -61,7 +61,8 @@ static size_t window_of(const gt_job *job, size_t region, const gt_link_spec *li
 gt_status gt_ps_check_way(const gt_job *job) {
   const gt_sync_ops *strategy = gt_sync_of(job->sync.strategy);
   if (!strategy->sends || strategy->waits || gt_topology_broadcasts(job->sync.topology)) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB, "sync.strategy %s sends what no other region waits for, and sync.topology %s has rounds only; mesh, hub or tree is needed",
+  return GT_FAIL(GT_ERR_JOB,
+                 "sync.strategy %s sends what no other region waits for, and sync.topology %s has rounds only; mesh, hub or tree is needed",
                  strategy->name, gt_topology_names[job->sync.topology]);
 }
 

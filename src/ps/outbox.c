@@ -253,5 +253,6 @@ gt_sync_host gt_ps_sync_host(gt_ps *ps) {
 }
 
 gt_exchange_host gt_ps_exchange_host(gt_ps *ps) {
-  return (gt_exchange_host){.ctx = ps, .payload = host_payload, .room = host_room, .afford = host_afford, .post = host_post, .taken = host_taken, .spoilt = gt_ps_spoilt};
+  return (gt_exchange_host){
+      .ctx = ps, .payload = host_payload, .room = host_room, .afford = host_afford, .post = host_post, .taken = host_taken, .spoilt = gt_ps_spoilt};
 }

@@ -34,7 +34,7 @@ gt_ps *gt_ps_create(const gt_ps_spec *spec) {
   ps->last_eval = (gt_ps_score){NAN, NAN, NAN};
   ps->timer_at = GT_NEVER;
   ps->round = ps->whole_round = ps->own_written = spec->round;
-    gt_ps_budget_open(ps);
+  gt_ps_budget_open(ps);
   gt_ps_eval_open(ps);
   const gt_exchange_spec way = {.nregions = spec->nregions,
                                 .self = spec->self,

@@ -116,8 +116,8 @@ static gt_status load_head(const gt_state *state, const char *prefix, const char
 }
 
 /* Message i of a peer: the floats first..first + n of its body. */
-static gt_status load_part(const gt_ps *ps, const gt_state *state, const char *prefix, size_t i, const gt_frame_header *head, const gt_state_item *body,
-                           size_t *first, size_t *n) {
+static gt_status load_part(const gt_ps *ps, const gt_state *state, const char *prefix, size_t i, const gt_frame_header *head,
+                           const gt_state_item *body, size_t *first, size_t *n) {
   char name[64];
   int64_t from = 0;
   const bool routed = (head->flags & GT_FRAME_ROUTED) != 0;
