@@ -210,6 +210,9 @@ void gt_ps_enqueue(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_paylo
 gt_payload *gt_ps_payload(gt_ps *ps, size_t floats);
 double gt_ps_part(const gt_ps *ps, const gt_frame_header *head); /* of the work on a whole body of its kind */
 
+/* `spoilt` of a gt_exchange_host: what is not finite is dropped and counted. */
+void gt_ps_spoilt(void *ps, size_t from);
+
 /* eval.c */
 void gt_ps_eval_open(gt_ps *ps);
 void gt_ps_eval_close(gt_ps *ps);
@@ -235,9 +238,6 @@ void gt_ps_tell_joined(gt_ps *ps);                /* sends JOINED to every peer,
 /* local.c */
 void gt_ps_worker_waits(gt_ps *ps, size_t worker); /* from now on */
 void gt_ps_take_gradient(gt_ps *ps, size_t worker, const gt_ps_push *push, float *grads);
-
-/* ps.c: `spoilt` of a gt_exchange_host. */
-void gt_ps_spoilt(void *ps, size_t from);
 
 /* check.c: GT_ERR_FAULT, with what was found and what is needed: the peer's message cannot be. */
 gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head);

@@ -159,6 +159,15 @@ static void host_post(void *ctx, const gt_exchange_message *m) {
   m->payload->refs--;
 }
 
+/* What is not finite is dropped and counted; where nobody can go on without it the run ends. */
+void gt_ps_spoilt(void *ctx, size_t from) {
+  gt_ps *ps = ctx;
+  ps->totals.nonfinite++;
+  ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_NONFINITE, (double)ps->totals.nonfinite, -1 - (double)from);
+  ps->peers[from].rejected = ps->spec.strategy->needs_all;
+  if (ps->peers[from].rejected || ps->totals.nonfinite >= ps->spec.nonfinite_limit) ps->want_stop = GT_ERR_LIMIT;
+}
+
 /* The region's oldest message that waited was taken. */
 static void host_taken(void *ctx, size_t peer) {
   gt_ps *ps = ctx;

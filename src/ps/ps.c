@@ -148,23 +148,11 @@ void gt_ps_written(gt_ps *ps, int64_t round, gt_ns now) {
 
 /* ---- messages ----------------------------------------------------------------------------------------------------------- */
 
-/* What is not finite is dropped and counted; where nobody can go on without it the run ends. */
-static void reject(gt_ps *ps, size_t from) {
-  ps->totals.nonfinite++;
-  ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_NONFINITE, (double)ps->totals.nonfinite, -1 - (double)from);
-  ps->peers[from].rejected = ps->spec.strategy->needs_all;
-  if (ps->peers[from].rejected || ps->totals.nonfinite >= ps->spec.nonfinite_limit) ps->want_stop = GT_ERR_LIMIT;
-}
-
-void gt_ps_spoilt(void *ctx, size_t from) {
-  reject(ctx, from);
-}
-
 /* What is not finite: where messages are pieces of another's, whoever joins them sees it. */
 static bool is_spoilt(gt_ps *ps, size_t from, const gt_frame_header *head, gt_vec body) {
   if ((head->flags & GT_FRAME_ROUTED) && !ps->spec.strategy->needs_all) return false;
   if (gt_vec_finite(body)) return false;
-  reject(ps, from);
+  gt_ps_spoilt(ps, from);
   return true;
 }
 
