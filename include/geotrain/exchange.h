@@ -17,6 +17,7 @@ typedef struct gt_exchange gt_exchange;
    posted to has acknowledged it. */
 typedef struct gt_payload {
   gt_vec vec;
+  size_t capacity; /* floats that its memory holds: the host's */
   int refs;
 } gt_payload;
 
@@ -24,9 +25,7 @@ typedef struct gt_payload {
 typedef struct {
   gt_payload *payload;
   size_t first, n;
-  gt_frame_header head; /* kind, range, value and detail count */
-  gt_frame_route route; /* counts where `routed` */
-  bool routed;          /* it is a piece, a sum, or another region's */
+  gt_frame_header head; /* kind, range, value, detail, flags and route count */
   const size_t *to;     /* nto regions */
   size_t nto;
   /* A region whose outbox is full gets it in place of the newest message that has not begun to
@@ -48,6 +47,8 @@ typedef struct {
   /* The oldest message of the region that gt_exchange_receive left waiting is taken: it may be
      acknowledged. */
   void (*taken)(void *ctx, size_t region);
+  /* The region's message, of several pieces, is not finite: it was dropped. */
+  void (*spoilt)(void *ctx, size_t region);
 } gt_exchange_host;
 
 /* Everything in it is borrowed and outlives the exchange; the struct itself is copied. */
@@ -64,6 +65,17 @@ typedef struct {
   gt_exchange_host host;
 } gt_exchange_spec;
 
+/* ---- topologies of a job ------------------------------------------------------------------------- */
+
+/* It has a broadcast, and not all-reduce alone. */
+bool gt_topology_broadcasts(gt_topology topology);
+/* Writes `next` of an exchange of hub, tree or ring: nregions.  links: what the job's links carry;
+   bytes: of a message; hub: the region, nregions: the one that the others reach soonest.  The same
+   in every region.  tree: a spanning tree of the links on which a message takes least (Prim 1957),
+   rooted in the middle of its longest path; ring: of least slowest link, up to 8 regions, beyond
+   that from each region to the nearest that is left. */
+void gt_topology_place(gt_topology topology, const gt_links *links, size_t nregions, size_t bytes, size_t hub, size_t *next);
+
 gt_exchange *gt_exchange_create(const gt_exchange_spec *spec);
 /* After the collectives, which whoever opened them closes. */
 void gt_exchange_close(gt_exchange *x);
@@ -76,14 +88,16 @@ typedef enum { GT_PEER_JOINED, GT_PEER_REJOINED, GT_PEER_LEFT, GT_PEER_DONE } gt
 void gt_exchange_start(gt_exchange *x);
 /* A place in the region's outbox became free. */
 void gt_exchange_room(gt_exchange *x, size_t region);
-/* Bytes that the message has; 0: no collective takes it.  route NULL: it is its sender's, and the
-   whole range. */
-size_t gt_exchange_bytes(const gt_exchange *x, const gt_frame_header *head, const gt_frame_route *route);
-/* GT_ERR_FAULT: no region contributes to the message's round any more. */
-gt_status gt_exchange_check(const gt_exchange *x, const gt_frame_header *head);
+/* Bytes that the message has; 0: no collective takes it. */
+size_t gt_exchange_bytes(const gt_exchange *x, const gt_frame_header *head);
+/* Messages that one exchange of it all puts on a link at most; once every collective is open. */
+size_t gt_exchange_unit(const gt_exchange *x);
+/* GT_ERR_FAULT: no next message of the region can be like that: its way, its part of the range, its
+   round. */
+gt_status gt_exchange_check(const gt_exchange *x, size_t from, const gt_frame_header *head);
 /* A message was received, in order and once; its body, of gt_exchange_bytes, is borrowed.  True: it
    may be acknowledged; false: once the host is told that it is taken. */
-bool gt_exchange_receive(gt_exchange *x, size_t from, const gt_frame_header *head, const gt_frame_route *route, gt_vec body);
+bool gt_exchange_receive(gt_exchange *x, size_t from, const gt_frame_header *head, gt_vec body);
 /* DONE: the region makes no more steps; count: its gt_exchange_count.  It stays, applies messages,
    and counts zero in means of later rounds.  With a mesh every message that it ever sent has been
    received.  JOINED: after a resume, never in a fresh start, once for every region; REJOINED:

@@ -135,6 +135,7 @@ typedef struct {
     gt_strategy strategy;
     int64_t period;
     gt_topology topology;
+    char *hub; /* name of the region that adds up; NULL: the one that all reach soonest */
     gt_weights weights;
     gt_scale scale;
   } sync;

@@ -104,6 +104,7 @@ gt_status gt_links_delays(const gt_links *links, const gt_job *job, gt_ns *delay
 /* ---- messages and frames ---------------------------------------------------------------------------------------- */
 
 #define GT_FRAME_HEADER_BYTES 64
+#define GT_FRAME_HEADER_MAX   128
 #define GT_FRAME_PAYLOAD_MAX  ((size_t)1 << 20)
 #define GT_PROTOCOL_VERSION   3
 #define GT_HELLO_BYTES        ((size_t)1456) /* payload of a HELLO, which opens every link */
@@ -119,8 +120,8 @@ typedef enum {
   GT_MSG_PONG,
   GT_MSG_ROUND,   /* value: checkpoint round opened; detail: exit code to stop with, or 0 */
   GT_MSG_WRITTEN, /* value: round durable at the sender; detail: 1: it would not go on from it */
-  GT_MSG_DONE,    /* value: the region's last step; detail: its last data sequence */
-  GT_MSG_JOINED, /* after a resume; value: the rounds that the sender's strategy has applied; detail: its last data sequence; sequence: 1: it makes no more steps, DONE follows */
+  GT_MSG_DONE,    /* value: the region's last step; detail: its last data sequence; sequence: its last round or broadcast */
+  GT_MSG_JOINED, /* after a resume; value: the rounds that the sender's strategy has applied; detail: its last data sequence; sequence: GT_JOINED_... */
   GT_MSG_BYE,
   /* bulk, not strategy traffic: framed like data, not numbered */
   GT_MSG_REPORT = 32, /* a region's result, JSON */
@@ -128,6 +129,9 @@ typedef enum {
   /* between gateways under the virtual clock: not traffic, neither counted nor delayed */
   GT_MSG_CLOCK = 48
 } gt_msg_kind;
+
+/* Of a JOINED: the region makes steps, as before; DONE follows; it was done, and may make steps again. */
+enum { GT_JOINED_ACTIVE, GT_JOINED_DONE, GT_JOINED_LATE };
 
 static inline bool gt_msg_is_data(uint32_t kind) {
   return kind == GT_MSG_UPDATE || kind == GT_MSG_STATE;
@@ -137,7 +141,19 @@ static inline bool gt_msg_is_control(uint32_t kind) {
   return kind >= GT_MSG_HELLO && kind <= GT_MSG_BYE;
 }
 
-/* What goes in front of every frame: 64 bytes, little endian, in this order (docs/wire-format.md). */
+/* In the flags of a header: the message is another region's than its carrier's, a piece of a range,
+   or a sum, and `route` follows on the wire. */
+#define GT_FRAME_ROUTED UINT32_C(1)
+
+typedef struct {
+  uint16_t origin, origin_rank, destination, destination_rank; /* region; rank in it, 0: its PS */
+  uint64_t offset, count;                                      /* floats of the collective's range */
+  double weight; /* of the regions that a sum is of; 0: it is of none */
+  uint64_t reserved[4];
+} gt_frame_route;
+
+/* What goes in front of every frame: 64 bytes, or 128 with its route, little endian, in this order
+   (docs/wire-format.md). */
 typedef struct {
   uint32_t magic;         /* "GTF1" */
   uint8_t kind, codec;    /* gt_msg_kind; codec 0: none */
@@ -150,19 +166,18 @@ typedef struct {
   uint64_t value;         /* data: the sender's step or round number; control: see kinds */
   uint64_t detail;        /* data: samples behind the update; control: see kinds */
   uint32_t range;         /* fragment; 0: the whole model */
-  uint32_t reserved;
+  uint32_t flags;         /* GT_FRAME_ROUTED or 0 */
+  gt_frame_route route;   /* zeros where the flags say that there is none */
 } gt_frame_header;
 
-/* The second 64 bytes of a frame of a message that is another region's than its carrier's, a piece
-   of a range, or a sum. */
-typedef struct {
-  uint16_t origin, origin_rank, destination, destination_rank; /* region; rank in it, 0: its PS */
-  uint64_t offset, count; /* floats of the collective's range */
-  double weight;          /* of the regions that a sum is of; 0: it is of none */
-  uint64_t reserved[4];
-} gt_frame_route;
+/* Bytes of it that are on the wire. */
+static inline size_t gt_header_bytes(const gt_frame_header *head) {
+  return head->flags & GT_FRAME_ROUTED ? GT_FRAME_HEADER_MAX : GT_FRAME_HEADER_BYTES;
+}
 
 /* Bytes that a message of payload_bytes puts on the wire: payload + 64 a frame. */
 size_t gt_wire_bytes(size_t payload_bytes);
+/* The same of a message with this header. */
+size_t gt_message_wire_bytes(const gt_frame_header *head, size_t payload_bytes);
 
 #endif

@@ -69,8 +69,8 @@ typedef struct {
   void (*note)(void *ctx, gt_ps_note note, double a, double b);
   /* A clock for durations of the PS's own work (update, encode); NULL: they count as zero. */
   gt_ns (*clock)(void *ctx);
-  /* The PS has just done this work; under a virtual clock `clock` goes on by what it costs.  NULL: the clock goes on by itself. */
-  void (*work)(void *ctx, gt_ps_work work);
+  /* The PS has just done this work, or a part of it (1: all); under a virtual clock `clock` goes on by what it costs.  NULL: the clock goes on by itself. */
+  void (*work)(void *ctx, gt_ps_work work, double part);
 } gt_ps_host;
 
 /* ---- what a PS is made of ------------------------------------------------------------------------------------------- */
@@ -87,6 +87,8 @@ typedef struct {
   bool local_async;
   const gt_sync_ops *strategy;
   gt_topology topology;
+  const size_t *next; /* as in gt_exchange_spec */
+  size_t piece;       /* likewise; 0: a frame */
   const double *weights; /* nregions */
   int64_t period;
   double scale; /* and average: as in gt_sync_env */

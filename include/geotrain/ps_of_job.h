@@ -17,4 +17,10 @@ double *gt_ps_weights_of(const gt_job *job, const int64_t *samples);
 /* The optimizer of a region; its rate ends with the region's steps, in lockstep with the longest region's. */
 gt_optim_spec gt_ps_optim_of(const gt_job *job, size_t region, const int64_t *samples);
 
+/* GT_ERR_JOB: the job's strategy cannot exchange by its topology. */
+gt_status gt_ps_check_way(const gt_job *job);
+/* `next` of its exchange (gt_topology_place); NULL with a mesh.  parameters: of the model.  The
+   caller frees it. */
+size_t *gt_ps_next_of(const gt_job *job, const gt_links *links, size_t parameters);
+
 #endif

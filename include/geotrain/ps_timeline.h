@@ -25,7 +25,7 @@ void gt_timeline_close(gt_timeline *timeline);
 gt_ns gt_timeline_now(const gt_timeline *timeline);
 /* The event that is handled, or was last: its time. */
 gt_ns gt_timeline_at(const gt_timeline *timeline);
-void gt_timeline_work(gt_timeline *timeline, gt_ps_work work);
+void gt_timeline_work(gt_timeline *timeline, gt_ps_work work, double part);
 /* A checkpoint of so many bytes is being written. */
 void gt_timeline_writing(gt_timeline *timeline, double bytes);
 void gt_timeline_ordered(gt_timeline *timeline, size_t worker, const gt_ps_order *order);

@@ -52,23 +52,44 @@ static gt_collective *collective_of(const gt_exchange *x, const gt_frame_header 
   return c && head->kind == c->spec.kind ? c : NULL;
 }
 
-size_t gt_exchange_bytes(const gt_exchange *x, const gt_frame_header *head, const gt_frame_route *route) {
+size_t gt_exchange_bytes(const gt_exchange *x, const gt_frame_header *head) {
   const gt_collective *c = collective_of(x, head);
-  if (!c || !route) return c ? c->n * sizeof(float) : 0;
-  return route->offset <= c->n && route->count <= c->n - route->offset ? (size_t)route->count * sizeof(float) : 0;
+  if (!c || !(head->flags & GT_FRAME_ROUTED)) return c ? c->n * sizeof(float) : 0;
+  return head->route.offset <= c->n && head->route.count <= c->n - head->route.offset ? (size_t)head->route.count * sizeof(float) : 0;
 }
 
-gt_status gt_exchange_check(const gt_exchange *x, const gt_frame_header *head) {
-  const gt_collective *c = collective_of(x, head);
-  const int64_t round = (int64_t)head->value, applied = c->allreduce ? c->allreduce->applied : INT64_MIN;
-  if (round > applied) return GT_OK;
-  return GT_FAIL(GT_ERR_FAULT, "data is of step or round %lld; one after %lld is needed", (long long)round, (long long)applied);
+size_t gt_exchange_unit(const gt_exchange *x) {
+  size_t most = 1;
+  for (const gt_collective *c = x->first; c && x->topology->unit; c = c->next) {
+    const size_t unit = x->topology->unit(x, c->n);
+    if (unit > most) most = unit;
+  }
+  return most;
 }
 
-static bool take(gt_collective *c, size_t from, const gt_frame_header *head, const gt_frame_route *route, gt_vec body) {
+/* What no region contributes to any more. */
+static gt_status check_round(const gt_allreduce *r, const gt_frame_header *head) {
+  if ((int64_t)head->value > r->applied) return GT_OK;
+  return GT_FAIL(GT_ERR_FAULT, "data is of step or round %lld; one after %lld is needed", (long long)head->value, (long long)r->applied);
+}
+
+gt_status gt_exchange_check(const gt_exchange *x, size_t from, const gt_frame_header *head) {
+  const gt_collective *c = collective_of(x, head);
+  const gt_topology_ops *topology = x->topology;
+  const bool routed = (head->flags & GT_FRAME_ROUTED) != 0;
+  if (routed != topology->routed)
+    return GT_FAIL(GT_ERR_FAULT, "data has %s route; over a %s %s is needed", routed ? "a" : "no", topology->name, topology->routed ? "one" : "none");
+  if (c->allreduce) GT_TRY(check_round(c->allreduce, head));
+  if (x->held[from].n > 0) return GT_OK; /* what is before it will tell */
+  if (c->allreduce && topology->allreduce->check) return topology->allreduce->check(c->allreduce, from, head);
+  if (c->broadcast && topology->broadcast->check) return topology->broadcast->check(c->broadcast, from, head);
+  return GT_OK;
+}
+
+static bool take(gt_collective *c, size_t from, const gt_frame_header *head, gt_vec body) {
   const gt_topology_ops *topology = c->x->topology;
-  if (c->broadcast) return topology->broadcast->receive(c->broadcast, from, head, route, body);
-  return topology->allreduce->receive(c->allreduce, from, head, route, body);
+  if (c->broadcast) return topology->broadcast->receive(c->broadcast, from, head, body);
+  return topology->allreduce->receive(c->allreduce, from, head, body);
 }
 
 static void changed(gt_exchange *x) {
@@ -79,13 +100,11 @@ static void changed(gt_exchange *x) {
 }
 
 /* What waits behind another of its region waits, too: everything is taken in order. */
-static void hold(gt_exchange *x, gt_collective *c, size_t from, const gt_frame_header *head, const gt_frame_route *route, gt_vec body) {
+static void hold(gt_exchange *x, gt_collective *c, size_t from, const gt_frame_header *head, gt_vec body) {
   gt_held *h = &x->held[from];
   GT_GROW(h->messages, h->n, h->capacity, 4);
   gt_held_message *m = &h->messages[h->n++];
-  *m = (gt_held_message){
-      .collective = c, .head = *head, .routed = route != NULL, .body = gt_vec_of(body.data ? GT_NEW_ARRAY(float, body.n) : NULL, body.n)};
-  if (route) m->route = *route;
+  *m = (gt_held_message){.collective = c, .head = *head, .body = gt_vec_of(body.data ? GT_NEW_ARRAY(float, body.n) : NULL, body.n)};
   gt_vec_copy(m->body, body);
   x->nheld++;
 }
@@ -94,7 +113,7 @@ static bool take_held(gt_exchange *x, size_t from) {
   gt_held *h = &x->held[from];
   if (h->n == 0) return false;
   gt_held_message *m = &h->messages[0];
-  if (!take(m->collective, from, &m->head, m->routed ? &m->route : NULL, m->body)) return false;
+  if (!take(m->collective, from, &m->head, m->body)) return false;
   gt_free(m->body.data);
   memmove(m, m + 1, --h->n * sizeof *m);
   x->nheld--;
@@ -116,10 +135,10 @@ static void retry(gt_exchange *x) {
   }
 }
 
-bool gt_exchange_receive(gt_exchange *x, size_t from, const gt_frame_header *head, const gt_frame_route *route, gt_vec body) {
+bool gt_exchange_receive(gt_exchange *x, size_t from, const gt_frame_header *head, gt_vec body) {
   gt_collective *c = collective_of(x, head);
-  if (x->held[from].n > 0 || !take(c, from, head, route, body)) {
-    hold(x, c, from, head, route, body);
+  if (x->held[from].n > 0 || !take(c, from, head, body)) {
+    hold(x, c, from, head, body);
     return false;
   }
   if (c->allreduce) retry(x);

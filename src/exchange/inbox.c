@@ -75,6 +75,10 @@ void gt_inbox_pop(gt_inbox *inbox, size_t peer) {
   inbox->total--;
 }
 
+int64_t gt_inbox_count(const gt_inbox *inbox, size_t peer) {
+  return inbox->queues[peer].count;
+}
+
 bool gt_inbox_empty(const gt_inbox *inbox) {
   return inbox->total == 0;
 }
@@ -120,7 +124,7 @@ gt_status gt_inbox_load(gt_inbox *inbox, const char *owner, const gt_state *stat
       snprintf(prefix, sizeof prefix, "%sinbox/%zu/%lld/", owner, peer, (long long)k);
       GT_TRY(gt_state_get(state, prefix, "value", GT_TYPE_I64, &slot->value, 1));
       GT_TRY(load_piece(inbox, slot, prefix, state));
-      if (slot->vec.data) GT_TRY(gt_state_get(state, prefix, "data", GT_TYPE_F32, slot->vec.data, slot->vec.n));
+      if (slot->vec.data && slot->vec.n) GT_TRY(gt_state_get(state, prefix, "data", GT_TYPE_F32, slot->vec.data, slot->vec.n));
     }
   }
   return GT_OK;

@@ -39,6 +39,7 @@ void gt_inbox_push(gt_inbox *inbox, size_t peer, int64_t value, double weight, g
 /* The oldest message of the peer, valid until it is popped, or NULL. */
 const gt_inbox_slot *gt_inbox_front(const gt_inbox *inbox, size_t peer);
 void gt_inbox_pop(gt_inbox *inbox, size_t peer);
+int64_t gt_inbox_count(const gt_inbox *inbox, size_t peer);
 bool gt_inbox_empty(const gt_inbox *inbox);
 /* Names: "<owner>inbox/<peer>/count", "<owner>inbox/<peer>/<k>/value" ".../data", and
    ".../weight" where it has one. */

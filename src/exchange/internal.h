@@ -18,8 +18,6 @@ typedef struct gt_collective {
 typedef struct {
   gt_collective *collective;
   gt_frame_header head;
-  gt_frame_route route;
-  bool routed;
   gt_vec body;
 } gt_held_message;
 
@@ -59,10 +57,13 @@ struct gt_exchange {
 void gt_exchange_add(gt_exchange *x, gt_collective *c, const gt_collective_spec *spec, size_t n);
 /* Each of the regions has room for so many messages; true where there is none. */
 bool gt_exchange_room_at(const gt_exchange *x, const size_t *regions, size_t n, size_t messages);
+/* GT_ERR_FAULT, unless the route says the n floats from offset on. */
+gt_status gt_exchange_check_part(const gt_frame_header *head, size_t offset, size_t n);
 /* A body of n floats. */
 gt_payload *gt_exchange_body(const gt_exchange *x, size_t n);
-/* The header of a collective's message. */
+/* The header of a collective's message; of a message with a route. */
 gt_frame_header gt_collective_head(const gt_collective *c, uint64_t value, uint64_t detail);
+gt_frame_header gt_collective_routed(const gt_collective *c, uint64_t value, uint64_t detail, const gt_frame_route *route);
 
 /* ---- all-reduce: what every topology has in common (allreduce.c) ---------------------------------- */
 
@@ -87,7 +88,9 @@ typedef struct {
   /* Moves on what can; true: mean and share are those of round applied + 1. */
   bool (*next)(gt_allreduce *r);
   /* False: it cannot be taken yet. */
-  bool (*receive)(gt_allreduce *r, size_t from, const gt_frame_header *head, const gt_frame_route *route, gt_vec body);
+  bool (*receive)(gt_allreduce *r, size_t from, const gt_frame_header *head, gt_vec body);
+  /* GT_ERR_FAULT: no message of this region can be like that now; NULL: any can. */
+  gt_status (*check)(const gt_allreduce *r, size_t from, const gt_frame_header *head);
   /* What was found of who takes part in the next round may be otherwise now. */
   void (*again)(gt_allreduce *r);
   /* Nothing here waits for anything, the own contribution aside. */
@@ -119,8 +122,9 @@ typedef struct {
   bool (*room)(const gt_broadcast *b);
   gt_vec (*begin)(gt_broadcast *b); /* a vector of its own to fill; NULL, or one without floats: a payload is filled */
   void (*post)(gt_broadcast *b, gt_payload *payload, const gt_frame_header *head);
-  bool (*receive)(gt_broadcast *b, size_t from, const gt_frame_header *head, const gt_frame_route *route, gt_vec body);
-  void (*progress)(gt_broadcast *b); /* there may be room for what waits here; NULL: nothing does */
+  bool (*receive)(gt_broadcast *b, size_t from, const gt_frame_header *head, gt_vec body);
+  gt_status (*check)(const gt_broadcast *b, size_t from, const gt_frame_header *head); /* as above */
+  void (*progress)(gt_broadcast *b);                                                   /* there may be room for what waits here; NULL: nothing does */
   bool (*drained)(const gt_broadcast *b);
   bool (*settled)(const gt_broadcast *b);
   void (*save)(gt_broadcast *b, const char *prefix, gt_state *state);
@@ -131,8 +135,10 @@ typedef struct {
 
 typedef struct gt_topology_ops {
   const char *name;
+  bool routed;                  /* every message has a route; else none has */
   void (*open)(gt_exchange *x); /* finds the region's place; NULL: it needs none */
   void (*close)(gt_exchange *x);
+  size_t (*unit)(const gt_exchange *x, size_t n); /* of a collective of n floats; NULL: 1 */
   const gt_allreduce_ops *allreduce;
   const gt_broadcast_ops *broadcast; /* NULL: it has none */
 } gt_topology_ops;

@@ -52,8 +52,7 @@ static void post_own(gt_allreduce *r) {
   post_to_others(x, payload, &head, false);
 }
 
-static bool rounds_receive(gt_allreduce *r, size_t from, const gt_frame_header *head, const gt_frame_route *route, gt_vec body) {
-  (void)route;
+static bool rounds_receive(gt_allreduce *r, size_t from, const gt_frame_header *head, gt_vec body) {
   gt_inbox_push(&of(r)->inbox, from, (int64_t)head->value, 0, body);
   return true;
 }
@@ -163,8 +162,8 @@ static void broadcast_post(gt_broadcast *b, gt_payload *payload, const gt_frame_
   post_to_others(b->base.x, payload, head, b->replace);
 }
 
-static bool broadcast_receive(gt_broadcast *b, size_t from, const gt_frame_header *head, const gt_frame_route *route, gt_vec body) {
-  (void)head, (void)route;
+static bool broadcast_receive(gt_broadcast *b, size_t from, const gt_frame_header *head, gt_vec body) {
+  (void)head;
   b->base.spec.received(b->base.spec.ctx, from, body);
   return true;
 }

@@ -61,14 +61,12 @@ static bool has_room(const turns *t) {
 static void post(const turns *t, gt_payload *payload, size_t chunk, double weight) {
   const gt_allreduce *r = &t->base;
   const gt_exchange *x = r->base.x;
-  const gt_exchange_message message = {
-      .payload = payload,
-      .n = payload->vec.n,
-      .head = gt_collective_head(&r->base, (uint64_t)r->applied + 1, 0),
-      .route = {.origin = (uint16_t)x->spec.self, .offset = first_of(t, chunk), .count = payload->vec.n, .weight = weight},
-      .routed = true,
-      .to = &x->spec.next[x->spec.self],
-      .nto = 1};
+  const gt_frame_route route = {.origin = (uint16_t)x->spec.self, .offset = first_of(t, chunk), .count = payload->vec.n, .weight = weight};
+  const gt_exchange_message message = {.payload = payload,
+                                       .n = payload->vec.n,
+                                       .head = gt_collective_routed(&r->base, (uint64_t)r->applied + 1, 0, &route),
+                                       .to = &x->spec.next[x->spec.self],
+                                       .nto = 1};
   x->spec.host.post(x->spec.host.ctx, &message);
 }
 
@@ -178,9 +176,21 @@ static bool turns_next(gt_allreduce *r) {
   return true;
 }
 
-static bool turns_receive(gt_allreduce *r, size_t from, const gt_frame_header *head, const gt_frame_route *route, gt_vec body) {
-  gt_inbox_push(&of(r)->inbox, from, (int64_t)head->value, route->weight, body);
+static bool turns_receive(gt_allreduce *r, size_t from, const gt_frame_header *head, gt_vec body) {
+  gt_inbox_push(&of(r)->inbox, from, (int64_t)head->value, head->route.weight, body);
   return true;
+}
+
+/* The chunk that follows those that wait here; of sums nobody has contributed to, nothing. */
+static gt_status turns_check(const gt_allreduce *r, size_t from, const gt_frame_header *head) {
+  const turns *t = (const turns *)r;
+  const int64_t hops = (int64_t)nregions_of(t) - 1, step = (t->step + gt_inbox_count(&t->inbox, from)) % (2 * hops);
+  const size_t chunk = chunk_behind(t, (size_t)(step < hops ? step + 1 : step - hops));
+  const double weight = head->route.weight;
+  if (from != t->before) return GT_FAIL(GT_ERR_FAULT, "data of a ring is of a region that is not the one before");
+  if (!(weight >= 0 && weight < 2) || (weight == 0 && step >= hops))
+    return GT_FAIL(GT_ERR_FAULT, "data of a ring has weight %g; 0 to 1 is needed, and more than 0 of a mean", weight);
+  return gt_exchange_check_part(head, first_of(t, chunk), weight > 0 ? chunk_of(t, chunk).n : 0);
 }
 
 static bool turns_settled(const gt_allreduce *r) {
@@ -224,6 +234,7 @@ static const gt_allreduce_ops ring_allreduce = {
     .close = turns_close,
     .next = turns_next,
     .receive = turns_receive,
+    .check = turns_check,
     .again = turns_again,
     .settled = turns_settled,
     .begun = turns_begun,
@@ -231,7 +242,15 @@ static const gt_allreduce_ops ring_allreduce = {
     .load = turns_load,
 };
 
+/* One chunk comes behind the other: two are enough for their acknowledgements to return meanwhile. */
+static size_t unit(const gt_exchange *x, size_t n) {
+  (void)x, (void)n;
+  return 2;
+}
+
 const gt_topology_ops gt_topology_ring = {
     .name = "ring",
+    .routed = true,
+    .unit = unit,
     .allreduce = &ring_allreduce,
 };

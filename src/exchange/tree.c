@@ -54,18 +54,26 @@ static void tree_close(gt_exchange *x) {
   gt_free(x->tree.begin);
 }
 
+static size_t pieces(const gt_exchange *x, size_t n) {
+  return (n + x->spec.piece - 1) / x->spec.piece;
+}
+
 const gt_topology_ops gt_topology_hub = {
     .name = "hub",
+    .routed = true,
     .open = tree_open,
     .close = tree_close,
+    .unit = pieces,
     .allreduce = &gt_tree_allreduce,
     .broadcast = &gt_tree_broadcast,
 };
 
 const gt_topology_ops gt_topology_tree = {
     .name = "tree",
+    .routed = true,
     .open = tree_open,
     .close = tree_close,
+    .unit = pieces,
     .allreduce = &gt_tree_allreduce,
     .broadcast = &gt_tree_broadcast,
 };

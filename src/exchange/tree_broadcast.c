@@ -77,9 +77,8 @@ static void casts_close(gt_broadcast *b) {
 
 static gt_exchange_message piece_of(const casts *c, size_t region, int64_t piece, const gt_frame_header *head) {
   const size_t size = x_of(c)->spec.piece, first = (size_t)piece * size, left = c->base.base.n - first;
-  const size_t n = left < size ? left : size;
-  return (gt_exchange_message){
-      .n = n, .head = *head, .route = {.origin = (uint16_t)region, .offset = first, .count = n}, .routed = true, .to = c->to};
+  const gt_frame_route route = {.origin = (uint16_t)region, .offset = first, .count = left < size ? left : size};
+  return (gt_exchange_message){.n = (size_t)route.count, .head = gt_collective_routed(&c->base.base, head->value, head->detail, &route), .to = c->to};
 }
 
 static void post_whole(const casts *c, size_t region, gt_payload *payload, const gt_frame_header *head, const size_t *to, size_t nto) {
@@ -88,7 +87,7 @@ static void post_whole(const casts *c, size_t region, gt_payload *payload, const
   for (size_t k = 0; k < c->pieces; k++) {
     gt_exchange_message message = piece_of(c, region, (int64_t)k, head);
     message.payload = payload;
-    message.first = (size_t)message.route.offset;
+    message.first = (size_t)message.head.route.offset;
     message.to = to;
     message.nto = nto;
     host->post(host->ctx, &message);
@@ -170,12 +169,12 @@ static void casts_post(gt_broadcast *b, gt_payload *payload, const gt_frame_head
 /* ---- receiving ---------------------------------------------------------------------------------------- */
 
 /* An update's piece goes on to the other neighbours; false: one of them has no room. */
-static bool pass_on(casts *c, size_t from, const gt_frame_header *head, const gt_frame_route *route, gt_vec body) {
+static bool pass_on(casts *c, size_t from, const gt_frame_header *head, gt_vec body) {
   const gt_exchange *x = x_of(c);
   const size_t nto = all_but(c, from);
   if (nto == 0) return true;
   if (!gt_exchange_room_at(x, c->to, nto, 1)) return false;
-  gt_exchange_message message = piece_of(c, route->origin, (int64_t)(route->offset / x->spec.piece), head);
+  gt_exchange_message message = piece_of(c, head->route.origin, (int64_t)(head->route.offset / x->spec.piece), head);
   message.payload = gt_exchange_body(x, body.n);
   message.nto = nto;
   gt_vec_copy(message.payload->vec, body);
@@ -183,21 +182,38 @@ static bool pass_on(casts *c, size_t from, const gt_frame_header *head, const gt
   return true;
 }
 
-static bool casts_receive(gt_broadcast *b, size_t from, const gt_frame_header *head, const gt_frame_route *route, gt_vec body) {
+static gt_status casts_check(const gt_broadcast *b, size_t from, const gt_frame_header *head) {
+  const casts *c = (const casts *)b;
+  const gt_exchange *x = x_of(c);
+  const size_t region = head->route.origin;
+  bool near = false;
+  for (size_t i = 0; i < x->tree.nneighbours; i++) near |= x->tree.neighbours[i] == from;
+  if (!near || region >= x->spec.nregions || region == x->spec.self) return GT_FAIL(GT_ERR_FAULT, "data of origin %zu cannot come from here", region);
+  const origin *o = &c->origins[region];
+  if ((int64_t)head->value <= o->value)
+    return GT_FAIL(GT_ERR_FAULT, "data is of step %lld; one after %lld is needed", (long long)head->value, (long long)o->value);
+  const size_t first = (size_t)o->got * x->spec.piece, left = b->base.n - first;
+  return gt_exchange_check_part(head, first, left < x->spec.piece ? left : x->spec.piece);
+}
+
+static bool casts_receive(gt_broadcast *b, size_t from, const gt_frame_header *head, gt_vec body) {
   casts *c = of(b);
-  origin *o = &c->origins[route->origin];
-  if (!b->replace && !pass_on(c, from, head, route, body)) return false;
+  origin *o = &c->origins[head->route.origin];
+  if (!b->replace && !pass_on(c, from, head, body)) return false;
   give_body(c, &o->next);
-  gt_vec_copy(gt_vec_range(o->next, (size_t)route->offset, body.n), body);
+  gt_vec_copy(gt_vec_range(o->next, (size_t)head->route.offset, body.n), body);
   if (++o->got < (int64_t)c->pieces) return true;
   o->got = 0;
   o->value = (int64_t)head->value;
-  if (b->replace) {
+  if (b->replace && gt_vec_finite(o->next)) {
     give_body(c, &o->last);
     gt_vec_copy(o->last, o->next);
-    make_due(c, route->origin, head, from);
+    make_due(c, head->route.origin, head, from);
   }
-  b->base.spec.received(b->base.spec.ctx, route->origin, o->next);
+  if (gt_vec_finite(o->next))
+    b->base.spec.received(b->base.spec.ctx, head->route.origin, o->next);
+  else
+    x_of(c)->spec.host.spoilt(x_of(c)->spec.host.ctx, head->route.origin);
   take_body(c, &o->next);
   casts_progress(b);
   return true;
@@ -289,6 +305,7 @@ const gt_broadcast_ops gt_tree_broadcast = {
     .begin = casts_begin,
     .post = casts_post,
     .receive = casts_receive,
+    .check = casts_check,
     .progress = casts_progress,
     .drained = casts_drained,
     .settled = casts_settled,

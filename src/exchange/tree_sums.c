@@ -14,6 +14,7 @@ typedef struct {
   size_t pieces;
   /* The round that is being added up here (0: none), how many pieces of it are, who takes part. */
   int64_t adding;
+  int64_t begun; /* the last round that was */
   int64_t added;
   bool *takes;   /* nterms */
   double total;  /* weight of those */
@@ -116,7 +117,7 @@ static bool open_round(sums *t) {
     if (next != 0 && next < round) round = next;
   }
   if (round == NO_MORE || (later && round > t->base.floor)) return false;
-  t->adding = round;
+  t->adding = t->begun = round;
   t->added = 0;
   t->clear = 0;
   t->total = 0;
@@ -165,14 +166,10 @@ static void add_up(sums *t, gt_vec sum) {
 static void post_piece(const sums *t, gt_payload *payload, int64_t round, int64_t piece, double weight, const size_t *to, size_t nto) {
   const gt_allreduce *r = &t->base;
   const gt_exchange *x = r->base.x;
+  const gt_frame_route route = {
+      .origin = (uint16_t)x->spec.self, .offset = (uint64_t)piece * x->spec.piece, .count = payload->vec.n, .weight = weight};
   const gt_exchange_message message = {
-      .payload = payload,
-      .n = payload->vec.n,
-      .head = gt_collective_head(&r->base, (uint64_t)round, 0),
-      .route = {.origin = (uint16_t)x->spec.self, .offset = (uint64_t)piece * x->spec.piece, .count = payload->vec.n, .weight = weight},
-      .routed = true,
-      .to = to,
-      .nto = nto};
+      .payload = payload, .n = payload->vec.n, .head = gt_collective_routed(&r->base, (uint64_t)round, 0, &route), .to = to, .nto = nto};
   x->spec.host.post(x->spec.host.ctx, &message);
 }
 
@@ -225,18 +222,34 @@ static bool add_piece(sums *t) {
 /* ---- down ---------------------------------------------------------------------------------------------- */
 
 /* A piece of the mean, from above: it goes on to everybody below, or waits. */
-static bool take_mean(sums *t, const gt_frame_header *head, const gt_frame_route *route, gt_vec body) {
+static bool take_mean(sums *t, const gt_frame_header *head, gt_vec body) {
   if (t->got == (int64_t)t->pieces || !can_send_down(t)) return false;
-  send_down(t, body, (int64_t)head->value, t->got, route->weight);
+  send_down(t, body, (int64_t)head->value, t->got, head->route.weight);
   gt_vec_copy(piece_of(t, t->got), body);
-  t->weight = route->weight;
+  t->weight = head->route.weight;
   t->got++;
   return true;
 }
 
-static bool sums_receive(gt_allreduce *r, size_t from, const gt_frame_header *head, const gt_frame_route *route, gt_vec body) {
-  if (from == tree_of(of(r))->parent) return take_mean(of(r), head, route, body);
-  gt_inbox_push(&of(r)->inbox, from, (int64_t)head->value, route->weight, body);
+/* Pieces come in order: after those of a region below that wait here, or after those of the mean. */
+static gt_status sums_check(const gt_allreduce *r, size_t from, const gt_frame_header *head) {
+  const sums *t = (const sums *)r;
+  const gt_tree *tree = tree_of(t);
+  size_t term = 0;
+  while (term < tree->nterms && tree->terms[term] != from) term++;
+  const bool above = from == tree->parent;
+  if (!above && term == tree->nterms) return GT_FAIL(GT_ERR_FAULT, "data of a sum is of a region that is no neighbour");
+  if (!(head->route.weight > 0 && head->route.weight < 2))
+    return GT_FAIL(GT_ERR_FAULT, "data of a sum has weight %g; above 0, and 1 at most, is needed", head->route.weight);
+  int64_t piece = t->got;
+  if (!above) piece = (gt_inbox_count(&t->inbox, from) + (t->adding && t->takes[term] ? t->added : 0)) % (int64_t)t->pieces;
+  const gt_vec expected = piece_of(t, piece);
+  return gt_exchange_check_part(head, (size_t)piece * spec_of(t)->piece, expected.n);
+}
+
+static bool sums_receive(gt_allreduce *r, size_t from, const gt_frame_header *head, gt_vec body) {
+  if (from == tree_of(of(r))->parent) return take_mean(of(r), head, body);
+  gt_inbox_push(&of(r)->inbox, from, (int64_t)head->value, head->route.weight, body);
   return true;
 }
 
@@ -260,7 +273,7 @@ static bool sums_settled(const gt_allreduce *r) {
 }
 
 static int64_t sums_begun(const gt_allreduce *r) {
-  return ((const sums *)r)->adding;
+  return ((const sums *)r)->begun;
 }
 
 /* ---- state ------------------------------------------------------------------------------------------------ */
@@ -270,6 +283,7 @@ static void sums_save(gt_allreduce *r, const char *prefix, gt_state *state) {
   gt_state_add(state, prefix, "taken", GT_TYPE_I64, t->taken, tree_of(t)->nterms);
   gt_state_add(state, prefix, "takes", GT_TYPE_U8, t->takes, tree_of(t)->nterms);
   gt_state_add(state, prefix, "adding", GT_TYPE_I64, &t->adding, 1);
+  gt_state_add(state, prefix, "begun", GT_TYPE_I64, &t->begun, 1);
   gt_state_add(state, prefix, "added", GT_TYPE_I64, &t->added, 1);
   gt_state_add(state, prefix, "got", GT_TYPE_I64, &t->got, 1);
   gt_state_add(state, prefix, "total", GT_TYPE_F64, &t->total, 1);
@@ -288,6 +302,7 @@ static gt_status sums_load(gt_allreduce *r, const char *prefix, const gt_state *
   GT_TRY(status);
   GT_TRY(gt_state_get(state, prefix, "taken", GT_TYPE_I64, t->taken, nterms));
   GT_TRY(gt_state_get(state, prefix, "adding", GT_TYPE_I64, &t->adding, 1));
+  GT_TRY(gt_state_get(state, prefix, "begun", GT_TYPE_I64, &t->begun, 1));
   GT_TRY(gt_state_get(state, prefix, "added", GT_TYPE_I64, &t->added, 1));
   GT_TRY(gt_state_get(state, prefix, "got", GT_TYPE_I64, &t->got, 1));
   GT_TRY(gt_state_get(state, prefix, "total", GT_TYPE_F64, &t->total, 1));
@@ -306,6 +321,7 @@ const gt_allreduce_ops gt_tree_allreduce = {
     .close = sums_close,
     .next = sums_next,
     .receive = sums_receive,
+    .check = sums_check,
     .again = sums_again,
     .settled = sums_settled,
     .begun = sums_begun,

@@ -224,12 +224,32 @@ static gt_status check_plan(const gt_job *job, const char *source) {
   return status;
 }
 
+static gt_status check_hub(const gt_job *job, const char *source) {
+  const char *hub = job->sync.hub;
+  if (!hub) return GT_OK;
+  if (job->sync.topology != GT_TOPOLOGY_HUB)
+    return GT_FAIL(GT_ERR_JOB, "%s: sync.hub is \"%s\" and sync.topology %s; with sync.hub, hub is needed", source, hub,
+                   gt_topology_names[job->sync.topology]);
+  const char **names = GT_NEW_ARRAY(const char *, job->nregions);
+  bool found = false;
+  for (size_t r = 0; r < job->nregions; r++) {
+    names[r] = job->regions[r].name;
+    found |= strcmp(names[r], hub) == 0;
+  }
+  const char *near = found ? NULL : gt_nearest(hub, names, job->nregions);
+  gt_free(names);
+  if (found) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB, "%s: sync.hub is \"%s\", which is no region of the job; the name of one is needed%s%s%s", source, hub,
+                 near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+}
+
 gt_status gt_job_check(gt_job *job, const job_node *root, const char *source) {
   if (strlen(job->name) > NAME_MAX_LETTERS)
     return GT_FAIL(GT_ERR_JOB, "%s: name has %zu letters; at most %zu are needed", source, strlen(job->name), NAME_MAX_LETTERS);
   GT_TRY(check_model(job, root, source));
   GT_TRY(check_train(job, source));
   GT_TRY(check_regions(job, source));
+  GT_TRY(check_hub(job, source));
   GT_TRY(check_data(job, root, source));
   GT_TRY(check_compute(job, root, source));
   GT_TRY(check_plan(job, source));

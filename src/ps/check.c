@@ -8,10 +8,10 @@ static bool takes(const gt_ps *ps, unsigned kind) {
 
 static gt_status check_data(const gt_ps *ps, size_t from, const gt_frame_header *head) {
   bool dropped = gt_ps_frozen(ps) || ps->peers[from].rejected; /* so that gaps follow */
-  int64_t sequence = (int64_t)head->sequence, next = ps->peers[from].applied_seq + 1;
+  int64_t sequence = (int64_t)head->sequence, next = ps->peers[from].received_seq + 1;
   if (sequence < 1 || (sequence > next && !dropped))
     return GT_FAIL(GT_ERR_FAULT, "data has sequence %lld; %lld or one before it is needed", (long long)sequence, (long long)next);
-  return dropped || sequence < next ? GT_OK : gt_exchange_check(ps->exchange, head);
+  return dropped || sequence < next ? GT_OK : gt_exchange_check(ps->exchange, from, head);
 }
 
 static gt_status check_round(int64_t round, int64_t least, int64_t most) {
@@ -44,7 +44,7 @@ gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head)
     return GT_FAIL(GT_ERR_FAULT, "there is no link from region %zu to region %zu", from, ps->spec.self);
   if (!takes(ps, head->kind))
     return GT_FAIL(GT_ERR_FAULT, "a message of kind %u is none that strategy %s has use for", head->kind, ps->spec.strategy->name);
-  uint64_t bytes = gt_msg_is_data(head->kind) ? gt_exchange_bytes(ps->exchange, head, NULL) : 0;
+  uint64_t bytes = gt_msg_is_data(head->kind) ? gt_exchange_bytes(ps->exchange, head) : 0;
   if (head->codec != 0 || head->range != 0)
     return GT_FAIL(GT_ERR_FAULT, "a message of kind %u has codec %u and range %u; 0 and 0 are needed", head->kind, head->codec, head->range);
   if (head->message_bytes != bytes)

@@ -7,26 +7,31 @@ static void enter(gt_ps *ps, gt_ps_phase phase) {
   ps->totals.phase = phase;
 }
 
-static void tell_done(gt_ps *ps) {
-  for (size_t p = 0; p < ps->spec.nregions; p++)
-    if (p != ps->spec.self) gt_ps_control(ps, p, GT_MSG_DONE, ps->totals.steps, ps->peers[p].sent_seq);
-}
-
-/* Whoever is done says so again after a resume; its training may have been made longer. */
-void gt_ps_tell_joined(gt_ps *ps) {
-  bool done = ps->phase == GT_PS_FOLLOWING || ps->phase == GT_PS_COMPLETE;
-  gt_frame_header head = {.kind = GT_MSG_JOINED, .round = (uint32_t)ps->round, .sequence = done, .value = (uint64_t)gt_exchange_rounds(ps->exchange)};
+/* To every other region, with the last data sequence on the link to it. */
+static void tell_all(gt_ps *ps, gt_frame_header head) {
+  head.round = (uint32_t)ps->round;
   for (size_t p = 0; p < ps->spec.nregions; p++) {
     if (p == ps->spec.self) continue;
     head.detail = (uint64_t)ps->peers[p].sent_seq;
     ps->spec.host.send(ps->spec.host.ctx, p, &head, NULL, 0, 0);
   }
+}
+
+static void tell_done(gt_ps *ps) {
+  tell_all(ps, (gt_frame_header){.kind = GT_MSG_DONE, .sequence = (uint64_t)gt_exchange_count(ps->exchange), .value = (uint64_t)ps->totals.steps});
+}
+
+/* Whoever is done says so again after a resume; its training may have been made longer. */
+void gt_ps_tell_joined(gt_ps *ps) {
+  bool done = ps->phase == GT_PS_FOLLOWING || ps->phase == GT_PS_COMPLETE;
+  const unsigned how = done ? GT_JOINED_DONE : ps->came_back ? GT_JOINED_LATE : GT_JOINED_ACTIVE;
+  tell_all(ps, (gt_frame_header){.kind = GT_MSG_JOINED, .sequence = how, .value = (uint64_t)gt_exchange_rounds(ps->exchange)});
   if (done) tell_done(ps);
 }
 
-static void tell(gt_ps *ps, size_t from, gt_peer_event event, int64_t rounds) {
+static void tell(gt_ps *ps, size_t from, gt_peer_event event, int64_t count) {
   gt_sync_on_peer(ps->sync, from, event);
-  gt_exchange_peer(ps->exchange, from, event, rounds);
+  gt_exchange_peer(ps->exchange, from, event, count);
 }
 
 void gt_ps_tell_strategy(gt_ps *ps, size_t from) {
@@ -34,13 +39,13 @@ void gt_ps_tell_strategy(gt_ps *ps, size_t from) {
   /* One that is done still is told together with its DONE: between the two it would count as active. */
   if (peer->joined && peer->applied_seq >= peer->joined_seq && (peer->done || !peer->joined_done)) {
     peer->joined = false;
-    tell(ps, from, GT_PEER_JOINED, peer->joined_rounds);
+    tell(ps, from, peer->joined_late ? GT_PEER_REJOINED : GT_PEER_JOINED, peer->joined_rounds);
   }
   if (!peer->done || peer->done_told || peer->applied_seq < peer->done_seq) return;
   peer->done_told = true;
   ps->told++;
   ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_PEER_DONE, (double)from, (double)peer->done_steps);
-  tell(ps, from, GT_PEER_DONE, 0);
+  tell(ps, from, GT_PEER_DONE, peer->done_count);
 }
 
 static bool training_over(const gt_ps *ps) {

@@ -27,6 +27,7 @@ typedef struct {
   uint64_t id;
   gt_frame_header head;
   gt_payload *payload;
+  int64_t first; /* float of it that the message begins with */
   size_t bytes;
   bool parked;           /* the link's window is full: the gateway does not have it yet */
   bool departed, behind; /* behind: another was in front of it when it was posted */
@@ -39,17 +40,19 @@ typedef struct {
   ps_message *messages;               /* oldest first */
   size_t n, places, capacity, queued; /* places: that there are yet, of the capacity */
   uint64_t next_id;
-  int64_t sent_seq, applied_seq;
+  int64_t sent_seq, applied_seq, received_seq; /* applied: taken by the exchange, and acknowledged */
   bool done, rejected; /* rejected: a message that a strategy with a barrier cannot do without was not finite; nothing behind it is taken */
   bool joined;         /* its JOINED; told likewise when joined_seq is applied */
   bool joined_done;    /* its DONE follows */
+  bool joined_late;    /* it was done, and may make steps again */
   int64_t joined_rounds, joined_seq;
   int64_t done_steps, done_seq; /* its DONE; told to the strategy when done_seq is applied */
   bool done_told;
-  int64_t written;  /* newest round durable there */
-  int64_t unsound;  /* newest round that it would not go on from */
-  double wan_bytes; /* that it has sent in all, as its last heartbeat said; of this region itself: as it is */
-  int64_t samples;  /* likewise */
+  int64_t done_count; /* its gt_exchange_count then */
+  int64_t written;    /* newest round durable there */
+  int64_t unsound;    /* newest round that it would not go on from */
+  double wan_bytes;   /* that it has sent in all, as its last heartbeat said; of this region itself: as it is */
+  int64_t samples;    /* likewise */
   gt_ns rtt, last_ack;
   double rate_bits, rate_s;
 } ps_peer;
@@ -104,6 +107,7 @@ struct gt_ps {
   gt_ps_spec spec;
   gt_sync *sync;
   gt_exchange *exchange;
+  size_t unit; /* messages of one exchange on a link */
   gt_ns now;
   const struct ps_plane *plane;
   ps_worker *workers;
@@ -144,6 +148,7 @@ struct gt_ps {
   gt_ns round_at;
   gt_status want_stop, stop_code;
   bool resumed;
+  bool came_back; /* it was done before the resume, and may make steps again */
 };
 
 /* The local plane: how gradients of workers become steps. */
@@ -194,14 +199,19 @@ bool gt_ps_budget_pong(gt_ps *ps, size_t from, const gt_frame_header *head);
 /* outbox.c */
 gt_sync_host gt_ps_sync_host(gt_ps *ps);
 gt_exchange_host gt_ps_exchange_host(gt_ps *ps);
-size_t gt_ps_inflight(const gt_ps_spec *spec);
+size_t gt_ps_inflight(const gt_ps *ps); /* messages */
 void gt_ps_control(gt_ps *ps, size_t peer, gt_msg_kind kind, int64_t value, int64_t detail);
 void gt_ps_control_all(gt_ps *ps, gt_msg_kind kind, int64_t value, int64_t detail);
 void gt_ps_acknowledged(gt_ps *ps, size_t peer, int64_t sequence);
 void gt_ps_outbox_departed(gt_ps *ps, size_t peer, uint64_t cookie);
 void gt_ps_outbox_retry(gt_ps *ps); /* what waited for bytes or room may go on */
-void gt_ps_enqueue(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_payload *payload);
+/* The n floats of the payload from `first` on. */
+void gt_ps_enqueue(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_payload *payload, size_t first, size_t n);
 gt_payload *gt_ps_payload(gt_ps *ps, size_t floats);
+double gt_ps_part(const gt_ps *ps, const gt_frame_header *head); /* of the work on a whole body of its kind */
+
+/* `spoilt` of a gt_exchange_host: what is not finite is dropped and counted. */
+void gt_ps_spoilt(void *ps, size_t from);
 
 /* eval.c */
 void gt_ps_eval_open(gt_ps *ps);
@@ -235,9 +245,9 @@ gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head)
 static inline gt_ns gt_ps_clock(const gt_ps *ps) {
   return ps->spec.host.clock ? ps->spec.host.clock(ps->spec.host.ctx) : 0;
 }
-/* Says that the work is done, and what the clock says then. */
-static inline gt_ns gt_ps_worked(const gt_ps *ps, gt_ps_work work) {
-  if (ps->spec.host.work) ps->spec.host.work(ps->spec.host.ctx, work);
+/* Says that the work, or a part of it, is done, and what the clock says then. */
+static inline gt_ns gt_ps_worked(const gt_ps *ps, gt_ps_work work, double part) {
+  if (ps->spec.host.work) ps->spec.host.work(ps->spec.host.ctx, work, part);
   return gt_ps_clock(ps);
 }
 static inline bool gt_ps_frozen(const gt_ps *ps) {

@@ -43,7 +43,7 @@ static void apply(gt_ps *ps, gt_vec grads, int64_t samples) {
   gt_ns from = gt_ps_clock(ps), encode = ps->totals.encode;
   ps->totals.steps++;
   gt_sync_on_gradient(ps->sync, ps->now, grads, (uint64_t)samples);
-  ps->totals.update += gt_ps_worked(ps, GT_WORK_UPDATE) - from - (ps->totals.encode - encode);
+  ps->totals.update += gt_ps_worked(ps, GT_WORK_UPDATE, 1) - from - (ps->totals.encode - encode);
   gt_ps_eval_check(ps);
 }
 

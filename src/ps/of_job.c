@@ -1,5 +1,6 @@
 /* A region's PS as the job describes it: one account for runs and simulations. */
 #include <math.h>
+#include <string.h>
 
 #include "geotrain/ps_of_job.h"
 
@@ -55,6 +56,22 @@ static size_t window_of(const gt_job *job, size_t region, const gt_link_spec *li
   }
   double messages = most / (double)bytes;
   return messages < 1 ? 1 : messages > 64 ? 64 : (size_t)messages;
+}
+
+gt_status gt_ps_check_way(const gt_job *job) {
+  const gt_sync_ops *strategy = gt_sync_of(job->sync.strategy);
+  if (!strategy->sends || strategy->waits || gt_topology_broadcasts(job->sync.topology)) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB,
+                 "sync.strategy %s sends what no other region waits for, and sync.topology %s has rounds only; mesh, hub or tree is needed",
+                 strategy->name, gt_topology_names[job->sync.topology]);
+}
+
+size_t *gt_ps_next_of(const gt_job *job, const gt_links *links, size_t parameters) {
+  if (job->sync.topology == GT_TOPOLOGY_MESH) return NULL;
+  size_t hub = 0, *next = GT_NEW_ARRAY(size_t, job->nregions);
+  while (hub < job->nregions && !(job->sync.hub && strcmp(job->regions[hub].name, job->sync.hub) == 0)) hub++;
+  gt_topology_place(job->sync.topology, links, job->nregions, parameters * sizeof(float), hub, next);
+  return next;
 }
 
 static gt_ps_interval interval(const gt_job_interval *i) {

@@ -4,22 +4,23 @@
 
 #include "internal.h"
 
-size_t gt_ps_inflight(const gt_ps_spec *spec) {
-  return spec->outbox + spec->window;
+size_t gt_ps_inflight(const gt_ps *ps) {
+  return (ps->spec.outbox + ps->spec.window) * ps->unit;
 }
 
 /* ---- payloads ---------------------------------------------------------------------------------------------------------- */
 
-/* A free payload.  The pool is filled when the PS is made; it grows only where peers end up holding different models (ama). */
+/* A free payload that is large enough.  The pool is filled when the PS is made; it grows where peers
+   end up holding different models (ama), and where messages are pieces. */
 gt_payload *gt_ps_payload(gt_ps *ps, size_t floats) {
-  size_t full = ps->spec.params.n + ps->spec.buffers.n;
   gt_payload *free_one = NULL;
   for (size_t i = 0; i < ps->npool && !free_one; i++)
-    if (ps->pool[i]->refs == 0) free_one = ps->pool[i];
+    if (ps->pool[i]->refs == 0 && ps->pool[i]->capacity >= floats) free_one = ps->pool[i];
   if (!free_one) {
-    if (ps->npool == ps->pool_capacity) gt_bug("outbox: more payloads in use than messages can be under way");
+    GT_GROW(ps->pool, ps->npool, ps->pool_capacity, 16);
     free_one = GT_NEW(gt_payload);
-    free_one->vec.data = ps->spec.params.data ? GT_NEW_ARRAY(float, full) : NULL;
+    free_one->capacity = floats;
+    free_one->vec.data = ps->spec.params.data ? GT_NEW_ARRAY(float, floats) : NULL;
     ps->pool[ps->npool++] = free_one;
   }
   free_one->vec.n = floats;
@@ -34,14 +35,17 @@ static gt_payload *host_payload(void *ctx, size_t n) {
 
 /* ---- posting ----------------------------------------------------------------------------------------------------------- */
 
-static bool has_place(const gt_ps *ps, size_t peer) {
+static bool has_places(const gt_ps *ps, size_t peer, size_t messages) {
   const ps_peer *p = &ps->peers[peer];
-  return p->queued < ps->spec.outbox && p->n < gt_ps_inflight(&ps->spec);
+  return p->queued + messages <= ps->spec.outbox * ps->unit && p->n + messages <= gt_ps_inflight(ps);
+}
+
+static bool has_place(const gt_ps *ps, size_t peer) {
+  return has_places(ps, peer, 1);
 }
 
 static bool host_room(void *ctx, size_t peer, size_t messages) {
-  (void)messages; /* one, with a mesh */
-  return has_place(ctx, peer) && gt_ps_affords_all(ctx);
+  return has_places(ctx, peer, messages) && gt_ps_affords_all(ctx);
 }
 
 static bool host_afford(void *ctx) {
@@ -49,14 +53,18 @@ static bool host_afford(void *ctx) {
 }
 
 static double wire_bytes(const ps_message *m) {
-  return (double)gt_wire_bytes(m->bytes);
+  return (double)gt_message_wire_bytes(&m->head, m->bytes);
+}
+
+static const float *body_of(const ps_message *m) {
+  return m->payload->vec.data ? m->payload->vec.data + m->first : NULL;
 }
 
 static void hand_over(gt_ps *ps, size_t peer, ps_message *m) {
   m->parked = false;
   gt_ps_budget_posted(ps, wire_bytes(m));
   m->head.round = (uint32_t)ps->round;
-  ps->spec.host.send(ps->spec.host.ctx, peer, &m->head, m->payload->vec.data, m->bytes, m->id);
+  ps->spec.host.send(ps->spec.host.ctx, peer, &m->head, body_of(m), m->bytes, m->id);
 }
 
 /* In a steady state there are places enough; most links never need them all. */
@@ -75,7 +83,7 @@ static ps_message *new_place(ps_peer *p) {
 /* In order, as far as the window and the limit on bytes allow. */
 static void unpark(gt_ps *ps, size_t peer) {
   ps_peer *p = &ps->peers[peer];
-  for (size_t i = 0; i < p->n && i < gt_ps_inflight(&ps->spec); i++) {
+  for (size_t i = 0; i < p->n && i < gt_ps_inflight(ps); i++) {
     ps_message *m = &p->messages[i];
     if (!m->parked) continue;
     if (!gt_ps_affords(ps, wire_bytes(m))) return;
@@ -91,13 +99,14 @@ void gt_ps_outbox_retry(gt_ps *ps) {
 }
 
 /* However long a peer does not acknowledge, no more than the window allows is given to the gateway: a newest model is replaced here instead. */
-void gt_ps_enqueue(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_payload *payload) {
+void gt_ps_enqueue(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_payload *payload, size_t first, size_t n) {
   ps_peer *p = &ps->peers[peer];
   ps_message *m = new_place(p);
   *m = (ps_message){.id = ++p->next_id,
                     .head = *head,
                     .payload = payload,
-                    .bytes = payload->vec.n * sizeof(float),
+                    .first = (int64_t)first,
+                    .bytes = n * sizeof(float),
                     .parked = true,
                     .behind = p->queued > 0,
                     .posted = ps->now};
@@ -125,22 +134,44 @@ static bool replace_newest(gt_ps *ps, size_t peer, const gt_frame_header *head, 
   return true;
 }
 
-static void post_to(gt_ps *ps, size_t peer, gt_payload *payload, const gt_frame_header *head, bool replace) {
+static void post_to(gt_ps *ps, size_t peer, const gt_exchange_message *m) {
   ps_peer *p = &ps->peers[peer];
-  gt_frame_header own = *head;
-  own.round = (uint32_t)ps->round;
-  if (replace && !has_place(ps, peer) && replace_newest(ps, peer, &own, payload)) return;
+  gt_frame_header head = m->head;
+  head.round = (uint32_t)ps->round;
+  if (m->replace && !has_place(ps, peer) && replace_newest(ps, peer, &head, m->payload)) return;
   if (p->n == p->capacity) gt_bug("outbox: a message was posted to a peer without room");
-  own.sequence = (uint64_t)++p->sent_seq;
-  gt_ps_enqueue(ps, peer, &own, payload);
+  head.sequence = (uint64_t)++p->sent_seq;
+  gt_ps_enqueue(ps, peer, &head, m->payload, m->first, m->n);
+}
+
+/* What part it is of the work on a whole body of its kind. */
+double gt_ps_part(const gt_ps *ps, const gt_frame_header *head) {
+  const size_t whole = ps->spec.params.n + (head->kind == GT_MSG_STATE ? ps->spec.buffers.n : 0);
+  return head->flags & GT_FRAME_ROUTED ? (double)head->route.count / (double)whole : 1;
 }
 
 static void host_post(void *ctx, const gt_exchange_message *m) {
   gt_ps *ps = ctx;
-  ps->totals.encode += gt_ps_worked(ps, GT_WORK_COPY) - ps->encode_from;
-  m->payload->refs++; /* so that it is not taken for free between two peers */
-  for (size_t i = 0; i < m->nto; i++) post_to(ps, m->to[i], m->payload, &m->head, m->replace);
+  ps->totals.encode += gt_ps_worked(ps, GT_WORK_COPY, gt_ps_part(ps, &m->head)) - ps->encode_from;
+  ps->encode_from = gt_ps_clock(ps); /* of the next piece of the same payload */
+  m->payload->refs++;                /* so that it is not taken for free between two peers */
+  for (size_t i = 0; i < m->nto; i++) post_to(ps, m->to[i], m);
   m->payload->refs--;
+}
+
+/* What is not finite is dropped and counted; where nobody can go on without it the run ends. */
+void gt_ps_spoilt(void *ctx, size_t from) {
+  gt_ps *ps = ctx;
+  ps->totals.nonfinite++;
+  ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_NONFINITE, (double)ps->totals.nonfinite, -1 - (double)from);
+  ps->peers[from].rejected = ps->spec.strategy->needs_all;
+  if (ps->peers[from].rejected || ps->totals.nonfinite >= ps->spec.nonfinite_limit) ps->want_stop = GT_ERR_LIMIT;
+}
+
+/* The region's oldest message that waited was taken. */
+static void host_taken(void *ctx, size_t peer) {
+  gt_ps *ps = ctx;
+  gt_ps_control(ps, peer, GT_MSG_ACK, ++ps->peers[peer].applied_seq, 0);
 }
 
 void gt_ps_outbox_departed(gt_ps *ps, size_t peer, uint64_t cookie) {
@@ -163,7 +194,7 @@ static void measure(gt_ps *ps, ps_peer *p, const ps_message *m) {
   if (p->rtt == 0) return;
   gt_ns took = m->behind ? ps->now - (p->last_ack > m->posted ? p->last_ack : m->posted) : ps->now - m->posted - p->rtt;
   if (took <= 0) return;
-  p->rate_bits += 8.0 * (double)gt_wire_bytes(m->bytes);
+  p->rate_bits += 8.0 * (double)gt_message_wire_bytes(&m->head, m->bytes);
   p->rate_s += gt_seconds(took);
 }
 
@@ -231,5 +262,6 @@ gt_sync_host gt_ps_sync_host(gt_ps *ps) {
 }
 
 gt_exchange_host gt_ps_exchange_host(gt_ps *ps) {
-  return (gt_exchange_host){.ctx = ps, .payload = host_payload, .room = host_room, .afford = host_afford, .post = host_post};
+  return (gt_exchange_host){
+      .ctx = ps, .payload = host_payload, .room = host_room, .afford = host_afford, .post = host_post, .taken = host_taken, .spoilt = gt_ps_spoilt};
 }

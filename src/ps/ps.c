@@ -5,6 +5,21 @@
 
 #include "internal.h"
 
+/* Two more than may be under way: a replacing model goes beside messages that have all begun to
+   leave. */
+static void open_outboxes(gt_ps *ps) {
+  const gt_ps_spec *spec = &ps->spec;
+  ps->unit = gt_exchange_unit(ps->exchange);
+  const size_t capacity = gt_ps_inflight(ps) + 2, full = spec->params.n + spec->buffers.n;
+  for (size_t p = 0; p < spec->nregions; p++) {
+    ps->peers[p].capacity = capacity;
+    ps->peers[p].written = spec->round;
+  }
+  if (spec->nregions > 1 && spec->strategy->sends && ps->unit == 1)
+    for (size_t i = 0; i <= capacity; i++) gt_ps_payload(ps, full)->refs = 1;
+  for (size_t i = 0; i < ps->npool; i++) ps->pool[i]->refs = 0;
+}
+
 gt_ps *gt_ps_create(const gt_ps_spec *spec) {
   gt_ps *ps = GT_NEW(gt_ps);
   ps->spec = *spec;
@@ -19,25 +34,16 @@ gt_ps *gt_ps_create(const gt_ps_spec *spec) {
   ps->last_eval = (gt_ps_score){NAN, NAN, NAN};
   ps->timer_at = GT_NEVER;
   ps->round = ps->whole_round = ps->own_written = spec->round;
-  /* Two more than may be under way: a replacing model goes beside messages that have all begun to leave. */
-  size_t capacity = gt_ps_inflight(spec) + 2;
-  for (size_t p = 0; p < spec->nregions; p++) {
-    ps->peers[p].capacity = capacity;
-    ps->peers[p].written = spec->round;
-  }
-  ps->pool_capacity = capacity * spec->nregions + 1;
-  ps->pool = GT_NEW_ARRAY(gt_payload *, ps->pool_capacity);
-  if (spec->nregions > 1 && spec->strategy->sends)
-    for (size_t i = 0; i <= capacity; i++) gt_ps_payload(ps, 0)->refs = 1;
-  for (size_t i = 0; i < ps->npool; i++) ps->pool[i]->refs = 0;
   gt_ps_budget_open(ps);
   gt_ps_eval_open(ps);
   const gt_exchange_spec way = {.nregions = spec->nregions,
                                 .self = spec->self,
                                 .weights = spec->weights,
-                                .inflight = gt_ps_inflight(spec),
+                                .inflight = spec->outbox + spec->window,
                                 .with_memory = spec->params.data != NULL,
                                 .topology = spec->topology,
+                                .next = spec->next,
+                                .piece = spec->piece ? spec->piece : GT_FRAME_PAYLOAD_MAX / sizeof(float),
                                 .host = gt_ps_exchange_host(ps)};
   ps->exchange = gt_exchange_create(&way);
   gt_sync_env env = {.nregions = spec->nregions,
@@ -52,6 +58,7 @@ gt_ps *gt_ps_create(const gt_ps_spec *spec) {
                      .exchange = ps->exchange,
                      .host = gt_ps_sync_host(ps)};
   ps->sync = gt_sync_create(spec->strategy, &env);
+  open_outboxes(ps);
   return ps;
 }
 
@@ -141,27 +148,28 @@ void gt_ps_written(gt_ps *ps, int64_t round, gt_ns now) {
 
 /* ---- messages ----------------------------------------------------------------------------------------------------------- */
 
-/* What is not finite is dropped and counted; where nobody can go on without it the run ends. */
-static void reject(gt_ps *ps, size_t from) {
-  ps->totals.nonfinite++;
-  ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_NONFINITE, (double)ps->totals.nonfinite, -1 - (double)from);
-  ps->peers[from].rejected = ps->spec.strategy->needs_all;
-  if (ps->peers[from].rejected || ps->totals.nonfinite >= ps->spec.nonfinite_limit) ps->want_stop = GT_ERR_LIMIT;
+/* What is not finite: where messages are pieces of another's, whoever joins them sees it. */
+static bool is_spoilt(gt_ps *ps, size_t from, const gt_frame_header *head, gt_vec body) {
+  if ((head->flags & GT_FRAME_ROUTED) && !ps->spec.strategy->needs_all) return false;
+  if (gt_vec_finite(body)) return false;
+  gt_ps_spoilt(ps, from);
+  return true;
 }
 
 static void data_message(gt_ps *ps, size_t from, const gt_frame_header *head, const void *payload) {
   ps_peer *p = &ps->peers[from];
   int64_t sequence = (int64_t)head->sequence;
   if (gt_ps_frozen(ps) || p->rejected) return; /* unacknowledged, so its sender's checkpoint has it */
-  if (sequence > p->applied_seq) {
+  if (sequence > p->received_seq) {
     gt_vec body = gt_vec_of((float *)(uintptr_t)payload, (size_t)head->message_bytes / sizeof(float));
     gt_ns clock = gt_ps_clock(ps);
-    bool finite = gt_vec_finite(body);
-    if (!finite) reject(ps, from);
+    const bool spoilt = is_spoilt(ps, from, head, body);
     if (p->rejected) return;
-    p->applied_seq = sequence;
-    if (finite) (void)gt_exchange_receive(ps->exchange, from, head, NULL, body);
-    ps->totals.update += gt_ps_worked(ps, GT_WORK_APPLY) - clock;
+    p->received_seq = sequence;
+    const bool taken = spoilt || gt_exchange_receive(ps->exchange, from, head, body);
+    if (taken) p->applied_seq = sequence;
+    ps->totals.update += gt_ps_worked(ps, GT_WORK_APPLY, gt_ps_part(ps, head)) - clock;
+    if (!taken) return;
   }
   gt_ps_control(ps, from, GT_MSG_ACK, p->applied_seq, 0);
 }
@@ -222,7 +230,8 @@ gt_status gt_ps_message(gt_ps *ps, size_t from, const gt_frame_header *head, con
     break;
   case GT_MSG_JOINED:
     p->joined = true;
-    p->joined_done = head->sequence != 0;
+    p->joined_done = head->sequence == GT_JOINED_DONE;
+    p->joined_late = head->sequence == GT_JOINED_LATE;
     p->joined_rounds = (int64_t)head->value;
     p->joined_seq = (int64_t)head->detail;
     break;
@@ -230,6 +239,7 @@ gt_status gt_ps_message(gt_ps *ps, size_t from, const gt_frame_header *head, con
     p->done = true;
     p->done_steps = (int64_t)head->value;
     p->done_seq = (int64_t)head->detail;
+    p->done_count = (int64_t)head->sequence;
     break;
   default:
     gt_bug("a message of a kind that was to be refused");

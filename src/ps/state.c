@@ -44,10 +44,12 @@ static void save_peer(gt_ps *ps, size_t peer, gt_state *state) {
   for (size_t i = 0; i < p->n; i++) {
     ps_message *m = &p->messages[i];
     snprintf(name, sizeof name, "unacknowledged/%zu/head", i);
-    gt_state_add(state, prefix, name, GT_TYPE_U8, &m->head, sizeof m->head);
+    gt_state_add(state, prefix, name, GT_TYPE_U8, &m->head, gt_header_bytes(&m->head));
     save_body(ps, m, state);
     snprintf(name, sizeof name, "unacknowledged/%zu/message", i);
     gt_state_add(state, prefix, name, GT_TYPE_I64, &m->saved_as, 1);
+    snprintf(name, sizeof name, "unacknowledged/%zu/first", i);
+    if (m->first > 0) gt_state_add(state, prefix, name, GT_TYPE_I64, &m->first, 1);
   }
 }
 
@@ -64,14 +66,8 @@ void gt_ps_save(gt_ps *ps, gt_ns now, gt_state *state) {
 /* ---- loading ------------------------------------------------------------------------------------------------------------- */
 
 /* What is resent stands beside what may be under way. */
-static void make_room(gt_ps *ps, ps_peer *p) {
-  size_t pool = ps->pool_capacity;
+static void make_room(ps_peer *p) {
   p->capacity++;
-  ps->pool_capacity++;
-  gt_payload **payloads = GT_NEW_ARRAY(gt_payload *, ps->pool_capacity);
-  memcpy(payloads, ps->pool, pool * sizeof(gt_payload *));
-  gt_free(ps->pool);
-  ps->pool = payloads;
 }
 
 /* Bodies that are in memory again: of the pairs the first n. */
@@ -109,6 +105,31 @@ static gt_payload *load_body(gt_ps *ps, ps_bodies *bodies, const gt_state_item *
   return payload;
 }
 
+/* A header of 64 bytes, or of 128 with its route. */
+static gt_status load_head(const gt_state *state, const char *prefix, const char *name, gt_frame_header *head) {
+  const gt_state_item *item = gt_state_find(state, prefix, name);
+  *head = (gt_frame_header){0};
+  GT_TRY(gt_state_get(state, prefix, name, GT_TYPE_U8, head, item->count == GT_FRAME_HEADER_MAX ? GT_FRAME_HEADER_MAX : GT_FRAME_HEADER_BYTES));
+  if (item->count != gt_header_bytes(head)) return GT_FAIL(GT_ERR_CKPT, "%s%s has %zu bytes, and other flags", prefix, name, item->count);
+  if (!gt_msg_is_data(head->kind)) return GT_FAIL(GT_ERR_CKPT, "%s is of kind %u, and needs to be data", prefix, head->kind);
+  return GT_OK;
+}
+
+/* Message i of a peer: the floats first..first + n of its body. */
+static gt_status load_part(const gt_ps *ps, const gt_state *state, const char *prefix, size_t i, const gt_frame_header *head,
+                           const gt_state_item *body, size_t *first, size_t *n) {
+  char name[64];
+  int64_t from = 0;
+  const bool routed = (head->flags & GT_FRAME_ROUTED) != 0;
+  snprintf(name, sizeof name, "unacknowledged/%zu/first", i);
+  if (gt_state_find(state, prefix, name)) GT_TRY(gt_state_get(state, prefix, name, GT_TYPE_I64, &from, 1));
+  *n = routed ? (size_t)head->route.count : ps->spec.params.n + (head->kind == GT_MSG_STATE ? ps->spec.buffers.n : 0);
+  *first = (size_t)from;
+  const bool fits = from >= 0 && *first <= body->count && *n <= body->count - *first && (routed || *n == body->count);
+  if (body->type == GT_TYPE_F32 && fits) return GT_OK;
+  return GT_FAIL(GT_ERR_CKPT, "%s, of message %zu of %s, does not fit this model", body->name, i, prefix);
+}
+
 /* Unacknowledged messages are queued again, with the sequence they had. */
 static gt_status load_messages(gt_ps *ps, size_t peer, ps_bodies *bodies) {
   ps_peer *p = &ps->peers[peer];
@@ -119,16 +140,13 @@ static gt_status load_messages(gt_ps *ps, size_t peer, ps_bodies *bodies) {
     if (!gt_state_find(bodies->state, prefix, name)) return GT_OK;
     gt_frame_header head;
     const gt_state_item *body;
-    GT_TRY(gt_state_get(bodies->state, prefix, name, GT_TYPE_U8, &head, sizeof head));
+    size_t first, n;
+    GT_TRY(load_head(bodies->state, prefix, name, &head));
     GT_TRY(find_body(bodies->state, prefix, i, &body));
-    size_t full = ps->spec.params.n + ps->spec.buffers.n;
-    size_t need = head.kind == GT_MSG_STATE ? full : ps->spec.params.n;
-    if (!gt_msg_is_data(head.kind)) return GT_FAIL(GT_ERR_CKPT, "%s is of kind %u, and needs to be data", prefix, head.kind);
-    if (body->type != GT_TYPE_F32 || body->count != need)
-      return GT_FAIL(GT_ERR_CKPT, "%s, of message %zu of %s, does not fit this model", body->name, i, prefix);
-    make_room(ps, p);
+    GT_TRY(load_part(ps, bodies->state, prefix, i, &head, body, &first, &n));
+    make_room(p);
     head.round = (uint32_t)ps->round;
-    gt_ps_enqueue(ps, peer, &head, load_body(ps, bodies, body));
+    gt_ps_enqueue(ps, peer, &head, load_body(ps, bodies, body), first, n);
     p->messages[p->n - 1].resent = true;
   }
 }
@@ -139,6 +157,7 @@ static gt_status load_peer(gt_ps *ps, size_t peer, const gt_state *state) {
   snprintf(prefix, sizeof prefix, "ps/peer/%zu/", peer);
   GT_TRY(gt_state_get(state, prefix, "sent_seq", GT_TYPE_I64, &p->sent_seq, 1));
   GT_TRY(gt_state_get(state, prefix, "applied_seq", GT_TYPE_I64, &p->applied_seq, 1));
+  p->received_seq = p->applied_seq;
   return gt_state_get(state, prefix, "wan_bytes", GT_TYPE_F64, &p->wan_bytes, 1);
 }
 
@@ -154,8 +173,10 @@ static gt_status load_outboxes(gt_ps *ps, const gt_state *state) {
 /* A longer `until` takes a region that was done back to training. */
 static void load_phase(gt_ps *ps) {
   ps->phase = GT_PS_TRAINING;
+  ps->came_back = ps->totals.phase != GT_PS_TRAINING;
   if (ps->nreissue == 0 && !gt_ps_may_issue(ps)) ps->phase = (gt_ps_phase)ps->totals.phase;
   if (ps->phase == GT_PS_COMPLETE) ps->phase = GT_PS_FOLLOWING; /* until all have said again that they are done: another may have more to train */
+  ps->came_back = ps->came_back && ps->phase == GT_PS_TRAINING;
   ps->totals.phase = ps->phase;
 }
 

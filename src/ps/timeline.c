@@ -49,9 +49,9 @@ gt_ns gt_timeline_at(const gt_timeline *t) {
 
 /* ---- what takes time ---------------------------------------------------------------------------------------------------------- */
 
-void gt_timeline_work(gt_timeline *t, gt_ps_work work) {
+void gt_timeline_work(gt_timeline *t, gt_ps_work work, double part) {
   double seconds = work == GT_WORK_UPDATE ? t->cost.update_s : work == GT_WORK_APPLY ? t->cost.apply_s : t->cost.encode_s;
-  t->busy += gt_from_seconds(seconds);
+  t->busy += gt_from_seconds(seconds * part);
 }
 
 void gt_timeline_writing(gt_timeline *t, double bytes) {

@@ -71,6 +71,7 @@ typedef struct {
   gt_ns due;                       /* as it stands in its region's heap; GT_NEVER: it does not */
   gt_ns wire, wire_until;          /* time in which frames were leaving, and up to when it is counted */
   uint32_t messages[SIM_KINDS];
+  uint64_t data_payload, data_wire; /* bytes of data, without and with headers */
   uint32_t report_bytes;
   bool receiving; /* a message of the peer's has begun to arrive (kept where results are exact) */
 } sim_wire;
@@ -126,6 +127,7 @@ struct gt_sim {
   sim_region *regions;
   sim_agenda agenda;
   double *weights;
+  size_t *next; /* as in gt_exchange_spec */
   sim_message *messages;
   size_t nmessages, capacity;
   uint32_t spare; /* the first of the free messages */
@@ -189,7 +191,7 @@ typedef struct {
 gt_status gt_sim_stride(gt_sim *sim, int64_t budget, sim_stride *out);
 
 /* ledger.c */
-void gt_sim_count(sim_wire *wire, unsigned kind); /* a message more has crossed it */
+void gt_sim_count(sim_wire *wire, const gt_frame_header *head, size_t bytes); /* a message more has crossed it */
 /* Bytes of what is sent once, at the end. */
 double gt_sim_once_bytes(const gt_sim *sim, size_t from, size_t to);
 /* What crossed a wire: what was simulated of it; with what was left out; by kind. */

@@ -12,22 +12,29 @@ static size_t index_of(unsigned kind) {
   return i;
 }
 
-void gt_sim_count(sim_wire *wire, unsigned kind) {
-  wire->messages[index_of(kind)]++;
+void gt_sim_count(sim_wire *wire, const gt_frame_header *head, size_t bytes) {
+  wire->messages[index_of(head->kind)]++;
+  if (!gt_msg_is_data(head->kind)) return;
+  wire->data_payload += bytes;
+  wire->data_wire += gt_message_wire_bytes(head, bytes);
 }
 
 static size_t payload_bytes(const gt_sim *sim, const sim_wire *w, unsigned kind) {
-  if (kind == GT_MSG_UPDATE) return sim->spec.parameters * sizeof(float);
-  if (kind == GT_MSG_STATE || kind == GT_MSG_MODEL) return (sim->spec.parameters + sim->spec.buffers) * sizeof(float);
+  if (kind == GT_MSG_MODEL) return (sim->spec.parameters + sim->spec.buffers) * sizeof(float);
   if (kind == GT_MSG_HELLO) return GT_HELLO_BYTES;
   return kind == GT_MSG_REPORT ? w->report_bytes : 0;
 }
 
 static gt_kind_result kind_result(const gt_sim *sim, const sim_wire *wire, size_t kind_index) {
-  size_t payload = payload_bytes(sim, wire, kinds[kind_index]);
+  const unsigned kind = kinds[kind_index];
+  size_t payload = payload_bytes(sim, wire, kind);
   int64_t n = wire->messages[kind_index];
   gt_kind_result k = {.messages = n, .payload = n * (int64_t)payload, .wire = n * (int64_t)gt_wire_bytes(payload)};
-  snprintf(k.kind, sizeof k.kind, "%s", gt_record_kind_name(kinds[kind_index]));
+  if (gt_msg_is_data(kind) && n > 0) {
+    k.payload = (int64_t)wire->data_payload;
+    k.wire = (int64_t)wire->data_wire;
+  }
+  snprintf(k.kind, sizeof k.kind, "%s", gt_record_kind_name(kind));
   return k;
 }
 

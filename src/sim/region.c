@@ -56,8 +56,8 @@ static gt_ns host_clock(void *ctx) {
   return gt_timeline_now(((sim_region *)ctx)->timeline);
 }
 
-static void host_work(void *ctx, gt_ps_work work) {
-  gt_timeline_work(((sim_region *)ctx)->timeline, work);
+static void host_work(void *ctx, gt_ps_work work, double part) {
+  gt_timeline_work(((sim_region *)ctx)->timeline, work, part);
 }
 
 /* ---- what wires tell ------------------------------------------------------------------------- */
@@ -85,6 +85,7 @@ static gt_ps *make_ps(sim_region *r) {
   const gt_sim *sim = r->sim;
   gt_ps_spec spec = gt_ps_spec_of(sim->spec.job, &r->order, gt_links_from(sim->spec.links, r->id), sim->spec.parameters);
   spec.weights = sim->weights;
+  spec.next = sim->next;
   spec.params = spec.grads = gt_vec_of(NULL, sim->spec.parameters);
   spec.buffers = gt_vec_of(NULL, sim->spec.buffers);
   spec.optim = r->optim;

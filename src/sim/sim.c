@@ -13,6 +13,7 @@
 static gt_status check(const gt_sim_spec *spec) {
   const gt_job *job = spec->job;
   GT_TRY(gt_cost_check(job, "to simulate it"));
+  GT_TRY(gt_ps_check_way(job));
   for (size_t a = 0; a < job->nregions; a++) {
     const gt_link_spec *links = gt_links_from(spec->links, a);
     for (size_t b = 0; b < job->nregions; b++)
@@ -66,6 +67,7 @@ gt_status gt_sim_open(gt_sim **out, const gt_sim_spec *spec) {
   sim->spare = SIM_NONE;
   sim->code = GT_OK;
   sim->weights = gt_ps_weights_of(spec->job, spec->samples);
+  sim->next = gt_ps_next_of(spec->job, spec->links, spec->parameters);
   sim->regions = GT_NEW_ARRAY(sim_region, sim->n);
   gt_sim_agenda_open(&sim->agenda, sim->n);
   gt_status status = open_regions(sim);
@@ -97,6 +99,7 @@ void gt_sim_close(gt_sim *sim) {
   gt_sim_agenda_close(&sim->agenda);
   gt_free(sim->regions);
   gt_free(sim->weights);
+  gt_free(sim->next);
   gt_free(sim->messages);
   gt_free(sim->crossed);
   gt_free(sim->gone_batches);

@@ -41,7 +41,7 @@ void gt_sim_wires_open(sim_region *r, const sim_wire_hooks *hooks) {
     w->link = gt_link_start(sim->spec.job->seed, r->id, p, 0);
     w->control = w->bulk = w->leaving = none;
     w->due = GT_NEVER;
-    if (p != r->id) gt_sim_count(w, GT_MSG_HELLO); /* before time begins */
+    if (p != r->id) gt_sim_count(w, &(gt_frame_header){.kind = GT_MSG_HELLO}, GT_HELLO_BYTES); /* before time begins */
   }
 }
 
@@ -131,7 +131,7 @@ static void travel(sim_region *r, size_t peer, uint32_t i, size_t frame_bytes, b
 /* The message's last frame is on the link. */
 static void has_begun_to_leave(gt_sim *sim, sim_wire *w, sim_list *queue, uint32_t i, gt_ns depart) {
   sim_message *m = message(sim, i);
-  gt_sim_count(w, m->head.kind);
+  gt_sim_count(w, &m->head, m->bytes);
   queue->first = m->next;
   m->depart = depart;
   if (m->cookie == 0 && !sim->exact) return;
@@ -150,7 +150,7 @@ static bool fill(sim_region *r, size_t peer, gt_ns now) {
   if (!q) return false;
   uint32_t i = q->first;
   sim_message *m = message(sim, i);
-  size_t left = m->bytes - m->taken, count = left < GT_FRAME_PAYLOAD_MAX ? left : GT_FRAME_PAYLOAD_MAX, bytes = count + GT_FRAME_HEADER_BYTES;
+  size_t left = m->bytes - m->taken, count = left < GT_FRAME_PAYLOAD_MAX ? left : GT_FRAME_PAYLOAD_MAX, bytes = count + gt_header_bytes(&m->head);
   m->taken += count;
   gt_ns free_at = w->link.busy_until > m->queued ? w->link.busy_until : m->queued;
   gt_link_times times = gt_link_step(&w->link, &gt_links_from(sim->spec.links, r->id)[peer], &r->up, bytes, m->queued);

@@ -47,7 +47,7 @@ void gt_sync_on_timer(gt_sync *s, gt_ns now) {
 }
 
 void gt_sync_on_peer(gt_sync *s, size_t peer, gt_peer_event event) {
-  s->done[peer] = event != GT_PEER_JOINED;
+  s->done[peer] = event == GT_PEER_DONE || event == GT_PEER_LEFT;
 }
 
 void gt_sync_on_drain(gt_sync *s, gt_ns now) {

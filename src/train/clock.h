@@ -26,7 +26,7 @@ typedef struct {
   /* A worker has its order. */
   void (*ordered)(gt_server *s, size_t worker, const gt_ps_order *order);
   /* The PS has just done this. */
-  void (*worked)(gt_server *s, gt_ps_work work);
+  void (*worked)(gt_server *s, gt_ps_work work, double part);
   /* A checkpoint of so many bytes is being written. */
   void (*writing)(gt_server *s, double bytes);
   /* One turn of a wait for what no event of the loop tells of.  False: the loop turns by itself,

@@ -38,8 +38,8 @@ static void real_ordered(gt_server *s, size_t worker, const gt_ps_order *order) 
   (void)s, (void)worker, (void)order;
 }
 
-static void real_worked(gt_server *s, gt_ps_work work) {
-  (void)s, (void)work;
+static void real_worked(gt_server *s, gt_ps_work work, double part) {
+  (void)s, (void)work, (void)part;
 }
 
 static void real_writing(gt_server *s, double bytes) {

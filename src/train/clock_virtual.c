@@ -68,8 +68,8 @@ static void virtual_ordered(gt_server *s, size_t worker, const gt_ps_order *orde
   gt_timeline_ordered(v->timeline, worker, order);
 }
 
-static void virtual_worked(gt_server *s, gt_ps_work work) {
-  gt_timeline_work(timeline_of(s), work);
+static void virtual_worked(gt_server *s, gt_ps_work work, double part) {
+  gt_timeline_work(timeline_of(s), work, part);
 }
 
 static void virtual_writing(gt_server *s, double bytes) {

@@ -55,9 +55,9 @@ static gt_ns host_clock(void *ctx) {
   return gt_server_now(ctx);
 }
 
-static void host_work(void *ctx, gt_ps_work work) {
+static void host_work(void *ctx, gt_ps_work work, double part) {
   gt_server *s = ctx;
-  s->clock->worked(s, work);
+  s->clock->worked(s, work, part);
 }
 
 /* ---- gateway --------------------------------------------------------------------------------------------------------------- */
@@ -79,8 +79,7 @@ static void on_message(void *ctx, size_t peer, const gt_frame_header *head, cons
   const char *region = s->run->job->regions[peer].name, *why = untimely(s, peer, head->kind);
   if (why) gt_panic(GT_ERR_FAULT, "a message of kind %u from region %s %s", head->kind, region, why);
   if (gt_msg_is_data(head->kind)) {
-    double frames = ceil((double)head->message_bytes / (double)GT_FRAME_PAYLOAD_MAX);
-    s->data_received += (double)head->message_bytes + frames * (double)GT_FRAME_HEADER_BYTES;
+    s->data_received += (double)gt_message_wire_bytes(head, (size_t)head->message_bytes);
   }
   if (head->kind == GT_MSG_HELLO)
     gt_server_hello_message(s, peer, head, payload);
@@ -122,6 +121,7 @@ static void open_ps(gt_server *s, int64_t newest_round) {
   gt_ps_spec spec = gt_ps_spec_of(job, &run->order, gt_links_from(run->links, run->roles.region_id), a->params.n);
   spec.nworkers = (size_t)run->roles.region_size - 1;
   spec.weights = s->weights;
+  spec.next = s->next = gt_ps_next_of(job, run->links, a->params.n);
   spec.params = a->params;
   spec.grads = a->grads;
   spec.buffers = a->buffers;
@@ -257,5 +257,6 @@ void gt_server_close(gt_server *s) {
   s->clock->close(s->clock_state);
   gt_past_close(&s->past);
   gt_free(s->weights);
+  gt_free(s->next);
   gt_free(s->hellos);
 }

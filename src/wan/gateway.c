@@ -4,7 +4,6 @@
 #include <string.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "headers go on the wire as they lie in memory: little endian");
-_Static_assert(sizeof(gt_frame_header) == GT_FRAME_HEADER_BYTES, "the header is 64 bytes on the wire");
 
 /* Reports are not bounded by the model. */
 #define FRAME_MIN   ((size_t)64 << 10)
@@ -14,7 +13,7 @@ _Static_assert(sizeof(gt_frame_header) == GT_FRAME_HEADER_BYTES, "the header is 
 /* ---- life ---- */
 
 static void open_sender(gt_sender *s, const gt_gateway *g, const gt_gateway_spec *spec, size_t peer, size_t window) {
-  size_t stride = (g->frame_max + GT_FRAME_HEADER_BYTES + GT_STAMP_BYTES + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  size_t stride = (g->frame_max + GT_FRAME_HEADER_MAX + GT_STAMP_BYTES + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
   s->spec = spec->links[peer];
   s->link = gt_link_start(spec->seed, g->self, peer, gt_now());
   s->window = window;
@@ -51,7 +50,7 @@ gt_gateway *gt_gateway_create(MPI_Comm ps_comm, const gt_gateway_spec *spec, con
     g->receivers[peer].heard = gt_now();
   }
   gt_transport_spec transport = {
-      .nregions = g->nregions, .self = g->self, .windows = windows, .frame_bytes = g->frame_max + GT_FRAME_HEADER_BYTES + GT_STAMP_BYTES};
+      .nregions = g->nregions, .self = g->self, .windows = windows, .frame_bytes = g->frame_max + GT_FRAME_HEADER_MAX + GT_STAMP_BYTES};
   g->transport = g->ops->open(ps_comm, &transport);
   gt_free(windows);
   return g;
@@ -91,7 +90,6 @@ static gt_frame_header message_header(const gt_gateway *g, const gt_frame_header
   full.frame_bytes = 0;
   full.frame_offset = 0;
   full.message_bytes = bytes;
-  full.reserved = 0;
   return full;
 }
 
@@ -155,9 +153,10 @@ static bool fill(gt_gateway *g, size_t peer, gt_ns now) {
   gt_frame_header head = m->head;
   head.frame_offset = m->taken;
   head.frame_bytes = (uint32_t)count;
-  memcpy(slot->frame, &head, sizeof head);
-  if (count) memcpy(slot->frame + sizeof head, m->payload + m->taken, count);
-  slot->bytes = sizeof head + count;
+  const size_t header = gt_header_bytes(&head);
+  memcpy(slot->frame, &head, header);
+  if (count) memcpy(slot->frame + header, m->payload + m->taken, count);
+  slot->bytes = header + count;
   m->begun = true;
   m->taken += count;
   bool last = m->taken == m->bytes;

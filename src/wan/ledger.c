@@ -12,7 +12,7 @@ void gt_ledger_count(gt_sender *s, const gt_frame_header *head, bool last) {
   row->messages += last;
   row->frames++;
   row->payload_bytes += head->frame_bytes;
-  row->wire_bytes += (int64_t)head->frame_bytes + GT_FRAME_HEADER_BYTES;
+  row->wire_bytes += (int64_t)head->frame_bytes + (int64_t)gt_header_bytes(head);
 }
 
 /* Frames under way together count once. */

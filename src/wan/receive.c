@@ -8,7 +8,9 @@ static const char *header_fault(const gt_gateway *g, size_t peer, const gt_frame
   if (bytes < GT_FRAME_HEADER_BYTES) return "is shorter than a header";
   if (head->magic != GT_FRAME_MAGIC) return "does not begin with GTF1";
   if (head->from != peer) return "names another sender";
-  if (bytes != GT_FRAME_HEADER_BYTES + (size_t)head->frame_bytes) return "has another size than its header says";
+  if (head->flags > GT_FRAME_ROUTED) return "has flags that nobody knows";
+  if (head->flags && !gt_msg_is_data(head->kind)) return "has a route, and is no data";
+  if (bytes != gt_header_bytes(head) + (size_t)head->frame_bytes) return "has another size than its header says";
   if (head->message_bytes > g->message_max) return "belongs to a message that is larger than any of this job";
   if (head->frame_offset > head->message_bytes || head->frame_bytes > head->message_bytes - head->frame_offset) return "reaches beyond its message";
   if (head->frame_bytes == 0 && head->message_bytes != 0) return "is an empty part of a message that is not";
@@ -25,7 +27,8 @@ static _Noreturn void refuse(size_t peer, const gt_frame_header *head, size_t by
 
 gt_frame_header gt_receive_header(const uint8_t *frame, size_t bytes) {
   gt_frame_header head = {0};
-  memcpy(&head, frame, bytes < sizeof head ? bytes : sizeof head);
+  memcpy(&head, frame, bytes < GT_FRAME_HEADER_BYTES ? bytes : GT_FRAME_HEADER_BYTES);
+  if (bytes >= GT_FRAME_HEADER_MAX && head.flags == GT_FRAME_ROUTED) memcpy(&head.route, frame + GT_FRAME_HEADER_BYTES, sizeof head.route);
   return head;
 }
 
@@ -61,7 +64,7 @@ static void take_frame(gt_gateway *g, size_t peer, const gt_frame_header *head, 
   gt_receiver *r = &g->receivers[peer];
   if (!gt_msg_is_control(head->kind)) {
     const char *fault = sequel_fault(r, head);
-    if (fault) refuse(peer, head, GT_FRAME_HEADER_BYTES + (size_t)head->frame_bytes, fault);
+    if (fault) refuse(peer, head, gt_header_bytes(head) + (size_t)head->frame_bytes, fault);
   }
   if (head->frame_bytes == head->message_bytes) {
     g->events.on_message(g->events.ctx, peer, head, payload, now);
@@ -84,7 +87,7 @@ void gt_receive_hold(gt_gateway *g, gt_held_queue *q, size_t peer, const uint8_t
     g->spare = h->next;
   else {
     h = GT_NEW(gt_held_frame);
-    h->frame = gt_alloc(g->frame_max + GT_FRAME_HEADER_BYTES, 1);
+    h->frame = gt_alloc(g->frame_max + GT_FRAME_HEADER_MAX, 1);
   }
   h->next = NULL;
   h->arrive = arrive;
@@ -105,9 +108,8 @@ static gt_held_frame *take_first(gt_held_queue *q) {
 }
 
 void gt_receive_hand_on(gt_gateway *g, size_t peer, const uint8_t *frame, gt_ns now) {
-  gt_frame_header head;
-  memcpy(&head, frame, sizeof head);
-  take_frame(g, peer, &head, frame + GT_FRAME_HEADER_BYTES, now);
+  gt_frame_header head = gt_receive_header(frame, GT_FRAME_HEADER_MAX);
+  take_frame(g, peer, &head, frame + gt_header_bytes(&head), now);
 }
 
 static void hand_on_held(gt_gateway *g, gt_held_frame *h, gt_ns now) {

@@ -139,8 +139,8 @@ static void tell(gt_gateway *g, size_t peer, bool alive) {
   size_t slot = g->senders[peer].window; /* behind those of the ring */
   gt_frame_header head = {.magic = GT_FRAME_MAGIC, .kind = GT_MSG_CLOCK, .from = (uint16_t)g->self};
   await_slot(g, peer, slot);
-  memcpy(frame, &head, sizeof head);
-  gt_agreement_write(g->agreement, alive, frame + sizeof head);
+  memcpy(frame, &head, GT_FRAME_HEADER_BYTES);
+  gt_agreement_write(g->agreement, alive, frame + GT_FRAME_HEADER_BYTES);
   g->ops->send_frame(g->transport, peer, slot, frame, bytes);
 }
 

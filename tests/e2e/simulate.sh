@@ -64,10 +64,10 @@ print(f"the ends are {1e9 * apart:.0f} ns apart of {ends[0]} s" + (f", and these
 sys.exit(1 if differ or apart > 1e-4 else 0)
 PY
 
-# cell JOB STRATEGY PERIOD LOCAL
+# cell JOB STRATEGY PERIOD LOCAL [TOPOLOGY]
 cell() {
-  local name="$1-$2-$3-$4" said
-  local sets=(--set "sync.strategy=$2" --set "sync.period=$3" --set "sync.local=$4")
+  local name="$1-$2-$3-$4-${5:-mesh}" said
+  local sets=(--set "sync.strategy=$2" --set "sync.period=$3" --set "sync.local=$4" --set "sync.topology=${5:-mesh}")
   train "$name" 8 "$1.yaml" --run-dir "$name" --clock virtual "${sets[@]}"
   [ "$code" = 0 ] || { fail "$name" "train ended with $code" && return; }
   "$GEOTRAIN" simulate "$1.yaml" "${sets[@]}" --out "$name-sim" >"$name-sim.out" 2>&1 || { fail "$name" "$(tail -n 1 "$name-sim.out")" && return; }
@@ -78,7 +78,9 @@ if [ "$CELLS" = all ]; then
   for job in three four; do
     for strategy in none ssgd asgd asgd-ga ama sma; do
       for period in 1 8; do
-        for local in sync async; do cell $job $strategy $period $local; done
+        for local in sync async; do
+          for topology in mesh hub tree; do cell $job $strategy $period $local $topology; done
+        done
       done
     done
   done
@@ -90,6 +92,10 @@ else
   cell three ama 8 async
   cell three sma 8 sync
   cell four sma 1 async
+  cell three sma 8 sync hub
+  cell four asgd-ga 8 sync tree
+  cell four ssgd 1 sync ring
+  cell three ama 8 async hub
 fi
 
 # A run that its limit ends is reported to end there.

@@ -88,7 +88,9 @@ static void values(void **state) {
   with("sync: {strategy: asgdga}\n", "@: sync.strategy is \"asgdga\"; one of none, ssgd, asgd, asgd-ga, ama, sma is needed; did you mean asgd-ga?");
   with("sync: {strategy: telepathy}\n", "@: sync.strategy is \"telepathy\"; one of none, ssgd, asgd, asgd-ga, ama, sma is needed");
   with("sync: {local: both}\n", "@: sync.local is \"both\"; one of sync, async is needed");
-  with("sync: {topology: hub}\n", "@: sync.topology is \"hub\"; mesh is needed: this build has no other topology");
+  with("sync: {topology: star}\n", "@: sync.topology is \"star\"; one of mesh, hub, tree, ring is needed");
+  with("sync: {topology: ring, hub: a}\n", "@: sync.hub is \"a\" and sync.topology ring; with sync.hub, hub is needed");
+  with("sync: {topology: hub, hub: nowhere}\n", "@: sync.hub is \"nowhere\", which is no region of the job; the name of one is needed");
   with("wan: {outbox: 0}\n", "@: wan.outbox is 0; 1 or more is needed");
   with("wan: {emulate: maybe}\n", "@: wan.emulate is \"maybe\"; true or false is needed");
   with("limits: {local: 0 s}\n", "@: limits.local is 0 s; a time such as 25 ms, more than 0 s is needed");

@@ -151,7 +151,7 @@ static void a_resumed_region_says_whether_it_is_done(void **state) {
     assert_int_equal(v.phase, GT_PS_FOLLOWING);
     resume(&again, &f, longer ? 5 : 1);
     assert_int_equal(again.joined.kind, GT_MSG_JOINED);
-    assert_int_equal(again.joined.sequence, longer ? 0 : 1);
+    assert_int_equal(again.joined.sequence, longer ? GT_JOINED_LATE : GT_JOINED_DONE);
     end(&again);
   }
 }

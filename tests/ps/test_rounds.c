@@ -11,6 +11,7 @@ static void for_all(w_law *law, int seeds, uint64_t seed) {
     for (int async = 0; async < 2; async++)
       for (int k = 0; k < seeds; k++) {
         w_spec spec = w_random(*name, async, regions[k % 4], seed++);
+        w_place(&spec);
         law(&spec);
       }
 }

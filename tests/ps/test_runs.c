@@ -13,6 +13,7 @@ static void for_all(w_law *law) {
       for (size_t r = 0; r < 4; r++)
         for (int k = 0; k < SEEDS; k++) {
           w_spec spec = w_random(*name, async, regions[r], seed++);
+          w_place(&spec);
           law(&spec);
         }
 }

@@ -71,9 +71,9 @@ static const char *w_phase_name(gt_ps_phase phase) {
 
 void w_print(const world *w) {
   const w_spec *s = &w->spec;
-  fprintf(stderr, "%s %s, seed %llu, %zu regions, period %lld, outbox %zu, window %zu, at %.3f s, %lld events, %lld restarts\n", s->strategy,
-          s->local_async ? "async" : "sync", (unsigned long long)s->seed, w->n, (long long)s->period, s->outbox, s->window, gt_seconds(w->now),
-          (long long)w->events, (long long)w->restarts);
+  fprintf(stderr, "%s %s over %s, seed %llu, %zu regions, period %lld, outbox %zu, window %zu, at %.3f s, %lld events, %lld restarts\n", s->strategy,
+          s->local_async ? "async" : "sync", gt_topology_names[s->topology], (unsigned long long)s->seed, w->n, (long long)s->period, s->outbox,
+          s->window, gt_seconds(w->now), (long long)w->events, (long long)w->restarts);
   for (size_t i = 0; i < w->n; i++) {
     gt_ps_view v = w_look(w, i);
     fprintf(stderr, "  region %zu: %s%s, %lld steps, %lld batches, %lld samples of %zu, round %lld whole %lld stop %d\n", i, w_phase_name(v.phase),

@@ -24,6 +24,7 @@
 #define W_BATCHES 256 /* numbers a region can be asked for */
 #define W_MS      ((gt_ns)1000000)
 #define W_TEST    32 /* test samples that a region can have */
+#define W_PIECE   2  /* floats of a piece, where messages have pieces */
 
 /* What a world is; 0 means the usual where there is one. */
 typedef struct {
@@ -44,6 +45,8 @@ typedef struct {
   int64_t unsound;        /* region 0 would not go on from this round */
   double wan_bytes_limit;
   gt_ns keepalive, heartbeat;
+  gt_topology topology;
+  size_t next[W_REGIONS]; /* as in gt_exchange_spec */
   uint64_t seed;
 } w_spec;
 

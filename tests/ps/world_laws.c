@@ -32,6 +32,24 @@ void w_check_identical(world *w) {
   }
 }
 
+void w_place(w_spec *spec) {
+  static const gt_topology all[] = {GT_TOPOLOGY_MESH, GT_TOPOLOGY_HUB, GT_TOPOLOGY_TREE, GT_TOPOLOGY_RING};
+  gt_rng rng = gt_rng_make(spec->seed, GT_RNG_TEST, 7, 0);
+  size_t order[W_REGIONS];
+  spec->topology = all[gt_rng_below(&rng, w_lockstep(spec) ? 4 : 3)];
+  for (size_t i = 0; i < spec->nregions; i++) {
+    const size_t at = (size_t)gt_rng_below(&rng, i + 1);
+    order[i] = order[at];
+    order[at] = i;
+  }
+  for (size_t i = 0; i < spec->nregions; i++) {
+    size_t next = order[(i + 1) % spec->nregions];
+    if (spec->topology == GT_TOPOLOGY_HUB) next = order[0];
+    if (spec->topology == GT_TOPOLOGY_TREE) next = i == 0 ? order[0] : order[gt_rng_below(&rng, i)];
+    spec->next[order[i]] = next;
+  }
+}
+
 w_spec w_random(const char *strategy, bool local_async, size_t nregions, uint64_t seed) {
   gt_rng rng = gt_rng_make(seed, GT_RNG_TEST, 1, nregions);
   static const double rates[] = {0, 1e7, 1e6, 1e5};

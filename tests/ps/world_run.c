@@ -12,6 +12,9 @@ static void w_open_ps(world *w, w_region *r, int64_t round) {
                      .nworkers = s->workers[r->id],
                      .local_async = s->local_async,
                      .strategy = gt_sync_find(s->strategy),
+                     .topology = s->topology,
+                     .next = s->next,
+                     .piece = W_PIECE,
                      .weights = w->weights,
                      .period = s->period,
                      .scale = 1,
@@ -210,14 +213,15 @@ static void w_written(world *w, w_region *r) {
 
 void w_check_bounds(world *w) {
   bool replaces = strcmp(w->spec.strategy, "ama") == 0;
-  size_t resent = w->restarts ? w->spec.outbox + w->spec.window + 2 : 0;
+  const size_t unit = w->spec.topology == GT_TOPOLOGY_MESH ? 1 : (W_MODEL + W_PIECE - 1) / W_PIECE;
+  const size_t outbox = w->spec.outbox * unit, window = w->spec.window * unit, resent = w->restarts ? outbox + window + 2 : 0;
   for (size_t i = 0; i < w->n; i++) {
     for (size_t k = 0; k < w->n; k++) {
       if (i == k) continue;
       gt_ps_link link;
       gt_ps_look_link(w->regions[i].ps, k, &link);
-      w_check(w, link.queued <= w->spec.outbox + replaces * (1 + w->spec.window) + resent);
-      w_check(w, link.unacknowledged <= w->spec.outbox + w->spec.window + 2 * replaces + resent);
+      w_check(w, link.queued <= outbox + replaces * (1 + window) + resent);
+      w_check(w, link.unacknowledged <= outbox + window + 2 * replaces + resent);
       w_check(w, link.queued <= link.unacknowledged);
     }
     for (size_t k = 0; k < w->spec.workers[i]; k++) {
@@ -302,7 +306,10 @@ static void w_load(world *w, w_region *r, int64_t round, int64_t newest) {
   }
   assert_int_equal(gt_state_get(&c->state, "model/", "params", GT_TYPE_F32, r->params, W_PARAMS), GT_OK);
   assert_int_equal(gt_state_get(&c->state, "model/", "buffers", GT_TYPE_F32, r->buffers, W_BUFFERS), GT_OK);
-  assert_int_equal(gt_ps_load(r->ps, w->now, &c->state), GT_OK);
+  if (gt_ps_load(r->ps, w->now, &c->state) != GT_OK) {
+    w_print(w);
+    fail_msg("%s", gt_error_text());
+  }
 }
 
 int64_t w_crash(world *w) {

@@ -90,7 +90,7 @@ static void w_post(void *ctx, const gt_exchange_message *m) {
   gt_payload *payload = m->payload;
   assert_int_equal(m->head.kind, r->sync->ops->sends);
   assert_true(!mesh || payload->refs == 0);
-  assert_true(mesh != m->routed);
+  assert_true(mesh != ((m->head.flags & GT_FRAME_ROUTED) != 0));
   assert_true(m->first + m->n <= payload->vec.n);
   assert_true(w->spec.nregions > 1);
   assert_false(r->done && mesh);
@@ -101,8 +101,6 @@ static void w_post(void *ctx, const gt_exchange_message *m) {
     w_link *link = &w->links[r->id][peer];
     w_message message = {.payload = payload, .head = m->head, .arrive = GT_NEVER, .acked = GT_NEVER};
     message.body = gt_vec_range(payload->vec, m->first, m->n);
-    message.route = m->route;
-    message.routed = m->routed;
     message.head.from = (uint16_t)r->id;
     link->posted++;
     bool full = w_waiting(link) >= w->spec.outbox * w->unit;

@@ -42,8 +42,6 @@ typedef struct {
   gt_payload *payload;
   gt_vec body; /* of it */
   gt_frame_header head;
-  gt_frame_route route;
-  bool routed;
   gt_ns arrive, acked; /* GT_NEVER: not yet known */
   bool here, resent;   /* at the receiver; sent again after a crash, so that the receiver may have it */
 } w_message;

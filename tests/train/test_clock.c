@@ -54,11 +54,11 @@ static void work_takes_virtual_time(void **state) {
   open_world(&w, &gt_clock_virtual, "8 s");
   gt_server *s = &w.server;
   assert_int_equal(gt_server_now(s), 0);
-  s->clock->worked(s, GT_WORK_UPDATE);
+  s->clock->worked(s, GT_WORK_UPDATE, 1);
   assert_int_equal(gt_server_now(s), 4 * MS);
-  s->clock->worked(s, GT_WORK_APPLY);
+  s->clock->worked(s, GT_WORK_APPLY, 1);
   assert_int_equal(gt_server_now(s), 7 * MS);
-  s->clock->worked(s, GT_WORK_COPY);
+  s->clock->worked(s, GT_WORK_COPY, 1);
   assert_int_equal(gt_server_now(s), 12 * MS);
   s->clock->ordered(s, 1, &(gt_ps_order){.kind = GT_PS_TRAIN});
   s->clock->writing(s, 1e9);
@@ -76,7 +76,7 @@ static void real_time_goes_on_by_itself(void **state) {
   gt_server *s = &w.server;
   gt_ns before = gt_now(), now = gt_server_now(s);
   assert_true(now >= before && now <= gt_now());
-  s->clock->worked(s, GT_WORK_UPDATE);
+  s->clock->worked(s, GT_WORK_UPDATE, 1);
   s->clock->ordered(s, 1, &(gt_ps_order){.kind = GT_PS_TRAIN});
   s->clock->writing(s, 1e9);
   assert_int_equal(s->clock->attended(s, before), before);
@@ -110,7 +110,7 @@ static void what_a_summary_says(void **state) {
   assert_true(isnan(sum.virtual_s));
   close_world(&w);
   open_world(&w, &gt_clock_virtual, "8 s");
-  w.server.clock->worked(&w.server, GT_WORK_UPDATE);
+  w.server.clock->worked(&w.server, GT_WORK_UPDATE, 1);
   w.server.clock->summarise(&w.server, &sum);
   assert_true(sum.wall_s >= 2 && sum.wall_s < 10);
   assert_true(fabs(sum.virtual_s - 100.004) < 1e-9);

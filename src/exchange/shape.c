@@ -1,0 +1,183 @@
+/* Which region is next to which, from what their links can carry. */
+#include <math.h>
+
+#include "internal.h"
+
+#define EXACT 8 /* up to so many regions every ring is looked at */
+
+typedef struct {
+  const gt_links *links;
+  size_t n;
+  double bits; /* of a message */
+} map;
+
+/* Seconds that a message takes, on the slower of the two directions. */
+static double cost(const map *m, size_t a, size_t b) {
+  double most = 0;
+  for (int back = 0; back < 2; back++) {
+    const gt_link_spec *link = &gt_links_from(m->links, back ? b : a)[back ? a : b];
+    const double rate = gt_link_goodput(link), seconds = link->latency_s + (rate > 0 ? m->bits / rate : 0);
+    most = fmax(most, seconds);
+  }
+  return most;
+}
+
+/* ---- hub ------------------------------------------------------------------------------------------- */
+
+/* The region that the farthest other one reaches soonest. */
+static size_t best_hub(const map *m) {
+  size_t best = 0;
+  double least = INFINITY;
+  for (size_t h = 0; h < m->n; h++) {
+    double farthest = 0;
+    for (size_t r = 0; r < m->n; r++)
+      if (r != h) farthest = fmax(farthest, cost(m, r, h));
+    if (farthest >= least) continue;
+    least = farthest;
+    best = h;
+  }
+  return best;
+}
+
+/* ---- tree ------------------------------------------------------------------------------------------ */
+
+/* A spanning tree of least cost (Prim 1957), rooted at region 0. */
+static void span(const map *m, size_t *next) {
+  double *reach = GT_NEW_ARRAY(double, m->n);
+  bool *in = GT_NEW_ARRAY(bool, m->n);
+  for (size_t r = 0; r < m->n; r++) reach[r] = INFINITY;
+  reach[0] = 0;
+  next[0] = 0;
+  for (size_t k = 0; k < m->n; k++) {
+    size_t least = m->n;
+    for (size_t r = 0; r < m->n; r++)
+      if (!in[r] && (least == m->n || reach[r] < reach[least])) least = r;
+    in[least] = true;
+    for (size_t r = 0; r < m->n; r++) {
+      const double seconds = in[r] ? 0 : cost(m, least, r);
+      if (in[r] || seconds >= reach[r]) continue;
+      reach[r] = seconds;
+      next[r] = least;
+    }
+  }
+  gt_free(reach);
+  gt_free(in);
+}
+
+/* The tree's edges stay, `root` becomes its root. */
+static void hang_from(size_t *next, size_t root) {
+  size_t at = root, parent = root;
+  for (;;) {
+    const size_t above = next[at];
+    next[at] = parent;
+    if (above == at) return;
+    parent = at;
+    at = above;
+  }
+}
+
+static double depth_of(const map *m, const size_t *next, size_t region) {
+  double seconds = 0;
+  for (; next[region] != region; region = next[region]) seconds += cost(m, region, next[region]);
+  return seconds;
+}
+
+static size_t deepest(const map *m, const size_t *next) {
+  size_t farthest = 0;
+  double most = -1;
+  for (size_t r = 0; r < m->n; r++) {
+    const double depth = depth_of(m, next, r);
+    if (depth <= most) continue;
+    most = depth;
+    farthest = r;
+  }
+  return farthest;
+}
+
+/* The root is the middle of the tree's longest path: the farthest region is as near as it can be. */
+static void make_tree(const map *m, size_t *next) {
+  span(m, next);
+  hang_from(next, deepest(m, next));
+  const size_t end = deepest(m, next);
+  const double whole = depth_of(m, next, end);
+  size_t middle = end;
+  for (size_t at = end;; at = next[at]) {
+    const double up = depth_of(m, next, at), best = depth_of(m, next, middle);
+    if (fmax(up, whole - up) < fmax(best, whole - best)) middle = at;
+    if (next[at] == at) break;
+  }
+  hang_from(next, middle);
+}
+
+/* ---- ring ------------------------------------------------------------------------------------------ */
+
+typedef struct {
+  const map *m;
+  size_t order[EXACT], best[EXACT];
+  bool used[EXACT];
+  double least, least_sum;
+} search;
+
+/* Every step waits for the slowest link; of rings whose slowest is the same the least sum. */
+static void try_rings(search *s, size_t placed, double slowest, double sum) {
+  const map *m = s->m;
+  if (slowest > s->least) return;
+  if (placed == m->n) {
+    const double last = cost(m, s->order[placed - 1], s->order[0]), worst = fmax(slowest, last);
+    if (worst > s->least || (worst == s->least && sum + last >= s->least_sum)) return;
+    s->least = worst;
+    s->least_sum = sum + last;
+    for (size_t i = 0; i < placed; i++) s->best[i] = s->order[i];
+    return;
+  }
+  for (size_t r = 1; r < m->n; r++) {
+    if (s->used[r]) continue;
+    const double seconds = cost(m, s->order[placed - 1], r);
+    s->used[r] = true;
+    s->order[placed] = r;
+    try_rings(s, placed + 1, fmax(slowest, seconds), sum + seconds);
+    s->used[r] = false;
+  }
+}
+
+/* The nearest that is left, again and again. */
+static void greedy_ring(const map *m, size_t *next) {
+  bool *used = GT_NEW_ARRAY(bool, m->n);
+  size_t at = 0;
+  for (size_t k = 1; k < m->n; k++) {
+    size_t nearest = m->n;
+    used[at] = true;
+    for (size_t r = 0; r < m->n; r++)
+      if (!used[r] && (nearest == m->n || cost(m, at, r) < cost(m, at, nearest))) nearest = r;
+    next[at] = nearest;
+    at = nearest;
+  }
+  next[at] = 0;
+  gt_free(used);
+}
+
+static void make_ring(const map *m, size_t *next) {
+  if (m->n > EXACT) {
+    greedy_ring(m, next);
+    return;
+  }
+  search s = {.m = m, .least = INFINITY, .least_sum = INFINITY};
+  try_rings(&s, 1, 0, 0);
+  for (size_t i = 0; i < m->n; i++) next[s.best[i]] = s.best[(i + 1) % m->n];
+}
+
+/* ---- all -------------------------------------------------------------------------------------------- */
+
+void gt_topology_place(gt_topology topology, const gt_links *links, size_t nregions, size_t bytes, size_t hub, size_t *next) {
+  const map m = {.links = links, .n = nregions, .bits = 8 * (double)bytes};
+  if (topology == GT_TOPOLOGY_TREE)
+    make_tree(&m, next);
+  else if (topology == GT_TOPOLOGY_RING)
+    make_ring(&m, next);
+  else
+    for (size_t r = 0; r < nregions; r++) next[r] = hub < nregions ? hub : best_hub(&m);
+}
+
+bool gt_topology_broadcasts(gt_topology topology) {
+  return gt_topology_of(topology)->broadcast != NULL;
+}
