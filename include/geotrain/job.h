@@ -1,5 +1,6 @@
-/* job: the job file: schema, defaults, ranges, units, overrides, the resolved job.  Layer 1.  Everything is local.
-   src/job/schema.c holds the one table behind validation, defaults, nearest-name errors and `geotrain help job`. */
+/* job: the job file: schema, defaults, ranges, units, overrides, the resolved job.  Layer 1.  All
+   functions are local.  One table in src/job/schema.c drives validation, defaults, nearest-name
+   errors and `geotrain help job`. */
 #ifndef GEOTRAIN_JOB_H
 #define GEOTRAIN_JOB_H
 
@@ -8,106 +9,118 @@
 #include "geotrain/base.h"
 #include "geotrain/base_families.h"
 
-/* "every: {epochs: 1}", "until: {steps: 100}": exactly one is > 0; all 0: never. */
+/* "every: {epochs: 1}", "until: {steps: 100}": at most one is > 0; all 0: never. */
 typedef struct {
   double epochs;
   int64_t steps, samples;
   double minutes;
 } gt_job_interval;
 
-/* What work costs: for the virtual clock, and in real time with compute.emulate.  0: not said. */
+/* The cost of work: for the virtual clock, and in real time with compute.emulate.  0: not given. */
 typedef struct {
-  double samples_per_s;      /* of one worker in training */
-  double step_s;             /* or the time of one worker's full batch */
-  double speed;              /* a worker's speed in proportion to what the two above say; under the real clock it is slowed so (0 < speed <= 1) */
-  double eval_samples_per_s; /* of one worker in evaluation */
-  double local_s;            /* from a push to the next order and its parameters, beside the PS's own work */
-  double resume_s;           /* what each of the first steps after an idle wait takes longer (ps.h: GT_RESUME_WAIT, GT_RESUME_STEPS) */
-  double update_s;           /* the PS applies a step */
-  double apply_s;            /* the PS applies a message */
-  double encode_s;           /* the PS prepares a message */
-  double checkpoint_bps;     /* the checkpoint directory takes so many bits a second */
+  double samples_per_s; /* training rate of one worker */
+  double step_s;        /* alternative: time of one full batch on one worker */
+  /* speed factor on the two above; the real clock slows the worker to it (0 < speed <= 1) */
+  double speed;
+  double eval_samples_per_s; /* evaluation rate of one worker */
+  /* from a push to the next order and its parameters, without the PS's own work */
+  double local_s;
+  /* extra time of each of the first steps after an idle wait (ps.h: GT_RESUME_WAIT,
+     GT_RESUME_STEPS) */
+  double resume_s;
+  double update_s;       /* time in which the PS applies a step */
+  double apply_s;        /* time in which the PS applies a message */
+  double encode_s;       /* time in which the PS prepares a message */
+  double checkpoint_bps; /* write rate of the checkpoint directory, bit/s */
 } gt_job_compute;
 
-/* Devices of one type that a region has; one device is one worker rank. */
+/* Devices of one type in a region; one device is one worker rank. */
 typedef struct {
   char *type;
   int64_t count;
-  double power; /* samples/s of one in training; 0: not said (gt_job_device_power says what holds) */
-  double price; /* USD an hour of one; below 0: not said, the region's, else the catalogue's by place */
+  double power; /* samples/s of one device in training; 0: not given (see gt_job_device_power) */
+  /* USD an hour of one device; below 0: not given (region's price, else catalogue price of the
+     place) */
+  double price;
 } gt_job_device;
 
 typedef struct {
   char *name;
-  char *data_path; /* the region's own file, or NULL: data.path */
+  char *data_path; /* the region's own file; NULL: data.path */
   char **hosts;    /* host names of the region, or NULL */
   size_t nhosts;
-  int ranks;              /* PS rank included; 2 or more; 0: auto, which a plan resolves (gt_job_check_run) */
-  double access_bps;      /* of each direction, shared by the region's links; 0: unlimited */
-  gt_job_compute compute; /* 0: the job's */
-  double *speeds;         /* one a worker, times compute.speed; NULL: all 1 */
+  /* including the PS rank; 2 or more; 0: auto, set by a plan (gt_job_check_run) */
+  int ranks;
+  double access_bps;      /* in each direction, shared by the region's links; 0: unlimited */
+  gt_job_compute compute; /* fields that are 0: those of the job */
+  double *speeds;         /* one per worker, multiplied by compute.speed; NULL: all 1 */
   size_t nspeeds;
-  double *measured; /* one a worker, in proportion to samples_per_s, as probe found it: what it is, while speeds are what it shall be; NULL: all 1 */
+  /* measured by probe, one per worker, relative to samples_per_s (speeds: the wanted ones); NULL:
+     all 1 */
+  double *measured;
   size_t nmeasured;
   gt_job_device *devices; /* or NULL */
   size_t ndevices;
-  char *place; /* in the catalogue of rates, or NULL */
-  /* USD an hour of a worker rank (of a device that has none), and of the PS rank; below 0: not said, the catalogue's by place. */
+  char *place; /* name in the catalogue of rates, or NULL */
+  /* USD an hour of a worker rank (if its device has no price) and of the PS rank; below 0: not
+     given, the catalogue price of the place is used. */
   double price, ps_price;
-  int64_t samples;          /* that the region holds, where a plan or a simulation has no data set at hand; 0: not said */
-  int ranks_min, ranks_max; /* workers that a plan may choose; 0: not said */
-  struct {                  /* how the batch system is asked for it, where that is not as for the whole job */
+  /* samples of the region, for a plan or a simulation without a data set; 0: not given */
+  int64_t samples;
+  int ranks_min, ranks_max; /* limits for the workers that a plan chooses; 0: not given */
+  struct {                  /* batch system request, where it differs from that of the whole job */
     char *partition, *constraint;
-    int nodes; /* whole nodes of its own; 0: not said */
+    int nodes; /* whole nodes for this region alone; 0: not given */
     char **options;
     size_t noptions;
   } slurm;
 } gt_job_region;
 
 typedef struct {
-  char *a, *b;     /* names of regions: `between`, both directions */
-  char *from, *to; /* or one direction; NULL: both */
-  size_t ia, ib;   /* their ids; one direction: from ia to ib */
+  char *a, *b;     /* `between`: names of two regions, both directions */
+  char *from, *to; /* or one direction; NULL: both directions */
+  size_t ia, ib;   /* ids of the regions; one direction: from ia to ib */
   double bandwidth_bps, latency_s, jitter_s, loss;
   char *trace;                                          /* file, or NULL */
-  double setup_rtts, eager_bytes, window_bytes, idle_s; /* the transport term (link.h); 0: none */
+  double setup_rtts, eager_bytes, window_bytes, idle_s; /* transport model (link.h); 0: none */
 } gt_job_link;
 
-/* How many times as many samples a candidate needs as the others. */
+/* A candidate needs `factor` times as many samples as the others. */
 typedef struct {
   gt_strategy strategy;
-  int64_t period; /* 0: whatever it is */
+  int64_t period; /* 0: any period */
   double factor;
 } gt_job_factor;
 
-/* Between two regions, both directions, no bit leaves for for_s from from_s on.  In any order; those of one pair do not overlap. */
+/* No bit leaves between two regions, in either direction, from from_s for for_s.  In any order; the
+   outages of one pair do not overlap. */
 typedef struct {
   char *a, *b;
   size_t ia, ib;
   double from_s, for_s;
 } gt_job_outage;
 
-/* Strings are owned by the job.  Numbers are in the units of their names. */
+/* Strings are owned by the job.  Numbers are in the units that their names say. */
 typedef struct {
   char *name;
   uint64_t seed;
   struct {
     gt_model_id name;
-    int64_t parameters; /* of the model "dummy"; 0: its own few */
-    int64_t embedding;  /* of the model "deepfm": numbers of an id's vector; 0: its own */
-    int64_t *mlp;       /* of the model "deepfm": widths of hidden layers; NULL: its own */
+    int64_t parameters; /* of the model "dummy"; 0: its default */
+    int64_t embedding;  /* of the model "deepfm": length of an id's vector; 0: its default */
+    int64_t *mlp;       /* of the model "deepfm": widths of the hidden layers; NULL: its default */
     size_t nmlp;
   } model;
   struct {
     char *path;
     struct {
       gt_part_kind by;
-      double *shares; /* one a region, or NULL: equal */
+      double *shares; /* one per region; NULL: equal */
       size_t nshares;
       double alpha;
     } partition;
     gt_augment augment;
-    double *mean, *std; /* one a channel, both or neither; NULL: as the files say */
+    double *mean, *std; /* one per channel, both or neither; NULL: those of the files */
     size_t nmean, nstd;
   } data;
   struct {
@@ -126,7 +139,7 @@ typedef struct {
     gt_precision precision;
     gt_kernels_id kernels;
     char *choices; /* measure | rule | a file of choices */
-    char *init;    /* checkpoint file to take parameters from, or NULL */
+    char *init;    /* checkpoint file to load the parameters from, or NULL */
   } train;
   gt_job_region *regions;
   size_t nregions;
@@ -142,17 +155,23 @@ typedef struct {
   struct {
     bool emulate;
     int outbox;
-    gt_job_link *links; /* each direction is named once */
+    gt_job_link *links; /* each direction occurs once */
     size_t nlinks;
-    gt_job_link fallback; /* wan.default: of every direction that links do not name; has no ends and no trace; all 0: not given, unlimited */
-    char *matrix;         /* CSV of links (from,to,mbit_s,ms[,jitter_ms[,loss]]); read when the job is loaded, and part of `links` since; then NULL */
+    /* wan.default: for every direction that `links` does not name; no ends, no trace; all 0: not
+       given, unlimited */
+    gt_job_link fallback;
+    /* CSV of links (from,to,mbit_s,ms[,jitter_ms[,loss]]); loading the job merges it into `links`
+       and sets this to NULL */
+    char *matrix;
     gt_job_outage *outages;
     size_t noutages;
   } wan;
-  gt_job_compute compute;   /* of every region that says nothing else */
-  double compute_variation; /* standard deviation of a step's time over its mean, seeded */
-  bool compute_emulate;     /* under the real clock too, a step takes at least what compute says */
-  char *profile;            /* file that `geotrain probe` wrote; merged when the job is loaded; then NULL */
+  gt_job_compute compute;   /* for every region that does not give its own */
+  double compute_variation; /* standard deviation of a step's time relative to its mean, seeded */
+  /* a step takes at least the time given by compute under the real clock, too */
+  bool compute_emulate;
+  /* file written by `geotrain probe`; loading the job merges it and sets this to NULL */
+  char *profile;
   struct {
     gt_job_interval every;
     int keep;
@@ -165,142 +184,171 @@ typedef struct {
   struct {
     double every_s; /* seconds between progress lines in a log */
   } log;
-  struct {                   /* what `geotrain plan` goes by and what it found; training itself takes no notice, the summary's cost and plan do */
-    gt_strategy *strategies; /* candidates, times periods; NULL: the job's own */
+  /* input and result of `geotrain plan`; training does not use it, the cost and plan in the summary
+     do */
+  struct {
+    gt_strategy *strategies; /* candidates, combined with periods; NULL: the strategy of the job */
     size_t nstrategies;
     int64_t *periods;
     size_t nperiods;
     gt_job_factor *factors;
     size_t nfactors;
     double deadline_s, budget; /* budget in USD; 0: none */
-    double start_s, billing_s; /* from allocation to the first step; what machines are billed by */
-    char *catalogue;           /* file or folder of rates, or NULL */
+    double start_s, billing_s; /* from allocation to the first step; billing step of the machines */
+    char *catalogue;           /* file or folder of rates; NULL: gt_catalogue_default */
     struct {
       gt_strategy strategy;                                          /* GT_STRATEGY_NONE: no prediction */
-      double wall_s, wall_low_s, wall_high_s, step_s, samples_per_s; /* 0: not said */
-      double wan_bytes, waiting, cost;                               /* waiting is a share of the time, cost in USD; below 0: not said */
-      char *made;                                                    /* by which version and when */
+      double wall_s, wall_low_s, wall_high_s, step_s, samples_per_s; /* 0: not given */
+      /* waiting is a share of the time, cost is in USD; below 0: not given */
+      double wan_bytes, waiting, cost;
+      char *made; /* program version and date */
     } predicted;
   } plan;
-  struct { /* what slurm/submit asks for; the program itself takes no notice.  But for the prologue, strings have nothing in them that a shell takes
-              apart */
+  /* requests of slurm/submit; the program itself does not use them.  No string except those of the
+     prologue has characters that are special to a shell. */
+  struct {
     char *partition, *constraint, *account, *qos, *reservation;
-    double time_s;          /* the job's time limit; 0: not said */
-    double signal_before_s; /* how long before it the ranks are told to stop with a checkpoint */
+    double time_s; /* time limit of the job; 0: not given */
+    /* time before the limit at which the ranks are told to stop with a checkpoint */
+    double signal_before_s;
     int cpus_per_rank;
-    double memory_per_cpu; /* bytes; 0: not said */
+    double memory_per_cpu; /* bytes; 0: not given */
     char *mpi;             /* srun's --mpi, or "mpirun" */
     char **options;
     size_t noptions;
-    char **prologue; /* lines of shell: they stand in the script as they are */
+    char **prologue; /* lines of shell, copied to the script unchanged */
     size_t nprologue;
   } slurm;
 } gt_job;
 
-/* Reads, overrides, fills defaults, checks.  sets: nsets strings "a.b=value".  GT_ERR_JOB with one sentence that names the file, the key, what was found and
-   what is needed; an unknown key or value is answered with the nearest known one.  The caller owns *out and closes it. */
+/* Reads, overrides, fills in defaults, checks.  sets: nsets strings "a.b=value".  GT_ERR_JOB with
+   one sentence that names the file, the key, what was found and what is needed; for an unknown key
+   or value it names the nearest known one.  The caller owns *out and closes it. */
 gt_status gt_job_load(gt_job **out, const char *path, const char *const *sets, size_t nsets);
-/* The same with regions of a CSV file, a line each, below a first line that names its columns: name and ranks, and of samples, place, step, samples_per_s, speed, access,
-   price and ps_price what there is; an empty field is not given.  They take the place of the job file's regions and of what names those: wan.links, wan.matrix,
-   wan.outages, data.partition.shares; wan.default is the link of all.  sets come after.  Errors name the file, its line and the column.  regions_csv NULL: gt_job_load. */
+/* Same as gt_job_load, with the regions from a CSV file, one per line.  The first line names the
+   columns: name and ranks are required; samples, place, step, samples_per_s, speed, access, price
+   and ps_price are optional.  An empty field is not given.  These regions replace those of the job
+   file and everything that names them: wan.links, wan.matrix, wan.outages, data.partition.shares;
+   all links are wan.default.  sets are applied afterwards.  Errors name the file, its line and the
+   column.  regions_csv NULL: gt_job_load. */
 gt_status gt_job_load_regions(gt_job **out, const char *path, const char *const *sets, size_t nsets, const char *regions_csv);
-/* The same of a resolved job's text, as checkpoints hold it; errors name `source`. */
+/* Same as gt_job_load for the text of a resolved job, as in a checkpoint; errors name `source`. */
 gt_status gt_job_parse(gt_job **out, const char *source, const char *text);
 void gt_job_close(gt_job *job);
-/* The resolved job as YAML that gt_job_load reads back to the same job; the caller frees it. */
+/* The resolved job as YAML; gt_job_load reads it back to the same job.  The caller frees it. */
 char *gt_job_resolved(const gt_job *job);
-/* The resolved job for scripts: a line a value, `path=value`, entries of lists by their number from 0 (`regions.0.name=eu`); times in seconds, rates in bit/s
-   and sizes in bytes, as decimal numbers without exponent or unit; what is not given is left out. */
+/* The resolved job for scripts: one line `path=value` per value; list entries have numbers from 0
+   (`regions.0.name=eu`).  Times are in seconds, rates in bit/s and sizes in bytes, as decimal
+   numbers without exponent or unit.  Values that are not given are left out. */
 void gt_job_flat(const gt_job *job, FILE *to);
-/* Ranks that the job needs; of a job that gt_job_check_run takes. */
+/* Number of ranks of a job that has passed gt_job_check_run. */
 int gt_job_ranks(const gt_job *job);
-/* GT_ERR_JOB names a region whose ranks are auto. */
+/* GT_ERR_JOB names the region if the ranks of one are auto. */
 gt_status gt_job_check_ranks(const gt_job *job);
-/* What planning and simulating can do without and a run cannot: ranks that are numbers, and a data set.  GT_ERR_JOB says what is missing. */
+/* Checks what a run needs but planning and simulation do not: ranks as numbers, and a data set.
+   GT_ERR_JOB says what is missing. */
 gt_status gt_job_check_run(const gt_job *job);
-/* Tells, a sentence each, what the job says and most likely does not mean: a momentum that adam does not have, emulation without
-   links, a warm-up longer than the run.  `tell` gets text that lives until it returns. */
+/* Warns, one sentence each, about settings that are valid but probably not intended: momentum with
+   adam, emulation without links, a warm-up longer than the run.  `tell` gets text that is valid
+   until it returns. */
 void gt_job_warn(const gt_job *job, void (*tell)(const char *text));
-/* The same of a region that holds so many samples: a warm-up longer than its part of the run, a batch larger than what it holds. */
+/* Same for a region with this number of samples: a warm-up longer than its part of the run, a batch
+   larger than its samples. */
 void gt_job_warn_region(const gt_job *job, size_t region, int64_t samples, void (*tell)(const char *text));
-/* What work costs in a region: its own figures where it gives them (a profile's went before them when the job was loaded), else the job's, else samples_per_s is
-   the power of its fastest device; speed 1, evaluation three times as fast as training where nothing is said. */
+/* The cost of work in a region: its own values, else those of the job, else samples_per_s is the
+   power of its fastest device.  (Values of a profile replaced the region's own when the job was
+   loaded.)  Default speed: 1.  Default evaluation rate: three times the training rate. */
 gt_job_compute gt_job_compute_of(const gt_job *job, size_t region);
-/* The speed of a worker's device in proportion to that: 1, but where devices say it and are of several types; workers take them in the order of the list. */
+/* The speed of a worker's device relative to gt_job_compute_of.  1 unless the rate comes from
+   devices of several types; workers take the devices in list order. */
 double gt_job_worker_share(const gt_job *job, size_t region, size_t worker);
-/* samples/s of one worker with this device of the region, the share of the time that it shall run (compute.speed) in it: what a profile, else compute, else the
-   device itself says; 0: nothing does. */
+/* samples/s of one worker on this device of the region, multiplied by compute.speed: from the
+   profile, else compute, else the device itself; 0: not given anywhere. */
 double gt_job_device_power(const gt_job *job, size_t region, size_t device);
-/* The link from region a to region b (ids): the one that names them, else wan.default, else NULL: unlimited. */
+/* The link from region a to region b (ids): the one in wan.links, else wan.default, else NULL:
+   unlimited. */
 const gt_job_link *gt_job_link_between(const gt_job *job, size_t a, size_t b);
-/* Names the first key in which two resolved jobs differ, with both values: "sync.period is 8 there and 4 here"; empty when they are the same.
-   Keys that a resume may change (train.until, checkpoint, limits, ranks, hosts, speeds, measured, devices, prices, plan, log, slurm) are passed over when `for_resume`. */
+/* Names the first key in which two resolved jobs differ, with both values: "sync.period is 8 there
+   and 4 here"; empty if they are equal.  `for_resume` ignores the keys that a resume may change
+   (train.until, checkpoint, limits, ranks, hosts, speeds, measured, devices, prices, plan, log,
+   slurm). */
 void gt_job_difference(const char *here, const char *there, bool for_resume, char *text, size_t size);
 /* `geotrain help job`: every key with type, unit, default, range and meaning, then an example. */
 void gt_job_help(FILE *to);
-/* The same as the page docs/job-file.md. */
+/* The same text as Markdown: the page docs/job-file.md. */
 void gt_job_help_markdown(FILE *to);
 
 /* ---- catalogues of rates -----------------------------------------------------------------------------------------------
 
-   CSV files of prices and links of clouds at places, a line a rate: `rate,cloud,place,to_cloud,to_place,from_gb,value,assumed`.  place, to_cloud and to_place may be `*`: any;
-   the line that is most exact counts: to_place before `*`, then to_cloud, then place.  to_cloud and to_place belong to
-   egress and links; from_gb to egress, one line a tier, the first from 0.  assumed: empty, or the word `assumed`.  Empty lines, and what follows a #, are passed over. */
+   CSV files of cloud prices and links by place, one rate per line:
+   `rate,cloud,place,to_cloud,to_place,from_gb,value,assumed`.  place, to_cloud and to_place may be
+   `*`: any.  The most specific line applies: to_place is compared before to_cloud, to_cloud before
+   place.  Only egress and links have to_cloud and to_place.  Only egress has from_gb: one line per
+   tier, the first from 0.  assumed: empty, or the word `assumed`.  Empty lines and comments (#) are
+   ignored. */
 
 typedef enum {
-  GT_RATE_VM_HOUR,          /* vm_hour: USD an hour of one machine */
-  GT_RATE_VM_STEP_S,        /* vm_step_s: its time is billed in steps of so many seconds */
-  GT_RATE_VM_MIN_S,         /* vm_min_s: and for so many at least */
-  GT_RATE_FUNCTION_GB_S,    /* function_gb_s: USD a GB of memory and second */
+  GT_RATE_VM_HOUR,          /* vm_hour: USD an hour for one machine */
+  GT_RATE_VM_STEP_S,        /* vm_step_s: billing step of its time, seconds */
+  GT_RATE_VM_MIN_S,         /* vm_min_s: least billed time, seconds */
+  GT_RATE_FUNCTION_GB_S,    /* function_gb_s: USD per GB of memory and second */
   GT_RATE_STORAGE_GB_MONTH, /* storage_gb_month: USD */
-  GT_RATE_READ,             /* read_request: USD of one */
+  GT_RATE_READ,             /* read_request: USD per request */
   GT_RATE_WRITE,            /* write_request */
   GT_RATE_LIST,             /* list_request */
-  GT_RATE_EGRESS_GB,        /* egress_gb: USD a GB */
+  GT_RATE_EGRESS_GB,        /* egress_gb: USD per GB */
   GT_RATE_LINK_MBIT_S,      /* link_mbit_s: of one TCP stream */
-  GT_RATE_LINK_RTT_MS,      /* link_rtt_ms: there and back */
+  GT_RATE_LINK_RTT_MS,      /* link_rtt_ms: round trip */
   GT_RATES
 } gt_rate_kind;
 
 typedef struct {
   double from_gb, value;
   bool assumed;
-  const char *file; /* and line: where it stands; lives as long as the catalogue */
+  const char *file; /* with line: origin of the rate; valid as long as the catalogue */
   size_t line;
 } gt_rate;
 
 typedef struct gt_catalogue gt_catalogue;
 
-/* A cloud at a place. */
+/* A place of a cloud. */
 typedef struct {
   const char *cloud, *place;
 } gt_rate_site;
 
-/* Reads a CSV file, or all files of a folder whose names end in ".csv".  GT_ERR_JOB names file, line, what was found and what is needed: a line that cannot be read, a negative value, two lines
-   of one rate, tiers that do not begin at 0, a receiving place or cloud that has no rates of its own.  The caller owns *out. */
+/* Reads a CSV file, or all files of a folder whose names end in ".csv".  GT_ERR_JOB names the file,
+   the line, what was found and what is needed.  Errors are: a line that cannot be parsed, a
+   negative value, two lines for one rate, tiers that do not begin at 0, a receiving place or cloud
+   without rates of its own.  The caller owns *out. */
 gt_status gt_catalogue_read(gt_catalogue **out, const char *path);
-/* Likewise into a catalogue that is there: its rates take the place of those with the same rate, cloud, place, to_cloud and to_place.  On an error the catalogue can only be closed. */
+/* Same, into an existing catalogue: its rates replace those with the same rate, cloud, place,
+   to_cloud and to_place.  After an error the catalogue can only be closed. */
 gt_status gt_catalogue_add(gt_catalogue *catalogue, const char *path);
 void gt_catalogue_close(gt_catalogue *catalogue);
-/* GT_ERR_JOB, with the nearest known name, where the catalogue has no such cloud or place; `where` says who asks ("--clouds"). */
+/* GT_ERR_JOB, with the nearest known name, if the catalogue has no such cloud or place.  `where` is
+   the option or key named in the error ("--clouds"). */
 gt_status gt_catalogue_has_cloud(const gt_catalogue *catalogue, const char *where, const char *cloud);
 gt_status gt_catalogue_has_place(const gt_catalogue *catalogue, const char *where, const char *place);
-/* "CLOUD:PLACE" as the catalogue's names, borrowed; GT_ERR_JOB where it is not of that form or the catalogue has no such cloud or place.  `where` as above ("regions.0.place"). */
+/* Converts "CLOUD:PLACE" to the names in the catalogue, borrowed.  GT_ERR_JOB if the form is wrong
+   or the catalogue has no such cloud or place.  `where` as above ("regions.0.place"). */
 gt_status gt_catalogue_site(const gt_catalogue *catalogue, const char *where, const char *text, gt_rate_site *out);
-/* The rate of a site, or from one to another (`to` NULL for rates of one site): *n tiers at *out, borrowed; one for all but egress.  GT_ERR_JOB where it is missing, with the line that
+/* The rate of a site, or from one site to another (`to` is NULL for rates of one site): *n tiers at
+   *out, borrowed; only egress has more than one.  GT_ERR_JOB if it is missing, with the line that
    is needed. */
 gt_status gt_catalogue_rate(const gt_catalogue *catalogue, gt_rate_kind kind, gt_rate_site site, const gt_rate_site *to, const gt_rate **out,
                             size_t *n);
-/* Names of places, in the order in which they first stand in the files; NULL after the last.  Borrowed. */
+/* Names of places in the order of their first use in the files; NULL after the last.  Borrowed. */
 const char *const *gt_catalogue_places(const gt_catalogue *catalogue);
 /* "vm_hour" and so on. */
 const char *gt_rate_name(gt_rate_kind kind);
-/* The rates that geotrain comes with: jobs/prices here, else share/geotrain/prices beside the program or one folder up.  Where there are none, path is jobs/prices. */
+/* The rates that come with geotrain: jobs/prices in the current folder, else share/geotrain/prices
+   beside the program or one folder up.  If none exists, path is jobs/prices. */
 void gt_catalogue_default(char *path, size_t size);
 
 /* ---- prices of a job -----------------------------------------------------------------------------------------------------
 
-   What the job says, else the catalogue (plan.catalogue, else gt_catalogue_default) by regions[].place: the one answer for plans and for runs. */
+   The prices given in the job, else those of the catalogue (plan.catalogue, else
+   gt_catalogue_default) for regions[].place.  Plans and runs both use them. */
 
 typedef struct {
   double usd; /* an hour; below 0: not known */
@@ -308,38 +356,48 @@ typedef struct {
 } gt_job_price;
 
 typedef struct {
-  gt_job_price *devices;   /* of one of each of the region's devices; without devices one entry, a worker rank's */
-  gt_job_price ps;         /* of its PS rank */
-  double min_s;            /* machines are billed for so long at least (vm_min_s of its place; 0 without one), and in steps of plan.billing */
-  bool has_place, assumed; /* assumed: min_s */
-  size_t site;             /* of its place */
+  /* one price per entry of the region's devices; without devices one entry: the price of a worker
+     rank */
+  gt_job_price *devices;
+  gt_job_price ps; /* of the PS rank */
+  /* least billed time of a machine (vm_min_s of its place; 0 without a place); billing step:
+     plan.billing */
+  double min_s;
+  bool has_place, assumed; /* assumed: applies to min_s */
+  size_t site;             /* of the place */
 } gt_job_region_prices;
 
-/* What data costs from one site to another: rates are USD a GB, borrowed from the catalogue, ascending tiers (none: no two regions need it).  What one cloud sends to its own
-   places, and what it sends to others, count together in a pool each. */
+/* The cost of data from one site to another: rates in USD a GB, borrowed from the catalogue,
+   ascending tiers (none if no two regions need it).  Each cloud has two pools, in which volumes are
+   added up for the tiers: data to its own places, and data to other clouds. */
 typedef struct {
   const gt_rate *rates;
   size_t n, pool;
 } gt_job_tariff;
 
 typedef struct {
-  bool known; /* any price or place is given: there is a cost to speak of */
+  bool known; /* any price or place is given, so a cost can be computed */
   gt_job_region_prices *regions;
   size_t nregions;
-  gt_job_tariff *tariffs; /* nsites x nsites, row: sender */
+  gt_job_tariff *tariffs; /* nsites x nsites; row: sender */
   size_t nsites, npools;
-  char **missing; /* what is not known, for people: "workers of eu", "PS of eu", "egress of eu"; none where nothing is known */
+  /* prices that are not known, for messages: "workers of eu", "PS of eu", "egress of eu"; none if
+     `known` is false */
+  char **missing;
   size_t nmissing;
-  gt_catalogue *catalogue; /* NULL: none was needed */
+  gt_catalogue *catalogue; /* NULL: not needed */
 } gt_job_prices;
 
-/* Price of a device: its own, else regions[].price, else vm_hour of the place; of the PS rank: ps_price, else vm_hour of the place.  A region without a place moves data for nothing known.
-   GT_ERR_JOB names the region whose place the catalogue does not have, or the line that it lacks.  The caller closes *out. */
+/* Price of a device: its own, else regions[].price, else vm_hour of the place.  Price of the PS
+   rank: ps_price, else vm_hour of the place.  A region without a place has no known egress cost.
+   GT_ERR_JOB names the region whose place is not in the catalogue, or the missing line.  The
+   caller closes *out. */
 gt_status gt_job_prices_of(gt_job_prices *out, const gt_job *job);
 void gt_job_prices_close(gt_job_prices *prices);
-/* USD an hour of a worker rank of the region, mean over `workers` that take its devices in the order of the list. */
+/* USD an hour of a worker rank of the region: mean over `workers`, which take its devices in list
+   order. */
 gt_job_price gt_job_worker_price(const gt_job *job, const gt_job_prices *prices, size_t region, int64_t workers);
-/* The tariff from one region to another; NULL where one of them has no place. */
+/* The tariff from one region to another; NULL if one of them has no place. */
 const gt_job_tariff *gt_job_tariff_between(const gt_job_prices *prices, size_t from, size_t to);
 
 #endif

@@ -1,5 +1,5 @@
-/* record: a region's JSON Lines, summary.json, the live line and the final table.  Layer 4.  Local; no MPI.
-   Files are written line by line with one write(2), so that what was said survives a kill. */
+/* record: a region's JSON Lines, summary.json, the live line and the final table.  Layer 4.  Local;
+   no MPI.  Each line of a record is one write(2), so that complete lines survive a kill. */
 #ifndef GEOTRAIN_RECORD_H
 #define GEOTRAIN_RECORD_H
 
@@ -11,90 +11,102 @@
 
 typedef struct gt_record gt_record;
 
-/* Opens DIR/<region>.jsonl for appending (resume) or anew.  A torn last line of an earlier run is cut.  GT_ERR_CKPT names the path and the system's reason. */
+/* Opens DIR/<region>.jsonl for appending (resume) or empty.  An incomplete last line of an earlier
+   run is removed.  GT_ERR_CKPT names the path and the system's reason. */
 gt_status gt_record_open(gt_record **out, const char *run_dir, const char *region, bool append);
 void gt_record_close(gt_record *record);
 
-/* One line {"t": seconds, "event": "...", ...}.  Behind the event come its fields, name, type, value, and NULL, as in
-   gt_record_line(r, t, "eval", "step", 'i', (int64_t)12, "loss", 'f', 0.25, "model", 's', "lenet5", NULL): 'i' int64_t, 'f' double (non-finite: null),
-   's' string, 'b' int as bool, 'j' a string of JSON put in as it is. */
+/* Writes one line {"t": seconds, "event": "...", ...}.  After the event come fields of name, type
+   and value, then NULL, as in gt_record_line(r, t, "eval", "step", 'i', (int64_t)12, "loss", 'f',
+   0.25, "model", 's', "lenet5", NULL): 'i' int64_t, 'f' double (non-finite: null), 's' string, 'b'
+   int as bool, 'j' a string inserted as JSON. */
 gt_status gt_record_line(gt_record *record, double t_s, const char *event, ...);
 
 /* ---- summary ------------------------------------------------------------------------------------------------------ */
 
-/* Seconds and bytes; seconds of a region are means over its workers.  Under the virtual clock every time here is virtual, wall_s included. */
+/* Seconds and bytes; seconds of a region are means over its workers.  Under the virtual clock all
+   times are virtual, including wall_s. */
 typedef struct {
   char name[64];
   int workers;
   int64_t steps, samples;
   double compute_s, encode_s, wan_wait_s, local_wait_s, idle_s, wall_s;
-  double update_s; /* the PS: applying steps and messages */
-  double wire_s;   /* frames of this region were leaving, sum over its links */
-  /* The average mini-batch of a worker: the parts add up to the time of training over the mini-batches that a worker had (docs/time-split.md). */
+  double update_s; /* the PS applies steps and messages */
+  double wire_s;   /* transmission time of this region's frames, sum over its links */
+  /* Per average mini-batch of a worker: the sum of the parts is the training time divided by the
+     number of mini-batches per worker (docs/time-split.md). */
   double split_train_s, split_upload_s, split_aggregate_s, split_download_s;
   double emulation_cpu_s, ps_cpu_s;            /* 0 under the virtual clock */
   double test_accuracy, test_loss, train_loss; /* NaN: not measured */
-  double test_auc;                             /* NaN: labels are not two */
+  double test_auc;                             /* NaN: not a task with two labels */
   int64_t nonfinite;
-  double lost_s; /* that earlier starts used for work that was lost: after their last checkpoint; not in wall_s */
+  /* time of earlier starts for lost work (after their last checkpoint); not in wall_s */
+  double lost_s;
   int64_t earlier_starts;
-  char warning[128]; /* what gt_trend_collapsed says; "": nothing */
+  char warning[128]; /* text from gt_trend_collapsed; "": none */
 } gt_region_result;
 
-/* The course of a region's training loss, in parts of equal shares of the training; zero at first. */
+/* The training loss of a region over time, in parts of equal shares of the training; initialised to
+   zero. */
 #define GT_TREND_PARTS 20
 typedef struct {
   double loss_sum[GT_TREND_PARTS];
   int64_t samples[GT_TREND_PARTS], steps[GT_TREND_PARTS];
 } gt_trend;
-/* A step's loss, summed over its samples; done: the share of the training, 0 to 1.  What is not finite does not count. */
+/* Adds a step's loss, summed over its samples; done: the share of the training, 0 to 1.  Values
+   that are not finite are ignored. */
 void gt_trend_add(gt_trend *trend, double done, double loss_sum, int64_t samples);
-/* True, with a sentence in `text`, where the loss was that of guessing (within 2 % of ln(classes)), or above 3 times its least, throughout the last 20 % of the
-   training: it has collapsed or never begun.  Fewer than 50 steps in these say nothing. */
+/* True, with a sentence in `text`, if the loss was at the guessing level (within 2 % of
+   ln(classes)), or above 3 times its minimum, throughout the last 20 % of the training: it
+   collapsed or never fell.  False if these are fewer than 50 steps. */
 bool gt_trend_collapsed(const gt_trend *trend, size_t classes, char *text, size_t size);
 
-/* What the starts have used that a region's record knows of, lost work and all; seconds are of the run's clock.  A start that was killed has used, as far as is
-   known, what its last line says. */
+/* The use of all starts in a region's record, including lost work; seconds are those of the run's
+   clock.  For a killed start, the last line of its record counts. */
 typedef struct {
   int64_t starts;
   double used_s;
-  double *bytes; /* that left over the WAN to each of the n regions; of starts whose record has them */
+  double *bytes; /* sent over the WAN to each of the n regions, by starts that recorded it */
   size_t n;
 } gt_past;
-/* From DIR/<region>.jsonl, of a job of nregions; a file that is not there has nothing.  Where trend is not NULL it receives the losses of the training up to `samples`
-   of the region, which are the share `done` of it.  The caller closes *out. */
+/* Reads DIR/<region>.jsonl, for a job of nregions; a missing file gives zeros.  trend (unless NULL)
+   receives the training losses up to `samples` samples of the region, which are the share `done` of
+   the training.  The caller closes *out. */
 void gt_past_read(gt_past *out, const char *run_dir, const char *region, size_t nregions, gt_trend *trend, int64_t samples, double done);
 void gt_past_close(gt_past *past);
 
-/* What a kind of message (gt_msg_kind) is called: "update", "state", "ack", ...; NULL: there is none of this number. */
+/* The name of a message kind (gt_msg_kind): "update", "state", "ack", ...; NULL for an unknown
+   number. */
 const char *gt_record_kind_name(unsigned kind);
 
 #define GT_RESULT_KINDS 16
 typedef struct {
-  char kind[16];                   /* gt_record_kind_name; each once in a link */
+  char kind[16];                   /* gt_record_kind_name; at most one entry per kind in a link */
   int64_t messages, payload, wire; /* bytes */
 } gt_kind_result;
 
 typedef struct {
   char from[64], to[64];
-  gt_kind_result kinds[GT_RESULT_KINDS];     /* the ledger, what was used of it; messages 0: the end */
-  int64_t bytes_sent, messages, bytes_other; /* bytes_sent: strategy traffic on the wire, headers in */
+  gt_kind_result kinds[GT_RESULT_KINDS]; /* the ledger; messages 0 ends the list */
+  /* bytes_sent: strategy traffic on the wire, including headers */
+  int64_t bytes_sent, messages, bytes_other;
   int64_t payload_bytes;
-  int64_t bytes_lost;                                /* that earlier starts sent for work that was lost; in no other figure */
+  /* sent by earlier starts for lost work; in no other figure */
+  int64_t bytes_lost;
   double bandwidth_bps_measured, latency_s_measured; /* 0: not measured */
 } gt_link_result;
 
-/* What all links of a region carry together, as in gt_link_result. */
+/* Sums over all links of a region, as in gt_link_result. */
 typedef struct {
   int64_t messages, bytes_sent, bytes_received, bytes_other;
-  double slowest_bps; /* measured, of those that begin there; NaN: none was */
+  double slowest_bps; /* lowest measured rate of the outgoing links; NaN: not measured */
 } gt_region_traffic;
 
 /* ---- links of many regions ---- */
 
-/* Which links are told of one by one: of up to GT_TOLD_REGIONS regions all; of more those that
-   messages of the strategy took, and of these the GT_TOLD_LINKS busiest: a thousand regions have a
-   million links. */
+/* Which links are listed individually: with up to GT_TOLD_REGIONS regions all; with more, the
+   GT_TOLD_LINKS busiest of those with messages of the strategy.  A thousand regions have a million
+   links. */
 #define GT_TOLD_REGIONS ((size_t)64)
 #define GT_TOLD_LINKS   ((size_t)4096)
 
@@ -110,12 +122,12 @@ typedef struct {
 typedef struct gt_told gt_told;
 gt_told *gt_told_create(size_t nregions);
 void gt_told_close(gt_told *told);
-/* Each link once.  Of equally busy ones the first stay. */
+/* Call once per link.  Of equally busy links the earlier ones are kept. */
 void gt_told_add(gt_told *told, size_t from, size_t to, const gt_link_traffic *traffic);
-/* Those that are told of, by sender, then by receiver, *n of them; borrowed until the next call. */
+/* The links to list, by sender, then by receiver, *n of them; borrowed until the next call. */
 const gt_told_link *gt_told_links(gt_told *told, size_t *n);
 size_t gt_told_left_out(const gt_told *told);
-/* Of all links, those left out too: nregions, borrowed. */
+/* Sums over all links, listed or not: nregions entries, borrowed. */
 const gt_region_traffic *gt_told_traffic(const gt_told *told);
 
 /* ---- figures of a run, planned and measured ---- */
@@ -123,43 +135,48 @@ const gt_region_traffic *gt_told_traffic(const gt_told *told);
 /* NaN: not given, or not measured. */
 typedef struct {
   double
-      wall_s; /* of the run's clock, from the first step to the end: last evaluation, checkpoint and the mean's evaluation included, start-up not */
-  double step_s;        /* between two steps of the slowest region: the greatest (compute_s + wan_wait_s + local_wait_s) / steps of a region */
+      /* on the run's clock, from the first step to the end, including last evaluation, checkpoint
+         and evaluation of the mean, without start-up */
+      wall_s;
+  /* time per step of the slowest region: the maximum of (compute_s + wan_wait_s + local_wait_s) /
+     steps over the regions */
+  double step_s;
   double samples_per_s; /* of all regions, over wall_s */
   double wan_bytes;     /* bytes_sent of all links */
-  double waiting;       /* share, mean over regions of wan_wait_s / wall_s */
-  double cost;          /* USD: rates times use */
+  double waiting;       /* share of time, mean over regions of wan_wait_s / wall_s */
+  double cost;          /* USD: rates times usage */
 } gt_figures;
 
-/* The one definition for plans (results of a simulation) and runs; wan_bytes and cost as in gt_figures, cost NaN where no price is known. */
+/* Used for both plans (results of a simulation) and runs; wan_bytes and cost as in gt_figures, cost
+   is NaN if no price is known. */
 gt_figures gt_figures_of(double wall_s, const gt_region_result *regions, size_t nregions, double samples, double wan_bytes, double cost);
 
-/* What a run was planned to be, and was. */
+/* Planned and measured figures of a run. */
 typedef struct {
-  const char *strategy, *made; /* of the plan; NULL: not said */
+  const char *strategy, *made; /* of the plan; NULL: not given */
   gt_figures predicted, measured;
   double low_s, high_s; /* of the predicted wall_s; NaN: not given */
 } gt_plan_result;
 
 typedef struct {
   char name[64];
-  double worker_usd, ps_usd, egress_usd; /* egress: of the links that begin here */
+  double worker_usd, ps_usd, egress_usd; /* egress: of the links that begin in this region */
 } gt_cost_region;
 
-/* Rates times use, not a bill. */
+/* Rates times usage; not a bill. */
 typedef struct {
   double usd, worker_usd, ps_usd, egress_usd; /* usd: the sum */
-  double machine_hours;                       /* billed, of all ranks */
-  bool assumed;                               /* a rate that counted is marked assumed */
+  double machine_hours;                       /* billed, for all ranks */
+  bool assumed;                               /* a rate that was used is marked assumed */
   gt_cost_region *regions;
   size_t nregions;
-  char **missing; /* what is not in it because no price is known: "PS of eu" */
+  char **missing; /* items not included because no price is known: "PS of eu" */
   size_t nmissing;
 } gt_cost_result;
 
 /* ---- a run ---- */
 
-/* What workers compute by; where they differ, each text once: "bf16+f32". */
+/* How workers compute.  If workers differ, each text occurs once: "bf16+f32". */
 typedef struct {
   char kernels[512], precision[16], blas_core[40];
 } gt_build_texts;
@@ -168,112 +185,126 @@ typedef struct {
   const char *job, *strategy, *clock;
   double wall_s, virtual_s; /* virtual_s NaN under the real clock */
   int64_t samples;
-  double samples_per_s, test_accuracy, test_loss, test_auc; /* NaN: null (strategy none; labels that are not two) */
+  /* NaN: null (strategy none; not a task with two labels) */
+  double samples_per_s, test_accuracy, test_loss, test_auc;
   char params_sha256[65];
   const gt_region_result *regions;
-  const char *const *choices; /* how each region's products were computed, a line a layer; NULL: by rule, or nothing was computed */
-  const char *choices_how;    /* "rule", "measured", "checkpoint", "file", or NULL */
-  const char *const *isas;    /* the instruction sets that each region computed with, or NULL: nothing was computed */
-  /* Of each region's workers, or NULL: nothing was computed. */
+  /* how each region's products were computed, one line per layer; NULL: by rule, or no
+     computation */
+  const char *const *choices;
+  const char *choices_how; /* "rule", "measured", "checkpoint", "file", or NULL */
+  /* the instruction sets that each region used, or NULL: no computation */
+  const char *const *isas;
+  /* One entry per region for its workers, or NULL: no computation. */
   const gt_build_texts *builds;
   size_t nregions;
   const gt_link_result *links;
   size_t nlinks, links_left_out;
-  const gt_region_traffic *traffic; /* nregions, of all links where some are left out; else NULL */
-  bool unwritten;                   /* there is no summary.json of it */
+  /* nregions sums over all links, if some links are not listed; else NULL */
+  const gt_region_traffic *traffic;
+  bool unwritten; /* summary.json is not written */
   const char *version, *kernels, *precision, *blas_core, *model;
   int64_t parameters, resumes;
   const gt_plan_result *plan; /* NULL: the job had no plan */
   const gt_cost_result *cost; /* NULL: no price is known */
 } gt_summary;
 
-/* DIR/summary.json, written under a temporary name, fsynced and renamed.  Links stand in the order of the regions whatever their order here.  Where
-   clock is "virtual", CPU seconds are null, and two runs with the same results have the same file but for wall_s of the run. */
+/* Writes DIR/summary.json under a temporary name, fsyncs and renames it.  Links are sorted by
+   region, whatever their order here.  If clock is "virtual", CPU seconds are null, and two runs
+   with the same results give the same file except for wall_s of the run. */
 gt_status gt_summary_write(const char *run_dir, const gt_summary *summary);
-/* The table a person reads at the end: regions, links, totals. */
+/* Prints the final table: regions, links, totals. */
 void gt_summary_print(FILE *to, const gt_summary *summary);
 
-/* A region's and its links' results as one JSON text (the caller frees it with gt_free), and back: what travels to the lead region. */
+/* Converts the results of a region and its links to JSON text (the caller frees it with gt_free),
+   and back.  The text is sent to the lead region. */
 char *gt_result_encode(const gt_region_result *region, const gt_link_result *links, size_t nlinks);
-/* links has room for max; *nlinks receives their number. */
+/* links has room for max entries; *nlinks receives their number. */
 gt_status gt_result_decode(const char *text, size_t size, gt_region_result *region, gt_link_result *links, size_t max, size_t *nlinks);
 
 /* ---- progress ----------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-  double elapsed_s, epoch, epochs; /* epochs: to reach; NaN when training ends by steps or samples */
+  double elapsed_s, epoch, epochs; /* epochs: target; NaN if training ends by steps or samples */
   double done;                     /* share of the training done, 0..1 */
   double loss, accuracy;           /* NaN: none yet */
   double auc;                      /* NaN: none yet, or never */
   double samples_per_s;
-  double wan_bps, wan_in_bps; /* of the lead: strategy traffic that leaves it, that reaches it; NaN: not known */
-  int64_t under_way;          /* messages that it has posted and that are not acknowledged */
-  double waiting;             /* share of its time that waited for the WAN, as wan_wait_s / wall_s of its result: 0..1 */
+  double wan_bps, wan_in_bps; /* of the lead: strategy traffic sent and received; NaN: not known */
+  int64_t under_way;          /* messages that it has posted and that are not yet acknowledged */
+  /* share of its time spent waiting for the WAN, as wan_wait_s / wall_s of its result: 0..1 */
+  double waiting;
   int64_t step;
 } gt_progress;
 
-/* The rate of a count that grows in jumps, however rare; zero at first. */
+/* The rate of a count that grows in jumps, possibly rare ones; initialised to zero. */
 typedef struct {
   bool begun;
   gt_ns at;
   double seen, last, spans[2], gains[2];
 } gt_meter;
-/* Per second, over the last two windows of two seconds or more that end with a jump; NaN: not known yet.  When the next jump is late it falls. */
+/* Per second, over the last two windows, each of at least two seconds and ending with a jump; NaN:
+   not known yet.  The rate falls while the next jump is late. */
 double gt_meter_rate(gt_meter *meter, gt_ns now, double total);
 
 typedef struct gt_live gt_live;
 typedef enum { GT_LIVE_AUTO, GT_LIVE_LINE, GT_LIVE_LOG, GT_LIVE_NONE } gt_live_mode;
-/* AUTO: one line drawn over and over on a terminal (also when a launcher on this host holds the terminal), a line every `every_s` in a log. */
+/* AUTO: on a terminal (also one of a launcher on this host) one line that is redrawn, in a log one
+   line every `every_s`. */
 gt_live *gt_live_create(FILE *to, gt_live_mode mode, double every_s);
-/* Called as often as one likes; draws at most 5 times a second (line) or every every_s (log). */
+/* May be called at any rate; draws at most 5 times a second (line) or every every_s (log). */
 void gt_live_update(gt_live *live, const gt_progress *progress);
-/* Ends the line, so that other output starts on a fresh one. */
+/* Ends the line, so that other output starts on a new line. */
 void gt_live_end(gt_live *live);
 void gt_live_close(gt_live *live);
 
 /* ---- following a run ----------------------------------------------------------------------------------------------- */
 
-/* Where a run stands as its directory tells, for a process that shares nothing else with it: docs/record-format.md. */
+/* The state of a run as read from its directory, by a process that shares nothing else with the
+   run: docs/record-format.md. */
 typedef enum {
   GT_RUN_NOTHING, /* no record yet */
   GT_RUN_RUNNING,
-  GT_RUN_ENDING,  /* trained: last evaluation, last checkpoint */
-  GT_RUN_STOPPED, /* with a checkpoint: code */
-  GT_RUN_DONE     /* summary.json is of the last start */
+  GT_RUN_ENDING,  /* training is over; last evaluation and checkpoint */
+  GT_RUN_STOPPED, /* with a checkpoint; see code */
+  GT_RUN_DONE     /* summary.json belongs to the last start */
 } gt_run_state;
 
 typedef struct {
   gt_run_state state;
   char job[64], clock[16];
-  int64_t starts, resumes; /* starts that the record knows of; resumes from a checkpoint, as the run counts them */
-  double every_s;          /* between two signs of progress, on the run's clock */
+  /* starts in the record; resumes from a checkpoint as counted by the run */
+  int64_t starts, resumes;
+  double every_s; /* interval of progress lines, on the run's clock */
   bool has_progress;
-  gt_progress progress; /* the last, of this start */
-  double quiet_s;       /* since the last sign of life of any region */
-  bool silent;          /* for longer than a run that is well is ever silent */
-  int code;             /* of STOPPED: 75 or 6 */
-  int64_t step, round;  /* of STOPPED: where it stopped, what it can resume from */
+  gt_progress progress; /* the latest, of this start */
+  double quiet_s;       /* since the last activity of any region */
+  bool silent;          /* for longer than a healthy run is silent */
+  int code;             /* for STOPPED: 75 or 6 */
+  int64_t step, round;  /* for STOPPED: the step at the stop, the round to resume from */
 } gt_run_view;
 
 typedef struct gt_follow gt_follow;
-/* The directory need not be there yet. */
+/* The directory need not exist yet. */
 gt_follow *gt_follow_create(const char *run_dir);
 void gt_follow_close(gt_follow *follow);
-/* Reads what was added since the last call; the view is borrowed until the next one. */
+/* Reads what was added since the last call; the view is borrowed until the next call. */
 const gt_run_view *gt_follow_poll(gt_follow *follow);
-/* One line about where the run stands: of a run that trains, its live line in at most width - 1 columns. */
+/* One line with the state of the run; for a run in training its live line in at most width - 1
+   columns. */
 void gt_follow_text(const gt_follow *follow, char *text, size_t size, size_t width);
-/* Of a run that is DONE, borrowed until the next poll; else NULL. */
+/* The summary of a run that is DONE, borrowed until the next poll; else NULL. */
 const gt_summary *gt_follow_summary(const gt_follow *follow);
 
-/* ---- a line a run -------------------------------------------------------------------------------------------------- */
+/* ---- one line per run ------------------------------------------------------------------------ */
 
 typedef struct {
   char text[512]; /* "": nothing is shown */
-  int phase;      /* in a log a text that differs from the last is printed when this has changed, */
-  double every_s; /* or so much time has passed */
-  bool over;      /* the run has ended: where the terminal has too few rows such lines give way */
-  struct {        /* the board's own: what was shown last; zero at first */
+  int phase;      /* in a log a changed text is printed only if phase has changed */
+  double every_s; /* or after this time */
+  /* the run has ended; such lines are dropped first if the terminal has too few rows */
+  bool over;
+  struct { /* private to the board: what was shown last; initialise to zero */
     char text[512];
     int phase;
     bool any;
@@ -284,11 +315,12 @@ typedef struct {
 typedef struct gt_board gt_board;
 /* AUTO, LINE, LOG as for gt_live. */
 gt_board *gt_board_create(FILE *to, gt_live_mode mode);
-/* Columns that a line may take. */
+/* The width available to a line, in columns. */
 size_t gt_board_width(const gt_board *board);
-/* The lines, from top to bottom; those with a text are drawn or, in a log, printed when there is news. */
+/* Shows the lines from top to bottom.  Lines with a text are drawn or, in a log, printed if they
+   are due. */
 void gt_board_show(gt_board *board, gt_board_line *const *lines, size_t n);
-/* Other output starts on a fresh line, and the next gt_board_show draws anew. */
+/* Lets other output start on a new line; the next gt_board_show draws everything again. */
 void gt_board_end(gt_board *board);
 void gt_board_close(gt_board *board);
 

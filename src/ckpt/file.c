@@ -1,5 +1,6 @@
-/* A checkpoint on disk: a user block with the SHA-256 in front of the HDF5 image, made durable by temporary name, fsync, rename, fsync of the
-   directories.  POSIX only, so that a thread may do it. */
+/* A checkpoint on disk: a user block with the SHA-256, then the HDF5 image.  Made durable by
+   temporary name, fsync, rename, and fsync of the directories.  POSIX only, so any thread may do
+   it. */
 #include "internal.h"
 
 #include <errno.h>
@@ -28,7 +29,8 @@ static gt_status refused(const char *what, const char *path) {
   return GT_FAIL(GT_ERR_CKPT, "%s: the checkpoint could not be %s: %s", path, what, strerror(errno));
 }
 
-/* The name of a directory is durable when its parent is synced.  File systems that cannot sync a directory say EINVAL: there is no more to do. */
+/* The name of a directory is durable when its parent is synced.  File systems that cannot sync a
+   directory return EINVAL; nothing more can be done there. */
 static gt_status sync_directory(const char *path) {
   int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return refused("made durable (open of the directory)", path);
@@ -57,7 +59,8 @@ bool gt_ckpt_was_whole(const char *run_dir, const char *region) {
   return access(mark_path(path, sizeof path, run_dir, region), F_OK) == 0;
 }
 
-/* Another region may remove a folder that it finds empty between our mkdir and our open: then both are tried again. */
+/* Another region may remove an empty folder between our mkdir and our open; then both are
+   repeated. */
 static gt_status open_temporary(const char *folder, const char *temporary, int *fd) {
   for (int attempt = 0;; attempt++) {
     if (mkdir(folder, 0777) != 0 && errno != EEXIST) return refused("begun (mkdir)", folder);
@@ -79,7 +82,7 @@ static gt_status write_bytes(int fd, const char *path, const unsigned char *byte
   return GT_OK;
 }
 
-/* Fills the open temporary file and closes it. */
+/* Writes to the open temporary file and closes it. */
 static gt_status fill_temporary(int fd, const char *path, const gt_ckpt_file *file) {
   size_t half = file->size / 2;
   gt_failpoint("ckpt.open");
@@ -97,7 +100,7 @@ static gt_status fill_temporary(int fd, const char *path, const gt_ckpt_file *fi
   return status;
 }
 
-/* The folder that a file goes to, and the one that holds the folder's name. */
+/* The folder of a file, and the parent of that folder. */
 static void name_folders(char parent[PATH_MAX], char folder[PATH_MAX], const char *run_dir, int64_t round) {
   bool of_round = round != CKPT_NO_ROUND;
   snprintf(parent, PATH_MAX, of_round ? "%s/ckpt" : "%s", run_dir);
@@ -121,7 +124,7 @@ gt_status gt_ckpt_file_write(const gt_ckpt_file *file, const char *run_dir, int6
   if (status == GT_OK && rename(temporary, final) != 0) status = refused("renamed", final);
   if (status != GT_OK) {
     unlink(temporary);
-    rmdir(folder); /* only when nothing else is in it */
+    rmdir(folder); /* only succeeds if the folder is empty */
     return status;
   }
   gt_failpoint("ckpt.renamed");
@@ -148,7 +151,8 @@ static gt_status read_bytes(int fd, const char *path, unsigned char *bytes, size
   return GT_OK;
 }
 
-/* What the user block promises.  Every byte of the block counts: it must be the one that the promise would print. */
+/* Reads hash and size from the user block.  Every byte is checked: the block must equal the one
+   printed from these values. */
 static gt_status parse_block(const char *path, const char block[CKPT_BLOCK], char hex[GT_SHA256_HEX], size_t *bytes) {
   char expected[CKPT_BLOCK], text[CKPT_BLOCK + 1];
   memcpy(text, block, CKPT_BLOCK);
@@ -185,7 +189,8 @@ static gt_status read_open(int fd, gt_ckpt_file *file, const char *path) {
 
 gt_status gt_ckpt_file_read(gt_ckpt_file *file, const char *path) {
   *file = (gt_ckpt_file){0};
-  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO of that name must not hang the run */
+  /* opening a FIFO of that name must not block */
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return unreadable(path);
   gt_status status = read_open(fd, file, path);
   close(fd);

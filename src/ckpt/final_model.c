@@ -1,4 +1,4 @@
-/* The model that a run ends with: a file beside the rounds, and what else a run directory has. */
+/* The final model of a run: a file beside the rounds; and the list of models in a run directory. */
 #include "internal.h"
 
 #include <dirent.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LISTED 8 /* files that are named; of more their number is */
+#define LISTED 8 /* files listed by name; the rest is only counted */
 
 /* "final", or "final-<region>". */
 static void name_final(char name[256], const char *region) {
@@ -43,7 +43,7 @@ void gt_ckpt_remove_final_model(const char *run_dir, const char *region) {
   if (dir) closedir(dir);
 }
 
-/* ---- what there is ---- */
+/* ---- listing --------------------------------------------------------------------------------- */
 
 typedef struct {
   char *text;
@@ -65,7 +65,7 @@ static int by_name(const void *a, const void *b) {
   return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The folder's models whose names begin so, by name. */
+/* Adds the models in the folder whose names have this beginning, sorted by name. */
 static void add_folder(listing *l, const char *folder, const char *begin, const char *prefix) {
   size_t n = 0, capacity = 0;
   char **names = NULL;

@@ -1,4 +1,5 @@
-/* A state list as an HDF5 image in memory: items are datasets named by their paths, the info is the root's attributes. */
+/* A state list as an HDF5 image in memory: items are datasets named by their paths, the info is
+   stored as attributes of the root. */
 #include "internal.h"
 
 #include <hdf5.h>
@@ -24,7 +25,7 @@ const gt_ckpt_field gt_ckpt_fields[] = {
 };
 const size_t gt_ckpt_nfields = sizeof(gt_ckpt_fields) / sizeof(gt_ckpt_fields[0]);
 
-/* Types on disk are little-endian whatever the machine. */
+/* Types on disk are little-endian on every machine. */
 static hid_t disk_type(gt_type type) {
   switch (type) {
   case GT_TYPE_F32:
@@ -53,7 +54,8 @@ static hid_t memory_type(gt_type type) {
   return H5I_INVALID_HID;
 }
 
-/* A dataset of `count` elements; groups on the way to it are made.  No times are stored: the same state gives the same bytes. */
+/* Writes a dataset of `count` elements and creates missing groups.  No times are stored: the same
+   state gives the same bytes. */
 static bool put_dataset(hid_t file, const char *name, hid_t disk, hid_t memory, size_t count, const void *data) {
   hsize_t dims = count;
   hid_t space = H5Screate_simple(1, &dims, NULL), link = H5Pcreate(H5P_LINK_CREATE), create = H5Pcreate(H5P_DATASET_CREATE);
@@ -109,8 +111,9 @@ static bool put_info(hid_t file, const gt_ckpt_info *info) {
   return ok;
 }
 
-/* The image without backing store.  Version bounds are fixed: the oldest format that serves, which every HDF5 tool reads (and whose superblock has
-   no checksum: HDF5 1.10's H5Fget_file_image leaves a stale one in newer superblocks). */
+/* Creates an image without backing store.  Version bounds are fixed to the oldest sufficient
+   format, which every HDF5 tool reads.  Its superblock has no checksum: HDF5 1.10's
+   H5Fget_file_image leaves a stale one in newer superblocks. */
 static hid_t create_image(const gt_state *state) {
   size_t bytes = 1u << 20;
   for (size_t i = 0; i < state->n; i++) bytes += state->items[i].count * gt_type_size(state->items[i].type);
@@ -125,7 +128,8 @@ static hid_t create_image(const gt_state *state) {
   return image;
 }
 
-/* Copies the image behind the user block.  Libraries differ in whether the image begins with the user block: the signature tells. */
+/* Copies the image behind the user block.  In some library versions the image includes the user
+   block; the position of the signature shows it. */
 static bool take_image(hid_t image, gt_ckpt_file *file) {
   static const unsigned char signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
   if (H5Fflush(image, H5F_SCOPE_GLOBAL) < 0) return false;

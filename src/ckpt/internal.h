@@ -1,4 +1,4 @@
-/* What the modules of ckpt share: the image in memory, the file on disk, names of rounds. */
+/* Shared by the modules of ckpt: the image in memory, the file on disk, names of rounds. */
 #ifndef GEOTRAIN_CKPT_INTERNAL_H
 #define GEOTRAIN_CKPT_INTERNAL_H
 
@@ -9,21 +9,24 @@
 /* The user block in front of the HDF5 image: one line of text, then NULs. */
 #define CKPT_BLOCK 512
 
-/* A whole checkpoint file in memory, user block in front. */
+/* A whole checkpoint file in memory, including the user block. */
 typedef struct {
-  unsigned char *bytes; /* gt_alloc; size of them, the first CKPT_BLOCK are the user block */
+  unsigned char *bytes; /* from gt_alloc, `size` bytes; the first CKPT_BLOCK are the user block */
   size_t size;
 } gt_ckpt_file;
 
 /* ---- image.c: HDF5, in the caller's thread only ---- */
 
-/* Builds the image behind an empty user block; file->bytes is the caller's to free.  GT_ERR_CKPT names the item that HDF5 refused. */
+/* Builds the image behind an empty user block; the caller frees file->bytes.  GT_ERR_CKPT names the
+   item that HDF5 rejected. */
 gt_status gt_ckpt_image_encode(gt_ckpt_file *file, const gt_ckpt_info *info, const gt_state *state);
 /* ---- unpack.c ---- */
-/* Reads the image of a file whose seal is whole; `path` is for the sentence.  On failure *info and *state are empty. */
+/* Reads the image of a file whose seal is valid; `path` is for messages.  On failure *info and
+   *state are empty. */
 gt_status gt_ckpt_image_decode(const gt_ckpt_file *file, const char *path, gt_ckpt_info *info, gt_state *state);
 
-/* The dataset of the resolved job, which may be longer than an HDF5 attribute can be. */
+/* The dataset with the text of the resolved job, which may exceed the size limit of an HDF5
+   attribute. */
 #define CKPT_JOB_DATASET "job.yaml"
 #define CKPT_SCHEMA      1
 
@@ -32,29 +35,29 @@ typedef enum { CKPT_TEXT, CKPT_I64, CKPT_F64 } gt_ckpt_kind;
 typedef struct {
   const char *name;
   gt_ckpt_kind kind;
-  bool later;           /* of this program, and not of the first that wrote checkpoints: absent is 0 */
-  size_t offset, count; /* of the member; count: bytes of a text, numbers otherwise */
+  bool later;           /* added after the first version of the format: 0 if absent */
+  size_t offset, count; /* of the member; count: bytes for a text, elements for numbers */
 } gt_ckpt_field;
 extern const gt_ckpt_field gt_ckpt_fields[];
 extern const size_t gt_ckpt_nfields;
 
 /* ---- file.c: POSIX only, any thread ---- */
 
-/* Writes the user block of file->bytes. */
+/* Writes the user block into file->bytes. */
 void gt_ckpt_seal(gt_ckpt_file *file);
-/* A file that is of no round: it lies in the run directory itself. */
+/* For a file that belongs to no round: it is in the run directory itself. */
 #define CKPT_NO_ROUND ((int64_t)-1)
-/* Makes the file durable as RUN_DIR/ckpt/<round>/<name>.h5, CKPT_NO_ROUND: as RUN_DIR/<name>.h5;
-   on failure nothing of it stays and an older file of that name is untouched. */
+/* Makes the file durable as RUN_DIR/ckpt/<round>/<name>.h5; for CKPT_NO_ROUND as RUN_DIR/<name>.h5.
+   On failure it leaves nothing, and an older file of that name is unchanged. */
 gt_status gt_ckpt_file_write(const gt_ckpt_file *file, const char *run_dir, int64_t round, const char *name);
-/* Reads a file and checks its seal; file->bytes is the caller's to free, NULL on failure. */
+/* Reads a file and checks its seal; the caller frees file->bytes, which is NULL on failure. */
 gt_status gt_ckpt_file_read(gt_ckpt_file *file, const char *path);
 
 /* ---- writer.c ---- */
 
-/* A writer of files of this name, with its thread; nothing is made or removed on disk. */
+/* Creates a writer for files of this name, with its thread; creates and removes nothing on disk. */
 gt_status gt_ckpt_writer_open(gt_ckpt_writer **out, const char *run_dir, const char *name);
-/* gt_ckpt_write, of any round. */
+/* gt_ckpt_write with any round. */
 gt_status gt_ckpt_writer_begin(gt_ckpt_writer *writer, int64_t round, const gt_ckpt_info *info, const gt_state *state);
 
 /* ---- rounds.c ---- */
@@ -62,11 +65,12 @@ gt_status gt_ckpt_writer_begin(gt_ckpt_writer *writer, int64_t round, const gt_c
 /* All numbered folders of RUN_DIR/ckpt, ascending, *n of them; the caller frees. */
 int64_t *gt_ckpt_folders(const char *run_dir, size_t *n);
 
-/* The name of a temporary file of `region` is ".<region>.h5.tmp-<pid>". */
+/* A temporary file of `region` is named ".<region>.h5.tmp-<pid>". */
 bool gt_ckpt_is_temporary(const char *name, const char *region);
-/* The number that a round's folder is named by, or -1 for any other name. */
+/* The number in the name of a round's folder, or -1 for any other name. */
 int64_t gt_ckpt_round_of(const char *name);
-/* Removes what a killed run left of this region: temporary files, and the folders that are empty without them. */
+/* Removes what a killed run of this region left: temporary files, and folders that are then
+   empty. */
 void gt_ckpt_sweep(const char *run_dir, const char *region);
 /* Removes the region's files of rounds below `oldest_kept`. */
 void gt_ckpt_remove_rounds(const char *run_dir, const char *region, int64_t oldest_kept);

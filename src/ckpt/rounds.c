@@ -1,4 +1,5 @@
-/* Rounds on disk: which there are, and which are removed.  Files of other regions and of nobody are passed over. */
+/* Rounds on disk: lists and removes them.  Files of other regions and unknown files are left
+   alone. */
 #include "internal.h"
 
 #include <ctype.h>
@@ -63,13 +64,13 @@ size_t gt_ckpt_rounds(const char *run_dir, const char *region, int64_t *rounds, 
     struct stat at;
     if (stat(gt_ckpt_path(path, sizeof path, run_dir, all[i], region), &at) == 0 && S_ISREG(at.st_mode)) all[n++] = all[i];
   }
-  size_t given = n < max ? n : max; /* the newest, where there are more */
+  size_t given = n < max ? n : max; /* the newest, if there are more */
   memcpy(rounds, all + (n - given), given * sizeof *rounds);
   gt_free(all);
   return given;
 }
 
-/* Removes the region's temporary files in one round's folder; whether there were any. */
+/* Removes the region's temporary files in one round's folder; returns whether there were any. */
 static bool remove_temporaries(const char *run_dir, int64_t round, const char *region) {
   char folder[PATH_MAX];
   bool any = false;

@@ -1,10 +1,11 @@
-/* An HDF5 image back to a state list.  Nothing in the image is believed: types, ranks, names and sizes are checked one by one. */
+/* An HDF5 image back to a state list.  The image is not trusted: types, ranks, names and sizes are
+   all checked. */
 #include "internal.h"
 
 #include <hdf5.h>
 #include <string.h>
 
-/* Deep enough for every name of 95 bytes that people write. */
+/* More groups than a name of 95 bytes has in practice. */
 #define MAX_DEPTH 16
 
 typedef struct {
@@ -76,7 +77,7 @@ static gt_status get_job(const reading *r, hid_t set) {
   return GT_OK;
 }
 
-/* The type of an item, and HDF5's name for it in memory; false when it is none of ours. */
+/* The type of an item, and its HDF5 memory type; false if it is not a supported type. */
 static bool item_type(hid_t type, gt_type *out, hid_t *memory) {
   if (H5Tequal(type, H5T_IEEE_F32LE) > 0) return *out = GT_TYPE_F32, *memory = H5T_NATIVE_FLOAT, true;
   if (H5Tequal(type, H5T_IEEE_F64LE) > 0) return *out = GT_TYPE_F64, *memory = H5T_NATIVE_DOUBLE, true;

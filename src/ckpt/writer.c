@@ -1,4 +1,5 @@
-/* The writer: the image is built in the caller's thread (HDF5 is not thread-safe), one thread of its own makes it durable. */
+/* The writer: the caller's thread builds the image (HDF5 is not thread-safe), the writer's own
+   thread makes it durable. */
 #include "internal.h"
 
 #include <errno.h>
@@ -9,13 +10,13 @@
 #include <sys/stat.h>
 
 struct gt_ckpt_writer {
-  char *run_dir, *name; /* of its files: the region's, or the final model's */
+  char *run_dir, *name; /* name of its files: the region's, or the final model's */
   pthread_t thread;
   pthread_mutex_t lock;
   pthread_cond_t changed;
-  gt_ckpt_progress progress; /* what follows is under the lock */
+  gt_ckpt_progress progress; /* the members below are protected by the lock */
   bool closing;
-  gt_ckpt_file file; /* the thread's while BUSY */
+  gt_ckpt_file file; /* used by the thread while BUSY */
   int64_t round;
   gt_status status;
   char text[GT_ERROR_TEXT_MAX];
@@ -41,7 +42,7 @@ static void *serve(void *context) {
   return NULL;
 }
 
-/* The thread takes no signal: stop requests are for the thread that runs MPI. */
+/* The thread blocks all signals: stop requests are for the thread that runs MPI. */
 static int start_thread(gt_ckpt_writer *writer) {
   sigset_t all, before;
   sigfillset(&all);

@@ -15,35 +15,36 @@ gt_augment_window gt_augment_draw(gt_rng *rng) {
   return window;
 }
 
-/* What a row of the window takes from the image: `count` pixels from column `from`, after `before` pixels of border; as seen from the row's
-   first pixel, which for a flipped window is its last column. */
+/* The part of a row of the window that lies in the image: `count` pixels from column `from`, after
+   `before` pixels of border.  Counted from the first pixel of the output row; in a flipped window
+   this is the last column. */
 typedef struct {
   size_t before, from, count;
 } span;
 
 static span span_of(size_t w, gt_augment_window window) {
-  int left = window.flip ? -window.left : window.left; /* of the mirrored image */
+  int left = window.flip ? -window.left : window.left; /* in the mirrored image */
   size_t off = (size_t)(left < 0 ? -left : left), inside = off < w ? w - off : 0;
   span s = {.before = left < 0 ? (off < w ? off : w) : 0, .count = inside};
-  size_t from = left < 0 ? 0 : off; /* column of the mirrored image */
+  size_t from = left < 0 ? 0 : off; /* column in the mirrored image */
   s.from = window.flip && inside > 0 ? w - 1 - from : from;
   return s;
 }
 
-/* The image's row that row y of the window shows, or -1. */
+/* The row of the image for row y of the window, or -1. */
 static ptrdiff_t row_of(size_t y, size_t h, gt_augment_window window) {
   ptrdiff_t row = (ptrdiff_t)y + window.top;
   return row >= 0 && (size_t)row < h ? row : -1;
 }
 
-/* n pixels of zero bytes; returns what follows them. */
+/* Writes n black pixels; returns the position after them. */
 static float *black(float *x, size_t n, const float *table, size_t c) {
   for (size_t i = 0; i < n; i++)
     for (size_t k = 0; k < c; k++) *x++ = table[k * 256];
   return x;
 }
 
-/* n pixels from `at` on, forwards or backwards. */
+/* Writes n pixels from `at` on, forwards or backwards; returns the position after them. */
 static float *look_up(float *x, const uint8_t *at, size_t n, const float *table, size_t c, bool backwards) {
   const ptrdiff_t step = backwards ? -(ptrdiff_t)c : (ptrdiff_t)c;
   for (size_t i = 0; i < n; i++, at += step)

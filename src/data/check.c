@@ -6,7 +6,8 @@
 #include "dataset.h"
 
 #define MAX_CLASSES 1000000
-/* Deflate shrinks at most 1032-fold: a file that claims more than this is damaged, and is not given that much memory. */
+/* Deflate compresses at most 1032-fold: a file that claims more is damaged, and no memory is
+   allocated for it. */
 #define MAX_COMPRESSION 1100ULL
 
 gt_status gt_dataset_check_root(gt_dataset *d) {
@@ -42,7 +43,7 @@ static gt_status open_set(gt_dataset *d, gt_split split, const char *name, int r
   return GT_OK;
 }
 
-/* Is the type of `dset` this one?  Byte order may differ: HDF5 converts it. */
+/* Whether `dset` has this type.  The byte order may differ: HDF5 converts it. */
 static bool has_type(hid_t dset, H5T_class_t class, size_t size, H5T_sign_t sign, char *found, size_t found_size) {
   hid_t type = H5Dget_type(dset);
   bool same = H5Tget_class(type) == class && H5Tget_size(type) == size && (class != H5T_INTEGER || H5Tget_sign(type) == sign);
@@ -72,7 +73,7 @@ static gt_status check_types(gt_dataset *d, gt_split split) {
   return GT_OK;
 }
 
-/* The most bytes of values that a data set in a file of this size can hold. */
+/* Upper bound for the bytes of values in a data set of a file of this size. */
 static uint64_t most_bytes(hid_t dset, uint64_t file_bytes) {
   uint64_t most = file_bytes;
   hid_t plist = H5Dget_create_plist(dset);
@@ -140,7 +141,7 @@ gt_status gt_dataset_check_input(gt_dataset *d) {
   d->std = GT_NEW_ARRAY(float, c);
   for (size_t i = 0; i < c; i++) d->std[i] = 1.0F;
   if (d->info.input == GT_INPUT_IDS) return check_features(d);
-  if (d->info.input == GT_INPUT_FLOATS) return GT_OK; /* taken as it is */
+  if (d->info.input == GT_INPUT_FLOATS) return GT_OK; /* not scaled */
   GT_TRY(gt_data_h5_attr_floats(d->file, d->path, "mean", d->mean, c));
   GT_TRY(gt_data_h5_attr_floats(d->file, d->path, "std", d->std, c));
   for (size_t i = 0; i < c; i++) {
@@ -182,7 +183,7 @@ static gt_status check_ids(const gt_dataset *d, gt_split split, size_t first, si
   return GT_OK;
 }
 
-/* Any byte is right; floats and ids are looked at, a block at a time. */
+/* Any byte is valid; floats and ids are checked block by block. */
 static gt_status check_x(gt_dataset *d, gt_split split) {
   size_t n = gt_dataset_count(d, split), row_bytes = gt_dataset_row_bytes(d);
   size_t block = gt_data_h5_block_rows(d->x[split], n, row_bytes);

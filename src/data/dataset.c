@@ -1,4 +1,4 @@
-/* What an open data set holds: its samples as they are stored, and what is known of them. */
+/* An open data set: its samples as stored, and its description. */
 #include "dataset.h"
 
 const char *const gt_data_input_names[3] = {"uint8", "float32", "int32"};
@@ -44,7 +44,8 @@ size_t gt_dataset_row_bytes(const gt_dataset *d) {
 
 gt_status gt_dataset_read(gt_dataset *d, gt_split split, size_t first, size_t count, void *out) {
   const char *name = split == GT_SPLIT_TRAIN ? "/train/x" : "/test/x";
-  const hid_t types[] = {H5T_NATIVE_UINT8, H5T_NATIVE_FLOAT, H5T_NATIVE_INT32}; /* by gt_input */
+  /* indexed by gt_input */
+  const hid_t types[] = {H5T_NATIVE_UINT8, H5T_NATIVE_FLOAT, H5T_NATIVE_INT32};
   gt_data_h5_quiet();
   return gt_data_h5_read_rows(d->x[split], d->path, name, types[d->info.input], first, count, out);
 }

@@ -1,14 +1,14 @@
-/* dataset: what the other files of this part know of an open data set. */
+/* dataset: internals of an open data set, for the other files of this part. */
 #ifndef GEOTRAIN_DATA_DATASET_H
 #define GEOTRAIN_DATA_DATASET_H
 
 #include "h5.h"
 
-/* Ids are int32, and a count of them too. */
+/* Ids and their number are int32. */
 #define GT_DATA_MAX_FEATURES 2147483646
 
 struct gt_dataset {
-  hid_t file, x[2], y[2]; /* x, y by gt_split */
+  hid_t file, x[2], y[2]; /* x, y indexed by gt_split */
   char *path;
   uint64_t file_bytes;
   gt_dataset_info info;
@@ -17,15 +17,17 @@ struct gt_dataset {
 };
 
 size_t gt_dataset_count(const gt_dataset *dataset, gt_split split);
-/* Bytes of one sample as it is stored. */
-extern const char *const gt_data_input_names[3]; /* by gt_input: "uint8", "float32", "int32" */
+/* Size in bytes of one sample as stored. */
+/* indexed by gt_input: "uint8", "float32", "int32" */
+extern const char *const gt_data_input_names[3];
 size_t gt_dataset_row_bytes(const gt_dataset *dataset);
-/* Fills in info.schema_sha256. */
+/* Sets info.schema_sha256. */
 void gt_dataset_hash_schema(gt_dataset *dataset);
-/* Samples [first, first+count) of a split, as stored (uint8, float32 or int32), into `out`. */
+/* Reads samples [first, first+count) of a split, as stored (uint8, float32 or int32), into
+   `out`. */
 gt_status gt_dataset_read(gt_dataset *dataset, gt_split split, size_t first, size_t count, void *out);
 
-/* check.c: each fills in what it has checked.  GT_ERR_DATA as gt_dataset_open says. */
+/* check.c: each function stores what it has checked.  GT_ERR_DATA as for gt_dataset_open. */
 gt_status gt_dataset_check_root(gt_dataset *dataset);
 gt_status gt_dataset_check_split(gt_dataset *dataset, gt_split split);
 gt_status gt_dataset_check_input(gt_dataset *dataset);

@@ -1,4 +1,4 @@
-/* Opens HDF5 files and reads rows from them; every failure becomes one sentence. */
+/* Opens HDF5 files and reads rows from them; every failure gives one sentence. */
 #include "h5.h"
 
 #include <errno.h>
@@ -19,7 +19,8 @@ typedef struct {
   size_t size;
 } reason_context;
 
-/* The innermost description; where it quotes the system's message amid addresses and sizes, the message alone. */
+/* Takes the innermost description.  If it quotes the system's message among addresses and sizes,
+   only that message. */
 static herr_t take_first(unsigned n, const H5E_error2_t *error, void *context) {
   static const char quote[] = "error message = '";
   reason_context *c = context;
@@ -41,7 +42,7 @@ char *gt_data_h5_reason(char *buf, size_t size) {
   return buf;
 }
 
-/* The system's own reasons first: HDF5 says them badly. */
+/* Finds the system's own errors first, since HDF5 reports them badly. */
 static gt_status check_readable(const char *path) {
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return GT_FAIL(GT_ERR_DATA, "%s: cannot be opened (%s); an HDF5 data set is needed", path, strerror(errno));
@@ -61,7 +62,8 @@ gt_status gt_data_h5_open(hid_t *file, const char *path) {
   if (is_hdf5 == 0) return GT_FAIL(GT_ERR_DATA, "%s: is not an HDF5 file; make one with `geotrain data import` or `geotrain data synth`", path);
   hid_t access = H5Pcreate(H5P_FILE_ACCESS);
 #if H5_VERSION_GE(1, 10, 7)
-  H5Pset_file_locking(access, 0, 1); /* parallel file systems are often mounted without locks, and a data set is only read */
+  /* parallel file systems are often mounted without locks; reading does not need one */
+  H5Pset_file_locking(access, 0, 1);
 #endif
   *file = H5Fopen(path, H5F_ACC_RDONLY, access);
   if (*file < 0) {

@@ -1,4 +1,5 @@
-/* h5: HDF5 as this part uses it: quiet, its error stack turned into one sentence, rows read by number.  Local. */
+/* h5: wrappers for HDF5: no printed errors, its error stack as one sentence, rows read by number.
+   Local. */
 #ifndef GEOTRAIN_DATA_H5_H
 #define GEOTRAIN_DATA_H5_H
 
@@ -6,9 +7,10 @@
 
 #include "geotrain/data.h"
 
-extern const char *const gt_data_split_names[2]; /* by gt_split: "train", "test" */
+extern const char *const gt_data_split_names[2]; /* indexed by gt_split: "train", "test" */
 
-/* Keeps HDF5 from printing its error stack; called at the head of every entry into this part (the setting is per thread). */
+/* Stops HDF5 from printing its error stack.  Every entry point of this part calls it, since the
+   setting is per thread. */
 void gt_data_h5_quiet(void);
 /* The innermost reason of the last failed HDF5 call, on one line, in buf; returns buf.  Call it before any other HDF5 function. */
 char *gt_data_h5_reason(char *buf, size_t size);
@@ -19,22 +21,23 @@ gt_status gt_data_h5_open(hid_t *file, const char *path);
 /* Closes an HDF5 id of any kind; a negative one is ignored. */
 void gt_data_h5_close(hid_t id);
 
-/* What a type is called in a sentence: "uint8", "float64", "string"; in buf; returns buf. */
+/* The name of a type in messages: "uint8", "float64", "string"; written to buf; returns buf. */
 char *gt_data_h5_type_name(hid_t type, char *buf, size_t size);
 
-/* Whether `name` is there, in this file: GT_ERR_DATA where it leads to another. */
+/* Whether `name` exists in this file.  GT_ERR_DATA if it links to another file. */
 gt_status gt_data_h5_exists(hid_t file, const char *path, const char *name, bool *there);
-/* Opens the data set `name`, of a shape as in a sentence; the caller closes *dset, also after an
-   error where it is not negative.  GT_ERR_DATA: it cannot be opened, its values lie elsewhere, or
-   one chunk of it takes more memory than all that it holds. */
+/* Opens the data set `name`; `shape` describes the expected shape in messages.  The caller closes
+   *dset, also after an error, if it is not negative.  GT_ERR_DATA: it cannot be opened, its values
+   are in another file, or one chunk needs more memory than all its values. */
 gt_status gt_data_h5_open_set(hid_t file, const char *path, const char *name, const char *shape, hid_t *dset);
 
-/* Reads rows [first, first+count) of a data set of any rank into `out`, which has room for them as `memory_type`. */
+/* Reads rows [first, first+count) of a data set of any rank into `out`, converted to
+   `memory_type`. */
 gt_status gt_data_h5_read_rows(hid_t dset, const char *path, const char *name, hid_t memory_type, size_t first, size_t count, void *out);
-/* How many rows to read at a time: about 4 MiB, whole chunks where the data set is chunked. */
+/* Number of rows to read at a time: about 4 MiB, and whole chunks if the data set is chunked. */
 size_t gt_data_h5_block_rows(hid_t dset, size_t rows, size_t row_bytes);
 
-/* Attributes of `object`, each of exactly the kind asked for. */
+/* Read attributes of `object`; each must have exactly the requested kind. */
 gt_status gt_data_h5_attr_int(hid_t object, const char *path, const char *name, int64_t *out);
 gt_status gt_data_h5_attr_text(hid_t object, const char *path, const char *name, char *out, size_t size);
 gt_status gt_data_h5_attr_floats(hid_t object, const char *path, const char *name, float *out, size_t n);

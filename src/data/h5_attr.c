@@ -1,4 +1,4 @@
-/* Reads attributes of exactly one kind: an integer, a text, n float32. */
+/* Reads attributes of exactly one kind: an integer, a text, or n float32. */
 #include <stdio.h>
 #include <string.h>
 
@@ -52,7 +52,7 @@ gt_status gt_data_h5_attr_int(hid_t object, const char *path, const char *name, 
   return status;
 }
 
-/* h5py writes texts of variable length, this program ones of fixed length. */
+/* h5py writes texts of variable length, this program writes fixed length. */
 static gt_status read_text(hid_t attr, hid_t type, const char *path, const char *name, char *out, size_t size) {
   hid_t memory = H5Tcopy(H5T_C_S1);
   gt_status status = GT_OK;
@@ -87,7 +87,7 @@ gt_status gt_data_h5_attr_text(hid_t object, const char *path, const char *name,
                      gt_data_h5_type_name(type, found, sizeof found), (long long)count);
   else
     status = read_text(attr, type, path, name, out, size);
-  for (char *p = out; status == GT_OK && *p; p++) /* it is printed in sentences and tables */
+  for (char *p = out; status == GT_OK && *p; p++) /* the text is printed in messages and tables */
     if ((unsigned char)*p < ' ' || *p == 127) *p = '?';
   gt_data_h5_close(type);
   gt_data_h5_close(attr);

@@ -1,10 +1,10 @@
-/* Opens a data set that lies in the file itself: a file must not make its reader follow it
-   elsewhere, nor ask for more memory than what it holds. */
+/* Opens a data set that is stored in the file itself.  A file must not redirect the reader to
+   another file, nor make it allocate more memory than its data need. */
 #include <stdio.h>
 
 #include "h5.h"
 
-/* Memory for one chunk, whatever a data set holds. */
+/* Memory allowed for one chunk, whatever the size of the data set. */
 #define CHUNK_BYTES ((hsize_t)16 << 20)
 
 /* Called by HDF5 before it opens the file that an external link names. */
@@ -14,7 +14,7 @@ static herr_t refuse_link(const char *from, const char *group, const char *to, c
   return -1;
 }
 
-/* Access that stays in the file; *met becomes true where it ended at a link out of it. */
+/* Access properties that do not leave the file; *met becomes true if an external link was found. */
 static hid_t inside(hid_t class, bool *met) {
   hid_t access = H5Pcreate(class);
   *met = false;
@@ -34,7 +34,7 @@ gt_status gt_data_h5_exists(hid_t file, const char *path, const char *name, bool
   return met ? leads_out(path, name) : GT_OK;
 }
 
-/* Chunks larger than the data set are those of one that was to grow: not too large. */
+/* Accepts chunks larger than the data set up to CHUNK_BYTES: extendible data sets have them. */
 static gt_status check_chunks(hid_t dset, hid_t plist, const char *path, const char *name) {
   hsize_t chunk[H5S_MAX_RANK];
   hid_t type = H5Dget_type(dset), space = H5Dget_space(dset);

@@ -1,5 +1,5 @@
-/* Samples in memory as they are stored, and the batches made from them: bytes become floats through a table of 256 a channel, floats and ids are
-   copied. */
+/* Samples in memory as stored, and the batches made from them: bytes become floats through a table
+   of 256 entries per channel, floats and ids are copied. */
 #include <string.h>
 
 #include "augment.h"
@@ -9,7 +9,7 @@
 struct gt_loader {
   gt_input input;
   gt_augment augment;
-  size_t n, h, w, c, values, row_bytes; /* values: of a sample; row_bytes: of it as stored */
+  size_t n, h, w, c, values, row_bytes; /* values: per sample; row_bytes: stored bytes per sample */
   void *rows;                           /* (n,values) of uint8, float or int32 */
   float *table;                         /* BYTES: (c,256): (v / 255 - mean) / std */
   int32_t *labels;
@@ -29,7 +29,8 @@ static gt_status check_samples(const gt_dataset *dataset, gt_split split, const 
   return GT_OK;
 }
 
-/* Reads the file in blocks, front to back, and keeps the samples that were named; a block with none of them is not read. */
+/* Reads the file in blocks, front to back, and keeps the given samples; blocks without any are
+   skipped. */
 static gt_status read_named(char *to, gt_dataset *dataset, gt_split split, const uint32_t *samples, size_t n) {
   size_t total = gt_dataset_count(dataset, split), row = gt_dataset_row_bytes(dataset);
   size_t block = gt_data_h5_block_rows(dataset->x[split], total, row);
@@ -101,7 +102,7 @@ static void fill_bytes(const gt_loader *l, const uint8_t *bytes, float *x) {
     for (size_t c = 0; c < l->c; c++) x[i + c] = l->table[c * 256 + bytes[i + c]];
 }
 
-/* Place i of a batch receives a sample; a window, unless NULL, is cut out of it. */
+/* Copies a sample to place i of a batch; cut by `window` unless NULL. */
 static void fill_one(const gt_loader *l, size_t sample, void *x, size_t i, const gt_augment_window *window) {
   const char *row = (const char *)l->rows + sample * l->row_bytes;
   float *to = (float *)x + i * l->values;

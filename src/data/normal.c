@@ -1,5 +1,5 @@
-/* Means and deviations of images: exact sums of parts, what they make together, and what a data set
-   is normalised with. */
+/* Means and deviations of images: exact sums over parts, the values computed from them, and the
+   normalisation of a data set. */
 #include <math.h>
 #include <string.h>
 
@@ -31,13 +31,14 @@ gt_status gt_dataset_sums(gt_dataset *d, const uint32_t *samples, size_t n, uint
   return status;
 }
 
-/* In units of 255. */
+/* mean and std are divided by 255. */
 void gt_data_moments(const uint64_t *sums, size_t channels, float *mean, float *std) {
   const double n = (double)sums[0];
   for (size_t c = 0; c < channels; c++) {
     const double m = n > 0 ? (double)sums[1 + c] / n : 0, variance = n > 0 ? (double)sums[1 + channels + c] / n - m * m : 0;
     mean[c] = (float)(m / 255);
-    std[c] = variance > 1e-9 ? (float)(sqrt(variance) / 255) : 1.0F; /* a channel of one value: nothing to scale */
+    /* constant channel: no scaling */
+    std[c] = variance > 1e-9 ? (float)(sqrt(variance) / 255) : 1.0F;
   }
 }
 

@@ -1,4 +1,4 @@
-/* Which file a job's region reads, and which of its training samples are the region's. */
+/* Which file a region of a job reads, and which of its training samples belong to the region. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ size_t gt_data_namesake(const gt_job *job, size_t region) {
   return r;
 }
 
-/* ---- what regions have in common ------------------------------------------------------------- */
+/* ---- comparison of regions ------------------------------------------------------------------- */
 
 /* "28 x 28 x 1 uint8 of 10 classes". */
 static const char *describe(const gt_dataset_info *d, char buf[128]) {
@@ -35,8 +35,8 @@ static gt_status check_shape(const gt_job *job, const gt_dataset_info *infos, si
                  describe(&infos[region], there), gt_data_path(job, region), job->regions[0].name, describe(&infos[0], here), gt_data_path(job, 0));
 }
 
-/* The same path on other machines may well be another file, but then somebody must have meant
-   it. */
+/* The same path may be different files on different machines, but only if the job says so
+   (data.partition.by file). */
 static gt_status check_path(const gt_job *job, const gt_dataset_info *infos, size_t region) {
   const size_t other = gt_data_namesake(job, region);
   if (strcmp(infos[other].samples_sha256, infos[region].samples_sha256) == 0 || job->data.partition.by == GT_PART_FILE) return GT_OK;
@@ -59,7 +59,8 @@ gt_status gt_data_files(const gt_job *job, const gt_dataset_info *infos, size_t 
 
 /* ---- partition ------------------------------------------------------------------------------- */
 
-/* What is everybody's own is not divided; a file that is shared after all is so by shares alone. */
+/* The only reader of a file gets all of it.  With `by: file`, a file that several regions read is
+   divided by shares. */
 static gt_part_kind kind_of(const gt_job *job, size_t readers) {
   const gt_part_kind by = job->data.partition.by;
   return readers == 1 ? GT_PART_FILE : by == GT_PART_FILE ? GT_PART_SHARES : by;

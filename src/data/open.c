@@ -1,11 +1,12 @@
-/* Opens a data set: hands its pieces to the checks, and hashes what it is. */
+/* Opens a data set: checks its parts and computes its hashes. */
 #include "dataset.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
-/* Text, so that the hash does not depend on padding or byte order; %a prints a float exactly. */
+/* Hashes a text, so that the hash does not depend on padding or byte order; %a prints a float
+   exactly. */
 void gt_dataset_hash_schema(gt_dataset *d) {
   gt_dataset_info *info = &d->info;
   size_t size = 192 + info->c * 64, at = 0;
@@ -19,8 +20,8 @@ void gt_dataset_hash_schema(gt_dataset *d) {
   gt_free(text);
 }
 
-/* All labels, and three samples as they are stored: cheap, and no two files that were not copied
-   from one another have the same. */
+/* Hashes all labels and three samples as stored: cheap, and equal in practice only for copies of
+   one file. */
 static gt_status hash_samples(gt_dataset *d) {
   const size_t n = d->info.ntrain, row = gt_dataset_row_bytes(d), labels = n * sizeof(int32_t), at[3] = {0, n / 2, n - 1};
   char *bytes = gt_alloc(labels + 3 * row, 1);

@@ -1,5 +1,6 @@
-/* The order of samples: a keyed Feistel permutation on the next power of two, walked until it lands below n
-   (Black and Rogaway, Ciphers with Arbitrary Finite Domains, CT-RSA 2002, method 2). */
+/* The order of samples: a keyed Feistel permutation on the next power of two, repeated until the
+   result is below n (cycle walking: Black and Rogaway, Ciphers with Arbitrary Finite Domains,
+   CT-RSA 2002, method 2). */
 #include "order.h"
 
 gt_permutation gt_order_permutation(const gt_order *order, int64_t epoch) {
@@ -13,7 +14,8 @@ gt_permutation gt_order_permutation(const gt_order *order, int64_t epoch) {
   return p;
 }
 
-/* The round function: any function will do for a permutation; this one mixes well (SplitMix64's finalizer). */
+/* The round function.  Any function gives a permutation; this one mixes well (SplitMix64's
+   finalizer). */
 static uint64_t mix(uint64_t half, uint64_t key) {
   uint64_t z = (half + 1) * UINT64_C(0x9e3779b97f4a7c15) ^ key;
   z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -21,7 +23,8 @@ static uint64_t mix(uint64_t half, uint64_t key) {
   return z ^ (z >> 31);
 }
 
-/* Each round changes one half by a function of the other, so it can be undone: a permutation of 0..2^bits-1. */
+/* Each round changes one half by a function of the other, so it is invertible: a permutation of
+   0..2^bits-1. */
 static uint64_t feistel(const gt_permutation *p, uint64_t v) {
   uint64_t left_mask = (UINT64_C(1) << p->left_bits) - 1, right_mask = (UINT64_C(1) << p->right_bits) - 1;
   uint64_t left = v >> p->right_bits, right = v & right_mask;
@@ -33,7 +36,8 @@ static uint64_t feistel(const gt_permutation *p, uint64_t v) {
 }
 
 size_t gt_permutation_at(const gt_permutation *p, size_t i) {
-  /* Walking a cycle from below n comes back below n, and two starts never meet.  n is over half the domain: under 2 steps on average. */
+  /* A walk along the cycle from below n returns below n, and two starts never give the same result.
+     n is over half the domain: under 2 steps on average. */
   uint64_t v = feistel(p, i);
   while (v >= p->n) v = feistel(p, v);
   return (size_t)v;

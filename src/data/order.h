@@ -1,4 +1,4 @@
-/* order: which sample stands at which place of an epoch, without a stored permutation.  Local. */
+/* order: which sample is at which place of an epoch, without a stored permutation.  Local. */
 #ifndef GEOTRAIN_DATA_ORDER_H
 #define GEOTRAIN_DATA_ORDER_H
 
@@ -15,7 +15,7 @@ typedef struct {
 
 /* The permutation of one epoch; n > 0. */
 gt_permutation gt_order_permutation(const gt_order *order, int64_t epoch);
-/* The sample at place i < n; a few dozen operations, whatever n. */
+/* The sample at place i < n; a few dozen operations for any n. */
 size_t gt_permutation_at(const gt_permutation *p, size_t i);
 
 #endif

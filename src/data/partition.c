@@ -1,4 +1,5 @@
-/* Divides training samples over regions: at random by shares, by whole labels, or by Dirichlet proportions. */
+/* Divides training samples over regions: at random by shares, by whole labels, or by Dirichlet
+   proportions. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +35,8 @@ static void shuffle(uint32_t *items, size_t n, gt_rng *rng) {
   }
 }
 
-/* Hands items[n] out in consecutive runs whose sizes follow `weights` (not all 0): a run ends at the rounded sum of the weights so far. */
+/* Distributes items[n] in consecutive runs whose sizes follow `weights` (not all 0): a run ends at
+   the rounded sum of the weights so far. */
 static void deal(uint32_t *owner, const uint32_t *items, size_t n, const double *weights, size_t nregions) {
   double sum = 0, so_far = 0;
   size_t at = 0;
@@ -75,7 +77,8 @@ static gt_status group(groups *g, const int32_t *labels, size_t n) {
   }
   g->items = GT_NEW_ARRAY(uint32_t, n);
   g->start = GT_NEW_ARRAY(size_t, g->nlabels + 2);
-  /* Counting sort; the counts stand two places late so that, when items are placed, starts end up where they belong. */
+  /* Counting sort.  The counts are stored two places late, so that the starts are correct after the
+     items have been placed. */
   for (size_t i = 0; i < n; i++) g->start[labels[i] + 2]++;
   for (size_t k = 2; k < g->nlabels + 2; k++) g->start[k] += g->start[k - 1];
   for (size_t i = 0; i < n; i++) g->items[g->start[labels[i] + 1]++] = (uint32_t)i;
@@ -92,7 +95,8 @@ static void ungroup(groups *g) {
 }
 
 typedef struct {
-  size_t size, place; /* samples; place after the shuffle, so that the seed decides among equals */
+  /* samples; place after the shuffle, so that the seed orders labels of equal size */
+  size_t size, place;
   uint32_t label;
 } ranked_label;
 
@@ -109,7 +113,8 @@ static void largest_first(const groups *g, uint32_t *labels, size_t n) {
   gt_free(sorted);
 }
 
-/* Labels that occur, shuffled, then the largest first; returns how many. */
+/* Writes the labels that occur, largest first, labels of equal size in random order; returns their
+   number. */
 static size_t rank_labels(const gt_partition *p, const groups *g, uint32_t *ranked) {
   gt_rng rng = gt_rng_make(p->seed, GT_RNG_PARTITION, GT_PART_LABEL, 0);
   size_t n = 0;
@@ -120,7 +125,8 @@ static size_t rank_labels(const gt_partition *p, const groups *g, uint32_t *rank
   return n;
 }
 
-/* The region that lacks most of what its share is; when as many regions are empty as labels are left, only those are asked. */
+/* The region furthest below its share.  If as many regions are empty as labels are left, only empty
+   regions are considered. */
 static size_t neediest(const gt_partition *p, const size_t *have, size_t n, double sum, bool only_empty) {
   size_t best = p->nregions;
   double most = -INFINITY;
@@ -161,8 +167,8 @@ static gt_status by_label(const gt_partition *p, const int32_t *labels, size_t n
 /* Yurochkin et al. 2019 (Bayesian Nonparametric Federated Learning of Neural Networks, section 4):
    for each label, the proportions of the regions are drawn from a Dirichlet distribution.  (Hsu, Qi
    and Brown 2019 draw a client's proportions of the labels instead.)  Its parameters are alpha
-   times the shares, scaled to mean 1: equal shares are plain Dirichlet(alpha), unequal ones are met
-   on average. */
+   times the shares, scaled to mean 1: equal shares give plain Dirichlet(alpha), unequal shares are
+   met on average. */
 static void draw_proportions(const gt_partition *p, size_t label, double *weights) {
   gt_rng rng = gt_rng_make(p->seed, GT_RNG_PARTITION, GT_PART_DIRICHLET, label + 1);
   double sum = 0, total = 0;
@@ -172,7 +178,8 @@ static void draw_proportions(const gt_partition *p, size_t label, double *weight
     total += weights[r];
   }
   if (total >= 1e-300 && isfinite(total)) return;
-  /* A tiny alpha underflows; its limit is one region that takes the whole label, drawn by the shares. */
+  /* A tiny alpha underflows.  In the limit one region takes the whole label; it is drawn in
+     proportion to the shares. */
   double at = gt_rng_uniform(&rng) * sum;
   size_t taker = 0;
   while (taker + 1 < p->nregions && (at -= share(p, taker)) >= 0) taker++;
@@ -206,13 +213,14 @@ static gt_status assign(const gt_partition *p, const int32_t *labels, size_t n, 
   case GT_PART_DIRICHLET:
     return by_dirichlet(p, labels, n, owner);
   case GT_PART_FILE:
-    for (size_t i = 0; i < n; i++) owner[i] = (uint32_t)region; /* its own file, all of it */
+    /* each region uses all of its own file */
+    for (size_t i = 0; i < n; i++) owner[i] = (uint32_t)region;
     return GT_OK;
   }
   return GT_FAIL(GT_ERR_FAULT, "partition kind %d is not known", (int)p->kind);
 }
 
-/* Every region must have something, not only the one that asks: so all regions come to the same verdict. */
+/* Checks all regions, not only the caller's, so that every region gets the same result. */
 static gt_status check_none_empty(const gt_partition *p, const size_t *sizes, size_t n) {
   static const char *const hints[] = {[GT_PART_SHARES] = "a larger share",
                                       [GT_PART_LABEL] = "more labels",
@@ -235,7 +243,8 @@ gt_status gt_partition_part(const gt_partition *p, const int32_t *labels, size_t
   size_t *sizes = GT_NEW_ARRAY(size_t, p->nregions), at = 0;
   gt_status status = assign(p, labels, nlabels, region, owner);
   for (size_t i = 0; i < nlabels && status == GT_OK; i++) sizes[owner[i]]++;
-  for (size_t r = 0; r < p->nregions && p->kind == GT_PART_FILE && nlabels > 0; r++) sizes[r] = nlabels; /* others' files are checked by them */
+  /* the owners of other files check these themselves */
+  for (size_t r = 0; r < p->nregions && p->kind == GT_PART_FILE && nlabels > 0; r++) sizes[r] = nlabels;
   if (status == GT_OK) status = check_none_empty(p, sizes, nlabels);
   if (status == GT_OK) {
     *samples = GT_NEW_ARRAY(uint32_t, sizes[region]);

@@ -1,13 +1,12 @@
-/* Writes a file per region from one, as data that were gathered where they lie would be: each file
-   has the mean and std of its own training images. */
+/* Splits one file into one per region, as if the data had been collected there: each file has the
+   mean and std of its own training images. */
 #include <stdio.h>
 #include <string.h>
 
 #include "dataset.h"
 #include "store.h"
 
-/* FOLDER/NAME-1.h5, numbered as people count; folder NULL: beside the file.  The caller frees
-   it. */
+/* FOLDER/NAME-1.h5, numbered from 1; folder NULL: beside the file.  The caller frees it. */
 static char *name_of(const char *path, const char *folder, size_t region) {
   const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path, *end = strrchr(base, '.');
   const size_t size = strlen(path) + (folder ? strlen(folder) : 0) + 32;
@@ -32,7 +31,8 @@ static gt_status write_rows(gt_data_store *to, gt_input input, gt_split split, s
   return GT_FAIL(GT_ERR_FAULT, "input %d is not known", (int)input);
 }
 
-/* Copies the named samples (rising numbers; NULL: the first n), a block of the file at a time. */
+/* Copies the given samples (ascending numbers; NULL: the first n), one block of the file at a
+   time. */
 static gt_status copy(gt_dataset *from, gt_data_store *to, gt_split split, const uint32_t *samples, size_t n) {
   const size_t total = gt_dataset_count(from, split), row = gt_dataset_row_bytes(from), block = gt_data_h5_block_rows(from->x[split], total, row);
   char *rows = gt_alloc(block + 1, row);
@@ -41,7 +41,8 @@ static gt_status copy(gt_dataset *from, gt_data_store *to, gt_split split, const
   for (size_t i = 0, done = 0; i < n && status == GT_OK; done = i) {
     const size_t first = (samples ? samples[i] : i) / block * block, count = total - first < block ? total - first : block;
     status = gt_dataset_read(from, split, first, count, rows);
-    for (; i < n && (samples ? samples[i] : i) < first + count; i++) { /* moved to the front, where they are not yet needed */
+    /* moved to the front in place; rows before this one are no longer needed */
+    for (; i < n && (samples ? samples[i] : i) < first + count; i++) {
       const size_t at = samples ? samples[i] : i;
       memmove(rows + (i - done) * row, rows + (at - first) * row, row);
       labels[i - done] = from->labels[split][at];

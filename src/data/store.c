@@ -1,4 +1,5 @@
-/* Writes a data set file of schema 1 (docs/data-format.md) so that a reader sees the whole of it or none. */
+/* Writes a data set file of schema 1 (docs/data-format.md) so that a reader sees either the
+   complete file or none. */
 #include "store.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@ struct gt_data_store {
   char *path, *temporary;
   hid_t file, x[2], y[2];
   gt_data_shape shape;
-  uint64_t *histogram; /* (c,256) of the training images: mean and std come from exact counts */
+  uint64_t *histogram; /* (c,256) of the training images: exact counts for mean and std */
   bool finished;
 };
 
@@ -20,7 +21,7 @@ static gt_status failed(const gt_data_store *s, const char *doing) {
   return GT_FAIL(GT_ERR_DATA, "%s: %s failed (%s)", s->path, doing, gt_data_h5_reason(reason, sizeof reason));
 }
 
-/* Properties without times of change: the same data make the same file. */
+/* Properties without time stamps, so that the same data give the same file. */
 static hid_t untimed(hid_t class) {
   hid_t properties = H5Pcreate(class);
   H5Pset_obj_track_times(properties, false);
@@ -45,12 +46,13 @@ static gt_status create_split(gt_data_store *s, gt_split split) {
   return status;
 }
 
-/* HDF5 would say a missing folder badly, and the temporary name must not be another's file. */
+/* Gives a clear message for a missing folder, and never overwrites an existing temporary file. */
 static gt_status create_file(gt_data_store *s) {
   int fd = open(s->temporary, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
   if (fd < 0) return GT_FAIL(GT_ERR_DATA, "%s: cannot be written (%s)", s->path, strerror(errno));
   close(fd);
-  /* The format of HDF5 1.8: its metadata carry check sums, so that damage is found before HDF5 follows it. */
+  /* The format of HDF5 1.8 has metadata checksums, so HDF5 detects damage before it uses the
+     metadata. */
   hid_t access = H5Pcreate(H5P_FILE_ACCESS), create = untimed(H5P_FILE_CREATE);
   H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_LATEST);
   s->file = H5Fcreate(s->temporary, H5F_ACC_TRUNC, create, access);
@@ -118,7 +120,7 @@ static bool write_attr(hid_t file, const char *name, hid_t stored, hid_t memory,
   return ok;
 }
 
-/* Of channel c: its place in the sums of gt_dataset_sums. */
+/* Adds channel c to the sums, in the layout of gt_dataset_sums. */
 static void add_channel(uint64_t *sums, size_t channels, size_t c, const uint64_t *histogram) {
   sums[0] = 0;
   for (uint64_t v = 0; v < 256; v++) {
@@ -128,7 +130,7 @@ static void add_channel(uint64_t *sums, size_t channels, size_t c, const uint64_
   }
 }
 
-/* mean and std of bytes, or of ids how many there are; floats are taken as they are. */
+/* Writes mean and std of bytes, or the number of ids; nothing for floats. */
 static bool write_input(gt_data_store *s) {
   const size_t channels = s->shape.c;
   int64_t features = (int64_t)s->shape.features;
@@ -160,7 +162,7 @@ static gt_status write_attributes(gt_data_store *s, const char *name, size_t cla
 static bool sync_path(const char *path, int flags) {
   int fd = open(path, flags | O_CLOEXEC);
   if (fd < 0) return false;
-  /* Some file systems cannot sync a directory and say EINVAL: there is nothing more to do on them. */
+  /* Some file systems cannot sync a directory and return EINVAL; nothing more can be done there. */
   bool ok = fsync(fd) == 0 || (errno == EINVAL && (flags & O_DIRECTORY));
   int reason = errno;
   close(fd);

@@ -1,14 +1,15 @@
-/* Synthetic images: a smooth template a class, shifted, scaled and noisy.  Only additions, products and comparisons, no libm: the same
-   seed gives the same bytes on every machine (as long as the compiler does not fuse products and sums, which ISO C mode of gcc rules out). */
+/* Synthetic images: one smooth template per class, shifted, scaled and with noise.  Only additions,
+   products and comparisons, no libm: the same seed gives the same bytes on every machine (as long
+   as the compiler does not fuse products and sums, which gcc does not do in ISO C mode). */
 #include <math.h>
 #include <stdio.h>
 
 #include "store.h"
 
 #define GRID      6    /* templates are random on this grid and smooth between its points */
-#define MAX_SHIFT 0.11 /* of the side, each way */
-#define NOISE     0.50 /* standard deviation, where templates span about -1 to 1 */
-#define COMMON    0.55 /* how much of every template is one and the same: classes overlap */
+#define MAX_SHIFT 0.11 /* as a fraction of the side, in each direction */
+#define NOISE     0.50 /* standard deviation; templates range from about -1 to 1 */
+#define COMMON    0.55 /* share of every template common to all classes, so that classes overlap */
 
 gt_synth_spec gt_synth_default(void) {
   return (gt_synth_spec){.seed = 1, .ntrain = 4000, .ntest = 1000, .h = 28, .w = 28, .classes = 10};
@@ -37,7 +38,8 @@ static double *make_templates(const gt_synth_spec *s) {
   return templates;
 }
 
-/* Where a coordinate lies on the grid: the point before it, the point after it, and how far between, eased so that slopes meet. */
+/* Position of a coordinate on the grid: the point before it, the point after it, and the fraction
+   between them, smoothed so that the slope is continuous. */
 static void locate(double at, size_t *before, size_t *after, double *part) {
   double cell = floor(at), t = at - cell;
   int i = (int)cell % GRID;
@@ -46,14 +48,15 @@ static void locate(double at, size_t *before, size_t *after, double *part) {
   *part = t * t * (3 - 2 * t);
 }
 
-/* Standard deviation 1, near normal: three uniforms have variance 1/4. */
+/* Approximately normal with standard deviation 1: the sum of three uniforms has variance 1/4. */
 static double noise(gt_rng *rng) {
   double sum = 0;
   for (int i = 0; i < 3; i++) sum += gt_rng_uniform(rng);
   return 2 * sum - 3;
 }
 
-/* Sample i of a split depends on nothing but (seed, split, i) and the templates: a larger data set begins with the smaller one. */
+/* Sample i of a split depends only on (seed, split, i) and the templates: a larger data set begins
+   with the smaller one. */
 static int32_t make_sample(const gt_synth_spec *s, const double *templates, gt_split split, size_t i, uint8_t *image) {
   gt_rng rng = gt_rng_make(s->seed, GT_RNG_SYNTH, (uint64_t)split, i);
   size_t label = (size_t)gt_rng_below(&rng, s->classes), x0, x1, y0, y1;

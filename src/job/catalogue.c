@@ -1,4 +1,4 @@
-/* Catalogues: CSV files of prices and links of clouds at places. */
+/* Catalogues: CSV files of cloud prices and links by place. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -56,7 +56,7 @@ static char *trim(char *text) {
   return text;
 }
 
-/* Cuts a line at its commas; returns how many fields it has, FIELDS + 1 when there are more than there may be. */
+/* Splits a line at its commas.  Returns the number of fields, FIELDS + 1 if there are too many. */
 static size_t cut(char *text, csv_line *line) {
   static char nothing[] = "";
   size_t n = 0;
@@ -95,7 +95,7 @@ static gt_status read_number(const csv_line *line, size_t f, bool above_0, doubl
   return GT_OK;
 }
 
-/* Fields that are names: given where they belong to the rate, empty where they do not. */
+/* Name fields: required if the rate uses them, otherwise they must be empty. */
 static gt_status check_names(const csv_line *line, gt_rate_kind kind) {
   for (size_t f = CLOUD; f <= TO_PLACE; f++) {
     bool needed = f <= PLACE || gt_rate_has_to(kind), given = *line->field[f] != '\0';
@@ -177,7 +177,8 @@ static gt_status read_file(gt_catalogue *c, const char *path) {
   GT_TRY(gt_job_read_file(path, "a CSV file of rates", &text, &size));
   add_name(&c->texts, text);
   if (strlen(text) != size) return GT_FAIL(GT_ERR_JOB, "%s: has a zero byte in it; a CSV file of rates is needed", path);
-  return read_text(c, name, strncmp(text, "\xef\xbb\xbf", 3) == 0 ? text + 3 : text); /* spreadsheets put a mark in front */
+  /* skips a byte order mark, as spreadsheets write it */
+  return read_text(c, name, strncmp(text, "\xef\xbb\xbf", 3) == 0 ? text + 3 : text);
 }
 
 static int is_csv(const struct dirent *entry) {
@@ -201,7 +202,7 @@ static gt_status read_folder(gt_catalogue *c, const char *folder) {
   return status;
 }
 
-/* ---- order, and what lines cannot say alone ------------------------------------------------------------------------ */
+/* ---- order, and checks over several lines ---------------------------------------------------- */
 
 int gt_catalogue_compare(const catalogue_row *a, const catalogue_row *b) {
   if (a->kind != b->kind) return a->kind < b->kind ? -1 : 1;

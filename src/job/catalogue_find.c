@@ -1,4 +1,4 @@
-/* What a catalogue says: its names, and the most exact line of a rate. */
+/* Queries of a catalogue: its names, and the most specific line of a rate. */
 #include <stdio.h>
 #include <string.h>
 
@@ -48,13 +48,13 @@ const char *const *gt_catalogue_places(const gt_catalogue *c) {
 
 /* ---- rates --------------------------------------------------------------------------------------------------------- */
 
-/* 1: the same name, 0: any; -1: another. */
+/* 1: same name; 0: any; -1: another name. */
 static int match(const char *pattern, const char *name) {
   if (strcmp(pattern, name) == 0) return 1;
   return strcmp(pattern, "*") == 0 ? 0 : -1;
 }
 
-/* How exactly a row says this rate; negative: it does not. */
+/* How specific the match of a row is; negative: no match. */
 static int exactness(const catalogue_row *r, gt_rate_kind kind, gt_rate_site site, const gt_rate_site *to) {
   if (r->kind != kind || strcmp(r->cloud, site.cloud) != 0) return -1;
   int place = match(r->place, site.place), to_place = to ? match(r->to_place, to->place) : 0, to_cloud = to ? match(r->to_cloud, to->cloud) : 0;
@@ -72,7 +72,7 @@ static gt_status missing(const gt_catalogue *c, gt_rate_kind kind, gt_rate_site 
 gt_status gt_catalogue_rate(const gt_catalogue *c, gt_rate_kind kind, gt_rate_site site, const gt_rate_site *to, const gt_rate **out, size_t *n) {
   size_t best = c->n;
   int exact = -1;
-  for (size_t i = 0; i < c->n; i++) { /* later layers stand first */
+  for (size_t i = 0; i < c->n; i++) { /* later layers come first */
     int e = exactness(&c->rows[i], kind, site, to);
     if (e > exact) exact = e, best = i;
   }

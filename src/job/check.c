@@ -1,4 +1,4 @@
-/* What one key cannot say alone: counts, names, pairs, and keys that need each other. */
+/* Checks that involve several keys: counts, names, pairs, and keys that depend on each other. */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ gt_status gt_job_check_name(const char *name, const char *source, const char *wh
   return GT_OK;
 }
 
-/* A name as it is given: a region's own, or one of its hosts'. */
+/* A name from the job: of a region or of one of its hosts. */
 typedef struct {
   const char *name;
   size_t region;
@@ -94,7 +94,7 @@ static gt_status check_hosts(const gt_job *job, const char *source) {
   return status;
 }
 
-/* Devices, each a worker's, and the workers that a plan may choose. */
+/* Devices (one per worker) and the limits for the workers that a plan chooses. */
 static gt_status check_devices(const gt_job_region *r, size_t region, const char *source) {
   int64_t devices = 0;
   for (size_t d = 0; d < r->ndevices; d++) devices += r->devices[d].count;
@@ -147,13 +147,13 @@ static gt_status check_data(const gt_job *job, const job_node *root, const char 
   return GT_OK;
 }
 
-/* Figures of one level: a step's time is said in one way. */
+/* Compute values of one level: the step time is given in one way only. */
 static gt_status check_figures(const gt_job_compute *c, const char *source, const char *key) {
   if (c->samples_per_s <= 0 || c->step_s <= 0) return GT_OK;
   return GT_FAIL(GT_ERR_JOB, "%s: %s has samples_per_s and step; one of them is needed", source, key);
 }
 
-/* A list has one number a worker. */
+/* The list must have one number per worker. */
 static gt_status check_workers(const job_node *compute, const gt_job_region *r, const char *list, size_t n, const char *source, const char *key) {
   if (!gt_job_node_find(compute, list, strlen(list)) || n + 1 == (size_t)r->ranks) return GT_OK;
   if (r->ranks == 0) return GT_FAIL(GT_ERR_JOB, "%s: %s.%s is given and ranks is auto; a number of ranks is needed with it", source, key, list);
@@ -208,7 +208,7 @@ static int by_candidate(const void *a, const void *b) {
   return order ? order : (x->period > y->period) - (x->period < y->period);
 }
 
-/* Factors of one candidate would contradict each other. */
+/* Two factors for one candidate would contradict each other. */
 static gt_status check_plan(const gt_job *job, const char *source) {
   size_t n = job->plan.nfactors;
   if (n == 0) return GT_OK;

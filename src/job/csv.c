@@ -1,4 +1,5 @@
-/* Lines of comma-separated values, as tables of links and regions have them: no quotes, blanks around a field do not count, `#` begins a comment. */
+/* Lines of comma-separated values, as in tables of links and regions.  No quotes, blanks around a
+   field are ignored, `#` begins a comment. */
 #include <ctype.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@ static char *trim(char *text) {
   return text;
 }
 
-/* Cuts a line at its commas; fields[0 .. returned - 1], max + 1 when there are more than that. */
+/* Splits a line at its commas: fields[0 .. returned - 1]; returns max + 1 if there are more. */
 static size_t cut(char *line, const char **fields, size_t max) {
   size_t n = 0;
   for (char *comma; line; line = comma ? comma + 1 : NULL) {
@@ -26,7 +27,8 @@ gt_status gt_job_csv_open(job_csv *csv, const char *path, const char *needed) {
   size_t size = 0;
   *csv = (job_csv){.path = path};
   GT_TRY(gt_job_read_file(path, needed, &csv->text, &size));
-  csv->next = strncmp(csv->text, "\xef\xbb\xbf", 3) == 0 ? csv->text + 3 : csv->text; /* spreadsheets put a mark in front */
+  /* skips a byte order mark, as spreadsheets write it */
+  csv->next = strncmp(csv->text, "\xef\xbb\xbf", 3) == 0 ? csv->text + 3 : csv->text;
   if (strlen(csv->text) == size) return GT_OK;
   gt_job_csv_close(csv);
   return GT_FAIL(GT_ERR_JOB, "%s: has a zero byte in it; %s is needed", path, needed);

@@ -10,7 +10,8 @@ typedef struct {
   size_t size;
 } finding;
 
-/* train.until is one thing, whichever of its keys is used; the same of every key that a resume may change. */
+/* train.until counts as one key, whichever of its keys is used; so do the other keys that a resume
+   may change. */
 static bool passed_over(const finding *f, const char *pattern) {
   if (!f->for_resume) return false;
   size_t n = strlen(pattern);
@@ -56,7 +57,7 @@ static bool maps_differ(finding *f, const job_node *here, const job_node *there,
   for (int side = 0; side < 2; side++) {
     for (size_t i = 0; i < sides[side]->n; i++) {
       const job_node *mine = sides[side]->items[i], *other = gt_job_node_find(sides[!side], mine->key, strlen(mine->key));
-      if (side && other) continue; /* compared already */
+      if (side && other) continue; /* already compared */
       char p[JOB_PATH_MAX], q[JOB_PATH_MAX];
       gt_job_path_join(p, sizeof p, path, mine->key);
       gt_job_path_join(q, sizeof q, pattern, mine->key);
@@ -85,7 +86,8 @@ static bool lists_differ(finding *f, const job_node *here, const job_node *there
 
 static bool differ(finding *f, const job_node *here, const job_node *there, const char *path, const char *pattern) {
   if (*pattern && passed_over(f, pattern)) return false;
-  /* A whole map that only one side has: its first key is named, unless a resume may change it. */
+  /* A whole map that only one side has: its first key is reported, unless a resume may change
+     it. */
   job_node nothing = {.kind = NODE_MAP};
   if (here && !there && here->kind == NODE_MAP) return maps_differ(f, here, &nothing, path, pattern);
   if (!here && there && there->kind == NODE_MAP) return maps_differ(f, &nothing, there, path, pattern);

@@ -1,10 +1,11 @@
-/* The whole tree against the table: unknown keys, kinds and values; then defaults. */
+/* Checks the whole tree against the table (unknown keys, kinds, values), then adds defaults. */
 #include <stdio.h>
 #include <string.h>
 
 #include "internal.h"
 
-/* Where the walk is: the path as a person writes it ("regions.0.name") and as the table has it ("regions[].name"). */
+/* Position in the tree: the path as written ("regions.0.name") and as in the table
+   ("regions[].name"). */
 typedef struct {
   const char *source;
   char path[JOB_PATH_MAX], pattern[JOB_PATH_MAX];
@@ -41,7 +42,7 @@ static gt_status read_value(const place *at, const job_key *row, job_node *node)
   return GT_OK;
 }
 
-/* One value where several are needed: most often they were written without brackets. */
+/* A single value instead of a list: usually the brackets were forgotten. */
 static gt_status no_list(const place *at, const job_key *row, const job_node *node) {
   char range[256];
   gt_job_key_range(range, sizeof range, row, true);
@@ -101,7 +102,7 @@ gt_status gt_job_values(job_node *root, const char *source) {
 
 /* ---- defaults ----------------------------------------------------------------------------------------------------- */
 
-/* Every row that lies directly below `pattern`: no list between. */
+/* All rows directly below `pattern`, with no list in between. */
 static gt_status fill(job_node *map, const char *pattern, const char *path, const char *source) {
   size_t skip = strlen(pattern) + (*pattern ? 1 : 0);
   for (size_t i = 0; i < gt_job_nkeys; i++) {
@@ -121,7 +122,7 @@ static gt_status fill(job_node *map, const char *pattern, const char *path, cons
     }
     if (!node && (row->flags & KEY_UNSAID)) gt_job_node_put(map, rest, gt_job_node_new(NODE_SCALAR, NULL, "-1"));
     if (node || !row->fallback) continue;
-    /* One of several was given: the others are 0, whatever the default is. */
+    /* If one of several exclusive keys is given, the others are 0, not their defaults. */
     bool other = (row->flags & KEY_ONE_OF) && parent && parent->n > 0;
     GT_TRY(gt_job_value_read(row, full, other ? "0" : row->fallback, text, sizeof text));
     gt_job_node_put(map, rest, gt_job_node_new(NODE_SCALAR, NULL, text));

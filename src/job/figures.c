@@ -1,11 +1,11 @@
-/* What work costs, from the figures of the job, of its regions and of their devices. */
+/* The cost of work, from the values of the job, its regions and their devices. */
 #include "internal.h"
 
 static double said(double own, double general) {
   return own > 0 ? own : general;
 }
 
-/* The device of a worker: they are taken in the order of the list.  NULL where there is none. */
+/* The device of a worker: workers take the devices in list order.  NULL if there is none. */
 static const gt_job_device *device_of(const gt_job_region *r, size_t worker) {
   int64_t before = 0;
   for (size_t d = 0; d < r->ndevices; d++) {
@@ -15,7 +15,7 @@ static const gt_job_device *device_of(const gt_job_region *r, size_t worker) {
   return NULL;
 }
 
-/* The greatest power of the devices that workers may take; 0 where one of them has none said. */
+/* The greatest power of the devices that workers may use; 0 if one of these has no power given. */
 static double fastest(const gt_job_region *r) {
   double most = 0;
   int64_t before = 0;
@@ -42,7 +42,8 @@ gt_job_compute gt_job_compute_of(const gt_job *job, size_t region) {
                       .apply_s = said(own->apply_s, all->apply_s),
                       .encode_s = said(own->encode_s, all->encode_s),
                       .checkpoint_bps = said(own->checkpoint_bps, all->checkpoint_bps)};
-  const gt_job_compute *speed = own->samples_per_s > 0 || own->step_s > 0 ? own : all; /* one of the two, never a mixture */
+  /* both values come from the same level */
+  const gt_job_compute *speed = own->samples_per_s > 0 || own->step_s > 0 ? own : all;
   c.samples_per_s = speed->samples_per_s;
   c.step_s = speed->step_s;
   if (c.samples_per_s <= 0 && c.step_s <= 0) c.samples_per_s = fastest(&job->regions[region]);

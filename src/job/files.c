@@ -1,4 +1,4 @@
-/* Files: the job's own, and those that it names. */
+/* Reads the job file and the files that it names. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,7 @@ static gt_status too_long(const char *path, const char *needed) {
   return GT_FAIL(GT_ERR_JOB, "%s: is longer than %zu MiB; %s is needed", path, FILE_MAX >> 20, needed);
 }
 
-/* Reads to the end, with one byte to spare for the NUL. */
+/* Reads to the end, with one extra byte for the NUL. */
 static gt_status read_all(FILE *file, const char *path, const char *needed, char **text, size_t *size) {
   size_t capacity = (size_t)1 << 16, n = 0;
   char *buffer = gt_alloc(capacity + 1, 1);

@@ -1,4 +1,4 @@
-/* The resolved job for scripts: one line a value. */
+/* The resolved job for scripts: one value per line. */
 #include <stdio.h>
 
 #include "internal.h"

@@ -1,4 +1,4 @@
-/* `geotrain help job`, from the table of keys. */
+/* `geotrain help job`, generated from the table of keys. */
 #include <stdio.h>
 #include <string.h>
 
@@ -36,7 +36,7 @@ static const char intro[] = "These are the keys of a job file, which is YAML.  K
                             "`samples_per_s` or `step`.  Paths of files (data, matrix, trace, profile) start at the folder\n"
                             "where geotrain runs; matrix and profile are also searched in the folder of the job file.\n";
 
-/* Whether the row begins another section, whose name goes to `section`. */
+/* Whether the row begins a new section; its name is written to `section`. */
 static bool begins(char section[64], const job_key *row) {
   size_t length = strcspn(row->path, ".[");
   if (strlen(section) == length && strncmp(section, row->path, length) == 0) return false;
@@ -57,7 +57,7 @@ void gt_job_help(FILE *to) {
   fprintf(to, "\nThe second column is the default.  An example:\n\n%s", gt_job_example);
 }
 
-/* A text in a table's cell: what ends a cell, or begins a tag, is not taken as such. */
+/* Writes a text into a table cell: escapes characters that would end the cell or begin a tag. */
 static void put_cell(FILE *to, const char *text) {
   for (; *text; text++) {
     if (strchr("|<\\", *text)) fputc('\\', to);

@@ -1,10 +1,11 @@
-/* Links and outages: the regions that they name, each direction once, and what looks regions and directions up. */
+/* Links and outages: finds their regions, checks that each direction occurs once, and looks up
+   regions and directions. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "internal.h"
 
-/* ---- looking up --------------------------------------------------------------------------------------------------- */
+/* ---- look-up --------------------------------------------------------------------------------- */
 
 static int by_name(const void *a, const void *b) {
   return strcmp(((const job_name *)a)->name, ((const job_name *)b)->name);
@@ -79,7 +80,7 @@ const gt_job_link *gt_job_link_between(const gt_job *job, size_t a, size_t b) {
 
 /* ---- links -------------------------------------------------------------------------------------------------------- */
 
-/* A list's entry whose names are looked up. */
+/* A list entry whose names are looked up. */
 typedef struct {
   const char *source, *list;
   size_t index;

@@ -1,9 +1,9 @@
-/* From a job file to a job: read, override, check, fill in, type, check across keys. */
+/* From a job file to a job: read, override, check, add defaults, convert, check across keys. */
 #include <string.h>
 
 #include "internal.h"
 
-/* Defaults, types, what one key cannot say alone; *job is replaced when all is well. */
+/* Adds defaults, converts, and checks across keys; *job is replaced on success. */
 static gt_status make_job(gt_job **job, job_node *root, const char *path) {
   GT_TRY(gt_job_defaults(root, path));
   gt_job *made = gt_job_typed(root);
@@ -13,7 +13,7 @@ static gt_status make_job(gt_job **job, job_node *root, const char *path) {
   return status;
 }
 
-/* The files that a job names are merged into its tree, by a job that is in order without them. */
+/* Merges the files that a job names into its tree.  The job must be valid without them. */
 static gt_status merge_files(gt_job **job, job_node *root, const char *path) {
   if ((*job)->wan.matrix) {
     GT_TRY(gt_job_matrix(root, *job, path));
@@ -26,7 +26,7 @@ static gt_status merge_files(gt_job **job, job_node *root, const char *path) {
   return GT_OK;
 }
 
-/* What the user gives beside the job file. */
+/* Input in addition to the job file. */
 typedef struct {
   const char *const *sets;
   size_t nsets;
@@ -40,7 +40,7 @@ static gt_status load_tree(gt_job **out, job_node *root, const char *path, const
   if (more->regions && root->kind == NODE_MAP) GT_TRY(gt_job_regions(root, more->regions));
   for (size_t i = 0; i < more->nsets && !empty; i++) {
     GT_TRY(gt_job_set(root, more->sets[i]));
-    gt_job_prune(root); /* "sync=null" takes the whole map out, and the next may set a key in it */
+    gt_job_prune(root); /* "sync=null" removes the whole map; a later --set may set a key in it */
   }
   GT_TRY(gt_job_values(root, path));
   GT_TRY(make_job(&job, root, path));

@@ -1,11 +1,12 @@
-/* wan.matrix: a CSV file of links between many regions, of which a job takes those of its own. */
+/* wan.matrix: a CSV file of links between many regions; a job uses those between its own
+   regions. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "internal.h"
 
-/* More regions have more directions than wan.links takes. */
+/* With more regions, wan.links could not hold all directions. */
 #define REGIONS_MAX ((size_t)1000)
 
 enum { FROM, TO, MBIT_S, MS, JITTER_MS, LOSS, FIELDS };
@@ -19,10 +20,10 @@ static const struct {
                     {"jitter_ms", " ms", "jitter", "wan.links[].jitter"},
                     {"loss", "", "loss", "wan.links[].loss"}};
 
-/* A line of the file; its fields lie in the file's text, and those not given are empty. */
+/* A line of the file.  Fields point into the file's text; missing fields are empty. */
 typedef struct {
   const char *field[FIELDS];
-  size_t line, ia, ib; /* ids; the job's number of regions where it has none of this name */
+  size_t line, ia, ib; /* ids; the job's number of regions if it has no region of this name */
 } row;
 
 typedef struct {
@@ -35,7 +36,7 @@ typedef struct {
 
 /* ---- reading ------------------------------------------------------------------------------------------------------ */
 
-/* A field as wan.links would have it, in base units. */
+/* A field converted to a value of wan.links, in base units. */
 static gt_status field_value(const matrix *m, const row *r, size_t f, char *buf, size_t size) {
   char text[96], reason[GT_ERROR_TEXT_MAX - 128];
   snprintf(text, sizeof text, "%.80s%s", r->field[f], fields[f].unit);
@@ -115,7 +116,7 @@ static gt_status sort_rows(matrix *m) {
 
 /* ---- into the job ------------------------------------------------------------------------------------------------- */
 
-/* The name in the file nearest to a region that it never names, or NULL. */
+/* The name in the file nearest to a region that the file does not name, or NULL. */
 static const char *near_name(const matrix *m, size_t region) {
   const char **words = GT_NEW_ARRAY(const char *, 2 * m->n + 1), *near = NULL;
   bool named = false;

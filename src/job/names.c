@@ -1,10 +1,10 @@
-/* Sentences about keys: the range a key takes, and the known key nearest to an unknown one. */
+/* Messages about keys: the range of a key, and the known key nearest to an unknown one. */
 #include <stdio.h>
 #include <string.h>
 
 #include "internal.h"
 
-/* Appends as much of `text` as there is room for. */
+/* Appends as much of `text` as fits. */
 static void say(char *buf, size_t size, const char *text) {
   size_t used = strlen(buf), count = strnlen(text, size - used - 1);
   memcpy(buf + used, text, count);
@@ -94,7 +94,7 @@ char *gt_job_key_range(char *buf, size_t size, const job_key *row, bool full) {
 
 /* ---- unknown keys ----------------------------------------------------------------------------------------------- */
 
-/* The distinct keys that the table has directly below a map; a list is one key. */
+/* The distinct keys directly below a map in the table; a list is one key. */
 static size_t children(const char *pattern, char names[JOB_KEYS_MAX][64]) {
   size_t n = 0, skip = strlen(pattern) + (*pattern ? 1 : 0);
   for (size_t i = 0; i < gt_job_nkeys; i++) {
@@ -118,7 +118,7 @@ static bool below(const char *path, const char *pattern) {
   return n == 0 || (strncmp(path, pattern, n) == 0 && strchr(".[", path[n]));
 }
 
-/* The key with this last word: one below the map where it was looked for, else the one with the shortest path. */
+/* The key with this last word: one below the given map, else the one with the shortest path. */
 static const char *elsewhere(const char *word, const char *pattern) {
   const char *best = NULL;
   for (size_t i = 0; word && i < gt_job_nkeys; i++) {
@@ -136,8 +136,8 @@ static const char *nearest_word(const char *key) {
   return gt_nearest(key, words, gt_job_nkeys);
 }
 
-/* A list's entry has its own keys and no others: a name from elsewhere does not help there.  NULL, or the
-   key as it is written at this place. */
+/* In a list entry only keys of that entry may be suggested.  Returns NULL, or the key as written at
+   this place. */
 static const char *from_here(char *path, const char *near, const char *map, const char *pattern) {
   if (!near || (strchr(pattern, '[') && !below(near, pattern))) return NULL;
   if (!*pattern || !below(near, pattern)) return near;

@@ -1,4 +1,5 @@
-/* What an hour of a job's ranks and a GB between its regions cost: the job's own prices, else a catalogue's by place. */
+/* Prices of a job, per hour of a rank and per GB between regions: the job's own, else those of a
+   catalogue by place. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,7 +18,8 @@ static bool is_there(const char *path) {
   return stat(path, &about) == 0;
 }
 
-/* Where it is installed bin/ and share/ lie side by side; where it is built share/ lies beside the program. */
+/* In an installation bin/ and share/ are side by side; in a build folder share/ is beside the
+   program. */
 void gt_catalogue_default(char *path, size_t size) {
   char program[1024];
   snprintf(path, size, HERE);
@@ -55,7 +57,7 @@ typedef struct {
   size_t regions, cloud;
 } site_entry;
 
-/* Names are the catalogue's own: equal ones are the same pointer. */
+/* Names are pointers into the catalogue: equal names are the same pointer. */
 static size_t site_of(gt_job_prices *p, site_entry *sites, size_t *nclouds, gt_rate_site site) {
   size_t cloud = *nclouds;
   for (size_t i = 0; i < p->nsites; i++) {
@@ -82,7 +84,7 @@ static gt_status find_sites(gt_job_prices *p, const gt_job *job, site_entry *sit
   return GT_OK;
 }
 
-/* What stays at a site counts in no tier. */
+/* Data that stays at a site counts in no tier. */
 static gt_status find_tariffs(gt_job_prices *p, const site_entry *sites, size_t nclouds) {
   p->npools = 2 * nclouds + 1;
   p->tariffs = GT_NEW_ARRAY(gt_job_tariff, p->nsites * p->nsites + 1);
@@ -103,7 +105,7 @@ const gt_job_tariff *gt_job_tariff_between(const gt_job_prices *p, size_t from, 
 
 /* ---- machines ------------------------------------------------------------------------------------------------------ */
 
-/* What is said, else the hour of a machine at the place. */
+/* The given price, else the hourly price of a machine at the place. */
 static gt_status find_price(const gt_job_prices *p, const site_entry *at, double said, gt_job_price *out) {
   const gt_rate *rate;
   size_t n;
@@ -124,7 +126,7 @@ static gt_status find_machines(gt_job_prices *p, const gt_job_region *r, gt_job_
     GT_TRY(find_price(p, at, said, &to->devices[d]));
   }
   GT_TRY(find_price(p, at, r->ps_price, &to->ps));
-  /* A catalogue need not say how long a machine is billed at least. */
+  /* The least billed time is optional in a catalogue. */
   if (!at || gt_catalogue_rate(p->catalogue, GT_RATE_VM_MIN_S, at->site, NULL, &least, &tiers) != GT_OK) return GT_OK;
   to->min_s = least->value;
   to->assumed = least->assumed;
@@ -150,7 +152,7 @@ gt_job_price gt_job_worker_price(const gt_job *job, const gt_job_prices *p, size
   return mean;
 }
 
-/* ---- all of it ----------------------------------------------------------------------------------------------------- */
+/* ---- all prices ------------------------------------------------------------------------------ */
 
 static void miss(gt_job_prices *p, const char *what, const char *region) {
   size_t size = strlen(what) + strlen(region) + 5;
@@ -164,7 +166,7 @@ static bool has_worker_prices(const gt_job_region *r, const gt_job_region_prices
   return true;
 }
 
-/* A region's own device may have a price while another of it has none: any one is a price. */
+/* One price in a region is enough, even if other devices have none. */
 static bool any_price(const gt_job_region *r, const gt_job_region_prices *to) {
   for (size_t d = 0; d < (r->ndevices ? r->ndevices : 1); d++)
     if (to->devices[d].usd >= 0) return true;

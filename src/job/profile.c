@@ -1,4 +1,5 @@
-/* profile: figures that `geotrain probe` measured, a fragment of a job that is merged into the job by the names of its regions. */
+/* profile: values measured by `geotrain probe`.  A profile is a fragment of a job, merged into the
+   job by region name. */
 #include <stdio.h>
 #include <string.h>
 
@@ -19,7 +20,7 @@ static size_t id_of(const merge *m, const job_node *map, const char *key) {
   return gt_job_name_id(m->names, m->job->nregions, child(map, key)->text);
 }
 
-/* ---- what a profile may hold -------------------------------------------------------------------------------------- */
+/* ---- allowed keys ---------------------------------------------------------------------------- */
 
 static const char *const sections[] = {"regions", "wan", NULL};
 static const char *const wan_keys[] = {"links", NULL};
@@ -27,7 +28,7 @@ static const char *const region_keys[] = {"name", "access", "compute", NULL};
 static const char *const link_keys[] = {"from", "to", "bandwidth", "latency", "setup", "eager", "window", "idle", NULL};
 static const char *const transport[] = {"setup", "eager", "window", "idle"};
 
-/* Keys that a job may have and a profile may not. */
+/* Rejects keys that are allowed in a job but not in a profile. */
 static gt_status only(const merge *m, const job_node *map, const char *const *keys, const char *at) {
   for (size_t i = 0; map && i < map->n; i++) {
     size_t k = 0;
@@ -89,7 +90,8 @@ static void put_copy(job_node *map, const job_node *value) {
   gt_job_node_add(map, gt_job_node_copy(value));
 }
 
-/* What was measured goes before what the job says; how far the user slows workers is no measurement. */
+/* Measured values override those of the job, except speed and speeds: the user sets these to slow
+   workers. */
 static void merge_compute(const merge *m, size_t id, const job_node *measured) {
   job_node *region = child(m->root, "regions")->items[id], *own = child(region, "compute");
   if (!own) gt_job_node_add(region, own = gt_job_node_new(NODE_MAP, "compute", NULL));
@@ -103,7 +105,7 @@ static void merge_compute(const merge *m, size_t id, const job_node *measured) {
   }
 }
 
-/* The job's own goes before it, as with links. */
+/* The job's own value takes precedence, as for links. */
 static void merge_access(const merge *m, size_t id, const job_node *measured) {
   job_node *region = child(m->root, "regions")->items[id];
   if (!child(region, "access")) gt_job_node_add(region, gt_job_node_copy(measured));
@@ -111,7 +113,8 @@ static void merge_access(const merge *m, size_t id, const job_node *measured) {
 
 /* ---- links -------------------------------------------------------------------------------------------------------- */
 
-/* A link between two regions becomes two of one direction each: `link` the one from -> to, the new last one the other. */
+/* Splits a link between two regions into two directions: `link` becomes from -> to, the new last
+   entry is the other. */
 static void split(job_node *links, job_node *link, const char *from, const char *to) {
   gt_job_node_drop(link, "between");
   job_node *back = gt_job_node_copy(link);
@@ -122,7 +125,7 @@ static void split(job_node *links, job_node *link, const char *from, const char 
   gt_job_node_add(links, back);
 }
 
-/* The transport term of a direction that the job names itself. */
+/* Adds the measured transport model to a direction that the job itself names. */
 static void merge_transport(job_node *links, size_t *at, size_t *back, const job_node *measured) {
   job_node *link = links->items[*at];
   for (size_t t = 0; t < sizeof transport / sizeof *transport; t++) {

@@ -1,4 +1,5 @@
-/* Regions from a CSV file, in the place of a job file's own: so many that nobody writes them by hand. */
+/* Regions from a CSV file, in place of those in the job file: for numbers of regions that are not
+   written by hand. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 enum { NAME, RANKS, SAMPLES, PLACE, STEP, SAMPLES_PER_S, SPEED, ACCESS, PRICE, PS_PRICE, COLUMNS };
 
 static const char *const names[COLUMNS] = {"name", "ranks", "samples", "place", "step", "samples_per_s", "speed", "access", "price", "ps_price"};
-/* Where a column's values go, below regions[]. */
+/* The key below regions[] for each column. */
 static const char *const keys[COLUMNS] = {"name",          "ranks",  "samples", "place",   "compute.step", "compute.samples_per_s",
                                           "compute.speed", "access", "price",   "ps_price"};
 
@@ -21,7 +22,7 @@ typedef struct {
 
 typedef struct {
   job_csv csv;
-  size_t column[COLUMNS], n; /* what each of the file's n columns is */
+  size_t column[COLUMNS], n; /* the kind of each of the file's n columns */
   job_key rows[COLUMNS];     /* of the file's columns */
   job_node *regions;
   named *names;
@@ -50,7 +51,8 @@ static gt_status read_column(table *t, size_t i, const char *word) {
   gt_job_path_join(path, sizeof path, "regions[]", keys[c]);
   t->column[i] = c;
   t->rows[i] = *gt_job_key_find(path);
-  t->rows[i].flags &= ~(unsigned)KEY_AUTO; /* these regions have no devices to choose from */
+  /* regions from a CSV file have no devices, so a plan cannot choose the ranks */
+  t->rows[i].flags &= ~(unsigned)KEY_AUTO;
   return GT_OK;
 }
 

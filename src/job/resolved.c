@@ -1,4 +1,5 @@
-/* The resolved job: every key that has a value, in the order of the table, as text that reads back to the same job. */
+/* The resolved job: every key with a value, in table order, as text that reads back to the same
+   job. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +20,7 @@ static job_node *scalar(const char *text) {
   return gt_job_node_new(NODE_SCALAR, NULL, text);
 }
 
-/* A larger text than any number within the ranges of the table has. */
+/* Larger than the text of any number in the ranges of the table. */
 static job_node *number(key_type type, double value, bool bare) {
   char text[384];
   if (bare)
@@ -50,7 +51,8 @@ static job_node *integer(const job_key *row, const void *at) {
   else
     snprintf(text, sizeof text, "%" PRId64, wide);
   if ((row->flags & KEY_AUTO) && wide == 0) return scalar("auto");
-  /* Of several keys that exclude each other, those that are 0 are not said; nor is an optional one that its range does not have: it was not given. */
+  /* A 0 is not written if the key excludes others, or if it is optional and 0 is below its range:
+     then it was not given. */
   bool unsaid = (row->flags & KEY_ONE_OF) || ((row->flags & KEY_OPTIONAL) && row->min > 0);
   return wide == 0 && unsaid ? NULL : scalar(text);
 }
@@ -94,7 +96,7 @@ static job_node *pair(const void *at) {
   return node;
 }
 
-/* A key's value as a node, or NULL when it has none. */
+/* The value of a key as a node, or NULL if it has none. */
 static job_node *value_node(const job_key *row, const void *base, bool bare) {
   const void *at = member(base, row->offset);
   bool flag = false;
@@ -129,7 +131,7 @@ static job_node *value_node(const job_key *row, const void *base, bool bare) {
   return NULL;
 }
 
-/* "Never" must be said too, where the default is something else. */
+/* "Never" must be written because the default is something else. */
 static void write_never(job_node *map, const gt_job *job) {
   const gt_job_interval *e = &job->train.eval_every;
   if (e->epochs <= 0 && e->steps == 0) gt_job_node_put(map, "train.eval_every.epochs", scalar("0"));

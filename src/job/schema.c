@@ -1,5 +1,5 @@
-/* The one table of job keys.  Validation, defaults, nearest names, the job itself, the resolved job and `geotrain help job` all come from it: a new key is
-   one row here and one member in gt_job. */
+/* The table of job keys.  Validation, defaults, nearest names, the job struct, the resolved job and
+   `geotrain help job` all come from it.  A new key is one row here and one member in gt_job. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,10 +15,11 @@
 #define IN_FACTOR(member) .offset = offsetof(gt_job_factor, member)
 #define COUNT_MAX         1e9
 #define PLANNED           (KEY_OPTIONAL | KEY_ON_RESUME)
-#define RATE              (KEY_UNSAID | KEY_ON_RESUME) /* of the catalogue, or a user's own; 0 is one */
-#define BATCH             (KEY_OPTIONAL | KEY_ON_RESUME | KEY_SCRIPT)
+/* prices and predicted figures: optional, and 0 is a valid value */
+#define RATE  (KEY_UNSAID | KEY_ON_RESUME)
+#define BATCH (KEY_OPTIONAL | KEY_ON_RESUME | KEY_SCRIPT)
 
-/* What work costs, of all regions and of one. */
+/* The cost of work, for all regions and for one. */
 #define COMPUTE_ROWS(prefix, in, member)                                                                                                              \
   {prefix "samples_per_s",   KEY_REAL,    KEY_OPTIONAL | KEY_ABOVE_MIN,                                                                               \
    in(member samples_per_s), .max = 1e15, .meaning = "speed of one worker in training, for the virtual clock"},                                       \

@@ -1,4 +1,4 @@
-/* --set a.b=value: the value is YAML, the path leads through maps by key and through lists by number. */
+/* --set a.b=value: the value is YAML; the path has keys for maps and numbers for lists. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,8 @@ static bool is_list(const char *pattern) {
   return row && gt_job_key_list(row);
 }
 
-/* What helps who named a list's entry in another way than by its number: the number of the one with this name, or how the first is called. */
+/* A hint if a list entry was not given by number: the number of the entry with this name, or the
+   name and number of the first. */
 static const char *entry_hint(char *buf, size_t size, const job_node *list, const char *path, const char *word) {
   buf[0] = '\0';
   for (size_t i = list->n; i-- > 0 && word[strspn(word, "0123456789")];) {
@@ -29,7 +30,8 @@ static const char *entry_hint(char *buf, size_t size, const job_node *list, cons
   return buf;
 }
 
-/* The child that one word of the path leads to, made when it is not there: a new list entry only directly after the last one. */
+/* The child for one word of the path, created if missing.  A new list entry must directly follow
+   the last one. */
 static gt_status step(job_node **at, char *path, char *pattern, const char *word) {
   char before[JOB_PATH_MAX], known[JOB_PATH_MAX], hint[320];
   snprintf(before, sizeof before, "%s", path);
@@ -59,7 +61,7 @@ static gt_status step(job_node **at, char *path, char *pattern, const char *word
   return GT_OK;
 }
 
-/* Puts `value` where `node` is, which keeps its key. */
+/* Replaces the contents of `node` by `value`; the key stays. */
 static void replace(job_node *node, job_node *value) {
   job_node old = *node;
   *node = *value;
@@ -69,7 +71,8 @@ static void replace(job_node *node, job_node *value) {
   gt_job_node_close(value);
 }
 
-/* "train.until.steps=9" on a job that says epochs means steps and no longer epochs; "=null" says nothing of the others. */
+/* "train.until.steps=9" on a job with epochs means steps instead of epochs; "=null" does not change
+   the others. */
 static void drop_others(job_node *parent, const job_node *node, const char *pattern, const job_node *value) {
   const job_key *row = gt_job_key_find(pattern);
   if (!row || !(row->flags & KEY_ONE_OF) || gt_job_node_null(value)) return;
@@ -102,7 +105,7 @@ gt_status gt_job_set(job_node *root, const char *assignment) {
     return GT_FAIL(GT_ERR_JOB, "--set %.80s...: the key is longer than any there is; `geotrain help job` lists them", assignment);
   memcpy(words, assignment, length);
   words[length] = '\0';
-  /* An empty variable of a shell would quietly be the default. */
+  /* An empty shell variable would silently select the default. */
   if (!equals[1 + strspn(equals + 1, " \t\n")])
     return GT_FAIL(GT_ERR_JOB, "--set %s: nothing follows the =; a value is needed, or null for the default", words);
   char source[JOB_PATH_MAX + 16];

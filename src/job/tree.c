@@ -1,4 +1,4 @@
-/* The tree of a YAML text: making, finding, putting, freeing. */
+/* The tree of a YAML text: create, find, insert, free. */
 #include <string.h>
 
 #include "internal.h"

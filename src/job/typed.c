@@ -1,4 +1,4 @@
-/* The checked tree becomes a job, row by row of the table, and a job is freed by the same rows. */
+/* Converts the checked tree to a job, row by row of the table, and frees a job by the same rows. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +55,8 @@ static void free_text(void *at) {
 
 _Static_assert(sizeof(gt_strategy) == sizeof(int), "an enum is written as an int");
 
-/* How a value of a key, or an entry of its list, lies in memory.  What comes is canonical text. */
+/* How a value of a key, or an entry of its list, is stored in memory.  The input is canonical
+   text. */
 static const struct {
   size_t size;
   void (*write)(const job_key *row, void *at, const char *text);
@@ -84,7 +85,7 @@ static const struct {
 static void write_rows(void *base, job_node *map, const char *prefix);
 static void free_rows(void *base, const char *prefix);
 
-/* The rows of one struct: below `prefix`, with no list between. */
+/* The rows of one struct: below `prefix`, with no list in between. */
 static bool is_of(const job_key *row, const char *prefix) {
   size_t skip = strlen(prefix);
   return strncmp(row->path, prefix, skip) == 0 && !strchr(row->path + skip, '[');

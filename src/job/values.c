@@ -1,4 +1,4 @@
-/* One value at a time: what is written against the type and the range of its key, and its canonical text. */
+/* Checks one value against the type and range of its key, and makes its canonical text. */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -20,7 +20,8 @@ void gt_job_number_text(char *buf, size_t size, key_type type, double value) {
   gt_status (*parse)(const char *, double *) = type == KEY_TIME ? gt_parse_time_s : type == KEY_RATE ? gt_parse_rate_bps : gt_parse_size_bytes;
   const char *base = type == KEY_TIME ? "s" : type == KEY_RATE ? "bit/s" : type == KEY_SIZE ? "B" : type == KEY_SPEED ? "samples/s" : NULL;
   double back = NAN;
-  /* A whole number of a larger unit reads best; only what reads back to the very same number is taken.  Minutes and hours only from 1000 s on. */
+  /* Prefers a whole number of a larger unit if it reads back to the same number.  Minutes and hours
+     only from 1000 s. */
   for (size_t i = 0; base && value > 0 && i < sizeof units / sizeof *units; i++) {
     double count = value / units[i].factor;
     if (units[i].type != type || fabs(count - round(count)) > 1e-9 * count || count < 0.5 ||
@@ -43,7 +44,7 @@ void gt_job_bare_text(char *buf, size_t size, double value) {
   }
 }
 
-/* "PATH is VALUE; RANGE is needed", with quotes where the value is no number. */
+/* "PATH is VALUE; RANGE is needed", with quotes if the value is not a number. */
 static gt_status refuse(const job_key *row, const char *path, const char *text, bool is_number) {
   char range[256];
   const char *quote = is_number ? "" : "\"";
@@ -71,7 +72,7 @@ static bool in_range(const job_key *row, double value) {
   return row->max <= 0 || value < row->max || (value == row->max && !(row->flags & KEY_BELOW_MAX));
 }
 
-/* The rest of a text that begins like a number: what is beyond the table's upper end was written by mistake. */
+/* Error for a number above the upper bound of the table. */
 static gt_status too_large(const job_key *row, const char *path, const char *text) {
   return GT_FAIL(GT_ERR_JOB, "%s is %.80s; at most %g is needed", path, text, row->max > 0 ? row->max : 1.8e19);
 }
@@ -103,7 +104,7 @@ static gt_status read_real(const job_key *row, const char *path, const char *tex
   return GT_OK;
 }
 
-/* samples/s: with its unit or, as everywhere else in a job, without. */
+/* samples/s: the unit is optional. */
 static gt_status read_speed(const job_key *row, const char *path, const char *text, char *buf, size_t size) {
   static const char unit[] = "samples/s";
   char number[96];
@@ -116,7 +117,7 @@ static gt_status read_speed(const job_key *row, const char *path, const char *te
   return read_real(row, path, text, buf, size);
 }
 
-/* [DAYS-]HOURS:MINUTES:SECONDS, as sbatch takes a time: what it is with a unit. */
+/* [DAYS-]HOURS:MINUTES:SECONDS, the time format of sbatch, converted to a time with a unit. */
 static bool read_clock(const char *text, char *buf, size_t size) {
   unsigned days = 0, h, m, s;
   char more;
@@ -155,7 +156,8 @@ static gt_status read_bool(const job_key *row, const char *path, const char *tex
   return refuse(row, path, text, false);
 }
 
-/* Text of a batch script: it goes behind #SBATCH, where quotes, a comment's beginning and what a shell replaces would change the lines after it. */
+/* Text for a batch script follows #SBATCH.  Quotes, comment characters and shell expansions would
+   change the lines after it. */
 static gt_status check_script(const job_key *row, const char *path, const char *text) {
   if (row->flags & KEY_WORD && !(row->flags & KEY_SCRIPT) && strpbrk(text, " \t\n,"))
     return GT_FAIL(GT_ERR_JOB, "%s is \"%.80s\"; one word without space or comma is needed", path, text);
@@ -172,7 +174,8 @@ static gt_status check_script(const job_key *row, const char *path, const char *
   return GT_OK;
 }
 
-/* A text must fit: records and checkpoints keep names in fields of a fixed size, and no path is longer than the system takes. */
+/* Limits the length: records and checkpoints store names in fields of fixed size, and paths have
+   the system's limit. */
 static gt_status read_string(const job_key *row, const char *path, const char *text, char *buf, size_t size) {
   size_t length = strlen(text);
   if (length == 0) return GT_FAIL(GT_ERR_JOB, "%s is empty; text is needed", path);
@@ -183,7 +186,7 @@ static gt_status read_string(const job_key *row, const char *path, const char *t
 }
 
 gt_status gt_job_value_read(const job_key *row, const char *path, const char *text, char *buf, size_t size) {
-  job_key one = *row; /* an entry of a list of numbers is a number, of a list of choices one of them */
+  job_key one = *row; /* type of one list entry: number or choice */
   one.type = row->type == KEY_INTS ? KEY_I64 : row->type == KEY_CHOICES ? KEY_CHOICE : KEY_REAL;
   switch (row->type) {
   case KEY_INTS:

@@ -1,4 +1,4 @@
-/* What a job may say and most likely does not mean: nothing that is refused. */
+/* Warnings about valid settings that are probably not intended. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -35,7 +35,8 @@ void gt_job_warn(const gt_job *job, say *tell) {
   warn_warmup(job, "", job->train.until.steps, tell);
 }
 
-/* The steps that a region takes of so many samples: a step is one batch of every worker (sync), or of one. */
+/* The number of steps of a region for so many samples.  A step is one batch of every worker (sync)
+   or of one worker (async). */
 static int64_t steps_of(const gt_job *job, size_t region, int64_t samples) {
   const bool together = job->sync.local == GT_LOCAL_SYNC && job->regions[region].ranks > 1;
   const double step = (double)job->train.batch * (together ? job->regions[region].ranks - 1 : 1);

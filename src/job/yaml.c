@@ -1,5 +1,5 @@
-/* YAML text to a tree and back, through libyaml's events.  What a job file has no use for (anchors, several documents, keys that are not words) is refused with
-   the line it stands on. */
+/* YAML text to a tree and back, with libyaml's events.  YAML features that a job file does not need
+   (anchors, several documents, keys that are not words) are rejected with their line. */
 #include <stdio.h>
 #include <string.h>
 #include <yaml.h>
@@ -55,7 +55,7 @@ static gt_status read_key(reader *r, const yaml_event_t *event, const job_node *
   return GT_OK;
 }
 
-/* Children up to the event that ends the map or list. */
+/* Reads children up to the event that ends the map or list. */
 static gt_status read_children(reader *r, job_node *parent, int depth) {
   yaml_event_type_t end = parent->kind == NODE_MAP ? YAML_MAPPING_END_EVENT : YAML_SEQUENCE_END_EVENT;
   for (;;) {
@@ -125,7 +125,8 @@ static gt_status read_stream(reader *r, job_node **out) {
 gt_status gt_job_yaml_parse(job_node **out, const char *source, const char *text, size_t size) {
   reader r = {.source = source};
   if (!yaml_parser_initialize(&r.parser)) return GT_FAIL(GT_ERR_FAULT, "%s: no memory for libyaml", source);
-  const size_t mark = size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0; /* some editors put one in front */
+  /* some editors write a byte order mark */
+  const size_t mark = size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
   yaml_parser_set_input_string(&r.parser, (const unsigned char *)text + mark, size - mark);
   yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
   gt_status status = read_stream(&r, out);
@@ -156,7 +157,8 @@ static int sink_write(void *data, unsigned char *buffer, size_t size) {
   return 1;
 }
 
-/* On one line: a list, or a map below the top, that has only scalars and lists of scalars in it. */
+/* Written on one line: a list, or a map below the top level, that contains only scalars and lists
+   of scalars. */
 static bool fits_line(const job_node *node) {
   for (size_t i = 0; i < node->n; i++)
     if (node->items[i]->kind == NODE_MAP || (node->items[i]->kind == NODE_LIST && !fits_line(node->items[i]))) return false;
@@ -185,7 +187,8 @@ static bool emit_node(yaml_emitter_t *to, const job_node *node, bool top) {
   return ok && emit(to, &event, map ? yaml_mapping_end_event_initialize(&event) : yaml_sequence_end_event_initialize(&event));
 }
 
-/* libyaml fails here only without memory, and memory that cannot be had ends the process everywhere else too; an empty text is refused by whoever reads it. */
+/* libyaml can only run out of memory here, which ends the process everywhere else, too.  An empty
+   text is rejected by its reader. */
 char *gt_job_yaml_emit(const job_node *root) {
   yaml_emitter_t to;
   yaml_event_t event;

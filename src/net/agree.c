@@ -1,4 +1,4 @@
-/* Agreement: every rank ends with the worst status and its text. */
+/* Agreement: every rank gets the worst status and its text. */
 #include "geotrain/net.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@ gt_status gt_agree(MPI_Comm comm, gt_status local, double limit_s) {
   int rank, size;
   GT_MPI(MPI_Comm_rank(comm, &rank));
   GT_MPI(MPI_Comm_size(comm, &size));
-  /* The largest key is the worst status; among equals, the lowest rank. */
+  /* The largest key is the worst status; among equals, that of the lowest rank. */
   int64_t key = (int64_t)local << 32 | (int64_t)(size - 1 - rank), worst = 0;
   MPI_Request request;
   GT_MPI(MPI_Iallreduce(&key, &worst, 1, MPI_INT64_T, MPI_MAX, comm, &request));
@@ -22,7 +22,8 @@ gt_status gt_agree(MPI_Comm comm, gt_status local, double limit_s) {
   GT_MPI(MPI_Ibcast(text, sizeof text, MPI_CHAR, source, comm, &request));
   gt_wait_all(&request, 1, "the text of another rank's error", limit_s, NULL, NULL);
   text[sizeof text - 1] = '\0';
-  /* The text is complete, place in the source included where it has one: it is kept as it is, under a code that adds none. */
+  /* The text is complete, including its place in the source if it has one.  It is stored with a
+     code that does not add a place again. */
   if (rank != source) (void)GT_FAIL(GT_ERR_LOST, "%s", text);
   return status;
 }

@@ -1,4 +1,4 @@
-/* Bells: a rank that sleeps is woken by another on its node at once, where a sleep alone would end by its own time. */
+/* Bells: a rank wakes a sleeping rank on its node at once, instead of when its sleep ends. */
 #include "internal.h"
 
 #include <linux/futex.h>
@@ -18,7 +18,8 @@ uint32_t gt_bell_heard(gt_bell *bell) {
   return bell ? atomic_load_explicit(&bell->rings, memory_order_acquire) : 0;
 }
 
-/* A ring since `heard`, a signal, or a system without this call end it early: the caller looks again in any case. */
+/* Ends early after a ring since `heard`, after a signal, or on a system without futexes: the caller
+   tests again in any case. */
 void gt_bell_sleep(gt_bell *bell, uint32_t heard, gt_ns ns) {
   if (!bell) {
     gt_sleep(ns);

@@ -9,7 +9,7 @@
 
 #define MAX_DIGITS 9
 
-/* Names are equal, or one of them is the other without its domain. */
+/* Names are equal, or one is the other without its domain. */
 static bool same_host(const char *pattern, size_t length, const char *host, size_t host_length) {
   const char *dot = memchr(pattern, '.', length), *host_dot = memchr(host, '.', host_length);
   if (!dot && host_dot) host_length = (size_t)(host_dot - host);
@@ -21,7 +21,7 @@ static gt_status malformed(const char *text, const char *what) {
   return GT_FAIL(GT_ERR_JOB, "hosts \"%s\": %s; names or a form like node[01-16,18] are needed", text, what);
 }
 
-/* Reads digits at *at; the number of digits is what leading zeros fill up to. */
+/* Reads digits at *at; their number is the width for leading zeros. */
 static bool read_number(const char **at, const char *end, unsigned long *value, size_t *digits) {
   const char *start = *at;
   *value = 0;
@@ -30,7 +30,8 @@ static bool read_number(const char **at, const char *end, unsigned long *value, 
   return *digits > 0;
 }
 
-/* Whether the digits at the start of `host` are the number `low..high` printed with at least `width` digits; 0 or how many digits. */
+/* Whether the digits at the start of `host` are a number in low..high printed with at least `width`
+   digits.  Returns the number of digits, or 0. */
 static size_t number_matches(const char *host, size_t take, unsigned long low, unsigned long high, size_t width) {
   unsigned long value = 0;
   for (size_t i = 0; i < take; i++) value = value * 10 + (unsigned long)(host[i] - '0');
@@ -41,7 +42,8 @@ static size_t number_matches(const char *host, size_t take, unsigned long low, u
 
 static bool match_name(const char *pattern, const char *end, const char *host);
 
-/* `pattern` is behind '[': tries every range against the digits at the start of host, and the rest behind ']'. */
+/* `pattern` is after '[': tries every range for the digits at the start of host, then matches the
+   text after ']'. */
 static bool match_ranges(const char *pattern, const char *end, const char *host) {
   const char *close = memchr(pattern, ']', (size_t)(end - pattern));
   size_t digits = 0;
@@ -69,7 +71,7 @@ static bool match_name(const char *pattern, const char *end, const char *host) {
   return strncasecmp(pattern, host, prefix) == 0 && match_ranges(open + 1, end, host + prefix);
 }
 
-/* Checks one bracket's inside: numbers and ranges separated by commas. */
+/* Checks the text inside one pair of brackets: numbers and ranges separated by commas. */
 static gt_status check_ranges(const char *text, const char *at, const char *close) {
   for (;;) {
     unsigned long low, high;

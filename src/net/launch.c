@@ -1,5 +1,7 @@
-/* How this process was started, as its environment tells before MPI begins: by what, one of how many, and whether this MPI would join them in one world.
-   What does not fit ends in many worlds of one rank, or in pages of a library's text from every process: it is found here, and said once. */
+/* How this process was started, according to the environment before MPI begins: by which launcher,
+   as one of how many, and whether this MPI would join them in one world.  A mismatch would give
+   many worlds of one rank, or pages of library messages from every process.  It is detected here
+   and reported once. */
 #include "internal.h"
 
 #include <errno.h>
@@ -20,7 +22,7 @@ static int number(const char *name) {
   return value ? (int)strtol(value, NULL, 10) : 0;
 }
 
-/* A mpirun inside an allocation leaves Slurm's variables too, and adds its own. */
+/* mpirun inside an allocation keeps Slurm's variables and adds its own. */
 bool gt_launch_by_srun(void) {
   return given("SLURM_STEP_ID") && !given("OMPI_COMM_WORLD_RANK") && !given("MPI_LOCALNRANKS");
 }
@@ -51,7 +53,7 @@ char *gt_launch_advice(char *buf, size_t size, int ranks) {
   return buf;
 }
 
-/* ---- what does not fit ---- */
+/* ---- mismatches ------------------------------------------------------------------------------ */
 
 static gt_status srun_without(const char *library) {
   const char *type = getenv("SLURM_MPI_TYPE");
@@ -75,7 +77,8 @@ gt_status gt_launch_fits(const char *library, bool reads_pmi) {
   return GT_OK;
 }
 
-/* MPICH and its kin read PMI; Open MPI does where it was built with a component for it, whose version is then among its settings. */
+/* MPICH and its derivatives read PMI.  Open MPI does if it was built with a component for it; then
+   the component's version is among its settings. */
 static bool reads_pmi(bool open_mpi) {
   static const char *const settings[] = {"pmix_s1_major_version", "pmix_s2_major_version", "pmix_cray_major_version"};
   char version[64];
@@ -104,9 +107,11 @@ static bool parent_is(const char *name) {
   return is;
 }
 
-/* Slurm's step daemon holds this process's place in the job, its output and its PMI.  When it dies, Slurm no longer knows of the process, and no exit code and no
-   line of it would reach anybody: it would hold cores, files and peers until a deadline.  So it dies with it: strictly, with
-   the thread that made it, which lives as long as the step (tests/slurm would see ranks die at once if it did not). */
+/* Slurm's step daemon keeps this process's place in the job, its output and its PMI connection.
+   After the daemon's death Slurm does not know the process any more, and its output and exit code
+   are lost; it would hold cores, files and peers until a deadline.  So the process is killed with
+   the daemon.  Strictly, the signal comes when the parent thread ends; that thread lives as long as
+   the step (otherwise tests/slurm would see ranks die at once). */
 void gt_launch_follow(void) {
   if (parent_is("slurmstepd") && prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) gt_log(GT_LOG_WARN, "PR_SET_PDEATHSIG: %s", strerror(errno));
 }

@@ -1,4 +1,4 @@
-/* The end of every rank at once: MPI failed, a deadline passed or an invariant is broken. */
+/* Ends every rank at once: MPI failed, a deadline passed or an invariant is broken. */
 #include "internal.h"
 
 #include <signal.h>
@@ -24,7 +24,7 @@ void gt_panic(gt_status code, const char *format, ...) {
   gt_log(GT_LOG_ERROR, "%s", text);
   if (mpi_is_up()) {
     signal(SIGALRM, SIG_DFL);
-    alarm(ABORT_LIMIT_S); /* MPI_Abort itself may block where the launcher is gone */
+    alarm(ABORT_LIMIT_S); /* MPI_Abort itself may block if the launcher is gone */
     MPI_Abort(MPI_COMM_WORLD, (int)code);
   }
   _exit((int)code);

@@ -1,4 +1,4 @@
-/* Arrays of floats as MPI messages whose counts fit an int. */
+/* Arrays of floats as MPI messages with counts that fit in an int. */
 #include "internal.h"
 
 static int piece_count(size_t nfloats, size_t offset) {

@@ -1,10 +1,12 @@
-/* The mean of a step's gradients, formed by its workers in shared memory while their backward passes run.  Every rank adds with gt_vec_mean, so that the bits do
-   not depend on who adds what, or when. */
+/* The mean of a step's gradients, formed by its workers in shared memory during their backward
+   passes.  Every rank uses gt_vec_mean, so the bits do not depend on which rank computes a chunk,
+   or when. */
 #include "internal.h"
 
 #include "geotrain/tensor.h"
 
-#define CLAIMANT_PATIENCE_NS ((gt_ns)50000000) /* a chunk takes far less; a claimant that was stopped may take for ever */
+/* a chunk takes far less; a stopped claimant may take for ever */
+#define CLAIMANT_PATIENCE_NS ((gt_ns)50000000)
 
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "64-bit atomics work between processes");
 _Static_assert(sizeof(gt_announcement) == 64 && sizeof(gt_chunk) == 64, "a line each");
@@ -42,7 +44,8 @@ void gt_mean_announce(gt_mean *m, size_t first, int64_t samples) {
   atomic_store_explicit(&own->final, final, memory_order_release);
 }
 
-/* Chunk c and all behind it are final at every worker of this step; none of them is in a later one. */
+/* Chunk c and all later chunks are final on every worker of this step, and no worker is in a later
+   step. */
 static bool ready(const gt_mean *m, size_t c) {
   for (size_t w = 0; w < m->workers; w++) {
     uint64_t final = atomic_load_explicit(&m->common.announced[w].final, memory_order_acquire);
@@ -52,7 +55,8 @@ static bool ready(const gt_mean *m, size_t c) {
   return true;
 }
 
-/* False: somebody else has it, or had it and has not given it back since an earlier step. */
+/* False: another rank has claimed the chunk, in this step or in an earlier one without
+   finishing. */
 static bool claim(const gt_mean *m, size_t c) {
   _Atomic uint64_t *state = &m->common.chunks[c].state;
   uint64_t seen = atomic_load_explicit(state, memory_order_relaxed);
@@ -83,7 +87,7 @@ bool gt_mean_work(gt_mean *m) {
   return any;
 }
 
-/* Claimants end what they have begun. */
+/* Waits until the claimants have finished their chunks. */
 static bool all_there(const gt_mean *m) {
   gt_backoff backoff = {0};
   gt_ns until = gt_now() + CLAIMANT_PATIENCE_NS;

@@ -1,4 +1,5 @@
-/* The PS's side of the local plane: pushes that land, orders that go out.  Receives are posted before they are needed. */
+/* The PS side of the local plane: receives pushes, sends orders.  Receives are posted in
+   advance. */
 #include "internal.h"
 
 #include <string.h>
@@ -9,19 +10,19 @@ _Static_assert(sizeof(gt_order_msg) == 64, "an order is 64 bytes");
 _Static_assert(sizeof(gt_push_msg) == 128, "a push is 128 bytes");
 
 typedef struct {
-  gt_push_msg landing;  /* where the next push's header arrives: always posted */
-  gt_push_msg gradient; /* the header of a push whose gradients are on their way */
-  gt_push_msg scored;   /* likewise of one whose scores are */
-  bool scores_due;      /* `scored` is one */
-  bool gradient_due;    /* `gradient` holds one */
+  gt_push_msg landing;  /* buffer for the header of the next push; its receive is always posted */
+  gt_push_msg gradient; /* header of a push whose gradients are still arriving */
+  gt_push_msg scored;   /* header of a push whose scores are still arriving */
+  bool scores_due;      /* `scored` is valid */
+  bool gradient_due;    /* `gradient` is valid */
   bool grads_posted;
-  float *grads, *buffers; /* in shared memory or received; buffers NULL: there are none */
-  float *scores;          /* likewise */
-  bool reads_common;      /* it has not pushed since it was ordered to work with the common parameters */
+  float *grads, *buffers; /* in shared memory or received; buffers NULL: the model has none */
+  float *scores;          /* in shared memory or received */
+  bool reads_common;      /* it has not pushed since it was ordered to use the common parameters */
   gt_order_msg order;
   gt_bell *bell;     /* the worker's */
-  gt_segment arrays; /* the worker's, when memory is shared */
-  float *floats;     /* else: nparams + nbuffers, what goes with the order */
+  gt_segment arrays; /* the worker's, if memory is shared */
+  float *floats;     /* otherwise: nparams + nbuffers floats sent with the order */
   MPI_Request push_request;
   MPI_Request scores_request;
   MPI_Request *grads_requests; /* pieces of gradients and buffers */
@@ -35,9 +36,9 @@ struct gt_plane_ps {
   uint32_t heard;
   gt_mean mean;
   gt_plane_snapshot snapshot;
-  int64_t common_step; /* whose parameters the common ones are */
+  int64_t common_step; /* the step of the common parameters */
   size_t nworkers, nparams, nbuffers, nscores;
-  int ngrads, norders; /* requests */
+  int ngrads, norders; /* numbers of requests */
   port *ports;
 };
 
@@ -64,7 +65,7 @@ static MPI_Request *null_requests(int n) {
   return requests;
 }
 
-/* Where the worker's gradients are found and its parameters put. */
+/* Finds or allocates the arrays for the worker's gradients and parameters. */
 static void open_arrays(gt_plane_ps *plane, port *p, int rank) {
   if (plane->shared.window != MPI_WIN_NULL) {
     p->arrays = gt_shared_segment(&plane->shared, rank);
@@ -118,7 +119,7 @@ gt_plane_ps *gt_plane_ps_create(MPI_Comm region, const gt_plane_size *n) {
 static void cancel(MPI_Request *request) {
   if (*request == MPI_REQUEST_NULL) return;
   GT_MPI(MPI_Cancel(request));
-  GT_MPI(MPI_Wait(request, MPI_STATUS_IGNORE)); /* of a cancelled receive: local */
+  GT_MPI(MPI_Wait(request, MPI_STATUS_IGNORE)); /* completes a cancelled receive: local */
 }
 
 void gt_plane_ps_close(gt_plane_ps *plane, double limit_s) {
@@ -152,7 +153,7 @@ size_t gt_plane_ps_workers(const gt_plane_ps *plane) {
   return plane->nworkers;
 }
 
-/* True when no earlier order is under way to the worker. */
+/* True if no earlier order to the worker is pending. */
 static bool orders_done(gt_plane_ps *plane, port *p) {
   int done = 0;
   GT_MPI(MPI_Testall(plane->norders, p->order_requests, &done, MPI_STATUSES_IGNORE));
@@ -178,10 +179,11 @@ static bool common_is_read(const gt_plane_ps *plane) {
   return false;
 }
 
-/* The parameters of a step lie there once for all its workers, unless one still computes with those of another step. */
+/* Stores the parameters of a step once for all its workers, unless a worker still computes with
+   those of another step. */
 static bool place_common(gt_plane_ps *plane, const gt_order_msg *order, const float *params) {
   if (!order->common || !plane->mean.common.params) return false;
-  if (params == plane->mean.common.params) return true; /* they are at home there */
+  if (params == plane->mean.common.params) return true; /* the caller keeps them there */
   if (plane->common_step != order->step) {
     if (common_is_read(plane)) return false;
     memcpy(plane->mean.common.params, params, plane->nparams * sizeof *params);
@@ -206,14 +208,16 @@ static void place_arrays(gt_plane_ps *plane, port *p, const float *params, const
 void gt_plane_ps_order(gt_plane_ps *plane, size_t worker, const gt_order_msg *order, const float *params, const float *buffers) {
   port *p = &plane->ports[worker];
   if (!orders_done(plane, p)) {
-    /* What is under way to the worker keeps it alive; and nothing but a keep-alive can be under way when another order is due. */
+    /* A pending order keeps the worker alive, so a keep-alive is not needed.  If another order is
+       due, only a keep-alive can be pending. */
     if (order->kind == GT_ORDER_KEEPALIVE) return;
     gt_wait_all(p->order_requests, plane->norders, "a worker to take its order", ORDER_LIMIT_S, NULL, NULL);
   }
   p->order = *order;
   if (order->kind == GT_ORDER_TRAIN) gt_mean_begin(&plane->mean, order);
   if (order->with_params && plane->shared.window != MPI_WIN_NULL) place_arrays(plane, p, params, buffers);
-  /* Also for an order without arrays: what the PS has read of the worker's is read before the worker may write it again. */
+  /* Also needed without arrays: the PS must finish reading the worker's arrays before the worker
+     may write them again. */
   gt_shared_sync(&plane->shared);
   int rank = rank_of(worker);
   GT_MPI(MPI_Isend(&p->order, (int)sizeof p->order, MPI_BYTE, rank, GT_TAG_ORDER, plane->comm, &p->order_requests[0]));
@@ -221,7 +225,7 @@ void gt_plane_ps_order(gt_plane_ps *plane, size_t worker, const gt_order_msg *or
   if (order->with_params && plane->shared.window == MPI_WIN_NULL) send_arrays(plane, worker, params, buffers);
 }
 
-/* An EVAL with scores: in shared memory they are there. */
+/* An EVAL with scores; in shared memory they are already there. */
 static void take_evaluation(gt_plane_ps *plane, size_t worker, const gt_push_msg *push, gt_on_push *on_push, void *context) {
   port *p = &plane->ports[worker];
   if (push->scores < 0 || (size_t)push->scores > plane->nscores)
@@ -247,13 +251,15 @@ static bool take_scores(gt_plane_ps *plane, size_t worker, gt_on_push *on_push, 
   return true;
 }
 
-/* Takes a header that has arrived; what has neither gradients nor scores is told at once. */
+/* Handles a header that has arrived; calls on_push at once if neither gradients nor scores
+   follow. */
 static bool take_header(gt_plane_ps *plane, size_t worker, gt_on_push *on_push, void *context) {
   port *p = &plane->ports[worker];
   int arrived = 0;
   GT_MPI(MPI_Test(&p->push_request, &arrived, MPI_STATUS_IGNORE));
   if (!arrived) return false;
-  gt_shared_sync(&plane->shared); /* whatever it says: the next order writes where the worker has read */
+  /* for every kind: the next order writes to memory that the worker has read */
+  gt_shared_sync(&plane->shared);
   gt_push_msg push = p->landing;
   post_push(plane, worker);
   if (push.kind < GT_PUSH_READY || push.kind > GT_PUSH_SIGNAL)

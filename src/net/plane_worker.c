@@ -1,19 +1,21 @@
-/* The worker's side of the local plane: pushes what is done, waits for what to do next. */
+/* The worker side of the local plane: pushes results, waits for orders. */
 #include "internal.h"
 
 struct gt_plane_worker {
   MPI_Comm comm;
   gt_shared shared;
   gt_bell *bell, *ps_bell; /* this worker's; the PS's */
-  gt_segment arrays;       /* in shared memory, or this process's own */
-  float *params, *buffers; /* of the last order that brought some: there, or where all workers read them */
+  gt_segment arrays;       /* in shared memory, or private */
+  /* of the last order with parameters: own arrays, common parameters or snapshot */
+  float *params, *buffers;
   gt_mean mean;
   size_t nparams, nbuffers;
   gt_push_msg push, signal;
   gt_order_msg order;
   bool signal_sent;
-  int npushes, nfloats;        /* requests */
-  MPI_Request *push_requests;  /* header, pieces of gradients and buffers; or header, scores */
+  int npushes, nfloats; /* numbers of requests */
+  /* header and pieces of gradients and buffers, or header and scores */
+  MPI_Request *push_requests;
   MPI_Request *float_requests; /* pieces of parameters and buffers */
   MPI_Request signal_request;
 };
@@ -105,7 +107,7 @@ void gt_plane_worker_push(gt_plane_worker *plane, const gt_push_msg *push) {
   gt_pieces_send(plane->arrays.buffers, plane->nbuffers, 0, GT_TAG_GRADS, plane->comm, &plane->push_requests[1 + gt_pieces(plane->nparams)]);
 }
 
-/* Once: the PS hears of a stop signal although this worker has nothing else to say. */
+/* Sends a stop signal to the PS once, even if this worker has nothing else to send. */
 static void push_signal(gt_plane_worker *plane) {
   int number = gt_stop_requested();
   if (number == 0 || plane->signal_sent) return;
@@ -115,7 +117,8 @@ static void push_signal(gt_plane_worker *plane) {
   gt_bell_ring(plane->ps_bell);
 }
 
-/* Meanwhile this worker's chunks of the mean become final at the others. */
+/* While waiting, computes this worker's chunks of the mean as they become final on the other
+   workers. */
 static void wait_order(gt_plane_worker *plane, double limit_s) {
   MPI_Request request;
   GT_MPI(MPI_Irecv(&plane->order, (int)sizeof plane->order, MPI_BYTE, 0, GT_TAG_ORDER, plane->comm, &request));
@@ -130,12 +133,14 @@ static void wait_order(gt_plane_worker *plane, double limit_s) {
     if (gt_patience_over(&patience)) gt_panic(GT_ERR_LOST, "waited %.0f s for an order from this region's PS", gt_seconds(patience.waited));
     push_signal(plane);
     if (gt_mean_work(&plane->mean)) gt_backoff_reset(&backoff);
-    const bool rung = plane->bell && plane->mean.left == 0; /* nothing else to look for */
+    /* nothing to do except wait for the order */
+    const bool rung = plane->bell && plane->mean.left == 0;
     gt_bell_sleep(plane->bell, heard, gt_backoff_next(&backoff, rung ? GT_BACKOFF_IDLE : gt_patience_cap(&patience), GT_NEVER));
   }
 }
 
-/* Where the order's parameters and buffers are read; those that come as messages follow it. */
+/* Finds the arrays for the order's parameters and buffers; without shared memory they follow as
+   messages. */
 static void find_arrays(gt_plane_worker *plane) {
   const gt_segment *own = &plane->arrays;
   plane->params = own->params;
@@ -163,11 +168,11 @@ void gt_plane_worker_wait(gt_plane_worker *plane, gt_order_msg *order, double li
   *order = plane->order;
 }
 
-/* A probe that finds nothing lets MPI move on whatever is under way. */
+/* MPI_Iprobe lets MPI make progress on pending messages. */
 void gt_plane_worker_progress(void *context) {
   gt_plane_worker *plane = context;
   gt_mean_work(&plane->mean);
-  if (plane->shared.window != MPI_WIN_NULL) return; /* nothing is under way */
+  if (plane->shared.window != MPI_WIN_NULL) return; /* only headers are messages */
   int flag;
   GT_MPI(MPI_Iprobe(0, GT_TAG_ORDER, plane->comm, &flag, MPI_STATUS_IGNORE));
 }

@@ -1,4 +1,5 @@
-/* Reachability: messages pass between rank 0 and every rank, and between the PS ranks, found out point to point before anything collective could wait for ever. */
+/* Reachability: tests point to point that messages pass between rank 0 and every rank, and between
+   the PS ranks, before any collective call could wait for ever. */
 #include "internal.h"
 
 #include <stdarg.h>
@@ -8,17 +9,18 @@
 #include <unistd.h>
 
 #define MAX_REGIONS 64
-#define ABORT_WAIT  ((gt_ns)300000000) /* what was printed goes through the launcher before the job ends */
+/* lets the launcher forward the output before the job ends */
+#define ABORT_WAIT ((gt_ns)300000000)
 
 enum { TAG_CARD = 0x7201, TAG_ORDER, TAG_PING, TAG_REPORT, TAG_GO };
 
-/* What rank 0 tells every rank: the map's status, and the PS ranks. */
+/* Sent from rank 0 to every rank: the status of the map, and the PS ranks. */
 typedef struct {
   int32_t status, nps, ps[MAX_REGIONS];
   char text[GT_ERROR_TEXT_MAX];
 } reach_order;
 
-/* Which of the other PS ranks a PS rank has not heard of. */
+/* The other PS ranks from which a PS rank has not received a message. */
 typedef struct {
   int32_t missing[MAX_REGIONS];
 } reach_report;
@@ -30,7 +32,7 @@ typedef struct {
   int rank, size;
   gt_reach_rank own, *ranks; /* ranks: on rank 0 */
   reach_order order;
-  char text[GT_REACH_TEXT]; /* rank 0: what does not answer, a line each */
+  char text[GT_REACH_TEXT]; /* rank 0: failures, one per line */
   void (*blocked)(const char *reasons);
 } reaching;
 
@@ -52,7 +54,8 @@ static void say_blocked(reaching *r, int from, int to) {
            "no message passes from %s to %s within %g s: the link is blocked, or a firewall drops MPI's ports\n", a, b, r->limit_s);
 }
 
-/* True when all requests are complete before the deadline; those that are become MPI_REQUEST_NULL in any case. */
+/* True if all requests complete before the deadline.  Completed requests become MPI_REQUEST_NULL in
+   any case. */
 static bool await(MPI_Request *requests, int n, double limit_s) {
   gt_backoff backoff = {0};
   gt_patience patience;
@@ -69,7 +72,7 @@ static bool await(MPI_Request *requests, int n, double limit_s) {
   return all;
 }
 
-/* Rank 0 ends the job with its reasons. */
+/* Rank 0 reports the failures and ends the job. */
 static _Noreturn void end_blocked(const reaching *r) {
   if (r->blocked) r->blocked(r->text);
   fflush(stdout);
@@ -77,7 +80,7 @@ static _Noreturn void end_blocked(const reaching *r) {
   gt_panic(GT_ERR_NOGO, "NO-GO: %.*s", (int)strcspn(r->text, "\n"), r->text);
 }
 
-/* Another rank: rank 0 ends the job, or else this one does. */
+/* On other ranks: rank 0 ends the job; if it does not, this rank does. */
 static _Noreturn void end_alone(const reaching *r) {
   gt_sleep(gt_from_seconds(r->limit_s));
   gt_panic(GT_ERR_NOGO, "NO-GO: rank %d on %s hears nothing from rank 0: the link is blocked, or a firewall drops MPI's ports", r->rank, r->own.host);
@@ -85,7 +88,8 @@ static _Noreturn void end_alone(const reaching *r) {
 
 /* ---- the map ---- */
 
-/* What would be short of a worker; the plan's own sentence says only what the launcher was told. */
+/* Adds regions that would get fewer than 2 ranks; the plan's own sentence only has the numbers
+   given to the launcher. */
 static void say_small_regions(const reaching *r, const int *map) {
   char text[GT_ERROR_TEXT_MAX];
   snprintf(text, sizeof text, "%s", gt_error_text());
@@ -100,14 +104,15 @@ static void say_small_regions(const reaching *r, const int *map) {
   (void)GT_FAIL(GT_ERR_NOGO, "%s", text);
 }
 
-/* The order for all ranks from the cards: first rank of every region is its PS. */
+/* Makes the order for all ranks from their cards: the first rank of every region is its PS. */
 static void make_order(reaching *r) {
   int *map = GT_NEW_ARRAY(int, (size_t)r->size);
   r->order = (reach_order){.status = GT_OK};
   for (int i = 0; i < r->size; i++) map[i] = r->ranks[i].region;
   if (r->plan && r->nregions <= MAX_REGIONS) {
     gt_status filled = gt_roles_fill(r->plan, r->nregions, map, r->size);
-    gt_status status = gt_roles_fits(r->plan, r->nregions, r->size); /* its sentence goes before that of the map */
+    /* its message takes precedence over that of the map */
+    gt_status status = gt_roles_fits(r->plan, r->nregions, r->size);
     if (status == GT_OK) status = filled;
     if (status != GT_OK) {
       say_small_regions(r, map);
@@ -143,7 +148,7 @@ static void gather_cards(reaching *r) {
   gt_free(requests);
 }
 
-/* Rank 0's own message goes to every rank; what is not taken in time is said. */
+/* Sends a message from rank 0 to every rank; reports ranks that do not receive it in time. */
 static void send_all(reaching *r, const void *data, size_t bytes, int tag) {
   MPI_Request *requests = GT_NEW_ARRAY(MPI_Request, (size_t)r->size);
   requests[0] = MPI_REQUEST_NULL;
@@ -162,7 +167,7 @@ static int own_place(const reaching *r) {
   return -1;
 }
 
-/* The PS ranks send one another a word; what does not come is in the report. */
+/* The PS ranks exchange a word; the report lists those that did not answer. */
 static void ping_pairs(const reaching *r, reach_report *report) {
   int n = r->order.nps;
   int32_t word = r->rank, *words = GT_NEW_ARRAY(int32_t, (size_t)n + 1);
@@ -175,7 +180,7 @@ static void ping_pairs(const reaching *r, reach_report *report) {
   }
   bool all = await(requests, 2 * n, r->limit_s);
   for (int k = 0; k < n; k++) report->missing[k] = !all && requests[k] != MPI_REQUEST_NULL;
-  if (!all) return; /* sends that nobody takes still read `word`: the job ends */
+  if (!all) return; /* pending sends still read `word`, so it is not freed: the job ends */
   gt_free(words);
   gt_free(requests);
 }
@@ -262,7 +267,7 @@ gt_status gt_net_reach(gt_reach *out, const gt_region_plan *plan, size_t nregion
   snprintf(sentence, sizeof sentence, "%s", r->order.text);
   *out = (gt_reach){.size = r->size, .ranks = r->ranks, .by_launcher = tested};
   gt_free(r);
-  /* A name that is no region, or a malformed list, goes before what follows from it. */
+  /* An unknown region name or a malformed list is reported instead of its consequences. */
   if (opinion != GT_OK) opinion = GT_FAIL(GT_ERR_NOGO, "%s", why);
   GT_TRY(gt_agree(MPI_COMM_WORLD, opinion, 4 * limit_s));
   return status == GT_OK ? GT_OK : GT_FAIL(GT_ERR_NOGO, "%s", sentence);

@@ -1,4 +1,4 @@
-/* What a rank is called in sentences about reachability, before there is a map of the ranks. */
+/* The name of a rank in messages about reachability, before the map of ranks exists. */
 #include "internal.h"
 
 #include <stdio.h>
@@ -7,7 +7,8 @@ void gt_reach_name(char *buf, size_t size, const gt_reach_rank *rank, int number
   char host[80] = "";
   if (rank->host[0]) snprintf(host, sizeof host, " on %s", rank->host);
   int region = rank->region;
-  if (region < 0 && plan && nregions > 0) { /* blocks, as roles has them where nobody has an opinion */
+  /* contiguous blocks, as in roles.c if no rank knows its region */
+  if (region < 0 && plan && nregions > 0) {
     int at = 0;
     for (size_t r = 0; r < nregions && region < 0; r++)
       if ((at += plan[r].ranks) > number) region = (int)r;

@@ -1,6 +1,8 @@
-/* Plain TCP connections between the job's hosts, before MPI makes its own.  Open MPI ends the job by itself, with a code of its own, when a connection is refused or
-   the host is unreachable, so this must be known first; a launcher's name service passes the addresses round, for no link can be trusted yet.
-   Best effort: where there is no such service (Slurm's PMIx has none), MPI's own messages alone are the test. */
+/* Plain TCP connections between the job's hosts, tested before MPI makes its own.  Open MPI itself
+   ends the job, with its own exit code, if a connection is refused or a host is unreachable, so
+   this must be known first.  A launcher's name service exchanges the addresses, since no link can
+   be trusted yet.  Best effort: without such a service (Slurm's PMIx has none), MPI's own messages
+   are the only test. */
 #include "internal.h"
 
 #include <arpa/inet.h>
@@ -15,7 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define MAX_HOSTS   ((size_t)64) /* that are tested with one another */
+#define MAX_HOSTS   ((size_t)64) /* limit of hosts that are tested with one another */
 #define FIRST_RETRY ((gt_ns)2000000)
 #define LAST_RETRY  ((gt_ns)50000000)
 
@@ -32,7 +34,7 @@ static bool publish(const char *what, int rank, const char *text) {
   return MPI_Publish_name(name, MPI_INFO_NULL, text) == MPI_SUCCESS;
 }
 
-/* Asks until the name is there. */
+/* Asks repeatedly until the name is published. */
 static bool look_up(const char *what, int rank, char text[MPI_MAX_PORT_NAME], gt_ns until) {
   char name[128];
   service(name, what, rank);
@@ -74,7 +76,7 @@ static int setting_number(const char *name, int otherwise) {
   return gt_mpi_setting(name, text, sizeof text) ? (int)strtol(text, NULL, 10) : otherwise;
 }
 
-/* Listens in the range of ports that MPI uses, for a firewall may let only these pass. */
+/* Listens in the port range that MPI uses, since a firewall may allow only these ports. */
 static int listen_somewhere(uint16_t *port) {
   int first = setting_number("btl_tcp_port_min_v4", 0), range = setting_number("btl_tcp_port_range_v4", 1);
   int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -92,17 +94,17 @@ static int listen_somewhere(uint16_t *port) {
   return fd;
 }
 
-/* One attempt: to one address of one host. */
+/* One connection attempt: one address of one host. */
 typedef struct {
   size_t host;
   int fd;
 } attempt;
 
-/* error 0: a connection came about; ETIMEDOUT: nothing was heard. */
+/* error 0: connected; ETIMEDOUT: no answer. */
 typedef struct {
   int rank, error;
   gt_reach_rank card;
-  char address[INET_ADDRSTRLEN]; /* the last one tried */
+  char address[INET_ADDRSTRLEN]; /* the last address tried */
 } tcp_host;
 
 static void settle(tcp_host *h, int error) {
@@ -118,7 +120,8 @@ static bool has_address(const gt_reach_rank *r, uint32_t address) {
   return false;
 }
 
-/* An address that this host has too (a container bridge's) would lead back to itself. */
+/* Skips addresses that this host has, too (such as a container bridge's): they would connect to
+   itself. */
 static size_t start_attempts(const tcp_host *own, tcp_host *h, size_t host, attempt *out) {
   size_t n = 0;
   for (size_t i = 0; i < h->card.naddresses; i++) {
@@ -137,7 +140,7 @@ static size_t start_attempts(const tcp_host *own, tcp_host *h, size_t host, atte
   return n;
 }
 
-/* Until every host has been reached or has refused on all its addresses, or the time is over. */
+/* Waits until every host is connected or has refused on all its addresses, or the time is over. */
 static void await_attempts(tcp_host *hosts, attempt *a, size_t n, gt_ns until) {
   struct pollfd *polls = GT_NEW_ARRAY(struct pollfd, n + 1);
   for (;;) {
@@ -209,7 +212,7 @@ static size_t read_hosts(const char *text, tcp_host *hosts) {
   return n;
 }
 
-/* "3 113 10.0.0.2;": rank, error and address of what this host cannot reach. */
+/* "3 113 10.0.0.2;": rank, error and address of each host that this host cannot reach. */
 static void write_result(const tcp_host *hosts, size_t n, char text[MPI_MAX_PORT_NAME]) {
   size_t used = (size_t)snprintf(text, MPI_MAX_PORT_NAME, "-;");
   for (size_t i = 0; i < n && used + 40 < MPI_MAX_PORT_NAME; i++)
@@ -244,7 +247,7 @@ static void say_failure(char text[GT_REACH_TEXT], const names *s, int from, int 
     add_line(text, "no TCP connection comes about from %s to %s (%s): %s; a firewall or a route refuses it\n", a, b, address, strerror(error));
 }
 
-/* Rank 0 gathers what the hosts could not reach, a line each. */
+/* On rank 0: collects the failures of all hosts, one per line. */
 static void gather_results(const tcp_host *hosts, size_t n, const names *s, gt_ns until, char text[GT_REACH_TEXT]) {
   char result[MPI_MAX_PORT_NAME], *rest = NULL;
   for (size_t i = 0; i < n; i++) {
@@ -267,7 +270,7 @@ static bool cards_of_all(gt_reach_rank *ranks, int size, gt_ns until) {
   return true;
 }
 
-/* One host's part: tests the others and says what it found. */
+/* The part of one host: tests the others and publishes the result. */
 static void test_hosts(const char *list, tcp_host *hosts, size_t *n, int rank, double limit_s, gt_ns until) {
   char text[MPI_MAX_PORT_NAME];
   bool mine = false;
@@ -281,7 +284,7 @@ static void test_hosts(const char *list, tcp_host *hosts, size_t *n, int rank, d
   publish("result", rank, text);
 }
 
-/* Only the TCP transport of MPI's messages is judged by plain TCP. */
+/* Plain TCP is only a valid test if MPI's messages use TCP. */
 static bool over_tcp(void) {
   char text[64];
   return gt_mpi_setting("pml_ob1_priority", text, sizeof text) && gt_mpi_setting("btl_tcp_port_min_v4", text, sizeof text);
@@ -325,7 +328,8 @@ bool gt_reach_tcp(gt_reach_rank *own, gt_reach_rank *ranks, const gt_region_plan
   for (size_t i = 0; i < own->naddresses; i++) own->addresses[i] = addresses[i].ip;
   write_card(own, card);
   bool fine = true;
-  if (!gt_launch_by_srun() && publish("card", rank, card)) { /* srun has no name service, and asking for it makes Open MPI say so at length */
+  /* srun has no name service, and Open MPI prints long messages if asked for it */
+  if (!gt_launch_by_srun() && publish("card", rank, card)) {
     names s = {plan, nregions, ranks, size, limit_s};
     fine = exchange(ranks, &s, rank, text, tested);
   }

@@ -1,4 +1,4 @@
-/* Roles: which region a rank belongs to, and the communicators that follow from it. */
+/* Roles: the region of each rank, and the communicators derived from it. */
 #include "internal.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #define MAP_LIMIT_S 120.0
 #define UNSET       (-1)
 
-/* ---- this rank's own opinion ---- */
+/* ---- this rank's own region ------------------------------------------------------------------ */
 
 static gt_status from_environment(const char *name, const gt_region_plan *plan, size_t nregions, int *region) {
   const char **names = GT_NEW_ARRAY(const char *, nregions);
@@ -27,8 +27,8 @@ static gt_status from_environment(const char *name, const gt_region_plan *plan, 
   return status;
 }
 
-/* The region whose list holds this host, by the name that it has itself or that Slurm calls it by.  Every list is read, so that a malformed one is refused wherever
-   it stands. */
+/* The region whose list contains this host, by its own name or by the name that Slurm uses.  Reads
+   every list, so that a malformed one is always reported. */
 static gt_status from_hosts(const gt_region_plan *plan, size_t nregions, int *region) {
   char host[MPI_MAX_PROCESSOR_NAME + 1] = "";
   const char *node = getenv("SLURMD_NODENAME");
@@ -99,7 +99,7 @@ gt_status gt_roles_fits(const gt_region_plan *plan, size_t nregions, int world_s
                  gt_launch_advice(advice, sizeof advice, needed));
 }
 
-/* Blocks where no rank has an opinion; ranks with and without one do not mix. */
+/* Contiguous blocks if no rank knows its region; it is an error if only some ranks do. */
 static gt_status fill_map(const gt_region_plan *plan, size_t nregions, int *map, int size) {
   int set = UNSET, unset = UNSET;
   for (int i = size - 1; i >= 0; i--) *(map[i] == UNSET ? &unset : &set) = i;
@@ -141,7 +141,7 @@ static gt_status make_map(const gt_region_plan *plan, size_t nregions, int *map,
 
 /* ---- communicators ---- */
 
-/* MPI_Comm_split blocks and spins: all ranks meet in a barrier that sleeps first. */
+/* MPI_Comm_split blocks and spins: all ranks first meet in a barrier that sleeps. */
 static MPI_Comm split(int color, int key, const char *name, double limit_s) {
   MPI_Request request;
   MPI_Comm comm;

@@ -1,4 +1,4 @@
-/* What MPI says of its own settings, and the addresses that its TCP transport may use. */
+/* Settings of the MPI library, and the addresses that its TCP transport may use. */
 #include "internal.h"
 
 #include <arpa/inet.h>
@@ -25,7 +25,7 @@ static bool read_setting(int index, MPI_Datatype type, MPI_T_enum names, char *b
   MPI_T_cvar_handle handle;
   int count = 0;
   if (MPI_T_cvar_handle_alloc(index, NULL, &handle, &count) != MPI_SUCCESS) return false;
-  /* The library writes `count` elements, whatever their type: 16 bytes each are more than any has. */
+  /* The library writes `count` elements of any type: 16 bytes are enough for each. */
   char *value = gt_alloc((size_t)count + 1, 16);
   bool ok = MPI_T_cvar_read(handle, value) == MPI_SUCCESS;
   int number = 0;
@@ -56,7 +56,7 @@ bool gt_mpi_setting(const char *name, char *buf, size_t size) {
 
 /* ---- addresses ---- */
 
-/* Whether one of the names or networks in `list` ("eth0,10.0.0.0/8") is this interface's. */
+/* Whether `list` ("eth0,10.0.0.0/8") has the name or the network of this interface. */
 static bool listed(const char *list, const gt_net_address *a) {
   char copy[1024], *rest = NULL;
   snprintf(copy, sizeof copy, "%s", list);

@@ -1,4 +1,5 @@
-/* Memory that the ranks of a region share where they are on one node: a worker's gradients and parameters are read and written where they lie. */
+/* Shared memory between the ranks of a region on one node: gradients and parameters of a worker are
+   read and written in place. */
 #include "internal.h"
 
 #include <stdlib.h>
@@ -6,7 +7,8 @@
 
 #define SETUP_LIMIT_S 120.0
 
-/* Every rank has one segment: its bell; then a worker its gradients, parameters, buffers, scores, the PS the snapshot and what workers have in common. */
+/* Every rank has one segment.  It contains its bell; on a worker then gradients, parameters,
+   buffers and scores; on the PS the snapshot and the data common to the workers. */
 static size_t segment_bytes(const gt_shared *s, int rank) {
   const size_t params = gt_padded(s->n.nparams), buffers = gt_padded(s->n.nbuffers);
   if (rank > 0) return sizeof(gt_bell) + (2 * params + buffers + gt_padded(s->n.nscores) + GT_LINE_FLOATS) * sizeof(float);
@@ -38,7 +40,7 @@ gt_bell *gt_shared_bell(const gt_shared *s, int rank) {
   return s->window == MPI_WIN_NULL ? NULL : aligned_base(s, rank);
 }
 
-/* What lies behind the bell. */
+/* The address after the bell. */
 static void *arrays_base(const gt_shared *s, int rank) {
   return gt_shared_bell(s, rank) + 1;
 }
@@ -69,7 +71,8 @@ gt_segment gt_shared_segment(const gt_shared *s, int rank) {
   return a;
 }
 
-/* Nobody has rung or announced anything before all see it so. */
+/* Initialises bells and announcements; no rank uses them before all ranks see the initial
+   values. */
 static void clear(const gt_shared *s, MPI_Comm region, int rank) {
   gt_common common = gt_shared_common(s);
   atomic_init(&gt_shared_bell(s, rank)->rings, 0);
@@ -89,7 +92,8 @@ void gt_shared_open(gt_shared *s, MPI_Comm region, const gt_plane_size *n) {
   GT_MPI(MPI_Comm_size(region, &size));
   *s = (gt_shared){.window = MPI_WIN_NULL, .nworkers = (size_t)size - 1, .n = *n};
   gt_watch_begin("the shared memory of a region", SETUP_LIMIT_S);
-  /* GEOTRAIN_LOCAL_PLANE=messages: as between nodes; for tests, and where shared memory is short. */
+  /* GEOTRAIN_LOCAL_PLANE=messages: no shared memory, as between nodes; for tests, and if shared
+     memory is scarce. */
   const char *forced = getenv("GEOTRAIN_LOCAL_PLANE");
   bool wanted = !(forced && strcmp(forced, "messages") == 0);
   int agreed = wanted;

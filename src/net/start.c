@@ -1,4 +1,4 @@
-/* Start and end of a rank: initialisation, finalisation, and the watchdog over calls that block
+/* Start and end of a rank: initialisation, finalisation, and the watchdog for calls that block
    inside MPI. */
 #include "internal.h"
 
@@ -23,7 +23,7 @@ static struct {
   double limit_s;
 } watch;
 
-/* Waits for the end of the watched call, one tick at most. */
+/* Waits until the watched call ends, one tick at most. */
 static void wait_tick(double tick_s) {
   struct timespec until;
   clock_gettime(CLOCK_MONOTONIC, &until);
@@ -33,7 +33,7 @@ static void wait_tick(double tick_s) {
   pthread_cond_timedwait(&watch.wake, &watch.lock, &until);
 }
 
-/* Counts ticks rather than comparing times: a process that was stopped and continued has not waited meanwhile. */
+/* Counts ticks instead of comparing times: time in which the process was stopped must not count. */
 static void *watch_main(void *unused) {
   (void)unused;
   pthread_mutex_lock(&watch.lock);
@@ -92,17 +92,21 @@ static void end_for_bug(const char *text) {
   gt_panic(GT_ERR_FAULT, "broken invariant: %s", text);
 }
 
-/* Over TCP, Open MPI asks the receiver before it sends a message larger than 64 KiB.  Between regions that is a round trip for every frame, and frames under way
-   together end together, with that gap behind them: a frame of the gateway (1 MiB and its header) goes at once instead.  What the user has set stays. */
+/* Over TCP, Open MPI asks the receiver before it sends a message larger than 64 KiB.  Between
+   regions that costs a round trip per frame; frames sent together also end together, so the link is
+   then idle for that time.  The higher limit sends a frame of the gateway (1 MiB and its header) at
+   once.  Values set by the user are kept. */
 static void prefer_eager_frames(void) {
   (void)setenv("OMPI_MCA_btl_tcp_eager_limit", "1114112", 0);
-  (void)setenv("OMPI_MCA_btl_tcp_free_list_inc", "4", 0); /* of such buffers at a time */
+  /* number of such buffers allocated at a time */
+  (void)setenv("OMPI_MCA_btl_tcp_free_list_inc", "4", 0);
 }
 
 void gt_net_start(double limit_s) {
   gt_on_bug(end_for_bug);
   gt_launch_follow();
-  /* A connection that a lost peer closed is an error of the call that finds it, with a sentence, and not the end without one. */
+  /* Writing to a connection closed by a lost peer must return an error with a message, not end the
+     process. */
   (void)signal(SIGPIPE, SIG_IGN);
   prefer_eager_frames();
   gt_watch_begin("MPI_Init", limit_s);
@@ -116,7 +120,7 @@ void gt_net_start(double limit_s) {
   GT_MPI(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
 }
 
-/* MPI_Finalize waits for all ranks and may spin: they meet in a barrier that sleeps first. */
+/* MPI_Finalize waits for all ranks and may spin: they first meet in a barrier that sleeps. */
 void gt_net_finalize(double limit_s) {
   MPI_Request request;
   GT_MPI(MPI_Ibarrier(MPI_COMM_WORLD, &request));

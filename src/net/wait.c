@@ -1,12 +1,14 @@
 /* Waits: they sleep between tests, and each has a name and a deadline. */
 #include "internal.h"
 
-#define FIRST_SLEEP   ((gt_ns)20000)
-#define AT_ONCE       ((gt_ns)2000000)  /* a PS that has nothing else to do answers within this */
-#define LIKELY        ((gt_ns)50000000) /* an answer that takes longer than this may also take 1 ms more */
-#define LONGEST_ROUND GT_SECOND         /* between two tests; what is beyond it, this process did not run */
+#define FIRST_SLEEP ((gt_ns)20000)
+#define AT_ONCE     ((gt_ns)2000000)  /* an idle PS answers within this */
+#define LIKELY      ((gt_ns)50000000) /* if an answer takes longer, 1 ms more does not matter */
+/* between two tests; the process was stopped for any time beyond it */
+#define LONGEST_ROUND GT_SECOND
 
-#define LONG_NAP ((gt_ns)4000000) /* of who has waited for a second; many such ranks would add up */
+/* for a rank that has waited for a second: the wake-ups of many such ranks would add up */
+#define LONG_NAP ((gt_ns)4000000)
 
 void gt_backoff_reset(gt_backoff *b) {
   *b = (gt_backoff){0};

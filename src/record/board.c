@@ -1,4 +1,4 @@
-/* A line a run: on a terminal drawn in place over and over, in a log printed when there is news. */
+/* One line per run: on a terminal redrawn in place, in a log printed on changes. */
 #include "internal.h"
 
 #include <string.h>
@@ -8,8 +8,8 @@
 struct gt_board {
   FILE *to;
   bool in_place;
-  size_t rows; /* drawn, the cursor stands at the end of the last; 0: on a fresh line */
-  size_t n;    /* of lines, when they were drawn */
+  size_t rows; /* drawn rows, with the cursor at the end of the last; 0: cursor on a new line */
+  size_t n;    /* number of lines when they were drawn */
 };
 
 gt_board *gt_board_create(FILE *to, gt_live_mode mode) {
@@ -47,7 +47,8 @@ static void log_line(gt_board *b, gt_board_line *line) {
 
 /* ---- in place ---- */
 
-/* Bytes of the text that fit: a character of several bytes counts as one column and is not cut. */
+/* The number of bytes of the text that fit; a multi-byte character counts as one column and is not
+   split. */
 static size_t fitting(const char *text, size_t columns) {
   size_t used = 0, at = 0;
   for (; text[at]; at++) {
@@ -61,7 +62,8 @@ static void draw_row(gt_board *b, size_t row, const char *text, size_t width) {
   fprintf(b->to, "%s\r%.*s\033[K", row > 0 ? "\n" : "", (int)fitting(text, width), text);
 }
 
-/* Of too many, those that have not ended are drawn and the last row counts the others. */
+/* If there are too many, draws those that have not ended; the last row has the number of the
+   others. */
 static size_t draw_rows(gt_board *b, gt_board_line *const *lines, size_t n, size_t room, size_t width) {
   char rest[96];
   size_t drawn = 0, over = 0, shown = 0;
@@ -91,7 +93,7 @@ static void draw(gt_board *b, gt_board_line *const *lines, size_t n) {
   if (b->rows > 1) fprintf(b->to, "\033[%zuA", b->rows - 1);
   b->rows = draw_rows(b, lines, n, rows > 1 ? rows - 1 : 1, gt_terminal_width(b->to));
   b->n = n;
-  fputs("\033[J", b->to); /* rows of before that are no longer drawn */
+  fputs("\033[J", b->to); /* clears rows from before that are no longer drawn */
   for (size_t i = 0; i < n; i++) remember(lines[i]);
 }
 

@@ -1,4 +1,5 @@
-/* What a run was planned to be, what it was, and what it cost: figures, their JSON and back, and their lines in the final table. */
+/* Planned and measured figures and the cost of a run: calculation, JSON and back, and lines of the
+   final table. */
 #include "internal.h"
 
 #include <math.h>
@@ -20,7 +21,7 @@ gt_figures gt_figures_of(double wall_s, const gt_region_result *regions, size_t 
 
 typedef enum { TIME, RATE, BYTES, SHARE, USD } unit;
 
-/* Keys are those of plan.predicted. */
+/* Keys as in plan.predicted. */
 static const struct {
   const char *key, *shown;
   size_t offset;
@@ -43,7 +44,7 @@ static void set_figure(gt_figures *f, size_t quantity, double value) {
   *(double *)(void *)((char *)f + quantities[quantity].offset) = value;
 }
 
-/* Above 0: more was predicted than measured.  NaN where there is nothing to compare. */
+/* Above 0: the prediction was too high.  NaN if there is nothing to compare. */
 static double error_percent(double predicted, double measured) {
   if (predicted == measured) return 0;
   return measured != 0 ? 100 * (predicted - measured) / measured : NAN;
@@ -183,7 +184,7 @@ void gt_print_cost(FILE *to, const gt_cost_result *c) {
   fprintf(to, ": no price is known\n");
 }
 
-/* " (9.00 s to 11.0 s: within)" behind the time. */
+/* Prints " (9.00 s to 11.0 s: within)" after the time. */
 static void print_range(FILE *to, const gt_plan_result *p) {
   char low[32], high[32];
   json_t *within = range_of(p);
@@ -193,7 +194,7 @@ static void print_range(FILE *to, const gt_plan_result *p) {
   json_decref(within);
 }
 
-/* What is the same to the last bit stands out. */
+/* Exact agreement is printed differently. */
 static void put_error(char *out, size_t size, double error) {
   if (error == 0)
     snprintf(out, size, "0 %%");

@@ -1,4 +1,5 @@
-/* What state a run is in, from the files of its directory: for a reader that shares nothing else with it. */
+/* The state of a run from the files of its directory, for a reader that shares nothing else with
+   it. */
 #include "internal.h"
 
 #include <dirent.h>
@@ -12,17 +13,17 @@
 typedef struct {
   gt_follow *run;
   gt_tail *tail;
-  bool lead; /* it is the lead region's: what it says counts for the run */
+  bool lead; /* of the lead region, which determines the state of the run */
 } region;
 
 struct gt_follow {
   char *dir;
-  region **regions; /* each stays where it is: tails know it */
+  region **regions; /* addresses must not change: tails point to them */
   size_t n, room;
   gt_run_view view;
   gt_progress first; /* of this start */
-  bool complete;     /* training is over, the summary is to come */
-  bool seen;         /* a sign of life, the last one when `alive` says */
+  bool complete;     /* training is over, summary.json is still missing */
+  bool seen;         /* any activity so far; `alive` has the time of the last */
   gt_ns alive;
   time_t summary_at;
   ino_t summary_ino;
@@ -120,7 +121,7 @@ static void on_line(void *ctx, const json_t *line) {
   }
 }
 
-/* The file was written anew, or another took its place: what it said before is void. */
+/* The file was rewritten or replaced: what was read before is invalid. */
 static void on_anew(void *ctx) {
   region *r = ctx;
   if (!r->lead) return;
@@ -160,7 +161,8 @@ static void find_regions(gt_follow *f) {
   closedir(dir);
 }
 
-/* A file that changed before this process looked at it for the first time has been silent since then, as far as the hosts' clocks agree. */
+/* On the first look at a file, its modification time is the last activity, as far as the hosts'
+   clocks agree. */
 static void note_life(gt_follow *f, const region *r, bool first) {
   gt_ns at = gt_now();
   double age = difftime(time(NULL), gt_tail_changed(r->tail).tv_sec);
@@ -177,7 +179,8 @@ static void look_at_regions(gt_follow *f) {
   }
 }
 
-/* The summary is of this start when the training was complete and the count of resumes is this start's; or nothing else is there. */
+/* The summary belongs to this start if the training is complete and the number of resumes agrees,
+   or if there are no other files. */
 static void look_at_summary(gt_follow *f) {
   char path[PATH_MAX];
   struct stat at;
@@ -208,7 +211,8 @@ const gt_summary *gt_follow_summary(const gt_follow *f) {
 
 /* ---- for people ---- */
 
-/* Of this directory: a run that starts from the beginning once more has found no whole round. */
+/* Counts starts in this directory: a run that found no complete round starts again from the
+   beginning. */
 static void put_resumes(char *text, size_t size, const gt_run_view *v) {
   text[0] = '\0';
   if (v->starts > 1) snprintf(text, size, "  resumed %" PRId64 "x", v->starts - 1);
@@ -231,7 +235,7 @@ static void put_stopped(char *text, size_t size, const gt_run_view *v) {
   snprintf(text, size, "%s at step %" PRId64 ", checkpoint of round %" PRId64 " written", why, v->step, v->round);
 }
 
-/* What is said before and behind the live line takes its room. */
+/* Text before and after the live line reduces the width of that line. */
 static void put_running(char *text, size_t size, const gt_follow *f, size_t width) {
   const gt_run_view *v = &f->view;
   char before[64] = "", behind[48], age[16];

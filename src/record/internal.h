@@ -1,4 +1,5 @@
-/* What the modules of record share: results as JSON by one table of fields, terminals, numbers for people. */
+/* Shared by the modules of record: results as JSON by one table of fields, terminals, readable
+   numbers. */
 #ifndef GEOTRAIN_RECORD_INTERNAL_H
 #define GEOTRAIN_RECORD_INTERNAL_H
 
@@ -14,7 +15,7 @@ json_t *gt_json_number(double value);   /* not finite: null */
 json_t *gt_json_region(const gt_region_result *region);
 json_t *gt_json_link(const gt_link_result *link);
 json_t *gt_json_traffic(const gt_region_traffic *traffic);
-/* Back from JSON; GT_ERR_FAULT names what is missing or not of its kind. */
+/* From JSON; GT_ERR_FAULT names a field that is missing or of the wrong kind. */
 gt_status gt_json_take_region(const json_t *from, gt_region_result *region);
 gt_status gt_json_take_link(const json_t *from, gt_link_result *link);
 gt_status gt_json_take_traffic(const json_t *from, gt_region_traffic *traffic);
@@ -23,26 +24,29 @@ gt_status gt_json_take_traffic(const json_t *from, gt_region_traffic *traffic);
 
 json_t *gt_json_plan(const gt_plan_result *plan);
 json_t *gt_json_cost(const gt_cost_result *cost);
-/* Texts stay the JSON's. */
+/* Texts remain owned by the JSON object. */
 void gt_json_take_plan(const json_t *from, gt_plan_result *plan);
-/* The caller frees regions and missing, the lists alone. */
+/* The caller frees the lists regions and missing, but not their texts. */
 void gt_json_take_cost(const json_t *from, gt_cost_result *cost);
-/* Some lines of the final table: what it cost; what was predicted, what was measured. */
+/* Print lines of the final table: the cost; predicted and measured figures. */
 void gt_print_cost(FILE *to, const gt_cost_result *cost);
 void gt_print_plan(FILE *to, const gt_plan_result *plan);
 
 /* ---- told.c ---- */
 
-/* Whether its traffic takes longer at its measured rate; not measured: by bytes, behind those. */
+/* Whether its traffic takes longer at the measured rate.  Links without a measured rate come after
+   the others, by bytes. */
 bool gt_is_busier(const gt_link_traffic *a, const gt_link_traffic *b);
 
 /* ---- links.c ---- */
 
-/* The links in the order of the regions, by sender, then by receiver: the caller frees the list with gt_free.  They are borrowed. */
+/* The links sorted by sender, then by receiver, in the order of the regions; the links are
+   borrowed, the caller frees the list with gt_free. */
 const gt_link_result **gt_links_ordered(const gt_summary *summary);
-/* What each region's links carry together, nregions: the caller frees the list with gt_free. */
+/* Sums over each region's links, nregions entries; the caller frees the list with gt_free. */
 gt_region_traffic *gt_links_traffic(const gt_summary *summary);
-/* Of the n links, the `most` whose traffic takes longest at the rate that was measured, longest first; not measured: by their bytes, last. */
+/* The `most` of the n links whose traffic takes longest at the measured rate, longest first.  Links
+   without a measured rate come last, by bytes. */
 void gt_links_busiest(const gt_link_result *const *links, size_t n, const gt_link_result **busiest, size_t most);
 
 /* ---- summary.c ---- */
@@ -51,9 +55,11 @@ bool gt_summary_is_virtual(const gt_summary *summary);
 
 /* ---- live.c ---- */
 
-/* The live line's text for a width of `width` columns, at most width - 1 characters; left_s NaN: not known yet. */
+/* The live line for a terminal of `width` columns, at most width - 1 characters; left_s NaN: not
+   known yet. */
 void gt_live_format(char *text, size_t size, const gt_progress *progress, double left_s, size_t width);
-/* Seconds left, at the rate since the first progress of this start, so that a resumed run does not count the time of earlier ones; NaN: not known yet. */
+/* Seconds left, at the rate since the first progress of this start, so that the time of earlier
+   starts does not count; NaN: not known yet. */
 double gt_live_left(const gt_progress *first, const gt_progress *last);
 /* "45 s", "3 min", "2.5 h". */
 char *gt_format_ago(char *buf, size_t size, double s);
@@ -64,31 +70,35 @@ char *gt_format_count(char *buf, size_t size, double value);
 
 /* ---- terminal.c ---- */
 
-/* Whether `comm`, the name of the parent process, is a launcher that holds its ranks' output. */
+/* Whether `comm`, the name of the parent process, is a launcher that forwards the output of its
+   ranks. */
 bool gt_terminal_is_launcher(const char *comm);
-/* Whether a line drawn over and over would reach a person: `is_tty` is isatty of our stream, parent_comm the parent's name, parent_target where the parent's
-   same stream points ("/dev/pts/3", "/tmp/log", "pipe:[1]"; "" when not known). */
+/* Whether a redrawn line would be visible to a user.  is_tty: isatty of our stream; parent_comm:
+   the parent's name; parent_target: the target of the parent's same stream ("/dev/pts/3",
+   "/tmp/log", "pipe:[1]"; "" if not known). */
 bool gt_terminal_decide(bool is_tty, const char *parent_comm, const char *parent_target);
 bool gt_terminal_reaches(FILE *to);
 size_t gt_terminal_width(FILE *to);
-size_t gt_terminal_rows(FILE *to); /* 24 where it is not known */
+size_t gt_terminal_rows(FILE *to); /* 24 if not known */
 
 /* ---- tail.c ---- */
 
-/* A JSON Lines file that grows, is cut to its last whole line, is written anew or is not there yet. */
+/* Reads a JSON Lines file that may grow, lose an incomplete last line, be rewritten, or not exist
+   yet. */
 typedef struct gt_tail gt_tail;
 typedef enum { GT_TAIL_ABSENT, GT_TAIL_SAME, GT_TAIL_MORE } gt_tail_found;
 gt_tail *gt_tail_create(const char *path);
 void gt_tail_close(gt_tail *tail);
 const char *gt_tail_path(const gt_tail *tail);
-/* Calls on_line for every line that became whole since the last call and is a JSON object (borrowed; other lines are passed over); before them on_anew when the
-   file is no longer the one that was read: it is then read from its beginning.  What stands behind the last newline waits.  MORE: the file has changed. */
+/* Calls on_line for every line completed since the last call that is a JSON object (borrowed; other
+   lines are ignored).  If the file was rewritten or replaced, first calls on_anew and reads it from
+   the beginning.  An incomplete last line is not read yet.  MORE: the file has changed. */
 gt_tail_found gt_tail_poll(gt_tail *tail, void (*on_anew)(void *ctx), void (*on_line)(void *ctx, const json_t *line), void *ctx);
-/* When the file was last written to, by the clock of who keeps it; 0: not seen yet. */
+/* The modification time of the file, by the clock of the file server; 0: not seen yet. */
 struct timespec gt_tail_changed(const gt_tail *tail);
 
-/* summary_read.c: DIR/summary.json read back.  The caller closes *out; GT_ERR_CKPT names the file
-   and what is wrong with it. */
+/* summary_read.c: reads DIR/summary.json.  The caller closes *out; GT_ERR_CKPT names the file and
+   the error. */
 typedef struct gt_summary_file gt_summary_file;
 gt_status gt_summary_read(gt_summary_file **out, const char *run_dir);
 const gt_summary *gt_summary_of(const gt_summary_file *file); /* borrowed from file */

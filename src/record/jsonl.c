@@ -1,4 +1,5 @@
-/* A region's record: JSON Lines, each appended with one write(2), so that what was said survives a kill. */
+/* A region's record in JSON Lines.  Each line is one write(2), so that complete lines survive a
+   kill. */
 #include "internal.h"
 
 #include <errno.h>
@@ -19,7 +20,7 @@ static gt_status refused(const char *path, const char *what) {
   return GT_FAIL(GT_ERR_CKPT, "%s: the record could not be %s: %s", path, what, strerror(errno));
 }
 
-/* Cuts what follows the last newline: a line that a kill has torn. */
+/* Removes the text after the last newline: a line that a kill left incomplete. */
 static gt_status cut_torn_line(int fd, const char *path) {
   struct stat at;
   if (fstat(fd, &at) != 0) return refused(path, "examined");
@@ -63,7 +64,7 @@ void gt_record_close(gt_record *record) {
   gt_free(record);
 }
 
-/* Adds the fields that the arguments name; the name of the field at fault, or NULL. */
+/* Adds the fields in the arguments; returns the name of an invalid field, or NULL. */
 static const char *add_fields(json_t *line, va_list args) {
   for (const char *name; (name = va_arg(args, const char *));) {
     json_t *value = NULL;
@@ -91,7 +92,7 @@ static const char *add_fields(json_t *line, va_list args) {
   return NULL;
 }
 
-/* A line that the disk took in part is taken back, so that the next one starts on a fresh line. */
+/* A line that was only partly written is removed, so that the next one starts on a new line. */
 static gt_status write_line(gt_record *record, const char *text, size_t size) {
   off_t before = lseek(record->fd, 0, SEEK_END);
   ssize_t n;

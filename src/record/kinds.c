@@ -1,4 +1,4 @@
-/* What the kinds of messages are called where people read of them. */
+/* Readable names of the message kinds. */
 #include "geotrain/link.h"
 #include "geotrain/record.h"
 

@@ -1,4 +1,4 @@
-/* Links by region: the order in which they are told of, what each region's carry, the busiest. */
+/* Links by region: their order in the output, sums per region, the busiest. */
 #include "internal.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 
 /* ---- regions by name ---- */
 
-/* Sorted, so that no link looks at every name: a thousand regions have a million links. */
+/* Sorted, to avoid comparing every name for each link: a thousand regions have a million links. */
 typedef struct {
   const char *name;
   size_t region;
@@ -24,13 +24,13 @@ static entry *index_of(const gt_summary *s) {
   return names;
 }
 
-/* nregions: there is none of this name. */
+/* Returns nregions if there is no region of this name. */
 static size_t region_of(const gt_summary *s, const entry *names, const char *name) {
   const entry key = {name, 0}, *found = s->nregions > 0 ? bsearch(&key, names, s->nregions, sizeof *names, by_name) : NULL;
   return found ? found->region : s->nregions;
 }
 
-/* ---- order: as reports came in differs between runs, so it is that of the regions ---- */
+/* ---- order: that of the regions, since the order of the reports differs between runs --------- */
 
 typedef struct {
   const gt_link_result *link;
@@ -41,7 +41,7 @@ static int compare(size_t a, size_t b) {
   return (a > b) - (a < b);
 }
 
-/* Equal ones keep their order. */
+/* Keeps the order of equal entries. */
 static int by_place(const void *x, const void *y) {
   const place *a = x, *b = y;
   if (a->from != b->from) return compare(a->from, b->from);

@@ -1,4 +1,4 @@
-/* Progress for people: one line drawn over and over on a terminal, a line now and then in a log. */
+/* Progress output: one redrawn line on a terminal, a line at intervals in a log. */
 #include "internal.h"
 
 #include <math.h>
@@ -45,7 +45,7 @@ char *gt_format_ago(char *buf, size_t size, double s) {
   return buf;
 }
 
-/* A number with 3 digits behind the point, or '-'. */
+/* A number with 3 decimals, or '-'. */
 static char *format_number(char *buf, size_t size, double value) {
   if (isfinite(value))
     snprintf(buf, size, fabs(value) < 1000 ? "%.3f" : "%.3g", value);
@@ -54,7 +54,8 @@ static char *format_number(char *buf, size_t size, double value) {
   return buf;
 }
 
-/* The parts of the line, from left to right; where the terminal is narrow, those of the highest `rank` go first. */
+/* The parts of the line, from left to right; on a narrow terminal those with the highest `rank` are
+   dropped first. */
 enum { EPOCH, LOSS, ACCURACY, AUC, SPEED, WAN, WAITING, LEFT, PARTS };
 static const int rank[PARTS] = {[EPOCH] = 0, [LEFT] = 1, [LOSS] = 2, [WAITING] = 3, [AUC] = 4, [ACCURACY] = 5, [SPEED] = 6, [WAN] = 7};
 
@@ -118,7 +119,7 @@ double gt_live_left(const gt_progress *first, const gt_progress *last) {
   return gained > 0 && took > 0 ? took / gained * (1 - last->done) : NAN;
 }
 
-/* One fwrite a line: output of several ranks does not mix. */
+/* One fwrite per line, so that the output of several ranks does not mix. */
 static void draw(gt_live *live) {
   char text[512], line[sizeof text + 16];
   size_t width = live->mode == GT_LIVE_LINE ? gt_terminal_width(live->to) : sizeof text;

@@ -1,11 +1,14 @@
-/* The rate of a count that grows in jumps: steps of ten seconds, messages of many megabytes. */
+/* The rate of a count that grows in jumps, such as steps of ten seconds or messages of many
+   megabytes. */
 #include <math.h>
 
 #include "geotrain/record.h"
 
-#define SHORTEST (2 * GT_SECOND) /* a window; heartbeats tell the others' samples once a second */
+/* minimum window; other regions' samples arrive once a second with heartbeats */
+#define SHORTEST (2 * GT_SECOND)
 
-/* A window ends with a jump, so that it holds whole ones; the last two count, for jumps of two regions may come close together. */
+/* A window ends with a jump, so that it contains whole jumps.  The last two windows count, since
+   jumps of two regions may come close together. */
 static void close_window(gt_meter *m, gt_ns now, double total) {
   m->spans[1] = m->spans[0];
   m->gains[1] = m->gains[0];
@@ -21,7 +24,7 @@ double gt_meter_rate(gt_meter *m, gt_ns now, double total) {
   m->last = total;
   double waited = gt_seconds(now - m->at), span = m->spans[0] + m->spans[1];
   if (span <= 0) return NAN;
-  /* What does not come when it is due grows less likely: the rate falls until it does. */
+  /* While the next jump is late, the rate falls. */
   double late = fmax(0, waited - fmax(m->spans[0], m->spans[1]));
   return (m->gains[0] + m->gains[1]) / (span + late);
 }

@@ -1,4 +1,5 @@
-/* What earlier starts of a run have used, from the region's record: a checkpoint knows nothing of the work that was lost behind it. */
+/* The use of earlier starts of a run, from the region's record: a checkpoint does not include work
+   that was lost after it. */
 #include "internal.h"
 
 #include <limits.h>
@@ -12,11 +13,11 @@ typedef struct {
   double share_of_sample;
   /* of the start that is being read */
   double from_s, until_s;
-  double *from, *until; /* bytes to each region; from negative: not said */
+  double *from, *until; /* bytes to each region; from negative: not recorded */
   int64_t samples;
 } reader;
 
-/* What the start has used is added up; the next begins. */
+/* Adds what this start has used, before the next one begins. */
 static void settle(reader *r) {
   gt_past *p = r->past;
   if (r->until_s > r->from_s) p->used_s += r->until_s - r->from_s;
@@ -40,7 +41,8 @@ static void take_bytes(reader *r, const json_t *line) {
   }
 }
 
-/* The mean loss of the samples since the line before, as far as a checkpoint has them. */
+/* Adds the mean loss of the samples since the previous line, for samples that the checkpoint
+   includes. */
 static void take_loss(reader *r, const json_t *line) {
   double loss = number_of(line, "loss"), share;
   int64_t before = r->samples;
@@ -67,7 +69,7 @@ static void on_line(void *ctx, const json_t *line) {
 }
 
 static void on_anew(void *ctx) {
-  (void)ctx; /* it is read once */
+  (void)ctx; /* the file is read only once */
 }
 
 void gt_past_read(gt_past *out, const char *run_dir, const char *region, size_t nregions, gt_trend *trend, int64_t samples, double done) {

@@ -1,12 +1,12 @@
-/* Results of regions and links as JSON and back, by one table of fields each. */
+/* Results of regions and links as JSON and back, each by one table of fields. */
 #include "internal.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* MEASURED: a number that is 0 where it was not measured, null in JSON.  A text, count or number of a kind that ends in IF is left out where it is empty or 0, as in most
-   runs: results travel, and what says nothing needs no time. */
+/* MEASURED: a number; 0 means not measured and is null in JSON.  Kinds ending in IF are left out if
+   empty or 0, as in most runs, to keep the text sent to the lead region short. */
 typedef enum { TEXT, INT, INT64, NUMBER, MEASURED, TEXT_IF, INT64_IF, NUMBER_IF } kind;
 
 typedef struct {
@@ -203,7 +203,7 @@ gt_status gt_json_take_traffic(const json_t *from, gt_region_traffic *traffic) {
   return decode(traffic_fields, COUNT(traffic_fields), from, traffic);
 }
 
-/* Members of the object come in the order in which they were encoded. */
+/* The order of the members is that of the encoding. */
 static gt_status decode_kinds(json_t *from, gt_kind_result *kinds) {
   const char *name;
   json_t *value;
@@ -240,7 +240,7 @@ gt_status gt_result_decode(const char *text, size_t size, gt_region_result *regi
   json_error_t error;
   *nlinks = 0;
   *region = (gt_region_result){0};
-  while (size > 0 && text[size - 1] == '\0') size--; /* a NUL that travelled along */
+  while (size > 0 && text[size - 1] == '\0') size--; /* a NUL that was sent with the text */
   json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
   if (!root) return GT_FAIL(GT_ERR_FAULT, "a region's result of %zu bytes is not JSON: %s at byte %d", size, error.text, error.position);
   gt_status status = decode_root(root, region, links, max, nlinks);

@@ -1,4 +1,4 @@
-/* summary.json: what a run did, in one object whose keys are only ever added. */
+/* summary.json: the results of a run in one object.  Keys are only added, never changed. */
 #include "internal.h"
 
 #include <errno.h>
@@ -36,7 +36,8 @@ static json_t *lines_of(const char *text) {
   return lines;
 }
 
-/* CPU seconds are real ones: under the virtual clock they would be all that differs between two runs. */
+/* CPU seconds are real: under the virtual clock they would be the only difference between two
+   runs. */
 static json_t *regions_of(const gt_summary *s) {
   json_t *regions = json_array();
   for (size_t i = 0; i < s->nregions; i++) {

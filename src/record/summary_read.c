@@ -1,4 +1,4 @@
-/* summary.json read back. */
+/* Reads summary.json. */
 #include "internal.h"
 
 #include <errno.h>
@@ -41,7 +41,7 @@ static void take_figures(gt_summary_file *f) {
   f->summary.cost = &f->cost;
 }
 
-/* Texts stay the JSON's. */
+/* Texts remain owned by the JSON object. */
 static void take_head(gt_summary_file *f) {
   const json_t *root = f->root, *build = json_object_get(root, "build"), *hash = json_object_get(root, "params_sha256");
   f->summary = (gt_summary){.job = text_of(root, "job"),

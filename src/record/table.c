@@ -1,4 +1,4 @@
-/* The table a person reads at the end of a run: regions, the average mini-batch, links, totals, in 100 columns. */
+/* The final table of a run: regions, the average mini-batch, links, totals, in 100 columns. */
 #include "internal.h"
 
 #include <inttypes.h>
@@ -8,15 +8,16 @@
 #define MAX_COLUMNS 10
 #define LINE_WIDTH  100
 #define NAME_WIDTH  11
-#define END_WIDTH   16 /* of a name where there are fewer columns */
-#define MANY_LINKS  12 /* more than these are told of by their sums and the busiest */
+#define END_WIDTH   16 /* of a name in tables with fewer columns */
+#define MANY_LINKS  12 /* with more links, only sums and the busiest are printed */
 #define BUSIEST     5
 
 typedef struct {
   char text[40];
 } cell;
 
-/* rows x columns of cells; the first row is the heading.  The first column stands left, the others right. */
+/* rows x columns of cells; the first row is the heading.  The first column is left-aligned, the
+   others right-aligned. */
 typedef struct {
   cell *cells;
   size_t rows, columns;
@@ -32,7 +33,7 @@ static char *cell_at(table *t, size_t row, size_t column) {
   return t->cells[(row + 1) * t->columns + column].text;
 }
 
-/* Two spaces between columns where they fit, else one. */
+/* Two spaces between columns if they fit, else one. */
 static void table_print(FILE *to, const table *t) {
   size_t widths[MAX_COLUMNS] = {0}, total = 0;
   for (size_t c = 0; c < t->columns; c++) {
@@ -54,7 +55,7 @@ static void table_print(FILE *to, const table *t) {
 
 #define CELL sizeof(((cell *)0)->text)
 
-/* A name in at most `width` characters; ".." stands for what is left out. */
+/* A name in at most `width` characters; ".." replaces what is cut. */
 static void put_name(char *out, const char *name, int width) {
   if (strlen(name) <= (size_t)width)
     snprintf(out, CELL, "%s", name);
@@ -81,7 +82,8 @@ static void put_ms(char *out, double seconds) {
   put_number(out, ms, ms < 99.995 ? 2 : ms < 9999.5 ? 1 : 0);
 }
 
-/* Seconds and their share of the region's wall time: "12.3 s 87%"; hours where seconds would be long. */
+/* Seconds and their share of the region's wall time: "12.3 s 87%"; hours if seconds would be
+   long. */
 static void put_share(char *out, double seconds, double wall) {
   char share[16] = "";
   if (wall > 0 && isfinite(seconds)) snprintf(share, sizeof share, " %.0f%%", 100 * seconds / wall);
@@ -97,7 +99,7 @@ static void put_share(char *out, double seconds, double wall) {
 
 /* ---- regions ---- */
 
-/* Where labels are two, what counts is how well the models rank. */
+/* With two labels the AUC is shown. */
 static bool has_auc(const gt_summary *s) {
   for (size_t i = 0; i < s->nregions; i++)
     if (isfinite(s->regions[i].test_auc)) return true;
@@ -198,7 +200,7 @@ static void print_traffic(FILE *to, const gt_summary *s) {
   gt_free(t.cells);
 }
 
-/* Where more of them are than a table shows. */
+/* Says where to find more links than the table shows. */
 static void print_where(FILE *to, const gt_summary *s) {
   if (s->unwritten)
     fprintf(to, "(all of them: --out DIR)\n");
@@ -280,7 +282,7 @@ static void print_totals(FILE *to, const gt_summary *s) {
           (double)all.bytes_other * 1e-6);
 }
 
-/* Work that was lost is paid for all the same. */
+/* Lost work has a cost, too. */
 static void print_lost(FILE *to, const gt_summary *s) {
   double seconds = 0, bytes = 0;
   int64_t starts = 0;

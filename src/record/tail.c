@@ -1,4 +1,5 @@
-/* Reads what was added to a JSON Lines file, on any host that shares the file: every look opens it anew, so that a network file system shows what is there. */
+/* Reads what was added to a JSON Lines file, on any host that shares the file.  Every poll opens
+   the file again, so that a network file system shows its current contents. */
 #include "internal.h"
 
 #include <errno.h>
@@ -8,19 +9,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define BLOCK ((size_t)65536) /* no line of a record is as long */
-#define MARK  ((size_t)64)    /* bytes before the place reached, by which a file that was written anew is known */
+#define BLOCK ((size_t)65536) /* longer than any line of a record */
+#define MARK  ((size_t)64)    /* bytes kept from before the offset, to detect a rewritten file */
 
 struct gt_tail {
   char *path;
   dev_t dev;
   ino_t ino;
-  off_t offset; /* the first byte not taken */
-  off_t size;   /* at the last look */
+  off_t offset; /* of the first unread byte */
+  off_t size;   /* at the last poll */
   struct timespec changed;
   char mark[MARK];
   size_t marked;
-  bool seen, skipping; /* skipping: in the middle of a line that is too long to be one */
+  bool seen, skipping; /* skipping: inside a line that is too long for a record */
   char *block;
 };
 
@@ -47,7 +48,7 @@ static bool is_changed(const gt_tail *t, const struct stat *at) {
          at->st_mtim.tv_nsec != t->changed.tv_nsec;
 }
 
-/* Whether what stands before the place reached is no longer what was read there. */
+/* Whether the bytes before the offset differ from those that were read there. */
 static bool is_another(const gt_tail *t, int fd, const struct stat *at) {
   char before[MARK];
   if (at->st_ino != t->ino || at->st_dev != t->dev || at->st_size < t->offset) return true;
@@ -67,7 +68,7 @@ static void take_line(const char *text, size_t n, void (*on_line)(void *ctx, con
   json_decref(line);
 }
 
-/* Takes the whole lines of what was read; how many bytes they are. */
+/* Handles the complete lines of what was read; returns their size in bytes. */
 static size_t take_lines(gt_tail *t, size_t n, void (*on_line)(void *ctx, const json_t *line), void *ctx) {
   size_t used = 0;
   for (const char *newline; (newline = memchr(t->block + used, '\n', n - used)); used = (size_t)(newline - t->block) + 1) {

@@ -1,5 +1,5 @@
-/* Whether a line drawn over and over reaches a person.  Open MPI gives its ranks pseudo-terminals even when its own output is a file, so under a
-   launcher it is the launcher's stream that counts. */
+/* Whether a redrawn line is visible to a user.  Open MPI gives its ranks pseudo-terminals even if
+   its own output is a file, so under a launcher the launcher's stream decides. */
 #include "internal.h"
 
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 bool gt_terminal_is_launcher(const char *comm) {
-  /* The kernel keeps 15 characters of a name. */
+  /* The kernel keeps 15 characters of a process name. */
   static const char *const launchers[] = {"mpirun", "orterun", "mpiexec",         "mpiexec.hydra", "prterun",
                                           "orted",  "prted",   "hydra_pmi_proxy", "slurmstepd"};
   for (size_t i = 0; i < sizeof launchers / sizeof launchers[0]; i++)
@@ -25,7 +25,7 @@ bool gt_terminal_decide(bool is_tty, const char *parent_comm, const char *parent
   return gt_terminal_is_launcher(parent_comm) ? is_terminal_path(parent_target) : is_tty;
 }
 
-/* The stream of the parent that ours came from. */
+/* Finds the stream of the parent that corresponds to ours. */
 static void parent_stream(FILE *to, char path[64]) {
   snprintf(path, 64, "/proc/%ld/fd/%d", (long)getppid(), fileno(to) == STDERR_FILENO ? 2 : 1);
 }
@@ -50,7 +50,7 @@ bool gt_terminal_reaches(FILE *to) {
   return gt_terminal_decide(isatty(fileno(to)), comm, target);
 }
 
-/* A rank's pseudo-terminal has no size: then the launcher's terminal is asked. */
+/* A rank's pseudo-terminal has no size; then the size of the launcher's terminal is used. */
 size_t gt_terminal_width(FILE *to) {
   struct winsize size = {0};
   char comm[64], stream[64];

@@ -1,4 +1,4 @@
-/* Which links of many are told of one by one, and what is said of the others: sums of regions. */
+/* Which of many links are listed individually, and sums over regions for the others. */
 #include "internal.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@ typedef struct {
   gt_link_traffic traffic;
 } candidate;
 
-/* The candidates are a heap whose first one is the least busy: what makes room. */
+/* The candidates are a heap with the least busy link on top, which is replaced first. */
 struct gt_told {
   size_t nregions, most, n, left_out;
   candidate *heap;

@@ -1,13 +1,15 @@
-/* The course of a training's loss, and whether its end says that nothing was learnt. */
+/* The training loss over time, and whether its end shows that nothing was learnt. */
 #include <math.h>
 #include <stdio.h>
 
 #include "geotrain/record.h"
 
-#define LAST      (GT_TREND_PARTS - GT_TREND_PARTS / 5) /* the first part of the last 20 % */
-#define FEW_STEPS 50                                    /* in these say nothing: a run of so few has hardly begun */
-#define GUESSING  0.02                                  /* of ln(classes), at most so far from it */
-#define GREW      3.0
+#define LAST (GT_TREND_PARTS - GT_TREND_PARTS / 5) /* the first part of the last 20 % */
+/* fewer steps in these parts: no result, the run has hardly begun */
+#define FEW_STEPS 50
+/* maximum relative distance from ln(classes) */
+#define GUESSING 0.02
+#define GREW     3.0
 
 void gt_trend_add(gt_trend *t, double done, double loss_sum, int64_t samples) {
   size_t part = done > 0 ? (size_t)(done * GT_TREND_PARTS) : 0;
@@ -22,7 +24,8 @@ static double loss_of(const gt_trend *t, size_t part) {
   return t->loss_sum[part] / (double)t->samples[part];
 }
 
-/* Of the last 20 %: between which losses its parts lie, and their mean; false: there is too little of it. */
+/* For the last 20 %: the lowest and highest loss of its parts, and the mean; false if it has too
+   few steps. */
 static bool end_of(const gt_trend *t, double *lowest, double *highest, double *mean) {
   int64_t steps = 0, samples = 0;
   double sum = 0;

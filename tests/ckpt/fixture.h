@@ -1,4 +1,5 @@
-/* What the tests of ckpt share: a folder of their own, a state with every type, comparison of what was read with what was written. */
+/* Shared by the tests of ckpt: a temporary folder, a state with every type, and the comparison of
+   read and written states. */
 #ifndef GEOTRAIN_TESTS_CKPT_FIXTURE_H
 #define GEOTRAIN_TESTS_CKPT_FIXTURE_H
 
@@ -41,7 +42,7 @@ static inline void folder_remove(const char *path) {
   nftw(path, fixture_remove, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* A state that differs from round to round. */
+/* A state that differs between rounds. */
 static inline void sample_open(sample *s, int64_t round) {
   memset(s, 0, sizeof *s);
   for (int i = 0; i < PARAMS; i++) s->params[i] = (float)i * 0.25f + (float)round;
@@ -66,7 +67,7 @@ static inline void sample_close(sample *s) {
   gt_state_close(&s->state);
 }
 
-/* Whether the file at `path` holds exactly what sample_open(round) lists. */
+/* Whether the file at `path` contains exactly the state of sample_open(round). */
 static inline bool holds_round(const char *path, int64_t round) {
   static sample want;
   gt_ckpt_info info;
@@ -95,7 +96,7 @@ static inline gt_status write_round(gt_ckpt_writer *writer, int64_t round) {
   gt_status status;
   sample_open(&s, round);
   status = gt_ckpt_write(writer, &s.info, &s.state);
-  memset(s.params, 0, sizeof s.params); /* the writer has its copy */
+  memset(s.params, 0, sizeof s.params); /* the writer has its own copy */
   sample_close(&s);
   if (status != GT_OK) return status;
   while (gt_ckpt_poll(writer, &status) != GT_CKPT_DONE) usleep(200);

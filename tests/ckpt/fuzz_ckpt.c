@@ -1,6 +1,7 @@
-/* Whatever stands in a checkpoint file: GT_ERR_CKPT with a sentence, or the state that was written; nothing crashes and nothing leaks.
-   HDF5 itself is not fuzzed: the seal keeps damaged images away from it, which is the law that is tested here.
-   The first byte chooses: a file of the bytes that follow, or a sound checkpoint with edits (offset, offset, value) and a cut or a tail. */
+/* Any bytes as a checkpoint file give GT_ERR_CKPT with a sentence, or the state that was written,
+   without crashes or leaks.  HDF5 itself is not fuzzed: the seal keeps damaged images from it, and
+   this is what is tested.  The first byte selects the input: a file of the remaining bytes, or a
+   valid checkpoint with edits (offset, offset, value) and a cut or a tail. */
 #include "internal.h"
 
 #include <stdio.h>
@@ -11,7 +12,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Built once and kept in memory of its own, so that counts of allocations are not moved. */
+/* Built once and kept in memory outside gt_alloc, so that counts of allocations do not change. */
 static const uint8_t *sound(size_t *size) {
   static uint8_t *bytes;
   static size_t nbytes;
@@ -34,7 +35,7 @@ static const uint8_t *sound(size_t *size) {
   return bytes;
 }
 
-/* The file that the input stands for; the image is untouched when *whole. */
+/* Makes the file for an input; if *whole, the image is unchanged. */
 static uint8_t *make_file(const uint8_t *data, size_t size, size_t *nbytes, bool *whole) {
   size_t n, at = 3;
   const uint8_t *good = sound(&n);

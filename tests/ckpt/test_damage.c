@@ -1,4 +1,4 @@
-/* Damage of every kind is refused with a sentence that names the file; nothing crashes. */
+/* Damage of every kind is rejected with a sentence that names the file, without crashes. */
 #include "fixture.h"
 
 #include "internal.h"
@@ -28,7 +28,7 @@ static void test_bit_flips(void **unused) {
   (void)unused;
   gt_rng rng = gt_rng_make(7, GT_RNG_TEST, 0, 0);
   for (int i = 0; i < 300; i++) {
-    /* A hundred in the user block, the others anywhere. */
+    /* A hundred changes in the user block, the others anywhere. */
     size_t at = gt_rng_below(&rng, i < 100 ? CKPT_BLOCK : size);
     unsigned char bit = (unsigned char)(1u << gt_rng_below(&rng, 8));
     whole[at] ^= bit;
@@ -76,7 +76,7 @@ static void test_sentences(void **unused) {
   unlink(path);
 }
 
-/* The file with every `from` in it replaced by `to`, of the same length, and a seal that is right. */
+/* Writes the file with every `from` replaced by `to`, of the same length, and a valid seal. */
 static void put_renamed(const char *from, const char *to) {
   unsigned char *copy = gt_alloc(size, 1);
   memcpy(copy, whole, size);
@@ -88,7 +88,7 @@ static void put_renamed(const char *from, const char *to) {
   gt_free(copy);
 }
 
-/* Checkpoints from before there were samples of ids say nothing of them. */
+/* Checkpoints from before the support of ids have no such attribute. */
 static void test_features_may_be_absent(void **unused) {
   (void)unused;
   gt_ckpt_info info;
@@ -101,7 +101,7 @@ static void test_features_may_be_absent(void **unused) {
   gt_ckpt_info_close(&info);
 }
 
-/* A file whose seal is right and whose inside is not ours: HDF5's own damage, and images of random bytes. */
+/* Files with a valid seal but invalid contents: damaged HDF5, and random bytes. */
 static void test_sealed_nonsense(void **unused) {
   (void)unused;
   gt_rng rng = gt_rng_make(8, GT_RNG_TEST, 0, 0);
@@ -140,7 +140,7 @@ static int finish(void **unused) {
   return 0;
 }
 
-/* Last of all: memory is counted back to zero. */
+/* Must be the last test: checks that no memory is allocated. */
 static void test_nothing_is_left(void **unused) {
   (void)unused;
   gt_free(whole);

@@ -1,4 +1,5 @@
-/* Drills: the process is killed at every named point of a write, the disk is full, the directory cannot be written; the previous round stays whole. */
+/* Failures: the process is killed at every named point of a write, the disk is full, the directory
+   is not writable; the previous round stays complete. */
 #include "fixture.h"
 
 #include <errno.h>
@@ -7,7 +8,7 @@
 #include <sys/mount.h>
 #include <sys/wait.h>
 
-/* What a child of this test does: writes round 2, then prunes round 1. */
+/* Run in a child process: writes round 2, then prunes round 1. */
 static int write_and_prune(const char *run_dir) {
   gt_ckpt_writer *writer;
   if (gt_ckpt_writer_create(&writer, run_dir, "shanghai") != GT_OK || write_round(writer, 2) != GT_OK) return 9;
@@ -39,7 +40,7 @@ static size_t hidden_files(const char *run_dir) {
 
 typedef struct {
   const char *name;
-  bool new_whole, old_kept; /* what must be there after a kill at this point */
+  bool new_whole, old_kept; /* expected files after a kill at this point */
   size_t temporaries;
 } drill;
 
@@ -63,7 +64,7 @@ static void test_kill_at_every_point(void **unused) {
     assert_int_equal(holds_round(gt_ckpt_path(path, sizeof path, run, 2, "shanghai"), 2), drills[i].new_whole);
     assert_int_equal(gt_ckpt_rounds(run, "shanghai", rounds, 4), (size_t)drills[i].old_kept + drills[i].new_whole);
     assert_int_equal(hidden_files(run), drills[i].temporaries);
-    /* The next run sweeps what is left, writes, and both are whole. */
+    /* The next run removes what is left, writes, and both rounds are complete. */
     assert_int_equal(gt_ckpt_writer_create(&writer, run, "shanghai"), GT_OK);
     assert_int_equal(hidden_files(run), 0);
     assert_int_equal(write_round(writer, 2), GT_OK);
@@ -81,7 +82,7 @@ static void test_child_without_failpoint_succeeds(void **unused) {
   folder_remove(run);
 }
 
-/* Temporary files of another region, or that only look alike, are left alone. */
+/* Temporary files of another region, or with similar names, are not removed. */
 static void test_sweep_is_careful(void **unused) {
   (void)unused;
   static const char *const names[] = {".shanghai.h5.tmp-12", ".shanghai.h5.tmp-", ".shanghai.h5.tmp-1x", ".shanghai2.h5.tmp-12",
@@ -120,13 +121,17 @@ static void test_unwritable_run_directory(void **unused) {
   folder_remove(run);
 }
 
-/* ---- mounts, in a mount namespace of their own: each returns 0, or the number of the step that went wrong, or 77 when it may not mount ---- */
+/* ---- mounts ---- */
+
+/* Run in a separate mount namespace.  Each returns 0, the number of the failed step, or 77 if
+   mounting is not permitted. */
 
 static bool mount_tmpfs(const char *at) {
   return unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 && mount("gt", at, "tmpfs", 0, "size=64k") == 0;
 }
 
-/* Room for two rounds of 25 KB, not for three: the third fails, and the temporary file and its folder are gone. */
+/* Space for two rounds of 25 KB but not for three: the third fails, and its temporary file and
+   folder are removed. */
 static int full_disk(const char *at) {
   char path[256];
   int64_t rounds[4];
@@ -141,7 +146,7 @@ static int full_disk(const char *at) {
   if (!holds_round(gt_ckpt_path(path, sizeof path, at, 2, "shanghai"), 2)) return 7;
   snprintf(path, sizeof path, "%s/ckpt/3", at);
   if (access(path, F_OK) == 0) return 8;
-  gt_ckpt_prune(writer, 2); /* room again: the writer goes on */
+  gt_ckpt_prune(writer, 2); /* free space again: the writer still works */
   if (write_round(writer, 4) != GT_OK || !holds_round(gt_ckpt_path(path, sizeof path, at, 4, "shanghai"), 4)) return 9;
   gt_ckpt_writer_close(writer);
   return gt_alloc_alive() == 0 ? 0 : 10;
@@ -186,7 +191,7 @@ static void test_read_only_mount(void **unused) {
   in_namespace(read_only);
 }
 
-/* Last of all: memory is counted back to zero. */
+/* Must be the last test: checks that no memory is allocated. */
 static void test_nothing_is_left(void **unused) {
   (void)unused;
   assert_int_equal(gt_alloc_alive(), 0);

@@ -1,4 +1,5 @@
-/* Checkpoints come back as they went: all types, empty items, large ones, long job texts; other programs open the files. */
+/* Checkpoints are read back as written: all types, empty items, large items, long job texts; other
+   programs can open the files. */
 #include "fixture.h"
 
 static char folder[64];
@@ -26,7 +27,8 @@ static void test_close_waits_and_write_while_busy_is_refused(void **unused) {
   sample_open(&s, 5);
   assert_int_equal(gt_ckpt_writer_create(&writer, folder, "shanghai"), GT_OK);
   assert_int_equal(gt_ckpt_write(writer, &s.info, &s.state), GT_OK);
-  assert_int_equal(gt_ckpt_write(writer, &s.info, &s.state), GT_ERR_FAULT); /* under way, or its result not asked for */
+  /* a write is pending, or its result has not been polled */
+  assert_int_equal(gt_ckpt_write(writer, &s.info, &s.state), GT_ERR_FAULT);
   gt_ckpt_writer_close(writer);
   sample_close(&s);
   assert_true(holds_round(gt_ckpt_path(path, sizeof path, folder, 5, "shanghai"), 5));
@@ -63,7 +65,8 @@ static void test_large_state_and_long_job(void **unused) {
   gt_free(yaml);
 }
 
-/* A name that is a dataset and a folder at once cannot be kept: the writer says which, and goes on. */
+/* A name that is both a dataset and a folder cannot be written: the writer names it and still works
+   afterwards. */
 static void test_clashing_names_are_refused(void **unused) {
   (void)unused;
   double one = 1;
@@ -80,7 +83,7 @@ static void test_clashing_names_are_refused(void **unused) {
   gt_state_close(&state);
 }
 
-/* The same state gives the same bytes, whenever it is written. */
+/* The same state always gives the same bytes. */
 static void test_bytes_depend_on_the_state_only(void **unused) {
   (void)unused;
   char path[2][256];
@@ -102,7 +105,8 @@ static void test_bytes_depend_on_the_state_only(void **unused) {
   assert_true(size[0] > 4 * PARAMS && size[0] < sizeof bytes[0]);
   assert_int_equal(size[0], size[1]);
   assert_memory_equal(bytes[0], bytes[1], size[0]);
-  /* The superblock knows that it stands behind the user block: its base address, bytes 24 to 31, is 512. */
+  /* The superblock records its position behind the user block: its base address, bytes 24 to 31, is
+     512. */
   static const unsigned char base[8] = {0, 2};
   assert_memory_equal(bytes[0] + 512 + 24, base, 8);
 }
@@ -136,7 +140,7 @@ static void test_rounds_and_prune(void **unused) {
   assert_int_equal(gt_ckpt_writer_create(&writer, run, "shanghai"), GT_OK);
   static const int64_t written[] = {10, 2, 0, 33};
   for (int i = 0; i < 4; i++) assert_int_equal(write_round(writer, written[i]), GT_OK);
-  /* What is nobody's, or another region's. */
+  /* Unknown names and files of another region. */
   static const char *const foreign[] = {"ckpt/notes", "ckpt/002", "ckpt/-1", "ckpt/99999999999999999999", "ckpt/7", "ckpt/44", "ckpt/44/shanghai.h5"};
   for (int i = 0; i < 7; i++) {
     snprintf(path, sizeof path, "%s/%s", run, foreign[i]);
@@ -170,15 +174,15 @@ static void write_final(const char *run, const char *region, int64_t round) {
   s.info.mean_of = region ? 1 : 3;
   memset(s.info.params_sha256, 'b', 64);
   assert_int_equal(gt_ckpt_write_final_model(&writer, run, region, &s.info, &s.state), GT_OK);
-  memset(s.params, 0, sizeof s.params); /* the writer has its copy */
+  memset(s.params, 0, sizeof s.params); /* the writer has its own copy */
   sample_close(&s);
   while (gt_ckpt_poll(writer, &status) != GT_CKPT_DONE) usleep(200);
   gt_ckpt_writer_close(writer);
   assert_int_equal(status, GT_OK);
 }
 
-/* Beside the rounds: replaced as a whole, listed with what else there is, removed with what was
-   begun of it. */
+/* Final models: replaced atomically, listed with the other models, removed with their temporary
+   files. */
 static void test_final_models(void **unused) {
   (void)unused;
   char run[128], path[256], begun[256], text[256];
@@ -226,7 +230,7 @@ static int close_folder(void **unused) {
   return 0;
 }
 
-/* Last of all: memory is counted back to zero. */
+/* Must be the last test: checks that no memory is allocated. */
 static void test_nothing_is_left(void **unused) {
   (void)unused;
   assert_int_equal(gt_alloc_alive(), 0);

@@ -1,4 +1,4 @@
-/* fuzz: a folder for one fuzzer of an importer, and what must hold whatever stands in its files. */
+/* fuzz: a folder for a fuzzer of an importer, and what must hold for any file contents. */
 #ifndef GEOTRAIN_TESTS_DATA_FUZZ_H
 #define GEOTRAIN_TESTS_DATA_FUZZ_H
 
@@ -20,7 +20,7 @@ static inline void fuzz_remove(void) {
   if (system(command) != 0) abort();
 }
 
-/* A file of the folder, which is made on the first call. */
+/* Writes a file into the folder, which is created on the first call. */
 static inline void fuzz_put(const char *name, const void *data, size_t size) {
   char path[256];
   if (!fuzz_folder[0]) {
@@ -38,7 +38,7 @@ static inline void fuzz_take(const char *name) {
   unlink(path);
 }
 
-/* GT_ERR_DATA with a sentence, or a data set that can be opened; nothing is left in memory. */
+/* Either GT_ERR_DATA with a sentence or a data set that can be opened; no leaks. */
 static inline void fuzz_import(const char *format) {
   char out[96];
   snprintf(out, sizeof out, "%s/out.h5", fuzz_folder);

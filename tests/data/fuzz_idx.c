@@ -1,5 +1,5 @@
-/* Whatever stands in an idx file, plain or gzip: GT_ERR_DATA with a sentence, or a data set; nothing crashes and nothing leaks.
-   The first byte of the input chooses which of the four files it replaces. */
+/* Any bytes as an idx file, plain or gzip, give GT_ERR_DATA with a sentence or a data set, without
+   crashes or leaks.  The first byte of the input selects which of the four files it replaces. */
 #include "fuzz.h"
 
 static const char *const files[] = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"};

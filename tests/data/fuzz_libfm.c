@@ -1,5 +1,5 @@
-/* Whatever stands in a libFM text, plain or gzip: GT_ERR_DATA with a sentence, or a data set; nothing crashes and nothing leaks.
-   The first byte of the input chooses which of the two files it replaces. */
+/* Any bytes as a libFM text, plain or gzip, give GT_ERR_DATA with a sentence or a data set, without
+   crashes or leaks.  The first byte of the input selects which of the two files it replaces. */
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -17,7 +17,7 @@
 
 #include "geotrain/data.h"
 
-/* The folder, made on the first call; DIR/name in one of 64 buffers in turn. */
+/* The path DIR/name, in one of 64 buffers in turn; the folder is created on the first call. */
 static inline const char *scratch(const char *name) {
   static char folder[] = "/tmp/geotrain-test-XXXXXX", path[64][512];
   static int next;
@@ -29,7 +29,7 @@ static inline const char *scratch(const char *name) {
   return path[next];
 }
 
-/* How many entries the folder has. */
+/* The number of entries in the folder. */
 static inline int scratch_entries(void) {
   DIR *dir = opendir(scratch("."));
   int n = -2;
@@ -73,7 +73,7 @@ static inline uint8_t *scratch_read(const char *path, size_t *size) {
   return data;
 }
 
-/* The call failed with `status` and a sentence that holds `text`. */
+/* The call failed with `status` and a sentence that contains `text`. */
 static inline void assert_failed(gt_status found, gt_status needed, const char *text) {
   if (found != needed || !strstr(gt_error_text(), text)) fail_msg("status %d (needed %d): %s\n  lacks: %s", found, needed, gt_error_text(), text);
 }

@@ -1,4 +1,5 @@
-/* Laws of crop and flip: a batch depends on its key alone, every image in it is a window of its own, black beyond the edge, and every window is as likely. */
+/* Crop and flip: a batch depends only on its key, every image is a window of the original, pixels
+   outside the image are black, and all windows are equally likely. */
 #include "scratch.h"
 
 #include "augment.h"
@@ -11,7 +12,8 @@ static uint8_t images[N][H][W][C];
 static int32_t labels[N];
 static float table[C][256];
 
-/* No pixel is black, so that a border is told from the image; no two windows of an image are the same. */
+/* No pixel is black, so that the border can be recognised; no two windows of an image are the
+   same. */
 static gt_loader *open_loader(gt_augment augment) {
   gt_data_store *store;
   gt_dataset *dataset;
@@ -38,7 +40,7 @@ static gt_loader *open_loader(gt_augment augment) {
   return loader;
 }
 
-/* Said plainly: pad, crop, then flip.  Black is 0 before the normalisation. */
+/* Direct definition: pad, crop, then flip.  Black is 0 before normalisation. */
 static float expected(size_t i, int top, int left, bool flip, int y, int x, size_t c) {
   int row = y + top, column = (flip ? W - 1 - x : x) + left;
   bool inside = row >= 0 && row < H && column >= 0 && column < W;
@@ -53,7 +55,7 @@ static bool matches(const float *found, size_t i, int top, int left, bool flip) 
   return true;
 }
 
-/* The window that an image of a batch is; fails when it is none. */
+/* The window shown by an image of a batch; fails if there is none. */
 static size_t window_of(const float *found, size_t i) {
   for (int k = 0; k < 2 * SPAN * SPAN; k++)
     if (matches(found, i, k / 2 / SPAN - BORDER, k / 2 % SPAN - BORDER, k % 2)) return (size_t)k;
@@ -64,7 +66,8 @@ static size_t window_of(const float *found, size_t i) {
 static float x[BATCH][ITEM], again[BATCH][ITEM];
 static int32_t y[BATCH];
 
-/* Over many batches: each image is a window of the image that its label names, the order is that without augmentation, and windows are uniform. */
+/* Over many batches: each image is a window of the image that its label names, the order is the
+   same as without augmentation, and windows are uniformly distributed. */
 static void test_windows(void **state) {
   (void)state;
   enum { BATCHES = 600 };
@@ -94,7 +97,9 @@ static void test_windows(void **state) {
   assert_int_equal(total, 18000);
   assert_true(chi_top < 28 && chi_left < 28);
   assert_true(flips[0] > 8660 && flips[0] < 9340);
-  assert_true(neighbours > 60 && neighbours < 165); /* images in a row are drawn apart: 1 of 162 has its neighbour's window, 111 +- 5 x 10.5 */
+  /* windows of successive images are independent: 1 in 162 equals its neighbour's, 111 +- 5 x
+     10.5 */
+  assert_true(neighbours > 60 && neighbours < 165);
   gt_loader_close(loader);
   assert_nothing_alive();
 }
@@ -105,7 +110,8 @@ static void test_keys(void **state) {
   gt_order order = {.seed = 11, .region = 1, .n = N, .batch = BATCH}, changed;
   int64_t allocations = gt_alloc_total();
   gt_loader_batch(loader, &order, 4, x, y);
-  for (int64_t b = 9; b > 4; b--) gt_loader_batch(other, &order, b, again, y); /* another rank, which made other batches before */
+  /* another rank, which has made other batches before */
+  for (int64_t b = 9; b > 4; b--) gt_loader_batch(other, &order, b, again, y);
   gt_loader_batch(other, &order, 4, again, y);
   assert_memory_equal(x, again, sizeof x);
   assert_int_equal(gt_alloc_total(), allocations);
@@ -116,7 +122,8 @@ static void test_keys(void **state) {
     changed.region += what == 1;
     size_t size = gt_loader_batch(loader, &order, 3, x, y), windows[BATCH];
     for (size_t i = 0; i < size; i++) windows[i] = window_of(x[i], (size_t)y[i]);
-    gt_loader_batch(loader, &changed, what == 2 ? 6 : 3, again, y); /* 3 and 6 both begin an epoch */
+    /* 3 and 6 are both the first batch of an epoch */
+    gt_loader_batch(loader, &changed, what == 2 ? 6 : 3, again, y);
     for (size_t i = 0; i < size; i++) same += windows[i] == window_of(again[i], (size_t)y[i]);
     assert_true(same < 5);
   }
@@ -125,7 +132,7 @@ static void test_keys(void **state) {
   assert_nothing_alive();
 }
 
-/* Evaluation sees images as they are, and so does training without augmentation. */
+/* Evaluation, and training without augmentation, use the images unchanged. */
 static void test_untouched(void **state) {
   (void)state;
   gt_order order = {.seed = 11, .region = 1, .n = N, .batch = BATCH};
@@ -139,7 +146,7 @@ static void test_untouched(void **state) {
   assert_nothing_alive();
 }
 
-/* Every window of images smaller and larger than the border, floats beside bytes. */
+/* Every window of images smaller and larger than the border, for floats and bytes. */
 static void test_sizes(void **state) {
   (void)state;
   enum { MOST = 12 };

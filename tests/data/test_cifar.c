@@ -1,4 +1,5 @@
-/* The import of CIFAR's binary files: what was written comes back, channels last, and every kind of damage is named. */
+/* The import of CIFAR's binary files: the written data come back, channels last, and the message
+   names every kind of damage. */
 #include "scratch.h"
 
 #include <math.h>
@@ -15,7 +16,7 @@ static uint8_t label(unsigned salt, size_t record, size_t classes) {
   return (uint8_t)((record * 3 + salt) % classes);
 }
 
-/* n records of a file in `file`: channels first, as CIFAR has them; returns the size. */
+/* Makes n records of a file in `file`, channels first as in CIFAR; returns the size. */
 static size_t make(unsigned salt, size_t n, size_t label_bytes) {
   uint8_t *to = file;
   for (size_t i = 0; i < n; i++) {
@@ -42,7 +43,7 @@ static void empty_folder(void) {
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) unlink(in(names[i]));
 }
 
-/* Batches 1 and 3 only, one of them gzip; 256 records are one whole block of the reader. */
+/* Only batches 1 and 3, one of them gzip; 256 records are one whole block of the reader. */
 static void write_folder(void) {
   empty_folder();
   scratch_gzip(in("data_batch_1.bin.gz"), file, make(1, N1, 1));
@@ -77,7 +78,7 @@ static void test_cifar10(void **state) {
   for (size_t i = 0; i < N1; i++) assert_record(train, dataset, i, 1, i, 10);
   for (size_t i = 0; i < N3; i++) assert_record(train, dataset, N1 + i, 3, i, 10);
   for (size_t i = 0; i < NTEST; i++) assert_record(test, dataset, i, 9, i, 10);
-  for (size_t c = 0; c < 3; c++) { /* of the training images alone */
+  for (size_t c = 0; c < 3; c++) { /* of the training images only */
     double sum = 0;
     for (size_t i = 0; i < N1 + N3; i++)
       for (size_t p = 0; p < 1024; p++) sum += i < N1 ? pixel(1, i, p / 32, p % 32, c) : pixel(3, i - N1, p / 32, p % 32, c);
@@ -129,7 +130,8 @@ static void test_refused(void **state) {
   refused("c/data_batch_3.bin: the label of record 200 is 10; 0 to 9 are needed");
   write_folder();
   uint8_t *bytes = scratch_read(in("data_batch_1.bin.gz"), &zipped_size);
-  for (size_t keep = 20; keep < zipped_size; keep += keep + 32 < zipped_size ? zipped_size / 7 : 1) { /* each place in the check sum too */
+  /* every position in the checksum, too */
+  for (size_t keep = 20; keep < zipped_size; keep += keep + 32 < zipped_size ? zipped_size / 7 : 1) {
     scratch_write(in("data_batch_1.bin.gz"), bytes, keep);
     refused("c/data_batch_1.bin.gz: its gzip data end before their check sum");
   }
@@ -147,7 +149,7 @@ static void test_refused(void **state) {
   refused("c: data_batch_1.bin to data_batch_5.bin (CIFAR-10) and train.bin (CIFAR-100) are missing");
 }
 
-/* A small gzip file of many records ends at a bound, not when the disk is full. */
+/* A small gzip file with very many records is rejected at a limit, before the disk is full. */
 static void test_bomb(void **state) {
   (void)state;
   empty_folder();
@@ -156,7 +158,7 @@ static void test_bomb(void **state) {
   scratch_gzip(in("data_batch_1.bin.gz"), file, 300 * 3073);
   size_t size;
   uint8_t *member = scratch_read(in("data_batch_1.bin.gz"), &size);
-  FILE *f = fopen(in("data_batch_1.bin.gz"), "wb"); /* gzip files may follow one another */
+  FILE *f = fopen(in("data_batch_1.bin.gz"), "wb"); /* a file may consist of several gzip members */
   assert_non_null(f);
   for (size_t records = 0; records <= 1000000; records += 300) assert_int_equal(fwrite(member, 1, size, f), size);
   assert_int_equal(fclose(f), 0);

@@ -1,12 +1,13 @@
-/* Random damage: files with flipped, cut and repeated bytes are refused or read, and never end the process or leak. */
+/* Random damage: files with flipped, cut and repeated bytes are rejected or read, without crashes
+   or leaks. */
 #include "scratch.h"
 
 #include "idx.h"
 
 static const gt_synth_spec small = {.seed = 3, .ntrain = 12, .ntest = 6, .h = 4, .w = 4, .classes = 3};
 
-/* HDF5 asks for whatever a damaged file says and copes with a refusal, where AddressSanitizer would end the process; and it leaks a little
-   at each file that it cannot open. */
+/* HDF5 allocates whatever size a damaged file gives and handles a failure, but AddressSanitizer
+   would end the process.  HDF5 also leaks a little for each file that it cannot open. */
 const char *__asan_default_options(void);
 const char *__lsan_default_suppressions(void);
 const char *__asan_default_options(void) {
@@ -65,12 +66,12 @@ static void test_idx(void **state) {
     gt_idx_close(idx);
     assert_nothing_alive();
   }
-  assert_true(good > 30 && bad > 300); /* the damage is neither always nor never found */
+  assert_true(good > 30 && bad > 300); /* some damaged files pass, some are rejected */
 }
 
 /* ---- HDF5 -------------------------------------------------------------------------------------------------------- */
 
-/* Opens, and if that works reads everything. */
+/* Opens the file and, if that works, reads everything. */
 static gt_status use(const char *path) {
   gt_dataset *dataset;
   gt_loader *loader;
@@ -103,7 +104,7 @@ static void test_dataset(void **state) {
     }
     assert_int_equal(gt_alloc_alive(), alive);
   }
-  assert_true(good > 20 && bad > 700); /* metadata carry check sums, pixels do not */
+  assert_true(good > 20 && bad > 700); /* metadata have checksums, pixels do not */
   gt_free(bytes);
   gt_free(whole);
 }

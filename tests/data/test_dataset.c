@@ -1,4 +1,5 @@
-/* Every kind of bad data set file is refused with a sentence that names what was found and what is needed. */
+/* Every kind of invalid data set file is rejected with a sentence that names what was found and
+   what is needed. */
 #include "scratch.h"
 
 #include <hdf5.h>
@@ -6,7 +7,7 @@
 
 static const gt_synth_spec small = {.seed = 3, .ntrain = 30, .ntest = 20, .h = 6, .w = 5, .classes = 4};
 
-/* ---- how a file is spoilt ---------------------------------------------------------------------------------------- */
+/* ---- invalid files --------------------------------------------------------------------------- */
 
 static void replace_set(hid_t file, const char *name, hid_t type, int rank, const hsize_t *dims, hid_t memory, const void *data) {
   H5Ldelete(file, name, H5P_DEFAULT);
@@ -117,7 +118,7 @@ static void x_inf(hid_t f) {
 }
 static void floats_good(hid_t f) {
   set_float(f, 2.5);
-  H5Adelete(f, "mean"); /* float input is taken as it is */
+  H5Adelete(f, "mean"); /* float input is not scaled */
 }
 static void no_schema(hid_t f) {
   H5Adelete(f, "geotrain_schema");
@@ -167,7 +168,7 @@ static void std_negative(hid_t f) {
 
 static const struct {
   void (*spoil)(hid_t file);
-  const char *said; /* NULL: the file stays good */
+  const char *said; /* NULL: the file stays valid */
 } cases[] = {
     {no_train, "the group /train is missing"},
     {no_test, "the group /test is missing"},
@@ -283,7 +284,7 @@ static void more_classes(hid_t f) {
   set_norm(f);
   replace_attr(f, "classes", H5T_NATIVE_INT, 1, (int[]){5});
 }
-/* As h5py writes a text. */
+/* A text as written by h5py. */
 static void renamed(hid_t f) {
   const char *text = "other";
   set_norm(f);

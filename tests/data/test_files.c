@@ -1,4 +1,4 @@
-/* Which regions read one file, and that it is divided among them alone. */
+/* Which regions read the same file, and that the file is divided among these only. */
 #include "scratch.h"
 
 enum { N = 900, OWN = 300 };
@@ -6,7 +6,7 @@ enum { N = 900, OWN = 300 };
 static int32_t labels[N];
 static gt_dataset_info infos[4];
 
-/* a and b name data.path, c and d what they are given here (NULL: data.path too). */
+/* a and b use data.path, c and d the given paths (NULL: data.path too). */
 static gt_job *load(const char *by, const char *c, const char *d) {
   static char text[1024];
   gt_job *job = NULL;
@@ -20,7 +20,7 @@ static gt_job *load(const char *by, const char *c, const char *d) {
   return job;
 }
 
-/* Region r's data set holds the samples that are called `samples`. */
+/* Region r's data set contains the samples identified by `samples`. */
 static void holds(size_t r, const char *samples, size_t n) {
   infos[r] = (gt_dataset_info){.h = 4, .w = 5, .c = 1, .classes = 3, .ntrain = n, .ntest = 1};
   snprintf(infos[r].samples_sha256, sizeof infos[r].samples_sha256, "%s", samples);
@@ -33,8 +33,8 @@ static int set_up(void **state) {
   return 0;
 }
 
-/* How many samples every region has; each of a file is in exactly one of the regions that read
-   it. */
+/* The number of samples of every region; each sample of a file is in exactly one of the regions
+   that read it. */
 static void divide(const gt_job *job, size_t sizes[4]) {
   static uint8_t seen[4][N];
   size_t files[4];
@@ -64,14 +64,15 @@ static void test_all_one_file(void **state) {
   check_sizes("shares", NULL, NULL, (size_t[]){90, 180, 270, 360});
 }
 
-/* What c has of its own is all c's; a, b and d divide the rest by their shares, 1 : 2 : 4. */
+/* c has a file of its own and gets all of it; a, b and d divide theirs by their shares, 1 : 2 :
+   4. */
 static void test_some_own(void **state) {
   set_up(state);
   holds(2, "own", OWN);
   check_sizes("shares", "own.h5", NULL, (size_t[]){129, 257, OWN, 514});
 }
 
-/* Two regions share one file and two another. */
+/* Two regions share one file, two others another. */
 static void test_pairs(void **state) {
   set_up(state);
   holds(2, "own", OWN);
@@ -79,7 +80,8 @@ static void test_pairs(void **state) {
   check_sizes("shares", "own.h5", "own.h5", (size_t[]){300, 600, 129, 171});
 }
 
-/* Copies and links are one file; with partition.by file too, and one path may be two files then. */
+/* Copies and links count as one file, also with partition.by file; then one path may be two
+   files. */
 static void test_by_file(void **state) {
   set_up(state);
   holds(2, "own", OWN);
@@ -89,7 +91,7 @@ static void test_by_file(void **state) {
   check_sizes("file", "own.h5", "copy.h5", (size_t[]){N, N, 129, 171});
 }
 
-/* By label and Dirichlet, whole groups at a time. */
+/* By label and by Dirichlet, in whole groups. */
 static void test_kinds(void **state) {
   const char *const kinds[] = {"label", "dirichlet"};
   set_up(state);

@@ -1,4 +1,4 @@
-/* Data sets whose file leads elsewhere, or asks for more memory than it holds, are refused by
+/* Data sets that refer to other files, or that need more memory than their data, are rejected by
    name. */
 #include "scratch.h"
 
@@ -7,7 +7,7 @@
 static const gt_synth_spec small = {.seed = 3, .ntrain = 30, .ntest = 20, .h = 6, .w = 5, .classes = 4};
 static const hsize_t x_dims[4] = {30, 6, 5, 1}, endless[4] = {H5S_UNLIMITED, H5S_UNLIMITED, H5S_UNLIMITED, H5S_UNLIMITED};
 
-/* In the place of /train/x, with these properties. */
+/* Replaces /train/x by a data set with these properties. */
 static void replace_x(hid_t file, hid_t properties, const hsize_t *most) {
   hid_t space = H5Screate_simple(4, x_dims, most);
   H5Ldelete(file, "train/x", H5P_DEFAULT);
@@ -45,7 +45,7 @@ static void high_chunks(hid_t file) {
   chunks(file, (const hsize_t[]){1, 65536, 65535, 1});
 }
 
-/* Chunks of a data set that was to grow are larger than it is. */
+/* Extendible data sets may have chunks larger than the data. */
 static void roomy_chunks(hid_t file) {
   chunks(file, (const hsize_t[]){1024, 6, 5, 1});
 }
@@ -66,7 +66,7 @@ static void external_group(hid_t file) {
   assert_true(H5Lcreate_external(scratch("other.h5"), "/test", file, "test", H5P_DEFAULT, H5P_DEFAULT) >= 0);
 }
 
-/* By a link inside the file to one that leads out of it. */
+/* A link inside the file to a link that leaves the file. */
 static void round_about(hid_t file) {
   H5Ldelete(file, "test/y", H5P_DEFAULT);
   assert_true(H5Lcreate_external(scratch("other.h5"), "/test", file, "out", H5P_DEFAULT, H5P_DEFAULT) >= 0);
@@ -80,7 +80,7 @@ static void inside(hid_t file) {
 
 static const struct {
   void (*spoil)(hid_t file);
-  const char *said; /* NULL: the file stays good */
+  const char *said; /* NULL: the file stays valid */
 } cases[] = {
     {external_storage, "/train/x is stored in another file; contiguous, compact or chunked storage in this one is needed"},
     {virtual_storage, "/train/x is stored in other files (virtual); contiguous, compact or chunked storage in this one is needed"},

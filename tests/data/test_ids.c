@@ -1,4 +1,5 @@
-/* Data sets of ids: what is stored comes out of the loader, wrong ones are refused, and regions compare how many ids there are. */
+/* Data sets of ids: the loader returns what is stored, invalid ids are rejected, and regions
+   compare the number of ids. */
 #include "scratch.h"
 
 #include <hdf5.h>
@@ -22,7 +23,7 @@ static int make_samples(void **state) {
   return 0;
 }
 
-/* In unequal pieces, as importers write. */
+/* Written in pieces of unequal size, as importers do. */
 static void write_file(const char *path, size_t features) {
   gt_data_store *store;
   const gt_data_shape shape = {.n = {NTRAIN, NTEST}, .h = 1, .w = 1, .c = FIELDS, .features = features};
@@ -91,7 +92,7 @@ static void set_id(hid_t f, int32_t id) {
   static int32_t x[NTRAIN][FIELDS];
   memcpy(x, ids, sizeof x);
   x[77][2] = id;
-  set_x(f, "train/x", H5T_STD_I32BE, dims, x); /* byte order is free */
+  set_x(f, "train/x", H5T_STD_I32BE, dims, x); /* any byte order is accepted */
 }
 
 static void set_features(hid_t f, int64_t value) {
@@ -138,7 +139,7 @@ static void x_fewer(hid_t f) {
 
 static const struct {
   void (*spoil)(hid_t file);
-  const char *said; /* NULL: the file stays good */
+  const char *said; /* NULL: the file stays valid */
 } cases[] = {
     {id_last, NULL},
     {id_high, "/train/x holds id 1000 in sample 77, field 2; ids 0 to 999 are needed"},

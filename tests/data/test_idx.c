@@ -1,4 +1,5 @@
-/* The idx reader and the import of a folder: what was written comes back, and every kind of damage is named. */
+/* The idx reader and the import of a folder: the written data come back, and the message names
+   every kind of damage. */
 #include "scratch.h"
 
 #include "idx.h"
@@ -13,7 +14,7 @@ static uint8_t pixel(size_t i, unsigned salt) {
   return (uint8_t)((i * 2654435761U + salt) >> 7);
 }
 
-/* An idx file of n images or (h 0) labels in `out`; returns its size. */
+/* Makes an idx file of n images (labels if h is 0) in `out`; returns its size. */
 static size_t make_idx(uint8_t *out, uint32_t n, uint32_t h, uint32_t w, unsigned salt) {
   put32(out, h ? 0x803 : 0x801);
   put32(out + 4, n);
@@ -29,7 +30,7 @@ static size_t make_idx(uint8_t *out, uint32_t n, uint32_t h, uint32_t w, unsigne
 
 static uint8_t file[SIZE + 16];
 
-/* Reads the whole of `path` as images in two unequal pieces. */
+/* Reads all of `path` as images in two pieces of unequal size. */
 static gt_status read_images(const char *path, uint8_t *out) {
   gt_idx *idx;
   GT_TRY(gt_idx_open(&idx, path, 3));
@@ -69,7 +70,8 @@ static void test_truncated(void **state) {
     scratch_write(plain, file, keep);
     assert_failed(read_images(plain, found), GT_ERR_DATA, keep < HEADER ? "an idx header has 16" : "of 10500 bytes of data");
   }
-  for (size_t keep = 20; keep < zipped_size; keep += keep + 32 < zipped_size ? 23 : 1) { /* each place in the check sum too */
+  /* every position in the checksum, too */
+  for (size_t keep = 20; keep < zipped_size; keep += keep + 32 < zipped_size ? 23 : 1) {
     scratch_write(cut, bytes, keep);
     assert_failed(read_images(cut, found), GT_ERR_DATA, "cut: ");
   }
@@ -112,7 +114,7 @@ static void test_damaged(void **state) {
   put32(file + 4, 0);
   scratch_write(path, file, size);
   assert_failed(gt_idx_open(&idx, path, 3), GT_ERR_DATA, "dimension 0 is 0; 1 or more");
-  put32(file + 4, UINT32_MAX); /* 140 GB of images, as the header says */
+  put32(file + 4, UINT32_MAX); /* the header claims 140 GB of images */
   scratch_write(path, file, size);
   assert_failed(read_claim(path), GT_ERR_DATA, "ends after 10500 of 150323855325 bytes of data");
   assert_failed(gt_idx_open(&idx, scratch("none"), 3), GT_ERR_DATA, "No such file");
@@ -121,7 +123,7 @@ static void test_damaged(void **state) {
   size = make_idx(file, N, H, W, 3);
   scratch_gzip(zipped, file, size);
   uint8_t *bytes = scratch_read(zipped, &zipped_size);
-  bytes[zipped_size - 6] ^= 1; /* the check sum */
+  bytes[zipped_size - 6] ^= 1; /* the checksum */
   scratch_write(zipped, bytes, zipped_size);
   assert_failed(read_images(zipped, found), GT_ERR_DATA, "zipped.gz: ");
   gt_free(bytes);
@@ -140,7 +142,7 @@ static void write_folder(bool zipped) {
     for (int labels = 0; labels < 2; labels++) {
       char name[64];
       size_t size = make_idx(big, s ? NTEST : NTRAIN, labels ? 0 : H, W, (unsigned)s);
-      /* test files in the other spelling that is about */
+      /* test files with the other common spelling */
       snprintf(name, sizeof name, "%s%cidx%d-ubyte%s", names[s][labels], s ? '.' : '-', labels ? 1 : 3, zipped ? ".gz" : "");
       if (zipped)
         scratch_gzip(scratch(name), big, size);
@@ -186,12 +188,12 @@ static void test_import(void **state) {
     assert_int_equal(gt_data_import("mnist", scratch("m/"), out), GT_OK);
     check_imported(out);
     unlink(out);
-    scratch_write(scratch("m/train-images-idx3-ubyte"), "x", 1); /* .gz is looked for first */
+    scratch_write(scratch("m/train-images-idx3-ubyte"), "x", 1); /* .gz takes precedence */
   }
   assert_nothing_alive();
 }
 
-/* A failed import leaves neither a file nor a temporary one, and an older file as it was. */
+/* A failed import leaves neither a new nor a temporary file, and does not change an older file. */
 static void test_import_refused(void **state) {
   (void)state;
   const char *out = scratch("m.h5");
@@ -213,7 +215,9 @@ static void test_import_refused(void **state) {
   size = make_idx(big, NTRAIN, H, W, 0);
   scratch_gzip(scratch("m/train-images-idx3-ubyte.gz"), big, size - 1);
   assert_failed(gt_data_import("mnist", scratch("m"), out), GT_ERR_DATA, "ends after 69999 of 70000 bytes");
-  put32(big + 4, UINT32_MAX); /* claims of 4 G samples: refused at the end of the file, and no memory or disk is taken for them */
+  /* the headers claim 4 G samples: rejected at the end of the file without allocating memory or
+     disk */
+  put32(big + 4, UINT32_MAX);
   scratch_gzip(scratch("m/train-images-idx3-ubyte.gz"), big, size);
   size = make_idx(big, NTRAIN, 0, 0, 0);
   put32(big + 4, UINT32_MAX);

@@ -1,4 +1,4 @@
-/* A data set that says no name is called as the folder that it came from. */
+/* A data set without a name is named after its source folder. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

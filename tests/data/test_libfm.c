@@ -1,11 +1,12 @@
-/* libFM text: what was written comes back, however its lines end, and every wrong line is named. */
+/* libFM text: the written data come back for any line ending, and the message names every invalid
+   line. */
 #include "scratch.h"
 
 #include "libfm_text.h"
 
 static const char good_test[] = "-1 0:1 9:1 5:1\n";
 
-/* Folder f with these texts; a size of 0: as long as the text. */
+/* Writes these texts into folder f; size 0: length of the text. */
 static void write_pair(const char *train, const char *test) {
   mkdir(scratch("f"), 0777);
   scratch_write(scratch("f/clicks.train.libfm"), train, strlen(train));
@@ -40,17 +41,21 @@ static void test_lines(void **state) {
   (void)state;
   static const int32_t ids[] = {3, 7, 2, 0, 7, 8, 11, 4, 4}, labels[] = {1, 0, 0};
   static const char *const forms[] = {
-      "1 3:1 7:1 2:1\n-1 0:1 7:1 8:1\n0 11:1 4:1 4:1\n",             /* as libFM writes */
-      "1 3:1 7:1 2:1\r\n-1 0:1 7:1 8:1\r\n0 11:1 4:1 4:1\r\n",       /* as the published Frappe */
-      "1 3:1 7:1 2:1\n-1 0:1 7:1 8:1\n0 11:1 4:1 4:1",               /* no newline at the end */
-      "+1.0  3:1\t7:1 2:1.0 \n -1 0:+1 7:1 8:1. \n0 11:1 4:1 4:1\n", /* blanks, and numbers as programs write them */
-      "1 3:1 7:1 2:1\n-1 0:1 7:1 8:1\n-0 11:1 4:1 4:1\n\n \r\n\n",   /* empty lines at the end */
+      "1 3:1 7:1 2:1\n-1 0:1 7:1 8:1\n0 11:1 4:1 4:1\n", /* as libFM writes */
+      /* as in the published Frappe files */
+      "1 3:1 7:1 2:1\r\n-1 0:1 7:1 8:1\r\n0 11:1 4:1 4:1\r\n",
+      /* no newline at the end */
+      "1 3:1 7:1 2:1\n-1 0:1 7:1 8:1\n0 11:1 4:1 4:1",
+      /* blanks, and numbers in other common forms */
+      "+1.0  3:1\t7:1 2:1.0 \n -1 0:+1 7:1 8:1. \n0 11:1 4:1 4:1\n",
+      "1 3:1 7:1 2:1\n-1 0:1 7:1 8:1\n-0 11:1 4:1 4:1\n\n \r\n\n", /* empty lines at the end */
   };
   for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
     write_pair(forms[i], good_test);
     assert_imported(3, 3, 12, ids, labels);
   }
-  write_pair(forms[0], "1 0:1 20:1 5:1\n"); /* an id that only the test file has; gzip goes first */
+  /* an id that only the test file has; gzip takes precedence */
+  write_pair(forms[0], "1 0:1 20:1 5:1\n");
   scratch_gzip(scratch("f/clicks.test.libfm.gz"), good_test, sizeof good_test - 1);
   assert_imported(3, 3, 12, ids, labels);
   unlink(scratch("f/clicks.test.libfm.gz"));
@@ -118,7 +123,7 @@ static void test_files(void **state) {
   scratch_write(scratch("f/other.train.libfm.gz"), "", 0);
   refused(".train.libfm; one data set a folder is needed");
   unlink(scratch("f/other.train.libfm.gz"));
-  scratch_write(scratch("f/clicks.train.libfm.gz.part"), "", 0); /* not asked for */
+  scratch_write(scratch("f/clicks.train.libfm.gz.part"), "", 0); /* must be ignored */
   assert_int_equal(import(), GT_OK);
   unlink(scratch("f/clicks.train.libfm"));
   refused("f: NAME.train.libfm is missing, with .gz and without");
@@ -137,7 +142,8 @@ static void test_files(void **state) {
   unlink(scratch("f/clicks.train.libfm.gz"));
 }
 
-/* As many fields as are allowed, in two lines of 400 KB, and one more; and a block of the writer and a bit. */
+/* The maximum number of fields, in two lines of 400 KB, and one more; then more lines than one
+   block of the writer. */
 static void test_long(void **state) {
   (void)state;
   size_t size = (size_t)2 * 8 * (GT_LIBFM_MAX_FIELDS + 1);

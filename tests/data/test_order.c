@@ -1,4 +1,4 @@
-/* Laws of the order, and batches against a direct reading of the file. */
+/* The order of samples, and batches compared with a direct reading of the file. */
 #include "scratch.h"
 
 #include <hdf5.h>
@@ -43,11 +43,12 @@ static void test_keys(void **state) {
   b.seed = 2;
   assert_true(agreeing(&a, 3, &b, 3) < 15);
   b = a;
-  b.batch = 32; /* how samples are cut into batches does not change their order */
+  b.batch = 32; /* the batch size does not change the order of samples */
   assert_int_equal(agreeing(&a, 3, &b, 3), 5000);
 }
 
-/* Where a sample stands is uniform over places, and which samples are neighbours is too: chi-square over many epochs. */
+/* The place of a sample and its successor are both uniformly distributed: chi-square over many
+   epochs. */
 static void test_uniform(void **state) {
   (void)state;
   enum { N = 23, EPOCHS = 23 * 400 };
@@ -118,7 +119,7 @@ static void write_attr(hid_t at, const char *name, hid_t type, int rank, hsize_t
   H5Sclose(space);
 }
 
-/* Three channels, compressed chunks where chunk > 0: what other programs write. */
+/* Three channels, compressed chunks if chunk > 0: files as other programs write them. */
 static void write_file(const char *path, bool as_floats, hsize_t chunk) {
   hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), text = H5Tcopy(H5T_C_S1);
   H5Tset_size(text, 3);
@@ -159,7 +160,8 @@ static void assert_sample(const float *x, int32_t y, size_t i, bool as_floats) {
   }
 }
 
-/* One epoch of batches holds each sample of the part once, in the order's places, with its own values; nothing is allocated on the way. */
+/* One epoch of batches contains each sample of the part once, in the given order, with its own
+   values; no memory is allocated. */
 static void check_loader(gt_loader *loader, const uint32_t *part, size_t n, bool as_floats) {
   static float x[NTRAIN][ITEM];
   int32_t y[NTRAIN];
@@ -201,14 +203,14 @@ static void test_loader(void **state) {
     check_loader(loader, part, n, kind & 1);
     gt_loader_close(loader);
     assert_int_equal(gt_loader_create(&loader, dataset, GT_SPLIT_TRAIN, NULL, 0), GT_OK);
-    gt_dataset_close(dataset); /* the loader needs the file no more */
+    gt_dataset_close(dataset); /* the loader no longer needs the file */
     check_loader(loader, NULL, NTRAIN, kind & 1);
     gt_loader_close(loader);
     assert_nothing_alive();
   }
 }
 
-/* A split of several blocks of 4 MiB: a part and the whole against one direct reading. */
+/* A split of several blocks of 4 MiB: a part and the whole compared with one direct reading. */
 static void test_loader_blocks(void **state) {
   (void)state;
   enum { MANY = 13000, PIXELS = 784, STEP = 37 };

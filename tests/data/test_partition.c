@@ -1,4 +1,5 @@
-/* Laws of a partition: every sample in exactly one region, the same for the same seed, sizes as the kind promises, never an empty region. */
+/* Properties of a partition: every sample in exactly one region, same result for the same seed,
+   sizes as each kind promises, never an empty region. */
 #include "scratch.h"
 
 #include <math.h>
@@ -63,7 +64,8 @@ static void count_labels(size_t region, size_t counts[CLASSES]) {
 }
 
 static void test_seed(void **state) {
-  for (size_t i = 0; i < N; i++) labels[i] = (int32_t)(i % CLASSES); /* by label, the seed decides among labels of equal size */
+  /* by label, the seed orders labels of equal size */
+  for (size_t i = 0; i < N; i++) labels[i] = (int32_t)(i % CLASSES);
   for (int kind = GT_PART_SHARES; kind <= GT_PART_DIRICHLET; kind++) {
     gt_partition a = {.kind = (gt_part_kind)kind, .nregions = 3, .alpha = 1, .seed = 5}, b = a;
     assert_true(same_parts(&a, &b));
@@ -80,7 +82,8 @@ static void test_shares(void **state) {
   gt_partition p = {.kind = GT_PART_SHARES, .nregions = 5, .shares = shares, .seed = 2};
   make_parts(&p);
   for (size_t r = 0; r < 5; r++) assert_true(fabs((double)sizes[r] - N * shares[r] / sum) <= 1);
-  count_labels(3, counts); /* a random split has every label about as often: 4.5 standard deviations */
+  /* a random split contains all labels about equally often: 4.5 standard deviations */
+  count_labels(3, counts);
   for (int k = 0; k < CLASSES; k++) assert_true(fabs((double)counts[k] - (double)sizes[3] / CLASSES) < 4.5 * sqrt(N / CLASSES));
   drop_parts();
   p.nregions = 7;
@@ -106,7 +109,7 @@ static void test_label(void **state) {
   }
   for (int k = 0; k < CLASSES; k++) assert_int_equal(holders[k], 1);
   drop_parts();
-  p.shares = lopsided; /* a share of less than a label still gets one */
+  p.shares = lopsided; /* a share smaller than a label still gets one */
   make_parts(&p);
   assert_true(sizes[0] > 7 * N / CLASSES);
   drop_parts();
@@ -116,13 +119,13 @@ static void test_dirichlet(void **state) {
   (void)state;
   size_t counts[CLASSES];
   gt_partition p = {.kind = GT_PART_DIRICHLET, .nregions = 4, .alpha = 1e5, .seed = 3};
-  make_parts(&p); /* a huge alpha: every label evenly everywhere */
+  make_parts(&p); /* a huge alpha: every label evenly in all regions */
   for (size_t r = 0; r < 4; r++) {
     count_labels(r, counts);
     for (int k = 0; k < CLASSES; k++) assert_true(fabs((double)counts[k] - N / CLASSES / 4.0) < 20);
   }
   drop_parts();
-  p.alpha = 0.01; /* a tiny one: nearly every label in one region */
+  p.alpha = 0.01; /* a tiny alpha: nearly every label in one region */
   p.nregions = 2;
   make_parts(&p);
   size_t mixed = 0;
@@ -180,7 +183,7 @@ static void test_file(void **state) {
 
 static void refused(const gt_partition *p, size_t n, gt_status status, const char *text) {
   size_t size;
-  for (size_t r = 0; r < p->nregions; r++) { /* every region comes to the same verdict */
+  for (size_t r = 0; r < p->nregions; r++) { /* every region gets the same result */
     assert_failed(gt_partition_part(p, labels, n, r, &parts[r], &size), status, text);
     assert_null(parts[r]);
   }
@@ -215,7 +218,7 @@ static void test_refused(void **state) {
   memcpy(labels, kept, sizeof kept);
 }
 
-/* Hundreds of thousands of labels, half of them with twice the samples: a matter of a second. */
+/* Hundreds of thousands of labels, half of them with twice the samples, take about a second. */
 static void test_many_labels(void **state) {
   (void)state;
   enum { LABELS = 300000 };

@@ -1,5 +1,5 @@
-/* A data set split into a file a region: each has its part as it was, and the exact sums of the
-   parts make the normalisation of the whole. */
+/* Splitting a data set into one file per region: each has its samples unchanged, and the exact sums
+   of the parts give the normalisation of the whole. */
 #include "scratch.h"
 
 #include <hdf5.h>
@@ -114,7 +114,7 @@ static void test_ids(void **state) {
   check_parts(out, GT_PART_SHARES);
 }
 
-/* In any order, whole numbers make the floats of the whole file, bit for bit. */
+/* Exact sums, in any order, give the same floats as the whole file, bit for bit. */
 static void test_sums(void **state) {
   (void)state;
   const char *path = make();

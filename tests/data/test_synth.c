@@ -1,4 +1,5 @@
-/* Synthetic data: the same bytes for the same seed, a larger set begins with the smaller, and classes can be told apart, but not at a glance. */
+/* Synthetic data: the same bytes for the same seed, a larger set begins with the smaller, and
+   classes can be learnt, but not trivially. */
 #include "scratch.h"
 
 #include <math.h>
@@ -28,7 +29,8 @@ static void test_deterministic(void **state) {
   (void)state;
   size_t size_a, size_b;
   gt_dataset_close(make("a.h5", 5, 200, 50));
-  gt_sleep(GT_SECOND + GT_SECOND / 10); /* HDF5's times of change, in whole seconds, must not be in the file */
+  /* HDF5's time stamps, in whole seconds, must not be in the file */
+  gt_sleep(GT_SECOND + GT_SECOND / 10);
   gt_dataset_close(make("b.h5", 5, 200, 50));
   uint8_t *a = scratch_read(scratch("a.h5"), &size_a), *b = scratch_read(scratch("b.h5"), &size_b);
   assert_int_equal(size_a, size_b);
@@ -42,7 +44,8 @@ static void test_deterministic(void **state) {
   assert_nothing_alive();
 }
 
-/* Sums over the bytes of the default set's first images: the same on every machine and compiler. */
+/* Sums over the bytes of the default set's first images: identical on every machine and
+   compiler. */
 static void test_known(void **state) {
   (void)state;
   int32_t y[20];
@@ -78,7 +81,8 @@ static void test_prefix(void **state) {
   assert_nothing_alive();
 }
 
-/* Nearest mean image: well above chance (the classes are there), well below certainty (shifts and noise need more than that). */
+/* Nearest mean image: well above chance (the classes differ), well below certainty (shifts and
+   noise need a better model). */
 static void test_learnable(void **state) {
   (void)state;
   enum { NTRAIN = 2000, NTEST = 500, CLASSES = 10, PIXELS = 784 };

@@ -1,4 +1,5 @@
-/* Whatever stands in a job file: a job, or GT_ERR_JOB with a sentence, and nothing leaks; a job that was read resolves to one that reads back the same. */
+/* Any bytes as a job file give a job or GT_ERR_JOB with a sentence, without leaks.  The resolved
+   text of a job that was read reads back to the same job. */
 #include "geotrain/job.h"
 
 #include <stdio.h>

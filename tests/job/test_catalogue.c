@@ -1,4 +1,5 @@
-/* Catalogues: the most exact line, tiers, files over files, sites by name, names that are near. */
+/* Catalogues: the most specific line, tiers, files that override files, sites by name, nearest
+   names. */
 #include "geotrain/job.h"
 
 #include <setjmp.h>
@@ -24,7 +25,7 @@ static int remove_folder(void **state) {
   return system(command);
 }
 
-/* Writes a file of the folder; its path lasts until the next call. */
+/* Writes a file into the folder; the returned path is valid until the next call. */
 static const char *file(const char *name, const char *text) {
   static char path[128];
   snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -71,7 +72,8 @@ static void the_most_exact_line_counts(void **unused) {
   assert_true(rate(c, GT_RATE_EGRESS_GB, "a", "here", "a", "here", 1)->value == 0);
   assert_true(rate(c, GT_RATE_EGRESS_GB, "a", "there", "a", "here", 1)->value == 0.02);
   assert_true(rate(c, GT_RATE_EGRESS_GB, "a", "here", "b", "there", 1)->value == 0.07);
-  assert_true(rate(c, GT_RATE_EGRESS_GB, "a", "here", "a", "there", 1)->value == 0.07); /* the receiver's place before its cloud */
+  /* the receiver's place has precedence over its cloud */
+  assert_true(rate(c, GT_RATE_EGRESS_GB, "a", "here", "a", "there", 1)->value == 0.07);
   const gt_rate *tiers = rate(c, GT_RATE_EGRESS_GB, "a", "there", "b", "there", 2);
   assert_true(tiers[0].from_gb == 0 && tiers[0].value == 0.09 && tiers[1].from_gb == 100 && tiers[1].value == 0.08 && tiers[1].assumed);
   assert_string_equal(gt_catalogue_places(c)[0], "here");

@@ -1,4 +1,5 @@
-/* Every kind of mistake in a job file: exit status 2 and a sentence that names the file, the key, what was found and what is needed. */
+/* Every kind of error in a job file: exit status 2 and a sentence that names the file, the key,
+   what was found and what is needed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +23,7 @@ static void put(const char *text, size_t size) {
   assert_int_equal(fclose(to), 0);
 }
 
-/* `expected` is the whole sentence; '@' at its front stands for the file's name. */
+/* `expected` is the whole sentence; a leading '@' stands for the file's name. */
 static void refused(const char *text, const char *set, const char *expected) {
   gt_job *job = NULL;
   char full[1024];
@@ -224,7 +225,7 @@ static void work(void **state) {
   set("regions.1.compute.sped=0.5", "--set: unknown key regions.1.compute.sped; did you mean regions.1.compute.speed?");
 }
 
-/* Text for batch scripts: nothing in it that sbatch or a shell would take apart. */
+/* Texts for batch scripts: no characters that are special to sbatch or a shell. */
 static void slurm(void **state) {
   (void)state;
   static const char need[] = "text for a batch script is needed, without quotes, backslash, $, #";

@@ -1,4 +1,5 @@
-/* What a job takes from other files, wan.matrix and profile: which figures go before which, what is refused, and that the resolved job needs neither. */
+/* wan.matrix and profile: which values take precedence, what is rejected, and that the resolved job
+   needs neither file. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,7 +41,7 @@ static gt_job *loaded(const char *more) {
   return job;
 }
 
-/* Loads without the files that the job came from, and is the same job; then the job is closed. */
+/* The resolved job loads without those files and gives the same job.  Closes the job. */
 static void close_complete(gt_job *job) {
   char *first = gt_job_resolved(job);
   gt_job *again = NULL;
@@ -62,7 +63,7 @@ static void close_complete(gt_job *job) {
   gt_job_close(job);
 }
 
-/* `expected` is the whole sentence; '@' at its front stands for the name of `file`. */
+/* `expected` is the whole sentence; a leading '@' stands for the name of `file`. */
 static void refused(const char *more, const char *file, const char *expected) {
   gt_job *job = NULL;
   int64_t alive = gt_alloc_alive();
@@ -97,7 +98,8 @@ static void matrix_becomes_links(void **state) {
   assert_string_equal(ab->from, "a");
   assert_string_equal(ab->to, "b");
   assert_true(ba->bandwidth_bps == 50e6 && ba->latency_s == 0.125 && ba->jitter_s == 0 && ba->loss == 0);
-  /* Gaps are not given, and a direction that the file leaves out is as the one it has. */
+  /* Empty fields are not given; a direction missing in the file has the values of the opposite
+     one. */
   assert_true(link_of(job, 0, 2)->bandwidth_bps == 0 && link_of(job, 0, 2)->latency_s == 0.007);
   assert_true(link_of(job, 2, 0)->bandwidth_bps == 0 && link_of(job, 2, 0)->latency_s == 0.007);
   assert_true(link_of(job, 1, 2)->bandwidth_bps == 80e6 && link_of(job, 1, 2)->latency_s == 0);
@@ -160,7 +162,7 @@ static void files_that_are_not_there(void **state) {
   refused("profile: /x.yaml\n", job_file, "@: profile is \"/x.yaml\", and there is no such file");
 }
 
-/* A file here goes before one of the same name in the job's folder. */
+/* A file in the current folder takes precedence over one of the same name in the job's folder. */
 static void files_here_come_first(void **state) {
   (void)state;
   char here[64], more[128];
@@ -174,12 +176,12 @@ static void files_here_come_first(void **state) {
   gt_job_close(job);
 }
 
-/* Neither links nor the matrix need to name what wan.default is the link of. */
+/* Neither links nor the matrix need to name the directions that wan.default covers. */
 static void default_after_the_matrix(void **state) {
   (void)state;
   put(matrix_file, "from,to,mbit_s,ms\na,b,90,20\n");
   gt_job *job = loaded("wan: {matrix: m.csv, default: {latency: 7 ms}, links: [{from: a, to: c, latency: 8 ms}]}\n");
-  assert_int_equal(job->wan.nlinks, 3); /* a to c; a to b and back */
+  assert_int_equal(job->wan.nlinks, 3); /* a to c, a to b, b to a */
   assert_true(gt_job_link_between(job, 1, 0)->latency_s == 0.02 && gt_job_link_between(job, 0, 2)->latency_s == 0.008);
   assert_true(gt_job_link_between(job, 2, 0)->latency_s == 0.007 && gt_job_link_between(job, 1, 2)->latency_s == 0.007);
   close_complete(job);
@@ -204,7 +206,8 @@ static void profile_figures_of_work(void **state) {
   assert_true(c.step_s == 0.01 && c.checkpoint_bps == 8e9);
   assert_int_equal(job->regions[1].nmeasured, 2);
   assert_true(job->regions[1].measured[1] == 0.5 && job->regions[1].speeds == NULL);
-  assert_int_equal(job->regions[2].nmeasured, 0); /* measured with two workers, and there are three */
+  /* measured with two workers, but there are three */
+  assert_int_equal(job->regions[2].nmeasured, 0);
   close_complete(job);
   assert_int_equal(gt_alloc_alive(), alive);
 }
@@ -226,7 +229,7 @@ static void profile_goes_before_a_region(void **state) {
   close_complete(job);
 }
 
-/* Devices say only what nothing else does. */
+/* The power of devices is used only if nothing else gives the rate. */
 static void profile_goes_before_devices(void **state) {
   (void)state;
   put(profile_file, "regions: [{name: b, compute: {samples_per_s: 500}}]\n");
@@ -265,7 +268,7 @@ static void profile_links(void **state) {
   assert_int_equal(gt_alloc_alive(), alive);
 }
 
-/* What the job does not say of an access is taken, also where it names the links. */
+/* A measured access rate is used if the job does not give one, even if the job names the links. */
 static void profile_access(void **state) {
   (void)state;
   put(profile_file, "regions: [{name: a, access: 50 Mbit/s}, {name: b, access: 40 Mbit/s, compute: {step: 5 ms}}]\n");

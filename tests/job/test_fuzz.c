@@ -1,4 +1,4 @@
-/* Damaged job files and --set texts: refused or read, never a crash, and no memory stays behind. */
+/* Damaged job files and --set texts are rejected or read, without crashes or leaks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@ static size_t read_quickstart(char *text, size_t size) {
   return n;
 }
 
-/* Flips, cuts, copies of parts and characters that mean something to YAML. */
+/* Flips, cuts, copies of parts, and characters that are special in YAML. */
 static size_t damage(char *text, size_t n, gt_rng *rng) {
   static const char marks[] = "{}[]:,-#&*!|>'\"%@`?~ \n\t0";
   for (uint64_t edits = 1 + gt_rng_below(rng, 4); edits > 0 && n > 2; edits--) {
@@ -94,7 +94,7 @@ static void damaged_files(void **state) {
     fclose(to);
     load_and_judge(NULL, 0, &good);
   }
-  /* Damage in comments leaves a good file; most other damage does not. */
+  /* Damage inside comments leaves a valid file; most other damage does not. */
   assert_in_range(good, 1, ROUNDS - 1);
 }
 

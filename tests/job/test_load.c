@@ -1,4 +1,5 @@
-/* What a good job file becomes: values, defaults, units, --set, the resolved job, differences, and every file in jobs/. */
+/* Loading valid job files: values, defaults, units, --set, the resolved job, differences, and every
+   file in jobs/. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -129,8 +130,7 @@ static void set_overrides(void **state) {
   assert_int_equal(gt_alloc_alive(), alive);
 }
 
-/* Reading the resolved job gives the same resolved job, and numbers keep every bit. */
-/* What takes a key out leaves the others of which one is needed as they are. */
+/* Removing one of several exclusive keys leaves the others unchanged. */
 static void set_to_nothing_leaves_the_others(void **state) {
   (void)state;
   gt_job *job = NULL;
@@ -218,7 +218,7 @@ static void jobs_all_load(void **state) {
     bool planned = gt_job_check_ranks(job) == GT_OK; /* others are for `geotrain plan` */
     assert_true(!planned || gt_job_ranks(job) == 3 || gt_job_ranks(job) == 4 || gt_job_ranks(job) == 6 || gt_job_ranks(job) == 8 ||
                 strstr(found.gl_pathv[i], "gaia-11"));
-    for (size_t r = 0; r < job->nregions; r++) { /* what `geotrain simulate` needs */
+    for (size_t r = 0; r < job->nregions; r++) { /* needed by `geotrain simulate` */
       const gt_job_compute c = gt_job_compute_of(job, r);
       if (c.step_s <= 0 && c.samples_per_s <= 0) fail_msg("%s: compute says nothing of region %s", found.gl_pathv[i], job->regions[r].name);
     }
@@ -227,7 +227,7 @@ static void jobs_all_load(void **state) {
   globfree(&found);
 }
 
-/* The lines of the flat job of `minimal`, among them each of `lines`, a text of lines. */
+/* The flat job of `minimal` contains each line of `lines`. */
 static void flat_is_for_scripts(void **state) {
   (void)state;
   static const char *const sets[] = {"slurm.time=90 min",
@@ -293,7 +293,8 @@ static void difference_names_key_and_values(void **state) {
   check_difference("compute.step=1 ms", true, "compute.step is 1 ms there and not given here");
   check_difference("regions.1.compute.speed=0.5", true, "regions.1.compute.speed is 0.5 there and not given here");
   check_difference("regions.1.compute.speeds=[1, 0.5]", false, "regions.1.compute.speeds is [1, 0.5] there and not given here");
-  check_difference("regions.1.compute.speeds=[1, 0.5]", true, ""); /* goes with ranks */
+  /* the list depends on the number of ranks */
+  check_difference("regions.1.compute.speeds=[1, 0.5]", true, "");
   check_difference("compute.variation=0.1", true, "compute.variation is 0.1 there and 0 here");
   check_difference("wan.outages=[{between: [a, b], for: 1 s}]", true, "wan.outages is a list of 1 there and not given here");
   check_difference("model={name: dummy, parameters: 9}", true, "model.name is dummy there and lenet5 here");
@@ -303,7 +304,7 @@ static void difference_names_key_and_values(void **state) {
   check_difference("wan.links=[{between: [a, b]}]", true, "wan.links is a list of 1 there and not given here");
 }
 
-/* The jobs over measured links, found from any folder: every direction has its figures. */
+/* The jobs with measured links load from any folder; every direction has its values. */
 static gt_job *load_measured(const char *name, size_t regions, int ranks) {
   char path[1024];
   snprintf(path, sizeof path, "%.*s/jobs/%s", (int)(strlen(__FILE__) - strlen("/tests/job/test_load.c")), __FILE__, name);
@@ -335,7 +336,7 @@ static void measured_jobs_have_every_link(void **state) {
   gt_job_close(load_measured("paper-2-regions.yaml", 2, 4));
 }
 
-/* Every key of the WAN and of work, there and back. */
+/* All keys of the WAN and of compute, written and read back. */
 static void wan_and_work(void **state) {
   (void)state;
   const char *sets[] = {
@@ -372,7 +373,7 @@ static void wan_and_work(void **state) {
   assert_int_equal(gt_alloc_alive(), alive);
 }
 
-/* A list of integers, and a key that is said only where it is given; a text in memory as a file. */
+/* A list of integers, a key written only if given, and a job text in memory instead of a file. */
 static void layers_of_a_model(void **state) {
   (void)state;
   int64_t alive = gt_alloc_alive();

@@ -1,4 +1,5 @@
-/* What plans and simulations need of a job: devices in regions, ranks that a plan resolves, a link of all directions, candidates and predictions. */
+/* Job keys for plans and simulations: devices in regions, ranks resolved by a plan, a default link,
+   candidates and predictions. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -90,7 +91,7 @@ static void plan_is_read(void **state) {
   gt_job_close(plain);
 }
 
-/* The default is the link of every direction that nothing else names. */
+/* The default link applies to every direction that nothing else names. */
 static void default_link(void **state) {
   (void)state;
   gt_job *job = load(full, NULL, 0);
@@ -146,7 +147,7 @@ static void resolved_reads_back(void **state) {
   gt_job_close(again);
 }
 
-/* A resume may change what plans go by; --set reaches lists inside lists. */
+/* A resume may change the plan's inputs; --set reaches lists inside lists. */
 static void set_and_resume(void **state) {
   (void)state;
   const char *sets[] = {"regions.0.devices.0.count=64",
@@ -172,7 +173,7 @@ static void set_and_resume(void **state) {
   gt_job_close(other);
 }
 
-/* Ranks that a run cannot have yet, and data that a plan can do without. */
+/* A run needs ranks as numbers and data; a plan does not. */
 static void runs_need_more(void **state) {
   (void)state;
   gt_job *job = load(full, NULL, 0);
@@ -190,7 +191,7 @@ static void runs_need_more(void **state) {
   gt_job_close(job);
 }
 
-/* A profile's figures are compute's; devices say what those do not. */
+/* Values of a profile become those of compute; devices are used only for what these do not give. */
 static void powers(void **state) {
   (void)state;
   const char *sets[] = {"regions.0.devices.1.count=3", "regions.0.ranks=7", "regions.0.compute.speed=0.5", "regions.0.compute.samples_per_s=100"};
@@ -201,7 +202,8 @@ static void powers(void **state) {
   assert_true(gt_job_compute_of(job, 1).samples_per_s == 0 && gt_job_device_power(job, 1, 0) == 0 && gt_job_worker_share(job, 1, 0) == 1);
   gt_job_close(job);
   const char *idle[] = {"regions.0.ranks=5", "regions.0.devices.1={type: epyc, count: 3}", "regions.0.ranks=6"};
-  for (size_t n = 2; n <= 3; n++) { /* a device whose power nobody says matters when a worker has it */
+  /* a device without a given power matters only if a worker uses it */
+  for (size_t n = 2; n <= 3; n++) {
     job = load(full, idle, n);
     assert_true(gt_job_compute_of(job, 0).samples_per_s == (n == 2 ? 900 : 0));
     gt_job_close(job);
@@ -212,7 +214,7 @@ static void powers(void **state) {
   gt_job_close(job);
 }
 
-/* Many regions load in a time that grows with them. */
+/* The time to load many regions grows in proportion to their number. */
 static void many_regions(void **state) {
   (void)state;
   size_t n = 65535, used = 0, room = n * 48 + 4096;

@@ -1,4 +1,5 @@
-/* Prices of a job: its own before the catalogue's by place, mean over devices, tariffs and their pools, what is missing, what is wrong. */
+/* Prices of a job: its own before the catalogue's, mean over devices, tariffs and their pools,
+   missing prices, errors. */
 #include "geotrain/job.h"
 
 #include <setjmp.h>
@@ -33,7 +34,7 @@ static int remove_folder(void **state) {
   return system(command);
 }
 
-/* Regions as YAML lines, and the text of a catalogue (NULL: none is named). */
+/* Regions as YAML lines, and the text of a catalogue (NULL: no catalogue). */
 static gt_job *job_of(const char *regions, const char *catalogue) {
   char text[2048], path[128], named[192] = "";
   gt_job *job = NULL;
@@ -147,7 +148,8 @@ static void a_catalogue_that_lacks_something_is_refused(void **unused) {
   }
 }
 
-/* The test lies a folder below the program: the rates are one folder up, as where it is installed. */
+/* The test program is one folder below the main program, so the rates are one folder up, as in an
+   installation. */
 static void the_default_is_here_or_beside_the_program(void **unused) {
   (void)unused;
   char before[1024], path[1200];

@@ -1,4 +1,4 @@
-/* Regions from a CSV file in the place of a job file's own. */
+/* Regions from a CSV file, in place of those of the job file. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 
 static char file[64], csv[64];
 
-/* What names the job's own regions is dropped with them. */
+/* Keys that name the job's own regions are removed with them. */
 static const char base[] = "name: tiny\nmodel: {name: lenet5}\ndata: {path: d.h5, partition: {shares: [1, 2]}}\n"
                            "train: {until: {steps: 5}, optimizer: {lr: 0.1}}\n"
                            "regions: [{name: a, ranks: auto, devices: [{type: x, count: 3}]}, {name: b, ranks: 2}]\n"
@@ -81,7 +81,7 @@ static void ten_thousand(void **state) {
   gt_free(text);
 }
 
-/* `expected` follows the file's name. */
+/* `expected` follows the file's name in the message. */
 static void refused(const char *rows, size_t size, const char *expected) {
   char full[512];
   gt_job *job = NULL;

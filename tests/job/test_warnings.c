@@ -1,4 +1,4 @@
-/* What a job may say and most likely does not mean is told, and nothing else is. */
+/* Settings that are probably not intended give a warning, and no others do. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,8 @@ static void tell(const char *text) {
   snprintf(told + strlen(told), sizeof told - strlen(told), "%s\n", text);
 }
 
-/* What is told of the job with `more`, and of its first region with so many samples. */
+/* Expects these warnings for the job with `more`, and for its first region with this number of
+   samples. */
 static void expect(const char *more, int64_t samples, const char *expected) {
   char text[1024];
   gt_job *job = NULL;

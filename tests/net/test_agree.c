@@ -1,5 +1,6 @@
 /* ranks: 1 2 4; processors: 1 */
-/* Agreement: each rank fails in turn, several fail at once, and all ranks end with the same status and text. */
+/* Agreement: each rank fails in turn, several fail at once, and all ranks get the same status and
+   text. */
 #include "geotrain/net.h"
 
 #include <setjmp.h>
@@ -29,7 +30,7 @@ static void each_rank_fails_in_turn(void **state) {
   }
 }
 
-/* The worst status wins; the lowest rank among equals speaks. */
+/* The worst status is chosen; among equals, that of the lowest rank. */
 static void all_fail(void **state) {
   (void)state;
   gt_status local = rank == size - 1 ? GT_FAIL(GT_ERR_CKPT, "checkpoint of rank %d", rank) : GT_FAIL(GT_ERR_JOB, "job of rank %d", rank);
@@ -42,7 +43,7 @@ static void all_fail(void **state) {
   assert_string_equal(gt_error_text(), "limit of rank 0");
 }
 
-/* A fault's text names its place once, on every rank. */
+/* The text of a fault contains its place in the source once, on every rank. */
 static void a_fault_keeps_its_place(void **state) {
   (void)state;
   gt_status local = rank == size - 1 ? GT_FAIL(GT_ERR_FAULT, "broken") : GT_OK;

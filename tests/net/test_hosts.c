@@ -43,7 +43,8 @@ static void compressed_names(void **state) {
   assert_false(contains(list, "gpu"));
 }
 
-/* Widths grow where the numbers do: node[8-11] is node8 to node11; node[098-101] has three digits throughout. */
+/* Without leading zeros widths differ: node[8-11] is node8 to node11; node[098-101] always has
+   three digits. */
 static void widths(void **state) {
   (void)state;
   assert_true(contains("node[8-11]", "node8"));

@@ -1,4 +1,5 @@
-/* What the environment says of the launcher: each that joins its processes is taken, each that does not is refused with the sentence that mends it. */
+/* Launchers recognised by the environment: those that join their processes are accepted; the others
+   are rejected with a sentence that says how to fix it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +12,7 @@
 
 #define LIBRARY "Open MPI v4.1.4"
 
-/* Takes away what the test's own launcher may have set; then NAME=VALUE words up to NULL. */
+/* Removes the variables of the test's own launcher, then sets NAME=VALUE arguments up to NULL. */
 static void environment(const char *first, ...) {
   static const char *const names[] = {
       "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMIX_RANK",    "PMIX_NAMESPACE", "PMI_RANK",       "PMI_SIZE",       "MPI_LOCALNRANKS",
@@ -44,12 +45,12 @@ static void what_fits(void **state) {
   fits(false);
   environment("OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=4", "PMIX_RANK=1", NULL);
   fits(false);
-  /* mpirun inside an allocation, on another node: its daemon is a step of srun. */
+  /* mpirun inside an allocation, on another node: its daemon is an srun step. */
   environment("OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=4", "SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=2", "SLURM_PROCID=1", NULL);
   fits(false);
   environment("PMIX_RANK=1", "SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=4", "SLURM_PROCID=1", NULL);
   fits(false);
-  /* A batch script's own process is in no step. */
+  /* A batch script's own process is not in a step. */
   environment("SLURM_JOB_ID=7", "SLURM_NTASKS=4", "SLURM_PROCID=0", NULL);
   fits(false);
   environment("PMI_RANK=1", "PMI_SIZE=4", "SLURM_STEP_ID=0", "SLURM_MPI_TYPE=pmi2", NULL);
@@ -73,7 +74,7 @@ static void what_does_not(void **state) {
   refused("another MPI's launcher started 4 processes");
 }
 
-/* Of what is refused, one process speaks; of what runs, the first rank. */
+/* One process prints an error; in a valid start that is the first rank. */
 static void one_speaks(void **state) {
   (void)state;
   environment(NULL);

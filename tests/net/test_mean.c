@@ -1,6 +1,7 @@
 /* ranks: 3 4; processors: 1 */
-/* Workers form the mean of their gradients in shared memory: the bits of gt_vec_mean whatever the timing, for any number of parameters, participants and samples;
-   buffers come back, and the parameters that all have in common are whole. */
+/* Workers form the mean of their gradients in shared memory: the same bits as gt_vec_mean for any
+   timing, number of parameters, participants and samples; buffers come back, and the common
+   parameters are complete. */
 #include "internal.h"
 
 #include "geotrain/tensor.h"
@@ -20,7 +21,7 @@
 
 static int rank, size;
 
-/* Numbers of a step that every rank knows. */
+/* Numbers of a step that every rank can compute. */
 static uint32_t mix(int64_t step, size_t a) {
   uint32_t h = (uint32_t)step * 2654435761u + (uint32_t)a * 40503u + 12345u;
   h = (h ^ (h >> 15)) * 2246822519u;
@@ -44,7 +45,7 @@ static float grad_at(int64_t step, size_t worker, size_t i) {
   return (float)((i * 7919u + mix(step, worker)) % 100003u) / 7.0f - 7000.0f;
 }
 
-/* Worker 0 comes later in some steps, and has other parameters then. */
+/* Worker 0 is ordered later in some steps, with other parameters. */
 static bool is_late(int64_t step, size_t worker) {
   return worker == 0 && step % 4 == 1;
 }
@@ -100,7 +101,8 @@ static void order(server *s, size_t worker) {
   for (size_t i = 0; i < s->nparams; i++) s->params[i] = param_at(s->step, worker, i);
   for (size_t i = 0; i < NBUFFERS; i++) s->buffers[i] = (float)s->step;
   gt_plane_ps_order(s->plane, worker, &msg, s->params, s->buffers);
-  for (size_t i = 0; i < s->nparams; i++) s->params[i] = NAN; /* as when a message comes: nobody may see it */
+  /* they must have been copied, as when a message changes them */
+  for (size_t i = 0; i < s->nparams; i++) s->params[i] = NAN;
 }
 
 static void one_step(server *s) {
@@ -118,7 +120,7 @@ static void one_step(server *s) {
     order(s, 0);
   }
   await(s, &s->pushed, n);
-  if (!bad) { /* else the step after it begins while some may still add what nobody wants */
+  if (!bad) { /* otherwise the next step begins while workers may still add chunks of this one */
     const float *mean = gt_plane_ps_reduced(s->plane);
     assert_int_equal(mean != NULL, s->shared && n > 1);
     gt_vec_mean(gt_vec_of(s->expected, s->nparams), s->grads, s->samples, n);
@@ -152,7 +154,8 @@ static void serve(size_t nparams, bool shared) {
 
 /* ---- a worker ---- */
 
-/* A backward pass: gradients become final from the end, in uneven parts, sometimes slowly; some steps leave all to the push. */
+/* A backward pass: gradients become final from the end, in uneven parts, sometimes slowly; some
+   steps publish everything in the push. */
 static void backward(gt_plane_worker *plane, int64_t step, size_t worker, size_t nparams) {
   float *grads = gt_plane_worker_grads(plane);
   bool tells = mix(step, worker + 90) % 4 != 0;
@@ -211,9 +214,9 @@ static void by_messages(void **state) {
   unsetenv("GEOTRAIN_LOCAL_PLANE");
 }
 
-/* ---- a claimant that does not go on ---- */
+/* ---- a claimant that does not finish --------------------------------------------------------- */
 
-/* What all ranks but the PS do in a step of their own making: everything is final, and they add nothing. */
+/* Begins a step on all ranks.  On the workers all gradients are final; no chunk is computed yet. */
 static void announce(gt_mean *m, int64_t step) {
   gt_order_msg msg = {.step = step, .workers = (uint32_t)size - 1};
   gt_mean_begin(m, &msg);
@@ -237,15 +240,15 @@ static void a_chunk_that_is_claimed_is_left_alone(void **state) {
   MPI_Barrier(MPI_COMM_WORLD);
   announce(&m, 2);
   MPI_Barrier(MPI_COMM_WORLD);
-  if (rank == 2) gt_mean_work(&m); /* it falls to worker 1 */
+  if (rank == 2) gt_mean_work(&m); /* the chunk is assigned to worker 1 */
   MPI_Barrier(MPI_COMM_WORLD);
-  if (rank == 0) assert_null(gt_mean_finish(&m)); /* in an earlier one */
+  if (rank == 0) assert_null(gt_mean_finish(&m)); /* claimed in an earlier step */
   assert_int_equal(atomic_load(state_of), 1 << 1 | 1);
   MPI_Barrier(MPI_COMM_WORLD);
   if (rank == 1) atomic_store(state_of, 1 << 1);
   announce(&m, 3);
   MPI_Barrier(MPI_COMM_WORLD);
-  if (rank == 1) { /* the first chunk falls to worker 0, and then not to the PS */
+  if (rank == 1) { /* the first chunk is assigned to worker 0, so the PS does not compute it */
     assert_true(gt_mean_work(&m));
     assert_int_equal(atomic_load(&m.common.chunks[0].state), 3 << 1);
     m.common.mean[7] = 5;

@@ -1,6 +1,7 @@
-/* Memory orders of what ranks share: threads play the PS and the workers, so that ThreadSanitizer, which knows C11's rules and not one
-   CPU's, sees an order that only x86 keeps (tests/run.sh --full).  A message is a release and an acquire here, as MPI_Win_sync
-   makes it between ranks. */
+/* Memory orders of the data that ranks share.  Threads play the PS and the workers: ThreadSanitizer
+   follows the rules of C11, not of one CPU, and detects code that is only correct on x86
+   (tests/run.sh --full).  A release and an acquire stand for a message, as MPI_Win_sync makes it
+   between ranks. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,7 +38,7 @@ static void begin(gt_mean *m, int64_t step) {
   gt_mean_begin(m, &(gt_order_msg){.kind = GT_ORDER_TRAIN, .step = step, .workers = WORKERS});
 }
 
-/* Sleeps on the bell until the message says `step`; meanwhile a worker adds chunks. */
+/* Sleeps on the bell until the message contains `step`; meanwhile a worker computes chunks. */
 static void await(_Atomic int64_t *message, int64_t step, gt_bell *bell, gt_mean *working) {
   for (;;) {
     uint32_t heard = gt_bell_heard(bell);
@@ -47,7 +48,7 @@ static void await(_Atomic int64_t *message, int64_t step, gt_bell *bell, gt_mean
   }
 }
 
-/* Gradients that depend on the parameters of the step, chunk by chunk from the end. */
+/* Gradients depend on the parameters of the step; chunk by chunk from the end. */
 static void backward(gt_mean *m, size_t w, int64_t step) {
   for (size_t c = gt_chunks(NPARAMS); c-- > 0;) {
     size_t first = c * GT_CHUNK_FLOATS, end = first + GT_CHUNK_FLOATS < NPARAMS ? first + GT_CHUNK_FLOATS : NPARAMS;
@@ -77,7 +78,7 @@ static void order(int64_t step) {
   for (size_t w = 0; w < WORKERS; w++) gt_bell_ring(&bells[w]);
 }
 
-/* One step: the numbers of the mean that are wrong. */
+/* One step; returns how many values of the mean are wrong. */
 static size_t serve(gt_mean *m, int64_t step) {
   size_t wrong = 0;
   for (size_t i = 0; i < NPARAMS; i++) params[i] = (float)step;
@@ -85,7 +86,8 @@ static size_t serve(gt_mean *m, int64_t step) {
   order(step);
   for (size_t w = 0; w < WORKERS; w++) await(&pushed[w], step, &bells[WORKERS], NULL);
   const float *formed = NULL;
-  while (!formed) formed = gt_mean_finish(m); /* NULL: on a busy machine a claimant may take longer than it is waited for */
+  /* NULL: on a busy machine a claimant may exceed its time limit */
+  while (!formed) formed = gt_mean_finish(m);
   for (size_t i = 0; i < NPARAMS; i++) wrong += formed[i] != (float)(step + WORKERS - 1);
   return wrong;
 }
@@ -94,7 +96,7 @@ static void mean_and_bells(void **unused) {
   (void)unused;
   pthread_t threads[WORKERS];
   size_t numbers[WORKERS], wrong = 0;
-  /* The program chooses before its first computation; these threads stand for processes. */
+  /* The program chooses before its first computation; here threads replace processes. */
   assert_int_equal(gt_isa_choose(getenv("GEOTRAIN_ISA")), GT_OK);
   gt_mean m = open_mean(WORKERS);
   for (size_t w = 0; w < WORKERS; w++) {

@@ -1,6 +1,7 @@
 /* ranks: 2 4; processors: 1 */
-/* The local plane: gradients and parameters arrive whole and in turn, signals do not collide with pushes, all workers evaluate one snapshot and their scores arrive, and
-   how long a round trip takes. */
+/* The local plane: gradients and parameters arrive complete and in order, signals do not collide
+   with pushes, all workers evaluate one snapshot, their scores arrive, and the time of a round trip
+   is measured. */
 #include "geotrain/net.h"
 
 #include <setjmp.h>
@@ -64,7 +65,7 @@ static void on_push(void *context, size_t worker, const gt_push_msg *push, float
   assert_int_equal(push->batch, s->rounds[worker]);
   for (size_t i = 0; i < NPARAMS; i++) assert_true(grads[i] == grad_at(worker, push->batch, i));
   int64_t next = ++s->rounds[worker];
-  /* Every third time the order goes out before the gradients are given back. */
+  /* Every third time the order is sent before the gradients are released. */
   if (next % 3 != 0) gt_plane_ps_taken(s->plane, worker);
   if (next % 10 == 0) {
     order(s, worker, GT_ORDER_KEEPALIVE, false, 0);
@@ -131,7 +132,7 @@ static void work(void) {
 
 /* ---- evaluation ---- */
 
-/* Two EVAL orders, the first with the snapshot; then one to train, with other parameters. */
+/* Two EVAL orders, the first with the snapshot; then a TRAIN order with other parameters. */
 enum { FIRST, SECOND, TRAINED };
 
 static float score_at(size_t worker, int64_t order, size_t i) {
@@ -145,7 +146,7 @@ static int64_t scores_of(size_t worker, int64_t order) {
 static void on_evaluated(void *context, size_t worker, const gt_push_msg *push, float *floats, const float *buffers) {
   server *s = context;
   const gt_plane_snapshot snapshot = gt_plane_ps_snapshot(s->plane);
-  if (push->kind == GT_PUSH_SIGNAL) return; /* of the test before */
+  if (push->kind == GT_PUSH_SIGNAL) return; /* from the previous test */
   if (push->kind == GT_PUSH_READY) {
     gt_order_msg eval = {.kind = GT_ORDER_EVAL, .with_params = true, .batch = FIRST};
     gt_plane_ps_order(s->plane, worker, &eval, snapshot.params, snapshot.buffers);
@@ -163,7 +164,7 @@ static void on_evaluated(void *context, size_t worker, const gt_push_msg *push, 
   }
 }
 
-/* The live parameters are others by the time of the second order. */
+/* The live parameters have changed by the time of the second order. */
 static void serve_evaluation(void) {
   server s = {.plane = gt_plane_ps_create(MPI_COMM_WORLD, &plane_size), .params = GT_NEW_ARRAY(float, NPARAMS)};
   const gt_plane_snapshot snapshot = gt_plane_ps_snapshot(s.plane);
@@ -222,7 +223,7 @@ static void evaluations(void **state) {
   }
 }
 
-/* In shared memory, and as messages: what a region does that spans nodes. */
+/* In shared memory, and as messages, as in a region that spans several nodes. */
 static void round_trips_by_messages(void **state) {
   (void)state;
   setenv("GEOTRAIN_LOCAL_PLANE", "messages", 1);

@@ -1,5 +1,5 @@
-/* What a rank is called before there is a map: its region where it says one, else that of the block
-   it would be in. */
+/* The name of a rank before the map exists: with its own region if known, else that of its
+   block. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

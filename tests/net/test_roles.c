@@ -1,5 +1,5 @@
 /* ranks: 1 3 5; processors: 1 */
-/* Roles: blocks, environment and hosts; each mistake is refused with the same sentence on all ranks. */
+/* Roles: blocks, environment and hosts; each error gives the same sentence on all ranks. */
 #include "geotrain/net.h"
 
 #include <setjmp.h>
@@ -33,7 +33,8 @@ static void too_few_ranks(void **state) {
 static void worlds_of_one(void **state) {
   (void)state;
   if (size != 1) return;
-  setenv("OMPI_COMM_WORLD_SIZE", "5", 1); /* as a launcher whose PMIx is another version's than this MPI's */
+  /* as set by a launcher whose PMIx version differs from this MPI's */
+  setenv("OMPI_COMM_WORLD_SIZE", "5", 1);
   check_refused(
       five, 2,
       "5 tasks were started, but each is a world of 1 rank, and the job needs one of 5 (shanghai 3, chongqing 2): srun --mpi=pmix, or mpirun -n 5");
@@ -46,7 +47,8 @@ static void a_region_of_one(void **state) {
   check_refused(plan, 2, "region a has 1 rank; 2 or more are needed, a PS and a worker");
 }
 
-/* What every rank can check of its own roles: sizes, orders, and that PS ranks stand in ps comm by region id. */
+/* Checks a rank's own roles: sizes, orders, and that PS ranks are ordered by region id in the ps
+   comm. */
 static void check_roles(const gt_roles *r, int region, int region_rank, int region_size) {
   assert_int_equal(r->region_id, region);
   assert_int_equal(r->region_rank, region_rank);
@@ -104,7 +106,7 @@ static void environment(void **state) {
   unsetenv("GEOTRAIN_REGION");
 }
 
-/* One host: its list has it, the other's has not, so all five ranks fall to one region. */
+/* One host, which is only in one of the two lists, so all five ranks belong to one region. */
 static void hosts(void **state) {
   (void)state;
   if (size != 5) return;
@@ -114,7 +116,8 @@ static void hosts(void **state) {
   const char *here[] = {host}, *there[] = {"elsewhere[01-16]"}, *broken[] = {"node[1"};
   gt_region_plan plan[] = {{"a", 3, there, 1}, {"b", 2, here, 1}};
   check_refused(plan, 2, "region a got 0 ranks, but the job says 3");
-  setenv("SLURMD_NODENAME", rank < 3 ? "elsewhere07" : "there2", 1); /* what Slurm calls the host counts as well */
+  /* Slurm's name of the host counts, too */
+  setenv("SLURMD_NODENAME", rank < 3 ? "elsewhere07" : "there2", 1);
   plan[1].hosts = (const char *const[]){"there[1-2]"};
   gt_roles roles;
   if (gt_roles_create(&roles, plan, 2, LIMIT_S) != GT_OK) fail_msg("%s", gt_error_text());

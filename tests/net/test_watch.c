@@ -1,4 +1,5 @@
-/* The watchdog ends a process that hangs inside a call with 5 and a sentence, and leaves alone one that does not; back-off and deadlines. */
+/* The watchdog ends a process that hangs inside a call with 5 and a sentence, and does not end one
+   that returns; back-off and deadlines. */
 #include "internal.h"
 
 #include <setjmp.h>
@@ -10,7 +11,7 @@
 
 #include <cmocka.h>
 
-/* Runs `body` in a child; its stderr comes back in text, its exit code as the result. */
+/* Runs `body` in a child; returns its exit code, and its stderr in text. */
 static int in_child(void (*body)(void), char *text, size_t size) {
   int ends[2], status;
   assert_int_equal(pipe(ends), 0);
@@ -72,7 +73,7 @@ static void panic_before_init_exits_with_its_code(void **state) {
   assert_string_equal(text, "geotrain: no data for us\n");
 }
 
-/* A process that was stopped for longer than its deadline has waited only as long as it ran. */
+/* The time in which a process was stopped does not count for its deadline. */
 static void a_stopped_process_has_not_waited(void **state) {
   (void)state;
   gt_patience patience;

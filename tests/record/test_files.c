@@ -1,4 +1,5 @@
-/* The files of a run: JSON Lines survive a torn line, summary.json has its keys, results travel as text and come back the same. */
+/* The files of a run: JSON Lines survive an incomplete line, summary.json has its keys, results are
+   converted to text and back unchanged. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -46,7 +47,7 @@ static void test_lines(void **unused) {
   assert_string_equal(
       text, "{\"t\":0.25,\"event\":\"eval\",\"step\":12,\"loss\":0.1,\"acc\":null,\"model\":\"le\\\"net5\",\"last\":true,\"job\":{\"x\":[1,2]},"
             "\"none\":null}\n{\"t\":1000000000.0,\"event\":\"end\",\"big\":9223372036854775807}\n");
-  assert_int_equal(gt_record_open(&record, folder, "a", false), GT_OK); /* anew */
+  assert_int_equal(gt_record_open(&record, folder, "a", false), GT_OK); /* not appending */
   assert_int_equal(gt_record_line(record, 0, "x", "bad", 'j', "{broken", NULL), GT_ERR_FAULT);
   assert_non_null(strstr(gt_error_text(), "bad"));
   assert_int_equal(gt_record_line(record, 0, "latin\xe9", NULL), GT_OK);
@@ -55,7 +56,8 @@ static void test_lines(void **unused) {
   assert_string_equal(text, "{\"t\":0.0,\"event\":\"latin?\"}\n");
 }
 
-/* What a kill in the middle of a write leaves, and what opening for appending makes of it. */
+/* An incomplete line, as after a kill during a write, is removed when the file is opened for
+   appending. */
 static void test_torn_last_line_is_cut(void **unused) {
   (void)unused;
   char long_torn[9001], text[16384];
@@ -93,7 +95,7 @@ static void test_unwritable_places(void **unused) {
   assert_non_null(strstr(gt_error_text(), nowhere));
 }
 
-/* On a full disk a line is refused whole: the file keeps whole lines only. */
+/* On a full disk a line is rejected as a whole: the file contains only complete lines. */
 static int full_disk(void) {
   static char pad[6001];
   if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 || mount("gt", folder, "tmpfs", 0, "size=16k") != 0)
@@ -178,7 +180,7 @@ static gt_link_result link_of(int i) {
   return l;
 }
 
-/* The bytes that no member has, which a compiler may leave as they were. */
+/* Clears padding bytes, which a compiler need not copy. */
 static void clear_padding(gt_region_result *r) {
   const size_t from = offsetof(gt_region_result, workers) + sizeof r->workers;
   memset((char *)r + from, 0, offsetof(gt_region_result, steps) - from);
@@ -209,13 +211,13 @@ static void test_result_round_trip(void **unused) {
   gt_free(text);
 }
 
-/* All the kinds that there is room for, with names of the greatest length, and none at all. */
+/* As many kinds as fit, with names of maximum length, and none at all. */
 static void test_kinds_round_trip(void **unused) {
   (void)unused;
   gt_region_result region = region_of(0), back;
   gt_link_result links[2] = {link_of(0), link_of(1)}, links_back[2];
   size_t n = 0;
-  memset(links_back, 'x', sizeof links_back); /* what was there before does not show through */
+  memset(links_back, 'x', sizeof links_back); /* old contents must be overwritten */
   memset(links[0].kinds, 0, sizeof links[0].kinds);
   for (int k = 0; k < GT_RESULT_KINDS; k++) {
     gt_kind_result *row = &links[1].kinds[k];
@@ -228,7 +230,7 @@ static void test_kinds_round_trip(void **unused) {
   gt_free(text);
 }
 
-/* `text` with the first `old` in it replaced. */
+/* `text` with the first `old` replaced. */
 static char *altered(const char *text, const char *old, const char *new) {
   const char *at = strstr(text, old);
   if (!at) fail_msg("%s is not in %s", old, text);
@@ -272,7 +274,7 @@ static void test_improper_results_are_refused(void **unused) {
     assert_int_equal(n, 0);
     gt_free(bad);
   }
-  for (int k = 0; k < GT_RESULT_KINDS - 1; k++) /* with the two that are there, one too many */
+  for (int k = 0; k < GT_RESULT_KINDS - 1; k++) /* with the two existing ones, one too many */
     snprintf(crowd + strlen(crowd), sizeof crowd - strlen(crowd), "\"k%d\":{\"messages\":1,\"payload_bytes\":0,\"wire_bytes\":64},", k);
   snprintf(crowd + strlen(crowd), sizeof crowd - strlen(crowd), "\"ack\":{");
   char *bad = altered(text, "\"ack\":{", crowd);
@@ -282,7 +284,7 @@ static void test_improper_results_are_refused(void **unused) {
   gt_free(text);
 }
 
-/* Every kind of message that can be in a ledger has a name of its own, short enough, and there is room for all of them. */
+/* Every kind of message in a ledger has a unique name that is short enough, and all kinds fit. */
 static void test_kind_names(void **unused) {
   (void)unused;
   const unsigned kinds[] = {GT_MSG_UPDATE,  GT_MSG_STATE, GT_MSG_HELLO,  GT_MSG_ACK, GT_MSG_PING,   GT_MSG_PONG, GT_MSG_ROUND,
@@ -366,7 +368,7 @@ static void test_summary(void **unused) {
   assert_true(json_is_null(json_object_get(root, "test_loss")));
   assert_true(json_number_value(json_object_get(root, "test_accuracy")) == 0.1);
   assert_true(json_number_value(json_object_get(root, "test_auc")) == 0.75);
-  assert_true(json_is_null(json_object_get(region, "test_auc"))); /* its labels were not two */
+  assert_true(json_is_null(json_object_get(region, "test_auc"))); /* not a task with two labels */
   assert_int_equal(json_integer_value(json_object_get(root, "samples")), 240129);
   assert_int_equal(json_string_length(json_object_get(root, "params_sha256")), 64);
   const json_t *link = json_array_get(json_object_get(root, "links"), 0);
@@ -390,7 +392,7 @@ static void test_summary(void **unused) {
   json_decref(root);
 }
 
-/* What was planned and what it cost come back as they were written; what is null stays unknown. */
+/* Plan and cost come back as written; null values stay unknown. */
 static void test_plan_and_cost_come_back(void **unused) {
   (void)unused;
   gt_region_result region = region_of(0);
@@ -411,7 +413,8 @@ static void test_plan_and_cost_come_back(void **unused) {
   assert_true(json_is_false(json_object_get(wall, "within")));
   assert_true(json_number_value(json_object_get(json_object_get(written, "samples_per_s"), "error_percent")) == -25);
   assert_true(json_number_value(json_object_get(json_object_get(written, "wan_bytes"), "error_percent")) == 0);
-  assert_true(json_is_null(json_object_get(json_object_get(written, "waiting"), "error_percent"))); /* nothing was measured to compare it with */
+  /* there is no measurement to compare with */
+  assert_true(json_is_null(json_object_get(json_object_get(written, "waiting"), "error_percent")));
   assert_true(json_is_null(json_object_get(json_object_get(written, "step"), "predicted")));
   assert_true(json_is_null(json_object_get(written, "made")));
   assert_keys(json_object_get(root, "cost"), "usd machine_usd worker_usd ps_usd egress_usd machine_hours assumed missing regions");
@@ -440,8 +443,8 @@ static void test_plan_and_cost_come_back(void **unused) {
   gt_summary_close(file);
 }
 
-/* summary.json of three regions under the virtual clock, without its own wall_s.  What is real (`noise`), the folder, and the order in which reports came in
-   are other ones each time. */
+/* summary.json of three regions under the virtual clock, without its own wall_s.  Real times
+   (`noise`), the folder and the order of the reports differ in each call. */
 static void virtual_summary(char *text, size_t size, const char *name, int noise) {
   static const char *const names[] = {"shanghai", "chongqing", "beijing"};
   char dir[128];
@@ -523,7 +526,7 @@ static int finish(void **unused) {
   return 0;
 }
 
-/* Last of all: memory is counted back to zero. */
+/* Must be the last test: checks that no memory is allocated. */
 static void test_nothing_is_left(void **unused) {
   (void)unused;
   assert_int_equal(gt_alloc_alive(), 0);

@@ -1,4 +1,5 @@
-/* A run followed through its files: torn lines, files cut and written anew, stops, resumes, the end; and the lines that people read. */
+/* Following a run through its files: incomplete lines, truncated and rewritten files, stops,
+   resumes, the end; and the text lines for users. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -80,7 +81,8 @@ static void test_tail(void **unused) {
   expect(tail, GT_TAIL_MORE, "", 0);
   put("x.jsonl", "a", "}\n");
   expect(tail, GT_TAIL_MORE, "c ", 0);
-  /* A line that a kill has torn is cut by the next start, which goes on behind the last whole one. */
+  /* An incomplete line from a kill is removed by the next start, which appends after the last
+     complete line. */
   put("x.jsonl", "a", "{\"event\":\"torn");
   expect(tail, GT_TAIL_MORE, "", 0);
   struct stat is;
@@ -92,7 +94,7 @@ static void test_tail(void **unused) {
   gt_tail_close(tail);
 }
 
-/* Shorter, as long, longer than before: in each case it is read from its beginning. */
+/* A shorter file, one of the same length, a longer file: each is read from its beginning. */
 static void test_tail_anew(void **unused) {
   (void)unused;
   gt_tail *tail = gt_tail_create(at("x.jsonl"));
@@ -106,7 +108,7 @@ static void test_tail_anew(void **unused) {
   expect(tail, GT_TAIL_MORE, "d ", 1);
   put("x.jsonl", "w", "{\"event\":\"e\"}\n{\"event\":\"f\"}\n{\"event\":\"g\"}\n");
   expect(tail, GT_TAIL_MORE, "e f g ", 1);
-  /* Another file with the same bytes at first. */
+  /* Another file that begins with the same bytes. */
   put("new.jsonl", "w", "{\"event\":\"e\"}\n{\"event\":\"f\"}\n{\"event\":\"g\"}\n{\"event\":\"h\"}\n");
   char from[128];
   snprintf(from, sizeof from, "%s", at("new.jsonl"));
@@ -191,7 +193,7 @@ static void test_run(void **unused) {
   gt_follow *f = gt_follow_create(folder);
   assert_int_equal(gt_follow_poll(f)->state, GT_RUN_NOTHING);
   says(f, "nothing there yet");
-  put("west.jsonl", "w", OTHER PROGRESS(1, 1, 0.1)); /* not the lead: no more than a sign of life */
+  put("west.jsonl", "w", OTHER PROGRESS(1, 1, 0.1)); /* not the lead: only a sign of activity */
   assert_int_equal(gt_follow_poll(f)->state, GT_RUN_NOTHING);
   put("east.jsonl", "w", START);
   const gt_run_view *v = gt_follow_poll(f);
@@ -203,7 +205,7 @@ static void test_run(void **unused) {
   says(f, LINE("1.00", "-:--"));
   put("east.jsonl", "a", PROGRESS(20, 3, 0.6));
   assert_false(gt_follow_poll(f)->silent);
-  says(f, LINE("3.00", "0:10")); /* 0.4 in 10 s: 0.4 more take 10 s */
+  says(f, LINE("3.00", "0:10")); /* 0.4 took 10 s, so the remaining 0.4 take 10 s */
   char narrow[64];
   gt_follow_text(f, narrow, sizeof narrow, 40);
   assert_string_equal(narrow, "epoch 3.00/6  loss 0.412  left 0:10");
@@ -214,14 +216,15 @@ static void test_run(void **unused) {
   assert_int_equal(v->code, 75);
   assert_int_equal(v->round, 3);
   says(f, "stopped by a signal at step 160, checkpoint of round 3 written");
-  /* Its time goes back to that of the checkpoint, and what is left is told by this start alone. */
+  /* Its time goes back to that of the checkpoint; the estimate of the time left uses only this
+     start. */
   put("east.jsonl", "a", RESUMED PROGRESS(12, 1, 0.2) PROGRESS(17, 3, 0.6));
   v = gt_follow_poll(f);
   assert_int_equal(v->state, GT_RUN_RUNNING);
   assert_int_equal(v->starts, 2);
   says(f, LINE("3.00", "0:05") "  resumed 1x");
 
-  /* A summary of an earlier start is not this one's. */
+  /* A summary of an earlier start does not count for this one. */
   write_summary(0);
   assert_int_equal(gt_follow_poll(f)->state, GT_RUN_RUNNING);
   put("east.jsonl", "a", "{\"t\":30.0,\"event\":\"complete\",\"step\":400}\n");
@@ -233,7 +236,7 @@ static void test_run(void **unused) {
   says(f, "done: 5.6 s  12.8 k samples  accuracy 0.9770  resumed 1x");
   assert_int_equal(gt_follow_summary(f)->nregions, 2);
   assert_string_equal(gt_follow_summary(f)->links[0].kinds[0].kind, "update");
-  /* Made longer. */
+  /* The run is resumed to be longer. */
   put("east.jsonl", "a", RESUMED);
   assert_int_equal(gt_follow_poll(f)->state, GT_RUN_RUNNING);
   assert_null(gt_follow_summary(f));
@@ -255,7 +258,8 @@ static void test_limit_and_anew(void **unused) {
   gt_follow_close(f);
 }
 
-/* A record that was last written to some time ago: the file's own time tells, for nobody saw it being written. */
+/* A record written some time ago: the file's modification time is used, since no process saw the
+   write. */
 static void test_silence(void **unused) {
   (void)unused;
   put("east.jsonl", "w", START PROGRESS(10, 1, 0.2));
@@ -269,7 +273,7 @@ static void test_silence(void **unused) {
   snprintf(want, sizeof want, "no sign of life for %.0f s  %s", v->quiet_s, LINE("1.00", "-:--"));
   gt_follow_text(f, line, sizeof line, 400);
   assert_string_equal(line, want);
-  put("west.jsonl", "w", OTHER); /* any region's */
+  put("west.jsonl", "w", OTHER); /* of any region */
   assert_false(gt_follow_poll(f)->silent);
   gt_follow_close(f);
 }
@@ -284,7 +288,7 @@ static void test_summary_comes_back(void **unused) {
   write_summary(2);
   char *texts[2] = {0};
   assert_int_equal(gt_summary_read(&file, folder), GT_OK);
-  /* Written again it is the same file. */
+  /* Written again, it gives the same file. */
   for (int i = 0; i < 2; i++) {
     json_t *root = json_load_file(at("summary.json"), 0, NULL);
     texts[i] = json_dumps(root, JSON_INDENT(1));
@@ -324,7 +328,7 @@ static void test_board_in_place(void **unused) {
   free(text);
 }
 
-/* 24 rows where there is no terminal. */
+/* 24 rows if there is no terminal. */
 static void test_board_of_many(void **unused) {
   (void)unused;
   char *text = NULL;
@@ -363,9 +367,9 @@ static void test_board_in_a_log(void **unused) {
   snprintf(a.text, sizeof a.text, "one more");
   gt_board_show(board, lines, 2); /* too soon */
   a.phase = 2;
-  gt_board_show(board, lines, 2); /* news */
+  gt_board_show(board, lines, 2); /* changed */
   gt_sleep(GT_SECOND / 10);
-  gt_board_show(board, lines, 2); /* said already */
+  gt_board_show(board, lines, 2); /* already printed */
   snprintf(a.text, sizeof a.text, "again");
   snprintf(b.text, sizeof b.text, "not yet");
   gt_board_show(board, lines, 2);

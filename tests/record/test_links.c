@@ -1,5 +1,5 @@
-/* wraps: strcmp.  Links of many regions: the order in which they are told of, what a region's carry
-   together, and that neither looks at all names for each link. */
+/* wraps: strcmp.  Links of many regions: the order in which they are listed, the sums of a region's
+   links, and that neither compares all names for each link. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 #include "internal.h"
 
-/* Names are compared by strcmp alone, which the linker sends here first. */
+/* Names are only compared with strcmp; the linker redirects it to this function. */
 static size_t compared;
 int __real_strcmp(const char *a, const char *b);
 int __wrap_strcmp(const char *a, const char *b);
@@ -24,8 +24,8 @@ int __wrap_strcmp(const char *a, const char *b) {
 static gt_region_result regions[MANY];
 static gt_link_result *links;
 
-/* Every region to every other one, from last to first; r -> p has sent 1000 r + p bytes in p
-   messages.  Regions do not stand in the order of their names. */
+/* Links from every region to every other one, from last to first; r -> p has sent 1000 r + p bytes
+   in p messages.  Regions are not sorted by name. */
 static gt_summary backwards(void) {
   size_t n = 0;
   for (size_t r = 0; r < MANY; r++) snprintf(regions[r].name, sizeof regions[r].name, "r%zu", r * 37 % MANY);
@@ -55,7 +55,7 @@ static void test_order(void **unused) {
   gt_free(ordered);
 }
 
-/* Equal ones, and those of no region, keep the order that they have. */
+/* Equal links, and links of unknown regions, keep their order. */
 static void test_order_of_strangers(void **unused) {
   (void)unused;
   gt_summary s = backwards();
@@ -72,7 +72,7 @@ static void test_order_of_strangers(void **unused) {
   gt_free(ordered);
 }
 
-/* Of a thousand regions, looking at every name for each link were 2e9 comparisons. */
+/* With a thousand regions, comparing every name for each link would take 2e9 comparisons. */
 static void test_names_are_looked_up(void **unused) {
   (void)unused;
   gt_summary s = backwards();
@@ -83,7 +83,7 @@ static void test_names_are_looked_up(void **unused) {
   gt_summary_print(to, &s);
   fclose(to);
   if (compared > 50 * s.nlinks) fail_msg("%zu comparisons of names for %zu links", compared, s.nlinks);
-  /* r 3 has sent 3000 p bytes and more, to all but itself. */
+  /* r 3 has sent more than 3000 p bytes, to all regions except itself. */
   char want[128];
   snprintf(want, sizeof want, "%-8s%9.2f%13.2f%10d%13d%16.1f\n", regions[3].name, 1e-6 * (3000 * 99 + 99 * 50 - 3),
            1e-6 * (1000 * (99 * 50 - 3) + 3 * 99), 99 * 50 - 3, 99 * 7, 1.0);
@@ -91,11 +91,11 @@ static void test_names_are_looked_up(void **unused) {
   free(text);
 }
 
-/* ---- which are told of ---- */
+/* ---- listed links ---------------------------------------------------------------------------- */
 
 #define CROWD 70
 
-/* Every link with what `of` says of it. */
+/* Every link with the traffic given by `of`. */
 static gt_told *told_of(size_t n, gt_link_traffic (*of)(size_t from, size_t to)) {
   gt_told *told = gt_told_create(n);
   for (size_t a = 0; a < n; a++)
@@ -116,13 +116,14 @@ static gt_link_traffic equal(size_t from, size_t to) {
   return (gt_link_traffic){2, 500, 10, 1e6};
 }
 
-/* All through the first region, the one of the highest number by the slowest link. */
+/* All traffic goes through the first region; the region of the highest number has the slowest
+   link. */
 static gt_link_traffic hub(size_t from, size_t to) {
   if (from != 0 && to != 0) return none(from, to);
   return (gt_link_traffic){1, 100, 10, 1e6 - (double)(from + to)};
 }
 
-/* The later, the busier. */
+/* Later links are busier. */
 static gt_link_traffic rising(size_t from, size_t to) {
   return (gt_link_traffic){1, (int64_t)(1000 * from + to), 10, 1e6};
 }
@@ -165,7 +166,8 @@ static void test_told_sums(void **unused) {
   gt_told_close(told);
 }
 
-/* Of links that are left out the table says how many, everybody's sums, and where more stands. */
+/* If links are left out, the table has their number, the sums of all regions, and where to find
+   more. */
 static void test_table_of_some(void **unused) {
   (void)unused;
   gt_summary s = backwards();
@@ -194,7 +196,7 @@ static void test_table_of_some(void **unused) {
   free(text);
 }
 
-/* Through the file and back. */
+/* Written to the file and read back. */
 static void test_some_come_back(void **unused) {
   (void)unused;
   char folder[] = "/tmp/geotrain-links-XXXXXX", path[64];

@@ -1,4 +1,5 @@
-/* Rates of counts that grow in jumps: what is shown stays near the mean whatever the jumps' distance, and falls when none comes. */
+/* Rates of counts that grow in jumps: the rate stays near the mean for any interval between jumps,
+   and falls when none comes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,8 +11,8 @@
 
 #define LOOK (GT_SECOND / 5)
 
-/* A count that one or two regions raise by 64, every `step_s` seconds each, the second `later_s` after the first: the least and the most that is shown
-   from the third step on. */
+/* A count that one or two regions increase by 64 every `step_s` seconds, the second region
+   `later_s` after the first: the minimum and maximum rate from the third step on. */
 static void watch(double step_s, double later_s, double *least, double *most) {
   gt_meter m = {0};
   *least = INFINITY;

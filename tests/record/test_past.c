@@ -1,4 +1,4 @@
-/* What earlier starts have used, from a record that kills and resumes have written to. */
+/* The use of earlier starts, from a record with kills and resumes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,8 @@ static void write_record(const char *text) {
   assert_true(fputs(text, file) >= 0 && fclose(file) == 0);
 }
 
-/* Three starts: killed at 70 s, killed at 60 s after a resume from 50 s, and one from 50 s again; a torn line ends the file. */
+/* Three starts: killed at 70 s; resumed from 50 s and killed at 60 s; resumed from 50 s again.  The
+   file ends with an incomplete line. */
 static void starts_add_up(void **state) {
   gt_past past;
   (void)state;
@@ -38,7 +39,7 @@ static void starts_add_up(void **state) {
   gt_past_close(&past);
 }
 
-/* Records of before have no bytes by region, and a record may not be there. */
+/* Older records have no bytes by region, and a record may be missing. */
 static void what_is_not_there(void **state) {
   gt_past past;
   (void)state;
@@ -51,7 +52,7 @@ static void what_is_not_there(void **state) {
   gt_past_close(&past);
 }
 
-/* A start that is resumed near its end knows what the loss was before; work that was lost does not count. */
+/* A start that is resumed near the end gets the earlier losses; lost work does not count. */
 static void losses_come_back(void **state) {
   gt_past past;
   gt_trend trend = {0};

@@ -1,4 +1,5 @@
-/* What people see: the final table to the letter, the live line and its widths, the lines of a log, and who has a terminal. */
+/* Output for users: the exact final table, the live line and its widths, the lines of a log, and
+   the detection of terminals. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -103,7 +104,7 @@ static void test_table(void **unused) {
   for (const char *line = text; *line; line = strchr(line, '\n') + 1) assert_true(strchr(line, '\n') - line <= 100);
   free(text);
 
-  /* Without a mean model and links (strategy none, one region) there is no empty table. */
+  /* Without a mean model and links (strategy none, one region) no empty table is printed. */
   s.nlinks = 0;
   s.test_accuracy = NAN;
   to = open_memstream(&text, &size);
@@ -114,7 +115,7 @@ static void test_table(void **unused) {
   free(text);
 }
 
-/* Labels that are two: how well the models rank stands beside the regions, and all there is in the totals. */
+/* Two labels: the AUC is shown for each region and in the totals. */
 static void test_table_of_two_classes(void **unused) {
   (void)unused;
   static const gt_region_result regions[2] = {
@@ -141,7 +142,7 @@ static void test_table_of_two_classes(void **unused) {
   free(text);
 }
 
-/* The longest cells there are: columns move together and the table keeps its width. */
+/* The longest possible cells: columns move closer and the table keeps its width. */
 static void test_wide_table(void **unused) {
   (void)unused;
   gt_region_result region = {.workers = 9999999,
@@ -187,7 +188,7 @@ static void test_wide_table(void **unused) {
   free(text);
 }
 
-/* Under the virtual clock real time is what computing it took, and nothing else. */
+/* Under the virtual clock real time appears only as the time of the computation. */
 static void test_virtual_head(void **unused) {
   (void)unused;
   gt_region_result region = {.name = "east", .workers = 1, .steps = 10, .wall_s = 123.4};
@@ -201,7 +202,7 @@ static void test_virtual_head(void **unused) {
   assert_non_null(strstr(text, "\nj: m, 0 parameters, sma, virtual time 123.4 s, computed in 5.6 s\n\nregion "));
   assert_non_null(strstr(text, "\nvirtual time   123.4 s  (computed in 5.6 s)\nsamples/s "));
   assert_null(strstr(text, "wall time"));
-  assert_null(strstr(text, "mini-batch")); /* no step's time is known */
+  assert_null(strstr(text, "mini-batch")); /* the time of a step is not known */
   free(text);
 }
 
@@ -272,7 +273,7 @@ static void test_figures(void **unused) {
 static gt_region_result many_regions[MANY];
 static gt_link_result many_links[MANY * MANY];
 
-/* n regions with a link each way between any two, each with the same traffic. */
+/* n regions with links in both directions between any two, all with the same traffic. */
 static gt_summary mesh(size_t n) {
   size_t count = 0;
   for (size_t r = 0; r < n; r++) {
@@ -302,7 +303,8 @@ static void test_many_links(void **unused) {
   gt_summary s = mesh(MANY);
   many_links[3].bandwidth_bps_measured = 10e6; /* r00 -> r04: slow, 0.8 s */
   many_links[109].bytes_sent = 9000000;        /* r10 -> r09: busy, 1.44 s */
-  many_links[50].bandwidth_bps_measured = 0;   /* r05 -> r00: not measured, so not of the slowest */
+  /* r05 -> r00: not measured, so not among the slowest */
+  many_links[50].bandwidth_bps_measured = 0;
   many_links[50].bytes_sent = 500000000;
   many_links[20].bytes_sent = 0; /* r02 -> r00: slow, but idle */
   many_links[20].bandwidth_bps_measured = 1e6;
@@ -339,7 +341,8 @@ static void test_many_links(void **unused) {
   free(text);
 }
 
-/* A dozen links are told of one by one, in the order of the regions, however their reports came in. */
+/* With a dozen links all are listed, in the order of the regions, for any order of their
+   reports. */
 static void test_a_dozen_links(void **unused) {
   (void)unused;
   gt_summary s = mesh(4);
@@ -426,7 +429,7 @@ static void test_log_mode(void **unused) {
   p.elapsed_s = 10;
   p.done = 0.2;
   q.elapsed_s = 20;
-  q.done = 0.6; /* 0.4 in 10 s: 0.4 more take 10 s */
+  q.done = 0.6; /* 0.4 took 10 s, so the remaining 0.4 take 10 s */
   gt_live *live = gt_live_create(to, GT_LIVE_LOG, 0.05);
   gt_live_update(live, &p);
   assert_int_equal(ftell(to), 0); /* nothing is due yet */
@@ -449,12 +452,12 @@ static void test_line_mode(void **unused) {
   gt_progress p = halfway;
   gt_live_update(live, &halfway);
   p.epoch = 2.42;
-  gt_live_update(live, &p); /* too soon: kept for the end */
+  gt_live_update(live, &p); /* too soon: printed at the end */
   gt_live_end(live);
   gt_live_end(live); /* no second newline */
   gt_live_close(live);
   fclose(to);
-  /* 80 columns where there is no terminal: the WAN rate gives way. */
+  /* 80 columns if there is no terminal: the WAN rate is dropped. */
   assert_string_equal(text, "\repoch 2.41/6  loss 0.412  acc 0.871  41.2 k samples/s  waiting 4%  left -:--\033[K"
                             "\repoch 2.42/6  loss 0.412  acc 0.871  41.2 k samples/s  waiting 4%  left -:--\033[K\n");
   free(text);
@@ -468,7 +471,8 @@ static void test_silent_and_auto(void **unused) {
   gt_live_close(live);
   assert_int_equal(ftell(to), 0);
   assert_false(isatty(fileno(to)));
-  live = gt_live_create(to, GT_LIVE_AUTO, 0); /* a file, or a launcher's own stream: never a crash */
+  /* a file, or a launcher's own stream: must not crash */
+  live = gt_live_create(to, GT_LIVE_AUTO, 0);
   gt_live_update(live, &halfway);
   gt_live_close(live);
   assert_true(ftell(to) > 0);
@@ -506,7 +510,7 @@ static void test_terminal_decision(void **unused) {
       fail_msg("case %zu: %s with its stream at %s", i, cases[i].parent, cases[i].target);
 }
 
-/* Last of all: memory is counted back to zero. */
+/* Must be the last test: checks that no memory is allocated. */
 static void test_nothing_is_left(void **unused) {
   (void)unused;
   assert_int_equal(gt_alloc_alive(), 0);

@@ -1,4 +1,4 @@
-/* The course of a loss: what is said of runs that learn, guess, diverge, or are too short to tell. */
+/* The loss over time: messages for runs that learn, guess, diverge, or are too short. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 
 #include "geotrain/record.h"
 
-/* A run of n steps, whose loss is at(share of the training). */
+/* A run of n steps with loss at(share of the training). */
 static bool collapsed(int n, double (*at)(double done), size_t classes, char *text) {
   gt_trend t = {0};
   for (int i = 0; i < n; i++) gt_trend_add(&t, (double)i / n, 16 * at((double)i / n), 16);
@@ -28,7 +28,7 @@ static double diverges(double done) {
   return done < 0.5 ? learns(done) : 0.2 + 4 * done;
 }
 
-/* It has recovered before its end. */
+/* It recovers before the end. */
 static double recovers(double done) {
   return done > 0.4 && done < 0.82 ? 2.303 : learns(done);
 }

@@ -1,4 +1,4 @@
-/* Reads files through zlib, which takes plain ones too. */
+/* Reads files through zlib, which also reads plain files. */
 #include "bytes.h"
 
 #include <errno.h>
@@ -39,7 +39,7 @@ const char *gt_bytes_path(const gt_bytes *b) {
   return b->path;
 }
 
-/* zlib's reason, without the path that it puts before it. */
+/* zlib's message without the path in front. */
 static const char *reason_of(const gt_bytes *b, int *code) {
   const char *text = gzerror(b->file, code);
   size_t n = strlen(b->path);
@@ -55,7 +55,7 @@ int64_t gt_bytes_read(gt_bytes *b, void *out, size_t n) {
     if (r < 0) {
       int code;
       const char *reason = reason_of(b, &code);
-      if (code == Z_BUF_ERROR) break; /* gzip data that stop early */
+      if (code == Z_BUF_ERROR) break; /* truncated gzip data */
       GT_FAIL(GT_ERR_DATA, "%s: cannot be read (%s)", b->path, reason);
       return -1;
     }

@@ -8,11 +8,11 @@
 
 enum { SIDE = 32, PIXELS = SIDE * SIDE, CHANNELS = 3, ITEM = PIXELS * CHANNELS, BLOCK = 256 /* records at a time */ };
 #define MAX_FILES   5
-#define MAX_RECORDS 1000000 /* of a file: beyond it these are other data, or a gzip bomb */
+#define MAX_RECORDS 1000000 /* per file: more means other data or a gzip bomb */
 
 typedef struct {
   const char *name;
-  size_t label_bytes, classes; /* the last label byte counts */
+  size_t label_bytes, classes; /* the label is the last label byte */
   const char *files[MAX_FILES + 1], *test;
 } variant;
 
@@ -24,7 +24,7 @@ static const variant variants[] = {
 typedef struct {
   const char *folder;
   const variant *kind;
-  gt_bytes *files[2][MAX_FILES]; /* by gt_split */
+  gt_bytes *files[2][MAX_FILES]; /* indexed by gt_split */
   size_t nfiles[2], records[2][MAX_FILES], n[2];
   uint8_t *block, *images;
   int32_t labels[BLOCK];
@@ -42,7 +42,7 @@ static gt_status open_file(cifar *c, gt_split split, const char *name) {
   return status;
 }
 
-/* The training files that are there, and the test file. */
+/* Opens the training files that exist, and the test file. */
 static gt_status open_variant(cifar *c, const variant *kind) {
   for (const char *const *name = kind->files; *name; name++) GT_TRY(open_file(c, GT_SPLIT_TRAIN, *name));
   if (c->nfiles[GT_SPLIT_TRAIN] == 0) return GT_OK;
@@ -69,7 +69,7 @@ static size_t record_bytes(const cifar *c) {
   return c->kind->label_bytes + ITEM;
 }
 
-/* The next records of a file, at most BLOCK, into c->block; *count is 0 at its end. */
+/* Reads the next records of a file, at most BLOCK, into c->block; *count is 0 at the end. */
 static gt_status read_block(cifar *c, gt_bytes *file, size_t before, size_t *count) {
   size_t record = record_bytes(c);
   int64_t got = gt_bytes_read(file, c->block, BLOCK * record);
@@ -82,7 +82,7 @@ static gt_status read_block(cifar *c, gt_bytes *file, size_t before, size_t *cou
   return GT_OK;
 }
 
-/* The first pass: how many records; gzip files do not say. */
+/* First pass: counts the records, since gzip files do not store their number. */
 static gt_status count_records(cifar *c, gt_bytes *file, size_t *records) {
   size_t count;
   *records = 0;
@@ -105,7 +105,7 @@ static gt_status count_all(cifar *c) {
   return GT_OK;
 }
 
-/* Channels first to channels last. */
+/* From channels first to channels last. */
 static void interleave(uint8_t *image, const uint8_t *planes) {
   for (size_t i = 0; i < PIXELS; i++)
     for (size_t k = 0; k < CHANNELS; k++) image[i * CHANNELS + k] = planes[k * PIXELS + i];

@@ -3,13 +3,13 @@
 
 #include "bytes.h"
 
-#define MAX_SIDE 65536 /* of an image: beyond it the header is damaged */
+#define MAX_SIDE 65536 /* of an image; a larger value means a damaged header */
 
 struct gt_idx {
   gt_bytes *file;
   char *path;
   int ndims;
-  size_t dims[3], item, done; /* item: bytes of one; done: bytes read after the header */
+  size_t dims[3], item, done; /* item: bytes of one item; done: bytes read after the header */
 };
 
 static uint32_t big_endian(const uint8_t b[4]) {

@@ -6,13 +6,14 @@
 
 typedef struct gt_idx gt_idx;
 
-/* Opens a file of `ndims` dimensions (1 labels, 3 images) and reads its header.  GT_ERR_DATA names the file, what was found and what is needed. */
+/* Opens a file with `ndims` dimensions (1 labels, 3 images) and reads its header.  GT_ERR_DATA
+   names the file, what was found and what is needed. */
 gt_status gt_idx_open(gt_idx **out, const char *path, int ndims);
-/* Dimension i: 0 items, 1 height, 2 width; 1 beyond ndims. */
+/* Dimension i: 0 items, 1 height, 2 width; 1 if i >= ndims. */
 size_t gt_idx_dim(const gt_idx *idx, int i);
-/* Reads the next `count` items, one after the other, into out. */
+/* Reads the next `count` items into out. */
 gt_status gt_idx_read(gt_idx *idx, size_t count, uint8_t *out);
-/* After the last item: checks that the file ends there, whole (gzip: its check sum). */
+/* After the last item: checks that the file ends there and is complete (gzip: checksum). */
 gt_status gt_idx_end(gt_idx *idx);
 void gt_idx_close(gt_idx *idx);
 

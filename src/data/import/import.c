@@ -1,4 +1,4 @@
-/* The list of formats that can be imported. */
+/* The list of import formats. */
 #include "import.h"
 
 #include <errno.h>

@@ -1,15 +1,17 @@
-/* import: the formats that `geotrain data import` reads.  Adding one is one file and one line in the list of import.c. */
+/* import: the formats that `geotrain data import` reads.  A new format is one file and one line in
+   the list of import.c. */
 #ifndef GEOTRAIN_DATA_IMPORT_IMPORT_H
 #define GEOTRAIN_DATA_IMPORT_IMPORT_H
 
 #include "geotrain/data.h"
 
-/* NAME.c: each reads what is at `source` and writes the data set `out`. */
+/* NAME.c: each function reads `source` and writes the data set `out`. */
 gt_status gt_import_mnist(const char *source, const char *out);
 gt_status gt_import_cifar(const char *source, const char *out);
 gt_status gt_import_libfm(const char *source, const char *out);
 
-/* name.c: the folder's own name, "fashion-mnist" of "/usr/share/datasets/fashion-mnist/"; fallback where it has none. */
+/* name.c: the name of the folder, "fashion-mnist" for "/usr/share/datasets/fashion-mnist/";
+   fallback if it has none. */
 void gt_import_name(const char *folder, const char *fallback, char name[64]);
 
 #endif

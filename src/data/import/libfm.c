@@ -1,4 +1,5 @@
-/* Imports click data in libFM's text: NAME.train.libfm and NAME.test.libfm, as He and Chua's Frappe (Neural Factorization Machines, SIGIR 2017). */
+/* Imports click data in libFM's text format: NAME.train.libfm and NAME.test.libfm, such as the
+   Frappe files of He and Chua (Neural Factorization Machines, SIGIR 2017). */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -13,18 +14,18 @@ enum { BLOCK_BYTES = 1 << 20 };
 
 typedef struct {
   const char *folder;
-  char *name; /* NAME */
+  char *name; /* stem of the file names */
   gt_libfm *files[2];
   size_t n[2], fields;
-  int32_t largest; /* id */
-  int32_t *ids;    /* a line's */
+  int32_t largest; /* largest id */
+  int32_t *ids;    /* of one line */
   int32_t *block, *labels;
   gt_data_store *store;
 } libfm;
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
-/* NAME of "NAME.train.libfm" or "NAME.train.libfm.gz": its length, or 0. */
+/* Length of NAME in "NAME.train.libfm" or "NAME.train.libfm.gz", or 0. */
 static size_t stem_of(const char *file) {
   static const char *const ends[] = {".train.libfm", ".train.libfm.gz"};
   size_t n = strlen(file);
@@ -73,7 +74,7 @@ static gt_status open_split(libfm *l, gt_split split) {
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
 
-/* The next line; every line of both files has as many fields as the first. */
+/* Reads the next line; every line of both files must have as many fields as the first. */
 static gt_status next_line(libfm *l, gt_split split, bool *more, int32_t *label) {
   gt_libfm *file = l->files[split];
   size_t fields;
@@ -86,7 +87,7 @@ static gt_status next_line(libfm *l, gt_split split, bool *more, int32_t *label)
   return GT_OK;
 }
 
-/* The first pass: how many lines and fields, and the largest id. */
+/* First pass: counts lines and fields, and finds the largest id. */
 static gt_status measure(libfm *l, gt_split split) {
   int32_t label;
   bool more;

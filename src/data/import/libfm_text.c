@@ -1,16 +1,17 @@
-/* Reads lines of any length word by word through a buffer of fixed size. */
+/* Reads lines of any length word by word through a fixed buffer. */
 #include "libfm_text.h"
 
 #include <string.h>
 
 #include "dataset.h"
 
-enum { BUFFER = 1 << 16, WORD = 40 /* the longest word is 2147483645:1.000...; what is longer is no word */ };
+/* WORD: the longest valid word is 2147483645:1.000...; longer ones are rejected. */
+enum { BUFFER = 1 << 16, WORD = 40 };
 enum { END_OF_FILE = -1, FAILED = -2 };
 
 struct gt_libfm {
   gt_bytes *file;
-  size_t line, at, have; /* of buffer */
+  size_t line, at, have; /* positions in buffer */
   char word[WORD];
   unsigned char buffer[BUFFER];
 };
@@ -45,7 +46,7 @@ void gt_libfm_close(gt_libfm *l) {
 
 /* ---- words ------------------------------------------------------------------------------------------------------- */
 
-/* The next byte without taking it, END_OF_FILE or FAILED. */
+/* The next byte without consuming it, END_OF_FILE or FAILED. */
 static int peek(gt_libfm *l) {
   if (l->at < l->have) return l->buffer[l->at];
   int64_t got = gt_bytes_read(l->file, l->buffer, BUFFER);
@@ -60,13 +61,15 @@ static bool is_blank(int byte) {
   return byte == ' ' || byte == '\t' || byte == '\r';
 }
 
-/* The line's next word into l->word; empty at the end of the line, which is left where it is. */
+/* Reads the next word of the line into l->word; empty at the end of the line, which is not
+   consumed. */
 static gt_status next_word(gt_libfm *l) {
   size_t n = 0;
   int byte;
   while (is_blank(byte = peek(l))) l->at++;
   for (; byte >= 0 && byte != '\n' && !is_blank(byte); l->at++, byte = peek(l)) {
-    if (n + 1 < WORD) l->word[n] = (char)(byte > ' ' && byte < 127 ? byte : '?'); /* it may stand in a sentence */
+    /* printable, since messages quote it */
+    if (n + 1 < WORD) l->word[n] = (char)(byte > ' ' && byte < 127 ? byte : '?');
     n++;
   }
   if (byte == FAILED) return GT_ERR_DATA;
@@ -77,7 +80,8 @@ static gt_status next_word(gt_libfm *l) {
   return GT_OK;
 }
 
-/* Whole numbers may be written as 1, +1, -1, 1.0; returns what follows, NULL where there is none or it is above 2^32. */
+/* Reads a whole number written as 1, +1, -1 or 1.0.  Returns the text after it, NULL if there is
+   none or it is 2^32 or more. */
 static const char *take_number(const char *text, bool *negative, uint64_t *out) {
   *negative = *text == '-';
   if (*text == '-' || *text == '+') text++;
@@ -122,7 +126,7 @@ static gt_status parse_field(const gt_libfm *l, size_t field, int32_t *id) {
   return GT_OK;
 }
 
-/* After an empty line: blank to the end of the file? */
+/* After an empty line: only blanks may follow up to the end of the file. */
 static gt_status expect_end(gt_libfm *l) {
   int byte;
   while (is_blank(byte = peek(l)) || byte == '\n') l->at++;

@@ -1,4 +1,5 @@
-/* Imports MNIST and what has its form (Fashion-MNIST, KMNIST, EMNIST): a folder with four idx files, gzip or plain. */
+/* Imports MNIST and data sets of the same format (Fashion-MNIST, KMNIST, EMNIST): a folder with
+   four idx files, gzip or plain. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,12 +10,13 @@
 
 typedef struct {
   const char *folder;
-  gt_idx *images[2], *labels[2]; /* by gt_split */
+  gt_idx *images[2], *labels[2]; /* indexed by gt_split */
   gt_data_store *store;
   size_t n[2], h, w, classes;
 } mnist;
 
-/* Both spellings are about, train-images-idx3-ubyte and train-images.idx3-ubyte, with or without .gz. */
+/* Two spellings are common, train-images-idx3-ubyte and train-images.idx3-ubyte, with or without
+   .gz. */
 static gt_status open_file(const char *folder, const char *stem, int ndims, gt_idx **out) {
   size_t size = strlen(folder) + strlen(stem) + 32;
   char *path = gt_alloc(size, 1);

@@ -1,4 +1,4 @@
-/* What a data set is called after the folder that it came from. */
+/* Derives the name of a data set from its source folder. */
 #include "import.h"
 
 #include <stdio.h>
