@@ -13,7 +13,8 @@
 #include "geotrain/setup_options.h"
 #include "geotrain/wan.h"
 
-#define GT_MAX_ROUNDS 64           /* the newest rounds of a run directory; older ones are ignored */
+/* the newest rounds of a run directory; older ones are ignored */
+#define GT_MAX_ROUNDS 64
 #define GT_SETUP_ISA  ((size_t)32) /* characters of a region's instruction sets */
 
 /* The verdict on a file of a round that a run may resume from.  For a round the worst verdict of

@@ -7,7 +7,8 @@
 
 #include "bill.h"
 
-#define WORK       5     /* budget for the search for a candidate, in simulations of max_events each */
+/* budget for the search for a candidate, in simulations of max_events each */
+#define WORK       5
 #define COARSE     16    /* for longer runs sets are compared with this many times fewer events */
 #define COARSE_MIN 50000 /* but with at least this many events */
 

@@ -52,8 +52,9 @@ typedef struct {
   int64_t period;       /* likewise; 0: the strategy has no period */
   double factor;        /* relative number of samples */
   gt_planner_set everything, set;
-  bool whole;      /* the set is everything everywhere; set.counts is then NULL */
-  bool fits;       /* deadline, budget and limits.wan_bytes hold; otherwise `why` says which does not */
+  bool whole; /* the set is everything everywhere; set.counts is then NULL */
+  /* deadline, budget and limits.wan_bytes hold; otherwise `why` says which does not */
+  bool fits;
   bool *wan_bound; /* nregions: the WAN, not computing, sets the pace */
   /* number of earlier sets that a simulation showed to be too slow or too expensive */
   int adjusted;

@@ -31,8 +31,9 @@ typedef struct {
   double busy_latency_s, busy_bandwidth_bps;
   gt_probe_stream together[GT_PROBE_ROUNDS]; /* after the first rounds they also end together */
   double pause_s, time_s[GT_PROBE_SIZES];    /* of a message after a pause */
-  double sustained_bps;                      /* for messages of the model's size, every direction at once */
-  double fresh_s;                            /* the first message of GT_PROBE_FRESH bytes on the connection */
+  /* for messages of the model's size, every direction at once */
+  double sustained_bps;
+  double fresh_s; /* the first message of GT_PROBE_FRESH bytes on the connection */
   /* The fit: parameters with which gt_link_step gives these times. */
   double fit_bandwidth_bps, fit_latency_s, setup_rtts, eager_bytes, window_bytes, idle_s;
   /* fit_error: root mean square of relative errors */
@@ -54,7 +55,8 @@ typedef struct {
   /* Of a worker. rate_error: standard error of samples_per_s, relative; resume_s: negative if steps
      after a pause took less. */
   double samples_per_s, rate_error, eval_samples_per_s, local_s, resume_s;
-  int64_t steps, paused;              /* number of steps behind these means; paused: behind resume_s */
+  /* number of steps behind these means; paused: behind resume_s */
+  int64_t steps, paused;
   double update_s, apply_s, encode_s; /* of a PS */
   double inside_latency_s, inside_bandwidth_bps;
   double checkpoint_s, checkpoint_bytes;

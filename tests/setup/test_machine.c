@@ -111,7 +111,8 @@ static void test_builds(void **unused) {
   assert_string_equal(run.builds[1].precision, "bf16");
   assert_string_equal(run.builds[2].precision, "f32+bf16");
   for (size_t i = 0; i < 3; i++) {
-    assert_string_equal(run.builds[i].kernels, gt_graph_kernels(run.graph)); /* the same for all: listed once */
+    /* the same for all: listed once */
+    assert_string_equal(run.builds[i].kernels, gt_graph_kernels(run.graph));
     assert_string_equal(run.builds[i].blas_core, gt_kernels_blas_core());
   }
   end();
