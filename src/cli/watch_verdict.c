@@ -131,8 +131,7 @@ static void judge_run(gt_watched *w, const gt_squeue *queue, size_t width) {
   if (v->state == GT_RUN_DONE || (v->state == GT_RUN_STOPPED && v->code != (int)GT_STOPPED)) {
     w->line.over = true;
     w->code = v->state == GT_RUN_DONE ? GT_OK : (gt_status)v->code;
-  } else if (!is_alive(v) || v->quiet_s >= gt_squeue_age(queue))
-    /* otherwise it has written since the query */
+  } else if (!is_alive(v) || v->quiet_s >= gt_squeue_age(queue)) /* no output since the query */
     judge_by_queue(w, v, queue, &job, submitted, width);
   w->line.phase =
       1 + 8 * (int)v->state + 64 * (int)job.state + 512 * w->line.over + 1024 * v->silent + 2048 * v->has_progress + 4096 * (int)v->starts;

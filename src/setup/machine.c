@@ -119,8 +119,8 @@ static void join_build(gt_build_texts *b, const built *of) {
   join(b->blas_core, sizeof b->blas_core, "+", of->blas_core);
 }
 
-/* Some workers are slower, and the gradients of others are coarser: not the requested precision on
-   all of them. */
+/* With mixed precisions f32 workers are slower and bf16 gradients are coarser: not what the job asks
+   for. */
 static void note_precision(const gt_run *run) {
   char text[1024] = "";
   if (!strchr(run->builds[run->job->nregions].precision, '+')) return;

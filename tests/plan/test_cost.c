@@ -115,7 +115,8 @@ static void regional_costs_are_counted_by_hand(void **unused) {
   near_to(t.stored, (0.1 * r[4].storage_gb_month + 0.2 * r[1].storage_gb_month + 0.3 * r[6].storage_gb_month) / 2628000);
   /* the function's, the workers', failed ones */
   near_to(t.reads, (3 + 3 + 5) * r[4].read + (2 + 2 + 6) * r[1].read + 2 * r[6].read);
-  near_to(t.writes, (3 + 1) * r[4].write + (2 + 1) * r[1].write + 2 * r[6].write); /* gradients and the model; sums */
+  /* gradients and the model; sums */
+  near_to(t.writes, (3 + 1) * r[4].write + (2 + 1) * r[1].write + 2 * r[6].write);
   near_to(t.lists, 3 * r[4].list + 2 * r[1].list + 2 * r[6].list);
   near_to(t.dt_iaas, gb * (2 * price(&m, 0, 4) + price(&m, 1, 1) + price(&m, 5, 1)));
   near_to(t.dt_faas, gb * (price(&m, 0, 6) + price(&m, 1, 6) + price(&m, 2, 4) + price(&m, 2, 1)));
