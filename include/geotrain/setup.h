@@ -84,8 +84,8 @@ void gt_setup_close(gt_run *run);
 /* The input for the roles: one entry per region, in the job's order.  Names and hosts are borrowed
    from the job; the caller frees the array.  Local. */
 gt_region_plan *gt_setup_regions(const gt_job *job);
-/* Makes the missing folders of the path.  False: `part` (size characters, longer than the path)
-   names the folder that cannot be made, errno says why.  Local. */
+/* Makes the missing folders of the path.  False: `part` names the folder that cannot be made, errno
+   says why.  size: of `part`, larger than the length of the path.  Local. */
 bool gt_setup_make_folders(const char *path, char *part, size_t size);
 /* Opens the region's gateway as configured by the job; payload_max: bytes of the largest message.
    Collective over the PS ranks; the caller closes it. */

@@ -87,7 +87,7 @@ gt_status gt_cli_evaluate(gt_cli_score *out, const gt_cli_evaluation *e) {
   return status;
 }
 
-/* ---- how many ------------------------------------------------------------------------------------------------ */
+/* ---- number of threads --------------------------------------------------------------------------------------- */
 
 static size_t cores(void) {
   cpu_set_t set;

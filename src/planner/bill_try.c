@@ -13,7 +13,7 @@ static gt_planner_verdict judge(const gt_planner_bill *b, const gt_planner_set *
   return (gt_planner_verdict){.fits = over <= 1, .over = over, .first = fastest ? time_s : cost, .second = fastest ? cost : time_s};
 }
 
-/* ---- what is kept ---------------------------------------------------------------------------- */
+/* ---- the best sets --------------------------------------------------------------------------- */
 
 static void note_best(gt_planner_bill *b, const gt_planner_set *set) {
   const gt_planner_outcome *expected = &set->at[GT_PLANNER_EXPECTED], *high = &set->at[GT_PLANNER_HIGH];

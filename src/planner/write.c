@@ -11,7 +11,7 @@
 
 #define ROOM_BYTES 1.2 /* limit on the run's bytes, relative to the expected ones */
 
-/* ---- what is filled in ------------------------------------------------------------------------------------------------------------ */
+/* ---- the filled-in job ------------------------------------------------------------------------------------------------------------ */
 
 static double most_bytes(const gt_planner_set *set) {
   double most = 0;

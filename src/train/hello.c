@@ -1,5 +1,5 @@
 /* The handshake of the PS ranks: compares by name what must agree, and finds the round to resume
-   from by messages alone (no shared file system). */
+   from by messages alone. */
 #include <string.h>
 
 #include "internal.h"

@@ -109,7 +109,7 @@ static void test_fewer_workers_make_more_steps(void **state) {
   gt_job_close(job);
 }
 
-/* ---- what is found --------------------------------------------------------------------------- */
+/* ---- the search ------------------------------------------------------------------------------ */
 
 /* The east has twice the data of the west: half of the west's devices keep up, and the expensive
    one is removed first. */
