@@ -1,7 +1,7 @@
-/* planner: how many ranks each region shall have and with which strategy, how long that takes and
-   what it costs, before anything is submitted.  Layer 9.  Local; no MPI.  Every figure comes from
-   simulations of the job (sim.h), every price from the job's (job.h).  docs/planning.md says what
-   a plan is and by what rule it is chosen. */
+/* planner: decides before submission how many ranks each region gets and which strategy is used,
+   how long the run takes and what it costs.  Layer 9.  Local; no MPI.  Every figure comes from
+   simulations of the job (sim.h), every price from the job's prices (job.h). docs/planning.md
+   defines a plan and the rule by which it is chosen. */
 #ifndef GEOTRAIN_PLANNER_H
 #define GEOTRAIN_PLANNER_H
 
@@ -9,8 +9,8 @@
 
 #include "geotrain/base.h"
 
-/* All strings are borrowed until gt_planner_close. margin: the low and the high figure are those of
-   computing and links so much faster and slower, as a share, 0 or more and below 1. */
+/* All strings are borrowed until gt_planner_close. margin: for the low and the high figure,
+   computing and links are faster and slower by this share, at least 0 and below 1. */
 typedef struct {
   const char *job_path;
   const char *const *sets; /* "a.b=value" */
@@ -22,23 +22,23 @@ typedef struct {
 typedef struct gt_planner gt_planner;
 
 /* Finds the devices of each candidate (plan.strategies x plan.periods, else the job's own) and
-   which candidate is proposed. Simulates all the while: seconds, for large jobs minutes. The caller
-   closes *out; after an error it is NULL. GT_ERR_JOB: the job, or what it lacks for a plan (a
-   device, what work costs, a price for a budget); or no candidate holds its deadline, budget or
-   limits: the one that comes nearest is named, with what it misses. GT_ERR_DATA: its data set.
+   proposes a candidate.  Simulations take seconds, for large jobs minutes.  The caller closes *out;
+   after an error it is NULL.  GT_ERR_JOB: the job is invalid or lacks data that a plan needs (a
+   device, the cost of work, a price for a budget); or no candidate meets the deadline, budget or
+   limits: the text names the closest candidate and what it exceeds.  GT_ERR_DATA: the data set.
    GT_ERR_LIMIT: an outage without end. */
 gt_status gt_planner_make(gt_planner **out, const gt_planner_options *options);
-/* NULL is taken. */
+/* NULL is accepted. */
 void gt_planner_close(gt_planner *p);
 
-/* The table that people read: a line a candidate, the choice by region and by link, notes. */
+/* Prints the table: one line per candidate, the choice by region and by link, notes. */
 void gt_planner_print(FILE *to, const gt_planner *p);
-/* The same and more as one JSON object: seconds, bytes and USD, null what is not known; keys are
-   only ever added.  GT_ERR_FAULT: jansson makes no object of it. */
+/* Writes the same and more as one JSON object: seconds, bytes and USD, null for unknown values;
+   future versions only add keys.  GT_ERR_FAULT: jansson cannot build the object. */
 gt_status gt_planner_json(FILE *to, const gt_planner *p);
-/* The job with the plan filled in, as a file that trains: strategy, period, ranks, devices,
-   limits.wan_bytes, slurm.time, plan.predicted.  It takes the place of `path` whole or not at all.
-   GT_ERR_JOB: it cannot be written; the system's reason is named. */
+/* Writes the job with the plan filled in, ready for training: strategy, period, ranks, devices,
+   limits.wan_bytes, slurm.time, plan.predicted.  Replaces `path` completely or not at all.
+   GT_ERR_JOB: it cannot be written; the text has the system's reason. */
 gt_status gt_planner_write(const gt_planner *p, const char *path);
 
 #endif

@@ -1,5 +1,5 @@
-/* What a run is asked for, beside its job.  Apart from setup.h, so that who only asks needs no
-   MPI. */
+/* The options of a run, apart from its job.  Separate from setup.h, so that code that needs only
+   the options needs no MPI. */
 #ifndef GEOTRAIN_SETUP_OPTIONS_H
 #define GEOTRAIN_SETUP_OPTIONS_H
 
@@ -12,9 +12,10 @@ typedef struct {
   const char *const *sets; /* "a.b=value" */
   size_t nsets;
   const char *run_dir;  /* NULL: runs/<job name>-<date>-<time> */
-  gt_resume resume;     /* AUTO: the newest whole round, or from the beginning where there is none */
-  int64_t resume_round; /* the round to go on from; 0: the newest */
-  bool virtual_clock;   /* times are what the job's compute and wan say, the same in every run */
+  gt_resume resume;     /* AUTO: the newest whole round, or from the beginning if there is none */
+  int64_t resume_round; /* the round to resume from; 0: the newest */
+  /* times come from the job's compute and wan sections and are the same in every run */
+  bool virtual_clock;
 } gt_setup_options;
 
 #endif

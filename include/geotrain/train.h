@@ -1,4 +1,5 @@
-/* train: one training run over MPI: PS loop, worker loop, checkpoint and resume, the end.  Layer 8. */
+/* train: one training run over MPI: PS loop, worker loop, checkpoint and resume, final model and
+   summary.  Layer 8. */
 #ifndef GEOTRAIN_TRAIN_H
 #define GEOTRAIN_TRAIN_H
 
@@ -12,8 +13,9 @@ typedef struct {
   gt_live_mode live;
 } gt_train_options;
 
-/* Starts MPI, trains, ends MPI.  Collective over the world; every rank returns the same status, and one of them has printed why.  A rank that
-   is lost or waits too long ends the job from within (MPI_Abort with the status). */
+/* Starts MPI, trains, ends MPI.  Collective over the world.  Every rank returns the same status,
+   and one rank has printed the reason.  A rank that is lost or waits too long aborts the job
+   (MPI_Abort with the status). */
 gt_status gt_train(const gt_train_options *options);
 
 #endif

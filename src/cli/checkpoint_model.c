@@ -1,4 +1,5 @@
-/* Builds the model of a checkpoint again: the model's name, the shape of its samples, then the numbers. */
+/* Rebuilds the model of a checkpoint: the model's name, the shape of its samples, then its
+   parameters and buffers. */
 #include "checkpoint_model.h"
 
 #include <math.h>
@@ -55,7 +56,7 @@ static gt_status check_hash(const gt_graph *graph, const char *path, const gt_ck
                  info->model_hash, hash);
 }
 
-/* What the model's layers are says the job that trained it. */
+/* The layers are defined by the job that trained the model. */
 static gt_status create_layered(gt_graph **graph, gt_graph_spec *spec, const char *path, const gt_ckpt_info *info) {
   gt_job *job = NULL;
   char source[1200];

@@ -1,4 +1,5 @@
-/* cli: one file a command; the list is in commands.c.  A command returns the exit code's status; main prints gt_error_text. */
+/* cli: one file per command; the list is in commands.c.  A command returns the status for the exit
+   code; main prints gt_error_text. */
 #ifndef GEOTRAIN_CLI_CLI_H
 #define GEOTRAIN_CLI_CLI_H
 
@@ -9,15 +10,16 @@
 typedef struct {
   const char *name, *summary;              /* one line */
   gt_status (*run)(int argc, char **argv); /* NULL: gt_cmd_help, which reads this list */
-  bool speaks;                             /* prints its own errors (all ranks agree on one sentence) */
-  const char *usage;                       /* what `geotrain help NAME` prints */
+  /* prints its own errors (all ranks agree on one message) */
+  bool speaks;
+  const char *usage; /* printed by `geotrain help NAME` */
 } gt_command;
 
-/* Ends with a NULL name. */
+/* Ends with an entry whose name is NULL. */
 extern const gt_command gt_commands[];
-/* The command of this name; NULL with a sentence in gt_error_text that names the nearest one. */
+/* The command of this name; NULL with an error text that suggests the most similar one. */
 const gt_command *gt_command_find(const char *name);
-/* The list of commands with their exit codes. */
+/* Prints the list of commands and the exit codes. */
 void gt_print_commands(FILE *to);
 
 /* argv[0] is the command's name.  Options are read with getopt_long. */

@@ -1,4 +1,4 @@
-/* geotrain data: makes data sets and tells what is in one. */
+/* geotrain data: makes data sets and describes them. */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -76,7 +76,7 @@ static gt_status synth(int argc, char **argv) {
   uint64_t value = 0;
   int c, which = 0;
   opterr = 0;
-  optind = 0; /* glibc: begin anew with this argv */
+  optind = 0; /* glibc: restart getopt with this argv */
   while ((c = getopt_long(argc, argv, ":", options, &which)) != -1) {
     if (c == ':') return GT_FAIL(GT_ERR_JOB, "data synth: option `%s` has no value; a whole number is needed", argv[optind - 1]);
     if (c == '?')
@@ -118,7 +118,7 @@ static void say_written(const char *path) {
   (void)said(path);
 }
 
-/* Which of the words it is. */
+/* Finds the index of the word. */
 static gt_status parse_word(const char *option, const char *text, const char *const *words, size_t n, int *out) {
   for (size_t i = 0; i < n; i++)
     if (strcmp(text, words[i]) == 0) return *out = (int)i, GT_OK;
@@ -149,7 +149,7 @@ static gt_status parse_alpha(split_options *o, const char *text) {
 }
 
 static gt_status take_option(split_options *o, const struct option *option, const char *text) {
-  static const char *const tests[] = {"all", "first", "last"}; /* as gt_tests */
+  static const char *const tests[] = {"all", "first", "last"}; /* in the order of gt_tests */
   uint64_t count;
   int word = 0;
   switch (option->val) {
@@ -187,7 +187,7 @@ static gt_status split_as(split_options *o, int argc, char **argv) {
   };
   int c, which = 0;
   opterr = 0;
-  optind = 0; /* glibc: begin anew with this argv */
+  optind = 0; /* glibc: restart getopt with this argv */
   while ((c = getopt_long(argc, argv, ":", options, &which)) != -1) {
     if (c == ':') return GT_FAIL(GT_ERR_JOB, "data split: option `%s` has no value", argv[optind - 1]);
     if (c == '?')

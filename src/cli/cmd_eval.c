@@ -1,4 +1,4 @@
-/* geotrain eval: a checkpoint's model on the test split of a data set. */
+/* geotrain eval: evaluates a checkpoint's model on the test split of a data set. */
 #include "cli.h"
 
 #include <getopt.h>
@@ -22,7 +22,7 @@ static const char usage[] = USAGE "\n"
                                   "Threads: one per core that this process may use, at most OMP_NUM_THREADS, or --threads;\n"
                                   "the figures do not depend on the number.\n";
 
-/* The shape of the samples that the checkpoint's model takes; the data must have it. */
+/* The shape of the samples that the checkpoint's model takes; the data must have the same shape. */
 static gt_status match_shape(const gt_ckpt_info *info, const char *path, const gt_dataset_info *data, const char *data_path, gt_sample_shape *shape) {
   GT_TRY(gt_cli_checkpoint_shape(path, info, shape));
   if (shape->h != data->h || shape->w != data->w || shape->c != data->c || shape->classes != data->classes)
@@ -35,7 +35,7 @@ static gt_status match_shape(const gt_ckpt_info *info, const char *path, const g
   return GT_OK;
 }
 
-/* What is printed: the AUC, too, where labels are two. */
+/* Prints the result, with the AUC if there are two labels. */
 static void report(const gt_ckpt_info *info, const gt_metrics *sum, double auc) {
   char ranked[32] = "", which[160];
   gt_cli_describe_model(which, sizeof which, info);
@@ -44,7 +44,8 @@ static void report(const gt_ckpt_info *info, const gt_metrics *sum, double auc) 
          sum->loss_sum / (double)sum->samples, ranked, sum->samples, info->model, which, (long long)info->step);
 }
 
-/* What every thread's graph is made from; `model` has the parameters and buffers that all of them read. */
+/* The common source of all threads' graphs; `model` holds the parameters and buffers that all of
+   them read. */
 typedef struct {
   const char *path;
   const gt_ckpt_info *info;
@@ -61,7 +62,8 @@ static gt_status make_graph(void *ctx, gt_graph **out) {
   return GT_OK;
 }
 
-/* A thread is one core's work: what OpenBLAS and oneDNN would start beside it only stands in the way. */
+/* Every thread uses one core.  Additional threads of OpenBLAS and oneDNN would only compete with
+   them. */
 static size_t choose_threads(size_t asked, size_t samples) {
   const char *why;
   size_t threads = gt_cli_threads(asked, samples, &why);
@@ -86,7 +88,7 @@ static gt_status judge(source *from, gt_dataset *dataset, gt_loader *loader, siz
   return GT_OK;
 }
 
-/* Images are given to the model as it was trained on them, whatever the file's own mean and std. */
+/* Normalises images as in training, whatever the mean and std of the data file. */
 static gt_status normalise(gt_dataset *dataset, const char *path, const gt_state *state) {
   const gt_dataset_info *about = gt_dataset_describe(dataset);
   const float *mean, *std;

@@ -1,4 +1,5 @@
-/* geotrain export: a checkpoint's model for PyTorch, as safetensors with its names and layouts. */
+/* geotrain export: writes a checkpoint's model for PyTorch, as safetensors with PyTorch's names and
+   layouts. */
 #include "cli.h"
 
 #include <getopt.h>
@@ -14,7 +15,7 @@
 #define RUNNING_VAR ".running_var"
 #define USAGE       "usage: geotrain export CHECKPOINT|RUN_DIR [REGION] OUT.safetensors"
 
-/* The tensors of a file and the memory that they lie in. */
+/* The tensors of a file and their memory. */
 typedef struct {
   gt_safetensor *tensors;
   size_t n;
@@ -29,7 +30,7 @@ static void add(exported *e, const gt_view *as, gt_safetensor_type type, const v
   for (int d = 0; d < as->ndims; d++) t->shape[d] = as->shape[d];
 }
 
-/* PyTorch's normalisations count their batches: one a step. */
+/* PyTorch's normalisation layers count their batches: one per step. */
 static void add_counts(exported *e, const gt_graph *graph) {
   for (size_t i = 0; i < gt_graph_tensors(graph); i++) {
     gt_view as;
@@ -52,7 +53,7 @@ static void add_values(exported *e, const gt_graph *graph) {
   }
 }
 
-/* "0.49139968 0.48215827 0.44653124": nine digits are a float32 exactly. */
+/* "0.49139968 0.48215827 0.44653124": nine digits represent a float32 exactly. */
 static char *list_of(const float *values, size_t n) {
   char *text = gt_alloc(n, 24);
   for (size_t i = 0, at = 0; i < n; i++) at += (size_t)snprintf(text + at, n * 24 - at, "%s%.9g", i > 0 ? " " : "", (double)values[i]);
@@ -78,7 +79,7 @@ static gt_status write(const char *path, const gt_graph *graph, const gt_ckpt_in
   return status;
 }
 
-/* The new file would take the checkpoint's place. */
+/* Whether the new file would overwrite the checkpoint. */
 static bool same_file(const char *a, const char *b) {
   struct stat of_a, of_b;
   return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
@@ -92,7 +93,7 @@ static gt_status export(const char *path, const gt_ckpt_info *info, const gt_sta
   const float *mean, *std;
   bool said;
   gt_status status = gt_cli_checkpoint_norm(path, state, shape.c, &said, &mean, &std);
-  /* Whoever uses the model gives it what it was trained on: (x / 255 - mean[c]) / std[c]. */
+  /* Users of the model need the normalisation of training: (x / 255 - mean[c]) / std[c]. */
   char *means = status == GT_OK && said ? list_of(mean, shape.c) : NULL, *stds = means ? list_of(std, shape.c) : NULL;
   if (status == GT_OK) status = write(to, graph, info, means, stds);
   gt_free(stds);

@@ -1,5 +1,5 @@
-/* `geotrain info`: what this build and this machine have; the first thing to send with a question.
-   `geotrain info JOB.yaml`: the resolved job, as scripts read it. */
+/* `geotrain info`: describes this build and this machine; useful for bug reports.  `geotrain info
+   JOB.yaml`: prints the resolved job, in a form for scripts. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +50,7 @@ static void print_names(const char *title, const char *const *names) {
   printf("\n");
 }
 
-/* The kernels a job may name that this build has. */
+/* Prints the kernels that jobs may name and that this build has. */
 static void print_kernels(void) {
   const char *const *names = gt_kernels_names;
   printf("kernels:       ");
@@ -59,15 +59,15 @@ static void print_kernels(void) {
   printf("\n");
 }
 
-/* What the command line asks for. */
+/* The options of the command line. */
 typedef struct {
-  const char *path, *out; /* NULL: not named */
+  const char *path, *out; /* NULL: not given */
   bool flat, measure, check;
   const char **sets;
   size_t nsets;
 } options;
 
-/* Places are known by the catalogue of their rates. */
+/* A place is valid if the catalogue has its rates. */
 static gt_status check_places(const gt_job *job) {
   gt_job_prices prices = {0};
   gt_status status = gt_job_prices_of(&prices, job);
@@ -122,7 +122,7 @@ static gt_status read_options(options *o, int argc, char **argv) {
   return GT_OK;
 }
 
-/* A model as jobs get it that name nothing but it: size, kernels by rule, where it comes from. */
+/* Describes a model as used by a job that gives only its name: size, kernels by rule, source. */
 static void print_model(const gt_model *model) {
   gt_graph *graph;
   const gt_sample_shape *s = &model->usual;

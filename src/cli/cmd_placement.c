@@ -1,4 +1,5 @@
-/* `geotrain placement`: where to aggregate: time and cost of a mini-batch by place and vendor of function and storage (Phalak et al., ICPE 2024 Companion, figures 5 to 8). */
+/* `geotrain placement`: compares places for aggregation: time and cost of a mini-batch by place and
+   vendor of function and storage (Phalak et al., ICPE 2024 Companion, figures 5 to 8). */
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
@@ -74,7 +75,7 @@ static gt_status named(const char *option, gt_status status) {
   return GT_FAIL(GT_ERR_JOB, "placement: %s: %s", option, text);
 }
 
-/* A day at most: what is longer is a mistake. */
+/* At most a day: anything longer is taken as a mistake. */
 static gt_status read_time(double *out, const char *option, const char *text) {
   GT_TRY(named(option, gt_parse_time_s(text, out)));
   if (*out > 86400) return GT_FAIL(GT_ERR_JOB, "placement: %s is \"%.80s\"; a day at most is needed", option, text);
@@ -146,7 +147,7 @@ static gt_status read_options(placement_options *o, int argc, char **argv) {
   int option;
   bool catalogue = false;
   opterr = 0;
-  o->nfiles = 1; /* the first place is the default's, where no catalogue is named */
+  o->nfiles = 1; /* the first entry is for the default catalogue, used if none is given */
   while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
     if (option < MODEL || option > WINDOW) return gt_option_refused(argc, argv, "placement");
     if (option == CATALOGUE && !catalogue) {
@@ -169,7 +170,7 @@ static gt_status read_options(placement_options *o, int argc, char **argv) {
 
 /* ---- the sweep ----------------------------------------------------------------------------------------------------- */
 
-/* Workers at their places, a regional aggregator at each of these where `regional`. */
+/* Places the workers, with a regional aggregator at each of their places if `regional`. */
 static void place_one(const placement_options *o, const placement_sites *s, placement_result *r) {
   const size_t n = o->workers_at.n, nworkers = n * (size_t)o->each;
   gt_plan_worker *workers = GT_NEW_ARRAY(gt_plan_worker, nworkers);

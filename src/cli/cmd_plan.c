@@ -1,4 +1,4 @@
-/* geotrain plan JOB.yaml: ranks, strategy, time and cost of a job, before it is submitted. */
+/* geotrain plan JOB.yaml: plans ranks, strategy, time and cost of a job before it is submitted. */
 #include <stdio.h>
 #include <stdlib.h>
 

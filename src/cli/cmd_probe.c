@@ -1,4 +1,4 @@
-/* geotrain probe JOB.yaml: reads its options and probes. */
+/* geotrain probe JOB.yaml: reads the options and runs the probe. */
 #include "cli.h"
 #include "geotrain/net.h"
 #include "geotrain/probe.h"

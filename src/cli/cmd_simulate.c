@@ -1,4 +1,4 @@
-/* geotrain simulate JOB.yaml: a job's times and traffic, without training. */
+/* geotrain simulate JOB.yaml: predicts a job's times and traffic without training. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -13,7 +13,7 @@
 #include "geotrain/sim_shape.h"
 #include "options.h"
 
-#define TABLE_REGIONS GT_TOLD_REGIONS /* of more, only sums are shown */
+#define TABLE_REGIONS GT_TOLD_REGIONS /* with more regions only sums are shown */
 
 typedef struct {
   gt_job_words words;
@@ -32,10 +32,11 @@ static gt_status take(void *ctx, int option, const char *argument) {
   return GT_OK;
 }
 
-/* ---- what is shown ----------------------------------------------------------------------------------------------------------- */
+/* ---- output ------------------------------------------------------------------------------------------------------------------ */
 
 static gt_status write_and_print(const simulate_options *o, const gt_summary *summary) {
-  if (o->out && gt_summary_write(o->out, summary) != GT_OK) return GT_ERR_JOB; /* a folder that was named, not a run's */
+  /* a folder given by the user, not a run directory */
+  if (o->out && gt_summary_write(o->out, summary) != GT_OK) return GT_ERR_JOB;
   gt_summary_print(stdout, summary);
   return GT_OK;
 }
@@ -50,7 +51,7 @@ static void look_at_links(gt_told *told, const gt_sim *sim, size_t n) {
     }
 }
 
-/* The caller frees it. */
+/* The caller frees the result. */
 static gt_link_result *links_told(gt_told *told, const gt_sim *sim, gt_summary *summary) {
   const gt_told_link *at = gt_told_links(told, &summary->nlinks);
   gt_link_result *links = GT_NEW_ARRAY(gt_link_result, summary->nlinks);
@@ -184,7 +185,7 @@ static gt_status simulate(const simulate_options *o, const gt_job *job, const gt
   return status;
 }
 
-/* Before what may take long. */
+/* Called before the simulation, which may take long. */
 static gt_status make_out(const char *out) {
   if (!out || mkdir(out, 0777) == 0 || errno == EEXIST) return GT_OK;
   return GT_FAIL(GT_ERR_JOB, "simulate: --out %s cannot be made: %s; a folder that can be written is needed", out, strerror(errno));

@@ -1,4 +1,4 @@
-/* geotrain train JOB.yaml: reads its options and trains. */
+/* geotrain train JOB.yaml: reads the options and trains. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static gt_status read_resume(gt_train_options *o, const char *argument) {
   return GT_OK;
 }
 
-/* It asks for a resume, too. */
+/* --resume-round implies a resume. */
 static gt_status read_round(gt_train_options *o, const char *argument) {
   char *end;
   errno = 0;

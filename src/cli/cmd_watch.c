@@ -1,4 +1,5 @@
-/* geotrain watch RUN-DIR...: the live line of runs, from their files, on any host that sees them. */
+/* geotrain watch RUN-DIR...: shows the live line of runs from their files, on any host that can
+   read them. */
 #include "cli.h"
 
 #include <getopt.h>
@@ -9,7 +10,7 @@
 #include "options.h"
 
 #define LOOK  (GT_SECOND / 2)
-#define OFTEN 16 /* one of so many looks goes to a run that is done: it may be resumed */
+#define OFTEN 16 /* every OFTEN-th look also checks finished runs, which may be resumed */
 
 typedef struct {
   char **arguments;
@@ -24,7 +25,7 @@ typedef struct {
   gt_board *board;
   gt_watched *runs;
   size_t n, looks;
-  bool more; /* directories may get further runs */
+  bool more; /* directories may get more runs */
 } watch;
 
 /* ---- which runs ---- */
@@ -43,7 +44,7 @@ static gt_watched *find_run(const watch *w, const char *path) {
   return NULL;
 }
 
-/* Runs that are known already keep what is known of them. */
+/* Known runs keep their state. */
 static void take_paths(watch *w, const gt_watch_paths *paths, const bool *is_sweep) {
   gt_watched *runs = GT_NEW_ARRAY(gt_watched, paths->n);
   for (size_t i = 0; i < paths->n; i++) {
@@ -90,7 +91,7 @@ static bool is_done(const gt_watched *run) {
   return run->line.over && run->code == GT_OK && !run->is_sweep;
 }
 
-/* The jobs of all runs that are not done, as squeue wants them, each once. */
+/* The jobs of all runs that are not done, each once, as a list for squeue. */
 static void ask_queue(const watch *w) {
   size_t size = w->n * GT_WATCH_JOBS * 40 + 2, used = 1;
   char jobs[GT_WATCH_JOBS][40], key[48], *list = GT_NEW_ARRAY(char, size);
@@ -107,7 +108,7 @@ static void ask_queue(const watch *w) {
   gt_free(list);
 }
 
-/* The last part of the path, padded to the widest of them, where there are several runs. */
+/* If there are several runs: the last part of the path, padded to the longest one. */
 static const char *name_of(const char *path, int *length) {
   size_t n = strlen(path);
   while (n > 1 && path[n - 1] == '/') n--;
@@ -157,7 +158,7 @@ static void show(const watch *w) {
   gt_free(lines);
 }
 
-/* The worst: lost, then a limit, then stopped. */
+/* The worst status: lost, then a limit, then stopped. */
 static gt_status code_of(const watch *w) {
   static const gt_status worst[] = {GT_ERR_LOST, GT_ERR_LIMIT, GT_STOPPED};
   for (size_t k = 0; k < sizeof worst / sizeof *worst; k++)
@@ -175,7 +176,7 @@ static void print_tables(const watch *w) {
   }
 }
 
-/* Between two looks; many runs are looked at less often. */
+/* Sleeps between two looks; with many runs the interval is longer. */
 static void rest(const watch *w) {
   gt_ns until = gt_now() + (w->set->once ? LOOK / 10 : LOOK + (gt_ns)(w->n / 16) * LOOK);
   while (gt_now() < until && !gt_stop_requested()) gt_sleep(LOOK / 10);
@@ -225,14 +226,15 @@ static gt_status read_options(settings *set, int argc, char **argv) {
   return GT_OK;
 }
 
-/* Ctrl-C ends the watching and nothing else: by the signal, as whoever started this expects. */
+/* Ctrl-C ends only the watching.  The process ends by the signal, as its parent expects. */
 static void end_by_signal(int number) {
   fflush(stdout);
   signal(number, SIG_DFL);
   raise(number);
 }
 
-/* What is said of runs that ended otherwise than with 0 stands in their lines. */
+/* Prints errors of the command itself; for runs that ended with a status other than 0, their lines
+   have the reason. */
 static gt_status refused(gt_status status) {
   gt_log(GT_LOG_ERROR, "%s", gt_error_text());
   return status;

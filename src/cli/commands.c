@@ -1,4 +1,4 @@
-/* The commands that exist, in the order `geotrain help` lists them. */
+/* The commands, in the order in which `geotrain help` lists them. */
 #include <stddef.h>
 
 #include "cli.h"

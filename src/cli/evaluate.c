@@ -1,4 +1,5 @@
-/* Evaluation by threads: each has a graph and takes batches of the test set by number; what is found of a batch is kept by its number and added in their order. */
+/* Evaluation by threads.  Each thread has a graph and takes batches of the test set by number.
+   Results are stored by batch number and added in that order. */
 #include "evaluate.h"
 
 #include <math.h>
@@ -14,9 +15,9 @@ typedef struct {
   gt_metrics *found; /* of every batch */
   float *scores;     /* of every sample, or NULL */
   _Atomic size_t next;
-  pthread_mutex_t lock; /* of all below, and of e->make */
+  pthread_mutex_t lock; /* protects all fields below, and calls of e->make */
   gt_status status;
-  char text[GT_ERROR_TEXT_MAX]; /* why: a thread's errors are its own */
+  char text[GT_ERROR_TEXT_MAX]; /* the reason; needed because a thread's error text is its own */
 } work;
 
 static void score_batches(work *w, gt_graph *graph) {
@@ -49,7 +50,8 @@ static void *score(void *context) {
   return NULL;
 }
 
-/* The caller is one of the threads; where another cannot be had, those that are there do its work. */
+/* The caller is one of the threads.  If another thread cannot be created, the existing ones do its
+   work. */
 static void score_by_threads(work *w) {
   size_t more = w->e->threads - 1, started = 0;
   pthread_t *threads = GT_NEW_ARRAY(pthread_t, more + 1);
@@ -85,7 +87,7 @@ gt_status gt_cli_evaluate(gt_cli_score *out, const gt_cli_evaluation *e) {
   return status;
 }
 
-/* ---- how many ------------------------------------------------------------------------------------------------ */
+/* ---- number of threads --------------------------------------------------------------------------------------- */
 
 static size_t cores(void) {
   cpu_set_t set;
@@ -95,7 +97,7 @@ static size_t cores(void) {
 size_t gt_cli_threads(size_t asked, size_t samples, const char **why) {
   size_t n = cores(), batches = (samples + GT_CLI_EVAL_BATCH - 1) / GT_CLI_EVAL_BATCH;
   const char *said = getenv("OMP_NUM_THREADS");
-  long most = said ? strtol(said, NULL, 10) : 0; /* "4,2": of the outermost level */
+  long most = said ? strtol(said, NULL, 10) : 0; /* "4,2": takes the outermost level */
   *why = "--threads";
   if (asked > 0) return asked;
   *why = "one a core that this process may use";

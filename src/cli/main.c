@@ -20,8 +20,8 @@ static int finish(gt_status status, bool said) {
   return (int)status;
 }
 
-/* GEOTRAIN_ISA holds for OpenBLAS, too, which picks its kernels while it is loaded, before main: where
-   it picked more than may run, the program starts once more with OpenBLAS held to less. */
+/* GEOTRAIN_ISA also applies to OpenBLAS, which selects its kernels while it is loaded, before main.
+   If it selected more than is allowed, the program restarts itself with OpenBLAS limited. */
 static gt_status choose_isa(char **argv) {
   GT_TRY(gt_isa_choose(getenv("GEOTRAIN_ISA")));
   const char *core = gt_isa_blas_cap(), *given = getenv("OPENBLAS_CORETYPE");

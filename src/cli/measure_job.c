@@ -1,4 +1,5 @@
-/* `geotrain info JOB --measure`: what training measures at its start, kept for runs that must repeat. */
+/* `geotrain info JOB --measure`: makes the measurements that training makes at its start, and
+   stores them for runs that must be repeatable. */
 #include "measure_job.h"
 
 #include <errno.h>

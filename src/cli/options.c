@@ -1,4 +1,4 @@
-/* The words of a command about a job. */
+/* The command line of a command about a job. */
 #include "options.h"
 
 #include <stdio.h>

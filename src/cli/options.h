@@ -1,4 +1,5 @@
-/* What the commands about a job have in common: one job file, --set KEY=VALUE any number of times, and what an option that is none is told. */
+/* Common to the commands about a job: one job file, any number of --set KEY=VALUE, and error
+   messages for unknown options. */
 #ifndef GEOTRAIN_CLI_OPTIONS_H
 #define GEOTRAIN_CLI_OPTIONS_H
 
@@ -6,7 +7,7 @@
 
 #include "geotrain/base.h"
 
-/* The val of --set among a command's options; the others are greater. */
+/* The val of --set in a command's options; other options use greater values. */
 enum { GT_OPTION_SET = 1 };
 
 typedef struct {
@@ -15,17 +16,18 @@ typedef struct {
   size_t nsets;
 } gt_job_words;
 
-/* The word that getopt_long stopped at, borrowed from argv: what is unknown, or lacks its value.  Of "-set" it took the letters one by
-   one, and stands before the word. */
+/* The word at which getopt_long stopped, borrowed from argv: it is unknown or lacks its value.  For
+   "-set" getopt_long reads single letters and optind still points to the word. */
 const char *gt_option_word(int argc, char **argv);
-/* GT_ERR_JOB that names it; `-set` is told that options begin with two dashes. */
+/* GT_ERR_JOB that names the word; for `-set` the text says that options begin with two dashes. */
 gt_status gt_option_refused(int argc, char **argv, const char *command);
 
-/* A warning about a job, for people. */
+/* Prints a warning about a job. */
 void gt_job_warning(const char *text);
 
-/* Reads argv (argv[0]: the command) by `options`; `take` gets each option but --set.  The words live as long as argv; the caller frees words->sets, after errors too.
-   GT_ERR_JOB names what is unknown, lacks its value, or how many job files there were. */
+/* Reads argv (argv[0]: the command) with `options`; calls `take` for each option except --set.  The
+   words are valid as long as argv; the caller frees words->sets, after errors too.  GT_ERR_JOB
+   names an unknown option, one that lacks its value, or the wrong number of job files. */
 gt_status gt_job_words_read(gt_job_words *words, int argc, char **argv, const struct option *options,
                             gt_status (*take)(void *ctx, int option, const char *argument), void *ctx);
 

@@ -1,4 +1,5 @@
-/* A plot of a placement sweep, by gnuplot: a panel a cloud of workers, phases stacked, costs as points on the right. */
+/* Plots a placement sweep with gnuplot: one panel per cloud of workers, phases stacked, costs as
+   points on the right axis. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,14 +17,14 @@ gt_status gt_placement_can_plot(void) {
                  "placement: --plot needs gnuplot, and there is none in PATH; install it, or leave --plot out (--csv writes the same figures)");
 }
 
-/* In single quotes a quote is doubled. */
+/* Within single quotes a quote is doubled. */
 static void put_quoted(FILE *to, const char *text) {
   fputc('\'', to);
   for (; *text; text++) fprintf(to, *text == '\'' ? "''" : "%c", *text);
   fputc('\'', to);
 }
 
-/* The panel's lines as a block of data; returns how many. */
+/* Writes the panel's lines as a data block; returns their number. */
 static size_t put_data(FILE *to, size_t panel, const char *cloud, const placement_result *results, size_t n) {
   size_t lines = 0;
   fprintf(to, "$data%zu << EOD\n", panel);

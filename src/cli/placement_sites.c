@@ -1,9 +1,10 @@
-/* The sites of a placement sweep: rates, tariffs and links from catalogues, as numbers that the planner takes. */
+/* The sites of a placement sweep: rates, tariffs and links from catalogues, in the form that plan.h
+   takes. */
 #include <string.h>
 
 #include "placement.h"
 
-/* What a site may be in this sweep. */
+/* The roles that a site may have in this sweep. */
 typedef struct {
   bool worker, function, storage;
 } role;
@@ -59,7 +60,8 @@ static gt_status take_rates(placement_sites *s, const gt_catalogue *c, size_t si
   return take(s, c, GT_RATE_LIST, site, &rates->list);
 }
 
-/* What stays at a site counts in no tier; a cloud's traffic to its own places and that to other clouds are two pools. */
+/* Traffic within a site counts in no tier.  A cloud's traffic between its own places and that to
+   other clouds are two pools. */
 static size_t pool_of(const placement_sites *s, size_t from, size_t to) {
   size_t cloud = from / s->places.n;
   return from == to ? 2 * s->clouds.n : 2 * cloud + (cloud != to / s->places.n);
@@ -97,7 +99,7 @@ static gt_status take_link(placement_sites *s, const gt_catalogue *c, const plac
   return GT_OK;
 }
 
-/* Rates of sites, then of the pairs between which objects move. */
+/* Takes the rates of sites, then those of the pairs between which objects move. */
 static gt_status take_all(placement_sites *s, const gt_catalogue *c, const placement_options *o) {
   for (size_t i = 0; i < s->sites.n; i++) {
     gt_rate_site from = name_of(s, i);

@@ -1,4 +1,4 @@
-/* The tables of a placement sweep, and the same as CSV. */
+/* The tables of a placement sweep, also as CSV. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -6,9 +6,9 @@
 
 #include "placement.h"
 
-#define THOUSAND 1000 /* mini-batches that a table's costs are of */
+#define THOUSAND 1000 /* number of mini-batches that costs in the tables refer to */
 
-/* ---- a table a cloud ----------------------------------------------------------------------------------------------- */
+/* ---- one table per cloud ------------------------------------------------------------------------------------------- */
 
 static void print_row(FILE *to, const placement_result *r) {
   const gt_plan_split *s = &r->split;
@@ -28,12 +28,13 @@ static void print_cloud(FILE *to, const char *cloud, const placement_result *res
 
 /* ---- central against regional -------------------------------------------------------------------------------------- */
 
-/* By how much a is more than b, in percent; where there is nothing on either side, by nothing. */
+/* By how many percent a is greater than b; 0 if both are 0. */
 static double more(double a, double b) {
   return a == b ? 0 : 100 * (a / b - 1);
 }
 
-/* Where workers, function and storage are one cloud's; the regional result stands behind the central one. */
+/* Only where workers, function and storage belong to one cloud; the regional result follows the
+   central one. */
 static void print_hierarchy(FILE *to, const placement_result *results, size_t n) {
   fprintf(to, "\none cloud for all       central              regional               central over regional\n");
   fprintf(to, "cloud    place           batch  USD of 1,000    batch  USD of 1,000    time    cost  transfer\n");
@@ -46,7 +47,7 @@ static void print_hierarchy(FILE *to, const placement_result *results, size_t n)
   }
 }
 
-/* ---- what stands out ----------------------------------------------------------------------------------------------- */
+/* ---- highlights ---------------------------------------------------------------------------------------------------- */
 
 static double cost(const placement_result *r) {
   return r->terms.total;
@@ -56,7 +57,7 @@ static double batch_time(const placement_result *r) {
   return r->split.batch_s;
 }
 
-/* The least by `value` among central ones but `but`; NULL: there is none. */
+/* The central result with the least `value`, except `but`; NULL: there is none. */
 static const placement_result *least(const placement_result *results, size_t n, double (*value)(const placement_result *),
                                      const placement_result *but) {
   const placement_result *best = NULL;
@@ -75,7 +76,8 @@ static void print_least(FILE *to, const char *title, const placement_result *res
   fprintf(to, "\n");
 }
 
-/* How batch time, cost and split move with the place alone, where all is one cloud's. */
+/* How batch time, cost and phases vary with the place alone, if one cloud is used for
+   everything. */
 static void print_moves(FILE *to, const char *cloud, const placement_result *results, size_t n) {
   double low[4] = {INFINITY, INFINITY, INFINITY, INFINITY}, high[4] = {0}, sum = 0, batch = 0;
   for (size_t i = 0; i < n; i++) {

@@ -1,4 +1,4 @@
-/* Which file of a run directory is the model that a command is to take. */
+/* Finds the model file in a run directory that a command uses. */
 #include "run_model.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
-/* A safetensors file: the length of the header in 8 bytes, the header in JSON with a place for every tensor, padded with spaces to 8 bytes, then the tensors one
-   behind the other, all little-endian. */
+/* A safetensors file: the length of the header in 8 bytes, the header in JSON with the position of
+   every tensor, padded with spaces to 8 bytes, then the tensors one after another, all
+   little-endian. */
 #include "safetensors.h"
 
 #include <errno.h>
@@ -29,7 +30,7 @@ static json_t *entry(const gt_safetensor *t, size_t at) {
                    (json_int_t)end);
 }
 
-/* The header as text; the caller frees it with free. */
+/* The header as text; the caller frees it with free(). */
 static char *header(const gt_safetensor *tensors, size_t n, const gt_safetensor_note *notes, size_t nnotes) {
   json_t *root = json_object(), *metadata = json_object();
   size_t at = 0;
@@ -56,7 +57,8 @@ static bool put_all(FILE *file, const char *text, const gt_safetensor *tensors, 
   return ok && fflush(file) == 0 && fsync(fileno(file)) == 0;
 }
 
-/* The new name lasts once its folder is on the disk; some file systems cannot sync a folder and say EINVAL. */
+/* The new name is durable once its folder is on the disk; some file systems cannot sync a folder
+   and return EINVAL. */
 static bool sync_folder(const char *path) {
   char *folder = gt_strdup(path), *slash = strrchr(folder, '/');
   if (slash) slash[slash == folder ? 1 : 0] = 0;
@@ -70,7 +72,7 @@ static bool sync_folder(const char *path) {
   return ok;
 }
 
-/* Writes the file under its temporary name and gives it its own. */
+/* Writes the file under its temporary name and renames it. */
 static gt_status publish(const char *path, const char *temporary, const char *text, const gt_safetensor *tensors, size_t n) {
   const int fd = open(temporary, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
   FILE *file = fd < 0 ? NULL : fdopen(fd, "wb");

@@ -1,4 +1,5 @@
-/* Writes safetensors files: https://huggingface.co/docs/safetensors, the format that PyTorch's users exchange weights in. */
+/* Writes safetensors files (https://huggingface.co/docs/safetensors), a common format for the
+   weights of PyTorch models. */
 #ifndef GEOTRAIN_CLI_SAFETENSORS_H
 #define GEOTRAIN_CLI_SAFETENSORS_H
 
@@ -15,13 +16,15 @@ typedef struct {
   const void *data;
 } gt_safetensor;
 
-/* A line of the file's metadata. */
+/* An entry of the file's metadata. */
 typedef struct {
   const char *key, *value;
 } gt_safetensor_note;
 
-/* Writes the file so that a reader sees the whole of it or what was there before.  Tensors lie in the order given: those of 8 bytes an element come first, that all be aligned.
-   GT_ERR_DATA with the path and the system's reason; nothing of the file stays then. */
+/* Writes the file atomically: a reader sees either the whole file or the previous one.  Tensors are
+   stored in the given order; those with elements of 8 bytes must come first, so that all are
+   aligned.  GT_ERR_DATA with the path and the system's reason; nothing of the new file remains in
+   that case. */
 gt_status gt_safetensors_write(const char *path, const gt_safetensor *tensors, size_t n, const gt_safetensor_note *notes, size_t nnotes);
 
 #endif

@@ -1,4 +1,5 @@
-/* What squeue says of jobs.  A controller that does not answer never holds the caller: the question runs beside it and is given up in the end. */
+/* Queries the state of jobs with squeue.  The query runs in its own process and is given up after a
+   while, so that a controller that does not answer never blocks the caller. */
 #include "watch.h"
 
 #include <errno.h>
@@ -12,19 +13,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define EVERY    (5 * GT_SECOND)
-#define PATIENCE (30 * GT_SECOND)  /* then the question is given up; squeue itself is patient with a controller that is down */
-#define SLOW     (8 * GT_SECOND)   /* the caller is told that there is no answer */
+#define EVERY (5 * GT_SECOND)
+/* then the query is given up; squeue itself waits long for a controller that is down */
+#define PATIENCE (30 * GT_SECOND)
+#define SLOW     (8 * GT_SECOND)   /* after this time the caller is told that there is no answer */
 #define ROOM     ((size_t)1 << 18) /* bytes of an answer */
 
 extern char **environ;
 
 struct gt_squeue {
-  bool exists, mute, idle; /* idle: there is no job to ask for */
-  pid_t child;             /* the question under way; 0: none */
+  bool exists, mute, idle; /* idle: there is no job to query */
+  pid_t child;             /* process of the current query; 0: none */
   int from_child;
-  gt_ns asked_at, answer_of; /* answer_of: when what was answered last had been asked */
-  char *asking, *asked;      /* ",12,15_3,": of the question under way, of the last answer */
+  gt_ns asked_at, answer_of; /* answer_of: start of the last answered query */
+  char *asking, *asked;      /* ",12,15_3,": of the current query, of the last answer */
   char *coming, *answer;
   size_t filled;
   int64_t answers;
@@ -89,9 +91,9 @@ bool gt_squeue_is_settled(const gt_squeue *q) {
   return !q->exists || q->idle || q->answers > 0 || gt_squeue_is_mute(q);
 }
 
-/* ---- question and answer ---- */
+/* ---- query and answer ---- */
 
-/* One line a component or array element; what it complains of comes the same way. */
+/* The output has one line per component or array element; error messages use the same pipe. */
 static void ask(gt_squeue *q, const char *jobs) {
   char *words[] = {"squeue", "-h", "-r", "-o", "%i|%T|%r|%S", "-j", (char *)jobs, NULL};
   int ends[2];
@@ -120,7 +122,8 @@ static void ask(gt_squeue *q, const char *jobs) {
   snprintf(q->asking, n, ",%s,", jobs);
 }
 
-/* An answer, or a complaint that is one: a single job of which the controller no longer knows. */
+/* An answer, or an error message that is one: squeue reports a single job that the controller no
+   longer knows as invalid. */
 static bool is_answer(int status, const char *text) {
   return (WIFEXITED(status) && WEXITSTATUS(status) == 0) || strstr(text, "Invalid job id") != NULL;
 }
@@ -143,7 +146,7 @@ static void end_question(gt_squeue *q) {
   q->answer_of = q->asked_at;
 }
 
-/* What does not fit is read and left out. */
+/* Reads the answer; what exceeds the buffer is dropped. */
 static void take_in(gt_squeue *q) {
   for (;;) {
     char beyond[512];
@@ -171,7 +174,7 @@ void gt_squeue_poll(gt_squeue *q, const char *jobs) {
     ask(q, jobs);
 }
 
-/* ---- reading it ---- */
+/* ---- parsing ---- */
 
 static bool is_one_of(const char *word, const char *const *words) {
   for (; *words; words++)
@@ -179,7 +182,7 @@ static bool is_one_of(const char *word, const char *const *words) {
   return false;
 }
 
-/* A job whose dependency can no longer be satisfied stays pending for ever. */
+/* A job whose dependency can no longer be satisfied stays pending forever: it counts as gone. */
 static gt_squeue_state state_of(const char *word, const char *reason) {
   static const char *const gone[] = {"BOOT_FAIL", "CANCELLED",     "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL",
                                      "PREEMPTED", "OUT_OF_MEMORY", "REVOKED",   "TIMEOUT",  NULL};
@@ -188,7 +191,7 @@ static gt_squeue_state state_of(const char *word, const char *reason) {
   return is_one_of(word, pending) ? GT_SQUEUE_PENDING : GT_SQUEUE_RUNNING;
 }
 
-/* "12" is named by "12", "12_3" and "12+1"; "12_3" by itself alone. */
+/* "12" matches "12", "12_3" and "12+1"; "12_3" matches only itself. */
 static bool names(const char *id, const char *job) {
   size_t n = strlen(job);
   if (strncmp(id, job, n) != 0) return false;
@@ -200,7 +203,8 @@ static void take_field(char *to, size_t size, char **from) {
   snprintf(to, size, "%s", field && strcmp(field, "N/A") != 0 ? field : "");
 }
 
-/* Of several components or elements the one that is furthest counts; of those that pend the first. */
+/* Of several components or elements, the one with the most advanced state counts; of pending ones
+   the first. */
 static void take_line(char *line, const char *job, gt_squeue_job *out) {
   gt_squeue_job found = {0};
   take_field(found.job, sizeof found.job, &line);

@@ -1,4 +1,4 @@
-/* Which runs a directory holds, and which Slurm jobs were submitted for them. */
+/* Finds the runs in a directory, and the Slurm jobs that were submitted for them. */
 #include "watch.h"
 
 #include <dirent.h>
@@ -41,7 +41,7 @@ static bool holds_record(const char *dir) {
   return n > 0;
 }
 
-/* A run has begun here. */
+/* Whether a run has begun in this directory. */
 static bool is_run(const char *dir) {
   return holds(dir, "job.yaml") || holds(dir, "summary.json") || holds_record(dir);
 }
@@ -66,7 +66,8 @@ void gt_watch_paths_close(gt_watch_paths *runs) {
   *runs = (gt_watch_paths){0};
 }
 
-/* By name, numbers by their size; true where there is one.  *told: one of them knows its own jobs. */
+/* Adds runs in subdirectories, sorted by name with numbers in numerical order; true if there is
+   one. *told: at least one has its own list of jobs. */
 static bool add_below(gt_watch_paths *runs, const char *path, bool *told) {
   struct dirent **entries = NULL;
   bool found = false;
@@ -83,7 +84,7 @@ static bool add_below(gt_watch_paths *runs, const char *path, bool *told) {
   return found;
 }
 
-/* The directory above, of a path that need not exist. */
+/* The parent directory of a path, which need not exist. */
 static void above(const char *path, char *out, size_t size) {
   size_t n = strlen(path);
   while (n > 1 && path[n - 1] == '/') n--;
@@ -112,14 +113,15 @@ gt_status gt_watch_find(gt_watch_paths *runs, const char *path, bool *again) {
     return GT_OK;
   }
   *again = true;
-  /* Elements of a sweep that have not begun and that nothing stands for: the jobs of the whole are asked for. */
+  /* Elements of a sweep that have not begun have no directory: the jobs of the whole sweep are
+     queried. */
   if (!add_below(runs, path, &told) || (!told && holds(path, "slurm-jobs"))) add(runs, path);
   return GT_OK;
 }
 
 /* ---- jobs ---- */
 
-/* "JOBID EPOCH-SECONDS [array index]": one line a submission. */
+/* One submission per line: "JOBID EPOCH-SECONDS [array index]". */
 static bool take_submission(const char *line, char job[40]) {
   long long id, at, index;
   int n = sscanf(line, "%lld %lld %lld", &id, &at, &index);

@@ -1,4 +1,4 @@
-/* What is said of a run that is watched: its own record, and what Slurm says of the jobs that were submitted for it. */
+/* The state of a watched run, from its own record and from the state of its jobs in Slurm. */
 #include "watch.h"
 
 #include <math.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-/* A job that runs, else one that pends, else the newest. */
+/* Prefers a running job, then a pending one, then the newest. */
 static void find_job(const gt_squeue *queue, const char *path, gt_squeue_job *best, bool *submitted) {
   char jobs[GT_WATCH_JOBS][40];
   size_t n = gt_watch_jobs(path, jobs, GT_WATCH_JOBS);
@@ -19,7 +19,8 @@ static void find_job(const gt_squeue *queue, const char *path, gt_squeue_job *be
   }
 }
 
-/* A job is gone when two answers in a row do not have it: what the run wrote last has then had its time to come over the file system. */
+/* A job is gone if two answers in a row do not have it: that leaves time for the run's last output
+   to become visible in the file system. */
 static void notice_gone(gt_watched *w, const gt_squeue *queue, const gt_squeue_job *job) {
   if (job->state != GT_SQUEUE_GONE)
     w->gone_at = 0;
@@ -28,7 +29,8 @@ static void notice_gone(gt_watched *w, const gt_squeue *queue, const gt_squeue_j
   w->gone = w->gone_at > 0 && (w->hasty || gt_squeue_answers(queue) > w->gone_at);
 }
 
-/* Slurm's own way to write a time; what it expected of a job before it was requeued is past. */
+/* Compares in Slurm's format of times.  A start time in the past is from before the job was
+   requeued. */
 static bool is_past(const char *start) {
   char now[40];
   struct tm local;
@@ -44,7 +46,7 @@ static void put_job(char *text, size_t size, const gt_squeue_job *job) {
   snprintf(text, size, "job %s %s%s%s", job->job, job->word, reason, start);
 }
 
-/* The record, then a semicolon and what Slurm says. */
+/* The record, then a semicolon and the state in Slurm. */
 static void put_both(gt_watched *w, const char *between, const gt_squeue_job *job, size_t width) {
   char words[256];
   gt_follow_text(w->follow, w->text, sizeof w->text, width);
@@ -72,7 +74,7 @@ static void judge_lost(gt_watched *w, const gt_run_view *v, const gt_squeue_job 
     snprintf(w->text, sizeof w->text, "job %s has left the queue%s without a summary; see slurm.log in the run directory", job->job, word);
 }
 
-/* Of a run whose job pends: it waits to begin, or to go on. */
+/* For a run with a pending job: it waits to begin, or to be requeued. */
 static void judge_pending(gt_watched *w, const gt_run_view *v, const gt_squeue_job *job, size_t width) {
   char words[256];
   put_job(words, sizeof words, job);
@@ -84,7 +86,7 @@ static void judge_pending(gt_watched *w, const gt_run_view *v, const gt_squeue_j
     snprintf(w->text, sizeof w->text, "interrupted after step %lld; waits to be requeued: %s", (long long)v->progress.step, words);
 }
 
-/* Of a run that shows no life and of whose job squeue says nothing. */
+/* For a run without signs of life whose job is unknown to squeue. */
 static void judge_unasked(gt_watched *w, const gt_run_view *v, const gt_squeue *queue, const gt_squeue_job *job, bool submitted) {
   const char *why = !gt_squeue_exists(queue) ? "; there is no squeue here to ask" : gt_squeue_is_mute(queue) ? "; squeue does not answer" : "";
   size_t used = strlen(w->text);
@@ -100,10 +102,11 @@ static bool is_alive(const gt_run_view *v) {
   return v->state == GT_RUN_RUNNING || v->state == GT_RUN_ENDING;
 }
 
-/* Of a run that goes on as far as its files tell: what squeue says of its job goes before. */
+/* For a run that is not finished according to its files: the state from squeue takes precedence. */
 static void judge_by_queue(gt_watched *w, const gt_run_view *v, const gt_squeue *queue, const gt_squeue_job *job, bool submitted, size_t width) {
   bool alive = is_alive(v);
-  if (w->gone && (!alive || v->quiet_s > fmax(10, 2 * v->every_s))) /* a run that shows life was started by hand */
+  /* a run with signs of life was started by hand */
+  if (w->gone && (!alive || v->quiet_s > fmax(10, 2 * v->every_s)))
     judge_lost(w, v, job, width);
   else if (job->state == GT_SQUEUE_PENDING)
     judge_pending(w, v, job, width);
@@ -128,13 +131,13 @@ static void judge_run(gt_watched *w, const gt_squeue *queue, size_t width) {
   if (v->state == GT_RUN_DONE || (v->state == GT_RUN_STOPPED && v->code != (int)GT_STOPPED)) {
     w->line.over = true;
     w->code = v->state == GT_RUN_DONE ? GT_OK : (gt_status)v->code;
-  } else if (!is_alive(v) || v->quiet_s >= gt_squeue_age(queue)) /* else it has spoken since squeue was asked */
+  } else if (!is_alive(v) || v->quiet_s >= gt_squeue_age(queue)) /* no output since the query */
     judge_by_queue(w, v, queue, &job, submitted, width);
   w->line.phase =
       1 + 8 * (int)v->state + 64 * (int)job.state + 512 * w->line.over + 1024 * v->silent + 2048 * v->has_progress + 4096 * (int)v->starts;
 }
 
-/* Of a sweep's directory nothing but its jobs counts: elements that have not begun. */
+/* For the directory of a sweep only its jobs count: elements that have not begun. */
 static void judge_sweep(gt_watched *w, const gt_squeue *queue) {
   gt_squeue_job job;
   bool submitted;

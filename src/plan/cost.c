@@ -7,7 +7,7 @@
 
 /* ---- egress -------------------------------------------------------------------------------------------------------- */
 
-/* USD of the first `gb` of a month. */
+/* The cost in USD of the first `gb` of a month. */
 static double cost_until(const gt_plan_tariff *tariff, double gb) {
   double usd = 0;
   for (size_t i = 0; i < tariff->ntiers && tariff->tiers[i].from_gb < gb; i++) {
@@ -17,13 +17,14 @@ static double cost_until(const gt_plan_tariff *tariff, double gb) {
   return usd;
 }
 
-/* Mean price of a GB while the pool goes from `before` to `after`. */
+/* The mean price of a GB while the pool's volume grows from `before` to `after`. */
 static double mean_price(const gt_plan_tariff *tariff, double before, double after) {
   size_t first = 0, last = 0;
   if (tariff->ntiers == 0) return 0;
   while (first + 1 < tariff->ntiers && tariff->tiers[first + 1].from_gb <= before) first++;
   while (last + 1 < tariff->ntiers && tariff->tiers[last + 1].from_gb < after) last++;
-  if (first >= last) return tariff->tiers[first].usd_per_gb; /* one tier: no difference of large numbers */
+  /* one tier: avoids the difference of large numbers */
+  if (first >= last) return tariff->tiers[first].usd_per_gb;
   return (cost_until(tariff, after) - cost_until(tariff, before)) / (after - before);
 }
 
@@ -45,7 +46,7 @@ void gt_plan_egress(gt_plan_flow *flows, size_t nflows, const double *used_gb, s
 
 typedef enum { FROM_WORKER, FROM_FUNCTION, TO_FUNCTION, TO_WORKER } flow_kind;
 
-/* Flows of all batches; kind[i] says which term flow i is part of. */
+/* Flows of all batches; kind[i] is the term that flow i belongs to. */
 typedef struct {
   gt_plan_flow *flows;
   flow_kind *kind;
@@ -53,7 +54,7 @@ typedef struct {
   const gt_plan_placement *p;
 } flow_list;
 
-/* `objects` of the model's size in each batch. */
+/* objects: per batch, each of the model's size. */
 static void add_flow(flow_list *list, flow_kind kind, size_t from, size_t to, double objects) {
   const gt_plan_sites *sites = list->p->sites;
   double gb = objects * (double)list->p->batches * list->p->model_bytes / BYTES_A_GB;
@@ -105,7 +106,8 @@ static void add_transfer(gt_plan_terms *t, const gt_plan_placement *p, const dou
 
 /* ---- compute and storage: (2) to (5) ------------------------------------------------------------------------------- */
 
-/* Requests at one aggregator in a batch: every invocation lists, the last one reads what each was for; `gets` reads are the workers'. */
+/* Requests at one aggregator per batch.  Every invocation lists; the last one reads the object of
+   each. gets: the workers' reads. */
 typedef struct {
   size_t invocations, writes, gets;
 } requests;
@@ -128,7 +130,8 @@ gt_plan_terms gt_plan_cost(const gt_plan_placement *p, const double *vm_s, const
   for (size_t i = 0; i < p->nworkers; i++) t.iaas += vm_s[i] / 3600 * p->sites->rates[p->workers[i].site].vm_hour;
   for (size_t r = 0; r < p->nregional; r++) {
     size_t n = members(p, r);
-    add_point(&t, p, &p->regional[r], &use[r], (requests){n, n + 1, n}); /* the model is written here too */
+    /* the model is also written here */
+    add_point(&t, p, &p->regional[r], &use[r], (requests){n, n + 1, n});
   }
   if (p->nregional)
     add_point(&t, p, &p->global, &use[p->nregional], (requests){p->nregional, p->nregional, 0});

@@ -1,11 +1,13 @@
-/* What a run of geotrain's own topology costs: machine hours of its ranks, and what its links move. */
+/* The cost of a run of geotrain's own topology: machine hours of its ranks, and the traffic of its
+   links. */
 #include <math.h>
 
 #include "geotrain/plan.h"
 
 double gt_plan_billed(double seconds, const gt_plan_billing *billing) {
   double s = seconds > 0 ? fmax(seconds, billing->min_s) : 0;
-  if (billing->step_s > 0) s = ceil(s / billing->step_s - 1e-9) * billing->step_s; /* 60.00000001 s are one minute */
+  /* 60.00000001 s count as one minute */
+  if (billing->step_s > 0) s = ceil(s / billing->step_s - 1e-9) * billing->step_s;
   return s;
 }
 

@@ -1,5 +1,6 @@
-/* Elastic scheduling: checks, the searches, and why there is no plan.  geotrain's rule of load power, made one objective;
-   the idea of sizing a region by its data and its devices is Cloudless-Training's (2023). */
+/* Elastic scheduling: checks, choice of the search, and the reason if there is no plan. geotrain's
+   rule of load power is generalised to one objective; the idea of sizing a region by its data and
+   its devices is Cloudless-Training's (2023). */
 #include "elastic.h"
 
 #include <math.h>
@@ -56,7 +57,8 @@ static gt_status check(const gt_plan_problem *p) {
 
 /* ---- search ----------------------------------------------------------------------------------------------------------- */
 
-/* All regions make the same number of steps whatever they take, or do not wait for each other: the slowest alone decides. */
+/* All regions make the same number of steps whatever their devices, or do not wait for each other:
+   only the slowest region counts. */
 static bool one_time_for_all(const task *t) {
   const gt_plan_problem *p = t->problem;
   if (!p->barrier || t->n == 1 || p->steps > 0) return true;
@@ -74,7 +76,8 @@ static double value_of(const task *t, const gt_plan_goal *goal, int64_t *counts)
   return goal->fastest ? answer.time_s : answer.cost;
 }
 
-/* The best plan for a goal; found->value INFINITY: none was found, and with found->bound INFINITY there is none. */
+/* The best plan for a goal. found->value INFINITY: none was found; if found->bound is INFINITY too,
+   none exists. */
 static void solve(const task *t, const gt_plan_goal *goal, gt_plan_found *found) {
   int64_t *counts = GT_NEW_ARRAY(int64_t, t->ncounts);
   gt_plan_everything(t->problem, found->counts);
@@ -102,7 +105,7 @@ static bool proven(const gt_plan_found *found) {
   return found->bound >= found->value * (1 - 10 * GT_PLAN_EQUAL);
 }
 
-/* ---- why there is no plan --------------------------------------------------------------------------------------------- */
+/* ---- reasons for no plan ---------------------------------------------------------------------------------------------- */
 
 static gt_status too_late(const task *t, gt_plan_found *found) {
   gt_plan_goal goal = {.fastest = true, .limit_s = INFINITY, .budget = INFINITY, .start_s = t->problem->start_s};
@@ -120,7 +123,7 @@ static gt_status too_dear(const task *t, gt_plan_found *found, double limit_s) {
 
 /* ---- a plan ----------------------------------------------------------------------------------------------------------- */
 
-/* The fastest plan within the budget; of those equally fast the cheapest. */
+/* The fastest plan within the budget; the cheapest of equally fast ones. */
 static gt_status within_budget(const task *t, gt_plan_answer *answer) {
   double budget = t->problem->budget;
   gt_plan_goal goal = {.fastest = true, .limit_s = INFINITY, .budget = budget, .start_s = t->problem->start_s};

@@ -1,18 +1,20 @@
-/* One region's cheapest devices that are fast enough.
-   `async`: a bounded knapsack that is to be covered: least price with enough power and a number of ranks between two limits; depth first over the types by
-   price a power, against the fractional relaxation, in which one multiplier stands for the limit of ranks that binds (Lagrange).
-   `sync`: the number of ranks counts, and the slowest type of them: for each such type the cheapest ranks that are no slower. */
+/* The cheapest devices of one region that are fast enough.  `async`: a bounded covering knapsack:
+   least price with enough power and a number of ranks between two limits.  Depth-first search over
+   the types, in the order of price per power.  The bound is the fractional relaxation with a
+   Lagrange multiplier for the binding limit on ranks.  `sync`: the step time depends only on the
+   number of ranks and on their slowest type.  For each slowest type: the cheapest ranks that are at
+   least as fast. */
 #include "elastic.h"
 
 #include <math.h>
 #include <string.h>
 
-/* A type in the order of the search. */
+/* A type, in the order of the search. */
 typedef struct {
   size_t t;
   int64_t count;
-  double power, price, reduced;   /* reduced: price, the multiplier added */
-  double power_left, price_least; /* of this type and those after it */
+  double power, price, reduced;   /* reduced: price plus the multiplier */
+  double power_left, price_least; /* for this type and the following ones */
   int64_t count_left;
 } item;
 
@@ -21,7 +23,7 @@ struct gt_plan_cover {
   double limit_s;
   item *items;
   size_t n;
-  double offset; /* what the multiplier takes from every bound */
+  double offset; /* constant that the multiplier subtracts from every bound */
   int64_t *x;    /* by item */
   size_t *by_power;
   int64_t *counts;
@@ -58,7 +60,8 @@ int64_t gt_plan_cover_work(const gt_plan_cover *c) {
 
 /* ---- async: relaxation ------------------------------------------------------------------------------------------------ */
 
-/* Types that pay for themselves first, then by reduced price a power; of equals the better type, so that what is worse in all comes after it. */
+/* Types with negative reduced price come first, then by reduced price per power.  Of equal ones the
+   better comes first, so that a dominated type follows the one that dominates it. */
 static bool before(const item *a, const item *b) {
   bool pays_a = a->reduced < 0, pays_b = b->reduced < 0;
   if (pays_a != pays_b) return pays_a;
@@ -77,7 +80,8 @@ static void order_items(gt_plan_cover *c, double multiplier) {
   }
 }
 
-/* Least reduced price of items from i on that give `need` power, fractions allowed; INFINITY where they cannot.  *ranks: how many those are. */
+/* The least reduced price of items from i on with `need` power, fractions allowed; INFINITY if they
+   do not suffice. *ranks: their number. */
 static double relaxed(const gt_plan_cover *c, size_t i, double need, double *ranks) {
   double price = 0;
   *ranks = 0;
@@ -92,7 +96,8 @@ static double relaxed(const gt_plan_cover *c, size_t i, double need, double *ran
   return need > 0 ? INFINITY : price;
 }
 
-/* The multiplier with which the relaxation keeps the limit of ranks that it breaks without one. */
+/* Finds the multiplier with which the relaxation keeps the limit on ranks that it would violate
+   without one. */
 static void choose_multiplier(gt_plan_cover *c, double need) {
   double ranks, low = 0, high = 0, least = (double)c->site->least, most = (double)c->site->most;
   c->offset = 0;
@@ -120,7 +125,9 @@ static void choose_multiplier(gt_plan_cover *c, double need) {
     else
       high = middle;
   }
-  order_items(c, high); /* the side on which few devices pay for themselves: a search begins with fewer */
+  /* the end of the interval where few devices have a negative reduced price: the search starts with
+     fewer */
+  order_items(c, high);
   c->offset = high * (many ? most : least);
 }
 
@@ -141,7 +148,7 @@ static void leaf(gt_plan_cover *c, double price) {
   memcpy(c->best, c->counts, c->n * sizeof *c->best);
 }
 
-/* Of so many devices of items from i on. */
+/* The greatest power of `slots` devices of items from i on. */
 static double most_power(const gt_plan_cover *c, size_t i, int64_t slots) {
   if (slots >= c->items[i].count_left) return c->items[i].power_left;
   double power = 0;
@@ -155,7 +162,8 @@ static double most_power(const gt_plan_cover *c, size_t i, int64_t slots) {
   return power;
 }
 
-/* Some type before i that is no worse in any respect is not used up: then i is not touched. */
+/* If an earlier type with at least the power and at most the price is not used up, item i need not
+   be used. */
 static bool dominated(const gt_plan_cover *c, size_t i) {
   const item *it = &c->items[i];
   for (size_t j = 0; j < i; j++) {
@@ -167,7 +175,7 @@ static bool dominated(const gt_plan_cover *c, size_t i) {
 
 static void descend(gt_plan_cover *c, size_t i, double need, int64_t slots, int64_t least, double reduced, double price);
 
-/* Takes x of item i; false when the bound forbids it. */
+/* Takes x of item i; false if the bound rules it out. */
 static bool take(gt_plan_cover *c, size_t i, int64_t x, double need, int64_t slots, int64_t least, double reduced, double price) {
   const item *it = &c->items[i];
   double rest = need - (double)x * it->power, so_far = reduced + (double)x * it->reduced;
@@ -177,7 +185,8 @@ static bool take(gt_plan_cover *c, size_t i, int64_t x, double need, int64_t slo
   return true;
 }
 
-/* The bound is convex in what is taken of an item: from its lowest place upwards, then downwards, until it forbids more. */
+/* The bound is convex in the count of an item: starts at the minimum, goes up, then down, each
+   until the bound rules out more. */
 static void descend(gt_plan_cover *c, size_t i, double need, int64_t slots, int64_t least, double reduced, double price) {
   if (++c->nodes > c->nodes_most) return;
   if (i == c->n) {
@@ -199,7 +208,8 @@ static void descend(gt_plan_cover *c, size_t i, double need, int64_t slots, int6
     if (!take(c, i, x, need, slots, least, reduced, price)) break;
 }
 
-/* Power that the limit asks for, a little less than exactly: leaf() looks closely.  INFINITY: no power would do. */
+/* The power needed for the limit, rounded down slightly: leaf() checks exactly.  INFINITY: no power
+   suffices. */
 static double power_needed(const gt_plan_site *site, double limit_s) {
   gt_plan_tempo none = gt_plan_pace_at(site, 1, 0); /* devices that take no time */
   if (none.own_s > limit_s) return INFINITY;
@@ -242,11 +252,12 @@ static bool cheapest_async(gt_plan_cover *c, double *lower) {
 
 /* ---- sync -------------------------------------------------------------------------------------------------------------- */
 
-/* The least ranks in [least, most] that are in time with this step; 0: none are. */
+/* The least number of ranks in [least, most] that meets the limit with this step; 0: none does. */
 static int64_t ranks_needed(const gt_plan_site *site, double limit_s, double step_s, int64_t most) {
   int64_t low = site->least, high = most;
   if (low > high || gt_plan_pace_at(site, high, step_s).own_s > limit_s) return 0;
-  double guess = ceil((double)site->batches / floor(limit_s / step_s)); /* right where nothing is in the way */
+  /* exact unless exchanges or the WAN limit the pace */
+  double guess = ceil((double)site->batches / floor(limit_s / step_s));
   if (guess > (double)low && guess <= (double)high) {
     int64_t ranks = (int64_t)guess;
     if (gt_plan_pace_at(site, ranks, step_s).own_s <= limit_s && gt_plan_pace_at(site, ranks - 1, step_s).own_s > limit_s) return ranks;
@@ -268,7 +279,8 @@ int64_t gt_plan_as_fast(const gt_plan_site *site, double power) {
   return n < site->most ? n : site->most;
 }
 
-/* The cheapest `ranks` devices no slower than `power`; their price.  order: types by price. */
+/* Takes the cheapest `ranks` devices at least as fast as `power`; returns their price. order: types
+   by price. */
 static double take_cheapest(const gt_plan_site *site, const item *order, double power, int64_t ranks, int64_t *counts) {
   double price = 0;
   for (size_t i = 0; i < site->region->ndevices; i++) {
@@ -315,7 +327,7 @@ static bool cheapest_sync(gt_plan_cover *c, double *lower) {
   return c->best_price < INFINITY;
 }
 
-/* The least own_s: with each type as the slowest, as many ranks as there may be. */
+/* The least own_s: tries each type as the slowest, with as many ranks as allowed. */
 static void fastest_sync(const gt_plan_site *site, int64_t *counts, gt_plan_tempo *pace) {
   const gt_plan_region *region = site->region;
   double best = 0;
@@ -334,7 +346,7 @@ static void fastest_sync(const gt_plan_site *site, int64_t *counts, gt_plan_temp
     if (region->devices[t].power < best) counts[t] = 0;
 }
 
-/* ---- either ------------------------------------------------------------------------------------------------------------ */
+/* ---- both modes -------------------------------------------------------------------------------------------------------- */
 
 void gt_plan_fastest(const gt_plan_site *site, int64_t *counts, gt_plan_tempo *pace) {
   if (site->problem->local_sync)
@@ -352,7 +364,7 @@ bool gt_plan_cheapest(gt_plan_cover *c, const gt_plan_site *site, double limit_s
   gt_plan_fastest(site, counts, pace);
   if (pace->own_s > limit_s) return false;
   if (!(site->problem->local_sync ? cheapest_sync(c, &lower_price) : cheapest_async(c, &lower_price)))
-    c->best_price = INFINITY; /* the search ended before it found any: the fastest ones stay */
+    c->best_price = INFINITY; /* the search ended before it found a set: returns the fastest one */
   *pace = gt_plan_pace_of(site, counts);
   *lower = lower_price < c->best_price ? site->region->ps_price + lower_price : pace->rate;
   return true;

@@ -1,11 +1,12 @@
-/* The sets of devices that are worth having in one region. */
+/* The useful sets of devices of one region. */
 #include "elastic_options.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define LEFT_SHARE  32 /* of the nodes that are left, for one more option */
+/* the share 1/LEFT_SHARE of the remaining nodes may be used for one option */
+#define LEFT_SHARE  32
 #define NODES_LEAST 64
 
 static void add(gt_plan_options *o, size_t ndevices, const gt_plan_option *option, const int64_t *counts) {
@@ -16,7 +17,8 @@ static void add(gt_plan_options *o, size_t ndevices, const gt_plan_option *optio
   memcpy(o->counts + o->n++ * ndevices, counts, ndevices * sizeof *counts);
 }
 
-/* Cheapest devices in less and less time; steps that differ by a share less than `apart` are taken together.  False: there are more than `most`. */
+/* The cheapest devices for shorter and shorter times.  Sets whose steps differ by a smaller share
+   than `apart` are merged.  False: there are more than `most`. */
 static bool add_async(gt_plan_options *o, gt_plan_cover *cover, const gt_plan_site *site, double apart, size_t most, int64_t work, int64_t *counts) {
   gt_plan_option option;
   double lower, limit_s = INFINITY;
@@ -41,7 +43,8 @@ static bool add_async(gt_plan_options *o, gt_plan_cover *cover, const gt_plan_si
   }
 }
 
-/* With types down to `power`: as many of the cheapest as make one step less, or `apart` more of them. */
+/* With types down to `power`: increases the number of the cheapest ranks until there is one step
+   less, or by the share `apart`. */
 static void add_sync(gt_plan_options *o, gt_plan_cover *cover, const gt_plan_site *site, double power, double apart, int64_t *counts) {
   int64_t most = gt_plan_as_fast(site, power);
   for (int64_t ranks = site->least; ranks <= most;) {
@@ -74,7 +77,7 @@ static int by_rate(const void *a, const void *b) {
   return (x->own_s > y->own_s) - (x->own_s < y->own_s);
 }
 
-/* Sorts, and leaves out what is worse than another in everything. */
+/* Sorts by rate, and removes options that are worse than another in all respects. */
 static void sift(gt_plan_options *o, size_t ndevices) {
   place *places = GT_NEW_ARRAY(place, o->n);
   int64_t *counts = GT_NEW_ARRAY(int64_t, o->n * ndevices);

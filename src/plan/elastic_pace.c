@@ -1,4 +1,4 @@
-/* How long a plan takes and what it costs: the definition that the searches, too, are held to. */
+/* The time and the cost of a plan: the definition that the searches use as well. */
 #include "elastic.h"
 
 #include <math.h>
@@ -12,14 +12,14 @@ size_t gt_plan_counts(const gt_plan_problem *problem) {
 
 /* ---- a region -------------------------------------------------------------------------------------------------------- */
 
-/* As gt_ps counts them: an epoch ends with a batch that may be short. */
+/* Counted as in gt_ps: the last batch of an epoch may be short. */
 static int64_t batches_to_go(const gt_plan_problem *p, const gt_plan_region *region) {
   double batch = (double)p->batch;
   if (p->epochs > 0) return (int64_t)ceil(p->epochs * ceil(region->samples / batch) - 1e-9);
   return p->samples / p->batch + (p->samples % p->batch != 0);
 }
 
-/* The greatest price of which all are multiples, by Euclid's way; 0 where they have none that is not tiny. */
+/* The greatest common divisor of all prices (Euclid's algorithm); 0 if it would be tiny. */
 static double price_unit(const gt_plan_region *region) {
   double unit = 0, greatest = 0;
   for (size_t t = 0; t < region->ndevices; t++) {
@@ -86,7 +86,7 @@ gt_plan_tempo gt_plan_pace_of(const gt_plan_site *site, const int64_t *counts) {
   return pace;
 }
 
-/* Of the devices that are left, the least powerful goes; of equals the dearer. */
+/* The order of removal: the least powerful device first, of equal ones the more expensive. */
 static bool goes_first(const gt_plan_device *a, const gt_plan_device *b) {
   return a->power < b->power || (a->power == b->power && a->price > b->price);
 }
@@ -112,7 +112,7 @@ static int by_full(const void *a, const void *b) {
   return (x->full > y->full) - (x->full < y->full);
 }
 
-/* Rounds between which nobody drops out take equally long. */
+/* The time of the rounds, in groups between which no region drops out. */
 static double rounds_time(const gt_plan_problem *p, gt_plan_shift *s, size_t n) {
   qsort(s, n, sizeof *s, by_full);
   for (size_t i = n; i-- > 0;) s[i].most_s = i + 1 < n ? fmax(s[i].step_s, s[i + 1].most_s) : s[i].step_s;

@@ -1,18 +1,22 @@
-/* A barrier among regions that make different numbers of steps: who ends early is waited for in early rounds only, so no one time fits all.  Every region
-   chooses from its options; branch and bound over boxes of these, the lowest bound first.  Before it, guesses that equalise the time of a step, that of a whole
-   region and what lies between, each improved region by region; with many regions these are all there is. */
+/* Search with a barrier among regions that make different numbers of steps.  The others wait for a
+   region only in the rounds that it takes part in, so no single time applies to all.  Every region
+   chooses from its options.  Heuristics come first: they equalise the time of a step, the time of a
+   whole region, or a mixture, and each result is improved region by region.  Then branch and bound
+   over boxes of options, lowest bound first.  With many regions only the heuristics run. */
 #include <math.h>
 #include <string.h>
 
 #include "elastic_options.h"
 
-#define OPTIONS_WORK  2000000  /* nodes of the searches for options */
-#define POLISH_WORK   1000000  /* nodes that make a plan cheaper in the end */
-#define OPTIONS_MOST  16384    /* of all regions */
-#define OPTIONS_SYNC  1024     /* of one with `sync`: more are easily found, but make the search slower */
-#define OPTIONS_LEAST 32       /* of one */
-#define REGIONS_MOST  32       /* that the boxes take on */
-#define WORK_MOST     30000000 /* look-ups of options, and regions whose times are put together */
+#define OPTIONS_WORK 2000000 /* nodes of the searches for options, in total */
+#define POLISH_WORK  1000000 /* nodes for making the final plan cheaper */
+#define OPTIONS_MOST 16384   /* for all regions together */
+/* per region with `sync`: more are easily found, but slow down the search */
+#define OPTIONS_SYNC  1024
+#define OPTIONS_LEAST 32 /* per region, minimum */
+#define REGIONS_MOST  32 /* largest number of regions for the search over boxes */
+/* look-ups of options, and regions in computations of a plan's time */
+#define WORK_MOST     30000000
 #define GUESSES       24
 #define GUESS_WEIGHTS 5
 
@@ -22,13 +26,13 @@ typedef struct {
   const gt_plan_goal *goal;
   gt_plan_found *found;
   gt_plan_options *options; /* by region */
-  size_t *chosen, *kept;    /* by region; kept: the best */
+  size_t *chosen, *kept;    /* by region; kept: for the best plan */
   gt_plan_tempo *paces;     /* scratch, by region */
   gt_plan_shift *shifts;    /* scratch */
   int64_t work;
 } rounds;
 
-/* First and last option of every region. */
+/* The first and the last option of every region. */
 typedef struct {
   double bound;
   size_t *low, *high;
@@ -44,7 +48,7 @@ static double value_of_paces(rounds *w, double *time_s, double *rate) {
   return gt_plan_goal_value(w->goal, *time_s, *rate);
 }
 
-/* The value of what is chosen; kept if it is the best. */
+/* The value of the current choice; kept if it is the best. */
 static double try_chosen(rounds *w) {
   double time_s, rate;
   for (size_t r = 0; r < w->n; r++) w->paces[r] = w->options[r].options[w->chosen[r]].pace;
@@ -59,7 +63,7 @@ static double try_chosen(rounds *w) {
   return value;
 }
 
-/* The least of what options low to high stand for. */
+/* The minimum of all that options low to high represent. */
 static gt_plan_tempo least_of(rounds *w, size_t r, size_t low, size_t high) {
   const gt_plan_option *options = w->options[r].options;
   gt_plan_tempo least = options[low].least;
@@ -78,13 +82,14 @@ static double good_enough(const rounds *w) {
   return w->found->value * (1 - GT_PLAN_EQUAL);
 }
 
-/* ---- guesses ---------------------------------------------------------------------------------------------------------- */
+/* ---- heuristics ------------------------------------------------------------------------------------------------------- */
 
 static double measure(const gt_plan_tempo *pace, double weight) {
   return pow(pace->own_s, weight) * pow(pace->step_s, 1 - weight);
 }
 
-/* Every region takes its cheapest option whose measure is no greater than `limit`, or its fastest.  measures: of all options of all regions. */
+/* Every region takes its cheapest option whose measure is at most `limit`, or else its fastest.
+   measures: of all options of all regions. */
 static void choose_within(rounds *w, const double *measures, double limit) {
   for (size_t r = 0; r < w->n; measures += w->options[r++].n) {
     double least = INFINITY;
@@ -96,7 +101,8 @@ static void choose_within(rounds *w, const double *measures, double limit) {
   }
 }
 
-/* The longest step of all regions that make as many rounds as one with these steps; after gt_plan_time, which leaves w->shifts sorted. */
+/* The longest step among all regions that make at least as many rounds as one with this number of
+   steps.  Call after gt_plan_time, which sorts w->shifts. */
 static double slowest_in_last(const rounds *w, int64_t steps) {
   int64_t full = steps / w->sites[0].problem->period;
   size_t low = 0, high = w->n;
@@ -110,7 +116,8 @@ static double slowest_in_last(const rounds *w, int64_t steps) {
   return w->shifts[low].most_s;
 }
 
-/* What is chosen, but every region takes the cheapest option that makes the others wait no longer in any round: no slower than the slowest in its last one. */
+/* From the current choice, every region takes the cheapest option that does not delay the others in
+   any round: its step is no longer than the slowest step in its last round. */
 static void choose_slack(rounds *w) {
   for (size_t r = 0; r < w->n; r++) w->paces[r] = w->options[r].options[w->chosen[r]].pace;
   (void)gt_plan_time(w->sites[0].problem, w->paces, w->n, w->shifts);
@@ -148,7 +155,8 @@ static void guess(rounds *w) {
   gt_free(measures);
 }
 
-/* Makes found->counts cheaper in the same way, with the cheapest devices there are and not only with options. */
+/* Makes found->counts cheaper in the same way, but with the cheapest possible devices instead of
+   options only. */
 static void polish(rounds *w, gt_plan_cover *cover, int64_t *counts) {
   const gt_plan_problem *p = w->sites[0].problem;
   double time_s, rate, lower;
@@ -168,7 +176,7 @@ static void polish(rounds *w, gt_plan_cover *cover, int64_t *counts) {
   }
 }
 
-/* One region after another takes the option that is best as long as the others keep theirs. */
+/* Changes one region after another to its best option, given the options of the others. */
 static void improve(rounds *w) {
   memcpy(w->chosen, w->kept, w->n * sizeof *w->chosen);
   for (double before = INFINITY; w->found->value < before && w->work < WORK_MOST / 4;) {
@@ -198,13 +206,14 @@ static double bound_of(rounds *w) {
   return value_of_paces(w, &time_s, &rate);
 }
 
-/* Sets w->paces to the least of every region, and bound. */
+/* Sets w->paces to the minimum of every region, and the bound. */
 static void bound_box(rounds *w, box *b) {
   for (size_t r = 0; r < w->n; r++) w->paces[r] = least_of(w, r, b->low[r], b->high[r]);
   b->bound = bound_of(w);
 }
 
-/* Leaves out options at a region's ends that cannot be in a better plan.  False: nothing is left. */
+/* Removes options at both ends of a region's range that cannot be in a better plan.  False: nothing
+   is left. */
 static bool trim(rounds *w, box *b) {
   bound_box(w, b);
   for (size_t r = 0; r < w->n && b->bound < good_enough(w); r++) {
@@ -225,7 +234,7 @@ static bool trim(rounds *w, box *b) {
   return b->bound < good_enough(w);
 }
 
-/* The region whose options differ most, in time and in rate; w->n: every region has one. */
+/* The region whose options differ most in time and rate; w->n: every region has only one option. */
 static size_t widest(const rounds *w, const box *b) {
   size_t at = w->n;
   double most = -1, rate = 0, time_s = 0;
@@ -268,7 +277,8 @@ static box heap_pop(heap *h) {
   return top;
 }
 
-/* Keeps the part of a box from low to high of region r, if a better plan can be in it; a box of one plan is that plan. */
+/* Keeps the part of a box with options low to high of region r if it may contain a better plan; a
+   box with only one plan is evaluated. */
 static void keep_part(rounds *w, heap *h, const box *whole, size_t r, size_t low, size_t high, double *floor) {
   box b = box_of(w->n);
   memcpy(b.low, whole->low, 2 * w->n * sizeof *b.low);
@@ -282,7 +292,8 @@ static void keep_part(rounds *w, heap *h, const box *whole, size_t r, size_t low
   if (keep) {
     memcpy(w->chosen, b.low, w->n * sizeof *b.low);
     (void)try_chosen(w);
-    *floor = fmin(*floor, b.bound); /* lower than the plan where its options stand for several */
+    /* below the plan's value if its options represent several sets */
+    *floor = fmin(*floor, b.bound);
   }
   gt_free(b.low);
 }
@@ -308,7 +319,7 @@ static double search(rounds *w) {
   return bound;
 }
 
-/* ---- all of it -------------------------------------------------------------------------------------------------------- */
+/* ---- entry point ------------------------------------------------------------------------------------------------------ */
 
 void gt_plan_rounds(const gt_plan_site *sites, size_t n, const gt_plan_goal *goal, gt_plan_found *found) {
   rounds w = {.sites = sites, .n = n, .goal = goal, .found = found};

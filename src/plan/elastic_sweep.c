@@ -1,29 +1,34 @@
-/* The best time of all regions together, where each waits for the one that takes longest: T in [fastest, limit], at which every region takes its cheapest
-   devices in time.  Their rate C(T) falls as T grows, so that in [a, b) no plan has a lower value than (a, C(b)) has: branch and bound over intervals, the lowest
-   bound first.  Regions whose devices cost the same at both ends of an interval keep them inside it. */
+/* Finds the best time for all regions together if every region waits for the slowest.  At a time T
+   in [fastest, limit] every region takes its cheapest devices that are fast enough.  Their total
+   rate C(T) falls as T grows, so no plan in [a, b) has a lower value than (a, C(b)): branch and
+   bound over intervals, lowest bound first.  A region whose devices cost the same at both ends of
+   an interval keeps them inside it. */
 #include "elastic.h"
 
 #include <math.h>
 #include <string.h>
 
-#define PASSES      3
-#define PASS_WORK   2000000  /* nodes of the regions' searches and look-ups in a pass: all passes take a second or less */
-#define SYNC_WORK   4000000  /* there is one pass: every look-up is exact */
-#define NODES_LEAST 64       /* for a region at one time, in the first pass */
-#define NODES_MORE  16       /* times as many in the next */
-#define CACHE_MOST  20000000 /* regions x intervals that are kept */
+#define PASSES 3
+/* search nodes and look-ups per pass: all passes together take a second or less */
+#define PASS_WORK   2000000
+#define SYNC_WORK   4000000  /* for `sync`, which has one pass only: every look-up is exact */
+#define NODES_LEAST 64       /* per region and time, in the first pass */
+#define NODES_MORE  16       /* growth factor from pass to pass */
+#define CACHE_MOST  20000000 /* largest number of regions x intervals that are stored */
 
-/* What all regions take at one T. */
+/* The choices of all regions for one T. */
 typedef struct {
-  double limit_s, time_s, rate, lower; /* asked for, what it is, its rate, and a rate that none has a lower one than */
+  /* requested T, actual T, total rate, and a lower bound for the rate */
+  double limit_s, time_s, rate, lower;
   int users;
   double *own_s, *rates, *lowers; /* by region */
-  double *solved_s, *nodes;       /* by region: T for which its devices were found, and the search's limit */
+  /* by region: T for which its devices were found, and the node limit of that search */
+  double *solved_s, *nodes;
 } sheet;
 
 typedef struct {
   double bound;
-  sheet *from, *to; /* plans with from->limit_s < T < to->time_s */
+  sheet *from, *to; /* covers plans with from->limit_s < T < to->time_s */
   int depth;
 } interval;
 
@@ -34,10 +39,10 @@ typedef struct {
   gt_plan_cover *cover;
   interval *heap;
   size_t nheap, capacity;
-  double value, rate;  /* the best */
-  double *solved_s;    /* its, and its nodes */
-  double floor;        /* of what lies on a sheet */
-  int64_t work, nodes; /* nodes: for all regions at one time */
+  double value, rate;  /* of the best plan */
+  double *solved_s;    /* of the best plan, followed by its node limits */
+  double floor;        /* lower bound of values on evaluated sheets */
+  int64_t work, nodes; /* nodes: limit for all regions at one T */
 } sweep;
 
 /* ---- sheets ----------------------------------------------------------------------------------------------------------- */
@@ -79,7 +84,8 @@ static void look_up(sweep *w, sheet *s, size_t r, const sheet *from, const sheet
   s->solved_s[r] = s->limit_s;
 }
 
-/* The sheet at limit_s, which lies between two sheets or is one of the first.  The caller owns it. */
+/* Evaluates limit_s, which lies between two sheets or (NULL) is one of the first.  The caller owns
+   the result. */
 static sheet *evaluate(sweep *w, double limit_s, const sheet *from, const sheet *to, int64_t *counts) {
   sheet *s = sheet_open(w->n);
   s->limit_s = limit_s;
@@ -126,7 +132,8 @@ static interval heap_pop(sweep *w) {
   return top;
 }
 
-/* A value as good as this ends the search: the best, and what its sheets leave open is not found by splitting. */
+/* A bound at least this good ends the search.  Splitting cannot improve on w->floor, the
+   uncertainty of the sheets themselves. */
 static double good_enough(const sweep *w) {
   return fmin(w->value, w->floor) * (1 - GT_PLAN_EQUAL);
 }
@@ -140,7 +147,7 @@ static void consider(sweep *w, sheet *from, sheet *to, int depth) {
   heap_push(w, it);
 }
 
-/* In halves, and every other time off its end, where the next step of C is. */
+/* Splits in half or, every other time, just below the upper end, at the next step of C. */
 static void split(sweep *w, interval it, int64_t *counts) {
   double below = nextafter(it.to->time_s, 0), middle = it.depth % 2 ? below : sqrt(it.from->limit_s * it.to->time_s);
   if (middle <= it.from->limit_s || middle > below) middle = below;
@@ -166,7 +173,7 @@ static double fastest_time(const sweep *w, int64_t *counts) {
   return time_s;
 }
 
-/* One pass over all times up to the limit: the lowest value that a plan can have. */
+/* One pass over all times up to the limit; returns a lower bound for the value of a plan. */
 static double search(sweep *w, double first_s, double last_s, int64_t *counts) {
   int64_t end = w->work + (w->sites[0].problem->local_sync ? SYNC_WORK : PASS_WORK);
   w->floor = INFINITY;
@@ -188,7 +195,7 @@ static double search(sweep *w, double first_s, double last_s, int64_t *counts) {
   return bound;
 }
 
-/* The devices of the best plan, found again. */
+/* Repeats the searches of the best plan to get its devices. */
 static void write_best(sweep *w, int64_t *counts) {
   for (size_t r = 0; r < w->n; r++) {
     gt_plan_tempo pace;

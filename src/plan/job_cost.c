@@ -1,11 +1,13 @@
-/* What a run of a job costs, planned or measured: from the job's prices to the result that is shown. */
+/* The cost of a run of a job, planned or measured: from the job's prices to the result that is
+   shown. */
 #include "geotrain/plan_job.h"
 
 #include <stdio.h>
 
 #include "geotrain/plan.h"
 
-/* Tiers of the job's tariffs as gt_plan_egress takes them, one after another in their order; the caller frees both. */
+/* The tiers of the job's tariffs in the form for gt_plan_egress, one after another; the caller
+   frees both arrays. */
 typedef struct {
   gt_plan_tier *tiers;
   gt_plan_tariff *tariffs;
@@ -40,7 +42,8 @@ static gt_plan_cost_region region_of(const gt_job *job, const gt_job_prices *p, 
                                .billing = {job->plan.billing_s, own->min_s}};
 }
 
-/* What crossed from each region to all at a site, as one link to the last of these: they have one tariff.  Their number. */
+/* Adds up the traffic from each region to all regions at one site as a single link to the last of
+   these, as they have the same tariff.  Returns the number of links. */
 static size_t links_of(gt_plan_cost_link *links, const gt_job_prices *p, const double *bytes, tariff_set *set) {
   size_t n = 0;
   size_t *last = GT_NEW_ARRAY(size_t, p->nsites + 1);
@@ -65,7 +68,7 @@ static size_t links_of(gt_plan_cost_link *links, const gt_job_prices *p, const d
   return n;
 }
 
-/* Whether a tier that counted is assumed: those that the pool's volume reaches. */
+/* Whether a tier that applied is assumed: a tier applies if the pool's volume reaches it. */
 static bool tiers_assumed(const gt_job_prices *p, const gt_plan_cost_link *links, size_t n, const tariff_set *set) {
   for (size_t i = 0; i < n; i++) {
     const gt_job_tariff *t = gt_job_tariff_between(p, links[i].from, links[i].to);

@@ -1,25 +1,27 @@
-/* A placement's mini-batches in time: training, gradients to storage, functions that add them, workers that poll for the model (Phalak et al., section 3). */
+/* The times of a placement's mini-batches: training, upload of gradients to storage, functions that
+   add them, workers that poll for the model (Phalak et al., section 3). */
 #include "geotrain/plan.h"
 
 #include <math.h>
 
-/* Times of one batch at one aggregator. */
+/* The times of one batch at one aggregator. */
 typedef struct {
   gt_ns last;  /* the last gradient (or sum) is in its storage */
   gt_ns model; /* the model is in the storage that its workers read */
-  gt_ns ended; /* its function's last invocation has ended, and the gradients are deleted */
-  gt_ns *in;   /* when each object came in, nin of them */
+  gt_ns ended; /* its function's last invocation has ended and the gradients are deleted */
+  gt_ns *in;   /* arrival of each object; nin entries */
   size_t nin;
-  gt_ns model_before; /* of the batch before; negative: none */
+  gt_ns model_before; /* of the previous batch; negative: none */
 } point_time;
 
 typedef struct {
   const gt_plan_placement *p;
   const gt_plan_pace *pace;
   gt_plan_use *use;
-  gt_ns *ready;      /* when each worker begins its batch, nworkers */
-  gt_ns *asked;      /* when each knows that its gradient is stored, and asks for the model */
-  gt_ns *in;         /* room of all points' `in`, nworkers + nregional */
+  gt_ns *ready; /* start of each worker's batch; nworkers */
+  /* time when each worker knows that its gradient is stored, and asks for the model */
+  gt_ns *asked;
+  gt_ns *in;         /* memory for `in` of all points, nworkers + nregional */
   point_time *point; /* nregional + 1, the global one last */
   gt_plan_split sum; /* over workers and batches, not yet divided */
   size_t bytes;
@@ -33,13 +35,13 @@ static gt_ns back(const course *c, size_t from, size_t to) {
   return gt_from_seconds(link_of(c, from, to)->back_s);
 }
 
-/* One object over a connection of its own; returns when it has arrived. */
+/* Sends one object over a new connection; returns its arrival time. */
 static gt_ns send_new(const course *c, size_t from, size_t to, gt_ns ready) {
   gt_link_state state = gt_link_start(1, from, to, ready);
   return gt_link_step(&state, link_of(c, from, to), NULL, c->bytes, ready).arrive;
 }
 
-/* `objects` one after another over a connection that is open. */
+/* Sends `objects` one after another over an open connection. */
 static gt_ns send_open(const course *c, size_t from, size_t to, size_t objects, gt_ns ready) {
   gt_link_spec spec = *link_of(c, from, to);
   gt_link_state state = gt_link_start(1, from, to, ready);
@@ -51,13 +53,14 @@ static gt_ns send_open(const course *c, size_t from, size_t to, size_t objects, 
 
 /* ---- an aggregator ------------------------------------------------------------------------------------------------- */
 
-/* A function's first question to its storage: set-up and one round trip. */
+/* The time of a function's first request to its storage: set-up and one round trip. */
 static gt_ns list_time(const course *c, const gt_plan_point *point) {
   const gt_link_spec *spec = link_of(c, point->function, point->storage);
   return gt_from_seconds((1 + spec->setup_rtts) * (spec->latency_s + spec->back_s));
 }
 
-/* All but the last invocation list and end.  The last one lists, reads and adds all; returns when it has the sum. */
+/* All invocations but the last only list.  The last one lists, then reads and adds all objects;
+   returns the time of the sum. */
 static gt_ns add_up(course *c, const gt_plan_point *point, point_time *t, gt_plan_use *use) {
   const gt_ns list = list_time(c, point);
   t->last = t->in[0];
@@ -69,14 +72,15 @@ static gt_ns add_up(course *c, const gt_plan_point *point, point_time *t, gt_pla
   return read + gt_from_seconds(c->pace->add_s_per_gb * (double)t->nin * (double)c->bytes / 1e9);
 }
 
-/* What the last invocation took; and the gradients go. */
+/* Adds the time of the last invocation, and the storage time of the gradients, which are then
+   deleted. */
 static void end_invocation(course *c, point_time *t, gt_plan_use *use, gt_ns ended) {
   t->ended = ended;
   use->function_s += gt_seconds(ended - t->last) - c->pace->start_s;
   for (size_t i = 0; i < t->nin; i++) use->stored_gb_s += gt_seconds(ended - t->in[i]) * (double)c->bytes / 1e9;
 }
 
-/* The model takes the place of the one before. */
+/* The model replaces the previous one. */
 static void keep_model(course *c, point_time *t, gt_plan_use *use, gt_ns model) {
   if (t->model_before >= 0) use->stored_gb_s += gt_seconds(model - t->model_before) * (double)c->bytes / 1e9;
   t->model = t->model_before = model;
@@ -90,7 +94,8 @@ static void aggregate_central(course *c) {
   keep_model(c, t, &c->use[0], model);
 }
 
-/* Regional functions write sums to the global storage; the global one writes the model to all regional storages at once. */
+/* Regional functions write sums to the global storage; the global function writes the model to all
+   regional storages at the same time. */
 static void aggregate_regional(course *c) {
   const gt_plan_placement *p = c->p;
   const size_t top = p->nregional;
@@ -134,13 +139,14 @@ static void train_and_upload(course *c) {
   }
 }
 
-/* The worker asks until the model is there, and reads it. */
+/* The worker polls until the model is there, then reads it. */
 static void poll_and_download(course *c, size_t i) {
   const gt_plan_placement *p = c->p;
   const size_t site = p->workers[i].site, storage = storage_of(p, i), k = p->nregional ? p->workers[i].point : 0;
   const gt_link_spec *to = link_of(c, site, storage);
   const gt_ns every = gt_from_seconds(fmax(fmax(c->pace->poll_s, to->latency_s + to->back_s), 1e-6));
-  gt_ns first = c->asked[i] + gt_from_seconds(to->latency_s), model = c->point[k].model; /* the first request is at the storage */
+  /* arrival of the first request at the storage */
+  gt_ns first = c->asked[i] + gt_from_seconds(to->latency_s), model = c->point[k].model;
   int64_t failed = first >= model ? 0 : (model - first + every - 1) / every;
   gt_ns found = first + failed * every, last = p->nregional ? c->point[p->nregional].last : c->point[0].last;
   c->use[k].failed_reads += (double)failed;

@@ -1,20 +1,21 @@
-/* The bill decides: the problem of elastic scheduling knows neither billing steps, minimum times
-   nor egress that depends on the set, so sets are simulated and judged by what they would really
-   cost: those near the best one, all where that can be, and never those that cannot be better.
-   What no set can be better than says how far from the best the plan can be. */
+/* Chooses by the simulated bill.  The problem of elastic scheduling ignores billing steps, minimum
+   times and egress that depends on the set.  So sets are simulated and judged by their real cost:
+   those near the best one, all of them if possible, and never those that cannot be better.  The
+   lower bound over all sets says how far from the best the plan can be. */
 #include <math.h>
 #include <string.h>
 
 #include "bill.h"
 
-#define WORK       5     /* simulations of max_events each: the search for a candidate */
-#define COARSE     16    /* in longer runs sets are compared by so many times fewer */
-#define COARSE_MIN 50000 /* but not of fewer events than that */
+/* budget for the search for a candidate, in simulations of max_events each */
+#define WORK       5
+#define COARSE     16    /* for longer runs sets are compared with this many times fewer events */
+#define COARSE_MIN 50000 /* but with at least this many events */
 
 /* ---- the search ------------------------------------------------------------------------------ */
 
-/* The best sets again, as finely as the plan's figures are made: the first that holds, unless one
-   that is known is better. */
+/* Simulates the best sets again, as finely as for the plan's figures: takes the first that fits,
+   unless a known one is better. */
 static gt_status confirm(gt_planner_bill *b) {
   size_t n = b->nkept, width = b->p->ncounts;
   int64_t *kept = b->kept;
@@ -42,15 +43,15 @@ static void set_gap(gt_planner_bill *b, double least) {
   c->exact = false;
   if (b->belied) return;
   if (!best.fits)
-    c->exact = least == INFINITY; /* none holds what is asked for */
+    c->exact = least == INFINITY; /* none meets the limits */
   else if (least > 0 && best.first > 0)
     c->gap = fmax(0, 1 - least / best.first);
   if (best.fits) c->exact = c->gap <= 10 * GT_PLANNER_BILL_EQUAL;
   if (c->exact) c->gap = 0;
 }
 
-/* Where nothing is asked for, the limit is the time of everything everywhere: coarse times are held
-   to its coarse one. */
+/* If nothing is asked for, the limit is the time of everything everywhere.  Coarse times are
+   compared with its coarse time. */
 static gt_status try_everything(gt_planner_bill *b) {
   GT_TRY(gt_planner_bill_try(b, b->c->everything.counts));
   if (!gt_planner_asked(b->p)) b->judged_s *= gt_planner_bill_best(b).second / b->c->everything.at[GT_PLANNER_EXPECTED].figures.wall_s;
@@ -76,7 +77,7 @@ static gt_status search_all(gt_planner_bill *b) {
   return GT_OK;
 }
 
-/* What is best becomes the candidate's set. */
+/* Makes the best set the candidate's set. */
 static void settle(const gt_planner_bill *b) {
   gt_planner_candidate *c = b->c;
   size_t bytes = b->p->ncounts * sizeof *b->kept;

@@ -1,21 +1,22 @@
-/* What the files of the search by the simulated bill share: sets, what is thought of them, and what
-   no set can be better than. */
+/* Shared by the files of the search by the simulated bill: sets of devices, verdicts on them, and
+   lower bounds for all sets. */
 #ifndef GEOTRAIN_PLANNER_BILL_H
 #define GEOTRAIN_PLANNER_BILL_H
 
 #include "internal.h"
 
-#define GT_PLANNER_BILL_KEPT   4    /* the best sets that are kept */
-#define GT_PLANNER_BILL_EQUAL  1e-9 /* values that differ by less than this share are the same */
-#define GT_PLANNER_BILL_LARGE  64   /* with more types in all regions the problem is not solved often */
-#define GT_PLANNER_BILL_EVENTS 5000 /* what a simulation costs beside its events */
+#define GT_PLANNER_BILL_KEPT  4    /* number of best sets that are kept */
+#define GT_PLANNER_BILL_EQUAL 1e-9 /* values that differ by less than this share are the same */
+/* with more types in all regions the problem is solved only rarely */
+#define GT_PLANNER_BILL_LARGE  64
+#define GT_PLANNER_BILL_EVENTS 5000 /* cost of a simulation in addition to its events */
 
-/* ---- list.c: sets of devices, each once ------------------------------------------------------ */
+/* ---- list.c: lists of distinct sets of devices ----------------------------------------------- */
 
 typedef struct {
   size_t width, n, capacity;
   int64_t *counts;   /* n x width */
-  uint32_t *buckets; /* nbuckets, a power of two: the set's number + 1, 0 where there is none */
+  uint32_t *buckets; /* nbuckets, a power of two: index of the set + 1, or 0 for empty */
   size_t nbuckets;
 } gt_planner_list;
 
@@ -28,89 +29,91 @@ static inline const int64_t *gt_planner_list_at(const gt_planner_list *list, siz
   return list->counts + i * list->width;
 }
 
-/* ---- what is thought of a set ---------------------------------------------------------------- */
+/* ---- verdicts on sets ------------------------------------------------------------------------ */
 
 typedef struct {
   bool fits;
-  double over;          /* it misses what is asked for by this factor; not compared where it fits */
-  double first, second; /* what is wanted least; of equals, least of this */
+  double over;          /* the factor by which it exceeds a limit; not compared if it fits */
+  double first, second; /* first: the quantity to minimise; second: decides between equal ones */
 } gt_planner_verdict;
 
-/* How the best set did beside what the problem says of it. */
+/* The best set's simulation relative to the problem's prediction. */
 typedef struct {
-  double slower;      /* its time over the problem's */
-  double high;        /* its high time over the expected one */
+  double slower;      /* its time over the predicted time */
+  double high;        /* its high time over its expected time */
   double *egress_usd; /* nregions */
 } gt_planner_seen;
 
 typedef struct {
-  const gt_planner *p; /* simulates as finely as the plan's figures are made */
-  gt_planner coarse;   /* the same, as finely as sets are compared */
-  bool fine;           /* no less finely than that */
+  const gt_planner *p; /* simulates as finely as for the plan's figures */
+  gt_planner coarse;   /* the same planner, simulating as finely as for comparing sets */
+  bool fine;           /* `coarse` is as fine as `p` */
   gt_planner_candidate *c;
-  const gt_plan_problem *problem; /* as simulations have corrected it */
-  const double *power;            /* of each device, before that */
-  gt_plan_problem least;          /* computing alone, at full power or more: no set takes less */
-  double wan_s;                   /* every run takes that long, for what crosses the WAN */
-  double egress_usd;              /* every set pays that */
-  double limit_s;                 /* the run may take so long, as expected */
-  bool belied;                    /* a set did better than it can */
-  double judged_s;                /* and so long by forecasts as coarse as sets are compared by */
+  const gt_plan_problem *problem; /* as corrected by simulations */
+  const double *power;            /* of each device, before the correction */
+  /* lower bound for the time of any set: computing alone, at full power or more */
+  gt_plan_problem least;
+  double wan_s;      /* lower bound for the time of every run, from WAN traffic */
+  double egress_usd; /* lower bound for the egress cost of every set */
+  double limit_s;    /* limit for the expected time of the run */
+  bool belied;       /* a set was better than its lower bound */
+  double judged_s;   /* limit_s for forecasts as coarse as those that compare sets */
   gt_planner_list tried;
-  int64_t *kept; /* nkept x ncounts, the best first */
+  int64_t *kept; /* nkept x ncounts, best first */
   gt_planner_verdict verdicts[GT_PLANNER_BILL_KEPT];
   size_t nkept;
-  gt_planner_seen seen; /* of the best */
+  gt_planner_seen seen; /* for the best set */
   int64_t *next;        /* ncounts, scratch */
-  int64_t work, last;   /* events left, and those of the last set */
+  int64_t work, last;   /* events left; events of the last set */
 } gt_planner_bill;
 
 /* bill_verdict.c */
 
-/* Whether the fastest set is wanted and not the cheapest. */
+/* Whether the fastest set is wanted rather than the cheapest. */
 bool gt_planner_bill_by_time(const gt_planner_bill *b);
 bool gt_planner_bill_better(const gt_planner_verdict *a, const gt_planner_verdict *b);
-/* The best verdict so far; of nothing where no set was simulated. */
+/* The best verdict so far; an empty one if no set was simulated. */
 gt_planner_verdict gt_planner_bill_best(const gt_planner_bill *b);
-/* Whether a set of which that is known can be better than the best. */
+/* Whether a set with this lower bound can be better than the best. */
 bool gt_planner_bill_may_be_better(const gt_planner_bill *b, double least);
-/* What machines cost in wall_s, start included: USD, or hours where no price is known. */
+/* The cost of machines for wall_s plus start: USD, or hours if no price is known. */
 double gt_planner_bill_machines(const gt_planner_bill *b, const int64_t *counts, double wall_s);
 
 /* bill_least.c */
 
-/* Opens least, egress_usd and wan_s. */
+/* Sets least, egress_usd and wan_s. */
 gt_status gt_planner_bill_least_open(gt_planner_bill *b);
 void gt_planner_bill_least_close(gt_planner_bill *b);
-/* No less than that is what is wanted least; INFINITY: the set misses. */
+/* A lower bound for the quantity to minimise; INFINITY: the set exceeds a limit. */
 double gt_planner_bill_least(const gt_planner_bill *b, const int64_t *counts);
-/* A simulation of a whole run takes or costs less than it can: then nothing is proven. */
+/* Whether the simulation of a whole run is below the set's lower bound; then nothing is proven. */
 bool gt_planner_bill_belies(const gt_planner_bill *b, const gt_planner_set *set);
-/* No less than that is what is wanted least in any set; 0: not known. */
+/* A lower bound for the quantity to minimise over all sets; 0: unknown. */
 double gt_planner_bill_least_of_all(const gt_planner_bill *b);
 
 /* bill_try.c */
 
-/* Takes a set that is simulated already, unless it was taken. */
+/* Takes in a set that is already simulated, unless this was done before. */
 void gt_planner_bill_take_known(gt_planner_bill *b, const gt_planner_set *set);
-/* Simulates a set as finely as p says. */
+/* Simulates a set as finely as p does. */
 gt_status gt_planner_bill_simulate(gt_planner_bill *b, const gt_planner *p, const int64_t *counts);
-/* Simulates a set that was not yet, if there is work left and it is not known to be no better. */
+/* Simulates a set that was not tried yet, if there is work left and its lower bound does not rule
+   it out. */
 gt_status gt_planner_bill_try(gt_planner_bill *b, const int64_t *counts);
 
 /* bill_all.c */
 
-/* Regions have so many devices, and may take them. */
+/* Whether regions have these devices and may use them. */
 bool gt_planner_bill_may_be(const gt_planner_bill *b, const int64_t *counts);
-/* Sets that there are, those that may not be included. */
+/* The number of sets, including those that are not allowed. */
 double gt_planner_bill_number_of_sets(const gt_planner_bill *b);
-/* Simulates sets, where there is work enough for all that may be better, until the others are no
-   better.  *least: no set is better than that (INFINITY: none holds what is asked for); where sets
-   are compared coarsely that is what all of them are worth at most. */
+/* If the remaining work allows it, simulates all sets that may be better than the best, until the
+   others are ruled out. *least: no set is better than that (INFINITY: none meets the limits); if
+   sets are compared coarsely, it is the lower bound of all sets. */
 gt_status gt_planner_bill_all(gt_planner_bill *b, double *least);
 
-/* bill_near.c: from the problem's sets and those near the best ones to better ones, until none
-   is or the work is done. */
+/* bill_near.c: from the problem's sets and neighbours of the best sets to better ones, until there
+   are none or the work is used up. */
 gt_status gt_planner_bill_climb(gt_planner_bill *b);
 
 #endif

@@ -1,5 +1,5 @@
-/* All sets, by what they are worth at most: the first that could not be simulated says how good any
-   of them can be. */
+/* Tries all sets in the order of their lower bounds; the first set that could not be simulated
+   bounds all remaining ones. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -32,7 +32,7 @@ double gt_planner_bill_number_of_sets(const gt_planner_bill *b) {
   return sets;
 }
 
-/* The set of that number, from 0 on; it need not be one that can be. */
+/* The set with this number, from 0 on; it need not be an allowed set. */
 static void set_of(const gt_planner_bill *b, size_t number, int64_t *counts) {
   for (size_t r = 0; r < b->p->job->nregions; r++) {
     const gt_planner_pool *pool = &b->p->pools[r];
@@ -55,7 +55,7 @@ static int by_least(const void *x, const void *y) {
   return order != 0 ? order : (a->number > b->number) - (a->number < b->number);
 }
 
-/* Those that may be better than the best, by what they are worth at most; the caller frees them. */
+/* The sets that may be better than the best, sorted by lower bound; the caller frees them. */
 static numbered *sets_by_least(gt_planner_bill *b, size_t *n) {
   size_t all = (size_t)gt_planner_bill_number_of_sets(b);
   numbered *sets = GT_NEW_ARRAY(numbered, all);
@@ -75,7 +75,8 @@ gt_status gt_planner_bill_all(gt_planner_bill *b, double *least) {
   numbered *sets = sets_by_least(b, &n);
   gt_status status = GT_OK;
   double first = n > 0 ? sets[0].least : INFINITY;
-  bool all = (double)n * (double)b->last <= (double)b->work; /* some of them would prove nothing */
+  /* a part of them would prove nothing */
+  bool all = (double)n * (double)b->last <= (double)b->work;
   *least = INFINITY;
   for (size_t i = 0; i < n && status == GT_OK && gt_planner_bill_may_be_better(b, sets[i].least); i++) {
     set_of(b, sets[i].number, b->next);

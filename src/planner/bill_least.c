@@ -1,7 +1,7 @@
-/* What no set can be better than.  Time: a region's batches are computed by its devices at their
-   full power, or the busiest link lets what the fewest steps send pass, and nothing else takes time.
-   Cost: the machines for that time, and the egress of the fewest steps.  What a simulation adds to
-   that (servers, waiting, evaluations, checkpoints) only makes a set slower and dearer. */
+/* Lower bounds for sets.  Time: a region's batches at the full power of its devices, or the traffic
+   of the fewest steps over the busiest link; nothing else takes time.  Cost: the machines for that
+   time, and the egress of the fewest steps.  Whatever a simulation adds (servers, waiting,
+   evaluations, checkpoints) makes a set slower and more expensive. */
 #include <math.h>
 #include <string.h>
 
@@ -10,34 +10,38 @@
 #include "geotrain/sync.h"
 #include "bill.h"
 
-#define VARIATION 0.1  /* steps that vary take no less than that of their mean */
+#define VARIATION 0.1  /* with varying steps, lower bound of a step relative to the mean step */
 #define FREE      1e30 /* samples/s: computing takes no time */
-#define BELIEVED  1e-6 /* simulated times are whole nanoseconds */
-#define PARTLY    0.99 /* of the bytes that follow from a part of a run */
-#define PIECES    200  /* of the time between the fastest set and the slowest that can be better */
-#define SHIFT     1e6  /* a start so many times the time: what is cheapest has the lowest rate */
-#define NEVER_S   1e12
-#define DEAR      1e30
+#define BELIEVED  1e-6 /* relative tolerance: simulated times are whole nanoseconds */
+#define PARTLY    0.99 /* factor for bytes extrapolated from a part of a run */
+/* number of intervals between the fastest set and the slowest that can be better */
+#define PIECES 200
+/* a start time that exceeds the run time by this factor: then the cheapest set has the lowest
+   rate */
+#define SHIFT   1e6
+#define NEVER_S 1e12
+#define DEAR    1e30
 
 /* ---- a region's time ------------------------------------------------------------------------- */
 
-/* What a region has to do. */
+/* The work of a region. */
 typedef struct {
   double batches, samples;
-  double cut; /* `sync`: steps in which the slowest device may have a short batch, or none */
+  /* `sync`: number of steps in which the slowest device may have a short batch, or none */
+  double cut;
 } task;
 
 static bool is_sync(const gt_planner_bill *b) {
   return b->p->job->sync.local == GT_LOCAL_SYNC;
 }
 
-/* The short batch is an epoch's last one. */
+/* The last batch of an epoch may be short. */
 static double samples_in(const gt_order *order, double batches) {
   double each = (double)gt_order_batches_per_epoch(order), epochs = floor(batches / each);
   return epochs * (double)order->n + (batches - epochs * each) * (double)order->batch;
 }
 
-/* steps: of the region, where that is what training lasts for. */
+/* steps: of the region, used if the job trains until a number of steps. */
 static task task_of(const gt_planner_bill *b, size_t r, int64_t ranks, double steps) {
   const gt_job_interval *until = &b->p->job->train.until;
   gt_order order = {b->p->job->seed, r, (size_t)b->p->shape.samples[r], (size_t)b->p->job->train.batch};
@@ -58,7 +62,7 @@ static double variation(const gt_planner_bill *b) {
   return b->p->job->compute_variation > 0 ? VARIATION : 1;
 }
 
-/* Of so many ranks, the slowest of which has that power. */
+/* Time for `ranks` ranks, the slowest of which has this power. */
 static double slowest_s(const gt_planner_bill *b, const task *t, int64_t ranks, double power) {
   return fmax(0, ceil(t->batches / (double)ranks) - t->cut) * (double)b->p->job->train.batch / power;
 }
@@ -78,7 +82,8 @@ static double region_s(const gt_planner_bill *b, size_t r, const int64_t *counts
   return fmax(shared_s, is_sync(b) ? slowest_s(b, &t, ranks, slowest) : 0);
 }
 
-/* With `sync` a set makes as many more steps as everything everywhere has more workers. */
+/* With `sync` the number of steps is inversely proportional to the number of workers, relative to
+   everything everywhere. */
 static double steps_of(const gt_planner_bill *b, const int64_t *counts) {
   double all = 0, set = 0, steps = (double)b->p->job->train.until.steps * b->c->factor;
   if (!is_sync(b)) return ceil(steps - 1e-9);
@@ -124,8 +129,8 @@ bool gt_planner_bill_belies(const gt_planner_bill *b, const gt_planner_set *set)
 
 /* ---- all sets -------------------------------------------------------------------------------- */
 
-/* A power with which the problem, that knows no short batches, takes no longer than the region
-   does. */
+/* A power for the problem, which ignores short batches, such that its time is no longer than the
+   region's. */
 static double problem_power(const gt_planner_bill *b, size_t r, double power) {
   const gt_plan_region *region = &b->least.regions[r];
   double batch = (double)b->p->job->train.batch, most = 1;
@@ -141,8 +146,8 @@ static double problem_power(const gt_planner_bill *b, size_t r, double power) {
   return power * most / variation(b);
 }
 
-/* The lowest rate, USD an hour of machines, of the sets that take no longer than time_s; INFINITY:
-   there is none. */
+/* The lowest rate (USD per hour, machines only) of the sets that take no longer than time_s;
+   INFINITY: there is none. */
 static double rate_within(const gt_planner_bill *b, double time_s) {
   gt_plan_problem problem = b->least;
   gt_plan_answer answer = {.counts = b->next};
@@ -159,7 +164,7 @@ static double fastest_s(const gt_planner_bill *b) {
   return gt_plan_elastic(&problem, &answer) == GT_OK ? answer.bound : 0;
 }
 
-/* What is billed of a run of time_s, at least, in hours. */
+/* A lower bound for the billed hours of a run of time_s. */
 static double billed_hours(const gt_planner_bill *b, double time_s) {
   double min_s = INFINITY;
   for (size_t r = 0; r < b->p->job->nregions; r++) min_s = fmin(min_s, b->p->prices.regions[r].min_s);
@@ -167,22 +172,23 @@ static double billed_hours(const gt_planner_bill *b, double time_s) {
   return gt_plan_billed(b->p->job->plan.start_s + time_s, &billing) / 3600;
 }
 
-/* Ends of the pieces that time is cut into: of billing steps where these are few, else in
-   proportion. */
+/* The end of interval k.  Intervals are billing steps if these are few, else they grow
+   geometrically. */
 static double piece_end(const gt_planner_bill *b, double from_s, double to_s, int k) {
   double step_s = b->p->job->plan.billing_s, start_s = b->p->job->plan.start_s, first = ceil((start_s + from_s) / step_s);
   if ((to_s - from_s) / step_s < PIECES) return fmin(to_s, (first + k) * step_s - start_s);
   return k + 1 == PIECES ? to_s : from_s * pow(to_s / from_s, (k + 1.0) / PIECES);
 }
 
-/* The least of all pieces: their begin is what is paid for at least, their end what devices must
-   reach. */
+/* The lower bound over all intervals: each pays for its start and needs devices that reach its
+   end. */
 static double least_within(const gt_planner_bill *b, double from_s, double to_s) {
   double least = INFINITY, begin_s = from_s;
   for (int k = 0; k < PIECES && begin_s < to_s; k++) {
     double end_s = piece_end(b, from_s, to_s, k);
     if (!(end_s > begin_s)) continue;
-    double paid_s = begin_s + (k > 0 ? 1e-8 * b->p->job->plan.billing_s : 0); /* a step is over */
+    /* just past the billing step */
+    double paid_s = begin_s + (k > 0 ? 1e-8 * b->p->job->plan.billing_s : 0);
     double cost = billed_hours(b, paid_s) * rate_within(b, end_s) + b->egress_usd;
     if (gt_planner_bill_by_time(b) && !is_dear(b, cost)) return begin_s;
     if (!gt_planner_bill_by_time(b)) least = fmin(least, cost);
@@ -191,7 +197,8 @@ static double least_within(const gt_planner_bill *b, double from_s, double to_s)
   return least;
 }
 
-/* Slower sets are no better: they are late, or the lowest rate there is costs too much. */
+/* The slowest useful time: sets that take longer exceed a limit, or cost too much even at the
+   lowest rate. */
 static double slowest_of_use(const gt_planner_bill *b) {
   double rate = rate_within(b, NEVER_S), best = gt_planner_bill_best(b).first;
   double hours = gt_planner_bill_by_time(b) ? b->p->job->plan.budget / rate : (best - b->egress_usd) / rate;
@@ -207,12 +214,12 @@ double gt_planner_bill_least_of_all(const gt_planner_bill *b) {
   return to_s > from_s ? fmin(best, least_within(b, from_s, to_s)) : best;
 }
 
-/* ---- life ------------------------------------------------------------------------------------ */
+/* ---- open and close -------------------------------------------------------------------------- */
 
-/* Updates that are due are sent, in every set, and no set makes fewer steps than everything
-   everywhere, whose regions have the most workers.  A model that did not leave yet is replaced by
-   the next one (`ama`): of these there may be any number.  From region to region; the caller frees
-   them. */
+/* Bytes from region to region that every set sends: no set makes fewer steps than everything
+   everywhere, whose regions have the most workers, and every set sends all its updates.  A model
+   (`ama`) that has not left yet is replaced by the next one, so no number is certain: 0.  The
+   caller frees them. */
 static double *least_bytes(const gt_planner_bill *b) {
   const gt_sim_forecast *all = &b->c->everything.forecast;
   const gt_sync_ops *ops = gt_sync_of(b->c->strategy);
@@ -231,12 +238,12 @@ static double egress_of(const gt_planner_bill *b, const double *bytes) {
   return usd;
 }
 
-/* What a link lets pass in a second; a trace: anything. */
+/* The time that the bytes take on a link, in seconds; 0 with a trace, which gives no bound. */
 static double passing_s(const gt_link_spec *link, double bytes) {
   return link->bandwidth_bps > 0 && !link->trace ? 8 * bytes / link->bandwidth_bps : 0;
 }
 
-/* No run ends before the busiest link, or the busiest region's access, has let everything pass. */
+/* No run ends before the busiest link, or the busiest region's access, has carried all bytes. */
 static gt_status find_wan(gt_planner_bill *b, const double *bytes) {
   size_t n = b->p->job->nregions;
   gt_links *links = NULL;
@@ -270,7 +277,7 @@ gt_status gt_planner_bill_least_open(gt_planner_bill *b) {
   b->least.regions = regions;
   b->least.barrier = false;
   b->least.exchange_s = b->least.start_s = b->least.deadline_s = b->least.budget = 0;
-  if (b->p->job->train.until.steps > 0) { /* no set makes fewer */
+  if (b->p->job->train.until.steps > 0) { /* no set makes fewer steps */
     b->least.samples = 0;
     b->least.steps = (int64_t)ceil((double)b->p->job->train.until.steps * b->c->factor - 1e-9);
   }

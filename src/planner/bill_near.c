@@ -1,21 +1,21 @@
-/* Better sets than the best: the problem's own for other times, and those that one or two moves
-   make of the best ones.  They are simulated in the order of what the problem, held to how the best
-   set did, says of them. */
+/* Searches for better sets near the best: solutions of the problem for other times, and sets one or
+   two moves from the best ones.  They are simulated in the order of the problem's prediction,
+   scaled by the best set's simulation. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bill.h"
 
-#define TIMES        32  /* between the fastest and the slowest, asked for */
-#define STEPS_MOST   12  /* ends of billing steps that are aimed at */
-#define PAIRED       192 /* moves that are made two at once */
-#define EVENTS_GUESS 8   /* as long as that takes what the problem says of a region */
+#define TIMES        32  /* number of deadlines between the fastest and the slowest set */
+#define STEPS_MOST   12  /* number of ends of billing steps used as deadlines */
+#define PAIRED       192 /* number of moves that are combined in pairs */
+#define EVENTS_GUESS 8   /* work of one prediction per region, in events */
 #define NEVER_S      1e12
 #define DEAR         1e15
 #define NONE         SIZE_MAX
 
-/* ---- what a set may do ----------------------------------------------------------------------- */
+/* ---- prediction ------------------------------------------------------------------------------ */
 
 static double problem_s(const gt_plan_problem *problem, const int64_t *counts) {
   gt_plan_answer answer = {.counts = (int64_t *)counts};
@@ -27,7 +27,7 @@ static double workers_of(const gt_planner_bill *b, size_t r, const int64_t *coun
   return (double)gt_planner_ranks(b->p, r, counts) - 1;
 }
 
-/* With `local: sync` more workers make fewer steps, and send less. */
+/* With `local: sync` more workers make fewer steps and send less. */
 static double egress_of(const gt_planner_bill *b, const int64_t *counts) {
   double usd = 0;
   bool sync = b->problem->local_sync;
@@ -51,7 +51,7 @@ static gt_planner_verdict guess(const gt_planner_bill *b, const int64_t *counts)
 
 typedef struct {
   gt_planner_verdict verdict;
-  size_t at; /* in its list */
+  size_t at; /* index in its list */
 } entry;
 
 static int compare(double a, double b) {
@@ -67,7 +67,7 @@ static int by_verdict(const void *x, const void *y) {
   return order != 0 ? order : (a->at > b->at) - (a->at < b->at);
 }
 
-/* The caller frees it. */
+/* Sorted by prediction; the caller frees it. */
 static entry *in_order(const gt_planner_bill *b, const gt_planner_list *list) {
   entry *entries = GT_NEW_ARRAY(entry, list->n + 1);
   for (size_t i = 0; i < list->n; i++) entries[i] = (entry){guess(b, gt_planner_list_at(list, i)), i};
@@ -80,7 +80,8 @@ static bool promises(const gt_planner_verdict *v, const gt_planner_verdict *best
   return v->first <= best->first * loose;
 }
 
-/* Until one is better than the best, or no more promise to be better than `loose` times it. */
+/* Simulates until one is better than the best, or until no other is predicted to be within `loose`
+   times the best. */
 static gt_status try_list(gt_planner_bill *b, const gt_planner_list *list, double loose, bool *better) {
   gt_planner_verdict before = gt_planner_bill_best(b), after = before;
   gt_status status = GT_OK;
@@ -101,10 +102,10 @@ static void add(const gt_planner_bill *b, gt_planner_list *list, const int64_t *
 
 /* ---- moves ----------------------------------------------------------------------------------- */
 
-/* A device of a type, or all of them, less, and so many of another more (NONE: of no type), in a
-   region or of the same types in all. */
+/* Removes one device of a type, or all of them, and adds as many of another type (NONE: of no
+   type), in one region or for the same types in all regions. */
 typedef struct {
-  size_t first, last, from, to; /* regions; types in them */
+  size_t first, last, from, to; /* regions; types within them */
   bool all;
 } move;
 
@@ -154,7 +155,7 @@ static void set_next(gt_planner_bill *b, const int64_t *from, const move *m) {
   apply(b, m, b->next);
 }
 
-/* With more moves than can be paired, those first that are the best by themselves. */
+/* If there are more moves than can be paired, the best single moves come first. */
 static void sort_moves(gt_planner_bill *b, const int64_t *from, move *moves, size_t n) {
   entry *entries = GT_NEW_ARRAY(entry, n);
   move *sorted = GT_NEW_ARRAY(move, n);
@@ -169,7 +170,7 @@ static void sort_moves(gt_planner_bill *b, const int64_t *from, move *moves, siz
   gt_free(entries);
 }
 
-/* Sets that one move makes of `from`, or (pairs) two. */
+/* Adds the sets that are one move from `from`, or (pairs) two moves. */
 static void add_near(gt_planner_bill *b, gt_planner_list *list, const int64_t *from, bool pairs) {
   size_t n;
   move *moves = all_moves(b, &n);
@@ -186,7 +187,7 @@ static void add_near(gt_planner_bill *b, gt_planner_list *list, const int64_t *f
   gt_free(moves);
 }
 
-/* Sets on the way down from `from`: the move that promises most, again and again. */
+/* Adds the sets of a descent from `from`, which repeats the best predicted move. */
 static void add_descent(gt_planner_bill *b, gt_planner_list *list, const int64_t *from) {
   size_t n, best;
   move *moves = all_moves(b, &n);
@@ -211,9 +212,10 @@ static void add_descent(gt_planner_bill *b, gt_planner_list *list, const int64_t
   gt_free(moves);
 }
 
-/* ---- the problem's sets for other times ------------------------------------------------------ */
+/* ---- solutions of the problem for other times ------------------------------------------------ */
 
-/* The cheapest set in time, and the one whose machines cost least an hour. */
+/* Adds the cheapest set within the deadline, and the one with the lowest cost per hour.  Returns
+   the time of the last solution. */
 static double add_solved(gt_planner_bill *b, gt_planner_list *list, const gt_plan_problem *from, double deadline_s, double budget) {
   gt_plan_problem problem = *from;
   gt_plan_answer answer = {.counts = b->next};
@@ -230,8 +232,8 @@ static double add_solved(gt_planner_bill *b, gt_planner_list *list, const gt_pla
   return time_s;
 }
 
-/* Cheapest sets in less and less time, and those that end just before a billing step does, by the
-   expected figure or by the high one. */
+/* Adds the cheapest sets for shorter and shorter times, and those that end just before a billing
+   step does, by the expected or by the high time. */
 static void add_front(gt_planner_bill *b, gt_planner_list *list, const gt_plan_problem *problem, double slower) {
   const gt_job *job = b->p->job;
   double fast_s = add_solved(b, list, problem, 0, DEAR), slow_s = add_solved(b, list, problem, NEVER_S, 0);
@@ -248,8 +250,8 @@ static void add_front(gt_planner_bill *b, gt_planner_list *list, const gt_plan_p
 
 /* ---- the climb ------------------------------------------------------------------------------- */
 
-/* The problem's sets, and those one move from the best one; two moves; and from the next best
-   ones; until one is better. */
+/* Tries the problem's sets and those one move from the best one; then two moves from it; then two
+   moves from each of the next best.  Stops when one is better. */
 static gt_status climb_once(gt_planner_bill *b, const gt_planner_list *front, double loose, bool *better) {
   gt_status status = GT_OK;
   *better = false;
@@ -265,7 +267,7 @@ static gt_status climb_once(gt_planner_bill *b, const gt_planner_list *front, do
   return status;
 }
 
-/* What promises much first; what promises nothing last. */
+/* Starts with sets that are predicted to be good, ends with all. */
 gt_status gt_planner_bill_climb(gt_planner_bill *b) {
   static const double loose[] = {1.02, 1.2, INFINITY};
   gt_planner_list front;

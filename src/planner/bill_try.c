@@ -1,10 +1,10 @@
-/* A set is simulated, judged, and kept where it is among the best. */
+/* Simulates a set, judges it, and keeps it if it is among the best. */
 #include <math.h>
 #include <string.h>
 
 #include "bill.h"
 
-/* Whether what is asked for holds is judged by the high figure; without it only the goal is. */
+/* Judges limits by the high figure if it is known; otherwise only the expected time is limited. */
 static gt_planner_verdict judge(const gt_planner_bill *b, const gt_planner_set *set) {
   const gt_planner_outcome *expected = &set->at[GT_PLANNER_EXPECTED];
   double time_s = expected->figures.wall_s, cost = gt_planner_cost(b->p, expected);
@@ -13,7 +13,7 @@ static gt_planner_verdict judge(const gt_planner_bill *b, const gt_planner_set *
   return (gt_planner_verdict){.fits = over <= 1, .over = over, .first = fastest ? time_s : cost, .second = fastest ? cost : time_s};
 }
 
-/* ---- what is kept ---------------------------------------------------------------------------- */
+/* ---- the best sets --------------------------------------------------------------------------- */
 
 static void note_best(gt_planner_bill *b, const gt_planner_set *set) {
   const gt_planner_outcome *expected = &set->at[GT_PLANNER_EXPECTED], *high = &set->at[GT_PLANNER_HIGH];
@@ -57,7 +57,7 @@ static gt_status look(gt_planner_bill *b, const gt_planner *p, gt_planner_set *s
   return GT_OK;
 }
 
-/* The high figure of what is no better as expected need not be known. */
+/* Skips the high figure of a set that is no better by its expected figure. */
 static gt_status look_at(gt_planner_bill *b, const gt_planner *p, gt_planner_set *set) {
   GT_TRY(look(b, p, set, GT_PLANNER_EXPECTED));
   b->belied |= gt_planner_bill_belies(b, set);

@@ -1,4 +1,4 @@
-/* What is thought of a set beside the best one so far, and what its machines cost. */
+/* Compares a set with the best one so far, and computes the cost of its machines. */
 #include <math.h>
 
 #include "bill.h"

@@ -1,4 +1,4 @@
-/* Candidates: every combination of the values of the axes, each as what it overrides in the job. */
+/* Candidates: every combination of the axes' values, stored as overrides of the job. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "geotrain/sync.h"
 #include "internal.h"
 
-#define FIRST 8 /* candidates and overrides that there is room for at first */
+#define FIRST 8 /* initial room for candidates and overrides */
 
 /* ---- axes ------------------------------------------------------------------------------------ */
 
@@ -67,7 +67,7 @@ static char *label_of(const gt_planner_candidate *c) {
   return gt_strdup(text);
 }
 
-/* Adds a copy, unless it is there. */
+/* Adds a copy, unless it is already in the list. */
 static void add(gt_planner *p, const gt_planner_candidate *c) {
   for (size_t i = 0; i < p->ncandidates; i++)
     if (same(&p->candidates[i], c)) return;
@@ -80,7 +80,7 @@ static void add(gt_planner *p, const gt_planner_candidate *c) {
   }
 }
 
-/* What `c` is so far, with every combination of values of this axis and those behind it. */
+/* Adds `c` with every combination of values of this axis and the following ones. */
 static void combine(gt_planner *p, gt_planner_candidate *c, const gt_planner_axis *axis) {
   char value[96];
   if (!axis->key) {
@@ -109,7 +109,7 @@ gt_status gt_planner_list_candidates(gt_planner *p, const gt_planner_axis *axes)
 
 /* ---- a candidate's job ----------------------------------------------------------------------- */
 
-/* Its own factor, else that of any period, else 1. */
+/* The factor for its period, else the one for any period, else 1. */
 static double factor_of(const gt_job *job, gt_strategy strategy, int64_t period) {
   double factor = 1;
   for (size_t i = 0; i < job->plan.nfactors; i++) {

@@ -1,4 +1,5 @@
-/* The cheapest candidate, the fastest, the one that is proposed, and the time to ask Slurm for. */
+/* Chooses the cheapest candidate, the fastest and the proposed one, and the time limit for
+   Slurm. */
 #include <math.h>
 
 #include "internal.h"
@@ -20,7 +21,8 @@ static double cost_of(const gt_planner *p, const gt_planner_candidate *c) {
 
 typedef double (*value_of)(const gt_planner *, const gt_planner_candidate *);
 
-/* The least by `first`, of equals by `second`, of candidates that fit or of all; ncandidates: there is none. */
+/* The candidate with the least `first` (ties: `second`) among those that fit, or among all;
+   ncandidates: there is none. */
 static size_t least(const gt_planner *p, value_of first, value_of second, bool all) {
   size_t best = p->ncandidates;
   for (size_t i = 0; i < p->ncandidates; i++) {
@@ -31,7 +33,7 @@ static size_t least(const gt_planner *p, value_of first, value_of second, bool a
   return best;
 }
 
-/* Nobody fits: the one that comes nearest says why. */
+/* No candidate fits: reports why the closest one does not. */
 static gt_status none_fits(const gt_planner *p) {
   bool by_cost = p->job->plan.deadline_s <= 0 && p->job->plan.budget > 0;
   const gt_planner_candidate *c = &p->candidates[least(p, by_cost ? cost_of : time_of, by_cost ? time_of : cost_of, true)];
@@ -42,7 +44,8 @@ static gt_status none_fits(const gt_planner *p) {
 
 /* ---- the choice ------------------------------------------------------------------------------------------------------------------- */
 
-/* Slurm's limit must not come before the signal that stops a run does. */
+/* Slurm sends the stop signal signal_before ahead of its time limit; the limit must leave that time
+   after the run. */
 static double slurm_time(const gt_planner *p) {
   const gt_job *job = p->job;
   double s = job->plan.start_s + gt_planner_proposed(&p->candidates[p->choice])->at[GT_PLANNER_HIGH].figures.wall_s + job->slurm.signal_before_s;

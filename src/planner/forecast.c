@@ -1,4 +1,4 @@
-/* What a set of devices does: the job with these devices, simulated, and its cost. */
+/* Forecasts for a set of devices: the job with these devices, simulated, and its cost. */
 #include <math.h>
 
 #include "internal.h"
@@ -15,7 +15,7 @@ static void speed_up(gt_job_compute *c, double speed) {
   c->encode_s /= speed;
 }
 
-/* A trace is what was measured: it stays. */
+/* A trace is a measurement and is not scaled. */
 static void speed_up_all(gt_job *job, double speed) {
   speed_up(&job->compute, speed);
   for (size_t r = 0; r < job->nregions; r++) {
@@ -44,7 +44,8 @@ static void take_devices(gt_job *job, const gt_planner *p, const int64_t *counts
   }
 }
 
-/* With `local: sync` a step is a batch of every worker: as many samples as everything everywhere trains on in the steps of the job, in all regions together. */
+/* With `local: sync` a step is one batch of every worker.  The number of steps is set so that all
+   regions together train on as many samples as everything everywhere does in the job's steps. */
 static double more_steps(const gt_planner *p, const gt_planner_candidate *c, const int64_t *counts) {
   double all = 0, set = 0;
   if (p->job->sync.local != GT_LOCAL_SYNC) return 1;
@@ -77,7 +78,7 @@ static void add_traffic(gt_planner_outcome *o, const gt_sim_forecast *f, double 
   }
 }
 
-/* A part that was simulated may have been luckier than the rest. */
+/* The simulated part may not be representative: adds or subtracts its error. */
 static double wall_of(const gt_sim_forecast *f, gt_planner_case which) {
   if (which == GT_PLANNER_LOW) return fmax(0, f->virtual_s - f->error_s);
   return which == GT_PLANNER_HIGH ? f->virtual_s + f->error_s : f->virtual_s;

@@ -1,5 +1,5 @@
-/* What the modules of planner share: candidates, sets of devices, and what simulations say of them.
-   */
+/* Shared by the modules of planner: candidates, sets of devices, and the results of their
+   simulations. */
 #ifndef GEOTRAIN_PLANNER_INTERNAL_H
 #define GEOTRAIN_PLANNER_INTERNAL_H
 
@@ -11,136 +11,147 @@
 #include "geotrain/sim.h"
 #include "geotrain/sim_shape.h"
 
-#define GT_PLANNER_TOLERANCE 0.01 /* a set is not slower than everything everywhere if it is by no more than this share */
+/* a set up to this share slower than everything everywhere counts as not slower */
+#define GT_PLANNER_TOLERANCE 0.01
 
-/* What a region's set is chosen from: n counts from `first` on among those of all regions. */
+/* The devices from which a region's set is chosen: n counts from `first` on in the counts of all
+   regions. */
 typedef struct {
   size_t first, n;
-  bool fixed; /* it keeps its ranks: its one count is that of its workers */
+  bool fixed; /* it keeps its ranks: its only count is the number of its workers */
 } gt_planner_pool;
 
-/* A simulation of a set, and what it costs. */
+/* A simulation of a set, and its cost. */
 typedef struct {
-  bool known;           /* it was simulated; all else is 0 before */
-  gt_figures figures;   /* of the run from its first step to its end; cost from the allocation to the end, NaN where no price is known */
-  double error_s, part; /* what wall_s may be off, because only that part was simulated */
-  gt_sim_doubt why;     /* that is more than a twentieth of wall_s */
-  double train_s;       /* as gt_sim_forecast has it */
-  double other_bytes;   /* of all links, beside figures.wan_bytes */
+  bool known; /* it was simulated; all else is 0 until then */
+  /* time from the first step to the end; cost from the allocation to the end, NaN if no price is
+     known */
+  gt_figures figures;
+  double error_s, part; /* uncertainty of wall_s, because only `part` of the run was simulated */
+  gt_sim_doubt why;     /* reason if error_s is more than a twentieth of wall_s */
+  double train_s;       /* as in gt_sim_forecast */
+  double other_bytes;   /* on all links, in addition to figures.wan_bytes */
   int64_t samples, steps, messages;
   gt_cost_result cost; /* owned */
 } gt_planner_outcome;
 
 typedef enum { GT_PLANNER_LOW, GT_PLANNER_EXPECTED, GT_PLANNER_HIGH, GT_PLANNER_CASES } gt_planner_case;
 
-/* Devices of all regions, and what is to be expected of them. */
+/* Devices of all regions, and their predicted results. */
 typedef struct {
-  int64_t *counts; /* NULL: there is none */
+  int64_t *counts; /* NULL: no set */
   gt_planner_outcome at[GT_PLANNER_CASES];
-  gt_sim_forecast forecast; /* expected */
+  gt_sim_forecast forecast; /* for the expected case */
 } gt_planner_set;
 
 typedef struct {
-  char *label;      /* "asgd-ga 8": its values, in the order of the axes; owned */
-  char **overrides; /* what it sets in the job, as --set takes it: "sync.strategy=asgd-ga"; owned */
+  char *label;      /* "asgd-ga 8": its values in the order of the axes; owned */
+  char **overrides; /* settings of the job, in the form of --set: "sync.strategy=asgd-ga"; owned */
   size_t noverrides, room;
-  gt_strategy strategy; /* of the job with that */
-  int64_t period;       /* likewise; 0: the strategy has none */
-  double factor;        /* times as many samples */
+  gt_strategy strategy; /* of the job with these overrides */
+  int64_t period;       /* likewise; 0: the strategy has no period */
+  double factor;        /* relative number of samples */
   gt_planner_set everything, set;
-  bool whole;      /* the set is everything everywhere; set.counts is NULL then */
-  bool fits;       /* deadline, budget and limits.wan_bytes hold; else `why` says which does not */
-  bool *wan_bound; /* nregions: there the WAN and not computing sets the pace */
-  int adjusted;    /* sets that a simulation showed to be too slow or too dear before this one */
-  bool exact;      /* proven: every set there is was simulated, or cannot be better, and this one's bill is the best */
-  double gap;      /* a set can be cheaper (or, with a budget and no deadline, faster) by this share at most; NAN: not known */
-  int64_t sets;    /* so many sets were simulated */
+  bool whole; /* the set is everything everywhere; set.counts is then NULL */
+  /* deadline, budget and limits.wan_bytes hold; otherwise `why` says which does not */
+  bool fits;
+  bool *wan_bound; /* nregions: the WAN, not computing, sets the pace */
+  /* number of earlier sets that a simulation showed to be too slow or too expensive */
+  int adjusted;
+  /* proven: every other set was simulated or ruled out, and this one's bill is the best */
+  bool exact;
+  /* another set can be cheaper (or, with a budget and no deadline, faster) by at most this share;
+     NAN: unknown */
+  double gap;
+  int64_t sets; /* number of simulated sets */
   char why[256];
 } gt_planner_candidate;
 
 struct gt_planner {
   gt_planner_options options;
-  gt_job *job; /* as given */
+  gt_job *job; /* as given by the user */
   gt_sim_shape shape;
   gt_job_prices prices;
   gt_planner_pool *pools;
   size_t ncounts;
-  int64_t max_events; /* of a simulation */
-  double sets_most;   /* with more sets than that they are not gone through one by one */
+  int64_t max_events; /* per simulation */
+  double sets_most;   /* with more sets than this they are not enumerated */
   gt_planner_candidate *candidates;
   size_t ncandidates, room;
-  size_t cheapest, fastest, choice; /* of candidates */
-  double slurm_s;                   /* what to ask Slurm for */
-  char **notes;                     /* sentences for the end of the table; owned */
+  size_t cheapest, fastest, choice; /* indices of candidates */
+  double slurm_s;                   /* time limit for Slurm */
+  char **notes;                     /* sentences after the table; owned */
   size_t nnotes, notes_room;
 };
 
-/* planner.c: the job, its prices, its pools and its candidates, whose sets are not found yet.
-   GT_ERR_JOB says what a plan cannot do with. The caller closes *out; after an error it is NULL. */
+/* planner.c: the job, its prices, its pools and its candidates, still without sets.  GT_ERR_JOB
+   says what the job lacks for a plan.  The caller closes *out; after an error it is NULL. */
 gt_status gt_planner_open(gt_planner **out, const gt_planner_options *options);
 
 /* candidates.c */
 
-/* What candidates differ in: a key of the job. Another axis is one row of gt_planner_axes: the
-   label, the job that is simulated and written, and the JSON follow from it. */
+/* A dimension in which candidates differ: a key of the job.  A new axis is one new row of
+   gt_planner_axes; the label, the job that is simulated and written, and the JSON follow from
+   it. */
 typedef struct {
-  const char *key; /* as --set takes it; behind the dot stands its name in the JSON */
-  bool number;     /* its values are whole numbers, in the JSON too */
-  /* Value i of those that the plan goes through, as --set takes it; false: there are no more.  Where
-     there is none the job keeps its own, and the label says nothing of it. */
+  const char *key; /* in the form of --set; the part after the dot is its name in the JSON */
+  bool number;     /* its values are integers, also in the JSON */
+  /* Value i of the plan's list, in the form of --set; false: there are no more.  Without any value
+     the job keeps its own, and the label omits it. */
   bool (*value)(char *text, size_t size, const gt_job *job, size_t i);
-  /* Whether it says something with what the candidate has set already; NULL: always. */
+  /* Whether the key has an effect together with the candidate's other settings; NULL: always. */
   bool (*applies)(const gt_planner_candidate *c);
 } gt_planner_axis;
-/* In the order of the label; the key of the last is NULL. */
+/* In the order of the label; ends with a NULL key. */
 extern const gt_planner_axis gt_planner_axes[];
-/* What the candidate sets the key to, borrowed; NULL: nothing. */
+/* The candidate's value of the key, borrowed; NULL: not set. */
 const char *gt_planner_value(const gt_planner_candidate *c, const char *key);
 
-/* Adds every combination of the axes' values, once: labels and overrides.  GT_ERR_JOB: the job's own
-   strategy exchanges nothing. */
+/* Adds every distinct combination of the axes' values: labels and overrides.  GT_ERR_JOB: the job's
+   own strategy exchanges nothing. */
 gt_status gt_planner_list_candidates(gt_planner *p, const gt_planner_axis *axes);
-/* What follows from the job of each: strategy, period, factor. */
+/* Sets strategy, period and factor from each candidate's job. */
 gt_status gt_planner_open_candidates(gt_planner *p);
-/* The job as given, with the candidate's overrides and `more` behind them; the caller closes it. */
+/* Loads the job as given, with the candidate's overrides and then `more`; the caller closes it. */
 gt_status gt_planner_load(gt_job **out, const gt_planner *p, const gt_planner_candidate *c, const char *const *more, size_t nmore);
-/* The set that is proposed. */
+/* The proposed set. */
 const gt_planner_set *gt_planner_proposed(const gt_planner_candidate *c);
 
-/* forecast.c: gives the candidate's job these devices, and as much to train with them. */
+/* forecast.c: gives the candidate's job these devices, and the same amount of training. */
 void gt_planner_fit(gt_job *job, const gt_planner *p, const gt_planner_candidate *c, const int64_t *counts);
-/* Simulates a case of a set, unless it is known already. */
+/* Simulates a case of a set, unless this was done before. */
 gt_status gt_planner_simulate(const gt_planner *p, const gt_planner_candidate *c, gt_planner_set *set, gt_planner_case which);
 void gt_planner_set_close(gt_planner_set *set);
-/* The cost that sets are compared by: USD, or machine hours where no price is known. */
+/* The cost by which sets are compared: USD, or machine hours if no price is known. */
 double gt_planner_cost(const gt_planner *p, const gt_planner_outcome *o);
-/* Ranks of a region with these counts, its server included. */
+/* Ranks of a region with these counts, including its server. */
 int64_t gt_planner_ranks(const gt_planner *p, size_t region, const int64_t *counts);
 
 /* sets.c: finds and simulates the candidate's set. */
 gt_status gt_planner_find(const gt_planner *p, gt_planner_candidate *c);
 
-/* limits.c: what a set must hold, by its high figure. Is a deadline or a budget asked for; are
-   these or bytes limited; seconds that the run may take (INFINITY: as many as it likes). All but
-   these take a set that is simulated as expected and at the high figure. */
+/* limits.c: the limits of a set, by its high figure.  In this order: whether a deadline or a budget
+   is asked for; whether these or bytes are limited; the seconds that the run may take (INFINITY: no
+   limit).  The remaining functions take a set that is simulated for the expected and the high
+   case. */
 bool gt_planner_asked(const gt_planner *p);
 bool gt_planner_limited(const gt_planner *p);
 double gt_planner_allowed(const gt_job *job);
-/* The factor by which it misses; 1 or less: it holds. */
+/* The factor by which it exceeds its limits; 1 or less: it fits. */
 double gt_planner_over(const gt_planner *p, const gt_planner_set *set);
-/* whole: it is everything everywhere.  `why` says what does not hold. */
+/* whole: the set is everything everywhere.  `why` names the limit that it exceeds. */
 bool gt_planner_fits(const gt_planner *p, const gt_planner_set *set, bool whole, char *why, size_t size);
 
-/* bill.c: of everything everywhere, the candidate's set and as many others as the candidate's share
-   of events allows, the best by the simulated bill becomes the candidate's set, which may then have
-   to be simulated. problem: what the regions' sets may be; power: of each of its devices, before
-   simulations corrected it; limit_s: the run may take so long, as expected. */
+/* bill.c: compares everything everywhere, the candidate's set and as many other sets as the
+   candidate's share of events allows by their simulated bills.  The best becomes the candidate's
+   set, which may still have to be simulated. problem: the allowed sets of the regions; power: of
+   each of its devices, before simulations corrected it; limit_s: limit for the expected time. */
 gt_status gt_planner_bill_decide(const gt_planner *p, gt_planner_candidate *c, const gt_plan_problem *problem, const double *power, double limit_s);
 
-/* choose.c: the cheapest, the fastest and the choice; the time to ask Slurm for. GT_ERR_JOB: no
-   candidate keeps what is asked for. */
+/* choose.c: finds the cheapest candidate, the fastest and the choice, and the time limit for Slurm.
+   GT_ERR_JOB: no candidate fits. */
 gt_status gt_planner_choose(gt_planner *p);
-/* notes.c: what must be said beside the figures of the choice. */
+/* notes.c: adds notes about the figures of the choice. */
 void gt_planner_add_notes(gt_planner *p);
 
 #endif

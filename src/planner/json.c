@@ -1,4 +1,5 @@
-/* A plan as one JSON object: seconds, bytes and USD, null what is not known; keys are only ever added. */
+/* A plan as one JSON object: seconds, bytes and USD, null for unknown values; future versions only
+   add keys. */
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -6,7 +7,8 @@
 
 #include "internal.h"
 
-/* JSON has no NaN: such a real is NULL, and the object that it was to be in would be none either. */
+/* JSON has no NaN: json_real returns NULL for it, and an object that is built with it is NULL
+   too. */
 static json_t *number_or_null(bool known, double value) {
   return known && isfinite(value) ? json_real(value) : json_null();
 }
@@ -50,7 +52,7 @@ static json_t *region(const gt_planner *p, const gt_planner_set *set, size_t r) 
                    "egress_usd", number(cost->egress_usd));
 }
 
-/* ---- links: of many those that gt_told picks, and sums of regions ---- */
+/* ---- links: if there are many, those chosen by gt_told, and sums of regions ---- */
 
 static gt_told *links_told(const gt_planner *p, const gt_planner_set *set) {
   size_t n = p->job->nregions;
@@ -96,7 +98,7 @@ static json_t *set_of(const gt_planner *p, const gt_planner_set *set) {
   return out;
 }
 
-/* A value an axis, by what stands behind the dot of its key; null where it does not apply. */
+/* One value per axis, named by the part of its key after the dot; null if it does not apply. */
 static json_t *values_of(const gt_planner_candidate *c) {
   json_t *out = json_object();
   for (const gt_planner_axis *axis = gt_planner_axes; axis->key; axis++) {

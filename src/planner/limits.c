@@ -1,4 +1,4 @@
-/* What a plan must hold: deadline, budget and limits.wan_bytes, each by the high figure. */
+/* The limits of a plan: deadline, budget and limits.wan_bytes, each by the high figure. */
 #include <math.h>
 #include <stdio.h>
 
@@ -12,7 +12,7 @@ double gt_planner_allowed(const gt_job *job) {
   return job->plan.deadline_s > 0 ? job->plan.deadline_s - job->plan.start_s : INFINITY;
 }
 
-/* A limit that an earlier plan wrote into the job is not the user's. */
+/* A limit that an earlier plan wrote into the job is not a request of the user. */
 static double most_bytes(const gt_job *job) {
   return job->limits.wan_bytes > 0 && !job->plan.predicted.strategy ? job->limits.wan_bytes : INFINITY;
 }
@@ -21,7 +21,8 @@ bool gt_planner_limited(const gt_planner *p) {
   return gt_planner_asked(p) || most_bytes(p->job) < INFINITY;
 }
 
-/* Faster machines need not make a run faster by a little: what is called high is. */
+/* The high time is at least the expected one: slower machines may make a simulated run slightly
+   faster. */
 static double high_time(const gt_planner_set *set) {
   return fmax(set->at[GT_PLANNER_EXPECTED].figures.wall_s, set->at[GT_PLANNER_HIGH].figures.wall_s);
 }
@@ -34,7 +35,7 @@ static double high_bytes(const gt_planner_set *set) {
   return fmax(set->at[GT_PLANNER_EXPECTED].figures.wan_bytes, set->at[GT_PLANNER_HIGH].figures.wan_bytes);
 }
 
-/* By how much the set misses, as a factor. */
+/* The factor by which the set exceeds its time limit. */
 static double time_over(const gt_planner *p, const gt_planner_set *set) {
   double allowed_s = gt_planner_allowed(p->job);
   return allowed_s > 0 ? high_time(set) / allowed_s : 1 + high_time(set) - allowed_s;

@@ -1,9 +1,9 @@
-/* A list of sets in which each is once. */
+/* A list of distinct sets. */
 #include <string.h>
 
 #include "bill.h"
 
-#define FIRST 64 /* sets that there is room for at first */
+#define FIRST 64 /* initial room, in sets */
 
 /* FNV-1a */
 static size_t bucket_of(const gt_planner_list *list, const int64_t *counts) {
@@ -12,14 +12,14 @@ static size_t bucket_of(const gt_planner_list *list, const int64_t *counts) {
   return (size_t)(hash ^ hash >> 32) & (list->nbuckets - 1);
 }
 
-/* Where the set stands, or would. */
+/* The bucket of the set, or the free one where it belongs. */
 static size_t find(const gt_planner_list *list, const int64_t *counts) {
   size_t at = bucket_of(list, counts), bytes = list->width * sizeof *counts;
   while (list->buckets[at] && memcmp(gt_planner_list_at(list, list->buckets[at] - 1), counts, bytes) != 0) at = (at + 1) & (list->nbuckets - 1);
   return at;
 }
 
-/* Twice the room; the buckets are made anew. */
+/* Doubles the room and rebuilds the buckets. */
 static void grow(gt_planner_list *list) {
   list->counts = gt_grown(list->counts, &list->capacity, FIRST, list->width * sizeof *list->counts);
   gt_free(list->buckets);

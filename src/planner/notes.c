@@ -1,5 +1,4 @@
-/* What must be said beside the figures of the choice: what is assumed, not known, or not
-   predicted. */
+/* Notes about the figures of the choice: what is assumed, unknown, or not predicted. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -7,9 +6,9 @@
 
 #include "internal.h"
 
-#define FIRST 8 /* notes that there is room for at first */
+#define FIRST 8 /* initial room, in notes */
 
-/* Another sentence for the end of the table. */
+/* Adds a sentence after the table. */
 __attribute__((format(printf, 2, 3))) static void note(gt_planner *p, const char *format, ...) {
   char text[1024];
   va_list list;

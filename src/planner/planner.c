@@ -1,18 +1,19 @@
-/* A plan from its beginning to its end: the job, its prices, the pools that sets are chosen from,
-   the candidates, a set for each, and the choice. */
+/* Makes a plan: the job, its prices, the pools from which sets are chosen, the candidates, a set
+   for each, and the choice. */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "geotrain/ps_work_time.h"
 #include "internal.h"
 
-#define EVENTS     3000000 /* of a simulation, over the number of candidates: all simulations take seconds */
+/* per simulation, divided by the number of candidates: all simulations together take seconds */
+#define EVENTS     3000000
 #define EVENTS_MIN 200000
 #define SETS_MOST  100000
 
 /* ---- pools -------------------------------------------------------------------------------------------------------------------- */
 
-/* Workers that are described one by one cannot be chosen among. */
+/* Workers with individual descriptions cannot be selected from. */
 static bool is_fixed(const gt_job_region *r) {
   return r->ndevices == 0 || r->nspeeds > 0 || r->nmeasured > 0;
 }
@@ -62,7 +63,7 @@ static gt_status find_prices(gt_planner *p) {
   return GT_OK;
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- open and close -------------------------------------------------------------------------------------------------------------- */
 
 static gt_status open_parts(gt_planner *p) {
   const gt_planner_options *o = &p->options;

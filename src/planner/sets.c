@@ -1,6 +1,7 @@
-/* A candidate's set of devices: everything everywhere is simulated, from it come the regions' true paces and the WAN's, elastic scheduling chooses, and what it
-   chose is simulated too.  Where it is slower than it may be, the paces are corrected by what was seen, and it chooses again.  The bill decides among the sets around it
-   (bill.c). */
+/* Finds a candidate's set of devices.  Everything everywhere is simulated; this gives the real
+   paces of the regions and of the WAN.  Elastic scheduling chooses a set, which is simulated too.
+   If it is too slow, the paces are corrected by the simulation and the choice is repeated.  The
+   search by the bill then decides among the sets around it (bill.c). */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,27 +9,31 @@
 #include "geotrain/sync.h"
 #include "internal.h"
 
-#define TRIES     6    /* sets that are simulated before everything everywhere is proposed */
-#define AGAIN     8    /* times that the problem is asked for another set than the one that missed */
-#define WAN_HOLDS 0.05 /* a region whose workers wait for the WAN for more than this share goes at the WAN's pace */
+#define TRIES 6 /* number of sets that are simulated before everything everywhere is proposed */
+/* number of attempts to get a set from the problem other than the last one, which failed */
+#define AGAIN 8
+/* if its workers wait for the WAN for more than this share, the WAN sets the region's pace */
+#define WAN_HOLDS 0.05
 
 typedef struct {
   const gt_planner *p;
   gt_planner_candidate *c;
   gt_plan_problem problem;
-  gt_plan_region *regions; /* the problem's */
+  gt_plan_region *regions; /* of the problem */
   gt_plan_device *devices;
-  double *power;    /* ncounts: of one device, before what the simulation says of it */
-  double *pace;     /* nregions: what is left of that in a run: the server, the local plane, short batches */
-  double *floor;    /* nregions: a pace at which the region with all it has still keeps up with the slowest, as it does */
-  double limit_s;   /* the run may take so long, as expected; INFINITY: it does not matter */
-  double highest_s; /* and so long at most */
+  double *power; /* ncounts: of one device, before correction by the simulation */
+  /* nregions: the share of that power reached in a run (server, local plane, short batches) */
+  double *pace;
+  /* nregions: a pace at which the region, with all its devices, still keeps up with the slowest */
+  double *floor;
+  double limit_s;   /* limit for the expected time of the run; INFINITY: none */
+  double highest_s; /* limit for the high time of the run */
   double whole_s;   /* T(everything everywhere) of the problem */
 } search;
 
 /* ---- the problem -------------------------------------------------------------------------------------------------------------- */
 
-/* samples/s of a worker as it will run. */
+/* The samples/s of a worker in the run. */
 static double worker_power(const gt_job *job, size_t region, size_t worker) {
   const gt_job_region *r = &job->regions[region];
   gt_job_compute c = gt_job_compute_of(job, region);
@@ -37,7 +42,8 @@ static double worker_power(const gt_job *job, size_t region, size_t worker) {
   return rate * c.speed * share * gt_job_worker_share(job, region, worker);
 }
 
-/* One device that stands for all workers of a region that keeps its ranks: the slowest (`sync`), or the mean one. */
+/* The power of the one device that represents all workers of a region with fixed ranks: the slowest
+   (`sync`) or the mean. */
 static double fixed_power(const gt_job *job, size_t region) {
   double sum = 0, least = INFINITY;
   size_t workers = (size_t)job->regions[region].ranks - 1;
@@ -49,7 +55,7 @@ static double fixed_power(const gt_job *job, size_t region) {
   return job->sync.local == GT_LOCAL_SYNC ? least : sum / (double)workers;
 }
 
-/* Where no price is known every rank is worth the same. */
+/* If no price is known, every rank has the same price. */
 static double price_of(const gt_planner *p, gt_job_price price) {
   if (!p->prices.known) return 1;
   return price.usd > 0 ? price.usd : 0;
@@ -77,7 +83,7 @@ static void fill_region(search *s, size_t r) {
         (gt_plan_device){from->devices[d].count, gt_job_device_power(p->job, r, d), price_of(p, p->prices.regions[r].devices[d])};
   for (size_t d = 0; d < pool->n; d++) {
     gt_plan_device *device = &s->devices[pool->first + d];
-    if (device->count == 0 && device->power <= 0) device->power = 1; /* nobody can take it */
+    if (device->count == 0 && device->power <= 0) device->power = 1; /* nothing can use it */
     s->power[pool->first + d] = device->power;
   }
   s->pace[r] = 1;
@@ -103,7 +109,8 @@ static void open_search(search *s, const gt_planner *p, gt_planner_candidate *c)
                                  .samples = (int64_t)ceil((double)job->train.until.samples * c->factor - 1e-9)};
 }
 
-/* Steps of all workers are samples to the problem, as many in each region as these are on average: fewer workers make more steps. */
+/* For the problem, steps of all workers are converted into samples, the same number in each region
+   (their average): fewer workers make more steps. */
 static void equal_samples(search *s) {
   gt_plan_problem *problem = &s->problem;
   const int64_t *counts = s->c->everything.counts;
@@ -122,7 +129,7 @@ static void close_search(search *s) {
   gt_free(s->regions);
 }
 
-/* ---- what a simulation says of it --------------------------------------------------------------------------------------------- */
+/* ---- corrections by simulations ----------------------------------------------------------------------------------------------- */
 
 static double step_by_power(const search *s, size_t r, const int64_t *counts) {
   const gt_planner_pool *pool = &s->p->pools[r];
@@ -135,7 +142,7 @@ static double step_by_power(const search *s, size_t r, const int64_t *counts) {
   return (double)s->problem.batch / (s->problem.local_sync ? least : sum);
 }
 
-/* What the region's devices reach of their power in this run, the WAN apart. */
+/* The share of their power that the region's devices reach in this run, without the WAN. */
 static double pace_in(const search *s, size_t r, const gt_planner_set *set) {
   const gt_region_result *seen = &set->forecast.regions[r];
   double own_s = (seen->compute_s + seen->local_wait_s) / (double)(seen->steps > 0 ? seen->steps : 1);
@@ -156,7 +163,7 @@ static double model_time(const search *s, int64_t *counts) {
   return answer.time_s;
 }
 
-/* What an exchange takes so that the problem's time of this set is the simulated one. */
+/* The time of an exchange for which the problem's time of this set equals the simulated one. */
 static double exchange_in(search *s, const gt_planner_set *set) {
   s->problem.exchange_s = 0;
   double without = model_time(s, set->counts);
@@ -165,7 +172,8 @@ static double exchange_in(search *s, const gt_planner_set *set) {
   return exchanges > 0 ? fmax(0, (set->at[GT_PLANNER_EXPECTED].train_s - without) / exchanges) : 0;
 }
 
-/* A region's own work with everything everywhere, were its devices' power all that counts: of a round of steps, or without a barrier of all of them. */
+/* A region's own work with everything everywhere at the full power of its devices: per round of
+   steps, or without a barrier for all steps. */
 static double own_work(const search *s, size_t r) {
   const gt_planner_set *all = &s->c->everything;
   return step_by_power(s, r, all->counts) * (s->problem.barrier ? 1 : (double)all->forecast.regions[r].steps);
@@ -177,7 +185,7 @@ static void find_floors(search *s) {
   for (size_t r = 0; r < s->problem.nregions; r++) s->floor[r] = fmin(own_work(s, r) / longest, s->pace[r]);
 }
 
-/* A worker's time in training, and of it the share that waits for the WAN. */
+/* A worker's time in training, including the time it waits for the WAN. */
 static double busy(const gt_region_result *seen) {
   return seen->compute_s + seen->local_wait_s + seen->wan_wait_s;
 }
@@ -186,7 +194,8 @@ static bool waits(const gt_region_result *seen) {
   return seen->steps > 0 && seen->wan_wait_s > WAN_HOLDS * busy(seen);
 }
 
-/* Paces from everything everywhere.  Without a barrier a region that waits for the WAN makes its steps when the WAN lets it, whatever its devices can do. */
+/* Sets the paces from everything everywhere.  Without a barrier, a region that waits for the WAN
+   makes its steps at the WAN's pace, whatever its devices. */
 static void learn(search *s) {
   gt_planner_set *all = &s->c->everything;
   for (size_t r = 0; r < s->problem.nregions; r++) {
@@ -201,7 +210,8 @@ static void learn(search *s) {
   s->whole_s = model_time(s, all->counts);
 }
 
-/* Sets of fewer workers make more steps where these are in step, and may wait for the WAN where everything everywhere did not; but not so long that that would not do. */
+/* Sets of fewer workers make more steps if workers are in step, and may wait for the WAN where
+   everything everywhere did not.  The pace is limited so that the set can still be fast enough. */
 static void learn_wan(search *s, size_t r) {
   const gt_region_result *seen = &s->c->set.forecast.regions[r], *all = &s->c->everything.forecast.regions[r];
   double *step_s = &s->regions[r].wan_step_s;
@@ -215,8 +225,9 @@ static bool is_smaller(const search *s, size_t r) {
   return memcmp(s->c->set.counts + pool->first, s->c->everything.counts + pool->first, bytes) != 0;
 }
 
-/* The set was too slow by `over` (1: it was too dear): sets that are smaller than everything reach less than was thought.  Firmer each
-   time: what holds a set back may go in steps (workers that wait for the end of a period). */
+/* The set was too slow by `over` (1: too expensive): sets smaller than everything reach less than
+   assumed.  Each correction is stronger than the last, because the cause may act in steps (workers
+   that wait for the end of a period). */
 static void learn_more(search *s, double over, int tried) {
   for (size_t r = 0; r < s->problem.nregions; r++) {
     learn_wan(s, r);
@@ -226,13 +237,15 @@ static void learn_more(search *s, double over, int tried) {
   set_powers(s);
 }
 
-/* ---- what may be ---------------------------------------------------------------------------------------------------------------- */
+/* ---- goals and limits ----------------------------------------------------------------------------------------------------------- */
 
 static gt_status simulate(search *s, gt_planner_set *set, gt_planner_case which) {
   return gt_planner_simulate(s->p, s->c, set, which);
 }
 
-/* Goals of the problem from those of the job.  A run takes so many times as long as the problem says, and what is at its end, whatever the set: models that meet, results, a last checkpoint. */
+/* The problem's goals from those of the job.  A run takes longer than the problem says by a factor,
+   plus the end of the run, which is the same for every set: exchange of models, results, a last
+   checkpoint. */
 static void set_goals(search *s) {
   const gt_job *job = s->p->job;
   const gt_planner_outcome *o = s->c->everything.at, *goal = &o[gt_planner_asked(s->p) ? GT_PLANNER_HIGH : GT_PLANNER_EXPECTED];
@@ -248,7 +261,7 @@ static void set_goals(search *s) {
     s->problem.budget = fmax(job->plan.budget - goal->cost.egress_usd, 1e-9) / slower;
 }
 
-/* By how much the simulated set misses; 1 or less: it does not. */
+/* The factor by which the simulated set exceeds its time limits; 1 or less: it fits. */
 static double miss(const search *s) {
   const gt_planner_outcome *o = s->c->set.at;
   double over = o[GT_PLANNER_EXPECTED].figures.wall_s / s->limit_s;
@@ -261,7 +274,8 @@ static bool same_counts(const search *s, const int64_t *a, const int64_t *b) {
   return memcmp(a, b, s->p->ncounts * sizeof *a) == 0;
 }
 
-/* The problem's best set, but not the last one again, which missed: cheaper or faster than that by the problem, too.  False: there is none. */
+/* The problem's best set.  If it is the last one again, which failed, tightens the goal to get a
+   cheaper or faster one.  False: there is none. */
 static bool next_set(search *s, gt_plan_answer *answer) {
   const int64_t *last = s->c->set.counts;
   bool solved = gt_plan_elastic(&s->problem, answer) == GT_OK;
@@ -276,7 +290,7 @@ static bool next_set(search *s, gt_plan_answer *answer) {
   return solved && !same_counts(s, answer->counts, s->c->everything.counts);
 }
 
-/* Simulates the next set; *found: one that holds what is asked for, *more: another may. */
+/* Simulates the next set; *found: it fits; *more: another may fit. */
 static gt_status try_set(search *s, int tried, bool *found, bool *more) {
   gt_planner_candidate *c = s->c;
   const gt_job *job = s->p->job;
@@ -301,7 +315,8 @@ static gt_status try_set(search *s, int tried, bool *found, bool *more) {
   return GT_OK;
 }
 
-/* Faster machines need not make a run faster, nor slower ones slower, by a little; what is called low and high is. */
+/* Faster machines may make a simulated run slightly slower, and the reverse: orders the low and the
+   high time. */
 static void sort_times(gt_planner_set *set) {
   const gt_figures *expected = &set->at[GT_PLANNER_EXPECTED].figures;
   gt_figures *low = &set->at[GT_PLANNER_LOW].figures, *high = &set->at[GT_PLANNER_HIGH].figures;

@@ -1,4 +1,5 @@
-/* The table of a plan: a line a candidate, the choice by region and by link, what is assumed. */
+/* The table of a plan: one line per candidate, the choice by region and by link, the
+   assumptions. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -6,7 +7,7 @@
 
 #include "internal.h"
 
-#define FEW ((size_t)6) /* regions that are shown one by one */
+#define FEW ((size_t)6) /* largest number of regions that are shown one by one */
 
 /* "3+5": ranks of each region, or their sum. */
 static const char *ranks_text(char *buf, size_t size, const gt_planner *p, const int64_t *counts) {
@@ -21,12 +22,12 @@ static const char *ranks_text(char *buf, size_t size, const gt_planner *p, const
   return buf;
 }
 
-/* "*" behind a cost in which something is assumed. */
+/* "*" after a cost that contains assumptions. */
 static const char *mark(const gt_planner_outcome *o) {
   return o->cost.assumed ? "*" : "";
 }
 
-/* By how much less or more, in percent. */
+/* The difference in percent. */
 static double percent(double now, double before) {
   return before > 0 ? 100 * (now / before - 1) : 0;
 }

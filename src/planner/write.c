@@ -1,4 +1,4 @@
-/* The job with the plan filled in, as a file that trains. */
+/* Writes the job with the plan filled in, ready for training. */
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -9,9 +9,9 @@
 
 #include "internal.h"
 
-#define ROOM_BYTES 1.2 /* times as many bytes as are expected at most end the run */
+#define ROOM_BYTES 1.2 /* limit on the run's bytes, relative to the expected ones */
 
-/* ---- what is filled in ------------------------------------------------------------------------------------------------------------ */
+/* ---- the filled-in job ------------------------------------------------------------------------------------------------------------ */
 
 static double most_bytes(const gt_planner_set *set) {
   double most = 0;
@@ -19,7 +19,8 @@ static double most_bytes(const gt_planner_set *set) {
   return most;
 }
 
-/* Texts go in as YAML does; a job owns its strings. */
+/* Numbers only: texts are set as overrides when the job is loaded, because a job owns its
+   strings. */
 static void fill_numbers(gt_job *job, const gt_planner *p, const gt_planner_set *set) {
   const gt_figures *o = &set->at[GT_PLANNER_EXPECTED].figures;
   double bytes = ceil(ROOM_BYTES * most_bytes(set));
@@ -36,7 +37,7 @@ static void fill_numbers(gt_job *job, const gt_planner *p, const gt_planner_set 
   job->plan.predicted.cost = p->prices.known ? o->cost : -1;
 }
 
-/* The resolved job as text, which the caller frees. */
+/* The resolved job as text; the caller frees it. */
 static gt_status text_of(char **text, const gt_planner *p) {
   const gt_planner_candidate *c = &p->candidates[p->choice];
   const gt_planner_set *set = gt_planner_proposed(c);
@@ -79,7 +80,8 @@ gt_status gt_planner_write(const gt_planner *p, const char *path) {
   int length = snprintf(temporary, sizeof temporary, "%s.tmp-%ld", path, (long)getpid());
   if (length < 0 || (size_t)length >= sizeof temporary) return GT_FAIL(GT_ERR_JOB, "plan: --write names a path of more than %d bytes", PATH_MAX - 32);
   GT_TRY(text_of(&text, p));
-  gt_status status = gt_job_parse(&again, path, text); /* what does not load must not take the place of what does */
+  /* the file is replaced only if the new text loads */
+  gt_status status = gt_job_parse(&again, path, text);
   gt_job_close(again);
   if (status == GT_OK) status = fill(temporary, text);
   if (status == GT_OK && rename(temporary, path) != 0) status = refused(path, "put in place");

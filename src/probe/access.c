@@ -1,29 +1,34 @@
-/* Which regions' links share one access, and the rate of each link, from what streams in every
-   direction at once carried beside what each link carries alone.  Local, and without MPI.
+/* Finds which regions' links share one access, and the rate of each link, from two measurements:
+   streams in every direction at once, and each link alone.  Local, and without MPI.
 
-   An access is one rate of each direction (link.h).  It is written of a region that carried less
-   at once than its links' single rates promise, where one such rate explains that: the other
-   direction carried no more, no single link does, and links that were as fast as alone were no
-   faster than those that were slowed.  What no access explains (one that sends at another rate than
-   it receives, a path that regions share, one link's two directions) is the link's own: its rate at
-   once in the place of its single rate.  So a profile gives at once what was measured at once. */
+   An access is one rate for each direction (link.h).  A region gets one if it carried less at once
+   than the sum of its links' single rates, and if one such rate explains this: the other direction
+   carried no more, no single link carries more alone, and links that were as fast as alone were no
+   faster than the slowed ones.  Effects that no access explains (different rates for sending and
+   receiving, a path that regions share, the two directions of a link) are attributed to the link:
+   it gets its rate at once in place of its single rate.  So a simulation with the profile gives the
+   rates that were measured at once. */
 #include <math.h>
 
 #include "internal.h"
 
-#define MARGIN 0.15 /* less at once than promised by no more is noise */
-#define LESS   0.75 /* than a link that was not slowed, in bit/s and in its share: no access did that */
-#define EXCESS 0.35 /* the link model gives a region so much more than it carried: not noise */
-#define UNFAIR 0.4  /* of its part is what a stream that shares a rate has at least */
+#define MARGIN 0.15 /* smaller shortfalls from the promised rate are noise */
+/* if slowed links fall below this share, both in bit/s and relative to their single rate, no access
+   slowed them */
+#define LESS 0.75
+/* the link model exceeds the region's measured rate by more than this: not noise */
+#define EXCESS 0.35
+#define UNFAIR 0.4 /* a stream that shares a rate gets at least this much of its fair part */
 
 /* A region's links of one direction: n of them, `stride` apart. */
 typedef struct {
   gt_probe_link *first;
   size_t n, stride;
-  double carried_bps;               /* at once */
-  double promised_bps, fastest_bps; /* alone: of all together, and of one */
-  double slowed_bps, untouched_bps; /* at once: of the fastest that was slowed, and that was not */
-  double slowed_share;              /* of its single rate, greatest */
+  double carried_bps;               /* measured at once */
+  double promised_bps, fastest_bps; /* measured alone: sum of all, and the fastest */
+  /* at once: the fastest slowed link, and the fastest that was not slowed */
+  double slowed_bps, untouched_bps;
+  double slowed_share; /* relative to its single rate, the greatest */
 } side;
 
 static gt_probe_link *at(const side *s, size_t i) {
@@ -38,8 +43,8 @@ static bool slowed(const gt_probe_link *l) {
   return l->busy_bandwidth_bps > 0 && l->busy_bandwidth_bps < (1 - MARGIN) * l->bandwidth_bps;
 }
 
-/* All bits over the longest time: links that share a rate keep it busy until the last of them ends,
-   however they divide it. */
+/* All bits over the longest time.  Links that share a rate keep it busy until the last of them
+   ends, however they divide it. */
 static double together_bps(const side *s, int round) {
   double bits = 0, longest_s = 0;
   for (size_t i = 0; i < s->n; i++) {
@@ -49,7 +54,7 @@ static double together_bps(const side *s, int round) {
   return longest_s > 0 ? bits / longest_s : 0;
 }
 
-/* What disturbs a round only ever takes away. */
+/* The fastest round: disturbances only reduce a rate. */
 static int best_round(const side *s, int from) {
   int best = from;
   for (int k = from + 1; k < GT_PROBE_ROUNDS; k++)
@@ -57,8 +62,8 @@ static int best_round(const side *s, int from) {
   return best;
 }
 
-/* Streams of the first round are made for single rates: where these do not hold, some end sooner
-   than others, and the others then get more. */
+/* Ignores the first round.  Its streams are sized for single rates; if links share a rate, some
+   streams end early and the others then get more. */
 static void take_busy(const side *row) {
   int best = best_round(row, 1);
   for (size_t i = 0; i < row->n; i++) at(row, i)->busy_bandwidth_bps = stream_bps(&at(row, i)->together[best]);
@@ -78,7 +83,7 @@ static side look(gt_probe_link *first, size_t n, size_t stride) {
   return s;
 }
 
-/* Whether an access of this rate is why the links carried less than promised. */
+/* Whether an access of this rate explains why the links carried less than promised. */
 static bool explains(double access_bps, const side *s) {
   bool less = s->carried_bps < (1 - MARGIN) * s->promised_bps, full = s->carried_bps >= (1 - MARGIN) * access_bps;
   return less && full && (s->slowed_bps >= LESS * s->untouched_bps || s->slowed_share >= LESS);
@@ -86,18 +91,19 @@ static bool explains(double access_bps, const side *s) {
 
 static double access_of(const side *out, const side *in) {
   double bps = fmax(out->carried_bps, in->carried_bps);
-  if (fmax(out->fastest_bps, in->fastest_bps) > bps / (1 - MARGIN)) return 0; /* one link alone carries more */
+  /* one link alone carries more */
+  if (fmax(out->fastest_bps, in->fastest_bps) > bps / (1 - MARGIN)) return 0;
   return explains(bps, out) || explains(bps, in) ? bps : 0;
 }
 
-/* Its part is as much as the others have, or, where frames queue for the access, in proportion to
-   its single rate. */
+/* Whether the link gets its part of the access: as much as the other links or, if frames queue for
+   the access, in proportion to its single rate. */
 static bool takes_its_part(double access_bps, const side *s, const gt_probe_link *l) {
   double part = fmin(s->slowed_bps, l->bandwidth_bps * s->carried_bps / s->promised_bps);
   return access_bps > 0 && l->busy_bandwidth_bps >= UNFAIR * part;
 }
 
-/* `shared`: by an access, which holds the links to what they carry at once. */
+/* The link's own rate. shared: an access limits its rate at once. */
 static double own_bps(const gt_probe_link *l, bool shared) {
   double bps = l->fit_bandwidth_bps > 0 ? l->fit_bandwidth_bps : l->bandwidth_bps;
   if (shared) return bps;
@@ -105,7 +111,8 @@ static double own_bps(const gt_probe_link *l, bool shared) {
   return l->sustained_bps > 0 ? fmin(bps, l->sustained_bps) : bps;
 }
 
-/* What the region carries when all links go on for long; without such a measurement: at once. */
+/* The region's rate when all links send for a long time; if that was not measured, its rate at
+   once. */
 static double lasting_bps(const side *s) {
   double sustained = 0, busy = 0;
   for (size_t i = 0; i < s->n; i++) {
@@ -115,8 +122,8 @@ static double lasting_bps(const side *s) {
   return sustained > 0 ? s->carried_bps * sustained / busy : s->carried_bps;
 }
 
-/* Links of a region that is still promised more than it carried get their rate at once.  Returns
-   whether there were any. */
+/* If the profile still gives the region more than it carried, its links get their rate at once.
+   Returns whether any link changed. */
 static bool correct(const side *s, const gt_probe_link *links, const double *seconds) {
   double promised = 0, carried = 0;
   bool any = false;
@@ -134,7 +141,8 @@ static bool correct(const side *s, const gt_probe_link *links, const double *sec
   return any;
 }
 
-/* The link model has the last word: what took a second at once must do so in the profile. */
+/* Checks with the link model: streams that took a second at once must take a second in the
+   profile. */
 static void check(gt_probe_link *links, size_t n, const side *out, const side *in, const double *access_bps) {
   double *seconds = GT_NEW_ARRAY(double, n *n);
   for (bool again = true; again;) {

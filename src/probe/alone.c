@@ -1,20 +1,20 @@
-/* One direction between two regions while no other link of the two is in use.  Times are round
-   trips less the flight of the answer. */
+/* Measures one direction between two regions while no other link of the two is in use.  Times are
+   round trips minus the one-way time of the answer. */
 #include "prober.h"
 
 #define PINGS      12
-#define SPAN_S     2.0 /* pings, and a stream, of one direction last no longer */
+#define SPAN_S     2.0 /* upper limit for the pings and for a stream of one direction */
 #define PAUSE_S    1.1
-#define SHORT_S    0.6 /* pause where there are many regions */
+#define SHORT_S    0.6 /* pause with many regions */
 #define EMULATED_S 0.2 /* pause on an emulated link */
-#define IDLE_SIZE  3   /* of gt_probe_sizes: 256 KiB */
-#define PLAIN      1.2 /* a slow start makes such a message so much longer, or it cannot be told */
+#define IDLE_SIZE  3   /* index in gt_probe_sizes: 256 KiB */
+#define PLAIN      1.2 /* a slow start must lengthen such a message by this factor to be detected */
 
 static void measure_latency(gt_prober *b, size_t peer, gt_probe_link *l) {
   double times[PINGS];
   size_t n = 0;
   gt_ns until = gt_now() + gt_from_seconds(SPAN_S);
-  (void)gt_prober_ping(b, peer); /* the first opens the way */
+  (void)gt_prober_ping(b, peer); /* warms up the connection */
   while (n < PINGS && (n < 3 || gt_now() < until)) times[n++] = gt_prober_ping(b, peer);
   l->latency_s = gt_probe_median(times, n) / 2;
 }
@@ -26,7 +26,7 @@ static double stream(gt_prober *b, size_t peer, size_t chunk, uint64_t total) {
   return gt_seconds(gt_prober_await(b, peer) - from);
 }
 
-/* From a message that is long enough to tell; much too high where it was not. */
+/* From a message that is large enough to measure; much too high for a small one. */
 static double guess_rate_bps(gt_prober *b, size_t peer, double rtt_s) {
   double rate = 0, spent = 0;
   for (size_t bytes = (size_t)16 << 10; bytes <= GT_FRAME_PAYLOAD_MAX && spent < SPAN_S / 4; bytes *= 8) {
@@ -37,8 +37,9 @@ static double guess_rate_bps(gt_prober *b, size_t peer, double rtt_s) {
   return rate;
 }
 
-/* What a stream carries over its time less the round trip that its answer comes late: never more than the link gives, and a little less while TCP still finds out how much that is.
-   So the best of three. */
+/* Bits of a stream over its time minus one round trip for the answer.  The result never exceeds the
+   link's rate, and is a little below it while TCP still probes for the rate.  So the best of three
+   is taken. */
 static void measure_bandwidth(gt_prober *b, size_t peer, gt_probe_link *l) {
   double rate = guess_rate_bps(b, peer, 2 * l->latency_s);
   for (int good = 0, attempt = 0; good < 3 && attempt < 5; attempt++) {
@@ -52,7 +53,8 @@ static void measure_bandwidth(gt_prober *b, size_t peer, gt_probe_link *l) {
   }
 }
 
-/* Long enough for TCP to forget how much the link takes; an emulated link forgets when the job says. */
+/* Long enough for TCP to reset its congestion window; for an emulated link the job gives that
+   time. */
 static double pause_before(const gt_prober *b, size_t peer) {
   const gt_link_spec *said = &gt_links_from(b->p->run.links, b->self)[peer];
   if (b->p->run.job->wan.emulate) return said->window_bytes > 0 ? 1.2 * said->idle_s + EMULATED_S : EMULATED_S;
@@ -76,7 +78,8 @@ static void measure_sizes(gt_prober *b, size_t peer, gt_probe_link *l) {
   }
 }
 
-/* A stream fills the link; seconds one way of a message after so much silence. */
+/* Fills the link with a stream, then pauses; returns the one-way time of the next message in
+   seconds. */
 static double after_silence(gt_prober *b, size_t peer, const gt_probe_link *l, double pause_s) {
   double t[2];
   for (size_t k = 0; k < 2; k++) {
@@ -91,7 +94,8 @@ static double after_silence(gt_prober *b, size_t peer, const gt_probe_link *l, d
   return t[0] < t[1] ? t[0] : t[1];
 }
 
-/* After how much silence the window is small again: the pause from which on a message takes nearer to what it takes after a long one. */
+/* Finds the silence after which the window is small again: the first pause after which a message
+   takes closer to its time after a long pause than to its time without one. */
 static void measure_idle(gt_prober *b, size_t peer, gt_probe_link *l) {
   static const double pauses[] = {0.1, 0.2, 0.4, 0.8};
   double cold = l->time_s[IDLE_SIZE];

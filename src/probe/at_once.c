@@ -1,12 +1,12 @@
-/* Every direction between the regions at once, as in training. */
+/* Measures every direction between the regions at once, as in training. */
 #include <math.h>
 
 #include "prober.h"
 
-#define SHAPING 2 /* rounds of streams at once by which the next are made */
+#define SHAPING 2 /* rounds whose results set the size of the next round's streams */
 
-/* Streams to every peer at the same time, as in training, each of what takes GT_PROBER_STREAM_S at
-   its rate or of so many bytes at least. */
+/* Streams to every peer at the same time, as in training.  Each is sized for GT_PROBER_STREAM_S at
+   its rate, or for the given bytes if that is more. */
 static void stream_together(gt_prober *b, double bytes, const double *rate_bps, gt_probe_stream *streams) {
   gt_ns until = gt_now() + gt_from_seconds(b->p->limit_s * (double)b->n);
   gt_prober_meet(b);
@@ -29,13 +29,14 @@ static void stream_together(gt_prober *b, double bytes, const double *rate_bps, 
   gt_prober_meet(b);
 }
 
-/* Of the next stream: a figure that was disturbed makes none that is too short to tell, or endless. */
+/* The rate that the next stream is sized for, bounded so that a disturbed measurement makes it
+   neither too short nor endless. */
 static double shaping_bps(const gt_prober *b, const gt_probe_link *l, const gt_probe_stream *last) {
   return fmin(l->bandwidth_bps, fmax(last->bits / last->s, l->bandwidth_bps / (4 * (double)b->n)));
 }
 
-/* Rounds of streams, the first of which say how long each is to be, and what lasts, where that is asked
-   for. */
+/* Rounds of streams, the first of which set the sizes of the others; then the sustained rate if it
+   is requested. */
 static void measure_together(gt_prober *b) {
   gt_probe_link *links = b->p->links;
   double *rate_bps = GT_NEW_ARRAY(double, b->n);
@@ -58,7 +59,8 @@ static void measure_together(gt_prober *b) {
   gt_free(streams);
 }
 
-/* The round trip of a ping while the own stream to the peer, and all others, are under way. */
+/* The round trip of a ping while this rank's stream to the peer, and all other streams, are in
+   progress. */
 static void ping_together(gt_prober *b) {
   for (size_t peer = 0; peer < b->n; peer++) {
     gt_probe_link *l = &b->p->links[peer];

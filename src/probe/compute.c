@@ -1,4 +1,5 @@
-/* What work costs: all workers compute at once, driven through the local plane as in training, and each PS applies what they push; then the PS's other work, alone. */
+/* The cost of work: all workers compute at once, driven through the local plane as in training, and
+   each PS applies what they push; then the PS's other work, alone. */
 #include "geotrain/ps_of_job.h"
 #include "compute.h"
 
@@ -6,10 +7,10 @@
 #define WORK_MIN 5
 #define WORK_MAX 200
 
-/* ---- what a PS works on ---- */
+/* ---- material of a PS ---- */
 
-/* The run's, at a rate that stays: the probe's steps are as many as it takes.  How long a run's
-   schedule is depends on every region's samples, so that own samples serve for all. */
+/* The run's optimizer with a constant rate, as the probe's number of steps is open.  The length of
+   a run's schedule depends on every region's samples, so the region's own samples are used here. */
 static gt_optim_spec optimizer_of(const gt_run *run) {
   int64_t *samples = GT_NEW_ARRAY(int64_t, run->job->nregions);
   for (size_t r = 0; r < run->job->nregions; r++) samples[r] = (int64_t)run->npart;
@@ -73,7 +74,7 @@ void gt_probe_compute(gt_probe_state *p) {
     else
       gt_probe_steps_run(steps);
     gt_probe_meet(p, "the other workers' speed");
-    /* Regions may share a machine: one PS after the other. */
+    /* Regions may share a machine: the PS ranks work one after another. */
     for (size_t r = 0; r < run->job->nregions; r++) {
       if (run->roles.is_ps && r == run->roles.region_id) time_ps(p, &m);
       gt_probe_meet(p, "the work of another region's PS");

@@ -1,4 +1,5 @@
-/* Whether, and how fast, the run directory takes a checkpoint: a file of its size is written, made durable, renamed and removed, as ckpt does it. */
+/* Tests whether, and how fast, a checkpoint can be written to the run directory: a file of its size
+   is written, made durable, renamed and removed, as ckpt does it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,7 +11,7 @@
 
 #define CHUNK ((size_t)1 << 20)
 
-/* How much of the path is there already. */
+/* The length of the part of the path that already exists. */
 static int existing(const char *path) {
   char part[1024];
   int n = snprintf(part, sizeof part, "%s", path);
@@ -27,7 +28,7 @@ void gt_probe_disk_before(gt_probe_state *p) {
   p->kept = existing(p->options->run_dir ? p->options->run_dir : "runs");
 }
 
-/* Removes folders from the end of the path on, as far as the probe made them and they are empty. */
+/* Removes folders from the end of the path that the probe made and that are empty. */
 static void remove_folders(const char *path, int kept) {
   char part[1200];
   int n = snprintf(part, sizeof part, "%s", path);
@@ -44,7 +45,7 @@ void gt_probe_disk_after(gt_probe_state *p) {
 
 static bool write_all(int fd, size_t bytes) {
   char *chunk = gt_alloc(CHUNK, 1);
-  memset(chunk, 0x5a, CHUNK); /* a disk or file system may pass over zeros */
+  memset(chunk, 0x5a, CHUNK); /* a disk or file system may skip zeros */
   bool ok = true;
   while (ok && bytes > 0) {
     ssize_t n = write(fd, chunk, bytes < CHUNK ? bytes : CHUNK);
@@ -59,12 +60,13 @@ static bool write_all(int fd, size_t bytes) {
 static bool sync_folder(const char *path) {
   int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return false;
-  bool ok = fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP; /* some file systems have no such thing */
+  /* some file systems do not support it */
+  bool ok = fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP;
   close(fd);
   return ok;
 }
 
-/* Writes, fsync, rename, fsync of the folder; both names are removed whatever happens. */
+/* Writes, syncs, renames, syncs the folder; removes both names in any case. */
 static gt_status write_file(const char *folder, const char *region, size_t bytes) {
   char path[1400], temporary[1420];
   snprintf(path, sizeof path, "%s/%s.probe", folder, region);
@@ -85,13 +87,14 @@ static gt_status write_file(const char *folder, const char *region, size_t bytes
   return ok ? GT_OK : GT_FAIL(GT_ERR_CKPT, "%s cannot be written: %s", path, strerror(error));
 }
 
-/* The state that a checkpoint of this region holds, as far as its size depends on the model. */
+/* The size of this region's checkpoint, as far as it depends on the model. */
 static double checkpoint_bytes(const gt_probe_state *p) {
   if (!p->run.graph) return 0;
   const gt_arrays *a = gt_graph_arrays(p->run.graph);
   const gt_optim_spec optim = {.kind = p->run.job->train.optimizer.name, .momentum = p->run.job->train.optimizer.momentum};
   const double moments = (double)gt_optim_arrays(&optim);
-  double kept = gt_sync_of(p->run.job->sync.strategy)->sends ? 1 : 0; /* what is accumulated, or the last model sent */
+  /* the accumulated updates, or the last model sent */
+  double kept = gt_sync_of(p->run.job->sync.strategy)->sends ? 1 : 0;
   return ((1 + moments + kept) * (double)a->params.n + (double)a->buffers.n) * sizeof(float) + 65536;
 }
 
@@ -101,7 +104,8 @@ void gt_probe_disk(gt_probe_state *p) {
   if (p->folder_error[0] || !run->roles.is_ps) return;
   double bytes = checkpoint_bytes(p);
   p->own.checkpoint_bytes = bytes > 0 ? bytes : (double)CHUNK;
-  if (!run->run_dir[0]) /* the data, say, could not be opened: the folder was not come to */
+  /* setup failed before it came to the run directory, for example at the data */
+  if (!run->run_dir[0])
     snprintf(run->run_dir, sizeof run->run_dir, "%s%s", p->options->run_dir ? p->options->run_dir : "runs/",
              p->options->run_dir ? "" : run->job->name);
   snprintf(folder, sizeof folder, "%s/ckpt", run->run_dir);

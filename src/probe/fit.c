@@ -1,5 +1,6 @@
-/* The transport term, fitted: gt_link_step itself predicts each measured message, and the sum of squared relative errors, each bounded, is made least over set-up round trips, window,
-   bandwidth and latency.  The simplest term that does nearly as well as the best is taken. */
+/* Fits the transport term. gt_link_step itself predicts each measured message; the sum of squared
+   relative errors, each bounded, is minimised over set-up round trips, window, bandwidth and
+   latency.  The simplest term that does nearly as well as the best is taken. */
 #include <math.h>
 
 #include "internal.h"
@@ -7,14 +8,14 @@
 #define SEGMENT     1448.0 /* payload of a TCP segment on Ethernet */
 #define EAGER_BYTES 65536.0
 #define WINDOWS     26
-#define NEARLY      0.01 /* of relative error: not worth another parameter */
+#define NEARLY      0.01 /* relative error: a smaller gain does not justify another parameter */
 #define BOUND       0.3
-#define LEAST_STEP  0.002 /* of the search, relative */
+#define LEAST_STEP  0.002 /* smallest step of the search, relative */
 
 const size_t gt_probe_sizes[GT_PROBE_SIZES] = {
     64, (size_t)16 << 10, (size_t)64 << 10, (size_t)256 << 10, (size_t)1 << 20, (size_t)4 << 20, (size_t)16 << 20};
 
-/* One way, of a message of this size after a pause; 64 is a header alone. */
+/* One-way time of a message of this size after a pause; size 64 means a header alone. */
 static double predict(const gt_link_spec *spec, size_t size, double pause_s) {
   gt_link_state state = gt_link_start(0, 0, 1, 0);
   gt_link_times times = gt_link_step(&state, spec, NULL, GT_FRAME_HEADER_BYTES, 0);
@@ -28,13 +29,13 @@ static double predict(const gt_link_spec *spec, size_t size, double pause_s) {
   return gt_seconds(times.arrive - ready);
 }
 
-/* One way, of the first message. */
+/* One-way time of the first message. */
 static double predict_fresh(const gt_link_spec *spec) {
   gt_link_state state = gt_link_start(0, 0, 1, 0);
   return gt_seconds(gt_link_step(&state, spec, NULL, GT_PROBE_FRESH + GT_FRAME_HEADER_BYTES, 0).arrive);
 }
 
-/* Relative errors of all sizes measured; returns their number. */
+/* Relative errors for all measured sizes; returns their number. */
 static int errors(const gt_probe_link *l, gt_link_spec *spec, double e[GT_PROBE_SIZES]) {
   int n = 0;
   spec->back_s = spec->latency_s;
@@ -43,8 +44,8 @@ static int errors(const gt_probe_link *l, gt_link_spec *spec, double e[GT_PROBE_
   return n;
 }
 
-/* Squared while they are small; a size that does not follow the rest (a shaper's burst lets small messages pass at once) counts no more than a bound
-   (Geman and McClure 1987). */
+/* Squared while errors are small, bounded for large ones (Geman and McClure 1987): a size that does
+   not follow the others (a shaper's burst lets small messages pass at once) has limited weight. */
 static double cost(const gt_probe_link *l, gt_link_spec *spec) {
   double e[GT_PROBE_SIZES], sum = 0;
   int n = errors(l, spec, e);
@@ -59,7 +60,7 @@ static double mean_error(const gt_probe_link *l, gt_link_spec *spec) {
   return n > 0 ? sqrt(sum / n) : 0;
 }
 
-/* Moves bandwidth and latency, in turn and by ever smaller factors, to where the error is least. */
+/* Varies bandwidth and latency in turn, by ever smaller factors, until the error is minimal. */
 static double descend(const gt_probe_link *l, gt_link_spec *spec) {
   double least = cost(l, spec);
   for (double step = 0.3; step > LEAST_STEP;) {
@@ -95,12 +96,12 @@ static void consider(const gt_probe_link *l, double setup, double window, candid
   if (error < best->error) *best = (candidate){spec, error};
 }
 
-/* Of the grid: 0, then 2 to 1000 segments. */
+/* The w-th window of the grid: 0, then 2 to 1000 segments. */
 static double window_of(int w) {
   return w == 0 ? 0 : SEGMENT * floor(2 * pow(500, (w - 1.0) / (WINDOWS - 1)) + 0.5);
 }
 
-/* The best of each kind: neither, set-up, window, both. */
+/* The best fit of each kind: neither, set-up, window, both. */
 static void search(const gt_probe_link *l, candidate best[4]) {
   static const double setups[] = {0, 0.5, 1, 1.5, 2};
   for (int i = 0; i < 4; i++) best[i].error = INFINITY;
@@ -110,7 +111,8 @@ static void search(const gt_probe_link *l, candidate best[4]) {
     }
 }
 
-/* The window of a connection that has carried nothing yet: the one that predicts the first message best; 0: none is needed. */
+/* The initial window of a fresh connection: the one that predicts the first message best; 0: none
+   is needed. */
 static void fit_fresh(gt_probe_link *link, gt_link_spec *spec) {
   double least = link->fresh_s > 0 ? fabs(predict_fresh(spec) / link->fresh_s - 1) - NEARLY : 0;
   for (int w = 1; w <= WINDOWS && spec->window_bytes <= 0 && link->fresh_s > 0; w++) {
@@ -142,7 +144,8 @@ void gt_probe_fit(gt_probe_link *link) {
   link->fit_error = mean_error(link, spec);
   for (int i = 0; i < GT_PROBE_SIZES; i++)
     if (link->time_s[i] > 0) link->predicted_s[i] = predict(spec, gt_probe_sizes[i], link->pause_s);
-  /* Linux makes the window small again after a retransmission time-out of silence: 200 ms at least, and a round trip. */
+  /* Linux resets the window after an idle time of one retransmission time-out: at least 200 ms plus
+     a round trip. */
   link->idle_s = spec->window_bytes > 0 ? 0.2 + 2 * spec->latency_s : 0;
   fit_fresh(link, spec);
 }

@@ -1,4 +1,5 @@
-/* What a rank runs on: MPI's transport, single copy, cores, OpenBLAS, and the network interface on the way to the other regions. */
+/* The environment of a rank: MPI's transport, single copy, cores, OpenBLAS, and the network
+   interface used to reach the other regions. */
 #include <arpa/inet.h>
 #include <sched.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@ static void look_at_mpi(gt_probe_rank *r) {
   int length = 0;
   MPI_Get_library_version(version, &length);
   snprintf(r->mpi, sizeof r->mpi, "%.*s", (int)strcspn(version, ",\n"), version);
-  /* A component that was not chosen takes its settings with it when it is closed. */
+  /* Settings of a component that was not selected are gone once it is closed. */
   snprintf(r->pml, sizeof r->pml, "unknown");
   for (size_t i = 0; i < sizeof pmls / sizeof *pmls; i++) {
     snprintf(name, sizeof name, "pml_%s_priority", pmls[i]);
@@ -72,7 +73,7 @@ typedef struct {
   gt_net_address at[GT_REACH_ADDRESSES];
 } address_card;
 
-/* The address that the kernel sends from towards `to`; 0: no route.  Nothing is sent. */
+/* The source address that the kernel would use to reach `to`; 0: no route.  Nothing is sent. */
 static uint32_t source_towards(uint32_t to) {
   struct sockaddr_in peer = {.sin_family = AF_INET, .sin_port = htons(9), .sin_addr.s_addr = to}, own = {0};
   socklen_t length = sizeof own;
@@ -89,7 +90,7 @@ static const gt_net_address *find_address(const address_card *card, uint32_t ip)
   return NULL;
 }
 
-/* The peer's address that lies in a network of this host, else its first. */
+/* The peer's address in one of this host's networks, else its first address. */
 static const gt_net_address *nearest(const address_card *own, const address_card *peer) {
   for (uint32_t i = 0; i < peer->n; i++)
     for (uint32_t k = 0; k < own->n; k++)
@@ -127,7 +128,7 @@ static void look_at_addresses(gt_probe_state *p) {
   gt_free(cards);
 }
 
-/* ---- all of it ---- */
+/* ---- entry point ---- */
 
 void gt_probe_host(gt_probe_state *p) {
   gt_probe_rank *r = &p->own;

@@ -9,7 +9,8 @@
 #define INSIDE_LONG_S  0.1
 enum { TAG_THERE = 91, TAG_BACK };
 
-/* Region rank 0 sends bytes, the other answers with a word; seconds of the round trip, 0 on the other. */
+/* Region rank 0 sends bytes, the other rank answers with a word; returns the seconds of the round
+   trip, 0 on the other rank. */
 static double exchange(const gt_probe_state *p, int worker, uint8_t *room, size_t bytes) {
   const gt_roles *roles = &p->run.roles;
   uint64_t word[8] = {0};
@@ -28,7 +29,7 @@ static double exchange(const gt_probe_state *p, int worker, uint8_t *room, size_
   return 0;
 }
 
-/* Both know from the first words how large a message the PS sends next; 0 ends it. */
+/* The PS first sends the size of its next message; 0 ends the measurement. */
 static void inside_with(gt_probe_state *p, int worker, uint8_t *room) {
   double times[INSIDE_PINGS], latency, rate = 0;
   for (int i = 0; i < INSIDE_PINGS; i++) times[i] = exchange(p, worker, room, GT_FRAME_HEADER_BYTES);
@@ -50,7 +51,7 @@ static void inside_with(gt_probe_state *p, int worker, uint8_t *room) {
   if (own->inside_bandwidth_bps <= 0 || rate < own->inside_bandwidth_bps) own->inside_bandwidth_bps = rate;
 }
 
-/* One region after another: they may share a machine. */
+/* One region after another, because they may share a machine. */
 void gt_probe_inside(gt_probe_state *p) {
   const gt_roles *roles = &p->run.roles;
   uint8_t *room = gt_alloc(INSIDE_LARGEST, 1);

@@ -1,4 +1,5 @@
-/* Private to the probe: what each rank finds out, and the modules that find it out.  Everything in these structs is sent to rank 0 as it lies in memory. */
+/* Private to the probe: the measurements of each rank, and the modules that make them.  Everything
+   in these structs is sent to rank 0 as it lies in memory. */
 #ifndef GEOTRAIN_PROBE_INTERNAL_H
 #define GEOTRAIN_PROBE_INTERNAL_H
 
@@ -7,48 +8,56 @@
 #include "geotrain/probe.h"
 #include "geotrain/setup.h"
 
-#define GT_PROBE_MEET_S 3600.0 /* many regions take their time; a rank that is lost ends the job by itself */
+/* long, because many regions take their time; a lost rank aborts the job by itself */
+#define GT_PROBE_MEET_S 3600.0
 
-/* Sizes of the messages that the transport term is fitted to. */
+/* The message sizes to which the transport term is fitted. */
 #define GT_PROBE_SIZES 7
 extern const size_t gt_probe_sizes[GT_PROBE_SIZES];
 #define GT_PROBE_FRESH ((size_t)512 << 10)
 
-/* What a stream carried until its answer was here, in how long, the answer's round trip left out. */
+/* What a stream carried until it was answered, and its time without the round trip of the
+   answer. */
 typedef struct {
   double bits, s;
 } gt_probe_stream;
-#define GT_PROBE_ROUNDS 5 /* of streams in every direction at once */
+#define GT_PROBE_ROUNDS 5 /* rounds of streams in every direction at once */
 
-/* A direction between two regions, as its sender measured it.  Times one way; 0: not measured. */
+/* One direction between two regions, measured by its sender.  Times are one-way; 0: not
+   measured. */
 typedef struct {
-  double latency_s, bandwidth_bps;           /* nothing else on the two regions' links */
-  double busy_latency_s, busy_bandwidth_bps; /* every direction at once; the rate: see gt_probe_access */
-  gt_probe_stream together[GT_PROBE_ROUNDS]; /* after the first rounds they end together, too */
-  double pause_s, time_s[GT_PROBE_SIZES];    /* a message after a pause */
-  double sustained_bps;                      /* messages of the model's size, every direction at once */
-  double fresh_s;                            /* the first message of GT_PROBE_FRESH bytes on the connection */
-  /* The fit: what gt_link_step needs to give these times. */
+  double latency_s, bandwidth_bps; /* with nothing else on the two regions' links */
+  /* with every direction in use at once; for the rate see gt_probe_access */
+  double busy_latency_s, busy_bandwidth_bps;
+  gt_probe_stream together[GT_PROBE_ROUNDS]; /* after the first rounds they also end together */
+  double pause_s, time_s[GT_PROBE_SIZES];    /* of a message after a pause */
+  /* for messages of the model's size, every direction at once */
+  double sustained_bps;
+  double fresh_s; /* the first message of GT_PROBE_FRESH bytes on the connection */
+  /* The fit: parameters with which gt_link_step gives these times. */
   double fit_bandwidth_bps, fit_latency_s, setup_rtts, eager_bytes, window_bytes, idle_s;
-  double predicted_s[GT_PROBE_SIZES], fresh_predicted_s, fit_error; /* root of the mean square of relative errors */
-  double profile_bps;                                               /* what the profile says (gt_probe_access) */
+  /* fit_error: root mean square of relative errors */
+  double predicted_s[GT_PROBE_SIZES], fresh_predicted_s, fit_error;
+  double profile_bps; /* the rate in the profile (gt_probe_access) */
 } gt_probe_link;
 
 /* A rank. */
 typedef struct {
   int32_t region, region_rank, pid;
-  int32_t cores;                  /* that this process may use */
+  int32_t cores;                  /* available to this process */
   int32_t machine_cores, threads; /* of the whole machine; of OpenBLAS in this process */
   int32_t blas_pinned, plane_shared;
   char host[64], kernel[40];
-  char mpi[64], pml[32], btl[160], single_copy[32], blas_core[32], environment[200]; /* environment: settings that hurt */
-  char address[200];                                                                 /* PS: interface, address and why */
+  /* environment: settings that reduce performance */
+  char mpi[64], pml[32], btl[160], single_copy[32], blas_core[32], environment[200];
+  char address[200]; /* PS: interface, address and how it was chosen */
   int32_t address_excluded;
-  /* Worker; rate_error: standard error of samples_per_s, relative; resume_s: below 0 where steps
+  /* Of a worker. rate_error: standard error of samples_per_s, relative; resume_s: negative if steps
      after a pause took less. */
   double samples_per_s, rate_error, eval_samples_per_s, local_s, resume_s;
-  int64_t steps, paused;              /* that these are the means of; paused: resume_s */
-  double update_s, apply_s, encode_s; /* PS */
+  /* number of steps behind these means; paused: behind resume_s */
+  int64_t steps, paused;
+  double update_s, apply_s, encode_s; /* of a PS */
   double inside_latency_s, inside_bandwidth_bps;
   double checkpoint_s, checkpoint_bytes;
   char checkpoint_error[400];
@@ -60,81 +69,82 @@ typedef struct {
   gt_run run;
   gt_reach reach;
   gt_probe_rank own;
-  gt_probe_link *links; /* nregions: this PS's directions */
-  double limit_s;       /* of any wait in the probe */
-  int kept;             /* characters of the run directory's path that were there before */
+  gt_probe_link *links; /* nregions: the directions from this PS */
+  double limit_s;       /* for any wait in the probe */
+  int kept;             /* length of the part of the run directory's path that existed before */
   char data_error[GT_ERROR_TEXT_MAX], folder_error[GT_ERROR_TEXT_MAX];
   /* on rank 0 */
-  gt_probe_rank *ranks;     /* of the world */
+  gt_probe_rank *ranks;     /* all of the world */
   gt_probe_link *all_links; /* nregions x nregions, row: sender */
-  double *access_bps;       /* nregions: that its links share; 0: none that shows */
+  double *access_bps;       /* nregions: rate shared by a region's links; 0: none detected */
 } gt_probe_state;
 
-/* A worker's steps of one kind. */
+/* Sums over a worker's steps of one kind. */
 typedef struct {
   double compute_s, compute_s2, wait_s, samples; /* compute_s2: sum of squares */
   int64_t steps;
 } gt_probe_tally;
 
-/* A region's, of one of its workers in the mean; 0: not measured. */
+/* The work of a region, as means per worker; 0: not measured. */
 typedef struct {
   double samples_per_s, eval_samples_per_s;
   double local_s, resume_s; /* local_s: without the PS's update */
-  bool alike;               /* its workers do not differ by more than their errors */
+  bool alike;               /* its workers differ by no more than their errors */
 } gt_probe_work;
 
-/* ranks.c: all ranks meet, asleep.  Collective over the world. */
+/* ranks.c: a barrier at which ranks sleep while they wait.  Collective over the world. */
 void gt_probe_meet(gt_probe_state *p, const char *what);
-/* Brings what all ranks measured to rank 0: p->ranks, p->all_links.  Collective over the world. */
+/* Gathers all measurements on rank 0: p->ranks, p->all_links.  Collective over the world. */
 void gt_probe_gather(gt_probe_state *p);
 /* On rank 0: the PS of a region, and the i-th worker of a region (NULL: none).  Local. */
 const gt_probe_rank *gt_probe_ps(const gt_probe_state *p, size_t region);
 const gt_probe_rank *gt_probe_worker(const gt_probe_state *p, size_t region, int worker);
-/* median.c: 0 of none.  Local. */
+/* median.c: the median; 0 for no values.  Local. */
 double gt_probe_median(double *values, size_t n); /* sorts them */
 
-/* host.c: what this rank runs on.  Collective over the PS ranks (addresses). */
+/* host.c: the environment of this rank.  Collective over the PS ranks (addresses). */
 void gt_probe_host(gt_probe_state *p);
 /* compute.c: collective over the world. */
 void gt_probe_compute(gt_probe_state *p);
 /* traffic.c: open and close are collective over the PS ranks, the rest is local.  A message is as
-   large as the model, 4 MiB at most. */
+   large as the model, at most 4 MiB. */
 typedef struct gt_probe_traffic gt_probe_traffic;
 gt_probe_traffic *gt_probe_traffic_open(const gt_run *run, gt_vec params);
-/* To every other region, if what was sent before has left. */
+/* Sends to every other region, if the previous message has left. */
 void gt_probe_traffic_send(gt_probe_traffic *t, gt_vec grads);
 bool gt_probe_traffic_poll(gt_probe_traffic *t);
 gt_ns gt_probe_traffic_next(const gt_probe_traffic *t, bool *large);
-/* Lets what is under way arrive, limit_s at most. */
+/* Waits, limit_s at most, until all messages have arrived. */
 void gt_probe_traffic_close(gt_probe_traffic *t, const gt_run *run, double limit_s);
 /* links.c: collective over the world. */
 void gt_probe_links(gt_probe_state *p);
-/* inside.c: between the PS and the workers of a region, one region after another.  Collective over
-   the world. */
+/* inside.c: messages between the PS and the workers of a region, one region after another.
+   Collective over the world. */
 void gt_probe_inside(gt_probe_state *p);
 /* fit.c: local. */
 void gt_probe_fit(gt_probe_link *link);
-/* work.c: local.  A worker's figures from its steps: one after the other (warm), and after a
-   pause. */
+/* work.c: local.  Computes a worker's figures from its steps: in direct succession (warm), and
+   after a pause. */
 void gt_probe_tell(gt_probe_rank *own, const gt_probe_tally *warm, const gt_probe_tally *paused);
-/* On rank 0.  The mean is the measure: n workers give n times samples_per_s together. */
+/* On rank 0.  Uses means: n workers together give n times samples_per_s. */
 gt_probe_work gt_probe_work_of(const gt_probe_state *p, size_t region);
-/* A worker's speed in proportion to that. */
+/* A worker's speed relative to that mean. */
 double gt_probe_work_share(const gt_probe_work *work, const gt_probe_rank *worker);
-/* access.c: local.  Of n x n links (row: sender), from bandwidth_bps and together, and from the
-   fit and sustained_bps where there are any: writes busy_bandwidth_bps, profile_bps and n accesses. */
+/* access.c: local.  For n x n links (row: sender).  Reads bandwidth_bps and together, and the fit
+   and sustained_bps if available; writes busy_bandwidth_bps, profile_bps and n accesses. */
 void gt_probe_access(gt_probe_link *links, size_t n, double *access_bps);
-/* streams.c: local.  Seconds until each of n x n streams is through, begun together, of what its
-   link carried in a second at once, on links of profile_bps with these accesses. */
+/* streams.c: local.  The seconds that each of n x n streams takes if all start together on links of
+   profile_bps with these accesses.  Each stream has the bits that its link carried in a second at
+   once. */
 void gt_probe_together(const gt_probe_link *links, size_t n, const double *access_bps, double *seconds);
-/* disk.c: before the run directory is made; after; the PS ranks at once.  Local. */
+/* disk.c: before the run directory is made; after that; on all PS ranks at once.  Local. */
 void gt_probe_disk_before(gt_probe_state *p);
 void gt_probe_disk(gt_probe_state *p);
 void gt_probe_disk_after(gt_probe_state *p);
-/* report.c: on rank 0.  Lines of text for people; reasons and warnings one a line. */
+/* report.c: on rank 0.  Text for users; reasons and warnings are one per line. */
 void gt_probe_report(const gt_probe_state *p, FILE *to);
 void gt_probe_warnings(const gt_probe_state *p, FILE *to);
-/* Returns how many there are. */
+/* Returns the number of reasons. */
 size_t gt_probe_reasons(const gt_probe_state *p, FILE *to);
 /* profile.c: on rank 0.  GT_ERR_CKPT names the file and the system's reason. */
 gt_status gt_probe_profile(const gt_probe_state *p, const char *path);

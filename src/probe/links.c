@@ -1,6 +1,7 @@
-/* Links measured over the transport of training: the gateway, emulated where the job says so.  Clocks of hosts are never compared: times are round trips less the flight
-   of a 64-byte answer.  Regions meet in pairs as in a round-robin tournament: while one direction of a pair is measured, no other link of the two regions is in
-   use. */
+/* Measures links over the transport of training: the gateway, emulated if the job says so.  Clocks
+   of hosts are never compared: times are round trips minus the one-way time of a 64-byte answer.
+   Regions meet in pairs as in a round-robin tournament: while one direction of a pair is measured,
+   no other link of the two regions is in use. */
 #include "prober.h"
 
 size_t gt_probe_partner(size_t n, size_t round, size_t self) {

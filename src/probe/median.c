@@ -1,4 +1,4 @@
-/* The middle of measurements, which a few that were disturbed do not move. */
+/* The median, which is robust against a few disturbed measurements. */
 #include <stdlib.h>
 
 #include "internal.h"

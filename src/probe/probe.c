@@ -1,4 +1,5 @@
-/* geotrain probe: links, devices, MPI and the checkpoint directory of a job, measured by the ranks that would train: GO or NO-GO, and a profile. */
+/* geotrain probe: measures links, devices, MPI and the checkpoint directory of a job on the ranks
+   that would train.  The result is GO or NO-GO, and a profile. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,9 +72,9 @@ static gt_status verdict(gt_probe_state *p) {
   return n ? GT_FAIL(GT_ERR_NOGO, "NO-GO") : GT_OK;
 }
 
-/* ---- the whole ---- */
+/* ---- entry point ---- */
 
-/* The ranks do not fit the job: nothing can be measured, for nobody knows what it is part of. */
+/* The ranks do not fit the job, so no rank knows its role: nothing can be measured. */
 static gt_status refuse(gt_status status) {
   if (first_rank() && gt_launch_first()) printf("NO-GO\n  %s\n", gt_error_text());
   return status;
@@ -97,10 +98,12 @@ static gt_status measure(gt_probe_state *p) {
   return gt_agree(run->roles.world, status, WAIT_S);
 }
 
-/* What keeps a run from starting is a reason of the verdict where the rest can still be measured. */
+/* An error that prevents a run becomes a reason in the verdict if the rest can still be
+   measured. */
 static bool can_go_on(gt_probe_state *p, gt_status status) {
   if (!p->run.links || p->run.roles.world == MPI_COMM_NULL) return false;
-  bool folder = status == GT_ERR_CKPT && p->run.graph && p->run.run_dir[0]; /* else the checkpoint is train.init's */
+  /* otherwise it is the checkpoint of train.init */
+  bool folder = status == GT_ERR_CKPT && p->run.graph && p->run.run_dir[0];
   if (folder)
     snprintf(p->folder_error, sizeof p->folder_error, "%s", gt_error_text());
   else if (status == GT_ERR_DATA || status == GT_ERR_CKPT)

@@ -1,14 +1,13 @@
-/* Messages of a probe between PS ranks, over the transport of training: the gateway, emulated where
-   the job says so.  Clocks of hosts are never compared: what is timed is until a 64-byte answer is
-   back. */
+/* Messages of a probe between PS ranks, over the transport of training: the gateway, emulated if
+   the job says so.  Clocks of hosts are never compared: times end when a 64-byte answer is back. */
 #include <math.h>
 
 #include "prober.h"
 
-#define FINE         ((gt_ns)50000) /* longest sleep while times are taken */
+#define FINE         ((gt_ns)50000) /* longest sleep while times are measured */
 #define MESSAGES_MAX 256
 #define SMALLEST     ((size_t)16 << 10)
-#define LAST         1 /* detail of the last message of a stream: it is answered */
+#define LAST         1 /* detail of the last message of a stream, which is answered */
 
 /* ---- events ---- */
 

@@ -1,4 +1,5 @@
-/* The profile: a fragment of a job, in YAML, that `profile: FILE` merges; what was measured stands above it as comments. */
+/* The profile: a fragment of a job in YAML that `profile: FILE` merges; the measurements precede it
+   as comments. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,7 +10,7 @@
 
 #include "internal.h"
 
-/* One figure of a flow map: `between` is what separates it from the last. */
+/* Writes one figure of a flow map; `between` is the separator before it. */
 __attribute__((format(printf, 3, 4))) static void put(FILE *f, const char **between, const char *format, ...) {
   va_list args;
   fputs(*between, f);
@@ -59,7 +60,7 @@ static void put_link(FILE *f, const gt_probe_state *p, size_t from, size_t to) {
   fprintf(f, "}\n");
 }
 
-/* The report again, every line behind a '#'. */
+/* Writes the report, with '#' before every line. */
 static void put_report(FILE *f, const gt_probe_state *p) {
   char *text = NULL;
   size_t size = 0;

@@ -1,4 +1,4 @@
-/* The ranks of a probe: where they meet, and what each of them measured, on rank 0. */
+/* The ranks of a probe: their barrier, and the collection of their measurements on rank 0. */
 #include <string.h>
 
 #include "internal.h"

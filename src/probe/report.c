@@ -1,4 +1,4 @@
-/* What a probe found, for people; warnings, and the reasons for a NO-GO. */
+/* The results of a probe for users; warnings, and the reasons for a NO-GO. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "internal.h"
 
-#define SLOW_BANDWIDTH 0.7 /* of what the job says */
+#define SLOW_BANDWIDTH 0.7 /* of the rate in the job */
 #define SLOW_LATENCY   1.5
 #define POOR_FIT       0.25
 
@@ -28,7 +28,8 @@ static const char *span(char buf[32], double s) {
 
 /* ---- machines ---- */
 
-/* Ranks of the world on the machine of rank i; 0 when an earlier rank stands for it. */
+/* The number of world ranks on the machine of rank i; 0 if an earlier rank on that machine has
+   reported it. */
 static int ranks_on_machine(const gt_probe_state *p, int i) {
   int count = 0;
   for (int k = 0; k < p->run.roles.world_size; k++) {
@@ -87,7 +88,7 @@ static void report_compute(const gt_probe_state *p, FILE *to) {
 
 /* ---- links ---- */
 
-/* What was made of the rates at once. */
+/* How the rates at once were interpreted. */
 static void report_access(const gt_probe_state *p, FILE *to) {
   size_t n = p->run.job->nregions;
   char a[32];
@@ -200,7 +201,8 @@ static void warn_link(const gt_probe_state *p, FILE *to, size_t from, size_t des
   const gt_link_spec *said = &gt_links_from(p->run.links, from)[dest];
   double latency = (said->latency_s + said->back_s) / 2;
   char a[32], b[32];
-  double found = fmax(l->bandwidth_bps, l->fit_bandwidth_bps); /* a stream that was disturbed, or pauses between its frames, are no slow link */
+  /* a disturbed stream, or pauses between its frames, do not make a slow link */
+  double found = fmax(l->bandwidth_bps, l->fit_bandwidth_bps);
   if (said->bandwidth_bps > 0 && found < SLOW_BANDWIDTH * said->bandwidth_bps)
     fprintf(to, "warning: the link from %s to %s is slower than the job says: %s measured, %s stated\n", name_of(p, from), name_of(p, dest),
             rate(a, found), rate(b, said->bandwidth_bps));

@@ -1,14 +1,14 @@
-/* A PS in a probe: orders for its workers, and the update of parameters with what they push. */
+/* A PS in a probe: sends orders to its workers, and updates parameters with what they push. */
 #include "geotrain/sync.h"
 #include "compute.h"
 
-#define TRAFFIC 8 /* steps of the region for each message */
+#define TRAFFIC 8 /* steps of the region per message */
 #define PAUSE   ((gt_ns)50000000)
 
 typedef struct {
   int64_t steps;
   bool done;
-  gt_ns heard, pushed, due; /* due: of an order that pauses; 0: none does */
+  gt_ns heard, pushed, due; /* due: time of a delayed order; 0: none is delayed */
 } served;
 
 typedef struct {
@@ -79,7 +79,7 @@ static void on_push(void *ctx, size_t w, const gt_push_msg *push, float *grads, 
     give(s, w, GT_ORDER_TRAIN);
 }
 
-/* Orders that are due.  Returns when the next is; GT_NEVER: none waits. */
+/* Sends the orders that are due.  Returns when the next is due; GT_NEVER: none is delayed. */
 static gt_ns end_pauses(const server *s) {
   gt_ns next = GT_NEVER, now = gt_now();
   for (size_t w = 0; w < gt_plane_ps_workers(s->plane); w++) {
@@ -100,7 +100,7 @@ static void watch(const server *s) {
       gt_panic(GT_ERR_LOST, "waited %.0f s (limits.local) for a step of worker %zu of region %s", limit, w, s->run->region);
 }
 
-/* As a run does it. */
+/* Sleeps as the loop of a run does. */
 static void rest(const server *s, gt_backoff *backoff, gt_ns until) {
   bool large = false;
   gt_ns next = s->traffic ? gt_probe_traffic_next(s->traffic, &large) : GT_NEVER;

@@ -1,13 +1,14 @@
-/* Steps of a worker in a probe come in turns: some one after the other while messages cross the
-   WAN, as with asgd-ga; then some with a pause before each GT_RESUME_STEPS of them and without
-   messages, as where a strategy waits for its exchange.  Local, and without MPI. */
+/* The steps of a worker in a probe alternate between two kinds: first steps in direct succession
+   while messages cross the WAN, as with asgd-ga; then steps without messages and with a pause
+   before every GT_RESUME_STEPS of them, as with a strategy that waits for its exchange.  Local, and
+   without MPI. */
 #include "geotrain/ps_timeline.h"
 #include "compute.h"
 
 #define WARM_UP    3
 #define STEPS      10
 #define SPAN_S     8.0
-#define SLOW_S     30.0 /* a model this slow is judged by fewer steps */
+#define SLOW_S     30.0 /* after this time fewer steps are enough */
 #define SLOW_STEPS 2
 #define STEADY     ((int64_t)64)
 #define TURN       (STEADY + 4 * GT_RESUME_STEPS)

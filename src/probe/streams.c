@@ -1,10 +1,10 @@
-/* Streams in every direction at once, through the link model: what a profile would make of them.
+/* Streams in every direction at once, through the link model: the times that a profile would give.
    Local, and without MPI. */
 #include <stdlib.h>
 
 #include "internal.h"
 
-#define FRAMES ((size_t)100) /* of a stream */
+#define FRAMES ((size_t)100) /* per stream */
 
 typedef struct {
   gt_ns at;
@@ -16,7 +16,7 @@ static int by_time(const void *a, const void *b) {
   return x->at != y->at ? (x->at > y->at) - (x->at < y->at) : (x->link > y->link) - (x->link < y->link);
 }
 
-/* Of the links that have frames left, the one that is free first. */
+/* The link that is free first, among those with frames left. */
 static size_t next_of(const gt_link_state *links, const size_t *left, size_t n) {
   size_t next = n;
   for (size_t to = 0; to < n; to++)
@@ -24,7 +24,7 @@ static size_t next_of(const gt_link_state *links, const size_t *left, size_t n) 
   return next;
 }
 
-/* All streams of a sender; that to region `to` is frames[(to * n + from) * FRAMES] and on. */
+/* Sends all streams of a sender; those to region `to` start at frames[(to * n + from) * FRAMES]. */
 static void send_row(const gt_probe_link *row, size_t n, size_t from, double access_bps, frame *frames) {
   gt_link_state *links = GT_NEW_ARRAY(gt_link_state, n);
   size_t *left = GT_NEW_ARRAY(size_t, n);

@@ -1,9 +1,10 @@
-/* Messages between the regions while their work is measured: servers that send and receive take time, cores and caches from workers that share a machine with them. */
+/* Messages between the regions while work is measured: servers that send and receive take time,
+   cores and caches from workers on the same machine. */
 #include <string.h>
 
 #include "internal.h"
 
-#define LARGEST ((size_t)4 << 20) /* bytes: a model that is larger would hold slow links for long */
+#define LARGEST ((size_t)4 << 20) /* bytes: a larger model would occupy slow links for long */
 
 struct gt_probe_traffic {
   gt_gateway *gateway;

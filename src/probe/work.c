@@ -1,14 +1,15 @@
-/* What work costs in a region, from what each of its workers measured.  Local, and without MPI. */
+/* The cost of work in a region, from the measurements of each of its workers.  Local, and without
+   MPI. */
 #include <math.h>
 
 #include "internal.h"
 
-#define ERRORS 3 /* standard errors: workers that differ by less are equal as far as can be told */
+#define ERRORS 3 /* standard errors: workers that differ by less count as equal */
 
 /* ---- a worker ---- */
 
-/* resume_s may be below 0: a mean of figures that were cut off there would make something of noise
-   around nothing. */
+/* resume_s may be negative: clipping at 0 before averaging would turn noise around 0 into a
+   positive mean. */
 void gt_probe_tell(gt_probe_rank *own, const gt_probe_tally *warm, const gt_probe_tally *paused) {
   if (warm->steps == 0) return;
   double n = (double)warm->steps, mean = warm->compute_s / n;

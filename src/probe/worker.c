@@ -1,7 +1,7 @@
-/* A worker in a probe: the steps of training on a few of its own samples, and what they took. */
+/* A worker in a probe: the steps of training on a few of its own samples, and their times. */
 #include "compute.h"
 
-#define SLOW_S       30.0 /* evaluation goes on no longer */
+#define SLOW_S       30.0 /* time limit for the evaluation */
 #define EVAL_S       0.5
 #define EVAL_BATCHES 3
 
@@ -12,8 +12,8 @@ struct gt_probe_steps {
   gt_order order;
   float *x;
   int32_t *y;
-  size_t n, final; /* samples in x and y; gradients from there on are final */
-  gt_ns loaded;    /* what making them took */
+  size_t n, final; /* samples in x and y; gradients from `final` on are final */
+  gt_ns loaded;    /* time to make the batch */
   bool finite;
   gt_probe_tally of[GT_PROBE_PHASES];
 };
@@ -31,8 +31,8 @@ static void on_gradients(void *context, size_t first) {
   w->final = first;
 }
 
-/* As src/train/worker.c does it: a step's time is from its order to its push, and that of its
-   batch, made while the order was awaited.  Returns when it was pushed.
+/* As in src/train/worker.c: the time of a step is from its order to its push, plus that of its
+   batch, which was made while the worker waited for the order.  Returns the time of the push.
    waited: without a pause. */
 static gt_ns train_batch(gt_probe_steps *w, const gt_order_msg *order, gt_ns waited) {
   gt_ns from = gt_now();
@@ -93,7 +93,8 @@ gt_status gt_probe_steps_open(gt_probe_steps **out, gt_probe_state *p) {
   gt_probe_steps *w = *out = GT_NEW(gt_probe_steps);
   w->p = p;
   w->order = run->order;
-  const size_t batches = 2 * run->batch_max / run->order.batch + 1, few = (batches > 8 ? batches : 8) * run->order.batch; /* whole ones */
+  /* full batches only */
+  const size_t batches = 2 * run->batch_max / run->order.batch + 1, few = (batches > 8 ? batches : 8) * run->order.batch;
   if (w->order.n > few) w->order.n = few;
   w->x = GT_NEW_ARRAY(float, run->batch_max * run->data.h * run->data.w * run->data.c);
   w->y = GT_NEW_ARRAY(int32_t, run->batch_max);

@@ -1,6 +1,7 @@
-/* Which way each layer's products are computed, settled before the model is built: as train.choices
-   and the clock say, from a file, from the checkpoint that the run goes on from, or by measuring.
-   Workers on like machines compute with one choice: the first of them measures while the others wait. */
+/* How the products of each layer are computed, settled before the model is built. train.choices and
+   the clock decide the source: a file, the checkpoint that the run resumes from, or measurement.
+   Workers on identical machines use the same choice: the first of them measures while the others
+   wait. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +9,8 @@
 
 #include "internal.h"
 
-/* The machine, and behind a line feed the precision: ranks on like machines may differ in it. */
+/* The machine, a line feed, then the precision: ranks on identical machines may have different
+   precisions. */
 enum { MACHINE = sizeof((gt_choices *)0)->machine, KEY = MACHINE + 8 };
 
 /* ---- where choices come from ---- */
@@ -35,7 +37,7 @@ static gt_status read_file(const char *path, char **text) {
   return GT_OK;
 }
 
-/* All ranks must compute by one file, wherever each of them reads it. */
+/* All ranks must use the same file contents, wherever each of them reads the file. */
 static gt_status same_file(const gt_run *run, const char *path, const char *text) {
   char own[GT_SHA256_HEX], first[GT_SHA256_HEX];
   MPI_Request request;
@@ -55,7 +57,7 @@ static gt_status open_file(const gt_run *run, char **text) {
   return gt_agree(run->roles.world, status != GT_OK ? status : differs, run->start_limit_s);
 }
 
-/* The text that a whole file has kept; NULL: none. */
+/* The text stored in a checkpoint file; NULL: none. */
 static char *text_of(const gt_state *state) {
   const gt_state_item *item = gt_state_find(state, "train/", "choices");
   if (!item || item->type != GT_TYPE_U8) return NULL;
@@ -64,8 +66,8 @@ static char *text_of(const gt_state *state) {
   return text;
 }
 
-/* What the round that is gone on from has kept, or the newest that can be read; NULL: nothing.
-   On the PS. */
+/* The text of the round that the run resumes from, or of the newest readable one; NULL: none.  On
+   the PS. */
 static char *kept_text(gt_run *run) {
   int64_t rounds[GT_MAX_ROUNDS];
   const gt_setup_options *o = run->options;
@@ -76,7 +78,7 @@ static char *kept_text(gt_run *run) {
   return NULL;
 }
 
-/* A text of the region's PS to all its ranks; NULL: there is none. */
+/* Sends a text of the region's PS to all its ranks; NULL: there is none. */
 static char *share_text(const gt_run *run, char *text) {
   MPI_Request request;
   int length = text ? (int)strlen(text) : -1;
@@ -89,16 +91,16 @@ static char *share_text(const gt_run *run, char *text) {
   return text;
 }
 
-/* ---- one choice a kind of machine ---- */
+/* ---- one choice per kind of machine ---- */
 
-/* Whether every layer of `needed` is among those chosen. */
+/* Whether every layer of `needed` is contained in `chosen`. */
 static bool covers(const gt_choices *chosen, const gt_choices *needed) {
   for (size_t i = 0; i < needed->n; i++)
     if (!gt_choices_find(chosen, &needed->items[i].layer, needed->items[i].batch)) return false;
   return true;
 }
 
-/* Takes this machine's lines for the layers needed; false: some are missing. */
+/* Takes this machine's entries for the layers needed; false: some are missing. */
 static bool take_text(gt_choices *needed, const char *source, const char *text) {
   gt_choices chosen = {0};
   bool found, whole = false;
@@ -111,14 +113,15 @@ static bool take_text(gt_choices *needed, const char *source, const char *text) 
   return whole;
 }
 
-/* The rank of the first worker of the region whose machine is like that of worker `of`. */
+/* The rank of the region's first worker with the same machine key as worker `of`. */
 static int first_like(const char (*keys)[KEY], int of) {
   int rank = 1;
   while (strcmp(keys[rank], keys[of]) != 0) rank++;
   return rank;
 }
 
-/* The texts of all ranks of a communicator one behind the other, their lengths in sizes (one a rank); the caller frees it. */
+/* Gathers the texts of all ranks of a communicator, concatenated, with their lengths in sizes (one
+   per rank); the caller frees the result. */
 static char *gather_texts(const gt_run *run, MPI_Comm comm, const char *text, int *sizes, int n) {
   static const char what[] = "the choices of other ranks";
   const int own = (int)strlen(text);
@@ -137,7 +140,8 @@ static char *gather_texts(const gt_run *run, MPI_Comm comm, const char *text, in
   return all;
 }
 
-/* What this rank is the first of its kind to know: from `text` (NULL: nothing is kept) or by measuring. */
+/* The choices of this rank, the first of its kind: from `text` (NULL: none is stored) or by
+   measuring. */
 static char *settle_kind(gt_run *run, const char *source, const char *text) {
   gt_choices *c = &run->choices;
   if (!text || !take_text(c, source, text)) {
@@ -162,14 +166,14 @@ static void settle_region(gt_run *run, const char *source, const char *text) {
   gt_free(sizes);
   gt_free(mine);
   if (!first && roles->region_size > 1) {
-    if (roles->is_ps) /* it computes nothing, and knows what the first worker does */
+    if (roles->is_ps) /* computes nothing; takes the machine of the first worker */
       snprintf(c->machine, sizeof c->machine, "%.*s", (int)strcspn(keys[1], "\n"), keys[1]);
     if (!take_text(c, "the choices of this region's first worker", run->choices_text)) gt_bug("%s", gt_error_text());
   }
   gt_free(keys);
 }
 
-/* ---- what is said ---- */
+/* ---- log line ---- */
 
 /* "forward dnn 9, dnn-gemm 3; input dnn-turned 8; ..." */
 static void say(const gt_run *run, const char *how) {
@@ -193,18 +197,20 @@ static void say(const gt_run *run, const char *how) {
   gt_log(GT_LOG_INFO, "layers with products, by the way that each pass is computed (%s): %s", how, text);
 }
 
-/* ---- the whole ---- */
+/* ---- entry point ---- */
 
 static void list_layers(gt_run *run, const gt_graph_spec *spec) {
   gt_graph *graph;
   gt_graph_spec bare = *spec;
   bare.batch_max = 0;
-  if (gt_graph_create(&graph, &bare) != GT_OK) return; /* what is wrong is said where the model is built */
+  /* the error is reported when the model is built */
+  if (gt_graph_create(&graph, &bare) != GT_OK) return;
   gt_graph_layers(graph, run->batch, &run->choices);
   gt_graph_close(graph);
 }
 
-/* The file's text must be sound, and hold this machine where nothing may be measured.  The PS computes nothing. */
+/* The file's text must be valid and, under the virtual clock (no measuring), must cover this
+   machine.  The PS computes nothing. */
 static gt_status check_text(const gt_run *run, const char *text) {
   const char *path = run->job->train.choices;
   gt_choices all = {0};
@@ -220,7 +226,7 @@ static gt_status check_text(const gt_run *run, const char *text) {
   return status;
 }
 
-/* By the text of a file, of the checkpoint, or (NULL) by measuring. */
+/* From the text of a file or of the checkpoint, or (NULL) by measuring. */
 static void settle(gt_run *run, bool named, const char *text) {
   const char *source = named ? run->job->train.choices : "the checkpoint";
   settle_region(run, source, text);

@@ -1,5 +1,5 @@
-/* From the files that the regions name to this rank's samples: what every region has is told to
-   all, so that all come to the same verdict and the same division. */
+/* From the regions' data files to this rank's samples.  All ranks are told what every region has,
+   so that all come to the same verdict and the same division. */
 #include <stdio.h>
 #include <string.h>
 
@@ -17,8 +17,8 @@ static gt_status open_own(gt_run *run) {
   return GT_FAIL(GT_ERR_JOB, "data.augment is %s, but the samples of %s are ids; images are needed", gt_augment_names[run->job->data.augment], path);
 }
 
-/* `bytes` of every PS, in region order, to all ranks.  Collective over the world; caller frees
-   it. */
+/* Sends `bytes` of every PS, in region order, to all ranks.  Collective over the world; the caller
+   frees the result. */
 static void *gather(const gt_run *run, const void *own, size_t bytes) {
   static const char what[] = "what the other regions' data are";
   const int count = (int)bytes, all = (int)(bytes * run->job->nregions);
@@ -33,7 +33,7 @@ static void *gather(const gt_run *run, const void *own, size_t bytes) {
   return of_all;
 }
 
-/* The ranks of a region may be on machines that have another file by that name. */
+/* The ranks of a region may be on machines where the same name is a different file. */
 static gt_status same_as_ps(const gt_run *run, const gt_dataset_info *ps) {
   const gt_dataset_info *own = &run->data;
   if (strcmp(own->schema_sha256, ps->schema_sha256) == 0 && strcmp(own->samples_sha256, ps->samples_sha256) == 0 && own->ntest == ps->ntest)
@@ -42,8 +42,8 @@ static gt_status same_as_ps(const gt_run *run, const gt_dataset_info *ps) {
                  run->roles.world_rank, gt_data_path(run->job, run->roles.region_id), own->ntrain, run->region, ps->ntrain);
 }
 
-/* Nobody asked for that in so many words: copies, links, or one file where each region has its
-   own. */
+/* Logs that regions share samples, which may not be intended: copies, links, or one file where each
+   region should have its own. */
 static void say_shared(const gt_job *job, const size_t *files) {
   for (size_t r = 0; r < job->nregions; r++) {
     const char *here = gt_data_path(job, r), *there = gt_data_path(job, files[r]);
@@ -73,7 +73,7 @@ static void normalise(gt_run *run, const float *mean, const float *std) {
   run->data = *gt_dataset_describe(run->dataset);
 }
 
-/* What the job says it is. */
+/* The mean and std given in the job. */
 static gt_status from_job(gt_run *run) {
   const gt_job *job = run->job;
   const size_t c = run->data.c;
@@ -92,7 +92,7 @@ static gt_status from_job(gt_run *run) {
   return GT_OK;
 }
 
-/* "mean 0.286041, std 0.353024" of the data set. */
+/* "mean 0.286041, std 0.353024" from the data set. */
 static void describe(const gt_dataset *dataset, char *text, size_t size) {
   const float *const values[2] = {gt_dataset_mean(dataset), gt_dataset_std(dataset)};
   size_t at = 0;
@@ -101,8 +101,8 @@ static void describe(const gt_dataset *dataset, char *text, size_t size) {
       at += (size_t)snprintf(text + at, size - at, "%s %.6g", i > 0 ? "" : v == 0 ? "mean" : ", std", (double)values[v][i]);
 }
 
-/* Of all training images of all regions, each counted once; whole numbers, added in region
-   order. */
+/* From all training images of all regions, each counted once.  The sums are integers, added in
+   region order. */
 static gt_status from_sums(gt_run *run) {
   const size_t c = run->data.c, n = GT_DATA_SUMS(c);
   uint64_t *own = GT_NEW_ARRAY(uint64_t, n), *sums = GT_NEW_ARRAY(uint64_t, n);
@@ -124,7 +124,7 @@ static gt_status from_sums(gt_run *run) {
   return status;
 }
 
-/* All regions give the same model the same input for the same image. */
+/* All regions must give the model the same input for the same image. */
 static gt_status settle_normalisation(gt_run *run, const gt_dataset_info *infos) {
   bool same = true;
   if (run->job->data.nmean > 0) return agree(run, from_job(run));
@@ -153,7 +153,7 @@ void gt_setup_save_data(const gt_run *run, gt_state *state) {
   gt_state_add(state, "data/", "std", GT_TYPE_F32, (float *)gt_dataset_std(run->dataset), run->data.c);
 }
 
-/* Files of before have no item of it. */
+/* Older files do not have this item. */
 static bool differs(const gt_run *run, const gt_state *state, const char *name, const float *here) {
   const gt_state_item *item = gt_state_find(state, "data/", name);
   return item && (item->type != GT_TYPE_F32 || item->count != run->data.c || memcmp(item->data, here, run->data.c * sizeof *here) != 0);

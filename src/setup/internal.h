@@ -1,26 +1,28 @@
-/* Private to setup: the steps of gt_setup_open that are files of their own. */
+/* Private to setup: the steps of gt_setup_open that have their own files. */
 #ifndef GEOTRAIN_SETUP_INTERNAL_H
 #define GEOTRAIN_SETUP_INTERNAL_H
 
 #include "geotrain/setup.h"
 
-/* data.c: opens the region's data set and settles which of its samples are the region's and how
-   images are normalised.  Collective over the world; GT_ERR_DATA, GT_ERR_JOB say which region has
-   what. */
+/* data.c: opens the region's data set, and settles which of its samples belong to the region and
+   how images are normalised.  Collective over the world; GT_ERR_DATA and GT_ERR_JOB name the region
+   and its values. */
 gt_status gt_setup_open_data(gt_run *run);
 
-/* choices.c: settles which way products are computed, before the model is built.  Collective over the world; GT_ERR_JOB: train.choices. */
+/* choices.c: settles how products are computed, before the model is built.  Collective over the
+   world; GT_ERR_JOB: train.choices. */
 gt_status gt_setup_open_choices(gt_run *run, const gt_graph_spec *spec);
-/* The text of every region's choices, empty where it computes by rule.  Collective over the PS ranks; the caller frees the texts and the list. */
+/* The text of every region's choices, empty if it computes by rule.  Collective over the PS ranks;
+   the caller frees the texts and the list. */
 char **gt_setup_gather_choices(const gt_run *run);
 
-/* machine.c: settles which instruction set computes, before kernels are used.  Collective over the world. */
+/* machine.c: settles the instruction set, before kernels are used.  Collective over the world. */
 gt_status gt_setup_open_machine(gt_run *run);
-/* Settles run->precision: bf16 where the job wants it and this rank has it; a worker that has not says
-   why.  Collective over the region. */
+/* Settles run->precision: bf16 if the job asks for it and this rank supports it; a worker that does
+   not says why.  Collective over the region. */
 void gt_setup_open_precision(gt_run *run, const gt_kernels *kernels);
-/* Once there is a model: what every region's workers compute by, in run->builds; a difference is said
-   once.  Collective over the world. */
+/* Once there is a model: stores how every region's workers compute in run->builds; logs a
+   difference once.  Collective over the world. */
 void gt_setup_gather_builds(gt_run *run);
 
 #endif

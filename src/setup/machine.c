@@ -1,5 +1,5 @@
-/* What the ranks compute with: one wish for an instruction set for all, the precision that each has,
-   the kernels that came of it, and who has which. */
+/* What the ranks compute with: one requested instruction set for all, the precision of each rank,
+   the resulting kernels, and which rank uses which. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,8 @@
 
 enum { NAME = 16 };
 
-/* A launcher may keep rank 0's environment from other hosts: rank 0's wish holds where none is set. */
+/* A launcher may not pass rank 0's environment to other hosts: rank 0's request applies to ranks
+   without one. */
 static gt_status take_wish(const gt_run *run) {
   const char *own = getenv("GEOTRAIN_ISA"), *core;
   char wish[NAME] = "";
@@ -32,7 +33,8 @@ static void name_sets(char *text, const bool *has) {
     if (has[isa]) snprintf(text + strlen(text), GT_SETUP_ISA - strlen(text), "%s%s", text[0] ? "+" : "", gt_isa_name((gt_isa)isa));
 }
 
-/* Different sets give products and reductions of different bits: no fault, but good to know. */
+/* Different sets give products and reductions with different bits.  That is no error, but is
+   logged. */
 static void note_difference(const gt_run *run) {
   char text[1024] = "";
   bool differ = false;
@@ -66,14 +68,14 @@ gt_status gt_setup_open_machine(gt_run *run) {
 
 /* ---- precision ---- */
 
-/* bf16 where it was asked for and there is such a thing; else *why says what is missing. */
+/* bf16 if requested and supported; otherwise *why says what is missing. */
 static gt_precision own_precision(const gt_run *run, const gt_kernels *kernels, const char **why) {
   *why = "kernels other than auto and dnn compute in f32";
   if (!kernels || run->job->train.precision != GT_BF16) return GT_F32;
   return kernels->prepared && gt_kernels_bf16(why) ? GT_BF16 : GT_F32;
 }
 
-/* Of a region without workers the PS stands for them. */
+/* In a region without workers the PS reports for them. */
 static bool computes(const gt_roles *roles) {
   return !roles->is_ps || roles->region_size == 1;
 }
@@ -89,18 +91,18 @@ void gt_setup_open_precision(gt_run *run, const gt_kernels *kernels) {
   gt_wait_all(&request, 1, "the precision of the region's first worker", run->start_limit_s, NULL, NULL);
   run->precision = (gt_precision)(computes(roles) ? own : first);
   if (!kernels || run->precision == GT_BF16 || run->job->train.precision != GT_BF16) return;
-  /* Others say what the first does not. */
+  /* Other ranks log only what the first did not. */
   if (speaks || (computes(roles) && first == (int)GT_BF16)) gt_log(GT_LOG_WARN, "train.precision is bf16, and %s: computing in f32", why);
 }
 
-/* ---- what came of it ---- */
+/* ---- result ---- */
 
 typedef struct {
   int32_t region, computes;
   char kernels[256], precision[8], blas_core[32];
 } built;
 
-/* One more behind `between`, unless it is there. */
+/* Appends the item after `between`, unless the text already contains it. */
 static void join(char *text, size_t size, const char *between, const char *item) {
   const size_t n = strlen(item), used = strlen(text);
   for (const char *at = text, *end; *at; at = *end ? end + strlen(between) : end) {
@@ -117,7 +119,8 @@ static void join_build(gt_build_texts *b, const built *of) {
   join(b->blas_core, sizeof b->blas_core, "+", of->blas_core);
 }
 
-/* Some workers take longer, and others' gradients are coarser: what was asked for is not what runs. */
+/* With mixed precisions f32 workers are slower and bf16 gradients are coarser: not what the job asks
+   for. */
 static void note_precision(const gt_run *run) {
   char text[1024] = "";
   if (!strchr(run->builds[run->job->nregions].precision, '+')) return;

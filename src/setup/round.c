@@ -1,4 +1,4 @@
-/* A region's file of a round: read once, and judged. */
+/* A region's file of a round: read once, then checked. */
 #include <stdio.h>
 
 #include "internal.h"
@@ -17,7 +17,7 @@ void gt_setup_close_kept(gt_kept *kept) {
   *kept = (gt_kept){0};
 }
 
-/* What the file is worth, in words where it is not sound. */
+/* The verdict on the file; the reason in kept->why if it is not sound. */
 static gt_round_verdict judge(gt_kept *kept, const char *path) {
   if (gt_ckpt_read(path, &kept->info, &kept->state) != GT_OK) {
     snprintf(kept->why, sizeof kept->why, "%s", gt_error_text());

@@ -1,4 +1,5 @@
-/* From options to a rank that knows its role, data and model.  Every step is agreed over the world before the next begins. */
+/* From options to a rank that knows its role, data and model.  All ranks agree on the result of
+   each step before the next begins. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 #include "geotrain/ps_work_time.h"
 #include "internal.h"
 
-#define EVAL_BATCH ((size_t)32) /* samples at a time in evaluation, unless training takes more */
+#define EVAL_BATCH ((size_t)32) /* samples at a time in evaluation, unless training uses more */
 
 static gt_status agree(gt_run *run, gt_status local) {
   return gt_agree(run->roles.world, local, run->start_limit_s);
@@ -19,7 +20,7 @@ static gt_status agree(gt_run *run, gt_status local) {
 
 /* ---- job ---------------------------------------------------------------------------------------------------------------- */
 
-/* Rank 0's resolved job goes to everyone; whoever has another names the first difference. */
+/* Sends rank 0's resolved job to all; a rank with a different one names the first difference. */
 static gt_status compare_jobs(gt_run *run) {
   if (!run->resolved) gt_bug("the job was agreed on but not resolved");
   int rank, length = (int)strlen(run->resolved);
@@ -93,7 +94,7 @@ static gt_status open_roles(gt_run *run) {
 
 /* ---- run directory -------------------------------------------------------------------------------------------------------- */
 
-/* By errno.  Names the host: others may well see a directory that can be written. */
+/* The error for errno.  Names the host: on other hosts the directory may be writable. */
 static gt_status cannot(const char *path, const char *part, const char *what) {
   const int reason = errno;
   char host[256] = "this host";
@@ -116,10 +117,12 @@ bool gt_setup_make_folders(const char *path, char *part, size_t size) {
 static gt_status make_run_dir(const char *path) {
   char part[1024];
   if (!gt_setup_make_folders(path, part, sizeof part)) return cannot(path, part, "made");
-  return access(path, W_OK | X_OK) == 0 ? GT_OK : cannot(path, path, "written"); /* made by another host */
+  /* made by another host */
+  return access(path, W_OK | X_OK) == 0 ? GT_OK : cannot(path, path, "written");
 }
 
-/* What is in the folder that the option names: a run goes on only when it is asked to, and is never overwritten. */
+/* Checks the contents of the folder named by the option: a run resumes only on request, and is
+   never overwritten. */
 static gt_status check_folder(const gt_run *run) {
   char path[1200];
   snprintf(path, sizeof path, "%s/job.yaml", run->run_dir);
@@ -151,7 +154,7 @@ static gt_status open_folder(gt_run *run) {
 
 /* ---- model --------------------------------------------------------------------------------------------------------------- */
 
-/* train.init: parameters (and buffers) of a checkpoint of the same model; nothing else of it. */
+/* train.init: takes only the parameters (and buffers) of a checkpoint of the same model. */
 static gt_status read_init(const gt_run *run) {
   const gt_arrays *a = gt_graph_arrays(run->graph);
   gt_ckpt_info info = {0};
@@ -170,7 +173,7 @@ static gt_status read_init(const gt_run *run) {
   return status;
 }
 
-/* A run that goes on does not need what it began with. */
+/* A resumed run does not need its initial parameters. */
 static gt_status init_params(gt_run *run) {
   int64_t round;
   const char *folder = run->options->run_dir;
@@ -181,8 +184,8 @@ static gt_status init_params(gt_run *run) {
   return GT_OK;
 }
 
-/* What PyTorch ends with in the middle of an epoch is said before it begins: a batch, most often an
-   epoch's last, of which a normalisation would have a single value a channel. */
+/* Reports an error before training that PyTorch raises in the middle of an epoch: a batch (usually
+   the last of an epoch) that leaves a normalisation a single value per channel. */
 static gt_status check_batches(const gt_run *run) {
   const size_t least = gt_graph_least(run->graph), n = run->order.n, batch = run->order.batch, last = n % batch ? n % batch : batch;
   if (n == 0 || last >= least) return GT_OK;
@@ -224,7 +227,7 @@ static gt_status open_model(gt_run *run) {
 
 /* ---- links and costs ------------------------------------------------------------------------------------------------------ */
 
-/* What the clock in use needs to know must be in the job. */
+/* The job must contain what the clock in use needs. */
 static gt_status check_clock(const gt_run *run) {
   const gt_job *job = run->job;
   if (job->compute_emulate) GT_TRY(gt_cost_check(job, "for compute.emulate"));
@@ -257,7 +260,7 @@ gt_gateway *gt_setup_gateway(const gt_run *run, size_t payload_max, const gt_gat
   return gt_gateway_create(run->roles.ps, &spec, events);
 }
 
-/* What the run will have cost is known at its end; a catalogue that cannot say it is refused here. */
+/* The run's cost is computed at its end; a catalogue that lacks the data for it is refused here. */
 static gt_status open_prices(gt_run *run) {
   return agree(run, run->roles.is_lead ? gt_job_prices_of(&run->prices, run->job) : GT_OK);
 }

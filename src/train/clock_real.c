@@ -1,5 +1,5 @@
-/* The real clock: wall time.  Events of workers, WAN, checkpoint writer, signals and time go to the
-   PS as they come; between them its loop sleeps. */
+/* The real clock: wall time.  The PS handles events of workers, WAN, checkpoint writer, signals and
+   timers as they come.  The loop sleeps in between. */
 #include <math.h>
 #include <sys/resource.h>
 
@@ -22,7 +22,7 @@ static void real_close(void *state) {
   gt_free(c);
 }
 
-/* ---- time goes on by itself ------------------------------------------------------------------ */
+/* ---- wall time ------------------------------------------------------------------------------- */
 
 static gt_ns real_now(const gt_server *s) {
   (void)s;
@@ -62,9 +62,9 @@ static void real_summarise(const gt_server *s, gt_summary *summary) {
   summary->virtual_s = NAN;
 }
 
-#define NAP ((gt_ns)2000000) /* so that messages move on meanwhile */
+#define NAP ((gt_ns)2000000) /* short, so that messages progress meanwhile */
 
-/* What is left of the time that the work shall take is slept. */
+/* Sleeps for the rest of the time that the work must take. */
 static void real_computed(gt_ns from, gt_ns cost, double slowdown, void (*progress)(void *ctx), void *ctx) {
   if (cost == 0 && slowdown <= 1) return;
   gt_ns until = cost > 0 ? from + cost : from + (gt_ns)((double)(gt_now() - from) * slowdown);
@@ -106,7 +106,8 @@ static void watch_workers(const gt_server *s, gt_ns now) {
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
-/* The earliest that a computing worker may push, a little before its last batch's time is over; GT_NEVER: nobody computes. */
+/* The earliest time at which a computing worker may push, a little before its last batch's time has
+   passed; GT_NEVER: no worker computes. */
 static gt_ns next_push(const gt_server *s) {
   const real_clock *c = s->clock_state;
   gt_ns earliest = GT_NEVER;
@@ -120,7 +121,8 @@ static gt_ns next_push(const gt_server *s) {
   return earliest;
 }
 
-/* Where a push does not end a sleep: until one is near there is no hurry; then the sleeps are short, for the worker idles while its gradient lies there. */
+/* For planes where a push does not wake the PS.  Sleeps are long until a push is near, then short:
+   the worker is idle until its gradient is read. */
 static void rest(gt_server *s, gt_backoff *backoff) {
   bool large = false;
   gt_ns until = gt_gateway_next(s->gateway, &large), next = gt_ps_next(s->ps), push = next_push(s), now = gt_now();
@@ -137,7 +139,8 @@ static void rest(gt_server *s, gt_backoff *backoff) {
     gt_backoff_sleep(backoff, large || push != GT_NEVER ? GT_BACKOFF_BUSY : GT_BACKOFF_IDLE, until);
 }
 
-/* Longer than a turn of the loop ever takes: this process was stopped, and the others perhaps with it.  They get their time again. */
+/* Longer than any turn of the loop: this process was suspended, and perhaps the others as well.
+   Their deadlines start again. */
 #define STOPPED (5 * GT_SECOND)
 
 static void notice_stop(gt_server *s, gt_ns now) {
@@ -155,7 +158,7 @@ static void look_after(gt_server *s, gt_ns now) {
   gt_server_progress(s, now, false);
 }
 
-/* The PS is no longer asked for anything: workers that wait for their last order hear that it is there. */
+/* The PS gives no more orders.  Workers that wait for their last order still need keepalives. */
 static void keep_alive(gt_server *s, gt_ns now) {
   const gt_order_msg order = {.kind = GT_ORDER_KEEPALIVE};
   real_clock *c = s->clock_state;
@@ -167,7 +170,8 @@ static void keep_alive(gt_server *s, gt_ns now) {
     if (!gt_ps_computing(s->ps, w, &since, &batch)) gt_plane_ps_order(s->plane, w, &order, NULL, NULL);
 }
 
-/* What is under way on the gateway (the last WRITTEN and ROUND frames among it) leaves before the end. */
+/* Sends what is queued in the gateway (including the last WRITTEN and ROUND frames) before the
+   end. */
 static void flush(gt_server *s) {
   gt_backoff backoff;
   gt_ns until = gt_now() + gt_from_seconds(s->run->job->limits.local_s);
@@ -183,7 +187,8 @@ static void flush(gt_server *s) {
   }
 }
 
-/* A stop finds workers in the middle of a batch: what they push must be taken, or they would wait for it in vain. */
+/* After a stop, workers may be in the middle of a batch.  Their pushes must be read, or they would
+   wait forever. */
 static void await_workers(gt_server *s) {
   gt_backoff backoff;
   gt_backoff_reset(&backoff);
@@ -225,7 +230,8 @@ static gt_status real_loop(gt_server *s) {
     rest(s, &backoff);
   }
   await_workers(s);
-  /* After a stop the others drop data, and the checkpoint has it: over a slow link it would keep everybody waiting. */
+  /* After a stop the other regions discard data, and the checkpoint contains it.  Sending it over a
+     slow link would only delay the end. */
   if (status != GT_OK) gt_gateway_drop_bulk(s->gateway);
   flush(s);
   gt_server_end_workers(s, status);

@@ -1,30 +1,30 @@
-/* The virtual clock.  Workers really compute, and what they compute takes the time that the job
-   says; the loop handles events in the order of their virtual times, whenever they really come, and
-   none before it is sure that no earlier one can come from another region. */
+/* The virtual clock.  Workers really compute, but their work takes the time given by the job.  The
+   loop handles events in the order of their virtual times, whenever they really arrive.  It handles
+   an event only once no other region can still send an earlier one. */
 #include <math.h>
 
 #include "geotrain/ps_timeline.h"
 #include "internal.h"
 
-/* What a worker pushed ahead of its time. */
+/* A push that arrived before its virtual time. */
 typedef struct {
   bool here;
   gt_push_msg push;
   float *floats; /* gradients or scores */
   const float *buffers;
-  gt_ns really_since; /* wall time of its order */
+  gt_ns really_since; /* wall time of its last order */
 } virtual_worker;
 
 typedef struct {
   gt_timeline *timeline;
-  gt_ns safe; /* every frame that arrives before is here */
+  gt_ns safe; /* all frames with an earlier arrival time are here */
   virtual_worker *workers;
   size_t nworkers;
-  bool stop_asked;              /* by a worker */
+  bool stop_asked;              /* by a worker's signal */
   gt_ns alive_at, keepalive_at; /* wall time */
 } virtual_clock;
 
-/* ---- time is what the job says --------------------------------------------------------------- */
+/* ---- virtual time ---------------------------------------------------------------------------- */
 
 static void *virtual_open(const gt_server *s) {
   virtual_clock *v = GT_NEW(virtual_clock);
@@ -56,7 +56,7 @@ static gt_ns virtual_attended(const gt_server *s, gt_ns at) {
   return virtual_now(s);
 }
 
-/* Workers that wait do so in wall time: keep_alive sees to it. */
+/* Deadlines of waiting workers are in wall time: keep_alive sends the keepalives. */
 static gt_ns virtual_keepalive(const gt_server *s) {
   (void)s;
   return GT_NEVER / 2;
@@ -76,25 +76,25 @@ static void virtual_writing(gt_server *s, double bytes) {
   gt_timeline_writing(timeline_of(s), bytes);
 }
 
-/* Real seconds would be all that differs between two runs. */
+/* Real CPU seconds would differ between otherwise equal runs. */
 static double virtual_cpu_s(void) {
   return 0;
 }
 
-/* What earlier starts took in wall time is not known: the checkpoint has virtual time. */
+/* The wall time of earlier starts is not known: the checkpoint stores virtual time. */
 static void virtual_summarise(const gt_server *s, gt_summary *summary) {
   summary->wall_s = gt_seconds(gt_now() - s->begun_wall);
   summary->virtual_s = gt_server_elapsed(s);
 }
 
-/* The timeline knows what it took. */
+/* The timeline already has the time of this work. */
 static void virtual_computed(gt_ns from, gt_ns cost, double slowdown, void (*progress)(void *ctx), void *ctx) {
   (void)from, (void)cost, (void)slowdown, (void)progress, (void)ctx;
 }
 
-/* ---- what really happens --------------------------------------------------------------------- */
+/* ---- wall time ------------------------------------------------------------------------------- */
 
-/* Its work is under way, or lies here before its time. */
+/* Its work is under way, or is done and waits for its virtual time. */
 static bool at_work(const virtual_clock *v, size_t worker) {
   return gt_timeline_due(v->timeline, worker) != GT_NEVER;
 }
@@ -109,7 +109,7 @@ static void on_push(void *ctx, size_t worker, const gt_push_msg *push, float *fl
   v->workers[worker].buffers = buffers;
 }
 
-/* Deadlines are wall time: workers that wait hear of the PS, other regions of this one. */
+/* Deadlines are in wall time: sends keepalives to waiting workers and to other regions. */
 static void keep_alive(gt_server *s, gt_ns wall) {
   virtual_clock *v = s->clock_state;
   gt_order_msg order = {.kind = GT_ORDER_KEEPALIVE};
@@ -131,7 +131,7 @@ static void watch_workers(const gt_server *s, gt_ns wall) {
       gt_panic(GT_ERR_LOST, "waited %.0f s (limits.local) for the work of worker %zu of region %s", limit, w, s->run->region);
 }
 
-/* One turn of any real wait. */
+/* One turn of any wait in wall time. */
 static void look_around(gt_server *s, gt_backoff *backoff) {
   bool moved = gt_gateway_take(s->gateway);
   moved |= gt_plane_ps_poll(s->plane, on_push, s);
@@ -200,7 +200,7 @@ static void handle(gt_server *s, const gt_event *e) {
     gt_gateway_deliver(s->gateway, gt_timeline_now(v->timeline));
     break;
   case GT_EVENT_LINK:
-    gt_gateway_poll(s->gateway, e->at); /* a link works while the PS does */
+    gt_gateway_poll(s->gateway, e->at); /* links work in parallel with the PS */
     break;
   case GT_EVENT_PUSH:
     pushed(s, e->worker);
@@ -215,7 +215,8 @@ static void handle(gt_server *s, const gt_event *e) {
   gt_server_account(s, gt_timeline_now(v->timeline));
 }
 
-/* The stop is one more thing that happens at an event: between two, it could come before what other regions were promised. */
+/* A stop takes effect only at an event.  Between two events it could have an earlier time than this
+   region has promised to the others. */
 static void look_after(gt_server *s) {
   virtual_clock *v = s->clock_state;
   if ((gt_stop_requested() || v->stop_asked) && !s->stop_told) {
@@ -231,7 +232,7 @@ static void agree(gt_server *s, gt_ns next) {
   virtual_clock *v = s->clock_state;
   gt_backoff backoff;
   gt_backoff_reset(&backoff);
-  /* While the PS is at work nothing but the links acts. */
+  /* While the PS is busy only links can act. */
   gt_ns link = gt_gateway_next(s->gateway, NULL), busy = gt_timeline_now(v->timeline), at = gt_timeline_at(v->timeline);
   gt_ns acts = next > busy ? next : busy;
   gt_gateway_propose(s->gateway, link < acts ? (link > at ? link : at) : acts);
@@ -253,7 +254,7 @@ static void begin(gt_server *s) {
   }
 }
 
-/* What is queued still leaves; then the others need not ask this region any more. */
+/* Sends what is still queued.  Then no other region has to wait for this one. */
 static void leave(gt_server *s) {
   virtual_clock *v = s->clock_state;
   gt_backoff backoff;

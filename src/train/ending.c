@@ -1,5 +1,5 @@
-/* The ending of a run, for gt_ending: a region's scores, model and result; on the lead their mean
-   and the summary.  The model that is scored is a file before the summary speaks of it. */
+/* The end of a run, for gt_ending: a region's scores, model and result; on the lead their mean and
+   the summary.  The scored model is durable before the summary refers to it. */
 #include "ending.h"
 #include "geotrain/ps_ending.h"
 
@@ -11,16 +11,16 @@ struct gt_server_ending {
   gt_ending ending;
   gt_ps_score own;
   gt_ps_score mean_score; /* on the lead, and on the region that scores the mean for it */
-  bool asked;             /* another region scores the mean, as this one has no test samples */
+  bool asked;             /* another region scores the mean, because this one has no test samples */
   char *report;
-  gt_model_mean models; /* the lead's: of all regions, as they arrive */
-  gt_vec mean;          /* the lead's, once formed: parameters, then buffers; owned by models */
-  float *sent;          /* another region's: its model on its way */
+  gt_model_mean models; /* on the lead: models of all regions, added as they arrive */
+  gt_vec mean;          /* on the lead, once complete: parameters, then buffers; owned by models */
+  float *sent;          /* on another region: its model, being sent */
   gt_region_result *regions;
   gt_link_result *links;
   size_t nlinks;
-  gt_final_model final; /* on the lead, or where regions end with models of their own */
-  bool alone;           /* each region ends with a model of its own */
+  gt_final_model final; /* on the lead, or on every region if each ends with its own model */
+  bool alone;           /* each region ends with its own model */
   bool concluded, published;
 };
 
@@ -39,7 +39,7 @@ void gt_server_ending_close(gt_server_ending *e) {
 
 /* ---- the final model ------------------------------------------------------------------------- */
 
-/* Where regions keep models of their own, each is a file before it is reported. */
+/* If regions keep their own models, each model is a file before it is reported. */
 static bool own_file_durable(gt_server_ending *e) {
   if (!e->final.writer) {
     const gt_arrays *a = gt_graph_arrays(e->server->run->graph);
@@ -51,7 +51,7 @@ static bool own_file_durable(gt_server_ending *e) {
   return gt_final_model_durable(&e->final, e->server);
 }
 
-/* The mean's: the steps of the region with the most, the samples of all. */
+/* The file of the mean has the largest step count of all regions and the sum of their samples. */
 static void begin_mean_file(gt_server_ending *e) {
   const gt_arrays *a = gt_graph_arrays(e->server->run->graph);
   gt_region_result all = {0};
@@ -62,7 +62,7 @@ static void begin_mean_file(gt_server_ending *e) {
   gt_final_model_begin(&e->final, e->server, NULL, &all, gt_vec_range(e->mean, 0, a->params.n), gt_vec_range(e->mean, a->params.n, a->buffers.n));
 }
 
-/* ---- what the lead gets ---------------------------------------------------------------------- */
+/* ---- reports to the lead --------------------------------------------------------------------- */
 
 static void send_report(void *ctx, uint64_t cookie) {
   gt_server_ending *e = ctx;
@@ -98,7 +98,7 @@ static void send_score(void *ctx, const gt_ps_score *score) {
   gt_gateway_send(e->server->gateway, 0, &head, &e->mean_score, sizeof e->mean_score, 0, gt_server_now(e->server));
 }
 
-/* On the region that is asked; the lead's model that came is the mean. */
+/* On the region that scores the mean; the model received from the lead is the mean. */
 static void score_mean(gt_server_ending *e) {
   gt_server *s = e->server;
   const gt_arrays *a = gt_graph_arrays(s->run->graph);
@@ -160,7 +160,7 @@ static void conclude(void *ctx) {
   ((gt_server_ending *)ctx)->concluded = true;
 }
 
-/* The lead's last deed, once the model that the summary tells of is durable. */
+/* The lead's last action, once the model that the summary refers to is durable. */
 static bool publish_all(gt_server_ending *e) {
   gt_server *s = e->server;
   gt_frame_header bye = {.kind = GT_MSG_BYE};
@@ -216,7 +216,7 @@ static bool evaluate(void *ctx, bool mean) {
   return true;
 }
 
-/* ---- as others see it ------------------------------------------------------------------------ */
+/* ---- interface ------------------------------------------------------------------------------- */
 
 static const gt_ending_hooks hooks = {.evaluate = evaluate, .send_model = send_model, .send_report = send_report, .conclude = conclude};
 

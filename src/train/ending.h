@@ -1,68 +1,70 @@
-/* Private to train: the ending of a run, and what it makes: the mean of the models, the final model,
-   the summary. */
+/* Private to train: the end of a run, and its results: the mean of the models, the final model, the
+   summary. */
 #ifndef GEOTRAIN_TRAIN_ENDING_H
 #define GEOTRAIN_TRAIN_ENDING_H
 
 #include "internal.h"
 
-/* ending.c: a server's side of gt_ending, from COMPLETE on: own score, models and results to the
-   lead, mean, summary. */
+/* ending.c: a server's implementation of gt_ending, from COMPLETE on: own score, models and results
+   to the lead, mean, summary. */
 gt_server_ending *gt_server_ending_open(gt_server *s);
 /* Takes NULL. */
 void gt_server_ending_close(gt_server_ending *e);
 /* A MODEL, REPORT or BYE; payload borrowed for the call. */
 void gt_server_ending_message(gt_server_ending *e, size_t peer, const gt_frame_header *head, const void *payload);
 void gt_server_ending_departed(gt_server_ending *e, uint64_t cookie);
-/* Moves on what can; true when the run is over. */
+/* Advances as far as possible; true when the run is over. */
 bool gt_server_ending_step(gt_server_ending *e, gt_ns now);
 
 /* mean.c: the mean of the regions' models, parameters then buffers, in region order. */
 typedef struct {
   size_t nregions, self, nparams, nbuffers;
-  const double *weights;  /* nregions; borrowed */
-  gt_vec params, buffers; /* the own model's; borrowed, and final from gt_model_mean_begin on */
+  const double *weights; /* nregions; borrowed */
+  /* of this region's model; borrowed, and final once gt_model_mean_begin is called */
+  gt_vec params, buffers;
   gt_vec mean;
-  size_t next;   /* the region whose turn it is */
+  size_t next;   /* the next region to be added */
   bool *seen;    /* nregions */
-  float **early; /* models that came before their turn */
+  float **early; /* models that arrived before their turn */
   bool params_differ, buffers_differ;
 } gt_model_mean;
 
 void gt_model_mean_open(gt_model_mean *m, size_t nregions, size_t self, const double *weights, size_t nparams, size_t nbuffers);
 void gt_model_mean_close(gt_model_mean *m);
-/* Another region's model, borrowed for the call; false: it was here already. */
+/* Adds another region's model, borrowed for the call; false: it was added before. */
 bool gt_model_mean_add(gt_model_mean *m, size_t region, const float *model);
-/* The own model is final: what is here is added, what comes is added when it comes. */
+/* This region's model is final: adds the models received so far; later ones are added on
+   arrival. */
 void gt_model_mean_begin(gt_model_mean *m, gt_vec params, gt_vec buffers);
-/* Once all are here: the mean, owned by m.  What all regions have bit for bit, parameters or buffers,
-   is taken as it is, without rounding. */
+/* Once all models are added: the mean, owned by m.  Parameters or buffers that are bitwise equal in
+   all regions are copied without rounding. */
 gt_vec gt_model_mean_finish(gt_model_mean *m);
 
-/* final_model.c: the file of the model that a run ends with.  Zero before it is begun. */
+/* final_model.c: writes the file of a run's final model.  Zero before it is begun. */
 typedef struct {
   gt_ckpt_writer *writer; /* NULL: not begun */
   gt_ns since;            /* wall time */
   bool durable;
 } gt_final_model;
 
-/* Begins to write the model; region: whose it is, NULL: the mean of all.  params and buffers are
-   copied.  Panics where it cannot be begun. */
+/* Begins to write the model. region: its owner, NULL: the mean of all regions. params and buffers
+   are copied.  Panics if writing cannot begin. */
 void gt_final_model_begin(gt_final_model *f, const gt_server *s, const char *region, const gt_region_result *of, gt_vec params, gt_vec buffers);
-/* Whether what was begun is durable.  Panics (GT_ERR_CKPT) where the disk fails, or does not
-   answer. */
+/* Whether the file is durable.  Panics (GT_ERR_CKPT) if the disk fails or does not answer in
+   time. */
 bool gt_final_model_durable(gt_final_model *f, gt_server *s);
 void gt_final_model_close(gt_final_model *f);
 
-/* summary.c: what the lead has gathered of a run; everything is borrowed. */
+/* summary.c: what the lead has gathered from all regions; everything is borrowed. */
 typedef struct {
-  gt_region_result *regions; /* of each */
+  gt_region_result *regions; /* nregions */
   gt_link_result *links;
   size_t nlinks;
-  gt_ps_score score; /* of the mean; NaN: there is none */
+  gt_ps_score score; /* of the mean; NaN: none */
   gt_vec mean;       /* parameters, then buffers */
 } gt_gathered;
 
-/* summary.json and the table.  GT_ERR_CKPT: the file cannot be written. */
+/* Writes summary.json and prints the table.  GT_ERR_CKPT: the file cannot be written. */
 gt_status gt_server_summarise(gt_server *s, const gt_gathered *g);
 
 #endif

@@ -1,4 +1,4 @@
-/* The model that a run ends with, as a file: it is durable before the summary speaks of it. */
+/* The final model of a run as a file.  It is durable before the summary refers to it. */
 #include <stdio.h>
 
 #include "ending.h"

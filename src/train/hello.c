@@ -1,4 +1,5 @@
-/* The handshake of the PS ranks: what must agree is compared by name, and the round to resume from is found by messages alone. */
+/* The handshake of the PS ranks: compares by name what must agree, and finds the round to resume
+   from by messages alone. */
 #include <string.h>
 
 #include "internal.h"
@@ -12,7 +13,8 @@ void gt_server_hello_message(gt_server *s, size_t peer, const gt_frame_header *h
   if (s->hellos[peer].protocol == 0) s->nhellos++;
   gt_hello *h = &s->hellos[peer];
   memcpy(h, payload, sizeof *h);
-  if (h->protocol != GT_PROTOCOL_VERSION) h->nrounds = 0; /* refused later; its fields may mean other things */
+  /* refused later; its other fields may have a different layout */
+  if (h->protocol != GT_PROTOCOL_VERSION) h->nrounds = 0;
   if (h->nrounds < 0 || h->nrounds > GT_MAX_ROUNDS)
     gt_panic(GT_ERR_FAULT, "the greeting of region %s names %lld rounds", s->run->job->regions[peer].name, (long long)h->nrounds);
   char *const texts[] = {h->job, h->traces, h->data, h->model, h->weights};
@@ -41,7 +43,8 @@ static gt_status compare(const gt_server *s, size_t peer, const gt_hello *own) {
   return GT_OK;
 }
 
-/* What only this region knows: that a round of its files was whole everywhere, or that the weights to begin with could not be read. */
+/* Checks that only this region can make: a round of its files was whole everywhere, or the initial
+   weights could not be read. */
 static gt_status may_begin(const gt_server *s, const gt_hello *own) {
   const gt_run *run = s->run;
   char path[1300];
@@ -68,7 +71,8 @@ gt_status gt_server_hello(gt_server *s, const gt_hello *own, int64_t *round, int
   for (size_t p = 0; p < n; p++)
     if (p != self) gt_gateway_send(s->gateway, p, &head, own, sizeof *own, 0, gt_now());
   gt_backoff_reset(&backoff);
-  /* The own greetings must have gone out, too: nothing moves the gateway until all ranks agree that training starts. */
+  /* This region's own greetings must also have been sent: nothing drives the gateway until all
+     ranks have agreed to start. */
   for (bool large = true; s->nhellos + 1 < n || large || gt_gateway_next(s->gateway, &large) != GT_NEVER;) {
     gt_ns now = gt_now();
     if (gt_gateway_poll(s->gateway, now)) {

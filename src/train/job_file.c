@@ -1,4 +1,4 @@
-/* The job of a run, as its folder keeps it. */
+/* Writes the job of a run to its run directory. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

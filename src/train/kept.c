@@ -1,10 +1,10 @@
-/* The round that a run goes on from: a region's files are judged newest first, each is read once,
-   and the regions agree on the first that is whole and sound in all of them. */
+/* The round to resume from: a region's files are checked newest first, each is read once, and the
+   regions agree on the first round that is whole and sound in all of them. */
 #include <stdio.h>
 
 #include "internal.h"
 
-/* ---- what the regions have ------------------------------------------------------------------- */
+/* ---- files of the regions -------------------------------------------------------------------- */
 
 void gt_server_rounds(gt_server *s, gt_hello *own) {
   own->nrounds = (int64_t)gt_ckpt_rounds(s->run->run_dir, s->run->region, own->rounds, GT_MAX_ROUNDS);
@@ -17,7 +17,7 @@ static bool holds(const gt_hello *h, int64_t round) {
   return false;
 }
 
-/* The newest round below `below` of which every region has a file; 0: none. */
+/* The newest round below `below` for which every region has a file; 0: none. */
 static int64_t common_round(const gt_server *s, int64_t below) {
   const gt_hello *first = &s->hellos[0];
   for (int64_t i = first->nrounds - 1; i >= 0; i--) {
@@ -28,14 +28,14 @@ static int64_t common_round(const gt_server *s, int64_t below) {
   return 0;
 }
 
-/* Every region's number, by region; collective over the PS ranks. */
+/* Gathers one number from every region, in region order; collective over the PS ranks. */
 static void gather(const gt_server *s, int64_t own, int64_t *all, const char *what) {
   MPI_Request request;
   GT_MPI(MPI_Iallgather(&own, 1, MPI_INT64_T, all, 1, MPI_INT64_T, s->run->roles.ps, &request));
   gt_wait_all(&request, 1, what, s->run->start_limit_s, NULL, NULL);
 }
 
-/* The worst that a region says of its file of the round; collective over the PS ranks. */
+/* The worst verdict of any region on its file of the round; collective over the PS ranks. */
 static gt_round_verdict judge_everywhere(gt_server *s, int64_t round) {
   int64_t all[GT_MAX_REGIONS], worst = GT_ROUND_SOUND;
   gt_round_verdict own = gt_setup_read_round(s->run, round);
@@ -50,7 +50,7 @@ static gt_round_verdict judge_everywhere(gt_server *s, int64_t round) {
   return (gt_round_verdict)worst;
 }
 
-/* Where no round is common, files that nobody looked at may be damaged; collective over the PS
+/* If no round is common to all, unread files may be damaged: reads them.  Collective over the PS
    ranks. */
 static void judge_the_rest(gt_server *s) {
   int64_t all[GT_MAX_REGIONS], damaged = 0;
@@ -65,7 +65,7 @@ static void judge_the_rest(gt_server *s) {
     if (all[p] > s->hellos[p].damaged) s->hellos[p].damaged = all[p];
 }
 
-/* ---- a round that is named ------------------------------------------------------------------- */
+/* ---- a requested round ----------------------------------------------------------------------- */
 
 static gt_status list_others(gt_server *s, int64_t asked) {
   char list[512] = "";
@@ -78,7 +78,7 @@ static gt_status list_others(gt_server *s, int64_t asked) {
                  s->run->run_dir, used ? "those that are: " : "there is none", list);
 }
 
-/* Every PS must have been given the same one. */
+/* Every PS must have been given the same round. */
 static gt_status same_asked(const gt_server *s, int64_t asked) {
   int64_t all[GT_MAX_REGIONS];
   gather(s, asked, all, "the rounds that the other regions were told to go on from");
@@ -97,11 +97,11 @@ static gt_status settle_asked(gt_server *s, int64_t asked, int64_t *round) {
   return GT_OK;
 }
 
-/* ---- the newest ------------------------------------------------------------------------------ */
+/* ---- the newest round ------------------------------------------------------------------------ */
 
-/* There are files, but no round to go on from: only a run that was ended in its first round may begin
-   again, for then one region may have one whole file.
-   Anything else is a loss, and training from the beginning would hide it. */
+/* There are files, but no round to resume from.  A run that was ended in its first round may start
+   again: in that case a region may have one whole file.  Anything else is a loss of data, which a
+   start from the beginning would hide. */
 static gt_status nothing_common(const gt_server *s) {
   size_t n = s->run->job->nregions;
   for (size_t p = 0; p < n; p++) {
@@ -123,7 +123,8 @@ static gt_status nothing_common(const gt_server *s) {
   return GT_OK;
 }
 
-/* One of which only the numbers are finite serves where there is no better one. */
+/* A doubtful round (finite, but without finite gradients before it) is used only if there is no
+   sound one. */
 static gt_status settle_newest(gt_server *s, int64_t *round) {
   int64_t doubtful = 0;
   for (int64_t at = common_round(s, INT64_MAX); at > 0; at = common_round(s, at)) {

@@ -1,5 +1,5 @@
-/* What the loops of both clocks have in common: what a push is to the PS, how long another region
-   may be silent, and when the run is over. */
+/* Shared by the loops of both clocks: how a push is passed to the PS, how long another region may
+   be silent, and when the run is over. */
 #include "ending.h"
 
 gt_ns gt_server_keepalive(const gt_server *s) {

@@ -1,5 +1,5 @@
-/* The mean of the regions' models at the end of a run: weighted as the strategy weights, added in
-   region order as the models come, so that few of them lie there at a time. */
+/* The mean of the regions' models at the end of a run.  The weights are those of the strategy.
+   Models are added in region order as they arrive, so that few of them are in memory at a time. */
 #include <string.h>
 
 #include "ending.h"
@@ -35,7 +35,7 @@ static void add_other(gt_model_mean *m, const float *model) {
   add(m, gt_vec_of(params, m->nparams), gt_vec_of(buffers, m->nbuffers));
 }
 
-/* The own model and what came before its turn. */
+/* Adds this region's model and the early models whose turn has come. */
 static void add_known(gt_model_mean *m) {
   while (m->next < m->nregions && (m->next == m->self || m->early[m->next])) {
     size_t region = m->next;
@@ -69,7 +69,8 @@ void gt_model_mean_begin(gt_model_mean *m, gt_vec params, gt_vec buffers) {
   add_known(m);
 }
 
-/* A strategy that sends updates leaves each region statistics of its own, be the parameters equal. */
+/* With a strategy that sends updates, each region has its own batch statistics even if the
+   parameters are equal. */
 gt_vec gt_model_mean_finish(gt_model_mean *m) {
   if (m->next < m->nregions) gt_bug("the mean of %zu models is asked for when %zu are here", m->nregions, m->next);
   if (!m->params_differ) gt_vec_copy(gt_vec_range(m->mean, 0, m->nparams), m->params);

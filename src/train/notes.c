@@ -1,9 +1,9 @@
-/* What the PS tells of: lines of the region's record. */
+/* Writes the PS's notes as lines of the region's record. */
 #include <math.h>
 
 #include "internal.h"
 
-/* worker 0 and up: its gradient; -1 - p: a message of region p. */
+/* worker: 0 and up is the worker whose gradient it was; -1 - p is a message of region p. */
 static gt_status nonfinite(gt_server *s, double t, int64_t step, int64_t count, int64_t worker) {
   const gt_job *job = s->run->job;
   if (worker >= 0) {
@@ -18,7 +18,7 @@ static gt_status nonfinite(gt_server *s, double t, int64_t step, int64_t count, 
   return gt_record_line(s->record, t, "nonfinite", "step", 'i', step, "count", 'i', count, "region", 's', from, NULL);
 }
 
-/* How many gradients in a row were not finite. */
+/* Counts consecutive gradients that were not finite. */
 static void count_in_row(gt_server *s, int64_t batches) {
   s->bad_gradients++;
   if (batches - s->bad_gradients != s->good_gradients) s->bad_in_row = 0;

@@ -1,4 +1,4 @@
-/* What a run's job says that its plan had predicted. */
+/* The plan's prediction, as stored in a run's job. */
 #include <math.h>
 
 #include "internal.h"
@@ -11,7 +11,7 @@ static double from_0(double value) {
   return value >= 0 ? value : NAN;
 }
 
-/* A plan is of regions that exchange something. */
+/* A plan covers only regions that exchange data. */
 static const char *predicted_strategy(const gt_job *job) {
   const gt_strategy strategy = job->plan.predicted.strategy;
   return strategy == GT_STRATEGY_NONE ? NULL : gt_strategy_names[strategy];

@@ -1,4 +1,4 @@
-/* The lead's live line, and what every region's record says of its start, its progress and its stop. */
+/* The lead's live line, and the record lines of every region for its start, progress and stop. */
 #include <math.h>
 #include <stdio.h>
 
@@ -22,7 +22,7 @@ static double wan_bytes_sent(const gt_server *s) {
   return sum;
 }
 
-/* Of strategy traffic: control would hide how rare it is. */
+/* Strategy traffic only: control messages would hide how rare it is. */
 static double data_sent(const gt_server *s) {
   double sum = 0;
   for (size_t p = 0; p < s->run->job->nregions; p++) {
@@ -51,7 +51,7 @@ static void rates(gt_server *s, gt_ns now, int64_t samples) {
   s->rate_in_bps = 8 * gt_meter_rate(&s->meters.received, now, s->data_received);
 }
 
-/* As the summary counts: a hold that goes on and the drain too, of the region's time. */
+/* Counted as in the summary: the current hold and the drain are included. */
 static double waiting_share(const gt_server *s, const gt_ps_view *v) {
   double workers = (double)gt_plane_ps_workers(s->plane), all = gt_server_elapsed(s);
   return all > 0 ? fmin(1, (gt_seconds(v->wan_wait + v->held_now) / workers + gt_seconds(v->drain)) / all) : 0;
@@ -61,7 +61,7 @@ static void recorded(gt_status status) {
   if (status != GT_OK) gt_panic(status, "%s", gt_error_text());
 }
 
-/* "[0,1234,567]": bytes to each region, in their order. */
+/* "[0,1234,567]": bytes to each region, in region order. */
 #define BYTES_TEXT ((size_t)(64 * 24))
 static const char *bytes_to(const gt_server *s, char text[BYTES_TEXT]) {
   size_t used = 0;
@@ -72,7 +72,8 @@ static const char *bytes_to(const gt_server *s, char text[BYTES_TEXT]) {
   return text;
 }
 
-/* The lead's lines also hold what its live line shows, so that it can be drawn from the file. */
+/* The lead's lines also contain the values of its live line, so that it can be plotted from the
+   file. */
 static void record(gt_server *s, const gt_ps_view *v, double epoch, double loss) {
   double epochs = s->run->job->train.until.epochs;
   char bytes[BYTES_TEXT];

@@ -1,4 +1,4 @@
-/* What a region's server knows of its run at the end: its own figures, and those of its links. */
+/* A region's result at the end of a run: its own figures, and those of its links. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -40,7 +40,7 @@ void gt_server_result(const gt_server *s, const gt_ps_score *own, gt_region_resu
   r->split_download_s = parts.download;
 }
 
-/* The rows that were used, with the kinds' names. */
+/* Copies the rows that were used, with the names of their kinds. */
 static void copy_ledger(gt_link_result *l, const gt_ledger_row *rows) {
   size_t n = 0;
   for (unsigned k = 0; k < GT_LEDGER_KINDS && n < GT_RESULT_KINDS; k++) {
@@ -59,7 +59,8 @@ void gt_server_link_results(const gt_server *s, gt_link_result *links) {
     gt_ps_look_link(s->ps, p, &seen);
     *l = (gt_link_result){.bandwidth_bps_measured = seen.bandwidth_bps, .latency_s_measured = seen.latency_s};
     if (p < s->past.n) l->bytes_lost = (int64_t)s->past.bytes[p];
-    /* Acknowledgements come back over the other direction; where the link is modelled, it is known how long frames were leaving. */
+    /* Acknowledgements come back on the opposite direction.  The sending time of frames is known
+       only for modelled links. */
     double wire_s = gt_gateway_wire_s(s->gateway, p);
     if (gt_gateway_modelled(s->gateway) && wire_s > 0) l->bandwidth_bps_measured = 8 * gt_server_wire_bytes(s, p) / wire_s;
     snprintf(l->from, sizeof l->from, "%s", s->run->region);

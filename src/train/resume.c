@@ -1,11 +1,11 @@
-/* Checkpoints of a PS: what is in one, when it is taken, and how a run goes on from one. */
+/* Checkpoints of a PS: their contents, when they are taken, and how a run resumes from one. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "internal.h"
 
-/* ---- taking --------------------------------------------------------------------------------------------------------------- */
+/* ---- writing -------------------------------------------------------------------------------------------------------------- */
 
 static void collect(gt_server *s, gt_ns now, gt_state *state) {
   const gt_arrays *a = gt_graph_arrays(s->run->graph);
@@ -25,7 +25,7 @@ static double state_bytes(const gt_state *state) {
   return sum;
 }
 
-/* What decides the bits of a run beside its job. */
+/* What determines the bits of a run apart from its job. */
 static void name_kernels(const gt_run *run, char *text, size_t size) {
   const gt_build_texts *b = &run->builds[run->roles.region_id];
   snprintf(text, size, "%.255s %s %s", b->kernels, b->precision, b->blas_core);
@@ -49,8 +49,8 @@ void gt_server_describe(const gt_server *s, gt_ckpt_info *info) {
   name_kernels(run, info->kernels, sizeof info->kernels);
 }
 
-/* Since two gradients that were not finite no other came: the numbers are still finite, and
-   nothing can be learned from them. */
+/* At least two gradients in a row were not finite and none was finite since: the parameters are
+   still finite, but nothing more can be learned from them. */
 static bool doubtful(const gt_server *s) {
   gt_ps_view v;
   gt_ps_look(s->ps, gt_server_now(s), &v);
@@ -66,7 +66,8 @@ void gt_server_checkpoint(void *server, int64_t round) {
   gt_state state = {0};
   collect(s, now, &state);
   const double bytes = state_bytes(&state);
-  gt_setup_save_data(s->run, &state); /* a few numbers: not worth a virtual clock's while */
+  /* a few numbers: not counted as written bytes by the virtual clock */
+  gt_setup_save_data(s->run, &state);
   info.doubtful = doubtful(s);
   if (info.doubtful || gt_setup_spoilt(&state)) gt_ps_round_unsound(s->ps);
   gt_status status = gt_ckpt_write(s->writer, &info, &state);
@@ -83,7 +84,8 @@ double gt_server_write_limit(const gt_server *s) {
   return job->limits.local_s > job->limits.wan_patience_s ? job->limits.local_s : job->limits.wan_patience_s;
 }
 
-/* A disk that does not answer is named after a while, and nobody waits for it without end who has nothing else to do. */
+/* Warns of a disk that does not answer.  If the caller is idle, or the run has stopped training,
+   the wait is limited and ends the run. */
 void gt_server_watch_writer(gt_server *s, gt_ns now, bool idle) {
   double limit = gt_server_write_limit(s), waited = gt_seconds(now - s->writing_since);
   if (s->written_round == 0 || waited < limit) return;
@@ -115,7 +117,7 @@ void gt_server_poll_writer(gt_server *s, gt_ns now) {
   gt_server_written(s, result, now);
 }
 
-/* This region's file of a round, and the folder when nothing else is in it. */
+/* Removes this region's file of a round, and its folder if that is then empty. */
 static void remove_file(const gt_server *s, int64_t round) {
   char path[1300];
   unlink(gt_ckpt_path(path, sizeof path, s->run->run_dir, round, s->run->region));
@@ -123,14 +125,14 @@ static void remove_file(const gt_server *s, int64_t round) {
   rmdir(path);
 }
 
-/* The newest round that nobody would go on from serves to look into; it never takes the place of
-   one that somebody would. */
+/* Of the unsound rounds only the newest is kept, for inspection.  It never replaces a round that a
+   run could resume from. */
 static void keep_unsound(gt_server *s, int64_t round) {
   if (s->unsound_round > 0) remove_file(s, s->unsound_round);
   s->unsound_round = round;
 }
 
-/* Keeps the newest `checkpoint.keep` whole rounds; a limit that ends the run takes none away. */
+/* Keeps the newest `checkpoint.keep` whole rounds; removes none if a limit ends the run. */
 void gt_server_whole(void *server, int64_t round) {
   gt_server *s = server;
   gt_ps_view v;
@@ -154,7 +156,7 @@ void gt_server_remove_newer(const gt_server *s, int64_t round) {
     if (rounds[i] > round) remove_file(s, rounds[i]);
 }
 
-/* The lead's final model is of this very job and round: nobody has more to train. */
+/* The lead's final model is of the same job and round: no region has anything left to train. */
 static bool made_again(const gt_server *s, int64_t round) {
   char path[1300];
   gt_ckpt_info info = {0};

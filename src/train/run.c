@@ -13,11 +13,12 @@ static gt_status serve(gt_run *run, const gt_clock_ops *clock, gt_live_mode live
   return status;
 }
 
-/* The one sentence of a run that could not start or did not end with 0. */
+/* Prints the one error message of a run that could not start or did not end with 0. */
 static void say(const gt_run *run, gt_status status) {
   int rank;
   GT_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-  if (status == GT_OK || rank != 0 || !gt_launch_first()) return; /* of many worlds of 1 rank each, one speaks */
+  /* if each rank is a world of its own, only one prints */
+  if (status == GT_OK || rank != 0 || !gt_launch_first()) return;
   if (status == GT_STOPPED)
     fprintf(stderr, "geotrain: stopped by a signal; a checkpoint was written; go on with --run-dir %s --resume\n", run->run_dir);
   else if (status == GT_ERR_LIMIT)

@@ -1,4 +1,5 @@
-/* The learning rate of a run that goes on with other workers or another end: its steps are others than those that the rate's schedule was made for. */
+/* The learning rate of a run that resumes with a different number of workers or another end: its
+   number of steps differs from that of the original schedule. */
 #include <math.h>
 
 #include "geotrain/ps_of_job.h"
@@ -16,8 +17,9 @@ int64_t gt_server_planned_steps(const gt_server *s, const char *job_yaml) {
   return steps;
 }
 
-/* Where every region applies every step they change their rates at the same step and end them at the same one, though one may be a step ahead of another:
-   the longest region's.  *planned: negative where a region does not know it. */
+/* If every region applies every step (lockstep), all must change their rates at the same step and
+   end at the same step.  One may be a step ahead of another: the largest values count. *planned:
+   negative if a region does not know it. */
 static void agree_on_steps(const gt_server *s, int64_t *step, int64_t *end, int64_t *planned) {
   int64_t all[3] = {*step, *end, -*planned};
   MPI_Request request;
@@ -29,7 +31,8 @@ static void agree_on_steps(const gt_server *s, int64_t *step, int64_t *end, int6
   *planned = -all[2];
 }
 
-/* A rate that has come to its end would train nothing more: it goes back to where a run of this length would be, and says so. */
+/* A schedule that had ended would leave no rate to train with: it moves back to the position of a
+   run of this length, and this is logged. */
 static void say(const gt_server *s, int64_t planned, const gt_lr_part *part, bool ended, double before) {
   double rate = gt_lr_at(gt_optim_schedule(s->optim), part->step);
   int64_t left = part->end - part->step;

@@ -1,4 +1,5 @@
-/* A PS rank's parts, put together: gateway, local plane, PS, optimizer, checkpoint writer, record. */
+/* Assembles the parts of a PS rank: gateway, local plane, PS, optimizer, checkpoint writer,
+   record. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +8,7 @@
 #include "geotrain/ps_ending.h"
 #include "geotrain/ps_of_job.h"
 
-/* ---- host of the PS -------------------------------------------------------------------------------------------------------- */
+/* ---- callbacks of the PS --------------------------------------------------------------------------------------------------- */
 
 static void host_send(void *ctx, size_t peer, const gt_frame_header *head, const void *payload, size_t bytes, uint64_t cookie) {
   gt_gateway_send(((gt_server *)ctx)->gateway, peer, head, payload, bytes, cookie, gt_server_now(ctx));
@@ -62,13 +63,14 @@ static void host_work(void *ctx, gt_ps_work work, double part) {
 
 /* ---- gateway --------------------------------------------------------------------------------------------------------------- */
 
-/* Why a message of this kind cannot come from this peer now; NULL: it can, as far as the PS or the
-   end of the run does not know better. */
+/* The reason why a message of this kind cannot come from this peer now; NULL: it can, subject to
+   the checks of the PS or of the end of the run. */
 static const char *untimely(const gt_server *s, size_t peer, unsigned kind) {
   bool lead = s->run->roles.is_lead;
   if (kind == GT_MSG_HELLO) return s->ps ? "comes after the greetings" : NULL;
   if (!s->ending) return "comes before training has begun";
-  if (kind == GT_MSG_MODEL && peer == 0 && s->run->tester == s->run->roles.region_id) return NULL; /* the mean, to be scored */
+  /* the mean, to be scored */
+  if (kind == GT_MSG_MODEL && peer == 0 && s->run->tester == s->run->roles.region_id) return NULL;
   if (kind == GT_MSG_REPORT || kind == GT_MSG_MODEL) return lead ? NULL : "is for the lead";
   if (kind == GT_MSG_BYE) return lead || peer != 0 ? "is for the lead to send" : NULL;
   return NULL;
@@ -165,7 +167,7 @@ static void greet(gt_server *s, gt_hello *own, gt_status status) {
   own->samples = (int64_t)run->npart;
 }
 
-/* What a resume found, for those who did not ask in which state the run was (--resume=auto). */
+/* What a resume found, for users of --resume=auto, who did not ask for the state of the run. */
 static void say_resumed(const gt_server *s, int64_t round) {
   gt_ps_view v;
   gt_ps_look(s->ps, gt_server_now(s), &v);
@@ -176,7 +178,7 @@ static void say_resumed(const gt_server *s, int64_t round) {
     gt_log_job(GT_LOG_INFO, "training goes on from round %lld", (long long)round);
 }
 
-/* What earlier starts have used and the checkpoint does not know of, and the course of the loss up to it. */
+/* Reads what earlier starts used beyond the checkpoint, and the course of the loss up to it. */
 static void look_back(gt_server *s) {
   const gt_run *run = s->run;
   gt_ps_view v;
@@ -204,7 +206,8 @@ static gt_status open_rest(gt_server *s, int64_t round, int64_t newest) {
   return gt_record_open(&s->record, s->run->run_dir, s->run->region, s->run->options->resume != GT_RESUME_NO);
 }
 
-/* Parameters that change between steps only live where the workers read them. */
+/* With strategies that change parameters between steps, the parameters live in the plane, where
+   workers read them. */
 static void open_plane(gt_server *s) {
   gt_run *run = s->run;
   const gt_arrays *a = gt_graph_arrays(run->graph);
@@ -236,7 +239,8 @@ gt_status gt_server_open(gt_server *s, gt_run *run, const gt_clock_ops *clock, g
   if (status == GT_OK && run->roles.is_lead) s->live = gt_live_create(stdout, live, run->job->log.every_s);
   s->ending = gt_server_ending_open(s);
   status = gt_agree(run->roles.world, status, run->start_limit_s);
-  /* From here on the folder holds a run; one that was refused has left nothing that stands in the way of the next, and has removed nothing. */
+  /* Files are removed or written only from here on: a run that was refused has removed nothing and
+     left nothing that blocks the next one. */
   if (status == GT_OK && run->options->resume != GT_RESUME_NO) gt_server_remove_newer(s, round);
   if (status == GT_OK) gt_server_remove_final_model(s, round);
   if (status == GT_OK && gt_train_write_job(run) != GT_OK) gt_panic(GT_ERR_CKPT, "%s", gt_error_text());

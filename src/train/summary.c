@@ -1,5 +1,4 @@
-/* What the lead tells of a run: summary.json and the table, with what it cost and what was
-   planned. */
+/* The lead's report of a run: summary.json and the table, with cost and prediction. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +12,8 @@ static size_t region_named(const gt_job *job, const char *name) {
   return r;
 }
 
-/* All traffic, lost work's too, by sender and receiver; *strategy receives the strategy's.  The caller frees it. */
+/* All traffic by sender and receiver, including that of lost work; *strategy receives the
+   strategy's part.  The caller frees the result. */
 static double *bytes_of(const gt_job *job, const gt_gathered *g, double *strategy) {
   double *bytes = GT_NEW_ARRAY(double, job->nregions * job->nregions);
   *strategy = 0;
@@ -25,14 +25,15 @@ static double *bytes_of(const gt_job *job, const gt_gathered *g, double *strateg
   return bytes;
 }
 
-/* Seconds for which earlier starts are paid beside those that the run's clock knows: work that was lost, and their time until the first step. */
+/* Seconds of earlier starts that are billed but not on the run's clock: lost work, and the time
+   until each first step. */
 static double lost_of(const gt_server *server, const gt_summary *s) {
   double lost = 0;
   for (size_t r = 0; r < s->nregions; r++) lost = fmax(lost, s->regions[r].lost_s);
   return lost + (double)server->past.starts * server->run->job->plan.start_s;
 }
 
-/* With what it cost and what was planned, to file and eye. */
+/* Writes the file and prints the table, with cost and prediction. */
 static gt_status publish(const gt_server *s, const gt_gathered *g, const gt_summary *summary, double elapsed) {
   gt_summary full = *summary, *sum = &full;
   const gt_run *run = s->run;

@@ -1,4 +1,4 @@
-/* The server's clock, and what its time goes to. */
+/* The server's clock, and how its time is spent. */
 #include "internal.h"
 
 gt_ns gt_server_now(const gt_server *s) {

@@ -1,10 +1,11 @@
-/* The worker's loop: gets orders with parameters, computes gradients or evaluates, pushes. */
+/* The worker's loop: receives orders with parameters, computes gradients or evaluates, pushes. */
 
 #include "geotrain/ps_of_job.h"
 #include "geotrain/ps_work_time.h"
 #include "internal.h"
 
-/* A batch that was made while the worker waited for its next order: its number is likely that of the last and as many as there are workers. */
+/* A batch that was prepared while the worker waited for its next order.  Its expected number is
+   that of the last batch plus the number of workers. */
 typedef struct {
   float *x;
   int32_t *y;
@@ -22,15 +23,15 @@ typedef struct {
   int32_t *y;
   ahead next;
   struct {
-    size_t samples, first; /* its samples; behind `first` gradients are final */
-    bool finite;           /* those are, all of them */
-  } batch;                 /* under way */
+    size_t samples, first; /* its samples; gradients from `first` on are final */
+    bool finite;           /* whether all final gradients are finite */
+  } batch;                 /* being computed */
   gt_ns idle_since;
   gt_job_compute cost;
   double slowdown;
 } worker;
 
-/* Work of the worker is done; cost: what compute.emulate says that it takes, or 0. */
+/* The worker has finished some work; cost: its time from compute.emulate, or 0. */
 static void computed(const worker *w, gt_ns from, gt_ns cost) {
   w->clock->computed(from, cost, w->slowdown, gt_plane_worker_progress, w->plane);
 }
@@ -39,7 +40,7 @@ static size_t number_of(const worker *w) {
   return (size_t)w->run->roles.region_rank - 1;
 }
 
-/* Gradients are looked at while they are in the cache, and then told of at once. */
+/* Checks gradients while they are in the cache, then reports them at once. */
 static void on_gradients(void *context, size_t first) {
   worker *w = context;
   gt_vec grads = gt_graph_arrays(w->run->graph)->grads;
@@ -48,7 +49,7 @@ static void on_gradients(void *context, size_t first) {
   gt_plane_worker_gradients(w->plane, first, (int64_t)w->batch.samples);
 }
 
-/* Fills x and y with the batch; *took: what of that was done before. */
+/* Fills x and y with the batch; *took: the part of the time that was spent before the order. */
 static size_t load_batch(worker *w, int64_t number, gt_ns *took) {
   *took = 0;
   if (w->next.number != number) return gt_loader_batch(w->train, &w->run->order, number, w->x, w->y);
@@ -94,7 +95,8 @@ static void train_batch(worker *w, const gt_order_msg *order) {
   load_ahead(w, order->batch + (order->workers > 0 ? (int64_t)order->workers : w->run->roles.region_size - 1));
 }
 
-/* A chunk of the test set.  Its batches are the same whoever scores it, so that the figures are too. */
+/* Evaluates a chunk of the test set.  The batches are the same for any worker, so that the figures
+   are equal too. */
 static void evaluate(worker *w, const gt_order_msg *order) {
   gt_ns from = gt_now();
   float *scores = w->run->data.classes == 2 ? gt_plane_worker_scores(w->plane) : NULL;
@@ -116,7 +118,7 @@ static void evaluate(worker *w, const gt_order_msg *order) {
   gt_plane_worker_push(w->plane, &push);
 }
 
-/* Orders bring parameters to different places. */
+/* Each order may have its parameters at a different address. */
 static void adopt(const worker *w) {
   const gt_arrays *arrays = gt_graph_arrays(w->run->graph);
   float *params = gt_plane_worker_params(w->plane), *buffers = gt_plane_worker_buffers(w->plane);
@@ -146,7 +148,7 @@ gt_plane_size gt_train_plane_size(const gt_run *run) {
   return (gt_plane_size){.nparams = a->params.n, .nbuffers = a->buffers.n, .nscores = scored ? gt_ps_eval_chunk(run->data.ntest) : 0};
 }
 
-/* Loads the region's part, and the test set; collective over the world. */
+/* Loads the region's part of the data, and the test set; collective over the world. */
 static gt_status open_worker(worker *w) {
   gt_run *run = w->run;
   gt_status status = gt_setup_loader(run, run->npart, &w->train);
@@ -158,7 +160,8 @@ static gt_status open_worker(worker *w) {
   return gt_agree(run->roles.world, status, run->start_limit_s);
 }
 
-/* Kernels for every number of samples that will come: full batches, an epoch's last, and those of evaluations. */
+/* Prepares kernels for every batch size that will occur: full batches, the last of an epoch, and
+   those of evaluations. */
 static void prepare(const worker *w) {
   const gt_run *run = w->run;
   const size_t most = run->batch_max, chunk = gt_ps_eval_chunk(run->data.ntest), rest = run->data.ntest % chunk;

@@ -1,4 +1,5 @@
-/* Evaluation by threads: the same bits whatever their number, what each is given, and errors that come back. */
+/* Evaluation by threads: bitwise equal results for any number of threads, the input of each thread,
+   and the return of errors. */
 #include "evaluate.h"
 
 #include <math.h>
@@ -12,12 +13,12 @@
 
 #include <cmocka.h>
 
-#define NTEST ((size_t)1000) /* 15 batches and one of 40 */
+#define NTEST ((size_t)1000) /* 15 full batches and one of 40 */
 
 typedef struct {
   gt_graph *model;
   gt_sample_shape shape;
-  int made, fail_at; /* fail_at: this graph cannot be made; 0: all can */
+  int made, fail_at; /* fail_at: the graph whose creation fails; 0: none */
 } source;
 
 static gt_status create(const source *s, size_t batch_max, gt_graph **out) {

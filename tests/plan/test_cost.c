@@ -1,4 +1,5 @@
-/* The study's cost equations against computations done apart, term by term; tiers of egress; geotrain's own topology. */
+/* The study's cost equations against separate computations, term by term; tiers of egress;
+   geotrain's own topology. */
 #include "geotrain/plan.h"
 
 #include <math.h>
@@ -16,7 +17,7 @@ static void near_to(double found, double needed) {
   if (fabs(found - needed) > NEAR * fabs(needed)) fail_msg("found %.17g, needed %.17g", found, needed);
 }
 
-/* ---- a market of four places and two vendors: sites 0 to 3 are one vendor's, 4 to 7 the other's -------------------- */
+/* ---- a market of four places and two vendors: sites 0 to 3 belong to one vendor, 4 to 7 to the other --------------- */
 
 typedef struct {
   gt_plan_rates rates[2 * PLACES];
@@ -33,9 +34,10 @@ static void make_market(market *m, size_t ntiers, uint64_t seed) {
     m->rates[i] = (gt_plan_rates){0.1 * x[0], 1.6e-5 * x[1], 0.023 * x[2], 4e-7 * x[3], 5e-6 * x[4], 5e-6 * x[5]};
     for (size_t j = 0; j < 2 * PLACES; j++) {
       bool same = i == j;
-      for (size_t k = 0; k < ntiers; k++) /* 3.4 GB of a run are in several tiers */
+      for (size_t k = 0; k < ntiers; k++) /* the 3.4 GB of a run span several tiers */
         m->tiers[i][j][k] = (gt_plan_tier){2.5 * (double)k, same ? 0 : (0.02 + 0.1 * gt_rng_uniform(&rng)) / (double)(k + 1)};
-      size_t pool = same ? 4 : 2 * (i / PLACES) + (i / PLACES != j / PLACES); /* what stays does not count */
+      /* traffic within a site does not count */
+      size_t pool = same ? 4 : 2 * (i / PLACES) + (i / PLACES != j / PLACES);
       m->tariffs[i * 2 * PLACES + j] = (gt_plan_tariff){m->tiers[i][j], ntiers, pool};
     }
   }
@@ -48,7 +50,8 @@ static double price(const market *m, size_t from, size_t to) {
 
 /* ---- equations (1) to (9), central --------------------------------------------------------------------------------- */
 
-/* NISER (17 MB) and LSTM (49 MB), 4 workers, 100 batches, every aggregator place and vendor of function and storage: written down as the study has them, m in GB. */
+/* NISER (17 MB) and LSTM (49 MB), 4 workers, 100 batches, every aggregator place and vendor of
+   function and storage: the equations as in the study, m in GB. */
 static void central_costs_are_the_equations(void **unused) {
   (void)unused;
   static const double models[] = {17e6, 49e6};
@@ -94,7 +97,8 @@ static void central_costs_are_the_equations(void **unused) {
 
 /* ---- regional aggregators ------------------------------------------------------------------------------------------ */
 
-/* Three workers in place 0, two in 1; global aggregator in place 2; hand-counted objects and requests. */
+/* Three workers in place 0, two in place 1; global aggregator in place 2; objects and requests
+   counted by hand. */
 static void regional_costs_are_counted_by_hand(void **unused) {
   (void)unused;
   market m;
@@ -109,8 +113,10 @@ static void regional_costs_are_counted_by_hand(void **unused) {
   near_to(t.iaas, ((10 + 11) * r[0].vm_hour + 12 * r[4].vm_hour + 13 * r[1].vm_hour + 14 * r[5].vm_hour) / 3600);
   near_to(t.faas, 2 * (1 * r[0].function_gb_s + 2 * r[1].function_gb_s + 3 * r[2].function_gb_s));
   near_to(t.stored, (0.1 * r[4].storage_gb_month + 0.2 * r[1].storage_gb_month + 0.3 * r[6].storage_gb_month) / 2628000);
-  near_to(t.reads, (3 + 3 + 5) * r[4].read + (2 + 2 + 6) * r[1].read + 2 * r[6].read); /* the function's, the workers', those that fail */
-  near_to(t.writes, (3 + 1) * r[4].write + (2 + 1) * r[1].write + 2 * r[6].write);     /* gradients and the model; sums */
+  /* the function's, the workers', failed ones */
+  near_to(t.reads, (3 + 3 + 5) * r[4].read + (2 + 2 + 6) * r[1].read + 2 * r[6].read);
+  /* gradients and the model; sums */
+  near_to(t.writes, (3 + 1) * r[4].write + (2 + 1) * r[1].write + 2 * r[6].write);
   near_to(t.lists, 3 * r[4].list + 2 * r[1].list + 2 * r[6].list);
   near_to(t.dt_iaas, gb * (2 * price(&m, 0, 4) + price(&m, 1, 1) + price(&m, 5, 1)));
   near_to(t.dt_faas, gb * (price(&m, 0, 6) + price(&m, 1, 6) + price(&m, 2, 4) + price(&m, 2, 1)));
@@ -119,7 +125,8 @@ static void regional_costs_are_counted_by_hand(void **unused) {
   near_to(t.total, t.iaas + t.faas + t.stored + t.reads + t.writes + t.lists + t.dt_iaas + t.dt_faas + t.dt_to_function + t.dt_to_workers);
 }
 
-/* With the same rates everywhere, k workers a region and aggregators beside them, what leaves a region is k times as much without regional aggregators. */
+/* With the same rates everywhere, k workers per region and aggregators next to them: without
+   regional aggregators, k times as much leaves a region. */
 static void regional_aggregators_divide_what_leaves_a_region(void **unused) {
   (void)unused;
   enum { K = 3 };
@@ -142,7 +149,7 @@ static void regional_aggregators_divide_what_leaves_a_region(void **unused) {
 
 /* ---- tiers --------------------------------------------------------------------------------------------------------- */
 
-/* Every flow of a pool advances at the same pace: added up in small steps. */
+/* All flows of a pool progress at the same rate: added up in small steps. */
 static void tiers_are_those_of_the_whole_pool(void **unused) {
   (void)unused;
   enum { STEPS = 1000 };
@@ -169,7 +176,8 @@ static void tiers_are_those_of_the_whole_pool(void **unused) {
   near_to(flows[3].usd, 0);
 }
 
-/* A batch of a run that reaches a tier is the mean: 100 batches of 0.68 GB each way, of which 2.5 GB are dear. */
+/* A batch of a run that reaches a higher tier costs the mean: 100 batches of 0.68 GB each way, of
+   which 2.5 GB are in the expensive tier. */
 static void a_run_sees_tiers_as_a_whole(void **unused) {
   (void)unused;
   market m;

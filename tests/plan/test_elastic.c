@@ -1,4 +1,5 @@
-/* Elastic scheduling against a brute force written apart, from the definition in plan.h; the rule of load power; what it does with the WAN and with errors. */
+/* Elastic scheduling against a separate brute force, written from the definition in plan.h; the
+   rule of load power; the WAN; errors. */
 #include "geotrain/plan.h"
 
 #include <math.h>
@@ -42,7 +43,7 @@ static choice choose(const gt_plan_problem *p, const gt_plan_region *g, const in
   return c;
 }
 
-/* T, exchange after exchange. */
+/* T, summed over the exchanges. */
 static double time_of(const gt_plan_problem *p, const choice *const *c) {
   double time_s = 0;
   if (!p->barrier) {
@@ -67,7 +68,7 @@ static double rate_of(const gt_plan_problem *p, const choice *const *c) {
   return rate;
 }
 
-/* All sets that a region may take. */
+/* All sets that a region may use. */
 static size_t list_choices(const gt_plan_problem *p, const gt_plan_region *g, choice *list) {
   size_t n = 0;
   int64_t x[TYPES] = {0};
@@ -82,7 +83,8 @@ static size_t list_choices(const gt_plan_problem *p, const gt_plan_region *g, ch
   }
 }
 
-/* The most powerful devices that ranks_max allows, of equals the cheapest: one after another. */
+/* The most powerful devices that ranks_max allows, of equal ones the cheapest: one after
+   another. */
 static choice everything(const gt_plan_problem *p, const gt_plan_region *g) {
   int64_t x[TYPES] = {0};
   for (int64_t n = 0; g->ranks_max == 0 || n < g->ranks_max; n++) {
@@ -99,7 +101,7 @@ static choice everything(const gt_plan_problem *p, const gt_plan_region *g) {
 
 typedef struct {
   bool any;
-  double time_s, cost;         /* of the best */
+  double time_s, cost;         /* of the best plan */
   double all_time_s, all_cost; /* of everything everywhere */
 } truth;
 
@@ -193,7 +195,8 @@ static void random_instance(instance *in, uint64_t seed) {
     g->devices = in->devices[r];
     g->ndevices = 1 + gt_rng_below(&rng, TYPES);
     for (size_t t = 0; t < g->ndevices; t++) in->devices[r][t] = random_device(&rng, kind);
-    if (in->devices[r][0].count == 0 && chance(&rng, 0.95)) in->devices[r][0].count = 1; /* seldom no device at all */
+    /* rarely no device at all */
+    if (in->devices[r][0].count == 0 && chance(&rng, 0.95)) in->devices[r][0].count = 1;
     g->samples = chance(&rng, 0.3) ? 100 : (double)gt_rng_below(&rng, 250);
     if (chance(&rng, 0.3)) g->ranks_min = (int64_t)gt_rng_below(&rng, 5);
     if (chance(&rng, 0.3)) g->ranks_max = 1 + (int64_t)gt_rng_below(&rng, 8);
@@ -210,7 +213,7 @@ static void assert_near(double a, double b, double share) {
   if (fabs(a - b) > share * fmax(fabs(a), fabs(b))) fail_msg("%.17g is not %.17g", a, b);
 }
 
-/* The answer is a plan that may be, and what it says of itself is true. */
+/* The plan is allowed, and its figures and claims are true. */
 static void assert_sound(const gt_plan_problem *p, const gt_plan_answer *a, const truth *t) {
   choice chosen[REGIONS];
   const choice *c[REGIONS] = {0};
@@ -266,9 +269,9 @@ static void a_plan_costs_what_brute_force_finds(void **unused) {
   assert_true(planned > INSTANCES / 2 && planned < INSTANCES && fastest > INSTANCES / 20);
 }
 
-/* ---- single cases ------------------------------------------------------------------------------------------------------ */
+/* ---- individual cases -------------------------------------------------------------------------------------------------- */
 
-/* Plans; answer.counts has room for REGIONS x TYPES. */
+/* Solves the problem; answer.counts has room for REGIONS x TYPES. */
 static gt_plan_answer planned(const gt_plan_problem *p, int64_t *counts) {
   gt_plan_answer a = {.counts = counts};
   if (gt_plan_elastic(p, &a) != GT_OK) fail_msg("%s", gt_error_text());
@@ -276,7 +279,8 @@ static gt_plan_answer planned(const gt_plan_problem *p, int64_t *counts) {
   return a;
 }
 
-/* Two regions of equal devices, the first with twice the data: the second keeps half, and nothing is lost but cost. */
+/* Two regions of equal devices, the first with twice the data: the second keeps half, at lower cost
+   and no loss of time. */
 static void the_published_rule_for_data_two_to_one(void **unused) {
   (void)unused;
   gt_plan_device device = {.count = 12, .power = 33.3, .price = 0.1};
@@ -293,7 +297,8 @@ static void the_published_rule_for_data_two_to_one(void **unused) {
   assert_near(a.cost, everywhere.cost * 0.75, 1e-12);
 }
 
-/* Uneven devices: 4 of 3.0 and 8 of 1.0 against 12 of 1.0, equal data; the least load power keeps all, the other takes what is cheapest of as much power. */
+/* Different devices: 4 of power 3.0 and 8 of 1.0 against 12 of 1.0, equal data.  The region with
+   the least load power keeps all; the other takes the cheapest set with as much power. */
 static void the_least_load_power_keeps_all_it_has(void **unused) {
   (void)unused;
   gt_plan_device strong[] = {{.count = 4, .power = 3, .price = 0.4}, {.count = 8, .power = 1, .price = 0.1}},
@@ -303,7 +308,8 @@ static void the_least_load_power_keeps_all_it_has(void **unused) {
   int64_t counts[3];
   (void)planned(&p, counts);
   assert_int_equal(counts[2], 12);
-  assert_int_equal(counts[0], 2); /* 12 = 2 x 3 + 6 x 1 costs 1.4; 4 + 0 costs 1.6, 3 + 3 1.5 and 1 + 9 is more than there is */
+  /* 12 = 2 x 3 + 6 x 1 costs 1.4; 4 + 0 costs 1.6, 3 + 3 costs 1.5, and 1 + 9 is not available */
+  assert_int_equal(counts[0], 2);
   assert_int_equal(counts[1], 6);
 }
 
@@ -319,7 +325,7 @@ static void until_steps_equal_devices_are_kept(void **unused) {
   assert_int_equal(counts[1], 5);
 }
 
-/* `sync`: two slow devices would hold back eight fast ones. */
+/* `sync`: two slow devices would slow down eight fast ones. */
 static void the_slowest_device_counts_for_all(void **unused) {
   (void)unused;
   gt_plan_device devices[] = {{.count = 8, .power = 10, .price = 1}, {.count = 2, .power = 2, .price = 0.1}};
@@ -332,7 +338,7 @@ static void the_slowest_device_counts_for_all(void **unused) {
   assert_near(a.time_s, 800, 1e-12);
 }
 
-/* The WAN lets a step go every 0.5 s: 4 of 12 devices do as much, and the other region follows. */
+/* The WAN allows one step every 0.5 s: 4 of 12 devices are enough, and the other region adapts. */
 static void where_the_wan_is_slow_the_sets_shrink(void **unused) {
   (void)unused;
   gt_plan_device device = {.count = 12, .power = 32, .price = 0.1};
@@ -347,11 +353,12 @@ static void where_the_wan_is_slow_the_sets_shrink(void **unused) {
   a = planned(&p, counts);
   assert_int_equal(counts[0], 4);
   assert_int_equal(counts[1], 2);
-  assert_int_equal(a.wan_bound, 0); /* its devices are as slow as the WAN now */
+  assert_int_equal(a.wan_bound, 0); /* its devices are now as slow as the WAN */
   assert_near(a.time_s, 100, 1e-12);
 }
 
-/* Barrier, until epochs, data 2:1, 3 devices each: the short region drops out after half of the exchanges.  By hand: it may be as slow as the long one, no slower. */
+/* Barrier, until epochs, data 2:1, 3 devices each: the short region drops out after half of the
+   exchanges.  By hand: it may be as slow as the long one, but no slower. */
 static void a_barrier_equalises_the_time_of_an_exchange(void **unused) {
   (void)unused;
   gt_plan_device few = {.count = 4, .power = 10, .price = 1}, many = {.count = 8, .power = 10, .price = 1};
@@ -362,12 +369,13 @@ static void a_barrier_equalises_the_time_of_an_exchange(void **unused) {
   assert_int_equal(counts[0], 4);
   assert_int_equal(counts[1], 4);
   assert_near(a.time_s, 400 * 0.2 + 80 * 0.5, 1e-12);
-  p.barrier = false; /* nobody waits before the end: half of them do */
+  p.barrier = false; /* no region waits before the end: half of them are enough */
   (void)planned(&p, counts);
   assert_int_equal(counts[1], 2);
 }
 
-/* A paid PS rank makes a longer run dearer: with a deadline to spare, more devices are taken than without one. */
+/* The price of PS ranks makes a longer run more expensive: with a generous deadline, more devices
+   are used than without that price. */
 static void ps_ranks_are_paid_for(void **unused) {
   (void)unused;
   gt_plan_device devices[] = {{.count = 1, .power = 10, .price = 1}, {.count = 10, .power = 10, .price = 1.2}};

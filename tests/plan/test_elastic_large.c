@@ -1,7 +1,7 @@
 /* labels: full */
-/* Elastic scheduling of many regions and of many devices: how far from the best its plan can be, and
-   how long it takes, in processor time against a piece of work that is measured first (bench/planning
-   has seconds). */
+/* Elastic scheduling with many regions and many devices: distance of the plan from the best, and
+   the processor time relative to a piece of work that is measured first (bench/planning gives
+   seconds). */
 #include "geotrain/plan.h"
 
 #include <math.h>
@@ -15,8 +15,9 @@
 
 #define MOST_TYPES 8
 
-/* A search's work is limited in nodes, whatever the problem: it may take as long as so many valuations
-   of a plan of a thousand regions.  Seen: up to 1,800 with gcc and clang, 2,500 with sanitizers. */
+/* A search's work is limited in nodes, whatever the problem.  Limit on its time, in evaluations of
+   a plan of a thousand regions.  Observed: up to 1,800 with gcc and clang, 2,500 with
+   sanitizers. */
 #define MOST_VALUATIONS 5000
 
 typedef struct {
@@ -26,7 +27,8 @@ typedef struct {
   char name[96];
 } world;
 
-typedef enum { ANY, PROPORTIONAL, WHOLE } prices; /* no relation to power; price by power; whole powers and cents in proportion */
+/* unrelated to power; price per power; integer powers, proportional prices in cents */
+typedef enum { ANY, PROPORTIONAL, WHOLE } prices;
 
 static const char *const kind_names[] = {"any prices", "prices by power", "whole prices by power"};
 
@@ -55,9 +57,10 @@ static void drop(world *w) {
   gt_free(w->devices);
 }
 
-static double valuation_s; /* of a plan of a thousand regions of eight types, on this machine */
+/* time to evaluate a plan of a thousand regions with eight types, on this machine */
+static double valuation_s;
 
-/* The least of some, as other programs only ever add. */
+/* The minimum of several measurements: other programs only add time. */
 static int measure_machine(void **unused) {
   (void)unused;
   enum { TIMES = 200 };
@@ -76,7 +79,8 @@ static int measure_machine(void **unused) {
   return 0;
 }
 
-/* Plans it and prints what came of it; its cost.  Where nothing is proven the gap is gap_most or less. */
+/* Solves the problem and prints the result; returns its cost.  If it is not proven, the gap is at
+   most gap_most. */
 static double plan(const world *w, const char *how, double gap_most) {
   const gt_plan_problem *p = &w->problem;
   gt_plan_answer a = {.counts = GT_NEW_ARRAY(int64_t, gt_plan_counts(p))};
@@ -110,7 +114,7 @@ static void limit_ranks(world *w, int64_t least, int64_t most) {
   for (size_t r = 0; r < w->problem.nregions; r++) w->regions[r].ranks_min = least, w->regions[r].ranks_max = most;
 }
 
-/* gap: where each waits for the one that takes longest; rounds_gap: where regions drop out of a barrier. */
+/* gap: if every region waits for the slowest; rounds_gap: if regions drop out of a barrier. */
 static void plan_all(size_t nregions, size_t ntypes, int64_t count, prices kind, double gap, double rounds_gap) {
   world w = make(nregions, ntypes, count, kind);
   gt_plan_problem *p = &w.problem;

@@ -1,4 +1,5 @@
-/* What a run costs, against sums made apart: regions that share a place, tiers over pools, a region without a place, billed time, what is assumed. */
+/* The cost of a run, against separate sums: regions that share a place, tiers over pools, a region
+   without a place, billed time, assumptions. */
 #include "geotrain/plan_job.h"
 
 #include <math.h>
@@ -51,7 +52,7 @@ static void costs_add_up(void **unused) {
   for (int a = 0; a < N; a++)
     for (int b = 0; b < N; b++) bytes[a * N + b] = 1e9 * gb(a, b);
   gt_plan_job_cost(&cost, job, &prices, 100, bytes);
-  /* 10 s and 100 s are two minutes; at b ten. */
+  /* 10 s and 100 s are billed as two minutes; at b as ten. */
   const double seconds[N] = {120, 120, 120, 600, 120}, ps[N] = {36, 36, 36, 72, 0};
   double hours = 0;
   for (int r = 0; r < N; r++) {
@@ -60,7 +61,7 @@ static void costs_add_up(void **unused) {
     hours += (r + 2) * seconds[r] / 3600;
   }
   near(cost.machine_hours, hours);
-  /* Between a's two places: one pool of a's, 20 GB of it at the first tier. */
+  /* Between a's two places: one pool of a, of which 20 GB are in the first tier. */
   pool = gb(0, 2) + gb(1, 2) + gb(2, 0) + gb(2, 1);
   double mean = (20 * 0.5 + (pool - 20) * 0.25) / pool;
   near(cost.regions[0].egress_usd, gb(0, 1) * 0.125 + gb(0, 2) * mean + gb(0, 3) * 2);
@@ -71,10 +72,10 @@ static void costs_add_up(void **unused) {
   near(cost.usd, cost.worker_usd + cost.ps_usd + cost.egress_usd);
   assert_int_equal(cost.nmissing, 2);
   assert_string_equal(cost.missing[0], "PS of r4");
-  assert_true(cost.assumed); /* b's least time */
+  assert_true(cost.assumed); /* b's minimum time */
   gt_plan_job_cost_close(&cost);
   gt_plan_job_cost(&cost, job, &prices, 590, NULL);
-  assert_true(!cost.assumed && cost.egress_usd == 0); /* it no longer counts */
+  assert_true(!cost.assumed && cost.egress_usd == 0); /* it no longer applies */
   gt_plan_job_cost_close(&cost);
   gt_plan_job_cost(&cost, job, &prices, 590, bytes);
   assert_false(cost.assumed); /* b's second tier is not reached, */

@@ -1,4 +1,4 @@
-/* A placement's mini-batch in time, worked out by hand, and its laws. */
+/* The time of a placement's mini-batch, computed by hand, and its general properties. */
 #include "geotrain/plan.h"
 
 #include <math.h>
@@ -14,7 +14,8 @@ static void near_to(double found, double needed) {
   if (fabs(found - needed) > 1e-6 * fabs(needed) + 2e-8) fail_msg("found %.12g, needed %.12g", found, needed);
 }
 
-/* Sites 0 to 3: 17 MB take 1 s at 136 Mbit/s over the WAN, 0.1 s within a site; 0.1 s one way, 0.001 s within. */
+/* Sites 0 to 3: 17 MB take 1 s at 136 Mbit/s over the WAN and 0.1 s within a site; latency is 0.1 s
+   and 0.001 s. */
 static void make_links(gt_link_spec *links) {
   for (size_t i = 0; i < SITES; i++)
     for (size_t j = 0; j < SITES; j++) {
@@ -27,7 +28,7 @@ static gt_plan_placement central(const gt_plan_sites *sites, const gt_plan_worke
   return (gt_plan_placement){sites, workers, n, {0, 0}, NULL, 0, 17e6, 1, batches};
 }
 
-/* Worker 0 beside the aggregator, worker 1 over the WAN, one batch. */
+/* Worker 0 next to the aggregator, worker 1 over the WAN, one batch. */
 static void a_central_batch_by_hand(void **unused) {
   (void)unused;
   gt_link_spec links[SITES * SITES];
@@ -39,7 +40,7 @@ static void a_central_batch_by_hand(void **unused) {
   gt_plan_use use;
   make_links(links);
   gt_plan_split s = gt_plan_place(&p, &pace, vm_s, &use);
-  double up0 = 2 + 0.004 + 0.1 + 0.001, up1 = 3 + 0.4 + 1 + 0.1; /* in the storage */
+  double up0 = 2 + 0.004 + 0.1 + 0.001, up1 = 3 + 0.4 + 1 + 0.1; /* arrival in the storage */
   double list = 3 * 0.002, added = up1 + 0.05 + list + 0.001 + 0.2 + 0.001 + 10 * 0.034, model = added + 0.1 + 0.001, ended = model + 0.001;
   near_to(s.train_s, 2.5);
   near_to(s.upload_s, (up0 - 2 + 0.001 + up1 - 3 + 0.1) / 2);
@@ -80,7 +81,8 @@ static void a_regional_batch_by_hand(void **unused) {
   assert_true(use[2].failed_reads == 0);
 }
 
-/* Phases add up to the workers' time; batches that are alike take as long as one; a faster WAN, or less to send, is never slower; regional aggregators are not faster here. */
+/* Phases add up to the workers' time; equal batches take as long as one; a faster WAN, or less
+   data, is never slower; regional aggregators are not faster here. */
 static void laws_of_many_batches(void **unused) {
   (void)unused;
   gt_link_spec links[SITES * SITES];

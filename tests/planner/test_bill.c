@@ -1,5 +1,5 @@
-/* What the search by the simulated bill goes by: lists in which each set is once, which of two sets
-   is better, what cannot be better than the best, and what machines are billed for. */
+/* Parts of the search by the simulated bill: lists of distinct sets, comparison of verdicts,
+   rejection by lower bounds, and the billing of machines. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@ static void near(double found, double needed) {
 /* ---- lists ----------------------------------------------------------------------------------- */
 
 #define WIDTH 3
-#define MANY  1000 /* more than there is room for at first, several times over */
+#define MANY  1000 /* far more than the initial room */
 
 static void fill(int64_t *counts, size_t i) {
   counts[0] = (int64_t)(i % 10);
@@ -37,7 +37,7 @@ static void test_a_list_has_each_set_once(void **state) {
       assert_int_equal(gt_planner_list_add(&list, counts), !again);
     }
   assert_int_equal(list.n, MANY);
-  for (size_t i = 0; i < MANY; i++) { /* in the order in which they came */
+  for (size_t i = 0; i < MANY; i++) { /* in order of insertion */
     fill(counts, i);
     assert_memory_equal(gt_planner_list_at(&list, i), counts, sizeof counts);
   }
@@ -60,19 +60,21 @@ static void test_which_is_better(void **state) {
   assert_true(is_better(good, other));
   assert_false(is_better(other, good));
   other = (gt_planner_verdict){.fits = true, .over = 1, .first = 10 * (1 + 1e-12), .second = 4};
-  assert_true(is_better(other, good)); /* as little wanted as the other, and less of the second */
+  assert_true(is_better(other, good)); /* equal in the first quantity, less in the second */
   other = (gt_planner_verdict){.fits = false, .over = 1.1, .first = 1, .second = 1};
-  assert_true(is_better(good, other)); /* what holds is better than what misses, at any cost */
+  /* a set that fits is better than one that does not, at any cost */
+  assert_true(is_better(good, other));
   assert_false(is_better(other, good));
   const gt_planner_verdict nearer = {.fits = false, .over = 1.05, .first = 100, .second = 100};
-  assert_true(is_better(nearer, other)); /* of those that miss the one that misses by less */
+  /* of those that do not fit, the one that exceeds by less */
+  assert_true(is_better(nearer, other));
 }
 
 static void test_what_may_be_better(void **state) {
   (void)state;
   gt_planner_bill b = {.nkept = 0};
   assert_false(gt_planner_bill_best(&b).fits);
-  assert_true(gt_planner_bill_may_be_better(&b, 1e9)); /* nothing is known yet */
+  assert_true(gt_planner_bill_may_be_better(&b, 1e9)); /* no set is known yet */
   b.verdicts[0] = (gt_planner_verdict){.fits = true, .first = 10};
   b.nkept = 1;
   assert_true(gt_planner_bill_may_be_better(&b, 9));
@@ -80,7 +82,7 @@ static void test_what_may_be_better(void **state) {
   assert_false(gt_planner_bill_may_be_better(&b, 10.1));
   assert_false(gt_planner_bill_may_be_better(&b, INFINITY));
   b.verdicts[0].fits = false;
-  assert_true(gt_planner_bill_may_be_better(&b, 10.1)); /* any that holds is */
+  assert_true(gt_planner_bill_may_be_better(&b, 10.1)); /* any that fits */
 }
 
 /* ---- bills ----------------------------------------------------------------------------------- */
@@ -110,7 +112,8 @@ static void test_what_is_wanted_least(void **state) {
   }
 }
 
-/* Start and run, in whole billing steps and for the least time of each place, of devices and PS. */
+/* Start and run, in whole billing steps and at least each place's minimum time, for devices and
+   PS. */
 static void test_what_machines_are_billed_for(void **state) {
   (void)state;
   static const gt_plan_device east[] = {{4, 1, 0.5}, {2, 1, 2}}, west[] = {{4, 1, 1}};
@@ -122,7 +125,7 @@ static void test_what_machines_are_billed_for(void **state) {
   const gt_planner_bill b = {.p = &p, .problem = &problem};
   const int64_t counts[] = {3, 1, 2};
   const double east_rate = 3 * 0.5 + 2 + 0.25, west_rate = 2 * 1 + 3;
-  /* An hour in the east and, at least, two in the west; a begun hour is paid for. */
+  /* An hour in the east and the minimum of two in the west; a started hour is billed. */
   near(gt_planner_bill_machines(&b, counts, 3500), east_rate * 1 + west_rate * 2);
   near(gt_planner_bill_machines(&b, counts, 3501), east_rate * 2 + west_rate * 2);
   near(gt_planner_bill_machines(&b, counts, 7200), east_rate * 3 + west_rate * 3);

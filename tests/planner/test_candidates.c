@@ -1,5 +1,5 @@
 /* Candidates from the axes: which there are and in which order, what each overrides in the job, the
-   factor of its samples, and what of a job's --set stays. */
+   factor of its samples, and which of the user's --set values remain. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -51,7 +51,7 @@ static gt_planner *open_job(const char *text) {
   return open_with(text, NULL, 0);
 }
 
-/* Labels, one behind the other with a slash between them. */
+/* Labels, separated by slashes. */
 static void assert_labels(const gt_planner *p, const char *needed) {
   char found[512] = "";
   size_t at = 0;
@@ -68,14 +68,14 @@ static void test_own_values_where_none_are_listed(void **state) {
   assert_string_equal(c->overrides[0], "sync.strategy=asgd-ga");
   assert_string_equal(c->overrides[1], "sync.period=8");
   assert_string_equal(gt_planner_value(c, "sync.period"), "8");
-  assert_null(gt_planner_value(c, "sync.peri")); /* no key, though one begins so */
+  assert_null(gt_planner_value(c, "sync.peri")); /* not a key, only a prefix of one */
   assert_int_equal(c->strategy, GT_STRATEGY_ASGD_GA);
   assert_int_equal(c->period, 8);
   gt_planner_close(p);
 }
 
-/* The first axis is the slowest; a strategy without a period is there once; so is what is listed
-   twice. */
+/* The first axis varies slowest; a strategy without a period appears once, and so do repeated
+   values. */
 static void test_all_combinations_once(void **state) {
   (void)state;
   gt_planner *p = open_job(JOB GA "plan: {strategies: [sma, asgd, asgd-ga, sma], periods: [4, 16, 4]}\n");
@@ -95,8 +95,8 @@ static void test_room_for_many(void **state) {
   gt_planner_close(p);
 }
 
-/* The job that is simulated and written: the file, --set, the candidate's values, then what is
-   added; without a period of its own a candidate leaves the job's. */
+/* The job that is simulated and written: the file, --set, the candidate's values, then the
+   additions; a candidate without a period keeps the job's. */
 static void test_what_a_candidate_overrides(void **state) {
   (void)state;
   static const char *const sets[] = {"sync.period=32", "sync.local=sync", "plan.periods=[4]"}, *const more[] = {"name=more"};
@@ -116,7 +116,7 @@ static void test_what_a_candidate_overrides(void **state) {
   gt_planner_close(p);
 }
 
-/* A factor of the strategy and period, else of the strategy with any period, else 1. */
+/* The factor for strategy and period, else for the strategy with any period, else 1. */
 static void test_factors(void **state) {
   (void)state;
   gt_planner *p = open_job(JOB GA "plan: {strategies: [asgd-ga, sma, asgd], periods: [4, 8], samples_factor: [{strategy: asgd-ga, "
@@ -151,14 +151,15 @@ static bool no_value(char *text, size_t size, const gt_job *job, size_t i) {
   return false;
 }
 
-/* Another axis is another row; one without values changes nothing. */
+/* A new axis is a new row; an axis without values changes nothing. */
 static void test_another_axis(void **state) {
   (void)state;
   const gt_planner_axis axes[] = {
       gt_planner_axes[0], {"sync.topology", false, no_value, NULL}, gt_planner_axes[1], {"train.batch", true, batch_value, NULL}, {.key = NULL}};
   gt_planner *p = open_job(JOB GA "plan: {strategies: [asgd-ga, asgd]}\n");
   assert_int_equal(gt_planner_list_candidates(p, axes), GT_OK);
-  assert_labels(p, "asgd-ga 8/asgd/asgd-ga 8 16/asgd-ga 8 32/asgd 16/asgd 32"); /* those of before stay */
+  /* earlier ones remain */
+  assert_labels(p, "asgd-ga 8/asgd/asgd-ga 8 16/asgd-ga 8 32/asgd 16/asgd 32");
   for (size_t i = 2; i < p->ncandidates; i++) {
     gt_job *job = NULL;
     assert_int_equal(gt_planner_load(&job, p, &p->candidates[i], NULL, 0), GT_OK);
@@ -169,7 +170,7 @@ static void test_another_axis(void **state) {
   gt_planner_close(p);
 }
 
-/* Every key that an axis overrides is one of the job's, and has a name in the JSON. */
+/* Every key of an axis is a key of the job, and has a name in the JSON. */
 static void test_axes_are_keys_of_the_job(void **state) {
   (void)state;
   write_job(JOB GA);

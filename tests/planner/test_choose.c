@@ -1,5 +1,5 @@
-/* Which of the candidates is proposed, which is the cheapest and the fastest, what is said when
-   none holds, and the time to ask Slurm for. */
+/* The choice among candidates: the proposed one, the cheapest and the fastest, the message if none
+   fits, and the time limit for Slurm. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 
 #define MOST 4
 
-/* A candidate: expected time and cost, and whether it holds what is asked for. */
+/* A candidate: expected time and cost, and whether it fits. */
 typedef struct {
   double wall_s, usd;
   bool fits;
@@ -42,7 +42,7 @@ static void open_plan(plan *t, const char *more, const made *from, size_t n) {
   }
 }
 
-/* What is chosen, and the cheapest and the fastest of all. */
+/* Checks the choice, and the cheapest and the fastest of all. */
 static void assert_chosen(const char *more, const made *from, size_t n, size_t choice, size_t cheapest, size_t fastest) {
   plan t;
   open_plan(&t, more, from, n);
@@ -67,7 +67,7 @@ static void test_the_fastest_within_a_budget(void **state) {
   assert_chosen("plan: {budget: 10}\n", all_fit, 3, 2, 1, 2);
 }
 
-/* Cheapest and fastest are of all candidates, the choice of those that hold. */
+/* Cheapest and fastest are taken from all candidates, the choice only from those that fit. */
 static void test_only_what_holds_is_chosen(void **state) {
   (void)state;
   static const made some[] = {{100, 5, true}, {200, 1, false}, {50, 9, false}, {300, 7, true}};
@@ -75,7 +75,7 @@ static void test_only_what_holds_is_chosen(void **state) {
   assert_chosen("plan: {budget: 10}\n", some, 4, 0, 1, 2);
 }
 
-/* Of equal ones the better by the other figure; of these the first. */
+/* Ties are decided by the other figure, then by order. */
 static void test_equals(void **state) {
   (void)state;
   static const made equal[] = {{100, 5, true}, {90, 5, true}, {90, 5, true}, {90, 6, true}};
@@ -83,7 +83,7 @@ static void test_equals(void **state) {
   assert_chosen("plan: {budget: 10}\n", equal, 4, 1, 1, 1);
 }
 
-/* Where everything everywhere is proposed its figures count. */
+/* If everything everywhere is proposed, its figures are used. */
 static void test_everything_everywhere(void **state) {
   (void)state;
   plan t;
@@ -97,7 +97,7 @@ static void test_everything_everywhere(void **state) {
   gt_job_close(t.p.job);
 }
 
-/* Without prices machine hours are compared. */
+/* Without prices, machine hours are compared. */
 static void test_without_prices(void **state) {
   (void)state;
   plan t;
@@ -118,7 +118,7 @@ static void assert_refused(const char *more, size_t n, const char *says) {
   gt_job_close(t.p.job);
 }
 
-/* The one that comes nearest says why. */
+/* The error gives the reason of the closest candidate. */
 static void test_none_holds(void **state) {
   (void)state;
   assert_refused("plan: {deadline: 1 s, start: 0 s}\n", 1, "test: no plan is possible with first: the first misses");
@@ -128,7 +128,7 @@ static void test_none_holds(void **state) {
                  "test: no plan is possible with any of 3 candidates; with the cheapest of them, second: the second misses");
 }
 
-/* Start, the high figure and what comes before the signal, in whole billing steps and minutes. */
+/* Start, the high figure and the time before the signal, in whole billing steps and minutes. */
 static void test_the_time_to_ask_for(void **state) {
   (void)state;
   static const made one[] = {{100, 1, true}};
@@ -138,7 +138,7 @@ static void test_the_time_to_ask_for(void **state) {
   } all[] = {
       {"plan: {start: 10 s, billing: 1 s}\nslurm: {signal_before: 60 s}\n", 180},  /* 3 minutes */
       {"plan: {start: 11 s, billing: 1 s}\nslurm: {signal_before: 60 s}\n", 240},  /* a second more */
-      {"plan: {start: 10 s, billing: 1 h}\nslurm: {signal_before: 60 s}\n", 3600}, /* is paid for */
+      {"plan: {start: 10 s, billing: 1 h}\nslurm: {signal_before: 60 s}\n", 3600}, /* is billed */
   };
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     plan t;

@@ -1,5 +1,5 @@
-/* What a set must hold: deadline, budget and bytes by the high figure, by how much it misses, and
-   the sentence that says which of them does not hold. */
+/* The limits of a set: deadline, budget and bytes by the high figure, the factor by which it
+   exceeds them, and the text that names the exceeded one. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@ static gt_job *job_with(const char *more) {
   return job;
 }
 
-/* Expected figures, and high ones so many times as large. */
+/* Expected figures, and high ones larger by a factor. */
 static gt_planner_set set_of(double wall_s, double usd, double bytes, double high) {
   gt_planner_set set = {0};
   for (gt_planner_case k = GT_PLANNER_EXPECTED; k <= GT_PLANNER_HIGH; k++) {
@@ -36,7 +36,7 @@ static void near(double found, double needed) {
   if (!(fabs(found - needed) <= 1e-12 * fabs(needed))) fail_msg("%.17g instead of %.17g", found, needed);
 }
 
-/* By how much the set misses; "": it holds, else what stands in the sentence. */
+/* over: the factor; says: "" if the set fits, else a part of the text. */
 static void assert_limits(const char *more, gt_planner_set set, double over, const char *says) {
   char why[256];
   gt_planner p = {.job = job_with(more)};
@@ -59,7 +59,7 @@ static void test_what_is_asked_for(void **state) {
       {"plan: {deadline: 100 s, start: 10 s}\n", true, true, 90},
       {"plan: {budget: 2}\n", true, true, INFINITY},
       {"limits: {wan_bytes: 1 GB}\n", false, true, INFINITY},
-      /* that limit is what an earlier plan wrote into the job */
+      /* this limit was written into the job by an earlier plan */
       {"limits: {wan_bytes: 1 GB}\nplan: {predicted: {strategy: sma}}\n", false, false, INFINITY},
   };
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -76,11 +76,11 @@ static void test_a_deadline(void **state) {
   static const char *const job = "plan: {deadline: 100 s, start: 10 s}\n";
   assert_limits(job, set_of(60, 1, 1, 1.5), 1, "");
   assert_limits(job, set_of(60, 1, 1, 1.8), 1.2, "plan.deadline is 100 s; the best set takes 118.0 s at most, start included");
-  /* The high figure is no less than the expected one. */
+  /* The high figure is at least the expected one. */
   assert_limits(job, set_of(99, 1, 1, 0.5), 1.1, "takes 109.0 s at most");
 }
 
-/* No run is short enough when the start alone takes all the time. */
+/* No run is short enough if the start alone exceeds the deadline. */
 static void test_a_deadline_before_the_first_step(void **state) {
   (void)state;
   assert_limits("plan: {deadline: 100 s, start: 110 s}\n", set_of(5, 1, 1, 2), 21, "start included");
@@ -99,7 +99,7 @@ static void test_bytes(void **state) {
   assert_limits("limits: {wan_bytes: 1 GB}\nplan: {predicted: {strategy: sma}}\n", set_of(60, 1, 1e9, 1.5), 0, "");
 }
 
-/* The worst of them counts; the sentence names the first of deadline, budget and bytes. */
+/* The largest factor counts; the text names the first of deadline, budget and bytes. */
 static void test_all_at_once(void **state) {
   (void)state;
   static const char *const job = "plan: {deadline: 100 s, start: 0 s, budget: 2}\nlimits: {wan_bytes: 1 GB}\n";

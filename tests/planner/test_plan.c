@@ -1,7 +1,7 @@
-/* Plans judged by the simulated bill: billing steps, minimum times, egress that depends on the set;
-   brute force over all sets of random small jobs
-   (GEOTRAIN_PLAN_JOBS of each kind, from number GEOTRAIN_PLAN_FIRST on); what is called exact, and what the gap promises;
-   what the JSON says where a figure is not known; sets compared at equal samples. */
+/* Plans by the simulated bill: billing steps, minimum times, egress that depends on the set; brute
+   force over all sets of random small jobs (GEOTRAIN_PLAN_JOBS of each kind, from number
+   GEOTRAIN_PLAN_FIRST on); whether `exact` and `gap` are true; the JSON for unknown figures;
+   comparison of sets at equal samples. */
 #include <jansson.h>
 #include <math.h>
 #include <setjmp.h>
@@ -29,15 +29,15 @@ typedef struct {
   gt_planner *p;
 } plan;
 
-/* What a job file cannot say in a test without data sets and catalogues of its own. */
+/* Settings that a job file could give only with its own data sets and catalogues. */
 typedef struct {
-  double sets_most;    /* 0: sets are not gone through; below 0: as geotrain does */
-  double min_s;        /* machines are billed for so long at least; 0: as places say */
-  size_t test_samples; /* that regions evaluate on */
-  int64_t max_events;  /* of a simulation; 0: as geotrain does */
+  double sets_most;    /* 0: sets are not enumerated; negative: geotrain's default */
+  double min_s;        /* minimum billed time of machines; 0: as given by places */
+  size_t test_samples; /* number of test samples of the regions */
+  int64_t max_events;  /* per simulation; 0: geotrain's default */
 } setting;
 
-/* Finds the sets of all candidates; the caller closes it. */
+/* Finds the sets of all candidates; the caller closes the plan. */
 static void open_plan_of(plan *t, const char *job, setting with) {
   *t = (plan){.path = "/tmp/geotrain-plan-XXXXXX"};
   int fd = mkstemp(t->path);
@@ -68,7 +68,7 @@ static double usd_of(const plan *t) {
 
 /* ---- bills ------------------------------------------------------------------------------------------------------------------------ */
 
-/* 2 A in each region take more than an hour and are paid for two; 3 devices take less. */
+/* 2 A in each region take more than an hour, so two hours are billed; 3 devices take less. */
 static void test_billing_steps(void **state) {
   (void)state;
   plan t;
@@ -88,7 +88,7 @@ static void test_billing_steps_in_a_budget(void **state) {
   close_plan(&t);
 }
 
-/* Four workers a region exchange a quarter of what one sends, and cost as much. */
+/* Four workers per region send a quarter of the bytes of one, at the same machine cost. */
 static void test_egress_depends_on_the_set(void **state) {
   (void)state;
   static const char devices[] = "ranks: auto, samples: 20000, ps_price: 0, devices: [{type: A, count: 4, power: 2, price: 0.001}, "
@@ -154,7 +154,7 @@ static void put_region(random_job *job, int r, bool placed) {
 }
 
 /* Up to three regions of up to five devices of two types; billing from 1 s to 10 min; a deadline, a
-   budget, neither. */
+   budget or neither. */
 static void make_job(random_job *job) {
   static const char *const strategies[] = {"asgd-ga", "sma", "asgd", "ama"}, *const billing[] = {"1 s", "1 min", "10 min"},
                            *const until[] = {"epochs: 1", "samples: 1500", "steps: 60"}, *const local[] = {"sync", "async"};
@@ -172,10 +172,10 @@ static void make_job(random_job *job) {
   for (int r = 0, regions = pick(job, 1, 3); r < regions; r++) put_region(job, r, placed);
 }
 
-/* sets: of the regions before this one. */
+/* sets: number of sets of the regions before this one. */
 static void put_wider_region(random_job *job, int r, bool placed, int *sets) {
   int counts[3] = {pick(job, 1, 3), 0, 0}, types = pick(job, 1, 3), all = counts[0];
-  if (pick(job, 0, 4) == 0 && r > 0) { /* it keeps its ranks */
+  if (pick(job, 0, 4) == 0 && r > 0) { /* a region that keeps its ranks */
     put(job, "  - {name: r%d, ranks: %d, samples: %d, price: %g, ps_price: %g, compute: {samples_per_s: %d}", r, pick(job, 2, 4),
         pick(job, 200, 2000), 0.01 * pick(job, 1, 50), 0.01 * pick(job, 0, 10), pick(job, 2, 20));
     put_place(job, r, placed);
@@ -197,8 +197,8 @@ static void put_wider_region(random_job *job, int r, bool placed, int *sets) {
   put_devices(job, counts, types);
 }
 
-/* Three types, fixed regions, ranks_max, billing to 1 h with a minimum, evaluations, steps that
-   vary, all strategies, deadline and budget at once. */
+/* Three types, fixed regions, ranks_max, billing up to 1 h with a minimum, evaluations, varying
+   steps, all strategies, deadline and budget at once. */
 static void make_wider_job(random_job *job) {
   static const char *const strategies[] = {"asgd-ga", "sma", "asgd", "ama", "ssgd"}, *const billing[] = {"1 s", "1 min", "10 min", "1 h"},
                            *const until[] = {"epochs: 2", "epochs: 1.5", "samples: 1500", "steps: 60"}, *const local[] = {"sync", "async"},
@@ -222,7 +222,7 @@ static void make_wider_job(random_job *job) {
 
 /* ---- brute force ----------------------------------------------------------------------------- */
 
-/* Whether the set holds what the job asks for, and the value that it wants little of. */
+/* Whether the set fits, and the quantity to minimise. */
 static bool holds(const gt_planner *p, const gt_planner_candidate *c, const gt_planner_set *set) {
   const gt_job *job = p->job;
   const gt_planner_outcome *expected = &set->at[GT_PLANNER_EXPECTED], *high = &set->at[GT_PLANNER_HIGH];
@@ -258,7 +258,7 @@ static bool may_be(const gt_planner *p, const int64_t *counts) {
   return true;
 }
 
-/* The least value of all sets that hold; INFINITY: none does. */
+/* The least value of all sets that fit; INFINITY: none does. */
 static double brute_force(const gt_planner *p, const gt_planner_candidate *c) {
   double best = INFINITY;
   int64_t *at = GT_NEW_ARRAY(int64_t, p->ncounts);
@@ -281,11 +281,11 @@ typedef struct {
   double worst, sum, gap;
 } tally;
 
-/* What is called exact is the best, and no set is better than the gap says. */
+/* If `exact`, the plan is the best; and no set is better than `gap` allows. */
 static bool is_true(const gt_planner *p, const gt_planner_candidate *c, double best) {
   if (c->exact && !c->fits) return best == INFINITY;
   if (!c->fits) return true;
-  if (isnan(c->gap)) return false; /* a set did better than it can */
+  if (isnan(c->gap)) return false; /* a set was better than its lower bound */
   return best >= value_of(p, gt_planner_proposed(c)) * (1 - c->gap) * (1 - 1e-6);
 }
 
@@ -321,8 +321,8 @@ static void assert_good(const tally *t) {
   assert_int_equal(t->wrong, 0);
 }
 
-/* As geotrain does, and as where there are too many sets to go through: from the problem's sets to
-   better ones near them. */
+/* Both with enumeration, as by default, and without, as for too many sets: from the problem's sets
+   to better neighbours. */
 static void judge_jobs(void (*make)(random_job *), int most) {
   const char *wanted = getenv("GEOTRAIN_PLAN_JOBS"), *from = getenv("GEOTRAIN_PLAN_FIRST");
   tally all = {0}, climbed = {0};
@@ -356,7 +356,8 @@ static void test_brute_force_of_wider_jobs(void **state) {
   judge_jobs(make_wider_job, 15);
 }
 
-/* Sets of long runs are compared by forecasts from a smaller part than the plan's figures are made from. */
+/* Sets of long runs are compared by forecasts from a smaller part of the run than the plan's
+   figures. */
 static void test_long_runs(void **state) {
   (void)state;
   static const char *const region = "ranks: auto, samples: 200000, ps_price: 0.01, devices: [{type: A, count: 2, power: 50, price: 0.10}, "
@@ -377,7 +378,7 @@ static void test_long_runs(void **state) {
   close_plan(&t);
 }
 
-/* ---- what is told ----------------------------------------------------------------------------------------------------------------- */
+/* ---- output ----------------------------------------------------------------------------------------------------------------------- */
 
 static json_t *json_of(plan *t) {
   char *text = NULL;
@@ -392,7 +393,7 @@ static json_t *json_of(plan *t) {
   return json;
 }
 
-/* The low figure of a run of which only a part was simulated may be 0, and then samples/s is no number. */
+/* The low time of a partly simulated run may be 0; then samples/s is not a number. */
 static void test_json_keeps_all_candidates(void **state) {
   (void)state;
   plan t;
@@ -411,7 +412,7 @@ static void test_json_keeps_all_candidates(void **state) {
   close_plan(&t);
 }
 
-/* What a gap is a share of is what the plan was chosen by: here its time. */
+/* The gap is a share of the quantity that the plan minimises: here the time. */
 static void test_gap_with_a_budget(void **state) {
   (void)state;
   static const char *const regions = "\nregions:\n  - {name: east, place: aws:london, ps_price: 0, ranks: auto, samples: 90000, devices: [{type: A, "
@@ -432,7 +433,7 @@ static void test_gap_with_a_budget(void **state) {
   close_plan(&t);
 }
 
-/* With `local: sync` a step is a batch of every worker: fewer workers make more steps. */
+/* With `local: sync` a step is one batch of every worker: fewer workers make more steps. */
 static void test_steps_are_compared_at_equal_samples(void **state) {
   (void)state;
   static const char *const job =

@@ -1,5 +1,5 @@
-/* A candidate's set: the job that it stands for, regions that keep their ranks, the WAN's pace, and
-   what is found where nothing, or more than there is, is asked for. */
+/* A candidate's set: its job, regions that keep their ranks, the WAN's pace, and the result if
+   nothing is asked for, or more than possible. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,7 +53,7 @@ static gt_planner *find(const char *text) {
 
 /* ---- the job of a set ------------------------------------------------------------------------ */
 
-/* The job with these devices, where everything everywhere is 4 and 3 + 1; the caller closes it. */
+/* The job with these devices, if everything everywhere is 4 and 3 + 1; the caller closes it. */
 static gt_job *fitted(const char *text, const int64_t *counts, double factor) {
   gt_planner *p = open_job(text);
   gt_planner_candidate *c = &p->candidates[0];
@@ -75,12 +75,12 @@ static void test_devices_and_ranks(void **state) {
   assert_int_equal(job->regions[1].ranks, 2);
   assert_int_equal(job->regions[1].devices[0].count, 0);
   assert_int_equal(job->regions[1].devices[1].count, 1);
-  assert_int_equal(job->regions[2].ranks, 3); /* as the job says */
+  assert_int_equal(job->regions[2].ranks, 3); /* as in the job */
   assert_true(job->train.until.epochs == 2);
   gt_job_close(job);
 }
 
-/* A factor is of what training lasts for, whatever that is given in. */
+/* The factor applies to the length of training, in whatever unit it is given. */
 static void test_as_many_samples_as_the_factor_says(void **state) {
   (void)state;
   static const char *const sync = "sync: {local: async, strategy: asgd-ga}\n";
@@ -92,7 +92,7 @@ static void test_as_many_samples_as_the_factor_says(void **state) {
     gt_job *job = fitted(text, counts, 1.5);
     const gt_job_interval *found = &job->train.until;
     assert_true(found->epochs == (i == 0 ? 3 : 0));
-    assert_int_equal(found->samples, i == 1 ? 1502 : 0); /* no fewer: 1501.5 */
+    assert_int_equal(found->samples, i == 1 ? 1502 : 0); /* rounded up from 1501.5 */
     assert_int_equal(found->steps, i == 2 ? 152 : 0);
     gt_job_close(job);
   }
@@ -109,10 +109,10 @@ static void test_fewer_workers_make_more_steps(void **state) {
   gt_job_close(job);
 }
 
-/* ---- what is found --------------------------------------------------------------------------- */
+/* ---- the search ------------------------------------------------------------------------------ */
 
-/* The east has twice the data of the west: half of the west's devices keep up, and the dear one is
-   the first to go. */
+/* The east has twice the data of the west: half of the west's devices keep up, and the expensive
+   one is removed first. */
 static void test_no_more_than_keeps_up(void **state) {
   (void)state;
   gt_planner *p = find(BEGIN TRAIN("epochs: 2") WAN("1 Gbit/s") "sync: {local: async, strategy: asgd-ga, period: 8}\n");
@@ -141,8 +141,8 @@ static void test_some_regions_keep_their_ranks(void **state) {
   gt_planner_close(p);
 }
 
-/* 31 kB in each direction for every 10 samples: nobody computes at full pace, and more devices than
-   the WAN has use for are left out. */
+/* 31 kB in each direction for every 10 samples: no region computes at full pace, and devices that
+   the WAN cannot serve are left out. */
 static void test_the_pace_of_the_wan(void **state) {
   (void)state;
   gt_planner *p = find(BEGIN TRAIN("epochs: 1") WAN("1 Mbit/s") "sync: {local: async, strategy: asgd}\n");
@@ -153,7 +153,7 @@ static void test_the_pace_of_the_wan(void **state) {
   gt_planner_close(p);
 }
 
-/* Where no set is in time it is said, and proven. */
+/* If no set meets the deadline, this is reported and proven. */
 static void test_what_no_set_can(void **state) {
   (void)state;
   gt_planner *p =
@@ -165,7 +165,7 @@ static void test_what_no_set_can(void **state) {
   gt_planner_close(p);
 }
 
-/* A plan is the same however often it is made. */
+/* Repeated plans are identical. */
 static void test_the_same_again(void **state) {
   (void)state;
   static const char *const job = BEGIN TRAIN("epochs: 2") WAN("20 Mbit/s") "sync: {local: sync, strategy: sma, period: 4}\n";

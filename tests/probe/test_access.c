@@ -1,5 +1,5 @@
-/* Accesses and rates that a probe finds: streams over a WAN that is known are measured as a probe
-   measures them, and the profile's WAN must carry at once what the known one did. */
+/* Accesses and rates found by a probe: streams over a known WAN are measured as a probe measures
+   them, and the profile's WAN must carry the same at once. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@
 #define M         1e6
 #define SHAPING   2 /* as in at_once.c */
 
-/* Regions and links in bit/s; up and down: accesses, 0: none. */
+/* Regions, and links in bit/s; up and down: accesses, 0: none. */
 typedef struct {
   size_t n;
   double link[N_MAX * N_MAX], up[N_MAX], down[N_MAX];
@@ -36,7 +36,7 @@ static int by_time(const void *a, const void *b) {
   return (x->at > y->at) - (x->at < y->at);
 }
 
-/* The sender's links take a frame each in turn, as they get free. */
+/* The sender's links take one frame each in turn, as they become free. */
 static void send_row(const wan *w, size_t from, const double *bits, frame **frames, size_t *nframes) {
   gt_link_state links[N_MAX];
   gt_access up = {.rate_bps = w->up[from]};
@@ -58,7 +58,7 @@ static void send_row(const wan *w, size_t from, const double *bits, frame **fram
   }
 }
 
-/* Streams of so many bits, all begun at once: seconds of each. */
+/* Streams of these bits, all started at once: seconds of each. */
 static void carry(const wan *w, const double *bits, double *seconds) {
   frame *frames[N_MAX];
   size_t nframes[N_MAX] = {0};
@@ -77,9 +77,9 @@ static void carry(const wan *w, const double *bits, double *seconds) {
   }
 }
 
-/* ---- streams as TCP's: an access is divided evenly ---- */
+/* ---- streams as with TCP: an access is divided evenly ---- */
 
-/* The level up to which links that have no rate yet fill an access. */
+/* The rate at which the links without a rate yet fill an access evenly. */
 static double level_of(const wan *w, const double *left, const double *rate, size_t first, size_t stride, double access) {
   double level = 0;
   for (size_t k = 0; access > 0 && k <= w->n; k++) {
@@ -100,7 +100,7 @@ static double level_of(const wan *w, const double *left, const double *rate, siz
   return access > 0 ? level : INFINITY;
 }
 
-/* Rates of the streams that have something left, by the narrowest access first. */
+/* Rates of the streams that have bits left, starting with the narrowest access. */
 static void share(const wan *w, const double *left, double *rate) {
   size_t all = w->n * w->n;
   for (size_t i = 0; i < all; i++) rate[i] = left[i] > 0 ? -1 : 0;
@@ -139,7 +139,7 @@ static void carry_evenly(const wan *w, const double *bits, double *seconds) {
   }
 }
 
-/* ---- a probe of it ---- */
+/* ---- a probe of the WAN ---- */
 
 static bool evenly; /* the WAN that is probed */
 
@@ -151,7 +151,8 @@ static void go(const wan *w, const double *bits, double *seconds) {
 }
 
 static double noisy(double value, double noise, gt_rng *rng) {
-  return value * (1 - noise * (double)gt_rng_below(rng, 1000) / 1000); /* what disturbs takes away */
+  /* disturbances only reduce a rate */
+  return value * (1 - noise * (double)gt_rng_below(rng, 1000) / 1000);
 }
 
 static void measure_alone(const wan *w, gt_probe_link *links, double noise, gt_rng *rng) {
@@ -179,7 +180,7 @@ static void measure_together(const wan *w, gt_probe_link *links, double noise, g
   }
 }
 
-/* What the profile says of it. */
+/* The WAN according to the profile. */
 static wan probed(const wan *w, double noise, gt_rng *rng) {
   gt_probe_link links[N_MAX * N_MAX] = {{0}};
   wan said = {.n = w->n};
@@ -219,7 +220,8 @@ static void assert_exchange(const wan *w, const wan *said) {
 
 /* ---- cases ---- */
 
-/* Each region has an access that is slower than its links together, and they are faster than it. */
+/* Each region has an access that is slower than the sum of its links; each single link is faster
+   than the access. */
 static void test_shared_by_all(void **unused) {
   (void)unused;
   for (size_t n = 3; n <= N_MAX; n++) {
@@ -233,7 +235,7 @@ static void test_shared_by_all(void **unused) {
   }
 }
 
-/* One region has one; the others lose by it and have none. */
+/* One region has an access; it slows the others' links, but they have no access. */
 static void test_shared_by_one(void **unused) {
   (void)unused;
   wan w = {.n = 4, .up = {60 * M}, .down = {60 * M}};
@@ -245,7 +247,7 @@ static void test_shared_by_one(void **unused) {
   assert_exchange(&w, &said);
 }
 
-/* Links that differ: the slow ones have what they can, the fast ones the rest. */
+/* Links that differ: the slow ones reach their own rates, the fast ones share the rest. */
 static void test_links_that_differ(void **unused) {
   (void)unused;
   static const double pairs[4][4] = {{0, 100, 20, 100}, {100, 0, 100, 100}, {20, 100, 0, 100}, {100, 100, 100, 0}};
@@ -258,7 +260,8 @@ static void test_links_that_differ(void **unused) {
   assert_exchange(&w, &said);
 }
 
-/* An access that takes more than it sends cannot be said: each link has its rate at once. */
+/* An access that receives faster than it sends cannot be expressed: each link gets its rate at
+   once. */
 static void test_other_rate_each_way(void **unused) {
   (void)unused;
   wan w = {.n = 3, .up = {30 * M}};
@@ -284,7 +287,7 @@ static void test_nothing_shared(void **unused) {
   }
 }
 
-/* Two regions: a link that carries less while the other direction does, too. */
+/* Two regions: a link that carries less while the other direction is in use. */
 static void test_two_regions(void **unused) {
   (void)unused;
   gt_probe_link links[4] = {{0}};
@@ -299,7 +302,7 @@ static void test_two_regions(void **unused) {
   assert_near("slowed to", links[2].profile_bps, 30 * M, 1e-9);
 }
 
-/* Streams that share a rate unevenly, now these, now those. */
+/* Streams that share a rate unevenly, with changes over time. */
 static void test_uneven(void **unused) {
   (void)unused;
   static const double first[] = {30, 35, 20};
@@ -317,7 +320,8 @@ static void test_uneven(void **unused) {
     if (i / 3 != i % 3) assert_near("a link alone", links[i].profile_bps, 50 * M, 1e-9);
 }
 
-/* What lasts, of what was carried for a second: the access loses it, and a link of its own. */
+/* Rates that drop after the first second: both an access and a single link get the sustained
+   rate. */
 static void test_sustained(void **unused) {
   (void)unused;
   gt_probe_link links[9] = {{0}};
@@ -359,8 +363,8 @@ static int by_value(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* How far the time of streams at once is off in the profile's WAN: messages of one size, or of what
-   each link carried in the known WAN, as the probe's last rounds are. */
+/* The relative error of the time of streams at once in the profile's WAN: for messages of one size,
+   or for what each link carried in the known WAN, as in the probe's last rounds. */
 static double off_by(const wan *w, const wan *said, bool equal) {
   double bits[N_MAX * N_MAX], seconds[2][N_MAX * N_MAX] = {{0}}, last[2] = {0};
   size_t all = w->n * w->n;
@@ -393,8 +397,8 @@ static void assert_near_enough(bool both_ways, bool equal, double most) {
   assert_true(off[CASES / 2] < 0.04 && off[CASES * 19 / 20] < most);
 }
 
-/* Emulated links queue for the receiver's access, a slow one's frames behind a fast one's, and so
-   they do in a simulation, where streams of TCP divide it evenly. */
+/* Emulated links queue for the receiver's access, a slow link's frames behind a fast one's, as they
+   do in a simulation; TCP streams divide the access evenly. */
 static void test_any(void **unused) {
   (void)unused;
   assert_near_enough(true, true, 0.05);

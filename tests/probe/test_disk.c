@@ -1,5 +1,5 @@
-/* The checkpoint directory: it is tried, and nothing that was not there before stays; what cannot
-   be used is named. */
+/* The checkpoint directory is tested, and only what was there before remains; a directory that
+   cannot be used is named. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -9,7 +9,7 @@
 
 static char folder[] = "/tmp/geotrain-disk-XXXXXX";
 
-/* What a PS of a run in this directory finds. */
+/* The result for a PS of a run in this directory. */
 static gt_probe_rank try(const char *run_dir, const char *error) {
   const gt_probe_options options = {.run_dir = run_dir};
   gt_probe_state *p = w_found("[{name: east, ranks: 2}]", "{}");
@@ -75,7 +75,7 @@ static void test_one_that_cannot_be(void **unused) {
   assert_int_equal(unlink(file), 0);
 }
 
-/* What the run itself could not open is said already. */
+/* An error that the run itself reported is not reported again. */
 static void test_not_tried_twice(void **unused) {
   (void)unused;
   char path[256];
@@ -95,8 +95,7 @@ static int remove_folder(void **unused) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_new_one), cmocka_unit_test(test_one_that_is_there),
-      cmocka_unit_test(test_one_that_cannot_be), cmocka_unit_test(test_not_tried_twice)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_new_one), cmocka_unit_test(test_one_that_is_there),
+                                     cmocka_unit_test(test_one_that_cannot_be), cmocka_unit_test(test_not_tried_twice)};
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

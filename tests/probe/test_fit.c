@@ -1,4 +1,5 @@
-/* The fit of the transport term gives back what a link was made of, and a size that does not follow the rest does not spoil it. */
+/* The fit of the transport term recovers a link's parameters, and an outlier among the sizes does
+   not spoil it. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,7 +9,8 @@
 
 #include "internal.h"
 
-/* One way of a message of this size over a link that has been silent for a while: what the probe would measure. */
+/* The one-way time of a message of this size over a link that has been silent for a while, as the
+   probe would measure it. */
 static double one_way(const gt_link_spec *spec, size_t size, double pause_s) {
   gt_link_state state = gt_link_start(1, 0, 1, 0);
   gt_ns ready = gt_link_step(&state, spec, NULL, GT_FRAME_HEADER_BYTES, 0).arrive + gt_from_seconds(pause_s), arrive = 0;
@@ -60,7 +62,9 @@ static void test_window(void **unused) {
   assert_near(l.fit_bandwidth_bps, 100e6, 0.1);
   assert_near(l.fit_latency_s, 0.05, 0.05);
   assert_true(l.window_bytes > 0 && l.idle_s > 0);
-  assert_true(l.fit_error < 0.01); /* half the window and no set-up take as many round trips: the simpler of the two is as good */
+  /* half the window without set-up takes as many round trips: the simpler of the two is equally
+     good */
+  assert_true(l.fit_error < 0.01);
 }
 
 /* A token bucket lets 16 KiB pass at once. */
@@ -71,7 +75,7 @@ static void test_outlier(void **unused) {
   gt_probe_fit(&l);
   assert_near(l.fit_bandwidth_bps, 50e6, 0.06);
   assert_near(l.fit_latency_s, 0.0005, 0.1);
-  assert_true(l.fit_error > 0.1); /* it is not hidden */
+  assert_true(l.fit_error > 0.1); /* the misfit is reported */
 }
 
 int main(void) {

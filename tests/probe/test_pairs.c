@@ -1,5 +1,5 @@
-/* Regions meet in pairs: each pair once, and nobody with two others at a time, so that no other
-   link of the two is in use while one is measured. */
+/* Regions meet in pairs: each pair once, and no region meets two others at a time, so that no other
+   link of the two is in use during a measurement. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +30,7 @@ static void test_every_pair_once(void **unused) {
   }
 }
 
-/* Of an odd number one has nobody in each round, and each of them once. */
+/* With an odd number of regions, one has no partner in each round, and each region once. */
 static void test_who_waits(void **unused) {
   (void)unused;
   for (size_t n = 2; n <= 9; n++) {
@@ -42,7 +42,6 @@ static void test_who_waits(void **unused) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_pair_once),
-                                     cmocka_unit_test(test_who_waits)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_pair_once), cmocka_unit_test(test_who_waits)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

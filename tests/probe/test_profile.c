@@ -1,5 +1,5 @@
-/* A profile made of given measurements: a simulation with it takes what the workers that were
-   measured would take together, and its links are read again as they were found. */
+/* A profile made from given measurements: a simulation with it has the pace that the measured
+   workers would have together, and its links are read back as they were measured. */
 #include <math.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@
 
 static char path[] = "/tmp/geotrain-profile-XXXXXX";
 
-/* One region of so many workers, which exchanges nothing. */
+/* A job of one region with this many workers, which exchanges nothing. */
 static gt_job *job_of(const char *local, int workers, const char *profile) {
   char text[1024];
   gt_job *job = NULL;
@@ -27,7 +27,7 @@ static gt_job *job_of(const char *local, int workers, const char *profile) {
   return job;
 }
 
-/* The profile of a region whose workers were measured so. */
+/* Writes the profile of a region with these measured workers. */
 static void write_profile(const gt_probe_rank *workers, int n) {
   gt_probe_options options = {0};
   gt_probe_state p = {.options = &options, .run = {.job = job_of("sync", n, NULL), .roles = {.world_size = n + 1}}};
@@ -52,7 +52,7 @@ static void write_speeds(const double *samples_per_s, int n) {
   write_profile(workers, n);
 }
 
-/* Samples a second that a simulated run of STEPS trains, of the region whole. */
+/* Samples per second of the whole region in a simulated run of STEPS. */
 static double simulated(const char *local, int workers) {
   gt_job *job = job_of(local, workers, path);
   gt_links *links = NULL;
@@ -74,7 +74,7 @@ static void assert_near(const char *what, double found, double needed, double sh
   if (!(fabs(found - needed) <= share * needed)) fail_msg("%s: found %.6g, needed %.6g", what, found, needed);
 }
 
-/* With a barrier the slowest sets the pace; without, what all give together. */
+/* With a barrier the slowest worker sets the pace; without one, the sum of all counts. */
 static void test_pace_of_a_region(void **unused) {
   (void)unused;
   static const double cases[][WORKERS] = {{1000, 1000, 1000, 1000}, {1000, 972, 972, 972}, {1000, 980, 700, 655.44}, {50, 400, 390, 410}};
@@ -86,18 +86,20 @@ static void test_pace_of_a_region(void **unused) {
     }
     write_speeds(cases[i], WORKERS);
     assert_near("with a barrier", simulated("sync", WORKERS), WORKERS * least, 0.002);
-    assert_near("without", simulated("async", WORKERS), sum, 0.01); /* the last steps of the slow ones are waited for */
+    /* the run waits for the last steps of the slow ones */
+    assert_near("without", simulated("async", WORKERS), sum, 0.01);
   }
 }
 
-/* Of another number of workers nothing is known one by one: each is taken to be as the mean was. */
+/* With a different number of workers none has its own figure: each is assumed to be as fast as the
+   mean. */
 static void test_other_number_of_workers(void **unused) {
   (void)unused;
   write_speeds((const double[]){1000, 980, 700, 655.44}, 4);
   assert_near("of two", simulated("async", 2), 2 * 833.86, 0.01);
 }
 
-/* Evaluation: what the workers give together, too. */
+/* Evaluation also uses the sum of all workers. */
 static void test_evaluation(void **unused) {
   (void)unused;
   write_profile((const gt_probe_rank[]){{.samples_per_s = 1000, .eval_samples_per_s = 3000}, {.samples_per_s = 500, .eval_samples_per_s = 1500}}, 2);
@@ -108,7 +110,7 @@ static void test_evaluation(void **unused) {
   gt_job_close(job);
 }
 
-/* A figure is read again as it was measured. */
+/* A figure is read back as it was measured. */
 static void test_figures(void **unused) {
   (void)unused;
   static const double rates[] = {1000, 123.456, 0.765432, 999.888};
@@ -119,8 +121,8 @@ static void test_figures(void **unused) {
   gt_job_close(job);
 }
 
-/* Differences within the errors of measurement are none: equal workers are not all as slow as the
-   one that fared worst. */
+/* Differences within the measurement errors are ignored: equal workers must not all get the pace of
+   the slowest measurement. */
 static void test_noise(void **unused) {
   (void)unused;
   static const double rates[] = {1004, 996, 1002, 998};
@@ -133,7 +135,7 @@ static void test_noise(void **unused) {
   assert_near("a difference that is one", simulated("sync", WORKERS), WORKERS * 996, 1e-4);
 }
 
-/* Steps of 10 ms, those after a pause longer by so much: what a profile says of them. */
+/* Steps of 10 ms, longer by this noise after a pause; returns the resume time in the profile. */
 static double resume_of(const double noise_s[WORKERS]) {
   gt_probe_rank workers[WORKERS] = {{0}};
   for (int i = 0; i < WORKERS; i++) {
@@ -172,8 +174,8 @@ static const gt_probe_link fitted = {.latency_s = 0.02,
                                      .idle_s = 0.35,
                                      .profile_bps = 31.25e6};
 
-/* A link is read again as the transport was fitted, at the rate that the profile is to give it;
-   where nothing was fitted, as it was measured. */
+/* A link is read back as its transport was fitted, at the profile's rate; if nothing was fitted, as
+   it was measured. */
 static void check_links(const gt_link_spec *from_a) {
   assert_near("rate", from_a[1].bandwidth_bps, 31.25e6, 1e-6);
   assert_near("latency, fitted", from_a[1].latency_s, 0.0225, 1e-6);
@@ -207,7 +209,7 @@ static void test_links(void **unused) {
   gt_job_close(job);
 }
 
-/* A profile is whole or it is not there. */
+/* A profile is written completely or not at all. */
 static void test_no_room(void **unused) {
   (void)unused;
   gt_probe_state *p = w_found(THREE, WAN);

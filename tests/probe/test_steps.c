@@ -1,4 +1,4 @@
-/* Which steps of a worker count as what, when it pauses, and when it has made enough. */
+/* How a worker's steps are classified, when it pauses, and when it has made enough. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@ static void count(int64_t first, int n[GT_PROBE_PHASES]) {
   for (int64_t step = first; step < first + TURN; step++) n[gt_probe_phase_of(step)]++;
 }
 
-/* The first steps of all warm up code and data, those behind a pause only caches. */
+/* The very first steps warm up code and data, those after a pause only caches. */
 static void test_phases(void **unused) {
   (void)unused;
   int n[GT_PROBE_PHASES];
@@ -30,8 +30,8 @@ static void test_phases(void **unused) {
   assert_int_equal(n[GT_PROBE_PAUSED], 4 * GT_RESUME_STEPS);
 }
 
-/* As many steps follow a pause as are cold after one by the model (ps.h), and all of them count as
-   paused. */
+/* As many steps follow a pause as the model (ps.h) counts as cold after one, and all of them count
+   as paused. */
 static void test_pauses(void **unused) {
   (void)unused;
   int pauses = 0;
@@ -48,7 +48,7 @@ static void test_pauses(void **unused) {
 
 static void test_enough(void **unused) {
   (void)unused;
-  assert_false(gt_probe_enough(1000, 7.9)); /* a machine's speed changes within seconds */
+  assert_false(gt_probe_enough(1000, 7.9)); /* the speed of a machine varies within seconds */
   assert_true(gt_probe_enough(1000, 8));
   assert_false(gt_probe_enough(12, 29));
   assert_true(gt_probe_enough(13, 29));
@@ -56,8 +56,8 @@ static void test_enough(void **unused) {
   assert_true(gt_probe_enough(5, 31)); /* a slow model */
 }
 
-/* The pauses of the first turn, once begun, are all made: their mean is of as many steps
-   everywhere. */
+/* Once the pauses of the first turn have begun, all of them are made, so that every worker's mean
+   has the same number of steps. */
 static void test_first_pauses_are_made(void **unused) {
   (void)unused;
   assert_true(gt_probe_enough(63, 60));
@@ -66,8 +66,7 @@ static void test_first_pauses_are_made(void **unused) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_phases), cmocka_unit_test(test_pauses),
-                                     cmocka_unit_test(test_enough),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_phases), cmocka_unit_test(test_pauses), cmocka_unit_test(test_enough),
                                      cmocka_unit_test(test_first_pauses_are_made)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* GO or NO-GO, and what is only warned of: each fault that a probe finds is said once, in its own
-   words, and what is well is not said. */
+/* GO or NO-GO, and warnings: each fault is reported once with its own text, and nothing is reported
+   without a fault. */
 #include "world.h"
 
 #define TWO "[{name: east, ranks: 2}, {name: west, ranks: 3}]"
@@ -15,8 +15,7 @@ static void check_reasons(const gt_probe_state *p, size_t needed, const char *se
 
 static void check_warnings(const gt_probe_state *p, size_t needed, const char *sentence) {
   const char *found = w_print(p, gt_probe_warnings);
-  if (w_lines(found) != needed || !strstr(found, sentence))
-    fail_msg("%zu warnings are needed: %s\nfound: %s", needed, sentence, found);
+  if (w_lines(found) != needed || !strstr(found, sentence)) fail_msg("%zu warnings are needed: %s\nfound: %s", needed, sentence, found);
 }
 
 static void test_all_is_well(void **unused) {
@@ -55,11 +54,10 @@ static void test_workers_have_no_folder(void **unused) {
 /* ---- machines -------------------------------------------------------------------------------- */
 
 static void all_ranks(gt_probe_state *p, int32_t machine_cores, int32_t threads) {
-  for (int i = 0; i < p->run.roles.world_size; i++)
-    p->ranks[i].machine_cores = machine_cores, p->ranks[i].threads = threads;
+  for (int i = 0; i < p->run.roles.world_size; i++) p->ranks[i].machine_cores = machine_cores, p->ranks[i].threads = threads;
 }
 
-/* Once for a machine, however many of its ranks say so. */
+/* Once per machine, for any number of its ranks. */
 static void test_cores(void **unused) {
   (void)unused;
   gt_probe_state *p = w_found(TWO, WAN);
@@ -67,21 +65,21 @@ static void test_cores(void **unused) {
   check_warnings(p, 1, "host has 5 ranks on 4 cores: more ranks than cores");
   all_ranks(p, 9, 2);
   snprintf(p->ranks[0].environment, sizeof p->ranks[0].environment, "OMP_NUM_THREADS=2");
-  check_warnings(p, 1,
-                 "host has 5 ranks of 2 OpenBLAS threads each on 9 cores (OMP_NUM_THREADS=2)");
+  check_warnings(p, 1, "host has 5 ranks of 2 OpenBLAS threads each on 9 cores (OMP_NUM_THREADS=2)");
   all_ranks(p, 10, 2);
   check_warnings(p, 0, "");
   w_close(p);
 }
 
-/* Ranks of one name on two machines, as in containers: each machine counts its own. */
+/* Ranks on two machines with the same name, as in containers: each machine is counted
+   separately. */
 static void test_machines_are_told_apart(void **unused) {
   (void)unused;
   gt_probe_state *p = w_found(TWO, WAN);
   all_ranks(p, 2, 1);
   for (int i = 0; i < 2; i++) snprintf(p->ranks[i].kernel, sizeof p->ranks[i].kernel, "boot-2");
   check_warnings(p, 1, "host has 3 ranks on 2 cores");
-  p->ranks[1].blas_pinned = 1; /* another rank of its machine speaks for it */
+  p->ranks[1].blas_pinned = 1; /* another rank of the machine reports it */
   check_warnings(p, 1, "");
   p->ranks[0].blas_pinned = 1;
   check_warnings(p, 2, "the environment pins OpenBLAS to Core");
@@ -96,7 +94,7 @@ static void test_transport(void **unused) {
   snprintf(p->ranks[0].single_copy, sizeof p->ranks[0].single_copy, "emulated");
   check_warnings(p, 1, "twice (single copy: emulated)");
   p->ranks[0].single_copy[0] = '\0';
-  check_warnings(p, 0, ""); /* not known */
+  check_warnings(p, 0, ""); /* unknown */
   snprintf(p->ranks[0].pml, sizeof p->ranks[0].pml, "unknown");
   check_warnings(p, 1, "which transport this MPI library uses cannot be told (Open MPI)");
   w_rank(p, 1, -1)->address_excluded = 1;
@@ -116,7 +114,7 @@ static void test_slow_link(void **unused) {
   check_warnings(p, 1,
                  "the link from west to east is slower than the job says: 69.0 Mbit/s measured, "
                  "100.0 Mbit/s stated");
-  l->fit_bandwidth_bps = 95e6; /* the stream was disturbed: messages were not */
+  l->fit_bandwidth_bps = 95e6; /* the stream was disturbed, the messages were not */
   check_warnings(p, 0, "");
   w_close(p);
 }
@@ -133,12 +131,11 @@ static void test_long_link(void **unused) {
   w_close(p);
 }
 
-/* Half of a round trip is measured, wherever it goes slower. */
+/* Half a round trip is measured, even if the two directions differ. */
 static void test_latency_that_differs(void **unused) {
   (void)unused;
-  gt_probe_state *p =
-      w_found(TWO, "{links: [{from: east, to: west, bandwidth: 100 Mbit/s, latency: 4 ms},"
-                   " {from: west, to: east, bandwidth: 100 Mbit/s, latency: 16 ms}]}");
+  gt_probe_state *p = w_found(TWO, "{links: [{from: east, to: west, bandwidth: 100 Mbit/s, latency: 4 ms},"
+                                   " {from: west, to: east, bandwidth: 100 Mbit/s, latency: 16 ms}]}");
   w_link(p, 0, 1)->latency_s = w_link(p, 1, 0)->latency_s = 0.010;
   check_warnings(p, 0, "");
   w_close(p);
@@ -154,7 +151,7 @@ static void test_poor_fit(void **unused) {
   w_close(p);
 }
 
-/* Nothing that is warned of keeps a run from starting. */
+/* A warning does not prevent a run from starting. */
 static void test_a_warning_is_no_reason(void **unused) {
   (void)unused;
   gt_probe_state *p = w_found(TWO, WAN);

@@ -1,13 +1,13 @@
 /* ranks: 3 */
-/* Which way products are computed: where the choice comes from, that like machines compute by one,
-   and that a rank never measures what it was told not to. */
+/* How products are computed: where the choice comes from, that ranks on identical machines use the
+   same one, and that a rank never measures when it must not. */
 #include "world.h"
 
 #define REGIONS "[{name: a, ranks: 3}]"
 #define LAYERS  5 /* of LeNet-5 */
 
 static gt_run run;
-static gt_choices written; /* what the files hold: for every pass the last way that it can go */
+static gt_choices written; /* contents of the files: for every pass the last way that is possible */
 
 static gt_graph_spec spec_of(const gt_job *job) {
   gt_graph_spec spec = gt_graph_spec_of(job);
@@ -16,8 +16,7 @@ static gt_graph_spec spec_of(const gt_job *job) {
   return spec;
 }
 
-static gt_status open_choices(const gt_setup_options *options, const char *choices,
-                              const char *kernels) {
+static gt_status open_choices(const gt_setup_options *options, const char *choices, const char *kernels) {
   char train[512];
   snprintf(train, sizeof train, "choices: %s, kernels: %s", choices, kernels);
   w_begin(&run, options, REGIONS, "path: none.h5", train);
@@ -26,8 +25,7 @@ static gt_status open_choices(const gt_setup_options *options, const char *choic
   return gt_setup_open_choices(&run, &spec);
 }
 
-static void opened(const gt_setup_options *options, const char *choices, const char *kernels,
-                   const char *how) {
+static void opened(const gt_setup_options *options, const char *choices, const char *kernels, const char *how) {
   if (open_choices(options, choices, kernels) != GT_OK) fail_msg("%s", gt_error_text());
   assert_string_equal(run.choices_how, how);
 }
@@ -36,11 +34,10 @@ static void end(void) {
   gt_setup_close(&run);
 }
 
-/* How many machines the region's text is of. */
+/* The number of machines in the region's text. */
 static int machines(void) {
   int n = 0;
-  for (const char *at = run.choices_text; (at = strstr(at, "machine ")); at++)
-    n += at == run.choices_text || at[-1] == '\n';
+  for (const char *at = run.choices_text; (at = strstr(at, "machine ")); at++) n += at == run.choices_text || at[-1] == '\n';
   return n;
 }
 
@@ -50,7 +47,7 @@ static void check_by_rule(void) {
   end();
 }
 
-/* All ranks of the region, the PS too, have the same ways and text. */
+/* All ranks of the region, including the PS, have the same ways and text. */
 static void check_alike(void) {
   assert_int_equal(run.choices.n, LAYERS);
   for (size_t i = 0; i < LAYERS; i++) {
@@ -84,9 +81,9 @@ static void test_by_rule(void **unused) {
   const gt_setup_options virtual = {.virtual_clock = true};
   opened(NULL, "rule", "auto", "rule");
   check_by_rule();
-  opened(NULL, "measure", "blas", "rule"); /* a table has one way */
+  opened(NULL, "measure", "blas", "rule"); /* this kernel table has only one way */
   check_by_rule();
-  opened(&virtual, "measure", "auto", "rule"); /* what is measured differs from run to run */
+  opened(&virtual, "measure", "auto", "rule"); /* measured choices differ from run to run */
   check_by_rule();
 }
 
@@ -101,7 +98,7 @@ static void test_one_measures_for_its_kind(void **unused) {
   end();
 }
 
-/* Ranks of another precision are of another kind, whatever their machine. */
+/* Ranks with different precisions are of different kinds, even on identical machines. */
 static void test_kinds(void **unused) {
   (void)unused;
   w_begin(&run, NULL, REGIONS, "path: none.h5", "choices: measure");
@@ -125,7 +122,7 @@ static void test_a_file(void **unused) {
   check_as_written();
 }
 
-/* One that is another machine's, or lacks a layer, serves where measuring is allowed. */
+/* A file for another machine, or without one of the layers, can be used if measuring is allowed. */
 static void test_a_file_that_does_not_cover(void **unused) {
   (void)unused;
   const char *const names[] = {"foreign", "short"};
@@ -134,16 +131,14 @@ static void test_a_file_that_does_not_cover(void **unused) {
     opened(NULL, w_path(names[i]), "auto", "measured");
     check_alike();
     end();
-    w_failed(open_choices(&virtual, w_path(names[i]), "auto"), GT_ERR_JOB,
-             "and nothing is measured under --clock virtual");
+    w_failed(open_choices(&virtual, w_path(names[i]), "auto"), GT_ERR_JOB, "and nothing is measured under --clock virtual");
     end();
   }
 }
 
 static void test_a_file_that_cannot_be(void **unused) {
   (void)unused;
-  w_failed(open_choices(NULL, w_path("nowhere"), "auto"), GT_ERR_JOB,
-           "nowhere cannot be opened: No such file or directory");
+  w_failed(open_choices(NULL, w_path("nowhere"), "auto"), GT_ERR_JOB, "nowhere cannot be opened: No such file or directory");
   end();
   w_failed(open_choices(NULL, w_path("malformed"), "auto"), GT_ERR_JOB, "malformed, line ");
   end();
@@ -157,7 +152,7 @@ static void test_a_checkpoint(void **unused) {
   gt_setup_options options = {.run_dir = folder, .resume = GT_RESUME_AUTO};
   opened(&options, "measure", "auto", "checkpoint");
   check_as_written();
-  options.resume_round = 1; /* kept none */
+  options.resume_round = 1; /* has no choices stored */
   opened(&options, "measure", "auto", "measured");
   end();
   options.resume_round = 0;
@@ -166,7 +161,7 @@ static void test_a_checkpoint(void **unused) {
   end();
 }
 
-/* A file's wish goes before a checkpoint's. */
+/* A file named by the job takes precedence over a checkpoint. */
 static void test_a_file_at_a_resume(void **unused) {
   (void)unused;
   const char *folder = w_path("run");
@@ -177,7 +172,7 @@ static void test_a_file_at_a_resume(void **unused) {
   check_by_rule();
 }
 
-/* ---- of all regions -------------------------------------------------------------------------- */
+/* ---- all regions ----------------------------------------------------------------------------- */
 
 static void test_gathered(void **unused) {
   (void)unused;
@@ -215,8 +210,7 @@ static void list(gt_choices *choices) {
   for (size_t i = 0; i < choices->n; i++)
     for (int pass = 0; pass < GT_PASSES; pass++)
       for (int way = 0; way < GT_WAYS; way++)
-        if (gt_way_can(&choices->items[i].layer, 8, (gt_pass_id)pass, (gt_way)way))
-          choices->items[i].ways[pass] = (gt_way)way;
+        if (gt_way_can(&choices->items[i].layer, 8, (gt_pass_id)pass, (gt_way)way)) choices->items[i].ways[pass] = (gt_way)way;
 }
 
 static void write_files(void) {

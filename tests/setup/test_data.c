@@ -1,6 +1,6 @@
 /* ranks: 4; processors: 1 */
-/* Which training samples are a region's, by what all ranks find in the files that the regions name,
-   and that images are normalised alike everywhere. */
+/* Which training samples belong to a region, depending on what all ranks find in the files that the
+   regions name, and that images are normalised in the same way everywhere. */
 #include <sys/stat.h>
 
 #include "world.h"
@@ -24,8 +24,7 @@ static const char *yaml(const char *format, ...) {
 
 /* Each region reads a file of its own. */
 static const char *own_files(const char *a, const char *b) {
-  return yaml("[{name: a, ranks: 2, data: {path: %s}}, {name: b, ranks: 2, data: {path: %s}}]", a,
-              b);
+  return yaml("[{name: a, ranks: 2, data: {path: %s}}, {name: b, ranks: 2, data: {path: %s}}]", a, b);
 }
 
 static gt_status open_data(const char *regions, const char *data) {
@@ -48,8 +47,8 @@ static void refused(const char *regions, const char *data, gt_status status, con
   end();
 }
 
-/* All ranks of a region have the same samples, and of a file of n each sample is in as many
-   regions. */
+/* All ranks of a region have the same samples, and each sample of a file of n is in the same number
+   of regions. */
 static void check_parts(size_t n, int regions) {
   int *seen = GT_NEW_ARRAY(int, n);
   uint32_t *of_ps = GT_NEW_ARRAY(uint32_t, n);
@@ -73,8 +72,7 @@ static void test_one_file(void **unused) {
   opened(REGIONS, yaml("path: %s, partition: {shares: [2, 1]}", w_path("one.h5")));
   assert_int_equal(run.npart, run.roles.region_id == 0 ? 200 : 100);
   check_parts(N, 1);
-  assert_true(run.order.seed == 1 && run.order.region == run.roles.region_id &&
-              run.order.n == run.npart && run.order.batch == 8);
+  assert_true(run.order.seed == 1 && run.order.region == run.roles.region_id && run.order.n == run.npart && run.order.batch == 8);
   assert_int_equal(run.tester, 0);
   end();
 }
@@ -87,7 +85,7 @@ static void test_files_of_their_own(void **unused) {
   end();
 }
 
-/* The same samples under two names are divided all the same: none is trained twice. */
+/* The same samples under two names are divided as well: none is trained on twice. */
 static void test_a_copy(void **unused) {
   (void)unused;
   opened(own_files(w_path("one.h5"), w_path("copy.h5")), "partition: {by: file}");
@@ -98,13 +96,11 @@ static void test_a_copy(void **unused) {
 
 static void test_files_that_do_not_fit(void **unused) {
   (void)unused;
-  refused(own_files(w_path("one.h5"), w_path("large.h5")), "partition: {by: file}", GT_ERR_DATA,
-          "region b has samples of 10 x 10 x 1");
-  refused(own_files(w_path("one.h5"), w_path("nowhere.h5")), "partition: {by: file}", GT_ERR_DATA,
-          "nowhere.h5");
+  refused(own_files(w_path("one.h5"), w_path("large.h5")), "partition: {by: file}", GT_ERR_DATA, "region b has samples of 10 x 10 x 1");
+  refused(own_files(w_path("one.h5"), w_path("nowhere.h5")), "partition: {by: file}", GT_ERR_DATA, "nowhere.h5");
 }
 
-/* A name that means another file at one rank: at a worker alone, or in one region. */
+/* A name that is a different file on one rank: on a worker only, or in one region. */
 static void in_another_folder(bool elsewhere, const char *sentence) {
   char here[1024];
   assert_non_null(getcwd(here, sizeof here));
@@ -115,11 +111,8 @@ static void in_another_folder(bool elsewhere, const char *sentence) {
 
 static void test_ranks_that_see_another_file(void **unused) {
   (void)unused;
-  in_another_folder(
-      w_rank == 3,
-      "rank 3 finds another data.h5 (200 training samples) than the PS of its region b (300)");
-  in_another_folder(w_rank >= 2,
-                    "regions a and b both name data.h5 and find other training samples there");
+  in_another_folder(w_rank == 3, "rank 3 finds another data.h5 (200 training samples) than the PS of its region b (300)");
+  in_another_folder(w_rank >= 2, "regions a and b both name data.h5 and find other training samples there");
 }
 
 /* The first region that has test samples scores the mean. */
@@ -161,7 +154,7 @@ static void check_normalised(float mean, float std) {
   assert_memory_equal(gt_dataset_std(run.dataset), &std, sizeof std);
 }
 
-/* Of one.h5 and other.h5 together, summed here from the start. */
+/* Of one.h5 and other.h5 together, computed here from scratch. */
 static void moments_of_both(float *mean, float *std) {
   const char *const names[2] = {"one.h5", "other.h5"};
   uint64_t sums[GT_DATA_SUMS(1)] = {0}, own[GT_DATA_SUMS(1)];
@@ -186,7 +179,7 @@ static void test_files_that_differ(void **unused) {
   check_normalised(mean, std);
   memcpy(schema, run.data.schema_sha256, sizeof schema);
   GT_MPI(MPI_Bcast(schema, (int)sizeof schema, MPI_CHAR, 0, MPI_COMM_WORLD));
-  assert_string_equal(schema, run.data.schema_sha256); /* what the regions' greetings compare */
+  assert_string_equal(schema, run.data.schema_sha256); /* compared in the regions' greetings */
   end();
 }
 
@@ -195,24 +188,21 @@ static void test_what_the_job_says(void **unused) {
   opened(REGIONS, yaml("path: %s, mean: [0.25], std: [0.5]", w_path("one.h5")));
   check_normalised(0.25F, 0.5F);
   end();
-  refused(REGIONS, yaml("path: %s, mean: [0.5, 0.5], std: [1, 1]", w_path("one.h5")), GT_ERR_JOB,
-          "data.mean has 2 numbers");
+  refused(REGIONS, yaml("path: %s, mean: [0.5, 0.5], std: [1, 1]", w_path("one.h5")), GT_ERR_JOB, "data.mean has 2 numbers");
 }
 
-/* What a file of a model keeps of it, and whether that is how the data are normalised now. */
+/* What a model file stores of the normalisation, and whether it equals the current one. */
 static void test_kept_with_a_model(void **unused) {
   (void)unused;
   gt_state state = {0}, none = {0};
   opened(REGIONS, yaml("path: %s, mean: [0.25], std: [0.5]", w_path("one.h5")));
   gt_setup_save_data(&run, &state);
   assert_int_equal(gt_setup_check_data(&run, &state), GT_OK);
-  assert_int_equal(gt_setup_check_data(&run, &none),
-                   GT_OK); /* a file of before has nothing of it */
+  assert_int_equal(gt_setup_check_data(&run, &none), GT_OK); /* older files do not have it */
   float another[1] = {0.75F};
   gt_state changed = {0};
   gt_state_add(&changed, "data/", "mean", GT_TYPE_F32, another, 1);
-  w_failed(gt_setup_check_data(&run, &changed), GT_ERR_CKPT,
-           "it was trained on images normalised otherwise than by mean 0.25, std 0.5");
+  w_failed(gt_setup_check_data(&run, &changed), GT_ERR_CKPT, "it was trained on images normalised otherwise than by mean 0.25, std 0.5");
   gt_state_close(&changed);
   gt_state_close(&state);
   end();
@@ -221,8 +211,7 @@ static void test_kept_with_a_model(void **unused) {
 /* ---- files ----------------------------------------------------------------------------------- */
 
 static void synth(const char *name, uint64_t seed, size_t n, size_t side) {
-  const gt_synth_spec spec = {
-      .seed = seed, .ntrain = n, .ntest = 20, .h = side, .w = side, .classes = 10};
+  const gt_synth_spec spec = {.seed = seed, .ntrain = n, .ntest = 20, .h = side, .w = side, .classes = 10};
   if (gt_data_synth(w_path(name), &spec) != GT_OK) fail_msg("%s", gt_error_text());
 }
 
@@ -241,8 +230,7 @@ static void test_make_files(void **unused) {
     assert_true(mkdir(w_path("here"), 0777) == 0 && mkdir(w_path("there"), 0777) == 0);
     synth("here/data.h5", 1, N, 8);
     synth("there/data.h5", 2, OTHER, 8);
-    if (gt_data_split(w_path("one.h5"), &halves, GT_TESTS_LAST, NULL, wrote) != GT_OK)
-      fail_msg("%s", gt_error_text());
+    if (gt_data_split(w_path("one.h5"), &halves, GT_TESTS_LAST, NULL, wrote) != GT_OK) fail_msg("%s", gt_error_text());
   }
   w_meet();
 }

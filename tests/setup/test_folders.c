@@ -1,4 +1,4 @@
-/* What needs no other rank: the regions of a job as roles are made of them, and the folders of a
+/* Parts that need no other rank: the regions of a job as input for the roles, and the folders of a
    path. */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,8 +17,7 @@ static void test_regions(void **unused) {
   gt_region_plan *plan = gt_setup_regions(job);
   assert_string_equal(plan[0].name, "a");
   assert_string_equal(plan[1].name, "b");
-  assert_true(plan[0].ranks == 3 && plan[1].ranks == 2 && plan[0].nhosts == 2 &&
-              plan[1].nhosts == 1);
+  assert_true(plan[0].ranks == 3 && plan[1].ranks == 2 && plan[0].nhosts == 2 && plan[1].nhosts == 1);
   assert_string_equal(plan[0].hosts[1], "h2");
   assert_string_equal(plan[1].hosts[0], "h3");
   gt_free(plan);
@@ -41,7 +40,7 @@ static void test_folders(void **unused) {
   assert_true(is_folder(w_path("d/e")));
 }
 
-/* The first that cannot be made is named, and what stands before it in the path is made. */
+/* The first folder that cannot be made is named; those before it in the path are made. */
 static void test_one_that_cannot_be(void **unused) {
   (void)unused;
   char part[300];
@@ -60,8 +59,7 @@ static void test_nothing_is_left_allocated(void **unused) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_regions), cmocka_unit_test(test_folders),
-                                     cmocka_unit_test(test_one_that_cannot_be),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_regions), cmocka_unit_test(test_folders), cmocka_unit_test(test_one_that_cannot_be),
                                      cmocka_unit_test(test_nothing_is_left_allocated)};
   return w_main_alone(tests, sizeof tests / sizeof *tests);
 }

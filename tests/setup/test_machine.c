@@ -1,5 +1,5 @@
 /* ranks: 5; processors: 1 */
-/* One wish for an instruction set for all ranks, the precision of each, and what is written of who
+/* One requested instruction set for all ranks, the precision of each, and the texts that say who
    computes how. */
 #include "world.h"
 
@@ -27,7 +27,7 @@ static void check_sets(const char *a, const char *b) {
 
 /* ---- instruction sets ------------------------------------------------------------------------ */
 
-/* The first of all: here nothing has chosen a set yet.  Only rank 0's environment says one. */
+/* Must be the first test: no set has been chosen yet.  Only rank 0's environment requests one. */
 static void test_the_wish_of_rank_0(void **unused) {
   (void)unused;
   begin("");
@@ -38,7 +38,7 @@ static void test_the_wish_of_rank_0(void **unused) {
   end();
 }
 
-/* A rank whose own environment says one keeps what it has. */
+/* A rank whose own environment requests a set keeps it. */
 static void test_an_own_wish(void **unused) {
   (void)unused;
   const char *best = gt_isa_name(gt_isa_best());
@@ -56,7 +56,7 @@ static void test_an_own_wish(void **unused) {
   end();
 }
 
-/* Nobody says one: each rank keeps its own, and of a region each is named once. */
+/* No rank requests a set: each keeps its default, and each set of a region is named once. */
 static void test_no_wish(void **unused) {
   (void)unused;
   begin("");
@@ -71,8 +71,7 @@ static void test_no_such_set(void **unused) {
   (void)unused;
   begin("");
   if (w_rank == 0) setenv("GEOTRAIN_ISA", "avx3", 1);
-  w_failed(gt_setup_open_machine(&run), GT_ERR_JOB,
-           "GEOTRAIN_ISA is \"avx3\"; one of plain, avx2, avx512 is needed");
+  w_failed(gt_setup_open_machine(&run), GT_ERR_JOB, "GEOTRAIN_ISA is \"avx3\"; one of plain, avx2, avx512 is needed");
   unsetenv("GEOTRAIN_ISA");
   end();
 }
@@ -85,21 +84,20 @@ static void test_precision(void **unused) {
   gt_setup_open_precision(&run, gt_kernels_find("auto"));
   assert_int_equal(run.precision, GT_F32);
   end();
-  begin("precision: bf16, kernels: blas"); /* a table that has no such thing */
+  begin("precision: bf16, kernels: blas"); /* this table has no bf16 */
   gt_setup_open_precision(&run, gt_kernels_find("blas"));
   assert_int_equal(run.precision, GT_F32);
   end();
   const char *why;
   begin("precision: bf16");
   gt_setup_open_precision(&run, gt_kernels_find("auto"));
-  assert_int_equal(run.precision,
-                   gt_kernels_find("auto")->prepared && gt_kernels_bf16(&why) ? GT_BF16 : GT_F32);
+  assert_int_equal(run.precision, gt_kernels_find("auto")->prepared && gt_kernels_bf16(&why) ? GT_BF16 : GT_F32);
   end();
 }
 
-/* ---- who computes how ------------------------------------------------------------------------ */
+/* ---- builds ---------------------------------------------------------------------------------- */
 
-/* Workers compute; their PS does not, and is not counted. */
+/* Only workers are counted: the PS does not compute. */
 static void test_builds(void **unused) {
   (void)unused;
   begin("");
@@ -113,8 +111,8 @@ static void test_builds(void **unused) {
   assert_string_equal(run.builds[1].precision, "bf16");
   assert_string_equal(run.builds[2].precision, "f32+bf16");
   for (size_t i = 0; i < 3; i++) {
-    assert_string_equal(run.builds[i].kernels,
-                        gt_graph_kernels(run.graph)); /* the same of all: once */
+    /* the same for all: listed once */
+    assert_string_equal(run.builds[i].kernels, gt_graph_kernels(run.graph));
     assert_string_equal(run.builds[i].blas_core, gt_kernels_blas_core());
   }
   end();
@@ -122,12 +120,8 @@ static void test_builds(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_the_wish_of_rank_0),
-      cmocka_unit_test(test_an_own_wish),
-      cmocka_unit_test(test_no_wish),
-      cmocka_unit_test(test_no_such_set),
-      cmocka_unit_test(test_precision),
-      cmocka_unit_test(test_builds),
+      cmocka_unit_test(test_the_wish_of_rank_0), cmocka_unit_test(test_an_own_wish), cmocka_unit_test(test_no_wish),
+      cmocka_unit_test(test_no_such_set),        cmocka_unit_test(test_precision),   cmocka_unit_test(test_builds),
   };
   unsetenv("GEOTRAIN_ISA");
   return w_main(tests, sizeof tests / sizeof *tests);

@@ -1,4 +1,4 @@
-/* A file of a round is read once, and judged: whole, finite, and worth to go on from. */
+/* A file of a round is read once, and checked: whole, finite, and suitable to resume from. */
 #include <fcntl.h>
 #include <math.h>
 #include <sys/stat.h>
@@ -41,11 +41,10 @@ static void test_doubtful(void **unused) {
   (void)unused;
   write_numbers(2, true);
   assert_int_equal(gt_setup_read_round(&run, 2), GT_ROUND_DOUBTFUL);
-  assert_non_null(strstr(run.kept.why,
-                         "ckpt/2/a.h5: its model gave nothing but gradients that are not finite"));
+  assert_non_null(strstr(run.kept.why, "ckpt/2/a.h5: its model gave nothing but gradients that are not finite"));
 }
 
-/* What is not finite is worse than what is doubtful, and is what is said. */
+/* Not finite is worse than doubtful, and takes precedence in the message. */
 static void test_not_finite(void **unused) {
   (void)unused;
   numbers[2] = NAN;
@@ -66,10 +65,10 @@ static void test_damaged(void **unused) {
   assert_int_equal(gt_setup_read_round(&run, 4), GT_ROUND_DAMAGED);
   assert_true(strlen(run.kept.why) > 0);
   assert_int_equal(run.kept.state.n, 0);
-  assert_int_equal(gt_setup_read_round(&run, 5), GT_ROUND_DAMAGED); /* there is none */
+  assert_int_equal(gt_setup_read_round(&run, 5), GT_ROUND_DAMAGED); /* no such file */
 }
 
-/* However often it is asked for; another takes its place. */
+/* A file is read once for repeated requests; another round replaces it. */
 static void test_read_once(void **unused) {
   (void)unused;
   char path[300];
@@ -83,7 +82,7 @@ static void test_read_once(void **unused) {
   assert_int_equal(gt_setup_read_round(&run, 6), GT_ROUND_DAMAGED);
 }
 
-/* Before the run directory is opened it is the one that was asked for. */
+/* Before the run directory is opened, the one from the options is used. */
 static void test_folder_that_was_asked_for(void **unused) {
   (void)unused;
   const gt_setup_options asked = {.run_dir = w_path("run")};

@@ -1,5 +1,5 @@
-/* The two clocks of a run, as far as they answer without MPI: what time is, what takes how long, and
-   what a summary says of it. */
+/* The two clocks of a run, as far as they work without MPI: the current time, how long work takes,
+   and the times in a summary. */
 #include "internal.h"
 
 #include <math.h>
@@ -47,7 +47,7 @@ static void they_are_told_apart_by_name(void **state) {
   assert_string_equal(gt_clock_virtual.name, "virtual");
 }
 
-/* The PS's work moves the virtual clock by what the job says, and nothing else does. */
+/* Only the PS's work moves the virtual clock, by the time that the job gives. */
 static void work_takes_virtual_time(void **state) {
   (void)state;
   world w;
@@ -64,7 +64,7 @@ static void work_takes_virtual_time(void **state) {
   s->clock->writing(s, 1e9);
   gt_sleep(2 * MS);
   assert_int_equal(gt_server_now(s), 12 * MS);
-  /* A frame left while the PS was at work. */
+  /* The frame left while the PS was busy. */
   assert_int_equal(s->clock->attended(s, 5 * MS), 12 * MS);
   close_world(&w);
 }
@@ -84,7 +84,8 @@ static void real_time_goes_on_by_itself(void **state) {
   close_world(&w);
 }
 
-/* A quarter of limits.local, 5 s at most; under the virtual clock the PS's own timer never is. */
+/* A quarter of limits.local, 5 s at most; under the virtual clock the PS's own timer never
+   fires. */
 static void workers_are_kept_alive(void **state) {
   (void)state;
   world w;
@@ -99,7 +100,7 @@ static void workers_are_kept_alive(void **state) {
   close_world(&w);
 }
 
-/* Of a run that has gone on after 100 s: begun 2 s ago. */
+/* A run that was resumed after 100 s and began 2 s ago. */
 static void what_a_summary_says(void **state) {
   (void)state;
   world w;
@@ -123,8 +124,8 @@ static void count(void *ctx) {
   ++*(int *)ctx;
 }
 
-/* Whether the clock sleeps what is left of the time that the work shall take, and moves messages on
-   meanwhile. */
+/* Checks that the clock sleeps for the rest of the time that the work must take, with progress of
+   messages. */
 static gt_ns compute(const gt_clock_ops *clock, gt_ns ago, gt_ns cost, double slowdown, int *turns) {
   gt_ns now = gt_now();
   *turns = 0;

@@ -1,5 +1,6 @@
-/* The mean of the regions' models at the end: weighted, in region order however they come, and what
-   all have is taken as it is, parameters and statistics each for itself. */
+/* The mean of the regions' models at the end: weighted, and added in region order whatever the
+   order of arrival.  What is equal in all regions is copied, separately for parameters and
+   statistics. */
 #include "ending.h"
 
 #include <setjmp.h>
@@ -16,7 +17,7 @@
 
 static const double weights[R] = {0.4, 0.3, 0.2, 0.1};
 
-/* Region r's model; parameters alike in all regions, or not. */
+/* Region r's model; parameters and buffers are equal in all regions, or not. */
 static void model_of(float *model, size_t r, bool alike, bool buffers_alike) {
   for (size_t i = 0; i < P; i++) model[i] = 0.1f * (float)(i + 1) + (alike ? 0 : 0.7f * (float)r);
   for (size_t i = P; i < P + B; i++) model[i] = 0.3f * (float)i + (buffers_alike ? 0 : 1.3f * (float)r);
@@ -34,7 +35,7 @@ static void by_hand(float *mean, bool alike, bool buffers_alike) {
   if (buffers_alike) memcpy(mean + P, model + P, B * sizeof *mean);
 }
 
-/* order: of arrival; the own model is final before the `begun`-th of them. */
+/* order: of arrival; this region's model becomes final before the `begun`-th arrival. */
 static void run(const size_t order[R - 1], size_t begun, bool alike, bool buffers_alike) {
   float own[P + B], model[P + B], wanted[P + B];
   gt_model_mean m;
@@ -74,7 +75,7 @@ static void equal_parameters_and_statistics_of_their_own(void **state) {
   }
 }
 
-/* What comes in its turn is not kept. */
+/* A model that arrives in its turn is not stored. */
 static void few_lie_there(void **state) {
   (void)state;
   float own[P + B], model[P + B];

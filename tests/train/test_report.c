@@ -1,4 +1,5 @@
-/* A region's result at its longest, with a link to each of 63 others, fits into a message. */
+/* A region's result of maximum length, with a link to each of 63 other regions, fits into a
+   message. */
 #include "geotrain/record.h"
 #include "geotrain/wan.h"
 
@@ -11,7 +12,7 @@
 #include <cmocka.h>
 
 #define MOST      ((size_t)64)
-#define UNEVEN    (-1.2345678901234567e-300) /* as long as a number gets */
+#define UNEVEN    (-1.2345678901234567e-300) /* a number of maximum length */
 #define LONG_NAME "a-region-whose-name-is-as-long-as-a-name-of-a-region-can-ever-b"
 
 static void fill_link(gt_link_result *l) {
