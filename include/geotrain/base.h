@@ -9,7 +9,7 @@
 
 /* ---- status -------------------------------------------------------------------------------------------------- */
 
-/* What went wrong, and the exit code that the program ends with for it.  The order is that of severity in an agreement. */
+/* Status codes; each is also the program's exit code.  In gt_agree the largest one wins. */
 typedef enum {
   GT_OK = 0,
   GT_ERR_FAULT = 1, /* a fault of geotrain itself */
@@ -24,9 +24,11 @@ typedef enum {
 
 #define GT_ERROR_TEXT_MAX 1024
 
-/* Keeps the text of the calling thread's last error (printf style) and returns `code`.  GT_FAIL is the usual way to call it. */
+/* Stores the error text of the calling thread (printf style) and returns `code`.  Usually called
+   through GT_FAIL. */
 gt_status gt_fail(gt_status code, const char *file, int line, const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* The code goes round gt_fail, so that compilers and analyzers see that what failed is not GT_OK. */
+/* Returns `code` without passing it through gt_fail, so that compilers and analysers see that the
+   status is not GT_OK. */
 static inline gt_status gt_failed_as(gt_status kept, gt_status code) {
   (void)kept;
   return code;
@@ -35,7 +37,8 @@ static inline gt_status gt_failed_as(gt_status kept, gt_status code) {
 /* The last error's text: one sentence, no newline; never NULL; valid until the thread's next gt_fail. */
 const char *gt_error_text(void);
 
-/* A broken invariant: one line, then the end of the process with exit code 1, through `handler` where one is set (net sets one that ends the whole job). */
+/* Reports a broken invariant in one line and ends the process with exit code 1.  A handler, if one
+   is set, is called first (net sets one that ends the whole job). */
 _Noreturn void gt_bug(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void gt_on_bug(void (*handler)(const char *text));
 
@@ -50,39 +53,42 @@ void gt_on_bug(void (*handler)(const char *text));
 
 typedef enum { GT_LOG_ERROR, GT_LOG_WARN, GT_LOG_INFO, GT_LOG_DEBUG } gt_log_level;
 
-/* Who speaks: set once after roles are known; printed in front of lines of this rank.  `who` is copied. */
+/* Sets the prefix of this rank's lines, and whether this rank prints the lines of gt_log_job.
+   Called once, after roles are known.  `who` is copied. */
 void gt_log_identity(const char *who, bool speaks_for_job);
 void gt_log_threshold(gt_log_level level);
 /* A line on stderr from this rank: "geotrain: WHO: text".  Text without newline. */
 void gt_log(gt_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* A line printed once per job: only the rank that speaks for the job prints it. */
+/* Prints a line once per job: only on the rank with speaks_for_job. */
 void gt_log_job(gt_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- memory -------------------------------------------------------------------------------------------------- */
 
-/* Zeroed memory aligned to 64 bytes; counted.  Never returns NULL: memory that cannot be had ends the process with a sentence (exit 1).
-   The caller owns it and frees it with gt_free (which takes NULL). */
+/* Zeroed memory, aligned to 64 bytes and counted.  Never returns NULL: if memory is not available,
+   the process prints an error and exits with code 1.  The caller frees it with gt_free (NULL is
+   allowed). */
 void *gt_alloc(size_t count, size_t size);
 void gt_free(void *memory);
 /* A copy of `text` owned by the caller (gt_free); NULL gives NULL. */
 char *gt_strdup(const char *text);
-/* Allocations that are alive, and all that were ever made: the first is 0 at exit, the second does not move in the step loop. */
+/* Number of live allocations (0 at exit), and of all allocations so far (constant in the step
+   loop). */
 int64_t gt_alloc_alive(void);
 int64_t gt_alloc_total(void);
 
 #define GT_NEW(type)          ((type *)gt_alloc(1, sizeof(type)))
 #define GT_NEW_ARRAY(type, n) ((type *)gt_alloc((n), sizeof(type)))
 
-/* Room for one more behind the n entries of an array of pointer `array` and room `capacity`: unless there
-   is, it is replaced by a copy with twice the room, `first` entries to begin with. */
+/* Makes room for one more entry in `array`, which has n entries and room for `capacity`.  A full
+   array is replaced by a copy of twice the capacity; the first capacity is `first`. */
 #define GT_GROW(array, n, capacity, first) ((n) < (capacity) ? (void)0 : (void)((array) = gt_grown((array), &(capacity), (first), sizeof *(array))))
-/* The copy, and its room in *capacity; the old array is freed. */
+/* Returns the copy and writes its capacity to *capacity; frees the old array. */
 void *gt_grown(void *array, size_t *capacity, size_t first, size_t size);
 
 /* ---- random numbers ------------------------------------------------------------------------------------------ */
 
-/* Counter-based random numbers (SplitMix64 finalizer over a keyed counter): the same key gives the same sequence on every
-   machine, whatever rank draws it.  What a draw is for is part of its key. */
+/* Counter-based random numbers (SplitMix64 finalizer over a keyed counter): the same key gives the
+   same sequence on every machine and every rank.  The purpose of a draw is part of its key. */
 typedef struct {
   uint64_t key, counter;
 } gt_rng;
@@ -102,7 +108,7 @@ gt_rng gt_rng_make(uint64_t seed, gt_rng_purpose purpose, uint64_t a, uint64_t b
 uint64_t gt_rng_u64(gt_rng *rng);
 /* Uniform in [0, 1), 53 bits. */
 double gt_rng_uniform(gt_rng *rng);
-/* Standard normal (Box-Muller; two draws, one kept). */
+/* Standard normal (Box-Muller; uses two uniform draws for one value). */
 double gt_rng_normal(gt_rng *rng);
 /* Uniform in 0..n-1 without bias; n > 0. */
 uint64_t gt_rng_below(gt_rng *rng, uint64_t n);
@@ -116,7 +122,7 @@ typedef int64_t gt_ns;
 #define GT_NEVER  INT64_MAX
 #define GT_SECOND ((gt_ns)1000000000)
 gt_ns gt_now(void);
-/* Sleeps about `ns`, precisely (the thread's timer slack is set to 1 us on first use). */
+/* Sleeps for about `ns`.  For precision, the thread's timer slack is set to 1 us on first use. */
 void gt_sleep(gt_ns ns);
 static inline double gt_seconds(gt_ns ns) {
   return (double)ns * 1e-9;
@@ -127,12 +133,14 @@ static inline gt_ns gt_from_seconds(double s) {
 
 /* ---- units ---------------------------------------------------------------------------------------------------- */
 
-/* Parse "100 Mbit/s", "25 ms", "1 GiB": number, optional space, unit.  Rates become bit/s, times seconds, sizes bytes.  `*out` is
-   written only on success.  GT_ERR_JOB with a sentence that names the text and the units allowed. */
+/* Parse "100 Mbit/s", "25 ms", "1 GiB": number, optional space, unit.  Rates become bit/s, times
+   seconds, sizes bytes.  `*out` is written only on success.  GT_ERR_JOB: the error text names the
+   input and the allowed units. */
 gt_status gt_parse_rate_bps(const char *text, double *out);
 gt_status gt_parse_time_s(const char *text, double *out);
 gt_status gt_parse_size_bytes(const char *text, double *out);
-/* Print a rate, time or size for people into buf ("98.3 Mbit/s", "25.0 ms", "1.2 MiB"); returns buf. */
+/* Print a rate, time or size in readable form into buf ("98.3 Mbit/s", "25.0 ms", "1.2 MiB");
+   return buf. */
 char *gt_format_rate(char *buf, size_t size, double bps);
 char *gt_format_time(char *buf, size_t size, double s);
 char *gt_format_size(char *buf, size_t size, double bytes);
@@ -148,17 +156,19 @@ void gt_sha256_hex(const void *data, size_t size, char hex[GT_SHA256_HEX]);
 
 /* ---- CPU -------------------------------------------------------------------------------------------------------- */
 
-/* The name of this machine's CPU as the file (GT_CPUINFO) lists it, cut to size; "unknown" where it lists none.
-   Arm kernels list numbers: "Arm, implementer 0x41, part 0xd0c". */
+/* The CPU name listed in the file (GT_CPUINFO), truncated to size; "unknown" if none is listed.
+   Arm kernels list only numbers: "Arm, implementer 0x41, part 0xd0c". */
 #define GT_CPUINFO "/proc/cpuinfo"
 void gt_cpu_name(char *name, size_t size, const char *cpuinfo);
-/* Likewise with the numbers of its family, model and stepping where there are such: CPUs of one kind compute alike. */
+/* Like gt_cpu_name, followed by the numbers of family, model and stepping if they are listed.  CPUs
+   of the same kind behave alike. */
 void gt_cpu_kind(char *kind, size_t size, const char *cpuinfo);
 
 /* ---- named state ---------------------------------------------------------------------------------------------- */
 
-/* What has state lists it: saving lends pointers to a list, loading looks names up in a list that was read.
-   Names are paths: "optim/momentum". */
+/* Components with state add their arrays to a list by name.  To save, the list borrows their
+   pointers; to load, they look names up in a list that was read.  Names are paths:
+   "optim/momentum". */
 typedef enum { GT_TYPE_F32, GT_TYPE_F64, GT_TYPE_I64, GT_TYPE_U8 } gt_type;
 size_t gt_type_size(gt_type type);
 
@@ -175,7 +185,9 @@ typedef struct {
   bool owns_data; /* items' data are freed with the list */
 } gt_state;
 
-/* Adds an item; data is borrowed until the list is closed (unless owns_data), and NULL for vectors without data (simulation), which nobody writes.  prefix may be "" or end in '/'. */
+/* Adds an item.  data is borrowed until the list is closed (unless owns_data).  It is NULL for
+   vectors without data (simulation), which are never written to a file.  prefix is "" or ends in
+   '/'. */
 void gt_state_add(gt_state *state, const char *prefix, const char *name, gt_type type, void *data, size_t count);
 /* The item or NULL. */
 const gt_state_item *gt_state_find(const gt_state *state, const char *prefix, const char *name);
@@ -185,13 +197,15 @@ void gt_state_close(gt_state *state);
 
 /* ---- drills --------------------------------------------------------------------------------------------------- */
 
-/* Where GEOTRAIN_FAILPOINT names this point ("name" or "name:K" for the K-th time it is passed), the process kills itself with SIGKILL;
-   with ":hang" behind it ("name:K:hang") the thread that comes here stays here. */
+/* A fail point for tests.  If GEOTRAIN_FAILPOINT is "name" or "name:K", the process kills itself
+   with SIGKILL when it passes this point for the first or K-th time.  With "name:K:hang" the thread
+   waits here until the process ends. */
 void gt_failpoint(const char *name);
 
 /* ---- signals -------------------------------------------------------------------------------------------------- */
 
-/* Makes SIGUSR1, SIGTERM and SIGINT ask for a stop: gt_stop_requested returns the first such signal's number, or 0. */
+/* SIGUSR1, SIGTERM and SIGINT request a stop from now on.  gt_stop_requested returns the number of
+   the first such signal, or 0. */
 void gt_stop_install(void);
 int gt_stop_requested(void);
 

@@ -1,7 +1,8 @@
-/* base: the families that a job file chooses from, one list each: constant, name and, where members have
-   tables, the table.  A new strategy, model or optimizer is one line here and one file in the part that
-   has the family; what others need to know of a member stands in its table, and nobody compares names.
-   Layer 0, because the job (which reads the names) and the parts (which have the tables) both use it. */
+/* base: the variants that a job file can choose from, in one list for each choice.  An entry has a
+   constant, a name and, in some lists, a function table.  A new strategy, model or optimizer needs
+   one line here and one file in the part that owns the list.  Other code reads the properties of a
+   variant from its table and never compares names.  Layer 0, because the job (which reads the
+   names) and the parts (which have the tables) both use it. */
 #ifndef GEOTRAIN_BASE_FAMILIES_H
 #define GEOTRAIN_BASE_FAMILIES_H
 
@@ -40,7 +41,8 @@
   X(GT_LR_STEP, "step")                                                                                                                              \
   X(GT_LR_COSINE, "cosine")
 
-/* data.partition.by: src/data/partition.c.  The numbers are keys of random numbers: a new one goes last. */
+/* data.partition.by: src/data/partition.c.  The values are used as keys of random numbers: add new
+   ones at the end. */
 #define GT_PARTITIONS(X)                                                                                                                             \
   X(GT_PART_SHARES, "shares")                                                                                                                        \
   X(GT_PART_LABEL, "label")                                                                                                                          \
@@ -69,12 +71,12 @@
   X(GT_TOPOLOGY_TREE, "tree", gt_topology_tree)                                                    \
   X(GT_TOPOLOGY_RING, "ring", gt_topology_ring)
 
-/* sync.weights: of regions in means. */
+/* sync.weights: how regions are weighted in means. */
 #define GT_WEIGHTS(X)                                                                                                                                \
   X(GT_WEIGHTS_EQUAL, "equal")                                                                                                                       \
   X(GT_WEIGHTS_SAMPLES, "samples")
 
-/* sync.scale: what a remote additive update counts. */
+/* sync.scale: how a remote additive update is scaled. */
 #define GT_SCALES(X)                                                                                                                                 \
   X(GT_SCALE_SUM, "sum")                                                                                                                             \
   X(GT_SCALE_MEAN, "mean")                                                                                                                           \

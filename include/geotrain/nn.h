@@ -7,94 +7,110 @@
 
 /* ---- models ----------------------------------------------------------------------------------------------------- */
 
-/* What a sample looks like: images h x w x c in float32, or (features > 0) h*w*c ids in int32, each below `features`; and how many classes labels count. */
+/* Shape of a sample: an image h x w x c in float32 or, if features > 0, h*w*c ids in int32, each
+   below `features`.  classes: number of labels. */
 typedef struct {
   size_t h, w, c, classes, features;
 } gt_sample_shape;
 
 typedef struct gt_graph gt_graph;
 
-/* What a job may say of a model. */
+/* The options of a model that a job can set. */
 typedef struct {
-  int64_t parameters; /* how many in all, of a model that takes any number; 0: its own */
-  int64_t embedding;  /* numbers of an id's vector, of a model that has them; 0: its own */
-  const int64_t *mlp; /* widths of the hidden layers, of a model that takes them; NULL: its own */
+  int64_t parameters; /* total number, for a model of variable size; 0: the model's own */
+  /* Length of the vector of an id, for a model with embeddings; 0: the model's own. */
+  int64_t embedding;
+  /* Widths of the hidden layers, for a model with an MLP; NULL: the model's own. */
+  const int64_t *mlp;
   size_t nmlp;
 } gt_model_options;
 
-/* A model: how its operations are added to a graph.  One file a model; the list is GT_MODELS. */
+/* A model: adds its operations to a graph.  One file per model; the list is GT_MODELS. */
 typedef struct {
   const char *name;      /* "lenet5" */
   const char *source;    /* paper */
-  gt_sample_shape usual; /* samples that it is usually shown */
-  bool sized;            /* takes a number of parameters */
-  bool layered;          /* takes embedding and mlp */
+  gt_sample_shape usual; /* shape of its usual samples */
+  bool sized;            /* its number of parameters can be set */
+  bool layered;          /* embedding and mlp can be set */
   bool ids;              /* takes samples of ids; else images */
-  /* Adds the operations for samples of this shape; GT_ERR_DATA when the model cannot take it, GT_ERR_JOB when it cannot have these options. */
+  /* Adds the operations for samples of this shape.  GT_ERR_DATA: the model does not support the
+     shape; GT_ERR_JOB: it does not support the options. */
   gt_status (*build)(gt_graph *graph, const gt_sample_shape *shape, const gt_model_options *options);
 } gt_model;
 
 const gt_model *gt_model_find(const char *name);
-/* GT_ERR_JOB: no model has this name; the text says which there are. */
+/* Returns GT_ERR_JOB: no model has this name.  The error text lists the names. */
 gt_status gt_model_unknown(const char *name);
 
 /* ---- graph ------------------------------------------------------------------------------------------------------ */
 
-/* Called between operations so that messages move on. */
+/* Called between operations, so that communication makes progress. */
 typedef void gt_progress_fn(void *context);
 
-/* Everything is borrowed for the call but `kernels`, a table. */
+/* All pointers are borrowed for the call, except `kernels`, which is a static table. */
 typedef struct {
   const char *model;
   gt_model_options options;
   gt_sample_shape shape;
-  size_t batch_max; /* 0: arrays only, no activations: what a PS rank needs */
-  /* The usual number of samples, which choices and the names of kernels are for; 0: batch_max. */
+  size_t batch_max; /* 0: arrays only, without activations (for PS ranks) */
+  /* The usual batch size, for which choices and the names of kernels are looked up; 0:
+     batch_max. */
   size_t batch;
   const gt_choices *choices; /* how products are computed; borrowed for the call; NULL: by the rule of `kernels` */
   const gt_kernels *kernels;
   gt_precision precision; /* GT_BF16: for operations that have kernels for it; the others compute in float32 */
 } gt_graph_spec;
 
-/* The job's model and its options; borrows from the job.  The rest is the caller's to say. */
+/* A spec with the job's model and options, borrowed from the job.  The caller sets the other
+   fields. */
 gt_graph_spec gt_graph_spec_of(const gt_job *job);
 
-/* Builds a model for batches of at most batch_max samples, with memory planned once.  Parameters are zero until gt_graph_init.  The caller owns
-   *out and closes it.  GT_ERR_JOB: the model or its options; GT_ERR_DATA: it cannot take such samples. */
+/* Builds a model for batches of at most batch_max samples, with memory planned once.  Parameters
+   are zero until gt_graph_init.  The caller owns *out and closes it.  GT_ERR_JOB: invalid model or
+   options; GT_ERR_DATA: the model does not support such samples. */
 gt_status gt_graph_create(gt_graph **out, const gt_graph_spec *spec);
 void gt_graph_close(gt_graph *graph);
-/* Makes ready what kernels need for batches of exactly n samples, so that the first such step allocates nothing; steps of other sizes make it ready themselves. */
+/* Prepares the kernels for batches of exactly n samples, so that the first such step allocates
+   nothing.  A step with another size prepares them itself. */
 void gt_graph_prepare(gt_graph *graph, size_t n);
 void gt_graph_on_progress(gt_graph *graph, gt_progress_fn *progress, void *context);
-/* Called during a backward pass whenever more gradients are final: those of params [first, end) are, and will not change before the next step.  `first` falls to 0. */
+/* Called during a backward pass whenever more gradients are final: those of params [first, end) do
+   not change before the next step.  `first` decreases to 0. */
 typedef void gt_gradients_fn(void *context, size_t first);
 void gt_graph_on_gradients(gt_graph *graph, gt_gradients_fn *gradients, void *context);
 
-/* Adds the graph's layers with products, each once, at a batch of so many samples. */
+/* Adds the graph's convolutions and linear layers to `out`, equal ones once, at this batch size. */
 void gt_graph_layers(const gt_graph *graph, size_t batch, gt_choices *out);
 /* The flat arrays; owned by the graph. */
 const gt_arrays *gt_graph_arrays(const gt_graph *graph);
-/* From now on the graph works on arrays that the caller lends (NULL: this one stays) (of the same sizes, 64-byte aligned), for instance in shared memory.  Nobody else writes the gradients
-   as long as they are lent: of a table of vectors a step writes only the rows of its own and of the last batch, for the others are zero already. */
+/* Makes the graph use arrays that the caller lends, for instance in shared memory.  They have the
+   same sizes and are 64-byte aligned; NULL keeps the current array.  Only the graph may write lent
+   gradients: in the gradient of an embedding, a step writes only the rows of its own batch and of
+   the previous one, because the others are already zero. */
 void gt_graph_adopt(gt_graph *graph, float *params, float *grads, float *buffers);
-/* Fills the parameters as the model's source says, from numbers keyed by (seed, tensor): the same on every rank. */
+/* Sets the initial parameters of the model's source, from random numbers keyed by (seed, tensor):
+   the same on every rank. */
 void gt_graph_init(gt_graph *graph, uint64_t seed);
-/* Which kernels serve which operation: "conv=blas linear=blas pool=ref"; owned by the graph. */
+/* The kernels that each operation uses: "conv=blas linear=blas pool=ref"; owned by the graph. */
 const char *gt_graph_kernels(const gt_graph *graph);
 /* SHA-256 of the model's name, operations and parameter shapes. */
 void gt_graph_hash(const gt_graph *graph, char hex[GT_SHA256_HEX]);
-size_t gt_graph_flops(const gt_graph *graph); /* multiply-adds x 2 of forward and backward, a sample */
-/* The fewest samples that a step can train on: 2 where a normalisation has a single value of each
-   channel and sample, for the variance of one value is none; else 1. */
+/* 2 x multiply-adds of forward and backward, per sample. */
+size_t gt_graph_flops(const gt_graph *graph);
+/* The smallest batch that a step can train on: 2 if a normalisation has a single value per channel
+   and sample, because one value has no variance; else 1. */
 size_t gt_graph_least(const gt_graph *graph);
-/* The logits of the last pass (n, gt_graph_outputs), owned by the graph: one a class, or a single one for the second of two classes. */
+/* The logits of the last pass (n, gt_graph_outputs), owned by the graph: one per class, or a single
+   one, for the second of two classes. */
 const float *gt_graph_scores(const gt_graph *graph);
 size_t gt_graph_outputs(const gt_graph *graph);
 /* Bytes of activations, scratch and packed weights. */
 size_t gt_graph_bytes(const gt_graph *graph);
 
-/* Parameters, then buffers, as PyTorch knows them: i below gt_graph_tensors.  `as` receives its name and shape there (offset: 0); `out`, unless NULL, as->count
-   floats in PyTorch's layout (convolutions (K,C,R,S), linear layers behind images with columns in (C,H,W) order). */
+/* The parameters, then the buffers, as in PyTorch; i is below gt_graph_tensors.  `as` receives the
+   name and shape in PyTorch (offset: 0).  `out`, unless NULL, receives as->count floats in
+   PyTorch's layout (convolutions (K,C,R,S); linear layers behind images with columns in (C,H,W)
+   order). */
 size_t gt_graph_tensors(const gt_graph *graph);
 void gt_graph_tensor(const gt_graph *graph, size_t i, gt_view *as, float *out);
 
@@ -103,22 +119,28 @@ typedef struct {
   size_t correct, samples;
 } gt_metrics;
 
-/* One pass over n <= batch_max samples (train: gt_graph_least or more): x (n,h,w,c) of float, or of int32_t where the samples are ids; labels (n); both borrowed.  `train` also runs backward:
-   the gradients of the mean loss over the n samples are written to arrays.grads, and the statistics of normalisations go on in arrays.buffers; else these are
-   used as they are.  `metrics` is written. */
+/* One pass over n <= batch_max samples (with `train`, gt_graph_least or more).  x (n,h,w,c) holds
+   float, or int32_t for samples of ids; labels (n); both are borrowed.  `train` also runs backward:
+   it writes the gradients of the mean loss over the n samples to arrays.grads, and updates the
+   running statistics of normalisations in arrays.buffers.  Without `train`, normalisations use the
+   running statistics.  `metrics` is written. */
 void gt_graph_step(gt_graph *graph, const void *x, const int32_t *labels, size_t n, bool train, gt_metrics *metrics);
 
 /* ---- ranking ---------------------------------------------------------------------------------------------------- */
 
-/* The area under the ROC curve: how often one of label 1 has the higher score than one of label 0, of all pairs, ties counted half (Mann and Whitney 1947).  Exact, in
-   at most 32 n steps; n below 2^32; scratch (n) is written.  NaN when all have the same label or a score is NaN. */
+/* The area under the ROC curve: over all pairs of a sample of label 1 and one of label 0, the share
+   in which the first has the higher score; ties count half (Mann and Whitney 1947).  Exact, in at
+   most 32 n steps; n below 2^32; scratch (n) is overwritten.  NaN if all samples have the same
+   label or a score is NaN. */
 double gt_auc(const float *scores, const int32_t *labels, size_t n, uint32_t *scratch);
-/* What gt_auc ranks the n samples of a model's last pass by, into scores (n): the logit of the second of two classes, over that of the first where there is one. */
+/* Writes the scores (n) for gt_auc of the n samples of the last pass: the logit of the second of
+   two classes, minus that of the first if the model has two outputs. */
 void gt_graph_auc_scores(const gt_graph *graph, size_t n, float *scores);
 
 /* ---- schedules -------------------------------------------------------------------------------------------------- */
 
-/* A part of a cosine's way from lr to lr_min: from `step` on, where `share` of it (0 to 1) is behind, to its end at step `end`.  end 0: there is no such part. */
+/* A part of a cosine schedule: it starts at `step`, where `share` (0 to 1) of the cosine from lr to
+   lr_min is done, and completes it at step `end`.  end 0: there is no such part. */
 typedef struct {
   int64_t step, end;
   double share;
@@ -129,13 +151,16 @@ typedef struct {
   gt_lr_kind kind;
   double lr, gamma, lr_min;
   int64_t warmup_steps, step_every, total_steps;
-  gt_lr_part now, before; /* of a cosine that was spread anew: its part since then, and the one before that; else total_steps is the end */
+  /* For a cosine changed by gt_lr_spread: the current part and the previous one.  Otherwise the
+     cosine ends at total_steps. */
+  gt_lr_part now, before;
 } gt_lr_schedule;
 
 double gt_lr_at(const gt_lr_schedule *schedule, int64_t step);
-/* The share of a cosine's way from lr to lr_min that is behind it at this step: 0 to 1, 0 while it warms up. */
+/* The share of the cosine from lr to lr_min that is done at this step: 0 to 1; 0 during warm-up. */
 double gt_lr_share(const gt_lr_schedule *schedule, int64_t step);
-/* A cosine goes on with this part, the warm-up keeps its own steps.  Steps before the part go by what was.  Other kinds stay as they are. */
+/* Continues a cosine with this part.  Steps before the part and the warm-up keep their rates.
+   Schedules of other kinds do not change. */
 void gt_lr_spread(gt_lr_schedule *schedule, const gt_lr_part *part);
 
 /* ---- optimizers ------------------------------------------------------------------------------------------------- */
@@ -149,19 +174,21 @@ typedef struct {
   bool nesterov;
 } gt_optim_spec;
 
-/* Arrays of n floats that an optimizer of this kind keeps beside the parameters. */
+/* The number of state arrays of n floats that such an optimizer keeps. */
 size_t gt_optim_arrays(const gt_optim_spec *spec);
-/* An optimizer for n parameters.  with_memory false: for simulation, no state arrays.  SGD as in PyTorch: v = momentum v + (g + decay w); w -= lr v. */
+/* An optimizer for n parameters.  with_memory false (simulation): no state arrays.  SGD as in
+   PyTorch: v = momentum v + (g + decay w); w -= lr v. */
 gt_status gt_optim_create(gt_optim **out, const gt_optim_spec *spec, size_t n, bool with_memory);
 void gt_optim_close(gt_optim *optim);
 /* Adds this step's update u to params: params += u; and, unless acc.data is NULL, acc += u.  The step count goes up by one.
    All three vectors have n elements. */
 void gt_optim_step(gt_optim *optim, gt_vec params, gt_vec grads, gt_vec acc);
 int64_t gt_optim_steps(const gt_optim *optim);
-double gt_optim_lr(const gt_optim *optim); /* the rate of the next step */
-/* Its schedule; borrowed, and it may be changed between steps. */
+double gt_optim_lr(const gt_optim *optim); /* the learning rate of the next step */
+/* Its schedule; borrowed.  The caller may change it between steps. */
 gt_lr_schedule *gt_optim_schedule(gt_optim *optim);
-/* Names: "optim/steps", "optim/momentum", ..., and "optim/schedule" where the schedule was spread anew. */
+/* Names: "optim/steps", "optim/momentum", ..., and "optim/schedule" if gt_lr_spread has changed the
+   schedule. */
 void gt_optim_save(gt_optim *optim, gt_state *state);
 gt_status gt_optim_load(gt_optim *optim, const gt_state *state);
 

@@ -8,26 +8,28 @@
 #include "geotrain/base.h"
 #include "geotrain/base_families.h"
 
-/* gt_precision is what heavy operations compute in; parameters, gradients and sums are float32 in any case. */
+/* gt_precision: the type in which convolutions and linear layers compute.  Parameters, gradients
+   and sums are always float32. */
 
 /* ---- instruction sets -------------------------------------------------------------------------------------------- */
 
-/* What vector code is compiled for (x86-64-v4, x86-64-v3, the compiler's default, which has NEON on
-   aarch64); higher is faster.  Element-wise operations, means, optimizers and normalisation give the
-   same bits at every set; products, convolutions and other reductions do not. */
+/* The instruction sets that vector code is compiled for (x86-64-v4, x86-64-v3, the compiler's
+   default, which has NEON on aarch64).  Higher is faster.  Element-wise operations, means,
+   optimizers and normalisation give the same bits with every set; products, convolutions and other
+   reductions do not. */
 typedef enum { GT_ISA_PLAIN, GT_ISA_AVX2, GT_ISA_AVX512, GT_ISAS } gt_isa;
 
 const char *gt_isa_name(gt_isa isa); /* "plain", "avx2", "avx512" */
-/* The highest that this build and this CPU have. */
+/* The highest set that this build and this CPU support. */
 gt_isa gt_isa_best(void);
-/* The one in use: the best, or what the environment's GEOTRAIN_ISA lowers it to. */
+/* The set in use: the best one, or a lower one given by the environment variable GEOTRAIN_ISA. */
 gt_isa gt_isa_used(void);
-/* Uses the named set from now on (NULL or "": the best) and holds oneDNN to it; denormal numbers
-   count as 0 from now on, in this thread and those that it starts.  Before threads, and before
-   oneDNN's first use.  GT_ERR_JOB: no such set, or more than this CPU has. */
+/* Selects the named set (NULL or "": the best one) and limits oneDNN to it.  Denormal numbers then
+   count as 0 in this thread and those that it starts.  To be called before threads start and before
+   oneDNN's first use.  GT_ERR_JOB: the set is unknown or not supported by this CPU. */
 gt_status gt_isa_choose(const char *name);
-/* The core that OpenBLAS must be given (OPENBLAS_CORETYPE, before it is loaded) to stay within the
-   set in use; NULL: it does. */
+/* The OPENBLAS_CORETYPE (set before OpenBLAS is loaded) that keeps OpenBLAS within the set in use;
+   NULL: no limit is needed. */
 const char *gt_isa_blas_cap(void);
 
 /* ---- vectors --------------------------------------------------------------------------------------------------- */
@@ -44,10 +46,11 @@ typedef struct {
 static inline gt_vec gt_vec_of(float *data, size_t n) {
   return (gt_vec){data, n, GT_SPACE_HOST};
 }
-/* The part [offset, offset+count) of v; of NULL data, NULL. */
+/* The part [offset, offset+count) of v; its data is NULL if v's is. */
 gt_vec gt_vec_range(gt_vec v, size_t offset, size_t count);
 
-/* Element by element.  Lengths must agree (else a broken invariant ends the process).  Distinct vectors do not overlap. */
+/* Element-wise operations.  Lengths must be equal (otherwise gt_bug).  Distinct vectors must not
+   overlap. */
 void gt_vec_zero(gt_vec y);
 void gt_vec_copy(gt_vec y, gt_vec x);                /* y = x */
 void gt_vec_scale(gt_vec y, float a);                /* y = a y */
@@ -55,13 +58,15 @@ void gt_vec_axpy(gt_vec y, float a, gt_vec x);       /* y += a x */
 void gt_vec_set_scaled(gt_vec y, float a, gt_vec x); /* y = a x */
 void gt_vec_lerp(gt_vec y, float a, gt_vec x);       /* y += a (x - y) */
 bool gt_vec_finite(gt_vec x);                        /* every element is finite; true for NULL data */
-/* y = (sum over i < n of samples[i] x[i]) / (sum of samples): the n vectors x[i] of y.n floats are added in a fixed tree (level by level, i gets i + 2^level,
-   i a multiple of 2^(level+1)), and the sum is scaled once.  Any range of y has the bits that the whole has.  A NULL among x: nothing is done. */
+/* y = (sum over i < n of samples[i] x[i]) / (sum of samples).  The n vectors x[i] of y.n floats are
+   added in a fixed tree (at each level, i gets i + 2^level, for i a multiple of 2^(level+1)), and
+   the sum is scaled once.  Any range of y can be computed alone with the same bits.  If any x[i] is
+   NULL, nothing is done. */
 void gt_vec_mean(gt_vec y, const float *const *x, const int64_t *samples, size_t n);
 
 /* ---- bf16 ------------------------------------------------------------------------------------------------------- */
 
-/* The upper half of a float32; rounded to nearest, ties to even; a NaN stays one. */
+/* The upper half of a float32; rounded to nearest, ties to even; a NaN stays a NaN. */
 typedef uint16_t gt_bf16;
 void gt_to_bf16(gt_bf16 *y, const float *x, size_t n);
 void gt_from_bf16(float *y, const gt_bf16 *x, size_t n);
@@ -81,8 +86,9 @@ typedef struct {
   int ndims;
 } gt_view;
 
-/* The parameters, gradients and buffers of a model.  Tensors are packed without gaps, so that a model on the wire is exactly
-   4 bytes a parameter; each array starts on a 64-byte boundary.  `views` name params (and grads); `buffer_views` name buffers. */
+/* The parameters, gradients and buffers of a model.  Tensors are packed without gaps, so that a
+   model on the wire has exactly 4 bytes per parameter; each array starts on a 64-byte boundary.
+   `views` name params (and grads); `buffer_views` name buffers. */
 typedef struct {
   gt_vec params, grads, buffers;
   const gt_view *views, *buffer_views;
@@ -91,12 +97,15 @@ typedef struct {
 
 /* ---- arena ------------------------------------------------------------------------------------------------------ */
 
-/* Memory planned once: sizes are asked for first, then one block is allocated, then every request has its place. */
+/* Memory planned once: all requests are registered first, then one block is allocated, in which
+   each request has its place. */
 typedef struct gt_arena gt_arena;
 gt_arena *gt_arena_create(void);
-/* Asks for count floats for good; returns a ticket.  Not after gt_arena_commit. */
+/* Requests count floats for the arena's whole life; returns a ticket.  Not after
+   gt_arena_commit. */
 size_t gt_arena_reserve(gt_arena *arena, size_t count);
-/* Likewise, from moment `from` to moment `to` (both in use) of a schedule: what is never in use together may share a place. */
+/* Like gt_arena_reserve, for use from time `from` to time `to` of a schedule, both included.
+   Requests that are never in use at the same time may share memory. */
 size_t gt_arena_reserve_span(gt_arena *arena, size_t count, size_t from, size_t to);
 void gt_arena_commit(gt_arena *arena);
 /* The 64-byte aligned place of a ticket; owned by the arena. */
@@ -112,23 +121,27 @@ typedef struct {
   size_t stride, pad;
 } gt_conv_shape;
 
-/* Kernels that a library (oneDNN) prepares for given shapes and batch sizes.  A context is one graph's: an engine, and scratch that its operations take turns in.
-   Weights and their gradients are float32 and lie as in gt_kernels.  `prepare` makes ready for batches of N; the others do so themselves for an N that is new. */
+/* Kernels that a library (oneDNN) prepares for given shapes and batch sizes.  A context belongs to
+   one graph: an engine, and scratch that the graph's operations share.  Weights and their gradients
+   are float32, in the layout of gt_kernels.  `prepare` prepares for batches of N; the other
+   functions do so themselves when N is new. */
 typedef struct gt_prepared_context gt_prepared_context;
 typedef struct gt_prepared_conv gt_prepared_conv;
 typedef struct gt_prepared_linear gt_prepared_linear;
 
-/* A convolution: activations of the types in and out, arithmetic in `precision` (float32 where there is a bias). */
+/* A convolution: the types of its input and output activations, and the precision of its arithmetic
+   (float32 if there is a bias). */
 typedef struct {
   gt_conv_shape shape;
   bool bias, needs_input_gradient;
   gt_precision in, out, precision;
 } gt_conv_spec;
 
-/* A layer's three products, and the ways one can be computed: as the table's rule says; the direct
-   convolution; Winograd's (windows of 3 x 3); columns and OpenBLAS's product (linear: the product alone); oneDNN's convolution or
-   product; columns and oneDNN's product; for the gradient of the input, oneDNN's forward convolution
-   with the weights turned round. */
+/* The three products of a layer, and the ways to compute one: by the table's rule; direct
+   convolution; Winograd's convolution (3 x 3 windows); im2col and OpenBLAS's product (linear
+   layers: the product alone); oneDNN's convolution or product; im2col and oneDNN's product; for the
+   gradient of the input, oneDNN's forward convolution with the weights rotated by 180 degrees;
+   Winograd's convolution with oneDNN's products. */
 typedef enum { GT_PASS_FORWARD, GT_PASS_INPUT, GT_PASS_WEIGHT, GT_PASSES } gt_pass_id;
 typedef enum {
   GT_WAY_RULE,
@@ -149,14 +162,16 @@ typedef struct gt_prepared_ops {
   void (*close)(gt_prepared_context *context);
   size_t (*bytes)(const gt_prepared_context *context); /* of its scratch */
 
-  /* ways (GT_PASSES) of oneDNN's, or GT_WAY_RULE; a pass that goes another way is not prepared. */
+  /* ways (GT_PASSES): for each pass one of oneDNN's ways, or GT_WAY_RULE.  A pass with any other
+     way is not prepared. */
   gt_prepared_conv *(*conv_create)(gt_prepared_context *context, const gt_conv_spec *spec, const gt_way *ways);
   void (*conv_close)(gt_prepared_conv *conv);
   void (*conv_prepare)(gt_prepared_conv *conv, size_t N);
   void (*conv_forward)(gt_prepared_conv *conv, void *y, const void *x, const float *w, const float *b, size_t N);
   void (*conv_backward_input)(gt_prepared_conv *conv, void *dx, const void *dy, const float *w, size_t N);
   void (*conv_backward_weight)(gt_prepared_conv *conv, float *dw, float *db, const void *dy, const void *x, size_t N);
-  /* The way that a pass of a batch of N goes by the rule; and whether it can go a way at all. */
+  /* The way that the rule selects for a pass with batches of N; and whether a pass can be computed
+     in a given way. */
   gt_way (*conv_rule)(const gt_conv_spec *spec, size_t N, gt_pass_id pass);
   bool (*conv_can)(const gt_conv_spec *spec, size_t N, gt_pass_id pass, gt_way way);
 
@@ -169,8 +184,9 @@ typedef struct gt_prepared_ops {
   void (*linear_backward_weight)(gt_prepared_linear *linear, float *dw, float *db, const float *dy, const float *x, size_t B);
 } gt_prepared_ops;
 
-/* Batch normalisation of rows x (M,C), M = N H W: y = gamma (x - mean) / sqrt(variance + epsilon) + beta [+ add] [then ReLU].  Values of x, y and their gradients
-   are of `type`; sums are float32 and more. */
+/* Batch normalisation of rows x (M,C), M = N H W: y = gamma (x - mean) / sqrt(variance + epsilon) +
+   beta [+ add] [then ReLU].  Values of x, y and their gradients are of `type`; sums are float32 or
+   double. */
 typedef struct {
   size_t M, C;
   gt_precision type;
@@ -178,9 +194,11 @@ typedef struct {
   float epsilon, momentum;
 } gt_norm_shape;
 
-/* A table of kernels; `ref` is plain loops and judges every other.  All pointers are borrowed; outputs do not overlap inputs unless said.
-   Weights: convolution (R,S,C,K) flattened to (R*S*C, K); linear (O,I).  `work` is scratch of the size that the matching
-   *_work function returns, in floats.  Gradients of weights are written, not accumulated, but for rows of ids.  Nothing allocates, nothing fails. */
+/* A table of kernels; `ref` has plain loops and is the reference for all others.  All pointers are
+   borrowed; outputs must not overlap inputs unless stated.  Weights: convolution (R,S,C,K)
+   flattened to (R*S*C, K); linear (O,I).  `work` is scratch of the size that the matching *_work
+   function returns, in floats.  Gradients of weights are overwritten, not accumulated, except those
+   of rows of ids.  No function allocates or fails. */
 typedef struct gt_kernels {
   const char *name;
   size_t (*conv_work)(const gt_conv_shape *s, size_t N);
@@ -190,7 +208,8 @@ typedef struct gt_kernels {
   void (*conv_backward_input)(float *dx, const float *dy, const float *w, const gt_conv_shape *s, size_t N, float *work);
   /* dw (R,S,C,K), db (K) or NULL */
   void (*conv_backward_weight)(float *dw, float *db, const float *dy, const float *x, const gt_conv_shape *s, size_t N, float *work);
-  /* y (N,P,Q,C); index (N,P,Q,C) receives the offset in x of each maximum; the first of equals wins */
+  /* y (N,P,Q,C); index (N,P,Q,C) receives the offset in x of each maximum; among equals, the
+     first */
   void (*maxpool_forward)(float *y, uint32_t *index, const float *x, const gt_conv_shape *s, size_t N);
   void (*maxpool_backward)(float *dx, const float *dy, const uint32_t *index, const gt_conv_shape *s, size_t N);
   void (*avgpool_forward)(float *y, const float *x, const gt_conv_shape *s, size_t N);
@@ -201,41 +220,49 @@ typedef struct gt_kernels {
   void (*linear_backward_weight)(float *dw, float *db, const float *dy, const float *x, size_t B, size_t I, size_t O);
   void (*relu_forward)(float *y, const float *x, size_t n);                    /* y may be x */
   void (*relu_backward)(float *dx, const float *dy, const float *y, size_t n); /* dx may be dy */
-  /* Softmax and cross-entropy of logits x (B,O): writes dx = (softmax - onehot) / B unless NULL, returns the sum of losses, adds the
-     number of rows whose largest logit is the label to *correct; a row without a loss (one with a NaN, or infinite at the top) is not among them. */
+  /* Softmax and cross-entropy of logits x (B,O): writes dx = (softmax - onehot) / B unless NULL,
+     returns the sum of losses, and adds the number of rows whose largest logit is the label to
+     *correct.  Rows whose loss is NaN (a NaN logit, or an infinite largest one) do not count as
+     correct. */
   double (*softmax_xent)(float *dx, const float *x, const int32_t *labels, size_t B, size_t O, size_t *correct);
-  /* Likewise of one logit a row for the second of two classes: dx (B) = (sigmoid(x) - label) / B. */
+  /* The same for one logit per row, that of the second of two classes: dx (B) = (sigmoid(x) -
+     label) / B. */
   double (*logistic)(float *dx, const float *x, const int32_t *labels, size_t B, size_t *correct);
-  /* Forward with the batch's mean and (biased) variance, which go on in running_mean and running_var (C) as r += momentum (b - r), the variance there unbiased
-     (Ioffe and Szegedy 2015; PyTorch's convention); saved (2,C) keeps mean and 1/sqrt(variance + epsilon) for the backward pass.  `add` (M,C) may be NULL. */
+  /* Forward with the mean and (biased) variance of the batch.  Both update the running values
+     running_mean and running_var (C) as r += momentum (b - r), where the variance b is the unbiased
+     one (Ioffe and Szegedy 2015; PyTorch's convention).  saved (2,C) receives mean and
+     1/sqrt(variance + epsilon) for the backward pass.  `add` (M,C) may be NULL. */
   void (*norm_forward)(void *y, const void *x, const void *add, const float *gamma, const float *beta, float *running_mean, float *running_var,
                        float *saved, const gt_norm_shape *s, float *work);
   /* Forward with running_mean and running_var. */
   void (*norm_infer)(void *y, const void *x, const void *add, const float *gamma, const float *beta, const float *running_mean,
                      const float *running_var, const gt_norm_shape *s, float *work);
-  /* dx from dy [+ dy2]; y is what came out.  dadd (M,C), where `add` was given: its gradient; else NULL.  dx may be dy. */
+  /* dx from dy [+ dy2]; y is the output of the forward pass.  dadd (M,C) receives the gradient of
+     `add`; NULL if there was no `add`.  dx may be dy. */
   void (*norm_backward)(void *dx, void *dadd, float *dgamma, float *dbeta, const void *dy, const void *dy2, const void *y, const void *x,
                         const float *gamma, const float *beta, const float *saved, const gt_norm_shape *s, float *work);
-  /* The mean over H x W of x (N,H,W,C), of `type`, to y (N,C) in float32; and back. */
+  /* The mean over H x W of x (N,H,W,C), of `type`, to y (N,C) in float32; and its backward pass. */
   void (*mean_forward)(float *y, const void *x, gt_precision type, size_t N, size_t HW, size_t C);
   void (*mean_backward)(void *dx, const float *dy, gt_precision type, size_t N, size_t HW, size_t C);
-  /* Tables of vectors by id: w (V,K), ids (M) below V.  y (M,K): w's row of each id. */
+  /* Embedding tables: w (V,K), ids (M) in 0..V-1.  y (M,K): the rows of w that the ids select. */
   void (*embedding_forward)(float *y, const float *w, const int32_t *ids, size_t M, size_t K);
-  /* Adds dy + dy2 (M,K) to dw's rows of the ids, as often as an id comes; dy2 may be NULL.  Other rows are not touched. */
+  /* Adds each row of dy + dy2 (M,K) to the row of dw of its id; repeated ids accumulate.  dy2 may
+     be NULL.  Other rows are not changed. */
   void (*embedding_backward)(float *dw, const float *dy, const float *dy2, const int32_t *ids, size_t M, size_t K);
-  /* dw's rows of the ids = 0. */
+  /* Sets the rows of dw of these ids to 0. */
   void (*embedding_clear)(float *dw, const int32_t *ids, size_t M, size_t K);
-  /* A factorization machine (Rendle 2010) of samples that have F ids each: y (N) = b + the sum of w (V) of a sample's ids + the sum of the inner products of all
-     pairs of their vectors, v (N,F,K). */
+  /* A factorization machine (Rendle 2010) of samples with F ids each: y (N) = b + the sum of w (V)
+     over the ids of a sample + the sum of the inner products of all pairs of their vectors, v
+     (N,F,K). */
   void (*fm_forward)(float *y, const float *v, const float *w, const float *b, const int32_t *ids, size_t N, size_t F, size_t K);
   /* dv (N,F,K) */
   void (*fm_backward_input)(float *dv, const float *dy, const float *v, size_t N, size_t F, size_t K);
-  /* Adds to dw as embedding_backward does; db is written. */
+  /* Adds to dw as embedding_backward does; overwrites db. */
   void (*fm_backward_weight)(float *dw, float *db, const float *dy, const int32_t *ids, size_t N, size_t F);
   /* The family of loops behind an operation ("conv", "maxpool", "avgpool", "linear", "relu", "norm", "mean", "embedding", "fm"; s: its shape or NULL): "ref", "blas",
      "direct", "fused", "sparse". */
   const char *(*family)(const char *operation, const gt_conv_shape *s);
-  /* Kernels that are prepared, or NULL, and by rule what they serve. */
+  /* The prepared kernels (NULL: none), and the layers that use them by rule. */
   const gt_prepared_ops *(*prepared)(void);
   bool (*prepares_conv)(const gt_conv_spec *spec);
   bool (*prepares_linear)(size_t I, size_t O, gt_precision precision);
@@ -243,7 +270,8 @@ typedef struct gt_kernels {
 
 /* ---- layers with products ------------------------------------------------------------------------------------------ */
 
-/* A convolution or a linear layer.  Linear: conv.shape has I and O in C and K, and no window. */
+/* A convolution or a linear layer.  A linear layer has I and O in conv.shape.C and .K, and a 1 x 1
+   window. */
 typedef struct {
   bool linear;
   gt_conv_spec conv;
@@ -252,18 +280,18 @@ typedef struct {
 /* Whether this build can compute a pass of the layer that way. */
 bool gt_way_can(const gt_layer_spec *spec, size_t N, gt_pass_id pass, gt_way way);
 
-/* A layer whose passes are computed as a table's rule says, or in ways that were chosen; in float32
-   activations and weights lie alike in all of them, so passes mix freely. */
+/* A layer whose passes are computed by a table's rule or in chosen ways.  In float32 all ways use
+   the same layouts of activations and weights, so each pass can use a different way. */
 typedef struct gt_layer gt_layer;
-/* ways: NULL, or one for each pass (GT_WAY_RULE: as by rule).  *context: of the graph, made where it
-   is needed; it outlives its layers.  The caller closes the layer. */
+/* ways: NULL, or one for each pass (GT_WAY_RULE: by rule).  *context belongs to the graph; it is
+   created when first needed, and must outlive its layers.  The caller closes the layer. */
 gt_layer *gt_layer_create(const gt_kernels *kernels, gt_prepared_context **context, const gt_layer_spec *spec, const gt_way *ways);
 void gt_layer_close(gt_layer *layer);
-/* Type of what comes out; floats of scratch; makes ready for batches of N. */
+/* Type of the output; scratch in floats; preparation for batches of N. */
 gt_precision gt_layer_type(const gt_layer *layer);
 size_t gt_layer_work(const gt_layer *layer, size_t N);
 void gt_layer_prepare(gt_layer *layer, size_t N);
-/* As the slots of gt_kernels.  b and db may be NULL. */
+/* Same contracts as in gt_kernels.  b and db may be NULL. */
 void gt_layer_forward(gt_layer *layer, void *y, const void *x, const float *w, const float *b, size_t N, float *work);
 void gt_layer_backward_input(gt_layer *layer, void *dx, const void *dy, const float *w, size_t N, float *work);
 void gt_layer_backward_weight(gt_layer *layer, float *dw, float *db, const void *dy, const void *x, size_t N, float *work);
@@ -273,7 +301,8 @@ const char *gt_layer_family(const gt_layer *layer, size_t N, gt_pass_id pass);
 
 /* ---- choices ------------------------------------------------------------------------------------------------------ */
 
-/* What was chosen for a layer at a batch: ways, and the seconds that each took (0: not measured). */
+/* The ways chosen for a layer at a batch size, and the seconds that each way took (0: not
+   measured). */
 typedef struct {
   gt_layer_spec layer;
   size_t batch;
@@ -281,27 +310,30 @@ typedef struct {
   double seconds[GT_PASSES][GT_WAYS];
 } gt_choice;
 
-/* The choices of one machine, as gt_machine_key names it: they hold for no other. */
+/* The choices for one machine, named by gt_machine_key.  They are not valid on others. */
 typedef struct {
   char machine[256];
   gt_choice *items;
   size_t n, capacity;
-  double seconds; /* that measuring took; 0: it was not measured here */
+  double seconds; /* duration of the measurement; 0: not measured here */
 } gt_choices;
 
 /* CPU, instruction set, OpenBLAS's core and version, oneDNN's version. */
 void gt_machine_key(char *text, size_t size);
-/* A choice for the layer, by rule so far; the one that is there where there is one.  Borrowed until the next is added. */
+/* The choice for the layer.  If there is none yet, one is added, with all passes by rule.  Borrowed
+   until the next is added. */
 gt_choice *gt_choices_add(gt_choices *choices, const gt_layer_spec *layer, size_t batch);
-/* NULL: nothing was chosen for it. */
+/* NULL: there is no choice for it. */
 const gt_choice *gt_choices_find(const gt_choices *choices, const gt_layer_spec *layer, size_t batch);
-/* Times the ways of every layer, and keeps the fastest where it beats the rule of `kernels` ("auto")
-   for sure.  Takes at most 2 s, or eight times as long as the rule's products of every layer, if that
-   is longer; what is not measured by then stays with the rule.  Local. */
+/* Times the ways of every layer, and keeps the fastest if it is clearly faster than the rule of
+   `kernels` ("auto").  Takes at most 2 s or, if that is longer, eight times the products of all
+   layers by the rule.  Layers not measured by then keep the rule.  Local. */
 void gt_choices_measure(gt_choices *choices, const gt_kernels *kernels);
-/* As text: a line `machine ...`, then a line a layer; docs/choices.md.  The caller frees it with gt_free. */
+/* As text: a line `machine ...`, then one line per layer (docs/choices.md).  The caller frees it
+   with gt_free. */
 char *gt_choices_text(const gt_choices *choices);
-/* Adds those of `text` that are this machine's; *found: there were some.  GT_ERR_JOB names `source`, the line and what is needed there. */
+/* Adds the choices in `text` that are for this machine; *found: whether `text` has any section for
+   it.  GT_ERR_JOB: the error text names `source`, the line and what is needed there. */
 gt_status gt_choices_parse(gt_choices *choices, const char *source, const char *text, bool *found);
 void gt_choices_close(gt_choices *choices);
 
@@ -310,9 +342,12 @@ static inline size_t gt_norm_work(size_t C) {
   return 8 * C;
 }
 
-/* "ref", "blas", "dnn" (oneDNN wherever it can), or "auto" (per operation the fastest built in); NULL for an unknown name, and for "dnn" in a build without it.  OpenBLAS is set to one thread unless the environment says otherwise. */
+/* "ref", "blas", "dnn" (oneDNN wherever possible) or "auto" (the fastest built-in kernel for each
+   operation); NULL for an unknown name, and for "dnn" in a build without oneDNN.  Sets OpenBLAS to
+   one thread unless the environment says otherwise. */
 const gt_kernels *gt_kernels_find(const char *name);
-/* The core OpenBLAS picked ("SkylakeX") and whether an environment variable pinned it to less than the CPU has (a warning is due). */
+/* The core type that OpenBLAS selected ("SkylakeX"), and whether an environment variable pins it
+   below the set in use (the caller should warn). */
 const char *gt_kernels_blas_core(void);
 bool gt_kernels_blas_pinned(void);
 /* oneDNN's version ("2.6.3"), or NULL: not in this build. */

@@ -18,12 +18,13 @@ gt_ns gt_now(void) {
   static atomic_int_least64_t start = -1;
   int64_t now = monotonic(), first = atomic_load_explicit(&start, memory_order_relaxed);
   if (first >= 0) return now - first;
-  /* Whoever is first starts the clock; a thread that loses the race reads the winner's start, possibly a little later than its own now. */
+  /* The first caller starts the clock.  A thread that loses the race uses the winner's start, which
+     may be slightly later than its own `now`. */
   if (atomic_compare_exchange_strong(&start, &first, now)) return 0;
   return now > first ? now - first : 0;
 }
 
-/* The kernel's default slack of 50 us is longer than the first waits. */
+/* The kernel's default timer slack of 50 us is longer than the first waits of a backoff. */
 void gt_sleep(gt_ns ns) {
   static _Thread_local bool slack_is_set;
   if (!slack_is_set) {

@@ -1,5 +1,5 @@
-/* Drills: places where a test makes the process die as if its node had lost power, or a thread wait as
-   if its disk did not answer. */
+/* Fail points for tests: the process dies as if its node had lost power, or a thread hangs as if
+   its disk did not answer. */
 #include "geotrain/base.h"
 
 #include <signal.h>
@@ -12,7 +12,7 @@ static _Noreturn void hang(void) {
   for (;;) gt_sleep(3600 * GT_SECOND);
 }
 
-/* One point is named a run, so one counter serves. */
+/* A run names one point at most, so one counter is enough. */
 void gt_failpoint(const char *name) {
   static atomic_long passed;
   const char *armed = getenv("GEOTRAIN_FAILPOINT");

@@ -1,4 +1,4 @@
-/* The names of the families' members. */
+/* The names of the variants in each list. */
 #include "geotrain/base_families.h"
 
 #include <stddef.h>

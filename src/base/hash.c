@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A digest that cannot be computed has no value that callers could go on with. */
+/* Callers cannot continue without the digest, so a failure ends the process. */
 void gt_sha256_hex(const void *data, size_t size, char hex[GT_SHA256_HEX]) {
   unsigned char digest[EVP_MAX_MD_SIZE];
   unsigned length = 0;

@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A process that never learns its role speaks for itself, as plain commands do. */
+/* Before gt_log_identity is called, the process prints the lines of gt_log_job (plain commands
+   never call it). */
 static struct {
   char who[64];
   bool speaks_for_job;
@@ -21,7 +22,7 @@ void gt_log_threshold(gt_log_level level) {
   identity.threshold = level;
 }
 
-/* One fwrite a line, so that lines of ranks and threads do not mix. */
+/* One fwrite per line, so that lines of different ranks and threads do not mix. */
 static void print_line(const char *who, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
 static void print_line(const char *who, const char *format, va_list args) {
   char line[2 * GT_ERROR_TEXT_MAX];

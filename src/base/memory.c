@@ -22,7 +22,8 @@ static _Noreturn void out_of_memory(size_t count, size_t size) {
 void *gt_alloc(size_t count, size_t size) {
   size_t bytes;
   if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX - HUGE_PAGE) out_of_memory(count, size);
-  /* Large arrays are walked from end to end: in huge pages, where the kernel has them, that takes a fraction of the address translations. */
+  /* Large arrays are read from end to end.  Huge pages, if the kernel provides them, need far fewer
+     address translations. */
   const size_t alignment = bytes >= LARGE ? HUGE_PAGE : ALIGNMENT;
   bytes = bytes == 0 ? alignment : (bytes + alignment - 1) / alignment * alignment;
   void *memory = aligned_alloc(alignment, bytes);

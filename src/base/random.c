@@ -36,7 +36,8 @@ double gt_rng_normal(gt_rng *rng) {
 }
 
 uint64_t gt_rng_below(gt_rng *rng, uint64_t n) {
-  uint64_t reject = (UINT64_C(0) - n) % n; /* 2^64 mod n: the rest is a whole number of times n */
+  /* 2^64 mod n: the number of the other values is a multiple of n */
+  uint64_t reject = (UINT64_C(0) - n) % n;
   for (;;) {
     uint64_t x = gt_rng_u64(rng);
     if (x >= reject) return x % n;

@@ -1,4 +1,4 @@
-/* Signals: a stop is asked for by SIGUSR1, SIGTERM or SIGINT and seen at the next step. */
+/* Signals: SIGUSR1, SIGTERM or SIGINT request a stop, which takes effect at the next step. */
 #include "geotrain/base.h"
 
 #include <signal.h>
@@ -9,7 +9,7 @@ static void remember(int number) {
   if (first_signal == 0) first_signal = number;
 }
 
-/* SA_RESTART: a stop interrupts no read, write or wait of ours or of a library. */
+/* SA_RESTART: these signals interrupt no read, write or wait, neither ours nor a library's. */
 void gt_stop_install(void) {
   static const int numbers[] = {SIGUSR1, SIGTERM, SIGINT};
   struct sigaction action = {.sa_handler = remember, .sa_flags = SA_RESTART};

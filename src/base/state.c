@@ -1,4 +1,4 @@
-/* Named state: lists of named arrays, lent for saving and looked up after reading. */
+/* Named state: lists of named arrays, borrowed for saving and looked up after loading. */
 #include "geotrain/base.h"
 
 #include <stdio.h>
@@ -14,7 +14,8 @@ size_t gt_type_size(gt_type type) {
   return sizes[type];
 }
 
-/* Names are written by the program: one that does not fit or is there already would lose state in a checkpoint. */
+/* Names come from the program.  A name that is too long or already in the list is a bug: a
+   checkpoint would lose state. */
 void gt_state_add(gt_state *state, const char *prefix, const char *name, gt_type type, void *data, size_t count) {
   if (strlen(prefix) + strlen(name) >= sizeof(((gt_state_item *)0)->name))
     gt_bug("the name of state item \"%s%s\" is longer than 95 bytes", prefix, name);

@@ -9,7 +9,8 @@
 static void (*bug_handler)(const char *text);
 static _Thread_local char last_error[GT_ERROR_TEXT_MAX];
 
-/* An error is one sentence on one line: what others' libraries put in ends up in logs and records. */
+/* An error is kept on one line: texts from libraries may contain line breaks, and errors go into
+   logs and records. */
 static void flatten(char *text) {
   for (char *c = text; *c; c++) {
     if (*c == '\n' || *c == '\r' || *c == '\t') *c = ' ';
@@ -22,13 +23,13 @@ static const char *base_name(const char *path) {
 }
 
 gt_status gt_fail(gt_status code, const char *file, int line, const char *format, ...) {
-  char text[GT_ERROR_TEXT_MAX]; /* apart from last_error, which the arguments may quote */
+  char text[GT_ERROR_TEXT_MAX]; /* not last_error itself: the arguments may point to it */
   va_list args;
   va_start(args, format);
   int length = vsnprintf(text, sizeof text, format, args);
   va_end(args);
   if (length < 0) snprintf(text, sizeof text, "an error whose text could not be formatted");
-  /* Only our own faults name a place in the source: users have no use for it elsewhere. */
+  /* Only internal faults name a source line; in other errors it is of no use to users. */
   if (code == GT_ERR_FAULT && length >= 0 && (size_t)length < sizeof text) {
     snprintf(text + length, sizeof text - (size_t)length, " (%s:%d)", base_name(file), line);
   }

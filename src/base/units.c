@@ -12,7 +12,7 @@ typedef struct {
   double factor;
 } unit;
 
-/* Smallest first: printing takes the largest that leaves a number of at least one. */
+/* Smallest first: printing uses the largest unit that gives a value of at least 1. */
 static const unit rate_units[] = {{"bit/s", 1}, {"kbit/s", 1e3}, {"Mbit/s", 1e6}, {"Gbit/s", 1e9}, {"Tbit/s", 1e12}, {NULL, 0}};
 static const unit time_units[] = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"min", 60}, {"h", 3600}, {"d", 86400}, {NULL, 0}};
 static const unit size_units[] = {{"B", 1},      {"kB", 1e3},     {"KB", 1e3},     {"MB", 1e6},     {"GB", 1e9}, {"TB", 1e12},
@@ -29,7 +29,7 @@ static gt_status refuse(const char *text, const char *kind, const char *example,
                  names, example);
 }
 
-/* strtod alone would take "inf", "0x10" and a sign. */
+/* strtod alone would accept "inf", "0x10" and a sign. */
 static gt_status parse(const char *text, const char *kind, const char *example, const unit *units, double *out) {
   if (!text || !(isdigit((unsigned char)text[0]) || text[0] == '.') || strpbrk(text, "xX")) return refuse(text, kind, example, units);
   char *end;
@@ -58,7 +58,8 @@ gt_status gt_parse_size_bytes(const char *text, double *out) {
   return parse(text, "size", "1 GiB", size_units, out);
 }
 
-/* The smallest unit counts whole things (bits, bytes); `whole` says so.  0.99995 keeps "1000.0 kbit/s" from being printed for 1 Mbit/s. */
+/* whole: the smallest unit (bits, bytes) is printed without decimals.  The factor 0.99995 prints 1
+   Mbit/s instead of "1000.0 kbit/s". */
 static char *format_in(char *buf, size_t size, double value, const unit *units, bool whole) {
   const unit *best = units;
   for (const unit *u = units; u->name; u++) {
@@ -92,7 +93,7 @@ static size_t least(size_t a, size_t b) {
   return a < b ? a : b;
 }
 
-/* Edit distance with transpositions of neighbours (optimal string alignment), letters' case ignored. */
+/* Edit distance with transpositions of neighbours (optimal string alignment), ignoring case. */
 static size_t distance(const char *a, const char *b) {
   size_t n = strlen(a), m = strlen(b);
   if (n > NAME_LIMIT || m > NAME_LIMIT) return SIZE_MAX;
@@ -112,7 +113,7 @@ static size_t distance(const char *a, const char *b) {
   return above[m];
 }
 
-/* Near: a third of the name wrong, and one edit always. */
+/* Near: at most 1 + length / 3 edits, and fewer edits than the known name has characters. */
 const char *gt_nearest(const char *name, const char *const *known, size_t n) {
   size_t best = 1 + strlen(name) / 3 + 1;
   const char *nearest = NULL;

@@ -1,10 +1,10 @@
-/* The area under the ROC curve by ranks, and the scores that a model of two classes ranks by. */
+/* The area under the ROC curve from ranks, and the scores of a model of two classes. */
 #include <math.h>
 #include <string.h>
 
 #include "geotrain/nn.h"
 
-/* A float's order as that of an unsigned number; both zeros are the same. */
+/* Maps a float to an unsigned number with the same order.  Both zeros map to the same number. */
 static uint32_t key_of(float score) {
   uint32_t bits;
   score += 0.0F;
@@ -12,7 +12,8 @@ static uint32_t key_of(float score) {
   return bits & 0x80000000U ? ~bits : bits | 0x80000000U;
 }
 
-/* Keys that differ at `bit` and below only, in place: those without the bit go in front of the others, then each half by the next bit. */
+/* Sorts keys that differ only in `bit` and lower bits, in place: keys without the bit are moved to
+   the front, then each half is sorted by the next bit. */
 static void sort(uint32_t *keys, size_t n, uint32_t bit) {
   while (n > 1 && bit) {
     size_t low = 0, high = n;
@@ -32,7 +33,7 @@ static void sort(uint32_t *keys, size_t n, uint32_t bit) {
   }
 }
 
-/* Over all pairs: 2 where the positive is above the negative, 1 where they are equal. */
+/* The sum over all pairs: 2 if the positive is above the negative, 1 if they are equal. */
 static uint64_t pairs_won(const uint32_t *positives, size_t npositives, const uint32_t *negatives, size_t nnegatives) {
   uint64_t won = 0;
   size_t below = 0, upto = 0;

@@ -30,7 +30,7 @@ static void open_arrays(gt_graph *graph) {
                               .nbuffer_views = graph->buffers.n};
 }
 
-/* Ids are no images, nor the other way round. */
+/* Checks that the samples are of the kind that the model takes: ids or images. */
 static gt_status check_kind(const gt_model *model, const gt_sample_shape *shape) {
   if (model->ids && shape->features == 0)
     return GT_FAIL(GT_ERR_DATA, "samples are images of %zu x %zu x %zu; model %s takes ids, so a data set of ids is needed", shape->h, shape->w,

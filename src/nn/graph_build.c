@@ -1,4 +1,5 @@
-/* How models grow a graph: operations at the end, tensors in the order in which they are named, extents followed. */
+/* Builds a graph: appends operations, adds tensors in the order in which they are named, and tracks
+   the shape. */
 #include <stdio.h>
 
 #include "graph.h"
@@ -19,7 +20,7 @@ gt_op *gt_graph_append(gt_graph *graph, const gt_op_kind *kind, const char *name
   return op;
 }
 
-/* All arrays have the room of the last. */
+/* The arrays share one capacity, which GT_GROW updates with the last of them. */
 static void *grown(void *array, size_t capacity, size_t size) {
   return gt_grown(array, &capacity, 16, size);
 }
@@ -107,7 +108,7 @@ static gt_layer_spec layer_of(const gt_graph *graph, const gt_op *op, bool linea
 }
 
 void gt_graph_open_layer(gt_graph *graph, gt_op *op, bool linear) {
-  if (!graph->kernels) return; /* arrays alone */
+  if (!graph->kernels) return; /* arrays only */
   op->spec = layer_of(graph, op, linear);
   const gt_choice *choice = graph->choices ? gt_choices_find(graph->choices, &op->spec, graph->batch) : NULL;
   op->layer = gt_layer_create(graph->kernels, &graph->context, &op->spec, choice ? choice->ways : NULL);

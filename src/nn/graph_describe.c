@@ -1,10 +1,10 @@
-/* What a graph is made of, in words. */
+/* Describes a graph: its kernels as text, its hash, its operation count. */
 #include <stdio.h>
 #include <string.h>
 
 #include "graph.h"
 
-/* Adds "conv=dnn/bf16 " unless it is there. */
+/* Adds an entry such as "conv=dnn/bf16 " unless the text has it already. */
 static void add_entry(gt_graph *graph, const char *kind, const char *family, gt_precision type) {
   char entry[48], *text = graph->kernels_text;
   snprintf(entry, sizeof entry, "%s=%s%s ", kind, family, type == GT_BF16 ? "/bf16" : "");
@@ -56,7 +56,8 @@ size_t gt_graph_flops(const gt_graph *graph) {
   for (size_t i = 0; i < graph->nops; i++) {
     const gt_op *op = &graph->ops[i];
     const size_t macs = op->kind->macs ? op->kind->macs(op) : 0;
-    flops += 2 * macs * (op->input == GT_SAMPLES ? 2 : 3); /* nobody needs the gradient of the samples */
+    /* The gradient of the samples is not computed. */
+    flops += 2 * macs * (op->input == GT_SAMPLES ? 2 : 3);
   }
   return flops;
 }

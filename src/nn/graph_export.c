@@ -1,4 +1,5 @@
-/* Tensors as PyTorch knows them.  Here convolutions lie (R,S,C,K) and rows behind images in (H,W,C) order; there (K,C,R,S) and (C,H,W). */
+/* Exports tensors in PyTorch's layouts.  Here convolutions are (R,S,C,K), and rows of linear layers
+   behind images are in (H,W,C) order; in PyTorch they are (K,C,R,S) and (C,H,W). */
 #include <string.h>
 
 #include "graph.h"

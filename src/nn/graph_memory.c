@@ -1,10 +1,12 @@
-/* Places for activations and scratch, planned once.  Moments: operation i runs forward at i, the loss at n, operation i backward at 2n - i.  An output lives from
-   its forward to its backward pass, that of the model to the end; a gradient from its writer's backward pass to its reader's, so that gradients of distant layers share a place. */
+/* Plans the memory of activations and scratch once.  Times: operation i runs forward at i, the loss
+   at n, operation i backward at 2n - i.  An output is in use from its forward to its backward pass,
+   the model's output to the end.  A gradient is in use from the backward pass that writes it to the
+   one that reads it, so that gradients of distant layers share memory. */
 #include "graph.h"
 
 #define NONE SIZE_MAX
 
-/* Of one operation: tickets of the arena. */
+/* Readers and arena tickets of one operation. */
 typedef struct {
   size_t readers[2]; /* operations that read the output */
   size_t nreaders;
@@ -30,14 +32,16 @@ static void find_readers(const gt_graph *graph, places *p) {
     if (p[i].nreaders == 2 && !graph->ops[i].kind->adds_gradients) gt_bug("two operations read %s, which adds no gradients", graph->ops[i].name);
 }
 
-/* Whether the operation works where its input lies (back: where its own gradient lies). */
+/* Whether the operation writes its output over its input (back: the gradient of its input over the
+   gradient of its output). */
 static bool in_place(const gt_graph *graph, const places *p, size_t i, bool back) {
   const gt_op *op = &graph->ops[i];
   if (op->input == GT_SAMPLES || p[op->input].nreaders != 1 || op->in_type != op->type) return false;
   return op->kind->in_place || (back && op->kind->in_place_back);
 }
 
-/* Whatever works in the same place behind a ReLU must leave its signs, by which its gradient is masked. */
+/* An operation that works in place behind a ReLU must keep the signs of the ReLU's output, which
+   mask its gradient. */
 static void check_masks(const gt_graph *graph, const places *p, size_t reader) {
   if (graph->ops[reader].kind->keeps_signs) return;
   for (size_t i = reader; in_place(graph, p, i, false);) {
@@ -47,7 +51,8 @@ static void check_masks(const gt_graph *graph, const places *p, size_t reader) {
   }
 }
 
-/* Nobody asks for the gradient of the samples, so what is written with it is not. */
+/* The gradient of the samples is not computed.  So backward_input is not called for an operation on
+   the samples, and its parameters need backward_weight. */
 static void check_gradients(const gt_op *op) {
   if (op->input == GT_SAMPLES && op->weight != GT_NO_VIEW && !op->kind->backward_weight)
     gt_bug("%s reads the samples, and writes its gradients only beside that of what it reads", op->name);
@@ -62,7 +67,7 @@ static void check(const gt_graph *graph, const places *p) {
 
 static void reserve(gt_graph *graph, places *p) {
   const size_t n = graph->nops;
-  size_t scores = n - 1; /* the operation in whose output the model's lies */
+  size_t scores = n - 1; /* the operation whose output memory holds the model's output */
   while (in_place(graph, p, scores, false)) scores = graph->ops[scores].input;
   for (size_t i = 0; i < n; i++) {
     const gt_op *op = &graph->ops[i];
@@ -71,7 +76,7 @@ static void reserve(gt_graph *graph, places *p) {
     p[i].index = op->kind->has_index ? gt_arena_reserve(graph->arena, graph->batch_max * op->out) : NONE;
     p[i].state = op->kind->state ? gt_arena_reserve(graph->arena, op->kind->state(op, graph->batch_max)) : NONE;
   }
-  for (size_t i = n; i-- > 0;) { /* a reader comes before what it reads */
+  for (size_t i = n; i-- > 0;) { /* readers come before what they read */
     const size_t parts = p[i].nreaders ? p[i].nreaders : 1;
     for (size_t k = 0; k < parts; k++) {
       const size_t reader = p[i].nreaders ? p[i].readers[k] : n; /* n: the loss */
@@ -79,7 +84,8 @@ static void reserve(gt_graph *graph, places *p) {
         p[i].dy[k] = p[reader].dy[0];
         continue;
       }
-      /* As long as anything may work in it: at most down to the first operation of a chain that works in place. */
+      /* In use as long as any operation of an in-place chain may use it: at most down to the first
+         operation of the chain. */
       size_t last = i;
       while (in_place(graph, p, last, true)) last = graph->ops[last].input;
       p[i].dy[k] = gt_arena_reserve_span(graph->arena, floats_of(graph, &graph->ops[i]), 2 * n - reader, 2 * n - last);
@@ -87,7 +93,7 @@ static void reserve(gt_graph *graph, places *p) {
   }
 }
 
-/* The gradient that operation i writes for what it reads. */
+/* Where operation `reader` writes the gradient of its input `of`. */
 static void *gradient_for(const gt_graph *graph, const places *p, size_t of, size_t reader) {
   if (of == GT_SAMPLES) return NULL;
   const size_t part = p[of].readers[0] == reader ? 0 : 1;

@@ -31,7 +31,8 @@ static void progress(const gt_graph *graph) {
   if (graph->progress) graph->progress(graph->progress_context);
 }
 
-/* Tensors lie in the order of the operations: behind this one's first, all gradients are final. */
+/* Tensors are stored in the order of the operations: from the first tensor of this operation on,
+   all gradients are final. */
 static void tell_gradients(const gt_graph *graph, const gt_op *op) {
   if (graph->gradients && op->weight != GT_NO_VIEW) graph->gradients(graph->gradients_context, graph->params.views[op->weight].offset);
 }

@@ -1,12 +1,14 @@
-/* DeepFM (Guo, Tang, Ye, Li and He 2017, eq. 1): one logit, of a factorization machine plus a multilayer perceptron on the same vectors of ids, for the second of two
-   classes.  The paper's 400-400-400 and vectors of 10 unless the job says otherwise; without its dropout. */
+/* DeepFM (Guo, Tang, Ye, Li and He 2017, eq. 1): one logit, for the second of two classes: the sum
+   of a factorization machine and of a multilayer perceptron on the same vectors of ids.  The
+   paper's layers of 400-400-400 and vectors of 10 unless the job sets others; without its
+   dropout. */
 #include <stdio.h>
 
 #include "graph.h"
 
 #define DEVIATION 0.01
 
-/* Widths beyond it are slips of the hand, and products of them stay far from overflow. */
+/* Larger widths are typing errors.  Products of widths within the limit do not overflow. */
 #define WIDTH_MAX 65536
 
 static gt_status check(const gt_sample_shape *shape, const gt_model_options *options) {

@@ -1,5 +1,6 @@
-/* A model of any size at next to no computation: a linear classifier, which learns, and parameters that only travel.  It plays large models where bytes count
-   and arithmetic does not: on emulated links, under the virtual clock, in the planner's checks. */
+/* A model of any size with almost no computation: a linear classifier, which learns, and parameters
+   that are only communicated.  It stands for large models where only the number of bytes matters:
+   on emulated links, under the virtual clock, in the planner's checks. */
 #include "graph.h"
 
 static gt_status build(gt_graph *graph, const gt_sample_shape *shape, const gt_model_options *options) {

@@ -1,6 +1,7 @@
-/* ResNet-18 for small images (He, Zhang, Ren and Sun 2016, 4.2's stem with the blocks of table 1): a 3x3 convolution of 64 channels, four stages of two basic
-   blocks, the mean, a linear layer; 11,173,962 parameters for 10 classes of colour images.  A block whose shape changes has a 1x1 convolution beside it (option B).
-   Tensors are named as in torchvision. */
+/* ResNet-18 for small images (He, Zhang, Ren and Sun 2016: the stem of section 4.2 with the blocks
+   of table 1): a 3x3 convolution of 64 channels, four stages of two basic blocks, the mean, a
+   linear layer; 11,173,962 parameters for 10 classes of colour images.  A block that changes the
+   shape has a 1x1 convolution in its shortcut (option B).  Tensors are named as in torchvision. */
 #include <stdio.h>
 
 #include "graph.h"

@@ -1,4 +1,4 @@
-/* The model as the job describes it. */
+/* The graph spec of a job's model. */
 #include "geotrain/nn.h"
 
 gt_graph_spec gt_graph_spec_of(const gt_job *job) {

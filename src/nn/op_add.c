@@ -1,4 +1,4 @@
-/* The sum of what two operations give, in float32. */
+/* The sum of the outputs of two operations, in float32. */
 #include <string.h>
 
 #include "graph.h"

@@ -1,5 +1,7 @@
-/* Convolution: with bias and initial values as PyTorch's Conv2d (Kaiming uniform with a = sqrt(5), which is uniform in 1/sqrt(fan_in), bias alike), or plain, for
-   what a normalisation follows, with those of He et al. 2015: normal with standard deviation sqrt(2 / fan_out), as torchvision's ResNet. */
+/* Convolution.  With bias: initial values as in PyTorch's Conv2d (Kaiming uniform with a = sqrt(5),
+   that is, uniform within 1/sqrt(fan_in); the same for the bias).  Plain, before a normalisation:
+   initial values of He et al. 2015, normal with standard deviation sqrt(2 / fan_out), as in
+   torchvision's ResNet. */
 #include <math.h>
 
 #include "graph.h"

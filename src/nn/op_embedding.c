@@ -1,5 +1,6 @@
-/* A vector of an id's own for each id of a sample.  Only rows of ids in the batch have a gradient: those of the batch before are set to zero again, so that a step costs
-   what its batch has and not what the table has. */
+/* Embedding: a vector for each id of a sample.  Only rows of ids in the batch have a gradient.  The
+   rows of the previous batch are set to zero again, so that the cost of a step depends on the size
+   of the batch and not on that of the table. */
 #include <string.h>
 
 #include "graph.h"

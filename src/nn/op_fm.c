@@ -1,5 +1,6 @@
-/* A factorization machine (Rendle 2010) over the vectors that an embedding gives: bias, a weight of each id, and the inner products of all pairs of a sample's vectors.
-   Bias and weights begin at zero, as in libFM (Rendle 2012). */
+/* A factorization machine (Rendle 2010) over the vectors of an embedding: bias, a weight for each
+   id, and the inner products of all pairs of a sample's vectors.  Bias and weights start at zero,
+   as in libFM (Rendle 2012). */
 #include "graph.h"
 
 static void forward(const gt_op *op, const gt_pass *p) {
@@ -15,7 +16,7 @@ static void backward_weight(const gt_op *op, const gt_pass *p) {
   p->kernels->fm_backward_weight(p->dw, p->db, p->a->dy, p->samples, p->n, op->table.fields);
 }
 
-/* A square of every number. */
+/* One square per number of the vectors. */
 static size_t macs(const gt_op *op) {
   return op->in;
 }

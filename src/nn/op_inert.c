@@ -1,12 +1,13 @@
-/* Parameters that do nothing: the input passes through, the gradient is zero.  They are there to be sent. */
+/* Parameters without effect: the input passes through, the gradient is zero.  They exist only to be
+   communicated. */
 #include <string.h>
 
 #include "graph.h"
 
-/* Small, so that decay and means of models have something to work on. */
+/* Small but not zero, so that weight decay and means of models change them. */
 #define BOUND 0.01
 
-/* In place behind another operation: there is nothing to copy. */
+/* In place, there is nothing to copy. */
 static void pass_on(float *to, const float *from, size_t n) {
   if (to != from) memcpy(to, from, n * sizeof *to);
 }

@@ -1,4 +1,5 @@
-/* Linear layer with bias.  Initial values as PyTorch's Linear: uniform in 1/sqrt(inputs), bias alike. */
+/* Linear layer with bias.  Initial values as in PyTorch's Linear: uniform within 1/sqrt(inputs),
+   the same for the bias. */
 #include <math.h>
 
 #include "graph.h"

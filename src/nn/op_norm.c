@@ -1,5 +1,6 @@
-/* Batch normalisation (Ioffe and Szegedy 2015), with the sum of a residual block and the ReLU behind it (He et al. 2016) in the same pass over memory.
-   Initial values as PyTorch's BatchNorm2d: weight 1, bias 0, running mean 0 and variance 1, momentum 0.1, epsilon 1e-5. */
+/* Batch normalisation (Ioffe and Szegedy 2015), with the following sum of a residual block and ReLU
+   (He et al. 2016) in the same pass over memory.  Initial values as in PyTorch's BatchNorm2d:
+   weight 1, bias 0, running mean 0 and variance 1, momentum 0.1, epsilon 1e-5. */
 #include "graph.h"
 
 #define EPSILON  1e-5F
@@ -19,7 +20,7 @@ static void forward(const gt_op *op, const gt_pass *p) {
     p->kernels->norm_infer(p->a->y, p->x, p->second, p->w, p->b, mean, var, &s, p->work);
 }
 
-/* The gradient of a single value that is read in one place goes where this operation's own gradient lay. */
+/* dx is dy if no other operation reads the input (in_place_back). */
 static void backward_input(const gt_op *op, const gt_pass *p) {
   const gt_norm_shape s = shape_of(op, p->n);
   p->kernels->norm_backward(p->dx, p->dsecond, p->dw, p->db, p->a->dy, p->a->dy2, p->a->y, p->x, p->w, p->b, p->a->state, &s, p->work);

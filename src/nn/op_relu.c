@@ -1,4 +1,4 @@
-/* ReLU, in place: its gradient needs the output alone. */
+/* ReLU, in place: its gradient needs only the output. */
 #include "graph.h"
 
 static void forward(const gt_op *op, const gt_pass *p) {

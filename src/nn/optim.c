@@ -1,10 +1,10 @@
-/* What all optimizers share: state arrays, the step count, the schedule. */
+/* Shared by all optimizers: state arrays, the step count, the schedule. */
 #include "optim.h"
 
 #define TABLE(constant, name, table) [constant] = &table,
 static const gt_optim_kind *const kinds[] = {GT_OPTIMIZERS(TABLE)};
 
-#define PARTS 6 /* step, share and end of the part before and of the one now */
+#define PARTS 6 /* step, share and end of the previous part and of the current one */
 
 struct gt_optim {
   const gt_optim_kind *kind;
@@ -12,7 +12,7 @@ struct gt_optim {
   size_t n;
   int64_t steps;
   float *state[GT_OPTIM_STATES];
-  double parts[PARTS]; /* of the schedule, as they are saved */
+  double parts[PARTS]; /* parts of the schedule, as saved */
 };
 
 static bool spec_uses(const gt_optim_spec *spec, size_t i) {
@@ -49,7 +49,7 @@ void gt_optim_close(gt_optim *optim) {
   gt_free(optim);
 }
 
-/* Whether every state array that the kind needs is there: not in a simulation. */
+/* Whether all state arrays of this kind are allocated (not in a simulation). */
 static bool has_memory(const gt_optim *optim) {
   for (size_t i = 0; i < GT_OPTIM_STATES; i++)
     if (uses(optim, i) && !optim->state[i]) return false;
@@ -78,7 +78,7 @@ gt_lr_schedule *gt_optim_schedule(gt_optim *optim) {
   return &optim->spec.schedule;
 }
 
-/* A schedule that is as the job says needs no place. */
+/* A schedule that gt_lr_spread has not changed is given by the job and not saved. */
 static void save_schedule(gt_optim *optim, gt_state *state) {
   const gt_lr_part *parts[] = {&optim->spec.schedule.before, &optim->spec.schedule.now};
   if (parts[1]->end == 0) return;

@@ -1,4 +1,4 @@
-/* The optimizers from inside: those of GT_OPTIMIZERS. */
+/* Internals of the optimizers in GT_OPTIMIZERS. */
 #ifndef GEOTRAIN_NN_OPTIM_H
 #define GEOTRAIN_NN_OPTIM_H
 
@@ -8,22 +8,25 @@
 
 typedef struct {
   const char *name;
-  const char *states[GT_OPTIM_STATES]; /* names of the state arrays; NULL: fewer */
+  const char *states[GT_OPTIM_STATES]; /* names of the state arrays; NULL: not used */
   /* Whether this spec uses a state array (SGD without momentum has none); NULL: always. */
   bool (*uses)(const gt_optim_spec *spec, size_t state);
-  /* One step over n elements at rate lr; step counts from 1.  acc may be NULL; state holds what `uses`.  params and acc get the very same update:
-     it is rounded once, to a float, before it is added to either. */
+  /* One step over n elements at rate lr; step counts from 1.  acc may be NULL; state holds the
+     arrays in use.  params and acc get exactly the same update: it is rounded once, to a float,
+     before it is added to either. */
   void (*step)(const gt_optim_spec *spec, double lr, int64_t step, size_t n, float *params, const float *grads, float *acc,
                float *const state[GT_OPTIM_STATES]);
 } gt_optim_kind;
 
-/* One step of Adam: rate = lr / (1 - beta1^t), scale = 1 / sqrt(1 - beta2^t); l2: decay in the gradient, shrink: decay apart. */
+/* Constants of one step of Adam: rate = lr / (1 - beta1^t), scale = 1 / sqrt(1 - beta2^t); l2:
+   decay added to the gradient; shrink: decoupled decay. */
 typedef struct {
   float rate, scale, beta1, beta2, epsilon, l2, shrink;
 } gt_adam_constants;
 
-/* The updates, compiled for each instruction set from isa/optim.c without contraction: the same bits at every one.  An update is rounded once and is then the
-   same number to w and to acc, which may be NULL. */
+/* The updates, compiled for each instruction set from isa/optim.c without contraction, so that all
+   sets give the same bits.  An update is rounded once, and the same number is added to w and acc,
+   which may be NULL. */
 typedef struct {
   void (*plain)(float lr, float decay, size_t n, float *restrict w, const float *restrict g, float *restrict acc);
   void (*heavy)(float lr, float decay, float m, size_t n, float *restrict w, const float *restrict g, float *restrict acc, float *restrict v);

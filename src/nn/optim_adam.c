@@ -1,4 +1,5 @@
-/* Adam (Kingma and Ba 2015, Alg. 1) with L2 decay in the gradient, and AdamW (Loshchilov and Hutter 2019, Alg. 2) with decay apart. */
+/* Adam (Kingma and Ba 2015, Alg. 1) with L2 decay in the gradient, and AdamW (Loshchilov and Hutter
+   2019, Alg. 2) with decoupled decay. */
 #include <math.h>
 
 #include "optim.h"

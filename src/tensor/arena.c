@@ -1,5 +1,7 @@
-/* Memory planned once: requests first, one block after, so that nothing is allocated in the step loop.  What is never in use at the same moment may
-   share a place: the largest request first, each at the lowest place that is free for as long as it lasts (Pisarchyk and Lee 2020, greedy by size). */
+/* Memory planned once: all requests first, then one block, so that nothing is allocated in the step
+   loop.  Requests that are never in use at the same time may share memory: the largest is placed
+   first, each at the lowest offset that is free for its whole life (Pisarchyk and Lee 2020, greedy
+   by size). */
 #include <stdlib.h>
 
 #include "geotrain/tensor.h"
@@ -46,7 +48,8 @@ static int lower_first(const void *a, const void *b) {
   return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-/* The lowest gap among what is placed and in use meanwhile; `busy` has room for all of these. */
+/* The lowest gap between the placed requests that are in use at the same time as s.  `busy` has
+   room for nplaced pointers. */
 static size_t place(span *const *placed, size_t nplaced, const span *s, const span **busy) {
   size_t n = 0, at = 0;
   for (size_t i = 0; i < nplaced; i++)

@@ -14,14 +14,15 @@ GT_INLINE gt_vf gt_widen(gt_vh h) {
   return (gt_vf)(__builtin_convertvector(h, gt_vu) << 16);
 }
 
-/* To nearest, ties to even.  A NaN whose payload lies below would become an infinity: it keeps its upper half and gets a bit there. */
+/* Rounds to nearest, ties to even.  A NaN keeps its upper half and gets the quiet bit: if its
+   payload is only in the lower half, it would become an infinity. */
 GT_INLINE gt_vh gt_narrow(gt_vf v) {
   const gt_vu bits = (gt_vu)v, nan = (gt_vu)((gt_vi)(bits & 0x7fffffffU) > 0x7f800000);
   const gt_vu rounded = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16, quiet = (bits >> 16) | 0x40U;
   return __builtin_convertvector((rounded & ~nan) | (quiet & nan), gt_vh);
 }
 
-/* GT_LANES values of a row at element i, as `type` has them. */
+/* GT_LANES values of `type`, starting at element i. */
 GT_INLINE gt_vf gt_load(const void *x, size_t i, gt_precision type) {
   return type == GT_BF16 ? gt_widen(*(const gt_vh *)((const gt_bf16 *)x + i)) : *(const gt_vf *)((const float *)x + i);
 }

@@ -1,4 +1,4 @@
-/* Choices of ways: a list of layers, and the text that is kept and handed on. */
+/* Choices of ways: a list of layers, and its text form for files and other ranks. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "kernels.h"
 
 #include <cblas.h>
-#undef I /* complex.h takes the letter that linear layers count inputs by */
+#undef I /* complex.h defines I, here the number of inputs of a linear layer */
 
 /* ---- the list ---- */
 
@@ -95,7 +95,7 @@ static bool read_way(const char *name, gt_way *way) {
   return false;
 }
 
-/* The layer in front of the colon. */
+/* Parses the layer, the text before the colon. */
 static bool read_layer(const char *line, gt_layer_spec *layer, size_t *batch) {
   gt_conv_shape *s = &layer->conv.shape;
   int bias, gradient, at = 0;

@@ -1,11 +1,11 @@
-/* Which taps of a window lie in the image: what unfolding and folding share. */
+/* The taps of a window that lie in the image; used by im2col and col2im. */
 #ifndef GEOTRAIN_TENSOR_COLUMNS_H
 #define GEOTRAIN_TENSOR_COLUMNS_H
 
 #include "geotrain/tensor.h"
 
-/* Of output row p and column q, kernel row r: the taps [*first, *last) that lie in the image; false
-   when none do. */
+/* For output row p and column q and kernel row r: the taps [*first, *last) that lie in the image;
+   false if there are none. */
 static inline bool gt_taps(const gt_conv_shape *s, size_t p, size_t q, size_t r, size_t *first, size_t *last) {
   const size_t i = p * s->stride + r, j = q * s->stride, behind = s->W + s->pad;
   if (i < s->pad || i - s->pad >= s->H) return false;

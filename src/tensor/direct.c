@@ -1,4 +1,5 @@
-/* Direct convolution for few channels, where a GEMM's blocks are mostly empty: which shapes it takes, and how operands are laid out for it. */
+/* Direct convolution for few channels, where a GEMM's blocks are mostly empty: the supported shapes
+   and the layout of the operands. */
 #include <string.h>
 
 #include "kernels.h"
@@ -27,7 +28,7 @@ static gt_direct direct_of(const gt_conv_shape *s) {
   };
 }
 
-/* The image with its zero border: x itself when there is none, else a copy at `to`. */
+/* The image with its zero border: x itself if there is no padding, else a copy at `to`. */
 static const float *pad(float *to, const float *x, const gt_conv_shape *s) {
   if (s->pad == 0) return x;
   const size_t border = s->pad * s->C, inner = s->W * s->C, row = inner + 2 * border;
@@ -42,7 +43,8 @@ static const float *pad(float *to, const float *x, const gt_conv_shape *s) {
   return to;
 }
 
-/* Channels up to 16, or whole vectors of them but not so many that a GEMM is better; the window must fit the first cache with its weights. */
+/* At most 16 output channels, or 32 in whole vectors; with more, a GEMM is faster.  The window and
+   its weights must fit into the first-level cache. */
 bool gt_direct_serves(const gt_conv_shape *s) {
   const bool few = s->K <= 16 || (s->K <= 32 && s->K % 16 == 0);
   return few && s->C <= 32 && s->R * s->S * s->C <= 800;

@@ -1,4 +1,4 @@
-/* The direct convolution: geometry with padding taken away, and the slots that it fills. */
+/* The direct convolution: the geometry of padded images, and the functions for kernel tables. */
 #ifndef GEOTRAIN_TENSOR_DIRECT_H
 #define GEOTRAIN_TENSOR_DIRECT_H
 
@@ -8,17 +8,18 @@
 typedef struct {
   size_t R, L, K, P, Q;
   size_t Kp, Lp;             /* K and L rounded up to whole vectors */
-  size_t lanes;              /* 8 or 16: the vector that output channels lie in */
+  size_t lanes;              /* 8 or 16: output channels in a vector */
   size_t row, step;          /* floats between input rows, and between inputs of neighbouring outputs in a row */
   size_t stride, image, out; /* floats of a padded input image and of an output image */
 } gt_direct;
 
-/* Whether the direct convolution takes this shape; where it does, it is the fastest here. */
+/* Whether the direct convolution supports this shape.  For these shapes it is the fastest kernel
+   here. */
 bool gt_direct_serves(const gt_conv_shape *s);
 /* Scratch that each of the three passes needs, in floats. */
 size_t gt_direct_work(const gt_conv_shape *s);
 
-/* The slots of gt_kernels, for shapes that gt_direct_serves. */
+/* Same contracts as in gt_kernels, for shapes that gt_direct_serves accepts. */
 void gt_direct_forward(float *y, const float *x, const float *w, const float *b, const gt_conv_shape *s, size_t N, float *work);
 void gt_direct_backward_input(float *dx, const float *dy, const float *w, const gt_conv_shape *s, size_t N, float *work);
 void gt_direct_backward_weight(float *dw, float *db, const float *dy, const float *x, const gt_conv_shape *s, size_t N, float *work);

@@ -1,5 +1,5 @@
-/* Which instruction set runs: the highest that this build and this CPU have, or what GEOTRAIN_ISA
-   lowers it to; with it the libraries are held to the same. */
+/* The instruction set in use: the highest that this build and this CPU support, or a lower one
+   given by GEOTRAIN_ISA.  The libraries are limited to the same set. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,7 +38,7 @@ static const gt_loop_tables tables[GT_ISAS] = {[GT_ISA_PLAIN] = TABLES(plain), [
 static const gt_loop_tables tables[GT_ISAS] = {[GT_ISA_PLAIN] = TABLES(plain)};
 #endif
 
-/* Chosen once, before there are threads. */
+/* Set once, before threads start. */
 static struct {
   const gt_loop_tables *tables;
   gt_isa isa;
@@ -48,7 +48,7 @@ const char *gt_isa_name(gt_isa isa) {
   return names[isa];
 }
 
-/* What x86-64-v3 and -v4 mean, the levels that the loops are compiled for. */
+/* Checks the features of x86-64-v3 and -v4, the levels that the loops are compiled for. */
 gt_isa gt_isa_best(void) {
 #if defined(__x86_64__)
   __builtin_cpu_init();
@@ -69,8 +69,8 @@ static gt_status find(const char *name, gt_isa *isa) {
                  near ? near : "", near ? "?" : "");
 }
 
-/* Numbers below the least normal one count as 0, read or made: where a gradient stays 0, momentum
-   sinks to them and stays, and many CPUs take a hundred cycles for each. */
+/* Makes denormal inputs and results count as 0.  Where a gradient stays 0, momentum decays to
+   denormal numbers and stays there, and many CPUs take a hundred cycles for each. */
 static void flush_denormals(void) {
 #if defined(__x86_64__)
   _mm_setcsr(_mm_getcsr() | 0x8040U); /* flush to zero, denormals are zero */

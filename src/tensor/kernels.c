@@ -1,4 +1,4 @@
-/* The list of kernel tables, and what OpenBLAS picked for itself. */
+/* The list of kernel tables, and the core type that OpenBLAS selected. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -6,14 +6,15 @@
 #include "kernels.h"
 
 #include <cblas.h>
-#undef I /* complex.h takes the letter that linear layers count inputs by */
+#undef I /* complex.h defines I, here the number of inputs of a linear layer */
 
 #define TABLE(constant, name, table) [constant] = &table,
 static const gt_kernels *const tables[] = {GT_KERNEL_TABLES(TABLE)};
 
 const gt_kernels *gt_kernels_find(const char *name) {
-  (void)gt_isa_used(); /* holds oneDNN to the set before its first use */
-  /* A rank is one thread: OpenBLAS would start one a core, and spin.  What the user sets stands. */
+  (void)gt_isa_used(); /* limits oneDNN to the set before its first use */
+  /* A rank has one thread; OpenBLAS would start one per core, and these would spin.  The user's
+     settings take precedence. */
   if (!getenv("OPENBLAS_NUM_THREADS") && !getenv("OMP_NUM_THREADS") && !getenv("GOTO_NUM_THREADS")) openblas_set_num_threads(1);
   for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
     if (strcmp(tables[i]->name, name) == 0) return tables[i] == &gt_kernels_dnn && !gt_prepared_dnn() ? NULL : tables[i];
@@ -24,7 +25,7 @@ const char *gt_kernels_blas_core(void) {
   return openblas_get_corename();
 }
 
-/* The set of the vectors that an OpenBLAS core uses. */
+/* The instruction set that an OpenBLAS core type uses. */
 static gt_isa core_isa(const char *core) {
   static const char *const avx512[] = {"SkylakeX", "Cooperlake", "SapphireRapids"};
   static const char *const avx2[] = {"Haswell", "Zen", "Excavator"};
@@ -42,5 +43,5 @@ bool gt_kernels_blas_pinned(void) {
 const char *gt_isa_blas_cap(void) {
   const gt_isa isa = gt_isa_used();
   if (core_isa(gt_kernels_blas_core()) <= isa) return NULL;
-  return isa == GT_ISA_AVX2 ? "Haswell" : "Prescott"; /* SSE3: the least that OpenBLAS has */
+  return isa == GT_ISA_AVX2 ? "Haswell" : "Prescott"; /* SSE3: the lowest that OpenBLAS has */
 }

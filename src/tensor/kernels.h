@@ -1,14 +1,14 @@
-/* The tables of src/tensor/kernels_*.c, and what they borrow from each other. */
+/* The tables of src/tensor/kernels_*.c, and the functions that they share. */
 #ifndef GEOTRAIN_TENSOR_KERNELS_H
 #define GEOTRAIN_TENSOR_KERNELS_H
 
 #include "geotrain/tensor.h"
 
-extern const gt_kernels gt_kernels_ref;  /* plain loops: the judge */
+extern const gt_kernels gt_kernels_ref;  /* plain loops: the reference */
 extern const gt_kernels gt_kernels_blas; /* im2col and OpenBLAS */
-extern const gt_kernels gt_kernels_auto; /* per operation the fastest: direct convolutions for few channels, else blas */
+extern const gt_kernels gt_kernels_auto; /* the fastest by rule: see kernels_auto.c */
 
-/* pooling.c: 2x2 windows side by side; other windows go to ref. */
+/* pooling.c: fast for 2x2 windows that do not overlap; other windows use ref. */
 void gt_pool_max_forward(float *y, uint32_t *index, const float *x, const gt_conv_shape *s, size_t N);
 void gt_pool_max_backward(float *dx, const float *dy, const uint32_t *index, const gt_conv_shape *s, size_t N);
 
@@ -54,18 +54,20 @@ void gt_norm_backward(void *dx, void *dadd, float *dgamma, float *dbeta, const v
 void gt_mean_forward(float *y, const void *x, gt_precision type, size_t N, size_t HW, size_t C);
 void gt_mean_backward(void *dx, const float *dy, gt_precision type, size_t N, size_t HW, size_t C);
 
-/* columns.c: columns (P,Q,R,S,C) of one image (H,W,C), of elements of `size` bytes; and float columns added to where they came from. */
+/* columns.c: unfolds one image (H,W,C) to columns (P,Q,R,S,C) with elements of `size` bytes; and
+   sums float columns back into an image. */
 void gt_im2col(void *columns, const void *x, const gt_conv_shape *s, size_t size);
 void gt_col2im(float *dx, const float *columns, const gt_conv_shape *s);
 
-extern const gt_kernels gt_kernels_dnn; /* oneDNN wherever it can, else auto */
-/* dnn/prepared.c, or dnn/absent.c: NULL. */
+extern const gt_kernels gt_kernels_dnn; /* oneDNN wherever possible, else auto */
+/* In dnn/prepared.c; in dnn/absent.c it returns NULL. */
 const gt_prepared_ops *gt_prepared_dnn(void);
-/* Holds oneDNN to a lower instruction set, unless the environment holds it lower still.  False: it
-   is in use already, and goes on with all that this CPU has. */
+/* Limits oneDNN to a lower instruction set, unless the environment limits it further.  False:
+   oneDNN is already in use and keeps using the CPU's best set. */
 bool gt_dnn_cap(gt_isa isa);
 
-/* The slots that every table but ref fills alike: one pass over memory each, whatever computes the products. */
+/* The entries that all tables except ref have in common: each makes one pass over memory, whichever
+   library computes the products. */
 #define GT_FAST_SLOTS                                                                                                                                \
   .maxpool_forward = gt_pool_max_forward, .maxpool_backward = gt_pool_max_backward, .relu_forward = gt_fast_relu_forward,                            \
   .relu_backward = gt_fast_relu_backward, .logistic = gt_ref_logistic, .norm_forward = gt_norm_forward, .norm_infer = gt_norm_infer,                 \

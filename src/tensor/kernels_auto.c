@@ -1,5 +1,6 @@
-/* Kernels by rule, per operation the fastest built in: convolutions of few channels directly, those of more and linear layers of some width by oneDNN where the build
-   has it, all else as blas; and the same with oneDNN wherever it can. */
+/* Two tables.  `auto` uses the fastest built-in kernel by rule: direct convolution for few
+   channels; oneDNN, if the build has it, for other convolutions and for linear layers with at least
+   32 inputs and outputs; blas for all else.  `dnn` uses oneDNN wherever possible. */
 #include <string.h>
 
 #include "direct.h"
@@ -50,7 +51,8 @@ static double softmax_xent(float *dx, const float *x, const int32_t *labels, siz
   return gt_kernels_blas.softmax_xent(dx, x, labels, B, O, correct);
 }
 
-/* Elsewhere than on x86-64 oneDNN 2 computes in float32 by plain loops or slower products than OpenBLAS. */
+/* On other CPUs than x86-64, oneDNN 2 computes in float32 with plain loops or with slower products
+   than OpenBLAS's. */
 #if defined(__x86_64__)
 enum { DNN_IS_FAST = true };
 #else
@@ -66,7 +68,8 @@ static bool prepares_linear(size_t I, size_t O, gt_precision precision) {
   return DNN_IS_FAST && I >= 32 && O >= 32;
 }
 
-/* What `auto` and `dnn` have in common: they differ in what oneDNN prepares. */
+/* The entries that `auto` and `dnn` have in common.  The tables differ in the layers that oneDNN
+   prepares. */
 #define OWN_SLOTS                                                                                                                                    \
   .conv_work = conv_work, .conv_forward = conv_forward, .conv_backward_input = conv_backward_input, .conv_backward_weight = conv_backward_weight,    \
   .avgpool_forward = avgpool_forward, .avgpool_backward = avgpool_backward, .linear_forward = linear_forward,                                        \

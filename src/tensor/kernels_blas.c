@@ -1,11 +1,12 @@
-/* Kernels on OpenBLAS: a linear layer is one GEMM; a convolution unfolds images to columns (im2col, Chellapilla et al. 2006) and is one GEMM
-   a group of images, in NHWC, so that neither side is transposed. */
+/* Kernels on OpenBLAS: a linear layer is one GEMM; a convolution unfolds images to columns (im2col,
+   Chellapilla et al. 2006) and is one GEMM per group of images, in NHWC, so that neither factor has
+   to be transposed. */
 #include <string.h>
 
 #include "kernels.h"
 
 #include <cblas.h>
-#undef I /* complex.h takes the letter that linear layers count inputs by */
+#undef I /* complex.h defines I, here the number of inputs of a linear layer */
 
 static size_t least(size_t a, size_t b) {
   return a < b ? a : b;
@@ -21,7 +22,7 @@ static size_t conv_work(const gt_conv_shape *s, size_t N) {
   return group(s, N) * s->P * s->Q * s->R * s->S * s->C;
 }
 
-/* y (m,n) = or += a (m,k) b (k,n), either transposed in memory. */
+/* y (m,n) = a b + beta y, with a (m,k) and b (k,n); ta and tb: stored transposed. */
 static void gemm(bool ta, bool tb, size_t m, size_t n, size_t k, const float *a, const float *b, float beta, float *y) {
   cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans, (blasint)m, (blasint)n, (blasint)k, 1.0f, a,
               (blasint)(ta ? m : k), b, (blasint)(tb ? k : n), beta, y, (blasint)n);

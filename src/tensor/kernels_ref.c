@@ -1,4 +1,4 @@
-/* Kernels in plain loops, one sum after the other: what every faster kernel is judged by. */
+/* Kernels in plain loops: the reference for all faster kernels. */
 #include <math.h>
 #include <string.h>
 
@@ -100,7 +100,7 @@ static void maxpool_backward(float *dx, const float *dy, const uint32_t *index, 
   for (size_t o = 0; o < N * s->P * s->Q * s->C; o++) dx[index[o]] += dy[o];
 }
 
-/* The mean is over R x S, zeros of the padding included (as PyTorch's default). */
+/* The mean is over R x S and includes the zeros of the padding (PyTorch's default). */
 static void avgpool_forward(float *y, const float *x, const gt_conv_shape *s, size_t N) {
   const float share = 1.0f / (float)(s->R * s->S);
   for (size_t o = 0; o < N * s->P * s->Q * s->C; o++) {

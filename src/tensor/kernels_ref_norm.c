@@ -1,4 +1,5 @@
-/* Normalisation, means and losses in plain loops, sums in double: what the faster ones are judged by. */
+/* Normalisation, means and losses in plain loops with sums in double: the reference for the faster
+   kernels. */
 #include <math.h>
 #include <string.h>
 

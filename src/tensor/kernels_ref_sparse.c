@@ -1,4 +1,5 @@
-/* Vectors by id and factorization machines in plain loops, as their definitions say: what the faster ones are judged by. */
+/* Embeddings and factorization machines in plain loops, straight from their definitions: the
+   reference for the faster kernels. */
 #include <string.h>
 
 #include "kernels.h"

@@ -1,4 +1,4 @@
-/* Convolutions and linear layers, each pass in the way that the table's rule or a choice says. */
+/* Convolutions and linear layers.  Each pass is computed by the table's rule or in a chosen way. */
 #include <string.h>
 
 #include "direct.h"
@@ -10,8 +10,8 @@ struct gt_layer {
   const gt_prepared_ops *ops; /* NULL: nothing is prepared */
   gt_layer_spec spec;
   gt_precision type;
-  /* Of each pass: GT_WAY_RULE: the table's slot; DIRECT, WINOGRAD, BLAS: those loops; else prepared, where a
-     convolution by rule takes the way that it finds best for each size of batch. */
+  /* For each pass.  GT_WAY_RULE: the table's function; DIRECT, WINOGRAD, BLAS: these kernels; other
+     ways: prepared.  A prepared convolution by rule selects the best way for each batch size. */
   gt_way ways[GT_PASSES];
   gt_way asked[GT_PASSES];
   gt_prepared_conv *conv;
@@ -30,14 +30,15 @@ const char *gt_pass_name(gt_pass_id pass) {
 
 /* ---- open and close ---- */
 
-/* Whether the table prepares the layer as far as no other way was asked for. */
+/* Whether the table's rule prepares the layer, for passes without a chosen way. */
 static bool prepares(const gt_kernels *kernels, const gt_layer_spec *spec) {
   if (!kernels->prepared || !kernels->prepared()) return false;
   if (spec->linear) return kernels->prepares_linear(spec->conv.shape.C, spec->conv.shape.K, spec->conv.precision);
   return kernels->prepares_conv(&spec->conv);
 }
 
-/* What a pass that goes by rule is in the table that the graph has: prepared, or a slot. */
+/* Sets the way of each pass.  A pass by rule is prepared if by_rule, else it uses the table's
+   function. */
 static void settle(gt_layer *l, const gt_way *ways, bool by_rule) {
   for (int pass = 0; pass < GT_PASSES; pass++) {
     l->asked[pass] = ways ? ways[pass] : GT_WAY_RULE;
@@ -60,8 +61,8 @@ static void open_prepared(gt_layer *l, gt_prepared_context **context) {
     return;
   }
   gt_way ways[GT_PASSES];
-  for (int pass = 0; pass < GT_PASSES; pass++)
-    ways[pass] = is_prepared(l->ways[pass]) ? l->asked[pass] : GT_WAY_DIRECT; /* a pass that the loops here compute is not prepared */
+  /* GT_WAY_DIRECT: passes that other kernels compute are not prepared. */
+  for (int pass = 0; pass < GT_PASSES; pass++) ways[pass] = is_prepared(l->ways[pass]) ? l->asked[pass] : GT_WAY_DIRECT;
   l->conv = l->ops->conv_create(*context, &l->spec.conv, ways);
 }
 
@@ -106,7 +107,7 @@ void gt_layer_prepare(gt_layer *l, size_t N) {
   if (l->linear) l->ops->linear_prepare(l->linear, N);
 }
 
-/* Of a pass that the table's slot computes. */
+/* The family of a pass that the table's function computes. */
 static const char *slot_family(const gt_layer *l) {
   return l->kernels->family(l->spec.linear ? "linear" : "conv", &l->spec.conv.shape);
 }
@@ -145,7 +146,7 @@ bool gt_way_can(const gt_layer_spec *spec, size_t N, gt_pass_id pass, gt_way way
 
 /* ---- passes ---- */
 
-/* The table whose slots compute a pass that is not prepared. */
+/* The table that computes a pass that is not prepared. */
 static const gt_kernels *table_of(const gt_layer *l, gt_pass_id pass) {
   return l->ways[pass] == GT_WAY_RULE ? l->kernels : &gt_kernels_blas;
 }

@@ -1,5 +1,5 @@
-/* The loops of this part that are written with vectors: compiled once for each instruction set from
-   the files of isa/, each of which fills one table.  gt_loops() is the set that runs. */
+/* The vectorised loops of this part, compiled once for each instruction set from the files of isa/,
+   each of which fills one table.  gt_loops() returns the tables of the set in use. */
 #ifndef GEOTRAIN_TENSOR_LOOPS_H
 #define GEOTRAIN_TENSOR_LOOPS_H
 
@@ -7,7 +7,7 @@
 #include "geotrain/tensor.h"
 #include "winograd.h"
 
-/* Element by element; the same bits at every set (compiled without contraction). */
+/* Element-wise; the same bits with every set (compiled without contraction). */
 typedef struct {
   void (*scale)(float *restrict y, float a, size_t n);                               /* y = a y */
   void (*axpy)(float *restrict y, float a, const float *restrict x, size_t n);       /* y += a x */
@@ -24,52 +24,53 @@ typedef struct {
   void (*rows_sum)(float *restrict sum, const float *restrict y, size_t B, size_t O);
 } gt_vec_loops;
 
-/* 2x2 windows side by side, as the slots of gt_kernels. */
+/* 2x2 windows that do not overlap; same contracts as in gt_kernels. */
 typedef struct {
   void (*max_forward)(float *y, uint32_t *index, const float *x, const gt_conv_shape *s, size_t N);
   void (*max_backward)(float *dx, const float *dy, const uint32_t *index, const gt_conv_shape *s, size_t N);
 } gt_pooling_loops;
 
-/* One image of a direct convolution; operands as direct.h lays them out. */
+/* One image of a direct convolution; operands in the layout of direct.h. */
 typedef struct {
-  /* Rows of n floats to rows of np >= n, the rest zero. */
+  /* Copies rows of n floats to rows of np >= n, padded with zeros. */
   void (*pack)(float *to, const float *from, size_t rows, size_t n, size_t np);
-  /* y has room for `room` floats, later images' included. */
+  /* y has room for `room` floats, including those of later images. */
   void (*image)(float *y, size_t room, const float *x, const float *w, const float *b, const gt_direct *g);
 } gt_direct_forward_loops;
 
 typedef struct {
-  /* dx: a padded image with 16 floats of room behind it, zero at the start; wt (R, K, Lp). */
+  /* dx: a padded image followed by 16 spare floats, zero on entry; wt (R, K, Lp). */
   void (*image)(float *dx, const float *dy, const float *wt, const gt_direct *g);
 } gt_direct_input_loops;
 
 typedef struct {
-  /* dw (R, L, Kp) += an image's */
+  /* dw (R, L, Kp) += the gradient from one image */
   void (*image)(float *dw, const float *dy, const float *x, const gt_direct *g);
-  /* db (Kp) += its outputs */
+  /* db (Kp) += the sum of dy over the pixels */
   void (*bias)(float *db, const float *dy, size_t pixels, size_t Kp);
 } gt_direct_weight_loops;
 
 typedef struct {
-  /* dx (H,W,C) = the sum of one image's columns (P,Q,R,S,C), each where it came from */
+  /* dx (H,W,C) = the sum of one image's columns (P,Q,R,S,C), each added where it was taken from */
   void (*fold)(float *dx, const float *columns, const gt_conv_shape *s);
 } gt_columns_loops;
 
-/* What the gradient of a normalisation reads; where it passes: the ReLU's output y is above 0.
-   Without a residual (y NULL) that is a x + b, which needs no reading of y.  dy2 may be NULL. */
+/* What the gradient of a normalisation reads.  With a ReLU, it passes where the ReLU's output y is
+   above 0.  Without a residual (y NULL) the output is computed as a x + b instead of being read.
+   dy2 may be NULL. */
 typedef struct {
   const float *a, *b, *mean;
   const void *dy, *dy2, *y, *x;
   bool relu;
 } gt_norm_gradient;
 
-/* Batch normalisation over rows (M,C) of n->type: see norm.c.  The same bits at every set. */
+/* Batch normalisation over rows (M,C) of n->type: see norm.c.  The same bits with every set. */
 typedef struct {
-  /* Of x less its first row: sum += x, squares += x^2, a channel each. */
+  /* On x minus its first row, per channel: sum += x, squares += x^2. */
   void (*stats)(double *sum, double *squares, const void *x, const gt_norm_shape *n);
   /* y = a x + b [+ add] [ReLU] */
   void (*apply)(void *y, const void *x, const void *add, const float *a, const float *b, const gt_norm_shape *n);
-  /* sum += dz, product += dz (x - mean); dz itself unless NULL */
+  /* sum += dz, product += dz (x - mean); also writes dz unless it is NULL */
   void (*sums)(void *dz, double *sum, double *product, const gt_norm_gradient *g, const gt_norm_shape *n);
   /* dx = a dz + q x + r */
   void (*input)(void *dx, const gt_norm_gradient *g, const float *q, const float *r, const gt_norm_shape *n);
@@ -77,7 +78,7 @@ typedef struct {
   void (*mean_backward)(void *dx, const float *dy, gt_precision type, size_t N, size_t HW, size_t C);
 } gt_norm_loops;
 
-/* Vectors by id and factorization machines, as the slots of gt_kernels. */
+/* Embeddings and factorization machines; same contracts as in gt_kernels. */
 typedef struct {
   void (*embedding_forward)(float *y, const float *w, const int32_t *ids, size_t M, size_t K);
   void (*embedding_backward)(float *dw, const float *dy, const float *dy2, const int32_t *ids, size_t M, size_t K);
@@ -86,7 +87,8 @@ typedef struct {
   void (*fm_backward_input)(float *dv, const float *dy, const float *v, size_t N, size_t F, size_t K);
 } gt_sparse_loops;
 
-/* The transforms of Winograd's convolution, of `count` tiles from the first on: isa/winograd.c. */
+/* The transforms of Winograd's convolution, for `count` tiles from tile `first` on:
+   isa/winograd.c. */
 typedef struct {
   void (*input)(void *v, const void *x, gt_precision type, const gt_tiles *g, size_t first, size_t count);
   void (*output)(void *y, const float *m, const float *b, gt_precision type, const gt_tiles *g, size_t first, size_t count);

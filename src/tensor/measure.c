@@ -1,20 +1,23 @@
-/* Choosing by measuring: the ways of a layer's products take turns, and the fastest is kept. */
+/* Chooses ways by measurement: the ways of each product are timed in turns, and the fastest is
+   kept. */
 #include <math.h>
 #include <string.h>
 
 #include "kernels.h"
 
-/* A way that takes this much longer than the best so far runs once or twice; the rule is left only
-   for a way that takes less than GAIN of its time in both halves of the turns (or SURE of it in a
-   single turn). */
+/* A way that takes more than FAR times the best time so far is dropped after one or two turns.  A
+   way replaces the rule only if it takes less than GAIN of the rule's time in both halves of the
+   turns (or less than SURE of it if it has a single turn). */
 #define FAR  1.3
 #define GAIN 0.97
 #define SURE 0.85
 enum { TURNS = 6 };
-#define TURN_S 3e-4 /* a turn repeats a product for so long */
-/* Of a product whose best way takes less, one bad turn (another program had the core) drops no way. */
+#define TURN_S 3e-4 /* a turn repeats a product for at least this long */
+/* If the best way is faster than this, one bad turn does not drop a way (another program may have
+   had the core). */
 #define SHORT_S 1e-3
-/* All of it: so long, or so many times the rule's products of every layer. */
+/* Budget of the whole measurement: BUDGET_S or, if longer, BUDGET_RULE times the products of all
+   layers by the rule. */
 #define BUDGET_S    2.0
 #define BUDGET_RULE 8.0
 
@@ -27,18 +30,18 @@ typedef struct {
 /* A layer with one layer object for each way. */
 typedef struct {
   gt_choice *choice;
-  gt_way rule[GT_PASSES]; /* the way that the rule takes; GT_WAY_RULE: plain loops */
+  gt_way rule[GT_PASSES]; /* the way that the rule selects; GT_WAY_RULE: plain loops */
   gt_layer *layers[GT_WAYS];
   float *work;
   operands o;
-  double halves[GT_PASSES][GT_WAYS][2]; /* the shortest of even and of odd turns; INFINITY: none */
+  double halves[GT_PASSES][GT_WAYS][2]; /* shortest time of even and of odd turns; INFINITY: none */
   int turns[GT_PASSES];
 } bench;
 
 static float *normal(size_t n, uint64_t key) {
   gt_rng rng = gt_rng_make(key, GT_RNG_TEST, n, 0);
   float *x = GT_NEW_ARRAY(float, n);
-  /* Box and Muller take as long as the products: a block of numbers is repeated. */
+  /* Drawing normal numbers takes as long as the products, so a block of them is repeated. */
   const size_t block = n < 4096 ? n : 4096;
   for (size_t i = 0; i < block; i++) x[i] = (float)gt_rng_normal(&rng);
   for (size_t i = block; i < n; i += block) memcpy(x + i, x, (n - i < block ? n - i : block) * sizeof *x);
@@ -74,14 +77,14 @@ static void close_operands(operands *o) {
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) gt_free(all[i]);
 }
 
-/* A way that the rule takes anyway is not run twice. */
+/* Whether the way is measured.  The way that the rule selects is not measured twice. */
 static bool has(const bench *b, int pass, int way) {
   if (pass == GT_PASS_INPUT && !b->choice->layer.conv.needs_input_gradient) return false;
   return way == GT_WAY_RULE || (way != (int)b->rule[pass] && gt_way_can(&b->choice->layer, b->choice->batch, (gt_pass_id)pass, (gt_way)way));
 }
 
-/* What the rule takes, where it can be chosen as well: in bf16 it leaves small linear layers to
-   products in float32, which are no choice there. */
+/* The way that the rule selects, or GT_WAY_RULE if it cannot be chosen by name: in bf16 the rule
+   computes small linear layers in float32, which is not among the choices. */
 static gt_way rule_of(const gt_layer *layer, const gt_choice *choice, gt_pass_id pass) {
   const gt_way way = gt_layer_way(layer, choice->batch, pass);
   return gt_way_can(&choice->layer, choice->batch, pass, way) ? way : GT_WAY_RULE;
@@ -124,7 +127,8 @@ static void run(const bench *b, int pass, int way) {
   if (pass == GT_PASS_WEIGHT) gt_layer_backward_weight(b->layers[way], o->dw, o->db, o->dy, o->x, N, b->work);
 }
 
-/* Seconds of a run: the mean of those that a turn has room for, so many at least, but for the first, which finds caches that another way has filled. */
+/* Seconds per run: the mean over a turn of at least `at_least` runs.  The first run is left out if
+   there are more, because it finds caches that another way has filled. */
 static double turn(const bench *b, int pass, int way, int at_least) {
   const gt_ns start = gt_now();
   run(b, pass, way);
@@ -150,20 +154,21 @@ static bool is_near(const bench *b, int pass, int way) {
   return has(b, pass, way) && (b->turns[pass] < (best < SHORT_S ? 2 : 1) || least_of(b, pass, way) <= FAR * best);
 }
 
-/* Whether there is more than one such way. */
+/* Whether more than one way may still be the best. */
 static bool is_open(const bench *b, int pass) {
   int near = 0;
   for (int way = 0; way < GT_WAYS; way++) near += is_near(b, pass, way);
   return near > 1;
 }
 
-/* One turn of every way that may still win: of the first turn those that are far off learn that, and later ones are taken with warm caches. */
+/* One turn of every way that may still be the best.  The first turn only finds the ways that are
+   far off; later ones run with warm caches. */
 static void take_turn(bench *b, int pass) {
   const int half = b->turns[pass] % 2, runs = b->turns[pass] == 0 ? 1 : 2;
   bool near[GT_WAYS];
   for (int way = 0; way < GT_WAYS; way++) near[way] = is_near(b, pass, way);
   for (int i = 0; i < GT_WAYS; i++) {
-    const int way = (i + b->turns[pass]) % GT_WAYS; /* none is always the first */
+    const int way = (i + b->turns[pass]) % GT_WAYS; /* so that no way always goes first */
     if (!near[way]) continue;
     const double took = turn(b, pass, way, runs);
     if (took < b->halves[pass][way][half]) b->halves[pass][way][half] = took;
@@ -171,14 +176,14 @@ static void take_turn(bench *b, int pass) {
   b->turns[pass]++;
 }
 
-/* The rule's way, but for one that is faster for sure. */
+/* The rule's way, unless another is clearly faster. */
 static gt_way decide(const bench *b, int pass) {
   const double *rule = b->halves[pass][GT_WAY_RULE];
   gt_way chosen = b->rule[pass];
   double best = INFINITY;
   for (int way = GT_WAY_RULE + 1; way < GT_WAYS; way++) {
     const double *halves = b->halves[pass][way];
-    /* A rule that was far off has no second half. */
+    /* If the rule was dropped after one turn, rule[1] is infinite and does not count. */
     const bool beats = isfinite(halves[1]) ? halves[0] < GAIN * rule[0] && halves[1] < GAIN * rule[1] : halves[0] < SURE * rule[0];
     if (!beats || least_of(b, pass, way) >= best) continue;
     best = least_of(b, pass, way);
@@ -204,8 +209,9 @@ static bool worth(const bench *b, int pass) {
   return has(b, pass, GT_WAY_RULE) && ways > 0;
 }
 
-/* Libraries compile code at the first products of the process and take up to 40 ms for it, which
-   is not a loss of the layer that comes first: a small one is computed before, in every way. */
+/* Libraries compile code for the first products of the process, which takes up to 40 ms.  A small
+   layer is computed first in every way, so that this time is not charged to the first measured
+   layer. */
 static void warm_up(const gt_kernels *kernels, gt_prepared_context **context) {
   gt_choice first = {.batch = 64,
                      .layer = {.linear = true,
@@ -231,7 +237,8 @@ void gt_choices_measure(gt_choices *choices, const gt_kernels *kernels) {
     open_bench(&b, &choices->items[i], kernels, &context);
     for (int t = 0; t < TURNS; t++)
       for (int pass = 0; pass < GT_PASSES; pass++) {
-        /* Two turns decide; more are for what the layer's share of the time leaves. */
+        /* Two turns are enough to decide.  More are taken within the layer's share of the
+           budget. */
         const double share = t < 2 ? 1 : (double)(i + 1) / (double)choices->n;
         if (!worth(&b, pass) || !is_open(&b, pass) || gt_seconds(gt_now() - start) > share * fmax(BUDGET_S, BUDGET_RULE * rule_s)) continue;
         take_turn(&b, pass);

@@ -1,5 +1,7 @@
-/* Batch normalisation in as few passes over memory as it takes: forward one for the statistics and one for the values (with the residual sum and the ReLU in it),
-   backward one for the sums and one for the gradient.  Per channel, both second passes are affine, so their constants are worked out between. */
+/* Batch normalisation in two passes over memory per direction.  Forward: one for the statistics and
+   one for the values (with the residual sum and the ReLU).  Backward: one for the sums and one for
+   the gradient.  Per channel, both second passes are affine; their constants are computed between
+   the passes. */
 #include <math.h>
 #include <string.h>
 
@@ -20,7 +22,8 @@ void gt_norm_forward(void *y, const void *x, const void *add, const float *gamma
   memset(sum, 0, 2 * s->C * sizeof *sum);
   gt_loops()->norm->stats(sum, squares, x, s);
   for (size_t c = 0; c < s->C; c++) {
-    const double beyond = sum[c] / M, mean = (double)gt_load1(x, c, s->type) + beyond; /* beyond the first row */
+    /* Sums are relative to the first row. */
+    const double beyond = sum[c] / M, mean = (double)gt_load1(x, c, s->type) + beyond;
     const double var = fmax(squares[c] / M - beyond * beyond, 0), inverse = 1 / sqrt(var + (double)s->epsilon);
     saved[c] = (float)mean;
     saved[s->C + c] = (float)inverse;
@@ -61,7 +64,7 @@ void gt_norm_backward(void *dx, void *dadd, float *dgamma, float *dbeta, const v
     q[c] = (float)(-(double)a[c] * slope);
     r[c] = (float)(-(double)a[c] * (sum[c] / (double)s->M - (double)mean[c] * slope));
   }
-  if (dadd) { /* it holds dz */
+  if (dadd) { /* dadd holds dz */
     g.dy = dadd;
     g.dy2 = NULL;
     g.relu = false;

@@ -1,4 +1,4 @@
-/* Max pooling: 2x2 windows side by side by vectors, other windows by the plain loops. */
+/* Max pooling: vector loops for 2x2 windows that do not overlap, plain loops for other windows. */
 #include <string.h>
 
 #include "kernels.h"

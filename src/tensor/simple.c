@@ -1,4 +1,4 @@
-/* ReLU and sums over rows: slots of gt_kernels on the loops of isa/vec.c. */
+/* ReLU and sums over rows: functions of gt_kernels on the loops of isa/vec.c. */
 #include <string.h>
 
 #include "kernels.h"

@@ -1,4 +1,4 @@
-/* Vectors by id and factorization machines: the slots of gt_kernels on the loops of isa/sparse.c. */
+/* Embeddings and factorization machines: functions of gt_kernels on the loops of isa/sparse.c. */
 #include "kernels.h"
 #include "loops.h"
 

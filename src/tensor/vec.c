@@ -1,10 +1,10 @@
-/* Vector operations on the flat arrays: what optimizers, strategies and codecs touch numbers through. */
+/* Vector operations on the flat arrays, used by optimizers, strategies and codecs. */
 #include <string.h>
 
 #include "geotrain/tensor.h"
 #include "loops.h"
 
-/* Whether there is something to do; lengths that differ are a fault of the caller that no status can mend. */
+/* Whether both vectors have data.  Different lengths are a bug of the caller. */
 static bool both(gt_vec y, gt_vec x) {
   if (y.n != x.n) {
     gt_bug("vectors of %zu and %zu elements meet; equal lengths are needed", y.n, x.n);

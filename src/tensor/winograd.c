@@ -1,7 +1,8 @@
 /* Winograd's convolution F(2x2, 3x3) (Lavin and Gray 2016): inputs and weights are transformed, 16
-   matrix products (OpenBLAS) take the place of nine as large, and what comes out is transformed back:
-   2.25 times fewer multiply-adds.  Groups of tiles stay in the cache.  The gradient of the input is
-   the same with the weights turned round; that of the weights is the transposed algorithm. */
+   matrix products (OpenBLAS) with a row per tile replace nine with a row per output, and the
+   results are transformed back: 2.25 times fewer multiply-adds.  Tiles are computed in groups that
+   stay in the cache.  The gradient of the input is the same convolution with the weights rotated by
+   180 degrees; that of the weights is the transposed algorithm. */
 #include <string.h>
 
 #include "kernels.h"
@@ -9,7 +10,7 @@
 #include "winograd.h"
 
 #include <cblas.h>
-#undef I /* complex.h takes the letter that linear layers count inputs by */
+#undef I /* complex.h defines I, here the number of inputs of a linear layer */
 
 enum { PLACES = GT_WINOGRAD_PLACES };
 
@@ -17,7 +18,8 @@ bool gt_winograd_serves(const gt_conv_shape *s) {
   return s->R == 3 && s->S == 3 && s->stride == 1 && s->pad <= 2 && s->C % 16 == 0 && s->K % 16 == 0;
 }
 
-/* Tiles at a time: enough rows for a product, few enough that both sides stay in the cache; an even number, and where there is such a one a divisor of all. */
+/* Tiles in a group: enough rows for a product, few enough that both factors stay in the cache.  If
+   there are several groups, the number is even and, if possible, a divisor of all tiles. */
 static size_t group_of(const gt_tiles *g) {
   const size_t fit = (size_t)(1 << 19) / (PLACES * (g->C + g->K)), most = fit < 64 ? 64 : fit;
   if (g->all <= most) return g->all;
@@ -42,7 +44,8 @@ size_t gt_winograd_work(const gt_conv_shape *s, size_t N) {
   return PLACES * (s->C * s->K + (a > b ? a : b) * (s->C + s->K)) + 16;
 }
 
-/* v (N,H,W,C) to y by weights that lie (C,K), or (K,C) where they are turned. */
+/* Convolves x (N,H,W,C) to y.  For each place of the window, the weights are (C,K), or (K,C) if
+   turned. */
 static void convolve(float *y, const float *x, const float *w, const float *b, gt_tiles g, bool turned, float *work) {
   const gt_winograd_loops *loops = gt_loops()->winograd;
   const size_t nw = g.C * g.K;

@@ -1,4 +1,5 @@
-/* Whatever text a user writes for a quantity or a name: read or refused, never a crash, and never a number that is negative or not finite. */
+/* Fuzzes quantities and names with arbitrary text: it is accepted or rejected, without a crash and
+   never as a number that is negative or not finite. */
 #include "geotrain/base.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* The CPU's name is found in what Linux lists on x86 and on Arm. */
+/* The CPU's name is found in the lists of Linux on x86 and Arm. */
 #include "geotrain/base.h"
 
 #include <setjmp.h>
@@ -24,7 +24,7 @@ static void named(const char *listed, const char *want) {
 static void names(void **unused) {
   (void)unused;
   named("processor\t: 0\nmodel\t\t: 1\nmodel name\t: AMD EPYC 7763 64-Core Processor\nflags\t: fpu\n", "AMD EPYC 7763 64-Core Processor");
-  /* Most Arm kernels list numbers alone. */
+  /* Most Arm kernels list only numbers. */
   named(
       "processor\t: 0\nBogoMIPS\t: 50.00\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\nCPU architecture: 8\nCPU variant\t: 0x3\nCPU part\t: 0xd0c\n"
       "CPU revision\t: 1\n\nprocessor\t: 1\nCPU implementer\t: 0x48\nCPU part\t: 0xd01\n",

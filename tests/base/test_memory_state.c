@@ -1,4 +1,5 @@
-/* Memory is zeroed, aligned and counted; named state is found by exactly its name, type and count. */
+/* Memory is zeroed, aligned and counted; named state is found only by its exact name, type and
+   count. */
 #include "geotrain/base.h"
 
 #include <pthread.h>
@@ -17,7 +18,7 @@ static void memory_is_zeroed_and_aligned(void **unused) {
     unsigned char *m = gt_alloc(n, 3);
     assert_int_equal((uintptr_t)m % 64, 0);
     for (size_t i = 0; i < 3 * n; i++) assert_int_equal(m[i], 0);
-    memset(m, 0xff, 3 * n); /* so that memory that comes round again is dirty */
+    memset(m, 0xff, 3 * n); /* so that reused memory is dirty */
     gt_free(m);
   }
 }
@@ -44,7 +45,7 @@ static void memory_is_counted_over_threads(void **unused) {
   assert_int_equal(gt_alloc_total(), total + 1 + 2 * 20000);
 }
 
-/* The child's exit code shows that the process ended with a sentence, not with a wild pointer. */
+/* The child's exit code shows that the process ended with an error message, not with a crash. */
 static void memory_that_cannot_be_had_ends_the_process(void **unused) {
   (void)unused;
   const size_t impossible[][2] = {{SIZE_MAX, 2}, {SIZE_MAX, 1}, {(size_t)1 << 33, (size_t)1 << 33}};

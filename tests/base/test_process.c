@@ -1,4 +1,5 @@
-/* The clock is monotonic and sleeps precisely; signals ask for a stop; failpoints kill at the K-th pass. */
+/* The clock is monotonic and sleeps are precise; signals request a stop; fail points kill at the
+   K-th pass. */
 #include "geotrain/base.h"
 
 #include <setjmp.h>
@@ -29,7 +30,8 @@ static int ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Never short; and the shortest of many shows that the kernel's 50 us of slack is gone, whatever the load. */
+/* A sleep is never too short.  The shortest of many shows that the kernel's slack of 50 us is off,
+   whatever the load. */
 static void a_sleep_is_never_short_and_can_be_precise(void **unused) {
   (void)unused;
   gt_ns took[200];
@@ -42,7 +44,7 @@ static void a_sleep_is_never_short_and_can_be_precise(void **unused) {
   assert_true(took[0] >= 100000);
   assert_true(took[0] < 140000);
   int slack = prctl(PR_GET_TIMERSLACK, 0UL, 0UL, 0UL, 0UL);
-  if (slack >= 0) assert_int_equal(slack, 1000); /* -1: a kernel that has none */
+  if (slack >= 0) assert_int_equal(slack, 1000); /* -1: the kernel does not support it */
   gt_ns start = gt_now();
   gt_sleep(0);
   gt_sleep(-5);
@@ -73,7 +75,8 @@ static void the_first_signal_is_kept(void **unused) {
   assert_int_equal(gt_stop_requested(), SIGTERM);
 }
 
-/* Passes "write" three times in a child under `armed`: how many passes it survived, or -1 for a death of another kind. */
+/* Passes "write" three times in a child with GEOTRAIN_FAILPOINT set to `armed`: the number of
+   passes that it survived, or -1 if it died in another way. */
 static int passes_survived(const char *armed) {
   int ends[2];
   assert_int_equal(pipe(ends), 0);
@@ -112,7 +115,7 @@ static void say_and_leave(const char *text) {
   _exit(strcmp(text, "3 is not 4") == 0 ? 42 : 43);
 }
 
-/* The exit code of a child that meets a broken invariant. */
+/* The exit code of a child that calls gt_bug. */
 static int exit_of_a_bug(void (*handler)(const char *)) {
   pid_t child = fork();
   if (child == 0) {

@@ -1,4 +1,5 @@
-/* Random numbers: the same key gives the same numbers for ever; keys differ; the distributions have their moments. */
+/* Random numbers: the same key always gives the same numbers; different keys give different ones;
+   the distributions have the right moments. */
 #include "geotrain/base.h"
 
 #include <math.h>
@@ -9,7 +10,7 @@
 
 #define DRAWS 200000
 
-/* Old checkpoints and records hang on these: a change of the generator changes every run. */
+/* Old checkpoints and records depend on these: changing the generator changes every run. */
 static void the_sequence_is_pinned(void **unused) {
   (void)unused;
   gt_rng plain = {.key = 1234567};
@@ -96,7 +97,8 @@ static void below_is_uniform_and_stays_below(void **unused) {
   for (int i = 0; i < DRAWS; i++) count[gt_rng_below(&rng, 6)]++;
   for (int i = 0; i < 6; i++) near(count[i], DRAWS / 6.0, 5 * sqrt(DRAWS * 5.0 / 36.0));
   assert_true(gt_rng_below(&rng, 1) == 0);
-  /* For n = 3/4 of 2^64 a bare modulo would put half of all draws into the lowest third of the range. */
+  /* For n = 3/4 of 2^64, a plain modulo would put half of all draws into the lowest third of the
+     range. */
   uint64_t n = UINT64_C(3) << 62;
   int low = 0;
   for (int i = 0; i < DRAWS; i++) {

@@ -1,4 +1,4 @@
-/* Errors keep one sentence; log lines carry their prefix and obey threshold and role. */
+/* Error texts are one line; log lines have their prefix and follow threshold and role. */
 #include "geotrain/base.h"
 
 #include <setjmp.h>

@@ -1,4 +1,5 @@
-/* Units are read exactly, refused with a sentence, printed shortly; the nearest name is found; SHA-256 is SHA-256. */
+/* Units are parsed exactly, rejected with an error text and printed briefly; the nearest name is
+   found; SHA-256 gives the standard's digests. */
 #include "geotrain/base.h"
 
 #include <setjmp.h>

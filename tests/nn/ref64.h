@@ -1,4 +1,5 @@
-/* The judge of tests/nn: operations and LeNet-5 forward in float64, in plain loops written from the papers' definitions and sharing no line with src. */
+/* The reference for tests/nn: operations and LeNet-5 forward in float64, in plain loops written
+   from the papers' definitions, independent of src. */
 #ifndef GEOTRAIN_TESTS_NN_REF64_H
 #define GEOTRAIN_TESTS_NN_REF64_H
 
@@ -11,7 +12,7 @@ typedef struct {
   size_t h, w, c;
 } r64_extent;
 
-/* y (n,p,q,k) of x (n,h,w,c), weights (r,s,c,k), square window. */
+/* y (n,p,q,k) from x (n,h,w,c) and weights (r,s,c,k), square window. */
 static inline r64_extent r64_conv(double *y, const double *x, const double *w, const double *b, size_t n, r64_extent e, size_t k, size_t window,
                                   size_t stride, size_t pad) {
   const size_t p = (e.h + 2 * pad - window) / stride + 1, q = (e.w + 2 * pad - window) / stride + 1;
@@ -74,7 +75,8 @@ static inline double r64_loss(const double *x, const int32_t *labels, size_t n, 
   return total / (double)n;
 }
 
-/* LeNet-5's mean loss; params in the order conv1.weight, conv1.bias, ..., fc3.bias.  ReLU before pooling, as papers draw it. */
+/* LeNet-5's mean loss; params in the order conv1.weight, conv1.bias, ..., fc3.bias.  ReLU before
+   pooling, as in the papers. */
 static inline double r64_lenet(const double *params, const double *x, const int32_t *labels, size_t n, r64_extent e, size_t classes) {
   const size_t most = n * e.h * e.w * 16 + n * 400;
   double *a = malloc(most * sizeof *a), *b = malloc(most * sizeof *b);

@@ -1,4 +1,5 @@
-/* ResNet-18 for small images forward in float64, from the paper's figures and the definition of batch normalisation; shares no line with src. */
+/* ResNet-18 for small images, forward in float64, from the paper's figures and the definition of
+   batch normalisation; independent of src. */
 #ifndef GEOTRAIN_TESTS_NN_REF64_RESNET_H
 #define GEOTRAIN_TESTS_NN_REF64_RESNET_H
 
@@ -6,13 +7,14 @@
 
 #include "ref64.h"
 
-/* What a pass reads and writes beside activations: where the next parameters and statistics are.  train: the batch's statistics go on in `running`. */
+/* Data of a pass besides activations: the position of the next parameters and statistics.  train:
+   the pass updates the statistics in `running`. */
 typedef struct {
   const double *w;
   double *running;
   int train;
   size_t n;
-  double corner; /* how near a number has come to ReLU's corner */
+  double corner; /* smallest distance of a value to the kink of a ReLU */
 } r64_walk;
 
 static inline void r64_relu_near(double *x, size_t n, r64_walk *walk) {
@@ -20,7 +22,8 @@ static inline void r64_relu_near(double *x, size_t n, r64_walk *walk) {
   r64_relu(x, n);
 }
 
-/* y (n,p,q,k) of x (n,e): a square window without bias; inner loop over outputs, for time. */
+/* y (n,p,q,k) from x (n,e): a square window without bias.  The inner loop is over outputs, for
+   speed. */
 static inline r64_extent r64_conv_plain(double *y, const double *x, r64_walk *walk, r64_extent e, size_t k, size_t window, size_t stride) {
   const size_t pad = window / 2, p = (e.h + 2 * pad - window) / stride + 1, q = (e.w + 2 * pad - window) / stride + 1;
   memset(y, 0, walk->n * p * q * k * sizeof *y);
@@ -55,7 +58,8 @@ static inline void r64_norm(double *x, r64_walk *walk, r64_extent e) {
   walk->running += 2 * C;
 }
 
-/* The mean loss; parameters and statistics in the order of the model's operations.  corner, unless NULL: how near a number came to ReLU's corner. */
+/* The mean loss; parameters and statistics in the order of the model's operations.  corner, unless
+   NULL, receives the smallest distance of a value to the kink of a ReLU. */
 static inline double r64_resnet18(const double *params, double *running, int train, const double *x, const int32_t *labels, size_t n, r64_extent e,
                                   size_t classes, double *corner) {
   const size_t most = n * e.h * e.w * 64;
@@ -75,7 +79,7 @@ static inline double r64_resnet18(const double *params, double *running, int tra
     if (stride == 1) {
       memcpy(beside, a, size * sizeof *a);
       r64_conv_plain(a, b, &walk, e, k, 3, 1);
-    } else { /* in the order of the parameters: the second convolution, then what lies beside */
+    } else { /* in the order of the parameters: the second convolution, then the shortcut */
       double *second = malloc(size * sizeof *second);
       r64_conv_plain(second, b, &walk, e, k, 3, 1);
       r64_conv_plain(beside, a, &walk, in, k, 1, stride);

@@ -1,4 +1,5 @@
-/* The area under the ROC curve against its definition: every pair of a positive and a negative looked at. */
+/* The area under the ROC curve against its definition: over every pair of a positive and a
+   negative. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +28,7 @@ static double by_pairs(size_t n) {
   return won / pairs;
 }
 
-/* Few values make many ties; `shape` also takes in what is large, small, negative and infinite. */
+/* Few values give many ties; `shape` adds large, small, negative and infinite values. */
 static float draw(gt_rng *rng, int shape) {
   double u = gt_rng_uniform(rng);
   switch (shape) {
@@ -76,7 +77,7 @@ static void test_ends(void **unused) {
   assert_true(gt_auc(scores, labels, 100, scratch) == 0.5);
 }
 
-/* The other way round it is what is left of 1. */
+/* With negated scores it is 1 minus the area. */
 static void test_inverse(void **unused) {
   (void)unused;
   gt_rng rng = gt_rng_make(6, GT_RNG_SYNTH, 0, 0);
@@ -106,7 +107,8 @@ static void test_there_is_none(void **unused) {
   assert_true(isnan(gt_auc(scores, labels, 10, scratch)));
 }
 
-/* A million samples, all but a few with one score: no order of them makes the sort slow or deep. */
+/* A million samples, all but a few with the same score: no order of them makes the sort slow or its
+   recursion deep. */
 static void test_many(void **unused) {
   (void)unused;
   size_t n = 1000000;
@@ -118,7 +120,8 @@ static void test_many(void **unused) {
     of[i] = i >= n / 2 || i % 2;
   }
   int64_t alive = gt_alloc_alive();
-  /* The first half is tied, the second above all of it: negatives n/4; positives n/4 tied and n/2 above. */
+  /* The first half is tied, the second is above all of it: n/4 negatives; n/4 positives tied and
+     n/2 above. */
   assert_true(fabs(gt_auc(many, of, n, room) - (0.5 * 0.25 + 0.5) / 0.75) < 1e-14);
   assert_true(gt_alloc_alive() == alive);
   gt_free(room);
@@ -126,7 +129,8 @@ static void test_many(void **unused) {
   gt_free(many);
 }
 
-/* Where a model has a logit a class, it leans as far as that of the second is above that of the first. */
+/* If a model has one logit per class, the score is the logit of the second class minus that of the
+   first. */
 static void test_lean(void **unused) {
   (void)unused;
   static const float x[3] = {1, -2, 0.5F}, params[4] = {0.25F, 1, 0.5F, -1}; /* w of both classes, b of both */

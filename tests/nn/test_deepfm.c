@@ -1,5 +1,6 @@
-/* DeepFM: gradients of its operations and of the whole against central finite differences of an independent forward in float64; gradients of a table of vectors
-   step after step; names, initial values, refusals; and learning what only pairs of ids tell. */
+/* DeepFM: gradients of its operations and of the whole model against central finite differences of
+   an independent forward in float64; gradients of an embedding over several steps; names, initial
+   values, errors; and learning of what only pairs of ids tell. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -98,7 +99,7 @@ static void check_embedding(const char *table, size_t K, bool two_readers) {
   const size_t ny = (size_t)N * F * K;
   assert_int_equal(op->out, F * K);
   int32_t ids[N * F];
-  fill_ids(ids, N * F, V - 1); /* the last has none */
+  fill_ids(ids, N * F, V - 1); /* the last id does not occur */
   ids[1] = ids[0];             /* twice in a sample */
   float *w = floats(V * K, 1), *dw = floats(V * K, 1), *y = floats(ny, 1), *dy = floats(ny, 1), *dy2 = floats(ny, 1), state[N * F];
   gt_activation a = {.y = y, .dy = dy, .dy2 = two_readers ? dy2 : NULL, .state = state, .rows = GT_ROWS_ANY};
@@ -106,7 +107,8 @@ static void check_embedding(const char *table, size_t K, bool two_readers) {
   op->kind->forward(op, &pass);
   for (size_t i = 0; i < ny; i++) assert_true(y[i] == w[(size_t)ids[i / K] * K + i % K]);
   op->kind->backward_weight(op, &pass);
-  for (size_t i = 0; i < V * K; i++) { /* y is linear in w: the slope is the sum of what reads it */
+  /* y is linear in w: the slope is the sum of dy over the rows that read it. */
+  for (size_t i = 0; i < V * K; i++) {
     double right = 0.0;
     for (size_t m = 0; m < N * F; m++)
       if ((size_t)ids[m] == i / K) right += (double)dy[m * K + i % K] + (two_readers ? (double)dy2[m * K + i % K] : 0.0);
@@ -135,7 +137,7 @@ typedef struct {
   size_t K;
 } fm_bench;
 
-/* The sum of dy times y, so that dy is its gradient. */
+/* The sum of dy times y: its gradient with respect to y is dy. */
 static double fm_loss(const fm_bench *m) {
   double sum = 0.0;
   for (size_t n = 0; n < N; n++) sum += (double)m->dy[n] * fm64(m->v + n * F * m->K, m->w, m->b[0], m->ids + n * F, F, m->K);
@@ -224,7 +226,8 @@ static gt_graph *deepfm(const char *table, size_t features, size_t fields, size_
   return graph;
 }
 
-/* Checks every `stride`-th gradient; the tolerance is float32's, measured against the largest gradient of the tensor. */
+/* Checks every `stride`-th gradient.  The tolerance is that of float32, relative to the largest
+   gradient of the tensor. */
 static void check_model(const char *table, const shape64 *s, size_t n, size_t stride) {
   gt_graph *graph = deepfm(table, s->V, s->F, n + 2, (int64_t)s->K, s->mlp, s->layers);
   const gt_arrays *arrays = gt_graph_arrays(graph);
@@ -268,7 +271,7 @@ static void every_gradient(void **state) {
   const int64_t two[] = {5, 6}, one[] = {7}, three[] = {40, 33, 36};
   for (size_t t = 0; t < ntables; t++) {
     check_model(tables[t], &(shape64){13, 3, 4, 2, two}, 7, 1);
-    check_model(tables[t], &(shape64){9, 5, 10, 1, one}, 20, 1); /* every id many times */
+    check_model(tables[t], &(shape64){9, 5, 10, 1, one}, 20, 1); /* every id occurs many times */
     check_model(tables[t], &(shape64){30, 4, 10, 3, three}, 9, 7);
   }
 }
@@ -302,7 +305,9 @@ static void bf16(void **state) {
     error += d * d;
     size += (double)right.data[i] * (double)right.data[i];
   }
-  assert_true(error > 0.0 && error < 1e-3 * size); /* 3 %: eight bits of a number in seven products in a row, and units near zero that change sides */
+  /* 3 %: seven products in a row with eight significant bits, and units near zero that change
+     sign. */
+  assert_true(error > 0.0 && error < 1e-3 * size);
   gt_graph_close(full);
   gt_graph_close(half);
 }
@@ -311,7 +316,8 @@ static void bf16(void **state) {
 
 enum { ROWS_V = 40, ROWS_F = 3, ROWS_N = 6, ROWS_K = 10 };
 
-/* A step of `graph` leaves the bits that a graph leaves whose first step it is, and no row of an id that is not in the batch is other than zero. */
+/* A step of `graph` gives the same bits as the first step of another graph, and only rows of ids in
+   the batch are not zero. */
 static void check_step(gt_graph *graph, const char *table, size_t n, const char *what) {
   const int64_t mlp[] = {4};
   int32_t ids[ROWS_N * ROWS_F], labels[ROWS_N];
@@ -356,7 +362,7 @@ static void rows_of_a_batch_alone(void **state) {
     gt_graph_step(graph, ids, labels, 0, true, &metrics);
     for (size_t i = 0; i < np; i++) assert_true(arrays->grads.data[i] == 0.0F);
     check_step(graph, tables[t], 3, "after an empty batch");
-    /* lent arrays hold anything */
+    /* Lent arrays may hold any values. */
     float *lent = floats(3 * np, 0.1), *other = floats(np, 0.1);
     for (size_t i = 0; i < np; i++) lent[np + i] = NAN;
     gt_graph_adopt(graph, lent, lent + np, lent + 2 * np);
@@ -372,7 +378,7 @@ static void rows_of_a_batch_alone(void **state) {
   }
 }
 
-/* Gradients are told of from the end to the beginning. */
+/* Gradients are announced from the end to the beginning. */
 static void on_gradients(void *context, size_t first) {
   size_t *last = context;
   assert_true(first < *last);
@@ -416,7 +422,8 @@ static void names_and_values(void **state) {
     assert_int_equal(view.ndims, right[i].columns ? 2 : 1);
     assert_int_equal(view.shape[0], right[i].rows);
     if (right[i].columns) assert_int_equal(view.shape[1], right[i].columns);
-    assert_memory_equal(out, arrays->params.data + at, view.count * sizeof *out); /* as they lie */
+    /* In the same layout. */
+    assert_memory_equal(out, arrays->params.data + at, view.count * sizeof *out);
     at += view.count;
   }
   assert_int_equal(at, 420804);
@@ -485,13 +492,14 @@ static void refusals(void **state) {
 
 /* ---- learning ----------------------------------------------------------------------------------------------------------------------------- */
 
-/* Users and things of two kinds each: a click where the kinds agree, which neither tells alone; every tenth is noise. */
+/* Two kinds of users and of things: a click if the kinds agree, which neither id tells alone; a
+   tenth of the labels is noise. */
 static void clicks(int32_t *ids, int32_t *labels, size_t n) {
   for (size_t i = 0; i < n; i++) {
     const int32_t user = (int32_t)gt_rng_below(&rng, 20), thing = (int32_t)gt_rng_below(&rng, 20);
     ids[3 * i] = user;
     ids[3 * i + 1] = 20 + thing;
-    ids[3 * i + 2] = 40 + (int32_t)gt_rng_below(&rng, 10); /* says nothing */
+    ids[3 * i + 2] = 40 + (int32_t)gt_rng_below(&rng, 10); /* carries no information */
     labels[i] = gt_rng_below(&rng, 10) == 0 ? (int32_t)gt_rng_below(&rng, 2) : (user + thing) % 2 == 0;
   }
 }
@@ -526,7 +534,7 @@ static void learns_pairs_without_allocating(void **state) {
     clicks(ids, labels, TEST);
     gt_graph_step(graph, ids, labels, TEST, false, &metrics);
     gt_graph_auc_scores(graph, TEST, scores);
-    assert_true(metrics.loss_sum / TEST < 0.3); /* noise alone: 0.2 */
+    assert_true(metrics.loss_sum / TEST < 0.3); /* from the noise alone: 0.2 */
     assert_true(metrics.correct > TEST * 9 / 10);
     assert_true(gt_auc(scores, labels, TEST, scratch) > 0.93);
     assert_int_equal(gt_alloc_total(), total);

@@ -1,5 +1,5 @@
-/* Numbers too small for a normal float count as 0: where gradients stay 0, momentum would else sink to
-   them and stay there for ever, and slow every step. */
+/* Denormal numbers count as 0.  Otherwise, where gradients stay 0, momentum would decay to denormal
+   numbers, stay there, and slow down every step. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 enum { N = 100, STEPS = 2000 };
 
-/* The largest state of an optimizer whose gradients have been 0 for long. */
+/* The largest state value of an optimizer whose gradients have been 0 for a long time. */
 static float left_over(gt_optimizer kind) {
   static float w[N], g[N];
   const gt_optim_spec spec = {.kind = kind, .schedule = {.lr = 1e-3}, .momentum = 0.9, .beta1 = 0.9, .beta2 = 0.9, .epsilon = 1e-8};

@@ -16,7 +16,7 @@ static gt_rng rng;
 
 /* ---- operations ------------------------------------------------------------------------------------------------ */
 
-/* One operation at the end of a graph of nothing else: its numbers in float32, and the same in float64. */
+/* One operation, alone in a graph or the last one: its data in float32 and float64. */
 typedef struct {
   gt_graph *graph;
   const gt_op *op;
@@ -38,7 +38,7 @@ static double *doubles(const float *x, size_t n) {
   return y;
 }
 
-/* The value of the operation in float64. */
+/* The output of the operation in float64. */
 static void forward64(const bench *b, double *y) {
   const gt_op *op = b->op;
   const gt_conv_shape *s = &op->shape;
@@ -56,7 +56,7 @@ static void forward64(const bench *b, double *y) {
     r64_pool(y, b->x64, b->n, e, s->R, s->stride, op->kind == &gt_op_avgpool);
 }
 
-/* The loss is the sum of dy times y, so that dy is its gradient. */
+/* The loss is the sum of dy times y: its gradient with respect to y is dy. */
 static double loss64(const bench *b) {
   forward64(b, b->y64);
   double sum = 0.0;
@@ -86,13 +86,13 @@ static void check_op(bench *b, size_t n, gt_extent input) {
   b->ny = n * b->op->out;
   const size_t np = b->graph->params.floats;
   b->x = floats(b->nx);
-  for (size_t i = 0; i < b->nx; i++) /* away from ReLU's corner, and no two alike for the maximum */
-    b->x[i] = ((i % 2) ? 1.0f : -1.0f) * (0.25f + (float)((i * 7919) % b->nx) / (float)b->nx);
+  /* Away from the kink of the ReLU, and all different for the maximum. */
+  for (size_t i = 0; i < b->nx; i++) b->x[i] = ((i % 2) ? 1.0f : -1.0f) * (0.25f + (float)((i * 7919) % b->nx) / (float)b->nx);
   float *params = floats(np);
   b->y = GT_NEW_ARRAY(float, b->ny);
   b->dx = GT_NEW_ARRAY(float, b->nx);
   b->dy = floats(b->ny);
-  b->grads = floats(np); /* written over, not added to */
+  b->grads = floats(np); /* overwritten, not accumulated */
   b->index = GT_NEW_ARRAY(uint32_t, b->ny);
   b->work = GT_NEW_ARRAY(float, b->op->kind->work ? b->op->kind->work(b->op, n) : 0);
   b->x64 = doubles(b->x, b->nx), b->w64 = doubles(params, np), b->y64 = doubles(NULL, b->ny);
@@ -122,7 +122,8 @@ static void check_op(bench *b, size_t n, gt_extent input) {
   gt_graph_close(b->graph);
 }
 
-/* A graph whose first operation passes the samples on, so that the gradient of what the second reads is needed. */
+/* A graph whose first operation passes the samples on, so that the second has to compute the
+   gradient of its input. */
 static bench of(const char *table, gt_extent input) {
   gt_graph *graph = GT_NEW(gt_graph);
   snprintf(graph->model, sizeof graph->model, "test");
@@ -182,7 +183,8 @@ static void linear_and_relu(void **state) {
 
 /* ---- LeNet-5 --------------------------------------------------------------------------------------------------- */
 
-/* Checks every `stride`-th gradient of each tensor; the tolerance is float32's, measured against the largest gradient of the tensor. */
+/* Checks every `stride`-th gradient of each tensor.  The tolerance is that of float32, relative to
+   the largest gradient of the tensor. */
 static void check_lenet(const char *table, const gt_sample_shape *shape, size_t n, size_t stride) {
   gt_graph *graph;
   assert_int_equal(

@@ -1,4 +1,5 @@
-/* The graph as callers see it: arrays and names, initial values, hash, errors, no allocation in a step, progress, and learning. */
+/* The graph's public interface: arrays and names, initial values, hash, errors, no allocation in a
+   step, progress, and learning. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,7 +44,7 @@ static void names_and_places(void **state) {
   assert_int_equal((uintptr_t)arrays->params.data % 64, 0);
   /* 2 x (117600 + 240000 + 48000 + 10080 + 840) multiply-adds, three times, the first convolution twice */
   assert_int_equal(gt_graph_flops(graph), 2 * (2 * 117600 + 3 * (240000 + 48000 + 10080 + 840)));
-  /* oneDNN's product where the rule takes it: on no Arm CPU. */
+  /* oneDNN's product if the rule selects it, which it does on no Arm CPU. */
   const bool dnn = gt_kernels_dnn_version() && automatic->prepares_linear(400, 120, GT_F32);
   assert_string_equal(gt_graph_kernels(graph),
                       dnn ? "conv=direct linear=dnn linear=blas pool=blas relu=blas" : "conv=direct linear=blas pool=blas relu=blas");
@@ -73,7 +74,8 @@ static void initial_values(void **state) {
     assert_true(fabs(sum / (double)n) < 4.0 * bound / sqrt(3.0 * (double)n));
     assert_true(fabs(squares / (double)n / (bound * bound / 3.0) - 1.0) < 0.1);
   }
-  /* keyed by the tensor, not by what comes before it: fc2 is the same in a model with another first layer */
+  /* keyed by the tensor, not by what precedes it: fc2 is the same in a model with another first
+     layer */
   assert_memory_equal(pa->params.data + pa->views[6].offset, pc->params.data + pc->views[6].offset, 10080 * sizeof(float));
   gt_graph_init(b, 8);
   assert_memory_not_equal(pa->params.data, pb->params.data, 64);
@@ -131,7 +133,8 @@ static void count(void *context) {
   ++*(int *)context;
 }
 
-/* One colour a class: learnable; and the step allocates nothing, and short batches count as themselves. */
+/* One colour per class, which can be learned.  The step allocates nothing, and short batches count
+   only their own samples. */
 static void learns_without_allocating(void **state) {
   (void)state;
   enum { B = 8 };
@@ -161,7 +164,7 @@ static void learns_without_allocating(void **state) {
   assert_true(passes >= 60 * 20);
   assert_true(metrics.loss_sum < 0.1 * first);
   assert_int_equal(metrics.correct, B);
-  /* evaluation leaves the gradients alone; a batch is the sum of its halves */
+  /* evaluation does not change the gradients; a batch gives the sum of its halves */
   const float kept = arrays->grads.data[100];
   gt_metrics whole, half, rest;
   gt_graph_step(graph, x, labels, B, false, &whole);
@@ -172,7 +175,7 @@ static void learns_without_allocating(void **state) {
   assert_int_equal(whole.correct, half.correct + rest.correct);
   assert_true(fabs(whole.loss_sum - half.loss_sum - rest.loss_sum) < 1e-5 * (1.0 + whole.loss_sum));
   assert_int_equal(gt_alloc_total(), total);
-  /* a NaN in the data shows in the gradients and in the loss */
+  /* a NaN in the data appears in the gradients and in the loss */
   x[40] = NAN;
   gt_graph_step(graph, x, labels, B, true, &metrics);
   assert_true(isnan(metrics.loss_sum));
@@ -181,7 +184,7 @@ static void learns_without_allocating(void **state) {
   gt_graph_close(graph);
 }
 
-/* The same numbers in, the same bits out: a run and its repetition. */
+/* The same input gives the same bits when a run is repeated. */
 static void same_bits(void **state) {
   (void)state;
   float x[5 * 784];
@@ -195,7 +198,7 @@ static void same_bits(void **state) {
   gt_graph_step(a, x, labels, 5, true, &ma);
   for (int i = 0; i < 3; i++) gt_graph_step(b, x, labels, 5, true, &mb);
   assert_true(ma.loss_sum == mb.loss_sum);
-  /* the scores outlive the backward pass */
+  /* the backward pass does not overwrite the scores */
   float scores[50];
   memcpy(scores, gt_graph_scores(a), sizeof scores);
   gt_graph_step(b, x, labels, 5, false, &mb);
@@ -215,7 +218,8 @@ static gt_graph *dummy(int64_t parameters, size_t batch_max) {
   return graph;
 }
 
-/* As many parameters as asked for; the classifier learns, the others have no gradient, and neither knows of the other. */
+/* The model has as many parameters as requested.  The classifier learns, the others have no
+   gradient, and neither affects the other. */
 static void dummy_has_any_size(void **state) {
   (void)state;
   enum { OWN = 7850, ALL = 20000 };

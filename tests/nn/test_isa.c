@@ -1,5 +1,5 @@
-/* Element-wise operations, means, optimizers and normalisation give the same bits at every
-   instruction set, with every compiler: regions with different CPUs must agree on a mean. */
+/* Element-wise operations, means, optimizers and normalisation give the same bits with every
+   instruction set and compiler: regions with different CPUs must get the same mean. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 #include "geotrain/nn.h"
 
-/* Odd, so that every loop has a rest; more than one block of gt_vec_mean. */
+/* Odd, so that every loop has a remainder; more than one block of gt_vec_mean. */
 enum { N = 1237, VECTORS = 5, STEPS = 3 };
 
 typedef struct {
@@ -20,13 +20,13 @@ typedef struct {
   char hash[GT_SHA256_HEX];
 } numbers;
 
-/* Products of these need rounding; some lie near the least float. */
+/* Products of these values need rounding; some values are near the smallest float. */
 static void fill(float *x, uint64_t key) {
   gt_rng rng = gt_rng_make(key, GT_RNG_TEST, 0, 0);
   for (size_t i = 0; i < N; i++) x[i] = (float)((gt_rng_uniform(&rng) - 0.5) * (i % 50 == 0 ? 1e-37 : 3));
 }
 
-/* The digest of `bytes` goes into the digest so far. */
+/* Adds `bytes` of data to the digest. */
 static void add(numbers *n, const void *data, size_t bytes) {
   char both[2 * GT_SHA256_HEX] = {0};
   memcpy(both, n->hash, sizeof n->hash);
@@ -98,12 +98,12 @@ static void every_set_gives_these_bits(void **state) {
   }
 }
 
-/* Rows that are no multiple of those summed in float32, far from 0; channels that fill the registers
-   of no set, or of some. */
+/* ROWS is no multiple of the rows summed in float32; values are far from 0; the channels leave a
+   remainder with every set. */
 enum { ROWS = 150, CHANNELS = 7 + 32 + 64, SIZE = ROWS * CHANNELS };
 
 typedef struct {
-  _Alignas(64) float work[8 * CHANNELS]; /* of doubles, too */
+  _Alignas(64) float work[8 * CHANNELS]; /* also holds doubles */
   float x[SIZE], plus[SIZE], dy[SIZE], y[SIZE], dx[SIZE], dplus[SIZE];
   float gamma[CHANNELS], beta[CHANNELS], running[2][CHANNELS], saved[2 * CHANNELS], gradients[2][CHANNELS];
 } norm_arrays;
@@ -113,7 +113,7 @@ static void spread(float *x, size_t n, uint64_t key, double around, double wide)
   for (size_t i = 0; i < n; i++) x[i] = (float)(around + wide * (gt_rng_uniform(&rng) - 0.5));
 }
 
-/* In the type of the case, in place: bf16 numbers take the lower half. */
+/* Converts to the type of the case in place: bf16 numbers use the lower half. */
 static void narrow(float *x, gt_precision type) {
   static gt_bf16 half[SIZE];
   if (type == GT_F32) return;

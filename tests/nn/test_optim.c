@@ -1,4 +1,5 @@
-/* Optimizers against sequences computed here in float64 from the papers; schedules; what acc holds; state that is saved and loaded. */
+/* Optimizers against float64 sequences computed here from the papers; schedules; the content of
+   acc; saved and loaded state. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +16,7 @@ static double gradient(size_t i, int t) {
   return sin((double)(i + 1) * 0.7 + (double)t * 0.3) + 0.1;
 }
 
-/* One parameter's path over STEPS, in float64. */
+/* The value of one parameter after `steps` steps, in float64. */
 static double path(const gt_optim_spec *s, double w, size_t i, int steps) {
   double v = 0.0, m = 0.0, q = 0.0;
   for (int t = 1; t <= steps; t++) {
@@ -74,14 +75,15 @@ static void sequences(void **state) {
       const double right = path(&specs[k], (double)w0[i], i, STEPS);
       if (fabs((double)w[i] - right) > 2e-5) fail_msg("spec %zu: w[%zu] is %.8g; %.8g is right", k, i, (double)w[i], right);
       if (fabs((double)w[i] - right) > 0.5 * fabs((double)w0[i] - right)) fail_msg("spec %zu moved nothing", k);
-      /* what acc holds is what the parameters changed by */
+      /* acc is the change of the parameters */
       assert_true(fabs((double)acc[i] - ((double)w[i] - (double)w0[i])) < 5e-6);
     }
     gt_optim_close(optim);
   }
 }
 
-/* acc NULL changes no bit of the parameters; one step's acc is the very change. */
+/* acc NULL does not change the bits of the parameters; after one step, acc is exactly the
+   change. */
 static void acc_is_the_update(void **state) {
   (void)state;
   for (size_t k = 0; k < NSPECS; k++) {
@@ -172,17 +174,18 @@ static void schedules(void **state) {
   const gt_lr_schedule cosine = {.kind = GT_LR_COSINE, .lr = 1.0, .lr_min = 0.2, .warmup_steps = 2, .total_steps = 10};
   is(&cosine, 0, 0.5), is(&cosine, 2, 1.0), is(&cosine, 6, 0.6), is(&cosine, 10, 0.2), is(&cosine, 99, 0.2);
   is(&cosine, 4, 0.2 + 0.4 * (1.0 + sqrt(0.5)));
-  /* Spread anew at half of its way: it goes on at the same rate, and ends when the steps do. */
+  /* Spread at half of the cosine: it continues at the same rate and ends at the new last step. */
   for (int64_t left = 1; left < 20; left += 3) {
     gt_lr_schedule spread = cosine;
     gt_lr_spread(&spread, &(gt_lr_part){6, 6 + left, gt_lr_share(&cosine, 6)});
     is(&spread, 6, 0.6), is(&spread, 6 + left, 0.2);
-    assert_true(gt_lr_at(&spread, 5) == gt_lr_at(&cosine, 5)); /* what was stays, to the bit */
+    /* Earlier steps keep their rates, to the bit. */
+    assert_true(gt_lr_at(&spread, 5) == gt_lr_at(&cosine, 5));
     if (left % 2 == 0) is(&spread, 6 + left / 2, gt_lr_at(&cosine, 8));
     gt_lr_spread(&spread, &(gt_lr_part){6, 10, gt_lr_share(&spread, 6)});
     is(&spread, 7, gt_lr_at(&cosine, 7)), is(&spread, 9, gt_lr_at(&cosine, 9));
   }
-  /* In the warm-up nothing of the way is behind it. */
+  /* During warm-up, nothing of the cosine is done. */
   gt_lr_schedule early = cosine;
   gt_lr_spread(&early, &(gt_lr_part){1, 22, gt_lr_share(&cosine, 1)});
   is(&early, 1, 1.0), is(&early, 2, 1.0), is(&early, 12, 0.6), is(&early, 22, 0.2);
@@ -190,7 +193,7 @@ static void schedules(void **state) {
   assert_int_equal(gt_optim_create(&optim, &(gt_optim_spec){.kind = GT_OPTIMIZER_SGD, .schedule = constant}, 1, true), GT_OK);
   float w = 0.0f, g = -1.0f;
   gt_optim_step(optim, gt_vec_of(&w, 1), gt_vec_of(&g, 1), gt_vec_of(NULL, 1));
-  assert_true(w == 0.1f); /* the rate of step 0 */
+  assert_true(w == 0.1f); /* the learning rate of step 0 */
   assert_true(fabs(gt_optim_lr(optim) - 0.2) < 1e-12);
   gt_optim_close(optim);
 }

@@ -1,5 +1,6 @@
-/* Graphs whose gradients would be wrong without a word are none: what a ReLU's gradient is masked by
-   must outlive the operations behind it, and parameters of the first operation get gradients. */
+/* Graphs that would silently have wrong gradients are rejected: the signs that mask a ReLU's
+   gradient must be kept by the operations behind it, and the parameters of the first operation must
+   get gradients. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +13,7 @@
 #include "graph.h"
 
 enum { FINE = 0, FAULT = 42, OTHER = 43 };
-static const char *expected; /* what the fault says */
+static const char *expected; /* text of the expected fault */
 
 static void on_bug(const char *text) {
   if (expected && strcmp(text, expected) == 0) _exit(FAULT);
@@ -20,7 +21,7 @@ static void on_bug(const char *text) {
   _exit(OTHER);
 }
 
-/* Of 4 x 4 samples with 3 channels, no operation yet. */
+/* A graph for samples of 4 x 4 with 3 channels, without operations. */
 static gt_graph *empty(void) {
   gt_graph *graph = GT_NEW(gt_graph);
   graph->kernels = gt_kernels_find("ref");
@@ -31,7 +32,8 @@ static gt_graph *empty(void) {
   return graph;
 }
 
-/* How a process ends that builds it; fault: what it must say, or NULL. */
+/* The exit code of a child that builds the graph.  fault: the text of the expected fault, or
+   NULL. */
 static int ended(void (*build)(gt_graph *graph), const char *fault) {
   const pid_t child = fork();
   if (child == 0) {

@@ -1,5 +1,6 @@
-/* ResNet-18: its numbers and names; loss, statistics and gradients of every kernel table against finite differences of an independent forward in float64; bf16 against
-   float32; gradients that are announced are final; and that it learns.  (timeout: 300) */
+/* ResNet-18: its sizes and names; loss, statistics and gradients of every kernel table against
+   finite differences of an independent forward in float64; bf16 against float32; announced
+   gradients are final; and it learns.  (timeout: 300) */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,7 +50,8 @@ static void numbers_and_names(void **state) {
   assert_int_equal(arrays->buffers.n, 2 * 4800);
   assert_int_equal(arrays->nviews, 62);
   assert_int_equal(gt_graph_tensors(graph), 62 + 40);
-  /* multiply-adds of the paper's network behind this stem: 555,422,720 forward for a sample; three times that, but for the first gradient of the input */
+  /* Multiply-adds of the paper's network with this stem: 555,422,720 forward per sample.  Three
+     times that, without the gradient of the samples. */
   assert_int_equal(gt_graph_flops(graph), 2 * (3 * 555422720UL - 32 * 32 * 27 * 64));
   static const char *const some[] = {"conv1.weight", "bn1.bias", "layer2.0.downsample.0.weight", "layer4.1.bn2.weight", "fc.bias"};
   for (size_t s = 0; s < sizeof some / sizeof *some; s++) {
@@ -65,7 +67,8 @@ static void bug(const char *text) {
   _exit(strcmp(text, "model resnet18 was given 1 samples to train on; it needs 2") == 0 ? 42 : 43);
 }
 
-/* Images so small that the last normalisations have one value of each channel: it has no variance. */
+/* Images so small that the last normalisations have a single value per channel, which has no
+   variance. */
 static void a_single_value_is_refused(void **state) {
   (void)state;
   static float pixels[9 * 9];
@@ -74,7 +77,8 @@ static void a_single_value_is_refused(void **state) {
   for (size_t i = 0; i < 3; i++) {
     gt_graph *graph = resnet(&(gt_sample_shape){sides[i], sides[i], 1, 10, 0}, 2, "auto", GT_F32);
     assert_int_equal(gt_graph_least(graph), least[i]);
-    gt_graph_step(graph, pixels, labels, 1, false, &metrics); /* evaluated by running statistics */
+    /* Evaluated with running statistics. */
+    gt_graph_step(graph, pixels, labels, 1, false, &metrics);
     pid_t child = fork();
     if (child == 0) {
       gt_on_bug(bug);
@@ -98,19 +102,20 @@ static bool is_named(const char *way, size_t batch_max, size_t batch) {
   return named;
 }
 
-/* Which way a convolution goes depends on the batch: what is named is the way of the batch that comes. */
+/* The way of a convolution depends on the batch size: the name is that of the usual batch size. */
 static void kernels_are_named_for_the_batch(void **state) {
   (void)state;
-  if (!is_named("conv=dnn", 0, 64)) return; /* oneDNN is not here, or has plain loops only, as on arm64 */
+  if (!is_named("conv=dnn", 0, 64)) return; /* no oneDNN, or plain loops only, as on arm64 */
   assert_true(is_named("conv=dnn-gemm", 0, 64));
-  assert_false(is_named("conv=dnn-gemm", 0, 1024)); /* 4 x 4 pixels each: more rows than columns are made of */
+  /* 4 x 4 pixels per image: more rows than the rule allows for im2col. */
+  assert_false(is_named("conv=dnn-gemm", 0, 1024));
   assert_false(is_named("conv=dnn-gemm", 2048, 1024));
   assert_false(is_named("conv=dnn-gemm", 1024, 0));
 }
 
 /* ---- against float64 -------------------------------------------------------------------------------------------- */
 
-/* Convolution and normalisation behind it, or the last layer: tensors [first, end). */
+/* The tensors [first, end) of a unit: a convolution and its normalisation, or the last layer. */
 static void unit(const gt_arrays *arrays, size_t u, size_t *first, size_t *end) {
   size_t at = 0, seen = 0;
   while (seen < u || !strstr(arrays->views[at].name, "weight") || arrays->views[at].ndims < 2) seen += arrays->views[at++].ndims >= 2;
@@ -119,7 +124,8 @@ static void unit(const gt_arrays *arrays, size_t u, size_t *first, size_t *end) 
   *end = at;
 }
 
-/* A direction in a unit's parameters, each tensor by its own size, and the loss's slope along it. */
+/* A direction in the parameters of a unit, scaled to the size of each tensor, and the slope of the
+   loss along it. */
 typedef struct {
   size_t offset, count;
   double *along, slope;
@@ -158,7 +164,8 @@ static probe make_probe(const gt_arrays *arrays, double *params, const double *b
   return p;
 }
 
-/* Tensor by tensor, so that a small one counts; how far the slope may be off: a share of what a random direction finds. */
+/* Compares the slope along the probe's direction with finite differences.  The tolerance is
+   relative to the norm of the terms, the size of the slope along a random direction. */
 static void check_slope(const float *grads, const probe *p, const char *table, size_t u) {
   double slope = 0.0, size = 0.0;
   for (size_t i = 0; i < p->count; i++) {
@@ -169,7 +176,8 @@ static void check_slope(const float *grads, const probe *p, const char *table, s
     fail_msg("%s, unit %zu: the slope is %.6g; finite differences say %.6g; terms are as large as %.3g", table, u, slope, p->slope, sqrt(size));
 }
 
-/* Samples of which no number comes so near to ReLU's corner that rounding, or a step of the finite differences, would decide on which side it falls. */
+/* Picks samples for which no value is so near to the kink of a ReLU that rounding or a step of the
+   finite differences could move it to the other side. */
 static void pick_samples(const double *params, const gt_arrays *arrays, const double *buffers) {
   double corner = 0.0;
   for (int turn = 0; turn < 60 && corner < 4e-5; turn++) {
@@ -200,7 +208,8 @@ static void gradients(void **state) {
     for (size_t i = 0; i < mine->buffers.n; i++)
       if (!(fabs((double)mine->buffers.data[i] - after[i]) <= 2e-6 * (1.0 + fabs(after[i]))))
         fail_msg("%s: statistic %zu is %.9g; %.9g is right", tables[t], i, (double)mine->buffers.data[i], after[i]);
-    gt_graph_step(graph, x, labels, N, false, &metrics); /* with the new statistics, which stay */
+    /* Uses the new statistics and does not change them. */
+    gt_graph_step(graph, x, labels, N, false, &metrics);
     assert_true(fabs(metrics.loss_sum / N - later) <= 2e-5 * (1.0 + later));
     assert_true(fabs((double)mine->buffers.data[100] - after[100]) <= 2e-6 * (1.0 + fabs(after[100])));
     gt_graph_close(graph);
@@ -212,11 +221,13 @@ static void gradients(void **state) {
 
 /* ---- bf16 --------------------------------------------------------------------------------------------------------- */
 
-/* Loss within 2 %; gradients within 8 % of their length at the last layer, 50 % before it, where each layer's numbers at ReLU's corner fall on another side: PyTorch's
-   autocast is as far from its float32 for this network and size (3.7 % and 41 %). */
-static const gt_sample_shape larger = {16, 16, 3, CLASSES, 0}; /* so that the last normalisations have some rows */
+/* Loss within 2 %.  Gradients within 8 % of their norm at the last layer and 50 % before it,
+   because in every layer values near the kink of a ReLU fall on the other side.  PyTorch's autocast
+   differs as much from its float32 for this network and size (3.7 % and 41 %). */
+/* The last normalisations need several rows. */
+static const gt_sample_shape larger = {16, 16, 3, CLASSES, 0};
 
-/* half: in bf16 */
+/* half: a graph in bf16 */
 static void near_float32(gt_graph *half) {
   gt_graph *full = resnet(&larger, 8, "auto", GT_F32);
   const gt_arrays *a = gt_graph_arrays(full), *b = gt_graph_arrays(half);
@@ -248,7 +259,7 @@ static void bf16_against_float32(void **state) {
   near_float32(resnet(&larger, 8, "auto", GT_BF16));
 }
 
-/* Wherever Winograd's convolution can be, it is. */
+/* Uses Winograd's convolution wherever it is supported. */
 static void bf16_by_winograd(void **state) {
   (void)state;
   if (!has_bf16()) skip();
@@ -285,7 +296,7 @@ typedef struct {
   size_t from, calls;
 } announced;
 
-/* Keeps what is new among the gradients that are final. */
+/* Keeps the gradients that have become final. */
 static void announce(void *context, size_t first) {
   announced *a = context;
   assert_true(first < a->from);

@@ -1,4 +1,4 @@
-/* What tests of kernels share: random numbers between guards, in float32 or bf16. */
+/* Shared by the tests of kernels: random numbers between guards, in float32 or bf16. */
 #ifndef GEOTRAIN_TESTS_TENSOR_NUMBERS_H
 #define GEOTRAIN_TESTS_TENSOR_NUMBERS_H
 
@@ -19,7 +19,7 @@ static inline size_t between(size_t low, size_t high) {
   return low + (size_t)gt_rng_below(&rng, high - low + 1);
 }
 
-/* n normal numbers with guards on both sides: a kernel that writes beyond its output is seen by `release`. */
+/* n normal random numbers with guards on both sides; `release` detects writes beyond them. */
 static inline float *numbers(size_t n) {
   float *block = GT_NEW_ARRAY(float, n + 2 * GUARD);
   for (size_t i = 0; i < n + 2 * GUARD; i++) block[i] = i < GUARD || i >= n + GUARD ? 12345.0f : (float)gt_rng_normal(&rng);
@@ -34,7 +34,8 @@ static inline void release(float *data, size_t n) {
   gt_free(data - GUARD);
 }
 
-/* n numbers of a type: what a kernel gets or writes is `at`; `f` has the same values in float32 once they are `read`. */
+/* n numbers of a type.  `at`: what a kernel reads or writes; `f`: the same values in float32, after
+   `read`. */
 typedef struct {
   gt_precision type;
   size_t n;
@@ -43,7 +44,7 @@ typedef struct {
   float *block; /* of bf16 numbers */
 } values;
 
-/* bf16 numbers lie in a block of floats, at its end: the guard behind them is theirs. */
+/* bf16 numbers are stored at the end of a block of floats, directly before its guard. */
 static inline values values_of(gt_precision type, size_t n) {
   values v = {.type = type, .n = n, .f = numbers(n)};
   v.at = v.f;
@@ -74,12 +75,13 @@ static inline void near(float found, float right, double tolerance, const char *
     fail_msg("%s[%zu] is %.9g; %.9g is right, by %.3g", what, i, (double)found, (double)right, tolerance);
 }
 
-/* Numbers of bf16 have 8 bits: neighbours differ by this share of them at most. */
+/* bf16 has 8 significant bits: neighbours of a number of this size differ by at most size / 128. */
 static inline double last_bit(gt_precision type, double size) {
   return type == GT_BF16 ? size / 128 : 0.0;
 }
 
-/* Sums of `terms` products of normals grow as sqrt(terms); the order of additions differs.  A result in bf16 may then be the neighbour. */
+/* Sums of `terms` products of normal numbers grow as sqrt(terms); the order of additions differs.
+   A result in bf16 may then round to the neighbouring number. */
 static inline void same_sums(const values *found, const float *right, size_t terms, const char *what) {
   for (size_t i = 0; i < found->n; i++) {
     const double size = fabs((double)right[i]);

@@ -1,5 +1,6 @@
-/* The arena's laws, over random requests: every place is aligned and inside the block, requests that are in use at the same moment do not overlap, and the block is no
-   larger than if nothing were shared, and no smaller than what is in use at any one moment. */
+/* Properties of the arena, over random requests: each place is aligned and inside the block;
+   requests that are in use at the same time do not overlap; the block is not larger than without
+   sharing, and not smaller than what is in use at any one time. */
 #include "numbers.h"
 
 enum { MOST = 60 };
@@ -47,7 +48,7 @@ static void random_requests(void **state) {
     gt_arena *arena = gt_arena_create();
     for (size_t i = 0; i < n; i++) {
       r[i] = (request){.count = between(0, 9) ? between(1, 700) : 0, .to = SIZE_MAX};
-      if (between(0, 5)) { /* else for good */
+      if (between(0, 5)) { /* else for the arena's whole life */
         r[i].from = between(0, moments), r[i].to = between(r[i].from, moments);
         r[i].ticket = gt_arena_reserve_span(arena, r[i].count, r[i].from, r[i].to);
       } else {
@@ -57,13 +58,13 @@ static void random_requests(void **state) {
     gt_arena_commit(arena);
     for (size_t i = 0; i < n; i++) r[i].at = gt_arena_at(arena, r[i].ticket);
     check(arena, r, n);
-    gt_arena_commit(arena); /* once more changes nothing */
+    gt_arena_commit(arena); /* a second call changes nothing */
     for (size_t i = 0; i < n; i++) assert_ptr_equal(gt_arena_at(arena, r[i].ticket), r[i].at);
     gt_arena_close(arena);
   }
 }
 
-/* What takes turns takes one place; what touches at a moment does not. */
+/* Requests with disjoint times share a place; requests that have a moment in common do not. */
 static void shares_what_it_can(void **state) {
   (void)state;
   gt_arena *turns = gt_arena_create(), *touching = gt_arena_create();

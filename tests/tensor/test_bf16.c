@@ -1,4 +1,5 @@
-/* bf16 against a plain rule: of the two neighbours the nearer, of two that are as near the one with an even last bit; NaN stays NaN. */
+/* bf16 against a simple rule: the nearer of the two neighbours or, in a tie, the one with an even
+   last bit; a NaN stays a NaN. */
 #include "numbers.h"
 
 static float float_of(uint32_t bits) {
@@ -13,7 +14,8 @@ static uint32_t bits_of(float value) {
   return bits;
 }
 
-/* As a double, from the bits: as floats the smallest count as 0.  What comes behind the largest number is 2^128. */
+/* The value as a double, from the bits: as floats, denormal numbers would count as 0.  The
+   successor of the largest number counts as 2^128. */
 static double size_of(uint32_t bits) {
   const int exponent = (int)(bits >> 23 & 0xffU);
   const double mantissa = (double)(bits & 0x7fffffU) + (exponent ? 0x1p23 : 0.0);
@@ -55,7 +57,7 @@ static void rounds_to_nearest(void **state) {
   release(x, N);
 }
 
-/* Ends of arrays go another way; so do places that no vector is aligned to. */
+/* The last elements of an array use other code, and so may unaligned arrays. */
 static void every_length(void **state) {
   (void)state;
   for (size_t n = 1; n < 70; n++) {
@@ -74,7 +76,7 @@ static void every_length(void **state) {
   }
 }
 
-/* All there are. */
+/* All bf16 numbers. */
 static void comes_back(void **state) {
   (void)state;
   enum { ALL = 1 << 16 };

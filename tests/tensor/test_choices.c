@@ -1,4 +1,5 @@
-/* Layers in every way that they can be computed, against plain loops; choices by measuring, as text, and back. */
+/* Layers in every supported way, against plain loops; choices by measurement, as text, and parsed
+   again. */
 #include "numbers.h"
 
 #include <stdio.h>
@@ -18,7 +19,7 @@ static gt_layer_spec linear_spec(size_t I, size_t O) {
       .conv = {.shape = {.H = 1, .W = 1, .C = I, .K = O, .R = 1, .S = 1, .P = 1, .Q = 1, .stride = 1}, .bias = true, .needs_input_gradient = true}};
 }
 
-/* A shape that is served by each way, and two that most refuse. */
+/* A shape for each way, and two that most ways do not support. */
 static gt_layer_spec spec_of(size_t i) {
   switch (i) {
   case 0:
@@ -47,7 +48,7 @@ static gt_layer_spec spec_of(size_t i) {
 }
 enum { SPECS = 11 };
 
-/* All three passes of a layer against ref. */
+/* Compares all three passes of a layer with ref. */
 static void check(gt_layer *layer, const gt_layer_spec *spec, size_t N) {
   const gt_conv_shape *s = &spec->conv.shape;
   const size_t nx = N * s->H * s->W * s->C, ny = N * s->P * s->Q * s->K, nw = s->R * s->S * s->C * s->K, nwork = gt_layer_work(layer, N);
@@ -87,7 +88,8 @@ static void every_way_computes_the_same(void **state) {
   for (size_t i = 0; i < SPECS; i++)
     for (int way = 0; way < GT_WAYS; way++) {
       const gt_layer_spec spec = spec_of(i);
-      gt_way ways[GT_PASSES]; /* the way where a pass has it, else another that is not its neighbours' */
+      /* The way if the pass supports it, else one that differs from those of the other passes. */
+      gt_way ways[GT_PASSES];
       for (int pass = 0; pass < GT_PASSES; pass++) {
         const bool can = gt_way_can(&spec, 3, (gt_pass_id)pass, (gt_way)way);
         ways[pass] = can ? (gt_way)way : GT_WAY_BLAS;
@@ -103,8 +105,8 @@ static void every_way_computes_the_same(void **state) {
     if (automatic->prepared() || way <= GT_WAY_BLAS) assert_true(seen[way] > 0);
 }
 
-/* Runs first: no library has computed anything yet, and some compile their code at the first product
-   of the process, for 30 ms where this one takes 0.4. */
+/* Must run first, before any library has computed anything: some compile their code at the first
+   product of the process, which takes 30 ms where this product takes 0.4 ms. */
 static void the_first_product_is_not_measured(void **state) {
   const gt_layer_spec spec = linear_spec(400, 120);
   gt_choices choices = {0};
@@ -128,13 +130,14 @@ static gt_choices measured(void) {
   for (size_t i = 0; i < SPECS; i++) {
     const gt_layer_spec spec = spec_of(i);
     gt_choices_add(&choices, &spec, 4 + i);
-    gt_choices_add(&choices, &spec, 4 + i); /* twice is once */
+    gt_choices_add(&choices, &spec, 4 + i); /* a second one is not added */
   }
   gt_choices_measure(&choices, automatic);
   return choices;
 }
 
-/* What was chosen is never slower than the rule in what was measured; passes that nobody needs are left alone. */
+/* The chosen way is never slower than the rule in the measurement; passes that are not needed keep
+   the rule. */
 static void measuring(void **state) {
   (void)state;
   gt_choices choices = measured();
@@ -148,7 +151,7 @@ static void measuring(void **state) {
         assert_int_equal(c->ways[pass], GT_WAY_RULE);
         continue;
       }
-      const double took = c->seconds[pass][c->ways[pass]]; /* 0: it is the rule's own */
+      const double took = c->seconds[pass][c->ways[pass]]; /* 0: the rule's own way */
       assert_true(took <= c->seconds[pass][GT_WAY_RULE]);
     }
   }
@@ -176,7 +179,8 @@ static void text_and_back(void **state) {
   gt_choices_close(&choices);
 }
 
-/* In bf16 the rule leaves small linear layers to float32 products, which cannot be chosen there: what is written is the rule. */
+/* In bf16 the rule computes small linear layers in float32, which cannot be chosen by name: the
+   text says `rule`. */
 static void bf16_and_back(void **state) {
   (void)state;
   const char *why;

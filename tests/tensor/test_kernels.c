@@ -1,4 +1,5 @@
-/* Kernels blas and auto against ref, over random shapes; what ref itself must hold is in tests/nn (finite differences in float64). */
+/* Kernels blas and auto against ref, over random shapes.  ref itself is tested in tests/nn (finite
+   differences in float64). */
 #include "numbers.h"
 
 #include <stdlib.h>
@@ -12,7 +13,7 @@ static void same(const float *a, const float *b, size_t n, size_t terms) {
 }
 
 static gt_conv_shape random_shape(size_t round) {
-  /* what LeNet has, and shapes at the edges of each rule, then anything */
+  /* LeNet's shapes, shapes at the limits of each rule, then random ones */
   static const gt_conv_shape fixed[] = {{28, 28, 1, 6, 5, 5, 0, 0, 1, 2},   {14, 14, 6, 16, 5, 5, 0, 0, 1, 0}, {9, 11, 3, 8, 3, 3, 0, 0, 1, 1},
                                         {8, 8, 16, 16, 3, 3, 0, 0, 1, 1},   {8, 8, 16, 32, 3, 3, 0, 0, 2, 1},  {7, 9, 5, 33, 3, 3, 0, 0, 1, 1},
                                         {12, 12, 40, 64, 1, 1, 0, 0, 1, 0}, {5, 5, 1, 1, 5, 5, 0, 0, 1, 0},    {10, 10, 1, 7, 3, 3, 0, 0, 1, 0},
@@ -81,7 +82,8 @@ static void pooling_matches_ref(void **state) {
     s.Q = (s.W + 2 * s.pad - s.S) / s.stride + 1;
     const size_t N = between(1, 4), nx = N * s.H * s.W * s.C, ny = N * s.P * s.Q * s.C;
     float *x = numbers(nx), *dy = numbers(ny), *y0 = numbers(ny), *y1 = numbers(ny), *dx0 = numbers(nx), *dx1 = numbers(nx);
-    for (size_t i = 0; i < nx; i++) x[i] = roundf(x[i] * 2.0f); /* many ties: the first must win */
+    /* Many ties: the first maximum counts. */
+    for (size_t i = 0; i < nx; i++) x[i] = roundf(x[i] * 2.0f);
     if (round % 10 == 0) x[between(0, nx - 1)] = NAN;
     float *i0 = numbers(ny), *i1 = numbers(ny);
     ref->maxpool_forward(y0, (uint32_t *)(void *)i0, x, &s, N);
@@ -184,7 +186,8 @@ static void softmax_against_double(void **state) {
   }
 }
 
-/* What is no number is no right answer, whatever the label; the loss says it, and other rows count. */
+/* A row with a NaN never counts as correct, whatever its label; its loss is NaN; other rows
+   count. */
 static void no_number_is_correct(void **state) {
   (void)state;
   for (size_t k = 0; k < 3; k++) {

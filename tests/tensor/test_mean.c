@@ -1,4 +1,5 @@
-/* The mean of many vectors: its tree, its rounding, and that a part has the bits of the whole. */
+/* The mean of many vectors: the order of its tree, its rounding, and that a part has the same bits
+   as the whole. */
 #include "geotrain/tensor.h"
 
 #include <setjmp.h>
@@ -22,7 +23,7 @@ static void fill(void) {
   }
 }
 
-/* Level by level, i gets i + 2^level; every step is rounded. */
+/* Level by level, x[i] += x[i + 2^level]; every step is rounded. */
 static float by_levels(size_t n, size_t at) {
   volatile float sum[MOST] = {0};
   int64_t all = 0;

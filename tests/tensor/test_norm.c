@@ -1,11 +1,13 @@
-/* Batch normalisation with the residual sum and the ReLU in it, and means over images, against ref: channels that fill registers and such that do not, a single row,
-   float32 and bf16; and ref itself against the definition in float64. */
+/* Batch normalisation with residual sum and ReLU, and means over images, against ref: channels that
+   fill registers and channels that do not, a single row, float32 and bf16.  ref itself is tested
+   against the definition in float64. */
 #include "numbers.h"
 
 static const char *const tables[] = {"blas", "auto"};
 enum { NTABLES = 2 };
 
-/* A case: everything a call takes.  y and saved are the ones of the fast forward pass, so that both backward passes see the same ReLU. */
+/* A test case: all arguments of a call.  y and saved are those of the fast forward pass, so that
+   both backward passes see the same ReLU. */
 typedef struct {
   gt_norm_shape s;
   bool add, second, in_place;
@@ -16,7 +18,7 @@ typedef struct {
 static void fill(sample *c) {
   const size_t n = c->s.M * c->s.C, C = c->s.C;
   c->x = values_of(c->s.type, n), c->plus = values_of(c->s.type, n), c->dy = values_of(c->s.type, n), c->dy2 = values_of(c->s.type, n);
-  for (size_t i = 0; i < n; i++) c->x.f[i] += (float)(i % C % 5) - 2.0F; /* means other than 0 */
+  for (size_t i = 0; i < n; i++) c->x.f[i] += (float)(i % C % 5) - 2.0F; /* means differ from 0 */
   values_write(&c->x), values_read(&c->x);
   c->gamma = numbers(C), c->beta = numbers(C), c->mean = numbers(C), c->var = numbers(C), c->work = numbers(gt_norm_work(C));
   for (size_t i = 0; i < C; i++) c->var[i] = 0.2F + fabsf(c->var[i]);
@@ -44,11 +46,11 @@ static void drop(sample *c) {
   release(c->gamma, C), release(c->beta, C), release(c->mean, C), release(c->var, C), release(c->work, gt_norm_work(C));
 }
 
-/* How far 1/deviation may be off, as a share: sums of 64 squares in float32, however far from 0
-   the values lie. */
+/* Relative tolerance of 1/deviation: sums of 64 squares in float32, however far from 0 the values
+   are. */
 #define SLACK 4e-6
 
-/* Terms of y as large as they come before they cancel, and what 1/deviation is off. */
+/* The tolerance follows the terms of y before they cancel, and the error of 1/deviation. */
 static void same_y(const sample *c, const values *found, const values *right, const float *means, const float *inverses) {
   for (size_t i = 0; i < found->n; i++) {
     const size_t k = i % c->s.C;
@@ -105,7 +107,7 @@ static void check_backward(const gt_kernels *kernels, const sample *c, const val
   for (size_t i = 0; i < n; i++) {
     const size_t k = i % C;
     const double inverse = (double)saved[C + k], a = fabs((double)c->gamma[k] * inverse), hat = fabs((double)c->x.f[i] - (double)saved[k]) * inverse;
-    /* ref rounds dz to the type, the other may not */
+    /* ref rounds dz to the type; the other kernel may not */
     const double size = a * (fabs((double)c->dy.f[i]) + fabs((double)c->dy2.f[i]) + (hat + inverse) * fabs((double)g[k]) / (double)c->s.M + 1.0);
     near(dx.f[i], right.f[i], 2e-6 * size + last_bit(c->s.type, fabs((double)right.f[i]) + size / 2), "dx", i);
     if (c->add) near(dadd.f[i], right_add.f[i], 1e-6, "dadd", i);
@@ -130,8 +132,8 @@ static void norms_match_ref(void **state) {
   }
 }
 
-/* Values that lie a thousand deviations from 0, and more: the variance is that of their differences.
-   In bf16 they have steps as large as the deviation, which ref sees, too. */
+/* Values a thousand deviations from 0 and more: the variance is that of their differences.  In bf16
+   their spacing is as large as the deviation; ref has the same rounded values. */
 static void variance_far_from_zero(void **state) {
   (void)state;
   static const float means[] = {0.0F, 1.0F, -1000.0F, 30000.0F};
@@ -152,7 +154,8 @@ static void variance_far_from_zero(void **state) {
   }
 }
 
-/* Channel k of ref in float64, from the definition; gradients by finite differences of the sum of dy y. */
+/* The sum of dy y over channel k in float64, from the definition; gradients of ref are compared
+   with its finite differences. */
 static double weighed(const sample *c, const double *x, size_t k, double gamma, double beta) {
   double mean = 0.0, var = 0.0, sum = 0.0;
   for (size_t m = 0; m < c->s.M; m++) mean += x[m] / (double)c->s.M;
@@ -166,7 +169,7 @@ static double weighed(const sample *c, const double *x, size_t k, double gamma, 
   return sum;
 }
 
-/* The slope of `weighed` along one of its arguments, which is put back. */
+/* The slope of `weighed` along one of its arguments, which is restored. */
 static double slope(const sample *c, const double *x, size_t k, const double *gamma, const double *beta, double *along) {
   const double was = *along, h = 1e-5;
   *along = was + h;
@@ -187,7 +190,8 @@ static void ref_matches_definition(void **state) {
     values y = values_of(GT_F32, n), dx = values_of(GT_F32, n), dadd = values_of(GT_F32, n);
     float *saved = numbers(2 * C), *dgamma = numbers(C), *dbeta = numbers(C);
     double *x = GT_NEW_ARRAY(double, c.s.M);
-    for (size_t i = 0; i < n; i++) c.plus.f[i] = i % 3 ? 20.0F : -20.0F; /* away from ReLU's corner */
+    /* Away from the kink of the ReLU. */
+    for (size_t i = 0; i < n; i++) c.plus.f[i] = i % 3 ? 20.0F : -20.0F;
     ref->norm_forward(y.f, c.x.f, c.plus.f, c.gamma, c.beta, c.mean, c.var, saved, &c.s, NULL);
     ref->norm_backward(dx.f, dadd.f, dgamma, dbeta, c.dy.f, c.second ? c.dy2.f : NULL, y.f, c.x.f, c.gamma, c.beta, saved, &c.s, NULL);
     for (size_t k = 0; k < C; k++) {

@@ -1,5 +1,6 @@
-/* Kernels that oneDNN prepares against ref: convolutions by its own kernels and by way of a matrix product, linear layers, in float32 and in bf16.  In bf16 ref gets the
-   rounded factors, so that only the order of additions differs, and the last bit of results in bf16. */
+/* Kernels prepared by oneDNN against ref: convolutions by oneDNN's own kernels and by a matrix
+   product, and linear layers, in float32 and bf16.  In bf16 ref gets the rounded factors, so that
+   only the order of additions differs, and the last bit of results in bf16. */
 #include "numbers.h"
 
 static const gt_prepared_ops *ops; /* NULL: a build without oneDNN */
@@ -29,7 +30,8 @@ static gt_conv_shape sized(gt_conv_shape s) {
   return s;
 }
 
-/* What ResNet and LeNet have, few pixels (a product) and many, then anything. */
+/* Shapes of ResNet and LeNet, with few pixels (computed by a product) and many; then random
+   ones. */
 static gt_conv_shape shape_of(size_t round) {
   static const gt_conv_shape fixed[] = {{.H = 4, .W = 4, .C = 64, .K = 32, .R = 3, .S = 3, .stride = 1, .pad = 1},
                                         {.H = 8, .W = 8, .C = 32, .K = 48, .R = 3, .S = 3, .stride = 1, .pad = 1},
@@ -40,7 +42,7 @@ static gt_conv_shape shape_of(size_t round) {
                                         {.H = 28, .W = 28, .C = 1, .K = 6, .R = 5, .S = 5, .stride = 1, .pad = 2},
                                         {.H = 1, .W = 1, .C = 33, .K = 65, .R = 1, .S = 1, .stride = 1, .pad = 0},
                                         {.H = 2, .W = 2, .C = 128, .K = 64, .R = 3, .S = 3, .stride = 1, .pad = 1},
-                                        /* the gradient of the input by the weights turned round */
+                                        /* gradient of the input by rotated weights */
                                         {.H = 7, .W = 9, .C = 64, .K = 128, .R = 3, .S = 3, .stride = 1, .pad = 1},
                                         {.H = 9, .W = 6, .C = 128, .K = 64, .R = 5, .S = 5, .stride = 1, .pad = 2},
                                         {.H = 8, .W = 8, .C = 64, .K = 64, .R = 3, .S = 3, .stride = 1, .pad = 0}};
@@ -55,7 +57,8 @@ static gt_conv_shape shape_of(size_t round) {
                                .pad = between(0, 1)});
 }
 
-/* One size of batch of a prepared convolution; the weights' gradients, and what has a bias, are float32. */
+/* One batch size of a prepared convolution.  Gradients of weights, and layers with bias, are
+   float32. */
 static void check_conv(gt_prepared_conv *conv, const gt_conv_spec *spec, size_t N) {
   const gt_conv_shape *s = &spec->shape;
   const size_t nw = s->R * s->S * s->C * s->K, image = s->P * s->Q;
@@ -65,7 +68,7 @@ static void check_conv(gt_prepared_conv *conv, const gt_conv_spec *spec, size_t 
   float *rounded = numbers(nw);
   memcpy(rounded, w, nw * sizeof *w);
   round_to(spec->precision, rounded, nw);
-  ops->conv_forward(conv, y.at, x.at, w, spec->bias ? b : NULL, N); /* rounds what comes in float32 */
+  ops->conv_forward(conv, y.at, x.at, w, spec->bias ? b : NULL, N); /* rounds float32 input */
   round_to(spec->precision, x.f, x.n);
   ref->conv_forward(right, x.f, rounded, spec->bias ? b : NULL, s, N, NULL);
   values_read(&y);
@@ -84,7 +87,7 @@ static void check_conv(gt_prepared_conv *conv, const gt_conv_spec *spec, size_t 
   values_release(&db), values_release(&dw), values_release(&dy), values_release(&y), values_release(&dx), values_release(&x);
 }
 
-/* Several sizes of batch, more than are kept ready, and the first again. */
+/* Several batch sizes, more than are kept, and the first one again. */
 static void convolutions(gt_precision precision) {
   size_t gemm = 0, own = 0;
   if (absent(precision)) skip();
@@ -114,7 +117,7 @@ static void convolutions_bf16(void **state) {
   convolutions(GT_BF16);
 }
 
-/* The length of the difference as a share of the length. */
+/* The norm of the difference relative to the norm of `right`. */
 static double off(const float *found, const float *right, size_t n) {
   double difference = 0, length = 0;
   for (size_t i = 0; i < n; i++) {
@@ -124,7 +127,8 @@ static double off(const float *found, const float *right, size_t n) {
   return sqrt(difference / length);
 }
 
-/* Winograd's way rounds tiles, not numbers, so that results are near and not the same; odd numbers of tiles, too. */
+/* Winograd's way rounds transformed tiles, so that results are near those of ref but not the same.
+   Includes odd numbers of tiles. */
 static void winograd_bf16(void **state) {
   (void)state;
   if (absent(GT_BF16)) skip();
@@ -136,7 +140,8 @@ static void winograd_bf16(void **state) {
                              .precision = GT_BF16};
   const gt_conv_shape *s = &spec.shape;
   gt_prepared_conv *conv = ops->conv_create(context, &spec, ways);
-  for (size_t N = 1; N <= 65; N += 32) { /* 9, 297, 585 tiles: the last in groups, with a rest */
+  /* 9, 297 and 585 tiles: the last in several groups with a smaller last one */
+  for (size_t N = 1; N <= 65; N += 32) {
     const size_t nw = s->R * s->S * s->C * s->K, nx = N * s->H * s->W * s->C, ny = N * s->P * s->Q * s->K;
     values x = values_of(GT_BF16, nx), dx = values_of(GT_BF16, nx), y = values_of(GT_BF16, ny), dy = values_of(GT_BF16, ny);
     float *w = numbers(nw), *dw = numbers(nw), *right = numbers(nx + ny + nw);
@@ -165,7 +170,7 @@ static void check_linear(gt_prepared_linear *linear, gt_precision precision, siz
   ops->linear_forward(linear, y.f, x, w, b, B);
   ops->linear_backward_input(linear, dx.f, dy, w, B);
   ops->linear_backward_weight(linear, dw.f, db.f, dy, x, B);
-  ref->linear_backward_weight(right, sums, dy, x, B, I, O); /* of numbers that are not rounded */
+  ref->linear_backward_weight(right, sums, dy, x, B, I, O); /* from numbers that are not rounded */
   same_sums(&db, sums, B, "db");
   round_to(precision, x, B * I), round_to(precision, dy, B * O), round_to(precision, w, O * I);
   ref->linear_forward(right, x, w, b, B, I, O);

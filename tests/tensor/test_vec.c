@@ -14,7 +14,7 @@ enum { N = 1003 };
 static void against_loops(void **state) {
   (void)state;
   static float x[N], y[N], right[N];
-  const float a = 0.375f; /* few bits, small whole numbers: every operation is exact */
+  const float a = 0.375f; /* few bits and small integers: every operation is exact */
   for (int op = 0; op < 6; op++) {
     for (size_t i = 0; i < N; i++) {
       x[i] = (float)(i % 17);
@@ -98,7 +98,7 @@ static void arena_places(void **state) {
     float *place = gt_arena_at(arena, tickets[i]);
     assert_int_equal((uintptr_t)place % 64, 0);
     for (size_t k = 0; k < i * 7; k++) {
-      assert_true(place[k] == 0.0f); /* nobody else's, and zero at first */
+      assert_true(place[k] == 0.0f); /* not shared with others, and zero at first */
       place[k] = (float)i;
     }
   }

@@ -1,8 +1,8 @@
-/* Vector types for code that is compiled once for each instruction set (src/<part>/isa).
-   CMake says which set a file is compiled for: GT_ISA, its name, and GT_LANES, floats in a
-   register.  Everything in such a file is static but one table of functions, named with
-   GT_FOR_ISA, so that code of a higher set cannot be taken where a lower one is needed; for the
-   same reason headers offer them static functions only. */
+/* Vector types for code that is compiled once for each instruction set (src/<part>/isa).  CMake
+   defines the set that a file is compiled for: GT_ISA is its name, GT_LANES the number of floats in
+   a register.  Everything in such a file is static except one table of functions, named with
+   GT_FOR_ISA, so that the linker cannot take code of a higher set where a lower one is needed.  For
+   the same reason, these files use only static functions of headers. */
 #ifndef GEOTRAIN_TENSOR_VECTOR_H
 #define GEOTRAIN_TENSOR_VECTOR_H
 
@@ -19,14 +19,15 @@
 
 #define GT_INLINE static inline __attribute__((always_inline))
 
-/* One register of floats, of signed and unsigned words, and of as many halves.  Unaligned. */
+/* One register of floats, of signed and of unsigned 32-bit words; and as many 16-bit words.
+   Unaligned. */
 typedef float gt_vf __attribute__((vector_size(4 * GT_LANES), aligned(4), may_alias));
 typedef int32_t gt_vi __attribute__((vector_size(4 * GT_LANES), aligned(4), may_alias));
 typedef uint32_t gt_vu __attribute__((vector_size(4 * GT_LANES), aligned(4), may_alias));
 typedef uint16_t gt_vh __attribute__((vector_size(2 * GT_LANES), aligned(2), may_alias));
 
-/* Layouts are multiples of 8 or 16 floats whatever the set: so many registers hold them.  Where a
-   register is longer than 8 floats, its lower half is one of these. */
+/* Layouts are multiples of 8 or 16 floats with every set; GT_IN8 and GT_IN16 registers hold these.
+   If a register is longer than 8 floats, gt_vf8 and gt_vi8 are half a register. */
 #if GT_LANES > 8
 enum { GT_LANES8 = 8 };
 typedef float gt_vf8 __attribute__((vector_size(32), aligned(4), may_alias));
@@ -38,9 +39,9 @@ typedef gt_vi gt_vi8;
 #endif
 enum { GT_IN8 = 8 / GT_LANES8, GT_IN16 = 16 / GT_LANES };
 
-/* Vector registers for sums and weights, without those for a broadcast input and, where a product
-   is not added in the same instruction, for products; and how many outputs fit them when each has
-   `wide` registers of sums and `wide` more hold weights: 10 at most. */
+/* GT_REGISTERS: vector registers for sums and weights, without those for a broadcast input and, in
+   sets without fused multiply-add, for products.  GT_OUTPUTS: outputs that fit when each has `wide`
+   registers of sums and `wide` more hold weights; 10 at most. */
 #if defined(__aarch64__) || defined(__AVX512F__)
 enum { GT_REGISTERS = 30 };
 #elif defined(__FMA__)

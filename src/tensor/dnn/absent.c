@@ -1,4 +1,4 @@
-/* A build without oneDNN: it says so. */
+/* Stubs for a build without oneDNN. */
 #include "kernels.h"
 
 const char *gt_kernels_dnn_version(void) {

@@ -1,10 +1,12 @@
-/* oneDNN 2: layouts are values, and a primitive's description is made of an operation's. */
+/* oneDNN 2: layouts are values, and a primitive descriptor is created from an operation
+   descriptor. */
 #include <stdlib.h>
 
 #include "dnn.h"
 
-/* Primitives for a batch of another size are described in the step that brings it.  What oneDNN
-   allocates for them is not counted, and these, which version 3 has as its own objects, neither. */
+/* Uses malloc, because these copies are not counted: primitives for a new batch size are created in
+   the step that brings it, and what oneDNN allocates for them is not counted either.  In version 3
+   layouts are oneDNN's own objects. */
 static gt_dnn_layout *kept(const dnnl_memory_desc_t *layout) {
   gt_dnn_layout *copy = malloc(sizeof *copy);
   GT_DNN(copy ? dnnl_success : dnnl_out_of_memory);

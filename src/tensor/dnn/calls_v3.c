@@ -1,4 +1,5 @@
-/* oneDNN 3: layouts are the library's objects, and a primitive is described by one call. */
+/* oneDNN 3: layouts are the library's objects, and a primitive descriptor is created in one
+   call. */
 #include "dnn.h"
 
 gt_dnn_layout *gt_dnn_layout_tagged(int ndims, const dnnl_dims_t dims, dnnl_data_type_t type, dnnl_format_tag_t tag) {
@@ -23,7 +24,7 @@ void gt_dnn_layout_close(gt_dnn_layout *layout) {
   if (layout) GT_DNN(dnnl_memory_desc_destroy(layout));
 }
 
-/* What int8 weights hold beside their values cannot be asked for; those of floats hold nothing. */
+/* Extra data of int8 weights cannot be queried; float weights have none. */
 bool gt_dnn_layout_blocks(const gt_dnn_layout *layout, gt_dnn_blocks *blocks) {
   dnnl_format_kind_t kind;
   const dnnl_dims_t *strides, *inner;

@@ -1,10 +1,10 @@
-/* oneDNN as this part uses it: one engine and one stream a graph, and the scratch that its
-   operations share. */
+/* The use of oneDNN in this part: one engine and one stream per graph, and the scratch that the
+   operations of the graph share. */
 #include "dnn.h"
 
 #include <stdlib.h>
 
-/* libgomp's, which oneDNN brings along; where it was built without OpenMP there is nothing to set. */
+/* From libgomp, which oneDNN links; NULL if oneDNN was built without OpenMP. */
 extern void omp_set_num_threads(int n) __attribute__((weak));
 
 void gt_dnn_check(dnnl_status_t status, const char *call) {
@@ -13,7 +13,8 @@ void gt_dnn_check(dnnl_status_t status, const char *call) {
 
 gt_prepared_context *gt_dnn_context_create(void) {
   gt_prepared_context *dnn = GT_NEW(gt_prepared_context);
-  if (omp_set_num_threads && !getenv("OMP_NUM_THREADS")) omp_set_num_threads(1); /* a rank is one thread; what the user sets stands */
+  /* A rank has one thread.  The user's setting takes precedence. */
+  if (omp_set_num_threads && !getenv("OMP_NUM_THREADS")) omp_set_num_threads(1);
   dnn->amx = ((unsigned)dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_amx) == dnnl_cpu_isa_avx512_core_amx;
   GT_DNN(dnnl_engine_create(&dnn->engine, dnnl_cpu, 0));
   GT_DNN(dnnl_stream_create(&dnn->stream, dnn->engine, dnnl_stream_default_flags));

@@ -1,5 +1,7 @@
-/* Convolutions on oneDNN, NHWC.  Its own convolution with weights in the layout it prefers; or, where images are so small that this layout costs more than it brings
-   (the last stages of a network), columns and one matrix product, whose weights and gradients lie as they are. */
+/* Convolutions on oneDNN, NHWC: oneDNN's own convolution, with weights in the layout that it
+   prefers; or, for images so small that the change of layout costs more than it saves (the last
+   stages of a network), im2col and one matrix product, which uses weights and gradients in our
+   layout. */
 #include <string.h>
 
 #include "conv.h"
@@ -23,7 +25,7 @@ void gt_dnn_conv_prepare(gt_prepared_conv *c, size_t N) {
 
 /* ---- running ---- */
 
-/* x in the type that is computed in. */
+/* x in the type of the arithmetic. */
 static const void *values(const gt_prepared_conv *c, const void *x, size_t N) {
   if (c->spec.in == c->spec.precision) return x;
   gt_to_bf16(c->dnn->areas[GT_DNN_VALUES], x, N * c->spec.shape.H * c->spec.shape.W * c->spec.shape.C);
@@ -38,7 +40,7 @@ static const void *columns(const gt_prepared_conv *c, const void *x, size_t N) {
   return to;
 }
 
-/* Weights in the layout that the stage wants. */
+/* Puts the weights into the layout that the stage needs. */
 static void load_weights(gt_prepared_context *dnn, const gt_dnn_stage *stage, const float *w) {
   gt_dnn_point(stage->w, stage->pack ? dnn->areas[GT_DNN_PACKED] : w);
   if (!stage->pack) return;
@@ -66,7 +68,7 @@ void gt_dnn_conv_forward(gt_prepared_conv *c, void *y, const void *x, const floa
   gt_dnn_execute(c->dnn, f->run, args, f->b ? 4 : 3);
 }
 
-/* Columns of the gradient, in float32, folded image by image. */
+/* Folds the columns of the gradient (float32) back into images. */
 static void fold(gt_prepared_conv *c, void *dx, size_t N) {
   const gt_conv_shape *s = &c->spec.shape;
   const size_t image = s->H * s->W * s->C, unfolded = s->P * s->Q * s->R * s->S * s->C;
@@ -81,7 +83,7 @@ static void fold(gt_prepared_conv *c, void *dx, size_t N) {
   }
 }
 
-/* The weights of each place of the window to the opposite one. */
+/* Rotates the window by 180 degrees: the weights of each place go to the opposite place. */
 static void load_turned(const gt_prepared_conv *c, const gt_conv_prepared *p, const float *w) {
   const gt_conv_shape *s = &c->spec.shape;
   const gt_dnn_stage *g = &p->input;
@@ -122,7 +124,8 @@ void gt_dnn_conv_backward_input(gt_prepared_conv *c, void *dx, const void *dy, c
   gt_dnn_execute(c->dnn, g->run, args, 3);
 }
 
-/* The product of columns, which are there, and dy, an odd number of rows behind which a row of zeros goes. */
+/* The product of the columns, already in GT_DNN_COLUMNS, and dy.  A row of zeros is appended if
+   gt_conv_summed_rows rounds up. */
 static void weight_product(const gt_prepared_conv *c, const gt_conv_prepared *p, float *dw, const void *dy) {
   const size_t rows = p->N * c->spec.shape.P * c->spec.shape.Q, width = c->spec.shape.R * c->spec.shape.S * c->spec.shape.C;
   gt_bf16 *columns_end = (gt_bf16 *)c->dnn->areas[GT_DNN_COLUMNS] + rows * width, *values = c->dnn->areas[GT_DNN_VALUES];

@@ -1,12 +1,16 @@
-/* Primitives of a convolution on oneDNN: which way each of the three passes goes, by rule, and what it needs. */
+/* The primitives of a convolution on oneDNN: selects the way of each of the three passes by rule,
+   and creates what it needs. */
 #include "conv.h"
 #include "winograd.h"
 
-enum { GEMM_ROWS = 8192, COLUMNS_MAX = 1 << 25 }; /* rows of columns by rule, at most; elements of columns in any case */
+/* Limits: rows of columns by rule; elements of columns in any case. */
+enum { GEMM_ROWS = 8192, COLUMNS_MAX = 1 << 25 };
 
 /* ---- rules, by measurement (bench/kernels) ---- */
 
-/* Output pixels up to which columns and a product are faster than a convolution.  Without AMX a bf16 product is not, where the window moves by one place. */
+/* Output pixels up to which im2col and a product are faster than a convolution.  Without AMX, bf16
+   has separate limits for strided windows (bf16_strided) and for stride 1 (bf16), where the product
+   is slower. */
 typedef struct {
   size_t f32, amx, bf16_strided, bf16;
 } bounds;
@@ -25,8 +29,9 @@ size_t gt_conv_summed_rows(const gt_prepared_conv *c, size_t N) {
   return c->spec.precision == GT_BF16 ? (rows + 1) / 2 * 2 : rows;
 }
 
-/* The gradient of the input of a convolution of stride 1 is a convolution, too, by the same weights turned round; and oneDNN's forward kernels are often faster
-   than its backward ones.  Whole blocks of channels only, for the weights are turned block by block. */
+/* The gradient of the input of a convolution of stride 1 is also a convolution, with the weights
+   rotated by 180 degrees, and oneDNN's forward kernels are often faster than its backward ones.
+   Only for whole blocks of channels, because the weights are rotated block by block. */
 static bool can_turn(const gt_conv_shape *s) {
   return s->stride == 1 && s->R > 1 && s->S == s->R && s->pad < s->R && s->C % 64 == 0 && s->K % 64 == 0;
 }
@@ -37,7 +42,7 @@ gt_way gt_dnn_conv_rule(const gt_conv_spec *c, size_t N, gt_pass_id pass) {
   return pass == GT_PASS_INPUT && can_turn(&c->shape) && c->shape.P * c->shape.Q > 16 ? GT_WAY_DNN_TURNED : GT_WAY_DNN;
 }
 
-/* Columns of a whole batch must be no burden to the memory. */
+/* The columns of a whole batch must not take too much memory. */
 bool gt_dnn_conv_can(const gt_conv_spec *c, size_t N, gt_pass_id pass, gt_way way) {
   const gt_conv_shape *s = &c->shape;
   if (way == GT_WAY_DNN_GEMM) return !c->bias && N * s->P * s->Q * s->R * s->S * s->C <= COLUMNS_MAX;
@@ -54,7 +59,7 @@ typedef struct {
   dnnl_dims_t strides, pads, behind;
 } descs;
 
-/* oneDNN wants the padding behind the image, too: what the last window reads beyond it. */
+/* oneDNN also needs the padding behind the image: how far the last window reads beyond it. */
 static void pads_behind(const gt_conv_shape *s, dnnl_dims_t pads) {
   pads[0] = (dnnl_dim_t)((s->P - 1) * s->stride + s->R) - (dnnl_dim_t)(s->H + s->pad);
   pads[1] = (dnnl_dim_t)((s->Q - 1) * s->stride + s->S) - (dnnl_dim_t)(s->W + s->pad);
@@ -101,7 +106,7 @@ static void complete(gt_prepared_context *dnn, gt_dnn_stage *stage, dnnl_primiti
   }
 }
 
-/* The forward primitive's description is a hint to the others. */
+/* The descriptor of the forward primitive, a hint for the others. */
 static dnnl_primitive_desc_t forward_desc(const gt_prepared_conv *c, size_t N) {
   descs d = describe(c, N, false);
   const gt_dnn_conv_call call = call_of(&d, c->spec.bias);
@@ -127,7 +132,7 @@ static void open_forward(gt_prepared_conv *c, gt_conv_prepared *p, dnnl_primitiv
   forget(&d);
 }
 
-/* Blocks of input and output channels lie together, a window's places apart. */
+/* Whether only channels are blocked, so that each place of the window can be copied on its own. */
 static bool turns(const gt_dnn_layout *w, gt_dnn_blocks *b) {
   if (!gt_dnn_layout_blocks(w, b)) return false;
   for (int i = 0; i < b->ninner; i++)
@@ -135,7 +140,8 @@ static bool turns(const gt_dnn_layout *w, gt_dnn_blocks *b) {
   return true;
 }
 
-/* Weights w of the turned convolution: all, and one place of the window (`plain`, `b`, `pack`). */
+/* Memories for the weights of the rotated convolution: all of them (`w`), and one place of the
+   window (`plain`, `b`, `pack`). */
 static void open_places(gt_prepared_conv *c, gt_dnn_stage *stage, const gt_dnn_layout *w) {
   const gt_conv_shape *s = &c->spec.shape;
   const dnnl_dims_t dims = {(dnnl_dim_t)s->C, (dnnl_dim_t)s->K, 1, 1}, from = {0, 0, 0, 0},
@@ -189,7 +195,7 @@ static void open_input(gt_prepared_conv *c, gt_conv_prepared *p, dnnl_primitive_
     return;
   }
   if (p->ways[GT_PASS_INPUT] == GT_WAY_DNN_TURNED && open_turned(c, p)) return;
-  p->ways[GT_PASS_INPUT] = GT_WAY_DNN; /* weights that cannot be turned block by block */
+  p->ways[GT_PASS_INPUT] = GT_WAY_DNN; /* also if the weights cannot be rotated block by block */
   descs d = describe(c, p->N, false);
   const gt_dnn_conv_call call = call_of(&d, false);
   dnnl_primitive_desc_t primitive = gt_dnn_describe_input(c->dnn->engine, &call, hint);
@@ -215,7 +221,7 @@ static void open_weight(gt_prepared_conv *c, gt_conv_prepared *p, dnnl_primitive
   forget(&d);
 }
 
-/* Room for columns, and for values in another type. */
+/* Reserves scratch for columns and for values converted to another type. */
 static void reserve(gt_prepared_conv *c, const gt_conv_prepared *p) {
   const gt_conv_shape *s = &c->spec.shape;
   const size_t rows = gt_conv_summed_rows(c, p->N), columns = rows * s->R * s->S * s->C, image = s->H * s->W * s->C;

@@ -1,30 +1,32 @@
-/* What the files on oneDNN share: its engine, checks, scratch, primitives with their memories. */
+/* Declarations shared by the oneDNN files: engine, checks, scratch, and primitives with their
+   memories. */
 #ifndef GEOTRAIN_TENSOR_DNN_DNN_H
 #define GEOTRAIN_TENSOR_DNN_DNN_H
 
 #include "calls.h"
 #include "kernels.h"
 
-/* Scratch that the operations of a graph take turns in. */
+/* Scratch that the operations of a graph share. */
 typedef enum { GT_DNN_PACKED, GT_DNN_VALUES, GT_DNN_COLUMNS, GT_DNN_TILES, GT_DNN_WEIGHTS, GT_DNN_AREAS } gt_dnn_area;
 
 struct gt_prepared_context {
   dnnl_engine_t engine;
   dnnl_stream_t stream;
-  bool amx; /* bf16 products go by tiles */
+  bool amx; /* bf16 products use AMX tiles */
   void *areas[GT_DNN_AREAS];
   size_t bytes[GT_DNN_AREAS];
 };
 
-/* A call that fails is a fault: shapes were checked before. */
+/* A failed call is a bug (gt_bug): shapes were checked before. */
 void gt_dnn_check(dnnl_status_t status, const char *call);
 #define GT_DNN(call) gt_dnn_check((call), #call)
 
-/* The area has room for so many bytes from now on.  Not in a step. */
+/* Grows the area to `bytes` or more.  Called only while primitives are prepared, because the area
+   may move. */
 void gt_dnn_reserve(gt_prepared_context *dnn, gt_dnn_area area, size_t bytes);
 
-/* A primitive and the memories of its arguments; `pack`, unless NULL, brings plain float32 weights into the layout that it wants (or, where it yields weights,
-   back). */
+/* A primitive and the memories of its arguments.  `pack`, unless NULL, converts plain float32
+   weights to the layout that the primitive needs or, if it computes weights, back. */
 typedef struct {
   dnnl_primitive_t run, pack;
   dnnl_memory_t x, w, y, b, plain;
@@ -41,16 +43,18 @@ void gt_dnn_point(dnnl_memory_t memory, const void *data);
 /* Copies `from` into the layout of `to`. */
 void gt_dnn_move(gt_prepared_context *dnn, const gt_dnn_stage *stage, dnnl_memory_t from, dnnl_memory_t to);
 
-/* A matrix product y (m,n) = a (m,k) b (k,n) [+ c (n)], either factor transposed in memory, of type `type` with y of `out`.  packed: b comes as float32 and is
-   brought into the library's layout at every run, by way of GT_DNN_PACKED. */
+/* A matrix product y (m,n) = a (m,k) b (k,n) [+ c (n)].  Factors are of `type` and may be stored
+   transposed (ta, tb); y is of type `out`.  packed: b is given in float32 and converted to the
+   library's layout in GT_DNN_PACKED at every run. */
 typedef struct {
-  size_t m, n, k, places;         /* places: so many products side by side; 0: one */
-  bool ta, tb, bias, packed, add; /* add: to what y holds */
+  size_t m, n, k, places;         /* places: size of a batch of products; 0: one */
+  bool ta, tb, bias, packed, add; /* add: add to y */
   gt_precision type, out;
 } gt_dnn_product;
 
 void gt_dnn_product_open(gt_prepared_context *dnn, gt_dnn_stage *stage, const gt_dnn_product *p);
-/* b NULL: of a packed product, as it was packed by the last run that any such product made. */
+/* b NULL (packed products only): uses the b that the last run of a packed product has left in
+   GT_DNN_PACKED. */
 void gt_dnn_product_run(gt_prepared_context *dnn, const gt_dnn_stage *stage, void *y, const void *a, const void *b, const float *c);
 
 /* The functions of gt_prepared_ops: context.c, conv.c, conv_prepare.c, linear.c. */

@@ -1,4 +1,4 @@
-/* oneDNN itself: its version, and the instruction set that it is held to. */
+/* The oneDNN library: its version, and the instruction set that it is limited to. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -12,7 +12,8 @@ const char *gt_kernels_dnn_version(void) {
   return text;
 }
 
-/* oneDNN reads its own variable at its first use; a cap that a user set lower stays. */
+/* oneDNN reads its own environment variable at its first use.  A lower limit set by the user is
+   kept. */
 bool gt_dnn_cap(gt_isa isa) {
   static const char *const lower[] = {"SSE41", "AVX", "AVX2"};
   const char *user = getenv("ONEDNN_MAX_CPU_ISA");

@@ -1,4 +1,5 @@
-/* Linear layers on oneDNN's matrix products; activations in float32, in bf16 the factors are rounded before. */
+/* Linear layers on oneDNN's matrix products.  Activations are float32; for bf16, factors are
+   rounded first. */
 #include <string.h>
 
 #include "dnn.h"
@@ -37,7 +38,8 @@ void gt_dnn_linear_close(gt_prepared_linear *l) {
   gt_free(l);
 }
 
-/* Rows that a sum over the batch has: in bf16 an even number, with a row of zeros where the batch is odd (see gemm_weight in conv.c). */
+/* Rows that a sum over the batch has: in bf16 rounded up to an even number, with a row of zeros
+   (see gt_conv_summed_rows in conv.h). */
 static size_t summed_rows(const gt_prepared_linear *l, size_t B) {
   return l->precision == GT_BF16 ? (B + 1) / 2 * 2 : B;
 }
@@ -66,7 +68,8 @@ void gt_dnn_linear_prepare(gt_prepared_linear *l, size_t B) {
   prepare(l, B);
 }
 
-/* Values x (B,columns) in the type that is computed in, by way of `area`, with zeros behind them up to `rows` rows. */
+/* x (B,columns) in the type of the arithmetic.  In bf16 it is converted in `area`, and padded with
+   zeros to `rows` rows. */
 static const void *rounded(const gt_prepared_linear *l, const float *x, size_t B, size_t rows, size_t columns, gt_dnn_area area) {
   if (l->precision == GT_F32) return x;
   gt_bf16 *to = l->dnn->areas[area];

@@ -1,8 +1,8 @@
-/* What oneDNN prepares, as a table, and whether it computes in bf16 here. */
+/* The table of oneDNN's prepared kernels, and whether bf16 is available. */
 #include "dnn.h"
 
 bool gt_kernels_bf16(const char **why) {
-  (void)gt_isa_used(); /* holds oneDNN to the set before it is asked */
+  (void)gt_isa_used(); /* limits oneDNN to the set before the query */
 #if defined(__x86_64__)
   __builtin_cpu_init();
   if (__builtin_cpu_supports("avx512bf16")) {

@@ -1,4 +1,4 @@
-/* Primitives with their memories, made once a batch size, and matrix products. */
+/* Primitives with their memories, created once per batch size, and matrix products. */
 #include "dnn.h"
 
 /* ---- stages ---- */
@@ -32,7 +32,7 @@ void gt_dnn_execute(gt_prepared_context *dnn, dnnl_primitive_t primitive, const 
   GT_DNN(dnnl_stream_wait(dnn->stream));
 }
 
-/* oneDNN takes what it only reads as writable, too. */
+/* oneDNN takes a pointer to writable data even for data that it only reads. */
 void gt_dnn_point(dnnl_memory_t memory, const void *data) {
   union {
     const void *given;
@@ -54,7 +54,7 @@ static gt_dnn_layout *matrix(size_t places, size_t rows, size_t columns, bool tr
   return gt_dnn_layout_tagged(2, dims, gt_dnn_type(type), any ? dnnl_format_tag_any : transposed ? dnnl_ba : dnnl_ab);
 }
 
-/* Weights come plain and are packed into the layout that was chosen. */
+/* Weights are given in plain layout and packed into the chosen one. */
 static void open_packing(gt_prepared_context *dnn, gt_dnn_stage *stage, const gt_dnn_product *p, const gt_dnn_layout *chosen) {
   gt_dnn_layout *plain = matrix(p->places, p->k, p->n, p->tb, GT_F32, false);
   stage->plain = gt_dnn_memory(dnn, plain);

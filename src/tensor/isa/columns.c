@@ -1,4 +1,4 @@
-/* Columns folded back to where they came from. */
+/* Folds columns back into an image. */
 #include <string.h>
 
 #include "columns.h"

@@ -1,13 +1,13 @@
 /* Direct convolution, forward: a block of neighbouring outputs stays in registers, one or more
-   vectors of channels each; weights are loaded once a block, and inputs are broadcast (the blocking
-   of Georganas et al. 2018, for channels too few for a GEMM). */
+   vectors of channels each; weights are loaded once per block, and inputs are broadcast (the
+   blocking of Georganas et al. 2018, for channels too few for a GEMM). */
 #include <string.h>
 
 #include "geotrain/tensor/vector.h"
 #include "loops.h"
 
-/* PB outputs from y on, of 8 channels, inputs `step` apart.  Where K is less, what spills over is the
-   next output's, written right after. */
+/* PB outputs from y on, of 8 channels each; inputs are `step` apart.  If K is less than 8, a store
+   spills into the next output, which is written right after. */
 GT_INLINE void block_8(float *y, const float *x, const float *w, const float *b, const gt_direct *g, const size_t step, const size_t PB) {
   gt_vf8 sum[10][GT_IN8];
   for (size_t i = 0; i < PB; i++)
@@ -40,14 +40,15 @@ GT_INLINE void block_16(float *y, const float *x, const float *w, const float *b
     for (size_t v = 0; v < GT_IN16; v++) *(gt_vf *)(y + i * g->K + v * GT_LANES) = sum[i][v];
 }
 
-/* A function for each size of a block: in one with all of them inlined gcc 12 keeps sums in memory. */
+/* One function per block size: if all are inlined into one function, gcc 12 keeps the sums in
+   memory. */
 typedef void block_of(float *y, const float *x, const float *w, const float *b, const gt_direct *g);
 #define BLOCK(name, block, step, PB)                                                                                                                 \
   static __attribute__((noinline)) void name(float *y, const float *x, const float *w, const float *b, const gt_direct *g) {                         \
     block(y, x, w, b, g, step, PB);                                                                                                                  \
   }
 
-/* Inputs a variable step apart need an address register each, so blocks are smaller there. */
+/* Inputs at a variable step need an address register each, so blocks are smaller there. */
 enum { WIDE_8 = GT_OUTPUTS(GT_IN8), WIDE_8_STEP = WIDE_8 < 6 ? WIDE_8 : 6, WIDE_16 = GT_OUTPUTS(GT_IN16) };
 BLOCK(near_8_wide, block_8, 1, WIDE_8)
 BLOCK(near_8_4, block_8, 1, 4)
@@ -58,7 +59,7 @@ BLOCK(apart_16_wide, block_16, g->step, WIDE_16)
 BLOCK(apart_16_4, block_16, g->step, WIDE_16 < 4 ? WIDE_16 : 4)
 BLOCK(apart_16_1, block_16, g->step, 1)
 
-/* How a row of outputs is cut: the largest blocks that fit. */
+/* How a row of outputs is split: into the largest blocks that fit. */
 typedef struct {
   size_t size;
   block_of *run;
@@ -66,7 +67,8 @@ typedef struct {
 static const cut near_8[] = {{WIDE_8, near_8_wide}, {4, near_8_4}, {1, near_8_1}}, apart_8[] = {{WIDE_8_STEP, apart_8_wide}, {1, apart_8_1}},
                  apart_16[] = {{WIDE_16, apart_16_wide}, {WIDE_16 < 4 ? WIDE_16 : 4, apart_16_4}, {1, apart_16_1}};
 
-/* y has room for `room` floats: what would spill beyond goes by way of `last`. */
+/* y has room for `room` floats.  A block that would write beyond them is written to `last` and
+   copied. */
 static void row(const cut *c, float *y, size_t room, const float *x, const float *w, const float *b, const gt_direct *g) {
   float last[10 * 16];
   for (size_t q = 0; q < g->Q; q += c->size) {
@@ -82,8 +84,8 @@ static void image(float *y, size_t room, const float *x, const float *w, const f
   for (size_t p = 0; p < g->P; p++) {
     const float *from = x + p * g->stride * g->row;
     const size_t at = p * g->Q * g->K;
-    if (g->lanes == 8)
-      row(g->step == 1 ? near_8 : apart_8, y + at, room - at, from, w, b, g); /* the commonest step has loops of its own */
+    if (g->lanes == 8) /* The most common step has loops of its own. */
+      row(g->step == 1 ? near_8 : apart_8, y + at, room - at, from, w, b, g);
     else
       for (size_t k = 0; k < g->Kp; k += 16) row(apart_16, y + at + k, room - at - k, from, w + k, b + k, g);
   }
@@ -91,7 +93,8 @@ static void image(float *y, size_t room, const float *x, const float *w, const f
 
 static void pack(float *to, const float *from, size_t rows, size_t n, size_t np) {
   size_t i = 0;
-  if (np == 8 && n < 8) { /* whole vectors are read as long as rows follow that make up for it; what is the next row's is masked */
+  /* Whole vectors are read while enough rows follow; values of the next row are masked. */
+  if (np == 8 && n < 8) {
     gt_vi8 keep[GT_IN8] = {0};
     for (size_t l = 0; l < n; l++) keep[l / GT_LANES8][l % GT_LANES8] = -1;
     for (; (rows - i) * n >= 8; i++)

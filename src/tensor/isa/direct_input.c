@@ -1,19 +1,20 @@
-/* Direct convolution, gradient of the input: an output's share of one kernel row is a run of L
-   neighbours, formed in registers and added in place.  A block takes outputs one below the other,
-   whose runs never meet. */
+/* Direct convolution, gradient of the input: in one kernel row, each output contributes to a run of
+   L neighbouring inputs, which is computed in registers and added in place.  A block takes outputs
+   of one column, whose runs never overlap. */
 #include "geotrain/tensor/vector.h"
 #include "loops.h"
 
-/* Runs are taken 16 floats at a time, or twice as many where there are registers for it. */
+/* Runs are computed 16 floats at a time, or 32 if there are enough registers. */
 enum { PARTS = GT_LANES == 16 ? 2 : 1, WIDE = GT_OUTPUTS(GT_IN16) };
 
-/* PB outputs, JV times 16 floats of the run.  wt: (K, Lp) from this run on. */
+/* PB outputs, JV times 16 floats of the run.  wt: (K, Lp), starting at these floats. */
 GT_INLINE void block(float *dx, const float *dy, const float *wt, const gt_direct *g, const size_t PB, const size_t JV) {
   gt_vf sum[10][PARTS * GT_IN16] = {{{0}}};
   const size_t below = g->Q * g->K, Lp = g->Lp, vectors = JV * GT_IN16;
   for (size_t k = 0; k < g->K; k++, wt += Lp) {
     gt_vf weight[PARTS * GT_IN16];
-    weight[0] = *(const gt_vf *)wt; /* apart: clang copies an array of one by way of the stack */
+    /* Separate from the loop: clang copies a one-element array through the stack. */
+    weight[0] = *(const gt_vf *)wt;
     for (size_t v = 1; v < vectors; v++) weight[v] = *(const gt_vf *)(wt + GT_LANES * v);
     for (size_t i = 0; i < PB; i++)
       for (size_t v = 0; v < vectors; v++) sum[i][v] += dy[i * below + k] * weight[v];

@@ -1,9 +1,9 @@
-/* Direct convolution, gradient of the weights: a block of weights stays in registers while all
-   outputs of an image pass by. */
+/* Direct convolution, gradient of the weights: a block of weights stays in registers during a loop
+   over all outputs of an image. */
 #include "geotrain/tensor/vector.h"
 #include "loops.h"
 
-/* Sums that a block may have beside the outputs' registers. */
+/* Sums that fit into registers besides those of the outputs. */
 enum { SUMS_8 = GT_REGISTERS / GT_IN8 - 1, SUMS_16 = GT_REGISTERS / GT_IN16 - 1 };
 
 /* dw of RB kernel rows times JB taps, 8 channels. */
@@ -69,7 +69,8 @@ GT_INLINE void row_8(float *dw, const float *dy, const float *x, const gt_direct
   }
 }
 
-/* 5 x 5 taps of one input channel: all sums at once where there are registers, else two kernel rows, or one. */
+/* 5 x 5 taps of one input channel: all sums at once if there are enough registers, else two kernel
+   rows or one at a time. */
 GT_INLINE void window_5(float *dw, const float *dy, const float *x, const gt_direct *g) {
   enum { ROWS = SUMS_8 >= 25 ? 5 : SUMS_8 >= 10 ? 2 : 1 };
   size_t r = 0;

@@ -1,20 +1,20 @@
-/* The passes of a batch normalisation over memory, for values of either type.  Products are rounded
-   before they are added, and the channels that fill no register are computed in the same steps as
-   those that do, so that every set gives the same bits. */
+/* The passes of batch normalisation over memory, for float32 and bf16.  Products are rounded before
+   they are added, and channels that do not fill a register are computed with the same operations in
+   the same order, so that every set gives the same bits. */
 #include <string.h>
 
 #include "bf16_vector.h"
 #include "loops.h"
 
-/* Rows go by in chunks whose sums are float32, added up in double. */
+/* Rows are summed in chunks: in float32 within a chunk, in double over the chunks. */
 enum { CHUNK = 64 };
-/* Channels whose sums stay in registers: two sums each, and going back their means too. */
+/* Channels whose sums stay in registers: two sums each and, backward, also their means. */
 enum { WIDE = 4 * GT_LANES, NARROW = 2 * GT_LANES };
 
 /* ---- sums of a chunk ---- */
 
-/* With x less what the first row has, so that squares do not cancel where values lie far from 0:
-   sum += x, squares += x^2 over `rows` rows, channels [c, c+WIDE). */
+/* On x minus its first row, so that squares do not cancel if values are far from 0: sum += x,
+   squares += x^2 over `rows` rows, channels [c, c+WIDE). */
 GT_INLINE void stats_wide(double *sum, double *squares, const void *x, gt_precision type, size_t first, size_t rows, size_t C, size_t c) {
   gt_vf s[WIDE / GT_LANES] = {0}, q[WIDE / GT_LANES] = {0}, shift[WIDE / GT_LANES];
   for (size_t v = 0; v < WIDE / GT_LANES; v++) shift[v] = gt_load(x, c + GT_LANES * v, type);
@@ -30,7 +30,7 @@ GT_INLINE void stats_wide(double *sum, double *squares, const void *x, gt_precis
   }
 }
 
-/* Likewise of channel c, in the same steps. */
+/* The same for channel c alone, with the same operations in the same order. */
 GT_INLINE void stats1(double *sum, double *squares, const void *x, gt_precision type, size_t first, size_t rows, size_t C, size_t c) {
   const float shift = gt_load1(x, c, type);
   float s = 0.0F, q = 0.0F;
@@ -93,7 +93,8 @@ GT_INLINE float gradient1(const gt_norm_gradient *g, size_t i, size_t c, float x
   return out > 0.0F ? d : 0.0F;
 }
 
-/* Sums of dz: sum += dz, product += dz (x - mean), channels [c, c+NARROW); dz itself where it is asked for. */
+/* Sums of dz: sum += dz, product += dz (x - mean), channels [c, c+NARROW).  Also writes dz unless
+   it is NULL. */
 GT_INLINE void sums_wide(void *dz, double *sum, double *product, const gt_norm_gradient *g, gt_precision type, size_t first, size_t rows, size_t C,
                          size_t c) {
   gt_vf s[NARROW / GT_LANES] = {0}, q[NARROW / GT_LANES] = {0}, mean[NARROW / GT_LANES];
@@ -112,7 +113,7 @@ GT_INLINE void sums_wide(void *dz, double *sum, double *product, const gt_norm_g
   }
 }
 
-/* Likewise of channel c, in the same steps. */
+/* The same for channel c alone, with the same operations in the same order. */
 GT_INLINE void sums1(void *dz, double *sum, double *product, const gt_norm_gradient *g, gt_precision type, size_t first, size_t rows, size_t C,
                      size_t c) {
   float s = 0.0F, q = 0.0F;

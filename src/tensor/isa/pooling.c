@@ -1,5 +1,7 @@
-/* Max pooling of 2x2 windows side by side, a vector of channels at a time.  Fewer channels than lanes: each store spills into the next pixel, which is
-   written right after; so pixels go in the order of memory, and the last ones, behind which there is no room, one channel at a time. */
+/* Max pooling of 2x2 windows that do not overlap, a vector of channels at a time.  If there are
+   fewer channels than lanes, a store spills into the next pixel, which is written right after.  So
+   pixels are computed in memory order, and the last ones, without room behind them, one channel at
+   a time. */
 #include "geotrain/tensor/vector.h"
 #include "loops.h"
 
@@ -13,13 +15,15 @@ GT_INLINE void max_one(float *y, uint32_t *index, const float *x, const size_t c
   index[c] = (uint32_t)best;
 }
 
-/* What one window has: x at its first channel, the distances to its neighbours to the right and below, and its offset in x. */
+/* A window: x at its first channel, the distances to its neighbours to the right and below, and its
+   offset in x. */
 typedef struct {
   const float *x;
   size_t right, below, at;
 } window;
 
-/* The larger of two, or a NaN: one that comes is taken, one that is there stays.  `where` follows. */
+/* Takes the larger of two values.  A NaN replaces a number and is never replaced by one.  `where`
+   is updated with it. */
 GT_INLINE void take(gt_vf8 *best, gt_vi8 *where, const float *candidate, size_t distance) {
   const gt_vf8 v = *(const gt_vf8 *)candidate;
   const gt_vi8 better = (v > *best) | (v != v), at = (gt_vi8){0} + (int32_t)(uint32_t)distance;

@@ -1,5 +1,6 @@
-/* Vectors by id and factorization machines, up to eight numbers of a vector at a time.  The inner products of all pairs of a sample's vectors are half of |their sum|^2
-   less the sum of their squares (Rendle 2010, lemma 3.1): F K steps, not F^2 K. */
+/* Embeddings and factorization machines, up to eight numbers of a vector at a time.  The sum of the
+   inner products of all pairs of a sample's vectors v is (|sum of v|^2 - sum of |v|^2) / 2 (Rendle
+   2010, lemma 3.1): F K steps instead of F^2 K. */
 #include "geotrain/tensor/vector.h"
 #include "loops.h"
 
@@ -58,7 +59,7 @@ static void embedding_clear(float *dw, const int32_t *ids, size_t M, size_t K) {
   }
 }
 
-/* Twice the inner products of all pairs of F vectors. */
+/* Twice the sum of the inner products of all pairs of F vectors. */
 GT_INLINE float pairs(const float *v, size_t F, size_t K) {
   gt_vf8 wide = {0};
   float rest = 0.0F;

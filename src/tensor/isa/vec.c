@@ -1,6 +1,6 @@
-/* Vector operations, element by element.  The compiler makes vectors of these loops; it may not
-   contract a product and a sum to one rounding (see src/CMakeLists.txt), so that every instruction
-   set gives the same bits. */
+/* Element-wise vector operations.  The compiler vectorises these loops.  Contraction of a product
+   and a sum to one rounding is disabled (see src/CMakeLists.txt), so that every instruction set
+   gives the same bits. */
 #include <string.h>
 
 #include "bf16_vector.h"
@@ -30,7 +30,8 @@ static void pair(float *restrict y, float a, const float *restrict x, float b, c
   for (size_t i = 0; i < n; i++) y[i] = a * x[i] + b * z[i];
 }
 
-/* An exponent of all ones is an infinity or a NaN.  Blocks let a bad vector end early and a good one run wide. */
+/* An exponent of all ones is an infinity or a NaN.  Blocks allow an early exit and still
+   vectorise. */
 static bool finite(const float *x, size_t n) {
   for (size_t start = 0; start < n; start += 4096) {
     size_t end = n - start < 4096 ? n : start + 4096;
@@ -64,7 +65,7 @@ static void relu_forward(float *y, const float *x, size_t n) {
 
 static void relu_backward(float *dx, const float *dy, const float *y, size_t n) {
   for (size_t i = 0; i < n; i++) {
-    const float d = dy[i]; /* read in any case, so that the choice becomes a mask and not a branch */
+    const float d = dy[i]; /* always read, so that the compiler uses a mask and not a branch */
     dx[i] = y[i] > 0.0f ? d : 0.0f;
   }
 }
