@@ -1,4 +1,5 @@
-/* How a region ends: drain what is accumulated, tell the others, follow them until all are done. */
+/* How a region ends: it sends what is accumulated, tells the others, and applies their messages
+   until all are done. */
 #include "internal.h"
 
 static void enter(gt_ps *ps, gt_ps_phase phase) {
@@ -12,7 +13,8 @@ static void tell_done(gt_ps *ps) {
     if (p != ps->spec.self) gt_ps_control(ps, p, GT_MSG_DONE, ps->totals.steps, ps->peers[p].sent_seq);
 }
 
-/* Whoever is done says so again after a resume; its training may have been made longer. */
+/* A region that is still done says so again after a resume: its training could have been made
+   longer. */
 void gt_ps_tell_joined(gt_ps *ps) {
   bool done = ps->phase == GT_PS_FOLLOWING || ps->phase == GT_PS_COMPLETE;
   gt_frame_header head = {.kind = GT_MSG_JOINED, .round = (uint32_t)ps->round, .sequence = done, .value = (uint64_t)gt_exchange_rounds(ps->exchange)};
@@ -31,7 +33,8 @@ static void tell(gt_ps *ps, size_t from, gt_peer_event event, int64_t rounds) {
 
 void gt_ps_tell_strategy(gt_ps *ps, size_t from) {
   ps_peer *peer = &ps->peers[from];
-  /* One that is done still is told together with its DONE: between the two it would count as active. */
+  /* A peer that is still done is reported together with its DONE: in between it would count as
+     active. */
   if (peer->joined && peer->applied_seq >= peer->joined_seq && (peer->done || !peer->joined_done)) {
     peer->joined = false;
     tell(ps, from, GT_PEER_JOINED, peer->joined_rounds);

@@ -1,4 +1,5 @@
-/* The PS: made from its spec, driven by events; each event ends by moving on whatever it made possible. */
+/* The PS: created from its spec, driven by events; each event ends by doing whatever it has made
+   possible. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +20,8 @@ gt_ps *gt_ps_create(const gt_ps_spec *spec) {
   ps->last_eval = (gt_ps_score){NAN, NAN, NAN};
   ps->timer_at = GT_NEVER;
   ps->round = ps->whole_round = ps->own_written = spec->round;
-  /* Two more than may be under way: a replacing model goes beside messages that have all begun to leave. */
+  /* Two more than may be under way: a replacing model is posted even if all earlier messages have
+     begun to leave. */
   size_t capacity = gt_ps_inflight(spec) + 2;
   for (size_t p = 0; p < spec->nregions; p++) {
     ps->peers[p].capacity = capacity;
@@ -141,7 +143,8 @@ void gt_ps_written(gt_ps *ps, int64_t round, gt_ns now) {
 
 /* ---- messages ----------------------------------------------------------------------------------------------------------- */
 
-/* What is not finite is dropped and counted; where nobody can go on without it the run ends. */
+/* Messages that are not finite are dropped and counted; if no region can continue without them, the
+   run ends. */
 static void reject(gt_ps *ps, size_t from) {
   ps->totals.nonfinite++;
   ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_NONFINITE, (double)ps->totals.nonfinite, -1 - (double)from);
