@@ -187,8 +187,8 @@ typedef struct {
    another region. */
 typedef struct {
   uint16_t origin, origin_rank, destination, destination_rank; /* region; rank in it, 0: its PS */
-  uint64_t offset, count;                                      /* floats of the collective's range */
-  double weight;                                               /* of the summed regions; 0: it is no sum */
+  uint64_t offset, count;                                      /* floats of the message's range */
+  double weight;                                               /* of a sum's regions; 0: no sum */
   uint64_t reserved[4];
 } gt_frame_route;
 

@@ -5,11 +5,12 @@
 #include "trace.h"
 
 /* 146 years: a longer time means never, and no sum overflows. */
-#define FAR                (INT64_MAX / 2)
-#define JITTER_CUT         3.0
-#define SEGMENT_BITS       (1448.0 * 8.0)              /* 1500 bytes less the headers of IPv4 and of TCP with time stamps */
-#define WINDOW_BYTES_MAX   ((double)((size_t)1 << 30)) /* TCP's largest window (RFC 7323, 2.3) */
-#define LEFT_BY_LOSS_LEAST 1e-9                        /* a link that loses all is very slow, not unlimited */
+#define FAR              (INT64_MAX / 2)
+#define JITTER_CUT       3.0
+#define SEGMENT_BITS     (1448.0 * 8.0)              /* 1500 bytes less the headers of IPv4 and of TCP with time stamps */
+#define WINDOW_BYTES_MAX ((double)((size_t)1 << 30)) /* TCP's largest window (RFC 7323, 2.3) */
+/* A link that loses all packets is very slow, not unlimited. */
+#define LEFT_BY_LOSS_LEAST 1e-9
 
 /* ---- times ---------------------------------------------------------------------------------------------------------- */
 
