@@ -1,4 +1,5 @@
-/* link: the one model of a WAN link, traces, the message header, frames.  Layer 2.  No MPI, no clock: pure steps. */
+/* link: the model of a WAN link, traces, the message header, frames.  Layer 2.  No MPI, no clock:
+   functions of state and time. */
 #ifndef GEOTRAIN_LINK_H
 #define GEOTRAIN_LINK_H
 
@@ -6,52 +7,68 @@
 
 /* ---- traces ------------------------------------------------------------------------------------------------------ */
 
-/* Bandwidth and latency over time, piecewise constant, from 0 to a period after which it begins again.  Read once, shared by any number of links, never changed. */
+/* Bandwidth and latency over time, piecewise constant, from 0 to a period after which they repeat.
+   Read once, shared by any number of links, never changed. */
 typedef struct gt_link_trace gt_link_trace;
 
-/* Reads a trace: a file whose name ends in ".csv" has lines `time_s,bandwidth,latency` (seconds or times with a unit; rates and times as in a job, plain numbers are
-   bit/s and seconds; bandwidth 0: nothing passes; an empty latency: the link's own); each line counts from its time to the next one's, the first time is 0, and the last
-   line's time ends the period (its rate does not count).  A first line `time_s,...` names the columns.
-   Any other file is in mahimahi's packet-delivery format: one integer a line, the millisecond at which 1,500 bytes can be delivered; the last one ends the period.
-   They pass evenly in the millisecond that ends then; 0 belongs to the first one.  In both, empty lines and lines that begin with # are passed over.
-   Refused: files above 16 MiB, periods below 1 ms, traces that let nothing pass.  Local; GT_ERR_JOB names file, line, what was found and what is needed.  The caller owns *out. */
+/* Reads a trace.  A file whose name ends in ".csv" has lines `time_s,bandwidth,latency`: seconds or
+   times with a unit; rates and times as in a job, plain numbers are bit/s and seconds; bandwidth 0:
+   nothing passes; an empty latency: that of the link.  Each line is valid from its time to that of
+   the next.  The first time is 0, and the last line's time ends the period (its rate does not
+   count).  A first line `time_s,...` names the columns.
+   Any other file is in mahimahi's packet-delivery format: one integer per line, the millisecond at
+   which 1,500 bytes can be delivered; the last one ends the period.  The bytes pass evenly in the
+   millisecond that ends then; 0 belongs to the first one.
+   In both formats, empty lines and lines that begin with # are ignored.  Refused: files above 16
+   MiB, periods below 1 ms, traces in which nothing passes.  Local; GT_ERR_JOB names file, line,
+   what was found and what is needed.  The caller owns *out. */
 gt_status gt_link_trace_read(gt_link_trace **out, const char *path);
 void gt_link_trace_close(gt_link_trace *trace);
 double gt_link_trace_period_s(const gt_link_trace *trace);
-/* Bits that the trace lets pass from the start of its life until t_s, over any number of periods. */
+/* Bits that may pass from time 0 of the trace until t_s, over any number of periods. */
 double gt_link_trace_bits(const gt_link_trace *trace, double t_s);
-/* The smallest latency in it; negative: it has none of its own. */
+/* The least latency in the trace; negative: the trace has no latencies. */
 double gt_link_trace_latency_min_s(const gt_link_trace *trace);
 
 /* ---- the link model --------------------------------------------------------------------------------------------- */
 
-/* No bit leaves between from_s and from_s + for_s of the link's life; what has left arrives. */
+/* No bit leaves between from_s and from_s + for_s of the link's life; bits that have left
+   arrive. */
 typedef struct {
   double from_s, for_s;
 } gt_link_outage;
 
 /* One direction between two regions; borrowed pointers outlive it.  bandwidth_bps 0: unlimited. */
 typedef struct {
-  double bandwidth_bps, latency_s, jitter_s; /* latency one way; jitter: standard deviation, normal, cut at 3 of them, seeded, never reorders */
-  double loss;                               /* share of packets lost, 0 to below 1: what counts is the goodput that it leaves (gt_link_goodput) */
-  double back_s;                             /* latency of the other direction: the round trip is latency_s + back_s */
-  /* The transport term, as over TCP: a frame larger than eager_bytes is ready setup_rtts round trips after it was queued (a rendezvous);
-     when the link's life begins, and when nothing has left for more than idle_s (0: never again), no more than window_bytes leave in the first round trip; what has
-     left in a round trip is added to the window of the next (twice as many where it was used up), until the window is goodput times round trip, or 1 GiB: then the link
-     is full (slow start).  0: none. */
+  /* One-way latency; jitter: standard deviation of a normal distribution, cut at 3 of them, seeded,
+     never reorders. */
+  double bandwidth_bps, latency_s, jitter_s;
+  /* Share of packets lost, 0 to below 1; it only lowers the goodput (gt_link_goodput). */
+  double loss;
+  double back_s; /* latency of the other direction: the round trip is latency_s + back_s */
+  /* The transport term, as over TCP.  A frame larger than eager_bytes is ready setup_rtts round
+     trips after it was queued (a rendezvous).  Slow start: when the link's life begins, and when
+     nothing has left for more than idle_s (0: never again), no more than window_bytes leave in the
+     first round trip; what has left in a round trip is added to the window of the next, which
+     doubles a window that was used up.  It ends when the window is goodput times round trip, or 1
+     GiB: then the link is full.  0: none. */
   double setup_rtts, eager_bytes, window_bytes, idle_s;
   const gt_link_outage *outages; /* noutages, ascending, disjoint */
   size_t noutages;
-  const gt_link_trace *trace; /* takes the place of bandwidth_bps, and of latency_s where it has one; NULL: none */
+  /* Replaces bandwidth_bps, and latency_s where the trace has one; NULL: none. */
+  const gt_link_trace *trace;
 } gt_link_spec;
 
-/* busy_until: when the last frame given to the link has left the sender; last_arrival: no later frame arrives before it; origin: the time at which the link's
-   life (of trace and outages) began; window_*: slow start.  All times in one clock: gt_link_shift moves them to another. */
+/* busy_until: when the last frame given to the link has left the sender; last_arrival: no later
+   frame arrives before it; origin: the time at which the link's life (of trace and outages) began;
+   window_*: slow start.  All times are of one clock: gt_link_shift converts them to another. */
 typedef struct {
   gt_ns busy_until, last_arrival, origin;
-  gt_ns window_from;   /* when the current round trip of slow start began */
-  double window_bytes; /* of the current round trip; 0: the link is full, or there is no slow start; negative: no frame has passed yet */
-  double window_left;  /* of it, not yet used */
+  gt_ns window_from; /* when the current round trip of slow start began */
+  /* Of the current round trip; 0: the link is full, or there is no slow start; negative: no frame
+     has passed yet. */
+  double window_bytes;
+  double window_left; /* of it, the part that is not used yet */
   gt_rng rng;
 } gt_link_state;
 
@@ -63,42 +80,53 @@ typedef struct {
 
 typedef struct {
   gt_ns depart; /* the frame's last bit has left the sender */
-  gt_ns arrive; /* the frame is at the receiver (at its access, where that has a limit) */
+  gt_ns arrive; /* the frame is at the receiver (at its access, if that has a limit) */
 } gt_link_times;
 
 /* State of the direction from -> to, whose life begins at `origin`. */
 gt_link_state gt_link_start(uint64_t seed, size_t from, size_t to, gt_ns origin);
 /* Adds `by` to every time in the state. */
 void gt_link_shift(gt_link_state *state, gt_ns by);
-/* Gives the link a frame of size_bytes that is ready at `ready`; first come, first served; `up` (may be NULL) is the sender's access.
-   begin = max(ready + set-up, busy_until), or the end of the outage that it lies in; depart: when 8 size bits have been served from then on by bandwidth or trace, outside
-   outages, in slow start's round trips, and by the access, which serves at the same time (a frame passes both as one stream) and takes frames in the order of the calls,
-   from max(ready, busy_until) on: a link that waits for set-up or an outage keeps the others from nothing;
-   arrive = max(last_arrival, depart + flight), flight = latency at depart + jitter, never less than gt_link_delay_min.  Times end at INT64_MAX / 2: what arrives then never does. */
+/* Gives the link a frame of size_bytes that is ready at `ready`; first come, first served; `up`
+   (may be NULL) is the sender's access.
+   begin = max(ready + set-up, busy_until), or the end of the outage in which that lies.
+   depart: when 8 size bits have been served from `begin` on, by bandwidth or trace, outside
+   outages, in the round trips of slow start, and by the access.  The access serves at the same time
+   (a frame passes both as one stream) and takes frames in the order of the calls, from max(ready,
+   busy_until) on: a link that waits for its set-up or an outage does not delay the others.
+   arrive = max(last_arrival, depart + flight), flight = latency at depart + jitter, never less than
+   gt_link_delay_min.
+   Times end at INT64_MAX / 2: a frame with that time never arrives. */
 gt_link_times gt_link_step(gt_link_state *state, const gt_link_spec *spec, gt_access *up, size_t size_bytes, gt_ns ready);
-/* The receiver's access: when a frame that arrives at it at `arrive` has passed it: max(arrive, busy_until + 8 size / rate).  Frames in order of `arrive`. */
+/* The receiver's access: when a frame that arrives there at `arrive` has passed it, max(arrive,
+   busy_until + 8 size / rate).  Frames in order of `arrive`. */
 gt_ns gt_access_pass(gt_access *down, size_t size_bytes, gt_ns arrive);
-/* No frame arrives earlier than this after it was ready: the lookahead of the virtual clock.  max(latency - 3 jitter, latency / 10), of the least latency in a trace. */
+/* The least time from `ready` to the arrival of any frame, which is the lookahead of the virtual
+   clock: max(latency - 3 jitter, latency / 10), with the least latency in a trace. */
 gt_ns gt_link_delay_min(const gt_link_spec *spec);
-/* Bit/s that TCP gets out of the link: bandwidth (a trace's mean) times (1 - loss), and at most what loss and round trip leave one CUBIC stream (RFC 8312, 5.1: the larger of its own and Reno's
-   average window, segments of 1448 bytes).  0: unlimited. */
+/* Bit/s that TCP gets out of the link: bandwidth (of a trace: its mean) times (1 - loss), and at
+   most what loss and round trip allow one CUBIC stream (RFC 8312, 5.1: the larger of its own
+   average window and that of Reno, with segments of 1448 bytes).  0: unlimited. */
 double gt_link_goodput(const gt_link_spec *spec);
 
 /* ---- the links of a job ------------------------------------------------------------------------------------------- */
 
-/* Every direction between two regions as the job says, with traces and outages; the job outlives it.  GT_ERR_JOB names a trace that cannot be read.  *out is written in
-   any case; the caller closes it. */
+/* Every direction between two regions as the job says, with traces and outages; the job outlives
+   it.  GT_ERR_JOB names a trace that cannot be read.  *out is written even after an error; the
+   caller closes it. */
 typedef struct gt_links gt_links;
 gt_status gt_links_create(gt_links **out, const gt_job *job);
 void gt_links_close(gt_links *links);
-/* nregions: from region to each other; owned by links. */
+/* nregions links, from `region` to each other region; owned by links. */
 const gt_link_spec *gt_links_from(const gt_links *links, size_t region);
-/* Seconds that `self` waits for a sign of `peer`: least_s, or ten times what a message of the largest
-   size takes on the link from the peer, behind which its sign of life may stand. */
+/* Seconds that `self` waits for a sign of life of `peer`: least_s, or, if that is longer, ten times
+   the time of the largest message on the link from the peer, because the sign of life may be queued
+   behind one. */
 double gt_links_patience(const gt_links *links, size_t peer, size_t self, size_t message_bytes, double least_s);
-/* SHA-256 of what the traces let pass. */
+/* SHA-256 of the bits that the traces let pass. */
 void gt_links_hash(const gt_links *links, char hex[GT_SHA256_HEX]);
-/* delay_min: nregions x nregions, row: sender.  GT_ERR_JOB names a link without latency, which no virtual clock can do with. */
+/* delay_min: nregions x nregions, row: sender.  GT_ERR_JOB names a link without latency; the
+   virtual clock needs one. */
 gt_status gt_links_delays(const gt_links *links, const gt_job *job, gt_ns *delay_min);
 
 /* ---- messages and frames ---------------------------------------------------------------------------------------- */
@@ -110,7 +138,7 @@ gt_status gt_links_delays(const gt_links *links, const gt_job *job, gt_ns *delay
 #define GT_HELLO_BYTES        ((size_t)1456) /* payload of a HELLO, which opens every link */
 
 typedef enum {
-  /* strategy traffic: ordered, acknowledged, saved while unacknowledged */
+  /* strategy traffic: ordered, acknowledged, saved until it is acknowledged */
   GT_MSG_UPDATE = 1, /* additive: gradients or parameter updates */
   GT_MSG_STATE = 2,  /* a model */
   /* control: one frame each, sent before data, neither ordered with data nor resent */
@@ -119,9 +147,13 @@ typedef enum {
   GT_MSG_PING, /* value: the sender's clock; detail: strategy bytes it has sent; sequence: its samples; answered by PONG with the same value; also the heartbeat */
   GT_MSG_PONG,
   GT_MSG_ROUND,   /* value: checkpoint round opened; detail: exit code to stop with, or 0 */
-  GT_MSG_WRITTEN, /* value: round durable at the sender; detail: 1: it would not go on from it */
-  GT_MSG_DONE,    /* value: the region's last step; detail: its last data sequence; sequence: its last round or broadcast */
-  GT_MSG_JOINED, /* after a resume; value: the rounds that the sender's strategy has applied; detail: its last data sequence; sequence: GT_JOINED_... */
+  GT_MSG_WRITTEN, /* value: round durable at the sender; detail: 1: the file is not sound */
+  /* value: the region's last step; detail: its last data sequence; sequence: its last all-reduce
+     round or the step of its last broadcast. */
+  GT_MSG_DONE,
+  /* After a resume; value: the sender's newest all-reduce round; detail: its last data sequence;
+     sequence: GT_JOINED_ACTIVE, _DONE or _LATE. */
+  GT_MSG_JOINED,
   GT_MSG_BYE,
   /* bulk, not strategy traffic: framed like data, not numbered */
   GT_MSG_REPORT = 32, /* a region's result, JSON */
@@ -130,7 +162,8 @@ typedef enum {
   GT_MSG_CLOCK = 48
 } gt_msg_kind;
 
-/* Of a JOINED: the region makes steps, as before; DONE follows; it was done, and may make steps again. */
+/* State of the region that sends JOINED: it makes steps as before; it makes no more steps, and DONE
+   follows; it was done, and may make steps again. */
 enum { GT_JOINED_ACTIVE, GT_JOINED_DONE, GT_JOINED_LATE };
 
 static inline bool gt_msg_is_data(uint32_t kind) {
@@ -141,14 +174,14 @@ static inline bool gt_msg_is_control(uint32_t kind) {
   return kind >= GT_MSG_HELLO && kind <= GT_MSG_BYE;
 }
 
-/* In the flags of a header: the message is another region's than its carrier's, a piece of a range,
-   or a sum, and `route` follows on the wire. */
+/* Flag of a header: the message is a piece of a range, a sum, or forwarded for another region;
+   `route` follows the header on the wire. */
 #define GT_FRAME_ROUTED UINT32_C(1)
 
 typedef struct {
   uint16_t origin, origin_rank, destination, destination_rank; /* region; rank in it, 0: its PS */
   uint64_t offset, count;                                      /* floats of the collective's range */
-  double weight; /* of the regions that a sum is of; 0: it is of none */
+  double weight; /* of the regions in a sum; 0: no sum */
   uint64_t reserved[4];
 } gt_frame_route;
 
@@ -170,14 +203,14 @@ typedef struct {
   gt_frame_route route;   /* zeros where the flags say that there is none */
 } gt_frame_header;
 
-/* Bytes of it that are on the wire. */
+/* Size of the header on the wire, in bytes. */
 static inline size_t gt_header_bytes(const gt_frame_header *head) {
   return head->flags & GT_FRAME_ROUTED ? GT_FRAME_HEADER_MAX : GT_FRAME_HEADER_BYTES;
 }
 
 /* Bytes that a message of payload_bytes puts on the wire: payload + 64 a frame. */
 size_t gt_wire_bytes(size_t payload_bytes);
-/* The same of a message with this header. */
+/* The same for a message with this header. */
 size_t gt_message_wire_bytes(const gt_frame_header *head, size_t payload_bytes);
 
 #endif

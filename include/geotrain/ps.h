@@ -1,5 +1,6 @@
-/* ps: the parameter server of a region as one event loop body: batch numbers, gradients, outboxes, rounds, drain.  Layer 6.  No MPI, no files, no clock:
-   a run over MPI, a test and a simulation drive the same code through events, each with its time, and serve its host table. */
+/* ps: the parameter server of a region as the body of an event loop: batch numbers, gradients,
+   outboxes, rounds, drain.  Layer 6.  No MPI, no files, no clock: a run over MPI, a test and a
+   simulation drive the same code by events, each with its time, and implement its host table. */
 #ifndef GEOTRAIN_PS_H
 #define GEOTRAIN_PS_H
 
@@ -15,7 +16,7 @@ typedef struct {
   gt_ps_order_kind kind;
   int64_t first;          /* TRAIN: batch number; EVAL: first sample */
   int64_t count;          /* EVAL: samples */
-  gt_ns wan_wait;         /* of the wait that this order ends, spent held by the strategy */
+  gt_ns wan_wait;         /* of the wait before this order: time held by the strategy */
   gt_vec params, buffers; /* to be sent along; data NULL and n 0: none, the worker has them from an earlier order */
   /* TRAIN, local plane `sync`: the number of the step (1 and up, never again the same), and how many workers take part in it: 0 to workers - 1.
      `async`: 0 and 0. */
@@ -27,12 +28,16 @@ typedef struct {
 typedef struct {
   int64_t samples, correct;
   double loss_sum;
-  const float *scores; /* of an evaluation of two classes: what gt_auc ranks its samples by; borrowed for the call.  NULL: labels are not two */
+  /* Of an evaluation of two classes: the scores by which gt_auc ranks its samples; borrowed for the
+     call.  NULL: there are not two classes. */
+  const float *scores;
   gt_ns compute, wait;
   bool nonfinite;
-  /* Of a gradient: the worker's buffers after its batch, as many as the PS has, borrowed like the gradient; NULL: there are none.  The region's become their
-     mean by samples (`sync`), or those of the worker whose gradient was applied last (`async`: each is an exponential mean of recent batches, and stays one);
-     what exchanges did to the region's since the worker's order is done to them, too. */
+  /* Of a gradient: the worker's buffers after its batch, as many as the PS has, borrowed like the
+     gradient; NULL: there are none.  The region's buffers become their mean by samples (`sync`), or
+     those of the worker whose gradient was applied last (`async`: each is an exponential mean of
+     recent batches, and remains one).  Changes that exchanges made to the region's buffers since
+     the worker's order are applied to them too. */
   const float *buffers;
 } gt_ps_push;
 
@@ -52,24 +57,27 @@ typedef struct {
   /* The gateway (see wan.h: payload borrowed until gt_ps_departed for data; cookie names it). */
   void (*send)(void *ctx, size_t peer, const gt_frame_header *head, const void *payload, size_t bytes, uint64_t cookie);
   bool (*replace)(void *ctx, size_t peer, uint64_t cookie, const gt_frame_header *head, const void *payload, uint64_t new_cookie);
-  /* Bytes of strategy traffic that have left, over every resume: more than the messages that have,
-     where one was cut off.  NULL: these. */
+  /* Bytes of strategy traffic that have left, over all resumes, including parts of messages that
+     were cut off.  NULL: those of the messages that have left. */
   double (*left)(void *ctx);
   /* The local plane: the order's vectors are borrowed for the call; `taken`: the worker's gradient buffer is free. */
   void (*order)(void *ctx, size_t worker, const gt_ps_order *order);
   void (*taken)(void *ctx, size_t worker);
-  /* Local plane `sync`, when the gradient of every worker of the step is in and finite: their gt_vec_mean by samples, if it has been formed already while
-     workers computed; else NULL, and the PS calls gt_vec_mean itself.  Borrowed until the next order.  NULL host function: never. */
+  /* Local plane `sync`, when the gradients of all workers of the step are there and finite: their
+     gt_vec_mean by samples, if workers have already formed it; else NULL, and the PS calls
+     gt_vec_mean itself.  Borrowed until the next order.  NULL host function: never. */
   const float *(*reduced)(void *ctx);
   /* Take the region's checkpoint of this round now (gt_ps_save among the rest); gt_ps_written follows. */
   void (*checkpoint)(void *ctx, int64_t round);
-  /* The round is whole in every region: older ones may go, if the view's whole_sound says so. */
+  /* The round is whole in every region: older rounds may be removed, if whole_sound of the view
+     says so. */
   void (*whole)(void *ctx, int64_t round);
   /* Something for the record; a and b by kind. EVAL: steps and samples of the region when it began; the view's last_eval has it.  NONFINITE: how many, worker (-1 - p: it was a message of region p).  PEER_DONE: peer, its steps.  DONE: steps, 0.  ROUND: round, stop code. */
   void (*note)(void *ctx, gt_ps_note note, double a, double b);
   /* A clock for durations of the PS's own work (update, encode); NULL: they count as zero. */
   gt_ns (*clock)(void *ctx);
-  /* The PS has just done this work, or a part of it (1: all); under a virtual clock `clock` goes on by what it costs.  NULL: the clock goes on by itself. */
+  /* The PS has just done this part (1: all) of this work; under a virtual clock, `clock` advances by
+     its cost.  NULL: the clock advances by itself. */
   void (*work)(void *ctx, gt_ps_work work, double part);
 } gt_ps_host;
 
@@ -93,13 +101,15 @@ typedef struct {
   int64_t period;
   double scale; /* and average: as in gt_sync_env */
   bool average;
-  size_t outbox, window; /* messages that may wait to leave on a link, and that may have left without being acknowledged */
+  /* Most messages that may wait to leave on a link; that may have left and not be acknowledged. */
+  size_t outbox, window;
   gt_vec params, grads, buffers;
   gt_optim *optim;
   gt_order order;
   gt_ps_interval until, eval_every, checkpoint_every;
   size_t test_samples, eval_chunk; /* 0 test samples: no evaluation; a chunk is one order, 0: gt_ps_eval_chunk */
-  const int32_t *test_labels;      /* where they are two: evaluations give the AUC.  NULL: they do not */
+  /* Of two classes, so that evaluations give the AUC; NULL: not two classes. */
+  const int32_t *test_labels;
   gt_vec snapshot,
       snapshot_buffers; /* as large as params and buffers, for evaluations alone: there the model lies that workers score while the live one goes on */
   int nonfinite_limit;
@@ -116,20 +126,20 @@ const gt_ps_spec *gt_ps_made_of(const gt_ps *ps);
 
 /* ---- events ----------------------------------------------------------------------------------------------------------- */
 
-/* Training starts or goes on: the workers in turn are given work when they are ready. */
+/* Training starts or continues; a worker gets work when it is ready. */
 void gt_ps_start(gt_ps *ps, gt_ns now);
 void gt_ps_ready(gt_ps *ps, size_t worker, gt_ns now);
 /* A worker's gradient of its batch; grads are borrowed until host.taken(worker). */
 void gt_ps_gradient(gt_ps *ps, size_t worker, const gt_ps_push *push, float *grads, gt_ns now);
 /* A worker's answer to an EVAL order. */
 void gt_ps_evaluated(gt_ps *ps, size_t worker, const gt_ps_push *push, gt_ns now);
-/* A message of data or control kind arrived (not REPORT, MODEL, HELLO, BYE).  GT_ERR_FAULT: it is none
-   that the job allows (kind, codec, range, length, numbers); the text says what was found and what is
-   needed, and nothing was done with it. */
+/* A message of data or control kind arrived (not REPORT, MODEL, HELLO, BYE).  GT_ERR_FAULT: the job
+   does not allow it (kind, codec, range, length, numbers); the text says what was found and what is
+   needed, and the message had no effect. */
 gt_status gt_ps_message(gt_ps *ps, size_t peer, const gt_frame_header *head, const void *payload, gt_ns now);
 void gt_ps_departed(gt_ps *ps, size_t peer, uint64_t cookie, gt_ns now);
-/* Within host.checkpoint: nobody would go on from the state of this round; the others learn of
-   it. */
+/* Within host.checkpoint: the state of this round is not sound, that is, not worth resuming from;
+   the other regions are told. */
 void gt_ps_round_unsound(gt_ps *ps);
 /* This region's file of the round is durable. */
 void gt_ps_written(gt_ps *ps, int64_t round, gt_ns now);
@@ -138,7 +148,7 @@ void gt_ps_tick(gt_ps *ps, gt_ns now);
 gt_ns gt_ps_next(const gt_ps *ps);
 /* Ask for a stop with a checkpoint: `code` is what the run ends with (75, 6). */
 void gt_ps_stop(gt_ps *ps, gt_status code, gt_ns now);
-/* Opens a last round (the lead does, once everything is settled). */
+/* Opens a last round; the lead calls it when everything is settled. */
 void gt_ps_last_round(gt_ps *ps, gt_ns now);
 /* Evaluates a model (params, buffers borrowed for the call) on all workers; `done` is called with its score (borrowed).  Not while an evaluation is under way. */
 void gt_ps_evaluate(gt_ps *ps, gt_vec params, gt_vec buffers, void (*done)(void *ctx, const gt_ps_score *score), void *ctx, gt_ns now);

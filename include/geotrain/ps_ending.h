@@ -4,13 +4,14 @@
 
 #include "geotrain/ps.h"
 
-/* What a region does once its PS is COMPLETE: it evaluates its model, sends it and then its result to the lead, and waits for a good-bye.  The lead waits for those of
-   all and its own checkpoints, opens one last round, evaluates the mean when the round is whole, and concludes. */
+/* What a region does when its PS is COMPLETE: it evaluates its model, sends the model and then its
+   result to the lead, and waits for BYE.  The lead waits for those of all others and for its own
+   checkpoint, opens one last round, evaluates the mean when the round is whole, and concludes. */
 typedef struct {
   bool (*evaluate)(void *ctx, bool mean); /* begins, of the region's own model or of the mean; false: there is no test set */
   void (*send_model)(void *ctx, uint64_t cookie);
   void (*send_report)(void *ctx, uint64_t cookie);
-  void (*conclude)(void *ctx); /* the lead: the mean is evaluated; says good-bye to all */
+  void (*conclude)(void *ctx); /* the lead: the mean is evaluated; sends BYE to all */
 } gt_ending_hooks;
 
 #define GT_ENDING_COOKIE ((uint64_t)1 << 63) /* the end's cookies are this and more, the PS's less */
@@ -21,7 +22,7 @@ typedef struct {
   gt_ps *ps;
   bool lead, bye, evaluated;
   int stage;
-  size_t others, nmodels, nreports; /* regions but this one, and what has come from them */
+  size_t others, nmodels, nreports; /* the other regions; models and results received from them */
   int64_t last_round;
 } gt_ending;
 /* Nothing is owned, nothing to close. */
@@ -30,7 +31,7 @@ void gt_ending_evaluated(gt_ending *ending);
 void gt_ending_departed(gt_ending *ending, uint64_t cookie);
 /* A MODEL, REPORT or BYE has come. */
 void gt_ending_message(gt_ending *ending, unsigned kind);
-/* Moves on what can; true when the run is over. */
+/* Does what can be done now; true when the run is over. */
 bool gt_ending_step(gt_ending *ending, gt_ns now);
 
 #endif

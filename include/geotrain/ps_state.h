@@ -22,13 +22,16 @@ typedef struct {
   gt_ns last_eval_took;
   /* sums over workers */
   gt_ns compute, wait, wan_wait;
-  gt_ns held_now; /* of workers that wait: what of that is already the WAN's, and will be wan_wait when it is over */
-  /* of the region: after its last step, until drained and acknowledged; from then until all are done; applying updates and means; copying payloads */
+  /* Of workers that are waiting: the part of their wait that counts as WAN wait, not yet in
+     wan_wait. */
+  gt_ns held_now;
+  /* of the region: from its last step until drained and acknowledged; from then until all are done;
+     applying updates and means; copying payloads */
   gt_ns drain, idle, update, encode;
   bool held;
   bool evaluating;  /* an evaluation is under way or due */
   int64_t chunks;   /* of it that are made */
-  bool whole_sound; /* no region said that it would not go on from whole_round */
+  bool whole_sound; /* no region called its file of whole_round unsound */
   double done;      /* share of the training done */
 } gt_ps_view;
 
@@ -43,13 +46,13 @@ int64_t gt_ps_steps_left(const gt_ps *ps);
 typedef struct {
   double bandwidth_bps, latency_s; /* measured; 0: not yet */
   size_t queued, unacknowledged;
-  int64_t samples; /* that the peer's last heartbeat told of */
+  int64_t samples; /* samples that the peer reported with its last heartbeat */
   bool done;
 } gt_ps_link;
 void gt_ps_look_link(const gt_ps *ps, size_t peer, gt_ps_link *link);
-/* The worker has not said yet that it is ready. */
+/* The worker has not reported that it is ready. */
 bool gt_ps_absent(const gt_ps *ps, size_t worker);
-/* Since when the worker has been computing what it was told to, and which batch; false: it is not. */
+/* Since when the worker has been computing, and which batch; false: it is not computing. */
 bool gt_ps_computing(const gt_ps *ps, size_t worker, gt_ns *since, int64_t *batch);
 
 /* Names "ps/...", "sync/...", "optim/...", "outbox/...": with model/params and model/buffers, which the caller saves, the region's whole state. */

@@ -17,7 +17,8 @@ typedef struct {
   gt_ns since;
 } gt_time_split;
 
-/* Books the time up to now under what kept the region; after every event.  receiving: a message of the peer has begun to arrive. */
+/* Books the time up to now by what held up the region; called after every event.  receiving: a
+   message of the peer has begun to arrive. */
 void gt_time_split_account(gt_time_split *split, const gt_ps *ps, const gt_ps_spec *spec, bool (*receiving)(const void *ctx, size_t peer),
                            const void *ctx, gt_ns now);
 /* Seconds of a worker's average mini-batch; aggregate: the rest. */

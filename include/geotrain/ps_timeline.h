@@ -12,7 +12,9 @@ typedef struct {
   size_t worker; /* PUSH */
 } gt_event;
 
-/* After a wait this long caches and clock are cold: each of so many steps takes compute.resume longer.  Not with compute.emulate, where workers sleep what is left of a step. */
+/* After a wait of this length caches are cold and the clock frequency is low: each of so many steps
+   takes compute.resume longer.  Not with compute.emulate, where workers sleep for the rest of a
+   step. */
 #define GT_RESUME_WAIT  ((gt_ns)5000000)
 #define GT_RESUME_STEPS 8
 
@@ -21,9 +23,10 @@ typedef struct {
 typedef struct gt_timeline gt_timeline;
 gt_timeline *gt_timeline_create(const gt_job *job, const gt_order *order, size_t nworkers);
 void gt_timeline_close(gt_timeline *timeline);
-/* The PS's clock: it does one thing at a time, so that this may be later than the event that it handles. */
+/* The PS's clock.  The PS does one thing at a time, so this may be later than the event that it
+   handles. */
 gt_ns gt_timeline_now(const gt_timeline *timeline);
-/* The event that is handled, or was last: its time. */
+/* The time of the event that is being handled, or was handled last. */
 gt_ns gt_timeline_at(const gt_timeline *timeline);
 void gt_timeline_work(gt_timeline *timeline, gt_ps_work work, double part);
 /* A checkpoint of so many bytes is being written. */
@@ -31,13 +34,13 @@ void gt_timeline_writing(gt_timeline *timeline, double bytes);
 void gt_timeline_ordered(gt_timeline *timeline, size_t worker, const gt_ps_order *order);
 /* When the worker pushes; GT_NEVER: it has nothing to do. */
 gt_ns gt_timeline_due(const gt_timeline *timeline, size_t worker);
-/* What comes next: a frame that arrives, a link that wants to be looked at, a tick of the PS, or what the timeline knows of itself. */
+/* The next event: a frame that arrives, a link that needs to be polled, a tick of the PS, or an
+   event of the timeline itself. */
 gt_event gt_timeline_next(const gt_timeline *timeline, gt_ns frame, gt_ns link, gt_ns tick);
 void gt_timeline_begin(gt_timeline *timeline, const gt_event *event);
-/* Of a PUSH: what it cost, and how long the worker had waited for its order. */
+/* Of a PUSH: the cost of the work, and how long the worker had waited for its order. */
 void gt_timeline_pushed(gt_timeline *timeline, size_t worker, gt_ns *compute, gt_ns *wait);
-/* What the worker has under way is due sooner by so much: a simulation has left out so much
-   time. */
+/* The worker's push is due earlier by `by`: a simulation has skipped that time. */
 void gt_timeline_sooner(gt_timeline *timeline, size_t worker, gt_ns by);
 /* Events before `at` have happened, outside the timeline. */
 void gt_timeline_forward(gt_timeline *timeline, gt_ns at);

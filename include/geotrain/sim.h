@@ -1,5 +1,6 @@
-/* sim: a run under the virtual clock without its arithmetic: the same PS, strategies, outboxes and link model for all regions, in one process, with vectors that have no data.
-   Layer 8.  No MPI, no files.  Local. */
+/* sim: a run under the virtual clock without its arithmetic: the same PS, strategies, outboxes and
+   link model for all regions, in one process; vectors have no data.  Layer 8.  No MPI, no files.
+   Local. */
 #ifndef GEOTRAIN_SIM_H
 #define GEOTRAIN_SIM_H
 
@@ -9,30 +10,34 @@
 
 typedef struct {
   const gt_job *job;
-  const gt_links *links;      /* of it */
+  const gt_links *links;      /* of the job */
   size_t parameters, buffers; /* of the model, in floats */
-  const int64_t *samples;     /* nregions: training samples that each holds, 1 or more */
-  size_t test_samples;        /* that each region evaluates on; 0: no evaluation */
+  const int64_t *samples;     /* nregions: training samples of each region, 1 or more */
+  size_t test_samples;        /* on which each region evaluates; 0: no evaluation */
 } gt_sim_spec;
 
 typedef struct gt_sim gt_sim;
 
-/* Simulates the job from its first step to its end.  Times, messages and bytes are those of `geotrain train --clock virtual` on the same job, to the nanosecond, but for the length of the
-   regions' results at the end, which holds accuracies (docs/virtual-clock.md).  Everything in spec is borrowed until gt_sim_close.  GT_ERR_JOB: a region whose compute says nothing, a pair without
-   latency; GT_ERR_LIMIT: nothing moves any more (an outage without end).  *out is written on success. */
+/* Simulates the job from its first step to its end.  Times, messages and bytes are those of
+   `geotrain train --clock virtual` on the same job, to the nanosecond, except for the length of the
+   regions' results at the end, which contain accuracies (docs/virtual-clock.md).  Everything in
+   spec is borrowed until gt_sim_close.  GT_ERR_JOB: compute says nothing of a region, or a pair of
+   regions has no latency; GT_ERR_LIMIT: nothing moves any more (an outage without end).  *out is
+   written on success. */
 gt_status gt_sim_run(gt_sim **out, const gt_sim_spec *spec);
 void gt_sim_close(gt_sim *sim);
 
 typedef struct {
-  double virtual_s; /* of the whole run: the lead's end, evaluations and last checkpoint included */
-  double train_s;   /* until every region has done its training, and everything is applied everywhere */
-  gt_status code;   /* GT_OK, or GT_ERR_LIMIT: limits.wan_bytes stopped it */
+  /* Of the whole run: until the lead has ended, with evaluations and the last checkpoint. */
+  double virtual_s;
+  double train_s; /* until every region has finished its training and all messages are applied */
+  gt_status code; /* GT_OK, or GT_ERR_LIMIT: limits.wan_bytes stopped it */
   int64_t samples, steps;
   int64_t messages, bytes_sent, bytes_other; /* of all links, as in gt_link_result */
-  int64_t events;                            /* that the simulation handled */
+  int64_t events;                            /* handled by the simulation */
 } gt_sim_totals;
 void gt_sim_look(const gt_sim *sim, gt_sim_totals *totals);
-/* As it stands in summary.json, accuracies NaN. */
+/* As in summary.json; accuracies are NaN. */
 void gt_sim_region(const gt_sim *sim, size_t region, gt_region_result *result);
 void gt_sim_link(const gt_sim *sim, size_t from, size_t to, gt_link_result *result);
 
@@ -40,23 +45,24 @@ void gt_sim_link(const gt_sim *sim, size_t from, size_t to, gt_link_result *resu
 
 /* What crosses a link in a whole run. */
 typedef struct {
-  double messages, bytes_sent, bytes_other; /* as in gt_link_result; whole numbers where all of the run was simulated */
+  /* As in gt_link_result; whole numbers if all of the run was simulated. */
+  double messages, bytes_sent, bytes_other;
 } gt_sim_traffic;
 
-/* What makes a forecast less certain than to a twentieth of its time, where it is so. */
+/* Why the error of a forecast may exceed a twentieth of its time. */
 typedef enum {
   GT_SIM_KNOWN,
-  GT_SIM_TRACES,      /* links follow traces that are longer than what is simulated at a stretch */
+  GT_SIM_TRACES,      /* links follow traces that are longer than the simulated stretches */
   GT_SIM_OUTAGES,     /* there are more outages than can be simulated one by one */
   GT_SIM_EVALUATIONS, /* likewise evaluations */
-  GT_SIM_SAMPLE       /* what was simulated is few exchanges, or these differ */
+  GT_SIM_SAMPLE       /* few exchanges were simulated, or they differ */
 } gt_sim_doubt;
 
 typedef struct {
   double virtual_s; /* of the whole run, as gt_sim_totals has it */
   double train_s;   /* as gt_sim_totals has it */
-  double error_s;   /* what virtual_s may be off, because time was left out: 0 where none was */
-  double part;      /* of the training that was simulated; 1: all */
+  double error_s;   /* possible error of virtual_s, because time was skipped; 0: none was */
+  double part;      /* share of the training that was simulated; 1: all */
   gt_sim_doubt why; /* GT_SIM_KNOWN: error_s is a twentieth of virtual_s or less */
   gt_sim_totals totals;
   gt_region_result *regions; /* nregions, of the whole run; owned */
@@ -64,16 +70,16 @@ typedef struct {
   size_t nregions;
 } gt_sim_forecast;
 
-/* The whole run's figures. Where simulating all of it would take more than about max_events
-   events (0: as many as there are), the run is simulated from its first step to its end, but
-   time that goes as what came right before it is left out: after a few exchanges some as many
-   again, all along the run, so that everything that changes slowly (traces) has its share. What
-   comes once or seldom (an outage begins or ends, a region evaluates or makes its last steps) is
-   simulated as it comes, with what it does to the regions after it. error_s is by how much
-   stretches that were simulated one after the other differ. A job with limits.wan_bytes is
-   simulated whole. The caller closes *out; errors as gt_sim_run. */
+/* The figures of the whole run.  If simulating all of it would take more than about max_events
+   events (0: as many as needed), the run is simulated from its first step to its end, but after a
+   few simulated exchanges a number of exchanges like them is skipped, all along the run, so that
+   everything that changes slowly (traces) has its share.  What happens once or seldom (an outage
+   begins or ends, a region evaluates or makes its last steps) is always simulated, with its effect
+   on the regions afterwards.  error_s follows from the differences between stretches that were
+   simulated one after the other.  A job with limits.wan_bytes is simulated whole.  The caller
+   closes *out; errors as gt_sim_run. */
 gt_status gt_sim_predict(gt_sim_forecast *out, const gt_sim_spec *spec, int64_t max_events);
-/* "" for GT_SIM_KNOWN; else a clause that says why. */
+/* "" for GT_SIM_KNOWN; else a clause that gives the reason. */
 const char *gt_sim_doubt_text(gt_sim_doubt why);
 void gt_sim_forecast_close(gt_sim_forecast *forecast);
 

@@ -1,7 +1,7 @@
-/* sync: strategies: when a region speaks, and what it does with what it hears.  Layer 5.  Local: a
-   strategy is a state machine.  It never calls MPI, waits, reads a clock or does I/O; everything it
-   needs comes with an event, everything it wants goes to its host and, for other regions, into
-   collectives of the exchange.  It knows neither topology nor codec.
+/* sync: strategies: when a region sends what, and how it uses what it receives.  Layer 5.  Local: a
+   strategy is a state machine.  It never calls MPI, waits, reads a clock or does I/O.  Its input
+   comes with events; its requests go to its host and, for other regions, into collectives of the
+   exchange.  It knows neither topology nor codec.
    R regions, w parameters, f period, i the sending region. */
 #ifndef GEOTRAIN_SYNC_H
 #define GEOTRAIN_SYNC_H
@@ -26,8 +26,9 @@ typedef struct {
   /* Asks for on_timer at `at`. */
   void (*timer)(void *ctx, gt_ns at);
   gt_link_view (*link)(void *ctx, size_t peer);
-  /* The region's buffers were b and are now keep b + share other (borrowed for the call): what a
-     worker computes from b does not undo it.  NULL: nobody computes meanwhile. */
+  /* The region's buffers were b and are now keep * b + share * other (borrowed for the call).
+     Buffers that a worker computes from the old b must not undo this.  NULL: no worker computes
+     meanwhile. */
   void (*moved)(void *ctx, float keep, float share, gt_vec other);
 } gt_sync_host;
 
@@ -37,7 +38,9 @@ typedef struct {
   const double *weights; /* nregions, sum 1: equal or by samples */
   int64_t period;        /* f, 1 or more */
   double scale;          /* a remote additive update counts this much: 1 (sum) or 1/R (mean) */
-  /* Additive updates count by the weight of their region among those that make steps: in all regions, in their own from when they are sent.  scale is 1. */
+  /* Additive updates count by the weight of their region, relative to the regions that still make
+     steps: in other regions when they arrive, in their own from the moment they are sent.  scale is
+     1. */
   bool average;
   gt_vec params, buffers;
   gt_optim *optim;
@@ -53,20 +56,21 @@ typedef struct gt_sync_ops {
   const char *name;          /* "asgd-ga" */
   const char *source;        /* paper */
   gt_msg_kind sends;         /* GT_MSG_UPDATE (additive), GT_MSG_STATE, or 0: nothing */
-  bool waits;                /* regions wait for each other: none goes on without the others' messages */
-  bool needs_all;            /* a message that is lost (not finite) cannot be made good: the run ends */
+  bool waits;                /* regions wait for the messages of all others */
+  bool needs_all;            /* a lost message (not finite) cannot be compensated: the run ends */
   bool between_steps;        /* parameters change between steps only, never while workers compute */
-  bool periodic;             /* speaks each sync.period steps; else the period says nothing */
-  bool lockstep;             /* every region applies every region's every step, as one optimizer would: learning rates must not part */
+  bool periodic;             /* sends every sync.period steps; else the period has no meaning */
+  bool lockstep;             /* all regions apply all steps: learning rates must be equal */
   size_t size;               /* of the strategy's own struct, whose first member is gt_sync; zeroed by gt_sync_create */
   void (*open)(gt_sync *s);  /* allocates its vectors, opens its collectives; may be NULL */
   void (*close)(gt_sync *s); /* frees them; may be NULL */
   /* A local step's gradient (mean over `samples` samples), borrowed.  Never while held. */
   void (*on_gradient)(gt_sync *s, gt_ns now, gt_vec grads, uint64_t samples);
   void (*on_timer)(gt_sync *s, gt_ns now); /* may be NULL */
-  /* This region makes no more steps: sends what is accumulated (as soon as there is room).  After a resume again, unless it makes steps again. */
+  /* This region makes no more steps: sends what is accumulated, as soon as there is room.  Called
+     again after a resume, unless the region makes steps again. */
   void (*on_drain)(gt_sync *s, gt_ns now);
-  /* Nothing is left to post; NULL: it never keeps anything back. */
+  /* Nothing is left to post; NULL: it never holds back anything. */
   bool (*drained)(const gt_sync *s);
   void (*save)(gt_sync *s, gt_state *state); /* names "sync/..." */
   gt_status (*load)(gt_sync *s, const gt_state *state);

@@ -1,4 +1,5 @@
-/* The job's links as the link model takes them: every direction between two regions, with traces and outages. */
+/* The links of a job as the link model needs them: every direction between two regions, with traces
+   and outages. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,7 @@ struct gt_links {
   size_t n;
   gt_link_spec *specs; /* n x n, row: sender */
   gt_link_outage *outages;
-  gt_link_trace **traces; /* one a file */
+  gt_link_trace **traces; /* one per file */
   const char **paths;
   size_t ntraces;
 };
@@ -104,7 +105,7 @@ double gt_links_patience(const gt_links *links, size_t peer, size_t self, size_t
   return fmax(least_s, 10 * takes_s);
 }
 
-/* Files of traces may differ from host to host although their names do not. */
+/* Trace files with the same name may differ between hosts. */
 void gt_links_hash(const gt_links *links, char hex[GT_SHA256_HEX]) {
   size_t n = 0;
   double *marks = GT_NEW_ARRAY(double, 6 * links->ntraces + 1);

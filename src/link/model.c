@@ -1,13 +1,16 @@
-/* The link model: one direction of a WAN link as a pure step, first come, first served (docs/link-model.md). */
+/* The link model: one direction of a WAN link, as a function of its state and a frame
+   (docs/link-model.md). */
 #include <math.h>
 
 #include "trace.h"
 
-#define FAR                (INT64_MAX / 2) /* 146 years: what takes longer never ends, and no sum overflows */
-#define JITTER_CUT         3.0
-#define SEGMENT_BITS       (1448.0 * 8.0)              /* 1500 bytes less the headers of IPv4 and of TCP with time stamps */
-#define WINDOW_BYTES_MAX   ((double)((size_t)1 << 30)) /* TCP's largest window (RFC 7323, 2.3) */
-#define LEFT_BY_LOSS_LEAST 1e-9                        /* a link that loses everything is slow beyond use, not unlimited */
+/* 146 years: a longer time means never, and no sum overflows. */
+#define FAR              (INT64_MAX / 2)
+#define JITTER_CUT       3.0
+#define SEGMENT_BITS     (1448.0 * 8.0)              /* 1500 bytes less the headers of IPv4 and of TCP with time stamps */
+#define WINDOW_BYTES_MAX ((double)((size_t)1 << 30)) /* TCP's largest window (RFC 7323, 2.3) */
+/* A link that loses all packets is very slow, not unlimited. */
+#define LEFT_BY_LOSS_LEAST 1e-9
 
 /* ---- times ---------------------------------------------------------------------------------------------------------- */
 
@@ -57,7 +60,7 @@ static double loss_ceiling(double loss, double rtt_s) {
   return fmax(cubic, reno) * SEGMENT_BITS / rtt_s;
 }
 
-/* The lower of two rates of which 0 means unlimited. */
+/* The lower of two rates, where 0 means unlimited. */
 static double slower(double a, double b) {
   if (a <= 0.0) return b;
   return b <= 0.0 ? a : fmin(a, b);
@@ -75,7 +78,7 @@ double gt_link_goodput(const gt_link_spec *spec) {
 
 /* ---- service -------------------------------------------------------------------------------------------------------- */
 
-/* What serves bits: the share that loss leaves of a trace, or a rate (0: at once). */
+/* What serves bits: a trace, of which loss leaves a share, or a rate (0: at once). */
 typedef struct {
   const gt_link_trace *trace;
   double share, rate_bps;
@@ -105,7 +108,8 @@ static size_t outage_after(const gt_link_state *state, const gt_link_spec *spec,
   return low;
 }
 
-/* When `bits` have been served from t on, outages left out; bits 0: when service can begin. */
+/* When `bits` have been served from t on, none of them during outages; bits 0: when service can
+   begin. */
 static gt_ns through_outages(const server *by, const gt_link_state *state, const gt_link_spec *spec, gt_ns t, double bits) {
   for (size_t i = outage_after(state, spec, t); i < spec->noutages; i++) {
     gt_ns from = after(state->origin, spec->outages[i].from_s);
@@ -119,10 +123,11 @@ static gt_ns through_outages(const server *by, const gt_link_state *state, const
   return served(by, state, t, bits);
 }
 
-/* The link as it serves one frame. */
+/* A link while it serves one frame. */
 typedef struct {
   const gt_link_spec *spec;
-  server wire, ceiling; /* ceiling: what loss leaves, besides a trace; it never serves more slowly than a rate does */
+  /* ceiling: with a trace, the rate that loss allows; a frame must pass both */
+  server wire, ceiling;
   double rtt_s;
 } line;
 
@@ -156,7 +161,8 @@ static void open_window(gt_link_state *state, const line *l, gt_ns t, double win
   state->window_bytes = state->window_left = fills(l, window_bytes) ? 0.0 : window_bytes;
 }
 
-/* Slow start begins with the link's life and again after idle_s; without the term, or without a round trip, the link is full. */
+/* Slow start begins with the link's life and again after idle_s; without the transport term, or
+   without a round trip time, the link is full. */
 static void begin_window(gt_link_state *state, const line *l, gt_ns begin) {
   bool fresh = state->window_bytes < 0.0, off = l->spec->window_bytes <= 0.0 || gt_from_seconds(l->rtt_s) <= 0;
   bool idle = l->spec->idle_s > 0.0 && begin > after(state->busy_until, l->spec->idle_s);
@@ -166,8 +172,9 @@ static void begin_window(gt_link_state *state, const line *l, gt_ns begin) {
     open_window(state, l, begin, l->spec->window_bytes);
 }
 
-/* Serves what it can of *bytes in round trips, until nothing is left or the link is full.  A round trip ends when its time is over, or, when it took longer to
-   serve its window, with that; what it used is added to the next one's window, which doubles it where it was used up. */
+/* Serves *bytes in round trips, until nothing is left or the link is full.  A round trip ends when
+   its time is over, or, if serving its window took longer, when that is done.  What was used of a
+   window is added to the next one, which doubles a window that was used up. */
 static gt_ns serve_windows(gt_link_state *state, const line *l, gt_ns t, double *bytes) {
   while (state->window_bytes > 0.0 && *bytes > 0.0 && t < FAR) {
     gt_ns over = after(state->window_from, l->rtt_s);
@@ -195,7 +202,7 @@ gt_ns gt_link_delay_min(const gt_link_spec *spec) {
   return gt_from_seconds(delay_least_s(latency_s, spec->jitter_s));
 }
 
-/* One draw a frame, clamped, not redrawn: the n-th frame's jitter depends on n alone. */
+/* One draw per frame, clamped, not redrawn: the n-th frame's jitter depends only on n. */
 static double flight_s(gt_link_state *state, const gt_link_spec *spec, gt_ns depart) {
   double latency_s = latency_at(state, spec, depart);
   if (spec->jitter_s <= 0.0) return latency_s;
@@ -203,7 +210,8 @@ static double flight_s(gt_link_state *state, const gt_link_spec *spec, gt_ns dep
   return fmax(latency_s + spec->jitter_s * z, delay_least_s(latency_s, spec->jitter_s));
 }
 
-/* The access gives the frame a turn from the time at which the link could take it, set-up and outage apart: a link that waits for these keeps nobody else waiting. */
+/* The access serves the frame from the time at which the link could take it, without set-up and
+   outage: a link that waits for these does not delay the others. */
 static gt_ns pass_access(gt_access *up, size_t size_bytes, gt_ns given, gt_ns begin) {
   double takes_s = 8.0 * (double)size_bytes / up->rate_bps;
   up->busy_until = after(later(given, up->busy_until), takes_s);

@@ -1,4 +1,5 @@
-/* Traces: rate and latency over time, piecewise constant and periodic; bits that pass until a time, and the time at which bits have passed. */
+/* Traces: rate and latency over time, piecewise constant and periodic.  Computes the bits that pass
+   until a time, and the time at which bits have passed. */
 #include "trace.h"
 
 #include <math.h>
@@ -58,7 +59,8 @@ double gt_trace_mean_bps(const gt_link_trace *trace) {
   return period_bits(trace) / gt_link_trace_period_s(trace);
 }
 
-/* x = whole * of + the result, which lies in [0, of): fmod is exact, so nothing is lost however many periods have passed. */
+/* x = whole * of + the result, which lies in [0, of).  fmod is exact, so precision does not depend
+   on the number of periods. */
 static double split(double x, double of, double *whole) {
   double rest = fmod(x, of);
   if (rest < 0.0) rest += of;
@@ -66,9 +68,10 @@ static double split(double x, double of, double *whole) {
   return rest;
 }
 
-/* The segment in which a place in the period lies. */
+/* The segment that contains a place in the period. */
 static const gt_segment *segment_at(const gt_link_trace *trace, double place_s) {
-  size_t low = 0, high = trace->n; /* low starts at or before the place, high after it (or is the sentinel) */
+  /* `low` begins at or before the place, high after it (or is the sentinel). */
+  size_t low = 0, high = trace->n;
   while (high - low > 1) {
     size_t middle = low + (high - low) / 2;
     if (trace->segments[middle].from_s <= place_s)
@@ -86,7 +89,8 @@ static double bits_at(const gt_link_trace *trace, double place_s) {
 
 /* The first place in the period at which `bits` (above 0, at most a period's) have passed. */
 static double place_of(const gt_link_trace *trace, double bits) {
-  size_t low = 0, high = trace->n; /* fewer than `bits` have passed before low, at least so many before high */
+  /* Fewer than `bits` have passed before low, at least `bits` before high. */
+  size_t low = 0, high = trace->n;
   while (high - low > 1) {
     size_t middle = low + (high - low) / 2;
     if (trace->segments[middle].bits < bits)
@@ -107,7 +111,7 @@ double gt_trace_wait_s(const gt_link_trace *trace, double t_s, double bits) {
   if (bits <= 0.0) return 0.0;
   double whole, place_s = split(t_s, gt_link_trace_period_s(trace), &whole);
   double rest = split(bits_at(trace, place_s) + bits, period_bits(trace), &whole);
-  if (rest <= 0.0) { /* the last bit of a period passes before the pause that may end it */
+  if (rest <= 0.0) { /* the last bit of a period passes before a pause at its end */
     rest = period_bits(trace);
     whole -= 1.0;
   }

@@ -10,10 +10,10 @@
 
 #define FILE_BYTES_MAX  ((size_t)16 << 20)
 #define TIME_MAX_S      1e9  /* about 30 years: nanoseconds of it fit */
-#define RATE_MAX_BPS    1e15 /* bits of a period stay exact enough */
+#define RATE_MAX_BPS    1e15 /* so that the bits of a period stay exact enough */
 #define PERIOD_MIN_S    1e-3
 #define PERIOD_MIN_BITS 8.0
-#define PACKET_BITS     12000.0 /* 1,500 bytes: one opportunity */
+#define PACKET_BITS     12000.0 /* 1,500 bytes: one delivery opportunity */
 #define FIELDS          3
 
 /* ---- the text ------------------------------------------------------------------------------------------------------- */
@@ -61,7 +61,7 @@ static char *trim(char *text) {
   return text;
 }
 
-/* The next line that says something, trimmed; NULL at the end. */
+/* The next line that is neither empty nor a comment, trimmed; NULL at the end. */
 static char *next_line(source *in) {
   while (in->next && *in->next) {
     char *line = in->next, *end = strchr(line, '\n');
@@ -74,7 +74,7 @@ static char *next_line(source *in) {
   return NULL;
 }
 
-/* At most 40 characters of the file's text, fit for a sentence. */
+/* At most 40 characters of the file's text, printable, for an error message. */
 static const char *shown(const char *text, char buf[48]) {
   size_t i = 0;
   for (; text[i] && i < 40; i++) buf[i] = isprint((unsigned char)text[i]) ? text[i] : '?';
@@ -110,7 +110,7 @@ static gt_status read_number(const source *in, const char *text, with_unit parse
   return *out <= max ? GT_OK : refuse(in, text, needed);
 }
 
-/* Cuts a line at its commas; the number of fields, of which the first FIELDS are kept. */
+/* Cuts a line at its commas; returns the number of fields, of which the first FIELDS are kept. */
 static size_t cut(char *line, char *fields[FIELDS]) {
   size_t n = 0;
   for (char *field = line, *comma; field; field = comma) {
@@ -174,7 +174,8 @@ static gt_status read_millisecond(const source *in, const char *text, double *ou
   return *out <= TIME_MAX_S * 1e3 ? GT_OK : refuse(in, text, "a millisecond from 0 to 1e12");
 }
 
-/* The bin of 1 ms that ends at `ms` lets `packets` pass; between the bin before, which ended at after_ms, and this one nothing does. */
+/* The 1 ms bin that ends at `ms` lets `packets` pass; nothing passes between it and the bin before,
+   which ended at after_ms. */
 static void add_bin(gt_link_trace *trace, double after_ms, double ms, double packets) {
   if (packets <= 0.0) return;
   if (ms - 1.0 > after_ms) gt_trace_add(trace, after_ms / 1e3, 0.0, -1.0);

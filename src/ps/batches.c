@@ -1,4 +1,5 @@
-/* Batch numbers of the region's seeded order: handed out once, reissued when they did not come back. */
+/* Batch numbers of the region's seeded order: each is given out once, and again if it did not come
+   back. */
 #include <math.h>
 #include <string.h>
 

@@ -1,12 +1,13 @@
-/* limits.wan_bytes is never passed.  Region 0 keeps the books: it allows each region bytes ahead of
-   what that region has posted, never more in all than the limit; a PING tells it the one, a PONG
-   answers with the other.  What a region posts counts from then on, whether it has left or not. */
+/* limits.wan_bytes is never exceeded.  Region 0 keeps the account: it allows each region some bytes
+   beyond those that the region has posted, in total never more than the limit.  A PING reports the
+   bytes that a region has posted; the PONG answers with the bytes that it may post.  What a region
+   posts counts from that moment, even if it has not left yet. */
 #include <math.h>
 
 #include "internal.h"
 
 #define KEEPER ((size_t)0)
-#define AHEAD  8.0 /* a region is allowed this part of its equal share of what is left */
+#define AHEAD  8.0 /* 1/AHEAD of a region's equal share of what is left is allowed in advance */
 
 static bool limited(const gt_ps *ps) {
   return ps->spec.wan_bytes_limit > 0 && ps->spec.nregions > 1;
@@ -23,7 +24,7 @@ double gt_ps_wan_bytes(const gt_ps *ps) {
   return sum;
 }
 
-/* A message to every other region. */
+/* Bytes of one message to every other region. */
 static double set_bytes(const gt_ps *ps) {
   const gt_ps_spec *spec = &ps->spec;
   size_t floats = spec->params.n + (spec->strategy->sends == GT_MSG_STATE ? spec->buffers.n : 0);
@@ -48,7 +49,7 @@ void gt_ps_budget_close(gt_ps *ps) {
   gt_free(ps->budget.known);
 }
 
-/* Nothing is allowed ahead until region 0 has heard what everybody has sent. */
+/* Nothing is allowed in advance until region 0 has heard from every region what it has sent. */
 void gt_ps_budget_load(gt_ps *ps) {
   ps_budget *b = &ps->budget;
   const gt_ps_host *host = &ps->spec.host;
@@ -141,8 +142,8 @@ void gt_ps_budget_left(gt_ps *ps, double bytes) {
   ps->peers[ps->spec.self].wan_bytes += bytes;
 }
 
-/* True: what waited may go on; or else the run ends: final says that no more can be allowed to who
-   has posted what this region had when it asked. */
+/* True: traffic that waited for bytes may continue.  If not, the run may have to end.  final: no
+   more can be allowed to a region that has posted as much as this one had when it asked. */
 static bool go_on(gt_ps *ps, bool final) {
   ps_budget *b = &ps->budget;
   bool keeper = ps->spec.self == KEEPER;
@@ -165,7 +166,7 @@ uint64_t gt_ps_budget_ping(gt_ps *ps, size_t from, bool *goes_on) {
   ps_budget *b = &ps->budget;
   *goes_on = false;
   if (!limited(ps) || ps->spec.self != KEEPER) return 0;
-  /* Who is done posts no more; who resumes says first what it has sent. */
+  /* A region that is done posts no more; one that resumes first reports what it has sent. */
   if (!b->known[from] || ps->peers[from].done) b->allowed[from] = ps->peers[from].wan_bytes;
   b->known[from] = true;
   if (!ps->peers[from].done) allow(ps, from);
@@ -182,7 +183,7 @@ bool gt_ps_budget_pong(gt_ps *ps, size_t from, const gt_frame_header *head) {
     b->low = (allowed - gt_ps_committed(ps)) / 2;
   }
   if (++b->pongs < b->answer) return false;
-  /* Not yet known: what the next heartbeat brings is the answer. */
+  /* Region 0 does not know yet: the answer to the next heartbeat counts. */
   b->answer = allowed > 0 || b->need <= 0 ? 0 : b->pings + 1;
   return go_on(ps, allowed > 0);
 }

@@ -1,5 +1,4 @@
-/* The region's buffers, which are those of its workers, and what exchanges make of them
-   meanwhile. */
+/* The region's buffers come from its workers; exchanges change them while workers compute. */
 #include "internal.h"
 
 void gt_ps_buffers_open(gt_ps *ps) {
@@ -37,8 +36,8 @@ void gt_ps_buffers_moved(void *ctx, float keep, float share, gt_vec other) {
   }
 }
 
-/* The region's buffers are those of a worker, who began before the exchanges in `m`: what these did
-   to the buffers it began with they do to its own.  A sum of the two changes could make a variance
+/* The region's buffers have just become those of a worker that began before the exchanges in `m`:
+   the same changes are applied to them.  Adding the changes of both could make a variance
    negative. */
 static void catch_up(gt_ps *ps, const ps_moved *m, const float *buffers) {
   if (!m->any || !buffers) return;
@@ -57,7 +56,7 @@ void gt_ps_buffers_take(gt_ps *ps, size_t worker) {
   catch_up(ps, moved_of(ps, worker), buffers);
 }
 
-/* Buffers of one worker are copied: a mean of one could round. */
+/* The buffers of a single worker are copied, because a mean of one could round. */
 void gt_ps_buffers_mean(gt_ps *ps) {
   if (ps->parts.n == 1)
     take(ps, ps->parts.buffers[0]);

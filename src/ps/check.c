@@ -1,4 +1,4 @@
-/* What comes from a peer is held against what the job allows before it is used. */
+/* Messages of a peer are compared with what the job allows before they are used. */
 #include "internal.h"
 
 /* The PS takes messages of this kind in this job. */
@@ -7,7 +7,7 @@ static bool takes(const gt_ps *ps, unsigned kind) {
 }
 
 static gt_status check_data(const gt_ps *ps, size_t from, const gt_frame_header *head) {
-  bool dropped = gt_ps_frozen(ps) || ps->peers[from].rejected; /* so that gaps follow */
+  bool dropped = gt_ps_frozen(ps) || ps->peers[from].rejected; /* so gaps are possible */
   int64_t sequence = (int64_t)head->sequence, next = ps->peers[from].received_seq + 1;
   if (sequence < 1 || (sequence > next && !dropped))
     return GT_FAIL(GT_ERR_FAULT, "data has sequence %lld; %lld or one before it is needed", (long long)sequence, (long long)next);
@@ -37,7 +37,7 @@ static gt_status check_ack(const gt_ps *ps, size_t from, int64_t sequence) {
   return GT_FAIL(GT_ERR_FAULT, "it acknowledges message %lld; 0 to %lld were sent", (long long)sequence, (long long)sent);
 }
 
-/* A round is opened when the one before is durable everywhere, here too. */
+/* A new round is opened only when the last one is durable everywhere, also here. */
 gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head) {
   int64_t value = (int64_t)head->value, newest = ps->round + 1;
   if (from >= ps->spec.nregions || from == ps->spec.self)

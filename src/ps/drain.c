@@ -1,4 +1,5 @@
-/* How a region ends: drain what is accumulated, tell the others, follow them until all are done. */
+/* How a region ends: it sends what is accumulated, tells the others, and applies their messages
+   until all are done. */
 #include "internal.h"
 
 static void enter(gt_ps *ps, gt_ps_phase phase) {
@@ -7,7 +8,7 @@ static void enter(gt_ps *ps, gt_ps_phase phase) {
   ps->totals.phase = phase;
 }
 
-/* To every other region, with the last data sequence on the link to it. */
+/* Sends it to every other region, with the last data sequence on the link to that region. */
 static void tell_all(gt_ps *ps, gt_frame_header head) {
   head.round = (uint32_t)ps->round;
   for (size_t p = 0; p < ps->spec.nregions; p++) {
@@ -36,7 +37,8 @@ static void tell(gt_ps *ps, size_t from, gt_peer_event event, int64_t count) {
 
 void gt_ps_tell_strategy(gt_ps *ps, size_t from) {
   ps_peer *peer = &ps->peers[from];
-  /* One that is done still is told together with its DONE: between the two it would count as active. */
+  /* A peer that is still done is reported together with its DONE: in between it would count as
+     active. */
   if (peer->joined && peer->applied_seq >= peer->joined_seq && (peer->done || !peer->joined_done)) {
     peer->joined = false;
     tell(ps, from, peer->joined_late ? GT_PEER_REJOINED : GT_PEER_JOINED, peer->joined_rounds);

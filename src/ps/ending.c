@@ -1,4 +1,4 @@
-/* The end of a run, in the order that servers and simulated regions share. */
+/* The end of a run: the order of its stages, the same for servers and simulated regions. */
 #include "geotrain/link.h"
 #include "geotrain/ps_ending.h"
 #include "geotrain/ps_state.h"
@@ -39,7 +39,7 @@ static void evaluate(gt_ending *e, bool mean, int stage) {
   if (!e->hooks->evaluate(e->ctx, mean)) e->evaluated = true;
 }
 
-/* Own model evaluated. */
+/* The own model is evaluated. */
 static void report(gt_ending *e) {
   e->stage = e->lead ? GATHERING : SENDING;
   if (!e->lead) e->hooks->send_model(e->ctx, COOKIE_MODEL);
@@ -85,7 +85,7 @@ static void step(gt_ending *e, gt_ns now) {
   case AWAITING_BYE:
     if (e->bye) e->stage = OVER;
     break;
-  default: /* SENDING: gt_ending_departed moves it on */
+  default: /* SENDING: ends in gt_ending_departed */
     break;
   }
 }

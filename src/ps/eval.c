@@ -1,5 +1,6 @@
-/* Evaluation on all workers.  The model is copied once; the test set goes out in chunks by number, a chunk an order, to whoever is free; what they find is kept by
-   chunk and added in their order, so that the figures do not depend on who scored what, or when. */
+/* Evaluation by all workers.  The model is copied once.  The test set is given out in numbered
+   chunks, one per order, to any free worker.  Results are kept by chunk and added in the order of
+   the chunks, so that they do not depend on who scored which chunk, or when. */
 #include <math.h>
 #include <string.h>
 
@@ -32,7 +33,7 @@ void gt_ps_eval_close(gt_ps *ps) {
 
 /* ---- orders -------------------------------------------------------------------------------------------------- */
 
-/* A worker's first order brings the model along. */
+/* A worker's first order carries the model. */
 static void give(gt_ps *ps, size_t worker) {
   ps_eval *e = &ps->eval;
   ps_worker *w = &ps->workers[worker];

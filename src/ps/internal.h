@@ -1,8 +1,8 @@
-/* Private to ps: its state, and the functions that its modules offer one another.
-   The PS is one event loop over one state, and its files are chapters of it.  Each calls only those
-   before it: batches, buffers, look, budget, outbox, eval, rounds, drain, local, state, ps.  ps.c
-   has every event, and ends each with moving on whatever it made possible, so that no chapter has
-   to call the loop; what comes from below comes through tables (gt_ps_host, gt_sync_host). */
+/* Private to ps: its state, and the functions that its files offer one another.
+   The PS is one event loop over one state.  Each file calls only files before it in this list:
+   batches, buffers, look, budget, outbox, eval, rounds, drain, local, state, ps.  ps.c has the
+   events, and ends each by doing what the event has made possible, so no other file calls the
+   loop.  Lower layers call the PS through tables (gt_exchange_host, gt_sync_host). */
 #ifndef GEOTRAIN_PS_INTERNAL_H
 #define GEOTRAIN_PS_INTERNAL_H
 
@@ -57,15 +57,15 @@ typedef struct {
   double rate_bits, rate_s;
 } ps_peer;
 
-/* What exchanges have made of the region's buffers since workers were given them:
-   keep times what they were, and `add`. */
+/* How exchanges have changed the region's buffers since workers were given them: keep times the old
+   ones, plus `add`. */
 typedef struct {
   bool any;
   float keep;
   gt_vec add;
 } ps_moved;
 
-/* Bytes under limits.wan_bytes; nothing is used where there is none. */
+/* Bytes under limits.wan_bytes; unused without a limit. */
 typedef struct {
   double *allowed;              /* nregions: that each may post in all; region 0 keeps them, elsewhere only the own counts */
   bool *known;                  /* region 0: since the resume the region has told what it has sent */
@@ -76,7 +76,7 @@ typedef struct {
   int64_t pings, pongs, answer; /* to region 0, from it; the PONG that answers a question; 0: none is open */
 } ps_budget;
 
-/* What was found of a chunk of the test set. */
+/* The result of a chunk of the test set. */
 typedef struct {
   double loss_sum;
   int64_t correct, samples;
@@ -95,7 +95,8 @@ typedef struct {
   void *ctx;
 } ps_eval;
 
-/* What is counted from the start of training, over every resume; all int64 so that it is saved as it is. */
+/* Counted from the start of training, over all resumes; all are int64, so that they are saved as
+   they are. */
 typedef struct {
   int64_t steps, samples, batches, next_batch, nonfinite, evals;
   int64_t compute, wait, wan_wait, drain, idle, update, encode;
@@ -169,8 +170,8 @@ void gt_ps_buffers_close(gt_ps *ps);
 void gt_ps_buffers_ordered(gt_ps *ps, size_t worker); /* it is given them as they are */
 /* `moved` of a gt_sync_host. */
 void gt_ps_buffers_moved(void *ps, float keep, float share, gt_vec other);
-/* The region's become those that the worker pushed; the mean of ps->parts.  What exchanges did to
-   them since then they do again. */
+/* The region's buffers become those that the worker pushed, or the mean of ps->parts.  Changes that
+   exchanges made since then are applied again. */
 void gt_ps_buffers_take(gt_ps *ps, size_t worker);
 void gt_ps_buffers_mean(gt_ps *ps);
 
@@ -185,14 +186,15 @@ void gt_ps_budget_close(gt_ps *ps);
 void gt_ps_budget_load(gt_ps *ps);
 double gt_ps_committed(const gt_ps *ps); /* that this region has posted */
 double gt_ps_wan_bytes(const gt_ps *ps); /* of all regions, as far as known */
-/* So many bytes more may be posted; else they are asked for, and a message says that they may be,
-   or a stop comes. */
+/* So many bytes more may be posted.  If not, they are asked for: later gt_ps_budget_ping or
+   gt_ps_budget_pong says that they may, or a stop comes. */
 bool gt_ps_affords(gt_ps *ps, double bytes);
 bool gt_ps_affords_all(gt_ps *ps); /* a message to every other region */
 void gt_ps_budget_posted(gt_ps *ps, double bytes);
 void gt_ps_budget_left(gt_ps *ps, double bytes);
 void gt_ps_heartbeat(gt_ps *ps, size_t peer); /* PING */
-/* What the PONG says in `detail`.  *goes_on, and true of a PONG: what waited for bytes may go on. */
+/* Returns what the PONG says in `detail`.  *goes_on, and true from gt_ps_budget_pong: traffic that
+   waited for bytes may continue. */
 uint64_t gt_ps_budget_ping(gt_ps *ps, size_t from, bool *goes_on);
 bool gt_ps_budget_pong(gt_ps *ps, size_t from, const gt_frame_header *head);
 
@@ -239,13 +241,14 @@ void gt_ps_tell_joined(gt_ps *ps);                /* sends JOINED to every peer,
 void gt_ps_worker_waits(gt_ps *ps, size_t worker); /* from now on */
 void gt_ps_take_gradient(gt_ps *ps, size_t worker, const gt_ps_push *push, float *grads);
 
-/* check.c: GT_ERR_FAULT, with what was found and what is needed: the peer's message cannot be. */
+/* check.c.  GT_ERR_FAULT: the peer's message cannot be correct; the text says what was found and
+   what is needed. */
 gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head);
 
 static inline gt_ns gt_ps_clock(const gt_ps *ps) {
   return ps->spec.host.clock ? ps->spec.host.clock(ps->spec.host.ctx) : 0;
 }
-/* Says that the work, or a part of it, is done, and what the clock says then. */
+/* Reports that this part of the work is done; returns the clock after it. */
 static inline gt_ns gt_ps_worked(const gt_ps *ps, gt_ps_work work, double part) {
   if (ps->spec.host.work) ps->spec.host.work(ps->spec.host.ctx, work, part);
   return gt_ps_clock(ps);

@@ -1,4 +1,5 @@
-/* The local plane behind the PS: `sync` takes the mean of one gradient of every worker, `async` takes each as it comes. */
+/* The local plane as the PS sees it: `sync` takes the mean of one gradient of every worker, `async`
+   takes each gradient when it comes. */
 #include "internal.h"
 
 /* ---- gradients ------------------------------------------------------------------------------------------------------- */
@@ -49,7 +50,7 @@ static void apply(gt_ps *ps, gt_vec grads, int64_t samples) {
 
 /* ---- sync ------------------------------------------------------------------------------------------------------------ */
 
-/* Finds what the workers of the step gave, in rank order; returns the samples in it. */
+/* Collects the gradients of the workers of the step, in rank order; returns their samples. */
 static int64_t gather(gt_ps *ps) {
   int64_t samples = 0;
   ps->parts.n = ps->parts.bad = 0;
@@ -66,7 +67,8 @@ static int64_t gather(gt_ps *ps) {
   return samples;
 }
 
-/* The mean gradient over the samples of all workers, by the workers where they have formed it; a single gradient is used where it lies. */
+/* The mean gradient over the samples of all workers; used as it is if workers have formed it, or if
+   there is only one. */
 static gt_vec reduce(gt_ps *ps) {
   size_t n = ps->spec.grads.n;
   const gt_ps_host *host = &ps->spec.host;
@@ -100,7 +102,8 @@ static void sync_step(gt_ps *ps) {
   gt_ps_round_check(ps);
 }
 
-/* Numbers go out in rank order, so that a step has the same batches on the same ranks after a resume.  Before a step, all evaluate. */
+/* Numbers are given out in rank order, so that a step has the same batches on the same ranks after
+   a resume.  If an evaluation is due, all workers evaluate before the step. */
 static void sync_issue(gt_ps *ps) {
   for (size_t i = 0; i < ps->spec.nworkers; i++)
     if (ps->workers[i].state == W_ABSENT) return;
@@ -128,7 +131,8 @@ const ps_plane gt_ps_plane_sync = {"sync", sync_pump};
 
 /* ---- async ----------------------------------------------------------------------------------------------------------- */
 
-/* Chunks of the test set go before batches: who trains joins the evaluation when it comes back, and leaves it when all chunks are given out. */
+/* Chunks of the test set are given out before batches.  A worker joins the evaluation when it has
+   finished its batch, and leaves it when all chunks are given out. */
 static void async_give(gt_ps *ps) {
   if (gt_ps_may_issue(ps)) gt_ps_eval_begin(ps);
   gt_ps_eval_give(ps);

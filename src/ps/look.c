@@ -1,4 +1,4 @@
-/* Where a PS stands. */
+/* The view of a PS from outside: its figures and its phase. */
 #include "internal.h"
 
 gt_ns gt_ps_held_total(const gt_ps *ps) {

@@ -1,10 +1,10 @@
-/* A region's PS as the job describes it: one account for runs and simulations. */
+/* A region's PS as the job describes it; the same for runs and simulations. */
 #include <math.h>
 #include <string.h>
 
 #include "geotrain/ps_of_job.h"
 
-/* Steps that a region of `samples` samples will make; its rate ends with them. */
+/* Steps that a region of `samples` samples will make; its learning-rate schedule ends with them. */
 static double steps_of(const gt_job *job, size_t region, int64_t samples) {
   if (job->train.until.steps > 0) return (double)job->train.until.steps;
   double batches = job->train.until.epochs > 0 ? job->train.until.epochs * ceil((double)samples / (double)job->train.batch)
@@ -12,7 +12,8 @@ static double steps_of(const gt_job *job, size_t region, int64_t samples) {
   return job->sync.local == GT_LOCAL_SYNC ? ceil(batches / (double)(job->regions[region].ranks - 1)) : batches;
 }
 
-/* Where every region applies every step, all of them go by the longest: else their rates, and with these their models, would part. */
+/* If every region applies every step, all follow the schedule of the longest; otherwise their
+   learning rates, and so their models, would differ. */
 static int64_t schedule_steps(const gt_job *job, size_t region, const int64_t *samples) {
   double steps = steps_of(job, region, samples[region]);
   if (gt_sync_of(job->sync.strategy)->lockstep)
@@ -46,7 +47,8 @@ double *gt_ps_weights_of(const gt_job *job, const int64_t *samples) {
   return weights;
 }
 
-/* Messages that may have left without being acknowledged: the larger of four frames and twice bandwidth times round trip, 64 at most. */
+/* Messages that may have left and not be acknowledged: the larger of four frames and twice
+   bandwidth times round trip, at most 64. */
 static size_t window_of(const gt_job *job, size_t region, const gt_link_spec *links, size_t bytes) {
   double most = 4.0 * (double)GT_FRAME_PAYLOAD_MAX;
   for (size_t p = 0; p < job->nregions; p++) {

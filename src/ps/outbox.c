@@ -1,4 +1,5 @@
-/* Bounded outboxes: messages from posting to acknowledgement, their payloads, and what acknowledgements tell about the link. */
+/* Bounded outboxes: messages from posting to acknowledgement, their payloads, and the link's rate
+   as acknowledgements show it. */
 #include <math.h>
 #include <string.h>
 
@@ -10,8 +11,8 @@ size_t gt_ps_inflight(const gt_ps *ps) {
 
 /* ---- payloads ---------------------------------------------------------------------------------------------------------- */
 
-/* A free payload that is large enough.  The pool is filled when the PS is made; it grows where peers
-   end up holding different models (ama), and where messages are pieces. */
+/* A free payload that is large enough.  The pool is filled when the PS is created; it grows if peers
+   end up with different models (ama), and if messages are pieces. */
 gt_payload *gt_ps_payload(gt_ps *ps, size_t floats) {
   gt_payload *free_one = NULL;
   for (size_t i = 0; i < ps->npool && !free_one; i++)
@@ -67,7 +68,7 @@ static void hand_over(gt_ps *ps, size_t peer, ps_message *m) {
   ps->spec.host.send(ps->spec.host.ctx, peer, &m->head, body_of(m), m->bytes, m->id);
 }
 
-/* In a steady state there are places enough; most links never need them all. */
+/* Grows as needed; most links never use the whole capacity. */
 static ps_message *new_place(ps_peer *p) {
   if (p->n == p->places) {
     size_t places = 2 * p->places + 2 < p->capacity ? 2 * p->places + 2 : p->capacity;
@@ -80,7 +81,7 @@ static ps_message *new_place(ps_peer *p) {
   return &p->messages[p->n++];
 }
 
-/* In order, as far as the window and the limit on bytes allow. */
+/* Hands over messages in order, as far as the limit on bytes and the window allow. */
 static void unpark(gt_ps *ps, size_t peer) {
   ps_peer *p = &ps->peers[peer];
   for (size_t i = 0; i < p->n && i < gt_ps_inflight(ps); i++) {
@@ -98,7 +99,8 @@ void gt_ps_outbox_retry(gt_ps *ps) {
     if (p != ps->spec.self && has_place(ps, p)) gt_exchange_room(ps->exchange, p);
 }
 
-/* However long a peer does not acknowledge, no more than the window allows is given to the gateway: a newest model is replaced here instead. */
+/* However long a peer does not acknowledge, the gateway gets no more than the window allows: a
+   newer model replaces one here instead. */
 void gt_ps_enqueue(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_payload *payload, size_t first, size_t n) {
   ps_peer *p = &ps->peers[peer];
   ps_message *m = new_place(p);
@@ -116,7 +118,7 @@ void gt_ps_enqueue(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_paylo
   unpark(ps, peer);
 }
 
-/* Swaps the payload of the newest message that has not begun to leave; false: there is none. */
+/* Replaces the payload of the newest message that has not begun to leave; false: there is none. */
 static bool replace_newest(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_payload *payload) {
   ps_peer *p = &ps->peers[peer];
   if (p->n == 0 || p->messages[p->n - 1].departed || p->messages[p->n - 1].resent) return false;
@@ -144,7 +146,7 @@ static void post_to(gt_ps *ps, size_t peer, const gt_exchange_message *m) {
   gt_ps_enqueue(ps, peer, &head, m->payload, m->first, m->n);
 }
 
-/* What part it is of the work on a whole body of its kind. */
+/* The share of this message in the work on a whole body of its kind. */
 double gt_ps_part(const gt_ps *ps, const gt_frame_header *head) {
   const size_t whole = ps->spec.params.n + (head->kind == GT_MSG_STATE ? ps->spec.buffers.n : 0);
   return head->flags & GT_FRAME_ROUTED ? (double)head->route.count / (double)whole : 1;
@@ -159,7 +161,8 @@ static void host_post(void *ctx, const gt_exchange_message *m) {
   m->payload->refs--;
 }
 
-/* What is not finite is dropped and counted; where nobody can go on without it the run ends. */
+/* Messages that are not finite are dropped and counted; if no region can continue without them, the
+   run ends. */
 void gt_ps_spoilt(void *ctx, size_t from) {
   gt_ps *ps = ctx;
   ps->totals.nonfinite++;
@@ -168,7 +171,7 @@ void gt_ps_spoilt(void *ctx, size_t from) {
   if (ps->peers[from].rejected || ps->totals.nonfinite >= ps->spec.nonfinite_limit) ps->want_stop = GT_ERR_LIMIT;
 }
 
-/* The region's oldest message that waited was taken. */
+/* The exchange has taken the oldest message of the region that waited. */
 static void host_taken(void *ctx, size_t peer) {
   gt_ps *ps = ctx;
   gt_ps_control(ps, peer, GT_MSG_ACK, ++ps->peers[peer].applied_seq, 0);
@@ -188,8 +191,8 @@ void gt_ps_outbox_departed(gt_ps *ps, size_t peer, uint64_t cookie) {
 
 /* ---- acknowledgements --------------------------------------------------------------------------------------------------- */
 
-/* From posting (or the acknowledgement before it, when it stood behind another) to its acknowledgement a message took size / rate, and a round trip
-   when it stood alone. */
+/* The time of a message from posting to acknowledgement is size / rate, plus a round trip if it was
+   alone.  If it was behind another, the time counts from that one's acknowledgement. */
 static void measure(gt_ps *ps, ps_peer *p, const ps_message *m) {
   if (p->rtt == 0) return;
   gt_ns took = m->behind ? ps->now - (p->last_ack > m->posted ? p->last_ack : m->posted) : ps->now - m->posted - p->rtt;

@@ -1,12 +1,13 @@
-/* The PS: made from its spec, driven by events; each event ends by moving on whatever it made possible. */
+/* The PS: created from its spec, driven by events; each event ends by doing whatever it has made
+   possible. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "internal.h"
 
-/* Two more than may be under way: a replacing model goes beside messages that have all begun to
-   leave. */
+/* Two more than may be under way: a replacing model is posted even if all earlier messages have
+   begun to leave. */
 static void open_outboxes(gt_ps *ps) {
   const gt_ps_spec *spec = &ps->spec;
   ps->unit = gt_exchange_unit(ps->exchange);
@@ -148,7 +149,7 @@ void gt_ps_written(gt_ps *ps, int64_t round, gt_ns now) {
 
 /* ---- messages ----------------------------------------------------------------------------------------------------------- */
 
-/* What is not finite: where messages are pieces of another's, whoever joins them sees it. */
+/* The message is not finite.  Pieces of updates are checked after they are joined. */
 static bool is_spoilt(gt_ps *ps, size_t from, const gt_frame_header *head, gt_vec body) {
   if ((head->flags & GT_FRAME_ROUTED) && !ps->spec.strategy->needs_all) return false;
   if (gt_vec_finite(body)) return false;

@@ -1,5 +1,6 @@
-/* Checkpoint rounds: who reaches the interval first opens one; who sees a later round in a frame takes its own checkpoint first;
-   a round is whole when every region has said that its file is durable. */
+/* Checkpoint rounds: the first region to reach the interval opens one; a region that sees a later
+   round in a frame first takes its own checkpoint; a round is whole when every region has said that
+   its file is durable. */
 #include "internal.h"
 
 static bool interval_over(const gt_ps *ps) {

@@ -1,11 +1,11 @@
-/* Time that a simulation leaves out because it goes as what came before it: what is counted goes
-   on, what is under way stays as it is. */
+/* Skips time in a simulation that would repeat what came before: counts advance, and what is under
+   way stays as it is. */
 #include <math.h>
 
 #include "geotrain/ps_skip.h"
 #include "internal.h"
 
-#define CHUNKS_MIN 16 /* of a worker, of which it can be said how long they take */
+#define CHUNKS_MIN 16 /* per worker, so that the time of a chunk is known well enough */
 
 /* ---- how far it may go ----------------------------------------------------------------------- */
 
@@ -13,7 +13,7 @@ static double progress(const gt_ps_interval *by, const gt_ps_view *v) {
   return by->epochs > 0 ? (double)v->batches : by->steps > 0 ? (double)v->steps : (double)v->samples;
 }
 
-/* So many batches, in the interval's unit. */
+/* Converts batches to the interval's unit. */
 static double in_unit(const gt_ps *ps, const gt_ps_interval *by, double batches) {
   return by->epochs > 0 || by->steps > 0 ? batches : batches * (double)ps->spec.order.batch;
 }
@@ -43,7 +43,7 @@ bool gt_ps_chunks_repeat(const gt_ps *ps, const gt_ps_view *from, const gt_ps_vi
   return ps->eval.active && to->chunks - from->chunks >= (int64_t)(CHUNKS_MIN * ps->spec.nworkers);
 }
 
-/* Of an evaluation under way the last chunks are made. */
+/* The last chunks of an evaluation that is under way are always simulated. */
 static double chunks_left(const gt_ps *ps, const gt_ps_view *from, const gt_ps_view *to) {
   if (!gt_ps_chunks_repeat(ps, from, to)) return INFINITY;
   return times((double)(ps->eval.chunks - ps->eval.given) - 2 * (double)ps->spec.nworkers, (double)(to->chunks - from->chunks));

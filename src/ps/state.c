@@ -10,7 +10,8 @@ static int ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Collects the numbers that wait to be handed out again and those that workers hold; returns their count. */
+/* Collects the numbers that are to be given out again and those that workers hold; returns their
+   count. */
 static size_t collect_unreturned(gt_ps *ps) {
   size_t need = ps->nreissue + ps->spec.nworkers, n = ps->nreissue;
   if (ps->unreturned_capacity < need) {
@@ -25,7 +26,7 @@ static size_t collect_unreturned(gt_ps *ps) {
   return n;
 }
 
-/* A body that waits for several peers is listed once, under its number. */
+/* A body that is sent to several peers is saved once, under its number. */
 static void save_body(const gt_ps *ps, ps_message *m, gt_state *state) {
   char name[32];
   m->saved_as = 0;
@@ -65,12 +66,12 @@ void gt_ps_save(gt_ps *ps, gt_ns now, gt_state *state) {
 
 /* ---- loading ------------------------------------------------------------------------------------------------------------- */
 
-/* What is resent stands beside what may be under way. */
+/* A message that is sent again needs a place beside those that may be under way. */
 static void make_room(ps_peer *p) {
   p->capacity++;
 }
 
-/* Bodies that are in memory again: of the pairs the first n. */
+/* Bodies that have been loaded: the first n pairs. */
 typedef struct {
   const gt_state *state;
   size_t n;
@@ -80,8 +81,8 @@ typedef struct {
   } * pairs; /* as many as the state has items */
 } ps_bodies;
 
-/* The body of a peer's message i: by its number, or with the message, as files have it that know
-   no numbers. */
+/* The body of a peer's message i: by its number, or, in files without numbers, next to the
+   message. */
 static gt_status find_body(const gt_state *state, const char *prefix, size_t i, const gt_state_item **body) {
   char name[64], number[32];
   int64_t at;
@@ -94,7 +95,7 @@ static gt_status find_body(const gt_state *state, const char *prefix, size_t i, 
   return GT_FAIL(GT_ERR_CKPT, "%s%s names ps/message/%s, which is not there", prefix, name, number);
 }
 
-/* One payload for all peers that the body waits for. */
+/* One payload for all peers to which the body is sent. */
 static gt_payload *load_body(gt_ps *ps, ps_bodies *bodies, const gt_state_item *item) {
   for (size_t i = 0; i < bodies->n; i++)
     if (bodies->pairs[i].item == item) return bodies->pairs[i].payload;
@@ -130,7 +131,7 @@ static gt_status load_part(const gt_ps *ps, const gt_state *state, const char *p
   return GT_FAIL(GT_ERR_CKPT, "%s, of message %zu of %s, does not fit this model", body->name, i, prefix);
 }
 
-/* Unacknowledged messages are queued again, with the sequence they had. */
+/* Messages that were not acknowledged are queued again, with their old sequence numbers. */
 static gt_status load_messages(gt_ps *ps, size_t peer, ps_bodies *bodies) {
   ps_peer *p = &ps->peers[peer];
   char prefix[64], name[64];
@@ -170,7 +171,7 @@ static gt_status load_outboxes(gt_ps *ps, const gt_state *state) {
   return status;
 }
 
-/* A longer `until` takes a region that was done back to training. */
+/* A longer `until` makes a region that was done train again. */
 static void load_phase(gt_ps *ps) {
   ps->phase = GT_PS_TRAINING;
   ps->came_back = ps->totals.phase != GT_PS_TRAINING;

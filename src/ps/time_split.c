@@ -4,7 +4,8 @@
 #include "geotrain/ps_state.h"
 #include "geotrain/ps_time_split.h"
 
-/* While own messages are leaving, workers that are held wait for the upload; else for what is arriving, if anything is. */
+/* While own messages are leaving, held workers wait for the upload; otherwise for the download, if
+   a message is arriving. */
 static gt_held_by held_by(const gt_ps *ps, const gt_ps_view *v, size_t nregions, size_t self, bool (*receiving)(const void *ctx, size_t peer),
                           const void *ctx) {
   bool arriving = false;

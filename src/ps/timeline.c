@@ -2,12 +2,12 @@
 #include "geotrain/ps_timeline.h"
 #include "geotrain/ps_work_time.h"
 
-/* One worker, as far as its time goes. */
+/* The times of one worker. */
 typedef struct {
   gt_ns due;             /* of its push; GT_NEVER: it has nothing to do */
   gt_ns ordered, pushed; /* when its order was given, when it last pushed */
   gt_ns cost;
-  int cold; /* steps that take longer yet, after a wait */
+  int cold; /* steps that still take longer, after a wait */
 } timeline_worker;
 
 struct gt_timeline {
@@ -59,7 +59,7 @@ void gt_timeline_writing(gt_timeline *t, double bytes) {
   t->written_at = t->busy + gt_from_seconds(seconds);
 }
 
-/* What is added to the worker's next step. */
+/* The additional time of the worker's next step. */
 static gt_ns resumed(const gt_timeline *t, timeline_worker *w) {
   if (w->ordered - w->pushed >= GT_RESUME_WAIT) w->cold = GT_RESUME_STEPS;
   if (w->cold == 0 || t->job->compute_emulate) return 0;

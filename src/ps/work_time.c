@@ -1,19 +1,21 @@
-/* What work costs by the job: under the virtual clock, in a simulation, and in real time with compute.emulate. */
+/* The time that work takes by the job: under the virtual clock, in a simulation, and in real time
+   with compute.emulate. */
 #include "geotrain/ps_work_time.h"
 
-/* Of a worker, as the user wants it: a share of what it could do. */
+/* The speed that the user wants of a worker, as a share of what it can do. */
 static double wanted(const gt_job *job, size_t region, const gt_job_compute *c, size_t worker) {
   const gt_job_region *r = &job->regions[region];
   return worker < r->nspeeds ? c->speed * r->speeds[worker] : c->speed;
 }
 
-/* In proportion to what compute says. */
+/* The speed of a worker relative to what compute says. */
 static double speed_of(const gt_job *job, size_t region, const gt_job_compute *c, size_t worker) {
   const gt_job_region *r = &job->regions[region];
   return wanted(job, region, c, worker) * (worker < r->nmeasured ? r->measured[worker] : 1) * gt_job_worker_share(job, region, worker);
 }
 
-/* Steps differ by a factor of mean 1 that is keyed by the batch, so that it is the same whoever asks and whenever. */
+/* Steps differ by a random factor of mean 1.  It is keyed by the batch, so that it does not depend
+   on who asks, or when. */
 static double variation(const gt_job *job, size_t region, int64_t batch) {
   double deviation = job->compute_variation;
   if (deviation <= 0) return 1;

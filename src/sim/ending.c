@@ -1,11 +1,12 @@
-/* The ending of a simulated run: a region's result, and what src/train/ending.c does for gt_ending, without its contents. */
+/* The ending of a simulated run: a region's result, and what src/train/ending.c does for gt_ending,
+   without its contents. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "internal.h"
 
-#define BYTES_A_LINK ((size_t)512) /* about so long is a link's result, where it is not made */
+#define BYTES_A_LINK ((size_t)512) /* approximate length of a link's result, where none is made */
 
 void gt_sim_end_result(sim_region *r) {
   gt_region_result *result = &r->result;

@@ -1,4 +1,4 @@
-/* Binary heaps: events of one region, and regions by their next event. */
+/* Binary heaps: the events of one region, and the regions by their next event. */
 
 #include "internal.h"
 

@@ -1,5 +1,6 @@
-/* What the modules of sim share: heaps, wires between regions, and regions.  Each file calls only
-   those before it: heap, ledger, wire, end, region, sim, skip; stride and what it is made of. */
+/* What the files of sim share: heaps, wires between regions, and regions.  Each file calls only
+   those before it: heap, ledger, wire, ending, region, sim, skip; then stride, with plan and
+   spread. */
 #ifndef GEOTRAIN_SIM_INTERNAL_H
 #define GEOTRAIN_SIM_INTERNAL_H
 
@@ -13,7 +14,7 @@
 
 /* ---- heaps -------------------------------------------------------------------------------------------------------------- */
 
-/* The least (at, key) first. */
+/* Ordered by (at, key), the least first. */
 typedef struct {
   gt_ns at;
   uint64_t key;
@@ -29,11 +30,12 @@ void gt_sim_heap_push(sim_heap *h, sim_entry entry);
 sim_entry gt_sim_heap_pop(sim_heap *h);
 void gt_sim_heap_close(sim_heap *h);
 
-/* Every region once, by the time of its next event; the lowest region first among equals. */
+/* Every region once, ordered by the time of its next event; the lowest region first among
+   equals. */
 typedef struct {
-  gt_ns *at;       /* of a region */
-  uint32_t *order; /* the heap */
-  uint32_t *place; /* of a region in it */
+  gt_ns *at;       /* nregions: time of the next event */
+  uint32_t *order; /* the heap, of regions */
+  uint32_t *place; /* nregions: place in the heap */
   size_t n;
 } sim_agenda;
 
@@ -46,40 +48,42 @@ static inline size_t gt_sim_agenda_first(const sim_agenda *agenda) {
 
 /* ---- wires -------------------------------------------------------------------------------------------------------------- */
 
-/* A message from its queue to its arrival; they lie in one pool and are named by their place in it. */
+/* A message from its queue to its arrival.  All messages are in one pool; a message is named by its
+   index. */
 typedef struct {
   gt_frame_header head;
   size_t bytes, taken; /* taken: in frames that have begun to leave */
   uint64_t cookie;
   gt_ns queued, depart;
-  uint32_t next;         /* in its queue, or in the list of free ones */
-  uint32_t next_leaving; /* behind it on the same wire */
-  uint32_t users;        /* its queue, the list of those that leave, and frames under way */
+  uint32_t next;         /* in its queue, or in the list of free messages */
+  uint32_t next_leaving; /* the next one that leaves on the same wire */
+  uint32_t users;        /* references: its queue, the list of leaving messages, its frames */
 } sim_message;
 
 typedef struct {
   uint32_t first, last;
 } sim_list;
 
-/* The kinds of messages there are, closely numbered. */
+/* The kinds of messages, numbered without gaps. */
 #define SIM_KINDS 13
 
 /* One direction between two regions. */
 typedef struct {
   gt_link_state link;
-  sim_list control, bulk, leaving; /* leaving: messages whose departure is known, and an event */
-  gt_ns due;                       /* as it stands in its region's heap; GT_NEVER: it does not */
-  gt_ns wire, wire_until;          /* time in which frames were leaving, and up to when it is counted */
+  /* leaving: messages with a known departure that causes an event */
+  sim_list control, bulk, leaving;
+  gt_ns due;              /* its entry in the heap of its region; GT_NEVER: it has none */
+  gt_ns wire, wire_until; /* time in which frames were leaving; counted up to wire_until */
   uint32_t messages[SIM_KINDS];
   uint64_t data_payload, data_wire; /* bytes of data, without and with headers */
   uint32_t report_bytes;
-  bool receiving; /* a message of the peer's has begun to arrive (kept where results are exact) */
+  bool receiving; /* a message of the peer has begun to arrive (only where results are exact) */
 } sim_wire;
 
-/* Whom the wires of a region tell. */
+/* What the wires of a region call. */
 typedef struct sim_region sim_region;
 typedef struct {
-  void (*message)(sim_region *r, const gt_frame_header *head); /* it has arrived, whole */
+  void (*message)(sim_region *r, const gt_frame_header *head); /* a whole message has arrived */
   void (*departed)(sim_region *r, size_t peer, uint64_t cookie);
 } sim_wire_hooks;
 
@@ -92,23 +96,23 @@ struct sim_region {
   gt_optim *optim;
   gt_timeline *timeline;
   gt_order order;
-  gt_ps_order *orders; /* one a worker: its last */
-  int64_t round;       /* whose checkpoint is being written */
+  gt_ps_order *orders; /* the last order of each worker */
+  int64_t round;       /* round of the checkpoint that is being written */
   /* this region's wires, and what arrives here */
   sim_wire *wires; /* nregions; [id] unused */
   const sim_wire_hooks *wire_hooks;
   gt_access up, down;
-  sim_heap due;      /* wires, by when they want to be looked at */
+  sim_heap due;      /* wires, by the time at which they need to be polled */
   sim_heap arrivals; /* frames, by (time, sender, order) */
-  sim_heap landing;  /* those that pass the access */
-  uint64_t arrived;  /* frames so far: their order */
-  uint64_t *ready;   /* a bit a peer: its wire can move now */
+  sim_heap landing;  /* frames that are passing the access */
+  uint64_t arrived;  /* frames so far, which gives their order */
+  uint64_t *ready;   /* one bit per peer: its wire can move now */
   /* the end */
   gt_ending ending;
   bool complete, ended;
   gt_time_split split;
-  gt_region_result result; /* as it was told to the lead */
-  gt_link_result *links;   /* likewise, nregions - 1 of them; NULL: there are too many */
+  gt_region_result result; /* as sent to the lead */
+  gt_link_result *links;   /* likewise, nregions - 1 links; NULL: there are too many */
   /* as of its last event */
   int64_t steps;
   bool training, evaluating;
@@ -123,7 +127,7 @@ typedef struct {
 struct gt_sim {
   gt_sim_spec spec;
   size_t n;
-  bool exact; /* few enough regions that their results are made in full, with the parts of a mini-batch's time */
+  bool exact; /* few enough regions for full results, with the parts of a mini-batch's time */
   sim_region *regions;
   sim_agenda agenda;
   double *weights;
@@ -131,30 +135,30 @@ struct gt_sim {
   sim_message *messages;
   size_t nmessages, capacity;
   uint32_t spare; /* the first of the free messages */
-  gt_ns complete; /* the last region's training was */
-  gt_ns moved;    /* when a worker last pushed or a message last came that was no sign of life */
+  gt_ns complete; /* when the last region finished its training */
+  gt_ns moved;    /* when a worker last pushed, or a message last came that is no sign of life */
   gt_status code;
   size_t nended;
   int64_t events;
-  /* what was left out (skip.c) */
-  gt_ns gone;           /* so much time is before now, beside what the regions' timelines show */
-  double *gone_batches; /* nregions; NULL: nothing yet */
-  sim_crossed *crossed; /* nregions x nregions, row: sender; NULL: nothing yet */
+  /* skipped time (skip.c) */
+  gt_ns gone;           /* skipped so far; not in the regions' timelines */
+  double *gone_batches; /* nregions: batches skipped; NULL: none yet */
+  sim_crossed *crossed; /* nregions x nregions, row: sender; traffic skipped; NULL: none yet */
 };
 
-/* sim.c: a simulation that has handled no event yet. */
+/* sim.c: creates a simulation that has handled no event yet. */
 gt_status gt_sim_open(gt_sim **out, const gt_sim_spec *spec);
 static inline bool gt_sim_over(const gt_sim *sim) {
   return sim->nended == sim->n;
 }
-/* Handles the next event, of *region. */
+/* Handles the next event; *region: of which region it was. */
 gt_status gt_sim_step(gt_sim *sim, size_t *region);
-/* A region's time, with what was left out. */
+/* A region's time, including skipped time. */
 static inline gt_ns gt_sim_now(const sim_region *r) {
   return gt_timeline_now(r->timeline) + r->sim->gone;
 }
 
-/* skip.c: what has been counted up to a moment. */
+/* skip.c: a mark: the counts up to a moment. */
 typedef struct {
   gt_ns at, moved;
   int64_t events;
@@ -164,26 +168,27 @@ typedef struct {
 } sim_mark;
 void gt_sim_mark_open(sim_mark *mark, const gt_sim *sim);
 void gt_sim_mark_close(sim_mark *mark);
-/* at: of the event that was handled last, with what was left out before. */
+/* at: time of the event that was handled last, including skipped time. */
 void gt_sim_mark_take(sim_mark *mark, const gt_sim *sim, gt_ns at);
-/* Where regions wait for each other all make as many steps as ref, whatever each was at when the
-   marks were taken: else they would part. */
+/* If regions wait for each other, all are made to count as many steps as ref between the marks,
+   wherever each was when the marks were taken; otherwise repeating the stretch would drive them
+   apart. */
 void gt_sim_mark_align(sim_mark *to, const sim_mark *from, const gt_sim *sim, size_t ref);
-/* A stretch of slices, one behind the other, as it began. What was sent in a slice may be a
-   message more or less than its share; in all of them it is not. */
+/* A sequence of consecutive slices, as it began.  The messages sent in one slice may be one more or
+   fewer than its share; over the whole sequence this evens out. */
 typedef struct {
-  sim_crossed *seen, *added; /* nregions x nregions: simulated, and left out */
-  double *batches, *gone;    /* nregions: likewise */
+  sim_crossed *seen, *added; /* nregions x nregions: simulated, and skipped */
+  double *batches, *gone;    /* nregions: simulated, and skipped */
 } sim_stretch;
 void gt_sim_stretch_open(sim_stretch *stretch, const gt_sim *sim);
 void gt_sim_stretch_close(sim_stretch *stretch);
 void gt_sim_stretch_begin(sim_stretch *stretch, const gt_sim *sim);
-/* What came between two marks comes again n times, without being simulated; `to` is now. Every
-   link's outages and traces are so much further on, and evaluations that would have come are
-   made. also: time beside that in which nothing is counted. stretch: that the marks are in;
-   NULL: none. A region makes no more steps than leave it its last ones. */
+/* Repeats the time between two marks n times without simulating it; `to` is now.  The outages and
+   traces of every link advance by that time, and evaluations that are due in it count as made.
+   also: additional time, in which nothing is counted.  stretch: the one that contains the marks;
+   NULL: none.  A region skips none of its last steps. */
 void gt_sim_skip(gt_sim *sim, const sim_mark *from, const sim_mark *to, int64_t n, gt_ns also, const sim_stretch *stretch);
-/* stride.c: simulates to the end with about so many events, leaving out what can be left out. */
+/* stride.c: simulates to the end with about `budget` events; skips what repeats. */
 typedef struct {
   double error_s;
   gt_sim_doubt why;
@@ -191,43 +196,44 @@ typedef struct {
 gt_status gt_sim_stride(gt_sim *sim, int64_t budget, sim_stride *out);
 
 /* ledger.c */
-void gt_sim_count(sim_wire *wire, const gt_frame_header *head, size_t bytes); /* a message more has crossed it */
-/* Bytes of what is sent once, at the end. */
+void gt_sim_count(sim_wire *wire, const gt_frame_header *head, size_t bytes); /* counts a message that has crossed it */
+/* Bytes of the messages that are sent once, at the end. */
 double gt_sim_once_bytes(const gt_sim *sim, size_t from, size_t to);
-/* What crossed a wire: what was simulated of it; with what was left out; by kind. */
+/* What crossed a wire: traffic_of: the simulated part; crossed_of: with the skipped part; result:
+   by kind. */
 gt_sim_traffic gt_sim_traffic_of(const gt_sim *sim, size_t from, size_t to);
 sim_crossed gt_sim_crossed_of(const gt_sim *sim, size_t from, size_t to);
 void gt_sim_wire_result(const sim_region *r, size_t peer, gt_link_result *result);
 
 /* wire.c */
-void gt_sim_wires_open(sim_region *r, const sim_wire_hooks *hooks); /* hooks outlive them */
+void gt_sim_wires_open(sim_region *r, const sim_wire_hooks *hooks); /* hooks outlive the wires */
 void gt_sim_wires_close(sim_region *r);
 /* Queues a message, as the gateway does. */
 void gt_sim_send(sim_region *r, size_t peer, const gt_frame_header *head, size_t bytes, uint64_t cookie, gt_ns now);
 bool gt_sim_replace(sim_region *r, size_t peer, uint64_t cookie, const gt_frame_header *head, uint64_t new_cookie);
-/* When a wire wants to be looked at next, and when the next frame arrives; GT_NEVER: never. */
+/* When a wire needs to be polled next, and when the next frame arrives; GT_NEVER: never. */
 gt_ns gt_sim_link_next(sim_region *r);
 gt_ns gt_sim_arrival_next(const sim_region *r);
-/* Moves every wire as far as it can at this time. */
+/* Moves every wire as far as possible at this time. */
 void gt_sim_poll(sim_region *r, gt_ns now);
-/* Hands the next frame on, or to the access. */
+/* Delivers the next frame, or puts it on the access. */
 void gt_sim_deliver(sim_region *r);
-/* What the wire has under way comes sooner by so much, where nothing of it comes before: an
-   outage does not last longer for what was left out of it. now: without that. False: it was left
-   as it is. */
+/* Moves the messages under way on the wire earlier by `by`, if none of them leaves or arrives
+   before now + by: otherwise skipped time would make an outage longer.  now: without skipped time.
+   False: nothing was changed. */
 bool gt_sim_wire_sooner(sim_region *r, size_t peer, gt_ns now, gt_ns by);
 
 /* region.c */
 gt_status gt_sim_region_open(sim_region *r, gt_sim *sim, size_t id);
 void gt_sim_region_close(sim_region *r);
 void gt_sim_region_start(sim_region *r);
-/* What it has to do has changed. */
+/* Sets its next event again, after a change from outside. */
 void gt_sim_region_again(sim_region *r);
 /* Handles its next event. */
 void gt_sim_region_step(sim_region *r);
 
 /* ending.c */
-/* The region's result as it stands now. */
+/* Makes the region's result, as it is now. */
 void gt_sim_end_result(sim_region *r);
 extern const gt_ending_hooks gt_sim_ending; /* their ctx: a sim_region */
 

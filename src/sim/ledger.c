@@ -1,4 +1,4 @@
-/* What has crossed each wire, counted by kind, with what was left out. */
+/* What has crossed each wire, counted by kind, including what was skipped. */
 #include "internal.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* How a run is simulated with so many events: what is waited for, how long slices are and how
-   often each comes again. */
+/* Plans a simulation with a given number of events: which outages and evaluations are simulated,
+   how long slices are, and how often each is repeated. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -7,9 +7,11 @@
 #include "geotrain/ps_work_time.h"
 #include "stride.h"
 
-#define WHOLE_SHARE 0.5 /* done before the first slice has ended: simulated to its end */
-#define SLICE_MIN   2   /* exchanges in a slice between evaluations that are many */
-#define DRAINED     16  /* exchanges at most until what an outage has held up has gone */
+/* Share of the training; if more is done when the first slice ends, all is simulated. */
+#define WHOLE_SHARE 0.5
+#define SLICE_MIN   2 /* least number of exchanges in a slice, if there are many evaluations */
+/* At most so many exchanges until messages that an outage delayed have left. */
+#define DRAINED 16
 
 /* ---- outages --------------------------------------------------------------------------------- */
 
@@ -42,8 +44,9 @@ gt_ns gt_sim_bound_next(const stride *s) {
   return GT_NEVER;
 }
 
-/* An outage that begins is felt when messages that may be under way are, one that ends when they
-   have gone; where regions wait for each other at once. */
+/* The beginning of an outage takes effect when the messages that may be under way have arrived, its
+   end when the delayed messages have left; if regions wait for each other, both take effect at
+   once. */
 int64_t gt_sim_bound_settle(const stride *s, bool begins) {
   int64_t most = 0;
   for (size_t r = 0; r < s->sim->n; r++) {
@@ -67,7 +70,7 @@ static int longest_first(const void *a, const void *b) {
   return (x < y) - (x > y);
 }
 
-/* Events that outages still to come take; of too many the longest. */
+/* Events for the outages that are still to come; if they are too many, only for the longest. */
 static double plan_outages(stride *s, double end_s, double most, double events_per_s) {
   double *lengths = GT_NEW_ARRAY(double, s->nbounds + 1), cost = 0;
   size_t n = 0;
@@ -84,7 +87,7 @@ static double plan_outages(stride *s, double end_s, double most, double events_p
   return cost;
 }
 
-/* Events while regions evaluate. */
+/* Events while the regions evaluate once. */
 static double one_evaluation(const stride *s, double events_per_s) {
   const gt_sim *sim = s->sim;
   double most = 0;
@@ -97,8 +100,8 @@ static double one_evaluation(const stride *s, double events_per_s) {
   return most * events_per_s;
 }
 
-/* Events that evaluations to come take; where they are too many for slices as long as others,
-   shorter ones lie between them, and then whole cycles are left out. */
+/* Events for the evaluations that are still to come.  If they are too many for slices of the usual
+   length, slices between them are shorter; if that is not enough, whole cycles are skipped. */
 static double plan_evaluations(stride *s, double most, double events_per_s) {
   double n = evaluations_left(s->sim), each = s->per_beat * SETTLE_EVAL + one_evaluation(s, events_per_s), slice = (double)s->slice_events;
   s->cycle_ref = s->ref;

@@ -1,4 +1,4 @@
-/* Forecasts: a whole run where that is cheap, else with what repeats itself left out. */
+/* Forecasts: the whole run is simulated if that is cheap, else repeating time is skipped. */
 #include <math.h>
 
 #include "internal.h"

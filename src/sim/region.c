@@ -1,4 +1,5 @@
-/* One region of a simulation: its PS, its workers' time, its events in the order of a run under the virtual clock (src/train/clock_virtual.c). */
+/* One region of a simulation: its PS, the time of its workers, and its events in the same order as
+   in a run under the virtual clock (src/train/clock_virtual.c). */
 #include <string.h>
 
 #include "geotrain/ps_of_job.h"
@@ -26,7 +27,7 @@ static void host_taken(void *ctx, size_t worker) {
   (void)ctx, (void)worker;
 }
 
-/* What src/train/resume.c puts into a region's file, and the gateway's share of it. */
+/* The state that src/train/resume.c writes to a region's file, including that of the gateway. */
 static double checkpoint_bytes(sim_region *r) {
   const gt_sim *sim = r->sim;
   gt_state state = {0};
@@ -177,7 +178,7 @@ static gt_event next_event(sim_region *r) {
   return gt_timeline_next(r->timeline, gt_sim_arrival_next(r), gt_sim_link_next(r), gt_ps_next(r->ps));
 }
 
-/* What is queued still leaves. */
+/* Messages that are queued still leave. */
 static void leave(sim_region *r) {
   r->ended = true;
   r->sim->nended++;

@@ -19,7 +19,7 @@ static gt_status model_floats(gt_sim_shape *out, const gt_job *job, const gt_sam
 
 /* ---- from a data set ----------------------------------------------------------------------------------------------------------- */
 
-/* Every file once. */
+/* Opens every file once. */
 static gt_status open_files(const gt_job *job, gt_dataset **opened, gt_dataset_info *infos) {
   for (size_t r = 0; r < job->nregions; r++) {
     const size_t first = gt_data_namesake(job, r);
@@ -72,7 +72,7 @@ static bool is_here(const gt_job *job) {
   return true;
 }
 
-/* Some region says what it holds, and not every file is here. */
+/* Some region has `samples` in the job, and not every file is here. */
 static bool is_told(const gt_job *job) {
   bool told = false;
   for (size_t r = 0; r < job->nregions; r++) told = told || job->regions[r].samples > 0;

@@ -1,5 +1,6 @@
-/* A simulation: every region's next event in the order of time, until all have ended.  Regions meet in messages only, which take time, so that the order among regions at one time
-   does not matter. */
+/* A simulation: handles the events of all regions in the order of time, until all have ended.
+   Regions affect each other only by messages, which take time, so the order of events of different
+   regions at the same time does not matter. */
 #include <math.h>
 
 #include "geotrain/ps_of_job.h"
@@ -7,8 +8,9 @@
 #include "internal.h"
 
 #define EXACT_REGIONS ((size_t)64)
-#define FILLED_BPS    2000.0                /* signs of life take about 1 kbit/s of a direction */
-#define STUCK         (1000000 * GT_SECOND) /* virtual: so long nothing but signs of life has passed */
+#define FILLED_BPS    2000.0 /* signs of life take about 1 kbit/s of a direction */
+/* Virtual time; after so long with nothing but signs of life, the simulation is stuck. */
+#define STUCK (1000000 * GT_SECOND)
 
 static gt_status check(const gt_sim_spec *spec) {
   const gt_job *job = spec->job;
@@ -30,7 +32,8 @@ static gt_status open_regions(gt_sim *sim) {
   return GT_OK;
 }
 
-/* The slowest link of the job: signs of life go before all else, and one of about 1 kbit/s carries nothing more. */
+/* The slowest link of the job.  Signs of life have priority, and a link of about 1 kbit/s carries
+   nothing else. */
 static double slowest_bps(const gt_job *job) {
   double least = job->wan.fallback.bandwidth_bps > 0 ? job->wan.fallback.bandwidth_bps : INFINITY;
   for (size_t i = 0; i < job->wan.nlinks; i++)

@@ -1,5 +1,5 @@
-/* Time that is left out: what was counted between two marks comes again, and the schedule of
-   every link moves on by it, while all that is under way stays where it is. */
+/* Skipping time: what was counted between two marks is counted again, and the schedule of every
+   link (outages, traces) moves on by that time, while messages under way stay where they are. */
 #include <math.h>
 
 #include "geotrain/ps_skip.h"
@@ -32,7 +32,7 @@ void gt_sim_mark_take(sim_mark *m, const gt_sim *sim, gt_ns at) {
   }
 }
 
-/* A count that grew by `own` grows as one that grew by `lead`. */
+/* Scales the growth of a count as `own` is scaled to `lead`. */
 static int64_t in_step(int64_t from, int64_t to, int64_t own, int64_t lead) {
   return from + llround((double)(to - from) * (double)lead / (double)own);
 }
@@ -99,16 +99,16 @@ void gt_sim_stretch_begin(sim_stretch *x, const gt_sim *sim) {
   }
 }
 
-/* Messages that come with so many steps: one a step or a period, where that is what was seen,
-   but for the one at either end; else as many as were. */
+/* Messages for so many steps: one per step or per period, if that is what was seen up to one
+   message at either end; else as many as were seen. */
 static double messages_of(const gt_sim *sim, double seen, double steps) {
   double each = (double)sim->spec.job->sync.period;
   if (fabs(seen - steps / each) <= 1) return steps / each;
   return fabs(seen - steps) <= 1 ? steps : seen;
 }
 
-/* Messages of the strategy by steps, as in all of the stretch up to now. made: steps that were
-   simulated in it; times: as many were left out. */
+/* Sets the strategy's messages by the number of steps, as in all of the stretch so far.  made:
+   steps simulated in it; times: skipped steps per simulated step. */
 static void by_steps(gt_sim *sim, const sim_stretch *x, size_t a, size_t b, double made, double times) {
   size_t i = a * sim->n + b;
   gt_sim_traffic now = gt_sim_traffic_of(sim, a, b), *sum = &sim->crossed[i].traffic;
@@ -121,13 +121,13 @@ static void by_steps(gt_sim *sim, const sim_stretch *x, size_t a, size_t b, doub
 
 /* ---- leaving it out -------------------------------------------------------------------------- */
 
-/* At its end a region does not go on with the others. */
+/* A region near its end repeats less often than the others. */
 static int64_t as_often(const sim_region *r, const sim_mark *from, const sim_mark *to, int64_t n) {
   double most = gt_ps_repeats(r->ps, &from->views[r->id], &to->views[r->id], false);
   return most < (double)n ? (int64_t)most : n;
 }
 
-/* Chunks of a test set that take longer than what was left out end when they would have. */
+/* Chunks of a test set that take longer than the skipped time still end on time. */
 static void chunks_sooner(sim_region *r, gt_ns now, gt_ns gone) {
   size_t workers = (size_t)r->sim->spec.job->regions[r->id].ranks - 1;
   for (size_t w = 0; w < workers; w++) {
@@ -136,7 +136,7 @@ static void chunks_sooner(sim_region *r, gt_ns now, gt_ns gone) {
   }
 }
 
-/* What is under way for longer. */
+/* Work and messages that are under way for longer than the skipped time. */
 static void come_sooner(gt_sim *sim, gt_ns now, gt_ns gone) {
   for (size_t a = 0; a < sim->n; a++) {
     chunks_sooner(&sim->regions[a], now, gone);
@@ -172,7 +172,7 @@ void gt_sim_skip(gt_sim *sim, const sim_mark *from, const sim_mark *to, int64_t 
   }
   const gt_ns now = to->at - sim->gone;
   sim->gone += gone;
-  if (to->moved == from->moved) sim->moved -= gone; /* nothing moved in that time either */
+  if (to->moved == from->moved) sim->moved -= gone; /* nothing moved in the skipped time either */
   for (size_t a = 0; a < sim->n; a++) skip_region(&sim->regions[a], from, to, as_often(&sim->regions[a], from, to, n), gone, stretch);
   come_sooner(sim, now, gone);
 }

@@ -1,4 +1,5 @@
-/* Stretches of a run that come again: how often, and how far off what is made of them may be. */
+/* Repeated stretches of a run: how often each is repeated, and how large the error of that may
+   be. */
 #include <math.h>
 
 #include "stride.h"

@@ -1,27 +1,26 @@
-/* A run with few events: a few exchanges (a slice), then as many again as often as the events
-   that are left demand, left out, and so on along the whole run. What comes once or seldom is
-   simulated as it comes: nothing is left out across it, and slices begin only when the regions
-   have settled after it.
-
-   Where evaluations are too many for that, whole cycles from one to the next are left out
-   likewise. */
+/* A run with few events: a few exchanges are simulated (a slice) and then repeated without
+   simulation, as often as the budget of events requires, and so on along the whole run.  What
+   happens once or seldom is always simulated: nothing is skipped across it, and slices begin only
+   when the regions have settled after it.
+   If there are too many evaluations for that, whole cycles from one evaluation to the next are
+   skipped in the same way. */
 #include <math.h>
 
 #include "geotrain/ps_skip.h"
 #include "stride.h"
 
-#define SLICES      200.0 /* in all */
-#define FEW_REGIONS 16    /* of more, a region's end is not waited for */
-#define PART_CYCLE  1.6   /* cycles simulated for each one that comes again and again */
-#define LATE        8     /* times the events that were to be */
-#define CERTAIN     0.045 /* of the time: an error beyond it needs a reason */
+#define SLICES      200.0 /* in the whole run */
+#define FEW_REGIONS 16    /* with more, the end of a single region is not waited for */
+#define PART_CYCLE  1.6   /* cycles simulated for each cycle that is repeated */
+#define LATE        8     /* times the budget of events: see hurry */
+#define CERTAIN     0.045 /* share of the time; a larger error needs a reason */
 
 static int64_t period_of(const stride *s) {
   return s->sim->spec.job->sync.period;
 }
 
-/* Chunks of a test set under way, of which there are not so many that they come evenly, end when
-   they end. */
+/* How often the time between the marks may be repeated before a chunk of a test set ends that is
+   under way, unless chunks are so many that they come evenly. */
 static double until_chunk(const stride *s, const sim_mark *from, const sim_mark *to) {
   gt_ns first = GT_NEVER;
   for (size_t r = 0; r < s->sim->n; r++) {
@@ -35,8 +34,8 @@ static double until_chunk(const stride *s, const sim_mark *from, const sim_mark 
   return first == GT_NEVER ? INFINITY : floor((double)(first + s->sim->gone - to->at) / (double)(to->at - from->at));
 }
 
-/* Where ref is held the message that it waits for may be on its way for long: it does not take
-   longer for what is left out. */
+/* If ref is held, the message that it waits for may be under way for long: skipped time must not
+   delay it. */
 static double until_message(const stride *s, const sim_mark *from, const sim_mark *to) {
   const size_t n = s->sim->n;
   const gt_ns span = to->at - from->at, now = to->at - s->sim->gone;
@@ -49,7 +48,7 @@ static double until_message(const stride *s, const sim_mark *from, const sim_mar
   return first == GT_NEVER ? INFINITY : floor((double)(first - now) / (double)span);
 }
 
-/* How often what is between the marks may come again before anything that has to be simulated. */
+/* How often the time between the marks may be repeated before something that must be simulated. */
 static double allowed(const stride *s, const sim_mark *from, const sim_mark *to, bool evaluations) {
   const gt_ns bound = gt_sim_bound_next(s);
   double n = bound == GT_NEVER ? INFINITY : floor((double)(bound - to->at) / (double)(to->at - from->at));
@@ -59,7 +58,7 @@ static double allowed(const stride *s, const sim_mark *from, const sim_mark *to,
   return fmax(0, n);
 }
 
-/* Seconds a batch of ref's, up to now. */
+/* Seconds per batch of ref, up to now. */
 static double mean_pace(const stride *s, const sim_mark *to) {
   return gt_seconds(to->at) / fmax(1, (double)to->views[s->ref].batches);
 }
@@ -68,8 +67,8 @@ static double work_between(const stride *s, const sim_mark *from, const sim_mark
   return (double)(to->views[s->ref].batches - from->views[s->ref].batches);
 }
 
-/* grain_s: what it may be off because a stretch is whole exchanges, or evaluations, of ref's and
-   not of the others. */
+/* grain_s: possible error because a stretch is a whole number of exchanges, or evaluations, of ref
+   but not of the other regions. */
 static void left_out(stride *s, double time_s, double n, double grain_s) {
   s->gone_s += n * time_s;
   s->grain_s = fmax(s->grain_s, n * grain_s);
@@ -77,7 +76,7 @@ static void left_out(stride *s, double time_s, double n, double grain_s) {
 
 /* ---- beats ----------------------------------------------------------------------------------- */
 
-/* The region with the least done. */
+/* The region whose training is done least. */
 static size_t last_region(const gt_sim *sim) {
   size_t last = 0;
   double least = INFINITY;
@@ -98,7 +97,8 @@ static void settle(stride *s, int64_t beats) {
   gt_sim_spread_forget(&s->slices);
 }
 
-/* Every region has made so many exchanges, or is held. */
+/* Every region has made so many exchanges since, or so many events have passed (a region may be
+   held). */
 static bool settled(const stride *s) {
   const gt_sim *sim = s->sim;
   if ((double)(sim->events - s->settle_events) >= 2 * (double)s->settle_beats * s->per_beat) return true;
@@ -113,7 +113,7 @@ static size_t count_training(const gt_sim *sim) {
   return n;
 }
 
-/* Far more than was to be: from now on outages are not waited for, and evaluations are left out
+/* Far more events than planned: from now on outages are not waited for, and evaluations are skipped
    by cycles. */
 static void hurry(stride *s) {
   if (s->hurry || s->sim->events < LATE * s->budget || s->slices_turn.often == 0) return;
@@ -124,13 +124,13 @@ static void hurry(stride *s) {
   s->slices_turn.often = s->cycles ? INFINITY : fmax(4, 4 * s->slices_turn.often);
 }
 
-/* Where ref made no exchange for so long that the slice ended without: what was held up may have
-   come in one burst. */
+/* Ref made no exchange in the slice, and the slice was short: delayed messages may have come in one
+   burst. */
 static bool is_burst(const stride *s, double time_s, int64_t steps) {
   return steps < period_of(s) && time_s < s->beat_s;
 }
 
-/* The slice is over; the next one begins. */
+/* The slice is over: plans, if that is not done yet, and repeats the slice. */
 static void leave_out(stride *s) {
   const sim_region *ref = &s->sim->regions[s->ref];
   gt_sim_mark_take(&s->to, s->sim, s->at);
@@ -152,8 +152,9 @@ static void leave_out(stride *s) {
   }
 }
 
-/* Where regions wait for each other each one's evaluations count, and how many of them n cycles
-   have is known; the cycle that was simulated may have had fewer or more. */
+/* If regions wait for each other, the evaluations of each take time of all.  The number of
+   evaluations in n cycles is known, and the simulated cycle may have had fewer or more: returns the
+   time of the difference. */
 static gt_ns of_other_evaluations(const stride *s, double n) {
   double time_s = 0;
   for (size_t r = 0; r < s->sim->n; r++) {
@@ -167,13 +168,13 @@ static gt_ns of_other_evaluations(const stride *s, double n) {
   return gt_from_seconds(fmax(time_s, least_s));
 }
 
-/* So many events are left, and a cycle takes so many. */
+/* cost: events that one cycle takes. */
 static void plan_cycles(stride *s, double cost) {
   double left = gt_ps_evaluations_left(s->sim->regions[s->cycle_ref].ps), budget = (double)s->budget;
   s->cycles_turn.often = fmax(0, PART_CYCLE * left * cost / fmax(budget - (double)s->sim->events, budget / 3) - 1);
 }
 
-/* The cycle is over; how often it came again. */
+/* The cycle is over; returns how often it was repeated. */
 static double leave_out_cycle(stride *s) {
   const sim_mark *from = &s->cycle_from, *to = &s->cycle_to;
   gt_sim_mark_take(&s->cycle_to, s->sim, s->at);
@@ -191,8 +192,8 @@ static double leave_out_cycle(stride *s) {
   return n;
 }
 
-/* An evaluation of cycle_ref's has ended. After cycles that were left out, what is left to the
-   next one is no whole cycle. */
+/* An evaluation of cycle_ref has ended.  After skipped cycles, the time to the next evaluation is
+   no whole cycle. */
 static void evaluated(stride *s) {
   if (!s->cycle_from.views) {
     gt_sim_mark_open(&s->cycle_from, s->sim);
@@ -207,7 +208,7 @@ static void evaluated(stride *s) {
 
 /* ---- the run --------------------------------------------------------------------------------- */
 
-/* Evaluations and outages come so close that no slice was without them. */
+/* Evaluations and outages are so frequent that no slice was without them. */
 static void plan_without_slice(stride *s) {
   s->per_beat = fmax(s->per_beat, 1);
   gt_sim_plan(s, (double)s->sim->events, gt_seconds(s->at), gt_ps_share_done(s->sim->regions[s->ref].ps));
@@ -226,7 +227,7 @@ static void begin_slice(stride *s) {
   s->open = true;
 }
 
-/* What has come since the last beat has to settle first; else a slice begins or ends. */
+/* The regions first settle after an event since the last beat; otherwise a slice begins or ends. */
 static void go_on(stride *s, bool ended) {
   if (ended && s->sim->n <= FEW_REGIONS)
     settle(s, SETTLE);
@@ -243,7 +244,7 @@ static void go_on(stride *s, bool ended) {
   if (ended || s->struck > 0) s->cycle_open = false;
 }
 
-/* An exchange of ref's is over, or it takes none. */
+/* Ref has completed an exchange, or makes none for a long time. */
 static void beat(stride *s) {
   gt_sim *sim = s->sim;
   size_t training = count_training(sim);
@@ -315,7 +316,7 @@ static void close_stride(stride *s) {
   gt_sim_mark_close(&s->cycle_to);
 }
 
-/* A checkpoint may be at work at the end of the run, or not. */
+/* The error may include one checkpoint, which may be under way at the end of the run or not. */
 static double longest_checkpoint(const gt_sim *sim) {
   const gt_job *job = sim->spec.job;
   const gt_job_interval *every = &job->checkpoint.every;

@@ -1,4 +1,5 @@
-/* Links between regions: the order in which src/wan puts frames on a link and hands them on, without the frames. */
+/* Links between regions: frames are put on a link and delivered in the same order as by src/wan,
+   but have no contents. */
 #include "internal.h"
 
 #define LAST_FRAME   ((uint32_t)1 << 31)
@@ -41,7 +42,7 @@ void gt_sim_wires_open(sim_region *r, const sim_wire_hooks *hooks) {
     w->link = gt_link_start(sim->spec.job->seed, r->id, p, 0);
     w->control = w->bulk = w->leaving = none;
     w->due = GT_NEVER;
-    if (p != r->id) gt_sim_count(w, &(gt_frame_header){.kind = GT_MSG_HELLO}, GT_HELLO_BYTES); /* before time begins */
+    if (p != r->id) gt_sim_count(w, &(gt_frame_header){.kind = GT_MSG_HELLO}, GT_HELLO_BYTES); /* sent before time begins */
   }
 }
 
@@ -55,7 +56,8 @@ void gt_sim_wires_close(sim_region *r) {
 
 /* ---- queues -------------------------------------------------------------------------------------------------------------------- */
 
-/* When the wire wants to be looked at, into the region's heap; what stood there before is stale. */
+/* Adds the time at which the wire needs to be polled to the region's heap; older entries of the
+   wire become stale. */
 static void set_due(sim_region *r, size_t peer) {
   sim_wire *w = &r->wires[peer];
   gt_ns due = GT_NEVER;
@@ -108,7 +110,7 @@ static sim_list *next_queue(gt_sim *sim, sim_wire *w, gt_ns now) {
   return control <= start ? &w->control : &w->bulk;
 }
 
-/* Frames under way together count once. */
+/* Time in which several frames were leaving counts once. */
 static void count_wire(sim_wire *w, gt_ns from, gt_ns until) {
   if (from < w->wire_until) from = w->wire_until;
   if (until <= from) return;
@@ -116,7 +118,8 @@ static void count_wire(sim_wire *w, gt_ns from, gt_ns until) {
   w->wire_until = until;
 }
 
-/* Only a message's last frame does anything where it arrives, unless its frames queue for the access there or are watched. */
+/* Only the last frame of a message has an effect at its arrival, unless frames queue for the access
+   there or are watched. */
 static void travel(sim_region *r, size_t peer, uint32_t i, size_t frame_bytes, bool last, gt_ns arrive) {
   sim_region *to = &r->sim->regions[peer];
   if (!last && to->down.rate_bps <= 0 && !r->sim->exact) return;
@@ -128,7 +131,7 @@ static void travel(sim_region *r, size_t peer, uint32_t i, size_t frame_bytes, b
   if (arrive < r->sim->agenda.at[peer] && !to->ended) gt_sim_agenda_set(&r->sim->agenda, peer, arrive);
 }
 
-/* The message's last frame is on the link. */
+/* The last frame of the message is on the link. */
 static void has_begun_to_leave(gt_sim *sim, sim_wire *w, sim_list *queue, uint32_t i, gt_ns depart) {
   sim_message *m = message(sim, i);
   gt_sim_count(w, &m->head, m->bytes);
@@ -176,7 +179,7 @@ static bool tell_departed(sim_region *r, size_t peer, gt_ns now) {
   return moved;
 }
 
-/* Wires whose time has come, a bit each. */
+/* Sets the bit of every wire whose time has come. */
 static void gather_ready(sim_region *r, gt_ns now) {
   while (r->due.n > 0 && r->due.at[0].at <= now) {
     sim_entry e = gt_sim_heap_pop(&r->due);
@@ -197,14 +200,15 @@ static bool move(sim_region *r, size_t peer, gt_ns now) {
   return moved;
 }
 
-/* One frame a peer, in the order of peers; what this makes ready behind the peer that is looked at has its turn too. */
+/* One frame per peer, in the order of peers; wires after the current one that become ready
+   meanwhile have their turn too. */
 static bool turn(sim_region *r, gt_ns now) {
   bool moved = false;
   for (size_t word = 0; word <= r->sim->n / 64; word++) {
     uint64_t seen = 0;
     for (uint64_t bits; (bits = r->ready[word] & ~seen) != 0;) {
       unsigned bit = (unsigned)__builtin_ctzll(bits);
-      seen |= ((uint64_t)2 << bit) - 1; /* this one and those before it */
+      seen |= ((uint64_t)2 << bit) - 1; /* this one and the lower ones */
       moved |= move(r, 64 * word + bit, now);
     }
   }
@@ -235,7 +239,8 @@ static void hand_on(sim_region *r, const sim_entry *e) {
   if (e->b & LAST_FRAME) r->wire_hooks->message(r, &head);
 }
 
-/* Frames that have passed the access go before those that arrive at it; they never overtake one another. */
+/* Frames that have passed the access come before those that arrive at it; frames never overtake one
+   another. */
 void gt_sim_deliver(sim_region *r) {
   gt_ns at = r->arrivals.n > 0 ? r->arrivals.at[0].at : GT_NEVER;
   bool landed = r->landing.n > 0 && r->landing.at[0].at <= at;

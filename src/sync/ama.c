@@ -1,15 +1,16 @@
-/* ama: every f steps a region sends its model; who receives w_i moves towards it, w += a_i (w_i - w).  Nobody waits: a model that has
-   not begun to leave is replaced by a newer one.  Cloudless-Training (2023), asynchronous model averaging between parameter servers. */
+/* ama: every f steps a region sends its model w_i, and the others move theirs towards it:
+   w += a_i (w_i - w).  Nobody waits: a model that has not begun to leave is replaced by a newer
+   one.  Cloudless-Training (2023), asynchronous model averaging between parameter servers. */
 #include "internal.h"
 
 typedef struct {
   gt_sync base;
   gt_broadcast *models;
-  int64_t steps, unsent_steps, samples; /* made; since the last post; samples behind these */
-  bool draining;                        /* no more steps come, send what there is */
+  int64_t steps, unsent_steps, samples; /* made; since the last post; samples behind the latter */
+  bool draining;                        /* no more steps will be made: send what there is */
 } ama;
 
-/* What cannot be paid for stays due. */
+/* Without room (limits.wan_bytes) the model stays due. */
 static void post_model(gt_sync *s) {
   ama *a = (ama *)s;
   if (!gt_broadcast_room(a->models)) return;

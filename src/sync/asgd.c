@@ -1,6 +1,8 @@
-/* asgd: after every local step the update that the optimizer applied goes to every other region, which adds it at once.
-   Cloudless-Training (2023), asynchronous SGD between parameter servers; outboxes are bounded.
-   With `average`, averages that arrive late: Zhou et al. (2020), DaSGD; Wang et al. (2020), Overlap Local-SGD. */
+/* asgd: after every local step, the update that the optimizer applied is sent to every other
+   region, which adds it at once.  Cloudless-Training (2023), asynchronous SGD between parameter
+   servers; outboxes are bounded.
+   With `average`, a delayed average: Zhou et al. (2020), DaSGD; Wang et al. (2020), Overlap
+   Local-SGD. */
 #include "internal.h"
 
 typedef struct {
@@ -32,7 +34,7 @@ static void asgd_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t sampl
   }
 }
 
-/* Posts the late update when there is room for it, else holds on. */
+/* Posts the late update if there is room for it; otherwise the workers stay held. */
 static void send_late(void *ctx) {
   gt_sync *s = ctx;
   asgd *a = ctx;

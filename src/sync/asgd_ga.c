@@ -5,7 +5,7 @@
 typedef struct {
   gt_sync base;
   int64_t steps, held_steps, samples; /* made; behind `sum`; samples behind `sum` */
-  int64_t draining;                   /* 1: no more steps come, send what there is */
+  int64_t draining;                   /* 1: no more steps will be made: send what there is */
   gt_vec sum;
   gt_broadcast *updates;
 } asgd_ga;
@@ -15,7 +15,7 @@ static bool is_due(const gt_sync *s) {
   return a->held_steps >= s->env.period || (a->draining && a->held_steps > 0);
 }
 
-/* Posts the sum when it is due and there is room for it; holds while it is due and there is none. */
+/* Posts the sum if it is due and there is room for it; if there is none, holds the workers. */
 static void send_due(void *ctx) {
   gt_sync *s = ctx;
   asgd_ga *a = ctx;

@@ -1,14 +1,16 @@
-/* sma: every f steps the regions wait for each other, and each takes the weighted mean of all models; a region's last round may
-   have fewer.  Cloudless-Training (2023), synchronous model averaging.  Law: f = 1 with plain SGD is ssgd. */
+/* sma: every f steps the regions wait for each other, and each takes the weighted mean of all
+   models; a region's last round may have fewer steps.  Cloudless-Training (2023), synchronous model
+   averaging.  Law: f = 1 with plain SGD is ssgd. */
 #include "internal.h"
 
 typedef struct {
   gt_sync base;
-  gt_allreduce *rounds; /* the own contribution is the model itself: while the region waits, nothing changes it */
+  gt_allreduce *rounds; /* contributes the model, which does not change while the region waits */
   int64_t steps;        /* since the last contribution */
 } sma;
 
-/* The region's model becomes the mean.  The others' part of it is what workers do not know yet. */
+/* The region's model becomes the mean.  Workers do not know the part of the buffers that comes from
+   the other regions yet: the host is told of it. */
 static void take_mean(gt_sync *s, gt_vec mean, float share) {
   const gt_sync_env *env = &s->env;
   gt_vec_scale(env->buffers, -share);
@@ -17,7 +19,7 @@ static void take_mean(gt_sync *s, gt_vec mean, float share) {
   gt_sync_copy_model_in(s, mean);
 }
 
-/* Applies complete rounds, then holds or releases. */
+/* Applies complete rounds, then holds or releases the workers. */
 static void advance(void *ctx) {
   gt_allreduce *r = ((sma *)ctx)->rounds;
   gt_vec mean;

@@ -1,14 +1,15 @@
-/* ssgd: every step the regions average their gradients before anyone goes on.  A round is a step.
-   Synchronous SGD (Chen et al. 2016), the mean weighted over the regions that still make steps. */
+/* ssgd: at every step the regions average their gradients before any continues.  A round is a
+   step.  Synchronous SGD (Chen et al. 2016), with a weighted mean over the regions that still make
+   steps. */
 #include "internal.h"
 
 typedef struct {
   gt_sync base;
   gt_allreduce *steps;
-  gt_vec grads; /* the own gradient while its round is open */
+  gt_vec grads; /* the own gradient until its round is applied */
 } ssgd;
 
-/* Makes complete steps, then holds or releases. */
+/* Makes the steps of complete rounds, then holds or releases the workers. */
 static void advance(void *ctx) {
   gt_allreduce *r = ((ssgd *)ctx)->steps;
   gt_vec mean;

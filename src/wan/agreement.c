@@ -1,13 +1,13 @@
-/* How the regions agree on virtual time: up to when each knows of everything that arrives
+/* How the regions agree on virtual time: the time before which each knows every frame that arrives
    (wan.h). */
 #include "internal.h"
 
 #include <string.h>
 
-/* What a region says in a round; on the wire: round, next, sent[nregions]. */
+/* What a region tells the others in a round; on the wire: round, next, sent[nregions]. */
 typedef struct {
   int64_t round; /* 0 on the wire: a sign of life */
-  gt_ns next;    /* its next event is then or later; GT_NEVER: it has ended */
+  gt_ns next;    /* its next event is at this time or later; GT_NEVER: it has ended */
   /* nregions: the earliest arrival of what it has sent since the last round; GT_NEVER: nothing */
   gt_ns *sent;
 } promise;
@@ -19,7 +19,7 @@ struct gt_agreement {
   gt_ns *sent; /* nregions, since the last round */
   gt_ns safe;  /* of the last round */
   promise own;
-  promise *promises; /* 2 a region, for a peer may be a round ahead */
+  promise *promises; /* 2 per region, because a peer may be one round ahead */
   bool *ended;
 };
 
@@ -33,7 +33,7 @@ static gt_ns sooner(gt_ns a, gt_ns b) {
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-/* Floyd and Warshall: chains of messages over other regions may be faster than the direct link. */
+/* Floyd-Warshall: a chain of messages over other regions may be faster than the direct link. */
 static void find_back(gt_agreement *a, const gt_ns *delay_min) {
   size_t n = a->nregions;
   gt_ns *d = GT_NEW_ARRAY(gt_ns, n * n);
@@ -123,8 +123,8 @@ static const promise *said_by(const gt_agreement *a, size_t region) {
   return region == a->self ? &a->own : &a->promises[2 * region + (size_t)(a->own.round & 1)];
 }
 
-/* The earliest event of each region, by its own word and by what is under way to it; from there,
-   what may come here. */
+/* The earliest event of each region follows from its own word and from the frames that are under
+   way to it; that event plus `back` is the earliest arrival here because of it. */
 static gt_ns work_out(const gt_agreement *a) {
   gt_ns safe = GT_NEVER;
   for (size_t r = 0; r < a->nregions; r++) {

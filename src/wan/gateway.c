@@ -1,13 +1,15 @@
-/* The gateway: queues per peer, frames, and the order in which they leave: control first, then data and bulk as queued, peers in turn. */
+/* The gateway: queues for each peer, frames, and the order in which they leave: control first, then
+   data and bulk as queued; peers take turns. */
 #include "internal.h"
 
 #include <string.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "headers go on the wire as they lie in memory: little endian");
 
-/* Reports are not bounded by the model. */
-#define FRAME_MIN   ((size_t)64 << 10)
-#define REPORT_LINK ((size_t)4 << 10) /* of a report's link, its names and counts at their longest */
+/* The size of the model does not bound reports. */
+#define FRAME_MIN ((size_t)64 << 10)
+/* Bytes of one link in a report, with the longest names and counts. */
+#define REPORT_LINK ((size_t)4 << 10)
 #define ALIGNMENT   ((size_t)64)
 
 /* ---- life ---- */
@@ -46,7 +48,7 @@ gt_gateway *gt_gateway_create(MPI_Comm ps_comm, const gt_gateway_spec *spec, con
     if (peer == g->self) continue;
     size_t window = gt_sender_window(&spec->links[peer], spec->emulate || spec->virtual_clock, g->frame_max);
     open_sender(&g->senders[peer], g, spec, peer, window);
-    windows[peer] = window + 1; /* and one for the agreement on virtual time */
+    windows[peer] = window + 1; /* and one for CLOCK frames */
     g->receivers[peer].heard = gt_now();
   }
   gt_transport_spec transport = {
@@ -142,7 +144,8 @@ void gt_gateway_drop_bulk(gt_gateway *gateway) {
 
 /* ---- moving ---- */
 
-/* Puts the next frame on the link: copies it to a slot, so that the payload is free when the frame has left. */
+/* Puts the next frame on the link.  The frame is a copy in a slot, so that the payload is free when
+   the frame has left. */
 static bool fill(gt_gateway *g, size_t peer, gt_ns now) {
   gt_sender *s = &g->senders[peer];
   gt_out_queue *q = gt_sender_next_queue(s, g->timing->modelled, now);
@@ -197,7 +200,7 @@ bool gt_gateway_poll(gt_gateway *gateway, gt_ns now) {
     if (peer != gateway->self) any |= gt_receive_frames(gateway, peer, now);
   }
   any |= gateway->timing->land(gateway, now);
-  do { /* one frame a peer in each turn */
+  do { /* each turn sends one frame to each peer */
     moved = false;
     for (size_t peer = 0; peer < gateway->nregions; peer++) {
       if (peer != gateway->self) moved |= move_peer(gateway, peer, now);
@@ -215,7 +218,8 @@ gt_ns gt_gateway_next(const gt_gateway *gateway, bool *large) {
     const gt_sender *s = &gateway->senders[peer];
     gt_ns at = gt_sender_due(s, modelled);
     if (at < due) due = at;
-    /* A modelled link hands frames to MPI when they have arrived: the rest of a message is not yet under way, and looking out for it takes its core from others. */
+    /* A modelled link hands a frame to MPI only when it has arrived: the rest of a message is not
+       under way yet, and polling for it would take CPU time from others. */
     pending |= s->freed < s->launched || (gateway->receivers[peer].assembling && !modelled);
   }
   if (large) *large = pending;

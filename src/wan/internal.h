@@ -1,4 +1,4 @@
-/* What the modules of wan share: transports, timings, queues, and a peer's two directions. */
+/* What the files of wan share: transports, timings, queues, and the two directions of a peer. */
 #ifndef GEOTRAIN_WAN_INTERNAL_H
 #define GEOTRAIN_WAN_INTERNAL_H
 
@@ -6,7 +6,8 @@
 
 #define GT_FRAME_MAGIC       UINT32_C(0x31465447) /* "GTF1" */
 #define GT_CONTROL_BYTES_MAX ((size_t)4096)
-#define GT_STAMP_BYTES       sizeof(gt_ns) /* behind a frame, under the virtual clock: when it arrives */
+/* Under the virtual clock its time of arrival follows each frame. */
+#define GT_STAMP_BYTES sizeof(gt_ns)
 
 static inline bool gt_msg_is_bulk(uint32_t kind) {
   return kind == GT_MSG_REPORT || kind == GT_MSG_MODEL;
@@ -22,17 +23,18 @@ typedef struct {
   size_t frame_bytes;    /* of the largest frame, header included */
 } gt_transport_spec;
 
-/* How frames reach a peer: whole, intact and in the order sent.  Nothing blocks but close. */
+/* How frames reach a peer: whole, intact and in the order sent.  Only close blocks. */
 typedef struct {
   const char *name;
   gt_transport *(*open)(MPI_Comm ps_comm, const gt_transport_spec *spec);
-  /* Starts sending; the frame is borrowed until `sent` says true.  slot: 0..window-1, free. */
+  /* Starts sending; the frame is borrowed until `sent` returns true.  slot: 0..window-1, free. */
   void (*send_frame)(gt_transport *t, size_t peer, size_t slot, const void *frame, size_t bytes);
   bool (*sent)(gt_transport *t, size_t peer, size_t slot);
   /* The next frame that has arrived from the peer, valid until `release`; NULL: none. */
   const void *(*receive)(gt_transport *t, size_t peer, size_t *bytes);
   void (*release)(gt_transport *t, size_t peer);
-  /* Ends when every region has come here: frames that still arrive are dropped.  Collective; limit_s: for them to come. */
+  /* Returns when every region has called it; frames that still arrive are dropped.  Collective;
+     limit_s: how long to wait for the others. */
   void (*close)(gt_transport *t, double limit_s);
 } gt_transport_ops;
 
@@ -44,13 +46,13 @@ typedef struct {
   gt_frame_header head;
   const uint8_t *payload;
   void *owned;         /* the copy of a control message's payload, or NULL */
-  size_t bytes, taken; /* of these, in frames that have begun to leave */
+  size_t bytes, taken; /* taken: bytes of these in frames that have begun to leave */
   bool begun;
   uint64_t cookie;
   gt_ns queued;
 } gt_out_message;
 
-/* A ring that grows; in a steady state it does not. */
+/* A ring that grows; in a steady state it does not grow. */
 typedef struct {
   gt_out_message *at;
   size_t capacity, first, n;
@@ -80,10 +82,10 @@ typedef struct {
   uint64_t filled, told, launched, freed;
   gt_link_spec spec;
   gt_link_state link;
-  bool link_loaded; /* from a checkpoint: its life goes on */
+  bool link_loaded; /* from a checkpoint: traces and outages continue there */
   gt_ledger_row ledger[GT_LEDGER_KINDS];
-  gt_ns wire, wire_until;       /* time in which frames were leaving, and up to when it is counted */
-  int64_t saved[GT_LINK_WORDS]; /* the link's state, times relative, as lent to a checkpoint */
+  gt_ns wire, wire_until;       /* time in which frames were leaving; counted up to then */
+  int64_t saved[GT_LINK_WORDS]; /* the link's state with relative times, borrowed by a checkpoint */
   int64_t saved_wire;
 } gt_sender;
 
@@ -93,7 +95,7 @@ static inline gt_slot *gt_sender_slot(gt_sender *s, uint64_t i) {
 
 /* ---- receiving ---------------------------------------------------------------------------------------------------------- */
 
-/* A frame that is here and has not been handed on. */
+/* A frame that has been received and not delivered. */
 typedef struct gt_held_frame {
   struct gt_held_frame *next;
   gt_ns arrive;
@@ -107,41 +109,42 @@ typedef struct {
 
 typedef struct {
   gt_ns heard;
-  gt_held_queue coming; /* under the virtual clock: by time of arrival */
+  gt_held_queue coming; /* under the virtual clock, in order of arrival */
   gt_frame_header head; /* of the message under assembly */
   bool assembling;
   size_t have;
-  uint8_t *message; /* message_max; NULL: none of several frames has come */
+  uint8_t *message; /* message_max bytes; NULL: no message of several frames has come */
 } gt_receiver;
 
 /* ---- timing ---------------------------------------------------------------------------------- */
 
-/* When frames leave and arrive, and who waits for that.  `now` is wall time but under the virtual
-   clock. */
+/* When frames leave and arrive, and which side waits until then.  `now` is wall time, except under
+   the virtual clock. */
 typedef struct {
-  /* Links go by the link model: a frame has one to itself until the model says that it has left.
-     Else it has left when the transport does not need it any more. */
+  /* Links follow the link model: a frame occupies its link until the model says that it has left.
+     Otherwise a frame has left when the transport no longer needs it. */
   bool modelled;
-  /* Says when the frame in the slot leaves and arrives. */
+  /* Sets when the frame in the slot leaves and arrives. */
   void (*schedule)(gt_gateway *g, size_t peer, gt_slot *slot, gt_ns queued, gt_ns now);
-  /* Gives the transport the frames whose turn it is.  True when there were any. */
+  /* Gives the transport the frames that are due.  True if there were any. */
   bool (*launch)(gt_gateway *g, size_t peer, gt_ns now);
-  /* Whether the transport has done with the oldest slot that was launched. */
+  /* Whether the transport is done with the oldest slot that was launched. */
   bool (*reclaim)(gt_gateway *g, size_t peer, gt_ns now);
-  /* A frame has come off the transport: it is handed on, or held until it has arrived.  Borrowed
-     for the call. */
+  /* The transport has received a frame: delivers it, or holds it until its time of arrival.
+     Borrowed for the call. */
   void (*arrive)(gt_gateway *g, size_t peer, const uint8_t *frame, size_t bytes, gt_ns now);
-  /* Hands on what gt_gateway_poll may of what is held, and when it may next. */
+  /* Delivers held frames, if gt_gateway_poll may do so; and when it may deliver the next. */
   bool (*land)(gt_gateway *g, gt_ns now);
   gt_ns (*next_landing)(const gt_gateway *g);
-  /* Before the transport closes: what has left still arrives.  May sleep.  NULL: the transport has
-     it already. */
+  /* Called before the transport closes: frames that have left still arrive.  May sleep.  NULL:
+     there is nothing to do. */
   void (*finish)(gt_gateway *g);
 } gt_timing_ops;
 
-/* real.c: frames go out at once; or each is held by its sender until it has arrived. */
+/* real.c.  Direct: frames are sent at once.  Emulated: the sender holds each until it has arrived
+   by the model. */
 extern const gt_timing_ops gt_timing_direct, gt_timing_emulated;
-/* virtual.c, from gt_gateway_virtual on: frames go out at once and say when they arrive. */
+/* virtual.c, from gt_gateway_virtual on: frames are sent at once, with their time of arrival. */
 extern const gt_timing_ops gt_timing_virtual;
 
 /* ---- the gateway ----------------------------------------------------------------------------- */
@@ -158,72 +161,75 @@ struct gt_gateway {
   gt_receiver *receivers; /* nregions; [self] unused */
   uint64_t seed;
   double access_bps;
-  int64_t saved_access[2]; /* busy until, relative, as lent to a checkpoint */
+  int64_t saved_access[2]; /* busy until, relative; borrowed by a checkpoint */
   gt_access up, down;      /* this region's access to the WAN */
-  gt_held_queue landing;   /* frames that pass the access, in order */
-  gt_held_frame *spare;    /* to be used again */
+  gt_held_queue landing;   /* frames that are passing the access, in order */
+  gt_held_frame *spare;    /* free frames */
   gt_ns emulation_cpu;
   /* Under the virtual clock; else NULL. */
   gt_agreement *agreement;
-  uint8_t *clock_frames; /* one a region, as it leaves */
+  uint8_t *clock_frames; /* one per region, as it is sent */
 };
 
 /* sender.c: what may leave.  modelled: as in gt_timing_ops. */
 /* Slots for frames that may be under way to the peer. */
 size_t gt_sender_window(const gt_link_spec *spec, bool modelled, size_t frame_bytes);
-/* The queue whose front frame the link takes next, or NULL: nothing is queued, or the link is busy, or every slot is. */
+/* The queue whose first frame the link takes next, or NULL: nothing is queued, the link is busy, or
+   all slots are in use. */
 gt_out_queue *gt_sender_next_queue(gt_sender *s, bool modelled, gt_ns now);
 /* A slot is free for a frame of any kind. */
 bool gt_sender_has_room(const gt_sender *s);
-/* Puts the frame on its modelled link: when it leaves and arrives, and the time on the wire. */
+/* Puts the frame on its modelled link: sets when it leaves and arrives, and counts the time on the
+   wire. */
 void gt_sender_step(gt_sender *s, gt_access *up, gt_slot *slot, gt_ns queued);
-/* When the sender wants to be polled next. */
+/* When the sender needs to be polled next. */
 gt_ns gt_sender_due(const gt_sender *s, bool modelled);
 
 /* receive.c: frames become messages. */
-/* Takes every frame that the transport has of the peer; the timing says what becomes of it.  True
-   when there were any. */
+/* Takes every frame of the peer from the transport and gives it to the timing.  True if there were
+   any. */
 bool gt_receive_frames(gt_gateway *g, size_t peer, gt_ns now);
-/* The header, zeros behind the end of a frame that is shorter. */
+/* The header; bytes beyond the end of a short frame are zero. */
 gt_frame_header gt_receive_header(const uint8_t *frame, size_t bytes);
-/* Ends the job where the frame is none that the peer may send. */
+/* Ends the job if the peer may not send such a frame. */
 void gt_receive_check(const gt_gateway *g, size_t peer, const uint8_t *frame, size_t bytes);
-/* A frame that was checked joins its message; one that is whole goes to on_message. */
+/* Adds a checked frame to its message; delivers the message to on_message when it is whole. */
 void gt_receive_hand_on(gt_gateway *g, size_t peer, const uint8_t *frame, gt_ns now);
-/* Copies the frame to the end of the queue, until it arrives. */
+/* Copies the frame to the end of the queue, where it stays until it arrives. */
 void gt_receive_hold(gt_gateway *g, gt_held_queue *q, size_t peer, const uint8_t *frame, size_t bytes, gt_ns arrive);
-/* The first frame of the peer that is held: handed on, or put on the access. */
+/* Takes the peer's first held frame: delivers it, or puts it on the access. */
 void gt_receive_coming(gt_gateway *g, size_t peer, gt_ns now);
-/* Hands on the first frame that passes the access. */
+/* Delivers the first frame that has passed the access. */
 void gt_receive_first_landed(gt_gateway *g, gt_ns now);
 void gt_receive_close(gt_gateway *g);
 
-/* agreement.c: up to when a region knows of everything (wan.h).  Numbers only, no MPI.  Every
-   region opens the same rounds; in each it tells the others when its next event can be, and the
-   earliest arrival at each region of what it has sent since the last round. */
+/* agreement.c: the time before which a region knows every frame that arrives (wan.h).  Numbers
+   only, no MPI.  All regions open the same rounds; in each a region tells the others how early its
+   next event can be, and the earliest arrival, at each region, of what it has sent since the last
+   round. */
 /* delay_min: as in gt_gateway_virtual. */
 gt_agreement *gt_agreement_create(size_t nregions, size_t self, const gt_ns *delay_min);
 void gt_agreement_close(gt_agreement *a);
-/* A frame was sent that arrives at the region then. */
+/* A frame was sent that arrives at the region at `arrive`. */
 void gt_agreement_sent(gt_agreement *a, size_t region, gt_ns arrive);
-/* The next round, with this region's own word; GT_NEVER: it takes part in no later one. */
+/* Opens the next round with this region's word; GT_NEVER: it takes part in no later one. */
 void gt_agreement_open(gt_agreement *a, gt_ns next);
-/* False: the region has said GT_NEVER, and nothing is told to it any more. */
+/* False: the region has said GT_NEVER, and is told nothing any more. */
 bool gt_agreement_takes_part(const gt_agreement *a, size_t region);
-/* This region's word as it goes on the wire, gt_agreement_bytes long; alive: a sign of life, which
-   is of no round. */
+/* Writes this region's word as it goes on the wire, gt_agreement_bytes long; alive: a sign of life,
+   which belongs to no round. */
 size_t gt_agreement_bytes(const gt_agreement *a);
 void gt_agreement_write(const gt_agreement *a, bool alive, uint8_t *word);
 /* Another region's word, of this round or the next. */
 void gt_agreement_read(gt_agreement *a, size_t region, const uint8_t *word);
-/* True when all that take part have spoken: every frame that arrives before *safe has been sent. */
+/* True when all that take part have spoken: all frames that arrive before *safe have been sent. */
 bool gt_agreement_reached(gt_agreement *a, gt_ns *safe);
-/* What the last round has agreed. */
+/* The result of the last round. */
 gt_ns gt_agreement_safe(const gt_agreement *a);
 
 /* ledger.c */
 void gt_ledger_count(gt_sender *s, const gt_frame_header *head, bool last);
-/* Something was leaving in this time. */
+/* Frames were leaving in this time. */
 void gt_ledger_wire(gt_sender *s, gt_ns from, gt_ns until);
 
 #endif

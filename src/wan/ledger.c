@@ -1,4 +1,5 @@
-/* The ledger: every byte that has left, by peer and kind; and what the gateway keeps over a checkpoint. */
+/* The ledger counts every byte that has left, by peer and kind; also what the gateway saves in a
+   checkpoint. */
 #include "internal.h"
 
 #include <stdio.h>
@@ -15,7 +16,7 @@ void gt_ledger_count(gt_sender *s, const gt_frame_header *head, bool last) {
   row->wire_bytes += (int64_t)head->frame_bytes + (int64_t)gt_header_bytes(head);
 }
 
-/* Frames under way together count once. */
+/* Time in which several frames were leaving counts once. */
 void gt_ledger_wire(gt_sender *s, gt_ns from, gt_ns until) {
   if (from < s->wire_until) from = s->wire_until;
   if (until <= from) return;
@@ -39,7 +40,7 @@ static void prefix_of(char *buf, size_t size, size_t peer) {
   snprintf(buf, size, "wan/%zu/", peer);
 }
 
-/* Times are saved relative to now: the next run has a clock of its own. */
+/* Times are saved relative to now, because the next run has its own clock. */
 static void save_link(gt_sender *s, gt_ns now) {
   gt_link_state link = s->link;
   gt_link_shift(&link, -now);

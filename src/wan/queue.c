@@ -1,4 +1,4 @@
-/* Messages that wait for their link: a ring that doubles when it is full. */
+/* Messages that are waiting for their link: a ring that doubles when it is full. */
 #include "internal.h"
 
 #define FIRST_CAPACITY 8

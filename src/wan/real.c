@@ -1,6 +1,6 @@
-/* Frames in real time, two ways.  Direct: they go out at once.  Emulated: the sender holds each
-   until the link model says that it has arrived, then gives it to the transport; the clocks of
-   hosts are never compared. */
+/* Frames in real time.  Direct: they are sent at once.  Emulated: the sender holds each frame until
+   it has arrived by the link model, then gives it to the transport; so the clocks of hosts are
+   never compared. */
 #include "internal.h"
 
 #include <time.h>
@@ -51,7 +51,7 @@ static bool sent(gt_gateway *g, size_t peer, gt_ns now) {
   return g->ops->sent(g->transport, peer, s->freed % s->window);
 }
 
-/* A frame was on the wire until the transport did not need it any more. */
+/* A frame was on the wire until the transport no longer needed it. */
 static bool sent_over_wire(gt_gateway *g, size_t peer, gt_ns now) {
   gt_sender *s = &g->senders[peer];
   if (!sent(g, peer, now)) return false;
@@ -82,7 +82,7 @@ static gt_ns next_landing(const gt_gateway *g) {
 
 /* ---- closing --------------------------------------------------------------------------------- */
 
-/* What has left on an emulated link arrives; what has not is dropped. */
+/* Frames that have left on an emulated link still arrive; the others are dropped. */
 static void deliver_departed(gt_gateway *g) {
   gt_ns now = gt_now();
   for (size_t peer = 0; peer < g->nregions; peer++) {

@@ -1,5 +1,5 @@
-/* Receiving: every header is checked, frames become messages; in between frames are held that have
-   not arrived yet. */
+/* Receiving: every header is checked, and frames become messages; frames that have not arrived by
+   the model are held. */
 #include "internal.h"
 
 #include <string.h>
@@ -38,7 +38,7 @@ void gt_receive_check(const gt_gateway *g, size_t peer, const uint8_t *frame, si
   if (fault) refuse(peer, &head, bytes, fault);
 }
 
-/* Frames of a data or bulk message come in order; only control frames come between them. */
+/* Frames of a data or bulk message come in order; only control frames may come between them. */
 static const char *sequel_fault(const gt_receiver *r, const gt_frame_header *head) {
   if (!r->assembling) return head->frame_offset == 0 ? NULL : "continues a message that has not begun";
   if (head->kind != r->head.kind || head->sequence != r->head.sequence || head->message_bytes != r->head.message_bytes)
@@ -46,8 +46,8 @@ static const char *sequel_fault(const gt_receiver *r, const gt_frame_header *hea
   return head->frame_offset == r->have ? NULL : "leaves a gap in its message";
 }
 
-/* There is room from the first message of several frames on: what never comes needs none, and what
-   is large and comes once, a model at the end, leaves none behind. */
+/* The buffer is allocated for the first message of several frames: a peer that sends none needs no
+   memory.  It is freed after a bulk message, which is large and comes once (a model at the end). */
 static void begin_message(const gt_gateway *g, gt_receiver *r, const gt_frame_header *head) {
   if (!r->message) r->message = gt_alloc(g->message_max, 1);
   r->head = *head;

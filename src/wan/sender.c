@@ -1,9 +1,9 @@
-/* What may leave for a peer and when: the choice between its queues, its slots, and its link. */
+/* What may leave for a peer, and when: the choice between its queues, its slots, and its link. */
 #include "internal.h"
 
 #define WINDOW_MIN       ((size_t)4)
 #define WINDOW_MAX       ((size_t)256)
-#define CONTROL_SLOTS    ((size_t)4) /* beyond the window: held data never keeps control back */
+#define CONTROL_SLOTS    ((size_t)4) /* beyond the window, so that held data never delays control */
 #define WINDOW_BYTES_MAX ((size_t)64 << 20)
 
 /* Enough frames to fill the link over twice its round trip, within 64 MiB of memory. */
@@ -30,8 +30,9 @@ static bool bulk_can_leave(const gt_sender *s) {
   return s->bulk.n > 0 && gt_sender_has_room(s);
 }
 
-/* Control frames come first.  Polls come late, so the choice is made as of the moment at which the link became free: what was queued after a data frame should have
-   begun to leave does not overtake it, and no idle time is put on the link that it would not have had. */
+/* Control frames come first.  Polls come late, so the choice is that of the moment at which the
+   link became free: a message queued after a data frame should have begun to leave does not
+   overtake it, and the link does not idle because of a late poll. */
 gt_out_queue *gt_sender_next_queue(gt_sender *s, bool modelled, gt_ns now) {
   if (modelled && s->link.busy_until > now) return NULL;
   bool data_can_leave = bulk_can_leave(s);
@@ -42,8 +43,8 @@ gt_out_queue *gt_sender_next_queue(gt_sender *s, bool modelled, gt_ns now) {
   return control <= start ? &s->control : &s->bulk;
 }
 
-/* The frame is ready since it was queued, however late the poll: lateness never lowers the link's
-   throughput. */
+/* The frame counts as ready since it was queued, however late the poll: late polls never lower the
+   link's throughput. */
 void gt_sender_step(gt_sender *s, gt_access *up, gt_slot *slot, gt_ns queued) {
   gt_ns free_at = s->link.busy_until > queued ? s->link.busy_until : queued;
   gt_link_times times = gt_link_step(&s->link, &s->spec, up, slot->bytes, queued);

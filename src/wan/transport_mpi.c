@@ -1,4 +1,5 @@
-/* The MPI transport: one frame is one message between PS ranks.  Receives are posted ahead and taken in the order posted. */
+/* The MPI transport: one frame is one message between PS ranks.  Receives are posted in advance and
+   completed in the order posted. */
 #include "internal.h"
 
 #define FRAME_TAG 7
@@ -68,7 +69,7 @@ static void mpi_release(gt_transport *t, size_t peer) {
   l->next = (l->next + 1) % POSTED;
 }
 
-/* Frames that nobody waits for any more still have to be taken, or their senders would wait. */
+/* Frames that are no longer wanted must still be received, or their senders would wait. */
 static void drop_arrivals(void *context) {
   gt_transport *t = context;
   size_t bytes;

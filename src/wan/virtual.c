@@ -1,5 +1,6 @@
-/* Frames under the virtual clock: each goes out at once with its time of arrival behind it, and is
-   held at the receiver until all regions have agreed that nothing comes before it (agreement.c). */
+/* Frames under the virtual clock: each is sent at once, followed by its time of arrival; the
+   receiver holds it until all regions have agreed that nothing can arrive before it
+   (agreement.c). */
 #include "internal.h"
 
 #include <string.h>
@@ -19,7 +20,7 @@ bool gt_gateway_take(gt_gateway *gateway) {
 
 /* ---- leaving --------------------------------------------------------------------------------- */
 
-/* The time of arrival goes behind the frame, and the peers will be told of it. */
+/* The time of arrival follows the frame, and the next round tells the peers of it. */
 static void schedule(gt_gateway *g, size_t peer, gt_slot *slot, gt_ns queued, gt_ns now) {
   (void)now;
   gt_sender_step(&g->senders[peer], &g->up, slot, queued);
@@ -38,8 +39,8 @@ static bool launch(gt_gateway *g, size_t peer, gt_ns now) {
   return true;
 }
 
-/* Waits until the transport does not need the slot any more.  The receiver takes frames whatever it
-   waits for; so does this side meanwhile. */
+/* Waits until the transport no longer needs the slot.  A receiver takes frames whatever it is
+   waiting for; so does this side while it waits. */
 static void await_slot(gt_gateway *g, size_t peer, size_t slot) {
   gt_backoff backoff;
   gt_ns until = gt_now() + gt_from_seconds(RECLAIM_LIMIT_S);
@@ -51,8 +52,9 @@ static void await_slot(gt_gateway *g, size_t peer, size_t slot) {
   }
 }
 
-/* Where no slot is left the program waits, and nothing else: the link takes a frame when the model
-   says so, or what was queued before would arrive after all had agreed that nothing does. */
+/* If no slot is left, the program waits in real time.  The link itself must take the frame when the
+   model says so: otherwise messages queued earlier would arrive after all had agreed that nothing
+   does. */
 static bool reclaim(gt_gateway *g, size_t peer, gt_ns now) {
   (void)now;
   gt_sender *s = &g->senders[peer];
@@ -92,7 +94,7 @@ static void arrive(gt_gateway *g, size_t peer, const uint8_t *frame, size_t byte
   gt_receive_hold(g, &r->coming, peer, frame, bytes, stamp_of(g, peer, frame + bytes));
 }
 
-/* What is held waits for gt_gateway_deliver. */
+/* Held frames wait for gt_gateway_deliver. */
 static bool land(gt_gateway *g, gt_ns now) {
   (void)g, (void)now;
   return false;
@@ -103,7 +105,7 @@ static gt_ns next_landing(const gt_gateway *g) {
   return GT_NEVER;
 }
 
-/* The peer whose frame arrives next, the lowest among equals; self: none is known of. */
+/* The peer whose frame arrives next, the lowest among equals; self: no frame is known. */
 static size_t next_sender(const gt_gateway *g, gt_ns *at) {
   size_t next = g->self;
   *at = GT_NEVER;
@@ -136,7 +138,7 @@ void gt_gateway_deliver(gt_gateway *gateway, gt_ns now) {
 static void tell(gt_gateway *g, size_t peer, bool alive) {
   const size_t bytes = GT_FRAME_HEADER_BYTES + gt_agreement_bytes(g->agreement);
   uint8_t *frame = g->clock_frames + peer * bytes;
-  size_t slot = g->senders[peer].window; /* behind those of the ring */
+  size_t slot = g->senders[peer].window; /* after those of the ring */
   gt_frame_header head = {.magic = GT_FRAME_MAGIC, .kind = GT_MSG_CLOCK, .from = (uint16_t)g->self};
   await_slot(g, peer, slot);
   memcpy(frame, &head, GT_FRAME_HEADER_BYTES);
@@ -186,6 +188,6 @@ void gt_gateway_virtual(gt_gateway *gateway, const gt_ns *delay_min) {
     gt_sender *s = &gateway->senders[p];
     if (s->link_loaded) continue;
     s->link = gt_link_start(gateway->seed, gateway->self, p, 0);
-    s->wire = s->wire_until = 0; /* greetings travelled in real time */
+    s->wire = s->wire_until = 0; /* the greetings travelled in real time */
   }
 }

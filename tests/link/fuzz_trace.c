@@ -1,4 +1,5 @@
-/* Whatever stands in a trace file: a trace that keeps its laws, or GT_ERR_JOB with a sentence, and nothing leaks.  The first byte picks the format. */
+/* Any content of a trace file gives a trace that obeys the laws of traces, or GT_ERR_JOB with a
+   text, and nothing leaks.  The first byte selects the format. */
 #include "trace.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* scratch: traces for one test program, in files of a folder that goes away with it. */
+/* scratch: trace files for one test program, in a folder that is removed at its end. */
 #ifndef GEOTRAIN_TESTS_LINK_SCRATCH_H
 #define GEOTRAIN_TESTS_LINK_SCRATCH_H
 
@@ -29,7 +29,7 @@ static inline int scratch_remove(void **state) {
   return system(command);
 }
 
-/* Writes a file and gives its path, which the next call overwrites. */
+/* Writes a file and returns its path, which the next call overwrites. */
 static inline const char *scratch_file(const char *name, const void *data, size_t size) {
   static char path[64];
   snprintf(path, sizeof path, "%s/%s", scratch_folder, name);
@@ -46,7 +46,7 @@ static inline gt_link_trace *trace_of(const char *name, const char *text) {
   return trace;
 }
 
-/* A CSV trace of n random stretches, some of which let nothing pass. */
+/* A CSV trace of n random stretches; in some of them nothing passes. */
 static inline gt_link_trace *random_trace(gt_rng *rng, size_t n, bool latency) {
   char text[8192] = "";
   double t = 0;

@@ -1,4 +1,5 @@
-/* Laws of the link model over random links: never early, in order, no more than the link lets pass and no idling, the same wherever its life begins. */
+/* Laws of the link model over random links: never early, in order, no more than the link can pass
+   and no idling, and the same at whatever time its life begins. */
 #include "scratch.h"
 
 #include <math.h>
@@ -7,7 +8,7 @@
 #define LINKS  1500
 #define FRAMES 60
 
-/* A random link; of_* are what it borrows. */
+/* A random link; of_* are its borrowed parts. */
 typedef struct {
   gt_link_spec spec;
   gt_link_outage outages[4];
@@ -41,13 +42,14 @@ static size_t any_size(gt_rng *rng) {
   return 1 + gt_rng_below(rng, sizes[gt_rng_below(rng, 4)]);
 }
 
-/* Ready times ascend; sometimes the link runs dry. */
+/* Ready times ascend; sometimes the link idles. */
 static gt_ns next_ready(gt_rng *rng, gt_ns ready, const gt_link_state *link) {
   if (gt_rng_below(rng, 10) == 0) return (link->busy_until > ready ? link->busy_until : ready) + (gt_ns)gt_rng_below(rng, 5 * GT_SECOND);
   return ready + (gt_ns)gt_rng_below(rng, 20 * MS);
 }
 
-/* Arrivals are at least the least delay after ready, in order; departures too, and never before what bandwidth and access need. */
+/* Arrivals come in order, at least the least delay after ready; departures in order too, and never
+   before bandwidth and access allow. */
 static void nothing_is_early_and_all_is_in_order(void **unused) {
   (void)unused;
   gt_rng rng = gt_rng_make(1, GT_RNG_TEST, 0, 0);
@@ -66,7 +68,7 @@ static void nothing_is_early_and_all_is_in_order(void **unused) {
       gt_link_times t = gt_link_step(&link, &l.spec, &up, size, ready);
       assert_true(t.depart >= ready && t.depart >= before.depart && t.arrive >= before.arrive);
       assert_true(t.arrive >= ready + least && t.arrive >= t.depart + least);
-      assert_true(t.depart < GT_NEVER / 2 - 1); /* all of it arrives some day */
+      assert_true(t.depart < GT_NEVER / 2 - 1); /* every frame arrives at some time */
       assert_true(link.busy_until == t.depart && link.last_arrival == t.arrive);
       double rate = l.spec.trace ? 0 : gt_link_goodput(&l.spec), takes_s = rate > 0 ? 8.0 * (double)size / rate : 0;
       assert_true(gt_seconds(t.depart - (ready > before.depart ? ready : before.depart)) >= takes_s - 1e-8);
@@ -77,7 +79,7 @@ static void nothing_is_early_and_all_is_in_order(void **unused) {
   }
 }
 
-/* Bits that the link lets pass from a to b, outages left out. */
+/* Bits that the link can pass from a to b, without outages. */
 static double capacity(const gt_link_spec *spec, double a, double b) {
   double bits = 0;
   for (size_t i = 0; i <= spec->noutages; i++) {
@@ -89,7 +91,8 @@ static double capacity(const gt_link_spec *spec, double a, double b) {
   return bits;
 }
 
-/* Without the transport term a link that is never idle passes exactly what it can: work is conserved, through outages and periods of a trace. */
+/* Without the transport term, a link that is never idle passes exactly what it can, through outages
+   and periods of a trace. */
 static void a_busy_link_passes_exactly_what_it_can(void **unused) {
   (void)unused;
   gt_rng rng = gt_rng_make(2, GT_RNG_TEST, 0, 0);
@@ -103,7 +106,7 @@ static void a_busy_link_passes_exactly_what_it_can(void **unused) {
     for (int i = 0; i < FRAMES; i++) {
       size_t size = any_size(&rng);
       gt_ns next = next_ready(&rng, ready, &link);
-      if (next > link.busy_until) { /* idle: a busy time ends */
+      if (next > link.busy_until) { /* idle: a busy period ends */
         begin = next;
         sent = 0;
       }
@@ -111,13 +114,14 @@ static void a_busy_link_passes_exactly_what_it_can(void **unused) {
       sent += 8.0 * (double)size;
       gt_ns depart = gt_link_step(&link, &l.spec, NULL, size, ready).depart;
       double could = capacity(&l.spec, gt_seconds(begin), gt_seconds(depart)), rate = l.spec.trace ? 5e7 : l.spec.bandwidth_bps;
-      assert_true(fabs(could - sent) <= rate * 1e-9 * (i + 2)); /* a nanosecond's bits a frame */
+      /* The bits of a nanosecond per frame. */
+      assert_true(fabs(could - sent) <= rate * 1e-9 * (i + 2));
     }
     gt_link_trace_close(l.trace);
   }
 }
 
-/* A trace of one rate is that bandwidth, within a nanosecond a frame, periods or not. */
+/* A trace of one rate equals that bandwidth, within a nanosecond per frame, with any period. */
 static void a_constant_trace_is_a_bandwidth(void **unused) {
   (void)unused;
   gt_rng rng = gt_rng_make(3, GT_RNG_TEST, 0, 0);
@@ -142,7 +146,8 @@ static void a_constant_trace_is_a_bandwidth(void **unused) {
   }
 }
 
-/* A link whose life begins later, or whose state is moved in the middle, does the same later: to the nanosecond. */
+/* A link whose life begins later, or whose state is shifted in the middle, does the same later, to
+   the nanosecond. */
 static void a_shifted_link_gives_shifted_times(void **unused) {
   (void)unused;
   gt_rng rng = gt_rng_make(4, GT_RNG_TEST, 0, 0);
@@ -166,7 +171,8 @@ static void a_shifted_link_gives_shifted_times(void **unused) {
   }
 }
 
-/* Half of all jitter beyond three standard deviations would be early: none is. */
+/* Jitter beyond three standard deviations would make arrivals too early or too late: there is
+   none. */
 static void jitter_is_cut_at_three_deviations(void **unused) {
   (void)unused;
   gt_link_spec spec = {.latency_s = 0.1, .jitter_s = 0.01};
@@ -184,7 +190,7 @@ static void jitter_is_cut_at_three_deviations(void **unused) {
   assert_int_equal(gt_link_delay_min(&spec), 10 * MS);
 }
 
-/* The n-th frame's jitter depends on n alone, whatever the rest of the spec. */
+/* The n-th frame's jitter depends only on n, whatever the rest of the spec. */
 static void each_frame_draws_one_normal_number(void **unused) {
   (void)unused;
   gt_link_spec spec = {.latency_s = 0.1, .jitter_s = 0.01, .loss = 0.1, .window_bytes = 1000, .setup_rtts = 1};
@@ -198,7 +204,7 @@ static void each_frame_draws_one_normal_number(void **unused) {
   assert_memory_equal(&rng, &link.rng, sizeof rng);
 }
 
-/* A step costs little with everything on, allocates nothing and leaves the trace as it was. */
+/* A step with all features is cheap, allocates nothing and does not change the trace. */
 static void a_step_is_cheap(void **unused) {
   (void)unused;
   enum { N = 200000 };
@@ -218,7 +224,7 @@ static void a_step_is_cheap(void **unused) {
   double each_ns = ((double)(to.tv_sec - from.tv_sec) * 1e9 + (double)(to.tv_nsec - from.tv_nsec)) / N;
   print_message("[          ] %.0f ns a step\n", each_ns);
   assert_int_equal(gt_alloc_total(), made);
-  assert_true(each_ns < 20000); /* sanitizers and slow machines */
+  assert_true(each_ns < 20000); /* allows for sanitizers and slow machines */
   gt_link_trace_close(trace);
   assert_int_equal(gt_alloc_alive(), 0);
 }

@@ -64,7 +64,7 @@ static void an_unlimited_link_costs_latency_only(void **unused) {
   }
 }
 
-/* Jitter of twice the latency: many raw delays would overtake or be negative. */
+/* Jitter of twice the latency: many drawn delays would overtake or be negative. */
 static void jitter_never_reorders_nor_goes_back_in_time(void **unused) {
   (void)unused;
   gt_link_spec spec = {.bandwidth_bps = 1e9, .latency_s = 0.010, .jitter_s = 0.020};
@@ -79,7 +79,7 @@ static void jitter_never_reorders_nor_goes_back_in_time(void **unused) {
     held += t.arrive == last;
     last = t.arrive;
   }
-  assert_true(held > 1000); /* the law was put to the test */
+  assert_true(held > 1000); /* the law was really tested */
 }
 
 static void jitter_has_its_standard_deviation(void **unused) {
@@ -88,7 +88,7 @@ static void jitter_has_its_standard_deviation(void **unused) {
   gt_link_state link = gt_link_start(5, 0, 1, 0);
   enum { N = 20000 };
   double sum = 0, squares = 0;
-  for (int i = 0; i < N; i++) { /* one frame a second: no arrival is held back by the one before */
+  for (int i = 0; i < N; i++) { /* one frame a second: no arrival is delayed by the one before */
     double delay = gt_seconds(gt_link_step(&link, &spec, NULL, 1, i * GT_SECOND).arrive - i * GT_SECOND);
     sum += delay;
     squares += (delay - 0.1) * (delay - 0.1);
@@ -109,7 +109,7 @@ static void the_same_seed_and_direction_give_the_same_times(void **unused) {
     assert_int_equal(t.depart, u.depart);
     assert_int_equal(t.arrive, u.arrive);
     for (int o = 0; o < 4; o++) differ[o] += gt_link_step(&others[o], &spec, NULL, 1500, ready).arrive != t.arrive;
-    if (i == 50) b = a; /* a state that was saved and restored goes on alike */
+    if (i == 50) b = a; /* a state that was saved and restored continues in the same way */
   }
   for (int o = 0; o < 4; o++) assert_true(differ[o] > 90);
 }
@@ -125,7 +125,7 @@ static void wire_bytes_are_payload_and_a_header_a_frame(void **unused) {
   assert_int_equal(gt_wire_bytes(10 * mib - 1), 10 * mib - 1 + 640);
 }
 
-/* docs/wire-format.md promises these places. */
+/* docs/wire-format.md promises these offsets. */
 static void the_header_lies_as_documented(void **unused) {
   (void)unused;
   assert_int_equal(offsetof(gt_frame_header, route), GT_FRAME_HEADER_BYTES);

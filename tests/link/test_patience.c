@@ -1,4 +1,5 @@
-/* How long a region waits for a sign of another: by the link from it, not by the one towards it. */
+/* How long a region waits for a sign of life of another: by the link from that region, not the one
+   to it. */
 #include "geotrain/link.h"
 
 #include <math.h>
@@ -32,7 +33,7 @@ static void by_the_link_from_the_peer(void **state) {
   waits(links, 1, 0, 30);
   waits(links, 0, 2, 40);
   waits(links, 2, 0, 40);
-  waits(links, 1, 2, 30); /* of no bandwidth that the job names */
+  waits(links, 1, 2, 30); /* the job gives this link no bandwidth */
   gt_links_close(links);
   gt_job_close(job);
   assert_int_equal(gt_alloc_alive(), 0);

@@ -1,4 +1,4 @@
-/* Traces: both formats, bits over time and over periods, what is refused, and whatever else a file may hold. */
+/* Traces: both formats, bits over time and over periods, what is refused, and arbitrary files. */
 #include "scratch.h"
 #include "trace.h"
 
@@ -15,7 +15,7 @@ static void a_csv_trace_is_what_it_says(void **unused) {
                           {5, 2.8e7}, {6, 3.8e7}, {12.5, 7.6e7}, {-1, -4e6}, {-6, -3.2e7}};
   for (size_t i = 0; i < sizeof at / sizeof *at; i++) assert_true(fabs(gt_link_trace_bits(t, at[i][0]) - at[i][1]) < 1e-6);
   assert_true(gt_trace_latency_at(t, 1.0, 0.1) == 0.020);
-  assert_true(gt_trace_latency_at(t, 2.5, 0.1) == 0.1); /* the link's own */
+  assert_true(gt_trace_latency_at(t, 2.5, 0.1) == 0.1); /* that of the link */
   assert_true(gt_trace_latency_at(t, 9.0, 0.1) == 0.005);
   assert_true(gt_trace_latency_least(t, 0.001) == 0.001);
   assert_true(fabs(gt_trace_latency_mean(t, 0.1) - (2 * 0.020 + 0.1 + 2 * 0.005) / 5) < 1e-15);
@@ -65,7 +65,8 @@ static void equal_neighbours_are_one_segment(void **unused) {
 
 /* ---- bits and times ------------------------------------------------------------------------------------------------- */
 
-/* Bits after n periods and a place are n times a period's and the place's; time is the inverse of bits and never late; a day makes it no worse than 1 us. */
+/* Bits after n periods and a place are n times a period's plus the place's; time is the inverse of
+   bits and never late; after a day the error is still below 1 us. */
 static void bits_and_times_are_inverse_over_many_periods(void **unused) {
   (void)unused;
   gt_rng rng = gt_rng_make(1, GT_RNG_TEST, 0, 0);
@@ -84,7 +85,7 @@ static void bits_and_times_are_inverse_over_many_periods(void **unused) {
   }
 }
 
-/* The last bit before a pause passes before it, at the end of a period too. */
+/* The last bit before a pause passes before it, also at the end of a period. */
 static void a_pause_is_waited_for_only_by_what_comes_after_it(void **unused) {
   (void)unused;
   gt_link_trace *t = trace_of("a.csv", "0,1e6\n1,0\n3,1e6\n4,0\n5,0\n");
@@ -176,7 +177,7 @@ static void files_that_cannot_be_read_are_named(void **unused) {
 
 /* ---- whatever a file holds ------------------------------------------------------------------------------------------ */
 
-/* A trace that was read keeps its laws. */
+/* A trace that was read obeys the laws. */
 static void check_laws(const gt_link_trace *t) {
   double period = gt_link_trace_period_s(t), whole = gt_link_trace_bits(t, period);
   assert_true(isfinite(period) && period > 0 && isfinite(whole) && whole > 0);

@@ -1,4 +1,4 @@
-/* Loss, outages, the transport term and access links, against figures by hand. */
+/* Loss, outages, the transport term and access links, compared with figures computed by hand. */
 #include "scratch.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@ static void goodput_is_what_loss_leaves(void **unused) {
   (void)unused;
   gt_link_spec s = {.bandwidth_bps = 98.7e6, .latency_s = 0.025, .back_s = 0.025};
   assert_true(gt_link_goodput(&s) == 98.7e6);
-  s.loss = 1e-7; /* the ceiling is far away */
+  s.loss = 1e-7; /* the ceiling is far above the bandwidth */
   assert_true(fabs(gt_link_goodput(&s) / (98.7e6 * (1 - 1e-7)) - 1) < 1e-12);
   s.loss = 0.01; /* 1.054 x 5^0.75 = 3.5243 segments; Reno has 12.247: 12.247 x 11584 bit / 50 ms */
   assert_true(fabs(gt_link_goodput(&s) - 12.24745 * 11584 / 0.05) < 10);
@@ -20,7 +20,7 @@ static void goodput_is_what_loss_leaves(void **unused) {
   assert_true(fabs(gt_link_goodput(&s) - 315.2184 * 11584 / 0.2) < 100);
   s.bandwidth_bps = 1e6;
   assert_true(gt_link_goodput(&s) == 1e6 * (1 - 1e-4));
-  s.bandwidth_bps = 0; /* unlimited but for loss */
+  s.bandwidth_bps = 0; /* unlimited except for loss */
   assert_true(fabs(gt_link_goodput(&s) - 315.2184 * 11584 / 0.2) < 100);
   s.loss = 0;
   assert_true(gt_link_goodput(&s) == 0);
@@ -36,7 +36,7 @@ static void frames_pass_at_the_goodput(void **unused) {
   assert_int_equal(t.depart, 5 * MS + gt_from_seconds(8e6 / gt_link_goodput(&s)));
 }
 
-/* A trace loses its share, and is never faster than the ceiling. */
+/* Loss takes its share of a trace, and the ceiling limits it too. */
 static void a_trace_suffers_loss_too(void **unused) {
   (void)unused;
   gt_link_trace *trace = trace_of("loss.csv", "0,1e6\n1,1e9\n2,0\n");
@@ -52,7 +52,8 @@ static void a_trace_suffers_loss_too(void **unused) {
   gt_link_trace_close(trace);
 }
 
-/* A frame flies with the latency of the moment at which it leaves, never overtakes, and its round trips are those of the moment at which it is ready. */
+/* A frame's flight time is the latency at its departure, and it never overtakes; its round trips
+   use the latency at the time at which it is ready. */
 static void a_traces_latency_takes_the_place_of_the_links(void **unused) {
   (void)unused;
   gt_link_trace *trace = trace_of("latency.csv", "0,8e6,0.2\n1,8e6\n2,8e6,0.05\n3,0\n");
@@ -77,9 +78,12 @@ static void an_outage_takes_exactly_its_time(void **unused) {
   const gt_ns origin = 500 * GT_SECOND;
   gt_link_state link = gt_link_start(1, 0, 1, origin);
   assert_int_equal(gt_link_step(&link, &s, NULL, 500000, origin).depart, origin + 500 * MS);
-  assert_int_equal(gt_link_step(&link, &s, NULL, 500000, origin).depart, origin + 1000 * MS); /* to the very end */
-  assert_int_equal(gt_link_step(&link, &s, NULL, 1000, origin).depart, origin + 21001 * MS);  /* begins in it */
-  gt_link_times t = gt_link_step(&link, &s, NULL, 1000000, origin + 29500 * MS);              /* two in the middle */
+  /* Until exactly the end of the outage. */
+  assert_int_equal(gt_link_step(&link, &s, NULL, 500000, origin).depart, origin + 1000 * MS);
+  /* Begins during it. */
+  assert_int_equal(gt_link_step(&link, &s, NULL, 1000, origin).depart, origin + 21001 * MS);
+  /* Two outages in the middle. */
+  gt_link_times t = gt_link_step(&link, &s, NULL, 1000000, origin + 29500 * MS);
   assert_int_equal(t.depart, origin + 31500 * MS);
   assert_int_equal(t.arrive, origin + 31510 * MS);
   t = gt_link_step(&link, &s, NULL, 1000, origin + 40000 * MS);
@@ -91,7 +95,7 @@ static void an_outage_takes_exactly_its_time(void **unused) {
   assert_int_equal(gt_link_step(&link, &unlimited, NULL, 1000000, 30200 * MS).depart, 31000 * MS);
 }
 
-/* What has left before the outage arrives in it; the trace goes on in the meantime. */
+/* Bits that left before the outage arrive during it; the trace continues meanwhile. */
 static void an_outage_and_a_trace(void **unused) {
   (void)unused;
   const gt_link_outage outage = {1.0, 2.0};
@@ -106,7 +110,7 @@ static void an_outage_and_a_trace(void **unused) {
   gt_link_trace_close(trace);
 }
 
-/* Half of the bits of a trace are lost on both sides of an outage. */
+/* Loss takes half of a trace's bits on both sides of an outage. */
 static void an_outage_a_trace_and_loss(void **unused) {
   (void)unused;
   const gt_link_outage outage = {1.0, 2.0};
@@ -117,7 +121,7 @@ static void an_outage_a_trace_and_loss(void **unused) {
   gt_link_trace_close(trace);
 }
 
-/* A window whose last byte leaves as the outage begins has left: 12,500 bytes in 1 ms. */
+/* A window whose last byte leaves when the outage begins has left: 12,500 bytes in 1 ms. */
 static void an_outage_does_not_hold_what_has_left(void **unused) {
   (void)unused;
   const gt_link_outage outage = {0.001, 2.0};
@@ -142,7 +146,8 @@ static void an_outage_without_end_has_no_arrival(void **unused) {
 
 /* ---- transport ------------------------------------------------------------------------------------------------------ */
 
-/* Two round trips of set-up for what is larger than eager_bytes; the second frame's handshake overlaps with the first frame. */
+/* Two round trips of set-up for a frame larger than eager_bytes; the second frame's handshake
+   overlaps with the first frame. */
 static void a_rendezvous_costs_round_trips_once(void **unused) {
   (void)unused;
   gt_link_spec s = {.bandwidth_bps = 8e6, .latency_s = 0.02, .back_s = 0.03, .setup_rtts = 2, .eager_bytes = 4096};
@@ -155,8 +160,10 @@ static void a_rendezvous_costs_round_trips_once(void **unused) {
 
 static const gt_link_spec slow = {.bandwidth_bps = 100e6, .latency_s = 0.025, .back_s = 0.025, .window_bytes = 14480, .idle_s = 1.0};
 
-/* 100 Mbit/s and 50 ms: the link holds 625,000 bytes.  Windows of 14480, 28960, 57920, 115840, 231680, 463360 bytes begin at 0, 50, ... 250 ms, 912,240 bytes together;
-   from 300 ms on the link is full.  depart: begin of the window in which the last byte leaves, plus what is sent in it at 100 Mbit/s. */
+/* 100 Mbit/s and 50 ms: the link holds 625,000 bytes.  Windows of 14480, 28960, 57920, 115840,
+   231680, 463360 bytes begin at 0, 50, ... 250 ms, 912,240 bytes together; from 300 ms on the link
+   is full.  depart: the beginning of the window in which the last byte leaves, plus the time of
+   that window's bytes at 100 Mbit/s. */
 static void slow_start_follows_the_table(void **unused) {
   (void)unused;
   const struct {
@@ -214,7 +221,8 @@ static void slow_start_begins_again_after_idleness(void **unused) {
   assert_int_equal(takes(&link, &never, 1 << 20, link.busy_until + 1000 * GT_SECOND), at_once);
 }
 
-/* A window that is not used up grows by what was used; one round trip counts, however many pass. */
+/* A window that is not used up grows by what was used; an idle time of several round trips counts
+   as one. */
 static void a_link_that_is_little_used_grows_little(void **unused) {
   (void)unused;
   gt_link_state link = gt_link_start(1, 0, 1, 0);
@@ -237,7 +245,7 @@ static void without_the_term_or_a_round_trip_there_is_none(void **unused) {
   assert_int_equal(takes(&link, &s, 1000000, 0), 80 * MS);
 }
 
-/* Unlimited bandwidth: a window leaves at once, and from 1 GiB on everything does. */
+/* Unlimited bandwidth: a window leaves at once, and above 1 GiB all bytes do. */
 static void an_unlimited_link_is_full_at_a_gibibyte(void **unused) {
   (void)unused;
   gt_link_spec s = {.latency_s = 0.05, .back_s = 0.05, .window_bytes = (double)(1 << 20)};
@@ -250,7 +258,8 @@ static void an_unlimited_link_is_full_at_a_gibibyte(void **unused) {
 
 /* ---- access --------------------------------------------------------------------------------------------------------- */
 
-/* Two links of 100 Mbit/s behind an access of 100 Mbit/s: each gets a half; behind 200 and more they do not see each other. */
+/* Two links of 100 Mbit/s behind an access of 100 Mbit/s: each gets half; behind 200 Mbit/s or more
+   they do not influence each other. */
 static void links_share_their_access(void **unused) {
   (void)unused;
   for (int rate = 100; rate <= 300; rate += 100) {
@@ -268,7 +277,7 @@ static void links_share_their_access(void **unused) {
   }
 }
 
-/* One link sees the slower of the two, not the sum of both times. */
+/* One link gets the lower of the two rates, not the sum of both times. */
 static void a_frame_passes_link_and_access_as_one_stream(void **unused) {
   (void)unused;
   gt_link_spec s = {.bandwidth_bps = 8e6};
@@ -283,7 +292,8 @@ static void a_frame_passes_link_and_access_as_one_stream(void **unused) {
   assert_int_equal(gt_link_step(&link, &s, &up, 100000, 0).depart, 600 * MS);
 }
 
-/* A link in an outage, or waiting for its rendezvous, does not keep the access from the others; its own frame still needs its time. */
+/* A link in an outage, or waiting for its rendezvous, does not delay the others at the access; its
+   own frame still needs its time there. */
 static void who_waits_does_not_block_the_access(void **unused) {
   (void)unused;
   const gt_link_outage outage = {0.0, 20.0};
@@ -298,7 +308,8 @@ static void who_waits_does_not_block_the_access(void **unused) {
 static void the_receivers_access_takes_one_frame_after_another(void **unused) {
   (void)unused;
   gt_access down = {.rate_bps = 8e6};
-  assert_int_equal(gt_access_pass(&down, 1000, 10 * MS), 10 * MS); /* it streamed in while it arrived */
+  /* It was received while it arrived. */
+  assert_int_equal(gt_access_pass(&down, 1000, 10 * MS), 10 * MS);
   assert_int_equal(gt_access_pass(&down, 1000, 10 * MS), 11 * MS);
   assert_int_equal(gt_access_pass(&down, 5000, 12 * MS), 16 * MS);
   assert_int_equal(gt_access_pass(&down, 1000, 30 * MS), 30 * MS);

@@ -1,7 +1,7 @@
-/* Forecasts of long runs against the whole simulation: random jobs with outages, traces,
-   evaluations and checkpoints (GEOTRAIN_FORECAST_JOBS of them, 12 if it is not set;
-   GEOTRAIN_FORECAST_FROM: the number of the first, GEOTRAIN_FORECAST_LIST: a line for each), and
-   what comes once or seldom by itself. */
+/* Forecasts of long runs against whole simulations: random jobs with outages, traces, evaluations
+   and checkpoints (GEOTRAIN_FORECAST_JOBS of them, 12 if it is not set; GEOTRAIN_FORECAST_FROM:
+   number of the first one; GEOTRAIN_FORECAST_LIST: prints a line for each); and single tests of
+   events that happen once or seldom. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 #include "geotrain/sim.h"
 
 #define REGIONS    4
-#define EVENTS_MIN 50000 /* a quarter of what a plan allows a simulation at least */
+#define EVENTS_MIN 50000 /* a quarter of the least number that a plan gives a simulation */
 
 /* ---- a job ----------------------------------------------------------------------------------- */
 
@@ -25,7 +25,7 @@ typedef struct {
   size_t at;
   int64_t samples[REGIONS];
   size_t parameters, test_samples;
-  double events; /* of the whole simulation over those of the forecast */
+  double events; /* of the whole simulation, divided by those of the forecast */
 } plot;
 
 typedef struct {
@@ -61,7 +61,7 @@ static double between(gt_rng *rng, double least, double most) {
   return least + (most - least) * gt_rng_uniform(rng);
 }
 
-/* As likely to lie between 1 and 10 as between 10 and 100. */
+/* Log-uniform: between 1 and 10 as often as between 10 and 100. */
 static double magnitude(gt_rng *rng, double least, double most) {
   return least * pow(most / least, gt_rng_uniform(rng));
 }
@@ -70,7 +70,7 @@ static bool chance(gt_rng *rng, double share) {
   return gt_rng_uniform(rng) < share;
 }
 
-/* A line every so often, for as long as `period_s`; some let nothing pass. */
+/* Lines at regular times, for `period_s`; on some nothing passes. */
 static void write_trace(plot *p, gt_rng *rng, double bps, double period_s) {
   size_t n = 2 + gt_rng_below(rng, 60);
   snprintf(p->trace, sizeof p->trace, "/tmp/geotrain-trace-XXXXXX.csv");
@@ -85,8 +85,8 @@ static void write_trace(plot *p, gt_rng *rng, double bps, double period_s) {
 
 typedef enum { IN_STEPS, IN_EPOCHS, IN_SAMPLES, IN_MINUTES } unit;
 
-/* So many steps of one worker each; half of them in steps, half in epochs or in the third unit
-   that the key has. */
+/* An interval of so many steps of one worker each; half of them in steps, half in epochs or in the
+   third unit that the key has. */
 static void say_interval(plot *p, gt_rng *rng, int batch, double each, unit third, double step_s) {
   unit in = chance(rng, 0.5) ? IN_STEPS : chance(rng, 0.5) ? IN_EPOCHS : third;
   each = fmax(1, each);
@@ -125,7 +125,7 @@ static void make_wan(plot *p, gt_rng *rng, size_t n, double bps, double run_s) {
   }
 }
 
-/* Job number `seed`. */
+/* Makes the job with number `seed`. */
 static void make(plot *p, uint64_t seed) {
   static const char *const strategies[] = {"none", "ssgd", "asgd", "asgd-ga", "ama", "sma"};
   gt_rng rng = gt_rng_make(seed, GT_RNG_COMPUTE, 1, 2);
@@ -165,8 +165,8 @@ static void make(plot *p, uint64_t seed) {
 /* ---- what is found --------------------------------------------------------------------------- */
 
 typedef struct {
-  double time, cost, bytes; /* how far they are off, in shares */
-  double width;             /* high less low, over the whole's time */
+  double time, cost, bytes; /* relative errors */
+  double width;             /* high minus low, relative to the time of the whole */
   bool inside, why;
 } finding;
 
@@ -218,7 +218,7 @@ static int by_size(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* The value below which so large a share of them lies. */
+/* The value below which this share of them lies. */
 static double quantile(double *values, size_t n, double share) {
   qsort(values, n, sizeof *values, by_size);
   return values[(size_t)(share * (double)(n - 1) + 0.5)];
@@ -261,9 +261,10 @@ static void test_random_jobs(void **state) {
 
 /* ---- what comes once or seldom --------------------------------------------------------------- */
 
-#define WITHOUT_S 1727262 /* simulated whole */
+#define WITHOUT_S 1727262 /* of the whole simulation */
 
-/* 20 days. An outage of 30 minutes takes 30 minutes at most and a few rounds, wherever it falls. */
+/* 20 days.  An outage of 30 minutes costs at most 30 minutes and a few rounds, whenever it
+   comes. */
 static void test_one_outage(void **state) {
   (void)state;
   static const double from_s[] = {1000, 20000, 100000, 870000, 1500000};

@@ -1,4 +1,6 @@
-/* A simulation's laws: what each strategy sends, how long a run without surprises takes, that forecasts of parts are those of the whole, and that one that is stuck says so. */
+/* Laws of a simulation: what each strategy sends; how long a run without surprises takes; that
+   forecasts agree with the whole; and that a simulation in which nothing moves ends with an
+   error. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -47,7 +49,8 @@ static void close_fixture(fixture *f) {
   gt_job_close(f->job);
 }
 
-/* Every update once to every other region; models likewise; what is left at the end is sent too. */
+/* Every update is sent once to every other region, and so are models; what is accumulated at the
+   end is sent too. */
 static void test_what_is_sent(void **state) {
   (void)state;
   static const struct {
@@ -69,13 +72,15 @@ static void test_what_is_sent(void **state) {
     assert_int_equal(t.messages, 6 * cases[i].each);
     assert_int_equal(t.bytes_sent, 6 * cases[i].each * (int64_t)gt_wire_bytes(cases[i].floats * sizeof(float)));
     assert_int_equal(t.steps, 3 * cases[i].steps);
-    assert_int_equal(t.samples, 4 * 10 * cases[i].steps); /* region b has two workers in step */
+    /* Region b has two workers, which run in step. */
+    assert_int_equal(t.samples, 4 * 10 * cases[i].steps);
     gt_sim_close(sim);
     close_fixture(&f);
   }
 }
 
-/* Without exchanges a region's time is its steps', and ssgd waits a message and a latency a step. */
+/* Without exchanges, a region's time is that of its steps; with ssgd each step waits for a message
+   and a latency. */
 static void test_time_of_simple_runs(void **state) {
   (void)state;
   const double message_s = 8.0 * (double)gt_wire_bytes(PARAMETERS * sizeof(float)) / 100e6;
@@ -98,7 +103,8 @@ static void test_time_of_simple_runs(void **state) {
   }
 }
 
-/* Steps after a wait of 5 ms take longer, 8 of them: with sma all of the second and third period; with exchanges that end sooner none. */
+/* The 8 steps after a wait of 5 ms take longer: with sma all of the second and third period, with
+   shorter exchanges none. */
 static void test_resumed(void **state) {
   (void)state;
   static const struct {
@@ -122,7 +128,8 @@ static void test_resumed(void **state) {
   }
 }
 
-/* A forecast of a part is the whole's, as near as it says; within 0.5 % in any case, with steps that vary by 10 %, and its traffic within a message a link. */
+/* A forecast of a part agrees with the whole within the error that it states, in any case within
+   0.5 %, with steps that vary by 10 %; its traffic within one message per link. */
 static void test_forecasts(void **state) {
   (void)state;
   static const char *const strategies[] = {"none", "ssgd", "asgd", "asgd-ga", "ama", "sma"};

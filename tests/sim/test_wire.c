@@ -1,4 +1,5 @@
-/* A wire by itself: what leaves and arrives is told once and in order, and is counted by kind. */
+/* A wire alone: departures and arrivals are reported once and in order, and messages are counted by
+   kind. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -76,7 +77,7 @@ static void send(pair *p, gt_msg_kind kind, size_t bytes, uint64_t cookie) {
   gt_sim_send(&p->regions[0], 1, &head, bytes, cookie, 0);
 }
 
-/* Until nothing is under way. */
+/* Polls until nothing is under way. */
 static void run(pair *p) {
   for (gt_ns at; (at = gt_sim_link_next(&p->regions[0])) != GT_NEVER;) gt_sim_poll(&p->regions[0], at);
   while (gt_sim_arrival_next(&p->regions[1]) != GT_NEVER) gt_sim_deliver(&p->regions[1]);
@@ -101,7 +102,8 @@ static void test_what_has_no_cookie_departs_unsaid(void **state) {
   assert_int_equal(told.narrived, 1);
 }
 
-/* Control goes between the frames of a large message, which arrives when its last frame does. */
+/* Control goes between the frames of a large message; that message arrives when its last frame
+   does. */
 static void test_control_goes_first(void **state) {
   send(*state, GT_MSG_STATE, LARGE, 7);
   send(*state, GT_MSG_ACK, 0, 0);

@@ -1,4 +1,4 @@
-/* The agreement on virtual time, without MPI: what a region may rely on follows from the words of
+/* The agreement on virtual time, without MPI: the safe time of a region follows from the words of
    all regions and the least delays of their links. */
 #include "internal.h"
 
@@ -48,7 +48,7 @@ static void round_of(world *w, const gt_ns next[REGIONS], gt_ns safe[REGIONS]) {
     if (in[r]) assert_true(gt_agreement_reached(w->of[r], &safe[r]));
 }
 
-/* 0 to 1: 100 ms, but 30 ms over 2.  Back 10 ms. */
+/* From 0 to 1: 100 ms directly, 30 ms over 2.  Back: 10 ms. */
 static const gt_ns uneven[REGIONS][REGIONS] = {{0, 100, 10}, {10, 0, 50}, {60, 20, 0}};
 
 static void chains_of_links_count(void **state) {
@@ -62,11 +62,11 @@ static void chains_of_links_count(void **state) {
   assert_int_equal(gt_agreement_safe(w.of[1]), 30 * MS);
   round_of(&w, (gt_ns[]){500 * MS, 7 * MS, GT_NEVER - 1}, safe);
   assert_int_equal(safe[0], 17 * MS);
-  assert_int_equal(safe[2], 27 * MS); /* over 0: 10 and 10; the direct link takes 50 */
+  assert_int_equal(safe[2], 27 * MS); /* over 0: 10 + 10; the direct link takes 50 */
   close_world(&w);
 }
 
-/* What a region has sent is an event of the receiver, of that round alone. */
+/* A frame that a region has sent is an event of the receiver, in that round only. */
 static void frames_under_way_are_events(void **state) {
   (void)state;
   world w = open_world(uneven);
@@ -83,7 +83,7 @@ static void frames_under_way_are_events(void **state) {
   close_world(&w);
 }
 
-/* Nobody waits for a region that has ended, and what it said last still counts in its round. */
+/* Nobody waits for a region that has ended; its last word still counts in its round. */
 static void regions_end(void **state) {
   (void)state;
   world w = open_world(uneven);
@@ -101,7 +101,8 @@ static void regions_end(void **state) {
   close_world(&w);
 }
 
-/* All must have spoken of this round; one may be a round ahead, and a sign of life is of none. */
+/* A round needs the word of all.  A region may be one round ahead; a sign of life belongs to no
+   round. */
 static void a_round_waits_for_all(void **state) {
   (void)state;
   world w = open_world(uneven);
@@ -122,7 +123,7 @@ static void a_round_waits_for_all(void **state) {
   gt_agreement_open(w.of[0], 90 * MS);
   gt_agreement_open(w.of[2], 95 * MS);
   tell(&w, 2, 0, false);
-  tell(&w, 1, 0, true); /* takes nothing back */
+  tell(&w, 1, 0, true); /* does not cancel its word */
   assert_true(gt_agreement_reached(w.of[0], &safe));
   assert_int_equal(safe, 90 * MS);
   close_world(&w);

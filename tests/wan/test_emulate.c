@@ -1,5 +1,6 @@
 /* ranks: 2; processors: all */
-/* Emulation in real time: exchange times and throughput follow the link, directions are independent, control overtakes data, and it costs little. */
+/* Emulation in real time: exchange times and throughput follow the link, directions are
+   independent, control overtakes data, and emulation costs little CPU time. */
 #include "internal.h"
 
 #include <setjmp.h>
@@ -24,7 +25,7 @@ typedef struct {
   gt_ns last_arrival, last_departure; /* of this host */
 } side;
 
-/* Both ranks run on one host here, so its clock can be compared, which the gateway never does. */
+/* Both ranks run on one host here, so the test can compare its clock; the gateway never does. */
 static gt_ns host_now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -88,8 +89,9 @@ static int by_value(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Regions send in turn.  The last sender closes as soon as its message has departed, 40 ms before it arrives: closing loses nothing that has left.
-   No exchange is early; the median bounds the lateness, since other programs on this host delay single ones. */
+/* Regions send in turn.  The last sender closes as soon as its message has departed, 40 ms before
+   it arrives: closing loses nothing that has left.  No exchange is early; the median bounds the
+   lateness, since other programs on this host delay single exchanges. */
 static void exchange_time(void **state) {
   (void)state;
   side s;
@@ -129,7 +131,8 @@ static void both_ways(double *departed_s, double *arrived_s, double *cpu_s) {
   gt_free(payload);
 }
 
-/* At 100 Mbit/s each direction has the whole rate, as if it were alone.  The best of three, since other programs on this host only ever add. */
+/* At 100 Mbit/s each direction has the whole rate, as if it were alone.  Best of three, since other
+   programs on this host can only slow it down. */
 static void throughput(void **state) {
   (void)state;
   double expected_s = 8.0 * (double)gt_wire_bytes(LARGE / 8) * 8.0 / 100e6, best_departed_s = 1e9, best_arrived_s = 1e9;
@@ -147,7 +150,8 @@ static void throughput(void **state) {
   assert_true(best_arrived_s < expected_s * 1.06 + 0.010);
 }
 
-/* Polled every 5 ms, twice as long as a message takes: the link still has its whole rate, and the messages arrive in real time. */
+/* Polled every 5 ms, twice the time of a message: the link still has its whole rate, and messages
+   arrive in real time. */
 static void late_polls_lose_nothing(void **state) {
   (void)state;
   enum { COUNT = 40 };
@@ -211,7 +215,7 @@ static void replace_before_and_after(void **state) {
   gt_free(payload);
 }
 
-/* A message that leaves late keeps the link busy after a restart, and the ledger goes on where it was. */
+/* A message that leaves late keeps the link busy after a restart, and the ledger continues. */
 static void save_and_load(void **state) {
   (void)state;
   side s;

@@ -21,7 +21,8 @@ typedef struct {
   bool control_first;
 } side;
 
-/* Every rank knows what every other sends: sizes and bytes are drawn by (from, to, number). */
+/* Every rank knows what every other rank sends: sizes and bytes are drawn from (from, to,
+   number). */
 static size_t size_of(size_t from, size_t to, int64_t number) {
   static const size_t special[] = {0, 1, 63, 64, GT_FRAME_PAYLOAD_MAX - 1, GT_FRAME_PAYLOAD_MAX, GT_FRAME_PAYLOAD_MAX + 1, PAYLOAD_MAX};
   if (number <= 8) return special[number - 1];
@@ -59,7 +60,7 @@ static void on_message(void *ctx, size_t peer, const gt_frame_header *head, cons
   gt_free(expected);
 }
 
-/* Cookies come back in the order in which messages were queued. */
+/* Cookies are reported in the order in which messages were queued. */
 static void on_departed(void *ctx, size_t peer, uint64_t cookie, gt_ns now) {
   (void)now;
   side *s = ctx;
@@ -124,7 +125,7 @@ static void messages_arrive_whole_and_in_order(void **state) {
       gt_gateway_send(s.g, p, &(gt_frame_header){.kind = GT_MSG_ACK, .value = i}, NULL, 0, 0, gt_now());
   }
   poll_until(&s, all_done);
-  assert_true(s.control_first); /* queued behind all data, arrived before the end of it */
+  assert_true(s.control_first); /* queued behind all data, but arrived before the end of it */
   for (size_t p = 0; p < (size_t)size; p++) {
     if (p == (size_t)rank) continue;
     check_ledger(&s, p);
@@ -138,7 +139,8 @@ static void messages_arrive_whole_and_in_order(void **state) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 
-/* One side sends more frames than the other has receives posted, and both close at once: nobody blocks, what arrives is dropped. */
+/* One side sends more frames than the other has receives posted, and both close at once: nobody
+   blocks, and late frames are dropped. */
 static void close_with_frames_under_way(void **state) {
   (void)state;
   side s = {.g = open_gateway(&s, PAYLOAD_MAX)};
@@ -157,7 +159,8 @@ static void close_with_frames_under_way(void **state) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 
-/* Room for a message is there when one comes, and goes with a model that comes once. */
+/* The buffer of a message is allocated when the message comes, and freed after a model, which comes
+   once. */
 static void rooms_are(const side *s, bool needed) {
   for (int p = 0; p < size; p++)
     if (p != rank && (s->g->receivers[p].message != NULL) != needed) fail_msg("room for %zu bytes from rank %d: %d", s->g->message_max, p, !needed);

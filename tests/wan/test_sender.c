@@ -43,7 +43,7 @@ static void control_comes_first(void **state) {
   close_sender(&s);
 }
 
-/* The choice is as of the moment at which the link was free, however late the poll. */
+/* The choice is that of the moment at which the link became free, however late the poll. */
 static void a_modelled_link_takes_what_was_there(void **state) {
   (void)state;
   gt_sender s = idle_sender();
@@ -79,7 +79,7 @@ static void data_leaves_slots_to_control(void **state) {
   close_sender(&s);
 }
 
-/* A modelled link wants to be polled when a frame leaves, and when it arrives. */
+/* A modelled link needs to be polled when a frame leaves, and when it arrives. */
 static void frames_are_due(void **state) {
   (void)state;
   gt_sender s = idle_sender();

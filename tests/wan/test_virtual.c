@@ -1,6 +1,7 @@
 /* ranks: 3; processors: 1 */
-/* The gateway under the virtual clock: three regions run a small random program of timers, each of which sends a message.  What arrives, and when, is what
-   the link model says to the nanosecond, however long the ranks really take. */
+/* The gateway under the virtual clock: three regions run a small random program of timers; each
+   timer sends a message.  What arrives and when agrees with the link model to the nanosecond,
+   however long the ranks really take. */
 #include "internal.h"
 
 #include <setjmp.h>
@@ -21,15 +22,17 @@
 static int rank;
 static uint8_t *pool; /* the same bytes on every rank: payloads are parts of it */
 
-/* One run, as every rank knows it. */
+/* One run; every rank knows all of it. */
 typedef struct {
   gt_link_spec links[REGIONS][REGIONS]; /* row: sender */
   double access_bps[REGIONS];
-  gt_ns end[REGIONS]; /* of the region's program; GT_NEVER: it has none and ends when it has heard the last of every other */
-  double gap_s;       /* mean time between timers */
+  /* Of the region's program; GT_NEVER: it has no program, and ends when it has received the last
+     message of every other */
+  gt_ns end[REGIONS];
+  double gap_s; /* mean time between timers */
   size_t size_max;
-  int large_every; /* every so many messages one of up to PAYLOAD_MAX; 0: none */
-  int hops;        /* a message is passed on so often */
+  int large_every; /* one message in so many has up to PAYLOAD_MAX bytes; 0: none */
+  int hops;        /* how often a message is passed on */
 } scenario;
 
 typedef struct {
@@ -53,9 +56,9 @@ typedef struct {
 
 /* ---- the program ------------------------------------------------------------------------------------------------------------------ */
 
-/* What a region's timer does, by its number: every rank can say it of every other. */
+/* What a region's timer does, by its number: every rank can compute it for every other. */
 typedef struct {
-  gt_ns gap; /* until it, from the one before */
+  gt_ns gap; /* since the timer before */
   size_t to, bytes;
 } turn;
 
@@ -117,7 +120,7 @@ static void agree(side *s, gt_ns next) {
     if (gt_now() > deadline) gt_panic(GT_ERR_LOST, "region %d waited %.0f s for an agreement at %.9f s", rank, LIMIT_S, gt_seconds(s->at));
     gt_backoff_sleep(&backoff, GT_BACKOFF_BUSY, GT_NEVER);
   }
-  assert_true(s->safe >= before); /* what was agreed holds */
+  assert_true(s->safe >= before); /* an agreed time stays agreed */
 }
 
 static bool over(const side *s) {
@@ -146,7 +149,7 @@ static void turn_of_events(side *s) {
   }
 }
 
-/* Everything leaves, then the others go on alone. */
+/* Everything queued leaves; then the others continue alone. */
 static void leave(side *s) {
   for (gt_ns due; (due = gt_gateway_next(s->g, NULL)) != GT_NEVER;) {
     if (due > s->at) s->at = due;
@@ -175,7 +178,8 @@ static side *run(const scenario *sc, uint64_t nap_seed, gt_ns nap_max) {
     s->timer = GT_NEVER;
   else
     set_timer(s, turn_of(sc, (size_t)rank, 0).gap);
-  MPI_Comm comm; /* of its own: a region that ended early is gone while the others' frames are under way */
+  /* Its own communicator: a region may have ended while frames of the others are under way. */
+  MPI_Comm comm;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   s->g = gt_gateway_create(comm, &spec, &events);
   gt_gateway_virtual(s->g, delays);
@@ -232,7 +236,8 @@ static int by_arrival(const void *a, const void *b) {
   return x < y ? -1 : 1; /* as sent */
 }
 
-/* The log by the link model alone: frames of all senders in the order of arrival, through this region's access. */
+/* The expected log, from the link model alone: frames of all senders in the order of arrival,
+   through this region's access. */
 static void check_by_the_model(const side *s) {
   frames fs = {.capacity = 4 * (size_t)LOG_MAX};
   fs.at = GT_NEW_ARRAY(frame, fs.capacity);
@@ -262,7 +267,7 @@ static void check_order(const side *s) {
   }
 }
 
-/* Two runs of which one dawdles, every rank at other moments; the log of the first. */
+/* Two runs; in one the ranks are slow, each at other moments.  Returns the log of the first. */
 static side *run_twice(const scenario *sc) {
   side *quick = run(sc, 1, 0), *slow = run(sc, 2, 3 * GT_SECOND / 1000);
   assert_int_equal(quick->nlog, slow->nlog);
@@ -277,7 +282,7 @@ static void done(side *s) {
   assert_int_equal(gt_alloc_alive(), 1); /* the pool */
 }
 
-/* 1 ms, 30 ms and 300 ms, other rates there than back, jitter. */
+/* 1 ms, 30 ms and 300 ms, different rates in the two directions, jitter. */
 static scenario uneven(double end_s) {
   static const double latency_s[REGIONS][REGIONS] = {{0, 0.001, 0.3}, {0.001, 0, 0.03}, {0.3, 0.02, 0}};
   static const double bandwidth_bps[REGIONS][REGIONS] = {{0, 100e6, 50e6}, {20e6, 0, 100e6}, {30e6, 0, 0}};
@@ -306,7 +311,8 @@ static void arrivals_are_those_of_the_link_model(void **state) {
   done(s);
 }
 
-/* What is passed on at once may be the next event anywhere: chains over a third region are faster than the direct link. */
+/* A message that is passed on at once may be the next event anywhere: chains over a third region
+   are faster than the direct link. */
 static void messages_that_cause_messages(void **state) {
   (void)state;
   scenario sc = uneven(2);
@@ -316,7 +322,8 @@ static void messages_that_cause_messages(void **state) {
   done(s);
 }
 
-/* Fast one way round, slow the other: what a region sends comes back to it over both others sooner than by any of the direct links. */
+/* Fast in one direction round the three regions, slow in the other: what a region sends comes back
+   to it over both others sooner than over any direct link. */
 static void a_chain_over_all_regions(void **state) {
   (void)state;
   scenario sc = uneven(1.5);
@@ -341,7 +348,7 @@ static void a_region_without_events(void **state) {
   }
 }
 
-/* The others' messages to it are dropped, and they go on. */
+/* Messages to it are dropped, and the others continue. */
 static void a_region_that_ends_early(void **state) {
   (void)state;
   scenario sc = uneven(3);
@@ -352,7 +359,7 @@ static void a_region_that_ends_early(void **state) {
   done(s);
 }
 
-/* All regions but one have no events: it alone moves the time, in one step a message. */
+/* All regions but one have no events: that one alone advances the time, one step per message. */
 static void one_region_alone(void **state) {
   (void)state;
   scenario sc = uneven(3);
@@ -374,7 +381,7 @@ static void two_senders_share_an_access(void **state) {
   side *s = run(&sc, 1, 0), *slow = run(&sc, 3, GT_SECOND / 200);
   assert_int_equal(s->nlog, slow->nlog);
   assert_memory_equal(s->log, slow->log, s->nlog * sizeof(entry));
-  /* Its own access upwards delays what it sends, so only what it receives is by the model alone. */
+  /* Its own access delays what it sends, so only what it receives follows from the model alone. */
   if (rank == 0) check_by_the_model(s);
   double bytes = 0;
   for (size_t i = 0; i < s->nlog; i++) {
@@ -388,7 +395,8 @@ static void two_senders_share_an_access(void **state) {
   done(s);
 }
 
-/* Many small messages over a long link: more are under way than the window holds.  The link does not wait for slots. */
+/* Many small messages over a long link: more are under way than the window holds.  The link does
+   not wait for slots. */
 static void more_messages_than_slots(void **state) {
   (void)state;
   scenario sc = uneven(1);
