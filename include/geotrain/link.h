@@ -134,7 +134,7 @@ gt_status gt_links_delays(const gt_links *links, const gt_job *job, gt_ns *delay
 #define GT_FRAME_HEADER_BYTES 64
 #define GT_FRAME_HEADER_MAX   128
 #define GT_FRAME_PAYLOAD_MAX  ((size_t)1 << 20)
-#define GT_PROTOCOL_VERSION   3
+#define GT_PROTOCOL_VERSION   4
 #define GT_HELLO_BYTES        ((size_t)1456) /* payload of a HELLO, which opens every link */
 
 typedef enum {
