@@ -1,7 +1,7 @@
 /* Measures the cost of denormal numbers, and shows that a run has none: an optimizer's step on
    parameters whose gradient is now 0, such as rows of ids that do not occur again, or a layer with
-   dead ReLUs.  Their momentum shrinks by a factor at each step, and if the CPU keeps denormal numbers,
-   it stays denormal for ever.  Both modes run in one process and take turns. */
+   dead ReLUs.  Their momentum shrinks by a factor at each step, and if the CPU keeps denormal
+   numbers, it stays denormal for ever.  Both modes run in one process and take turns. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,8 @@
 
 #include "geotrain/nn.h"
 
-enum { N = 61706, STEPS = 2000, EARLY = 200, TURNS = 3 }; /* LeNet-5's; momentum 0.9 takes 800 steps to the least normal number */
+/* LeNet-5's; momentum 0.9 takes 800 steps to the least normal number */
+enum { N = 61706, STEPS = 2000, EARLY = 200, TURNS = 3 };
 
 static float params[N], grads[N];
 
@@ -38,7 +39,8 @@ static double median(double *steps, size_t n) {
   return steps[n / 2];
 }
 
-/* Number of denormal values in the optimizer's first state, by their bits: a comparison would see 0. */
+/* Number of denormal values in the optimizer's first state, by their bits: a comparison would see
+   0. */
 static size_t denormals(gt_optim *optim) {
   gt_state state = {0};
   size_t found = 0;
@@ -60,7 +62,12 @@ typedef struct {
 
 static result measure(gt_optimizer kind, bool flushed) {
   static double took[STEPS];
-  const gt_optim_spec spec = {.kind = kind, .schedule = {.lr = 1e-3}, .momentum = 0.9, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
+  const gt_optim_spec spec = {.kind = kind,
+                              .schedule = {.lr = 1e-3},
+                              .momentum = 0.9,
+                              .beta1 = 0.9,
+                              .beta2 = 0.999,
+                              .epsilon = 1e-8};
   gt_optim *optim;
   if (gt_optim_create(&optim, &spec, N, true) != GT_OK) exit(1);
   flush(flushed);
@@ -83,8 +90,10 @@ static void least(result *a, result b) {
 }
 
 static void show(const char *name, const char *how, const result *r) {
-  printf("%-5s %-8s first %d steps %8.2f us  last %d steps %8.2f us  ratio %6.2f  denormal numbers left %zu\n", name, how, EARLY, 1e6 * r->early_s,
-         EARLY, 1e6 * r->late_s, r->late_s / r->early_s, r->denormals);
+  printf("%-5s %-8s first %d steps %8.2f us  last %d steps %8.2f us  ratio %6.2f  denormal numbers "
+         "left %zu\n",
+         name, how, EARLY, 1e6 * r->early_s, EARLY, 1e6 * r->late_s, r->late_s / r->early_s,
+         r->denormals);
 }
 
 int main(void) {
@@ -93,8 +102,9 @@ int main(void) {
   fputs("denormals: on x86-64 only can both ways be taken here\n", stderr);
   return 2;
 #endif
-  printf("steps of %d parameters without a gradient, instruction set %s; kept: as a process begins, flushed: as geotrain computes\n", (int)N,
-         gt_isa_name(gt_isa_used()));
+  printf("steps of %d parameters without a gradient, instruction set %s; kept: as a process "
+         "begins, flushed: as geotrain computes\n",
+         (int)N, gt_isa_name(gt_isa_used()));
   for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
     result kept = {INFINITY, INFINITY, 0}, flushed = kept;
     for (int turn = 0; turn < TURNS; turn++) {
@@ -103,7 +113,8 @@ int main(void) {
     }
     show(gt_optimizer_names[kinds[k]], "kept", &kept);
     show(gt_optimizer_names[kinds[k]], "flushed", &flushed);
-    printf("%-5s kept / flushed, last steps: %.1f\n", gt_optimizer_names[kinds[k]], kept.late_s / flushed.late_s);
+    printf("%-5s kept / flushed, last steps: %.1f\n", gt_optimizer_names[kinds[k]],
+           kept.late_s / flushed.late_s);
   }
   return 0;
 }

@@ -12,7 +12,8 @@
 #include "measured.h"
 
 static const char usage[] =
-    "usage: evaluate --model M --data FILE.h5 [--batch N] [--seconds S] [--kernels auto|dnn|blas|ref] [--precision f32|bf16]\n"
+    "usage: evaluate --model M --data FILE.h5 [--batch N] [--seconds S] [--kernels "
+    "auto|dnn|blas|ref] [--precision f32|bf16]\n"
     "  Prints samples/s, over S seconds after a first pass over some chunks.\n";
 
 typedef struct {
@@ -23,8 +24,10 @@ typedef struct {
 } options;
 
 static int parse(int argc, char **argv, options *o) {
-  static const struct option known[] = {{"model", 1, NULL, 'm'},   {"data", 1, NULL, 'd'},      {"batch", 1, NULL, 'b'}, {"seconds", 1, NULL, 's'},
-                                        {"kernels", 1, NULL, 'k'}, {"precision", 1, NULL, 'p'}, {NULL, 0, NULL, 0}};
+  static const struct option known[] = {{"model", 1, NULL, 'm'},   {"data", 1, NULL, 'd'},
+                                        {"batch", 1, NULL, 'b'},   {"seconds", 1, NULL, 's'},
+                                        {"kernels", 1, NULL, 'k'}, {"precision", 1, NULL, 'p'},
+                                        {NULL, 0, NULL, 0}};
   *o = (options){.kernels = "auto", .batch = 64, .seconds = 5};
   for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) switch (c) {
     case 'm':
@@ -65,11 +68,12 @@ static gt_status open_evaluator(evaluator *e, const options *o) {
   *e = (evaluator){0};
   GT_TRY(gt_dataset_open(&e->dataset, o->data));
   const gt_dataset_info *about = gt_dataset_describe(e->dataset);
-  const gt_graph_spec spec = {.model = o->model,
-                              .shape = {about->h, about->w, about->c, about->classes, about->features},
-                              .batch_max = o->batch,
-                              .kernels = gt_kernels_find(o->kernels),
-                              .precision = o->precision};
+  const gt_graph_spec spec = {
+      .model = o->model,
+      .shape = {about->h, about->w, about->c, about->classes, about->features},
+      .batch_max = o->batch,
+      .kernels = gt_kernels_find(o->kernels),
+      .precision = o->precision};
   if (!spec.kernels) return GT_FAIL(GT_ERR_JOB, "this build has no kernels \"%s\"", o->kernels);
   GT_TRY(gt_loader_create(&e->test, e->dataset, GT_SPLIT_TEST, NULL, 0));
   GT_TRY(measured_graph(&e->graph, &e->choices, &spec));
@@ -96,7 +100,8 @@ static size_t score_chunk(evaluator *e, size_t batch, size_t first) {
 static double rate(evaluator *e, const options *o) {
   const size_t n = gt_loader_samples(e->test);
   size_t at = 0, samples = 0;
-  for (size_t chunk = 0; chunk < 2 && chunk * e->chunk < n; chunk++) score_chunk(e, o->batch, chunk * e->chunk);
+  for (size_t chunk = 0; chunk < 2 && chunk * e->chunk < n; chunk++)
+    score_chunk(e, o->batch, chunk * e->chunk);
   const gt_ns start = gt_now();
   while (gt_seconds(gt_now() - start) < o->seconds) {
     size_t count = score_chunk(e, o->batch, at);

@@ -9,10 +9,11 @@
 #include "layers.h"
 #include "peak.h"
 
-static const char usage[] = "usage: kernels [--precision f32|bf16] [--turns N] [--only NAME]\n"
-                            "  Prints milliseconds of each way, and its share of the f32 multiply-add peak; then the\n"
-                            "  chosen way and that of the rule, each with `!` if it is 5 % slower than the best; and for\n"
-                            "  each model the seconds that choosing took.\n";
+static const char usage[] =
+    "usage: kernels [--precision f32|bf16] [--turns N] [--only NAME]\n"
+    "  Prints milliseconds of each way, and its share of the f32 multiply-add peak; then the\n"
+    "  chosen way and that of the rule, each with `!` if it is 5 % slower than the best; and for\n"
+    "  each model the seconds that choosing took.\n";
 
 enum { TURNS_MAX = 99 };
 
@@ -41,7 +42,11 @@ static void *random_values(size_t n, gt_precision precision) {
 
 /* The same as in the model's graph. */
 static gt_layer_spec spec_of(const layer *l, gt_precision precision) {
-  gt_layer_spec spec = {.linear = l->s.H == 0, .conv = {.shape = l->s, .bias = l->bias, .needs_input_gradient = !l->first, .precision = precision}};
+  gt_layer_spec spec = {.linear = l->s.H == 0,
+                        .conv = {.shape = l->s,
+                                 .bias = l->bias,
+                                 .needs_input_gradient = !l->first,
+                                 .precision = precision}};
   gt_conv_shape *s = &spec.conv.shape;
   if (spec.linear) s->H = s->W = s->R = s->stride = 1;
   s->S = s->R;
@@ -79,10 +84,13 @@ static bench open_bench(const layer *l, gt_precision precision) {
   bench b = {.l = l, .spec = spec_of(l, precision)};
   const gt_conv_spec *c = &b.spec.conv;
   const gt_conv_shape *s = &c->shape;
-  const size_t nx = l->batch * s->H * s->W * s->C, ny = l->batch * s->P * s->Q * s->K, nw = s->R * s->S * s->C * s->K;
-  b.x = random_values(nx, c->in), b.dx = random_values(nx, c->in), b.y = random_values(ny, c->out), b.dy = random_values(ny, c->out);
+  const size_t nx = l->batch * s->H * s->W * s->C, ny = l->batch * s->P * s->Q * s->K,
+               nw = s->R * s->S * s->C * s->K;
+  b.x = random_values(nx, c->in), b.dx = random_values(nx, c->in), b.y = random_values(ny, c->out),
+  b.dy = random_values(ny, c->out);
   b.w = random_values(nw, GT_F32), b.dw = random_values(nw, GT_F32);
-  b.b = l->bias ? random_values(s->K, GT_F32) : NULL, b.db = l->bias ? random_values(s->K, GT_F32) : NULL;
+  b.b = l->bias ? random_values(s->K, GT_F32) : NULL,
+  b.db = l->bias ? random_values(s->K, GT_F32) : NULL;
   open_ways(&b);
   return b;
 }
@@ -98,7 +106,8 @@ static void run(bench *b, int way, gt_pass_id pass) {
   const size_t N = b->l->batch;
   if (pass == GT_PASS_FORWARD) gt_layer_forward(b->ways[way], b->y, b->x, b->w, b->b, N, b->work);
   if (pass == GT_PASS_INPUT) gt_layer_backward_input(b->ways[way], b->dx, b->dy, b->w, N, b->work);
-  if (pass == GT_PASS_WEIGHT) gt_layer_backward_weight(b->ways[way], b->dw, b->db, b->dy, b->x, N, b->work);
+  if (pass == GT_PASS_WEIGHT)
+    gt_layer_backward_weight(b->ways[way], b->dw, b->db, b->dy, b->x, N, b->work);
 }
 
 /* ---- times ---- */
@@ -108,8 +117,8 @@ static int by_value(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Medians in ms, 0: the pass has no such way.  A turn of a way takes at least a millisecond, and the
-   order varies. */
+/* Medians in ms, 0: the pass has no such way.  A turn of a way takes at least a millisecond, and
+   the order varies. */
 static void measure(bench *b, gt_pass_id pass, size_t turns, double *ms) {
   static double times[GT_WAYS][TURNS_MAX];
   for (size_t turn = 0; turn < turns; turn++)
@@ -146,7 +155,8 @@ static void report(bench *b, gt_pass_id pass, size_t turns, gt_way chosen) {
     else
       printf("  %9s %6s", "-", "");
   }
-  printf("  %-10s %s  %-10s %s\n", gt_way_name(chosen), ms[chosen] > 1.05 * best ? "!" : " ", gt_way_name(rule), ms[rule] > 1.05 * best ? "!" : " ");
+  printf("  %-10s %s  %-10s %s\n", gt_way_name(chosen), ms[chosen] > 1.05 * best ? "!" : " ",
+         gt_way_name(rule), ms[rule] > 1.05 * best ? "!" : " ");
   fflush(stdout);
 }
 
@@ -161,10 +171,12 @@ static size_t model_end(size_t first) {
 }
 
 static bool wanted(const layer *l, gt_precision precision, const char *only) {
-  return strstr(l->name, only) && (precision == GT_F32 || l->s.H == 0 || !l->bias); /* a convolution with a bias is float32 */
+  /* a convolution with a bias is float32 */
+  return strstr(l->name, only) && (precision == GT_F32 || l->s.H == 0 || !l->bias);
 }
 
-static void model(size_t first, size_t end, gt_precision precision, size_t turns, const char *only) {
+static void model(size_t first, size_t end, gt_precision precision, size_t turns,
+                  const char *only) {
   gt_choices choices = {0};
   for (size_t i = first; i < end; i++)
     if (wanted(&layers[i], precision, only)) {
@@ -177,15 +189,21 @@ static void model(size_t first, size_t end, gt_precision precision, size_t turns
     bench b = open_bench(&layers[i], precision);
     const gt_choice *choice = gt_choices_find(&choices, &b.spec, b.l->batch);
     for (int pass = 0; pass < GT_PASSES; pass++)
-      if (pass != GT_PASS_INPUT || !b.l->first) report(&b, (gt_pass_id)pass, turns, choice->ways[pass]);
+      if (pass != GT_PASS_INPUT || !b.l->first)
+        report(&b, (gt_pass_id)pass, turns, choice->ways[pass]);
     close_bench(&b);
   }
-  if (choices.n > 0) printf("%.*s: choosing took %.2f s\n", (int)strcspn(layers[first].name, " "), layers[first].name, choices.seconds);
+  if (choices.n > 0)
+    printf("%.*s: choosing took %.2f s\n", (int)strcspn(layers[first].name, " "),
+           layers[first].name, choices.seconds);
   gt_choices_close(&choices);
 }
 
 int main(int argc, char **argv) {
-  static const struct option known[] = {{"precision", 1, NULL, 'p'}, {"turns", 1, NULL, 't'}, {"only", 1, NULL, 'o'}, {NULL, 0, NULL, 0}};
+  static const struct option known[] = {{"precision", 1, NULL, 'p'},
+                                        {"turns", 1, NULL, 't'},
+                                        {"only", 1, NULL, 'o'},
+                                        {NULL, 0, NULL, 0}};
   gt_precision precision = GT_F32;
   const char *only = "", *why;
   size_t turns = 7;
@@ -196,13 +214,16 @@ int main(int argc, char **argv) {
     if (c == '?') return fputs(usage, stderr), 2;
   }
   if (turns < 1 || turns > TURNS_MAX || optind != argc) return fputs(usage, stderr), 2;
-  if (precision == GT_BF16 && !gt_kernels_bf16(&why)) return fprintf(stderr, "kernels: %s\n", why), 2;
+  if (precision == GT_BF16 && !gt_kernels_bf16(&why))
+    return fprintf(stderr, "kernels: %s\n", why), 2;
   automatic = gt_kernels_find("auto");
   char machine[256];
   gt_machine_key(machine, sizeof machine);
-  printf("%s; peak %.1f GFLOP/s of f32 multiply-adds; %s\n", precision == GT_BF16 ? "bf16" : "f32", peak_gflops(), machine);
+  printf("%s; peak %.1f GFLOP/s of f32 multiply-adds; %s\n", precision == GT_BF16 ? "bf16" : "f32",
+         peak_gflops(), machine);
   printf("%-29s %-7s %7s", "layer", "pass", "GFLOP");
-  for (int way = GT_WAY_RULE + 1; way < GT_WAYS; way++) printf("  %9s %6s", gt_way_name((gt_way)way), "");
+  for (int way = GT_WAY_RULE + 1; way < GT_WAYS; way++)
+    printf("  %9s %6s", gt_way_name((gt_way)way), "");
   printf("  %-12s  %s\n", "chosen", "rule");
   for (size_t first = 0, end; first < sizeof layers / sizeof *layers; first = end) {
     end = model_end(first);

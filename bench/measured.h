@@ -1,4 +1,5 @@
-/* Builds a model's graph as training does: with kernels auto, it first measures the ways of the products. */
+/* Builds a model's graph as training does: with kernels auto, it first measures the ways of the
+   products. */
 #ifndef GEOTRAIN_BENCH_MEASURED_H
 #define GEOTRAIN_BENCH_MEASURED_H
 
@@ -6,8 +7,10 @@
 
 #include "geotrain/nn.h"
 
-/* spec->batch_max samples at a time.  The caller closes both; choices stay empty with other kernels. */
-static inline gt_status measured_graph(gt_graph **out, gt_choices *choices, const gt_graph_spec *spec) {
+/* spec->batch_max samples at a time.  The caller closes both; choices stay empty with other
+   kernels. */
+static inline gt_status measured_graph(gt_graph **out, gt_choices *choices,
+                                       const gt_graph_spec *spec) {
   gt_graph_spec wanted = *spec, bare = *spec;
   wanted.batch = bare.batch = spec->batch_max;
   bare.batch_max = 0;

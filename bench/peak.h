@@ -1,4 +1,5 @@
-/* The peak of float32 multiply-adds of one core: independent chains in registers, as many as hide the latency. */
+/* The peak of float32 multiply-adds of one core: independent chains in registers, as many as hide
+   the latency. */
 #ifndef GEOTRAIN_BENCH_PEAK_H
 #define GEOTRAIN_BENCH_PEAK_H
 

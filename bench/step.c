@@ -1,6 +1,6 @@
 /* Measures the time of a training step (forward, backward, SGD with momentum) of a model on this
-   machine, and the peak of multiply-adds in the same run.  Usage: see `usage`; step.py does the same
-   with PyTorch. */
+   machine, and the peak of multiply-adds in the same run.  Usage: see `usage`; step.py does the
+   same with PyTorch. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,10 +11,12 @@
 #include "measured.h"
 #include "peak.h"
 
-static const char usage[] = "usage: step [--model M] [--batch N] [--rounds N] [--kernels auto|dnn|blas|ref] [--precision f32|bf16]\n"
-                            "            [--choices measure|rule] [--brief]\n"
-                            "  Prints one line: median ms, least ms.  Without --brief also samples/s, GFLOP/s, share of\n"
-                            "  the peak, and memory.  Threads: OMP_NUM_THREADS and OPENBLAS_NUM_THREADS (default: 1).\n";
+static const char usage[] =
+    "usage: step [--model M] [--batch N] [--rounds N] [--kernels auto|dnn|blas|ref] [--precision "
+    "f32|bf16]\n"
+    "            [--choices measure|rule] [--brief]\n"
+    "  Prints one line: median ms, least ms.  Without --brief also samples/s, GFLOP/s, share of\n"
+    "  the peak, and memory.  Threads: OMP_NUM_THREADS and OPENBLAS_NUM_THREADS (default: 1).\n";
 
 typedef struct {
   const char *model, *kernels;
@@ -47,8 +49,10 @@ static void fill(void *x, int32_t *labels, size_t n, const gt_sample_shape *shap
 }
 
 static int parse(int argc, char **argv, options *o) {
-  static const struct option known[] = {{"model", 1, NULL, 'm'},     {"batch", 1, NULL, 'b'},   {"rounds", 1, NULL, 'r'}, {"kernels", 1, NULL, 'k'},
-                                        {"precision", 1, NULL, 'p'}, {"choices", 1, NULL, 'c'}, {"brief", 0, NULL, 's'},  {NULL, 0, NULL, 0}};
+  static const struct option known[] = {{"model", 1, NULL, 'm'},     {"batch", 1, NULL, 'b'},
+                                        {"rounds", 1, NULL, 'r'},    {"kernels", 1, NULL, 'k'},
+                                        {"precision", 1, NULL, 'p'}, {"choices", 1, NULL, 'c'},
+                                        {"brief", 0, NULL, 's'},     {NULL, 0, NULL, 0}};
   *o = (options){.model = "lenet5", .kernels = "auto", .batch = 64, .rounds = 50, .measured = true};
   for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) switch (c) {
     case 'm':
@@ -79,7 +83,8 @@ static int parse(int argc, char **argv, options *o) {
 }
 
 /* Step times in ms, sorted; the first tenth and at least 2 are a warm-up. */
-static void measure(const options *o, gt_graph *graph, gt_optim *optim, const gt_sample_shape *shape, double *times_ms) {
+static void measure(const options *o, gt_graph *graph, gt_optim *optim,
+                    const gt_sample_shape *shape, double *times_ms) {
   const gt_arrays *arrays = gt_graph_arrays(graph);
   float *x = GT_NEW_ARRAY(float, o->batch * shape->h * shape->w * shape->c);
   int32_t *labels = GT_NEW_ARRAY(int32_t, o->batch);
@@ -97,23 +102,32 @@ static void measure(const options *o, gt_graph *graph, gt_optim *optim, const gt
   gt_free(x);
 }
 
-static void report(const options *o, const gt_graph *graph, const gt_choices *choices, const double *times_ms) {
+static void report(const options *o, const gt_graph *graph, const gt_choices *choices,
+                   const double *times_ms) {
   struct rusage use;
-  const double median = times_ms[o->rounds / 2], flops = (double)gt_graph_flops(graph) * (double)o->batch * 1e-9, rate = flops / median * 1e3;
+  const double median = times_ms[o->rounds / 2],
+               flops = (double)gt_graph_flops(graph) * (double)o->batch * 1e-9,
+               rate = flops / median * 1e3;
   getrusage(RUSAGE_SELF, &use);
-  printf("%s, batch %zu, %s, %s: %s\n", o->model, o->batch, o->precision == GT_BF16 ? "bf16" : "f32", gt_isa_name(gt_isa_used()),
+  printf("%s, batch %zu, %s, %s: %s\n", o->model, o->batch,
+         o->precision == GT_BF16 ? "bf16" : "f32", gt_isa_name(gt_isa_used()),
          gt_graph_kernels(graph));
   printf("  step      %.3f ms (median of %zu; least %.3f)\n", median, o->rounds, times_ms[0]);
   printf("  samples   %.0f /s\n", (double)o->batch / median * 1e3);
   printf("  rate      %.1f GFLOP/s (%.3f GFLOP a step)\n", rate, flops);
-  printf("  peak      %.1f GFLOP/s f32 multiply-adds: %.0f %% of it\n", peak_gflops(), 100 * rate / peak_gflops());
-  printf("  memory    %.0f MB resident at most; %.0f MB activations and scratch\n", (double)use.ru_maxrss / 1e3, (double)gt_graph_bytes(graph) / 1e6);
-  if (choices->n) printf("  choices   %zu layers measured in %.2f s\n", choices->n, choices->seconds);
-  printf("  OpenBLAS  core %s; oneDNN %s\n", gt_kernels_blas_core(), gt_kernels_dnn_version() ? gt_kernels_dnn_version() : "none");
+  printf("  peak      %.1f GFLOP/s f32 multiply-adds: %.0f %% of it\n", peak_gflops(),
+         100 * rate / peak_gflops());
+  printf("  memory    %.0f MB resident at most; %.0f MB activations and scratch\n",
+         (double)use.ru_maxrss / 1e3, (double)gt_graph_bytes(graph) / 1e6);
+  if (choices->n)
+    printf("  choices   %zu layers measured in %.2f s\n", choices->n, choices->seconds);
+  printf("  OpenBLAS  core %s; oneDNN %s\n", gt_kernels_blas_core(),
+         gt_kernels_dnn_version() ? gt_kernels_dnn_version() : "none");
 }
 
 int main(int argc, char **argv) {
-  const gt_optim_spec sgd = {.kind = GT_OPTIMIZER_SGD, .schedule = {.kind = GT_LR_CONSTANT, .lr = 0.001}, .momentum = 0.9};
+  const gt_optim_spec sgd = {
+      .kind = GT_OPTIMIZER_SGD, .schedule = {.kind = GT_LR_CONSTANT, .lr = 0.001}, .momentum = 0.9};
   options o;
   gt_graph *graph;
   gt_optim *optim;
@@ -123,10 +137,16 @@ int main(int argc, char **argv) {
   }
   const gt_sample_shape shape = shape_of(o.model);
   gt_choices choices = {0};
-  const gt_graph_spec spec = {
-      .model = o.model, .shape = shape, .batch_max = o.batch, .batch = o.batch, .kernels = gt_kernels_find(o.kernels), .precision = o.precision};
-  if (!spec.kernels || (o.measured ? measured_graph(&graph, &choices, &spec) : gt_graph_create(&graph, &spec)) != GT_OK) {
-    fprintf(stderr, "step: %s\n", spec.kernels ? gt_error_text() : "this build has no such kernels");
+  const gt_graph_spec spec = {.model = o.model,
+                              .shape = shape,
+                              .batch_max = o.batch,
+                              .batch = o.batch,
+                              .kernels = gt_kernels_find(o.kernels),
+                              .precision = o.precision};
+  if (!spec.kernels || (o.measured ? measured_graph(&graph, &choices, &spec)
+                                   : gt_graph_create(&graph, &spec)) != GT_OK) {
+    fprintf(stderr, "step: %s\n",
+            spec.kernels ? gt_error_text() : "this build has no such kernels");
     return 2;
   }
   if (gt_optim_create(&optim, &sgd, gt_graph_arrays(graph)->params.n, true) != GT_OK) return 1;

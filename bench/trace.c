@@ -1,7 +1,7 @@
-/* Measures how closely the gateway follows a bandwidth trace, under the virtual clock and in real time:
-   a sender keeps the link busy with small messages, and a receiver counts the bytes delivered in each
-   second of the trace.  2 ranks.  Prints CSV: second, bytes that the trace lets pass, bytes delivered in
-   virtual and in real time. */
+/* Measures how closely the gateway follows a bandwidth trace, under the virtual clock and in real
+   time: a sender keeps the link busy with small messages, and a receiver counts the bytes delivered
+   in each second of the trace.  2 ranks.  Prints CSV: second, bytes that the trace lets pass, bytes
+   delivered in virtual and in real time. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,8 @@ typedef struct {
   const float *payload;
 } side;
 
-static void on_message(void *ctx, size_t peer, const gt_frame_header *head, const void *payload, gt_ns now) {
+static void on_message(void *ctx, size_t peer, const gt_frame_header *head, const void *payload,
+                       gt_ns now) {
   side *s = ctx;
   double at = gt_seconds(now - s->begin) - LATENCY;
   (void)peer, (void)payload;
@@ -53,7 +54,8 @@ static void run_virtual(side *s) {
   s->begin = 0;
   while (at < end) {
     top_up(s, at);
-    gt_ns frame = gt_gateway_arrival(s->g), link = gt_gateway_next(s->g, NULL), next = frame < link ? frame : link;
+    gt_ns frame = gt_gateway_arrival(s->g), link = gt_gateway_next(s->g, NULL),
+          next = frame < link ? frame : link;
     if (next > end) next = end;
     if (next < at) next = at;
     if (next >= safe) {
@@ -87,9 +89,15 @@ static void run_real(side *s) {
 }
 
 static void deliver(side *s, const gt_link_trace *trace, bool virtual_clock) {
-  gt_link_spec links[2] = {{.latency_s = LATENCY, .back_s = LATENCY, .trace = trace}, {.latency_s = LATENCY, .back_s = LATENCY, .trace = trace}};
-  gt_gateway_spec spec = {
-      .nregions = 2, .self = s->self, .links = links, .emulate = true, .virtual_clock = virtual_clock, .seed = 1, .payload_max = MESSAGE};
+  gt_link_spec links[2] = {{.latency_s = LATENCY, .back_s = LATENCY, .trace = trace},
+                           {.latency_s = LATENCY, .back_s = LATENCY, .trace = trace}};
+  gt_gateway_spec spec = {.nregions = 2,
+                          .self = s->self,
+                          .links = links,
+                          .emulate = true,
+                          .virtual_clock = virtual_clock,
+                          .seed = 1,
+                          .payload_max = MESSAGE};
   gt_gateway_events events = {s, on_message, on_departed};
   s->queued = 0;
   s->sent = 0;
@@ -103,17 +111,22 @@ static void deliver(side *s, const gt_link_trace *trace, bool virtual_clock) {
   gt_gateway_close(s->g, 60);
 }
 
-/* The largest and the mean difference between a second's bytes and the trace's, relative to the trace's mean per second. */
-static void deviation(const char *name, const side *s, const gt_link_trace *trace, const double *bytes) {
-  double mean = gt_link_trace_bits(trace, s->seconds) / 8 / s->seconds, largest = 0, sum = 0, all = 0;
+/* The largest and the mean difference between a second's bytes and the trace's, relative to the
+   trace's mean per second. */
+static void deviation(const char *name, const side *s, const gt_link_trace *trace,
+                      const double *bytes) {
+  double mean = gt_link_trace_bits(trace, s->seconds) / 8 / s->seconds, largest = 0, sum = 0,
+         all = 0;
   for (int i = 0; i < s->seconds; i++) {
-    double owed = (gt_link_trace_bits(trace, i + 1) - gt_link_trace_bits(trace, i)) / 8, off = fabs(bytes[i] - owed) / mean;
+    double owed = (gt_link_trace_bits(trace, i + 1) - gt_link_trace_bits(trace, i)) / 8,
+           off = fabs(bytes[i] - owed) / mean;
     if (off > largest) largest = off;
     sum += off;
     all += bytes[i];
   }
-  printf("# %s: largest deviation of a second %.2f %%, mean %.2f %%, in all %.3f %% of the trace (of its mean, %.0f bytes a second)\n", name,
-         100 * largest, 100 * sum / s->seconds, 100 * all / (mean * s->seconds), mean);
+  printf("# %s: largest deviation of a second %.2f %%, mean %.2f %%, in all %.3f %% of the trace "
+         "(of its mean, %.0f bytes a second)\n",
+         name, 100 * largest, 100 * sum / s->seconds, 100 * all / (mean * s->seconds), mean);
 }
 
 int main(int argc, char **argv) {
@@ -137,7 +150,9 @@ int main(int argc, char **argv) {
   if (rank == 1) {
     printf("second,trace,virtual,emulated\n");
     for (int i = 0; i < s.seconds; i++)
-      printf("%d,%.0f,%.0f,%.0f\n", i, (gt_link_trace_bits(trace, i + 1) - gt_link_trace_bits(trace, i)) / 8, virtual_bytes[i], s.bytes[i]);
+      printf("%d,%.0f,%.0f,%.0f\n", i,
+             (gt_link_trace_bits(trace, i + 1) - gt_link_trace_bits(trace, i)) / 8,
+             virtual_bytes[i], s.bytes[i]);
     deviation("virtual", &s, trace, virtual_bytes);
     deviation("emulated", &s, trace, s.bytes);
   }

@@ -1,6 +1,6 @@
-/* MPI transfers between the first rank and the last, for netem/tcp.  Prints one line per case, "CASE BYTES
-   SECONDS".  SECONDS is the time from the start of sending until the last byte has arrived: the measured
-   time minus half of the least round trip, for the way back of the answer. */
+/* MPI transfers between the first rank and the last, for netem/tcp.  Prints one line per case,
+   "CASE BYTES SECONDS".  SECONDS is the time from the start of sending until the last byte has
+   arrived: the measured time minus half of the least round trip, for the way back of the answer. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,8 @@ typedef struct {
   double half_round_trip_s;
 } transfer;
 
-/* Sends `bytes` to the other side and receives one byte; returns the seconds at the sender.  Collective over both. */
+/* Sends `bytes` to the other side and receives one byte; returns the seconds at the sender.
+   Collective over both. */
 static double send_and_answer(const transfer *t, int bytes) {
   char answer = 0;
   double start = MPI_Wtime();

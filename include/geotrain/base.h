@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* ---- status -------------------------------------------------------------------------------------------------- */
+/* ---- status ---------------------------------------------------------------------------------- */
 
 /* Status codes; each is also the program's exit code.  In gt_agree the largest one wins. */
 typedef enum {
@@ -26,7 +26,8 @@ typedef enum {
 
 /* Stores the error text of the calling thread (printf style) and returns `code`.  Usually called
    through GT_FAIL. */
-gt_status gt_fail(gt_status code, const char *file, int line, const char *format, ...) __attribute__((format(printf, 4, 5)));
+gt_status gt_fail(gt_status code, const char *file, int line, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 /* Returns `code` without passing it through gt_fail, so that compilers and analysers see that the
    status is not GT_OK. */
 static inline gt_status gt_failed_as(gt_status kept, gt_status code) {
@@ -34,7 +35,8 @@ static inline gt_status gt_failed_as(gt_status kept, gt_status code) {
   return code;
 }
 #define GT_FAIL(code, ...) gt_failed_as(gt_fail((code), __FILE__, __LINE__, __VA_ARGS__), (code))
-/* The last error's text: one sentence, no newline; never NULL; valid until the thread's next gt_fail. */
+/* The last error's text: one sentence, no newline; never NULL; valid until the thread's next
+   gt_fail. */
 const char *gt_error_text(void);
 
 /* Reports a broken invariant in one line and ends the process with exit code 1.  A handler, if one
@@ -43,13 +45,13 @@ _Noreturn void gt_bug(const char *format, ...) __attribute__((format(printf, 1, 
 void gt_on_bug(void (*handler)(const char *text));
 
 /* Returns from the calling function when `expr` fails.  Not for use between two communications. */
-#define GT_TRY(expr)                                                                                                                                 \
-  do {                                                                                                                                               \
-    gt_status gt_try_status = (expr);                                                                                                                \
-    if (gt_try_status != GT_OK) return gt_try_status;                                                                                                \
+#define GT_TRY(expr)                                                                               \
+  do {                                                                                             \
+    gt_status gt_try_status = (expr);                                                              \
+    if (gt_try_status != GT_OK) return gt_try_status;                                              \
   } while (0)
 
-/* ---- log ----------------------------------------------------------------------------------------------------- */
+/* ---- log ------------------------------------------------------------------------------------- */
 
 typedef enum { GT_LOG_ERROR, GT_LOG_WARN, GT_LOG_INFO, GT_LOG_DEBUG } gt_log_level;
 
@@ -62,7 +64,7 @@ void gt_log(gt_log_level level, const char *format, ...) __attribute__((format(p
 /* Prints a line once per job: only on the rank with speaks_for_job. */
 void gt_log_job(gt_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* ---- memory -------------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 /* Zeroed memory, aligned to 64 bytes and counted.  Never returns NULL: if memory is not available,
    the process prints an error and exits with code 1.  The caller frees it with gt_free (NULL is
@@ -81,11 +83,13 @@ int64_t gt_alloc_total(void);
 
 /* Makes room for one more entry in `array`, which has n entries and room for `capacity`.  A full
    array is replaced by a copy of twice the capacity; the first capacity is `first`. */
-#define GT_GROW(array, n, capacity, first) ((n) < (capacity) ? (void)0 : (void)((array) = gt_grown((array), &(capacity), (first), sizeof *(array))))
+#define GT_GROW(array, n, capacity, first)                                                         \
+  ((n) < (capacity) ? (void)0                                                                      \
+                    : (void)((array) = gt_grown((array), &(capacity), (first), sizeof *(array))))
 /* Returns the copy and writes its capacity to *capacity; frees the old array. */
 void *gt_grown(void *array, size_t *capacity, size_t first, size_t size);
 
-/* ---- random numbers ------------------------------------------------------------------------------------------ */
+/* ---- random numbers -------------------------------------------------------------------------- */
 
 /* Counter-based random numbers (SplitMix64 finalizer over a keyed counter): the same key gives the
    same sequence on every machine and every rank.  The purpose of a draw is part of its key. */
@@ -115,7 +119,7 @@ uint64_t gt_rng_below(gt_rng *rng, uint64_t n);
 /* Gamma(shape, 1), shape > 0 (Marsaglia and Tsang 2000). */
 double gt_rng_gamma(gt_rng *rng, double shape);
 
-/* ---- clock --------------------------------------------------------------------------------------------------- */
+/* ---- clock ----------------------------------------------------------------------------------- */
 
 /* Times are int64 nanoseconds since the process started its clock (first call).  Monotonic. */
 typedef int64_t gt_ns;
@@ -131,7 +135,7 @@ static inline gt_ns gt_from_seconds(double s) {
   return (gt_ns)(s * 1e9 + 0.5);
 }
 
-/* ---- units ---------------------------------------------------------------------------------------------------- */
+/* ---- units ----------------------------------------------------------------------------------- */
 
 /* Parse "100 Mbit/s", "25 ms", "1 GiB": number, optional space, unit.  Rates become bit/s, times
    seconds, sizes bytes.  `*out` is written only on success.  GT_ERR_JOB: the error text names the
@@ -148,13 +152,13 @@ char *gt_format_size(char *buf, size_t size, double bytes);
 /* The entry of `known` (count n) nearest to `name` by edit distance, or NULL when none is near. */
 const char *gt_nearest(const char *name, const char *const *known, size_t n);
 
-/* ---- hashes --------------------------------------------------------------------------------------------------- */
+/* ---- hashes ---------------------------------------------------------------------------------- */
 
 #define GT_SHA256_HEX 65
 /* SHA-256 of `size` bytes as 64 lower-case hex digits and a NUL. */
 void gt_sha256_hex(const void *data, size_t size, char hex[GT_SHA256_HEX]);
 
-/* ---- CPU -------------------------------------------------------------------------------------------------------- */
+/* ---- CPU ------------------------------------------------------------------------------------- */
 
 /* The CPU name listed in the file (GT_CPUINFO), truncated to size; "unknown" if none is listed.
    Arm kernels list only numbers: "Arm, implementer 0x41, part 0xd0c". */
@@ -164,7 +168,7 @@ void gt_cpu_name(char *name, size_t size, const char *cpuinfo);
    of the same kind behave alike. */
 void gt_cpu_kind(char *kind, size_t size, const char *cpuinfo);
 
-/* ---- named state ---------------------------------------------------------------------------------------------- */
+/* ---- named state ----------------------------------------------------------------------------- */
 
 /* Components with state add their arrays to a list by name.  To save, the list borrows their
    pointers; to load, they look names up in a list that was read.  Names are paths:
@@ -188,21 +192,24 @@ typedef struct {
 /* Adds an item.  data is borrowed until the list is closed (unless owns_data).  It is NULL for
    vectors without data (simulation), which are never written to a file.  prefix is "" or ends in
    '/'. */
-void gt_state_add(gt_state *state, const char *prefix, const char *name, gt_type type, void *data, size_t count);
+void gt_state_add(gt_state *state, const char *prefix, const char *name, gt_type type, void *data,
+                  size_t count);
 /* The item or NULL. */
 const gt_state_item *gt_state_find(const gt_state *state, const char *prefix, const char *name);
-/* Copies an item of exactly this type and count to data; GT_ERR_CKPT names the item, what was found and what is needed. */
-gt_status gt_state_get(const gt_state *state, const char *prefix, const char *name, gt_type type, void *data, size_t count);
+/* Copies an item of exactly this type and count to data; GT_ERR_CKPT names the item, what was found
+   and what is needed. */
+gt_status gt_state_get(const gt_state *state, const char *prefix, const char *name, gt_type type,
+                       void *data, size_t count);
 void gt_state_close(gt_state *state);
 
-/* ---- drills --------------------------------------------------------------------------------------------------- */
+/* ---- drills ---------------------------------------------------------------------------------- */
 
 /* A fail point for tests.  If GEOTRAIN_FAILPOINT is "name" or "name:K", the process kills itself
    with SIGKILL when it passes this point for the first or K-th time.  With "name:K:hang" the thread
    waits here until the process ends. */
 void gt_failpoint(const char *name);
 
-/* ---- signals -------------------------------------------------------------------------------------------------- */
+/* ---- signals --------------------------------------------------------------------------------- */
 
 /* SIGUSR1, SIGTERM and SIGINT request a stop from now on.  gt_stop_requested returns the number of
    the first such signal, or 0. */

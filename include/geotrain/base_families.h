@@ -7,61 +7,61 @@
 #define GEOTRAIN_BASE_FAMILIES_H
 
 /* sync.strategy: gt_sync_ops of src/sync. */
-#define GT_STRATEGIES(X)                                                                                                                             \
-  X(GT_STRATEGY_NONE, "none", gt_sync_none)                                                                                                          \
-  X(GT_STRATEGY_SSGD, "ssgd", gt_sync_ssgd)                                                                                                          \
-  X(GT_STRATEGY_ASGD, "asgd", gt_sync_asgd)                                                                                                          \
-  X(GT_STRATEGY_ASGD_GA, "asgd-ga", gt_sync_asgd_ga)                                                                                                 \
-  X(GT_STRATEGY_AMA, "ama", gt_sync_ama)                                                                                                             \
+#define GT_STRATEGIES(X)                                                                           \
+  X(GT_STRATEGY_NONE, "none", gt_sync_none)                                                        \
+  X(GT_STRATEGY_SSGD, "ssgd", gt_sync_ssgd)                                                        \
+  X(GT_STRATEGY_ASGD, "asgd", gt_sync_asgd)                                                        \
+  X(GT_STRATEGY_ASGD_GA, "asgd-ga", gt_sync_asgd_ga)                                               \
+  X(GT_STRATEGY_AMA, "ama", gt_sync_ama)                                                           \
   X(GT_STRATEGY_SMA, "sma", gt_sync_sma)
 
 /* model.name: gt_model of src/nn. */
-#define GT_MODELS(X)                                                                                                                                 \
-  X(GT_MODEL_LENET5, "lenet5", gt_model_lenet5)                                                                                                      \
-  X(GT_MODEL_RESNET18, "resnet18", gt_model_resnet18)                                                                                                \
-  X(GT_MODEL_DEEPFM, "deepfm", gt_model_deepfm)                                                                                                      \
+#define GT_MODELS(X)                                                                               \
+  X(GT_MODEL_LENET5, "lenet5", gt_model_lenet5)                                                    \
+  X(GT_MODEL_RESNET18, "resnet18", gt_model_resnet18)                                              \
+  X(GT_MODEL_DEEPFM, "deepfm", gt_model_deepfm)                                                    \
   X(GT_MODEL_DUMMY, "dummy", gt_model_dummy)
 
 /* train.optimizer.name: gt_optim_kind of src/nn. */
-#define GT_OPTIMIZERS(X)                                                                                                                             \
-  X(GT_OPTIMIZER_SGD, "sgd", gt_optim_sgd)                                                                                                           \
-  X(GT_OPTIMIZER_ADAM, "adam", gt_optim_adam)                                                                                                        \
+#define GT_OPTIMIZERS(X)                                                                           \
+  X(GT_OPTIMIZER_SGD, "sgd", gt_optim_sgd)                                                         \
+  X(GT_OPTIMIZER_ADAM, "adam", gt_optim_adam)                                                      \
   X(GT_OPTIMIZER_ADAMW, "adamw", gt_optim_adamw)
 
 /* train.kernels: gt_kernels of src/tensor. */
-#define GT_KERNEL_TABLES(X)                                                                                                                          \
-  X(GT_KERNELS_AUTO, "auto", gt_kernels_auto)                                                                                                        \
-  X(GT_KERNELS_DNN, "dnn", gt_kernels_dnn)                                                                                                           \
-  X(GT_KERNELS_BLAS, "blas", gt_kernels_blas)                                                                                                        \
+#define GT_KERNEL_TABLES(X)                                                                        \
+  X(GT_KERNELS_AUTO, "auto", gt_kernels_auto)                                                      \
+  X(GT_KERNELS_DNN, "dnn", gt_kernels_dnn)                                                         \
+  X(GT_KERNELS_BLAS, "blas", gt_kernels_blas)                                                      \
   X(GT_KERNELS_REF, "ref", gt_kernels_ref)
 
 /* train.schedule.name: src/nn/schedule.c. */
-#define GT_SCHEDULES(X)                                                                                                                              \
-  X(GT_LR_CONSTANT, "constant")                                                                                                                      \
-  X(GT_LR_STEP, "step")                                                                                                                              \
+#define GT_SCHEDULES(X)                                                                            \
+  X(GT_LR_CONSTANT, "constant")                                                                    \
+  X(GT_LR_STEP, "step")                                                                            \
   X(GT_LR_COSINE, "cosine")
 
 /* data.partition.by: src/data/partition.c.  The values are used as keys of random numbers: add new
    ones at the end. */
-#define GT_PARTITIONS(X)                                                                                                                             \
-  X(GT_PART_SHARES, "shares")                                                                                                                        \
-  X(GT_PART_LABEL, "label")                                                                                                                          \
-  X(GT_PART_DIRICHLET, "dirichlet")                                                                                                                  \
+#define GT_PARTITIONS(X)                                                                           \
+  X(GT_PART_SHARES, "shares")                                                                      \
+  X(GT_PART_LABEL, "label")                                                                        \
+  X(GT_PART_DIRICHLET, "dirichlet")                                                                \
   X(GT_PART_FILE, "file")
 
 /* data.augment: src/data/augment.c. */
-#define GT_AUGMENTS(X)                                                                                                                               \
-  X(GT_AUGMENT_NONE, "none")                                                                                                                         \
+#define GT_AUGMENTS(X)                                                                             \
+  X(GT_AUGMENT_NONE, "none")                                                                       \
   X(GT_AUGMENT_CROP_FLIP, "crop-flip")
 
 /* train.precision: src/tensor. */
-#define GT_PRECISIONS(X)                                                                                                                             \
-  X(GT_F32, "f32")                                                                                                                                   \
+#define GT_PRECISIONS(X)                                                                           \
+  X(GT_F32, "f32")                                                                                 \
   X(GT_BF16, "bf16")
 
 /* sync.local: src/net's plane, src/ps/local.c. */
-#define GT_LOCALS(X)                                                                                                                                 \
-  X(GT_LOCAL_SYNC, "sync")                                                                                                                           \
+#define GT_LOCALS(X)                                                                               \
+  X(GT_LOCAL_SYNC, "sync")                                                                         \
   X(GT_LOCAL_ASYNC, "async")
 
 /* sync.topology: src/exchange. */
@@ -72,14 +72,14 @@
   X(GT_TOPOLOGY_RING, "ring", gt_topology_ring)
 
 /* sync.weights: how regions are weighted in means. */
-#define GT_WEIGHTS(X)                                                                                                                                \
-  X(GT_WEIGHTS_EQUAL, "equal")                                                                                                                       \
+#define GT_WEIGHTS(X)                                                                              \
+  X(GT_WEIGHTS_EQUAL, "equal")                                                                     \
   X(GT_WEIGHTS_SAMPLES, "samples")
 
 /* sync.scale: how a remote additive update is scaled. */
-#define GT_SCALES(X)                                                                                                                                 \
-  X(GT_SCALE_SUM, "sum")                                                                                                                             \
-  X(GT_SCALE_MEAN, "mean")                                                                                                                           \
+#define GT_SCALES(X)                                                                               \
+  X(GT_SCALE_SUM, "sum")                                                                           \
+  X(GT_SCALE_MEAN, "mean")                                                                         \
   X(GT_SCALE_AVERAGE, "average")
 
 #define GT_FAMILY_CONSTANT(constant, ...) constant,
@@ -99,13 +99,15 @@ typedef enum { GT_SCALES(GT_FAMILY_CONSTANT) } gt_scale;
 
 /* The names in the order of the constants, NULL after the last. */
 extern const char *const gt_strategy_names[],
-    *const gt_model_names[], *const gt_optimizer_names[], *const gt_kernels_names[], *const gt_schedule_names[],
-                                                                                         *const gt_partition_names[],
-                                                                                             *const gt_augment_names[],
-                                                                                                 *const gt_precision_names[],
-                                                                                                     *const gt_local_names[],
-                                                                                                         *const gt_topology_names[],
-                                                                                                             *const gt_weights_names[],
-                                                                                                                 *const gt_scale_names[];
+    *const gt_model_names[], *const gt_optimizer_names[],
+                                 *const gt_kernels_names[],
+                                     *const gt_schedule_names[],
+                                         *const gt_partition_names[],
+                                             *const gt_augment_names[],
+                                                 *const gt_precision_names[],
+                                                     *const gt_local_names[],
+                                                         *const gt_topology_names[],
+                                                             *const gt_weights_names[],
+                                                                 *const gt_scale_names[];
 
 #endif

@@ -24,7 +24,7 @@ typedef struct {
   char params_sha256[65];
 } gt_ckpt_info;
 
-/* ---- writing ------------------------------------------------------------------------------------------------------ */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 typedef struct gt_ckpt_writer gt_ckpt_writer;
 
@@ -52,7 +52,8 @@ char *gt_ckpt_final_model_path(char *buf, size_t size, const char *run_dir, cons
    gt_ckpt_final_model_path and replaces an existing file atomically.  gt_ckpt_poll on *out reports
    the end; the caller closes it.  Rounds may be written at the same time.  On failure *out is
    NULL. */
-gt_status gt_ckpt_write_final_model(gt_ckpt_writer **out, const char *run_dir, const char *region, const gt_ckpt_info *info, const gt_state *state);
+gt_status gt_ckpt_write_final_model(gt_ckpt_writer **out, const char *run_dir, const char *region,
+                                    const gt_ckpt_info *info, const gt_state *state);
 /* Removes RUN_DIR/final.h5 (region NULL) or the region's file, and temporary files of a killed
    run. */
 void gt_ckpt_remove_final_model(const char *run_dir, const char *region);
@@ -60,10 +61,11 @@ void gt_ckpt_remove_final_model(const char *run_dir, const char *region);
    first: "final-a.h5, ckpt/7/a.h5, ckpt/7/b.h5 and 12 more", or "nothing". */
 char *gt_ckpt_list(char *buf, size_t size, const char *run_dir);
 
-/* ---- reading ------------------------------------------------------------------------------------------------------ */
+/* ---- reading --------------------------------------------------------------------------------- */
 
-/* Reads and checks a file: user block, size, SHA-256, then HDF5.  Fills *state (owned, close with gt_state_close) and *info.  GT_ERR_CKPT names the file, what was
-   found ("its SHA-256 is ..., the file says ...", "it ends after 1200 of 8000 bytes") and what is needed. */
+/* Reads and checks a file: user block, size, SHA-256, then HDF5.  Fills *state (owned, close with
+   gt_state_close) and *info.  GT_ERR_CKPT names the file, what was found ("its SHA-256 is ..., the
+   file says ...", "it ends after 1200 of 8000 bytes") and what is needed. */
 gt_status gt_ckpt_read(const char *path, gt_ckpt_info *info, gt_state *state);
 void gt_ckpt_info_close(gt_ckpt_info *info);
 /* The rounds (ascending) for which RUN_DIR has a file of this region, valid or not, at most max;

@@ -8,7 +8,7 @@
 
 #define GT_DATASET_SCHEMA 1
 
-/* ---- files ------------------------------------------------------------------------------------------------------ */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 /* An HDF5 file with schema 1 (docs/data-format.md): attributes `geotrain_schema` 1, `name`,
    `classes`; groups train and test, each with `x` (N,H,W,C) uint8 and `y` (N) int32.  Model input
@@ -32,8 +32,8 @@ typedef struct {
   char samples_sha256[65];
 } gt_dataset_info;
 
-/* Opens and checks a file: HDF5, schema, shapes, types, labels in range, no NaN.  GT_ERR_DATA names the file, the data set in it, what was found and
-   what is needed.  */
+/* Opens and checks a file: HDF5, schema, shapes, types, labels in range, no NaN.  GT_ERR_DATA names
+   the file, the data set in it, what was found and what is needed. */
 gt_status gt_dataset_open(gt_dataset **out, const char *path);
 void gt_dataset_close(gt_dataset *dataset);
 const gt_dataset_info *gt_dataset_describe(const gt_dataset *dataset);
@@ -71,7 +71,7 @@ gt_synth_spec gt_synth_default(void);
 /* Small, learnable, deterministic images: smooth class templates, shifted, scaled and noisy. */
 gt_status gt_data_synth(const char *out, const gt_synth_spec *spec);
 
-/* ---- partition -------------------------------------------------------------------------------------------------- */
+/* ---- partition ------------------------------------------------------------------------------- */
 
 /* How the training samples of one file are divided over regions: every sample in exactly one
    region, determined by the seed.
@@ -90,7 +90,8 @@ typedef struct {
 
 /* The samples of `region` (sorted, *n of them): a new array that the caller frees.  GT_ERR_DATA if
    any region would get none; GT_ERR_JOB: invalid shares or alpha. */
-gt_status gt_partition_part(const gt_partition *p, const int32_t *labels, size_t nlabels, size_t region, uint32_t **samples, size_t *n);
+gt_status gt_partition_part(const gt_partition *p, const int32_t *labels, size_t nlabels,
+                            size_t region, uint32_t **samples, size_t *n);
 
 /* Which of the files written by a split contain the test samples (always all of them): every file,
    the first or the last. */
@@ -99,7 +100,8 @@ typedef enum { GT_TESTS_ALL, GT_TESTS_FIRST, GT_TESTS_LAST } gt_tests;
    and with their mean and std.  folder NULL: beside the file.  `wrote` is called after each file.
    Errors as for gt_dataset_open, gt_partition_part and gt_data_import; files already written
    remain. */
-gt_status gt_data_split(const char *path, const gt_partition *p, gt_tests tests, const char *folder, void (*wrote)(const char *path));
+gt_status gt_data_split(const char *path, const gt_partition *p, gt_tests tests, const char *folder,
+                        void (*wrote)(const char *path));
 
 /* ---- a job's files --------------------------------------------------------------------------- */
 
@@ -115,9 +117,10 @@ gt_status gt_data_files(const gt_job *job, const gt_dataset_info *infos, size_t 
 /* The samples of `region`, as from gt_partition_part.  A file that several regions read is divided
    among these only, by data.partition.by and their shares (by file: at random).  A region that is
    the only reader of its file gets all samples.  labels[n]: of the region's file. */
-gt_status gt_data_part(const gt_job *job, const size_t *files, size_t region, const int32_t *labels, size_t n, uint32_t **samples, size_t *count);
+gt_status gt_data_part(const gt_job *job, const size_t *files, size_t region, const int32_t *labels,
+                       size_t n, uint32_t **samples, size_t *count);
 
-/* ---- batches by number ------------------------------------------------------------------------------------------ */
+/* ---- batches by number ----------------------------------------------------------------------- */
 
 /* A region's seeded order.  Batch b of epoch e = b / batches_per_epoch holds samples [i*batch,
    min(n, (i+1)*batch)) of the epoch's permutation, i = b % batches_per_epoch: every sample occurs
@@ -134,7 +137,8 @@ size_t gt_order_batch_size(const gt_order *order, int64_t number);
 typedef struct gt_loader gt_loader;
 
 /* Reads the given samples (NULL: all n of the split) into memory. */
-gt_status gt_loader_create(gt_loader **out, gt_dataset *dataset, gt_split split, const uint32_t *samples, size_t n);
+gt_status gt_loader_create(gt_loader **out, gt_dataset *dataset, gt_split split,
+                           const uint32_t *samples, size_t n);
 void gt_loader_close(gt_loader *loader);
 size_t gt_loader_samples(const gt_loader *loader);
 /* What gt_loader_batch does to images: nothing; or it adds a border of 4, takes a random window of
@@ -146,7 +150,8 @@ gt_status gt_loader_augment(gt_loader *loader, gt_augment augment);
 /* Fills x (size,h,w,c), float or int32_t depending on the data set's input, and y (size) with batch
    `number` of `order` (order->n must be that of the loader).  Returns the number of samples.
    Allocates nothing. */
-size_t gt_loader_batch(gt_loader *loader, const gt_order *order, int64_t number, void *x, int32_t *y);
+size_t gt_loader_batch(gt_loader *loader, const gt_order *order, int64_t number, void *x,
+                       int32_t *y);
 /* Fills x, y with samples [first, first+count) in file order, without augmentation; for
    evaluation. */
 void gt_loader_range(gt_loader *loader, size_t first, size_t count, void *x, int32_t *y);

@@ -11,7 +11,7 @@
 
 typedef struct gt_exchange gt_exchange;
 
-/* ---- what the PS does for an exchange ------------------------------------------------------------ */
+/* ---- what the PS does for an exchange -------------------------------------------------------- */
 
 /* A message body of vec.n floats.  Owned by the host; given back when the last region that it was
    posted to has acknowledged it. */
@@ -38,7 +38,8 @@ typedef struct {
   /* A body of n floats to fill and post, contents undefined.  There is always one when every
      region that it is posted to has room or may be given it in place of another. */
   gt_payload *(*payload)(void *ctx, size_t n);
-  /* The region's outbox takes so many more messages, and limits.wan_bytes leaves one to everybody. */
+  /* The region's outbox takes so many more messages, and limits.wan_bytes leaves one to
+     everybody. */
   bool (*room)(void *ctx, size_t region, size_t messages);
   /* limits.wan_bytes leaves one more message to every other region.  False: gt_exchange_room
      follows when it does, or the run ends.  NULL: always. */
@@ -65,7 +66,7 @@ typedef struct {
   gt_exchange_host host;
 } gt_exchange_spec;
 
-/* ---- topologies of a job ------------------------------------------------------------------------- */
+/* ---- topologies of a job --------------------------------------------------------------------- */
 
 /* It has a broadcast, and not all-reduce alone. */
 bool gt_topology_broadcasts(gt_topology topology);
@@ -74,13 +75,14 @@ bool gt_topology_broadcasts(gt_topology topology);
    in every region.  tree: a spanning tree of the links on which a message takes least (Prim 1957),
    rooted in the middle of its longest path; ring: of least slowest link, up to 8 regions, beyond
    that from each region to the nearest that is left. */
-void gt_topology_place(gt_topology topology, const gt_links *links, size_t nregions, size_t bytes, size_t hub, size_t *next);
+void gt_topology_place(gt_topology topology, const gt_links *links, size_t nregions, size_t bytes,
+                       size_t hub, size_t *next);
 
 gt_exchange *gt_exchange_create(const gt_exchange_spec *spec);
 /* After the collectives, which whoever opened them closes. */
 void gt_exchange_close(gt_exchange *x);
 
-/* ---- events --------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 typedef enum { GT_PEER_JOINED, GT_PEER_REJOINED, GT_PEER_LEFT, GT_PEER_DONE } gt_peer_event;
 
@@ -114,7 +116,7 @@ bool gt_exchange_settled(const gt_exchange *x);
 /* The last round that this region contributed to, or the value of its last broadcast. */
 int64_t gt_exchange_count(const gt_exchange *x);
 
-/* ---- collectives ------------------------------------------------------------------------------------ */
+/* ---- collectives ----------------------------------------------------------------------------- */
 
 /* What both are opened with.  Regions open theirs in the same order: a message names its collective
    by that (the range in its header). */
@@ -128,7 +130,7 @@ typedef struct {
   void *ctx;
 } gt_collective_spec;
 
-/* ---- all-reduce: numbered rounds; every region takes the same weighted mean, bit for bit -------------- */
+/* ---- all-reduce: numbered rounds; every region takes the same weighted mean, bit for bit ----- */
 
 typedef struct gt_allreduce gt_allreduce;
 
@@ -154,12 +156,13 @@ bool gt_allreduce_holds(const gt_allreduce *r);
 void gt_allreduce_save(gt_allreduce *r, gt_state *state);
 gt_status gt_allreduce_load(gt_allreduce *r, const gt_state *state);
 
-/* ---- broadcast: every other region gets it, in the order of its origin, once ----------------------------- */
+/* ---- broadcast: every other region gets it, in the order of its origin, once ----------------- */
 
 typedef struct gt_broadcast gt_broadcast;
 
 /* Messages of n floats; replace: a newer one takes the place of one that has not begun to leave. */
-gt_broadcast *gt_broadcast_open(gt_exchange *x, const gt_collective_spec *spec, size_t n, bool replace);
+gt_broadcast *gt_broadcast_open(gt_exchange *x, const gt_collective_spec *spec, size_t n,
+                                bool replace);
 void gt_broadcast_close(gt_broadcast *b);
 /* One more can be posted now; always so where there is no other region. */
 bool gt_broadcast_room(const gt_broadcast *b);

@@ -197,7 +197,8 @@ typedef struct {
     double start_s, billing_s; /* from allocation to the first step; billing step of the machines */
     char *catalogue;           /* file or folder of rates; NULL: gt_catalogue_default */
     struct {
-      gt_strategy strategy;                                          /* GT_STRATEGY_NONE: no prediction */
+      /* GT_STRATEGY_NONE: no prediction */
+      gt_strategy strategy;
       double wall_s, wall_low_s, wall_high_s, step_s, samples_per_s; /* 0: not given */
       /* waiting is a share of the time, cost is in USD; below 0: not given */
       double wan_bytes, waiting, cost;
@@ -231,7 +232,8 @@ gt_status gt_job_load(gt_job **out, const char *path, const char *const *sets, s
    file and everything that names them: wan.links, wan.matrix, wan.outages, data.partition.shares;
    all links are wan.default.  sets are applied afterwards.  Errors name the file, its line and the
    column.  regions_csv NULL: gt_job_load. */
-gt_status gt_job_load_regions(gt_job **out, const char *path, const char *const *sets, size_t nsets, const char *regions_csv);
+gt_status gt_job_load_regions(gt_job **out, const char *path, const char *const *sets, size_t nsets,
+                              const char *regions_csv);
 /* Same as gt_job_load for the text of a resolved job, as in a checkpoint; errors name `source`. */
 gt_status gt_job_parse(gt_job **out, const char *source, const char *text);
 void gt_job_close(gt_job *job);
@@ -254,7 +256,8 @@ gt_status gt_job_check_run(const gt_job *job);
 void gt_job_warn(const gt_job *job, void (*tell)(const char *text));
 /* Same for a region with this number of samples: a warm-up longer than its part of the run, a batch
    larger than its samples. */
-void gt_job_warn_region(const gt_job *job, size_t region, int64_t samples, void (*tell)(const char *text));
+void gt_job_warn_region(const gt_job *job, size_t region, int64_t samples,
+                        void (*tell)(const char *text));
 /* The cost of work in a region: its own values, else those of the job, else samples_per_s is the
    power of its fastest device.  (Values of a profile replaced the region's own when the job was
    loaded.)  Default speed: 1.  Default evaluation rate: three times the training rate. */
@@ -272,13 +275,14 @@ const gt_job_link *gt_job_link_between(const gt_job *job, size_t a, size_t b);
    and 4 here"; empty if they are equal.  `for_resume` ignores the keys that a resume may change
    (train.until, checkpoint, limits, ranks, hosts, speeds, measured, devices, prices, plan, log,
    slurm). */
-void gt_job_difference(const char *here, const char *there, bool for_resume, char *text, size_t size);
+void gt_job_difference(const char *here, const char *there, bool for_resume, char *text,
+                       size_t size);
 /* `geotrain help job`: every key with type, unit, default, range and meaning, then an example. */
 void gt_job_help(FILE *to);
 /* The same text as Markdown: the page docs/job-file.md. */
 void gt_job_help_markdown(FILE *to);
 
-/* ---- catalogues of rates -----------------------------------------------------------------------------------------------
+/* ---- catalogues of rates ------------------------------------------------------------------------
 
    CSV files of cloud prices and links by place, one rate per line:
    `rate,cloud,place,to_cloud,to_place,from_gb,value,assumed`.  place, to_cloud and to_place may be
@@ -327,16 +331,19 @@ gt_status gt_catalogue_add(gt_catalogue *catalogue, const char *path);
 void gt_catalogue_close(gt_catalogue *catalogue);
 /* GT_ERR_JOB, with the nearest known name, if the catalogue has no such cloud or place.  `where` is
    the option or key named in the error ("--clouds"). */
-gt_status gt_catalogue_has_cloud(const gt_catalogue *catalogue, const char *where, const char *cloud);
-gt_status gt_catalogue_has_place(const gt_catalogue *catalogue, const char *where, const char *place);
+gt_status gt_catalogue_has_cloud(const gt_catalogue *catalogue, const char *where,
+                                 const char *cloud);
+gt_status gt_catalogue_has_place(const gt_catalogue *catalogue, const char *where,
+                                 const char *place);
 /* Converts "CLOUD:PLACE" to the names in the catalogue, borrowed.  GT_ERR_JOB if the form is wrong
    or the catalogue has no such cloud or place.  `where` as above ("regions.0.place"). */
-gt_status gt_catalogue_site(const gt_catalogue *catalogue, const char *where, const char *text, gt_rate_site *out);
+gt_status gt_catalogue_site(const gt_catalogue *catalogue, const char *where, const char *text,
+                            gt_rate_site *out);
 /* The rate of a site, or from one site to another (`to` is NULL for rates of one site): *n tiers at
    *out, borrowed; only egress has more than one.  GT_ERR_JOB if it is missing, with the line that
    is needed. */
-gt_status gt_catalogue_rate(const gt_catalogue *catalogue, gt_rate_kind kind, gt_rate_site site, const gt_rate_site *to, const gt_rate **out,
-                            size_t *n);
+gt_status gt_catalogue_rate(const gt_catalogue *catalogue, gt_rate_kind kind, gt_rate_site site,
+                            const gt_rate_site *to, const gt_rate **out, size_t *n);
 /* Names of places in the order of their first use in the files; NULL after the last.  Borrowed. */
 const char *const *gt_catalogue_places(const gt_catalogue *catalogue);
 /* "vm_hour" and so on. */
@@ -345,7 +352,7 @@ const char *gt_rate_name(gt_rate_kind kind);
    beside the program or one folder up.  If none exists, path is jobs/prices. */
 void gt_catalogue_default(char *path, size_t size);
 
-/* ---- prices of a job -----------------------------------------------------------------------------------------------------
+/* ---- prices of a job ----------------------------------------------------------------------------
 
    The prices given in the job, else those of the catalogue (plan.catalogue, else
    gt_catalogue_default) for regions[].place.  Plans and runs both use them. */
@@ -396,7 +403,8 @@ gt_status gt_job_prices_of(gt_job_prices *out, const gt_job *job);
 void gt_job_prices_close(gt_job_prices *prices);
 /* USD an hour of a worker rank of the region: mean over `workers`, which take its devices in list
    order. */
-gt_job_price gt_job_worker_price(const gt_job *job, const gt_job_prices *prices, size_t region, int64_t workers);
+gt_job_price gt_job_worker_price(const gt_job *job, const gt_job_prices *prices, size_t region,
+                                 int64_t workers);
 /* The tariff from one region to another; NULL if one of them has no place. */
 const gt_job_tariff *gt_job_tariff_between(const gt_job_prices *prices, size_t from, size_t to);
 

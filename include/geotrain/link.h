@@ -5,7 +5,7 @@
 
 #include "geotrain/job.h"
 
-/* ---- traces ------------------------------------------------------------------------------------------------------ */
+/* ---- traces ---------------------------------------------------------------------------------- */
 
 /* Bandwidth and latency over time, piecewise constant, from 0 to a period after which they repeat.
    Read once, shared by any number of links, never changed. */
@@ -30,7 +30,7 @@ double gt_link_trace_bits(const gt_link_trace *trace, double t_s);
 /* The least latency in the trace; negative: the trace has no latencies. */
 double gt_link_trace_latency_min_s(const gt_link_trace *trace);
 
-/* ---- the link model --------------------------------------------------------------------------------------------- */
+/* ---- the link model -------------------------------------------------------------------------- */
 
 /* No bit leaves between from_s and from_s + for_s of the link's life; bits that have left
    arrive. */
@@ -97,7 +97,8 @@ void gt_link_shift(gt_link_state *state, gt_ns by);
    arrive = max(last_arrival, depart + flight), flight = latency at depart + jitter, never less than
    gt_link_delay_min.
    Times end at INT64_MAX / 2: a frame with that time never arrives. */
-gt_link_times gt_link_step(gt_link_state *state, const gt_link_spec *spec, gt_access *up, size_t size_bytes, gt_ns ready);
+gt_link_times gt_link_step(gt_link_state *state, const gt_link_spec *spec, gt_access *up,
+                           size_t size_bytes, gt_ns ready);
 /* The receiver's access: when a frame that arrives there at `arrive` has passed it, max(arrive,
    busy_until + 8 size / rate).  Frames in order of `arrive`. */
 gt_ns gt_access_pass(gt_access *down, size_t size_bytes, gt_ns arrive);
@@ -109,7 +110,7 @@ gt_ns gt_link_delay_min(const gt_link_spec *spec);
    average window and that of Reno, with segments of 1448 bytes).  0: unlimited. */
 double gt_link_goodput(const gt_link_spec *spec);
 
-/* ---- the links of a job ------------------------------------------------------------------------------------------- */
+/* ---- the links of a job ---------------------------------------------------------------------- */
 
 /* Every direction between two regions as the job says, with traces and outages; the job outlives
    it.  GT_ERR_JOB names a trace that cannot be read.  *out is written even after an error; the
@@ -122,14 +123,15 @@ const gt_link_spec *gt_links_from(const gt_links *links, size_t region);
 /* Seconds that `self` waits for a sign of life of `peer`: least_s, or, if that is longer, ten times
    the time of the largest message on the link from the peer, because the sign of life may be queued
    behind one. */
-double gt_links_patience(const gt_links *links, size_t peer, size_t self, size_t message_bytes, double least_s);
+double gt_links_patience(const gt_links *links, size_t peer, size_t self, size_t message_bytes,
+                         double least_s);
 /* SHA-256 of the bits that the traces let pass. */
 void gt_links_hash(const gt_links *links, char hex[GT_SHA256_HEX]);
 /* delay_min: nregions x nregions, row: sender.  GT_ERR_JOB names a link without latency; the
    virtual clock needs one. */
 gt_status gt_links_delays(const gt_links *links, const gt_job *job, gt_ns *delay_min);
 
-/* ---- messages and frames ---------------------------------------------------------------------------------------- */
+/* ---- messages and frames --------------------------------------------------------------------- */
 
 #define GT_FRAME_HEADER_BYTES 64
 #define GT_FRAME_HEADER_MAX   128
@@ -144,7 +146,9 @@ typedef enum {
   /* control: one frame each, sent before data, neither ordered with data nor resent */
   GT_MSG_HELLO = 16,
   GT_MSG_ACK, /* value: the last applied sequence */
-  GT_MSG_PING, /* value: the sender's clock; detail: strategy bytes it has sent; sequence: its samples; answered by PONG with the same value; also the heartbeat */
+  /* value: the sender's clock; detail: strategy bytes it has sent; sequence: its samples; answered
+     by PONG with the same value; also the heartbeat */
+  GT_MSG_PING,
   GT_MSG_PONG,
   GT_MSG_ROUND,   /* value: checkpoint round opened; detail: exit code to stop with, or 0 */
   GT_MSG_WRITTEN, /* value: round durable at the sender; detail: 1: the file is not sound */
@@ -180,7 +184,8 @@ static inline bool gt_msg_is_control(uint32_t kind) {
 
 typedef struct {
   uint16_t origin, origin_rank, destination, destination_rank; /* region; rank in it, 0: its PS */
-  uint64_t offset, count;                                      /* floats of the collective's range */
+  /* floats of the collective's range */
+  uint64_t offset, count;
   double weight; /* of the regions in a sum; 0: no sum */
   uint64_t reserved[4];
 } gt_frame_route;
@@ -188,12 +193,13 @@ typedef struct {
 /* What goes in front of every frame: 64 bytes, or 128 with its route, little endian, in this order
    (docs/wire-format.md). */
 typedef struct {
-  uint32_t magic;         /* "GTF1" */
-  uint8_t kind, codec;    /* gt_msg_kind; codec 0: none */
-  uint16_t from;          /* region id of the sender */
-  uint32_t frame_bytes;   /* payload bytes in this frame */
-  uint32_t round;         /* the sender's checkpoint round */
-  uint64_t sequence;      /* data: per link, from 1; PING: the sender's samples; JOINED: see there; else 0 */
+  uint32_t magic;       /* "GTF1" */
+  uint8_t kind, codec;  /* gt_msg_kind; codec 0: none */
+  uint16_t from;        /* region id of the sender */
+  uint32_t frame_bytes; /* payload bytes in this frame */
+  uint32_t round;       /* the sender's checkpoint round */
+  /* data: per link, from 1; PING: the sender's samples; JOINED: see there; else 0 */
+  uint64_t sequence;
   uint64_t frame_offset;  /* of this frame's payload in the message */
   uint64_t message_bytes; /* payload bytes of the whole message */
   uint64_t value;         /* data: the sender's step or round number; control: see kinds */

@@ -8,11 +8,12 @@
 
 #include "geotrain/base.h"
 
-/* ---- start and end -------------------------------------------------------------------------------------------------- */
+/* ---- start and end --------------------------------------------------------------------------- */
 
 /* Ends the whole job: prints one line with this rank's identity, then calls MPI_Abort(code).  Never
    returns. */
-_Noreturn void gt_panic(gt_status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+_Noreturn void gt_panic(gt_status code, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 /* If an MPI_ call failed: panic with MPI's text. */
 void gt_mpi_check(int error, const char *call);
 #define GT_MPI(call) gt_mpi_check((call), #call)
@@ -31,14 +32,14 @@ void gt_net_start(double limit_s);
    the world. */
 void gt_net_finalize(double limit_s);
 
-/* ---- agreement ------------------------------------------------------------------------------------------------------ */
+/* ---- agreement ------------------------------------------------------------------------------- */
 
 /* On return every rank of `comm` has the same status: the worst one (of the lowest rank among
    equals), with its text in gt_error_text.  Collective over comm.  Call it after local work and
    before the next exchange, never instead of one.  Waits by sleeping; deadline limit_s. */
 gt_status gt_agree(MPI_Comm comm, gt_status local, double limit_s);
 
-/* ---- waits ---------------------------------------------------------------------------------------------------------- */
+/* ---- waits ----------------------------------------------------------------------------------- */
 
 /* A sleep that grows while nothing happens: 20 us, doubling to `cap`.  If cap is GT_BACKOFF_IDLE,
    it grows further to 1/256 of the total time slept, at most 4 ms. */
@@ -55,9 +56,10 @@ void gt_backoff_sleep(gt_backoff *b, gt_ns cap, gt_ns until);
 
 /* Waits until all n requests are complete, alternating tests and sleeps; calls `progress` (may be
    NULL) between tests.  After the deadline: panic with 5, "waited N s for WHAT". */
-void gt_wait_all(MPI_Request *requests, int n, const char *what, double limit_s, void (*progress)(void *), void *context);
+void gt_wait_all(MPI_Request *requests, int n, const char *what, double limit_s,
+                 void (*progress)(void *), void *context);
 
-/* ---- roles ---------------------------------------------------------------------------------------------------------- */
+/* ---- roles ----------------------------------------------------------------------------------- */
 
 typedef struct {
   const char *name;
@@ -80,14 +82,15 @@ typedef struct {
    GT_ERR_JOB names the number of ranks started and needed, the region with too few or too many
    ranks, or the unknown region name (and the nearest).  For a wrong number it also gives the
    launcher command for the right one. */
-gt_status gt_roles_create(gt_roles *out, const gt_region_plan *plan, size_t nregions, double limit_s);
+gt_status gt_roles_create(gt_roles *out, const gt_region_plan *plan, size_t nregions,
+                          double limit_s);
 /* Collective over the world; limit_s: how long to wait for the other ranks. */
 void gt_roles_close(gt_roles *roles, double limit_s);
 /* The map as text, one line per region: "region shanghai: ranks 0 (PS), 1, 2 on hosta".  Collective
    over the world; returns the text (free with gt_free) on world rank 0, NULL elsewhere. */
 char *gt_roles_map(const gt_roles *roles, const gt_region_plan *plan);
 
-/* ---- reachability ----------------------------------------------------------------------------------------------------- */
+/* ---- reachability ---------------------------------------------------------------------------- */
 
 /* The value of a setting of the MPI library (an MPI_T control variable, such as
    "btl_tcp_if_include") as text; false if the library has no such setting, or the component that
@@ -137,10 +140,11 @@ typedef struct {
    regions (see gt_error_text).
    plan is NULL on a rank that cannot read the job: then rank 0's plan is used; if rank 0 has none,
    only its own links are tested.  Collective over the world. */
-gt_status gt_net_reach(gt_reach *out, const gt_region_plan *plan, size_t nregions, double limit_s, void (*blocked)(const char *reasons));
+gt_status gt_net_reach(gt_reach *out, const gt_region_plan *plan, size_t nregions, double limit_s,
+                       void (*blocked)(const char *reasons));
 void gt_reach_close(gt_reach *reach);
 
-/* ---- the local plane --------------------------------------------------------------------------------------------------- */
+/* ---- the local plane ------------------------------------------------------------------------- */
 
 /* Orders from PS to worker.  `with_params`: parameters and buffers (nfloats) follow. */
 typedef enum { GT_ORDER_TRAIN = 1, GT_ORDER_EVAL, GT_ORDER_KEEPALIVE, GT_ORDER_END } gt_order_kind;
@@ -193,12 +197,14 @@ void gt_plane_ps_close(gt_plane_ps *plane, double limit_s);
 size_t gt_plane_ps_workers(const gt_plane_ps *plane);
 /* Sends an order.  with_params copies `params` and `buffers` (borrowed until return) to the
    worker's send buffer. */
-void gt_plane_ps_order(gt_plane_ps *plane, size_t worker, const gt_order_msg *order, const float *params, const float *buffers);
+void gt_plane_ps_order(gt_plane_ps *plane, size_t worker, const gt_order_msg *order,
+                       const float *params, const float *buffers);
 /* Tests for arrived pushes and calls on_push for each, in worker order.  *floats (nparams
    gradients) and *buffers (nbuffers) of a GRADIENT stay valid until gt_plane_ps_taken(worker).  The
    scores of an EVAL are also passed as `floats`; they stay valid until the worker's next order.
    Returns true if anything was received. */
-typedef void gt_on_push(void *context, size_t worker, const gt_push_msg *push, float *floats, const float *buffers);
+typedef void gt_on_push(void *context, size_t worker, const gt_push_msg *push, float *floats,
+                        const float *buffers);
 bool gt_plane_ps_poll(gt_plane_ps *plane, gt_on_push *on_push, void *context);
 /* The gradients of this worker's last push are no longer needed: its next push may overwrite
    them. */

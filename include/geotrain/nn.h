@@ -5,7 +5,7 @@
 #include "geotrain/job.h"
 #include "geotrain/tensor.h"
 
-/* ---- models ----------------------------------------------------------------------------------------------------- */
+/* ---- models ---------------------------------------------------------------------------------- */
 
 /* Shape of a sample: an image h x w x c in float32 or, if features > 0, h*w*c ids in int32, each
    below `features`.  classes: number of labels. */
@@ -35,14 +35,15 @@ typedef struct {
   bool ids;              /* takes samples of ids; else images */
   /* Adds the operations for samples of this shape.  GT_ERR_DATA: the model does not support the
      shape; GT_ERR_JOB: it does not support the options. */
-  gt_status (*build)(gt_graph *graph, const gt_sample_shape *shape, const gt_model_options *options);
+  gt_status (*build)(gt_graph *graph, const gt_sample_shape *shape,
+                     const gt_model_options *options);
 } gt_model;
 
 const gt_model *gt_model_find(const char *name);
 /* Returns GT_ERR_JOB: no model has this name.  The error text lists the names. */
 gt_status gt_model_unknown(const char *name);
 
-/* ---- graph ------------------------------------------------------------------------------------------------------ */
+/* ---- graph ----------------------------------------------------------------------------------- */
 
 /* Called between operations, so that communication makes progress. */
 typedef void gt_progress_fn(void *context);
@@ -56,9 +57,11 @@ typedef struct {
   /* The usual batch size, for which choices and the names of kernels are looked up; 0:
      batch_max. */
   size_t batch;
-  const gt_choices *choices; /* how products are computed; borrowed for the call; NULL: by the rule of `kernels` */
+  /* how products are computed; borrowed for the call; NULL: by the rule of `kernels` */
+  const gt_choices *choices;
   const gt_kernels *kernels;
-  gt_precision precision; /* GT_BF16: for operations that have kernels for it; the others compute in float32 */
+  /* GT_BF16: for operations that have kernels for it; the others compute in float32 */
+  gt_precision precision;
 } gt_graph_spec;
 
 /* A spec with the job's model and options, borrowed from the job.  The caller sets the other
@@ -124,9 +127,10 @@ typedef struct {
    it writes the gradients of the mean loss over the n samples to arrays.grads, and updates the
    running statistics of normalisations in arrays.buffers.  Without `train`, normalisations use the
    running statistics.  `metrics` is written. */
-void gt_graph_step(gt_graph *graph, const void *x, const int32_t *labels, size_t n, bool train, gt_metrics *metrics);
+void gt_graph_step(gt_graph *graph, const void *x, const int32_t *labels, size_t n, bool train,
+                   gt_metrics *metrics);
 
-/* ---- ranking ---------------------------------------------------------------------------------------------------- */
+/* ---- ranking --------------------------------------------------------------------------------- */
 
 /* The area under the ROC curve: over all pairs of a sample of label 1 and one of label 0, the share
    in which the first has the higher score; ties count half (Mann and Whitney 1947).  Exact, in at
@@ -137,7 +141,7 @@ double gt_auc(const float *scores, const int32_t *labels, size_t n, uint32_t *sc
    two classes, minus that of the first if the model has two outputs. */
 void gt_graph_auc_scores(const gt_graph *graph, size_t n, float *scores);
 
-/* ---- schedules -------------------------------------------------------------------------------------------------- */
+/* ---- schedules ------------------------------------------------------------------------------- */
 
 /* A part of a cosine schedule: it starts at `step`, where `share` (0 to 1) of the cosine from lr to
    lr_min is done, and completes it at step `end`.  end 0: there is no such part. */
@@ -146,7 +150,8 @@ typedef struct {
   double share;
 } gt_lr_part;
 
-/* lr(step): linear warm-up over `warmup_steps`, then constant; or times `gamma` every `step_every` steps; or a cosine from lr to `lr_min` at total_steps. */
+/* lr(step): linear warm-up over `warmup_steps`, then constant; or times `gamma` every `step_every`
+   steps; or a cosine from lr to `lr_min` at total_steps. */
 typedef struct {
   gt_lr_kind kind;
   double lr, gamma, lr_min;
@@ -163,7 +168,7 @@ double gt_lr_share(const gt_lr_schedule *schedule, int64_t step);
    Schedules of other kinds do not change. */
 void gt_lr_spread(gt_lr_schedule *schedule, const gt_lr_part *part);
 
-/* ---- optimizers ------------------------------------------------------------------------------------------------- */
+/* ---- optimizers ------------------------------------------------------------------------------ */
 
 typedef struct gt_optim gt_optim;
 
@@ -180,8 +185,8 @@ size_t gt_optim_arrays(const gt_optim_spec *spec);
    PyTorch: v = momentum v + (g + decay w); w -= lr v. */
 gt_status gt_optim_create(gt_optim **out, const gt_optim_spec *spec, size_t n, bool with_memory);
 void gt_optim_close(gt_optim *optim);
-/* Adds this step's update u to params: params += u; and, unless acc.data is NULL, acc += u.  The step count goes up by one.
-   All three vectors have n elements. */
+/* Adds this step's update u to params: params += u; and, unless acc.data is NULL, acc += u.  The
+   step count goes up by one. All three vectors have n elements. */
 void gt_optim_step(gt_optim *optim, gt_vec params, gt_vec grads, gt_vec acc);
 int64_t gt_optim_steps(const gt_optim *optim);
 double gt_optim_lr(const gt_optim *optim); /* the learning rate of the next step */

@@ -7,7 +7,7 @@
 #include "geotrain/base.h"
 #include "geotrain/link.h"
 
-/* ---- elastic scheduling --------------------------------------------------------------------------------------------
+/* ---- elastic scheduling -------------------------------------------------------------------------
 
    geotrain's rule sizes each region by its load power, LP = sum over its devices of count x power /
    samples held: the region with the least LP keeps all its devices, every other region takes the
@@ -103,13 +103,14 @@ void gt_plan_value(const gt_plan_problem *problem, gt_plan_answer *answer);
    cost of the cheapest plan (likewise); answer is then unspecified. */
 gt_status gt_plan_elastic(const gt_plan_problem *problem, gt_plan_answer *answer);
 
-/* ---- cost ------------------------------------------------------------------------------------------------------------
+/* ---- cost ---------------------------------------------------------------------------------------
 
    The cost model of "Towards Geo-Distributed Training of ML Models in a Multi-Cloud Environment"
    (Phalak et al., ICPE 2024 Companion), equations (1) to (9), and its architecture: workers on VMs
    write gradients to object storage, a function aggregates them and writes the model, workers poll
-   for the model and read it.  Every term is a field.  A GB is 1e9 bytes; a month is GT_PLAN_MONTH_S.
-   docs/planning-cost.md lists what the study leaves open and what is chosen here. */
+   for the model and read it.  Every term is a field.  A GB is 1e9 bytes; a month is
+   GT_PLAN_MONTH_S.  docs/planning-cost.md lists what the study leaves open and what is chosen
+   here. */
 
 #define GT_PLAN_MONTH_S (730.0 * 3600)
 
@@ -207,9 +208,10 @@ typedef struct {
 /* Equations (1) to (9) for a placement whose workers use vm_s[nworkers] (T_vm per mini-batch, mean
    over the run) and whose aggregators use use[nregional + 1], the global one last. used_gb, npools:
    as for gt_plan_egress.  Local; never fails. */
-gt_plan_terms gt_plan_cost(const gt_plan_placement *placement, const double *vm_s, const gt_plan_use *use, const double *used_gb, size_t npools);
+gt_plan_terms gt_plan_cost(const gt_plan_placement *placement, const double *vm_s,
+                           const gt_plan_use *use, const double *used_gb, size_t npools);
 
-/* ---- placement: the time of a mini-batch ----------------------------------------------------------------------------- */
+/* ---- placement: the time of a mini-batch ----------------------------------------------------- */
 
 /* Times in addition to training and the links. */
 typedef struct {
@@ -241,9 +243,10 @@ typedef struct {
    to a storage, without set-up on existing connections (models that workers poll for, objects that
    a function has listed).  Workers start their next batch independently.  Writes vm_s[nworkers] and
    use[nregional + 1] for gt_plan_cost. sites->links is required.  Local; never fails. */
-gt_plan_split gt_plan_place(const gt_plan_placement *placement, const gt_plan_pace *pace, double *vm_s, gt_plan_use *use);
+gt_plan_split gt_plan_place(const gt_plan_placement *placement, const gt_plan_pace *pace,
+                            double *vm_s, gt_plan_use *use);
 
-/* ---- cost of geotrain's own topology: rates times use, planned or measured; not an invoice ----------------------------- */
+/* ---- cost of geotrain's own topology: rates times use, planned or measured; no invoice ---- */
 
 /* How machine time is billed: in whole steps of step_s, and for min_s at least. 0: no steps and no
    minimum. */
@@ -281,7 +284,8 @@ typedef struct {
 
 /* Computes machine hours and egress of a run, in total, by region and by link.  Local; never
    fails. */
-gt_plan_cost_sum gt_plan_topology_cost(gt_plan_cost_region *regions, size_t nregions, gt_plan_cost_link *links, size_t nlinks, const double *used_gb,
-                                       size_t npools);
+gt_plan_cost_sum gt_plan_topology_cost(gt_plan_cost_region *regions, size_t nregions,
+                                       gt_plan_cost_link *links, size_t nlinks,
+                                       const double *used_gb, size_t npools);
 
 #endif

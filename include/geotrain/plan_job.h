@@ -10,7 +10,8 @@
    plan.billing, and of bytes[from * nregions + to] between regions (all traffic, strategy and
    other; NULL: none).  Items without a price cost nothing and are named in out->missing.  `prices`
    are those of `job`; both are borrowed for the call.  Never fails; the caller closes *out. */
-void gt_plan_job_cost(gt_cost_result *out, const gt_job *job, const gt_job_prices *prices, double wall_s, const double *bytes);
+void gt_plan_job_cost(gt_cost_result *out, const gt_job *job, const gt_job_prices *prices,
+                      double wall_s, const double *bytes);
 void gt_plan_job_cost_close(gt_cost_result *cost);
 
 #endif

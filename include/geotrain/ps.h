@@ -9,17 +9,18 @@
 
 typedef struct gt_ps gt_ps;
 
-/* ---- orders and pushes ---------------------------------------------------------------------------------------------- */
+/* ---- orders and pushes ----------------------------------------------------------------------- */
 
 typedef enum { GT_PS_TRAIN = 1, GT_PS_EVAL, GT_PS_KEEPALIVE } gt_ps_order_kind;
 typedef struct {
   gt_ps_order_kind kind;
-  int64_t first;          /* TRAIN: batch number; EVAL: first sample */
-  int64_t count;          /* EVAL: samples */
-  gt_ns wan_wait;         /* of the wait before this order: time held by the strategy */
-  gt_vec params, buffers; /* to be sent along; data NULL and n 0: none, the worker has them from an earlier order */
-  /* TRAIN, local plane `sync`: the number of the step (1 and up, never again the same), and how many workers take part in it: 0 to workers - 1.
-     `async`: 0 and 0. */
+  int64_t first;  /* TRAIN: batch number; EVAL: first sample */
+  int64_t count;  /* EVAL: samples */
+  gt_ns wan_wait; /* of the wait before this order: time held by the strategy */
+  /* to be sent along; data NULL and n 0: none, the worker has them from an earlier order */
+  gt_vec params, buffers;
+  /* TRAIN, local plane `sync`: the number of the step (1 and up, never again the same), and how
+     many workers take part in it: 0 to workers - 1. `async`: 0 and 0. */
   int64_t step;
   size_t workers;
   bool common; /* the parameters are the same in all orders of this step that say so */
@@ -47,41 +48,55 @@ typedef struct {
   double auc;            /* NaN: labels are not two, or all test samples have the same one */
 } gt_ps_score;
 
-/* ---- host ------------------------------------------------------------------------------------------------------------ */
+/* ---- host ------------------------------------------------------------------------------------ */
 
-typedef enum { GT_WORK_UPDATE, GT_WORK_APPLY, GT_WORK_COPY } gt_ps_work; /* a step, a message that arrived, a message to send */
-typedef enum { GT_NOTE_EVAL, GT_NOTE_NONFINITE, GT_NOTE_DONE, GT_NOTE_PEER_DONE, GT_NOTE_ROUND, GT_NOTE_COMPLETE } gt_ps_note;
+/* a step, a message that arrived, a message to send */
+typedef enum { GT_WORK_UPDATE, GT_WORK_APPLY, GT_WORK_COPY } gt_ps_work;
+typedef enum {
+  GT_NOTE_EVAL,
+  GT_NOTE_NONFINITE,
+  GT_NOTE_DONE,
+  GT_NOTE_PEER_DONE,
+  GT_NOTE_ROUND,
+  GT_NOTE_COMPLETE
+} gt_ps_note;
 
 typedef struct {
   void *ctx;
   /* The gateway (see wan.h: payload borrowed until gt_ps_departed for data; cookie names it). */
-  void (*send)(void *ctx, size_t peer, const gt_frame_header *head, const void *payload, size_t bytes, uint64_t cookie);
-  bool (*replace)(void *ctx, size_t peer, uint64_t cookie, const gt_frame_header *head, const void *payload, uint64_t new_cookie);
+  void (*send)(void *ctx, size_t peer, const gt_frame_header *head, const void *payload,
+               size_t bytes, uint64_t cookie);
+  bool (*replace)(void *ctx, size_t peer, uint64_t cookie, const gt_frame_header *head,
+                  const void *payload, uint64_t new_cookie);
   /* Bytes of strategy traffic that have left, over all resumes, including parts of messages that
      were cut off.  NULL: those of the messages that have left. */
   double (*left)(void *ctx);
-  /* The local plane: the order's vectors are borrowed for the call; `taken`: the worker's gradient buffer is free. */
+  /* The local plane: the order's vectors are borrowed for the call; `taken`: the worker's gradient
+     buffer is free. */
   void (*order)(void *ctx, size_t worker, const gt_ps_order *order);
   void (*taken)(void *ctx, size_t worker);
   /* Local plane `sync`, when the gradients of all workers of the step are there and finite: their
      gt_vec_mean by samples, if workers have already formed it; else NULL, and the PS calls
      gt_vec_mean itself.  Borrowed until the next order.  NULL host function: never. */
   const float *(*reduced)(void *ctx);
-  /* Take the region's checkpoint of this round now (gt_ps_save among the rest); gt_ps_written follows. */
+  /* Take the region's checkpoint of this round now (gt_ps_save among the rest); gt_ps_written
+     follows. */
   void (*checkpoint)(void *ctx, int64_t round);
   /* The round is whole in every region: older rounds may be removed, if whole_sound of the view
      says so. */
   void (*whole)(void *ctx, int64_t round);
-  /* Something for the record; a and b by kind. EVAL: steps and samples of the region when it began; the view's last_eval has it.  NONFINITE: how many, worker (-1 - p: it was a message of region p).  PEER_DONE: peer, its steps.  DONE: steps, 0.  ROUND: round, stop code. */
+  /* Something for the record; a and b by kind. EVAL: steps and samples of the region when it began;
+     the view's last_eval has it.  NONFINITE: how many, worker (-1 - p: it was a message of region
+     p).  PEER_DONE: peer, its steps.  DONE: steps, 0.  ROUND: round, stop code. */
   void (*note)(void *ctx, gt_ps_note note, double a, double b);
   /* A clock for durations of the PS's own work (update, encode); NULL: they count as zero. */
   gt_ns (*clock)(void *ctx);
-  /* The PS has just done this part (1: all) of this work; under a virtual clock, `clock` advances by
-     its cost.  NULL: the clock advances by itself. */
+  /* The PS has just done this part (1: all) of this work; under a virtual clock, `clock` advances
+     by its cost.  NULL: the clock advances by itself. */
   void (*work)(void *ctx, gt_ps_work work, double part);
 } gt_ps_host;
 
-/* ---- what a PS is made of ------------------------------------------------------------------------------------------- */
+/* ---- what a PS is made of -------------------------------------------------------------------- */
 
 /* Exactly one is > 0; epochs of the region's own part. */
 typedef struct {
@@ -95,8 +110,8 @@ typedef struct {
   bool local_async;
   const gt_sync_ops *strategy;
   gt_topology topology;
-  const size_t *next; /* as in gt_exchange_spec */
-  size_t piece;       /* likewise; 0: a frame */
+  const size_t *next;    /* as in gt_exchange_spec */
+  size_t piece;          /* likewise; 0: a frame */
   const double *weights; /* nregions */
   int64_t period;
   double scale; /* and average: as in gt_sync_env */
@@ -107,11 +122,14 @@ typedef struct {
   gt_optim *optim;
   gt_order order;
   gt_ps_interval until, eval_every, checkpoint_every;
-  size_t test_samples, eval_chunk; /* 0 test samples: no evaluation; a chunk is one order, 0: gt_ps_eval_chunk */
+  /* 0 test samples: no evaluation; a chunk is one order, 0: gt_ps_eval_chunk */
+  size_t test_samples, eval_chunk;
   /* Of two classes, so that evaluations give the AUC; NULL: not two classes. */
   const int32_t *test_labels;
   gt_vec snapshot,
-      snapshot_buffers; /* as large as params and buffers, for evaluations alone: there the model lies that workers score while the live one goes on */
+      /* as large as params and buffers, for evaluations alone: there the model lies that workers
+         score while the live one goes on */
+      snapshot_buffers;
   int nonfinite_limit;
   double wan_bytes_limit; /* of all regions together; 0: none */
   gt_ns heartbeat, keepalive;
@@ -124,7 +142,7 @@ gt_ps *gt_ps_create(const gt_ps_spec *spec);
 void gt_ps_close(gt_ps *ps);
 const gt_ps_spec *gt_ps_made_of(const gt_ps *ps);
 
-/* ---- events ----------------------------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 /* Training starts or continues; a worker gets work when it is ready. */
 void gt_ps_start(gt_ps *ps, gt_ns now);
@@ -136,7 +154,8 @@ void gt_ps_evaluated(gt_ps *ps, size_t worker, const gt_ps_push *push, gt_ns now
 /* A message of data or control kind arrived (not REPORT, MODEL, HELLO, BYE).  GT_ERR_FAULT: the job
    does not allow it (kind, codec, range, length, numbers); the text says what was found and what is
    needed, and the message had no effect. */
-gt_status gt_ps_message(gt_ps *ps, size_t peer, const gt_frame_header *head, const void *payload, gt_ns now);
+gt_status gt_ps_message(gt_ps *ps, size_t peer, const gt_frame_header *head, const void *payload,
+                        gt_ns now);
 void gt_ps_departed(gt_ps *ps, size_t peer, uint64_t cookie, gt_ns now);
 /* Within host.checkpoint: the state of this round is not sound, that is, not worth resuming from;
    the other regions are told. */
@@ -150,7 +169,9 @@ gt_ns gt_ps_next(const gt_ps *ps);
 void gt_ps_stop(gt_ps *ps, gt_status code, gt_ns now);
 /* Opens a last round; the lead calls it when everything is settled. */
 void gt_ps_last_round(gt_ps *ps, gt_ns now);
-/* Evaluates a model (params, buffers borrowed for the call) on all workers; `done` is called with its score (borrowed).  Not while an evaluation is under way. */
-void gt_ps_evaluate(gt_ps *ps, gt_vec params, gt_vec buffers, void (*done)(void *ctx, const gt_ps_score *score), void *ctx, gt_ns now);
+/* Evaluates a model (params, buffers borrowed for the call) on all workers; `done` is called with
+   its score (borrowed).  Not while an evaluation is under way. */
+void gt_ps_evaluate(gt_ps *ps, gt_vec params, gt_vec buffers,
+                    void (*done)(void *ctx, const gt_ps_score *score), void *ctx, gt_ns now);
 
 #endif

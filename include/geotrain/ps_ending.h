@@ -8,13 +8,15 @@
    result to the lead, and waits for BYE.  The lead waits for those of all others and for its own
    checkpoint, opens one last round, evaluates the mean when the round is whole, and concludes. */
 typedef struct {
-  bool (*evaluate)(void *ctx, bool mean); /* begins, of the region's own model or of the mean; false: there is no test set */
+  /* begins, of the region's own model or of the mean; false: there is no test set */
+  bool (*evaluate)(void *ctx, bool mean);
   void (*send_model)(void *ctx, uint64_t cookie);
   void (*send_report)(void *ctx, uint64_t cookie);
   void (*conclude)(void *ctx); /* the lead: the mean is evaluated; sends BYE to all */
 } gt_ending_hooks;
 
-#define GT_ENDING_COOKIE ((uint64_t)1 << 63) /* the end's cookies are this and more, the PS's less */
+#define GT_ENDING_COOKIE                                                                           \
+  ((uint64_t)1 << 63) /* the end's cookies are this and more, the PS's less */
 
 typedef struct {
   const gt_ending_hooks *hooks;
@@ -26,7 +28,8 @@ typedef struct {
   int64_t last_round;
 } gt_ending;
 /* Nothing is owned, nothing to close. */
-void gt_ending_open(gt_ending *ending, const gt_ending_hooks *hooks, void *ctx, gt_ps *ps, bool lead, size_t others);
+void gt_ending_open(gt_ending *ending, const gt_ending_hooks *hooks, void *ctx, gt_ps *ps,
+                    bool lead, size_t others);
 void gt_ending_evaluated(gt_ending *ending);
 void gt_ending_departed(gt_ending *ending, uint64_t cookie);
 /* A MODEL, REPORT or BYE has come. */

@@ -55,7 +55,8 @@ bool gt_ps_absent(const gt_ps *ps, size_t worker);
 /* Since when the worker has been computing, and which batch; false: it is not computing. */
 bool gt_ps_computing(const gt_ps *ps, size_t worker, gt_ns *since, int64_t *batch);
 
-/* Names "ps/...", "sync/...", "optim/...", "outbox/...": with model/params and model/buffers, which the caller saves, the region's whole state. */
+/* Names "ps/...", "sync/...", "optim/...", "outbox/...": with model/params and model/buffers, which
+   the caller saves, the region's whole state. */
 void gt_ps_save(gt_ps *ps, gt_ns now, gt_state *state);
 /* Before gt_ps_start; number of workers and limits may differ from those that saved. */
 gt_status gt_ps_load(gt_ps *ps, gt_ns now, const gt_state *state);

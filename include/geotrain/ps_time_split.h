@@ -4,7 +4,8 @@
 
 #include "geotrain/ps_state.h"
 
-/* What held the region's workers back, mean over them, and the training's time (docs/time-split.md); saved with a checkpoint. */
+/* What held the region's workers back, mean over them, and the training's time
+   (docs/time-split.md); saved with a checkpoint. */
 typedef struct {
   gt_ns upload, download, training;
 } gt_time_use;
@@ -19,12 +20,14 @@ typedef struct {
 
 /* Books the time up to now by what held up the region; called after every event.  receiving: a
    message of the peer has begun to arrive. */
-void gt_time_split_account(gt_time_split *split, const gt_ps *ps, const gt_ps_spec *spec, bool (*receiving)(const void *ctx, size_t peer),
-                           const void *ctx, gt_ns now);
+void gt_time_split_account(gt_time_split *split, const gt_ps *ps, const gt_ps_spec *spec,
+                           bool (*receiving)(const void *ctx, size_t peer), const void *ctx,
+                           gt_ns now);
 /* Seconds of a worker's average mini-batch; aggregate: the rest. */
 typedef struct {
   double train, upload, aggregate, download;
 } gt_time_split_parts;
-void gt_time_split_batch(const gt_time_split *split, const gt_ps_view *view, size_t nworkers, gt_time_split_parts *parts);
+void gt_time_split_batch(const gt_time_split *split, const gt_ps_view *view, size_t nworkers,
+                         gt_time_split_parts *parts);
 
 #endif

@@ -5,7 +5,13 @@
 #include "geotrain/ps.h"
 
 /* At equal times in this order; workers by number. */
-typedef enum { GT_EVENT_FRAME, GT_EVENT_LINK, GT_EVENT_PUSH, GT_EVENT_WRITTEN, GT_EVENT_TICK } gt_event_kind;
+typedef enum {
+  GT_EVENT_FRAME,
+  GT_EVENT_LINK,
+  GT_EVENT_PUSH,
+  GT_EVENT_WRITTEN,
+  GT_EVENT_TICK
+} gt_event_kind;
 typedef struct {
   gt_ns at;
   gt_event_kind kind;
@@ -18,8 +24,9 @@ typedef struct {
 #define GT_RESUME_WAIT  ((gt_ns)5000000)
 #define GT_RESUME_STEPS 8
 
-/* When a region's workers push, its PS is free and its checkpoint is durable, by the job's costs: the order of events of a run under the virtual clock and of a simulation.
-   Times begin at 0.  The job outlives it. */
+/* When a region's workers push, its PS is free and its checkpoint is durable, by the job's costs:
+   the order of events of a run under the virtual clock and of a simulation. Times begin at 0.  The
+   job outlives it. */
 typedef struct gt_timeline gt_timeline;
 gt_timeline *gt_timeline_create(const gt_job *job, const gt_order *order, size_t nworkers);
 void gt_timeline_close(gt_timeline *timeline);

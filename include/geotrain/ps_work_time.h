@@ -5,8 +5,10 @@
 #include "geotrain/data.h"
 
 /* By the job's compute section; order: of the region; c: gt_job_compute_of. */
-gt_ns gt_cost_step(const gt_job *job, const gt_order *order, const gt_job_compute *c, size_t worker, int64_t batch);
-gt_ns gt_cost_eval(const gt_job *job, const gt_order *order, const gt_job_compute *c, size_t worker, int64_t samples);
+gt_ns gt_cost_step(const gt_job *job, const gt_order *order, const gt_job_compute *c, size_t worker,
+                   int64_t batch);
+gt_ns gt_cost_eval(const gt_job *job, const gt_order *order, const gt_job_compute *c, size_t worker,
+                   int64_t samples);
 /* How many times longer this worker takes because of compute.speed. */
 double gt_cost_slowdown(const gt_job *job, size_t region, size_t worker);
 /* GT_ERR_JOB names a region of which compute says nothing; why: "under --clock virtual". */

@@ -7,7 +7,7 @@
 
 #include "geotrain/base.h"
 
-/* ---- the region's record ----------------------------------------------------------------------------------------- */
+/* ---- the region's record --------------------------------------------------------------------- */
 
 typedef struct gt_record gt_record;
 
@@ -22,7 +22,7 @@ void gt_record_close(gt_record *record);
    int as bool, 'j' a string inserted as JSON. */
 gt_status gt_record_line(gt_record *record, double t_s, const char *event, ...);
 
-/* ---- summary ------------------------------------------------------------------------------------------------------ */
+/* ---- summary --------------------------------------------------------------------------------- */
 
 /* Seconds and bytes; seconds of a region are means over its workers.  Under the virtual clock all
    times are virtual, including wall_s. */
@@ -72,7 +72,8 @@ typedef struct {
 /* Reads DIR/<region>.jsonl, for a job of nregions; a missing file gives zeros.  trend (unless NULL)
    receives the training losses up to `samples` samples of the region, which are the share `done` of
    the training.  The caller closes *out. */
-void gt_past_read(gt_past *out, const char *run_dir, const char *region, size_t nregions, gt_trend *trend, int64_t samples, double done);
+void gt_past_read(gt_past *out, const char *run_dir, const char *region, size_t nregions,
+                  gt_trend *trend, int64_t samples, double done);
 void gt_past_close(gt_past *past);
 
 /* The name of a message kind (gt_msg_kind): "update", "state", "ack", ...; NULL for an unknown
@@ -149,7 +150,8 @@ typedef struct {
 
 /* Used for both plans (results of a simulation) and runs; wan_bytes and cost as in gt_figures, cost
    is NaN if no price is known. */
-gt_figures gt_figures_of(double wall_s, const gt_region_result *regions, size_t nregions, double samples, double wan_bytes, double cost);
+gt_figures gt_figures_of(double wall_s, const gt_region_result *regions, size_t nregions,
+                         double samples, double wan_bytes, double cost);
 
 /* Planned and measured figures of a run. */
 typedef struct {
@@ -220,9 +222,10 @@ void gt_summary_print(FILE *to, const gt_summary *summary);
    and back.  The text is sent to the lead region. */
 char *gt_result_encode(const gt_region_result *region, const gt_link_result *links, size_t nlinks);
 /* links has room for max entries; *nlinks receives their number. */
-gt_status gt_result_decode(const char *text, size_t size, gt_region_result *region, gt_link_result *links, size_t max, size_t *nlinks);
+gt_status gt_result_decode(const char *text, size_t size, gt_region_result *region,
+                           gt_link_result *links, size_t max, size_t *nlinks);
 
-/* ---- progress ----------------------------------------------------------------------------------------------------- */
+/* ---- progress -------------------------------------------------------------------------------- */
 
 typedef struct {
   double elapsed_s, epoch, epochs; /* epochs: target; NaN if training ends by steps or samples */
@@ -258,7 +261,7 @@ void gt_live_update(gt_live *live, const gt_progress *progress);
 void gt_live_end(gt_live *live);
 void gt_live_close(gt_live *live);
 
-/* ---- following a run ----------------------------------------------------------------------------------------------- */
+/* ---- following a run ------------------------------------------------------------------------- */
 
 /* The state of a run as read from its directory, by a process that shares nothing else with the
    run: docs/record-format.md. */

@@ -89,7 +89,8 @@ gt_region_plan *gt_setup_regions(const gt_job *job);
 bool gt_setup_make_folders(const char *path, char *part, size_t size);
 /* Opens the region's gateway as configured by the job; payload_max: bytes of the largest message.
    Collective over the PS ranks; the caller closes it. */
-gt_gateway *gt_setup_gateway(const gt_run *run, size_t payload_max, const gt_gateway_events *events);
+gt_gateway *gt_setup_gateway(const gt_run *run, size_t payload_max,
+                             const gt_gateway_events *events);
 /* Loads the first n of the region's own training samples, augmented as the job requires, into
    memory; the caller closes *out, after an error too.  GT_ERR_DATA: they cannot be read;
    GT_ERR_JOB: they cannot be augmented.  Local. */

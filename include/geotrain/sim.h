@@ -41,7 +41,7 @@ void gt_sim_look(const gt_sim *sim, gt_sim_totals *totals);
 void gt_sim_region(const gt_sim *sim, size_t region, gt_region_result *result);
 void gt_sim_link(const gt_sim *sim, size_t from, size_t to, gt_link_result *result);
 
-/* ---- forecasts ---------------------------------------------------------------------------------------------------------- */
+/* ---- forecasts ------------------------------------------------------------------------------- */
 
 /* What crosses a link in a whole run. */
 typedef struct {

@@ -10,7 +10,7 @@
 #include "geotrain/exchange.h"
 #include "geotrain/nn.h"
 
-/* ---- what the PS does for a strategy ------------------------------------------------------------------------------ */
+/* ---- what the PS does for a strategy --------------------------------------------------------- */
 
 typedef struct {
   size_t queued;    /* messages that have not left yet */
@@ -20,7 +20,8 @@ typedef struct {
 
 typedef struct {
   void *ctx;
-  /* After hold, no gradient is given to the strategy and workers wait, until release.  Both may be called in any event; repeating changes nothing. */
+  /* After hold, no gradient is given to the strategy and workers wait, until release.  Both may be
+     called in any event; repeating changes nothing. */
   void (*hold)(void *ctx);
   void (*release)(void *ctx);
   /* Asks for on_timer at `at`. */
@@ -48,20 +49,21 @@ typedef struct {
   gt_sync_host host;
 } gt_sync_env;
 
-/* ---- strategies ---------------------------------------------------------------------------------------------------- */
+/* ---- strategies ------------------------------------------------------------------------------ */
 
 typedef struct gt_sync gt_sync;
 
 typedef struct gt_sync_ops {
-  const char *name;          /* "asgd-ga" */
-  const char *source;        /* paper */
-  gt_msg_kind sends;         /* GT_MSG_UPDATE (additive), GT_MSG_STATE, or 0: nothing */
-  bool waits;                /* regions wait for the messages of all others */
-  bool needs_all;            /* a lost message (not finite) cannot be compensated: the run ends */
-  bool between_steps;        /* parameters change between steps only, never while workers compute */
-  bool periodic;             /* sends every sync.period steps; else the period has no meaning */
-  bool lockstep;             /* all regions apply all steps: learning rates must be equal */
-  size_t size;               /* of the strategy's own struct, whose first member is gt_sync; zeroed by gt_sync_create */
+  const char *name;   /* "asgd-ga" */
+  const char *source; /* paper */
+  gt_msg_kind sends;  /* GT_MSG_UPDATE (additive), GT_MSG_STATE, or 0: nothing */
+  bool waits;         /* regions wait for the messages of all others */
+  bool needs_all;     /* a lost message (not finite) cannot be compensated: the run ends */
+  bool between_steps; /* parameters change between steps only, never while workers compute */
+  bool periodic;      /* sends every sync.period steps; else the period has no meaning */
+  bool lockstep;      /* all regions apply all steps: learning rates must be equal */
+  /* of the strategy's own struct, whose first member is gt_sync; zeroed by gt_sync_create */
+  size_t size;
   void (*open)(gt_sync *s);  /* allocates its vectors, opens its collectives; may be NULL */
   void (*close)(gt_sync *s); /* frees them; may be NULL */
   /* A local step's gradient (mean over `samples` samples), borrowed.  Never while held. */

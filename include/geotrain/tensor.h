@@ -1,7 +1,7 @@
 /* tensor: vectors, the three flat arrays with named views, arena, kernel tables.  Layer 1.
-   Everything is local.  Arrays are row-major, activations NHWC.
-   Shape letters: N images; H, W input height and width; C input channels; K output channels; R, S kernel height and width;
-   P, Q output height and width; B rows of a batch; I, O inputs and outputs of a linear layer. */
+   Everything is local.  Arrays are row-major, activations NHWC. Shape letters: N images; H, W input
+   height and width; C input channels; K output channels; R, S kernel height and width; P, Q output
+   height and width; B rows of a batch; I, O inputs and outputs of a linear layer. */
 #ifndef GEOTRAIN_TENSOR_H
 #define GEOTRAIN_TENSOR_H
 
@@ -11,7 +11,7 @@
 /* gt_precision: the type in which convolutions and linear layers compute.  Parameters, gradients
    and sums are always float32. */
 
-/* ---- instruction sets -------------------------------------------------------------------------------------------- */
+/* ---- instruction sets ------------------------------------------------------------------------ */
 
 /* The instruction sets that vector code is compiled for (x86-64-v4, x86-64-v3, the compiler's
    default, which has NEON on aarch64).  Higher is faster.  Element-wise operations, means,
@@ -32,7 +32,7 @@ gt_status gt_isa_choose(const char *name);
    NULL: no limit is needed. */
 const char *gt_isa_blas_cap(void);
 
-/* ---- vectors --------------------------------------------------------------------------------------------------- */
+/* ---- vectors --------------------------------------------------------------------------------- */
 
 typedef enum { GT_SPACE_HOST } gt_space;
 
@@ -57,14 +57,15 @@ void gt_vec_scale(gt_vec y, float a);                /* y = a y */
 void gt_vec_axpy(gt_vec y, float a, gt_vec x);       /* y += a x */
 void gt_vec_set_scaled(gt_vec y, float a, gt_vec x); /* y = a x */
 void gt_vec_lerp(gt_vec y, float a, gt_vec x);       /* y += a (x - y) */
-bool gt_vec_finite(gt_vec x);                        /* every element is finite; true for NULL data */
+/* every element is finite; true for NULL data */
+bool gt_vec_finite(gt_vec x);
 /* y = (sum over i < n of samples[i] x[i]) / (sum of samples).  The n vectors x[i] of y.n floats are
    added in a fixed tree (at each level, i gets i + 2^level, for i a multiple of 2^(level+1)), and
    the sum is scaled once.  Any range of y can be computed alone with the same bits.  If any x[i] is
    NULL, nothing is done. */
 void gt_vec_mean(gt_vec y, const float *const *x, const int64_t *samples, size_t n);
 
-/* ---- bf16 ------------------------------------------------------------------------------------------------------- */
+/* ---- bf16 ------------------------------------------------------------------------------------ */
 
 /* The upper half of a float32; rounded to nearest, ties to even; a NaN stays a NaN. */
 typedef uint16_t gt_bf16;
@@ -74,7 +75,7 @@ static inline size_t gt_precision_bytes(gt_precision precision) {
   return precision == GT_BF16 ? sizeof(gt_bf16) : sizeof(float);
 }
 
-/* ---- flat arrays ------------------------------------------------------------------------------------------------ */
+/* ---- flat arrays ----------------------------------------------------------------------------- */
 
 #define GT_MAX_DIMS 4
 
@@ -95,7 +96,7 @@ typedef struct {
   size_t nviews, nbuffer_views;
 } gt_arrays;
 
-/* ---- arena ------------------------------------------------------------------------------------------------------ */
+/* ---- arena ----------------------------------------------------------------------------------- */
 
 /* Memory planned once: all requests are registered first, then one block is allocated, in which
    each request has its place. */
@@ -113,7 +114,7 @@ float *gt_arena_at(const gt_arena *arena, size_t ticket);
 size_t gt_arena_bytes(const gt_arena *arena);
 void gt_arena_close(gt_arena *arena);
 
-/* ---- kernels ---------------------------------------------------------------------------------------------------- */
+/* ---- kernels --------------------------------------------------------------------------------- */
 
 /* One convolution's or pooling's geometry; square or not, zero padding. */
 typedef struct {
@@ -154,7 +155,8 @@ typedef enum {
   GT_WAY_DNN_WINOGRAD,
   GT_WAYS
 } gt_way;
-const char *gt_way_name(gt_way way);       /* "rule", "direct", "winograd", "blas", "dnn", "dnn-gemm", "dnn-turned", "dnn-winograd" */
+/* "rule", "direct", "winograd", "blas", "dnn", "dnn-gemm", "dnn-turned", "dnn-winograd" */
+const char *gt_way_name(gt_way way);
 const char *gt_pass_name(gt_pass_id pass); /* "forward", "input", "weight" */
 
 typedef struct gt_prepared_ops {
@@ -164,24 +166,32 @@ typedef struct gt_prepared_ops {
 
   /* ways (GT_PASSES): for each pass one of oneDNN's ways, or GT_WAY_RULE.  A pass with any other
      way is not prepared. */
-  gt_prepared_conv *(*conv_create)(gt_prepared_context *context, const gt_conv_spec *spec, const gt_way *ways);
+  gt_prepared_conv *(*conv_create)(gt_prepared_context *context, const gt_conv_spec *spec,
+                                   const gt_way *ways);
   void (*conv_close)(gt_prepared_conv *conv);
   void (*conv_prepare)(gt_prepared_conv *conv, size_t N);
-  void (*conv_forward)(gt_prepared_conv *conv, void *y, const void *x, const float *w, const float *b, size_t N);
-  void (*conv_backward_input)(gt_prepared_conv *conv, void *dx, const void *dy, const float *w, size_t N);
-  void (*conv_backward_weight)(gt_prepared_conv *conv, float *dw, float *db, const void *dy, const void *x, size_t N);
+  void (*conv_forward)(gt_prepared_conv *conv, void *y, const void *x, const float *w,
+                       const float *b, size_t N);
+  void (*conv_backward_input)(gt_prepared_conv *conv, void *dx, const void *dy, const float *w,
+                              size_t N);
+  void (*conv_backward_weight)(gt_prepared_conv *conv, float *dw, float *db, const void *dy,
+                               const void *x, size_t N);
   /* The way that the rule selects for a pass with batches of N; and whether a pass can be computed
      in a given way. */
   gt_way (*conv_rule)(const gt_conv_spec *spec, size_t N, gt_pass_id pass);
   bool (*conv_can)(const gt_conv_spec *spec, size_t N, gt_pass_id pass, gt_way way);
 
   /* A linear layer; activations in float32, products in `precision`. */
-  gt_prepared_linear *(*linear_create)(gt_prepared_context *context, size_t I, size_t O, gt_precision precision);
+  gt_prepared_linear *(*linear_create)(gt_prepared_context *context, size_t I, size_t O,
+                                       gt_precision precision);
   void (*linear_close)(gt_prepared_linear *linear);
   void (*linear_prepare)(gt_prepared_linear *linear, size_t B);
-  void (*linear_forward)(gt_prepared_linear *linear, float *y, const float *x, const float *w, const float *b, size_t B);
-  void (*linear_backward_input)(gt_prepared_linear *linear, float *dx, const float *dy, const float *w, size_t B);
-  void (*linear_backward_weight)(gt_prepared_linear *linear, float *dw, float *db, const float *dy, const float *x, size_t B);
+  void (*linear_forward)(gt_prepared_linear *linear, float *y, const float *x, const float *w,
+                         const float *b, size_t B);
+  void (*linear_backward_input)(gt_prepared_linear *linear, float *dx, const float *dy,
+                                const float *w, size_t B);
+  void (*linear_backward_weight)(gt_prepared_linear *linear, float *dw, float *db, const float *dy,
+                                 const float *x, size_t B);
 } gt_prepared_ops;
 
 /* Batch normalisation of rows x (M,C), M = N H W: y = gamma (x - mean) / sqrt(variance + epsilon) +
@@ -203,28 +213,37 @@ typedef struct gt_kernels {
   const char *name;
   size_t (*conv_work)(const gt_conv_shape *s, size_t N);
   /* y (N,P,Q,K) = x (N,H,W,C) * w + b */
-  void (*conv_forward)(float *y, const float *x, const float *w, const float *b, const gt_conv_shape *s, size_t N, float *work);
+  void (*conv_forward)(float *y, const float *x, const float *w, const float *b,
+                       const gt_conv_shape *s, size_t N, float *work);
   /* dx (N,H,W,C) from dy (N,P,Q,K) */
-  void (*conv_backward_input)(float *dx, const float *dy, const float *w, const gt_conv_shape *s, size_t N, float *work);
+  void (*conv_backward_input)(float *dx, const float *dy, const float *w, const gt_conv_shape *s,
+                              size_t N, float *work);
   /* dw (R,S,C,K), db (K) or NULL */
-  void (*conv_backward_weight)(float *dw, float *db, const float *dy, const float *x, const gt_conv_shape *s, size_t N, float *work);
+  void (*conv_backward_weight)(float *dw, float *db, const float *dy, const float *x,
+                               const gt_conv_shape *s, size_t N, float *work);
   /* y (N,P,Q,C); index (N,P,Q,C) receives the offset in x of each maximum; among equals, the
      first */
-  void (*maxpool_forward)(float *y, uint32_t *index, const float *x, const gt_conv_shape *s, size_t N);
-  void (*maxpool_backward)(float *dx, const float *dy, const uint32_t *index, const gt_conv_shape *s, size_t N);
+  void (*maxpool_forward)(float *y, uint32_t *index, const float *x, const gt_conv_shape *s,
+                          size_t N);
+  void (*maxpool_backward)(float *dx, const float *dy, const uint32_t *index,
+                           const gt_conv_shape *s, size_t N);
   void (*avgpool_forward)(float *y, const float *x, const gt_conv_shape *s, size_t N);
   void (*avgpool_backward)(float *dx, const float *dy, const gt_conv_shape *s, size_t N);
   /* y (B,O) = x (B,I) w^T + b */
-  void (*linear_forward)(float *y, const float *x, const float *w, const float *b, size_t B, size_t I, size_t O);
-  void (*linear_backward_input)(float *dx, const float *dy, const float *w, size_t B, size_t I, size_t O);
-  void (*linear_backward_weight)(float *dw, float *db, const float *dy, const float *x, size_t B, size_t I, size_t O);
+  void (*linear_forward)(float *y, const float *x, const float *w, const float *b, size_t B,
+                         size_t I, size_t O);
+  void (*linear_backward_input)(float *dx, const float *dy, const float *w, size_t B, size_t I,
+                                size_t O);
+  void (*linear_backward_weight)(float *dw, float *db, const float *dy, const float *x, size_t B,
+                                 size_t I, size_t O);
   void (*relu_forward)(float *y, const float *x, size_t n);                    /* y may be x */
   void (*relu_backward)(float *dx, const float *dy, const float *y, size_t n); /* dx may be dy */
   /* Softmax and cross-entropy of logits x (B,O): writes dx = (softmax - onehot) / B unless NULL,
      returns the sum of losses, and adds the number of rows whose largest logit is the label to
      *correct.  Rows whose loss is NaN (a NaN logit, or an infinite largest one) do not count as
      correct. */
-  double (*softmax_xent)(float *dx, const float *x, const int32_t *labels, size_t B, size_t O, size_t *correct);
+  double (*softmax_xent)(float *dx, const float *x, const int32_t *labels, size_t B, size_t O,
+                         size_t *correct);
   /* The same for one logit per row, that of the second of two classes: dx (B) = (sigmoid(x) -
      label) / B. */
   double (*logistic)(float *dx, const float *x, const int32_t *labels, size_t B, size_t *correct);
@@ -232,35 +251,44 @@ typedef struct gt_kernels {
      running_mean and running_var (C) as r += momentum (b - r), where the variance b is the unbiased
      one (Ioffe and Szegedy 2015; PyTorch's convention).  saved (2,C) receives mean and
      1/sqrt(variance + epsilon) for the backward pass.  `add` (M,C) may be NULL. */
-  void (*norm_forward)(void *y, const void *x, const void *add, const float *gamma, const float *beta, float *running_mean, float *running_var,
-                       float *saved, const gt_norm_shape *s, float *work);
+  void (*norm_forward)(void *y, const void *x, const void *add, const float *gamma,
+                       const float *beta, float *running_mean, float *running_var, float *saved,
+                       const gt_norm_shape *s, float *work);
   /* Forward with running_mean and running_var. */
-  void (*norm_infer)(void *y, const void *x, const void *add, const float *gamma, const float *beta, const float *running_mean,
-                     const float *running_var, const gt_norm_shape *s, float *work);
+  void (*norm_infer)(void *y, const void *x, const void *add, const float *gamma, const float *beta,
+                     const float *running_mean, const float *running_var, const gt_norm_shape *s,
+                     float *work);
   /* dx from dy [+ dy2]; y is the output of the forward pass.  dadd (M,C) receives the gradient of
      `add`; NULL if there was no `add`.  dx may be dy. */
-  void (*norm_backward)(void *dx, void *dadd, float *dgamma, float *dbeta, const void *dy, const void *dy2, const void *y, const void *x,
-                        const float *gamma, const float *beta, const float *saved, const gt_norm_shape *s, float *work);
+  void (*norm_backward)(void *dx, void *dadd, float *dgamma, float *dbeta, const void *dy,
+                        const void *dy2, const void *y, const void *x, const float *gamma,
+                        const float *beta, const float *saved, const gt_norm_shape *s, float *work);
   /* The mean over H x W of x (N,H,W,C), of `type`, to y (N,C) in float32; and its backward pass. */
   void (*mean_forward)(float *y, const void *x, gt_precision type, size_t N, size_t HW, size_t C);
-  void (*mean_backward)(void *dx, const float *dy, gt_precision type, size_t N, size_t HW, size_t C);
+  void (*mean_backward)(void *dx, const float *dy, gt_precision type, size_t N, size_t HW,
+                        size_t C);
   /* Embedding tables: w (V,K), ids (M) in 0..V-1.  y (M,K): the rows of w that the ids select. */
   void (*embedding_forward)(float *y, const float *w, const int32_t *ids, size_t M, size_t K);
   /* Adds each row of dy + dy2 (M,K) to the row of dw of its id; repeated ids accumulate.  dy2 may
      be NULL.  Other rows are not changed. */
-  void (*embedding_backward)(float *dw, const float *dy, const float *dy2, const int32_t *ids, size_t M, size_t K);
+  void (*embedding_backward)(float *dw, const float *dy, const float *dy2, const int32_t *ids,
+                             size_t M, size_t K);
   /* Sets the rows of dw of these ids to 0. */
   void (*embedding_clear)(float *dw, const int32_t *ids, size_t M, size_t K);
   /* A factorization machine (Rendle 2010) of samples with F ids each: y (N) = b + the sum of w (V)
      over the ids of a sample + the sum of the inner products of all pairs of their vectors, v
      (N,F,K). */
-  void (*fm_forward)(float *y, const float *v, const float *w, const float *b, const int32_t *ids, size_t N, size_t F, size_t K);
+  void (*fm_forward)(float *y, const float *v, const float *w, const float *b, const int32_t *ids,
+                     size_t N, size_t F, size_t K);
   /* dv (N,F,K) */
-  void (*fm_backward_input)(float *dv, const float *dy, const float *v, size_t N, size_t F, size_t K);
+  void (*fm_backward_input)(float *dv, const float *dy, const float *v, size_t N, size_t F,
+                            size_t K);
   /* Adds to dw as embedding_backward does; overwrites db. */
-  void (*fm_backward_weight)(float *dw, float *db, const float *dy, const int32_t *ids, size_t N, size_t F);
-  /* The family of loops behind an operation ("conv", "maxpool", "avgpool", "linear", "relu", "norm", "mean", "embedding", "fm"; s: its shape or NULL): "ref", "blas",
-     "direct", "fused", "sparse". */
+  void (*fm_backward_weight)(float *dw, float *db, const float *dy, const int32_t *ids, size_t N,
+                             size_t F);
+  /* The family of loops behind an operation ("conv", "maxpool", "avgpool", "linear", "relu",
+     "norm", "mean", "embedding", "fm"; s: its shape or NULL): "ref", "blas", "direct", "fused",
+     "sparse". */
   const char *(*family)(const char *operation, const gt_conv_shape *s);
   /* The prepared kernels (NULL: none), and the layers that use them by rule. */
   const gt_prepared_ops *(*prepared)(void);
@@ -268,7 +296,7 @@ typedef struct gt_kernels {
   bool (*prepares_linear)(size_t I, size_t O, gt_precision precision);
 } gt_kernels;
 
-/* ---- layers with products ------------------------------------------------------------------------------------------ */
+/* ---- layers with products -------------------------------------------------------------------- */
 
 /* A convolution or a linear layer.  A linear layer has I and O in conv.shape.C and .K, and a 1 x 1
    window. */
@@ -285,21 +313,25 @@ bool gt_way_can(const gt_layer_spec *spec, size_t N, gt_pass_id pass, gt_way way
 typedef struct gt_layer gt_layer;
 /* ways: NULL, or one for each pass (GT_WAY_RULE: by rule).  *context belongs to the graph; it is
    created when first needed, and must outlive its layers.  The caller closes the layer. */
-gt_layer *gt_layer_create(const gt_kernels *kernels, gt_prepared_context **context, const gt_layer_spec *spec, const gt_way *ways);
+gt_layer *gt_layer_create(const gt_kernels *kernels, gt_prepared_context **context,
+                          const gt_layer_spec *spec, const gt_way *ways);
 void gt_layer_close(gt_layer *layer);
 /* Type of the output; scratch in floats; preparation for batches of N. */
 gt_precision gt_layer_type(const gt_layer *layer);
 size_t gt_layer_work(const gt_layer *layer, size_t N);
 void gt_layer_prepare(gt_layer *layer, size_t N);
 /* Same contracts as in gt_kernels.  b and db may be NULL. */
-void gt_layer_forward(gt_layer *layer, void *y, const void *x, const float *w, const float *b, size_t N, float *work);
-void gt_layer_backward_input(gt_layer *layer, void *dx, const void *dy, const float *w, size_t N, float *work);
-void gt_layer_backward_weight(gt_layer *layer, float *dw, float *db, const void *dy, const void *x, size_t N, float *work);
+void gt_layer_forward(gt_layer *layer, void *y, const void *x, const float *w, const float *b,
+                      size_t N, float *work);
+void gt_layer_backward_input(gt_layer *layer, void *dx, const void *dy, const float *w, size_t N,
+                             float *work);
+void gt_layer_backward_weight(gt_layer *layer, float *dw, float *db, const void *dy, const void *x,
+                              size_t N, float *work);
 /* How a pass of a batch of N is computed: the way (GT_WAY_RULE: plain loops), and its name. */
 gt_way gt_layer_way(const gt_layer *layer, size_t N, gt_pass_id pass);
 const char *gt_layer_family(const gt_layer *layer, size_t N, gt_pass_id pass);
 
-/* ---- choices ------------------------------------------------------------------------------------------------------ */
+/* ---- choices --------------------------------------------------------------------------------- */
 
 /* The ways chosen for a layer at a batch size, and the seconds that each way took (0: not
    measured). */
@@ -324,7 +356,8 @@ void gt_machine_key(char *text, size_t size);
    until the next is added. */
 gt_choice *gt_choices_add(gt_choices *choices, const gt_layer_spec *layer, size_t batch);
 /* NULL: there is no choice for it. */
-const gt_choice *gt_choices_find(const gt_choices *choices, const gt_layer_spec *layer, size_t batch);
+const gt_choice *gt_choices_find(const gt_choices *choices, const gt_layer_spec *layer,
+                                 size_t batch);
 /* Times the ways of every layer, and keeps the fastest if it is clearly faster than the rule of
    `kernels` ("auto").  Takes at most 2 s or, if that is longer, eight times the products of all
    layers by the rule.  Layers not measured by then keep the rule.  Local. */

@@ -27,14 +27,16 @@ typedef struct {
 typedef struct {
   void *ctx;
   /* A whole message; payload (head->message_bytes) borrowed for the call. */
-  void (*on_message)(void *ctx, size_t peer, const gt_frame_header *head, const void *payload, gt_ns now);
+  void (*on_message)(void *ctx, size_t peer, const gt_frame_header *head, const void *payload,
+                     gt_ns now);
   /* The last frame of the message with this cookie has left, and its payload is no longer read.
      Not called for cookie 0. */
   void (*on_departed)(void *ctx, size_t peer, uint64_t cookie, gt_ns now);
 } gt_gateway_events;
 
 /* Collective over ps_comm, whose ranks are region ids. */
-gt_gateway *gt_gateway_create(MPI_Comm ps_comm, const gt_gateway_spec *spec, const gt_gateway_events *events);
+gt_gateway *gt_gateway_create(MPI_Comm ps_comm, const gt_gateway_spec *spec,
+                              const gt_gateway_events *events);
 /* The largest REPORT, in bytes, that a gateway of so many regions accepts, even if payload_max is
    smaller. */
 size_t gt_gateway_report_max(size_t nregions);
@@ -49,10 +51,12 @@ void gt_gateway_close(gt_gateway *gateway, double limit_s);
    range of head; the gateway fills in the rest.  payload (bytes): for data and bulk kinds (cookie
    != 0) borrowed until on_departed, for control kinds (one frame, at most 4 KiB) copied.  Order:
    control first, then data and bulk in the order queued. */
-void gt_gateway_send(gt_gateway *gateway, size_t peer, const gt_frame_header *head, const void *payload, size_t bytes, uint64_t cookie, gt_ns now);
+void gt_gateway_send(gt_gateway *gateway, size_t peer, const gt_frame_header *head,
+                     const void *payload, size_t bytes, uint64_t cookie, gt_ns now);
 /* Replaces payload (same size) and header of the queued message `cookie`, if no frame of it has
    begun to leave; false: too late. */
-bool gt_gateway_replace(gt_gateway *gateway, size_t peer, uint64_t cookie, const gt_frame_header *head, const void *payload, uint64_t new_cookie);
+bool gt_gateway_replace(gt_gateway *gateway, size_t peer, uint64_t cookie,
+                        const gt_frame_header *head, const void *payload, uint64_t new_cookie);
 /* Does everything that can be done now.  Returns true if anything moved. */
 bool gt_gateway_poll(gt_gateway *gateway, gt_ns now);
 /* When to poll again at the latest, because a frame departs or arrives; GT_NEVER: nothing is due.
@@ -74,7 +78,7 @@ size_t gt_gateway_queued(const gt_gateway *gateway, size_t peer);
    restored their position. */
 void gt_gateway_begin(gt_gateway *gateway, gt_ns now);
 
-/* ---- virtual clock ----------------------------------------------------------------------------------------------------
+/* ---- virtual clock ------------------------------------------------------------------------------
 
    Every `now` is virtual.  Frames go to the transport as soon as the link model knows when they
    arrive, and carry that time; the receiver delivers them in the order of (time of arrival, sending
@@ -104,7 +108,7 @@ bool gt_gateway_agreed(gt_gateway *gateway, gt_ns *safe);
 /* Sends a sign of life to the regions that wait for this one. */
 void gt_gateway_alive(gt_gateway *gateway);
 
-/* ---- ledger ----------------------------------------------------------------------------------------------------------- */
+/* ---- ledger ---------------------------------------------------------------------------------- */
 
 #define GT_LEDGER_KINDS 64
 typedef struct {

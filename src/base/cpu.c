@@ -24,7 +24,8 @@ void gt_cpu_name(char *name, size_t size, const char *cpuinfo) {
       snprintf(name, size, "%s", value);
       break;
     }
-    if ((value = value_of(line, "CPU implementer"))) snprintf(implementer, sizeof implementer, "%s", value);
+    if ((value = value_of(line, "CPU implementer")))
+      snprintf(implementer, sizeof implementer, "%s", value);
     if ((value = value_of(line, "CPU part"))) snprintf(part, sizeof part, "%s", value);
     if (!implementer[0] || !part[0]) continue;
     snprintf(name, size, "Arm, implementer %s, part %s", implementer, part);
@@ -45,5 +46,6 @@ void gt_cpu_kind(char *kind, size_t size, const char *cpuinfo) {
     }
   if (file) fclose(file);
   const size_t used = strlen(kind);
-  if (numbers[0][0]) snprintf(kind + used, size - used, " %s-%s-%s", numbers[0], numbers[1], numbers[2]);
+  if (numbers[0][0])
+    snprintf(kind + used, size - used, " %s-%s-%s", numbers[0], numbers[1], numbers[2]);
 }

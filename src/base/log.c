@@ -23,7 +23,8 @@ void gt_log_threshold(gt_log_level level) {
 }
 
 /* One fwrite per line, so that lines of different ranks and threads do not mix. */
-static void print_line(const char *who, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
+static void print_line(const char *who, const char *format, va_list args)
+    __attribute__((format(printf, 2, 0)));
 static void print_line(const char *who, const char *format, va_list args) {
   char line[2 * GT_ERROR_TEXT_MAX];
   int head = snprintf(line, sizeof line, "geotrain: %s%s", who, who[0] ? ": " : "");

@@ -15,13 +15,15 @@ static atomic_int_least64_t alive, total;
 
 /* _Exit: other threads may hold locks that exit handlers need. */
 static _Noreturn void out_of_memory(size_t count, size_t size) {
-  fprintf(stderr, "geotrain: %zu x %zu bytes of memory are needed and cannot be had\n", count, size);
+  fprintf(stderr, "geotrain: %zu x %zu bytes of memory are needed and cannot be had\n", count,
+          size);
   _Exit(GT_ERR_FAULT);
 }
 
 void *gt_alloc(size_t count, size_t size) {
   size_t bytes;
-  if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX - HUGE_PAGE) out_of_memory(count, size);
+  if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX - HUGE_PAGE)
+    out_of_memory(count, size);
   /* Large arrays are read from end to end.  Huge pages, if the kernel provides them, need far fewer
      address translations. */
   const size_t alignment = bytes >= LARGE ? HUGE_PAGE : ALIGNMENT;

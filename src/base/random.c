@@ -1,4 +1,5 @@
-/* Random numbers: SplitMix64 (Steele, Lea and Flood 2014) as a keyed counter; gamma after Marsaglia and Tsang (2000). */
+/* Random numbers: SplitMix64 (Steele, Lea and Flood 2014) as a keyed counter; gamma after Marsaglia
+   and Tsang (2000). */
 #include "geotrain/base.h"
 
 #include <math.h>

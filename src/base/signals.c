@@ -14,7 +14,8 @@ void gt_stop_install(void) {
   static const int numbers[] = {SIGUSR1, SIGTERM, SIGINT};
   struct sigaction action = {.sa_handler = remember, .sa_flags = SA_RESTART};
   sigemptyset(&action.sa_mask);
-  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) sigaction(numbers[i], &action, NULL);
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+    sigaction(numbers[i], &action, NULL);
 }
 
 int gt_stop_requested(void) {

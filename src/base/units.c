@@ -13,25 +13,34 @@ typedef struct {
 } unit;
 
 /* Smallest first: printing uses the largest unit that gives a value of at least 1. */
-static const unit rate_units[] = {{"bit/s", 1}, {"kbit/s", 1e3}, {"Mbit/s", 1e6}, {"Gbit/s", 1e9}, {"Tbit/s", 1e12}, {NULL, 0}};
-static const unit time_units[] = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"min", 60}, {"h", 3600}, {"d", 86400}, {NULL, 0}};
-static const unit size_units[] = {{"B", 1},      {"kB", 1e3},     {"KB", 1e3},     {"MB", 1e6},     {"GB", 1e9}, {"TB", 1e12},
-                                  {"KiB", 1024}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}, {NULL, 0}};
-static const unit size_steps[] = {{"B", 1}, {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}, {NULL, 0}};
+static const unit rate_units[] = {{"bit/s", 1},    {"kbit/s", 1e3},  {"Mbit/s", 1e6},
+                                  {"Gbit/s", 1e9}, {"Tbit/s", 1e12}, {NULL, 0}};
+static const unit time_units[] = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1},
+                                  {"min", 60},  {"h", 3600},  {"d", 86400}, {NULL, 0}};
+static const unit size_units[] = {{"B", 1},        {"kB", 1e3},     {"KB", 1e3},   {"MB", 1e6},
+                                  {"GB", 1e9},     {"TB", 1e12},    {"KiB", 1024}, {"MiB", 0x1p20},
+                                  {"GiB", 0x1p30}, {"TiB", 0x1p40}, {NULL, 0}};
+static const unit size_steps[] = {{"B", 1},        {"KiB", 0x1p10}, {"MiB", 0x1p20},
+                                  {"GiB", 0x1p30}, {"TiB", 0x1p40}, {NULL, 0}};
 
-static gt_status refuse(const char *text, const char *kind, const char *example, const unit *units) {
+static gt_status refuse(const char *text, const char *kind, const char *example,
+                        const unit *units) {
   char names[128] = "";
   for (const unit *u = units; u->name; u++) {
     size_t used = strlen(names);
     snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", u->name);
   }
-  return GT_FAIL(GT_ERR_JOB, "\"%s\" is not a %s; a number of 0 or more with one of the units %s is needed, as in \"%s\"", text ? text : "", kind,
-                 names, example);
+  return GT_FAIL(
+      GT_ERR_JOB,
+      "\"%s\" is not a %s; a number of 0 or more with one of the units %s is needed, as in \"%s\"",
+      text ? text : "", kind, names, example);
 }
 
 /* strtod alone would accept "inf", "0x10" and a sign. */
-static gt_status parse(const char *text, const char *kind, const char *example, const unit *units, double *out) {
-  if (!text || !(isdigit((unsigned char)text[0]) || text[0] == '.') || strpbrk(text, "xX")) return refuse(text, kind, example, units);
+static gt_status parse(const char *text, const char *kind, const char *example, const unit *units,
+                       double *out) {
+  if (!text || !(isdigit((unsigned char)text[0]) || text[0] == '.') || strpbrk(text, "xX"))
+    return refuse(text, kind, example, units);
   char *end;
   double number = strtod(text, &end);
   if (end == text) return refuse(text, kind, example, units);
@@ -65,7 +74,8 @@ static char *format_in(char *buf, size_t size, double value, const unit *units, 
   for (const unit *u = units; u->name; u++) {
     if (fabs(value) >= 0.99995 * u->factor) best = u;
   }
-  snprintf(buf, size, whole && best == units ? "%.0f %s" : "%.1f %s", value / best->factor, best->name);
+  snprintf(buf, size, whole && best == units ? "%.0f %s" : "%.1f %s", value / best->factor,
+           best->name);
   return buf;
 }
 
@@ -85,7 +95,7 @@ char *gt_format_size(char *buf, size_t size, double bytes) {
   return format_in(buf, size, bytes, size_steps, true);
 }
 
-/* ---- nearest name ---------------------------------------------------------------------------------------------- */
+/* ---- nearest name ---------------------------------------------------------------------------- */
 
 #define NAME_LIMIT ((size_t)96)
 
@@ -104,7 +114,8 @@ static size_t distance(const char *a, const char *b) {
     for (size_t j = 1; j <= m; j++) {
       int ai = tolower((unsigned char)a[i - 1]), bj = tolower((unsigned char)b[j - 1]);
       row[j] = least(least(above[j], row[j - 1]) + 1, above[j - 1] + (ai != bj));
-      if (i > 1 && j > 1 && ai == tolower((unsigned char)b[j - 2]) && tolower((unsigned char)a[i - 2]) == bj)
+      if (i > 1 && j > 1 && ai == tolower((unsigned char)b[j - 2]) &&
+          tolower((unsigned char)a[i - 2]) == bj)
         row[j] = least(row[j], before[j - 2] + 1);
     }
     size_t *oldest = before;

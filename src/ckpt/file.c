@@ -26,7 +26,8 @@ void gt_ckpt_seal(gt_ckpt_file *file) {
 /* ---- writing ---- */
 
 static gt_status refused(const char *what, const char *path) {
-  return GT_FAIL(GT_ERR_CKPT, "%s: the checkpoint could not be %s: %s", path, what, strerror(errno));
+  return GT_FAIL(GT_ERR_CKPT, "%s: the checkpoint could not be %s: %s", path, what,
+                 strerror(errno));
 }
 
 /* The name of a directory is durable when its parent is synced.  File systems that cannot sync a
@@ -47,7 +48,8 @@ static char *mark_path(char *buf, size_t size, const char *run_dir, const char *
 
 gt_status gt_ckpt_mark_whole(const char *run_dir, const char *region) {
   char path[PATH_MAX], folder[PATH_MAX];
-  int fd = open(mark_path(path, sizeof path, run_dir, region), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  int fd =
+      open(mark_path(path, sizeof path, run_dir, region), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   if (fd < 0) return refused("made (open)", path);
   close(fd);
   snprintf(folder, sizeof folder, "%s/ckpt", run_dir);
@@ -101,7 +103,8 @@ static gt_status fill_temporary(int fd, const char *path, const gt_ckpt_file *fi
 }
 
 /* The folder of a file, and the parent of that folder. */
-static void name_folders(char parent[PATH_MAX], char folder[PATH_MAX], const char *run_dir, int64_t round) {
+static void name_folders(char parent[PATH_MAX], char folder[PATH_MAX], const char *run_dir,
+                         int64_t round) {
   bool of_round = round != CKPT_NO_ROUND;
   snprintf(parent, PATH_MAX, of_round ? "%s/ckpt" : "%s", run_dir);
   if (of_round)
@@ -110,11 +113,14 @@ static void name_folders(char parent[PATH_MAX], char folder[PATH_MAX], const cha
     snprintf(folder, PATH_MAX, "%s", run_dir);
 }
 
-gt_status gt_ckpt_file_write(const gt_ckpt_file *file, const char *run_dir, int64_t round, const char *name) {
+gt_status gt_ckpt_file_write(const gt_ckpt_file *file, const char *run_dir, int64_t round,
+                             const char *name) {
   char parent[PATH_MAX], folder[PATH_MAX], temporary[PATH_MAX + 512], final[PATH_MAX + 512];
   name_folders(parent, folder, run_dir, round);
-  int length = snprintf(temporary, sizeof temporary, "%s/.%s.h5.tmp-%ld", folder, name, (long)getpid());
-  if (length < 0 || length >= PATH_MAX) return GT_FAIL(GT_ERR_CKPT, "%s: the path is longer than %d bytes", run_dir, PATH_MAX - 1);
+  int length =
+      snprintf(temporary, sizeof temporary, "%s/.%s.h5.tmp-%ld", folder, name, (long)getpid());
+  if (length < 0 || length >= PATH_MAX)
+    return GT_FAIL(GT_ERR_CKPT, "%s: the path is longer than %d bytes", run_dir, PATH_MAX - 1);
   snprintf(final, sizeof final, "%s/%s.h5", folder, name);
 
   gt_failpoint("ckpt.begin");
@@ -145,7 +151,10 @@ static gt_status read_bytes(int fd, const char *path, unsigned char *bytes, size
     ssize_t n = read(fd, bytes + at, size - at);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return unreadable(path);
-    if (n == 0) return GT_FAIL(GT_ERR_CKPT, "%s: it ends after %zu of %zu bytes; a whole checkpoint is needed", path, at, size);
+    if (n == 0)
+      return GT_FAIL(GT_ERR_CKPT,
+                     "%s: it ends after %zu of %zu bytes; a whole checkpoint is needed", path, at,
+                     size);
     at += (size_t)n;
   }
   return GT_OK;
@@ -153,15 +162,21 @@ static gt_status read_bytes(int fd, const char *path, unsigned char *bytes, size
 
 /* Reads hash and size from the user block.  Every byte is checked: the block must equal the one
    printed from these values. */
-static gt_status parse_block(const char *path, const char block[CKPT_BLOCK], char hex[GT_SHA256_HEX], size_t *bytes) {
+static gt_status parse_block(const char *path, const char block[CKPT_BLOCK],
+                             char hex[GT_SHA256_HEX], size_t *bytes) {
   char expected[CKPT_BLOCK], text[CKPT_BLOCK + 1];
   memcpy(text, block, CKPT_BLOCK);
   text[CKPT_BLOCK] = '\0';
-  if (strncmp(text, FIRST_LINE, sizeof FIRST_LINE - 1) != 0 || sscanf(text + sizeof FIRST_LINE - 1, "%64[0-9a-f] bytes %19zu", hex, bytes) != 2)
-    return GT_FAIL(GT_ERR_CKPT, "%s: it does not begin with '%s<hex> bytes <n>'; a checkpoint is needed", path, FIRST_LINE);
+  if (strncmp(text, FIRST_LINE, sizeof FIRST_LINE - 1) != 0 ||
+      sscanf(text + sizeof FIRST_LINE - 1, "%64[0-9a-f] bytes %19zu", hex, bytes) != 2)
+    return GT_FAIL(GT_ERR_CKPT,
+                   "%s: it does not begin with '%s<hex> bytes <n>'; a checkpoint is needed", path,
+                   FIRST_LINE);
   print_seal(expected, hex, *bytes);
   if (strlen(hex) != GT_SHA256_HEX - 1 || memcmp(block, expected, CKPT_BLOCK) != 0)
-    return GT_FAIL(GT_ERR_CKPT, "%s: its first %d bytes are damaged; '%s<hex> bytes <n>' and NULs are needed", path, CKPT_BLOCK, FIRST_LINE);
+    return GT_FAIL(GT_ERR_CKPT,
+                   "%s: its first %d bytes are damaged; '%s<hex> bytes <n>' and NULs are needed",
+                   path, CKPT_BLOCK, FIRST_LINE);
   return GT_OK;
 }
 
@@ -170,20 +185,28 @@ static gt_status read_open(int fd, gt_ckpt_file *file, const char *path) {
   char block[CKPT_BLOCK], promised[GT_SHA256_HEX], found[GT_SHA256_HEX];
   size_t bytes = 0;
   if (fstat(fd, &at) != 0) return unreadable(path);
-  if (!S_ISREG(at.st_mode)) return GT_FAIL(GT_ERR_CKPT, "%s: it is not a regular file; a checkpoint is needed", path);
+  if (!S_ISREG(at.st_mode))
+    return GT_FAIL(GT_ERR_CKPT, "%s: it is not a regular file; a checkpoint is needed", path);
   size_t size = (size_t)at.st_size;
-  if (size < CKPT_BLOCK) return GT_FAIL(GT_ERR_CKPT, "%s: it ends after %zu bytes; a checkpoint has more than %d", path, size, CKPT_BLOCK);
+  if (size < CKPT_BLOCK)
+    return GT_FAIL(GT_ERR_CKPT, "%s: it ends after %zu bytes; a checkpoint has more than %d", path,
+                   size, CKPT_BLOCK);
   GT_TRY(read_bytes(fd, path, (unsigned char *)block, CKPT_BLOCK));
   GT_TRY(parse_block(path, block, promised, &bytes));
   if (size - CKPT_BLOCK < bytes)
-    return GT_FAIL(GT_ERR_CKPT, "%s: it ends after %zu of %zu bytes; a whole checkpoint is needed", path, size, bytes + CKPT_BLOCK);
-  if (size - CKPT_BLOCK > bytes) return GT_FAIL(GT_ERR_CKPT, "%s: it has %zu bytes; it says that it has %zu", path, size, bytes + CKPT_BLOCK);
+    return GT_FAIL(GT_ERR_CKPT, "%s: it ends after %zu of %zu bytes; a whole checkpoint is needed",
+                   path, size, bytes + CKPT_BLOCK);
+  if (size - CKPT_BLOCK > bytes)
+    return GT_FAIL(GT_ERR_CKPT, "%s: it has %zu bytes; it says that it has %zu", path, size,
+                   bytes + CKPT_BLOCK);
   file->bytes = GT_NEW_ARRAY(unsigned char, size);
   file->size = size;
   memcpy(file->bytes, block, CKPT_BLOCK);
   GT_TRY(read_bytes(fd, path, file->bytes + CKPT_BLOCK, bytes));
   gt_sha256_hex(file->bytes + CKPT_BLOCK, bytes, found);
-  if (strcmp(found, promised) != 0) return GT_FAIL(GT_ERR_CKPT, "%s: its SHA-256 is %s, the file says %s; it is damaged", path, found, promised);
+  if (strcmp(found, promised) != 0)
+    return GT_FAIL(GT_ERR_CKPT, "%s: its SHA-256 is %s, the file says %s; it is damaged", path,
+                   found, promised);
   return GT_OK;
 }
 

@@ -21,7 +21,8 @@ char *gt_ckpt_final_model_path(char *buf, size_t size, const char *run_dir, cons
   return buf;
 }
 
-gt_status gt_ckpt_write_final_model(gt_ckpt_writer **out, const char *run_dir, const char *region, const gt_ckpt_info *info, const gt_state *state) {
+gt_status gt_ckpt_write_final_model(gt_ckpt_writer **out, const char *run_dir, const char *region,
+                                    const gt_ckpt_info *info, const gt_state *state) {
   char name[256];
   name_final(name, region);
   *out = NULL;
@@ -58,7 +59,8 @@ static void add(listing *l, const char *prefix, const char *name) {
 
 static bool is_model(const char *name, const char *begin) {
   size_t length = strlen(name);
-  return strncmp(name, begin, strlen(begin)) == 0 && name[0] != '.' && length > 3 && strcmp(name + length - 3, ".h5") == 0;
+  return strncmp(name, begin, strlen(begin)) == 0 && name[0] != '.' && length > 3 &&
+         strcmp(name + length - 3, ".h5") == 0;
 }
 
 static int by_name(const void *a, const void *b) {

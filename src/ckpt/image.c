@@ -5,7 +5,7 @@
 #include <hdf5.h>
 #include <string.h>
 
-#define FIELD(member, kind, count)                                                                                                                   \
+#define FIELD(member, kind, count)                                                                 \
   { #member, kind, false, offsetof(gt_ckpt_info, member), count }
 const gt_ckpt_field gt_ckpt_fields[] = {
     FIELD(job_name, CKPT_TEXT, sizeof(((gt_ckpt_info *)0)->job_name)),
@@ -18,10 +18,12 @@ const gt_ckpt_field gt_ckpt_fields[] = {
     FIELD(elapsed_s, CKPT_F64, 1),
     FIELD(shape, CKPT_I64, 4),
     {"features", CKPT_I64, true, offsetof(gt_ckpt_info, features), 1},
-    {"kernels", CKPT_TEXT, true, offsetof(gt_ckpt_info, kernels), sizeof(((gt_ckpt_info *)0)->kernels)},
+    {"kernels", CKPT_TEXT, true, offsetof(gt_ckpt_info, kernels),
+     sizeof(((gt_ckpt_info *)0)->kernels)},
     {"doubtful", CKPT_I64, true, offsetof(gt_ckpt_info, doubtful), 1},
     {"mean_of", CKPT_I64, true, offsetof(gt_ckpt_info, mean_of), 1},
-    {"params_sha256", CKPT_TEXT, true, offsetof(gt_ckpt_info, params_sha256), sizeof(((gt_ckpt_info *)0)->params_sha256)},
+    {"params_sha256", CKPT_TEXT, true, offsetof(gt_ckpt_info, params_sha256),
+     sizeof(((gt_ckpt_info *)0)->params_sha256)},
 };
 const size_t gt_ckpt_nfields = sizeof(gt_ckpt_fields) / sizeof(gt_ckpt_fields[0]);
 
@@ -56,13 +58,16 @@ static hid_t memory_type(gt_type type) {
 
 /* Writes a dataset of `count` elements and creates missing groups.  No times are stored: the same
    state gives the same bytes. */
-static bool put_dataset(hid_t file, const char *name, hid_t disk, hid_t memory, size_t count, const void *data) {
+static bool put_dataset(hid_t file, const char *name, hid_t disk, hid_t memory, size_t count,
+                        const void *data) {
   hsize_t dims = count;
-  hid_t space = H5Screate_simple(1, &dims, NULL), link = H5Pcreate(H5P_LINK_CREATE), create = H5Pcreate(H5P_DATASET_CREATE);
+  hid_t space = H5Screate_simple(1, &dims, NULL), link = H5Pcreate(H5P_LINK_CREATE),
+        create = H5Pcreate(H5P_DATASET_CREATE);
   H5Pset_create_intermediate_group(link, 1);
   H5Pset_obj_track_times(create, 0);
   hid_t set = H5Dcreate2(file, name, disk, space, link, create, H5P_DEFAULT);
-  bool ok = set >= 0 && (count == 0 || H5Dwrite(set, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0);
+  bool ok =
+      set >= 0 && (count == 0 || H5Dwrite(set, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0);
   if (set >= 0) ok = H5Dclose(set) >= 0 && ok;
   H5Pclose(create);
   H5Pclose(link);
@@ -70,7 +75,8 @@ static bool put_dataset(hid_t file, const char *name, hid_t disk, hid_t memory, 
   return ok;
 }
 
-static bool put_attribute(hid_t file, const char *name, hid_t disk, hid_t memory, size_t count, const void *data) {
+static bool put_attribute(hid_t file, const char *name, hid_t disk, hid_t memory, size_t count,
+                          const void *data) {
   hsize_t dims = count;
   hid_t space = count == 1 ? H5Screate(H5S_SCALAR) : H5Screate_simple(1, &dims, NULL);
   hid_t attribute = H5Acreate2(file, name, disk, space, H5P_DEFAULT, H5P_DEFAULT);
@@ -116,7 +122,8 @@ static bool put_info(hid_t file, const gt_ckpt_info *info) {
    H5Fget_file_image leaves a stale one in newer superblocks. */
 static hid_t create_image(const gt_state *state) {
   size_t bytes = 1u << 20;
-  for (size_t i = 0; i < state->n; i++) bytes += state->items[i].count * gt_type_size(state->items[i].type);
+  for (size_t i = 0; i < state->n; i++)
+    bytes += state->items[i].count * gt_type_size(state->items[i].type);
   hid_t access = H5Pcreate(H5P_FILE_ACCESS), create = H5Pcreate(H5P_FILE_CREATE);
   H5Pset_fapl_core(access, bytes, 0);
   H5Pset_libver_bounds(access, H5F_LIBVER_EARLIEST, H5F_LIBVER_V18);
@@ -147,19 +154,30 @@ static bool take_image(hid_t image, gt_ckpt_file *file) {
   return memcmp(body, signature, sizeof signature) == 0;
 }
 
-static gt_status fill_image(hid_t image, const gt_ckpt_info *info, const gt_state *state, gt_ckpt_file *file) {
-  if (image < 0) return GT_FAIL(GT_ERR_CKPT, "HDF5 could not begin an image in memory; the core driver is needed");
-  if (!put_info(image, info)) return GT_FAIL(GT_ERR_CKPT, "HDF5 refused the checkpoint's attributes of region %s", info->region);
+static gt_status fill_image(hid_t image, const gt_ckpt_info *info, const gt_state *state,
+                            gt_ckpt_file *file) {
+  if (image < 0)
+    return GT_FAIL(GT_ERR_CKPT,
+                   "HDF5 could not begin an image in memory; the core driver is needed");
+  if (!put_info(image, info))
+    return GT_FAIL(GT_ERR_CKPT, "HDF5 refused the checkpoint's attributes of region %s",
+                   info->region);
   for (size_t i = 0; i < state->n; i++) {
     const gt_state_item *item = &state->items[i];
-    if (!put_dataset(image, item->name, disk_type(item->type), memory_type(item->type), item->count, item->data))
-      return GT_FAIL(GT_ERR_CKPT, "HDF5 refused the state item '%s' of %zu elements; names must be distinct paths", item->name, item->count);
+    if (!put_dataset(image, item->name, disk_type(item->type), memory_type(item->type), item->count,
+                     item->data))
+      return GT_FAIL(
+          GT_ERR_CKPT,
+          "HDF5 refused the state item '%s' of %zu elements; names must be distinct paths",
+          item->name, item->count);
   }
-  if (!take_image(image, file)) return GT_FAIL(GT_ERR_CKPT, "HDF5 could not give the image of region %s", info->region);
+  if (!take_image(image, file))
+    return GT_FAIL(GT_ERR_CKPT, "HDF5 could not give the image of region %s", info->region);
   return GT_OK;
 }
 
-gt_status gt_ckpt_image_encode(gt_ckpt_file *file, const gt_ckpt_info *info, const gt_state *state) {
+gt_status gt_ckpt_image_encode(gt_ckpt_file *file, const gt_ckpt_info *info,
+                               const gt_state *state) {
   *file = (gt_ckpt_file){0};
   H5E_auto2_t print;
   void *print_data;

@@ -23,7 +23,8 @@ gt_status gt_ckpt_image_encode(gt_ckpt_file *file, const gt_ckpt_info *info, con
 /* ---- unpack.c ---- */
 /* Reads the image of a file whose seal is valid; `path` is for messages.  On failure *info and
    *state are empty. */
-gt_status gt_ckpt_image_decode(const gt_ckpt_file *file, const char *path, gt_ckpt_info *info, gt_state *state);
+gt_status gt_ckpt_image_decode(const gt_ckpt_file *file, const char *path, gt_ckpt_info *info,
+                               gt_state *state);
 
 /* The dataset with the text of the resolved job, which may exceed the size limit of an HDF5
    attribute. */
@@ -49,7 +50,8 @@ void gt_ckpt_seal(gt_ckpt_file *file);
 #define CKPT_NO_ROUND ((int64_t)-1)
 /* Makes the file durable as RUN_DIR/ckpt/<round>/<name>.h5; for CKPT_NO_ROUND as RUN_DIR/<name>.h5.
    On failure it leaves nothing, and an older file of that name is unchanged. */
-gt_status gt_ckpt_file_write(const gt_ckpt_file *file, const char *run_dir, int64_t round, const char *name);
+gt_status gt_ckpt_file_write(const gt_ckpt_file *file, const char *run_dir, int64_t round,
+                             const char *name);
 /* Reads a file and checks its seal; the caller frees file->bytes, which is NULL on failure. */
 gt_status gt_ckpt_file_read(gt_ckpt_file *file, const char *path);
 
@@ -58,7 +60,8 @@ gt_status gt_ckpt_file_read(gt_ckpt_file *file, const char *path);
 /* Creates a writer for files of this name, with its thread; creates and removes nothing on disk. */
 gt_status gt_ckpt_writer_open(gt_ckpt_writer **out, const char *run_dir, const char *name);
 /* gt_ckpt_write with any round. */
-gt_status gt_ckpt_writer_begin(gt_ckpt_writer *writer, int64_t round, const gt_ckpt_info *info, const gt_state *state);
+gt_status gt_ckpt_writer_begin(gt_ckpt_writer *writer, int64_t round, const gt_ckpt_info *info,
+                               const gt_state *state);
 
 /* ---- rounds.c ---- */
 

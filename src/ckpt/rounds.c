@@ -17,14 +17,18 @@ char *gt_ckpt_path(char *buf, size_t size, const char *run_dir, int64_t round, c
 
 int64_t gt_ckpt_round_of(const char *name) {
   size_t length = strlen(name);
-  if (length == 0 || length > 18 || strspn(name, "0123456789") != length || (name[0] == '0' && length > 1)) return -1;
+  if (length == 0 || length > 18 || strspn(name, "0123456789") != length ||
+      (name[0] == '0' && length > 1))
+    return -1;
   return strtoll(name, NULL, 10);
 }
 
 bool gt_ckpt_is_temporary(const char *name, const char *region) {
   static const char mark[] = ".h5.tmp-";
   size_t length = strlen(region);
-  if (name[0] != '.' || strncmp(name + 1, region, length) != 0 || strncmp(name + 1 + length, mark, sizeof mark - 1) != 0) return false;
+  if (name[0] != '.' || strncmp(name + 1, region, length) != 0 ||
+      strncmp(name + 1 + length, mark, sizeof mark - 1) != 0)
+    return false;
   const char *pid = name + 1 + length + sizeof mark - 1;
   return *pid && strspn(pid, "0123456789") == strlen(pid);
 }
@@ -62,7 +66,9 @@ size_t gt_ckpt_rounds(const char *run_dir, const char *region, int64_t *rounds, 
   for (size_t i = 0; i < nall; i++) {
     char path[PATH_MAX];
     struct stat at;
-    if (stat(gt_ckpt_path(path, sizeof path, run_dir, all[i], region), &at) == 0 && S_ISREG(at.st_mode)) all[n++] = all[i];
+    if (stat(gt_ckpt_path(path, sizeof path, run_dir, all[i], region), &at) == 0 &&
+        S_ISREG(at.st_mode))
+      all[n++] = all[i];
   }
   size_t given = n < max ? n : max; /* the newest, if there are more */
   memcpy(rounds, all + (n - given), given * sizeof *rounds);
@@ -77,7 +83,8 @@ static bool remove_temporaries(const char *run_dir, int64_t round, const char *r
   snprintf(folder, sizeof folder, "%s/ckpt/%lld", run_dir, (long long)round);
   DIR *dir = opendir(folder);
   for (struct dirent *entry; dir && (entry = readdir(dir));)
-    if (gt_ckpt_is_temporary(entry->d_name, region) && unlinkat(dirfd(dir), entry->d_name, 0) == 0) any = true;
+    if (gt_ckpt_is_temporary(entry->d_name, region) && unlinkat(dirfd(dir), entry->d_name, 0) == 0)
+      any = true;
   if (dir) closedir(dir);
   return any;
 }

@@ -14,37 +14,48 @@ typedef struct {
   gt_ckpt_info *info;
 } reading;
 
-static gt_status get_number(const reading *r, hid_t image, const char *name, hid_t memory, H5T_class_t class, size_t count, void *out) {
+static gt_status get_number(const reading *r, hid_t image, const char *name, hid_t memory,
+                            H5T_class_t class, size_t count, void *out) {
   hid_t attribute = H5Aopen(image, name, H5P_DEFAULT);
-  if (attribute < 0) return GT_FAIL(GT_ERR_CKPT, "%s: the attribute '%s' is missing", r->path, name);
+  if (attribute < 0)
+    return GT_FAIL(GT_ERR_CKPT, "%s: the attribute '%s' is missing", r->path, name);
   hid_t type = H5Aget_type(attribute), space = H5Aget_space(attribute);
-  bool ok = H5Tget_class(type) == class && H5Sget_simple_extent_npoints(space) == (hssize_t)count && H5Aread(attribute, memory, out) >= 0;
+  bool ok = H5Tget_class(type) == class && H5Sget_simple_extent_npoints(space) == (hssize_t)count &&
+            H5Aread(attribute, memory, out) >= 0;
   H5Sclose(space);
   H5Tclose(type);
   H5Aclose(attribute);
-  if (!ok) return GT_FAIL(GT_ERR_CKPT, "%s: the attribute '%s' is not %zu numbers of its type", r->path, name, count);
+  if (!ok)
+    return GT_FAIL(GT_ERR_CKPT, "%s: the attribute '%s' is not %zu numbers of its type", r->path,
+                   name, count);
   return GT_OK;
 }
 
-static gt_status get_text(const reading *r, hid_t image, const char *name, size_t capacity, char *out) {
+static gt_status get_text(const reading *r, hid_t image, const char *name, size_t capacity,
+                          char *out) {
   hid_t attribute = H5Aopen(image, name, H5P_DEFAULT);
-  if (attribute < 0) return GT_FAIL(GT_ERR_CKPT, "%s: the attribute '%s' is missing", r->path, name);
+  if (attribute < 0)
+    return GT_FAIL(GT_ERR_CKPT, "%s: the attribute '%s' is missing", r->path, name);
   hid_t type = H5Aget_type(attribute), space = H5Aget_space(attribute);
   size_t size = H5Tget_size(type);
-  bool ok = H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) == 0 && size <= capacity && H5Sget_simple_extent_npoints(space) == 1 &&
-            H5Aread(attribute, type, out) >= 0;
+  bool ok = H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) == 0 && size <= capacity &&
+            H5Sget_simple_extent_npoints(space) == 1 && H5Aread(attribute, type, out) >= 0;
   out[capacity - 1] = '\0';
   H5Sclose(space);
   H5Tclose(type);
   H5Aclose(attribute);
-  if (!ok) return GT_FAIL(GT_ERR_CKPT, "%s: the attribute '%s' is not a text of at most %zu bytes", r->path, name, capacity - 1);
+  if (!ok)
+    return GT_FAIL(GT_ERR_CKPT, "%s: the attribute '%s' is not a text of at most %zu bytes",
+                   r->path, name, capacity - 1);
   return GT_OK;
 }
 
 static gt_status get_info(const reading *r, hid_t image) {
   int64_t schema = 0;
   GT_TRY(get_number(r, image, "geotrain_checkpoint", H5T_NATIVE_INT64, H5T_INTEGER, 1, &schema));
-  if (schema != CKPT_SCHEMA) return GT_FAIL(GT_ERR_CKPT, "%s: its schema is %lld; this program reads %d", r->path, (long long)schema, CKPT_SCHEMA);
+  if (schema != CKPT_SCHEMA)
+    return GT_FAIL(GT_ERR_CKPT, "%s: its schema is %lld; this program reads %d", r->path,
+                   (long long)schema, CKPT_SCHEMA);
   for (size_t i = 0; i < gt_ckpt_nfields; i++) {
     const gt_ckpt_field *field = &gt_ckpt_fields[i];
     char *to = (char *)r->info + field->offset;
@@ -66,7 +77,8 @@ static gt_status get_info(const reading *r, hid_t image) {
 
 static gt_status get_job(const reading *r, hid_t set) {
   hid_t type = H5Dget_type(set), space = H5Dget_space(set);
-  bool ok = H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) == 0 && H5Sget_simple_extent_npoints(space) == 1 && !r->info->job_yaml;
+  bool ok = H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) == 0 &&
+            H5Sget_simple_extent_npoints(space) == 1 && !r->info->job_yaml;
   if (ok) {
     r->info->job_yaml = gt_alloc(H5Tget_size(type) + 1, 1);
     ok = H5Dread(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, r->info->job_yaml) >= 0;
@@ -79,9 +91,12 @@ static gt_status get_job(const reading *r, hid_t set) {
 
 /* The type of an item, and its HDF5 memory type; false if it is not a supported type. */
 static bool item_type(hid_t type, gt_type *out, hid_t *memory) {
-  if (H5Tequal(type, H5T_IEEE_F32LE) > 0) return *out = GT_TYPE_F32, *memory = H5T_NATIVE_FLOAT, true;
-  if (H5Tequal(type, H5T_IEEE_F64LE) > 0) return *out = GT_TYPE_F64, *memory = H5T_NATIVE_DOUBLE, true;
-  if (H5Tequal(type, H5T_STD_I64LE) > 0) return *out = GT_TYPE_I64, *memory = H5T_NATIVE_INT64, true;
+  if (H5Tequal(type, H5T_IEEE_F32LE) > 0)
+    return *out = GT_TYPE_F32, *memory = H5T_NATIVE_FLOAT, true;
+  if (H5Tequal(type, H5T_IEEE_F64LE) > 0)
+    return *out = GT_TYPE_F64, *memory = H5T_NATIVE_DOUBLE, true;
+  if (H5Tequal(type, H5T_STD_I64LE) > 0)
+    return *out = GT_TYPE_I64, *memory = H5T_NATIVE_INT64, true;
   if (H5Tequal(type, H5T_STD_U8LE) > 0) return *out = GT_TYPE_U8, *memory = H5T_NATIVE_UINT8, true;
   return false;
 }
@@ -93,7 +108,9 @@ static gt_status get_item(const reading *r, hid_t set, const char *name) {
   hssize_t count = ok ? H5Sget_simple_extent_npoints(space) : -1;
   H5Sclose(space);
   H5Tclose(type);
-  if (count < 0) return GT_FAIL(GT_ERR_CKPT, "%s: '%s' is not a list of float32, float64, int64 or uint8", r->path, name);
+  if (count < 0)
+    return GT_FAIL(GT_ERR_CKPT, "%s: '%s' is not a list of float32, float64, int64 or uint8",
+                   r->path, name);
   void *data = gt_alloc(count ? (size_t)count : 1, gt_type_size(ours));
   if (count && H5Dread(set, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) < 0) {
     gt_free(data);
@@ -107,23 +124,29 @@ static gt_status walk(const reading *r, hid_t group, const char *prefix, int dep
 
 static gt_status take_object(const reading *r, hid_t object, const char *name, int depth) {
   H5I_type_t kind = H5Iget_type(object);
-  if (kind == H5I_DATASET) return strcmp(name, CKPT_JOB_DATASET) == 0 ? get_job(r, object) : get_item(r, object, name);
+  if (kind == H5I_DATASET)
+    return strcmp(name, CKPT_JOB_DATASET) == 0 ? get_job(r, object) : get_item(r, object, name);
   if (kind == H5I_GROUP && depth < MAX_DEPTH) return walk(r, object, name, depth + 1);
-  return GT_FAIL(GT_ERR_CKPT, "%s: '%s' is neither a dataset nor a group of at most %d levels", r->path, name, MAX_DEPTH);
+  return GT_FAIL(GT_ERR_CKPT, "%s: '%s' is neither a dataset nor a group of at most %d levels",
+                 r->path, name, MAX_DEPTH);
 }
 
 static gt_status walk(const reading *r, hid_t group, const char *prefix, int depth) {
   H5G_info_t members;
-  if (H5Gget_info(group, &members) < 0) return GT_FAIL(GT_ERR_CKPT, "%s: HDF5 could not list '/%s'", r->path, prefix);
+  if (H5Gget_info(group, &members) < 0)
+    return GT_FAIL(GT_ERR_CKPT, "%s: HDF5 could not list '/%s'", r->path, prefix);
   gt_status status = GT_OK;
   for (hsize_t i = 0; status == GT_OK && i < members.nlinks; i++) {
     char link[sizeof(((gt_state_item *)0)->name)], name[2 * sizeof link];
-    ssize_t length = H5Lget_name_by_idx(group, ".", H5_INDEX_NAME, H5_ITER_INC, i, link, sizeof link, H5P_DEFAULT);
+    ssize_t length = H5Lget_name_by_idx(group, ".", H5_INDEX_NAME, H5_ITER_INC, i, link,
+                                        sizeof link, H5P_DEFAULT);
     if (length <= 0 || (size_t)length >= sizeof link)
-      return GT_FAIL(GT_ERR_CKPT, "%s: a name in '/%s' has %zd bytes; 1 to %zu are needed", r->path, prefix, length, sizeof link - 1);
+      return GT_FAIL(GT_ERR_CKPT, "%s: a name in '/%s' has %zd bytes; 1 to %zu are needed", r->path,
+                     prefix, length, sizeof link - 1);
     int total = snprintf(name, sizeof name, "%s%s%s", prefix, *prefix ? "/" : "", link);
     if ((size_t)total >= sizeof link)
-      return GT_FAIL(GT_ERR_CKPT, "%s: the name '%s' has %d bytes; %zu are allowed", r->path, name, total, sizeof link - 1);
+      return GT_FAIL(GT_ERR_CKPT, "%s: the name '%s' has %d bytes; %zu are allowed", r->path, name,
+                     total, sizeof link - 1);
     hid_t object = H5Oopen(group, link, H5P_DEFAULT);
     if (object < 0) return GT_FAIL(GT_ERR_CKPT, "%s: HDF5 could not open '%s'", r->path, name);
     status = take_object(r, object, name, depth);
@@ -133,17 +156,23 @@ static gt_status walk(const reading *r, hid_t group, const char *prefix, int dep
 }
 
 static gt_status read_image(const reading *r, hid_t image) {
-  if (image < 0) return GT_FAIL(GT_ERR_CKPT, "%s: its SHA-256 is right but HDF5 cannot open it; a checkpoint of this program is needed", r->path);
+  if (image < 0)
+    return GT_FAIL(
+        GT_ERR_CKPT,
+        "%s: its SHA-256 is right but HDF5 cannot open it; a checkpoint of this program is needed",
+        r->path);
   GT_TRY(get_info(r, image));
   hid_t root = H5Gopen2(image, "/", H5P_DEFAULT);
   if (root < 0) return GT_FAIL(GT_ERR_CKPT, "%s: HDF5 could not open its root", r->path);
   gt_status status = walk(r, root, "", 0);
   H5Gclose(root);
-  if (status == GT_OK && !r->info->job_yaml) return GT_FAIL(GT_ERR_CKPT, "%s: the dataset '%s' is missing", r->path, CKPT_JOB_DATASET);
+  if (status == GT_OK && !r->info->job_yaml)
+    return GT_FAIL(GT_ERR_CKPT, "%s: the dataset '%s' is missing", r->path, CKPT_JOB_DATASET);
   return status;
 }
 
-gt_status gt_ckpt_image_decode(const gt_ckpt_file *file, const char *path, gt_ckpt_info *info, gt_state *state) {
+gt_status gt_ckpt_image_decode(const gt_ckpt_file *file, const char *path, gt_ckpt_info *info,
+                               gt_state *state) {
   *info = (gt_ckpt_info){0};
   *state = (gt_state){.owns_data = true};
   H5E_auto2_t print;

@@ -26,11 +26,13 @@ static void *serve(void *context) {
   gt_ckpt_writer *writer = context;
   pthread_mutex_lock(&writer->lock);
   for (;;) {
-    while (writer->progress != GT_CKPT_BUSY && !writer->closing) pthread_cond_wait(&writer->changed, &writer->lock);
+    while (writer->progress != GT_CKPT_BUSY && !writer->closing)
+      pthread_cond_wait(&writer->changed, &writer->lock);
     if (writer->progress != GT_CKPT_BUSY) break;
     pthread_mutex_unlock(&writer->lock);
     gt_ckpt_seal(&writer->file);
-    gt_status status = gt_ckpt_file_write(&writer->file, writer->run_dir, writer->round, writer->name);
+    gt_status status =
+        gt_ckpt_file_write(&writer->file, writer->run_dir, writer->round, writer->name);
     gt_free(writer->file.bytes);
     pthread_mutex_lock(&writer->lock);
     writer->file = (gt_ckpt_file){0};
@@ -54,7 +56,8 @@ static int start_thread(gt_ckpt_writer *writer) {
 
 static gt_status make_directory(const char *path) {
   if (mkdir(path, 0777) == 0 || errno == EEXIST) return GT_OK;
-  return GT_FAIL(GT_ERR_CKPT, "%s: the directory for checkpoints cannot be made: %s", path, strerror(errno));
+  return GT_FAIL(GT_ERR_CKPT, "%s: the directory for checkpoints cannot be made: %s", path,
+                 strerror(errno));
 }
 
 gt_status gt_ckpt_writer_open(gt_ckpt_writer **out, const char *run_dir, const char *name) {
@@ -70,7 +73,8 @@ gt_status gt_ckpt_writer_open(gt_ckpt_writer **out, const char *run_dir, const c
     gt_free(writer->name);
     gt_free(writer->run_dir);
     gt_free(writer);
-    return GT_FAIL(GT_ERR_FAULT, "the thread that writes checkpoints could not start: %s", strerror(error));
+    return GT_FAIL(GT_ERR_FAULT, "the thread that writes checkpoints could not start: %s",
+                   strerror(error));
   }
   *out = writer;
   return GT_OK;
@@ -79,10 +83,12 @@ gt_status gt_ckpt_writer_open(gt_ckpt_writer **out, const char *run_dir, const c
 gt_status gt_ckpt_writer_create(gt_ckpt_writer **out, const char *run_dir, const char *region) {
   char path[PATH_MAX];
   *out = NULL;
-  if (!*region || strchr(region, '/')) return GT_FAIL(GT_ERR_CKPT, "the region name '%s' cannot be a file name", region);
+  if (!*region || strchr(region, '/'))
+    return GT_FAIL(GT_ERR_CKPT, "the region name '%s' cannot be a file name", region);
   int length = snprintf(path, sizeof path, "%s/ckpt", run_dir);
   if (length < 0 || (size_t)length + strlen(region) + 64 > sizeof path)
-    return GT_FAIL(GT_ERR_CKPT, "%s: the path of the run directory is longer than %d bytes", run_dir, PATH_MAX - 64);
+    return GT_FAIL(GT_ERR_CKPT, "%s: the path of the run directory is longer than %d bytes",
+                   run_dir, PATH_MAX - 64);
   GT_TRY(make_directory(run_dir));
   GT_TRY(make_directory(path));
   gt_ckpt_sweep(run_dir, region);
@@ -103,7 +109,8 @@ void gt_ckpt_writer_close(gt_ckpt_writer *writer) {
   gt_free(writer);
 }
 
-gt_status gt_ckpt_writer_begin(gt_ckpt_writer *writer, int64_t round, const gt_ckpt_info *info, const gt_state *state) {
+gt_status gt_ckpt_writer_begin(gt_ckpt_writer *writer, int64_t round, const gt_ckpt_info *info,
+                               const gt_state *state) {
   gt_ckpt_file file;
   GT_TRY(gt_ckpt_image_encode(&file, info, state));
   pthread_mutex_lock(&writer->lock);
@@ -120,12 +127,17 @@ gt_status gt_ckpt_write(gt_ckpt_writer *writer, const gt_ckpt_info *info, const 
   gt_ckpt_progress progress = writer->progress;
   pthread_mutex_unlock(&writer->lock);
   if (progress == GT_CKPT_BUSY)
-    return GT_FAIL(GT_ERR_FAULT, "round %lld of region %s was to be written while round %lld is under way", (long long)info->round, writer->name,
-                   (long long)writer->round);
+    return GT_FAIL(GT_ERR_FAULT,
+                   "round %lld of region %s was to be written while round %lld is under way",
+                   (long long)info->round, writer->name, (long long)writer->round);
   if (progress == GT_CKPT_DONE)
-    return GT_FAIL(GT_ERR_FAULT, "round %lld of region %s was to be written before the result of round %lld was asked for", (long long)info->round,
-                   writer->name, (long long)writer->round);
-  if (info->round < 0) return GT_FAIL(GT_ERR_FAULT, "the round of a checkpoint is %lld; 0 or more is needed", (long long)info->round);
+    return GT_FAIL(
+        GT_ERR_FAULT,
+        "round %lld of region %s was to be written before the result of round %lld was asked for",
+        (long long)info->round, writer->name, (long long)writer->round);
+  if (info->round < 0)
+    return GT_FAIL(GT_ERR_FAULT, "the round of a checkpoint is %lld; 0 or more is needed",
+                   (long long)info->round);
   return gt_ckpt_writer_begin(writer, info->round, info, state);
 }
 

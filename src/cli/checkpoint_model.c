@@ -8,12 +8,17 @@
 
 #include "geotrain/job.h"
 
-gt_status gt_cli_checkpoint_shape(const char *path, const gt_ckpt_info *info, gt_sample_shape *shape) {
+gt_status gt_cli_checkpoint_shape(const char *path, const gt_ckpt_info *info,
+                                  gt_sample_shape *shape) {
   for (int i = 0; i < 4; i++)
-    if (info->shape[i] < 1) return GT_FAIL(GT_ERR_CKPT, "%s: its sample shape has %lld; 1 or more is needed", path, (long long)info->shape[i]);
+    if (info->shape[i] < 1)
+      return GT_FAIL(GT_ERR_CKPT, "%s: its sample shape has %lld; 1 or more is needed", path,
+                     (long long)info->shape[i]);
   if (info->features < 0 || info->features > INT32_MAX)
-    return GT_FAIL(GT_ERR_CKPT, "%s: its samples are ids below %lld; 0 (images) to %d is needed", path, (long long)info->features, INT32_MAX);
-  *shape = (gt_sample_shape){(size_t)info->shape[0], (size_t)info->shape[1], (size_t)info->shape[2], (size_t)info->shape[3], (size_t)info->features};
+    return GT_FAIL(GT_ERR_CKPT, "%s: its samples are ids below %lld; 0 (images) to %d is needed",
+                   path, (long long)info->features, INT32_MAX);
+  *shape = (gt_sample_shape){(size_t)info->shape[0], (size_t)info->shape[1], (size_t)info->shape[2],
+                             (size_t)info->shape[3], (size_t)info->features};
   return GT_OK;
 }
 
@@ -21,27 +26,35 @@ static bool is_list(const gt_state_item *item, size_t n) {
   return item && item->type == GT_TYPE_F32 && item->count == n;
 }
 
-gt_status gt_cli_checkpoint_norm(const char *path, const gt_state *state, size_t channels, bool *said, const float **mean, const float **std) {
-  const gt_state_item *means = gt_state_find(state, "", "data/mean"), *stds = gt_state_find(state, "", "data/std");
+gt_status gt_cli_checkpoint_norm(const char *path, const gt_state *state, size_t channels,
+                                 bool *said, const float **mean, const float **std) {
+  const gt_state_item *means = gt_state_find(state, "", "data/mean"),
+                      *stds = gt_state_find(state, "", "data/std");
   *said = means || stds;
   if (!*said) return GT_OK;
   if (!is_list(means, channels) || !is_list(stds, channels))
-    return GT_FAIL(GT_ERR_CKPT, "%s: its data/mean and data/std are not %zu float32 each, one a channel", path, channels);
+    return GT_FAIL(GT_ERR_CKPT,
+                   "%s: its data/mean and data/std are not %zu float32 each, one a channel", path,
+                   channels);
   *mean = means->data;
   *std = stds->data;
   for (size_t c = 0; c < channels; c++)
     if (!isfinite((*mean)[c]) || !isfinite((*std)[c]) || (*std)[c] <= 0)
-      return GT_FAIL(GT_ERR_CKPT, "%s: its data/mean is %g and data/std %g of channel %zu; finite numbers, above 0 the second, are needed", path,
-                     (double)(*mean)[c], (double)(*std)[c], c);
+      return GT_FAIL(GT_ERR_CKPT,
+                     "%s: its data/mean is %g and data/std %g of channel %zu; finite numbers, "
+                     "above 0 the second, are needed",
+                     path, (double)(*mean)[c], (double)(*std)[c], c);
   return GT_OK;
 }
 
 /* Parameters and buffers from the state. */
 static gt_status load(const gt_graph *graph, const char *path, const gt_state *state) {
   const gt_arrays *arrays = gt_graph_arrays(graph);
-  gt_status status = gt_state_get(state, "", "model/params", GT_TYPE_F32, arrays->params.data, arrays->params.n);
+  gt_status status =
+      gt_state_get(state, "", "model/params", GT_TYPE_F32, arrays->params.data, arrays->params.n);
   if (status == GT_OK && arrays->buffers.n > 0)
-    status = gt_state_get(state, "", "model/buffers", GT_TYPE_F32, arrays->buffers.data, arrays->buffers.n);
+    status = gt_state_get(state, "", "model/buffers", GT_TYPE_F32, arrays->buffers.data,
+                          arrays->buffers.n);
   if (status == GT_OK) return GT_OK;
   char reason[GT_ERROR_TEXT_MAX];
   snprintf(reason, sizeof reason, "%s", gt_error_text());
@@ -52,12 +65,15 @@ static gt_status check_hash(const gt_graph *graph, const char *path, const gt_ck
   char hash[GT_SHA256_HEX];
   gt_graph_hash(graph, hash);
   if (strcmp(hash, info->model_hash) == 0) return GT_OK;
-  return GT_FAIL(GT_ERR_CKPT, "%s: its model %s has hash %.12s, this program's has %.12s; the version that wrote it is needed", path, info->model,
-                 info->model_hash, hash);
+  return GT_FAIL(GT_ERR_CKPT,
+                 "%s: its model %s has hash %.12s, this program's has %.12s; the version that "
+                 "wrote it is needed",
+                 path, info->model, info->model_hash, hash);
 }
 
 /* The layers are defined by the job that trained the model. */
-static gt_status create_layered(gt_graph **graph, gt_graph_spec *spec, const char *path, const gt_ckpt_info *info) {
+static gt_status create_layered(gt_graph **graph, gt_graph_spec *spec, const char *path,
+                                const gt_ckpt_info *info) {
   gt_job *job = NULL;
   char source[1200];
   snprintf(source, sizeof source, "%s, job.yaml in it", path);
@@ -74,18 +90,23 @@ static gt_status create_layered(gt_graph **graph, gt_graph_spec *spec, const cha
   return status;
 }
 
-gt_status gt_cli_checkpoint_model(gt_graph **out, const char *path, const gt_ckpt_info *info, const gt_state *state, const gt_sample_shape *shape,
+gt_status gt_cli_checkpoint_model(gt_graph **out, const char *path, const gt_ckpt_info *info,
+                                  const gt_state *state, const gt_sample_shape *shape,
                                   size_t batch_max) {
   gt_graph *graph;
   const gt_model *model = gt_model_find(info->model);
-  if (!model) return GT_FAIL(GT_ERR_CKPT, "%s: its model '%s' is not one of this program's", path, info->model);
+  if (!model)
+    return GT_FAIL(GT_ERR_CKPT, "%s: its model '%s' is not one of this program's", path,
+                   info->model);
   const gt_state_item *params = gt_state_find(state, "", "model/params");
-  gt_graph_spec spec = {.model = info->model,
-                        .options = {.parameters = model->sized && params ? (int64_t)params->count : 0},
-                        .shape = *shape,
-                        .batch_max = batch_max,
-                        .kernels = gt_kernels_find("auto")};
-  GT_TRY(model->layered ? create_layered(&graph, &spec, path, info) : gt_graph_create(&graph, &spec));
+  gt_graph_spec spec = {
+      .model = info->model,
+      .options = {.parameters = model->sized && params ? (int64_t)params->count : 0},
+      .shape = *shape,
+      .batch_max = batch_max,
+      .kernels = gt_kernels_find("auto")};
+  GT_TRY(model->layered ? create_layered(&graph, &spec, path, info)
+                        : gt_graph_create(&graph, &spec));
   gt_status status = check_hash(graph, path, info);
   if (status == GT_OK) status = load(graph, path, state);
   if (status == GT_OK)

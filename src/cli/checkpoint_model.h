@@ -7,15 +7,18 @@
 
 /* The shape of the samples that the model takes.  GT_ERR_CKPT: a number is not valid for a
    shape. */
-gt_status gt_cli_checkpoint_shape(const char *path, const gt_ckpt_info *info, gt_sample_shape *shape);
+gt_status gt_cli_checkpoint_shape(const char *path, const gt_ckpt_info *info,
+                                  gt_sample_shape *shape);
 /* The normalisation of the images that the model was trained on: mean[c] and std[c], borrowed from
    the state. *said false: the file does not contain it (ids, float32, or an older file).
    GT_ERR_CKPT: it contains invalid values. */
-gt_status gt_cli_checkpoint_norm(const char *path, const gt_state *state, size_t channels, bool *said, const float **mean, const float **std);
+gt_status gt_cli_checkpoint_norm(const char *path, const gt_state *state, size_t channels,
+                                 bool *said, const float **mean, const float **std);
 /* Builds the model for samples of this shape and batches of at most batch_max (0: arrays only),
    with its parameters and buffers in place.  The caller closes *out.  GT_ERR_CKPT: this program has
    no such model, or its definition differs from that of the trained model. */
-gt_status gt_cli_checkpoint_model(gt_graph **out, const char *path, const gt_ckpt_info *info, const gt_state *state, const gt_sample_shape *shape,
+gt_status gt_cli_checkpoint_model(gt_graph **out, const char *path, const gt_ckpt_info *info,
+                                  const gt_state *state, const gt_sample_shape *shape,
                                   size_t batch_max);
 
 #endif

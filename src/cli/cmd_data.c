@@ -14,24 +14,31 @@
 
 static const char *const input_names[] = {"uint8", "float32", "int32"}; /* by gt_input */
 
-static const char usage[] = "usage: geotrain data import FORMAT SOURCE OUT.h5\n"
-                            "       geotrain data synth OUT.h5 [--train N] [--test N] [--classes N] [--seed N]\n"
-                            "       geotrain data split FILE.h5 --regions N [--by shares|label|dirichlet] [--shares A,B,...] [--alpha A]\n"
-                            "                           [--seed N] [--test all|first|last] [--to FOLDER]\n"
-                            "       geotrain data info FILE.h5\n";
+static const char usage[] =
+    "usage: geotrain data import FORMAT SOURCE OUT.h5\n"
+    "       geotrain data synth OUT.h5 [--train N] [--test N] [--classes N] [--seed N]\n"
+    "       geotrain data split FILE.h5 --regions N [--by shares|label|dirichlet] [--shares "
+    "A,B,...] [--alpha A]\n"
+    "                           [--seed N] [--test all|first|last] [--to FOLDER]\n"
+    "       geotrain data info FILE.h5\n";
 
 static gt_status print_usage(void) {
   printf("%sformats:", usage);
   for (const char *const *f = gt_data_formats(); *f; f++) printf(" %s", *f);
   fputs("\nSOURCE is a folder; its files may be gzip (.gz) or plain:\n"
         "  mnist  the four idx files of MNIST, Fashion-MNIST or the like\n"
-        "  cifar  at least one of data_batch_1.bin to data_batch_5.bin, and test_batch.bin, of CIFAR-10,\n"
+        "  cifar  at least one of data_batch_1.bin to data_batch_5.bin, and test_batch.bin, of "
+        "CIFAR-10,\n"
         "         or train.bin and test.bin of CIFAR-100 (its fine labels)\n"
-        "  libfm  NAME.train.libfm and NAME.test.libfm, lines `label id:1 id:1 ...`, all with the same\n"
+        "  libfm  NAME.train.libfm and NAME.test.libfm, lines `label id:1 id:1 ...`, all with the "
+        "same\n"
         "         number of fields; label 1, 0 or -1; NAME.validation.libfm is not used\n"
-        "split writes FILE-1.h5 to FILE-N.h5, one per region, beside the file or in FOLDER.  Training\n"
-        "samples are divided as by data.partition of a job with the same seed, in equal shares unless\n"
-        "--shares is given; alpha is 0.5 by default.  All files get all test samples, or only the first\n"
+        "split writes FILE-1.h5 to FILE-N.h5, one per region, beside the file or in FOLDER.  "
+        "Training\n"
+        "samples are divided as by data.partition of a job with the same seed, in equal shares "
+        "unless\n"
+        "--shares is given; alpha is 0.5 by default.  All files get all test samples, or only the "
+        "first\n"
         "or the last file does.\n",
         stdout);
   return GT_OK;
@@ -40,26 +47,31 @@ static gt_status print_usage(void) {
 static gt_status said(const char *out) {
   struct stat st;
   char size[32];
-  printf("wrote %s (%s)\n", out, gt_format_size(size, sizeof size, stat(out, &st) == 0 ? (double)st.st_size : 0));
+  printf("wrote %s (%s)\n", out,
+         gt_format_size(size, sizeof size, stat(out, &st) == 0 ? (double)st.st_size : 0));
   return GT_OK;
 }
 
-/* ---- import ------------------------------------------------------------------------------------------------------ */
+/* ---- import ---------------------------------------------------------------------------------- */
 
 static gt_status import(int argc, char **argv) {
-  if (argc != 4) return GT_FAIL(GT_ERR_JOB, "data import has %d arguments; FORMAT SOURCE OUT.h5 are needed", argc - 1);
+  if (argc != 4)
+    return GT_FAIL(GT_ERR_JOB, "data import has %d arguments; FORMAT SOURCE OUT.h5 are needed",
+                   argc - 1);
   GT_TRY(gt_data_import(argv[1], argv[2], argv[3]));
   return said(argv[3]);
 }
 
-/* ---- synth ------------------------------------------------------------------------------------------------------- */
+/* ---- synth ----------------------------------------------------------------------------------- */
 
-static gt_status parse_count(const char *command, const char *option, const char *text, uint64_t *out) {
+static gt_status parse_count(const char *command, const char *option, const char *text,
+                             uint64_t *out) {
   char *end;
   errno = 0;
   unsigned long long v = strtoull(text, &end, 10);
   if (text[0] < '0' || text[0] > '9' || *end || errno)
-    return GT_FAIL(GT_ERR_JOB, "data %s --%s is `%s`; a whole number is needed", command, option, text);
+    return GT_FAIL(GT_ERR_JOB, "data %s --%s is `%s`; a whole number is needed", command, option,
+                   text);
   *out = v;
   return GT_OK;
 }
@@ -78,9 +90,14 @@ static gt_status synth(int argc, char **argv) {
   opterr = 0;
   optind = 0; /* glibc: restart getopt with this argv */
   while ((c = getopt_long(argc, argv, ":", options, &which)) != -1) {
-    if (c == ':') return GT_FAIL(GT_ERR_JOB, "data synth: option `%s` has no value; a whole number is needed", argv[optind - 1]);
+    if (c == ':')
+      return GT_FAIL(GT_ERR_JOB, "data synth: option `%s` has no value; a whole number is needed",
+                     argv[optind - 1]);
     if (c == '?')
-      return GT_FAIL(GT_ERR_JOB, "data synth: option `%s` is not known; --train, --test, --classes and --seed are", gt_option_word(argc, argv));
+      return GT_FAIL(
+          GT_ERR_JOB,
+          "data synth: option `%s` is not known; --train, --test, --classes and --seed are",
+          gt_option_word(argc, argv));
     GT_TRY(parse_count("synth", options[which].name, optarg, &value));
     switch (c) {
     case 't':
@@ -97,7 +114,8 @@ static gt_status synth(int argc, char **argv) {
       break;
     }
   }
-  if (argc - optind != 1) return GT_FAIL(GT_ERR_JOB, "data synth has %d file names; OUT.h5 is needed", argc - optind);
+  if (argc - optind != 1)
+    return GT_FAIL(GT_ERR_JOB, "data synth has %d file names; OUT.h5 is needed", argc - optind);
   GT_TRY(gt_data_synth(argv[optind], &spec));
   return said(argv[optind]);
 }
@@ -119,10 +137,12 @@ static void say_written(const char *path) {
 }
 
 /* Finds the index of the word. */
-static gt_status parse_word(const char *option, const char *text, const char *const *words, size_t n, int *out) {
+static gt_status parse_word(const char *option, const char *text, const char *const *words,
+                            size_t n, int *out) {
   for (size_t i = 0; i < n; i++)
     if (strcmp(text, words[i]) == 0) return *out = (int)i, GT_OK;
-  return GT_FAIL(GT_ERR_JOB, "data split --%s is `%s`; %s, %s or %s is needed", option, text, words[0], words[1], words[2]);
+  return GT_FAIL(GT_ERR_JOB, "data split --%s is `%s`; %s, %s or %s is needed", option, text,
+                 words[0], words[1], words[2]);
 }
 
 static gt_status parse_number(const char *option, const char *text, char **end, double *out) {
@@ -145,7 +165,8 @@ static gt_status parse_shares(split_options *o, const char *text) {
 static gt_status parse_alpha(split_options *o, const char *text) {
   char *end;
   GT_TRY(parse_number("alpha", text, &end, &o->partition.alpha));
-  return *end == 0 ? GT_OK : GT_FAIL(GT_ERR_JOB, "data split --alpha is `%s`; one number is needed", text);
+  return *end == 0 ? GT_OK
+                   : GT_FAIL(GT_ERR_JOB, "data split --alpha is `%s`; one number is needed", text);
 }
 
 static gt_status take_option(split_options *o, const struct option *option, const char *text) {
@@ -155,7 +176,9 @@ static gt_status take_option(split_options *o, const struct option *option, cons
   switch (option->val) {
   case 'r':
     GT_TRY(parse_count("split", option->name, text, &count));
-    if (count < 1 || count > SPLIT_REGIONS_MAX) return GT_FAIL(GT_ERR_JOB, "data split --regions is %s; 1 to %d is needed", text, SPLIT_REGIONS_MAX);
+    if (count < 1 || count > SPLIT_REGIONS_MAX)
+      return GT_FAIL(GT_ERR_JOB, "data split --regions is %s; 1 to %d is needed", text,
+                     SPLIT_REGIONS_MAX);
     o->partition.nregions = count;
     return GT_OK;
   case 's':
@@ -189,28 +212,35 @@ static gt_status split_as(split_options *o, int argc, char **argv) {
   opterr = 0;
   optind = 0; /* glibc: restart getopt with this argv */
   while ((c = getopt_long(argc, argv, ":", options, &which)) != -1) {
-    if (c == ':') return GT_FAIL(GT_ERR_JOB, "data split: option `%s` has no value", argv[optind - 1]);
+    if (c == ':')
+      return GT_FAIL(GT_ERR_JOB, "data split: option `%s` has no value", argv[optind - 1]);
     if (c == '?')
-      return GT_FAIL(GT_ERR_JOB, "data split: option `%s` is not known; --regions, --by, --shares, --alpha, --seed, --test and --to are",
+      return GT_FAIL(GT_ERR_JOB,
+                     "data split: option `%s` is not known; --regions, --by, --shares, --alpha, "
+                     "--seed, --test and --to are",
                      gt_option_word(argc, argv));
     GT_TRY(take_option(o, &options[which], optarg));
   }
-  if (argc - optind != 1) return GT_FAIL(GT_ERR_JOB, "data split has %d file names; FILE.h5 is needed", argc - optind);
-  if (o->partition.nregions == 0) return GT_FAIL(GT_ERR_JOB, "data split has no --regions; how many files are written is needed");
+  if (argc - optind != 1)
+    return GT_FAIL(GT_ERR_JOB, "data split has %d file names; FILE.h5 is needed", argc - optind);
+  if (o->partition.nregions == 0)
+    return GT_FAIL(GT_ERR_JOB, "data split has no --regions; how many files are written is needed");
   if (o->shares && o->nshares != o->partition.nregions)
-    return GT_FAIL(GT_ERR_JOB, "data split --shares has %zu numbers; %zu are needed, one a region", o->nshares, o->partition.nregions);
+    return GT_FAIL(GT_ERR_JOB, "data split --shares has %zu numbers; %zu are needed, one a region",
+                   o->nshares, o->partition.nregions);
   o->partition.shares = o->shares;
   return gt_data_split(argv[optind], &o->partition, o->tests, o->folder, say_written);
 }
 
 static gt_status split(int argc, char **argv) {
-  split_options o = {.partition = {.kind = GT_PART_SHARES, .alpha = 0.5, .seed = 1}, .tests = GT_TESTS_ALL};
+  split_options o = {.partition = {.kind = GT_PART_SHARES, .alpha = 0.5, .seed = 1},
+                     .tests = GT_TESTS_ALL};
   gt_status status = split_as(&o, argc, argv);
   gt_free(o.shares);
   return status;
 }
 
-/* ---- info -------------------------------------------------------------------------------------------------------- */
+/* ---- info ------------------------------------------------------------------------------------ */
 
 static void print_channels(const char *title, const float *values, size_t n) {
   printf("%-12s", title);
@@ -220,12 +250,14 @@ static void print_channels(const char *title, const float *values, size_t n) {
 
 static void print_classes(gt_dataset *dataset) {
   const gt_dataset_info *info = gt_dataset_describe(dataset);
-  const int32_t *train = gt_dataset_labels(dataset, GT_SPLIT_TRAIN), *test = gt_dataset_labels(dataset, GT_SPLIT_TEST);
+  const int32_t *train = gt_dataset_labels(dataset, GT_SPLIT_TRAIN),
+                *test = gt_dataset_labels(dataset, GT_SPLIT_TEST);
   size_t *counts = GT_NEW_ARRAY(size_t, 2 * info->classes);
   for (size_t i = 0; i < info->ntrain; i++) counts[2 * train[i]]++;
   for (size_t i = 0; i < info->ntest; i++) counts[2 * test[i] + 1]++;
   printf("\n%-12s %10s %10s\n", "label", "train", "test");
-  for (size_t k = 0; k < info->classes; k++) printf("%-12zu %10zu %10zu\n", k, counts[2 * k], counts[2 * k + 1]);
+  for (size_t k = 0; k < info->classes; k++)
+    printf("%-12zu %10zu %10zu\n", k, counts[2 * k], counts[2 * k + 1]);
   printf("%-12s %10zu %10zu\n", "all", info->ntrain, info->ntest);
   gt_free(counts);
 }
@@ -234,10 +266,12 @@ static gt_status info(int argc, char **argv) {
   gt_dataset *dataset;
   struct stat st;
   char size[32];
-  if (argc != 2) return GT_FAIL(GT_ERR_JOB, "data info has %d file names; FILE.h5 is needed", argc - 1);
+  if (argc != 2)
+    return GT_FAIL(GT_ERR_JOB, "data info has %d file names; FILE.h5 is needed", argc - 1);
   GT_TRY(gt_dataset_open(&dataset, argv[1]));
   const gt_dataset_info *d = gt_dataset_describe(dataset);
-  printf("%-12s %s (%s)\n", "file", argv[1], gt_format_size(size, sizeof size, stat(argv[1], &st) == 0 ? (double)st.st_size : 0));
+  printf("%-12s %s (%s)\n", "file", argv[1],
+         gt_format_size(size, sizeof size, stat(argv[1], &st) == 0 ? (double)st.st_size : 0));
   printf("%-12s %d\n", "schema", GT_DATASET_SCHEMA);
   printf("%-12s %s\n", "name", d->name);
   printf("%-12s %zu x %zu x %zu %s\n", "shape", d->h, d->w, d->c, input_names[d->input]);
@@ -257,7 +291,8 @@ static gt_status info(int argc, char **argv) {
 
 gt_status gt_cmd_data(int argc, char **argv) {
   static const char *const names[] = {"import", "synth", "split", "info"};
-  if (argc < 2) return GT_FAIL(GT_ERR_JOB, "data has no command; import, synth, split or info is needed");
+  if (argc < 2)
+    return GT_FAIL(GT_ERR_JOB, "data has no command; import, synth, split or info is needed");
   for (int i = 1; i < argc; i++)
     if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) return print_usage();
   if (strcmp(argv[1], "import") == 0) return import(argc - 1, argv + 1);
@@ -265,6 +300,6 @@ gt_status gt_cmd_data(int argc, char **argv) {
   if (strcmp(argv[1], "split") == 0) return split(argc - 1, argv + 1);
   if (strcmp(argv[1], "info") == 0) return info(argc - 1, argv + 1);
   const char *near = gt_nearest(argv[1], names, 4);
-  return GT_FAIL(GT_ERR_JOB, "data command `%s` is not known; %s%s", argv[1], near ? "did you mean " : "import, synth, split and info are",
-                 near ? near : "");
+  return GT_FAIL(GT_ERR_JOB, "data command `%s` is not known; %s%s", argv[1],
+                 near ? "did you mean " : "import, synth, split and info are", near ? near : "");
 }

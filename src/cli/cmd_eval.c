@@ -13,25 +13,35 @@
 #include "options.h"
 
 #define USAGE "usage: geotrain eval CHECKPOINT|RUN_DIR [REGION] DATA.h5 [--threads N]"
-static const char usage[] = USAGE "\n"
-                                  "Evaluates a model on the test split of a data set: accuracy, mean loss and, for two\n"
-                                  "classes, the area under the ROC curve (the loss is then the log loss).  The model is the\n"
-                                  "final model of a run (RUN_DIR; if each region has its own, RUN_DIR REGION), or a file:\n"
-                                  "RUN_DIR/final.h5, or a checkpoint RUN_DIR/ckpt/ROUND/REGION.h5.\n"
-                                  "Images are normalised as in training, if the model's file says how.\n"
-                                  "Threads: one per core that this process may use, at most OMP_NUM_THREADS, or --threads;\n"
-                                  "the figures do not depend on the number.\n";
+static const char usage[] = USAGE
+    "\n"
+    "Evaluates a model on the test split of a data set: accuracy, mean loss and, for two\n"
+    "classes, the area under the ROC curve (the loss is then the log loss).  The model is the\n"
+    "final model of a run (RUN_DIR; if each region has its own, RUN_DIR REGION), or a file:\n"
+    "RUN_DIR/final.h5, or a checkpoint RUN_DIR/ckpt/ROUND/REGION.h5.\n"
+    "Images are normalised as in training, if the model's file says how.\n"
+    "Threads: one per core that this process may use, at most OMP_NUM_THREADS, or --threads;\n"
+    "the figures do not depend on the number.\n";
 
 /* The shape of the samples that the checkpoint's model takes; the data must have the same shape. */
-static gt_status match_shape(const gt_ckpt_info *info, const char *path, const gt_dataset_info *data, const char *data_path, gt_sample_shape *shape) {
+static gt_status match_shape(const gt_ckpt_info *info, const char *path,
+                             const gt_dataset_info *data, const char *data_path,
+                             gt_sample_shape *shape) {
   GT_TRY(gt_cli_checkpoint_shape(path, info, shape));
-  if (shape->h != data->h || shape->w != data->w || shape->c != data->c || shape->classes != data->classes)
-    return GT_FAIL(GT_ERR_DATA, "%s holds %zu x %zu x %zu samples of %zu classes; the model of %s takes %zu x %zu x %zu of %zu", data_path, data->h,
-                   data->w, data->c, data->classes, path, shape->h, shape->w, shape->c, shape->classes);
+  if (shape->h != data->h || shape->w != data->w || shape->c != data->c ||
+      shape->classes != data->classes)
+    return GT_FAIL(GT_ERR_DATA,
+                   "%s holds %zu x %zu x %zu samples of %zu classes; the model of %s takes %zu x "
+                   "%zu x %zu of %zu",
+                   data_path, data->h, data->w, data->c, data->classes, path, shape->h, shape->w,
+                   shape->c, shape->classes);
   if (shape->features != data->features)
-    return GT_FAIL(GT_ERR_DATA, "%s holds %s; the model of %s takes %s: %zu ids there, %zu needed (0: images)", data_path,
-                   data->features ? "ids" : "images", path, shape->features ? "ids" : "images", data->features, shape->features);
-  if (data->ntest == 0) return GT_FAIL(GT_ERR_DATA, "%s has no test samples; 1 or more is needed", data_path);
+    return GT_FAIL(GT_ERR_DATA,
+                   "%s holds %s; the model of %s takes %s: %zu ids there, %zu needed (0: images)",
+                   data_path, data->features ? "ids" : "images", path,
+                   shape->features ? "ids" : "images", data->features, shape->features);
+  if (data->ntest == 0)
+    return GT_FAIL(GT_ERR_DATA, "%s has no test samples; 1 or more is needed", data_path);
   return GT_OK;
 }
 
@@ -40,8 +50,9 @@ static void report(const gt_ckpt_info *info, const gt_metrics *sum, double auc) 
   char ranked[32] = "", which[160];
   gt_cli_describe_model(which, sizeof which, info);
   if (!isnan(auc)) snprintf(ranked, sizeof ranked, "  auc %.6f", auc);
-  printf("accuracy %.4f  loss %.3f%s  (%zu samples, %s, %s, step %lld)\n", (double)sum->correct / (double)sum->samples,
-         sum->loss_sum / (double)sum->samples, ranked, sum->samples, info->model, which, (long long)info->step);
+  printf("accuracy %.4f  loss %.3f%s  (%zu samples, %s, %s, step %lld)\n",
+         (double)sum->correct / (double)sum->samples, sum->loss_sum / (double)sum->samples, ranked,
+         sum->samples, info->model, which, (long long)info->step);
 }
 
 /* The common source of all threads' graphs; `model` holds the parameters and buffers that all of
@@ -57,7 +68,8 @@ typedef struct {
 static gt_status make_graph(void *ctx, gt_graph **out) {
   const source *from = ctx;
   const gt_arrays *a = gt_graph_arrays(from->model);
-  GT_TRY(gt_cli_checkpoint_model(out, from->path, from->info, from->state, from->shape, GT_CLI_EVAL_BATCH));
+  GT_TRY(gt_cli_checkpoint_model(out, from->path, from->info, from->state, from->shape,
+                                 GT_CLI_EVAL_BATCH));
   gt_graph_adopt(*out, a->params.data, NULL, a->buffers.data);
   return GT_OK;
 }
@@ -77,12 +89,13 @@ static size_t choose_threads(size_t asked, size_t samples) {
 /* Evaluates all of the test split. */
 static gt_status judge(source *from, gt_dataset *dataset, gt_loader *loader, size_t asked) {
   gt_cli_score score;
-  const gt_cli_evaluation evaluation = {.make = make_graph,
-                                        .ctx = from,
-                                        .test = loader,
-                                        .labels = from->shape->classes == 2 ? gt_dataset_labels(dataset, GT_SPLIT_TEST) : NULL,
-                                        .shape = *from->shape,
-                                        .threads = choose_threads(asked, gt_loader_samples(loader))};
+  const gt_cli_evaluation evaluation = {
+      .make = make_graph,
+      .ctx = from,
+      .test = loader,
+      .labels = from->shape->classes == 2 ? gt_dataset_labels(dataset, GT_SPLIT_TEST) : NULL,
+      .shape = *from->shape,
+      .threads = choose_threads(asked, gt_loader_samples(loader))};
   GT_TRY(gt_cli_evaluate(&score, &evaluation));
   report(from->info, &score.sum, score.auc);
   return GT_OK;
@@ -99,7 +112,8 @@ static gt_status normalise(gt_dataset *dataset, const char *path, const gt_state
   return GT_OK;
 }
 
-static gt_status run(const char *path, const gt_ckpt_info *info, const gt_state *state, const char *data_path, size_t threads) {
+static gt_status run(const char *path, const gt_ckpt_info *info, const gt_state *state,
+                     const char *data_path, size_t threads) {
   gt_dataset *dataset = NULL;
   gt_loader *loader = NULL;
   gt_graph *model = NULL;
@@ -109,7 +123,8 @@ static gt_status run(const char *path, const gt_ckpt_info *info, const gt_state 
   gt_status status = match_shape(info, path, about, data_path, &shape);
   if (status == GT_OK) status = gt_cli_checkpoint_model(&model, path, info, state, &shape, 0);
   if (status == GT_OK) status = normalise(dataset, path, state);
-  if (status == GT_OK) status = gt_loader_create(&loader, dataset, GT_SPLIT_TEST, NULL, about->ntest);
+  if (status == GT_OK)
+    status = gt_loader_create(&loader, dataset, GT_SPLIT_TEST, NULL, about->ntest);
   source from = {path, info, state, &shape, model};
   if (status == GT_OK) status = judge(&from, dataset, loader, threads);
   gt_loader_close(loader);
@@ -122,12 +137,14 @@ static gt_status parse_threads(const char *text, size_t *threads) {
   char *end;
   long n = strtol(text, &end, 10);
   if (*text == '\0' || *end != '\0' || n < 1 || n > GT_CLI_THREADS_MOST)
-    return GT_FAIL(GT_ERR_JOB, "eval: --threads is '%s'; a number from 1 to %d is needed", text, GT_CLI_THREADS_MOST);
+    return GT_FAIL(GT_ERR_JOB, "eval: --threads is '%s'; a number from 1 to %d is needed", text,
+                   GT_CLI_THREADS_MOST);
   *threads = (size_t)n;
   return GT_OK;
 }
 
-static gt_status evaluate(const char *named, const char *region, const char *data_path, size_t threads) {
+static gt_status evaluate(const char *named, const char *region, const char *data_path,
+                          size_t threads) {
   char path[4096];
   gt_ckpt_info info;
   gt_state state;
@@ -140,7 +157,8 @@ static gt_status evaluate(const char *named, const char *region, const char *dat
 }
 
 gt_status gt_cmd_eval(int argc, char **argv) {
-  static const struct option options[] = {{"help", no_argument, NULL, 'h'}, {"threads", required_argument, NULL, 't'}, {0}};
+  static const struct option options[] = {
+      {"help", no_argument, NULL, 'h'}, {"threads", required_argument, NULL, 't'}, {0}};
   size_t threads = 0;
   opterr = 0;
   for (int option; (option = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
@@ -149,13 +167,17 @@ gt_status gt_cmd_eval(int argc, char **argv) {
       return GT_OK;
     }
     if (option == ':') return GT_FAIL(GT_ERR_JOB, "eval: %s needs a number", argv[optind - 1]);
-    if (option != 't') return GT_FAIL(GT_ERR_JOB, "eval: unknown option '%s'; " USAGE, gt_option_word(argc, argv));
+    if (option != 't')
+      return GT_FAIL(GT_ERR_JOB, "eval: unknown option '%s'; " USAGE, gt_option_word(argc, argv));
     GT_TRY(parse_threads(optarg, &threads));
   }
   const int given = argc - optind;
   if (given == 1)
-    return GT_FAIL(GT_ERR_JOB, "eval: %s is given and no data set; one for its test split is needed, as in `geotrain eval %s DATA.h5`", argv[optind],
-                   argv[optind]);
-  if (given != 2 && given != 3) return GT_FAIL(GT_ERR_JOB, "eval: %d files are given; " USAGE, given);
+    return GT_FAIL(GT_ERR_JOB,
+                   "eval: %s is given and no data set; one for its test split is needed, as in "
+                   "`geotrain eval %s DATA.h5`",
+                   argv[optind], argv[optind]);
+  if (given != 2 && given != 3)
+    return GT_FAIL(GT_ERR_JOB, "eval: %d files are given; " USAGE, given);
   return evaluate(argv[optind], given == 3 ? argv[optind + 1] : NULL, argv[argc - 1], threads);
 }

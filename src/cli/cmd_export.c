@@ -56,24 +56,32 @@ static void add_values(exported *e, const gt_graph *graph) {
 /* "0.49139968 0.48215827 0.44653124": nine digits represent a float32 exactly. */
 static char *list_of(const float *values, size_t n) {
   char *text = gt_alloc(n, 24);
-  for (size_t i = 0, at = 0; i < n; i++) at += (size_t)snprintf(text + at, n * 24 - at, "%s%.9g", i > 0 ? " " : "", (double)values[i]);
+  for (size_t i = 0, at = 0; i < n; i++)
+    at += (size_t)snprintf(text + at, n * 24 - at, "%s%.9g", i > 0 ? " " : "", (double)values[i]);
   return text;
 }
 
-static gt_status write(const char *path, const gt_graph *graph, const gt_ckpt_info *info, const char *mean, const char *std) {
+static gt_status write(const char *path, const gt_graph *graph, const gt_ckpt_info *info,
+                       const char *mean, const char *std) {
   const gt_arrays *arrays = gt_graph_arrays(graph);
   const size_t values = arrays->params.n + arrays->buffers.n;
-  exported e = {.tensors = GT_NEW_ARRAY(gt_safetensor, 2 * gt_graph_tensors(graph)), .values = GT_NEW_ARRAY(float, values), .steps = info->step};
+  exported e = {.tensors = GT_NEW_ARRAY(gt_safetensor, 2 * gt_graph_tensors(graph)),
+                .values = GT_NEW_ARRAY(float, values),
+                .steps = info->step};
   char step[32], round[32];
   snprintf(step, sizeof step, "%lld", (long long)info->step);
   snprintf(round, sizeof round, "%lld", (long long)info->round);
-  const gt_safetensor_note notes[] = {{"format", "pt"},         {"model", info->model}, {"job", info->job_name},
-                                      {"region", info->region}, {"round", round},       {"step", step},
-                                      {"geotrain", GT_VERSION}, {"mean", mean},         {"std", std}};
+  const gt_safetensor_note notes[] = {
+      {"format", "pt"},         {"model", info->model}, {"job", info->job_name},
+      {"region", info->region}, {"round", round},       {"step", step},
+      {"geotrain", GT_VERSION}, {"mean", mean},         {"std", std}};
   add_counts(&e, graph);
   add_values(&e, graph);
-  const gt_status status = gt_safetensors_write(path, e.tensors, e.n, notes, sizeof notes / sizeof *notes - (mean ? 0 : 2));
-  if (status == GT_OK) printf("%s: %zu tensors, %zu numbers of %s at step %lld\n", path, e.n, values, info->model, (long long)info->step);
+  const gt_status status = gt_safetensors_write(path, e.tensors, e.n, notes,
+                                                sizeof notes / sizeof *notes - (mean ? 0 : 2));
+  if (status == GT_OK)
+    printf("%s: %zu tensors, %zu numbers of %s at step %lld\n", path, e.n, values, info->model,
+           (long long)info->step);
   gt_free(e.values);
   gt_free(e.tensors);
   return status;
@@ -82,10 +90,12 @@ static gt_status write(const char *path, const gt_graph *graph, const gt_ckpt_in
 /* Whether the new file would overwrite the checkpoint. */
 static bool same_file(const char *a, const char *b) {
   struct stat of_a, of_b;
-  return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+  return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev &&
+         of_a.st_ino == of_b.st_ino;
 }
 
-static gt_status export(const char *path, const gt_ckpt_info *info, const gt_state *state, const char *to) {
+static gt_status export(const char *path, const gt_ckpt_info *info, const gt_state *state,
+                        const char *to) {
   gt_sample_shape shape;
   gt_graph *graph;
   GT_TRY(gt_cli_checkpoint_shape(path, info, &shape));
@@ -94,7 +104,8 @@ static gt_status export(const char *path, const gt_ckpt_info *info, const gt_sta
   bool said;
   gt_status status = gt_cli_checkpoint_norm(path, state, shape.c, &said, &mean, &std);
   /* Users of the model need the normalisation of training: (x / 255 - mean[c]) / std[c]. */
-  char *means = status == GT_OK && said ? list_of(mean, shape.c) : NULL, *stds = means ? list_of(std, shape.c) : NULL;
+  char *means = status == GT_OK && said ? list_of(mean, shape.c) : NULL,
+       *stds = means ? list_of(std, shape.c) : NULL;
   if (status == GT_OK) status = write(to, graph, info, means, stds);
   gt_free(stds);
   gt_free(means);
@@ -108,12 +119,17 @@ gt_status gt_cmd_export(int argc, char **argv) {
   gt_ckpt_info info;
   gt_state state;
   opterr = 0;
-  if (getopt_long(argc, argv, "", options, NULL) != -1) return GT_FAIL(GT_ERR_JOB, "export: unknown option '%s'; " USAGE, gt_option_word(argc, argv));
+  if (getopt_long(argc, argv, "", options, NULL) != -1)
+    return GT_FAIL(GT_ERR_JOB, "export: unknown option '%s'; " USAGE, gt_option_word(argc, argv));
   const int given = argc - optind;
-  if (given != 2 && given != 3) return GT_FAIL(GT_ERR_JOB, "export: %d files are given; " USAGE, given);
+  if (given != 2 && given != 3)
+    return GT_FAIL(GT_ERR_JOB, "export: %d files are given; " USAGE, given);
   const char *to = argv[argc - 1];
   GT_TRY(gt_cli_run_model(path, sizeof path, argv[optind], given == 3 ? argv[optind + 1] : NULL));
-  if (same_file(path, to)) return GT_FAIL(GT_ERR_JOB, "export: %s is the checkpoint itself; another name for what is written is needed", to);
+  if (same_file(path, to))
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "export: %s is the checkpoint itself; another name for what is written is needed", to);
   GT_TRY(gt_ckpt_read(path, &info, &state));
   const gt_status status = export(path, &info, &state, to);
   gt_state_close(&state);

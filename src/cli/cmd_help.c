@@ -13,18 +13,22 @@ const gt_command *gt_command_find(const char *name) {
     names[n] = gt_commands[n].name;
   }
   const char *near = gt_nearest(name, names, n);
-  GT_FAIL(GT_ERR_JOB, "%.80s is no command%s%s%s; `geotrain help` lists them", name, near ? "; did you mean " : "", near ? near : "",
-          near ? "?" : "");
+  GT_FAIL(GT_ERR_JOB, "%.80s is no command%s%s%s; `geotrain help` lists them", name,
+          near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
   return NULL;
 }
 
 void gt_print_commands(FILE *to) {
-  fprintf(to, "geotrain " GT_VERSION ": trains neural networks whose data lies in several regions joined by a WAN\n"
+  fprintf(to, "geotrain " GT_VERSION
+              ": trains neural networks whose data lies in several regions joined by a WAN\n"
               "It computes on CPUs only; GPUs and other accelerators are not used.\n\n"
               "usage: geotrain COMMAND [arguments]\n\n");
-  for (const gt_command *c = gt_commands; c->name; c++) fprintf(to, "  %-9s %s\n", c->name, c->summary);
-  fprintf(to, "\nExit codes: 0 done, 1 a fault of geotrain, 2 usage or job file, 3 data, 4 checkpoint, 5 a peer or link was lost,\n"
-              "6 a limit ended the run, 7 probe says NO-GO, 75 stopped by a signal with a checkpoint written.\n");
+  for (const gt_command *c = gt_commands; c->name; c++)
+    fprintf(to, "  %-9s %s\n", c->name, c->summary);
+  fprintf(to, "\nExit codes: 0 done, 1 a fault of geotrain, 2 usage or job file, 3 data, 4 "
+              "checkpoint, 5 a peer or link was lost,\n"
+              "6 a limit ended the run, 7 probe says NO-GO, 75 stopped by a signal with a "
+              "checkpoint written.\n");
 }
 
 gt_status gt_cmd_help(int argc, char **argv) {
@@ -32,7 +36,8 @@ gt_status gt_cmd_help(int argc, char **argv) {
     gt_job_help_markdown(stdout);
     return GT_OK;
   }
-  if (argc > 2) return GT_FAIL(GT_ERR_JOB, "help has %d arguments; one is needed: a command, or job", argc - 1);
+  if (argc > 2)
+    return GT_FAIL(GT_ERR_JOB, "help has %d arguments; one is needed: a command, or job", argc - 1);
   if (argc < 2) {
     gt_print_commands(stdout);
     return GT_OK;

@@ -29,7 +29,8 @@ static void read_cpu(const char *key, char *value, size_t size) {
 }
 
 static void print_cpu(void) {
-  static const char *const sets[] = {"sse4_2", "avx", "fma", "avx2", "avx512f", "avx512_bf16", "amx_bf16", "asimd", "sve"};
+  static const char *const sets[] = {"sse4_2",      "avx",      "fma",   "avx2", "avx512f",
+                                     "avx512_bf16", "amx_bf16", "asimd", "sve"};
   char model[256], flags[8192], padded[8200];
   gt_cpu_name(model, sizeof model, GT_CPUINFO);
   read_cpu("flags", flags, sizeof flags);
@@ -98,8 +99,10 @@ static gt_status print_job(const options *o) {
 }
 
 static gt_status read_options(options *o, int argc, char **argv) {
-  static const struct option known[] = {{"set", required_argument, NULL, 1}, {"flat", no_argument, NULL, 2},  {"measure", no_argument, NULL, 3},
-                                        {"out", required_argument, NULL, 4}, {"check", no_argument, NULL, 5}, {NULL, 0, NULL, 0}};
+  static const struct option known[] = {
+      {"set", required_argument, NULL, 1}, {"flat", no_argument, NULL, 2},
+      {"measure", no_argument, NULL, 3},   {"out", required_argument, NULL, 4},
+      {"check", no_argument, NULL, 5},     {NULL, 0, NULL, 0}};
   int option;
   opterr = 0;
   while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
@@ -110,15 +113,20 @@ static gt_status read_options(options *o, int argc, char **argv) {
     if (option == 5) o->check = true;
     if (option == '?') return gt_option_refused(argc, argv, "info");
   }
-  if (argc - optind > 1) return GT_FAIL(GT_ERR_JOB, "info: one job file at most is needed, %d were given", argc - optind);
+  if (argc - optind > 1)
+    return GT_FAIL(GT_ERR_JOB, "info: one job file at most is needed, %d were given",
+                   argc - optind);
   o->path = optind < argc ? argv[optind] : NULL;
   const char *of_job = o->nsets     ? "--set overrides a key of"
                        : o->flat    ? "--flat prints"
                        : o->measure ? "--measure times the products of"
                        : o->check   ? "--check tries"
                                     : NULL;
-  if (!o->path && of_job) return GT_FAIL(GT_ERR_JOB, "info: %s a job file, and none is named; see `geotrain help info`", of_job);
-  if (o->out && !o->measure) return GT_FAIL(GT_ERR_JOB, "info: --out is where --measure writes; see `geotrain help info`");
+  if (!o->path && of_job)
+    return GT_FAIL(GT_ERR_JOB, "info: %s a job file, and none is named; see `geotrain help info`",
+                   of_job);
+  if (o->out && !o->measure)
+    return GT_FAIL(GT_ERR_JOB, "info: --out is where --measure writes; see `geotrain help info`");
   return GT_OK;
 }
 
@@ -126,7 +134,8 @@ static gt_status read_options(options *o, int argc, char **argv) {
 static void print_model(const gt_model *model) {
   gt_graph *graph;
   const gt_sample_shape *s = &model->usual;
-  const gt_graph_spec spec = {.model = model->name, .shape = *s, .kernels = gt_kernels_find("auto")};
+  const gt_graph_spec spec = {
+      .model = model->name, .shape = *s, .kernels = gt_kernels_find("auto")};
   if (gt_graph_create(&graph, &spec) != GT_OK) return;
   const gt_arrays *arrays = gt_graph_arrays(graph);
   printf("  %-13s %zu parameters", model->name, arrays->params.n);
@@ -135,7 +144,8 @@ static void print_model(const gt_model *model) {
     printf(", of %zu ids among %zu", s->c, s->features);
   else
     printf(", of %zu x %zu x %zu", s->h, s->w, s->c);
-  printf(" samples in %zu classes; %s\n%16s%s\n", s->classes, gt_graph_kernels(graph), "", model->source);
+  printf(" samples in %zu classes; %s\n%16s%s\n", s->classes, gt_graph_kernels(graph), "",
+         model->source);
   gt_graph_close(graph);
 }
 
@@ -147,7 +157,9 @@ static void print_models(void) {
 static void print_bf16(void) {
   const char *why = NULL;
   const bool has = gt_kernels_bf16(&why);
-  printf("onednn:         %s\nbf16:           %s\n", gt_kernels_dnn_version() ? gt_kernels_dnn_version() : "none in this build", has ? "yes" : why);
+  printf("onednn:         %s\nbf16:           %s\n",
+         gt_kernels_dnn_version() ? gt_kernels_dnn_version() : "none in this build",
+         has ? "yes" : why);
 }
 
 static void print_build(void) {
@@ -157,13 +169,16 @@ static void print_build(void) {
   printf("openblas core:  %s\n", gt_kernels_blas_core());
   print_bf16();
   print_cpu();
-  printf("instruction set: %s%s\n", gt_isa_name(gt_isa_used()), gt_isa_used() < gt_isa_best() ? " (GEOTRAIN_ISA; this CPU has more)" : "");
+  printf("instruction set: %s%s\n", gt_isa_name(gt_isa_used()),
+         gt_isa_used() < gt_isa_best() ? " (GEOTRAIN_ISA; this CPU has more)" : "");
   print_models();
   print_names("strategies:", gt_strategy_names);
   print_names("optimizers:", gt_optimizer_names);
   print_names("precision:", gt_precision_names);
   if (gt_kernels_blas_pinned())
-    fprintf(stderr, "geotrain: warning: the environment pins OpenBLAS to %s (OPENBLAS_CORETYPE), and this CPU can do more; unset it\n",
+    fprintf(stderr,
+            "geotrain: warning: the environment pins OpenBLAS to %s (OPENBLAS_CORETYPE), and this "
+            "CPU can do more; unset it\n",
             gt_kernels_blas_core());
 }
 

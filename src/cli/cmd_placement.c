@@ -32,7 +32,7 @@ enum {
   WINDOW
 };
 
-/* ---- options ------------------------------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 static gt_status read_words(word_list *list, const char *option, const char *text) {
   gt_free(list->text);
@@ -42,8 +42,12 @@ static gt_status read_words(word_list *list, const char *option, const char *tex
     comma = strchr(at, ',');
     if (comma) *comma = '\0';
     for (size_t i = 0; i < list->n; i++)
-      if (strcmp(list->names[i], at) == 0) return GT_FAIL(GT_ERR_JOB, "placement: %s names %.80s twice; once is needed", option, at);
-    if (!*at) return GT_FAIL(GT_ERR_JOB, "placement: %s is \"%.80s\"; names with commas between them are needed", option, text);
+      if (strcmp(list->names[i], at) == 0)
+        return GT_FAIL(GT_ERR_JOB, "placement: %s names %.80s twice; once is needed", option, at);
+    if (!*at)
+      return GT_FAIL(GT_ERR_JOB,
+                     "placement: %s is \"%.80s\"; names with commas between them are needed",
+                     option, text);
     list->names[list->n++] = at;
   }
   return GT_OK;
@@ -54,16 +58,20 @@ static gt_status read_count(int64_t *out, const char *option, const char *text, 
   errno = 0;
   long long n = strtoll(text, &end, 10);
   if (errno || end == text || *end || n < 1 || n > most)
-    return GT_FAIL(GT_ERR_JOB, "placement: %s is \"%.80s\"; a whole number from 1 to %lld is needed", option, text, (long long)most);
+    return GT_FAIL(GT_ERR_JOB,
+                   "placement: %s is \"%.80s\"; a whole number from 1 to %lld is needed", option,
+                   text, (long long)most);
   *out = n;
   return GT_OK;
 }
 
-static gt_status read_real(double *out, const char *option, const char *text, double least, double most) {
+static gt_status read_real(double *out, const char *option, const char *text, double least,
+                           double most) {
   char *end;
   double x = strtod(text, &end);
   if (end == text || *end || !(x >= least && x <= most))
-    return GT_FAIL(GT_ERR_JOB, "placement: %s is \"%.80s\"; a number from %g to %g is needed", option, text, least, most);
+    return GT_FAIL(GT_ERR_JOB, "placement: %s is \"%.80s\"; a number from %g to %g is needed",
+                   option, text, least, most);
   *out = x;
   return GT_OK;
 }
@@ -78,13 +86,16 @@ static gt_status named(const char *option, gt_status status) {
 /* At most a day: anything longer is taken as a mistake. */
 static gt_status read_time(double *out, const char *option, const char *text) {
   GT_TRY(named(option, gt_parse_time_s(text, out)));
-  if (*out > 86400) return GT_FAIL(GT_ERR_JOB, "placement: %s is \"%.80s\"; a day at most is needed", option, text);
+  if (*out > 86400)
+    return GT_FAIL(GT_ERR_JOB, "placement: %s is \"%.80s\"; a day at most is needed", option, text);
   return GT_OK;
 }
 
 static gt_status read_model(double *out, const char *text) {
   GT_TRY(named("--model-bytes", gt_parse_size_bytes(text, out)));
-  if (*out < 1 || *out > 1e13) return GT_FAIL(GT_ERR_JOB, "placement: --model-bytes is \"%.80s\"; from 1 B to 10 TB are needed", text);
+  if (*out < 1 || *out > 1e13)
+    return GT_FAIL(GT_ERR_JOB,
+                   "placement: --model-bytes is \"%.80s\"; from 1 B to 10 TB are needed", text);
   return GT_OK;
 }
 
@@ -137,13 +148,27 @@ static gt_status take_option(placement_options *o, int option, const char *value
 }
 
 static gt_status read_options(placement_options *o, int argc, char **argv) {
-  static const struct option options[] = {{"model-bytes", 1, NULL, MODEL},   {"workers-at", 1, NULL, WORKERS_AT}, {"workers-each", 1, NULL, EACH},
-                                          {"clouds", 1, NULL, CLOUDS},       {"functions", 1, NULL, FUNCTIONS},   {"storage", 1, NULL, STORAGE},
-                                          {"places", 1, NULL, PLACES},       {"batches", 1, NULL, BATCHES},       {"train-time", 1, NULL, TRAIN},
-                                          {"catalogue", 1, NULL, CATALOGUE}, {"network", 1, NULL, NETWORK},       {"csv", 1, NULL, CSV},
-                                          {"plot", 1, NULL, PLOT},           {"hierarchy", 0, NULL, HIERARCHY},   {"memory-gb", 1, NULL, MEMORY},
-                                          {"poll", 1, NULL, POLL},           {"start", 1, NULL, START},           {"add-s-per-gb", 1, NULL, ADD},
-                                          {"setup-rtts", 1, NULL, SETUP},    {"window", 1, NULL, WINDOW},         {NULL, 0, NULL, 0}};
+  static const struct option options[] = {{"model-bytes", 1, NULL, MODEL},
+                                          {"workers-at", 1, NULL, WORKERS_AT},
+                                          {"workers-each", 1, NULL, EACH},
+                                          {"clouds", 1, NULL, CLOUDS},
+                                          {"functions", 1, NULL, FUNCTIONS},
+                                          {"storage", 1, NULL, STORAGE},
+                                          {"places", 1, NULL, PLACES},
+                                          {"batches", 1, NULL, BATCHES},
+                                          {"train-time", 1, NULL, TRAIN},
+                                          {"catalogue", 1, NULL, CATALOGUE},
+                                          {"network", 1, NULL, NETWORK},
+                                          {"csv", 1, NULL, CSV},
+                                          {"plot", 1, NULL, PLOT},
+                                          {"hierarchy", 0, NULL, HIERARCHY},
+                                          {"memory-gb", 1, NULL, MEMORY},
+                                          {"poll", 1, NULL, POLL},
+                                          {"start", 1, NULL, START},
+                                          {"add-s-per-gb", 1, NULL, ADD},
+                                          {"setup-rtts", 1, NULL, SETUP},
+                                          {"window", 1, NULL, WINDOW},
+                                          {NULL, 0, NULL, 0}};
   int option;
   bool catalogue = false;
   opterr = 0;
@@ -157,9 +182,12 @@ static gt_status read_options(placement_options *o, int argc, char **argv) {
     }
     GT_TRY(take_option(o, option, optarg));
   }
-  if (optind < argc) return GT_FAIL(GT_ERR_JOB, "placement: \"%.80s\" is no option; see `geotrain help placement`", argv[optind]);
+  if (optind < argc)
+    return GT_FAIL(GT_ERR_JOB, "placement: \"%.80s\" is no option; see `geotrain help placement`",
+                   argv[optind]);
   if (o->model_bytes == 0)
-    return GT_FAIL(GT_ERR_JOB, "placement: --model-bytes is not given; the size of a gradient is needed, as in --model-bytes 17MB");
+    return GT_FAIL(GT_ERR_JOB, "placement: --model-bytes is not given; the size of a gradient is "
+                               "needed, as in --model-bytes 17MB");
   if (o->places.n == 0) {
     gt_free(o->places.names);
     o->places = (word_list){NULL, GT_NEW_ARRAY(const char *, o->workers_at.n), o->workers_at.n};
@@ -168,7 +196,7 @@ static gt_status read_options(placement_options *o, int argc, char **argv) {
   return GT_OK;
 }
 
-/* ---- the sweep ----------------------------------------------------------------------------------------------------- */
+/* ---- the sweep ------------------------------------------------------------------------------- */
 
 /* Places the workers, with a regional aggregator at each of their places if `regional`. */
 static void place_one(const placement_options *o, const placement_sites *s, placement_result *r) {
@@ -177,14 +205,22 @@ static void place_one(const placement_options *o, const placement_sites *s, plac
   gt_plan_point *points = GT_NEW_ARRAY(gt_plan_point, n);
   gt_plan_use *use = GT_NEW_ARRAY(gt_plan_use, n + 1);
   double *vm_s = GT_NEW_ARRAY(double, nworkers);
-  for (size_t i = 0; i < nworkers; i++) workers[i] = (gt_plan_worker){gt_placement_site(s, r->cloud, o->workers_at.names[i % n]), i % n, o->train_s};
+  for (size_t i = 0; i < nworkers; i++)
+    workers[i] = (gt_plan_worker){gt_placement_site(s, r->cloud, o->workers_at.names[i % n]), i % n,
+                                  o->train_s};
   for (size_t i = 0; i < n; i++)
-    points[i] = (gt_plan_point){gt_placement_site(s, r->function, o->workers_at.names[i]), gt_placement_site(s, r->storage, o->workers_at.names[i])};
-  gt_plan_placement p = {&s->sites,      workers,
-                         nworkers,       {gt_placement_site(s, r->function, r->place), gt_placement_site(s, r->storage, r->place)},
-                         points,         r->regional ? n : 0,
-                         o->model_bytes, o->memory_gb,
-                         o->batches};
+    points[i] = (gt_plan_point){gt_placement_site(s, r->function, o->workers_at.names[i]),
+                                gt_placement_site(s, r->storage, o->workers_at.names[i])};
+  gt_plan_placement p = {
+      &s->sites,
+      workers,
+      nworkers,
+      {gt_placement_site(s, r->function, r->place), gt_placement_site(s, r->storage, r->place)},
+      points,
+      r->regional ? n : 0,
+      o->model_bytes,
+      o->memory_gb,
+      o->batches};
   r->split = gt_plan_place(&p, &o->pace, vm_s, use);
   r->terms = gt_plan_cost(&p, vm_s, use, NULL, 0);
   gt_free(vm_s);
@@ -193,7 +229,8 @@ static void place_one(const placement_options *o, const placement_sites *s, plac
   gt_free(workers);
 }
 
-static size_t sweep(const placement_options *o, const placement_sites *s, placement_result *results) {
+static size_t sweep(const placement_options *o, const placement_sites *s,
+                    placement_result *results) {
   size_t n = 0;
   for (size_t c = 0; c < o->clouds.n; c++)
     for (size_t f = 0; f < o->functions.n; f++)
@@ -215,7 +252,8 @@ static gt_status placement(const placement_options *o) {
   if (o->plot) GT_TRY(gt_placement_can_plot());
   gt_status status = gt_placement_sites(&sites, o);
   if (status == GT_OK) {
-    placement_result *results = GT_NEW_ARRAY(placement_result, 2 * o->clouds.n * o->functions.n * o->storages.n * o->places.n);
+    placement_result *results = GT_NEW_ARRAY(placement_result, 2 * o->clouds.n * o->functions.n *
+                                                                   o->storages.n * o->places.n);
     size_t n = sweep(o, &sites, results);
     gt_placement_print(stdout, o, &sites, results, n);
     if (o->csv) status = gt_placement_csv(o->csv, results, n);
@@ -229,7 +267,12 @@ static gt_status placement(const placement_options *o) {
 gt_status gt_cmd_placement(int argc, char **argv) {
   char rates[1200];
   gt_catalogue_default(rates, sizeof rates);
-  placement_options o = {.memory_gb = 1, .train_s = 1, .setup_rtts = 2, .window_bytes = 14480, .batches = 100, .each = 1};
+  placement_options o = {.memory_gb = 1,
+                         .train_s = 1,
+                         .setup_rtts = 2,
+                         .window_bytes = 14480,
+                         .batches = 100,
+                         .each = 1};
   o.pace = (gt_plan_pace){.poll_s = 1, .start_s = 0.1, .add_s_per_gb = 1};
   o.files = GT_NEW_ARRAY(const char *, (size_t)argc + 1);
   o.files[0] = rates;

@@ -6,13 +6,18 @@
 
 enum { RUN_DIR = GT_OPTION_SET + 1, OUT, SUSTAINED, LINK_LIMIT };
 
-static const struct option options[] = {
-    {"run-dir", required_argument, NULL, RUN_DIR}, {"set", required_argument, NULL, GT_OPTION_SET},     {"out", required_argument, NULL, OUT},
-    {"sustained", no_argument, NULL, SUSTAINED},   {"link-limit", required_argument, NULL, LINK_LIMIT}, {NULL, 0, NULL, 0}};
+static const struct option options[] = {{"run-dir", required_argument, NULL, RUN_DIR},
+                                        {"set", required_argument, NULL, GT_OPTION_SET},
+                                        {"out", required_argument, NULL, OUT},
+                                        {"sustained", no_argument, NULL, SUSTAINED},
+                                        {"link-limit", required_argument, NULL, LINK_LIMIT},
+                                        {NULL, 0, NULL, 0}};
 
 static gt_status read_limit(gt_probe_options *o, const char *text) {
   GT_TRY(gt_parse_time_s(text, &o->link_limit_s));
-  return o->link_limit_s > 0 ? GT_OK : GT_FAIL(GT_ERR_JOB, "probe: --link-limit is %s; more than 0 s is needed", text);
+  return o->link_limit_s > 0
+             ? GT_OK
+             : GT_FAIL(GT_ERR_JOB, "probe: --link-limit is %s; more than 0 s is needed", text);
 }
 
 static gt_status take(void *ctx, int option, const char *argument) {

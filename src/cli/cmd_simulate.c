@@ -32,7 +32,7 @@ static gt_status take(void *ctx, int option, const char *argument) {
   return GT_OK;
 }
 
-/* ---- output ------------------------------------------------------------------------------------------------------------------ */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 static gt_status write_and_print(const simulate_options *o, const gt_summary *summary) {
   /* a folder given by the user, not a run directory */
@@ -47,7 +47,9 @@ static void look_at_links(gt_told *told, const gt_sim *sim, size_t n) {
     for (size_t b = 0; b < n; b++) {
       if (a == b) continue;
       gt_sim_link(sim, a, b, &l);
-      gt_told_add(told, a, b, &(gt_link_traffic){l.messages, l.bytes_sent, l.bytes_other, l.bandwidth_bps_measured});
+      gt_told_add(
+          told, a, b,
+          &(gt_link_traffic){l.messages, l.bytes_sent, l.bytes_other, l.bandwidth_bps_measured});
     }
 }
 
@@ -62,7 +64,8 @@ static gt_link_result *links_told(gt_told *told, const gt_sim *sim, gt_summary *
   return links;
 }
 
-static gt_status show_table(const simulate_options *o, const gt_job *job, const gt_sim *sim, gt_summary *summary) {
+static gt_status show_table(const simulate_options *o, const gt_job *job, const gt_sim *sim,
+                            gt_summary *summary) {
   size_t n = job->nregions;
   gt_region_result *regions = GT_NEW_ARRAY(gt_region_result, n);
   gt_told *told = gt_told_create(n);
@@ -86,16 +89,20 @@ static void show_sums(const gt_job *job, const gt_sim *sim, const gt_sim_totals 
     gt_sim_region(sim, i, &r);
     compute += r.compute_s, wan += r.wan_wait_s, local += r.local_wait_s, wall += r.wall_s;
   }
-  printf("%s: %s, %zu regions, %s, simulated\n\n", job->name, gt_model_names[job->model.name], job->nregions, gt_strategy_names[job->sync.strategy]);
+  printf("%s: %s, %zu regions, %s, simulated\n\n", job->name, gt_model_names[job->model.name],
+         job->nregions, gt_strategy_names[job->sync.strategy]);
   printf("time           %.3f s\n", t->virtual_s);
-  printf("samples/s      %.1f  (%" PRId64 " samples, %" PRId64 " steps)\n", (double)t->samples / t->virtual_s, t->samples, t->steps);
-  printf("a worker       computes %.1f %%, waits for the WAN %.1f %%, for its region %.1f %% (mean over regions)\n", 100 * compute / wall,
-         100 * wan / wall, 100 * local / wall);
-  printf("WAN traffic    %.2f MB in %" PRId64 " messages, %.3f MB beside them\n", 1e-6 * (double)t->bytes_sent, t->messages,
-         1e-6 * (double)t->bytes_other);
+  printf("samples/s      %.1f  (%" PRId64 " samples, %" PRId64 " steps)\n",
+         (double)t->samples / t->virtual_s, t->samples, t->steps);
+  printf("a worker       computes %.1f %%, waits for the WAN %.1f %%, for its region %.1f %% (mean "
+         "over regions)\n",
+         100 * compute / wall, 100 * wan / wall, 100 * local / wall);
+  printf("WAN traffic    %.2f MB in %" PRId64 " messages, %.3f MB beside them\n",
+         1e-6 * (double)t->bytes_sent, t->messages, 1e-6 * (double)t->bytes_other);
 }
 
-static void cost_of(gt_cost_result *out, const gt_job *job, const gt_job_prices *prices, const gt_sim *sim, const gt_sim_totals *t) {
+static void cost_of(gt_cost_result *out, const gt_job *job, const gt_job_prices *prices,
+                    const gt_sim *sim, const gt_sim_totals *t) {
   size_t n = job->nregions;
   gt_link_result link;
   double *bytes = GT_NEW_ARRAY(double, n *n);
@@ -109,15 +116,18 @@ static void cost_of(gt_cost_result *out, const gt_job *job, const gt_job_prices 
   gt_free(bytes);
 }
 
-static gt_status show(const simulate_options *o, const gt_job *job, const gt_sim_shape *shape, const gt_sim *sim, double wall_s,
-                      const gt_cost_result *cost) {
+static gt_status show(const simulate_options *o, const gt_job *job, const gt_sim_shape *shape,
+                      const gt_sim *sim, double wall_s, const gt_cost_result *cost) {
   gt_sim_totals t;
   gt_sim_look(sim, &t);
   if (shape->assumed)
-    printf("no data set is at hand: the model takes its usual samples, regions hold what regions[].samples say, nothing is evaluated\n");
+    printf("no data set is at hand: the model takes its usual samples, regions hold what "
+           "regions[].samples say, nothing is evaluated\n");
   if (job->nregions > TABLE_REGIONS && !o->out) {
     show_sums(job, sim, &t);
-    if (cost) printf("cost           %.6g USD%s\n", cost->usd, cost->nmissing ? "  (not all prices are known: --out DIR says which)" : "");
+    if (cost)
+      printf("cost           %.6g USD%s\n", cost->usd,
+             cost->nmissing ? "  (not all prices are known: --out DIR says which)" : "");
     return GT_OK;
   }
   gt_summary summary = {.job = job->name,
@@ -140,7 +150,8 @@ static gt_status show(const simulate_options *o, const gt_job *job, const gt_sim
   return show_table(o, job, sim, &summary);
 }
 
-static gt_status show_with_cost(const simulate_options *o, const gt_job *job, const gt_job_prices *prices, const gt_sim_shape *shape,
+static gt_status show_with_cost(const simulate_options *o, const gt_job *job,
+                                const gt_job_prices *prices, const gt_sim_shape *shape,
                                 const gt_sim *sim, double wall_s) {
   gt_sim_totals t;
   gt_cost_result cost;
@@ -157,19 +168,24 @@ static void show_end(const gt_sim *sim, double wall_s) {
   struct rusage use;
   gt_sim_look(sim, &t);
   getrusage(RUSAGE_SELF, &use);
-  printf("simulated in   %.3f s, %" PRId64 " events, %.2f GB of memory at most\n", wall_s, t.events, (double)use.ru_maxrss * 1024e-9);
-  if (t.code != GT_OK) printf("limits.wan_bytes stops this run at %.1f s, before its end (train would exit with %d)\n", t.virtual_s, (int)t.code);
+  printf("simulated in   %.3f s, %" PRId64 " events, %.2f GB of memory at most\n", wall_s, t.events,
+         (double)use.ru_maxrss * 1024e-9);
+  if (t.code != GT_OK)
+    printf("limits.wan_bytes stops this run at %.1f s, before its end (train would exit with %d)\n",
+           t.virtual_s, (int)t.code);
 }
 
-/* ---- the command --------------------------------------------------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
-static gt_status simulate(const simulate_options *o, const gt_job *job, const gt_job_prices *prices, const gt_links *links) {
+static gt_status simulate(const simulate_options *o, const gt_job *job, const gt_job_prices *prices,
+                          const gt_links *links) {
   gt_sim_shape shape;
   gt_sim *sim = NULL;
   gt_ns from = gt_now();
   GT_TRY(gt_sim_shape_of(&shape, job));
   gt_job_warn(job, gt_job_warning);
-  for (size_t r = 0; r < job->nregions && job->nregions <= TABLE_REGIONS; r++) gt_job_warn_region(job, r, shape.samples[r], gt_job_warning);
+  for (size_t r = 0; r < job->nregions && job->nregions <= TABLE_REGIONS; r++)
+    gt_job_warn_region(job, r, shape.samples[r], gt_job_warning);
   gt_sim_spec spec = {.job = job,
                       .links = links,
                       .parameters = shape.parameters,
@@ -188,7 +204,9 @@ static gt_status simulate(const simulate_options *o, const gt_job *job, const gt
 /* Called before the simulation, which may take long. */
 static gt_status make_out(const char *out) {
   if (!out || mkdir(out, 0777) == 0 || errno == EEXIST) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB, "simulate: --out %s cannot be made: %s; a folder that can be written is needed", out, strerror(errno));
+  return GT_FAIL(GT_ERR_JOB,
+                 "simulate: --out %s cannot be made: %s; a folder that can be written is needed",
+                 out, strerror(errno));
 }
 
 static gt_status with_job(const simulate_options *o) {

@@ -35,7 +35,9 @@ static gt_status read_round(gt_train_options *o, const char *argument) {
   errno = 0;
   long long round = strtoll(argument, &end, 10);
   if (!isdigit((unsigned char)*argument) || *end || errno != 0 || round < 1)
-    return GT_FAIL(GT_ERR_JOB, "--resume-round is \"%s\"; the number of a round, 1 or more, is needed", argument);
+    return GT_FAIL(GT_ERR_JOB,
+                   "--resume-round is \"%s\"; the number of a round, 1 or more, is needed",
+                   argument);
   o->setup.resume_round = round;
   return GT_OK;
 }
@@ -53,7 +55,8 @@ static gt_status read_progress(gt_train_options *o, const char *argument) {
       o->live = (gt_live_mode)i;
       return GT_OK;
     }
-  return GT_FAIL(GT_ERR_JOB, "--progress is \"%s\"; one of auto, line, log, none is needed", argument);
+  return GT_FAIL(GT_ERR_JOB, "--progress is \"%s\"; one of auto, line, log, none is needed",
+                 argument);
 }
 
 static gt_status take(void *ctx, int option, const char *argument) {
@@ -73,7 +76,8 @@ static gt_status read_options(gt_train_options *o, gt_job_words *words, int argc
   o->setup.nsets = words->nsets;
   if (o->setup.resume_round > 0) o->setup.resume = GT_RESUME_YES;
   if (o->setup.resume == GT_RESUME_YES && !o->setup.run_dir)
-    return GT_FAIL(GT_ERR_JOB, "train: --resume needs to know which run: --resume=DIR or --run-dir DIR");
+    return GT_FAIL(GT_ERR_JOB,
+                   "train: --resume needs to know which run: --resume=DIR or --run-dir DIR");
   return GT_OK;
 }
 

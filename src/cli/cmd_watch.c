@@ -53,7 +53,8 @@ static void take_paths(watch *w, const gt_watch_paths *paths, const bool *is_swe
       runs[i] = *known;
       *known = (gt_watched){0};
     } else
-      runs[i] = (gt_watched){.path = gt_strdup(paths->paths[i]), .follow = gt_follow_create(paths->paths[i])};
+      runs[i] = (gt_watched){.path = gt_strdup(paths->paths[i]),
+                             .follow = gt_follow_create(paths->paths[i])};
     runs[i].is_sweep = is_sweep[i];
     runs[i].hasty = w->set->once;
   }
@@ -71,14 +72,17 @@ static gt_status find_runs(watch *w) {
     size_t before = paths.n;
     gt_status status = gt_watch_find(&paths, w->set->arguments[i], &again);
     if (status == GT_OK && paths.n > GT_WATCH_RUNS)
-      status =
-          GT_FAIL(GT_ERR_JOB, "watch: %s brings the runs to %zu; %zu at most can be watched at a time", w->set->arguments[i], paths.n, GT_WATCH_RUNS);
+      status = GT_FAIL(GT_ERR_JOB,
+                       "watch: %s brings the runs to %zu; %zu at most can be watched at a time",
+                       w->set->arguments[i], paths.n, GT_WATCH_RUNS);
     if (status != GT_OK) {
       gt_watch_paths_close(&paths);
       return status;
     }
     w->more |= again;
-    if (again && paths.n > before + 1 && strcmp(paths.paths[paths.n - 1], w->set->arguments[i]) == 0) sweeps[paths.n - 1] = true;
+    if (again && paths.n > before + 1 &&
+        strcmp(paths.paths[paths.n - 1], w->set->arguments[i]) == 0)
+      sweeps[paths.n - 1] = true;
   }
   take_paths(w, &paths, sweeps);
   gt_watch_paths_close(&paths);
@@ -131,7 +135,8 @@ static void put_line(gt_watched *run, int width) {
   int length;
   const char *name = name_of(run->path, &length);
   if (width > 0 && run->text[0])
-    snprintf(run->line.text, sizeof run->line.text, "%-*.*s  %s", width, length < width ? length : width, name, run->text);
+    snprintf(run->line.text, sizeof run->line.text, "%-*.*s  %s", width,
+             length < width ? length : width, name, run->text);
   else
     snprintf(run->line.text, sizeof run->line.text, "%s", run->text);
 }
@@ -144,7 +149,8 @@ static bool look(watch *w) {
   ask_queue(w);
   for (size_t i = 0; i < w->n; i++) {
     gt_watched *run = &w->runs[i];
-    if (all || !is_done(run)) gt_watch_judge(run, w->queue, columns > prefix + 20 ? columns - prefix : 20);
+    if (all || !is_done(run))
+      gt_watch_judge(run, w->queue, columns > prefix + 20 ? columns - prefix : 20);
     put_line(run, width);
     over &= run->line.over;
   }
@@ -210,7 +216,9 @@ static gt_status read_progress(settings *set, const char *word) {
 }
 
 static gt_status read_options(settings *set, int argc, char **argv) {
-  static const struct option options[] = {{"once", no_argument, NULL, 'o'}, {"progress", required_argument, NULL, 'p'}, {NULL, 0, NULL, 0}};
+  static const struct option options[] = {{"once", no_argument, NULL, 'o'},
+                                          {"progress", required_argument, NULL, 'p'},
+                                          {NULL, 0, NULL, 0}};
   opterr = 0;
   for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
     if (option == 'o')
@@ -220,7 +228,9 @@ static gt_status read_options(settings *set, int argc, char **argv) {
     else
       return gt_option_refused(argc, argv, "watch");
   }
-  if (optind == argc) return GT_FAIL(GT_ERR_JOB, "watch: a run directory is needed, none was given; see `geotrain help watch`");
+  if (optind == argc)
+    return GT_FAIL(GT_ERR_JOB,
+                   "watch: a run directory is needed, none was given; see `geotrain help watch`");
   set->arguments = argv + optind;
   set->narguments = (size_t)(argc - optind);
   return GT_OK;
@@ -244,7 +254,9 @@ gt_status gt_cmd_watch(int argc, char **argv) {
   settings set = {.mode = GT_LIVE_AUTO};
   if (read_options(&set, argc, argv) != GT_OK) return refused(GT_ERR_JOB);
   gt_stop_install();
-  watch w = {.set = &set, .queue = gt_squeue_create(), .board = gt_board_create(stdout, set.once ? GT_LIVE_LOG : set.mode)};
+  watch w = {.set = &set,
+             .queue = gt_squeue_create(),
+             .board = gt_board_create(stdout, set.once ? GT_LIVE_LOG : set.mode)};
   gt_status status = find_runs(&w);
   status = status == GT_OK ? watch_all(&w) : refused(status);
   gt_board_close(w.board);

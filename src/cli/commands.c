@@ -26,7 +26,8 @@ const gt_command gt_commands[] = {
      "SIGUSR1 to mpirun or to any rank finishes the step, writes a checkpoint and exits with 75.\n"
      "GEOTRAIN_REGION in a rank's environment names its region; GEOTRAIN_LOCAL_PLANE=messages\n"
      "uses no shared memory in a region.\n"},
-    {"probe", "measure links, devices and disk for a job: go or no-go (under mpirun or srun)", gt_cmd_probe, true,
+    {"probe", "measure links, devices and disk for a job: go or no-go (under mpirun or srun)",
+     gt_cmd_probe, true,
      "geotrain probe JOB.yaml [--set key=value]... [--run-dir DIR] [--out PROFILE.yaml]\n"
      "                        [--sustained] [--link-limit TIME]\n"
      "\n"
@@ -48,7 +49,8 @@ const gt_command gt_commands[] = {
      "The last lines are warnings, then GO (exit 0) or NO-GO (exit 7) with each reason on its\n"
      "own line: a blocked link, a checkpoint directory that cannot be written, data that cannot\n"
      "be opened, ranks that do not match the job's regions.\n"},
-    {"watch", "show the live line of runs, from their files: waiting, running, requeued, done", gt_cmd_watch, true,
+    {"watch", "show the live line of runs, from their files: waiting, running, requeued, done",
+     gt_cmd_watch, true,
      "geotrain watch RUN-DIR... [--once] [--progress WHICH]\n"
      "\n"
      "Run it without mpirun, on any host that can read the run directory, such as a login node,\n"
@@ -70,7 +72,8 @@ const gt_command gt_commands[] = {
      "a run; 2 there is no such run.  Of several runs, the worst code counts.  With --once: the\n"
      "same codes for runs that have ended, else 0.  Ctrl-C ends watch, not the runs, by the\n"
      "signal (130 in a shell).\n"},
-    {"simulate", "predict the times, waits and bytes of a job, without training", gt_cmd_simulate, false,
+    {"simulate", "predict the times, waits and bytes of a job, without training", gt_cmd_simulate,
+     false,
      "geotrain simulate JOB.yaml [--regions-csv FILE] [--set key=value]... [--out DIR]\n"
      "\n"
      "Run it without mpirun.  One process runs the parameter servers, strategies and links of\n"
@@ -123,7 +126,8 @@ const gt_command gt_commands[] = {
      "  info     describes a data set\n"
      "\n"
      "`geotrain data --help` says more about the formats and about split.\n"},
-    {"eval", "compute loss, accuracy and (two classes) AUC of a run's model or a checkpoint", gt_cmd_eval, false,
+    {"eval", "compute loss, accuracy and (two classes) AUC of a run's model or a checkpoint",
+     gt_cmd_eval, false,
      "geotrain eval RUN_DIR [REGION] DATA.h5 [--threads N]\n"
      "geotrain eval CHECKPOINT DATA.h5 [--threads N]\n"
      "\n"
@@ -135,7 +139,8 @@ const gt_command gt_commands[] = {
      "\n"
      "  --threads N   number of threads; default: one per core that this process may use (its\n"
      "                affinity), at most OMP_NUM_THREADS.  The figures are the same to the bit.\n"},
-    {"export", "write a run's model or a checkpoint's as safetensors, with PyTorch's names", gt_cmd_export, false,
+    {"export", "write a run's model or a checkpoint's as safetensors, with PyTorch's names",
+     gt_cmd_export, false,
      "geotrain export RUN_DIR [REGION] OUT.safetensors\n"
      "geotrain export CHECKPOINT OUT.safetensors\n"
      "\n"
@@ -146,7 +151,8 @@ const gt_command gt_commands[] = {
      "the model, job, region, round, step and version.  OUT is replaced if it exists.\n"
      "\n"
      "Exit 3: OUT cannot be written; 4: the model is not there, damaged, or of another version.\n"},
-    {"info", "describe this build and this machine; info JOB.yaml: the resolved job", gt_cmd_info, false,
+    {"info", "describe this build and this machine; info JOB.yaml: the resolved job", gt_cmd_info,
+     false,
      "geotrain info [JOB.yaml [--check] [--flat | --measure [--out FILE]] [--set key=value]...]\n"
      "\n"
      "Prints version, compiler, kernels, the core that OpenBLAS picked, CPU, instruction set,\n"
@@ -164,7 +170,8 @@ const gt_command gt_commands[] = {
      "              the job's batch, and prints the choices\n"
      "  --out FILE  writes the choices to FILE, for train.choices, so that runs repeat to the\n"
      "              bit\n"},
-    {"placement", "compare where to aggregate: time and cost of a mini-batch by place and vendor", gt_cmd_placement, false,
+    {"placement", "compare where to aggregate: time and cost of a mini-batch by place and vendor",
+     gt_cmd_placement, false,
      "geotrain placement --model-bytes SIZE [options]\n"
      "\n"
      "Workers on machines write gradients to object storage, a function adds them and writes the\n"

@@ -25,7 +25,8 @@ static void score_batches(work *w, gt_graph *graph) {
   float *x = GT_NEW_ARRAY(float, GT_CLI_EVAL_BATCH * s->h * s->w * s->c);
   int32_t *y = GT_NEW_ARRAY(int32_t, GT_CLI_EVAL_BATCH);
   for (size_t b; (b = atomic_fetch_add(&w->next, 1)) < w->batches;) {
-    size_t first = b * GT_CLI_EVAL_BATCH, left = w->samples - first, n = left < GT_CLI_EVAL_BATCH ? left : GT_CLI_EVAL_BATCH;
+    size_t first = b * GT_CLI_EVAL_BATCH, left = w->samples - first,
+           n = left < GT_CLI_EVAL_BATCH ? left : GT_CLI_EVAL_BATCH;
     gt_loader_range(w->e->test, first, n, x, y);
     gt_graph_step(graph, x, y, n, false, &w->found[b]);
     if (w->scores) gt_graph_auc_scores(graph, n, w->scores + first);
@@ -56,7 +57,8 @@ static void score_by_threads(work *w) {
   size_t more = w->e->threads - 1, started = 0;
   pthread_t *threads = GT_NEW_ARRAY(pthread_t, more + 1);
   while (started < more && pthread_create(&threads[started], NULL, score, w) == 0) started++;
-  if (started < more) gt_log(GT_LOG_WARN, "only %zu threads could be started; %zu are needed", started + 1, more + 1);
+  if (started < more)
+    gt_log(GT_LOG_WARN, "only %zu threads could be started; %zu are needed", started + 1, more + 1);
   score(w);
   for (size_t i = 0; i < started; i++) pthread_join(threads[i], NULL);
   gt_free(threads);
@@ -76,8 +78,13 @@ static void sum_up(const work *w, gt_cli_score *out) {
 }
 
 gt_status gt_cli_evaluate(gt_cli_score *out, const gt_cli_evaluation *e) {
-  size_t samples = gt_loader_samples(e->test), batches = (samples + GT_CLI_EVAL_BATCH - 1) / GT_CLI_EVAL_BATCH;
-  work w = {.e = e, .samples = samples, .batches = batches, .found = GT_NEW_ARRAY(gt_metrics, batches + 1), .lock = PTHREAD_MUTEX_INITIALIZER};
+  size_t samples = gt_loader_samples(e->test),
+         batches = (samples + GT_CLI_EVAL_BATCH - 1) / GT_CLI_EVAL_BATCH;
+  work w = {.e = e,
+            .samples = samples,
+            .batches = batches,
+            .found = GT_NEW_ARRAY(gt_metrics, batches + 1),
+            .lock = PTHREAD_MUTEX_INITIALIZER};
   if (e->labels) w.scores = GT_NEW_ARRAY(float, samples);
   score_by_threads(&w);
   if (w.status == GT_OK) sum_up(&w, out);
@@ -87,11 +94,13 @@ gt_status gt_cli_evaluate(gt_cli_score *out, const gt_cli_evaluation *e) {
   return status;
 }
 
-/* ---- number of threads --------------------------------------------------------------------------------------- */
+/* ---- number of threads ----------------------------------------------------------------------- */
 
 static size_t cores(void) {
   cpu_set_t set;
-  return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0 ? (size_t)CPU_COUNT(&set) : 1;
+  return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0
+             ? (size_t)CPU_COUNT(&set)
+             : 1;
 }
 
 size_t gt_cli_threads(size_t asked, size_t samples, const char **why) {

@@ -26,9 +26,12 @@ static gt_status choose_isa(char **argv) {
   GT_TRY(gt_isa_choose(getenv("GEOTRAIN_ISA")));
   const char *core = gt_isa_blas_cap(), *given = getenv("OPENBLAS_CORETYPE");
   if (!core) return GT_OK;
-  if ((!given || strcmp(given, core) != 0) && setenv("OPENBLAS_CORETYPE", core, 1) == 0) (void)execv("/proc/self/exe", argv);
-  gt_log(GT_LOG_WARN, "GEOTRAIN_ISA is %s, and OpenBLAS keeps its core %s: this build of it cannot be held to less", gt_isa_name(gt_isa_used()),
-         gt_kernels_blas_core());
+  if ((!given || strcmp(given, core) != 0) && setenv("OPENBLAS_CORETYPE", core, 1) == 0)
+    (void)execv("/proc/self/exe", argv);
+  gt_log(
+      GT_LOG_WARN,
+      "GEOTRAIN_ISA is %s, and OpenBLAS keeps its core %s: this build of it cannot be held to less",
+      gt_isa_name(gt_isa_used()), gt_kernels_blas_core());
   return GT_OK;
 }
 

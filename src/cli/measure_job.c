@@ -14,14 +14,17 @@ static gt_status list_layers(gt_choices *out, const gt_job *job) {
   const char *why;
   const bool bf16 = job->train.precision == GT_BF16;
   GT_TRY(gt_sim_shape_of(&shape, job));
-  if (bf16 && !gt_kernels_bf16(&why)) fprintf(stderr, "geotrain: train.precision is bf16, and %s: f32 is measured\n", why);
+  if (bf16 && !gt_kernels_bf16(&why))
+    fprintf(stderr, "geotrain: train.precision is bf16, and %s: f32 is measured\n", why);
   gt_graph_spec spec = gt_graph_spec_of(job);
   spec.shape = shape.sample;
   spec.kernels = gt_kernels_find("auto");
   spec.precision = bf16 && gt_kernels_bf16(&why) ? GT_BF16 : GT_F32;
   const gt_status status = gt_graph_create(&graph, &spec);
   for (size_t r = 0; status == GT_OK && r < job->nregions; r++)
-    gt_graph_layers(graph, (size_t)(shape.samples[r] < job->train.batch ? shape.samples[r] : job->train.batch), out);
+    gt_graph_layers(
+        graph, (size_t)(shape.samples[r] < job->train.batch ? shape.samples[r] : job->train.batch),
+        out);
   gt_graph_close(graph);
   gt_sim_shape_close(&shape);
   return status;
@@ -31,7 +34,9 @@ static gt_status write_text(const char *out, const char *text) {
   FILE *file = out ? fopen(out, "we") : stdout;
   bool whole = file && fputs(text, file) >= 0;
   if (out && file && fclose(file) != 0) whole = false;
-  return whole ? GT_OK : GT_FAIL(GT_ERR_JOB, "info: %s cannot be written: %s", out ? out : "standard output", strerror(errno));
+  return whole ? GT_OK
+               : GT_FAIL(GT_ERR_JOB, "info: %s cannot be written: %s",
+                         out ? out : "standard output", strerror(errno));
 }
 
 gt_status gt_cli_measure_job(const gt_job *job, const char *out) {
@@ -44,7 +49,8 @@ gt_status gt_cli_measure_job(const gt_job *job, const char *out) {
     gt_free(text);
   }
   if (status == GT_OK && out)
-    fprintf(stderr, "geotrain: %zu layers measured in %.2f s; --set train.choices=%s computes so\n", choices.n, choices.seconds, out);
+    fprintf(stderr, "geotrain: %zu layers measured in %.2f s; --set train.choices=%s computes so\n",
+            choices.n, choices.seconds, out);
   gt_choices_close(&choices);
   return status;
 }

@@ -15,13 +15,18 @@ const char *gt_option_word(int argc, char **argv) {
 gt_status gt_option_refused(int argc, char **argv, const char *command) {
   const char *word = gt_option_word(argc, argv);
   if (word[0] == '-' && word[1] != '-')
-    return GT_FAIL(GT_ERR_JOB, "%s: option %s is unknown; options begin with two dashes, as in --%s; see `geotrain help %s`", command, word, word + 1,
-                   command);
-  return GT_FAIL(GT_ERR_JOB, "%s: option %s is unknown or lacks its value; see `geotrain help %s`", command, word, command);
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: option %s is unknown; options begin with two dashes, as in --%s; see "
+                   "`geotrain help %s`",
+                   command, word, word + 1, command);
+  return GT_FAIL(GT_ERR_JOB, "%s: option %s is unknown or lacks its value; see `geotrain help %s`",
+                 command, word, command);
 }
 
-gt_status gt_job_words_read(gt_job_words *words, int argc, char **argv, const struct option *options,
-                            gt_status (*take)(void *ctx, int option, const char *argument), void *ctx) {
+gt_status gt_job_words_read(gt_job_words *words, int argc, char **argv,
+                            const struct option *options,
+                            gt_status (*take)(void *ctx, int option, const char *argument),
+                            void *ctx) {
   int option;
   *words = (gt_job_words){.sets = GT_NEW_ARRAY(const char *, (size_t)argc + 1)};
   opterr = 0;
@@ -33,7 +38,8 @@ gt_status gt_job_words_read(gt_job_words *words, int argc, char **argv, const st
       GT_TRY(take(ctx, option, optarg));
   }
   if (optind != argc - 1)
-    return GT_FAIL(GT_ERR_JOB, "%s: one job file is needed, %d were given; see `geotrain help %s`", argv[0], argc - optind, argv[0]);
+    return GT_FAIL(GT_ERR_JOB, "%s: one job file is needed, %d were given; see `geotrain help %s`",
+                   argv[0], argc - optind, argv[0]);
   words->path = argv[optind];
   return GT_OK;
 }

@@ -28,7 +28,9 @@ void gt_job_warning(const char *text);
 /* Reads argv (argv[0]: the command) with `options`; calls `take` for each option except --set.  The
    words are valid as long as argv; the caller frees words->sets, after errors too.  GT_ERR_JOB
    names an unknown option, one that lacks its value, or the wrong number of job files. */
-gt_status gt_job_words_read(gt_job_words *words, int argc, char **argv, const struct option *options,
-                            gt_status (*take)(void *ctx, int option, const char *argument), void *ctx);
+gt_status gt_job_words_read(gt_job_words *words, int argc, char **argv,
+                            const struct option *options,
+                            gt_status (*take)(void *ctx, int option, const char *argument),
+                            void *ctx);
 
 #endif

@@ -56,10 +56,12 @@ void gt_placement_sites_close(placement_sites *sites);
 size_t gt_placement_site(const placement_sites *sites, const char *cloud, const char *place);
 
 /* Prints the tables. */
-void gt_placement_print(FILE *to, const placement_options *options, const placement_sites *sites, const placement_result *results, size_t n);
+void gt_placement_print(FILE *to, const placement_options *options, const placement_sites *sites,
+                        const placement_result *results, size_t n);
 gt_status gt_placement_csv(const char *path, const placement_result *results, size_t n);
 /* GT_ERR_JOB if there is no gnuplot in PATH. */
 gt_status gt_placement_can_plot(void);
-gt_status gt_placement_plot(const char *path, const placement_options *options, const placement_result *results, size_t n);
+gt_status gt_placement_plot(const char *path, const placement_options *options,
+                            const placement_result *results, size_t n);
 
 #endif

@@ -22,8 +22,8 @@ static void take_names(word_list *into, const word_list *from) {
 
 static role role_of(const placement_options *o, const char *cloud, const char *place) {
   bool aggregates = has(&o->places, place) || (o->hierarchy && has(&o->workers_at, place));
-  return (role){has(&o->clouds, cloud) && has(&o->workers_at, place), aggregates && has(&o->functions, cloud),
-                aggregates && has(&o->storages, cloud)};
+  return (role){has(&o->clouds, cloud) && has(&o->workers_at, place),
+                aggregates && has(&o->functions, cloud), aggregates && has(&o->storages, cloud)};
 }
 
 size_t gt_placement_site(const placement_sites *s, const char *cloud, const char *place) {
@@ -37,9 +37,10 @@ static gt_rate_site name_of(const placement_sites *s, size_t site) {
   return (gt_rate_site){s->clouds.names[site / s->places.n], s->places.names[site % s->places.n]};
 }
 
-/* ---- from the catalogue -------------------------------------------------------------------------------------------- */
+/* ---- from the catalogue ---------------------------------------------------------------------- */
 
-static gt_status take(placement_sites *s, const gt_catalogue *c, gt_rate_kind kind, size_t site, double *out) {
+static gt_status take(placement_sites *s, const gt_catalogue *c, gt_rate_kind kind, size_t site,
+                      double *out) {
   const gt_rate *rate;
   size_t n;
   GT_TRY(gt_catalogue_rate(c, kind, name_of(s, site), NULL, &rate, &n));
@@ -80,7 +81,8 @@ static gt_status take_tariff(placement_sites *s, const gt_catalogue *c, size_t f
   return GT_OK;
 }
 
-static gt_status take_link(placement_sites *s, const gt_catalogue *c, const placement_options *o, size_t from, size_t to) {
+static gt_status take_link(placement_sites *s, const gt_catalogue *c, const placement_options *o,
+                           size_t from, size_t to) {
   const gt_rate *mbit_s, *rtt_ms;
   size_t n;
   gt_rate_site receiver = name_of(s, to);
@@ -109,7 +111,8 @@ static gt_status take_all(placement_sites *s, const gt_catalogue *c, const place
       gt_rate_site to = name_of(s, j);
       role b = role_of(o, to.cloud, to.place);
       bool workers = (a.worker && b.storage) || (a.storage && b.worker);
-      bool functions = ((a.function && b.storage) || (a.storage && b.function)) && (o->hierarchy || i % s->places.n == j % s->places.n);
+      bool functions = ((a.function && b.storage) || (a.storage && b.function)) &&
+                       (o->hierarchy || i % s->places.n == j % s->places.n);
       if (!workers && !functions) continue;
       GT_TRY(take_tariff(s, c, i, j));
       GT_TRY(take_link(s, c, o, i, j));
@@ -129,7 +132,8 @@ static gt_status check_names(const gt_catalogue *c, const placement_options *o) 
                 {"--functions", &o->functions, gt_catalogue_has_cloud},
                 {"--storage", &o->storages, gt_catalogue_has_cloud}};
   for (size_t k = 0; k < sizeof checks / sizeof *checks; k++)
-    for (size_t i = 0; i < checks[k].list->n; i++) GT_TRY(checks[k].has(c, checks[k].option, checks[k].list->names[i]));
+    for (size_t i = 0; i < checks[k].list->n; i++)
+      GT_TRY(checks[k].has(c, checks[k].option, checks[k].list->names[i]));
   return GT_OK;
 }
 
@@ -138,7 +142,8 @@ gt_status gt_placement_sites(placement_sites *s, const placement_options *o) {
   *s = (placement_sites){0};
   GT_TRY(gt_catalogue_read(&c, o->files[0]));
   gt_status status = GT_OK;
-  for (size_t i = 1; i < o->nfiles && status == GT_OK; i++) status = gt_catalogue_add(c, o->files[i]);
+  for (size_t i = 1; i < o->nfiles && status == GT_OK; i++)
+    status = gt_catalogue_add(c, o->files[i]);
   if (status == GT_OK) status = check_names(c, o);
   s->clouds.names = GT_NEW_ARRAY(const char *, o->clouds.n + o->functions.n + o->storages.n);
   s->places.names = GT_NEW_ARRAY(const char *, o->workers_at.n + o->places.n);

@@ -16,7 +16,9 @@ static gt_status absent(const char *run_dir, const char *region, const char *pat
   char there[1024];
   gt_ckpt_list(there, sizeof there, run_dir);
   return GT_FAIL(GT_ERR_CKPT, "%s is not there: a run writes it at its end%s; %s holds %s", path,
-                 region ? ", where regions keep models of their own (strategy none)" : " (strategy none: one a region, to be named)", run_dir, there);
+                 region ? ", where regions keep models of their own (strategy none)"
+                        : " (strategy none: one a region, to be named)",
+                 run_dir, there);
 }
 
 gt_status gt_cli_run_model(char *path, size_t size, const char *named, const char *region) {
@@ -24,7 +26,9 @@ gt_status gt_cli_run_model(char *path, size_t size, const char *named, const cha
     snprintf(path, size, "%s", named);
     return GT_OK;
   }
-  if (!is_folder(named)) return GT_FAIL(GT_ERR_JOB, "%s is not a run directory; a REGION (%s) can be named of one alone", named, region);
+  if (!is_folder(named))
+    return GT_FAIL(GT_ERR_JOB, "%s is not a run directory; a REGION (%s) can be named of one alone",
+                   named, region);
   gt_ckpt_final_model_path(path, size, named, region);
   return access(path, F_OK) == 0 ? GT_OK : absent(named, region, path);
 }

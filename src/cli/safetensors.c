@@ -11,7 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are written as they lie in memory");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "numbers are written as they lie in memory");
 
 enum { ALIGNMENT = 8 };
 
@@ -25,16 +26,19 @@ static size_t bytes_of(const gt_safetensor *t) {
 static json_t *entry(const gt_safetensor *t, size_t at) {
   const size_t end = at + bytes_of(t);
   json_t *shape = json_array();
-  for (int d = 0; d < t->ndims; d++) json_array_append_new(shape, json_integer((json_int_t)t->shape[d]));
-  return json_pack("{s:s, s:o, s:[I,I]}", "dtype", t->type == GT_SAFETENSOR_I64 ? "I64" : "F32", "shape", shape, "data_offsets", (json_int_t)at,
-                   (json_int_t)end);
+  for (int d = 0; d < t->ndims; d++)
+    json_array_append_new(shape, json_integer((json_int_t)t->shape[d]));
+  return json_pack("{s:s, s:o, s:[I,I]}", "dtype", t->type == GT_SAFETENSOR_I64 ? "I64" : "F32",
+                   "shape", shape, "data_offsets", (json_int_t)at, (json_int_t)end);
 }
 
 /* The header as text; the caller frees it with free(). */
-static char *header(const gt_safetensor *tensors, size_t n, const gt_safetensor_note *notes, size_t nnotes) {
+static char *header(const gt_safetensor *tensors, size_t n, const gt_safetensor_note *notes,
+                    size_t nnotes) {
   json_t *root = json_object(), *metadata = json_object();
   size_t at = 0;
-  for (size_t i = 0; i < nnotes; i++) json_object_set_new(metadata, notes[i].key, json_string(notes[i].value));
+  for (size_t i = 0; i < nnotes; i++)
+    json_object_set_new(metadata, notes[i].key, json_string(notes[i].value));
   json_object_set_new(root, "__metadata__", metadata);
   for (size_t i = 0; i < n; i++) {
     json_object_set_new(root, tensors[i].name, entry(&tensors[i], at));
@@ -52,7 +56,8 @@ static bool put(FILE *file, const void *data, size_t bytes) {
 static bool put_all(FILE *file, const char *text, const gt_safetensor *tensors, size_t n) {
   const size_t used = strlen(text), padding = (ALIGNMENT - used % ALIGNMENT) % ALIGNMENT;
   const uint64_t length = used + padding;
-  bool ok = put(file, &length, sizeof length) && put(file, text, used) && put(file, "        ", padding);
+  bool ok =
+      put(file, &length, sizeof length) && put(file, text, used) && put(file, "        ", padding);
   for (size_t i = 0; ok && i < n; i++) ok = put(file, tensors[i].data, bytes_of(&tensors[i]));
   return ok && fflush(file) == 0 && fsync(fileno(file)) == 0;
 }
@@ -73,7 +78,8 @@ static bool sync_folder(const char *path) {
 }
 
 /* Writes the file under its temporary name and renames it. */
-static gt_status publish(const char *path, const char *temporary, const char *text, const gt_safetensor *tensors, size_t n) {
+static gt_status publish(const char *path, const char *temporary, const char *text,
+                         const gt_safetensor *tensors, size_t n) {
   const int fd = open(temporary, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
   FILE *file = fd < 0 ? NULL : fdopen(fd, "wb");
   if (!file) return GT_FAIL(GT_ERR_DATA, "%s: cannot be written (%s)", path, strerror(errno));
@@ -85,11 +91,14 @@ static gt_status publish(const char *path, const char *temporary, const char *te
     unlink(temporary);
     return GT_FAIL(GT_ERR_DATA, "%s: cannot be written (%s)", path, strerror(reason));
   }
-  if (!sync_folder(path)) return GT_FAIL(GT_ERR_DATA, "%s: its folder cannot be made durable (%s)", path, strerror(errno));
+  if (!sync_folder(path))
+    return GT_FAIL(GT_ERR_DATA, "%s: its folder cannot be made durable (%s)", path,
+                   strerror(errno));
   return GT_OK;
 }
 
-gt_status gt_safetensors_write(const char *path, const gt_safetensor *tensors, size_t n, const gt_safetensor_note *notes, size_t nnotes) {
+gt_status gt_safetensors_write(const char *path, const gt_safetensor *tensors, size_t n,
+                               const gt_safetensor_note *notes, size_t nnotes) {
   const size_t size = strlen(path) + 32;
   char *text = header(tensors, n, notes, nnotes), *temporary = gt_alloc(size, 1);
   if (!text) gt_bug("jansson made no header for %s", path);

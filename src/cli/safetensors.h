@@ -25,6 +25,7 @@ typedef struct {
    stored in the given order; those with elements of 8 bytes must come first, so that all are
    aligned.  GT_ERR_DATA with the path and the system's reason; nothing of the new file remains in
    that case. */
-gt_status gt_safetensors_write(const char *path, const gt_safetensor *tensors, size_t n, const gt_safetensor_note *notes, size_t nnotes);
+gt_status gt_safetensors_write(const char *path, const gt_safetensor *tensors, size_t n,
+                               const gt_safetensor_note *notes, size_t nnotes);
 
 #endif

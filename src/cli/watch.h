@@ -4,7 +4,7 @@
 
 #include "geotrain/record.h"
 
-/* ---- watch_queue.c: queries squeue for all jobs at once, at most every 5 s, without waiting for the answer ---- */
+/* ---- watch_queue.c: asks squeue for all jobs at once, at most every 5 s, without waiting ---- */
 
 typedef struct gt_squeue gt_squeue;
 /* Without `squeue` in PATH all jobs stay unknown. */
@@ -24,7 +24,12 @@ bool gt_squeue_is_mute(const gt_squeue *queue);
    longer would not give more information. */
 bool gt_squeue_is_settled(const gt_squeue *queue);
 
-typedef enum { GT_SQUEUE_UNKNOWN, GT_SQUEUE_GONE, GT_SQUEUE_PENDING, GT_SQUEUE_RUNNING } gt_squeue_state;
+typedef enum {
+  GT_SQUEUE_UNKNOWN,
+  GT_SQUEUE_GONE,
+  GT_SQUEUE_PENDING,
+  GT_SQUEUE_RUNNING
+} gt_squeue_state;
 typedef struct {
   gt_squeue_state state;
   char job[40], word[32], reason[64], start[40]; /* as given by Slurm; "" if missing */

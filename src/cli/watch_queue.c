@@ -151,7 +151,8 @@ static void take_in(gt_squeue *q) {
   for (;;) {
     char beyond[512];
     bool room = q->filled + 1 < ROOM;
-    ssize_t n = room ? read(q->from_child, q->coming + q->filled, ROOM - 1 - q->filled) : read(q->from_child, beyond, sizeof beyond);
+    ssize_t n = room ? read(q->from_child, q->coming + q->filled, ROOM - 1 - q->filled)
+                     : read(q->from_child, beyond, sizeof beyond);
     if (n > 0 && room) q->filled += (size_t)n;
     if (n > 0 || (n < 0 && errno == EINTR)) continue;
     if (n == 0) {
@@ -184,10 +185,13 @@ static bool is_one_of(const char *word, const char *const *words) {
 
 /* A job whose dependency can no longer be satisfied stays pending forever: it counts as gone. */
 static gt_squeue_state state_of(const char *word, const char *reason) {
-  static const char *const gone[] = {"BOOT_FAIL", "CANCELLED",     "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL",
-                                     "PREEMPTED", "OUT_OF_MEMORY", "REVOKED",   "TIMEOUT",  NULL};
-  static const char *const pending[] = {"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD", NULL};
-  if (is_one_of(word, gone) || strcmp(reason, "DependencyNeverSatisfied") == 0) return GT_SQUEUE_GONE;
+  static const char *const gone[] = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE",
+                                     "FAILED",    "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY",
+                                     "REVOKED",   "TIMEOUT",   NULL};
+  static const char *const pending[] = {
+      "PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD", NULL};
+  if (is_one_of(word, gone) || strcmp(reason, "DependencyNeverSatisfied") == 0)
+    return GT_SQUEUE_GONE;
   return is_one_of(word, pending) ? GT_SQUEUE_PENDING : GT_SQUEUE_RUNNING;
 }
 

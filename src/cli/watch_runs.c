@@ -75,7 +75,9 @@ static bool add_below(gt_watch_paths *runs, const char *path, bool *told) {
   for (int i = 0; i < n; i++) {
     char below[PATH_MAX];
     int length = snprintf(below, sizeof below, "%s/%s", path, entries[i]->d_name);
-    if (length < 0 || (size_t)length >= sizeof below || !is_dir(below) || !(is_run(below) || holds(below, "slurm-jobs"))) continue;
+    if (length < 0 || (size_t)length >= sizeof below || !is_dir(below) ||
+        !(is_run(below) || holds(below, "slurm-jobs")))
+      continue;
     add(runs, below);
     *told |= holds(below, "slurm-jobs");
     found = true;
@@ -91,7 +93,8 @@ static void above(const char *path, char *out, size_t size) {
   while (n > 0 && path[n - 1] != '/') n--;
   while (n > 1 && path[n - 1] == '/') n--;
   if (n == 0)
-    snprintf(out, size, "%s", path[0] == '.' && (!path[1] || path[1] == '.') ? "/nonexistent" : ".");
+    snprintf(out, size, "%s",
+             path[0] == '.' && (!path[1] || path[1] == '.') ? "/nonexistent" : ".");
   else
     snprintf(out, size, "%.*s", (int)n, path);
 }
@@ -102,9 +105,13 @@ gt_status gt_watch_find(gt_watch_paths *runs, const char *path, bool *again) {
   *again = false;
   if (!is_dir(path)) {
     above(path, parent, sizeof parent);
-    if (access(path, F_OK) == 0) return GT_FAIL(GT_ERR_JOB, "watch: %s is a file; a run directory is needed", path);
+    if (access(path, F_OK) == 0)
+      return GT_FAIL(GT_ERR_JOB, "watch: %s is a file; a run directory is needed", path);
     if (!holds(parent, "slurm-jobs"))
-      return GT_FAIL(GT_ERR_JOB, "watch: there is no directory %s, and no job was submitted that would make it; give the --run-dir of a run", path);
+      return GT_FAIL(GT_ERR_JOB,
+                     "watch: there is no directory %s, and no job was submitted that would make "
+                     "it; give the --run-dir of a run",
+                     path);
     add(runs, path);
     return GT_OK;
   }

@@ -7,7 +7,8 @@
 #include <time.h>
 
 /* Prefers a running job, then a pending one, then the newest. */
-static void find_job(const gt_squeue *queue, const char *path, gt_squeue_job *best, bool *submitted) {
+static void find_job(const gt_squeue *queue, const char *path, gt_squeue_job *best,
+                     bool *submitted) {
   char jobs[GT_WATCH_JOBS][40];
   size_t n = gt_watch_jobs(path, jobs, GT_WATCH_JOBS);
   *best = (gt_squeue_job){.state = GT_SQUEUE_UNKNOWN};
@@ -15,7 +16,9 @@ static void find_job(const gt_squeue *queue, const char *path, gt_squeue_job *be
   for (size_t i = n; i-- > 0;) {
     gt_squeue_job job;
     gt_squeue_find(queue, jobs[i], &job);
-    if (i == n - 1 || job.state > best->state || (job.state == best->state && job.state == GT_SQUEUE_PENDING)) *best = job;
+    if (i == n - 1 || job.state > best->state ||
+        (job.state == best->state && job.state == GT_SQUEUE_PENDING))
+      *best = job;
   }
 }
 
@@ -35,14 +38,17 @@ static bool is_past(const char *start) {
   char now[40];
   struct tm local;
   time_t t = time(NULL);
-  return strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%S", localtime_r(&t, &local)) > 0 && strcmp(start, now) < 0;
+  return strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%S", localtime_r(&t, &local)) > 0 &&
+         strcmp(start, now) < 0;
 }
 
 /* "job 12 PENDING (Resources), may start at 2026-11-21T22:00:00" */
 static void put_job(char *text, size_t size, const gt_squeue_job *job) {
   char reason[80] = "", start[64] = "";
-  if (job->reason[0] && strcmp(job->reason, "None") != 0 && job->state != GT_SQUEUE_RUNNING) snprintf(reason, sizeof reason, " (%s)", job->reason);
-  if (job->start[0] && job->state == GT_SQUEUE_PENDING && !is_past(job->start)) snprintf(start, sizeof start, ", may start at %s", job->start);
+  if (job->reason[0] && strcmp(job->reason, "None") != 0 && job->state != GT_SQUEUE_RUNNING)
+    snprintf(reason, sizeof reason, " (%s)", job->reason);
+  if (job->start[0] && job->state == GT_SQUEUE_PENDING && !is_past(job->start))
+    snprintf(start, sizeof start, ", may start at %s", job->start);
   snprintf(text, size, "job %s %s%s%s", job->job, job->word, reason, start);
 }
 
@@ -55,7 +61,8 @@ static void put_both(gt_watched *w, const char *between, const gt_squeue_job *jo
   snprintf(w->text + used, sizeof w->text - used, "; %s%s", between, words);
 }
 
-static void judge_lost(gt_watched *w, const gt_run_view *v, const gt_squeue_job *job, size_t width) {
+static void judge_lost(gt_watched *w, const gt_run_view *v, const gt_squeue_job *job,
+                       size_t width) {
   char word[40] = "";
   if (job->word[0]) snprintf(word, sizeof word, " (%s)", job->word);
   w->line.over = true;
@@ -63,19 +70,25 @@ static void judge_lost(gt_watched *w, const gt_run_view *v, const gt_squeue_job 
     w->code = GT_STOPPED;
     gt_follow_text(w->follow, w->text, sizeof w->text, width);
     size_t used = strlen(w->text);
-    snprintf(w->text + used, sizeof w->text - used, "; job %s has left the queue%s: submit it again to go on", job->job, word);
+    snprintf(w->text + used, sizeof w->text - used,
+             "; job %s has left the queue%s: submit it again to go on", job->job, word);
     return;
   }
   w->code = GT_ERR_LOST;
   if (v->has_progress)
-    snprintf(w->text, sizeof w->text, "job %s has left the queue%s without a summary, after step %lld; see slurm.log in the run directory", job->job,
-             word, (long long)v->progress.step);
+    snprintf(w->text, sizeof w->text,
+             "job %s has left the queue%s without a summary, after step %lld; see slurm.log in the "
+             "run directory",
+             job->job, word, (long long)v->progress.step);
   else
-    snprintf(w->text, sizeof w->text, "job %s has left the queue%s without a summary; see slurm.log in the run directory", job->job, word);
+    snprintf(w->text, sizeof w->text,
+             "job %s has left the queue%s without a summary; see slurm.log in the run directory",
+             job->job, word);
 }
 
 /* For a run with a pending job: it waits to begin, or to be requeued. */
-static void judge_pending(gt_watched *w, const gt_run_view *v, const gt_squeue_job *job, size_t width) {
+static void judge_pending(gt_watched *w, const gt_run_view *v, const gt_squeue_job *job,
+                          size_t width) {
   char words[256];
   put_job(words, sizeof words, job);
   if (v->state == GT_RUN_NOTHING)
@@ -83,19 +96,24 @@ static void judge_pending(gt_watched *w, const gt_run_view *v, const gt_squeue_j
   else if (v->state == GT_RUN_STOPPED)
     put_both(w, "waits to be requeued: ", job, width);
   else
-    snprintf(w->text, sizeof w->text, "interrupted after step %lld; waits to be requeued: %s", (long long)v->progress.step, words);
+    snprintf(w->text, sizeof w->text, "interrupted after step %lld; waits to be requeued: %s",
+             (long long)v->progress.step, words);
 }
 
 /* For a run without signs of life whose job is unknown to squeue. */
-static void judge_unasked(gt_watched *w, const gt_run_view *v, const gt_squeue *queue, const gt_squeue_job *job, bool submitted) {
-  const char *why = !gt_squeue_exists(queue) ? "; there is no squeue here to ask" : gt_squeue_is_mute(queue) ? "; squeue does not answer" : "";
+static void judge_unasked(gt_watched *w, const gt_run_view *v, const gt_squeue *queue,
+                          const gt_squeue_job *job, bool submitted) {
+  const char *why = !gt_squeue_exists(queue)   ? "; there is no squeue here to ask"
+                    : gt_squeue_is_mute(queue) ? "; squeue does not answer"
+                                               : "";
   size_t used = strlen(w->text);
   if (v->state == GT_RUN_NOTHING && submitted && !gt_squeue_is_settled(queue))
     w->text[0] = '\0';
   else if (v->state == GT_RUN_NOTHING && submitted)
     snprintf(w->text, sizeof w->text, "job %s was submitted, nothing from it yet%s", job->job, why);
   else if (v->state == GT_RUN_STOPPED && job->state == GT_SQUEUE_UNKNOWN)
-    snprintf(w->text + used, sizeof w->text - used, "; waits to be %s%s", submitted ? "requeued" : "resumed", submitted ? why : "");
+    snprintf(w->text + used, sizeof w->text - used, "; waits to be %s%s",
+             submitted ? "requeued" : "resumed", submitted ? why : "");
 }
 
 static bool is_alive(const gt_run_view *v) {
@@ -103,7 +121,8 @@ static bool is_alive(const gt_run_view *v) {
 }
 
 /* For a run that is not finished according to its files: the state from squeue takes precedence. */
-static void judge_by_queue(gt_watched *w, const gt_run_view *v, const gt_squeue *queue, const gt_squeue_job *job, bool submitted, size_t width) {
+static void judge_by_queue(gt_watched *w, const gt_run_view *v, const gt_squeue *queue,
+                           const gt_squeue_job *job, bool submitted, size_t width) {
   bool alive = is_alive(v);
   /* a run with signs of life was started by hand */
   if (w->gone && (!alive || v->quiet_s > fmax(10, 2 * v->every_s)))
@@ -133,8 +152,8 @@ static void judge_run(gt_watched *w, const gt_squeue *queue, size_t width) {
     w->code = v->state == GT_RUN_DONE ? GT_OK : (gt_status)v->code;
   } else if (!is_alive(v) || v->quiet_s >= gt_squeue_age(queue)) /* no output since the query */
     judge_by_queue(w, v, queue, &job, submitted, width);
-  w->line.phase =
-      1 + 8 * (int)v->state + 64 * (int)job.state + 512 * w->line.over + 1024 * v->silent + 2048 * v->has_progress + 4096 * (int)v->starts;
+  w->line.phase = 1 + 8 * (int)v->state + 64 * (int)job.state + 512 * w->line.over +
+                  1024 * v->silent + 2048 * v->has_progress + 4096 * (int)v->starts;
 }
 
 /* For the directory of a sweep only its jobs count: elements that have not begun. */

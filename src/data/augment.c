@@ -1,4 +1,5 @@
-/* Random crop of the image in a border of 4, and horizontal flip (He et al., Deep Residual Learning for Image Recognition, 2016, 4.2). */
+/* Random crop of the image in a border of 4, and horizontal flip (He et al., Deep Residual Learning
+   for Image Recognition, 2016, 4.2). */
 #include "augment.h"
 
 #include <string.h>
@@ -45,14 +46,16 @@ static float *black(float *x, size_t n, const float *table, size_t c) {
 }
 
 /* Writes n pixels from `at` on, forwards or backwards; returns the position after them. */
-static float *look_up(float *x, const uint8_t *at, size_t n, const float *table, size_t c, bool backwards) {
+static float *look_up(float *x, const uint8_t *at, size_t n, const float *table, size_t c,
+                      bool backwards) {
   const ptrdiff_t step = backwards ? -(ptrdiff_t)c : (ptrdiff_t)c;
   for (size_t i = 0; i < n; i++, at += step)
     for (size_t k = 0; k < c; k++) *x++ = table[k * 256 + at[k]];
   return x;
 }
 
-void gt_augment_bytes(float *x, const uint8_t *bytes, const float *table, size_t h, size_t w, size_t c, gt_augment_window window) {
+void gt_augment_bytes(float *x, const uint8_t *bytes, const float *table, size_t h, size_t w,
+                      size_t c, gt_augment_window window) {
   const span s = span_of(w, window);
   for (size_t y = 0; y < h; y++) {
     ptrdiff_t row = row_of(y, h, window);
@@ -61,12 +64,14 @@ void gt_augment_bytes(float *x, const uint8_t *bytes, const float *table, size_t
       continue;
     }
     x = black(x, s.before, table, c);
-    if (s.count > 0) x = look_up(x, bytes + ((size_t)row * w + s.from) * c, s.count, table, c, window.flip);
+    if (s.count > 0)
+      x = look_up(x, bytes + ((size_t)row * w + s.from) * c, s.count, table, c, window.flip);
     x = black(x, w - s.before - s.count, table, c);
   }
 }
 
-void gt_augment_floats(float *x, const float *image, size_t h, size_t w, size_t c, gt_augment_window window) {
+void gt_augment_floats(float *x, const float *image, size_t h, size_t w, size_t c,
+                       gt_augment_window window) {
   const span s = span_of(w, window);
   memset(x, 0, h * w * c * sizeof *x);
   for (size_t y = 0; y < h; y++, x += w * c) {

@@ -19,8 +19,10 @@ gt_augment_window gt_augment_draw(gt_rng *rng);
 
 /* x (h,w,c) = the window of bytes (h,w,c), mapped by table (c,256); pixels outside the image are
    zero bytes, also mapped. */
-void gt_augment_bytes(float *x, const uint8_t *bytes, const float *table, size_t h, size_t w, size_t c, gt_augment_window window);
+void gt_augment_bytes(float *x, const uint8_t *bytes, const float *table, size_t h, size_t w,
+                      size_t c, gt_augment_window window);
 /* The same for floats, without a table; pixels outside the image are 0. */
-void gt_augment_floats(float *x, const float *image, size_t h, size_t w, size_t c, gt_augment_window window);
+void gt_augment_floats(float *x, const float *image, size_t h, size_t w, size_t c,
+                       gt_augment_window window);
 
 #endif

@@ -25,7 +25,8 @@ size_t gt_dataset_row_bytes(const gt_dataset *dataset);
 void gt_dataset_hash_schema(gt_dataset *dataset);
 /* Reads samples [first, first+count) of a split, as stored (uint8, float32 or int32), into
    `out`. */
-gt_status gt_dataset_read(gt_dataset *dataset, gt_split split, size_t first, size_t count, void *out);
+gt_status gt_dataset_read(gt_dataset *dataset, gt_split split, size_t first, size_t count,
+                          void *out);
 
 /* check.c: each function stores what it has checked.  GT_ERR_DATA as for gt_dataset_open. */
 gt_status gt_dataset_check_root(gt_dataset *dataset);

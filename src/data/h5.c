@@ -25,9 +25,11 @@ static herr_t take_first(unsigned n, const H5E_error2_t *error, void *context) {
   static const char quote[] = "error message = '";
   reason_context *c = context;
   if (n != 0 || !error->desc) return 0;
-  const char *system = strstr(error->desc, quote), *end = system ? strchr(system + sizeof quote - 1, '\'') : NULL;
+  const char *system = strstr(error->desc, quote),
+             *end = system ? strchr(system + sizeof quote - 1, '\'') : NULL;
   if (end)
-    snprintf(c->buf, c->size, "%.*s", (int)(end - system - (long)sizeof quote + 1), system + sizeof quote - 1);
+    snprintf(c->buf, c->size, "%.*s", (int)(end - system - (long)sizeof quote + 1),
+             system + sizeof quote - 1);
   else
     snprintf(c->buf, c->size, "%s", error->desc);
   return 0;
@@ -45,12 +47,15 @@ char *gt_data_h5_reason(char *buf, size_t size) {
 /* Finds the system's own errors first, since HDF5 reports them badly. */
 static gt_status check_readable(const char *path) {
   int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return GT_FAIL(GT_ERR_DATA, "%s: cannot be opened (%s); an HDF5 data set is needed", path, strerror(errno));
+  if (fd < 0)
+    return GT_FAIL(GT_ERR_DATA, "%s: cannot be opened (%s); an HDF5 data set is needed", path,
+                   strerror(errno));
   struct stat st;
   int failed = fstat(fd, &st);
   close(fd);
   if (failed) return GT_FAIL(GT_ERR_DATA, "%s: cannot be examined (%s)", path, strerror(errno));
-  if (!S_ISREG(st.st_mode)) return GT_FAIL(GT_ERR_DATA, "%s: is not a file; an HDF5 data set is needed", path);
+  if (!S_ISREG(st.st_mode))
+    return GT_FAIL(GT_ERR_DATA, "%s: is not a file; an HDF5 data set is needed", path);
   return GT_OK;
 }
 
@@ -59,7 +64,11 @@ gt_status gt_data_h5_open(hid_t *file, const char *path) {
   gt_data_h5_quiet();
   GT_TRY(check_readable(path));
   htri_t is_hdf5 = H5Fis_hdf5(path);
-  if (is_hdf5 == 0) return GT_FAIL(GT_ERR_DATA, "%s: is not an HDF5 file; make one with `geotrain data import` or `geotrain data synth`", path);
+  if (is_hdf5 == 0)
+    return GT_FAIL(
+        GT_ERR_DATA,
+        "%s: is not an HDF5 file; make one with `geotrain data import` or `geotrain data synth`",
+        path);
   hid_t access = H5Pcreate(H5P_FILE_ACCESS);
 #if H5_VERSION_GE(1, 10, 7)
   /* parallel file systems are often mounted without locks; reading does not need one */
@@ -69,7 +78,8 @@ gt_status gt_data_h5_open(hid_t *file, const char *path) {
   if (*file < 0) {
     gt_data_h5_reason(reason, sizeof reason);
     H5Pclose(access);
-    return GT_FAIL(GT_ERR_DATA, "%s: HDF5 cannot open it (%s); a whole file is needed", path, reason);
+    return GT_FAIL(GT_ERR_DATA, "%s: HDF5 cannot open it (%s); a whole file is needed", path,
+                   reason);
   }
   H5Pclose(access);
   return GT_OK;
@@ -129,7 +139,8 @@ char *gt_data_h5_type_name(hid_t type, char *buf, size_t size) {
   return buf;
 }
 
-gt_status gt_data_h5_read_rows(hid_t dset, const char *path, const char *name, hid_t memory_type, size_t first, size_t count, void *out) {
+gt_status gt_data_h5_read_rows(hid_t dset, const char *path, const char *name, hid_t memory_type,
+                               size_t first, size_t count, void *out) {
   char reason[256];
   if (count == 0) return GT_OK;
   hsize_t start[H5S_MAX_RANK] = {first}, dims[H5S_MAX_RANK] = {0};
@@ -142,7 +153,8 @@ gt_status gt_data_h5_read_rows(hid_t dset, const char *path, const char *name, h
   if (!ok) gt_data_h5_reason(reason, sizeof reason);
   gt_data_h5_close(memory_space);
   gt_data_h5_close(file_space);
-  if (!ok) return GT_FAIL(GT_ERR_DATA, "%s: %s cannot be read at row %zu (%s)", path, name, first, reason);
+  if (!ok)
+    return GT_FAIL(GT_ERR_DATA, "%s: %s cannot be read at row %zu (%s)", path, name, first, reason);
   return GT_OK;
 }
 
@@ -152,7 +164,8 @@ size_t gt_data_h5_block_rows(hid_t dset, size_t rows, size_t row_bytes) {
   hsize_t chunk[H5S_MAX_RANK];
   hid_t plist = H5Dget_create_plist(dset);
   /* A block that ends inside a chunk would decompress that chunk twice. */
-  if (plist >= 0 && H5Pget_layout(plist) == H5D_CHUNKED && H5Pget_chunk(plist, H5S_MAX_RANK, chunk) > 0 && chunk[0] > 0 &&
+  if (plist >= 0 && H5Pget_layout(plist) == H5D_CHUNKED &&
+      H5Pget_chunk(plist, H5S_MAX_RANK, chunk) > 0 && chunk[0] > 0 &&
       chunk[0] <= 16 * target / row_bytes)
     block = block < chunk[0] ? (size_t)chunk[0] : block / chunk[0] * chunk[0];
   gt_data_h5_close(plist);

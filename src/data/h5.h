@@ -12,10 +12,12 @@ extern const char *const gt_data_split_names[2]; /* indexed by gt_split: "train"
 /* Stops HDF5 from printing its error stack.  Every entry point of this part calls it, since the
    setting is per thread. */
 void gt_data_h5_quiet(void);
-/* The innermost reason of the last failed HDF5 call, on one line, in buf; returns buf.  Call it before any other HDF5 function. */
+/* The innermost reason of the last failed HDF5 call, on one line, in buf; returns buf.  Call it
+   before any other HDF5 function. */
 char *gt_data_h5_reason(char *buf, size_t size);
 
-/* Opens a file for reading; the caller closes *file.  GT_ERR_DATA with the system's or HDF5's reason. */
+/* Opens a file for reading; the caller closes *file.  GT_ERR_DATA with the system's or HDF5's
+   reason. */
 gt_status gt_data_h5_open(hid_t *file, const char *path);
 
 /* Closes an HDF5 id of any kind; a negative one is ignored. */
@@ -29,17 +31,21 @@ gt_status gt_data_h5_exists(hid_t file, const char *path, const char *name, bool
 /* Opens the data set `name`; `shape` describes the expected shape in messages.  The caller closes
    *dset, also after an error, if it is not negative.  GT_ERR_DATA: it cannot be opened, its values
    are in another file, or one chunk needs more memory than all its values. */
-gt_status gt_data_h5_open_set(hid_t file, const char *path, const char *name, const char *shape, hid_t *dset);
+gt_status gt_data_h5_open_set(hid_t file, const char *path, const char *name, const char *shape,
+                              hid_t *dset);
 
 /* Reads rows [first, first+count) of a data set of any rank into `out`, converted to
    `memory_type`. */
-gt_status gt_data_h5_read_rows(hid_t dset, const char *path, const char *name, hid_t memory_type, size_t first, size_t count, void *out);
+gt_status gt_data_h5_read_rows(hid_t dset, const char *path, const char *name, hid_t memory_type,
+                               size_t first, size_t count, void *out);
 /* Number of rows to read at a time: about 4 MiB, and whole chunks if the data set is chunked. */
 size_t gt_data_h5_block_rows(hid_t dset, size_t rows, size_t row_bytes);
 
 /* Read attributes of `object`; each must have exactly the requested kind. */
 gt_status gt_data_h5_attr_int(hid_t object, const char *path, const char *name, int64_t *out);
-gt_status gt_data_h5_attr_text(hid_t object, const char *path, const char *name, char *out, size_t size);
-gt_status gt_data_h5_attr_floats(hid_t object, const char *path, const char *name, float *out, size_t n);
+gt_status gt_data_h5_attr_text(hid_t object, const char *path, const char *name, char *out,
+                               size_t size);
+gt_status gt_data_h5_attr_floats(hid_t object, const char *path, const char *name, float *out,
+                                 size_t n);
 
 #endif

@@ -8,7 +8,8 @@
 #define CHUNK_BYTES ((hsize_t)16 << 20)
 
 /* Called by HDF5 before it opens the file that an external link names. */
-static herr_t refuse_link(const char *from, const char *group, const char *to, const char *object, unsigned *flags, hid_t access, void *met) {
+static herr_t refuse_link(const char *from, const char *group, const char *to, const char *object,
+                          unsigned *flags, hid_t access, void *met) {
   (void)from, (void)group, (void)to, (void)object, (void)flags, (void)access;
   *(bool *)met = true;
   return -1;
@@ -23,7 +24,9 @@ static hid_t inside(hid_t class, bool *met) {
 }
 
 static gt_status leads_out(const char *path, const char *name) {
-  return GT_FAIL(GT_ERR_DATA, "%s: %s leads to another file (an external link); data in this one are needed", path, name);
+  return GT_FAIL(GT_ERR_DATA,
+                 "%s: %s leads to another file (an external link); data in this one are needed",
+                 path, name);
 }
 
 gt_status gt_data_h5_exists(hid_t file, const char *path, const char *name, bool *there) {
@@ -38,7 +41,8 @@ gt_status gt_data_h5_exists(hid_t file, const char *path, const char *name, bool
 static gt_status check_chunks(hid_t dset, hid_t plist, const char *path, const char *name) {
   hsize_t chunk[H5S_MAX_RANK];
   hid_t type = H5Dget_type(dset), space = H5Dget_space(dset);
-  const hsize_t element = H5Tget_size(type), held = element * (hsize_t)H5Sget_simple_extent_npoints(space);
+  const hsize_t element = H5Tget_size(type),
+                held = element * (hsize_t)H5Sget_simple_extent_npoints(space);
   const int ndims = H5Pget_chunk(plist, H5S_MAX_RANK, chunk);
   hsize_t bytes = element;
   bool overflow = ndims < 1;
@@ -46,8 +50,11 @@ static gt_status check_chunks(hid_t dset, hid_t plist, const char *path, const c
   gt_data_h5_close(space);
   gt_data_h5_close(type);
   if (!overflow && (bytes <= CHUNK_BYTES || bytes <= held)) return GT_OK;
-  return GT_FAIL(GT_ERR_DATA, "%s: %s has chunks of %llu bytes, and holds %llu; chunks of at most %llu, or of what it holds, are needed", path, name,
-                 (unsigned long long)bytes, (unsigned long long)held, (unsigned long long)CHUNK_BYTES);
+  return GT_FAIL(GT_ERR_DATA,
+                 "%s: %s has chunks of %llu bytes, and holds %llu; chunks of at most %llu, or of "
+                 "what it holds, are needed",
+                 path, name, (unsigned long long)bytes, (unsigned long long)held,
+                 (unsigned long long)CHUNK_BYTES);
 }
 
 static gt_status check_layout(hid_t dset, const char *path, const char *name) {
@@ -56,18 +63,21 @@ static gt_status check_layout(hid_t dset, const char *path, const char *name) {
   const H5D_layout_t layout = H5Pget_layout(plist);
   gt_status status = GT_OK;
   if (layout == H5D_VIRTUAL)
-    status = GT_FAIL(GT_ERR_DATA, "%s: %s is stored in other files (virtual); %s", path, name, needed);
+    status =
+        GT_FAIL(GT_ERR_DATA, "%s: %s is stored in other files (virtual); %s", path, name, needed);
   else if (layout == H5D_CHUNKED)
     status = check_chunks(dset, plist, path, name);
   else if (layout != H5D_COMPACT && layout != H5D_CONTIGUOUS)
-    status = GT_FAIL(GT_ERR_DATA, "%s: %s is stored in no way that this program knows; %s", path, name, needed);
+    status = GT_FAIL(GT_ERR_DATA, "%s: %s is stored in no way that this program knows; %s", path,
+                     name, needed);
   else if (H5Pget_external_count(plist) != 0)
     status = GT_FAIL(GT_ERR_DATA, "%s: %s is stored in another file; %s", path, name, needed);
   gt_data_h5_close(plist);
   return status;
 }
 
-gt_status gt_data_h5_open_set(hid_t file, const char *path, const char *name, const char *shape, hid_t *dset) {
+gt_status gt_data_h5_open_set(hid_t file, const char *path, const char *name, const char *shape,
+                              hid_t *dset) {
   char reason[256];
   bool met;
   hid_t access = inside(H5P_DATASET_ACCESS, &met);
@@ -75,6 +85,8 @@ gt_status gt_data_h5_open_set(hid_t file, const char *path, const char *name, co
   if (*dset < 0) gt_data_h5_reason(reason, sizeof reason);
   gt_data_h5_close(access);
   if (met) return leads_out(path, name);
-  if (*dset < 0) return GT_FAIL(GT_ERR_DATA, "%s: %s cannot be opened (%s); a data set %s is needed", path, name, reason, shape);
+  if (*dset < 0)
+    return GT_FAIL(GT_ERR_DATA, "%s: %s cannot be opened (%s); a data set %s is needed", path, name,
+                   reason, shape);
   return check_layout(*dset, path, name);
 }

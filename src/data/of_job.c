@@ -19,32 +19,42 @@ size_t gt_data_namesake(const gt_job *job, size_t region) {
 
 /* "28 x 28 x 1 uint8 of 10 classes". */
 static const char *describe(const gt_dataset_info *d, char buf[128]) {
-  int at = snprintf(buf, 128, "%zu x %zu x %zu %s of %zu classes", d->h, d->w, d->c, gt_data_input_names[d->input], d->classes);
-  if (d->input == GT_INPUT_IDS) snprintf(buf + at, 128 - (size_t)at, " and %zu features", d->features);
+  int at = snprintf(buf, 128, "%zu x %zu x %zu %s of %zu classes", d->h, d->w, d->c,
+                    gt_data_input_names[d->input], d->classes);
+  if (d->input == GT_INPUT_IDS)
+    snprintf(buf + at, 128 - (size_t)at, " and %zu features", d->features);
   return buf;
 }
 
 static bool same_shape(const gt_dataset_info *a, const gt_dataset_info *b) {
-  return a->h == b->h && a->w == b->w && a->c == b->c && a->classes == b->classes && a->input == b->input && a->features == b->features;
+  return a->h == b->h && a->w == b->w && a->c == b->c && a->classes == b->classes &&
+         a->input == b->input && a->features == b->features;
 }
 
 static gt_status check_shape(const gt_job *job, const gt_dataset_info *infos, size_t region) {
   char here[128], there[128];
   if (same_shape(&infos[0], &infos[region])) return GT_OK;
-  return GT_FAIL(GT_ERR_DATA, "region %s has samples of %s (%s), region %s of %s (%s); all regions need the same", job->regions[region].name,
-                 describe(&infos[region], there), gt_data_path(job, region), job->regions[0].name, describe(&infos[0], here), gt_data_path(job, 0));
+  return GT_FAIL(
+      GT_ERR_DATA,
+      "region %s has samples of %s (%s), region %s of %s (%s); all regions need the same",
+      job->regions[region].name, describe(&infos[region], there), gt_data_path(job, region),
+      job->regions[0].name, describe(&infos[0], here), gt_data_path(job, 0));
 }
 
 /* The same path may be different files on different machines, but only if the job says so
    (data.partition.by file). */
 static gt_status check_path(const gt_job *job, const gt_dataset_info *infos, size_t region) {
   const size_t other = gt_data_namesake(job, region);
-  if (strcmp(infos[other].samples_sha256, infos[region].samples_sha256) == 0 || job->data.partition.by == GT_PART_FILE) return GT_OK;
+  if (strcmp(infos[other].samples_sha256, infos[region].samples_sha256) == 0 ||
+      job->data.partition.by == GT_PART_FILE)
+    return GT_OK;
   return GT_FAIL(GT_ERR_DATA,
-                 "regions %s and %s both name %s and find other training samples there (%zu in region %s, %zu in region %s); the same file is "
+                 "regions %s and %s both name %s and find other training samples there (%zu in "
+                 "region %s, %zu in region %s); the same file is "
                  "needed, or data.partition.by file where each region has one of its own",
-                 job->regions[other].name, job->regions[region].name, gt_data_path(job, region), infos[other].ntrain, job->regions[other].name,
-                 infos[region].ntrain, job->regions[region].name);
+                 job->regions[other].name, job->regions[region].name, gt_data_path(job, region),
+                 infos[other].ntrain, job->regions[other].name, infos[region].ntrain,
+                 job->regions[region].name);
 }
 
 gt_status gt_data_files(const gt_job *job, const gt_dataset_info *infos, size_t *files) {
@@ -66,7 +76,8 @@ static gt_part_kind kind_of(const gt_job *job, size_t readers) {
   return readers == 1 ? GT_PART_FILE : by == GT_PART_FILE ? GT_PART_SHARES : by;
 }
 
-gt_status gt_data_part(const gt_job *job, const size_t *files, size_t region, const int32_t *labels, size_t n, uint32_t **samples, size_t *count) {
+gt_status gt_data_part(const gt_job *job, const size_t *files, size_t region, const int32_t *labels,
+                       size_t n, uint32_t **samples, size_t *count) {
   double *shares = GT_NEW_ARRAY(double, job->nregions);
   const char **names = GT_NEW_ARRAY(const char *, job->nregions);
   size_t readers = 0, place = 0;
@@ -76,8 +87,12 @@ gt_status gt_data_part(const gt_job *job, const size_t *files, size_t region, co
     names[readers] = job->regions[r].name;
     shares[readers++] = job->data.partition.shares ? job->data.partition.shares[r] : 1;
   }
-  const gt_partition p = {
-      .kind = kind_of(job, readers), .nregions = readers, .shares = shares, .names = names, .alpha = job->data.partition.alpha, .seed = job->seed};
+  const gt_partition p = {.kind = kind_of(job, readers),
+                          .nregions = readers,
+                          .shares = shares,
+                          .names = names,
+                          .alpha = job->data.partition.alpha,
+                          .seed = job->seed};
   gt_status status = gt_partition_part(&p, labels, n, place, samples, count);
   gt_free(names);
   gt_free(shares);

@@ -11,9 +11,11 @@ void gt_dataset_hash_schema(gt_dataset *d) {
   gt_dataset_info *info = &d->info;
   size_t size = 192 + info->c * 64, at = 0;
   char *text = gt_alloc(size, 1);
-  at += (size_t)snprintf(text, size, "schema %d shape %zu %zu %zu classes %zu type %s", GT_DATASET_SCHEMA, info->h, info->w, info->c, info->classes,
+  at += (size_t)snprintf(text, size, "schema %d shape %zu %zu %zu classes %zu type %s",
+                         GT_DATASET_SCHEMA, info->h, info->w, info->c, info->classes,
                          gt_data_input_names[info->input]);
-  if (info->input == GT_INPUT_IDS) at += (size_t)snprintf(text + at, size - at, " features %zu", info->features);
+  if (info->input == GT_INPUT_IDS)
+    at += (size_t)snprintf(text + at, size - at, " features %zu", info->features);
   for (size_t i = 0; i < info->c && info->input == GT_INPUT_BYTES; i++)
     at += (size_t)snprintf(text + at, size - at, " %a/%a", (double)d->mean[i], (double)d->std[i]);
   gt_sha256_hex(text, at, info->schema_sha256);
@@ -23,11 +25,13 @@ void gt_dataset_hash_schema(gt_dataset *d) {
 /* Hashes all labels and three samples as stored: cheap, and equal in practice only for copies of
    one file. */
 static gt_status hash_samples(gt_dataset *d) {
-  const size_t n = d->info.ntrain, row = gt_dataset_row_bytes(d), labels = n * sizeof(int32_t), at[3] = {0, n / 2, n - 1};
+  const size_t n = d->info.ntrain, row = gt_dataset_row_bytes(d), labels = n * sizeof(int32_t),
+               at[3] = {0, n / 2, n - 1};
   char *bytes = gt_alloc(labels + 3 * row, 1);
   gt_status status = GT_OK;
   memcpy(bytes, d->labels[GT_SPLIT_TRAIN], labels);
-  for (size_t i = 0; i < 3 && status == GT_OK; i++) status = gt_dataset_read(d, GT_SPLIT_TRAIN, at[i], 1, bytes + labels + i * row);
+  for (size_t i = 0; i < 3 && status == GT_OK; i++)
+    status = gt_dataset_read(d, GT_SPLIT_TRAIN, at[i], 1, bytes + labels + i * row);
   gt_sha256_hex(bytes, labels + 3 * row, d->info.samples_sha256);
   gt_free(bytes);
   return status;

@@ -26,7 +26,8 @@ static uint64_t mix(uint64_t half, uint64_t key) {
 /* Each round changes one half by a function of the other, so it is invertible: a permutation of
    0..2^bits-1. */
 static uint64_t feistel(const gt_permutation *p, uint64_t v) {
-  uint64_t left_mask = (UINT64_C(1) << p->left_bits) - 1, right_mask = (UINT64_C(1) << p->right_bits) - 1;
+  uint64_t left_mask = (UINT64_C(1) << p->left_bits) - 1,
+           right_mask = (UINT64_C(1) << p->right_bits) - 1;
   uint64_t left = v >> p->right_bits, right = v & right_mask;
   for (int r = 0; r < GT_ORDER_ROUNDS; r += 2) {
     left ^= mix(right, p->keys[r]) & left_mask;

@@ -13,14 +13,20 @@ static double share(const gt_partition *p, size_t region) {
 
 static gt_status check(const gt_partition *p, size_t n, size_t region) {
   double sum = 0;
-  if (p->nregions == 0 || region >= p->nregions) return GT_FAIL(GT_ERR_FAULT, "region %zu of %zu has no part", region, p->nregions);
-  if (n > UINT32_MAX) return GT_FAIL(GT_ERR_DATA, "%zu samples are too many to divide; %u are the most", n, UINT32_MAX);
+  if (p->nregions == 0 || region >= p->nregions)
+    return GT_FAIL(GT_ERR_FAULT, "region %zu of %zu has no part", region, p->nregions);
+  if (n > UINT32_MAX)
+    return GT_FAIL(GT_ERR_DATA, "%zu samples are too many to divide; %u are the most", n,
+                   UINT32_MAX);
   for (size_t r = 0; r < p->nregions; r++) {
     double s = share(p, r);
-    if (!isfinite(s) || s <= 0) return GT_FAIL(GT_ERR_JOB, "data.partition.shares[%zu] is %g; a number above 0 is needed", r, s);
+    if (!isfinite(s) || s <= 0)
+      return GT_FAIL(GT_ERR_JOB, "data.partition.shares[%zu] is %g; a number above 0 is needed", r,
+                     s);
     sum += s;
   }
-  if (!isfinite(sum)) return GT_FAIL(GT_ERR_JOB, "data.partition.shares add up to %g; a finite sum is needed", sum);
+  if (!isfinite(sum))
+    return GT_FAIL(GT_ERR_JOB, "data.partition.shares add up to %g; a finite sum is needed", sum);
   if (p->kind == GT_PART_DIRICHLET && (!isfinite(p->alpha) || p->alpha <= 0))
     return GT_FAIL(GT_ERR_JOB, "data.partition.alpha is %g; a number above 0 is needed", p->alpha);
   return GT_OK;
@@ -37,7 +43,8 @@ static void shuffle(uint32_t *items, size_t n, gt_rng *rng) {
 
 /* Distributes items[n] in consecutive runs whose sizes follow `weights` (not all 0): a run ends at
    the rounded sum of the weights so far. */
-static void deal(uint32_t *owner, const uint32_t *items, size_t n, const double *weights, size_t nregions) {
+static void deal(uint32_t *owner, const uint32_t *items, size_t n, const double *weights,
+                 size_t nregions) {
   double sum = 0, so_far = 0;
   size_t at = 0;
   for (size_t r = 0; r < nregions; r++) sum += weights[r];
@@ -61,7 +68,7 @@ static gt_status by_shares(const gt_partition *p, size_t n, uint32_t *owner) {
   return GT_OK;
 }
 
-/* ---- labels ------------------------------------------------------------------------------------------------------ */
+/* ---- labels ---------------------------------------------------------------------------------- */
 
 /* Samples grouped by label: those of label k are items[start[k]] up to items[start[k + 1]]. */
 typedef struct {
@@ -72,7 +79,9 @@ typedef struct {
 static gt_status group(groups *g, const int32_t *labels, size_t n) {
   *g = (groups){0};
   for (size_t i = 0; i < n; i++) {
-    if (labels[i] < 0) return GT_FAIL(GT_ERR_DATA, "the label of sample %zu is %d; 0 or more is needed", i, (int)labels[i]);
+    if (labels[i] < 0)
+      return GT_FAIL(GT_ERR_DATA, "the label of sample %zu is %d; 0 or more is needed", i,
+                     (int)labels[i]);
     if ((size_t)labels[i] >= g->nlabels) g->nlabels = (size_t)labels[i] + 1;
   }
   g->items = GT_NEW_ARRAY(uint32_t, n);
@@ -102,7 +111,8 @@ typedef struct {
 
 static int by_size(const void *a, const void *b) {
   const ranked_label *x = a, *y = b;
-  return x->size != y->size ? (x->size < y->size) - (x->size > y->size) : (x->place > y->place) - (x->place < y->place);
+  return x->size != y->size ? (x->size < y->size) - (x->size > y->size)
+                            : (x->place > y->place) - (x->place < y->place);
 }
 
 static void largest_first(const groups *g, uint32_t *labels, size_t n) {
@@ -127,7 +137,8 @@ static size_t rank_labels(const gt_partition *p, const groups *g, uint32_t *rank
 
 /* The region furthest below its share.  If as many regions are empty as labels are left, only empty
    regions are considered. */
-static size_t neediest(const gt_partition *p, const size_t *have, size_t n, double sum, bool only_empty) {
+static size_t neediest(const gt_partition *p, const size_t *have, size_t n, double sum,
+                       bool only_empty) {
   size_t best = p->nregions;
   double most = -INFINITY;
   for (size_t r = 0; r < p->nregions; r++) {
@@ -145,7 +156,8 @@ static gt_status by_label(const gt_partition *p, const int32_t *labels, size_t n
   double sum = 0;
   GT_TRY(group(&g, labels, n));
   uint32_t *ranked = GT_NEW_ARRAY(uint32_t, g.nlabels);
-  size_t *have = GT_NEW_ARRAY(size_t, p->nregions), nranked = rank_labels(p, &g, ranked), empty = p->nregions;
+  size_t *have = GT_NEW_ARRAY(size_t, p->nregions), nranked = rank_labels(p, &g, ranked),
+         empty = p->nregions;
   for (size_t r = 0; r < p->nregions; r++) sum += share(p, r);
   for (size_t i = 0; i < nranked && nranked >= p->nregions; i++) {
     size_t k = ranked[i], to = neediest(p, have, n, sum, empty >= nranked - i);
@@ -157,12 +169,14 @@ static gt_status by_label(const gt_partition *p, const int32_t *labels, size_t n
   gt_free(ranked);
   ungroup(&g);
   if (nranked < p->nregions)
-    return GT_FAIL(GT_ERR_DATA, "the training samples have %zu different labels for %zu regions; partition by label needs one or more a region",
+    return GT_FAIL(GT_ERR_DATA,
+                   "the training samples have %zu different labels for %zu regions; partition by "
+                   "label needs one or more a region",
                    nranked, p->nregions);
   return GT_OK;
 }
 
-/* ---- Dirichlet --------------------------------------------------------------------------------------------------- */
+/* ---- Dirichlet ------------------------------------------------------------------------------- */
 
 /* Yurochkin et al. 2019 (Bayesian Nonparametric Federated Learning of Neural Networks, section 4):
    for each label, the proportions of the regions are drawn from a Dirichlet distribution.  (Hsu, Qi
@@ -186,7 +200,8 @@ static void draw_proportions(const gt_partition *p, size_t label, double *weight
   for (size_t r = 0; r < p->nregions; r++) weights[r] = r == taker ? 1.0 : 0.0;
 }
 
-static gt_status by_dirichlet(const gt_partition *p, const int32_t *labels, size_t n, uint32_t *owner) {
+static gt_status by_dirichlet(const gt_partition *p, const int32_t *labels, size_t n,
+                              uint32_t *owner) {
   groups g;
   GT_TRY(group(&g, labels, n));
   gt_rng rng = gt_rng_make(p->seed, GT_RNG_PARTITION, GT_PART_DIRICHLET, 0);
@@ -202,9 +217,10 @@ static gt_status by_dirichlet(const gt_partition *p, const int32_t *labels, size
   return GT_OK;
 }
 
-/* ---- all --------------------------------------------------------------------------------------------------------- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
-static gt_status assign(const gt_partition *p, const int32_t *labels, size_t n, size_t region, uint32_t *owner) {
+static gt_status assign(const gt_partition *p, const int32_t *labels, size_t n, size_t region,
+                        uint32_t *owner) {
   switch (p->kind) {
   case GT_PART_SHARES:
     return by_shares(p, n, owner);
@@ -224,18 +240,21 @@ static gt_status assign(const gt_partition *p, const int32_t *labels, size_t n, 
 static gt_status check_none_empty(const gt_partition *p, const size_t *sizes, size_t n) {
   static const char *const hints[] = {[GT_PART_SHARES] = "a larger share",
                                       [GT_PART_LABEL] = "more labels",
-                                      [GT_PART_DIRICHLET] = "another seed or a larger data.partition.alpha",
+                                      [GT_PART_DIRICHLET] =
+                                          "another seed or a larger data.partition.alpha",
                                       [GT_PART_FILE] = "a file with samples"};
   for (size_t r = 0; r < p->nregions; r++) {
     char name[80];
     if (sizes[r] > 0) continue;
     snprintf(name, sizeof name, "%zu of %zu", r, p->nregions);
-    return GT_FAIL(GT_ERR_DATA, "region %s would get 0 of %zu training samples; %s is needed", p->names ? p->names[r] : name, n, hints[p->kind]);
+    return GT_FAIL(GT_ERR_DATA, "region %s would get 0 of %zu training samples; %s is needed",
+                   p->names ? p->names[r] : name, n, hints[p->kind]);
   }
   return GT_OK;
 }
 
-gt_status gt_partition_part(const gt_partition *p, const int32_t *labels, size_t nlabels, size_t region, uint32_t **samples, size_t *n) {
+gt_status gt_partition_part(const gt_partition *p, const int32_t *labels, size_t nlabels,
+                            size_t region, uint32_t **samples, size_t *n) {
   *samples = NULL;
   *n = 0;
   GT_TRY(check(p, nlabels, region));
@@ -244,7 +263,8 @@ gt_status gt_partition_part(const gt_partition *p, const int32_t *labels, size_t
   gt_status status = assign(p, labels, nlabels, region, owner);
   for (size_t i = 0; i < nlabels && status == GT_OK; i++) sizes[owner[i]]++;
   /* the owners of other files check these themselves */
-  for (size_t r = 0; r < p->nregions && p->kind == GT_PART_FILE && nlabels > 0; r++) sizes[r] = nlabels;
+  for (size_t r = 0; r < p->nregions && p->kind == GT_PART_FILE && nlabels > 0; r++)
+    sizes[r] = nlabels;
   if (status == GT_OK) status = check_none_empty(p, sizes, nlabels);
   if (status == GT_OK) {
     *samples = GT_NEW_ARRAY(uint32_t, sizes[region]);

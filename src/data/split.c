@@ -8,7 +8,8 @@
 
 /* FOLDER/NAME-1.h5, numbered from 1; folder NULL: beside the file.  The caller frees it. */
 static char *name_of(const char *path, const char *folder, size_t region) {
-  const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path, *end = strrchr(base, '.');
+  const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path,
+             *end = strrchr(base, '.');
   const size_t size = strlen(path) + (folder ? strlen(folder) : 0) + 32;
   const int length = (int)(end && end > base ? end - base : (long)strlen(base));
   char *name = gt_alloc(size, 1);
@@ -19,7 +20,8 @@ static char *name_of(const char *path, const char *folder, size_t region) {
   return name;
 }
 
-static gt_status write_rows(gt_data_store *to, gt_input input, gt_split split, size_t first, size_t n, const void *rows) {
+static gt_status write_rows(gt_data_store *to, gt_input input, gt_split split, size_t first,
+                            size_t n, const void *rows) {
   switch (input) {
   case GT_INPUT_BYTES:
     return gt_data_store_images(to, split, first, n, rows);
@@ -33,13 +35,16 @@ static gt_status write_rows(gt_data_store *to, gt_input input, gt_split split, s
 
 /* Copies the given samples (ascending numbers; NULL: the first n), one block of the file at a
    time. */
-static gt_status copy(gt_dataset *from, gt_data_store *to, gt_split split, const uint32_t *samples, size_t n) {
-  const size_t total = gt_dataset_count(from, split), row = gt_dataset_row_bytes(from), block = gt_data_h5_block_rows(from->x[split], total, row);
+static gt_status copy(gt_dataset *from, gt_data_store *to, gt_split split, const uint32_t *samples,
+                      size_t n) {
+  const size_t total = gt_dataset_count(from, split), row = gt_dataset_row_bytes(from),
+               block = gt_data_h5_block_rows(from->x[split], total, row);
   char *rows = gt_alloc(block + 1, row);
   int32_t *labels = GT_NEW_ARRAY(int32_t, block + 1);
   gt_status status = GT_OK;
   for (size_t i = 0, done = 0; i < n && status == GT_OK; done = i) {
-    const size_t first = (samples ? samples[i] : i) / block * block, count = total - first < block ? total - first : block;
+    const size_t first = (samples ? samples[i] : i) / block * block,
+                 count = total - first < block ? total - first : block;
     status = gt_dataset_read(from, split, first, count, rows);
     /* moved to the front in place; rows before this one are no longer needed */
     for (; i < n && (samples ? samples[i] : i) < first + count; i++) {
@@ -55,9 +60,15 @@ static gt_status copy(gt_dataset *from, gt_data_store *to, gt_split split, const
   return status;
 }
 
-static gt_status write_part(gt_dataset *from, const char *path, const uint32_t *samples, size_t n, size_t ntest) {
+static gt_status write_part(gt_dataset *from, const char *path, const uint32_t *samples, size_t n,
+                            size_t ntest) {
   const gt_dataset_info *d = gt_dataset_describe(from);
-  const gt_data_shape shape = {.n = {n, ntest}, .h = d->h, .w = d->w, .c = d->c, .features = d->features, .floats = d->input == GT_INPUT_FLOATS};
+  const gt_data_shape shape = {.n = {n, ntest},
+                               .h = d->h,
+                               .w = d->w,
+                               .c = d->c,
+                               .features = d->features,
+                               .floats = d->input == GT_INPUT_FLOATS};
   gt_data_store *to;
   GT_TRY(gt_data_store_create(&to, path, &shape));
   gt_status status = copy(from, to, GT_SPLIT_TRAIN, samples, n);
@@ -71,7 +82,8 @@ static bool has_tests(gt_tests tests, size_t region, size_t nregions) {
   return tests == GT_TESTS_ALL || region == (tests == GT_TESTS_FIRST ? 0 : nregions - 1);
 }
 
-gt_status gt_data_split(const char *path, const gt_partition *p, gt_tests tests, const char *folder, void (*wrote)(const char *path)) {
+gt_status gt_data_split(const char *path, const gt_partition *p, gt_tests tests, const char *folder,
+                        void (*wrote)(const char *path)) {
   gt_dataset *from;
   gt_status status = GT_OK;
   GT_TRY(gt_dataset_open(&from, path));
@@ -80,8 +92,10 @@ gt_status gt_data_split(const char *path, const gt_partition *p, gt_tests tests,
     char *name = name_of(path, folder, r);
     uint32_t *samples = NULL;
     size_t n;
-    status = gt_partition_part(p, gt_dataset_labels(from, GT_SPLIT_TRAIN), d->ntrain, r, &samples, &n);
-    if (status == GT_OK) status = write_part(from, name, samples, n, has_tests(tests, r, p->nregions) ? d->ntest : 0);
+    status =
+        gt_partition_part(p, gt_dataset_labels(from, GT_SPLIT_TRAIN), d->ntrain, r, &samples, &n);
+    if (status == GT_OK)
+      status = write_part(from, name, samples, n, has_tests(tests, r, p->nregions) ? d->ntest : 0);
     if (status == GT_OK) wrote(name);
     gt_free(samples);
     gt_free(name);

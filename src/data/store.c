@@ -18,7 +18,8 @@ struct gt_data_store {
 
 static gt_status failed(const gt_data_store *s, const char *doing) {
   char reason[256];
-  return GT_FAIL(GT_ERR_DATA, "%s: %s failed (%s)", s->path, doing, gt_data_h5_reason(reason, sizeof reason));
+  return GT_FAIL(GT_ERR_DATA, "%s: %s failed (%s)", s->path, doing,
+                 gt_data_h5_reason(reason, sizeof reason));
 }
 
 /* Properties without time stamps, so that the same data give the same file. */
@@ -28,16 +29,21 @@ static hid_t untimed(hid_t class) {
   return properties;
 }
 
-/* One group with x and y, stored contiguously: reads are sequential, and importing needs no compression time. */
+/* One group with x and y, stored contiguously: reads are sequential, and importing needs no
+   compression time. */
 static gt_status create_split(gt_data_store *s, gt_split split) {
   hsize_t dims[4] = {s->shape.n[split], s->shape.h, s->shape.w, s->shape.c};
   hid_t untimed_group = untimed(H5P_GROUP_CREATE), untimed_set = untimed(H5P_DATASET_CREATE);
-  hid_t group = H5Gcreate2(s->file, gt_data_split_names[split], H5P_DEFAULT, untimed_group, H5P_DEFAULT);
+  hid_t group =
+      H5Gcreate2(s->file, gt_data_split_names[split], H5P_DEFAULT, untimed_group, H5P_DEFAULT);
   hid_t xs = H5Screate_simple(4, dims, NULL), ys = H5Screate_simple(1, dims, NULL);
-  const hid_t type = s->shape.features ? H5T_STD_I32LE : s->shape.floats ? H5T_IEEE_F32LE : H5T_STD_U8LE;
+  const hid_t type = s->shape.features ? H5T_STD_I32LE
+                     : s->shape.floats ? H5T_IEEE_F32LE
+                                       : H5T_STD_U8LE;
   s->x[split] = H5Dcreate2(group, "x", type, xs, H5P_DEFAULT, untimed_set, H5P_DEFAULT);
   s->y[split] = H5Dcreate2(group, "y", H5T_STD_I32LE, ys, H5P_DEFAULT, untimed_set, H5P_DEFAULT);
-  gt_status status = s->x[split] < 0 || s->y[split] < 0 ? failed(s, "creating a group of data sets") : GT_OK;
+  gt_status status =
+      s->x[split] < 0 || s->y[split] < 0 ? failed(s, "creating a group of data sets") : GT_OK;
   gt_data_h5_close(ys);
   gt_data_h5_close(xs);
   gt_data_h5_close(group);
@@ -79,7 +85,8 @@ gt_status gt_data_store_create(gt_data_store **out, const char *path, const gt_d
   return status;
 }
 
-static gt_status write_rows(gt_data_store *s, hid_t dset, hid_t memory_type, int rank, size_t first, size_t count, const void *rows) {
+static gt_status write_rows(gt_data_store *s, hid_t dset, hid_t memory_type, int rank, size_t first,
+                            size_t count, const void *rows) {
   hsize_t start[4] = {first}, dims[4] = {count, s->shape.h, s->shape.w, s->shape.c};
   hid_t file_space = H5Dget_space(dset), memory_space = H5Screate_simple(rank, dims, NULL);
   bool ok = H5Sselect_hyperslab(file_space, H5S_SELECT_SET, start, NULL, dims, NULL) >= 0 &&
@@ -90,7 +97,8 @@ static gt_status write_rows(gt_data_store *s, hid_t dset, hid_t memory_type, int
   return status;
 }
 
-gt_status gt_data_store_images(gt_data_store *s, gt_split split, size_t first, size_t count, const uint8_t *images) {
+gt_status gt_data_store_images(gt_data_store *s, gt_split split, size_t first, size_t count,
+                               const uint8_t *images) {
   const size_t channels = s->shape.c;
   if (split == GT_SPLIT_TRAIN)
     for (size_t i = 0, pixels = count * s->shape.h * s->shape.w; i < pixels; i++)
@@ -98,19 +106,23 @@ gt_status gt_data_store_images(gt_data_store *s, gt_split split, size_t first, s
   return write_rows(s, s->x[split], H5T_NATIVE_UINT8, 4, first, count, images);
 }
 
-gt_status gt_data_store_floats(gt_data_store *s, gt_split split, size_t first, size_t count, const float *images) {
+gt_status gt_data_store_floats(gt_data_store *s, gt_split split, size_t first, size_t count,
+                               const float *images) {
   return write_rows(s, s->x[split], H5T_NATIVE_FLOAT, 4, first, count, images);
 }
 
-gt_status gt_data_store_ids(gt_data_store *s, gt_split split, size_t first, size_t count, const int32_t *ids) {
+gt_status gt_data_store_ids(gt_data_store *s, gt_split split, size_t first, size_t count,
+                            const int32_t *ids) {
   return write_rows(s, s->x[split], H5T_NATIVE_INT32, 4, first, count, ids);
 }
 
-gt_status gt_data_store_labels(gt_data_store *s, gt_split split, size_t first, size_t count, const int32_t *labels) {
+gt_status gt_data_store_labels(gt_data_store *s, gt_split split, size_t first, size_t count,
+                               const int32_t *labels) {
   return write_rows(s, s->y[split], H5T_NATIVE_INT32, 1, first, count, labels);
 }
 
-static bool write_attr(hid_t file, const char *name, hid_t stored, hid_t memory, int rank, size_t n, const void *value) {
+static bool write_attr(hid_t file, const char *name, hid_t stored, hid_t memory, int rank, size_t n,
+                       const void *value) {
   hsize_t dims[1] = {n};
   hid_t space = H5Screate_simple(rank, dims, NULL);
   hid_t attr = H5Acreate2(file, name, stored, space, H5P_DEFAULT, H5P_DEFAULT);
@@ -134,15 +146,17 @@ static void add_channel(uint64_t *sums, size_t channels, size_t c, const uint64_
 static bool write_input(gt_data_store *s) {
   const size_t channels = s->shape.c;
   int64_t features = (int64_t)s->shape.features;
-  if (features) return write_attr(s->file, "features", H5T_STD_I64LE, H5T_NATIVE_INT64, 0, 1, &features);
+  if (features)
+    return write_attr(s->file, "features", H5T_STD_I64LE, H5T_NATIVE_INT64, 0, 1, &features);
   if (s->shape.floats) return true;
   float *norm = GT_NEW_ARRAY(float, 2 * channels);
   uint64_t *sums = GT_NEW_ARRAY(uint64_t, GT_DATA_SUMS(channels));
   for (size_t c = 0; c < channels; c++) add_channel(sums, channels, c, s->histogram + c * 256);
   gt_data_moments(sums, channels, norm, norm + channels);
   gt_free(sums);
-  bool ok = write_attr(s->file, "mean", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, 1, channels, norm) &&
-            write_attr(s->file, "std", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, 1, channels, norm + channels);
+  bool ok =
+      write_attr(s->file, "mean", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, 1, channels, norm) &&
+      write_attr(s->file, "std", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, 1, channels, norm + channels);
   gt_free(norm);
   return ok;
 }
@@ -151,9 +165,10 @@ static gt_status write_attributes(gt_data_store *s, const char *name, size_t cla
   int64_t schema = GT_DATASET_SCHEMA, count = (int64_t)classes;
   hid_t text = H5Tcopy(H5T_C_S1);
   H5Tset_size(text, strlen(name) + 1);
-  bool ok = write_attr(s->file, "geotrain_schema", H5T_STD_I64LE, H5T_NATIVE_INT64, 0, 1, &schema) &&
-            write_attr(s->file, "classes", H5T_STD_I64LE, H5T_NATIVE_INT64, 0, 1, &count) && write_attr(s->file, "name", text, text, 0, 1, name) &&
-            write_input(s);
+  bool ok =
+      write_attr(s->file, "geotrain_schema", H5T_STD_I64LE, H5T_NATIVE_INT64, 0, 1, &schema) &&
+      write_attr(s->file, "classes", H5T_STD_I64LE, H5T_NATIVE_INT64, 0, 1, &count) &&
+      write_attr(s->file, "name", text, text, 0, 1, name) && write_input(s);
   gt_status status = ok ? GT_OK : failed(s, "writing attributes");
   gt_data_h5_close(text);
   return status;
@@ -172,14 +187,18 @@ static bool sync_path(const char *path, int flags) {
 
 /* fsync, rename, fsync of the folder. */
 static gt_status publish(gt_data_store *s) {
-  if (!sync_path(s->temporary, O_RDWR)) return GT_FAIL(GT_ERR_DATA, "%s: cannot be made durable (%s)", s->path, strerror(errno));
-  if (rename(s->temporary, s->path) != 0) return GT_FAIL(GT_ERR_DATA, "%s: cannot be given its name (%s)", s->path, strerror(errno));
+  if (!sync_path(s->temporary, O_RDWR))
+    return GT_FAIL(GT_ERR_DATA, "%s: cannot be made durable (%s)", s->path, strerror(errno));
+  if (rename(s->temporary, s->path) != 0)
+    return GT_FAIL(GT_ERR_DATA, "%s: cannot be given its name (%s)", s->path, strerror(errno));
   s->finished = true;
   char *folder = gt_strdup(s->path), *slash = strrchr(folder, '/');
   if (slash) slash[slash == folder ? 1 : 0] = 0;
   bool ok = sync_path(slash ? folder : ".", O_RDONLY | O_DIRECTORY);
   gt_free(folder);
-  return ok ? GT_OK : GT_FAIL(GT_ERR_DATA, "%s: its folder cannot be made durable (%s)", s->path, strerror(errno));
+  return ok ? GT_OK
+            : GT_FAIL(GT_ERR_DATA, "%s: its folder cannot be made durable (%s)", s->path,
+                      strerror(errno));
 }
 
 static void close_sets(gt_data_store *s) {

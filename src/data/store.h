@@ -18,10 +18,14 @@ typedef struct {
 gt_status gt_data_store_create(gt_data_store **out, const char *path, const gt_data_shape *shape);
 /* Write images, ids or labels [first, first+count) of a split; training images are counted for mean
    and std. */
-gt_status gt_data_store_images(gt_data_store *store, gt_split split, size_t first, size_t count, const uint8_t *images);
-gt_status gt_data_store_floats(gt_data_store *store, gt_split split, size_t first, size_t count, const float *images);
-gt_status gt_data_store_ids(gt_data_store *store, gt_split split, size_t first, size_t count, const int32_t *ids);
-gt_status gt_data_store_labels(gt_data_store *store, gt_split split, size_t first, size_t count, const int32_t *labels);
+gt_status gt_data_store_images(gt_data_store *store, gt_split split, size_t first, size_t count,
+                               const uint8_t *images);
+gt_status gt_data_store_floats(gt_data_store *store, gt_split split, size_t first, size_t count,
+                               const float *images);
+gt_status gt_data_store_ids(gt_data_store *store, gt_split split, size_t first, size_t count,
+                            const int32_t *ids);
+gt_status gt_data_store_labels(gt_data_store *store, gt_split split, size_t first, size_t count,
+                               const int32_t *labels);
 /* Writes the attributes, makes the file durable and renames it. */
 gt_status gt_data_store_finish(gt_data_store *store, const char *name, size_t classes);
 /* Frees the store; removes an unfinished file.  Accepts NULL. */

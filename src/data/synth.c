@@ -16,9 +16,12 @@ gt_synth_spec gt_synth_default(void) {
 }
 
 static gt_status check(const gt_synth_spec *s) {
-  if (s->ntrain == 0 || s->ntrain > UINT32_MAX) return GT_FAIL(GT_ERR_JOB, "train is %zu; 1 to %u samples are needed", s->ntrain, UINT32_MAX);
-  if (s->ntest == 0 || s->ntest > UINT32_MAX) return GT_FAIL(GT_ERR_JOB, "test is %zu; 1 to %u samples are needed", s->ntest, UINT32_MAX);
-  if (s->classes < 2 || s->classes > 1000) return GT_FAIL(GT_ERR_JOB, "classes is %zu; 2 to 1000 are needed", s->classes);
+  if (s->ntrain == 0 || s->ntrain > UINT32_MAX)
+    return GT_FAIL(GT_ERR_JOB, "train is %zu; 1 to %u samples are needed", s->ntrain, UINT32_MAX);
+  if (s->ntest == 0 || s->ntest > UINT32_MAX)
+    return GT_FAIL(GT_ERR_JOB, "test is %zu; 1 to %u samples are needed", s->ntest, UINT32_MAX);
+  if (s->classes < 2 || s->classes > 1000)
+    return GT_FAIL(GT_ERR_JOB, "classes is %zu; 2 to 1000 are needed", s->classes);
   if (s->h < 4 || s->h > 1024 || s->w < 4 || s->w > 1024)
     return GT_FAIL(GT_ERR_JOB, "images are %zu x %zu; sides of 4 to 1024 are needed", s->h, s->w);
   return GT_OK;
@@ -33,7 +36,9 @@ static double *make_templates(const gt_synth_spec *s) {
   for (int i = 0; i < POINTS; i++) shared[i] = 2 * gt_rng_uniform(&common) - 1;
   for (size_t k = 0; k < s->classes; k++) {
     gt_rng own = gt_rng_make(s->seed, GT_RNG_SYNTH, 3, k);
-    for (int i = 0; i < POINTS; i++) templates[k * POINTS + (size_t)i] = COMMON * shared[i] + (1 - COMMON) * (2 * gt_rng_uniform(&own) - 1);
+    for (int i = 0; i < POINTS; i++)
+      templates[k * POINTS + (size_t)i] =
+          COMMON * shared[i] + (1 - COMMON) * (2 * gt_rng_uniform(&own) - 1);
   }
   return templates;
 }
@@ -57,11 +62,13 @@ static double noise(gt_rng *rng) {
 
 /* Sample i of a split depends only on (seed, split, i) and the templates: a larger data set begins
    with the smaller one. */
-static int32_t make_sample(const gt_synth_spec *s, const double *templates, gt_split split, size_t i, uint8_t *image) {
+static int32_t make_sample(const gt_synth_spec *s, const double *templates, gt_split split,
+                           size_t i, uint8_t *image) {
   gt_rng rng = gt_rng_make(s->seed, GT_RNG_SYNTH, (uint64_t)split, i);
   size_t label = (size_t)gt_rng_below(&rng, s->classes), x0, x1, y0, y1;
   const double *grid = templates + label * GRID * GRID;
-  double dx = MAX_SHIFT * (2 * gt_rng_uniform(&rng) - 1), dy = MAX_SHIFT * (2 * gt_rng_uniform(&rng) - 1);
+  double dx = MAX_SHIFT * (2 * gt_rng_uniform(&rng) - 1),
+         dy = MAX_SHIFT * (2 * gt_rng_uniform(&rng) - 1);
   double contrast = 0.6 + 0.8 * gt_rng_uniform(&rng);
   double px, py;
   for (size_t y = 0; y < s->h; y++) {
@@ -77,14 +84,17 @@ static int32_t make_sample(const gt_synth_spec *s, const double *templates, gt_s
   return (int32_t)label;
 }
 
-static gt_status write_split(gt_data_store *store, const gt_synth_spec *s, const double *templates, gt_split split) {
-  size_t n = split == GT_SPLIT_TRAIN ? s->ntrain : s->ntest, item = s->h * s->w, block = 1 + (1U << 20) / item;
+static gt_status write_split(gt_data_store *store, const gt_synth_spec *s, const double *templates,
+                             gt_split split) {
+  size_t n = split == GT_SPLIT_TRAIN ? s->ntrain : s->ntest, item = s->h * s->w,
+         block = 1 + (1U << 20) / item;
   uint8_t *images = gt_alloc(block, item);
   int32_t *labels = GT_NEW_ARRAY(int32_t, block);
   gt_status status = GT_OK;
   for (size_t first = 0; first < n && status == GT_OK; first += block) {
     size_t count = n - first < block ? n - first : block;
-    for (size_t i = 0; i < count; i++) labels[i] = make_sample(s, templates, split, first + i, images + i * item);
+    for (size_t i = 0; i < count; i++)
+      labels[i] = make_sample(s, templates, split, first + i, images + i * item);
     status = gt_data_store_images(store, split, first, count, images);
     if (status == GT_OK) status = gt_data_store_labels(store, split, first, count, labels);
   }
@@ -96,7 +106,8 @@ static gt_status write_split(gt_data_store *store, const gt_synth_spec *s, const
 gt_status gt_data_synth(const char *out, const gt_synth_spec *spec) {
   gt_data_store *store;
   char name[64];
-  const gt_data_shape shape = {.n = {spec->ntrain, spec->ntest}, .h = spec->h, .w = spec->w, .c = 1};
+  const gt_data_shape shape = {
+      .n = {spec->ntrain, spec->ntest}, .h = spec->h, .w = spec->w, .c = 1};
   GT_TRY(check(spec));
   GT_TRY(gt_data_store_create(&store, out, &shape));
   double *templates = make_templates(spec);

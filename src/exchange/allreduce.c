@@ -1,5 +1,6 @@
 /* All-reduce in numbered rounds: what every topology has in common: which round the region is in,
-   and whether it waits.  Who takes part in a round, and how its mean is formed, is the topology's. */
+   and whether it waits.  Who takes part in a round, and how its mean is formed, is the
+   topology's. */
 #include "internal.h"
 
 #include <stdio.h>
@@ -12,7 +13,8 @@ static gt_vec vector_of(const gt_exchange *x, size_t n) {
   return gt_vec_of(x->spec.with_memory && n ? GT_NEW_ARRAY(float, n) : NULL, n);
 }
 
-gt_allreduce *gt_allreduce_open(gt_exchange *x, const gt_collective_spec *spec, gt_vec a, gt_vec b) {
+gt_allreduce *gt_allreduce_open(gt_exchange *x, const gt_collective_spec *spec, gt_vec a,
+                                gt_vec b) {
   const gt_allreduce_ops *ops = x->topology->allreduce;
   gt_allreduce *r = gt_alloc(1, ops->size);
   gt_exchange_add(x, &r->base, spec, a.n + b.n);
@@ -65,7 +67,7 @@ bool gt_allreduce_holds(const gt_allreduce *r) {
   return gt_allreduce_waiting(r) || (r->rejoins && (r->unheard || r->applied < r->floor));
 }
 
-/* ---- sums --------------------------------------------------------------------------------------- */
+/* ---- sums ------------------------------------------------------------------------------------ */
 
 void gt_allreduce_add(gt_vec sum, float share, gt_vec x, bool first) {
   if (first)
@@ -74,15 +76,20 @@ void gt_allreduce_add(gt_vec sum, float share, gt_vec x, bool first) {
     gt_vec_axpy(sum, share, x);
 }
 
-void gt_allreduce_add_own(const gt_allreduce *r, gt_vec sum, float share, size_t first_float, bool first) {
-  const size_t in_a = first_float < r->a.n ? r->a.n - first_float : 0, from_a = in_a < sum.n ? in_a : sum.n;
-  if (from_a) gt_allreduce_add(gt_vec_range(sum, 0, from_a), share, gt_vec_range(r->a, first_float, from_a), first);
+void gt_allreduce_add_own(const gt_allreduce *r, gt_vec sum, float share, size_t first_float,
+                          bool first) {
+  const size_t in_a = first_float < r->a.n ? r->a.n - first_float : 0,
+               from_a = in_a < sum.n ? in_a : sum.n;
+  if (from_a)
+    gt_allreduce_add(gt_vec_range(sum, 0, from_a), share, gt_vec_range(r->a, first_float, from_a),
+                     first);
   if (from_a == sum.n) return;
   const size_t in_b = first_float + from_a - r->a.n;
-  gt_allreduce_add(gt_vec_range(sum, from_a, sum.n - from_a), share, gt_vec_range(r->b, in_b, sum.n - from_a), first);
+  gt_allreduce_add(gt_vec_range(sum, from_a, sum.n - from_a), share,
+                   gt_vec_range(r->b, in_b, sum.n - from_a), first);
 }
 
-/* ---- state -------------------------------------------------------------------------------------- */
+/* ---- state ----------------------------------------------------------------------------------- */
 
 typedef struct {
   const char *name;
@@ -92,7 +99,11 @@ typedef struct {
 #define COUNTERS 5
 
 static void counters_of(gt_allreduce *r, counter counters[COUNTERS]) {
-  const counter all[COUNTERS] = {{"own", &r->own}, {"posted", &r->posted}, {"applied", &r->applied}, {"samples", &r->samples}, {"over", &r->over}};
+  const counter all[COUNTERS] = {{"own", &r->own},
+                                 {"posted", &r->posted},
+                                 {"applied", &r->applied},
+                                 {"samples", &r->samples},
+                                 {"over", &r->over}};
   for (size_t i = 0; i < COUNTERS; i++) counters[i] = all[i];
 }
 
@@ -101,7 +112,8 @@ void gt_allreduce_save(gt_allreduce *r, gt_state *state) {
   counter counters[COUNTERS];
   counters_of(r, counters);
   snprintf(prefix, sizeof prefix, "%srounds/", r->base.spec.owner);
-  for (size_t i = 0; i < COUNTERS; i++) gt_state_add(state, prefix, counters[i].name, GT_TYPE_I64, counters[i].count, 1);
+  for (size_t i = 0; i < COUNTERS; i++)
+    gt_state_add(state, prefix, counters[i].name, GT_TYPE_I64, counters[i].count, 1);
   ops_of(r)->save(r, prefix, state);
 }
 
@@ -110,7 +122,8 @@ gt_status gt_allreduce_load(gt_allreduce *r, const gt_state *state) {
   counter counters[COUNTERS];
   counters_of(r, counters);
   snprintf(prefix, sizeof prefix, "%srounds/", r->base.spec.owner);
-  for (size_t i = 0; i < COUNTERS; i++) GT_TRY(gt_state_get(state, prefix, counters[i].name, GT_TYPE_I64, counters[i].count, 1));
+  for (size_t i = 0; i < COUNTERS; i++)
+    GT_TRY(gt_state_get(state, prefix, counters[i].name, GT_TYPE_I64, counters[i].count, 1));
   ops_of(r)->again(r);
   r->rejoins = r->over != 0;
   r->floor = r->applied;

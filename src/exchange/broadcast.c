@@ -7,7 +7,8 @@ static const gt_broadcast_ops *ops_of(const gt_broadcast *b) {
   return b->base.x->topology->broadcast;
 }
 
-gt_broadcast *gt_broadcast_open(gt_exchange *x, const gt_collective_spec *spec, size_t n, bool replace) {
+gt_broadcast *gt_broadcast_open(gt_exchange *x, const gt_collective_spec *spec, size_t n,
+                                bool replace) {
   const gt_broadcast_ops *ops = x->topology->broadcast;
   gt_broadcast *b = gt_alloc(1, ops->size);
   gt_exchange_add(x, &b->base, spec, n);

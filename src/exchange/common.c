@@ -22,8 +22,9 @@ bool gt_exchange_room_at(const gt_exchange *x, const size_t *regions, size_t n, 
 
 gt_status gt_exchange_check_part(const gt_frame_header *head, size_t offset, size_t n) {
   if (head->route.offset == offset && head->route.count == n) return GT_OK;
-  return GT_FAIL(GT_ERR_FAULT, "data has %llu floats from %llu on; %zu from %zu on are needed", (unsigned long long)head->route.count,
-                 (unsigned long long)head->route.offset, n, offset);
+  return GT_FAIL(GT_ERR_FAULT, "data has %llu floats from %llu on; %zu from %zu on are needed",
+                 (unsigned long long)head->route.count, (unsigned long long)head->route.offset, n,
+                 offset);
 }
 
 gt_payload *gt_exchange_body(const gt_exchange *x, size_t n) {
@@ -31,10 +32,12 @@ gt_payload *gt_exchange_body(const gt_exchange *x, size_t n) {
 }
 
 gt_frame_header gt_collective_head(const gt_collective *c, uint64_t value, uint64_t detail) {
-  return (gt_frame_header){.kind = (uint8_t)c->spec.kind, .range = (uint32_t)c->id, .value = value, .detail = detail};
+  return (gt_frame_header){
+      .kind = (uint8_t)c->spec.kind, .range = (uint32_t)c->id, .value = value, .detail = detail};
 }
 
-gt_frame_header gt_collective_routed(const gt_collective *c, uint64_t value, uint64_t detail, const gt_frame_route *route) {
+gt_frame_header gt_collective_routed(const gt_collective *c, uint64_t value, uint64_t detail,
+                                     const gt_frame_route *route) {
   gt_frame_header head = gt_collective_head(c, value, detail);
   head.flags = GT_FRAME_ROUTED;
   head.route = *route;

@@ -14,7 +14,8 @@ const gt_topology_ops *gt_topology_of(gt_topology topology) {
 
 gt_exchange *gt_exchange_create(const gt_exchange_spec *spec) {
   const size_t n = spec->nregions;
-  if (spec->self >= n || spec->inflight < 1) gt_bug("an exchange of region %zu of %zu, %zu in flight", spec->self, n, spec->inflight);
+  if (spec->self >= n || spec->inflight < 1)
+    gt_bug("an exchange of region %zu of %zu, %zu in flight", spec->self, n, spec->inflight);
   gt_exchange *x = GT_NEW(gt_exchange);
   x->spec = *spec;
   x->topology = gt_topology_of(spec->topology);
@@ -44,7 +45,7 @@ void gt_exchange_close(gt_exchange *x) {
   gt_free(x);
 }
 
-/* ---- messages -------------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static gt_collective *collective_of(const gt_exchange *x, const gt_frame_header *head) {
   gt_collective *c = x->first;
@@ -55,7 +56,9 @@ static gt_collective *collective_of(const gt_exchange *x, const gt_frame_header 
 size_t gt_exchange_bytes(const gt_exchange *x, const gt_frame_header *head) {
   const gt_collective *c = collective_of(x, head);
   if (!c || !(head->flags & GT_FRAME_ROUTED)) return c ? c->n * sizeof(float) : 0;
-  return head->route.offset <= c->n && head->route.count <= c->n - head->route.offset ? (size_t)head->route.count * sizeof(float) : 0;
+  return head->route.offset <= c->n && head->route.count <= c->n - head->route.offset
+             ? (size_t)head->route.count * sizeof(float)
+             : 0;
 }
 
 size_t gt_exchange_unit(const gt_exchange *x) {
@@ -70,7 +73,8 @@ size_t gt_exchange_unit(const gt_exchange *x) {
 /* What no region contributes to any more. */
 static gt_status check_round(const gt_allreduce *r, const gt_frame_header *head) {
   if ((int64_t)head->value > r->applied) return GT_OK;
-  return GT_FAIL(GT_ERR_FAULT, "data is of step or round %lld; one after %lld is needed", (long long)head->value, (long long)r->applied);
+  return GT_FAIL(GT_ERR_FAULT, "data is of step or round %lld; one after %lld is needed",
+                 (long long)head->value, (long long)r->applied);
 }
 
 gt_status gt_exchange_check(const gt_exchange *x, size_t from, const gt_frame_header *head) {
@@ -78,11 +82,14 @@ gt_status gt_exchange_check(const gt_exchange *x, size_t from, const gt_frame_he
   const gt_topology_ops *topology = x->topology;
   const bool routed = (head->flags & GT_FRAME_ROUTED) != 0;
   if (routed != topology->routed)
-    return GT_FAIL(GT_ERR_FAULT, "data has %s route; over a %s %s is needed", routed ? "a" : "no", topology->name, topology->routed ? "one" : "none");
+    return GT_FAIL(GT_ERR_FAULT, "data has %s route; over a %s %s is needed", routed ? "a" : "no",
+                   topology->name, topology->routed ? "one" : "none");
   if (c->allreduce) GT_TRY(check_round(c->allreduce, head));
   if (x->held[from].n > 0) return GT_OK; /* what is before it will tell */
-  if (c->allreduce && topology->allreduce->check) return topology->allreduce->check(c->allreduce, from, head);
-  if (c->broadcast && topology->broadcast->check) return topology->broadcast->check(c->broadcast, from, head);
+  if (c->allreduce && topology->allreduce->check)
+    return topology->allreduce->check(c->allreduce, from, head);
+  if (c->broadcast && topology->broadcast->check)
+    return topology->broadcast->check(c->broadcast, from, head);
   return GT_OK;
 }
 
@@ -94,17 +101,21 @@ static bool take(gt_collective *c, size_t from, const gt_frame_header *head, gt_
 
 static void changed(gt_exchange *x) {
   for (gt_collective *c = x->first; c; c = c->next) {
-    if (c->broadcast && x->topology->broadcast->progress) x->topology->broadcast->progress(c->broadcast);
+    if (c->broadcast && x->topology->broadcast->progress)
+      x->topology->broadcast->progress(c->broadcast);
     c->spec.changed(c->spec.ctx);
   }
 }
 
 /* What waits behind another of its region waits, too: everything is taken in order. */
-static void hold(gt_exchange *x, gt_collective *c, size_t from, const gt_frame_header *head, gt_vec body) {
+static void hold(gt_exchange *x, gt_collective *c, size_t from, const gt_frame_header *head,
+                 gt_vec body) {
   gt_held *h = &x->held[from];
   GT_GROW(h->messages, h->n, h->capacity, 4);
   gt_held_message *m = &h->messages[h->n++];
-  *m = (gt_held_message){.collective = c, .head = *head, .body = gt_vec_of(body.data ? GT_NEW_ARRAY(float, body.n) : NULL, body.n)};
+  *m = (gt_held_message){.collective = c,
+                         .head = *head,
+                         .body = gt_vec_of(body.data ? GT_NEW_ARRAY(float, body.n) : NULL, body.n)};
   gt_vec_copy(m->body, body);
   x->nheld++;
 }
@@ -145,7 +156,7 @@ bool gt_exchange_receive(gt_exchange *x, size_t from, const gt_frame_header *hea
   return true;
 }
 
-/* ---- other events ---------------------------------------------------------------------------------- */
+/* ---- other events ---------------------------------------------------------------------------- */
 
 void gt_exchange_start(gt_exchange *x) {
   retry(x);
@@ -198,7 +209,9 @@ bool gt_exchange_drained(const gt_exchange *x) {
 
 bool gt_exchange_settled(const gt_exchange *x) {
   for (const gt_collective *c = x->first; c; c = c->next) {
-    if (c->allreduce && (gt_allreduce_waiting(c->allreduce) || !x->topology->allreduce->settled(c->allreduce))) return false;
+    if (c->allreduce &&
+        (gt_allreduce_waiting(c->allreduce) || !x->topology->allreduce->settled(c->allreduce)))
+      return false;
     if (c->broadcast && !broadcasts(c->broadcast, x->topology->broadcast->settled)) return false;
   }
   return x->nheld == 0;

@@ -3,10 +3,17 @@
 
 #include <stdio.h>
 
-void gt_inbox_open(gt_inbox *inbox, size_t nregions, size_t expected, size_t n, bool with_memory, bool pieces) {
-  *inbox = (gt_inbox){.nregions = nregions, .n = n, .with_memory = with_memory && n > 0, .pieces = pieces, .spare_capacity = nregions * expected};
+void gt_inbox_open(gt_inbox *inbox, size_t nregions, size_t expected, size_t n, bool with_memory,
+                   bool pieces) {
+  *inbox = (gt_inbox){.nregions = nregions,
+                      .n = n,
+                      .with_memory = with_memory && n > 0,
+                      .pieces = pieces,
+                      .spare_capacity = nregions * expected};
   inbox->queues = GT_NEW_ARRAY(gt_inbox_queue, nregions);
-  for (size_t i = 0; i < nregions; i++) inbox->queues[i] = (gt_inbox_queue){.ring = GT_NEW_ARRAY(gt_inbox_slot, expected), .capacity = expected};
+  for (size_t i = 0; i < nregions; i++)
+    inbox->queues[i] =
+        (gt_inbox_queue){.ring = GT_NEW_ARRAY(gt_inbox_slot, expected), .capacity = expected};
   inbox->spare = GT_NEW_ARRAY(float *, inbox->spare_capacity);
 }
 
@@ -47,7 +54,8 @@ static gt_inbox_slot *add_slot(gt_inbox *inbox, size_t peer) {
   gt_inbox_slot *slot = slot_at(queue, queue->count++);
   inbox->total++;
   float *data = NULL;
-  if (inbox->with_memory) data = inbox->nspare ? inbox->spare[--inbox->nspare] : GT_NEW_ARRAY(float, inbox->n);
+  if (inbox->with_memory)
+    data = inbox->nspare ? inbox->spare[--inbox->nspare] : GT_NEW_ARRAY(float, inbox->n);
   slot->vec = gt_vec_of(data, inbox->n);
   return slot;
 }
@@ -94,19 +102,22 @@ void gt_inbox_save(gt_inbox *inbox, const char *owner, gt_state *state) {
       gt_state_add(state, prefix, "value", GT_TYPE_I64, &slot->value, 1);
       if (inbox->pieces) gt_state_add(state, prefix, "weight", GT_TYPE_F64, &slot->weight, 1);
       if (inbox->pieces) gt_state_add(state, prefix, "floats", GT_TYPE_I64, &slot->floats, 1);
-      if (slot->vec.n) gt_state_add(state, prefix, "data", GT_TYPE_F32, slot->vec.data, slot->vec.n);
+      if (slot->vec.n)
+        gt_state_add(state, prefix, "data", GT_TYPE_F32, slot->vec.data, slot->vec.n);
     }
   }
 }
 
-static gt_status load_piece(const gt_inbox *inbox, gt_inbox_slot *slot, const char *prefix, const gt_state *state) {
+static gt_status load_piece(const gt_inbox *inbox, gt_inbox_slot *slot, const char *prefix,
+                            const gt_state *state) {
   slot->floats = (int64_t)inbox->n;
   slot->weight = 0;
   if (!inbox->pieces) return GT_OK;
   GT_TRY(gt_state_get(state, prefix, "weight", GT_TYPE_F64, &slot->weight, 1));
   GT_TRY(gt_state_get(state, prefix, "floats", GT_TYPE_I64, &slot->floats, 1));
   if (slot->floats < 0 || (uint64_t)slot->floats > inbox->n)
-    return GT_FAIL(GT_ERR_CKPT, "state \"%sfloats\" is %lld; 0 to %zu is needed", prefix, (long long)slot->floats, inbox->n);
+    return GT_FAIL(GT_ERR_CKPT, "state \"%sfloats\" is %lld; 0 to %zu is needed", prefix,
+                   (long long)slot->floats, inbox->n);
   slot->vec.n = (size_t)slot->floats;
   return GT_OK;
 }
@@ -118,13 +129,16 @@ gt_status gt_inbox_load(gt_inbox *inbox, const char *owner, const gt_state *stat
     int64_t count = 0;
     snprintf(prefix, sizeof prefix, "%sinbox/%zu/", owner, peer);
     GT_TRY(gt_state_get(state, prefix, "count", GT_TYPE_I64, &count, 1));
-    if (count < 0) return GT_FAIL(GT_ERR_CKPT, "state \"%scount\" is %lld; 0 or more is needed", prefix, (long long)count);
+    if (count < 0)
+      return GT_FAIL(GT_ERR_CKPT, "state \"%scount\" is %lld; 0 or more is needed", prefix,
+                     (long long)count);
     for (int64_t k = 0; k < count; k++) {
       gt_inbox_slot *slot = add_slot(inbox, peer);
       snprintf(prefix, sizeof prefix, "%sinbox/%zu/%lld/", owner, peer, (long long)k);
       GT_TRY(gt_state_get(state, prefix, "value", GT_TYPE_I64, &slot->value, 1));
       GT_TRY(load_piece(inbox, slot, prefix, state));
-      if (slot->vec.data && slot->vec.n) GT_TRY(gt_state_get(state, prefix, "data", GT_TYPE_F32, slot->vec.data, slot->vec.n));
+      if (slot->vec.data && slot->vec.n)
+        GT_TRY(gt_state_get(state, prefix, "data", GT_TYPE_F32, slot->vec.data, slot->vec.n));
     }
   }
   return GT_OK;

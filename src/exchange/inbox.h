@@ -1,4 +1,5 @@
-/* inbox: received messages that wait for those of other regions, first in, first out per peer.  Private to exchange. */
+/* inbox: received messages that wait for those of other regions, first in, first out per peer.
+   Private to exchange. */
 #ifndef GEOTRAIN_EXCHANGE_INBOX_H
 #define GEOTRAIN_EXCHANGE_INBOX_H
 
@@ -18,8 +19,9 @@ typedef struct {
 } gt_inbox_queue;
 
 /* Slots get memory when they are first needed; what is popped goes to `spare` and is used again.
-   How many messages a peer can be ahead: while all make steps 2; once this region is done, inflight + 1 of its slowest peer's.  One case has no
-   bound but time: a peer learns that another is done before this region does, and goes on without it.  So queues grow. */
+   How many messages a peer can be ahead: while all make steps 2; once this region is done, inflight
+   + 1 of its slowest peer's.  One case has no bound but time: a peer learns that another is done
+   before this region does, and goes on without it.  So queues grow. */
 typedef struct {
   size_t nregions, n; /* n floats a message, at most */
   int64_t total;      /* messages in all queues */
@@ -30,9 +32,10 @@ typedef struct {
   size_t nspare, spare_capacity;
 } gt_inbox;
 
-/* For messages of n floats, with places (not yet memory) for `expected` from a peer.  with_memory false: only values are kept (simulation);
-   pieces: messages may be shorter, and have weights. */
-void gt_inbox_open(gt_inbox *inbox, size_t nregions, size_t expected, size_t n, bool with_memory, bool pieces);
+/* For messages of n floats, with places (not yet memory) for `expected` from a peer.  with_memory
+   false: only values are kept (simulation); pieces: messages may be shorter, and have weights. */
+void gt_inbox_open(gt_inbox *inbox, size_t nregions, size_t expected, size_t n, bool with_memory,
+                   bool pieces);
 void gt_inbox_close(gt_inbox *inbox);
 /* Copies a message of n floats at most to the end of the peer's queue. */
 void gt_inbox_push(gt_inbox *inbox, size_t peer, int64_t value, double weight, gt_vec payload);

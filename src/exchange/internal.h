@@ -35,7 +35,8 @@ typedef struct {
   size_t nneighbours;
   size_t *terms; /* what is added up here: the children and the region itself, ascending */
   size_t nterms;
-  size_t *members, *begin; /* of the term i, the regions whose sums it is: members[begin[i]..begin[i + 1]) */
+  /* of the term i, the regions whose sums it is: members[begin[i]..begin[i + 1]) */
+  size_t *members, *begin;
 } gt_tree;
 
 struct gt_exchange {
@@ -63,9 +64,10 @@ gt_status gt_exchange_check_part(const gt_frame_header *head, size_t offset, siz
 gt_payload *gt_exchange_body(const gt_exchange *x, size_t n);
 /* The header of a collective's message; of a message with a route. */
 gt_frame_header gt_collective_head(const gt_collective *c, uint64_t value, uint64_t detail);
-gt_frame_header gt_collective_routed(const gt_collective *c, uint64_t value, uint64_t detail, const gt_frame_route *route);
+gt_frame_header gt_collective_routed(const gt_collective *c, uint64_t value, uint64_t detail,
+                                     const gt_frame_route *route);
 
-/* ---- all-reduce: what every topology has in common (allreduce.c) ---------------------------------- */
+/* ---- all-reduce: what every topology has in common (allreduce.c) ----------------------------- */
 
 struct gt_allreduce {
   gt_collective base;
@@ -104,9 +106,10 @@ typedef struct {
 /* sum = share x, or sum += share x. */
 void gt_allreduce_add(gt_vec sum, float share, gt_vec x, bool first);
 /* The same with n floats of the own contribution, from `first_float` on. */
-void gt_allreduce_add_own(const gt_allreduce *r, gt_vec sum, float share, size_t first_float, bool first);
+void gt_allreduce_add_own(const gt_allreduce *r, gt_vec sum, float share, size_t first_float,
+                          bool first);
 
-/* ---- broadcast -------------------------------------------------------------------------------------- */
+/* ---- broadcast ------------------------------------------------------------------------------- */
 
 struct gt_broadcast {
   gt_collective base;
@@ -120,18 +123,21 @@ typedef struct {
   void (*open)(gt_broadcast *b);
   void (*close)(gt_broadcast *b);
   bool (*room)(const gt_broadcast *b);
-  gt_vec (*begin)(gt_broadcast *b); /* a vector of its own to fill; NULL, or one without floats: a payload is filled */
+  /* a vector of its own to fill; NULL, or one without floats: a payload is filled */
+  gt_vec (*begin)(gt_broadcast *b);
   void (*post)(gt_broadcast *b, gt_payload *payload, const gt_frame_header *head);
   bool (*receive)(gt_broadcast *b, size_t from, const gt_frame_header *head, gt_vec body);
-  gt_status (*check)(const gt_broadcast *b, size_t from, const gt_frame_header *head); /* as above */
-  void (*progress)(gt_broadcast *b);                                                   /* there may be room for what waits here; NULL: nothing does */
+  /* as above */
+  gt_status (*check)(const gt_broadcast *b, size_t from, const gt_frame_header *head);
+  /* there may be room for what waits here; NULL: nothing does */
+  void (*progress)(gt_broadcast *b);
   bool (*drained)(const gt_broadcast *b);
   bool (*settled)(const gt_broadcast *b);
   void (*save)(gt_broadcast *b, const char *prefix, gt_state *state);
   gt_status (*load)(gt_broadcast *b, const char *prefix, const gt_state *state);
 } gt_broadcast_ops;
 
-/* ---- topologies ---------------------------------------------------------------------------------------- */
+/* ---- topologies ------------------------------------------------------------------------------ */
 
 typedef struct gt_topology_ops {
   const char *name;

@@ -1,14 +1,19 @@
-/* mesh: every region sends to every other.  An all-reduce adds in region order, so that every region
-   gets the same bits.  Who takes part in a round is seen from what arrives: a region whose next
-   message is of a later round, or that is done and has none, does not.  A region that is done
+/* mesh: every region sends to every other.  An all-reduce adds in region order, so that every
+   region gets the same bits.  Who takes part in a round is seen from what arrives: a region whose
+   next message is of a later round, or that is done and has none, does not.  A region that is done
    follows: it applies what the others' rounds give.  One whose training was made longer takes part
    again from the round after the newest that anyone had applied when all resumed. */
 #include "inbox.h"
 #include "internal.h"
 
-static void post_to_others(const gt_exchange *x, gt_payload *payload, const gt_frame_header *head, bool replace) {
-  const gt_exchange_message message = {
-      .payload = payload, .n = payload->vec.n, .head = *head, .to = x->others, .nto = x->spec.nregions - 1, .replace = replace};
+static void post_to_others(const gt_exchange *x, gt_payload *payload, const gt_frame_header *head,
+                           bool replace) {
+  const gt_exchange_message message = {.payload = payload,
+                                       .n = payload->vec.n,
+                                       .head = *head,
+                                       .to = x->others,
+                                       .nto = x->spec.nregions - 1,
+                                       .replace = replace};
   x->spec.host.post(x->spec.host.ctx, &message);
 }
 
@@ -16,12 +21,13 @@ static bool room(const gt_exchange *x) {
   return gt_exchange_room_at(x, x->others, x->spec.nregions - 1, 1);
 }
 
-/* ---- all-reduce ---------------------------------------------------------------------------------- */
+/* ---- all-reduce ------------------------------------------------------------------------------ */
 
 typedef struct {
   gt_allreduce base;
   gt_inbox inbox; /* contributions that wait for others' */
-  size_t clear;   /* of the first so many regions it is known whether they take part in the next round */
+  /* of the first so many regions it is known whether they take part in the next round */
+  size_t clear;
 } rounds;
 
 static rounds *of(gt_allreduce *r) {
@@ -34,7 +40,8 @@ static const gt_inbox *inbox_of(const gt_allreduce *r) {
 
 static void rounds_open(gt_allreduce *r) {
   const gt_exchange_spec *spec = &r->base.x->spec;
-  gt_inbox_open(&of(r)->inbox, spec->nregions, spec->with_memory ? spec->inflight + 1 : 1, r->base.n, spec->with_memory, false);
+  gt_inbox_open(&of(r)->inbox, spec->nregions, spec->with_memory ? spec->inflight + 1 : 1,
+                r->base.n, spec->with_memory, false);
 }
 
 static void rounds_close(gt_allreduce *r) {
@@ -70,12 +77,11 @@ static part takes_part(const gt_allreduce *r, size_t region, int64_t round) {
     return (r->over && !r->rejoins) || round <= r->floor ? OUT : AWAITED;
   }
   const gt_inbox_slot *slot = gt_inbox_front(inbox_of(r), region);
-  if (!slot)
-    return r->base.x->done[region] || round <= r->floor
-               ? OUT
-               : AWAITED; /* what was sent before the resume is here, what comes is of rounds after the floor */
+  /* After a resume, all earlier messages are here, and later ones are of rounds after the floor. */
+  if (!slot) return r->base.x->done[region] || round <= r->floor ? OUT : AWAITED;
   if (slot->value < round)
-    gt_bug("region %zu's oldest message is of round %lld; round %lld is next", region, (long long)slot->value, (long long)round);
+    gt_bug("region %zu's oldest message is of round %lld; round %lld is next", region,
+           (long long)slot->value, (long long)round);
   return slot->value == round ? IN : OUT;
 }
 
@@ -150,7 +156,7 @@ static const gt_allreduce_ops mesh_allreduce = {
     .load = rounds_load,
 };
 
-/* ---- broadcast ----------------------------------------------------------------------------------- */
+/* ---- broadcast ------------------------------------------------------------------------------- */
 
 /* What is replaced needs no room, only the bytes. */
 static bool broadcast_room(const gt_broadcast *b) {
@@ -162,7 +168,8 @@ static void broadcast_post(gt_broadcast *b, gt_payload *payload, const gt_frame_
   post_to_others(b->base.x, payload, head, b->replace);
 }
 
-static bool broadcast_receive(gt_broadcast *b, size_t from, const gt_frame_header *head, gt_vec body) {
+static bool broadcast_receive(gt_broadcast *b, size_t from, const gt_frame_header *head,
+                              gt_vec body) {
   (void)head;
   b->base.spec.received(b->base.spec.ctx, from, body);
   return true;

@@ -9,7 +9,8 @@ typedef struct {
   gt_allreduce base;
   size_t before, place; /* the region in front of this one; hops from region 0 */
   gt_inbox inbox;       /* messages from there */
-  /* Of the next round: whether its own chunk has left, messages taken of 2 (R - 1), weight of all. */
+  /* Of the next round: whether its own chunk has left, messages taken of 2 (R - 1), weight of
+     all. */
   int64_t started, step;
   double weight;
 } turns;
@@ -28,7 +29,8 @@ static void turns_open(gt_allreduce *r) {
   for (size_t at = 0; at != spec->self; at = spec->next[at])
     if (++t->place >= spec->nregions) gt_bug("region %zu is not on the ring", spec->self);
   while (spec->next[t->before] != spec->self) t->before++;
-  gt_inbox_open(&t->inbox, spec->nregions, 2, r->base.n / spec->nregions + 1, spec->with_memory, true);
+  gt_inbox_open(&t->inbox, spec->nregions, 2, r->base.n / spec->nregions + 1, spec->with_memory,
+                true);
 }
 
 static void turns_close(gt_allreduce *r) {
@@ -40,7 +42,8 @@ static void turns_again(gt_allreduce *r) {
 }
 
 static gt_vec chunk_of(const turns *t, size_t chunk) {
-  const size_t n = t->base.base.n, from = chunk * n / nregions_of(t), to = (chunk + 1) * n / nregions_of(t);
+  const size_t n = t->base.base.n, from = chunk * n / nregions_of(t),
+               to = (chunk + 1) * n / nregions_of(t);
   return gt_vec_range(t->base.mean, from, to - from);
 }
 
@@ -61,22 +64,27 @@ static bool has_room(const turns *t) {
 static void post(const turns *t, gt_payload *payload, size_t chunk, double weight) {
   const gt_allreduce *r = &t->base;
   const gt_exchange *x = r->base.x;
-  const gt_frame_route route = {.origin = (uint16_t)x->spec.self, .offset = first_of(t, chunk), .count = payload->vec.n, .weight = weight};
-  const gt_exchange_message message = {.payload = payload,
-                                       .n = payload->vec.n,
-                                       .head = gt_collective_routed(&r->base, (uint64_t)r->applied + 1, 0, &route),
-                                       .to = &x->spec.next[x->spec.self],
-                                       .nto = 1};
+  const gt_frame_route route = {.origin = (uint16_t)x->spec.self,
+                                .offset = first_of(t, chunk),
+                                .count = payload->vec.n,
+                                .weight = weight};
+  const gt_exchange_message message = {
+      .payload = payload,
+      .n = payload->vec.n,
+      .head = gt_collective_routed(&r->base, (uint64_t)r->applied + 1, 0, &route),
+      .to = &x->spec.next[x->spec.self],
+      .nto = 1};
   x->spec.host.post(x->spec.host.ctx, &message);
 }
 
-/* ---- reduce-scatter ------------------------------------------------------------------------------------- */
+/* ---- reduce-scatter -------------------------------------------------------------------------- */
 
 static bool takes_part(const turns *t) {
   return t->base.own == t->base.applied + 1;
 }
 
-/* sum = what came, and the own part of the chunk; returns the weight of both.  Empty: nobody yet. */
+/* sum = what came, and the own part of the chunk; returns the weight of both.  Empty: nobody
+   yet. */
 static double add_own_part(const turns *t, gt_vec *sum, size_t chunk, const gt_inbox_slot *came) {
   const size_t n = chunk_of(t, chunk).n;
   double weight = came ? came->weight : 0;
@@ -128,7 +136,7 @@ static void pass_sum(const turns *t, size_t chunk, const gt_inbox_slot *came) {
   post(t, payload, chunk, weight);
 }
 
-/* ---- all-gather ------------------------------------------------------------------------------------------- */
+/* ---- all-gather ------------------------------------------------------------------------------ */
 
 static void take_mean(turns *t, size_t chunk, const gt_inbox_slot *came, bool pass_on) {
   gt_vec_copy(chunk_of(t, chunk), came->vec);
@@ -184,12 +192,16 @@ static bool turns_receive(gt_allreduce *r, size_t from, const gt_frame_header *h
 /* The chunk that follows those that wait here; of sums nobody has contributed to, nothing. */
 static gt_status turns_check(const gt_allreduce *r, size_t from, const gt_frame_header *head) {
   const turns *t = (const turns *)r;
-  const int64_t hops = (int64_t)nregions_of(t) - 1, step = (t->step + gt_inbox_count(&t->inbox, from)) % (2 * hops);
+  const int64_t hops = (int64_t)nregions_of(t) - 1,
+                step = (t->step + gt_inbox_count(&t->inbox, from)) % (2 * hops);
   const size_t chunk = chunk_behind(t, (size_t)(step < hops ? step + 1 : step - hops));
   const double weight = head->route.weight;
-  if (from != t->before) return GT_FAIL(GT_ERR_FAULT, "data of a ring is of a region that is not the one before");
+  if (from != t->before)
+    return GT_FAIL(GT_ERR_FAULT, "data of a ring is of a region that is not the one before");
   if (!(weight >= 0 && weight < 2) || (weight == 0 && step >= hops))
-    return GT_FAIL(GT_ERR_FAULT, "data of a ring has weight %g; 0 to 1 is needed, and more than 0 of a mean", weight);
+    return GT_FAIL(GT_ERR_FAULT,
+                   "data of a ring has weight %g; 0 to 1 is needed, and more than 0 of a mean",
+                   weight);
   return gt_exchange_check_part(head, first_of(t, chunk), weight > 0 ? chunk_of(t, chunk).n : 0);
 }
 
@@ -206,7 +218,7 @@ static int64_t turns_begun(const gt_allreduce *r) {
   return ((const turns *)r)->started ? r->applied + 1 : 0;
 }
 
-/* ---- state -------------------------------------------------------------------------------------------------- */
+/* ---- state ----------------------------------------------------------------------------------- */
 
 static void turns_save(gt_allreduce *r, const char *prefix, gt_state *state) {
   turns *t = of(r);
@@ -223,8 +235,10 @@ static gt_status turns_load(gt_allreduce *r, const char *prefix, const gt_state 
   GT_TRY(gt_state_get(state, prefix, "step", GT_TYPE_I64, &t->step, 1));
   GT_TRY(gt_state_get(state, prefix, "weight", GT_TYPE_F64, &t->weight, 1));
   if (t->step < 0 || (uint64_t)t->step >= 2 * nregions_of(t))
-    return GT_FAIL(GT_ERR_CKPT, "state \"%sstep\" is %lld; 0 to %zu is needed", prefix, (long long)t->step, 2 * nregions_of(t) - 1);
-  if (t->step > 0 && r->mean.data) GT_TRY(gt_state_get(state, prefix, "mean", GT_TYPE_F32, r->mean.data, r->mean.n));
+    return GT_FAIL(GT_ERR_CKPT, "state \"%sstep\" is %lld; 0 to %zu is needed", prefix,
+                   (long long)t->step, 2 * nregions_of(t) - 1);
+  if (t->step > 0 && r->mean.data)
+    GT_TRY(gt_state_get(state, prefix, "mean", GT_TYPE_F32, r->mean.data, r->mean.n));
   return gt_inbox_load(&t->inbox, r->base.spec.owner, state);
 }
 
@@ -242,7 +256,8 @@ static const gt_allreduce_ops ring_allreduce = {
     .load = turns_load,
 };
 
-/* One chunk comes behind the other: two are enough for their acknowledgements to return meanwhile. */
+/* One chunk comes behind the other: two are enough for their acknowledgements to return
+   meanwhile. */
 static size_t unit(const gt_exchange *x, size_t n) {
   (void)x, (void)n;
   return 2;

@@ -16,13 +16,14 @@ static double cost(const map *m, size_t a, size_t b) {
   double most = 0;
   for (int back = 0; back < 2; back++) {
     const gt_link_spec *link = &gt_links_from(m->links, back ? b : a)[back ? a : b];
-    const double rate = gt_link_goodput(link), seconds = link->latency_s + (rate > 0 ? m->bits / rate : 0);
+    const double rate = gt_link_goodput(link),
+                 seconds = link->latency_s + (rate > 0 ? m->bits / rate : 0);
     most = fmax(most, seconds);
   }
   return most;
 }
 
-/* ---- hub ------------------------------------------------------------------------------------------- */
+/* ---- hub ------------------------------------------------------------------------------------- */
 
 /* The region that the farthest other one reaches soonest. */
 static size_t best_hub(const map *m) {
@@ -39,7 +40,7 @@ static size_t best_hub(const map *m) {
   return best;
 }
 
-/* ---- tree ------------------------------------------------------------------------------------------ */
+/* ---- tree ------------------------------------------------------------------------------------ */
 
 /* A spanning tree of least cost (Prim 1957), rooted at region 0. */
 static void span(const map *m, size_t *next) {
@@ -94,7 +95,8 @@ static size_t deepest(const map *m, const size_t *next) {
   return farthest;
 }
 
-/* The root is the middle of the tree's longest path: the farthest region is as near as it can be. */
+/* The root is the middle of the tree's longest path: the farthest region is as near as it can
+   be. */
 static void make_tree(const map *m, size_t *next) {
   span(m, next);
   hang_from(next, deepest(m, next));
@@ -109,7 +111,7 @@ static void make_tree(const map *m, size_t *next) {
   hang_from(next, middle);
 }
 
-/* ---- ring ------------------------------------------------------------------------------------------ */
+/* ---- ring ------------------------------------------------------------------------------------ */
 
 typedef struct {
   const map *m;
@@ -166,9 +168,10 @@ static void make_ring(const map *m, size_t *next) {
   for (size_t i = 0; i < m->n; i++) next[s.best[i]] = s.best[(i + 1) % m->n];
 }
 
-/* ---- all -------------------------------------------------------------------------------------------- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
-void gt_topology_place(gt_topology topology, const gt_links *links, size_t nregions, size_t bytes, size_t hub, size_t *next) {
+void gt_topology_place(gt_topology topology, const gt_links *links, size_t nregions, size_t bytes,
+                       size_t hub, size_t *next) {
   const map m = {.links = links, .n = nregions, .bits = 8 * (double)bytes};
   if (topology == GT_TOPOLOGY_TREE)
     make_tree(&m, next);

@@ -40,7 +40,8 @@ static void tree_open(gt_exchange *x) {
   for (size_t i = 0; i < tree->nterms; i++) {
     tree->begin[i] = members;
     for (size_t r = 0; r < n; r++)
-      if (tree->terms[i] != x->spec.self && branch[r] == tree->terms[i]) tree->members[members++] = r;
+      if (tree->terms[i] != x->spec.self && branch[r] == tree->terms[i])
+        tree->members[members++] = r;
   }
   tree->begin[tree->nterms] = members;
   gt_free(branch);

@@ -10,10 +10,11 @@
 
 /* A region's message, as it comes together here. */
 typedef struct {
-  int64_t got;       /* pieces of the next one */
-  int64_t value;     /* of the last that is whole */
-  int64_t samples;   /* behind that */
-  gt_vec next, last; /* the pieces; the last whole one, kept where it may have to go on; no data: nothing */
+  int64_t got;     /* pieces of the next one */
+  int64_t value;   /* of the last that is whole */
+  int64_t samples; /* behind that */
+  /* the pieces; the last whole one, kept where it may have to go on; no data: nothing */
+  gt_vec next, last;
 } origin;
 
 typedef struct {
@@ -21,9 +22,10 @@ typedef struct {
   size_t pieces;
   origin *origins; /* nregions */
   size_t *to;      /* nneighbours, scratch */
-  bool *due;       /* nneighbours x nregions: the region's last message has to go to the neighbour */
-  size_t *turn;    /* nneighbours: the region that is looked at first */
-  float **spare;   /* nspare bodies for messages that come together; nregions at most */
+  /* nneighbours x nregions: the region's last message has to go to the neighbour */
+  bool *due;
+  size_t *turn;  /* nneighbours: the region that is looked at first */
+  float **spare; /* nspare bodies for messages that come together; nregions at most */
   size_t nspare;
 } casts;
 
@@ -73,15 +75,22 @@ static void casts_close(gt_broadcast *b) {
   gt_free(c->due);
 }
 
-/* ---- sending ------------------------------------------------------------------------------------------ */
+/* ---- sending --------------------------------------------------------------------------------- */
 
-static gt_exchange_message piece_of(const casts *c, size_t region, int64_t piece, const gt_frame_header *head) {
-  const size_t size = x_of(c)->spec.piece, first = (size_t)piece * size, left = c->base.base.n - first;
-  const gt_frame_route route = {.origin = (uint16_t)region, .offset = first, .count = left < size ? left : size};
-  return (gt_exchange_message){.n = (size_t)route.count, .head = gt_collective_routed(&c->base.base, head->value, head->detail, &route), .to = c->to};
+static gt_exchange_message piece_of(const casts *c, size_t region, int64_t piece,
+                                    const gt_frame_header *head) {
+  const size_t size = x_of(c)->spec.piece, first = (size_t)piece * size,
+               left = c->base.base.n - first;
+  const gt_frame_route route = {
+      .origin = (uint16_t)region, .offset = first, .count = left < size ? left : size};
+  return (gt_exchange_message){
+      .n = (size_t)route.count,
+      .head = gt_collective_routed(&c->base.base, head->value, head->detail, &route),
+      .to = c->to};
 }
 
-static void post_whole(const casts *c, size_t region, gt_payload *payload, const gt_frame_header *head, const size_t *to, size_t nto) {
+static void post_whole(const casts *c, size_t region, gt_payload *payload,
+                       const gt_frame_header *head, const size_t *to, size_t nto) {
   const gt_exchange_host *host = &x_of(c)->spec.host;
   payload->refs++; /* so that it is not taken for free between two pieces */
   for (size_t k = 0; k < c->pieces; k++) {
@@ -122,7 +131,8 @@ static bool send_due(casts *c, size_t i) {
     if (!c->due[i * n + region]) continue;
     if (!gt_exchange_room_at(x, &x->tree.neighbours[i], 1, c->pieces)) return false;
     const origin *o = &c->origins[region];
-    const gt_frame_header head = gt_collective_head(&c->base.base, (uint64_t)o->value, (uint64_t)o->samples);
+    const gt_frame_header head =
+        gt_collective_head(&c->base.base, (uint64_t)o->value, (uint64_t)o->samples);
     gt_payload *payload = gt_exchange_body(x, c->base.base.n);
     gt_vec_copy(payload->vec, o->last);
     c->due[i * n + region] = false;
@@ -166,7 +176,7 @@ static void casts_post(gt_broadcast *b, gt_payload *payload, const gt_frame_head
   casts_progress(b);
 }
 
-/* ---- receiving ---------------------------------------------------------------------------------------- */
+/* ---- receiving ------------------------------------------------------------------------------- */
 
 /* An update's piece goes on to the other neighbours; false: one of them has no room. */
 static bool pass_on(casts *c, size_t from, const gt_frame_header *head, gt_vec body) {
@@ -174,7 +184,8 @@ static bool pass_on(casts *c, size_t from, const gt_frame_header *head, gt_vec b
   const size_t nto = all_but(c, from);
   if (nto == 0) return true;
   if (!gt_exchange_room_at(x, c->to, nto, 1)) return false;
-  gt_exchange_message message = piece_of(c, head->route.origin, (int64_t)(head->route.offset / x->spec.piece), head);
+  gt_exchange_message message =
+      piece_of(c, head->route.origin, (int64_t)(head->route.offset / x->spec.piece), head);
   message.payload = gt_exchange_body(x, body.n);
   message.nto = nto;
   gt_vec_copy(message.payload->vec, body);
@@ -188,10 +199,12 @@ static gt_status casts_check(const gt_broadcast *b, size_t from, const gt_frame_
   const size_t region = head->route.origin;
   bool near = false;
   for (size_t i = 0; i < x->tree.nneighbours; i++) near |= x->tree.neighbours[i] == from;
-  if (!near || region >= x->spec.nregions || region == x->spec.self) return GT_FAIL(GT_ERR_FAULT, "data of origin %zu cannot come from here", region);
+  if (!near || region >= x->spec.nregions || region == x->spec.self)
+    return GT_FAIL(GT_ERR_FAULT, "data of origin %zu cannot come from here", region);
   const origin *o = &c->origins[region];
   if ((int64_t)head->value <= o->value)
-    return GT_FAIL(GT_ERR_FAULT, "data is of step %lld; one after %lld is needed", (long long)head->value, (long long)o->value);
+    return GT_FAIL(GT_ERR_FAULT, "data is of step %lld; one after %lld is needed",
+                   (long long)head->value, (long long)o->value);
   const size_t first = (size_t)o->got * x->spec.piece, left = b->base.n - first;
   return gt_exchange_check_part(head, first, left < x->spec.piece ? left : x->spec.piece);
 }
@@ -219,7 +232,7 @@ static bool casts_receive(gt_broadcast *b, size_t from, const gt_frame_header *h
   return true;
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 static bool is_due(const casts *c, size_t region) {
   const gt_exchange *x = x_of(c);
@@ -243,7 +256,7 @@ static bool casts_settled(const gt_broadcast *b) {
   return true;
 }
 
-/* ---- state --------------------------------------------------------------------------------------------- */
+/* ---- state ----------------------------------------------------------------------------------- */
 
 static void casts_save(gt_broadcast *b, const char *prefix, gt_state *state) {
   casts *c = of(b);
@@ -272,7 +285,8 @@ static gt_status load_due(casts *c, const char *prefix, const gt_state *state) {
   return status;
 }
 
-static gt_status load_body(casts *c, gt_vec *v, bool there, const char *prefix, const char *name, const gt_state *state) {
+static gt_status load_body(casts *c, gt_vec *v, bool there, const char *prefix, const char *name,
+                           const gt_state *state) {
   if (!there) return GT_OK;
   give_body(c, v);
   return v->data ? gt_state_get(state, prefix, name, GT_TYPE_F32, v->data, v->n) : GT_OK;
@@ -288,7 +302,8 @@ static gt_status casts_load(gt_broadcast *b, const char *prefix, const gt_state 
     snprintf(name, sizeof name, "%zu/numbers", r);
     GT_TRY(gt_state_get(state, prefix, name, GT_TYPE_I64, &o->got, ORIGIN_NUMBERS));
     if (o->got < 0 || (uint64_t)o->got >= c->pieces)
-      return GT_FAIL(GT_ERR_CKPT, "state \"%s%s\" has %lld pieces; fewer than %zu are needed", prefix, name, (long long)o->got, c->pieces);
+      return GT_FAIL(GT_ERR_CKPT, "state \"%s%s\" has %lld pieces; fewer than %zu are needed",
+                     prefix, name, (long long)o->got, c->pieces);
     snprintf(name, sizeof name, "%zu/next", r);
     GT_TRY(load_body(c, &o->next, o->got > 0, prefix, name, state));
     snprintf(name, sizeof name, "%zu/last", r);

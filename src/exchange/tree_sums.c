@@ -1,7 +1,7 @@
-/* hub and tree: sums go to the root and means come back, piece by piece: each piece is added up, and
-   sent on, as soon as it is there.  A region adds what comes from below it and its own contribution
-   in region order, so that a hub gives the bits of a mesh.  A sum goes up as the weighted mean of
-   the regions that it is of, with their weight. */
+/* hub and tree: sums go to the root and means come back, piece by piece: each piece is added up,
+   and sent on, as soon as it is there.  A region adds what comes from below it and its own
+   contribution in region order, so that a hub gives the bits of a mesh.  A sum goes up as the
+   weighted mean of the regions that it is of, with their weight. */
 #include "inbox.h"
 #include "tree.h"
 
@@ -16,9 +16,11 @@ typedef struct {
   int64_t adding;
   int64_t begun; /* the last round that was */
   int64_t added;
-  bool *takes;   /* nterms */
-  double total;  /* weight of those */
-  size_t clear;  /* of the first so many terms it is known: before a round whether they contribute, in it that the next piece is here */
+  bool *takes;  /* nterms */
+  double total; /* weight of those */
+  /* of the first so many terms it is known: before a round whether they contribute, in it that the
+     next piece is here */
+  size_t clear;
   int64_t got;   /* pieces of the mean of the next round that are in `mean` */
   double weight; /* of all who take part in it */
 } sums;
@@ -59,7 +61,7 @@ static void sums_again(gt_allreduce *r) {
   if (of(r)->adding == 0) of(r)->clear = 0;
 }
 
-/* ---- up: who takes part ---------------------------------------------------------------------------- */
+/* ---- up: who takes part ---------------------------------------------------------------------- */
 
 /* The round of the region's next contribution; 0: not known yet. */
 static int64_t own_next(const sums *t) {
@@ -101,7 +103,8 @@ static bool only_later(const sums *t, size_t term) {
 
 static double weight_of(const sums *t, size_t term) {
   const size_t region = tree_of(t)->terms[term];
-  return region == spec_of(t)->self ? spec_of(t)->weights[region] : gt_inbox_front(&t->inbox, region)->weight;
+  return region == spec_of(t)->self ? spec_of(t)->weights[region]
+                                    : gt_inbox_front(&t->inbox, region)->weight;
 }
 
 /* Finds the next round that is added up here, once it is known who takes part. */
@@ -128,14 +131,15 @@ static bool open_round(sums *t) {
   return true;
 }
 
-/* ---- up: pieces -------------------------------------------------------------------------------------- */
+/* ---- up: pieces ------------------------------------------------------------------------------ */
 
 /* The next piece of everybody who takes part is here. */
 static bool piece_is_here(sums *t) {
   const gt_tree *tree = tree_of(t);
   while (t->clear < tree->nterms) {
     const size_t region = tree->terms[t->clear];
-    if (t->takes[t->clear] && region != spec_of(t)->self && !gt_inbox_front(&t->inbox, region)) return false;
+    if (t->takes[t->clear] && region != spec_of(t)->self && !gt_inbox_front(&t->inbox, region))
+      return false;
     t->clear++;
   }
   return true;
@@ -163,13 +167,20 @@ static void add_up(sums *t, gt_vec sum) {
   }
 }
 
-static void post_piece(const sums *t, gt_payload *payload, int64_t round, int64_t piece, double weight, const size_t *to, size_t nto) {
+static void post_piece(const sums *t, gt_payload *payload, int64_t round, int64_t piece,
+                       double weight, const size_t *to, size_t nto) {
   const gt_allreduce *r = &t->base;
   const gt_exchange *x = r->base.x;
-  const gt_frame_route route = {
-      .origin = (uint16_t)x->spec.self, .offset = (uint64_t)piece * x->spec.piece, .count = payload->vec.n, .weight = weight};
+  const gt_frame_route route = {.origin = (uint16_t)x->spec.self,
+                                .offset = (uint64_t)piece * x->spec.piece,
+                                .count = payload->vec.n,
+                                .weight = weight};
   const gt_exchange_message message = {
-      .payload = payload, .n = payload->vec.n, .head = gt_collective_routed(&r->base, (uint64_t)round, 0, &route), .to = to, .nto = nto};
+      .payload = payload,
+      .n = payload->vec.n,
+      .head = gt_collective_routed(&r->base, (uint64_t)round, 0, &route),
+      .to = to,
+      .nto = nto};
   x->spec.host.post(x->spec.host.ctx, &message);
 }
 
@@ -219,7 +230,7 @@ static bool add_piece(sums *t) {
   return true;
 }
 
-/* ---- down ---------------------------------------------------------------------------------------------- */
+/* ---- down ------------------------------------------------------------------------------------ */
 
 /* A piece of the mean, from above: it goes on to everybody below, or waits. */
 static bool take_mean(sums *t, const gt_frame_header *head, gt_vec body) {
@@ -231,18 +242,23 @@ static bool take_mean(sums *t, const gt_frame_header *head, gt_vec body) {
   return true;
 }
 
-/* Pieces come in order: after those of a region below that wait here, or after those of the mean. */
+/* Pieces come in order: after those of a region below that wait here, or after those of the
+   mean. */
 static gt_status sums_check(const gt_allreduce *r, size_t from, const gt_frame_header *head) {
   const sums *t = (const sums *)r;
   const gt_tree *tree = tree_of(t);
   size_t term = 0;
   while (term < tree->nterms && tree->terms[term] != from) term++;
   const bool above = from == tree->parent;
-  if (!above && term == tree->nterms) return GT_FAIL(GT_ERR_FAULT, "data of a sum is of a region that is no neighbour");
+  if (!above && term == tree->nterms)
+    return GT_FAIL(GT_ERR_FAULT, "data of a sum is of a region that is no neighbour");
   if (!(head->route.weight > 0 && head->route.weight < 2))
-    return GT_FAIL(GT_ERR_FAULT, "data of a sum has weight %g; above 0, and 1 at most, is needed", head->route.weight);
+    return GT_FAIL(GT_ERR_FAULT, "data of a sum has weight %g; above 0, and 1 at most, is needed",
+                   head->route.weight);
   int64_t piece = t->got;
-  if (!above) piece = (gt_inbox_count(&t->inbox, from) + (t->adding && t->takes[term] ? t->added : 0)) % (int64_t)t->pieces;
+  if (!above)
+    piece = (gt_inbox_count(&t->inbox, from) + (t->adding && t->takes[term] ? t->added : 0)) %
+            (int64_t)t->pieces;
   const gt_vec expected = piece_of(t, piece);
   return gt_exchange_check_part(head, (size_t)piece * spec_of(t)->piece, expected.n);
 }
@@ -259,7 +275,8 @@ static bool sums_next(gt_allreduce *r) {
     if ((t->adding == 0 && !open_round(t)) || !add_piece(t)) break;
   if (t->got < (int64_t)t->pieces) return false;
   t->got = 0;
-  r->share = r->own == r->applied + 1 ? (float)(spec_of(t)->weights[spec_of(t)->self] / t->weight) : 0;
+  r->share =
+      r->own == r->applied + 1 ? (float)(spec_of(t)->weights[spec_of(t)->self] / t->weight) : 0;
   return true;
 }
 
@@ -276,7 +293,7 @@ static int64_t sums_begun(const gt_allreduce *r) {
   return ((const sums *)r)->begun;
 }
 
-/* ---- state ------------------------------------------------------------------------------------------------ */
+/* ---- state ----------------------------------------------------------------------------------- */
 
 static void sums_save(gt_allreduce *r, const char *prefix, gt_state *state) {
   sums *t = of(r);
@@ -307,10 +324,12 @@ static gt_status sums_load(gt_allreduce *r, const char *prefix, const gt_state *
   GT_TRY(gt_state_get(state, prefix, "got", GT_TYPE_I64, &t->got, 1));
   GT_TRY(gt_state_get(state, prefix, "total", GT_TYPE_F64, &t->total, 1));
   GT_TRY(gt_state_get(state, prefix, "weight", GT_TYPE_F64, &t->weight, 1));
-  if (t->got < 0 || t->added < 0 || (uint64_t)t->got >= t->pieces || (uint64_t)t->added >= t->pieces + (t->adding == 0))
-    return GT_FAIL(GT_ERR_CKPT, "state \"%s\" has %lld and %lld pieces; fewer than %zu are needed", prefix, (long long)t->got, (long long)t->added,
-                   t->pieces);
-  if (t->got > 0 && r->mean.data) GT_TRY(gt_state_get(state, prefix, "mean", GT_TYPE_F32, r->mean.data, r->mean.n));
+  if (t->got < 0 || t->added < 0 || (uint64_t)t->got >= t->pieces ||
+      (uint64_t)t->added >= t->pieces + (t->adding == 0))
+    return GT_FAIL(GT_ERR_CKPT, "state \"%s\" has %lld and %lld pieces; fewer than %zu are needed",
+                   prefix, (long long)t->got, (long long)t->added, t->pieces);
+  if (t->got > 0 && r->mean.data)
+    GT_TRY(gt_state_get(state, prefix, "mean", GT_TYPE_F32, r->mean.data, r->mean.n));
   t->clear = 0;
   return gt_inbox_load(&t->inbox, r->base.spec.owner, state);
 }

@@ -12,9 +12,12 @@
 
 enum { RATE, CLOUD, PLACE, TO_CLOUD, TO_PLACE, FROM_GB, VALUE, ASSUMED, FIELDS };
 
-static const char *const columns[FIELDS] = {"rate", "cloud", "place", "to_cloud", "to_place", "from_gb", "value", "assumed"};
-static const char *const rate_names[GT_RATES] = {"vm_hour",       "vm_step_s",    "vm_min_s",  "function_gb_s", "storage_gb_month", "read_request",
-                                                 "write_request", "list_request", "egress_gb", "link_mbit_s",   "link_rtt_ms"};
+static const char *const columns[FIELDS] = {"rate",     "cloud",   "place", "to_cloud",
+                                            "to_place", "from_gb", "value", "assumed"};
+static const char *const rate_names[GT_RATES] = {
+    "vm_hour",          "vm_step_s",    "vm_min_s",      "function_gb_s",
+    "storage_gb_month", "read_request", "write_request", "list_request",
+    "egress_gb",        "link_mbit_s",  "link_rtt_ms"};
 
 const char *gt_rate_name(gt_rate_kind kind) {
   return rate_names[kind];
@@ -24,7 +27,7 @@ bool gt_rate_has_to(gt_rate_kind kind) {
   return kind == GT_RATE_EGRESS_GB || kind == GT_RATE_LINK_MBIT_S || kind == GT_RATE_LINK_RTT_MS;
 }
 
-/* ---- names --------------------------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static void add_name(name_list *list, const char *name) {
   GT_GROW(list->names, list->n + 1, list->capacity, 16);
@@ -42,7 +45,7 @@ static void know(name_list *list, const char *name) {
   if (strcmp(name, "*") != 0 && !has_name(list, name)) add_name(list, name);
 }
 
-/* ---- one line ------------------------------------------------------------------------------------------------------ */
+/* ---- one line -------------------------------------------------------------------------------- */
 
 typedef struct {
   const char *file;
@@ -78,9 +81,11 @@ static gt_status read_kind(const csv_line *line, gt_rate_kind *kind) {
     }
   const char *near = gt_nearest(line->field[RATE], rate_names, GT_RATES);
   return GT_FAIL(GT_ERR_JOB,
-                 "%s:%zu: rate is \"%.80s\"; one of vm_hour, vm_step_s, vm_min_s, function_gb_s, storage_gb_month, read_request, write_request, "
+                 "%s:%zu: rate is \"%.80s\"; one of vm_hour, vm_step_s, vm_min_s, function_gb_s, "
+                 "storage_gb_month, read_request, write_request, "
                  "list_request, egress_gb, link_mbit_s, link_rtt_ms is needed%s%s%s",
-                 line->file, line->line, line->field[RATE], near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+                 line->file, line->line, line->field[RATE], near ? "; did you mean " : "",
+                 near ? near : "", near ? "?" : "");
 }
 
 static gt_status read_number(const csv_line *line, size_t f, bool above_0, double *out) {
@@ -89,7 +94,8 @@ static gt_status read_number(const csv_line *line, size_t f, bool above_0, doubl
   double x = strtod(text, &end);
   bool number = end != text && !*end && isfinite(x) && !strpbrk(text, "xX");
   if (!number || x < 0 || (above_0 && x == 0))
-    return GT_FAIL(GT_ERR_JOB, "%s:%zu: %s of %s is \"%.80s\"; a number, %s, is needed", line->file, line->line, columns[f], line->field[RATE], text,
+    return GT_FAIL(GT_ERR_JOB, "%s:%zu: %s of %s is \"%.80s\"; a number, %s, is needed", line->file,
+                   line->line, columns[f], line->field[RATE], text,
                    above_0 ? "more than 0" : "0 or more");
   *out = x;
   return GT_OK;
@@ -100,31 +106,43 @@ static gt_status check_names(const csv_line *line, gt_rate_kind kind) {
   for (size_t f = CLOUD; f <= TO_PLACE; f++) {
     bool needed = f <= PLACE || gt_rate_has_to(kind), given = *line->field[f] != '\0';
     if (needed && !given)
-      return GT_FAIL(GT_ERR_JOB, "%s:%zu: %s of %s is empty; a name%s is needed", line->file, line->line, columns[f], line->field[RATE],
+      return GT_FAIL(GT_ERR_JOB, "%s:%zu: %s of %s is empty; a name%s is needed", line->file,
+                     line->line, columns[f], line->field[RATE],
                      f == CLOUD ? "" : ", or * for any,");
     if (given && !needed)
-      return GT_FAIL(GT_ERR_JOB, "%s:%zu: %s of %s is \"%.80s\"; it belongs to egress_gb and links only and is to be empty", line->file, line->line,
-                     columns[f], line->field[RATE], line->field[f]);
+      return GT_FAIL(GT_ERR_JOB,
+                     "%s:%zu: %s of %s is \"%.80s\"; it belongs to egress_gb and links only and is "
+                     "to be empty",
+                     line->file, line->line, columns[f], line->field[RATE], line->field[f]);
   }
-  if (strcmp(line->field[CLOUD], "*") == 0) return GT_FAIL(GT_ERR_JOB, "%s:%zu: cloud is *; the name of one is needed", line->file, line->line);
+  if (strcmp(line->field[CLOUD], "*") == 0)
+    return GT_FAIL(GT_ERR_JOB, "%s:%zu: cloud is *; the name of one is needed", line->file,
+                   line->line);
   return GT_OK;
 }
 
 static gt_status read_line(const csv_line *line, size_t nfields, catalogue_row *row) {
   if (nfields < ASSUMED || nfields > FIELDS)
-    return GT_FAIL(GT_ERR_JOB, "%s:%zu: has %s%zu fields; rate,cloud,place,to_cloud,to_place,from_gb,value,assumed are needed", line->file,
-                   line->line, nfields > FIELDS ? "more than " : "", nfields > FIELDS ? (size_t)FIELDS : nfields);
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s:%zu: has %s%zu fields; "
+                   "rate,cloud,place,to_cloud,to_place,from_gb,value,assumed are needed",
+                   line->file, line->line, nfields > FIELDS ? "more than " : "",
+                   nfields > FIELDS ? (size_t)FIELDS : nfields);
   GT_TRY(read_kind(line, &row->kind));
   GT_TRY(check_names(line, row->kind));
   GT_TRY(read_number(line, VALUE, row->kind == GT_RATE_LINK_MBIT_S, &row->rate.value));
   if (*line->field[FROM_GB]) {
     if (row->kind != GT_RATE_EGRESS_GB)
-      return GT_FAIL(GT_ERR_JOB, "%s:%zu: from_gb of %s is \"%.80s\"; tiers belong to egress_gb only and it is to be empty", line->file, line->line,
-                     line->field[RATE], line->field[FROM_GB]);
+      return GT_FAIL(GT_ERR_JOB,
+                     "%s:%zu: from_gb of %s is \"%.80s\"; tiers belong to egress_gb only and it is "
+                     "to be empty",
+                     line->file, line->line, line->field[RATE], line->field[FROM_GB]);
     GT_TRY(read_number(line, FROM_GB, false, &row->rate.from_gb));
   }
   if (*line->field[ASSUMED] && strcmp(line->field[ASSUMED], "assumed") != 0)
-    return GT_FAIL(GT_ERR_JOB, "%s:%zu: assumed is \"%.80s\"; the word assumed, or nothing, is needed", line->file, line->line, line->field[ASSUMED]);
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s:%zu: assumed is \"%.80s\"; the word assumed, or nothing, is needed",
+                   line->file, line->line, line->field[ASSUMED]);
   row->cloud = line->field[CLOUD];
   row->place = line->field[PLACE];
   row->to_cloud = line->field[TO_CLOUD];
@@ -135,7 +153,7 @@ static gt_status read_line(const csv_line *line, size_t nfields, catalogue_row *
   return GT_OK;
 }
 
-/* ---- files --------------------------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static void keep_row(gt_catalogue *c, const catalogue_row *row) {
   GT_GROW(c->rows, c->n, c->capacity, 256);
@@ -176,7 +194,8 @@ static gt_status read_file(gt_catalogue *c, const char *path) {
   add_name(&c->files, name);
   GT_TRY(gt_job_read_file(path, "a CSV file of rates", &text, &size));
   add_name(&c->texts, text);
-  if (strlen(text) != size) return GT_FAIL(GT_ERR_JOB, "%s: has a zero byte in it; a CSV file of rates is needed", path);
+  if (strlen(text) != size)
+    return GT_FAIL(GT_ERR_JOB, "%s: has a zero byte in it; a CSV file of rates is needed", path);
   /* skips a byte order mark, as spreadsheets write it */
   return read_text(c, name, strncmp(text, "\xef\xbb\xbf", 3) == 0 ? text + 3 : text);
 }
@@ -191,7 +210,10 @@ static gt_status read_folder(gt_catalogue *c, const char *folder) {
   gt_status status = GT_OK;
   int n = scandir(folder, &entries, is_csv, alphasort);
   if (n < 0) return GT_FAIL(GT_ERR_JOB, "%s: cannot be read: %s", folder, strerror(errno));
-  if (n == 0) status = GT_FAIL(GT_ERR_JOB, "%s: has no file that ends in .csv; a folder with CSV files of rates is needed", folder);
+  if (n == 0)
+    status = GT_FAIL(
+        GT_ERR_JOB, "%s: has no file that ends in .csv; a folder with CSV files of rates is needed",
+        folder);
   for (int i = 0; i < n; i++) {
     char path[4096 + 256];
     snprintf(path, sizeof path, "%.4000s/%s", folder, entries[i]->d_name);
@@ -226,11 +248,12 @@ static gt_status check_tiers(const gt_catalogue *c) {
     const catalogue_row *r = &c->rows[i];
     bool first = i == 0 || gt_catalogue_compare(r - 1, r) != 0 || r[-1].layer != r->layer;
     if (first && r->rate.from_gb > 0)
-      return GT_FAIL(GT_ERR_JOB, "%s:%zu: the first tier of this rate begins at %g GB; one from 0 is needed", r->rate.file, r->rate.line,
-                     r->rate.from_gb);
+      return GT_FAIL(GT_ERR_JOB,
+                     "%s:%zu: the first tier of this rate begins at %g GB; one from 0 is needed",
+                     r->rate.file, r->rate.line, r->rate.from_gb);
     if (!first && r[-1].rate.from_gb == r->rate.from_gb)
-      return GT_FAIL(GT_ERR_JOB, "%s:%zu: %s:%zu gives this rate already; one line is needed", r->rate.file, r->rate.line, r[-1].rate.file,
-                     r[-1].rate.line);
+      return GT_FAIL(GT_ERR_JOB, "%s:%zu: %s:%zu gives this rate already; one line is needed",
+                     r->rate.file, r->rate.line, r[-1].rate.file, r[-1].rate.line);
   }
   return GT_OK;
 }
@@ -238,14 +261,19 @@ static gt_status check_tiers(const gt_catalogue *c) {
 static gt_status check_receivers(const gt_catalogue *c) {
   for (size_t i = 0; i < c->n; i++) {
     const catalogue_row *r = &c->rows[i];
-    bool place = *r->to_place && strcmp(r->to_place, "*") != 0 && !has_name(&c->places, r->to_place);
-    bool cloud = *r->to_cloud && strcmp(r->to_cloud, "*") != 0 && !has_name(&c->clouds, r->to_cloud);
+    bool place =
+        *r->to_place && strcmp(r->to_place, "*") != 0 && !has_name(&c->places, r->to_place);
+    bool cloud =
+        *r->to_cloud && strcmp(r->to_cloud, "*") != 0 && !has_name(&c->clouds, r->to_cloud);
     if (!place && !cloud) continue;
     const name_list *known = place ? &c->places : &c->clouds;
-    const char *found = place ? r->to_place : r->to_cloud, *near = gt_nearest(found, known->names, known->n);
-    return GT_FAIL(GT_ERR_JOB, "%s:%zu: %s is \"%.80s\", of which there are no rates; one of the catalogue's own, or *, is needed%s%s%s",
-                   r->rate.file, r->rate.line, place ? "to_place" : "to_cloud", found, near ? "; did you mean " : "", near ? near : "",
-                   near ? "?" : "");
+    const char *found = place ? r->to_place : r->to_cloud,
+               *near = gt_nearest(found, known->names, known->n);
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s:%zu: %s is \"%.80s\", of which there are no rates; one of the catalogue's "
+                   "own, or *, is needed%s%s%s",
+                   r->rate.file, r->rate.line, place ? "to_place" : "to_cloud", found,
+                   near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
   }
   return GT_OK;
 }

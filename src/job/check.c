@@ -9,24 +9,39 @@
 
 #define NAME_MAX_LETTERS ((size_t)63)
 
-static gt_status check_interval(const gt_job_interval *every, const char *source, const char *key, const char *keys, bool needed) {
-  int given = (every->epochs > 0) + (every->steps > 0) + (every->samples > 0) + (every->minutes > 0);
-  if (given > 1) return GT_FAIL(GT_ERR_JOB, "%s: %s has %d of %s; exactly one is needed", source, key, given, keys);
-  if (given == 0 && needed) return GT_FAIL(GT_ERR_JOB, "%s: %s has none of %s above 0; exactly one is needed", source, key, keys);
+static gt_status check_interval(const gt_job_interval *every, const char *source, const char *key,
+                                const char *keys, bool needed) {
+  int given =
+      (every->epochs > 0) + (every->steps > 0) + (every->samples > 0) + (every->minutes > 0);
+  if (given > 1)
+    return GT_FAIL(GT_ERR_JOB, "%s: %s has %d of %s; exactly one is needed", source, key, given,
+                   keys);
+  if (given == 0 && needed)
+    return GT_FAIL(GT_ERR_JOB, "%s: %s has none of %s above 0; exactly one is needed", source, key,
+                   keys);
   return GT_OK;
 }
 
 static gt_status check_train(const gt_job *job, const char *source) {
   GT_TRY(check_interval(&job->train.until, source, "train.until", "epochs, steps, samples", true));
-  GT_TRY(check_interval(&job->train.eval_every, source, "train.eval_every", "epochs, steps", false));
-  GT_TRY(check_interval(&job->checkpoint.every, source, "checkpoint.every", "epochs, steps, minutes", false));
+  GT_TRY(
+      check_interval(&job->train.eval_every, source, "train.eval_every", "epochs, steps", false));
+  GT_TRY(check_interval(&job->checkpoint.every, source, "checkpoint.every",
+                        "epochs, steps, minutes", false));
   if (job->train.schedule.name == GT_LR_STEP && job->train.schedule.step_every < 1)
-    return GT_FAIL(GT_ERR_JOB, "%s: train.schedule.step_every is 0; with train.schedule.name step, 1 or more is needed", source);
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "%s: train.schedule.step_every is 0; with train.schedule.name step, 1 or more is needed",
+        source);
   if (job->train.schedule.lr_min > job->train.optimizer.lr)
-    return GT_FAIL(GT_ERR_JOB, "%s: train.schedule.lr_min is %g; at most train.optimizer.lr, %g, is needed", source, job->train.schedule.lr_min,
-                   job->train.optimizer.lr);
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: train.schedule.lr_min is %g; at most train.optimizer.lr, %g, is needed",
+                   source, job->train.schedule.lr_min, job->train.optimizer.lr);
   if (job->train.optimizer.nesterov && job->train.optimizer.momentum <= 0)
-    return GT_FAIL(GT_ERR_JOB, "%s: train.optimizer.nesterov is true and train.optimizer.momentum 0; a momentum above 0 is needed", source);
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: train.optimizer.nesterov is true and train.optimizer.momentum 0; a "
+                   "momentum above 0 is needed",
+                   source);
   return GT_OK;
 }
 
@@ -34,9 +49,12 @@ gt_status gt_job_check_name(const char *name, const char *source, const char *wh
   static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
   size_t length = strlen(name);
   if (length > NAME_MAX_LETTERS)
-    return GT_FAIL(GT_ERR_JOB, "%s: %s has %zu letters; at most %zu are needed", source, where, length, NAME_MAX_LETTERS);
+    return GT_FAIL(GT_ERR_JOB, "%s: %s has %zu letters; at most %zu are needed", source, where,
+                   length, NAME_MAX_LETTERS);
   if (name[strspn(name, letters)] || name[0] == '.' || name[0] == '-')
-    return GT_FAIL(GT_ERR_JOB, "%s: %s is \"%s\"; a name for files is needed: letters, digits, dot, dash and underscore, a letter or digit first",
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: %s is \"%s\"; a name for files is needed: letters, digits, dot, dash and "
+                   "underscore, a letter or digit first",
                    source, where, name);
   return GT_OK;
 }
@@ -68,8 +86,10 @@ static gt_status check_names(const gt_job *job, const char *source) {
   qsort(names, job->nregions, sizeof *names, by_letters);
   for (size_t i = 1; i < job->nregions && status == GT_OK; i++)
     if (strcasecmp(names[i - 1].name, names[i].name) == 0)
-      status = GT_FAIL(GT_ERR_JOB, "%s: regions.%zu and regions.%zu are both named %s; different names are needed", source, names[i - 1].region,
-                       names[i].region, names[i].name);
+      status =
+          GT_FAIL(GT_ERR_JOB,
+                  "%s: regions.%zu and regions.%zu are both named %s; different names are needed",
+                  source, names[i - 1].region, names[i].region, names[i].name);
   gt_free(names);
   return status;
 }
@@ -79,17 +99,22 @@ static gt_status check_hosts(const gt_job *job, const char *source) {
   gt_status status = GT_OK;
   for (size_t i = 0; i < job->nregions; n += job->regions[i++].nhosts)
     if ((job->regions[i].nhosts > 0) != (job->regions[0].nhosts > 0))
-      return GT_FAIL(GT_ERR_JOB, "%s: regions.%zu.hosts and regions.0.hosts are given in one region only; hosts of all regions or of none are needed",
+      return GT_FAIL(GT_ERR_JOB,
+                     "%s: regions.%zu.hosts and regions.0.hosts are given in one region only; "
+                     "hosts of all regions or of none are needed",
                      source, i);
   name_of *hosts = GT_NEW_ARRAY(name_of, n + 1);
   n = 0;
   for (size_t i = 0; i < job->nregions; i++)
-    for (size_t h = 0; h < job->regions[i].nhosts; h++) hosts[n++] = (name_of){job->regions[i].hosts[h], i};
+    for (size_t h = 0; h < job->regions[i].nhosts; h++)
+      hosts[n++] = (name_of){job->regions[i].hosts[h], i};
   qsort(hosts, n, sizeof *hosts, by_host);
   for (size_t i = 1; i < n && status == GT_OK; i++)
     if (strcmp(hosts[i - 1].name, hosts[i].name) == 0)
-      status = GT_FAIL(GT_ERR_JOB, "%s: host \"%s\" is named in regions.%zu.hosts and again in regions.%zu.hosts; once is needed", source,
-                       hosts[i].name, hosts[i - 1].region, hosts[i].region);
+      status = GT_FAIL(GT_ERR_JOB,
+                       "%s: host \"%s\" is named in regions.%zu.hosts and again in "
+                       "regions.%zu.hosts; once is needed",
+                       source, hosts[i].name, hosts[i - 1].region, hosts[i].region);
   gt_free(hosts);
   return status;
 }
@@ -100,14 +125,19 @@ static gt_status check_devices(const gt_job_region *r, size_t region, const char
   for (size_t d = 0; d < r->ndevices; d++) devices += r->devices[d].count;
   if (r->ranks == 0 && r->ndevices == 0)
     return GT_FAIL(GT_ERR_JOB,
-                   "%s: regions.%zu.ranks is auto and there are no devices to choose from; regions.%zu.devices, or a number of ranks, is needed",
+                   "%s: regions.%zu.ranks is auto and there are no devices to choose from; "
+                   "regions.%zu.devices, or a number of ranks, is needed",
                    source, region, region);
   if (r->ranks > 0 && r->ndevices > 0 && r->ranks - 1 > devices)
-    return GT_FAIL(GT_ERR_JOB, "%s: regions.%zu.ranks is %d, of which %d are workers, and its devices are %" PRId64 "; a device for each is needed",
-                   source, region, r->ranks, r->ranks - 1, devices);
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "%s: regions.%zu.ranks is %d, of which %d are workers, and its devices are %" PRId64
+        "; a device for each is needed",
+        source, region, r->ranks, r->ranks - 1, devices);
   if (r->ranks_max > 0 && r->ranks_min > r->ranks_max)
-    return GT_FAIL(GT_ERR_JOB, "%s: regions.%zu.ranks_min is %d and ranks_max %d; at most that is needed", source, region, r->ranks_min,
-                   r->ranks_max);
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: regions.%zu.ranks_min is %d and ranks_max %d; at most that is needed",
+                   source, region, r->ranks_min, r->ranks_max);
   return GT_OK;
 }
 
@@ -120,7 +150,9 @@ static gt_status check_regions(const gt_job *job, const char *source) {
     GT_TRY(check_devices(&job->regions[i], i, source));
     ranks += job->regions[i].ranks;
   }
-  if (ranks > INT_MAX) return GT_FAIL(GT_ERR_JOB, "%s: the regions have %lld ranks in all; at most %d are needed", source, (long long)ranks, INT_MAX);
+  if (ranks > INT_MAX)
+    return GT_FAIL(GT_ERR_JOB, "%s: the regions have %lld ranks in all; at most %d are needed",
+                   source, (long long)ranks, INT_MAX);
   GT_TRY(check_names(job, source));
   return check_hosts(job, source);
 }
@@ -130,34 +162,49 @@ static gt_status check_data(const gt_job *job, const job_node *root, const char 
   for (size_t i = 0; i < job->nregions; i++) {
     if (job->regions[i].data_path || job->regions[i].samples > 0) continue;
     if (by_file)
-      return GT_FAIL(GT_ERR_JOB, "%s: regions.%zu.data.path is missing; data.partition.by is file, so every region needs its own data set", source,
-                     i);
+      return GT_FAIL(GT_ERR_JOB,
+                     "%s: regions.%zu.data.path is missing; data.partition.by is file, so every "
+                     "region needs its own data set",
+                     source, i);
     if (!job->data.path)
-      return GT_FAIL(GT_ERR_JOB, "%s: data.path is missing; an HDF5 data set is needed (region %s has none of its own)", source,
-                     job->regions[i].name);
+      return GT_FAIL(
+          GT_ERR_JOB,
+          "%s: data.path is missing; an HDF5 data set is needed (region %s has none of its own)",
+          source, job->regions[i].name);
   }
   if (job->data.nmean != job->data.nstd)
-    return GT_FAIL(GT_ERR_JOB, "%s: data.mean has %zu numbers and data.std %zu; one a channel in both, or neither, is needed", source,
-                   job->data.nmean, job->data.nstd);
-  const job_node *data = gt_job_node_find(root, "data", 4), *partition = data ? gt_job_node_find(data, "partition", 9) : NULL;
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: data.mean has %zu numbers and data.std %zu; one a channel in both, or "
+                   "neither, is needed",
+                   source, job->data.nmean, job->data.nstd);
+  const job_node *data = gt_job_node_find(root, "data", 4),
+                 *partition = data ? gt_job_node_find(data, "partition", 9) : NULL;
   bool given = partition && gt_job_node_find(partition, "shares", 6);
   if (given && job->data.partition.nshares != job->nregions)
-    return GT_FAIL(GT_ERR_JOB, "%s: data.partition.shares has %zu numbers; %zu are needed, one a region", source, job->data.partition.nshares,
-                   job->nregions);
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: data.partition.shares has %zu numbers; %zu are needed, one a region",
+                   source, job->data.partition.nshares, job->nregions);
   return GT_OK;
 }
 
 /* Compute values of one level: the step time is given in one way only. */
 static gt_status check_figures(const gt_job_compute *c, const char *source, const char *key) {
   if (c->samples_per_s <= 0 || c->step_s <= 0) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB, "%s: %s has samples_per_s and step; one of them is needed", source, key);
+  return GT_FAIL(GT_ERR_JOB, "%s: %s has samples_per_s and step; one of them is needed", source,
+                 key);
 }
 
 /* The list must have one number per worker. */
-static gt_status check_workers(const job_node *compute, const gt_job_region *r, const char *list, size_t n, const char *source, const char *key) {
+static gt_status check_workers(const job_node *compute, const gt_job_region *r, const char *list,
+                               size_t n, const char *source, const char *key) {
   if (!gt_job_node_find(compute, list, strlen(list)) || n + 1 == (size_t)r->ranks) return GT_OK;
-  if (r->ranks == 0) return GT_FAIL(GT_ERR_JOB, "%s: %s.%s is given and ranks is auto; a number of ranks is needed with it", source, key, list);
-  return GT_FAIL(GT_ERR_JOB, "%s: %s.%s has %zu numbers; ranks is %d, so %d are needed, one a worker", source, key, list, n, r->ranks, r->ranks - 1);
+  if (r->ranks == 0)
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: %s.%s is given and ranks is auto; a number of ranks is needed with it",
+                   source, key, list);
+  return GT_FAIL(GT_ERR_JOB,
+                 "%s: %s.%s has %zu numbers; ranks is %d, so %d are needed, one a worker", source,
+                 key, list, n, r->ranks, r->ranks - 1);
 }
 
 static gt_status check_compute(const gt_job *job, const job_node *root, const char *source) {
@@ -181,25 +228,32 @@ static gt_status check_layers(const gt_job *job, const job_node *root, const cha
   const job_node *model = gt_job_node_find(root, "model", 5);
   bool mlp = gt_job_node_find(model, "mlp", 3);
   if ((mlp || job->model.embedding > 0) && job->model.name != GT_MODEL_DEEPFM)
-    return GT_FAIL(GT_ERR_JOB, "%s: model.%s is given and model.name is %s; it is for model.name deepfm only", source, mlp ? "mlp" : "embedding",
-                   gt_model_names[job->model.name]);
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: model.%s is given and model.name is %s; it is for model.name deepfm only",
+                   source, mlp ? "mlp" : "embedding", gt_model_names[job->model.name]);
   if (mlp && job->model.nmlp == 0)
-    return GT_FAIL(GT_ERR_JOB, "%s: model.mlp is empty; the width of 1 layer or more is needed (not given: 400, 400, 400)", source);
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "%s: model.mlp is empty; the width of 1 layer or more is needed (not given: 400, 400, 400)",
+        source);
   return GT_OK;
 }
 
 static gt_status check_model(const gt_job *job, const job_node *root, const char *source) {
   if (job->model.parameters > 0 && job->model.name != GT_MODEL_DUMMY)
-    return GT_FAIL(GT_ERR_JOB, "%s: model.parameters is %" PRId64 " and model.name %s; a number of parameters is for model.name dummy only", source,
-                   job->model.parameters, gt_model_names[job->model.name]);
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: model.parameters is %" PRId64
+                   " and model.name %s; a number of parameters is for model.name dummy only",
+                   source, job->model.parameters, gt_model_names[job->model.name]);
   return check_layers(job, root, source);
 }
 
 static gt_status check_slurm(const gt_job *job, const char *source) {
   if (job->slurm.time_s <= 0 || job->slurm.signal_before_s < job->slurm.time_s) return GT_OK;
   return GT_FAIL(GT_ERR_JOB,
-                 "%s: slurm.signal_before is %g s and slurm.time %g s; a signal that comes before the limit is needed, but not at the start", source,
-                 job->slurm.signal_before_s, job->slurm.time_s);
+                 "%s: slurm.signal_before is %g s and slurm.time %g s; a signal that comes before "
+                 "the limit is needed, but not at the start",
+                 source, job->slurm.signal_before_s, job->slurm.time_s);
 }
 
 static int by_candidate(const void *a, const void *b) {
@@ -218,8 +272,10 @@ static gt_status check_plan(const gt_job *job, const char *source) {
   qsort(sorted, n, sizeof *sorted, by_candidate);
   for (size_t i = 1; i < n && status == GT_OK; i++)
     if (by_candidate(&sorted[i - 1], &sorted[i]) == 0)
-      status = GT_FAIL(GT_ERR_JOB, "%s: plan.samples_factor has two entries for strategy %s and %s period; one is needed", source,
-                       gt_strategy_names[sorted[i].strategy], sorted[i].period > 0 ? "the same" : "any");
+      status = GT_FAIL(
+          GT_ERR_JOB,
+          "%s: plan.samples_factor has two entries for strategy %s and %s period; one is needed",
+          source, gt_strategy_names[sorted[i].strategy], sorted[i].period > 0 ? "the same" : "any");
   gt_free(sorted);
   return status;
 }
@@ -228,8 +284,9 @@ static gt_status check_hub(const gt_job *job, const char *source) {
   const char *hub = job->sync.hub;
   if (!hub) return GT_OK;
   if (job->sync.topology != GT_TOPOLOGY_HUB)
-    return GT_FAIL(GT_ERR_JOB, "%s: sync.hub is \"%s\" and sync.topology %s; with sync.hub, hub is needed", source, hub,
-                   gt_topology_names[job->sync.topology]);
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: sync.hub is \"%s\" and sync.topology %s; with sync.hub, hub is needed",
+                   source, hub, gt_topology_names[job->sync.topology]);
   const char **names = GT_NEW_ARRAY(const char *, job->nregions);
   bool found = false;
   for (size_t r = 0; r < job->nregions; r++) {
@@ -239,13 +296,16 @@ static gt_status check_hub(const gt_job *job, const char *source) {
   const char *near = found ? NULL : gt_nearest(hub, names, job->nregions);
   gt_free(names);
   if (found) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB, "%s: sync.hub is \"%s\", which is no region of the job; the name of one is needed%s%s%s", source, hub,
-                 near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+  return GT_FAIL(
+      GT_ERR_JOB,
+      "%s: sync.hub is \"%s\", which is no region of the job; the name of one is needed%s%s%s",
+      source, hub, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
 gt_status gt_job_check(gt_job *job, const job_node *root, const char *source) {
   if (strlen(job->name) > NAME_MAX_LETTERS)
-    return GT_FAIL(GT_ERR_JOB, "%s: name has %zu letters; at most %zu are needed", source, strlen(job->name), NAME_MAX_LETTERS);
+    return GT_FAIL(GT_ERR_JOB, "%s: name has %zu letters; at most %zu are needed", source,
+                   strlen(job->name), NAME_MAX_LETTERS);
   GT_TRY(check_model(job, root, source));
   GT_TRY(check_train(job, source));
   GT_TRY(check_regions(job, source));

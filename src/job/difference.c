@@ -18,7 +18,8 @@ static bool passed_over(const finding *f, const char *pattern) {
   bool any = false;
   for (size_t i = 0; i < gt_job_nkeys; i++) {
     const job_key *row = &gt_job_keys[i];
-    if (strncmp(row->path, pattern, n) != 0 || (row->path[n] != '\0' && row->path[n] != '.')) continue;
+    if (strncmp(row->path, pattern, n) != 0 || (row->path[n] != '\0' && row->path[n] != '.'))
+      continue;
     if (!(row->flags & KEY_ON_RESUME)) return false;
     any = true;
   }
@@ -37,12 +38,14 @@ static void value_text(const job_node *node, char *buf, size_t size) {
   else {
     size_t used = (size_t)snprintf(buf, size, "[");
     for (size_t i = 0; i < node->n && used < size - 32; i++)
-      used += (size_t)snprintf(buf + used, size - used, "%s%.24s", i ? ", " : "", node->items[i]->text ? node->items[i]->text : "...");
+      used += (size_t)snprintf(buf + used, size - used, "%s%.24s", i ? ", " : "",
+                               node->items[i]->text ? node->items[i]->text : "...");
     snprintf(buf + used, size - used, "]");
   }
 }
 
-static bool differ(finding *f, const job_node *here, const job_node *there, const char *path, const char *pattern);
+static bool differ(finding *f, const job_node *here, const job_node *there, const char *path,
+                   const char *pattern);
 
 static bool say(finding *f, const job_node *here, const job_node *there, const char *path) {
   char h[160], t[160];
@@ -52,11 +55,13 @@ static bool say(finding *f, const job_node *here, const job_node *there, const c
   return true;
 }
 
-static bool maps_differ(finding *f, const job_node *here, const job_node *there, const char *path, const char *pattern) {
+static bool maps_differ(finding *f, const job_node *here, const job_node *there, const char *path,
+                        const char *pattern) {
   const job_node *sides[2] = {here, there};
   for (int side = 0; side < 2; side++) {
     for (size_t i = 0; i < sides[side]->n; i++) {
-      const job_node *mine = sides[side]->items[i], *other = gt_job_node_find(sides[!side], mine->key, strlen(mine->key));
+      const job_node *mine = sides[side]->items[i],
+                     *other = gt_job_node_find(sides[!side], mine->key, strlen(mine->key));
       if (side && other) continue; /* already compared */
       char p[JOB_PATH_MAX], q[JOB_PATH_MAX];
       gt_job_path_join(p, sizeof p, path, mine->key);
@@ -67,11 +72,13 @@ static bool maps_differ(finding *f, const job_node *here, const job_node *there,
   return false;
 }
 
-static bool lists_differ(finding *f, const job_node *here, const job_node *there, const char *path, const char *pattern) {
+static bool lists_differ(finding *f, const job_node *here, const job_node *there, const char *path,
+                         const char *pattern) {
   if (here->n != there->n || (here->n && here->items[0]->kind == NODE_SCALAR)) {
     bool same = here->n == there->n;
     for (size_t i = 0; same && i < here->n; i++)
-      same = there->items[i]->kind == NODE_SCALAR && here->items[i]->kind == NODE_SCALAR && strcmp(here->items[i]->text, there->items[i]->text) == 0;
+      same = there->items[i]->kind == NODE_SCALAR && here->items[i]->kind == NODE_SCALAR &&
+             strcmp(here->items[i]->text, there->items[i]->text) == 0;
     return !same && say(f, here, there, path);
   }
   for (size_t i = 0; i < here->n; i++) {
@@ -84,24 +91,29 @@ static bool lists_differ(finding *f, const job_node *here, const job_node *there
   return false;
 }
 
-static bool differ(finding *f, const job_node *here, const job_node *there, const char *path, const char *pattern) {
+static bool differ(finding *f, const job_node *here, const job_node *there, const char *path,
+                   const char *pattern) {
   if (*pattern && passed_over(f, pattern)) return false;
   /* A whole map that only one side has: its first key is reported, unless a resume may change
      it. */
   job_node nothing = {.kind = NODE_MAP};
-  if (here && !there && here->kind == NODE_MAP) return maps_differ(f, here, &nothing, path, pattern);
-  if (!here && there && there->kind == NODE_MAP) return maps_differ(f, &nothing, there, path, pattern);
+  if (here && !there && here->kind == NODE_MAP)
+    return maps_differ(f, here, &nothing, path, pattern);
+  if (!here && there && there->kind == NODE_MAP)
+    return maps_differ(f, &nothing, there, path, pattern);
   if (!here || !there || here->kind != there->kind) return say(f, here, there, path);
   if (here->kind == NODE_MAP) return maps_differ(f, here, there, path, pattern);
   if (here->kind == NODE_LIST) return lists_differ(f, here, there, path, pattern);
   return strcmp(here->text, there->text) != 0 && say(f, here, there, path);
 }
 
-void gt_job_difference(const char *here, const char *there, bool for_resume, char *text, size_t size) {
+void gt_job_difference(const char *here, const char *there, bool for_resume, char *text,
+                       size_t size) {
   finding f = {for_resume, text, size};
   text[0] = '\0';
   job_node *a = NULL, *b = NULL;
-  if (gt_job_yaml_parse(&a, "here", here, strlen(here)) != GT_OK || gt_job_yaml_parse(&b, "there", there, strlen(there)) != GT_OK)
+  if (gt_job_yaml_parse(&a, "here", here, strlen(here)) != GT_OK ||
+      gt_job_yaml_parse(&b, "there", there, strlen(there)) != GT_OK)
     snprintf(text, size, "a job is not YAML: %s", gt_error_text());
   else
     differ(&f, a, b, "", "");

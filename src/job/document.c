@@ -26,12 +26,14 @@ static const char *found_text(const job_node *node, char buf[96]) {
 
 static gt_status wrong_kind(const place *at, const job_node *node, const char *needed) {
   char found[96];
-  return GT_FAIL(GT_ERR_JOB, "%s: %s is %s; %s is needed", origin(at, node), at->path, found_text(node, found), needed);
+  return GT_FAIL(GT_ERR_JOB, "%s: %s is %s; %s is needed", origin(at, node), at->path,
+                 found_text(node, found), needed);
 }
 
 static gt_status read_value(const place *at, const job_key *row, job_node *node) {
   char text[4096], range[256], reason[GT_ERROR_TEXT_MAX - 128];
-  if (node->kind != NODE_SCALAR) return wrong_kind(at, node, gt_job_key_range(range, sizeof range, row, true));
+  if (node->kind != NODE_SCALAR)
+    return wrong_kind(at, node, gt_job_key_range(range, sizeof range, row, true));
   gt_status status = gt_job_value_read(row, at->path, node->text, text, sizeof text);
   if (status != GT_OK) {
     snprintf(reason, sizeof reason, "%s", gt_error_text());
@@ -47,27 +49,34 @@ static gt_status no_list(const place *at, const job_key *row, const job_node *no
   char range[256];
   gt_job_key_range(range, sizeof range, row, true);
   if (node->kind != NODE_SCALAR || row->type == KEY_MAPS) return wrong_kind(at, node, range);
-  return GT_FAIL(GT_ERR_JOB, "%s: %s is \"%.80s\"; %s is needed, in brackets: [%.80s]", origin(at, node), at->path, node->text, range, node->text);
+  return GT_FAIL(GT_ERR_JOB, "%s: %s is \"%.80s\"; %s is needed, in brackets: [%.80s]",
+                 origin(at, node), at->path, node->text, range, node->text);
 }
 
 static gt_status read_list(const place *at, const job_key *row, job_node *node) {
   if (node->kind != NODE_LIST) return no_list(at, row, node);
   if (row->type == KEY_PAIR && node->n != 2)
-    return GT_FAIL(GT_ERR_JOB, "%s: %s has %zu entries; two names of regions are needed", origin(at, node), at->path, node->n);
+    return GT_FAIL(GT_ERR_JOB, "%s: %s has %zu entries; two names of regions are needed",
+                   origin(at, node), at->path, node->n);
   if (row->type == KEY_MAPS && (double)node->n < row->min)
-    return GT_FAIL(GT_ERR_JOB, "%s: %s is an empty list; %g or more entries are needed", origin(at, node), at->path, row->min);
+    return GT_FAIL(GT_ERR_JOB, "%s: %s is an empty list; %g or more entries are needed",
+                   origin(at, node), at->path, row->min);
   if (row->type == KEY_MAPS && (double)node->n > row->max)
-    return GT_FAIL(GT_ERR_JOB, "%s: %s has %zu entries; at most %g are needed", origin(at, node), at->path, node->n, row->max);
+    return GT_FAIL(GT_ERR_JOB, "%s: %s has %zu entries; at most %g are needed", origin(at, node),
+                   at->path, node->n, row->max);
   if ((row->flags & KEY_FILLED) && node->n == 0)
-    return GT_FAIL(GT_ERR_JOB, "%s: %s is an empty list; 1 or more entries are needed", origin(at, node), at->path);
+    return GT_FAIL(GT_ERR_JOB, "%s: %s is an empty list; 1 or more entries are needed",
+                   origin(at, node), at->path);
   for (size_t i = 0; i < node->n; i++) {
     place in = *at;
     char index[24];
     snprintf(index, sizeof index, "%zu", i);
     gt_job_path_join(in.path, sizeof in.path, at->path, index);
     snprintf(in.pattern, sizeof in.pattern, "%.*s[]", (int)(sizeof in.pattern - 3), at->pattern);
-    if (row->type == KEY_MAPS && node->items[i]->kind != NODE_MAP) return wrong_kind(&in, node->items[i], "a mapping");
-    GT_TRY(row->type == KEY_MAPS ? read_map(&in, node->items[i]) : read_value(&in, row, node->items[i]));
+    if (row->type == KEY_MAPS && node->items[i]->kind != NODE_MAP)
+      return wrong_kind(&in, node->items[i], "a mapping");
+    GT_TRY(row->type == KEY_MAPS ? read_map(&in, node->items[i])
+                                 : read_value(&in, row, node->items[i]));
   }
   return GT_OK;
 }
@@ -93,34 +102,39 @@ static gt_status read_map(const place *at, job_node *map) {
 
 gt_status gt_job_values(job_node *root, const char *source) {
   place at = {.source = source};
-  if (gt_job_node_null(root)) return GT_FAIL(GT_ERR_JOB, "%s: is empty; a job is needed (`geotrain help job` shows one)", source);
+  if (gt_job_node_null(root))
+    return GT_FAIL(GT_ERR_JOB, "%s: is empty; a job is needed (`geotrain help job` shows one)",
+                   source);
   if (root->kind != NODE_MAP)
-    return GT_FAIL(GT_ERR_JOB, "%s: is %s; a mapping of keys is needed (`geotrain help job`)", source,
-                   root->kind == NODE_LIST ? "a list" : "one value");
+    return GT_FAIL(GT_ERR_JOB, "%s: is %s; a mapping of keys is needed (`geotrain help job`)",
+                   source, root->kind == NODE_LIST ? "a list" : "one value");
   return read_map(&at, root);
 }
 
-/* ---- defaults ----------------------------------------------------------------------------------------------------- */
+/* ---- defaults -------------------------------------------------------------------------------- */
 
 /* All rows directly below `pattern`, with no list in between. */
 static gt_status fill(job_node *map, const char *pattern, const char *path, const char *source) {
   size_t skip = strlen(pattern) + (*pattern ? 1 : 0);
   for (size_t i = 0; i < gt_job_nkeys; i++) {
     const job_key *row = &gt_job_keys[i];
-    if (*pattern && (strncmp(row->path, pattern, skip - 1) != 0 || row->path[skip - 1] != '.')) continue;
+    if (*pattern && (strncmp(row->path, pattern, skip - 1) != 0 || row->path[skip - 1] != '.'))
+      continue;
     const char *rest = row->path + skip;
     if (strchr(rest, '[')) continue;
     job_node *parent, *node = gt_job_node_at(map, rest, &parent);
     char full[JOB_PATH_MAX], item[JOB_PATH_MAX], items[JOB_PATH_MAX], text[64], index[24];
     gt_job_path_join(full, sizeof full, path, rest);
-    if (!node && (row->flags & KEY_REQUIRED)) return GT_FAIL(GT_ERR_JOB, "%s: %s is missing; it is needed: %s", source, full, row->meaning);
+    if (!node && (row->flags & KEY_REQUIRED))
+      return GT_FAIL(GT_ERR_JOB, "%s: %s is missing; it is needed: %s", source, full, row->meaning);
     for (size_t k = 0; node && row->type == KEY_MAPS && k < node->n; k++) {
       snprintf(index, sizeof index, "%zu", k);
       gt_job_path_join(item, sizeof item, full, index);
       snprintf(items, sizeof items, "%.*s[]", (int)(sizeof items - 3), row->path);
       GT_TRY(fill(node->items[k], items, item, source));
     }
-    if (!node && (row->flags & KEY_UNSAID)) gt_job_node_put(map, rest, gt_job_node_new(NODE_SCALAR, NULL, "-1"));
+    if (!node && (row->flags & KEY_UNSAID))
+      gt_job_node_put(map, rest, gt_job_node_new(NODE_SCALAR, NULL, "-1"));
     if (node || !row->fallback) continue;
     /* If one of several exclusive keys is given, the others are 0, not their defaults. */
     bool other = (row->flags & KEY_ONE_OF) && parent && parent->n > 0;

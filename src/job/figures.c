@@ -19,7 +19,8 @@ static const gt_job_device *device_of(const gt_job_region *r, size_t worker) {
 static double fastest(const gt_job_region *r) {
   double most = 0;
   int64_t before = 0;
-  for (size_t d = 0; d < r->ndevices && (r->ranks == 0 || before < r->ranks - 1); before += r->devices[d++].count) {
+  for (size_t d = 0; d < r->ndevices && (r->ranks == 0 || before < r->ranks - 1);
+       before += r->devices[d++].count) {
     if (r->devices[d].count == 0) continue;
     if (r->devices[d].power <= 0) return 0;
     if (r->devices[d].power > most) most = r->devices[d].power;

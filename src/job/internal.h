@@ -10,7 +10,7 @@
 #define JOB_PATH_MAX ((size_t)192)
 #define JOB_KEYS_MAX ((size_t)224) /* maximum number of rows in the table (checked in schema.c) */
 
-/* ---- the tree (tree.c, yaml.c) ---------------------------------------------------------------------------------- */
+/* ---- the tree (tree.c, yaml.c) --------------------------------------------------------------- */
 
 typedef enum { NODE_SCALAR, NODE_MAP, NODE_LIST } node_kind;
 
@@ -52,7 +52,7 @@ gt_status gt_job_yaml_parse(job_node **out, const char *source, const char *text
 /* Tree to text that parses to the same tree; the caller frees it. */
 char *gt_job_yaml_emit(const job_node *root);
 
-/* ---- the table of keys (schema.c) --------------------------------------------------------------------------------- */
+/* ---- the table of keys (schema.c) ------------------------------------------------------------ */
 
 typedef enum {
   KEY_STRING,
@@ -117,11 +117,12 @@ bool gt_job_key_prefix(const char *path);
 char *gt_job_key_range(char *buf, size_t size, const job_key *row, bool full);
 /* GT_ERR_JOB: "SOURCE: unknown key PATH; did you mean OTHER?".  `map` and `pattern` are the path of
    the enclosing map as written and as in the table. */
-gt_status gt_job_key_unknown(const char *source, const char *map, const char *pattern, const char *key);
+gt_status gt_job_key_unknown(const char *source, const char *map, const char *pattern,
+                             const char *key);
 /* "a" + "b" is "a.b"; "" + "b" is "b". */
 void gt_job_path_join(char *buf, size_t size, const char *map, const char *key);
 
-/* ---- steps of loading --------------------------------------------------------------------------------------------- */
+/* ---- steps of loading ------------------------------------------------------------------------ */
 
 /* --set a.b=value. */
 gt_status gt_job_set(job_node *root, const char *assignment);
@@ -157,7 +158,8 @@ static inline void *gt_job_pointer_at(const void *at) {
 
 /* Writes the canonical text of one value to buf; the sentence of GT_ERR_JOB does not name the
    source. */
-gt_status gt_job_value_read(const job_key *row, const char *path, const char *text, char *buf, size_t size);
+gt_status gt_job_value_read(const job_key *row, const char *path, const char *text, char *buf,
+                            size_t size);
 /* The shortest text of a number that reads back to the same number, with a readable unit for times,
    rates and sizes. */
 void gt_job_number_text(char *buf, size_t size, key_type type, double value);
@@ -168,7 +170,7 @@ job_node *gt_job_tree(const gt_job *job, bool bare);
 /* The shortest decimal text of a number, without exponent, that reads back to the same number. */
 void gt_job_bare_text(char *buf, size_t size, double value);
 
-/* ---- regions by name, links by direction (links.c) ----------------------------------------------------------------- */
+/* ---- regions by name, links by direction (links.c) ------------------------------------------- */
 
 typedef struct {
   const char *name;
@@ -193,14 +195,15 @@ const gt_job_link *gt_job_link_default(const gt_job *job);
 /* The entry of this direction, or NULL. */
 job_direction *gt_job_direction_find(job_direction *list, size_t n, size_t from, size_t to);
 
-/* ---- files (files.c) ------------------------------------------------------------------------------------------------ */
+/* ---- files (files.c) ------------------------------------------------------------------------- */
 
 /* The contents of a file with a NUL appended; the caller frees *text.  `needed` describes the
    expected file in errors. */
 gt_status gt_job_read_file(const char *path, const char *needed, char **text, size_t *size);
 /* Finds the file that `key` of the job file `source` names: in the current folder, else in the
    job's folder. */
-gt_status gt_job_find_file(char *buf, size_t size, const char *source, const char *key, const char *name);
+gt_status gt_job_find_file(char *buf, size_t size, const char *source, const char *key,
+                           const char *name);
 
 /* A table in a CSV file.  Fields point into its text and are valid until it is closed. */
 typedef struct {

@@ -66,19 +66,21 @@ job_direction *gt_job_direction_find(job_direction *list, size_t n, size_t from,
 
 const gt_job_link *gt_job_link_default(const gt_job *job) {
   const gt_job_link *l = &job->wan.fallback;
-  bool given = l->bandwidth_bps > 0 || l->latency_s > 0 || l->jitter_s > 0 || l->loss > 0 || l->setup_rtts > 0 || l->window_bytes > 0;
+  bool given = l->bandwidth_bps > 0 || l->latency_s > 0 || l->jitter_s > 0 || l->loss > 0 ||
+               l->setup_rtts > 0 || l->window_bytes > 0;
   return given ? l : NULL;
 }
 
 const gt_job_link *gt_job_link_between(const gt_job *job, size_t a, size_t b) {
   for (size_t i = 0; i < job->wan.nlinks; i++) {
     const gt_job_link *link = &job->wan.links[i];
-    if ((link->ia == a && link->ib == b) || (!link->from && link->ia == b && link->ib == a)) return link;
+    if ((link->ia == a && link->ib == b) || (!link->from && link->ia == b && link->ib == a))
+      return link;
   }
   return gt_job_link_default(job);
 }
 
-/* ---- links -------------------------------------------------------------------------------------------------------- */
+/* ---- links ----------------------------------------------------------------------------------- */
 
 /* A list entry whose names are looked up. */
 typedef struct {
@@ -92,40 +94,53 @@ static gt_status find_end(const entry *e, const char *key, const char *name, siz
   *id = gt_job_name_id(e->names, e->nnames, name);
   if (*id < e->nnames) return GT_OK;
   const char *near = gt_job_name_near(e->names, e->nnames, name);
-  return GT_FAIL(GT_ERR_JOB, "%s: %s.%zu.%s names \"%.80s\"; the name of a region is needed%s%s%s", e->source, e->list, e->index, key, name,
-                 near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+  return GT_FAIL(GT_ERR_JOB, "%s: %s.%zu.%s names \"%.80s\"; the name of a region is needed%s%s%s",
+                 e->source, e->list, e->index, key, name, near ? "; did you mean " : "",
+                 near ? near : "", near ? "?" : "");
 }
 
 static gt_status find_pair(const entry *e, const char *a, const char *b, size_t *ia, size_t *ib) {
   GT_TRY(find_end(e, "between", a, ia));
   GT_TRY(find_end(e, "between", b, ib));
-  if (*ia == *ib) return GT_FAIL(GT_ERR_JOB, "%s: %s.%zu.between names %s twice; two regions are needed", e->source, e->list, e->index, a);
+  if (*ia == *ib)
+    return GT_FAIL(GT_ERR_JOB, "%s: %s.%zu.between names %s twice; two regions are needed",
+                   e->source, e->list, e->index, a);
   return GT_OK;
 }
 
 static gt_status find_ends(const entry *e, gt_job_link *link) {
   if (link->a && (link->from || link->to))
-    return GT_FAIL(GT_ERR_JOB, "%s: %s.%zu has between and %s; between, or from and to, is needed", e->source, e->list, e->index,
-                   link->from ? "from" : "to");
+    return GT_FAIL(GT_ERR_JOB, "%s: %s.%zu has between and %s; between, or from and to, is needed",
+                   e->source, e->list, e->index, link->from ? "from" : "to");
   if (link->a) return find_pair(e, link->a, link->b, &link->ia, &link->ib);
   if (!link->from && !link->to)
-    return GT_FAIL(GT_ERR_JOB, "%s: %s.%zu has neither between nor from and to; one of the two is needed", e->source, e->list, e->index);
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: %s.%zu has neither between nor from and to; one of the two is needed",
+                   e->source, e->list, e->index);
   if (!link->from || !link->to)
-    return GT_FAIL(GT_ERR_JOB, "%s: %s.%zu.%s is missing; from and to are needed together", e->source, e->list, e->index, link->from ? "to" : "from");
+    return GT_FAIL(GT_ERR_JOB, "%s: %s.%zu.%s is missing; from and to are needed together",
+                   e->source, e->list, e->index, link->from ? "to" : "from");
   GT_TRY(find_end(e, "from", link->from, &link->ia));
   GT_TRY(find_end(e, "to", link->to, &link->ib));
   if (link->ia == link->ib)
-    return GT_FAIL(GT_ERR_JOB, "%s: %s.%zu.from and to are both %s; two regions are needed", e->source, e->list, e->index, link->from);
+    return GT_FAIL(GT_ERR_JOB, "%s: %s.%zu.from and to are both %s; two regions are needed",
+                   e->source, e->list, e->index, link->from);
   return GT_OK;
 }
 
-static gt_status twice(const gt_job *job, const char *source, size_t first, size_t second, uint64_t direction) {
+static gt_status twice(const gt_job *job, const char *source, size_t first, size_t second,
+                       uint64_t direction) {
   const gt_job_link *link = &job->wan.links[second];
   if (link->a && job->wan.links[first].a)
-    return GT_FAIL(GT_ERR_JOB, "%s: wan.links.%zu and wan.links.%zu are both between %s and %s; one is needed for both directions", source, first,
-                   second, link->a, link->b);
-  return GT_FAIL(GT_ERR_JOB, "%s: wan.links.%zu and wan.links.%zu both give the direction from %s to %s; one is needed", source, first, second,
-                 job->regions[direction >> 32].name, job->regions[direction & UINT32_MAX].name);
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: wan.links.%zu and wan.links.%zu are both between %s and %s; one is needed "
+                   "for both directions",
+                   source, first, second, link->a, link->b);
+  return GT_FAIL(
+      GT_ERR_JOB,
+      "%s: wan.links.%zu and wan.links.%zu both give the direction from %s to %s; one is needed",
+      source, first, second, job->regions[direction >> 32].name,
+      job->regions[direction & UINT32_MAX].name);
 }
 
 static gt_status check_directions(const gt_job *job, const char *source) {
@@ -133,12 +148,13 @@ static gt_status check_directions(const gt_job *job, const char *source) {
   gt_status status = GT_OK;
   job_direction *list = gt_job_directions(job, &n);
   for (size_t i = 1; i < n && status == GT_OK; i++)
-    if (list[i].key == list[i - 1].key) status = twice(job, source, list[i - 1].link, list[i].link, list[i].key);
+    if (list[i].key == list[i - 1].key)
+      status = twice(job, source, list[i - 1].link, list[i].link, list[i].key);
   gt_free(list);
   return status;
 }
 
-/* ---- outages ------------------------------------------------------------------------------------------------------ */
+/* ---- outages --------------------------------------------------------------------------------- */
 
 typedef struct {
   uint64_t pair;
@@ -166,8 +182,10 @@ static gt_status check_overlaps(const gt_job *job, const char *source) {
   for (size_t i = 1; i < n && status == GT_OK; i++) {
     const gt_job_outage *o = &job->wan.outages[list[i].index];
     if (list[i].pair == list[i - 1].pair && list[i].from_s < list[i - 1].until_s)
-      status = GT_FAIL(GT_ERR_JOB, "%s: wan.outages.%zu and wan.outages.%zu of %s and %s overlap; one outage for that time is needed", source,
-                       list[i - 1].index, list[i].index, o->a, o->b);
+      status = GT_FAIL(GT_ERR_JOB,
+                       "%s: wan.outages.%zu and wan.outages.%zu of %s and %s overlap; one outage "
+                       "for that time is needed",
+                       source, list[i - 1].index, list[i].index, o->a, o->b);
   }
   gt_free(list);
   return status;
@@ -181,7 +199,9 @@ gt_status gt_job_check_links(gt_job *job, const char *source) {
     entry e = {source, "wan.links", i, names, job->nregions};
     status = find_ends(&e, link);
     if (status == GT_OK && link->trace && link->bandwidth_bps > 0)
-      status = GT_FAIL(GT_ERR_JOB, "%s: wan.links.%zu has trace and bandwidth; one of them is needed", source, i);
+      status =
+          GT_FAIL(GT_ERR_JOB, "%s: wan.links.%zu has trace and bandwidth; one of them is needed",
+                  source, i);
   }
   for (size_t i = 0; i < job->wan.noutages && status == GT_OK; i++) {
     gt_job_outage *o = &job->wan.outages[i];

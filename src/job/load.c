@@ -52,7 +52,8 @@ static gt_status load_tree(gt_job **out, job_node *root, const char *path, const
   return status;
 }
 
-static gt_status load_text(gt_job **out, const char *source, const char *text, size_t size, const extras *more) {
+static gt_status load_text(gt_job **out, const char *source, const char *text, size_t size,
+                           const extras *more) {
   job_node *root = NULL;
   gt_status status = gt_job_yaml_parse(&root, source, text, size);
   if (status == GT_OK) status = load_tree(out, root, source, more);
@@ -60,7 +61,8 @@ static gt_status load_text(gt_job **out, const char *source, const char *text, s
   return status;
 }
 
-gt_status gt_job_load_regions(gt_job **out, const char *path, const char *const *sets, size_t nsets, const char *regions_csv) {
+gt_status gt_job_load_regions(gt_job **out, const char *path, const char *const *sets, size_t nsets,
+                              const char *regions_csv) {
   char *text = NULL;
   size_t size = 0;
   const extras more = {sets, nsets, regions_csv};
@@ -87,7 +89,10 @@ int gt_job_ranks(const gt_job *job) {
 
 gt_status gt_job_check_ranks(const gt_job *job) {
   for (size_t i = 0; i < job->nregions; i++)
-    if (job->regions[i].ranks == 0) return GT_FAIL(GT_ERR_JOB, "regions.%zu.ranks is auto; `geotrain plan JOB --write OUT.yaml` resolves it", i);
+    if (job->regions[i].ranks == 0)
+      return GT_FAIL(GT_ERR_JOB,
+                     "regions.%zu.ranks is auto; `geotrain plan JOB --write OUT.yaml` resolves it",
+                     i);
   return GT_OK;
 }
 
@@ -96,8 +101,9 @@ gt_status gt_job_check_run(const gt_job *job) {
   for (size_t i = 0; i < job->nregions; i++) {
     const gt_job_region *r = &job->regions[i];
     if (!r->data_path && (!job->data.path || job->data.partition.by == GT_PART_FILE))
-      return GT_FAIL(GT_ERR_JOB, "region %s has no data set, only regions.%zu.samples; %s is needed", r->name, i,
-                     job->data.path ? "its own data.path" : "data.path");
+      return GT_FAIL(GT_ERR_JOB,
+                     "region %s has no data set, only regions.%zu.samples; %s is needed", r->name,
+                     i, job->data.path ? "its own data.path" : "data.path");
   }
   return GT_OK;
 }

@@ -34,13 +34,14 @@ typedef struct {
   size_t n, capacity;
 } matrix;
 
-/* ---- reading ------------------------------------------------------------------------------------------------------ */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 /* A field converted to a value of wan.links, in base units. */
 static gt_status field_value(const matrix *m, const row *r, size_t f, char *buf, size_t size) {
   char text[96], reason[GT_ERROR_TEXT_MAX - 128];
   snprintf(text, sizeof text, "%.80s%s", r->field[f], fields[f].unit);
-  if (gt_job_value_read(gt_job_key_find(fields[f].row), fields[f].name, text, buf, size) == GT_OK) return GT_OK;
+  if (gt_job_value_read(gt_job_key_find(fields[f].row), fields[f].name, text, buf, size) == GT_OK)
+    return GT_OK;
   snprintf(reason, sizeof reason, "%s", gt_error_text());
   return GT_FAIL(GT_ERR_JOB, "%.256s:%zu: %s", m->file, r->line, reason);
 }
@@ -54,12 +55,17 @@ static bool is_header(const row *r, size_t n) {
 static gt_status check_row(const matrix *m, const row *r, size_t n) {
   char value[64];
   if (n < JITTER_MS || n > FIELDS)
-    return GT_FAIL(GT_ERR_JOB, "%s:%zu: has %s%zu fields; from,to,mbit_s,ms and, if need be, jitter_ms,loss are needed", m->file, r->line,
-                   n > FIELDS ? "more than " : "", n > FIELDS ? (size_t)FIELDS : n);
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "%s:%zu: has %s%zu fields; from,to,mbit_s,ms and, if need be, jitter_ms,loss are needed",
+        m->file, r->line, n > FIELDS ? "more than " : "", n > FIELDS ? (size_t)FIELDS : n);
   for (size_t f = FROM; f <= TO; f++)
-    if (!*r->field[f]) return GT_FAIL(GT_ERR_JOB, "%s:%zu: %s is empty; the name of a region is needed", m->file, r->line, fields[f].name);
+    if (!*r->field[f])
+      return GT_FAIL(GT_ERR_JOB, "%s:%zu: %s is empty; the name of a region is needed", m->file,
+                     r->line, fields[f].name);
   if (strcmp(r->field[FROM], r->field[TO]) == 0)
-    return GT_FAIL(GT_ERR_JOB, "%s:%zu: from and to are both %.80s; two regions are needed", m->file, r->line, r->field[FROM]);
+    return GT_FAIL(GT_ERR_JOB, "%s:%zu: from and to are both %.80s; two regions are needed",
+                   m->file, r->line, r->field[FROM]);
   for (size_t f = MBIT_S; f < FIELDS; f++)
     if (*r->field[f]) GT_TRY(field_value(m, r, f, value, sizeof value));
   return GT_OK;
@@ -84,7 +90,7 @@ static gt_status read_rows(matrix *m, job_csv *csv) {
   return GT_OK;
 }
 
-/* ---- rows by direction -------------------------------------------------------------------------------------------- */
+/* ---- rows by direction ----------------------------------------------------------------------- */
 
 static int by_ids(const void *a, const void *b) {
   const row *x = a, *y = b;
@@ -94,7 +100,9 @@ static int by_ids(const void *a, const void *b) {
 
 static int by_ids_and_line(const void *a, const void *b) {
   int order = by_ids(a, b);
-  return order ? order : (((const row *)a)->line > ((const row *)b)->line) - (((const row *)a)->line < ((const row *)b)->line);
+  return order ? order
+               : (((const row *)a)->line > ((const row *)b)->line) -
+                     (((const row *)a)->line < ((const row *)b)->line);
 }
 
 static const row *find_row(const matrix *m, size_t from, size_t to) {
@@ -108,13 +116,14 @@ static gt_status sort_rows(matrix *m) {
   for (size_t i = 1; i < m->n; i++) {
     const row *r = &m->rows[i];
     if (r->ia < n && r->ib < n && by_ids(r - 1, r) == 0)
-      return GT_FAIL(GT_ERR_JOB, "%s:%zu: line %zu gives the direction from %s to %s already; one is needed", m->file, r->line, r[-1].line,
-                     r->field[FROM], r->field[TO]);
+      return GT_FAIL(GT_ERR_JOB,
+                     "%s:%zu: line %zu gives the direction from %s to %s already; one is needed",
+                     m->file, r->line, r[-1].line, r->field[FROM], r->field[TO]);
   }
   return GT_OK;
 }
 
-/* ---- into the job ------------------------------------------------------------------------------------------------- */
+/* ---- into the job ---------------------------------------------------------------------------- */
 
 /* The name in the file nearest to a region that the file does not name, or NULL. */
 static const char *near_name(const matrix *m, size_t region) {
@@ -131,10 +140,14 @@ static const char *near_name(const matrix *m, size_t region) {
 }
 
 static gt_status lacking(const matrix *m, size_t a, size_t b) {
-  const char *na = m->job->regions[a].name, *nb = m->job->regions[b].name, *near = near_name(m, a), *meant = na;
+  const char *na = m->job->regions[a].name, *nb = m->job->regions[b].name, *near = near_name(m, a),
+             *meant = na;
   if (!near) near = near_name(m, b), meant = nb;
-  return GT_FAIL(GT_ERR_JOB, "%s: has no line for %s and %s; one is needed for every pair of the job's regions that wan.links leaves out%s%s%s%s%s",
-                 m->file, na, nb, near ? "; did you mean " : "", near ? near : "", near ? " by " : "", near ? meant : "", near ? "?" : "");
+  return GT_FAIL(GT_ERR_JOB,
+                 "%s: has no line for %s and %s; one is needed for every pair of the job's regions "
+                 "that wan.links leaves out%s%s%s%s%s",
+                 m->file, na, nb, near ? "; did you mean " : "", near ? near : "",
+                 near ? " by " : "", near ? meant : "", near ? "?" : "");
 }
 
 static gt_status add_link(const matrix *m, job_node *links, const row *r, size_t from, size_t to) {
@@ -173,7 +186,9 @@ gt_status gt_job_matrix(job_node *root, const gt_job *job, const char *source) {
   char path[4096 + JOB_PATH_MAX];
   job_csv csv;
   if (job->nregions > REGIONS_MAX)
-    return GT_FAIL(GT_ERR_JOB, "%s: wan.matrix is given and there are %zu regions; at most %zu are needed", source, job->nregions, REGIONS_MAX);
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: wan.matrix is given and there are %zu regions; at most %zu are needed",
+                   source, job->nregions, REGIONS_MAX);
   GT_TRY(gt_job_find_file(path, sizeof path, source, "wan.matrix", job->wan.matrix));
   GT_TRY(gt_job_csv_open(&csv, path, "a CSV file of links"));
   matrix m = {.file = path, .job = job, .names = gt_job_names(job)};

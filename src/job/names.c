@@ -68,17 +68,21 @@ static void limits(char *buf, size_t size, const job_key *row) {
   char unit[3] = "", text[96];
   bool upper = (row->flags & KEY_BELOW_MAX) || (row->max > 0 && row->max <= 1);
   if (row->type == KEY_TIME) strcpy(unit, " s");
-  snprintf(text, sizeof text, row->flags & KEY_ABOVE_MIN ? "more than %g%s" : "%g%s or more", row->min, unit);
+  snprintf(text, sizeof text, row->flags & KEY_ABOVE_MIN ? "more than %g%s" : "%g%s or more",
+           row->min, unit);
   say(buf, size, text);
   if (row->flags & KEY_AUTO) say(buf, size, " (or auto)");
   if (!upper) return;
-  snprintf(text, sizeof text, row->flags & KEY_BELOW_MAX ? " and less than %g%s" : " and at most %g%s", row->max, unit);
+  snprintf(text, sizeof text,
+           row->flags & KEY_BELOW_MAX ? " and less than %g%s" : " and at most %g%s", row->max,
+           unit);
   say(buf, size, text);
 }
 
 char *gt_job_key_range(char *buf, size_t size, const job_key *row, bool full) {
   buf[0] = '\0';
-  bool number = row->type == KEY_INT || row->type == KEY_I64 || row->type == KEY_U64 || row->type == KEY_REAL || row->type == KEY_SPEED;
+  bool number = row->type == KEY_INT || row->type == KEY_I64 || row->type == KEY_U64 ||
+                row->type == KEY_REAL || row->type == KEY_SPEED;
   bool quantity = row->type == KEY_TIME || row->type == KEY_RATE || row->type == KEY_SIZE;
   if (row->type == KEY_CHOICE) {
     one_of(buf, size, row);
@@ -92,7 +96,7 @@ char *gt_job_key_range(char *buf, size_t size, const job_key *row, bool full) {
   return buf;
 }
 
-/* ---- unknown keys ----------------------------------------------------------------------------------------------- */
+/* ---- unknown keys ---------------------------------------------------------------------------- */
 
 /* The distinct keys directly below a map in the table; a list is one key. */
 static size_t children(const char *pattern, char names[JOB_KEYS_MAX][64]) {
@@ -101,7 +105,8 @@ static size_t children(const char *pattern, char names[JOB_KEYS_MAX][64]) {
     const char *path = gt_job_keys[i].path;
     if (*pattern && (strncmp(path, pattern, skip - 1) != 0 || path[skip - 1] != '.')) continue;
     size_t length = strcspn(path + skip, ".[");
-    if (n && strlen(names[n - 1]) == length && memcmp(names[n - 1], path + skip, length) == 0) continue;
+    if (n && strlen(names[n - 1]) == length && memcmp(names[n - 1], path + skip, length) == 0)
+      continue;
     memcpy(names[n], path + skip, length);
     names[n++][length] = '\0';
   }
@@ -124,7 +129,9 @@ static const char *elsewhere(const char *word, const char *pattern) {
   for (size_t i = 0; word && i < gt_job_nkeys; i++) {
     const char *path = gt_job_keys[i].path;
     if (strcmp(last_word(path), word) != 0) continue;
-    bool nearer = best && below(path, pattern) != below(best, pattern) ? below(path, pattern) : best && strlen(path) < strlen(best);
+    bool nearer = best && below(path, pattern) != below(best, pattern)
+                      ? below(path, pattern)
+                      : best && strlen(path) < strlen(best);
     if (!best || nearer) best = path;
   }
   return best;
@@ -145,7 +152,8 @@ static const char *from_here(char *path, const char *near, const char *map, cons
   return path;
 }
 
-gt_status gt_job_key_unknown(const char *source, const char *map, const char *pattern, const char *key) {
+gt_status gt_job_key_unknown(const char *source, const char *map, const char *pattern,
+                             const char *key) {
   char names[JOB_KEYS_MAX][64], full[JOB_PATH_MAX], path[2 * JOB_PATH_MAX], list[512] = "";
   const char *pointers[JOB_KEYS_MAX];
   size_t n = children(pattern, names);
@@ -160,6 +168,7 @@ gt_status gt_job_key_unknown(const char *source, const char *map, const char *pa
       near = from_here(path, elsewhere(nearest_word(key), pattern), map, pattern);
   }
   if (near) return GT_FAIL(GT_ERR_JOB, "%s: unknown key %s; did you mean %s?", source, full, near);
-  for (size_t i = 0; i < n; i++) say(list, sizeof list, i ? ", " : ""), say(list, sizeof list, names[i]);
+  for (size_t i = 0; i < n; i++)
+    say(list, sizeof list, i ? ", " : ""), say(list, sizeof list, names[i]);
   return GT_FAIL(GT_ERR_JOB, "%s: unknown key %s; one of %s is needed there", source, full, list);
 }

@@ -11,7 +11,7 @@
 #define SHARED  "share/geotrain/prices"
 #define NOTHING ((gt_job_price){-1, false})
 
-/* ---- the catalogue ------------------------------------------------------------------------------------------------- */
+/* ---- the catalogue --------------------------------------------------------------------------- */
 
 static bool is_there(const char *path) {
   struct stat about;
@@ -45,12 +45,12 @@ static gt_status read_catalogue(gt_job_prices *p, const gt_job *job) {
   gt_catalogue_default(path, sizeof path);
   if (is_there(path)) return gt_catalogue_read(&p->catalogue, path);
   return GT_FAIL(GT_ERR_JOB,
-                 "regions.%zu.place is %s, and geotrain's own rates are neither in " HERE " nor in " SHARED
-                 " beside the program; plan.catalogue is needed",
+                 "regions.%zu.place is %s, and geotrain's own rates are neither in " HERE
+                 " nor in " SHARED " beside the program; plan.catalogue is needed",
                  placed, job->regions[placed].place);
 }
 
-/* ---- sites and tariffs --------------------------------------------------------------------------------------------- */
+/* ---- sites and tariffs ----------------------------------------------------------------------- */
 
 typedef struct {
   gt_rate_site site;
@@ -70,7 +70,8 @@ static size_t site_of(gt_job_prices *p, site_entry *sites, size_t *nclouds, gt_r
   return p->nsites++;
 }
 
-static gt_status find_sites(gt_job_prices *p, const gt_job *job, site_entry *sites, size_t *nclouds) {
+static gt_status find_sites(gt_job_prices *p, const gt_job *job, site_entry *sites,
+                            size_t *nclouds) {
   for (size_t r = 0; r < job->nregions; r++) {
     char where[48];
     gt_rate_site site;
@@ -93,7 +94,8 @@ static gt_status find_tariffs(gt_job_prices *p, const site_entry *sites, size_t 
       gt_job_tariff *t = &p->tariffs[a * p->nsites + b];
       t->pool = a == b ? 2 * nclouds : 2 * sites[a].cloud + (sites[a].cloud != sites[b].cloud);
       if (a == b && sites[a].regions < 2) continue;
-      GT_TRY(gt_catalogue_rate(p->catalogue, GT_RATE_EGRESS_GB, sites[a].site, &sites[b].site, &t->rates, &t->n));
+      GT_TRY(gt_catalogue_rate(p->catalogue, GT_RATE_EGRESS_GB, sites[a].site, &sites[b].site,
+                               &t->rates, &t->n));
     }
   return GT_OK;
 }
@@ -103,10 +105,11 @@ const gt_job_tariff *gt_job_tariff_between(const gt_job_prices *p, size_t from, 
   return a->has_place && b->has_place ? &p->tariffs[a->site * p->nsites + b->site] : NULL;
 }
 
-/* ---- machines ------------------------------------------------------------------------------------------------------ */
+/* ---- machines -------------------------------------------------------------------------------- */
 
 /* The given price, else the hourly price of a machine at the place. */
-static gt_status find_price(const gt_job_prices *p, const site_entry *at, double said, gt_job_price *out) {
+static gt_status find_price(const gt_job_prices *p, const site_entry *at, double said,
+                            gt_job_price *out) {
   const gt_rate *rate;
   size_t n;
   *out = said >= 0 ? (gt_job_price){said, false} : NOTHING;
@@ -116,7 +119,8 @@ static gt_status find_price(const gt_job_prices *p, const site_entry *at, double
   return GT_OK;
 }
 
-static gt_status find_machines(gt_job_prices *p, const gt_job_region *r, gt_job_region_prices *to, const site_entry *sites) {
+static gt_status find_machines(gt_job_prices *p, const gt_job_region *r, gt_job_region_prices *to,
+                               const site_entry *sites) {
   const site_entry *at = to->has_place ? &sites[to->site] : NULL;
   const gt_rate *least;
   size_t n = r->ndevices ? r->ndevices : 1, tiers;
@@ -127,13 +131,16 @@ static gt_status find_machines(gt_job_prices *p, const gt_job_region *r, gt_job_
   }
   GT_TRY(find_price(p, at, r->ps_price, &to->ps));
   /* The least billed time is optional in a catalogue. */
-  if (!at || gt_catalogue_rate(p->catalogue, GT_RATE_VM_MIN_S, at->site, NULL, &least, &tiers) != GT_OK) return GT_OK;
+  if (!at ||
+      gt_catalogue_rate(p->catalogue, GT_RATE_VM_MIN_S, at->site, NULL, &least, &tiers) != GT_OK)
+    return GT_OK;
   to->min_s = least->value;
   to->assumed = least->assumed;
   return GT_OK;
 }
 
-gt_job_price gt_job_worker_price(const gt_job *job, const gt_job_prices *p, size_t region, int64_t workers) {
+gt_job_price gt_job_worker_price(const gt_job *job, const gt_job_prices *p, size_t region,
+                                 int64_t workers) {
   const gt_job_region *r = &job->regions[region];
   const gt_job_price *prices = p->regions[region].devices;
   gt_job_price mean = {0, false};
@@ -174,7 +181,8 @@ static bool any_price(const gt_job_region *r, const gt_job_region_prices *to) {
 }
 
 static void find_missing(gt_job_prices *p, const gt_job *job) {
-  for (size_t r = 0; r < job->nregions; r++) p->known |= any_price(&job->regions[r], &p->regions[r]);
+  for (size_t r = 0; r < job->nregions; r++)
+    p->known |= any_price(&job->regions[r], &p->regions[r]);
   p->missing = GT_NEW_ARRAY(char *, 3 * job->nregions + 1);
   for (size_t r = 0; p->known && r < job->nregions; r++) {
     const gt_job_region_prices *to = &p->regions[r];
@@ -189,13 +197,15 @@ static gt_status find_all(gt_job_prices *p, const gt_job *job, site_entry *sites
   GT_TRY(read_catalogue(p, job));
   GT_TRY(find_sites(p, job, sites, &nclouds));
   GT_TRY(find_tariffs(p, sites, nclouds));
-  for (size_t r = 0; r < job->nregions; r++) GT_TRY(find_machines(p, &job->regions[r], &p->regions[r], sites));
+  for (size_t r = 0; r < job->nregions; r++)
+    GT_TRY(find_machines(p, &job->regions[r], &p->regions[r], sites));
   find_missing(p, job);
   return GT_OK;
 }
 
 gt_status gt_job_prices_of(gt_job_prices *out, const gt_job *job) {
-  *out = (gt_job_prices){.regions = GT_NEW_ARRAY(gt_job_region_prices, job->nregions), .nregions = job->nregions};
+  *out = (gt_job_prices){.regions = GT_NEW_ARRAY(gt_job_region_prices, job->nregions),
+                         .nregions = job->nregions};
   site_entry *sites = GT_NEW_ARRAY(site_entry, job->nregions);
   gt_status status = find_all(out, job, sites);
   gt_free(sites);

@@ -25,37 +25,46 @@ static size_t id_of(const merge *m, const job_node *map, const char *key) {
 static const char *const sections[] = {"regions", "wan", NULL};
 static const char *const wan_keys[] = {"links", NULL};
 static const char *const region_keys[] = {"name", "access", "compute", NULL};
-static const char *const link_keys[] = {"from", "to", "bandwidth", "latency", "setup", "eager", "window", "idle", NULL};
+static const char *const link_keys[] = {"from",  "to",     "bandwidth", "latency", "setup",
+                                        "eager", "window", "idle",      NULL};
 static const char *const transport[] = {"setup", "eager", "window", "idle"};
 
 /* Rejects keys that are allowed in a job but not in a profile. */
-static gt_status only(const merge *m, const job_node *map, const char *const *keys, const char *at) {
+static gt_status only(const merge *m, const job_node *map, const char *const *keys,
+                      const char *at) {
   for (size_t i = 0; map && i < map->n; i++) {
     size_t k = 0;
     while (keys[k] && strcmp(keys[k], map->items[i]->key) != 0) k++;
     if (keys[k]) continue;
     return GT_FAIL(GT_ERR_JOB,
-                   "%s: %s%s has no place in a profile, which holds regions[].name, access and compute, and wan.links[].from, to and figures",
+                   "%s: %s%s has no place in a profile, which holds regions[].name, access and "
+                   "compute, and wan.links[].from, to and figures",
                    m->file, at, map->items[i]->key);
   }
   return GT_OK;
 }
 
 static gt_status lacks(const merge *m, const char *list, size_t index, const char *key) {
-  return GT_FAIL(GT_ERR_JOB, "%s: %s.%zu.%s is missing; the name of a region is needed", m->file, list, index, key);
+  return GT_FAIL(GT_ERR_JOB, "%s: %s.%zu.%s is missing; the name of a region is needed", m->file,
+                 list, index, key);
 }
 
 static gt_status check_region(const merge *m, const job_node *regions, size_t i) {
-  const job_node *region = regions->items[i], *name = child(region, "name"), *compute = child(region, "compute");
+  const job_node *region = regions->items[i], *name = child(region, "name"),
+                 *compute = child(region, "compute");
   char at[48];
   snprintf(at, sizeof at, "regions.%zu.", i);
   GT_TRY(only(m, region, region_keys, at));
   if (!name) return lacks(m, "regions", i, "name");
   for (size_t k = 0; k < i; k++)
     if (strcmp(child(regions->items[k], "name")->text, name->text) == 0)
-      return GT_FAIL(GT_ERR_JOB, "%s: regions.%zu and regions.%zu are both named %.80s; one is needed", m->file, k, i, name->text);
+      return GT_FAIL(GT_ERR_JOB,
+                     "%s: regions.%zu and regions.%zu are both named %.80s; one is needed", m->file,
+                     k, i, name->text);
   if (child(compute, "samples_per_s") && child(compute, "step"))
-    return GT_FAIL(GT_ERR_JOB, "%s: regions.%zu.compute has samples_per_s and step; one of them is needed", m->file, i);
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: regions.%zu.compute has samples_per_s and step; one of them is needed",
+                   m->file, i);
   return GT_OK;
 }
 
@@ -66,16 +75,22 @@ static gt_status check_link(const merge *m, const job_node *links, size_t i) {
   GT_TRY(only(m, link, link_keys, at));
   if (!from || !to) return lacks(m, "wan.links", i, from ? "to" : "from");
   if (strcmp(from->text, to->text) == 0)
-    return GT_FAIL(GT_ERR_JOB, "%s: wan.links.%zu.from and to are both %.80s; two regions are needed", m->file, i, from->text);
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: wan.links.%zu.from and to are both %.80s; two regions are needed", m->file,
+                   i, from->text);
   for (size_t k = 0; k < i; k++)
-    if (strcmp(child(links->items[k], "from")->text, from->text) == 0 && strcmp(child(links->items[k], "to")->text, to->text) == 0)
-      return GT_FAIL(GT_ERR_JOB, "%s: wan.links.%zu and wan.links.%zu both give the direction from %.80s to %.80s; one is needed", m->file, k, i,
-                     from->text, to->text);
+    if (strcmp(child(links->items[k], "from")->text, from->text) == 0 &&
+        strcmp(child(links->items[k], "to")->text, to->text) == 0)
+      return GT_FAIL(GT_ERR_JOB,
+                     "%s: wan.links.%zu and wan.links.%zu both give the direction from %.80s to "
+                     "%.80s; one is needed",
+                     m->file, k, i, from->text, to->text);
   return GT_OK;
 }
 
 static gt_status check(const merge *m, const job_node *profile) {
-  const job_node *wan = child(profile, "wan"), *regions = child(profile, "regions"), *links = child(wan, "links");
+  const job_node *wan = child(profile, "wan"), *regions = child(profile, "regions"),
+                 *links = child(wan, "links");
   GT_TRY(only(m, profile, sections, ""));
   GT_TRY(only(m, wan, wan_keys, "wan."));
   for (size_t i = 0; regions && i < regions->n; i++) GT_TRY(check_region(m, regions, i));
@@ -83,7 +98,7 @@ static gt_status check(const merge *m, const job_node *profile) {
   return GT_OK;
 }
 
-/* ---- compute ------------------------------------------------------------------------------------------------------ */
+/* ---- compute --------------------------------------------------------------------------------- */
 
 static void put_copy(job_node *map, const job_node *value) {
   gt_job_node_drop(map, value->key);
@@ -98,7 +113,8 @@ static void merge_compute(const merge *m, size_t id, const job_node *measured) {
   for (size_t i = 0; i < measured->n; i++) {
     const job_node *figure = measured->items[i];
     if (strcmp(figure->key, "speed") == 0 || strcmp(figure->key, "speeds") == 0) continue;
-    if (strcmp(figure->key, "measured") == 0 && figure->n != (size_t)m->job->regions[id].ranks - 1) continue;
+    if (strcmp(figure->key, "measured") == 0 && figure->n != (size_t)m->job->regions[id].ranks - 1)
+      continue;
     if (strcmp(figure->key, "step") == 0) gt_job_node_drop(own, "samples_per_s");
     if (strcmp(figure->key, "samples_per_s") == 0) gt_job_node_drop(own, "step");
     put_copy(own, figure);
@@ -111,7 +127,7 @@ static void merge_access(const merge *m, size_t id, const job_node *measured) {
   if (!child(region, "access")) gt_job_node_add(region, gt_job_node_copy(measured));
 }
 
-/* ---- links -------------------------------------------------------------------------------------------------------- */
+/* ---- links ----------------------------------------------------------------------------------- */
 
 /* Splits a link between two regions into two directions: `link` becomes from -> to, the new last
    entry is the other. */
@@ -147,7 +163,8 @@ static void merge_links(const merge *m, const job_node *measured) {
     const job_node *link = measured->items[i];
     size_t from = id_of(m, link, "from"), to = id_of(m, link, "to");
     if (from == m->job->nregions || to == m->job->nregions) continue;
-    job_direction *own = gt_job_direction_find(given, n, from, to), *back = gt_job_direction_find(given, n, to, from);
+    job_direction *own = gt_job_direction_find(given, n, from, to),
+                  *back = gt_job_direction_find(given, n, to, from);
     size_t nowhere = 0;
     if (own)
       merge_transport(links, &own->link, back ? &back->link : &nowhere, link);
@@ -157,7 +174,7 @@ static void merge_links(const merge *m, const job_node *measured) {
   gt_free(given);
 }
 
-/* ---- the file ----------------------------------------------------------------------------------------------------- */
+/* ---- the file -------------------------------------------------------------------------------- */
 
 static gt_status read_profile(const char *path, job_node **profile) {
   char *text = NULL;
@@ -167,14 +184,19 @@ static gt_status read_profile(const char *path, job_node **profile) {
   gt_free(text);
   GT_TRY(status);
   gt_job_prune(*profile);
-  if ((*profile)->kind != NODE_MAP) return GT_FAIL(GT_ERR_JOB, "%s: is no mapping of keys; a profile that `geotrain probe` wrote is needed", path);
+  if ((*profile)->kind != NODE_MAP)
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: is no mapping of keys; a profile that `geotrain probe` wrote is needed",
+                   path);
   return gt_job_values(*profile, path);
 }
 
 static void merge_all(const merge *m, const job_node *profile) {
-  const job_node *regions = child(profile, "regions"), *links = child(child(profile, "wan"), "links");
+  const job_node *regions = child(profile, "regions"),
+                 *links = child(child(profile, "wan"), "links");
   for (size_t i = 0; regions && i < regions->n; i++) {
-    const job_node *compute = child(regions->items[i], "compute"), *access = child(regions->items[i], "access");
+    const job_node *compute = child(regions->items[i], "compute"),
+                   *access = child(regions->items[i], "access");
     size_t id = id_of(m, regions->items[i], "name");
     if (id == m->job->nregions) continue;
     if (access) merge_access(m, id, access);

@@ -84,7 +84,8 @@ static job_node *list(const job_key *row, const void *base, bool bare) {
     else if (row->type == KEY_STRINGS)
       item = scalar(gt_job_pointer_at(items + i * sizeof(char *)));
     else
-      write_rows(item = gt_job_node_new(NODE_MAP, NULL, NULL), prefix, items + i * row->item_size, bare);
+      write_rows(item = gt_job_node_new(NODE_MAP, NULL, NULL), prefix, items + i * row->item_size,
+                 bare);
     gt_job_node_add(node, item);
   }
   return node;
@@ -92,7 +93,8 @@ static job_node *list(const job_key *row, const void *base, bool bare) {
 
 static job_node *pair(const void *at) {
   job_node *node = gt_job_node_new(NODE_LIST, NULL, NULL);
-  for (size_t i = 0; i < 2; i++) gt_job_node_add(node, scalar(gt_job_pointer_at(member(at, i * sizeof(char *)))));
+  for (size_t i = 0; i < 2; i++)
+    gt_job_node_add(node, scalar(gt_job_pointer_at(member(at, i * sizeof(char *)))));
   return node;
 }
 
@@ -117,8 +119,11 @@ static job_node *value_node(const job_key *row, const void *base, bool bare) {
   case KEY_RATE:
   case KEY_SIZE:
   case KEY_SPEED:
-    if (row->flags & KEY_UNSAID) return real_at(at) < 0 ? NULL : number(row->type, real_at(at), bare);
-    return real_at(at) <= 0 && (row->flags & (KEY_OPTIONAL | KEY_ONE_OF)) ? NULL : number(row->type, real_at(at), bare);
+    if (row->flags & KEY_UNSAID)
+      return real_at(at) < 0 ? NULL : number(row->type, real_at(at), bare);
+    return real_at(at) <= 0 && (row->flags & (KEY_OPTIONAL | KEY_ONE_OF))
+               ? NULL
+               : number(row->type, real_at(at), bare);
   case KEY_PAIR:
     return gt_job_pointer_at(at) ? pair(at) : NULL;
   case KEY_INTS:

@@ -20,133 +20,212 @@
 #define BATCH (KEY_OPTIONAL | KEY_ON_RESUME | KEY_SCRIPT)
 
 /* The cost of work, for all regions and for one. */
-#define COMPUTE_ROWS(prefix, in, member)                                                                                                              \
-  {prefix "samples_per_s",   KEY_REAL,    KEY_OPTIONAL | KEY_ABOVE_MIN,                                                                               \
-   in(member samples_per_s), .max = 1e15, .meaning = "speed of one worker in training, for the virtual clock"},                                       \
-      {prefix "step",     KEY_TIME,   KEY_OPTIONAL | KEY_ABOVE_MIN,                                                                                   \
-       in(member step_s), .max = 1e6, .meaning = "time of a full batch on one worker; instead of samples_per_s"},                                     \
-      {prefix "speed",   KEY_REAL, KEY_OPTIONAL | KEY_ABOVE_MIN,                                                                                      \
-       in(member speed), .max = 1, .meaning = "factor on the speed of the workers; under the real clock they are slowed down"},                       \
-      {prefix "eval_samples_per_s",   KEY_REAL,    KEY_OPTIONAL | KEY_ABOVE_MIN,                                                                      \
-       in(member eval_samples_per_s), .max = 1e15, .meaning = "speed of one worker in evaluation; default: three times that of training"},            \
-      {prefix "local",     KEY_TIME,   KEY_OPTIONAL,                                                                                                  \
-       in(member local_s), .max = 1e6, .meaning = "time from a worker's gradient to its next parameters, without the server's own work"},             \
-      {prefix "resume",     KEY_TIME,   KEY_OPTIONAL,                                                                                                 \
-       in(member resume_s), .max = 1e6, .meaning = "extra time of each of the first 8 steps after a worker has waited 5 ms or more"},                 \
-      {prefix "update", KEY_TIME, KEY_OPTIONAL, in(member update_s), .max = 1e6, .meaning = "time in which the parameter server applies a step"},     \
-      {prefix "apply", KEY_TIME, KEY_OPTIONAL, in(member apply_s), .max = 1e6, .meaning = "time in which the parameter server applies a message"},    \
-      {prefix "encode", KEY_TIME, KEY_OPTIONAL, in(member encode_s), .max = 1e6, .meaning = "time in which the parameter server prepares a message"}, \
-  {                                                                                                                                                   \
-    prefix "checkpoint", KEY_RATE, KEY_OPTIONAL | KEY_ABOVE_MIN, in(member checkpoint_bps), .meaning = "speed at which checkpoints are written"       \
+#define COMPUTE_ROWS(prefix, in, member)                                                           \
+  {prefix "samples_per_s",                                                                         \
+   KEY_REAL,                                                                                       \
+   KEY_OPTIONAL | KEY_ABOVE_MIN,                                                                   \
+   in(member samples_per_s),                                                                       \
+   .max = 1e15,                                                                                    \
+   .meaning = "speed of one worker in training, for the virtual clock"},                           \
+      {prefix "step",                                                                              \
+       KEY_TIME,                                                                                   \
+       KEY_OPTIONAL | KEY_ABOVE_MIN,                                                               \
+       in(member step_s),                                                                          \
+       .max = 1e6,                                                                                 \
+       .meaning = "time of a full batch on one worker; instead of samples_per_s"},                 \
+      {prefix "speed",                                                                             \
+       KEY_REAL,                                                                                   \
+       KEY_OPTIONAL | KEY_ABOVE_MIN,                                                               \
+       in(member speed),                                                                           \
+       .max = 1,                                                                                   \
+       .meaning =                                                                                  \
+           "factor on the speed of the workers; under the real clock they are slowed down"},       \
+      {prefix "eval_samples_per_s",                                                                \
+       KEY_REAL,                                                                                   \
+       KEY_OPTIONAL | KEY_ABOVE_MIN,                                                               \
+       in(member eval_samples_per_s),                                                              \
+       .max = 1e15,                                                                                \
+       .meaning = "speed of one worker in evaluation; default: three times that of training"},     \
+      {prefix "local",                                                                             \
+       KEY_TIME,                                                                                   \
+       KEY_OPTIONAL,                                                                               \
+       in(member local_s),                                                                         \
+       .max = 1e6,                                                                                 \
+       .meaning =                                                                                  \
+           "time from a worker's gradient to its next parameters, without the server's own work"}, \
+      {prefix "resume",                                                                            \
+       KEY_TIME,                                                                                   \
+       KEY_OPTIONAL,                                                                               \
+       in(member resume_s),                                                                        \
+       .max = 1e6,                                                                                 \
+       .meaning =                                                                                  \
+           "extra time of each of the first 8 steps after a worker has waited 5 ms or more"},      \
+      {prefix "update", KEY_TIME,                                                                  \
+       KEY_OPTIONAL,    in(member update_s),                                                       \
+       .max = 1e6,      .meaning = "time in which the parameter server applies a step"},           \
+      {prefix "apply", KEY_TIME,                                                                   \
+       KEY_OPTIONAL,   in(member apply_s),                                                         \
+       .max = 1e6,     .meaning = "time in which the parameter server applies a message"},         \
+      {prefix "encode", KEY_TIME,                                                                  \
+       KEY_OPTIONAL,    in(member encode_s),                                                       \
+       .max = 1e6,      .meaning = "time in which the parameter server prepares a message"},       \
+  {                                                                                                \
+    prefix "checkpoint", KEY_RATE, KEY_OPTIONAL | KEY_ABOVE_MIN, in(member checkpoint_bps),        \
+        .meaning = "speed at which checkpoints are written"                                        \
   }
 
 const job_key gt_job_keys[] = {
-    {"name", KEY_STRING, KEY_REQUIRED, AT(name), .meaning = "what the run is called in records and checkpoints"},
-    {"seed", KEY_U64, 0, AT(seed), .fallback = "1", .meaning = "seed of initial weights, partition, order of samples and jitter"},
-    {"model.name", KEY_CHOICE, KEY_REQUIRED, AT(model.name), .values = gt_model_names, .meaning = "the network; `geotrain info` describes them"},
+    {"name", KEY_STRING, KEY_REQUIRED, AT(name),
+     .meaning = "what the run is called in records and checkpoints"},
+    {"seed", KEY_U64, 0, AT(seed), .fallback = "1",
+     .meaning = "seed of initial weights, partition, order of samples and jitter"},
+    {"model.name", KEY_CHOICE, KEY_REQUIRED, AT(model.name), .values = gt_model_names,
+     .meaning = "the network; `geotrain info` describes them"},
     {"model.parameters", KEY_I64, KEY_OPTIONAL, AT(model.parameters), .max = 1e9,
      .meaning = "dummy: number of parameters; most of them are only sent"},
     {"model.embedding", KEY_I64, KEY_OPTIONAL, AT(model.embedding), .min = 1, .max = 65536,
      .meaning = "deepfm: length of the vector of an id; default: 10"},
     {"model.mlp", KEY_INTS, KEY_OPTIONAL, AT(model.mlp), COUNT(model.nmlp), .min = 1, .max = 65536,
      .meaning = "deepfm: widths of the perceptron's hidden layers; default: 400, 400, 400"},
-    {"data.path", KEY_STRING, KEY_OPTIONAL, AT(data.path), .meaning = "HDF5 data set of the regions that do not name their own"},
-    {"data.partition.by", KEY_CHOICE, 0, AT(data.partition.by), .fallback = "shares", .values = gt_partition_names,
-     .meaning = "how the samples of a file are divided among the regions that read it: at random by shares, by whole labels, by Dirichlet(alpha) "
+    {"data.path", KEY_STRING, KEY_OPTIONAL, AT(data.path),
+     .meaning = "HDF5 data set of the regions that do not name their own"},
+    {"data.partition.by", KEY_CHOICE, 0, AT(data.partition.by), .fallback = "shares",
+     .values = gt_partition_names,
+     .meaning = "how the samples of a file are divided among the regions that read it: at random "
+                "by shares, by whole labels, by Dirichlet(alpha) "
                 "for each label; file: one file per region"},
-    {"data.partition.shares", KEY_REALS, KEY_OPTIONAL | KEY_ABOVE_MIN, AT(data.partition.shares), COUNT(data.partition.nshares), .max = 1e12,
-     .meaning = "one number per region, proportional to its part (with shares, label and dirichlet); default: equal parts"},
-    {"data.partition.alpha", KEY_REAL, KEY_ABOVE_MIN, AT(data.partition.alpha), .fallback = "0.5", .max = 1e6,
+    {"data.partition.shares", KEY_REALS, KEY_OPTIONAL | KEY_ABOVE_MIN, AT(data.partition.shares),
+     COUNT(data.partition.nshares), .max = 1e12,
+     .meaning = "one number per region, proportional to its part (with shares, label and "
+                "dirichlet); default: equal parts"},
+    {"data.partition.alpha", KEY_REAL, KEY_ABOVE_MIN, AT(data.partition.alpha), .fallback = "0.5",
+     .max = 1e6,
      .meaning = "parameter of the Dirichlet distribution; small values give uneven parts"},
-    {"data.augment", KEY_CHOICE, 0, AT(data.augment), .fallback = "none", .values = gt_augment_names,
-     .meaning = "training images: unchanged, or a random window of the image with a border of 4 pixels, every second one flipped"},
-    {"data.mean", KEY_REALS, KEY_OPTIONAL | KEY_FILLED, AT(data.mean), COUNT(data.nmean), .min = -1e6, .max = 1e6,
-     .meaning = "mean of uint8 images, one number per channel in units of 255; default: that of the regions' files, or if they differ, that of all "
+    {"data.augment", KEY_CHOICE, 0, AT(data.augment), .fallback = "none",
+     .values = gt_augment_names,
+     .meaning = "training images: unchanged, or a random window of the image with a border of 4 "
+                "pixels, every second one flipped"},
+    {"data.mean", KEY_REALS, KEY_OPTIONAL | KEY_FILLED, AT(data.mean), COUNT(data.nmean),
+     .min = -1e6, .max = 1e6,
+     .meaning = "mean of uint8 images, one number per channel in units of 255; default: that of "
+                "the regions' files, or if they differ, that of all "
                 "training images together"},
-    {"data.std", KEY_REALS, KEY_OPTIONAL | KEY_FILLED | KEY_ABOVE_MIN, AT(data.std), COUNT(data.nstd), .max = 1e6,
+    {"data.std", KEY_REALS, KEY_OPTIONAL | KEY_FILLED | KEY_ABOVE_MIN, AT(data.std),
+     COUNT(data.nstd), .max = 1e6,
      .meaning = "standard deviation of uint8 images, in the same form"},
-    {"train.until.epochs", KEY_REAL, KEY_ONE_OF | KEY_ON_RESUME, AT(train.until.epochs), .fallback = "0", .max = COUNT_MAX,
+    {"train.until.epochs", KEY_REAL, KEY_ONE_OF | KEY_ON_RESUME, AT(train.until.epochs),
+     .fallback = "0", .max = COUNT_MAX,
      .meaning = "end of training: passes over the region's own samples"},
-    {"train.until.steps", KEY_I64, KEY_ONE_OF | KEY_ON_RESUME, AT(train.until.steps), .fallback = "0", .max = 1e15,
-     .meaning = "end of training: the region's own steps"},
-    {"train.until.samples", KEY_I64, KEY_ONE_OF | KEY_ON_RESUME, AT(train.until.samples), .fallback = "0", .max = 1e15,
-     .meaning = "end of training: the region's own samples"},
-    {"train.batch", KEY_INT, 0, AT(train.batch), .fallback = "64", .min = 1, .max = 1e6, .meaning = "samples that a worker takes per step"},
-    {"train.optimizer.name", KEY_CHOICE, 0, AT(train.optimizer.name), .fallback = "sgd", .values = gt_optimizer_names,
-     .meaning = "rule of the local update"},
-    {"train.optimizer.lr", KEY_REAL, KEY_REQUIRED | KEY_ABOVE_MIN, AT(train.optimizer.lr), .max = 1e6, .meaning = "learning rate"},
-    {"train.optimizer.momentum", KEY_REAL, KEY_BELOW_MAX, AT(train.optimizer.momentum), .fallback = "0", .max = 1,
-     .meaning = "sgd: factor by which the last step is kept"},
-    {"train.optimizer.nesterov", KEY_BOOL, 0, AT(train.optimizer.nesterov), .fallback = "false", .meaning = "sgd: use Nesterov's momentum"},
-    {"train.optimizer.weight_decay", KEY_REAL, 0, AT(train.optimizer.weight_decay), .fallback = "0", .max = 1e6,
-     .meaning = "weight decay: pulls parameters towards zero"},
-    {"train.optimizer.beta1", KEY_REAL, KEY_BELOW_MAX, AT(train.optimizer.beta1), .fallback = "0.9", .max = 1,
-     .meaning = "adam, adamw: decay rate of the mean"},
-    {"train.optimizer.beta2", KEY_REAL, KEY_BELOW_MAX, AT(train.optimizer.beta2), .fallback = "0.999", .max = 1,
-     .meaning = "adam, adamw: decay rate of the square"},
-    {"train.optimizer.epsilon", KEY_REAL, KEY_ABOVE_MIN, AT(train.optimizer.epsilon), .fallback = "1e-08", .max = 1,
-     .meaning = "adam, adamw: added to the root"},
-    {"train.schedule.name", KEY_CHOICE, 0, AT(train.schedule.name), .fallback = "constant", .values = gt_schedule_names,
-     .meaning = "how the learning rate changes after warm-up"},
-    {"train.schedule.warmup_steps", KEY_I64, 0, AT(train.schedule.warmup_steps), .fallback = "0", .max = 1e15,
-     .meaning = "steps over which the rate rises from 0"},
-    {"train.schedule.step_every", KEY_I64, 0, AT(train.schedule.step_every), .fallback = "0", .max = 1e15,
-     .meaning = "step: steps between two decreases of the rate"},
-    {"train.schedule.gamma", KEY_REAL, KEY_ABOVE_MIN, AT(train.schedule.gamma), .fallback = "0.1", .max = 1,
-     .meaning = "step: factor of each decrease"},
-    {"train.schedule.lr_min", KEY_REAL, 0, AT(train.schedule.lr_min), .fallback = "0", .max = 1e6, .meaning = "cosine: rate at the end"},
-    {"train.precision", KEY_CHOICE, 0, AT(train.precision), .fallback = "f32", .values = gt_precision_names,
-     .meaning =
-         "precision of the heavy operations and their results; parameters, gradients and sums stay f32; f32 if the CPU or the build has no bf16"},
-    {"train.kernels", KEY_CHOICE, 0, AT(train.kernels), .fallback = "auto", .values = gt_kernels_names,
-     .meaning = "kernels: auto: the fastest for each operation; dnn: oneDNN where possible; blas: OpenBLAS; ref: plain loops"},
+    {"train.until.steps", KEY_I64, KEY_ONE_OF | KEY_ON_RESUME, AT(train.until.steps),
+     .fallback = "0", .max = 1e15, .meaning = "end of training: the region's own steps"},
+    {"train.until.samples", KEY_I64, KEY_ONE_OF | KEY_ON_RESUME, AT(train.until.samples),
+     .fallback = "0", .max = 1e15, .meaning = "end of training: the region's own samples"},
+    {"train.batch", KEY_INT, 0, AT(train.batch), .fallback = "64", .min = 1, .max = 1e6,
+     .meaning = "samples that a worker takes per step"},
+    {"train.optimizer.name", KEY_CHOICE, 0, AT(train.optimizer.name), .fallback = "sgd",
+     .values = gt_optimizer_names, .meaning = "rule of the local update"},
+    {"train.optimizer.lr", KEY_REAL, KEY_REQUIRED | KEY_ABOVE_MIN, AT(train.optimizer.lr),
+     .max = 1e6, .meaning = "learning rate"},
+    {"train.optimizer.momentum", KEY_REAL, KEY_BELOW_MAX, AT(train.optimizer.momentum),
+     .fallback = "0", .max = 1, .meaning = "sgd: factor by which the last step is kept"},
+    {"train.optimizer.nesterov", KEY_BOOL, 0, AT(train.optimizer.nesterov), .fallback = "false",
+     .meaning = "sgd: use Nesterov's momentum"},
+    {"train.optimizer.weight_decay", KEY_REAL, 0, AT(train.optimizer.weight_decay), .fallback = "0",
+     .max = 1e6, .meaning = "weight decay: pulls parameters towards zero"},
+    {"train.optimizer.beta1", KEY_REAL, KEY_BELOW_MAX, AT(train.optimizer.beta1), .fallback = "0.9",
+     .max = 1, .meaning = "adam, adamw: decay rate of the mean"},
+    {"train.optimizer.beta2", KEY_REAL, KEY_BELOW_MAX, AT(train.optimizer.beta2),
+     .fallback = "0.999", .max = 1, .meaning = "adam, adamw: decay rate of the square"},
+    {"train.optimizer.epsilon", KEY_REAL, KEY_ABOVE_MIN, AT(train.optimizer.epsilon),
+     .fallback = "1e-08", .max = 1, .meaning = "adam, adamw: added to the root"},
+    {"train.schedule.name", KEY_CHOICE, 0, AT(train.schedule.name), .fallback = "constant",
+     .values = gt_schedule_names, .meaning = "how the learning rate changes after warm-up"},
+    {"train.schedule.warmup_steps", KEY_I64, 0, AT(train.schedule.warmup_steps), .fallback = "0",
+     .max = 1e15, .meaning = "steps over which the rate rises from 0"},
+    {"train.schedule.step_every", KEY_I64, 0, AT(train.schedule.step_every), .fallback = "0",
+     .max = 1e15, .meaning = "step: steps between two decreases of the rate"},
+    {"train.schedule.gamma", KEY_REAL, KEY_ABOVE_MIN, AT(train.schedule.gamma), .fallback = "0.1",
+     .max = 1, .meaning = "step: factor of each decrease"},
+    {"train.schedule.lr_min", KEY_REAL, 0, AT(train.schedule.lr_min), .fallback = "0", .max = 1e6,
+     .meaning = "cosine: rate at the end"},
+    {"train.precision", KEY_CHOICE, 0, AT(train.precision), .fallback = "f32",
+     .values = gt_precision_names,
+     .meaning = "precision of the heavy operations and their results; parameters, gradients and "
+                "sums stay f32; f32 if the CPU or the build has no bf16"},
+    {"train.kernels", KEY_CHOICE, 0, AT(train.kernels), .fallback = "auto",
+     .values = gt_kernels_names,
+     .meaning = "kernels: auto: the fastest for each operation; dnn: oneDNN where possible; blas: "
+                "OpenBLAS; ref: plain loops"},
     {"train.choices", KEY_STRING, KEY_ON_RESUME, AT(train.choices), .fallback = "measure",
-     .meaning = "with kernels auto: measure (time the ways to compute each product at the start; under the virtual clock: rule), rule (a fixed "
+     .meaning = "with kernels auto: measure (time the ways to compute each product at the start; "
+                "under the virtual clock: rule), rule (a fixed "
                 "rule), or a file written by `info JOB --measure`"},
     {"train.init", KEY_STRING, KEY_OPTIONAL, AT(train.init),
-     .meaning = "checkpoint file, or final.h5 of a run, from whose parameters training starts; default: random, by seed"},
-    {"train.eval_every.epochs", KEY_REAL, KEY_ONE_OF, AT(train.eval_every.epochs), .fallback = "1", .max = COUNT_MAX,
-     .meaning = "passes between evaluations on the test set; 0: only at the end"},
-    {"train.eval_every.steps", KEY_I64, KEY_ONE_OF, AT(train.eval_every.steps), .fallback = "0", .max = 1e15, .meaning = "steps between evaluations"},
-    {"regions", KEY_MAPS, KEY_REQUIRED, AT(regions), COUNT(nregions), sizeof(gt_job_region), .min = 1, .max = 65535,
+     .meaning = "checkpoint file, or final.h5 of a run, from whose parameters training starts; "
+                "default: random, by seed"},
+    {"train.eval_every.epochs", KEY_REAL, KEY_ONE_OF, AT(train.eval_every.epochs), .fallback = "1",
+     .max = COUNT_MAX, .meaning = "passes between evaluations on the test set; 0: only at the end"},
+    {"train.eval_every.steps", KEY_I64, KEY_ONE_OF, AT(train.eval_every.steps), .fallback = "0",
+     .max = 1e15, .meaning = "steps between evaluations"},
+    {"regions", KEY_MAPS, KEY_REQUIRED, AT(regions), COUNT(nregions), sizeof(gt_job_region),
+     .min = 1, .max = 65535,
      .meaning = "a list of regions, sets of ranks that are close to each other"},
     {"regions[].name", KEY_STRING, KEY_REQUIRED, IN_REGION(name),
      .meaning = "its name and that of its files (letters, digits, dot, dash, underscore)"},
-    {"regions[].ranks", KEY_INT, KEY_REQUIRED | KEY_ON_RESUME | KEY_AUTO, IN_REGION(ranks), .min = 2, .max = 1e6,
-     .meaning = "MPI ranks: one parameter server and the workers; auto: as many as `geotrain plan` chooses"},
-    {"regions[].data.path", KEY_STRING, KEY_OPTIONAL, IN_REGION(data_path), .meaning = "the region's own data set; default: data.path"},
-    {"regions[].hosts", KEY_STRINGS, KEY_OPTIONAL | KEY_ON_RESUME, IN_REGION(hosts), .count_offset = offsetof(gt_job_region, nhosts),
+    {"regions[].ranks", KEY_INT, KEY_REQUIRED | KEY_ON_RESUME | KEY_AUTO, IN_REGION(ranks),
+     .min = 2, .max = 1e6,
+     .meaning = "MPI ranks: one parameter server and the workers; auto: as many as `geotrain plan` "
+                "chooses"},
+    {"regions[].data.path", KEY_STRING, KEY_OPTIONAL, IN_REGION(data_path),
+     .meaning = "the region's own data set; default: data.path"},
+    {"regions[].hosts", KEY_STRINGS, KEY_OPTIONAL | KEY_ON_RESUME, IN_REGION(hosts),
+     .count_offset = offsetof(gt_job_region, nhosts),
      .meaning = "host names whose ranks belong to the region; default: ranks in order"},
     {"regions[].access", KEY_RATE, KEY_OPTIONAL | KEY_ABOVE_MIN, IN_REGION(access_bps),
-     .meaning = "rate of each direction of the region's access to the WAN, shared by its links; default: unlimited"},
+     .meaning = "rate of each direction of the region's access to the WAN, shared by its links; "
+                "default: unlimited"},
     COMPUTE_ROWS("regions[].compute.", IN_REGION, compute.),
-    {"regions[].compute.speeds", KEY_REALS, KEY_OPTIONAL | KEY_ABOVE_MIN | KEY_ON_RESUME, IN_REGION(speeds),
-     .count_offset = offsetof(gt_job_region, nspeeds), .max = 1, .meaning = "one number per worker, multiplied by speed"},
-    {"regions[].compute.measured", KEY_REALS, KEY_OPTIONAL | KEY_ABOVE_MIN | KEY_ON_RESUME, IN_REGION(measured),
-     .count_offset = offsetof(gt_job_region, nmeasured),
-     .meaning = "one number per worker: its speed relative to samples_per_s or step, measured by probe; does not slow workers under the real clock"},
+    {"regions[].compute.speeds", KEY_REALS, KEY_OPTIONAL | KEY_ABOVE_MIN | KEY_ON_RESUME,
+     IN_REGION(speeds), .count_offset = offsetof(gt_job_region, nspeeds), .max = 1,
+     .meaning = "one number per worker, multiplied by speed"},
+    {"regions[].compute.measured", KEY_REALS, KEY_OPTIONAL | KEY_ABOVE_MIN | KEY_ON_RESUME,
+     IN_REGION(measured), .count_offset = offsetof(gt_job_region, nmeasured),
+     .meaning = "one number per worker: its speed relative to samples_per_s or step, measured by "
+                "probe; does not slow workers under the real clock"},
     {"regions[].slurm.partition", KEY_STRING, BATCH | KEY_WORD, IN_REGION(slurm.partition),
-     .meaning = "partition of the region's nodes; with several, the job is heterogeneous; default: slurm.partition"},
+     .meaning = "partition of the region's nodes; with several, the job is heterogeneous; default: "
+                "slurm.partition"},
     {"regions[].slurm.constraint", KEY_STRING, BATCH | KEY_WORD, IN_REGION(slurm.constraint),
      .meaning = "features of the region's nodes; default: slurm.constraint"},
-    {"regions[].slurm.nodes", KEY_INT, KEY_OPTIONAL | KEY_ON_RESUME, IN_REGION(slurm.nodes), .min = 1, .max = 1e6,
-     .meaning = "number of whole nodes for this region only, over which its ranks are spread; default: as many as its ranks need"},
-    {"regions[].slurm.options", KEY_STRINGS, BATCH, IN_REGION(slurm.options), .count_offset = offsetof(gt_job_region, slurm.noptions),
+    {"regions[].slurm.nodes", KEY_INT, KEY_OPTIONAL | KEY_ON_RESUME, IN_REGION(slurm.nodes),
+     .min = 1, .max = 1e6,
+     .meaning = "number of whole nodes for this region only, over which its ranks are spread; "
+                "default: as many as its ranks need"},
+    {"regions[].slurm.options", KEY_STRINGS, BATCH, IN_REGION(slurm.options),
+     .count_offset = offsetof(gt_job_region, slurm.noptions),
      .meaning = "further sbatch options of the region's component of a heterogeneous job"},
-    {"regions[].devices", KEY_MAPS, PLANNED, IN_REGION(devices), offsetof(gt_job_region, ndevices), sizeof(gt_job_device), .min = 1, .max = 1024,
+    {"regions[].devices", KEY_MAPS, PLANNED, IN_REGION(devices), offsetof(gt_job_region, ndevices),
+     sizeof(gt_job_device), .min = 1, .max = 1024,
      .meaning = "a list of the region's devices; a device is one worker rank"},
-    {"regions[].devices[].type", KEY_STRING, KEY_REQUIRED | KEY_WORD, IN_DEVICE(type), .meaning = "what it is called, as in xeon"},
-    {"regions[].devices[].count", KEY_I64, KEY_REQUIRED, IN_DEVICE(count), .max = COUNT_MAX, .meaning = "how many there are"},
-    {"regions[].devices[].power", KEY_SPEED, KEY_OPTIONAL | KEY_ABOVE_MIN, IN_DEVICE(power), .max = 1e15,
+    {"regions[].devices[].type", KEY_STRING, KEY_REQUIRED | KEY_WORD, IN_DEVICE(type),
+     .meaning = "what it is called, as in xeon"},
+    {"regions[].devices[].count", KEY_I64, KEY_REQUIRED, IN_DEVICE(count), .max = COUNT_MAX,
+     .meaning = "how many there are"},
+    {"regions[].devices[].power", KEY_SPEED, KEY_OPTIONAL | KEY_ABOVE_MIN, IN_DEVICE(power),
+     .max = 1e15,
      .meaning = "samples/s of one device in training; a profile and compute take precedence"},
     {"regions[].devices[].price", KEY_REAL, KEY_UNSAID, IN_DEVICE(price), .max = 1e9,
-     .meaning = "USD per hour of one device; default: regions[].price, else that of the catalogue, by place"},
+     .meaning = "USD per hour of one device; default: regions[].price, else that of the catalogue, "
+                "by place"},
     {"regions[].place", KEY_STRING, PLANNED | KEY_WORD, IN_REGION(place),
-     .meaning = "place of the region in the catalogue of rates: CLOUD:PLACE, for example aws:london"},
+     .meaning =
+         "place of the region in the catalogue of rates: CLOUD:PLACE, for example aws:london"},
     {"regions[].price", KEY_REAL, RATE, IN_REGION(price), .max = 1e9,
-     .meaning = "USD per hour of a worker rank, or of a device without its own price; default: that of the catalogue, by place"},
+     .meaning = "USD per hour of a worker rank, or of a device without its own price; default: "
+                "that of the catalogue, by place"},
     {"regions[].ps_price", KEY_REAL, RATE, IN_REGION(ps_price), .max = 1e9,
-     .meaning = "USD per hour of the parameter server's rank; default: that of the catalogue, by place"},
+     .meaning =
+         "USD per hour of the parameter server's rank; default: that of the catalogue, by place"},
     {"regions[].samples", KEY_I64, PLANNED, IN_REGION(samples), .min = 1, .max = 1e15,
      .meaning = "number of samples in the region, for plans and simulations without a data set"},
     {"regions[].ranks_min", KEY_INT, PLANNED, IN_REGION(ranks_min), .min = 1, .max = 1e6,
@@ -155,136 +234,203 @@ const job_key gt_job_keys[] = {
      .meaning = "largest number of workers that a plan may choose"},
     {"sync.local", KEY_CHOICE, 0, AT(sync.local), .fallback = "sync", .values = gt_local_names,
      .meaning = "workers of a region: in step, or each at its own pace"},
-    {"sync.strategy", KEY_CHOICE, 0, AT(sync.strategy), .fallback = "asgd-ga", .values = gt_strategy_names,
-     .meaning = "what regions exchange over the WAN, and when"},
-    {"sync.period", KEY_I64, 0, AT(sync.period), .fallback = "8", .min = 1, .max = 1e15, .meaning = "steps between exchanges (asgd-ga, ama, sma)"},
-    {"sync.topology", KEY_CHOICE, 0, AT(sync.topology), .fallback = "mesh", .values = gt_topology_names,
-     .meaning = "by which way regions exchange: mesh: all with all; hub: through one region; tree: along the best links; ring: each with the next"},
+    {"sync.strategy", KEY_CHOICE, 0, AT(sync.strategy), .fallback = "asgd-ga",
+     .values = gt_strategy_names, .meaning = "what regions exchange over the WAN, and when"},
+    {"sync.period", KEY_I64, 0, AT(sync.period), .fallback = "8", .min = 1, .max = 1e15,
+     .meaning = "steps between exchanges (asgd-ga, ama, sma)"},
+    {"sync.topology", KEY_CHOICE, 0, AT(sync.topology), .fallback = "mesh",
+     .values = gt_topology_names,
+     .meaning = "by which way regions exchange: mesh: all with all; hub: through one region; tree: "
+                "along the best links; ring: each with the next"},
     {"sync.hub", KEY_STRING, KEY_OPTIONAL, AT(sync.hub),
      .meaning = "the region that a hub is in; not given: the one that the others reach soonest"},
-    {"sync.weights", KEY_CHOICE, 0, AT(sync.weights), .fallback = "samples", .values = gt_weights_names,
+    {"sync.weights", KEY_CHOICE, 0, AT(sync.weights), .fallback = "samples",
+     .values = gt_weights_names,
      .meaning = "weights of regions in means: equal, or by their samples"},
     {"sync.scale", KEY_CHOICE, 0, AT(sync.scale), .fallback = "sum", .values = gt_scale_names,
-     .meaning = "asgd, asgd-ga: weight of updates; sum: 1; mean: remote updates 1/regions; average: every update its region's weight, own updates "
+     .meaning = "asgd, asgd-ga: weight of updates; sum: 1; mean: remote updates 1/regions; "
+                "average: every update its region's weight, own updates "
                 "once sent"},
-    {"wan.emulate", KEY_BOOL, 0, AT(wan.emulate), .fallback = "false", .meaning = "delay messages as the links below would"},
+    {"wan.emulate", KEY_BOOL, 0, AT(wan.emulate), .fallback = "false",
+     .meaning = "delay messages as the links below would"},
     {"wan.outbox", KEY_INT, 0, AT(wan.outbox), .fallback = "2", .min = 1, .max = 1024,
      .meaning = "number of messages that may wait for each other region"},
-    {"wan.links", KEY_MAPS, KEY_OPTIONAL, AT(wan.links), COUNT(wan.nlinks), sizeof(gt_job_link), .max = 1e6,
-     .meaning = "a list of links; a direction that is not in it or in the matrix uses wan.default, or is unlimited"},
-    {"wan.links[].between", KEY_PAIR, KEY_OPTIONAL, IN_LINK(a), .meaning = "names of two regions: both directions"},
-    {"wan.links[].from", KEY_STRING, KEY_OPTIONAL, IN_LINK(from), .meaning = "name of the sending region: one direction; instead of between"},
-    {"wan.links[].to", KEY_STRING, KEY_OPTIONAL, IN_LINK(to), .meaning = "name of the receiving region, with from"},
+    {"wan.links", KEY_MAPS, KEY_OPTIONAL, AT(wan.links), COUNT(wan.nlinks), sizeof(gt_job_link),
+     .max = 1e6,
+     .meaning = "a list of links; a direction that is not in it or in the matrix uses wan.default, "
+                "or is unlimited"},
+    {"wan.links[].between", KEY_PAIR, KEY_OPTIONAL, IN_LINK(a),
+     .meaning = "names of two regions: both directions"},
+    {"wan.links[].from", KEY_STRING, KEY_OPTIONAL, IN_LINK(from),
+     .meaning = "name of the sending region: one direction; instead of between"},
+    {"wan.links[].to", KEY_STRING, KEY_OPTIONAL, IN_LINK(to),
+     .meaning = "name of the receiving region, with from"},
     {"wan.links[].bandwidth", KEY_RATE, KEY_OPTIONAL | KEY_ABOVE_MIN, IN_LINK(bandwidth_bps),
      .meaning = "bandwidth of each direction; default: unlimited"},
-    {"wan.links[].latency", KEY_TIME, 0, IN_LINK(latency_s), .fallback = "0 s", .max = 86400, .meaning = "one-way latency"},
-    {"wan.links[].jitter", KEY_TIME, 0, IN_LINK(jitter_s), .fallback = "0 s", .max = 86400, .meaning = "standard deviation of the latency"},
+    {"wan.links[].latency", KEY_TIME, 0, IN_LINK(latency_s), .fallback = "0 s", .max = 86400,
+     .meaning = "one-way latency"},
+    {"wan.links[].jitter", KEY_TIME, 0, IN_LINK(jitter_s), .fallback = "0 s", .max = 86400,
+     .meaning = "standard deviation of the latency"},
     {"wan.links[].loss", KEY_REAL, KEY_OPTIONAL | KEY_BELOW_MAX, IN_LINK(loss), .max = 1,
      .meaning = "share of packets that are lost; reduces the goodput as it would for TCP"},
     {"wan.links[].trace", KEY_STRING, KEY_OPTIONAL, IN_LINK(trace),
-     .meaning = "file of bandwidth over time: CSV time_s,bandwidth,latency or mahimahi's packet-delivery format; instead of bandwidth"},
-    {"wan.links[].setup", KEY_REAL, KEY_OPTIONAL, IN_LINK(setup_rtts), .max = 100, .meaning = "round trips before a frame larger than eager is sent"},
-    {"wan.links[].eager", KEY_SIZE, KEY_OPTIONAL, IN_LINK(eager_bytes), .meaning = "frames up to this size need no set-up"},
+     .meaning = "file of bandwidth over time: CSV time_s,bandwidth,latency or mahimahi's "
+                "packet-delivery format; instead of bandwidth"},
+    {"wan.links[].setup", KEY_REAL, KEY_OPTIONAL, IN_LINK(setup_rtts), .max = 100,
+     .meaning = "round trips before a frame larger than eager is sent"},
+    {"wan.links[].eager", KEY_SIZE, KEY_OPTIONAL, IN_LINK(eager_bytes),
+     .meaning = "frames up to this size need no set-up"},
     {"wan.links[].window", KEY_SIZE, KEY_OPTIONAL, IN_LINK(window_bytes),
-     .meaning = "bytes that leave in the first round trip after idle; doubles every round trip (slow start)"},
-    {"wan.links[].idle", KEY_TIME, KEY_OPTIONAL, IN_LINK(idle_s), .max = 86400, .meaning = "idle time after which slow start begins again"},
+     .meaning = "bytes that leave in the first round trip after idle; doubles every round trip "
+                "(slow start)"},
+    {"wan.links[].idle", KEY_TIME, KEY_OPTIONAL, IN_LINK(idle_s), .max = 86400,
+     .meaning = "idle time after which slow start begins again"},
     {"wan.matrix", KEY_STRING, KEY_OPTIONAL, AT(wan.matrix),
-     .meaning = "CSV file of links, one line per direction (a single line is for both): from,to,mbit_s,ms and optionally jitter_ms,loss; the links "
+     .meaning = "CSV file of links, one line per direction (a single line is for both): "
+                "from,to,mbit_s,ms and optionally jitter_ms,loss; the links "
                 "above take precedence"},
-    {"wan.default.bandwidth", KEY_RATE, KEY_OPTIONAL | KEY_ABOVE_MIN, AT(wan.fallback.bandwidth_bps),
+    {"wan.default.bandwidth", KEY_RATE, KEY_OPTIONAL | KEY_ABOVE_MIN,
+     AT(wan.fallback.bandwidth_bps),
      .meaning = "bandwidth of each direction that is not in links or matrix; default: unlimited"},
-    {"wan.default.latency", KEY_TIME, KEY_OPTIONAL, AT(wan.fallback.latency_s), .max = 86400, .meaning = "one-way latency"},
-    {"wan.default.jitter", KEY_TIME, KEY_OPTIONAL, AT(wan.fallback.jitter_s), .max = 86400, .meaning = "standard deviation of the latency"},
-    {"wan.default.loss", KEY_REAL, KEY_OPTIONAL | KEY_BELOW_MAX, AT(wan.fallback.loss), .max = 1, .meaning = "share of packets that are lost"},
+    {"wan.default.latency", KEY_TIME, KEY_OPTIONAL, AT(wan.fallback.latency_s), .max = 86400,
+     .meaning = "one-way latency"},
+    {"wan.default.jitter", KEY_TIME, KEY_OPTIONAL, AT(wan.fallback.jitter_s), .max = 86400,
+     .meaning = "standard deviation of the latency"},
+    {"wan.default.loss", KEY_REAL, KEY_OPTIONAL | KEY_BELOW_MAX, AT(wan.fallback.loss), .max = 1,
+     .meaning = "share of packets that are lost"},
     {"wan.default.setup", KEY_REAL, KEY_OPTIONAL, AT(wan.fallback.setup_rtts), .max = 100,
      .meaning = "round trips before a frame larger than eager is sent"},
-    {"wan.default.eager", KEY_SIZE, KEY_OPTIONAL, AT(wan.fallback.eager_bytes), .meaning = "frames up to this size need no set-up"},
-    {"wan.default.window", KEY_SIZE, KEY_OPTIONAL, AT(wan.fallback.window_bytes), .meaning = "bytes that leave in the first round trip after idle"},
-    {"wan.default.idle", KEY_TIME, KEY_OPTIONAL, AT(wan.fallback.idle_s), .max = 86400, .meaning = "idle time after which slow start begins again"},
-    {"wan.outages", KEY_MAPS, KEY_OPTIONAL, AT(wan.outages), COUNT(wan.noutages), sizeof(gt_job_outage), .max = 1e6,
+    {"wan.default.eager", KEY_SIZE, KEY_OPTIONAL, AT(wan.fallback.eager_bytes),
+     .meaning = "frames up to this size need no set-up"},
+    {"wan.default.window", KEY_SIZE, KEY_OPTIONAL, AT(wan.fallback.window_bytes),
+     .meaning = "bytes that leave in the first round trip after idle"},
+    {"wan.default.idle", KEY_TIME, KEY_OPTIONAL, AT(wan.fallback.idle_s), .max = 86400,
+     .meaning = "idle time after which slow start begins again"},
+    {"wan.outages", KEY_MAPS, KEY_OPTIONAL, AT(wan.outages), COUNT(wan.noutages),
+     sizeof(gt_job_outage), .max = 1e6,
      .meaning = "a list of times at which two regions cannot reach each other"},
-    {"wan.outages[].between", KEY_PAIR, KEY_REQUIRED, IN_OUTAGE(a), .meaning = "names of two regions"},
+    {"wan.outages[].between", KEY_PAIR, KEY_REQUIRED, IN_OUTAGE(a),
+     .meaning = "names of two regions"},
     {"wan.outages[].from", KEY_TIME, 0, IN_OUTAGE(from_s), .fallback = "0 s", .max = 1e8,
      .meaning = "begin of the outage, since the start of the run"},
-    {"wan.outages[].for", KEY_TIME, KEY_REQUIRED | KEY_ABOVE_MIN, IN_OUTAGE(for_s), .max = 1e8, .meaning = "how long"},
+    {"wan.outages[].for", KEY_TIME, KEY_REQUIRED | KEY_ABOVE_MIN, IN_OUTAGE(for_s), .max = 1e8,
+     .meaning = "how long"},
     COMPUTE_ROWS("compute.", AT, compute.),
     {"compute.variation", KEY_REAL, KEY_BELOW_MAX, AT(compute_variation), .fallback = "0", .max = 1,
      .meaning = "standard deviation of a step's time divided by its mean; seeded"},
     {"compute.emulate", KEY_BOOL, 0, AT(compute_emulate), .fallback = "false",
      .meaning = "a step takes at least the time that compute gives, also under the real clock"},
     {"profile", KEY_STRING, KEY_OPTIONAL, AT(profile),
-     .meaning = "file written by `geotrain probe`: measured figures, which take precedence over those under compute"},
-    {"checkpoint.every.epochs", KEY_REAL, KEY_ONE_OF | KEY_ON_RESUME, AT(checkpoint.every.epochs), .fallback = "0", .max = COUNT_MAX,
-     .meaning = "passes between checkpoints; if none of the three keys is given: only when the run ends or is stopped"},
-    {"checkpoint.every.steps", KEY_I64, KEY_ONE_OF | KEY_ON_RESUME, AT(checkpoint.every.steps), .fallback = "0", .max = 1e15,
-     .meaning = "steps between checkpoints"},
-    {"checkpoint.every.minutes", KEY_REAL, KEY_ONE_OF | KEY_ON_RESUME, AT(checkpoint.every.minutes), .fallback = "0", .max = COUNT_MAX,
-     .meaning = "minutes between checkpoints"},
-    {"checkpoint.keep", KEY_INT, KEY_ON_RESUME, AT(checkpoint.keep), .fallback = "2", .min = 1, .max = 63,
-     .meaning = "number of whole rounds that are kept on disk"},
-    {"limits.wan_patience", KEY_TIME, KEY_ON_RESUME | KEY_ABOVE_MIN, AT(limits.wan_patience_s), .fallback = "300 s", .max = 1e8,
+     .meaning = "file written by `geotrain probe`: measured figures, which take precedence over "
+                "those under compute"},
+    {"checkpoint.every.epochs", KEY_REAL, KEY_ONE_OF | KEY_ON_RESUME, AT(checkpoint.every.epochs),
+     .fallback = "0", .max = COUNT_MAX,
+     .meaning = "passes between checkpoints; if none of the three keys is given: only when the run "
+                "ends or is stopped"},
+    {"checkpoint.every.steps", KEY_I64, KEY_ONE_OF | KEY_ON_RESUME, AT(checkpoint.every.steps),
+     .fallback = "0", .max = 1e15, .meaning = "steps between checkpoints"},
+    {"checkpoint.every.minutes", KEY_REAL, KEY_ONE_OF | KEY_ON_RESUME, AT(checkpoint.every.minutes),
+     .fallback = "0", .max = COUNT_MAX, .meaning = "minutes between checkpoints"},
+    {"checkpoint.keep", KEY_INT, KEY_ON_RESUME, AT(checkpoint.keep), .fallback = "2", .min = 1,
+     .max = 63, .meaning = "number of whole rounds that are kept on disk"},
+    {"limits.wan_patience", KEY_TIME, KEY_ON_RESUME | KEY_ABOVE_MIN, AT(limits.wan_patience_s),
+     .fallback = "300 s", .max = 1e8,
      .meaning = "how long another region may be silent before the run ends"},
-    {"limits.local", KEY_TIME, KEY_ON_RESUME | KEY_ABOVE_MIN, AT(limits.local_s), .fallback = "120 s", .max = 1e8,
+    {"limits.local", KEY_TIME, KEY_ON_RESUME | KEY_ABOVE_MIN, AT(limits.local_s),
+     .fallback = "120 s", .max = 1e8,
      .meaning = "how long a wait inside a region may take before the run ends"},
-    {"limits.nonfinite", KEY_INT, KEY_ON_RESUME, AT(limits.nonfinite), .fallback = "3", .min = 1, .max = COUNT_MAX,
-     .meaning = "number of non-finite gradients or messages that ends the run"},
-    {"limits.wan_bytes", KEY_SIZE, KEY_ON_RESUME | KEY_OPTIONAL | KEY_ABOVE_MIN, AT(limits.wan_bytes),
-     .meaning = "limit on strategy traffic, never exceeded: the run ends before it, with a checkpoint; default: no limit"},
-    {"log.every", KEY_TIME, KEY_ON_RESUME | KEY_ABOVE_MIN, AT(log.every_s), .fallback = "10 s", .max = 1e8,
-     .meaning = "time between progress lines in a log"},
-    {"plan.strategies", KEY_CHOICES, PLANNED | KEY_FILLED, AT(plan.strategies), COUNT(plan.nstrategies), .values = gt_strategy_names, .min = 1,
+    {"limits.nonfinite", KEY_INT, KEY_ON_RESUME, AT(limits.nonfinite), .fallback = "3", .min = 1,
+     .max = COUNT_MAX, .meaning = "number of non-finite gradients or messages that ends the run"},
+    {"limits.wan_bytes", KEY_SIZE, KEY_ON_RESUME | KEY_OPTIONAL | KEY_ABOVE_MIN,
+     AT(limits.wan_bytes),
+     .meaning = "limit on strategy traffic, never exceeded: the run ends before it, with a "
+                "checkpoint; default: no limit"},
+    {"log.every", KEY_TIME, KEY_ON_RESUME | KEY_ABOVE_MIN, AT(log.every_s), .fallback = "10 s",
+     .max = 1e8, .meaning = "time between progress lines in a log"},
+    {"plan.strategies", KEY_CHOICES, PLANNED | KEY_FILLED, AT(plan.strategies),
+     COUNT(plan.nstrategies), .values = gt_strategy_names, .min = 1,
      .meaning = "strategies that `geotrain plan` compares; default: sync.strategy"},
-    {"plan.periods", KEY_INTS, PLANNED | KEY_FILLED, AT(plan.periods), COUNT(plan.nperiods), .min = 1, .max = 1e15,
-     .meaning = "periods that `geotrain plan` compares, each with each strategy; default: sync.period"},
-    {"plan.samples_factor", KEY_MAPS, PLANNED, AT(plan.factors), COUNT(plan.nfactors), sizeof(gt_job_factor), .min = 1, .max = 1e6,
-     .meaning = "a list of candidates that need more or fewer samples than others for the same accuracy; default: all need the same"},
-    {"plan.samples_factor[].strategy", KEY_CHOICE, KEY_REQUIRED, IN_FACTOR(strategy), .values = gt_strategy_names, .min = 1,
-     .meaning = "strategy of the candidate"},
-    {"plan.samples_factor[].period", KEY_I64, KEY_OPTIONAL, IN_FACTOR(period), .min = 1, .max = 1e15,
+    {"plan.periods", KEY_INTS, PLANNED | KEY_FILLED, AT(plan.periods), COUNT(plan.nperiods),
+     .min = 1, .max = 1e15,
+     .meaning =
+         "periods that `geotrain plan` compares, each with each strategy; default: sync.period"},
+    {"plan.samples_factor", KEY_MAPS, PLANNED, AT(plan.factors), COUNT(plan.nfactors),
+     sizeof(gt_job_factor), .min = 1, .max = 1e6,
+     .meaning = "a list of candidates that need more or fewer samples than others for the same "
+                "accuracy; default: all need the same"},
+    {"plan.samples_factor[].strategy", KEY_CHOICE, KEY_REQUIRED, IN_FACTOR(strategy),
+     .values = gt_strategy_names, .min = 1, .meaning = "strategy of the candidate"},
+    {"plan.samples_factor[].period", KEY_I64, KEY_OPTIONAL, IN_FACTOR(period), .min = 1,
+     .max = 1e15,
      .meaning = "period of the candidate; default: every period without its own factor"},
-    {"plan.samples_factor[].factor", KEY_REAL, KEY_REQUIRED | KEY_ABOVE_MIN, IN_FACTOR(factor), .max = 1e9,
-     .meaning = "how many times as many samples it needs, from pilot runs"},
+    {"plan.samples_factor[].factor", KEY_REAL, KEY_REQUIRED | KEY_ABOVE_MIN, IN_FACTOR(factor),
+     .max = 1e9, .meaning = "how many times as many samples it needs, from pilot runs"},
     {"plan.deadline", KEY_TIME, PLANNED | KEY_ABOVE_MIN, AT(plan.deadline_s), .max = 1e10,
      .meaning = "largest wall time of the run, including plan.start"},
-    {"plan.budget", KEY_REAL, PLANNED | KEY_ABOVE_MIN, AT(plan.budget), .max = 1e15, .meaning = "largest cost of the run in USD"},
+    {"plan.budget", KEY_REAL, PLANNED | KEY_ABOVE_MIN, AT(plan.budget), .max = 1e15,
+     .meaning = "largest cost of the run in USD"},
     {"plan.start", KEY_TIME, KEY_ON_RESUME, AT(plan.start_s), .fallback = "30 s", .max = 1e8,
      .meaning = "time from the allocation to the first step"},
-    {"plan.billing", KEY_TIME, KEY_ON_RESUME | KEY_ABOVE_MIN, AT(plan.billing_s), .fallback = "1 s", .max = 1e8,
-     .meaning = "machine time is billed in whole multiples of this time"},
-    {"plan.catalogue", KEY_STRING, PLANNED, AT(plan.catalogue), .meaning = "file or folder of rates; default: those that come with geotrain"},
-    {"plan.predicted.strategy", KEY_CHOICE, PLANNED, AT(plan.predicted.strategy), .values = gt_strategy_names, .min = 1,
-     .meaning = "strategy that `geotrain plan --write` chose; the run compares itself with this prediction"},
-    {"plan.predicted.wall", KEY_TIME, PLANNED, AT(plan.predicted.wall_s), .meaning = "expected wall time"},
-    {"plan.predicted.wall_low", KEY_TIME, PLANNED, AT(plan.predicted.wall_low_s), .meaning = "low estimate of the wall time"},
-    {"plan.predicted.wall_high", KEY_TIME, PLANNED, AT(plan.predicted.wall_high_s), .meaning = "high estimate of the wall time"},
-    {"plan.predicted.step", KEY_TIME, PLANNED, AT(plan.predicted.step_s), .meaning = "time between two steps of a region"},
-    {"plan.predicted.samples_per_s", KEY_REAL, PLANNED, AT(plan.predicted.samples_per_s), .max = 1e15, .meaning = "rate of all regions together"},
-    {"plan.predicted.wan_bytes", KEY_SIZE, RATE, AT(plan.predicted.wan_bytes), .meaning = "traffic of the strategy"},
-    {"plan.predicted.waiting", KEY_REAL, RATE, AT(plan.predicted.waiting), .max = 1, .meaning = "share of the time spent waiting for the WAN"},
-    {"plan.predicted.cost", KEY_REAL, RATE, AT(plan.predicted.cost), .max = 1e15, .meaning = "cost in USD"},
-    {"plan.predicted.made", KEY_STRING, PLANNED, AT(plan.predicted.made), .meaning = "version of geotrain that made the plan, and when"},
-    {"slurm.partition", KEY_STRING, BATCH | KEY_WORD, AT(slurm.partition), .meaning = "sbatch --partition; default: that of the site"},
-    {"slurm.constraint", KEY_STRING, BATCH | KEY_WORD, AT(slurm.constraint), .meaning = "sbatch --constraint: features that nodes must have"},
-    {"slurm.account", KEY_STRING, BATCH | KEY_WORD, AT(slurm.account), .meaning = "sbatch --account: the account to charge"},
+    {"plan.billing", KEY_TIME, KEY_ON_RESUME | KEY_ABOVE_MIN, AT(plan.billing_s), .fallback = "1 s",
+     .max = 1e8, .meaning = "machine time is billed in whole multiples of this time"},
+    {"plan.catalogue", KEY_STRING, PLANNED, AT(plan.catalogue),
+     .meaning = "file or folder of rates; default: those that come with geotrain"},
+    {"plan.predicted.strategy", KEY_CHOICE, PLANNED, AT(plan.predicted.strategy),
+     .values = gt_strategy_names, .min = 1,
+     .meaning = "strategy that `geotrain plan --write` chose; the run compares itself with this "
+                "prediction"},
+    {"plan.predicted.wall", KEY_TIME, PLANNED, AT(plan.predicted.wall_s),
+     .meaning = "expected wall time"},
+    {"plan.predicted.wall_low", KEY_TIME, PLANNED, AT(plan.predicted.wall_low_s),
+     .meaning = "low estimate of the wall time"},
+    {"plan.predicted.wall_high", KEY_TIME, PLANNED, AT(plan.predicted.wall_high_s),
+     .meaning = "high estimate of the wall time"},
+    {"plan.predicted.step", KEY_TIME, PLANNED, AT(plan.predicted.step_s),
+     .meaning = "time between two steps of a region"},
+    {"plan.predicted.samples_per_s", KEY_REAL, PLANNED, AT(plan.predicted.samples_per_s),
+     .max = 1e15, .meaning = "rate of all regions together"},
+    {"plan.predicted.wan_bytes", KEY_SIZE, RATE, AT(plan.predicted.wan_bytes),
+     .meaning = "traffic of the strategy"},
+    {"plan.predicted.waiting", KEY_REAL, RATE, AT(plan.predicted.waiting), .max = 1,
+     .meaning = "share of the time spent waiting for the WAN"},
+    {"plan.predicted.cost", KEY_REAL, RATE, AT(plan.predicted.cost), .max = 1e15,
+     .meaning = "cost in USD"},
+    {"plan.predicted.made", KEY_STRING, PLANNED, AT(plan.predicted.made),
+     .meaning = "version of geotrain that made the plan, and when"},
+    {"slurm.partition", KEY_STRING, BATCH | KEY_WORD, AT(slurm.partition),
+     .meaning = "sbatch --partition; default: that of the site"},
+    {"slurm.constraint", KEY_STRING, BATCH | KEY_WORD, AT(slurm.constraint),
+     .meaning = "sbatch --constraint: features that nodes must have"},
+    {"slurm.account", KEY_STRING, BATCH | KEY_WORD, AT(slurm.account),
+     .meaning = "sbatch --account: the account to charge"},
     {"slurm.qos", KEY_STRING, BATCH | KEY_WORD, AT(slurm.qos), .meaning = "sbatch --qos"},
-    {"slurm.reservation", KEY_STRING, BATCH | KEY_WORD, AT(slurm.reservation), .meaning = "sbatch --reservation"},
-    {"slurm.time", KEY_TIME, KEY_OPTIONAL | KEY_ABOVE_MIN | KEY_ON_RESUME, AT(slurm.time_s), .max = 1e8,
+    {"slurm.reservation", KEY_STRING, BATCH | KEY_WORD, AT(slurm.reservation),
+     .meaning = "sbatch --reservation"},
+    {"slurm.time", KEY_TIME, KEY_OPTIONAL | KEY_ABOVE_MIN | KEY_ON_RESUME, AT(slurm.time_s),
+     .max = 1e8,
      .meaning = "sbatch --time, the time limit of one job; default: that of the partition"},
-    {"slurm.signal_before", KEY_TIME, KEY_ABOVE_MIN | KEY_ON_RESUME, AT(slurm.signal_before_s), .fallback = "120 s", .max = 65535,
+    {"slurm.signal_before", KEY_TIME, KEY_ABOVE_MIN | KEY_ON_RESUME, AT(slurm.signal_before_s),
+     .fallback = "120 s", .max = 65535,
      .meaning = "time before the limit at which the ranks are told to stop with a checkpoint"},
-    {"slurm.cpus_per_rank", KEY_INT, KEY_ON_RESUME, AT(slurm.cpus_per_rank), .fallback = "1", .min = 1, .max = 65535,
+    {"slurm.cpus_per_rank", KEY_INT, KEY_ON_RESUME, AT(slurm.cpus_per_rank), .fallback = "1",
+     .min = 1, .max = 65535,
      .meaning = "cores per rank: sbatch --cpus-per-task, and the number of compute threads"},
-    {"slurm.memory_per_cpu", KEY_SIZE, KEY_OPTIONAL | KEY_ABOVE_MIN | KEY_ON_RESUME, AT(slurm.memory_per_cpu),
-     .meaning = "sbatch --mem-per-cpu; default: that of the partition"},
-    {"slurm.mpi", KEY_STRING, KEY_ON_RESUME | KEY_SCRIPT | KEY_WORD, AT(slurm.mpi), .fallback = "pmix",
-     .meaning = "srun --mpi (`srun --mpi=list` shows what the site supports); mpirun: start ranks with mpirun, for sites without pmix"},
+    {"slurm.memory_per_cpu", KEY_SIZE, KEY_OPTIONAL | KEY_ABOVE_MIN | KEY_ON_RESUME,
+     AT(slurm.memory_per_cpu), .meaning = "sbatch --mem-per-cpu; default: that of the partition"},
+    {"slurm.mpi", KEY_STRING, KEY_ON_RESUME | KEY_SCRIPT | KEY_WORD, AT(slurm.mpi),
+     .fallback = "pmix",
+     .meaning = "srun --mpi (`srun --mpi=list` shows what the site supports); mpirun: start ranks "
+                "with mpirun, for sites without pmix"},
     {"slurm.options", KEY_STRINGS, BATCH, AT(slurm.options), COUNT(slurm.noptions),
-     .meaning = "further sbatch options, one text each, for example [--exclusive, --mail-type=END]"},
-    {"slurm.prologue", KEY_STRINGS, KEY_OPTIONAL | KEY_ON_RESUME, AT(slurm.prologue), COUNT(slurm.nprologue),
+     .meaning =
+         "further sbatch options, one text each, for example [--exclusive, --mail-type=END]"},
+    {"slurm.prologue", KEY_STRINGS, KEY_OPTIONAL | KEY_ON_RESUME, AT(slurm.prologue),
+     COUNT(slurm.nprologue),
      .meaning = "shell lines at the start of the batch script, for example [module load mpi]"},
 };
 const size_t gt_job_nkeys = sizeof gt_job_keys / sizeof *gt_job_keys;
-_Static_assert(sizeof gt_job_keys / sizeof *gt_job_keys <= JOB_KEYS_MAX, "JOB_KEYS_MAX is too small for the table");
+_Static_assert(sizeof gt_job_keys / sizeof *gt_job_keys <= JOB_KEYS_MAX,
+               "JOB_KEYS_MAX is too small for the table");
 
 const job_key *gt_job_key_find(const char *path) {
   for (size_t i = 0; i < gt_job_nkeys; i++)

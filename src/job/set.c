@@ -18,13 +18,16 @@ static bool is_list(const char *pattern) {
 
 /* A hint if a list entry was not given by number: the number of the entry with this name, or the
    name and number of the first. */
-static const char *entry_hint(char *buf, size_t size, const job_node *list, const char *path, const char *word) {
+static const char *entry_hint(char *buf, size_t size, const job_node *list, const char *path,
+                              const char *word) {
   buf[0] = '\0';
   for (size_t i = list->n; i-- > 0 && word[strspn(word, "0123456789")];) {
     const job_node *name = gt_job_node_find(list->items[i], "name", 4);
     if (!name || name->kind != NODE_SCALAR) continue;
     bool same = strcmp(name->text, word) == 0;
-    if (same || i == 0) snprintf(buf, size, "; %s%.64s is %.150s.%zu", same ? "" : "they go by number: ", name->text, path, i);
+    if (same || i == 0)
+      snprintf(buf, size, "; %s%.64s is %.150s.%zu", same ? "" : "they go by number: ", name->text,
+               path, i);
     if (same) break;
   }
   return buf;
@@ -40,13 +43,16 @@ static gt_status step(job_node **at, char *path, char *pattern, const char *word
   bool list = is_list(known);
   node_kind needed = list ? NODE_LIST : NODE_MAP;
   if ((*at)->kind != needed)
-    return GT_FAIL(GT_ERR_JOB, "--set: %s is not a %s in the job file; %s cannot be set", *before ? before : "the job", list ? "list" : "mapping",
-                   path);
+    return GT_FAIL(GT_ERR_JOB, "--set: %s is not a %s in the job file; %s cannot be set",
+                   *before ? before : "the job", list ? "list" : "mapping", path);
   if (!list) {
     gt_job_path_join(pattern, JOB_PATH_MAX, known, word);
-    if (strchr(word, '[') || (!gt_job_key_find(pattern) && !gt_job_key_prefix(pattern))) return gt_job_key_unknown("--set", before, known, word);
+    if (strchr(word, '[') || (!gt_job_key_find(pattern) && !gt_job_key_prefix(pattern)))
+      return gt_job_key_unknown("--set", before, known, word);
     job_node *child = gt_job_node_find(*at, word, strlen(word));
-    if (!child) gt_job_node_add(*at, child = gt_job_node_new(is_list(pattern) ? NODE_LIST : NODE_MAP, word, NULL));
+    if (!child)
+      gt_job_node_add(*at,
+                      child = gt_job_node_new(is_list(pattern) ? NODE_LIST : NODE_MAP, word, NULL));
     *at = child;
     return GT_OK;
   }
@@ -54,8 +60,9 @@ static gt_status step(job_node **at, char *path, char *pattern, const char *word
   char *end;
   unsigned long index = strtoul(word, &end, 10);
   if (*end || word[strspn(word, "0123456789")] || index > (*at)->n)
-    return GT_FAIL(GT_ERR_JOB, "--set: %s has entries 0 to %zu, the last one new; %s is none of them%s", before, (*at)->n, path,
-                   entry_hint(hint, sizeof hint, *at, before, word));
+    return GT_FAIL(GT_ERR_JOB,
+                   "--set: %s has entries 0 to %zu, the last one new; %s is none of them%s", before,
+                   (*at)->n, path, entry_hint(hint, sizeof hint, *at, before, word));
   if (index == (*at)->n) gt_job_node_add(*at, gt_job_node_new(NODE_MAP, NULL, NULL));
   *at = (*at)->items[index];
   return GT_OK;
@@ -73,7 +80,8 @@ static void replace(job_node *node, job_node *value) {
 
 /* "train.until.steps=9" on a job with epochs means steps instead of epochs; "=null" does not change
    the others. */
-static void drop_others(job_node *parent, const job_node *node, const char *pattern, const job_node *value) {
+static void drop_others(job_node *parent, const job_node *node, const char *pattern,
+                        const job_node *value) {
   const job_key *row = gt_job_key_find(pattern);
   if (!row || !(row->flags & KEY_ONE_OF) || gt_job_node_null(value)) return;
   for (size_t i = parent->n; i-- > 0;)
@@ -98,16 +106,23 @@ static gt_status walk(job_node *root, const char *words, job_node *value) {
 
 gt_status gt_job_set(job_node *root, const char *assignment) {
   const char *equals = strchr(assignment, '=');
-  if (!equals || equals == assignment) return GT_FAIL(GT_ERR_JOB, "--set %.200s: key=value is needed, as in sync.period=4", assignment);
+  if (!equals || equals == assignment)
+    return GT_FAIL(GT_ERR_JOB, "--set %.200s: key=value is needed, as in sync.period=4",
+                   assignment);
   size_t length = (size_t)(equals - assignment);
   char words[JOB_PATH_MAX];
   if (length >= sizeof words)
-    return GT_FAIL(GT_ERR_JOB, "--set %.80s...: the key is longer than any there is; `geotrain help job` lists them", assignment);
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "--set %.80s...: the key is longer than any there is; `geotrain help job` lists them",
+        assignment);
   memcpy(words, assignment, length);
   words[length] = '\0';
   /* An empty shell variable would silently select the default. */
   if (!equals[1 + strspn(equals + 1, " \t\n")])
-    return GT_FAIL(GT_ERR_JOB, "--set %s: nothing follows the =; a value is needed, or null for the default", words);
+    return GT_FAIL(GT_ERR_JOB,
+                   "--set %s: nothing follows the =; a value is needed, or null for the default",
+                   words);
   char source[JOB_PATH_MAX + 16];
   snprintf(source, sizeof source, "--set %s", words);
   job_node *value = NULL;

@@ -29,7 +29,8 @@ void gt_job_node_add(job_node *parent, job_node *child) {
 void gt_job_node_remove(job_node *parent, size_t index) {
   gt_job_node_close(parent->items[index]);
   parent->n--;
-  memmove(parent->items + index, parent->items + index + 1, (parent->n - index) * sizeof *parent->items);
+  memmove(parent->items + index, parent->items + index + 1,
+          (parent->n - index) * sizeof *parent->items);
 }
 
 job_node *gt_job_node_find(const job_node *map, const char *key, size_t length) {
@@ -42,7 +43,8 @@ job_node *gt_job_node_find(const job_node *map, const char *key, size_t length) 
 }
 
 job_node *gt_job_node_at(job_node *map, const char *path, job_node **parent) {
-  for (const char *dot; map && (dot = strchr(path, '.')); path = dot + 1) map = gt_job_node_find(map, path, (size_t)(dot - path));
+  for (const char *dot; map && (dot = strchr(path, '.')); path = dot + 1)
+    map = gt_job_node_find(map, path, (size_t)(dot - path));
   if (parent) *parent = map;
   return map ? gt_job_node_find(map, path, strlen(path)) : NULL;
 }

@@ -5,7 +5,7 @@
 
 #include "internal.h"
 
-/* ---- scalars -------------------------------------------------------------------------------------- */
+/* ---- scalars --------------------------------------------------------------------------------- */
 
 static void write_int(const job_key *row, void *at, const char *text) {
   (void)row;
@@ -80,7 +80,7 @@ static const struct {
     [KEY_PAIR] = {sizeof(char *), write_text, free_text},
 };
 
-/* ---- rows ------------------------------------------------------------------------------------------ */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 static void write_rows(void *base, job_node *map, const char *prefix);
 static void free_rows(void *base, const char *prefix);
@@ -118,7 +118,8 @@ static void write_list(const job_key *row, char *base, const job_node *list) {
 static void write_rows(void *base, job_node *map, const char *prefix) {
   for (size_t i = 0; i < gt_job_nkeys; i++) {
     const job_key *row = &gt_job_keys[i];
-    job_node *node = is_of(row, prefix) ? gt_job_node_at(map, row->path + strlen(prefix), NULL) : NULL;
+    job_node *node =
+        is_of(row, prefix) ? gt_job_node_at(map, row->path + strlen(prefix), NULL) : NULL;
     if (!node) continue;
     if (node->kind == NODE_SCALAR)
       kinds[row->type].write(row, (char *)base + row->offset, node->text);
@@ -160,7 +161,7 @@ static void free_rows(void *base, const char *prefix) {
   }
 }
 
-/* ---- jobs ------------------------------------------------------------------------------------------ */
+/* ---- jobs ------------------------------------------------------------------------------------ */
 
 gt_job *gt_job_typed(job_node *root) {
   gt_job *job = GT_NEW(gt_job);

@@ -10,21 +10,26 @@ typedef void say(const char *text);
 static void warn_momentum(const gt_job *job, say *tell) {
   char text[256];
   if (job->train.optimizer.momentum <= 0 || job->train.optimizer.name == GT_OPTIMIZER_SGD) return;
-  snprintf(text, sizeof text, "train.optimizer.momentum is %g and does nothing: it is sgd's, and train.optimizer.name is %s (which has beta1, beta2)",
+  snprintf(text, sizeof text,
+           "train.optimizer.momentum is %g and does nothing: it is sgd's, and train.optimizer.name "
+           "is %s (which has beta1, beta2)",
            job->train.optimizer.momentum, gt_optimizer_names[job->train.optimizer.name]);
   tell(text);
 }
 
 static void warn_emulation(const gt_job *job, say *tell) {
-  if (!job->wan.emulate || job->wan.nlinks > 0 || job->nregions < 2 || gt_job_link_default(job)) return;
-  tell("wan.emulate is true and no link is given: nothing is held back; wan.links, wan.matrix or wan.default say what to emulate");
+  if (!job->wan.emulate || job->wan.nlinks > 0 || job->nregions < 2 || gt_job_link_default(job))
+    return;
+  tell("wan.emulate is true and no link is given: nothing is held back; wan.links, wan.matrix or "
+       "wan.default say what to emulate");
 }
 
 static void warn_warmup(const gt_job *job, const char *region, int64_t steps, say *tell) {
   char text[256];
   if (steps <= 0 || job->train.schedule.warmup_steps <= steps) return;
   snprintf(text, sizeof text,
-           "train.schedule.warmup_steps is %" PRId64 " and %s%s ends after %" PRId64 " steps: the rate never reaches train.optimizer.lr",
+           "train.schedule.warmup_steps is %" PRId64 " and %s%s ends after %" PRId64
+           " steps: the rate never reaches train.optimizer.lr",
            job->train.schedule.warmup_steps, *region ? "region " : "the run", region, steps);
   tell(text);
 }
@@ -40,7 +45,8 @@ void gt_job_warn(const gt_job *job, say *tell) {
 static int64_t steps_of(const gt_job *job, size_t region, int64_t samples) {
   const bool together = job->sync.local == GT_LOCAL_SYNC && job->regions[region].ranks > 1;
   const double step = (double)job->train.batch * (together ? job->regions[region].ranks - 1 : 1);
-  const double whole = job->train.until.samples > 0 ? (double)job->train.until.samples : job->train.until.epochs * (double)samples;
+  const double whole = job->train.until.samples > 0 ? (double)job->train.until.samples
+                                                    : job->train.until.epochs * (double)samples;
   return (int64_t)ceil(whole / step);
 }
 
@@ -49,7 +55,8 @@ void gt_job_warn_region(const gt_job *job, size_t region, int64_t samples, say *
   const char *name = job->regions[region].name;
   if (job->train.until.steps == 0) warn_warmup(job, name, steps_of(job, region, samples), tell);
   if (job->train.batch <= samples) return;
-  snprintf(text, sizeof text, "train.batch is %d and region %s holds %" PRId64 " samples: a batch is all that it has", job->train.batch, name,
-           samples);
+  snprintf(text, sizeof text,
+           "train.batch is %d and region %s holds %" PRId64 " samples: a batch is all that it has",
+           job->train.batch, name, samples);
   tell(text);
 }

@@ -18,10 +18,12 @@ static gt_status next(reader *r, yaml_event_t *event) {
   const yaml_parser_t *p = &r->parser;
   const char *problem = p->problem ? p->problem : "it is not YAML";
   if (p->error == YAML_READER_ERROR)
-    return GT_FAIL(GT_ERR_JOB, "%s: is not YAML text: %s at byte %zu; UTF-8 without control characters is needed", r->source, problem,
-                   p->problem_offset);
-  return GT_FAIL(GT_ERR_JOB, "%s:%zu: is not YAML: %s%s%s", r->source, p->problem_mark.line + 1, problem, p->context ? " " : "",
-                 p->context ? p->context : "");
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "%s: is not YAML text: %s at byte %zu; UTF-8 without control characters is needed",
+        r->source, problem, p->problem_offset);
+  return GT_FAIL(GT_ERR_JOB, "%s:%zu: is not YAML: %s%s%s", r->source, p->problem_mark.line + 1,
+                 problem, p->context ? " " : "", p->context ? p->context : "");
 }
 
 static bool control_character(const char *text, size_t size) {
@@ -30,34 +32,45 @@ static bool control_character(const char *text, size_t size) {
   return false;
 }
 
-static gt_status read_scalar(reader *r, const yaml_event_t *event, const char *key, job_node **out) {
+static gt_status read_scalar(reader *r, const yaml_event_t *event, const char *key,
+                             job_node **out) {
   const char *text = (const char *)event->data.scalar.value;
   if (control_character(text, event->data.scalar.length))
-    return GT_FAIL(GT_ERR_JOB, "%s:%zu: a value has a control character or a line break in it; one line of text is needed", r->source,
-                   event->start_mark.line + 1);
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "%s:%zu: a value has a control character or a line break in it; one line of text is needed",
+        r->source, event->start_mark.line + 1);
   *out = gt_job_node_new(NODE_SCALAR, key, text);
   (*out)->plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
   return GT_OK;
 }
 
-static gt_status read_node(reader *r, const yaml_event_t *event, const char *key, int depth, job_node **out);
+static gt_status read_node(reader *r, const yaml_event_t *event, const char *key, int depth,
+                           job_node **out);
 
-static gt_status read_key(reader *r, const yaml_event_t *event, const job_node *map, char *key, size_t size) {
+static gt_status read_key(reader *r, const yaml_event_t *event, const job_node *map, char *key,
+                          size_t size) {
   size_t line = event->start_mark.line + 1;
-  if (event->type != YAML_SCALAR_EVENT) return GT_FAIL(GT_ERR_JOB, "%s:%zu: a key is a list or a mapping; a word is needed", r->source, line);
+  if (event->type != YAML_SCALAR_EVENT)
+    return GT_FAIL(GT_ERR_JOB, "%s:%zu: a key is a list or a mapping; a word is needed", r->source,
+                   line);
   const char *text = (const char *)event->data.scalar.value;
   size_t length = event->data.scalar.length;
   if (length == 0 || length >= size || control_character(text, length))
-    return GT_FAIL(GT_ERR_JOB, "%s:%zu: a key is empty, too long or has a control character; a word is needed", r->source, line);
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s:%zu: a key is empty, too long or has a control character; a word is needed",
+                   r->source, line);
   if (gt_job_node_find(map, text, length))
-    return GT_FAIL(GT_ERR_JOB, "%s:%zu: key %s is given twice in one place; once is needed", r->source, line, text);
+    return GT_FAIL(GT_ERR_JOB, "%s:%zu: key %s is given twice in one place; once is needed",
+                   r->source, line, text);
   memcpy(key, text, length + 1);
   return GT_OK;
 }
 
 /* Reads children up to the event that ends the map or list. */
 static gt_status read_children(reader *r, job_node *parent, int depth) {
-  yaml_event_type_t end = parent->kind == NODE_MAP ? YAML_MAPPING_END_EVENT : YAML_SEQUENCE_END_EVENT;
+  yaml_event_type_t end =
+      parent->kind == NODE_MAP ? YAML_MAPPING_END_EVENT : YAML_SEQUENCE_END_EVENT;
   for (;;) {
     yaml_event_t event;
     char key[64] = "";
@@ -71,20 +84,27 @@ static gt_status read_children(reader *r, job_node *parent, int depth) {
       if (status != GT_OK) return status;
     }
     job_node *child = NULL;
-    if (!ended) status = read_node(r, &event, parent->kind == NODE_MAP ? key : NULL, depth + 1, &child);
+    if (!ended)
+      status = read_node(r, &event, parent->kind == NODE_MAP ? key : NULL, depth + 1, &child);
     yaml_event_delete(&event);
     if (ended || status != GT_OK) return status;
     gt_job_node_add(parent, child);
   }
 }
 
-static gt_status read_node(reader *r, const yaml_event_t *event, const char *key, int depth, job_node **out) {
+static gt_status read_node(reader *r, const yaml_event_t *event, const char *key, int depth,
+                           job_node **out) {
   size_t line = event->start_mark.line + 1;
-  if (depth > DEPTH_MAX) return GT_FAIL(GT_ERR_JOB, "%s:%zu: nested deeper than %d; a job file needs less", r->source, line, DEPTH_MAX);
+  if (depth > DEPTH_MAX)
+    return GT_FAIL(GT_ERR_JOB, "%s:%zu: nested deeper than %d; a job file needs less", r->source,
+                   line, DEPTH_MAX);
   if (event->type == YAML_SCALAR_EVENT) return read_scalar(r, event, key, out);
   if (event->type == YAML_ALIAS_EVENT)
-    return GT_FAIL(GT_ERR_JOB, "%s:%zu: anchors and aliases are not read in a job file; write the value out", r->source, line);
-  job_node *node = gt_job_node_new(event->type == YAML_MAPPING_START_EVENT ? NODE_MAP : NODE_LIST, key, NULL);
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s:%zu: anchors and aliases are not read in a job file; write the value out",
+                   r->source, line);
+  job_node *node =
+      gt_job_node_new(event->type == YAML_MAPPING_START_EVENT ? NODE_MAP : NODE_LIST, key, NULL);
   gt_status status = read_children(r, node, depth);
   if (status == GT_OK)
     *out = node;
@@ -104,10 +124,12 @@ static gt_status read_stream(reader *r, job_node **out) {
       return status;
     }
     bool ended = event.type == YAML_STREAM_END_EVENT;
-    bool marker = event.type == YAML_STREAM_START_EVENT || event.type == YAML_DOCUMENT_START_EVENT || event.type == YAML_DOCUMENT_END_EVENT;
+    bool marker = event.type == YAML_STREAM_START_EVENT ||
+                  event.type == YAML_DOCUMENT_START_EVENT || event.type == YAML_DOCUMENT_END_EVENT;
     if (!ended && !marker) {
       if (root)
-        status = GT_FAIL(GT_ERR_JOB, "%s:%zu: a second document begins; one is needed", r->source, event.start_mark.line + 1);
+        status = GT_FAIL(GT_ERR_JOB, "%s:%zu: a second document begins; one is needed", r->source,
+                         event.start_mark.line + 1);
       else
         status = read_node(r, &event, NULL, 0, &root);
     }
@@ -124,7 +146,8 @@ static gt_status read_stream(reader *r, job_node **out) {
 
 gt_status gt_job_yaml_parse(job_node **out, const char *source, const char *text, size_t size) {
   reader r = {.source = source};
-  if (!yaml_parser_initialize(&r.parser)) return GT_FAIL(GT_ERR_FAULT, "%s: no memory for libyaml", source);
+  if (!yaml_parser_initialize(&r.parser))
+    return GT_FAIL(GT_ERR_FAULT, "%s: no memory for libyaml", source);
   /* some editors write a byte order mark */
   const size_t mark = size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
   yaml_parser_set_input_string(&r.parser, (const unsigned char *)text + mark, size - mark);
@@ -134,7 +157,7 @@ gt_status gt_job_yaml_parse(job_node **out, const char *source, const char *text
   return status;
 }
 
-/* ---- writing ---------------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 typedef struct {
   char *text;
@@ -161,7 +184,9 @@ static int sink_write(void *data, unsigned char *buffer, size_t size) {
    of scalars. */
 static bool fits_line(const job_node *node) {
   for (size_t i = 0; i < node->n; i++)
-    if (node->items[i]->kind == NODE_MAP || (node->items[i]->kind == NODE_LIST && !fits_line(node->items[i]))) return false;
+    if (node->items[i]->kind == NODE_MAP ||
+        (node->items[i]->kind == NODE_LIST && !fits_line(node->items[i])))
+      return false;
   return true;
 }
 
@@ -172,19 +197,28 @@ static bool emit(yaml_emitter_t *to, yaml_event_t *event, int made) {
 static bool emit_scalar(yaml_emitter_t *to, const char *text) {
   yaml_event_t event;
   job_node as_plain = {.kind = NODE_SCALAR, .text = (char *)text, .plain = true};
-  yaml_scalar_style_t style = gt_job_node_null(&as_plain) ? YAML_DOUBLE_QUOTED_SCALAR_STYLE : YAML_ANY_SCALAR_STYLE;
-  return emit(to, &event, yaml_scalar_event_initialize(&event, NULL, NULL, (const yaml_char_t *)text, (int)strlen(text), 1, 1, style));
+  yaml_scalar_style_t style =
+      gt_job_node_null(&as_plain) ? YAML_DOUBLE_QUOTED_SCALAR_STYLE : YAML_ANY_SCALAR_STYLE;
+  return emit(to, &event,
+              yaml_scalar_event_initialize(&event, NULL, NULL, (const yaml_char_t *)text,
+                                           (int)strlen(text), 1, 1, style));
 }
 
 static bool emit_node(yaml_emitter_t *to, const job_node *node, bool top) {
   yaml_event_t event;
   if (node->kind == NODE_SCALAR) return emit_scalar(to, node->text);
   bool flow = !top && fits_line(node), map = node->kind == NODE_MAP;
-  int made = map ? yaml_mapping_start_event_initialize(&event, NULL, NULL, 1, flow ? YAML_FLOW_MAPPING_STYLE : YAML_BLOCK_MAPPING_STYLE)
-                 : yaml_sequence_start_event_initialize(&event, NULL, NULL, 1, flow ? YAML_FLOW_SEQUENCE_STYLE : YAML_BLOCK_SEQUENCE_STYLE);
+  int made =
+      map ? yaml_mapping_start_event_initialize(
+                &event, NULL, NULL, 1, flow ? YAML_FLOW_MAPPING_STYLE : YAML_BLOCK_MAPPING_STYLE)
+          : yaml_sequence_start_event_initialize(
+                &event, NULL, NULL, 1, flow ? YAML_FLOW_SEQUENCE_STYLE : YAML_BLOCK_SEQUENCE_STYLE);
   bool ok = emit(to, &event, made);
-  for (size_t i = 0; ok && i < node->n; i++) ok = (!map || emit_scalar(to, node->items[i]->key)) && emit_node(to, node->items[i], false);
-  return ok && emit(to, &event, map ? yaml_mapping_end_event_initialize(&event) : yaml_sequence_end_event_initialize(&event));
+  for (size_t i = 0; ok && i < node->n; i++)
+    ok = (!map || emit_scalar(to, node->items[i]->key)) && emit_node(to, node->items[i], false);
+  return ok && emit(to, &event,
+                    map ? yaml_mapping_end_event_initialize(&event)
+                        : yaml_sequence_end_event_initialize(&event));
 }
 
 /* libyaml can only run out of memory here, which ends the process everywhere else, too.  An empty
@@ -199,8 +233,10 @@ char *gt_job_yaml_emit(const job_node *root) {
   yaml_emitter_set_width(&to, -1);
   yaml_emitter_set_unicode(&to, 1);
   bool ok = emit(&to, &event, yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING)) &&
-            emit(&to, &event, yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1)) && emit_node(&to, root, true) &&
-            emit(&to, &event, yaml_document_end_event_initialize(&event, 1)) && emit(&to, &event, yaml_stream_end_event_initialize(&event));
+            emit(&to, &event, yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1)) &&
+            emit_node(&to, root, true) &&
+            emit(&to, &event, yaml_document_end_event_initialize(&event, 1)) &&
+            emit(&to, &event, yaml_stream_end_event_initialize(&event));
   if (!ok && s.text) s.text[0] = '\0';
   yaml_emitter_delete(&to);
   return s.text;

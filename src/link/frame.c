@@ -3,11 +3,13 @@
 
 #include "geotrain/link.h"
 
-_Static_assert(offsetof(gt_frame_header, route) == GT_FRAME_HEADER_BYTES, "the header is 64 bytes on the wire");
+_Static_assert(offsetof(gt_frame_header, route) == GT_FRAME_HEADER_BYTES,
+               "the header is 64 bytes on the wire");
 _Static_assert(sizeof(gt_frame_header) == GT_FRAME_HEADER_MAX, "with its route it is 128 bytes");
 
 static size_t wire_bytes(size_t payload_bytes, size_t header_bytes) {
-  size_t frames = payload_bytes / GT_FRAME_PAYLOAD_MAX + (payload_bytes % GT_FRAME_PAYLOAD_MAX != 0);
+  size_t frames =
+      payload_bytes / GT_FRAME_PAYLOAD_MAX + (payload_bytes % GT_FRAME_PAYLOAD_MAX != 0);
   if (frames == 0) frames = 1; /* an empty message is a header */
   return payload_bytes + frames * header_bytes;
 }

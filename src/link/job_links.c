@@ -37,7 +37,8 @@ static size_t outages_of(const gt_job *job, size_t a, size_t b, gt_link_outage *
   size_t n = 0, kept = 0;
   for (size_t i = 0; i < job->wan.noutages; i++) {
     const gt_job_outage *o = &job->wan.outages[i];
-    if ((o->ia == a && o->ib == b) || (o->ia == b && o->ib == a)) room[n++] = (gt_link_outage){o->from_s, o->for_s};
+    if ((o->ia == a && o->ib == b) || (o->ia == b && o->ib == a))
+      room[n++] = (gt_link_outage){o->from_s, o->for_s};
   }
   qsort(room, n, sizeof *room, by_start);
   for (size_t i = 0; i < n; i++) {
@@ -51,7 +52,8 @@ static size_t outages_of(const gt_job *job, size_t a, size_t b, gt_link_outage *
   return kept;
 }
 
-static gt_status fill(gt_links *links, const gt_job *job, size_t a, size_t b, gt_link_outage *room) {
+static gt_status fill(gt_links *links, const gt_job *job, size_t a, size_t b,
+                      gt_link_outage *room) {
   const gt_job_link *l = gt_job_link_between(job, a, b), *back = gt_job_link_between(job, b, a);
   gt_link_spec *spec = &links->specs[a * links->n + b];
   if (l) {
@@ -81,7 +83,8 @@ gt_status gt_links_create(gt_links **out, const gt_job *job) {
   links->paths = GT_NEW_ARRAY(const char *, job->wan.nlinks + 1);
   *out = links;
   for (size_t i = 0; i < pairs; i++)
-    if (i / n != i % n) GT_TRY(fill(links, job, i / n, i % n, links->outages + i * job->wan.noutages));
+    if (i / n != i % n)
+      GT_TRY(fill(links, job, i / n, i % n, links->outages + i * job->wan.noutages));
   return GT_OK;
 }
 
@@ -99,7 +102,8 @@ const gt_link_spec *gt_links_from(const gt_links *links, size_t region) {
   return &links->specs[region * links->n];
 }
 
-double gt_links_patience(const gt_links *links, size_t peer, size_t self, size_t message_bytes, double least_s) {
+double gt_links_patience(const gt_links *links, size_t peer, size_t self, size_t message_bytes,
+                         double least_s) {
   double goodput_bps = gt_link_goodput(&gt_links_from(links, peer)[self]);
   double takes_s = goodput_bps > 0 ? 8.0 * (double)message_bytes / goodput_bps : 0;
   return fmax(least_s, 10 * takes_s);
@@ -113,7 +117,8 @@ void gt_links_hash(const gt_links *links, char hex[GT_SHA256_HEX]) {
     double period_s = gt_link_trace_period_s(links->traces[i]);
     marks[n++] = period_s;
     marks[n++] = gt_link_trace_latency_min_s(links->traces[i]);
-    for (int part = 1; part <= 4; part++) marks[n++] = gt_link_trace_bits(links->traces[i], period_s * part / 4);
+    for (int part = 1; part <= 4; part++)
+      marks[n++] = gt_link_trace_bits(links->traces[i], period_s * part / 4);
   }
   gt_sha256_hex(marks, n * sizeof *marks, hex);
   gt_free(marks);
@@ -125,7 +130,8 @@ gt_status gt_links_delays(const gt_links *links, const gt_job *job, gt_ns *delay
     delay_min[i] = a == b ? 0 : gt_link_delay_min(&links->specs[i]);
     if (a != b && delay_min[i] <= 0)
       return GT_FAIL(GT_ERR_JOB,
-                     "the link from %s to %s has no latency; under --clock virtual every pair of regions needs one above 0 (wan.links, wan.default)",
+                     "the link from %s to %s has no latency; under --clock virtual every pair of "
+                     "regions needs one above 0 (wan.links, wan.default)",
                      job->regions[a].name, job->regions[b].name);
   }
   return GT_OK;

@@ -5,14 +5,15 @@
 #include "trace.h"
 
 /* 146 years: a longer time means never, and no sum overflows. */
-#define FAR              (INT64_MAX / 2)
-#define JITTER_CUT       3.0
-#define SEGMENT_BITS     (1448.0 * 8.0)              /* 1500 bytes less the headers of IPv4 and of TCP with time stamps */
+#define FAR        (INT64_MAX / 2)
+#define JITTER_CUT 3.0
+#define SEGMENT_BITS                                                                               \
+  (1448.0 * 8.0) /* 1500 bytes less the headers of IPv4 and of TCP with time stamps */
 #define WINDOW_BYTES_MAX ((double)((size_t)1 << 30)) /* TCP's largest window (RFC 7323, 2.3) */
 /* A link that loses all packets is very slow, not unlimited. */
 #define LEFT_BY_LOSS_LEAST 1e-9
 
-/* ---- times ---------------------------------------------------------------------------------------------------------- */
+/* ---- times ----------------------------------------------------------------------------------- */
 
 static gt_ns later(gt_ns a, gt_ns b) {
   return a > b ? a : b;
@@ -39,21 +40,23 @@ void gt_link_shift(gt_link_state *state, gt_ns by) {
   state->window_from += by;
 }
 
-/* ---- what the spec says at a time ----------------------------------------------------------------------------------- */
+/* ---- what the spec says at a time ------------------------------------------------------------ */
 
 static double life_s(const gt_link_state *state, gt_ns t) {
   return gt_seconds(t - state->origin);
 }
 
 static double latency_at(const gt_link_state *state, const gt_link_spec *spec, gt_ns t) {
-  return spec->trace ? gt_trace_latency_at(spec->trace, life_s(state, t), spec->latency_s) : spec->latency_s;
+  return spec->trace ? gt_trace_latency_at(spec->trace, life_s(state, t), spec->latency_s)
+                     : spec->latency_s;
 }
 
 static double left_by_loss(const gt_link_spec *spec) {
   return fmax(1.0 - spec->loss, LEFT_BY_LOSS_LEAST);
 }
 
-/* Bit/s of one CUBIC stream (RFC 8312, 5.1, equation 6, C = 0.4) or of Reno where that is faster (Mathis et al. 1997, C = sqrt(3/2)), at this round trip; 0: unlimited. */
+/* Bit/s of one CUBIC stream (RFC 8312, 5.1, equation 6, C = 0.4) or of Reno where that is faster
+   (Mathis et al. 1997, C = sqrt(3/2)), at this round trip; 0: unlimited. */
 static double loss_ceiling(double loss, double rtt_s) {
   if (loss <= 0.0 || rtt_s <= 0.0) return 0.0;
   double cubic = 1.054 * pow(rtt_s / loss, 0.75), reno = sqrt(1.5 / loss);
@@ -72,11 +75,12 @@ static double goodput_at(const gt_link_spec *spec, double rtt_s) {
 }
 
 double gt_link_goodput(const gt_link_spec *spec) {
-  double latency_s = spec->trace ? gt_trace_latency_mean(spec->trace, spec->latency_s) : spec->latency_s;
+  double latency_s =
+      spec->trace ? gt_trace_latency_mean(spec->trace, spec->latency_s) : spec->latency_s;
   return goodput_at(spec, latency_s + spec->back_s);
 }
 
-/* ---- service -------------------------------------------------------------------------------------------------------- */
+/* ---- service --------------------------------------------------------------------------------- */
 
 /* What serves bits: a trace, of which loss leaves a share, or a rate (0: at once). */
 typedef struct {
@@ -85,12 +89,15 @@ typedef struct {
 } server;
 
 static double passes(const server *by, const gt_link_state *state, gt_ns from, gt_ns to) {
-  if (by->trace) return by->share * (gt_link_trace_bits(by->trace, life_s(state, to)) - gt_link_trace_bits(by->trace, life_s(state, from)));
+  if (by->trace)
+    return by->share * (gt_link_trace_bits(by->trace, life_s(state, to)) -
+                        gt_link_trace_bits(by->trace, life_s(state, from)));
   return by->rate_bps > 0.0 ? by->rate_bps * gt_seconds(to - from) : INFINITY;
 }
 
 static gt_ns served(const server *by, const gt_link_state *state, gt_ns from, double bits) {
-  if (by->trace) return after(from, gt_trace_wait_s(by->trace, life_s(state, from), bits / by->share));
+  if (by->trace)
+    return after(from, gt_trace_wait_s(by->trace, life_s(state, from), bits / by->share));
   return by->rate_bps > 0.0 ? after(from, bits / by->rate_bps) : from;
 }
 
@@ -110,7 +117,8 @@ static size_t outage_after(const gt_link_state *state, const gt_link_spec *spec,
 
 /* When `bits` have been served from t on, none of them during outages; bits 0: when service can
    begin. */
-static gt_ns through_outages(const server *by, const gt_link_state *state, const gt_link_spec *spec, gt_ns t, double bits) {
+static gt_ns through_outages(const server *by, const gt_link_state *state, const gt_link_spec *spec,
+                             gt_ns t, double bits) {
   for (size_t i = outage_after(state, spec, t); i < spec->noutages; i++) {
     gt_ns from = after(state->origin, spec->outages[i].from_s);
     if (t < from) {
@@ -144,11 +152,12 @@ static line line_of(const gt_link_spec *spec, double rtt_s) {
 
 static gt_ns serve(const line *l, const gt_link_state *state, gt_ns t, double bytes) {
   gt_ns end = through_outages(&l->wire, state, l->spec, t, 8.0 * bytes);
-  if (l->ceiling.rate_bps > 0.0) end = later(end, through_outages(&l->ceiling, state, l->spec, t, 8.0 * bytes));
+  if (l->ceiling.rate_bps > 0.0)
+    end = later(end, through_outages(&l->ceiling, state, l->spec, t, 8.0 * bytes));
   return end;
 }
 
-/* ---- slow start ----------------------------------------------------------------------------------------------------- */
+/* ---- slow start ------------------------------------------------------------------------------ */
 
 static bool fills(const line *l, double window_bytes) {
   double rate = goodput_at(l->spec, l->rtt_s);
@@ -164,7 +173,8 @@ static void open_window(gt_link_state *state, const line *l, gt_ns t, double win
 /* Slow start begins with the link's life and again after idle_s; without the transport term, or
    without a round trip time, the link is full. */
 static void begin_window(gt_link_state *state, const line *l, gt_ns begin) {
-  bool fresh = state->window_bytes < 0.0, off = l->spec->window_bytes <= 0.0 || gt_from_seconds(l->rtt_s) <= 0;
+  bool fresh = state->window_bytes < 0.0,
+       off = l->spec->window_bytes <= 0.0 || gt_from_seconds(l->rtt_s) <= 0;
   bool idle = l->spec->idle_s > 0.0 && begin > after(state->busy_until, l->spec->idle_s);
   if (off)
     state->window_bytes = state->window_left = 0.0;
@@ -191,14 +201,15 @@ static gt_ns serve_windows(gt_link_state *state, const line *l, gt_ns t, double 
   return t;
 }
 
-/* ---- the step ------------------------------------------------------------------------------------------------------- */
+/* ---- the step -------------------------------------------------------------------------------- */
 
 static double delay_least_s(double latency_s, double jitter_s) {
   return fmax(latency_s - JITTER_CUT * jitter_s, latency_s / 10.0);
 }
 
 gt_ns gt_link_delay_min(const gt_link_spec *spec) {
-  double latency_s = spec->trace ? gt_trace_latency_least(spec->trace, spec->latency_s) : spec->latency_s;
+  double latency_s =
+      spec->trace ? gt_trace_latency_least(spec->trace, spec->latency_s) : spec->latency_s;
   return gt_from_seconds(delay_least_s(latency_s, spec->jitter_s));
 }
 
@@ -218,24 +229,29 @@ static gt_ns pass_access(gt_access *up, size_t size_bytes, gt_ns given, gt_ns be
   return later(up->busy_until, after(begin, takes_s));
 }
 
-gt_link_times gt_link_step(gt_link_state *state, const gt_link_spec *spec, gt_access *up, size_t size_bytes, gt_ns ready) {
+gt_link_times gt_link_step(gt_link_state *state, const gt_link_spec *spec, gt_access *up,
+                           size_t size_bytes, gt_ns ready) {
   double rtt_s = latency_at(state, spec, ready) + spec->back_s, bytes = (double)size_bytes;
   line l = line_of(spec, rtt_s);
   gt_ns given = later(ready, state->busy_until), begin = given;
-  if (spec->setup_rtts > 0.0 && bytes > spec->eager_bytes) begin = later(given, after(ready, spec->setup_rtts * rtt_s));
+  if (spec->setup_rtts > 0.0 && bytes > spec->eager_bytes)
+    begin = later(given, after(ready, spec->setup_rtts * rtt_s));
   begin = serve(&l, state, begin, 0.0);
   begin_window(state, &l, begin);
   gt_ns t = serve_windows(state, &l, begin, &bytes);
   gt_link_times times = {.depart = bytes > 0.0 ? serve(&l, state, t, bytes) : t};
-  if (up && up->rate_bps > 0.0) times.depart = later(times.depart, pass_access(up, size_bytes, given, begin));
-  times.arrive = later(state->last_arrival, after(times.depart, flight_s(state, spec, times.depart)));
+  if (up && up->rate_bps > 0.0)
+    times.depart = later(times.depart, pass_access(up, size_bytes, given, begin));
+  times.arrive =
+      later(state->last_arrival, after(times.depart, flight_s(state, spec, times.depart)));
   state->busy_until = times.depart;
   state->last_arrival = times.arrive;
   return times;
 }
 
 gt_ns gt_access_pass(gt_access *down, size_t size_bytes, gt_ns arrive) {
-  if (down->rate_bps > 0.0) arrive = later(arrive, after(down->busy_until, 8.0 * (double)size_bytes / down->rate_bps));
+  if (down->rate_bps > 0.0)
+    arrive = later(arrive, after(down->busy_until, 8.0 * (double)size_bytes / down->rate_bps));
   down->busy_until = later(arrive, down->busy_until);
   return arrive;
 }

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* ---- building ------------------------------------------------------------------------------------------------------- */
+/* ---- building -------------------------------------------------------------------------------- */
 
 static void push(gt_link_trace *trace, gt_segment segment) {
   GT_GROW(trace->segments, trace->n, trace->capacity, 64);
@@ -35,7 +35,8 @@ void gt_trace_end(gt_link_trace *trace, double period_s) {
     }
     trace->latency_integral_s += s->latency_s * length_s;
     trace->latency_covers_s += length_s;
-    if (trace->least_latency_s < 0.0 || s->latency_s < trace->least_latency_s) trace->least_latency_s = s->latency_s;
+    if (trace->least_latency_s < 0.0 || s->latency_s < trace->least_latency_s)
+      trace->least_latency_s = s->latency_s;
   }
 }
 
@@ -45,7 +46,7 @@ void gt_link_trace_close(gt_link_trace *trace) {
   gt_free(trace);
 }
 
-/* ---- what passes ---------------------------------------------------------------------------------------------------- */
+/* ---- what passes ----------------------------------------------------------------------------- */
 
 double gt_link_trace_period_s(const gt_link_trace *trace) {
   return trace->segments[trace->n].from_s;
@@ -118,7 +119,7 @@ double gt_trace_wait_s(const gt_link_trace *trace, double t_s, double bits) {
   return fmax(whole * gt_link_trace_period_s(trace) + place_of(trace, rest) - place_s, 0.0);
 }
 
-/* ---- latency -------------------------------------------------------------------------------------------------------- */
+/* ---- latency --------------------------------------------------------------------------------- */
 
 double gt_link_trace_latency_min_s(const gt_link_trace *trace) {
   return trace->least_latency_s;
@@ -131,7 +132,8 @@ double gt_trace_latency_least(const gt_link_trace *trace, double own_s) {
 
 double gt_trace_latency_mean(const gt_link_trace *trace, double own_s) {
   double period_s = gt_link_trace_period_s(trace);
-  return (trace->latency_integral_s + fmax(period_s - trace->latency_covers_s, 0.0) * own_s) / period_s;
+  return (trace->latency_integral_s + fmax(period_s - trace->latency_covers_s, 0.0) * own_s) /
+         period_s;
 }
 
 double gt_trace_latency_at(const gt_link_trace *trace, double t_s, double own_s) {

@@ -1,4 +1,5 @@
-/* Reads traces: CSV (time, bandwidth, latency) and mahimahi's packet-delivery format (Netravali et al., USENIX ATC 2015; mm-link(1)). */
+/* Reads traces: CSV (time, bandwidth, latency) and mahimahi's packet-delivery format (Netravali et
+   al., USENIX ATC 2015; mm-link(1)). */
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
@@ -16,7 +17,7 @@
 #define PACKET_BITS     12000.0 /* 1,500 bytes: one delivery opportunity */
 #define FIELDS          3
 
-/* ---- the text ------------------------------------------------------------------------------------------------------- */
+/* ---- the text -------------------------------------------------------------------------------- */
 
 /* A file that is being read line by line, in memory. */
 typedef struct {
@@ -30,9 +31,12 @@ static gt_status take_all(source *in, FILE *file) {
   in->text = gt_alloc(capacity, 1);
   for (;;) {
     in->size += fread(in->text + in->size, 1, capacity - 1 - in->size, file);
-    if (ferror(file)) return GT_FAIL(GT_ERR_JOB, "%s: cannot be read (%s)", in->path, strerror(errno));
+    if (ferror(file))
+      return GT_FAIL(GT_ERR_JOB, "%s: cannot be read (%s)", in->path, strerror(errno));
     if (in->size < capacity - 1) return GT_OK;
-    if (in->size > FILE_BYTES_MAX) return GT_FAIL(GT_ERR_JOB, "%s: has more than 16 MiB; a trace of at most 16 MiB is needed", in->path);
+    if (in->size > FILE_BYTES_MAX)
+      return GT_FAIL(GT_ERR_JOB, "%s: has more than 16 MiB; a trace of at most 16 MiB is needed",
+                     in->path);
     char *larger = gt_alloc(2 * capacity, 1);
     memcpy(larger, in->text, in->size);
     gt_free(in->text);
@@ -44,12 +48,17 @@ static gt_status take_all(source *in, FILE *file) {
 static gt_status open_source(source *in, const char *path) {
   *in = (source){.path = path};
   FILE *file = fopen(path, "rb");
-  if (!file) return GT_FAIL(GT_ERR_JOB, "%s: cannot be opened (%s); the file of a trace is needed", path, strerror(errno));
+  if (!file)
+    return GT_FAIL(GT_ERR_JOB, "%s: cannot be opened (%s); the file of a trace is needed", path,
+                   strerror(errno));
   gt_status status = take_all(in, file);
   fclose(file);
   GT_TRY(status);
-  if (in->size > FILE_BYTES_MAX) return GT_FAIL(GT_ERR_JOB, "%s: has more than 16 MiB; a trace of at most 16 MiB is needed", path);
-  if (memchr(in->text, '\0', in->size)) return GT_FAIL(GT_ERR_JOB, "%s: has a zero byte; the text of a trace is needed", path);
+  if (in->size > FILE_BYTES_MAX)
+    return GT_FAIL(GT_ERR_JOB, "%s: has more than 16 MiB; a trace of at most 16 MiB is needed",
+                   path);
+  if (memchr(in->text, '\0', in->size))
+    return GT_FAIL(GT_ERR_JOB, "%s: has a zero byte; the text of a trace is needed", path);
   in->next = in->text;
   return GT_OK;
 }
@@ -84,10 +93,11 @@ static const char *shown(const char *text, char buf[48]) {
 
 static gt_status refuse(const source *in, const char *text, const char *needed) {
   char buf[48];
-  return GT_FAIL(GT_ERR_JOB, "%s, line %zu: \"%s\" was found; %s is needed", in->path, in->line, shown(text, buf), needed);
+  return GT_FAIL(GT_ERR_JOB, "%s, line %zu: \"%s\" was found; %s is needed", in->path, in->line,
+                 shown(text, buf), needed);
 }
 
-/* ---- CSV ------------------------------------------------------------------------------------------------------------ */
+/* ---- CSV ------------------------------------------------------------------------------------- */
 
 typedef struct {
   double time_s, rate_bps, latency_s;
@@ -105,7 +115,8 @@ static bool plain(const char *text, double *out) {
 
 typedef gt_status (*with_unit)(const char *text, double *out);
 
-static gt_status read_number(const source *in, const char *text, with_unit parse, double max, const char *needed, double *out) {
+static gt_status read_number(const source *in, const char *text, with_unit parse, double max,
+                             const char *needed, double *out) {
   if (!plain(text, out) && parse(text, out) != GT_OK) return refuse(in, text, needed);
   return *out <= max ? GT_OK : refuse(in, text, needed);
 }
@@ -131,18 +142,25 @@ static gt_status read_row(const source *in, char *line, bool first, row *out, bo
   if (*header) return GT_OK;
   if (n < 2 || n > FIELDS) return refuse(in, whole, "\"time_s,bandwidth,latency\"");
   *out = (row){.latency_s = -1.0};
-  GT_TRY(read_number(in, fields[0], gt_parse_time_s, TIME_MAX_S, "a time from 0 to 1e9 s, as in \"1.5\" or \"90 s\",", &out->time_s));
-  GT_TRY(read_number(in, fields[1], gt_parse_rate_bps, RATE_MAX_BPS, "a rate from 0 to 1e15 bit/s, as in \"2e7\" or \"20 Mbit/s\",", &out->rate_bps));
+  GT_TRY(read_number(in, fields[0], gt_parse_time_s, TIME_MAX_S,
+                     "a time from 0 to 1e9 s, as in \"1.5\" or \"90 s\",", &out->time_s));
+  GT_TRY(read_number(in, fields[1], gt_parse_rate_bps, RATE_MAX_BPS,
+                     "a rate from 0 to 1e15 bit/s, as in \"2e7\" or \"20 Mbit/s\",",
+                     &out->rate_bps));
   if (*fields[2] == '\0') return GT_OK;
-  return read_number(in, fields[2], gt_parse_time_s, TIME_MAX_S, "a latency from 0 to 1e9 s, as in \"0.025\" or \"25 ms\", or nothing",
+  return read_number(in, fields[2], gt_parse_time_s, TIME_MAX_S,
+                     "a latency from 0 to 1e9 s, as in \"0.025\" or \"25 ms\", or nothing",
                      &out->latency_s);
 }
 
 static gt_status check_order(const source *in, const row *now, const row *before) {
-  if (!before && now->time_s != 0.0) return GT_FAIL(GT_ERR_JOB, "%s, line %zu: the first time is %g s; 0 is needed", in->path, in->line, now->time_s);
+  if (!before && now->time_s != 0.0)
+    return GT_FAIL(GT_ERR_JOB, "%s, line %zu: the first time is %g s; 0 is needed", in->path,
+                   in->line, now->time_s);
   if (before && now->time_s <= before->time_s)
-    return GT_FAIL(GT_ERR_JOB, "%s, line %zu: the time %.9g s follows %.9g s; ascending times are needed", in->path, in->line, now->time_s,
-                   before->time_s);
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s, line %zu: the time %.9g s follows %.9g s; ascending times are needed",
+                   in->path, in->line, now->time_s, before->time_s);
   return GT_OK;
 }
 
@@ -159,17 +177,20 @@ static gt_status read_csv(source *in, gt_link_trace *trace) {
     before = now;
   }
   if (rows < 2)
-    return GT_FAIL(GT_ERR_JOB, "%s: has %zu lines of \"time_s,bandwidth,latency\"; 2 or more are needed, the last one to end the period", in->path,
-                   rows);
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: has %zu lines of \"time_s,bandwidth,latency\"; 2 or more are needed, the "
+                   "last one to end the period",
+                   in->path, rows);
   gt_trace_end(trace, before.time_s);
   return GT_OK;
 }
 
-/* ---- mahimahi ------------------------------------------------------------------------------------------------------- */
+/* ---- mahimahi -------------------------------------------------------------------------------- */
 
 static gt_status read_millisecond(const source *in, const char *text, double *out) {
   size_t digits = strspn(text, "0123456789");
-  if (digits == 0 || text[digits] != '\0' || digits > 15) return refuse(in, text, "a millisecond from 0 to 1e12");
+  if (digits == 0 || text[digits] != '\0' || digits > 15)
+    return refuse(in, text, "a millisecond from 0 to 1e12");
   *out = strtod(text, NULL);
   return *out <= TIME_MAX_S * 1e3 ? GT_OK : refuse(in, text, "a millisecond from 0 to 1e12");
 }
@@ -187,7 +208,10 @@ static gt_status read_mahimahi(source *in, gt_link_trace *trace) {
   bool any = false;
   for (char *line; (line = next_line(in)); any = true) {
     GT_TRY(read_millisecond(in, line, &ms));
-    if (ms < before) return GT_FAIL(GT_ERR_JOB, "%s, line %zu: %.0f follows %.0f; ascending milliseconds are needed", in->path, in->line, ms, before);
+    if (ms < before)
+      return GT_FAIL(GT_ERR_JOB,
+                     "%s, line %zu: %.0f follows %.0f; ascending milliseconds are needed", in->path,
+                     in->line, ms, before);
     before = ms;
     if (ms > bin) {
       add_bin(trace, after, bin, packets);
@@ -197,22 +221,28 @@ static gt_status read_mahimahi(source *in, gt_link_trace *trace) {
     }
     packets += 1.0;
   }
-  if (!any) return GT_FAIL(GT_ERR_JOB, "%s: has no line with a millisecond; one or more are needed", in->path);
+  if (!any)
+    return GT_FAIL(GT_ERR_JOB, "%s: has no line with a millisecond; one or more are needed",
+                   in->path);
   add_bin(trace, after, bin, packets);
   gt_trace_end(trace, before / 1e3);
   return GT_OK;
 }
 
-/* ---- public ------------------------------------------------------------------------------------------------------- */
+/* ---- public ---------------------------------------------------------------------------------- */
 
 static gt_status read_trace(source *in, gt_link_trace *trace) {
   size_t length = strlen(in->path);
   bool csv = length >= 4 && strcmp(in->path + length - 4, ".csv") == 0;
   GT_TRY(csv ? read_csv(in, trace) : read_mahimahi(in, trace));
   double period_s = gt_link_trace_period_s(trace);
-  if (period_s < PERIOD_MIN_S) return GT_FAIL(GT_ERR_JOB, "%s: the trace ends after %g s; a period of 1 ms or more is needed", in->path, period_s);
+  if (period_s < PERIOD_MIN_S)
+    return GT_FAIL(GT_ERR_JOB, "%s: the trace ends after %g s; a period of 1 ms or more is needed",
+                   in->path, period_s);
   if (gt_trace_mean_bps(trace) * period_s < PERIOD_MIN_BITS)
-    return GT_FAIL(GT_ERR_JOB, "%s: lets nothing pass in its %g s; a bandwidth above 0 is needed somewhere", in->path, period_s);
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: lets nothing pass in its %g s; a bandwidth above 0 is needed somewhere",
+                   in->path, period_s);
   return GT_OK;
 }
 

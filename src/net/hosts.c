@@ -18,21 +18,24 @@ static bool same_host(const char *pattern, size_t length, const char *host, size
 }
 
 static gt_status malformed(const char *text, const char *what) {
-  return GT_FAIL(GT_ERR_JOB, "hosts \"%s\": %s; names or a form like node[01-16,18] are needed", text, what);
+  return GT_FAIL(GT_ERR_JOB, "hosts \"%s\": %s; names or a form like node[01-16,18] are needed",
+                 text, what);
 }
 
 /* Reads digits at *at; their number is the width for leading zeros. */
 static bool read_number(const char **at, const char *end, unsigned long *value, size_t *digits) {
   const char *start = *at;
   *value = 0;
-  while (*at < end && isdigit((unsigned char)**at) && *at - start < MAX_DIGITS) *value = *value * 10 + (unsigned long)(*(*at)++ - '0');
+  while (*at < end && isdigit((unsigned char)**at) && *at - start < MAX_DIGITS)
+    *value = *value * 10 + (unsigned long)(*(*at)++ - '0');
   *digits = (size_t)(*at - start);
   return *digits > 0;
 }
 
 /* Whether the digits at the start of `host` are a number in low..high printed with at least `width`
    digits.  Returns the number of digits, or 0. */
-static size_t number_matches(const char *host, size_t take, unsigned long low, unsigned long high, size_t width) {
+static size_t number_matches(const char *host, size_t take, unsigned long low, unsigned long high,
+                             size_t width) {
   unsigned long value = 0;
   for (size_t i = 0; i < take; i++) value = value * 10 + (unsigned long)(host[i] - '0');
   if (value < low || value > high) return 0;
@@ -58,7 +61,8 @@ static bool match_ranges(const char *pattern, const char *end, const char *host)
       read_number(&at, close, &high, &unused);
     }
     for (size_t take = width; take <= digits; take++) {
-      if (number_matches(host, take, low, high, width) && match_name(close + 1, end, host + take)) return true;
+      if (number_matches(host, take, low, high, width) && match_name(close + 1, end, host + take))
+        return true;
     }
   }
   return false;
@@ -76,14 +80,16 @@ static gt_status check_ranges(const char *text, const char *at, const char *clos
   for (;;) {
     unsigned long low, high;
     size_t digits;
-    if (!read_number(&at, close, &low, &digits)) return malformed(text, "a number is missing between the brackets");
+    if (!read_number(&at, close, &low, &digits))
+      return malformed(text, "a number is missing between the brackets");
     if (at < close && *at == '-') {
       at++;
       if (!read_number(&at, close, &high, &digits)) return malformed(text, "a range has no end");
       if (high < low) return malformed(text, "a range ends before it begins");
     }
     if (at == close) return GT_OK;
-    if (*at++ != ',') return malformed(text, "only digits, '-' and ',' can stand between the brackets");
+    if (*at++ != ',')
+      return malformed(text, "only digits, '-' and ',' can stand between the brackets");
   }
 }
 

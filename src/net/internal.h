@@ -27,7 +27,7 @@ gt_ns gt_patience_cap(const gt_patience *p);
 void gt_watch_begin(const char *name, double limit_s);
 void gt_watch_end(void);
 
-/* ---- launch ------------------------------------------------------------------------------------------------------------ */
+/* ---- launch ---------------------------------------------------------------------------------- */
 
 /* gt_launch_check for an MPI library of this name; reads_pmi: it supports PMI-1 or PMI-2 as well as
    PMIx. */
@@ -42,7 +42,7 @@ char *gt_launch_advice(char *buf, size_t size, int ranks);
 /* A rank started by Slurm's step daemon will end when the daemon is killed.  Local; Linux. */
 void gt_launch_follow(void);
 
-/* ---- maps -------------------------------------------------------------------------------------------------------------- */
+/* ---- maps ------------------------------------------------------------------------------------ */
 
 /* The parts of a map that need no communication.  gt_roles_own: this rank's own region
    (GEOTRAIN_REGION, else host lists); -1: not known. */
@@ -53,7 +53,7 @@ gt_status gt_roles_fits(const gt_region_plan *plan, size_t nregions, int world_s
    that every region has the ranks of the plan. */
 gt_status gt_roles_fill(const gt_region_plan *plan, size_t nregions, int *map, int size);
 
-/* ---- reachability ------------------------------------------------------------------------------------------------------ */
+/* ---- reachability ---------------------------------------------------------------------------- */
 
 #define GT_REACH_TEXT 2048
 
@@ -62,19 +62,20 @@ gt_status gt_roles_fill(const gt_region_plan *plan, size_t nregions, int *map, i
    filled in.  ranks: on rank 0, space for all ranks, filled in as far as they have answered.
    False: some host cannot be reached; on rank 0 `text` names them, one per line.  *tested: the
    launcher has such a service, and there was more than one host. */
-bool gt_reach_tcp(gt_reach_rank *own, gt_reach_rank *ranks, const gt_region_plan *plan, size_t nregions, double limit_s, char text[GT_REACH_TEXT],
-                  bool *tested);
+bool gt_reach_tcp(gt_reach_rank *own, gt_reach_rank *ranks, const gt_region_plan *plan,
+                  size_t nregions, double limit_s, char text[GT_REACH_TEXT], bool *tested);
 /* "region eu (rank 2 on hostb)", without the region if it is not known. */
-void gt_reach_name(char *buf, size_t size, const gt_reach_rank *rank, int number, const gt_region_plan *plan, size_t nregions);
+void gt_reach_name(char *buf, size_t size, const gt_reach_rank *rank, int number,
+                   const gt_region_plan *plan, size_t nregions);
 
-/* ---- host lists -------------------------------------------------------------------------------------------------------- */
+/* ---- host lists ------------------------------------------------------------------------------ */
 
 /* Whether `host` is in the list `text`: names separated by commas, plain or in Slurm's compressed
    form (node[01-16,18]).  Only the parts before the first dot are compared if one name has no
    domain.  GT_ERR_JOB if the text is malformed. */
 gt_status gt_hosts_contain(const char *text, const char *host, bool *found);
 
-/* ---- messages in pieces ------------------------------------------------------------------------------------------------ */
+/* ---- messages in pieces ---------------------------------------------------------------------- */
 
 /* MPI counts are int: an array of floats is sent as pieces of at most this many. */
 #define GT_PIECE_FLOATS ((size_t)1 << 28)
@@ -82,10 +83,12 @@ static inline size_t gt_pieces(size_t nfloats) {
   return (nfloats + GT_PIECE_FLOATS - 1) / GT_PIECE_FLOATS;
 }
 /* Start sending or receiving the pieces of an array; requests has room for gt_pieces(nfloats). */
-void gt_pieces_send(const float *data, size_t nfloats, int rank, int tag, MPI_Comm comm, MPI_Request *requests);
-void gt_pieces_receive(float *data, size_t nfloats, int rank, int tag, MPI_Comm comm, MPI_Request *requests);
+void gt_pieces_send(const float *data, size_t nfloats, int rank, int tag, MPI_Comm comm,
+                    MPI_Request *requests);
+void gt_pieces_receive(float *data, size_t nfloats, int rank, int tag, MPI_Comm comm,
+                       MPI_Request *requests);
 
-/* ---- shared memory ----------------------------------------------------------------------------------------------------- */
+/* ---- shared memory --------------------------------------------------------------------------- */
 
 #define GT_LINE_FLOATS ((size_t)16) /* 64 bytes */
 static inline size_t gt_padded(size_t nfloats) {
@@ -154,7 +157,7 @@ gt_common gt_shared_common(const gt_shared *s);
    process after a message has arrived. */
 void gt_shared_sync(const gt_shared *s);
 
-/* ---- the mean of a step ------------------------------------------------------------------------------------------------- */
+/* ---- the mean of a step ---------------------------------------------------------------------- */
 
 /* One rank's view of how the workers of a step form the mean of their gradients, chunk by chunk
    from the end.  A chunk that is final on all workers is computed by the worker it is assigned to,

@@ -36,7 +36,8 @@ bool gt_launch_first(void) {
 
 int gt_launch_tasks(void) {
   if (given("OMPI_COMM_WORLD_SIZE")) return number("OMPI_COMM_WORLD_SIZE");
-  if (gt_launch_by_srun()) return number(given("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS");
+  if (gt_launch_by_srun())
+    return number(given("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS");
   return number("PMI_SIZE");
 }
 
@@ -58,10 +59,12 @@ char *gt_launch_advice(char *buf, size_t size, int ranks) {
 static gt_status srun_without(const char *library) {
   const char *type = getenv("SLURM_MPI_TYPE");
   int tasks = gt_launch_tasks();
-  return GT_FAIL(GT_ERR_JOB,
-                 "srun --mpi=%s started %d task%s, and %s cannot make one world of them; srun --mpi=pmix can (srun --mpi=list shows whether the site "
-                 "has it), and where there is no pmix, mpirun inside the allocation (slurm.mpi: mpirun)",
-                 type && *type ? type : "none", tasks, tasks == 1 ? "" : "s", library);
+  return GT_FAIL(
+      GT_ERR_JOB,
+      "srun --mpi=%s started %d task%s, and %s cannot make one world of them; srun --mpi=pmix can "
+      "(srun --mpi=list shows whether the site "
+      "has it), and where there is no pmix, mpirun inside the allocation (slurm.mpi: mpirun)",
+      type && *type ? type : "none", tasks, tasks == 1 ? "" : "s", library);
 }
 
 gt_status gt_launch_fits(const char *library, bool reads_pmi) {
@@ -69,18 +72,19 @@ gt_status gt_launch_fits(const char *library, bool reads_pmi) {
   if (reads_pmi && (given("PMI_RANK") || given("SLURM_MPI_TYPE"))) return GT_OK;
   if (gt_launch_by_srun()) return srun_without(library);
   if (number("PMI_SIZE") > 1)
-    return GT_FAIL(
-        GT_ERR_JOB,
-        "another MPI's launcher started %d processes (PMI_SIZE is set, PMIX_RANK is not), and %s would make a world of each; its own mpirun "
-        "-n %d, or srun --mpi=pmix, is needed",
-        number("PMI_SIZE"), library, number("PMI_SIZE"));
+    return GT_FAIL(GT_ERR_JOB,
+                   "another MPI's launcher started %d processes (PMI_SIZE is set, PMIX_RANK is "
+                   "not), and %s would make a world of each; its own mpirun "
+                   "-n %d, or srun --mpi=pmix, is needed",
+                   number("PMI_SIZE"), library, number("PMI_SIZE"));
   return GT_OK;
 }
 
 /* MPICH and its derivatives read PMI.  Open MPI does if it was built with a component for it; then
    the component's version is among its settings. */
 static bool reads_pmi(bool open_mpi) {
-  static const char *const settings[] = {"pmix_s1_major_version", "pmix_s2_major_version", "pmix_cray_major_version"};
+  static const char *const settings[] = {"pmix_s1_major_version", "pmix_s2_major_version",
+                                         "pmix_cray_major_version"};
   char version[64];
   for (size_t i = 0; open_mpi && i < sizeof settings / sizeof *settings; i++)
     if (gt_mpi_setting(settings[i], version, sizeof version)) return true;
@@ -93,7 +97,8 @@ gt_status gt_launch_check(void) {
   MPI_Get_library_version(library, &length);
   bool open_mpi = strncmp(library, "Open MPI", strlen("Open MPI")) == 0;
   library[strcspn(library, ",\n")] = '\0';
-  return gt_launch_fits(library, (given("PMI_RANK") || given("SLURM_MPI_TYPE")) && reads_pmi(open_mpi));
+  return gt_launch_fits(library,
+                        (given("PMI_RANK") || given("SLURM_MPI_TYPE")) && reads_pmi(open_mpi));
 }
 
 /* ---- the launcher's death ---- */
@@ -113,5 +118,6 @@ static bool parent_is(const char *name) {
    the daemon.  Strictly, the signal comes when the parent thread ends; that thread lives as long as
    the step (otherwise tests/slurm would see ranks die at once). */
 void gt_launch_follow(void) {
-  if (parent_is("slurmstepd") && prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) gt_log(GT_LOG_WARN, "PR_SET_PDEATHSIG: %s", strerror(errno));
+  if (parent_is("slurmstepd") && prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
+    gt_log(GT_LOG_WARN, "PR_SET_PDEATHSIG: %s", strerror(errno));
 }

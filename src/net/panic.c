@@ -34,6 +34,7 @@ void gt_mpi_check(int error, const char *call) {
   if (error == MPI_SUCCESS) return;
   char text[MPI_MAX_ERROR_STRING];
   int length = 0;
-  if (MPI_Error_string(error, text, &length) != MPI_SUCCESS) snprintf(text, sizeof text, "MPI error %d", error);
+  if (MPI_Error_string(error, text, &length) != MPI_SUCCESS)
+    snprintf(text, sizeof text, "MPI error %d", error);
   gt_panic(GT_ERR_LOST, "%s failed: %s", call, text);
 }

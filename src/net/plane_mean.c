@@ -12,7 +12,10 @@ _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "64-bit atomics work between process
 _Static_assert(sizeof(gt_announcement) == 64 && sizeof(gt_chunk) == 64, "a line each");
 
 void gt_mean_open(gt_mean *m, const gt_shared *s, size_t self) {
-  *m = (gt_mean){.common = gt_shared_common(s), .nparams = s->n.nparams, .nchunks = gt_chunks(s->n.nparams), .self = self};
+  *m = (gt_mean){.common = gt_shared_common(s),
+                 .nparams = s->n.nparams,
+                 .nchunks = gt_chunks(s->n.nparams),
+                 .self = self};
   if (!m->common.mean) return;
   if (m->nchunks >> GT_CHUNK_BITS) gt_bug("%zu parameters have too many chunks", m->nparams);
   m->grads = GT_NEW_ARRAY(const float *, s->nworkers);
@@ -61,11 +64,13 @@ static bool claim(const gt_mean *m, size_t c) {
   _Atomic uint64_t *state = &m->common.chunks[c].state;
   uint64_t seen = atomic_load_explicit(state, memory_order_relaxed);
   if ((seen & 1) || seen >> 1 >= m->step) return false;
-  return atomic_compare_exchange_strong_explicit(state, &seen, m->step << 1 | 1, memory_order_acquire, memory_order_relaxed);
+  return atomic_compare_exchange_strong_explicit(state, &seen, m->step << 1 | 1,
+                                                 memory_order_acquire, memory_order_relaxed);
 }
 
 static void add(const gt_mean *m, size_t c) {
-  size_t at = c * GT_CHUNK_FLOATS, left = m->nparams - at, n = left < GT_CHUNK_FLOATS ? left : GT_CHUNK_FLOATS;
+  size_t at = c * GT_CHUNK_FLOATS, left = m->nparams - at,
+         n = left < GT_CHUNK_FLOATS ? left : GT_CHUNK_FLOATS;
   for (size_t w = 0; w < m->workers; w++) {
     m->parts[w] = m->grads[w] + at;
     m->samples[w] = atomic_load_explicit(&m->common.announced[w].samples, memory_order_relaxed);

@@ -48,15 +48,18 @@ static int rank_of(size_t worker) {
 
 static void post_push(gt_plane_ps *plane, size_t worker) {
   port *p = &plane->ports[worker];
-  GT_MPI(MPI_Irecv(&p->landing, (int)sizeof p->landing, MPI_BYTE, rank_of(worker), GT_TAG_PUSH, plane->comm, &p->push_request));
+  GT_MPI(MPI_Irecv(&p->landing, (int)sizeof p->landing, MPI_BYTE, rank_of(worker), GT_TAG_PUSH,
+                   plane->comm, &p->push_request));
 }
 
 static void post_grads(gt_plane_ps *plane, size_t worker) {
   port *p = &plane->ports[worker];
   p->grads_posted = true;
   if (plane->shared.window != MPI_WIN_NULL) return;
-  gt_pieces_receive(p->grads, plane->nparams, rank_of(worker), GT_TAG_GRADS, plane->comm, p->grads_requests);
-  gt_pieces_receive(p->buffers, plane->nbuffers, rank_of(worker), GT_TAG_GRADS, plane->comm, p->grads_requests + gt_pieces(plane->nparams));
+  gt_pieces_receive(p->grads, plane->nparams, rank_of(worker), GT_TAG_GRADS, plane->comm,
+                    p->grads_requests);
+  gt_pieces_receive(p->buffers, plane->nbuffers, rank_of(worker), GT_TAG_GRADS, plane->comm,
+                    p->grads_requests + gt_pieces(plane->nparams));
 }
 
 static MPI_Request *null_requests(int n) {
@@ -85,7 +88,8 @@ static void open_snapshot(gt_plane_ps *plane) {
   if (plane->shared.window != MPI_WIN_NULL)
     plane->snapshot = gt_shared_snapshot(&plane->shared);
   else
-    plane->snapshot = (gt_plane_snapshot){GT_NEW_ARRAY(float, plane->nparams + 1), GT_NEW_ARRAY(float, plane->nbuffers + 1)};
+    plane->snapshot = (gt_plane_snapshot){GT_NEW_ARRAY(float, plane->nparams + 1),
+                                          GT_NEW_ARRAY(float, plane->nbuffers + 1)};
 }
 
 gt_plane_ps *gt_plane_ps_create(MPI_Comm region, const gt_plane_size *n) {
@@ -126,7 +130,8 @@ void gt_plane_ps_close(gt_plane_ps *plane, double limit_s) {
   if (!plane) return;
   for (size_t w = 0; w < plane->nworkers; w++) {
     port *p = &plane->ports[w];
-    gt_wait_all(p->order_requests, plane->norders, "a worker to take its last order", limit_s, NULL, NULL);
+    gt_wait_all(p->order_requests, plane->norders, "a worker to take its last order", limit_s, NULL,
+                NULL);
     cancel(&p->push_request);
     cancel(&p->scores_request);
     for (int i = 0; i < plane->ngrads; i++) cancel(&p->grads_requests[i]);
@@ -160,17 +165,20 @@ static bool orders_done(gt_plane_ps *plane, port *p) {
   return done != 0;
 }
 
-static void send_arrays(gt_plane_ps *plane, size_t worker, const float *params, const float *buffers) {
+static void send_arrays(gt_plane_ps *plane, size_t worker, const float *params,
+                        const float *buffers) {
   port *p = &plane->ports[worker];
   int rank = rank_of(worker);
   if (params != plane->snapshot.params) {
     memcpy(p->floats, params, plane->nparams * sizeof *params);
-    if (plane->nbuffers) memcpy(p->floats + plane->nparams, buffers, plane->nbuffers * sizeof *buffers);
+    if (plane->nbuffers)
+      memcpy(p->floats + plane->nparams, buffers, plane->nbuffers * sizeof *buffers);
     params = p->floats;
     buffers = p->floats + plane->nparams;
   }
   gt_pieces_send(params, plane->nparams, rank, GT_TAG_PARAMS, plane->comm, &p->order_requests[1]);
-  gt_pieces_send(buffers, plane->nbuffers, rank, GT_TAG_PARAMS, plane->comm, &p->order_requests[1 + gt_pieces(plane->nparams)]);
+  gt_pieces_send(buffers, plane->nbuffers, rank, GT_TAG_PARAMS, plane->comm,
+                 &p->order_requests[1 + gt_pieces(plane->nparams)]);
 }
 
 static bool common_is_read(const gt_plane_ps *plane) {
@@ -202,41 +210,50 @@ static gt_place place_params(gt_plane_ps *plane, port *p, const float *params) {
 
 static void place_arrays(gt_plane_ps *plane, port *p, const float *params, const float *buffers) {
   p->order.place = place_params(plane, p, params);
-  if (plane->nbuffers && p->order.place != GT_PLACE_SNAPSHOT) memcpy(p->arrays.buffers, buffers, plane->nbuffers * sizeof *buffers);
+  if (plane->nbuffers && p->order.place != GT_PLACE_SNAPSHOT)
+    memcpy(p->arrays.buffers, buffers, plane->nbuffers * sizeof *buffers);
 }
 
-void gt_plane_ps_order(gt_plane_ps *plane, size_t worker, const gt_order_msg *order, const float *params, const float *buffers) {
+void gt_plane_ps_order(gt_plane_ps *plane, size_t worker, const gt_order_msg *order,
+                       const float *params, const float *buffers) {
   port *p = &plane->ports[worker];
   if (!orders_done(plane, p)) {
     /* A pending order keeps the worker alive, so a keep-alive is not needed.  If another order is
        due, only a keep-alive can be pending. */
     if (order->kind == GT_ORDER_KEEPALIVE) return;
-    gt_wait_all(p->order_requests, plane->norders, "a worker to take its order", ORDER_LIMIT_S, NULL, NULL);
+    gt_wait_all(p->order_requests, plane->norders, "a worker to take its order", ORDER_LIMIT_S,
+                NULL, NULL);
   }
   p->order = *order;
   if (order->kind == GT_ORDER_TRAIN) gt_mean_begin(&plane->mean, order);
-  if (order->with_params && plane->shared.window != MPI_WIN_NULL) place_arrays(plane, p, params, buffers);
+  if (order->with_params && plane->shared.window != MPI_WIN_NULL)
+    place_arrays(plane, p, params, buffers);
   /* Also needed without arrays: the PS must finish reading the worker's arrays before the worker
      may write them again. */
   gt_shared_sync(&plane->shared);
   int rank = rank_of(worker);
-  GT_MPI(MPI_Isend(&p->order, (int)sizeof p->order, MPI_BYTE, rank, GT_TAG_ORDER, plane->comm, &p->order_requests[0]));
+  GT_MPI(MPI_Isend(&p->order, (int)sizeof p->order, MPI_BYTE, rank, GT_TAG_ORDER, plane->comm,
+                   &p->order_requests[0]));
   gt_bell_ring(p->bell);
-  if (order->with_params && plane->shared.window == MPI_WIN_NULL) send_arrays(plane, worker, params, buffers);
+  if (order->with_params && plane->shared.window == MPI_WIN_NULL)
+    send_arrays(plane, worker, params, buffers);
 }
 
 /* An EVAL with scores; in shared memory they are already there. */
-static void take_evaluation(gt_plane_ps *plane, size_t worker, const gt_push_msg *push, gt_on_push *on_push, void *context) {
+static void take_evaluation(gt_plane_ps *plane, size_t worker, const gt_push_msg *push,
+                            gt_on_push *on_push, void *context) {
   port *p = &plane->ports[worker];
   if (push->scores < 0 || (size_t)push->scores > plane->nscores)
-    gt_panic(GT_ERR_FAULT, "worker rank %d pushed %lld scores; there is room for %zu", rank_of(worker), (long long)push->scores, plane->nscores);
+    gt_panic(GT_ERR_FAULT, "worker rank %d pushed %lld scores; there is room for %zu",
+             rank_of(worker), (long long)push->scores, plane->nscores);
   if (plane->shared.window != MPI_WIN_NULL) {
     on_push(context, worker, push, p->scores, NULL);
     return;
   }
   p->scored = *push;
   p->scores_due = true;
-  GT_MPI(MPI_Irecv(p->scores, (int)push->scores, MPI_FLOAT, rank_of(worker), GT_TAG_SCORES, plane->comm, &p->scores_request));
+  GT_MPI(MPI_Irecv(p->scores, (int)push->scores, MPI_FLOAT, rank_of(worker), GT_TAG_SCORES,
+                   plane->comm, &p->scores_request));
 }
 
 static bool take_scores(gt_plane_ps *plane, size_t worker, gt_on_push *on_push, void *context) {
@@ -263,7 +280,8 @@ static bool take_header(gt_plane_ps *plane, size_t worker, gt_on_push *on_push, 
   gt_push_msg push = p->landing;
   post_push(plane, worker);
   if (push.kind < GT_PUSH_READY || push.kind > GT_PUSH_SIGNAL)
-    gt_panic(GT_ERR_FAULT, "worker rank %d pushed kind %u, which is unknown", rank_of(worker), push.kind);
+    gt_panic(GT_ERR_FAULT, "worker rank %d pushed kind %u, which is unknown", rank_of(worker),
+             push.kind);
   if (push.kind == GT_PUSH_EVAL && push.scores != 0) {
     take_evaluation(plane, worker, &push, on_push, context);
     return true;
@@ -272,7 +290,9 @@ static bool take_header(gt_plane_ps *plane, size_t worker, gt_on_push *on_push, 
     on_push(context, worker, &push, NULL, NULL);
     return true;
   }
-  if (p->gradient_due) gt_panic(GT_ERR_FAULT, "worker rank %d pushed gradients twice without an order", rank_of(worker));
+  if (p->gradient_due)
+    gt_panic(GT_ERR_FAULT, "worker rank %d pushed gradients twice without an order",
+             rank_of(worker));
   p->gradient = push;
   p->gradient_due = true;
   return true;

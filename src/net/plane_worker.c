@@ -41,7 +41,8 @@ gt_plane_worker *gt_plane_worker_create(MPI_Comm region, const gt_plane_size *n)
   gt_shared_open(&plane->shared, region, n);
   plane->bell = gt_shared_bell(&plane->shared, rank);
   plane->ps_bell = gt_shared_bell(&plane->shared, 0);
-  plane->arrays = plane->shared.window == MPI_WIN_NULL ? own_arrays(n) : gt_shared_segment(&plane->shared, rank);
+  plane->arrays = plane->shared.window == MPI_WIN_NULL ? own_arrays(n)
+                                                       : gt_shared_segment(&plane->shared, rank);
   plane->nparams = n->nparams;
   plane->nbuffers = n->nbuffers;
   plane->params = plane->arrays.params;
@@ -58,7 +59,8 @@ gt_plane_worker *gt_plane_worker_create(MPI_Comm region, const gt_plane_size *n)
 void gt_plane_worker_close(gt_plane_worker *plane, double limit_s) {
   if (!plane) return;
   gt_wait_all(&plane->signal_request, 1, "the PS to take a signal", limit_s, NULL, NULL);
-  gt_wait_all(plane->push_requests, plane->npushes, "the PS to take the last push", limit_s, NULL, NULL);
+  gt_wait_all(plane->push_requests, plane->npushes, "the PS to take the last push", limit_s, NULL,
+              NULL);
   if (plane->shared.window == MPI_WIN_NULL) {
     gt_free(plane->arrays.grads);
     gt_free(plane->arrays.params);
@@ -97,14 +99,18 @@ void gt_plane_worker_push(gt_plane_worker *plane, const gt_push_msg *push) {
   plane->push = *push;
   if (push->kind == GT_PUSH_GRADIENT) gt_mean_announce(&plane->mean, 0, push->samples);
   gt_shared_sync(&plane->shared);
-  GT_MPI(MPI_Isend(&plane->push, (int)sizeof plane->push, MPI_BYTE, 0, GT_TAG_PUSH, plane->comm, &plane->push_requests[0]));
+  GT_MPI(MPI_Isend(&plane->push, (int)sizeof plane->push, MPI_BYTE, 0, GT_TAG_PUSH, plane->comm,
+                   &plane->push_requests[0]));
   gt_bell_ring(plane->ps_bell);
   if (plane->shared.window != MPI_WIN_NULL) return;
   if (push->kind == GT_PUSH_EVAL && push->scores > 0)
-    GT_MPI(MPI_Isend(plane->arrays.scores, (int)push->scores, MPI_FLOAT, 0, GT_TAG_SCORES, plane->comm, &plane->push_requests[1]));
+    GT_MPI(MPI_Isend(plane->arrays.scores, (int)push->scores, MPI_FLOAT, 0, GT_TAG_SCORES,
+                     plane->comm, &plane->push_requests[1]));
   if (push->kind != GT_PUSH_GRADIENT) return;
-  gt_pieces_send(plane->arrays.grads, plane->nparams, 0, GT_TAG_GRADS, plane->comm, &plane->push_requests[1]);
-  gt_pieces_send(plane->arrays.buffers, plane->nbuffers, 0, GT_TAG_GRADS, plane->comm, &plane->push_requests[1 + gt_pieces(plane->nparams)]);
+  gt_pieces_send(plane->arrays.grads, plane->nparams, 0, GT_TAG_GRADS, plane->comm,
+                 &plane->push_requests[1]);
+  gt_pieces_send(plane->arrays.buffers, plane->nbuffers, 0, GT_TAG_GRADS, plane->comm,
+                 &plane->push_requests[1 + gt_pieces(plane->nparams)]);
 }
 
 /* Sends a stop signal to the PS once, even if this worker has nothing else to send. */
@@ -113,7 +119,8 @@ static void push_signal(gt_plane_worker *plane) {
   if (number == 0 || plane->signal_sent) return;
   plane->signal_sent = true;
   plane->signal = (gt_push_msg){.kind = GT_PUSH_SIGNAL, .signal = (uint32_t)number};
-  GT_MPI(MPI_Isend(&plane->signal, (int)sizeof plane->signal, MPI_BYTE, 0, GT_TAG_PUSH, plane->comm, &plane->signal_request));
+  GT_MPI(MPI_Isend(&plane->signal, (int)sizeof plane->signal, MPI_BYTE, 0, GT_TAG_PUSH, plane->comm,
+                   &plane->signal_request));
   gt_bell_ring(plane->ps_bell);
 }
 
@@ -121,7 +128,8 @@ static void push_signal(gt_plane_worker *plane) {
    workers. */
 static void wait_order(gt_plane_worker *plane, double limit_s) {
   MPI_Request request;
-  GT_MPI(MPI_Irecv(&plane->order, (int)sizeof plane->order, MPI_BYTE, 0, GT_TAG_ORDER, plane->comm, &request));
+  GT_MPI(MPI_Irecv(&plane->order, (int)sizeof plane->order, MPI_BYTE, 0, GT_TAG_ORDER, plane->comm,
+                   &request));
   gt_backoff backoff = {0};
   gt_patience patience;
   gt_patience_start(&patience, limit_s);
@@ -130,12 +138,16 @@ static void wait_order(gt_plane_worker *plane, double limit_s) {
     const uint32_t heard = gt_bell_heard(plane->bell);
     GT_MPI(MPI_Test(&request, &arrived, MPI_STATUS_IGNORE));
     if (arrived) return;
-    if (gt_patience_over(&patience)) gt_panic(GT_ERR_LOST, "waited %.0f s for an order from this region's PS", gt_seconds(patience.waited));
+    if (gt_patience_over(&patience))
+      gt_panic(GT_ERR_LOST, "waited %.0f s for an order from this region's PS",
+               gt_seconds(patience.waited));
     push_signal(plane);
     if (gt_mean_work(&plane->mean)) gt_backoff_reset(&backoff);
     /* nothing to do except wait for the order */
     const bool rung = plane->bell && plane->mean.left == 0;
-    gt_bell_sleep(plane->bell, heard, gt_backoff_next(&backoff, rung ? GT_BACKOFF_IDLE : gt_patience_cap(&patience), GT_NEVER));
+    gt_bell_sleep(
+        plane->bell, heard,
+        gt_backoff_next(&backoff, rung ? GT_BACKOFF_IDLE : gt_patience_cap(&patience), GT_NEVER));
   }
 }
 
@@ -156,14 +168,18 @@ void gt_plane_worker_wait(gt_plane_worker *plane, gt_order_msg *order, double li
   do {
     wait_order(plane, limit_s);
   } while (plane->order.kind == GT_ORDER_KEEPALIVE);
-  gt_wait_all(plane->push_requests, plane->npushes, "this region's PS to take a push", limit_s, NULL, NULL);
+  gt_wait_all(plane->push_requests, plane->npushes, "this region's PS to take a push", limit_s,
+              NULL, NULL);
   gt_shared_sync(&plane->shared);
   gt_mean_begin(&plane->mean, &plane->order);
   if (plane->order.with_params) find_arrays(plane);
   if (plane->order.with_params && plane->shared.window == MPI_WIN_NULL) {
-    gt_pieces_receive(plane->arrays.params, plane->nparams, 0, GT_TAG_PARAMS, plane->comm, plane->float_requests);
-    gt_pieces_receive(plane->arrays.buffers, plane->nbuffers, 0, GT_TAG_PARAMS, plane->comm, plane->float_requests + gt_pieces(plane->nparams));
-    gt_wait_all(plane->float_requests, plane->nfloats, "the parameters from this region's PS", limit_s, NULL, NULL);
+    gt_pieces_receive(plane->arrays.params, plane->nparams, 0, GT_TAG_PARAMS, plane->comm,
+                      plane->float_requests);
+    gt_pieces_receive(plane->arrays.buffers, plane->nbuffers, 0, GT_TAG_PARAMS, plane->comm,
+                      plane->float_requests + gt_pieces(plane->nparams));
+    gt_wait_all(plane->float_requests, plane->nfloats, "the parameters from this region's PS",
+                limit_s, NULL, NULL);
   }
   *order = plane->order;
 }

@@ -51,7 +51,9 @@ static void say_blocked(reaching *r, int from, int to) {
   gt_reach_name(a, sizeof a, &r->ranks[from], from, r->plan, r->nregions);
   gt_reach_name(b, sizeof b, &r->ranks[to], to, r->plan, r->nregions);
   snprintf(r->text + used, sizeof r->text - used,
-           "no message passes from %s to %s within %g s: the link is blocked, or a firewall drops MPI's ports\n", a, b, r->limit_s);
+           "no message passes from %s to %s within %g s: the link is blocked, or a firewall drops "
+           "MPI's ports\n",
+           a, b, r->limit_s);
 }
 
 /* True if all requests complete before the deadline.  Completed requests become MPI_REQUEST_NULL in
@@ -83,7 +85,10 @@ static _Noreturn void end_blocked(const reaching *r) {
 /* On other ranks: rank 0 ends the job; if it does not, this rank does. */
 static _Noreturn void end_alone(const reaching *r) {
   gt_sleep(gt_from_seconds(r->limit_s));
-  gt_panic(GT_ERR_NOGO, "NO-GO: rank %d on %s hears nothing from rank 0: the link is blocked, or a firewall drops MPI's ports", r->rank, r->own.host);
+  gt_panic(GT_ERR_NOGO,
+           "NO-GO: rank %d on %s hears nothing from rank 0: the link is blocked, or a firewall "
+           "drops MPI's ports",
+           r->rank, r->own.host);
 }
 
 /* ---- the map ---- */
@@ -98,8 +103,9 @@ static void say_small_regions(const reaching *r, const int *map) {
     for (int i = 0; i < r->size; i++) count += map[i] == (int)g;
     size_t used = strlen(text);
     if (count < 2)
-      snprintf(text + used, sizeof text - used, "; region %s would get %d rank%s, and needs 2 or more, a PS and a worker", r->plan[g].name, count,
-               count == 1 ? "" : "s");
+      snprintf(text + used, sizeof text - used,
+               "; region %s would get %d rank%s, and needs 2 or more, a PS and a worker",
+               r->plan[g].name, count, count == 1 ? "" : "s");
   }
   (void)GT_FAIL(GT_ERR_NOGO, "%s", text);
 }
@@ -137,7 +143,9 @@ static void gather_cards(reaching *r) {
   gt_reach_rank *cards = GT_NEW_ARRAY(gt_reach_rank, (size_t)r->size);
   cards[0] = r->own;
   requests[0] = MPI_REQUEST_NULL;
-  for (int i = 1; i < r->size; i++) GT_MPI(MPI_Irecv(&cards[i], (int)sizeof *cards, MPI_BYTE, i, TAG_CARD, MPI_COMM_WORLD, &requests[i]));
+  for (int i = 1; i < r->size; i++)
+    GT_MPI(MPI_Irecv(&cards[i], (int)sizeof *cards, MPI_BYTE, i, TAG_CARD, MPI_COMM_WORLD,
+                     &requests[i]));
   bool all = await(requests, r->size, r->limit_s);
   for (int i = 0; i < r->size; i++)
     if (requests[i] == MPI_REQUEST_NULL) r->ranks[i] = cards[i];
@@ -152,7 +160,8 @@ static void gather_cards(reaching *r) {
 static void send_all(reaching *r, const void *data, size_t bytes, int tag) {
   MPI_Request *requests = GT_NEW_ARRAY(MPI_Request, (size_t)r->size);
   requests[0] = MPI_REQUEST_NULL;
-  for (int i = 1; i < r->size; i++) GT_MPI(MPI_Isend(data, (int)bytes, MPI_BYTE, i, tag, MPI_COMM_WORLD, &requests[i]));
+  for (int i = 1; i < r->size; i++)
+    GT_MPI(MPI_Isend(data, (int)bytes, MPI_BYTE, i, tag, MPI_COMM_WORLD, &requests[i]));
   if (!await(requests, r->size, r->limit_s)) {
     for (int i = 1; i < r->size; i++)
       if (requests[i] != MPI_REQUEST_NULL) say_blocked(r, 0, i);
@@ -175,8 +184,10 @@ static void ping_pairs(const reaching *r, reach_report *report) {
   for (int k = 0; k < n; k++) {
     requests[k] = requests[n + k] = MPI_REQUEST_NULL;
     if (r->order.ps[k] == r->rank) continue;
-    GT_MPI(MPI_Irecv(&words[k], 1, MPI_INT32_T, r->order.ps[k], TAG_PING, MPI_COMM_WORLD, &requests[k]));
-    GT_MPI(MPI_Isend(&word, 1, MPI_INT32_T, r->order.ps[k], TAG_PING, MPI_COMM_WORLD, &requests[n + k]));
+    GT_MPI(MPI_Irecv(&words[k], 1, MPI_INT32_T, r->order.ps[k], TAG_PING, MPI_COMM_WORLD,
+                     &requests[k]));
+    GT_MPI(MPI_Isend(&word, 1, MPI_INT32_T, r->order.ps[k], TAG_PING, MPI_COMM_WORLD,
+                     &requests[n + k]));
   }
   bool all = await(requests, 2 * n, r->limit_s);
   for (int k = 0; k < n; k++) report->missing[k] = !all && requests[k] != MPI_REQUEST_NULL;
@@ -194,7 +205,8 @@ static void gather_reports(reaching *r, const reach_report *own) {
     if (r->order.ps[k] == 0)
       reports[k] = *own;
     else
-      GT_MPI(MPI_Irecv(&reports[k], (int)sizeof *reports, MPI_BYTE, r->order.ps[k], TAG_REPORT, MPI_COMM_WORLD, &requests[k]));
+      GT_MPI(MPI_Irecv(&reports[k], (int)sizeof *reports, MPI_BYTE, r->order.ps[k], TAG_REPORT,
+                       MPI_COMM_WORLD, &requests[k]));
   }
   if (!await(requests, n, 2 * r->limit_s))
     for (int k = 0; k < n; k++)
@@ -222,20 +234,24 @@ static void follow(reaching *r) {
   reach_report *report = GT_NEW(reach_report);
   int32_t go = 0;
   MPI_Request requests[2];
-  GT_MPI(MPI_Irecv(&r->order, (int)sizeof r->order, MPI_BYTE, 0, TAG_ORDER, MPI_COMM_WORLD, &requests[0]));
-  GT_MPI(MPI_Isend(&r->own, (int)sizeof r->own, MPI_BYTE, 0, TAG_CARD, MPI_COMM_WORLD, &requests[1]));
+  GT_MPI(MPI_Irecv(&r->order, (int)sizeof r->order, MPI_BYTE, 0, TAG_ORDER, MPI_COMM_WORLD,
+                   &requests[0]));
+  GT_MPI(
+      MPI_Isend(&r->own, (int)sizeof r->own, MPI_BYTE, 0, TAG_CARD, MPI_COMM_WORLD, &requests[1]));
   if (!await(requests, 2, 2 * r->limit_s)) end_alone(r);
   requests[1] = MPI_REQUEST_NULL;
   GT_MPI(MPI_Irecv(&go, (int)sizeof go, MPI_BYTE, 0, TAG_GO, MPI_COMM_WORLD, &requests[0]));
   if (own_place(r) >= 0) {
     ping_pairs(r, report);
-    GT_MPI(MPI_Isend(report, (int)sizeof *report, MPI_BYTE, 0, TAG_REPORT, MPI_COMM_WORLD, &requests[1]));
+    GT_MPI(MPI_Isend(report, (int)sizeof *report, MPI_BYTE, 0, TAG_REPORT, MPI_COMM_WORLD,
+                     &requests[1]));
   }
   if (!await(requests, 2, 4 * r->limit_s)) end_alone(r);
   gt_free(report);
 }
 
-gt_status gt_net_reach(gt_reach *out, const gt_region_plan *plan, size_t nregions, double limit_s, void (*blocked)(const char *reasons)) {
+gt_status gt_net_reach(gt_reach *out, const gt_region_plan *plan, size_t nregions, double limit_s,
+                       void (*blocked)(const char *reasons)) {
   reaching *r = GT_NEW(reaching);
   *r = (reaching){.plan = plan, .nregions = nregions, .limit_s = limit_s, .blocked = blocked};
   int length;

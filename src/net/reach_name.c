@@ -3,7 +3,8 @@
 
 #include <stdio.h>
 
-void gt_reach_name(char *buf, size_t size, const gt_reach_rank *rank, int number, const gt_region_plan *plan, size_t nregions) {
+void gt_reach_name(char *buf, size_t size, const gt_reach_rank *rank, int number,
+                   const gt_region_plan *plan, size_t nregions) {
   char host[80] = "";
   if (rank->host[0]) snprintf(host, sizeof host, " on %s", rank->host);
   int region = rank->region;

@@ -51,17 +51,20 @@ static bool look_up(const char *what, int rank, char text[MPI_MAX_PORT_NAME], gt
 /* ---- cards ---- */
 
 static void write_card(const gt_reach_rank *r, char text[MPI_MAX_PORT_NAME]) {
-  int used = snprintf(text, MPI_MAX_PORT_NAME, "%s %s %d %d %u", r->host, r->kernel, (int)r->region, (int)r->pid, (unsigned)r->port);
+  int used = snprintf(text, MPI_MAX_PORT_NAME, "%s %s %d %d %u", r->host, r->kernel, (int)r->region,
+                      (int)r->pid, (unsigned)r->port);
   for (size_t i = 0; i < r->naddresses && used < MPI_MAX_PORT_NAME; i++)
-    used += snprintf(text + used, (size_t)(MPI_MAX_PORT_NAME - used), " %u", (unsigned)r->addresses[i]);
+    used +=
+        snprintf(text + used, (size_t)(MPI_MAX_PORT_NAME - used), " %u", (unsigned)r->addresses[i]);
 }
 
 static bool read_card(char *text, gt_reach_rank *r) {
   char *rest = NULL, *words[5];
   for (size_t i = 0; i < 5; i++)
     if (!(words[i] = strtok_r(i == 0 ? text : NULL, " ", &rest))) return false;
-  *r = (gt_reach_rank){
-      .region = (int32_t)strtol(words[2], NULL, 10), .pid = (int32_t)strtol(words[3], NULL, 10), .port = (uint16_t)strtoul(words[4], NULL, 10)};
+  *r = (gt_reach_rank){.region = (int32_t)strtol(words[2], NULL, 10),
+                       .pid = (int32_t)strtol(words[3], NULL, 10),
+                       .port = (uint16_t)strtoul(words[4], NULL, 10)};
   snprintf(r->host, sizeof r->host, "%s", words[0]);
   snprintf(r->kernel, sizeof r->kernel, "%s", words[1]);
   for (const char *word; r->naddresses < GT_REACH_ADDRESSES && (word = strtok_r(NULL, " ", &rest));)
@@ -78,7 +81,8 @@ static int setting_number(const char *name, int otherwise) {
 
 /* Listens in the port range that MPI uses, since a firewall may allow only these ports. */
 static int listen_somewhere(uint16_t *port) {
-  int first = setting_number("btl_tcp_port_min_v4", 0), range = setting_number("btl_tcp_port_range_v4", 1);
+  int first = setting_number("btl_tcp_port_min_v4", 0),
+      range = setting_number("btl_tcp_port_range_v4", 1);
   int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_ANY)};
   socklen_t length = sizeof at;
@@ -126,7 +130,9 @@ static size_t start_attempts(const tcp_host *own, tcp_host *h, size_t host, atte
   size_t n = 0;
   for (size_t i = 0; i < h->card.naddresses; i++) {
     if (has_address(&own->card, h->card.addresses[i])) continue;
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(h->card.port), .sin_addr.s_addr = h->card.addresses[i]};
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons(h->card.port),
+                             .sin_addr.s_addr = h->card.addresses[i]};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) continue;
     inet_ntop(AF_INET, &to.sin_addr, h->address, sizeof h->address);
@@ -178,7 +184,8 @@ static void connect_all(tcp_host *hosts, size_t n, int own_rank, double limit_s)
   for (size_t i = 0; i < n; i++)
     if (hosts[i].rank == own_rank) own = &hosts[i];
   for (size_t i = 0; i < n; i++) {
-    bool testable = hosts[i].rank != own_rank && hosts[i].card.port != 0 && hosts[i].card.naddresses > 0;
+    bool testable =
+        hosts[i].rank != own_rank && hosts[i].card.port != 0 && hosts[i].card.naddresses > 0;
     hosts[i].error = testable ? ETIMEDOUT : 0;
     if (testable) started += start_attempts(own, &hosts[i], i, attempts + started);
   }
@@ -205,7 +212,8 @@ static size_t list_hosts(const gt_reach_rank *ranks, int size, char text[MPI_MAX
 static size_t read_hosts(const char *text, tcp_host *hosts) {
   size_t n = 0;
   char *end;
-  for (long rank = strtol(text, &end, 10); end != text && n < MAX_HOSTS; rank = strtol(text, &end, 10)) {
+  for (long rank = strtol(text, &end, 10); end != text && n < MAX_HOSTS;
+       rank = strtol(text, &end, 10)) {
     hosts[n++] = (tcp_host){.rank = (int)rank};
     text = end;
   }
@@ -216,10 +224,13 @@ static size_t read_hosts(const char *text, tcp_host *hosts) {
 static void write_result(const tcp_host *hosts, size_t n, char text[MPI_MAX_PORT_NAME]) {
   size_t used = (size_t)snprintf(text, MPI_MAX_PORT_NAME, "-;");
   for (size_t i = 0; i < n && used + 40 < MPI_MAX_PORT_NAME; i++)
-    if (hosts[i].error) used += (size_t)snprintf(text + used, MPI_MAX_PORT_NAME - used, "%d %d %s;", hosts[i].rank, hosts[i].error, hosts[i].address);
+    if (hosts[i].error)
+      used += (size_t)snprintf(text + used, MPI_MAX_PORT_NAME - used, "%d %d %s;", hosts[i].rank,
+                               hosts[i].error, hosts[i].address);
 }
 
-__attribute__((format(printf, 2, 3))) static void add_line(char text[GT_REACH_TEXT], const char *format, ...) {
+__attribute__((format(printf, 2, 3))) static void add_line(char text[GT_REACH_TEXT],
+                                                           const char *format, ...) {
   size_t used = strlen(text);
   va_list args;
   va_start(args, format);
@@ -235,20 +246,27 @@ typedef struct {
   double limit_s;
 } names;
 
-static void say_failure(char text[GT_REACH_TEXT], const names *s, int from, int to, int error, const char *address) {
+static void say_failure(char text[GT_REACH_TEXT], const names *s, int from, int to, int error,
+                        const char *address) {
   char a[160], b[160];
   if (to < 0 || to >= s->size) return;
   gt_reach_name(a, sizeof a, &s->ranks[from], from, s->plan, s->nregions);
   gt_reach_name(b, sizeof b, &s->ranks[to], to, s->plan, s->nregions);
   if (error == ETIMEDOUT)
-    add_line(text, "no TCP connection comes about from %s to %s (%s) within %g s: the link is blocked, or a firewall drops MPI's ports\n", a, b,
-             address, s->limit_s);
+    add_line(text,
+             "no TCP connection comes about from %s to %s (%s) within %g s: the link is blocked, "
+             "or a firewall drops MPI's ports\n",
+             a, b, address, s->limit_s);
   else
-    add_line(text, "no TCP connection comes about from %s to %s (%s): %s; a firewall or a route refuses it\n", a, b, address, strerror(error));
+    add_line(
+        text,
+        "no TCP connection comes about from %s to %s (%s): %s; a firewall or a route refuses it\n",
+        a, b, address, strerror(error));
 }
 
 /* On rank 0: collects the failures of all hosts, one per line. */
-static void gather_results(const tcp_host *hosts, size_t n, const names *s, gt_ns until, char text[GT_REACH_TEXT]) {
+static void gather_results(const tcp_host *hosts, size_t n, const names *s, gt_ns until,
+                           char text[GT_REACH_TEXT]) {
   char result[MPI_MAX_PORT_NAME], *rest = NULL;
   for (size_t i = 0; i < n; i++) {
     if (!look_up("result", hosts[i].rank, result, until)) continue;
@@ -271,7 +289,8 @@ static bool cards_of_all(gt_reach_rank *ranks, int size, gt_ns until) {
 }
 
 /* The part of one host: tests the others and publishes the result. */
-static void test_hosts(const char *list, tcp_host *hosts, size_t *n, int rank, double limit_s, gt_ns until) {
+static void test_hosts(const char *list, tcp_host *hosts, size_t *n, int rank, double limit_s,
+                       gt_ns until) {
   char text[MPI_MAX_PORT_NAME];
   bool mine = false;
   *n = read_hosts(list, hosts);
@@ -287,10 +306,12 @@ static void test_hosts(const char *list, tcp_host *hosts, size_t *n, int rank, d
 /* Plain TCP is only a valid test if MPI's messages use TCP. */
 static bool over_tcp(void) {
   char text[64];
-  return gt_mpi_setting("pml_ob1_priority", text, sizeof text) && gt_mpi_setting("btl_tcp_port_min_v4", text, sizeof text);
+  return gt_mpi_setting("pml_ob1_priority", text, sizeof text) &&
+         gt_mpi_setting("btl_tcp_port_min_v4", text, sizeof text);
 }
 
-static bool exchange(gt_reach_rank *ranks, const names *s, int rank, char text[GT_REACH_TEXT], bool *tested) {
+static bool exchange(gt_reach_rank *ranks, const names *s, int rank, char text[GT_REACH_TEXT],
+                     bool *tested) {
   char list[MPI_MAX_PORT_NAME], verdict[MPI_MAX_PORT_NAME] = "go";
   tcp_host *hosts = GT_NEW_ARRAY(tcp_host, MAX_HOSTS);
   gt_ns until = gt_now() + gt_from_seconds(s->limit_s);
@@ -300,7 +321,8 @@ static bool exchange(gt_reach_rank *ranks, const names *s, int rank, char text[G
     if (over_tcp() && cards_of_all(ranks, s->size, until)) list_hosts(ranks, s->size, list);
     publish("hosts", 0, list[0] ? list : "-");
   }
-  if (look_up("hosts", 0, list, until + GT_SECOND)) test_hosts(list, hosts, &n, rank, s->limit_s, until + GT_SECOND);
+  if (look_up("hosts", 0, list, until + GT_SECOND))
+    test_hosts(list, hosts, &n, rank, s->limit_s, until + GT_SECOND);
   if (n > 1) {
     until = gt_now() + gt_from_seconds(2 * s->limit_s) + GT_SECOND;
     if (rank == 0) {
@@ -313,8 +335,8 @@ static bool exchange(gt_reach_rank *ranks, const names *s, int rank, char text[G
   return strcmp(verdict, "stop") != 0;
 }
 
-bool gt_reach_tcp(gt_reach_rank *own, gt_reach_rank *ranks, const gt_region_plan *plan, size_t nregions, double limit_s, char text[GT_REACH_TEXT],
-                  bool *tested) {
+bool gt_reach_tcp(gt_reach_rank *own, gt_reach_rank *ranks, const gt_region_plan *plan,
+                  size_t nregions, double limit_s, char text[GT_REACH_TEXT], bool *tested) {
   gt_net_address addresses[GT_REACH_ADDRESSES];
   char card[MPI_MAX_PORT_NAME];
   int rank, size;

@@ -11,7 +11,8 @@
 
 /* ---- this rank's own region ------------------------------------------------------------------ */
 
-static gt_status from_environment(const char *name, const gt_region_plan *plan, size_t nregions, int *region) {
+static gt_status from_environment(const char *name, const gt_region_plan *plan, size_t nregions,
+                                  int *region) {
   const char **names = GT_NEW_ARRAY(const char *, nregions);
   for (size_t r = 0; r < nregions; r++) {
     names[r] = plan[r].name;
@@ -20,8 +21,14 @@ static gt_status from_environment(const char *name, const gt_region_plan *plan, 
   gt_status status = GT_OK;
   if (*region == UNSET) {
     const char *near = gt_nearest(name, names, nregions);
-    status = near ? GT_FAIL(GT_ERR_JOB, "GEOTRAIN_REGION is \"%s\", which is no region of the job; did you mean \"%s\"?", name, near)
-                  : GT_FAIL(GT_ERR_JOB, "GEOTRAIN_REGION is \"%s\", which is no region of the job (\"%s\" is)", name, plan[0].name);
+    status =
+        near ? GT_FAIL(
+                   GT_ERR_JOB,
+                   "GEOTRAIN_REGION is \"%s\", which is no region of the job; did you mean \"%s\"?",
+                   name, near)
+             : GT_FAIL(GT_ERR_JOB,
+                       "GEOTRAIN_REGION is \"%s\", which is no region of the job (\"%s\" is)", name,
+                       plan[0].name);
   }
   gt_free(names);
   return status;
@@ -41,12 +48,16 @@ static gt_status from_hosts(const gt_region_plan *plan, size_t nregions, int *re
       if (!found && node && *node) GT_TRY(gt_hosts_contain(plan[r].hosts[h], node, &found));
       if (!found || *region == (int)r) continue;
       if (*region != UNSET)
-        return GT_FAIL(GT_ERR_JOB, "host %s is in the lists of %s and %s; GEOTRAIN_REGION must say which region its ranks belong to", host,
-                       plan[*region].name, plan[r].name);
+        return GT_FAIL(GT_ERR_JOB,
+                       "host %s is in the lists of %s and %s; GEOTRAIN_REGION must say which "
+                       "region its ranks belong to",
+                       host, plan[*region].name, plan[r].name);
       *region = (int)r;
     }
   }
-  if (*region == UNSET) return GT_FAIL(GT_ERR_JOB, "host %s is in no region's list of hosts; every host must be in one", host);
+  if (*region == UNSET)
+    return GT_FAIL(GT_ERR_JOB, "host %s is in no region's list of hosts; every host must be in one",
+                   host);
   return GT_OK;
 }
 
@@ -77,15 +88,16 @@ static void list_regions(char *buf, size_t size, const gt_region_plan *plan, siz
   size_t used = 0;
   buf[0] = '\0';
   for (size_t r = 0; r < nregions && used < size; r++)
-    used += (size_t)snprintf(buf + used, size - used, "%s%s %d", r ? ", " : "", plan[r].name, plan[r].ranks);
+    used += (size_t)snprintf(buf + used, size - used, "%s%s %d", r ? ", " : "", plan[r].name,
+                             plan[r].ranks);
 }
 
 gt_status gt_roles_fits(const gt_region_plan *plan, size_t nregions, int world_size) {
   int needed = ranks_needed(plan, nregions);
   for (size_t r = 0; r < nregions; r++) {
     if (plan[r].ranks < 2)
-      return GT_FAIL(GT_ERR_JOB, "region %s has %d rank%s; 2 or more are needed, a PS and a worker", plan[r].name, plan[r].ranks,
-                     plan[r].ranks == 1 ? "" : "s");
+      return GT_FAIL(GT_ERR_JOB, "region %s has %d rank%s; 2 or more are needed, a PS and a worker",
+                     plan[r].name, plan[r].ranks, plan[r].ranks == 1 ? "" : "s");
   }
   if (world_size == needed) return GT_OK;
   char list[512], advice[96];
@@ -93,9 +105,11 @@ gt_status gt_roles_fits(const gt_region_plan *plan, size_t nregions, int world_s
   int tasks = gt_launch_tasks();
   if (world_size == 1 && tasks > 1)
     return GT_FAIL(GT_ERR_JOB,
-                   "%d tasks were started, but each is a world of 1 rank, and the job needs one of %d (%s): srun --mpi=pmix, or mpirun -n %d", tasks,
-                   needed, list, needed);
-  return GT_FAIL(GT_ERR_JOB, "%d rank%s started, but the job needs %d (%s): %s", world_size, world_size == 1 ? " was" : "s were", needed, list,
+                   "%d tasks were started, but each is a world of 1 rank, and the job needs one of "
+                   "%d (%s): srun --mpi=pmix, or mpirun -n %d",
+                   tasks, needed, list, needed);
+  return GT_FAIL(GT_ERR_JOB, "%d rank%s started, but the job needs %d (%s): %s", world_size,
+                 world_size == 1 ? " was" : "s were", needed, list,
                  gt_launch_advice(advice, sizeof advice, needed));
 }
 
@@ -104,7 +118,10 @@ static gt_status fill_map(const gt_region_plan *plan, size_t nregions, int *map,
   int set = UNSET, unset = UNSET;
   for (int i = size - 1; i >= 0; i--) *(map[i] == UNSET ? &unset : &set) = i;
   if (set != UNSET && unset != UNSET)
-    return GT_FAIL(GT_ERR_JOB, "rank %d has GEOTRAIN_REGION in its environment, but rank %d has not; all ranks need it, or none", set, unset);
+    return GT_FAIL(GT_ERR_JOB,
+                   "rank %d has GEOTRAIN_REGION in its environment, but rank %d has not; all ranks "
+                   "need it, or none",
+                   set, unset);
   if (set != UNSET) return GT_OK;
   int at = 0;
   for (size_t r = 0; r < nregions; r++) {
@@ -113,12 +130,14 @@ static gt_status fill_map(const gt_region_plan *plan, size_t nregions, int *map,
   return GT_OK;
 }
 
-static gt_status check_counts(const gt_region_plan *plan, size_t nregions, const int *map, int size) {
+static gt_status check_counts(const gt_region_plan *plan, size_t nregions, const int *map,
+                              int size) {
   for (size_t r = 0; r < nregions; r++) {
     int count = 0;
     for (int i = 0; i < size; i++) count += map[i] == (int)r;
     if (count != plan[r].ranks)
-      return GT_FAIL(GT_ERR_JOB, "region %s got %d rank%s, but the job says %d", plan[r].name, count, count == 1 ? "" : "s", plan[r].ranks);
+      return GT_FAIL(GT_ERR_JOB, "region %s got %d rank%s, but the job says %d", plan[r].name,
+                     count, count == 1 ? "" : "s", plan[r].ranks);
   }
   return GT_OK;
 }
@@ -128,7 +147,8 @@ gt_status gt_roles_fill(const gt_region_plan *plan, size_t nregions, int *map, i
   return check_counts(plan, nregions, map, size);
 }
 
-static gt_status make_map(const gt_region_plan *plan, size_t nregions, int *map, int size, double limit_s) {
+static gt_status make_map(const gt_region_plan *plan, size_t nregions, int *map, int size,
+                          double limit_s) {
   int own = UNSET;
   gt_status status = gt_roles_fits(plan, nregions, size);
   if (status == GT_OK) status = gt_roles_own(plan, nregions, &own);
@@ -163,10 +183,12 @@ static void fill_roles(gt_roles *out, const int *map, size_t nregions, double li
   GT_MPI(MPI_Comm_size(out->region, &out->region_size));
   out->is_ps = out->region_rank == 0;
   out->is_lead = out->is_ps && region == 0;
-  out->ps = split(out->is_ps ? 0 : MPI_UNDEFINED, region, "MPI_Comm_split of the PS ranks", limit_s);
+  out->ps =
+      split(out->is_ps ? 0 : MPI_UNDEFINED, region, "MPI_Comm_split of the PS ranks", limit_s);
 }
 
-gt_status gt_roles_create(gt_roles *out, const gt_region_plan *plan, size_t nregions, double limit_s) {
+gt_status gt_roles_create(gt_roles *out, const gt_region_plan *plan, size_t nregions,
+                          double limit_s) {
   *out = (gt_roles){.world = MPI_COMM_NULL, .region = MPI_COMM_NULL, .ps = MPI_COMM_NULL};
   GT_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &out->world_rank));
   GT_MPI(MPI_Comm_size(MPI_COMM_WORLD, &out->world_size));
@@ -210,7 +232,8 @@ static void print_region(FILE *out, const char *name, int region, const place *p
   for (int i = 0; i < size; i++) {
     if (places[i].region != region) continue;
     bool named = false;
-    for (int k = 0; k < i; k++) named |= places[k].region == region && strcmp(places[k].host, places[i].host) == 0;
+    for (int k = 0; k < i; k++)
+      named |= places[k].region == region && strcmp(places[k].host, places[i].host) == 0;
     if (named) continue;
     fprintf(out, "%s%s", separator, places[i].host);
     separator = ", ";
@@ -226,13 +249,15 @@ char *gt_roles_map(const gt_roles *roles, const gt_region_plan *plan) {
   snprintf(own.host, sizeof own.host, "%.63s", host);
   place *places = GT_NEW_ARRAY(place, (size_t)roles->world_size);
   MPI_Request request;
-  GT_MPI(MPI_Igather(&own, (int)sizeof own, MPI_BYTE, places, (int)sizeof own, MPI_BYTE, 0, roles->world, &request));
+  GT_MPI(MPI_Igather(&own, (int)sizeof own, MPI_BYTE, places, (int)sizeof own, MPI_BYTE, 0,
+                     roles->world, &request));
   gt_wait_all(&request, 1, "the hosts of the other ranks", MAP_LIMIT_S, NULL, NULL);
   char *text = NULL, *copy = NULL;
   size_t size = 0;
   FILE *out = roles->world_rank == 0 ? open_memstream(&text, &size) : NULL;
   if (out) {
-    for (size_t r = 0; r < roles->nregions; r++) print_region(out, plan[r].name, (int)r, places, roles->world_size);
+    for (size_t r = 0; r < roles->nregions; r++)
+      print_region(out, plan[r].name, (int)r, places, roles->world_size);
     fclose(out);
     copy = gt_strdup(text);
     free(text);

@@ -17,7 +17,8 @@ static void name_value(MPI_T_enum names, int value, char *buf, size_t size) {
   if (MPI_T_enum_get_info(names, &n, name, &length) != MPI_SUCCESS) return;
   for (int i = 0; i < n; i++) {
     length = (int)sizeof name;
-    if (MPI_T_enum_get_item(names, i, &given, name, &length) == MPI_SUCCESS && given == value) snprintf(buf, size, "%s", name);
+    if (MPI_T_enum_get_item(names, i, &given, name, &length) == MPI_SUCCESS && given == value)
+      snprintf(buf, size, "%s", name);
   }
 }
 
@@ -48,7 +49,8 @@ bool gt_mpi_setting(const char *name, char *buf, size_t size) {
   buf[0] = '\0';
   if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) != MPI_SUCCESS) return false;
   bool ok = MPI_T_cvar_get_index(name, &index) == MPI_SUCCESS;
-  ok = ok && MPI_T_cvar_get_info(index, NULL, &name_length, &verbosity, &type, &names, NULL, &text_length, &bind, &scope) == MPI_SUCCESS;
+  ok = ok && MPI_T_cvar_get_info(index, NULL, &name_length, &verbosity, &type, &names, NULL,
+                                 &text_length, &bind, &scope) == MPI_SUCCESS;
   ok = ok && read_setting(index, type, names, buf, size);
   MPI_T_finalize();
   return ok;
@@ -82,7 +84,9 @@ size_t gt_net_addresses(gt_net_address *out, size_t max) {
   if (!gt_mpi_setting("btl_tcp_if_exclude", exclude, sizeof exclude)) exclude[0] = '\0';
   if (getifaddrs(&all) != 0) return 0;
   for (const struct ifaddrs *i = all; i && n < max; i = i->ifa_next) {
-    if (!i->ifa_addr || i->ifa_addr->sa_family != AF_INET || !i->ifa_netmask || !(i->ifa_flags & IFF_UP) || (i->ifa_flags & IFF_LOOPBACK)) continue;
+    if (!i->ifa_addr || i->ifa_addr->sa_family != AF_INET || !i->ifa_netmask ||
+        !(i->ifa_flags & IFF_UP) || (i->ifa_flags & IFF_LOOPBACK))
+      continue;
     struct sockaddr_in ip, mask;
     memcpy(&ip, i->ifa_addr, sizeof ip);
     memcpy(&mask, i->ifa_netmask, sizeof mask);

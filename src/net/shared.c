@@ -11,9 +11,13 @@
    buffers and scores; on the PS the snapshot and the data common to the workers. */
 static size_t segment_bytes(const gt_shared *s, int rank) {
   const size_t params = gt_padded(s->n.nparams), buffers = gt_padded(s->n.nbuffers);
-  if (rank > 0) return sizeof(gt_bell) + (2 * params + buffers + gt_padded(s->n.nscores) + GT_LINE_FLOATS) * sizeof(float);
+  if (rank > 0)
+    return sizeof(gt_bell) +
+           (2 * params + buffers + gt_padded(s->n.nscores) + GT_LINE_FLOATS) * sizeof(float);
   size_t bytes = sizeof(gt_bell) + (2 * params + buffers + GT_LINE_FLOATS) * sizeof(float);
-  if (s->nworkers > 1) bytes += s->nworkers * sizeof(gt_announcement) + gt_chunks(s->n.nparams) * sizeof(gt_chunk) + params * sizeof(float);
+  if (s->nworkers > 1)
+    bytes += s->nworkers * sizeof(gt_announcement) + gt_chunks(s->n.nparams) * sizeof(gt_chunk) +
+             params * sizeof(float);
   return bytes;
 }
 
@@ -80,7 +84,8 @@ static void clear(const gt_shared *s, MPI_Comm region, int rank) {
     atomic_init(&common.announced[w].final, 0);
     atomic_init(&common.announced[w].samples, 0);
   }
-  for (size_t c = 0; rank == 0 && common.mean && c < gt_chunks(s->n.nparams); c++) atomic_init(&common.chunks[c].state, 0);
+  for (size_t c = 0; rank == 0 && common.mean && c < gt_chunks(s->n.nparams); c++)
+    atomic_init(&common.chunks[c].state, 0);
   gt_shared_sync(s);
   GT_MPI(MPI_Barrier(region));
   gt_shared_sync(s);
@@ -100,7 +105,8 @@ void gt_shared_open(gt_shared *s, MPI_Comm region, const gt_plane_size *n) {
   GT_MPI(MPI_Allreduce(MPI_IN_PLACE, &agreed, 1, MPI_INT, MPI_MIN, region));
   if (one_node(region) && agreed) {
     void *base;
-    GT_MPI(MPI_Win_allocate_shared((MPI_Aint)segment_bytes(s, rank), (int)sizeof(float), MPI_INFO_NULL, region, &base, &s->window));
+    GT_MPI(MPI_Win_allocate_shared((MPI_Aint)segment_bytes(s, rank), (int)sizeof(float),
+                                   MPI_INFO_NULL, region, &base, &s->window));
     GT_MPI(MPI_Win_lock_all(MPI_MODE_NOCHECK, s->window));
     clear(s, region, rank);
   }

@@ -70,7 +70,9 @@ void gt_watch_begin(const char *name, double limit_s) {
   pthread_sigmask(SIG_SETMASK, &all, &before);
   int error = pthread_create(&watch.thread, NULL, watch_main, NULL);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
-  if (error) gt_panic(GT_ERR_FAULT, "the watchdog thread for %s could not be started: %s", name, strerror(error));
+  if (error)
+    gt_panic(GT_ERR_FAULT, "the watchdog thread for %s could not be started: %s", name,
+             strerror(error));
   watch.running = true;
 }
 
@@ -115,7 +117,8 @@ void gt_net_start(double limit_s) {
   gt_watch_end();
   gt_mpi_check(error, "MPI_Init_thread");
   if (provided < MPI_THREAD_FUNNELED)
-    gt_panic(GT_ERR_JOB, "this MPI gives thread level %d; MPI_THREAD_FUNNELED (%d) is needed", provided, MPI_THREAD_FUNNELED);
+    gt_panic(GT_ERR_JOB, "this MPI gives thread level %d; MPI_THREAD_FUNNELED (%d) is needed",
+             provided, MPI_THREAD_FUNNELED);
   GT_MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
   GT_MPI(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
 }

@@ -48,7 +48,8 @@ gt_ns gt_patience_cap(const gt_patience *p) {
   return p->waited < LIKELY ? GT_BACKOFF_BUSY : GT_BACKOFF_IDLE;
 }
 
-void gt_wait_all(MPI_Request *requests, int n, const char *what, double limit_s, void (*progress)(void *), void *context) {
+void gt_wait_all(MPI_Request *requests, int n, const char *what, double limit_s,
+                 void (*progress)(void *), void *context) {
   gt_backoff backoff = {0};
   gt_patience patience;
   gt_patience_start(&patience, limit_s);
@@ -56,7 +57,8 @@ void gt_wait_all(MPI_Request *requests, int n, const char *what, double limit_s,
     int done = 0;
     GT_MPI(MPI_Testall(n, requests, &done, MPI_STATUSES_IGNORE));
     if (done) return;
-    if (gt_patience_over(&patience)) gt_panic(GT_ERR_LOST, "waited %.0f s for %s", gt_seconds(patience.waited), what);
+    if (gt_patience_over(&patience))
+      gt_panic(GT_ERR_LOST, "waited %.0f s for %s", gt_seconds(patience.waited), what);
     if (progress) progress(context);
     gt_backoff_sleep(&backoff, gt_patience_cap(&patience), GT_NEVER);
   }

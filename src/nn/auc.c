@@ -34,7 +34,8 @@ static void sort(uint32_t *keys, size_t n, uint32_t bit) {
 }
 
 /* The sum over all pairs: 2 if the positive is above the negative, 1 if they are equal. */
-static uint64_t pairs_won(const uint32_t *positives, size_t npositives, const uint32_t *negatives, size_t nnegatives) {
+static uint64_t pairs_won(const uint32_t *positives, size_t npositives, const uint32_t *negatives,
+                          size_t nnegatives) {
   uint64_t won = 0;
   size_t below = 0, upto = 0;
   for (size_t i = 0; i < npositives; i++) {
@@ -54,7 +55,8 @@ double gt_auc(const float *scores, const int32_t *labels, size_t n, uint32_t *sc
   if (npositives == 0 || nnegatives == 0) return NAN;
   sort(scratch, npositives, 0x80000000U);
   sort(scratch + npositives, nnegatives, 0x80000000U);
-  return (double)pairs_won(scratch, npositives, scratch + npositives, nnegatives) / 2 / (double)npositives / (double)nnegatives;
+  return (double)pairs_won(scratch, npositives, scratch + npositives, nnegatives) / 2 /
+         (double)npositives / (double)nnegatives;
 }
 
 void gt_graph_auc_scores(const gt_graph *graph, size_t n, float *scores) {

@@ -10,10 +10,11 @@ gt_status gt_model_unknown(const char *model) {
   size_t n = 0;
   while (names[n]) n++;
   char known[256] = "";
-  for (size_t i = 0, at = 0; i < n; i++, at = strlen(known)) snprintf(known + at, sizeof known - at, "%s%.31s", i ? ", " : "", names[i]);
+  for (size_t i = 0, at = 0; i < n; i++, at = strlen(known))
+    snprintf(known + at, sizeof known - at, "%s%.31s", i ? ", " : "", names[i]);
   const char *near = gt_nearest(model, names, n);
-  return GT_FAIL(GT_ERR_JOB, "model.name is \"%.80s\"; one of %s is needed%s%s%s", model, known, near ? "; did you mean " : "", near ? near : "",
-                 near ? "?" : "");
+  return GT_FAIL(GT_ERR_JOB, "model.name is \"%.80s\"; one of %s is needed%s%s%s", model, known,
+                 near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
 static gt_vec zeros(size_t n) {
@@ -33,10 +34,14 @@ static void open_arrays(gt_graph *graph) {
 /* Checks that the samples are of the kind that the model takes: ids or images. */
 static gt_status check_kind(const gt_model *model, const gt_sample_shape *shape) {
   if (model->ids && shape->features == 0)
-    return GT_FAIL(GT_ERR_DATA, "samples are images of %zu x %zu x %zu; model %s takes ids, so a data set of ids is needed", shape->h, shape->w,
-                   shape->c, model->name);
+    return GT_FAIL(
+        GT_ERR_DATA,
+        "samples are images of %zu x %zu x %zu; model %s takes ids, so a data set of ids is needed",
+        shape->h, shape->w, shape->c, model->name);
   if (!model->ids && shape->features > 0)
-    return GT_FAIL(GT_ERR_DATA, "samples are %zu ids each, below %zu; model %s takes images, so a data set of images is needed",
+    return GT_FAIL(GT_ERR_DATA,
+                   "samples are %zu ids each, below %zu; model %s takes images, so a data set of "
+                   "images is needed",
                    shape->h * shape->w * shape->c, shape->features, model->name);
   return GT_OK;
 }
@@ -48,13 +53,17 @@ gt_status gt_graph_create(gt_graph **out, const gt_graph_spec *spec) {
   const gt_model *found = gt_model_find(model);
   if (!found) return gt_model_unknown(model);
   if (options->parameters != 0 && !found->sized)
-    return GT_FAIL(GT_ERR_JOB, "model.parameters is %lld; model %s has a number of its own, so none is needed", (long long)options->parameters,
-                   model);
+    return GT_FAIL(GT_ERR_JOB,
+                   "model.parameters is %lld; model %s has a number of its own, so none is needed",
+                   (long long)options->parameters, model);
   if ((options->embedding != 0 || options->mlp) && !found->layered)
-    return GT_FAIL(GT_ERR_JOB, "model.%s is given; model %s has none, so none is needed", options->embedding != 0 ? "embedding" : "mlp", model);
+    return GT_FAIL(GT_ERR_JOB, "model.%s is given; model %s has none, so none is needed",
+                   options->embedding != 0 ? "embedding" : "mlp", model);
   if (shape->h == 0 || shape->w == 0 || shape->c == 0 || shape->classes < 2)
-    return GT_FAIL(GT_ERR_DATA, "samples are %zu x %zu x %zu with %zu classes; at least 1 x 1 x 1 with 2 classes is needed", shape->h, shape->w,
-                   shape->c, shape->classes);
+    return GT_FAIL(
+        GT_ERR_DATA,
+        "samples are %zu x %zu x %zu with %zu classes; at least 1 x 1 x 1 with 2 classes is needed",
+        shape->h, shape->w, shape->c, shape->classes);
   GT_TRY(check_kind(found, shape));
   gt_graph *graph = GT_NEW(gt_graph);
   snprintf(graph->model, sizeof graph->model, "%s", model);
@@ -125,12 +134,14 @@ void gt_graph_prepare(gt_graph *graph, size_t n) {
 
 size_t gt_graph_least(const gt_graph *graph) {
   for (size_t i = 0; i < graph->nops; i++)
-    if (graph->ops[i].kind->needs_spread && graph->ops[i].extent.h * graph->ops[i].extent.w == 1) return 2;
+    if (graph->ops[i].kind->needs_spread && graph->ops[i].extent.h * graph->ops[i].extent.w == 1)
+      return 2;
   return 1;
 }
 
 size_t gt_graph_bytes(const gt_graph *graph) {
-  return (graph->arena ? gt_arena_bytes(graph->arena) : 0) + (graph->context ? graph->prepared->bytes(graph->context) : 0);
+  return (graph->arena ? gt_arena_bytes(graph->arena) : 0) +
+         (graph->context ? graph->prepared->bytes(graph->context) : 0);
 }
 
 void gt_graph_on_progress(gt_graph *graph, gt_progress_fn *progress, void *context) {

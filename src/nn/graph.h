@@ -62,7 +62,8 @@ typedef struct {
    linear layer behind an image (H,W,C). */
 typedef enum { GT_LAYOUT_SAME, GT_LAYOUT_CONV, GT_LAYOUT_IMAGE_ROWS } gt_layout;
 
-/* Initial values: all `value`; uniform in [-value, value]; normal with standard deviation `value`. */
+/* Initial values: all `value`; uniform in [-value, value]; normal with standard deviation
+   `value`. */
 typedef enum { GT_INIT_CONSTANT, GT_INIT_UNIFORM, GT_INIT_NORMAL } gt_init_kind;
 typedef struct {
   gt_init_kind kind;
@@ -99,15 +100,17 @@ struct gt_op {
   gt_activation slots[GT_GRAPH_SLOTS];
 };
 
-extern const gt_op_kind gt_op_conv2d, gt_op_maxpool, gt_op_avgpool, gt_op_linear, gt_op_relu, gt_op_inert, gt_op_norm, gt_op_mean, gt_op_embedding,
-    gt_op_fm, gt_op_add;
+extern const gt_op_kind gt_op_conv2d, gt_op_maxpool, gt_op_avgpool, gt_op_linear, gt_op_relu,
+    gt_op_inert, gt_op_norm, gt_op_mean, gt_op_embedding, gt_op_fm, gt_op_add;
 
 /* Builders, called in the order of the data.  The output of one is the input of the next (see
    gt_graph_from); the graph tracks the shape.  GT_ERR_DATA: the window does not fit. */
-gt_status gt_graph_add_conv2d(gt_graph *graph, const char *name, size_t K, size_t window, size_t stride, size_t pad);
+gt_status gt_graph_add_conv2d(gt_graph *graph, const char *name, size_t K, size_t window,
+                              size_t stride, size_t pad);
 /* A convolution before a normalisation: no bias, initial values normal as in He et al. 2015 (fan
    out), and bf16 if the graph computes in it. */
-gt_status gt_graph_add_conv2d_plain(gt_graph *graph, const char *name, size_t K, size_t window, size_t stride, size_t pad);
+gt_status gt_graph_add_conv2d_plain(gt_graph *graph, const char *name, size_t K, size_t window,
+                                    size_t stride, size_t pad);
 gt_status gt_graph_add_maxpool(gt_graph *graph, const char *name, size_t window, size_t stride);
 gt_status gt_graph_add_avgpool(gt_graph *graph, const char *name, size_t window, size_t stride);
 /* The mean over (H,W). */
@@ -137,12 +140,15 @@ void gt_graph_from(gt_graph *graph, size_t op);
 /* For the builders, in graph_build.c: append a zeroed operation, a parameter (named op.what; or
    what, if op is "") and a buffer. */
 gt_op *gt_graph_append(gt_graph *graph, const gt_op_kind *kind, const char *name);
-size_t gt_graph_add_param(gt_graph *graph, const char *op, const char *what, gt_init init, gt_layout layout, int ndims, const size_t *shape);
-size_t gt_graph_add_buffer(gt_graph *graph, const char *op, const char *what, double value, size_t count);
+size_t gt_graph_add_param(gt_graph *graph, const char *op, const char *what, gt_init init,
+                          gt_layout layout, int ndims, const size_t *shape);
+size_t gt_graph_add_buffer(gt_graph *graph, const char *op, const char *what, double value,
+                           size_t count);
 gt_extent gt_graph_extent(const gt_graph *graph);
 void gt_graph_set_extent(gt_graph *graph, gt_extent extent);
 /* The geometry of a square window over the current extent. */
-gt_status gt_graph_window(const gt_graph *graph, const char *name, size_t window, size_t stride, size_t pad, gt_conv_shape *shape);
+gt_status gt_graph_window(const gt_graph *graph, const char *name, size_t window, size_t stride,
+                          size_t pad, gt_conv_shape *shape);
 /* Creates the layer of the last operation, a convolution or a linear one.  Its passes use the
    chosen ways, or the table's rule. */
 void gt_graph_open_layer(gt_graph *graph, gt_op *op, bool linear);

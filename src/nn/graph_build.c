@@ -33,7 +33,8 @@ static void tensors_grow(gt_tensors *t) {
   GT_GROW(t->images, t->n, t->capacity, 16);
 }
 
-static size_t add_tensor(gt_tensors *t, const char *op, const char *what, gt_init init, int ndims, const size_t *shape) {
+static size_t add_tensor(gt_tensors *t, const char *op, const char *what, gt_init init, int ndims,
+                         const size_t *shape) {
   tensors_grow(t);
   gt_view *view = &t->views[t->n];
   snprintf(view->name, sizeof view->name, "%.47s%s%.15s", op, *op ? "." : "", what);
@@ -49,7 +50,8 @@ static size_t add_tensor(gt_tensors *t, const char *op, const char *what, gt_ini
   return t->n++;
 }
 
-size_t gt_graph_add_param(gt_graph *graph, const char *op, const char *what, gt_init init, gt_layout layout, int ndims, const size_t *shape) {
+size_t gt_graph_add_param(gt_graph *graph, const char *op, const char *what, gt_init init,
+                          gt_layout layout, int ndims, const size_t *shape) {
   const gt_extent extent = gt_graph_extent(graph);
   const size_t at = add_tensor(&graph->params, op, what, init, ndims, shape);
   graph->params.layouts[at] = layout;
@@ -57,7 +59,8 @@ size_t gt_graph_add_param(gt_graph *graph, const char *op, const char *what, gt_
   return at;
 }
 
-size_t gt_graph_add_buffer(gt_graph *graph, const char *op, const char *what, double value, size_t count) {
+size_t gt_graph_add_buffer(gt_graph *graph, const char *op, const char *what, double value,
+                           size_t count) {
   return add_tensor(&graph->buffers, op, what, (gt_init){GT_INIT_CONSTANT, value}, 1, &count);
 }
 
@@ -79,12 +82,23 @@ void gt_graph_from(gt_graph *graph, size_t op) {
   graph->from = op;
 }
 
-gt_status gt_graph_window(const gt_graph *graph, const char *name, size_t window, size_t stride, size_t pad, gt_conv_shape *shape) {
+gt_status gt_graph_window(const gt_graph *graph, const char *name, size_t window, size_t stride,
+                          size_t pad, gt_conv_shape *shape) {
   const gt_extent e = gt_graph_extent(graph);
   if (e.h + 2 * pad < window || e.w + 2 * pad < window)
-    return GT_FAIL(GT_ERR_DATA, "images of %zu x %zu are too small for model %s: at %s %zu x %zu is left; %zu x %zu or more is needed",
-                   graph->input.h, graph->input.w, graph->model, name, e.h, e.w, window - 2 * pad, window - 2 * pad);
-  *shape = (gt_conv_shape){.H = e.h, .W = e.w, .C = e.c, .K = e.c, .R = window, .S = window, .stride = stride, .pad = pad};
+    return GT_FAIL(GT_ERR_DATA,
+                   "images of %zu x %zu are too small for model %s: at %s %zu x %zu is left; %zu x "
+                   "%zu or more is needed",
+                   graph->input.h, graph->input.w, graph->model, name, e.h, e.w, window - 2 * pad,
+                   window - 2 * pad);
+  *shape = (gt_conv_shape){.H = e.h,
+                           .W = e.w,
+                           .C = e.c,
+                           .K = e.c,
+                           .R = window,
+                           .S = window,
+                           .stride = stride,
+                           .pad = pad};
   shape->P = (e.h + 2 * pad - window) / stride + 1;
   shape->Q = (e.w + 2 * pad - window) / stride + 1;
   return GT_OK;
@@ -99,7 +113,8 @@ static gt_layer_spec layer_of(const gt_graph *graph, const gt_op *op, bool linea
                                  .out = GT_F32,
                                  .precision = GT_F32}};
   if (linear) {
-    spec.conv.shape = (gt_conv_shape){.H = 1, .W = 1, .C = op->in, .K = op->out, .R = 1, .S = 1, .P = 1, .Q = 1, .stride = 1};
+    spec.conv.shape = (gt_conv_shape){
+        .H = 1, .W = 1, .C = op->in, .K = op->out, .R = 1, .S = 1, .P = 1, .Q = 1, .stride = 1};
     spec.conv.precision = graph->precision;
   } else if (!spec.conv.bias) {
     spec.conv.out = spec.conv.precision = graph->precision;
@@ -110,8 +125,10 @@ static gt_layer_spec layer_of(const gt_graph *graph, const gt_op *op, bool linea
 void gt_graph_open_layer(gt_graph *graph, gt_op *op, bool linear) {
   if (!graph->kernels) return; /* arrays only */
   op->spec = layer_of(graph, op, linear);
-  const gt_choice *choice = graph->choices ? gt_choices_find(graph->choices, &op->spec, graph->batch) : NULL;
-  op->layer = gt_layer_create(graph->kernels, &graph->context, &op->spec, choice ? choice->ways : NULL);
+  const gt_choice *choice =
+      graph->choices ? gt_choices_find(graph->choices, &op->spec, graph->batch) : NULL;
+  op->layer =
+      gt_layer_create(graph->kernels, &graph->context, &op->spec, choice ? choice->ways : NULL);
   op->type = gt_layer_type(op->layer);
 }
 

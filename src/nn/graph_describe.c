@@ -13,20 +13,26 @@ static void add_entry(gt_graph *graph, const char *kind, const char *family, gt_
   snprintf(text + used, sizeof graph->kernels_text - used, "%s", entry);
 }
 
-/* "conv=dnn conv=dnn-gemm linear=blas pool=blas relu=blas": each kind of operation and each family once. */
+/* "conv=dnn conv=dnn-gemm linear=blas pool=blas relu=blas": each kind of operation and each family
+   once. */
 void gt_graph_describe(gt_graph *graph) {
-  static const char *const kernels[][2] = {{"conv", "conv"},       {"linear", "linear"},       {"maxpool", "pool"},
-                                           {"avgpool", "avgpool"}, {"mean", "avgpool"},        {"norm", "norm"},
-                                           {"relu", "relu"},       {"embedding", "embedding"}, {"fm", "fm"}};
+  static const char *const kernels[][2] = {
+      {"conv", "conv"},       {"linear", "linear"},       {"maxpool", "pool"},
+      {"avgpool", "avgpool"}, {"mean", "avgpool"},        {"norm", "norm"},
+      {"relu", "relu"},       {"embedding", "embedding"}, {"fm", "fm"}};
   graph->kernels_text[0] = '\0';
   for (size_t k = 0; k < sizeof kernels / sizeof *kernels; k++)
     for (size_t i = 0; i < graph->nops; i++) {
       const gt_op *op = &graph->ops[i];
       if (!op->kind->kernel || strcmp(op->kind->kernel, kernels[k][0]) != 0) continue;
-      if (!op->layer) add_entry(graph, kernels[k][1], graph->kernels->family(op->kind->kernel, &op->shape), op->type);
+      if (!op->layer)
+        add_entry(graph, kernels[k][1], graph->kernels->family(op->kind->kernel, &op->shape),
+                  op->type);
       for (int pass = 0; op->layer && pass < GT_PASSES; pass++)
         if (pass != GT_PASS_INPUT || op->input != GT_SAMPLES)
-          add_entry(graph, kernels[k][1], gt_layer_family(op->layer, graph->batch ? graph->batch : 1, (gt_pass_id)pass), op->type);
+          add_entry(graph, kernels[k][1],
+                    gt_layer_family(op->layer, graph->batch ? graph->batch : 1, (gt_pass_id)pass),
+                    op->type);
     }
   const size_t length = strlen(graph->kernels_text);
   if (length > 0) graph->kernels_text[length - 1] = '\0';
@@ -35,16 +41,20 @@ void gt_graph_describe(gt_graph *graph) {
 void gt_graph_hash(const gt_graph *graph, char hex[GT_SHA256_HEX]) {
   const size_t size = 64 + 256 * (graph->nops + graph->params.n);
   char *text = GT_NEW_ARRAY(char, size);
-  size_t used = (size_t)snprintf(text, size, "%s %zu %zu %zu %zu\n", graph->model, graph->input.h, graph->input.w, graph->input.c, graph->classes);
+  size_t used = (size_t)snprintf(text, size, "%s %zu %zu %zu %zu\n", graph->model, graph->input.h,
+                                 graph->input.w, graph->input.c, graph->classes);
   for (size_t i = 0; i < graph->nops; i++) {
     const gt_op *op = &graph->ops[i];
-    used += (size_t)snprintf(text + used, size - used, "%s %s %zu %zu window %zu %zu stride %zu pad %zu\n", op->kind->name, op->name, op->in, op->out,
-                             op->shape.R, op->shape.S, op->shape.stride, op->shape.pad);
+    used += (size_t)snprintf(text + used, size - used,
+                             "%s %s %zu %zu window %zu %zu stride %zu pad %zu\n", op->kind->name,
+                             op->name, op->in, op->out, op->shape.R, op->shape.S, op->shape.stride,
+                             op->shape.pad);
   }
   for (size_t v = 0; v < graph->params.n; v++) {
     const gt_view *view = &graph->params.views[v];
     used += (size_t)snprintf(text + used, size - used, "%s", view->name);
-    for (int d = 0; d < view->ndims; d++) used += (size_t)snprintf(text + used, size - used, " %zu", view->shape[d]);
+    for (int d = 0; d < view->ndims; d++)
+      used += (size_t)snprintf(text + used, size - used, " %zu", view->shape[d]);
     used += (size_t)snprintf(text + used, size - used, "\n");
   }
   gt_sha256_hex(text, used, hex);

@@ -9,7 +9,8 @@ static void from_conv(float *out, const float *in, const size_t shape[4]) {
   const size_t R = shape[0], S = shape[1], C = shape[2], K = shape[3];
   for (size_t k = 0; k < K; k++)
     for (size_t c = 0; c < C; c++)
-      for (size_t rs = 0; rs < R * S; rs++) out[(k * C + c) * R * S + rs] = in[(rs * C + c) * K + k];
+      for (size_t rs = 0; rs < R * S; rs++)
+        out[(k * C + c) * R * S + rs] = in[(rs * C + c) * K + k];
 }
 
 /* Columns (H,W,C) to (C,H,W). */

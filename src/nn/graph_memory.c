@@ -14,7 +14,8 @@ typedef struct {
 } places;
 
 static size_t floats_of(const gt_graph *graph, const gt_op *op) {
-  return (graph->batch_max * op->out * gt_precision_bytes(op->type) + sizeof(float) - 1) / sizeof(float);
+  return (graph->batch_max * op->out * gt_precision_bytes(op->type) + sizeof(float) - 1) /
+         sizeof(float);
 }
 
 static void add_reader(const gt_graph *graph, places *p, size_t of, size_t reader) {
@@ -29,14 +30,16 @@ static void find_readers(const gt_graph *graph, places *p) {
     add_reader(graph, p, graph->ops[i].second, i);
   }
   for (size_t i = 0; i < graph->nops; i++)
-    if (p[i].nreaders == 2 && !graph->ops[i].kind->adds_gradients) gt_bug("two operations read %s, which adds no gradients", graph->ops[i].name);
+    if (p[i].nreaders == 2 && !graph->ops[i].kind->adds_gradients)
+      gt_bug("two operations read %s, which adds no gradients", graph->ops[i].name);
 }
 
 /* Whether the operation writes its output over its input (back: the gradient of its input over the
    gradient of its output). */
 static bool in_place(const gt_graph *graph, const places *p, size_t i, bool back) {
   const gt_op *op = &graph->ops[i];
-  if (op->input == GT_SAMPLES || p[op->input].nreaders != 1 || op->in_type != op->type) return false;
+  if (op->input == GT_SAMPLES || p[op->input].nreaders != 1 || op->in_type != op->type)
+    return false;
   return op->kind->in_place || (back && op->kind->in_place_back);
 }
 
@@ -47,7 +50,8 @@ static void check_masks(const gt_graph *graph, const places *p, size_t reader) {
   for (size_t i = reader; in_place(graph, p, i, false);) {
     i = graph->ops[i].input;
     if (graph->ops[i].relu)
-      gt_bug("%s works in place and destroys what the gradient of %s is masked by", graph->ops[reader].name, graph->ops[i].name);
+      gt_bug("%s works in place and destroys what the gradient of %s is masked by",
+             graph->ops[reader].name, graph->ops[i].name);
   }
 }
 
@@ -55,7 +59,8 @@ static void check_masks(const gt_graph *graph, const places *p, size_t reader) {
    the samples, and its parameters need backward_weight. */
 static void check_gradients(const gt_op *op) {
   if (op->input == GT_SAMPLES && op->weight != GT_NO_VIEW && !op->kind->backward_weight)
-    gt_bug("%s reads the samples, and writes its gradients only beside that of what it reads", op->name);
+    gt_bug("%s reads the samples, and writes its gradients only beside that of what it reads",
+           op->name);
 }
 
 static void check(const gt_graph *graph, const places *p) {
@@ -72,9 +77,14 @@ static void reserve(gt_graph *graph, places *p) {
   for (size_t i = 0; i < n; i++) {
     const gt_op *op = &graph->ops[i];
     const size_t floats = floats_of(graph, op);
-    p[i].y = in_place(graph, p, i, false) ? p[op->input].y : gt_arena_reserve_span(graph->arena, floats, i, i == scores ? 2 * n : 2 * n - i);
-    p[i].index = op->kind->has_index ? gt_arena_reserve(graph->arena, graph->batch_max * op->out) : NONE;
-    p[i].state = op->kind->state ? gt_arena_reserve(graph->arena, op->kind->state(op, graph->batch_max)) : NONE;
+    p[i].y = in_place(graph, p, i, false)
+                 ? p[op->input].y
+                 : gt_arena_reserve_span(graph->arena, floats, i, i == scores ? 2 * n : 2 * n - i);
+    p[i].index =
+        op->kind->has_index ? gt_arena_reserve(graph->arena, graph->batch_max * op->out) : NONE;
+    p[i].state = op->kind->state
+                     ? gt_arena_reserve(graph->arena, op->kind->state(op, graph->batch_max))
+                     : NONE;
   }
   for (size_t i = n; i-- > 0;) { /* readers come before what they read */
     const size_t parts = p[i].nreaders ? p[i].nreaders : 1;
@@ -88,7 +98,8 @@ static void reserve(gt_graph *graph, places *p) {
          operation of the chain. */
       size_t last = i;
       while (in_place(graph, p, last, true)) last = graph->ops[last].input;
-      p[i].dy[k] = gt_arena_reserve_span(graph->arena, floats_of(graph, &graph->ops[i]), 2 * n - reader, 2 * n - last);
+      p[i].dy[k] = gt_arena_reserve_span(graph->arena, floats_of(graph, &graph->ops[i]),
+                                         2 * n - reader, 2 * n - last);
     }
   }
 }

@@ -23,7 +23,8 @@ static gt_pass pass_of(gt_graph *graph, size_t i, const void *samples, size_t n,
     pass.b = graph->arrays.params.data + graph->params.views[op->bias].offset;
     pass.db = graph->arrays.grads.data + graph->params.views[op->bias].offset;
   }
-  if (op->buffer != GT_NO_VIEW) pass.running = graph->arrays.buffers.data + graph->buffers.views[op->buffer].offset;
+  if (op->buffer != GT_NO_VIEW)
+    pass.running = graph->arrays.buffers.data + graph->buffers.views[op->buffer].offset;
   return pass;
 }
 
@@ -34,7 +35,8 @@ static void progress(const gt_graph *graph) {
 /* Tensors are stored in the order of the operations: from the first tensor of this operation on,
    all gradients are final. */
 static void tell_gradients(const gt_graph *graph, const gt_op *op) {
-  if (graph->gradients && op->weight != GT_NO_VIEW) graph->gradients(graph->gradients_context, graph->params.views[op->weight].offset);
+  if (graph->gradients && op->weight != GT_NO_VIEW)
+    graph->gradients(graph->gradients_context, graph->params.views[op->weight].offset);
 }
 
 static void backward(gt_graph *graph, const void *samples, size_t n) {
@@ -53,7 +55,8 @@ static void backward(gt_graph *graph, const void *samples, size_t n) {
   }
 }
 
-void gt_graph_step(gt_graph *graph, const void *x, const int32_t *labels, size_t n, bool train, gt_metrics *metrics) {
+void gt_graph_step(gt_graph *graph, const void *x, const int32_t *labels, size_t n, bool train,
+                   gt_metrics *metrics) {
   if (n > graph->batch_max) {
     gt_bug("a graph built for %zu samples was given %zu", graph->batch_max, n);
   }
@@ -62,7 +65,9 @@ void gt_graph_step(gt_graph *graph, const void *x, const int32_t *labels, size_t
     if (train) gt_vec_zero(graph->arrays.grads);
     return;
   }
-  if (train && n < gt_graph_least(graph)) gt_bug("model %s was given %zu samples to train on; it needs %zu", graph->model, n, gt_graph_least(graph));
+  if (train && n < gt_graph_least(graph))
+    gt_bug("model %s was given %zu samples to train on; it needs %zu", graph->model, n,
+           gt_graph_least(graph));
   for (size_t i = 0; i < graph->nops; i++) {
     const gt_pass pass = pass_of(graph, i, x, n, train);
     graph->ops[i].kind->forward(&graph->ops[i], &pass);
@@ -70,8 +75,10 @@ void gt_graph_step(gt_graph *graph, const void *x, const int32_t *labels, size_t
   }
   gt_activation *last = &graph->ops[graph->nops - 1].slots[0];
   float *gradient = train ? last->dy : NULL;
-  metrics->loss_sum = graph->logistic ? graph->kernels->logistic(gradient, last->y, labels, n, &metrics->correct)
-                                      : graph->kernels->softmax_xent(gradient, last->y, labels, n, graph->classes, &metrics->correct);
+  metrics->loss_sum =
+      graph->logistic ? graph->kernels->logistic(gradient, last->y, labels, n, &metrics->correct)
+                      : graph->kernels->softmax_xent(gradient, last->y, labels, n, graph->classes,
+                                                     &metrics->correct);
   if (train) backward(graph, x, n);
 }
 

@@ -13,28 +13,36 @@
 
 static gt_status check(const gt_sample_shape *shape, const gt_model_options *options) {
   if (shape->classes != 2)
-    return GT_FAIL(GT_ERR_DATA, "samples are of %zu classes; model deepfm needs 2, for its one output says how likely the second is", shape->classes);
+    return GT_FAIL(GT_ERR_DATA,
+                   "samples are of %zu classes; model deepfm needs 2, for its one output says how "
+                   "likely the second is",
+                   shape->classes);
   if (options->embedding < 0 || options->embedding > WIDTH_MAX)
-    return GT_FAIL(GT_ERR_JOB, "model.embedding is %lld; 1 to %d is needed", (long long)options->embedding, WIDTH_MAX);
+    return GT_FAIL(GT_ERR_JOB, "model.embedding is %lld; 1 to %d is needed",
+                   (long long)options->embedding, WIDTH_MAX);
   for (size_t i = 0; options->mlp && i < options->nmlp; i++)
     if (options->mlp[i] < 1 || options->mlp[i] > WIDTH_MAX)
-      return GT_FAIL(GT_ERR_JOB, "model.mlp.%zu is %lld; 1 to %d is needed", i, (long long)options->mlp[i], WIDTH_MAX);
+      return GT_FAIL(GT_ERR_JOB, "model.mlp.%zu is %lld; 1 to %d is needed", i,
+                     (long long)options->mlp[i], WIDTH_MAX);
   return GT_OK;
 }
 
-static gt_status build(gt_graph *graph, const gt_sample_shape *shape, const gt_model_options *options) {
+static gt_status build(gt_graph *graph, const gt_sample_shape *shape,
+                       const gt_model_options *options) {
   static const int64_t usual[] = {400, 400, 400};
   const int64_t *mlp = options->mlp ? options->mlp : usual;
   const size_t layers = options->mlp ? options->nmlp : sizeof usual / sizeof *usual;
   char name[48];
   GT_TRY(check(shape, options));
   graph->logistic = true;
-  gt_graph_add_embedding(graph, "embedding", options->embedding ? (size_t)options->embedding : 10, DEVIATION);
+  gt_graph_add_embedding(graph, "embedding", options->embedding ? (size_t)options->embedding : 10,
+                         DEVIATION);
   const size_t vectors = gt_graph_last(graph);
   gt_graph_add_fm(graph, "fm", "linear");
   const size_t fm = gt_graph_last(graph);
   gt_graph_from(graph, vectors);
-  for (size_t i = 0; i <= layers; i++) { /* numbered as in an nn.Sequential of Linear, ReLU, ..., Linear */
+  /* numbered as in an nn.Sequential of Linear, ReLU, ..., Linear */
+  for (size_t i = 0; i <= layers; i++) {
     snprintf(name, sizeof name, "mlp.%zu", 2 * i);
     gt_graph_add_linear(graph, name, i < layers ? (size_t)mlp[i] : 1);
     snprintf(name, sizeof name, "mlp.%zu", 2 * i + 1);
@@ -46,9 +54,11 @@ static gt_status build(gt_graph *graph, const gt_sample_shape *shape, const gt_m
 
 const gt_model gt_model_deepfm = {
     .name = "deepfm",
-    .source = "Guo, Tang, Ye, Li, He 2017: DeepFM: A Factorization-Machine based Neural Network for CTR Prediction, without its dropout; initial "
+    .source = "Guo, Tang, Ye, Li, He 2017: DeepFM: A Factorization-Machine based Neural Network "
+              "for CTR Prediction, without its dropout; initial "
               "values, which the "
-              "paper does not say: vectors normal, deviation 0.01; weights of the first order and bias 0, as libFM (Rendle 2012); linear: PyTorch's "
+              "paper does not say: vectors normal, deviation 0.01; weights of the first order and "
+              "bias 0, as libFM (Rendle 2012); linear: PyTorch's "
               "default",
     .usual = {1, 1, 10, 2, 5382},
     .layered = true,

@@ -4,7 +4,8 @@
    order. */
 #include "graph.h"
 
-static gt_status build(gt_graph *graph, const gt_sample_shape *shape, const gt_model_options *options) {
+static gt_status build(gt_graph *graph, const gt_sample_shape *shape,
+                       const gt_model_options *options) {
   (void)options;
   GT_TRY(gt_graph_add_conv2d(graph, "conv1", 6, 5, 1, 2));
   GT_TRY(gt_graph_add_maxpool(graph, "pool1", 2, 2));
@@ -22,7 +23,8 @@ static gt_status build(gt_graph *graph, const gt_sample_shape *shape, const gt_m
 
 const gt_model gt_model_lenet5 = {
     .name = "lenet5",
-    .source = "LeCun, Bottou, Bengio, Haffner 1998: Gradient-Based Learning Applied to Document Recognition; ReLU and max pooling; "
+    .source = "LeCun, Bottou, Bengio, Haffner 1998: Gradient-Based Learning Applied to Document "
+              "Recognition; ReLU and max pooling; "
               "initial values as PyTorch's defaults (Kaiming uniform, a = sqrt(5): He et al. 2015)",
     .usual = {28, 28, 1, 10, 0},
     .build = build,

@@ -25,7 +25,8 @@ static gt_status add_block(gt_graph *graph, int stage, int block) {
   const size_t main = gt_graph_last(graph);
   if (stride != 1) {
     gt_graph_from(graph, input);
-    GT_TRY(gt_graph_add_conv2d_plain(graph, name_of(name, stage, block, "downsample.0"), K, 1, stride, 0));
+    GT_TRY(gt_graph_add_conv2d_plain(graph, name_of(name, stage, block, "downsample.0"), K, 1,
+                                     stride, 0));
     gt_graph_add_norm(graph, name_of(name, stage, block, "downsample.1"), GT_SAMPLES, false);
     beside = gt_graph_last(graph);
     gt_graph_from(graph, main);
@@ -34,7 +35,8 @@ static gt_status add_block(gt_graph *graph, int stage, int block) {
   return GT_OK;
 }
 
-static gt_status build(gt_graph *graph, const gt_sample_shape *shape, const gt_model_options *options) {
+static gt_status build(gt_graph *graph, const gt_sample_shape *shape,
+                       const gt_model_options *options) {
   (void)options;
   GT_TRY(gt_graph_add_conv2d_plain(graph, "conv1", WIDTH, 3, 1, 1));
   gt_graph_add_norm(graph, "bn1", GT_SAMPLES, true);
@@ -47,7 +49,8 @@ static gt_status build(gt_graph *graph, const gt_sample_shape *shape, const gt_m
 
 const gt_model gt_model_resnet18 = {
     .name = "resnet18",
-    .source = "He, Zhang, Ren, Sun 2016: Deep Residual Learning for Image Recognition, with the stem for CIFAR (3x3, no pooling); initial values as "
+    .source = "He, Zhang, Ren, Sun 2016: Deep Residual Learning for Image Recognition, with the "
+              "stem for CIFAR (3x3, no pooling); initial values as "
               "torchvision's "
               "(convolutions normal, fan out: He et al. 2015; linear: PyTorch's default)",
     .usual = {32, 32, 3, 10, 0},

@@ -2,7 +2,9 @@
 #include "geotrain/nn.h"
 
 gt_graph_spec gt_graph_spec_of(const gt_job *job) {
-  return (gt_graph_spec){
-      .model = gt_model_names[job->model.name],
-      .options = {.parameters = job->model.parameters, .embedding = job->model.embedding, .mlp = job->model.mlp, .nmlp = job->model.nmlp}};
+  return (gt_graph_spec){.model = gt_model_names[job->model.name],
+                         .options = {.parameters = job->model.parameters,
+                                     .embedding = job->model.embedding,
+                                     .mlp = job->model.mlp,
+                                     .nmlp = job->model.nmlp}};
 }

@@ -9,7 +9,8 @@ static void backward_input(const gt_op *op, const gt_pass *p) {
   p->kernels->avgpool_backward(p->dx, p->a->dy, &op->shape, p->n);
 }
 
-const gt_op_kind gt_op_avgpool = {.name = "avgpool", .kernel = "avgpool", .forward = forward, .backward_input = backward_input};
+const gt_op_kind gt_op_avgpool = {
+    .name = "avgpool", .kernel = "avgpool", .forward = forward, .backward_input = backward_input};
 
 gt_status gt_graph_add_avgpool(gt_graph *graph, const char *name, size_t window, size_t stride) {
   gt_conv_shape s;

@@ -37,9 +37,13 @@ const gt_op_kind gt_op_conv2d = {.name = "conv2d",
 static gt_status add(gt_graph *graph, const char *name, size_t K, gt_conv_shape *s, bool plain) {
   s->K = K;
   const double fan_in = (double)(s->R * s->S * s->C), fan_out = (double)(s->R * s->S * s->K);
-  const gt_init uniform = {GT_INIT_UNIFORM, 1.0 / sqrt(fan_in)}, normal = {GT_INIT_NORMAL, sqrt(2.0 / fan_out)};
-  const size_t weight = gt_graph_add_param(graph, name, "weight", plain ? normal : uniform, GT_LAYOUT_CONV, 4, (size_t[]){s->R, s->S, s->C, s->K});
-  const size_t bias = plain ? GT_NO_VIEW : gt_graph_add_param(graph, name, "bias", uniform, GT_LAYOUT_SAME, 1, &s->K);
+  const gt_init uniform = {GT_INIT_UNIFORM, 1.0 / sqrt(fan_in)},
+                normal = {GT_INIT_NORMAL, sqrt(2.0 / fan_out)};
+  const size_t weight = gt_graph_add_param(graph, name, "weight", plain ? normal : uniform,
+                                           GT_LAYOUT_CONV, 4, (size_t[]){s->R, s->S, s->C, s->K});
+  const size_t bias =
+      plain ? GT_NO_VIEW
+            : gt_graph_add_param(graph, name, "bias", uniform, GT_LAYOUT_SAME, 1, &s->K);
   gt_op *op = gt_graph_append(graph, &gt_op_conv2d, name);
   op->shape = *s;
   op->weight = weight;
@@ -49,13 +53,15 @@ static gt_status add(gt_graph *graph, const char *name, size_t K, gt_conv_shape 
   return GT_OK;
 }
 
-gt_status gt_graph_add_conv2d(gt_graph *graph, const char *name, size_t K, size_t window, size_t stride, size_t pad) {
+gt_status gt_graph_add_conv2d(gt_graph *graph, const char *name, size_t K, size_t window,
+                              size_t stride, size_t pad) {
   gt_conv_shape s;
   GT_TRY(gt_graph_window(graph, name, window, stride, pad, &s));
   return add(graph, name, K, &s, false);
 }
 
-gt_status gt_graph_add_conv2d_plain(gt_graph *graph, const char *name, size_t K, size_t window, size_t stride, size_t pad) {
+gt_status gt_graph_add_conv2d_plain(gt_graph *graph, const char *name, size_t K, size_t window,
+                                    size_t stride, size_t pad) {
   gt_conv_shape s;
   GT_TRY(gt_graph_window(graph, name, window, stride, pad, &s));
   return add(graph, name, K, &s, true);

@@ -25,12 +25,14 @@ void gt_graph_rows_renew(const gt_op *op, const gt_pass *p, size_t width) {
 }
 
 static void forward(const gt_op *op, const gt_pass *p) {
-  p->kernels->embedding_forward(p->a->y, p->w, p->samples, p->n * op->table.fields, op->table.width);
+  p->kernels->embedding_forward(p->a->y, p->w, p->samples, p->n * op->table.fields,
+                                op->table.width);
 }
 
 static void backward_weight(const gt_op *op, const gt_pass *p) {
   gt_graph_rows_renew(op, p, op->table.width);
-  p->kernels->embedding_backward(p->dw, p->a->dy, p->a->dy2, p->samples, p->n * op->table.fields, op->table.width);
+  p->kernels->embedding_backward(p->dw, p->a->dy, p->a->dy2, p->samples, p->n * op->table.fields,
+                                 op->table.width);
 }
 
 const gt_op_kind gt_op_embedding = {.name = "embedding",
@@ -43,7 +45,8 @@ const gt_op_kind gt_op_embedding = {.name = "embedding",
 void gt_graph_add_embedding(gt_graph *graph, const char *name, size_t K, double deviation) {
   const size_t fields = graph->input.h * graph->input.w * graph->input.c;
   const size_t weight =
-      gt_graph_add_param(graph, name, "weight", (gt_init){GT_INIT_NORMAL, deviation}, GT_LAYOUT_SAME, 2, (size_t[]){graph->features, K});
+      gt_graph_add_param(graph, name, "weight", (gt_init){GT_INIT_NORMAL, deviation},
+                         GT_LAYOUT_SAME, 2, (size_t[]){graph->features, K});
   gt_op *op = gt_graph_append(graph, &gt_op_embedding, name);
   op->weight = weight;
   op->table = (gt_table){graph->features, fields, K};

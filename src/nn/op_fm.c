@@ -4,7 +4,8 @@
 #include "graph.h"
 
 static void forward(const gt_op *op, const gt_pass *p) {
-  p->kernels->fm_forward(p->a->y, p->x, p->w, p->b, p->samples, p->n, op->table.fields, op->table.width);
+  p->kernels->fm_forward(p->a->y, p->x, p->w, p->b, p->samples, p->n, op->table.fields,
+                         op->table.width);
 }
 
 static void backward_input(const gt_op *op, const gt_pass *p) {
@@ -32,7 +33,8 @@ const gt_op_kind gt_op_fm = {.name = "fm",
 void gt_graph_add_fm(gt_graph *graph, const char *name, const char *weights) {
   const gt_table table = graph->ops[graph->from].table;
   const gt_init zero = {GT_INIT_CONSTANT, 0};
-  const size_t weight = gt_graph_add_param(graph, weights, "weight", zero, GT_LAYOUT_SAME, 2, (size_t[]){table.ids, 1});
+  const size_t weight = gt_graph_add_param(graph, weights, "weight", zero, GT_LAYOUT_SAME, 2,
+                                           (size_t[]){table.ids, 1});
   const size_t bias = gt_graph_add_param(graph, "", "bias", zero, GT_LAYOUT_SAME, 1, (size_t[]){1});
   gt_op *op = gt_graph_append(graph, &gt_op_fm, name);
   op->weight = weight;

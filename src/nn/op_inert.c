@@ -24,11 +24,16 @@ static void backward_weight(const gt_op *op, const gt_pass *p) {
   memset(p->dw, 0, op->inert * sizeof *p->dw);
 }
 
-const gt_op_kind gt_op_inert = {
-    .name = "inert", .in_place = true, .keeps_signs = true, .forward = forward, .backward_input = backward_input, .backward_weight = backward_weight};
+const gt_op_kind gt_op_inert = {.name = "inert",
+                                .in_place = true,
+                                .keeps_signs = true,
+                                .forward = forward,
+                                .backward_input = backward_input,
+                                .backward_weight = backward_weight};
 
 void gt_graph_add_inert(gt_graph *graph, const char *name, size_t count) {
-  const size_t weight = gt_graph_add_param(graph, name, "weight", (gt_init){GT_INIT_UNIFORM, BOUND}, GT_LAYOUT_SAME, 1, &count);
+  const size_t weight = gt_graph_add_param(graph, name, "weight", (gt_init){GT_INIT_UNIFORM, BOUND},
+                                           GT_LAYOUT_SAME, 1, &count);
   gt_op *op = gt_graph_append(graph, &gt_op_inert, name);
   op->inert = count;
   op->weight = weight;

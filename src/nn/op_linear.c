@@ -20,15 +20,20 @@ static size_t macs(const gt_op *op) {
   return op->in * op->out;
 }
 
-const gt_op_kind gt_op_linear = {
-    .name = "linear", .kernel = "linear", .forward = forward, .backward_input = backward_input, .backward_weight = backward_weight, .macs = macs};
+const gt_op_kind gt_op_linear = {.name = "linear",
+                                 .kernel = "linear",
+                                 .forward = forward,
+                                 .backward_input = backward_input,
+                                 .backward_weight = backward_weight,
+                                 .macs = macs};
 
 void gt_graph_add_linear(gt_graph *graph, const char *name, size_t O) {
   const gt_extent e = gt_graph_extent(graph);
   const size_t I = e.h * e.w * e.c;
   const gt_init uniform = {GT_INIT_UNIFORM, 1.0 / sqrt((double)I)};
-  const size_t weight =
-      gt_graph_add_param(graph, name, "weight", uniform, e.h * e.w > 1 ? GT_LAYOUT_IMAGE_ROWS : GT_LAYOUT_SAME, 2, (size_t[]){O, I});
+  const size_t weight = gt_graph_add_param(graph, name, "weight", uniform,
+                                           e.h * e.w > 1 ? GT_LAYOUT_IMAGE_ROWS : GT_LAYOUT_SAME, 2,
+                                           (size_t[]){O, I});
   const size_t bias = gt_graph_add_param(graph, name, "bias", uniform, GT_LAYOUT_SAME, 1, &O);
   gt_op *op = gt_graph_append(graph, &gt_op_linear, name);
   op->weight = weight;

@@ -9,7 +9,11 @@ static void backward_input(const gt_op *op, const gt_pass *p) {
   p->kernels->maxpool_backward(p->dx, p->a->dy, p->a->index, &op->shape, p->n);
 }
 
-const gt_op_kind gt_op_maxpool = {.name = "maxpool", .kernel = "maxpool", .has_index = true, .forward = forward, .backward_input = backward_input};
+const gt_op_kind gt_op_maxpool = {.name = "maxpool",
+                                  .kernel = "maxpool",
+                                  .has_index = true,
+                                  .forward = forward,
+                                  .backward_input = backward_input};
 
 gt_status gt_graph_add_maxpool(gt_graph *graph, const char *name, size_t window, size_t stride) {
   gt_conv_shape s;

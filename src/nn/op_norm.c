@@ -7,15 +7,20 @@
 #define MOMENTUM 0.1F
 
 static gt_norm_shape shape_of(const gt_op *op, size_t n) {
-  return (gt_norm_shape){
-      .M = n * op->extent.h * op->extent.w, .C = op->extent.c, .type = op->type, .relu = op->relu, .epsilon = EPSILON, .momentum = MOMENTUM};
+  return (gt_norm_shape){.M = n * op->extent.h * op->extent.w,
+                         .C = op->extent.c,
+                         .type = op->type,
+                         .relu = op->relu,
+                         .epsilon = EPSILON,
+                         .momentum = MOMENTUM};
 }
 
 static void forward(const gt_op *op, const gt_pass *p) {
   const gt_norm_shape s = shape_of(op, p->n);
   float *mean = p->running, *var = p->running + s.C;
   if (p->train)
-    p->kernels->norm_forward(p->a->y, p->x, p->second, p->w, p->b, mean, var, p->a->state, &s, p->work);
+    p->kernels->norm_forward(p->a->y, p->x, p->second, p->w, p->b, mean, var, p->a->state, &s,
+                             p->work);
   else
     p->kernels->norm_infer(p->a->y, p->x, p->second, p->w, p->b, mean, var, &s, p->work);
 }
@@ -23,7 +28,8 @@ static void forward(const gt_op *op, const gt_pass *p) {
 /* dx is dy if no other operation reads the input (in_place_back). */
 static void backward_input(const gt_op *op, const gt_pass *p) {
   const gt_norm_shape s = shape_of(op, p->n);
-  p->kernels->norm_backward(p->dx, p->dsecond, p->dw, p->db, p->a->dy, p->a->dy2, p->a->y, p->x, p->w, p->b, p->a->state, &s, p->work);
+  p->kernels->norm_backward(p->dx, p->dsecond, p->dw, p->db, p->a->dy, p->a->dy2, p->a->y, p->x,
+                            p->w, p->b, p->a->state, &s, p->work);
 }
 
 static size_t state(const gt_op *op, size_t n) {
@@ -48,12 +54,15 @@ const gt_op_kind gt_op_norm = {.name = "norm",
 
 void gt_graph_add_norm(gt_graph *graph, const char *name, size_t add, bool relu) {
   const size_t C = gt_graph_extent(graph).c;
-  const size_t weight = gt_graph_add_param(graph, name, "weight", (gt_init){GT_INIT_CONSTANT, 1}, GT_LAYOUT_SAME, 1, &C);
-  const size_t bias = gt_graph_add_param(graph, name, "bias", (gt_init){GT_INIT_CONSTANT, 0}, GT_LAYOUT_SAME, 1, &C);
+  const size_t weight = gt_graph_add_param(graph, name, "weight", (gt_init){GT_INIT_CONSTANT, 1},
+                                           GT_LAYOUT_SAME, 1, &C);
+  const size_t bias = gt_graph_add_param(graph, name, "bias", (gt_init){GT_INIT_CONSTANT, 0},
+                                         GT_LAYOUT_SAME, 1, &C);
   const size_t mean = gt_graph_add_buffer(graph, name, "running_mean", 0, C);
   gt_graph_add_buffer(graph, name, "running_var", 1, C);
   gt_op *op = gt_graph_append(graph, &gt_op_norm, name);
-  if (add != GT_SAMPLES && graph->ops[add].type != op->type) gt_bug("%s adds values of two types", name);
+  if (add != GT_SAMPLES && graph->ops[add].type != op->type)
+    gt_bug("%s adds values of two types", name);
   op->weight = weight;
   op->bias = bias;
   op->buffer = mean;

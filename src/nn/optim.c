@@ -32,7 +32,10 @@ size_t gt_optim_arrays(const gt_optim_spec *spec) {
 
 gt_status gt_optim_create(gt_optim **out, const gt_optim_spec *spec, size_t n, bool with_memory) {
   if (spec->nesterov && !(spec->momentum > 0.0))
-    return GT_FAIL(GT_ERR_JOB, "train.optimizer.nesterov is true with momentum %g; a momentum above 0 is needed", spec->momentum);
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "train.optimizer.nesterov is true with momentum %g; a momentum above 0 is needed",
+        spec->momentum);
   gt_optim *optim = GT_NEW(gt_optim);
   optim->kind = kinds[spec->kind];
   optim->spec = *spec;
@@ -58,12 +61,14 @@ static bool has_memory(const gt_optim *optim) {
 
 void gt_optim_step(gt_optim *optim, gt_vec params, gt_vec grads, gt_vec acc) {
   if (params.n != optim->n || grads.n != optim->n || (acc.data && acc.n != optim->n)) {
-    gt_bug("an optimizer of %zu parameters was given %zu with %zu gradients and %zu sums", optim->n, params.n, grads.n, acc.n);
+    gt_bug("an optimizer of %zu parameters was given %zu with %zu gradients and %zu sums", optim->n,
+           params.n, grads.n, acc.n);
   }
   const double lr = gt_optim_lr(optim);
   optim->steps++;
   if (params.data && grads.data && has_memory(optim))
-    optim->kind->step(&optim->spec, lr, optim->steps, optim->n, params.data, grads.data, acc.data, optim->state);
+    optim->kind->step(&optim->spec, lr, optim->steps, optim->n, params.data, grads.data, acc.data,
+                      optim->state);
 }
 
 int64_t gt_optim_steps(const gt_optim *optim) {
@@ -98,7 +103,10 @@ static gt_status load_schedule(gt_optim *optim, const gt_state *state) {
   for (size_t i = 0; i < 2; i++) {
     const double *p = &v[3 * i];
     if (!(p[0] >= 0 && p[1] >= 0 && p[1] <= 1 && p[2] > 0 && p[2] < 0x1p53 && p[0] < 0x1p53))
-      return GT_FAIL(GT_ERR_CKPT, "optim/schedule goes on at step %g with a share of %g, to step %g, which cannot be", p[0], p[1], p[2]);
+      return GT_FAIL(
+          GT_ERR_CKPT,
+          "optim/schedule goes on at step %g with a share of %g, to step %g, which cannot be", p[0],
+          p[1], p[2]);
     parts[i] = (gt_lr_part){.step = (int64_t)p[0], .share = p[1], .end = (int64_t)p[2]};
   }
   optim->spec.schedule.before = parts[0];
@@ -109,16 +117,20 @@ static gt_status load_schedule(gt_optim *optim, const gt_state *state) {
 void gt_optim_save(gt_optim *optim, gt_state *state) {
   gt_state_add(state, "optim/", "steps", GT_TYPE_I64, &optim->steps, 1);
   for (size_t i = 0; i < GT_OPTIM_STATES; i++)
-    if (uses(optim, i)) gt_state_add(state, "optim/", optim->kind->states[i], GT_TYPE_F32, optim->state[i], optim->n);
+    if (uses(optim, i))
+      gt_state_add(state, "optim/", optim->kind->states[i], GT_TYPE_F32, optim->state[i], optim->n);
   save_schedule(optim, state);
 }
 
 gt_status gt_optim_load(gt_optim *optim, const gt_state *state) {
   int64_t steps = 0;
   GT_TRY(gt_state_get(state, "optim/", "steps", GT_TYPE_I64, &steps, 1));
-  if (steps < 0) return GT_FAIL(GT_ERR_CKPT, "optim/steps is %lld; 0 or more is needed", (long long)steps);
+  if (steps < 0)
+    return GT_FAIL(GT_ERR_CKPT, "optim/steps is %lld; 0 or more is needed", (long long)steps);
   for (size_t i = 0; i < GT_OPTIM_STATES; i++)
-    if (optim->state[i]) GT_TRY(gt_state_get(state, "optim/", optim->kind->states[i], GT_TYPE_F32, optim->state[i], optim->n));
+    if (optim->state[i])
+      GT_TRY(gt_state_get(state, "optim/", optim->kind->states[i], GT_TYPE_F32, optim->state[i],
+                          optim->n));
   GT_TRY(load_schedule(optim, state));
   optim->steps = steps;
   return GT_OK;

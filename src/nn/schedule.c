@@ -23,7 +23,8 @@ double gt_lr_at(const gt_lr_schedule *s, int64_t step) {
     const gt_lr_part part = part_of(s, step);
     if (step >= part.end) return s->lr_min;
     const double pi = 3.14159265358979323846;
-    const double angle = pi * part.share + pi * (1 - part.share) * (double)(step - part.step) / (double)(part.end - part.step);
+    const double angle = pi * part.share + pi * (1 - part.share) * (double)(step - part.step) /
+                                               (double)(part.end - part.step);
     return s->lr_min + 0.5 * (s->lr - s->lr_min) * (1.0 + cos(angle));
   }
   case GT_LR_CONSTANT:
@@ -36,7 +37,8 @@ double gt_lr_share(const gt_lr_schedule *s, int64_t step) {
   const gt_lr_part part = part_of(s, step);
   if (step >= part.end) return 1;
   if (step <= part.step) return part.share;
-  return part.share + (1 - part.share) * (double)(step - part.step) / (double)(part.end - part.step);
+  return part.share +
+         (1 - part.share) * (double)(step - part.step) / (double)(part.end - part.step);
 }
 
 void gt_lr_spread(gt_lr_schedule *s, const gt_lr_part *part) {

@@ -1,11 +1,12 @@
-/* The cost model of the multi-cloud study (Phalak et al., ICPE 2024 Companion), equations (1) to (9), with tiers of egress. */
+/* The cost model of the multi-cloud study (Phalak et al., ICPE 2024 Companion), equations (1) to
+   (9), with tiers of egress. */
 #include "geotrain/plan.h"
 
 #include <math.h>
 
 #define BYTES_A_GB 1e9
 
-/* ---- egress -------------------------------------------------------------------------------------------------------- */
+/* ---- egress ---------------------------------------------------------------------------------- */
 
 /* The cost in USD of the first `gb` of a month. */
 static double cost_until(const gt_plan_tariff *tariff, double gb) {
@@ -37,12 +38,14 @@ void gt_plan_egress(gt_plan_flow *flows, size_t nflows, const double *used_gb, s
   for (size_t i = 0; i < nflows; i++) {
     size_t pool = flows[i].tariff->pool;
     double before = used_gb && pool < npools ? used_gb[pool] : 0;
-    flows[i].usd = flows[i].gb > 0 ? flows[i].gb * mean_price(flows[i].tariff, before, before + moved[pool]) : 0;
+    flows[i].usd = flows[i].gb > 0
+                       ? flows[i].gb * mean_price(flows[i].tariff, before, before + moved[pool])
+                       : 0;
   }
   gt_free(moved);
 }
 
-/* ---- transfer: (6) to (9) ------------------------------------------------------------------------------------------ */
+/* ---- transfer: (6) to (9) -------------------------------------------------------------------- */
 
 typedef enum { FROM_WORKER, FROM_FUNCTION, TO_FUNCTION, TO_WORKER } flow_kind;
 
@@ -82,13 +85,16 @@ static void list_flows(flow_list *list) {
     add_flow(list, FROM_FUNCTION, point->function, global->storage, 1);
     add_flow(list, FROM_FUNCTION, global->function, point->storage, 1);
   }
-  add_flow(list, TO_FUNCTION, global->storage, global->function, (double)(p->nregional ? p->nregional : p->nworkers));
+  add_flow(list, TO_FUNCTION, global->storage, global->function,
+           (double)(p->nregional ? p->nregional : p->nworkers));
   if (!p->nregional) add_flow(list, FROM_FUNCTION, global->function, global->storage, 1);
 }
 
-static void add_transfer(gt_plan_terms *t, const gt_plan_placement *p, const double *used_gb, size_t npools) {
+static void add_transfer(gt_plan_terms *t, const gt_plan_placement *p, const double *used_gb,
+                         size_t npools) {
   size_t n = 2 * p->nworkers + 3 * p->nregional + 2;
-  flow_list list = {.flows = GT_NEW_ARRAY(gt_plan_flow, n), .kind = GT_NEW_ARRAY(flow_kind, n), .p = p};
+  flow_list list = {
+      .flows = GT_NEW_ARRAY(gt_plan_flow, n), .kind = GT_NEW_ARRAY(flow_kind, n), .p = p};
   list_flows(&list);
   gt_plan_egress(list.flows, list.n, used_gb, npools);
   for (size_t i = 0; i < list.n; i++) {
@@ -104,7 +110,7 @@ static void add_transfer(gt_plan_terms *t, const gt_plan_placement *p, const dou
   gt_free(list.kind);
 }
 
-/* ---- compute and storage: (2) to (5) ------------------------------------------------------------------------------- */
+/* ---- compute and storage: (2) to (5) --------------------------------------------------------- */
 
 /* Requests at one aggregator per batch.  Every invocation lists; the last one reads the object of
    each. gets: the workers' reads. */
@@ -112,8 +118,10 @@ typedef struct {
   size_t invocations, writes, gets;
 } requests;
 
-static void add_point(gt_plan_terms *t, const gt_plan_placement *p, const gt_plan_point *point, const gt_plan_use *use, requests n) {
-  const gt_plan_rates *function = &p->sites->rates[point->function], *storage = &p->sites->rates[point->storage];
+static void add_point(gt_plan_terms *t, const gt_plan_placement *p, const gt_plan_point *point,
+                      const gt_plan_use *use, requests n) {
+  const gt_plan_rates *function = &p->sites->rates[point->function],
+                      *storage = &p->sites->rates[point->storage];
   double reads = (double)(n.invocations + n.gets) + use->failed_reads;
   t->faas += use->function_s * p->memory_gb * function->function_gb_s;
   t->stored += use->stored_gb_s / GT_PLAN_MONTH_S * storage->storage_gb_month;
@@ -125,9 +133,11 @@ static void add_point(gt_plan_terms *t, const gt_plan_placement *p, const gt_pla
   t->n_lists += (double)n.invocations;
 }
 
-gt_plan_terms gt_plan_cost(const gt_plan_placement *p, const double *vm_s, const gt_plan_use *use, const double *used_gb, size_t npools) {
+gt_plan_terms gt_plan_cost(const gt_plan_placement *p, const double *vm_s, const gt_plan_use *use,
+                           const double *used_gb, size_t npools) {
   gt_plan_terms t = {0};
-  for (size_t i = 0; i < p->nworkers; i++) t.iaas += vm_s[i] / 3600 * p->sites->rates[p->workers[i].site].vm_hour;
+  for (size_t i = 0; i < p->nworkers; i++)
+    t.iaas += vm_s[i] / 3600 * p->sites->rates[p->workers[i].site].vm_hour;
   for (size_t r = 0; r < p->nregional; r++) {
     size_t n = members(p, r);
     /* the model is also written here */

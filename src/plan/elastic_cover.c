@@ -58,14 +58,15 @@ int64_t gt_plan_cover_work(const gt_plan_cover *c) {
   return c->work;
 }
 
-/* ---- async: relaxation ------------------------------------------------------------------------------------------------ */
+/* ---- async: relaxation ----------------------------------------------------------------------- */
 
 /* Types with negative reduced price come first, then by reduced price per power.  Of equal ones the
    better comes first, so that a dominated type follows the one that dominates it. */
 static bool before(const item *a, const item *b) {
   bool pays_a = a->reduced < 0, pays_b = b->reduced < 0;
   if (pays_a != pays_b) return pays_a;
-  double x = pays_a ? a->price : a->reduced * b->power, y = pays_a ? b->price : b->reduced * a->power;
+  double x = pays_a ? a->price : a->reduced * b->power,
+         y = pays_a ? b->price : b->reduced * a->power;
   if (x != y) return x < y;
   return a->power > b->power || (a->power == b->power && a->price < b->price);
 }
@@ -87,7 +88,8 @@ static double relaxed(const gt_plan_cover *c, size_t i, double need, double *ran
   *ranks = 0;
   for (; i < c->n && (c->items[i].reduced < 0 || need > 0); i++) {
     const item *it = &c->items[i];
-    double count = (double)it->count, part = it->reduced < 0 ? count : fmin(count, need / it->power);
+    double count = (double)it->count,
+           part = it->reduced < 0 ? count : fmin(count, need / it->power);
     price += part * it->reduced;
     need -= part * it->power;
     *ranks += part;
@@ -131,7 +133,7 @@ static void choose_multiplier(gt_plan_cover *c, double need) {
   c->offset = high * (many ? most : least);
 }
 
-/* ---- async: search ---------------------------------------------------------------------------------------------------- */
+/* ---- async: search --------------------------------------------------------------------------- */
 
 static double bound_of(const gt_plan_cover *c, size_t i, double need, double reduced) {
   double ranks, bound = reduced + relaxed(c, i, need, &ranks) - c->offset;
@@ -168,15 +170,18 @@ static bool dominated(const gt_plan_cover *c, size_t i) {
   const item *it = &c->items[i];
   for (size_t j = 0; j < i; j++) {
     const item *other = &c->items[j];
-    if (other->power >= it->power && other->price <= it->price && c->x[j] < other->count) return true;
+    if (other->power >= it->power && other->price <= it->price && c->x[j] < other->count)
+      return true;
   }
   return false;
 }
 
-static void descend(gt_plan_cover *c, size_t i, double need, int64_t slots, int64_t least, double reduced, double price);
+static void descend(gt_plan_cover *c, size_t i, double need, int64_t slots, int64_t least,
+                    double reduced, double price);
 
 /* Takes x of item i; false if the bound rules it out. */
-static bool take(gt_plan_cover *c, size_t i, int64_t x, double need, int64_t slots, int64_t least, double reduced, double price) {
+static bool take(gt_plan_cover *c, size_t i, int64_t x, double need, int64_t slots, int64_t least,
+                 double reduced, double price) {
   const item *it = &c->items[i];
   double rest = need - (double)x * it->power, so_far = reduced + (double)x * it->reduced;
   if (bound_of(c, i + 1, rest, so_far) >= c->best_price * (1 - GT_PLAN_EQUAL)) return false;
@@ -187,7 +192,8 @@ static bool take(gt_plan_cover *c, size_t i, int64_t x, double need, int64_t slo
 
 /* The bound is convex in the count of an item: starts at the minimum, goes up, then down, each
    until the bound rules out more. */
-static void descend(gt_plan_cover *c, size_t i, double need, int64_t slots, int64_t least, double reduced, double price) {
+static void descend(gt_plan_cover *c, size_t i, double need, int64_t slots, int64_t least,
+                    double reduced, double price) {
   if (++c->nodes > c->nodes_most) return;
   if (i == c->n) {
     if (need <= 0 && least <= 0) leaf(c, price);
@@ -195,7 +201,9 @@ static void descend(gt_plan_cover *c, size_t i, double need, int64_t slots, int6
   }
   const item *it = &c->items[i];
   if (least > it->count_left || need > most_power(c, i, slots)) return;
-  if (price + (double)(least > 0 ? least : 0) * it->price_least >= c->best_price * (1 - GT_PLAN_EQUAL)) return;
+  if (price + (double)(least > 0 ? least : 0) * it->price_least >=
+      c->best_price * (1 - GT_PLAN_EQUAL))
+    return;
   int64_t most = dominated(c, i) ? 0 : it->count < slots ? it->count : slots;
   int64_t from = most;
   if (it->reduced >= 0) {
@@ -214,7 +222,8 @@ static double power_needed(const gt_plan_site *site, double limit_s) {
   gt_plan_tempo none = gt_plan_pace_at(site, 1, 0); /* devices that take no time */
   if (none.own_s > limit_s) return INFINITY;
   if (limit_s == INFINITY || none.steps == 0) return 0;
-  double exchanges_s = none.own_s - (double)none.steps * none.step_s, step_s = (limit_s - exchanges_s) / (double)none.steps;
+  double exchanges_s = none.own_s - (double)none.steps * none.step_s,
+         step_s = (limit_s - exchanges_s) / (double)none.steps;
   return (double)site->problem->batch / step_s * (1 - GT_PLAN_EQUAL);
 }
 
@@ -238,7 +247,8 @@ static bool cheapest_async(gt_plan_cover *c, double *lower) {
   }
   for (size_t i = 0; i < c->n; i++) {
     size_t j = i;
-    for (; j > 0 && c->items[i].power > c->items[c->by_power[j - 1]].power; j--) c->by_power[j] = c->by_power[j - 1];
+    for (; j > 0 && c->items[i].power > c->items[c->by_power[j - 1]].power; j--)
+      c->by_power[j] = c->by_power[j - 1];
     c->by_power[j] = i;
   }
   c->best_price = INFINITY;
@@ -250,7 +260,7 @@ static bool cheapest_async(gt_plan_cover *c, double *lower) {
   return c->best_price < INFINITY;
 }
 
-/* ---- sync -------------------------------------------------------------------------------------------------------------- */
+/* ---- sync ------------------------------------------------------------------------------------ */
 
 /* The least number of ranks in [least, most] that meets the limit with this step; 0: none does. */
 static int64_t ranks_needed(const gt_plan_site *site, double limit_s, double step_s, int64_t most) {
@@ -260,7 +270,9 @@ static int64_t ranks_needed(const gt_plan_site *site, double limit_s, double ste
   double guess = ceil((double)site->batches / floor(limit_s / step_s));
   if (guess > (double)low && guess <= (double)high) {
     int64_t ranks = (int64_t)guess;
-    if (gt_plan_pace_at(site, ranks, step_s).own_s <= limit_s && gt_plan_pace_at(site, ranks - 1, step_s).own_s > limit_s) return ranks;
+    if (gt_plan_pace_at(site, ranks, step_s).own_s <= limit_s &&
+        gt_plan_pace_at(site, ranks - 1, step_s).own_s > limit_s)
+      return ranks;
   }
   while (low < high) {
     int64_t middle = low + (high - low) / 2;
@@ -281,7 +293,8 @@ int64_t gt_plan_as_fast(const gt_plan_site *site, double power) {
 
 /* Takes the cheapest `ranks` devices at least as fast as `power`; returns their price. order: types
    by price. */
-static double take_cheapest(const gt_plan_site *site, const item *order, double power, int64_t ranks, int64_t *counts) {
+static double take_cheapest(const gt_plan_site *site, const item *order, double power,
+                            int64_t ranks, int64_t *counts) {
   double price = 0;
   for (size_t i = 0; i < site->region->ndevices; i++) {
     const item *it = &order[i];
@@ -303,7 +316,8 @@ static void order_by_price(gt_plan_cover *c, const gt_plan_site *site) {
   for (size_t i = 0; i < c->n; i++) c->items[i].power = site->region->devices[c->items[i].t].power;
 }
 
-void gt_plan_cheapest_ranks(gt_plan_cover *c, const gt_plan_site *site, double power, int64_t ranks, int64_t *counts, gt_plan_tempo *pace) {
+void gt_plan_cheapest_ranks(gt_plan_cover *c, const gt_plan_site *site, double power, int64_t ranks,
+                            int64_t *counts, gt_plan_tempo *pace) {
   order_by_price(c, site);
   (void)take_cheapest(site, c->items, power, ranks, counts);
   *pace = gt_plan_pace_of(site, counts);
@@ -316,7 +330,8 @@ static bool cheapest_sync(gt_plan_cover *c, double *lower) {
   for (size_t i = 0; i < c->n; i++) {
     double power = c->items[i].power;
     c->work++;
-    int64_t ranks = ranks_needed(site, c->limit_s, (double)site->problem->batch / power, gt_plan_as_fast(site, power));
+    int64_t ranks = ranks_needed(site, c->limit_s, (double)site->problem->batch / power,
+                                 gt_plan_as_fast(site, power));
     if (ranks == 0) continue;
     double price = take_cheapest(site, c->items, power, ranks, c->counts);
     if (price >= c->best_price) continue;
@@ -346,7 +361,7 @@ static void fastest_sync(const gt_plan_site *site, int64_t *counts, gt_plan_temp
     if (region->devices[t].power < best) counts[t] = 0;
 }
 
-/* ---- both modes -------------------------------------------------------------------------------------------------------- */
+/* ---- both modes ------------------------------------------------------------------------------ */
 
 void gt_plan_fastest(const gt_plan_site *site, int64_t *counts, gt_plan_tempo *pace) {
   if (site->problem->local_sync)
@@ -356,14 +371,16 @@ void gt_plan_fastest(const gt_plan_site *site, int64_t *counts, gt_plan_tempo *p
   *pace = gt_plan_pace_of(site, counts);
 }
 
-bool gt_plan_cheapest(gt_plan_cover *c, const gt_plan_site *site, double limit_s, int64_t *counts, gt_plan_tempo *pace, double *lower) {
+bool gt_plan_cheapest(gt_plan_cover *c, const gt_plan_site *site, double limit_s, int64_t *counts,
+                      gt_plan_tempo *pace, double *lower) {
   c->site = site;
   c->limit_s = limit_s;
   c->best = counts;
   double lower_price = 0;
   gt_plan_fastest(site, counts, pace);
   if (pace->own_s > limit_s) return false;
-  if (!(site->problem->local_sync ? cheapest_sync(c, &lower_price) : cheapest_async(c, &lower_price)))
+  if (!(site->problem->local_sync ? cheapest_sync(c, &lower_price)
+                                  : cheapest_async(c, &lower_price)))
     c->best_price = INFINITY; /* the search ended before it found a set: returns the fastest one */
   *pace = gt_plan_pace_of(site, counts);
   *lower = lower_price < c->best_price ? site->region->ps_price + lower_price : pace->rate;

@@ -20,7 +20,8 @@ typedef struct {
 
 /* About `most` options at most; if there are more sets, each option represents several. work:
    approximate limit on the nodes visited. */
-void gt_plan_options_open(gt_plan_options *options, gt_plan_cover *cover, const gt_plan_site *site, size_t most, int64_t work);
+void gt_plan_options_open(gt_plan_options *options, gt_plan_cover *cover, const gt_plan_site *site,
+                          size_t most, int64_t work);
 void gt_plan_options_close(gt_plan_options *options);
 
 #endif

@@ -10,7 +10,7 @@ size_t gt_plan_counts(const gt_plan_problem *problem) {
   return n;
 }
 
-/* ---- a region -------------------------------------------------------------------------------------------------------- */
+/* ---- a region -------------------------------------------------------------------------------- */
 
 /* Counted as in gt_ps: the last batch of an epoch may be short. */
 static int64_t batches_to_go(const gt_plan_problem *p, const gt_plan_region *region) {
@@ -40,7 +40,8 @@ static double price_unit(const gt_plan_region *region) {
 
 gt_plan_site gt_plan_site_of(const gt_plan_problem *problem, size_t r, size_t first) {
   const gt_plan_region *region = &problem->regions[r];
-  gt_plan_site site = {.problem = problem, .region = region, .first = first, .unit = price_unit(region)};
+  gt_plan_site site = {
+      .problem = problem, .region = region, .first = first, .unit = price_unit(region)};
   int64_t all = 0;
   for (size_t t = 0; t < region->ndevices; t++) all += region->devices[t].count;
   site.batches = problem->steps > 0 ? 0 : batches_to_go(problem, region);
@@ -58,7 +59,8 @@ int64_t gt_plan_steps(const gt_plan_site *site, int64_t ranks) {
 
 gt_plan_tempo gt_plan_pace_at(const gt_plan_site *site, int64_t ranks, double device_step_s) {
   const gt_plan_problem *p = site->problem;
-  gt_plan_tempo pace = {.ranks = ranks, .steps = gt_plan_steps(site, ranks), .step_s = device_step_s};
+  gt_plan_tempo pace = {
+      .ranks = ranks, .steps = gt_plan_steps(site, ranks), .step_s = device_step_s};
   pace.wan_bound = site->region->wan_step_s > device_step_s;
   if (pace.wan_bound) pace.step_s = site->region->wan_step_s;
   pace.own_s = (double)pace.steps * pace.step_s;
@@ -81,7 +83,8 @@ gt_plan_tempo gt_plan_pace_of(const gt_plan_site *site, const int64_t *counts) {
     slowest = fmin(slowest, d->power);
     rate += (double)counts[t] * d->price;
   }
-  gt_plan_tempo pace = gt_plan_pace_at(site, ranks, (double)site->problem->batch / (site->problem->local_sync ? slowest : power));
+  gt_plan_tempo pace = gt_plan_pace_at(
+      site, ranks, (double)site->problem->batch / (site->problem->local_sync ? slowest : power));
   pace.rate = rate;
   return pace;
 }
@@ -98,14 +101,16 @@ void gt_plan_all_of(const gt_plan_site *site, int64_t *counts) {
   while (over > 0) {
     size_t least = region->ndevices;
     for (size_t t = 0; t < region->ndevices; t++)
-      if (counts[t] > 0 && (least == region->ndevices || goes_first(&region->devices[t], &region->devices[least]))) least = t;
+      if (counts[t] > 0 &&
+          (least == region->ndevices || goes_first(&region->devices[t], &region->devices[least])))
+        least = t;
     int64_t gone = counts[least] < over ? counts[least] : over;
     counts[least] -= gone;
     over -= gone;
   }
 }
 
-/* ---- all regions ----------------------------------------------------------------------------------------------------- */
+/* ---- all regions ----------------------------------------------------------------------------- */
 
 static int by_full(const void *a, const void *b) {
   const gt_plan_shift *x = a, *y = b;
@@ -115,7 +120,8 @@ static int by_full(const void *a, const void *b) {
 /* The time of the rounds, in groups between which no region drops out. */
 static double rounds_time(const gt_plan_problem *p, gt_plan_shift *s, size_t n) {
   qsort(s, n, sizeof *s, by_full);
-  for (size_t i = n; i-- > 0;) s[i].most_s = i + 1 < n ? fmax(s[i].step_s, s[i + 1].most_s) : s[i].step_s;
+  for (size_t i = n; i-- > 0;)
+    s[i].most_s = i + 1 < n ? fmax(s[i].step_s, s[i + 1].most_s) : s[i].step_s;
   double time_s = 0, period = (double)p->period;
   int64_t done = 0;
   for (size_t i = 0;;) {
@@ -137,11 +143,14 @@ static double rounds_time(const gt_plan_problem *p, gt_plan_shift *s, size_t n) 
   }
 }
 
-double gt_plan_time(const gt_plan_problem *problem, const gt_plan_tempo *paces, size_t n, gt_plan_shift *shifts) {
+double gt_plan_time(const gt_plan_problem *problem, const gt_plan_tempo *paces, size_t n,
+                    gt_plan_shift *shifts) {
   if (problem->barrier) {
     int64_t period = problem->period;
     for (size_t r = 0; r < n; r++)
-      shifts[r] = (gt_plan_shift){.full = paces[r].steps / period, .rest = paces[r].steps % period, .step_s = paces[r].step_s};
+      shifts[r] = (gt_plan_shift){.full = paces[r].steps / period,
+                                  .rest = paces[r].steps % period,
+                                  .step_s = paces[r].step_s};
     return rounds_time(problem, shifts, n);
   }
   double time_s = 0;

@@ -38,7 +38,7 @@ typedef struct {
   size_t *low, *high;
 } box;
 
-/* ---- values ----------------------------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static double value_of_paces(rounds *w, double *time_s, double *rate) {
   *rate = 0;
@@ -58,7 +58,8 @@ static double try_chosen(rounds *w) {
   memcpy(w->kept, w->chosen, w->n * sizeof *w->kept);
   for (size_t r = 0; r < w->n; r++) {
     size_t ndevices = w->sites[r].region->ndevices;
-    memcpy(w->found->counts + w->sites[r].first, w->options[r].counts + w->chosen[r] * ndevices, ndevices * sizeof *w->found->counts);
+    memcpy(w->found->counts + w->sites[r].first, w->options[r].counts + w->chosen[r] * ndevices,
+           ndevices * sizeof *w->found->counts);
   }
   return value;
 }
@@ -82,7 +83,7 @@ static double good_enough(const rounds *w) {
   return w->found->value * (1 - GT_PLAN_EQUAL);
 }
 
-/* ---- heuristics ------------------------------------------------------------------------------------------------------- */
+/* ---- heuristics ------------------------------------------------------------------------------ */
 
 static double measure(const gt_plan_tempo *pace, double weight) {
   return pow(pace->own_s, weight) * pow(pace->step_s, 1 - weight);
@@ -140,7 +141,9 @@ static void guess_weighted(rounds *w, double weight, double *measures) {
       most = fmax(most, here);
     }
   for (int i = 0; i <= GUESSES; i++) {
-    choose_within(w, measures, least > 0 ? least * pow(most / least, (double)i / GUESSES) * (1 + GT_PLAN_EQUAL) : most * i / GUESSES);
+    choose_within(w, measures,
+                  least > 0 ? least * pow(most / least, (double)i / GUESSES) * (1 + GT_PLAN_EQUAL)
+                            : most * i / GUESSES);
     (void)try_chosen(w);
     choose_slack(w);
     (void)try_chosen(w);
@@ -151,7 +154,8 @@ static void guess(rounds *w) {
   size_t all = 0;
   for (size_t r = 0; r < w->n; r++) all += w->options[r].n;
   double *measures = GT_NEW_ARRAY(double, all);
-  for (int k = 0; k < GUESS_WEIGHTS; k++) guess_weighted(w, (double)k / (GUESS_WEIGHTS - 1), measures);
+  for (int k = 0; k < GUESS_WEIGHTS; k++)
+    guess_weighted(w, (double)k / (GUESS_WEIGHTS - 1), measures);
   gt_free(measures);
 }
 
@@ -160,12 +164,15 @@ static void guess(rounds *w) {
 static void polish(rounds *w, gt_plan_cover *cover, int64_t *counts) {
   const gt_plan_problem *p = w->sites[0].problem;
   double time_s, rate, lower;
-  for (size_t r = 0; r < w->n; r++) w->paces[r] = gt_plan_pace_of(&w->sites[r], counts + w->sites[r].first);
+  for (size_t r = 0; r < w->n; r++)
+    w->paces[r] = gt_plan_pace_of(&w->sites[r], counts + w->sites[r].first);
   (void)gt_plan_time(p, w->paces, w->n, w->shifts);
   for (size_t r = 0; r < w->n && !p->local_sync; r++) {
     gt_plan_tempo *pace = &w->paces[r];
-    double slowest_s = slowest_in_last(w, pace->steps), exchanges_s = pace->own_s - (double)pace->steps * pace->step_s;
-    (void)gt_plan_cheapest(cover, &w->sites[r], (double)pace->steps * slowest_s + exchanges_s, counts + w->sites[r].first, pace, &lower);
+    double slowest_s = slowest_in_last(w, pace->steps),
+           exchanges_s = pace->own_s - (double)pace->steps * pace->step_s;
+    (void)gt_plan_cheapest(cover, &w->sites[r], (double)pace->steps * slowest_s + exchanges_s,
+                           counts + w->sites[r].first, pace, &lower);
   }
   double value = value_of_paces(w, &time_s, &rate);
   if (value >= w->found->value) return;
@@ -193,7 +200,7 @@ static void improve(rounds *w) {
   }
 }
 
-/* ---- boxes ------------------------------------------------------------------------------------------------------------ */
+/* ---- boxes ----------------------------------------------------------------------------------- */
 
 static box box_of(size_t n) {
   box b = {.low = GT_NEW_ARRAY(size_t, 2 * n)};
@@ -244,8 +251,10 @@ static size_t widest(const rounds *w, const box *b) {
   }
   for (size_t r = 0; r < w->n; r++) {
     if (b->low[r] == b->high[r]) continue;
-    const gt_plan_tempo *cheap = &w->options[r].options[b->low[r]].pace, *dear = &w->options[r].options[b->high[r]].pace;
-    double wide = (dear->rate - cheap->rate) / fmax(rate, 1e-300) + fabs(cheap->own_s - dear->own_s) / fmax(time_s, 1e-300);
+    const gt_plan_tempo *cheap = &w->options[r].options[b->low[r]].pace,
+                        *dear = &w->options[r].options[b->high[r]].pace;
+    double wide = (dear->rate - cheap->rate) / fmax(rate, 1e-300) +
+                  fabs(cheap->own_s - dear->own_s) / fmax(time_s, 1e-300);
     if (wide <= most) continue;
     most = wide;
     at = r;
@@ -261,7 +270,8 @@ typedef struct {
 static void heap_push(heap *h, box b) {
   GT_GROW(h->boxes, h->n, h->capacity, 64);
   size_t i = h->n++;
-  for (; i > 0 && b.bound < h->boxes[(i - 1) / 2].bound; i = (i - 1) / 2) h->boxes[i] = h->boxes[(i - 1) / 2];
+  for (; i > 0 && b.bound < h->boxes[(i - 1) / 2].bound; i = (i - 1) / 2)
+    h->boxes[i] = h->boxes[(i - 1) / 2];
   h->boxes[i] = b;
 }
 
@@ -279,7 +289,8 @@ static box heap_pop(heap *h) {
 
 /* Keeps the part of a box with options low to high of region r if it may contain a better plan; a
    box with only one plan is evaluated. */
-static void keep_part(rounds *w, heap *h, const box *whole, size_t r, size_t low, size_t high, double *floor) {
+static void keep_part(rounds *w, heap *h, const box *whole, size_t r, size_t low, size_t high,
+                      double *floor) {
   box b = box_of(w->n);
   memcpy(b.low, whole->low, 2 * w->n * sizeof *b.low);
   b.low[r] = low;
@@ -319,9 +330,10 @@ static double search(rounds *w) {
   return bound;
 }
 
-/* ---- entry point ------------------------------------------------------------------------------------------------------ */
+/* ---- entry point ----------------------------------------------------------------------------- */
 
-void gt_plan_rounds(const gt_plan_site *sites, size_t n, const gt_plan_goal *goal, gt_plan_found *found) {
+void gt_plan_rounds(const gt_plan_site *sites, size_t n, const gt_plan_goal *goal,
+                    gt_plan_found *found) {
   rounds w = {.sites = sites, .n = n, .goal = goal, .found = found};
   w.options = GT_NEW_ARRAY(gt_plan_options, n);
   w.chosen = GT_NEW_ARRAY(size_t, 2 * n);
@@ -334,7 +346,8 @@ void gt_plan_rounds(const gt_plan_site *sites, size_t n, const gt_plan_goal *goa
   if (sites[0].problem->local_sync) each = each < OPTIONS_SYNC ? 4 * each : OPTIONS_SYNC;
   if (each < OPTIONS_LEAST) each = OPTIONS_LEAST;
   gt_plan_cover *cover = gt_plan_cover_open(most);
-  for (size_t r = 0; r < n; r++) gt_plan_options_open(&w.options[r], cover, &sites[r], each, OPTIONS_WORK / (int64_t)n);
+  for (size_t r = 0; r < n; r++)
+    gt_plan_options_open(&w.options[r], cover, &sites[r], each, OPTIONS_WORK / (int64_t)n);
   guess(&w);
   if (n <= REGIONS_MOST) improve(&w);
   gt_plan_cover_limit(cover, POLISH_WORK / (int64_t)n);

@@ -45,7 +45,7 @@ typedef struct {
   int64_t work, nodes; /* nodes: limit for all regions at one T */
 } sweep;
 
-/* ---- sheets ----------------------------------------------------------------------------------------------------------- */
+/* ---- sheets ---------------------------------------------------------------------------------- */
 
 static sheet *sheet_open(size_t n) {
   sheet *s = GT_NEW(sheet);
@@ -64,7 +64,8 @@ static void sheet_close(sheet *s) {
   gt_free(s);
 }
 
-static void look_up(sweep *w, sheet *s, size_t r, const sheet *from, const sheet *to, int64_t nodes, int64_t *counts) {
+static void look_up(sweep *w, sheet *s, size_t r, const sheet *from, const sheet *to, int64_t nodes,
+                    int64_t *counts) {
   w->work++;
   if (from && to && from->rates[r] <= to->lowers[r]) {
     s->own_s[r] = from->own_s[r];
@@ -86,7 +87,8 @@ static void look_up(sweep *w, sheet *s, size_t r, const sheet *from, const sheet
 
 /* Evaluates limit_s, which lies between two sheets or (NULL) is one of the first.  The caller owns
    the result. */
-static sheet *evaluate(sweep *w, double limit_s, const sheet *from, const sheet *to, int64_t *counts) {
+static sheet *evaluate(sweep *w, double limit_s, const sheet *from, const sheet *to,
+                       int64_t *counts) {
   sheet *s = sheet_open(w->n);
   s->limit_s = limit_s;
   int64_t before = gt_plan_cover_work(w->cover);
@@ -108,12 +110,13 @@ static sheet *evaluate(sweep *w, double limit_s, const sheet *from, const sheet 
   return s;
 }
 
-/* ---- intervals -------------------------------------------------------------------------------------------------------- */
+/* ---- intervals ------------------------------------------------------------------------------- */
 
 static void heap_push(sweep *w, interval it) {
   GT_GROW(w->heap, w->nheap, w->capacity, 64);
   size_t i = w->nheap++;
-  for (; i > 0 && it.bound < w->heap[(i - 1) / 2].bound; i = (i - 1) / 2) w->heap[i] = w->heap[(i - 1) / 2];
+  for (; i > 0 && it.bound < w->heap[(i - 1) / 2].bound; i = (i - 1) / 2)
+    w->heap[i] = w->heap[(i - 1) / 2];
   w->heap[i] = it;
 }
 
@@ -140,7 +143,10 @@ static double good_enough(const sweep *w) {
 
 static void consider(sweep *w, sheet *from, sheet *to, int depth) {
   if (to->time_s <= from->limit_s) return;
-  interval it = {.bound = gt_plan_goal_value(w->goal, from->limit_s, to->lower), .from = from, .to = to, .depth = depth};
+  interval it = {.bound = gt_plan_goal_value(w->goal, from->limit_s, to->lower),
+                 .from = from,
+                 .to = to,
+                 .depth = depth};
   if (it.bound == INFINITY || it.bound >= good_enough(w)) return;
   from->users++;
   to->users++;
@@ -149,7 +155,8 @@ static void consider(sweep *w, sheet *from, sheet *to, int depth) {
 
 /* Splits in half or, every other time, just below the upper end, at the next step of C. */
 static void split(sweep *w, interval it, int64_t *counts) {
-  double below = nextafter(it.to->time_s, 0), middle = it.depth % 2 ? below : sqrt(it.from->limit_s * it.to->time_s);
+  double below = nextafter(it.to->time_s, 0),
+         middle = it.depth % 2 ? below : sqrt(it.from->limit_s * it.to->time_s);
   if (middle <= it.from->limit_s || middle > below) middle = below;
   if (middle > it.from->limit_s) {
     sheet *s = evaluate(w, middle, it.from, it.to, counts);
@@ -161,7 +168,7 @@ static void split(sweep *w, interval it, int64_t *counts) {
   sheet_close(it.to);
 }
 
-/* ---- the search ------------------------------------------------------------------------------------------------------- */
+/* ---- the search ------------------------------------------------------------------------------ */
 
 static double fastest_time(const sweep *w, int64_t *counts) {
   double time_s = 0;
@@ -184,7 +191,9 @@ static double search(sweep *w, double first_s, double last_s, int64_t *counts) {
     sheet_close(from);
   }
   sheet_close(to);
-  while (w->nheap > 0 && w->heap[0].bound < good_enough(w) && w->work < end && w->nheap * w->n < CACHE_MOST) split(w, heap_pop(w), counts);
+  while (w->nheap > 0 && w->heap[0].bound < good_enough(w) && w->work < end &&
+         w->nheap * w->n < CACHE_MOST)
+    split(w, heap_pop(w), counts);
   double bound = fmin(w->floor, w->value);
   if (w->nheap > 0) bound = fmin(bound, w->heap[0].bound);
   while (w->nheap > 0) {
@@ -201,21 +210,25 @@ static void write_best(sweep *w, int64_t *counts) {
     gt_plan_tempo pace;
     double lower;
     gt_plan_cover_limit(w->cover, (int64_t)w->solved_s[w->n + r]);
-    (void)gt_plan_cheapest(w->cover, &w->sites[r], w->solved_s[r], counts + w->sites[r].first, &pace, &lower);
+    (void)gt_plan_cheapest(w->cover, &w->sites[r], w->solved_s[r], counts + w->sites[r].first,
+                           &pace, &lower);
   }
 }
 
-void gt_plan_sweep(const gt_plan_site *sites, size_t n, const gt_plan_goal *goal, gt_plan_found *found) {
+void gt_plan_sweep(const gt_plan_site *sites, size_t n, const gt_plan_goal *goal,
+                   gt_plan_found *found) {
   size_t most = 1;
   for (size_t r = 0; r < n; r++)
     if (sites[r].region->ndevices > most) most = sites[r].region->ndevices;
-  sweep w = {.sites = sites, .n = n, .goal = goal, .value = INFINITY, .cover = gt_plan_cover_open(most)};
+  sweep w = {
+      .sites = sites, .n = n, .goal = goal, .value = INFINITY, .cover = gt_plan_cover_open(most)};
   w.solved_s = GT_NEW_ARRAY(double, 2 * n);
   int64_t *counts = GT_NEW_ARRAY(int64_t, most);
   double first_s = fastest_time(&w, counts), last_s = goal->limit_s * (1 + GT_PLAN_EQUAL);
   found->bound = first_s > last_s ? INFINITY : 0;
   int64_t nodes = NODES_LEAST * (int64_t)n;
-  for (int pass = 0; pass < (sites[0].problem->local_sync ? 1 : PASSES) && found->bound < w.value * (1 - GT_PLAN_EQUAL);
+  for (int pass = 0; pass < (sites[0].problem->local_sync ? 1 : PASSES) &&
+                     found->bound < w.value * (1 - GT_PLAN_EQUAL);
        pass++, nodes *= NODES_MORE) {
     w.nodes = nodes < PASS_WORK ? nodes : PASS_WORK;
     found->bound = fmax(found->bound, search(&w, first_s, last_s, counts));

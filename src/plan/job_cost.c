@@ -17,11 +17,13 @@ typedef struct {
 static tariff_set tariffs_of(const gt_job_prices *p) {
   size_t n = p->nsites * p->nsites, ntiers = 0, at = 0;
   for (size_t i = 0; i < n; i++) ntiers += p->tariffs[i].n;
-  tariff_set set = {GT_NEW_ARRAY(gt_plan_tier, ntiers + 1), GT_NEW_ARRAY(gt_plan_tariff, n + 1), GT_NEW_ARRAY(double, p->npools + 1)};
+  tariff_set set = {GT_NEW_ARRAY(gt_plan_tier, ntiers + 1), GT_NEW_ARRAY(gt_plan_tariff, n + 1),
+                    GT_NEW_ARRAY(double, p->npools + 1)};
   for (size_t i = 0; i < n; i++) {
     const gt_job_tariff *t = &p->tariffs[i];
     set.tariffs[i] = (gt_plan_tariff){&set.tiers[at], t->n, t->pool};
-    for (size_t k = 0; k < t->n; k++) set.tiers[at++] = (gt_plan_tier){t->rates[k].from_gb, t->rates[k].value};
+    for (size_t k = 0; k < t->n; k++)
+      set.tiers[at++] = (gt_plan_tier){t->rates[k].from_gb, t->rates[k].value};
   }
   return set;
 }
@@ -31,12 +33,14 @@ static double price_of(gt_job_price price, bool *assumed) {
   return price.usd > 0 ? price.usd : 0;
 }
 
-static gt_plan_cost_region region_of(const gt_job *job, const gt_job_prices *p, size_t r, double seconds, bool *assumed) {
+static gt_plan_cost_region region_of(const gt_job *job, const gt_job_prices *p, size_t r,
+                                     double seconds, bool *assumed) {
   const gt_job_region_prices *own = &p->regions[r];
   int64_t workers = job->regions[r].ranks - 1;
   if (seconds < own->min_s) *assumed |= own->assumed;
   return (gt_plan_cost_region){.workers = workers,
-                               .worker_price = price_of(gt_job_worker_price(job, p, r, workers), assumed),
+                               .worker_price =
+                                   price_of(gt_job_worker_price(job, p, r, workers), assumed),
                                .ps_price = price_of(own->ps, assumed),
                                .seconds = seconds,
                                .billing = {job->plan.billing_s, own->min_s}};
@@ -44,7 +48,8 @@ static gt_plan_cost_region region_of(const gt_job *job, const gt_job_prices *p, 
 
 /* Adds up the traffic from each region to all regions at one site as a single link to the last of
    these, as they have the same tariff.  Returns the number of links. */
-static size_t links_of(gt_plan_cost_link *links, const gt_job_prices *p, const double *bytes, tariff_set *set) {
+static size_t links_of(gt_plan_cost_link *links, const gt_job_prices *p, const double *bytes,
+                       tariff_set *set) {
   size_t n = 0;
   size_t *last = GT_NEW_ARRAY(size_t, p->nsites + 1);
   double *moved = GT_NEW_ARRAY(double, p->nsites + 1);
@@ -69,7 +74,8 @@ static size_t links_of(gt_plan_cost_link *links, const gt_job_prices *p, const d
 }
 
 /* Whether a tier that applied is assumed: a tier applies if the pool's volume reaches it. */
-static bool tiers_assumed(const gt_job_prices *p, const gt_plan_cost_link *links, size_t n, const tariff_set *set) {
+static bool tiers_assumed(const gt_job_prices *p, const gt_plan_cost_link *links, size_t n,
+                          const tariff_set *set) {
   for (size_t i = 0; i < n; i++) {
     const gt_job_tariff *t = gt_job_tariff_between(p, links[i].from, links[i].to);
     for (size_t k = 0; k < t->n; k++)
@@ -83,13 +89,15 @@ static void copy_missing(gt_cost_result *out, const gt_job_prices *p) {
   for (size_t i = 0; i < p->nmissing; i++) out->missing[out->nmissing++] = gt_strdup(p->missing[i]);
 }
 
-void gt_plan_job_cost(gt_cost_result *out, const gt_job *job, const gt_job_prices *p, double wall_s, const double *bytes) {
+void gt_plan_job_cost(gt_cost_result *out, const gt_job *job, const gt_job_prices *p, double wall_s,
+                      const double *bytes) {
   size_t n = job->nregions;
   tariff_set set = tariffs_of(p);
   gt_plan_cost_region *regions = GT_NEW_ARRAY(gt_plan_cost_region, n);
   gt_plan_cost_link *links = GT_NEW_ARRAY(gt_plan_cost_link, n * p->nsites + 1);
   *out = (gt_cost_result){.regions = GT_NEW_ARRAY(gt_cost_region, n), .nregions = n};
-  for (size_t r = 0; r < n; r++) regions[r] = region_of(job, p, r, job->plan.start_s + wall_s, &out->assumed);
+  for (size_t r = 0; r < n; r++)
+    regions[r] = region_of(job, p, r, job->plan.start_s + wall_s, &out->assumed);
   size_t nlinks = bytes ? links_of(links, p, bytes, &set) : 0;
   gt_plan_cost_sum sum = gt_plan_topology_cost(regions, n, links, nlinks, NULL, p->npools);
   out->usd = sum.usd;
@@ -99,7 +107,9 @@ void gt_plan_job_cost(gt_cost_result *out, const gt_job *job, const gt_job_price
   out->machine_hours = sum.machine_hours;
   out->assumed |= tiers_assumed(p, links, nlinks, &set);
   for (size_t r = 0; r < n; r++) {
-    out->regions[r] = (gt_cost_region){.worker_usd = regions[r].worker_usd, .ps_usd = regions[r].ps_usd, .egress_usd = regions[r].egress_usd};
+    out->regions[r] = (gt_cost_region){.worker_usd = regions[r].worker_usd,
+                                       .ps_usd = regions[r].ps_usd,
+                                       .egress_usd = regions[r].egress_usd};
     snprintf(out->regions[r].name, sizeof out->regions[r].name, "%s", job->regions[r].name);
   }
   copy_missing(out, p);

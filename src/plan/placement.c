@@ -47,11 +47,12 @@ static gt_ns send_open(const course *c, size_t from, size_t to, size_t objects, 
   gt_link_state state = gt_link_start(1, from, to, ready);
   gt_ns arrive = ready;
   spec.setup_rtts = 0;
-  for (size_t i = 0; i < objects; i++) arrive = gt_link_step(&state, &spec, NULL, c->bytes, ready).arrive;
+  for (size_t i = 0; i < objects; i++)
+    arrive = gt_link_step(&state, &spec, NULL, c->bytes, ready).arrive;
   return arrive;
 }
 
-/* ---- an aggregator ------------------------------------------------------------------------------------------------- */
+/* ---- an aggregator --------------------------------------------------------------------------- */
 
 /* The time of a function's first request to its storage: set-up and one round trip. */
 static gt_ns list_time(const course *c, const gt_plan_point *point) {
@@ -68,7 +69,8 @@ static gt_ns add_up(course *c, const gt_plan_point *point, point_time *t, gt_pla
     if (t->in[i] > t->last) t->last = t->in[i];
   use->function_s += (double)(t->nin - 1) * gt_seconds(list);
   gt_ns listed = t->last + gt_from_seconds(c->pace->start_s) + list;
-  gt_ns read = send_open(c, point->storage, point->function, t->nin, listed + back(c, point->storage, point->function));
+  gt_ns read = send_open(c, point->storage, point->function, t->nin,
+                         listed + back(c, point->storage, point->function));
   return read + gt_from_seconds(c->pace->add_s_per_gb * (double)t->nin * (double)c->bytes / 1e9);
 }
 
@@ -77,12 +79,14 @@ static gt_ns add_up(course *c, const gt_plan_point *point, point_time *t, gt_pla
 static void end_invocation(course *c, point_time *t, gt_plan_use *use, gt_ns ended) {
   t->ended = ended;
   use->function_s += gt_seconds(ended - t->last) - c->pace->start_s;
-  for (size_t i = 0; i < t->nin; i++) use->stored_gb_s += gt_seconds(ended - t->in[i]) * (double)c->bytes / 1e9;
+  for (size_t i = 0; i < t->nin; i++)
+    use->stored_gb_s += gt_seconds(ended - t->in[i]) * (double)c->bytes / 1e9;
 }
 
 /* The model replaces the previous one. */
 static void keep_model(course *c, point_time *t, gt_plan_use *use, gt_ns model) {
-  if (t->model_before >= 0) use->stored_gb_s += gt_seconds(model - t->model_before) * (double)c->bytes / 1e9;
+  if (t->model_before >= 0)
+    use->stored_gb_s += gt_seconds(model - t->model_before) * (double)c->bytes / 1e9;
   t->model = t->model_before = model;
 }
 
@@ -103,20 +107,22 @@ static void aggregate_regional(course *c) {
   for (size_t r = 0; r < top; r++) {
     const gt_plan_point *point = &p->regional[r];
     point_time *t = &c->point[r];
-    global->in[r] = send_new(c, point->function, p->global.storage, add_up(c, point, t, &c->use[r]));
+    global->in[r] =
+        send_new(c, point->function, p->global.storage, add_up(c, point, t, &c->use[r]));
     end_invocation(c, t, &c->use[r], global->in[r] + back(c, point->function, p->global.storage));
   }
   gt_ns added = add_up(c, &p->global, global, &c->use[top]), ended = added;
   for (size_t r = 0; r < top; r++) {
     size_t storage = p->regional[r].storage;
-    gt_ns model = send_new(c, p->global.function, storage, added), acked = model + back(c, p->global.function, storage);
+    gt_ns model = send_new(c, p->global.function, storage, added),
+          acked = model + back(c, p->global.function, storage);
     keep_model(c, &c->point[r], &c->use[r], model);
     if (acked > ended) ended = acked;
   }
   end_invocation(c, global, &c->use[top], ended);
 }
 
-/* ---- workers ------------------------------------------------------------------------------------------------------- */
+/* ---- workers --------------------------------------------------------------------------------- */
 
 static size_t storage_of(const gt_plan_placement *p, size_t worker) {
   return p->nregional ? p->regional[p->workers[worker].point].storage : p->global.storage;
@@ -124,12 +130,14 @@ static size_t storage_of(const gt_plan_placement *p, size_t worker) {
 
 static void train_and_upload(course *c) {
   const gt_plan_placement *p = c->p;
-  for (size_t k = 0; k <= p->nregional; k++) c->point[k].nin = k < p->nregional || !p->nregional ? 0 : p->nregional;
+  for (size_t k = 0; k <= p->nregional; k++)
+    c->point[k].nin = k < p->nregional || !p->nregional ? 0 : p->nregional;
   for (size_t i = 0; i < p->nworkers; i++) {
     const gt_plan_worker *w = &p->workers[i];
     size_t storage = storage_of(p, i);
     point_time *t = &c->point[p->nregional ? w->point : 0];
-    gt_ns trained = c->ready[i] + gt_from_seconds(w->train_s), there = send_new(c, w->site, storage, trained);
+    gt_ns trained = c->ready[i] + gt_from_seconds(w->train_s),
+          there = send_new(c, w->site, storage, trained);
     t->in[t->nin++] = there;
     c->asked[i] = there + back(c, w->site, storage);
     double upload_s = gt_seconds(c->asked[i] - trained);
@@ -142,13 +150,16 @@ static void train_and_upload(course *c) {
 /* The worker polls until the model is there, then reads it. */
 static void poll_and_download(course *c, size_t i) {
   const gt_plan_placement *p = c->p;
-  const size_t site = p->workers[i].site, storage = storage_of(p, i), k = p->nregional ? p->workers[i].point : 0;
+  const size_t site = p->workers[i].site, storage = storage_of(p, i),
+               k = p->nregional ? p->workers[i].point : 0;
   const gt_link_spec *to = link_of(c, site, storage);
-  const gt_ns every = gt_from_seconds(fmax(fmax(c->pace->poll_s, to->latency_s + to->back_s), 1e-6));
+  const gt_ns every =
+      gt_from_seconds(fmax(fmax(c->pace->poll_s, to->latency_s + to->back_s), 1e-6));
   /* arrival of the first request at the storage */
   gt_ns first = c->asked[i] + gt_from_seconds(to->latency_s), model = c->point[k].model;
   int64_t failed = first >= model ? 0 : (model - first + every - 1) / every;
-  gt_ns found = first + failed * every, last = p->nregional ? c->point[p->nregional].last : c->point[0].last;
+  gt_ns found = first + failed * every,
+        last = p->nregional ? c->point[p->nregional].last : c->point[0].last;
   c->use[k].failed_reads += (double)failed;
   c->ready[i] = send_open(c, storage, site, 1, found);
   double download_s = gt_seconds(c->ready[i] - found);
@@ -159,7 +170,7 @@ static void poll_and_download(course *c, size_t i) {
   c->sum.download_max_s = fmax(c->sum.download_max_s, download_s);
 }
 
-/* ---- the run ------------------------------------------------------------------------------------------------------- */
+/* ---- the run --------------------------------------------------------------------------------- */
 
 static course begin(const gt_plan_placement *p, const gt_plan_pace *pace, gt_plan_use *use) {
   course c = {.p = p, .pace = pace, .use = use, .bytes = (size_t)p->model_bytes};
@@ -194,7 +205,8 @@ static gt_plan_split end(course *c, double *vm_s) {
     c->use[k].failed_reads /= batches;
   }
   s->batch_s = gt_seconds(over) / batches;
-  double *means[] = {&s->train_s, &s->upload_s, &s->wait_s, &s->download_s, &s->aggregate_s, &s->request_s};
+  double *means[] = {&s->train_s,    &s->upload_s,    &s->wait_s,
+                     &s->download_s, &s->aggregate_s, &s->request_s};
   for (size_t i = 0; i < sizeof means / sizeof *means; i++) *means[i] /= all;
   gt_free(c->point);
   gt_free(c->in);
@@ -203,7 +215,8 @@ static gt_plan_split end(course *c, double *vm_s) {
   return c->sum;
 }
 
-gt_plan_split gt_plan_place(const gt_plan_placement *placement, const gt_plan_pace *pace, double *vm_s, gt_plan_use *use) {
+gt_plan_split gt_plan_place(const gt_plan_placement *placement, const gt_plan_pace *pace,
+                            double *vm_s, gt_plan_use *use) {
   course c = begin(placement, pace, use);
   for (int64_t b = 0; b < placement->batches; b++) {
     train_and_upload(&c);

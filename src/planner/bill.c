@@ -29,7 +29,8 @@ static gt_status confirm(gt_planner_bill *b) {
   gt_planner_bill_take_known(b, &b->c->set);
   bool known = false;
   for (size_t k = 0; k < n && !known && status == GT_OK; k++) {
-    if (gt_planner_list_add(&b->tried, kept + k * width)) status = gt_planner_bill_simulate(b, b->p, kept + k * width);
+    if (gt_planner_list_add(&b->tried, kept + k * width))
+      status = gt_planner_bill_simulate(b, b->p, kept + k * width);
     known = gt_planner_bill_best(b).fits;
   }
   gt_free(kept);
@@ -54,7 +55,9 @@ static void set_gap(gt_planner_bill *b, double least) {
    compared with its coarse time. */
 static gt_status try_everything(gt_planner_bill *b) {
   GT_TRY(gt_planner_bill_try(b, b->c->everything.counts));
-  if (!gt_planner_asked(b->p)) b->judged_s *= gt_planner_bill_best(b).second / b->c->everything.at[GT_PLANNER_EXPECTED].figures.wall_s;
+  if (!gt_planner_asked(b->p))
+    b->judged_s *=
+        gt_planner_bill_best(b).second / b->c->everything.at[GT_PLANNER_EXPECTED].figures.wall_s;
   return GT_OK;
 }
 
@@ -94,8 +97,10 @@ static gt_status open_bill(gt_planner_bill *b) {
   const gt_planner_set *all = &b->c->everything;
   b->coarse = *p;
   b->coarse.max_events = p->max_events / COARSE;
-  if (b->coarse.max_events < COARSE_MIN) b->coarse.max_events = p->max_events < COARSE_MIN ? p->max_events : COARSE_MIN;
-  b->fine = all->at[GT_PLANNER_EXPECTED].part >= 1 && all->forecast.totals.events <= b->coarse.max_events;
+  if (b->coarse.max_events < COARSE_MIN)
+    b->coarse.max_events = p->max_events < COARSE_MIN ? p->max_events : COARSE_MIN;
+  b->fine =
+      all->at[GT_PLANNER_EXPECTED].part >= 1 && all->forecast.totals.events <= b->coarse.max_events;
   if (b->fine) b->coarse.max_events = p->max_events;
   b->work = WORK * p->max_events;
   b->last = GT_PLANNER_BILL_EVENTS;
@@ -115,7 +120,9 @@ static void close_bill(gt_planner_bill *b) {
   gt_free(b->kept);
 }
 
-gt_status gt_planner_bill_decide(const gt_planner *p, gt_planner_candidate *c, const gt_plan_problem *problem, const double *power, double limit_s) {
+gt_status gt_planner_bill_decide(const gt_planner *p, gt_planner_candidate *c,
+                                 const gt_plan_problem *problem, const double *power,
+                                 double limit_s) {
   gt_planner_bill b = {.p = p, .c = c, .problem = problem, .power = power, .limit_s = limit_s};
   gt_status status = open_bill(&b);
   if (status == GT_OK) status = search_all(&b);

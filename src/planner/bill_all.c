@@ -16,7 +16,8 @@ static bool enough(const gt_planner_bill *b, size_t r, const int64_t *counts) {
     if (count < 0 || count > region->devices[d].count) return false;
     sum += count;
   }
-  return sum >= 1 && sum >= region->ranks_min && (region->ranks_max <= 0 || sum <= region->ranks_max);
+  return sum >= 1 && sum >= region->ranks_min &&
+         (region->ranks_max <= 0 || sum <= region->ranks_max);
 }
 
 bool gt_planner_bill_may_be(const gt_planner_bill *b, const int64_t *counts) {
@@ -28,7 +29,8 @@ bool gt_planner_bill_may_be(const gt_planner_bill *b, const int64_t *counts) {
 double gt_planner_bill_number_of_sets(const gt_planner_bill *b) {
   double sets = 1;
   for (size_t r = 0; r < b->p->job->nregions; r++)
-    for (size_t d = 0; d < b->p->pools[r].n && !b->p->pools[r].fixed; d++) sets *= (double)b->problem->regions[r].devices[d].count + 1;
+    for (size_t d = 0; d < b->p->pools[r].n && !b->p->pools[r].fixed; d++)
+      sets *= (double)b->problem->regions[r].devices[d].count + 1;
   return sets;
 }
 
@@ -64,7 +66,8 @@ static numbered *sets_by_least(gt_planner_bill *b, size_t *n) {
     set_of(b, i, b->next);
     if (!gt_planner_bill_may_be(b, b->next)) continue;
     double least = gt_planner_bill_least(b, b->next);
-    if (least < INFINITY && gt_planner_bill_may_be_better(b, least)) sets[(*n)++] = (numbered){least, i};
+    if (least < INFINITY && gt_planner_bill_may_be_better(b, least))
+      sets[(*n)++] = (numbered){least, i};
   }
   qsort(sets, *n, sizeof *sets, by_least);
   return sets;
@@ -78,7 +81,8 @@ gt_status gt_planner_bill_all(gt_planner_bill *b, double *least) {
   /* a part of them would prove nothing */
   bool all = (double)n * (double)b->last <= (double)b->work;
   *least = INFINITY;
-  for (size_t i = 0; i < n && status == GT_OK && gt_planner_bill_may_be_better(b, sets[i].least); i++) {
+  for (size_t i = 0; i < n && status == GT_OK && gt_planner_bill_may_be_better(b, sets[i].least);
+       i++) {
     set_of(b, sets[i].number, b->next);
     if ((!all || b->work <= 0) && !gt_planner_list_has(&b->tried, b->next)) {
       *least = sets[i].least;

@@ -44,7 +44,8 @@ static double samples_in(const gt_order *order, double batches) {
 /* steps: of the region, used if the job trains until a number of steps. */
 static task task_of(const gt_planner_bill *b, size_t r, int64_t ranks, double steps) {
   const gt_job_interval *until = &b->p->job->train.until;
-  gt_order order = {b->p->job->seed, r, (size_t)b->p->shape.samples[r], (size_t)b->p->job->train.batch};
+  gt_order order = {b->p->job->seed, r, (size_t)b->p->shape.samples[r],
+                    (size_t)b->p->job->train.batch};
   double each = (double)gt_order_batches_per_epoch(&order), n = is_sync(b) ? (double)ranks : 1;
   task t = {0};
   if (until->samples > 0) {
@@ -64,10 +65,12 @@ static double variation(const gt_planner_bill *b) {
 
 /* Time for `ranks` ranks, the slowest of which has this power. */
 static double slowest_s(const gt_planner_bill *b, const task *t, int64_t ranks, double power) {
-  return fmax(0, ceil(t->batches / (double)ranks) - t->cut) * (double)b->p->job->train.batch / power;
+  return fmax(0, ceil(t->batches / (double)ranks) - t->cut) * (double)b->p->job->train.batch /
+         power;
 }
 
-static double region_s(const gt_planner_bill *b, size_t r, const int64_t *counts, const double *powers, double steps) {
+static double region_s(const gt_planner_bill *b, size_t r, const int64_t *counts,
+                       const double *powers, double steps) {
   const gt_planner_pool *pool = &b->p->pools[r];
   double power = 0, slowest = INFINITY;
   int64_t ranks = 0;
@@ -96,7 +99,8 @@ static double steps_of(const gt_planner_bill *b, const int64_t *counts) {
 
 static double time_of(const gt_planner_bill *b, const int64_t *counts) {
   double time_s = 0, steps = steps_of(b, counts);
-  for (size_t r = 0; r < b->p->job->nregions; r++) time_s = fmax(time_s, region_s(b, r, counts, b->power, steps));
+  for (size_t r = 0; r < b->p->job->nregions; r++)
+    time_s = fmax(time_s, region_s(b, r, counts, b->power, steps));
   return fmax(b->wan_s, time_s * variation(b));
 }
 
@@ -124,7 +128,8 @@ bool gt_planner_bill_belies(const gt_planner_bill *b, const gt_planner_set *set)
   const gt_planner_outcome *o = &set->at[GT_PLANNER_EXPECTED];
   double time_s = time_of(b, set->counts), cost = cost_of(b, set->counts, time_s);
   if (o->part < 1) return false;
-  return o->figures.wall_s < time_s * (1 - BELIEVED) || gt_planner_cost(b->p, o) < cost * (1 - BELIEVED);
+  return o->figures.wall_s < time_s * (1 - BELIEVED) ||
+         gt_planner_cost(b->p, o) < cost * (1 - BELIEVED);
 }
 
 /* ---- all sets -------------------------------------------------------------------------------- */
@@ -167,7 +172,8 @@ static double fastest_s(const gt_planner_bill *b) {
 /* A lower bound for the billed hours of a run of time_s. */
 static double billed_hours(const gt_planner_bill *b, double time_s) {
   double min_s = INFINITY;
-  for (size_t r = 0; r < b->p->job->nregions; r++) min_s = fmin(min_s, b->p->prices.regions[r].min_s);
+  for (size_t r = 0; r < b->p->job->nregions; r++)
+    min_s = fmin(min_s, b->p->prices.regions[r].min_s);
   gt_plan_billing billing = {b->p->job->plan.billing_s, min_s};
   return gt_plan_billed(b->p->job->plan.start_s + time_s, &billing) / 3600;
 }
@@ -175,7 +181,8 @@ static double billed_hours(const gt_planner_bill *b, double time_s) {
 /* The end of interval k.  Intervals are billing steps if these are few, else they grow
    geometrically. */
 static double piece_end(const gt_planner_bill *b, double from_s, double to_s, int k) {
-  double step_s = b->p->job->plan.billing_s, start_s = b->p->job->plan.start_s, first = ceil((start_s + from_s) / step_s);
+  double step_s = b->p->job->plan.billing_s, start_s = b->p->job->plan.start_s,
+         first = ceil((start_s + from_s) / step_s);
   if ((to_s - from_s) / step_s < PIECES) return fmin(to_s, (first + k) * step_s - start_s);
   return k + 1 == PIECES ? to_s : from_s * pow(to_s / from_s, (k + 1.0) / PIECES);
 }
@@ -201,7 +208,8 @@ static double least_within(const gt_planner_bill *b, double from_s, double to_s)
    lowest rate. */
 static double slowest_of_use(const gt_planner_bill *b) {
   double rate = rate_within(b, NEVER_S), best = gt_planner_bill_best(b).first;
-  double hours = gt_planner_bill_by_time(b) ? b->p->job->plan.budget / rate : (best - b->egress_usd) / rate;
+  double hours =
+      gt_planner_bill_by_time(b) ? b->p->job->plan.budget / rate : (best - b->egress_usd) / rate;
   double most_s = fmin(b->limit_s, gt_planner_allowed(b->p->job));
   if (rate > 0) most_s = fmin(most_s, hours * 3600 - b->p->job->plan.start_s);
   return gt_planner_bill_by_time(b) ? fmin(most_s, best) : most_s;
@@ -209,7 +217,8 @@ static double slowest_of_use(const gt_planner_bill *b) {
 
 double gt_planner_bill_least_of_all(const gt_planner_bill *b) {
   if (b->p->ncounts > GT_PLANNER_BILL_LARGE || !gt_planner_bill_best(b).fits) return 0;
-  double from_s = fmax(fastest_s(b), b->wan_s), to_s = slowest_of_use(b), best = gt_planner_bill_best(b).first;
+  double from_s = fmax(fastest_s(b), b->wan_s), to_s = slowest_of_use(b),
+         best = gt_planner_bill_best(b).first;
   if (!(from_s > 0) || !(to_s < NEVER_S)) return 0;
   return to_s > from_s ? fmin(best, least_within(b, from_s, to_s)) : best;
 }
@@ -223,9 +232,11 @@ double gt_planner_bill_least_of_all(const gt_planner_bill *b) {
 static double *least_bytes(const gt_planner_bill *b) {
   const gt_sim_forecast *all = &b->c->everything.forecast;
   const gt_sync_ops *ops = gt_sync_of(b->c->strategy);
-  double *bytes = GT_NEW_ARRAY(double, all->nregions * all->nregions), share = all->part < 1 ? PARTLY : 1;
+  double *bytes = GT_NEW_ARRAY(double, all->nregions * all->nregions),
+         share = all->part < 1 ? PARTLY : 1;
   if (ops->sends == GT_MSG_STATE && !ops->waits) return bytes;
-  for (size_t i = 0; i < all->nregions * all->nregions; i++) bytes[i] = share * all->links[i].bytes_sent;
+  for (size_t i = 0; i < all->nregions * all->nregions; i++)
+    bytes[i] = share * all->links[i].bytes_sent;
   return bytes;
 }
 
@@ -286,7 +297,8 @@ gt_status gt_planner_bill_least_open(gt_planner_bill *b) {
     regions[r].wan_step_s = 0;
     regions[r].devices = devices + at;
     memcpy(devices + at, b->problem->regions[r].devices, regions[r].ndevices * sizeof *devices);
-    for (size_t d = 0; d < regions[r].ndevices; d++) devices[at + d].power = problem_power(b, r, b->power[at + d]);
+    for (size_t d = 0; d < regions[r].ndevices; d++)
+      devices[at + d].power = problem_power(b, r, b->power[at + d]);
     at += regions[r].ndevices;
   }
   return open_wan(b);

@@ -31,18 +31,25 @@ static double workers_of(const gt_planner_bill *b, size_t r, const int64_t *coun
 static double egress_of(const gt_planner_bill *b, const int64_t *counts) {
   double usd = 0;
   bool sync = b->problem->local_sync;
-  for (size_t r = 0; r < b->p->job->nregions; r++) usd += b->seen.egress_usd[r] * (sync ? workers_of(b, r, b->kept) / workers_of(b, r, counts) : 1);
+  for (size_t r = 0; r < b->p->job->nregions; r++)
+    usd +=
+        b->seen.egress_usd[r] * (sync ? workers_of(b, r, b->kept) / workers_of(b, r, counts) : 1);
   return usd;
 }
 
 static gt_planner_verdict guess(const gt_planner_bill *b, const int64_t *counts) {
   const gt_job *job = b->p->job;
-  double time_s = problem_s(b->problem, counts) * b->seen.slower, high_s = time_s * b->seen.high, egress = egress_of(b, counts);
+  double time_s = problem_s(b->problem, counts) * b->seen.slower, high_s = time_s * b->seen.high,
+         egress = egress_of(b, counts);
   double cost = gt_planner_bill_machines(b, counts, time_s) + egress;
   bool fastest = gt_planner_bill_by_time(b);
-  gt_planner_verdict v = {.over = time_s / b->judged_s, .first = fastest ? time_s : cost, .second = fastest ? cost : time_s};
+  gt_planner_verdict v = {.over = time_s / b->judged_s,
+                          .first = fastest ? time_s : cost,
+                          .second = fastest ? cost : time_s};
   if (job->plan.deadline_s > 0) v.over = fmax(v.over, high_s / fmax(gt_planner_allowed(job), 1e-3));
-  if (job->plan.budget > 0) v.over = fmax(v.over, (gt_planner_bill_machines(b, counts, high_s) + egress) / job->plan.budget);
+  if (job->plan.budget > 0)
+    v.over =
+        fmax(v.over, (gt_planner_bill_machines(b, counts, high_s) + egress) / job->plan.budget);
   v.fits = v.over <= 1;
   return v;
 }
@@ -70,7 +77,8 @@ static int by_verdict(const void *x, const void *y) {
 /* Sorted by prediction; the caller frees it. */
 static entry *in_order(const gt_planner_bill *b, const gt_planner_list *list) {
   entry *entries = GT_NEW_ARRAY(entry, list->n + 1);
-  for (size_t i = 0; i < list->n; i++) entries[i] = (entry){guess(b, gt_planner_list_at(list, i)), i};
+  for (size_t i = 0; i < list->n; i++)
+    entries[i] = (entry){guess(b, gt_planner_list_at(list, i)), i};
   qsort(entries, list->n, sizeof *entries, by_verdict);
   return entries;
 }
@@ -82,11 +90,14 @@ static bool promises(const gt_planner_verdict *v, const gt_planner_verdict *best
 
 /* Simulates until one is better than the best, or until no other is predicted to be within `loose`
    times the best. */
-static gt_status try_list(gt_planner_bill *b, const gt_planner_list *list, double loose, bool *better) {
+static gt_status try_list(gt_planner_bill *b, const gt_planner_list *list, double loose,
+                          bool *better) {
   gt_planner_verdict before = gt_planner_bill_best(b), after = before;
   gt_status status = GT_OK;
   entry *entries = in_order(b, list);
-  for (size_t i = 0; i < list->n && b->work > 0 && status == GT_OK && !gt_planner_bill_better(&after, &before); i++) {
+  for (size_t i = 0;
+       i < list->n && b->work > 0 && status == GT_OK && !gt_planner_bill_better(&after, &before);
+       i++) {
     if (!promises(&entries[i].verdict, &before, loose)) break;
     status = gt_planner_bill_try(b, gt_planner_list_at(list, entries[i].at));
     after = gt_planner_bill_best(b);
@@ -97,7 +108,8 @@ static gt_status try_list(gt_planner_bill *b, const gt_planner_list *list, doubl
 }
 
 static void add(const gt_planner_bill *b, gt_planner_list *list, const int64_t *counts) {
-  if (gt_planner_bill_may_be(b, counts) && !gt_planner_list_has(&b->tried, counts)) gt_planner_list_add(list, counts);
+  if (gt_planner_bill_may_be(b, counts) && !gt_planner_list_has(&b->tried, counts))
+    gt_planner_list_add(list, counts);
 }
 
 /* ---- moves ----------------------------------------------------------------------------------- */
@@ -120,7 +132,8 @@ static void apply_in(const gt_planner_bill *b, size_t r, const move *m, int64_t 
   counts += pool->first;
   if (m->from < pool->n && m->all) n = counts[m->from];
   if (m->from < pool->n) counts[m->from] -= n;
-  if (m->to < pool->n) counts[m->to] += m->all ? least_of(n, devices[m->to].count - counts[m->to]) : n;
+  if (m->to < pool->n)
+    counts[m->to] += m->all ? least_of(n, devices[m->to].count - counts[m->to]) : n;
 }
 
 static void apply(const gt_planner_bill *b, const move *m, int64_t *counts) {
@@ -132,7 +145,8 @@ static size_t add_moves(move *moves, size_t first, size_t last, size_t types) {
   size_t n = 0;
   for (size_t from = 0; from <= types; from++)
     for (size_t to = 0; to <= types; to++)
-      for (int all = 0; all < 2 && from != to; all++) moves[n++] = (move){first, last, from < types ? from : NONE, to < types ? to : NONE, all};
+      for (int all = 0; all < 2 && from != to; all++)
+        moves[n++] = (move){first, last, from < types ? from : NONE, to < types ? to : NONE, all};
   return n;
 }
 
@@ -161,7 +175,10 @@ static void sort_moves(gt_planner_bill *b, const int64_t *from, move *moves, siz
   move *sorted = GT_NEW_ARRAY(move, n);
   for (size_t i = 0; i < n; i++) {
     set_next(b, from, &moves[i]);
-    entries[i] = (entry){gt_planner_bill_may_be(b, b->next) ? guess(b, b->next) : (gt_planner_verdict){.over = INFINITY}, i};
+    entries[i] =
+        (entry){gt_planner_bill_may_be(b, b->next) ? guess(b, b->next)
+                                                   : (gt_planner_verdict){.over = INFINITY},
+                i};
   }
   qsort(entries, n, sizeof *entries, by_verdict);
   for (size_t i = 0; i < n; i++) sorted[i] = moves[entries[i].at];
@@ -216,7 +233,8 @@ static void add_descent(gt_planner_bill *b, gt_planner_list *list, const int64_t
 
 /* Adds the cheapest set within the deadline, and the one with the lowest cost per hour.  Returns
    the time of the last solution. */
-static double add_solved(gt_planner_bill *b, gt_planner_list *list, const gt_plan_problem *from, double deadline_s, double budget) {
+static double add_solved(gt_planner_bill *b, gt_planner_list *list, const gt_plan_problem *from,
+                         double deadline_s, double budget) {
   gt_plan_problem problem = *from;
   gt_plan_answer answer = {.counts = b->next};
   double time_s = 0;
@@ -234,11 +252,14 @@ static double add_solved(gt_planner_bill *b, gt_planner_list *list, const gt_pla
 
 /* Adds the cheapest sets for shorter and shorter times, and those that end just before a billing
    step does, by the expected or by the high time. */
-static void add_front(gt_planner_bill *b, gt_planner_list *list, const gt_plan_problem *problem, double slower) {
+static void add_front(gt_planner_bill *b, gt_planner_list *list, const gt_plan_problem *problem,
+                      double slower) {
   const gt_job *job = b->p->job;
-  double fast_s = add_solved(b, list, problem, 0, DEAR), slow_s = add_solved(b, list, problem, NEVER_S, 0);
+  double fast_s = add_solved(b, list, problem, 0, DEAR),
+         slow_s = add_solved(b, list, problem, NEVER_S, 0);
   if (!(fast_s > 0) || !(slow_s > fast_s)) return;
-  for (int k = 0; k < TIMES; k++) add_solved(b, list, problem, fast_s * pow(slow_s / fast_s, (k + 0.5) / TIMES), 0);
+  for (int k = 0; k < TIMES; k++)
+    add_solved(b, list, problem, fast_s * pow(slow_s / fast_s, (k + 0.5) / TIMES), 0);
   double first = ceil((fast_s * slower + job->plan.start_s) / job->plan.billing_s);
   for (int k = 0; k < STEPS_MOST; k++) {
     double end_s = ((first + k) * job->plan.billing_s - job->plan.start_s) / slower;
@@ -252,7 +273,8 @@ static void add_front(gt_planner_bill *b, gt_planner_list *list, const gt_plan_p
 
 /* Tries the problem's sets and those one move from the best one; then two moves from it; then two
    moves from each of the next best.  Stops when one is better. */
-static gt_status climb_once(gt_planner_bill *b, const gt_planner_list *front, double loose, bool *better) {
+static gt_status climb_once(gt_planner_bill *b, const gt_planner_list *front, double loose,
+                            bool *better) {
   gt_status status = GT_OK;
   *better = false;
   for (size_t k = 0; k <= b->nkept && status == GT_OK && !*better; k++) {

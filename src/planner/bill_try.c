@@ -9,19 +9,25 @@ static gt_planner_verdict judge(const gt_planner_bill *b, const gt_planner_set *
   const gt_planner_outcome *expected = &set->at[GT_PLANNER_EXPECTED];
   double time_s = expected->figures.wall_s, cost = gt_planner_cost(b->p, expected);
   bool fastest = gt_planner_bill_by_time(b);
-  double over = fmax(time_s / b->judged_s, set->at[GT_PLANNER_HIGH].known ? gt_planner_over(b->p, set) : 0);
-  return (gt_planner_verdict){.fits = over <= 1, .over = over, .first = fastest ? time_s : cost, .second = fastest ? cost : time_s};
+  double over =
+      fmax(time_s / b->judged_s, set->at[GT_PLANNER_HIGH].known ? gt_planner_over(b->p, set) : 0);
+  return (gt_planner_verdict){.fits = over <= 1,
+                              .over = over,
+                              .first = fastest ? time_s : cost,
+                              .second = fastest ? cost : time_s};
 }
 
 /* ---- the best sets --------------------------------------------------------------------------- */
 
 static void note_best(gt_planner_bill *b, const gt_planner_set *set) {
-  const gt_planner_outcome *expected = &set->at[GT_PLANNER_EXPECTED], *high = &set->at[GT_PLANNER_HIGH];
+  const gt_planner_outcome *expected = &set->at[GT_PLANNER_EXPECTED],
+                           *high = &set->at[GT_PLANNER_HIGH];
   gt_plan_answer answer = {.counts = b->kept};
   gt_plan_value(b->problem, &answer);
   b->seen.slower = expected->figures.wall_s / answer.time_s;
   b->seen.high = high->known ? fmax(1, high->figures.wall_s / expected->figures.wall_s) : 1;
-  for (size_t r = 0; r < b->p->job->nregions; r++) b->seen.egress_usd[r] = expected->cost.regions[r].egress_usd;
+  for (size_t r = 0; r < b->p->job->nregions; r++)
+    b->seen.egress_usd[r] = expected->cost.regions[r].egress_usd;
 }
 
 static void keep(gt_planner_bill *b, const gt_planner_verdict *v, const gt_planner_set *set) {
@@ -38,7 +44,9 @@ static void keep(gt_planner_bill *b, const gt_planner_verdict *v, const gt_plann
 }
 
 void gt_planner_bill_take_known(gt_planner_bill *b, const gt_planner_set *set) {
-  if (!set->counts || !set->at[GT_PLANNER_EXPECTED].known || !gt_planner_list_add(&b->tried, set->counts)) return;
+  if (!set->counts || !set->at[GT_PLANNER_EXPECTED].known ||
+      !gt_planner_list_add(&b->tried, set->counts))
+    return;
   gt_planner_verdict v = judge(b, set);
   b->belied |= gt_planner_bill_belies(b, set);
   keep(b, &v, set);
@@ -47,7 +55,8 @@ void gt_planner_bill_take_known(gt_planner_bill *b, const gt_planner_set *set) {
 
 /* ---- simulating ------------------------------------------------------------------------------ */
 
-static gt_status look(gt_planner_bill *b, const gt_planner *p, gt_planner_set *set, gt_planner_case which) {
+static gt_status look(gt_planner_bill *b, const gt_planner *p, gt_planner_set *set,
+                      gt_planner_case which) {
   GT_TRY(gt_planner_simulate(p, b->c, set, which));
   if (which == GT_PLANNER_EXPECTED) {
     int64_t events = set->at[which].part < 1 ? p->max_events : set->forecast.totals.events;
@@ -80,6 +89,8 @@ gt_status gt_planner_bill_simulate(gt_planner_bill *b, const gt_planner *p, cons
 }
 
 gt_status gt_planner_bill_try(gt_planner_bill *b, const int64_t *counts) {
-  if (b->work <= 0 || !gt_planner_list_add(&b->tried, counts) || !gt_planner_bill_may_be_better(b, gt_planner_bill_least(b, counts))) return GT_OK;
+  if (b->work <= 0 || !gt_planner_list_add(&b->tried, counts) ||
+      !gt_planner_bill_may_be_better(b, gt_planner_bill_least(b, counts)))
+    return GT_OK;
   return gt_planner_bill_simulate(b, &b->coarse, counts);
 }

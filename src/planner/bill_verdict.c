@@ -15,7 +15,9 @@ bool gt_planner_bill_better(const gt_planner_verdict *a, const gt_planner_verdic
 }
 
 gt_planner_verdict gt_planner_bill_best(const gt_planner_bill *b) {
-  return b->nkept > 0 ? b->verdicts[0] : (gt_planner_verdict){.over = INFINITY, .first = INFINITY, .second = INFINITY};
+  return b->nkept > 0
+             ? b->verdicts[0]
+             : (gt_planner_verdict){.over = INFINITY, .first = INFINITY, .second = INFINITY};
 }
 
 bool gt_planner_bill_may_be_better(const gt_planner_bill *b, double least) {
@@ -29,7 +31,8 @@ double gt_planner_bill_machines(const gt_planner_bill *b, const int64_t *counts,
     const gt_plan_region *region = &b->problem->regions[r];
     gt_plan_billing billing = {b->p->job->plan.billing_s, b->p->prices.regions[r].min_s};
     double rate = region->ps_price;
-    for (size_t d = 0; d < region->ndevices; d++) rate += (double)counts[b->p->pools[r].first + d] * region->devices[d].price;
+    for (size_t d = 0; d < region->ndevices; d++)
+      rate += (double)counts[b->p->pools[r].first + d] * region->devices[d].price;
     cost += rate * gt_plan_billed(b->p->job->plan.start_s + wall_s, &billing) / 3600;
   }
   return cost;

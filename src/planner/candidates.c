@@ -13,7 +13,8 @@
 static bool strategy_value(char *text, size_t size, const gt_job *job, size_t i) {
   const size_t n = job->plan.nstrategies;
   if (i >= (n > 0 ? n : 1)) return false;
-  snprintf(text, size, "%s", gt_strategy_names[n > 0 ? job->plan.strategies[i] : job->sync.strategy]);
+  snprintf(text, size, "%s",
+           gt_strategy_names[n > 0 ? job->plan.strategies[i] : job->sync.strategy]);
   return true;
 }
 
@@ -37,7 +38,8 @@ const gt_planner_axis gt_planner_axes[] = {
 const char *gt_planner_value(const gt_planner_candidate *c, const char *key) {
   const size_t length = strlen(key);
   for (size_t i = 0; i < c->noverrides; i++)
-    if (strncmp(c->overrides[i], key, length) == 0 && c->overrides[i][length] == '=') return c->overrides[i] + length + 1;
+    if (strncmp(c->overrides[i], key, length) == 0 && c->overrides[i][length] == '=')
+      return c->overrides[i] + length + 1;
   return NULL;
 }
 
@@ -56,14 +58,16 @@ static void pop(gt_planner_candidate *c) {
 
 static bool same(const gt_planner_candidate *a, const gt_planner_candidate *b) {
   bool equal = a->noverrides == b->noverrides;
-  for (size_t i = 0; equal && i < a->noverrides; i++) equal = strcmp(a->overrides[i], b->overrides[i]) == 0;
+  for (size_t i = 0; equal && i < a->noverrides; i++)
+    equal = strcmp(a->overrides[i], b->overrides[i]) == 0;
   return equal;
 }
 
 static char *label_of(const gt_planner_candidate *c) {
   char text[256] = "";
   for (size_t i = 0, at = 0; i < c->noverrides && at < sizeof text; i++)
-    at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", i > 0 ? " " : "", strchr(c->overrides[i], '=') + 1);
+    at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", i > 0 ? " " : "",
+                           strchr(c->overrides[i], '=') + 1);
   return gt_strdup(text);
 }
 
@@ -100,7 +104,9 @@ static void combine(gt_planner *p, gt_planner_candidate *c, const gt_planner_axi
 gt_status gt_planner_list_candidates(gt_planner *p, const gt_planner_axis *axes) {
   gt_planner_candidate none = {0};
   if (p->job->plan.nstrategies == 0 && !gt_sync_of(p->job->sync.strategy)->sends)
-    return GT_FAIL(GT_ERR_JOB, "%s: sync.strategy is none, with which regions exchange nothing; plan.strategies, or another strategy, is needed",
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: sync.strategy is none, with which regions exchange nothing; "
+                   "plan.strategies, or another strategy, is needed",
                    p->job->name);
   combine(p, &none, axes);
   gt_free(none.overrides);
@@ -121,7 +127,8 @@ static double factor_of(const gt_job *job, gt_strategy strategy, int64_t period)
   return factor;
 }
 
-gt_status gt_planner_load(gt_job **out, const gt_planner *p, const gt_planner_candidate *c, const char *const *more, size_t nmore) {
+gt_status gt_planner_load(gt_job **out, const gt_planner *p, const gt_planner_candidate *c,
+                          const char *const *more, size_t nmore) {
   const gt_planner_options *o = &p->options;
   const char **sets = GT_NEW_ARRAY(const char *, o->nsets + c->noverrides + nmore);
   size_t n = 0;

@@ -3,7 +3,7 @@
 
 #include "internal.h"
 
-/* ---- the job ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the job --------------------------------------------------------------------------------- */
 
 static void speed_up(gt_job_compute *c, double speed) {
   c->samples_per_s *= speed;
@@ -46,7 +46,8 @@ static void take_devices(gt_job *job, const gt_planner *p, const int64_t *counts
 
 /* With `local: sync` a step is one batch of every worker.  The number of steps is set so that all
    regions together train on as many samples as everything everywhere does in the job's steps. */
-static double more_steps(const gt_planner *p, const gt_planner_candidate *c, const int64_t *counts) {
+static double more_steps(const gt_planner *p, const gt_planner_candidate *c,
+                         const int64_t *counts) {
   double all = 0, set = 0;
   if (p->job->sync.local != GT_LOCAL_SYNC) return 1;
   for (size_t r = 0; r < p->job->nregions; r++) {
@@ -56,7 +57,8 @@ static double more_steps(const gt_planner *p, const gt_planner_candidate *c, con
   return all / set;
 }
 
-void gt_planner_fit(gt_job *job, const gt_planner *p, const gt_planner_candidate *c, const int64_t *counts) {
+void gt_planner_fit(gt_job *job, const gt_planner *p, const gt_planner_candidate *c,
+                    const int64_t *counts) {
   gt_job_interval *until = &job->train.until;
   until->epochs *= c->factor;
   until->steps = (int64_t)ceil((double)until->steps * c->factor * more_steps(p, c, counts) - 1e-9);
@@ -64,7 +66,7 @@ void gt_planner_fit(gt_job *job, const gt_planner *p, const gt_planner_candidate
   take_devices(job, p, counts);
 }
 
-/* ---- a simulation --------------------------------------------------------------------------------------------------------------- */
+/* ---- a simulation ---------------------------------------------------------------------------- */
 
 double gt_planner_cost(const gt_planner *p, const gt_planner_outcome *o) {
   return p->prices.known ? o->cost.usd : o->cost.machine_hours;
@@ -84,16 +86,19 @@ static double wall_of(const gt_sim_forecast *f, gt_planner_case which) {
   return which == GT_PLANNER_HIGH ? f->virtual_s + f->error_s : f->virtual_s;
 }
 
-static gt_planner_outcome outcome_of(const gt_planner *p, const gt_job *job, const gt_sim_forecast *f, gt_planner_case which) {
+static gt_planner_outcome outcome_of(const gt_planner *p, const gt_job *job,
+                                     const gt_sim_forecast *f, gt_planner_case which) {
   const gt_sim_totals *t = &f->totals;
-  gt_planner_outcome o = {.known = true, .error_s = f->error_s, .part = f->part, .why = f->why, .train_s = f->train_s};
+  gt_planner_outcome o = {
+      .known = true, .error_s = f->error_s, .part = f->part, .why = f->why, .train_s = f->train_s};
   o.samples = t->samples;
   o.steps = t->steps;
   o.messages = t->messages;
   double wall_s = wall_of(f, which), *bytes = GT_NEW_ARRAY(double, f->nregions * f->nregions);
   add_traffic(&o, f, bytes);
   gt_plan_job_cost(&o.cost, job, &p->prices, wall_s, bytes);
-  o.figures = gt_figures_of(wall_s, f->regions, f->nregions, (double)t->samples, o.figures.wan_bytes, p->prices.known ? o.cost.usd : NAN);
+  o.figures = gt_figures_of(wall_s, f->regions, f->nregions, (double)t->samples,
+                            o.figures.wan_bytes, p->prices.known ? o.cost.usd : NAN);
   gt_free(bytes);
   return o;
 }
@@ -112,7 +117,8 @@ static gt_status predict(gt_sim_forecast *out, const gt_planner *p, const gt_job
   return status;
 }
 
-gt_status gt_planner_simulate(const gt_planner *p, const gt_planner_candidate *c, gt_planner_set *set, gt_planner_case which) {
+gt_status gt_planner_simulate(const gt_planner *p, const gt_planner_candidate *c,
+                              gt_planner_set *set, gt_planner_case which) {
   gt_planner_outcome *o = &set->at[which];
   const double speeds[GT_PLANNER_CASES] = {1 + p->options.margin, 1, 1 - p->options.margin};
   gt_job *job = NULL;
@@ -135,6 +141,7 @@ gt_status gt_planner_simulate(const gt_planner *p, const gt_planner_candidate *c
 void gt_planner_set_close(gt_planner_set *set) {
   gt_sim_forecast_close(&set->forecast);
   gt_free(set->counts);
-  for (gt_planner_case k = GT_PLANNER_LOW; k < GT_PLANNER_CASES; k++) gt_plan_job_cost_close(&set->at[k].cost);
+  for (gt_planner_case k = GT_PLANNER_LOW; k < GT_PLANNER_CASES; k++)
+    gt_plan_job_cost_close(&set->at[k].cost);
   *set = (gt_planner_set){0};
 }

@@ -35,7 +35,12 @@ typedef struct {
   gt_cost_result cost; /* owned */
 } gt_planner_outcome;
 
-typedef enum { GT_PLANNER_LOW, GT_PLANNER_EXPECTED, GT_PLANNER_HIGH, GT_PLANNER_CASES } gt_planner_case;
+typedef enum {
+  GT_PLANNER_LOW,
+  GT_PLANNER_EXPECTED,
+  GT_PLANNER_HIGH,
+  GT_PLANNER_CASES
+} gt_planner_case;
 
 /* Devices of all regions, and their predicted results. */
 typedef struct {
@@ -113,14 +118,17 @@ gt_status gt_planner_list_candidates(gt_planner *p, const gt_planner_axis *axes)
 /* Sets strategy, period and factor from each candidate's job. */
 gt_status gt_planner_open_candidates(gt_planner *p);
 /* Loads the job as given, with the candidate's overrides and then `more`; the caller closes it. */
-gt_status gt_planner_load(gt_job **out, const gt_planner *p, const gt_planner_candidate *c, const char *const *more, size_t nmore);
+gt_status gt_planner_load(gt_job **out, const gt_planner *p, const gt_planner_candidate *c,
+                          const char *const *more, size_t nmore);
 /* The proposed set. */
 const gt_planner_set *gt_planner_proposed(const gt_planner_candidate *c);
 
 /* forecast.c: gives the candidate's job these devices, and the same amount of training. */
-void gt_planner_fit(gt_job *job, const gt_planner *p, const gt_planner_candidate *c, const int64_t *counts);
+void gt_planner_fit(gt_job *job, const gt_planner *p, const gt_planner_candidate *c,
+                    const int64_t *counts);
 /* Simulates a case of a set, unless this was done before. */
-gt_status gt_planner_simulate(const gt_planner *p, const gt_planner_candidate *c, gt_planner_set *set, gt_planner_case which);
+gt_status gt_planner_simulate(const gt_planner *p, const gt_planner_candidate *c,
+                              gt_planner_set *set, gt_planner_case which);
 void gt_planner_set_close(gt_planner_set *set);
 /* The cost by which sets are compared: USD, or machine hours if no price is known. */
 double gt_planner_cost(const gt_planner *p, const gt_planner_outcome *o);
@@ -140,13 +148,16 @@ double gt_planner_allowed(const gt_job *job);
 /* The factor by which it exceeds its limits; 1 or less: it fits. */
 double gt_planner_over(const gt_planner *p, const gt_planner_set *set);
 /* whole: the set is everything everywhere.  `why` names the limit that it exceeds. */
-bool gt_planner_fits(const gt_planner *p, const gt_planner_set *set, bool whole, char *why, size_t size);
+bool gt_planner_fits(const gt_planner *p, const gt_planner_set *set, bool whole, char *why,
+                     size_t size);
 
 /* bill.c: compares everything everywhere, the candidate's set and as many other sets as the
    candidate's share of events allows by their simulated bills.  The best becomes the candidate's
    set, which may still have to be simulated. problem: the allowed sets of the regions; power: of
    each of its devices, before simulations corrected it; limit_s: limit for the expected time. */
-gt_status gt_planner_bill_decide(const gt_planner *p, gt_planner_candidate *c, const gt_plan_problem *problem, const double *power, double limit_s);
+gt_status gt_planner_bill_decide(const gt_planner *p, gt_planner_candidate *c,
+                                 const gt_plan_problem *problem, const double *power,
+                                 double limit_s);
 
 /* choose.c: finds the cheapest candidate, the fastest and the choice, and the time limit for Slurm.
    GT_ERR_JOB: no candidate fits. */

@@ -14,7 +14,8 @@ double gt_planner_allowed(const gt_job *job) {
 
 /* A limit that an earlier plan wrote into the job is not a request of the user. */
 static double most_bytes(const gt_job *job) {
-  return job->limits.wan_bytes > 0 && !job->plan.predicted.strategy ? job->limits.wan_bytes : INFINITY;
+  return job->limits.wan_bytes > 0 && !job->plan.predicted.strategy ? job->limits.wan_bytes
+                                                                    : INFINITY;
 }
 
 bool gt_planner_limited(const gt_planner *p) {
@@ -32,7 +33,8 @@ static double high_usd(const gt_planner_set *set) {
 }
 
 static double high_bytes(const gt_planner_set *set) {
-  return fmax(set->at[GT_PLANNER_EXPECTED].figures.wan_bytes, set->at[GT_PLANNER_HIGH].figures.wan_bytes);
+  return fmax(set->at[GT_PLANNER_EXPECTED].figures.wan_bytes,
+              set->at[GT_PLANNER_HIGH].figures.wan_bytes);
 }
 
 /* The factor by which the set exceeds its time limit. */
@@ -49,16 +51,19 @@ double gt_planner_over(const gt_planner *p, const gt_planner_set *set) {
   return fmax(fmax(time_over(p, set), usd_over(p, set)), high_bytes(set) / most_bytes(p->job));
 }
 
-bool gt_planner_fits(const gt_planner *p, const gt_planner_set *set, bool whole, char *why, size_t size) {
+bool gt_planner_fits(const gt_planner *p, const gt_planner_set *set, bool whole, char *why,
+                     size_t size) {
   const gt_job *job = p->job;
   const char *name = whole ? "everything everywhere" : "the best set";
   *why = '\0';
   if (time_over(p, set) > 1)
-    snprintf(why, size, "plan.deadline is %.10g s; %s takes %.1f s at most, start included", job->plan.deadline_s, name,
-             high_time(set) + job->plan.start_s);
+    snprintf(why, size, "plan.deadline is %.10g s; %s takes %.1f s at most, start included",
+             job->plan.deadline_s, name, high_time(set) + job->plan.start_s);
   else if (usd_over(p, set) > 1)
-    snprintf(why, size, "plan.budget is %.10g USD; %s costs %.4g USD at most", job->plan.budget, name, high_usd(set));
+    snprintf(why, size, "plan.budget is %.10g USD; %s costs %.4g USD at most", job->plan.budget,
+             name, high_usd(set));
   else if (high_bytes(set) > most_bytes(job))
-    snprintf(why, size, "limits.wan_bytes is %.10g B; %.4g B cross the WAN", job->limits.wan_bytes, high_bytes(set));
+    snprintf(why, size, "limits.wan_bytes is %.10g B; %.4g B cross the WAN", job->limits.wan_bytes,
+             high_bytes(set));
   return *why == '\0';
 }

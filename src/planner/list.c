@@ -15,7 +15,9 @@ static size_t bucket_of(const gt_planner_list *list, const int64_t *counts) {
 /* The bucket of the set, or the free one where it belongs. */
 static size_t find(const gt_planner_list *list, const int64_t *counts) {
   size_t at = bucket_of(list, counts), bytes = list->width * sizeof *counts;
-  while (list->buckets[at] && memcmp(gt_planner_list_at(list, list->buckets[at] - 1), counts, bytes) != 0) at = (at + 1) & (list->nbuckets - 1);
+  while (list->buckets[at] &&
+         memcmp(gt_planner_list_at(list, list->buckets[at] - 1), counts, bytes) != 0)
+    at = (at + 1) & (list->nbuckets - 1);
   return at;
 }
 
@@ -25,7 +27,8 @@ static void grow(gt_planner_list *list) {
   gt_free(list->buckets);
   list->nbuckets = 2 * list->capacity;
   list->buckets = GT_NEW_ARRAY(uint32_t, list->nbuckets);
-  for (size_t i = 0; i < list->n; i++) list->buckets[find(list, gt_planner_list_at(list, i))] = (uint32_t)i + 1;
+  for (size_t i = 0; i < list->n; i++)
+    list->buckets[find(list, gt_planner_list_at(list, i))] = (uint32_t)i + 1;
 }
 
 void gt_planner_list_open(gt_planner_list *list, size_t width) {

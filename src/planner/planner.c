@@ -11,7 +11,7 @@
 #define EVENTS_MIN 200000
 #define SETS_MOST  100000
 
-/* ---- pools -------------------------------------------------------------------------------------------------------------------- */
+/* ---- pools ----------------------------------------------------------------------------------- */
 
 /* Workers with individual descriptions cannot be selected from. */
 static bool is_fixed(const gt_job_region *r) {
@@ -25,15 +25,20 @@ static gt_status check_devices(const gt_job *job, size_t region) {
     devices += r->devices[d].count;
     if (r->devices[d].count > 0 && gt_job_device_power(job, region, d) <= 0)
       return GT_FAIL(GT_ERR_JOB,
-                     "%s: regions.%zu.devices.%zu (%s of %s) has no power, and neither compute nor a profile says it; it is needed to plan",
+                     "%s: regions.%zu.devices.%zu (%s of %s) has no power, and neither compute nor "
+                     "a profile says it; it is needed to plan",
                      job->name, region, d, r->devices[d].type, r->name);
   }
   if (devices == 0)
-    return GT_FAIL(GT_ERR_JOB, "%s: regions.%zu (%s) has no device, every count of its devices is 0; one device is needed", job->name, region,
-                   r->name);
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "%s: regions.%zu (%s) has no device, every count of its devices is 0; one device is needed",
+        job->name, region, r->name);
   if (r->ranks_min > devices)
-    return GT_FAIL(GT_ERR_JOB, "%s: regions.%zu.ranks_min is %d and its devices are %" PRId64 "; at most that is needed", job->name, region,
-                   r->ranks_min, devices);
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: regions.%zu.ranks_min is %d and its devices are %" PRId64
+                   "; at most that is needed",
+                   job->name, region, r->ranks_min, devices);
   return GT_OK;
 }
 
@@ -43,27 +48,32 @@ static gt_status make_pools(gt_planner *p) {
     const gt_job_region *region = &p->job->regions[r];
     bool fixed = is_fixed(region);
     if (!fixed) GT_TRY(check_devices(p->job, r));
-    p->pools[r] = (gt_planner_pool){.first = p->ncounts, .n = fixed ? 1 : region->ndevices, .fixed = fixed};
+    p->pools[r] =
+        (gt_planner_pool){.first = p->ncounts, .n = fixed ? 1 : region->ndevices, .fixed = fixed};
     p->ncounts += p->pools[r].n;
   }
   return GT_OK;
 }
 
-/* ---- prices ------------------------------------------------------------------------------------------------------------------- */
+/* ---- prices ---------------------------------------------------------------------------------- */
 
 static gt_status find_prices(gt_planner *p) {
   GT_TRY(gt_job_prices_of(&p->prices, p->job));
   if (p->job->plan.budget <= 0) return GT_OK;
   if (!p->prices.known)
-    return GT_FAIL(GT_ERR_JOB, "%s: plan.budget is %g USD and no price is known; regions[].place, price and ps_price, or devices[].price are needed",
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: plan.budget is %g USD and no price is known; regions[].place, price and "
+                   "ps_price, or devices[].price are needed",
                    p->job->name, p->job->plan.budget);
   if (p->prices.nmissing > 0)
-    return GT_FAIL(GT_ERR_JOB, "%s: plan.budget is %g USD and the price of %s is not known; regions[].place, or prices of its own, are needed",
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: plan.budget is %g USD and the price of %s is not known; regions[].place, "
+                   "or prices of its own, are needed",
                    p->job->name, p->job->plan.budget, p->prices.missing[0]);
   return GT_OK;
 }
 
-/* ---- open and close -------------------------------------------------------------------------------------------------------------- */
+/* ---- open and close -------------------------------------------------------------------------- */
 
 static gt_status open_parts(gt_planner *p) {
   const gt_planner_options *o = &p->options;

@@ -31,14 +31,15 @@ typedef struct {
   double whole_s;   /* T(everything everywhere) of the problem */
 } search;
 
-/* ---- the problem -------------------------------------------------------------------------------------------------------------- */
+/* ---- the problem ----------------------------------------------------------------------------- */
 
 /* The samples/s of a worker in the run. */
 static double worker_power(const gt_job *job, size_t region, size_t worker) {
   const gt_job_region *r = &job->regions[region];
   gt_job_compute c = gt_job_compute_of(job, region);
   double rate = c.step_s > 0 ? (double)job->train.batch / c.step_s : c.samples_per_s;
-  double share = (worker < r->nspeeds ? r->speeds[worker] : 1) * (worker < r->nmeasured ? r->measured[worker] : 1);
+  double share = (worker < r->nspeeds ? r->speeds[worker] : 1) *
+                 (worker < r->nmeasured ? r->measured[worker] : 1);
   return rate * c.speed * share * gt_job_worker_share(job, region, worker);
 }
 
@@ -74,13 +75,16 @@ static void fill_region(search *s, size_t r) {
                              .ps_price = price_of(p, p->prices.regions[r].ps)};
   if (pool->fixed) {
     int64_t workers = from->ranks - 1;
-    s->devices[pool->first] = (gt_plan_device){workers, fixed_power(p->job, r), price_of(p, gt_job_worker_price(p->job, &p->prices, r, workers))};
+    s->devices[pool->first] =
+        (gt_plan_device){workers, fixed_power(p->job, r),
+                         price_of(p, gt_job_worker_price(p->job, &p->prices, r, workers))};
     region->ranks_min = workers;
     region->ranks_max = 0;
   }
   for (size_t d = 0; d < pool->n && !pool->fixed; d++)
     s->devices[pool->first + d] =
-        (gt_plan_device){from->devices[d].count, gt_job_device_power(p->job, r, d), price_of(p, p->prices.regions[r].devices[d])};
+        (gt_plan_device){from->devices[d].count, gt_job_device_power(p->job, r, d),
+                         price_of(p, p->prices.regions[r].devices[d])};
   for (size_t d = 0; d < pool->n; d++) {
     gt_plan_device *device = &s->devices[pool->first + d];
     if (device->count == 0 && device->power <= 0) device->power = 1; /* nothing can use it */
@@ -98,15 +102,16 @@ static void open_search(search *s, const gt_planner *p, gt_planner_candidate *c)
   s->pace = GT_NEW_ARRAY(double, job->nregions);
   s->floor = GT_NEW_ARRAY(double, job->nregions);
   for (size_t r = 0; r < job->nregions; r++) fill_region(s, r);
-  s->problem = (gt_plan_problem){.regions = s->regions,
-                                 .nregions = job->nregions,
-                                 .local_sync = job->sync.local == GT_LOCAL_SYNC,
-                                 .barrier = gt_sync_of(c->strategy)->waits,
-                                 .batch = job->train.batch,
-                                 .period = c->period > 0 ? c->period : 1,
-                                 .epochs = job->train.until.epochs * c->factor,
-                                 .steps = (int64_t)ceil((double)job->train.until.steps * c->factor - 1e-9),
-                                 .samples = (int64_t)ceil((double)job->train.until.samples * c->factor - 1e-9)};
+  s->problem = (gt_plan_problem){
+      .regions = s->regions,
+      .nregions = job->nregions,
+      .local_sync = job->sync.local == GT_LOCAL_SYNC,
+      .barrier = gt_sync_of(c->strategy)->waits,
+      .batch = job->train.batch,
+      .period = c->period > 0 ? c->period : 1,
+      .epochs = job->train.until.epochs * c->factor,
+      .steps = (int64_t)ceil((double)job->train.until.steps * c->factor - 1e-9),
+      .samples = (int64_t)ceil((double)job->train.until.samples * c->factor - 1e-9)};
 }
 
 /* For the problem, steps of all workers are converted into samples, the same number in each region
@@ -116,7 +121,8 @@ static void equal_samples(search *s) {
   const int64_t *counts = s->c->everything.counts;
   double workers = 0, n = (double)problem->nregions;
   if (!problem->local_sync || problem->steps == 0) return;
-  for (size_t r = 0; r < problem->nregions; r++) workers += (double)gt_planner_ranks(s->p, r, counts) - 1;
+  for (size_t r = 0; r < problem->nregions; r++)
+    workers += (double)gt_planner_ranks(s->p, r, counts) - 1;
   problem->samples = (int64_t)ceil((double)problem->steps * (double)problem->batch * workers / n);
   problem->steps = 0;
 }
@@ -129,7 +135,7 @@ static void close_search(search *s) {
   gt_free(s->regions);
 }
 
-/* ---- corrections by simulations ----------------------------------------------------------------------------------------------- */
+/* ---- corrections by simulations -------------------------------------------------------------- */
 
 static double step_by_power(const search *s, size_t r, const int64_t *counts) {
   const gt_planner_pool *pool = &s->p->pools[r];
@@ -145,7 +151,8 @@ static double step_by_power(const search *s, size_t r, const int64_t *counts) {
 /* The share of their power that the region's devices reach in this run, without the WAN. */
 static double pace_in(const search *s, size_t r, const gt_planner_set *set) {
   const gt_region_result *seen = &set->forecast.regions[r];
-  double own_s = (seen->compute_s + seen->local_wait_s) / (double)(seen->steps > 0 ? seen->steps : 1);
+  double own_s =
+      (seen->compute_s + seen->local_wait_s) / (double)(seen->steps > 0 ? seen->steps : 1);
   double pace = own_s > 0 ? step_by_power(s, r, set->counts) / own_s : 1;
   return fmin(fmax(pace, 0.01), 1.5);
 }
@@ -153,7 +160,8 @@ static double pace_in(const search *s, size_t r, const gt_planner_set *set) {
 static void set_powers(search *s) {
   for (size_t r = 0; r < s->problem.nregions; r++) {
     const gt_planner_pool *pool = &s->p->pools[r];
-    for (size_t i = pool->first; i < pool->first + pool->n; i++) s->devices[i].power = s->power[i] * s->pace[r];
+    for (size_t i = pool->first; i < pool->first + pool->n; i++)
+      s->devices[i].power = s->power[i] * s->pace[r];
   }
 }
 
@@ -176,13 +184,16 @@ static double exchange_in(search *s, const gt_planner_set *set) {
    steps, or without a barrier for all steps. */
 static double own_work(const search *s, size_t r) {
   const gt_planner_set *all = &s->c->everything;
-  return step_by_power(s, r, all->counts) * (s->problem.barrier ? 1 : (double)all->forecast.regions[r].steps);
+  return step_by_power(s, r, all->counts) *
+         (s->problem.barrier ? 1 : (double)all->forecast.regions[r].steps);
 }
 
 static void find_floors(search *s) {
   double longest = 0;
-  for (size_t r = 0; r < s->problem.nregions; r++) longest = fmax(longest, own_work(s, r) / s->pace[r]);
-  for (size_t r = 0; r < s->problem.nregions; r++) s->floor[r] = fmin(own_work(s, r) / longest, s->pace[r]);
+  for (size_t r = 0; r < s->problem.nregions; r++)
+    longest = fmax(longest, own_work(s, r) / s->pace[r]);
+  for (size_t r = 0; r < s->problem.nregions; r++)
+    s->floor[r] = fmin(own_work(s, r) / longest, s->pace[r]);
 }
 
 /* A worker's time in training, including the time it waits for the WAN. */
@@ -202,7 +213,8 @@ static void learn(search *s) {
     const gt_region_result *seen = &all->forecast.regions[r];
     s->pace[r] = pace_in(s, r, all);
     s->c->wan_bound[r] = waits(seen);
-    if (!s->problem.barrier && waits(seen)) s->regions[r].wan_step_s = busy(seen) / (double)seen->steps;
+    if (!s->problem.barrier && waits(seen))
+      s->regions[r].wan_step_s = busy(seen) / (double)seen->steps;
   }
   find_floors(s);
   set_powers(s);
@@ -213,10 +225,12 @@ static void learn(search *s) {
 /* Sets of fewer workers make more steps if workers are in step, and may wait for the WAN where
    everything everywhere did not.  The pace is limited so that the set can still be fast enough. */
 static void learn_wan(search *s, size_t r) {
-  const gt_region_result *seen = &s->c->set.forecast.regions[r], *all = &s->c->everything.forecast.regions[r];
+  const gt_region_result *seen = &s->c->set.forecast.regions[r],
+                         *all = &s->c->everything.forecast.regions[r];
   double *step_s = &s->regions[r].wan_step_s;
   if (!s->problem.barrier && waits(seen) && all->steps > 0)
-    *step_s = fmax(*step_s, fmin(busy(seen) / (double)seen->steps, s->whole_s / (double)all->steps));
+    *step_s =
+        fmax(*step_s, fmin(busy(seen) / (double)seen->steps, s->whole_s / (double)all->steps));
 }
 
 static bool is_smaller(const search *s, size_t r) {
@@ -232,12 +246,13 @@ static void learn_more(search *s, double over, int tried) {
   for (size_t r = 0; r < s->problem.nregions; r++) {
     learn_wan(s, r);
     if (!is_smaller(s, r)) continue;
-    s->pace[r] = fmax(s->floor[r], fmin(s->pace[r] / pow(over, 1 + tried), pace_in(s, r, &s->c->set)));
+    s->pace[r] =
+        fmax(s->floor[r], fmin(s->pace[r] / pow(over, 1 + tried), pace_in(s, r, &s->c->set)));
   }
   set_powers(s);
 }
 
-/* ---- goals and limits ----------------------------------------------------------------------------------------------------------- */
+/* ---- goals and limits ------------------------------------------------------------------------ */
 
 static gt_status simulate(search *s, gt_planner_set *set, gt_planner_case which) {
   return gt_planner_simulate(s->p, s->c, set, which);
@@ -248,8 +263,11 @@ static gt_status simulate(search *s, gt_planner_set *set, gt_planner_case which)
    checkpoint. */
 static void set_goals(search *s) {
   const gt_job *job = s->p->job;
-  const gt_planner_outcome *o = s->c->everything.at, *goal = &o[gt_planner_asked(s->p) ? GT_PLANNER_HIGH : GT_PLANNER_EXPECTED];
-  double slower = goal->train_s / o[GT_PLANNER_EXPECTED].train_s, end_s = fmax(0, goal->figures.wall_s - slower * s->whole_s);
+  const gt_planner_outcome *o = s->c->everything.at,
+                           *goal =
+                               &o[gt_planner_asked(s->p) ? GT_PLANNER_HIGH : GT_PLANNER_EXPECTED];
+  double slower = goal->train_s / o[GT_PLANNER_EXPECTED].train_s,
+         end_s = fmax(0, goal->figures.wall_s - slower * s->whole_s);
   s->highest_s = gt_planner_allowed(job);
   s->problem.start_s = (job->plan.start_s + end_s) / slower;
   if (!gt_planner_asked(s->p)) {
@@ -265,10 +283,11 @@ static void set_goals(search *s) {
 static double miss(const search *s) {
   const gt_planner_outcome *o = s->c->set.at;
   double over = o[GT_PLANNER_EXPECTED].figures.wall_s / s->limit_s;
-  return o[GT_PLANNER_HIGH].known ? fmax(over, o[GT_PLANNER_HIGH].figures.wall_s / s->highest_s) : over;
+  return o[GT_PLANNER_HIGH].known ? fmax(over, o[GT_PLANNER_HIGH].figures.wall_s / s->highest_s)
+                                  : over;
 }
 
-/* ---- the search ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the search ------------------------------------------------------------------------------ */
 
 static bool same_counts(const search *s, const int64_t *a, const int64_t *b) {
   return memcmp(a, b, s->p->ncounts * sizeof *a) == 0;
@@ -311,7 +330,8 @@ static gt_status try_set(search *s, int tried, bool *found, bool *more) {
   *more = true;
   learn_more(s, fmax(over, 1), tried);
   if (job->plan.deadline_s > 0 && over > 1) s->problem.deadline_s /= over;
-  if (dear && s->problem.budget > 0) s->problem.budget *= job->plan.budget / c->set.at[GT_PLANNER_HIGH].cost.usd * 0.999;
+  if (dear && s->problem.budget > 0)
+    s->problem.budget *= job->plan.budget / c->set.at[GT_PLANNER_HIGH].cost.usd * 0.999;
   return GT_OK;
 }
 

@@ -11,11 +11,12 @@
 
 #define ROOM_BYTES 1.2 /* limit on the run's bytes, relative to the expected ones */
 
-/* ---- the filled-in job ------------------------------------------------------------------------------------------------------------ */
+/* ---- the filled-in job ----------------------------------------------------------------------- */
 
 static double most_bytes(const gt_planner_set *set) {
   double most = 0;
-  for (gt_planner_case k = GT_PLANNER_LOW; k < GT_PLANNER_CASES; k++) most = fmax(most, set->at[k].figures.wan_bytes);
+  for (gt_planner_case k = GT_PLANNER_LOW; k < GT_PLANNER_CASES; k++)
+    most = fmax(most, set->at[k].figures.wan_bytes);
   return most;
 }
 
@@ -57,7 +58,7 @@ static gt_status text_of(char **text, const gt_planner *p) {
   return GT_OK;
 }
 
-/* ---- the file ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- the file -------------------------------------------------------------------------------- */
 
 static gt_status refused(const char *path, const char *what) {
   return GT_FAIL(GT_ERR_JOB, "plan: %s could not be %s: %s", path, what, strerror(errno));
@@ -78,7 +79,8 @@ gt_status gt_planner_write(const gt_planner *p, const char *path) {
   char *text = NULL;
   gt_job *again = NULL;
   int length = snprintf(temporary, sizeof temporary, "%s.tmp-%ld", path, (long)getpid());
-  if (length < 0 || (size_t)length >= sizeof temporary) return GT_FAIL(GT_ERR_JOB, "plan: --write names a path of more than %d bytes", PATH_MAX - 32);
+  if (length < 0 || (size_t)length >= sizeof temporary)
+    return GT_FAIL(GT_ERR_JOB, "plan: --write names a path of more than %d bytes", PATH_MAX - 32);
   GT_TRY(text_of(&text, p));
   /* the file is replaced only if the new text loads */
   gt_status status = gt_job_parse(&again, path, text);

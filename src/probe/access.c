@@ -66,7 +66,8 @@ static int best_round(const side *s, int from) {
    streams end early and the others then get more. */
 static void take_busy(const side *row) {
   int best = best_round(row, 1);
-  for (size_t i = 0; i < row->n; i++) at(row, i)->busy_bandwidth_bps = stream_bps(&at(row, i)->together[best]);
+  for (size_t i = 0; i < row->n; i++)
+    at(row, i)->busy_bandwidth_bps = stream_bps(&at(row, i)->together[best]);
 }
 
 static side look(gt_probe_link *first, size_t n, size_t stride) {
@@ -85,7 +86,8 @@ static side look(gt_probe_link *first, size_t n, size_t stride) {
 
 /* Whether an access of this rate explains why the links carried less than promised. */
 static bool explains(double access_bps, const side *s) {
-  bool less = s->carried_bps < (1 - MARGIN) * s->promised_bps, full = s->carried_bps >= (1 - MARGIN) * access_bps;
+  bool less = s->carried_bps < (1 - MARGIN) * s->promised_bps,
+       full = s->carried_bps >= (1 - MARGIN) * access_bps;
   return less && full && (s->slowed_bps >= LESS * s->untouched_bps || s->slowed_share >= LESS);
 }
 
@@ -143,7 +145,8 @@ static bool correct(const side *s, const gt_probe_link *links, const double *sec
 
 /* Checks with the link model: streams that took a second at once must take a second in the
    profile. */
-static void check(gt_probe_link *links, size_t n, const side *out, const side *in, const double *access_bps) {
+static void check(gt_probe_link *links, size_t n, const side *out, const side *in,
+                  const double *access_bps) {
   double *seconds = GT_NEW_ARRAY(double, n *n);
   for (bool again = true; again;) {
     again = false;
@@ -166,7 +169,8 @@ void gt_probe_access(gt_probe_link *links, size_t n, double *access_bps) {
   }
   for (size_t i = 0; i < n * n; i++) {
     gt_probe_link *l = &links[i];
-    l->profile_bps = own_bps(l, takes_its_part(access_bps[i / n], &out[i / n], l) || takes_its_part(access_bps[i % n], &in[i % n], l));
+    l->profile_bps = own_bps(l, takes_its_part(access_bps[i / n], &out[i / n], l) ||
+                                    takes_its_part(access_bps[i % n], &in[i % n], l));
   }
   check(links, n, out, in, access_bps);
   for (size_t r = 0; r < n; r++)

@@ -29,7 +29,8 @@ static double stream(gt_prober *b, size_t peer, size_t chunk, uint64_t total) {
 /* From a message that is large enough to measure; much too high for a small one. */
 static double guess_rate_bps(gt_prober *b, size_t peer, double rtt_s) {
   double rate = 0, spent = 0;
-  for (size_t bytes = (size_t)16 << 10; bytes <= GT_FRAME_PAYLOAD_MAX && spent < SPAN_S / 4; bytes *= 8) {
+  for (size_t bytes = (size_t)16 << 10; bytes <= GT_FRAME_PAYLOAD_MAX && spent < SPAN_S / 4;
+       bytes *= 8) {
     double t = gt_prober_message(b, peer, bytes), carried = t - rtt_s > t / 16 ? t - rtt_s : t / 16;
     rate = 8 * (double)gt_wire_bytes(bytes) / (carried > 1e-6 ? carried : 1e-6);
     spent += t;
@@ -57,7 +58,8 @@ static void measure_bandwidth(gt_prober *b, size_t peer, gt_probe_link *l) {
    time. */
 static double pause_before(const gt_prober *b, size_t peer) {
   const gt_link_spec *said = &gt_links_from(b->p->run.links, b->self)[peer];
-  if (b->p->run.job->wan.emulate) return said->window_bytes > 0 ? 1.2 * said->idle_s + EMULATED_S : EMULATED_S;
+  if (b->p->run.job->wan.emulate)
+    return said->window_bytes > 0 ? 1.2 * said->idle_s + EMULATED_S : EMULATED_S;
   return b->n > GT_PROBER_MANY ? SHORT_S : PAUSE_S;
 }
 

@@ -7,7 +7,8 @@
 
 /* Streams to every peer at the same time, as in training.  Each is sized for GT_PROBER_STREAM_S at
    its rate, or for the given bytes if that is more. */
-static void stream_together(gt_prober *b, double bytes, const double *rate_bps, gt_probe_stream *streams) {
+static void stream_together(gt_prober *b, double bytes, const double *rate_bps,
+                            gt_probe_stream *streams) {
   gt_ns until = gt_now() + gt_from_seconds(b->p->limit_s * (double)b->n);
   gt_prober_meet(b);
   gt_ns from = gt_now();
@@ -17,13 +18,15 @@ static void stream_together(gt_prober *b, double bytes, const double *rate_bps, 
     if (peer == b->self) continue;
     gt_prober_shape(b, fmax(8 * bytes / GT_PROBER_STREAM_S, rate_bps[peer]), &chunk, &total);
     gt_prober_send_stream(b, peer, chunk, total);
-    until += gt_from_seconds(10 * gt_prober_wire_bits(chunk, total) / b->p->links[peer].bandwidth_bps);
+    until +=
+        gt_from_seconds(10 * gt_prober_wire_bits(chunk, total) / b->p->links[peer].bandwidth_bps);
     streams[peer].bits = gt_prober_wire_bits(chunk, total);
   }
   gt_backoff_reset(&b->backoff);
   for (size_t peer = 0; peer < b->n; peer++) {
     if (peer == b->self) continue;
-    double whole = gt_seconds(gt_prober_await_until(b, peer, until) - from), carried = whole - 2 * b->p->links[peer].latency_s;
+    double whole = gt_seconds(gt_prober_await_until(b, peer, until) - from),
+           carried = whole - 2 * b->p->links[peer].latency_s;
     streams[peer].s = carried > whole / 16 ? carried : whole;
   }
   gt_prober_meet(b);
@@ -46,7 +49,8 @@ static void measure_together(gt_prober *b) {
     stream_together(b, 0, rate_bps, streams);
     for (size_t peer = 0; peer < b->n; peer++) {
       links[peer].together[round] = streams[peer];
-      if (peer != b->self && round < SHAPING) rate_bps[peer] = shaping_bps(b, &links[peer], &streams[peer]);
+      if (peer != b->self && round < SHAPING)
+        rate_bps[peer] = shaping_bps(b, &links[peer], &streams[peer]);
     }
   }
   if (b->p->options->sustained && b->p->run.graph) {
@@ -76,7 +80,8 @@ static void ping_together(gt_prober *b) {
     double times[3];
     for (size_t k = 0; peer != b->self && k < 3; k++) times[k] = gt_prober_ping(b, peer);
     if (peer != b->self) l->busy_latency_s = gt_probe_median(times, 3) / 2;
-    while (gt_gateway_poll(b->gateway, gt_now()) || gt_gateway_next(b->gateway, NULL) != GT_NEVER) gt_prober_turn(b, GT_BACKOFF_IDLE, GT_NEVER);
+    while (gt_gateway_poll(b->gateway, gt_now()) || gt_gateway_next(b->gateway, NULL) != GT_NEVER)
+      gt_prober_turn(b, GT_BACKOFF_IDLE, GT_NEVER);
   }
   gt_prober_meet(b);
 }

@@ -91,11 +91,13 @@ static gt_status write_file(const char *folder, const char *region, size_t bytes
 static double checkpoint_bytes(const gt_probe_state *p) {
   if (!p->run.graph) return 0;
   const gt_arrays *a = gt_graph_arrays(p->run.graph);
-  const gt_optim_spec optim = {.kind = p->run.job->train.optimizer.name, .momentum = p->run.job->train.optimizer.momentum};
+  const gt_optim_spec optim = {.kind = p->run.job->train.optimizer.name,
+                               .momentum = p->run.job->train.optimizer.momentum};
   const double moments = (double)gt_optim_arrays(&optim);
   /* the accumulated updates, or the last model sent */
   double kept = gt_sync_of(p->run.job->sync.strategy)->sends ? 1 : 0;
-  return ((1 + moments + kept) * (double)a->params.n + (double)a->buffers.n) * sizeof(float) + 65536;
+  return ((1 + moments + kept) * (double)a->params.n + (double)a->buffers.n) * sizeof(float) +
+         65536;
 }
 
 void gt_probe_disk(gt_probe_state *p) {
@@ -106,15 +108,18 @@ void gt_probe_disk(gt_probe_state *p) {
   p->own.checkpoint_bytes = bytes > 0 ? bytes : (double)CHUNK;
   /* setup failed before it came to the run directory, for example at the data */
   if (!run->run_dir[0])
-    snprintf(run->run_dir, sizeof run->run_dir, "%s%s", p->options->run_dir ? p->options->run_dir : "runs/",
+    snprintf(run->run_dir, sizeof run->run_dir, "%s%s",
+             p->options->run_dir ? p->options->run_dir : "runs/",
              p->options->run_dir ? "" : run->job->name);
   snprintf(folder, sizeof folder, "%s/ckpt", run->run_dir);
   int before = existing(folder);
   const bool made = gt_setup_make_folders(folder, part, sizeof part);
-  gt_status status = made ? GT_OK : GT_FAIL(GT_ERR_CKPT, "%s cannot be made: %s", part, strerror(errno));
+  gt_status status =
+      made ? GT_OK : GT_FAIL(GT_ERR_CKPT, "%s cannot be made: %s", part, strerror(errno));
   gt_ns from = gt_now();
   if (status == GT_OK) status = write_file(folder, run->region, (size_t)p->own.checkpoint_bytes);
   p->own.checkpoint_s = gt_seconds(gt_now() - from);
-  if (status != GT_OK) snprintf(p->own.checkpoint_error, sizeof p->own.checkpoint_error, "%.399s", gt_error_text());
+  if (status != GT_OK)
+    snprintf(p->own.checkpoint_error, sizeof p->own.checkpoint_error, "%.399s", gt_error_text());
   remove_folders(folder, before);
 }

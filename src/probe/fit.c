@@ -12,8 +12,13 @@
 #define BOUND       0.3
 #define LEAST_STEP  0.002 /* smallest step of the search, relative */
 
-const size_t gt_probe_sizes[GT_PROBE_SIZES] = {
-    64, (size_t)16 << 10, (size_t)64 << 10, (size_t)256 << 10, (size_t)1 << 20, (size_t)4 << 20, (size_t)16 << 20};
+const size_t gt_probe_sizes[GT_PROBE_SIZES] = {64,
+                                               (size_t)16 << 10,
+                                               (size_t)64 << 10,
+                                               (size_t)256 << 10,
+                                               (size_t)1 << 20,
+                                               (size_t)4 << 20,
+                                               (size_t)16 << 20};
 
 /* One-way time of a message of this size after a pause; size 64 means a header alone. */
 static double predict(const gt_link_spec *spec, size_t size, double pause_s) {
@@ -32,7 +37,8 @@ static double predict(const gt_link_spec *spec, size_t size, double pause_s) {
 /* One-way time of the first message. */
 static double predict_fresh(const gt_link_spec *spec) {
   gt_link_state state = gt_link_start(0, 0, 1, 0);
-  return gt_seconds(gt_link_step(&state, spec, NULL, GT_PROBE_FRESH + GT_FRAME_HEADER_BYTES, 0).arrive);
+  return gt_seconds(
+      gt_link_step(&state, spec, NULL, GT_PROBE_FRESH + GT_FRAME_HEADER_BYTES, 0).arrive);
 }
 
 /* Relative errors for all measured sizes; returns their number. */

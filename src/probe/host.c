@@ -26,12 +26,16 @@ static void look_at_mpi(gt_probe_rank *r) {
   }
   if (strcmp(r->pml, "ob1") == 0) {
     static const char *const btls[][2] = {
-        {"btl_vader_single_copy_mechanism", "vader (shared memory)"}, {"btl_tcp_port_min_v4", "tcp"}, {"btl_openib_verbose", "openib"}};
+        {"btl_vader_single_copy_mechanism", "vader (shared memory)"},
+        {"btl_tcp_port_min_v4", "tcp"},
+        {"btl_openib_verbose", "openib"}};
     for (size_t i = 0; i < sizeof btls / sizeof *btls; i++)
       if (gt_mpi_setting(btls[i][0], value, sizeof value))
-        snprintf(r->btl + strlen(r->btl), sizeof r->btl - strlen(r->btl), "%s%s", r->btl[0] ? ", " : "", btls[i][1]);
+        snprintf(r->btl + strlen(r->btl), sizeof r->btl - strlen(r->btl), "%s%s",
+                 r->btl[0] ? ", " : "", btls[i][1]);
   }
-  if (gt_mpi_setting("btl_vader_single_copy_mechanism", value, sizeof value)) snprintf(r->single_copy, sizeof r->single_copy, "%.31s", value);
+  if (gt_mpi_setting("btl_vader_single_copy_mechanism", value, sizeof value))
+    snprintf(r->single_copy, sizeof r->single_copy, "%.31s", value);
 }
 
 /* ---- cores and OpenBLAS ---- */
@@ -44,7 +48,9 @@ static int number_of(const char *name) {
 static void add_setting(gt_probe_rank *r, const char *name) {
   const char *value = getenv(name);
   size_t used = strlen(r->environment);
-  if (value) snprintf(r->environment + used, sizeof r->environment - used, "%s%s=%.40s", used ? ", " : "", name, value);
+  if (value)
+    snprintf(r->environment + used, sizeof r->environment - used, "%s%s=%.40s", used ? ", " : "",
+             name, value);
 }
 
 static void look_at_cpu(gt_probe_rank *r) {
@@ -75,11 +81,13 @@ typedef struct {
 
 /* The source address that the kernel would use to reach `to`; 0: no route.  Nothing is sent. */
 static uint32_t source_towards(uint32_t to) {
-  struct sockaddr_in peer = {.sin_family = AF_INET, .sin_port = htons(9), .sin_addr.s_addr = to}, own = {0};
+  struct sockaddr_in peer = {.sin_family = AF_INET, .sin_port = htons(9), .sin_addr.s_addr = to},
+                     own = {0};
   socklen_t length = sizeof own;
   int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return 0;
-  bool ok = connect(fd, (struct sockaddr *)&peer, sizeof peer) == 0 && getsockname(fd, (struct sockaddr *)&own, &length) == 0;
+  bool ok = connect(fd, (struct sockaddr *)&peer, sizeof peer) == 0 &&
+            getsockname(fd, (struct sockaddr *)&own, &length) == 0;
   close(fd);
   return ok ? own.sin_addr.s_addr : 0;
 }
@@ -98,7 +106,8 @@ static const gt_net_address *nearest(const address_card *own, const address_card
   return peer->n > 0 ? &peer->at[0] : NULL;
 }
 
-static void add_route(gt_probe_state *p, const address_card *own, const address_card *peer, const char *region) {
+static void add_route(gt_probe_state *p, const address_card *own, const address_card *peer,
+                      const char *region) {
   char from[INET_ADDRSTRLEN] = "", to[INET_ADDRSTRLEN] = "", line[160];
   const gt_net_address *there = nearest(own, peer);
   uint32_t source = there ? source_towards(there->ip) : 0;
@@ -107,10 +116,13 @@ static void add_route(gt_probe_state *p, const address_card *own, const address_
   inet_ntop(AF_INET, &source, from, sizeof from);
   inet_ntop(AF_INET, &there->ip, to, sizeof to);
   if (!here) p->own.address_excluded = 1;
-  snprintf(line, sizeof line, "%s %s", here ? here->interface : "an interface that btl_tcp_if_include/exclude leaves out,", from);
+  snprintf(line, sizeof line, "%s %s",
+           here ? here->interface : "an interface that btl_tcp_if_include/exclude leaves out,",
+           from);
   size_t used = strlen(p->own.address);
   if (used > 0 && strstr(p->own.address, line)) return;
-  snprintf(p->own.address + used, sizeof p->own.address - used, "%s%s, on the route to region %s at %s", used ? "; " : "", line, region, to);
+  snprintf(p->own.address + used, sizeof p->own.address - used,
+           "%s%s, on the route to region %s at %s", used ? "; " : "", line, region, to);
 }
 
 static void look_at_addresses(gt_probe_state *p) {
@@ -120,11 +132,14 @@ static void look_at_addresses(gt_probe_state *p) {
   MPI_Request request;
   snprintf(own.host, sizeof own.host, "%s", p->own.host);
   own.n = (uint32_t)gt_net_addresses(own.at, GT_REACH_ADDRESSES);
-  GT_MPI(MPI_Iallgather(&own, (int)sizeof own, MPI_BYTE, cards, (int)sizeof own, MPI_BYTE, run->roles.ps, &request));
+  GT_MPI(MPI_Iallgather(&own, (int)sizeof own, MPI_BYTE, cards, (int)sizeof own, MPI_BYTE,
+                        run->roles.ps, &request));
   gt_wait_all(&request, 1, "the addresses of the other regions", p->limit_s, NULL, NULL);
   for (size_t r = 0; r < n; r++)
-    if (strcmp(cards[r].host, own.host) != 0) add_route(p, &own, &cards[r], run->job->regions[r].name);
-  if (!p->own.address[0]) snprintf(p->own.address, sizeof p->own.address, "shared memory: all regions are on this host");
+    if (strcmp(cards[r].host, own.host) != 0)
+      add_route(p, &own, &cards[r], run->job->regions[r].name);
+  if (!p->own.address[0])
+    snprintf(p->own.address, sizeof p->own.address, "shared memory: all regions are on this host");
   gt_free(cards);
 }
 

@@ -17,7 +17,8 @@ static double exchange(const gt_probe_state *p, int worker, uint8_t *room, size_
   MPI_Request requests[2];
   gt_ns from = gt_now();
   if (roles->is_ps) {
-    GT_MPI(MPI_Irecv(word, (int)sizeof word, MPI_BYTE, worker, TAG_BACK, roles->region, &requests[0]));
+    GT_MPI(
+        MPI_Irecv(word, (int)sizeof word, MPI_BYTE, worker, TAG_BACK, roles->region, &requests[0]));
     GT_MPI(MPI_Isend(room, (int)bytes, MPI_BYTE, worker, TAG_THERE, roles->region, &requests[1]));
     gt_wait_all(requests, 2, "a worker's answer", p->limit_s, NULL, NULL);
     return gt_seconds(gt_now() - from);
@@ -32,7 +33,8 @@ static double exchange(const gt_probe_state *p, int worker, uint8_t *room, size_
 /* The PS first sends the size of its next message; 0 ends the measurement. */
 static void inside_with(gt_probe_state *p, int worker, uint8_t *room) {
   double times[INSIDE_PINGS], latency, rate = 0;
-  for (int i = 0; i < INSIDE_PINGS; i++) times[i] = exchange(p, worker, room, GT_FRAME_HEADER_BYTES);
+  for (int i = 0; i < INSIDE_PINGS; i++)
+    times[i] = exchange(p, worker, room, GT_FRAME_HEADER_BYTES);
   latency = gt_probe_median(times, INSIDE_PINGS) / 2;
   for (size_t bytes = (size_t)1 << 20; bytes;) {
     double best = exchange(p, worker, room, bytes), again = exchange(p, worker, room, bytes);
@@ -48,7 +50,8 @@ static void inside_with(gt_probe_state *p, int worker, uint8_t *room) {
   gt_probe_rank *own = &p->own;
   if (!p->run.roles.is_ps) return;
   if (latency > own->inside_latency_s) own->inside_latency_s = latency;
-  if (own->inside_bandwidth_bps <= 0 || rate < own->inside_bandwidth_bps) own->inside_bandwidth_bps = rate;
+  if (own->inside_bandwidth_bps <= 0 || rate < own->inside_bandwidth_bps)
+    own->inside_bandwidth_bps = rate;
 }
 
 /* One region after another, because they may share a machine. */

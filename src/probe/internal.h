@@ -136,7 +136,8 @@ void gt_probe_access(gt_probe_link *links, size_t n, double *access_bps);
 /* streams.c: local.  The seconds that each of n x n streams takes if all start together on links of
    profile_bps with these accesses.  Each stream has the bits that its link carried in a second at
    once. */
-void gt_probe_together(const gt_probe_link *links, size_t n, const double *access_bps, double *seconds);
+void gt_probe_together(const gt_probe_link *links, size_t n, const double *access_bps,
+                       double *seconds);
 /* disk.c: before the run directory is made; after that; on all PS ranks at once.  Local. */
 void gt_probe_disk_before(gt_probe_state *p);
 void gt_probe_disk(gt_probe_state *p);

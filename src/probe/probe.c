@@ -39,11 +39,13 @@ static gt_status reach(gt_probe_state *p) {
   gt_region_plan *plan = NULL;
   size_t n = 0;
   /* A job that cannot be read is refused later, by all ranks together. */
-  if (gt_job_load(&job, o->job_path, o->sets, o->nsets) == GT_OK && gt_job_check_run(job) == GT_OK) {
+  if (gt_job_load(&job, o->job_path, o->sets, o->nsets) == GT_OK &&
+      gt_job_check_run(job) == GT_OK) {
     n = job->nregions;
     plan = gt_setup_regions(job);
   }
-  gt_status status = gt_net_reach(&p->reach, plan, n, o->link_limit_s > 0 ? o->link_limit_s : LINK_LIMIT_S, print_blocked);
+  gt_status status = gt_net_reach(
+      &p->reach, plan, n, o->link_limit_s > 0 ? o->link_limit_s : LINK_LIMIT_S, print_blocked);
   gt_free(plan);
   gt_job_close(job);
   return status;
@@ -62,7 +64,9 @@ static gt_status verdict(gt_probe_state *p) {
   gt_probe_report(p, stdout);
   gt_status status = gt_probe_profile(p, out);
   printf("\n");
-  if (status == GT_OK) printf("profile: %s (use: geotrain train %s --set profile=%s)\n", out, p->options->job_path, out);
+  if (status == GT_OK)
+    printf("profile: %s (use: geotrain train %s --set profile=%s)\n", out, p->options->job_path,
+           out);
   gt_probe_warnings(p, stdout);
   size_t n = gt_probe_reasons(p, memory);
   if (status != GT_OK && ++n) fprintf(memory, "  %s\n", gt_error_text());
@@ -115,7 +119,11 @@ static gt_status probe(gt_probe_state *p) {
   const gt_probe_options *o = p->options;
   gt_status status = reach(p);
   if (status != GT_OK) return refuse(status);
-  p->setup = (gt_setup_options){.job_path = o->job_path, .sets = o->sets, .nsets = o->nsets, .run_dir = o->run_dir, .resume = GT_RESUME_AUTO};
+  p->setup = (gt_setup_options){.job_path = o->job_path,
+                                .sets = o->sets,
+                                .nsets = o->nsets,
+                                .run_dir = o->run_dir,
+                                .resume = GT_RESUME_AUTO};
   gt_probe_disk_before(p);
   status = gt_setup_open(&p->run, &p->setup);
   if (!can_go_on(p, status)) return refuse(status);
@@ -128,7 +136,9 @@ static gt_status probe(gt_probe_state *p) {
 gt_status gt_probe(const gt_probe_options *options) {
   gt_probe_state *p = GT_NEW(gt_probe_state);
   *p = (gt_probe_state){
-      .options = options, .limit_s = WAIT_S, .run = {.roles = {.world = MPI_COMM_NULL, .region = MPI_COMM_NULL, .ps = MPI_COMM_NULL}}};
+      .options = options,
+      .limit_s = WAIT_S,
+      .run = {.roles = {.world = MPI_COMM_NULL, .region = MPI_COMM_NULL, .ps = MPI_COMM_NULL}}};
   gt_net_start(120);
   gt_status status = probe(p);
   fflush(stdout);

@@ -16,7 +16,8 @@ static void answer_back(gt_prober *b, size_t peer, uint64_t id, gt_ns now) {
   gt_gateway_send(b->gateway, peer, &head, NULL, 0, 0, now);
 }
 
-static void on_message(void *ctx, size_t peer, const gt_frame_header *head, const void *payload, gt_ns now) {
+static void on_message(void *ctx, size_t peer, const gt_frame_header *head, const void *payload,
+                       gt_ns now) {
   gt_prober *b = ctx;
   (void)payload;
   bool asks = head->kind == GT_MSG_PING || (head->kind == GT_MSG_UPDATE && head->detail == LAST);
@@ -39,7 +40,9 @@ void gt_prober_turn(gt_prober *b, gt_ns cap, gt_ns until) {
 
 static _Noreturn void lost(const gt_prober *b, size_t peer) {
   const gt_job *job = b->p->run.job;
-  gt_panic(GT_ERR_NOGO, "NO-GO: waited %g s for an answer of region %s to region %s; messages passed at first, then the link fell silent",
+  gt_panic(GT_ERR_NOGO,
+           "NO-GO: waited %g s for an answer of region %s to region %s; messages passed at first, "
+           "then the link fell silent",
            b->p->limit_s, job->regions[peer].name, job->regions[b->self].name);
 }
 
@@ -72,7 +75,9 @@ void gt_prober_meet(gt_prober *b) {
     int done = 0;
     GT_MPI(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
     if (done) return;
-    if (gt_now() > until) gt_panic(GT_ERR_NOGO, "NO-GO: region %s waited for the other regions' measurements in vain", b->p->run.region);
+    if (gt_now() > until)
+      gt_panic(GT_ERR_NOGO, "NO-GO: region %s waited for the other regions' measurements in vain",
+               b->p->run.region);
     gt_prober_turn(b, FINE, GT_NEVER);
   }
 }
@@ -112,7 +117,9 @@ void gt_prober_shape(const gt_prober *b, double rate_bps, size_t *bytes, uint64_
   double all = rate_bps * GT_PROBER_STREAM_S / 8, n = ceil(all / (double)b->largest);
   *total = n < 1 ? 1 : n > MESSAGES_MAX ? MESSAGES_MAX : (uint64_t)n;
   double each = all / (double)*total;
-  *bytes = each < (double)SMALLEST ? SMALLEST : each > (double)b->largest ? b->largest : (size_t)each;
+  *bytes = each < (double)SMALLEST     ? SMALLEST
+           : each > (double)b->largest ? b->largest
+                                       : (size_t)each;
 }
 
 double gt_prober_wire_bits(size_t bytes, uint64_t total) {
@@ -123,8 +130,13 @@ double gt_prober_wire_bits(size_t bytes, uint64_t total) {
 
 void gt_prober_open(gt_prober *b, gt_probe_state *p) {
   gt_run *run = &p->run;
-  size_t n = run->job->nregions, largest = gt_probe_sizes[n > GT_PROBER_MANY ? GT_PROBE_SIZES - 2 : GT_PROBE_SIZES - 1];
-  *b = (gt_prober){.p = p, .n = n, .self = run->roles.region_id, .largest = largest, .payload = gt_alloc(largest, 1)};
+  size_t n = run->job->nregions,
+         largest = gt_probe_sizes[n > GT_PROBER_MANY ? GT_PROBE_SIZES - 2 : GT_PROBE_SIZES - 1];
+  *b = (gt_prober){.p = p,
+                   .n = n,
+                   .self = run->roles.region_id,
+                   .largest = largest,
+                   .payload = gt_alloc(largest, 1)};
   b->answers = GT_NEW_ARRAY(gt_prober_answer, n);
   b->gateway = gt_setup_gateway(run, largest, &(gt_gateway_events){b, on_message, NULL});
   gt_gateway_begin(b->gateway, gt_now());

@@ -11,7 +11,8 @@
 #include "internal.h"
 
 /* Writes one figure of a flow map; `between` is the separator before it. */
-__attribute__((format(printf, 3, 4))) static void put(FILE *f, const char **between, const char *format, ...) {
+__attribute__((format(printf, 3, 4))) static void put(FILE *f, const char **between,
+                                                      const char *format, ...) {
   va_list args;
   fputs(*between, f);
   va_start(args, format);
@@ -27,7 +28,8 @@ static void put_time(FILE *f, const char **between, const char *key, double s) {
 static void put_speeds(FILE *f, const gt_probe_state *p, size_t region, const gt_probe_work *work) {
   const gt_probe_rank *w;
   fprintf(f, ", measured: [");
-  for (int i = 0; (w = gt_probe_worker(p, region, i)); i++) fprintf(f, "%s%.6g", i ? ", " : "", gt_probe_work_share(work, w));
+  for (int i = 0; (w = gt_probe_worker(p, region, i)); i++)
+    fprintf(f, "%s%.6g", i ? ", " : "", gt_probe_work_share(work, w));
   fprintf(f, "]");
 }
 
@@ -36,24 +38,28 @@ static void put_region(FILE *f, const gt_probe_state *p, size_t region) {
   const gt_probe_work work = gt_probe_work_of(p, region);
   const char *between = "";
   fprintf(f, "  - name: %s\n", p->run.job->regions[region].name);
-  if (p->access_bps[region] > 0) fprintf(f, "    access: %.6g Mbit/s\n", 1e-6 * p->access_bps[region]);
+  if (p->access_bps[region] > 0)
+    fprintf(f, "    access: %.6g Mbit/s\n", 1e-6 * p->access_bps[region]);
   fprintf(f, "    compute: {");
   if (work.samples_per_s > 0) put(f, &between, "samples_per_s: %.6g", work.samples_per_s);
-  if (work.eval_samples_per_s > 0) put(f, &between, "eval_samples_per_s: %.6g", work.eval_samples_per_s);
+  if (work.eval_samples_per_s > 0)
+    put(f, &between, "eval_samples_per_s: %.6g", work.eval_samples_per_s);
   put_time(f, &between, "local", work.local_s);
   put_time(f, &between, "resume", work.resume_s);
   put_time(f, &between, "update", ps->update_s);
   put_time(f, &between, "apply", ps->apply_s);
   put_time(f, &between, "encode", ps->encode_s);
-  if (ps->checkpoint_s > 0 && !ps->checkpoint_error[0]) put(f, &between, "checkpoint: %.6g Mbit/s", 8e-6 * ps->checkpoint_bytes / ps->checkpoint_s);
+  if (ps->checkpoint_s > 0 && !ps->checkpoint_error[0])
+    put(f, &between, "checkpoint: %.6g Mbit/s", 8e-6 * ps->checkpoint_bytes / ps->checkpoint_s);
   if (work.samples_per_s > 0) put_speeds(f, p, region, &work);
   fprintf(f, "}\n");
 }
 
 static void put_link(FILE *f, const gt_probe_state *p, size_t from, size_t to) {
   const gt_probe_link *l = &p->all_links[from * p->run.job->nregions + to];
-  fprintf(f, "    - {from: %s, to: %s, bandwidth: %.6g Mbit/s, latency: %.6g ms", p->run.job->regions[from].name, p->run.job->regions[to].name,
-          1e-6 * l->profile_bps, 1e3 * (l->fit_bandwidth_bps > 0 ? l->fit_latency_s : l->latency_s));
+  fprintf(f, "    - {from: %s, to: %s, bandwidth: %.6g Mbit/s, latency: %.6g ms",
+          p->run.job->regions[from].name, p->run.job->regions[to].name, 1e-6 * l->profile_bps,
+          1e3 * (l->fit_bandwidth_bps > 0 ? l->fit_latency_s : l->latency_s));
   if (l->setup_rtts > 0) fprintf(f, ", setup: %g, eager: %.0f B", l->setup_rtts, l->eager_bytes);
   if (l->window_bytes > 0) fprintf(f, ", window: %.0f B", l->window_bytes);
   if (l->window_bytes > 0 && l->idle_s > 0) fprintf(f, ", idle: %.4g ms", 1e3 * l->idle_s);
@@ -69,7 +75,8 @@ static void put_report(FILE *f, const gt_probe_state *p) {
   gt_probe_report(p, memory);
   fclose(memory);
   char *rest = NULL;
-  for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) fprintf(f, "# %s\n", line);
+  for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+    fprintf(f, "# %s\n", line);
   free(text);
 }
 
@@ -79,8 +86,12 @@ static void put_profile(FILE *f, const gt_probe_state *p) {
   char stamp[64];
   time_t now = time(NULL);
   strftime(stamp, sizeof stamp, "%Y-%m-%d %H:%M:%S %z", localtime(&now));
-  fprintf(f, "# What `geotrain probe` measured on %s (geotrain " GT_VERSION "); use: geotrain train JOB.yaml --set profile=FILE\n", stamp);
-  fprintf(f, "# job %s, model %s, batch %d, links %s\n#\n", job->name, gt_model_names[job->model.name], job->train.batch,
+  fprintf(f,
+          "# What `geotrain probe` measured on %s (geotrain " GT_VERSION
+          "); use: geotrain train JOB.yaml --set profile=FILE\n",
+          stamp);
+  fprintf(f, "# job %s, model %s, batch %d, links %s\n#\n", job->name,
+          gt_model_names[job->model.name], job->train.batch,
           job->wan.emulate ? "emulated (wan.emulate: true)" : "real (wan.emulate: false)");
   put_report(f, p);
   fprintf(f, "\nregions:\n");
@@ -102,7 +113,8 @@ gt_status gt_probe_profile(const gt_probe_state *p, const char *path) {
     if (fclose(f) != 0) ok = false;
   }
   if (ok && rename(temporary, path) == 0) return GT_OK;
-  gt_status status = GT_FAIL(GT_ERR_CKPT, "the profile %s cannot be written: %s", path, strerror(errno));
+  gt_status status =
+      GT_FAIL(GT_ERR_CKPT, "the profile %s cannot be written: %s", path, strerror(errno));
   unlink(temporary);
   return status;
 }

@@ -17,13 +17,16 @@ void gt_probe_gather(gt_probe_state *p) {
   gt_probe_link *rows = first ? GT_NEW_ARRAY(gt_probe_link, n * (size_t)roles->world_size) : NULL;
   if (first) p->ranks = GT_NEW_ARRAY(gt_probe_rank, (size_t)roles->world_size);
   MPI_Request requests[2];
-  GT_MPI(MPI_Igather(&p->own, (int)sizeof p->own, MPI_BYTE, p->ranks, (int)sizeof p->own, MPI_BYTE, 0, roles->world, &requests[0]));
-  GT_MPI(MPI_Igather(p->links, (int)(n * sizeof *rows), MPI_BYTE, rows, (int)(n * sizeof *rows), MPI_BYTE, 0, roles->world, &requests[1]));
+  GT_MPI(MPI_Igather(&p->own, (int)sizeof p->own, MPI_BYTE, p->ranks, (int)sizeof p->own, MPI_BYTE,
+                     0, roles->world, &requests[0]));
+  GT_MPI(MPI_Igather(p->links, (int)(n * sizeof *rows), MPI_BYTE, rows, (int)(n * sizeof *rows),
+                     MPI_BYTE, 0, roles->world, &requests[1]));
   gt_wait_all(requests, 2, "the measurements of all ranks", p->limit_s, NULL, NULL);
   if (!first) return;
   p->all_links = GT_NEW_ARRAY(gt_probe_link, n * n);
   for (int i = 0; i < roles->world_size; i++)
-    if (p->ranks[i].region_rank == 0) memcpy(&p->all_links[(size_t)p->ranks[i].region * n], &rows[(size_t)i * n], n * sizeof *rows);
+    if (p->ranks[i].region_rank == 0)
+      memcpy(&p->all_links[(size_t)p->ranks[i].region * n], &rows[(size_t)i * n], n * sizeof *rows);
   gt_free(rows);
 }
 
@@ -33,6 +36,7 @@ const gt_probe_rank *gt_probe_ps(const gt_probe_state *p, size_t region) {
 
 const gt_probe_rank *gt_probe_worker(const gt_probe_state *p, size_t region, int worker) {
   for (int i = 0; i < p->run.roles.world_size; i++)
-    if (p->ranks[i].region == (int32_t)region && p->ranks[i].region_rank == worker + 1) return &p->ranks[i];
+    if (p->ranks[i].region == (int32_t)region && p->ranks[i].region_rank == worker + 1)
+      return &p->ranks[i];
   return NULL;
 }

@@ -35,7 +35,8 @@ static void update(server *s, const float *grads, const float *buffers, bool cou
   const gt_arrays *a = gt_graph_arrays(s->run->graph);
   gt_ns from = gt_now();
   gt_vec_copy(a->buffers, gt_vec_of((float *)(uintptr_t)buffers, a->buffers.n));
-  gt_optim_step(s->material->optim, a->params, gt_vec_of((float *)(uintptr_t)grads, a->grads.n), s->material->message);
+  gt_optim_step(s->material->optim, a->params, gt_vec_of((float *)(uintptr_t)grads, a->grads.n),
+                s->material->message);
   if (!counts) return;
   s->update_s += gt_seconds(gt_now() - from);
   s->updates++;
@@ -44,7 +45,9 @@ static void update(server *s, const float *grads, const float *buffers, bool cou
 static void give(const server *s, size_t w, gt_order_kind kind) {
   const gt_arrays *a = gt_graph_arrays(s->run->graph);
   served *of = &s->workers[w];
-  gt_order_msg order = {.kind = kind, .with_params = kind == GT_ORDER_TRAIN || kind == GT_ORDER_EVAL, .batch = of->steps};
+  gt_order_msg order = {.kind = kind,
+                        .with_params = kind == GT_ORDER_TRAIN || kind == GT_ORDER_EVAL,
+                        .batch = of->steps};
   if (of->due) order.wan_wait_ns = gt_now() - of->pushed;
   of->due = 0;
   gt_plane_ps_order(s->plane, w, &order, a->params.data, a->buffers.data);
@@ -52,11 +55,14 @@ static void give(const server *s, size_t w, gt_order_kind kind) {
 
 static void exchange(server *s, gt_probe_phase at) {
   const gt_job *job = s->run->job;
-  int64_t each = job->sync.local == GT_LOCAL_SYNC ? TRAFFIC * (int64_t)gt_plane_ps_workers(s->plane) : TRAFFIC;
-  if (++s->pushes % each == 0 && at != GT_PROBE_PAUSED && s->traffic) gt_probe_traffic_send(s->traffic, gt_graph_arrays(s->run->graph)->grads);
+  int64_t each =
+      job->sync.local == GT_LOCAL_SYNC ? TRAFFIC * (int64_t)gt_plane_ps_workers(s->plane) : TRAFFIC;
+  if (++s->pushes % each == 0 && at != GT_PROBE_PAUSED && s->traffic)
+    gt_probe_traffic_send(s->traffic, gt_graph_arrays(s->run->graph)->grads);
 }
 
-static void on_push(void *ctx, size_t w, const gt_push_msg *push, float *grads, const float *buffers) {
+static void on_push(void *ctx, size_t w, const gt_push_msg *push, float *grads,
+                    const float *buffers) {
   server *s = ctx;
   served *of = &s->workers[w];
   if (push->kind == GT_PUSH_SIGNAL) return;
@@ -97,7 +103,8 @@ static void watch(const server *s) {
   gt_ns now = gt_now();
   for (size_t w = 0; w < gt_plane_ps_workers(s->plane); w++)
     if (!s->workers[w].done && gt_seconds(now - s->workers[w].heard) >= limit)
-      gt_panic(GT_ERR_LOST, "waited %.0f s (limits.local) for a step of worker %zu of region %s", limit, w, s->run->region);
+      gt_panic(GT_ERR_LOST, "waited %.0f s (limits.local) for a step of worker %zu of region %s",
+               limit, w, s->run->region);
 }
 
 /* Sleeps as the loop of a run does. */
@@ -105,16 +112,21 @@ static void rest(const server *s, gt_backoff *backoff, gt_ns until) {
   bool large = false;
   gt_ns next = s->traffic ? gt_probe_traffic_next(s->traffic, &large) : GT_NEVER;
   bool idle = !large && gt_plane_ps_wakes(s->plane);
-  gt_plane_ps_sleep(s->plane, gt_backoff_next(backoff, idle ? GT_BACKOFF_IDLE : GT_BACKOFF_BUSY, next < until ? next : until));
+  gt_plane_ps_sleep(s->plane, gt_backoff_next(backoff, idle ? GT_BACKOFF_IDLE : GT_BACKOFF_BUSY,
+                                              next < until ? next : until));
 }
 
 void gt_probe_serve(gt_probe_state *p, gt_probe_material *m) {
   gt_run *run = &p->run;
   const gt_arrays *a = gt_graph_arrays(run->graph);
-  server s = {.run = run, .material = m, .plane = gt_plane_ps_create(run->roles.region, &(gt_plane_size){a->params.n, a->buffers.n, 0})};
+  server s = {.run = run,
+              .material = m,
+              .plane = gt_plane_ps_create(run->roles.region,
+                                          &(gt_plane_size){a->params.n, a->buffers.n, 0})};
   gt_backoff backoff = {0};
   s.workers = GT_NEW_ARRAY(served, gt_plane_ps_workers(s.plane));
-  if (run->job->nregions > 1 && gt_sync_of(run->job->sync.strategy)->sends) s.traffic = gt_probe_traffic_open(run, a->params);
+  if (run->job->nregions > 1 && gt_sync_of(run->job->sync.strategy)->sends)
+    s.traffic = gt_probe_traffic_open(run, a->params);
   s.since = gt_now();
   for (size_t w = 0; w < gt_plane_ps_workers(s.plane); w++) s.workers[w].heard = s.since;
   while (s.ended < gt_plane_ps_workers(s.plane)) {

@@ -13,7 +13,8 @@ typedef struct {
 
 static int by_time(const void *a, const void *b) {
   const frame *x = a, *y = b;
-  return x->at != y->at ? (x->at > y->at) - (x->at < y->at) : (x->link > y->link) - (x->link < y->link);
+  return x->at != y->at ? (x->at > y->at) - (x->at < y->at)
+                        : (x->link > y->link) - (x->link < y->link);
 }
 
 /* The link that is free first, among those with frames left. */
@@ -25,7 +26,8 @@ static size_t next_of(const gt_link_state *links, const size_t *left, size_t n) 
 }
 
 /* Sends all streams of a sender; those to region `to` start at frames[(to * n + from) * FRAMES]. */
-static void send_row(const gt_probe_link *row, size_t n, size_t from, double access_bps, frame *frames) {
+static void send_row(const gt_probe_link *row, size_t n, size_t from, double access_bps,
+                     frame *frames) {
   gt_link_state *links = GT_NEW_ARRAY(gt_link_state, n);
   size_t *left = GT_NEW_ARRAY(size_t, n);
   gt_access up = {.rate_bps = access_bps};
@@ -43,7 +45,8 @@ static void send_row(const gt_probe_link *row, size_t n, size_t from, double acc
   gt_free(left);
 }
 
-void gt_probe_together(const gt_probe_link *links, size_t n, const double *access_bps, double *seconds) {
+void gt_probe_together(const gt_probe_link *links, size_t n, const double *access_bps,
+                       double *seconds) {
   frame *frames = GT_NEW_ARRAY(frame, n * n * FRAMES);
   for (size_t r = 0; r < n; r++) send_row(&links[r * n], n, r, access_bps[r], frames);
   for (size_t r = 0; r < n; r++) {
@@ -51,7 +54,8 @@ void gt_probe_together(const gt_probe_link *links, size_t n, const double *acces
     gt_access down = {.rate_bps = access_bps[r]};
     qsort(came, n * FRAMES, sizeof *came, by_time);
     for (size_t i = 0; i < n * FRAMES; i++)
-      if (came[i].bytes > 0) seconds[came[i].link] = gt_seconds(gt_access_pass(&down, came[i].bytes, came[i].at));
+      if (came[i].bytes > 0)
+        seconds[came[i].link] = gt_seconds(gt_access_pass(&down, came[i].bytes, came[i].at));
   }
   gt_free(frames);
 }

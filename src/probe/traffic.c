@@ -14,7 +14,8 @@ struct gt_probe_traffic {
   uint64_t sequence;
 };
 
-static void on_message(void *ctx, size_t peer, const gt_frame_header *head, const void *payload, gt_ns now) {
+static void on_message(void *ctx, size_t peer, const gt_frame_header *head, const void *payload,
+                       gt_ns now) {
   gt_probe_traffic *t = ctx;
   (void)peer, (void)now;
   size_t n = (size_t)head->message_bytes / sizeof(float);
@@ -31,7 +32,8 @@ gt_probe_traffic *gt_probe_traffic_open(const gt_run *run, gt_vec params) {
   size_t floats = params.n * sizeof(float) < LARGEST ? params.n : LARGEST / sizeof(float);
   *t = (gt_probe_traffic){.n = run->job->nregions, .self = run->roles.region_id, .params = params};
   t->payload = gt_vec_of(GT_NEW_ARRAY(float, floats), floats);
-  t->gateway = gt_setup_gateway(run, floats * sizeof(float), &(gt_gateway_events){t, on_message, on_departed});
+  t->gateway = gt_setup_gateway(run, floats * sizeof(float),
+                                &(gt_gateway_events){t, on_message, on_departed});
   gt_gateway_begin(t->gateway, gt_now());
   return t;
 }
@@ -43,7 +45,8 @@ void gt_probe_traffic_send(gt_probe_traffic *t, gt_vec grads) {
   for (size_t peer = 0; peer < t->n; peer++) {
     if (peer == t->self) continue;
     t->under_way++;
-    gt_gateway_send(t->gateway, peer, &head, t->payload.data, t->payload.n * sizeof(float), t->sequence, gt_now());
+    gt_gateway_send(t->gateway, peer, &head, t->payload.data, t->payload.n * sizeof(float),
+                    t->sequence, gt_now());
   }
 }
 
@@ -64,7 +67,8 @@ void gt_probe_traffic_close(gt_probe_traffic *t, const gt_run *run, double limit
   gt_backoff backoff;
   bool large = false;
   gt_backoff_reset(&backoff);
-  for (gt_ns next; ((next = gt_probe_traffic_next(t, &large)) != GT_NEVER || large) && gt_now() < until;) {
+  for (gt_ns next;
+       ((next = gt_probe_traffic_next(t, &large)) != GT_NEVER || large) && gt_now() < until;) {
     if (gt_probe_traffic_poll(t))
       gt_backoff_reset(&backoff);
     else
@@ -72,7 +76,8 @@ void gt_probe_traffic_close(gt_probe_traffic *t, const gt_run *run, double limit
   }
   MPI_Request request;
   GT_MPI(MPI_Ibarrier(run->roles.ps, &request));
-  gt_wait_all(&request, 1, "the other regions' servers to have measured", GT_PROBE_MEET_S, progress, t);
+  gt_wait_all(&request, 1, "the other regions' servers to have measured", GT_PROBE_MEET_S, progress,
+              t);
   gt_gateway_close(t->gateway, run->end_limit_s);
   gt_free(t->payload.data);
   gt_free(t);

@@ -19,7 +19,8 @@ void gt_probe_tell(gt_probe_rank *own, const gt_probe_tally *warm, const gt_prob
   own->rate_error = n > 1 ? sqrt(fmax(warm->compute_s2 / n - mean * mean, 0) / (n - 1)) / mean : 0;
   own->local_s = warm->wait_s / n;
   own->paused = paused->steps;
-  if (paused->steps > 0) own->resume_s = (paused->compute_s + paused->wait_s) / (double)paused->steps - each;
+  if (paused->steps > 0)
+    own->resume_s = (paused->compute_s + paused->wait_s) / (double)paused->steps - each;
 }
 
 /* ---- a region ---- */

@@ -20,7 +20,8 @@ struct gt_probe_steps {
 
 static void load(gt_probe_steps *w, int64_t batch) {
   gt_ns from = gt_now();
-  w->n = gt_loader_batch(w->loader, &w->order, batch % gt_order_batches_per_epoch(&w->order), w->x, w->y);
+  w->n = gt_loader_batch(w->loader, &w->order, batch % gt_order_batches_per_epoch(&w->order), w->x,
+                         w->y);
   w->loaded = gt_now() - from;
 }
 
@@ -43,7 +44,10 @@ static gt_ns train_batch(gt_probe_steps *w, const gt_order_msg *order, gt_ns wai
   w->finite = true;
   gt_graph_step(graph, w->x, w->y, w->n, true, &m);
   on_gradients(w, 0);
-  gt_push_msg push = {.kind = GT_PUSH_GRADIENT, .batch = order->batch, .samples = (int64_t)w->n, .nonfinite = !w->finite};
+  gt_push_msg push = {.kind = GT_PUSH_GRADIENT,
+                      .batch = order->batch,
+                      .samples = (int64_t)w->n,
+                      .nonfinite = !w->finite};
   gt_ns pushed = gt_now();
   push.compute_ns = pushed - from + (order->batch > 0 ? w->loaded : 0);
   gt_probe_tally *t = &w->of[gt_probe_phase_of(order->batch)];
@@ -94,7 +98,8 @@ gt_status gt_probe_steps_open(gt_probe_steps **out, gt_probe_state *p) {
   w->p = p;
   w->order = run->order;
   /* full batches only */
-  const size_t batches = 2 * run->batch_max / run->order.batch + 1, few = (batches > 8 ? batches : 8) * run->order.batch;
+  const size_t batches = 2 * run->batch_max / run->order.batch + 1,
+               few = (batches > 8 ? batches : 8) * run->order.batch;
   if (w->order.n > few) w->order.n = few;
   w->x = GT_NEW_ARRAY(float, run->batch_max * run->data.h * run->data.w * run->data.c);
   w->y = GT_NEW_ARRAY(int32_t, run->batch_max);
@@ -104,8 +109,10 @@ gt_status gt_probe_steps_open(gt_probe_steps **out, gt_probe_state *p) {
 void gt_probe_steps_run(gt_probe_steps *w) {
   gt_run *run = &w->p->run;
   const gt_arrays *a = gt_graph_arrays(run->graph);
-  w->plane = gt_plane_worker_create(run->roles.region, &(gt_plane_size){a->params.n, a->buffers.n, 0});
-  gt_graph_adopt(run->graph, gt_plane_worker_params(w->plane), gt_plane_worker_grads(w->plane), gt_plane_worker_buffers(w->plane));
+  w->plane =
+      gt_plane_worker_create(run->roles.region, &(gt_plane_size){a->params.n, a->buffers.n, 0});
+  gt_graph_adopt(run->graph, gt_plane_worker_params(w->plane), gt_plane_worker_grads(w->plane),
+                 gt_plane_worker_buffers(w->plane));
   gt_graph_on_progress(run->graph, gt_plane_worker_progress, w->plane);
   gt_graph_on_gradients(run->graph, on_gradients, w);
   work(w);

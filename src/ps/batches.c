@@ -8,7 +8,9 @@
 /* Batches that `until: {epochs}` asks for; 0 when training ends otherwise. */
 int64_t gt_ps_total_batches(const gt_ps *ps) {
   double epochs = ps->spec.until.epochs;
-  return epochs > 0 ? (int64_t)ceil(epochs * (double)gt_order_batches_per_epoch(&ps->spec.order) - 1e-9) : 0;
+  return epochs > 0
+             ? (int64_t)ceil(epochs * (double)gt_order_batches_per_epoch(&ps->spec.order) - 1e-9)
+             : 0;
 }
 
 /* Workers that hold a batch, and the samples in these. */
@@ -28,7 +30,8 @@ bool gt_ps_may_issue(const gt_ps *ps) {
   if (ps->phase != GT_PS_TRAINING) return false;
   if (until->epochs > 0) return ps->nreissue > 0 || ps->totals.next_batch < gt_ps_total_batches(ps);
   int64_t samples, batches = under_way(ps, &samples);
-  if (until->steps > 0) return ps->totals.steps + (ps->spec.local_async ? batches : 0) < until->steps;
+  if (until->steps > 0)
+    return ps->totals.steps + (ps->spec.local_async ? batches : 0) < until->steps;
   return ps->totals.samples + samples < until->samples;
 }
 
@@ -51,9 +54,11 @@ int64_t gt_ps_steps_left(const gt_ps *ps) {
   const gt_ps_interval *until = &ps->spec.until;
   double batches;
   if (ps->phase != GT_PS_TRAINING) return 0;
-  if (until->steps > 0) return until->steps > ps->totals.steps ? until->steps - ps->totals.steps : 0;
+  if (until->steps > 0)
+    return until->steps > ps->totals.steps ? until->steps - ps->totals.steps : 0;
   if (until->epochs > 0)
-    batches = (double)ps->nreissue + fmax(0, (double)(gt_ps_total_batches(ps) - ps->totals.next_batch));
+    batches =
+        (double)ps->nreissue + fmax(0, (double)(gt_ps_total_batches(ps) - ps->totals.next_batch));
   else
     batches = fmax(0, (double)(until->samples - ps->totals.samples) / (double)ps->spec.order.batch);
   return (int64_t)ceil(ps->spec.local_async ? batches : batches / (double)ps->spec.nworkers);

@@ -61,7 +61,7 @@ void gt_ps_budget_load(gt_ps *ps) {
   b->low = 0;
 }
 
-/* ---- region 0 ---------------------------------------------------------------------------------------------------------- */
+/* ---- region 0 -------------------------------------------------------------------------------- */
 
 static bool all_known(const gt_ps *ps) {
   for (size_t p = 0; p < ps->spec.nregions; p++)
@@ -86,7 +86,7 @@ static void allow(gt_ps *ps, size_t region) {
   if (more > 0 && allowed[region] + more >= posted + set_bytes(ps)) allowed[region] += more;
 }
 
-/* ---- what waits -------------------------------------------------------------------------------------------------------- */
+/* ---- what waits ------------------------------------------------------------------------------ */
 
 /* PING: value this PS's clock, detail the bytes it has posted, sequence the samples it has seen. */
 void gt_ps_heartbeat(gt_ps *ps, size_t peer) {
@@ -160,7 +160,7 @@ static bool go_on(gt_ps *ps, bool final) {
   return false;
 }
 
-/* ---- messages ---------------------------------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 uint64_t gt_ps_budget_ping(gt_ps *ps, size_t from, bool *goes_on) {
   ps_budget *b = &ps->budget;

@@ -6,7 +6,8 @@ void gt_ps_buffers_open(gt_ps *ps) {
   ps->nmoved = ps->spec.local_async ? ps->spec.nworkers : 1;
   ps->moved = GT_NEW_ARRAY(ps_moved, ps->nmoved);
   for (size_t i = 0; i < ps->nmoved; i++)
-    ps->moved[i].add = gt_vec_of(buffers->data && buffers->n ? GT_NEW_ARRAY(float, buffers->n) : NULL, buffers->n);
+    ps->moved[i].add =
+        gt_vec_of(buffers->data && buffers->n ? GT_NEW_ARRAY(float, buffers->n) : NULL, buffers->n);
 }
 
 void gt_ps_buffers_close(gt_ps *ps) {

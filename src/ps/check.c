@@ -3,60 +3,72 @@
 
 /* The PS takes messages of this kind in this job. */
 static bool takes(const gt_ps *ps, unsigned kind) {
-  return gt_msg_is_data(kind) ? kind == (unsigned)ps->spec.strategy->sends : kind >= GT_MSG_ACK && kind <= GT_MSG_JOINED;
+  return gt_msg_is_data(kind) ? kind == (unsigned)ps->spec.strategy->sends
+                              : kind >= GT_MSG_ACK && kind <= GT_MSG_JOINED;
 }
 
 static gt_status check_data(const gt_ps *ps, size_t from, const gt_frame_header *head) {
   bool dropped = gt_ps_frozen(ps) || ps->peers[from].rejected; /* so gaps are possible */
   int64_t sequence = (int64_t)head->sequence, next = ps->peers[from].received_seq + 1;
   if (sequence < 1 || (sequence > next && !dropped))
-    return GT_FAIL(GT_ERR_FAULT, "data has sequence %lld; %lld or one before it is needed", (long long)sequence, (long long)next);
+    return GT_FAIL(GT_ERR_FAULT, "data has sequence %lld; %lld or one before it is needed",
+                   (long long)sequence, (long long)next);
   return dropped || sequence < next ? GT_OK : gt_exchange_check(ps->exchange, from, head);
 }
 
 static gt_status check_round(int64_t round, int64_t least, int64_t most) {
   if (round >= least && round <= most) return GT_OK;
-  return GT_FAIL(GT_ERR_FAULT, "it is of checkpoint round %lld; %lld to %lld is what can be", (long long)round, (long long)least, (long long)most);
+  return GT_FAIL(GT_ERR_FAULT, "it is of checkpoint round %lld; %lld to %lld is what can be",
+                 (long long)round, (long long)least, (long long)most);
 }
 
 static gt_status check_numbers(const gt_frame_header *head, const char *what, int64_t applied) {
   int64_t value = (int64_t)head->value, last = (int64_t)head->detail;
   if (value >= 0 && last >= applied) return GT_OK;
-  return GT_FAIL(GT_ERR_FAULT, "a region that %s names step or round %lld and message %lld; 0 and %lld or more are needed", what, (long long)value,
-                 (long long)last, (long long)applied);
+  return GT_FAIL(
+      GT_ERR_FAULT,
+      "a region that %s names step or round %lld and message %lld; 0 and %lld or more are needed",
+      what, (long long)value, (long long)last, (long long)applied);
 }
 
 static gt_status check_code(uint64_t code) {
   if (code == GT_OK || code == GT_STOPPED || code == GT_ERR_LIMIT) return GT_OK;
-  return GT_FAIL(GT_ERR_FAULT, "a round stops the run with code %lld; 0, %d or %d is needed", (long long)code, (int)GT_ERR_LIMIT, (int)GT_STOPPED);
+  return GT_FAIL(GT_ERR_FAULT, "a round stops the run with code %lld; 0, %d or %d is needed",
+                 (long long)code, (int)GT_ERR_LIMIT, (int)GT_STOPPED);
 }
 
 static gt_status check_ack(const gt_ps *ps, size_t from, int64_t sequence) {
   int64_t sent = ps->peers[from].sent_seq;
   if (sequence >= 0 && sequence <= sent) return GT_OK;
-  return GT_FAIL(GT_ERR_FAULT, "it acknowledges message %lld; 0 to %lld were sent", (long long)sequence, (long long)sent);
+  return GT_FAIL(GT_ERR_FAULT, "it acknowledges message %lld; 0 to %lld were sent",
+                 (long long)sequence, (long long)sent);
 }
 
 /* A new round is opened only when the last one is durable everywhere, also here. */
 gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head) {
   int64_t value = (int64_t)head->value, newest = ps->round + 1;
   if (from >= ps->spec.nregions || from == ps->spec.self)
-    return GT_FAIL(GT_ERR_FAULT, "there is no link from region %zu to region %zu", from, ps->spec.self);
+    return GT_FAIL(GT_ERR_FAULT, "there is no link from region %zu to region %zu", from,
+                   ps->spec.self);
   if (!takes(ps, head->kind))
-    return GT_FAIL(GT_ERR_FAULT, "a message of kind %u is none that strategy %s has use for", head->kind, ps->spec.strategy->name);
+    return GT_FAIL(GT_ERR_FAULT, "a message of kind %u is none that strategy %s has use for",
+                   head->kind, ps->spec.strategy->name);
   uint64_t bytes = gt_msg_is_data(head->kind) ? gt_exchange_bytes(ps->exchange, head) : 0;
   if (head->codec != 0 || head->range != 0)
-    return GT_FAIL(GT_ERR_FAULT, "a message of kind %u has codec %u and range %u; 0 and 0 are needed", head->kind, head->codec, head->range);
+    return GT_FAIL(GT_ERR_FAULT,
+                   "a message of kind %u has codec %u and range %u; 0 and 0 are needed", head->kind,
+                   head->codec, head->range);
   if (head->message_bytes != bytes)
-    return GT_FAIL(GT_ERR_FAULT, "a message of kind %u has %llu bytes; %llu are needed", head->kind, (unsigned long long)head->message_bytes,
-                   (unsigned long long)bytes);
+    return GT_FAIL(GT_ERR_FAULT, "a message of kind %u has %llu bytes; %llu are needed", head->kind,
+                   (unsigned long long)head->message_bytes, (unsigned long long)bytes);
   GT_TRY(check_round(head->round, 0, newest));
   switch ((gt_msg_kind)head->kind) {
   case GT_MSG_ACK:
     return check_ack(ps, from, value);
   case GT_MSG_PONG:
     if (value <= ps->now) return GT_OK;
-    return GT_FAIL(GT_ERR_FAULT, "a PONG answers a PING of %lld ns, which is to come", (long long)value);
+    return GT_FAIL(GT_ERR_FAULT, "a PONG answers a PING of %lld ns, which is to come",
+                   (long long)value);
   case GT_MSG_ROUND:
     GT_TRY(check_round(value, 1, newest));
     return check_code(head->detail);

@@ -19,14 +19,18 @@ static void tell_all(gt_ps *ps, gt_frame_header head) {
 }
 
 static void tell_done(gt_ps *ps) {
-  tell_all(ps, (gt_frame_header){.kind = GT_MSG_DONE, .sequence = (uint64_t)gt_exchange_count(ps->exchange), .value = (uint64_t)ps->totals.steps});
+  tell_all(ps, (gt_frame_header){.kind = GT_MSG_DONE,
+                                 .sequence = (uint64_t)gt_exchange_count(ps->exchange),
+                                 .value = (uint64_t)ps->totals.steps});
 }
 
 /* Whoever is done says so again after a resume; its training may have been made longer. */
 void gt_ps_tell_joined(gt_ps *ps) {
   bool done = ps->phase == GT_PS_FOLLOWING || ps->phase == GT_PS_COMPLETE;
   const unsigned how = done ? GT_JOINED_DONE : ps->came_back ? GT_JOINED_LATE : GT_JOINED_ACTIVE;
-  tell_all(ps, (gt_frame_header){.kind = GT_MSG_JOINED, .sequence = how, .value = (uint64_t)gt_exchange_rounds(ps->exchange)});
+  tell_all(ps, (gt_frame_header){.kind = GT_MSG_JOINED,
+                                 .sequence = how,
+                                 .value = (uint64_t)gt_exchange_rounds(ps->exchange)});
   if (done) tell_done(ps);
 }
 
@@ -64,13 +68,15 @@ void gt_ps_end_check(gt_ps *ps) {
     gt_ps_eval_skip(ps);
     gt_sync_on_drain(ps->sync, ps->now);
   }
-  if (ps->phase == GT_PS_DRAINING && gt_sync_drained(ps->sync) && gt_exchange_drained(ps->exchange) && ps->unacknowledged == 0) {
+  if (ps->phase == GT_PS_DRAINING && gt_sync_drained(ps->sync) &&
+      gt_exchange_drained(ps->exchange) && ps->unacknowledged == 0) {
     ps->totals.drain += ps->now - ps->phase_since;
     enter(ps, GT_PS_FOLLOWING);
     ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_DONE, (double)ps->totals.steps, 0);
     tell_done(ps);
   }
-  if (ps->phase == GT_PS_FOLLOWING && ps->told == ps->spec.nregions - 1 && ps->unacknowledged == 0 && gt_exchange_settled(ps->exchange)) {
+  if (ps->phase == GT_PS_FOLLOWING && ps->told == ps->spec.nregions - 1 &&
+      ps->unacknowledged == 0 && gt_exchange_settled(ps->exchange)) {
     ps->totals.idle += ps->now - ps->phase_since;
     enter(ps, GT_PS_COMPLETE);
     ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_COMPLETE, (double)ps->totals.steps, 0);

@@ -9,7 +9,8 @@
 /* Zero is the first. */
 enum { BEGIN, EVALUATING_OWN, SENDING, AWAITING_BYE, GATHERING, LAST_ROUND, EVALUATING_MEAN, OVER };
 
-void gt_ending_open(gt_ending *e, const gt_ending_hooks *hooks, void *ctx, gt_ps *ps, bool lead, size_t others) {
+void gt_ending_open(gt_ending *e, const gt_ending_hooks *hooks, void *ctx, gt_ps *ps, bool lead,
+                    size_t others) {
   *e = (gt_ending){.hooks = hooks, .ctx = ctx, .ps = ps, .lead = lead, .others = others};
 }
 

@@ -31,7 +31,7 @@ void gt_ps_eval_close(gt_ps *ps) {
   gt_free(ps->eval.scratch);
 }
 
-/* ---- orders -------------------------------------------------------------------------------------------------- */
+/* ---- orders ---------------------------------------------------------------------------------- */
 
 /* A worker's first order carries the model. */
 static void give(gt_ps *ps, size_t worker) {
@@ -69,12 +69,15 @@ static void begin(gt_ps *ps, gt_vec params, gt_vec buffers) {
   gt_ps_eval_give(ps);
 }
 
-/* ---- when ---------------------------------------------------------------------------------------------------- */
+/* ---- when ------------------------------------------------------------------------------------ */
 
 /* Evaluations that should have been made by now. */
 int64_t gt_ps_evals_due(const gt_ps *ps) {
   const gt_ps_interval *every = &ps->spec.eval_every;
-  if (every->epochs > 0) return (int64_t)((double)ps->totals.batches / ((double)gt_order_batches_per_epoch(&ps->spec.order) * every->epochs) + 1e-9);
+  if (every->epochs > 0)
+    return (int64_t)((double)ps->totals.batches /
+                         ((double)gt_order_batches_per_epoch(&ps->spec.order) * every->epochs) +
+                     1e-9);
   if (every->steps > 0) return ps->totals.steps / every->steps;
   if (every->samples > 0) return ps->totals.samples / every->samples;
   return 0;
@@ -91,7 +94,9 @@ bool gt_ps_eval_begin(gt_ps *ps) {
 
 void gt_ps_eval_check(gt_ps *ps) {
   int64_t due = ps->spec.test_samples > 0 ? gt_ps_evals_due(ps) : 0;
-  if (ps->phase != GT_PS_TRAINING || due <= ps->totals.evals || (ps->eval.active && due == ps->eval.number)) return;
+  if (ps->phase != GT_PS_TRAINING || due <= ps->totals.evals ||
+      (ps->eval.active && due == ps->eval.number))
+    return;
   ps->eval.due = true;
 }
 
@@ -100,21 +105,24 @@ void gt_ps_eval_skip(gt_ps *ps) {
   ps->totals.evals = gt_ps_evals_due(ps);
 }
 
-void gt_ps_evaluate(gt_ps *ps, gt_vec params, gt_vec buffers, void (*done)(void *ctx, const gt_ps_score *score), void *ctx, gt_ns now) {
+void gt_ps_evaluate(gt_ps *ps, gt_vec params, gt_vec buffers,
+                    void (*done)(void *ctx, const gt_ps_score *score), void *ctx, gt_ns now) {
   ps->now = now;
   ps->eval.done = done;
   ps->eval.ctx = ctx;
   begin(ps, params, buffers);
 }
 
-/* ---- answers ------------------------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static void keep(gt_ps *ps, size_t chunk, const gt_ps_push *push) {
   ps_eval *e = &ps->eval;
-  e->found[chunk] = (ps_chunk){.loss_sum = push->loss_sum, .correct = push->correct, .samples = push->samples};
+  e->found[chunk] =
+      (ps_chunk){.loss_sum = push->loss_sum, .correct = push->correct, .samples = push->samples};
   if (!e->scores) return;
   if (!push->scores) gt_bug("an evaluation of two classes came back without its scores");
-  memcpy(e->scores + chunk * ps->spec.eval_chunk, push->scores, (size_t)push->samples * sizeof *e->scores);
+  memcpy(e->scores + chunk * ps->spec.eval_chunk, push->scores,
+         (size_t)push->samples * sizeof *e->scores);
 }
 
 static gt_ps_score sum_up(const gt_ps *ps) {
@@ -125,9 +133,11 @@ static gt_ps_score sum_up(const gt_ps *ps) {
     all.correct += e->found[c].correct;
     all.samples += e->found[c].samples;
   }
-  return (gt_ps_score){.loss = all.loss_sum / (double)all.samples,
-                       .accuracy = (double)all.correct / (double)all.samples,
-                       .auc = e->scores ? gt_auc(e->scores, ps->spec.test_labels, ps->spec.test_samples, e->scratch) : NAN};
+  return (gt_ps_score){
+      .loss = all.loss_sum / (double)all.samples,
+      .accuracy = (double)all.correct / (double)all.samples,
+      .auc = e->scores ? gt_auc(e->scores, ps->spec.test_labels, ps->spec.test_samples, e->scratch)
+                       : NAN};
 }
 
 static void finish(gt_ps *ps) {
@@ -148,5 +158,6 @@ void gt_ps_eval_take(gt_ps *ps, size_t worker, const gt_ps_push *push) {
   ps_eval *e = &ps->eval;
   keep(ps, ps->workers[worker].chunk, push);
   e->back++;
-  if (e->back == e->chunks && !gt_ps_frozen(ps)) finish(ps); /* what a stop cuts off is made after a resume */
+  /* what a stop cuts off is made after a resume */
+  if (e->back == e->chunks && !gt_ps_frozen(ps)) finish(ps);
 }

@@ -31,7 +31,8 @@ typedef struct {
   size_t bytes;
   bool parked;           /* the link's window is full: the gateway does not have it yet */
   bool departed, behind; /* behind: another was in front of it when it was posted */
-  bool resent;           /* after a resume: the peer may have applied it already, so it keeps its payload */
+  /* after a resume: the peer may have applied it already, so it keeps its payload */
+  bool resent;
   gt_ns posted;
   int64_t saved_as; /* its body's number in the state that is being saved */
 } ps_message;
@@ -40,19 +41,23 @@ typedef struct {
   ps_message *messages;               /* oldest first */
   size_t n, places, capacity, queued; /* places: that there are yet, of the capacity */
   uint64_t next_id;
-  int64_t sent_seq, applied_seq, received_seq; /* applied: taken by the exchange, and acknowledged */
-  bool done, rejected; /* rejected: a message that a strategy with a barrier cannot do without was not finite; nothing behind it is taken */
-  bool joined;         /* its JOINED; told likewise when joined_seq is applied */
-  bool joined_done;    /* its DONE follows */
-  bool joined_late;    /* it was done, and may make steps again */
+  /* applied: taken by the exchange, and acknowledged */
+  int64_t sent_seq, applied_seq, received_seq;
+  /* rejected: a message that a strategy with a barrier cannot do without was not finite; nothing
+     behind it is taken */
+  bool done, rejected;
+  bool joined;      /* its JOINED; told likewise when joined_seq is applied */
+  bool joined_done; /* its DONE follows */
+  bool joined_late; /* it was done, and may make steps again */
   int64_t joined_rounds, joined_seq;
   int64_t done_steps, done_seq; /* its DONE; told to the strategy when done_seq is applied */
   bool done_told;
   int64_t done_count; /* its gt_exchange_count then */
   int64_t written;    /* newest round durable there */
   int64_t unsound;    /* newest round that it would not go on from */
-  double wan_bytes;   /* that it has sent in all, as its last heartbeat said; of this region itself: as it is */
-  int64_t samples;    /* likewise */
+  /* that it has sent in all, as its last heartbeat said; of this region itself: as it is */
+  double wan_bytes;
+  int64_t samples; /* likewise */
   gt_ns rtt, last_ack;
   double rate_bits, rate_s;
 } ps_peer;
@@ -67,13 +72,16 @@ typedef struct {
 
 /* Bytes under limits.wan_bytes; unused without a limit. */
 typedef struct {
-  double *allowed;              /* nregions: that each may post in all; region 0 keeps them, elsewhere only the own counts */
-  bool *known;                  /* region 0: since the resume the region has told what it has sent */
-  double queued;                /* posted, and not left yet */
-  double need;                  /* that wait to be allowed; 0: none */
-  double low;                   /* when less is left, more is asked for */
-  double asked_at;              /* what had been posted when more was asked for */
-  int64_t pings, pongs, answer; /* to region 0, from it; the PONG that answers a question; 0: none is open */
+  /* nregions: that each may post in all; region 0 keeps them, elsewhere only the own counts */
+  double *allowed;
+  /* region 0: since the resume the region has told what it has sent */
+  bool *known;
+  double queued;   /* posted, and not left yet */
+  double need;     /* that wait to be allowed; 0: none */
+  double low;      /* when less is left, more is asked for */
+  double asked_at; /* what had been posted when more was asked for */
+  /* to region 0, from it; the PONG that answers a question; 0: none is open */
+  int64_t pings, pongs, answer;
 } ps_budget;
 
 /* The result of a chunk of the test set. */
@@ -155,7 +163,8 @@ struct gt_ps {
 /* The local plane: how gradients of workers become steps. */
 typedef struct ps_plane {
   const char *name;
-  void (*pump)(gt_ps *ps); /* uses what has arrived, gives work to who waits; called after every event */
+  /* uses what has arrived, gives work to who waits; called after every event */
+  void (*pump)(gt_ps *ps);
 } ps_plane;
 extern const ps_plane gt_ps_plane_sync, gt_ps_plane_async;
 
@@ -208,9 +217,11 @@ void gt_ps_acknowledged(gt_ps *ps, size_t peer, int64_t sequence);
 void gt_ps_outbox_departed(gt_ps *ps, size_t peer, uint64_t cookie);
 void gt_ps_outbox_retry(gt_ps *ps); /* what waited for bytes or room may go on */
 /* The n floats of the payload from `first` on. */
-void gt_ps_enqueue(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_payload *payload, size_t first, size_t n);
+void gt_ps_enqueue(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_payload *payload,
+                   size_t first, size_t n);
 gt_payload *gt_ps_payload(gt_ps *ps, size_t floats);
-double gt_ps_part(const gt_ps *ps, const gt_frame_header *head); /* of the work on a whole body of its kind */
+/* of the work on a whole body of its kind */
+double gt_ps_part(const gt_ps *ps, const gt_frame_header *head);
 
 /* `spoilt` of a gt_exchange_host: what is not finite is dropped and counted. */
 void gt_ps_spoilt(void *ps, size_t from);
@@ -218,7 +229,8 @@ void gt_ps_spoilt(void *ps, size_t from);
 /* eval.c */
 void gt_ps_eval_open(gt_ps *ps);
 void gt_ps_eval_close(gt_ps *ps);
-bool gt_ps_eval_begin(gt_ps *ps);         /* begins the evaluation that is due; false: none is, or one is under way */
+/* begins the evaluation that is due; false: none is, or one is under way */
+bool gt_ps_eval_begin(gt_ps *ps);
 void gt_ps_eval_give(gt_ps *ps);          /* chunks to the workers that wait */
 void gt_ps_eval_check(gt_ps *ps);         /* is one due? */
 void gt_ps_eval_skip(gt_ps *ps);          /* what is due is left to the evaluation at the end */
@@ -233,9 +245,12 @@ void gt_ps_round_written(gt_ps *ps, int64_t round); /* here */
 void gt_ps_round_whole(gt_ps *ps);
 
 /* drain.c */
-void gt_ps_tell_strategy(gt_ps *ps, size_t peer); /* that the peer resumed or is done, when everything that it sent before has been applied */
-void gt_ps_end_check(gt_ps *ps);                  /* moves TRAINING -> DRAINING -> FOLLOWING -> COMPLETE as far as it can */
-void gt_ps_tell_joined(gt_ps *ps);                /* sends JOINED to every peer, and DONE where it is so */
+/* that the peer resumed or is done, when everything that it sent before has been applied */
+void gt_ps_tell_strategy(gt_ps *ps, size_t peer);
+/* moves TRAINING -> DRAINING -> FOLLOWING -> COMPLETE as far as it can */
+void gt_ps_end_check(gt_ps *ps);
+/* sends JOINED to every peer, and DONE where it is so */
+void gt_ps_tell_joined(gt_ps *ps);
 
 /* local.c */
 void gt_ps_worker_waits(gt_ps *ps, size_t worker); /* from now on */

@@ -2,7 +2,7 @@
    takes each gradient when it comes. */
 #include "internal.h"
 
-/* ---- gradients ------------------------------------------------------------------------------------------------------- */
+/* ---- gradients ------------------------------------------------------------------------------- */
 
 /* Orders the worker to train on its batch. */
 static void issue(gt_ps *ps, size_t worker) {
@@ -31,7 +31,8 @@ static void consume(gt_ps *ps, size_t worker) {
     ps->loss_samples += w->push.samples;
   } else {
     ps->totals.nonfinite++;
-    ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_NONFINITE, (double)ps->totals.nonfinite, (double)worker);
+    ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_NONFINITE, (double)ps->totals.nonfinite,
+                       (double)worker);
     if (ps->totals.nonfinite >= ps->spec.nonfinite_limit) ps->want_stop = GT_ERR_LIMIT;
   }
   w->has_batch = false;
@@ -48,7 +49,7 @@ static void apply(gt_ps *ps, gt_vec grads, int64_t samples) {
   gt_ps_eval_check(ps);
 }
 
-/* ---- sync ------------------------------------------------------------------------------------------------------------ */
+/* ---- sync ------------------------------------------------------------------------------------ */
 
 /* Collects the gradients of the workers of the step, in rank order; returns their samples. */
 static int64_t gather(gt_ps *ps) {
@@ -129,7 +130,7 @@ static void sync_pump(gt_ps *ps) {
 
 const ps_plane gt_ps_plane_sync = {"sync", sync_pump};
 
-/* ---- async ----------------------------------------------------------------------------------------------------------- */
+/* ---- async ----------------------------------------------------------------------------------- */
 
 /* Chunks of the test set are given out before batches.  A worker joins the evaluation when it has
    finished its batch, and leaves it when all chunks are given out. */

@@ -21,7 +21,8 @@ bool gt_ps_whole_sound(const gt_ps *ps) {
 static gt_ns held_now(const gt_ps *ps, gt_ns now) {
   gt_ns held = ps->held_total + (ps->held ? now - ps->held_since : 0), sum = 0;
   for (size_t w = 0; w < ps->spec.nworkers && ps->phase == GT_PS_TRAINING; w++)
-    if (ps->workers[w].state == W_WAITING || ps->workers[w].state == W_PENDING) sum += held - ps->workers[w].held_mark;
+    if (ps->workers[w].state == W_WAITING || ps->workers[w].state == W_PENDING)
+      sum += held - ps->workers[w].held_mark;
   return sum;
 }
 

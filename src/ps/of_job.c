@@ -7,9 +7,11 @@
 /* Steps that a region of `samples` samples will make; its learning-rate schedule ends with them. */
 static double steps_of(const gt_job *job, size_t region, int64_t samples) {
   if (job->train.until.steps > 0) return (double)job->train.until.steps;
-  double batches = job->train.until.epochs > 0 ? job->train.until.epochs * ceil((double)samples / (double)job->train.batch)
-                                               : (double)job->train.until.samples / (double)job->train.batch;
-  return job->sync.local == GT_LOCAL_SYNC ? ceil(batches / (double)(job->regions[region].ranks - 1)) : batches;
+  double batches = job->train.until.epochs > 0
+                       ? job->train.until.epochs * ceil((double)samples / (double)job->train.batch)
+                       : (double)job->train.until.samples / (double)job->train.batch;
+  return job->sync.local == GT_LOCAL_SYNC ? ceil(batches / (double)(job->regions[region].ranks - 1))
+                                          : batches;
 }
 
 /* If every region applies every step, all follow the schedule of the longest; otherwise their
@@ -62,17 +64,22 @@ static size_t window_of(const gt_job *job, size_t region, const gt_link_spec *li
 
 gt_status gt_ps_check_way(const gt_job *job) {
   const gt_sync_ops *strategy = gt_sync_of(job->sync.strategy);
-  if (!strategy->sends || strategy->waits || gt_topology_broadcasts(job->sync.topology)) return GT_OK;
+  if (!strategy->sends || strategy->waits || gt_topology_broadcasts(job->sync.topology))
+    return GT_OK;
   return GT_FAIL(GT_ERR_JOB,
-                 "sync.strategy %s sends what no other region waits for, and sync.topology %s has rounds only; mesh, hub or tree is needed",
+                 "sync.strategy %s sends what no other region waits for, and sync.topology %s has "
+                 "rounds only; mesh, hub or tree is needed",
                  strategy->name, gt_topology_names[job->sync.topology]);
 }
 
 size_t *gt_ps_next_of(const gt_job *job, const gt_links *links, size_t parameters) {
   if (job->sync.topology == GT_TOPOLOGY_MESH) return NULL;
   size_t hub = 0, *next = GT_NEW_ARRAY(size_t, job->nregions);
-  while (hub < job->nregions && !(job->sync.hub && strcmp(job->regions[hub].name, job->sync.hub) == 0)) hub++;
-  gt_topology_place(job->sync.topology, links, job->nregions, parameters * sizeof(float), hub, next);
+  while (hub < job->nregions &&
+         !(job->sync.hub && strcmp(job->regions[hub].name, job->sync.hub) == 0))
+    hub++;
+  gt_topology_place(job->sync.topology, links, job->nregions, parameters * sizeof(float), hub,
+                    next);
   return next;
 }
 
@@ -80,7 +87,8 @@ static gt_ps_interval interval(const gt_job_interval *i) {
   return (gt_ps_interval){i->epochs, i->steps, i->samples, i->minutes};
 }
 
-gt_ps_spec gt_ps_spec_of(const gt_job *job, const gt_order *order, const gt_link_spec *links, size_t parameters) {
+gt_ps_spec gt_ps_spec_of(const gt_job *job, const gt_order *order, const gt_link_spec *links,
+                         size_t parameters) {
   size_t region = (size_t)order->region;
   return (gt_ps_spec){.nregions = job->nregions,
                       .self = region,

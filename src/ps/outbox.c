@@ -9,10 +9,10 @@ size_t gt_ps_inflight(const gt_ps *ps) {
   return (ps->spec.outbox + ps->spec.window) * ps->unit;
 }
 
-/* ---- payloads ---------------------------------------------------------------------------------------------------------- */
+/* ---- payloads -------------------------------------------------------------------------------- */
 
-/* A free payload that is large enough.  The pool is filled when the PS is created; it grows if peers
-   end up with different models (ama), and if messages are pieces. */
+/* A free payload that is large enough.  The pool is filled when the PS is created; it grows if
+   peers end up with different models (ama), and if messages are pieces. */
 gt_payload *gt_ps_payload(gt_ps *ps, size_t floats) {
   gt_payload *free_one = NULL;
   for (size_t i = 0; i < ps->npool && !free_one; i++)
@@ -34,11 +34,12 @@ static gt_payload *host_payload(void *ctx, size_t n) {
   return gt_ps_payload(ps, n);
 }
 
-/* ---- posting ----------------------------------------------------------------------------------------------------------- */
+/* ---- posting --------------------------------------------------------------------------------- */
 
 static bool has_places(const gt_ps *ps, size_t peer, size_t messages) {
   const ps_peer *p = &ps->peers[peer];
-  return p->queued + messages <= ps->spec.outbox * ps->unit && p->n + messages <= gt_ps_inflight(ps);
+  return p->queued + messages <= ps->spec.outbox * ps->unit &&
+         p->n + messages <= gt_ps_inflight(ps);
 }
 
 static bool has_place(const gt_ps *ps, size_t peer) {
@@ -101,7 +102,8 @@ void gt_ps_outbox_retry(gt_ps *ps) {
 
 /* However long a peer does not acknowledge, the gateway gets no more than the window allows: a
    newer model replaces one here instead. */
-void gt_ps_enqueue(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_payload *payload, size_t first, size_t n) {
+void gt_ps_enqueue(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_payload *payload,
+                   size_t first, size_t n) {
   ps_peer *p = &ps->peers[peer];
   ps_message *m = new_place(p);
   *m = (ps_message){.id = ++p->next_id,
@@ -119,14 +121,17 @@ void gt_ps_enqueue(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_paylo
 }
 
 /* Replaces the payload of the newest message that has not begun to leave; false: there is none. */
-static bool replace_newest(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_payload *payload) {
+static bool replace_newest(gt_ps *ps, size_t peer, const gt_frame_header *head,
+                           gt_payload *payload) {
   ps_peer *p = &ps->peers[peer];
   if (p->n == 0 || p->messages[p->n - 1].departed || p->messages[p->n - 1].resent) return false;
   ps_message *m = &p->messages[p->n - 1];
   gt_frame_header swapped = *head;
   swapped.sequence = m->head.sequence;
   uint64_t id = p->next_id + 1;
-  if (!m->parked && !ps->spec.host.replace(ps->spec.host.ctx, peer, m->id, &swapped, payload->vec.data, id)) return false;
+  if (!m->parked &&
+      !ps->spec.host.replace(ps->spec.host.ctx, peer, m->id, &swapped, payload->vec.data, id))
+    return false;
   p->next_id = m->id = id;
   m->head = swapped;
   m->payload->refs--;
@@ -166,9 +171,11 @@ static void host_post(void *ctx, const gt_exchange_message *m) {
 void gt_ps_spoilt(void *ctx, size_t from) {
   gt_ps *ps = ctx;
   ps->totals.nonfinite++;
-  ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_NONFINITE, (double)ps->totals.nonfinite, -1 - (double)from);
+  ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_NONFINITE, (double)ps->totals.nonfinite,
+                     -1 - (double)from);
   ps->peers[from].rejected = ps->spec.strategy->needs_all;
-  if (ps->peers[from].rejected || ps->totals.nonfinite >= ps->spec.nonfinite_limit) ps->want_stop = GT_ERR_LIMIT;
+  if (ps->peers[from].rejected || ps->totals.nonfinite >= ps->spec.nonfinite_limit)
+    ps->want_stop = GT_ERR_LIMIT;
 }
 
 /* The exchange has taken the oldest message of the region that waited. */
@@ -189,13 +196,14 @@ void gt_ps_outbox_departed(gt_ps *ps, size_t peer, uint64_t cookie) {
     }
 }
 
-/* ---- acknowledgements --------------------------------------------------------------------------------------------------- */
+/* ---- acknowledgements ------------------------------------------------------------------------ */
 
 /* The time of a message from posting to acknowledgement is size / rate, plus a round trip if it was
    alone.  If it was behind another, the time counts from that one's acknowledgement. */
 static void measure(gt_ps *ps, ps_peer *p, const ps_message *m) {
   if (p->rtt == 0) return;
-  gt_ns took = m->behind ? ps->now - (p->last_ack > m->posted ? p->last_ack : m->posted) : ps->now - m->posted - p->rtt;
+  gt_ns took = m->behind ? ps->now - (p->last_ack > m->posted ? p->last_ack : m->posted)
+                         : ps->now - m->posted - p->rtt;
   if (took <= 0) return;
   p->rate_bits += 8.0 * (double)gt_message_wire_bytes(&m->head, m->bytes);
   p->rate_s += gt_seconds(took);
@@ -222,10 +230,13 @@ void gt_ps_acknowledged(gt_ps *ps, size_t peer, int64_t sequence) {
   if (has_place(ps, peer)) gt_exchange_room(ps->exchange, peer);
 }
 
-/* ---- control ------------------------------------------------------------------------------------------------------------ */
+/* ---- control --------------------------------------------------------------------------------- */
 
 void gt_ps_control(gt_ps *ps, size_t peer, gt_msg_kind kind, int64_t value, int64_t detail) {
-  gt_frame_header head = {.kind = (uint8_t)kind, .round = (uint32_t)ps->round, .value = (uint64_t)value, .detail = (uint64_t)detail};
+  gt_frame_header head = {.kind = (uint8_t)kind,
+                          .round = (uint32_t)ps->round,
+                          .value = (uint64_t)value,
+                          .detail = (uint64_t)detail};
   ps->spec.host.send(ps->spec.host.ctx, peer, &head, NULL, 0, 0);
 }
 
@@ -234,7 +245,7 @@ void gt_ps_control_all(gt_ps *ps, gt_msg_kind kind, int64_t value, int64_t detai
     if (p != ps->spec.self) gt_ps_control(ps, p, kind, value, detail);
 }
 
-/* ---- what a strategy sees ------------------------------------------------------------------------------------------------ */
+/* ---- what a strategy sees -------------------------------------------------------------------- */
 
 static void host_hold(void *ctx) {
   gt_ps *ps = ctx;
@@ -261,10 +272,20 @@ static gt_link_view host_link(void *ctx, size_t peer) {
 }
 
 gt_sync_host gt_ps_sync_host(gt_ps *ps) {
-  return (gt_sync_host){.ctx = ps, .hold = host_hold, .release = host_release, .timer = host_timer, .link = host_link, .moved = gt_ps_buffers_moved};
+  return (gt_sync_host){.ctx = ps,
+                        .hold = host_hold,
+                        .release = host_release,
+                        .timer = host_timer,
+                        .link = host_link,
+                        .moved = gt_ps_buffers_moved};
 }
 
 gt_exchange_host gt_ps_exchange_host(gt_ps *ps) {
-  return (gt_exchange_host){
-      .ctx = ps, .payload = host_payload, .room = host_room, .afford = host_afford, .post = host_post, .taken = host_taken, .spoilt = gt_ps_spoilt};
+  return (gt_exchange_host){.ctx = ps,
+                            .payload = host_payload,
+                            .room = host_room,
+                            .afford = host_afford,
+                            .post = host_post,
+                            .taken = host_taken,
+                            .spoilt = gt_ps_spoilt};
 }

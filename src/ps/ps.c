@@ -44,7 +44,8 @@ gt_ps *gt_ps_create(const gt_ps_spec *spec) {
                                 .with_memory = spec->params.data != NULL,
                                 .topology = spec->topology,
                                 .next = spec->next,
-                                .piece = spec->piece ? spec->piece : GT_FRAME_PAYLOAD_MAX / sizeof(float),
+                                .piece = spec->piece ? spec->piece
+                                                     : GT_FRAME_PAYLOAD_MAX / sizeof(float),
                                 .host = gt_ps_exchange_host(ps)};
   ps->exchange = gt_exchange_create(&way);
   gt_sync_env env = {.nregions = spec->nregions,
@@ -147,7 +148,7 @@ void gt_ps_written(gt_ps *ps, int64_t round, gt_ns now) {
   pump(ps);
 }
 
-/* ---- messages ----------------------------------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 /* The message is not finite.  Pieces of updates are checked after they are joined. */
 static bool is_spoilt(gt_ps *ps, size_t from, const gt_frame_header *head, gt_vec body) {
@@ -160,9 +161,11 @@ static bool is_spoilt(gt_ps *ps, size_t from, const gt_frame_header *head, gt_ve
 static void data_message(gt_ps *ps, size_t from, const gt_frame_header *head, const void *payload) {
   ps_peer *p = &ps->peers[from];
   int64_t sequence = (int64_t)head->sequence;
-  if (gt_ps_frozen(ps) || p->rejected) return; /* unacknowledged, so its sender's checkpoint has it */
+  /* unacknowledged, so its sender's checkpoint has it */
+  if (gt_ps_frozen(ps) || p->rejected) return;
   if (sequence > p->received_seq) {
-    gt_vec body = gt_vec_of((float *)(uintptr_t)payload, (size_t)head->message_bytes / sizeof(float));
+    gt_vec body =
+        gt_vec_of((float *)(uintptr_t)payload, (size_t)head->message_bytes / sizeof(float));
     gt_ns clock = gt_ps_clock(ps);
     const bool spoilt = is_spoilt(ps, from, head, body);
     if (p->rejected) return;
@@ -180,8 +183,10 @@ static void round_message(gt_ps *ps, const gt_frame_header *head) {
   gt_status code = (gt_status)head->detail;
   if (round > ps->round)
     gt_ps_round_take(ps, round, code);
-  else if (round == ps->round && code != GT_OK && (ps->stop_code == GT_OK || code < ps->stop_code)) {
-    ps->stop_code = code; /* of two reasons the more severe, so that all regions end with the same */
+  else if (round == ps->round && code != GT_OK &&
+           (ps->stop_code == GT_OK || code < ps->stop_code)) {
+    /* of two reasons the more severe, so that all regions end with the same */
+    ps->stop_code = code;
     if (ps->whole_round == round) ps->phase = GT_PS_STOPPED;
   }
 }
@@ -202,11 +207,13 @@ static void pong(gt_ps *ps, size_t from, const gt_frame_header *head) {
   if (gt_ps_budget_pong(ps, from, head)) gt_ps_outbox_retry(ps);
 }
 
-gt_status gt_ps_message(gt_ps *ps, size_t from, const gt_frame_header *head, const void *payload, gt_ns now) {
+gt_status gt_ps_message(gt_ps *ps, size_t from, const gt_frame_header *head, const void *payload,
+                        gt_ns now) {
   ps->now = now;
   GT_TRY(gt_ps_check(ps, from, head));
   ps_peer *p = &ps->peers[from];
-  if (head->kind != GT_MSG_ROUND && (int64_t)head->round > ps->round) gt_ps_round_take(ps, (int64_t)head->round, GT_OK);
+  if (head->kind != GT_MSG_ROUND && (int64_t)head->round > ps->round)
+    gt_ps_round_take(ps, (int64_t)head->round, GT_OK);
   switch ((gt_msg_kind)head->kind) {
   case GT_MSG_UPDATE:
   case GT_MSG_STATE:
@@ -251,12 +258,13 @@ gt_status gt_ps_message(gt_ps *ps, size_t from, const gt_frame_header *head, con
   return GT_OK;
 }
 
-/* ---- time ----------------------------------------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 static void keep_alive(gt_ps *ps) {
   for (size_t w = 0; w < ps->spec.nworkers; w++)
     if (ps->workers[w].state == W_WAITING || ps->workers[w].state == W_PENDING) {
-      gt_ps_order o = {.kind = GT_PS_KEEPALIVE, .params = gt_vec_of(NULL, 0), .buffers = gt_vec_of(NULL, 0)};
+      gt_ps_order o = {
+          .kind = GT_PS_KEEPALIVE, .params = gt_vec_of(NULL, 0), .buffers = gt_vec_of(NULL, 0)};
       ps->spec.host.order(ps->spec.host.ctx, w, &o);
     }
 }

@@ -6,8 +6,11 @@
 static bool interval_over(const gt_ps *ps) {
   const gt_ps_interval *every = &ps->spec.checkpoint_every;
   if (every->steps > 0 && ps->totals.steps - ps->steps_at_round >= every->steps) return true;
-  if (every->epochs > 0 && (double)(ps->totals.samples - ps->samples_at_round) >= every->epochs * (double)ps->spec.order.n) return true;
-  if (every->samples > 0 && ps->totals.samples - ps->samples_at_round >= every->samples) return true;
+  if (every->epochs > 0 && (double)(ps->totals.samples - ps->samples_at_round) >=
+                               every->epochs * (double)ps->spec.order.n)
+    return true;
+  if (every->samples > 0 && ps->totals.samples - ps->samples_at_round >= every->samples)
+    return true;
   return every->minutes > 0 && gt_seconds(ps->now - ps->round_at) >= 60 * every->minutes;
 }
 
@@ -29,7 +32,8 @@ static bool over_wan_limit(const gt_ps *ps) {
 
 void gt_ps_round_check(gt_ps *ps) {
   if (gt_ps_frozen(ps) || ps->round != ps->whole_round || ps->phase == GT_PS_COMPLETE) return;
-  if (ps->want_stop == GT_OK && ps->phase == GT_PS_TRAINING && over_wan_limit(ps)) ps->want_stop = GT_ERR_LIMIT;
+  if (ps->want_stop == GT_OK && ps->phase == GT_PS_TRAINING && over_wan_limit(ps))
+    ps->want_stop = GT_ERR_LIMIT;
   if (ps->want_stop != GT_OK)
     gt_ps_round_take(ps, ps->round + 1, ps->want_stop);
   else if (ps->phase == GT_PS_TRAINING && interval_over(ps))
@@ -38,7 +42,9 @@ void gt_ps_round_check(gt_ps *ps) {
 
 void gt_ps_round_whole(gt_ps *ps) {
   if (ps->whole_round == ps->round || ps->own_written < ps->round) return;
-  while (ps->durable < ps->spec.nregions && (ps->durable == ps->spec.self || ps->peers[ps->durable].written >= ps->round)) ps->durable++;
+  while (ps->durable < ps->spec.nregions &&
+         (ps->durable == ps->spec.self || ps->peers[ps->durable].written >= ps->round))
+    ps->durable++;
   if (ps->durable < ps->spec.nregions) return;
   ps->whole_round = ps->round;
   ps->spec.host.whole(ps->spec.host.ctx, ps->round);

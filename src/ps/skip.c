@@ -10,7 +10,9 @@
 /* ---- how far it may go ----------------------------------------------------------------------- */
 
 static double progress(const gt_ps_interval *by, const gt_ps_view *v) {
-  return by->epochs > 0 ? (double)v->batches : by->steps > 0 ? (double)v->steps : (double)v->samples;
+  return by->epochs > 0  ? (double)v->batches
+         : by->steps > 0 ? (double)v->steps
+                         : (double)v->samples;
 }
 
 /* Converts batches to the interval's unit. */
@@ -20,13 +22,16 @@ static double in_unit(const gt_ps *ps, const gt_ps_interval *by, double batches)
 
 static double end_of(const gt_ps *ps) {
   const gt_ps_interval *until = &ps->spec.until;
-  return until->epochs > 0 ? (double)gt_ps_total_batches(ps) : until->steps > 0 ? (double)until->steps : (double)until->samples;
+  return until->epochs > 0  ? (double)gt_ps_total_batches(ps)
+         : until->steps > 0 ? (double)until->steps
+                            : (double)until->samples;
 }
 
 static double next_evaluation(const gt_ps *ps) {
   const gt_ps_interval *every = &ps->spec.eval_every;
   double number = (double)gt_ps_evals_due(ps) + 1;
-  if (every->epochs > 0) return number * every->epochs * (double)gt_order_batches_per_epoch(&ps->spec.order);
+  if (every->epochs > 0)
+    return number * every->epochs * (double)gt_order_batches_per_epoch(&ps->spec.order);
   return number * (every->steps > 0 ? (double)every->steps : (double)every->samples);
 }
 
@@ -46,17 +51,22 @@ bool gt_ps_chunks_repeat(const gt_ps *ps, const gt_ps_view *from, const gt_ps_vi
 /* The last chunks of an evaluation that is under way are always simulated. */
 static double chunks_left(const gt_ps *ps, const gt_ps_view *from, const gt_ps_view *to) {
   if (!gt_ps_chunks_repeat(ps, from, to)) return INFINITY;
-  return times((double)(ps->eval.chunks - ps->eval.given) - 2 * (double)ps->spec.nworkers, (double)(to->chunks - from->chunks));
+  return times((double)(ps->eval.chunks - ps->eval.given) - 2 * (double)ps->spec.nworkers,
+               (double)(to->chunks - from->chunks));
 }
 
-double gt_ps_repeats(const gt_ps *ps, const gt_ps_view *from, const gt_ps_view *to, bool evaluations) {
+double gt_ps_repeats(const gt_ps *ps, const gt_ps_view *from, const gt_ps_view *to,
+                     bool evaluations) {
   const gt_ps_interval *until = &ps->spec.until, *every = &ps->spec.eval_every;
-  double workers = (double)ps->spec.nworkers, near = (double)ps->spec.period * (ps->spec.local_async ? 1 : workers) + 2 * workers;
+  double workers = (double)ps->spec.nworkers,
+         near = (double)ps->spec.period * (ps->spec.local_async ? 1 : workers) + 2 * workers;
   if (ps->phase != GT_PS_TRAINING) return INFINITY;
-  double n = times(end_of(ps) - progress(until, to) - in_unit(ps, until, near), progress(until, to) - progress(until, from));
+  double n = times(end_of(ps) - progress(until, to) - in_unit(ps, until, near),
+                   progress(until, to) - progress(until, from));
   if (!evaluations || !evaluates(ps)) return n;
   n = fmin(n, chunks_left(ps, from, to));
-  return fmin(n, times(next_evaluation(ps) - progress(every, to) - in_unit(ps, every, 2 * workers), progress(every, to) - progress(every, from)));
+  return fmin(n, times(next_evaluation(ps) - progress(every, to) - in_unit(ps, every, 2 * workers),
+                       progress(every, to) - progress(every, from)));
 }
 
 double gt_ps_evaluations_left(const gt_ps *ps) {
@@ -64,11 +74,13 @@ double gt_ps_evaluations_left(const gt_ps *ps) {
   double done = fmax(gt_ps_share_done(ps), 1e-9), made = (double)gt_ps_evals_due(ps);
   gt_ps_view v;
   gt_ps_look(ps, ps->now, &v);
-  double each = next_evaluation(ps) / (made + 1), all = progress(&ps->spec.eval_every, &v) / done / each;
+  double each = next_evaluation(ps) / (made + 1),
+         all = progress(&ps->spec.eval_every, &v) / done / each;
   return fmax(0, floor(all - 1e-9) - made);
 }
 
-double gt_ps_evaluations_at(const gt_ps *ps, const gt_ps_view *from, const gt_ps_view *to, double n) {
+double gt_ps_evaluations_at(const gt_ps *ps, const gt_ps_view *from, const gt_ps_view *to,
+                            double n) {
   const gt_ps_interval *every = &ps->spec.eval_every;
   if (!evaluates(ps)) return 0;
   double each = next_evaluation(ps) / ((double)gt_ps_evals_due(ps) + 1), x = progress(every, to);
@@ -79,7 +91,8 @@ double gt_ps_evaluations_at(const gt_ps *ps, const gt_ps_view *from, const gt_ps
 
 void gt_ps_skip(gt_ps *ps, const gt_ps_view *from, const gt_ps_view *to, int64_t n, gt_ns gone) {
   ps_totals *t = &ps->totals;
-  int64_t steps = n * (to->steps - from->steps), samples = n * (to->samples - from->samples), batches = n * (to->batches - from->batches);
+  int64_t steps = n * (to->steps - from->steps), samples = n * (to->samples - from->samples),
+          batches = n * (to->batches - from->batches);
   int64_t evals = gt_ps_evals_due(ps), chunks = n * (to->chunks - from->chunks);
   t->steps += steps;
   t->samples += samples;

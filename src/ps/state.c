@@ -1,4 +1,5 @@
-/* What the PS saves and loads: totals, batch numbers not returned, sequences, unacknowledged messages, and its strategy and optimizer. */
+/* What the PS saves and loads: totals, batch numbers not returned, sequences, unacknowledged
+   messages, and its strategy and optimizer. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +33,8 @@ static void save_body(const gt_ps *ps, ps_message *m, gt_state *state) {
   m->saved_as = 0;
   while (ps->pool[m->saved_as] != m->payload) m->saved_as++;
   snprintf(name, sizeof name, "%lld", (long long)m->saved_as);
-  if (!gt_state_find(state, "ps/message/", name)) gt_state_add(state, "ps/message/", name, GT_TYPE_F32, m->payload->vec.data, m->payload->vec.n);
+  if (!gt_state_find(state, "ps/message/", name))
+    gt_state_add(state, "ps/message/", name, GT_TYPE_F32, m->payload->vec.data, m->payload->vec.n);
 }
 
 static void save_peer(gt_ps *ps, size_t peer, gt_state *state) {
@@ -64,7 +66,7 @@ void gt_ps_save(gt_ps *ps, gt_ns now, gt_state *state) {
   gt_sync_save(ps->sync, state);
 }
 
-/* ---- loading ------------------------------------------------------------------------------------------------------------- */
+/* ---- loading --------------------------------------------------------------------------------- */
 
 /* A message that is sent again needs a place beside those that may be under way. */
 static void make_room(ps_peer *p) {
@@ -83,7 +85,8 @@ typedef struct {
 
 /* The body of a peer's message i: by its number, or, in files without numbers, next to the
    message. */
-static gt_status find_body(const gt_state *state, const char *prefix, size_t i, const gt_state_item **body) {
+static gt_status find_body(const gt_state *state, const char *prefix, size_t i,
+                           const gt_state_item **body) {
   char name[64], number[32];
   int64_t at;
   snprintf(name, sizeof name, "unacknowledged/%zu/payload", i);
@@ -107,28 +110,38 @@ static gt_payload *load_body(gt_ps *ps, ps_bodies *bodies, const gt_state_item *
 }
 
 /* A header of 64 bytes, or of 128 with its route. */
-static gt_status load_head(const gt_state *state, const char *prefix, const char *name, gt_frame_header *head) {
+static gt_status load_head(const gt_state *state, const char *prefix, const char *name,
+                           gt_frame_header *head) {
   const gt_state_item *item = gt_state_find(state, prefix, name);
   *head = (gt_frame_header){0};
-  GT_TRY(gt_state_get(state, prefix, name, GT_TYPE_U8, head, item->count == GT_FRAME_HEADER_MAX ? GT_FRAME_HEADER_MAX : GT_FRAME_HEADER_BYTES));
-  if (item->count != gt_header_bytes(head)) return GT_FAIL(GT_ERR_CKPT, "%s%s has %zu bytes, and other flags", prefix, name, item->count);
-  if (!gt_msg_is_data(head->kind)) return GT_FAIL(GT_ERR_CKPT, "%s is of kind %u, and needs to be data", prefix, head->kind);
+  GT_TRY(gt_state_get(state, prefix, name, GT_TYPE_U8, head,
+                      item->count == GT_FRAME_HEADER_MAX ? GT_FRAME_HEADER_MAX
+                                                         : GT_FRAME_HEADER_BYTES));
+  if (item->count != gt_header_bytes(head))
+    return GT_FAIL(GT_ERR_CKPT, "%s%s has %zu bytes, and other flags", prefix, name, item->count);
+  if (!gt_msg_is_data(head->kind))
+    return GT_FAIL(GT_ERR_CKPT, "%s is of kind %u, and needs to be data", prefix, head->kind);
   return GT_OK;
 }
 
 /* Message i of a peer: the floats first..first + n of its body. */
-static gt_status load_part(const gt_ps *ps, const gt_state *state, const char *prefix, size_t i, const gt_frame_header *head,
-                           const gt_state_item *body, size_t *first, size_t *n) {
+static gt_status load_part(const gt_ps *ps, const gt_state *state, const char *prefix, size_t i,
+                           const gt_frame_header *head, const gt_state_item *body, size_t *first,
+                           size_t *n) {
   char name[64];
   int64_t from = 0;
   const bool routed = (head->flags & GT_FRAME_ROUTED) != 0;
   snprintf(name, sizeof name, "unacknowledged/%zu/first", i);
-  if (gt_state_find(state, prefix, name)) GT_TRY(gt_state_get(state, prefix, name, GT_TYPE_I64, &from, 1));
-  *n = routed ? (size_t)head->route.count : ps->spec.params.n + (head->kind == GT_MSG_STATE ? ps->spec.buffers.n : 0);
+  if (gt_state_find(state, prefix, name))
+    GT_TRY(gt_state_get(state, prefix, name, GT_TYPE_I64, &from, 1));
+  *n = routed ? (size_t)head->route.count
+              : ps->spec.params.n + (head->kind == GT_MSG_STATE ? ps->spec.buffers.n : 0);
   *first = (size_t)from;
-  const bool fits = from >= 0 && *first <= body->count && *n <= body->count - *first && (routed || *n == body->count);
+  const bool fits = from >= 0 && *first <= body->count && *n <= body->count - *first &&
+                    (routed || *n == body->count);
   if (body->type == GT_TYPE_F32 && fits) return GT_OK;
-  return GT_FAIL(GT_ERR_CKPT, "%s, of message %zu of %s, does not fit this model", body->name, i, prefix);
+  return GT_FAIL(GT_ERR_CKPT, "%s, of message %zu of %s, does not fit this model", body->name, i,
+                 prefix);
 }
 
 /* Messages that were not acknowledged are queued again, with their old sequence numbers. */
@@ -166,7 +179,8 @@ static gt_status load_outboxes(gt_ps *ps, const gt_state *state) {
   ps_bodies bodies = {.state = state};
   bodies.pairs = gt_alloc(state->n + 1, sizeof *bodies.pairs);
   gt_status status = GT_OK;
-  for (size_t p = 0; p < ps->spec.nregions && status == GT_OK; p++) status = load_messages(ps, p, &bodies);
+  for (size_t p = 0; p < ps->spec.nregions && status == GT_OK; p++)
+    status = load_messages(ps, p, &bodies);
   gt_free(bodies.pairs);
   return status;
 }
@@ -176,7 +190,8 @@ static void load_phase(gt_ps *ps) {
   ps->phase = GT_PS_TRAINING;
   ps->came_back = ps->totals.phase != GT_PS_TRAINING;
   if (ps->nreissue == 0 && !gt_ps_may_issue(ps)) ps->phase = (gt_ps_phase)ps->totals.phase;
-  if (ps->phase == GT_PS_COMPLETE) ps->phase = GT_PS_FOLLOWING; /* until all have said again that they are done: another may have more to train */
+  /* until all have said again that they are done: another may have more to train */
+  if (ps->phase == GT_PS_COMPLETE) ps->phase = GT_PS_FOLLOWING;
   ps->came_back = ps->came_back && ps->phase == GT_PS_TRAINING;
   ps->totals.phase = ps->phase;
 }
@@ -185,16 +200,19 @@ static gt_status load_numbers(gt_ps *ps, const gt_state *state) {
   GT_TRY(gt_state_get(state, "ps/", "totals", GT_TYPE_I64, &ps->totals, PS_TOTALS));
   int64_t next = ps->totals.next_batch, phase = ps->totals.phase;
   if (next < 0 || phase < GT_PS_TRAINING || phase > GT_PS_STOPPED)
-    return GT_FAIL(GT_ERR_CKPT, "ps/totals has batch %lld and phase %lld, which cannot be", (long long)next, (long long)phase);
+    return GT_FAIL(GT_ERR_CKPT, "ps/totals has batch %lld and phase %lld, which cannot be",
+                   (long long)next, (long long)phase);
   const gt_state_item *numbers = gt_state_find(state, "ps/", "unreturned");
-  if (!numbers || numbers->type != GT_TYPE_I64) return GT_FAIL(GT_ERR_CKPT, "ps/unreturned is missing, or no list of numbers");
+  if (!numbers || numbers->type != GT_TYPE_I64)
+    return GT_FAIL(GT_ERR_CKPT, "ps/unreturned is missing, or no list of numbers");
   gt_free(ps->reissue);
   ps->nreissue = numbers->count;
   ps->reissue = GT_NEW_ARRAY(int64_t, numbers->count + 1);
   if (numbers->count) memcpy(ps->reissue, numbers->data, numbers->count * sizeof *ps->reissue);
   for (size_t i = 0; i < ps->nreissue; i++)
     if (ps->reissue[i] < 0 || ps->reissue[i] >= next)
-      return GT_FAIL(GT_ERR_CKPT, "ps/unreturned has batch %lld; below %lld is needed", (long long)ps->reissue[i], (long long)next);
+      return GT_FAIL(GT_ERR_CKPT, "ps/unreturned has batch %lld; below %lld is needed",
+                     (long long)ps->reissue[i], (long long)next);
   return GT_OK;
 }
 

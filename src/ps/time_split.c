@@ -1,4 +1,5 @@
-/* The parts of a mini-batch's time: what held a region's workers back, and how long (docs/time-split.md). */
+/* The parts of a mini-batch's time: what held a region's workers back, and how long
+   (docs/time-split.md). */
 #include <math.h>
 
 #include "geotrain/ps_state.h"
@@ -6,8 +7,8 @@
 
 /* While own messages are leaving, held workers wait for the upload; otherwise for the download, if
    a message is arriving. */
-static gt_held_by held_by(const gt_ps *ps, const gt_ps_view *v, size_t nregions, size_t self, bool (*receiving)(const void *ctx, size_t peer),
-                          const void *ctx) {
+static gt_held_by held_by(const gt_ps *ps, const gt_ps_view *v, size_t nregions, size_t self,
+                          bool (*receiving)(const void *ctx, size_t peer), const void *ctx) {
   bool arriving = false;
   if (!v->held && v->phase != GT_PS_DRAINING) return GT_HELD_NOT;
   for (size_t p = 0; p < nregions; p++) {
@@ -29,8 +30,9 @@ static double waiting_share(const gt_ps *ps, size_t nworkers) {
   return (double)waiting / (double)nworkers;
 }
 
-void gt_time_split_account(gt_time_split *s, const gt_ps *ps, const gt_ps_spec *spec, bool (*receiving)(const void *ctx, size_t peer),
-                           const void *ctx, gt_ns now) {
+void gt_time_split_account(gt_time_split *s, const gt_ps *ps, const gt_ps_spec *spec,
+                           bool (*receiving)(const void *ctx, size_t peer), const void *ctx,
+                           gt_ns now) {
   gt_ps_view v;
   gt_ns span = now - s->since;
   gt_ps_look(ps, now, &v);
@@ -43,10 +45,12 @@ void gt_time_split_account(gt_time_split *s, const gt_ps *ps, const gt_ps_spec *
   s->held_share = s->held_by == GT_HELD_NOT ? 0 : waiting_share(ps, spec->nworkers);
 }
 
-void gt_time_split_batch(const gt_time_split *s, const gt_ps_view *v, size_t nworkers, gt_time_split_parts *parts) {
+void gt_time_split_batch(const gt_time_split *s, const gt_ps_view *v, size_t nworkers,
+                         gt_time_split_parts *parts) {
   double each = v->batches > 0 ? (double)nworkers / (double)v->batches : 0;
   parts->train = v->batches > 0 ? gt_seconds(v->compute) / (double)v->batches : 0;
   parts->upload = gt_seconds(s->use.upload) * each;
   parts->download = gt_seconds(s->use.download) * each;
-  parts->aggregate = fmax(0, gt_seconds(s->use.training) * each - parts->train - parts->upload - parts->download);
+  parts->aggregate =
+      fmax(0, gt_seconds(s->use.training) * each - parts->train - parts->upload - parts->download);
 }

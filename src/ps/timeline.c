@@ -47,10 +47,12 @@ gt_ns gt_timeline_at(const gt_timeline *t) {
   return t->at;
 }
 
-/* ---- what takes time ---------------------------------------------------------------------------------------------------------- */
+/* ---- what takes time ------------------------------------------------------------------------- */
 
 void gt_timeline_work(gt_timeline *t, gt_ps_work work, double part) {
-  double seconds = work == GT_WORK_UPDATE ? t->cost.update_s : work == GT_WORK_APPLY ? t->cost.apply_s : t->cost.encode_s;
+  double seconds = work == GT_WORK_UPDATE  ? t->cost.update_s
+                   : work == GT_WORK_APPLY ? t->cost.apply_s
+                                           : t->cost.encode_s;
   t->busy += gt_from_seconds(seconds * part);
 }
 
@@ -82,7 +84,7 @@ gt_ns gt_timeline_due(const gt_timeline *t, size_t worker) {
   return t->workers[worker].due;
 }
 
-/* ---- events ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static void earlier(gt_event *e, gt_ns at, gt_event_kind kind, size_t worker) {
   if (at < e->at) *e = (gt_event){at, kind, worker};
@@ -95,7 +97,8 @@ gt_event gt_timeline_next(const gt_timeline *t, gt_ns frame, gt_ns link, gt_ns t
   for (size_t w = 0; w < t->nworkers; w++) earlier(&e, t->workers[w].due, GT_EVENT_PUSH, w);
   earlier(&e, t->written_at, GT_EVENT_WRITTEN, 0);
   earlier(&e, tick, GT_EVENT_TICK, 0);
-  if (e.at < t->at) e.at = t->at; /* no event is in the past: a message for a link that is idle leaves now */
+  /* no event is in the past: a message for a link that is idle leaves now */
+  if (e.at < t->at) e.at = t->at;
   return e;
 }
 

@@ -11,7 +11,8 @@ static double wanted(const gt_job *job, size_t region, const gt_job_compute *c, 
 /* The speed of a worker relative to what compute says. */
 static double speed_of(const gt_job *job, size_t region, const gt_job_compute *c, size_t worker) {
   const gt_job_region *r = &job->regions[region];
-  return wanted(job, region, c, worker) * (worker < r->nmeasured ? r->measured[worker] : 1) * gt_job_worker_share(job, region, worker);
+  return wanted(job, region, c, worker) * (worker < r->nmeasured ? r->measured[worker] : 1) *
+         gt_job_worker_share(job, region, worker);
 }
 
 /* Steps differ by a random factor of mean 1.  It is keyed by the batch, so that it does not depend
@@ -24,14 +25,19 @@ static double variation(const gt_job *job, size_t region, int64_t batch) {
   return factor > 0.1 ? factor : 0.1;
 }
 
-gt_ns gt_cost_step(const gt_job *job, const gt_order *order, const gt_job_compute *c, size_t worker, int64_t batch) {
+gt_ns gt_cost_step(const gt_job *job, const gt_order *order, const gt_job_compute *c, size_t worker,
+                   int64_t batch) {
   double samples = (double)gt_order_batch_size(order, batch);
-  double seconds = c->step_s > 0 ? c->step_s * samples / (double)order->batch : samples / c->samples_per_s;
-  return gt_from_seconds(seconds * variation(job, order->region, batch) / speed_of(job, order->region, c, worker));
+  double seconds =
+      c->step_s > 0 ? c->step_s * samples / (double)order->batch : samples / c->samples_per_s;
+  return gt_from_seconds(seconds * variation(job, order->region, batch) /
+                         speed_of(job, order->region, c, worker));
 }
 
-gt_ns gt_cost_eval(const gt_job *job, const gt_order *order, const gt_job_compute *c, size_t worker, int64_t samples) {
-  return gt_from_seconds((double)samples / c->eval_samples_per_s / speed_of(job, order->region, c, worker));
+gt_ns gt_cost_eval(const gt_job *job, const gt_order *order, const gt_job_compute *c, size_t worker,
+                   int64_t samples) {
+  return gt_from_seconds((double)samples / c->eval_samples_per_s /
+                         speed_of(job, order->region, c, worker));
 }
 
 double gt_cost_slowdown(const gt_job *job, size_t region, size_t worker) {
@@ -44,7 +50,8 @@ gt_status gt_cost_check(const gt_job *job, const char *why) {
     gt_job_compute c = gt_job_compute_of(job, r);
     if (c.step_s > 0 || c.samples_per_s > 0) continue;
     return GT_FAIL(GT_ERR_JOB,
-                   "compute says nothing of region %s, which is needed %s; add what a step takes, as in --set 'compute.step=10 ms', or `profile: "
+                   "compute says nothing of region %s, which is needed %s; add what a step takes, "
+                   "as in --set 'compute.step=10 ms', or `profile: "
                    "FILE` that `geotrain probe` writes, or power of its devices",
                    job->regions[r].name, why);
   }

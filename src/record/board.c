@@ -39,7 +39,8 @@ static void remember(gt_board_line *line) {
 /* ---- in a log ---- */
 
 static void log_line(gt_board *b, gt_board_line *line) {
-  bool news = !line->shown.any || line->shown.phase != line->phase, due = gt_now() - line->shown.at >= gt_from_seconds(line->every_s);
+  bool news = !line->shown.any || line->shown.phase != line->phase,
+       due = gt_now() - line->shown.at >= gt_from_seconds(line->every_s);
   if (!line->text[0] || strcmp(line->shown.text, line->text) == 0 || (!news && !due)) return;
   fprintf(b->to, "%s\n", line->text);
   remember(line);
@@ -64,7 +65,8 @@ static void draw_row(gt_board *b, size_t row, const char *text, size_t width) {
 
 /* If there are too many, draws those that have not ended; the last row has the number of the
    others. */
-static size_t draw_rows(gt_board *b, gt_board_line *const *lines, size_t n, size_t room, size_t width) {
+static size_t draw_rows(gt_board *b, gt_board_line *const *lines, size_t n, size_t room,
+                        size_t width) {
   char rest[96];
   size_t drawn = 0, over = 0, shown = 0;
   for (size_t i = 0; i < n; i++) {
@@ -73,9 +75,11 @@ static size_t draw_rows(gt_board *b, gt_board_line *const *lines, size_t n, size
   }
   bool fits = shown <= room;
   for (size_t i = 0; i < n; i++)
-    if (lines[i]->text[0] && (fits || (!lines[i]->over && drawn + 1 < room))) draw_row(b, drawn++, lines[i]->text, width);
+    if (lines[i]->text[0] && (fits || (!lines[i]->over && drawn + 1 < room)))
+      draw_row(b, drawn++, lines[i]->text, width);
   if (fits) return drawn;
-  snprintf(rest, sizeof rest, "and %zu more runs; %zu of %zu have ended", shown - drawn, over, shown);
+  snprintf(rest, sizeof rest, "and %zu more runs; %zu of %zu have ended", shown - drawn, over,
+           shown);
   draw_row(b, drawn++, rest, width);
   return drawn;
 }

@@ -5,9 +5,10 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- figures ------------------------------------------------------------------------------------------------------- */
+/* ---- figures --------------------------------------------------------------------------------- */
 
-gt_figures gt_figures_of(double wall_s, const gt_region_result *regions, size_t nregions, double samples, double wan_bytes, double cost) {
+gt_figures gt_figures_of(double wall_s, const gt_region_result *regions, size_t nregions,
+                         double samples, double wan_bytes, double cost) {
   gt_figures f = {wall_s, NAN, wall_s > 0 ? samples / wall_s : NAN, wan_bytes, NAN, cost};
   double waiting = 0;
   for (size_t r = 0; r < nregions; r++) {
@@ -50,7 +51,7 @@ static double error_percent(double predicted, double measured) {
   return measured != 0 ? 100 * (predicted - measured) / measured : NAN;
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static json_t *range_of(const gt_plan_result *plan) {
   double wall = plan->measured.wall_s;
@@ -68,7 +69,8 @@ json_t *gt_json_plan(const gt_plan_result *plan) {
     json_t *quantity = json_object();
     json_object_set_new(quantity, "predicted", gt_json_number(predicted));
     json_object_set_new(quantity, "measured", gt_json_number(measured));
-    json_object_set_new(quantity, "error_percent", gt_json_number(error_percent(predicted, measured)));
+    json_object_set_new(quantity, "error_percent",
+                        gt_json_number(error_percent(predicted, measured)));
     json_object_set_new(root, quantities[i].key, quantity);
   }
   json_t *wall = json_object_get(root, "wall");
@@ -115,8 +117,10 @@ json_t *gt_json_cost(const gt_cost_result *cost) {
   json_object_set_new(root, "egress_usd", gt_json_number(cost->egress_usd));
   json_object_set_new(root, "machine_hours", gt_json_number(cost->machine_hours));
   json_object_set_new(root, "assumed", json_boolean(cost->assumed));
-  for (size_t i = 0; i < cost->nmissing; i++) json_array_append_new(missing, gt_json_text(cost->missing[i]));
-  for (size_t i = 0; i < cost->nregions; i++) json_array_append_new(regions, cost_region(&cost->regions[i]));
+  for (size_t i = 0; i < cost->nmissing; i++)
+    json_array_append_new(missing, gt_json_text(cost->missing[i]));
+  for (size_t i = 0; i < cost->nregions; i++)
+    json_array_append_new(regions, cost_region(&cost->regions[i]));
   json_object_set_new(root, "missing", missing);
   json_object_set_new(root, "regions", regions);
   return root;
@@ -131,7 +135,8 @@ static void take_cost_region(const json_t *from, gt_cost_region *r) {
 }
 
 void gt_json_take_cost(const json_t *from, gt_cost_result *cost) {
-  const json_t *regions = json_object_get(from, "regions"), *missing = json_object_get(from, "missing");
+  const json_t *regions = json_object_get(from, "regions"),
+               *missing = json_object_get(from, "missing");
   *cost = (gt_cost_result){.usd = number_of(from, "usd"),
                            .worker_usd = number_of(from, "worker_usd"),
                            .ps_usd = number_of(from, "ps_usd"),
@@ -142,14 +147,15 @@ void gt_json_take_cost(const json_t *from, gt_cost_result *cost) {
                            .nmissing = json_array_size(missing)};
   cost->regions = GT_NEW_ARRAY(gt_cost_region, cost->nregions + 1);
   cost->missing = GT_NEW_ARRAY(char *, cost->nmissing + 1);
-  for (size_t i = 0; i < cost->nregions; i++) take_cost_region(json_array_get(regions, i), &cost->regions[i]);
+  for (size_t i = 0; i < cost->nregions; i++)
+    take_cost_region(json_array_get(regions, i), &cost->regions[i]);
   for (size_t i = 0; i < cost->nmissing; i++) {
     const char *text = json_string_value(json_array_get(missing, i));
     cost->missing[i] = (char *)(uintptr_t)(text ? text : "-");
   }
 }
 
-/* ---- the table ----------------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 #define SHOWN_MISSING ((size_t)3)
 
@@ -174,12 +180,15 @@ static char *put_figure(char *out, size_t size, unit of, double value) {
 
 void gt_print_cost(FILE *to, const gt_cost_result *c) {
   char usd[32], machines[32], egress[32];
-  fprintf(to, "cost           %s  (machines %s, egress %s%s)\n", put_figure(usd, sizeof usd, USD, c->usd),
-          put_figure(machines, sizeof machines, USD, c->worker_usd + c->ps_usd), put_figure(egress, sizeof egress, USD, c->egress_usd),
+  fprintf(to, "cost           %s  (machines %s, egress %s%s)\n",
+          put_figure(usd, sizeof usd, USD, c->usd),
+          put_figure(machines, sizeof machines, USD, c->worker_usd + c->ps_usd),
+          put_figure(egress, sizeof egress, USD, c->egress_usd),
           c->assumed ? "; rates partly assumed" : "");
   if (c->nmissing == 0) return;
   fprintf(to, "               without");
-  for (size_t i = 0; i < c->nmissing && i < SHOWN_MISSING; i++) fprintf(to, "%s %.24s", i ? "," : "", c->missing[i]);
+  for (size_t i = 0; i < c->nmissing && i < SHOWN_MISSING; i++)
+    fprintf(to, "%s %.24s", i ? "," : "", c->missing[i]);
   if (c->nmissing > SHOWN_MISSING) fprintf(to, " and %zu more", c->nmissing - SHOWN_MISSING);
   fprintf(to, ": no price is known\n");
 }
@@ -189,7 +198,8 @@ static void print_range(FILE *to, const gt_plan_result *p) {
   char low[32], high[32];
   json_t *within = range_of(p);
   if (!json_is_null(within))
-    fprintf(to, "  (%s to %s: %s)", put_figure(low, sizeof low, TIME, p->low_s), put_figure(high, sizeof high, TIME, p->high_s),
+    fprintf(to, "  (%s to %s: %s)", put_figure(low, sizeof low, TIME, p->low_s),
+            put_figure(high, sizeof high, TIME, p->high_s),
             json_is_true(within) ? "within" : "not within");
   json_decref(within);
 }
@@ -207,11 +217,13 @@ void gt_print_plan(FILE *to, const gt_plan_result *p) {
   if (p->made) fprintf(to, "  (%.40s)", p->made);
   fputc('\n', to);
   for (size_t i = 0; i < QUANTITIES; i++) {
-    double predicted = figure(&p->predicted, i), measured = figure(&p->measured, i), error = error_percent(predicted, measured);
+    double predicted = figure(&p->predicted, i), measured = figure(&p->measured, i),
+           error = error_percent(predicted, measured);
     char one[32], two[32], percent[32] = "-";
     if (!isfinite(predicted) && !(i == 0 && (isfinite(p->low_s) || isfinite(p->high_s)))) continue;
     if (isfinite(error)) put_error(percent, sizeof percent, error);
-    fprintf(to, "%-12s %14s %14s %10s", quantities[i].shown, put_figure(one, sizeof one, quantities[i].unit, predicted),
+    fprintf(to, "%-12s %14s %14s %10s", quantities[i].shown,
+            put_figure(one, sizeof one, quantities[i].unit, predicted),
             put_figure(two, sizeof two, quantities[i].unit, measured), percent);
     if (i == 0) print_range(to, p);
     fputc('\n', to);

@@ -69,7 +69,10 @@ static void on_start(gt_follow *f, const json_t *line) {
   gt_run_view *v = &f->view;
   int64_t starts = v->starts;
   double every_s = number_of(line, "every_s");
-  *v = (gt_run_view){.state = GT_RUN_RUNNING, .starts = starts + 1, .resumes = whole_of(line, "resumes"), .round = whole_of(line, "round")};
+  *v = (gt_run_view){.state = GT_RUN_RUNNING,
+                     .starts = starts + 1,
+                     .resumes = whole_of(line, "resumes"),
+                     .round = whole_of(line, "round")};
   v->every_s = every_s >= 1 ? every_s : 1;
   copy_text(v->job, sizeof v->job, line, "job");
   copy_text(v->clock, sizeof v->clock, line, "clock");
@@ -192,7 +195,8 @@ static void look_at_summary(gt_follow *f) {
     gt_summary_close(f->summary);
     if (gt_summary_read(&f->summary, f->dir) != GT_OK) return;
   }
-  if (f->summary && (f->n == 0 || gt_summary_of(f->summary)->resumes == f->view.resumes)) f->view.state = GT_RUN_DONE;
+  if (f->summary && (f->n == 0 || gt_summary_of(f->summary)->resumes == f->view.resumes))
+    f->view.state = GT_RUN_DONE;
 }
 
 const gt_run_view *gt_follow_poll(gt_follow *f) {
@@ -201,7 +205,8 @@ const gt_run_view *gt_follow_poll(gt_follow *f) {
   look_at_summary(f);
   f->view.quiet_s = gt_seconds(gt_now() - f->alive);
   double patience_s = strcmp(f->view.clock, "virtual") == 0 ? 120 : fmax(30, 3 * f->view.every_s);
-  f->view.silent = (f->view.state == GT_RUN_RUNNING || f->view.state == GT_RUN_ENDING) && f->view.quiet_s >= patience_s;
+  f->view.silent = (f->view.state == GT_RUN_RUNNING || f->view.state == GT_RUN_ENDING) &&
+                   f->view.quiet_s >= patience_s;
   return &f->view;
 }
 
@@ -226,13 +231,17 @@ static void put_done(char *text, size_t size, const gt_follow *f) {
   else if (isfinite(s->test_accuracy))
     snprintf(score, sizeof score, "  accuracy %.4f", s->test_accuracy);
   if (s->resumes > 0) snprintf(resumes, sizeof resumes, "  resumed %" PRId64 "x", s->resumes);
-  snprintf(text, size, "done: %.1f s  %s samples%s%s", gt_summary_is_virtual(s) ? s->virtual_s : s->wall_s,
+  snprintf(text, size, "done: %.1f s  %s samples%s%s",
+           gt_summary_is_virtual(s) ? s->virtual_s : s->wall_s,
            gt_format_count(samples, sizeof samples, (double)s->samples), score, resumes);
 }
 
 static void put_stopped(char *text, size_t size, const gt_run_view *v) {
-  const char *why = v->code == (int)GT_STOPPED ? "stopped by a signal" : "ended by a limit (limits.nonfinite or limits.wan_bytes)";
-  snprintf(text, size, "%s at step %" PRId64 ", checkpoint of round %" PRId64 " written", why, v->step, v->round);
+  const char *why = v->code == (int)GT_STOPPED
+                        ? "stopped by a signal"
+                        : "ended by a limit (limits.nonfinite or limits.wan_bytes)";
+  snprintf(text, size, "%s at step %" PRId64 ", checkpoint of round %" PRId64 " written", why,
+           v->step, v->round);
 }
 
 /* Text before and after the live line reduces the width of that line. */
@@ -240,11 +249,14 @@ static void put_running(char *text, size_t size, const gt_follow *f, size_t widt
   const gt_run_view *v = &f->view;
   char before[64] = "", behind[48], age[16];
   put_resumes(behind, sizeof behind, v);
-  if (v->silent) snprintf(before, sizeof before, "no sign of life for %s  ", gt_format_ago(age, sizeof age, v->quiet_s));
+  if (v->silent)
+    snprintf(before, sizeof before, "no sign of life for %s  ",
+             gt_format_ago(age, sizeof age, v->quiet_s));
   size_t used = strlen(before) + strlen(behind), left = width > used + 16 ? width - used : 16;
   int n = snprintf(text, size, "%s", before);
   if (v->has_progress)
-    gt_live_format(text + n, size - (size_t)n, &v->progress, gt_live_left(&f->first, &v->progress), left);
+    gt_live_format(text + n, size - (size_t)n, &v->progress, gt_live_left(&f->first, &v->progress),
+                   left);
   else
     snprintf(text + n, size - (size_t)n, "started, no progress yet");
   size_t end = strlen(text);
@@ -262,7 +274,8 @@ void gt_follow_text(const gt_follow *f, char *text, size_t size, size_t width) {
     break;
   case GT_RUN_ENDING:
     if (f->view.silent)
-      snprintf(text, size, "no sign of life for %s  trained; its summary is missing", gt_format_ago(age, sizeof age, f->view.quiet_s));
+      snprintf(text, size, "no sign of life for %s  trained; its summary is missing",
+               gt_format_ago(age, sizeof age, f->view.quiet_s));
     else
       snprintf(text, size, "trained; last evaluation and checkpoint");
     break;

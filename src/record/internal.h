@@ -47,7 +47,8 @@ const gt_link_result **gt_links_ordered(const gt_summary *summary);
 gt_region_traffic *gt_links_traffic(const gt_summary *summary);
 /* The `most` of the n links whose traffic takes longest at the measured rate, longest first.  Links
    without a measured rate come last, by bytes. */
-void gt_links_busiest(const gt_link_result *const *links, size_t n, const gt_link_result **busiest, size_t most);
+void gt_links_busiest(const gt_link_result *const *links, size_t n, const gt_link_result **busiest,
+                      size_t most);
 
 /* ---- summary.c ---- */
 
@@ -57,7 +58,8 @@ bool gt_summary_is_virtual(const gt_summary *summary);
 
 /* The live line for a terminal of `width` columns, at most width - 1 characters; left_s NaN: not
    known yet. */
-void gt_live_format(char *text, size_t size, const gt_progress *progress, double left_s, size_t width);
+void gt_live_format(char *text, size_t size, const gt_progress *progress, double left_s,
+                    size_t width);
 /* Seconds left, at the rate since the first progress of this start, so that the time of earlier
    starts does not count; NaN: not known yet. */
 double gt_live_left(const gt_progress *first, const gt_progress *last);
@@ -93,7 +95,8 @@ const char *gt_tail_path(const gt_tail *tail);
 /* Calls on_line for every line completed since the last call that is a JSON object (borrowed; other
    lines are ignored).  If the file was rewritten or replaced, first calls on_anew and reads it from
    the beginning.  An incomplete last line is not read yet.  MORE: the file has changed. */
-gt_tail_found gt_tail_poll(gt_tail *tail, void (*on_anew)(void *ctx), void (*on_line)(void *ctx, const json_t *line), void *ctx);
+gt_tail_found gt_tail_poll(gt_tail *tail, void (*on_anew)(void *ctx),
+                           void (*on_line)(void *ctx, const json_t *line), void *ctx);
 /* The modification time of the file, by the clock of the file server; 0: not seen yet. */
 struct timespec gt_tail_changed(const gt_tail *tail);
 

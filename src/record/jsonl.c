@@ -33,7 +33,8 @@ static gt_status cut_torn_line(int fd, const char *path) {
     end -= (off_t)want;
     if (!newline && end > 0) continue;
     off_t keep = newline ? end + (newline - block) + 1 : 0;
-    if (keep != at.st_size && ftruncate(fd, keep) != 0) return refused(path, "cut to its last whole line");
+    if (keep != at.st_size && ftruncate(fd, keep) != 0)
+      return refused(path, "cut to its last whole line");
     return GT_OK;
   }
   return GT_OK;
@@ -43,7 +44,8 @@ gt_status gt_record_open(gt_record **out, const char *run_dir, const char *regio
   char path[PATH_MAX];
   *out = NULL;
   int length = snprintf(path, sizeof path, "%s/%s.jsonl", run_dir, region);
-  if (length < 0 || (size_t)length >= sizeof path) return GT_FAIL(GT_ERR_FAULT, "%s: the path is longer than %d bytes", run_dir, PATH_MAX - 1);
+  if (length < 0 || (size_t)length >= sizeof path)
+    return GT_FAIL(GT_ERR_FAULT, "%s: the path is longer than %d bytes", run_dir, PATH_MAX - 1);
   int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | (append ? 0 : O_TRUNC), 0666);
   if (fd < 0) return refused(path, "opened");
   gt_status status = append ? cut_torn_line(fd, path) : GT_OK;
@@ -101,7 +103,8 @@ static gt_status write_line(gt_record *record, const char *text, size_t size) {
   if (n == (ssize_t)size) return GT_OK;
   if (n >= 0) errno = ENOSPC;
   gt_status status = refused(record->path, "written");
-  if (n > 0 && before >= 0 && ftruncate(record->fd, before) != 0) return refused(record->path, "cut to its last whole line");
+  if (n > 0 && before >= 0 && ftruncate(record->fd, before) != 0)
+    return refused(record->path, "cut to its last whole line");
   return status;
 }
 
@@ -115,7 +118,9 @@ gt_status gt_record_line(gt_record *record, double t_s, const char *event, ...) 
   va_end(args);
   char *text = fault ? NULL : json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(10));
   json_decref(line);
-  if (!text) return GT_FAIL(GT_ERR_FAULT, "%s: event '%s', field '%s' is not a value that JSON has", record->path, event, fault ? fault : "t");
+  if (!text)
+    return GT_FAIL(GT_ERR_FAULT, "%s: event '%s', field '%s' is not a value that JSON has",
+                   record->path, event, fault ? fault : "t");
   size_t size = strlen(text);
   char *whole = gt_alloc(size + 1, 1);
   memcpy(whole, text, size);

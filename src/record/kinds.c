@@ -2,19 +2,19 @@
 #include "geotrain/link.h"
 #include "geotrain/record.h"
 
-#define KINDS(X)                                                                                                                                     \
-  X(GT_MSG_UPDATE, "update")                                                                                                                         \
-  X(GT_MSG_STATE, "state")                                                                                                                           \
-  X(GT_MSG_HELLO, "hello")                                                                                                                           \
-  X(GT_MSG_ACK, "ack")                                                                                                                               \
-  X(GT_MSG_PING, "ping")                                                                                                                             \
-  X(GT_MSG_PONG, "pong")                                                                                                                             \
-  X(GT_MSG_ROUND, "round")                                                                                                                           \
-  X(GT_MSG_WRITTEN, "written")                                                                                                                       \
-  X(GT_MSG_DONE, "done")                                                                                                                             \
-  X(GT_MSG_JOINED, "joined")                                                                                                                         \
-  X(GT_MSG_BYE, "bye")                                                                                                                               \
-  X(GT_MSG_REPORT, "report")                                                                                                                         \
+#define KINDS(X)                                                                                   \
+  X(GT_MSG_UPDATE, "update")                                                                       \
+  X(GT_MSG_STATE, "state")                                                                         \
+  X(GT_MSG_HELLO, "hello")                                                                         \
+  X(GT_MSG_ACK, "ack")                                                                             \
+  X(GT_MSG_PING, "ping")                                                                           \
+  X(GT_MSG_PONG, "pong")                                                                           \
+  X(GT_MSG_ROUND, "round")                                                                         \
+  X(GT_MSG_WRITTEN, "written")                                                                     \
+  X(GT_MSG_DONE, "done")                                                                           \
+  X(GT_MSG_JOINED, "joined")                                                                       \
+  X(GT_MSG_BYE, "bye")                                                                             \
+  X(GT_MSG_REPORT, "report")                                                                       \
   X(GT_MSG_MODEL, "model")
 
 #define NAME(kind, name) [kind] = name,

@@ -26,7 +26,9 @@ static entry *index_of(const gt_summary *s) {
 
 /* Returns nregions if there is no region of this name. */
 static size_t region_of(const gt_summary *s, const entry *names, const char *name) {
-  const entry key = {name, 0}, *found = s->nregions > 0 ? bsearch(&key, names, s->nregions, sizeof *names, by_name) : NULL;
+  const entry key = {name, 0},
+              *found = s->nregions > 0 ? bsearch(&key, names, s->nregions, sizeof *names, by_name)
+                                       : NULL;
   return found ? found->region : s->nregions;
 }
 
@@ -53,7 +55,8 @@ const gt_link_result **gt_links_ordered(const gt_summary *s) {
   place *places = GT_NEW_ARRAY(place, s->nlinks);
   entry *names = index_of(s);
   for (size_t i = 0; i < s->nlinks; i++)
-    places[i] = (place){&s->links[i], region_of(s, names, s->links[i].from), region_of(s, names, s->links[i].to), i};
+    places[i] = (place){&s->links[i], region_of(s, names, s->links[i].from),
+                        region_of(s, names, s->links[i].to), i};
   if (s->nlinks > 0) qsort(places, s->nlinks, sizeof *places, by_place);
   for (size_t i = 0; i < s->nlinks; i++) links[i] = places[i].link;
   gt_free(names);
@@ -67,7 +70,8 @@ static void add_sent(gt_region_traffic *sum, const gt_link_result *l) {
   sum->bytes_sent += l->bytes_sent;
   sum->messages += l->messages;
   sum->bytes_other += l->bytes_other;
-  if (l->bandwidth_bps_measured > 0) sum->slowest_bps = fmin(sum->slowest_bps, l->bandwidth_bps_measured);
+  if (l->bandwidth_bps_measured > 0)
+    sum->slowest_bps = fmin(sum->slowest_bps, l->bandwidth_bps_measured);
 }
 
 gt_region_traffic *gt_links_traffic(const gt_summary *s) {
@@ -88,11 +92,13 @@ gt_region_traffic *gt_links_traffic(const gt_summary *s) {
 /* ---- the busiest ---- */
 
 static bool is_busier(const gt_link_result *a, const gt_link_result *b) {
-  return gt_is_busier(&(gt_link_traffic){.bytes_sent = a->bytes_sent, .measured_bps = a->bandwidth_bps_measured},
-                      &(gt_link_traffic){.bytes_sent = b->bytes_sent, .measured_bps = b->bandwidth_bps_measured});
+  return gt_is_busier(
+      &(gt_link_traffic){.bytes_sent = a->bytes_sent, .measured_bps = a->bandwidth_bps_measured},
+      &(gt_link_traffic){.bytes_sent = b->bytes_sent, .measured_bps = b->bandwidth_bps_measured});
 }
 
-void gt_links_busiest(const gt_link_result *const *links, size_t n, const gt_link_result **busiest, size_t most) {
+void gt_links_busiest(const gt_link_result *const *links, size_t n, const gt_link_result **busiest,
+                      size_t most) {
   for (size_t i = 0, kept = 0; i < n; i++) {
     if (kept == most && !is_busier(links[i], busiest[kept - 1])) continue;
     size_t at = kept < most ? kept++ : kept - 1;

@@ -57,7 +57,8 @@ static char *format_number(char *buf, size_t size, double value) {
 /* The parts of the line, from left to right; on a narrow terminal those with the highest `rank` are
    dropped first. */
 enum { EPOCH, LOSS, ACCURACY, AUC, SPEED, WAN, WAITING, LEFT, PARTS };
-static const int rank[PARTS] = {[EPOCH] = 0, [LEFT] = 1, [LOSS] = 2, [WAITING] = 3, [AUC] = 4, [ACCURACY] = 5, [SPEED] = 6, [WAN] = 7};
+static const int rank[PARTS] = {[EPOCH] = 0, [LEFT] = 1,     [LOSS] = 2,  [WAITING] = 3,
+                                [AUC] = 4,   [ACCURACY] = 5, [SPEED] = 6, [WAN] = 7};
 
 static void join_parts(char *text, size_t room, char parts[PARTS][64]) {
   size_t used = 0, lengths[PARTS], total = 0;
@@ -80,7 +81,8 @@ static void format_wan(char *text, size_t size, const gt_progress *p) {
   char out[32], in[32];
   gt_format_rate(out, sizeof out, isfinite(p->wan_bps) ? p->wan_bps : 0);
   if (isfinite(p->wan_in_bps))
-    snprintf(text, size, "  WAN %s out, %s in, %lld under way", out, gt_format_rate(in, sizeof in, p->wan_in_bps), (long long)p->under_way);
+    snprintf(text, size, "  WAN %s out, %s in, %lld under way", out,
+             gt_format_rate(in, sizeof in, p->wan_in_bps), (long long)p->under_way);
   else
     snprintf(text, size, "  WAN %s", out);
 }
@@ -92,11 +94,14 @@ void gt_live_format(char *text, size_t size, const gt_progress *p, double left_s
   if (isfinite(p->epochs))
     snprintf(parts[EPOCH], part, "epoch %.2f/%g", p->epoch, p->epochs);
   else
-    snprintf(parts[EPOCH], part, "step %lld  epoch %.2f  done %.0f%%", (long long)p->step, p->epoch, 100 * p->done);
+    snprintf(parts[EPOCH], part, "step %lld  epoch %.2f  done %.0f%%", (long long)p->step, p->epoch,
+             100 * p->done);
   snprintf(parts[LOSS], part, "  loss %s", format_number(number, sizeof number, p->loss));
   snprintf(parts[ACCURACY], part, "  acc %s", format_number(number, sizeof number, p->accuracy));
-  if (isfinite(p->auc)) snprintf(parts[AUC], part, "  auc %s", format_number(number, sizeof number, p->auc));
-  snprintf(parts[SPEED], part, "  %s samples/s", gt_format_count(number, sizeof number, p->samples_per_s));
+  if (isfinite(p->auc))
+    snprintf(parts[AUC], part, "  auc %s", format_number(number, sizeof number, p->auc));
+  snprintf(parts[SPEED], part, "  %s samples/s",
+           gt_format_count(number, sizeof number, p->samples_per_s));
   format_wan(parts[WAN], part, p);
   snprintf(parts[WAITING], part, "  waiting %.0f%%", isfinite(p->waiting) ? 100 * p->waiting : 0);
   snprintf(parts[LEFT], part, "  left %s", gt_format_left(number, sizeof number, left_s));

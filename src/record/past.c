@@ -72,7 +72,8 @@ static void on_anew(void *ctx) {
   (void)ctx; /* the file is read only once */
 }
 
-void gt_past_read(gt_past *out, const char *run_dir, const char *region, size_t nregions, gt_trend *trend, int64_t samples, double done) {
+void gt_past_read(gt_past *out, const char *run_dir, const char *region, size_t nregions,
+                  gt_trend *trend, int64_t samples, double done) {
   char path[PATH_MAX];
   *out = (gt_past){.bytes = GT_NEW_ARRAY(double, nregions), .n = nregions};
   reader r = {.past = out,

@@ -15,7 +15,7 @@ typedef struct {
   size_t offset, size;
 } field;
 
-#define NAMED(name, type, member, kind)                                                                                                              \
+#define NAMED(name, type, member, kind)                                                            \
   { name, kind, offsetof(type, member), sizeof(((type *)0)->member) }
 #define FIELD(type, member, kind) NAMED(#member, type, member, kind)
 #define COUNT(array)              (sizeof(array) / sizeof((array)[0]))
@@ -53,8 +53,9 @@ static const field split_fields[] = {
 };
 
 static const field traffic_fields[] = {
-    FIELD(gt_region_traffic, messages, INT64),    FIELD(gt_region_traffic, bytes_sent, INT64),   FIELD(gt_region_traffic, bytes_received, INT64),
-    FIELD(gt_region_traffic, bytes_other, INT64), FIELD(gt_region_traffic, slowest_bps, NUMBER),
+    FIELD(gt_region_traffic, messages, INT64),       FIELD(gt_region_traffic, bytes_sent, INT64),
+    FIELD(gt_region_traffic, bytes_received, INT64), FIELD(gt_region_traffic, bytes_other, INT64),
+    FIELD(gt_region_traffic, slowest_bps, NUMBER),
 };
 
 static const field kind_fields[] = {
@@ -104,7 +105,8 @@ static json_t *field_value(const field *f, const void *from) {
   case INT64:
     return json_integer(*(const int64_t *)(const void *)at);
   case INT64_IF:
-    return *(const int64_t *)(const void *)at ? json_integer(*(const int64_t *)(const void *)at) : NULL;
+    return *(const int64_t *)(const void *)at ? json_integer(*(const int64_t *)(const void *)at)
+                                              : NULL;
   case NUMBER_IF:
     number = *(const double *)(const void *)at;
     return number == 0 ? NULL : gt_json_number(number);
@@ -135,7 +137,8 @@ json_t *gt_json_region(const gt_region_result *region) {
 json_t *gt_json_link(const gt_link_result *link) {
   json_t *object = encode(link_fields, COUNT(link_fields), link), *kinds = json_object();
   for (size_t i = 0; i < GT_RESULT_KINDS && link->kinds[i].messages > 0; i++)
-    json_object_set_new(kinds, link->kinds[i].kind, encode(kind_fields, COUNT(kind_fields), &link->kinds[i]));
+    json_object_set_new(kinds, link->kinds[i].kind,
+                        encode(kind_fields, COUNT(kind_fields), &link->kinds[i]));
   json_object_set_new(object, "kinds", kinds);
   return object;
 }
@@ -180,7 +183,8 @@ static bool take_value(const field *f, const json_t *value, void *to) {
     return json_is_integer(value);
   case NUMBER:
   case MEASURED:
-    *(double *)(void *)at = json_is_null(value) ? (f->kind == NUMBER ? NAN : 0.0) : json_number_value(value);
+    *(double *)(void *)at =
+        json_is_null(value) ? (f->kind == NUMBER ? NAN : 0.0) : json_number_value(value);
     return json_is_number(value) || json_is_null(value);
   }
   return false;
@@ -189,7 +193,10 @@ static bool take_value(const field *f, const json_t *value, void *to) {
 static gt_status decode(const field *fields, size_t n, const json_t *from, void *to) {
   for (size_t i = 0; i < n; i++)
     if (!take_value(&fields[i], json_object_get(from, fields[i].name), to))
-      return GT_FAIL(GT_ERR_FAULT, "a region's result has no proper '%s'; the same version of the program is needed in all regions", fields[i].name);
+      return GT_FAIL(GT_ERR_FAULT,
+                     "a region's result has no proper '%s'; the same version of the program is "
+                     "needed in all regions",
+                     fields[i].name);
   return GT_OK;
 }
 
@@ -209,11 +216,15 @@ static gt_status decode_kinds(json_t *from, gt_kind_result *kinds) {
   json_t *value;
   size_t n = 0;
   if (!json_is_object(from) || json_object_size(from) > GT_RESULT_KINDS)
-    return GT_FAIL(GT_ERR_FAULT, "a region's result has no proper 'kinds' of a link: at most %d are expected", GT_RESULT_KINDS);
+    return GT_FAIL(GT_ERR_FAULT,
+                   "a region's result has no proper 'kinds' of a link: at most %d are expected",
+                   GT_RESULT_KINDS);
   json_object_foreach(from, name, value) {
-    if (!*name || strlen(name) >= sizeof kinds->kind) return GT_FAIL(GT_ERR_FAULT, "a region's result has a kind of messages named '%.80s'", name);
+    if (!*name || strlen(name) >= sizeof kinds->kind)
+      return GT_FAIL(GT_ERR_FAULT, "a region's result has a kind of messages named '%.80s'", name);
     GT_TRY(decode(kind_fields, COUNT(kind_fields), value, &kinds[n]));
-    if (kinds[n].messages < 1) return GT_FAIL(GT_ERR_FAULT, "a region's result has the kind '%s' without a message", name);
+    if (kinds[n].messages < 1)
+      return GT_FAIL(GT_ERR_FAULT, "a region's result has the kind '%s' without a message", name);
     memcpy(kinds[n++].kind, name, strlen(name) + 1);
   }
   return GT_OK;
@@ -225,24 +236,30 @@ gt_status gt_json_take_link(const json_t *from, gt_link_result *link) {
   return decode_kinds(json_object_get(from, "kinds"), link->kinds);
 }
 
-static gt_status decode_root(const json_t *root, gt_region_result *region, gt_link_result *links, size_t max, size_t *nlinks) {
+static gt_status decode_root(const json_t *root, gt_region_result *region, gt_link_result *links,
+                             size_t max, size_t *nlinks) {
   const json_t *list = json_object_get(root, "links");
   if (!json_is_array(list)) return GT_FAIL(GT_ERR_FAULT, "a region's result has no list of links");
   if (json_array_size(list) > max)
-    return GT_FAIL(GT_ERR_FAULT, "a region's result has %zu links; at most %zu are expected", json_array_size(list), max);
+    return GT_FAIL(GT_ERR_FAULT, "a region's result has %zu links; at most %zu are expected",
+                   json_array_size(list), max);
   GT_TRY(gt_json_take_region(json_object_get(root, "region"), region));
-  for (size_t i = 0; i < json_array_size(list); i++) GT_TRY(gt_json_take_link(json_array_get(list, i), &links[i]));
+  for (size_t i = 0; i < json_array_size(list); i++)
+    GT_TRY(gt_json_take_link(json_array_get(list, i), &links[i]));
   *nlinks = json_array_size(list);
   return GT_OK;
 }
 
-gt_status gt_result_decode(const char *text, size_t size, gt_region_result *region, gt_link_result *links, size_t max, size_t *nlinks) {
+gt_status gt_result_decode(const char *text, size_t size, gt_region_result *region,
+                           gt_link_result *links, size_t max, size_t *nlinks) {
   json_error_t error;
   *nlinks = 0;
   *region = (gt_region_result){0};
   while (size > 0 && text[size - 1] == '\0') size--; /* a NUL that was sent with the text */
   json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
-  if (!root) return GT_FAIL(GT_ERR_FAULT, "a region's result of %zu bytes is not JSON: %s at byte %d", size, error.text, error.position);
+  if (!root)
+    return GT_FAIL(GT_ERR_FAULT, "a region's result of %zu bytes is not JSON: %s at byte %d", size,
+                   error.text, error.position);
   gt_status status = decode_root(root, region, links, max, nlinks);
   json_decref(root);
   return status;

@@ -8,7 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static void name_build(json_t *to, const char *kernels, const char *precision, const char *blas_core) {
+static void name_build(json_t *to, const char *kernels, const char *precision,
+                       const char *blas_core) {
   json_object_set_new(to, "kernels", gt_json_text(kernels));
   json_object_set_new(to, "precision", gt_json_text(precision));
   json_object_set_new(to, "blas_core", gt_json_text(blas_core));
@@ -47,7 +48,8 @@ static json_t *regions_of(const gt_summary *s) {
       json_object_set_new(region, "ps_cpu_s", json_null());
     }
     if (s->isas) json_object_set_new(region, "isa", gt_json_text(s->isas[i]));
-    if (s->builds) name_build(region, s->builds[i].kernels, s->builds[i].precision, s->builds[i].blas_core);
+    if (s->builds)
+      name_build(region, s->builds[i].kernels, s->builds[i].precision, s->builds[i].blas_core);
     if (s->choices) json_object_set_new(region, "choices", lines_of(s->choices[i]));
     if (s->traffic) json_object_set_new(region, "traffic", gt_json_traffic(&s->traffic[i]));
     json_array_append_new(regions, region);
@@ -78,10 +80,12 @@ static json_t *summary_of(const gt_summary *s) {
   json_object_set_new(root, "test_accuracy", gt_json_number(s->test_accuracy));
   json_object_set_new(root, "test_loss", gt_json_number(s->test_loss));
   json_object_set_new(root, "test_auc", gt_json_number(s->test_auc));
-  json_object_set_new(root, "params_sha256", gt_json_text(*s->params_sha256 ? s->params_sha256 : NULL));
+  json_object_set_new(root, "params_sha256",
+                      gt_json_text(*s->params_sha256 ? s->params_sha256 : NULL));
   json_object_set_new(root, "regions", regions_of(s));
   json_object_set_new(root, "links", links_of(s));
-  if (s->links_left_out > 0) json_object_set_new(root, "links_left_out", json_integer((json_int_t)s->links_left_out));
+  if (s->links_left_out > 0)
+    json_object_set_new(root, "links_left_out", json_integer((json_int_t)s->links_left_out));
   if (s->plan) json_object_set_new(root, "plan", gt_json_plan(s->plan));
   if (s->cost) json_object_set_new(root, "cost", gt_json_cost(s->cost));
   json_object_set_new(root, "build", build_of(s));
@@ -107,8 +111,10 @@ static gt_status fill(int fd, const char *path, const char *text, size_t size) {
 static gt_status replace(const char *run_dir, const char *text) {
   char temporary[PATH_MAX], final[PATH_MAX];
   snprintf(final, sizeof final, "%s/summary.json", run_dir);
-  int length = snprintf(temporary, sizeof temporary, "%s/.summary.json.tmp-%ld", run_dir, (long)getpid());
-  if (length < 0 || (size_t)length >= sizeof temporary) return GT_FAIL(GT_ERR_FAULT, "%s: the path is longer than %d bytes", run_dir, PATH_MAX - 1);
+  int length =
+      snprintf(temporary, sizeof temporary, "%s/.summary.json.tmp-%ld", run_dir, (long)getpid());
+  if (length < 0 || (size_t)length >= sizeof temporary)
+    return GT_FAIL(GT_ERR_FAULT, "%s: the path is longer than %d bytes", run_dir, PATH_MAX - 1);
   int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd < 0) return refused(final, "opened");
   gt_status status = fill(fd, final, text, strlen(text));
@@ -117,7 +123,8 @@ static gt_status replace(const char *run_dir, const char *text) {
   if (status != GT_OK) unlink(temporary);
   int dir = status == GT_OK ? open(run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
   if (dir >= 0) {
-    if (fsync(dir) != 0 && errno != EINVAL && errno != ENOTSUP) status = refused(final, "made durable");
+    if (fsync(dir) != 0 && errno != EINVAL && errno != ENOTSUP)
+      status = refused(final, "made durable");
     close(dir);
   }
   return status;
@@ -127,7 +134,8 @@ gt_status gt_summary_write(const char *run_dir, const gt_summary *summary) {
   json_t *root = summary_of(summary);
   char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
   json_decref(root);
-  if (!text) return GT_FAIL(GT_ERR_FAULT, "%s/summary.json: the summary is not a JSON object", run_dir);
+  if (!text)
+    return GT_FAIL(GT_ERR_FAULT, "%s/summary.json: the summary is not a JSON object", run_dir);
   gt_status status = replace(run_dir, text);
   free(text);
   return status;

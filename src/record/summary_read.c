@@ -43,7 +43,8 @@ static void take_figures(gt_summary_file *f) {
 
 /* Texts remain owned by the JSON object. */
 static void take_head(gt_summary_file *f) {
-  const json_t *root = f->root, *build = json_object_get(root, "build"), *hash = json_object_get(root, "params_sha256");
+  const json_t *root = f->root, *build = json_object_get(root, "build"),
+               *hash = json_object_get(root, "params_sha256");
   f->summary = (gt_summary){.job = text_of(root, "job"),
                             .strategy = text_of(root, "strategy"),
                             .clock = text_of(root, "clock"),
@@ -62,25 +63,31 @@ static void take_head(gt_summary_file *f) {
                             .parameters = whole_of(root, "parameters"),
                             .resumes = whole_of(root, "resumes"),
                             .links_left_out = (size_t)whole_of(root, "links_left_out")};
-  if (json_is_string(hash)) snprintf(f->summary.params_sha256, sizeof f->summary.params_sha256, "%s", json_string_value(hash));
+  if (json_is_string(hash))
+    snprintf(f->summary.params_sha256, sizeof f->summary.params_sha256, "%s",
+             json_string_value(hash));
 }
 
 static gt_status take_traffic(gt_summary_file *f, const json_t *regions) {
   f->traffic = GT_NEW_ARRAY(gt_region_traffic, f->summary.nregions);
   f->summary.traffic = f->traffic;
   for (size_t i = 0; i < f->summary.nregions; i++)
-    GT_TRY(gt_json_take_traffic(json_object_get(json_array_get(regions, i), "traffic"), &f->traffic[i]));
+    GT_TRY(gt_json_take_traffic(json_object_get(json_array_get(regions, i), "traffic"),
+                                &f->traffic[i]));
   return GT_OK;
 }
 
 static gt_status take_lists(gt_summary_file *f) {
-  const json_t *regions = json_object_get(f->root, "regions"), *links = json_object_get(f->root, "links");
+  const json_t *regions = json_object_get(f->root, "regions"),
+               *links = json_object_get(f->root, "links");
   size_t nregions = json_array_size(regions), nlinks = json_array_size(links);
   if (nregions == 0) return GT_FAIL(GT_ERR_CKPT, "it has no regions");
   f->regions = GT_NEW_ARRAY(gt_region_result, nregions);
   f->links = GT_NEW_ARRAY(gt_link_result, nlinks);
-  for (size_t i = 0; i < nregions; i++) GT_TRY(gt_json_take_region(json_array_get(regions, i), &f->regions[i]));
-  for (size_t i = 0; i < nlinks; i++) GT_TRY(gt_json_take_link(json_array_get(links, i), &f->links[i]));
+  for (size_t i = 0; i < nregions; i++)
+    GT_TRY(gt_json_take_region(json_array_get(regions, i), &f->regions[i]));
+  for (size_t i = 0; i < nlinks; i++)
+    GT_TRY(gt_json_take_link(json_array_get(links, i), &f->links[i]));
   f->summary.regions = f->regions;
   f->summary.nregions = nregions;
   f->summary.links = f->links;
@@ -94,10 +101,12 @@ gt_status gt_summary_read(gt_summary_file **out, const char *run_dir) {
   snprintf(path, sizeof path, "%s/summary.json", run_dir);
   *out = NULL;
   FILE *file = fopen(path, "re");
-  if (!file) return GT_FAIL(GT_ERR_CKPT, "%s: the summary could not be opened: %s", path, strerror(errno));
+  if (!file)
+    return GT_FAIL(GT_ERR_CKPT, "%s: the summary could not be opened: %s", path, strerror(errno));
   json_t *root = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
   fclose(file);
-  if (!root) return GT_FAIL(GT_ERR_CKPT, "%s is not JSON: line %d: %s", path, error.line, error.text);
+  if (!root)
+    return GT_FAIL(GT_ERR_CKPT, "%s is not JSON: line %d: %s", path, error.line, error.text);
   gt_summary_file *f = GT_NEW(gt_summary_file);
   f->root = root;
   take_head(f);

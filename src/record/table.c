@@ -25,7 +25,8 @@ typedef struct {
 
 static table table_create(size_t rows, size_t columns, const char *const *heading) {
   table t = {GT_NEW_ARRAY(cell, (rows + 1) * columns), rows + 1, columns};
-  for (size_t c = 0; c < columns; c++) snprintf(t.cells[c].text, sizeof t.cells[c].text, "%s", heading[c]);
+  for (size_t c = 0; c < columns; c++)
+    snprintf(t.cells[c].text, sizeof t.cells[c].text, "%s", heading[c]);
   return t;
 }
 
@@ -46,7 +47,8 @@ static void table_print(FILE *to, const table *t) {
   int gap = total + 2 * (t->columns - 1) <= LINE_WIDTH ? 2 : 1;
   for (size_t r = 0; r < t->rows; r++) {
     fprintf(to, "%-*s", (int)widths[0], t->cells[r * t->columns].text);
-    for (size_t c = 1; c < t->columns; c++) fprintf(to, "%*s%*s", gap, "", (int)widths[c], t->cells[r * t->columns + c].text);
+    for (size_t c = 1; c < t->columns; c++)
+      fprintf(to, "%*s%*s", gap, "", (int)widths[c], t->cells[r * t->columns + c].text);
     fputc('\n', to);
   }
 }
@@ -108,7 +110,9 @@ static bool has_auc(const gt_summary *s) {
 
 static void print_regions(FILE *to, const gt_summary *s) {
   bool ranks = has_auc(s);
-  const char *const heading[] = {"region", "workers", "steps", "samples", "compute", "wan wait", "local wait", "idle", ranks ? "auc" : "accuracy",
+  const char *const heading[] = {"region",     "workers", "steps",
+                                 "samples",    "compute", "wan wait",
+                                 "local wait", "idle",    ranks ? "auc" : "accuracy",
                                  "loss"};
   table t = table_create(s->nregions, 10, heading);
   for (size_t i = 0; i < s->nregions; i++) {
@@ -139,7 +143,8 @@ static bool has_split(const gt_summary *s) {
 }
 
 static void print_split(FILE *to, const gt_summary *s) {
-  static const char *const heading[] = {"mini-batch, ms", "train", "upload", "aggregate and wait", "download", "sum", "wan wait"};
+  static const char *const heading[] = {"mini-batch, ms", "train", "upload",  "aggregate and wait",
+                                        "download",       "sum",   "wan wait"};
   if (!has_split(s)) return;
   table t = table_create(s->nregions, 7, heading);
   for (size_t i = 0; i < s->nregions; i++) {
@@ -171,12 +176,14 @@ static void put_link(table *t, size_t row, const gt_link_result *l) {
   put_number(cell_at(t, row, 1), (double)l->bytes_sent * 1e-6, 2);
   put_count(cell_at(t, row, 2), l->messages);
   put_count(cell_at(t, row, 3), l->bytes_other);
-  put_number(cell_at(t, row, 4), l->bandwidth_bps_measured > 0 ? l->bandwidth_bps_measured * 1e-6 : NAN, 1);
+  put_number(cell_at(t, row, 4),
+             l->bandwidth_bps_measured > 0 ? l->bandwidth_bps_measured * 1e-6 : NAN, 1);
   put_number(cell_at(t, row, 5), l->latency_s_measured > 0 ? l->latency_s_measured * 1e3 : NAN, 1);
 }
 
 static void print_links(FILE *to, const gt_link_result *const *links, size_t n) {
-  static const char *const heading[] = {"link", "MB sent", "messages", "other bytes", "measured Mbit/s", "latency ms"};
+  static const char *const heading[] = {"link",        "MB sent",         "messages",
+                                        "other bytes", "measured Mbit/s", "latency ms"};
   table t = table_create(n, 6, heading);
   for (size_t i = 0; i < n; i++) put_link(&t, i, links[i]);
   table_print(to, &t);
@@ -184,7 +191,8 @@ static void print_links(FILE *to, const gt_link_result *const *links, size_t n) 
 }
 
 static void print_traffic(FILE *to, const gt_summary *s) {
-  static const char *const heading[] = {"links of", "MB sent", "MB received", "messages", "other bytes", "slowest Mbit/s"};
+  static const char *const heading[] = {"links of", "MB sent",     "MB received",
+                                        "messages", "other bytes", "slowest Mbit/s"};
   table t = table_create(s->nregions, 6, heading);
   gt_region_traffic *sums = gt_links_traffic(s);
   for (size_t i = 0; i < s->nregions; i++) {
@@ -215,7 +223,8 @@ static void print_busiest(FILE *to, const gt_summary *s, const gt_link_result *c
   size_t n = s->nlinks < BUSIEST ? s->nlinks : BUSIEST;
   if (n == 0) return;
   gt_links_busiest(links, s->nlinks, busiest, n);
-  fprintf(to, "\nthe %zu of %zu links whose traffic takes longest ", n, s->nlinks + s->links_left_out);
+  fprintf(to, "\nthe %zu of %zu links whose traffic takes longest ", n,
+          s->nlinks + s->links_left_out);
   print_where(to, s);
   print_links(to, busiest, n);
 }
@@ -237,7 +246,8 @@ static void print_wan(FILE *to, const gt_summary *s) {
 /* ---- head and totals ---- */
 
 static void print_head(FILE *to, const gt_summary *s) {
-  fprintf(to, "\n%s: %s, %" PRId64 " parameters, %s, ", s->job, s->model, s->parameters, s->strategy);
+  fprintf(to, "\n%s: %s, %" PRId64 " parameters, %s, ", s->job, s->model, s->parameters,
+          s->strategy);
   if (gt_summary_is_virtual(s))
     fprintf(to, "virtual time %.1f s, computed in %.1f s\n\n", s->virtual_s, s->wall_s);
   else
@@ -260,7 +270,8 @@ static gt_region_traffic total_of(const gt_summary *s) {
   gt_region_traffic all = {0};
   for (size_t i = 0; s->traffic && i < s->nregions; i++)
     add_traffic(&all, s->traffic[i].messages, s->traffic[i].bytes_sent, s->traffic[i].bytes_other);
-  for (size_t i = 0; !s->traffic && i < s->nlinks; i++) add_traffic(&all, s->links[i].messages, s->links[i].bytes_sent, s->links[i].bytes_other);
+  for (size_t i = 0; !s->traffic && i < s->nlinks; i++)
+    add_traffic(&all, s->links[i].messages, s->links[i].bytes_sent, s->links[i].bytes_other);
   return all;
 }
 
@@ -272,14 +283,17 @@ static void print_totals(FILE *to, const gt_summary *s) {
     fprintf(to, "virtual time   %.1f s  (computed in %.1f s)\n", s->virtual_s, s->wall_s);
   else
     fprintf(to, "wall time      %.1f s\n", s->wall_s);
-  fprintf(to, "samples/s      %s  (%s samples)\n", gt_format_count(rate, sizeof rate, s->samples_per_s), samples);
+  fprintf(to, "samples/s      %s  (%s samples)\n",
+          gt_format_count(rate, sizeof rate, s->samples_per_s), samples);
   if (isfinite(s->test_auc)) snprintf(auc, sizeof auc, "auc %.4f  ", s->test_auc);
   if (isfinite(s->test_accuracy))
-    fprintf(to, "test accuracy  %.4f  %sloss %.3f  (mean model)\n", s->test_accuracy, auc, s->test_loss);
+    fprintf(to, "test accuracy  %.4f  %sloss %.3f  (mean model)\n", s->test_accuracy, auc,
+            s->test_loss);
   else
-    fprintf(to, "test accuracy  -  (%s)\n", regions_tell(s) ? "see the regions" : "nothing was evaluated");
-  fprintf(to, "WAN traffic    %.2f MB in %" PRId64 " messages, %.3f MB beside them\n", (double)all.bytes_sent * 1e-6, all.messages,
-          (double)all.bytes_other * 1e-6);
+    fprintf(to, "test accuracy  -  (%s)\n",
+            regions_tell(s) ? "see the regions" : "nothing was evaluated");
+  fprintf(to, "WAN traffic    %.2f MB in %" PRId64 " messages, %.3f MB beside them\n",
+          (double)all.bytes_sent * 1e-6, all.messages, (double)all.bytes_other * 1e-6);
 }
 
 /* Lost work has a cost, too. */
@@ -292,8 +306,10 @@ static void print_lost(FILE *to, const gt_summary *s) {
   }
   for (size_t i = 0; i < s->nlinks; i++) bytes += (double)s->links[i].bytes_lost;
   if (seconds < 0.05 && bytes < 5000) return;
-  fprintf(to, "lost           %.1f s and %.2f MB, in %" PRId64 " earlier start%s: work behind the last checkpoint of each%s\n", seconds, bytes * 1e-6,
-          starts, starts == 1 ? "" : "s", s->cost ? "; in the cost" : "");
+  fprintf(to,
+          "lost           %.1f s and %.2f MB, in %" PRId64
+          " earlier start%s: work behind the last checkpoint of each%s\n",
+          seconds, bytes * 1e-6, starts, starts == 1 ? "" : "s", s->cost ? "; in the cost" : "");
 }
 
 static void print_warnings(FILE *to, const gt_summary *s) {

@@ -44,15 +44,16 @@ const char *gt_tail_path(const gt_tail *t) {
 }
 
 static bool is_changed(const gt_tail *t, const struct stat *at) {
-  return !t->seen || at->st_ino != t->ino || at->st_dev != t->dev || at->st_size != t->size || at->st_mtim.tv_sec != t->changed.tv_sec ||
-         at->st_mtim.tv_nsec != t->changed.tv_nsec;
+  return !t->seen || at->st_ino != t->ino || at->st_dev != t->dev || at->st_size != t->size ||
+         at->st_mtim.tv_sec != t->changed.tv_sec || at->st_mtim.tv_nsec != t->changed.tv_nsec;
 }
 
 /* Whether the bytes before the offset differ from those that were read there. */
 static bool is_another(const gt_tail *t, int fd, const struct stat *at) {
   char before[MARK];
   if (at->st_ino != t->ino || at->st_dev != t->dev || at->st_size < t->offset) return true;
-  return pread(fd, before, t->marked, t->offset - (off_t)t->marked) != (ssize_t)t->marked || memcmp(before, t->mark, t->marked) != 0;
+  return pread(fd, before, t->marked, t->offset - (off_t)t->marked) != (ssize_t)t->marked ||
+         memcmp(before, t->mark, t->marked) != 0;
 }
 
 static void remember(gt_tail *t, const char *text, size_t n) {
@@ -62,16 +63,19 @@ static void remember(gt_tail *t, const char *text, size_t n) {
   t->offset += (off_t)n;
 }
 
-static void take_line(const char *text, size_t n, void (*on_line)(void *ctx, const json_t *line), void *ctx) {
+static void take_line(const char *text, size_t n, void (*on_line)(void *ctx, const json_t *line),
+                      void *ctx) {
   json_t *line = json_loadb(text, n, 0, NULL);
   if (json_is_object(line)) on_line(ctx, line);
   json_decref(line);
 }
 
 /* Handles the complete lines of what was read; returns their size in bytes. */
-static size_t take_lines(gt_tail *t, size_t n, void (*on_line)(void *ctx, const json_t *line), void *ctx) {
+static size_t take_lines(gt_tail *t, size_t n, void (*on_line)(void *ctx, const json_t *line),
+                         void *ctx) {
   size_t used = 0;
-  for (const char *newline; (newline = memchr(t->block + used, '\n', n - used)); used = (size_t)(newline - t->block) + 1) {
+  for (const char *newline; (newline = memchr(t->block + used, '\n', n - used));
+       used = (size_t)(newline - t->block) + 1) {
     if (!t->skipping) take_line(t->block + used, (size_t)(newline - t->block) - used, on_line, ctx);
     t->skipping = false;
   }
@@ -90,7 +94,8 @@ static void read_on(gt_tail *t, int fd, void (*on_line)(void *ctx, const json_t 
   }
 }
 
-gt_tail_found gt_tail_poll(gt_tail *t, void (*on_anew)(void *ctx), void (*on_line)(void *ctx, const json_t *line), void *ctx) {
+gt_tail_found gt_tail_poll(gt_tail *t, void (*on_anew)(void *ctx),
+                           void (*on_line)(void *ctx, const json_t *line), void *ctx) {
   struct stat at;
   if (stat(t->path, &at) != 0) return GT_TAIL_ABSENT;
   if (!is_changed(t, &at)) return GT_TAIL_SAME;

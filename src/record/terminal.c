@@ -10,15 +10,18 @@
 
 bool gt_terminal_is_launcher(const char *comm) {
   /* The kernel keeps 15 characters of a process name. */
-  static const char *const launchers[] = {"mpirun", "orterun", "mpiexec",         "mpiexec.hydra", "prterun",
-                                          "orted",  "prted",   "hydra_pmi_proxy", "slurmstepd"};
+  static const char *const launchers[] = {"mpirun",        "orterun",         "mpiexec",
+                                          "mpiexec.hydra", "prterun",         "orted",
+                                          "prted",         "hydra_pmi_proxy", "slurmstepd"};
   for (size_t i = 0; i < sizeof launchers / sizeof launchers[0]; i++)
-    if (strncmp(comm, launchers[i], 15) == 0 && strlen(comm) == strnlen(launchers[i], 15)) return true;
+    if (strncmp(comm, launchers[i], 15) == 0 && strlen(comm) == strnlen(launchers[i], 15))
+      return true;
   return false;
 }
 
 static bool is_terminal_path(const char *target) {
-  return strncmp(target, "/dev/pts/", 9) == 0 || strncmp(target, "/dev/tty", 8) == 0 || strcmp(target, "/dev/console") == 0;
+  return strncmp(target, "/dev/pts/", 9) == 0 || strncmp(target, "/dev/tty", 8) == 0 ||
+         strcmp(target, "/dev/console") == 0;
 }
 
 bool gt_terminal_decide(bool is_tty, const char *parent_comm, const char *parent_target) {

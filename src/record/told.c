@@ -63,7 +63,8 @@ static void swap(candidate *a, candidate *b) {
 }
 
 static void sift_up(candidate *heap, size_t at) {
-  for (; at > 0 && makes_room_first(&heap[at], &heap[(at - 1) / 2]); at = (at - 1) / 2) swap(&heap[at], &heap[(at - 1) / 2]);
+  for (; at > 0 && makes_room_first(&heap[at], &heap[(at - 1) / 2]); at = (at - 1) / 2)
+    swap(&heap[at], &heap[(at - 1) / 2]);
 }
 
 static void sift_down(candidate *heap, size_t n) {

@@ -55,8 +55,12 @@ bool gt_trend_collapsed(const gt_trend *t, size_t classes, char *text, size_t si
   text[0] = '\0';
   if (!end_of(t, &lowest, &highest, &mean)) return false;
   if (lowest >= (1 - GUESSING) * guess && highest <= (1 + GUESSING) * guess)
-    snprintf(text, size, "loss %.3f in the last 20 %% of the training: guessing among %zu classes gives %.3f", mean, classes, guess);
+    snprintf(text, size,
+             "loss %.3f in the last 20 %% of the training: guessing among %zu classes gives %.3f",
+             mean, classes, guess);
   else if (lowest > GREW * least)
-    snprintf(text, size, "loss %.3f in the last 20 %% of the training: above 3 times its least, %.3f", mean, least);
+    snprintf(text, size,
+             "loss %.3f in the last 20 %% of the training: above 3 times its least, %.3f", mean,
+             least);
   return text[0] != '\0';
 }

@@ -21,7 +21,10 @@ static gt_status read_file(const char *path, char **text) {
   size_t size = 0, n;
   FILE *file = fopen(path, "re");
   *text = NULL;
-  if (!file) return GT_FAIL(GT_ERR_JOB, "train.choices: %s cannot be opened: %s; measure, rule or a file is needed", path, strerror(errno));
+  if (!file)
+    return GT_FAIL(GT_ERR_JOB,
+                   "train.choices: %s cannot be opened: %s; measure, rule or a file is needed",
+                   path, strerror(errno));
   while ((n = fread(block, 1, sizeof block, file)) > 0) {
     char *longer = GT_NEW_ARRAY(char, size + n + 1);
     if (size) memcpy(longer, *text, size);
@@ -32,7 +35,8 @@ static gt_status read_file(const char *path, char **text) {
   }
   const bool broken = ferror(file) != 0;
   fclose(file);
-  if (broken) return GT_FAIL(GT_ERR_JOB, "train.choices: %s cannot be read: %s", path, strerror(errno));
+  if (broken)
+    return GT_FAIL(GT_ERR_JOB, "train.choices: %s cannot be read: %s", path, strerror(errno));
   if (!*text) *text = gt_strdup("");
   return GT_OK;
 }
@@ -46,7 +50,9 @@ static gt_status same_file(const gt_run *run, const char *path, const char *text
   GT_MPI(MPI_Ibcast(first, GT_SHA256_HEX, MPI_CHAR, 0, run->roles.world, &request));
   gt_wait_all(&request, 1, "rank 0's file of choices", run->start_limit_s, NULL, NULL);
   if (!text || strcmp(own, first) == 0) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB, "train.choices: rank %d (region %s) reads another %s (%.12s) than rank 0 (%.12s); all ranks need the same",
+  return GT_FAIL(GT_ERR_JOB,
+                 "train.choices: rank %d (region %s) reads another %s (%.12s) than rank 0 (%.12s); "
+                 "all ranks need the same",
                  run->roles.world_rank, run->region, path, own, first);
 }
 
@@ -72,7 +78,8 @@ static char *kept_text(gt_run *run) {
   int64_t rounds[GT_MAX_ROUNDS];
   const gt_setup_options *o = run->options;
   if (o->resume == GT_RESUME_NO || !o->run_dir) return NULL;
-  if (o->resume_round > 0 && gt_setup_read_round(run, o->resume_round) != GT_ROUND_DAMAGED) return text_of(&run->kept.state);
+  if (o->resume_round > 0 && gt_setup_read_round(run, o->resume_round) != GT_ROUND_DAMAGED)
+    return text_of(&run->kept.state);
   for (size_t n = gt_ckpt_rounds(o->run_dir, run->region, rounds, GT_MAX_ROUNDS); n-- > 0;)
     if (gt_setup_read_round(run, rounds[n]) != GT_ROUND_DAMAGED) return text_of(&run->kept.state);
   return NULL;
@@ -105,8 +112,10 @@ static bool take_text(gt_choices *needed, const char *source, const char *text) 
   gt_choices chosen = {0};
   bool found, whole = false;
   snprintf(chosen.machine, sizeof chosen.machine, "%s", needed->machine);
-  if (gt_choices_parse(&chosen, source, text, &found) == GT_OK && found && covers(&chosen, needed)) {
-    for (size_t i = 0; i < needed->n; i++) needed->items[i] = *gt_choices_find(&chosen, &needed->items[i].layer, needed->items[i].batch);
+  if (gt_choices_parse(&chosen, source, text, &found) == GT_OK && found &&
+      covers(&chosen, needed)) {
+    for (size_t i = 0; i < needed->n; i++)
+      needed->items[i] = *gt_choices_find(&chosen, &needed->items[i].layer, needed->items[i].batch);
     whole = true;
   }
   gt_choices_close(&chosen);
@@ -145,7 +154,10 @@ static char *gather_texts(const gt_run *run, MPI_Comm comm, const char *text, in
 static char *settle_kind(gt_run *run, const char *source, const char *text) {
   gt_choices *c = &run->choices;
   if (!text || !take_text(c, source, text)) {
-    if (text) gt_log(GT_LOG_WARN, "%s has no choices for this machine (%s) and batches of %zu: they are measured", source, c->machine, run->batch);
+    if (text)
+      gt_log(GT_LOG_WARN,
+             "%s has no choices for this machine (%s) and batches of %zu: they are measured",
+             source, c->machine, run->batch);
     gt_choices_measure(c, gt_kernels_find(gt_kernels_names[run->job->train.kernels]));
   }
   return gt_choices_text(c);
@@ -159,7 +171,8 @@ static void settle_region(gt_run *run, const char *source, const char *text) {
   snprintf(own, sizeof own, "%s\n%s", c->machine, run->precision == GT_BF16 ? "bf16" : "f32");
   GT_MPI(MPI_Iallgather(own, KEY, MPI_CHAR, keys, KEY, MPI_CHAR, roles->region, &request));
   gt_wait_all(&request, 1, "the machines of the region's ranks", run->start_limit_s, NULL, NULL);
-  const bool first = !roles->is_ps && first_like((const char(*)[KEY])keys, roles->region_rank) == roles->region_rank;
+  const bool first = !roles->is_ps &&
+                     first_like((const char(*)[KEY])keys, roles->region_rank) == roles->region_rank;
   char *mine = first ? settle_kind(run, source, text) : gt_strdup("");
   int *sizes = GT_NEW_ARRAY(int, (size_t)roles->region_size);
   run->choices_text = gather_texts(run, roles->region, mine, sizes, roles->region_size);
@@ -168,7 +181,8 @@ static void settle_region(gt_run *run, const char *source, const char *text) {
   if (!first && roles->region_size > 1) {
     if (roles->is_ps) /* computes nothing; takes the machine of the first worker */
       snprintf(c->machine, sizeof c->machine, "%.*s", (int)strcspn(keys[1], "\n"), keys[1]);
-    if (!take_text(c, "the choices of this region's first worker", run->choices_text)) gt_bug("%s", gt_error_text());
+    if (!take_text(c, "the choices of this region's first worker", run->choices_text))
+      gt_bug("%s", gt_error_text());
   }
   gt_free(keys);
 }
@@ -183,18 +197,21 @@ static void say(const gt_run *run, const char *how) {
       size_t n = 0, used = strlen(text);
       for (size_t i = 0; i < run->choices.n; i++) {
         const gt_choice *c = &run->choices.items[i];
-        n += c->ways[pass] == (gt_way)way && (pass != GT_PASS_INPUT || c->layer.conv.needs_input_gradient);
+        n += c->ways[pass] == (gt_way)way &&
+             (pass != GT_PASS_INPUT || c->layer.conv.needs_input_gradient);
       }
       if (n == 0) continue;
       char pass_text[16] = "";
-      if (!strstr(text, gt_pass_name((gt_pass_id)pass))) snprintf(pass_text, sizeof pass_text, "%s", gt_pass_name((gt_pass_id)pass));
+      if (!strstr(text, gt_pass_name((gt_pass_id)pass)))
+        snprintf(pass_text, sizeof pass_text, "%s", gt_pass_name((gt_pass_id)pass));
       snprintf(text + used, sizeof text - used, "%s%s%s%s %zu",
                used == 0    ? ""
                : *pass_text ? "; "
                             : ", ",
                pass_text, *pass_text ? " " : "", gt_way_name((gt_way)way), n);
     }
-  gt_log(GT_LOG_INFO, "layers with products, by the way that each pass is computed (%s): %s", how, text);
+  gt_log(GT_LOG_INFO, "layers with products, by the way that each pass is computed (%s): %s", how,
+         text);
 }
 
 /* ---- entry point ---- */
@@ -219,7 +236,8 @@ static gt_status check_text(const gt_run *run, const char *text) {
   gt_status status = gt_choices_parse(&all, path, text, &found);
   if (status == GT_OK && run->options->virtual_clock && (!found || !covers(&all, &run->choices)))
     status = GT_FAIL(GT_ERR_JOB,
-                     "train.choices: %s has no choices for rank %d's machine (%s) and batches of %zu, and nothing is measured under --clock virtual; "
+                     "train.choices: %s has no choices for rank %d's machine (%s) and batches of "
+                     "%zu, and nothing is measured under --clock virtual; "
                      "`geotrain info JOB --measure --out FILE` makes them",
                      path, run->roles.world_rank, run->choices.machine, run->batch);
   gt_choices_close(&all);
@@ -237,12 +255,14 @@ static void settle(gt_run *run, bool named, const char *text) {
 
 gt_status gt_setup_open_choices(gt_run *run, const gt_graph_spec *spec) {
   const gt_job *job = run->job;
-  const bool by_rule = strcmp(job->train.choices, "rule") == 0, named = !by_rule && strcmp(job->train.choices, "measure") != 0;
+  const bool by_rule = strcmp(job->train.choices, "rule") == 0,
+             named = !by_rule && strcmp(job->train.choices, "measure") != 0;
   char *text = NULL;
   gt_status status = GT_OK;
   run->choices_how = "rule";
   if (named) status = open_file(run, &text);
-  const bool settled = by_rule || job->train.kernels != GT_KERNELS_AUTO || (!named && run->options->virtual_clock);
+  const bool settled =
+      by_rule || job->train.kernels != GT_KERNELS_AUTO || (!named && run->options->virtual_clock);
   if (status == GT_OK && !settled) {
     gt_machine_key(run->choices.machine, sizeof run->choices.machine);
     list_layers(run, spec);
@@ -257,7 +277,9 @@ gt_status gt_setup_open_choices(gt_run *run, const gt_graph_spec *spec) {
 char **gt_setup_gather_choices(const gt_run *run) {
   const size_t n = run->job->nregions;
   int *sizes = GT_NEW_ARRAY(int, n);
-  char **texts = GT_NEW_ARRAY(char *, n), *all = gather_texts(run, run->roles.ps, run->choices_text ? run->choices_text : "", sizes, (int)n);
+  char **texts = GT_NEW_ARRAY(char *, n),
+       *all = gather_texts(run, run->roles.ps, run->choices_text ? run->choices_text : "", sizes,
+                           (int)n);
   const char *next = all;
   for (size_t i = 0; i < n; i++) {
     texts[i] = GT_NEW_ARRAY(char, (size_t)sizes[i] + 1);

@@ -14,7 +14,8 @@ static gt_status open_own(gt_run *run) {
   GT_TRY(gt_dataset_open(&run->dataset, path));
   run->data = *gt_dataset_describe(run->dataset);
   if (run->data.input != GT_INPUT_IDS || run->job->data.augment == GT_AUGMENT_NONE) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB, "data.augment is %s, but the samples of %s are ids; images are needed", gt_augment_names[run->job->data.augment], path);
+  return GT_FAIL(GT_ERR_JOB, "data.augment is %s, but the samples of %s are ids; images are needed",
+                 gt_augment_names[run->job->data.augment], path);
 }
 
 /* Sends `bytes` of every PS, in region order, to all ranks.  Collective over the world; the caller
@@ -36,10 +37,14 @@ static void *gather(const gt_run *run, const void *own, size_t bytes) {
 /* The ranks of a region may be on machines where the same name is a different file. */
 static gt_status same_as_ps(const gt_run *run, const gt_dataset_info *ps) {
   const gt_dataset_info *own = &run->data;
-  if (strcmp(own->schema_sha256, ps->schema_sha256) == 0 && strcmp(own->samples_sha256, ps->samples_sha256) == 0 && own->ntest == ps->ntest)
+  if (strcmp(own->schema_sha256, ps->schema_sha256) == 0 &&
+      strcmp(own->samples_sha256, ps->samples_sha256) == 0 && own->ntest == ps->ntest)
     return GT_OK;
-  return GT_FAIL(GT_ERR_DATA, "rank %d finds another %s (%zu training samples) than the PS of its region %s (%zu); the same file is needed",
-                 run->roles.world_rank, gt_data_path(run->job, run->roles.region_id), own->ntrain, run->region, ps->ntrain);
+  return GT_FAIL(GT_ERR_DATA,
+                 "rank %d finds another %s (%zu training samples) than the PS of its region %s "
+                 "(%zu); the same file is needed",
+                 run->roles.world_rank, gt_data_path(run->job, run->roles.region_id), own->ntrain,
+                 run->region, ps->ntrain);
 }
 
 /* Logs that regions share samples, which may not be intended: copies, links, or one file where each
@@ -47,9 +52,12 @@ static gt_status same_as_ps(const gt_run *run, const gt_dataset_info *ps) {
 static void say_shared(const gt_job *job, const size_t *files) {
   for (size_t r = 0; r < job->nregions; r++) {
     const char *here = gt_data_path(job, r), *there = gt_data_path(job, files[r]);
-    if (files[r] == r || (strcmp(here, there) == 0 && job->data.partition.by != GT_PART_FILE)) continue;
-    gt_log_job(GT_LOG_WARN, "regions %s and %s read the same training samples (%s, %s): they are divided between them", job->regions[files[r]].name,
-               job->regions[r].name, there, here);
+    if (files[r] == r || (strcmp(here, there) == 0 && job->data.partition.by != GT_PART_FILE))
+      continue;
+    gt_log_job(
+        GT_LOG_WARN,
+        "regions %s and %s read the same training samples (%s, %s): they are divided between them",
+        job->regions[files[r]].name, job->regions[r].name, there, here);
   }
 }
 
@@ -59,7 +67,8 @@ static gt_status divide(gt_run *run, const gt_dataset_info *infos) {
   gt_status status = same_as_ps(run, &infos[region]);
   if (status == GT_OK) status = gt_data_files(run->job, infos, files);
   if (status == GT_OK)
-    status = gt_data_part(run->job, files, region, gt_dataset_labels(run->dataset, GT_SPLIT_TRAIN), run->data.ntrain, &run->part, &run->npart);
+    status = gt_data_part(run->job, files, region, gt_dataset_labels(run->dataset, GT_SPLIT_TRAIN),
+                          run->data.ntrain, &run->part, &run->npart);
   if (status == GT_OK) say_shared(run->job, files);
   run->order = (gt_order){run->job->seed, region, run->npart, (size_t)run->job->train.batch};
   gt_free(files);
@@ -79,9 +88,15 @@ static gt_status from_job(gt_run *run) {
   const size_t c = run->data.c;
   const char *path = gt_data_path(job, run->roles.region_id);
   if (run->data.input != GT_INPUT_BYTES)
-    return GT_FAIL(GT_ERR_JOB, "data.mean is given, and the samples of %s are taken as they are; uint8 images are needed", path);
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "data.mean is given, and the samples of %s are taken as they are; uint8 images are needed",
+        path);
   if (job->data.nmean != c)
-    return GT_FAIL(GT_ERR_JOB, "data.mean has %zu numbers, and the images of %s %zu channels; one a channel is needed", job->data.nmean, path, c);
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "data.mean has %zu numbers, and the images of %s %zu channels; one a channel is needed",
+        job->data.nmean, path, c);
   float *norm = GT_NEW_ARRAY(float, 2 * c);
   for (size_t i = 0; i < c; i++) {
     norm[i] = (float)job->data.mean[i];
@@ -98,7 +113,11 @@ static void describe(const gt_dataset *dataset, char *text, size_t size) {
   size_t at = 0;
   for (size_t v = 0; v < 2; v++)
     for (size_t i = 0; i < gt_dataset_describe(dataset)->c && at < size; i++)
-      at += (size_t)snprintf(text + at, size - at, "%s %.6g", i > 0 ? "" : v == 0 ? "mean" : ", std", (double)values[v][i]);
+      at += (size_t)snprintf(text + at, size - at, "%s %.6g",
+                             i > 0    ? ""
+                             : v == 0 ? "mean"
+                                      : ", std",
+                             (double)values[v][i]);
 }
 
 /* From all training images of all regions, each counted once.  The sums are integers, added in
@@ -107,7 +126,8 @@ static gt_status from_sums(gt_run *run) {
   const size_t c = run->data.c, n = GT_DATA_SUMS(c);
   uint64_t *own = GT_NEW_ARRAY(uint64_t, n), *sums = GT_NEW_ARRAY(uint64_t, n);
   float *norm = GT_NEW_ARRAY(float, 2 * c);
-  gt_status status = agree(run, run->roles.is_ps ? gt_dataset_sums(run->dataset, run->part, run->npart, own) : GT_OK);
+  gt_status status = agree(
+      run, run->roles.is_ps ? gt_dataset_sums(run->dataset, run->part, run->npart, own) : GT_OK);
   if (status == GT_OK) {
     char text[256];
     uint64_t *all = gather(run, own, n * sizeof *own);
@@ -116,7 +136,10 @@ static gt_status from_sums(gt_run *run) {
     gt_data_moments(sums, c, norm, norm + c);
     normalise(run, norm, norm + c);
     describe(run->dataset, text, sizeof text);
-    gt_log_job(GT_LOG_INFO, "the regions' files differ in mean or std: those of all their training images are used, %s", text);
+    gt_log_job(
+        GT_LOG_INFO,
+        "the regions' files differ in mean or std: those of all their training images are used, %s",
+        text);
   }
   gt_free(norm);
   gt_free(sums);
@@ -128,7 +151,8 @@ static gt_status from_sums(gt_run *run) {
 static gt_status settle_normalisation(gt_run *run, const gt_dataset_info *infos) {
   bool same = true;
   if (run->job->data.nmean > 0) return agree(run, from_job(run));
-  for (size_t r = 1; r < run->job->nregions; r++) same = same && strcmp(infos[0].schema_sha256, infos[r].schema_sha256) == 0;
+  for (size_t r = 1; r < run->job->nregions; r++)
+    same = same && strcmp(infos[0].schema_sha256, infos[r].schema_sha256) == 0;
   return same ? GT_OK : from_sums(run);
 }
 
@@ -149,21 +173,28 @@ gt_status gt_setup_loader(const gt_run *run, size_t n, gt_loader **out) {
 
 void gt_setup_save_data(const gt_run *run, gt_state *state) {
   if (run->data.input != GT_INPUT_BYTES) return;
-  gt_state_add(state, "data/", "mean", GT_TYPE_F32, (float *)gt_dataset_mean(run->dataset), run->data.c);
-  gt_state_add(state, "data/", "std", GT_TYPE_F32, (float *)gt_dataset_std(run->dataset), run->data.c);
+  gt_state_add(state, "data/", "mean", GT_TYPE_F32, (float *)gt_dataset_mean(run->dataset),
+               run->data.c);
+  gt_state_add(state, "data/", "std", GT_TYPE_F32, (float *)gt_dataset_std(run->dataset),
+               run->data.c);
 }
 
 /* Older files do not have this item. */
 static bool differs(const gt_run *run, const gt_state *state, const char *name, const float *here) {
   const gt_state_item *item = gt_state_find(state, "data/", name);
-  return item && (item->type != GT_TYPE_F32 || item->count != run->data.c || memcmp(item->data, here, run->data.c * sizeof *here) != 0);
+  return item && (item->type != GT_TYPE_F32 || item->count != run->data.c ||
+                  memcmp(item->data, here, run->data.c * sizeof *here) != 0);
 }
 
 gt_status gt_setup_check_data(const gt_run *run, const gt_state *state) {
   char text[256];
   if (run->data.input != GT_INPUT_BYTES) return GT_OK;
-  if (!differs(run, state, "mean", gt_dataset_mean(run->dataset)) && !differs(run, state, "std", gt_dataset_std(run->dataset))) return GT_OK;
+  if (!differs(run, state, "mean", gt_dataset_mean(run->dataset)) &&
+      !differs(run, state, "std", gt_dataset_std(run->dataset)))
+    return GT_OK;
   describe(run->dataset, text, sizeof text);
-  return GT_FAIL(GT_ERR_CKPT, "it was trained on images normalised otherwise than by %s, as the data are now; the data that it began with are needed",
+  return GT_FAIL(GT_ERR_CKPT,
+                 "it was trained on images normalised otherwise than by %s, as the data are now; "
+                 "the data that it began with are needed",
                  text);
 }

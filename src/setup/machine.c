@@ -21,7 +21,8 @@ static gt_status take_wish(const gt_run *run) {
   GT_TRY(gt_isa_choose(wish));
   if ((core = gt_isa_blas_cap()))
     gt_log(GT_LOG_WARN,
-           "GEOTRAIN_ISA is %s at rank 0 and did not reach this rank's environment: OpenBLAS keeps its core %s here (OPENBLAS_CORETYPE=%s lowers it)",
+           "GEOTRAIN_ISA is %s at rank 0 and did not reach this rank's environment: OpenBLAS keeps "
+           "its core %s here (OPENBLAS_CORETYPE=%s lowers it)",
            wish, gt_kernels_blas_core(), core);
   return GT_OK;
 }
@@ -30,7 +31,9 @@ static gt_status take_wish(const gt_run *run) {
 static void name_sets(char *text, const bool *has) {
   text[0] = 0;
   for (int isa = 0; isa < GT_ISAS; isa++)
-    if (has[isa]) snprintf(text + strlen(text), GT_SETUP_ISA - strlen(text), "%s%s", text[0] ? "+" : "", gt_isa_name((gt_isa)isa));
+    if (has[isa])
+      snprintf(text + strlen(text), GT_SETUP_ISA - strlen(text), "%s%s", text[0] ? "+" : "",
+               gt_isa_name((gt_isa)isa));
 }
 
 /* Different sets give products and reductions with different bits.  That is no error, but is
@@ -40,17 +43,22 @@ static void note_difference(const gt_run *run) {
   bool differ = false;
   for (size_t r = 0; r < run->job->nregions; r++) {
     const size_t used = strlen(text);
-    snprintf(text + used, sizeof text - used, "%s%s %s", used ? ", " : "", run->job->regions[r].name, run->isas[r]);
+    snprintf(text + used, sizeof text - used, "%s%s %s", used ? ", " : "",
+             run->job->regions[r].name, run->isas[r]);
     differ = differ || strcmp(run->isas[r], run->isas[0]) != 0 || strchr(run->isas[r], '+');
   }
   if (differ)
-    gt_log_job(GT_LOG_INFO, "instruction sets differ (%s): gradients differ in their last bits with the CPU that computes them, means do not", text);
+    gt_log_job(GT_LOG_INFO,
+               "instruction sets differ (%s): gradients differ in their last bits with the CPU "
+               "that computes them, means do not",
+               text);
 }
 
 gt_status gt_setup_open_machine(gt_run *run) {
   const gt_roles *roles = &run->roles;
   GT_TRY(gt_agree(roles->world, take_wish(run), run->start_limit_s));
-  int own[2] = {(int)roles->region_id, (int)gt_isa_used()}, *all = GT_NEW_ARRAY(int, 2 * (size_t)roles->world_size);
+  int own[2] = {(int)roles->region_id, (int)gt_isa_used()},
+      *all = GT_NEW_ARRAY(int, 2 * (size_t)roles->world_size);
   MPI_Request request;
   GT_MPI(MPI_Iallgather(own, 2, MPI_INT, all, 2, MPI_INT, roles->world, &request));
   gt_wait_all(&request, 1, "the instruction sets of all ranks", run->start_limit_s, NULL, NULL);
@@ -88,11 +96,13 @@ void gt_setup_open_precision(gt_run *run, const gt_kernels *kernels) {
   int first = own;
   MPI_Request request;
   GT_MPI(MPI_Ibcast(&first, 1, MPI_INT, roles->region_size > 1, roles->region, &request));
-  gt_wait_all(&request, 1, "the precision of the region's first worker", run->start_limit_s, NULL, NULL);
+  gt_wait_all(&request, 1, "the precision of the region's first worker", run->start_limit_s, NULL,
+              NULL);
   run->precision = (gt_precision)(computes(roles) ? own : first);
   if (!kernels || run->precision == GT_BF16 || run->job->train.precision != GT_BF16) return;
   /* Other ranks log only what the first did not. */
-  if (speaks || (computes(roles) && first == (int)GT_BF16)) gt_log(GT_LOG_WARN, "train.precision is bf16, and %s: computing in f32", why);
+  if (speaks || (computes(roles) && first == (int)GT_BF16))
+    gt_log(GT_LOG_WARN, "train.precision is bf16, and %s: computing in f32", why);
 }
 
 /* ---- result ---- */
@@ -119,27 +129,32 @@ static void join_build(gt_build_texts *b, const built *of) {
   join(b->blas_core, sizeof b->blas_core, "+", of->blas_core);
 }
 
-/* With mixed precisions f32 workers are slower and bf16 gradients are coarser: not what the job asks
-   for. */
+/* With mixed precisions f32 workers are slower and bf16 gradients are coarser: not what the job
+   asks for. */
 static void note_precision(const gt_run *run) {
   char text[1024] = "";
   if (!strchr(run->builds[run->job->nregions].precision, '+')) return;
   for (size_t r = 0; r < run->job->nregions; r++) {
     const size_t used = strlen(text);
-    snprintf(text + used, sizeof text - used, "%s%s %s", used ? ", " : "", run->job->regions[r].name, run->builds[r].precision);
+    snprintf(text + used, sizeof text - used, "%s%s %s", used ? ", " : "",
+             run->job->regions[r].name, run->builds[r].precision);
   }
-  gt_log_job(GT_LOG_WARN, "workers compute in different precision (%s); train.precision f32 is what all have", text);
+  gt_log_job(GT_LOG_WARN,
+             "workers compute in different precision (%s); train.precision f32 is what all have",
+             text);
 }
 
 void gt_setup_gather_builds(gt_run *run) {
   const gt_roles *roles = &run->roles;
   const size_t nregions = run->job->nregions;
-  built own = {.region = (int32_t)roles->region_id, .computes = computes(roles)}, *all = GT_NEW_ARRAY(built, (size_t)roles->world_size);
+  built own = {.region = (int32_t)roles->region_id, .computes = computes(roles)},
+        *all = GT_NEW_ARRAY(built, (size_t)roles->world_size);
   MPI_Request request;
   snprintf(own.kernels, sizeof own.kernels, "%s", gt_graph_kernels(run->graph));
   snprintf(own.precision, sizeof own.precision, "%s", run->precision == GT_BF16 ? "bf16" : "f32");
   snprintf(own.blas_core, sizeof own.blas_core, "%s", gt_kernels_blas_core());
-  GT_MPI(MPI_Iallgather(&own, (int)sizeof own, MPI_BYTE, all, (int)sizeof own, MPI_BYTE, roles->world, &request));
+  GT_MPI(MPI_Iallgather(&own, (int)sizeof own, MPI_BYTE, all, (int)sizeof own, MPI_BYTE,
+                        roles->world, &request));
   gt_wait_all(&request, 1, "the kernels of all ranks", run->start_limit_s, NULL, NULL);
   run->builds = GT_NEW_ARRAY(gt_build_texts, nregions + 1);
   for (int i = 0; i < roles->world_size; i++) {

@@ -6,7 +6,8 @@
 const char *gt_setup_spoilt(const gt_state *state) {
   for (size_t i = 0; i < state->n; i++) {
     const gt_state_item *item = &state->items[i];
-    if (item->type == GT_TYPE_F32 && !gt_vec_finite(gt_vec_of(item->data, item->count))) return item->name;
+    if (item->type == GT_TYPE_F32 && !gt_vec_finite(gt_vec_of(item->data, item->count)))
+      return item->name;
   }
   return NULL;
 }
@@ -27,7 +28,8 @@ static gt_round_verdict judge(gt_kept *kept, const char *path) {
   if (spoilt)
     snprintf(kept->why, sizeof kept->why, "%s: %s is not finite everywhere", path, spoilt);
   else if (kept->info.doubtful)
-    snprintf(kept->why, sizeof kept->why, "%s: its model gave nothing but gradients that are not finite", path);
+    snprintf(kept->why, sizeof kept->why,
+             "%s: its model gave nothing but gradients that are not finite", path);
   return spoilt ? GT_ROUND_NOT_FINITE : kept->info.doubtful ? GT_ROUND_DOUBTFUL : GT_ROUND_SOUND;
 }
 
@@ -36,7 +38,10 @@ gt_round_verdict gt_setup_read_round(gt_run *run, int64_t round) {
   char path[1300];
   if (kept->round == round) return kept->verdict;
   gt_setup_close_kept(kept);
-  kept->verdict = judge(kept, gt_ckpt_path(path, sizeof path, run->options->run_dir ? run->options->run_dir : run->run_dir, round, run->region));
+  kept->verdict =
+      judge(kept, gt_ckpt_path(path, sizeof path,
+                               run->options->run_dir ? run->options->run_dir : run->run_dir, round,
+                               run->region));
   kept->round = round;
   return kept->verdict;
 }

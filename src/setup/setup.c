@@ -18,7 +18,7 @@ static gt_status agree(gt_run *run, gt_status local) {
   return gt_agree(run->roles.world, local, run->start_limit_s);
 }
 
-/* ---- job ---------------------------------------------------------------------------------------------------------------- */
+/* ---- job ------------------------------------------------------------------------------------- */
 
 /* Sends rank 0's resolved job to all; a rank with a different one names the first difference. */
 static gt_status compare_jobs(gt_run *run) {
@@ -36,8 +36,10 @@ static gt_status compare_jobs(gt_run *run) {
   if (strcmp(theirs, run->resolved) != 0) {
     char text[512];
     gt_job_difference(run->resolved, theirs, false, text, sizeof text);
-    status = GT_FAIL(GT_ERR_JOB, "rank %d was started with another job (%s) than rank 0: %s; all ranks need the same job and --set options", rank,
-                     run->options->job_path, text);
+    status = GT_FAIL(GT_ERR_JOB,
+                     "rank %d was started with another job (%s) than rank 0: %s; all ranks need "
+                     "the same job and --set options",
+                     rank, run->options->job_path, text);
   }
   gt_free(theirs);
   return gt_agree(MPI_COMM_WORLD, status, run->start_limit_s);
@@ -50,7 +52,9 @@ static gt_status open_job(gt_run *run) {
   run->start_limit_s = run->end_limit_s = 120;
   if (status == GT_OK) {
     run->resolved = gt_job_resolved(run->job);
-    run->start_limit_s = run->job->limits.local_s > run->job->limits.wan_patience_s ? run->job->limits.local_s : run->job->limits.wan_patience_s;
+    run->start_limit_s = run->job->limits.local_s > run->job->limits.wan_patience_s
+                             ? run->job->limits.local_s
+                             : run->job->limits.wan_patience_s;
     run->end_limit_s = 2 * run->job->limits.local_s + run->job->limits.wan_patience_s;
   }
   GT_TRY(gt_agree(MPI_COMM_WORLD, status, run->start_limit_s));
@@ -61,7 +65,7 @@ static void warn(const char *text) {
   gt_log(GT_LOG_WARN, "%s", text);
 }
 
-/* ---- roles --------------------------------------------------------------------------------------------------------------- */
+/* ---- roles ----------------------------------------------------------------------------------- */
 
 gt_region_plan *gt_setup_regions(const gt_job *job) {
   gt_region_plan *plan = GT_NEW_ARRAY(gt_region_plan, job->nregions);
@@ -81,7 +85,8 @@ static gt_status open_roles(gt_run *run) {
     if (run->roles.is_ps)
       snprintf(who, sizeof who, "rank %d (PS of region %s)", run->roles.world_rank, run->region);
     else
-      snprintf(who, sizeof who, "rank %d (worker %d of region %s)", run->roles.world_rank, run->roles.region_rank - 1, run->region);
+      snprintf(who, sizeof who, "rank %d (worker %d of region %s)", run->roles.world_rank,
+               run->roles.region_rank - 1, run->region);
     gt_log_identity(who, run->roles.is_lead);
     char *map = gt_roles_map(&run->roles, plan);
     if (map) fputs(map, stderr);
@@ -92,14 +97,15 @@ static gt_status open_roles(gt_run *run) {
   return status;
 }
 
-/* ---- run directory -------------------------------------------------------------------------------------------------------- */
+/* ---- run directory --------------------------------------------------------------------------- */
 
 /* The error for errno.  Names the host: on other hosts the directory may be writable. */
 static gt_status cannot(const char *path, const char *part, const char *what) {
   const int reason = errno;
   char host[256] = "this host";
   if (gethostname(host, sizeof host) == 0) host[sizeof host - 1] = 0;
-  return GT_FAIL(GT_ERR_CKPT, "run directory %s: %s cannot be %s on %s: %s", path, part, what, host, strerror(reason));
+  return GT_FAIL(GT_ERR_CKPT, "run directory %s: %s cannot be %s on %s: %s", path, part, what, host,
+                 strerror(reason));
 }
 
 bool gt_setup_make_folders(const char *path, char *part, size_t size) {
@@ -129,8 +135,12 @@ static gt_status check_folder(const gt_run *run) {
   int64_t round;
   bool there = access(path, F_OK) == 0 || gt_ckpt_rounds(run->run_dir, run->region, &round, 1) > 0;
   if (run->options->resume == GT_RESUME_NO && there)
-    return GT_FAIL(GT_ERR_JOB, "run directory %s holds a run already; --resume continues it, another --run-dir keeps it", run->run_dir);
-  if (run->options->resume == GT_RESUME_YES && !there) return GT_FAIL(GT_ERR_CKPT, "run directory %s holds no run to resume", run->run_dir);
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "run directory %s holds a run already; --resume continues it, another --run-dir keeps it",
+        run->run_dir);
+  if (run->options->resume == GT_RESUME_YES && !there)
+    return GT_FAIL(GT_ERR_CKPT, "run directory %s holds no run to resume", run->run_dir);
   return GT_OK;
 }
 
@@ -144,7 +154,8 @@ static gt_status open_folder(gt_run *run) {
     snprintf(run->run_dir, sizeof run->run_dir, "runs/%s-%s", run->job->name, stamp);
   }
   MPI_Request request;
-  GT_MPI(MPI_Ibcast(run->run_dir, (int)sizeof run->run_dir, MPI_CHAR, 0, run->roles.world, &request));
+  GT_MPI(
+      MPI_Ibcast(run->run_dir, (int)sizeof run->run_dir, MPI_CHAR, 0, run->roles.world, &request));
   gt_wait_all(&request, 1, "the run directory's name from rank 0", run->start_limit_s, NULL, NULL);
   gt_status status = run->roles.is_ps ? check_folder(run) : GT_OK;
   GT_TRY(agree(run, status));
@@ -152,7 +163,7 @@ static gt_status open_folder(gt_run *run) {
   return agree(run, status);
 }
 
-/* ---- model --------------------------------------------------------------------------------------------------------------- */
+/* ---- model ----------------------------------------------------------------------------------- */
 
 /* train.init: takes only the parameters (and buffers) of a checkpoint of the same model. */
 static gt_status read_init(const gt_run *run) {
@@ -164,10 +175,13 @@ static gt_status read_init(const gt_run *run) {
   gt_status status = gt_ckpt_read(path, &info, &state);
   gt_graph_hash(run->graph, model);
   if (status == GT_OK && strcmp(model, info.model_hash) != 0)
-    status = GT_FAIL(GT_ERR_CKPT, "train.init %s holds model %s (%.12s), the job needs %s (%.12s)", path, info.model, info.model_hash,
-                     gt_model_names[run->job->model.name], model);
-  if (status == GT_OK) status = gt_state_get(&state, "model/", "params", GT_TYPE_F32, a->params.data, a->params.n);
-  if (status == GT_OK) status = gt_state_get(&state, "model/", "buffers", GT_TYPE_F32, a->buffers.data, a->buffers.n);
+    status =
+        GT_FAIL(GT_ERR_CKPT, "train.init %s holds model %s (%.12s), the job needs %s (%.12s)", path,
+                info.model, info.model_hash, gt_model_names[run->job->model.name], model);
+  if (status == GT_OK)
+    status = gt_state_get(&state, "model/", "params", GT_TYPE_F32, a->params.data, a->params.n);
+  if (status == GT_OK)
+    status = gt_state_get(&state, "model/", "buffers", GT_TYPE_F32, a->buffers.data, a->buffers.n);
   gt_state_close(&state);
   gt_ckpt_info_close(&info);
   return status;
@@ -178,7 +192,9 @@ static gt_status init_params(gt_run *run) {
   int64_t round;
   const char *folder = run->options->run_dir;
   gt_status status = read_init(run);
-  if (status == GT_OK || run->options->resume == GT_RESUME_NO || !folder || gt_ckpt_rounds(folder, run->region, &round, 1) == 0) return status;
+  if (status == GT_OK || run->options->resume == GT_RESUME_NO || !folder ||
+      gt_ckpt_rounds(folder, run->region, &round, 1) == 0)
+    return status;
   gt_log(GT_LOG_WARN, "%s; it is not needed to go on from a checkpoint", gt_error_text());
   run->init_missing = true;
   return GT_OK;
@@ -187,29 +203,36 @@ static gt_status init_params(gt_run *run) {
 /* Reports an error before training that PyTorch raises in the middle of an epoch: a batch (usually
    the last of an epoch) that leaves a normalisation a single value per channel. */
 static gt_status check_batches(const gt_run *run) {
-  const size_t least = gt_graph_least(run->graph), n = run->order.n, batch = run->order.batch, last = n % batch ? n % batch : batch;
+  const size_t least = gt_graph_least(run->graph), n = run->order.n, batch = run->order.batch,
+               last = n % batch ? n % batch : batch;
   if (n == 0 || last >= least) return GT_OK;
-  return GT_FAIL(
-      GT_ERR_JOB,
-      "region %s has %zu samples in batches of %zu (train.batch), the last of an epoch has %zu; of images of %zu x %zu model %s normalises "
-      "channels of a single value a sample, so %zu or more are needed in every batch: another train.batch, or other samples",
-      run->region, n, batch, last, run->data.h, run->data.w, gt_model_names[run->job->model.name], least);
+  return GT_FAIL(GT_ERR_JOB,
+                 "region %s has %zu samples in batches of %zu (train.batch), the last of an epoch "
+                 "has %zu; of images of %zu x %zu model %s normalises "
+                 "channels of a single value a sample, so %zu or more are needed in every batch: "
+                 "another train.batch, or other samples",
+                 run->region, n, batch, last, run->data.h, run->data.w,
+                 gt_model_names[run->job->model.name], least);
 }
 
 static gt_status open_model(gt_run *run) {
   const gt_kernels *kernels = gt_kernels_find(gt_kernels_names[run->job->train.kernels]);
-  if (run->roles.is_ps) gt_job_warn_region(run->job, (size_t)run->roles.region_id, (int64_t)run->order.n, warn);
+  if (run->roles.is_ps)
+    gt_job_warn_region(run->job, (size_t)run->roles.region_id, (int64_t)run->order.n, warn);
   run->batch = run->order.n < run->order.batch ? run->order.n : run->order.batch;
   run->batch_max = run->order.batch > EVAL_BATCH ? run->order.batch : EVAL_BATCH;
   gt_graph_spec spec = gt_graph_spec_of(run->job);
-  spec.shape = (gt_sample_shape){run->data.h, run->data.w, run->data.c, run->data.classes, run->data.features};
+  spec.shape = (gt_sample_shape){run->data.h, run->data.w, run->data.c, run->data.classes,
+                                 run->data.features};
   spec.batch_max = run->roles.is_ps ? 0 : run->batch_max;
   spec.kernels = kernels;
   gt_setup_open_precision(run, kernels);
   spec.precision = run->precision;
   spec.batch = run->batch;
   gt_status status =
-      kernels ? GT_OK : GT_FAIL(GT_ERR_JOB, "train.kernels is \"%s\", which this build does not have", gt_kernels_names[run->job->train.kernels]);
+      kernels ? GT_OK
+              : GT_FAIL(GT_ERR_JOB, "train.kernels is \"%s\", which this build does not have",
+                        gt_kernels_names[run->job->train.kernels]);
   GT_TRY(agree(run, status));
   GT_TRY(gt_setup_open_choices(run, &spec));
   if (run->choices.n > 0) spec.choices = &run->choices;
@@ -225,7 +248,7 @@ static gt_status open_model(gt_run *run) {
   return GT_OK;
 }
 
-/* ---- links and costs ------------------------------------------------------------------------------------------------------ */
+/* ---- links and costs ------------------------------------------------------------------------- */
 
 /* The job must contain what the clock in use needs. */
 static gt_status check_clock(const gt_run *run) {
@@ -246,7 +269,8 @@ static gt_status open_links(gt_run *run) {
   return agree(run, status);
 }
 
-gt_gateway *gt_setup_gateway(const gt_run *run, size_t payload_max, const gt_gateway_events *events) {
+gt_gateway *gt_setup_gateway(const gt_run *run, size_t payload_max,
+                             const gt_gateway_events *events) {
   const gt_job *job = run->job;
   size_t self = run->roles.region_id;
   gt_gateway_spec spec = {.nregions = job->nregions,
@@ -266,7 +290,8 @@ static gt_status open_prices(gt_run *run) {
 }
 
 gt_status gt_setup_open(gt_run *run, const gt_setup_options *options) {
-  *run = (gt_run){.options = options, .roles = {.world = MPI_COMM_NULL, .region = MPI_COMM_NULL, .ps = MPI_COMM_NULL}};
+  *run = (gt_run){.options = options,
+                  .roles = {.world = MPI_COMM_NULL, .region = MPI_COMM_NULL, .ps = MPI_COMM_NULL}};
   GT_TRY(open_job(run));
   GT_TRY(open_roles(run));
   GT_TRY(gt_setup_open_machine(run));

@@ -42,7 +42,7 @@ void gt_sim_end_result(sim_region *r) {
     if (p != r->id) gt_sim_wire_result(r, p, &r->links[n++]);
 }
 
-/* ---- for gt_ending -------------------------------------------------------------------------------------------------------------- */
+/* ---- for gt_ending --------------------------------------------------------------------------- */
 
 static void evaluated(void *ctx, const gt_ps_score *score) {
   (void)score;
@@ -54,7 +54,8 @@ static bool evaluate(void *ctx, bool mean) {
   const gt_sim_spec *spec = &r->sim->spec;
   if (mean) gt_sim_end_result(r);
   if (spec->test_samples == 0) return false;
-  gt_ps_evaluate(r->ps, gt_vec_of(NULL, spec->parameters), gt_vec_of(NULL, spec->buffers), evaluated, r, gt_timeline_now(r->timeline));
+  gt_ps_evaluate(r->ps, gt_vec_of(NULL, spec->parameters), gt_vec_of(NULL, spec->buffers),
+                 evaluated, r, gt_timeline_now(r->timeline));
   return true;
 }
 
@@ -65,7 +66,8 @@ static void send(sim_region *r, size_t peer, gt_msg_kind kind, size_t bytes, uin
 
 static void send_model(void *ctx, uint64_t cookie) {
   sim_region *r = ctx;
-  send(r, 0, GT_MSG_MODEL, (r->sim->spec.parameters + r->sim->spec.buffers) * sizeof(float), cookie);
+  send(r, 0, GT_MSG_MODEL, (r->sim->spec.parameters + r->sim->spec.buffers) * sizeof(float),
+       cookie);
 }
 
 static size_t report_bytes(const sim_region *r) {
@@ -88,4 +90,7 @@ static void say_good_bye(void *ctx) {
   for (size_t p = 1; p < r->sim->n; p++) send(r, p, GT_MSG_BYE, 0, 0);
 }
 
-const gt_ending_hooks gt_sim_ending = {.evaluate = evaluate, .send_model = send_model, .send_report = send_report, .conclude = say_good_bye};
+const gt_ending_hooks gt_sim_ending = {.evaluate = evaluate,
+                                       .send_model = send_model,
+                                       .send_report = send_report,
+                                       .conclude = say_good_bye};

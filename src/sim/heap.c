@@ -33,10 +33,13 @@ void gt_sim_heap_close(sim_heap *h) {
   gt_free(h->at);
 }
 
-/* ---- the agenda ----------------------------------------------------------------------------------------------------------- */
+/* ---- the agenda ------------------------------------------------------------------------------ */
 
 void gt_sim_agenda_open(sim_agenda *agenda, size_t n) {
-  *agenda = (sim_agenda){.at = GT_NEW_ARRAY(gt_ns, n), .order = GT_NEW_ARRAY(uint32_t, n), .place = GT_NEW_ARRAY(uint32_t, n), .n = n};
+  *agenda = (sim_agenda){.at = GT_NEW_ARRAY(gt_ns, n),
+                         .order = GT_NEW_ARRAY(uint32_t, n),
+                         .place = GT_NEW_ARRAY(uint32_t, n),
+                         .n = n};
   for (size_t i = 0; i < n; i++) {
     agenda->at[i] = GT_NEVER;
     agenda->order[i] = agenda->place[i] = (uint32_t)i;
@@ -68,7 +71,8 @@ void gt_sim_agenda_set(sim_agenda *agenda, size_t region, gt_ns at) {
     put(agenda, i, agenda->order[up]);
   }
   for (size_t down; (down = 2 * i + 1) < agenda->n; i = down) {
-    if (down + 1 < agenda->n && sooner(agenda, agenda->order[down + 1], agenda->order[down])) down++;
+    if (down + 1 < agenda->n && sooner(agenda, agenda->order[down + 1], agenda->order[down]))
+      down++;
     if (!sooner(agenda, agenda->order[down], moved)) break;
     put(agenda, i, agenda->order[down]);
   }

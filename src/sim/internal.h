@@ -12,7 +12,7 @@
 
 #define SIM_NONE UINT32_MAX
 
-/* ---- heaps -------------------------------------------------------------------------------------------------------------- */
+/* ---- heaps ----------------------------------------------------------------------------------- */
 
 /* Ordered by (at, key), the least first. */
 typedef struct {
@@ -46,7 +46,7 @@ static inline size_t gt_sim_agenda_first(const sim_agenda *agenda) {
   return agenda->order[0];
 }
 
-/* ---- wires -------------------------------------------------------------------------------------------------------------- */
+/* ---- wires ----------------------------------------------------------------------------------- */
 
 /* A message from its queue to its arrival.  All messages are in one pool; a message is named by its
    index. */
@@ -87,7 +87,7 @@ typedef struct {
   void (*departed)(sim_region *r, size_t peer, uint64_t cookie);
 } sim_wire_hooks;
 
-/* ---- regions ------------------------------------------------------------------------------------------------------------- */
+/* ---- regions --------------------------------------------------------------------------------- */
 
 struct sim_region {
   gt_sim *sim;
@@ -187,7 +187,8 @@ void gt_sim_stretch_begin(sim_stretch *stretch, const gt_sim *sim);
    traces of every link advance by that time, and evaluations that are due in it count as made.
    also: additional time, in which nothing is counted.  stretch: the one that contains the marks;
    NULL: none.  A region skips none of its last steps. */
-void gt_sim_skip(gt_sim *sim, const sim_mark *from, const sim_mark *to, int64_t n, gt_ns also, const sim_stretch *stretch);
+void gt_sim_skip(gt_sim *sim, const sim_mark *from, const sim_mark *to, int64_t n, gt_ns also,
+                 const sim_stretch *stretch);
 /* stride.c: simulates to the end with about `budget` events; skips what repeats. */
 typedef struct {
   double error_s;
@@ -196,7 +197,8 @@ typedef struct {
 gt_status gt_sim_stride(gt_sim *sim, int64_t budget, sim_stride *out);
 
 /* ledger.c */
-void gt_sim_count(sim_wire *wire, const gt_frame_header *head, size_t bytes); /* counts a message that has crossed it */
+/* counts a message that has crossed it */
+void gt_sim_count(sim_wire *wire, const gt_frame_header *head, size_t bytes);
 /* Bytes of the messages that are sent once, at the end. */
 double gt_sim_once_bytes(const gt_sim *sim, size_t from, size_t to);
 /* What crossed a wire: traffic_of: the simulated part; crossed_of: with the skipped part; result:
@@ -209,8 +211,10 @@ void gt_sim_wire_result(const sim_region *r, size_t peer, gt_link_result *result
 void gt_sim_wires_open(sim_region *r, const sim_wire_hooks *hooks); /* hooks outlive the wires */
 void gt_sim_wires_close(sim_region *r);
 /* Queues a message, as the gateway does. */
-void gt_sim_send(sim_region *r, size_t peer, const gt_frame_header *head, size_t bytes, uint64_t cookie, gt_ns now);
-bool gt_sim_replace(sim_region *r, size_t peer, uint64_t cookie, const gt_frame_header *head, uint64_t new_cookie);
+void gt_sim_send(sim_region *r, size_t peer, const gt_frame_header *head, size_t bytes,
+                 uint64_t cookie, gt_ns now);
+bool gt_sim_replace(sim_region *r, size_t peer, uint64_t cookie, const gt_frame_header *head,
+                    uint64_t new_cookie);
 /* When a wire needs to be polled next, and when the next frame arrives; GT_NEVER: never. */
 gt_ns gt_sim_link_next(sim_region *r);
 gt_ns gt_sim_arrival_next(const sim_region *r);

@@ -3,8 +3,10 @@
 
 #include <stdio.h>
 
-static const uint8_t kinds[SIM_KINDS] = {GT_MSG_UPDATE, GT_MSG_STATE,  GT_MSG_ACK, GT_MSG_PING,   GT_MSG_PONG,  GT_MSG_ROUND, GT_MSG_WRITTEN,
-                                         GT_MSG_DONE,   GT_MSG_JOINED, GT_MSG_BYE, GT_MSG_REPORT, GT_MSG_MODEL, GT_MSG_HELLO};
+static const uint8_t kinds[SIM_KINDS] = {GT_MSG_UPDATE, GT_MSG_STATE, GT_MSG_ACK,     GT_MSG_PING,
+                                         GT_MSG_PONG,   GT_MSG_ROUND, GT_MSG_WRITTEN, GT_MSG_DONE,
+                                         GT_MSG_JOINED, GT_MSG_BYE,   GT_MSG_REPORT,  GT_MSG_MODEL,
+                                         GT_MSG_HELLO};
 
 static size_t index_of(unsigned kind) {
   size_t i = 0;
@@ -29,7 +31,8 @@ static gt_kind_result kind_result(const gt_sim *sim, const sim_wire *wire, size_
   const unsigned kind = kinds[kind_index];
   size_t payload = payload_bytes(sim, wire, kind);
   int64_t n = wire->messages[kind_index];
-  gt_kind_result k = {.messages = n, .payload = n * (int64_t)payload, .wire = n * (int64_t)gt_wire_bytes(payload)};
+  gt_kind_result k = {
+      .messages = n, .payload = n * (int64_t)payload, .wire = n * (int64_t)gt_wire_bytes(payload)};
   if (gt_msg_is_data(kind) && n > 0) {
     k.payload = (int64_t)wire->data_payload;
     k.wire = (int64_t)wire->data_wire;
@@ -40,7 +43,8 @@ static gt_kind_result kind_result(const gt_sim *sim, const sim_wire *wire, size_
 
 double gt_sim_once_bytes(const gt_sim *sim, size_t from, size_t to) {
   const sim_wire *w = &sim->regions[from].wires[to];
-  return (double)(kind_result(sim, w, index_of(GT_MSG_MODEL)).wire + kind_result(sim, w, index_of(GT_MSG_REPORT)).wire);
+  return (double)(kind_result(sim, w, index_of(GT_MSG_MODEL)).wire +
+                  kind_result(sim, w, index_of(GT_MSG_REPORT)).wire);
 }
 
 gt_sim_traffic gt_sim_traffic_of(const gt_sim *sim, size_t from, size_t to) {
@@ -63,7 +67,8 @@ void gt_sim_wire_result(const sim_region *r, size_t peer, gt_link_result *l) {
   gt_ps_link seen;
   size_t used = 0;
   gt_ps_look_link(r->ps, peer, &seen);
-  *l = (gt_link_result){.bandwidth_bps_measured = seen.bandwidth_bps, .latency_s_measured = seen.latency_s};
+  *l = (gt_link_result){.bandwidth_bps_measured = seen.bandwidth_bps,
+                        .latency_s_measured = seen.latency_s};
   snprintf(l->from, sizeof l->from, "%s", sim->spec.job->regions[r->id].name);
   snprintf(l->to, sizeof l->to, "%s", sim->spec.job->regions[peer].name);
   for (size_t i = 0; i < SIM_KINDS; i++) {
@@ -76,11 +81,13 @@ void gt_sim_wire_result(const sim_region *r, size_t peer, gt_link_result *l) {
     } else
       l->bytes_other += k.wire;
   }
-  if (w->wire > 0) l->bandwidth_bps_measured = 8 * (double)(l->bytes_sent + l->bytes_other) / gt_seconds(w->wire);
+  if (w->wire > 0)
+    l->bandwidth_bps_measured = 8 * (double)(l->bytes_sent + l->bytes_other) / gt_seconds(w->wire);
 }
 
 sim_crossed gt_sim_crossed_of(const gt_sim *sim, size_t from, size_t to) {
-  sim_crossed c = {.traffic = gt_sim_traffic_of(sim, from, to), .wire_s = gt_seconds(sim->regions[from].wires[to].wire)};
+  sim_crossed c = {.traffic = gt_sim_traffic_of(sim, from, to),
+                   .wire_s = gt_seconds(sim->regions[from].wires[to].wire)};
   if (!sim->crossed) return c;
   const sim_crossed *more = &sim->crossed[from * sim->n + to];
   c.traffic.messages += more->traffic.messages;

@@ -23,7 +23,8 @@ static int by_time(const void *a, const void *b) {
 void gt_sim_bounds_find(stride *s) {
   const size_t n = s->sim->n;
   size_t room = 0;
-  for (size_t i = 0; i < n * n; i++) room += 2 * gt_links_from(s->sim->spec.links, i / n)[i % n].noutages;
+  for (size_t i = 0; i < n * n; i++)
+    room += 2 * gt_links_from(s->sim->spec.links, i / n)[i % n].noutages;
   s->bounds = GT_NEW_ARRAY(outage_end, room + 1);
   for (size_t i = 0; i < n * n; i++) {
     const gt_link_spec *l = &gt_links_from(s->sim->spec.links, i / n)[i % n];
@@ -51,7 +52,9 @@ int64_t gt_sim_bound_settle(const stride *s, bool begins) {
   int64_t most = 0;
   for (size_t r = 0; r < s->sim->n; r++) {
     const gt_ps_spec *spec = gt_ps_made_of(s->sim->regions[r].ps);
-    int64_t n = spec->strategy->waits || !spec->strategy->sends ? 0 : (int64_t)(spec->outbox + spec->window);
+    int64_t n = spec->strategy->waits || !spec->strategy->sends
+                    ? 0
+                    : (int64_t)(spec->outbox + spec->window);
     if (n > most) most = n;
   }
   return (begins || most < DRAINED ? most : DRAINED) + SETTLE_EVAL;
@@ -79,7 +82,8 @@ static double plan_outages(stride *s, double end_s, double most, double events_p
   qsort(lengths, n, sizeof *lengths, longest_first);
   for (size_t i = 0; i < n; i++) {
     double one =
-        (double)s->slice_events + fmin(s->per_beat * (double)gt_sim_bound_settle(s, i % 2 == 0), i % 2 == 0 ? lengths[i] * events_per_s : INFINITY);
+        (double)s->slice_events + fmin(s->per_beat * (double)gt_sim_bound_settle(s, i % 2 == 0),
+                                       i % 2 == 0 ? lengths[i] * events_per_s : INFINITY);
     if (cost + one > most && s->short_s == 0) s->short_s = lengths[i] * (1 + 1e-9);
     if (s->short_s == 0) cost += one;
   }
@@ -94,8 +98,9 @@ static double one_evaluation(const stride *s, double events_per_s) {
   for (size_t r = 0; r < sim->n; r++) {
     const gt_ps_spec *spec = gt_ps_made_of(sim->regions[r].ps);
     gt_job_compute c = gt_job_compute_of(sim->spec.job, r);
-    most =
-        fmax(most, gt_seconds(gt_cost_eval(sim->spec.job, &sim->regions[r].order, &c, 0, (int64_t)sim->spec.test_samples)) / (double)spec->nworkers);
+    most = fmax(most, gt_seconds(gt_cost_eval(sim->spec.job, &sim->regions[r].order, &c, 0,
+                                              (int64_t)sim->spec.test_samples)) /
+                          (double)spec->nworkers);
   }
   return most * events_per_s;
 }
@@ -103,10 +108,13 @@ static double one_evaluation(const stride *s, double events_per_s) {
 /* Events for the evaluations that are still to come.  If they are too many for slices of the usual
    length, slices between them are shorter; if that is not enough, whole cycles are skipped. */
 static double plan_evaluations(stride *s, double most, double events_per_s) {
-  double n = evaluations_left(s->sim), each = s->per_beat * SETTLE_EVAL + one_evaluation(s, events_per_s), slice = (double)s->slice_events;
+  double n = evaluations_left(s->sim),
+         each = s->per_beat * SETTLE_EVAL + one_evaluation(s, events_per_s),
+         slice = (double)s->slice_events;
   s->cycle_ref = s->ref;
   if (n * (each + slice) > most) slice = fmax(most / n - each, s->per_beat * SLICE_MIN);
-  s->cycles = n * (each + slice) > most && gt_ps_evaluations_left(s->sim->regions[s->ref].ps) >= CYCLES_MIN;
+  s->cycles =
+      n * (each + slice) > most && gt_ps_evaluations_left(s->sim->regions[s->ref].ps) >= CYCLES_MIN;
   if (s->cycles) return 0;
   s->slice_events = (int64_t)slice;
   return n * (each + slice);
@@ -114,12 +122,16 @@ static double plan_evaluations(stride *s, double most, double events_per_s) {
 
 void gt_sim_plan(stride *s, double events, double time_s, double share) {
   gt_sim *sim = s->sim;
-  double done = gt_ps_share_done(sim->regions[s->ref].ps), left = events / fmax(share, 1e-12) * (1 - done), rate = events / fmax(time_s, 1e-9);
-  double budget = (double)s->budget - (double)sim->events, third = fmax(budget, (double)s->budget / 2) / 3;
+  double done = gt_ps_share_done(sim->regions[s->ref].ps),
+         left = events / fmax(share, 1e-12) * (1 - done), rate = events / fmax(time_s, 1e-9);
+  double budget = (double)s->budget - (double)sim->events,
+         third = fmax(budget, (double)s->budget / 2) / 3;
   s->slices_turn.often = s->slices_turn.carry = 0;
   if (done >= WHOLE_SHARE || left <= budget) return;
   double cost = (s->per_beat * SETTLE + (double)s->slice_events) * (double)sim->n;
-  cost += plan_outages(s, gt_seconds(s->at) + time_s * (1 - done) / fmax(share, 1e-12), third, rate);
+  cost +=
+      plan_outages(s, gt_seconds(s->at) + time_s * (1 - done) / fmax(share, 1e-12), third, rate);
   cost += plan_evaluations(s, budget, rate);
-  s->slices_turn.often = s->cycles ? INFINITY : fmax(0.01, left / fmax(0.95 * (budget - cost), third) - 1);
+  s->slices_turn.often =
+      s->cycles ? INFINITY : fmax(0.01, left / fmax(0.95 * (budget - cost), third) - 1);
 }

@@ -41,7 +41,8 @@ void gt_sim_forecast_close(gt_sim_forecast *f) {
 const char *gt_sim_doubt_text(gt_sim_doubt why) {
   static const char *const texts[] = {
       [GT_SIM_KNOWN] = "",
-      [GT_SIM_TRACES] = "links follow traces that are longer than what could be simulated of them at a stretch",
+      [GT_SIM_TRACES] =
+          "links follow traces that are longer than what could be simulated of them at a stretch",
       [GT_SIM_OUTAGES] = "there are more outages than could be simulated one by one",
       [GT_SIM_EVALUATIONS] = "there are more evaluations than could be simulated one by one",
       [GT_SIM_SAMPLE] = "what could be simulated is few exchanges, and these differ",

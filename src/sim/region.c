@@ -5,14 +5,16 @@
 #include "geotrain/ps_of_job.h"
 #include "internal.h"
 
-/* ---- host of the PS -------------------------------------------------------------------------------------------------------- */
+/* ---- host of the PS -------------------------------------------------------------------------- */
 
-static void host_send(void *ctx, size_t peer, const gt_frame_header *head, const void *payload, size_t bytes, uint64_t cookie) {
+static void host_send(void *ctx, size_t peer, const gt_frame_header *head, const void *payload,
+                      size_t bytes, uint64_t cookie) {
   (void)payload;
   gt_sim_send(ctx, peer, head, bytes, cookie, gt_timeline_now(((sim_region *)ctx)->timeline));
 }
 
-static bool host_replace(void *ctx, size_t peer, uint64_t cookie, const gt_frame_header *head, const void *payload, uint64_t new_cookie) {
+static bool host_replace(void *ctx, size_t peer, uint64_t cookie, const gt_frame_header *head,
+                         const void *payload, uint64_t new_cookie) {
   (void)payload;
   return gt_sim_replace(ctx, peer, cookie, head, new_cookie);
 }
@@ -31,11 +33,16 @@ static void host_taken(void *ctx, size_t worker) {
 static double checkpoint_bytes(sim_region *r) {
   const gt_sim *sim = r->sim;
   gt_state state = {0};
-  double sum = (double)((sim->spec.parameters + sim->spec.buffers) * sizeof(float)) + 4 * sizeof(int64_t);
+  double sum =
+      (double)((sim->spec.parameters + sim->spec.buffers) * sizeof(float)) + 4 * sizeof(int64_t);
   gt_ps_save(r->ps, gt_timeline_now(r->timeline), &state);
-  for (size_t i = 0; i < state.n; i++) sum += (double)(state.items[i].count * (state.items[i].type == GT_TYPE_F32 ? sizeof(float) : sizeof(int64_t)));
+  for (size_t i = 0; i < state.n; i++)
+    sum += (double)(state.items[i].count *
+                    (state.items[i].type == GT_TYPE_F32 ? sizeof(float) : sizeof(int64_t)));
   gt_state_close(&state);
-  return sum + 2 * sizeof(int64_t) + (double)(sim->n - 1) * (double)(sizeof(gt_link_state) + sizeof(int64_t) + (size_t)4 * 64 * sizeof(int64_t));
+  return sum + 2 * sizeof(int64_t) +
+         (double)(sim->n - 1) *
+             (double)(sizeof(gt_link_state) + sizeof(int64_t) + (size_t)4 * 64 * sizeof(int64_t));
 }
 
 static void host_checkpoint(void *ctx, int64_t round) {
@@ -64,7 +71,8 @@ static void host_work(void *ctx, gt_ps_work work, double part) {
 /* ---- what wires tell ------------------------------------------------------------------------- */
 
 static void wire_message(sim_region *r, const gt_frame_header *head) {
-  if (head->kind != GT_MSG_PING && head->kind != GT_MSG_PONG) r->sim->moved = gt_timeline_at(r->timeline);
+  if (head->kind != GT_MSG_PING && head->kind != GT_MSG_PONG)
+    r->sim->moved = gt_timeline_at(r->timeline);
   if (head->kind == GT_MSG_REPORT || head->kind == GT_MSG_MODEL || head->kind == GT_MSG_BYE)
     gt_ending_message(&r->ending, head->kind);
   else if (gt_ps_message(r->ps, head->from, head, NULL, gt_timeline_now(r->timeline)) != GT_OK)
@@ -80,11 +88,12 @@ static void wire_departed(sim_region *r, size_t peer, uint64_t cookie) {
 
 static const sim_wire_hooks wire_hooks = {.message = wire_message, .departed = wire_departed};
 
-/* ---- life ------------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static gt_ps *make_ps(sim_region *r) {
   const gt_sim *sim = r->sim;
-  gt_ps_spec spec = gt_ps_spec_of(sim->spec.job, &r->order, gt_links_from(sim->spec.links, r->id), sim->spec.parameters);
+  gt_ps_spec spec = gt_ps_spec_of(sim->spec.job, &r->order, gt_links_from(sim->spec.links, r->id),
+                                  sim->spec.parameters);
   spec.weights = sim->weights;
   spec.next = sim->next;
   spec.params = spec.grads = gt_vec_of(NULL, sim->spec.parameters);
@@ -132,7 +141,7 @@ void gt_sim_region_close(sim_region *r) {
   gt_sim_wires_close(r);
 }
 
-/* ---- events ----------------------------------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static void pushed(sim_region *r, size_t worker) {
   const gt_ps_order *order = &r->orders[worker];
@@ -175,7 +184,8 @@ static void handle(sim_region *r, const gt_event *e) {
 }
 
 static gt_event next_event(sim_region *r) {
-  return gt_timeline_next(r->timeline, gt_sim_arrival_next(r), gt_sim_link_next(r), gt_ps_next(r->ps));
+  return gt_timeline_next(r->timeline, gt_sim_arrival_next(r), gt_sim_link_next(r),
+                          gt_ps_next(r->ps));
 }
 
 /* Messages that are queued still leave. */
@@ -192,7 +202,8 @@ static void leave(sim_region *r) {
 void gt_sim_region_start(sim_region *r) {
   r->training = true;
   gt_ps_start(r->ps, 0);
-  for (size_t w = 0; w + 1 < (size_t)r->sim->spec.job->regions[r->id].ranks; w++) gt_ps_ready(r->ps, w, 0);
+  for (size_t w = 0; w + 1 < (size_t)r->sim->spec.job->regions[r->id].ranks; w++)
+    gt_ps_ready(r->ps, w, 0);
   gt_sim_agenda_set(&r->sim->agenda, r->id, next_event(r).at);
 }
 
@@ -208,7 +219,9 @@ void gt_sim_region_step(sim_region *r) {
   gt_event e = next_event(r);
   gt_ps_view v;
   handle(r, &e);
-  if (r->sim->exact) gt_time_split_account(&r->split, r->ps, gt_ps_made_of(r->ps), receiving, r, gt_timeline_now(r->timeline));
+  if (r->sim->exact)
+    gt_time_split_account(&r->split, r->ps, gt_ps_made_of(r->ps), receiving, r,
+                          gt_timeline_now(r->timeline));
   gt_ps_look(r->ps, gt_timeline_now(r->timeline), &v);
   r->steps = v.steps;
   r->training = v.phase == GT_PS_TRAINING;

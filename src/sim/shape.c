@@ -17,7 +17,7 @@ static gt_status model_floats(gt_sim_shape *out, const gt_job *job, const gt_sam
   return GT_OK;
 }
 
-/* ---- from a data set ----------------------------------------------------------------------------------------------------------- */
+/* ---- from a data set ------------------------------------------------------------------------- */
 
 /* Opens every file once. */
 static gt_status open_files(const gt_job *job, gt_dataset **opened, gt_dataset_info *infos) {
@@ -29,12 +29,14 @@ static gt_status open_files(const gt_job *job, gt_dataset **opened, gt_dataset_i
   return GT_OK;
 }
 
-static gt_status divide(gt_sim_shape *out, const gt_job *job, gt_dataset **opened, const size_t *files) {
+static gt_status divide(gt_sim_shape *out, const gt_job *job, gt_dataset **opened,
+                        const size_t *files) {
   for (size_t r = 0; r < job->nregions; r++) {
     gt_dataset *dataset = opened[gt_data_namesake(job, r)];
     uint32_t *part = NULL;
     size_t n = 0;
-    GT_TRY(gt_data_part(job, files, r, gt_dataset_labels(dataset, GT_SPLIT_TRAIN), gt_dataset_describe(dataset)->ntrain, &part, &n));
+    GT_TRY(gt_data_part(job, files, r, gt_dataset_labels(dataset, GT_SPLIT_TRAIN),
+                        gt_dataset_describe(dataset)->ntrain, &part, &n));
     out->samples[r] = (int64_t)n;
     gt_free(part);
   }
@@ -61,7 +63,7 @@ static gt_status from_data(gt_sim_shape *out, const gt_job *job, gt_sample_shape
   return status;
 }
 
-/* ---- without one ----------------------------------------------------------------------------------------------------------------- */
+/* ---- without one ----------------------------------------------------------------------------- */
 
 /* Every file that the job names can be read here. */
 static bool is_here(const gt_job *job) {
@@ -92,8 +94,10 @@ static gt_status from_job(gt_sim_shape *out, const gt_job *job, gt_sample_shape 
   for (size_t r = 0; r < job->nregions; r++) {
     out->samples[r] = job->regions[r].samples;
     if (out->samples[r] <= 0)
-      return GT_FAIL(GT_ERR_JOB, "regions.%zu (%s) has no data set that can be read here and no samples; regions[].samples is needed", r,
-                     job->regions[r].name);
+      return GT_FAIL(GT_ERR_JOB,
+                     "regions.%zu (%s) has no data set that can be read here and no samples; "
+                     "regions[].samples is needed",
+                     r, job->regions[r].name);
   }
   return GT_OK;
 }

@@ -21,7 +21,8 @@ static gt_status check(const gt_sim_spec *spec) {
     for (size_t b = 0; b < job->nregions; b++)
       if (a != b && gt_link_delay_min(&links[b]) <= 0)
         return GT_FAIL(GT_ERR_JOB,
-                       "the link from %s to %s has no latency; to simulate them every pair of regions needs one above 0 (wan.links, wan.default)",
+                       "the link from %s to %s has no latency; to simulate them every pair of "
+                       "regions needs one above 0 (wan.links, wan.default)",
                        job->regions[a].name, job->regions[b].name);
   }
   return GT_OK;
@@ -45,10 +46,13 @@ static gt_status stuck(const gt_sim *sim) {
   const double least = slowest_bps(sim->spec.job), at = gt_seconds(sim->moved + sim->gone);
   if (least < FILLED_BPS)
     return GT_FAIL(GT_ERR_LIMIT,
-                   "at %.0f s of simulated time nothing moves any more: the slowest link has %g bit/s, which signs of life alone fill; %g bit/s or "
+                   "at %.0f s of simulated time nothing moves any more: the slowest link has %g "
+                   "bit/s, which signs of life alone fill; %g bit/s or "
                    "more is needed",
                    at, least, FILLED_BPS);
-  return GT_FAIL(GT_ERR_LIMIT, "at %.0f s of simulated time nothing moves any more; is there an outage without end, or a link without bandwidth?",
+  return GT_FAIL(GT_ERR_LIMIT,
+                 "at %.0f s of simulated time nothing moves any more; is there an outage without "
+                 "end, or a link without bandwidth?",
                  at);
 }
 
@@ -109,11 +113,13 @@ void gt_sim_close(gt_sim *sim) {
   gt_free(sim);
 }
 
-/* ---- results ------------------------------------------------------------------------------------------------------------------ */
+/* ---- results --------------------------------------------------------------------------------- */
 
 void gt_sim_look(const gt_sim *sim, gt_sim_totals *t) {
-  *t = (gt_sim_totals){
-      .virtual_s = gt_seconds(gt_sim_now(&sim->regions[0])), .train_s = gt_seconds(sim->complete), .code = sim->code, .events = sim->events};
+  *t = (gt_sim_totals){.virtual_s = gt_seconds(gt_sim_now(&sim->regions[0])),
+                       .train_s = gt_seconds(sim->complete),
+                       .code = sim->code,
+                       .events = sim->events};
   for (size_t a = 0; a < sim->n; a++) {
     gt_ps_view v;
     gt_ps_look(sim->regions[a].ps, 0, &v);

@@ -6,8 +6,9 @@
 #include "internal.h"
 
 void gt_sim_mark_open(sim_mark *m, const gt_sim *sim) {
-  *m = (sim_mark){
-      .views = GT_NEW_ARRAY(gt_ps_view, sim->n), .uses = GT_NEW_ARRAY(gt_time_use, sim->n), .crossed = GT_NEW_ARRAY(sim_crossed, sim->n * sim->n)};
+  *m = (sim_mark){.views = GT_NEW_ARRAY(gt_ps_view, sim->n),
+                  .uses = GT_NEW_ARRAY(gt_time_use, sim->n),
+                  .crossed = GT_NEW_ARRAY(sim_crossed, sim->n * sim->n)};
 }
 
 void gt_sim_mark_close(sim_mark *m) {
@@ -43,7 +44,9 @@ void gt_sim_mark_align(sim_mark *to, const sim_mark *from, const gt_sim *sim, si
     gt_ps_view *v = &to->views[r];
     const gt_ps_view *f = &from->views[r];
     int64_t own = v->steps - f->steps;
-    if (!gt_ps_made_of(sim->regions[r].ps)->strategy->waits || own == lead || own <= 0 || !sim->regions[r].training) continue;
+    if (!gt_ps_made_of(sim->regions[r].ps)->strategy->waits || own == lead || own <= 0 ||
+        !sim->regions[r].training)
+      continue;
     v->steps = in_step(f->steps, v->steps, own, lead);
     v->batches = in_step(f->batches, v->batches, own, lead);
     v->samples = in_step(f->samples, v->samples, own, lead);
@@ -56,7 +59,8 @@ static void add_use(gt_time_use *use, const gt_time_use *from, const gt_time_use
   use->training += n * (to->training - from->training);
 }
 
-static void add_crossed(sim_crossed *sum, const sim_crossed *from, const sim_crossed *to, double n) {
+static void add_crossed(sim_crossed *sum, const sim_crossed *from, const sim_crossed *to,
+                        double n) {
   sum->traffic.messages += n * (to->traffic.messages - from->traffic.messages);
   sum->traffic.bytes_sent += n * (to->traffic.bytes_sent - from->traffic.bytes_sent);
   sum->traffic.bytes_other += n * (to->traffic.bytes_other - from->traffic.bytes_other);
@@ -109,14 +113,16 @@ static double messages_of(const gt_sim *sim, double seen, double steps) {
 
 /* Sets the strategy's messages by the number of steps, as in all of the stretch so far.  made:
    steps simulated in it; times: skipped steps per simulated step. */
-static void by_steps(gt_sim *sim, const sim_stretch *x, size_t a, size_t b, double made, double times) {
+static void by_steps(gt_sim *sim, const sim_stretch *x, size_t a, size_t b, double made,
+                     double times) {
   size_t i = a * sim->n + b;
   gt_sim_traffic now = gt_sim_traffic_of(sim, a, b), *sum = &sim->crossed[i].traffic;
   double seen = now.messages - x->seen[i].traffic.messages, more;
   if (seen <= 0) return;
   more = times * messages_of(sim, seen, made);
   sum->messages = x->added[i].traffic.messages + more;
-  sum->bytes_sent = x->added[i].traffic.bytes_sent + more * (now.bytes_sent - x->seen[i].traffic.bytes_sent) / seen;
+  sum->bytes_sent = x->added[i].traffic.bytes_sent +
+                    more * (now.bytes_sent - x->seen[i].traffic.bytes_sent) / seen;
 }
 
 /* ---- leaving it out -------------------------------------------------------------------------- */
@@ -132,7 +138,8 @@ static void chunks_sooner(sim_region *r, gt_ns now, gt_ns gone) {
   size_t workers = (size_t)r->sim->spec.job->regions[r->id].ranks - 1;
   for (size_t w = 0; w < workers; w++) {
     gt_ns due = gt_timeline_due(r->timeline, w);
-    if (due != GT_NEVER && r->orders[w].kind == GT_PS_EVAL && due >= now + gone) gt_timeline_sooner(r->timeline, w, gone);
+    if (due != GT_NEVER && r->orders[w].kind == GT_PS_EVAL && due >= now + gone)
+      gt_timeline_sooner(r->timeline, w, gone);
   }
 }
 
@@ -146,7 +153,8 @@ static void come_sooner(gt_sim *sim, gt_ns now, gt_ns gone) {
   for (size_t a = 0; a < sim->n; a++) gt_sim_region_again(&sim->regions[a]);
 }
 
-static void skip_region(sim_region *r, const sim_mark *from, const sim_mark *to, int64_t n, gt_ns gone, const sim_stretch *stretch) {
+static void skip_region(sim_region *r, const sim_mark *from, const sim_mark *to, int64_t n,
+                        gt_ns gone, const sim_stretch *stretch) {
   gt_sim *sim = r->sim;
   const size_t a = r->id;
   const gt_ps_view *f = &from->views[a], *t = &to->views[a];
@@ -157,14 +165,17 @@ static void skip_region(sim_region *r, const sim_mark *from, const sim_mark *to,
   for (size_t b = 0; b < sim->n; b++) {
     if (a == b) continue;
     r->wires[b].link.origin -= gone;
-    add_crossed(&sim->crossed[a * sim->n + b], &from->crossed[a * sim->n + b], &to->crossed[a * sim->n + b], (double)n);
+    add_crossed(&sim->crossed[a * sim->n + b], &from->crossed[a * sim->n + b],
+                &to->crossed[a * sim->n + b], (double)n);
     if (stretch && made > 0 && t->batches > f->batches)
-      by_steps(sim, stretch, a, b, made * (double)(t->steps - f->steps) / (double)(t->batches - f->batches),
+      by_steps(sim, stretch, a, b,
+               made * (double)(t->steps - f->steps) / (double)(t->batches - f->batches),
                (sim->gone_batches[a] - stretch->gone[a]) / made);
   }
 }
 
-void gt_sim_skip(gt_sim *sim, const sim_mark *from, const sim_mark *to, int64_t n, gt_ns also, const sim_stretch *stretch) {
+void gt_sim_skip(gt_sim *sim, const sim_mark *from, const sim_mark *to, int64_t n, gt_ns also,
+                 const sim_stretch *stretch) {
   const gt_ns gone = n * (to->at - from->at) + also;
   if (!sim->crossed) {
     sim->crossed = GT_NEW_ARRAY(sim_crossed, sim->n * sim->n);
@@ -173,6 +184,7 @@ void gt_sim_skip(gt_sim *sim, const sim_mark *from, const sim_mark *to, int64_t 
   const gt_ns now = to->at - sim->gone;
   sim->gone += gone;
   if (to->moved == from->moved) sim->moved -= gone; /* nothing moved in the skipped time either */
-  for (size_t a = 0; a < sim->n; a++) skip_region(&sim->regions[a], from, to, as_often(&sim->regions[a], from, to, n), gone, stretch);
+  for (size_t a = 0; a < sim->n; a++)
+    skip_region(&sim->regions[a], from, to, as_often(&sim->regions[a], from, to, n), gone, stretch);
   come_sooner(sim, now, gone);
 }

@@ -25,13 +25,16 @@ static double until_chunk(const stride *s, const sim_mark *from, const sim_mark 
   gt_ns first = GT_NEVER;
   for (size_t r = 0; r < s->sim->n; r++) {
     const sim_region *region = &s->sim->regions[r];
-    if (!region->evaluating || gt_ps_chunks_repeat(region->ps, &from->views[r], &to->views[r])) continue;
+    if (!region->evaluating || gt_ps_chunks_repeat(region->ps, &from->views[r], &to->views[r]))
+      continue;
     for (size_t w = 0; w + 1 < (size_t)s->sim->spec.job->regions[r].ranks; w++) {
       gt_ns due = gt_timeline_due(region->timeline, w);
       if (region->orders[w].kind == GT_PS_EVAL && due < first) first = due;
     }
   }
-  return first == GT_NEVER ? INFINITY : floor((double)(first + s->sim->gone - to->at) / (double)(to->at - from->at));
+  return first == GT_NEVER
+             ? INFINITY
+             : floor((double)(first + s->sim->gone - to->at) / (double)(to->at - from->at));
 }
 
 /* If ref is held, the message that it waits for may be under way for long: skipped time must not
@@ -51,10 +54,13 @@ static double until_message(const stride *s, const sim_mark *from, const sim_mar
 /* How often the time between the marks may be repeated before something that must be simulated. */
 static double allowed(const stride *s, const sim_mark *from, const sim_mark *to, bool evaluations) {
   const gt_ns bound = gt_sim_bound_next(s);
-  double n = bound == GT_NEVER ? INFINITY : floor((double)(bound - to->at) / (double)(to->at - from->at));
+  double n =
+      bound == GT_NEVER ? INFINITY : floor((double)(bound - to->at) / (double)(to->at - from->at));
   if (evaluations) n = fmin(n, fmin(until_chunk(s, from, to), until_message(s, from, to)));
   for (size_t r = 0; r < s->sim->n; r++)
-    if (s->sim->n <= FEW_REGIONS || r == s->ref) n = fmin(n, gt_ps_repeats(s->sim->regions[r].ps, &from->views[r], &to->views[r], evaluations));
+    if (s->sim->n <= FEW_REGIONS || r == s->ref)
+      n = fmin(n,
+               gt_ps_repeats(s->sim->regions[r].ps, &from->views[r], &to->views[r], evaluations));
   return fmax(0, n);
 }
 
@@ -101,9 +107,12 @@ static void settle(stride *s, int64_t beats) {
    held). */
 static bool settled(const stride *s) {
   const gt_sim *sim = s->sim;
-  if ((double)(sim->events - s->settle_events) >= 2 * (double)s->settle_beats * s->per_beat) return true;
+  if ((double)(sim->events - s->settle_events) >= 2 * (double)s->settle_beats * s->per_beat)
+    return true;
   for (size_t r = 0; r < sim->n; r++)
-    if (sim->regions[r].training && sim->regions[r].steps - s->settle_steps[r] < s->settle_beats * period_of(s)) return false;
+    if (sim->regions[r].training &&
+        sim->regions[r].steps - s->settle_steps[r] < s->settle_beats * period_of(s))
+      return false;
   return true;
 }
 
@@ -135,14 +144,17 @@ static void leave_out(stride *s) {
   const sim_region *ref = &s->sim->regions[s->ref];
   gt_sim_mark_take(&s->to, s->sim, s->at);
   gt_sim_mark_align(&s->to, &s->from, s->sim, s->ref);
-  double beats = fmax(1, (double)(ref->steps - s->from.views[s->ref].steps) / (double)period_of(s)), time_s = gt_seconds(s->to.at - s->from.at);
+  double beats = fmax(1, (double)(ref->steps - s->from.views[s->ref].steps) / (double)period_of(s)),
+         time_s = gt_seconds(s->to.at - s->from.at);
   int64_t steps = ref->steps - s->from.views[s->ref].steps;
   if (steps >= period_of(s)) s->beat_s = time_s / beats;
   if (steps >= period_of(s)) s->per_beat = (double)(s->to.events - s->from.events) / beats;
   if (s->slices_turn.often < 0)
-    gt_sim_plan(s, (double)(s->to.events - s->settle_events), gt_seconds(s->at - s->settle_at), gt_ps_share_done(ref->ps) - s->settle_done);
+    gt_sim_plan(s, (double)(s->to.events - s->settle_events), gt_seconds(s->at - s->settle_at),
+                gt_ps_share_done(ref->ps) - s->settle_done);
   if (s->slices_turn.often == 0 || time_s <= 0) return;
-  double n = fmin(gt_sim_turns_next(&s->slices_turn, s->traces, time_s), allowed(s, &s->from, &s->to, true));
+  double n = fmin(gt_sim_turns_next(&s->slices_turn, s->traces, time_s),
+                  allowed(s, &s->from, &s->to, true));
   n = n >= 1 && isfinite(n) && !is_burst(s, time_s, steps) ? n : 0;
   gt_sim_spread_add(&s->slices, time_s, work_between(s, &s->from, &s->to), n, mean_pace(s, &s->to));
   if (n > 0) {
@@ -160,9 +172,11 @@ static gt_ns of_other_evaluations(const stride *s, double n) {
   for (size_t r = 0; r < s->sim->n; r++) {
     const gt_ps *ps = s->sim->regions[r].ps;
     const gt_ps_view *from = &s->cycle_from.views[r], *to = &s->cycle_to.views[r];
-    double now = gt_ps_evaluations_at(ps, from, to, 0), had = now - gt_ps_evaluations_at(ps, from, to, -1);
+    double now = gt_ps_evaluations_at(ps, from, to, 0),
+           had = now - gt_ps_evaluations_at(ps, from, to, -1);
     if (gt_ps_made_of(ps)->strategy->waits && s->sim->regions[r].training)
-      time_s += (gt_ps_evaluations_at(ps, from, to, n) - now - n * had) * gt_seconds(to->last_eval_took);
+      time_s +=
+          (gt_ps_evaluations_at(ps, from, to, n) - now - n * had) * gt_seconds(to->last_eval_took);
   }
   double least_s = -0.5 * n * gt_seconds(s->cycle_to.at - s->cycle_from.at);
   return gt_from_seconds(fmax(time_s, least_s));
@@ -170,8 +184,10 @@ static gt_ns of_other_evaluations(const stride *s, double n) {
 
 /* cost: events that one cycle takes. */
 static void plan_cycles(stride *s, double cost) {
-  double left = gt_ps_evaluations_left(s->sim->regions[s->cycle_ref].ps), budget = (double)s->budget;
-  s->cycles_turn.often = fmax(0, PART_CYCLE * left * cost / fmax(budget - (double)s->sim->events, budget / 3) - 1);
+  double left = gt_ps_evaluations_left(s->sim->regions[s->cycle_ref].ps),
+         budget = (double)s->budget;
+  s->cycles_turn.often =
+      fmax(0, PART_CYCLE * left * cost / fmax(budget - (double)s->sim->events, budget / 3) - 1);
 }
 
 /* The cycle is over; returns how often it was repeated. */
@@ -182,7 +198,8 @@ static double leave_out_cycle(stride *s) {
   double time_s = gt_seconds(to->at - from->at), work = work_between(s, from, to);
   if (time_s <= 0) return 0;
   if (s->cycles_turn.often < 0) plan_cycles(s, (double)(to->events - from->events));
-  double n = fmin(gt_sim_turns_next(&s->cycles_turn, s->traces, time_s), allowed(s, from, to, false));
+  double n =
+      fmin(gt_sim_turns_next(&s->cycles_turn, s->traces, time_s), allowed(s, from, to, false));
   gt_sim_spread_add(&s->of_cycles, time_s, work, n, mean_pace(s, to));
   if (n < 1) return 0;
   gt_ns before = s->sim->gone;
@@ -211,7 +228,8 @@ static void evaluated(stride *s) {
 /* Evaluations and outages are so frequent that no slice was without them. */
 static void plan_without_slice(stride *s) {
   s->per_beat = fmax(s->per_beat, 1);
-  gt_sim_plan(s, (double)s->sim->events, gt_seconds(s->at), gt_ps_share_done(s->sim->regions[s->ref].ps));
+  gt_sim_plan(s, (double)s->sim->events, gt_seconds(s->at),
+              gt_ps_share_done(s->sim->regions[s->ref].ps));
 }
 
 static void begin_slice(stride *s) {
@@ -267,8 +285,10 @@ static void beat(stride *s) {
 
 static bool is_beat(const stride *s, size_t region) {
   const sim_region *ref = &s->sim->regions[s->ref];
-  if (region == s->ref && (!ref->training || ref->steps - s->beat_steps >= period_of(s))) return true;
-  return (double)(s->sim->events - s->beat_events) > fmax(4 * s->per_beat, (double)(16 * s->sim->n * s->sim->n));
+  if (region == s->ref && (!ref->training || ref->steps - s->beat_steps >= period_of(s)))
+    return true;
+  return (double)(s->sim->events - s->beat_events) >
+         fmax(4 * s->per_beat, (double)(16 * s->sim->n * s->sim->n));
 }
 
 static void strike(stride *s) {
@@ -324,7 +344,9 @@ static double longest_checkpoint(const gt_sim *sim) {
   if (every->epochs <= 0 && every->steps <= 0 && every->minutes <= 0) return 0;
   for (size_t r = 0; r < sim->n; r++) {
     double bps = gt_job_compute_of(job, r).checkpoint_bps;
-    if (bps > 0) most = fmax(most, 8 * (double)((sim->spec.parameters + sim->spec.buffers) * sizeof(float)) / bps);
+    if (bps > 0)
+      most = fmax(most,
+                  8 * (double)((sim->spec.parameters + sim->spec.buffers) * sizeof(float)) / bps);
   }
   return most;
 }
@@ -338,8 +360,9 @@ static gt_sim_doubt reason(const stride *s) {
 static void judge(const stride *s, sim_stride *out) {
   double all_s = gt_seconds(gt_sim_now(&s->sim->regions[0]));
   if (s->gone_s <= 0) return;
-  out->error_s = 3 * sqrt(gt_sim_spread_variance_s2(&s->slices) + gt_sim_spread_variance_s2(&s->of_cycles)) + 0.75 * s->grain_s + 0.0015 * s->gone_s +
-                 longest_checkpoint(s->sim);
+  out->error_s =
+      3 * sqrt(gt_sim_spread_variance_s2(&s->slices) + gt_sim_spread_variance_s2(&s->of_cycles)) +
+      0.75 * s->grain_s + 0.0015 * s->gone_s + longest_checkpoint(s->sim);
   if (out->error_s > CERTAIN * all_s) out->why = reason(s);
 }
 

@@ -5,7 +5,7 @@
 #define LAST_FRAME   ((uint32_t)1 << 31)
 #define SENDER_SHIFT 40
 
-/* ---- messages --------------------------------------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static sim_message *message(gt_sim *sim, uint32_t i) {
   return &sim->messages[i];
@@ -28,7 +28,7 @@ static void drop_user(gt_sim *sim, uint32_t i) {
   sim->spare = i;
 }
 
-/* ---- life --------------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 void gt_sim_wires_open(sim_region *r, const sim_wire_hooks *hooks) {
   gt_sim *sim = r->sim;
@@ -42,7 +42,8 @@ void gt_sim_wires_open(sim_region *r, const sim_wire_hooks *hooks) {
     w->link = gt_link_start(sim->spec.job->seed, r->id, p, 0);
     w->control = w->bulk = w->leaving = none;
     w->due = GT_NEVER;
-    if (p != r->id) gt_sim_count(w, &(gt_frame_header){.kind = GT_MSG_HELLO}, GT_HELLO_BYTES); /* sent before time begins */
+    /* sent before time begins */
+    if (p != r->id) gt_sim_count(w, &(gt_frame_header){.kind = GT_MSG_HELLO}, GT_HELLO_BYTES);
   }
 }
 
@@ -54,7 +55,7 @@ void gt_sim_wires_close(sim_region *r) {
   gt_sim_heap_close(&r->landing);
 }
 
-/* ---- queues -------------------------------------------------------------------------------------------------------------------- */
+/* ---- queues ---------------------------------------------------------------------------------- */
 
 /* Adds the time at which the wire needs to be polled to the region's heap; older entries of the
    wire become stale. */
@@ -62,19 +63,28 @@ static void set_due(sim_region *r, size_t peer) {
   sim_wire *w = &r->wires[peer];
   gt_ns due = GT_NEVER;
   if (w->control.first != SIM_NONE || w->bulk.first != SIM_NONE) due = w->link.busy_until;
-  if (w->leaving.first != SIM_NONE && message(r->sim, w->leaving.first)->depart < due) due = message(r->sim, w->leaving.first)->depart;
+  if (w->leaving.first != SIM_NONE && message(r->sim, w->leaving.first)->depart < due)
+    due = message(r->sim, w->leaving.first)->depart;
   if (due == w->due) return;
   w->due = due;
-  if (due != GT_NEVER) gt_sim_heap_push(&r->due, (sim_entry){.at = due, .key = peer, .a = (uint32_t)peer});
+  if (due != GT_NEVER)
+    gt_sim_heap_push(&r->due, (sim_entry){.at = due, .key = peer, .a = (uint32_t)peer});
 }
 
-void gt_sim_send(sim_region *r, size_t peer, const gt_frame_header *head, size_t bytes, uint64_t cookie, gt_ns now) {
+void gt_sim_send(sim_region *r, size_t peer, const gt_frame_header *head, size_t bytes,
+                 uint64_t cookie, gt_ns now) {
   gt_sim *sim = r->sim;
   sim_wire *w = &r->wires[peer];
   sim_list *q = gt_msg_is_control(head->kind) ? &w->control : &w->bulk;
   uint32_t i = new_message(sim);
   sim_message *m = message(sim, i);
-  *m = (sim_message){.head = *head, .bytes = bytes, .cookie = cookie, .queued = now, .next = SIM_NONE, .next_leaving = SIM_NONE, .users = 1};
+  *m = (sim_message){.head = *head,
+                     .bytes = bytes,
+                     .cookie = cookie,
+                     .queued = now,
+                     .next = SIM_NONE,
+                     .next_leaving = SIM_NONE,
+                     .users = 1};
   m->head.message_bytes = bytes;
   m->head.from = (uint16_t)r->id;
   if (q->first == SIM_NONE)
@@ -85,7 +95,8 @@ void gt_sim_send(sim_region *r, size_t peer, const gt_frame_header *head, size_t
   set_due(r, peer);
 }
 
-bool gt_sim_replace(sim_region *r, size_t peer, uint64_t cookie, const gt_frame_header *head, uint64_t new_cookie) {
+bool gt_sim_replace(sim_region *r, size_t peer, uint64_t cookie, const gt_frame_header *head,
+                    uint64_t new_cookie) {
   for (uint32_t i = r->wires[peer].bulk.first; i != SIM_NONE; i = message(r->sim, i)->next) {
     sim_message *m = message(r->sim, i);
     if (m->cookie != cookie || m->taken > 0) continue;
@@ -98,14 +109,15 @@ bool gt_sim_replace(sim_region *r, size_t peer, uint64_t cookie, const gt_frame_
   return false;
 }
 
-/* ---- leaving --------------------------------------------------------------------------------------------------------------------- */
+/* ---- leaving --------------------------------------------------------------------------------- */
 
 /* As the gateway chooses: control first, as of the moment at which the link became free. */
 static sim_list *next_queue(gt_sim *sim, sim_wire *w, gt_ns now) {
   if (w->link.busy_until > now) return NULL;
   if (w->control.first == SIM_NONE) return w->bulk.first == SIM_NONE ? NULL : &w->bulk;
   if (w->bulk.first == SIM_NONE) return &w->control;
-  gt_ns control = message(sim, w->control.first)->queued, bulk = message(sim, w->bulk.first)->queued;
+  gt_ns control = message(sim, w->control.first)->queued,
+        bulk = message(sim, w->bulk.first)->queued;
   gt_ns start = bulk > w->link.busy_until ? bulk : w->link.busy_until;
   return control <= start ? &w->control : &w->bulk;
 }
@@ -120,19 +132,23 @@ static void count_wire(sim_wire *w, gt_ns from, gt_ns until) {
 
 /* Only the last frame of a message has an effect at its arrival, unless frames queue for the access
    there or are watched. */
-static void travel(sim_region *r, size_t peer, uint32_t i, size_t frame_bytes, bool last, gt_ns arrive) {
+static void travel(sim_region *r, size_t peer, uint32_t i, size_t frame_bytes, bool last,
+                   gt_ns arrive) {
   sim_region *to = &r->sim->regions[peer];
   if (!last && to->down.rate_bps <= 0 && !r->sim->exact) return;
   message(r->sim, i)->users++;
-  gt_sim_heap_push(&to->arrivals, (sim_entry){.at = arrive,
-                                              .key = ((uint64_t)r->id << SENDER_SHIFT) | to->arrived++,
-                                              .a = i,
-                                              .b = (uint32_t)frame_bytes | (last ? LAST_FRAME : 0)});
-  if (arrive < r->sim->agenda.at[peer] && !to->ended) gt_sim_agenda_set(&r->sim->agenda, peer, arrive);
+  gt_sim_heap_push(&to->arrivals,
+                   (sim_entry){.at = arrive,
+                               .key = ((uint64_t)r->id << SENDER_SHIFT) | to->arrived++,
+                               .a = i,
+                               .b = (uint32_t)frame_bytes | (last ? LAST_FRAME : 0)});
+  if (arrive < r->sim->agenda.at[peer] && !to->ended)
+    gt_sim_agenda_set(&r->sim->agenda, peer, arrive);
 }
 
 /* The last frame of the message is on the link. */
-static void has_begun_to_leave(gt_sim *sim, sim_wire *w, sim_list *queue, uint32_t i, gt_ns depart) {
+static void has_begun_to_leave(gt_sim *sim, sim_wire *w, sim_list *queue, uint32_t i,
+                               gt_ns depart) {
   sim_message *m = message(sim, i);
   gt_sim_count(w, &m->head, m->bytes);
   queue->first = m->next;
@@ -153,10 +169,13 @@ static bool fill(sim_region *r, size_t peer, gt_ns now) {
   if (!q) return false;
   uint32_t i = q->first;
   sim_message *m = message(sim, i);
-  size_t left = m->bytes - m->taken, count = left < GT_FRAME_PAYLOAD_MAX ? left : GT_FRAME_PAYLOAD_MAX, bytes = count + gt_header_bytes(&m->head);
+  size_t left = m->bytes - m->taken,
+         count = left < GT_FRAME_PAYLOAD_MAX ? left : GT_FRAME_PAYLOAD_MAX,
+         bytes = count + gt_header_bytes(&m->head);
   m->taken += count;
   gt_ns free_at = w->link.busy_until > m->queued ? w->link.busy_until : m->queued;
-  gt_link_times times = gt_link_step(&w->link, &gt_links_from(sim->spec.links, r->id)[peer], &r->up, bytes, m->queued);
+  gt_link_times times = gt_link_step(&w->link, &gt_links_from(sim->spec.links, r->id)[peer], &r->up,
+                                     bytes, m->queued);
   count_wire(w, free_at, times.depart);
   if (count == left) has_begun_to_leave(sim, w, q, i, times.depart);
   travel(r, peer, i, bytes, count == left, times.arrive);
@@ -225,7 +244,7 @@ gt_ns gt_sim_link_next(sim_region *r) {
   return r->due.n > 0 ? r->due.at[0].at : GT_NEVER;
 }
 
-/* ---- arriving --------------------------------------------------------------------------------------------------------------------- */
+/* ---- arriving -------------------------------------------------------------------------------- */
 
 gt_ns gt_sim_arrival_next(const sim_region *r) {
   gt_ns at = r->arrivals.n > 0 ? r->arrivals.at[0].at : GT_NEVER;
@@ -255,7 +274,7 @@ void gt_sim_deliver(sim_region *r) {
   gt_sim_heap_push(&r->landing, e);
 }
 
-/* ---- time that is left out -------------------------------------------------------------------- */
+/* ---- time that is left out ------------------------------------------------------------------- */
 
 static void sift(sim_heap *h) {
   sim_heap sorted = {0};
@@ -269,9 +288,11 @@ static gt_ns earliest(const sim_region *r, size_t peer) {
   const sim_wire *w = &r->wires[peer];
   const sim_heap *arrivals = &sim->regions[peer].arrivals;
   gt_ns first = w->link.busy_until;
-  if (w->leaving.first != SIM_NONE && sim->messages[w->leaving.first].depart < first) first = sim->messages[w->leaving.first].depart;
+  if (w->leaving.first != SIM_NONE && sim->messages[w->leaving.first].depart < first)
+    first = sim->messages[w->leaving.first].depart;
   for (size_t i = 0; i < arrivals->n; i++)
-    if (arrivals->at[i].key >> SENDER_SHIFT == r->id && arrivals->at[i].at < first) first = arrivals->at[i].at;
+    if (arrivals->at[i].key >> SENDER_SHIFT == r->id && arrivals->at[i].at < first)
+      first = arrivals->at[i].at;
   return first;
 }
 
@@ -283,7 +304,8 @@ bool gt_sim_wire_sooner(sim_region *r, size_t peer, gt_ns now, gt_ns by) {
   w->link.busy_until -= by;
   w->link.last_arrival -= by;
   w->link.window_from -= by;
-  for (uint32_t i = w->leaving.first; i != SIM_NONE; i = message(sim, i)->next_leaving) message(sim, i)->depart -= by;
+  for (uint32_t i = w->leaving.first; i != SIM_NONE; i = message(sim, i)->next_leaving)
+    message(sim, i)->depart -= by;
   for (size_t i = 0; i < arrivals->n; i++)
     if (arrivals->at[i].key >> SENDER_SHIFT == r->id) arrivals->at[i].at -= by;
   sift(arrivals);

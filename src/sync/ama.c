@@ -58,8 +58,10 @@ static void changed(void *ctx) {
 }
 
 static void ama_open(gt_sync *s) {
-  const gt_collective_spec spec = {.owner = "sync/", .kind = GT_MSG_STATE, .changed = changed, .received = received, .ctx = s};
-  ((ama *)s)->models = gt_broadcast_open(s->env.exchange, &spec, s->env.params.n + s->env.buffers.n, true);
+  const gt_collective_spec spec = {
+      .owner = "sync/", .kind = GT_MSG_STATE, .changed = changed, .received = received, .ctx = s};
+  ((ama *)s)->models =
+      gt_broadcast_open(s->env.exchange, &spec, s->env.params.n + s->env.buffers.n, true);
 }
 
 static void ama_close(gt_sync *s) {

@@ -56,7 +56,11 @@ static void received(void *ctx, size_t origin, gt_vec body) {
 }
 
 static void asgd_open(gt_sync *s) {
-  const gt_collective_spec spec = {.owner = "sync/", .kind = GT_MSG_UPDATE, .changed = send_late, .received = received, .ctx = s};
+  const gt_collective_spec spec = {.owner = "sync/",
+                                   .kind = GT_MSG_UPDATE,
+                                   .changed = send_late,
+                                   .received = received,
+                                   .ctx = s};
   ((asgd *)s)->update = gt_sync_vec(s, s->env.params.n);
   ((asgd *)s)->updates = gt_broadcast_open(s->env.exchange, &spec, s->env.params.n, false);
 }

@@ -54,7 +54,8 @@ static void received(void *ctx, size_t origin, gt_vec body) {
 }
 
 static void ga_open(gt_sync *s) {
-  const gt_collective_spec spec = {.owner = "sync/", .kind = GT_MSG_UPDATE, .changed = send_due, .received = received, .ctx = s};
+  const gt_collective_spec spec = {
+      .owner = "sync/", .kind = GT_MSG_UPDATE, .changed = send_due, .received = received, .ctx = s};
   ((asgd_ga *)s)->sum = gt_sync_vec(s, s->env.params.n);
   ((asgd_ga *)s)->updates = gt_broadcast_open(s->env.exchange, &spec, s->env.params.n, false);
 }

@@ -29,7 +29,8 @@ static void advance(void *ctx) {
 }
 
 static void sma_open(gt_sync *s) {
-  const gt_collective_spec spec = {.owner = "sync/", .kind = GT_MSG_STATE, .changed = advance, .ctx = s};
+  const gt_collective_spec spec = {
+      .owner = "sync/", .kind = GT_MSG_STATE, .changed = advance, .ctx = s};
   ((sma *)s)->rounds = gt_allreduce_open(s->env.exchange, &spec, s->env.params, s->env.buffers);
 }
 

@@ -20,7 +20,8 @@ static void advance(void *ctx) {
 
 static void ssgd_open(gt_sync *s) {
   ssgd *a = (ssgd *)s;
-  const gt_collective_spec spec = {.owner = "sync/", .kind = GT_MSG_UPDATE, .changed = advance, .ctx = s};
+  const gt_collective_spec spec = {
+      .owner = "sync/", .kind = GT_MSG_UPDATE, .changed = advance, .ctx = s};
   a->grads = gt_sync_vec(s, s->env.params.n);
   a->steps = gt_allreduce_open(s->env.exchange, &spec, a->grads, gt_vec_of(NULL, 0));
 }

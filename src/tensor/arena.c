@@ -70,7 +70,8 @@ void gt_arena_commit(gt_arena *arena) {
   qsort(order, arena->n, sizeof *order, larger_first);
   for (size_t i = 0; i < arena->n; i++) {
     order[i]->offset = place(order, i, order[i], busy);
-    if (order[i]->offset + order[i]->size > arena->total) arena->total = order[i]->offset + order[i]->size;
+    if (order[i]->offset + order[i]->size > arena->total)
+      arena->total = order[i]->offset + order[i]->size;
   }
   gt_free(busy);
   gt_free(order);
@@ -79,7 +80,8 @@ void gt_arena_commit(gt_arena *arena) {
 
 float *gt_arena_at(const gt_arena *arena, size_t ticket) {
   if (!arena->block || ticket >= arena->n) {
-    gt_bug("an arena has no place %zu (%zu reserved, %s)", ticket, arena->n, arena->block ? "committed" : "not committed");
+    gt_bug("an arena has no place %zu (%zu reserved, %s)", ticket, arena->n,
+           arena->block ? "committed" : "not committed");
   }
   return arena->block + arena->spans[ticket].offset;
 }

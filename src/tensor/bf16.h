@@ -23,7 +23,8 @@ static inline void gt_store1(void *y, size_t i, gt_precision type, float value) 
     uint32_t bits;
   } u = {value};
   const bool nan = (u.bits & 0x7fffffffU) > 0x7f800000U;
-  ((gt_bf16 *)y)[i] = (gt_bf16)(nan ? (u.bits >> 16) | 0x40U : (u.bits + 0x7fffU + ((u.bits >> 16) & 1U)) >> 16);
+  ((gt_bf16 *)y)[i] =
+      (gt_bf16)(nan ? (u.bits >> 16) | 0x40U : (u.bits + 0x7fffU + ((u.bits >> 16) & 1U)) >> 16);
 }
 
 #endif

@@ -1,4 +1,5 @@
-/* Vectors of float32 or bf16 values: a bf16 is the upper half of a float32.  For the files of isa/. */
+/* Vectors of float32 or bf16 values: a bf16 is the upper half of a float32.  For the files of
+   isa/. */
 #ifndef GEOTRAIN_TENSOR_BF16_VECTOR_H
 #define GEOTRAIN_TENSOR_BF16_VECTOR_H
 
@@ -24,7 +25,8 @@ GT_INLINE gt_vh gt_narrow(gt_vf v) {
 
 /* GT_LANES values of `type`, starting at element i. */
 GT_INLINE gt_vf gt_load(const void *x, size_t i, gt_precision type) {
-  return type == GT_BF16 ? gt_widen(*(const gt_vh *)((const gt_bf16 *)x + i)) : *(const gt_vf *)((const float *)x + i);
+  return type == GT_BF16 ? gt_widen(*(const gt_vh *)((const gt_bf16 *)x + i))
+                         : *(const gt_vf *)((const float *)x + i);
 }
 
 GT_INLINE void gt_store(void *y, size_t i, gt_precision type, gt_vf v) {

@@ -13,20 +13,25 @@
 
 static bool same_layer(const gt_layer_spec *a, const gt_layer_spec *b) {
   const gt_conv_shape *s = &a->conv.shape, *t = &b->conv.shape;
-  return a->linear == b->linear && s->H == t->H && s->W == t->W && s->C == t->C && s->K == t->K && s->R == t->R && s->S == t->S &&
-         s->stride == t->stride && s->pad == t->pad && a->conv.bias == b->conv.bias && a->conv.needs_input_gradient == b->conv.needs_input_gradient &&
-         a->conv.in == b->conv.in && a->conv.out == b->conv.out && a->conv.precision == b->conv.precision;
+  return a->linear == b->linear && s->H == t->H && s->W == t->W && s->C == t->C && s->K == t->K &&
+         s->R == t->R && s->S == t->S && s->stride == t->stride && s->pad == t->pad &&
+         a->conv.bias == b->conv.bias &&
+         a->conv.needs_input_gradient == b->conv.needs_input_gradient && a->conv.in == b->conv.in &&
+         a->conv.out == b->conv.out && a->conv.precision == b->conv.precision;
 }
 
-const gt_choice *gt_choices_find(const gt_choices *choices, const gt_layer_spec *layer, size_t batch) {
+const gt_choice *gt_choices_find(const gt_choices *choices, const gt_layer_spec *layer,
+                                 size_t batch) {
   for (size_t i = 0; i < choices->n; i++)
-    if (choices->items[i].batch == batch && same_layer(&choices->items[i].layer, layer)) return &choices->items[i];
+    if (choices->items[i].batch == batch && same_layer(&choices->items[i].layer, layer))
+      return &choices->items[i];
   return NULL;
 }
 
 gt_choice *gt_choices_add(gt_choices *choices, const gt_layer_spec *layer, size_t batch) {
   for (size_t i = 0; i < choices->n; i++)
-    if (choices->items[i].batch == batch && same_layer(&choices->items[i].layer, layer)) return &choices->items[i];
+    if (choices->items[i].batch == batch && same_layer(&choices->items[i].layer, layer))
+      return &choices->items[i];
   GT_GROW(choices->items, choices->n, choices->capacity, 16);
   choices->items[choices->n] = (gt_choice){.layer = *layer, .batch = batch};
   return &choices->items[choices->n++];
@@ -44,8 +49,8 @@ void gt_machine_key(char *text, size_t size) {
   const char *dnn = gt_kernels_dnn_version();
   gt_cpu_kind(cpu, sizeof cpu, "/proc/cpuinfo");
   (void)sscanf(openblas_get_config(), "OpenBLAS %31s", blas);
-  snprintf(text, size, "cpu=\"%s\" isa=%s openblas=%s-%s onednn=%s", cpu, gt_isa_name(gt_isa_used()), blas, gt_kernels_blas_core(),
-           dnn ? dnn : "none");
+  snprintf(text, size, "cpu=\"%s\" isa=%s openblas=%s-%s onednn=%s", cpu,
+           gt_isa_name(gt_isa_used()), blas, gt_kernels_blas_core(), dnn ? dnn : "none");
 }
 
 /* ---- text ---- */
@@ -60,10 +65,12 @@ static void print_choice(FILE *to, const gt_choice *c) {
   if (c->layer.linear)
     fprintf(to, "linear batch=%zu inputs=%zu outputs=%zu", c->batch, s->C, s->K);
   else
-    fprintf(to, "conv batch=%zu image=%zux%zux%zu channels=%zu window=%zux%zu stride=%zu pad=%zu", c->batch, s->H, s->W, s->C, s->K, s->R, s->S,
-            s->stride, s->pad);
-  fprintf(to, " bias=%d gradient=%d types=%s,%s,%s:", v->bias, v->needs_input_gradient, type_name(v->in), type_name(v->out), type_name(v->precision));
-  for (int pass = 0; pass < GT_PASSES; pass++) fprintf(to, " %s=%s", gt_pass_name((gt_pass_id)pass), gt_way_name(c->ways[pass]));
+    fprintf(to, "conv batch=%zu image=%zux%zux%zu channels=%zu window=%zux%zu stride=%zu pad=%zu",
+            c->batch, s->H, s->W, s->C, s->K, s->R, s->S, s->stride, s->pad);
+  fprintf(to, " bias=%d gradient=%d types=%s,%s,%s:", v->bias, v->needs_input_gradient,
+          type_name(v->in), type_name(v->out), type_name(v->precision));
+  for (int pass = 0; pass < GT_PASSES; pass++)
+    fprintf(to, " %s=%s", gt_pass_name((gt_pass_id)pass), gt_way_name(c->ways[pass]));
   fputc('\n', to);
 }
 
@@ -104,33 +111,47 @@ static bool read_layer(const char *line, gt_layer_spec *layer, size_t *batch) {
   if (sscanf(line, "linear batch=%5zu inputs=%9zu outputs=%9zu%n", batch, &s->C, &s->K, &at) == 3) {
     layer->linear = true;
     s->H = s->W = s->R = s->S = s->stride = 1;
-  } else if (sscanf(line, "conv batch=%5zu image=%6zux%6zux%6zu channels=%6zu window=%4zux%4zu stride=%4zu pad=%4zu%n", batch, &s->H, &s->W, &s->C,
-                    &s->K, &s->R, &s->S, &s->stride, &s->pad, &at) != 9) {
+  } else if (sscanf(line,
+                    "conv batch=%5zu image=%6zux%6zux%6zu channels=%6zu window=%4zux%4zu "
+                    "stride=%4zu pad=%4zu%n",
+                    batch, &s->H, &s->W, &s->C, &s->K, &s->R, &s->S, &s->stride, &s->pad,
+                    &at) != 9) {
     return false;
   }
-  if (sscanf(line + at, " bias=%1d gradient=%1d types=%7[^,],%7[^,],%7[^:]:", &bias, &gradient, in, out, precision) != 5) return false;
+  if (sscanf(line + at, " bias=%1d gradient=%1d types=%7[^,],%7[^,],%7[^:]:", &bias, &gradient, in,
+             out, precision) != 5)
+    return false;
   layer->conv.bias = bias == 1;
   layer->conv.needs_input_gradient = gradient == 1;
-  if (*batch == 0 || s->stride == 0 || s->H + 2 * s->pad < s->R || s->W + 2 * s->pad < s->S) return false;
+  if (*batch == 0 || s->stride == 0 || s->H + 2 * s->pad < s->R || s->W + 2 * s->pad < s->S)
+    return false;
   s->P = (s->H + 2 * s->pad - s->R) / s->stride + 1;
   s->Q = (s->W + 2 * s->pad - s->S) / s->stride + 1;
-  return read_type(in, &layer->conv.in) && read_type(out, &layer->conv.out) && read_type(precision, &layer->conv.precision);
+  return read_type(in, &layer->conv.in) && read_type(out, &layer->conv.out) &&
+         read_type(precision, &layer->conv.precision);
 }
 
-static gt_status read_choice(gt_choices *choices, const char *source, size_t number, const char *line) {
+static gt_status read_choice(gt_choices *choices, const char *source, size_t number,
+                             const char *line) {
   const char *colon = strchr(line, ':');
   char names[GT_PASSES][16];
   gt_layer_spec layer;
   gt_way ways[GT_PASSES];
   size_t batch;
   if (!colon || !read_layer(line, &layer, &batch) ||
-      sscanf(colon, ": forward=%15s input=%15s weight=%15s", names[GT_PASS_FORWARD], names[GT_PASS_INPUT], names[GT_PASS_WEIGHT]) != GT_PASSES)
-    return GT_FAIL(GT_ERR_JOB, "%s, line %zu: \"%.100s\" is no choice; a line as `geotrain info JOB --measure` writes it is needed", source, number,
-                   line);
+      sscanf(colon, ": forward=%15s input=%15s weight=%15s", names[GT_PASS_FORWARD],
+             names[GT_PASS_INPUT], names[GT_PASS_WEIGHT]) != GT_PASSES)
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s, line %zu: \"%.100s\" is no choice; a line as `geotrain info JOB --measure` "
+                   "writes it is needed",
+                   source, number, line);
   for (int pass = 0; pass < GT_PASSES; pass++)
-    if (!read_way(names[pass], &ways[pass]) || !gt_way_can(&layer, batch, (gt_pass_id)pass, ways[pass]))
-      return GT_FAIL(GT_ERR_JOB, "%s, line %zu: %s=%s is no way that this layer can be computed in; rule is one that every layer has", source, number,
-                     gt_pass_name((gt_pass_id)pass), names[pass]);
+    if (!read_way(names[pass], &ways[pass]) ||
+        !gt_way_can(&layer, batch, (gt_pass_id)pass, ways[pass]))
+      return GT_FAIL(GT_ERR_JOB,
+                     "%s, line %zu: %s=%s is no way that this layer can be computed in; rule is "
+                     "one that every layer has",
+                     source, number, gt_pass_name((gt_pass_id)pass), names[pass]);
   memcpy(gt_choices_add(choices, &layer, batch)->ways, ways, sizeof ways);
   return GT_OK;
 }
@@ -143,7 +164,8 @@ gt_status gt_choices_parse(gt_choices *choices, const char *source, const char *
   for (const char *next = text; *next;) {
     char line[512];
     const size_t length = strcspn(next, "\n");
-    snprintf(line, sizeof line, "%.*s", (int)(length < sizeof line ? length : sizeof line - 1), next);
+    snprintf(line, sizeof line, "%.*s", (int)(length < sizeof line ? length : sizeof line - 1),
+             next);
     next += length + (next[length] == '\n');
     number++;
     if (!line[0] || line[0] == '#') continue;
@@ -154,13 +176,19 @@ gt_status gt_choices_parse(gt_choices *choices, const char *source, const char *
       continue;
     }
     if (!machine)
-      return GT_FAIL(GT_ERR_JOB, "%s, line %zu: \"%.100s\" stands before any line `machine ...`, which is needed first", source, number, line);
+      return GT_FAIL(
+          GT_ERR_JOB,
+          "%s, line %zu: \"%.100s\" stands before any line `machine ...`, which is needed first",
+          source, number, line);
     gt_choices other = {0};
     const gt_status status = read_choice(mine ? choices : &other, source, number, line);
     gt_choices_close(&other);
     GT_TRY(status);
   }
   if (!machine)
-    return GT_FAIL(GT_ERR_JOB, "%s holds no line `machine ...`; a file as `geotrain info JOB --measure --out FILE` writes it is needed", source);
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s holds no line `machine ...`; a file as `geotrain info JOB --measure --out "
+                   "FILE` writes it is needed",
+                   source);
   return GT_OK;
 }

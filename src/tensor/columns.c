@@ -1,4 +1,5 @@
-/* Images unfolded to columns, so that a convolution is a matrix product (im2col: Chellapilla et al. 2006), and columns folded back. */
+/* Images unfolded to columns, so that a convolution is a matrix product (im2col: Chellapilla et al.
+   2006), and columns folded back. */
 #include <string.h>
 
 #include "columns.h"
@@ -16,7 +17,9 @@ void gt_im2col(void *columns, const void *x, const gt_conv_shape *s, size_t size
           memset(to, 0, run);
           continue;
         }
-        const char *from = (const char *)x + ((p * s->stride + r - s->pad) * s->W + (q * s->stride + first - s->pad)) * C;
+        const char *from =
+            (const char *)x +
+            ((p * s->stride + r - s->pad) * s->W + (q * s->stride + first - s->pad)) * C;
         memset(to, 0, first * C);
         memcpy(to + first * C, from, (last - first) * C);
         memset(to + last * C, 0, (s->S - last) * C);

@@ -60,7 +60,8 @@ static void pack(float *to, const float *from, size_t rows, size_t n, size_t np)
   gt_loops()->direct_forward->pack(to, from, rows, n, np);
 }
 
-void gt_direct_forward(float *y, const float *x, const float *w, const float *b, const gt_conv_shape *s, size_t N, float *work) {
+void gt_direct_forward(float *y, const float *x, const float *w, const float *b,
+                       const gt_conv_shape *s, size_t N, float *work) {
   const gt_direct g = direct_of(s);
   float *weights = work, *bias = weights + g.R * g.L * g.Kp, *padded = bias + g.Kp;
   pack(weights, w, g.R * g.L, g.K, g.Kp);
@@ -69,7 +70,9 @@ void gt_direct_forward(float *y, const float *x, const float *w, const float *b,
   else
     memset(bias, 0, g.Kp * sizeof *bias);
   for (size_t n = 0; n < N; n++)
-    gt_loops()->direct_forward->image(y + n * g.out, (N - n) * g.out, pad(padded, x + n * s->H * s->W * s->C, s), weights, bias, &g);
+    gt_loops()->direct_forward->image(y + n * g.out, (N - n) * g.out,
+                                      pad(padded, x + n * s->H * s->W * s->C, s), weights, bias,
+                                      &g);
 }
 
 /* wt (R, K, Lp) from w (R, L, K). */
@@ -77,10 +80,12 @@ static void transpose(float *wt, const float *w, const gt_direct *g) {
   memset(wt, 0, g->R * g->K * g->Lp * sizeof *wt);
   for (size_t r = 0; r < g->R; r++)
     for (size_t j = 0; j < g->L; j++)
-      for (size_t k = 0; k < g->K; k++) wt[(r * g->K + k) * g->Lp + j] = w[(r * g->L + j) * g->K + k];
+      for (size_t k = 0; k < g->K; k++)
+        wt[(r * g->K + k) * g->Lp + j] = w[(r * g->L + j) * g->K + k];
 }
 
-void gt_direct_backward_input(float *dx, const float *dy, const float *w, const gt_conv_shape *s, size_t N, float *work) {
+void gt_direct_backward_input(float *dx, const float *dy, const float *w, const gt_conv_shape *s,
+                              size_t N, float *work) {
   const gt_direct g = direct_of(s);
   const size_t row = s->W * s->C;
   float *wt = work, *padded = wt + g.R * g.K * g.Lp;
@@ -88,13 +93,17 @@ void gt_direct_backward_input(float *dx, const float *dy, const float *w, const 
   for (size_t n = 0; n < N; n++) {
     memset(padded, 0, (g.image + 16) * sizeof *padded);
     gt_loops()->direct_input->image(padded, dy + n * g.out, wt, &g);
-    for (size_t h = 0; h < s->H; h++) memcpy(dx + (n * s->H + h) * row, padded + (h + s->pad) * g.row + s->pad * s->C, row * sizeof *dx);
+    for (size_t h = 0; h < s->H; h++)
+      memcpy(dx + (n * s->H + h) * row, padded + (h + s->pad) * g.row + s->pad * s->C,
+             row * sizeof *dx);
   }
 }
 
-void gt_direct_backward_weight(float *dw, float *db, const float *dy, const float *x, const gt_conv_shape *s, size_t N, float *work) {
+void gt_direct_backward_weight(float *dw, float *db, const float *dy, const float *x,
+                               const gt_conv_shape *s, size_t N, float *work) {
   const gt_direct g = direct_of(s);
-  float *sums = work, *biases = sums + g.R * g.L * g.Kp, *outputs = biases + g.Kp, *padded = outputs + (g.Kp == g.K ? 0 : g.P * g.Q * g.Kp);
+  float *sums = work, *biases = sums + g.R * g.L * g.Kp, *outputs = biases + g.Kp,
+        *padded = outputs + (g.Kp == g.K ? 0 : g.P * g.Q * g.Kp);
   memset(sums, 0, (g.R * g.L + 1) * g.Kp * sizeof *sums);
   for (size_t n = 0; n < N; n++) {
     const float *d = dy + n * g.out, *from = pad(padded, x + n * s->H * s->W * s->C, s);

@@ -10,30 +10,34 @@
 #include "kernels.h"
 #include "loops.h"
 
-static const char *const names[GT_ISAS] = {[GT_ISA_PLAIN] = "plain", [GT_ISA_AVX2] = "avx2", [GT_ISA_AVX512] = "avx512"};
+static const char *const names[GT_ISAS] = {
+    [GT_ISA_PLAIN] = "plain", [GT_ISA_AVX2] = "avx2", [GT_ISA_AVX512] = "avx512"};
 
-#define TABLES(isa)                                                                                                                                  \
-  {                                                                                                                                                  \
-    .vec = &gt_vec_loops_##isa, .pooling = &gt_pooling_loops_##isa, .direct_forward = &gt_direct_forward_loops_##isa,                                \
-    .direct_input = &gt_direct_input_loops_##isa, .direct_weight = &gt_direct_weight_loops_##isa, .columns = &gt_columns_loops_##isa,                \
-    .winograd = &gt_winograd_loops_##isa, .norm = &gt_norm_loops_##isa, .sparse = &gt_sparse_loops_##isa                                             \
+#define TABLES(isa)                                                                                \
+  {                                                                                                \
+    .vec = &gt_vec_loops_##isa, .pooling = &gt_pooling_loops_##isa,                                \
+    .direct_forward = &gt_direct_forward_loops_##isa,                                              \
+    .direct_input = &gt_direct_input_loops_##isa, .direct_weight = &gt_direct_weight_loops_##isa,  \
+    .columns = &gt_columns_loops_##isa, .winograd = &gt_winograd_loops_##isa,                      \
+    .norm = &gt_norm_loops_##isa, .sparse = &gt_sparse_loops_##isa                                 \
   }
-#define DECLARE(isa)                                                                                                                                 \
-  extern const gt_vec_loops gt_vec_loops_##isa;                                                                                                      \
-  extern const gt_pooling_loops gt_pooling_loops_##isa;                                                                                              \
-  extern const gt_direct_forward_loops gt_direct_forward_loops_##isa;                                                                                \
-  extern const gt_direct_input_loops gt_direct_input_loops_##isa;                                                                                    \
-  extern const gt_direct_weight_loops gt_direct_weight_loops_##isa;                                                                                  \
-  extern const gt_columns_loops gt_columns_loops_##isa;                                                                                              \
-  extern const gt_winograd_loops gt_winograd_loops_##isa;                                                                                            \
-  extern const gt_norm_loops gt_norm_loops_##isa;                                                                                                    \
+#define DECLARE(isa)                                                                               \
+  extern const gt_vec_loops gt_vec_loops_##isa;                                                    \
+  extern const gt_pooling_loops gt_pooling_loops_##isa;                                            \
+  extern const gt_direct_forward_loops gt_direct_forward_loops_##isa;                              \
+  extern const gt_direct_input_loops gt_direct_input_loops_##isa;                                  \
+  extern const gt_direct_weight_loops gt_direct_weight_loops_##isa;                                \
+  extern const gt_columns_loops gt_columns_loops_##isa;                                            \
+  extern const gt_winograd_loops gt_winograd_loops_##isa;                                          \
+  extern const gt_norm_loops gt_norm_loops_##isa;                                                  \
   extern const gt_sparse_loops gt_sparse_loops_##isa
 
 DECLARE(plain);
 #if defined(__x86_64__)
 DECLARE(avx2);
 DECLARE(avx512);
-static const gt_loop_tables tables[GT_ISAS] = {[GT_ISA_PLAIN] = TABLES(plain), [GT_ISA_AVX2] = TABLES(avx2), [GT_ISA_AVX512] = TABLES(avx512)};
+static const gt_loop_tables tables[GT_ISAS] = {
+    [GT_ISA_PLAIN] = TABLES(plain), [GT_ISA_AVX2] = TABLES(avx2), [GT_ISA_AVX512] = TABLES(avx512)};
 #else
 static const gt_loop_tables tables[GT_ISAS] = {[GT_ISA_PLAIN] = TABLES(plain)};
 #endif
@@ -52,9 +56,11 @@ const char *gt_isa_name(gt_isa isa) {
 gt_isa gt_isa_best(void) {
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
-  const bool v4 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
-                  __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                  __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+  const bool v4 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                  __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+                  __builtin_cpu_supports("avx512vl");
   return v3 && v4 ? GT_ISA_AVX512 : v3 ? GT_ISA_AVX2 : GT_ISA_PLAIN;
 #else
   return GT_ISA_PLAIN;
@@ -65,8 +71,8 @@ static gt_status find(const char *name, gt_isa *isa) {
   for (*isa = 0; *isa < GT_ISAS; ++*isa)
     if (strcmp(names[*isa], name) == 0) return GT_OK;
   const char *near = gt_nearest(name, names, GT_ISAS);
-  return GT_FAIL(GT_ERR_JOB, "GEOTRAIN_ISA is \"%s\"; one of plain, avx2, avx512 is needed%s%s%s", name, near ? "; did you mean " : "",
-                 near ? near : "", near ? "?" : "");
+  return GT_FAIL(GT_ERR_JOB, "GEOTRAIN_ISA is \"%s\"; one of plain, avx2, avx512 is needed%s%s%s",
+                 name, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
 /* Makes denormal inputs and results count as 0.  Where a gradient stays 0, momentum decays to
@@ -85,17 +91,24 @@ gt_status gt_isa_choose(const char *name) {
   gt_isa best = gt_isa_best(), isa = best;
   if (name && *name) GT_TRY(find(name, &isa));
   if (isa > best)
-    return GT_FAIL(GT_ERR_JOB, "GEOTRAIN_ISA is %s, and this CPU has no more than %s; that or a lower one is needed", name, names[best]);
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "GEOTRAIN_ISA is %s, and this CPU has no more than %s; that or a lower one is needed", name,
+        names[best]);
   flush_denormals();
   chosen.isa = isa;
   chosen.tables = &tables[isa];
   if (isa < best && !gt_dnn_cap(isa))
-    gt_log(GT_LOG_WARN, "GEOTRAIN_ISA is %s, and oneDNN is in use already: it goes on with all that this CPU has", names[isa]);
+    gt_log(
+        GT_LOG_WARN,
+        "GEOTRAIN_ISA is %s, and oneDNN is in use already: it goes on with all that this CPU has",
+        names[isa]);
   return GT_OK;
 }
 
 gt_isa gt_isa_used(void) {
-  if (!chosen.tables && gt_isa_choose(getenv("GEOTRAIN_ISA")) != GT_OK) gt_bug("%s", gt_error_text());
+  if (!chosen.tables && gt_isa_choose(getenv("GEOTRAIN_ISA")) != GT_OK)
+    gt_bug("%s", gt_error_text());
   return chosen.isa;
 }
 

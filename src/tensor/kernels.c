@@ -15,9 +15,11 @@ const gt_kernels *gt_kernels_find(const char *name) {
   (void)gt_isa_used(); /* limits oneDNN to the set before its first use */
   /* A rank has one thread; OpenBLAS would start one per core, and these would spin.  The user's
      settings take precedence. */
-  if (!getenv("OPENBLAS_NUM_THREADS") && !getenv("OMP_NUM_THREADS") && !getenv("GOTO_NUM_THREADS")) openblas_set_num_threads(1);
+  if (!getenv("OPENBLAS_NUM_THREADS") && !getenv("OMP_NUM_THREADS") && !getenv("GOTO_NUM_THREADS"))
+    openblas_set_num_threads(1);
   for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-    if (strcmp(tables[i]->name, name) == 0) return tables[i] == &gt_kernels_dnn && !gt_prepared_dnn() ? NULL : tables[i];
+    if (strcmp(tables[i]->name, name) == 0)
+      return tables[i] == &gt_kernels_dnn && !gt_prepared_dnn() ? NULL : tables[i];
   return NULL;
 }
 

@@ -9,48 +9,67 @@ extern const gt_kernels gt_kernels_blas; /* im2col and OpenBLAS */
 extern const gt_kernels gt_kernels_auto; /* the fastest by rule: see kernels_auto.c */
 
 /* pooling.c: fast for 2x2 windows that do not overlap; other windows use ref. */
-void gt_pool_max_forward(float *y, uint32_t *index, const float *x, const gt_conv_shape *s, size_t N);
-void gt_pool_max_backward(float *dx, const float *dy, const uint32_t *index, const gt_conv_shape *s, size_t N);
+void gt_pool_max_forward(float *y, uint32_t *index, const float *x, const gt_conv_shape *s,
+                         size_t N);
+void gt_pool_max_backward(float *dx, const float *dy, const uint32_t *index, const gt_conv_shape *s,
+                          size_t N);
 
 /* simple.c */
 void gt_fast_relu_forward(float *y, const float *x, size_t n);
 void gt_fast_relu_backward(float *dx, const float *dy, const float *y, size_t n);
-void gt_fast_rows_fill(float *y, const float *b, size_t B, size_t O);  /* each row of y (B,O) = b; zero where b is NULL */
-void gt_fast_rows_sum(float *sum, const float *y, size_t B, size_t O); /* sum (O) of the rows of y (B,O) */
+/* each row of y (B,O) = b; zero where b is NULL */
+void gt_fast_rows_fill(float *y, const float *b, size_t B, size_t O);
+/* sum (O) of the rows of y (B,O) */
+void gt_fast_rows_sum(float *sum, const float *y, size_t B, size_t O);
 
 /* kernels_ref_norm.c, kernels_ref_sparse.c: plain loops. */
-void gt_ref_norm_forward(void *y, const void *x, const void *add, const float *gamma, const float *beta, float *running_mean, float *running_var,
-                         float *saved, const gt_norm_shape *s, float *work);
-void gt_ref_norm_infer(void *y, const void *x, const void *add, const float *gamma, const float *beta, const float *running_mean,
-                       const float *running_var, const gt_norm_shape *s, float *work);
-void gt_ref_norm_backward(void *dx, void *dadd, float *dgamma, float *dbeta, const void *dy, const void *dy2, const void *y, const void *x,
-                          const float *gamma, const float *beta, const float *saved, const gt_norm_shape *s, float *work);
+void gt_ref_norm_forward(void *y, const void *x, const void *add, const float *gamma,
+                         const float *beta, float *running_mean, float *running_var, float *saved,
+                         const gt_norm_shape *s, float *work);
+void gt_ref_norm_infer(void *y, const void *x, const void *add, const float *gamma,
+                       const float *beta, const float *running_mean, const float *running_var,
+                       const gt_norm_shape *s, float *work);
+void gt_ref_norm_backward(void *dx, void *dadd, float *dgamma, float *dbeta, const void *dy,
+                          const void *dy2, const void *y, const void *x, const float *gamma,
+                          const float *beta, const float *saved, const gt_norm_shape *s,
+                          float *work);
 void gt_ref_mean_forward(float *y, const void *x, gt_precision type, size_t N, size_t HW, size_t C);
-void gt_ref_mean_backward(void *dx, const float *dy, gt_precision type, size_t N, size_t HW, size_t C);
+void gt_ref_mean_backward(void *dx, const float *dy, gt_precision type, size_t N, size_t HW,
+                          size_t C);
 double gt_ref_logistic(float *dx, const float *x, const int32_t *labels, size_t B, size_t *correct);
 
 void gt_ref_embedding_forward(float *y, const float *w, const int32_t *ids, size_t M, size_t K);
-void gt_ref_embedding_backward(float *dw, const float *dy, const float *dy2, const int32_t *ids, size_t M, size_t K);
+void gt_ref_embedding_backward(float *dw, const float *dy, const float *dy2, const int32_t *ids,
+                               size_t M, size_t K);
 void gt_ref_embedding_clear(float *dw, const int32_t *ids, size_t M, size_t K);
-void gt_ref_fm_forward(float *y, const float *v, const float *w, const float *b, const int32_t *ids, size_t N, size_t F, size_t K);
-void gt_ref_fm_backward_input(float *dv, const float *dy, const float *v, size_t N, size_t F, size_t K);
-void gt_ref_fm_backward_weight(float *dw, float *db, const float *dy, const int32_t *ids, size_t N, size_t F);
+void gt_ref_fm_forward(float *y, const float *v, const float *w, const float *b, const int32_t *ids,
+                       size_t N, size_t F, size_t K);
+void gt_ref_fm_backward_input(float *dv, const float *dy, const float *v, size_t N, size_t F,
+                              size_t K);
+void gt_ref_fm_backward_weight(float *dw, float *db, const float *dy, const int32_t *ids, size_t N,
+                               size_t F);
 
 /* sparse.c */
 void gt_embedding_forward(float *y, const float *w, const int32_t *ids, size_t M, size_t K);
-void gt_embedding_backward(float *dw, const float *dy, const float *dy2, const int32_t *ids, size_t M, size_t K);
+void gt_embedding_backward(float *dw, const float *dy, const float *dy2, const int32_t *ids,
+                           size_t M, size_t K);
 void gt_embedding_clear(float *dw, const int32_t *ids, size_t M, size_t K);
-void gt_fm_forward(float *y, const float *v, const float *w, const float *b, const int32_t *ids, size_t N, size_t F, size_t K);
+void gt_fm_forward(float *y, const float *v, const float *w, const float *b, const int32_t *ids,
+                   size_t N, size_t F, size_t K);
 void gt_fm_backward_input(float *dv, const float *dy, const float *v, size_t N, size_t F, size_t K);
-void gt_fm_backward_weight(float *dw, float *db, const float *dy, const int32_t *ids, size_t N, size_t F);
+void gt_fm_backward_weight(float *dw, float *db, const float *dy, const int32_t *ids, size_t N,
+                           size_t F);
 
 /* norm.c */
-void gt_norm_forward(void *y, const void *x, const void *add, const float *gamma, const float *beta, float *running_mean, float *running_var,
-                     float *saved, const gt_norm_shape *s, float *work);
-void gt_norm_infer(void *y, const void *x, const void *add, const float *gamma, const float *beta, const float *running_mean,
-                   const float *running_var, const gt_norm_shape *s, float *work);
-void gt_norm_backward(void *dx, void *dadd, float *dgamma, float *dbeta, const void *dy, const void *dy2, const void *y, const void *x,
-                      const float *gamma, const float *beta, const float *saved, const gt_norm_shape *s, float *work);
+void gt_norm_forward(void *y, const void *x, const void *add, const float *gamma, const float *beta,
+                     float *running_mean, float *running_var, float *saved, const gt_norm_shape *s,
+                     float *work);
+void gt_norm_infer(void *y, const void *x, const void *add, const float *gamma, const float *beta,
+                   const float *running_mean, const float *running_var, const gt_norm_shape *s,
+                   float *work);
+void gt_norm_backward(void *dx, void *dadd, float *dgamma, float *dbeta, const void *dy,
+                      const void *dy2, const void *y, const void *x, const float *gamma,
+                      const float *beta, const float *saved, const gt_norm_shape *s, float *work);
 void gt_mean_forward(float *y, const void *x, gt_precision type, size_t N, size_t HW, size_t C);
 void gt_mean_backward(void *dx, const float *dy, gt_precision type, size_t N, size_t HW, size_t C);
 
@@ -68,11 +87,14 @@ bool gt_dnn_cap(gt_isa isa);
 
 /* The entries that all tables except ref have in common: each makes one pass over memory, whichever
    library computes the products. */
-#define GT_FAST_SLOTS                                                                                                                                \
-  .maxpool_forward = gt_pool_max_forward, .maxpool_backward = gt_pool_max_backward, .relu_forward = gt_fast_relu_forward,                            \
-  .relu_backward = gt_fast_relu_backward, .logistic = gt_ref_logistic, .norm_forward = gt_norm_forward, .norm_infer = gt_norm_infer,                 \
-  .norm_backward = gt_norm_backward, .mean_forward = gt_mean_forward, .mean_backward = gt_mean_backward, .embedding_forward = gt_embedding_forward,  \
-  .embedding_backward = gt_embedding_backward, .embedding_clear = gt_embedding_clear, .fm_forward = gt_fm_forward,                                   \
-  .fm_backward_input = gt_fm_backward_input, .fm_backward_weight = gt_fm_backward_weight
+#define GT_FAST_SLOTS                                                                              \
+  .maxpool_forward = gt_pool_max_forward, .maxpool_backward = gt_pool_max_backward,                \
+  .relu_forward = gt_fast_relu_forward, .relu_backward = gt_fast_relu_backward,                    \
+  .logistic = gt_ref_logistic, .norm_forward = gt_norm_forward, .norm_infer = gt_norm_infer,       \
+  .norm_backward = gt_norm_backward, .mean_forward = gt_mean_forward,                              \
+  .mean_backward = gt_mean_backward, .embedding_forward = gt_embedding_forward,                    \
+  .embedding_backward = gt_embedding_backward, .embedding_clear = gt_embedding_clear,              \
+  .fm_forward = gt_fm_forward, .fm_backward_input = gt_fm_backward_input,                          \
+  .fm_backward_weight = gt_fm_backward_weight
 
 #endif

@@ -10,16 +10,21 @@ static size_t conv_work(const gt_conv_shape *s, size_t N) {
   return gt_direct_serves(s) ? gt_direct_work(s) : gt_kernels_blas.conv_work(s, N);
 }
 
-static void conv_forward(float *y, const float *x, const float *w, const float *b, const gt_conv_shape *s, size_t N, float *work) {
+static void conv_forward(float *y, const float *x, const float *w, const float *b,
+                         const gt_conv_shape *s, size_t N, float *work) {
   (gt_direct_serves(s) ? gt_direct_forward : gt_kernels_blas.conv_forward)(y, x, w, b, s, N, work);
 }
 
-static void conv_backward_input(float *dx, const float *dy, const float *w, const gt_conv_shape *s, size_t N, float *work) {
-  (gt_direct_serves(s) ? gt_direct_backward_input : gt_kernels_blas.conv_backward_input)(dx, dy, w, s, N, work);
+static void conv_backward_input(float *dx, const float *dy, const float *w, const gt_conv_shape *s,
+                                size_t N, float *work) {
+  (gt_direct_serves(s) ? gt_direct_backward_input
+                       : gt_kernels_blas.conv_backward_input)(dx, dy, w, s, N, work);
 }
 
-static void conv_backward_weight(float *dw, float *db, const float *dy, const float *x, const gt_conv_shape *s, size_t N, float *work) {
-  (gt_direct_serves(s) ? gt_direct_backward_weight : gt_kernels_blas.conv_backward_weight)(dw, db, dy, x, s, N, work);
+static void conv_backward_weight(float *dw, float *db, const float *dy, const float *x,
+                                 const gt_conv_shape *s, size_t N, float *work) {
+  (gt_direct_serves(s) ? gt_direct_backward_weight
+                       : gt_kernels_blas.conv_backward_weight)(dw, db, dy, x, s, N, work);
 }
 
 static const char *family(const char *operation, const gt_conv_shape *s) {
@@ -35,19 +40,23 @@ static void avgpool_backward(float *dx, const float *dy, const gt_conv_shape *s,
   gt_kernels_blas.avgpool_backward(dx, dy, s, N);
 }
 
-static void linear_forward(float *y, const float *x, const float *w, const float *b, size_t B, size_t I, size_t O) {
+static void linear_forward(float *y, const float *x, const float *w, const float *b, size_t B,
+                           size_t I, size_t O) {
   gt_kernels_blas.linear_forward(y, x, w, b, B, I, O);
 }
 
-static void linear_backward_input(float *dx, const float *dy, const float *w, size_t B, size_t I, size_t O) {
+static void linear_backward_input(float *dx, const float *dy, const float *w, size_t B, size_t I,
+                                  size_t O) {
   gt_kernels_blas.linear_backward_input(dx, dy, w, B, I, O);
 }
 
-static void linear_backward_weight(float *dw, float *db, const float *dy, const float *x, size_t B, size_t I, size_t O) {
+static void linear_backward_weight(float *dw, float *db, const float *dy, const float *x, size_t B,
+                                   size_t I, size_t O) {
   gt_kernels_blas.linear_backward_weight(dw, db, dy, x, B, I, O);
 }
 
-static double softmax_xent(float *dx, const float *x, const int32_t *labels, size_t B, size_t O, size_t *correct) {
+static double softmax_xent(float *dx, const float *x, const int32_t *labels, size_t B, size_t O,
+                           size_t *correct) {
   return gt_kernels_blas.softmax_xent(dx, x, labels, B, O, correct);
 }
 
@@ -70,13 +79,16 @@ static bool prepares_linear(size_t I, size_t O, gt_precision precision) {
 
 /* The entries that `auto` and `dnn` have in common.  The tables differ in the layers that oneDNN
    prepares. */
-#define OWN_SLOTS                                                                                                                                    \
-  .conv_work = conv_work, .conv_forward = conv_forward, .conv_backward_input = conv_backward_input, .conv_backward_weight = conv_backward_weight,    \
-  .avgpool_forward = avgpool_forward, .avgpool_backward = avgpool_backward, .linear_forward = linear_forward,                                        \
-  .linear_backward_input = linear_backward_input, .linear_backward_weight = linear_backward_weight, .softmax_xent = softmax_xent, .family = family,  \
-  .prepared = gt_prepared_dnn, GT_FAST_SLOTS
+#define OWN_SLOTS                                                                                  \
+  .conv_work = conv_work, .conv_forward = conv_forward,                                            \
+  .conv_backward_input = conv_backward_input, .conv_backward_weight = conv_backward_weight,        \
+  .avgpool_forward = avgpool_forward, .avgpool_backward = avgpool_backward,                        \
+  .linear_forward = linear_forward, .linear_backward_input = linear_backward_input,                \
+  .linear_backward_weight = linear_backward_weight, .softmax_xent = softmax_xent,                  \
+  .family = family, .prepared = gt_prepared_dnn, GT_FAST_SLOTS
 
-const gt_kernels gt_kernels_auto = {.name = "auto", .prepares_conv = prepares_conv, .prepares_linear = prepares_linear, OWN_SLOTS};
+const gt_kernels gt_kernels_auto = {
+    .name = "auto", .prepares_conv = prepares_conv, .prepares_linear = prepares_linear, OWN_SLOTS};
 
 static bool always_conv(const gt_conv_spec *spec) {
   (void)spec;
@@ -90,4 +102,5 @@ static bool always_linear(size_t I, size_t O, gt_precision precision) {
   return true;
 }
 
-const gt_kernels gt_kernels_dnn = {.name = "dnn", .prepares_conv = always_conv, .prepares_linear = always_linear, OWN_SLOTS};
+const gt_kernels gt_kernels_dnn = {
+    .name = "dnn", .prepares_conv = always_conv, .prepares_linear = always_linear, OWN_SLOTS};

@@ -10,7 +10,8 @@ static size_t conv_work(const gt_conv_shape *s, size_t N) {
   return 0;
 }
 
-/* Whether tap (r, t) of output (p, q) lies inside the image; *at is its offset in an image of C channels. */
+/* Whether tap (r, t) of output (p, q) lies inside the image; *at is its offset in an image of C
+   channels. */
 static bool tap(const gt_conv_shape *s, size_t p, size_t q, size_t r, size_t t, size_t *at) {
   size_t i = p * s->stride + r, j = q * s->stride + t;
   if (i < s->pad || j < s->pad || i - s->pad >= s->H || j - s->pad >= s->W) return false;
@@ -18,7 +19,8 @@ static bool tap(const gt_conv_shape *s, size_t p, size_t q, size_t r, size_t t, 
   return true;
 }
 
-static void conv_forward(float *y, const float *x, const float *w, const float *b, const gt_conv_shape *s, size_t N, float *work) {
+static void conv_forward(float *y, const float *x, const float *w, const float *b,
+                         const gt_conv_shape *s, size_t N, float *work) {
   (void)work;
   for (size_t n = 0; n < N; n++)
     for (size_t p = 0; p < s->P; p++)
@@ -37,7 +39,8 @@ static void conv_forward(float *y, const float *x, const float *w, const float *
       }
 }
 
-static void conv_backward_input(float *dx, const float *dy, const float *w, const gt_conv_shape *s, size_t N, float *work) {
+static void conv_backward_input(float *dx, const float *dy, const float *w, const gt_conv_shape *s,
+                                size_t N, float *work) {
   (void)work;
   memset(dx, 0, N * s->H * s->W * s->C * sizeof *dx);
   for (size_t n = 0; n < N; n++)
@@ -56,7 +59,8 @@ static void conv_backward_input(float *dx, const float *dy, const float *w, cons
       }
 }
 
-static void conv_backward_weight(float *dw, float *db, const float *dy, const float *x, const gt_conv_shape *s, size_t N, float *work) {
+static void conv_backward_weight(float *dw, float *db, const float *dy, const float *x,
+                                 const gt_conv_shape *s, size_t N, float *work) {
   (void)work;
   memset(dw, 0, s->R * s->S * s->C * s->K * sizeof *dw);
   if (db) memset(db, 0, s->K * sizeof *db);
@@ -77,16 +81,19 @@ static void conv_backward_weight(float *dw, float *db, const float *dy, const fl
       }
 }
 
-static void maxpool_forward(float *y, uint32_t *index, const float *x, const gt_conv_shape *s, size_t N) {
+static void maxpool_forward(float *y, uint32_t *index, const float *x, const gt_conv_shape *s,
+                            size_t N) {
   for (size_t o = 0; o < N * s->P * s->Q * s->C; o++) {
-    size_t c = o % s->C, q = o / s->C % s->Q, p = o / s->C / s->Q % s->P, n = o / s->C / s->Q / s->P;
+    size_t c = o % s->C, q = o / s->C % s->Q, p = o / s->C / s->Q % s->P,
+           n = o / s->C / s->Q / s->P;
     bool found = false;
     for (size_t r = 0; r < s->R; r++)
       for (size_t t = 0; t < s->S; t++) {
         size_t at;
         if (!tap(s, p, q, r, t, &at)) continue;
         at += n * s->H * s->W * s->C + c;
-        if (found && !(x[at] > y[o]) && !isnan(x[at])) continue; /* a NaN is passed on, not lost in a comparison */
+        /* a NaN is passed on, not lost in a comparison */
+        if (found && !(x[at] > y[o]) && !isnan(x[at])) continue;
         if (found && isnan(y[o])) continue;
         y[o] = x[at];
         index[o] = (uint32_t)at;
@@ -95,7 +102,8 @@ static void maxpool_forward(float *y, uint32_t *index, const float *x, const gt_
   }
 }
 
-static void maxpool_backward(float *dx, const float *dy, const uint32_t *index, const gt_conv_shape *s, size_t N) {
+static void maxpool_backward(float *dx, const float *dy, const uint32_t *index,
+                             const gt_conv_shape *s, size_t N) {
   memset(dx, 0, N * s->H * s->W * s->C * sizeof *dx);
   for (size_t o = 0; o < N * s->P * s->Q * s->C; o++) dx[index[o]] += dy[o];
 }
@@ -104,7 +112,8 @@ static void maxpool_backward(float *dx, const float *dy, const uint32_t *index, 
 static void avgpool_forward(float *y, const float *x, const gt_conv_shape *s, size_t N) {
   const float share = 1.0f / (float)(s->R * s->S);
   for (size_t o = 0; o < N * s->P * s->Q * s->C; o++) {
-    size_t c = o % s->C, q = o / s->C % s->Q, p = o / s->C / s->Q % s->P, n = o / s->C / s->Q / s->P;
+    size_t c = o % s->C, q = o / s->C % s->Q, p = o / s->C / s->Q % s->P,
+           n = o / s->C / s->Q / s->P;
     float sum = 0.0f;
     for (size_t r = 0; r < s->R; r++)
       for (size_t t = 0; t < s->S; t++) {
@@ -119,7 +128,8 @@ static void avgpool_backward(float *dx, const float *dy, const gt_conv_shape *s,
   const float share = 1.0f / (float)(s->R * s->S);
   memset(dx, 0, N * s->H * s->W * s->C * sizeof *dx);
   for (size_t o = 0; o < N * s->P * s->Q * s->C; o++) {
-    size_t c = o % s->C, q = o / s->C % s->Q, p = o / s->C / s->Q % s->P, n = o / s->C / s->Q / s->P;
+    size_t c = o % s->C, q = o / s->C % s->Q, p = o / s->C / s->Q % s->P,
+           n = o / s->C / s->Q / s->P;
     for (size_t r = 0; r < s->R; r++)
       for (size_t t = 0; t < s->S; t++) {
         size_t at;
@@ -128,7 +138,8 @@ static void avgpool_backward(float *dx, const float *dy, const gt_conv_shape *s,
   }
 }
 
-static void linear_forward(float *y, const float *x, const float *w, const float *b, size_t B, size_t I, size_t O) {
+static void linear_forward(float *y, const float *x, const float *w, const float *b, size_t B,
+                           size_t I, size_t O) {
   for (size_t n = 0; n < B; n++)
     for (size_t o = 0; o < O; o++) {
       float sum = b ? b[o] : 0.0f;
@@ -137,14 +148,16 @@ static void linear_forward(float *y, const float *x, const float *w, const float
     }
 }
 
-static void linear_backward_input(float *dx, const float *dy, const float *w, size_t B, size_t I, size_t O) {
+static void linear_backward_input(float *dx, const float *dy, const float *w, size_t B, size_t I,
+                                  size_t O) {
   memset(dx, 0, B * I * sizeof *dx);
   for (size_t n = 0; n < B; n++)
     for (size_t o = 0; o < O; o++)
       for (size_t i = 0; i < I; i++) dx[n * I + i] += dy[n * O + o] * w[o * I + i];
 }
 
-static void linear_backward_weight(float *dw, float *db, const float *dy, const float *x, size_t B, size_t I, size_t O) {
+static void linear_backward_weight(float *dw, float *db, const float *dy, const float *x, size_t B,
+                                   size_t I, size_t O) {
   memset(dw, 0, O * I * sizeof *dw);
   if (db) memset(db, 0, O * sizeof *db);
   for (size_t n = 0; n < B; n++)
@@ -164,7 +177,8 @@ static void relu_backward(float *dx, const float *dy, const float *y, size_t n) 
 }
 
 /* Row by row, shifted by the largest logit so that no exponential overflows; sums in double. */
-static double softmax_xent(float *dx, const float *x, const int32_t *labels, size_t B, size_t O, size_t *correct) {
+static double softmax_xent(float *dx, const float *x, const int32_t *labels, size_t B, size_t O,
+                           size_t *correct) {
   double total = 0.0;
   for (size_t n = 0; n < B; n++) {
     const float *row = x + n * O;

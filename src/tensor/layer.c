@@ -19,7 +19,8 @@ struct gt_layer {
 };
 
 const char *gt_way_name(gt_way way) {
-  static const char *const names[GT_WAYS] = {"rule", "direct", "winograd", "blas", "dnn", "dnn-gemm", "dnn-turned", "dnn-winograd"};
+  static const char *const names[GT_WAYS] = {"rule", "direct",   "winograd",   "blas",
+                                             "dnn",  "dnn-gemm", "dnn-turned", "dnn-winograd"};
   return names[way];
 }
 
@@ -33,7 +34,8 @@ const char *gt_pass_name(gt_pass_id pass) {
 /* Whether the table's rule prepares the layer, for passes without a chosen way. */
 static bool prepares(const gt_kernels *kernels, const gt_layer_spec *spec) {
   if (!kernels->prepared || !kernels->prepared()) return false;
-  if (spec->linear) return kernels->prepares_linear(spec->conv.shape.C, spec->conv.shape.K, spec->conv.precision);
+  if (spec->linear)
+    return kernels->prepares_linear(spec->conv.shape.C, spec->conv.shape.K, spec->conv.precision);
   return kernels->prepares_conv(&spec->conv);
 }
 
@@ -42,7 +44,9 @@ static bool prepares(const gt_kernels *kernels, const gt_layer_spec *spec) {
 static void settle(gt_layer *l, const gt_way *ways, bool by_rule) {
   for (int pass = 0; pass < GT_PASSES; pass++) {
     l->asked[pass] = ways ? ways[pass] : GT_WAY_RULE;
-    l->ways[pass] = l->asked[pass] != GT_WAY_RULE ? l->asked[pass] : by_rule ? GT_WAY_DNN : GT_WAY_RULE;
+    l->ways[pass] = l->asked[pass] != GT_WAY_RULE ? l->asked[pass]
+                    : by_rule                     ? GT_WAY_DNN
+                                                  : GT_WAY_RULE;
   }
 }
 
@@ -57,16 +61,19 @@ static void open_prepared(gt_layer *l, gt_prepared_context **context) {
   l->ops = l->kernels->prepared();
   if (!*context) *context = l->ops->create();
   if (l->spec.linear) {
-    l->linear = l->ops->linear_create(*context, l->spec.conv.shape.C, l->spec.conv.shape.K, l->spec.conv.precision);
+    l->linear = l->ops->linear_create(*context, l->spec.conv.shape.C, l->spec.conv.shape.K,
+                                      l->spec.conv.precision);
     return;
   }
   gt_way ways[GT_PASSES];
   /* GT_WAY_DIRECT: passes that other kernels compute are not prepared. */
-  for (int pass = 0; pass < GT_PASSES; pass++) ways[pass] = is_prepared(l->ways[pass]) ? l->asked[pass] : GT_WAY_DIRECT;
+  for (int pass = 0; pass < GT_PASSES; pass++)
+    ways[pass] = is_prepared(l->ways[pass]) ? l->asked[pass] : GT_WAY_DIRECT;
   l->conv = l->ops->conv_create(*context, &l->spec.conv, ways);
 }
 
-gt_layer *gt_layer_create(const gt_kernels *kernels, gt_prepared_context **context, const gt_layer_spec *spec, const gt_way *ways) {
+gt_layer *gt_layer_create(const gt_kernels *kernels, gt_prepared_context **context,
+                          const gt_layer_spec *spec, const gt_way *ways) {
   gt_layer *l = GT_NEW(gt_layer);
   const bool by_rule = prepares(kernels, spec);
   *l = (gt_layer){.kernels = kernels, .spec = *spec};
@@ -116,9 +123,13 @@ gt_way gt_layer_way(const gt_layer *l, size_t N, gt_pass_id pass) {
   const gt_way way = l->ways[pass];
   if (way == GT_WAY_RULE) {
     const char *family = slot_family(l);
-    return strcmp(family, "direct") == 0 ? GT_WAY_DIRECT : strcmp(family, "blas") == 0 ? GT_WAY_BLAS : GT_WAY_RULE;
+    return strcmp(family, "direct") == 0 ? GT_WAY_DIRECT
+           : strcmp(family, "blas") == 0 ? GT_WAY_BLAS
+                                         : GT_WAY_RULE;
   }
-  return l->conv && is_prepared(way) && l->asked[pass] == GT_WAY_RULE ? l->ops->conv_rule(&l->spec.conv, N, pass) : way;
+  return l->conv && is_prepared(way) && l->asked[pass] == GT_WAY_RULE
+             ? l->ops->conv_rule(&l->spec.conv, N, pass)
+             : way;
 }
 
 const char *gt_layer_family(const gt_layer *l, size_t N, gt_pass_id pass) {
@@ -151,7 +162,8 @@ static const gt_kernels *table_of(const gt_layer *l, gt_pass_id pass) {
   return l->ways[pass] == GT_WAY_RULE ? l->kernels : &gt_kernels_blas;
 }
 
-void gt_layer_forward(gt_layer *l, void *y, const void *x, const float *w, const float *b, size_t N, float *work) {
+void gt_layer_forward(gt_layer *l, void *y, const void *x, const float *w, const float *b, size_t N,
+                      float *work) {
   const gt_conv_shape *s = &l->spec.conv.shape;
   const gt_way way = l->ways[GT_PASS_FORWARD];
   if (way == GT_WAY_DIRECT)
@@ -168,7 +180,8 @@ void gt_layer_forward(gt_layer *l, void *y, const void *x, const float *w, const
     l->ops->conv_forward(l->conv, y, x, w, b, N);
 }
 
-void gt_layer_backward_input(gt_layer *l, void *dx, const void *dy, const float *w, size_t N, float *work) {
+void gt_layer_backward_input(gt_layer *l, void *dx, const void *dy, const float *w, size_t N,
+                             float *work) {
   const gt_conv_shape *s = &l->spec.conv.shape;
   const gt_way way = l->ways[GT_PASS_INPUT];
   if (way == GT_WAY_DIRECT)
@@ -185,7 +198,8 @@ void gt_layer_backward_input(gt_layer *l, void *dx, const void *dy, const float 
     l->ops->conv_backward_input(l->conv, dx, dy, w, N);
 }
 
-void gt_layer_backward_weight(gt_layer *l, float *dw, float *db, const void *dy, const void *x, size_t N, float *work) {
+void gt_layer_backward_weight(gt_layer *l, float *dw, float *db, const void *dy, const void *x,
+                              size_t N, float *work) {
   const gt_conv_shape *s = &l->spec.conv.shape;
   const gt_way way = l->ways[GT_PASS_WEIGHT];
   if (way == GT_WAY_DIRECT)

@@ -12,10 +12,12 @@ typedef struct {
   void (*scale)(float *restrict y, float a, size_t n);                               /* y = a y */
   void (*axpy)(float *restrict y, float a, const float *restrict x, size_t n);       /* y += a x */
   void (*set_scaled)(float *restrict y, float a, const float *restrict x, size_t n); /* y = a x */
-  void (*lerp)(float *restrict y, float a, const float *restrict x, size_t n);       /* y += a (x - y) */
-  void (*add)(float *restrict y, const float *restrict x, size_t n);                 /* y += x */
+  /* y += a (x - y) */
+  void (*lerp)(float *restrict y, float a, const float *restrict x, size_t n);
+  void (*add)(float *restrict y, const float *restrict x, size_t n); /* y += x */
   /* y = a x + b z */
-  void (*pair)(float *restrict y, float a, const float *restrict x, float b, const float *restrict z, size_t n);
+  void (*pair)(float *restrict y, float a, const float *restrict x, float b,
+               const float *restrict z, size_t n);
   bool (*finite)(const float *x, size_t n);
   void (*to_bf16)(gt_bf16 *y, const float *x, size_t n);
   void (*from_bf16)(float *y, const gt_bf16 *x, size_t n);
@@ -27,7 +29,8 @@ typedef struct {
 /* 2x2 windows that do not overlap; same contracts as in gt_kernels. */
 typedef struct {
   void (*max_forward)(float *y, uint32_t *index, const float *x, const gt_conv_shape *s, size_t N);
-  void (*max_backward)(float *dx, const float *dy, const uint32_t *index, const gt_conv_shape *s, size_t N);
+  void (*max_backward)(float *dx, const float *dy, const uint32_t *index, const gt_conv_shape *s,
+                       size_t N);
 } gt_pooling_loops;
 
 /* One image of a direct convolution; operands in the layout of direct.h. */
@@ -35,7 +38,8 @@ typedef struct {
   /* Copies rows of n floats to rows of np >= n, padded with zeros. */
   void (*pack)(float *to, const float *from, size_t rows, size_t n, size_t np);
   /* y has room for `room` floats, including those of later images. */
-  void (*image)(float *y, size_t room, const float *x, const float *w, const float *b, const gt_direct *g);
+  void (*image)(float *y, size_t room, const float *x, const float *w, const float *b,
+                const gt_direct *g);
 } gt_direct_forward_loops;
 
 typedef struct {
@@ -69,30 +73,40 @@ typedef struct {
   /* On x minus its first row, per channel: sum += x, squares += x^2. */
   void (*stats)(double *sum, double *squares, const void *x, const gt_norm_shape *n);
   /* y = a x + b [+ add] [ReLU] */
-  void (*apply)(void *y, const void *x, const void *add, const float *a, const float *b, const gt_norm_shape *n);
+  void (*apply)(void *y, const void *x, const void *add, const float *a, const float *b,
+                const gt_norm_shape *n);
   /* sum += dz, product += dz (x - mean); also writes dz unless it is NULL */
-  void (*sums)(void *dz, double *sum, double *product, const gt_norm_gradient *g, const gt_norm_shape *n);
+  void (*sums)(void *dz, double *sum, double *product, const gt_norm_gradient *g,
+               const gt_norm_shape *n);
   /* dx = a dz + q x + r */
-  void (*input)(void *dx, const gt_norm_gradient *g, const float *q, const float *r, const gt_norm_shape *n);
+  void (*input)(void *dx, const gt_norm_gradient *g, const float *q, const float *r,
+                const gt_norm_shape *n);
   void (*mean_forward)(float *y, const void *x, gt_precision type, size_t N, size_t HW, size_t C);
-  void (*mean_backward)(void *dx, const float *dy, gt_precision type, size_t N, size_t HW, size_t C);
+  void (*mean_backward)(void *dx, const float *dy, gt_precision type, size_t N, size_t HW,
+                        size_t C);
 } gt_norm_loops;
 
 /* Embeddings and factorization machines; same contracts as in gt_kernels. */
 typedef struct {
   void (*embedding_forward)(float *y, const float *w, const int32_t *ids, size_t M, size_t K);
-  void (*embedding_backward)(float *dw, const float *dy, const float *dy2, const int32_t *ids, size_t M, size_t K);
+  void (*embedding_backward)(float *dw, const float *dy, const float *dy2, const int32_t *ids,
+                             size_t M, size_t K);
   void (*embedding_clear)(float *dw, const int32_t *ids, size_t M, size_t K);
-  void (*fm_forward)(float *y, const float *v, const float *w, const float *b, const int32_t *ids, size_t N, size_t F, size_t K);
-  void (*fm_backward_input)(float *dv, const float *dy, const float *v, size_t N, size_t F, size_t K);
+  void (*fm_forward)(float *y, const float *v, const float *w, const float *b, const int32_t *ids,
+                     size_t N, size_t F, size_t K);
+  void (*fm_backward_input)(float *dv, const float *dy, const float *v, size_t N, size_t F,
+                            size_t K);
 } gt_sparse_loops;
 
 /* The transforms of Winograd's convolution, for `count` tiles from tile `first` on:
    isa/winograd.c. */
 typedef struct {
-  void (*input)(void *v, const void *x, gt_precision type, const gt_tiles *g, size_t first, size_t count);
-  void (*output)(void *y, const float *m, const float *b, gt_precision type, const gt_tiles *g, size_t first, size_t count);
-  void (*gradient)(void *z, const void *dy, gt_precision type, const gt_tiles *g, size_t first, size_t count);
+  void (*input)(void *v, const void *x, gt_precision type, const gt_tiles *g, size_t first,
+                size_t count);
+  void (*output)(void *y, const float *m, const float *b, gt_precision type, const gt_tiles *g,
+                 size_t first, size_t count);
+  void (*gradient)(void *z, const void *dy, gt_precision type, const gt_tiles *g, size_t first,
+                   size_t count);
   void (*weights)(float *u, const float *w, size_t n, bool turned);
   void (*weight_gradient)(float *dw, const float *u, size_t n);
 } gt_winograd_loops;

@@ -44,7 +44,8 @@ static float *normal(size_t n, uint64_t key) {
   /* Drawing normal numbers takes as long as the products, so a block of them is repeated. */
   const size_t block = n < 4096 ? n : 4096;
   for (size_t i = 0; i < block; i++) x[i] = (float)gt_rng_normal(&rng);
-  for (size_t i = block; i < n; i += block) memcpy(x + i, x, (n - i < block ? n - i : block) * sizeof *x);
+  for (size_t i = block; i < n; i += block)
+    memcpy(x + i, x, (n - i < block ? n - i : block) * sizeof *x);
   return x;
 }
 
@@ -60,7 +61,8 @@ static void *values(size_t n, gt_precision type, uint64_t key) {
 static void open_operands(operands *o, const gt_choice *c) {
   const gt_conv_spec *v = &c->layer.conv;
   const gt_conv_shape *s = &v->shape;
-  const size_t nx = c->batch * s->H * s->W * s->C, ny = c->batch * s->P * s->Q * s->K, nw = s->R * s->S * s->C * s->K;
+  const size_t nx = c->batch * s->H * s->W * s->C, ny = c->batch * s->P * s->Q * s->K,
+               nw = s->R * s->S * s->C * s->K;
   const gt_precision in = c->layer.linear ? GT_F32 : v->in, out = c->layer.linear ? GT_F32 : v->out;
   *o = (operands){.x = values(nx, in, 1),
                   .dx = v->needs_input_gradient ? values(nx, in, 2) : NULL,
@@ -80,7 +82,9 @@ static void close_operands(operands *o) {
 /* Whether the way is measured.  The way that the rule selects is not measured twice. */
 static bool has(const bench *b, int pass, int way) {
   if (pass == GT_PASS_INPUT && !b->choice->layer.conv.needs_input_gradient) return false;
-  return way == GT_WAY_RULE || (way != (int)b->rule[pass] && gt_way_can(&b->choice->layer, b->choice->batch, (gt_pass_id)pass, (gt_way)way));
+  return way == GT_WAY_RULE ||
+         (way != (int)b->rule[pass] &&
+          gt_way_can(&b->choice->layer, b->choice->batch, (gt_pass_id)pass, (gt_way)way));
 }
 
 /* The way that the rule selects, or GT_WAY_RULE if it cannot be chosen by name: in bf16 the rule
@@ -90,7 +94,8 @@ static gt_way rule_of(const gt_layer *layer, const gt_choice *choice, gt_pass_id
   return gt_way_can(&choice->layer, choice->batch, pass, way) ? way : GT_WAY_RULE;
 }
 
-static void open_bench(bench *b, gt_choice *choice, const gt_kernels *kernels, gt_prepared_context **context) {
+static void open_bench(bench *b, gt_choice *choice, const gt_kernels *kernels,
+                       gt_prepared_context **context) {
   size_t work = 0;
   *b = (bench){.choice = choice};
   open_operands(&b->o, choice);
@@ -105,7 +110,8 @@ static void open_bench(bench *b, gt_choice *choice, const gt_kernels *kernels, g
     }
     if (!any) continue;
     b->layers[way] = gt_layer_create(kernels, context, &choice->layer, ways);
-    for (int pass = 0; way == GT_WAY_RULE && pass < GT_PASSES; pass++) b->rule[pass] = rule_of(b->layers[way], choice, (gt_pass_id)pass);
+    for (int pass = 0; way == GT_WAY_RULE && pass < GT_PASSES; pass++)
+      b->rule[pass] = rule_of(b->layers[way], choice, (gt_pass_id)pass);
     gt_layer_prepare(b->layers[way], choice->batch);
     const size_t needs = gt_layer_work(b->layers[way], choice->batch);
     if (needs > work) work = needs;
@@ -123,8 +129,10 @@ static void run(const bench *b, int pass, int way) {
   const operands *o = &b->o;
   const size_t N = b->choice->batch;
   if (pass == GT_PASS_FORWARD) gt_layer_forward(b->layers[way], o->y, o->x, o->w, o->b, N, b->work);
-  if (pass == GT_PASS_INPUT) gt_layer_backward_input(b->layers[way], o->dx, o->dy, o->w, N, b->work);
-  if (pass == GT_PASS_WEIGHT) gt_layer_backward_weight(b->layers[way], o->dw, o->db, o->dy, o->x, N, b->work);
+  if (pass == GT_PASS_INPUT)
+    gt_layer_backward_input(b->layers[way], o->dx, o->dy, o->w, N, b->work);
+  if (pass == GT_PASS_WEIGHT)
+    gt_layer_backward_weight(b->layers[way], o->dw, o->db, o->dy, o->x, N, b->work);
 }
 
 /* Seconds per run: the mean over a turn of at least `at_least` runs.  The first run is left out if
@@ -151,7 +159,8 @@ static double best_of(const bench *b, int pass) {
 /* Whether the way may still be the best. */
 static bool is_near(const bench *b, int pass, int way) {
   const double best = best_of(b, pass);
-  return has(b, pass, way) && (b->turns[pass] < (best < SHORT_S ? 2 : 1) || least_of(b, pass, way) <= FAR * best);
+  return has(b, pass, way) &&
+         (b->turns[pass] < (best < SHORT_S ? 2 : 1) || least_of(b, pass, way) <= FAR * best);
 }
 
 /* Whether more than one way may still be the best. */
@@ -184,7 +193,9 @@ static gt_way decide(const bench *b, int pass) {
   for (int way = GT_WAY_RULE + 1; way < GT_WAYS; way++) {
     const double *halves = b->halves[pass][way];
     /* If the rule was dropped after one turn, rule[1] is infinite and does not count. */
-    const bool beats = isfinite(halves[1]) ? halves[0] < GAIN * rule[0] && halves[1] < GAIN * rule[1] : halves[0] < SURE * rule[0];
+    const bool beats = isfinite(halves[1])
+                           ? halves[0] < GAIN * rule[0] && halves[1] < GAIN * rule[1]
+                           : halves[0] < SURE * rule[0];
     if (!beats || least_of(b, pass, way) >= best) continue;
     best = least_of(b, pass, way);
     chosen = (gt_way)way;
@@ -194,7 +205,9 @@ static gt_way decide(const bench *b, int pass) {
 
 static void keep(bench *b) {
   for (int pass = 0; pass < GT_PASSES; pass++) {
-    b->choice->ways[pass] = b->turns[pass] > 0 ? decide(b, pass) : has(b, pass, GT_WAY_RULE) ? b->rule[pass] : GT_WAY_RULE;
+    b->choice->ways[pass] = b->turns[pass] > 0          ? decide(b, pass)
+                            : has(b, pass, GT_WAY_RULE) ? b->rule[pass]
+                                                        : GT_WAY_RULE;
     for (int way = 0; way < GT_WAYS; way++) {
       const double least = least_of(b, pass, way);
       b->choice->seconds[pass][way] = isinf(least) ? 0 : least;
@@ -213,11 +226,15 @@ static bool worth(const bench *b, int pass) {
    layer is computed first in every way, so that this time is not charged to the first measured
    layer. */
 static void warm_up(const gt_kernels *kernels, gt_prepared_context **context) {
-  gt_choice first = {.batch = 64,
-                     .layer = {.linear = true,
-                               .conv = {.shape = {.H = 1, .W = 1, .C = 64, .K = 64, .R = 1, .S = 1, .P = 1, .Q = 1, .stride = 1},
-                                        .bias = true,
-                                        .needs_input_gradient = true}}};
+  gt_choice first = {
+      .batch = 64,
+      .layer = {
+          .linear = true,
+          .conv = {
+              .shape =
+                  {.H = 1, .W = 1, .C = 64, .K = 64, .R = 1, .S = 1, .P = 1, .Q = 1, .stride = 1},
+              .bias = true,
+              .needs_input_gradient = true}}};
   bench b;
   open_bench(&b, &first, kernels, context);
   for (int pass = 0; pass < GT_PASSES; pass++)
@@ -240,7 +257,9 @@ void gt_choices_measure(gt_choices *choices, const gt_kernels *kernels) {
         /* Two turns are enough to decide.  More are taken within the layer's share of the
            budget. */
         const double share = t < 2 ? 1 : (double)(i + 1) / (double)choices->n;
-        if (!worth(&b, pass) || !is_open(&b, pass) || gt_seconds(gt_now() - start) > share * fmax(BUDGET_S, BUDGET_RULE * rule_s)) continue;
+        if (!worth(&b, pass) || !is_open(&b, pass) ||
+            gt_seconds(gt_now() - start) > share * fmax(BUDGET_S, BUDGET_RULE * rule_s))
+          continue;
         take_turn(&b, pass);
         if (t == 0) rule_s += b.halves[pass][GT_WAY_RULE][0];
       }

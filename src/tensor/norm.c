@@ -14,8 +14,9 @@ static double *doubles_of(float *work) {
   return (double *)(void *)work;
 }
 
-void gt_norm_forward(void *y, const void *x, const void *add, const float *gamma, const float *beta, float *running_mean, float *running_var,
-                     float *saved, const gt_norm_shape *s, float *work) {
+void gt_norm_forward(void *y, const void *x, const void *add, const float *gamma, const float *beta,
+                     float *running_mean, float *running_var, float *saved, const gt_norm_shape *s,
+                     float *work) {
   double *sum = doubles_of(work), *squares = sum + s->C;
   float *a = work + 4 * s->C, *b = a + s->C;
   const double M = (double)s->M, unbiased = s->M > 1 ? M / (M - 1) : 1;
@@ -24,7 +25,8 @@ void gt_norm_forward(void *y, const void *x, const void *add, const float *gamma
   for (size_t c = 0; c < s->C; c++) {
     /* Sums are relative to the first row. */
     const double beyond = sum[c] / M, mean = (double)gt_load1(x, c, s->type) + beyond;
-    const double var = fmax(squares[c] / M - beyond * beyond, 0), inverse = 1 / sqrt(var + (double)s->epsilon);
+    const double var = fmax(squares[c] / M - beyond * beyond, 0),
+                 inverse = 1 / sqrt(var + (double)s->epsilon);
     saved[c] = (float)mean;
     saved[s->C + c] = (float)inverse;
     running_mean[c] += s->momentum * ((float)mean - running_mean[c]);
@@ -35,8 +37,9 @@ void gt_norm_forward(void *y, const void *x, const void *add, const float *gamma
   gt_loops()->norm->apply(y, x, add, a, b, s);
 }
 
-void gt_norm_infer(void *y, const void *x, const void *add, const float *gamma, const float *beta, const float *running_mean,
-                   const float *running_var, const gt_norm_shape *s, float *work) {
+void gt_norm_infer(void *y, const void *x, const void *add, const float *gamma, const float *beta,
+                   const float *running_mean, const float *running_var, const gt_norm_shape *s,
+                   float *work) {
   float *a = work, *b = a + s->C;
   for (size_t c = 0; c < s->C; c++) {
     a[c] = gamma[c] / sqrtf(running_var[c] + s->epsilon);
@@ -45,8 +48,9 @@ void gt_norm_infer(void *y, const void *x, const void *add, const float *gamma, 
   gt_loops()->norm->apply(y, x, add, a, b, s);
 }
 
-void gt_norm_backward(void *dx, void *dadd, float *dgamma, float *dbeta, const void *dy, const void *dy2, const void *y, const void *x,
-                      const float *gamma, const float *beta, const float *saved, const gt_norm_shape *s, float *work) {
+void gt_norm_backward(void *dx, void *dadd, float *dgamma, float *dbeta, const void *dy,
+                      const void *dy2, const void *y, const void *x, const float *gamma,
+                      const float *beta, const float *saved, const gt_norm_shape *s, float *work) {
   double *sum = doubles_of(work), *product = sum + s->C;
   float *a = work + 4 * s->C, *b = a + s->C, *q = b + s->C, *r = q + s->C;
   const float *mean = saved, *inverse = saved + s->C;
@@ -54,7 +58,14 @@ void gt_norm_backward(void *dx, void *dadd, float *dgamma, float *dbeta, const v
     a[c] = gamma[c] * inverse[c];
     b[c] = beta[c] - a[c] * mean[c];
   }
-  gt_norm_gradient g = {.a = a, .b = b, .mean = mean, .dy = dy, .dy2 = dy2, .y = dadd ? y : NULL, .x = x, .relu = s->relu};
+  gt_norm_gradient g = {.a = a,
+                        .b = b,
+                        .mean = mean,
+                        .dy = dy,
+                        .dy2 = dy2,
+                        .y = dadd ? y : NULL,
+                        .x = x,
+                        .relu = s->relu};
   memset(sum, 0, 2 * s->C * sizeof *sum);
   gt_loops()->norm->sums(dadd, sum, product, &g, s);
   for (size_t c = 0; c < s->C; c++) { /* dx = gamma inv (dz - mean(dz) - xhat mean(dz xhat)) */

@@ -15,7 +15,8 @@
 enum { PLACES = GT_WINOGRAD_PLACES };
 
 bool gt_winograd_serves(const gt_conv_shape *s) {
-  return s->R == 3 && s->S == 3 && s->stride == 1 && s->pad <= 2 && s->C % 16 == 0 && s->K % 16 == 0;
+  return s->R == 3 && s->S == 3 && s->stride == 1 && s->pad <= 2 && s->C % 16 == 0 &&
+         s->K % 16 == 0;
 }
 
 /* Tiles in a group: enough rows for a product, few enough that both factors stay in the cache.  If
@@ -30,7 +31,9 @@ static size_t group_of(const gt_tiles *g) {
 
 gt_tiles gt_winograd_tiles(const gt_conv_shape *s, size_t N, bool back) {
   gt_tiles g = {.H = s->H, .W = s->W, .C = s->C, .P = s->P, .Q = s->Q, .K = s->K, .pad = s->pad};
-  if (back) g = (gt_tiles){.H = s->P, .W = s->Q, .C = s->K, .P = s->H, .Q = s->W, .K = s->C, .pad = 2 - s->pad};
+  if (back)
+    g = (gt_tiles){
+        .H = s->P, .W = s->Q, .C = s->K, .P = s->H, .Q = s->W, .K = s->C, .pad = 2 - s->pad};
   g.rows = (g.P + 1) / 2;
   g.columns = (g.Q + 1) / 2;
   g.all = N * g.rows * g.columns;
@@ -46,7 +49,8 @@ size_t gt_winograd_work(const gt_conv_shape *s, size_t N) {
 
 /* Convolves x (N,H,W,C) to y.  For each place of the window, the weights are (C,K), or (K,C) if
    turned. */
-static void convolve(float *y, const float *x, const float *w, const float *b, gt_tiles g, bool turned, float *work) {
+static void convolve(float *y, const float *x, const float *w, const float *b, gt_tiles g,
+                     bool turned, float *work) {
   const gt_winograd_loops *loops = gt_loops()->winograd;
   const size_t nw = g.C * g.K;
   float *u = work, *v = u + PLACES * nw, *m = v + PLACES * g.group * g.C;
@@ -55,21 +59,25 @@ static void convolve(float *y, const float *x, const float *w, const float *b, g
     const size_t count = g.stride = g.all - first < g.group ? g.all - first : g.group;
     loops->input(v, x, GT_F32, &g, first, count);
     for (size_t i = 0; i < PLACES; i++)
-      cblas_sgemm(CblasRowMajor, CblasNoTrans, turned ? CblasTrans : CblasNoTrans, (blasint)count, (blasint)g.K, (blasint)g.C, 1.0F,
-                  v + i * count * g.C, (blasint)g.C, u + i * nw, (blasint)(turned ? g.C : g.K), 0.0F, m + i * count * g.K, (blasint)g.K);
+      cblas_sgemm(CblasRowMajor, CblasNoTrans, turned ? CblasTrans : CblasNoTrans, (blasint)count,
+                  (blasint)g.K, (blasint)g.C, 1.0F, v + i * count * g.C, (blasint)g.C, u + i * nw,
+                  (blasint)(turned ? g.C : g.K), 0.0F, m + i * count * g.K, (blasint)g.K);
     loops->output(y, m, b, GT_F32, &g, first, count);
   }
 }
 
-void gt_winograd_forward(float *y, const float *x, const float *w, const float *b, const gt_conv_shape *s, size_t N, float *work) {
+void gt_winograd_forward(float *y, const float *x, const float *w, const float *b,
+                         const gt_conv_shape *s, size_t N, float *work) {
   convolve(y, x, w, b, gt_winograd_tiles(s, N, false), false, work);
 }
 
-void gt_winograd_backward_input(float *dx, const float *dy, const float *w, const gt_conv_shape *s, size_t N, float *work) {
+void gt_winograd_backward_input(float *dx, const float *dy, const float *w, const gt_conv_shape *s,
+                                size_t N, float *work) {
   convolve(dx, dy, w, NULL, gt_winograd_tiles(s, N, true), true, work);
 }
 
-void gt_winograd_backward_weight(float *dw, float *db, const float *dy, const float *x, const gt_conv_shape *s, size_t N, float *work) {
+void gt_winograd_backward_weight(float *dw, float *db, const float *dy, const float *x,
+                                 const gt_conv_shape *s, size_t N, float *work) {
   const gt_winograd_loops *loops = gt_loops()->winograd;
   gt_tiles g = gt_winograd_tiles(s, N, false);
   const size_t nw = g.C * g.K;
@@ -81,8 +89,9 @@ void gt_winograd_backward_weight(float *dw, float *db, const float *dy, const fl
     loops->input(v, x, GT_F32, &g, first, count);
     loops->gradient(z, dy, GT_F32, &g, first, count);
     for (size_t i = 0; i < PLACES; i++)
-      cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (blasint)g.C, (blasint)g.K, (blasint)count, 1.0F, v + i * count * g.C, (blasint)g.C,
-                  z + i * count * g.K, (blasint)g.K, 1.0F, u + i * nw, (blasint)g.K);
+      cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (blasint)g.C, (blasint)g.K,
+                  (blasint)count, 1.0F, v + i * count * g.C, (blasint)g.C, z + i * count * g.K,
+                  (blasint)g.K, 1.0F, u + i * nw, (blasint)g.K);
   }
   loops->weight_gradient(dw, u, nw);
 }

@@ -19,8 +19,11 @@ bool gt_winograd_serves(const gt_conv_shape *s);
 /* Scratch that each of the three passes needs, in floats. */
 size_t gt_winograd_work(const gt_conv_shape *s, size_t N);
 /* Same contracts as in gt_kernels, for shapes that gt_winograd_serves accepts. */
-void gt_winograd_forward(float *y, const float *x, const float *w, const float *b, const gt_conv_shape *s, size_t N, float *work);
-void gt_winograd_backward_input(float *dx, const float *dy, const float *w, const gt_conv_shape *s, size_t N, float *work);
-void gt_winograd_backward_weight(float *dw, float *db, const float *dy, const float *x, const gt_conv_shape *s, size_t N, float *work);
+void gt_winograd_forward(float *y, const float *x, const float *w, const float *b,
+                         const gt_conv_shape *s, size_t N, float *work);
+void gt_winograd_backward_input(float *dx, const float *dy, const float *w, const gt_conv_shape *s,
+                                size_t N, float *work);
+void gt_winograd_backward_weight(float *dw, float *db, const float *dy, const float *x,
+                                 const gt_conv_shape *s, size_t N, float *work);
 
 #endif

@@ -54,7 +54,8 @@ static bool real_wait(gt_server *s) {
 static double real_cpu_s(void) {
   struct rusage u;
   getrusage(RUSAGE_SELF, &u);
-  return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + 1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+  return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+         1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
 }
 
 static void real_summarise(const gt_server *s, gt_summary *summary) {
@@ -65,7 +66,8 @@ static void real_summarise(const gt_server *s, gt_summary *summary) {
 #define NAP ((gt_ns)2000000) /* short, so that messages progress meanwhile */
 
 /* Sleeps for the rest of the time that the work must take. */
-static void real_computed(gt_ns from, gt_ns cost, double slowdown, void (*progress)(void *ctx), void *ctx) {
+static void real_computed(gt_ns from, gt_ns cost, double slowdown, void (*progress)(void *ctx),
+                          void *ctx) {
   if (cost == 0 && slowdown <= 1) return;
   gt_ns until = cost > 0 ? from + cost : from + (gt_ns)((double)(gt_now() - from) * slowdown);
   for (gt_ns left; (left = until - gt_now()) > 0;) {
@@ -76,14 +78,16 @@ static void real_computed(gt_ns from, gt_ns cost, double slowdown, void (*progre
 
 /* ---- workers --------------------------------------------------------------------------------- */
 
-static void on_push(void *ctx, size_t worker, const gt_push_msg *p, float *floats, const float *buffers) {
+static void on_push(void *ctx, size_t worker, const gt_push_msg *p, float *floats,
+                    const float *buffers) {
   gt_server *s = ctx;
   real_clock *c = s->clock_state;
   gt_ns now = gt_now();
   if (p->kind == GT_PUSH_GRADIENT) c->compute[worker] = p->compute_ns;
   if (p->signal) gt_ps_stop(s->ps, GT_STOPPED, now);
   if (p->kind == GT_PUSH_READY) gt_ps_ready(s->ps, worker, now);
-  if (p->kind == GT_PUSH_GRADIENT || p->kind == GT_PUSH_EVAL) gt_server_pushed(s, worker, p, floats, buffers, now);
+  if (p->kind == GT_PUSH_GRADIENT || p->kind == GT_PUSH_EVAL)
+    gt_server_pushed(s, worker, p, floats, buffers, now);
 }
 
 /* ---- deadlines ------------------------------------------------------------------------------- */
@@ -97,10 +101,17 @@ static void watch_workers(const gt_server *s, gt_ns now) {
     if (!absent && !gt_ps_computing(s->ps, w, &since, &batch)) continue;
     if (since < s->watched_at) since = s->watched_at;
     if (gt_seconds(now - since) < limit) continue;
-    if (absent) gt_panic(GT_ERR_LOST, "waited %.0f s (limits.local) for worker %zu of region %s to be ready", limit, w, s->run->region);
-    if (batch < 0) gt_panic(GT_ERR_LOST, "waited %.0f s (limits.local) for the evaluation by worker %zu of region %s", limit, w, s->run->region);
-    gt_panic(GT_ERR_LOST, "waited %.0f s (limits.local) for the gradient of batch %lld from worker %zu of region %s", limit, (long long)batch, w,
-             s->run->region);
+    if (absent)
+      gt_panic(GT_ERR_LOST, "waited %.0f s (limits.local) for worker %zu of region %s to be ready",
+               limit, w, s->run->region);
+    if (batch < 0)
+      gt_panic(GT_ERR_LOST,
+               "waited %.0f s (limits.local) for the evaluation by worker %zu of region %s", limit,
+               w, s->run->region);
+    gt_panic(
+        GT_ERR_LOST,
+        "waited %.0f s (limits.local) for the gradient of batch %lld from worker %zu of region %s",
+        limit, (long long)batch, w, s->run->region);
   }
 }
 
@@ -125,10 +136,12 @@ static gt_ns next_push(const gt_server *s) {
    the worker is idle until its gradient is read. */
 static void rest(gt_server *s, gt_backoff *backoff) {
   bool large = false;
-  gt_ns until = gt_gateway_next(s->gateway, &large), next = gt_ps_next(s->ps), push = next_push(s), now = gt_now();
+  gt_ns until = gt_gateway_next(s->gateway, &large), next = gt_ps_next(s->ps), push = next_push(s),
+        now = gt_now();
   if (next < until) until = next;
   if (gt_plane_ps_wakes(s->plane)) {
-    gt_plane_ps_sleep(s->plane, gt_backoff_next(backoff, large ? GT_BACKOFF_BUSY : GT_BACKOFF_IDLE, until));
+    gt_plane_ps_sleep(s->plane,
+                      gt_backoff_next(backoff, large ? GT_BACKOFF_BUSY : GT_BACKOFF_IDLE, until));
     return;
   }
   if (push != GT_NEVER && push > now) {
@@ -167,7 +180,8 @@ static void keep_alive(gt_server *s, gt_ns now) {
   if (now < c->keepalive_at) return;
   c->keepalive_at = now + gt_server_keepalive(s);
   for (size_t w = 0; w < gt_plane_ps_workers(s->plane); w++)
-    if (!gt_ps_computing(s->ps, w, &since, &batch)) gt_plane_ps_order(s->plane, w, &order, NULL, NULL);
+    if (!gt_ps_computing(s->ps, w, &since, &batch))
+      gt_plane_ps_order(s->plane, w, &order, NULL, NULL);
 }
 
 /* Sends what is queued in the gateway (including the last WRITTEN and ROUND frames) before the

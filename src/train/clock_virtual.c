@@ -88,7 +88,8 @@ static void virtual_summarise(const gt_server *s, gt_summary *summary) {
 }
 
 /* The timeline already has the time of this work. */
-static void virtual_computed(gt_ns from, gt_ns cost, double slowdown, void (*progress)(void *ctx), void *ctx) {
+static void virtual_computed(gt_ns from, gt_ns cost, double slowdown, void (*progress)(void *ctx),
+                             void *ctx) {
   (void)from, (void)cost, (void)slowdown, (void)progress, (void)ctx;
 }
 
@@ -99,7 +100,8 @@ static bool at_work(const virtual_clock *v, size_t worker) {
   return gt_timeline_due(v->timeline, worker) != GT_NEVER;
 }
 
-static void on_push(void *ctx, size_t worker, const gt_push_msg *push, float *floats, const float *buffers) {
+static void on_push(void *ctx, size_t worker, const gt_push_msg *push, float *floats,
+                    const float *buffers) {
   virtual_clock *v = ((gt_server *)ctx)->clock_state;
   if (push->signal) v->stop_asked = true;
   if (push->kind == GT_PUSH_SIGNAL) return;
@@ -127,8 +129,10 @@ static void watch_workers(const gt_server *s, gt_ns wall) {
   const virtual_clock *v = s->clock_state;
   double limit = s->run->job->limits.local_s;
   for (size_t w = 0; w < v->nworkers; w++)
-    if ((at_work(v, w) || gt_ps_absent(s->ps, w)) && !v->workers[w].here && gt_seconds(wall - v->workers[w].really_since) >= limit)
-      gt_panic(GT_ERR_LOST, "waited %.0f s (limits.local) for the work of worker %zu of region %s", limit, w, s->run->region);
+    if ((at_work(v, w) || gt_ps_absent(s->ps, w)) && !v->workers[w].here &&
+        gt_seconds(wall - v->workers[w].really_since) >= limit)
+      gt_panic(GT_ERR_LOST, "waited %.0f s (limits.local) for the work of worker %zu of region %s",
+               limit, w, s->run->region);
 }
 
 /* One turn of any wait in wall time. */
@@ -175,7 +179,8 @@ static gt_status await_writer(gt_server *s) {
 /* ---- events ---------------------------------------------------------------------------------- */
 
 static gt_event next_event(const gt_server *s) {
-  return gt_timeline_next(timeline_of(s), gt_gateway_arrival(s->gateway), gt_gateway_next(s->gateway, NULL), gt_ps_next(s->ps));
+  return gt_timeline_next(timeline_of(s), gt_gateway_arrival(s->gateway),
+                          gt_gateway_next(s->gateway, NULL), gt_ps_next(s->ps));
 }
 
 static void pushed(gt_server *s, size_t worker) {
@@ -233,7 +238,8 @@ static void agree(gt_server *s, gt_ns next) {
   gt_backoff backoff;
   gt_backoff_reset(&backoff);
   /* While the PS is busy only links can act. */
-  gt_ns link = gt_gateway_next(s->gateway, NULL), busy = gt_timeline_now(v->timeline), at = gt_timeline_at(v->timeline);
+  gt_ns link = gt_gateway_next(s->gateway, NULL), busy = gt_timeline_now(v->timeline),
+        at = gt_timeline_at(v->timeline);
   gt_ns acts = next > busy ? next : busy;
   gt_gateway_propose(s->gateway, link < acts ? (link > at ? link : at) : acts);
   while (!gt_gateway_agreed(s->gateway, &v->safe)) look_around(s, &backoff);
@@ -243,7 +249,8 @@ static void begin(gt_server *s) {
   virtual_clock *v = s->clock_state;
   size_t n = s->run->job->nregions;
   gt_ns *delays = GT_NEW_ARRAY(gt_ns, n * n);
-  if (gt_links_delays(s->run->links, s->run->job, delays) != GT_OK) gt_bug("links were checked before the run began");
+  if (gt_links_delays(s->run->links, s->run->job, delays) != GT_OK)
+    gt_bug("links were checked before the run began");
   gt_gateway_virtual(s->gateway, delays);
   gt_free(delays);
   gt_ps_start(s->ps, 0);

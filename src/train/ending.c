@@ -45,7 +45,8 @@ static bool own_file_durable(gt_server_ending *e) {
     const gt_arrays *a = gt_graph_arrays(e->server->run->graph);
     gt_ps_view v;
     gt_ps_look(e->server->ps, gt_server_now(e->server), &v);
-    gt_final_model_begin(&e->final, e->server, e->server->run->region, &(gt_region_result){.steps = v.steps, .samples = v.samples}, a->params,
+    gt_final_model_begin(&e->final, e->server, e->server->run->region,
+                         &(gt_region_result){.steps = v.steps, .samples = v.samples}, a->params,
                          a->buffers);
   }
   return gt_final_model_durable(&e->final, e->server);
@@ -59,7 +60,8 @@ static void begin_mean_file(gt_server_ending *e) {
     if (e->regions[r].steps > all.steps) all.steps = e->regions[r].steps;
     all.samples += e->regions[r].samples;
   }
-  gt_final_model_begin(&e->final, e->server, NULL, &all, gt_vec_range(e->mean, 0, a->params.n), gt_vec_range(e->mean, a->params.n, a->buffers.n));
+  gt_final_model_begin(&e->final, e->server, NULL, &all, gt_vec_range(e->mean, 0, a->params.n),
+                       gt_vec_range(e->mean, a->params.n, a->buffers.n));
 }
 
 /* ---- reports to the lead --------------------------------------------------------------------- */
@@ -95,7 +97,8 @@ static void send_score(void *ctx, const gt_ps_score *score) {
   gt_server_ending *e = ctx;
   gt_frame_header head = {.kind = GT_MSG_REPORT};
   e->mean_score = *score;
-  gt_gateway_send(e->server->gateway, 0, &head, &e->mean_score, sizeof e->mean_score, 0, gt_server_now(e->server));
+  gt_gateway_send(e->server->gateway, 0, &head, &e->mean_score, sizeof e->mean_score, 0,
+                  gt_server_now(e->server));
 }
 
 /* On the region that scores the mean; the model received from the lead is the mean. */
@@ -103,7 +106,8 @@ static void score_mean(gt_server_ending *e) {
   gt_server *s = e->server;
   const gt_arrays *a = gt_graph_arrays(s->run->graph);
   gt_vec model = gt_vec_of(e->models.early[0], a->params.n + a->buffers.n);
-  gt_ps_evaluate(s->ps, gt_vec_range(model, 0, a->params.n), gt_vec_range(model, a->params.n, a->buffers.n), send_score, e, gt_server_now(s));
+  gt_ps_evaluate(s->ps, gt_vec_range(model, 0, a->params.n),
+                 gt_vec_range(model, a->params.n, a->buffers.n), send_score, e, gt_server_now(s));
 }
 
 /* On the lead. */
@@ -111,39 +115,49 @@ static void ask_for_score(gt_server_ending *e) {
   gt_server *s = e->server;
   gt_frame_header head = {.kind = GT_MSG_MODEL};
   e->asked = true;
-  gt_gateway_send(s->gateway, s->run->tester, &head, e->mean.data, e->mean.n * sizeof(float), 0, gt_server_now(s));
+  gt_gateway_send(s->gateway, s->run->tester, &head, e->mean.data, e->mean.n * sizeof(float), 0,
+                  gt_server_now(s));
 }
 
-static void take_score(gt_server_ending *e, size_t peer, const gt_frame_header *head, const void *payload) {
-  if (head->kind != GT_MSG_REPORT || peer != e->server->run->tester || head->message_bytes != sizeof e->mean_score)
-    gt_panic(GT_ERR_FAULT, "region %s was asked for no message of %llu bytes", e->server->run->job->regions[peer].name,
-             (unsigned long long)head->message_bytes);
+static void take_score(gt_server_ending *e, size_t peer, const gt_frame_header *head,
+                       const void *payload) {
+  if (head->kind != GT_MSG_REPORT || peer != e->server->run->tester ||
+      head->message_bytes != sizeof e->mean_score)
+    gt_panic(GT_ERR_FAULT, "region %s was asked for no message of %llu bytes",
+             e->server->run->job->regions[peer].name, (unsigned long long)head->message_bytes);
   memcpy(&e->mean_score, payload, sizeof e->mean_score);
   gt_ending_evaluated(&e->ending);
 }
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-static void take_model(gt_server_ending *e, size_t peer, const gt_frame_header *head, const void *payload) {
+static void take_model(gt_server_ending *e, size_t peer, const gt_frame_header *head,
+                       const void *payload) {
   const gt_arrays *a = gt_graph_arrays(e->server->run->graph);
-  if (head->message_bytes != (a->params.n + a->buffers.n) * sizeof(float) || !gt_model_mean_add(&e->models, peer, payload))
-    gt_panic(GT_ERR_FAULT, "region %s sent a model of %llu bytes, or a second one", e->server->run->job->regions[peer].name,
-             (unsigned long long)head->message_bytes);
+  if (head->message_bytes != (a->params.n + a->buffers.n) * sizeof(float) ||
+      !gt_model_mean_add(&e->models, peer, payload))
+    gt_panic(GT_ERR_FAULT, "region %s sent a model of %llu bytes, or a second one",
+             e->server->run->job->regions[peer].name, (unsigned long long)head->message_bytes);
 }
 
-static void take_result(gt_server_ending *e, size_t peer, const gt_frame_header *head, const void *payload) {
+static void take_result(gt_server_ending *e, size_t peer, const gt_frame_header *head,
+                        const void *payload) {
   const char *region = e->server->run->job->regions[peer].name;
   gt_region_result *result = &e->regions[peer];
   size_t n = e->server->run->job->nregions, count = 0;
   if (result->name[0]) gt_panic(GT_ERR_FAULT, "region %s sent its result twice", region);
-  if (gt_result_decode(payload, head->message_bytes, result, e->links + e->nlinks, n * n - e->nlinks, &count) != GT_OK)
+  if (gt_result_decode(payload, head->message_bytes, result, e->links + e->nlinks,
+                       n * n - e->nlinks, &count) != GT_OK)
     gt_panic(GT_ERR_FAULT, "the result of region %s: %s", region, gt_error_text());
   if (strcmp(result->name, region) != 0 || count != n - 1)
-    gt_panic(GT_ERR_FAULT, "region %s sent the result of region %s with %zu links; its own with %zu is needed", region, result->name, count, n - 1);
+    gt_panic(GT_ERR_FAULT,
+             "region %s sent the result of region %s with %zu links; its own with %zu is needed",
+             region, result->name, count, n - 1);
   e->nlinks += count;
 }
 
-void gt_server_ending_message(gt_server_ending *e, size_t peer, const gt_frame_header *head, const void *payload) {
+void gt_server_ending_message(gt_server_ending *e, size_t peer, const gt_frame_header *head,
+                              const void *payload) {
   if (e->asked) {
     take_score(e, peer, head, payload);
     return;
@@ -166,10 +180,12 @@ static bool publish_all(gt_server_ending *e) {
   gt_frame_header bye = {.kind = GT_MSG_BYE};
   if (e->published) return true;
   if (!gt_final_model_durable(&e->final, e->server)) return false;
-  const gt_gathered all = {e->regions, e->links, e->nlinks, e->alone ? unknown : e->mean_score, e->mean};
+  const gt_gathered all = {e->regions, e->links, e->nlinks, e->alone ? unknown : e->mean_score,
+                           e->mean};
   gt_status status = gt_server_summarise(s, &all);
   if (status != GT_OK) gt_panic(status, "%s", gt_error_text());
-  for (size_t p = 1; p < s->run->job->nregions; p++) gt_gateway_send(s->gateway, p, &bye, NULL, 0, 0, gt_server_now(s));
+  for (size_t p = 1; p < s->run->job->nregions; p++)
+    gt_gateway_send(s->gateway, p, &bye, NULL, 0, 0, gt_server_now(s));
   return e->published = true;
 }
 
@@ -209,7 +225,8 @@ static bool evaluate(void *ctx, bool mean) {
   }
   if (s->run->data.ntest == 0) return false;
   if (mean)
-    gt_ps_evaluate(s->ps, gt_vec_range(e->mean, 0, a->params.n), gt_vec_range(e->mean, a->params.n, a->buffers.n), mean_evaluated, e,
+    gt_ps_evaluate(s->ps, gt_vec_range(e->mean, 0, a->params.n),
+                   gt_vec_range(e->mean, a->params.n, a->buffers.n), mean_evaluated, e,
                    gt_server_now(s));
   else
     gt_ps_evaluate(s->ps, a->params, a->buffers, own_evaluated, e, gt_server_now(s));
@@ -218,7 +235,10 @@ static bool evaluate(void *ctx, bool mean) {
 
 /* ---- interface ------------------------------------------------------------------------------- */
 
-static const gt_ending_hooks hooks = {.evaluate = evaluate, .send_model = send_model, .send_report = send_report, .conclude = conclude};
+static const gt_ending_hooks hooks = {.evaluate = evaluate,
+                                      .send_model = send_model,
+                                      .send_report = send_report,
+                                      .conclude = conclude};
 
 gt_server_ending *gt_server_ending_open(gt_server *s) {
   size_t n = s->run->job->nregions;

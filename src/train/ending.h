@@ -11,7 +11,8 @@ gt_server_ending *gt_server_ending_open(gt_server *s);
 /* Takes NULL. */
 void gt_server_ending_close(gt_server_ending *e);
 /* A MODEL, REPORT or BYE; payload borrowed for the call. */
-void gt_server_ending_message(gt_server_ending *e, size_t peer, const gt_frame_header *head, const void *payload);
+void gt_server_ending_message(gt_server_ending *e, size_t peer, const gt_frame_header *head,
+                              const void *payload);
 void gt_server_ending_departed(gt_server_ending *e, uint64_t cookie);
 /* Advances as far as possible; true when the run is over. */
 bool gt_server_ending_step(gt_server_ending *e, gt_ns now);
@@ -29,7 +30,8 @@ typedef struct {
   bool params_differ, buffers_differ;
 } gt_model_mean;
 
-void gt_model_mean_open(gt_model_mean *m, size_t nregions, size_t self, const double *weights, size_t nparams, size_t nbuffers);
+void gt_model_mean_open(gt_model_mean *m, size_t nregions, size_t self, const double *weights,
+                        size_t nparams, size_t nbuffers);
 void gt_model_mean_close(gt_model_mean *m);
 /* Adds another region's model, borrowed for the call; false: it was added before. */
 bool gt_model_mean_add(gt_model_mean *m, size_t region, const float *model);
@@ -49,7 +51,8 @@ typedef struct {
 
 /* Begins to write the model. region: its owner, NULL: the mean of all regions. params and buffers
    are copied.  Panics if writing cannot begin. */
-void gt_final_model_begin(gt_final_model *f, const gt_server *s, const char *region, const gt_region_result *of, gt_vec params, gt_vec buffers);
+void gt_final_model_begin(gt_final_model *f, const gt_server *s, const char *region,
+                          const gt_region_result *of, gt_vec params, gt_vec buffers);
 /* Whether the file is durable.  Panics (GT_ERR_CKPT) if the disk fails or does not answer in
    time. */
 bool gt_final_model_durable(gt_final_model *f, gt_server *s);

@@ -3,7 +3,8 @@
 
 #include "ending.h"
 
-void gt_final_model_begin(gt_final_model *f, const gt_server *s, const char *region, const gt_region_result *of, gt_vec params, gt_vec buffers) {
+void gt_final_model_begin(gt_final_model *f, const gt_server *s, const char *region,
+                          const gt_region_result *of, gt_vec params, gt_vec buffers) {
   gt_ckpt_info info;
   gt_state state = {0};
   gt_server_describe(s, &info);
@@ -27,10 +28,13 @@ bool gt_final_model_durable(gt_final_model *f, gt_server *s) {
   while (gt_ckpt_poll(f->writer, &result) != GT_CKPT_DONE) {
     double limit = gt_server_write_limit(s), waited = gt_seconds(gt_now() - f->since);
     if (waited >= limit)
-      gt_panic(GT_ERR_CKPT, "waited %.0f s for the final model of region %s to be written to %s", waited, s->run->region, s->run->run_dir);
+      gt_panic(GT_ERR_CKPT, "waited %.0f s for the final model of region %s to be written to %s",
+               waited, s->run->region, s->run->run_dir);
     if (!s->clock->wait(s)) return false;
   }
-  if (result != GT_OK) gt_panic(result, "%s; the last checkpoint is whole, and --resume makes the final model again", gt_error_text());
+  if (result != GT_OK)
+    gt_panic(result, "%s; the last checkpoint is whole, and --resume makes the final model again",
+             gt_error_text());
   return f->durable = true;
 }
 

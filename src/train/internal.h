@@ -15,7 +15,8 @@
    endian). */
 typedef struct {
   uint32_t protocol, status;
-  char region[64], job[GT_SHA256_HEX], model[GT_SHA256_HEX], weights[GT_SHA256_HEX], data[GT_SHA256_HEX], traces[GT_SHA256_HEX];
+  char region[64], job[GT_SHA256_HEX], model[GT_SHA256_HEX], weights[GT_SHA256_HEX],
+      data[GT_SHA256_HEX], traces[GT_SHA256_HEX];
   char error[512];
   int64_t samples, newest_round, nrounds;
   int64_t damaged;               /* the newest round whose file at the sender is damaged; 0: none */
@@ -39,7 +40,7 @@ struct gt_server {
   gt_time_split split;
   gt_trend trend;
   double *weights;
-  size_t *next; /* as in gt_exchange_spec */
+  size_t *next;     /* as in gt_exchange_spec */
   gt_hello *hellos; /* of every region */
   size_t nhellos;
   gt_server_ending *ending;
@@ -70,7 +71,8 @@ struct gt_server {
 };
 
 /* hello.c */
-void gt_server_hello_message(gt_server *s, size_t peer, const gt_frame_header *head, const void *payload);
+void gt_server_hello_message(gt_server *s, size_t peer, const gt_frame_header *head,
+                             const void *payload);
 /* Exchanges HELLO, compares, finds the round to resume from (0: start from the beginning).
    GT_ERR_JOB/DATA/CKPT name the region and the difference. */
 gt_status gt_server_hello(gt_server *s, const gt_hello *own, int64_t *round, int64_t *newest);
@@ -139,7 +141,8 @@ void gt_server_note(void *server, gt_ps_note note, double a, double b);
 gt_ns gt_server_keepalive(const gt_server *s);
 /* Passes a worker's gradient or evaluation and its timing on to the PS; floats (gradients or
    scores) and buffers as in gt_plane_ps_poll. */
-void gt_server_pushed(gt_server *s, size_t worker, const gt_push_msg *p, float *floats, const float *buffers, gt_ns now);
+void gt_server_pushed(gt_server *s, size_t worker, const gt_push_msg *p, float *floats,
+                      const float *buffers, gt_ns now);
 /* now: wall time.  Panics (GT_ERR_LOST) for a region that has been silent for too long. */
 void gt_server_watch_regions(const gt_server *s, gt_ns now);
 /* Checks the PS and advances the end of the run.  True when the run is over; code: its exit

@@ -7,7 +7,8 @@
 /* ---- files of the regions -------------------------------------------------------------------- */
 
 void gt_server_rounds(gt_server *s, gt_hello *own) {
-  own->nrounds = (int64_t)gt_ckpt_rounds(s->run->run_dir, s->run->region, own->rounds, GT_MAX_ROUNDS);
+  own->nrounds =
+      (int64_t)gt_ckpt_rounds(s->run->run_dir, s->run->region, own->rounds, GT_MAX_ROUNDS);
   own->newest_round = own->nrounds > 0 ? own->rounds[own->nrounds - 1] : 0;
 }
 
@@ -22,7 +23,8 @@ static int64_t common_round(const gt_server *s, int64_t below) {
   const gt_hello *first = &s->hellos[0];
   for (int64_t i = first->nrounds - 1; i >= 0; i--) {
     bool everywhere = first->rounds[i] < below;
-    for (size_t p = 1; p < s->run->job->nregions && everywhere; p++) everywhere = holds(&s->hellos[p], first->rounds[i]);
+    for (size_t p = 1; p < s->run->job->nregions && everywhere; p++)
+      everywhere = holds(&s->hellos[p], first->rounds[i]);
     if (everywhere) return first->rounds[i];
   }
   return 0;
@@ -72,10 +74,14 @@ static gt_status list_others(gt_server *s, int64_t asked) {
   size_t used = 0;
   for (int64_t round = common_round(s, INT64_MAX); round > 0; round = common_round(s, round)) {
     if (round == asked || judge_everywhere(s, round) > GT_ROUND_DOUBTFUL) continue;
-    if (used + 24 < sizeof list) used += (size_t)snprintf(list + used, sizeof list - used, "%s%lld", used ? ", " : "", (long long)round);
+    if (used + 24 < sizeof list)
+      used += (size_t)snprintf(list + used, sizeof list - used, "%s%lld", used ? ", " : "",
+                               (long long)round);
   }
-  return GT_FAIL(GT_ERR_CKPT, "--resume-round %lld: %s holds no such round that is whole and finite in every region; %s%s", (long long)asked,
-                 s->run->run_dir, used ? "those that are: " : "there is none", list);
+  return GT_FAIL(
+      GT_ERR_CKPT,
+      "--resume-round %lld: %s holds no such round that is whole and finite in every region; %s%s",
+      (long long)asked, s->run->run_dir, used ? "those that are: " : "there is none", list);
 }
 
 /* Every PS must have been given the same round. */
@@ -84,8 +90,11 @@ static gt_status same_asked(const gt_server *s, int64_t asked) {
   gather(s, asked, all, "the rounds that the other regions were told to go on from");
   for (size_t p = 0; p < s->run->job->nregions; p++)
     if (all[p] != all[0])
-      return GT_FAIL(GT_ERR_JOB, "region %s was started with --resume-round %lld, region %s with %lld (0: without); all ranks need the same",
-                     s->run->job->regions[p].name, (long long)all[p], s->run->job->regions[0].name, (long long)all[0]);
+      return GT_FAIL(GT_ERR_JOB,
+                     "region %s was started with --resume-round %lld, region %s with %lld (0: "
+                     "without); all ranks need the same",
+                     s->run->job->regions[p].name, (long long)all[p], s->run->job->regions[0].name,
+                     (long long)all[0]);
   return GT_OK;
 }
 
@@ -108,17 +117,24 @@ static gt_status nothing_common(const gt_server *s) {
     const gt_hello *h = &s->hellos[p];
     char path[1300];
     if (h->damaged == 0 && s->spoilt[p] == 0 && h->nrounds < 2) continue;
-    int64_t named = h->damaged ? h->damaged : s->spoilt[p] ? s->spoilt[p] : h->rounds[h->nrounds - 1];
+    int64_t named = h->damaged     ? h->damaged
+                    : s->spoilt[p] ? s->spoilt[p]
+                                   : h->rounds[h->nrounds - 1];
     gt_ckpt_path(path, sizeof path, s->run->run_dir, named, s->run->job->regions[p].name);
     if (h->damaged)
-      return GT_FAIL(GT_ERR_CKPT, "no round is whole in every region, and %s is damaged; restore it or begin in another --run-dir", path);
-    if (s->spoilt[p])
-      return GT_FAIL(GT_ERR_CKPT, "no round is whole and finite in every region: %s holds numbers that are not finite; begin in another --run-dir",
+      return GT_FAIL(GT_ERR_CKPT,
+                     "no round is whole in every region, and %s is damaged; restore it or begin in "
+                     "another --run-dir",
                      path);
-    return GT_FAIL(
-        GT_ERR_CKPT,
-        "no round is whole in every region, although region %s has %s; restore the files of the other regions or begin in another --run-dir",
-        s->run->job->regions[p].name, path);
+    if (s->spoilt[p])
+      return GT_FAIL(GT_ERR_CKPT,
+                     "no round is whole and finite in every region: %s holds numbers that are not "
+                     "finite; begin in another --run-dir",
+                     path);
+    return GT_FAIL(GT_ERR_CKPT,
+                   "no round is whole in every region, although region %s has %s; restore the "
+                   "files of the other regions or begin in another --run-dir",
+                   s->run->job->regions[p].name, path);
   }
   return GT_OK;
 }

@@ -7,7 +7,8 @@ gt_ns gt_server_keepalive(const gt_server *s) {
   return gt_from_seconds(limit / 4 < 5 ? limit / 4 : 5);
 }
 
-void gt_server_pushed(gt_server *s, size_t worker, const gt_push_msg *p, float *floats, const float *buffers, gt_ns now) {
+void gt_server_pushed(gt_server *s, size_t worker, const gt_push_msg *p, float *floats,
+                      const float *buffers, gt_ns now) {
   gt_ps_push push = {.samples = p->samples,
                      .correct = p->correct,
                      .loss_sum = p->loss_sum,
@@ -30,8 +31,9 @@ void gt_server_watch_regions(const gt_server *s, gt_ns now) {
     gt_ns heard = gt_gateway_heard(s->gateway, p);
     if (heard < s->watched_at) heard = s->watched_at;
     if (gt_seconds(now - heard) >= s->patience_s[p])
-      gt_panic(GT_ERR_LOST, "waited %.0f s (limits.wan_patience) for any sign of the PS of region %s", s->patience_s[p],
-               s->run->job->regions[p].name);
+      gt_panic(GT_ERR_LOST,
+               "waited %.0f s (limits.wan_patience) for any sign of the PS of region %s",
+               s->patience_s[p], s->run->job->regions[p].name);
   }
 }
 
@@ -39,10 +41,12 @@ bool gt_server_over(gt_server *s, gt_ns now, gt_status *code) {
   gt_ps_view v;
   gt_ps_look(s->ps, now, &v);
   *code = v.phase == GT_PS_STOPPED ? v.stop_code : GT_OK;
-  return v.phase == GT_PS_STOPPED || (v.phase == GT_PS_COMPLETE && gt_server_ending_step(s->ending, now));
+  return v.phase == GT_PS_STOPPED ||
+         (v.phase == GT_PS_COMPLETE && gt_server_ending_step(s->ending, now));
 }
 
 void gt_server_end_workers(gt_server *s, gt_status status) {
   gt_order_msg end = {.kind = GT_ORDER_END, .status = status};
-  for (size_t w = 0; w < gt_plane_ps_workers(s->plane); w++) gt_plane_ps_order(s->plane, w, &end, NULL, NULL);
+  for (size_t w = 0; w < gt_plane_ps_workers(s->plane); w++)
+    gt_plane_ps_order(s->plane, w, &end, NULL, NULL);
 }

@@ -4,8 +4,13 @@
 
 #include "ending.h"
 
-void gt_model_mean_open(gt_model_mean *m, size_t nregions, size_t self, const double *weights, size_t nparams, size_t nbuffers) {
-  *m = (gt_model_mean){.nregions = nregions, .self = self, .weights = weights, .nparams = nparams, .nbuffers = nbuffers};
+void gt_model_mean_open(gt_model_mean *m, size_t nregions, size_t self, const double *weights,
+                        size_t nparams, size_t nbuffers) {
+  *m = (gt_model_mean){.nregions = nregions,
+                       .self = self,
+                       .weights = weights,
+                       .nparams = nparams,
+                       .nbuffers = nbuffers};
   m->early = GT_NEW_ARRAY(float *, nregions);
   m->seen = GT_NEW_ARRAY(bool, nregions);
 }
@@ -72,7 +77,8 @@ void gt_model_mean_begin(gt_model_mean *m, gt_vec params, gt_vec buffers) {
 /* With a strategy that sends updates, each region has its own batch statistics even if the
    parameters are equal. */
 gt_vec gt_model_mean_finish(gt_model_mean *m) {
-  if (m->next < m->nregions) gt_bug("the mean of %zu models is asked for when %zu are here", m->nregions, m->next);
+  if (m->next < m->nregions)
+    gt_bug("the mean of %zu models is asked for when %zu are here", m->nregions, m->next);
   if (!m->params_differ) gt_vec_copy(gt_vec_range(m->mean, 0, m->nparams), m->params);
   if (!m->buffers_differ) gt_vec_copy(gt_vec_range(m->mean, m->nparams, m->nbuffers), m->buffers);
   return m->mean;

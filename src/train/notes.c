@@ -7,15 +7,23 @@
 static gt_status nonfinite(gt_server *s, double t, int64_t step, int64_t count, int64_t worker) {
   const gt_job *job = s->run->job;
   if (worker >= 0) {
-    gt_log(GT_LOG_WARN, "step %lld: the gradient of worker %lld is not finite and was dropped (%lld so far, limits.nonfinite %d)", (long long)step,
-           (long long)worker, (long long)count, job->limits.nonfinite);
-    return gt_record_line(s->record, t, "nonfinite", "step", 'i', step, "count", 'i', count, "worker", 'i', worker, NULL);
+    gt_log(GT_LOG_WARN,
+           "step %lld: the gradient of worker %lld is not finite and was dropped (%lld so far, "
+           "limits.nonfinite %d)",
+           (long long)step, (long long)worker, (long long)count, job->limits.nonfinite);
+    return gt_record_line(s->record, t, "nonfinite", "step", 'i', step, "count", 'i', count,
+                          "worker", 'i', worker, NULL);
   }
   const char *from = job->regions[-1 - worker].name,
-             *end = gt_sync_of(job->sync.strategy)->needs_all ? "; the run ends, for no region can go on without it" : "";
-  gt_log(GT_LOG_WARN, "step %lld: a message of region %s is not finite and was dropped (%lld so far, limits.nonfinite %d)%s", (long long)step, from,
-         (long long)count, job->limits.nonfinite, end);
-  return gt_record_line(s->record, t, "nonfinite", "step", 'i', step, "count", 'i', count, "region", 's', from, NULL);
+             *end = gt_sync_of(job->sync.strategy)->needs_all
+                        ? "; the run ends, for no region can go on without it"
+                        : "";
+  gt_log(GT_LOG_WARN,
+         "step %lld: a message of region %s is not finite and was dropped (%lld so far, "
+         "limits.nonfinite %d)%s",
+         (long long)step, from, (long long)count, job->limits.nonfinite, end);
+  return gt_record_line(s->record, t, "nonfinite", "step", 'i', step, "count", 'i', count, "region",
+                        's', from, NULL);
 }
 
 /* Counts consecutive gradients that were not finite. */
@@ -36,27 +44,32 @@ void gt_server_note(void *server, gt_ps_note note, double a, double b) {
   gt_status status = GT_OK;
   switch (note) {
   case GT_NOTE_EVAL:
-    status =
-        gt_record_line(s->record, t, "eval", "step", 'i', ia, "samples", 'i', ib, "seconds", 'f', gt_seconds(v.last_eval_took), "loss", 'f',
-                       v.last_eval.loss, "accuracy", 'f', v.last_eval.accuracy, isnan(v.last_eval.auc) ? NULL : "auc", 'f', v.last_eval.auc, NULL);
+    status = gt_record_line(s->record, t, "eval", "step", 'i', ia, "samples", 'i', ib, "seconds",
+                            'f', gt_seconds(v.last_eval_took), "loss", 'f', v.last_eval.loss,
+                            "accuracy", 'f', v.last_eval.accuracy,
+                            isnan(v.last_eval.auc) ? NULL : "auc", 'f', v.last_eval.auc, NULL);
     break;
   case GT_NOTE_NONFINITE:
     if (ib >= 0) count_in_row(s, v.batches);
     status = nonfinite(s, t, v.steps, ia, ib);
     break;
   case GT_NOTE_DONE:
-    status = gt_record_line(s->record, t, "done", "step", 'i', v.steps, "samples", 'i', v.samples, NULL);
+    status =
+        gt_record_line(s->record, t, "done", "step", 'i', v.steps, "samples", 'i', v.samples, NULL);
     break;
   case GT_NOTE_PEER_DONE:
-    status = gt_record_line(s->record, t, "peer_done", "region", 's', s->run->job->regions[ia].name, "steps", 'i', ib, NULL);
+    status = gt_record_line(s->record, t, "peer_done", "region", 's', s->run->job->regions[ia].name,
+                            "steps", 'i', ib, NULL);
     break;
   case GT_NOTE_ROUND:
-    status = gt_record_line(s->record, t, "checkpoint", "round", 'i', ia, "step", 'i', v.steps, "stop", 'i', ib, NULL);
+    status = gt_record_line(s->record, t, "checkpoint", "round", 'i', ia, "step", 'i', v.steps,
+                            "stop", 'i', ib, NULL);
     break;
   case GT_NOTE_COMPLETE:
     status = gt_record_line(s->record, t, "complete", "step", 'i', v.steps, NULL);
     if (status == GT_OK && gt_trend_collapsed(&s->trend, s->run->data.classes, text, sizeof text))
-      status = gt_record_line(s->record, t, "warning", "step", 'i', v.steps, "text", 's', text, NULL);
+      status =
+          gt_record_line(s->record, t, "warning", "step", 'i', v.steps, "text", 's', text, NULL);
     break;
   }
   if (status != GT_OK) gt_panic(status, "%s", gt_error_text());

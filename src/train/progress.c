@@ -54,7 +54,10 @@ static void rates(gt_server *s, gt_ns now, int64_t samples) {
 /* Counted as in the summary: the current hold and the drain are included. */
 static double waiting_share(const gt_server *s, const gt_ps_view *v) {
   double workers = (double)gt_plane_ps_workers(s->plane), all = gt_server_elapsed(s);
-  return all > 0 ? fmin(1, (gt_seconds(v->wan_wait + v->held_now) / workers + gt_seconds(v->drain)) / all) : 0;
+  return all > 0
+             ? fmin(1,
+                    (gt_seconds(v->wan_wait + v->held_now) / workers + gt_seconds(v->drain)) / all)
+             : 0;
 }
 
 static void recorded(gt_status status) {
@@ -66,8 +69,8 @@ static void recorded(gt_status status) {
 static const char *bytes_to(const gt_server *s, char text[BYTES_TEXT]) {
   size_t used = 0;
   for (size_t p = 0; p < s->run->job->nregions; p++)
-    used +=
-        (size_t)snprintf(text + used, BYTES_TEXT - used, "%s%.0f", p == 0 ? "[" : ",", p == s->run->roles.region_id ? 0 : gt_server_wire_bytes(s, p));
+    used += (size_t)snprintf(text + used, BYTES_TEXT - used, "%s%.0f", p == 0 ? "[" : ",",
+                             p == s->run->roles.region_id ? 0 : gt_server_wire_bytes(s, p));
   snprintf(text + used, BYTES_TEXT - used, "]");
   return text;
 }
@@ -77,17 +80,21 @@ static const char *bytes_to(const gt_server *s, char text[BYTES_TEXT]) {
 static void record(gt_server *s, const gt_ps_view *v, double epoch, double loss) {
   double epochs = s->run->job->train.until.epochs;
   char bytes[BYTES_TEXT];
-  recorded(gt_record_line(s->record, gt_server_elapsed(s), "progress", "step", 'i', v->steps, "samples", 'i', v->samples, "epoch", 'f', epoch, "loss",
-                          'f', loss, "compute_s", 'f', gt_seconds(v->compute), "wait_s", 'f', gt_seconds(v->wait), "wan_wait_s", 'f',
-                          gt_seconds(v->wan_wait), "update_s", 'f', gt_seconds(v->update), "encode_s", 'f', gt_seconds(v->encode), "wan_bytes", 'f',
-                          wan_bytes_sent(s), "wan_bytes_to", 'j', bytes_to(s, bytes), s->live ? "epochs" : NULL, 'f', epochs > 0 ? epochs : NAN,
-                          "done", 'f', v->done, "accuracy", 'f', v->last_eval.accuracy, "auc", 'f', v->last_eval.auc, "samples_per_s", 'f',
-                          s->rate_samples, "wan_bps", 'f', s->rate_bps, "wan_in_bps", 'f', s->rate_in_bps, "under_way", 'i', under_way(s), "waiting",
-                          'f', waiting_share(s, v), NULL));
+  recorded(gt_record_line(
+      s->record, gt_server_elapsed(s), "progress", "step", 'i', v->steps, "samples", 'i',
+      v->samples, "epoch", 'f', epoch, "loss", 'f', loss, "compute_s", 'f', gt_seconds(v->compute),
+      "wait_s", 'f', gt_seconds(v->wait), "wan_wait_s", 'f', gt_seconds(v->wan_wait), "update_s",
+      'f', gt_seconds(v->update), "encode_s", 'f', gt_seconds(v->encode), "wan_bytes", 'f',
+      wan_bytes_sent(s), "wan_bytes_to", 'j', bytes_to(s, bytes), s->live ? "epochs" : NULL, 'f',
+      epochs > 0 ? epochs : NAN, "done", 'f', v->done, "accuracy", 'f', v->last_eval.accuracy,
+      "auc", 'f', v->last_eval.auc, "samples_per_s", 'f', s->rate_samples, "wan_bps", 'f',
+      s->rate_bps, "wan_in_bps", 'f', s->rate_in_bps, "under_way", 'i', under_way(s), "waiting",
+      'f', waiting_share(s, v), NULL));
 }
 
 void gt_server_learnt(gt_server *s, const gt_ps_push *push) {
-  if (!push->nonfinite) gt_trend_add(&s->trend, gt_ps_share_done(s->ps), push->loss_sum, push->samples);
+  if (!push->nonfinite)
+    gt_trend_add(&s->trend, gt_ps_share_done(s->ps), push->loss_sum, push->samples);
 }
 
 void gt_server_started(const gt_server *s, int64_t round) {
@@ -96,20 +103,25 @@ void gt_server_started(const gt_server *s, int64_t round) {
   char bytes[BYTES_TEXT];
   gt_ps_view v;
   gt_ps_look(s->ps, gt_server_now(s), &v);
-  recorded(gt_record_line(s->record, s->elapsed_s, round > 0 ? "resumed" : "start", "job", 's', run->job->name, "region", 's', run->region, "lead",
-                          'b', (int)run->roles.is_lead, "workers", 'i', (int64_t)run->roles.region_size - 1, "clock", 's', s->clock->name, "every_s",
-                          'f', run->job->log.every_s, "round", 'i', round, "resumes", 'i', s->resumes, "precision", 's', b->precision, "kernels", 's',
-                          b->kernels, "blas_core", 's', b->blas_core, "samples", 'i', v.samples, "wan_bytes_to", 'j', bytes_to(s, bytes), NULL));
+  recorded(gt_record_line(
+      s->record, s->elapsed_s, round > 0 ? "resumed" : "start", "job", 's', run->job->name,
+      "region", 's', run->region, "lead", 'b', (int)run->roles.is_lead, "workers", 'i',
+      (int64_t)run->roles.region_size - 1, "clock", 's', s->clock->name, "every_s", 'f',
+      run->job->log.every_s, "round", 'i', round, "resumes", 'i', s->resumes, "precision", 's',
+      b->precision, "kernels", 's', b->kernels, "blas_core", 's', b->blas_core, "samples", 'i',
+      v.samples, "wan_bytes_to", 'j', bytes_to(s, bytes), NULL));
 }
 
 void gt_server_stopped(const gt_server *s, gt_status code) {
   gt_ps_view v;
   gt_ps_look(s->ps, gt_server_now(s), &v);
-  recorded(gt_record_line(s->record, gt_server_elapsed(s), "stopped", "code", 'i', (int64_t)code, "reason", 's',
-                          code == GT_STOPPED ? "signal" : "limit", "step", 'i', v.steps, "round", 'i', v.whole_round, NULL));
+  recorded(gt_record_line(s->record, gt_server_elapsed(s), "stopped", "code", 'i', (int64_t)code,
+                          "reason", 's', code == GT_STOPPED ? "signal" : "limit", "step", 'i',
+                          v.steps, "round", 'i', v.whole_round, NULL));
   if (code == GT_ERR_LIMIT && !v.whole_sound)
     gt_log_job(GT_LOG_WARN,
-               "round %lld holds what is not finite, or gave nothing else: --resume goes on from the newest before it that is sound, "
+               "round %lld holds what is not finite, or gave nothing else: --resume goes on from "
+               "the newest before it that is sound, "
                "--resume-round N from one that you name",
                (long long)v.whole_round);
 }
@@ -119,7 +131,8 @@ void gt_server_progress(gt_server *s, gt_ns now, bool last) {
   s->progress_at = now + GT_SECOND / 5;
   gt_ps_view v;
   gt_ps_look(s->ps, now, &v);
-  double epoch = (double)v.samples / (double)s->run->npart, loss = v.loss_samples > 0 ? v.loss_sum / (double)v.loss_samples : NAN;
+  double epoch = (double)v.samples / (double)s->run->npart,
+         loss = v.loss_samples > 0 ? v.loss_sum / (double)v.loss_samples : NAN;
   if (s->live && v.samples > 0) {
     rates(s, now, samples_everywhere(s, v.samples));
     double epochs = s->run->job->train.until.epochs;
@@ -140,7 +153,8 @@ void gt_server_progress(gt_server *s, gt_ns now, bool last) {
   }
   if (last ? now != s->recorded_at : now >= s->record_at) {
     s->recorded_at = now;
-    s->record_at = now + gt_from_seconds(s->run->job->log.every_s < 1 ? 1 : s->run->job->log.every_s);
+    s->record_at =
+        now + gt_from_seconds(s->run->job->log.every_s < 1 ? 1 : s->run->job->log.every_s);
     record(s, &v, epoch, loss);
     gt_ps_loss_reset(s->ps);
   }

@@ -24,7 +24,8 @@ void gt_server_result(const gt_server *s, const gt_ps_score *own, gt_region_resu
                           .test_accuracy = own->accuracy,
                           .test_loss = own->loss,
                           .test_auc = own->auc,
-                          .train_loss = v.loss_samples > 0 ? v.loss_sum / (double)v.loss_samples : NAN,
+                          .train_loss =
+                              v.loss_samples > 0 ? v.loss_sum / (double)v.loss_samples : NAN,
                           .nonfinite = v.nonfinite,
                           .earlier_starts = s->past.starts,
                           .lost_s = s->lost_s};
@@ -46,7 +47,8 @@ static void copy_ledger(gt_link_result *l, const gt_ledger_row *rows) {
   for (unsigned k = 0; k < GT_LEDGER_KINDS && n < GT_RESULT_KINDS; k++) {
     if (rows[k].messages == 0 || !gt_record_kind_name(k)) continue;
     gt_kind_result *kind = &l->kinds[n++];
-    *kind = (gt_kind_result){.messages = rows[k].messages, .payload = rows[k].payload_bytes, .wire = rows[k].wire_bytes};
+    *kind = (gt_kind_result){
+        .messages = rows[k].messages, .payload = rows[k].payload_bytes, .wire = rows[k].wire_bytes};
     snprintf(kind->kind, sizeof kind->kind, "%s", gt_record_kind_name(k));
   }
 }
@@ -57,12 +59,14 @@ void gt_server_link_results(const gt_server *s, gt_link_result *links) {
     gt_link_result *l = &links[i++];
     gt_ps_link seen;
     gt_ps_look_link(s->ps, p, &seen);
-    *l = (gt_link_result){.bandwidth_bps_measured = seen.bandwidth_bps, .latency_s_measured = seen.latency_s};
+    *l = (gt_link_result){.bandwidth_bps_measured = seen.bandwidth_bps,
+                          .latency_s_measured = seen.latency_s};
     if (p < s->past.n) l->bytes_lost = (int64_t)s->past.bytes[p];
     /* Acknowledgements come back on the opposite direction.  The sending time of frames is known
        only for modelled links. */
     double wire_s = gt_gateway_wire_s(s->gateway, p);
-    if (gt_gateway_modelled(s->gateway) && wire_s > 0) l->bandwidth_bps_measured = 8 * gt_server_wire_bytes(s, p) / wire_s;
+    if (gt_gateway_modelled(s->gateway) && wire_s > 0)
+      l->bandwidth_bps_measured = 8 * gt_server_wire_bytes(s, p) / wire_s;
     snprintf(l->from, sizeof l->from, "%s", s->run->region);
     snprintf(l->to, sizeof l->to, "%s", s->run->job->regions[p].name);
     const gt_ledger_row *rows = gt_gateway_ledger(s->gateway, p);

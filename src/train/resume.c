@@ -5,15 +5,18 @@
 
 #include "internal.h"
 
-/* ---- writing -------------------------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static void collect(gt_server *s, gt_ns now, gt_state *state) {
   const gt_arrays *a = gt_graph_arrays(s->run->graph);
   gt_state_add(state, "model/", "params", GT_TYPE_F32, a->params.data, a->params.n);
   gt_state_add(state, "model/", "buffers", GT_TYPE_F32, a->buffers.data, a->buffers.n);
   gt_state_add(state, "train/", "resumes", GT_TYPE_I64, &s->resumes, 1);
-  gt_state_add(state, "train/", "split", GT_TYPE_I64, &s->split.use, sizeof s->split.use / sizeof(int64_t));
-  if (s->run->choices_text) gt_state_add(state, "train/", "choices", GT_TYPE_U8, s->run->choices_text, strlen(s->run->choices_text));
+  gt_state_add(state, "train/", "split", GT_TYPE_I64, &s->split.use,
+               sizeof s->split.use / sizeof(int64_t));
+  if (s->run->choices_text)
+    gt_state_add(state, "train/", "choices", GT_TYPE_U8, s->run->choices_text,
+                 strlen(s->run->choices_text));
   gt_ps_save(s->ps, now, state);
   gt_gateway_save(s->gateway, now, state);
 }
@@ -21,7 +24,8 @@ static void collect(gt_server *s, gt_ns now, gt_state *state) {
 static double state_bytes(const gt_state *state) {
   double sum = 0;
   for (size_t i = 0; i < state->n; i++)
-    sum += (double)(state->items[i].count * (state->items[i].type == GT_TYPE_F32 ? sizeof(float) : sizeof(int64_t)));
+    sum += (double)(state->items[i].count *
+                    (state->items[i].type == GT_TYPE_F32 ? sizeof(float) : sizeof(int64_t)));
   return sum;
 }
 
@@ -40,7 +44,8 @@ void gt_server_describe(const gt_server *s, gt_ckpt_info *info) {
                          .step = view.steps,
                          .samples = view.samples,
                          .elapsed_s = gt_server_elapsed(s),
-                         .shape = {(int64_t)run->data.h, (int64_t)run->data.w, (int64_t)run->data.c, (int64_t)run->data.classes},
+                         .shape = {(int64_t)run->data.h, (int64_t)run->data.w, (int64_t)run->data.c,
+                                   (int64_t)run->data.classes},
                          .features = (int64_t)run->data.features};
   snprintf(info->job_name, sizeof info->job_name, "%s", run->job->name);
   snprintf(info->region, sizeof info->region, "%s", run->region);
@@ -81,7 +86,8 @@ void gt_server_checkpoint(void *server, int64_t round) {
 
 double gt_server_write_limit(const gt_server *s) {
   const gt_job *job = s->run->job;
-  return job->limits.local_s > job->limits.wan_patience_s ? job->limits.local_s : job->limits.wan_patience_s;
+  return job->limits.local_s > job->limits.wan_patience_s ? job->limits.local_s
+                                                          : job->limits.wan_patience_s;
 }
 
 /* Warns of a disk that does not answer.  If the caller is idle, or the run has stopped training,
@@ -92,10 +98,13 @@ void gt_server_watch_writer(gt_server *s, gt_ns now, bool idle) {
   gt_ps_view v;
   gt_ps_look(s->ps, gt_server_now(s), &v);
   if (idle || gt_stop_requested() || v.phase != GT_PS_TRAINING)
-    gt_panic(GT_ERR_CKPT, "waited %.0f s for checkpoint round %lld of region %s to be written to %s", waited, (long long)s->written_round,
-             s->run->region, s->run->run_dir);
+    gt_panic(GT_ERR_CKPT,
+             "waited %.0f s for checkpoint round %lld of region %s to be written to %s", waited,
+             (long long)s->written_round, s->run->region, s->run->run_dir);
   if (!s->write_slow)
-    gt_log(GT_LOG_WARN, "checkpoint round %lld of region %s has been under way to %s for %.0f s; training goes on meanwhile",
+    gt_log(GT_LOG_WARN,
+           "checkpoint round %lld of region %s has been under way to %s for %.0f s; training goes "
+           "on meanwhile",
            (long long)s->written_round, s->run->region, s->run->run_dir, waited);
   s->write_slow = true;
 }
@@ -137,17 +146,19 @@ void gt_server_whole(void *server, int64_t round) {
   gt_server *s = server;
   gt_ps_view v;
   gt_ps_look(s->ps, gt_server_now(s), &v);
-  if (!s->whole_marked && gt_ckpt_mark_whole(s->run->run_dir, s->run->region) != GT_OK) gt_panic(GT_ERR_CKPT, "%s", gt_error_text());
+  if (!s->whole_marked && gt_ckpt_mark_whole(s->run->run_dir, s->run->region) != GT_OK)
+    gt_panic(GT_ERR_CKPT, "%s", gt_error_text());
   s->whole_marked = true;
   keep_unsound(s, v.whole_sound ? 0 : round);
   if (!v.whole_sound || v.stop_code == GT_ERR_LIMIT) return;
   int64_t rounds[GT_MAX_ROUNDS];
-  size_t n = gt_ckpt_rounds(s->run->run_dir, s->run->region, rounds, GT_MAX_ROUNDS), keep = (size_t)s->run->job->checkpoint.keep;
+  size_t n = gt_ckpt_rounds(s->run->run_dir, s->run->region, rounds, GT_MAX_ROUNDS),
+         keep = (size_t)s->run->job->checkpoint.keep;
   while (n > 0 && rounds[n - 1] > round) n--;
   if (n > keep) gt_ckpt_prune(s->writer, rounds[n - keep]);
 }
 
-/* ---- resuming ------------------------------------------------------------------------------------------------------------- */
+/* ---- resuming -------------------------------------------------------------------------------- */
 
 void gt_server_remove_newer(const gt_server *s, int64_t round) {
   int64_t rounds[GT_MAX_ROUNDS];
@@ -162,7 +173,8 @@ static bool made_again(const gt_server *s, int64_t round) {
   gt_ckpt_info info = {0};
   gt_state state = {0};
   gt_ckpt_final_model_path(path, sizeof path, s->run->run_dir, NULL);
-  bool same = gt_ckpt_read(path, &info, &state) == GT_OK && info.round == round && strcmp(info.job_yaml, s->run->resolved) == 0;
+  bool same = gt_ckpt_read(path, &info, &state) == GT_OK && info.round == round &&
+              strcmp(info.job_yaml, s->run->resolved) == 0;
   gt_state_close(&state);
   gt_ckpt_info_close(&info);
   return same;
@@ -174,7 +186,8 @@ void gt_server_remove_final_model(const gt_server *s, int64_t round) {
   gt_ps_look(s->ps, gt_server_now(s), &v);
   bool trains = v.phase == GT_PS_TRAINING || v.phase == GT_PS_DRAINING;
   if (trains) gt_ckpt_remove_final_model(run->run_dir, run->region);
-  if (trains || (run->roles.is_lead && !made_again(s, round))) gt_ckpt_remove_final_model(run->run_dir, NULL);
+  if (trains || (run->roles.is_lead && !made_again(s, round)))
+    gt_ckpt_remove_final_model(run->run_dir, NULL);
 }
 
 static gt_status restore(gt_server *s, const gt_ckpt_info *info, const gt_state *state) {
@@ -182,22 +195,27 @@ static gt_status restore(gt_server *s, const gt_ckpt_info *info, const gt_state 
   char model[GT_SHA256_HEX], text[512];
   gt_job_difference(s->run->resolved, info->job_yaml, true, text, sizeof text);
   if (text[0])
-    return GT_FAIL(GT_ERR_JOB, "%s; a resume may change train.until, checkpoint, limits, ranks, hosts, speeds, prices, plan, log and slurm only",
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s; a resume may change train.until, checkpoint, limits, ranks, hosts, speeds, "
+                   "prices, plan, log and slurm only",
                    text);
   gt_graph_hash(s->run->graph, model);
   if (strcmp(model, info->model_hash) != 0)
-    return GT_FAIL(GT_ERR_CKPT, "it holds model %s (%.12s), the job needs %s (%.12s)", info->model, info->model_hash,
-                   gt_model_names[s->run->job->model.name], model);
+    return GT_FAIL(GT_ERR_CKPT, "it holds model %s (%.12s), the job needs %s (%.12s)", info->model,
+                   info->model_hash, gt_model_names[s->run->job->model.name], model);
   GT_TRY(gt_setup_check_data(s->run, state));
   GT_TRY(gt_state_get(state, "model/", "params", GT_TYPE_F32, a->params.data, a->params.n));
   GT_TRY(gt_state_get(state, "model/", "buffers", GT_TYPE_F32, a->buffers.data, a->buffers.n));
   GT_TRY(gt_state_get(state, "train/", "resumes", GT_TYPE_I64, &s->resumes, 1));
-  GT_TRY(gt_state_get(state, "train/", "split", GT_TYPE_I64, &s->split.use, sizeof s->split.use / sizeof(int64_t)));
+  GT_TRY(gt_state_get(state, "train/", "split", GT_TYPE_I64, &s->split.use,
+                      sizeof s->split.use / sizeof(int64_t)));
   GT_TRY(gt_gateway_load(s->gateway, gt_server_now(s), state));
   GT_TRY(gt_ps_load(s->ps, gt_server_now(s), state));
   name_kernels(s->run, text, sizeof text);
   if (info->kernels[0] && strcmp(text, info->kernels) != 0)
-    gt_log(GT_LOG_WARN, "the checkpoint was computed by \"%s\", and this run computes by \"%s\": it goes on, but not with the same bits",
+    gt_log(GT_LOG_WARN,
+           "the checkpoint was computed by \"%s\", and this run computes by \"%s\": it goes on, "
+           "but not with the same bits",
            info->kernels, text);
   s->planned_before = gt_server_planned_steps(s, info->job_yaml);
   s->elapsed_s = info->elapsed_s;
@@ -209,10 +227,12 @@ gt_status gt_server_resume(gt_server *s, int64_t round) {
   char path[1300], text[GT_ERROR_TEXT_MAX];
   gt_kept *kept = &s->run->kept;
   gt_round_verdict verdict = gt_setup_read_round(s->run, round);
-  gt_status status = verdict > GT_ROUND_DOUBTFUL ? GT_FAIL(GT_ERR_CKPT, "%s", kept->why) : restore(s, &kept->info, &kept->state);
+  gt_status status = verdict > GT_ROUND_DOUBTFUL ? GT_FAIL(GT_ERR_CKPT, "%s", kept->why)
+                                                 : restore(s, &kept->info, &kept->state);
   if (status != GT_OK && verdict <= GT_ROUND_DOUBTFUL) {
     snprintf(text, sizeof text, "%s", gt_error_text());
-    status = GT_FAIL(status, "%s: %s", gt_ckpt_path(path, sizeof path, s->run->run_dir, round, s->run->region), text);
+    status = GT_FAIL(status, "%s: %s",
+                     gt_ckpt_path(path, sizeof path, s->run->run_dir, round, s->run->region), text);
   }
   gt_setup_close_kept(kept);
   return status;

@@ -20,9 +20,14 @@ static void say(const gt_run *run, gt_status status) {
   /* if each rank is a world of its own, only one prints */
   if (status == GT_OK || rank != 0 || !gt_launch_first()) return;
   if (status == GT_STOPPED)
-    fprintf(stderr, "geotrain: stopped by a signal; a checkpoint was written; go on with --run-dir %s --resume\n", run->run_dir);
+    fprintf(stderr,
+            "geotrain: stopped by a signal; a checkpoint was written; go on with --run-dir %s "
+            "--resume\n",
+            run->run_dir);
   else if (status == GT_ERR_LIMIT)
-    fprintf(stderr, "geotrain: a limit ended the run (limits.nonfinite or limits.wan_bytes; the records in %s say which); a checkpoint was written\n",
+    fprintf(stderr,
+            "geotrain: a limit ended the run (limits.nonfinite or limits.wan_bytes; the records in "
+            "%s say which); a checkpoint was written\n",
             run->run_dir);
   else
     fprintf(stderr, "geotrain: %s\n", gt_error_text());
@@ -34,7 +39,8 @@ gt_status gt_train(const gt_train_options *options) {
   gt_stop_install();
   gt_net_start(120);
   gt_status status = gt_setup_open(&run, &options->setup);
-  if (status == GT_OK) status = run.roles.is_ps ? serve(&run, clock, options->live) : gt_worker_run(&run, clock);
+  if (status == GT_OK)
+    status = run.roles.is_ps ? serve(&run, clock, options->live) : gt_worker_run(&run, clock);
   say(&run, status);
   gt_setup_close(&run);
   gt_net_finalize(run.end_limit_s);

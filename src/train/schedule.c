@@ -11,7 +11,8 @@ int64_t gt_server_planned_steps(const gt_server *s, const char *job_yaml) {
   if (gt_job_parse(&job, "job.yaml of the checkpoint", job_yaml) != GT_OK) return -1;
   int64_t *samples = GT_NEW_ARRAY(int64_t, n), steps = -1;
   for (size_t r = 0; r < n; r++) samples[r] = s->hellos[r].samples;
-  if (job->nregions == n) steps = gt_ps_optim_of(job, s->run->roles.region_id, samples).schedule.total_steps;
+  if (job->nregions == n)
+    steps = gt_ps_optim_of(job, s->run->roles.region_id, samples).schedule.total_steps;
   gt_free(samples);
   gt_job_close(job);
   return steps;
@@ -25,7 +26,8 @@ static void agree_on_steps(const gt_server *s, int64_t *step, int64_t *end, int6
   MPI_Request request;
   if (!gt_sync_of(s->run->job->sync.strategy)->lockstep) return;
   GT_MPI(MPI_Iallreduce(MPI_IN_PLACE, all, 3, MPI_INT64_T, MPI_MAX, s->run->roles.ps, &request));
-  gt_wait_all(&request, 1, "the steps that other regions have left", s->run->start_limit_s, NULL, NULL);
+  gt_wait_all(&request, 1, "the steps that other regions have left", s->run->start_limit_s, NULL,
+              NULL);
   *step = all[0];
   *end = all[1];
   *planned = -all[2];
@@ -33,30 +35,37 @@ static void agree_on_steps(const gt_server *s, int64_t *step, int64_t *end, int6
 
 /* A schedule that had ended would leave no rate to train with: it moves back to the position of a
    run of this length, and this is logged. */
-static void say(const gt_server *s, int64_t planned, const gt_lr_part *part, bool ended, double before) {
+static void say(const gt_server *s, int64_t planned, const gt_lr_part *part, bool ended,
+                double before) {
   double rate = gt_lr_at(gt_optim_schedule(s->optim), part->step);
   int64_t left = part->end - part->step;
   if (ended)
     gt_log(GT_LOG_WARN,
-           "the learning rate had come to the end of its schedule (%lld steps), and the training is longer now: it rises from %.4g to %.4g, as of a "
+           "the learning rate had come to the end of its schedule (%lld steps), and the training "
+           "is longer now: it rises from %.4g to %.4g, as of a "
            "run of "
            "which %.1f %% is done, and ends %lld steps from here",
            (long long)planned, before, rate, 100 * part->share, (long long)left);
   else
     gt_log(GT_LOG_INFO,
-           "the learning rate's schedule was for %lld steps: it goes on at %.1f %% of its way, rate %.4g, over the %lld steps that are left",
+           "the learning rate's schedule was for %lld steps: it goes on at %.1f %% of its way, "
+           "rate %.4g, over the %lld steps that are left",
            (long long)planned, 100 * part->share, rate, (long long)left);
-  gt_status status = gt_record_line(s->record, s->elapsed_s, "schedule", "step", 'i', part->step, "share", 'f', part->share, "left", 'i', left,
-                                    "lr_before", 'f', before, "lr", 'f', rate, NULL);
+  gt_status status = gt_record_line(s->record, s->elapsed_s, "schedule", "step", 'i', part->step,
+                                    "share", 'f', part->share, "left", 'i', left, "lr_before", 'f',
+                                    before, "lr", 'f', rate, NULL);
   if (status != GT_OK) gt_panic(status, "%s", gt_error_text());
 }
 
 void gt_server_spread(gt_server *s) {
   gt_lr_schedule *schedule = gt_optim_schedule(s->optim);
-  int64_t planned = s->planned_before, step = gt_optim_steps(s->optim), end = step + gt_ps_steps_left(s->ps);
+  int64_t planned = s->planned_before, step = gt_optim_steps(s->optim),
+          end = step + gt_ps_steps_left(s->ps);
   if (schedule->kind != GT_LR_COSINE) return;
   agree_on_steps(s, &step, &end, &planned);
-  if (planned < 0) gt_log(GT_LOG_WARN, "the job in the checkpoint cannot be read: the learning rate goes by the steps of this job alone");
+  if (planned < 0)
+    gt_log(GT_LOG_WARN, "the job in the checkpoint cannot be read: the learning rate goes by the "
+                        "steps of this job alone");
   if (planned < 0 || planned == s->planned || step >= end) return;
   schedule->total_steps = planned;
   gt_lr_part part = {step, end, gt_lr_share(schedule, step)};

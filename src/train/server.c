@@ -8,13 +8,16 @@
 #include "geotrain/ps_ending.h"
 #include "geotrain/ps_of_job.h"
 
-/* ---- callbacks of the PS --------------------------------------------------------------------------------------------------- */
+/* ---- callbacks of the PS --------------------------------------------------------------------- */
 
-static void host_send(void *ctx, size_t peer, const gt_frame_header *head, const void *payload, size_t bytes, uint64_t cookie) {
-  gt_gateway_send(((gt_server *)ctx)->gateway, peer, head, payload, bytes, cookie, gt_server_now(ctx));
+static void host_send(void *ctx, size_t peer, const gt_frame_header *head, const void *payload,
+                      size_t bytes, uint64_t cookie) {
+  gt_gateway_send(((gt_server *)ctx)->gateway, peer, head, payload, bytes, cookie,
+                  gt_server_now(ctx));
 }
 
-static bool host_replace(void *ctx, size_t peer, uint64_t cookie, const gt_frame_header *head, const void *payload, uint64_t new_cookie) {
+static bool host_replace(void *ctx, size_t peer, uint64_t cookie, const gt_frame_header *head,
+                         const void *payload, uint64_t new_cookie) {
   return gt_gateway_replace(((gt_server *)ctx)->gateway, peer, cookie, head, payload, new_cookie);
 }
 
@@ -31,7 +34,9 @@ static double host_left(void *ctx) {
 
 static void host_order(void *ctx, size_t worker, const gt_ps_order *o) {
   gt_server *s = ctx;
-  static const uint32_t kinds[] = {[GT_PS_TRAIN] = GT_ORDER_TRAIN, [GT_PS_EVAL] = GT_ORDER_EVAL, [GT_PS_KEEPALIVE] = GT_ORDER_KEEPALIVE};
+  static const uint32_t kinds[] = {[GT_PS_TRAIN] = GT_ORDER_TRAIN,
+                                   [GT_PS_EVAL] = GT_ORDER_EVAL,
+                                   [GT_PS_KEEPALIVE] = GT_ORDER_KEEPALIVE};
   gt_order_msg order = {.kind = kinds[o->kind],
                         .with_params = o->params.data != NULL,
                         .batch = o->first,
@@ -61,7 +66,7 @@ static void host_work(void *ctx, gt_ps_work work, double part) {
   s->clock->worked(s, work, part);
 }
 
-/* ---- gateway --------------------------------------------------------------------------------------------------------------- */
+/* ---- gateway --------------------------------------------------------------------------------- */
 
 /* The reason why a message of this kind cannot come from this peer now; NULL: it can, subject to
    the checks of the PS or of the end of the run. */
@@ -76,10 +81,12 @@ static const char *untimely(const gt_server *s, size_t peer, unsigned kind) {
   return NULL;
 }
 
-static void on_message(void *ctx, size_t peer, const gt_frame_header *head, const void *payload, gt_ns now) {
+static void on_message(void *ctx, size_t peer, const gt_frame_header *head, const void *payload,
+                       gt_ns now) {
   gt_server *s = ctx;
   const char *region = s->run->job->regions[peer].name, *why = untimely(s, peer, head->kind);
-  if (why) gt_panic(GT_ERR_FAULT, "a message of kind %u from region %s %s", head->kind, region, why);
+  if (why)
+    gt_panic(GT_ERR_FAULT, "a message of kind %u from region %s %s", head->kind, region, why);
   if (gt_msg_is_data(head->kind)) {
     s->data_received += (double)gt_message_wire_bytes(head, (size_t)head->message_bytes);
   }
@@ -102,13 +109,16 @@ static void on_departed(void *ctx, size_t peer, uint64_t cookie, gt_ns now) {
 static void open_gateway(gt_server *s) {
   gt_run *run = s->run;
   const gt_arrays *a = gt_graph_arrays(run->graph);
-  size_t n = run->job->nregions, self = run->roles.region_id, bytes = (a->params.n + a->buffers.n) * sizeof(float);
+  size_t n = run->job->nregions, self = run->roles.region_id,
+         bytes = (a->params.n + a->buffers.n) * sizeof(float);
   for (size_t p = 0; p < n; p++)
-    if (p != self) s->patience_s[p] = gt_links_patience(run->links, p, self, bytes, run->job->limits.wan_patience_s);
+    if (p != self)
+      s->patience_s[p] =
+          gt_links_patience(run->links, p, self, bytes, run->job->limits.wan_patience_s);
   s->gateway = gt_setup_gateway(run, bytes, &(gt_gateway_events){s, on_message, on_departed});
 }
 
-/* ---- the PS ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the PS ---------------------------------------------------------------------------------- */
 
 static gt_status open_optimizer(gt_server *s, const int64_t *samples) {
   gt_optim_spec spec = gt_ps_optim_of(s->run->job, s->run->roles.region_id, samples);
@@ -120,7 +130,8 @@ static void open_ps(gt_server *s, int64_t newest_round) {
   gt_run *run = s->run;
   const gt_job *job = run->job;
   const gt_arrays *a = gt_graph_arrays(run->graph);
-  gt_ps_spec spec = gt_ps_spec_of(job, &run->order, gt_links_from(run->links, run->roles.region_id), a->params.n);
+  gt_ps_spec spec =
+      gt_ps_spec_of(job, &run->order, gt_links_from(run->links, run->roles.region_id), a->params.n);
   spec.nworkers = (size_t)run->roles.region_size - 1;
   spec.weights = s->weights;
   spec.next = s->next = gt_ps_next_of(job, run->links, a->params.n);
@@ -150,7 +161,7 @@ static void open_ps(gt_server *s, int64_t newest_round) {
   s->ps = gt_ps_create(&spec);
 }
 
-/* ---- open and close ---------------------------------------------------------------------------------------------------------- */
+/* ---- open and close -------------------------------------------------------------------------- */
 
 static void greet(gt_server *s, gt_hello *own, gt_status status) {
   const gt_run *run = s->run;
@@ -172,7 +183,9 @@ static void say_resumed(const gt_server *s, int64_t round) {
   gt_ps_view v;
   gt_ps_look(s->ps, gt_server_now(s), &v);
   if (v.phase == GT_PS_FOLLOWING || v.phase == GT_PS_COMPLETE)
-    gt_log_job(GT_LOG_INFO, "this region's training is complete already (round %lld): nothing is trained here, the summary is made again",
+    gt_log_job(GT_LOG_INFO,
+               "this region's training is complete already (round %lld): nothing is trained here, "
+               "the summary is made again",
                (long long)round);
   else
     gt_log_job(GT_LOG_INFO, "training goes on from round %lld", (long long)round);
@@ -183,9 +196,12 @@ static void look_back(gt_server *s) {
   const gt_run *run = s->run;
   gt_ps_view v;
   gt_ps_look(s->ps, gt_server_now(s), &v);
-  gt_past_read(&s->past, run->run_dir, run->region, run->job->nregions, &s->trend, v.samples, gt_ps_share_done(s->ps));
+  gt_past_read(&s->past, run->run_dir, run->region, run->job->nregions, &s->trend, v.samples,
+               gt_ps_share_done(s->ps));
   s->lost_s = fmax(0, s->past.used_s - s->elapsed_s);
-  for (size_t p = 0; p < s->past.n; p++) s->past.bytes[p] = p == run->roles.region_id ? 0 : fmax(0, s->past.bytes[p] - gt_server_wire_bytes(s, p));
+  for (size_t p = 0; p < s->past.n; p++)
+    s->past.bytes[p] =
+        p == run->roles.region_id ? 0 : fmax(0, s->past.bytes[p] - gt_server_wire_bytes(s, p));
 }
 
 static gt_status open_rest(gt_server *s, int64_t round, int64_t newest) {
@@ -203,7 +219,8 @@ static gt_status open_rest(gt_server *s, int64_t round, int64_t newest) {
     gt_log_job(GT_LOG_INFO, "there is no checkpoint yet: training starts from the beginning");
   }
   if (s->run->options->resume != GT_RESUME_NO) look_back(s);
-  return gt_record_open(&s->record, s->run->run_dir, s->run->region, s->run->options->resume != GT_RESUME_NO);
+  return gt_record_open(&s->record, s->run->run_dir, s->run->region,
+                        s->run->options->resume != GT_RESUME_NO);
 }
 
 /* With strategies that change parameters between steps, the parameters live in the plane, where
@@ -221,11 +238,17 @@ static void open_plane(gt_server *s) {
 }
 
 gt_status gt_server_open(gt_server *s, gt_run *run, const gt_clock_ops *clock, gt_live_mode live) {
-  *s = (gt_server){.run = run, .clock = clock, .begun_wall = gt_now(), .rate_samples = NAN, .rate_bps = NAN, .rate_in_bps = NAN};
+  *s = (gt_server){.run = run,
+                   .clock = clock,
+                   .begun_wall = gt_now(),
+                   .rate_samples = NAN,
+                   .rate_bps = NAN,
+                   .rate_in_bps = NAN};
   int64_t round = 0, newest = 0;
   gt_hello own = {0};
   if (run->job->nregions > sizeof s->patience_s / sizeof *s->patience_s)
-    gt_panic(GT_ERR_JOB, "the job has %zu regions; %zu at most can run", run->job->nregions, sizeof s->patience_s / sizeof *s->patience_s);
+    gt_panic(GT_ERR_JOB, "the job has %zu regions; %zu at most can run", run->job->nregions,
+             sizeof s->patience_s / sizeof *s->patience_s);
   open_plane(s);
   s->clock_state = clock->open(s);
   s->started = gt_server_now(s);
@@ -236,14 +259,16 @@ gt_status gt_server_open(gt_server *s, gt_run *run, const gt_clock_ops *clock, g
   greet(s, &own, status);
   status = gt_server_hello(s, &own, &round, &newest);
   if (status == GT_OK) status = open_rest(s, round, newest);
-  if (status == GT_OK && run->roles.is_lead) s->live = gt_live_create(stdout, live, run->job->log.every_s);
+  if (status == GT_OK && run->roles.is_lead)
+    s->live = gt_live_create(stdout, live, run->job->log.every_s);
   s->ending = gt_server_ending_open(s);
   status = gt_agree(run->roles.world, status, run->start_limit_s);
   /* Files are removed or written only from here on: a run that was refused has removed nothing and
      left nothing that blocks the next one. */
   if (status == GT_OK && run->options->resume != GT_RESUME_NO) gt_server_remove_newer(s, round);
   if (status == GT_OK) gt_server_remove_final_model(s, round);
-  if (status == GT_OK && gt_train_write_job(run) != GT_OK) gt_panic(GT_ERR_CKPT, "%s", gt_error_text());
+  if (status == GT_OK && gt_train_write_job(run) != GT_OK)
+    gt_panic(GT_ERR_CKPT, "%s", gt_error_text());
   if (status == GT_OK) gt_server_started(s, round);
   if (status == GT_OK && round > 0) gt_server_spread(s);
   return status;

@@ -19,7 +19,8 @@ static double *bytes_of(const gt_job *job, const gt_gathered *g, double *strateg
   *strategy = 0;
   for (size_t i = 0; i < g->nlinks; i++) {
     const gt_link_result *l = &g->links[i];
-    bytes[region_named(job, l->from) * job->nregions + region_named(job, l->to)] += (double)(l->bytes_sent + l->bytes_other + l->bytes_lost);
+    bytes[region_named(job, l->from) * job->nregions + region_named(job, l->to)] +=
+        (double)(l->bytes_sent + l->bytes_other + l->bytes_lost);
     *strategy += (double)l->bytes_sent;
   }
   return bytes;
@@ -34,7 +35,8 @@ static double lost_of(const gt_server *server, const gt_summary *s) {
 }
 
 /* Writes the file and prints the table, with cost and prediction. */
-static gt_status publish(const gt_server *s, const gt_gathered *g, const gt_summary *summary, double elapsed) {
+static gt_status publish(const gt_server *s, const gt_gathered *g, const gt_summary *summary,
+                         double elapsed) {
   gt_summary full = *summary, *sum = &full;
   const gt_run *run = s->run;
   gt_cost_result cost = {.usd = NAN};
@@ -44,7 +46,8 @@ static gt_status publish(const gt_server *s, const gt_gathered *g, const gt_summ
     gt_plan_job_cost(&cost, run->job, &run->prices, elapsed + lost_of(s, sum), bytes);
     sum->cost = &cost;
   }
-  gt_figures measured = gt_figures_of(elapsed, sum->regions, sum->nregions, (double)sum->samples, wan_bytes, cost.usd);
+  gt_figures measured = gt_figures_of(elapsed, sum->regions, sum->nregions, (double)sum->samples,
+                                      wan_bytes, cost.usd);
   if (gt_train_planned(&plan, run->job, &measured)) sum->plan = &plan;
   gt_status status = gt_summary_write(run->run_dir, sum);
   if (status == GT_OK) gt_summary_print(stdout, sum);

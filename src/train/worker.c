@@ -44,7 +44,8 @@ static size_t number_of(const worker *w) {
 static void on_gradients(void *context, size_t first) {
   worker *w = context;
   gt_vec grads = gt_graph_arrays(w->run->graph)->grads;
-  w->batch.finite = w->batch.finite && gt_vec_finite(gt_vec_range(grads, first, w->batch.first - first));
+  w->batch.finite =
+      w->batch.finite && gt_vec_finite(gt_vec_range(grads, first, w->batch.first - first));
   w->batch.first = first;
   gt_plane_worker_gradients(w->plane, first, (int64_t)w->batch.samples);
 }
@@ -52,7 +53,8 @@ static void on_gradients(void *context, size_t first) {
 /* Fills x and y with the batch; *took: the part of the time that was spent before the order. */
 static size_t load_batch(worker *w, int64_t number, gt_ns *took) {
   *took = 0;
-  if (w->next.number != number) return gt_loader_batch(w->train, &w->run->order, number, w->x, w->y);
+  if (w->next.number != number)
+    return gt_loader_batch(w->train, &w->run->order, number, w->x, w->y);
   float *x = w->x;
   int32_t *y = w->y;
   w->x = w->next.x, w->next.x = x;
@@ -79,7 +81,10 @@ static void train_batch(worker *w, const gt_order_msg *order) {
   w->batch.finite = true;
   gt_graph_step(w->run->graph, w->x, w->y, n, true, &m);
   on_gradients(w, 0);
-  computed(w, from, w->run->job->compute_emulate ? gt_cost_step(w->run->job, &w->run->order, &w->cost, number_of(w), order->batch) : 0);
+  computed(w, from,
+           w->run->job->compute_emulate
+               ? gt_cost_step(w->run->job, &w->run->order, &w->cost, number_of(w), order->batch)
+               : 0);
   bool finite = m.loss_sum - m.loss_sum == 0 && w->batch.finite && gt_vec_finite(arrays->buffers);
   gt_push_msg push = {.kind = GT_PUSH_GRADIENT,
                       .signal = (uint32_t)gt_stop_requested(),
@@ -92,7 +97,8 @@ static void train_batch(worker *w, const gt_order_msg *order) {
   w->idle_since = gt_now();
   push.compute_ns = w->idle_since - from + before;
   gt_plane_worker_push(w->plane, &push);
-  load_ahead(w, order->batch + (order->workers > 0 ? (int64_t)order->workers : w->run->roles.region_size - 1));
+  load_ahead(w, order->batch +
+                    (order->workers > 0 ? (int64_t)order->workers : w->run->roles.region_size - 1));
 }
 
 /* Evaluates a chunk of the test set.  The batches are the same for any worker, so that the figures
@@ -100,9 +106,11 @@ static void train_batch(worker *w, const gt_order_msg *order) {
 static void evaluate(worker *w, const gt_order_msg *order) {
   gt_ns from = gt_now();
   float *scores = w->run->data.classes == 2 ? gt_plane_worker_scores(w->plane) : NULL;
-  gt_push_msg push = {.kind = GT_PUSH_EVAL, .batch = order->batch, .signal = (uint32_t)gt_stop_requested()};
+  gt_push_msg push = {
+      .kind = GT_PUSH_EVAL, .batch = order->batch, .signal = (uint32_t)gt_stop_requested()};
   for (int64_t done = 0; done < order->count;) {
-    size_t left = (size_t)(order->count - done), n = left < w->run->batch_max ? left : w->run->batch_max;
+    size_t left = (size_t)(order->count - done),
+           n = left < w->run->batch_max ? left : w->run->batch_max;
     gt_metrics m;
     gt_loader_range(w->test, (size_t)(order->batch + done), n, w->x, w->y);
     gt_graph_step(w->run->graph, w->x, w->y, n, false, &m);
@@ -113,7 +121,10 @@ static void evaluate(worker *w, const gt_order_msg *order) {
     done += (int64_t)n;
   }
   push.scores = scores ? push.samples : 0;
-  computed(w, from, w->run->job->compute_emulate ? gt_cost_eval(w->run->job, &w->run->order, &w->cost, number_of(w), order->count) : 0);
+  computed(w, from,
+           w->run->job->compute_emulate
+               ? gt_cost_eval(w->run->job, &w->run->order, &w->cost, number_of(w), order->count)
+               : 0);
   w->idle_since = gt_now();
   gt_plane_worker_push(w->plane, &push);
 }
@@ -145,18 +156,23 @@ static gt_status loop(worker *w) {
 gt_plane_size gt_train_plane_size(const gt_run *run) {
   const gt_arrays *a = gt_graph_arrays(run->graph);
   bool scored = run->data.classes == 2 && run->data.ntest > 0;
-  return (gt_plane_size){.nparams = a->params.n, .nbuffers = a->buffers.n, .nscores = scored ? gt_ps_eval_chunk(run->data.ntest) : 0};
+  return (gt_plane_size){.nparams = a->params.n,
+                         .nbuffers = a->buffers.n,
+                         .nscores = scored ? gt_ps_eval_chunk(run->data.ntest) : 0};
 }
 
 /* Loads the region's part of the data, and the test set; collective over the world. */
 static gt_status open_worker(worker *w) {
   gt_run *run = w->run;
   gt_status status = gt_setup_loader(run, run->npart, &w->train);
-  if (status == GT_OK && run->data.ntest > 0) status = gt_loader_create(&w->test, run->dataset, GT_SPLIT_TEST, NULL, 0);
+  if (status == GT_OK && run->data.ntest > 0)
+    status = gt_loader_create(&w->test, run->dataset, GT_SPLIT_TEST, NULL, 0);
   w->x = GT_NEW_ARRAY(float, run->batch_max * run->data.h * run->data.w * run->data.c);
   w->y = GT_NEW_ARRAY(int32_t, run->batch_max);
-  w->next = (ahead){
-      .x = GT_NEW_ARRAY(float, run->batch_max * run->data.h * run->data.w * run->data.c), .y = GT_NEW_ARRAY(int32_t, run->batch_max), .number = -1};
+  w->next =
+      (ahead){.x = GT_NEW_ARRAY(float, run->batch_max * run->data.h * run->data.w * run->data.c),
+              .y = GT_NEW_ARRAY(int32_t, run->batch_max),
+              .number = -1};
   return gt_agree(run->roles.world, status, run->start_limit_s);
 }
 
@@ -164,7 +180,8 @@ static gt_status open_worker(worker *w) {
    those of evaluations. */
 static void prepare(const worker *w) {
   const gt_run *run = w->run;
-  const size_t most = run->batch_max, chunk = gt_ps_eval_chunk(run->data.ntest), rest = run->data.ntest % chunk;
+  const size_t most = run->batch_max, chunk = gt_ps_eval_chunk(run->data.ntest),
+               rest = run->data.ntest % chunk;
   gt_graph_prepare(run->graph, run->order.n < run->order.batch ? run->order.n : run->order.batch);
   gt_graph_prepare(run->graph, run->order.n % run->order.batch);
   if (!w->test) return;
@@ -175,7 +192,8 @@ static void prepare(const worker *w) {
 }
 
 gt_status gt_worker_run(gt_run *run, const gt_clock_ops *clock) {
-  worker w = {.run = run, .clock = clock, .cost = gt_job_compute_of(run->job, run->roles.region_id)};
+  worker w = {
+      .run = run, .clock = clock, .cost = gt_job_compute_of(run->job, run->roles.region_id)};
   w.slowdown = gt_cost_slowdown(run->job, run->roles.region_id, number_of(&w));
   const gt_plane_size size = gt_train_plane_size(run);
   w.plane = gt_plane_worker_create(run->roles.region, &size);

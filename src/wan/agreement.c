@@ -40,11 +40,13 @@ static void find_back(gt_agreement *a, const gt_ns *delay_min) {
   for (size_t i = 0; i < n * n; i++) d[i] = i / n == i % n ? 0 : delay_min[i];
   for (size_t k = 0; k < n; k++)
     for (size_t i = 0; i < n; i++)
-      for (size_t j = 0; j < n; j++) d[i * n + j] = sooner(d[i * n + j], sum(d[i * n + k], d[k * n + j]));
+      for (size_t j = 0; j < n; j++)
+        d[i * n + j] = sooner(d[i * n + j], sum(d[i * n + k], d[k * n + j]));
   for (size_t r = 0; r < n; r++) {
     a->back[r] = GT_NEVER;
     for (size_t p = 0; p < n; p++)
-      if (p != a->self) a->back[r] = sooner(a->back[r], sum(d[r * n + p], delay_min[p * n + a->self]));
+      if (p != a->self)
+        a->back[r] = sooner(a->back[r], sum(d[r * n + p], delay_min[p * n + a->self]));
   }
   gt_free(d);
 }

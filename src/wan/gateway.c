@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "headers go on the wire as they lie in memory: little endian");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "headers go on the wire as they lie in memory: little endian");
 
 /* The size of the model does not bound reports. */
 #define FRAME_MIN ((size_t)64 << 10)
@@ -14,8 +15,10 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "headers go on the wir
 
 /* ---- life ---- */
 
-static void open_sender(gt_sender *s, const gt_gateway *g, const gt_gateway_spec *spec, size_t peer, size_t window) {
-  size_t stride = (g->frame_max + GT_FRAME_HEADER_MAX + GT_STAMP_BYTES + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+static void open_sender(gt_sender *s, const gt_gateway *g, const gt_gateway_spec *spec, size_t peer,
+                        size_t window) {
+  size_t stride =
+      (g->frame_max + GT_FRAME_HEADER_MAX + GT_STAMP_BYTES + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
   s->spec = spec->links[peer];
   s->link = gt_link_start(spec->seed, g->self, peer, gt_now());
   s->window = window;
@@ -28,7 +31,8 @@ size_t gt_gateway_report_max(size_t nregions) {
   return FRAME_MIN + nregions * REPORT_LINK;
 }
 
-gt_gateway *gt_gateway_create(MPI_Comm ps_comm, const gt_gateway_spec *spec, const gt_gateway_events *events) {
+gt_gateway *gt_gateway_create(MPI_Comm ps_comm, const gt_gateway_spec *spec,
+                              const gt_gateway_events *events) {
   gt_gateway *g = GT_NEW(gt_gateway);
   g->nregions = spec->nregions;
   g->self = spec->self;
@@ -38,7 +42,8 @@ gt_gateway *gt_gateway_create(MPI_Comm ps_comm, const gt_gateway_spec *spec, con
   g->seed = spec->seed;
   g->access_bps = spec->access_bps;
   if (g->timing->modelled) g->up.rate_bps = g->down.rate_bps = g->access_bps;
-  size_t least = spec->payload_max > FRAME_MIN ? spec->payload_max : FRAME_MIN, report = gt_gateway_report_max(g->nregions);
+  size_t least = spec->payload_max > FRAME_MIN ? spec->payload_max : FRAME_MIN,
+         report = gt_gateway_report_max(g->nregions);
   g->message_max = least > report ? least : report;
   g->frame_max = least < GT_FRAME_PAYLOAD_MAX ? least : GT_FRAME_PAYLOAD_MAX;
   g->senders = GT_NEW_ARRAY(gt_sender, g->nregions);
@@ -46,13 +51,17 @@ gt_gateway *gt_gateway_create(MPI_Comm ps_comm, const gt_gateway_spec *spec, con
   size_t *windows = GT_NEW_ARRAY(size_t, g->nregions);
   for (size_t peer = 0; peer < g->nregions; peer++) {
     if (peer == g->self) continue;
-    size_t window = gt_sender_window(&spec->links[peer], spec->emulate || spec->virtual_clock, g->frame_max);
+    size_t window =
+        gt_sender_window(&spec->links[peer], spec->emulate || spec->virtual_clock, g->frame_max);
     open_sender(&g->senders[peer], g, spec, peer, window);
     windows[peer] = window + 1; /* and one for CLOCK frames */
     g->receivers[peer].heard = gt_now();
   }
-  gt_transport_spec transport = {
-      .nregions = g->nregions, .self = g->self, .windows = windows, .frame_bytes = g->frame_max + GT_FRAME_HEADER_MAX + GT_STAMP_BYTES};
+  gt_transport_spec transport = {.nregions = g->nregions,
+                                 .self = g->self,
+                                 .windows = windows,
+                                 .frame_bytes =
+                                     g->frame_max + GT_FRAME_HEADER_MAX + GT_STAMP_BYTES};
   g->transport = g->ops->open(ps_comm, &transport);
   gt_free(windows);
   return g;
@@ -85,7 +94,8 @@ void gt_gateway_close(gt_gateway *gateway, double limit_s) {
 
 /* ---- queueing ---- */
 
-static gt_frame_header message_header(const gt_gateway *g, const gt_frame_header *head, size_t bytes) {
+static gt_frame_header message_header(const gt_gateway *g, const gt_frame_header *head,
+                                      size_t bytes) {
   gt_frame_header full = *head;
   full.magic = GT_FRAME_MAGIC;
   full.from = (uint16_t)g->self;
@@ -102,12 +112,16 @@ static void *control_copy(const void *payload, size_t bytes) {
   return copy;
 }
 
-void gt_gateway_send(gt_gateway *gateway, size_t peer, const gt_frame_header *head, const void *payload, size_t bytes, uint64_t cookie, gt_ns now) {
+void gt_gateway_send(gt_gateway *gateway, size_t peer, const gt_frame_header *head,
+                     const void *payload, size_t bytes, uint64_t cookie, gt_ns now) {
   bool control = gt_msg_is_control(head->kind);
   size_t most = control ? GT_CONTROL_BYTES_MAX : gateway->message_max;
-  if (bytes > most) gt_panic(GT_ERR_FAULT, "a message of kind %u has %zu bytes; %zu is the most", head->kind, bytes, most);
+  if (bytes > most)
+    gt_panic(GT_ERR_FAULT, "a message of kind %u has %zu bytes; %zu is the most", head->kind, bytes,
+             most);
   if (peer >= gateway->nregions || peer == gateway->self)
-    gt_panic(GT_ERR_FAULT, "a message of kind %u is for region %zu, to which there is no link", head->kind, peer);
+    gt_panic(GT_ERR_FAULT, "a message of kind %u is for region %zu, to which there is no link",
+             head->kind, peer);
   gt_sender *s = &gateway->senders[peer];
   void *owned = control ? control_copy(payload, bytes) : NULL;
   *gt_queue_push(control ? &s->control : &s->bulk) = (gt_out_message){
@@ -120,7 +134,8 @@ void gt_gateway_send(gt_gateway *gateway, size_t peer, const gt_frame_header *he
   };
 }
 
-bool gt_gateway_replace(gt_gateway *gateway, size_t peer, uint64_t cookie, const gt_frame_header *head, const void *payload, uint64_t new_cookie) {
+bool gt_gateway_replace(gt_gateway *gateway, size_t peer, uint64_t cookie,
+                        const gt_frame_header *head, const void *payload, uint64_t new_cookie) {
   gt_out_queue *q = &gateway->senders[peer].bulk;
   for (size_t i = 0; i < q->n; i++) {
     gt_out_message *m = gt_queue_at(q, i);
@@ -139,7 +154,8 @@ size_t gt_gateway_queued(const gt_gateway *gateway, size_t peer) {
 }
 
 void gt_gateway_drop_bulk(gt_gateway *gateway) {
-  for (size_t peer = 0; peer < gateway->nregions; peer++) gt_queue_close(&gateway->senders[peer].bulk);
+  for (size_t peer = 0; peer < gateway->nregions; peer++)
+    gt_queue_close(&gateway->senders[peer].bulk);
 }
 
 /* ---- moving ---- */
@@ -179,7 +195,8 @@ static void tell(gt_gateway *g, size_t peer, gt_ns now) {
 static bool tell_departed(gt_gateway *g, size_t peer, gt_ns now) {
   gt_sender *s = &g->senders[peer];
   bool moved = false, modelled = g->timing->modelled;
-  for (; modelled && s->told < s->filled && gt_sender_slot(s, s->told)->depart <= now; moved = true) tell(g, peer, now);
+  for (; modelled && s->told < s->filled && gt_sender_slot(s, s->told)->depart <= now; moved = true)
+    tell(g, peer, now);
   for (; s->freed < s->launched && g->timing->reclaim(g, peer, now); moved = true) {
     s->freed++;
     if (!modelled) tell(g, peer, now);

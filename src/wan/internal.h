@@ -13,7 +13,7 @@ static inline bool gt_msg_is_bulk(uint32_t kind) {
   return kind == GT_MSG_REPORT || kind == GT_MSG_MODEL;
 }
 
-/* ---- transports -------------------------------------------------------------------------------------------------------- */
+/* ---- transports ------------------------------------------------------------------------------ */
 
 typedef struct gt_transport gt_transport;
 
@@ -40,7 +40,7 @@ typedef struct {
 
 extern const gt_transport_ops gt_transport_mpi;
 
-/* ---- sending ------------------------------------------------------------------------------------------------------------ */
+/* ---- sending --------------------------------------------------------------------------------- */
 
 typedef struct {
   gt_frame_header head;
@@ -73,7 +73,8 @@ typedef struct {
 
 #define GT_LINK_WORDS (sizeof(gt_link_state) / sizeof(int64_t))
 
-/* Slots are a ring of `window`; the counters only grow: freed <= launched <= filled, told <= filled. */
+/* Slots are a ring of `window`; the counters only grow: freed <= launched <= filled, told <=
+   filled. */
 typedef struct {
   gt_out_queue control, bulk; /* bulk: data and bulk kinds, in the order queued */
   gt_slot *slots;
@@ -93,7 +94,7 @@ static inline gt_slot *gt_sender_slot(gt_sender *s, uint64_t i) {
   return &s->slots[i % s->window];
 }
 
-/* ---- receiving ---------------------------------------------------------------------------------------------------------- */
+/* ---- receiving ------------------------------------------------------------------------------- */
 
 /* A frame that has been received and not delivered. */
 typedef struct gt_held_frame {
@@ -196,7 +197,8 @@ void gt_receive_check(const gt_gateway *g, size_t peer, const uint8_t *frame, si
 /* Adds a checked frame to its message; delivers the message to on_message when it is whole. */
 void gt_receive_hand_on(gt_gateway *g, size_t peer, const uint8_t *frame, gt_ns now);
 /* Copies the frame to the end of the queue, where it stays until it arrives. */
-void gt_receive_hold(gt_gateway *g, gt_held_queue *q, size_t peer, const uint8_t *frame, size_t bytes, gt_ns arrive);
+void gt_receive_hold(gt_gateway *g, gt_held_queue *q, size_t peer, const uint8_t *frame,
+                     size_t bytes, gt_ns arrive);
 /* Takes the peer's first held frame: delivers it, or puts it on the access. */
 void gt_receive_coming(gt_gateway *g, size_t peer, gt_ns now);
 /* Delivers the first frame that has passed the access. */

@@ -6,7 +6,8 @@
 #include <string.h>
 
 _Static_assert(sizeof(gt_link_state) % sizeof(int64_t) == 0, "a link's state is saved as integers");
-_Static_assert(sizeof(gt_ledger_row) == 4 * sizeof(int64_t), "a row of the ledger is saved as four integers");
+_Static_assert(sizeof(gt_ledger_row) == 4 * sizeof(int64_t),
+               "a row of the ledger is saved as four integers");
 
 void gt_ledger_count(gt_sender *s, const gt_frame_header *head, bool last) {
   gt_ledger_row *row = &s->ledger[head->kind % GT_LEDGER_KINDS];

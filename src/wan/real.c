@@ -72,7 +72,8 @@ static void arrive(gt_gateway *g, size_t peer, const uint8_t *frame, size_t byte
 
 static bool land(gt_gateway *g, gt_ns now) {
   bool moved = false;
-  for (; g->landing.first && g->landing.first->arrive <= now; moved = true) gt_receive_first_landed(g, now);
+  for (; g->landing.first && g->landing.first->arrive <= now; moved = true)
+    gt_receive_first_landed(g, now);
   return moved;
 }
 

@@ -4,31 +4,43 @@
 
 #include <string.h>
 
-static const char *header_fault(const gt_gateway *g, size_t peer, const gt_frame_header *head, size_t bytes) {
+static const char *header_fault(const gt_gateway *g, size_t peer, const gt_frame_header *head,
+                                size_t bytes) {
   if (bytes < GT_FRAME_HEADER_BYTES) return "is shorter than a header";
   if (head->magic != GT_FRAME_MAGIC) return "does not begin with GTF1";
   if (head->from != peer) return "names another sender";
   if (head->flags > GT_FRAME_ROUTED) return "has flags that nobody knows";
   if (head->flags && !gt_msg_is_data(head->kind)) return "has a route, and is no data";
-  if (bytes != gt_header_bytes(head) + (size_t)head->frame_bytes) return "has another size than its header says";
-  if (head->message_bytes > g->message_max) return "belongs to a message that is larger than any of this job";
-  if (head->frame_offset > head->message_bytes || head->frame_bytes > head->message_bytes - head->frame_offset) return "reaches beyond its message";
-  if (head->frame_bytes == 0 && head->message_bytes != 0) return "is an empty part of a message that is not";
-  if (gt_msg_is_control(head->kind)) return head->frame_bytes == head->message_bytes ? NULL : "is a control message in parts";
+  if (bytes != gt_header_bytes(head) + (size_t)head->frame_bytes)
+    return "has another size than its header says";
+  if (head->message_bytes > g->message_max)
+    return "belongs to a message that is larger than any of this job";
+  if (head->frame_offset > head->message_bytes ||
+      head->frame_bytes > head->message_bytes - head->frame_offset)
+    return "reaches beyond its message";
+  if (head->frame_bytes == 0 && head->message_bytes != 0)
+    return "is an empty part of a message that is not";
+  if (gt_msg_is_control(head->kind))
+    return head->frame_bytes == head->message_bytes ? NULL : "is a control message in parts";
   if (!gt_msg_is_data(head->kind) && !gt_msg_is_bulk(head->kind)) return "is of no known kind";
   return NULL;
 }
 
-static _Noreturn void refuse(size_t peer, const gt_frame_header *head, size_t bytes, const char *fault) {
-  gt_panic(GT_ERR_FAULT, "a frame of %zu bytes from region %zu %s (kind %u, from %u, sequence %llu, %u of %llu bytes at %llu)", bytes, peer, fault,
-           head->kind, head->from, (unsigned long long)head->sequence, head->frame_bytes, (unsigned long long)head->message_bytes,
+static _Noreturn void refuse(size_t peer, const gt_frame_header *head, size_t bytes,
+                             const char *fault) {
+  gt_panic(GT_ERR_FAULT,
+           "a frame of %zu bytes from region %zu %s (kind %u, from %u, sequence %llu, %u of %llu "
+           "bytes at %llu)",
+           bytes, peer, fault, head->kind, head->from, (unsigned long long)head->sequence,
+           head->frame_bytes, (unsigned long long)head->message_bytes,
            (unsigned long long)head->frame_offset);
 }
 
 gt_frame_header gt_receive_header(const uint8_t *frame, size_t bytes) {
   gt_frame_header head = {0};
   memcpy(&head, frame, bytes < GT_FRAME_HEADER_BYTES ? bytes : GT_FRAME_HEADER_BYTES);
-  if (bytes >= GT_FRAME_HEADER_MAX && head.flags == GT_FRAME_ROUTED) memcpy(&head.route, frame + GT_FRAME_HEADER_BYTES, sizeof head.route);
+  if (bytes >= GT_FRAME_HEADER_MAX && head.flags == GT_FRAME_ROUTED)
+    memcpy(&head.route, frame + GT_FRAME_HEADER_BYTES, sizeof head.route);
   return head;
 }
 
@@ -40,8 +52,10 @@ void gt_receive_check(const gt_gateway *g, size_t peer, const uint8_t *frame, si
 
 /* Frames of a data or bulk message come in order; only control frames may come between them. */
 static const char *sequel_fault(const gt_receiver *r, const gt_frame_header *head) {
-  if (!r->assembling) return head->frame_offset == 0 ? NULL : "continues a message that has not begun";
-  if (head->kind != r->head.kind || head->sequence != r->head.sequence || head->message_bytes != r->head.message_bytes)
+  if (!r->assembling)
+    return head->frame_offset == 0 ? NULL : "continues a message that has not begun";
+  if (head->kind != r->head.kind || head->sequence != r->head.sequence ||
+      head->message_bytes != r->head.message_bytes)
     return "interrupts another message";
   return head->frame_offset == r->have ? NULL : "leaves a gap in its message";
 }
@@ -60,7 +74,8 @@ static void forget_message(gt_receiver *r) {
   r->message = NULL;
 }
 
-static void take_frame(gt_gateway *g, size_t peer, const gt_frame_header *head, const uint8_t *payload, gt_ns now) {
+static void take_frame(gt_gateway *g, size_t peer, const gt_frame_header *head,
+                       const uint8_t *payload, gt_ns now) {
   gt_receiver *r = &g->receivers[peer];
   if (!gt_msg_is_control(head->kind)) {
     const char *fault = sequel_fault(r, head);
@@ -79,9 +94,10 @@ static void take_frame(gt_gateway *g, size_t peer, const gt_frame_header *head, 
   if (gt_msg_is_bulk(r->head.kind)) forget_message(r);
 }
 
-/* ---- frames that are here and have not arrived ---------------------------------------------------------------------------------- */
+/* ---- frames that are here and have not arrived ----------------------------------------------- */
 
-void gt_receive_hold(gt_gateway *g, gt_held_queue *q, size_t peer, const uint8_t *frame, size_t bytes, gt_ns arrive) {
+void gt_receive_hold(gt_gateway *g, gt_held_queue *q, size_t peer, const uint8_t *frame,
+                     size_t bytes, gt_ns arrive) {
   gt_held_frame *h = g->spare;
   if (h)
     g->spare = h->next;
@@ -153,12 +169,13 @@ void gt_receive_close(gt_gateway *g) {
   for (size_t peer = 0; peer < g->nregions; peer++) close_queue(g->receivers[peer].coming.first);
 }
 
-/* ---- from the transport ---------------------------------------------------------------------------------------------------------- */
+/* ---- from the transport ---------------------------------------------------------------------- */
 
 bool gt_receive_frames(gt_gateway *g, size_t peer, gt_ns now) {
   bool moved = false;
   size_t bytes;
-  for (const uint8_t *frame; (frame = g->ops->receive(g->transport, peer, &bytes)) != NULL; moved = true) {
+  for (const uint8_t *frame; (frame = g->ops->receive(g->transport, peer, &bytes)) != NULL;
+       moved = true) {
     g->timing->arrive(g, peer, frame, bytes, now);
     g->ops->release(g->transport, peer);
   }

@@ -21,12 +21,16 @@ struct gt_transport {
 
 static void post(gt_transport *t, size_t peer, size_t i) {
   lane *l = &t->lanes[peer];
-  GT_MPI(MPI_Irecv(l->buffers[i], (int)t->frame_bytes, MPI_BYTE, (int)peer, FRAME_TAG, t->comm, &l->receives[i]));
+  GT_MPI(MPI_Irecv(l->buffers[i], (int)t->frame_bytes, MPI_BYTE, (int)peer, FRAME_TAG, t->comm,
+                   &l->receives[i]));
 }
 
 static gt_transport *mpi_open(MPI_Comm ps_comm, const gt_transport_spec *spec) {
   gt_transport *t = GT_NEW(gt_transport);
-  *t = (gt_transport){.comm = ps_comm, .nregions = spec->nregions, .self = spec->self, .frame_bytes = spec->frame_bytes};
+  *t = (gt_transport){.comm = ps_comm,
+                      .nregions = spec->nregions,
+                      .self = spec->self,
+                      .frame_bytes = spec->frame_bytes};
   t->lanes = GT_NEW_ARRAY(lane, spec->nregions);
   for (size_t peer = 0; peer < spec->nregions; peer++) {
     if (peer == spec->self) continue;
@@ -42,8 +46,10 @@ static gt_transport *mpi_open(MPI_Comm ps_comm, const gt_transport_spec *spec) {
   return t;
 }
 
-static void mpi_send_frame(gt_transport *t, size_t peer, size_t slot, const void *frame, size_t bytes) {
-  GT_MPI(MPI_Isend(frame, (int)bytes, MPI_BYTE, (int)peer, FRAME_TAG, t->comm, &t->lanes[peer].sends[slot]));
+static void mpi_send_frame(gt_transport *t, size_t peer, size_t slot, const void *frame,
+                           size_t bytes) {
+  GT_MPI(MPI_Isend(frame, (int)bytes, MPI_BYTE, (int)peer, FRAME_TAG, t->comm,
+                   &t->lanes[peer].sends[slot]));
 }
 
 static bool mpi_sent(gt_transport *t, size_t peer, size_t slot) {
@@ -91,7 +97,8 @@ static void close_lane(lane *l) {
 static void mpi_close(gt_transport *t, double limit_s) {
   for (size_t peer = 0; peer < t->nregions; peer++) {
     if (peer != t->self)
-      gt_wait_all(t->lanes[peer].sends, (int)t->lanes[peer].window, "another region to take the last frames", limit_s, drop_arrivals, t);
+      gt_wait_all(t->lanes[peer].sends, (int)t->lanes[peer].window,
+                  "another region to take the last frames", limit_s, drop_arrivals, t);
   }
   MPI_Request barrier;
   GT_MPI(MPI_Ibarrier(t->comm, &barrier));

@@ -34,7 +34,8 @@ static bool launch(gt_gateway *g, size_t peer, gt_ns now) {
   if (s->launched == s->filled) return false;
   for (; s->launched < s->filled; s->launched++) {
     gt_slot *slot = gt_sender_slot(s, s->launched);
-    g->ops->send_frame(g->transport, peer, s->launched % s->window, slot->frame, slot->bytes + GT_STAMP_BYTES);
+    g->ops->send_frame(g->transport, peer, s->launched % s->window, slot->frame,
+                       slot->bytes + GT_STAMP_BYTES);
   }
   return true;
 }
@@ -47,7 +48,8 @@ static void await_slot(gt_gateway *g, size_t peer, size_t slot) {
   gt_backoff_reset(&backoff);
   while (!g->ops->sent(g->transport, peer, slot)) {
     if (gt_gateway_take(g)) gt_backoff_reset(&backoff);
-    if (gt_now() > until) gt_panic(GT_ERR_LOST, "waited %.0f s for region %zu to take a frame", RECLAIM_LIMIT_S, peer);
+    if (gt_now() > until)
+      gt_panic(GT_ERR_LOST, "waited %.0f s for region %zu to take a frame", RECLAIM_LIMIT_S, peer);
     gt_backoff_sleep(&backoff, GT_BACKOFF_IDLE, until);
   }
 }
@@ -68,7 +70,8 @@ static bool reclaim(gt_gateway *g, size_t peer, gt_ns now) {
 
 static void take_clock_frame(gt_gateway *g, size_t peer, const uint8_t *frame, size_t bytes) {
   if (bytes - GT_FRAME_HEADER_BYTES != gt_agreement_bytes(g->agreement))
-    gt_panic(GT_ERR_FAULT, "region %zu sent a clock frame of %zu bytes", peer, bytes - GT_FRAME_HEADER_BYTES);
+    gt_panic(GT_ERR_FAULT, "region %zu sent a clock frame of %zu bytes", peer,
+             bytes - GT_FRAME_HEADER_BYTES);
   gt_agreement_read(g->agreement, peer, frame + GT_FRAME_HEADER_BYTES);
 }
 
@@ -76,8 +79,10 @@ static gt_ns stamp_of(const gt_gateway *g, size_t peer, const uint8_t *stamp) {
   gt_ns arrive, safe = gt_agreement_safe(g->agreement);
   memcpy(&arrive, stamp, sizeof arrive);
   if (arrive < safe)
-    gt_panic(GT_ERR_FAULT, "a frame of region %zu arrives at %.9f s, after all regions had agreed that nothing does before %.9f s", peer,
-             gt_seconds(arrive), gt_seconds(safe));
+    gt_panic(GT_ERR_FAULT,
+             "a frame of region %zu arrives at %.9f s, after all regions had agreed that nothing "
+             "does before %.9f s",
+             peer, gt_seconds(arrive), gt_seconds(safe));
   return arrive;
 }
 
@@ -182,7 +187,8 @@ void gt_gateway_virtual(gt_gateway *gateway, const gt_ns *delay_min) {
   size_t n = gateway->nregions;
   gateway->timing = &gt_timing_virtual;
   gateway->agreement = gt_agreement_create(n, gateway->self, delay_min);
-  gateway->clock_frames = gt_alloc(n, GT_FRAME_HEADER_BYTES + gt_agreement_bytes(gateway->agreement));
+  gateway->clock_frames =
+      gt_alloc(n, GT_FRAME_HEADER_BYTES + gt_agreement_bytes(gateway->agreement));
   gateway->up.rate_bps = gateway->down.rate_bps = gateway->access_bps;
   for (size_t p = 0; p < n; p++) {
     gt_sender *s = &gateway->senders[p];

@@ -9,8 +9,10 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  static gt_status (*const parsers[])(const char *, double *) = {gt_parse_rate_bps, gt_parse_time_s, gt_parse_size_bytes};
-  static char *(*const formats[])(char *, size_t, double) = {gt_format_rate, gt_format_time, gt_format_size};
+  static gt_status (*const parsers[])(const char *, double *) = {gt_parse_rate_bps, gt_parse_time_s,
+                                                                 gt_parse_size_bytes};
+  static char *(*const formats[])(char *, size_t, double) = {gt_format_rate, gt_format_time,
+                                                             gt_format_size};
   static const char *const names[] = {"period", "strategy", "asgd-ga", "lr", ""};
   char *text = gt_alloc(size + 1, 1);
   memcpy(text, data, size);
@@ -20,7 +22,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     gt_status status = parsers[i](text, &value);
     if (status == GT_OK && !(value >= 0 && isfinite(value))) abort();
     if (status != GT_OK && (value != -1 || gt_error_text()[0] == '\0')) abort();
-    if (status == GT_OK && strlen(formats[i](printed, sizeof printed, value)) >= sizeof printed) abort();
+    if (status == GT_OK && strlen(formats[i](printed, sizeof printed, value)) >= sizeof printed)
+      abort();
   }
   gt_nearest(text, names, sizeof names / sizeof *names);
   gt_free(text);

@@ -23,12 +23,14 @@ static void named(const char *listed, const char *want) {
 
 static void names(void **unused) {
   (void)unused;
-  named("processor\t: 0\nmodel\t\t: 1\nmodel name\t: AMD EPYC 7763 64-Core Processor\nflags\t: fpu\n", "AMD EPYC 7763 64-Core Processor");
-  /* Most Arm kernels list only numbers. */
   named(
-      "processor\t: 0\nBogoMIPS\t: 50.00\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\nCPU architecture: 8\nCPU variant\t: 0x3\nCPU part\t: 0xd0c\n"
-      "CPU revision\t: 1\n\nprocessor\t: 1\nCPU implementer\t: 0x48\nCPU part\t: 0xd01\n",
-      "Arm, implementer 0x41, part 0xd0c");
+      "processor\t: 0\nmodel\t\t: 1\nmodel name\t: AMD EPYC 7763 64-Core Processor\nflags\t: fpu\n",
+      "AMD EPYC 7763 64-Core Processor");
+  /* Most Arm kernels list only numbers. */
+  named("processor\t: 0\nBogoMIPS\t: 50.00\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\nCPU "
+        "architecture: 8\nCPU variant\t: 0x3\nCPU part\t: 0xd0c\n"
+        "CPU revision\t: 1\n\nprocessor\t: 1\nCPU implementer\t: 0x48\nCPU part\t: 0xd01\n",
+        "Arm, implementer 0x41, part 0xd0c");
   named("processor\t: 0\n", "unknown");
   named("", "unknown");
 }
@@ -36,7 +38,8 @@ static void names(void **unused) {
 static void kinds(void **unused) {
   (void)unused;
   char path[] = "/tmp/gt_cpuXXXXXX", kind[64];
-  const char *listed = "cpu family\t: 25\nmodel\t\t: 1\nmodel name\t: AMD EPYC\nstepping\t: 2\ncpu family\t: 26\n";
+  const char *listed =
+      "cpu family\t: 25\nmodel\t\t: 1\nmodel name\t: AMD EPYC\nstepping\t: 2\ncpu family\t: 26\n";
   int fd = mkstemp(path);
   assert_true(fd >= 0);
   assert_int_equal(write(fd, listed, strlen(listed)), (ssize_t)strlen(listed));

@@ -39,7 +39,8 @@ static void memory_is_counted_over_threads(void **unused) {
   assert_null(gt_strdup(NULL));
   assert_int_equal(gt_alloc_alive(), alive);
   pthread_t threads[2];
-  for (int i = 0; i < 2; i++) assert_int_equal(pthread_create(&threads[i], NULL, allocate_a_lot, NULL), 0);
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, allocate_a_lot, NULL), 0);
   for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
   assert_int_equal(gt_alloc_alive(), alive);
   assert_int_equal(gt_alloc_total(), total + 1 + 2 * 20000);

@@ -14,7 +14,8 @@
 static void the_sequence_is_pinned(void **unused) {
   (void)unused;
   gt_rng plain = {.key = 1234567};
-  assert_true(gt_rng_u64(&plain) == UINT64_C(6457827717110365317)); /* SplitMix64 with seed 1234567, published test values */
+  /* SplitMix64 with seed 1234567, published test values */
+  assert_true(gt_rng_u64(&plain) == UINT64_C(6457827717110365317));
   assert_true(gt_rng_u64(&plain) == UINT64_C(3203168211198807973));
   assert_true(gt_rng_u64(&plain) == UINT64_C(9817491932198370423));
 }
@@ -29,8 +30,9 @@ static void a_state_that_is_copied_goes_on_alike(void **unused) {
 
 static void every_part_of_the_key_counts(void **unused) {
   (void)unused;
-  gt_rng r[] = {gt_rng_make(1, GT_RNG_TEST, 2, 3),  gt_rng_make(2, GT_RNG_TEST, 2, 3), gt_rng_make(1, GT_RNG_INIT, 2, 3),
-                gt_rng_make(1, GT_RNG_TEST, 3, 2),  gt_rng_make(1, GT_RNG_TEST, 2, 4), gt_rng_make(0, GT_RNG_TEST, 0, 0),
+  gt_rng r[] = {gt_rng_make(1, GT_RNG_TEST, 2, 3),  gt_rng_make(2, GT_RNG_TEST, 2, 3),
+                gt_rng_make(1, GT_RNG_INIT, 2, 3),  gt_rng_make(1, GT_RNG_TEST, 3, 2),
+                gt_rng_make(1, GT_RNG_TEST, 2, 4),  gt_rng_make(0, GT_RNG_TEST, 0, 0),
                 gt_rng_make(0, GT_RNG_ORDER, 0, 0), gt_rng_make(1, GT_RNG_TEST, 0, 0)};
   enum { N = sizeof r / sizeof *r };
   uint64_t first[N];
@@ -111,9 +113,12 @@ static void below_is_uniform_and_stays_below(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(the_sequence_is_pinned),           cmocka_unit_test(a_state_that_is_copied_goes_on_alike),
-      cmocka_unit_test(every_part_of_the_key_counts),     cmocka_unit_test(uniform_fills_the_unit_interval),
-      cmocka_unit_test(normal_has_its_moments),           cmocka_unit_test(gamma_has_its_moments),
+      cmocka_unit_test(the_sequence_is_pinned),
+      cmocka_unit_test(a_state_that_is_copied_goes_on_alike),
+      cmocka_unit_test(every_part_of_the_key_counts),
+      cmocka_unit_test(uniform_fills_the_unit_interval),
+      cmocka_unit_test(normal_has_its_moments),
+      cmocka_unit_test(gamma_has_its_moments),
       cmocka_unit_test(below_is_uniform_and_stays_below),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

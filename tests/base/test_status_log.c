@@ -109,9 +109,12 @@ static void a_long_line_still_ends(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(an_error_keeps_its_text_and_code), cmocka_unit_test(an_error_may_quote_the_last_one),
-      cmocka_unit_test(an_error_is_one_line_and_bounded), cmocka_unit_test(a_fault_names_its_place),
-      cmocka_unit_test(try_returns_a_failure_only),       cmocka_unit_test(lines_carry_who_speaks),
+      cmocka_unit_test(an_error_keeps_its_text_and_code),
+      cmocka_unit_test(an_error_may_quote_the_last_one),
+      cmocka_unit_test(an_error_is_one_line_and_bounded),
+      cmocka_unit_test(a_fault_names_its_place),
+      cmocka_unit_test(try_returns_a_failure_only),
+      cmocka_unit_test(lines_carry_who_speaks),
       cmocka_unit_test(a_long_line_still_ends),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

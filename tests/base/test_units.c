@@ -13,7 +13,8 @@ typedef gt_status parser(const char *, double *);
 static void reads(parser *parse, const char *text, double want) {
   double got = -1;
   if (parse(text, &got) != GT_OK) fail_msg("\"%s\": %s", text, gt_error_text());
-  if (!(got >= want * (1 - 1e-15) && got <= want * (1 + 1e-15))) fail_msg("\"%s\" is %g, not %g", text, got, want);
+  if (!(got >= want * (1 - 1e-15) && got <= want * (1 + 1e-15)))
+    fail_msg("\"%s\" is %g, not %g", text, got, want);
 }
 
 static void refuses(parser *parse, const char *text, const char *says) {
@@ -43,8 +44,11 @@ static void what_people_write_is_read(void **unused) {
 static void what_is_no_quantity_is_refused(void **unused) {
   (void)unused;
   const char *const bad[] = {
-      "", "100", "Mbit/s", "-1 Mbit/s", "inf Mbit/s", "nan Mbit/s", "0x10 Mbit/s", "1 Mbit/s extra", "1e999 Mbit/s", " 1 Mbit/s", "1 mbit/s"};
-  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) refuses(gt_parse_rate_bps, bad[i], "bit/s, kbit/s, Mbit/s");
+      "",           "100",         "Mbit/s",         "-1 Mbit/s",    "inf Mbit/s",
+      "nan Mbit/s", "0x10 Mbit/s", "1 Mbit/s extra", "1e999 Mbit/s", " 1 Mbit/s",
+      "1 mbit/s"};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    refuses(gt_parse_rate_bps, bad[i], "bit/s, kbit/s, Mbit/s");
   refuses(gt_parse_rate_bps, NULL, "Mbit/s");
   refuses(gt_parse_time_s, "25 Mbit/s", "ns, us, ms, s, min, h");
   refuses(gt_parse_size_bytes, "5 ms", "KiB, MiB, GiB");
@@ -74,7 +78,8 @@ static void quantities_are_printed_for_people(void **unused) {
 
 static void the_nearest_name_is_found(void **unused) {
   (void)unused;
-  const char *const keys[] = {"period", "patience", "strategy", "local", "lr", "batch", "asgd", "asgd-ga", "ama", "sma"};
+  const char *const keys[] = {"period", "patience", "strategy", "local", "lr",
+                              "batch",  "asgd",     "asgd-ga",  "ama",   "sma"};
   size_t n = sizeof keys / sizeof *keys;
   assert_string_equal(gt_nearest("peroid", keys, n), "period");
   assert_string_equal(gt_nearest("Strategie", keys, n), "strategy");
@@ -102,8 +107,10 @@ static void sha256_is_the_standards(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(what_people_write_is_read),         cmocka_unit_test(what_is_no_quantity_is_refused),
-      cmocka_unit_test(quantities_are_printed_for_people), cmocka_unit_test(the_nearest_name_is_found),
+      cmocka_unit_test(what_people_write_is_read),
+      cmocka_unit_test(what_is_no_quantity_is_refused),
+      cmocka_unit_test(quantities_are_printed_for_people),
+      cmocka_unit_test(the_nearest_name_is_found),
       cmocka_unit_test(sha256_is_the_standards),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

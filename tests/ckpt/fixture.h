@@ -28,7 +28,8 @@ typedef struct {
   gt_ckpt_info info;
 } sample;
 
-static inline int fixture_remove(const char *path, const struct stat *at, int kind, struct FTW *ftw) {
+static inline int fixture_remove(const char *path, const struct stat *at, int kind,
+                                 struct FTW *ftw) {
   (void)at, (void)kind, (void)ftw;
   return remove(path);
 }
@@ -55,7 +56,12 @@ static inline void sample_open(sample *s, int64_t round) {
   gt_state_add(&s->state, "optim/deep/", "counters", GT_TYPE_I64, s->counters, 3);
   gt_state_add(&s->state, "", "flags", GT_TYPE_U8, s->flags, 11);
   gt_state_add(&s->state, "links/", "none", GT_TYPE_I64, NULL, 0);
-  s->info = (gt_ckpt_info){.round = round, .step = 938 + round, .samples = 60032, .elapsed_s = 12.375, .shape = {28, 28, 1, 10}, .features = 5382};
+  s->info = (gt_ckpt_info){.round = round,
+                           .step = 938 + round,
+                           .samples = 60032,
+                           .elapsed_s = 12.375,
+                           .shape = {28, 28, 1, 10},
+                           .features = 5382};
   s->info.job_yaml = (char *)"name: lenet-2-regions\nseed: 1\n";
   snprintf(s->info.job_name, sizeof s->info.job_name, "lenet-2-regions");
   snprintf(s->info.region, sizeof s->info.region, "shanghai");
@@ -75,13 +81,17 @@ static inline bool holds_round(const char *path, int64_t round) {
   sample_open(&want, round);
   bool same = gt_ckpt_read(path, &info, &state) == GT_OK;
   if (same) {
-    same = info.round == round && info.step == 938 + round && info.samples == 60032 && info.elapsed_s == 12.375 &&
-           memcmp(info.shape, want.info.shape, sizeof info.shape) == 0 && info.features == 5382 && strcmp(info.job_yaml, want.info.job_yaml) == 0 &&
-           strcmp(info.job_name, want.info.job_name) == 0 && strcmp(info.region, "shanghai") == 0 && strcmp(info.model, "lenet5") == 0 &&
+    same = info.round == round && info.step == 938 + round && info.samples == 60032 &&
+           info.elapsed_s == 12.375 &&
+           memcmp(info.shape, want.info.shape, sizeof info.shape) == 0 && info.features == 5382 &&
+           strcmp(info.job_yaml, want.info.job_yaml) == 0 &&
+           strcmp(info.job_name, want.info.job_name) == 0 && strcmp(info.region, "shanghai") == 0 &&
+           strcmp(info.model, "lenet5") == 0 &&
            strcmp(info.model_hash, want.info.model_hash) == 0 && state.n == want.state.n;
     for (size_t i = 0; same && i < want.state.n; i++) {
       const gt_state_item *a = &want.state.items[i], *b = gt_state_find(&state, "", a->name);
-      same = b && b->type == a->type && b->count == a->count && (a->count == 0 || memcmp(a->data, b->data, a->count * gt_type_size(a->type)) == 0);
+      same = b && b->type == a->type && b->count == a->count &&
+             (a->count == 0 || memcmp(a->data, b->data, a->count * gt_type_size(a->type)) == 0);
     }
     gt_state_close(&state);
     gt_ckpt_info_close(&info);

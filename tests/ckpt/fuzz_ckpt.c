@@ -20,7 +20,8 @@ static const uint8_t *sound(size_t *size) {
     float weights[3] = {1, 2, 3};
     gt_state state = {0};
     gt_state_add(&state, "optim/", "w", GT_TYPE_F32, weights, 3);
-    gt_ckpt_info info = {.job_name = "job", .region = "a", .model = "lenet5", .round = 1, .step = 10};
+    gt_ckpt_info info = {
+        .job_name = "job", .region = "a", .model = "lenet5", .round = 1, .step = 10};
     gt_ckpt_file file = {0};
     if (gt_ckpt_image_encode(&file, &info, &state) != GT_OK) abort();
     gt_ckpt_seal(&file);

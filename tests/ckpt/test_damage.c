@@ -124,7 +124,9 @@ static int prepare(void **unused) {
   (void)unused;
   gt_ckpt_writer *writer;
   folder_create(folder);
-  if (gt_ckpt_writer_create(&writer, folder, "shanghai") != GT_OK || write_round(writer, 3) != GT_OK) return -1;
+  if (gt_ckpt_writer_create(&writer, folder, "shanghai") != GT_OK ||
+      write_round(writer, 3) != GT_OK)
+    return -1;
   gt_ckpt_writer_close(writer);
   gt_ckpt_path(path, sizeof path, folder, 3, "shanghai");
   gt_ckpt_file file;

@@ -11,7 +11,9 @@
 /* Run in a child process: writes round 2, then prunes round 1. */
 static int write_and_prune(const char *run_dir) {
   gt_ckpt_writer *writer;
-  if (gt_ckpt_writer_create(&writer, run_dir, "shanghai") != GT_OK || write_round(writer, 2) != GT_OK) return 9;
+  if (gt_ckpt_writer_create(&writer, run_dir, "shanghai") != GT_OK ||
+      write_round(writer, 2) != GT_OK)
+    return 9;
   gt_ckpt_prune(writer, 2);
   gt_ckpt_writer_close(writer);
   return 0;
@@ -47,8 +49,10 @@ typedef struct {
 static void test_kill_at_every_point(void **unused) {
   (void)unused;
   static const drill drills[] = {
-      {"ckpt.begin", false, true, 0},   {"ckpt.open", false, true, 1},   {"ckpt.half", false, true, 1}, {"ckpt.written", false, true, 1},
-      {"ckpt.fsynced", false, true, 1}, {"ckpt.renamed", true, true, 0}, {"ckpt.done", true, true, 0},  {"ckpt.pruned", true, false, 0},
+      {"ckpt.begin", false, true, 0},   {"ckpt.open", false, true, 1},
+      {"ckpt.half", false, true, 1},    {"ckpt.written", false, true, 1},
+      {"ckpt.fsynced", false, true, 1}, {"ckpt.renamed", true, true, 0},
+      {"ckpt.done", true, true, 0},     {"ckpt.pruned", true, false, 0},
   };
   for (size_t i = 0; i < sizeof drills / sizeof drills[0]; i++) {
     char run[64], path[256];
@@ -59,10 +63,14 @@ static void test_kill_at_every_point(void **unused) {
     assert_int_equal(write_round(writer, 1), GT_OK);
     gt_ckpt_writer_close(writer);
     int status = run_child(run, drills[i].name);
-    if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL) fail_msg("%s was not reached (status %d)", drills[i].name, status);
-    assert_int_equal(holds_round(gt_ckpt_path(path, sizeof path, run, 1, "shanghai"), 1), drills[i].old_kept);
-    assert_int_equal(holds_round(gt_ckpt_path(path, sizeof path, run, 2, "shanghai"), 2), drills[i].new_whole);
-    assert_int_equal(gt_ckpt_rounds(run, "shanghai", rounds, 4), (size_t)drills[i].old_kept + drills[i].new_whole);
+    if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
+      fail_msg("%s was not reached (status %d)", drills[i].name, status);
+    assert_int_equal(holds_round(gt_ckpt_path(path, sizeof path, run, 1, "shanghai"), 1),
+                     drills[i].old_kept);
+    assert_int_equal(holds_round(gt_ckpt_path(path, sizeof path, run, 2, "shanghai"), 2),
+                     drills[i].new_whole);
+    assert_int_equal(gt_ckpt_rounds(run, "shanghai", rounds, 4),
+                     (size_t)drills[i].old_kept + drills[i].new_whole);
     assert_int_equal(hidden_files(run), drills[i].temporaries);
     /* The next run removes what is left, writes, and both rounds are complete. */
     assert_int_equal(gt_ckpt_writer_create(&writer, run, "shanghai"), GT_OK);
@@ -85,7 +93,8 @@ static void test_child_without_failpoint_succeeds(void **unused) {
 /* Temporary files of another region, or with similar names, are not removed. */
 static void test_sweep_is_careful(void **unused) {
   (void)unused;
-  static const char *const names[] = {".shanghai.h5.tmp-12", ".shanghai.h5.tmp-", ".shanghai.h5.tmp-1x", ".shanghai2.h5.tmp-12",
+  static const char *const names[] = {".shanghai.h5.tmp-12", ".shanghai.h5.tmp-",
+                                      ".shanghai.h5.tmp-1x", ".shanghai2.h5.tmp-12",
                                       "shanghai.h5.tmp-12"};
   char run[64], path[256];
   gt_ckpt_writer *writer;
@@ -127,7 +136,8 @@ static void test_unwritable_run_directory(void **unused) {
    mounting is not permitted. */
 
 static bool mount_tmpfs(const char *at) {
-  return unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 && mount("gt", at, "tmpfs", 0, "size=64k") == 0;
+  return unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+         mount("gt", at, "tmpfs", 0, "size=64k") == 0;
 }
 
 /* Space for two rounds of 25 KB but not for three: the third fails, and its temporary file and
@@ -147,7 +157,9 @@ static int full_disk(const char *at) {
   snprintf(path, sizeof path, "%s/ckpt/3", at);
   if (access(path, F_OK) == 0) return 8;
   gt_ckpt_prune(writer, 2); /* free space again: the writer still works */
-  if (write_round(writer, 4) != GT_OK || !holds_round(gt_ckpt_path(path, sizeof path, at, 4, "shanghai"), 4)) return 9;
+  if (write_round(writer, 4) != GT_OK ||
+      !holds_round(gt_ckpt_path(path, sizeof path, at, 4, "shanghai"), 4))
+    return 9;
   gt_ckpt_writer_close(writer);
   return gt_alloc_alive() == 0 ? 0 : 10;
 }
@@ -156,12 +168,17 @@ static int read_only(const char *at) {
   char path[256];
   gt_ckpt_writer *writer, *second;
   if (!mount_tmpfs(at)) return 77;
-  if (gt_ckpt_writer_create(&writer, at, "shanghai") != GT_OK || write_round(writer, 1) != GT_OK) return 1;
+  if (gt_ckpt_writer_create(&writer, at, "shanghai") != GT_OK || write_round(writer, 1) != GT_OK)
+    return 1;
   if (mount(NULL, at, NULL, MS_REMOUNT | MS_RDONLY, NULL) != 0) return 77;
-  if (write_round(writer, 2) != GT_ERR_CKPT || !strstr(gt_error_text(), strerror(EROFS)) || !strstr(gt_error_text(), at)) return 2;
+  if (write_round(writer, 2) != GT_ERR_CKPT || !strstr(gt_error_text(), strerror(EROFS)) ||
+      !strstr(gt_error_text(), at))
+    return 2;
   if (!holds_round(gt_ckpt_path(path, sizeof path, at, 1, "shanghai"), 1)) return 3;
   snprintf(path, sizeof path, "%s/other", at);
-  if (gt_ckpt_writer_create(&second, path, "shanghai") != GT_ERR_CKPT || !strstr(gt_error_text(), path)) return 4;
+  if (gt_ckpt_writer_create(&second, path, "shanghai") != GT_ERR_CKPT ||
+      !strstr(gt_error_text(), path))
+    return 4;
   gt_ckpt_writer_close(writer);
   return gt_alloc_alive() == 0 ? 0 : 5;
 }

@@ -53,7 +53,8 @@ static void test_large_state_and_long_job(void **unused) {
   assert_int_equal(progress, GT_CKPT_DONE);
   assert_int_equal(status, GT_OK);
   gt_ckpt_writer_close(writer);
-  assert_int_equal(gt_ckpt_read(gt_ckpt_path(path, sizeof path, folder, 7, "r"), &read, &back), GT_OK);
+  assert_int_equal(gt_ckpt_read(gt_ckpt_path(path, sizeof path, folder, 7, "r"), &read, &back),
+                   GT_OK);
   assert_string_equal(read.job_yaml, yaml);
   assert_int_equal(back.n, 1);
   assert_int_equal(back.items[0].count, n);
@@ -120,7 +121,8 @@ static void test_h5dump_reads_it(void **unused) {
     print_message("h5dump is not installed: skipped\n");
     skip();
   }
-  snprintf(command, sizeof command, "h5dump -A %s 2>&1", gt_ckpt_path(path, sizeof path, folder, 1, "shanghai"));
+  snprintf(command, sizeof command, "h5dump -A %s 2>&1",
+           gt_ckpt_path(path, sizeof path, folder, 1, "shanghai"));
   FILE *dump = popen(command, "r");
   while (fgets(line, sizeof line, dump)) {
     if (strstr(line, "DATASET \"params\"")) params = true;
@@ -141,7 +143,9 @@ static void test_rounds_and_prune(void **unused) {
   static const int64_t written[] = {10, 2, 0, 33};
   for (int i = 0; i < 4; i++) assert_int_equal(write_round(writer, written[i]), GT_OK);
   /* Unknown names and files of another region. */
-  static const char *const foreign[] = {"ckpt/notes", "ckpt/002", "ckpt/-1", "ckpt/99999999999999999999", "ckpt/7", "ckpt/44", "ckpt/44/shanghai.h5"};
+  static const char *const foreign[] = {
+      "ckpt/notes", "ckpt/002",           "ckpt/-1", "ckpt/99999999999999999999", "ckpt/7",
+      "ckpt/44",    "ckpt/44/shanghai.h5"};
   for (int i = 0; i < 7; i++) {
     snprintf(path, sizeof path, "%s/%s", run, foreign[i]);
     assert_int_equal(mkdir(path, 0777), 0);
@@ -203,7 +207,8 @@ static void test_final_models(void **unused) {
   assert_int_equal(strlen(info.params_sha256), 64);
   gt_state_close(&state);
   gt_ckpt_info_close(&info);
-  assert_string_equal(gt_ckpt_list(text, sizeof text, run), "final-shanghai.h5, final.h5, ckpt/10/shanghai.h5, ckpt/2/shanghai.h5");
+  assert_string_equal(gt_ckpt_list(text, sizeof text, run),
+                      "final-shanghai.h5, final.h5, ckpt/10/shanghai.h5, ckpt/2/shanghai.h5");
 
   snprintf(begun, sizeof begun, "%s/.final.h5.tmp-77", run);
   fclose(fopen(begun, "w"));
@@ -212,7 +217,8 @@ static void test_final_models(void **unused) {
   assert_int_not_equal(access(begun, F_OK), 0);
   assert_true(holds_round(gt_ckpt_final_model_path(path, sizeof path, run, "shanghai"), 6));
   gt_ckpt_remove_final_model(run, "shanghai");
-  assert_string_equal(gt_ckpt_list(text, sizeof text, run), "ckpt/10/shanghai.h5, ckpt/2/shanghai.h5");
+  assert_string_equal(gt_ckpt_list(text, sizeof text, run),
+                      "ckpt/10/shanghai.h5, ckpt/2/shanghai.h5");
   for (int64_t round = 11; round < 19; round++) assert_int_equal(write_round(writer, round), GT_OK);
   assert_non_null(strstr(gt_ckpt_list(text, sizeof text, run), "ckpt/11/shanghai.h5 and 2 more"));
   gt_ckpt_writer_close(writer);

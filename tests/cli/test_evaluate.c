@@ -22,7 +22,10 @@ typedef struct {
 } source;
 
 static gt_status create(const source *s, size_t batch_max, gt_graph **out) {
-  const gt_graph_spec spec = {.model = "lenet5", .shape = s->shape, .batch_max = batch_max, .kernels = gt_kernels_find("blas")};
+  const gt_graph_spec spec = {.model = "lenet5",
+                              .shape = s->shape,
+                              .batch_max = batch_max,
+                              .kernels = gt_kernels_find("blas")};
   return gt_graph_create(out, &spec);
 }
 

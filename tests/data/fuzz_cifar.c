@@ -11,7 +11,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   size_t which = data[0] % 4, first = which / 2 * 2;
   for (size_t i = 0; i < 4; i++) fuzz_put(files[i], "", 0); /* creates the folder */
   for (size_t i = 0; i < 4; i++) fuzz_take(files[i]);
-  for (size_t i = first; i < first + 2; i++) fuzz_put(files[i], record, first ? sizeof record : sizeof record - 1);
+  for (size_t i = first; i < first + 2; i++)
+    fuzz_put(files[i], record, first ? sizeof record : sizeof record - 1);
   fuzz_put(files[which], data + 1, size - 1);
   fuzz_import("cifar");
   return 0;

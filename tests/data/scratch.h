@@ -75,7 +75,8 @@ static inline uint8_t *scratch_read(const char *path, size_t *size) {
 
 /* The call failed with `status` and a sentence that contains `text`. */
 static inline void assert_failed(gt_status found, gt_status needed, const char *text) {
-  if (found != needed || !strstr(gt_error_text(), text)) fail_msg("status %d (needed %d): %s\n  lacks: %s", found, needed, gt_error_text(), text);
+  if (found != needed || !strstr(gt_error_text(), text))
+    fail_msg("status %d (needed %d): %s\n  lacks: %s", found, needed, gt_error_text(), text);
 }
 
 static inline void assert_nothing_alive(void) {

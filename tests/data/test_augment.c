@@ -6,7 +6,16 @@
 #include "order.h"
 #include "store.h"
 
-enum { N = 90, H = 9, W = 7, C = 3, ITEM = H * W * C, BORDER = 4, BATCH = 32, SPAN = 2 * BORDER + 1 };
+enum {
+  N = 90,
+  H = 9,
+  W = 7,
+  C = 3,
+  ITEM = H * W * C,
+  BORDER = 4,
+  BATCH = 32,
+  SPAN = 2 * BORDER + 1
+};
 
 static uint8_t images[N][H][W][C];
 static int32_t labels[N];
@@ -21,19 +30,22 @@ static gt_loader *open_loader(gt_augment augment) {
   gt_rng rng = gt_rng_make(8, GT_RNG_TEST, 0, 0);
   for (size_t i = 0; i < N; i++) {
     labels[i] = (int32_t)i;
-    for (size_t j = 0; j < ITEM; j++) images[i][j / (W * C)][j / C % W][j % C] = (uint8_t)(1 + gt_rng_below(&rng, 255));
+    for (size_t j = 0; j < ITEM; j++)
+      images[i][j / (W * C)][j / C % W][j % C] = (uint8_t)(1 + gt_rng_below(&rng, 255));
   }
   const gt_data_shape shape = {.n = {N, 1}, .h = H, .w = W, .c = C};
   assert_int_equal(gt_data_store_create(&store, scratch("a.h5"), &shape), GT_OK);
   for (int s = 0; s < 2; s++) {
-    assert_int_equal(gt_data_store_images(store, (gt_split)s, 0, shape.n[s], images[0][0][0]), GT_OK);
+    assert_int_equal(gt_data_store_images(store, (gt_split)s, 0, shape.n[s], images[0][0][0]),
+                     GT_OK);
     assert_int_equal(gt_data_store_labels(store, (gt_split)s, 0, shape.n[s], labels), GT_OK);
   }
   assert_int_equal(gt_data_store_finish(store, "a", N), GT_OK);
   gt_data_store_close(store);
   assert_int_equal(gt_dataset_open(&dataset, scratch("a.h5")), GT_OK);
   for (size_t c = 0; c < C; c++)
-    for (int v = 0; v < 256; v++) table[c][v] = ((float)v / 255.0F - gt_dataset_mean(dataset)[c]) / gt_dataset_std(dataset)[c];
+    for (int v = 0; v < 256; v++)
+      table[c][v] = ((float)v / 255.0F - gt_dataset_mean(dataset)[c]) / gt_dataset_std(dataset)[c];
   assert_int_equal(gt_loader_create(&loader, dataset, GT_SPLIT_TRAIN, NULL, 0), GT_OK);
   gt_dataset_close(dataset);
   assert_int_equal(gt_loader_augment(loader, augment), GT_OK);
@@ -51,7 +63,8 @@ static bool matches(const float *found, size_t i, int top, int left, bool flip) 
   for (int y = 0; y < H; y++)
     for (int x = 0; x < W; x++)
       for (size_t c = 0; c < C; c++)
-        if (found[((size_t)y * W + (size_t)x) * C + c] != expected(i, top, left, flip, y, x, c)) return false;
+        if (found[((size_t)y * W + (size_t)x) * C + c] != expected(i, top, left, flip, y, x, c))
+          return false;
   return true;
 }
 
@@ -88,7 +101,8 @@ static void test_windows(void **state) {
       before = k;
     }
   }
-  /* 18000 draws.  Chi-square of 8 degrees of freedom: 8 + 5 standard deviations of 4 is 28; the share of flips is 1/2 within 5 standard deviations. */
+  /* 18000 draws.  Chi-square of 8 degrees of freedom: 8 + 5 standard deviations of 4 is 28; the
+     share of flips is 1/2 within 5 standard deviations. */
   double chi_top = 0, chi_left = 0, each = (double)total / SPAN;
   for (size_t i = 0; i < SPAN; i++) {
     chi_top += ((double)tops[i] - each) * ((double)tops[i] - each) / each;
@@ -115,7 +129,8 @@ static void test_keys(void **state) {
   gt_loader_batch(other, &order, 4, again, y);
   assert_memory_equal(x, again, sizeof x);
   assert_int_equal(gt_alloc_total(), allocations);
-  for (int what = 0; what < 3; what++) { /* the windows are keyed by seed, region and batch number */
+  /* the windows are keyed by seed, region and batch number */
+  for (int what = 0; what < 3; what++) {
     size_t same = 0;
     changed = order;
     changed.seed += what == 0;
@@ -151,7 +166,8 @@ static void test_sizes(void **state) {
   (void)state;
   enum { MOST = 12 };
   static uint8_t bytes[MOST * MOST * 2];
-  static float floats[MOST * MOST * 2], from_bytes[MOST * MOST * 2], from_floats[MOST * MOST * 2], identity[2 * 256];
+  static float floats[MOST * MOST * 2], from_bytes[MOST * MOST * 2], from_floats[MOST * MOST * 2],
+      identity[2 * 256];
   for (size_t i = 0; i < sizeof bytes; i++) floats[i] = bytes[i] = (uint8_t)(1 + i % 251);
   for (size_t v = 0; v < 2 * 256; v++) identity[v] = (float)(v % 256);
   for (size_t h = 1; h <= MOST; h++)
@@ -165,13 +181,15 @@ static void test_sizes(void **state) {
           ptrdiff_t row = (ptrdiff_t)(i / 2 / w) + window.top, column = (ptrdiff_t)(i / 2 % w);
           column = (window.flip ? (ptrdiff_t)w - 1 - column : column) + window.left;
           bool inside = row >= 0 && row < (ptrdiff_t)h && column >= 0 && column < (ptrdiff_t)w;
-          assert_true(from_bytes[i] == (inside ? floats[((size_t)row * w + (size_t)column) * 2 + i % 2] : 0));
+          assert_true(from_bytes[i] ==
+                      (inside ? floats[((size_t)row * w + (size_t)column) * 2 + i % 2] : 0));
         }
       }
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_windows), cmocka_unit_test(test_keys), cmocka_unit_test(test_untouched),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_windows), cmocka_unit_test(test_keys),
+                                     cmocka_unit_test(test_untouched),
                                      cmocka_unit_test(test_sizes)};
   return cmocka_run_group_tests(tests, NULL, scratch_remove);
 }

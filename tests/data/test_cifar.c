@@ -9,7 +9,8 @@ enum { ITEM = 3072, N1 = 300, N3 = 256, NTEST = 40 };
 static uint8_t file[300 * (2 + ITEM)];
 
 static uint8_t pixel(unsigned salt, size_t record, size_t y, size_t x, size_t channel) {
-  return (uint8_t)(((record * 7919 + salt) * 31 + y * 57 + x * 3 + channel * 101) * 2654435761U >> 9);
+  return (uint8_t)(((record * 7919 + salt) * 31 + y * 57 + x * 3 + channel * 101) * 2654435761U >>
+                   9);
 }
 
 static uint8_t label(unsigned salt, size_t record, size_t classes) {
@@ -37,8 +38,9 @@ static const char *in(const char *name) {
 
 /* An empty folder c. */
 static void empty_folder(void) {
-  static const char *const names[] = {"data_batch_1.bin.gz", "data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
-                                      "test_batch.bin",      "train.bin.gz",     "test.bin"};
+  static const char *const names[] = {
+      "data_batch_1.bin.gz", "data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
+      "test_batch.bin",      "train.bin.gz",     "test.bin"};
   mkdir(scratch("c"), 0777);
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) unlink(in(names[i]));
 }
@@ -51,7 +53,8 @@ static void write_folder(void) {
   scratch_write(in("test_batch.bin"), file, make(9, NTEST, 1));
 }
 
-static void assert_record(gt_loader *loader, gt_dataset *dataset, size_t sample, unsigned salt, size_t record, size_t classes) {
+static void assert_record(gt_loader *loader, gt_dataset *dataset, size_t sample, unsigned salt,
+                          size_t record, size_t classes) {
   static float x[32][32][3];
   int32_t y;
   const float *mean = gt_dataset_mean(dataset), *std = gt_dataset_std(dataset);
@@ -59,7 +62,9 @@ static void assert_record(gt_loader *loader, gt_dataset *dataset, size_t sample,
   assert_int_equal(y, label(salt, record, classes));
   for (size_t h = 0; h < 32; h++)
     for (size_t w = 0; w < 32; w++)
-      for (size_t c = 0; c < 3; c++) assert_true(x[h][w][c] == ((float)pixel(salt, record, h, w, c) / 255.0F - mean[c]) / std[c]);
+      for (size_t c = 0; c < 3; c++)
+        assert_true(x[h][w][c] ==
+                    ((float)pixel(salt, record, h, w, c) / 255.0F - mean[c]) / std[c]);
 }
 
 static void test_cifar10(void **state) {
@@ -72,7 +77,8 @@ static void test_cifar10(void **state) {
   const gt_dataset_info *info = gt_dataset_describe(dataset);
   assert_string_equal(info->name, "c");
   assert_true(info->ntrain == N1 + N3 && info->ntest == NTEST && info->classes == 10);
-  assert_true(info->h == 32 && info->w == 32 && info->c == 3 && info->input == GT_INPUT_BYTES && info->features == 0);
+  assert_true(info->h == 32 && info->w == 32 && info->c == 3 && info->input == GT_INPUT_BYTES &&
+              info->features == 0);
   assert_int_equal(gt_loader_create(&train, dataset, GT_SPLIT_TRAIN, NULL, 0), GT_OK);
   assert_int_equal(gt_loader_create(&test, dataset, GT_SPLIT_TEST, NULL, 0), GT_OK);
   for (size_t i = 0; i < N1; i++) assert_record(train, dataset, i, 1, i, 10);
@@ -81,7 +87,8 @@ static void test_cifar10(void **state) {
   for (size_t c = 0; c < 3; c++) { /* of the training images only */
     double sum = 0;
     for (size_t i = 0; i < N1 + N3; i++)
-      for (size_t p = 0; p < 1024; p++) sum += i < N1 ? pixel(1, i, p / 32, p % 32, c) : pixel(3, i - N1, p / 32, p % 32, c);
+      for (size_t p = 0; p < 1024; p++)
+        sum += i < N1 ? pixel(1, i, p / 32, p % 32, c) : pixel(3, i - N1, p / 32, p % 32, c);
     assert_true(fabs(sum / 255 / 1024 / (N1 + N3) - (double)gt_dataset_mean(dataset)[c]) < 1e-6);
   }
   gt_loader_close(test);
@@ -120,7 +127,8 @@ static void test_refused(void **state) {
   write_folder();
   size_t size = make(3, N3, 1), zipped_size;
   scratch_write(in("data_batch_3.bin"), file, size - 1);
-  refused("c/data_batch_3.bin: ends after 786687 bytes, 3072 bytes into record 255; whole records of 3073 bytes are needed");
+  refused("c/data_batch_3.bin: ends after 786687 bytes, 3072 bytes into record 255; whole records "
+          "of 3073 bytes are needed");
   scratch_write(in("data_batch_3.bin"), file, size + 1);
   refused("c/data_batch_3.bin: ends after 786689 bytes, 1 bytes into record 256;");
   scratch_write(in("data_batch_3.bin"), file, 0);
@@ -131,7 +139,8 @@ static void test_refused(void **state) {
   write_folder();
   uint8_t *bytes = scratch_read(in("data_batch_1.bin.gz"), &zipped_size);
   /* every position in the checksum, too */
-  for (size_t keep = 20; keep < zipped_size; keep += keep + 32 < zipped_size ? zipped_size / 7 : 1) {
+  for (size_t keep = 20; keep < zipped_size;
+       keep += keep + 32 < zipped_size ? zipped_size / 7 : 1) {
     scratch_write(in("data_batch_1.bin.gz"), bytes, keep);
     refused("c/data_batch_1.bin.gz: its gzip data end before their check sum");
   }
@@ -146,7 +155,8 @@ static void test_refused(void **state) {
   refused("c/test_batch.bin: cannot be read (");
   rmdir(in("test_batch.bin"));
   empty_folder();
-  refused("c: data_batch_1.bin to data_batch_5.bin (CIFAR-10) and train.bin (CIFAR-100) are missing");
+  refused(
+      "c: data_batch_1.bin to data_batch_5.bin (CIFAR-10) and train.bin (CIFAR-100) are missing");
 }
 
 /* A small gzip file with very many records is rejected at a limit, before the disk is full. */
@@ -160,14 +170,17 @@ static void test_bomb(void **state) {
   uint8_t *member = scratch_read(in("data_batch_1.bin.gz"), &size);
   FILE *f = fopen(in("data_batch_1.bin.gz"), "wb"); /* a file may consist of several gzip members */
   assert_non_null(f);
-  for (size_t records = 0; records <= 1000000; records += 300) assert_int_equal(fwrite(member, 1, size, f), size);
+  for (size_t records = 0; records <= 1000000; records += 300)
+    assert_int_equal(fwrite(member, 1, size, f), size);
   assert_int_equal(fclose(f), 0);
   gt_free(member);
-  refused("c/data_batch_1.bin.gz: has more than 1000000 records; a file of cifar-10 has 10000 or 50000");
+  refused("c/data_batch_1.bin.gz: has more than 1000000 records; a file of cifar-10 has 10000 or "
+          "50000");
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_cifar10), cmocka_unit_test(test_cifar100), cmocka_unit_test(test_refused),
-                                     cmocka_unit_test(test_bomb)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_cifar10),
+                                     cmocka_unit_test(test_cifar100),
+                                     cmocka_unit_test(test_refused), cmocka_unit_test(test_bomb)};
   return cmocka_run_group_tests(tests, NULL, scratch_remove);
 }

@@ -4,7 +4,8 @@
 
 #include "idx.h"
 
-static const gt_synth_spec small = {.seed = 3, .ntrain = 12, .ntest = 6, .h = 4, .w = 4, .classes = 3};
+static const gt_synth_spec small = {
+    .seed = 3, .ntrain = 12, .ntest = 6, .h = 4, .w = 4, .classes = 3};
 
 /* HDF5 allocates whatever size a damaged file gives and handles a failure, but AddressSanitizer
    would end the process.  HDF5 also leaks a little for each file that it cannot open. */
@@ -40,7 +41,7 @@ static size_t damage(uint8_t *data, size_t size, gt_rng *rng) {
   return gt_rng_below(rng, 8) == 0 ? 1 + (size_t)gt_rng_below(rng, size) : size;
 }
 
-/* ---- idx --------------------------------------------------------------------------------------------------------- */
+/* ---- idx ------------------------------------------------------------------------------------- */
 
 static void test_idx(void **state) {
   (void)state;
@@ -54,9 +55,12 @@ static void test_idx(void **state) {
   for (int round = 0; round < 1000; round++) {
     gt_idx *idx;
     memcpy(bytes, whole, SIZE);
-    scratch_write(path, bytes, damage(bytes, round % 2 ? 16 : SIZE, &rng) + (round % 2 ? SIZE - 16 : 0));
+    scratch_write(path, bytes,
+                  damage(bytes, round % 2 ? 16 : SIZE, &rng) + (round % 2 ? SIZE - 16 : 0));
     gt_status status = gt_idx_open(&idx, path, 3);
-    for (size_t i = 0; status == GT_OK && i < gt_idx_dim(idx, 0) && gt_idx_dim(idx, 1) * gt_idx_dim(idx, 2) <= sizeof item; i++)
+    for (size_t i = 0; status == GT_OK && i < gt_idx_dim(idx, 0) &&
+                       gt_idx_dim(idx, 1) * gt_idx_dim(idx, 2) <= sizeof item;
+         i++)
       status = gt_idx_read(idx, 1, item);
     if (status == GT_OK) status = gt_idx_end(idx);
     if (status == GT_OK)
@@ -69,7 +73,7 @@ static void test_idx(void **state) {
   assert_true(good > 30 && bad > 300); /* some damaged files pass, some are rejected */
 }
 
-/* ---- HDF5 -------------------------------------------------------------------------------------------------------- */
+/* ---- HDF5 ------------------------------------------------------------------------------------ */
 
 /* Opens the file and, if that works, reads everything. */
 static gt_status use(const char *path) {

@@ -5,11 +5,13 @@
 #include <hdf5.h>
 #include <math.h>
 
-static const gt_synth_spec small = {.seed = 3, .ntrain = 30, .ntest = 20, .h = 6, .w = 5, .classes = 4};
+static const gt_synth_spec small = {
+    .seed = 3, .ntrain = 30, .ntest = 20, .h = 6, .w = 5, .classes = 4};
 
 /* ---- invalid files --------------------------------------------------------------------------- */
 
-static void replace_set(hid_t file, const char *name, hid_t type, int rank, const hsize_t *dims, hid_t memory, const void *data) {
+static void replace_set(hid_t file, const char *name, hid_t type, int rank, const hsize_t *dims,
+                        hid_t memory, const void *data) {
   H5Ldelete(file, name, H5P_DEFAULT);
   hid_t space = H5Screate_simple(rank, dims, NULL);
   hid_t dset = H5Dcreate2(file, name, type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
@@ -22,7 +24,8 @@ static void replace_set(hid_t file, const char *name, hid_t type, int rank, cons
 static void replace_attr(hid_t file, const char *name, hid_t type, size_t n, const void *data) {
   hsize_t dims[1] = {n};
   if (H5Aexists(file, name) > 0) H5Adelete(file, name);
-  hid_t space = H5Screate_simple(1, dims, NULL), attr = H5Acreate2(file, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+  hid_t space = H5Screate_simple(1, dims, NULL),
+        attr = H5Acreate2(file, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
   assert_true(attr >= 0 && H5Awrite(attr, type, data) >= 0);
   H5Aclose(attr);
   H5Sclose(space);
@@ -86,11 +89,13 @@ static void no_height(hid_t f) {
   replace_set(f, "train/x", H5T_STD_U8LE, 4, (hsize_t[]){30, 0, 5, 1}, H5T_NATIVE_DOUBLE, NULL);
 }
 static void huge(hid_t f) {
-  replace_set(f, "train/x", H5T_STD_U8LE, 4, (hsize_t[]){4000000000, 1000, 1000, 3}, H5T_NATIVE_DOUBLE, NULL);
+  replace_set(f, "train/x", H5T_STD_U8LE, 4, (hsize_t[]){4000000000, 1000, 1000, 3},
+              H5T_NATIVE_DOUBLE, NULL);
   replace_set(f, "train/y", H5T_STD_I32LE, 1, (hsize_t[]){4000000000}, H5T_NATIVE_DOUBLE, NULL);
 }
 static void huge_images(hid_t f) {
-  replace_set(f, "train/x", H5T_STD_U8LE, 4, (hsize_t[]){30, 100000, 100000, 1}, H5T_NATIVE_DOUBLE, NULL);
+  replace_set(f, "train/x", H5T_STD_U8LE, 4, (hsize_t[]){30, 100000, 100000, 1}, H5T_NATIVE_DOUBLE,
+              NULL);
 }
 static void set_label(hid_t f, int32_t value) {
   int32_t y[30] = {0};
@@ -238,7 +243,8 @@ static void test_bad_files(void **state) {
   const char *path = scratch("bad.h5");
   gt_dataset *dataset;
   size_t size;
-  assert_failed(gt_dataset_open(&dataset, scratch("nothing.h5")), GT_ERR_DATA, "nothing.h5: cannot be opened (No such file");
+  assert_failed(gt_dataset_open(&dataset, scratch("nothing.h5")), GT_ERR_DATA,
+                "nothing.h5: cannot be opened (No such file");
   assert_failed(gt_dataset_open(&dataset, scratch(".")), GT_ERR_DATA, "is not a file");
   scratch_write(path, "", 0);
   assert_failed(gt_dataset_open(&dataset, path), GT_ERR_DATA, "bad.h5: is not an HDF5 file");
@@ -256,7 +262,7 @@ static void test_bad_files(void **state) {
   assert_nothing_alive();
 }
 
-/* ---- what regions compare ---------------------------------------------------------------------------------------- */
+/* ---- what regions compare -------------------------------------------------------------------- */
 
 static void schema_of(void (*change)(hid_t file), const gt_synth_spec *spec, char sha256[65]) {
   const char *path = scratch("schema.h5");
@@ -316,6 +322,8 @@ static void test_schema(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_bad_contents), cmocka_unit_test(test_bad_files), cmocka_unit_test(test_schema)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_bad_contents),
+                                     cmocka_unit_test(test_bad_files),
+                                     cmocka_unit_test(test_schema)};
   return cmocka_run_group_tests(tests, NULL, scratch_remove);
 }

@@ -11,9 +11,12 @@ static gt_job *load(const char *by, const char *c, const char *d) {
   static char text[1024];
   gt_job *job = NULL;
   snprintf(text, sizeof text,
-           "name: files\nmodel: {name: lenet5}\ndata: {path: common.h5, partition: {by: %s, shares: [1, 2, 3, 4]}}\n"
-           "train: {until: {steps: 1}, optimizer: {lr: 1}}\nregions:\n  - {name: a, ranks: 2, data: {path: common.h5}}\n"
-           "  - {name: b, ranks: 2, data: {path: common.h5}}\n  - {name: c, ranks: 2, data: {path: %s}}\n"
+           "name: files\nmodel: {name: lenet5}\ndata: {path: common.h5, partition: {by: %s, "
+           "shares: [1, 2, 3, 4]}}\n"
+           "train: {until: {steps: 1}, optimizer: {lr: 1}}\nregions:\n  - {name: a, ranks: 2, "
+           "data: {path: common.h5}}\n"
+           "  - {name: b, ranks: 2, data: {path: common.h5}}\n  - {name: c, ranks: 2, data: {path: "
+           "%s}}\n"
            "  - {name: d, ranks: 2, data: {path: %s}}\nsync: {strategy: none}\n",
            by, c ? c : "common.h5", d ? d : "common.h5");
   if (gt_job_parse(&job, "files.yaml", text) != GT_OK) fail_msg("%s", gt_error_text());
@@ -42,7 +45,8 @@ static void divide(const gt_job *job, size_t sizes[4]) {
   assert_int_equal(gt_data_files(job, infos, files), GT_OK);
   for (size_t r = 0; r < 4; r++) {
     uint32_t *samples;
-    if (gt_data_part(job, files, r, labels, infos[r].ntrain, &samples, &sizes[r]) != GT_OK) fail_msg("%s", gt_error_text());
+    if (gt_data_part(job, files, r, labels, infos[r].ntrain, &samples, &sizes[r]) != GT_OK)
+      fail_msg("%s", gt_error_text());
     for (size_t i = 0; i < sizes[r]; i++) assert_int_equal(seen[files[r]][samples[i]]++, 0);
     gt_free(samples);
   }
@@ -117,11 +121,13 @@ static void test_refused(void **state) {
   gt_job *job = load("shares", "own.h5", NULL);
   holds(2, "own", OWN);
   holds(1, "stale", 899);
-  refused(job, "regions a and b both name common.h5 and find other training samples there (900 in region a, 899 in region b); the same file is "
+  refused(job, "regions a and b both name common.h5 and find other training samples there (900 in "
+               "region a, 899 in region b); the same file is "
                "needed, or data.partition.by file where each region has one of its own");
   holds(1, "common", N);
   infos[2].h = 8;
-  refused(job, "region c has samples of 8 x 5 x 1 uint8 of 3 classes (own.h5), region a of 4 x 5 x 1 uint8 of 3 classes (common.h5); all "
+  refused(job, "region c has samples of 8 x 5 x 1 uint8 of 3 classes (own.h5), region a of 4 x 5 x "
+               "1 uint8 of 3 classes (common.h5); all "
                "regions need the same");
   infos[2].h = 4;
   infos[2].classes = 4;
@@ -133,13 +139,16 @@ static void test_refused(void **state) {
   set_up(state);
   for (size_t i = 0; i < N; i++) labels[i] = 0;
   assert_int_equal(gt_data_files(job, infos, files), GT_OK);
-  assert_failed(gt_data_part(job, files, 0, labels, N, &samples, &n), GT_ERR_DATA, "1 different labels for 4 regions");
+  assert_failed(gt_data_part(job, files, 0, labels, N, &samples, &n), GT_ERR_DATA,
+                "1 different labels for 4 regions");
   gt_job_close(job);
   assert_nothing_alive();
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_all_one_file), cmocka_unit_test(test_some_own), cmocka_unit_test(test_pairs),
-                                     cmocka_unit_test(test_by_file),      cmocka_unit_test(test_kinds),    cmocka_unit_test(test_refused)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_all_one_file), cmocka_unit_test(test_some_own),
+      cmocka_unit_test(test_pairs),        cmocka_unit_test(test_by_file),
+      cmocka_unit_test(test_kinds),        cmocka_unit_test(test_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

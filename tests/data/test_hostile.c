@@ -4,14 +4,17 @@
 
 #include <hdf5.h>
 
-static const gt_synth_spec small = {.seed = 3, .ntrain = 30, .ntest = 20, .h = 6, .w = 5, .classes = 4};
-static const hsize_t x_dims[4] = {30, 6, 5, 1}, endless[4] = {H5S_UNLIMITED, H5S_UNLIMITED, H5S_UNLIMITED, H5S_UNLIMITED};
+static const gt_synth_spec small = {
+    .seed = 3, .ntrain = 30, .ntest = 20, .h = 6, .w = 5, .classes = 4};
+static const hsize_t x_dims[4] = {30, 6, 5, 1},
+                     endless[4] = {H5S_UNLIMITED, H5S_UNLIMITED, H5S_UNLIMITED, H5S_UNLIMITED};
 
 /* Replaces /train/x by a data set with these properties. */
 static void replace_x(hid_t file, hid_t properties, const hsize_t *most) {
   hid_t space = H5Screate_simple(4, x_dims, most);
   H5Ldelete(file, "train/x", H5P_DEFAULT);
-  hid_t dset = H5Dcreate2(file, "train/x", H5T_STD_U8LE, space, H5P_DEFAULT, properties, H5P_DEFAULT);
+  hid_t dset =
+      H5Dcreate2(file, "train/x", H5T_STD_U8LE, space, H5P_DEFAULT, properties, H5P_DEFAULT);
   assert_true(dset >= 0);
   H5Dclose(dset);
   H5Sclose(space);
@@ -58,18 +61,21 @@ static void compact(hid_t file) {
 
 static void external_x(hid_t file) {
   H5Ldelete(file, "train/x", H5P_DEFAULT);
-  assert_true(H5Lcreate_external(scratch("other.h5"), "/train/x", file, "train/x", H5P_DEFAULT, H5P_DEFAULT) >= 0);
+  assert_true(H5Lcreate_external(scratch("other.h5"), "/train/x", file, "train/x", H5P_DEFAULT,
+                                 H5P_DEFAULT) >= 0);
 }
 
 static void external_group(hid_t file) {
   H5Ldelete(file, "test", H5P_DEFAULT);
-  assert_true(H5Lcreate_external(scratch("other.h5"), "/test", file, "test", H5P_DEFAULT, H5P_DEFAULT) >= 0);
+  assert_true(H5Lcreate_external(scratch("other.h5"), "/test", file, "test", H5P_DEFAULT,
+                                 H5P_DEFAULT) >= 0);
 }
 
 /* A link inside the file to a link that leaves the file. */
 static void round_about(hid_t file) {
   H5Ldelete(file, "test/y", H5P_DEFAULT);
-  assert_true(H5Lcreate_external(scratch("other.h5"), "/test", file, "out", H5P_DEFAULT, H5P_DEFAULT) >= 0);
+  assert_true(
+      H5Lcreate_external(scratch("other.h5"), "/test", file, "out", H5P_DEFAULT, H5P_DEFAULT) >= 0);
   assert_true(H5Lcreate_soft("/out/y", file, "test/y", H5P_DEFAULT, H5P_DEFAULT) >= 0);
 }
 
@@ -82,9 +88,12 @@ static const struct {
   void (*spoil)(hid_t file);
   const char *said; /* NULL: the file stays valid */
 } cases[] = {
-    {external_storage, "/train/x is stored in another file; contiguous, compact or chunked storage in this one is needed"},
-    {virtual_storage, "/train/x is stored in other files (virtual); contiguous, compact or chunked storage in this one is needed"},
-    {wide_chunks, "/train/x has chunks of 4026531840 bytes, and holds 900; chunks of at most 16777216, or of what it holds, are needed"},
+    {external_storage, "/train/x is stored in another file; contiguous, compact or chunked storage "
+                       "in this one is needed"},
+    {virtual_storage, "/train/x is stored in other files (virtual); contiguous, compact or chunked "
+                      "storage in this one is needed"},
+    {wide_chunks, "/train/x has chunks of 4026531840 bytes, and holds 900; chunks of at most "
+                  "16777216, or of what it holds, are needed"},
     {high_chunks, "/train/x has chunks of 4294901760 bytes"},
     {external_x, "/train/x leads to another file (an external link); data in this one are needed"},
     {external_group, "/test leads to another file (an external link)"},
@@ -101,9 +110,12 @@ static void check(size_t i, const char *path, size_t *wrong) {
   assert_true(file >= 0);
   cases[i].spoil(file);
   assert_true(H5Fclose(file) >= 0);
-  const gt_status status = gt_dataset_open(&dataset, path), needed = cases[i].said ? GT_ERR_DATA : GT_OK;
+  const gt_status status = gt_dataset_open(&dataset, path),
+                  needed = cases[i].said ? GT_ERR_DATA : GT_OK;
   if (status != needed || (cases[i].said && !strstr(gt_error_text(), cases[i].said))) {
-    print_error("status %d: %s\n  needed: %s\n", status, status == GT_OK ? "opened" : gt_error_text(), cases[i].said ? cases[i].said : "opened");
+    print_error("status %d: %s\n  needed: %s\n", status,
+                status == GT_OK ? "opened" : gt_error_text(),
+                cases[i].said ? cases[i].said : "opened");
     (*wrong)++;
   }
   gt_dataset_close(dataset);
@@ -114,7 +126,8 @@ static void test_hostile(void **state) {
   (void)state;
   size_t wrong = 0;
   assert_int_equal(gt_data_synth(scratch("other.h5"), &small), GT_OK);
-  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) check(i, scratch("hostile.h5"), &wrong);
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    check(i, scratch("hostile.h5"), &wrong);
   assert_int_equal(wrong, 0);
 }
 

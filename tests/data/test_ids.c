@@ -26,7 +26,8 @@ static int make_samples(void **state) {
 /* Written in pieces of unequal size, as importers do. */
 static void write_file(const char *path, size_t features) {
   gt_data_store *store;
-  const gt_data_shape shape = {.n = {NTRAIN, NTEST}, .h = 1, .w = 1, .c = FIELDS, .features = features};
+  const gt_data_shape shape = {
+      .n = {NTRAIN, NTEST}, .h = 1, .w = 1, .c = FIELDS, .features = features};
   assert_int_equal(gt_data_store_create(&store, path, &shape), GT_OK);
   for (int s = 0; s < 2; s++) {
     size_t n = shape.n[s];
@@ -47,8 +48,10 @@ static void test_loader(void **state) {
   write_file(scratch("i.h5"), FEATURES);
   assert_int_equal(gt_dataset_open(&dataset, scratch("i.h5")), GT_OK);
   const gt_dataset_info *info = gt_dataset_describe(dataset);
-  assert_true(info->input == GT_INPUT_IDS && info->features == FEATURES && info->h == 1 && info->w == 1 && info->c == FIELDS);
-  assert_true(gt_dataset_mean(dataset)[FIELDS - 1] == 0 && gt_dataset_std(dataset)[FIELDS - 1] == 1);
+  assert_true(info->input == GT_INPUT_IDS && info->features == FEATURES && info->h == 1 &&
+              info->w == 1 && info->c == FIELDS);
+  assert_true(gt_dataset_mean(dataset)[FIELDS - 1] == 0 &&
+              gt_dataset_std(dataset)[FIELDS - 1] == 1);
   assert_int_equal(gt_loader_create(&whole, dataset, GT_SPLIT_TRAIN, NULL, 0), GT_OK);
   assert_int_equal(gt_loader_create(&some, dataset, GT_SPLIT_TRAIN, part, 6), GT_OK);
   gt_dataset_close(dataset);
@@ -69,19 +72,21 @@ static void test_loader(void **state) {
   }
   assert_int_equal(gt_loader_augment(some, GT_AUGMENT_NONE), GT_OK);
   assert_int_equal(gt_alloc_total(), allocations);
-  assert_failed(gt_loader_augment(some, GT_AUGMENT_CROP_FLIP), GT_ERR_JOB, "data.augment is crop-flip, but the samples are ids; images are needed");
+  assert_failed(gt_loader_augment(some, GT_AUGMENT_CROP_FLIP), GT_ERR_JOB,
+                "data.augment is crop-flip, but the samples are ids; images are needed");
   gt_loader_close(some);
   gt_loader_close(whole);
   assert_nothing_alive();
 }
 
-/* ---- what is refused --------------------------------------------------------------------------------------------- */
+/* ---- what is refused ------------------------------------------------------------------------- */
 
 static void set_x(hid_t f, const char *name, hid_t type, const hsize_t dims[4], const void *data) {
   H5Ldelete(f, name, H5P_DEFAULT);
   hid_t space = H5Screate_simple(4, dims, NULL);
   hid_t dset = H5Dcreate2(f, name, type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-  assert_true(dset >= 0 && H5Dwrite(dset, H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0);
+  assert_true(dset >= 0 &&
+              H5Dwrite(dset, H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0);
   H5Dclose(dset);
   H5Sclose(space);
 }
@@ -97,7 +102,8 @@ static void set_id(hid_t f, int32_t id) {
 
 static void set_features(hid_t f, int64_t value) {
   H5Adelete(f, "features");
-  hid_t space = H5Screate(H5S_SCALAR), attr = H5Acreate2(f, "features", H5T_STD_I64LE, space, H5P_DEFAULT, H5P_DEFAULT);
+  hid_t space = H5Screate(H5S_SCALAR),
+        attr = H5Acreate2(f, "features", H5T_STD_I64LE, space, H5P_DEFAULT, H5P_DEFAULT);
   assert_true(H5Awrite(attr, H5T_NATIVE_INT64, &value) >= 0);
   H5Aclose(attr);
   H5Sclose(space);
@@ -194,6 +200,7 @@ static void test_schema(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_loader), cmocka_unit_test(test_refused), cmocka_unit_test(test_schema)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_loader), cmocka_unit_test(test_refused),
+                                     cmocka_unit_test(test_schema)};
   return cmocka_run_group_tests(tests, make_samples, scratch_remove);
 }

@@ -68,7 +68,8 @@ static void test_truncated(void **state) {
   uint8_t *bytes = scratch_read(zipped, &zipped_size);
   for (size_t keep = 0; keep < size; keep += keep < 32 ? 1 : 997) {
     scratch_write(plain, file, keep);
-    assert_failed(read_images(plain, found), GT_ERR_DATA, keep < HEADER ? "an idx header has 16" : "of 10500 bytes of data");
+    assert_failed(read_images(plain, found), GT_ERR_DATA,
+                  keep < HEADER ? "an idx header has 16" : "of 10500 bytes of data");
   }
   /* every position in the checksum, too */
   for (size_t keep = 20; keep < zipped_size; keep += keep + 32 < zipped_size ? 23 : 1) {
@@ -99,10 +100,12 @@ static void test_damaged(void **state) {
   assert_failed(read_images(path, found), GT_ERR_DATA, "more than the 10500 bytes");
   file[3] = 1;
   scratch_write(path, file, size);
-  assert_failed(read_images(path, found), GT_ERR_DATA, "begins with 0x00000801; an idx file of images begins with 0x00000803");
+  assert_failed(read_images(path, found), GT_ERR_DATA,
+                "begins with 0x00000801; an idx file of images begins with 0x00000803");
   file[2] = 13; /* floats */
   scratch_write(path, file, size);
-  assert_failed(gt_idx_open(&idx, path, 1), GT_ERR_DATA, "0x00000d01; an idx file of labels begins with 0x00000801");
+  assert_failed(gt_idx_open(&idx, path, 1), GT_ERR_DATA,
+                "0x00000d01; an idx file of labels begins with 0x00000801");
   make_idx(file, N, H, W, 3);
   put32(file + 8, 0);
   scratch_write(path, file, size);
@@ -130,20 +133,22 @@ static void test_damaged(void **state) {
   assert_nothing_alive();
 }
 
-/* ---- a folder ---------------------------------------------------------------------------------------------------- */
+/* ---- a folder -------------------------------------------------------------------------------- */
 
 enum { NTRAIN = 2000, NTEST = 50 };
 static uint8_t big[16 + NTRAIN * ITEM];
 
 static void write_folder(bool zipped) {
-  static const char *const names[2][2] = {{"m/train-images", "m/train-labels"}, {"m/t10k-images", "m/t10k-labels"}};
+  static const char *const names[2][2] = {{"m/train-images", "m/train-labels"},
+                                          {"m/t10k-images", "m/t10k-labels"}};
   mkdir(scratch("m"), 0777);
   for (int s = 0; s < 2; s++)
     for (int labels = 0; labels < 2; labels++) {
       char name[64];
       size_t size = make_idx(big, s ? NTEST : NTRAIN, labels ? 0 : H, W, (unsigned)s);
       /* test files with the other common spelling */
-      snprintf(name, sizeof name, "%s%cidx%d-ubyte%s", names[s][labels], s ? '.' : '-', labels ? 1 : 3, zipped ? ".gz" : "");
+      snprintf(name, sizeof name, "%s%cidx%d-ubyte%s", names[s][labels], s ? '.' : '-',
+               labels ? 1 : 3, zipped ? ".gz" : "");
       if (zipped)
         scratch_gzip(scratch(name), big, size);
       else
@@ -166,16 +171,19 @@ static void check_imported(const char *path) {
   double sum = 0, squares = 0;
   for (size_t i = 0; i < NTRAIN * ITEM; i++) sum += pixel(i, 0) / 255.0;
   double mean = sum / (NTRAIN * ITEM);
-  for (size_t i = 0; i < NTRAIN * ITEM; i++) squares += (pixel(i, 0) / 255.0 - mean) * (pixel(i, 0) / 255.0 - mean);
+  for (size_t i = 0; i < NTRAIN * ITEM; i++)
+    squares += (pixel(i, 0) / 255.0 - mean) * (pixel(i, 0) / 255.0 - mean);
   double std = __builtin_sqrt(squares / (NTRAIN * ITEM));
   assert_true(__builtin_fabs((double)gt_dataset_mean(dataset)[0] - mean) < 1e-6);
   assert_true(__builtin_fabs((double)gt_dataset_std(dataset)[0] - std) < 1e-6);
-  for (size_t i = 0; i < NTEST; i++) assert_int_equal(gt_dataset_labels(dataset, GT_SPLIT_TEST)[i], (i + 1) % 10);
+  for (size_t i = 0; i < NTEST; i++)
+    assert_int_equal(gt_dataset_labels(dataset, GT_SPLIT_TEST)[i], (i + 1) % 10);
   static float x[NTEST * ITEM];
   int32_t y[NTEST];
   assert_int_equal(gt_loader_create(&loader, dataset, GT_SPLIT_TEST, NULL, 0), GT_OK);
   gt_loader_range(loader, 0, NTEST, x, y);
-  for (size_t i = 0; i < NTEST * ITEM; i++) assert_true(__builtin_fabs((double)x[i] - (pixel(i, 1) / 255.0 - mean) / std) < 1e-5);
+  for (size_t i = 0; i < NTEST * ITEM; i++)
+    assert_true(__builtin_fabs((double)x[i] - (pixel(i, 1) / 255.0 - mean) / std) < 1e-5);
   gt_loader_close(loader);
   gt_dataset_close(dataset);
 }
@@ -202,19 +210,23 @@ static void test_import_refused(void **state) {
   int entries = scratch_entries();
   assert_failed(gt_data_import("minst", scratch("m"), out), GT_ERR_JOB,
                 "`minst` is not known; one of mnist, cifar, libfm is needed; did you mean mnist?");
-  assert_failed(gt_data_import("mnist", scratch("nowhere"), out), GT_ERR_DATA, "nowhere: there is no such folder");
+  assert_failed(gt_data_import("mnist", scratch("nowhere"), out), GT_ERR_DATA,
+                "nowhere: there is no such folder");
   size_t size = make_idx(big, NTRAIN - 1, 0, 0, 0);
   scratch_gzip(scratch("m/train-labels-idx1-ubyte.gz"), big, size);
-  assert_failed(gt_data_import("mnist", scratch("m"), out), GT_ERR_DATA, "train-images has 2000 samples but train-labels has 1999");
+  assert_failed(gt_data_import("mnist", scratch("m"), out), GT_ERR_DATA,
+                "train-images has 2000 samples but train-labels has 1999");
   size = make_idx(big, NTEST, W, H, 0);
   write_folder(true);
   size = make_idx(big, NTEST, W, H, 0);
   scratch_gzip(scratch("m/t10k-images.idx3-ubyte.gz"), big, size);
-  assert_failed(gt_data_import("mnist", scratch("m"), out), GT_ERR_DATA, "t10k-images are 7 x 5 but train-images 5 x 7");
+  assert_failed(gt_data_import("mnist", scratch("m"), out), GT_ERR_DATA,
+                "t10k-images are 7 x 5 but train-images 5 x 7");
   write_folder(true);
   size = make_idx(big, NTRAIN, H, W, 0);
   scratch_gzip(scratch("m/train-images-idx3-ubyte.gz"), big, size - 1);
-  assert_failed(gt_data_import("mnist", scratch("m"), out), GT_ERR_DATA, "ends after 69999 of 70000 bytes");
+  assert_failed(gt_data_import("mnist", scratch("m"), out), GT_ERR_DATA,
+                "ends after 69999 of 70000 bytes");
   /* the headers claim 4 G samples: rejected at the end of the file without allocating memory or
      disk */
   put32(big + 4, UINT32_MAX);
@@ -222,8 +234,10 @@ static void test_import_refused(void **state) {
   size = make_idx(big, NTRAIN, 0, 0, 0);
   put32(big + 4, UINT32_MAX);
   scratch_gzip(scratch("m/train-labels-idx1-ubyte.gz"), big, size);
-  assert_failed(gt_data_import("mnist", scratch("m"), out), GT_ERR_DATA, "ends after 2000 of 4294967295 bytes");
-  assert_failed(gt_data_import("mnist", scratch("m"), scratch("no/m.h5")), GT_ERR_DATA, "No such file");
+  assert_failed(gt_data_import("mnist", scratch("m"), out), GT_ERR_DATA,
+                "ends after 2000 of 4294967295 bytes");
+  assert_failed(gt_data_import("mnist", scratch("m"), scratch("no/m.h5")), GT_ERR_DATA,
+                "No such file");
   assert_int_equal(scratch_entries(), entries);
   uint8_t *old = scratch_read(out, &size);
   assert_int_equal(size, 3);
@@ -233,8 +247,9 @@ static void test_import_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_round_trip), cmocka_unit_test(test_truncated),      cmocka_unit_test(test_damaged),
-      cmocka_unit_test(test_import),     cmocka_unit_test(test_import_refused),
+      cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_truncated),
+      cmocka_unit_test(test_damaged),        cmocka_unit_test(test_import),
+      cmocka_unit_test(test_import_refused),
   };
   return cmocka_run_group_tests(tests, NULL, scratch_remove);
 }

@@ -17,7 +17,8 @@ static gt_status import(void) {
   return gt_data_import("libfm", scratch("f"), scratch("f.h5"));
 }
 
-static void assert_imported(size_t ntrain, size_t fields, size_t features, const int32_t *ids, const int32_t *labels) {
+static void assert_imported(size_t ntrain, size_t fields, size_t features, const int32_t *ids,
+                            const int32_t *labels) {
   gt_dataset *dataset;
   gt_loader *loader;
   static int32_t x[8][8];
@@ -65,8 +66,10 @@ static void test_lines(void **state) {
 static const struct {
   const char *train, *test, *said;
 } cases[] = {
-    {"1 3:1 7:1\n1 3:1\n", good_test, "clicks.train.libfm: line 2 has 1 fields, but the first line of clicks.train.libfm has 2"},
-    {"1 3:1 7:1\n1 3:1 4:1\n", good_test, "clicks.test.libfm: line 1 has 3 fields, but the first line of clicks.train.libfm has 2"},
+    {"1 3:1 7:1\n1 3:1\n", good_test,
+     "clicks.train.libfm: line 2 has 1 fields, but the first line of clicks.train.libfm has 2"},
+    {"1 3:1 7:1\n1 3:1 4:1\n", good_test,
+     "clicks.test.libfm: line 1 has 3 fields, but the first line of clicks.train.libfm has 2"},
     {"1 3:1\n\n1 3:1\n", good_test, "clicks.train.libfm: line 2 is empty, and others follow"},
     {"\n1 3:1\n", good_test, "clicks.train.libfm: line 1 is empty"},
     {"", good_test, "clicks.train.libfm: has no lines"},
@@ -78,20 +81,24 @@ static const struct {
     {"yes 3:1\n", good_test, "line 1 begins with `yes`; a label"},
     {"3:1 4:1\n", good_test, "line 1 begins with `3:1`; a label"},
     {"1 3\n", good_test, "field 1 of line 1 is `3`; `id:1` is needed"},
-    {"1 3:1 :1\n", good_test, "the id in field 2 of line 1 is ``; a whole number from 0 to 2147483645"},
+    {"1 3:1 :1\n", good_test,
+     "the id in field 2 of line 1 is ``; a whole number from 0 to 2147483645"},
     {"1 3:1\n1 -4:1\n", good_test, "the id in field 1 of line 2 is `-4`;"},
     {"1 x:1\n", good_test, "the id in field 1 of line 1 is `x`;"},
     {"1 3.5:1\n", good_test, "the id in field 1 of line 1 is `3.5`;"},
     {"1 2147483646:1\n", good_test, "the id in field 1 of line 1 is `2147483646`;"},
-    {"1 18446744073709551617:1\n", good_test, "the id in field 1 of line 1 is `18446744073709551617`;"},
-    {"1 3:0.5\n", good_test, "the value in field 1 of line 1 is `0.5`; 1 is needed, as only categories"},
+    {"1 18446744073709551617:1\n", good_test,
+     "the id in field 1 of line 1 is `18446744073709551617`;"},
+    {"1 3:0.5\n", good_test,
+     "the value in field 1 of line 1 is `0.5`; 1 is needed, as only categories"},
     {"1 3:2\n", good_test, "the value in field 1 of line 1 is `2`;"},
     {"1 3:\n", good_test, "the value in field 1 of line 1 is ``;"},
     {"1 3:1.01\n", good_test, "the value in field 1 of line 1 is `1.01`;"},
     {"1 3:1:1\n", good_test, "the value in field 1 of line 1 is `1:1`;"},
     {"1 3:1 # comment\n", good_test, "field 2 of line 1 is `#`;"},
     {"\x7f\x45LF\x01\x02\n", good_test, "line 1 begins with `?ELF??`; a label"},
-    {"1 3:1000000000000000000000000000000000000000\n", good_test, "line 1 has a word of more than 39 bytes, `3:10000000000000...`"},
+    {"1 3:1000000000000000000000000000000000000000\n", good_test,
+     "line 1 has a word of more than 39 bytes, `3:10000000000000...`"},
 };
 
 static void refused(const char *said) {
@@ -127,10 +134,12 @@ static void test_files(void **state) {
   assert_int_equal(import(), GT_OK);
   unlink(scratch("f/clicks.train.libfm"));
   refused("f: NAME.train.libfm is missing, with .gz and without");
-  assert_failed(gt_data_import("libfm", scratch("nowhere"), scratch("bad.h5")), GT_ERR_DATA, "nowhere: there is no such folder (No such file");
+  assert_failed(gt_data_import("libfm", scratch("nowhere"), scratch("bad.h5")), GT_ERR_DATA,
+                "nowhere: there is no such folder (No such file");
 
   static char text[5000];
-  for (size_t at = 0; at + 30 < sizeof text;) at += (size_t)sprintf(text + at, "%d %zu:1 4:1 5:1\n", at % 3 ? 1 : -1, at * 37 % 1000);
+  for (size_t at = 0; at + 30 < sizeof text;)
+    at += (size_t)sprintf(text + at, "%d %zu:1 4:1 5:1\n", at % 3 ? 1 : -1, at * 37 % 1000);
   scratch_gzip(scratch("f/clicks.train.libfm.gz"), text, strlen(text));
   assert_int_equal(import(), GT_OK);
   uint8_t *bytes = scratch_read(scratch("f/clicks.train.libfm.gz"), &size);
@@ -190,7 +199,7 @@ static void test_long(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_lines), cmocka_unit_test(test_refused), cmocka_unit_test(test_files),
-                                     cmocka_unit_test(test_long)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_lines), cmocka_unit_test(test_refused),
+                                     cmocka_unit_test(test_files), cmocka_unit_test(test_long)};
   return cmocka_run_group_tests(tests, NULL, scratch_remove);
 }

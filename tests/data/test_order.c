@@ -6,13 +6,15 @@
 
 #include "order.h"
 
-/* Every n up to 300, and some around powers of two: each place holds one sample, each sample has one place. */
+/* Every n up to 300, and some around powers of two: each place holds one sample, each sample has
+   one place. */
 static void test_permutation(void **state) {
   (void)state;
   static const size_t large[] = {511, 512, 513, 4095, 4096, 4097, 60000, 65537};
   uint8_t *seen = gt_alloc(65537, 1);
   for (size_t k = 0; k < 300 + sizeof large / sizeof large[0]; k++) {
-    gt_order order = {.seed = 7 + k, .region = k % 3, .n = k < 300 ? k + 1 : large[k - 300], .batch = 1};
+    gt_order order = {
+        .seed = 7 + k, .region = k % 3, .n = k < 300 ? k + 1 : large[k - 300], .batch = 1};
     gt_permutation p = gt_order_permutation(&order, (int64_t)k);
     memset(seen, 0, order.n);
     for (size_t i = 0; i < order.n; i++) {
@@ -90,7 +92,7 @@ static void test_counts(void **state) {
   assert_int_equal(gt_order_batch_size(&order, 7), 5);
 }
 
-/* ---- loader ------------------------------------------------------------------------------------------------------ */
+/* ---- loader ---------------------------------------------------------------------------------- */
 
 enum { NTRAIN = 130, NTEST = 20, H = 6, W = 5, C = 3, ITEM = H * W * C };
 
@@ -99,7 +101,8 @@ static float floats[NTRAIN][ITEM];
 static int32_t classes[NTRAIN];
 static const float mean[C] = {0.1F, 0.5F, 0.7F}, deviation[C] = {0.3F, 0.2F, 1.5F};
 
-static void write_set(hid_t at, const char *name, hid_t type, int rank, const hsize_t *dims, hsize_t chunk, const void *data) {
+static void write_set(hid_t at, const char *name, hid_t type, int rank, const hsize_t *dims,
+                      hsize_t chunk, const void *data) {
   hid_t space = H5Screate_simple(rank, dims, NULL), plist = H5Pcreate(H5P_DATASET_CREATE);
   if (chunk) {
     H5Pset_chunk(plist, rank, (hsize_t[]){chunk, H, W, 1});
@@ -112,8 +115,10 @@ static void write_set(hid_t at, const char *name, hid_t type, int rank, const hs
   H5Sclose(space);
 }
 
-static void write_attr(hid_t at, const char *name, hid_t type, int rank, hsize_t n, const void *data) {
-  hid_t space = H5Screate_simple(rank, &n, NULL), attr = H5Acreate2(at, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+static void write_attr(hid_t at, const char *name, hid_t type, int rank, hsize_t n,
+                       const void *data) {
+  hid_t space = H5Screate_simple(rank, &n, NULL),
+        attr = H5Acreate2(at, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
   assert_true(H5Awrite(attr, type, data) >= 0);
   H5Aclose(attr);
   H5Sclose(space);
@@ -126,7 +131,8 @@ static void write_file(const char *path, bool as_floats, hsize_t chunk) {
   for (int s = 0; s < 2; s++) {
     hsize_t dims[4] = {s ? NTEST : NTRAIN, H, W, C};
     hid_t group = H5Gcreate2(file, s ? "test" : "train", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-    write_set(group, "x", as_floats ? H5T_NATIVE_FLOAT : H5T_NATIVE_UINT8, 4, dims, chunk, as_floats ? (void *)floats : (void *)bytes);
+    write_set(group, "x", as_floats ? H5T_NATIVE_FLOAT : H5T_NATIVE_UINT8, 4, dims, chunk,
+              as_floats ? (void *)floats : (void *)bytes);
     write_set(group, "y", H5T_NATIVE_INT32, 1, dims, 0, classes);
     H5Gclose(group);
   }
@@ -155,7 +161,8 @@ static int make_samples(void **state) {
 static void assert_sample(const float *x, int32_t y, size_t i, bool as_floats) {
   assert_int_equal(y, classes[i]);
   for (size_t j = 0; j < ITEM; j++) {
-    float v = as_floats ? floats[i][j] : ((float)bytes[i][j] / 255.0F - mean[j % C]) / deviation[j % C];
+    float v =
+        as_floats ? floats[i][j] : ((float)bytes[i][j] / 255.0F - mean[j % C]) / deviation[j % C];
     assert_true(x[j] == v);
   }
 }
@@ -176,7 +183,8 @@ static void check_loader(gt_loader *loader, const uint32_t *part, size_t n, bool
     gt_permutation p = gt_order_permutation(&order, epoch);
     size_t at = 0;
     for (int64_t b = 0; b < gt_order_batches_per_epoch(&order); b++) {
-      size_t size = gt_loader_batch(loader, &order, epoch * gt_order_batches_per_epoch(&order) + b, x[0], y);
+      size_t size =
+          gt_loader_batch(loader, &order, epoch * gt_order_batches_per_epoch(&order) + b, x[0], y);
       assert_int_equal(size, gt_order_batch_size(&order, b));
       for (size_t i = 0; i < size; i++, at++) {
         size_t s = gt_permutation_at(&p, at);
@@ -190,7 +198,8 @@ static void check_loader(gt_loader *loader, const uint32_t *part, size_t n, bool
 
 static void test_loader(void **state) {
   (void)state;
-  static const uint32_t part[] = {0, 3, 4, 5, 11, 40, 41, 42, 63, 64, 65, 66, 67, 68, 90, 91, 120, 128, 129};
+  static const uint32_t part[] = {0,  3,  4,  5,  11, 40, 41,  42,  63, 64,
+                                  65, 66, 67, 68, 90, 91, 120, 128, 129};
   const size_t n = sizeof part / sizeof part[0];
   const char *path = scratch("rgb.h5");
   gt_dataset *dataset;
@@ -198,7 +207,8 @@ static void test_loader(void **state) {
   for (int kind = 0; kind < 4; kind++) {
     write_file(path, kind & 1, kind & 2 ? 16 : 0);
     assert_int_equal(gt_dataset_open(&dataset, path), GT_OK);
-    assert_int_equal(gt_dataset_describe(dataset)->input, kind & 1 ? GT_INPUT_FLOATS : GT_INPUT_BYTES);
+    assert_int_equal(gt_dataset_describe(dataset)->input,
+                     kind & 1 ? GT_INPUT_FLOATS : GT_INPUT_BYTES);
     assert_int_equal(gt_loader_create(&loader, dataset, GT_SPLIT_TRAIN, part, n), GT_OK);
     check_loader(loader, part, n, kind & 1);
     gt_loader_close(loader);
@@ -225,20 +235,23 @@ static void test_loader_blocks(void **state) {
   spec.ntest = 1;
   assert_int_equal(gt_data_synth(path, &spec), GT_OK);
   uint8_t *x = gt_alloc(MANY, PIXELS);
-  hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT), dset = H5Dopen2(file, "train/x", H5P_DEFAULT);
+  hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT),
+        dset = H5Dopen2(file, "train/x", H5P_DEFAULT);
   assert_true(H5Dread(dset, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, x) >= 0);
   H5Dclose(dset);
   H5Fclose(file);
   for (uint32_t i = 0; i < MANY / STEP; i++) part[i] = i < 5 ? i : i * STEP + 3;
   assert_int_equal(gt_dataset_open(&dataset, path), GT_OK);
-  assert_int_equal(gt_loader_create(&part_loader, dataset, GT_SPLIT_TRAIN, part, MANY / STEP), GT_OK);
+  assert_int_equal(gt_loader_create(&part_loader, dataset, GT_SPLIT_TRAIN, part, MANY / STEP),
+                   GT_OK);
   assert_int_equal(gt_loader_create(&whole_loader, dataset, GT_SPLIT_TRAIN, NULL, 0), GT_OK);
   for (size_t i = 0; i < MANY / STEP; i++) {
     gt_loader_range(part_loader, i, 1, a, &ya);
     gt_loader_range(whole_loader, part[i], 1, b, &yb);
     assert_int_equal(ya, yb);
     for (size_t j = 0; j < PIXELS; j++) {
-      float v = ((float)x[part[i] * PIXELS + j] / 255.0F - gt_dataset_mean(dataset)[0]) / gt_dataset_std(dataset)[0];
+      float v = ((float)x[part[i] * PIXELS + j] / 255.0F - gt_dataset_mean(dataset)[0]) /
+                gt_dataset_std(dataset)[0];
       assert_true(a[j] == v && b[j] == v);
     }
   }
@@ -256,8 +269,10 @@ static void test_loader_refused(void **state) {
   gt_loader *loader;
   write_file(path, false, 0);
   assert_int_equal(gt_dataset_open(&dataset, path), GT_OK);
-  assert_failed(gt_loader_create(&loader, dataset, GT_SPLIT_TEST, (uint32_t[]){3, NTEST}, 2), GT_ERR_FAULT, "number 20; rising numbers below 20");
-  assert_failed(gt_loader_create(&loader, dataset, GT_SPLIT_TEST, (uint32_t[]){3, 3}, 2), GT_ERR_FAULT, "sample 1 of a part is number 3");
+  assert_failed(gt_loader_create(&loader, dataset, GT_SPLIT_TEST, (uint32_t[]){3, NTEST}, 2),
+                GT_ERR_FAULT, "number 20; rising numbers below 20");
+  assert_failed(gt_loader_create(&loader, dataset, GT_SPLIT_TEST, (uint32_t[]){3, 3}, 2),
+                GT_ERR_FAULT, "sample 1 of a part is number 3");
   gt_dataset_close(dataset);
   gt_dataset_close(NULL);
   gt_loader_close(NULL);
@@ -266,8 +281,10 @@ static void test_loader_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_permutation), cmocka_unit_test(test_keys),          cmocka_unit_test(test_uniform),        cmocka_unit_test(test_counts),
-      cmocka_unit_test(test_loader),      cmocka_unit_test(test_loader_blocks), cmocka_unit_test(test_loader_refused),
+      cmocka_unit_test(test_permutation),    cmocka_unit_test(test_keys),
+      cmocka_unit_test(test_uniform),        cmocka_unit_test(test_counts),
+      cmocka_unit_test(test_loader),         cmocka_unit_test(test_loader_blocks),
+      cmocka_unit_test(test_loader_refused),
   };
   return cmocka_run_group_tests(tests, make_samples, scratch_remove);
 }

@@ -84,7 +84,8 @@ static void test_shares(void **state) {
   for (size_t r = 0; r < 5; r++) assert_true(fabs((double)sizes[r] - N * shares[r] / sum) <= 1);
   /* a random split contains all labels about equally often: 4.5 standard deviations */
   count_labels(3, counts);
-  for (int k = 0; k < CLASSES; k++) assert_true(fabs((double)counts[k] - (double)sizes[3] / CLASSES) < 4.5 * sqrt(N / CLASSES));
+  for (int k = 0; k < CLASSES; k++)
+    assert_true(fabs((double)counts[k] - (double)sizes[3] / CLASSES) < 4.5 * sqrt(N / CLASSES));
   drop_parts();
   p.nregions = 7;
   p.shares = NULL;
@@ -105,7 +106,8 @@ static void test_label(void **state) {
   for (size_t r = 0; r < 3; r++) {
     count_labels(r, counts);
     for (int k = 0; k < CLASSES; k++) holders[k] += counts[k] > 0;
-    assert_true(fabs((double)sizes[r] - N * shares[r] / 10) < N / CLASSES / 2.0); /* within half a label */
+    /* within half a label */
+    assert_true(fabs((double)sizes[r] - N * shares[r] / 10) < N / CLASSES / 2.0);
   }
   for (int k = 0; k < CLASSES; k++) assert_int_equal(holders[k], 1);
   drop_parts();
@@ -137,7 +139,8 @@ static void test_dirichlet(void **state) {
   drop_parts();
 }
 
-/* Over many seeds the proportion of a label in a region has the mean and variance of Dirichlet(alpha): 1/R and (R-1)/(R^2 (R alpha + 1)). */
+/* Over many seeds the proportion of a label in a region has the mean and variance of
+   Dirichlet(alpha): 1/R and (R-1)/(R^2 (R alpha + 1)). */
 static void test_dirichlet_moments(void **state) {
   (void)state;
   enum { SEEDS = 120, R = 2 };
@@ -162,7 +165,8 @@ static void test_dirichlet_moments(void **state) {
   const double shares[R] = {3, 1};
   sum = 0;
   for (uint64_t seed = 0; seed < SEEDS; seed++) {
-    gt_partition p = {.kind = GT_PART_DIRICHLET, .nregions = R, .shares = shares, .alpha = 1, .seed = seed};
+    gt_partition p = {
+        .kind = GT_PART_DIRICHLET, .nregions = R, .shares = shares, .alpha = 1, .seed = seed};
     make_parts(&p);
     sum += (double)sizes[0] / N;
     drop_parts();

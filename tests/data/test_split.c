@@ -6,7 +6,8 @@
 
 enum { TRAIN = 90, TEST = 20, PARTS = 3, VALUES = 6 * 6 };
 
-static const gt_synth_spec spec = {.seed = 3, .ntrain = TRAIN, .ntest = TEST, .h = 6, .w = 6, .classes = 4};
+static const gt_synth_spec spec = {
+    .seed = 3, .ntrain = TRAIN, .ntest = TEST, .h = 6, .w = 6, .classes = 4};
 static const double shares[PARTS] = {3, 2, 1};
 static size_t nwritten;
 static char written[PARTS][512];
@@ -31,7 +32,8 @@ static gt_dataset *open_file(const char *path) {
 static void read_values(gt_dataset *dataset, gt_split which, size_t first, void *x, int32_t *y) {
   static const float zero[8] = {0}, one[8] = {1, 1, 1, 1, 1, 1, 1, 1};
   gt_loader *loader;
-  if (gt_dataset_describe(dataset)->input == GT_INPUT_BYTES) gt_dataset_normalise(dataset, zero, one);
+  if (gt_dataset_describe(dataset)->input == GT_INPUT_BYTES)
+    gt_dataset_normalise(dataset, zero, one);
   assert_int_equal(gt_loader_create(&loader, dataset, which, NULL, 0), GT_OK);
   gt_loader_range(loader, first, 1, x, y);
   gt_loader_close(loader);
@@ -58,8 +60,11 @@ static void check_parts(const char *path, gt_part_kind kind) {
     size_t n;
     gt_dataset *part = open_file(written[r]);
     const gt_dataset_info *of = gt_dataset_describe(part);
-    assert_int_equal(gt_partition_part(&p, gt_dataset_labels(whole, GT_SPLIT_TRAIN), d->ntrain, r, &samples, &n), GT_OK);
-    assert_true(of->ntrain == n && of->ntest == d->ntest && of->classes == d->classes && of->features == d->features && of->input == d->input);
+    assert_int_equal(
+        gt_partition_part(&p, gt_dataset_labels(whole, GT_SPLIT_TRAIN), d->ntrain, r, &samples, &n),
+        GT_OK);
+    assert_true(of->ntrain == n && of->ntest == d->ntest && of->classes == d->classes &&
+                of->features == d->features && of->input == d->input);
     assert_string_equal(of->name, d->name);
     for (size_t i = 0; i < n; i++) check_same(part, whole, GT_SPLIT_TRAIN, i, samples[i]);
     for (size_t i = 0; i < d->ntest; i++) check_same(part, whole, GT_SPLIT_TEST, i, i);
@@ -79,7 +84,8 @@ static const char *make(void) {
 static void test_bytes(void **state) {
   (void)state;
   const char *path = make();
-  for (int kind = GT_PART_SHARES; kind <= GT_PART_DIRICHLET; kind++) check_parts(path, (gt_part_kind)kind);
+  for (int kind = GT_PART_SHARES; kind <= GT_PART_DIRICHLET; kind++)
+    check_parts(path, (gt_part_kind)kind);
   assert_non_null(strstr(written[2], "/whole-3.h5"));
 }
 
@@ -93,7 +99,8 @@ static void test_floats(void **state) {
     assert_true(H5Dread(old, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, x) >= 0);
     H5Dclose(old);
     H5Ldelete(file, names[i], H5P_DEFAULT);
-    hid_t now = H5Dcreate2(file, names[i], H5T_IEEE_F32LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    hid_t now =
+        H5Dcreate2(file, names[i], H5T_IEEE_F32LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
     assert_true(H5Dwrite(now, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, x) >= 0);
     H5Dclose(now);
     H5Sclose(space);
@@ -106,7 +113,8 @@ static void test_ids(void **state) {
   (void)state;
   char text[2][4096] = {"", ""};
   const char *folder = scratch("clicks"), *out = scratch("clicks.h5");
-  for (int i = 0; i < 40; i++) sprintf(text[i % 2] + strlen(text[i % 2]), "%d %d:1 %d:1\n", i % 4 < 2, i, 80 - i);
+  for (int i = 0; i < 40; i++)
+    sprintf(text[i % 2] + strlen(text[i % 2]), "%d %d:1 %d:1\n", i % 4 < 2, i, 80 - i);
   assert_int_equal(mkdir(folder, 0777), 0);
   scratch_write(scratch("clicks/c.train.libfm"), text[0], strlen(text[0]));
   scratch_write(scratch("clicks/c.test.libfm"), text[1], strlen(text[1]));
@@ -125,7 +133,8 @@ static void test_sums(void **state) {
   assert_int_equal(split(path, GT_PART_LABEL, GT_TESTS_ALL), GT_OK);
   for (size_t r = PARTS; r-- > 0;) {
     gt_dataset *part = open_file(written[r]);
-    assert_int_equal(gt_dataset_sums(part, every, gt_dataset_describe(part)->ntrain, part_sums), GT_OK);
+    assert_int_equal(gt_dataset_sums(part, every, gt_dataset_describe(part)->ntrain, part_sums),
+                     GT_OK);
     for (size_t i = 0; i < GT_DATA_SUMS(1); i++) sum[i] += part_sums[i];
     gt_data_moments(part_sums, 1, &mean, &std);
     assert_true(mean == *gt_dataset_mean(part) && std == *gt_dataset_std(part));
@@ -167,15 +176,18 @@ static void test_refused(void **state) {
   const char *path = make();
   const int entries = scratch_entries();
   nwritten = 0;
-  assert_failed(gt_data_split(path, &p, GT_TESTS_ALL, NULL, wrote), GT_ERR_DATA, "4 different labels for 5 regions");
-  assert_failed(gt_data_split(path, &(gt_partition){.nregions = 2}, GT_TESTS_ALL, scratch("none"), wrote), GT_ERR_DATA,
-                "none/whole-1.h5: cannot be written (No such file or directory)");
+  assert_failed(gt_data_split(path, &p, GT_TESTS_ALL, NULL, wrote), GT_ERR_DATA,
+                "4 different labels for 5 regions");
+  assert_failed(
+      gt_data_split(path, &(gt_partition){.nregions = 2}, GT_TESTS_ALL, scratch("none"), wrote),
+      GT_ERR_DATA, "none/whole-1.h5: cannot be written (No such file or directory)");
   assert_true(scratch_entries() == entries && nwritten == 0);
   assert_nothing_alive();
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_bytes), cmocka_unit_test(test_floats), cmocka_unit_test(test_ids),
-                                     cmocka_unit_test(test_sums),  cmocka_unit_test(test_tests),  cmocka_unit_test(test_refused)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_bytes), cmocka_unit_test(test_floats),
+                                     cmocka_unit_test(test_ids),   cmocka_unit_test(test_sums),
+                                     cmocka_unit_test(test_tests), cmocka_unit_test(test_refused)};
   return cmocka_run_group_tests(tests, NULL, scratch_remove);
 }

@@ -73,7 +73,8 @@ static void test_prefix(void **state) {
   double ma = (double)gt_dataset_mean(small)[0], sa = (double)gt_dataset_std(small)[0];
   double mb = (double)gt_dataset_mean(large)[0], sb = (double)gt_dataset_std(large)[0];
   assert_memory_equal(y[0], y[1], sizeof y[0]);
-  for (size_t i = 0; i < 40 * 784; i++) assert_true(fabs(((double)a[i] * sa + ma) - ((double)b[i] * sb + mb)) < 1e-5);
+  for (size_t i = 0; i < 40 * 784; i++)
+    assert_true(fabs(((double)a[i] * sa + ma) - ((double)b[i] * sb + mb)) < 1e-5);
   gt_free(b);
   gt_free(a);
   gt_dataset_close(large);
@@ -100,7 +101,8 @@ static void test_learnable(void **state) {
       squares += v * v;
     }
   }
-  assert_true(fabs(sum / (NTRAIN * PIXELS)) < 1e-4); /* mean and std are those of the training images */
+  /* mean and std are those of the training images */
+  assert_true(fabs(sum / (NTRAIN * PIXELS)) < 1e-4);
   assert_true(fabs(squares / (NTRAIN * PIXELS) - 1) < 1e-4);
   size_t correct = 0;
   for (size_t i = 0; i < NTEST; i++) {
@@ -146,14 +148,16 @@ static void test_refused(void **state) {
   bad = spec;
   bad.w = 3;
   refused(bad, "28 x 3; sides of 4 to");
-  assert_failed(gt_data_synth(scratch("none/a.h5"), &spec), GT_ERR_DATA, "none/a.h5: cannot be written (No such file");
+  assert_failed(gt_data_synth(scratch("none/a.h5"), &spec), GT_ERR_DATA,
+                "none/a.h5: cannot be written (No such file");
   assert_nothing_alive();
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_deterministic), cmocka_unit_test(test_known),   cmocka_unit_test(test_prefix),
-      cmocka_unit_test(test_learnable),     cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_deterministic), cmocka_unit_test(test_known),
+      cmocka_unit_test(test_prefix),        cmocka_unit_test(test_learnable),
+      cmocka_unit_test(test_refused),
   };
   return cmocka_run_group_tests(tests, NULL, scratch_remove);
 }

@@ -1,6 +1,8 @@
-/* What geotrain makes of a model and one batch, for another program to make the same: a checkpoint and, as raw numbers, the batch, outputs and tensors after steps.
-   Usage: export_steps MODEL RUN_DIR.  Writes into RUN_DIR: ckpt/1/east.h5; x, labels; `eval` and `train`: outputs; `sgd` and `momentum`: all tensors as PyTorch has
-   them after one step without and two steps with momentum.  Rates are in export_torch.py, too. */
+/* What geotrain makes of a model and one batch, for another program to make the same: a checkpoint
+   and, as raw numbers, the batch, outputs and tensors after steps. Usage: export_steps MODEL
+   RUN_DIR.  Writes into RUN_DIR: ckpt/1/east.h5; x, labels; `eval` and `train`: outputs; `sgd` and
+   `momentum`: all tensors as PyTorch has them after one step without and two steps with momentum.
+   Rates are in export_torch.py, too. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +15,8 @@
 #define MOMENTUM 0.9
 enum { BATCH = 8 };
 
-/* What a model takes; so few pixels that hardly any sum lies so near to ReLU's corner that rounding decides on which side. */
+/* What a model takes; so few pixels that hardly any sum lies so near to ReLU's corner that rounding
+   decides on which side. */
 static gt_sample_shape shape_of(const char *model) {
   if (strcmp(model, "resnet18") == 0) return (gt_sample_shape){8, 8, 3, 10, 0};
   if (strcmp(model, "deepfm") == 0) return (gt_sample_shape){1, 1, 10, 2, 517};
@@ -49,14 +52,18 @@ static void put_tensors(const char *dir, const char *name, const gt_graph *graph
 
 /* No tensor is left at a constant: a swap of two would not be seen. */
 static void stir(const gt_arrays *arrays, gt_rng *rng) {
-  for (size_t i = 0; i < arrays->params.n; i++) arrays->params.data[i] += 0.01F * (float)gt_rng_normal(rng);
-  for (size_t i = 0; i < arrays->buffers.n; i++) arrays->buffers.data[i] += 0.2F * (float)gt_rng_uniform(rng);
+  for (size_t i = 0; i < arrays->params.n; i++)
+    arrays->params.data[i] += 0.01F * (float)gt_rng_normal(rng);
+  for (size_t i = 0; i < arrays->buffers.n; i++)
+    arrays->buffers.data[i] += 0.2F * (float)gt_rng_uniform(rng);
 }
 
-static void checkpoint(const char *dir, const gt_graph *graph, const gt_sample_shape *shape, const char *model) {
+static void checkpoint(const char *dir, const gt_graph *graph, const gt_sample_shape *shape,
+                       const char *model) {
   const gt_arrays *arrays = gt_graph_arrays(graph);
   char job[256];
-  gt_ckpt_info info = {.job_name = "steps", .region = "east", .round = 1, .step = 3, .job_yaml = job};
+  gt_ckpt_info info = {
+      .job_name = "steps", .region = "east", .round = 1, .step = 3, .job_yaml = job};
   gt_ckpt_writer *writer;
   gt_state state = {0};
   gt_status result = GT_OK;
@@ -66,11 +73,13 @@ static void checkpoint(const char *dir, const gt_graph *graph, const gt_sample_s
   for (int i = 0; i < 4; i++) info.shape[i] = (int64_t)shapes[i];
   info.features = (int64_t)shape->features;
   snprintf(job, sizeof job,
-           "name: steps\nmodel: {name: %s}\ndata: {path: none.h5}\ntrain: {until: {steps: 3}, optimizer: {name: sgd, lr: 0.01}}\n"
+           "name: steps\nmodel: {name: %s}\ndata: {path: none.h5}\ntrain: {until: {steps: 3}, "
+           "optimizer: {name: sgd, lr: 0.01}}\n"
            "regions: [{name: east, ranks: 2}]\n",
            model);
   gt_state_add(&state, "", "model/params", GT_TYPE_F32, arrays->params.data, arrays->params.n);
-  if (arrays->buffers.n > 0) gt_state_add(&state, "", "model/buffers", GT_TYPE_F32, arrays->buffers.data, arrays->buffers.n);
+  if (arrays->buffers.n > 0)
+    gt_state_add(&state, "", "model/buffers", GT_TYPE_F32, arrays->buffers.data, arrays->buffers.n);
   must(gt_ckpt_writer_create(&writer, dir, "east") == GT_OK, "the checkpoint's writer");
   must(gt_ckpt_write(writer, &info, &state) == GT_OK, "the checkpoint");
   while (gt_ckpt_poll(writer, &result) != GT_CKPT_DONE) usleep(1000);
@@ -80,9 +89,12 @@ static void checkpoint(const char *dir, const gt_graph *graph, const gt_sample_s
 }
 
 /* The tensors after so many steps on the same batch. */
-static void train(gt_graph *graph, const void *x, const int32_t *labels, double momentum, int steps) {
+static void train(gt_graph *graph, const void *x, const int32_t *labels, double momentum,
+                  int steps) {
   const gt_arrays *arrays = gt_graph_arrays(graph);
-  const gt_optim_spec sgd = {.kind = GT_OPTIMIZER_SGD, .schedule = {.kind = GT_LR_CONSTANT, .lr = LR}, .momentum = momentum};
+  const gt_optim_spec sgd = {.kind = GT_OPTIMIZER_SGD,
+                             .schedule = {.kind = GT_LR_CONSTANT, .lr = LR},
+                             .momentum = momentum};
   gt_optim *optim;
   gt_metrics metrics;
   must(gt_optim_create(&optim, &sgd, arrays->params.n, true) == GT_OK, "the optimizer");
@@ -95,7 +107,8 @@ static void train(gt_graph *graph, const void *x, const int32_t *labels, double 
 
 static void dump(const char *dir, gt_graph *graph, const void *x, const int32_t *labels) {
   const gt_arrays *arrays = gt_graph_arrays(graph);
-  const size_t np = arrays->params.n, nb = arrays->buffers.n, scores = BATCH * gt_graph_outputs(graph) * sizeof(float);
+  const size_t np = arrays->params.n, nb = arrays->buffers.n,
+               scores = BATCH * gt_graph_outputs(graph) * sizeof(float);
   float *params = GT_NEW_ARRAY(float, np), *buffers = GT_NEW_ARRAY(float, nb);
   gt_metrics metrics;
   memcpy(params, arrays->params.data, np * sizeof *params);
@@ -117,7 +130,8 @@ int main(int argc, char **argv) {
   must(argc == 3, "usage: export_steps MODEL RUN_DIR");
   const gt_sample_shape shape = shape_of(argv[1]);
   const size_t values = shape.h * shape.w * shape.c;
-  const gt_graph_spec spec = {.model = argv[1], .shape = shape, .batch_max = BATCH, .kernels = gt_kernels_find("auto")};
+  const gt_graph_spec spec = {
+      .model = argv[1], .shape = shape, .batch_max = BATCH, .kernels = gt_kernels_find("auto")};
   float *x = GT_NEW_ARRAY(float, BATCH *values);
   int32_t *ids = (int32_t *)(void *)x, labels[BATCH];
   gt_rng rng = gt_rng_make(4, GT_RNG_TEST, 0, 0);

@@ -102,7 +102,8 @@ static void test_without_memory(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_order_and_reuse), cmocka_unit_test(test_grows_and_keeps_the_order),
-                                     cmocka_unit_test(test_save_and_load), cmocka_unit_test(test_without_memory)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_order_and_reuse), cmocka_unit_test(test_grows_and_keeps_the_order),
+      cmocka_unit_test(test_save_and_load), cmocka_unit_test(test_without_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

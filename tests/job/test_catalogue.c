@@ -42,12 +42,15 @@ static gt_catalogue *read_as(const char *name, const char *text) {
   return c;
 }
 
-static const gt_rate *rate(const gt_catalogue *c, gt_rate_kind kind, const char *cloud, const char *place, const char *to_cloud, const char *to_place,
+static const gt_rate *rate(const gt_catalogue *c, gt_rate_kind kind, const char *cloud,
+                           const char *place, const char *to_cloud, const char *to_place,
                            size_t needed) {
   const gt_rate *found = NULL;
   const gt_rate_site to = {to_cloud, to_place};
   size_t n = 0;
-  if (gt_catalogue_rate(c, kind, (gt_rate_site){cloud, place}, to_cloud ? &to : NULL, &found, &n) != GT_OK) fail_msg("%s", gt_error_text());
+  if (gt_catalogue_rate(c, kind, (gt_rate_site){cloud, place}, to_cloud ? &to : NULL, &found, &n) !=
+      GT_OK)
+    fail_msg("%s", gt_error_text());
   assert_int_equal(n, needed);
   return found;
 }
@@ -68,14 +71,16 @@ static void the_most_exact_line_counts(void **unused) {
   gt_catalogue *c = read_as("prices.csv", prices);
   assert_true(rate(c, GT_RATE_VM_HOUR, "a", "here", NULL, NULL, 1)->value == 0.25);
   const gt_rate *any = rate(c, GT_RATE_VM_HOUR, "a", "there", NULL, NULL, 1);
-  assert_true(any->value == 0.5 && any->assumed && any->line == 4 && strstr(any->file, "prices.csv"));
+  assert_true(any->value == 0.5 && any->assumed && any->line == 4 &&
+              strstr(any->file, "prices.csv"));
   assert_true(rate(c, GT_RATE_EGRESS_GB, "a", "here", "a", "here", 1)->value == 0);
   assert_true(rate(c, GT_RATE_EGRESS_GB, "a", "there", "a", "here", 1)->value == 0.02);
   assert_true(rate(c, GT_RATE_EGRESS_GB, "a", "here", "b", "there", 1)->value == 0.07);
   /* the receiver's place has precedence over its cloud */
   assert_true(rate(c, GT_RATE_EGRESS_GB, "a", "here", "a", "there", 1)->value == 0.07);
   const gt_rate *tiers = rate(c, GT_RATE_EGRESS_GB, "a", "there", "b", "there", 2);
-  assert_true(tiers[0].from_gb == 0 && tiers[0].value == 0.09 && tiers[1].from_gb == 100 && tiers[1].value == 0.08 && tiers[1].assumed);
+  assert_true(tiers[0].from_gb == 0 && tiers[0].value == 0.09 && tiers[1].from_gb == 100 &&
+              tiers[1].value == 0.08 && tiers[1].assumed);
   assert_string_equal(gt_catalogue_places(c)[0], "here");
   gt_catalogue_close(c);
 }
@@ -83,9 +88,14 @@ static void the_most_exact_line_counts(void **unused) {
 static void a_later_file_takes_the_place_of_a_rate_with_all_its_tiers(void **unused) {
   (void)unused;
   gt_catalogue *c = read_as("prices.csv", prices);
-  assert_int_equal(gt_catalogue_add(c, file("mine.csv", "vm_hour,a,*,,,,0.75\negress_gb,a,*,*,*,0,0.01\nvm_hour,c,here,,,,3\n")), GT_OK);
+  assert_int_equal(
+      gt_catalogue_add(
+          c,
+          file("mine.csv", "vm_hour,a,*,,,,0.75\negress_gb,a,*,*,*,0,0.01\nvm_hour,c,here,,,,3\n")),
+      GT_OK);
   assert_true(rate(c, GT_RATE_VM_HOUR, "a", "there", NULL, NULL, 1)->value == 0.75);
-  assert_true(rate(c, GT_RATE_VM_HOUR, "a", "here", NULL, NULL, 1)->value == 0.25); /* another key */
+  /* another key */
+  assert_true(rate(c, GT_RATE_VM_HOUR, "a", "here", NULL, NULL, 1)->value == 0.25);
   assert_true(rate(c, GT_RATE_VM_HOUR, "c", "here", NULL, NULL, 1)->value == 3);
   assert_true(rate(c, GT_RATE_EGRESS_GB, "a", "there", "b", "there", 1)->value == 0.01);
   gt_catalogue_close(c);
@@ -100,29 +110,33 @@ static void a_site_is_a_cloud_and_a_place(void **unused) {
   assert_string_equal(site.place, "there");
   const struct {
     const char *text, *needed;
-  } wrong[] = {{"a:her", "did you mean here?"}, {"here", "CLOUD:PLACE"},
-               {"x:here", "the cloud \"x\""},   {"x:here", "has no rates; one that it has is needed: a, b"},
-               {"a:", "the place \"\""},        {":here", "the cloud \"\""}};
+  } wrong[] = {
+      {"a:her", "did you mean here?"}, {"here", "CLOUD:PLACE"},
+      {"x:here", "the cloud \"x\""},   {"x:here", "has no rates; one that it has is needed: a, b"},
+      {"a:", "the place \"\""},        {":here", "the cloud \"\""}};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     assert_int_equal(gt_catalogue_site(c, "regions.0.place", wrong[i].text, &site), GT_ERR_JOB);
-    if (!strstr(gt_error_text(), wrong[i].needed) || !strstr(gt_error_text(), "regions.0.place")) fail_msg("%s", gt_error_text());
+    if (!strstr(gt_error_text(), wrong[i].needed) || !strstr(gt_error_text(), "regions.0.place"))
+      fail_msg("%s", gt_error_text());
   }
   gt_catalogue_close(c);
 }
 
 static void nothing_is_left_after_errors(void **unused) {
   (void)unused;
-  static const char *const texts[] = {"vm_hour,a,here,,,,-1\n",   "vm_hour,a\n",
-                                      "x,a,here,,,,1\n",          "egress_gb,a,here,*,nowhere,0,1\n",
-                                      "vm_hour,a,here,b,,,1\n",   "vm_hour,a,here,,,5,1\n",
-                                      "vm_hour,*,here,,,,1\n",    "vm_hour,a,,,,,1\n",
-                                      "vm_hour,a,here,,,,nan\n",  "vm_hour,a,here,,,,1e999\n",
-                                      "vm_hour,a,here,,,,1,,\n",  "egress_gb,a,here,a,here,1,1\n",
-                                      "egress_gb,a,here,a,,0,1\n"};
+  static const char *const texts[] = {
+      "vm_hour,a,here,,,,-1\n",   "vm_hour,a\n",
+      "x,a,here,,,,1\n",          "egress_gb,a,here,*,nowhere,0,1\n",
+      "vm_hour,a,here,b,,,1\n",   "vm_hour,a,here,,,5,1\n",
+      "vm_hour,*,here,,,,1\n",    "vm_hour,a,,,,,1\n",
+      "vm_hour,a,here,,,,nan\n",  "vm_hour,a,here,,,,1e999\n",
+      "vm_hour,a,here,,,,1,,\n",  "egress_gb,a,here,a,here,1,1\n",
+      "egress_gb,a,here,a,,0,1\n"};
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
     gt_catalogue *c = NULL;
     int64_t alive = gt_alloc_alive();
-    if (gt_catalogue_read(&c, file("wrong.csv", texts[i])) != GT_ERR_JOB) fail_msg("taken: %s", texts[i]);
+    if (gt_catalogue_read(&c, file("wrong.csv", texts[i])) != GT_ERR_JOB)
+      fail_msg("taken: %s", texts[i]);
     if (!strstr(gt_error_text(), "wrong.csv:1: ")) fail_msg("%s", gt_error_text());
     assert_int_equal(gt_alloc_alive(), alive);
   }

@@ -13,8 +13,10 @@
 
 static char file[64];
 
-static const char base[] = "name: tiny\nmodel: {name: lenet5}\ndata: {path: d.h5}\ntrain: {until: {steps: 5}, optimizer: {lr: 0.1}}\n"
-                           "regions:\n  - {name: shanghai, ranks: 2}\n  - {name: chongqing, ranks: 3}\n";
+static const char base[] =
+    "name: tiny\nmodel: {name: lenet5}\ndata: {path: d.h5}\ntrain: {until: {steps: 5}, optimizer: "
+    "{lr: 0.1}}\n"
+    "regions:\n  - {name: shanghai, ranks: 2}\n  - {name: chongqing, ranks: 3}\n";
 
 static void put(const char *text, size_t size) {
   FILE *to = fopen(file, "wb");
@@ -29,7 +31,8 @@ static void refused(const char *text, const char *set, const char *expected) {
   char full[1024];
   int64_t alive = gt_alloc_alive();
   put(text, strlen(text));
-  snprintf(full, sizeof full, "%s%s", expected[0] == '@' ? file : "", expected + (expected[0] == '@'));
+  snprintf(full, sizeof full, "%s%s", expected[0] == '@' ? file : "",
+           expected + (expected[0] == '@'));
   gt_status status = gt_job_load(&job, file, set ? &set : NULL, set ? 1 : 0);
   assert_null(job);
   assert_string_equal(gt_error_text(), full);
@@ -52,31 +55,41 @@ static void keys(void **state) {
   with("sync: {perod: 8}\n", "@: unknown key sync.perod; did you mean sync.period?");
   with("period: 8\n", "@: unknown key period; did you mean sync.period?");
   with("snyc: {period: 8}\n", "@: unknown key snyc; did you mean sync?");
-  with("sync.period: 8\n", "@: unknown key sync.period; one of name, seed, model, data, train, regions, sync, wan, compute, profile, checkpoint, "
+  with("sync.period: 8\n", "@: unknown key sync.period; one of name, seed, model, data, train, "
+                           "regions, sync, wan, compute, profile, checkpoint, "
                            "limits, log, plan, slurm is needed there");
-  with("checkpoint: {colour: red}\n", "@: unknown key checkpoint.colour; one of every, keep is needed there");
-  with("wan: {links: [{between: [shanghai, chongqing], latncy: 3 ms}]}\n", "@: unknown key wan.links.0.latncy; did you mean wan.links.0.latency?");
+  with("checkpoint: {colour: red}\n",
+       "@: unknown key checkpoint.colour; one of every, keep is needed there");
+  with("wan: {links: [{between: [shanghai, chongqing], latncy: 3 ms}]}\n",
+       "@: unknown key wan.links.0.latncy; did you mean wan.links.0.latency?");
   with("seed: 1\nseed: 2\n", "@:9: key seed is given twice in one place; once is needed");
-  with("sync: {period: 1, period: 2}\n", "@:8: key period is given twice in one place; once is needed");
+  with("sync: {period: 1, period: 2}\n",
+       "@:8: key period is given twice in one place; once is needed");
   with("sync: 5\n", "@: sync is \"5\"; a mapping of keys is needed");
   with("seed: [1]\n", "@: seed is a list; an integer, 0 or more is needed");
   with("sync: {period: {a: 1}}\n", "@: sync.period is a mapping; an integer, 1 or more is needed");
   set("sync.perod=8", "--set: unknown key sync.perod; did you mean sync.period?");
   set("regions.0.rank=8", "--set: unknown key regions.0.rank; did you mean regions.0.ranks?");
-  set("regions.3.ranks=8", "--set: regions has entries 0 to 2, the last one new; regions.3 is none of them");
-  set("regions.x.ranks=8",
-      "--set: regions has entries 0 to 2, the last one new; regions.x is none of them; they go by number: shanghai is regions.0");
-  set("regions.chongqing.ranks=3", "--set: regions has entries 0 to 2, the last one new; regions.chongqing is none of them; chongqing is regions.1");
-  with(
-      "wan: {links: [{between: [shanghai, chongqing], bw: 3}]}\n",
-      "@: unknown key wan.links.0.bw; one of between, from, to, bandwidth, latency, jitter, loss, trace, setup, eager, window, idle is needed there");
-  set("regions.0.samples_per_s=8", "--set: unknown key regions.0.samples_per_s; did you mean regions.0.compute.samples_per_s?");
+  set("regions.3.ranks=8",
+      "--set: regions has entries 0 to 2, the last one new; regions.3 is none of them");
+  set("regions.x.ranks=8", "--set: regions has entries 0 to 2, the last one new; regions.x is none "
+                           "of them; they go by number: shanghai is regions.0");
+  set("regions.chongqing.ranks=3", "--set: regions has entries 0 to 2, the last one new; "
+                                   "regions.chongqing is none of them; chongqing is regions.1");
+  with("wan: {links: [{between: [shanghai, chongqing], bw: 3}]}\n",
+       "@: unknown key wan.links.0.bw; one of between, from, to, bandwidth, latency, jitter, loss, "
+       "trace, setup, eager, window, idle is needed there");
+  set("regions.0.samples_per_s=8",
+      "--set: unknown key regions.0.samples_per_s; did you mean regions.0.compute.samples_per_s?");
   set("name.x=8", "--set: name is not a mapping in the job file; name.x cannot be set");
   set("sync", "--set sync: key=value is needed, as in sync.period=4");
   set("=4", "--set =4: key=value is needed, as in sync.period=4");
-  set("sync.period=", "--set sync.period: nothing follows the =; a value is needed, or null for the default");
-  set("sync.period= ", "--set sync.period: nothing follows the =; a value is needed, or null for the default");
-  set("sync.period={", "--set sync.period:2: is not YAML: did not find expected node content while parsing a flow node");
+  set("sync.period=",
+      "--set sync.period: nothing follows the =; a value is needed, or null for the default");
+  set("sync.period= ",
+      "--set sync.period: nothing follows the =; a value is needed, or null for the default");
+  set("sync.period={", "--set sync.period:2: is not YAML: did not find expected node content while "
+                       "parsing a flow node");
 }
 
 static void values(void **state) {
@@ -85,38 +98,56 @@ static void values(void **state) {
   with("sync: {period: -3}\n", "@: sync.period is -3; 1 or more is needed");
   with("sync: {period: 1.5}\n", "@: sync.period is \"1.5\"; an integer, 1 or more is needed");
   with("sync: {period: many}\n", "@: sync.period is \"many\"; an integer, 1 or more is needed");
-  with("sync: {period: 99999999999999999999}\n", "@: sync.period is 99999999999999999999; at most 1e+15 is needed");
-  with("sync: {strategy: asgdga}\n", "@: sync.strategy is \"asgdga\"; one of none, ssgd, asgd, asgd-ga, ama, sma is needed; did you mean asgd-ga?");
-  with("sync: {strategy: telepathy}\n", "@: sync.strategy is \"telepathy\"; one of none, ssgd, asgd, asgd-ga, ama, sma is needed");
+  with("sync: {period: 99999999999999999999}\n",
+       "@: sync.period is 99999999999999999999; at most 1e+15 is needed");
+  with("sync: {strategy: asgdga}\n", "@: sync.strategy is \"asgdga\"; one of none, ssgd, asgd, "
+                                     "asgd-ga, ama, sma is needed; did you mean asgd-ga?");
+  with("sync: {strategy: telepathy}\n",
+       "@: sync.strategy is \"telepathy\"; one of none, ssgd, asgd, asgd-ga, ama, sma is needed");
   with("sync: {local: both}\n", "@: sync.local is \"both\"; one of sync, async is needed");
-  with("sync: {topology: star}\n", "@: sync.topology is \"star\"; one of mesh, hub, tree, ring is needed");
-  with("sync: {topology: ring, hub: a}\n", "@: sync.hub is \"a\" and sync.topology ring; with sync.hub, hub is needed");
-  with("sync: {topology: hub, hub: nowhere}\n", "@: sync.hub is \"nowhere\", which is no region of the job; the name of one is needed");
+  with("sync: {topology: star}\n",
+       "@: sync.topology is \"star\"; one of mesh, hub, tree, ring is needed");
+  with("sync: {topology: ring, hub: a}\n",
+       "@: sync.hub is \"a\" and sync.topology ring; with sync.hub, hub is needed");
+  with("sync: {topology: hub, hub: nowhere}\n",
+       "@: sync.hub is \"nowhere\", which is no region of the job; the name of one is needed");
   with("wan: {outbox: 0}\n", "@: wan.outbox is 0; 1 or more is needed");
   with("wan: {emulate: maybe}\n", "@: wan.emulate is \"maybe\"; true or false is needed");
-  with("limits: {local: 0 s}\n", "@: limits.local is 0 s; a time such as 25 ms, more than 0 s is needed");
+  with("limits: {local: 0 s}\n",
+       "@: limits.local is 0 s; a time such as 25 ms, more than 0 s is needed");
   with("limits: {nonfinite: 0}\n", "@: limits.nonfinite is 0; 1 or more is needed");
   with("checkpoint: {keep: 0}\n", "@: checkpoint.keep is 0; 1 or more is needed");
   with("seed: -1\n", "@: seed is -1; 0 or more is needed");
-  with("seed: 99999999999999999999999\n", "@: seed is 99999999999999999999999; at most 1.8e+19 is needed");
-  with("data: {partition: {alpha: 0}}\n", "@:8: key data is given twice in one place; once is needed");
+  with("seed: 99999999999999999999999\n",
+       "@: seed is 99999999999999999999999; at most 1.8e+19 is needed");
+  with("data: {partition: {alpha: 0}}\n",
+       "@:8: key data is given twice in one place; once is needed");
   set("data.partition.alpha=0", "--set: data.partition.alpha is 0; more than 0 is needed");
   set("data.partition.shares=[1, 0]", "--set: data.partition.shares.1 is 0; more than 0 is needed");
   set("train.batch=0", "--set: train.batch is 0; 1 or more is needed");
   set("train.batch=1e3", "--set: train.batch is \"1e3\"; an integer, 1 or more is needed");
   set("train.optimizer.lr=0", "--set: train.optimizer.lr is 0; more than 0 is needed");
   set("train.optimizer.lr=-0.1", "--set: train.optimizer.lr is -0.1; more than 0 is needed");
-  set("train.optimizer.lr=nan", "--set: train.optimizer.lr is \"nan\"; a number, more than 0 is needed");
-  set("train.optimizer.lr=0x1", "--set: train.optimizer.lr is \"0x1\"; a number, more than 0 is needed");
+  set("train.optimizer.lr=nan",
+      "--set: train.optimizer.lr is \"nan\"; a number, more than 0 is needed");
+  set("train.optimizer.lr=0x1",
+      "--set: train.optimizer.lr is \"0x1\"; a number, more than 0 is needed");
   set("train.optimizer.lr=1e999", "--set: train.optimizer.lr is 1e999; at most 1e+06 is needed");
-  set("train.optimizer.momentum=1", "--set: train.optimizer.momentum is 1; 0 or more and less than 1 is needed");
-  set("train.optimizer.momentum=-0.1", "--set: train.optimizer.momentum is -0.1; 0 or more and less than 1 is needed");
-  set("train.optimizer.name=adamv", "--set: train.optimizer.name is \"adamv\"; one of sgd, adam, adamw is needed; did you mean adam?");
-  set("train.schedule.gamma=1.5", "--set: train.schedule.gamma is 1.5; more than 0 and at most 1 is needed");
-  set("train.precision=f16", "--set: train.precision is \"f16\"; one of f32, bf16 is needed; did you mean bf16?");
-  set("train.kernels=cuda", "--set: train.kernels is \"cuda\"; one of auto, dnn, blas, ref is needed");
+  set("train.optimizer.momentum=1",
+      "--set: train.optimizer.momentum is 1; 0 or more and less than 1 is needed");
+  set("train.optimizer.momentum=-0.1",
+      "--set: train.optimizer.momentum is -0.1; 0 or more and less than 1 is needed");
+  set("train.optimizer.name=adamv", "--set: train.optimizer.name is \"adamv\"; one of sgd, adam, "
+                                    "adamw is needed; did you mean adam?");
+  set("train.schedule.gamma=1.5",
+      "--set: train.schedule.gamma is 1.5; more than 0 and at most 1 is needed");
+  set("train.precision=f16",
+      "--set: train.precision is \"f16\"; one of f32, bf16 is needed; did you mean bf16?");
+  set("train.kernels=cuda",
+      "--set: train.kernels is \"cuda\"; one of auto, dnn, blas, ref is needed");
   set("data.path=\"\"", "--set: data.path is empty; text is needed");
-  set("data.path=\"a\\nb\"", "--set data.path:1: a value has a control character or a line break in it; one line of text is needed");
+  set("data.path=\"a\\nb\"", "--set data.path:1: a value has a control character or a line break "
+                             "in it; one line of text is needed");
   set("regions.0.ranks=1", "--set: regions.0.ranks is 1; 2 or more (or auto) is needed");
   set("regions=[]", "--set: regions is an empty list; 1 or more entries are needed");
   set("regions=[5]", "--set: regions.0 is \"5\"; a mapping is needed");
@@ -124,12 +155,16 @@ static void values(void **state) {
 
 static void units(void **state) {
   (void)state;
-  set("slurm.time=4:00:00", "--set: slurm.time is \"4:00:00\"; a time with its unit is needed, as in 4 h");
-  set("slurm.time=1-12:30:00", "--set: slurm.time is \"1-12:30:00\"; a time with its unit is needed, as in 2190 min");
-  with("wan: {links: [{between: [shanghai, chongqing], latency: 25}]}\n", "@: wan.links.0.latency: \"25\" is not a time; a number of 0 or more with "
-                                                                          "one of the units ns, us, ms, s, min, h, d is needed, as in \"25 ms\"");
+  set("slurm.time=4:00:00",
+      "--set: slurm.time is \"4:00:00\"; a time with its unit is needed, as in 4 h");
+  set("slurm.time=1-12:30:00",
+      "--set: slurm.time is \"1-12:30:00\"; a time with its unit is needed, as in 2190 min");
+  with("wan: {links: [{between: [shanghai, chongqing], latency: 25}]}\n",
+       "@: wan.links.0.latency: \"25\" is not a time; a number of 0 or more with "
+       "one of the units ns, us, ms, s, min, h, d is needed, as in \"25 ms\"");
   with("wan: {links: [{between: [shanghai, chongqing], bandwidth: 100 MB/s}]}\n",
-       "@: wan.links.0.bandwidth: \"100 MB/s\" is not a rate; a number of 0 or more with one of the units bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s is "
+       "@: wan.links.0.bandwidth: \"100 MB/s\" is not a rate; a number of 0 or more with one of "
+       "the units bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s is "
        "needed, as in "
        "\"100 Mbit/s\"");
   with("wan: {links: [{between: [shanghai, chongqing], bandwidth: 0 bit/s}]}\n",
@@ -138,91 +173,144 @@ static void units(void **state) {
 
 static void across_keys(void **state) {
   (void)state;
-  set("data.partition.shares=[1, 2, 3]", "@: data.partition.shares has 3 numbers; 2 are needed, one a region");
-  set("data.partition.shares=1,2", "--set: data.partition.shares is \"1,2\"; a list of numbers is needed, in brackets: [1,2]");
-  set("data.partition.shares=[]", "@: data.partition.shares has 0 numbers; 2 are needed, one a region");
-  set("data.partition.by=file", "@: regions.0.data.path is missing; data.partition.by is file, so every region needs its own data set");
-  set("data.path=null", "@: data.path is missing; an HDF5 data set is needed (region shanghai has none of its own)");
-  set("train.until={steps: 5, epochs: 1}", "@: train.until has 2 of epochs, steps, samples; exactly one is needed");
-  set("train.until=null", "@: train.until has none of epochs, steps, samples above 0; exactly one is needed");
-  set("train.until.steps=0", "@: train.until has none of epochs, steps, samples above 0; exactly one is needed");
-  set("checkpoint.every={steps: 5, minutes: 1}", "@: checkpoint.every has 2 of epochs, steps, minutes; exactly one is needed");
-  set("train.schedule.name=step", "@: train.schedule.step_every is 0; with train.schedule.name step, 1 or more is needed");
-  set("train.schedule.lr_min=1", "@: train.schedule.lr_min is 1; at most train.optimizer.lr, 0.1, is needed");
-  set("train.optimizer.nesterov=true", "@: train.optimizer.nesterov is true and train.optimizer.momentum 0; a momentum above 0 is needed");
-  set("compute={samples_per_s: 5, step: 1 s}", "@: compute has samples_per_s and step; one of them is needed");
-  set("regions.1.name=Shanghai", "@: regions.0 and regions.1 are both named Shanghai; different names are needed");
-  set("regions.1.name=a/b",
-      "@: regions.1.name is \"a/b\"; a name for files is needed: letters, digits, dot, dash and underscore, a letter or digit first");
-  set("regions.1.name=..",
-      "@: regions.1.name is \"..\"; a name for files is needed: letters, digits, dot, dash and underscore, a letter or digit first");
-  set("regions.1.name=0123456789012345678901234567890123456789012345678901234567890123", "@: regions.1.name has 64 letters; at most 63 are needed");
-  set("regions.1.hosts=[n1]", "@: regions.1.hosts and regions.0.hosts are given in one region only; hosts of all regions or of none are needed");
+  set("data.partition.shares=[1, 2, 3]",
+      "@: data.partition.shares has 3 numbers; 2 are needed, one a region");
+  set("data.partition.shares=1,2",
+      "--set: data.partition.shares is \"1,2\"; a list of numbers is needed, in brackets: [1,2]");
+  set("data.partition.shares=[]",
+      "@: data.partition.shares has 0 numbers; 2 are needed, one a region");
+  set("data.partition.by=file", "@: regions.0.data.path is missing; data.partition.by is file, so "
+                                "every region needs its own data set");
+  set("data.path=null",
+      "@: data.path is missing; an HDF5 data set is needed (region shanghai has none of its own)");
+  set("train.until={steps: 5, epochs: 1}",
+      "@: train.until has 2 of epochs, steps, samples; exactly one is needed");
+  set("train.until=null",
+      "@: train.until has none of epochs, steps, samples above 0; exactly one is needed");
+  set("train.until.steps=0",
+      "@: train.until has none of epochs, steps, samples above 0; exactly one is needed");
+  set("checkpoint.every={steps: 5, minutes: 1}",
+      "@: checkpoint.every has 2 of epochs, steps, minutes; exactly one is needed");
+  set("train.schedule.name=step",
+      "@: train.schedule.step_every is 0; with train.schedule.name step, 1 or more is needed");
+  set("train.schedule.lr_min=1",
+      "@: train.schedule.lr_min is 1; at most train.optimizer.lr, 0.1, is needed");
+  set("train.optimizer.nesterov=true", "@: train.optimizer.nesterov is true and "
+                                       "train.optimizer.momentum 0; a momentum above 0 is needed");
+  set("compute={samples_per_s: 5, step: 1 s}",
+      "@: compute has samples_per_s and step; one of them is needed");
+  set("regions.1.name=Shanghai",
+      "@: regions.0 and regions.1 are both named Shanghai; different names are needed");
+  set("regions.1.name=a/b", "@: regions.1.name is \"a/b\"; a name for files is needed: letters, "
+                            "digits, dot, dash and underscore, a letter or digit first");
+  set("regions.1.name=..", "@: regions.1.name is \"..\"; a name for files is needed: letters, "
+                           "digits, dot, dash and underscore, a letter or digit first");
+  set("regions.1.name=0123456789012345678901234567890123456789012345678901234567890123",
+      "@: regions.1.name has 64 letters; at most 63 are needed");
+  set("regions.1.hosts=[n1]", "@: regions.1.hosts and regions.0.hosts are given in one region "
+                              "only; hosts of all regions or of none are needed");
   set("regions=[{name: a, ranks: 2, hosts: [n1, n2]}, {name: b, ranks: 2, hosts: [n2]}]",
       "@: host \"n2\" is named in regions.0.hosts and again in regions.1.hosts; once is needed");
   set("wan.links=[{between: [shanghai, chonqing]}]",
-      "@: wan.links.0.between names \"chonqing\"; the name of a region is needed; did you mean chongqing?");
-  set("wan.links=[{between: [shanghai, shanghai]}]", "@: wan.links.0.between names shanghai twice; two regions are needed");
-  set("wan.links=[{between: [shanghai]}]", "--set: wan.links.0.between has 1 entries; two names of regions are needed");
-  set("wan.links=[{latency: 1 ms}]", "@: wan.links.0 has neither between nor from and to; one of the two is needed");
+      "@: wan.links.0.between names \"chonqing\"; the name of a region is needed; did you mean "
+      "chongqing?");
+  set("wan.links=[{between: [shanghai, shanghai]}]",
+      "@: wan.links.0.between names shanghai twice; two regions are needed");
+  set("wan.links=[{between: [shanghai]}]",
+      "--set: wan.links.0.between has 1 entries; two names of regions are needed");
+  set("wan.links=[{latency: 1 ms}]",
+      "@: wan.links.0 has neither between nor from and to; one of the two is needed");
   set("wan.links=[{between: [shanghai, chongqing]}, {between: [chongqing, shanghai]}]",
-      "@: wan.links.0 and wan.links.1 are both between chongqing and shanghai; one is needed for both directions");
+      "@: wan.links.0 and wan.links.1 are both between chongqing and shanghai; one is needed for "
+      "both directions");
 }
 
 static void links(void **state) {
   (void)state;
-  set("wan.links=[{from: shanghai}]", "@: wan.links.0.to is missing; from and to are needed together");
-  set("wan.links=[{to: shanghai}]", "@: wan.links.0.from is missing; from and to are needed together");
-  set("wan.links=[{between: [shanghai, chongqing], to: shanghai}]", "@: wan.links.0 has between and to; between, or from and to, is needed");
+  set("wan.links=[{from: shanghai}]",
+      "@: wan.links.0.to is missing; from and to are needed together");
+  set("wan.links=[{to: shanghai}]",
+      "@: wan.links.0.from is missing; from and to are needed together");
+  set("wan.links=[{between: [shanghai, chongqing], to: shanghai}]",
+      "@: wan.links.0 has between and to; between, or from and to, is needed");
   set("wan.links=[{from: shanghia, to: chongqing}]",
-      "@: wan.links.0.from names \"shanghia\"; the name of a region is needed; did you mean shanghai?");
-  set("wan.links=[{from: shanghai, to: berlin}]", "@: wan.links.0.to names \"berlin\"; the name of a region is needed");
-  set("wan.links=[{from: shanghai, to: shanghai}]", "@: wan.links.0.from and to are both shanghai; two regions are needed");
+      "@: wan.links.0.from names \"shanghia\"; the name of a region is needed; did you mean "
+      "shanghai?");
+  set("wan.links=[{from: shanghai, to: berlin}]",
+      "@: wan.links.0.to names \"berlin\"; the name of a region is needed");
+  set("wan.links=[{from: shanghai, to: shanghai}]",
+      "@: wan.links.0.from and to are both shanghai; two regions are needed");
   set("wan.links=[{from: shanghai, to: chongqing}, {from: shanghai, to: chongqing}]",
-      "@: wan.links.0 and wan.links.1 both give the direction from shanghai to chongqing; one is needed");
+      "@: wan.links.0 and wan.links.1 both give the direction from shanghai to chongqing; one is "
+      "needed");
   set("wan.links=[{from: chongqing, to: shanghai}, {between: [shanghai, chongqing]}]",
-      "@: wan.links.0 and wan.links.1 both give the direction from chongqing to shanghai; one is needed");
+      "@: wan.links.0 and wan.links.1 both give the direction from chongqing to shanghai; one is "
+      "needed");
   set("wan.links=[{from: shanghai, to: chongqing, trace: t.csv, bandwidth: 1 Mbit/s}]",
       "@: wan.links.0 has trace and bandwidth; one of them is needed");
-  set("wan.links=[{from: shanghai, to: chongqing, loss: 1}]", "--set: wan.links.0.loss is 1; 0 or more and less than 1 is needed");
-  set("wan.links=[{from: shanghai, to: chongqing, windw: 1 KiB}]", "--set: unknown key wan.links.0.windw; did you mean wan.links.0.window?");
-  set("regions.0.access=0 bit/s", "--set: regions.0.access is 0 bit/s; a rate such as 100 Mbit/s, more than 0 is needed");
+  set("wan.links=[{from: shanghai, to: chongqing, loss: 1}]",
+      "--set: wan.links.0.loss is 1; 0 or more and less than 1 is needed");
+  set("wan.links=[{from: shanghai, to: chongqing, windw: 1 KiB}]",
+      "--set: unknown key wan.links.0.windw; did you mean wan.links.0.window?");
+  set("regions.0.access=0 bit/s",
+      "--set: regions.0.access is 0 bit/s; a rate such as 100 Mbit/s, more than 0 is needed");
 }
 
 static void outages(void **state) {
   (void)state;
-  set("wan.outages=[{from: 1 s, for: 2 s}]", "@: wan.outages.0.between is missing; it is needed: names of two regions");
-  set("wan.outages=[{between: [shanghai, chongqing], from: 1 s}]", "@: wan.outages.0.for is missing; it is needed: how long");
-  set("wan.outages=[{between: [shanghai, chongqing], for: 0 s}]", "--set: wan.outages.0.for is 0 s; a time such as 25 ms, more than 0 s is needed");
+  set("wan.outages=[{from: 1 s, for: 2 s}]",
+      "@: wan.outages.0.between is missing; it is needed: names of two regions");
+  set("wan.outages=[{between: [shanghai, chongqing], from: 1 s}]",
+      "@: wan.outages.0.for is missing; it is needed: how long");
+  set("wan.outages=[{between: [shanghai, chongqing], for: 0 s}]",
+      "--set: wan.outages.0.for is 0 s; a time such as 25 ms, more than 0 s is needed");
   set("wan.outages=[{between: [shanghai, chonqing], for: 2 s}]",
-      "@: wan.outages.0.between names \"chonqing\"; the name of a region is needed; did you mean chongqing?");
-  set("wan.outages=[{between: [shanghai, shanghai], for: 2 s}]", "@: wan.outages.0.between names shanghai twice; two regions are needed");
-  set("wan.outages=[{between: [shanghai, chongqing], from: 5 s, for: 2 s}, {between: [chongqing, shanghai], from: 4 s, for: 1.5 s}]",
-      "@: wan.outages.1 and wan.outages.0 of shanghai and chongqing overlap; one outage for that time is needed");
+      "@: wan.outages.0.between names \"chonqing\"; the name of a region is needed; did you mean "
+      "chongqing?");
+  set("wan.outages=[{between: [shanghai, shanghai], for: 2 s}]",
+      "@: wan.outages.0.between names shanghai twice; two regions are needed");
+  set("wan.outages=[{between: [shanghai, chongqing], from: 5 s, for: 2 s}, {between: [chongqing, "
+      "shanghai], from: 4 s, for: 1.5 s}]",
+      "@: wan.outages.1 and wan.outages.0 of shanghai and chongqing overlap; one outage for that "
+      "time is needed");
 }
 
 static void work(void **state) {
   (void)state;
-  set("regions.1.compute={samples_per_s: 5, step: 1 s}", "@: regions.1.compute has samples_per_s and step; one of them is needed");
-  set("regions.1.compute.speeds=[1]", "@: regions.1.compute.speeds has 1 numbers; ranks is 3, so 2 are needed, one a worker");
-  set("regions.1.compute.measured=[1]", "@: regions.1.compute.measured has 1 numbers; ranks is 3, so 2 are needed, one a worker");
-  set("regions.1.compute.speeds=[]", "@: regions.1.compute.speeds has 0 numbers; ranks is 3, so 2 are needed, one a worker");
-  set("regions.1.compute.speeds=[1, 1.5]", "--set: regions.1.compute.speeds.1 is 1.5; more than 0 and at most 1 is needed");
+  set("regions.1.compute={samples_per_s: 5, step: 1 s}",
+      "@: regions.1.compute has samples_per_s and step; one of them is needed");
+  set("regions.1.compute.speeds=[1]",
+      "@: regions.1.compute.speeds has 1 numbers; ranks is 3, so 2 are needed, one a worker");
+  set("regions.1.compute.measured=[1]",
+      "@: regions.1.compute.measured has 1 numbers; ranks is 3, so 2 are needed, one a worker");
+  set("regions.1.compute.speeds=[]",
+      "@: regions.1.compute.speeds has 0 numbers; ranks is 3, so 2 are needed, one a worker");
+  set("regions.1.compute.speeds=[1, 1.5]",
+      "--set: regions.1.compute.speeds.1 is 1.5; more than 0 and at most 1 is needed");
   set("compute.speed=0", "--set: compute.speed is 0; more than 0 and at most 1 is needed");
   set("compute.variation=1", "--set: compute.variation is 1; 0 or more and less than 1 is needed");
-  set("model.parameters=1000", "@: model.parameters is 1000 and model.name lenet5; a number of parameters is for model.name dummy only");
-  set("model.embedding=16", "@: model.embedding is given and model.name is lenet5; it is for model.name deepfm only");
-  set("model.mlp=[64]", "@: model.mlp is given and model.name is lenet5; it is for model.name deepfm only");
-  set("model={name: deepfm, mlp: []}", "@: model.mlp is empty; the width of 1 layer or more is needed (not given: 400, 400, 400)");
+  set("model.parameters=1000", "@: model.parameters is 1000 and model.name lenet5; a number of "
+                               "parameters is for model.name dummy only");
+  set("model.embedding=16",
+      "@: model.embedding is given and model.name is lenet5; it is for model.name deepfm only");
+  set("model.mlp=[64]",
+      "@: model.mlp is given and model.name is lenet5; it is for model.name deepfm only");
+  set("model={name: deepfm, mlp: []}",
+      "@: model.mlp is empty; the width of 1 layer or more is needed (not given: 400, 400, 400)");
   set("model={name: deepfm, mlp: [64, 0]}", "--set: model.mlp.1 is 0; 1 or more is needed");
-  set("model={name: deepfm, mlp: [64.5]}", "--set: model.mlp.0 is \"64.5\"; an integer, 1 or more is needed");
+  set("model={name: deepfm, mlp: [64.5]}",
+      "--set: model.mlp.0 is \"64.5\"; an integer, 1 or more is needed");
   set("model={name: deepfm, mlp: [70000]}", "--set: model.mlp.0 is 70000; at most 65536 is needed");
-  set("model={name: deepfm, mlp: 64}", "--set: model.mlp is \"64\"; a list of integers is needed, in brackets: [64]");
+  set("model={name: deepfm, mlp: 64}",
+      "--set: model.mlp is \"64\"; a list of integers is needed, in brackets: [64]");
   set("model={name: deepfm, embedding: 0}", "--set: model.embedding is 0; 1 or more is needed");
-  set("model.parameters=2000000000", "--set: model.parameters is 2000000000; at most 1e+09 is needed");
-  set("regions.0.speed=0.5", "--set: unknown key regions.0.speed; did you mean regions.0.compute.speed?");
+  set("model.parameters=2000000000",
+      "--set: model.parameters is 2000000000; at most 1e+09 is needed");
+  set("regions.0.speed=0.5",
+      "--set: unknown key regions.0.speed; did you mean regions.0.compute.speed?");
   set("local=async", "--set: unknown key local; did you mean sync.local?");
-  set("regions.1.compute.sped=0.5", "--set: unknown key regions.1.compute.sped; did you mean regions.1.compute.speed?");
+  set("regions.1.compute.sped=0.5",
+      "--set: unknown key regions.1.compute.sped; did you mean regions.1.compute.speed?");
 }
 
 /* Texts for batch scripts: no characters that are special to sbatch or a shell. */
@@ -239,29 +327,38 @@ static void slurm(void **state) {
     char text[128], quoted[64];
     snprintf(quoted, sizeof quoted, strchr(bad[i][1], '\'') ? "\"%s\"" : "'%s'", bad[i][1]);
     snprintf(text, sizeof text, "%s=%s", bad[i][0], quoted);
-    snprintf(expected, sizeof expected, "--set: %s is \"%s\" and has %s in it; %s or space", bad[i][0], bad[i][1], bad[i][2], need);
+    snprintf(expected, sizeof expected, "--set: %s is \"%s\" and has %s in it; %s or space",
+             bad[i][0], bad[i][1], bad[i][2], need);
     set(text, expected);
   }
-  snprintf(expected, sizeof expected, "--set: regions.0.slurm.partition is \"a b\" and has a space in it; %s or space", need);
+  snprintf(expected, sizeof expected,
+           "--set: regions.0.slurm.partition is \"a b\" and has a space in it; %s or space", need);
   set("regions.0.slurm.partition=a b", expected);
-  snprintf(expected, sizeof expected, "--set: slurm.options.1 is \"--a='b'\" and has ' in it; %s or line break", need);
+  snprintf(expected, sizeof expected,
+           "--set: slurm.options.1 is \"--a='b'\" and has ' in it; %s or line break", need);
   set("slurm.options=[--x, \"--a='b'\"]", expected);
-  set("slurm.options=[exclusive]", "--set: slurm.options.0 is \"exclusive\"; an option of sbatch is needed, with its dashes, as in --exclusive");
+  set("slurm.options=[exclusive]", "--set: slurm.options.0 is \"exclusive\"; an option of sbatch "
+                                   "is needed, with its dashes, as in --exclusive");
   set("regions.1.slurm.nodes=0", "--set: regions.1.slurm.nodes is 0; 1 or more is needed");
   set("slurm.cpus_per_rank=0", "--set: slurm.cpus_per_rank is 0; 1 or more is needed");
-  set("slurm.signal_before=0 s", "--set: slurm.signal_before is 0 s; a time such as 25 ms, more than 0 s is needed");
-  set("slurm.signal_before=70000 s", "--set: slurm.signal_before is 70000 s; at most 65535 s is needed");
+  set("slurm.signal_before=0 s",
+      "--set: slurm.signal_before is 0 s; a time such as 25 ms, more than 0 s is needed");
+  set("slurm.signal_before=70000 s",
+      "--set: slurm.signal_before is 70000 s; at most 65535 s is needed");
   set("slurm.tiem=1 h", "--set: unknown key slurm.tiem; did you mean slurm.time?");
-  with("slurm: {time: 1 min}\n",
-       "@: slurm.signal_before is 120 s and slurm.time 60 s; a signal that comes before the limit is needed, but not at the start");
+  with("slurm: {time: 1 min}\n", "@: slurm.signal_before is 120 s and slurm.time 60 s; a signal "
+                                 "that comes before the limit is needed, but not at the start");
 }
 
 static void missing(void **state) {
   (void)state;
-  set("name=null", "@: name is missing; it is needed: what the run is called in records and checkpoints");
+  set("name=null",
+      "@: name is missing; it is needed: what the run is called in records and checkpoints");
   set("train.optimizer.lr=null", "@: train.optimizer.lr is missing; it is needed: learning rate");
-  set("regions.1.name=~", "@: regions.1.name is missing; it is needed: its name and that of its files (letters, digits, dot, dash, underscore)");
-  set("regions=null", "@: regions is missing; it is needed: a list of regions, sets of ranks that are close to each other");
+  set("regions.1.name=~", "@: regions.1.name is missing; it is needed: its name and that of its "
+                          "files (letters, digits, dot, dash, underscore)");
+  set("regions=null", "@: regions is missing; it is needed: a list of regions, sets of ranks that "
+                      "are close to each other");
 }
 
 static void text(void **state) {
@@ -270,14 +367,22 @@ static void text(void **state) {
   refused("# nothing\n", NULL, "@: is empty; a job is needed (`geotrain help job` shows one)");
   refused("- a\n", NULL, "@: is a list; a mapping of keys is needed (`geotrain help job`)");
   refused("hello\n", NULL, "@: is one value; a mapping of keys is needed (`geotrain help job`)");
-  refused("hello\n", "sync.period=4", "--set: the job is not a mapping in the job file; sync cannot be set");
-  refused("name: a\nmodel: {name: b\nseed: 1\n", NULL, "@:3: is not YAML: did not find expected ',' or '}' while parsing a flow mapping");
-  refused("name: a\n\tseed: 1\n", NULL, "@:2: is not YAML: found a tab character that violates indentation while scanning a plain scalar");
-  refused("name: &x a\nseed: *x\n", NULL, "@:2: anchors and aliases are not read in a job file; write the value out");
+  refused("hello\n", "sync.period=4",
+          "--set: the job is not a mapping in the job file; sync cannot be set");
+  refused("name: a\nmodel: {name: b\nseed: 1\n", NULL,
+          "@:3: is not YAML: did not find expected ',' or '}' while parsing a flow mapping");
+  refused("name: a\n\tseed: 1\n", NULL,
+          "@:2: is not YAML: found a tab character that violates indentation while scanning a "
+          "plain scalar");
+  refused("name: &x a\nseed: *x\n", NULL,
+          "@:2: anchors and aliases are not read in a job file; write the value out");
   refused("name: a\n---\nname: b\n", NULL, "@:3: a second document begins; one is needed");
   refused("name: a\n? [x]\n: 5\n", NULL, "@:2: a key is a list or a mapping; a word is needed");
-  refused("name: [[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]\n", NULL, "@:1: nested deeper than 12; a job file needs less");
-  refused("name: \xff\n", NULL, "@: is not YAML text: invalid leading UTF-8 octet at byte 6; UTF-8 without control characters is needed");
+  refused("name: [[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]\n", NULL,
+          "@:1: nested deeper than 12; a job file needs less");
+  refused("name: \xff\n", NULL,
+          "@: is not YAML text: invalid leading UTF-8 octet at byte 6; UTF-8 without control "
+          "characters is needed");
 }
 
 static void files(void **state) {
@@ -302,9 +407,10 @@ static int teardown(void **state) {
 int main(void) {
   snprintf(file, sizeof file, "test-errors-%ld.yaml", (long)getpid());
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(keys),  cmocka_unit_test(values),  cmocka_unit_test(units), cmocka_unit_test(across_keys),
-      cmocka_unit_test(links), cmocka_unit_test(outages), cmocka_unit_test(work),  cmocka_unit_test(missing),
-      cmocka_unit_test(slurm), cmocka_unit_test(text),    cmocka_unit_test(files),
+      cmocka_unit_test(keys),        cmocka_unit_test(values),  cmocka_unit_test(units),
+      cmocka_unit_test(across_keys), cmocka_unit_test(links),   cmocka_unit_test(outages),
+      cmocka_unit_test(work),        cmocka_unit_test(missing), cmocka_unit_test(slurm),
+      cmocka_unit_test(text),        cmocka_unit_test(files),
   };
   return cmocka_run_group_tests(tests, NULL, teardown);
 }

@@ -15,8 +15,10 @@
 
 static char folder[64], job_file[128], matrix_file[128], profile_file[128];
 
-static const char base[] = "name: tiny\nmodel: {name: lenet5}\ndata: {path: d.h5}\ntrain: {until: {steps: 5}, batch: 10, optimizer: {lr: 0.1}}\n"
-                           "regions:\n  - {name: a, ranks: 2}\n  - {name: b, ranks: 3}\n  - {name: c, ranks: 4}\n";
+static const char base[] =
+    "name: tiny\nmodel: {name: lenet5}\ndata: {path: d.h5}\ntrain: {until: {steps: 5}, batch: 10, "
+    "optimizer: {lr: 0.1}}\n"
+    "regions:\n  - {name: a, ranks: 2}\n  - {name: b, ranks: 3}\n  - {name: c, ranks: 4}\n";
 
 static void put(const char *path, const char *text) {
   FILE *to = fopen(path, "w");
@@ -54,8 +56,10 @@ static void close_complete(gt_job *job) {
   assert_int_equal(again->wan.nlinks, job->wan.nlinks);
   for (size_t i = 0; i < job->wan.nlinks; i++) {
     const gt_job_link *x = &job->wan.links[i], *y = &again->wan.links[i];
-    assert_true(x->ia == y->ia && x->ib == y->ib && x->bandwidth_bps == y->bandwidth_bps && x->latency_s == y->latency_s);
-    assert_true(x->jitter_s == y->jitter_s && x->loss == y->loss && x->setup_rtts == y->setup_rtts && x->window_bytes == y->window_bytes);
+    assert_true(x->ia == y->ia && x->ib == y->ib && x->bandwidth_bps == y->bandwidth_bps &&
+                x->latency_s == y->latency_s);
+    assert_true(x->jitter_s == y->jitter_s && x->loss == y->loss &&
+                x->setup_rtts == y->setup_rtts && x->window_bytes == y->window_bytes);
   }
   gt_free(first);
   gt_free(second);
@@ -68,7 +72,8 @@ static void refused(const char *more, const char *file, const char *expected) {
   gt_job *job = NULL;
   int64_t alive = gt_alloc_alive();
   char full[1024];
-  snprintf(full, sizeof full, "%s%s", expected[0] == '@' ? file : "", expected + (expected[0] == '@'));
+  snprintf(full, sizeof full, "%s%s", expected[0] == '@' ? file : "",
+           expected + (expected[0] == '@'));
   gt_status status = load(&job, more);
   assert_null(job);
   assert_string_equal(gt_error_text(), full);
@@ -76,7 +81,7 @@ static void refused(const char *more, const char *file, const char *expected) {
   assert_int_equal(gt_alloc_alive(), alive);
 }
 
-/* ---- the matrix --------------------------------------------------------------------------------------------------- */
+/* ---- the matrix ------------------------------------------------------------------------------ */
 
 #define MATRIX "wan: {matrix: m.csv}\n"
 
@@ -94,10 +99,12 @@ static void matrix_becomes_links(void **state) {
   gt_job *job = loaded(MATRIX);
   assert_int_equal(job->wan.nlinks, 6);
   const gt_job_link *ab = link_of(job, 0, 1), *ba = link_of(job, 1, 0);
-  assert_true(ab->bandwidth_bps == 100e6 && ab->latency_s == 0.025 && ab->jitter_s == 0.002 && ab->loss == 0.01);
+  assert_true(ab->bandwidth_bps == 100e6 && ab->latency_s == 0.025 && ab->jitter_s == 0.002 &&
+              ab->loss == 0.01);
   assert_string_equal(ab->from, "a");
   assert_string_equal(ab->to, "b");
-  assert_true(ba->bandwidth_bps == 50e6 && ba->latency_s == 0.125 && ba->jitter_s == 0 && ba->loss == 0);
+  assert_true(ba->bandwidth_bps == 50e6 && ba->latency_s == 0.125 && ba->jitter_s == 0 &&
+              ba->loss == 0);
   /* Empty fields are not given; a direction missing in the file has the values of the opposite
      one. */
   assert_true(link_of(job, 0, 2)->bandwidth_bps == 0 && link_of(job, 0, 2)->latency_s == 0.007);
@@ -110,7 +117,8 @@ static void matrix_becomes_links(void **state) {
 static void links_go_before_the_matrix(void **state) {
   (void)state;
   put(matrix_file, "a,b,100,25\na,c,200,35\n");
-  gt_job *job = loaded("wan: {matrix: m.csv, links: [{between: [c, b], latency: 1 ms}, {from: b, to: a, bandwidth: 3 Mbit/s}]}\n");
+  gt_job *job = loaded("wan: {matrix: m.csv, links: [{between: [c, b], latency: 1 ms}, {from: b, "
+                       "to: a, bandwidth: 3 Mbit/s}]}\n");
   assert_int_equal(job->wan.nlinks, 5);
   assert_true(link_of(job, 1, 2)->latency_s == 0.001 && link_of(job, 2, 1)->latency_s == 0.001);
   assert_true(link_of(job, 1, 0)->bandwidth_bps == 3e6 && link_of(job, 1, 0)->latency_s == 0);
@@ -122,22 +130,32 @@ static void matrix_mistakes(void **state) {
   (void)state;
   const char *file = matrix_file;
   put(file, "a,b,1,1\na,c,1,1\n");
-  refused(MATRIX, file, "@: has no line for b and c; one is needed for every pair of the job's regions that wan.links leaves out");
+  refused(MATRIX, file,
+          "@: has no line for b and c; one is needed for every pair of the job's regions that "
+          "wan.links leaves out");
   put(file, "# nothing\n");
-  refused(MATRIX, file, "@: has no line for a and b; one is needed for every pair of the job's regions that wan.links leaves out");
+  refused(MATRIX, file,
+          "@: has no line for a and b; one is needed for every pair of the job's regions that "
+          "wan.links leaves out");
   put(file, "aa,b,1,1\naa,c,1,1\nb,c,1,1\n");
   refused(MATRIX, file,
-          "@: has no line for a and b; one is needed for every pair of the job's regions that wan.links leaves out; did you mean aa by a?");
+          "@: has no line for a and b; one is needed for every pair of the job's regions that "
+          "wan.links leaves out; did you mean aa by a?");
   put(file, "# x\na,b,1\n");
-  refused(MATRIX, file, "@:2: has 3 fields; from,to,mbit_s,ms and, if need be, jitter_ms,loss are needed");
+  refused(MATRIX, file,
+          "@:2: has 3 fields; from,to,mbit_s,ms and, if need be, jitter_ms,loss are needed");
   put(file, "a,b,1,2,3,0.4,5\n");
-  refused(MATRIX, file, "@:1: has more than 6 fields; from,to,mbit_s,ms and, if need be, jitter_ms,loss are needed");
+  refused(
+      MATRIX, file,
+      "@:1: has more than 6 fields; from,to,mbit_s,ms and, if need be, jitter_ms,loss are needed");
   put(file, "a,b,fast,2\n");
   refused(MATRIX, file,
-          "@:1: mbit_s: \"fast Mbit/s\" is not a rate; a number of 0 or more with one of the units bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s is needed, "
+          "@:1: mbit_s: \"fast Mbit/s\" is not a rate; a number of 0 or more with one of the units "
+          "bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s is needed, "
           "as in \"100 Mbit/s\"");
   put(file, "from,to,mbit_s,ms\na,b,0,2\n");
-  refused(MATRIX, file, "@:2: mbit_s is 0 Mbit/s; a rate such as 100 Mbit/s, more than 0 is needed");
+  refused(MATRIX, file,
+          "@:2: mbit_s is 0 Mbit/s; a rate such as 100 Mbit/s, more than 0 is needed");
   put(file, "a,b,1,2,3,1\n");
   refused(MATRIX, file, "@:1: loss is 1; 0 or more and less than 1 is needed");
   put(file, "a,,1,2\n");
@@ -148,16 +166,23 @@ static void matrix_mistakes(void **state) {
   refused(MATRIX, file, "@:4: line 1 gives the direction from a to b already; one is needed");
   put(file, "from,to,ms,mbit_s\na,b,1,2\n");
   refused(MATRIX, file,
-          "@:1: mbit_s: \"ms Mbit/s\" is not a rate; a number of 0 or more with one of the units bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s is needed, as "
+          "@:1: mbit_s: \"ms Mbit/s\" is not a rate; a number of 0 or more with one of the units "
+          "bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s is needed, as "
           "in \"100 Mbit/s\"");
 }
 
 static void files_that_are_not_there(void **state) {
   (void)state;
   char expected[512];
-  snprintf(expected, sizeof expected, "@: wan.matrix is \"x.csv\", and there is no such file, neither here nor in the job's folder %s", folder);
+  snprintf(expected, sizeof expected,
+           "@: wan.matrix is \"x.csv\", and there is no such file, neither here nor in the job's "
+           "folder %s",
+           folder);
   refused("wan: {matrix: x.csv}\n", job_file, expected);
-  snprintf(expected, sizeof expected, "@: profile is \".\", and there is no such file, neither here nor in the job's folder %s", folder);
+  snprintf(
+      expected, sizeof expected,
+      "@: profile is \".\", and there is no such file, neither here nor in the job's folder %s",
+      folder);
   refused("profile: .\n", job_file, expected);
   refused("profile: /x.yaml\n", job_file, "@: profile is \"/x.yaml\", and there is no such file");
 }
@@ -180,14 +205,17 @@ static void files_here_come_first(void **state) {
 static void default_after_the_matrix(void **state) {
   (void)state;
   put(matrix_file, "from,to,mbit_s,ms\na,b,90,20\n");
-  gt_job *job = loaded("wan: {matrix: m.csv, default: {latency: 7 ms}, links: [{from: a, to: c, latency: 8 ms}]}\n");
+  gt_job *job = loaded(
+      "wan: {matrix: m.csv, default: {latency: 7 ms}, links: [{from: a, to: c, latency: 8 ms}]}\n");
   assert_int_equal(job->wan.nlinks, 3); /* a to c, a to b, b to a */
-  assert_true(gt_job_link_between(job, 1, 0)->latency_s == 0.02 && gt_job_link_between(job, 0, 2)->latency_s == 0.008);
-  assert_true(gt_job_link_between(job, 2, 0)->latency_s == 0.007 && gt_job_link_between(job, 1, 2)->latency_s == 0.007);
+  assert_true(gt_job_link_between(job, 1, 0)->latency_s == 0.02 &&
+              gt_job_link_between(job, 0, 2)->latency_s == 0.008);
+  assert_true(gt_job_link_between(job, 2, 0)->latency_s == 0.007 &&
+              gt_job_link_between(job, 1, 2)->latency_s == 0.007);
   close_complete(job);
 }
 
-/* ---- the profile -------------------------------------------------------------------------------------------------- */
+/* ---- the profile ----------------------------------------------------------------------------- */
 
 #define PROFILE "profile: p.yaml\n"
 
@@ -200,9 +228,12 @@ static void profile_figures_of_work(void **state) {
                     "  - {name: c, compute: {measured: [1, 0.5], checkpoint: 8 Gbit/s}}\n"
                     "  - {name: elsewhere, compute: {step: 1 ms}}\n");
   gt_job *job = loaded(PROFILE "compute: {step: 10 ms, speed: 0.5, apply: 3 ms}\n");
-  gt_job_compute a = gt_job_compute_of(job, 0), b = gt_job_compute_of(job, 1), c = gt_job_compute_of(job, 2);
-  assert_true(a.samples_per_s == 100 && a.step_s == 0 && a.update_s == 0.001 && a.apply_s == 0.003 && a.speed == 0.5);
-  assert_true(b.samples_per_s == 0 && b.step_s == 0.005 && b.speed == 0.5 && b.eval_samples_per_s == 6000);
+  gt_job_compute a = gt_job_compute_of(job, 0), b = gt_job_compute_of(job, 1),
+                 c = gt_job_compute_of(job, 2);
+  assert_true(a.samples_per_s == 100 && a.step_s == 0 && a.update_s == 0.001 &&
+              a.apply_s == 0.003 && a.speed == 0.5);
+  assert_true(b.samples_per_s == 0 && b.step_s == 0.005 && b.speed == 0.5 &&
+              b.eval_samples_per_s == 6000);
   assert_true(c.step_s == 0.01 && c.checkpoint_bps == 8e9);
   assert_int_equal(job->regions[1].nmeasured, 2);
   assert_true(job->regions[1].measured[1] == 0.5 && job->regions[1].speeds == NULL);
@@ -214,16 +245,19 @@ static void profile_figures_of_work(void **state) {
 
 static void profile_goes_before_a_region(void **state) {
   (void)state;
-  put(profile_file, "regions: [{name: b, compute: {step: 5 ms, speeds: [1, 1], measured: [1, 0.5], local: 2 ms}}]\n");
+  put(profile_file, "regions: [{name: b, compute: {step: 5 ms, speeds: [1, 1], measured: [1, 0.5], "
+                    "local: 2 ms}}]\n");
   put(job_file, "");
   gt_job *job = NULL;
-  const char *sets[] = {"profile=p.yaml", "regions.1.compute={samples_per_s: 9, speed: 0.25, speeds: [0.5, 1], local: 9 ms, encode: 4 ms}"};
+  const char *sets[] = {"profile=p.yaml", "regions.1.compute={samples_per_s: 9, speed: 0.25, "
+                                          "speeds: [0.5, 1], local: 9 ms, encode: 4 ms}"};
   char text[1024];
   snprintf(text, sizeof text, "%s", base);
   put(job_file, text);
   assert_int_equal(gt_job_load(&job, job_file, sets, 2), GT_OK);
   const gt_job_region *b = &job->regions[1];
-  assert_true(b->compute.samples_per_s == 0 && b->compute.step_s == 0.005 && b->compute.speed == 0.25);
+  assert_true(b->compute.samples_per_s == 0 && b->compute.step_s == 0.005 &&
+              b->compute.speed == 0.25);
   assert_true(b->compute.local_s == 0.002 && b->compute.encode_s == 0.004);
   assert_true(b->speeds[0] == 0.5 && b->speeds[1] == 1 && b->measured[1] == 0.5);
   close_complete(job);
@@ -233,11 +267,14 @@ static void profile_goes_before_a_region(void **state) {
 static void profile_goes_before_devices(void **state) {
   (void)state;
   put(profile_file, "regions: [{name: b, compute: {samples_per_s: 500}}]\n");
-  const char *sets[] = {"regions.1.devices=[{type: x, count: 1, power: 900}, {type: y, count: 1, power: 300}]", "profile=p.yaml"};
+  const char *sets[] = {
+      "regions.1.devices=[{type: x, count: 1, power: 900}, {type: y, count: 1, power: 300}]",
+      "profile=p.yaml"};
   gt_job *job = NULL;
   put(job_file, base);
   if (gt_job_load(&job, job_file, sets, 1) != GT_OK) fail_msg("%s", gt_error_text());
-  assert_true(gt_job_device_power(job, 1, 1) == 300 && gt_job_worker_share(job, 1, 1) == 300. / 900);
+  assert_true(gt_job_device_power(job, 1, 1) == 300 &&
+              gt_job_worker_share(job, 1, 1) == 300. / 900);
   gt_job_close(job);
   if (gt_job_load(&job, job_file, sets, 2) != GT_OK) fail_msg("%s", gt_error_text());
   assert_true(gt_job_device_power(job, 1, 1) == 500 && gt_job_worker_share(job, 1, 1) == 1);
@@ -247,22 +284,29 @@ static void profile_goes_before_devices(void **state) {
 static void profile_links(void **state) {
   (void)state;
   int64_t alive = gt_alloc_alive();
-  put(profile_file, "wan:\n  links:\n"
-                    "    - {from: a, to: b, bandwidth: 90 Mbit/s, latency: 24 ms, setup: 1, eager: 64 KiB, window: 100 KiB, idle: 200 ms}\n"
-                    "    - {from: b, to: a, bandwidth: 80 Mbit/s, latency: 23 ms, setup: 2, window: 10 KiB}\n"
-                    "    - {from: a, to: c, bandwidth: 70 Mbit/s, latency: 22 ms, setup: 3}\n"
-                    "    - {from: c, to: a, bandwidth: 60 Mbit/s, latency: 21 ms}\n"
-                    "    - {from: b, to: c, bandwidth: 50 Mbit/s, latency: 20 ms, setup: 4}\n"
-                    "    - {from: a, to: elsewhere, latency: 20 ms}\n");
-  gt_job *job = loaded(PROFILE "wan: {links: [{between: [b, a], bandwidth: 100 Mbit/s, setup: 7}, {between: [b, c], latency: 5 ms}]}\n");
-  const gt_job_link *ab = link_of(job, 0, 1), *ba = link_of(job, 1, 0), *bc = link_of(job, 1, 2), *cb = link_of(job, 2, 1);
+  put(profile_file,
+      "wan:\n  links:\n"
+      "    - {from: a, to: b, bandwidth: 90 Mbit/s, latency: 24 ms, setup: 1, eager: 64 KiB, "
+      "window: 100 KiB, idle: 200 ms}\n"
+      "    - {from: b, to: a, bandwidth: 80 Mbit/s, latency: 23 ms, setup: 2, window: 10 KiB}\n"
+      "    - {from: a, to: c, bandwidth: 70 Mbit/s, latency: 22 ms, setup: 3}\n"
+      "    - {from: c, to: a, bandwidth: 60 Mbit/s, latency: 21 ms}\n"
+      "    - {from: b, to: c, bandwidth: 50 Mbit/s, latency: 20 ms, setup: 4}\n"
+      "    - {from: a, to: elsewhere, latency: 20 ms}\n");
+  gt_job *job = loaded(PROFILE "wan: {links: [{between: [b, a], bandwidth: 100 Mbit/s, setup: 7}, "
+                               "{between: [b, c], latency: 5 ms}]}\n");
+  const gt_job_link *ab = link_of(job, 0, 1), *ba = link_of(job, 1, 0), *bc = link_of(job, 1, 2),
+                    *cb = link_of(job, 2, 1);
   assert_int_equal(job->wan.nlinks, 6);
-  assert_true(ab->bandwidth_bps == 100e6 && ab->latency_s == 0 && ab->setup_rtts == 7 && ab->eager_bytes == 65536 && ab->idle_s == 0.2);
+  assert_true(ab->bandwidth_bps == 100e6 && ab->latency_s == 0 && ab->setup_rtts == 7 &&
+              ab->eager_bytes == 65536 && ab->idle_s == 0.2);
   assert_true(ab->window_bytes == 102400);
-  assert_true(ba->bandwidth_bps == 100e6 && ba->setup_rtts == 7 && ba->eager_bytes == 0 && ba->window_bytes == 10240);
+  assert_true(ba->bandwidth_bps == 100e6 && ba->setup_rtts == 7 && ba->eager_bytes == 0 &&
+              ba->window_bytes == 10240);
   assert_true(bc->latency_s == 0.005 && bc->bandwidth_bps == 0 && bc->setup_rtts == 4);
   assert_true(cb->latency_s == 0.005 && cb->bandwidth_bps == 0 && cb->setup_rtts == 0);
-  assert_true(link_of(job, 0, 2)->bandwidth_bps == 70e6 && link_of(job, 0, 2)->latency_s == 0.022 && link_of(job, 0, 2)->setup_rtts == 3);
+  assert_true(link_of(job, 0, 2)->bandwidth_bps == 70e6 && link_of(job, 0, 2)->latency_s == 0.022 &&
+              link_of(job, 0, 2)->setup_rtts == 3);
   assert_true(link_of(job, 2, 0)->bandwidth_bps == 60e6 && link_of(job, 2, 0)->setup_rtts == 0);
   close_complete(job);
   assert_int_equal(gt_alloc_alive(), alive);
@@ -271,12 +315,15 @@ static void profile_links(void **state) {
 /* A measured access rate is used if the job does not give one, even if the job names the links. */
 static void profile_access(void **state) {
   (void)state;
-  put(profile_file, "regions: [{name: a, access: 50 Mbit/s}, {name: b, access: 40 Mbit/s, compute: {step: 5 ms}}]\n");
+  put(profile_file, "regions: [{name: a, access: 50 Mbit/s}, {name: b, access: 40 Mbit/s, compute: "
+                    "{step: 5 ms}}]\n");
   put(job_file, base);
-  const char *sets[] = {"profile=p.yaml", "regions.1.access=90 Mbit/s", "wan.default.bandwidth=70 Mbit/s"};
+  const char *sets[] = {"profile=p.yaml", "regions.1.access=90 Mbit/s",
+                        "wan.default.bandwidth=70 Mbit/s"};
   gt_job *job = NULL;
   if (gt_job_load(&job, job_file, sets, 3) != GT_OK) fail_msg("%s", gt_error_text());
-  assert_true(job->regions[0].access_bps == 50e6 && job->regions[1].access_bps == 90e6 && job->regions[2].access_bps == 0);
+  assert_true(job->regions[0].access_bps == 50e6 && job->regions[1].access_bps == 90e6 &&
+              job->regions[2].access_bps == 0);
   assert_true(job->regions[1].compute.step_s == 0.005);
   close_complete(job);
 }
@@ -284,7 +331,8 @@ static void profile_access(void **state) {
 static void profile_after_the_matrix(void **state) {
   (void)state;
   put(matrix_file, "a,b,100,25\na,c,200,35\nb,c,300,45\n");
-  put(profile_file, "wan: {links: [{from: b, to: a, bandwidth: 80 Mbit/s, latency: 23 ms, setup: 2}]}\n");
+  put(profile_file,
+      "wan: {links: [{from: b, to: a, bandwidth: 80 Mbit/s, latency: 23 ms, setup: 2}]}\n");
   gt_job *job = loaded(PROFILE MATRIX);
   const gt_job_link *ba = link_of(job, 1, 0);
   assert_true(ba->bandwidth_bps == 100e6 && ba->latency_s == 0.025 && ba->setup_rtts == 2);
@@ -295,7 +343,8 @@ static void profile_after_the_matrix(void **state) {
 
 static void profile_mistakes(void **state) {
   (void)state;
-  static const char *const holds = "has no place in a profile, which holds regions[].name, access and compute, and wan.links[].from, to and figures";
+  static const char *const holds = "has no place in a profile, which holds regions[].name, access "
+                                   "and compute, and wan.links[].from, to and figures";
   const char *file = profile_file;
   char expected[512];
   put(file, "seed: 3\n");
@@ -323,12 +372,15 @@ static void profile_mistakes(void **state) {
   put(file, "wan: {links: [{from: a, to: a}]}\n");
   refused(PROFILE, file, "@: wan.links.0.from and to are both a; two regions are needed");
   put(file, "wan: {links: [{from: a, to: b}, {from: b, to: a}, {from: a, to: b}]}\n");
-  refused(PROFILE, file, "@: wan.links.0 and wan.links.2 both give the direction from a to b; one is needed");
+  refused(PROFILE, file,
+          "@: wan.links.0 and wan.links.2 both give the direction from a to b; one is needed");
   put(file, "# nothing\n");
-  refused(PROFILE, file, "@: is no mapping of keys; a profile that `geotrain probe` wrote is needed");
+  refused(PROFILE, file,
+          "@: is no mapping of keys; a profile that `geotrain probe` wrote is needed");
   put(file, "regions: [{name: a, compute: {step: 1}}]\n");
   refused(PROFILE, file,
-          "@: regions.0.compute.step: \"1\" is not a time; a number of 0 or more with one of the units ns, us, ms, s, min, h, d is needed, as in "
+          "@: regions.0.compute.step: \"1\" is not a time; a number of 0 or more with one of the "
+          "units ns, us, ms, s, min, h, d is needed, as in "
           "\"25 ms\"");
 }
 

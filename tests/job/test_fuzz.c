@@ -16,7 +16,8 @@ static char file[64];
 
 static size_t read_quickstart(char *text, size_t size) {
   char path[1024];
-  snprintf(path, sizeof path, "%.*s/jobs/quickstart.yaml", (int)(strlen(__FILE__) - strlen("/tests/job/test_fuzz.c")), __FILE__);
+  snprintf(path, sizeof path, "%.*s/jobs/quickstart.yaml",
+           (int)(strlen(__FILE__) - strlen("/tests/job/test_fuzz.c")), __FILE__);
   FILE *from = fopen(path, "rb");
   assert_non_null(from);
   size_t n = fread(text, 1, size, from);
@@ -100,19 +101,22 @@ static void damaged_files(void **state) {
 
 static void damaged_sets(void **state) {
   (void)state;
-  static const char *const sets[] = {"regions.0={name: a, ranks: 2, hosts: [x]}",
-                                     "wan.links.0.between=[shanghai, chongqing]",
-                                     "sync={local: async, period: 3}",
-                                     "wan.links.0={from: chongqing, to: shanghai, loss: 0.1}",
-                                     "wan.outages=[{between: [shanghai, chongqing], from: 1 s, for: 2 s}]",
-                                     "regions.1.compute={step: 1 ms, speeds: [0.5]}",
-                                     "data.partition.shares.1=4.5e-3",
-                                     "train.until.samples=99",
-                                     "regions.1={name: b, ranks: auto, devices: [{type: a, count: 3, power: 9 samples/s, price: 0}]}",
-                                     "regions.0.devices.0={type: x, count: 64}",
-                                     "wan.default={latency: 3 ms, bandwidth: 1 Gbit/s}",
-                                     "plan={strategies: [sma], periods: [1, 8], budget: 3, samples_factor: [{strategy: sma, factor: 2}]}",
-                                     "plan.predicted={strategy: sma, cost: 0, waiting: 0.5, wall: 3 h}"};
+  static const char *const sets[] = {
+      "regions.0={name: a, ranks: 2, hosts: [x]}",
+      "wan.links.0.between=[shanghai, chongqing]",
+      "sync={local: async, period: 3}",
+      "wan.links.0={from: chongqing, to: shanghai, loss: 0.1}",
+      "wan.outages=[{between: [shanghai, chongqing], from: 1 s, for: 2 s}]",
+      "regions.1.compute={step: 1 ms, speeds: [0.5]}",
+      "data.partition.shares.1=4.5e-3",
+      "train.until.samples=99",
+      "regions.1={name: b, ranks: auto, devices: [{type: a, count: 3, power: 9 samples/s, price: "
+      "0}]}",
+      "regions.0.devices.0={type: x, count: 64}",
+      "wan.default={latency: 3 ms, bandwidth: 1 Gbit/s}",
+      "plan={strategies: [sma], periods: [1, 8], budget: 3, samples_factor: [{strategy: sma, "
+      "factor: 2}]}",
+      "plan.predicted={strategy: sma, cost: 0, waiting: 0.5, wall: 3 h}"};
   static char whole[8192];
   size_t size = read_quickstart(whole, sizeof whole), good = 0;
   gt_rng rng = gt_rng_make(8, GT_RNG_TEST, 0, 0);
@@ -141,6 +145,7 @@ static int teardown(void **state) {
 
 int main(void) {
   snprintf(file, sizeof file, "test-fuzz-%ld.yaml", (long)getpid());
-  const struct CMUnitTest tests[] = {cmocka_unit_test(damaged_files), cmocka_unit_test(damaged_sets)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(damaged_files),
+                                     cmocka_unit_test(damaged_sets)};
   return cmocka_run_group_tests(tests, NULL, teardown);
 }

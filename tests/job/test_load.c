@@ -15,7 +15,8 @@
 
 static char file[64];
 
-static const char minimal[] = "name: tiny\nmodel: {name: lenet5}\ndata: {path: d.h5}\ntrain: {until: {steps: 5}, optimizer: {lr: 0.1}}\n"
+static const char minimal[] = "name: tiny\nmodel: {name: lenet5}\ndata: {path: d.h5}\ntrain: "
+                              "{until: {steps: 5}, optimizer: {lr: 0.1}}\n"
                               "regions:\n  - {name: a, ranks: 2}\n  - {name: b, ranks: 3}\n";
 
 static void put(const char *text) {
@@ -67,7 +68,8 @@ static void defaults_are_those_of_the_table(void **state) {
   assert_int_equal(job->data.augment, GT_AUGMENT_NONE);
   assert_int_equal(job->train.batch, 64);
   assert_int_equal(job->train.optimizer.name, GT_OPTIMIZER_SGD);
-  assert_true(job->train.optimizer.beta2 == 0.999 && job->train.optimizer.epsilon == 1e-8 && !job->train.optimizer.nesterov);
+  assert_true(job->train.optimizer.beta2 == 0.999 && job->train.optimizer.epsilon == 1e-8 &&
+              !job->train.optimizer.nesterov);
   assert_true(job->train.eval_every.epochs == 1 && job->train.eval_every.steps == 0);
   assert_int_equal(job->train.schedule.name, GT_LR_CONSTANT);
   assert_int_equal(job->train.precision, GT_F32);
@@ -80,8 +82,10 @@ static void defaults_are_those_of_the_table(void **state) {
   assert_int_equal(job->sync.weights, GT_WEIGHTS_SAMPLES);
   assert_false(job->wan.emulate);
   assert_int_equal(job->wan.outbox, 2);
-  assert_true(job->checkpoint.every.epochs == 0 && job->checkpoint.every.steps == 0 && job->checkpoint.every.minutes == 0);
-  assert_true(job->limits.wan_patience_s == 300 && job->limits.local_s == 120 && job->limits.wan_bytes == 0);
+  assert_true(job->checkpoint.every.epochs == 0 && job->checkpoint.every.steps == 0 &&
+              job->checkpoint.every.minutes == 0);
+  assert_true(job->limits.wan_patience_s == 300 && job->limits.local_s == 120 &&
+              job->limits.wan_bytes == 0);
   assert_int_equal(job->limits.nonfinite, 3);
   assert_true(job->log.every_s == 10);
   assert_null(gt_job_link_between(job, 0, 1));
@@ -115,7 +119,8 @@ static void set_overrides(void **state) {
   assert_int_equal(job->data.partition.by, GT_PART_LABEL);
   assert_true(job->data.partition.shares[0] == 9 && job->data.partition.shares[2] == 3.5);
   assert_true(job->train.eval_every.steps == 50 && job->train.eval_every.epochs == 0);
-  assert_true(job->wan.links[0].latency_s == 0.04 && job->wan.links[0].bandwidth_bps == 0 && job->wan.links[0].ib == 2);
+  assert_true(job->wan.links[0].latency_s == 0.04 && job->wan.links[0].bandwidth_bps == 0 &&
+              job->wan.links[0].ib == 2);
   assert_true(job->limits.wan_bytes == 1.5 * 0x1p30);
   assert_string_equal(job->train.init, "x=y.h5");
   assert_true(job->seed == UINT64_MAX);
@@ -147,25 +152,30 @@ static void check_round_trip(gt_job *job) {
   char *second = gt_job_resolved(again);
   assert_string_equal(first, second);
   assert_memory_equal(&job->train.optimizer.lr, &again->train.optimizer.lr, sizeof(double));
-  assert_memory_equal(&job->train.optimizer.epsilon, &again->train.optimizer.epsilon, sizeof(double));
+  assert_memory_equal(&job->train.optimizer.epsilon, &again->train.optimizer.epsilon,
+                      sizeof(double));
   assert_memory_equal(&job->limits, &again->limits, sizeof job->limits);
   assert_memory_equal(&job->checkpoint, &again->checkpoint, sizeof job->checkpoint);
   assert_memory_equal(&job->train.until, &again->train.until, sizeof(gt_job_interval));
   assert_memory_equal(&job->train.eval_every, &again->train.eval_every, sizeof(gt_job_interval));
   assert_memory_equal(&job->compute, &again->compute, sizeof job->compute);
-  assert_true(job->compute_variation == again->compute_variation && job->compute_emulate == again->compute_emulate);
+  assert_true(job->compute_variation == again->compute_variation &&
+              job->compute_emulate == again->compute_emulate);
   assert_int_equal(job->wan.nlinks, again->wan.nlinks);
   for (size_t i = 0; i < job->wan.nlinks; i++) {
     const gt_job_link *x = &job->wan.links[i], *y = &again->wan.links[i];
     assert_memory_equal(&x->ia, &y->ia, offsetof(gt_job_link, trace) - offsetof(gt_job_link, ia));
-    assert_memory_equal(&x->setup_rtts, &y->setup_rtts, sizeof *x - offsetof(gt_job_link, setup_rtts));
+    assert_memory_equal(&x->setup_rtts, &y->setup_rtts,
+                        sizeof *x - offsetof(gt_job_link, setup_rtts));
     assert_true((x->from != NULL) == (y->from != NULL) && (x->trace != NULL) == (y->trace != NULL));
   }
   assert_int_equal(job->wan.noutages, again->wan.noutages);
   for (size_t i = 0; i < job->wan.noutages; i++)
-    assert_memory_equal(&job->wan.outages[i].ia, &again->wan.outages[i].ia, sizeof(gt_job_outage) - offsetof(gt_job_outage, ia));
+    assert_memory_equal(&job->wan.outages[i].ia, &again->wan.outages[i].ia,
+                        sizeof(gt_job_outage) - offsetof(gt_job_outage, ia));
   for (size_t i = 0; i < job->nregions; i++) {
-    assert_memory_equal(&job->regions[i].compute, &again->regions[i].compute, sizeof(gt_job_compute));
+    assert_memory_equal(&job->regions[i].compute, &again->regions[i].compute,
+                        sizeof(gt_job_compute));
     assert_int_equal(job->regions[i].nspeeds, again->regions[i].nspeeds);
   }
   gt_free(first);
@@ -176,7 +186,8 @@ static void check_round_trip(gt_job *job) {
 static void resolved_is_a_fixed_point(void **state) {
   (void)state;
   const char *odd[] = {"train.optimizer.lr=0.30000000000000004",
-                       "wan.links.0={between: [b, a], bandwidth: 33333333.333333332 bit/s, latency: 0.1234567890123457 s}",
+                       "wan.links.0={between: [b, a], bandwidth: 33333333.333333332 bit/s, "
+                       "latency: 0.1234567890123457 s}",
                        "limits.wan_patience=100000 s",
                        "limits.local=1e-9 s",
                        "limits.wan_bytes=12345678901 B",
@@ -208,7 +219,8 @@ static void jobs_all_load(void **state) {
   (void)state;
   glob_t found;
   char pattern[1024];
-  snprintf(pattern, sizeof pattern, "%.*s/jobs/*.yaml", (int)(strlen(__FILE__) - strlen("/tests/job/test_load.c")), __FILE__);
+  snprintf(pattern, sizeof pattern, "%.*s/jobs/*.yaml",
+           (int)(strlen(__FILE__) - strlen("/tests/job/test_load.c")), __FILE__);
   assert_int_equal(glob(pattern, 0, NULL, &found), 0);
   assert_true(found.gl_pathc >= 13);
   for (size_t i = 0; i < found.gl_pathc; i++) {
@@ -216,11 +228,13 @@ static void jobs_all_load(void **state) {
     if (gt_job_load(&job, found.gl_pathv[i], NULL, 0) != GT_OK) fail_msg("%s", gt_error_text());
     check_round_trip(job);
     bool planned = gt_job_check_ranks(job) == GT_OK; /* others are for `geotrain plan` */
-    assert_true(!planned || gt_job_ranks(job) == 3 || gt_job_ranks(job) == 4 || gt_job_ranks(job) == 6 || gt_job_ranks(job) == 8 ||
+    assert_true(!planned || gt_job_ranks(job) == 3 || gt_job_ranks(job) == 4 ||
+                gt_job_ranks(job) == 6 || gt_job_ranks(job) == 8 ||
                 strstr(found.gl_pathv[i], "gaia-11"));
     for (size_t r = 0; r < job->nregions; r++) { /* needed by `geotrain simulate` */
       const gt_job_compute c = gt_job_compute_of(job, r);
-      if (c.step_s <= 0 && c.samples_per_s <= 0) fail_msg("%s: compute says nothing of region %s", found.gl_pathv[i], job->regions[r].name);
+      if (c.step_s <= 0 && c.samples_per_s <= 0)
+        fail_msg("%s: compute says nothing of region %s", found.gl_pathv[i], job->regions[r].name);
     }
     gt_job_close(job);
   }
@@ -230,13 +244,14 @@ static void jobs_all_load(void **state) {
 /* The flat job of `minimal` contains each line of `lines`. */
 static void flat_is_for_scripts(void **state) {
   (void)state;
-  static const char *const sets[] = {"slurm.time=90 min",
-                                     "slurm.memory_per_cpu=2 GiB",
-                                     "slurm.options=[--exclusive, --gres gpu:1]",
-                                     "slurm.prologue=[module load mpi, 'export A=\"$HOME\" # mine']",
-                                     "regions.1.slurm.nodes=2",
-                                     "train.optimizer.lr=1e-7",
-                                     "wan.links=[{between: [a, b], bandwidth: 2.5 Gbit/s, latency: 1500 us}]"};
+  static const char *const sets[] = {
+      "slurm.time=90 min",
+      "slurm.memory_per_cpu=2 GiB",
+      "slurm.options=[--exclusive, --gres gpu:1]",
+      "slurm.prologue=[module load mpi, 'export A=\"$HOME\" # mine']",
+      "regions.1.slurm.nodes=2",
+      "train.optimizer.lr=1e-7",
+      "wan.links=[{between: [a, b], bandwidth: 2.5 Gbit/s, latency: 1500 us}]"};
   static const char *const lines[] = {
       "name=tiny\n",
       "\nslurm.time=5400\n",
@@ -247,7 +262,8 @@ static void flat_is_for_scripts(void **state) {
       "\nregions.1.slurm.nodes=2\n",
       "\nslurm.signal_before=120\n",
       "\ntrain.optimizer.lr=0.0000001\n",
-      "\nwan.links.0.between.0=a\nwan.links.0.between.1=b\nwan.links.0.bandwidth=2500000000\nwan.links.0.latency=0.0015\n"};
+      "\nwan.links.0.between.0=a\nwan.links.0.between.1=b\nwan.links.0.bandwidth=2500000000\nwan."
+      "links.0.latency=0.0015\n"};
   gt_job *job = load(minimal, sets, sizeof sets / sizeof *sets);
   char text[8192] = "";
   FILE *to = fmemopen(text, sizeof text, "w");
@@ -283,31 +299,41 @@ static void difference_names_key_and_values(void **state) {
   check_difference("regions.1.ranks=9", false, "regions.1.ranks is 9 there and 3 here");
   check_difference("regions.1.ranks=9", true, "");
   check_difference("regions.1.name=z", true, "regions.1.name is z there and b here");
-  check_difference("regions.2={name: c, ranks: 2}", true, "regions is a list of 3 there and a list of 2 here");
+  check_difference("regions.2={name: c, ranks: 2}", true,
+                   "regions is a list of 3 there and a list of 2 here");
   check_difference("checkpoint.every.steps=3", true, "");
-  check_difference("checkpoint.every.steps=3", false, "checkpoint.every.steps is 3 there and not given here");
+  check_difference("checkpoint.every.steps=3", false,
+                   "checkpoint.every.steps is 3 there and not given here");
   check_difference("limits.wan_bytes=1 GiB", true, "");
-  check_difference("data.partition.shares=[1, 2]", true, "data.partition.shares is [1, 2] there and not given here");
+  check_difference("data.partition.shares=[1, 2]", true,
+                   "data.partition.shares is [1, 2] there and not given here");
   check_difference("train.init=x.h5", true, "train.init is x.h5 there and not given here");
-  check_difference("regions.0.access=1 Mbit/s", true, "regions.0.access is 1 Mbit/s there and not given here");
+  check_difference("regions.0.access=1 Mbit/s", true,
+                   "regions.0.access is 1 Mbit/s there and not given here");
   check_difference("compute.step=1 ms", true, "compute.step is 1 ms there and not given here");
-  check_difference("regions.1.compute.speed=0.5", true, "regions.1.compute.speed is 0.5 there and not given here");
-  check_difference("regions.1.compute.speeds=[1, 0.5]", false, "regions.1.compute.speeds is [1, 0.5] there and not given here");
+  check_difference("regions.1.compute.speed=0.5", true,
+                   "regions.1.compute.speed is 0.5 there and not given here");
+  check_difference("regions.1.compute.speeds=[1, 0.5]", false,
+                   "regions.1.compute.speeds is [1, 0.5] there and not given here");
   /* the list depends on the number of ranks */
   check_difference("regions.1.compute.speeds=[1, 0.5]", true, "");
   check_difference("compute.variation=0.1", true, "compute.variation is 0.1 there and 0 here");
-  check_difference("wan.outages=[{between: [a, b], for: 1 s}]", true, "wan.outages is a list of 1 there and not given here");
-  check_difference("model={name: dummy, parameters: 9}", true, "model.name is dummy there and lenet5 here");
+  check_difference("wan.outages=[{between: [a, b], for: 1 s}]", true,
+                   "wan.outages is a list of 1 there and not given here");
+  check_difference("model={name: dummy, parameters: 9}", true,
+                   "model.name is dummy there and lenet5 here");
   check_difference("slurm.partition=eu", false, "slurm.partition is eu there and not given here");
   check_difference("slurm={partition: eu, time: 2 h, mpi: pmi2, options: [--exclusive]}", true, "");
   check_difference("regions.1.slurm={partition: eu, nodes: 3, options: [--exclusive]}", true, "");
-  check_difference("wan.links=[{between: [a, b]}]", true, "wan.links is a list of 1 there and not given here");
+  check_difference("wan.links=[{between: [a, b]}]", true,
+                   "wan.links is a list of 1 there and not given here");
 }
 
 /* The jobs with measured links load from any folder; every direction has its values. */
 static gt_job *load_measured(const char *name, size_t regions, int ranks) {
   char path[1024];
-  snprintf(path, sizeof path, "%.*s/jobs/%s", (int)(strlen(__FILE__) - strlen("/tests/job/test_load.c")), __FILE__, name);
+  snprintf(path, sizeof path, "%.*s/jobs/%s",
+           (int)(strlen(__FILE__) - strlen("/tests/job/test_load.c")), __FILE__, name);
   gt_job *job = NULL;
   if (gt_job_load(&job, path, NULL, 0) != GT_OK) fail_msg("%s", gt_error_text());
   assert_int_equal(job->nregions, regions);
@@ -317,7 +343,8 @@ static gt_job *load_measured(const char *name, size_t regions, int ranks) {
     if (i / regions == i % regions) continue;
     const gt_job_link *link = gt_job_link_between(job, i / regions, i % regions);
     assert_non_null(link);
-    assert_true(link->bandwidth_bps >= 20e6 && link->bandwidth_bps <= 2e9 && link->latency_s > 0.005 && link->latency_s < 0.2);
+    assert_true(link->bandwidth_bps >= 20e6 && link->bandwidth_bps <= 2e9 &&
+                link->latency_s > 0.005 && link->latency_s < 0.2);
     assert_true(gt_job_compute_of(job, i / regions).step_s == 0.01);
   }
   check_round_trip(job);
@@ -326,11 +353,14 @@ static gt_job *load_measured(const char *name, size_t regions, int ranks) {
 
 static void measured_jobs_have_every_link(void **state) {
   (void)state;
-  gt_job *aws = load_measured("aws-4-regions.yaml", 4, 8), *gaia = load_measured("gaia-11-regions.yaml", 11, 22);
+  gt_job *aws = load_measured("aws-4-regions.yaml", 4, 8),
+         *gaia = load_measured("gaia-11-regions.yaml", 11, 22);
   assert_int_equal(aws->wan.nlinks, 12);
-  assert_true(gt_job_link_between(aws, 0, 3)->bandwidth_bps == 24.9e6 && gt_job_link_between(aws, 3, 0)->bandwidth_bps == 25.1e6);
+  assert_true(gt_job_link_between(aws, 0, 3)->bandwidth_bps == 24.9e6 &&
+              gt_job_link_between(aws, 3, 0)->bandwidth_bps == 25.1e6);
   assert_int_equal(gaia->wan.nlinks, 110);
-  assert_true(gt_job_link_between(gaia, 1, 2)->bandwidth_bps == 1500e6 && gt_job_link_between(gaia, 2, 1)->bandwidth_bps == 1500e6);
+  assert_true(gt_job_link_between(gaia, 1, 2)->bandwidth_bps == 1500e6 &&
+              gt_job_link_between(gaia, 2, 1)->bandwidth_bps == 1500e6);
   gt_job_close(aws);
   gt_job_close(gaia);
   gt_job_close(load_measured("paper-2-regions.yaml", 2, 4));
@@ -340,12 +370,16 @@ static void measured_jobs_have_every_link(void **state) {
 static void wan_and_work(void **state) {
   (void)state;
   const char *sets[] = {
-      "wan.links.0={from: a, to: b, bandwidth: 10 Mbit/s, latency: 25 ms, loss: 0.001, setup: 1.5, eager: 64 KiB, idle: 200 ms}",
+      "wan.links.0={from: a, to: b, bandwidth: 10 Mbit/s, latency: 25 ms, loss: 0.001, setup: 1.5, "
+      "eager: 64 KiB, idle: 200 ms}",
       "wan.links.1={from: b, to: a, trace: lte.up, jitter: 3 ms, window: 14600 B}",
-      "wan.outages=[{between: [b, a], from: 20 s, for: 1 min}, {between: [a, b], from: 10 s, for: 10 s}, {between: [a, b], for: 1 s}]",
+      "wan.outages=[{between: [b, a], from: 20 s, for: 1 min}, {between: [a, b], from: 10 s, for: "
+      "10 s}, {between: [a, b], for: 1 s}]",
       "regions.0.access=50 Mbit/s",
-      "regions.1.compute={step: 20 ms, speed: 0.5, speeds: [1, 0.25], local: 1 ms, update: 2 ms, checkpoint: 1 Gbit/s}",
-      "compute={samples_per_s: 1000, eval_samples_per_s: 9000, apply: 3 ms, encode: 4 ms, variation: 0.1, emulate: true}",
+      "regions.1.compute={step: 20 ms, speed: 0.5, speeds: [1, 0.25], local: 1 ms, update: 2 ms, "
+      "checkpoint: 1 Gbit/s}",
+      "compute={samples_per_s: 1000, eval_samples_per_s: 9000, apply: 3 ms, encode: 4 ms, "
+      "variation: 0.1, emulate: true}",
       "model={name: dummy, parameters: 11200000}"};
   int64_t alive = gt_alloc_alive();
   gt_job *job = load(minimal, sets, sizeof sets / sizeof *sets);
@@ -354,17 +388,22 @@ static void wan_and_work(void **state) {
   assert_ptr_equal(ba, &job->wan.links[1]);
   assert_null(ab->a);
   assert_true(ab->ia == 0 && ab->ib == 1 && ba->ia == 1 && ba->ib == 0);
-  assert_true(ab->loss == 0.001 && ab->setup_rtts == 1.5 && ab->eager_bytes == 65536 && ab->idle_s == 0.2 && ab->window_bytes == 0);
+  assert_true(ab->loss == 0.001 && ab->setup_rtts == 1.5 && ab->eager_bytes == 65536 &&
+              ab->idle_s == 0.2 && ab->window_bytes == 0);
   assert_string_equal(ba->trace, "lte.up");
   assert_true(ba->bandwidth_bps == 0 && ba->latency_s == 0 && ba->window_bytes == 14600);
   assert_int_equal(job->wan.noutages, 3);
-  assert_true(job->wan.outages[0].ia == 1 && job->wan.outages[0].ib == 0 && job->wan.outages[0].from_s == 20 && job->wan.outages[0].for_s == 60);
+  assert_true(job->wan.outages[0].ia == 1 && job->wan.outages[0].ib == 0 &&
+              job->wan.outages[0].from_s == 20 && job->wan.outages[0].for_s == 60);
   assert_true(job->wan.outages[2].from_s == 0);
   assert_true(job->regions[0].access_bps == 50e6 && job->regions[1].access_bps == 0);
-  assert_true(job->regions[1].nspeeds == 2 && job->regions[1].speeds[1] == 0.25 && job->regions[0].speeds == NULL);
+  assert_true(job->regions[1].nspeeds == 2 && job->regions[1].speeds[1] == 0.25 &&
+              job->regions[0].speeds == NULL);
   gt_job_compute a = gt_job_compute_of(job, 0), b = gt_job_compute_of(job, 1);
-  assert_true(a.samples_per_s == 1000 && a.step_s == 0 && a.speed == 1 && a.local_s == 0 && a.apply_s == 0.003 && a.checkpoint_bps == 0);
-  assert_true(b.samples_per_s == 0 && b.step_s == 0.02 && b.speed == 0.5 && b.local_s == 0.001 && b.apply_s == 0.003 && b.checkpoint_bps == 1e9);
+  assert_true(a.samples_per_s == 1000 && a.step_s == 0 && a.speed == 1 && a.local_s == 0 &&
+              a.apply_s == 0.003 && a.checkpoint_bps == 0);
+  assert_true(b.samples_per_s == 0 && b.step_s == 0.02 && b.speed == 0.5 && b.local_s == 0.001 &&
+              b.apply_s == 0.003 && b.checkpoint_bps == 1e9);
   assert_true(b.update_s == 0.002 && b.encode_s == 0.004 && b.eval_samples_per_s == 9000);
   assert_true(job->compute_variation == 0.1 && job->compute_emulate);
   assert_int_equal(job->model.parameters, 11200000);
@@ -377,7 +416,8 @@ static void wan_and_work(void **state) {
 static void layers_of_a_model(void **state) {
   (void)state;
   int64_t alive = gt_alloc_alive();
-  const char *sets[] = {"model={name: deepfm, mlp: [400, 100]}", "model.embedding=16", "model.mlp.1=31", "model.mlp.2=8"};
+  const char *sets[] = {"model={name: deepfm, mlp: [400, 100]}", "model.embedding=16",
+                        "model.mlp.1=31", "model.mlp.2=8"};
   gt_job *plain = load(minimal, NULL, 0), *job = load(minimal, sets, 4), *again = NULL;
   assert_int_equal(job->model.embedding, 16);
   assert_int_equal(job->model.nmlp, 3);

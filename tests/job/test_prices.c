@@ -46,7 +46,9 @@ static gt_job *job_of(const char *regions, const char *catalogue) {
     fputs(catalogue, to);
     assert_int_equal(fclose(to), 0);
   }
-  snprintf(text, sizeof text, "name: t\nmodel: {name: dummy}\ndata: {path: d.h5}\ntrain: {until: {steps: 1}, optimizer: {lr: 0.1}}\nregions:\n%s%s",
+  snprintf(text, sizeof text,
+           "name: t\nmodel: {name: dummy}\ndata: {path: d.h5}\ntrain: {until: {steps: 1}, "
+           "optimizer: {lr: 0.1}}\nregions:\n%s%s",
            regions, named);
   if (gt_job_parse(&job, "t.yaml", text) != GT_OK) fail_msg("%s", gt_error_text());
   return job;
@@ -54,7 +56,8 @@ static gt_job *job_of(const char *regions, const char *catalogue) {
 
 static void is(gt_job_price price, double usd, bool assumed) {
   if (price.usd != usd || price.assumed != assumed)
-    fail_msg("%.17g (assumed %d) instead of %.17g (assumed %d)", price.usd, price.assumed, usd, assumed);
+    fail_msg("%.17g (assumed %d) instead of %.17g (assumed %d)", price.usd, price.assumed, usd,
+             assumed);
 }
 
 static gt_job_prices prices_of(const gt_job *job) {
@@ -67,7 +70,8 @@ static void what_the_job_says_goes_before_the_catalogue(void **unused) {
   (void)unused;
   gt_job *job = job_of("  - {name: eu, ranks: 3, place: 'a:here'}\n"
                        "  - {name: us, ranks: 3, place: 'b:there', price: 2, ps_price: 0}\n"
-                       "  - {name: ap, ranks: 4, place: 'a:here', price: 3, devices: [{type: x, count: 1, price: 6}, {type: y, count: 4}]}\n",
+                       "  - {name: ap, ranks: 4, place: 'a:here', price: 3, devices: [{type: x, "
+                       "count: 1, price: 6}, {type: y, count: 4}]}\n",
                        rates);
   gt_job_prices p = prices_of(job);
   assert_true(p.known);
@@ -94,12 +98,16 @@ static void tariffs_are_by_place(void **unused) {
   gt_job_prices p = prices_of(job);
   assert_int_equal(p.nsites, 3);
   assert_int_equal(p.npools, 5);
-  const gt_job_tariff *out = gt_job_tariff_between(&p, 0, 1), *in = gt_job_tariff_between(&p, 0, 2), *back = gt_job_tariff_between(&p, 1, 0),
+  const gt_job_tariff *out = gt_job_tariff_between(&p, 0, 1), *in = gt_job_tariff_between(&p, 0, 2),
+                      *back = gt_job_tariff_between(&p, 1, 0),
                       *stays = gt_job_tariff_between(&p, 0, 3);
-  assert_true(out->n == 2 && out->rates[0].value == 0.09 && out->rates[1].from_gb == 100 && out->rates[1].assumed);
-  assert_true(in->n == 1 && in->rates->value == 0.02 && back->rates->value == 0.11 && stays->rates->value == 0.02);
+  assert_true(out->n == 2 && out->rates[0].value == 0.09 && out->rates[1].from_gb == 100 &&
+              out->rates[1].assumed);
+  assert_true(in->n == 1 && in->rates->value == 0.02 && back->rates->value == 0.11 &&
+              stays->rates->value == 0.02);
   assert_true(out == gt_job_tariff_between(&p, 3, 1)); /* the same places */
-  assert_true(out->pool != in->pool && out->pool != back->pool && stays->pool == 4 && in->pool == gt_job_tariff_between(&p, 2, 0)->pool);
+  assert_true(out->pool != in->pool && out->pool != back->pool && stays->pool == 4 &&
+              in->pool == gt_job_tariff_between(&p, 2, 0)->pool);
   is(gt_job_worker_price(job, &p, 2, 1), 0.5, true);
   gt_job_prices_close(&p);
   gt_job_close(job);
@@ -108,14 +116,16 @@ static void tariffs_are_by_place(void **unused) {
 static void what_is_not_known_is_missing(void **unused) {
   (void)unused;
   gt_job *job = job_of("  - {name: eu, ranks: 3, price: 1}\n"
-                       "  - {name: us, ranks: 3, ps_price: 1, devices: [{type: x, count: 1, price: 6}, {type: y, count: 4}]}\n",
+                       "  - {name: us, ranks: 3, ps_price: 1, devices: [{type: x, count: 1, price: "
+                       "6}, {type: y, count: 4}]}\n",
                        NULL);
   static const char *const needed[] = {"PS of eu", "egress of eu", "workers of us", "egress of us"};
   gt_job_prices p = prices_of(job);
   assert_true(p.known && !p.catalogue);
   assert_int_equal(p.nmissing, 4);
   for (size_t i = 0; i < 4; i++) assert_string_equal(p.missing[i], needed[i]);
-  assert_true(gt_job_worker_price(job, &p, 1, 1).usd == 6 && gt_job_worker_price(job, &p, 1, 2).usd < 0 && p.regions[0].ps.usd < 0);
+  assert_true(gt_job_worker_price(job, &p, 1, 1).usd == 6 &&
+              gt_job_worker_price(job, &p, 1, 2).usd < 0 && p.regions[0].ps.usd < 0);
   assert_null(gt_job_tariff_between(&p, 0, 1));
   gt_job_prices_close(&p);
   gt_job_close(job);
@@ -131,13 +141,18 @@ static void a_catalogue_that_lacks_something_is_refused(void **unused) {
   static const struct {
     const char *regions, *catalogue, *needed;
   } wrong[] = {
-      {"  - {name: eu, ranks: 2, place: 'a:her'}\n", rates, "regions.0.place names the place \"her\""},
-      {"  - {name: eu, ranks: 2, place: here}\n", rates, "regions.0.place is \"here\"; CLOUD:PLACE is needed"},
+      {"  - {name: eu, ranks: 2, place: 'a:her'}\n", rates,
+       "regions.0.place names the place \"her\""},
+      {"  - {name: eu, ranks: 2, place: here}\n", rates,
+       "regions.0.place is \"here\"; CLOUD:PLACE is needed"},
       {"  - {name: eu, ranks: 2, place: 'b:here'}\n", rates, "has no vm_hour of b at here"},
-      {"  - {name: eu, ranks: 2, place: 'a:here'}\n  - {name: us, ranks: 2, place: 'b:there'}\n", "vm_hour,a,here,,,,1,\nvm_hour,b,there,,,,1,\n",
+      {"  - {name: eu, ranks: 2, place: 'a:here'}\n  - {name: us, ranks: 2, place: 'b:there'}\n",
+       "vm_hour,a,here,,,,1,\nvm_hour,b,there,,,,1,\n",
        "has no egress_gb of a at here to b at there"},
-      {"  - {name: eu, ranks: 2, place: 'a:here'}\n", "vm_hour,a,here,,,,-1,\n", "value of vm_hour is \"-1\""},
-      {"  - {name: eu, ranks: 2, price: 1}\n", "vm_hour,a,here,,,,-1,\n", "value of vm_hour is \"-1\""},
+      {"  - {name: eu, ranks: 2, place: 'a:here'}\n", "vm_hour,a,here,,,,-1,\n",
+       "value of vm_hour is \"-1\""},
+      {"  - {name: eu, ranks: 2, price: 1}\n", "vm_hour,a,here,,,,-1,\n",
+       "value of vm_hour is \"-1\""},
   };
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     gt_job *job = job_of(wrong[i].regions, wrong[i].catalogue);

@@ -13,12 +13,14 @@
 static char file[64], csv[64];
 
 /* Keys that name the job's own regions are removed with them. */
-static const char base[] = "name: tiny\nmodel: {name: lenet5}\ndata: {path: d.h5, partition: {shares: [1, 2]}}\n"
-                           "train: {until: {steps: 5}, optimizer: {lr: 0.1}}\n"
-                           "regions: [{name: a, ranks: auto, devices: [{type: x, count: 3}]}, {name: b, ranks: 2}]\n"
-                           "compute: {step: 10 ms}\n"
-                           "wan:\n  default: {bandwidth: 100 Mbit/s, latency: 25 ms}\n  links: [{between: [a, b], latency: 1 ms}]\n"
-                           "  matrix: nowhere.csv\n  outages: [{between: [a, b], for: 1 s}]\n";
+static const char base[] =
+    "name: tiny\nmodel: {name: lenet5}\ndata: {path: d.h5, partition: {shares: [1, 2]}}\n"
+    "train: {until: {steps: 5}, optimizer: {lr: 0.1}}\n"
+    "regions: [{name: a, ranks: auto, devices: [{type: x, count: 3}]}, {name: b, ranks: 2}]\n"
+    "compute: {step: 10 ms}\n"
+    "wan:\n  default: {bandwidth: 100 Mbit/s, latency: 25 ms}\n  links: [{between: [a, b], "
+    "latency: 1 ms}]\n"
+    "  matrix: nowhere.csv\n  outages: [{between: [a, b], for: 1 s}]\n";
 
 static void put(const char *path, const char *text, size_t size) {
   FILE *to = fopen(path, "wb");
@@ -38,19 +40,25 @@ static void every_column(void **state) {
   (void)state;
   int64_t alive = gt_alloc_alive();
   const char *set = "regions.1.ranks=9";
-  gt_job *job = load("\xef\xbb\xbfname, ranks,samples,place,step,speed,access,price,ps_price,samples_per_s # a comment\r\n\n"
-                     "london,11,7680,aws:london,20 ms,0.5,1 Gbit/s,0.111,0,\r\n# nothing\n  oregon, 3,,,,,,,, 900\nsydney,2,,,,,,,,",
-                     &set, 1);
+  gt_job *job =
+      load("\xef\xbb\xbfname, ranks,samples,place,step,speed,access,price,ps_price,samples_per_s # "
+           "a comment\r\n\n"
+           "london,11,7680,aws:london,20 ms,0.5,1 Gbit/s,0.111,0,\r\n# nothing\n  oregon, "
+           "3,,,,,,,, 900\nsydney,2,,,,,,,,",
+           &set, 1);
   assert_int_equal(job->nregions, 3);
   const gt_job_region *r = job->regions;
   assert_string_equal(r[0].name, "london");
   assert_string_equal(r[0].place, "aws:london");
-  assert_true(r[0].ranks == 11 && r[0].samples == 7680 && r[0].compute.step_s == 0.02 && r[0].compute.speed == 0.5 && r[0].access_bps == 1e9);
+  assert_true(r[0].ranks == 11 && r[0].samples == 7680 && r[0].compute.step_s == 0.02 &&
+              r[0].compute.speed == 0.5 && r[0].access_bps == 1e9);
   assert_true(r[0].price == 0.111 && r[0].ps_price == 0 && r[0].ndevices == 0);
   assert_string_equal(r[1].name, "oregon");
-  assert_true(r[1].ranks == 9 && r[1].samples == 0 && !r[1].place && r[1].price < 0 && r[1].compute.samples_per_s == 900 && r[1].access_bps == 0);
+  assert_true(r[1].ranks == 9 && r[1].samples == 0 && !r[1].place && r[1].price < 0 &&
+              r[1].compute.samples_per_s == 900 && r[1].access_bps == 0);
   assert_true(gt_job_compute_of(job, 2).step_s == 0.01);
-  assert_true(job->wan.nlinks == 0 && job->wan.noutages == 0 && !job->wan.matrix && job->data.partition.nshares == 0);
+  assert_true(job->wan.nlinks == 0 && job->wan.noutages == 0 && !job->wan.matrix &&
+              job->data.partition.nshares == 0);
   assert_true(gt_job_link_between(job, 2, 0)->latency_s == 0.025);
   gt_job_close(job);
   assert_int_equal(gt_alloc_alive(), alive);
@@ -71,7 +79,9 @@ static void ten_thousand(void **state) {
   size_t n = 10000, room = n * 64, used;
   char *text = gt_alloc(room, 1);
   used = (size_t)snprintf(text, room, "name,ranks,samples,step,price\n");
-  for (size_t i = 0; i < n; i++) used += (size_t)snprintf(text + used, room - used, "region-%zu,11,%zu,10 ms,0.1\n", i, 7680 + i);
+  for (size_t i = 0; i < n; i++)
+    used +=
+        (size_t)snprintf(text + used, room - used, "region-%zu,11,%zu,10 ms,0.1\n", i, 7680 + i);
   gt_job *job = load(text, NULL, 0);
   assert_int_equal(job->nregions, n);
   assert_string_equal(job->regions[n - 1].name, "region-9999");
@@ -103,32 +113,38 @@ static void mistakes(void **state) {
       {"name,ranks\n", ": has no region below its first line; 1 or more are needed"},
       {"name,samples\n", ":1: no column is named ranks; it is needed of every region"},
       {"\nranks\n", ":2: no column is named name; it is needed of every region"},
-      {"name,ranks,sample\n",
-       ":1: column 3 is named \"sample\"; one of name, ranks, samples, place, step, samples_per_s, speed, access, price, ps_price is "
-       "needed; did you mean samples?"},
-      {"london,3\n",
-       ":1: column 1 is named \"london\"; one of name, ranks, samples, place, step, samples_per_s, speed, access, price, ps_price is needed"},
+      {"name,ranks,sample\n", ":1: column 3 is named \"sample\"; one of name, ranks, samples, "
+                              "place, step, samples_per_s, speed, access, price, ps_price is "
+                              "needed; did you mean samples?"},
+      {"london,3\n", ":1: column 1 is named \"london\"; one of name, ranks, samples, place, step, "
+                     "samples_per_s, speed, access, price, ps_price is needed"},
       {"name,ranks,name\n", ":1: columns 1 and 3 are both named name; one is needed"},
-      {"name,ranks,a,b,c,d,e,f,g,h,i\n", ":1: has more than 10 columns; at most those that there are are needed"},
+      {"name,ranks,a,b,c,d,e,f,g,h,i\n",
+       ":1: has more than 10 columns; at most those that there are are needed"},
       {"name,ranks\na,2\nb\n", ":3: has 1 fields; 2 are needed, as the first line says"},
       {"name,ranks\na,2,\n", ":2: has more than 2 fields; 2 are needed, as the first line says"},
       {"name,ranks\na,1\n", ":2: ranks (column 2) is 1; 2 or more is needed"},
       {"name,ranks\na,\n", ":2: ranks (column 2) is \"\"; an integer, 2 or more is needed"},
       {"ranks,name\n2,\n", ":2: name (column 2) is empty; text is needed"},
       {"name,ranks\na,auto\n", ":2: ranks (column 2) is \"auto\"; an integer, 2 or more is needed"},
-      {"name,ranks\na/b,2\n",
-       ":2: name (column 1) is \"a/b\"; a name for files is needed: letters, digits, dot, dash and underscore, a letter or digit first"},
+      {"name,ranks\na/b,2\n", ":2: name (column 1) is \"a/b\"; a name for files is needed: "
+                              "letters, digits, dot, dash and underscore, a letter or digit first"},
       {"name,ranks,price\na,2,-1\n", ":2: price (column 3) is -1; 0 or more is needed"},
-      {"name,ranks,samples\na,2,1e3\n", ":2: samples (column 3) is \"1e3\"; an integer, 1 or more is needed"},
-      {"name,ranks,step\na,2,5\n",
-       ":2: step (column 3): \"5\" is not a time; a number of 0 or more with one of the units ns, us, ms, s, min, h, d is "
-       "needed, as in \"25 ms\""},
-      {"name,ranks,place\na,2,new york\n", ":2: place (column 3) is \"new york\"; one word without space or comma is needed"},
-      {"name,ranks,place\na,2,\xff\n", ":2: place (column 3) has a character in it that is none of ASCII's; text without such is needed"},
-      {"name,ranks,step,samples_per_s\na,2,1 s,5\n", ":2: has step and samples_per_s; one of them is needed"},
+      {"name,ranks,samples\na,2,1e3\n",
+       ":2: samples (column 3) is \"1e3\"; an integer, 1 or more is needed"},
+      {"name,ranks,step\na,2,5\n", ":2: step (column 3): \"5\" is not a time; a number of 0 or "
+                                   "more with one of the units ns, us, ms, s, min, h, d is "
+                                   "needed, as in \"25 ms\""},
+      {"name,ranks,place\na,2,new york\n",
+       ":2: place (column 3) is \"new york\"; one word without space or comma is needed"},
+      {"name,ranks,place\na,2,\xff\n", ":2: place (column 3) has a character in it that is none of "
+                                       "ASCII's; text without such is needed"},
+      {"name,ranks,step,samples_per_s\na,2,1 s,5\n",
+       ":2: has step and samples_per_s; one of them is needed"},
       {"name,ranks\na,2\nb,2\n#\nA,3\n", ":5: name is A, as on line 2; different names are needed"},
   };
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) refused(cases[i].rows, strlen(cases[i].rows), cases[i].expected);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    refused(cases[i].rows, strlen(cases[i].rows), cases[i].expected);
   refused("name,ranks\0", 11, ": has a zero byte in it; a CSV file of regions is needed");
   unlink(csv);
   gt_job *job = NULL;

@@ -9,7 +9,8 @@
 
 #include "geotrain/job.h"
 
-static const char base[] = "name: tiny\nmodel: {name: lenet5}\ndata: {path: d.h5}\nregions: [{name: a, ranks: 3}, {name: b, ranks: 2}]\n";
+static const char base[] = "name: tiny\nmodel: {name: lenet5}\ndata: {path: d.h5}\nregions: "
+                           "[{name: a, ranks: 3}, {name: b, ranks: 2}]\n";
 
 static char told[1024];
 
@@ -35,25 +36,36 @@ static void expect(const char *more, int64_t samples, const char *expected) {
 
 static void nothing_to_tell(void **state) {
   (void)state;
-  expect("train: {until: {steps: 9}, optimizer: {lr: 0.1, momentum: 0.9}, schedule: {name: cosine, warmup_steps: 9}}\n", 64, "");
-  expect("train: {until: {epochs: 1}, optimizer: {name: adam, lr: 0.1}}\nwan: {emulate: true, default: {latency: 1 ms}}\n", 64, "");
-  expect("train: {until: {epochs: 1}, " SGD ", schedule: {name: cosine, warmup_steps: 5}}\n", 640, "");
+  expect("train: {until: {steps: 9}, optimizer: {lr: 0.1, momentum: 0.9}, schedule: {name: cosine, "
+         "warmup_steps: 9}}\n",
+         64, "");
+  expect("train: {until: {epochs: 1}, optimizer: {name: adam, lr: 0.1}}\nwan: {emulate: true, "
+         "default: {latency: 1 ms}}\n",
+         64, "");
+  expect("train: {until: {epochs: 1}, " SGD ", schedule: {name: cosine, warmup_steps: 5}}\n", 640,
+         "");
 }
 
 static void each_is_told(void **state) {
   (void)state;
   expect("train: {until: {steps: 9}, optimizer: {name: adam, lr: 0.1, momentum: 0.9}}\n", 0,
-         "train.optimizer.momentum is 0.9 and does nothing: it is sgd's, and train.optimizer.name is adam (which has beta1, beta2)\n");
+         "train.optimizer.momentum is 0.9 and does nothing: it is sgd's, and train.optimizer.name "
+         "is adam (which has beta1, beta2)\n");
   expect("train: {until: {steps: 9}, " SGD "}\nwan: {emulate: true}\n", 0,
-         "wan.emulate is true and no link is given: nothing is held back; wan.links, wan.matrix or wan.default say what to emulate\n");
+         "wan.emulate is true and no link is given: nothing is held back; wan.links, wan.matrix or "
+         "wan.default say what to emulate\n");
   expect("train: {until: {steps: 9}, " SGD ", schedule: {name: cosine, warmup_steps: 10}}\n", 0,
-         "train.schedule.warmup_steps is 10 and the run ends after 9 steps: the rate never reaches train.optimizer.lr\n");
+         "train.schedule.warmup_steps is 10 and the run ends after 9 steps: the rate never reaches "
+         "train.optimizer.lr\n");
   expect("train: {until: {epochs: 1}, " SGD ", schedule: {name: cosine, warmup_steps: 7}}\n", 640,
-         "train.schedule.warmup_steps is 7 and region a ends after 5 steps: the rate never reaches train.optimizer.lr\n");
-  expect("train: {until: {epochs: 1}, " SGD "}\n", 63, "train.batch is 64 and region a holds 63 samples: a batch is all that it has\n");
+         "train.schedule.warmup_steps is 7 and region a ends after 5 steps: the rate never reaches "
+         "train.optimizer.lr\n");
+  expect("train: {until: {epochs: 1}, " SGD "}\n", 63,
+         "train.batch is 64 and region a holds 63 samples: a batch is all that it has\n");
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_to_tell), cmocka_unit_test(each_is_told)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_to_tell),
+                                     cmocka_unit_test(each_is_told)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

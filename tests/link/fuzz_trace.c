@@ -12,7 +12,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void check(const gt_link_trace *trace) {
   double period_s = gt_link_trace_period_s(trace), bits = gt_link_trace_bits(trace, period_s),
          wait_s = gt_trace_wait_s(trace, period_s / 3, 2.5 * bits);
-  if (!(period_s > 0.0) || !(bits > 0.0) || !isfinite(bits) || !(wait_s >= 1.999 * period_s) || !(wait_s <= 3.001 * period_s)) abort();
+  if (!(period_s > 0.0) || !(bits > 0.0) || !isfinite(bits) || !(wait_s >= 1.999 * period_s) ||
+      !(wait_s <= 3.001 * period_s))
+    abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -42,7 +42,8 @@ static inline const char *scratch_file(const char *name, const void *data, size_
 
 static inline gt_link_trace *trace_of(const char *name, const char *text) {
   gt_link_trace *trace;
-  if (gt_link_trace_read(&trace, scratch_file(name, text, strlen(text))) != GT_OK) fail_msg("%s", gt_error_text());
+  if (gt_link_trace_read(&trace, scratch_file(name, text, strlen(text))) != GT_OK)
+    fail_msg("%s", gt_error_text());
   return trace;
 }
 

@@ -1,4 +1,5 @@
-/* Laws of the link model: throughput, latency, service in order of arrival, no reordering, determinism; and wire bytes. */
+/* Laws of the link model: throughput, latency, service in order of arrival, no reordering,
+   determinism; and wire bytes. */
 #include "geotrain/link.h"
 
 #include <math.h>
@@ -29,7 +30,8 @@ static void a_busy_link_makes_frames_wait_and_latency_is_paid_once(void **unused
     assert_int_equal(t.depart, i * MS);
     assert_int_equal(t.arrive, (500 + i) * MS);
   }
-  gt_link_times t = gt_link_step(&link, &spec, NULL, 1000, 600 * MS); /* the link has been idle since */
+  /* the link has been idle since */
+  gt_link_times t = gt_link_step(&link, &spec, NULL, 1000, 600 * MS);
   assert_int_equal(t.depart, 601 * MS);
 }
 
@@ -89,7 +91,8 @@ static void jitter_has_its_standard_deviation(void **unused) {
   enum { N = 20000 };
   double sum = 0, squares = 0;
   for (int i = 0; i < N; i++) { /* one frame a second: no arrival is delayed by the one before */
-    double delay = gt_seconds(gt_link_step(&link, &spec, NULL, 1, i * GT_SECOND).arrive - i * GT_SECOND);
+    double delay =
+        gt_seconds(gt_link_step(&link, &spec, NULL, 1, i * GT_SECOND).arrive - i * GT_SECOND);
     sum += delay;
     squares += (delay - 0.1) * (delay - 0.1);
   }
@@ -101,14 +104,17 @@ static void the_same_seed_and_direction_give_the_same_times(void **unused) {
   (void)unused;
   gt_link_spec spec = {.bandwidth_bps = 1e8, .latency_s = 0.02, .jitter_s = 0.004};
   gt_link_state a = gt_link_start(9, 1, 2, 0), b = gt_link_start(9, 1, 2, 0);
-  gt_link_state others[] = {gt_link_start(9, 2, 1, 0), gt_link_start(10, 1, 2, 0), gt_link_start(9, 1, 3, 0), gt_link_start(9, 3, 2, 0)};
+  gt_link_state others[] = {gt_link_start(9, 2, 1, 0), gt_link_start(10, 1, 2, 0),
+                            gt_link_start(9, 1, 3, 0), gt_link_start(9, 3, 2, 0)};
   int differ[4] = {0};
   for (int i = 0; i < 100; i++) {
     gt_ns ready = i * GT_SECOND;
-    gt_link_times t = gt_link_step(&a, &spec, NULL, 1500, ready), u = gt_link_step(&b, &spec, NULL, 1500, ready);
+    gt_link_times t = gt_link_step(&a, &spec, NULL, 1500, ready),
+                  u = gt_link_step(&b, &spec, NULL, 1500, ready);
     assert_int_equal(t.depart, u.depart);
     assert_int_equal(t.arrive, u.arrive);
-    for (int o = 0; o < 4; o++) differ[o] += gt_link_step(&others[o], &spec, NULL, 1500, ready).arrive != t.arrive;
+    for (int o = 0; o < 4; o++)
+      differ[o] += gt_link_step(&others[o], &spec, NULL, 1500, ready).arrive != t.arrive;
     if (i == 50) b = a; /* a state that was saved and restored continues in the same way */
   }
   for (int o = 0; o < 4; o++) assert_true(differ[o] > 90);

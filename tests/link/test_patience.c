@@ -14,14 +14,16 @@
 
 static void waits(const gt_links *links, size_t self, size_t peer, double needed) {
   double found = gt_links_patience(links, peer, self, BYTES, 30);
-  if (!(fabs(found - needed) < 1e-6 * needed)) fail_msg("region %zu waits %g s for region %zu; %g s are needed", self, found, peer, needed);
+  if (!(fabs(found - needed) < 1e-6 * needed))
+    fail_msg("region %zu waits %g s for region %zu; %g s are needed", self, found, peer, needed);
 }
 
 static void by_the_link_from_the_peer(void **state) {
   (void)state;
   gt_job *job = NULL;
   gt_links *links = NULL;
-  const char *text = "name: t\nmodel: {name: dummy}\ndata: {path: d.h5}\ntrain: {until: {steps: 1}, optimizer: {lr: 0.1}}\n"
+  const char *text = "name: t\nmodel: {name: dummy}\ndata: {path: d.h5}\ntrain: {until: {steps: "
+                     "1}, optimizer: {lr: 0.1}}\n"
                      "regions: [{name: a, ranks: 2}, {name: b, ranks: 2}, {name: c, ranks: 2}]\n"
                      "wan:\n  links:\n"
                      "    - {from: a, to: b, bandwidth: 100 Mbit/s, latency: 1 ms}\n"

@@ -4,16 +4,19 @@
 
 #include <math.h>
 
-/* ---- reading -------------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static void a_csv_trace_is_what_it_says(void **unused) {
   (void)unused;
-  gt_link_trace *t = trace_of("a.csv", "# a comment\n\ntime_s, bandwidth, latency\n0, 10 Mbit/s, 20 ms\r\n 2 ,0,\n3 s,4e6,0.005\n5000 ms,1,1\n");
+  gt_link_trace *t = trace_of("a.csv", "# a comment\n\ntime_s, bandwidth, latency\n0, 10 Mbit/s, "
+                                       "20 ms\r\n 2 ,0,\n3 s,4e6,0.005\n5000 ms,1,1\n");
   assert_true(gt_link_trace_period_s(t) == 5.0);
   assert_true(gt_link_trace_latency_min_s(t) == 0.005);
-  const double at[][2] = {{0, 0},     {1, 1e7},   {2, 2e7},      {2.5, 2e7}, {3, 2e7},    {4, 2.4e7},
-                          {5, 2.8e7}, {6, 3.8e7}, {12.5, 7.6e7}, {-1, -4e6}, {-6, -3.2e7}};
-  for (size_t i = 0; i < sizeof at / sizeof *at; i++) assert_true(fabs(gt_link_trace_bits(t, at[i][0]) - at[i][1]) < 1e-6);
+  const double at[][2] = {{0, 0},        {1, 1e7},   {2, 2e7},    {2.5, 2e7},
+                          {3, 2e7},      {4, 2.4e7}, {5, 2.8e7},  {6, 3.8e7},
+                          {12.5, 7.6e7}, {-1, -4e6}, {-6, -3.2e7}};
+  for (size_t i = 0; i < sizeof at / sizeof *at; i++)
+    assert_true(fabs(gt_link_trace_bits(t, at[i][0]) - at[i][1]) < 1e-6);
   assert_true(gt_trace_latency_at(t, 1.0, 0.1) == 0.020);
   assert_true(gt_trace_latency_at(t, 2.5, 0.1) == 0.1); /* that of the link */
   assert_true(gt_trace_latency_at(t, 9.0, 0.1) == 0.005);
@@ -35,7 +38,8 @@ static void a_trace_with_latency_everywhere_hides_the_links_own(void **unused) {
   gt_link_trace_close(t);
 }
 
-/* Opportunities at 0 0 1 in the first bin, two in the third, one in the fourth; the fifth ends the period. */
+/* Opportunities at 0 0 1 in the first bin, two in the third, one in the fourth; the fifth ends the
+   period. */
 static void a_mahimahi_trace_spreads_packets_over_their_milliseconds(void **unused) {
   (void)unused;
   gt_link_trace *t = trace_of("a.down", "0\n0\n1\n3\n3\n4\n7\n");
@@ -53,7 +57,8 @@ static void a_mahimahi_trace_spreads_packets_over_their_milliseconds(void **unus
 static void equal_neighbours_are_one_segment(void **unused) {
   (void)unused;
   char text[8000] = "";
-  for (int ms = 1; ms <= 1000; ms++) snprintf(text + strlen(text), sizeof text - strlen(text), "%d\n", ms);
+  for (int ms = 1; ms <= 1000; ms++)
+    snprintf(text + strlen(text), sizeof text - strlen(text), "%d\n", ms);
   gt_link_trace *t = trace_of("a.up", text);
   assert_int_equal(t->n, 1);
   assert_true(fabs(gt_link_trace_bits(t, 86400.0) - 86400 * 12e6) < 1e-3);
@@ -63,7 +68,7 @@ static void equal_neighbours_are_one_segment(void **unused) {
   gt_link_trace_close(t);
 }
 
-/* ---- bits and times ------------------------------------------------------------------------------------------------- */
+/* ---- bits and times -------------------------------------------------------------------------- */
 
 /* Bits after n periods and a place are n times a period's plus the place's; time is the inverse of
    bits and never late; after a day the error is still below 1 us. */
@@ -74,12 +79,16 @@ static void bits_and_times_are_inverse_over_many_periods(void **unused) {
     gt_link_trace *t = random_trace(&rng, 1 + gt_rng_below(&rng, 40), false);
     double period = gt_link_trace_period_s(t), whole = gt_link_trace_bits(t, period);
     for (int i = 0; i < 200; i++) {
-      double from = 2 * 86400.0 * gt_rng_uniform(&rng), bits = whole * 5 * gt_rng_uniform(&rng) * gt_rng_uniform(&rng);
+      double from = 2 * 86400.0 * gt_rng_uniform(&rng),
+             bits = whole * 5 * gt_rng_uniform(&rng) * gt_rng_uniform(&rng);
       double n = floor(from / period);
-      assert_true(fabs(gt_link_trace_bits(t, from) - n * whole - gt_link_trace_bits(t, from - n * period)) < 1e-6 * 5e7);
+      assert_true(fabs(gt_link_trace_bits(t, from) - n * whole -
+                       gt_link_trace_bits(t, from - n * period)) < 1e-6 * 5e7);
       double wait = gt_trace_wait_s(t, from, bits);
-      assert_true(fabs(gt_link_trace_bits(t, from + wait) - gt_link_trace_bits(t, from) - bits) < 1e-6 * 5e7);
-      if (wait > 2e-6) assert_true(gt_link_trace_bits(t, from + wait - 1e-6) < gt_link_trace_bits(t, from) + bits);
+      assert_true(fabs(gt_link_trace_bits(t, from + wait) - gt_link_trace_bits(t, from) - bits) <
+                  1e-6 * 5e7);
+      if (wait > 2e-6)
+        assert_true(gt_link_trace_bits(t, from + wait - 1e-6) < gt_link_trace_bits(t, from) + bits);
     }
     gt_link_trace_close(t);
   }
@@ -114,7 +123,7 @@ static void splitting_what_is_sent_does_not_change_its_end(void **unused) {
   }
 }
 
-/* ---- what is refused ------------------------------------------------------------------------------------------------ */
+/* ---- what is refused ------------------------------------------------------------------------- */
 
 static void refused(const char *path, const char *says) {
   gt_link_trace *t = (gt_link_trace *)1;
@@ -145,7 +154,8 @@ static void mistakes_are_named_with_their_line(void **unused) {
       {"a.csv", "0,1e6\n1e10,1e6\n", "line 2: \"1e10\" was found; a time"},
       {"a.csv", "0,\n2,1e6\n", "line 1: \"\" was found; a rate"},
       {"a.csv", "0\n2,1e6\n", "line 1: \"0\" was found; \"time_s,bandwidth,latency\""},
-      {"a.csv", "0,1e6,1,2\n2,1e6\n", "line 1: \"0,1e6,1,2\" was found; \"time_s,bandwidth,latency\""},
+      {"a.csv", "0,1e6,1,2\n2,1e6\n",
+       "line 1: \"0,1e6,1,2\" was found; \"time_s,bandwidth,latency\""},
       {"a.csv", "0,1e6\ntime_s,bandwidth\n", "line 2: \"time_s\" was found; a time"},
       {"a.csv", "0,0\n2,0\n3,1e6\n", "lets nothing pass in its 3 s"},
       {"a.csv", "0,1e6\n1 us,1e6\n", "a period of 1 ms or more is needed"},
@@ -159,7 +169,8 @@ static void mistakes_are_named_with_their_line(void **unused) {
       {"a.up", "\x7f\x01 what is this, and why is it so long that nobody reads it\n",
        "line 1: \"?? what is this, and why is it so long t...\" was found"},
   };
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) refused(scratch_file(cases[i].name, cases[i].text, strlen(cases[i].text)), cases[i].says);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    refused(scratch_file(cases[i].name, cases[i].text, strlen(cases[i].text)), cases[i].says);
   refused(scratch_file("a.csv", "0,1e6\n\0,1e6\n", 12), "has a zero byte");
 }
 
@@ -175,7 +186,7 @@ static void files_that_cannot_be_read_are_named(void **unused) {
   gt_free(large);
 }
 
-/* ---- whatever a file holds ------------------------------------------------------------------------------------------ */
+/* ---- whatever a file holds ------------------------------------------------------------------- */
 
 /* A trace that was read obeys the laws. */
 static void check_laws(const gt_link_trace *t) {
@@ -187,8 +198,9 @@ static void check_laws(const gt_link_trace *t) {
 
 static void random_bytes_are_a_trace_or_a_sentence(void **unused) {
   (void)unused;
-  static const char *const pieces[] = {"0", "1", "2", "17",     ",",      ",",  "\n",  "\n",  "\r\n", " ",   "e",
-                                       ".", "-", "#", "time_s", "Mbit/s", "ms", "1e6", "inf", "\"",   "\x80"};
+  static const char *const pieces[] = {"0",      "1",      "2",  "17",  ",",   ",",  "\n",
+                                       "\n",     "\r\n",   " ",  "e",   ".",   "-",  "#",
+                                       "time_s", "Mbit/s", "ms", "1e6", "inf", "\"", "\x80"};
   gt_rng rng = gt_rng_make(3, GT_RNG_TEST, 0, 0);
   int read = 0;
   for (int k = 0; k < 6000; k++) {
@@ -203,7 +215,8 @@ static void random_bytes_are_a_trace_or_a_sentence(void **unused) {
         size += (size_t)snprintf(text + size, sizeof text - size, "%s", piece);
     }
     gt_link_trace *t;
-    gt_status status = gt_link_trace_read(&t, scratch_file(k % 4 < 2 ? "fuzz.csv" : "fuzz.up", text, size));
+    gt_status status =
+        gt_link_trace_read(&t, scratch_file(k % 4 < 2 ? "fuzz.csv" : "fuzz.up", text, size));
     if (status == GT_OK) {
       check_laws(t);
       read++;

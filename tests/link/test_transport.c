@@ -3,9 +3,10 @@
 
 #include <math.h>
 
-/* ---- loss ----------------------------------------------------------------------------------------------------------- */
+/* ---- loss ------------------------------------------------------------------------------------ */
 
-/* RFC 8312, 5.1: 1.054 (RTT / p)^0.75 segments of 1448 bytes a round trip; Reno: sqrt(1.5 / p).  Figures by hand. */
+/* RFC 8312, 5.1: 1.054 (RTT / p)^0.75 segments of 1448 bytes a round trip; Reno: sqrt(1.5 / p).
+   Figures by hand. */
 static void goodput_is_what_loss_leaves(void **unused) {
   (void)unused;
   gt_link_spec s = {.bandwidth_bps = 98.7e6, .latency_s = 0.025, .back_s = 0.025};
@@ -57,19 +58,26 @@ static void a_trace_suffers_loss_too(void **unused) {
 static void a_traces_latency_takes_the_place_of_the_links(void **unused) {
   (void)unused;
   gt_link_trace *trace = trace_of("latency.csv", "0,8e6,0.2\n1,8e6\n2,8e6,0.05\n3,0\n");
-  gt_link_spec s = {.bandwidth_bps = 1, .latency_s = 0.1, .back_s = 0.1, .setup_rtts = 1, .eager_bytes = 50000, .trace = trace};
+  gt_link_spec s = {.bandwidth_bps = 1,
+                    .latency_s = 0.1,
+                    .back_s = 0.1,
+                    .setup_rtts = 1,
+                    .eager_bytes = 50000,
+                    .trace = trace};
   gt_link_state link = gt_link_start(1, 0, 1, 0);
   assert_int_equal(gt_link_step(&link, &s, NULL, 1000, 0).arrive, 201 * MS);
   assert_int_equal(gt_link_step(&link, &s, NULL, 1000, 1500 * MS).arrive, 1601 * MS);
   gt_link_times t = gt_link_step(&link, &s, NULL, 51000, 1950 * MS);
   assert_int_equal(t.depart, 2201 * MS); /* a round trip of 0.1 + 0.1 s for set-up */
   assert_int_equal(t.arrive, 2251 * MS);
-  assert_int_equal(gt_link_step(&link, &s, NULL, 1000, 3990 * MS).arrive, 4191 * MS); /* the next period */
-  assert_int_equal(gt_link_step(&link, &s, NULL, 1000, 4000 * MS).arrive, 4191 * MS); /* 0.1 s of latency would overtake */
+  /* the next period */
+  assert_int_equal(gt_link_step(&link, &s, NULL, 1000, 3990 * MS).arrive, 4191 * MS);
+  /* 0.1 s of latency would overtake */
+  assert_int_equal(gt_link_step(&link, &s, NULL, 1000, 4000 * MS).arrive, 4191 * MS);
   gt_link_trace_close(trace);
 }
 
-/* ---- outages -------------------------------------------------------------------------------------------------------- */
+/* ---- outages --------------------------------------------------------------------------------- */
 
 static void an_outage_takes_exactly_its_time(void **unused) {
   (void)unused;
@@ -105,7 +113,8 @@ static void an_outage_and_a_trace(void **unused) {
   gt_link_times t = gt_link_step(&link, &s, NULL, 112500, 0); /* 0.9 Mbit */
   assert_int_equal(t.depart, 900 * MS);
   assert_int_equal(t.arrive, 1200 * MS);
-  t = gt_link_step(&link, &s, NULL, 262500, 0); /* 0.1 Mbit until 1 s, 2 Mbit from 3 s on at 4 Mbit/s */
+  /* 0.1 Mbit until 1 s, 2 Mbit from 3 s on at 4 Mbit/s */
+  t = gt_link_step(&link, &s, NULL, 262500, 0);
   assert_int_equal(t.depart, 3500 * MS);
   gt_link_trace_close(trace);
 }
@@ -117,7 +126,8 @@ static void an_outage_a_trace_and_loss(void **unused) {
   gt_link_trace *trace = trace_of("t.csv", "0,2e6\n10,0\n");
   gt_link_spec s = {.loss = 0.5, .outages = &outage, .noutages = 1, .trace = trace};
   gt_link_state link = gt_link_start(1, 0, 1, 0);
-  assert_int_equal(gt_link_step(&link, &s, NULL, 187500, 0).depart, 3500 * MS); /* 1 Mbit before it, 0.5 after */
+  /* 1 Mbit before it, 0.5 after */
+  assert_int_equal(gt_link_step(&link, &s, NULL, 187500, 0).depart, 3500 * MS);
   gt_link_trace_close(trace);
 }
 
@@ -125,7 +135,12 @@ static void an_outage_a_trace_and_loss(void **unused) {
 static void an_outage_does_not_hold_what_has_left(void **unused) {
   (void)unused;
   const gt_link_outage outage = {0.001, 2.0};
-  gt_link_spec s = {.bandwidth_bps = 100e6, .latency_s = 0.025, .back_s = 0.025, .window_bytes = 12500, .outages = &outage, .noutages = 1};
+  gt_link_spec s = {.bandwidth_bps = 100e6,
+                    .latency_s = 0.025,
+                    .back_s = 0.025,
+                    .window_bytes = 12500,
+                    .outages = &outage,
+                    .noutages = 1};
   gt_link_state link = gt_link_start(1, 0, 1, 0);
   assert_int_equal(gt_link_step(&link, &s, NULL, 12500, 0).depart, 1 * MS);
   assert_int_equal(gt_link_step(&link, &s, NULL, 12500, 0).depart, 2002 * MS);
@@ -134,7 +149,13 @@ static void an_outage_does_not_hold_what_has_left(void **unused) {
 static void an_outage_without_end_has_no_arrival(void **unused) {
   (void)unused;
   const gt_link_outage outage = {1.0, INFINITY};
-  gt_link_spec s = {.bandwidth_bps = 1e9, .latency_s = 0.1, .back_s = 0.1, .window_bytes = 1000, .idle_s = 1, .outages = &outage, .noutages = 1};
+  gt_link_spec s = {.bandwidth_bps = 1e9,
+                    .latency_s = 0.1,
+                    .back_s = 0.1,
+                    .window_bytes = 1000,
+                    .idle_s = 1,
+                    .outages = &outage,
+                    .noutages = 1};
   gt_link_state link = gt_link_start(1, 0, 1, 0);
   gt_access up = {.rate_bps = 1e6};
   for (int i = 0; i < 3; i++) {
@@ -144,13 +165,17 @@ static void an_outage_without_end_has_no_arrival(void **unused) {
   }
 }
 
-/* ---- transport ------------------------------------------------------------------------------------------------------ */
+/* ---- transport ------------------------------------------------------------------------------- */
 
 /* Two round trips of set-up for a frame larger than eager_bytes; the second frame's handshake
    overlaps with the first frame. */
 static void a_rendezvous_costs_round_trips_once(void **unused) {
   (void)unused;
-  gt_link_spec s = {.bandwidth_bps = 8e6, .latency_s = 0.02, .back_s = 0.03, .setup_rtts = 2, .eager_bytes = 4096};
+  gt_link_spec s = {.bandwidth_bps = 8e6,
+                    .latency_s = 0.02,
+                    .back_s = 0.03,
+                    .setup_rtts = 2,
+                    .eager_bytes = 4096};
   gt_link_state link = gt_link_start(1, 0, 1, 0);
   assert_int_equal(gt_link_step(&link, &s, NULL, 4096, 0).depart, 4096000);
   assert_int_equal(gt_link_step(&link, &s, NULL, 100000, 10 * MS).depart, 210 * MS);
@@ -158,7 +183,11 @@ static void a_rendezvous_costs_round_trips_once(void **unused) {
   assert_int_equal(gt_link_step(&link, &s, NULL, 100000, 250 * MS).depart, 450 * MS);
 }
 
-static const gt_link_spec slow = {.bandwidth_bps = 100e6, .latency_s = 0.025, .back_s = 0.025, .window_bytes = 14480, .idle_s = 1.0};
+static const gt_link_spec slow = {.bandwidth_bps = 100e6,
+                                  .latency_s = 0.025,
+                                  .back_s = 0.025,
+                                  .window_bytes = 14480,
+                                  .idle_s = 1.0};
 
 /* 100 Mbit/s and 50 ms: the link holds 625,000 bytes.  Windows of 14480, 28960, 57920, 115840,
    231680, 463360 bytes begin at 0, 50, ... 250 ms, 912,240 bytes together; from 300 ms on the link
@@ -174,7 +203,8 @@ static void slow_start_follows_the_table(void **unused) {
                {14481, 0.050 + 1 * 8e-8},
                {43440, 0.050 + 28960 * 8e-8},
                {101360, 0.100 + 57920 * 8e-8},
-               {246888, 0.200 + 29688 * 8e-8}, /* LeNet-5 with its header: 217,200 bytes in four windows, 29,688 in the fifth */
+               /* LeNet-5 with its header: 217,200 bytes in four windows, 29,688 in the fifth */
+               {246888, 0.200 + 29688 * 8e-8},
                {912240, 0.250 + 463360 * 8e-8},
                {912241, 0.300 + 1 * 8e-8},
                {1048640, 0.300 + 136400 * 8e-8}, /* a frame of 1 MiB and its header */
@@ -182,7 +212,8 @@ static void slow_start_follows_the_table(void **unused) {
   for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
     gt_link_state link = gt_link_start(1, 0, 1, 0);
     gt_ns depart = gt_link_step(&link, &slow, NULL, table[i].bytes, 0).depart;
-    if (llabs(depart - gt_from_seconds(table[i].depart_s)) > 10) fail_msg("%zu bytes: %lld ns", table[i].bytes, (long long)depart);
+    if (llabs(depart - gt_from_seconds(table[i].depart_s)) > 10)
+      fail_msg("%zu bytes: %lld ns", table[i].bytes, (long long)depart);
   }
 }
 
@@ -198,7 +229,8 @@ static void slow_start_does_not_mind_how_a_message_is_cut(void **unused) {
       left -= frame;
     }
     gt_ns count = (gt_ns)(((size_t)1 << 20) / frames[k]) + 10;
-    assert_true(llabs(depart - gt_link_step(&whole, &slow, NULL, 1 << 20, 0).depart) <= count); /* roundings */
+    /* roundings */
+    assert_true(llabs(depart - gt_link_step(&whole, &slow, NULL, 1 << 20, 0).depart) <= count);
   }
 }
 
@@ -231,7 +263,8 @@ static void a_link_that_is_little_used_grows_little(void **unused) {
   takes(&link, &slow, 1000, 300 * MS);
   assert_true(link.window_bytes == 18960 && link.window_left == 17960);
   assert_int_equal(link.window_from, 300 * MS);
-  assert_int_equal(takes(&link, &slow, 17960 + 125, 301 * MS), 349 * MS - 300 * MS + 10000); /* 125 bytes in the next window, at 350 ms */
+  /* 125 bytes in the next window, at 350 ms */
+  assert_int_equal(takes(&link, &slow, 17960 + 125, 301 * MS), 349 * MS - 300 * MS + 10000);
 }
 
 static void without_the_term_or_a_round_trip_there_is_none(void **unused) {
@@ -256,7 +289,7 @@ static void an_unlimited_link_is_full_at_a_gibibyte(void **unused) {
   assert_true(link.window_bytes == 0);
 }
 
-/* ---- access --------------------------------------------------------------------------------------------------------- */
+/* ---- access ---------------------------------------------------------------------------------- */
 
 /* Two links of 100 Mbit/s behind an access of 100 Mbit/s: each gets half; behind 200 Mbit/s or more
    they do not influence each other. */
@@ -297,8 +330,10 @@ static void a_frame_passes_link_and_access_as_one_stream(void **unused) {
 static void who_waits_does_not_block_the_access(void **unused) {
   (void)unused;
   const gt_link_outage outage = {0.0, 20.0};
-  gt_link_spec dark = {.outages = &outage, .noutages = 1}, far = {.latency_s = 0.5, .back_s = 0.5, .setup_rtts = 1}, near = {.latency_s = 0.01};
-  gt_link_state a = gt_link_start(1, 0, 1, 0), b = gt_link_start(1, 0, 2, 0), c = gt_link_start(1, 0, 3, 0);
+  gt_link_spec dark = {.outages = &outage, .noutages = 1},
+               far = {.latency_s = 0.5, .back_s = 0.5, .setup_rtts = 1}, near = {.latency_s = 0.01};
+  gt_link_state a = gt_link_start(1, 0, 1, 0), b = gt_link_start(1, 0, 2, 0),
+                c = gt_link_start(1, 0, 3, 0);
   gt_access up = {.rate_bps = 8e6};
   assert_int_equal(gt_link_step(&a, &dark, &up, 1000, 0).depart, 20001 * MS);
   assert_int_equal(gt_link_step(&b, &far, &up, 1000, 0).depart, 1001 * MS);

@@ -33,13 +33,16 @@ static void each_rank_fails_in_turn(void **state) {
 /* The worst status is chosen; among equals, that of the lowest rank. */
 static void all_fail(void **state) {
   (void)state;
-  gt_status local = rank == size - 1 ? GT_FAIL(GT_ERR_CKPT, "checkpoint of rank %d", rank) : GT_FAIL(GT_ERR_JOB, "job of rank %d", rank);
+  gt_status local = rank == size - 1 ? GT_FAIL(GT_ERR_CKPT, "checkpoint of rank %d", rank)
+                                     : GT_FAIL(GT_ERR_JOB, "job of rank %d", rank);
   assert_int_equal(gt_agree(MPI_COMM_WORLD, local, LIMIT_S), GT_ERR_CKPT);
   char expected[64];
   snprintf(expected, sizeof expected, "checkpoint of rank %d", size - 1);
   assert_string_equal(gt_error_text(), expected);
 
-  assert_int_equal(gt_agree(MPI_COMM_WORLD, GT_FAIL(GT_ERR_LIMIT, "limit of rank %d", rank), LIMIT_S), GT_ERR_LIMIT);
+  assert_int_equal(
+      gt_agree(MPI_COMM_WORLD, GT_FAIL(GT_ERR_LIMIT, "limit of rank %d", rank), LIMIT_S),
+      GT_ERR_LIMIT);
   assert_string_equal(gt_error_text(), "limit of rank 0");
 }
 

@@ -68,8 +68,9 @@ static void several_brackets(void **state) {
 
 static void malformed_lists(void **state) {
   (void)state;
-  static const char *const bad[] = {"",          "a,,b",      "a,",    "node[", "node[1-",   "node[]",  "node[1-]",
-                                    "node[5-2]", "node[1;2]", "node]", "a b",   "node[a-b]", "node[1,]"};
+  static const char *const bad[] = {"",       "a,,b",      "a,",        "node[",     "node[1-",
+                                    "node[]", "node[1-]",  "node[5-2]", "node[1;2]", "node]",
+                                    "a b",    "node[a-b]", "node[1,]"};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     bool found;
     assert_int_equal(gt_hosts_contain(bad[i], "x", &found), GT_ERR_JOB);
@@ -79,8 +80,9 @@ static void malformed_lists(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(plain_names),      cmocka_unit_test(compressed_names), cmocka_unit_test(widths),
-      cmocka_unit_test(several_brackets), cmocka_unit_test(malformed_lists),
+      cmocka_unit_test(plain_names),     cmocka_unit_test(compressed_names),
+      cmocka_unit_test(widths),          cmocka_unit_test(several_brackets),
+      cmocka_unit_test(malformed_lists),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,9 +14,20 @@
 
 /* Removes the variables of the test's own launcher, then sets NAME=VALUE arguments up to NULL. */
 static void environment(const char *first, ...) {
-  static const char *const names[] = {
-      "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMIX_RANK",    "PMIX_NAMESPACE", "PMI_RANK",       "PMI_SIZE",       "MPI_LOCALNRANKS",
-      "SLURM_JOB_ID",         "SLURM_STEP_ID",        "SLURM_PROCID", "SLURM_NTASKS",   "SLURM_HET_SIZE", "SLURM_MPI_TYPE", "SLURM_STEP_NUM_TASKS"};
+  static const char *const names[] = {"OMPI_COMM_WORLD_RANK",
+                                      "OMPI_COMM_WORLD_SIZE",
+                                      "PMIX_RANK",
+                                      "PMIX_NAMESPACE",
+                                      "PMI_RANK",
+                                      "PMI_SIZE",
+                                      "MPI_LOCALNRANKS",
+                                      "SLURM_JOB_ID",
+                                      "SLURM_STEP_ID",
+                                      "SLURM_PROCID",
+                                      "SLURM_NTASKS",
+                                      "SLURM_HET_SIZE",
+                                      "SLURM_MPI_TYPE",
+                                      "SLURM_STEP_NUM_TASKS"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) unsetenv(names[i]);
   va_list words;
   va_start(words, first);
@@ -46,7 +57,8 @@ static void what_fits(void **state) {
   environment("OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=4", "PMIX_RANK=1", NULL);
   fits(false);
   /* mpirun inside an allocation, on another node: its daemon is an srun step. */
-  environment("OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=4", "SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=2", "SLURM_PROCID=1", NULL);
+  environment("OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=4", "SLURM_STEP_ID=0",
+              "SLURM_STEP_NUM_TASKS=2", "SLURM_PROCID=1", NULL);
   fits(false);
   environment("PMIX_RANK=1", "SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=4", "SLURM_PROCID=1", NULL);
   fits(false);
@@ -62,15 +74,18 @@ static void what_fits(void **state) {
 static void what_does_not(void **state) {
   (void)state;
   environment("SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=4", "SLURM_PROCID=1", NULL);
-  refused("srun --mpi=none started 4 tasks, and " LIBRARY " cannot make one world of them; srun --mpi=pmix can");
+  refused("srun --mpi=none started 4 tasks, and " LIBRARY
+          " cannot make one world of them; srun --mpi=pmix can");
   environment("SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=1", "SLURM_PROCID=0", NULL);
   refused("srun --mpi=none started 1 task, and");
-  environment("SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=4", "SLURM_MPI_TYPE=pmi2", "PMI_RANK=1", "PMI_SIZE=4", NULL);
+  environment("SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=4", "SLURM_MPI_TYPE=pmi2", "PMI_RANK=1",
+              "PMI_SIZE=4", NULL);
   refused("srun --mpi=pmi2 started 4 tasks");
   environment("PMI_RANK=1", "PMI_SIZE=4", NULL);
   refused("another MPI's launcher started 4 processes");
   /* MPICH's mpirun inside an allocation. */
-  environment("PMI_RANK=1", "PMI_SIZE=4", "MPI_LOCALNRANKS=2", "SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=2", NULL);
+  environment("PMI_RANK=1", "PMI_SIZE=4", "MPI_LOCALNRANKS=2", "SLURM_STEP_ID=0",
+              "SLURM_STEP_NUM_TASKS=2", NULL);
   refused("another MPI's launcher started 4 processes");
 }
 
@@ -96,10 +111,12 @@ static void check_advice(const char *expected) {
 
 static void advice(void **state) {
   (void)state;
-  environment("OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=3", "SLURM_JOB_ID=7", "SLURM_STEP_ID=0", NULL);
+  environment("OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=3", "SLURM_JOB_ID=7",
+              "SLURM_STEP_ID=0", NULL);
   check_advice("mpirun -n 5");
   assert_int_equal(gt_launch_tasks(), 3);
-  environment("PMIX_RANK=0", "SLURM_JOB_ID=7", "SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=4", "SLURM_NTASKS=8", NULL);
+  environment("PMIX_RANK=0", "SLURM_JOB_ID=7", "SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=4",
+              "SLURM_NTASKS=8", NULL);
   check_advice("srun -n 5");
   assert_int_equal(gt_launch_tasks(), 4);
   environment("PMIX_RANK=0", "SLURM_JOB_ID=7", "SLURM_STEP_ID=0", "SLURM_HET_SIZE=3", NULL);

@@ -68,7 +68,8 @@ typedef struct {
   int means;
 } server;
 
-static void on_push(void *context, size_t worker, const gt_push_msg *push, float *grads, const float *buffers) {
+static void on_push(void *context, size_t worker, const gt_push_msg *push, float *grads,
+                    const float *buffers) {
   server *s = context;
   if (push->kind == GT_PUSH_READY) {
     s->ready++;
@@ -76,7 +77,8 @@ static void on_push(void *context, size_t worker, const gt_push_msg *push, float
   }
   assert_int_equal(push->kind, GT_PUSH_GRADIENT);
   assert_int_equal(push->batch, s->step);
-  for (size_t i = 0; i < NBUFFERS; i++) assert_true(buffers[i] == (float)(s->step + (int64_t)(10 * worker + i)));
+  for (size_t i = 0; i < NBUFFERS; i++)
+    assert_true(buffers[i] == (float)(s->step + (int64_t)(10 * worker + i)));
   s->grads[worker] = grads;
   s->samples[worker] = push->samples;
   s->pushed++;
@@ -128,7 +130,8 @@ static void one_step(server *s) {
     s->means += mean != NULL;
   }
   for (size_t w = 0; w < n; w++) {
-    for (size_t i = 0; i < s->nparams; i++) assert_true(s->grads[w][i] == grad_at(s->step, w, i) || (i == 0 && is_bad(s->step, w)));
+    for (size_t i = 0; i < s->nparams; i++)
+      assert_true(s->grads[w][i] == grad_at(s->step, w, i) || (i == 0 && is_bad(s->step, w)));
     gt_plane_ps_taken(s->plane, w);
   }
 }
@@ -160,7 +163,8 @@ static void backward(gt_plane_worker *plane, int64_t step, size_t worker, size_t
   float *grads = gt_plane_worker_grads(plane);
   bool tells = mix(step, worker + 90) % 4 != 0;
   for (size_t first = nparams, part = 0; first > 0; part++) {
-    size_t count = 1 + mix(step + (int64_t)part, worker + 50) % (nparams / 3 + 1), from = count < first ? first - count : 0;
+    size_t count = 1 + mix(step + (int64_t)part, worker + 50) % (nparams / 3 + 1),
+           from = count < first ? first - count : 0;
     for (size_t i = from; i < first; i++) grads[i] = grad_at(step, worker, i);
     first = from;
     if (first == 0 && is_bad(step, worker)) grads[0] = NAN;
@@ -172,12 +176,14 @@ static void backward(gt_plane_worker *plane, int64_t step, size_t worker, size_t
 
 static void work(size_t nparams) {
   size_t worker = (size_t)rank - 1;
-  gt_plane_worker *plane = gt_plane_worker_create(MPI_COMM_WORLD, &(gt_plane_size){nparams, NBUFFERS, 0});
+  gt_plane_worker *plane =
+      gt_plane_worker_create(MPI_COMM_WORLD, &(gt_plane_size){nparams, NBUFFERS, 0});
   gt_order_msg order = {0};
   gt_push_msg push = {.kind = GT_PUSH_READY};
   gt_plane_worker_push(plane, &push);
   int64_t allocations = gt_alloc_total();
-  for (gt_plane_worker_wait(plane, &order, LIMIT_S); order.kind != GT_ORDER_END; gt_plane_worker_wait(plane, &order, LIMIT_S)) {
+  for (gt_plane_worker_wait(plane, &order, LIMIT_S); order.kind != GT_ORDER_END;
+       gt_plane_worker_wait(plane, &order, LIMIT_S)) {
     const float *params = gt_plane_worker_params(plane);
     float *buffers = gt_plane_worker_buffers(plane);
     for (size_t i = 0; i < NBUFFERS; i++) {
@@ -186,7 +192,8 @@ static void work(size_t nparams) {
     }
     backward(plane, order.step, worker, nparams);
     for (size_t i = 0; i < nparams; i++) assert_true(params[i] == param_at(order.step, worker, i));
-    push = (gt_push_msg){.kind = GT_PUSH_GRADIENT, .batch = order.batch, .samples = samples_of(order.step, worker)};
+    push = (gt_push_msg){
+        .kind = GT_PUSH_GRADIENT, .batch = order.batch, .samples = samples_of(order.step, worker)};
     gt_plane_worker_push(plane, &push);
   }
   assert_int_equal(gt_alloc_total(), allocations);
@@ -267,7 +274,8 @@ int main(void) {
   gt_net_start(LIMIT_S);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(in_shared_memory), cmocka_unit_test(by_messages),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(in_shared_memory),
+                                     cmocka_unit_test(by_messages),
                                      cmocka_unit_test(a_chunk_that_is_claimed_is_left_alone)};
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   gt_net_finalize(LIMIT_S);

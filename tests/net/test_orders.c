@@ -51,7 +51,8 @@ static void await(_Atomic int64_t *message, int64_t step, gt_bell *bell, gt_mean
 /* Gradients depend on the parameters of the step; chunk by chunk from the end. */
 static void backward(gt_mean *m, size_t w, int64_t step) {
   for (size_t c = gt_chunks(NPARAMS); c-- > 0;) {
-    size_t first = c * GT_CHUNK_FLOATS, end = first + GT_CHUNK_FLOATS < NPARAMS ? first + GT_CHUNK_FLOATS : NPARAMS;
+    size_t first = c * GT_CHUNK_FLOATS,
+           end = first + GT_CHUNK_FLOATS < NPARAMS ? first + GT_CHUNK_FLOATS : NPARAMS;
     for (size_t i = first; i < end; i++) grads[w][i] = params[i] + (float)(2 * w);
     gt_mean_announce(m, first, (int64_t)1 << step % 8); /* so that the mean is exact */
     gt_mean_work(m);

@@ -47,7 +47,8 @@ static void order(server *s, size_t worker, gt_order_kind kind, bool with_params
   gt_plane_ps_order(s->plane, worker, &msg, s->params, s->buffers);
 }
 
-static void on_push(void *context, size_t worker, const gt_push_msg *push, float *grads, const float *buffers) {
+static void on_push(void *context, size_t worker, const gt_push_msg *push, float *grads,
+                    const float *buffers) {
   server *s = context;
   (void)buffers;
   if (push->kind == GT_PUSH_SIGNAL) {
@@ -78,7 +79,8 @@ static void on_push(void *context, size_t worker, const gt_push_msg *push, float
 }
 
 static void serve(void) {
-  server s = {.plane = gt_plane_ps_create(MPI_COMM_WORLD, &plane_size), .params = GT_NEW_ARRAY(float, NPARAMS)};
+  server s = {.plane = gt_plane_ps_create(MPI_COMM_WORLD, &plane_size),
+              .params = GT_NEW_ARRAY(float, NPARAMS)};
   size_t workers = gt_plane_ps_workers(s.plane);
   assert_int_equal(workers, size - 1);
   gt_backoff backoff = {0};
@@ -107,7 +109,8 @@ static void work(void) {
   gt_ns took[ROUNDS];
   size_t worker = (size_t)rank - 1, n = 0;
   gt_plane_worker *plane = gt_plane_worker_create(MPI_COMM_WORLD, &plane_size);
-  float *params = gt_plane_worker_params(plane), *grads = gt_plane_worker_grads(plane), *buffers = gt_plane_worker_buffers(plane);
+  float *params = gt_plane_worker_params(plane), *grads = gt_plane_worker_grads(plane),
+        *buffers = gt_plane_worker_buffers(plane);
   gt_order_msg order = {0};
   gt_push_msg push = {.kind = GT_PUSH_READY};
   gt_plane_worker_push(plane, &push);
@@ -126,7 +129,8 @@ static void work(void) {
   }
   assert_int_equal(n, ROUNDS);
   qsort(took, ROUNDS, sizeof *took, by_time);
-  printf("worker %zu: median round trip of %zu KB each way %.3f ms\n", worker, NPARAMS * 4 / 1000, gt_seconds(took[ROUNDS / 2]) * 1e3);
+  printf("worker %zu: median round trip of %zu KB each way %.3f ms\n", worker, NPARAMS * 4 / 1000,
+         gt_seconds(took[ROUNDS / 2]) * 1e3);
   gt_plane_worker_close(plane, LIMIT_S);
 }
 
@@ -143,7 +147,8 @@ static int64_t scores_of(size_t worker, int64_t order) {
   return (int64_t)(NSCORES - 3 * worker) - order;
 }
 
-static void on_evaluated(void *context, size_t worker, const gt_push_msg *push, float *floats, const float *buffers) {
+static void on_evaluated(void *context, size_t worker, const gt_push_msg *push, float *floats,
+                         const float *buffers) {
   server *s = context;
   const gt_plane_snapshot snapshot = gt_plane_ps_snapshot(s->plane);
   if (push->kind == GT_PUSH_SIGNAL) return; /* from the previous test */
@@ -152,8 +157,10 @@ static void on_evaluated(void *context, size_t worker, const gt_push_msg *push, 
     gt_plane_ps_order(s->plane, worker, &eval, snapshot.params, snapshot.buffers);
   } else if (push->kind == GT_PUSH_EVAL) {
     assert_int_equal(push->scores, scores_of(worker, push->batch));
-    for (int64_t i = 0; i < push->scores; i++) assert_true(floats[i] == score_at(worker, push->batch, (size_t)i));
-    order(s, worker, push->batch == FIRST ? GT_ORDER_EVAL : GT_ORDER_TRAIN, push->batch == SECOND, push->batch + 1);
+    for (int64_t i = 0; i < push->scores; i++)
+      assert_true(floats[i] == score_at(worker, push->batch, (size_t)i));
+    order(s, worker, push->batch == FIRST ? GT_ORDER_EVAL : GT_ORDER_TRAIN, push->batch == SECOND,
+          push->batch + 1);
   } else {
     assert_int_equal(push->kind, GT_PUSH_GRADIENT);
     for (size_t i = 0; i < NPARAMS; i++) assert_true(floats[i] == grad_at(worker, push->batch, i));
@@ -166,22 +173,26 @@ static void on_evaluated(void *context, size_t worker, const gt_push_msg *push, 
 
 /* The live parameters have changed by the time of the second order. */
 static void serve_evaluation(void) {
-  server s = {.plane = gt_plane_ps_create(MPI_COMM_WORLD, &plane_size), .params = GT_NEW_ARRAY(float, NPARAMS)};
+  server s = {.plane = gt_plane_ps_create(MPI_COMM_WORLD, &plane_size),
+              .params = GT_NEW_ARRAY(float, NPARAMS)};
   const gt_plane_snapshot snapshot = gt_plane_ps_snapshot(s.plane);
   for (size_t i = 0; i < NPARAMS; i++) snapshot.params[i] = param_at(77, i);
   for (size_t i = 0; i < NBUFFERS; i++) snapshot.buffers[i] = -param_at(77, i);
   gt_backoff backoff = {0};
   int64_t allocations = gt_alloc_total();
   while (s.ended < gt_plane_ps_workers(s.plane))
-    if (!gt_plane_ps_poll(s.plane, on_evaluated, &s)) gt_backoff_sleep(&backoff, GT_BACKOFF_BUSY, GT_NEVER);
+    if (!gt_plane_ps_poll(s.plane, on_evaluated, &s))
+      gt_backoff_sleep(&backoff, GT_BACKOFF_BUSY, GT_NEVER);
   assert_int_equal(gt_alloc_total(), allocations);
   gt_plane_ps_close(s.plane, LIMIT_S);
   gt_free(s.params);
 }
 
 static void is_given(const gt_plane_worker *plane, int64_t batch) {
-  for (size_t i = 0; i < NPARAMS; i++) assert_true(gt_plane_worker_params(plane)[i] == param_at(batch, i));
-  for (size_t i = 0; i < NBUFFERS; i++) assert_true(gt_plane_worker_buffers(plane)[i] == -param_at(batch, i));
+  for (size_t i = 0; i < NPARAMS; i++)
+    assert_true(gt_plane_worker_params(plane)[i] == param_at(batch, i));
+  for (size_t i = 0; i < NBUFFERS; i++)
+    assert_true(gt_plane_worker_buffers(plane)[i] == -param_at(batch, i));
 }
 
 static void work_evaluation(void) {
@@ -195,13 +206,15 @@ static void work_evaluation(void) {
     assert_true(o.kind == GT_ORDER_EVAL && o.batch == k);
     is_given(plane, 77);
     push = (gt_push_msg){.kind = GT_PUSH_EVAL, .batch = k, .scores = scores_of(worker, k)};
-    for (int64_t i = 0; i < push.scores; i++) gt_plane_worker_scores(plane)[i] = score_at(worker, k, (size_t)i);
+    for (int64_t i = 0; i < push.scores; i++)
+      gt_plane_worker_scores(plane)[i] = score_at(worker, k, (size_t)i);
     gt_plane_worker_push(plane, &push);
   }
   gt_plane_worker_wait(plane, &o, LIMIT_S);
   assert_true(o.kind == GT_ORDER_TRAIN && o.batch == TRAINED);
   is_given(plane, TRAINED);
-  for (size_t i = 0; i < NPARAMS; i++) gt_plane_worker_grads(plane)[i] = grad_at(worker, TRAINED, i);
+  for (size_t i = 0; i < NPARAMS; i++)
+    gt_plane_worker_grads(plane)[i] = grad_at(worker, TRAINED, i);
   for (size_t i = 0; i < NBUFFERS; i++) gt_plane_worker_buffers(plane)[i] = (float)worker;
   push = (gt_push_msg){.kind = GT_PUSH_GRADIENT, .batch = TRAINED, .samples = 64};
   gt_plane_worker_push(plane, &push);
@@ -249,7 +262,9 @@ int main(void) {
   gt_net_start(LIMIT_S);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(round_trips), cmocka_unit_test(round_trips_by_messages), cmocka_unit_test(evaluations)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(round_trips),
+                                     cmocka_unit_test(round_trips_by_messages),
+                                     cmocka_unit_test(evaluations)};
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   gt_net_finalize(LIMIT_S);
   return failed;

@@ -12,7 +12,8 @@
 
 static const gt_region_plan plan[] = {{.name = "eu", .ranks = 2}, {.name = "us", .ranks = 3}};
 
-static void assert_named(int region, const char *host, int number, const gt_region_plan *of, const char *expected) {
+static void assert_named(int region, const char *host, int number, const gt_region_plan *of,
+                         const char *expected) {
   gt_reach_rank rank = {.region = region};
   char name[160];
   snprintf(rank.host, sizeof rank.host, "%s", host);
@@ -41,7 +42,8 @@ static void test_else_there_is_none(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_rank_says_its_region), cmocka_unit_test(test_else_blocks_of_ranks_say_it),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_rank_says_its_region),
+                                     cmocka_unit_test(test_else_blocks_of_ranks_say_it),
                                      cmocka_unit_test(test_else_there_is_none)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,9 +25,11 @@ static void check_refused(const gt_region_plan *plan, size_t n, const char *sent
 static void too_few_ranks(void **state) {
   (void)state;
   if (size == 5) return;
-  check_refused(five, 2,
-                size == 1 ? "1 rank was started, but the job needs 5 (shanghai 3, chongqing 2): mpirun -n 5"
-                          : "3 ranks were started, but the job needs 5 (shanghai 3, chongqing 2): mpirun -n 5");
+  check_refused(
+      five, 2,
+      size == 1
+          ? "1 rank was started, but the job needs 5 (shanghai 3, chongqing 2): mpirun -n 5"
+          : "3 ranks were started, but the job needs 5 (shanghai 3, chongqing 2): mpirun -n 5");
 }
 
 static void worlds_of_one(void **state) {
@@ -35,9 +37,9 @@ static void worlds_of_one(void **state) {
   if (size != 1) return;
   /* as set by a launcher whose PMIx version differs from this MPI's */
   setenv("OMPI_COMM_WORLD_SIZE", "5", 1);
-  check_refused(
-      five, 2,
-      "5 tasks were started, but each is a world of 1 rank, and the job needs one of 5 (shanghai 3, chongqing 2): srun --mpi=pmix, or mpirun -n 5");
+  check_refused(five, 2,
+                "5 tasks were started, but each is a world of 1 rank, and the job needs one of 5 "
+                "(shanghai 3, chongqing 2): srun --mpi=pmix, or mpirun -n 5");
   setenv("OMPI_COMM_WORLD_SIZE", "1", 1);
 }
 
@@ -77,7 +79,9 @@ static void blocks(void **state) {
     char host[MPI_MAX_PROCESSOR_NAME], expected[2 * MPI_MAX_PROCESSOR_NAME + 128];
     int length;
     MPI_Get_processor_name(host, &length);
-    snprintf(expected, sizeof expected, "region shanghai: ranks 0 (PS), 1, 2 on %s\nregion chongqing: ranks 3 (PS), 4 on %s\n", host, host);
+    snprintf(expected, sizeof expected,
+             "region shanghai: ranks 0 (PS), 1, 2 on %s\nregion chongqing: ranks 3 (PS), 4 on %s\n",
+             host, host);
     assert_string_equal(map, expected);
     gt_free(map);
   }
@@ -99,10 +103,14 @@ static void environment(void **state) {
   if (rank == 4) setenv("GEOTRAIN_REGION", "chongqing", 1);
   check_refused(five, 2, "region shanghai got 2 ranks, but the job says 3");
   if (rank == 4) setenv("GEOTRAIN_REGION", "shangai", 1);
-  check_refused(five, 2, "GEOTRAIN_REGION is \"shangai\", which is no region of the job; did you mean \"shanghai\"?");
+  check_refused(
+      five, 2,
+      "GEOTRAIN_REGION is \"shangai\", which is no region of the job; did you mean \"shanghai\"?");
   if (rank == 3) unsetenv("GEOTRAIN_REGION");
   if (rank == 4) setenv("GEOTRAIN_REGION", "shanghai", 1);
-  check_refused(five, 2, "rank 0 has GEOTRAIN_REGION in its environment, but rank 3 has not; all ranks need it, or none");
+  check_refused(five, 2,
+                "rank 0 has GEOTRAIN_REGION in its environment, but rank 3 has not; all ranks need "
+                "it, or none");
   unsetenv("GEOTRAIN_REGION");
 }
 
@@ -126,13 +134,19 @@ static void hosts(void **state) {
   unsetenv("SLURMD_NODENAME");
   plan[1].hosts = here;
   plan[0].hosts = here;
-  snprintf(sentence, sizeof sentence, "host %s is in the lists of a and b; GEOTRAIN_REGION must say which region its ranks belong to", host);
+  snprintf(sentence, sizeof sentence,
+           "host %s is in the lists of a and b; GEOTRAIN_REGION must say which region its ranks "
+           "belong to",
+           host);
   check_refused(plan, 2, sentence);
   plan[0].hosts = plan[1].hosts = there;
-  snprintf(sentence, sizeof sentence, "host %s is in no region's list of hosts; every host must be in one", host);
+  snprintf(sentence, sizeof sentence,
+           "host %s is in no region's list of hosts; every host must be in one", host);
   check_refused(plan, 2, sentence);
   plan[1].hosts = broken;
-  check_refused(plan, 2, "hosts \"node[1\": a '[' has no ']'; names or a form like node[01-16,18] are needed");
+  check_refused(
+      plan, 2,
+      "hosts \"node[1\": a '[' has no ']'; names or a form like node[01-16,18] are needed");
 }
 
 static void nothing_is_left_allocated(void **state) {
@@ -146,8 +160,13 @@ int main(void) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(too_few_ranks), cmocka_unit_test(worlds_of_one), cmocka_unit_test(a_region_of_one),           cmocka_unit_test(blocks),
-      cmocka_unit_test(environment),   cmocka_unit_test(hosts),         cmocka_unit_test(nothing_is_left_allocated),
+      cmocka_unit_test(too_few_ranks),
+      cmocka_unit_test(worlds_of_one),
+      cmocka_unit_test(a_region_of_one),
+      cmocka_unit_test(blocks),
+      cmocka_unit_test(environment),
+      cmocka_unit_test(hosts),
+      cmocka_unit_test(nothing_is_left_allocated),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   gt_net_finalize(LIMIT_S);

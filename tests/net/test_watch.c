@@ -24,7 +24,8 @@ static int in_child(void (*body)(void), char *text, size_t size) {
   }
   close(ends[1]);
   size_t used = 0;
-  for (ssize_t n; used < size - 1 && (n = read(ends[0], text + used, size - 1 - used)) > 0;) used += (size_t)n;
+  for (ssize_t n; used < size - 1 && (n = read(ends[0], text + used, size - 1 - used)) > 0;)
+    used += (size_t)n;
   text[used] = '\0';
   close(ends[0]);
   assert_int_equal(waitpid(pid, &status, 0), pid);

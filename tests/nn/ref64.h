@@ -13,8 +13,9 @@ typedef struct {
 } r64_extent;
 
 /* y (n,p,q,k) from x (n,h,w,c) and weights (r,s,c,k), square window. */
-static inline r64_extent r64_conv(double *y, const double *x, const double *w, const double *b, size_t n, r64_extent e, size_t k, size_t window,
-                                  size_t stride, size_t pad) {
+static inline r64_extent r64_conv(double *y, const double *x, const double *w, const double *b,
+                                  size_t n, r64_extent e, size_t k, size_t window, size_t stride,
+                                  size_t pad) {
   const size_t p = (e.h + 2 * pad - window) / stride + 1, q = (e.w + 2 * pad - window) / stride + 1;
   for (size_t i = 0; i < n; i++)
     for (size_t oy = 0; oy < p; oy++)
@@ -23,17 +24,20 @@ static inline r64_extent r64_conv(double *y, const double *x, const double *w, c
           double sum = b[o];
           for (size_t r = 0; r < window; r++)
             for (size_t s = 0; s < window; s++) {
-              const long iy = (long)(oy * stride + r) - (long)pad, ix = (long)(ox * stride + s) - (long)pad;
+              const long iy = (long)(oy * stride + r) - (long)pad,
+                         ix = (long)(ox * stride + s) - (long)pad;
               if (iy < 0 || ix < 0 || iy >= (long)e.h || ix >= (long)e.w) continue;
               for (size_t c = 0; c < e.c; c++)
-                sum += x[((i * e.h + (size_t)iy) * e.w + (size_t)ix) * e.c + c] * w[((r * window + s) * e.c + c) * k + o];
+                sum += x[((i * e.h + (size_t)iy) * e.w + (size_t)ix) * e.c + c] *
+                       w[((r * window + s) * e.c + c) * k + o];
             }
           y[((i * p + oy) * q + ox) * k + o] = sum;
         }
   return (r64_extent){p, q, k};
 }
 
-static inline r64_extent r64_pool(double *y, const double *x, size_t n, r64_extent e, size_t window, size_t stride, int mean) {
+static inline r64_extent r64_pool(double *y, const double *x, size_t n, r64_extent e, size_t window,
+                                  size_t stride, int mean) {
   const size_t p = (e.h - window) / stride + 1, q = (e.w - window) / stride + 1;
   for (size_t i = 0; i < n; i++)
     for (size_t oy = 0; oy < p; oy++)
@@ -51,7 +55,8 @@ static inline r64_extent r64_pool(double *y, const double *x, size_t n, r64_exte
   return (r64_extent){p, q, e.c};
 }
 
-static inline void r64_linear(double *y, const double *x, const double *w, const double *b, size_t n, size_t in, size_t out) {
+static inline void r64_linear(double *y, const double *x, const double *w, const double *b,
+                              size_t n, size_t in, size_t out) {
   for (size_t i = 0; i < n; i++)
     for (size_t o = 0; o < out; o++) {
       double sum = b[o];
@@ -77,7 +82,8 @@ static inline double r64_loss(const double *x, const int32_t *labels, size_t n, 
 
 /* LeNet-5's mean loss; params in the order conv1.weight, conv1.bias, ..., fc3.bias.  ReLU before
    pooling, as in the papers. */
-static inline double r64_lenet(const double *params, const double *x, const int32_t *labels, size_t n, r64_extent e, size_t classes) {
+static inline double r64_lenet(const double *params, const double *x, const int32_t *labels,
+                               size_t n, r64_extent e, size_t classes) {
   const size_t most = n * e.h * e.w * 16 + n * 400;
   double *a = malloc(most * sizeof *a), *b = malloc(most * sizeof *b);
   const double *w = params;

@@ -24,14 +24,17 @@ static inline void r64_relu_near(double *x, size_t n, r64_walk *walk) {
 
 /* y (n,p,q,k) from x (n,e): a square window without bias.  The inner loop is over outputs, for
    speed. */
-static inline r64_extent r64_conv_plain(double *y, const double *x, r64_walk *walk, r64_extent e, size_t k, size_t window, size_t stride) {
-  const size_t pad = window / 2, p = (e.h + 2 * pad - window) / stride + 1, q = (e.w + 2 * pad - window) / stride + 1;
+static inline r64_extent r64_conv_plain(double *y, const double *x, r64_walk *walk, r64_extent e,
+                                        size_t k, size_t window, size_t stride) {
+  const size_t pad = window / 2, p = (e.h + 2 * pad - window) / stride + 1,
+               q = (e.w + 2 * pad - window) / stride + 1;
   memset(y, 0, walk->n * p * q * k * sizeof *y);
   for (size_t at = 0; at < walk->n * p * q; at++, y += k)
     for (size_t rs = 0; rs < window * window; rs++) {
       const size_t iy = at / q % p * stride + rs / window, ix = at % q * stride + rs % window;
       if (iy < pad || ix < pad || iy - pad >= e.h || ix - pad >= e.w) continue;
-      const double *from = x + ((at / q / p * e.h + iy - pad) * e.w + ix - pad) * e.c, *w = walk->w + rs * e.c * k;
+      const double *from = x + ((at / q / p * e.h + iy - pad) * e.w + ix - pad) * e.c,
+                   *w = walk->w + rs * e.c * k;
       for (size_t c = 0; c < e.c; c++, w += k)
         for (size_t o = 0; o < k; o++) y[o] += from[c] * w[o];
     }
@@ -52,7 +55,8 @@ static inline void r64_norm(double *x, r64_walk *walk, r64_extent e) {
       mean[c] = 0.9 * mean[c] + 0.1 * m;
       var[c] = 0.9 * var[c] + 0.1 * v * (double)rows / (double)(rows - 1);
     }
-    for (size_t i = 0; i < rows; i++) x[i * C + c] = gamma[c] * (x[i * C + c] - m) / sqrt(v + 1e-5) + beta[c];
+    for (size_t i = 0; i < rows; i++)
+      x[i * C + c] = gamma[c] * (x[i * C + c] - m) / sqrt(v + 1e-5) + beta[c];
   }
   walk->w += 2 * C;
   walk->running += 2 * C;
@@ -60,11 +64,12 @@ static inline void r64_norm(double *x, r64_walk *walk, r64_extent e) {
 
 /* The mean loss; parameters and statistics in the order of the model's operations.  corner, unless
    NULL, receives the smallest distance of a value to the kink of a ReLU. */
-static inline double r64_resnet18(const double *params, double *running, int train, const double *x, const int32_t *labels, size_t n, r64_extent e,
-                                  size_t classes, double *corner) {
+static inline double r64_resnet18(const double *params, double *running, int train, const double *x,
+                                  const int32_t *labels, size_t n, r64_extent e, size_t classes,
+                                  double *corner) {
   const size_t most = n * e.h * e.w * 64;
-  double *a = malloc(most * sizeof *a), *b = malloc(most * sizeof *b), *beside = malloc(most * sizeof *beside),
-         *scores = malloc(n * classes * sizeof *scores);
+  double *a = malloc(most * sizeof *a), *b = malloc(most * sizeof *b),
+         *beside = malloc(most * sizeof *beside), *scores = malloc(n * classes * sizeof *scores);
   r64_walk walk = {params, running, train, n, INFINITY};
   e = r64_conv_plain(a, x, &walk, e, 64, 3, 1);
   r64_norm(a, &walk, e);
@@ -93,7 +98,8 @@ static inline double r64_resnet18(const double *params, double *running, int tra
   }
   memset(b, 0, n * e.c * sizeof *b);
   for (size_t i = 0; i < n * e.h * e.w; i++)
-    for (size_t c = 0; c < e.c; c++) b[i / (e.h * e.w) * e.c + c] += a[i * e.c + c] / (double)(e.h * e.w);
+    for (size_t c = 0; c < e.c; c++)
+      b[i / (e.h * e.w) * e.c + c] += a[i * e.c + c] / (double)(e.h * e.w);
   r64_linear(scores, b, walk.w, walk.w + classes * e.c, n, e.c, classes);
   const double loss = r64_loss(scores, labels, n, classes);
   if (corner) *corner = walk.corner;

@@ -39,7 +39,11 @@ static float draw(gt_rng *rng, int shape) {
   case 2:
     return (float)((u < 0.5 ? -1 : 1) * exp(150 * gt_rng_uniform(rng) - 75));
   default:
-    return u < 0.1 ? INFINITY : u < 0.2 ? -INFINITY : u < 0.3 ? -0.0F : u < 0.4 ? 0.0F : (float)(2 * u - 1) * 1e-40F;
+    return u < 0.1   ? INFINITY
+           : u < 0.2 ? -INFINITY
+           : u < 0.3 ? -0.0F
+           : u < 0.4 ? 0.0F
+                     : (float)(2 * u - 1) * 1e-40F;
   }
 }
 
@@ -57,7 +61,8 @@ static void test_against_pairs(void **unused) {
     labels[n - 1] = 0;
     scratch[n] = 77;
     double found = gt_auc(scores, labels, n, scratch), needed = by_pairs(n);
-    if (!(fabs(found - needed) <= 1e-14)) fail_msg("case %d of %zu samples: %.17g, by pairs %.17g", (int)k, n, found, needed);
+    if (!(fabs(found - needed) <= 1e-14))
+      fail_msg("case %d of %zu samples: %.17g, by pairs %.17g", (int)k, n, found, needed);
     assert_int_equal(scratch[n], 77);
   }
 }
@@ -73,7 +78,8 @@ static void test_ends(void **unused) {
   assert_true(gt_auc(scores, labels, 100, scratch) == 0);
   for (size_t i = 0; i < 100; i++) scores[i] = 0.25F;
   assert_true(gt_auc(scores, labels, 100, scratch) == 0.5);
-  for (size_t i = 0; i < 100; i++) scores[i] = i % 2 ? 0.0F : -0.0F; /* equal, whatever their signs */
+  /* equal, whatever their signs */
+  for (size_t i = 0; i < 100; i++) scores[i] = i % 2 ? 0.0F : -0.0F;
   assert_true(gt_auc(scores, labels, 100, scratch) == 0.5);
 }
 
@@ -133,10 +139,14 @@ static void test_many(void **unused) {
    first. */
 static void test_lean(void **unused) {
   (void)unused;
-  static const float x[3] = {1, -2, 0.5F}, params[4] = {0.25F, 1, 0.5F, -1}; /* w of both classes, b of both */
+  /* w of both classes, b of both */
+  static const float x[3] = {1, -2, 0.5F}, params[4] = {0.25F, 1, 0.5F, -1};
   gt_graph *graph = NULL;
   gt_metrics metrics;
-  gt_graph_spec spec = {.model = "dummy", .shape = {1, 1, 1, 2, 0}, .batch_max = 4, .kernels = gt_kernels_find("ref")};
+  gt_graph_spec spec = {.model = "dummy",
+                        .shape = {1, 1, 1, 2, 0},
+                        .batch_max = 4,
+                        .kernels = gt_kernels_find("ref")};
   assert_int_equal(gt_graph_create(&graph, &spec), GT_OK);
   const gt_arrays *arrays = gt_graph_arrays(graph);
   assert_int_equal(arrays->params.n, 4);
@@ -151,8 +161,9 @@ static void test_lean(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_against_pairs), cmocka_unit_test(test_ends),          cmocka_unit_test(test_inverse),
-      cmocka_unit_test(test_lean),          cmocka_unit_test(test_there_is_none), cmocka_unit_test(test_many),
+      cmocka_unit_test(test_against_pairs), cmocka_unit_test(test_ends),
+      cmocka_unit_test(test_inverse),       cmocka_unit_test(test_lean),
+      cmocka_unit_test(test_there_is_none), cmocka_unit_test(test_many),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,13 +33,15 @@ static void fill_ids(int32_t *ids, size_t n, size_t below) {
 }
 
 static void near(double found, double right, double tolerance, const char *what, size_t i) {
-  if (!(fabs(found - right) <= tolerance * (1.0 + fabs(right)))) fail_msg("%s[%zu] is %.9g; %.9g is right", what, i, found, right);
+  if (!(fabs(found - right) <= tolerance * (1.0 + fabs(right))))
+    fail_msg("%s[%zu] is %.9g; %.9g is right", what, i, found, right);
 }
 
-/* ---- float64 ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- float64 --------------------------------------------------------------------------------- */
 
 /* Bias, weights, and every pair: Rendle 2010, eq. 1. */
-static double fm64(const double *v, const double *w, double bias, const int32_t *ids, size_t F, size_t K) {
+static double fm64(const double *v, const double *w, double bias, const int32_t *ids, size_t F,
+                   size_t K) {
   double sum = bias;
   for (size_t f = 0; f < F; f++) sum += w[ids[f]];
   for (size_t f = 0; f < F; f++)
@@ -53,13 +55,16 @@ typedef struct {
   const int64_t *mlp;
 } shape64;
 
-/* The mean log loss; params in the order embedding, linear, bias, then weight and bias of each layer. */
-static double deepfm64(const double *params, const int32_t *ids, const int32_t *labels, size_t n, const shape64 *s) {
+/* The mean log loss; params in the order embedding, linear, bias, then weight and bias of each
+   layer. */
+static double deepfm64(const double *params, const int32_t *ids, const int32_t *labels, size_t n,
+                       const shape64 *s) {
   double a[1024], b[1024], v[256], total = 0.0;
   for (size_t i = 0; i < n; i++) {
     const double *w = params + s->V * s->K;
     for (size_t f = 0; f < s->F; f++)
-      for (size_t k = 0; k < s->K; k++) v[f * s->K + k] = params[(size_t)ids[i * s->F + f] * s->K + k];
+      for (size_t k = 0; k < s->K; k++)
+        v[f * s->K + k] = params[(size_t)ids[i * s->F + f] * s->K + k];
     double logit = fm64(v, w, w[s->V], ids + i * s->F, s->F, s->K);
     size_t in = s->F * s->K;
     memcpy(a, v, in * sizeof *a);
@@ -78,7 +83,7 @@ static double deepfm64(const double *params, const int32_t *ids, const int32_t *
   return total / (double)n;
 }
 
-/* ---- operations --------------------------------------------------------------------------------------------------------------------- */
+/* ---- operations ------------------------------------------------------------------------------ */
 
 enum { V = 11, F = 4, N = 6 };
 
@@ -101,9 +106,18 @@ static void check_embedding(const char *table, size_t K, bool two_readers) {
   int32_t ids[N * F];
   fill_ids(ids, N * F, V - 1); /* the last id does not occur */
   ids[1] = ids[0];             /* twice in a sample */
-  float *w = floats(V * K, 1), *dw = floats(V * K, 1), *y = floats(ny, 1), *dy = floats(ny, 1), *dy2 = floats(ny, 1), state[N * F];
-  gt_activation a = {.y = y, .dy = dy, .dy2 = two_readers ? dy2 : NULL, .state = state, .rows = GT_ROWS_ANY};
-  const gt_pass pass = {.kernels = graph->kernels, .samples = ids, .x = ids, .a = &a, .w = w, .dw = dw, .n = N, .train = true};
+  float *w = floats(V * K, 1), *dw = floats(V * K, 1), *y = floats(ny, 1), *dy = floats(ny, 1),
+        *dy2 = floats(ny, 1), state[N * F];
+  gt_activation a = {
+      .y = y, .dy = dy, .dy2 = two_readers ? dy2 : NULL, .state = state, .rows = GT_ROWS_ANY};
+  const gt_pass pass = {.kernels = graph->kernels,
+                        .samples = ids,
+                        .x = ids,
+                        .a = &a,
+                        .w = w,
+                        .dw = dw,
+                        .n = N,
+                        .train = true};
   op->kind->forward(op, &pass);
   for (size_t i = 0; i < ny; i++) assert_true(y[i] == w[(size_t)ids[i / K] * K + i % K]);
   op->kind->backward_weight(op, &pass);
@@ -111,7 +125,8 @@ static void check_embedding(const char *table, size_t K, bool two_readers) {
   for (size_t i = 0; i < V * K; i++) {
     double right = 0.0;
     for (size_t m = 0; m < N * F; m++)
-      if ((size_t)ids[m] == i / K) right += (double)dy[m * K + i % K] + (two_readers ? (double)dy2[m * K + i % K] : 0.0);
+      if ((size_t)ids[m] == i / K)
+        right += (double)dy[m * K + i % K] + (two_readers ? (double)dy2[m * K + i % K] : 0.0);
     near((double)dw[i], right, 1e-6, "dw", i);
     if (i / K == V - 1) assert_true(dw[i] == 0.0F);
   }
@@ -140,11 +155,13 @@ typedef struct {
 /* The sum of dy times y: its gradient with respect to y is dy. */
 static double fm_loss(const fm_bench *m) {
   double sum = 0.0;
-  for (size_t n = 0; n < N; n++) sum += (double)m->dy[n] * fm64(m->v + n * F * m->K, m->w, m->b[0], m->ids + n * F, F, m->K);
+  for (size_t n = 0; n < N; n++)
+    sum += (double)m->dy[n] * fm64(m->v + n * F * m->K, m->w, m->b[0], m->ids + n * F, F, m->K);
   return sum;
 }
 
-static void check_slopes(const fm_bench *m, const float *found, double *at, size_t n, const char *what) {
+static void check_slopes(const fm_bench *m, const float *found, double *at, size_t n,
+                         const char *what) {
   for (size_t i = 0; i < n; i++) {
     const double was = at[i], h = 1e-5;
     at[i] = was + h;
@@ -164,16 +181,27 @@ static void check_fm(const char *table, size_t K) {
   int32_t ids[N * F];
   fill_ids(ids, N * F, V);
   ids[3] = ids[2];
-  float *v = floats(nv, 1), *dv = floats(nv, 1), w[V], dw[V], b[1] = {0.7F}, db[1] = {5}, y[N], *dy = floats(N, 1), state[N * F];
+  float *v = floats(nv, 1), *dv = floats(nv, 1), w[V], dw[V], b[1] = {0.7F}, db[1] = {5}, y[N],
+        *dy = floats(N, 1), state[N * F];
   for (size_t i = 0; i < V; i++) w[i] = (float)gt_rng_normal(&rng), dw[i] = 3;
   gt_activation a = {.y = y, .dy = dy, .state = state, .rows = GT_ROWS_ANY};
-  const gt_pass pass = {
-      .kernels = graph->kernels, .samples = ids, .x = v, .dx = dv, .a = &a, .w = w, .b = b, .dw = dw, .db = db, .n = N, .train = true};
+  const gt_pass pass = {.kernels = graph->kernels,
+                        .samples = ids,
+                        .x = v,
+                        .dx = dv,
+                        .a = &a,
+                        .w = w,
+                        .b = b,
+                        .dw = dw,
+                        .db = db,
+                        .n = N,
+                        .train = true};
   op->kind->forward(op, &pass);
   op->kind->backward_weight(op, &pass);
   op->kind->backward_input(op, &pass);
   const fm_bench m = {doubles(v, nv), doubles(w, V), doubles(b, 1), dy, ids, K};
-  for (size_t n = 0; n < N; n++) near((double)y[n], fm64(m.v + n * F * K, m.w, m.b[0], ids + n * F, F, K), 1e-5, "y", n);
+  for (size_t n = 0; n < N; n++)
+    near((double)y[n], fm64(m.v + n * F * K, m.w, m.b[0], ids + n * F, F, K), 1e-5, "y", n);
   check_slopes(&m, dv, m.v, nv, "dv");
   check_slopes(&m, dw, m.w, V, "dw");
   check_slopes(&m, db, m.b, 1, "db");
@@ -198,9 +226,11 @@ static void sum_of_two(void **state) {
   gt_graph_add_linear(graph, "b", 2);
   gt_graph_add_sum(graph, "sum", other);
   const gt_op *op = &graph->ops[gt_graph_last(graph)];
-  float x[4] = {1, 2, 3, 4}, second[4] = {10, 20, 30, 40}, y[4], dy[4] = {5, 6, 7, 8}, dx[4] = {0}, dsecond[4] = {0};
+  float x[4] = {1, 2, 3, 4}, second[4] = {10, 20, 30, 40}, y[4], dy[4] = {5, 6, 7, 8}, dx[4] = {0},
+        dsecond[4] = {0};
   gt_activation a = {.y = y, .dy = dy};
-  gt_pass pass = {.x = x, .second = second, .dx = dx, .dsecond = dsecond, .a = &a, .n = 2, .train = true};
+  gt_pass pass = {
+      .x = x, .second = second, .dx = dx, .dsecond = dsecond, .a = &a, .n = 2, .train = true};
   op->kind->forward(op, &pass);
   op->kind->backward_input(op, &pass);
   assert_memory_equal(y, ((float[]){11, 22, 33, 44}), sizeof y);
@@ -213,9 +243,10 @@ static void sum_of_two(void **state) {
   gt_graph_close(graph);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
-static gt_graph *deepfm(const char *table, size_t features, size_t fields, size_t batch_max, int64_t K, const int64_t *mlp, size_t nmlp) {
+static gt_graph *deepfm(const char *table, size_t features, size_t fields, size_t batch_max,
+                        int64_t K, const int64_t *mlp, size_t nmlp) {
   gt_graph *graph = NULL;
   const gt_graph_spec spec = {.model = "deepfm",
                               .options = {.embedding = K, .mlp = mlp, .nmlp = nmlp},
@@ -232,7 +263,9 @@ static void check_model(const char *table, const shape64 *s, size_t n, size_t st
   gt_graph *graph = deepfm(table, s->V, s->F, n + 2, (int64_t)s->K, s->mlp, s->layers);
   const gt_arrays *arrays = gt_graph_arrays(graph);
   gt_graph_init(graph, 5);
-  for (size_t i = 0; i < s->V * s->K + s->V + 1; i++) arrays->params.data[i] = (float)(0.3 * gt_rng_normal(&rng)); /* larger than at the start */
+  /* larger than at the start */
+  for (size_t i = 0; i < s->V * s->K + s->V + 1; i++)
+    arrays->params.data[i] = (float)(0.3 * gt_rng_normal(&rng));
   int32_t *ids = GT_NEW_ARRAY(int32_t, n * s->F), *labels = GT_NEW_ARRAY(int32_t, n);
   fill_ids(ids, n * s->F, s->V);
   fill_ids(labels, n, 2);
@@ -244,9 +277,11 @@ static void check_model(const char *table, const shape64 *s, size_t n, size_t st
   for (size_t v = 0; v < arrays->nviews; v++) {
     const gt_view *view = &arrays->views[v];
     double largest = 0.0;
-    for (size_t i = 0; i < view->count; i++) largest = fmax(largest, fabs((double)arrays->grads.data[view->offset + i]));
+    for (size_t i = 0; i < view->count; i++)
+      largest = fmax(largest, fabs((double)arrays->grads.data[view->offset + i]));
     assert_true(largest > 1e-4);
-    for (size_t i = view->offset + gt_rng_below(&rng, stride < view->count ? stride : view->count); i < view->offset + view->count; i += stride) {
+    for (size_t i = view->offset + gt_rng_below(&rng, stride < view->count ? stride : view->count);
+         i < view->offset + view->count; i += stride) {
       const double was = params[i], h = 1e-6;
       params[i] = was + h;
       const double up = deepfm64(params, ids, labels, n, s);
@@ -255,7 +290,8 @@ static void check_model(const char *table, const shape64 *s, size_t n, size_t st
       params[i] = was;
       const double right = (up - down) / (2.0 * h), found = (double)arrays->grads.data[i];
       if (fabs(found - right) <= 1e-4 * largest + 1e-8) continue;
-      print_error("%s: %s[%zu] is %.9g; finite differences say %.9g\n", table, view->name, i - view->offset, found, right);
+      print_error("%s: %s[%zu] is %.9g; finite differences say %.9g\n", table, view->name,
+                  i - view->offset, found, right);
       bad++;
     }
   }
@@ -287,7 +323,11 @@ static void bf16(void **state) {
   const char *why;
   if (ntables < 4 || !gt_kernels_bf16(&why)) skip();
   gt_graph *full = deepfm("auto", 30, 4, 9, 0, NULL, 0), *half = NULL;
-  const gt_graph_spec spec = {.model = "deepfm", .shape = {1, 1, 4, 2, 30}, .batch_max = 9, .kernels = gt_kernels_find("auto"), .precision = GT_BF16};
+  const gt_graph_spec spec = {.model = "deepfm",
+                              .shape = {1, 1, 4, 2, 30},
+                              .batch_max = 9,
+                              .kernels = gt_kernels_find("auto"),
+                              .precision = GT_BF16};
   assert_int_equal(gt_graph_create(&half, &spec), GT_OK);
   int32_t ids[36], labels[9];
   fill_ids(ids, 36, 30);
@@ -312,7 +352,7 @@ static void bf16(void **state) {
   gt_graph_close(half);
 }
 
-/* ---- rows ----------------------------------------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 enum { ROWS_V = 40, ROWS_F = 3, ROWS_N = 6, ROWS_K = 10 };
 
@@ -329,14 +369,17 @@ static void check_step(gt_graph *graph, const char *table, size_t n, const char 
   gt_vec_copy(gt_graph_arrays(fresh)->params, arrays->params);
   gt_graph_step(fresh, ids, labels, n, true, &metrics);
   gt_graph_step(graph, ids, labels, n, true, &metrics);
-  if (memcmp(gt_graph_arrays(fresh)->grads.data, arrays->grads.data, arrays->grads.n * sizeof(float)) != 0)
+  if (memcmp(gt_graph_arrays(fresh)->grads.data, arrays->grads.data,
+             arrays->grads.n * sizeof(float)) != 0)
     fail_msg("%s, %s: other gradients", table, what);
   bool used[ROWS_V] = {false};
   for (size_t i = 0; i < n * ROWS_F; i++) used[ids[i]] = true;
   for (size_t id = 0; id < ROWS_V; id++)
     for (size_t k = 0; k <= ROWS_K; k++) {
-      const float g = k < ROWS_K ? arrays->grads.data[id * ROWS_K + k] : arrays->grads.data[ROWS_V * ROWS_K + id];
-      if ((g != 0.0F) != used[id]) fail_msg("%s, %s: the gradient of id %zu is %g", table, what, id, (double)g);
+      const float g = k < ROWS_K ? arrays->grads.data[id * ROWS_K + k]
+                                 : arrays->grads.data[ROWS_V * ROWS_K + id];
+      if ((g != 0.0F) != used[id])
+        fail_msg("%s, %s: the gradient of id %zu is %g", table, what, id, (double)g);
     }
   gt_graph_close(fresh);
 }
@@ -397,16 +440,18 @@ static void gradients_in_order(void **state) {
   gt_graph_close(graph);
 }
 
-/* ---- what it is ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- what it is ------------------------------------------------------------------------------ */
 
 static void names_and_values(void **state) {
   (void)state;
   static const struct {
     const char *name;
     size_t rows, columns; /* 0: one dimension */
-  } right[] = {{"embedding.weight", 5382, 10}, {"linear.weight", 5382, 1}, {"bias", 1, 0},         {"mlp.0.weight", 400, 100},
-               {"mlp.0.bias", 400, 0},         {"mlp.2.weight", 400, 400}, {"mlp.2.bias", 400, 0}, {"mlp.4.weight", 400, 400},
-               {"mlp.4.bias", 400, 0},         {"mlp.6.weight", 1, 400},   {"mlp.6.bias", 1, 0}};
+  } right[] = {
+      {"embedding.weight", 5382, 10}, {"linear.weight", 5382, 1}, {"bias", 1, 0},
+      {"mlp.0.weight", 400, 100},     {"mlp.0.bias", 400, 0},     {"mlp.2.weight", 400, 400},
+      {"mlp.2.bias", 400, 0},         {"mlp.4.weight", 400, 400}, {"mlp.4.bias", 400, 0},
+      {"mlp.6.weight", 1, 400},       {"mlp.6.bias", 1, 0}};
   enum { TENSORS = sizeof right / sizeof *right };
   gt_graph *graph = deepfm("auto", 5382, 10, 0, 0, NULL, 0);
   const gt_arrays *arrays = gt_graph_arrays(graph);
@@ -428,7 +473,8 @@ static void names_and_values(void **state) {
   }
   assert_int_equal(at, 420804);
   double squares = 0.0;
-  for (size_t i = 0; i < 53820; i++) squares += (double)arrays->params.data[i] * (double)arrays->params.data[i];
+  for (size_t i = 0; i < 53820; i++)
+    squares += (double)arrays->params.data[i] * (double)arrays->params.data[i];
   assert_true(fabs(sqrt(squares / 53820) / 0.01 - 1.0) < 0.02);
   for (size_t i = 53820; i < 53820 + 5383; i++) assert_true(arrays->params.data[i] == 0.0F);
   float most = 0.0F;
@@ -444,8 +490,9 @@ static void names_and_values(void **state) {
 static void hashes(void **state) {
   (void)state;
   const int64_t a[] = {8, 4}, b[] = {8, 5};
-  gt_graph *graphs[] = {deepfm("ref", 20, 3, 0, 6, a, 2), deepfm("ref", 20, 3, 0, 6, b, 2), deepfm("ref", 20, 3, 0, 7, a, 2),
-                        deepfm("ref", 21, 3, 0, 6, a, 2), deepfm("ref", 20, 4, 0, 6, a, 2), deepfm("ref", 20, 3, 0, 6, a, 1)};
+  gt_graph *graphs[] = {deepfm("ref", 20, 3, 0, 6, a, 2), deepfm("ref", 20, 3, 0, 6, b, 2),
+                        deepfm("ref", 20, 3, 0, 7, a, 2), deepfm("ref", 21, 3, 0, 6, a, 2),
+                        deepfm("ref", 20, 4, 0, 6, a, 2), deepfm("ref", 20, 3, 0, 6, a, 1)};
   enum { GRAPHS = sizeof graphs / sizeof *graphs };
   char hex[GRAPHS][GT_SHA256_HEX];
   for (size_t i = 0; i < GRAPHS; i++) {
@@ -455,10 +502,15 @@ static void hashes(void **state) {
   for (size_t i = 0; i < GRAPHS; i++) gt_graph_close(graphs[i]);
 }
 
-static void refused(const char *model, gt_sample_shape shape, gt_model_options options, gt_status status, const char *text) {
+static void refused(const char *model, gt_sample_shape shape, gt_model_options options,
+                    gt_status status, const char *text) {
   gt_graph *graph = NULL;
   const int64_t alive = gt_alloc_alive();
-  const gt_graph_spec spec = {.model = model, .options = options, .shape = shape, .batch_max = 2, .kernels = gt_kernels_find("ref")};
+  const gt_graph_spec spec = {.model = model,
+                              .options = options,
+                              .shape = shape,
+                              .batch_max = 2,
+                              .kernels = gt_kernels_find("ref")};
   assert_int_equal(gt_graph_create(&graph, &spec), status);
   assert_null(graph);
   assert_string_equal(gt_error_text(), text);
@@ -467,30 +519,44 @@ static void refused(const char *model, gt_sample_shape shape, gt_model_options o
 
 static void refusals(void **state) {
   (void)state;
-  const gt_sample_shape images = {28, 28, 1, 10, 0}, clicks = {1, 1, 10, 2, 5382}, three = {1, 1, 10, 3, 5382};
+  const gt_sample_shape images = {28, 28, 1, 10, 0}, clicks = {1, 1, 10, 2, 5382},
+                        three = {1, 1, 10, 3, 5382};
   const gt_model_options none = {0};
   const int64_t empty[] = {400, 0}, large[] = {65537};
   const char *const image_models[] = {"lenet5", "resnet18", "dummy"};
-  refused("deepfm", images, none, GT_ERR_DATA, "samples are images of 28 x 28 x 1; model deepfm takes ids, so a data set of ids is needed");
+  refused(
+      "deepfm", images, none, GT_ERR_DATA,
+      "samples are images of 28 x 28 x 1; model deepfm takes ids, so a data set of ids is needed");
   for (size_t i = 0; i < 3; i++) {
     char text[160];
-    snprintf(text, sizeof text, "samples are 10 ids each, below 5382; model %s takes images, so a data set of images is needed", image_models[i]);
+    snprintf(text, sizeof text,
+             "samples are 10 ids each, below 5382; model %s takes images, so a data set of images "
+             "is needed",
+             image_models[i]);
     refused(image_models[i], clicks, none, GT_ERR_DATA, text);
-    snprintf(text, sizeof text, "model.embedding is given; model %s has none, so none is needed", image_models[i]);
+    snprintf(text, sizeof text, "model.embedding is given; model %s has none, so none is needed",
+             image_models[i]);
     refused(image_models[i], images, (gt_model_options){.embedding = 8}, GT_ERR_JOB, text);
-    snprintf(text, sizeof text, "model.mlp is given; model %s has none, so none is needed", image_models[i]);
+    snprintf(text, sizeof text, "model.mlp is given; model %s has none, so none is needed",
+             image_models[i]);
     refused(image_models[i], images, (gt_model_options){.mlp = large, .nmlp = 1}, GT_ERR_JOB, text);
   }
-  refused("deepfm", three, none, GT_ERR_DATA, "samples are of 3 classes; model deepfm needs 2, for its one output says how likely the second is");
-  refused("deepfm", clicks, (gt_model_options){.embedding = -1}, GT_ERR_JOB, "model.embedding is -1; 1 to 65536 is needed");
-  refused("deepfm", clicks, (gt_model_options){.embedding = 65537}, GT_ERR_JOB, "model.embedding is 65537; 1 to 65536 is needed");
-  refused("deepfm", clicks, (gt_model_options){.mlp = empty, .nmlp = 2}, GT_ERR_JOB, "model.mlp.1 is 0; 1 to 65536 is needed");
-  refused("deepfm", clicks, (gt_model_options){.mlp = large, .nmlp = 1}, GT_ERR_JOB, "model.mlp.0 is 65537; 1 to 65536 is needed");
+  refused("deepfm", three, none, GT_ERR_DATA,
+          "samples are of 3 classes; model deepfm needs 2, for its one output says how likely the "
+          "second is");
+  refused("deepfm", clicks, (gt_model_options){.embedding = -1}, GT_ERR_JOB,
+          "model.embedding is -1; 1 to 65536 is needed");
+  refused("deepfm", clicks, (gt_model_options){.embedding = 65537}, GT_ERR_JOB,
+          "model.embedding is 65537; 1 to 65536 is needed");
+  refused("deepfm", clicks, (gt_model_options){.mlp = empty, .nmlp = 2}, GT_ERR_JOB,
+          "model.mlp.1 is 0; 1 to 65536 is needed");
+  refused("deepfm", clicks, (gt_model_options){.mlp = large, .nmlp = 1}, GT_ERR_JOB,
+          "model.mlp.0 is 65537; 1 to 65536 is needed");
   refused("deepfm", clicks, (gt_model_options){.parameters = 9}, GT_ERR_JOB,
           "model.parameters is 9; model deepfm has a number of its own, so none is needed");
 }
 
-/* ---- learning ----------------------------------------------------------------------------------------------------------------------------- */
+/* ---- learning -------------------------------------------------------------------------------- */
 
 /* Two kinds of users and of things: a click if the kinds agree, which neither id tells alone; a
    tenth of the labels is noise. */
@@ -500,7 +566,8 @@ static void clicks(int32_t *ids, int32_t *labels, size_t n) {
     ids[3 * i] = user;
     ids[3 * i + 1] = 20 + thing;
     ids[3 * i + 2] = 40 + (int32_t)gt_rng_below(&rng, 10); /* carries no information */
-    labels[i] = gt_rng_below(&rng, 10) == 0 ? (int32_t)gt_rng_below(&rng, 2) : (user + thing) % 2 == 0;
+    labels[i] =
+        gt_rng_below(&rng, 10) == 0 ? (int32_t)gt_rng_below(&rng, 2) : (user + thing) % 2 == 0;
   }
 }
 
@@ -508,8 +575,11 @@ static void learns_pairs_without_allocating(void **state) {
   (void)state;
   enum { B = 64, TEST = 512 };
   const int64_t mlp[] = {16, 8};
-  const gt_optim_spec spec = {
-      .kind = GT_OPTIMIZER_ADAM, .schedule = {.kind = GT_LR_CONSTANT, .lr = 0.01}, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
+  const gt_optim_spec spec = {.kind = GT_OPTIMIZER_ADAM,
+                              .schedule = {.kind = GT_LR_CONSTANT, .lr = 0.01},
+                              .beta1 = 0.9,
+                              .beta2 = 0.999,
+                              .epsilon = 1e-8};
   static int32_t ids[TEST * 3], labels[TEST];
   static float scores[TEST];
   static uint32_t scratch[TEST];

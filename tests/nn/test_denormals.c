@@ -16,7 +16,12 @@ enum { N = 100, STEPS = 2000 };
 /* The largest state value of an optimizer whose gradients have been 0 for a long time. */
 static float left_over(gt_optimizer kind) {
   static float w[N], g[N];
-  const gt_optim_spec spec = {.kind = kind, .schedule = {.lr = 1e-3}, .momentum = 0.9, .beta1 = 0.9, .beta2 = 0.9, .epsilon = 1e-8};
+  const gt_optim_spec spec = {.kind = kind,
+                              .schedule = {.lr = 1e-3},
+                              .momentum = 0.9,
+                              .beta1 = 0.9,
+                              .beta2 = 0.9,
+                              .epsilon = 1e-8};
   gt_optim *optim;
   gt_state state = {0};
   float most = 0;
@@ -64,6 +69,7 @@ static void so_do_threads(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(states_reach_zero), cmocka_unit_test(so_do_threads)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(states_reach_zero),
+                                     cmocka_unit_test(so_do_threads)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

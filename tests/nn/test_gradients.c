@@ -1,4 +1,5 @@
-/* Gradients of every operation and of the whole of LeNet-5 against central finite differences of an independent forward in float64. */
+/* Gradients of every operation and of the whole of LeNet-5 against central finite differences of an
+   independent forward in float64. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +15,7 @@ static const char *const tables[] = {"ref", "blas", "auto", "dnn"};
 static size_t ntables = 4; /* without oneDNN: 3 */
 static gt_rng rng;
 
-/* ---- operations ------------------------------------------------------------------------------------------------ */
+/* ---- operations ------------------------------------------------------------------------------ */
 
 /* One operation, alone in a graph or the last one: its data in float32 and float64. */
 typedef struct {
@@ -43,7 +44,8 @@ static void forward64(const bench *b, double *y) {
   const gt_op *op = b->op;
   const gt_conv_shape *s = &op->shape;
   const r64_extent e = {s->H, s->W, s->C};
-  const double *bias = b->w64 + (op->bias == GT_NO_VIEW ? 0 : b->graph->params.views[op->bias].offset);
+  const double *bias =
+      b->w64 + (op->bias == GT_NO_VIEW ? 0 : b->graph->params.views[op->bias].offset);
   if (op->kind == &gt_op_conv2d)
     r64_conv(y, b->x64, b->w64, bias, b->n, e, s->K, s->R, s->stride, s->pad);
   else if (op->kind == &gt_op_linear)
@@ -75,7 +77,8 @@ static double slope(const bench *b, double *at) {
 }
 
 static void near(double found, double right, double tolerance, const char *what, size_t i) {
-  if (!(fabs(found - right) <= tolerance * (1.0 + fabs(right)))) fail_msg("%s[%zu] is %.9g; finite differences say %.9g", what, i, found, right);
+  if (!(fabs(found - right) <= tolerance * (1.0 + fabs(right))))
+    fail_msg("%s[%zu] is %.9g; finite differences say %.9g", what, i, found, right);
 }
 
 static void check_op(bench *b, size_t n, gt_extent input) {
@@ -87,7 +90,8 @@ static void check_op(bench *b, size_t n, gt_extent input) {
   const size_t np = b->graph->params.floats;
   b->x = floats(b->nx);
   /* Away from the kink of the ReLU, and all different for the maximum. */
-  for (size_t i = 0; i < b->nx; i++) b->x[i] = ((i % 2) ? 1.0f : -1.0f) * (0.25f + (float)((i * 7919) % b->nx) / (float)b->nx);
+  for (size_t i = 0; i < b->nx; i++)
+    b->x[i] = ((i % 2) ? 1.0f : -1.0f) * (0.25f + (float)((i * 7919) % b->nx) / (float)b->nx);
   float *params = floats(np);
   b->y = GT_NEW_ARRAY(float, b->ny);
   b->dx = GT_NEW_ARRAY(float, b->nx);
@@ -97,7 +101,14 @@ static void check_op(bench *b, size_t n, gt_extent input) {
   b->work = GT_NEW_ARRAY(float, b->op->kind->work ? b->op->kind->work(b->op, n) : 0);
   b->x64 = doubles(b->x, b->nx), b->w64 = doubles(params, np), b->y64 = doubles(NULL, b->ny);
   gt_activation a = {.y = b->y, .dy = b->dy, .index = b->index};
-  gt_pass pass = {.kernels = kernels, .samples = b->x, .x = b->x, .dx = b->dx, .a = &a, .work = b->work, .n = n, .train = true};
+  gt_pass pass = {.kernels = kernels,
+                  .samples = b->x,
+                  .x = b->x,
+                  .dx = b->dx,
+                  .a = &a,
+                  .work = b->work,
+                  .n = n,
+                  .train = true};
   if (b->op->weight != GT_NO_VIEW) {
     const size_t wo = b->graph->params.views[b->op->weight].offset;
     pass.w = params + wo, pass.dw = b->grads + wo;
@@ -117,7 +128,8 @@ static void check_op(bench *b, size_t n, gt_extent input) {
   } else {
     assert_int_equal(np, 0);
   }
-  void *all[] = {b->x, params, b->y, b->dx, b->dy, b->grads, b->index, b->work, b->x64, b->w64, b->y64};
+  void *all[] = {b->x,     params,  b->y,   b->dx,  b->dy, b->grads,
+                 b->index, b->work, b->x64, b->w64, b->y64};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) gt_free(all[i]);
   gt_graph_close(b->graph);
 }
@@ -140,9 +152,11 @@ static void conv2d(void **state) {
   for (size_t t = 0; t < ntables; t++)
     for (size_t c = 0; c < 4; c++) {
       const gt_extent input = {6 + c, 7, 1 + 2 * c};
-      const size_t K[4] = {6, 16, 9, 17}, window[4] = {5, 3, 2, 3}, stride[4] = {1, 1, 2, 2}, pad[4] = {2, 0, 1, 1};
+      const size_t K[4] = {6, 16, 9, 17}, window[4] = {5, 3, 2, 3}, stride[4] = {1, 1, 2, 2},
+                   pad[4] = {2, 0, 1, 1};
       bench b = of(tables[t], input);
-      assert_int_equal(gt_graph_add_conv2d(b.graph, "conv", K[c], window[c], stride[c], pad[c]), GT_OK);
+      assert_int_equal(gt_graph_add_conv2d(b.graph, "conv", K[c], window[c], stride[c], pad[c]),
+                       GT_OK);
       check_op(&b, 2, input);
     }
 }
@@ -181,14 +195,17 @@ static void linear_and_relu(void **state) {
   }
 }
 
-/* ---- LeNet-5 --------------------------------------------------------------------------------------------------- */
+/* ---- LeNet-5 --------------------------------------------------------------------------------- */
 
 /* Checks every `stride`-th gradient of each tensor.  The tolerance is that of float32, relative to
    the largest gradient of the tensor. */
 static void check_lenet(const char *table, const gt_sample_shape *shape, size_t n, size_t stride) {
   gt_graph *graph;
-  assert_int_equal(
-      gt_graph_create(&graph, &(gt_graph_spec){.model = "lenet5", .shape = *shape, .batch_max = n + 1, .kernels = gt_kernels_find(table)}), GT_OK);
+  assert_int_equal(gt_graph_create(&graph, &(gt_graph_spec){.model = "lenet5",
+                                                            .shape = *shape,
+                                                            .batch_max = n + 1,
+                                                            .kernels = gt_kernels_find(table)}),
+                   GT_OK);
   gt_graph_init(graph, 5);
   const gt_arrays *arrays = gt_graph_arrays(graph);
   const size_t nx = n * shape->h * shape->w * shape->c;
@@ -199,7 +216,8 @@ static void check_lenet(const char *table, const gt_sample_shape *shape, size_t 
   const r64_extent e = {shape->h, shape->w, shape->c};
   gt_metrics metrics;
   gt_graph_step(graph, x, labels, n, true, &metrics);
-  near(metrics.loss_sum / (double)n, r64_lenet(params, x64, labels, n, e, shape->classes), 2e-6, "loss", 0);
+  near(metrics.loss_sum / (double)n, r64_lenet(params, x64, labels, n, e, shape->classes), 2e-6,
+       "loss", 0);
   assert_int_equal(metrics.samples, n);
   size_t at = 0, bad = 0;
   for (size_t v = 0; v < arrays->nviews; v++) {
@@ -207,9 +225,11 @@ static void check_lenet(const char *table, const gt_sample_shape *shape, size_t 
     assert_int_equal(view->offset, at);
     at += view->count;
     double largest = 0.0;
-    for (size_t i = 0; i < view->count; i++) largest = fmax(largest, fabs((double)arrays->grads.data[view->offset + i]));
+    for (size_t i = 0; i < view->count; i++)
+      largest = fmax(largest, fabs((double)arrays->grads.data[view->offset + i]));
     assert_true(largest > 1e-6);
-    for (size_t i = view->offset + gt_rng_below(&rng, stride < view->count ? stride : view->count); i < view->offset + view->count; i += stride) {
+    for (size_t i = view->offset + gt_rng_below(&rng, stride < view->count ? stride : view->count);
+         i < view->offset + view->count; i += stride) {
       const double was = params[i], h = 1e-6;
       params[i] = was + h;
       const double up = r64_lenet(params, x64, labels, n, e, shape->classes);
@@ -218,7 +238,8 @@ static void check_lenet(const char *table, const gt_sample_shape *shape, size_t 
       params[i] = was;
       const double right = (up - down) / (2.0 * h), found = (double)arrays->grads.data[i];
       if (!(fabs(found - right) <= 1e-4 * largest + 1e-8)) {
-        print_error("%s[%zu] is %.9g; finite differences say %.9g\n", view->name, i - view->offset, found, right);
+        print_error("%s[%zu] is %.9g; finite differences say %.9g\n", view->name, i - view->offset,
+                    found, right);
         bad++;
       }
     }

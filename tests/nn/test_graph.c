@@ -14,9 +14,11 @@ static const gt_sample_shape mnist = {28, 28, 1, 10, 0};
 
 static gt_graph *lenet(const gt_sample_shape *shape, size_t batch_max, const char *kernels) {
   gt_graph *graph;
-  assert_int_equal(
-      gt_graph_create(&graph, &(gt_graph_spec){.model = "lenet5", .shape = *shape, .batch_max = batch_max, .kernels = gt_kernels_find(kernels)}),
-      GT_OK);
+  assert_int_equal(gt_graph_create(&graph, &(gt_graph_spec){.model = "lenet5",
+                                                            .shape = *shape,
+                                                            .batch_max = batch_max,
+                                                            .kernels = gt_kernels_find(kernels)}),
+                   GT_OK);
   return graph;
 }
 
@@ -25,8 +27,9 @@ static void names_and_places(void **state) {
   static const struct {
     const char *name;
     size_t count;
-  } right[] = {{"conv1.weight", 150}, {"conv1.bias", 6},     {"conv2.weight", 2400}, {"conv2.bias", 16},  {"fc1.weight", 48000},
-               {"fc1.bias", 120},     {"fc2.weight", 10080}, {"fc2.bias", 84},       {"fc3.weight", 840}, {"fc3.bias", 10}};
+  } right[] = {{"conv1.weight", 150}, {"conv1.bias", 6}, {"conv2.weight", 2400}, {"conv2.bias", 16},
+               {"fc1.weight", 48000}, {"fc1.bias", 120}, {"fc2.weight", 10080},  {"fc2.bias", 84},
+               {"fc3.weight", 840},   {"fc3.bias", 10}};
   const gt_kernels *automatic = gt_kernels_find("auto");
   gt_graph *graph = lenet(&mnist, 0, "auto"); /* arrays only */
   const gt_arrays *arrays = gt_graph_arrays(graph);
@@ -42,23 +45,27 @@ static void names_and_places(void **state) {
     at += right[v].count;
   }
   assert_int_equal((uintptr_t)arrays->params.data % 64, 0);
-  /* 2 x (117600 + 240000 + 48000 + 10080 + 840) multiply-adds, three times, the first convolution twice */
+  /* 2 x (117600 + 240000 + 48000 + 10080 + 840) multiply-adds, three times, the first convolution
+     twice */
   assert_int_equal(gt_graph_flops(graph), 2 * (2 * 117600 + 3 * (240000 + 48000 + 10080 + 840)));
   /* oneDNN's product if the rule selects it, which it does on no Arm CPU. */
   const bool dnn = gt_kernels_dnn_version() && automatic->prepares_linear(400, 120, GT_F32);
   assert_string_equal(gt_graph_kernels(graph),
-                      dnn ? "conv=direct linear=dnn linear=blas pool=blas relu=blas" : "conv=direct linear=blas pool=blas relu=blas");
+                      dnn ? "conv=direct linear=dnn linear=blas pool=blas relu=blas"
+                          : "conv=direct linear=blas pool=blas relu=blas");
   gt_graph_close(graph);
 }
 
 static void initial_values(void **state) {
   (void)state;
-  gt_graph *a = lenet(&mnist, 0, "ref"), *b = lenet(&mnist, 4, "blas"), *c = lenet(&(gt_sample_shape){32, 32, 3, 10, 0}, 0, "ref");
+  gt_graph *a = lenet(&mnist, 0, "ref"), *b = lenet(&mnist, 4, "blas"),
+           *c = lenet(&(gt_sample_shape){32, 32, 3, 10, 0}, 0, "ref");
   gt_graph_init(a, 7);
   gt_graph_init(b, 7);
   gt_graph_init(c, 7);
   const gt_arrays *pa = gt_graph_arrays(a), *pb = gt_graph_arrays(b), *pc = gt_graph_arrays(c);
-  assert_memory_equal(pa->params.data, pb->params.data, pa->params.n * sizeof(float)); /* whatever the batch and kernels */
+  /* whatever the batch and kernels */
+  assert_memory_equal(pa->params.data, pb->params.data, pa->params.n * sizeof(float));
   const double fan_in[5] = {25, 150, 400, 120, 84};
   for (size_t v = 0; v < 10; v++) {
     const double bound = 1.0 / sqrt(fan_in[v / 2]);
@@ -76,7 +83,8 @@ static void initial_values(void **state) {
   }
   /* keyed by the tensor, not by what precedes it: fc2 is the same in a model with another first
      layer */
-  assert_memory_equal(pa->params.data + pa->views[6].offset, pc->params.data + pc->views[6].offset, 10080 * sizeof(float));
+  assert_memory_equal(pa->params.data + pa->views[6].offset, pc->params.data + pc->views[6].offset,
+                      10080 * sizeof(float));
   gt_graph_init(b, 8);
   assert_memory_not_equal(pa->params.data, pb->params.data, 64);
   gt_graph_close(a);
@@ -87,7 +95,8 @@ static void initial_values(void **state) {
 static void hash_tells_models_apart(void **state) {
   (void)state;
   char a[GT_SHA256_HEX], b[GT_SHA256_HEX];
-  gt_graph *one = lenet(&mnist, 0, "ref"), *two = lenet(&mnist, 16, "auto"), *other = lenet(&(gt_sample_shape){28, 28, 1, 11, 0}, 0, "ref");
+  gt_graph *one = lenet(&mnist, 0, "ref"), *two = lenet(&mnist, 16, "auto"),
+           *other = lenet(&(gt_sample_shape){28, 28, 1, 11, 0}, 0, "ref");
   gt_graph_hash(one, a);
   gt_graph_hash(two, b);
   assert_string_equal(a, b);
@@ -103,30 +112,50 @@ static void what_is_refused(void **state) {
   const int64_t alive = gt_alloc_alive();
   gt_graph *graph;
   const gt_kernels *ref = gt_kernels_find("ref");
-  assert_int_equal(gt_graph_create(&graph, &(gt_graph_spec){.model = "lenet", .shape = mnist, .batch_max = 1, .kernels = ref}), GT_ERR_JOB);
+  assert_int_equal(
+      gt_graph_create(
+          &graph,
+          &(gt_graph_spec){.model = "lenet", .shape = mnist, .batch_max = 1, .kernels = ref}),
+      GT_ERR_JOB);
   assert_non_null(strstr(gt_error_text(), "lenet5"));
   assert_int_equal(
-      gt_graph_create(&graph, &(gt_graph_spec){.model = "lenet5", .shape = (gt_sample_shape){11, 28, 1, 10, 0}, .batch_max = 1, .kernels = ref}),
+      gt_graph_create(&graph, &(gt_graph_spec){.model = "lenet5",
+                                               .shape = (gt_sample_shape){11, 28, 1, 10, 0},
+                                               .batch_max = 1,
+                                               .kernels = ref}),
       GT_ERR_DATA);
   assert_non_null(strstr(gt_error_text(), "11 x 28"));
   assert_int_equal(
-      gt_graph_create(&graph, &(gt_graph_spec){.model = "lenet5", .shape = (gt_sample_shape){1, 1, 1, 10, 0}, .batch_max = 1, .kernels = ref}),
+      gt_graph_create(&graph, &(gt_graph_spec){.model = "lenet5",
+                                               .shape = (gt_sample_shape){1, 1, 1, 10, 0},
+                                               .batch_max = 1,
+                                               .kernels = ref}),
       GT_ERR_DATA);
   assert_int_equal(
-      gt_graph_create(&graph, &(gt_graph_spec){.model = "lenet5", .shape = (gt_sample_shape){28, 28, 1, 1, 0}, .batch_max = 1, .kernels = ref}),
+      gt_graph_create(&graph, &(gt_graph_spec){.model = "lenet5",
+                                               .shape = (gt_sample_shape){28, 28, 1, 1, 0},
+                                               .batch_max = 1,
+                                               .kernels = ref}),
       GT_ERR_DATA);
   assert_int_equal(
-      gt_graph_create(&graph, &(gt_graph_spec){.model = "lenet5", .shape = (gt_sample_shape){28, 28, 0, 10, 0}, .batch_max = 1, .kernels = ref}),
+      gt_graph_create(&graph, &(gt_graph_spec){.model = "lenet5",
+                                               .shape = (gt_sample_shape){28, 28, 0, 10, 0},
+                                               .batch_max = 1,
+                                               .kernels = ref}),
       GT_ERR_DATA);
   assert_int_equal(
-      gt_graph_create(&graph, &(gt_graph_spec){.model = "lenet5", .shape = (gt_sample_shape){12, 12, 1, 2, 0}, .batch_max = 1, .kernels = ref}),
+      gt_graph_create(&graph, &(gt_graph_spec){.model = "lenet5",
+                                               .shape = (gt_sample_shape){12, 12, 1, 2, 0},
+                                               .batch_max = 1,
+                                               .kernels = ref}),
       GT_OK);
   gt_graph_close(graph);
   gt_graph_close(NULL);
   assert_int_equal(gt_alloc_alive(), alive);
   assert_non_null(gt_model_find("lenet5"));
   assert_non_null(strstr(gt_model_find("lenet5")->source, "sqrt(5)"));
-  for (const char *const *name = gt_model_names; *name; name++) assert_string_equal(gt_model_find(*name)->name, *name);
+  for (const char *const *name = gt_model_names; *name; name++)
+    assert_string_equal(gt_model_find(*name)->name, *name);
 }
 
 static void count(void *context) {
@@ -141,7 +170,8 @@ static void learns_without_allocating(void **state) {
   gt_graph *graph = lenet(&(gt_sample_shape){12, 14, 1, 3, 0}, B, "auto");
   const gt_arrays *arrays = gt_graph_arrays(graph);
   gt_optim *optim;
-  const gt_optim_spec spec = {.kind = GT_OPTIMIZER_SGD, .schedule = {.kind = GT_LR_CONSTANT, .lr = 0.05}, .momentum = 0.9};
+  const gt_optim_spec spec = {
+      .kind = GT_OPTIMIZER_SGD, .schedule = {.kind = GT_LR_CONSTANT, .lr = 0.05}, .momentum = 0.9};
   assert_int_equal(gt_optim_create(&optim, &spec, arrays->params.n, true), GT_OK);
   gt_graph_init(graph, 3);
   float x[B * 168];
@@ -155,7 +185,8 @@ static void learns_without_allocating(void **state) {
   for (int step = 0; step < 60; step++) {
     for (size_t i = 0; i < B; i++) {
       labels[i] = (int32_t)gt_rng_below(&rng, 3);
-      for (size_t k = 0; k < 168; k++) x[i * 168 + k] = (float)(labels[i] - 1) + 0.1f * (float)gt_rng_normal(&rng);
+      for (size_t k = 0; k < 168; k++)
+        x[i * 168 + k] = (float)(labels[i] - 1) + 0.1f * (float)gt_rng_normal(&rng);
     }
     gt_graph_step(graph, x, labels, B, true, &metrics);
     if (step == 0) first = metrics.loss_sum;
@@ -203,7 +234,8 @@ static void same_bits(void **state) {
   memcpy(scores, gt_graph_scores(a), sizeof scores);
   gt_graph_step(b, x, labels, 5, false, &mb);
   assert_memory_equal(scores, gt_graph_scores(b), sizeof scores);
-  assert_memory_equal(gt_graph_arrays(a)->grads.data, gt_graph_arrays(b)->grads.data, gt_graph_arrays(a)->grads.n * sizeof(float));
+  assert_memory_equal(gt_graph_arrays(a)->grads.data, gt_graph_arrays(b)->grads.data,
+                      gt_graph_arrays(a)->grads.n * sizeof(float));
   gt_graph_close(a);
   gt_graph_close(b);
 }
@@ -211,9 +243,11 @@ static void same_bits(void **state) {
 static gt_graph *dummy(int64_t parameters, size_t batch_max) {
   gt_graph *graph = NULL;
   const gt_model_options options = {.parameters = parameters};
-  if (gt_graph_create(&graph,
-                      &(gt_graph_spec){
-                          .model = "dummy", .options = options, .shape = mnist, .batch_max = batch_max, .kernels = gt_kernels_find("auto")}) != GT_OK)
+  if (gt_graph_create(&graph, &(gt_graph_spec){.model = "dummy",
+                                               .options = options,
+                                               .shape = mnist,
+                                               .batch_max = batch_max,
+                                               .kernels = gt_kernels_find("auto")}) != GT_OK)
     fail_msg("%s", gt_error_text());
   return graph;
 }
@@ -264,23 +298,32 @@ static void sizes_that_are_refused(void **state) {
   const gt_kernels *ref = gt_kernels_find("ref");
   gt_graph *graph;
   assert_int_equal(
-      gt_graph_create(
-          &graph,
-          &(gt_graph_spec){.model = "dummy", .options = (gt_model_options){.parameters = 7849}, .shape = mnist, .batch_max = 1, .kernels = ref}),
+      gt_graph_create(&graph, &(gt_graph_spec){.model = "dummy",
+                                               .options = (gt_model_options){.parameters = 7849},
+                                               .shape = mnist,
+                                               .batch_max = 1,
+                                               .kernels = ref}),
       GT_ERR_JOB);
   assert_string_equal(gt_error_text(),
-                      "model.parameters is 7849; 7850 or more are needed, for so many has dummy's classifier of 28 x 28 x 1 samples in 10 classes");
+                      "model.parameters is 7849; 7850 or more are needed, for so many has dummy's "
+                      "classifier of 28 x 28 x 1 samples in 10 classes");
   assert_int_equal(
-      gt_graph_create(
-          &graph,
-          &(gt_graph_spec){.model = "dummy", .options = (gt_model_options){.parameters = -1}, .shape = mnist, .batch_max = 1, .kernels = ref}),
+      gt_graph_create(&graph, &(gt_graph_spec){.model = "dummy",
+                                               .options = (gt_model_options){.parameters = -1},
+                                               .shape = mnist,
+                                               .batch_max = 1,
+                                               .kernels = ref}),
       GT_ERR_JOB);
   assert_int_equal(
-      gt_graph_create(
-          &graph,
-          &(gt_graph_spec){.model = "lenet5", .options = (gt_model_options){.parameters = 61706}, .shape = mnist, .batch_max = 1, .kernels = ref}),
+      gt_graph_create(&graph, &(gt_graph_spec){.model = "lenet5",
+                                               .options = (gt_model_options){.parameters = 61706},
+                                               .shape = mnist,
+                                               .batch_max = 1,
+                                               .kernels = ref}),
       GT_ERR_JOB);
-  assert_string_equal(gt_error_text(), "model.parameters is 61706; model lenet5 has a number of its own, so none is needed");
+  assert_string_equal(
+      gt_error_text(),
+      "model.parameters is 61706; model lenet5 has a number of its own, so none is needed");
   assert_int_equal(gt_alloc_alive(), alive);
 }
 

@@ -23,7 +23,8 @@ typedef struct {
 /* Products of these values need rounding; some values are near the smallest float. */
 static void fill(float *x, uint64_t key) {
   gt_rng rng = gt_rng_make(key, GT_RNG_TEST, 0, 0);
-  for (size_t i = 0; i < N; i++) x[i] = (float)((gt_rng_uniform(&rng) - 0.5) * (i % 50 == 0 ? 1e-37 : 3));
+  for (size_t i = 0; i < N; i++)
+    x[i] = (float)((gt_rng_uniform(&rng) - 0.5) * (i % 50 == 0 ? 1e-37 : 3));
 }
 
 /* Adds `bytes` of data to the digest. */
@@ -77,9 +78,23 @@ static void compute(numbers *n) {
   static const gt_optim_spec specs[] = {
       {.kind = GT_OPTIMIZER_SGD, .schedule = {.lr = 0.05}, .weight_decay = 0.1},
       {.kind = GT_OPTIMIZER_SGD, .schedule = {.lr = 0.05}, .momentum = 0.9, .weight_decay = 0.1},
-      {.kind = GT_OPTIMIZER_SGD, .schedule = {.lr = 0.05}, .momentum = 0.9, .weight_decay = 0.1, .nesterov = true},
-      {.kind = GT_OPTIMIZER_ADAM, .schedule = {.lr = 0.01}, .beta1 = 0.5, .beta2 = 0.75, .epsilon = 1e-3, .weight_decay = 0.1},
-      {.kind = GT_OPTIMIZER_ADAMW, .schedule = {.lr = 0.01}, .beta1 = 0.5, .beta2 = 0.75, .epsilon = 1e-3, .weight_decay = 0.3},
+      {.kind = GT_OPTIMIZER_SGD,
+       .schedule = {.lr = 0.05},
+       .momentum = 0.9,
+       .weight_decay = 0.1,
+       .nesterov = true},
+      {.kind = GT_OPTIMIZER_ADAM,
+       .schedule = {.lr = 0.01},
+       .beta1 = 0.5,
+       .beta2 = 0.75,
+       .epsilon = 1e-3,
+       .weight_decay = 0.1},
+      {.kind = GT_OPTIMIZER_ADAMW,
+       .schedule = {.lr = 0.01},
+       .beta1 = 0.5,
+       .beta2 = 0.75,
+       .epsilon = 1e-3,
+       .weight_decay = 0.3},
   };
   memset(n, 0, sizeof *n);
   vectors(n);
@@ -105,7 +120,8 @@ enum { ROWS = 150, CHANNELS = 7 + 32 + 64, SIZE = ROWS * CHANNELS };
 typedef struct {
   _Alignas(64) float work[8 * CHANNELS]; /* also holds doubles */
   float x[SIZE], plus[SIZE], dy[SIZE], y[SIZE], dx[SIZE], dplus[SIZE];
-  float gamma[CHANNELS], beta[CHANNELS], running[2][CHANNELS], saved[2 * CHANNELS], gradients[2][CHANNELS];
+  float gamma[CHANNELS], beta[CHANNELS], running[2][CHANNELS], saved[2 * CHANNELS],
+      gradients[2][CHANNELS];
 } norm_arrays;
 
 static void spread(float *x, size_t n, uint64_t key, double around, double wide) {
@@ -124,14 +140,17 @@ static void narrow(float *x, gt_precision type) {
 static void normalise(numbers *n, gt_precision type, bool residual, bool relu) {
   static norm_arrays a;
   const gt_kernels *kernels = gt_kernels_find("auto");
-  const gt_norm_shape s = {.M = ROWS, .C = CHANNELS, .type = type, .relu = relu, .epsilon = 1e-5F, .momentum = 0.1F};
+  const gt_norm_shape s = {
+      .M = ROWS, .C = CHANNELS, .type = type, .relu = relu, .epsilon = 1e-5F, .momentum = 0.1F};
   const void *plus = residual ? a.plus : NULL;
   spread(a.x, SIZE, 1, 40, 3), spread(a.plus, SIZE, 2, 0, 1), spread(a.dy, SIZE, 3, 0, 1);
   narrow(a.x, type), narrow(a.plus, type), narrow(a.dy, type);
   spread(a.gamma, CHANNELS, 4, 1, 1), spread(a.beta, CHANNELS, 5, 0, 1);
   spread(a.running[0], CHANNELS, 6, 40, 1), spread(a.running[1], CHANNELS, 7, 1, 1);
-  kernels->norm_forward(a.y, a.x, plus, a.gamma, a.beta, a.running[0], a.running[1], a.saved, &s, a.work);
-  kernels->norm_backward(a.dx, residual ? a.dplus : NULL, a.gradients[0], a.gradients[1], a.dy, NULL, a.y, a.x, a.gamma, a.beta, a.saved, &s, a.work);
+  kernels->norm_forward(a.y, a.x, plus, a.gamma, a.beta, a.running[0], a.running[1], a.saved, &s,
+                        a.work);
+  kernels->norm_backward(a.dx, residual ? a.dplus : NULL, a.gradients[0], a.gradients[1], a.dy,
+                         NULL, a.y, a.x, a.gamma, a.beta, a.saved, &s, a.work);
   add(n, a.y, SIZE * gt_precision_bytes(type));
   add(n, a.dx, SIZE * gt_precision_bytes(type));
   add(n, a.running, sizeof a.running);
@@ -147,7 +166,8 @@ static void normalisation_gives_these_bits(void **state) {
   for (int isa = 0; isa <= (int)gt_isa_best(); isa++) {
     assert_int_equal(gt_isa_choose(gt_isa_name((gt_isa)isa)), GT_OK);
     memset(&n, 0, sizeof n);
-    for (int kind = 0; kind < 8; kind++) normalise(&n, kind & 1 ? GT_BF16 : GT_F32, kind & 2, kind & 4);
+    for (int kind = 0; kind < 8; kind++)
+      normalise(&n, kind & 1 ? GT_BF16 : GT_F32, kind & 2, kind & 4);
     print_message("%s: %s\n", gt_isa_name((gt_isa)isa), n.hash);
     assert_string_equal(n.hash, "ed5300e26c1edccba4ce55c38fe883e8708006ac6750e78526556de69a5e179b");
   }
@@ -156,7 +176,9 @@ static void normalisation_gives_these_bits(void **state) {
 static void names(void **state) {
   (void)state;
   assert_int_equal(gt_isa_choose("avx51"), GT_ERR_JOB);
-  assert_string_equal(gt_error_text(), "GEOTRAIN_ISA is \"avx51\"; one of plain, avx2, avx512 is needed; did you mean avx512?");
+  assert_string_equal(
+      gt_error_text(),
+      "GEOTRAIN_ISA is \"avx51\"; one of plain, avx2, avx512 is needed; did you mean avx512?");
   for (int isa = (int)gt_isa_best() + 1; isa < GT_ISAS; isa++) {
     assert_int_equal(gt_isa_choose(gt_isa_name((gt_isa)isa)), GT_ERR_JOB);
     assert_non_null(strstr(gt_error_text(), "and this CPU has no more than"));
@@ -166,7 +188,8 @@ static void names(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(every_set_gives_these_bits), cmocka_unit_test(normalisation_gives_these_bits),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(every_set_gives_these_bits),
+                                     cmocka_unit_test(normalisation_gives_these_bits),
                                      cmocka_unit_test(names)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,10 +43,28 @@ static const gt_optim_spec specs[] = {
     {.kind = GT_OPTIMIZER_SGD, .schedule = {.lr = 0.05}, .weight_decay = 0.1},
     {.kind = GT_OPTIMIZER_SGD, .schedule = {.lr = 0.05}, .momentum = 0.9},
     {.kind = GT_OPTIMIZER_SGD, .schedule = {.lr = 0.05}, .momentum = 0.9, .weight_decay = 0.1},
-    {.kind = GT_OPTIMIZER_SGD, .schedule = {.lr = 0.05}, .momentum = 0.9, .weight_decay = 0.1, .nesterov = true},
-    {.kind = GT_OPTIMIZER_ADAM, .schedule = {.lr = 0.01}, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8},
-    {.kind = GT_OPTIMIZER_ADAM, .schedule = {.lr = 0.01}, .beta1 = 0.8, .beta2 = 0.99, .epsilon = 1e-3, .weight_decay = 0.1},
-    {.kind = GT_OPTIMIZER_ADAMW, .schedule = {.lr = 0.01}, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0.3},
+    {.kind = GT_OPTIMIZER_SGD,
+     .schedule = {.lr = 0.05},
+     .momentum = 0.9,
+     .weight_decay = 0.1,
+     .nesterov = true},
+    {.kind = GT_OPTIMIZER_ADAM,
+     .schedule = {.lr = 0.01},
+     .beta1 = 0.9,
+     .beta2 = 0.999,
+     .epsilon = 1e-8},
+    {.kind = GT_OPTIMIZER_ADAM,
+     .schedule = {.lr = 0.01},
+     .beta1 = 0.8,
+     .beta2 = 0.99,
+     .epsilon = 1e-3,
+     .weight_decay = 0.1},
+    {.kind = GT_OPTIMIZER_ADAMW,
+     .schedule = {.lr = 0.01},
+     .beta1 = 0.9,
+     .beta2 = 0.999,
+     .epsilon = 1e-8,
+     .weight_decay = 0.3},
 };
 enum { NSPECS = sizeof specs / sizeof *specs };
 
@@ -73,8 +91,10 @@ static void sequences(void **state) {
     assert_int_equal(gt_optim_steps(optim), STEPS);
     for (size_t i = 0; i < N; i++) {
       const double right = path(&specs[k], (double)w0[i], i, STEPS);
-      if (fabs((double)w[i] - right) > 2e-5) fail_msg("spec %zu: w[%zu] is %.8g; %.8g is right", k, i, (double)w[i], right);
-      if (fabs((double)w[i] - right) > 0.5 * fabs((double)w0[i] - right)) fail_msg("spec %zu moved nothing", k);
+      if (fabs((double)w[i] - right) > 2e-5)
+        fail_msg("spec %zu: w[%zu] is %.8g; %.8g is right", k, i, (double)w[i], right);
+      if (fabs((double)w[i] - right) > 0.5 * fabs((double)w0[i] - right))
+        fail_msg("spec %zu moved nothing", k);
       /* acc is the change of the parameters */
       assert_true(fabs((double)acc[i] - ((double)w[i] - (double)w0[i])) < 5e-6);
     }
@@ -115,7 +135,8 @@ static void saved_and_loaded(void **state) {
     assert_int_equal(gt_optim_create(&b, &specs[k], N, true), GT_OK);
     float wa[N], wb[N], g[N];
     start(wa);
-    for (int t = 1; t <= 9; t++) gradients(g, t), gt_optim_step(a, gt_vec_of(wa, N), gt_vec_of(g, N), gt_vec_of(NULL, N));
+    for (int t = 1; t <= 9; t++)
+      gradients(g, t), gt_optim_step(a, gt_vec_of(wa, N), gt_vec_of(g, N), gt_vec_of(NULL, N));
     gt_state kept = {0};
     gt_optim_save(a, &kept);
     assert_non_null(gt_state_find(&kept, "optim/", "steps"));
@@ -154,9 +175,13 @@ static void without_memory_only_steps_count(void **state) {
 static void what_is_refused(void **state) {
   (void)state;
   gt_optim *optim;
-  assert_int_equal(gt_optim_create(&optim, &(gt_optim_spec){.kind = GT_OPTIMIZER_SGD, .nesterov = true}, 1, true), GT_ERR_JOB);
+  assert_int_equal(gt_optim_create(&optim,
+                                   &(gt_optim_spec){.kind = GT_OPTIMIZER_SGD, .nesterov = true}, 1,
+                                   true),
+                   GT_ERR_JOB);
   for (int kind = 0; gt_optimizer_names[kind]; kind++) {
-    assert_int_equal(gt_optim_create(&optim, &(gt_optim_spec){.kind = (gt_optimizer)kind}, 1, true), GT_OK);
+    assert_int_equal(gt_optim_create(&optim, &(gt_optim_spec){.kind = (gt_optimizer)kind}, 1, true),
+                     GT_OK);
     gt_optim_close(optim);
   }
 }
@@ -168,11 +193,15 @@ static void is(const gt_lr_schedule *s, int64_t step, double right) {
 static void schedules(void **state) {
   (void)state;
   const gt_lr_schedule constant = {.kind = GT_LR_CONSTANT, .lr = 0.4, .warmup_steps = 4};
-  is(&constant, 0, 0.1), is(&constant, 1, 0.2), is(&constant, 3, 0.4), is(&constant, 4, 0.4), is(&constant, 1000000, 0.4);
+  is(&constant, 0, 0.1), is(&constant, 1, 0.2), is(&constant, 3, 0.4), is(&constant, 4, 0.4),
+      is(&constant, 1000000, 0.4);
   const gt_lr_schedule steps = {.kind = GT_LR_STEP, .lr = 1.0, .gamma = 0.5, .step_every = 10};
-  is(&steps, 0, 1.0), is(&steps, 9, 1.0), is(&steps, 10, 0.5), is(&steps, 19, 0.5), is(&steps, 35, 0.125);
-  const gt_lr_schedule cosine = {.kind = GT_LR_COSINE, .lr = 1.0, .lr_min = 0.2, .warmup_steps = 2, .total_steps = 10};
-  is(&cosine, 0, 0.5), is(&cosine, 2, 1.0), is(&cosine, 6, 0.6), is(&cosine, 10, 0.2), is(&cosine, 99, 0.2);
+  is(&steps, 0, 1.0), is(&steps, 9, 1.0), is(&steps, 10, 0.5), is(&steps, 19, 0.5),
+      is(&steps, 35, 0.125);
+  const gt_lr_schedule cosine = {
+      .kind = GT_LR_COSINE, .lr = 1.0, .lr_min = 0.2, .warmup_steps = 2, .total_steps = 10};
+  is(&cosine, 0, 0.5), is(&cosine, 2, 1.0), is(&cosine, 6, 0.6), is(&cosine, 10, 0.2),
+      is(&cosine, 99, 0.2);
   is(&cosine, 4, 0.2 + 0.4 * (1.0 + sqrt(0.5)));
   /* Spread at half of the cosine: it continues at the same rate and ends at the new last step. */
   for (int64_t left = 1; left < 20; left += 3) {
@@ -190,7 +219,10 @@ static void schedules(void **state) {
   gt_lr_spread(&early, &(gt_lr_part){1, 22, gt_lr_share(&cosine, 1)});
   is(&early, 1, 1.0), is(&early, 2, 1.0), is(&early, 12, 0.6), is(&early, 22, 0.2);
   gt_optim *optim;
-  assert_int_equal(gt_optim_create(&optim, &(gt_optim_spec){.kind = GT_OPTIMIZER_SGD, .schedule = constant}, 1, true), GT_OK);
+  assert_int_equal(gt_optim_create(&optim,
+                                   &(gt_optim_spec){.kind = GT_OPTIMIZER_SGD, .schedule = constant},
+                                   1, true),
+                   GT_OK);
   float w = 0.0f, g = -1.0f;
   gt_optim_step(optim, gt_vec_of(&w, 1), gt_vec_of(&g, 1), gt_vec_of(NULL, 1));
   assert_true(w == 0.1f); /* the learning rate of step 0 */

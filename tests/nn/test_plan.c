@@ -111,18 +111,28 @@ static void masks_outlive_what_is_in_place(void **state) {
   assert_int_equal(ended(sum_of_products, NULL), FINE);
   assert_int_equal(ended(sum_behind_plain_norm, NULL), FINE);
   assert_int_equal(ended(what_keeps_signs, NULL), FINE);
-  assert_int_equal(ended(sum_behind_relu, "sum works in place and destroys what the gradient of relu is masked by"), FAULT);
-  assert_int_equal(ended(sum_further_behind_relu, "sum works in place and destroys what the gradient of relu is masked by"), FAULT);
-  assert_int_equal(ended(sum_behind_norm, "sum works in place and destroys what the gradient of norm is masked by"), FAULT);
+  assert_int_equal(ended(sum_behind_relu,
+                         "sum works in place and destroys what the gradient of relu is masked by"),
+                   FAULT);
+  assert_int_equal(ended(sum_further_behind_relu,
+                         "sum works in place and destroys what the gradient of relu is masked by"),
+                   FAULT);
+  assert_int_equal(ended(sum_behind_norm,
+                         "sum works in place and destroys what the gradient of norm is masked by"),
+                   FAULT);
 }
 
 static void parameters_of_the_first_operation(void **state) {
   (void)state;
   assert_int_equal(ended(inert_first, NULL), FINE);
-  assert_int_equal(ended(norm_first, "norm reads the samples, and writes its gradients only beside that of what it reads"), FAULT);
+  assert_int_equal(
+      ended(norm_first,
+            "norm reads the samples, and writes its gradients only beside that of what it reads"),
+      FAULT);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(masks_outlive_what_is_in_place), cmocka_unit_test(parameters_of_the_first_operation)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(masks_outlive_what_is_in_place),
+                                     cmocka_unit_test(parameters_of_the_first_operation)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

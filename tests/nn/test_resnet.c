@@ -22,10 +22,14 @@ static float x[8 * 16 * 16 * 3];
 static int32_t labels[8];
 static gt_rng rng;
 
-static gt_graph *resnet(const gt_sample_shape *shape, size_t batch_max, const char *table, gt_precision precision) {
+static gt_graph *resnet(const gt_sample_shape *shape, size_t batch_max, const char *table,
+                        gt_precision precision) {
   gt_graph *graph;
-  const gt_graph_spec spec = {
-      .model = "resnet18", .shape = *shape, .batch_max = batch_max, .kernels = gt_kernels_find(table), .precision = precision};
+  const gt_graph_spec spec = {.model = "resnet18",
+                              .shape = *shape,
+                              .batch_max = batch_max,
+                              .kernels = gt_kernels_find(table),
+                              .precision = precision};
   assert_int_equal(gt_graph_create(&graph, &spec), GT_OK);
   gt_graph_init(graph, 9);
   return graph;
@@ -53,10 +57,12 @@ static void numbers_and_names(void **state) {
   /* Multiply-adds of the paper's network with this stem: 555,422,720 forward per sample.  Three
      times that, without the gradient of the samples. */
   assert_int_equal(gt_graph_flops(graph), 2 * (3 * 555422720UL - 32 * 32 * 27 * 64));
-  static const char *const some[] = {"conv1.weight", "bn1.bias", "layer2.0.downsample.0.weight", "layer4.1.bn2.weight", "fc.bias"};
+  static const char *const some[] = {"conv1.weight", "bn1.bias", "layer2.0.downsample.0.weight",
+                                     "layer4.1.bn2.weight", "fc.bias"};
   for (size_t s = 0; s < sizeof some / sizeof *some; s++) {
     size_t found = 0;
-    for (size_t i = 0; i < arrays->nviews; i++) found += strcmp(arrays->views[i].name, some[s]) == 0;
+    for (size_t i = 0; i < arrays->nviews; i++)
+      found += strcmp(arrays->views[i].name, some[s]) == 0;
     assert_int_equal(found, 1);
   }
   gt_graph_close(graph);
@@ -94,8 +100,11 @@ static void a_single_value_is_refused(void **state) {
 
 static bool is_named(const char *way, size_t batch_max, size_t batch) {
   gt_graph *graph;
-  const gt_graph_spec spec = {
-      .model = "resnet18", .shape = {32, 32, 3, 10, 0}, .batch_max = batch_max, .batch = batch, .kernels = gt_kernels_find("auto")};
+  const gt_graph_spec spec = {.model = "resnet18",
+                              .shape = {32, 32, 3, 10, 0},
+                              .batch_max = batch_max,
+                              .batch = batch,
+                              .kernels = gt_kernels_find("auto")};
   assert_int_equal(gt_graph_create(&graph, &spec), GT_OK);
   const bool named = strstr(gt_graph_kernels(graph), way) != NULL;
   gt_graph_close(graph);
@@ -113,12 +122,13 @@ static void kernels_are_named_for_the_batch(void **state) {
   assert_false(is_named("conv=dnn-gemm", 1024, 0));
 }
 
-/* ---- against float64 -------------------------------------------------------------------------------------------- */
+/* ---- against float64 ------------------------------------------------------------------------- */
 
 /* The tensors [first, end) of a unit: a convolution and its normalisation, or the last layer. */
 static void unit(const gt_arrays *arrays, size_t u, size_t *first, size_t *end) {
   size_t at = 0, seen = 0;
-  while (seen < u || !strstr(arrays->views[at].name, "weight") || arrays->views[at].ndims < 2) seen += arrays->views[at++].ndims >= 2;
+  while (seen < u || !strstr(arrays->views[at].name, "weight") || arrays->views[at].ndims < 2)
+    seen += arrays->views[at++].ndims >= 2;
   *first = at++;
   while (at < arrays->nviews && arrays->views[at].ndims < 2) at++;
   *end = at;
@@ -131,7 +141,8 @@ typedef struct {
   double *along, slope;
 } probe;
 
-static double loss64(const double *params, const double *buffers, size_t nbuffers, int train, double *corner) {
+static double loss64(const double *params, const double *buffers, size_t nbuffers, int train,
+                     double *corner) {
   double *running = GT_NEW_ARRAY(double, nbuffers), *x64 = doubles(gt_vec_of(x, N * 432));
   memcpy(running, buffers, nbuffers * sizeof *running);
   const double loss = r64_resnet18(params, running, train, x64, labels, N, image, CLASSES, corner);
@@ -149,7 +160,8 @@ static probe make_probe(const gt_arrays *arrays, double *params, const double *b
   p.along = GT_NEW_ARRAY(double, p.count);
   for (size_t v = first; v < end; v++)
     for (size_t i = 0; i < arrays->views[v].count; i++)
-      p.along[arrays->views[v].offset - p.offset + i] = gt_rng_normal(&rng) / sqrt((double)arrays->views[v].count);
+      p.along[arrays->views[v].offset - p.offset + i] =
+          gt_rng_normal(&rng) / sqrt((double)arrays->views[v].count);
   double at[2];
   const double h = 1e-6;
   for (int side = 0; side < 2; side++) {
@@ -173,7 +185,9 @@ static void check_slope(const float *grads, const probe *p, const char *table, s
     slope += term, size += term * term;
   }
   if (!(fabs(slope - p->slope) <= 1e-4 * sqrt(size) + 1e-9))
-    fail_msg("%s, unit %zu: the slope is %.6g; finite differences say %.6g; terms are as large as %.3g", table, u, slope, p->slope, sqrt(size));
+    fail_msg(
+        "%s, unit %zu: the slope is %.6g; finite differences say %.6g; terms are as large as %.3g",
+        table, u, slope, p->slope, sqrt(size));
 }
 
 /* Picks samples for which no value is so near to the kink of a ReLU that rounding or a step of the
@@ -191,12 +205,14 @@ static void gradients(void **state) {
   (void)state;
   gt_graph *first = resnet(&small, 0, "ref", GT_F32);
   const gt_arrays *arrays = gt_graph_arrays(first);
-  double *params = doubles(arrays->params), *buffers = doubles(arrays->buffers), *after = doubles(arrays->buffers);
+  double *params = doubles(arrays->params), *buffers = doubles(arrays->buffers),
+         *after = doubles(arrays->buffers);
   probe probes[UNITS];
   pick_samples(params, arrays, buffers);
   double *x64 = doubles(gt_vec_of(x, N * 432));
   for (size_t u = 0; u < UNITS; u++) probes[u] = make_probe(arrays, params, buffers, u);
-  const double loss = r64_resnet18(params, after, 1, x64, labels, N, image, CLASSES, NULL), later = loss64(params, after, arrays->buffers.n, 0, NULL);
+  const double loss = r64_resnet18(params, after, 1, x64, labels, N, image, CLASSES, NULL),
+               later = loss64(params, after, arrays->buffers.n, 0, NULL);
   for (size_t t = 0; t < 4; t++) {
     if (!gt_kernels_find(tables[t])) continue; /* without oneDNN */
     gt_graph *graph = resnet(&small, N + 1, tables[t], GT_F32);
@@ -207,11 +223,13 @@ static void gradients(void **state) {
     for (size_t u = 0; u < UNITS; u++) check_slope(mine->grads.data, &probes[u], tables[t], u);
     for (size_t i = 0; i < mine->buffers.n; i++)
       if (!(fabs((double)mine->buffers.data[i] - after[i]) <= 2e-6 * (1.0 + fabs(after[i]))))
-        fail_msg("%s: statistic %zu is %.9g; %.9g is right", tables[t], i, (double)mine->buffers.data[i], after[i]);
+        fail_msg("%s: statistic %zu is %.9g; %.9g is right", tables[t], i,
+                 (double)mine->buffers.data[i], after[i]);
     /* Uses the new statistics and does not change them. */
     gt_graph_step(graph, x, labels, N, false, &metrics);
     assert_true(fabs(metrics.loss_sum / N - later) <= 2e-5 * (1.0 + later));
-    assert_true(fabs((double)mine->buffers.data[100] - after[100]) <= 2e-6 * (1.0 + fabs(after[100])));
+    assert_true(fabs((double)mine->buffers.data[100] - after[100]) <=
+                2e-6 * (1.0 + fabs(after[100])));
     gt_graph_close(graph);
   }
   for (size_t u = 0; u < UNITS; u++) gt_free(probes[u].along);
@@ -219,7 +237,7 @@ static void gradients(void **state) {
   gt_graph_close(first);
 }
 
-/* ---- bf16 --------------------------------------------------------------------------------------------------------- */
+/* ---- bf16 ------------------------------------------------------------------------------------ */
 
 /* Loss within 2 %.  Gradients within 8 % of their norm at the last layer and 50 % before it,
    because in every layer values near the kink of a ReLU fall on the other side.  PyTorch's autocast
@@ -245,10 +263,13 @@ static void near_float32(gt_graph *half) {
     }
     const double off = sqrt((aa + bb - 2.0 * dot) / aa);
     if (off > worst) worst = off;
-    if (off > (strcmp(a->views[v].name, "fc.weight") == 0 ? 0.08 : 0.5) || dot < 0.88 * sqrt(aa * bb))
-      fail_msg("%s: off by %.3g of its length, cosine %.4f", a->views[v].name, off, dot / sqrt(aa * bb));
+    if (off > (strcmp(a->views[v].name, "fc.weight") == 0 ? 0.08 : 0.5) ||
+        dot < 0.88 * sqrt(aa * bb))
+      fail_msg("%s: off by %.3g of its length, cosine %.4f", a->views[v].name, off,
+               dot / sqrt(aa * bb));
   }
-  print_message("bf16: gradients off by %.3f of their length at most, loss by %.4f\n", worst, fabs(ma.loss_sum - mb.loss_sum) / ma.loss_sum);
+  print_message("bf16: gradients off by %.3f of their length at most, loss by %.4f\n", worst,
+                fabs(ma.loss_sum - mb.loss_sum) / ma.loss_sum);
   gt_graph_close(full);
   gt_graph_close(half);
 }
@@ -288,7 +309,7 @@ static void bf16_by_winograd(void **state) {
   gt_choices_close(&choices);
 }
 
-/* ---- announcements ------------------------------------------------------------------------------------------------ */
+/* ---- announcements --------------------------------------------------------------------------- */
 
 typedef struct {
   const gt_arrays *arrays;
@@ -314,7 +335,8 @@ static void announced_gradients_are_final(void **state) {
     gt_metrics metrics;
     gt_graph_on_gradients(graph, announce, &a);
     for (int step = 0; step < 2; step++) {
-      for (size_t i = 0; i < arrays->grads.n; i++) arrays->grads.data[i] = NAN; /* all are written */
+      /* all are written */
+      for (size_t i = 0; i < arrays->grads.n; i++) arrays->grads.data[i] = NAN;
       a.from = arrays->params.n, a.calls = 0;
       gt_graph_step(graph, x, labels, 4, true, &metrics);
       assert_int_equal(a.from, 0);
@@ -330,14 +352,16 @@ static void announced_gradients_are_final(void **state) {
   }
 }
 
-/* ---- learning ------------------------------------------------------------------------------------------------------- */
+/* ---- learning -------------------------------------------------------------------------------- */
 
 static void learns_without_allocating(void **state) {
   (void)state;
   for (gt_precision precision = GT_F32; precision <= (has_bf16() ? GT_BF16 : GT_F32); precision++) {
     gt_graph *graph = resnet(&small, 8, "auto", precision);
     const gt_arrays *arrays = gt_graph_arrays(graph);
-    const gt_optim_spec spec = {.kind = GT_OPTIMIZER_SGD, .schedule = {.kind = GT_LR_CONSTANT, .lr = 0.02}, .momentum = 0.9};
+    const gt_optim_spec spec = {.kind = GT_OPTIMIZER_SGD,
+                                .schedule = {.kind = GT_LR_CONSTANT, .lr = 0.02},
+                                .momentum = 0.9};
     gt_optim *optim;
     gt_metrics metrics = {0};
     double first = 0.0;

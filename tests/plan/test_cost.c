@@ -14,10 +14,11 @@
 #define BATCHES 100
 
 static void near_to(double found, double needed) {
-  if (fabs(found - needed) > NEAR * fabs(needed)) fail_msg("found %.17g, needed %.17g", found, needed);
+  if (fabs(found - needed) > NEAR * fabs(needed))
+    fail_msg("found %.17g, needed %.17g", found, needed);
 }
 
-/* ---- a market of four places and two vendors: sites 0 to 3 belong to one vendor, 4 to 7 to the other --------------- */
+/* ---- a market of four places, two vendors: sites 0 to 3 of one vendor, 4 to 7 of the other ---- */
 
 typedef struct {
   gt_plan_rates rates[2 * PLACES];
@@ -31,11 +32,13 @@ static void make_market(market *m, size_t ntiers, uint64_t seed) {
   for (size_t i = 0; i < 2 * PLACES; i++) {
     double x[6];
     for (size_t k = 0; k < 6; k++) x[k] = 0.5 + gt_rng_uniform(&rng);
-    m->rates[i] = (gt_plan_rates){0.1 * x[0], 1.6e-5 * x[1], 0.023 * x[2], 4e-7 * x[3], 5e-6 * x[4], 5e-6 * x[5]};
+    m->rates[i] = (gt_plan_rates){0.1 * x[0],  1.6e-5 * x[1], 0.023 * x[2],
+                                  4e-7 * x[3], 5e-6 * x[4],   5e-6 * x[5]};
     for (size_t j = 0; j < 2 * PLACES; j++) {
       bool same = i == j;
       for (size_t k = 0; k < ntiers; k++) /* the 3.4 GB of a run span several tiers */
-        m->tiers[i][j][k] = (gt_plan_tier){2.5 * (double)k, same ? 0 : (0.02 + 0.1 * gt_rng_uniform(&rng)) / (double)(k + 1)};
+        m->tiers[i][j][k] = (gt_plan_tier){
+            2.5 * (double)k, same ? 0 : (0.02 + 0.1 * gt_rng_uniform(&rng)) / (double)(k + 1)};
       /* traffic within a site does not count */
       size_t pool = same ? 4 : 2 * (i / PLACES) + (i / PLACES != j / PLACES);
       m->tariffs[i * 2 * PLACES + j] = (gt_plan_tariff){m->tiers[i][j], ntiers, pool};
@@ -48,7 +51,7 @@ static double price(const market *m, size_t from, size_t to) {
   return m->tiers[from][to][0].usd_per_gb;
 }
 
-/* ---- equations (1) to (9), central --------------------------------------------------------------------------------- */
+/* ---- equations (1) to (9), central ----------------------------------------------------------- */
 
 /* NISER (17 MB) and LSTM (49 MB), 4 workers, 100 batches, every aggregator place and vendor of
    function and storage: the equations as in the study, m in GB. */
@@ -59,7 +62,8 @@ static void central_costs_are_the_equations(void **unused) {
   make_market(&m, 1, 7);
   for (size_t k = 0; k < 2 * 2 * PLACES * 2 * PLACES; k++) {
     const size_t agg = k / 2 % (2 * PLACES), st = k / 2 / (2 * PLACES), n = 4;
-    const double mb = models[k % 2], gb = mb / 1e9, T_vm[] = {14.1, 13.2, 12.3, 15.7}, T_faas = 3.7, M_gb = 1.25, l = 17, residency_s = 9.5;
+    const double mb = models[k % 2], gb = mb / 1e9, T_vm[] = {14.1, 13.2, 12.3, 15.7}, T_faas = 3.7,
+                 M_gb = 1.25, l = 17, residency_s = 9.5;
     gt_plan_worker workers[] = {{0, 0, 0}, {1, 0, 0}, {6, 0, 0}, {3, 0, 0}};
     gt_plan_placement p = {&m.sites, workers, n, {agg, st}, NULL, 0, mb, M_gb, BATCHES};
     gt_plan_use use = {T_faas, gb * residency_s, l};
@@ -70,10 +74,12 @@ static void central_costs_are_the_equations(void **unused) {
       eq7 += gb * price(&m, workers[i].site, st);
       down += gb * price(&m, st, workers[i].site);
     }
-    double eq4 = T_faas * M_gb * m.rates[agg].function_gb_s, eq8 = gb * price(&m, agg, st), eq9 = 4 * gb * price(&m, st, agg) + down;
+    double eq4 = T_faas * M_gb * m.rates[agg].function_gb_s, eq8 = gb * price(&m, agg, st),
+           eq9 = 4 * gb * price(&m, st, agg) + down;
     const gt_plan_rates *s = &m.rates[st];
-    double eq5 = gb * (residency_s / (365.0 * 24 * 3600 / 12)) * s->storage_gb_month + (4 * 2 + l) * (1000 * s->read) / 1000 +
-                 (4 + 1) * (1000 * s->write) / 1000 + 4 * (1000 * s->list) / 1000;
+    double eq5 = gb * (residency_s / (365.0 * 24 * 3600 / 12)) * s->storage_gb_month +
+                 (4 * 2 + l) * (1000 * s->read) / 1000 + (4 + 1) * (1000 * s->write) / 1000 +
+                 4 * (1000 * s->list) / 1000;
     near_to(t.iaas, eq3);
     near_to(t.faas, eq4);
     near_to(t.compute, eq3 + eq4);
@@ -95,7 +101,7 @@ static void central_costs_are_the_equations(void **unused) {
   }
 }
 
-/* ---- regional aggregators ------------------------------------------------------------------------------------------ */
+/* ---- regional aggregators -------------------------------------------------------------------- */
 
 /* Three workers in place 0, two in place 1; global aggregator in place 2; objects and requests
    counted by hand. */
@@ -110,9 +116,13 @@ static void regional_costs_are_counted_by_hand(void **unused) {
   const gt_plan_use use[] = {{1, 0.1, 5}, {2, 0.2, 6}, {3, 0.3, 0}};
   gt_plan_terms t = gt_plan_cost(&p, vm_s, use, NULL, 0);
   const gt_plan_rates *r = m.rates;
-  near_to(t.iaas, ((10 + 11) * r[0].vm_hour + 12 * r[4].vm_hour + 13 * r[1].vm_hour + 14 * r[5].vm_hour) / 3600);
+  near_to(t.iaas,
+          ((10 + 11) * r[0].vm_hour + 12 * r[4].vm_hour + 13 * r[1].vm_hour + 14 * r[5].vm_hour) /
+              3600);
   near_to(t.faas, 2 * (1 * r[0].function_gb_s + 2 * r[1].function_gb_s + 3 * r[2].function_gb_s));
-  near_to(t.stored, (0.1 * r[4].storage_gb_month + 0.2 * r[1].storage_gb_month + 0.3 * r[6].storage_gb_month) / 2628000);
+  near_to(t.stored, (0.1 * r[4].storage_gb_month + 0.2 * r[1].storage_gb_month +
+                     0.3 * r[6].storage_gb_month) /
+                        2628000);
   /* the function's, the workers', failed ones */
   near_to(t.reads, (3 + 3 + 5) * r[4].read + (2 + 2 + 6) * r[1].read + 2 * r[6].read);
   /* gradients and the model; sums */
@@ -122,7 +132,8 @@ static void regional_costs_are_counted_by_hand(void **unused) {
   near_to(t.dt_faas, gb * (price(&m, 0, 6) + price(&m, 1, 6) + price(&m, 2, 4) + price(&m, 2, 1)));
   near_to(t.dt_to_function, gb * (3 * price(&m, 4, 0) + 2 * price(&m, 6, 2)));
   near_to(t.dt_to_workers, gb * (2 * price(&m, 4, 0) + price(&m, 1, 5)));
-  near_to(t.total, t.iaas + t.faas + t.stored + t.reads + t.writes + t.lists + t.dt_iaas + t.dt_faas + t.dt_to_function + t.dt_to_workers);
+  near_to(t.total, t.iaas + t.faas + t.stored + t.reads + t.writes + t.lists + t.dt_iaas +
+                       t.dt_faas + t.dt_to_function + t.dt_to_workers);
 }
 
 /* With the same rates everywhere, k workers per region and aggregators next to them: without
@@ -147,13 +158,14 @@ static void regional_aggregators_divide_what_leaves_a_region(void **unused) {
   near_to(gt_plan_cost(&p, vm_s, use, NULL, 0).transfer, K * regions);
 }
 
-/* ---- tiers --------------------------------------------------------------------------------------------------------- */
+/* ---- tiers ----------------------------------------------------------------------------------- */
 
 /* All flows of a pool progress at the same rate: added up in small steps. */
 static void tiers_are_those_of_the_whole_pool(void **unused) {
   (void)unused;
   enum { STEPS = 1000 };
-  static const gt_plan_tier a[] = {{0, 0.09}, {10, 0.085}, {50, 0.07}}, b[] = {{0, 0.11}, {25, 0.01}}, c[] = {{0, 0.12}, {1, 0.08}};
+  static const gt_plan_tier a[] = {{0, 0.09}, {10, 0.085}, {50, 0.07}},
+                            b[] = {{0, 0.11}, {25, 0.01}}, c[] = {{0, 0.12}, {1, 0.08}};
   const gt_plan_tariff tariffs[] = {{a, 3, 0}, {b, 2, 0}, {c, 2, 1}, {NULL, 0, 1}};
   const double used[] = {5, 0}, gb[] = {30, 60, 4, 3};
   const gt_plan_tier *tiers[] = {a, b, c, NULL};
@@ -168,7 +180,8 @@ static void tiers_are_those_of_the_whole_pool(void **unused) {
         if (tiers[i][j].from_gb <= at) rate = tiers[i][j].usd_per_gb;
       sum += gb[i] / STEPS * rate;
     }
-    if (fabs(flows[i].usd - sum) > 2e-3 * fabs(sum)) fail_msg("flow %zu: %.9g by steps %.9g", i, flows[i].usd, sum);
+    if (fabs(flows[i].usd - sum) > 2e-3 * fabs(sum))
+      fail_msg("flow %zu: %.9g by steps %.9g", i, flows[i].usd, sum);
   }
   near_to(flows[0].usd, 30.0 / 90 * (5 * 0.09 + 40 * 0.085 + 45 * 0.07));
   near_to(flows[1].usd, 60.0 / 90 * (20 * 0.11 + 70 * 0.01));
@@ -192,18 +205,21 @@ static void a_run_sees_tiers_as_a_whole(void **unused) {
   double run = gt_plan_cost(&p, &vm_s, &use, NULL, 0).transfer * BATCHES;
   near_to(run, 2.5 * 0.1 + (2 * 1.7 - 2.5) * 0.04);
   const double used[] = {0.5, 1000};
-  near_to(gt_plan_cost(&p, &vm_s, &use, used, 2).transfer * BATCHES, 2.0 * 0.1 + (2 * 1.7 - 2.0) * 0.04);
+  near_to(gt_plan_cost(&p, &vm_s, &use, used, 2).transfer * BATCHES,
+          2.0 * 0.1 + (2 * 1.7 - 2.0) * 0.04);
 }
 
-/* ---- geotrain's own topology --------------------------------------------------------------------------------------- */
+/* ---- geotrain's own topology ----------------------------------------------------------------- */
 
 static void a_run_costs_machine_hours_and_egress(void **unused) {
   (void)unused;
   static const gt_plan_tier dear[] = {{0, 0.09}, {10, 0.05}}, cheap[] = {{0, 0.02}};
-  gt_plan_cost_region regions[] = {{.workers = 3, .worker_price = 0.4, .ps_price = 0.1, .seconds = 3601, .billing = {60, 0}},
-                                   {.workers = 1, .worker_price = 0.2, .ps_price = 0.2, .seconds = 30, .billing = {1, 60}},
-                                   {.workers = 2, .worker_price = 1, .ps_price = 1, .seconds = 0, .billing = {3600, 3600}}};
-  gt_plan_cost_link links[] = {{0, 1, 12e9, {dear, 2, 0}, 0}, {1, 0, 12e9, {cheap, 1, 1}, 0}, {0, 2, 8e9, {dear, 2, 0}, 0}};
+  gt_plan_cost_region regions[] = {
+      {.workers = 3, .worker_price = 0.4, .ps_price = 0.1, .seconds = 3601, .billing = {60, 0}},
+      {.workers = 1, .worker_price = 0.2, .ps_price = 0.2, .seconds = 30, .billing = {1, 60}},
+      {.workers = 2, .worker_price = 1, .ps_price = 1, .seconds = 0, .billing = {3600, 3600}}};
+  gt_plan_cost_link links[] = {
+      {0, 1, 12e9, {dear, 2, 0}, 0}, {1, 0, 12e9, {cheap, 1, 1}, 0}, {0, 2, 8e9, {dear, 2, 0}, 0}};
   gt_plan_cost_sum sum = gt_plan_topology_cost(regions, 3, links, 3, NULL, 0);
   near_to(regions[0].worker_usd, 3 * 0.4 * 3660 / 3600);
   near_to(regions[0].ps_usd, 0.1 * 3660 / 3600);

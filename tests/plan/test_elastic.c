@@ -15,7 +15,7 @@
 #define TYPES     3
 #define SETS      125 /* 5^3 */
 
-/* ---- brute force ------------------------------------------------------------------------------------------------------ */
+/* ---- brute force ----------------------------------------------------------------------------- */
 
 typedef struct {
   int64_t x[TYPES], steps;
@@ -35,7 +35,8 @@ static choice choose(const gt_plan_problem *p, const gt_plan_region *g, const in
   }
   c.step_s = (double)p->batch / (p->local_sync ? slowest : power);
   if (c.step_s < g->wan_step_s) c.step_s = g->wan_step_s;
-  double batches = p->epochs > 0 ? ceil(p->epochs * ceil(g->samples / (double)p->batch) - 1e-9) : ceil((double)p->samples / (double)p->batch);
+  double batches = p->epochs > 0 ? ceil(p->epochs * ceil(g->samples / (double)p->batch) - 1e-9)
+                                 : ceil((double)p->samples / (double)p->batch);
   if (p->steps > 0)
     c.steps = p->steps;
   else
@@ -47,7 +48,8 @@ static choice choose(const gt_plan_problem *p, const gt_plan_region *g, const in
 static double time_of(const gt_plan_problem *p, const choice *const *c) {
   double time_s = 0;
   if (!p->barrier) {
-    for (size_t r = 0; r < p->nregions; r++) time_s = fmax(time_s, (double)c[r]->steps * c[r]->step_s);
+    for (size_t r = 0; r < p->nregions; r++)
+      time_s = fmax(time_s, (double)c[r]->steps * c[r]->step_s);
     return time_s;
   }
   for (int64_t done = 0;; done += p->period) {
@@ -75,7 +77,8 @@ static size_t list_choices(const gt_plan_problem *p, const gt_plan_region *g, ch
   for (;;) {
     int64_t ranks = 0;
     for (size_t t = 0; t < g->ndevices; t++) ranks += x[t];
-    if (ranks > 0 && ranks >= g->ranks_min && (g->ranks_max == 0 || ranks <= g->ranks_max)) list[n++] = choose(p, g, x);
+    if (ranks > 0 && ranks >= g->ranks_min && (g->ranks_max == 0 || ranks <= g->ranks_max))
+      list[n++] = choose(p, g, x);
     size_t t = 0;
     while (t < g->ndevices && x[t] == g->devices[t].count) x[t++] = 0;
     if (t == g->ndevices) return n;
@@ -91,7 +94,9 @@ static choice everything(const gt_plan_problem *p, const gt_plan_region *g) {
     size_t best = g->ndevices;
     for (size_t t = 0; t < g->ndevices; t++) {
       const gt_plan_device *d = &g->devices[t], *b = &g->devices[best < g->ndevices ? best : t];
-      if (x[t] < d->count && (best == g->ndevices || d->power > b->power || (d->power == b->power && d->price < b->price))) best = t;
+      if (x[t] < d->count && (best == g->ndevices || d->power > b->power ||
+                              (d->power == b->power && d->price < b->price)))
+        best = t;
     }
     if (best == g->ndevices) break;
     x[best]++;
@@ -108,7 +113,8 @@ typedef struct {
 static bool better(bool fastest, const truth *best, double time_s, double cost) {
   if (!best->any) return true;
   if (!fastest) return cost < best->cost;
-  return time_s < best->time_s * (1 - 1e-12) || (time_s <= best->time_s * (1 + 1e-12) && cost < best->cost);
+  return time_s < best->time_s * (1 - 1e-12) ||
+         (time_s <= best->time_s * (1 + 1e-12) && cost < best->cost);
 }
 
 static choice lists[REGIONS][SETS];
@@ -130,11 +136,15 @@ static truth brute_force(const gt_plan_problem *p) {
   best.all_time_s = time_of(p, c);
   best.all_cost = (p->start_s + best.all_time_s) / 3600 * rate_of(p, c);
   bool fastest = p->budget > 0 && p->deadline_s == 0;
-  double limit_s = p->deadline_s > 0 ? p->deadline_s : fastest ? 1e300 : best.all_time_s, budget = p->budget > 0 ? p->budget : 1e300;
+  double limit_s = p->deadline_s > 0 ? p->deadline_s
+                   : fastest         ? 1e300
+                                     : best.all_time_s,
+         budget = p->budget > 0 ? p->budget : 1e300;
   for (size_t r = 0; r < p->nregions;) {
     for (r = 0; r < p->nregions; r++) c[r] = &lists[r][at[r]];
     double time_s = time_of(p, c), cost = (p->start_s + time_s) / 3600 * rate_of(p, c);
-    if (time_s <= limit_s * (1 + 1e-12) && cost <= budget * (1 + 1e-12) && better(fastest, &best, time_s, cost)) {
+    if (time_s <= limit_s * (1 + 1e-12) && cost <= budget * (1 + 1e-12) &&
+        better(fastest, &best, time_s, cost)) {
       best.any = true;
       best.time_s = time_s;
       best.cost = cost;
@@ -144,7 +154,7 @@ static truth brute_force(const gt_plan_problem *p) {
   return best;
 }
 
-/* ---- random instances -------------------------------------------------------------------------------------------------- */
+/* ---- random instances ------------------------------------------------------------------------ */
 
 typedef struct {
   gt_plan_problem problem;
@@ -162,8 +172,12 @@ static bool chance(gt_rng *rng, double share) {
 
 static gt_plan_device random_device(gt_rng *rng, int kind) {
   gt_plan_device d = {.count = (int64_t)gt_rng_below(rng, 5)};
-  d.power = kind == 0 ? between(rng, 5, 100) : kind == 1 ? (double)(10 * (1 + gt_rng_below(rng, 4))) : 0.1 * (double)(1 + gt_rng_below(rng, 30));
-  d.price = kind == 0 ? between(rng, 0, 3) : kind == 1 ? d.power / 100 : 0.25 * (double)gt_rng_below(rng, 8);
+  d.power = kind == 0   ? between(rng, 5, 100)
+            : kind == 1 ? (double)(10 * (1 + gt_rng_below(rng, 4)))
+                        : 0.1 * (double)(1 + gt_rng_below(rng, 30));
+  d.price = kind == 0   ? between(rng, 0, 3)
+            : kind == 1 ? d.power / 100
+                        : 0.25 * (double)gt_rng_below(rng, 8);
   return d;
 }
 
@@ -203,7 +217,8 @@ static void random_instance(instance *in, uint64_t seed) {
     g->ps_price = chance(&rng, 0.5) ? between(&rng, 0, 1) : 0;
     g->wan_step_s = chance(&rng, 0.4) ? (double)p->batch / between(&rng, 10, 200) : 0;
   }
-  double deadline = chance(&rng, 0.4) ? between(&rng, 0.4, 4) : 0, budget = chance(&rng, 0.4) ? between(&rng, 0.5, 1.2) : 0;
+  double deadline = chance(&rng, 0.4) ? between(&rng, 0.4, 4) : 0,
+         budget = chance(&rng, 0.4) ? between(&rng, 0.5, 1.2) : 0;
   truth t = brute_force(p);
   p->deadline_s = deadline * t.all_time_s;
   p->budget = budget * t.all_cost;
@@ -225,7 +240,8 @@ static void assert_sound(const gt_plan_problem *p, const gt_plan_answer *a, cons
       assert_true(x[i] >= 0 && x[i] <= g->devices[i].count);
       ranks += x[i];
     }
-    assert_true(ranks >= 1 && ranks >= g->ranks_min && (g->ranks_max == 0 || ranks <= g->ranks_max));
+    assert_true(ranks >= 1 && ranks >= g->ranks_min &&
+                (g->ranks_max == 0 || ranks <= g->ranks_max));
     chosen[r] = choose(p, g, x);
     c[r] = &chosen[r];
   }
@@ -250,26 +266,30 @@ static void a_plan_costs_what_brute_force_finds(void **unused) {
     gt_status status = gt_plan_elastic(p, &a);
     truth t = brute_force(p);
     if ((status == GT_OK) != t.any)
-      fail_msg("instance %d: status %d (%s), brute force finds %s", (int)seed, (int)status, gt_error_text(), t.any ? "a plan" : "none");
+      fail_msg("instance %d: status %d (%s), brute force finds %s", (int)seed, (int)status,
+               gt_error_text(), t.any ? "a plan" : "none");
     if (!t.any) {
       assert_int_equal(status, GT_ERR_JOB);
       continue;
     }
     bool time_counts = p->budget > 0 && p->deadline_s == 0;
-    if (fabs(a.cost - t.cost) > 1e-9 * t.cost || (time_counts && fabs(a.time_s - t.time_s) > 1e-9 * t.time_s))
-      fail_msg("instance %d: %.12g USD in %.12g s, brute force %.12g USD in %.12g s", (int)seed, a.cost, a.time_s, t.cost, t.time_s);
+    if (fabs(a.cost - t.cost) > 1e-9 * t.cost ||
+        (time_counts && fabs(a.time_s - t.time_s) > 1e-9 * t.time_s))
+      fail_msg("instance %d: %.12g USD in %.12g s, brute force %.12g USD in %.12g s", (int)seed,
+               a.cost, a.time_s, t.cost, t.time_s);
     assert_sound(p, &a, &t);
     assert_near(a.bound, time_counts ? t.time_s : t.cost, 1e-9);
     planned++;
     fastest += time_counts;
     inexact += !a.exact;
   }
-  print_message("%d instances: %d plans, %d of them the fastest within a budget, %d not proven\n", INSTANCES, planned, fastest, inexact);
+  print_message("%d instances: %d plans, %d of them the fastest within a budget, %d not proven\n",
+                INSTANCES, planned, fastest, inexact);
   assert_int_equal(inexact, 0);
   assert_true(planned > INSTANCES / 2 && planned < INSTANCES && fastest > INSTANCES / 20);
 }
 
-/* ---- individual cases -------------------------------------------------------------------------------------------------- */
+/* ---- individual cases ------------------------------------------------------------------------ */
 
 /* Solves the problem; answer.counts has room for REGIONS x TYPES. */
 static gt_plan_answer planned(const gt_plan_problem *p, int64_t *counts) {
@@ -284,7 +304,8 @@ static gt_plan_answer planned(const gt_plan_problem *p, int64_t *counts) {
 static void the_published_rule_for_data_two_to_one(void **unused) {
   (void)unused;
   gt_plan_device device = {.count = 12, .power = 33.3, .price = 0.1};
-  gt_plan_region regions[] = {{.devices = &device, .ndevices = 1, .samples = 40000}, {.devices = &device, .ndevices = 1, .samples = 20000}};
+  gt_plan_region regions[] = {{.devices = &device, .ndevices = 1, .samples = 40000},
+                              {.devices = &device, .ndevices = 1, .samples = 20000}};
   gt_plan_problem p = {.regions = regions, .nregions = 2, .batch = 32, .epochs = 3};
   int64_t counts[2], all[2];
   gt_plan_answer a = planned(&p, counts), everywhere = {.counts = all};
@@ -301,9 +322,11 @@ static void the_published_rule_for_data_two_to_one(void **unused) {
    the least load power keeps all; the other takes the cheapest set with as much power. */
 static void the_least_load_power_keeps_all_it_has(void **unused) {
   (void)unused;
-  gt_plan_device strong[] = {{.count = 4, .power = 3, .price = 0.4}, {.count = 8, .power = 1, .price = 0.1}},
+  gt_plan_device strong[] = {{.count = 4, .power = 3, .price = 0.4},
+                             {.count = 8, .power = 1, .price = 0.1}},
                  weak = {.count = 12, .power = 1, .price = 0.1};
-  gt_plan_region regions[] = {{.devices = strong, .ndevices = 2, .samples = 6400}, {.devices = &weak, .ndevices = 1, .samples = 6400}};
+  gt_plan_region regions[] = {{.devices = strong, .ndevices = 2, .samples = 6400},
+                              {.devices = &weak, .ndevices = 1, .samples = 6400}};
   gt_plan_problem p = {.regions = regions, .nregions = 2, .batch = 64, .epochs = 1};
   int64_t counts[3];
   (void)planned(&p, counts);
@@ -317,7 +340,8 @@ static void the_least_load_power_keeps_all_it_has(void **unused) {
 static void until_steps_equal_devices_are_kept(void **unused) {
   (void)unused;
   gt_plan_device device = {.count = 5, .power = 10, .price = 1};
-  gt_plan_region regions[] = {{.devices = &device, .ndevices = 1, .samples = 40000}, {.devices = &device, .ndevices = 1, .samples = 20000}};
+  gt_plan_region regions[] = {{.devices = &device, .ndevices = 1, .samples = 40000},
+                              {.devices = &device, .ndevices = 1, .samples = 20000}};
   gt_plan_problem p = {.regions = regions, .nregions = 2, .batch = 32, .steps = 100};
   int64_t counts[2];
   (void)planned(&p, counts);
@@ -328,9 +352,15 @@ static void until_steps_equal_devices_are_kept(void **unused) {
 /* `sync`: two slow devices would slow down eight fast ones. */
 static void the_slowest_device_counts_for_all(void **unused) {
   (void)unused;
-  gt_plan_device devices[] = {{.count = 8, .power = 10, .price = 1}, {.count = 2, .power = 2, .price = 0.1}};
+  gt_plan_device devices[] = {{.count = 8, .power = 10, .price = 1},
+                              {.count = 2, .power = 2, .price = 0.1}};
   gt_plan_region region = {.devices = devices, .ndevices = 2, .samples = 64000};
-  gt_plan_problem p = {.regions = &region, .nregions = 1, .local_sync = true, .batch = 10, .epochs = 1, .deadline_s = 800};
+  gt_plan_problem p = {.regions = &region,
+                       .nregions = 1,
+                       .local_sync = true,
+                       .batch = 10,
+                       .epochs = 1,
+                       .deadline_s = 800};
   int64_t counts[2];
   gt_plan_answer a = planned(&p, counts);
   assert_int_equal(counts[0], 8);
@@ -342,8 +372,9 @@ static void the_slowest_device_counts_for_all(void **unused) {
 static void where_the_wan_is_slow_the_sets_shrink(void **unused) {
   (void)unused;
   gt_plan_device device = {.count = 12, .power = 32, .price = 0.1};
-  gt_plan_region regions[] = {{.devices = &device, .ndevices = 1, .samples = 12800, .wan_step_s = 0.5},
-                              {.devices = &device, .ndevices = 1, .samples = 6400}};
+  gt_plan_region regions[] = {
+      {.devices = &device, .ndevices = 1, .samples = 12800, .wan_step_s = 0.5},
+      {.devices = &device, .ndevices = 1, .samples = 6400}};
   gt_plan_problem p = {.regions = regions, .nregions = 2, .batch = 64, .epochs = 1};
   int64_t counts[2] = {12, 12};
   gt_plan_answer a = {.counts = counts};
@@ -361,9 +392,17 @@ static void where_the_wan_is_slow_the_sets_shrink(void **unused) {
    exchanges.  By hand: it may be as slow as the long one, but no slower. */
 static void a_barrier_equalises_the_time_of_an_exchange(void **unused) {
   (void)unused;
-  gt_plan_device few = {.count = 4, .power = 10, .price = 1}, many = {.count = 8, .power = 10, .price = 1};
-  gt_plan_region regions[] = {{.devices = &few, .ndevices = 1, .samples = 3200}, {.devices = &many, .ndevices = 1, .samples = 1600}};
-  gt_plan_problem p = {.regions = regions, .nregions = 2, .barrier = true, .period = 5, .exchange_s = 0.5, .batch = 8, .epochs = 1};
+  gt_plan_device few = {.count = 4, .power = 10, .price = 1},
+                 many = {.count = 8, .power = 10, .price = 1};
+  gt_plan_region regions[] = {{.devices = &few, .ndevices = 1, .samples = 3200},
+                              {.devices = &many, .ndevices = 1, .samples = 1600}};
+  gt_plan_problem p = {.regions = regions,
+                       .nregions = 2,
+                       .barrier = true,
+                       .period = 5,
+                       .exchange_s = 0.5,
+                       .batch = 8,
+                       .epochs = 1};
   int64_t counts[2];
   gt_plan_answer a = planned(&p, counts);
   assert_int_equal(counts[0], 4);
@@ -378,9 +417,11 @@ static void a_barrier_equalises_the_time_of_an_exchange(void **unused) {
    are used than without that price. */
 static void ps_ranks_are_paid_for(void **unused) {
   (void)unused;
-  gt_plan_device devices[] = {{.count = 1, .power = 10, .price = 1}, {.count = 10, .power = 10, .price = 1.2}};
+  gt_plan_device devices[] = {{.count = 1, .power = 10, .price = 1},
+                              {.count = 10, .power = 10, .price = 1.2}};
   gt_plan_region region = {.devices = devices, .ndevices = 2, .samples = 36000};
-  gt_plan_problem p = {.regions = &region, .nregions = 1, .batch = 10, .epochs = 1, .deadline_s = 3600};
+  gt_plan_problem p = {
+      .regions = &region, .nregions = 1, .batch = 10, .epochs = 1, .deadline_s = 3600};
   int64_t counts[2];
   gt_plan_answer a = planned(&p, counts);
   assert_int_equal(counts[0] + counts[1], 1);
@@ -390,7 +431,7 @@ static void ps_ranks_are_paid_for(void **unused) {
   assert_int_equal(counts[0] + counts[1], 11);
 }
 
-/* ---- no plan ----------------------------------------------------------------------------------------------------------- */
+/* ---- no plan --------------------------------------------------------------------------------- */
 
 static void assert_refused(const gt_plan_problem *p, const char *why) {
   int64_t counts[8];
@@ -402,7 +443,8 @@ static void assert_refused(const gt_plan_problem *p, const char *why) {
 static void what_cannot_be_is_said_in_one_sentence(void **unused) {
   (void)unused;
   gt_plan_device device = {.count = 3, .power = 10, .price = 1};
-  gt_plan_region regions[] = {{.devices = &device, .ndevices = 1, .samples = 3000}, {.devices = &device, .ndevices = 1, .samples = 3000}};
+  gt_plan_region regions[] = {{.devices = &device, .ndevices = 1, .samples = 3000},
+                              {.devices = &device, .ndevices = 1, .samples = 3000}};
   const gt_plan_problem good = {.regions = regions, .nregions = 2, .batch = 10, .epochs = 1};
   gt_plan_problem p = good;
   p.deadline_s = 50;
@@ -435,10 +477,14 @@ static void what_cannot_be_is_said_in_one_sentence(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_plan_costs_what_brute_force_finds),         cmocka_unit_test(the_published_rule_for_data_two_to_one),
-      cmocka_unit_test(the_least_load_power_keeps_all_it_has),       cmocka_unit_test(until_steps_equal_devices_are_kept),
-      cmocka_unit_test(the_slowest_device_counts_for_all),           cmocka_unit_test(where_the_wan_is_slow_the_sets_shrink),
-      cmocka_unit_test(a_barrier_equalises_the_time_of_an_exchange), cmocka_unit_test(ps_ranks_are_paid_for),
+      cmocka_unit_test(a_plan_costs_what_brute_force_finds),
+      cmocka_unit_test(the_published_rule_for_data_two_to_one),
+      cmocka_unit_test(the_least_load_power_keeps_all_it_has),
+      cmocka_unit_test(until_steps_equal_devices_are_kept),
+      cmocka_unit_test(the_slowest_device_counts_for_all),
+      cmocka_unit_test(where_the_wan_is_slow_the_sets_shrink),
+      cmocka_unit_test(a_barrier_equalises_the_time_of_an_exchange),
+      cmocka_unit_test(ps_ranks_are_paid_for),
       cmocka_unit_test(what_cannot_be_is_said_in_one_sentence),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

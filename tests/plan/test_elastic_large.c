@@ -34,12 +34,14 @@ static const char *const kind_names[] = {"any prices", "prices by power", "whole
 
 /* Each region with its own devices, samples and PS price. */
 static world make(size_t nregions, size_t ntypes, int64_t count, prices kind) {
-  world w = {.regions = GT_NEW_ARRAY(gt_plan_region, nregions), .devices = GT_NEW_ARRAY(gt_plan_device, nregions * ntypes)};
+  world w = {.regions = GT_NEW_ARRAY(gt_plan_region, nregions),
+             .devices = GT_NEW_ARRAY(gt_plan_device, nregions * ntypes)};
   gt_rng rng = gt_rng_make(5, GT_RNG_TEST, nregions, (uint64_t)kind);
   for (size_t i = 0; i < nregions * ntypes; i++) {
     gt_plan_device *d = &w.devices[i];
     d->count = 1 + (int64_t)gt_rng_below(&rng, (uint64_t)count);
-    d->power = kind == WHOLE ? (double)(100 * (1 + gt_rng_below(&rng, 20))) : 100 + 1900 * gt_rng_uniform(&rng);
+    d->power = kind == WHOLE ? (double)(100 * (1 + gt_rng_below(&rng, 20)))
+                             : 100 + 1900 * gt_rng_uniform(&rng);
     d->price = kind == ANY ? 0.05 + 3 * gt_rng_uniform(&rng) : d->power / 1000;
   }
   for (size_t r = 0; r < nregions; r++)
@@ -47,8 +49,14 @@ static world make(size_t nregions, size_t ntypes, int64_t count, prices kind) {
                                     .ndevices = ntypes,
                                     .samples = floor(1e5 + 1e6 * gt_rng_uniform(&rng)),
                                     .ps_price = 0.1 + 0.2 * gt_rng_uniform(&rng)};
-  w.problem = (gt_plan_problem){.regions = w.regions, .nregions = nregions, .batch = 64, .period = 8, .epochs = 10, .exchange_s = 0.01};
-  (void)snprintf(w.name, sizeof w.name, "%zu regions, %zu types of up to %lld, %s", nregions, ntypes, (long long)count, kind_names[kind]);
+  w.problem = (gt_plan_problem){.regions = w.regions,
+                                .nregions = nregions,
+                                .batch = 64,
+                                .period = 8,
+                                .epochs = 10,
+                                .exchange_s = 0.01};
+  (void)snprintf(w.name, sizeof w.name, "%zu regions, %zu types of up to %lld, %s", nregions,
+                 ntypes, (long long)count, kind_names[kind]);
   return w;
 }
 
@@ -93,8 +101,8 @@ static double plan(const world *w, const char *how, double gap_most) {
   if (status != GT_OK) fail_msg("%s: %s", how, gt_error_text());
   bool time_counts = p->budget > 0 && !(p->deadline_s > 0);
   double gap = 1 - a.bound / (time_counts ? a.time_s : a.cost);
-  print_message("%s, %-26s %6.3f s  %s, gap %.2g; %.4g of %.4g USD, %.4g of %.4g s\n", w->name, how, took_s, a.exact ? "exact" : "not proven", gap,
-                a.cost, all, a.time_s, all_s);
+  print_message("%s, %-26s %6.3f s  %s, gap %.2g; %.4g of %.4g USD, %.4g of %.4g s\n", w->name, how,
+                took_s, a.exact ? "exact" : "not proven", gap, a.cost, all, a.time_s, all_s);
   gt_free(a.counts);
   assert_true(a.exact ? gap == 0 : gap <= gap_most);
   assert_true(took_s < MOST_VALUATIONS * valuation_s);
@@ -111,11 +119,13 @@ static double everything_s(const gt_plan_problem *p) {
 }
 
 static void limit_ranks(world *w, int64_t least, int64_t most) {
-  for (size_t r = 0; r < w->problem.nregions; r++) w->regions[r].ranks_min = least, w->regions[r].ranks_max = most;
+  for (size_t r = 0; r < w->problem.nregions; r++)
+    w->regions[r].ranks_min = least, w->regions[r].ranks_max = most;
 }
 
 /* gap: if every region waits for the slowest; rounds_gap: if regions drop out of a barrier. */
-static void plan_all(size_t nregions, size_t ntypes, int64_t count, prices kind, double gap, double rounds_gap) {
+static void plan_all(size_t nregions, size_t ntypes, int64_t count, prices kind, double gap,
+                     double rounds_gap) {
   world w = make(nregions, ntypes, count, kind);
   gt_plan_problem *p = &w.problem;
   (void)plan(&w, "async", gap);

@@ -16,21 +16,25 @@
 static const char *const places[N] = {"a:here", "a:here", "a:there", "b:there", NULL};
 
 static void near(double found, double needed) {
-  if (!(fabs(found - needed) <= 1e-12 * fabs(needed))) fail_msg("%.17g instead of %.17g", found, needed);
+  if (!(fabs(found - needed) <= 1e-12 * fabs(needed)))
+    fail_msg("%.17g instead of %.17g", found, needed);
 }
 
 static gt_job *job_of(const char *catalogue) {
   char path[] = "/tmp/geotrain-cost-XXXXXX", text[2048];
   gt_job *job = NULL;
   int fd = mkstemp(path);
-  assert_true(fd >= 0 && write(fd, catalogue, strlen(catalogue)) == (ssize_t)strlen(catalogue) && close(fd) == 0);
+  assert_true(fd >= 0 && write(fd, catalogue, strlen(catalogue)) == (ssize_t)strlen(catalogue) &&
+              close(fd) == 0);
   int n = snprintf(text, sizeof text,
-                   "name: t\nmodel: {name: dummy}\ndata: {path: d.h5}\ntrain: {until: {steps: 1}, optimizer: {lr: 0.1}}\n"
+                   "name: t\nmodel: {name: dummy}\ndata: {path: d.h5}\ntrain: {until: {steps: 1}, "
+                   "optimizer: {lr: 0.1}}\n"
                    "plan: {catalogue: %s, start: 10 s, billing: 60 s}\nregions:\n",
                    path);
   for (int r = 0; r < N; r++)
-    n += snprintf(text + n, sizeof text - (size_t)n, "  - {name: r%d, ranks: %d, price: %d%s%s%s}\n", r, r + 2, r, places[r] ? ", place: '" : "",
-                  places[r] ? places[r] : "", places[r] ? "'" : "");
+    n += snprintf(text + n, sizeof text - (size_t)n,
+                  "  - {name: r%d, ranks: %d, price: %d%s%s%s}\n", r, r + 2, r,
+                  places[r] ? ", place: '" : "", places[r] ? places[r] : "", places[r] ? "'" : "");
   if (gt_job_parse(&job, "t.yaml", text) != GT_OK) fail_msg("%s", gt_error_text());
   return job;
 }
@@ -42,9 +46,10 @@ static double gb(int from, int to) {
 
 static void costs_add_up(void **unused) {
   (void)unused;
-  gt_job *job = job_of("vm_hour,a,*,,,,36,\nvm_hour,b,there,,,,72,\nvm_min_s,b,*,,,,600,assumed\n"
-                       "egress_gb,a,*,a,*,0,0.5,\negress_gb,a,*,a,*,20,0.25,\negress_gb,a,here,a,here,0,0.125,\n"
-                       "egress_gb,a,*,*,*,0,2,\negress_gb,b,*,*,*,0,3,\negress_gb,b,*,*,*,1000,1,assumed\n");
+  gt_job *job = job_of(
+      "vm_hour,a,*,,,,36,\nvm_hour,b,there,,,,72,\nvm_min_s,b,*,,,,600,assumed\n"
+      "egress_gb,a,*,a,*,0,0.5,\negress_gb,a,*,a,*,20,0.25,\negress_gb,a,here,a,here,0,0.125,\n"
+      "egress_gb,a,*,*,*,0,2,\negress_gb,b,*,*,*,0,3,\negress_gb,b,*,*,*,1000,1,assumed\n");
   gt_job_prices prices;
   gt_cost_result cost;
   double bytes[N * N], pool = 0;

@@ -11,7 +11,8 @@
 #define SITES 4
 
 static void near_to(double found, double needed) {
-  if (fabs(found - needed) > 1e-6 * fabs(needed) + 2e-8) fail_msg("found %.12g, needed %.12g", found, needed);
+  if (fabs(found - needed) > 1e-6 * fabs(needed) + 2e-8)
+    fail_msg("found %.12g, needed %.12g", found, needed);
 }
 
 /* Sites 0 to 3: 17 MB take 1 s at 136 Mbit/s over the WAN and 0.1 s within a site; latency is 0.1 s
@@ -20,11 +21,15 @@ static void make_links(gt_link_spec *links) {
   for (size_t i = 0; i < SITES; i++)
     for (size_t j = 0; j < SITES; j++) {
       double latency = i == j ? 0.001 : 0.1;
-      links[i * SITES + j] = (gt_link_spec){.bandwidth_bps = i == j ? 1360e6 : 136e6, .latency_s = latency, .back_s = latency, .setup_rtts = 2};
+      links[i * SITES + j] = (gt_link_spec){.bandwidth_bps = i == j ? 1360e6 : 136e6,
+                                            .latency_s = latency,
+                                            .back_s = latency,
+                                            .setup_rtts = 2};
     }
 }
 
-static gt_plan_placement central(const gt_plan_sites *sites, const gt_plan_worker *workers, size_t n, int64_t batches) {
+static gt_plan_placement central(const gt_plan_sites *sites, const gt_plan_worker *workers,
+                                 size_t n, int64_t batches) {
   return (gt_plan_placement){sites, workers, n, {0, 0}, NULL, 0, 17e6, 1, batches};
 }
 
@@ -41,10 +46,12 @@ static void a_central_batch_by_hand(void **unused) {
   make_links(links);
   gt_plan_split s = gt_plan_place(&p, &pace, vm_s, &use);
   double up0 = 2 + 0.004 + 0.1 + 0.001, up1 = 3 + 0.4 + 1 + 0.1; /* arrival in the storage */
-  double list = 3 * 0.002, added = up1 + 0.05 + list + 0.001 + 0.2 + 0.001 + 10 * 0.034, model = added + 0.1 + 0.001, ended = model + 0.001;
+  double list = 3 * 0.002, added = up1 + 0.05 + list + 0.001 + 0.2 + 0.001 + 10 * 0.034,
+         model = added + 0.1 + 0.001, ended = model + 0.001;
   near_to(s.train_s, 2.5);
   near_to(s.upload_s, (up0 - 2 + 0.001 + up1 - 3 + 0.1) / 2);
-  double ask0 = up0 + 0.001 + 0.001, ask1 = up1 + 0.1 + 0.1, failed0 = ceil((model - ask0) / 0.5), failed1 = ceil((model - ask1) / 0.5);
+  double ask0 = up0 + 0.001 + 0.001, ask1 = up1 + 0.1 + 0.1, failed0 = ceil((model - ask0) / 0.5),
+         failed1 = ceil((model - ask1) / 0.5);
   near_to(use.failed_reads, failed0 + failed1);
   double found0 = ask0 + 0.5 * failed0, found1 = ask1 + 0.5 * failed1;
   near_to(vm_s[0], found0 + 0.1 + 0.001);
@@ -70,7 +77,8 @@ static void a_regional_batch_by_hand(void **unused) {
   gt_plan_use use[3];
   make_links(links);
   gt_plan_split s = gt_plan_place(&p, &pace, vm_s, use);
-  double up = 1 + 0.004 + 0.1 + 0.001, sum = up + 0.006 + 0.001 + 0.101, there = sum + 0.4 + 1 + 0.1;
+  double up = 1 + 0.004 + 0.1 + 0.001, sum = up + 0.006 + 0.001 + 0.101,
+         there = sum + 0.4 + 1 + 0.1;
   double added = there + 0.006 + 0.001 + 0.201, model = added + 0.4 + 1 + 0.1;
   near_to(use[0].function_s, there + 0.1 - up);
   near_to(use[2].function_s, 0.006 + model + 0.1 - there);
@@ -106,7 +114,8 @@ static void laws_of_many_batches(void **unused) {
   assert_true(fabs(use[0].failed_reads - of_100.failed_reads) < 0.02 * of_100.failed_reads);
   for (size_t i = 0; i < SITES * SITES; i++) links[i].bandwidth_bps *= 2;
   gt_plan_split fast = gt_plan_place(&p, &pace, vm_s, use);
-  assert_true(fast.batch_s < more.batch_s && fast.upload_s < more.upload_s && fast.download_s < more.download_s);
+  assert_true(fast.batch_s < more.batch_s && fast.upload_s < more.upload_s &&
+              fast.download_s < more.download_s);
   p.regional = regional;
   p.nregional = 4;
   assert_true(gt_plan_place(&p, &pace, vm_s, use).batch_s > fast.batch_s);

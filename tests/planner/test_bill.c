@@ -11,7 +11,8 @@
 #include "bill.h"
 
 static void near(double found, double needed) {
-  if (!(fabs(found - needed) <= 1e-12 * fabs(needed))) fail_msg("%.17g instead of %.17g", found, needed);
+  if (!(fabs(found - needed) <= 1e-12 * fabs(needed)))
+    fail_msg("%.17g instead of %.17g", found, needed);
 }
 
 /* ---- lists ----------------------------------------------------------------------------------- */
@@ -91,7 +92,8 @@ static gt_job *job_with(const char *plan) {
   char text[1024];
   gt_job *job = NULL;
   snprintf(text, sizeof text,
-           "name: test\nmodel: {name: dummy}\ndata: {path: d.h5}\ntrain: {until: {epochs: 1}, optimizer: {lr: 0.02}}\n"
+           "name: test\nmodel: {name: dummy}\ndata: {path: d.h5}\ntrain: {until: {epochs: 1}, "
+           "optimizer: {lr: 0.02}}\n"
            "regions:\n  - {name: east, ranks: 2}\n  - {name: west, ranks: 2}\nplan: %s\n",
            plan);
   if (gt_job_parse(&job, "test.yaml", text) != GT_OK) fail_msg("%s", gt_error_text());
@@ -103,7 +105,10 @@ static void test_what_is_wanted_least(void **state) {
   static const struct {
     const char *plan;
     bool by_time;
-  } all[] = {{"{deadline: 1 h}", false}, {"{budget: 1}", true}, {"{deadline: 1 h, budget: 1}", false}, {"{start: 1 s}", false}};
+  } all[] = {{"{deadline: 1 h}", false},
+             {"{budget: 1}", true},
+             {"{deadline: 1 h, budget: 1}", false},
+             {"{start: 1 s}", false}};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     gt_planner p = {.job = job_with(all[i].plan)};
     const gt_planner_bill b = {.p = &p};
@@ -117,11 +122,15 @@ static void test_what_is_wanted_least(void **state) {
 static void test_what_machines_are_billed_for(void **state) {
   (void)state;
   static const gt_plan_device east[] = {{4, 1, 0.5}, {2, 1, 2}}, west[] = {{4, 1, 1}};
-  static const gt_plan_region regions[] = {{.devices = east, .ndevices = 2, .ps_price = 0.25}, {.devices = west, .ndevices = 1, .ps_price = 3}};
+  static const gt_plan_region regions[] = {{.devices = east, .ndevices = 2, .ps_price = 0.25},
+                                           {.devices = west, .ndevices = 1, .ps_price = 3}};
   const gt_plan_problem problem = {.regions = regions, .nregions = 2};
   gt_planner_pool pools[] = {{.first = 0, .n = 2}, {.first = 2, .n = 1}};
   gt_job_region_prices prices[] = {{.min_s = 0}, {.min_s = 7200}};
-  gt_planner p = {.job = job_with("{start: 100 s, billing: 1 h}"), .pools = pools, .ncounts = 3, .prices = {.regions = prices, .nregions = 2}};
+  gt_planner p = {.job = job_with("{start: 100 s, billing: 1 h}"),
+                  .pools = pools,
+                  .ncounts = 3,
+                  .prices = {.regions = prices, .nregions = 2}};
   const gt_planner_bill b = {.p = &p, .problem = &problem};
   const int64_t counts[] = {3, 1, 2};
   const double east_rate = 3 * 0.5 + 2 + 0.25, west_rate = 2 * 1 + 3;
@@ -134,8 +143,10 @@ static void test_what_machines_are_billed_for(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_list_has_each_set_once),     cmocka_unit_test(test_which_is_better),
-      cmocka_unit_test(test_what_may_be_better),           cmocka_unit_test(test_what_is_wanted_least),
+      cmocka_unit_test(test_a_list_has_each_set_once),
+      cmocka_unit_test(test_which_is_better),
+      cmocka_unit_test(test_what_may_be_better),
+      cmocka_unit_test(test_what_is_wanted_least),
       cmocka_unit_test(test_what_machines_are_billed_for),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,12 +11,12 @@
 
 #include "internal.h"
 
-#define JOB                                                                                                                                          \
-  "name: test\nmodel: {name: dummy}\n"                                                                                                               \
-  "train: {until: {epochs: 1}, batch: 10, optimizer: {name: sgd, lr: 0.02}}\n"                                                                       \
-  "wan: {default: {bandwidth: 100 Mbit/s, latency: 25 ms}}\n"                                                                                        \
-  "regions:\n"                                                                                                                                       \
-  "  - {name: east, ranks: 2, samples: 1000, compute: {samples_per_s: 10}}\n"                                                                        \
+#define JOB                                                                                        \
+  "name: test\nmodel: {name: dummy}\n"                                                             \
+  "train: {until: {epochs: 1}, batch: 10, optimizer: {name: sgd, lr: 0.02}}\n"                     \
+  "wan: {default: {bandwidth: 100 Mbit/s, latency: 25 ms}}\n"                                      \
+  "regions:\n"                                                                                     \
+  "  - {name: east, ranks: 2, samples: 1000, compute: {samples_per_s: 10}}\n"                      \
   "  - {name: west, ranks: 2, samples: 1000, compute: {samples_per_s: 10}}\n"
 #define GA "sync: {local: async, strategy: asgd-ga, period: 8}\n"
 
@@ -43,7 +43,9 @@ static void write_job(const char *text) {
 static gt_planner *open_with(const char *text, const char *const *sets, size_t nsets) {
   gt_planner *p = NULL;
   write_job(text);
-  if (gt_planner_open(&p, &(gt_planner_options){.job_path = path, .sets = sets, .nsets = nsets}) != GT_OK) fail_msg("%s", gt_error_text());
+  if (gt_planner_open(&p, &(gt_planner_options){.job_path = path, .sets = sets, .nsets = nsets}) !=
+      GT_OK)
+    fail_msg("%s", gt_error_text());
   return p;
 }
 
@@ -55,7 +57,9 @@ static gt_planner *open_job(const char *text) {
 static void assert_labels(const gt_planner *p, const char *needed) {
   char found[512] = "";
   size_t at = 0;
-  for (size_t i = 0; i < p->ncandidates; i++) at += (size_t)snprintf(found + at, sizeof found - at, "%s%s", i > 0 ? "/" : "", p->candidates[i].label);
+  for (size_t i = 0; i < p->ncandidates; i++)
+    at += (size_t)snprintf(found + at, sizeof found - at, "%s%s", i > 0 ? "/" : "",
+                           p->candidates[i].label);
   assert_string_equal(found, needed);
 }
 
@@ -78,7 +82,8 @@ static void test_own_values_where_none_are_listed(void **state) {
    values. */
 static void test_all_combinations_once(void **state) {
   (void)state;
-  gt_planner *p = open_job(JOB GA "plan: {strategies: [sma, asgd, asgd-ga, sma], periods: [4, 16, 4]}\n");
+  gt_planner *p =
+      open_job(JOB GA "plan: {strategies: [sma, asgd, asgd-ga, sma], periods: [4, 16, 4]}\n");
   assert_labels(p, "sma 4/sma 16/asgd/asgd-ga 4/asgd-ga 16");
   const gt_planner_candidate *asgd = &p->candidates[2];
   assert_int_equal(asgd->noverrides, 1);
@@ -89,7 +94,8 @@ static void test_all_combinations_once(void **state) {
 
 static void test_room_for_many(void **state) {
   (void)state;
-  gt_planner *p = open_job(JOB GA "plan: {strategies: [asgd-ga, ama, sma], periods: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]}\n");
+  gt_planner *p = open_job(JOB GA "plan: {strategies: [asgd-ga, ama, sma], periods: [1, 2, 3, 4, "
+                                  "5, 6, 7, 8, 9, 10, 11, 12]}\n");
   assert_int_equal(p->ncandidates, 36);
   for (size_t i = 0; i < 36; i++) assert_int_equal(p->candidates[i].period, 1 + i % 12);
   gt_planner_close(p);
@@ -99,7 +105,8 @@ static void test_room_for_many(void **state) {
    additions; a candidate without a period keeps the job's. */
 static void test_what_a_candidate_overrides(void **state) {
   (void)state;
-  static const char *const sets[] = {"sync.period=32", "sync.local=sync", "plan.periods=[4]"}, *const more[] = {"name=more"};
+  static const char *const sets[] = {"sync.period=32", "sync.local=sync", "plan.periods=[4]"},
+                           *const more[] = {"name=more"};
   gt_planner *p = open_with(JOB GA "plan: {strategies: [asgd-ga, ssgd]}\n", sets, 3);
   const int64_t periods[] = {4, 32};
   const gt_strategy strategies[] = {GT_STRATEGY_ASGD_GA, GT_STRATEGY_SSGD};
@@ -119,8 +126,10 @@ static void test_what_a_candidate_overrides(void **state) {
 /* The factor for strategy and period, else for the strategy with any period, else 1. */
 static void test_factors(void **state) {
   (void)state;
-  gt_planner *p = open_job(JOB GA "plan: {strategies: [asgd-ga, sma, asgd], periods: [4, 8], samples_factor: [{strategy: asgd-ga, "
-                                  "period: 8, factor: 1.5}, {strategy: asgd-ga, factor: 1.25}, {strategy: asgd, factor: 2}]}\n");
+  gt_planner *p = open_job(JOB GA "plan: {strategies: [asgd-ga, sma, asgd], periods: [4, 8], "
+                                  "samples_factor: [{strategy: asgd-ga, "
+                                  "period: 8, factor: 1.5}, {strategy: asgd-ga, factor: 1.25}, "
+                                  "{strategy: asgd, factor: 2}]}\n");
   const double needed[] = {1.25, 1.5, 1, 1, 2};
   assert_labels(p, "asgd-ga 4/asgd-ga 8/sma 4/sma 8/asgd");
   for (size_t i = 0; i < 5; i++) assert_true(p->candidates[i].factor == needed[i]);
@@ -154,8 +163,11 @@ static bool no_value(char *text, size_t size, const gt_job *job, size_t i) {
 /* A new axis is a new row; an axis without values changes nothing. */
 static void test_another_axis(void **state) {
   (void)state;
-  const gt_planner_axis axes[] = {
-      gt_planner_axes[0], {"sync.topology", false, no_value, NULL}, gt_planner_axes[1], {"train.batch", true, batch_value, NULL}, {.key = NULL}};
+  const gt_planner_axis axes[] = {gt_planner_axes[0],
+                                  {"sync.topology", false, no_value, NULL},
+                                  gt_planner_axes[1],
+                                  {"train.batch", true, batch_value, NULL},
+                                  {.key = NULL}};
   gt_planner *p = open_job(JOB GA "plan: {strategies: [asgd-ga, asgd]}\n");
   assert_int_equal(gt_planner_list_candidates(p, axes), GT_OK);
   /* earlier ones remain */

@@ -28,7 +28,8 @@ typedef struct {
 static void open_plan(plan *t, const char *more, const made *from, size_t n) {
   char text[1024];
   snprintf(text, sizeof text,
-           "name: test\nmodel: {name: dummy}\ndata: {path: d.h5}\ntrain: {until: {epochs: 1}, optimizer: {lr: 0.02}}\n"
+           "name: test\nmodel: {name: dummy}\ndata: {path: d.h5}\ntrain: {until: {epochs: 1}, "
+           "optimizer: {lr: 0.02}}\n"
            "regions:\n  - {name: east, ranks: 2}\n%s",
            more);
   *t = (plan){.p = {.candidates = t->candidates, .ncandidates = n, .prices = {.known = true}}};
@@ -36,14 +37,16 @@ static void open_plan(plan *t, const char *more, const made *from, size_t n) {
   for (size_t i = 0; i < n; i++) {
     gt_planner_candidate *c = &t->candidates[i];
     *c = (gt_planner_candidate){.label = labels[i], .fits = from[i].fits};
-    c->set.at[GT_PLANNER_EXPECTED] = (gt_planner_outcome){.figures = {.wall_s = from[i].wall_s}, .cost = {.usd = from[i].usd}};
+    c->set.at[GT_PLANNER_EXPECTED] =
+        (gt_planner_outcome){.figures = {.wall_s = from[i].wall_s}, .cost = {.usd = from[i].usd}};
     c->set.at[GT_PLANNER_HIGH].figures.wall_s = 1.1 * from[i].wall_s;
     if (!from[i].fits) snprintf(c->why, sizeof c->why, "the %s misses", labels[i]);
   }
 }
 
 /* Checks the choice, and the cheapest and the fastest of all. */
-static void assert_chosen(const char *more, const made *from, size_t n, size_t choice, size_t cheapest, size_t fastest) {
+static void assert_chosen(const char *more, const made *from, size_t n, size_t choice,
+                          size_t cheapest, size_t fastest) {
   plan t;
   open_plan(&t, more, from, n);
   if (gt_planner_choose(&t.p) != GT_OK) fail_msg("%s", gt_error_text());
@@ -90,7 +93,8 @@ static void test_everything_everywhere(void **state) {
   open_plan(&t, "", all_fit, 3);
   t.candidates[0].whole = true;
   t.candidates[0].everything = (gt_planner_set){0};
-  t.candidates[0].everything.at[GT_PLANNER_EXPECTED] = (gt_planner_outcome){.figures = {.wall_s = 10}, .cost = {.usd = 0.5}};
+  t.candidates[0].everything.at[GT_PLANNER_EXPECTED] =
+      (gt_planner_outcome){.figures = {.wall_s = 10}, .cost = {.usd = 0.5}};
   assert_int_equal(gt_planner_choose(&t.p), GT_OK);
   assert_int_equal(t.p.choice, 0);
   assert_int_equal(t.p.fastest, 0);
@@ -103,7 +107,8 @@ static void test_without_prices(void **state) {
   plan t;
   open_plan(&t, "", all_fit, 3);
   t.p.prices.known = false;
-  for (size_t i = 0; i < 3; i++) t.candidates[i].set.at[GT_PLANNER_EXPECTED].cost.machine_hours = i == 2 ? 1 : 2;
+  for (size_t i = 0; i < 3; i++)
+    t.candidates[i].set.at[GT_PLANNER_EXPECTED].cost.machine_hours = i == 2 ? 1 : 2;
   assert_int_equal(gt_planner_choose(&t.p), GT_OK);
   assert_int_equal(t.p.choice, 2);
   gt_job_close(t.p.job);
@@ -114,18 +119,22 @@ static void assert_refused(const char *more, size_t n, const char *says) {
   plan t;
   open_plan(&t, more, none, n);
   assert_int_equal(gt_planner_choose(&t.p), GT_ERR_JOB);
-  if (strcmp(gt_error_text(), says) != 0) fail_msg("\"%s\" instead of \"%s\"", gt_error_text(), says);
+  if (strcmp(gt_error_text(), says) != 0)
+    fail_msg("\"%s\" instead of \"%s\"", gt_error_text(), says);
   gt_job_close(t.p.job);
 }
 
 /* The error gives the reason of the closest candidate. */
 static void test_none_holds(void **state) {
   (void)state;
-  assert_refused("plan: {deadline: 1 s, start: 0 s}\n", 1, "test: no plan is possible with first: the first misses");
+  assert_refused("plan: {deadline: 1 s, start: 0 s}\n", 1,
+                 "test: no plan is possible with first: the first misses");
   assert_refused("plan: {deadline: 1 s, start: 0 s}\n", 3,
-                 "test: no plan is possible with any of 3 candidates; with the fastest of them, third: the third misses");
+                 "test: no plan is possible with any of 3 candidates; with the fastest of them, "
+                 "third: the third misses");
   assert_refused("plan: {budget: 1}\n", 3,
-                 "test: no plan is possible with any of 3 candidates; with the cheapest of them, second: the second misses");
+                 "test: no plan is possible with any of 3 candidates; with the cheapest of them, "
+                 "second: the second misses");
 }
 
 /* Start, the high figure and the time before the signal, in whole billing steps and minutes. */
@@ -136,8 +145,9 @@ static void test_the_time_to_ask_for(void **state) {
     const char *more;
     double needed_s;
   } all[] = {
-      {"plan: {start: 10 s, billing: 1 s}\nslurm: {signal_before: 60 s}\n", 180},  /* 3 minutes */
-      {"plan: {start: 11 s, billing: 1 s}\nslurm: {signal_before: 60 s}\n", 240},  /* a second more */
+      {"plan: {start: 10 s, billing: 1 s}\nslurm: {signal_before: 60 s}\n", 180}, /* 3 minutes */
+      /* a second more */
+      {"plan: {start: 11 s, billing: 1 s}\nslurm: {signal_before: 60 s}\n", 240},
       {"plan: {start: 10 s, billing: 1 h}\nslurm: {signal_before: 60 s}\n", 3600}, /* is billed */
   };
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -151,9 +161,14 @@ static void test_the_time_to_ask_for(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_the_cheapest), cmocka_unit_test(test_the_fastest_within_a_budget), cmocka_unit_test(test_only_what_holds_is_chosen),
-      cmocka_unit_test(test_equals),       cmocka_unit_test(test_everything_everywhere),       cmocka_unit_test(test_without_prices),
-      cmocka_unit_test(test_none_holds),   cmocka_unit_test(test_the_time_to_ask_for),
+      cmocka_unit_test(test_the_cheapest),
+      cmocka_unit_test(test_the_fastest_within_a_budget),
+      cmocka_unit_test(test_only_what_holds_is_chosen),
+      cmocka_unit_test(test_equals),
+      cmocka_unit_test(test_everything_everywhere),
+      cmocka_unit_test(test_without_prices),
+      cmocka_unit_test(test_none_holds),
+      cmocka_unit_test(test_the_time_to_ask_for),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,8 @@ static gt_job *job_with(const char *more) {
   char text[1024];
   gt_job *job = NULL;
   snprintf(text, sizeof text,
-           "name: test\nmodel: {name: dummy}\ndata: {path: d.h5}\ntrain: {until: {epochs: 1}, optimizer: {lr: 0.02}}\n"
+           "name: test\nmodel: {name: dummy}\ndata: {path: d.h5}\ntrain: {until: {epochs: 1}, "
+           "optimizer: {lr: 0.02}}\n"
            "regions:\n  - {name: east, ranks: 2}\n%s",
            more);
   if (gt_job_parse(&job, "test.yaml", text) != GT_OK) fail_msg("%s", gt_error_text());
@@ -27,13 +28,16 @@ static gt_planner_set set_of(double wall_s, double usd, double bytes, double hig
   for (gt_planner_case k = GT_PLANNER_EXPECTED; k <= GT_PLANNER_HIGH; k++) {
     const double times = k == GT_PLANNER_HIGH ? high : 1;
     gt_planner_outcome *o = &set.at[k];
-    *o = (gt_planner_outcome){.known = true, .figures = {.wall_s = times * wall_s, .wan_bytes = times * bytes}, .cost = {.usd = times * usd}};
+    *o = (gt_planner_outcome){.known = true,
+                              .figures = {.wall_s = times * wall_s, .wan_bytes = times * bytes},
+                              .cost = {.usd = times * usd}};
   }
   return set;
 }
 
 static void near(double found, double needed) {
-  if (!(fabs(found - needed) <= 1e-12 * fabs(needed))) fail_msg("%.17g instead of %.17g", found, needed);
+  if (!(fabs(found - needed) <= 1e-12 * fabs(needed)))
+    fail_msg("%.17g instead of %.17g", found, needed);
 }
 
 /* over: the factor; says: "" if the set fits, else a part of the text. */
@@ -75,7 +79,8 @@ static void test_a_deadline(void **state) {
   (void)state;
   static const char *const job = "plan: {deadline: 100 s, start: 10 s}\n";
   assert_limits(job, set_of(60, 1, 1, 1.5), 1, "");
-  assert_limits(job, set_of(60, 1, 1, 1.8), 1.2, "plan.deadline is 100 s; the best set takes 118.0 s at most, start included");
+  assert_limits(job, set_of(60, 1, 1, 1.8), 1.2,
+                "plan.deadline is 100 s; the best set takes 118.0 s at most, start included");
   /* The high figure is at least the expected one. */
   assert_limits(job, set_of(99, 1, 1, 0.5), 1.1, "takes 109.0 s at most");
 }
@@ -83,26 +88,31 @@ static void test_a_deadline(void **state) {
 /* No run is short enough if the start alone exceeds the deadline. */
 static void test_a_deadline_before_the_first_step(void **state) {
   (void)state;
-  assert_limits("plan: {deadline: 100 s, start: 110 s}\n", set_of(5, 1, 1, 2), 21, "start included");
+  assert_limits("plan: {deadline: 100 s, start: 110 s}\n", set_of(5, 1, 1, 2), 21,
+                "start included");
 }
 
 static void test_a_budget(void **state) {
   (void)state;
   assert_limits("plan: {budget: 2}\n", set_of(60, 1, 1, 2), 1, "");
-  assert_limits("plan: {budget: 2}\n", set_of(60, 1.5, 1, 2), 1.5, "plan.budget is 2 USD; the best set costs 3 USD at most");
+  assert_limits("plan: {budget: 2}\n", set_of(60, 1.5, 1, 2), 1.5,
+                "plan.budget is 2 USD; the best set costs 3 USD at most");
 }
 
 static void test_bytes(void **state) {
   (void)state;
   assert_limits("limits: {wan_bytes: 1 GB}\n", set_of(60, 1, 1e9, 1), 1, "");
-  assert_limits("limits: {wan_bytes: 1 GB}\n", set_of(60, 1, 1e9, 1.5), 1.5, "limits.wan_bytes is 1000000000 B; 1.5e+09 B cross the WAN");
-  assert_limits("limits: {wan_bytes: 1 GB}\nplan: {predicted: {strategy: sma}}\n", set_of(60, 1, 1e9, 1.5), 0, "");
+  assert_limits("limits: {wan_bytes: 1 GB}\n", set_of(60, 1, 1e9, 1.5), 1.5,
+                "limits.wan_bytes is 1000000000 B; 1.5e+09 B cross the WAN");
+  assert_limits("limits: {wan_bytes: 1 GB}\nplan: {predicted: {strategy: sma}}\n",
+                set_of(60, 1, 1e9, 1.5), 0, "");
 }
 
 /* The largest factor counts; the text names the first of deadline, budget and bytes. */
 static void test_all_at_once(void **state) {
   (void)state;
-  static const char *const job = "plan: {deadline: 100 s, start: 0 s, budget: 2}\nlimits: {wan_bytes: 1 GB}\n";
+  static const char *const job =
+      "plan: {deadline: 100 s, start: 0 s, budget: 2}\nlimits: {wan_bytes: 1 GB}\n";
   assert_limits(job, set_of(50, 1, 2e9, 1.5), 3, "limits.wan_bytes");
   assert_limits(job, set_of(50, 2, 2e9, 1.5), 3, "plan.budget");
   assert_limits(job, set_of(80, 2, 2e9, 1.5), 3, "plan.deadline");
@@ -120,8 +130,12 @@ static void test_who_misses(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_what_is_asked_for), cmocka_unit_test(test_a_deadline), cmocka_unit_test(test_a_deadline_before_the_first_step),
-      cmocka_unit_test(test_a_budget),          cmocka_unit_test(test_bytes),      cmocka_unit_test(test_all_at_once),
+      cmocka_unit_test(test_what_is_asked_for),
+      cmocka_unit_test(test_a_deadline),
+      cmocka_unit_test(test_a_deadline_before_the_first_step),
+      cmocka_unit_test(test_a_budget),
+      cmocka_unit_test(test_bytes),
+      cmocka_unit_test(test_all_at_once),
       cmocka_unit_test(test_who_misses),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,14 +15,17 @@
 
 #include "internal.h"
 
-#define BEGIN                                                                                                                                        \
-  "name: test\n"                                                                                                                                     \
-  "train: {until: {epochs: 1}, batch: 10, optimizer: {name: sgd, lr: 0.02}, eval_every: {epochs: 0}}\n"                                              \
+#define BEGIN                                                                                      \
+  "name: test\n"                                                                                   \
+  "train: {until: {epochs: 1}, batch: 10, optimizer: {name: sgd, lr: 0.02}, eval_every: {epochs: " \
+  "0}}\n"                                                                                          \
   "wan: {default: {bandwidth: 100 Mbit/s, latency: 25 ms}}\n"
-#define SMALL        "model: {name: dummy, parameters: 7850}\n"
-#define STEP_DEVICES "[{type: A, count: 2, power: 5, price: 0.10}, {type: B, count: 2, power: 5, price: 0.11}]"
-#define STEP_REGION  ", ranks: auto, ranks_min: 2, samples: 37000, ps_price: 0, devices: " STEP_DEVICES "}\n"
-#define ASGD_GA      "sync: {local: async, strategy: asgd-ga, period: 8}\n"
+#define SMALL "model: {name: dummy, parameters: 7850}\n"
+#define STEP_DEVICES                                                                               \
+  "[{type: A, count: 2, power: 5, price: 0.10}, {type: B, count: 2, power: 5, price: 0.11}]"
+#define STEP_REGION                                                                                \
+  ", ranks: auto, ranks_min: 2, samples: 37000, ps_price: 0, devices: " STEP_DEVICES "}\n"
+#define ASGD_GA "sync: {local: async, strategy: asgd-ga, period: 8}\n"
 
 typedef struct {
   char path[64];
@@ -44,13 +47,16 @@ static void open_plan_of(plan *t, const char *job, setting with) {
   assert_true(fd >= 0);
   assert_int_equal(write(fd, job, strlen(job)), strlen(job));
   close(fd);
-  if (gt_planner_open(&t->p, &(gt_planner_options){.job_path = t->path, .margin = 0.1}) != GT_OK) fail_msg("%s\n%s", gt_error_text(), job);
+  if (gt_planner_open(&t->p, &(gt_planner_options){.job_path = t->path, .margin = 0.1}) != GT_OK)
+    fail_msg("%s\n%s", gt_error_text(), job);
   if (with.sets_most >= 0) t->p->sets_most = with.sets_most;
   if (with.max_events > 0) t->p->max_events = with.max_events;
   t->p->shape.test_samples = with.test_samples;
-  for (size_t r = 0; r < t->p->job->nregions && with.min_s > 0; r++) t->p->prices.regions[r].min_s = with.min_s;
+  for (size_t r = 0; r < t->p->job->nregions && with.min_s > 0; r++)
+    t->p->prices.regions[r].min_s = with.min_s;
   for (size_t i = 0; i < t->p->ncandidates; i++)
-    if (gt_planner_find(t->p, &t->p->candidates[i]) != GT_OK) fail_msg("%s\n%s", gt_error_text(), job);
+    if (gt_planner_find(t->p, &t->p->candidates[i]) != GT_OK)
+      fail_msg("%s\n%s", gt_error_text(), job);
 }
 
 static void open_plan(plan *t, const char *job) {
@@ -66,13 +72,15 @@ static double usd_of(const plan *t) {
   return gt_planner_proposed(&t->p->candidates[0])->at[GT_PLANNER_EXPECTED].cost.usd;
 }
 
-/* ---- bills ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- bills ----------------------------------------------------------------------------------- */
 
 /* 2 A in each region take more than an hour, so two hours are billed; 3 devices take less. */
 static void test_billing_steps(void **state) {
   (void)state;
   plan t;
-  open_plan(&t, BEGIN SMALL ASGD_GA "plan: {billing: 1 h, deadline: 2 h}\nregions:\n  - {name: east" STEP_REGION "  - {name: west" STEP_REGION);
+  open_plan(&t, BEGIN SMALL ASGD_GA
+            "plan: {billing: 1 h, deadline: 2 h}\nregions:\n  - {name: east" STEP_REGION
+            "  - {name: west" STEP_REGION);
   assert_true(t.p->candidates[0].fits);
   assert_float_equal(usd_of(&t), 0.62, 1e-9);
   assert_true(t.p->candidates[0].exact);
@@ -82,7 +90,8 @@ static void test_billing_steps(void **state) {
 static void test_billing_steps_in_a_budget(void **state) {
   (void)state;
   plan t;
-  open_plan(&t, BEGIN SMALL ASGD_GA "plan: {billing: 1 h, budget: 0.35}\nregions:\n  - {name: east" STEP_REGION);
+  open_plan(&t, BEGIN SMALL ASGD_GA
+            "plan: {billing: 1 h, budget: 0.35}\nregions:\n  - {name: east" STEP_REGION);
   if (!t.p->candidates[0].fits) fail_msg("refused: %s", t.p->candidates[0].why);
   assert_float_equal(usd_of(&t), 0.31, 1e-9);
   close_plan(&t);
@@ -91,12 +100,15 @@ static void test_billing_steps_in_a_budget(void **state) {
 /* Four workers per region send a quarter of the bytes of one, at the same machine cost. */
 static void test_egress_depends_on_the_set(void **state) {
   (void)state;
-  static const char devices[] = "ranks: auto, samples: 20000, ps_price: 0, devices: [{type: A, count: 4, power: 2, price: 0.001}, "
+  static const char devices[] = "ranks: auto, samples: 20000, ps_price: 0, devices: [{type: A, "
+                                "count: 4, power: 2, price: 0.001}, "
                                 "{type: B, count: 1, power: 2, price: 0.10}]}";
   char job[2048];
   snprintf(job, sizeof job,
-           BEGIN "model: {name: dummy, parameters: 11173962}\nsync: {local: sync, strategy: asgd-ga, period: 32}\nplan: {deadline: 4 h}\nregions:\n"
-                 "  - {name: london, place: aws:london, %s\n  - {name: sydney, place: aws:sydney, %s\n",
+           BEGIN
+           "model: {name: dummy, parameters: 11173962}\nsync: {local: sync, strategy: asgd-ga, "
+           "period: 32}\nplan: {deadline: 4 h}\nregions:\n"
+           "  - {name: london, place: aws:london, %s\n  - {name: sydney, place: aws:sydney, %s\n",
            devices, devices);
   plan t;
   open_plan(&t, job);
@@ -141,14 +153,16 @@ static void put_place(random_job *job, int r, bool placed) {
 static void put_devices(random_job *job, const int *counts, int types) {
   put(job, ", devices: [");
   for (int d = 0; d < types; d++)
-    put(job, "%s{type: %c, count: %d, power: %d, price: %g}", d ? ", " : "", 'A' + d, counts[d], pick(job, 2, 20), 0.01 * pick(job, 1, 50));
+    put(job, "%s{type: %c, count: %d, power: %d, price: %g}", d ? ", " : "", 'A' + d, counts[d],
+        pick(job, 2, 20), 0.01 * pick(job, 1, 50));
   put(job, "]}\n");
 }
 
 static void put_region(random_job *job, int r, bool placed) {
-  int counts[2] = {pick(job, 1, 3), pick(job, 0, 2)}, all = counts[0] + counts[1], least = pick(job, 1, 2);
-  put(job, "  - {name: r%d, ranks: auto, ranks_min: %d, samples: %d, ps_price: %g", r, least < all ? least : all, pick(job, 200, 2000),
-      0.01 * pick(job, 0, 10));
+  int counts[2] = {pick(job, 1, 3), pick(job, 0, 2)}, all = counts[0] + counts[1],
+      least = pick(job, 1, 2);
+  put(job, "  - {name: r%d, ranks: auto, ranks_min: %d, samples: %d, ps_price: %g", r,
+      least < all ? least : all, pick(job, 200, 2000), 0.01 * pick(job, 0, 10));
   put_place(job, r, placed);
   put_devices(job, counts, 2);
 }
@@ -156,18 +170,25 @@ static void put_region(random_job *job, int r, bool placed) {
 /* Up to three regions of up to five devices of two types; billing from 1 s to 10 min; a deadline, a
    budget or neither. */
 static void make_job(random_job *job) {
-  static const char *const strategies[] = {"asgd-ga", "sma", "asgd", "ama"}, *const billing[] = {"1 s", "1 min", "10 min"},
-                           *const until[] = {"epochs: 1", "samples: 1500", "steps: 60"}, *const local[] = {"sync", "async"};
+  static const char *const strategies[] = {"asgd-ga", "sma", "asgd", "ama"},
+                           *const billing[] = {"1 s", "1 min", "10 min"},
+                           *const until[] = {"epochs: 1", "samples: 1500", "steps: 60"},
+                           *const local[] = {"sync", "async"};
   int goal = pick(job, 0, 2);
   bool placed = goal == 2 || pick(job, 0, 1); /* a budget needs the price of egress */
   bool large = placed && pick(job, 0, 1);
-  put(job, "name: random\ntrain: {until: {%s}, batch: 10, optimizer: {name: sgd, lr: 0.02}, eval_every: {epochs: 0}}\n", pick_of(job, until, 3));
+  put(job,
+      "name: random\ntrain: {until: {%s}, batch: 10, optimizer: {name: sgd, lr: 0.02}, eval_every: "
+      "{epochs: 0}}\n",
+      pick_of(job, until, 3));
   put(job, "model: {name: dummy, parameters: %d}\n", large ? 4000000 : 7850);
   put(job, "wan: {default: {bandwidth: %d Mbit/s, latency: 25 ms}}\n", pick(job, 20, 500));
-  put(job, "sync: {local: %s, strategy: %s, period: %d}\n", pick_of(job, local, 2), pick_of(job, strategies, 4), pick(job, 1, 16));
+  put(job, "sync: {local: %s, strategy: %s, period: %d}\n", pick_of(job, local, 2),
+      pick_of(job, strategies, 4), pick(job, 1, 16));
   put(job, "plan: {start: %d s, billing: %s", pick(job, 0, 60), pick_of(job, billing, 3));
   if (goal == 1) put(job, ", deadline: %d s", pick(job, 60, 900));
-  if (goal == 2) put(job, ", budget: %g", large ? 0.02 * pick(job, 1, 100) : 0.001 * pick(job, 1, 150));
+  if (goal == 2)
+    put(job, ", budget: %g", large ? 0.02 * pick(job, 1, 100) : 0.001 * pick(job, 1, 150));
   put(job, "}\nregions:\n");
   for (int r = 0, regions = pick(job, 1, 3); r < regions; r++) put_region(job, r, placed);
 }
@@ -176,8 +197,11 @@ static void make_job(random_job *job) {
 static void put_wider_region(random_job *job, int r, bool placed, int *sets) {
   int counts[3] = {pick(job, 1, 3), 0, 0}, types = pick(job, 1, 3), all = counts[0];
   if (pick(job, 0, 4) == 0 && r > 0) { /* a region that keeps its ranks */
-    put(job, "  - {name: r%d, ranks: %d, samples: %d, price: %g, ps_price: %g, compute: {samples_per_s: %d}", r, pick(job, 2, 4),
-        pick(job, 200, 2000), 0.01 * pick(job, 1, 50), 0.01 * pick(job, 0, 10), pick(job, 2, 20));
+    put(job,
+        "  - {name: r%d, ranks: %d, samples: %d, price: %g, ps_price: %g, compute: {samples_per_s: "
+        "%d}",
+        r, pick(job, 2, 4), pick(job, 200, 2000), 0.01 * pick(job, 1, 50), 0.01 * pick(job, 0, 10),
+        pick(job, 2, 20));
     put_place(job, r, placed);
     put(job, "}\n");
     return;
@@ -200,22 +224,29 @@ static void put_wider_region(random_job *job, int r, bool placed, int *sets) {
 /* Three types, fixed regions, ranks_max, billing up to 1 h with a minimum, evaluations, varying
    steps, all strategies, deadline and budget at once. */
 static void make_wider_job(random_job *job) {
-  static const char *const strategies[] = {"asgd-ga", "sma", "asgd", "ama", "ssgd"}, *const billing[] = {"1 s", "1 min", "10 min", "1 h"},
-                           *const until[] = {"epochs: 2", "epochs: 1.5", "samples: 1500", "steps: 60"}, *const local[] = {"sync", "async"},
-                           *const eval[] = {"epochs: 0", "epochs: 1", "steps: 20"};
+  static const char *const
+      strategies[] = {"asgd-ga", "sma", "asgd", "ama", "ssgd"},
+      *const billing[] = {"1 s", "1 min", "10 min", "1 h"},
+      *const until[] = {"epochs: 2", "epochs: 1.5", "samples: 1500", "steps: 60"},
+      *const local[] = {"sync", "async"}, *const eval[] = {"epochs: 0", "epochs: 1", "steps: 20"};
   int goal = pick(job, 0, 3), sets = 1;
   bool placed = goal >= 2 || pick(job, 0, 1), large = placed && pick(job, 0, 1);
-  put(job, "name: wider\ntrain: {until: {%s}, batch: %d, optimizer: {name: sgd, lr: 0.02}, eval_every: {%s}}\n", pick_of(job, until, 4),
-      pick(job, 5, 20), pick_of(job, eval, 3));
+  put(job,
+      "name: wider\ntrain: {until: {%s}, batch: %d, optimizer: {name: sgd, lr: 0.02}, eval_every: "
+      "{%s}}\n",
+      pick_of(job, until, 4), pick(job, 5, 20), pick_of(job, eval, 3));
   put(job, "model: {name: dummy, parameters: %d}\n", large ? 4000000 : 7850);
   put(job, "compute: {variation: %g}\n", pick(job, 0, 4) == 0 ? 0.1 : 0);
-  put(job, "wan: {default: {bandwidth: %d Mbit/s, latency: %d ms}}\n", pick(job, 20, 500), pick(job, 5, 150));
-  put(job, "sync: {local: %s, strategy: %s, period: %d}\n", pick_of(job, local, 2), pick_of(job, strategies, 5), pick(job, 1, 16));
+  put(job, "wan: {default: {bandwidth: %d Mbit/s, latency: %d ms}}\n", pick(job, 20, 500),
+      pick(job, 5, 150));
+  put(job, "sync: {local: %s, strategy: %s, period: %d}\n", pick_of(job, local, 2),
+      pick_of(job, strategies, 5), pick(job, 1, 16));
   put(job, "plan: {start: %d s, billing: %s", pick(job, 0, 300), pick_of(job, billing, 4));
   if (goal & 1) put(job, ", deadline: %d s", pick(job, 300, 4000));
   if (goal & 2) put(job, ", budget: %g", (large ? 0.03 : 0.006) * pick(job, 1, 150));
   put(job, "}\nregions:\n");
-  for (int r = 0, regions = pick(job, 1, 3); r < regions; r++) put_wider_region(job, r, placed, &sets);
+  for (int r = 0, regions = pick(job, 1, 3); r < regions; r++)
+    put_wider_region(job, r, placed, &sets);
   job->with.test_samples = pick(job, 0, 1) ? (size_t)pick(job, 100, 2000) : 0;
   job->with.min_s = pick(job, 0, 2) ? 0 : 60 * pick(job, 1, 60);
 }
@@ -225,17 +256,21 @@ static void make_wider_job(random_job *job) {
 /* Whether the set fits, and the quantity to minimise. */
 static bool holds(const gt_planner *p, const gt_planner_candidate *c, const gt_planner_set *set) {
   const gt_job *job = p->job;
-  const gt_planner_outcome *expected = &set->at[GT_PLANNER_EXPECTED], *high = &set->at[GT_PLANNER_HIGH];
-  double time_s = fmax(expected->figures.wall_s, high->figures.wall_s), usd = fmax(expected->cost.usd, high->cost.usd);
+  const gt_planner_outcome *expected = &set->at[GT_PLANNER_EXPECTED],
+                           *high = &set->at[GT_PLANNER_HIGH];
+  double time_s = fmax(expected->figures.wall_s, high->figures.wall_s),
+         usd = fmax(expected->cost.usd, high->cost.usd);
   if (job->plan.deadline_s > 0 && job->plan.start_s + time_s > job->plan.deadline_s) return false;
   if (job->plan.budget > 0 && usd > job->plan.budget) return false;
   if (job->plan.deadline_s > 0 || job->plan.budget > 0) return true;
-  return expected->figures.wall_s <= c->everything.at[GT_PLANNER_EXPECTED].figures.wall_s * (1 + GT_PLANNER_TOLERANCE);
+  return expected->figures.wall_s <=
+         c->everything.at[GT_PLANNER_EXPECTED].figures.wall_s * (1 + GT_PLANNER_TOLERANCE);
 }
 
 static double value_of(const gt_planner *p, const gt_planner_set *set) {
   const gt_planner_outcome *expected = &set->at[GT_PLANNER_EXPECTED];
-  return p->job->plan.budget > 0 && p->job->plan.deadline_s <= 0 ? expected->figures.wall_s : gt_planner_cost(p, expected);
+  return p->job->plan.budget > 0 && p->job->plan.deadline_s <= 0 ? expected->figures.wall_s
+                                                                 : gt_planner_cost(p, expected);
 }
 
 static bool next_counts(const gt_planner *p, int64_t *counts) {
@@ -253,7 +288,8 @@ static bool may_be(const gt_planner *p, const int64_t *counts) {
     int64_t sum = gt_planner_ranks(p, r, counts) - 1;
     const gt_job_region *region = &p->job->regions[r];
     if (p->pools[r].fixed) continue;
-    if (sum < 1 || sum < region->ranks_min || (region->ranks_max > 0 && sum > region->ranks_max)) return false;
+    if (sum < 1 || sum < region->ranks_min || (region->ranks_max > 0 && sum > region->ranks_max))
+      return false;
   }
   return true;
 }
@@ -268,7 +304,8 @@ static double brute_force(const gt_planner *p, const gt_planner_candidate *c) {
     if (!may_be(p, at)) continue;
     gt_planner_set set = {.counts = GT_NEW_ARRAY(int64_t, p->ncounts)};
     memcpy(set.counts, at, p->ncounts * sizeof *at);
-    for (gt_planner_case k = GT_PLANNER_EXPECTED; k <= GT_PLANNER_HIGH; k++) assert_int_equal(gt_planner_simulate(p, c, &set, k), GT_OK);
+    for (gt_planner_case k = GT_PLANNER_EXPECTED; k <= GT_PLANNER_HIGH; k++)
+      assert_int_equal(gt_planner_simulate(p, c, &set, k), GT_OK);
     if (holds(p, c, &set)) best = fmin(best, value_of(p, &set));
     gt_planner_set_close(&set);
   } while (next_counts(p, at));
@@ -291,14 +328,18 @@ static bool is_true(const gt_planner *p, const gt_planner_candidate *c, double b
 
 static void judge_plan(tally *t, const plan *made, double best, int seed, const char *text) {
   const gt_planner_candidate *c = &made->p->candidates[0];
-  double over = c->fits && best < INFINITY ? value_of(made->p, gt_planner_proposed(c)) / best - 1 : 0;
+  double over =
+      c->fits && best < INFINITY ? value_of(made->p, gt_planner_proposed(c)) / best - 1 : 0;
   bool wrong = !is_true(made->p, c, best);
   t->jobs++;
   t->proven += c->exact;
   t->none += best == INFINITY;
-  if (best < INFINITY && !c->fits) printf("job %d is refused (%s), a set gives %g\n%s", seed, c->why, best, text);
+  if (best < INFINITY && !c->fits)
+    printf("job %d is refused (%s), a set gives %g\n%s", seed, c->why, best, text);
   if (over > 0.01) printf("job %d is dearer by %.2f %% than %g\n%s", seed, 100 * over, best, text);
-  if (wrong) printf("job %d: exact %d, gap %g, but the best set gives %g\n%s", seed, c->exact, c->gap, best, text);
+  if (wrong)
+    printf("job %d: exact %d, gap %g, but the best set gives %g\n%s", seed, c->exact, c->gap, best,
+           text);
   t->refused += best < INFINITY && !c->fits;
   t->dearer += over > 0.01;
   t->wrong += wrong;
@@ -310,9 +351,11 @@ static void judge_plan(tally *t, const plan *made, double best, int seed, const 
 }
 
 static void print_tally(const char *how, const tally *t) {
-  printf("%s: %d jobs: %d refused, %d dearer by more than 1 %%; excess at worst %.3f %%, mean %.4f %%; %d without a plan, %d proven, mean gap of the "
+  printf("%s: %d jobs: %d refused, %d dearer by more than 1 %%; excess at worst %.3f %%, mean %.4f "
+         "%%; %d without a plan, %d proven, mean gap of the "
          "others %.1f %%\n",
-         how, t->jobs, t->refused, t->dearer, 100 * t->worst, 100 * t->sum / t->jobs, t->none, t->proven, t->gaps ? 100 * t->gap / t->gaps : 0);
+         how, t->jobs, t->refused, t->dearer, 100 * t->worst, 100 * t->sum / t->jobs, t->none,
+         t->proven, t->gaps ? 100 * t->gap / t->gaps : 0);
 }
 
 static void assert_good(const tally *t) {
@@ -360,11 +403,13 @@ static void test_brute_force_of_wider_jobs(void **state) {
    figures. */
 static void test_long_runs(void **state) {
   (void)state;
-  static const char *const region = "ranks: auto, samples: 200000, ps_price: 0.01, devices: [{type: A, count: 2, power: 50, price: 0.10}, "
+  static const char *const region = "ranks: auto, samples: 200000, ps_price: 0.01, devices: "
+                                    "[{type: A, count: 2, power: 50, price: 0.10}, "
                                     "{type: B, count: 2, power: 80, price: 0.17}]}\n";
   char job[2048];
   snprintf(job, sizeof job,
-           BEGIN SMALL "sync: {local: async, strategy: sma, period: 8}\nplan: {billing: 5 min, deadline: 50 min}\nregions:\n"
+           BEGIN SMALL "sync: {local: async, strategy: sma, period: 8}\nplan: {billing: 5 min, "
+                       "deadline: 50 min}\nregions:\n"
                        "  - {name: east, %s  - {name: west, %s",
            region, region);
   plan t;
@@ -378,7 +423,7 @@ static void test_long_runs(void **state) {
   close_plan(&t);
 }
 
-/* ---- output ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 static json_t *json_of(plan *t) {
   char *text = NULL;
@@ -397,7 +442,8 @@ static json_t *json_of(plan *t) {
 static void test_json_keeps_all_candidates(void **state) {
   (void)state;
   plan t;
-  open_plan(&t, BEGIN SMALL ASGD_GA "plan: {strategies: [asgd, asgd-ga, sma], periods: [4, 8]}\nregions:\n  - {name: east" STEP_REGION
+  open_plan(&t, BEGIN SMALL ASGD_GA "plan: {strategies: [asgd, asgd-ga, sma], periods: [4, "
+                                    "8]}\nregions:\n  - {name: east" STEP_REGION
                                     "  - {name: west" STEP_REGION);
   assert_int_equal(t.p->ncandidates, 5);
   gt_planner_set *set = (gt_planner_set *)gt_planner_proposed(&t.p->candidates[1]);
@@ -415,20 +461,27 @@ static void test_json_keeps_all_candidates(void **state) {
 /* The gap is a share of the quantity that the plan minimises: here the time. */
 static void test_gap_with_a_budget(void **state) {
   (void)state;
-  static const char *const regions = "\nregions:\n  - {name: east, place: aws:london, ps_price: 0, ranks: auto, samples: 90000, devices: [{type: A, "
-                                     "count: 400, power: 50, price: 1}, {type: B, "
-                                     "count: 300, power: 71, price: 1.5}]}\n  - {name: west, place: aws:sydney, ps_price: 0, ranks: auto, samples: "
-                                     "70000, devices: [{type: A, count: 400, "
-                                     "power: 50, price: 1}, {type: B, count: 300, power: 71, price: 1.5}]}\n";
+  static const char *const regions =
+      "\nregions:\n  - {name: east, place: aws:london, ps_price: 0, ranks: auto, samples: 90000, "
+      "devices: [{type: A, "
+      "count: 400, power: 50, price: 1}, {type: B, "
+      "count: 300, power: 71, price: 1.5}]}\n  - {name: west, place: aws:sydney, ps_price: 0, "
+      "ranks: auto, samples: "
+      "70000, devices: [{type: A, count: 400, "
+      "power: 50, price: 1}, {type: B, count: 300, power: 71, price: 1.5}]}\n";
   char job[2048];
-  snprintf(job, sizeof job, BEGIN SMALL "sync: {local: sync, strategy: sma, period: 8}\nplan: {budget: 4}%s", regions);
+  snprintf(job, sizeof job,
+           BEGIN SMALL "sync: {local: sync, strategy: sma, period: 8}\nplan: {budget: 4}%s",
+           regions);
   plan t;
   open_plan(&t, job);
-  json_t *json = json_of(&t), *c = json_array_get(json_object_get(json, "candidates"), 0), *gap = json_object_get(c, "gap");
+  json_t *json = json_of(&t), *c = json_array_get(json_object_get(json, "candidates"), 0),
+         *gap = json_object_get(c, "gap");
   bool exact = json_is_true(json_object_get(c, "exact"));
   assert_non_null(gap);
   double share = json_real_value(gap);
-  if (!json_is_real(gap) || (exact ? share != 0 : share <= 0 || share >= 1)) fail_msg("exact %d, gap %g", exact, share);
+  if (!json_is_real(gap) || (exact ? share != 0 : share <= 0 || share >= 1))
+    fail_msg("exact %d, gap %g", exact, share);
   json_decref(json);
   close_plan(&t);
 }
@@ -436,18 +489,23 @@ static void test_gap_with_a_budget(void **state) {
 /* With `local: sync` a step is one batch of every worker: fewer workers make more steps. */
 static void test_steps_are_compared_at_equal_samples(void **state) {
   (void)state;
-  static const char *const job =
-      "name: steps\nmodel: {name: dummy, parameters: 7850}\n"
-      "train: {until: {steps: 200}, batch: 10, optimizer: {name: sgd, lr: 0.02}, eval_every: {epochs: 0}}\n"
-      "wan: {default: {bandwidth: 100 Mbit/s, latency: 25 ms}}\nsync: {local: sync, strategy: asgd-ga, period: 8}\nregions:\n"
-      "  - {name: a, ranks: auto, samples: 4000, devices: [{type: A, count: 4, power: 5, price: 0.1}]}\n"
-      "  - {name: b, ranks: auto, samples: 4000, devices: [{type: A, count: 4, power: 5, price: 0.1}]}\n"
-      "plan: {deadline: 1 h}\n";
+  static const char *const job = "name: steps\nmodel: {name: dummy, parameters: 7850}\n"
+                                 "train: {until: {steps: 200}, batch: 10, optimizer: {name: sgd, "
+                                 "lr: 0.02}, eval_every: {epochs: 0}}\n"
+                                 "wan: {default: {bandwidth: 100 Mbit/s, latency: 25 ms}}\nsync: "
+                                 "{local: sync, strategy: asgd-ga, period: 8}\nregions:\n"
+                                 "  - {name: a, ranks: auto, samples: 4000, devices: [{type: A, "
+                                 "count: 4, power: 5, price: 0.1}]}\n"
+                                 "  - {name: b, ranks: auto, samples: 4000, devices: [{type: A, "
+                                 "count: 4, power: 5, price: 0.1}]}\n"
+                                 "plan: {deadline: 1 h}\n";
   plan t;
   open_plan(&t, job);
   const gt_planner_candidate *c = &t.p->candidates[0];
-  double all = (double)c->everything.at[GT_PLANNER_EXPECTED].samples, set = (double)gt_planner_proposed(c)->at[GT_PLANNER_EXPECTED].samples;
-  if (fabs(set / all - 1) > 0.01) fail_msg("the set trains on %g samples, everything everywhere on %g", set, all);
+  double all = (double)c->everything.at[GT_PLANNER_EXPECTED].samples,
+         set = (double)gt_planner_proposed(c)->at[GT_PLANNER_EXPECTED].samples;
+  if (fabs(set / all - 1) > 0.01)
+    fail_msg("the set trains on %g samples, everything everywhere on %g", set, all);
   close_plan(&t);
 }
 

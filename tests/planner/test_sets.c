@@ -12,15 +12,20 @@
 
 #include "internal.h"
 
-#define BEGIN                                                                                                                                        \
-  "name: test\nmodel: {name: dummy, parameters: 7850}\n"                                                                                             \
-  "regions:\n"                                                                                                                                       \
-  "  - {name: east, ranks: auto, samples: 8000, devices: [{type: A, count: 4, power: 50, price: 0.1}]}\n"                                            \
-  "  - {name: west, ranks: auto, samples: 4000, devices: [{type: A, count: 3, power: 50, price: 0.1}, {type: B, "                                    \
+#define BEGIN                                                                                      \
+  "name: test\nmodel: {name: dummy, parameters: 7850}\n"                                           \
+  "regions:\n"                                                                                     \
+  "  - {name: east, ranks: auto, samples: 8000, devices: [{type: A, count: 4, power: 50, price: "  \
+  "0.1}]}\n"                                                                                       \
+  "  - {name: west, ranks: auto, samples: 4000, devices: [{type: A, count: 3, power: 50, price: "  \
+  "0.1}, {type: B, "                                                                               \
   "count: 1, power: 50, price: 0.3}]}\n"
-#define FIXED        "  - {name: south, ranks: 3, samples: 4000, price: 0.1, compute: {samples_per_s: 50}}\n"
-#define TRAIN(until) "train: {until: {" until "}, batch: 10, optimizer: {name: sgd, lr: 0.02}, eval_every: {epochs: 0}}\n"
-#define WAN(rate)    "wan: {default: {bandwidth: " rate ", latency: 25 ms}}\n"
+#define FIXED                                                                                      \
+  "  - {name: south, ranks: 3, samples: 4000, price: 0.1, compute: {samples_per_s: 50}}\n"
+#define TRAIN(until)                                                                               \
+  "train: {until: {" until                                                                         \
+  "}, batch: 10, optimizer: {name: sgd, lr: 0.02}, eval_every: {epochs: 0}}\n"
+#define WAN(rate) "wan: {default: {bandwidth: " rate ", latency: 25 ms}}\n"
 
 static char path[] = "/tmp/geotrain-sets-XXXXXX";
 
@@ -41,7 +46,8 @@ static gt_planner *open_job(const char *text) {
   assert_non_null(file);
   assert_true(fputs(text, file) >= 0);
   assert_int_equal(fclose(file), 0);
-  if (gt_planner_open(&p, &(gt_planner_options){.job_path = path, .margin = 0.1}) != GT_OK) fail_msg("%s", gt_error_text());
+  if (gt_planner_open(&p, &(gt_planner_options){.job_path = path, .margin = 0.1}) != GT_OK)
+    fail_msg("%s", gt_error_text());
   return p;
 }
 
@@ -69,7 +75,9 @@ static gt_job *fitted(const char *text, const int64_t *counts, double factor) {
 
 static void test_devices_and_ranks(void **state) {
   (void)state;
-  gt_job *job = fitted(BEGIN FIXED TRAIN("epochs: 2") WAN("1 Gbit/s") "sync: {local: async, strategy: asgd-ga}\n", (const int64_t[]){2, 0, 1, 2}, 1);
+  gt_job *job = fitted(BEGIN FIXED TRAIN("epochs: 2")
+                           WAN("1 Gbit/s") "sync: {local: async, strategy: asgd-ga}\n",
+                       (const int64_t[]){2, 0, 1, 2}, 1);
   assert_int_equal(job->regions[0].ranks, 3);
   assert_int_equal(job->regions[0].devices[0].count, 2);
   assert_int_equal(job->regions[1].ranks, 2);
@@ -101,10 +109,14 @@ static void test_as_many_samples_as_the_factor_says(void **state) {
 /* With `local: sync` half of the workers make twice the steps. */
 static void test_fewer_workers_make_more_steps(void **state) {
   (void)state;
-  gt_job *job = fitted(BEGIN TRAIN("steps: 100") WAN("1 Gbit/s") "sync: {local: sync, strategy: asgd-ga}\n", (const int64_t[]){2, 1, 1}, 1);
+  gt_job *job =
+      fitted(BEGIN TRAIN("steps: 100") WAN("1 Gbit/s") "sync: {local: sync, strategy: asgd-ga}\n",
+             (const int64_t[]){2, 1, 1}, 1);
   assert_int_equal(job->train.until.steps, 200);
   gt_job_close(job);
-  job = fitted(BEGIN TRAIN("steps: 100") WAN("1 Gbit/s") "sync: {local: async, strategy: asgd-ga}\n", (const int64_t[]){2, 1, 1}, 1);
+  job =
+      fitted(BEGIN TRAIN("steps: 100") WAN("1 Gbit/s") "sync: {local: async, strategy: asgd-ga}\n",
+             (const int64_t[]){2, 1, 1}, 1);
   assert_int_equal(job->train.until.steps, 100);
   gt_job_close(job);
 }
@@ -115,7 +127,8 @@ static void test_fewer_workers_make_more_steps(void **state) {
    one is removed first. */
 static void test_no_more_than_keeps_up(void **state) {
   (void)state;
-  gt_planner *p = find(BEGIN TRAIN("epochs: 2") WAN("1 Gbit/s") "sync: {local: async, strategy: asgd-ga, period: 8}\n");
+  gt_planner *p = find(BEGIN TRAIN("epochs: 2")
+                           WAN("1 Gbit/s") "sync: {local: async, strategy: asgd-ga, period: 8}\n");
   const gt_planner_candidate *c = &p->candidates[0];
   const gt_planner_set *set = gt_planner_proposed(c);
   assert_true(c->fits);
@@ -125,14 +138,16 @@ static void test_no_more_than_keeps_up(void **state) {
   const double all_s = c->everything.at[GT_PLANNER_EXPECTED].figures.wall_s;
   assert_true(set->at[GT_PLANNER_EXPECTED].figures.wall_s <= all_s * (1 + GT_PLANNER_TOLERANCE));
   assert_true(set->at[GT_PLANNER_LOW].figures.wall_s < set->at[GT_PLANNER_EXPECTED].figures.wall_s);
-  assert_true(set->at[GT_PLANNER_EXPECTED].figures.wall_s < set->at[GT_PLANNER_HIGH].figures.wall_s);
+  assert_true(set->at[GT_PLANNER_EXPECTED].figures.wall_s <
+              set->at[GT_PLANNER_HIGH].figures.wall_s);
   assert_false(c->wan_bound[0] || c->wan_bound[1]);
   gt_planner_close(p);
 }
 
 static void test_some_regions_keep_their_ranks(void **state) {
   (void)state;
-  gt_planner *p = find(BEGIN FIXED TRAIN("epochs: 2") WAN("1 Gbit/s") "sync: {local: async, strategy: asgd-ga, period: 8}\n");
+  gt_planner *p = find(BEGIN FIXED TRAIN("epochs: 2")
+                           WAN("1 Gbit/s") "sync: {local: async, strategy: asgd-ga, period: 8}\n");
   assert_false(p->pools[0].fixed || p->pools[1].fixed);
   assert_true(p->pools[2].fixed);
   const gt_planner_set *set = gt_planner_proposed(&p->candidates[0]);
@@ -145,19 +160,22 @@ static void test_some_regions_keep_their_ranks(void **state) {
    the WAN cannot serve are left out. */
 static void test_the_pace_of_the_wan(void **state) {
   (void)state;
-  gt_planner *p = find(BEGIN TRAIN("epochs: 1") WAN("1 Mbit/s") "sync: {local: async, strategy: asgd}\n");
+  gt_planner *p =
+      find(BEGIN TRAIN("epochs: 1") WAN("1 Mbit/s") "sync: {local: async, strategy: asgd}\n");
   const gt_planner_candidate *c = &p->candidates[0];
   assert_true(c->wan_bound[0] && c->wan_bound[1]);
   assert_false(c->whole);
-  assert_true(gt_planner_cost(p, &c->set.at[GT_PLANNER_EXPECTED]) < 0.8 * gt_planner_cost(p, &c->everything.at[GT_PLANNER_EXPECTED]));
+  assert_true(gt_planner_cost(p, &c->set.at[GT_PLANNER_EXPECTED]) <
+              0.8 * gt_planner_cost(p, &c->everything.at[GT_PLANNER_EXPECTED]));
   gt_planner_close(p);
 }
 
 /* If no set meets the deadline, this is reported and proven. */
 static void test_what_no_set_can(void **state) {
   (void)state;
-  gt_planner *p =
-      find(BEGIN TRAIN("epochs: 2") WAN("1 Gbit/s") "sync: {local: async, strategy: asgd-ga, period: 8}\nplan: {deadline: 60 s, start: 0 s}\n");
+  gt_planner *p = find(BEGIN TRAIN("epochs: 2")
+                           WAN("1 Gbit/s") "sync: {local: async, strategy: asgd-ga, period: "
+                                           "8}\nplan: {deadline: 60 s, start: 0 s}\n");
   const gt_planner_candidate *c = &p->candidates[0];
   assert_false(c->fits);
   assert_true(c->exact);
@@ -168,11 +186,14 @@ static void test_what_no_set_can(void **state) {
 /* Repeated plans are identical. */
 static void test_the_same_again(void **state) {
   (void)state;
-  static const char *const job = BEGIN TRAIN("epochs: 2") WAN("20 Mbit/s") "sync: {local: sync, strategy: sma, period: 4}\n";
+  static const char *const job =
+      BEGIN TRAIN("epochs: 2") WAN("20 Mbit/s") "sync: {local: sync, strategy: sma, period: 4}\n";
   gt_planner *a = find(job), *b = find(job);
-  const gt_planner_set *x = gt_planner_proposed(&a->candidates[0]), *y = gt_planner_proposed(&b->candidates[0]);
+  const gt_planner_set *x = gt_planner_proposed(&a->candidates[0]),
+                       *y = gt_planner_proposed(&b->candidates[0]);
   assert_memory_equal(x->counts, y->counts, a->ncounts * sizeof *x->counts);
-  assert_memory_equal(&x->at[GT_PLANNER_HIGH].figures, &y->at[GT_PLANNER_HIGH].figures, sizeof x->at->figures);
+  assert_memory_equal(&x->at[GT_PLANNER_HIGH].figures, &y->at[GT_PLANNER_HIGH].figures,
+                      sizeof x->at->figures);
   assert_int_equal(a->candidates[0].sets, b->candidates[0].sets);
   gt_planner_close(a);
   gt_planner_close(b);

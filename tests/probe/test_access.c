@@ -37,7 +37,8 @@ static int by_time(const void *a, const void *b) {
 }
 
 /* The sender's links take one frame each in turn, as they become free. */
-static void send_row(const wan *w, size_t from, const double *bits, frame **frames, size_t *nframes) {
+static void send_row(const wan *w, size_t from, const double *bits, frame **frames,
+                     size_t *nframes) {
   gt_link_state links[N_MAX];
   gt_access up = {.rate_bps = w->up[from]};
   double left[N_MAX];
@@ -48,9 +49,11 @@ static void send_row(const wan *w, size_t from, const double *bits, frame **fram
   for (;;) {
     size_t next = w->n;
     for (size_t to = 0; to < w->n; to++)
-      if (left[to] > 0 && (next == w->n || links[to].busy_until < links[next].busy_until)) next = to;
+      if (left[to] > 0 && (next == w->n || links[to].busy_until < links[next].busy_until))
+        next = to;
     if (next == w->n) return;
-    gt_link_spec spec = {.bandwidth_bps = w->link[from * w->n + next], .latency_s = LATENCY_S, .back_s = LATENCY_S};
+    gt_link_spec spec = {
+        .bandwidth_bps = w->link[from * w->n + next], .latency_s = LATENCY_S, .back_s = LATENCY_S};
     size_t bytes = left[next] < 65536 ? (size_t)left[next] + 1 : 65536;
     left[next] -= (double)bytes;
     gt_ns arrive = gt_link_step(&links[next], &spec, &up, bytes, 0).arrive;
@@ -72,7 +75,8 @@ static void carry(const wan *w, const double *bits, double *seconds) {
     gt_access down = {.rate_bps = w->down[r]};
     qsort(frames[r], nframes[r], sizeof *frames[r], by_time);
     for (size_t i = 0; i < nframes[r]; i++)
-      seconds[frames[r][i].from * w->n + r] = gt_seconds(gt_access_pass(&down, frames[r][i].bytes, frames[r][i].at)) - LATENCY_S;
+      seconds[frames[r][i].from * w->n + r] =
+          gt_seconds(gt_access_pass(&down, frames[r][i].bytes, frames[r][i].at)) - LATENCY_S;
     gt_free(frames[r]);
   }
 }
@@ -80,7 +84,8 @@ static void carry(const wan *w, const double *bits, double *seconds) {
 /* ---- streams as with TCP: an access is divided evenly ---- */
 
 /* The rate at which the links without a rate yet fill an access evenly. */
-static double level_of(const wan *w, const double *left, const double *rate, size_t first, size_t stride, double access) {
+static double level_of(const wan *w, const double *left, const double *rate, size_t first,
+                       size_t stride, double access) {
   double level = 0;
   for (size_t k = 0; access > 0 && k <= w->n; k++) {
     double rest = access;
@@ -108,7 +113,8 @@ static void share(const wan *w, const double *left, double *rate) {
     double least = INFINITY;
     size_t first = 0, stride = 0;
     for (size_t r = 0; r < w->n; r++) {
-      double up = level_of(w, left, rate, r * w->n, 1, w->up[r]), down = level_of(w, left, rate, r, w->n, w->down[r]);
+      double up = level_of(w, left, rate, r * w->n, 1, w->up[r]),
+             down = level_of(w, left, rate, r, w->n, w->down[r]);
       if (up < least) least = up, first = r * w->n, stride = 1;
       if (down < least) least = down, first = r, stride = w->n;
     }
@@ -161,7 +167,8 @@ static void measure_alone(const wan *w, gt_probe_link *links, double noise, gt_r
     if (i / w->n == i % w->n) continue;
     bits[i] = STREAM_S * w->link[i];
     go(w, bits, seconds);
-    links[i] = (gt_probe_link){.latency_s = LATENCY_S, .bandwidth_bps = noisy(bits[i] / seconds[i], noise, rng)};
+    links[i] = (gt_probe_link){.latency_s = LATENCY_S,
+                               .bandwidth_bps = noisy(bits[i] / seconds[i], noise, rng)};
   }
 }
 
@@ -207,7 +214,8 @@ static double exchange_s(const wan *w, double bits_each) {
 }
 
 static void assert_near(const char *what, double found, double needed, double share) {
-  if (!(fabs(found - needed) <= share * needed)) fail_msg("%s: found %.4g, needed %.4g", what, found, needed);
+  if (!(fabs(found - needed) <= share * needed))
+    fail_msg("%s: found %.4g, needed %.4g", what, found, needed);
 }
 
 static void links_of(wan *w, double bps) {
@@ -215,7 +223,8 @@ static void links_of(wan *w, double bps) {
 }
 
 static void assert_exchange(const wan *w, const wan *said) {
-  assert_near("seconds of an exchange at once", exchange_s(said, 40 * M), exchange_s(w, 40 * M), 0.03);
+  assert_near("seconds of an exchange at once", exchange_s(said, 40 * M), exchange_s(w, 40 * M),
+              0.03);
 }
 
 /* ---- cases ---- */
@@ -250,7 +259,8 @@ static void test_shared_by_one(void **unused) {
 /* Links that differ: the slow ones reach their own rates, the fast ones share the rest. */
 static void test_links_that_differ(void **unused) {
   (void)unused;
-  static const double pairs[4][4] = {{0, 100, 20, 100}, {100, 0, 100, 100}, {20, 100, 0, 100}, {100, 100, 100, 0}};
+  static const double pairs[4][4] = {
+      {0, 100, 20, 100}, {100, 0, 100, 100}, {20, 100, 0, 100}, {100, 100, 100, 0}};
   wan w = {.n = 4, .up = {120 * M}, .down = {120 * M}};
   for (size_t i = 0; i < 16; i++) w.link[i] = pairs[i / 4][i % 4] * M;
   wan said = plainly_probed(&w);
@@ -312,7 +322,9 @@ static void test_uneven(void **unused) {
     if (i / 3 == i % 3) continue;
     links[i] = (gt_probe_link){.bandwidth_bps = 50 * M};
     bool is_first = (i % 3 + 3 - i / 3) % 3 == 1;
-    for (int k = 0; k < GT_PROBE_ROUNDS; k++) links[i].together[k] = (gt_probe_stream){(is_first ? first[k % 3] : 50 - first[k % 3]) * M, 1};
+    for (int k = 0; k < GT_PROBE_ROUNDS; k++)
+      links[i].together[k] =
+          (gt_probe_stream){(is_first ? first[k % 3] : 50 - first[k % 3]) * M, 1};
   }
   gt_probe_access(links, 3, access);
   for (size_t r = 0; r < 3; r++) assert_near("access", access[r], 50 * M, 1e-9);
@@ -335,7 +347,8 @@ static void test_sustained(void **unused) {
   for (size_t r = 0; r < 3; r++) assert_near("access", access[r], 80 * M, 1e-9);
   assert_near("a link alone", links[1].profile_bps, 100 * M, 1e-9);
   for (size_t i = 0; i < 9; i++)
-    for (int k = 0; k < GT_PROBE_ROUNDS && i / 3 != i % 3; k++) links[i].together[k] = (gt_probe_stream){100 * M, 1};
+    for (int k = 0; k < GT_PROBE_ROUNDS && i / 3 != i % 3; k++)
+      links[i].together[k] = (gt_probe_stream){100 * M, 1};
   gt_probe_access(links, 3, access);
   assert_true(access[0] == 0);
   assert_near("a link alone", links[1].profile_bps, 40 * M, 1e-9);
@@ -391,8 +404,9 @@ static void assert_near_enough(bool both_ways, bool equal, double most) {
     off[k] = off_by(&w, &said, equal);
   }
   qsort(off, CASES, sizeof *off, by_value);
-  print_message("%s, %s, %s: off by %.1f%% in the median, %.1f%% in 19 of 20, %.1f%% at most\n", evenly ? "TCP" : "emulated",
-                both_ways ? "one rate both ways" : "a rate each way", equal ? "equal messages" : "streams as measured", 100 * off[CASES / 2],
+  print_message("%s, %s, %s: off by %.1f%% in the median, %.1f%% in 19 of 20, %.1f%% at most\n",
+                evenly ? "TCP" : "emulated", both_ways ? "one rate both ways" : "a rate each way",
+                equal ? "equal messages" : "streams as measured", 100 * off[CASES / 2],
                 100 * off[CASES * 19 / 20], 100 * off[CASES - 1]);
   assert_true(off[CASES / 2] < 0.04 && off[CASES * 19 / 20] < most);
 }

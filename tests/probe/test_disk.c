@@ -95,7 +95,8 @@ static int remove_folder(void **unused) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_new_one), cmocka_unit_test(test_one_that_is_there),
-                                     cmocka_unit_test(test_one_that_cannot_be), cmocka_unit_test(test_not_tried_twice)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_new_one), cmocka_unit_test(test_one_that_is_there),
+      cmocka_unit_test(test_one_that_cannot_be), cmocka_unit_test(test_not_tried_twice)};
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

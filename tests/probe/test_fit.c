@@ -13,9 +13,13 @@
    probe would measure it. */
 static double one_way(const gt_link_spec *spec, size_t size, double pause_s) {
   gt_link_state state = gt_link_start(1, 0, 1, 0);
-  gt_ns ready = gt_link_step(&state, spec, NULL, GT_FRAME_HEADER_BYTES, 0).arrive + gt_from_seconds(pause_s), arrive = 0;
+  gt_ns ready = gt_link_step(&state, spec, NULL, GT_FRAME_HEADER_BYTES, 0).arrive +
+                gt_from_seconds(pause_s),
+        arrive = 0;
   for (size_t at = 0; at == 0 || at < size; at += GT_FRAME_PAYLOAD_MAX) {
-    size_t left = size - at, payload = size == 64 ? 0 : left < GT_FRAME_PAYLOAD_MAX ? left : GT_FRAME_PAYLOAD_MAX;
+    size_t left = size - at, payload = size == 64                    ? 0
+                                       : left < GT_FRAME_PAYLOAD_MAX ? left
+                                                                     : GT_FRAME_PAYLOAD_MAX;
     arrive = gt_link_step(&state, spec, NULL, payload + GT_FRAME_HEADER_BYTES, ready).arrive;
   }
   return gt_seconds(arrive - ready);
@@ -24,7 +28,8 @@ static double one_way(const gt_link_spec *spec, size_t size, double pause_s) {
 static gt_probe_link measured(const gt_link_spec *made, size_t nsizes) {
   gt_link_spec spec = *made;
   spec.back_s = spec.latency_s;
-  gt_probe_link l = {.latency_s = spec.latency_s, .bandwidth_bps = 0.95 * spec.bandwidth_bps, .pause_s = 1.1};
+  gt_probe_link l = {
+      .latency_s = spec.latency_s, .bandwidth_bps = 0.95 * spec.bandwidth_bps, .pause_s = 1.1};
   for (size_t i = 0; i < nsizes; i++) l.time_s[i] = one_way(&spec, gt_probe_sizes[i], l.pause_s);
   return l;
 }
@@ -35,7 +40,8 @@ static void assert_near(double found, double needed, double share) {
 
 static void test_plain(void **unused) {
   (void)unused;
-  gt_probe_link l = measured(&(gt_link_spec){.bandwidth_bps = 100e6, .latency_s = 0.025}, GT_PROBE_SIZES);
+  gt_probe_link l =
+      measured(&(gt_link_spec){.bandwidth_bps = 100e6, .latency_s = 0.025}, GT_PROBE_SIZES);
   gt_probe_fit(&l);
   assert_near(l.fit_bandwidth_bps, 100e6, 0.02);
   assert_near(l.fit_latency_s, 0.025, 0.02);
@@ -45,7 +51,10 @@ static void test_plain(void **unused) {
 
 static void test_setup(void **unused) {
   (void)unused;
-  gt_probe_link l = measured(&(gt_link_spec){.bandwidth_bps = 20e6, .latency_s = 0.1, .setup_rtts = 1, .eager_bytes = 65536}, GT_PROBE_SIZES - 1);
+  gt_probe_link l = measured(
+      &(gt_link_spec){
+          .bandwidth_bps = 20e6, .latency_s = 0.1, .setup_rtts = 1, .eager_bytes = 65536},
+      GT_PROBE_SIZES - 1);
   gt_probe_fit(&l);
   assert_near(l.fit_bandwidth_bps, 20e6, 0.05);
   assert_near(l.fit_latency_s, 0.1, 0.05);
@@ -55,9 +64,13 @@ static void test_setup(void **unused) {
 
 static void test_window(void **unused) {
   (void)unused;
-  gt_probe_link l = measured(
-      &(gt_link_spec){.bandwidth_bps = 100e6, .latency_s = 0.05, .setup_rtts = 1, .eager_bytes = 65536, .window_bytes = 14480, .idle_s = 0.3},
-      GT_PROBE_SIZES);
+  gt_probe_link l = measured(&(gt_link_spec){.bandwidth_bps = 100e6,
+                                             .latency_s = 0.05,
+                                             .setup_rtts = 1,
+                                             .eager_bytes = 65536,
+                                             .window_bytes = 14480,
+                                             .idle_s = 0.3},
+                             GT_PROBE_SIZES);
   gt_probe_fit(&l);
   assert_near(l.fit_bandwidth_bps, 100e6, 0.1);
   assert_near(l.fit_latency_s, 0.05, 0.05);
@@ -70,7 +83,8 @@ static void test_window(void **unused) {
 /* A token bucket lets 16 KiB pass at once. */
 static void test_outlier(void **unused) {
   (void)unused;
-  gt_probe_link l = measured(&(gt_link_spec){.bandwidth_bps = 50e6, .latency_s = 0.0005}, GT_PROBE_SIZES - 1);
+  gt_probe_link l =
+      measured(&(gt_link_spec){.bandwidth_bps = 50e6, .latency_s = 0.0005}, GT_PROBE_SIZES - 1);
   l.time_s[1] /= 3;
   gt_probe_fit(&l);
   assert_near(l.fit_bandwidth_bps, 50e6, 0.06);
@@ -79,7 +93,7 @@ static void test_outlier(void **unused) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_plain), cmocka_unit_test(test_setup), cmocka_unit_test(test_window),
-                                     cmocka_unit_test(test_outlier)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_plain), cmocka_unit_test(test_setup),
+                                     cmocka_unit_test(test_window), cmocka_unit_test(test_outlier)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,6 +42,7 @@ static void test_who_waits(void **unused) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_pair_once), cmocka_unit_test(test_who_waits)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_pair_once),
+                                     cmocka_unit_test(test_who_waits)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

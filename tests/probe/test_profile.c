@@ -20,8 +20,10 @@ static gt_job *job_of(const char *local, int workers, const char *profile) {
   gt_job *job = NULL;
   snprintf(text, sizeof text,
            "name: law\nmodel: {name: lenet5}\ndata: {path: none.h5}\n"
-           "train: {until: {steps: %d}, batch: %d, optimizer: {name: sgd, lr: 0.1}, eval_every: {epochs: 0}}\n"
-           "regions: [{name: a, ranks: %d, samples: 100000}]\nsync: {local: %s, strategy: none}\nwan: {default: {latency: 1 ms}}\n%s%s\n",
+           "train: {until: {steps: %d}, batch: %d, optimizer: {name: sgd, lr: 0.1}, eval_every: "
+           "{epochs: 0}}\n"
+           "regions: [{name: a, ranks: %d, samples: 100000}]\nsync: {local: %s, strategy: "
+           "none}\nwan: {default: {latency: 1 ms}}\n%s%s\n",
            STEPS, BATCH, workers + 1, local, profile ? "profile: " : "", profile ? profile : "");
   if (gt_job_parse(&job, "test", text) != GT_OK) fail_msg("%s", gt_error_text());
   return job;
@@ -30,7 +32,8 @@ static gt_job *job_of(const char *local, int workers, const char *profile) {
 /* Writes the profile of a region with these measured workers. */
 static void write_profile(const gt_probe_rank *workers, int n) {
   gt_probe_options options = {0};
-  gt_probe_state p = {.options = &options, .run = {.job = job_of("sync", n, NULL), .roles = {.world_size = n + 1}}};
+  gt_probe_state p = {.options = &options,
+                      .run = {.job = job_of("sync", n, NULL), .roles = {.world_size = n + 1}}};
   p.ranks = GT_NEW_ARRAY(gt_probe_rank, (size_t)n + 1);
   p.all_links = GT_NEW_ARRAY(gt_probe_link, 1);
   p.access_bps = GT_NEW_ARRAY(double, 1);
@@ -48,7 +51,8 @@ static void write_profile(const gt_probe_rank *workers, int n) {
 
 static void write_speeds(const double *samples_per_s, int n) {
   gt_probe_rank workers[8] = {{0}};
-  for (int i = 0; i < n; i++) workers[i] = (gt_probe_rank){.steps = 1000, .samples_per_s = samples_per_s[i]};
+  for (int i = 0; i < n; i++)
+    workers[i] = (gt_probe_rank){.steps = 1000, .samples_per_s = samples_per_s[i]};
   write_profile(workers, n);
 }
 
@@ -71,13 +75,17 @@ static double simulated(const char *local, int workers) {
 }
 
 static void assert_near(const char *what, double found, double needed, double share) {
-  if (!(fabs(found - needed) <= share * needed)) fail_msg("%s: found %.6g, needed %.6g", what, found, needed);
+  if (!(fabs(found - needed) <= share * needed))
+    fail_msg("%s: found %.6g, needed %.6g", what, found, needed);
 }
 
 /* With a barrier the slowest worker sets the pace; without one, the sum of all counts. */
 static void test_pace_of_a_region(void **unused) {
   (void)unused;
-  static const double cases[][WORKERS] = {{1000, 1000, 1000, 1000}, {1000, 972, 972, 972}, {1000, 980, 700, 655.44}, {50, 400, 390, 410}};
+  static const double cases[][WORKERS] = {{1000, 1000, 1000, 1000},
+                                          {1000, 972, 972, 972},
+                                          {1000, 980, 700, 655.44},
+                                          {50, 400, 390, 410}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     double sum = 0, least = INFINITY;
     for (int w = 0; w < WORKERS; w++) {
@@ -102,11 +110,15 @@ static void test_other_number_of_workers(void **unused) {
 /* Evaluation also uses the sum of all workers. */
 static void test_evaluation(void **unused) {
   (void)unused;
-  write_profile((const gt_probe_rank[]){{.samples_per_s = 1000, .eval_samples_per_s = 3000}, {.samples_per_s = 500, .eval_samples_per_s = 1500}}, 2);
+  write_profile((const gt_probe_rank[]){{.samples_per_s = 1000, .eval_samples_per_s = 3000},
+                                        {.samples_per_s = 500, .eval_samples_per_s = 1500}},
+                2);
   gt_job *job = job_of("sync", 2, path);
   gt_job_compute c = gt_job_compute_of(job, 0);
   gt_order order = {.batch = BATCH};
-  for (size_t w = 0; w < 2; w++) assert_near("of 3000 samples", gt_seconds(gt_cost_eval(job, &order, &c, w, 3000)), w ? 2 : 1, 0.001);
+  for (size_t w = 0; w < 2; w++)
+    assert_near("of 3000 samples", gt_seconds(gt_cost_eval(job, &order, &c, w, 3000)), w ? 2 : 1,
+                0.001);
   gt_job_close(job);
 }
 
@@ -117,7 +129,8 @@ static void test_figures(void **unused) {
   write_speeds(rates, 4);
   gt_job *job = job_of("sync", 4, path);
   gt_job_compute c = gt_job_compute_of(job, 0);
-  for (size_t w = 0; w < 4; w++) assert_near("samples/s", c.samples_per_s * job->regions[0].measured[w], rates[w], 5e-5);
+  for (size_t w = 0; w < 4; w++)
+    assert_near("samples/s", c.samples_per_s * job->regions[0].measured[w], rates[w], 5e-5);
   gt_job_close(job);
 }
 
@@ -127,7 +140,8 @@ static void test_noise(void **unused) {
   (void)unused;
   static const double rates[] = {1004, 996, 1002, 998};
   gt_probe_rank workers[WORKERS] = {{0}};
-  for (int i = 0; i < WORKERS; i++) workers[i] = (gt_probe_rank){.samples_per_s = rates[i], .rate_error = 0.002};
+  for (int i = 0; i < WORKERS; i++)
+    workers[i] = (gt_probe_rank){.samples_per_s = rates[i], .rate_error = 0.002};
   write_profile(workers, WORKERS);
   assert_near("with a barrier", simulated("sync", WORKERS), WORKERS * 1000, 1e-6);
   workers[1].rate_error = 0.0005;
@@ -139,8 +153,10 @@ static void test_noise(void **unused) {
 static double resume_of(const double noise_s[WORKERS]) {
   gt_probe_rank workers[WORKERS] = {{0}};
   for (int i = 0; i < WORKERS; i++) {
-    gt_probe_tally warm = {.compute_s = 1, .compute_s2 = 0.0101, .wait_s = 0.1, .samples = 1000, .steps = 100};
-    gt_probe_tally paused = {.compute_s = 0.08 + 8 * noise_s[i], .wait_s = 0.008, .samples = 80, .steps = 8};
+    gt_probe_tally warm = {
+        .compute_s = 1, .compute_s2 = 0.0101, .wait_s = 0.1, .samples = 1000, .steps = 100};
+    gt_probe_tally paused = {
+        .compute_s = 0.08 + 8 * noise_s[i], .wait_s = 0.008, .samples = 80, .steps = 8};
     gt_probe_tell(&workers[i], &warm, &paused);
     assert_near("samples/s", workers[i].samples_per_s, 1000, 1e-9);
     assert_near("error of a mean of 100", workers[i].rate_error, 0.1 / sqrt(99), 1e-6);
@@ -154,8 +170,10 @@ static double resume_of(const double noise_s[WORKERS]) {
 
 static void test_after_a_pause(void **unused) {
   (void)unused;
-  double none = resume_of((const double[]){200e-6, -200e-6, 100e-6, -100e-6}), below = resume_of((const double[]){200e-6, -300e-6, 0, 0});
-  if (none > 1e-9 || below > 0) fail_msg("nothing but noise, and compute.resume is %g and %g us", 1e6 * none, 1e6 * below);
+  double none = resume_of((const double[]){200e-6, -200e-6, 100e-6, -100e-6}),
+         below = resume_of((const double[]){200e-6, -300e-6, 0, 0});
+  if (none > 1e-9 || below > 0)
+    fail_msg("nothing but noise, and compute.resume is %g and %g us", 1e6 * none, 1e6 * below);
   assert_near("resume", resume_of((const double[]){500e-6, -100e-6, 300e-6, 100e-6}), 200e-6, 1e-3);
 }
 
@@ -214,7 +232,8 @@ static void test_no_room(void **unused) {
   (void)unused;
   gt_probe_state *p = w_found(THREE, WAN);
   assert_int_equal(gt_probe_profile(p, "/tmp/geotrain-no-such-folder/profile.yaml"), GT_ERR_CKPT);
-  assert_string_equal(gt_error_text(), "the profile /tmp/geotrain-no-such-folder/profile.yaml cannot be written: No such file or directory");
+  assert_string_equal(gt_error_text(), "the profile /tmp/geotrain-no-such-folder/profile.yaml "
+                                       "cannot be written: No such file or directory");
   w_close(p);
 }
 

@@ -66,7 +66,8 @@ static void test_first_pauses_are_made(void **unused) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_phases), cmocka_unit_test(test_pauses), cmocka_unit_test(test_enough),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_phases), cmocka_unit_test(test_pauses),
+                                     cmocka_unit_test(test_enough),
                                      cmocka_unit_test(test_first_pauses_are_made)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,8 @@ static void check_reasons(const gt_probe_state *p, size_t needed, const char *se
 
 static void check_warnings(const gt_probe_state *p, size_t needed, const char *sentence) {
   const char *found = w_print(p, gt_probe_warnings);
-  if (w_lines(found) != needed || !strstr(found, sentence)) fail_msg("%zu warnings are needed: %s\nfound: %s", needed, sentence, found);
+  if (w_lines(found) != needed || !strstr(found, sentence))
+    fail_msg("%zu warnings are needed: %s\nfound: %s", needed, sentence, found);
 }
 
 static void test_all_is_well(void **unused) {
@@ -54,7 +55,8 @@ static void test_workers_have_no_folder(void **unused) {
 /* ---- machines -------------------------------------------------------------------------------- */
 
 static void all_ranks(gt_probe_state *p, int32_t machine_cores, int32_t threads) {
-  for (int i = 0; i < p->run.roles.world_size; i++) p->ranks[i].machine_cores = machine_cores, p->ranks[i].threads = threads;
+  for (int i = 0; i < p->run.roles.world_size; i++)
+    p->ranks[i].machine_cores = machine_cores, p->ranks[i].threads = threads;
 }
 
 /* Once per machine, for any number of its ranks. */
@@ -65,7 +67,8 @@ static void test_cores(void **unused) {
   check_warnings(p, 1, "host has 5 ranks on 4 cores: more ranks than cores");
   all_ranks(p, 9, 2);
   snprintf(p->ranks[0].environment, sizeof p->ranks[0].environment, "OMP_NUM_THREADS=2");
-  check_warnings(p, 1, "host has 5 ranks of 2 OpenBLAS threads each on 9 cores (OMP_NUM_THREADS=2)");
+  check_warnings(p, 1,
+                 "host has 5 ranks of 2 OpenBLAS threads each on 9 cores (OMP_NUM_THREADS=2)");
   all_ranks(p, 10, 2);
   check_warnings(p, 0, "");
   w_close(p);
@@ -134,8 +137,9 @@ static void test_long_link(void **unused) {
 /* Half a round trip is measured, even if the two directions differ. */
 static void test_latency_that_differs(void **unused) {
   (void)unused;
-  gt_probe_state *p = w_found(TWO, "{links: [{from: east, to: west, bandwidth: 100 Mbit/s, latency: 4 ms},"
-                                   " {from: west, to: east, bandwidth: 100 Mbit/s, latency: 16 ms}]}");
+  gt_probe_state *p =
+      w_found(TWO, "{links: [{from: east, to: west, bandwidth: 100 Mbit/s, latency: 4 ms},"
+                   " {from: west, to: east, bandwidth: 100 Mbit/s, latency: 16 ms}]}");
   w_link(p, 0, 1)->latency_s = w_link(p, 1, 0)->latency_s = 0.010;
   check_warnings(p, 0, "");
   w_close(p);

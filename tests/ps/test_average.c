@@ -22,7 +22,8 @@ typedef struct {
   gt_frame_header joined; /* that it sent itself */
 } fixture;
 
-static void on_send(void *ctx, size_t peer, const gt_frame_header *head, const void *payload, size_t bytes, uint64_t cookie) {
+static void on_send(void *ctx, size_t peer, const gt_frame_header *head, const void *payload,
+                    size_t bytes, uint64_t cookie) {
   (void)peer, (void)bytes, (void)cookie;
   fixture *f = ctx;
   if (head->kind == GT_MSG_UPDATE) memcpy(&f->sent, payload, sizeof f->sent);
@@ -47,24 +48,25 @@ static void create(fixture *f, int64_t steps) {
   *f = (fixture){.sent = 0};
   gt_optim_spec sgd = {.kind = GT_OPTIMIZER_SGD, .schedule = {.kind = GT_LR_CONSTANT, .lr = 1}};
   assert_int_equal(gt_optim_create(&f->optim, &sgd, NPARAMS, true), GT_OK);
-  gt_ps_spec spec = {.nregions = 2,
-                     .nworkers = 1,
-                     .strategy = gt_sync_find("asgd"),
-                     .weights = weights,
-                     .period = 1,
-                     .scale = 1,
-                     .average = true,
-                     .outbox = 8,
-                     .window = 8,
-                     .params = gt_vec_of(f->params, NPARAMS),
-                     .grads = gt_vec_of(f->grads, NPARAMS),
-                     .optim = f->optim,
-                     .order = {.seed = 1, .n = 1600, .batch = 4},
-                     .until = {.steps = steps},
-                     .nonfinite_limit = 3,
-                     .heartbeat = GT_SECOND,
-                     .keepalive = GT_SECOND,
-                     .host = {.ctx = f, .send = on_send, .order = on_order, .taken = on_taken, .note = on_note}};
+  gt_ps_spec spec = {
+      .nregions = 2,
+      .nworkers = 1,
+      .strategy = gt_sync_find("asgd"),
+      .weights = weights,
+      .period = 1,
+      .scale = 1,
+      .average = true,
+      .outbox = 8,
+      .window = 8,
+      .params = gt_vec_of(f->params, NPARAMS),
+      .grads = gt_vec_of(f->grads, NPARAMS),
+      .optim = f->optim,
+      .order = {.seed = 1, .n = 1600, .batch = 4},
+      .until = {.steps = steps},
+      .nonfinite_limit = 3,
+      .heartbeat = GT_SECOND,
+      .keepalive = GT_SECOND,
+      .host = {.ctx = f, .send = on_send, .order = on_order, .taken = on_taken, .note = on_note}};
   f->ps = gt_ps_create(&spec);
 }
 
@@ -104,7 +106,8 @@ static void resume(fixture *again, fixture *f, int64_t steps) {
 }
 
 static void is(float found, float needed, const char *when) {
-  if (found != needed) fail_msg("%s the update counts %g; %g is needed", when, (double)found, (double)needed);
+  if (found != needed)
+    fail_msg("%s the update counts %g; %g is needed", when, (double)found, (double)needed);
 }
 
 static void a_finished_peer_stays_out(void **state) {

@@ -1,5 +1,5 @@
-/* Buffers between regions: what an exchange does to them while workers compute is not undone by what
-   these push. */
+/* Buffers between regions: what an exchange does to them while workers compute is not undone by
+   what these push. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,12 +27,14 @@ typedef struct {
   uint64_t sequence;   /* of the other region's last message */
 } fixture;
 
-static void on_send(void *ctx, size_t peer, const gt_frame_header *head, const void *payload, size_t bytes, uint64_t cookie) {
+static void on_send(void *ctx, size_t peer, const gt_frame_header *head, const void *payload,
+                    size_t bytes, uint64_t cookie) {
   (void)peer, (void)cookie;
   if (head->kind == GT_MSG_STATE) memcpy(((fixture *)ctx)->model, payload, bytes);
 }
 
-static bool on_replace(void *ctx, size_t peer, uint64_t cookie, const gt_frame_header *head, const void *payload, uint64_t new_cookie) {
+static bool on_replace(void *ctx, size_t peer, uint64_t cookie, const gt_frame_header *head,
+                       const void *payload, uint64_t new_cookie) {
   (void)ctx, (void)peer, (void)cookie, (void)head, (void)payload, (void)new_cookie;
   return true;
 }
@@ -72,7 +74,12 @@ static void begin(fixture *f, const char *strategy, size_t workers, bool async, 
                      .nonfinite_limit = 3,
                      .heartbeat = GT_SECOND,
                      .keepalive = GT_SECOND,
-                     .host = {.ctx = f, .send = on_send, .replace = on_replace, .order = on_order, .taken = on_taken, .note = on_note}};
+                     .host = {.ctx = f,
+                              .send = on_send,
+                              .replace = on_replace,
+                              .order = on_order,
+                              .taken = on_taken,
+                              .note = on_note}};
   f->ps = gt_ps_create(&spec);
   gt_ps_start(f->ps, 0);
   for (size_t w = 0; w < workers; w++) gt_ps_ready(f->ps, w, 0);
@@ -98,13 +105,18 @@ static void a_model_comes(fixture *f, float b) {
   float model[NMODEL] = {0};
   for (size_t i = NPARAMS; i < NMODEL; i++) model[i] = b;
   f->sequence++;
-  gt_frame_header head = {.kind = GT_MSG_STATE, .from = 1, .sequence = f->sequence, .value = f->sequence, .message_bytes = sizeof model};
+  gt_frame_header head = {.kind = GT_MSG_STATE,
+                          .from = 1,
+                          .sequence = f->sequence,
+                          .value = f->sequence,
+                          .message_bytes = sizeof model};
   gt_ps_message(f->ps, 1, &head, model, 1);
 }
 
 static void buffers_are(const fixture *f, double x) {
   for (size_t i = 0; i < NBUFFERS; i++)
-    if (!(fabs((double)f->buffers[i] - x) < 1e-5)) fail_msg("the buffers are %g; %g is needed", (double)f->buffers[i], x);
+    if (!(fabs((double)f->buffers[i] - x) < 1e-5))
+      fail_msg("the buffers are %g; %g is needed", (double)f->buffers[i], x);
 }
 
 /* A quarter of the other's, though the worker began before it came. */

@@ -1,5 +1,6 @@
-/* Evaluation by all workers of a region: one model, whatever comes meanwhile; the same figures to the bit however many workers score, and in whatever order; and what a
-   stop, a lost worker and a late one do to it. */
+/* Evaluation by all workers of a region: one model, whatever comes meanwhile; the same figures to
+   the bit however many workers score, and in whatever order; and what a stop, a lost worker and a
+   late one do to it. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,7 +33,7 @@ typedef struct {
   gt_ps_score score;
 } fixture;
 
-/* ---- the model: what a sample costs, whether it is right, how it is ranked ---------------------------------------- */
+/* ---- the model: what a sample costs, whether it is right, how it is ranked ------------------- */
 
 static double loss_of(const float *params, const float *buffers, size_t i) {
   return exp((double)params[i % NPARAMS]) / (double)(i + 3) + (double)buffers[i % NBUFFERS];
@@ -61,14 +62,15 @@ static gt_ps_score expected(const float *params, const float *buffers, const int
     }
     sum += chunk;
   }
-  return (gt_ps_score){sum / (double)NTEST, correct / (double)NTEST, gt_auc(scores, labels, NTEST, scratch)};
+  return (gt_ps_score){sum / (double)NTEST, correct / (double)NTEST,
+                       gt_auc(scores, labels, NTEST, scratch)};
 }
 
 static void is_score(const gt_ps_score *found, const gt_ps_score *wanted) {
   assert_memory_equal(found, wanted, sizeof *found);
 }
 
-/* ---- host --------------------------------------------------------------------------------------------------------- */
+/* ---- host ------------------------------------------------------------------------------------ */
 
 static void on_order(void *ctx, size_t worker, const gt_ps_order *o) {
   fixture *f = ctx;
@@ -85,7 +87,8 @@ static void on_order(void *ctx, size_t worker, const gt_ps_order *o) {
   f->models[worker][1] = o->buffers.data;
 }
 
-static void on_send(void *ctx, size_t peer, const gt_frame_header *head, const void *payload, size_t bytes, uint64_t cookie) {
+static void on_send(void *ctx, size_t peer, const gt_frame_header *head, const void *payload,
+                    size_t bytes, uint64_t cookie) {
   (void)ctx, (void)peer, (void)head, (void)payload, (void)bytes, (void)cookie;
 }
 
@@ -117,42 +120,49 @@ static void on_done(void *ctx, const gt_ps_score *score) {
   ((fixture *)ctx)->asked++;
 }
 
-static void create(fixture *f, const char *strategy, size_t workers, bool async, int64_t eval_every) {
+static void create(fixture *f, const char *strategy, size_t workers, bool async,
+                   int64_t eval_every) {
   static const double weights[2] = {0.5, 0.5};
   *f = (fixture){.params = {0.5f, -0.25f, 1.5f}, .buffers = {0.01f, 0.02f}};
   for (size_t i = 0; i < NTEST; i++) f->labels[i] = (int32_t)((i * 13 / 5) % 2);
   gt_optim_spec sgd = {.kind = GT_OPTIMIZER_SGD, .schedule = {.kind = GT_LR_CONSTANT, .lr = 1}};
   assert_int_equal(gt_optim_create(&f->optim, &sgd, NPARAMS, true), GT_OK);
-  gt_ps_spec spec = {
-      .nregions = 2,
-      .nworkers = workers,
-      .local_async = async,
-      .strategy = gt_sync_find(strategy),
-      .weights = weights,
-      .period = 1,
-      .scale = 1,
-      .outbox = 100,
-      .window = 100,
-      .params = gt_vec_of(f->params, NPARAMS),
-      .grads = gt_vec_of(f->grads, NPARAMS),
-      .buffers = gt_vec_of(f->buffers, NBUFFERS),
-      .optim = f->optim,
-      .order = {.seed = 1, .n = 16, .batch = 4},
-      .until = {.steps = 1000},
-      .eval_every = {.steps = eval_every},
-      .test_samples = NTEST,
-      .test_labels = f->labels,
-      .eval_chunk = CHUNK,
-      .snapshot = gt_vec_of(f->snapshot, NPARAMS),
-      .snapshot_buffers = gt_vec_of(f->snapshot + NPARAMS, NBUFFERS),
-      .nonfinite_limit = 100,
-      .heartbeat = GT_SECOND,
-      .keepalive = GT_SECOND,
-      .host = {.ctx = f, .send = on_send, .order = on_order, .taken = on_taken, .checkpoint = on_checkpoint, .whole = on_whole, .note = on_note}};
+  gt_ps_spec spec = {.nregions = 2,
+                     .nworkers = workers,
+                     .local_async = async,
+                     .strategy = gt_sync_find(strategy),
+                     .weights = weights,
+                     .period = 1,
+                     .scale = 1,
+                     .outbox = 100,
+                     .window = 100,
+                     .params = gt_vec_of(f->params, NPARAMS),
+                     .grads = gt_vec_of(f->grads, NPARAMS),
+                     .buffers = gt_vec_of(f->buffers, NBUFFERS),
+                     .optim = f->optim,
+                     .order = {.seed = 1, .n = 16, .batch = 4},
+                     .until = {.steps = 1000},
+                     .eval_every = {.steps = eval_every},
+                     .test_samples = NTEST,
+                     .test_labels = f->labels,
+                     .eval_chunk = CHUNK,
+                     .snapshot = gt_vec_of(f->snapshot, NPARAMS),
+                     .snapshot_buffers = gt_vec_of(f->snapshot + NPARAMS, NBUFFERS),
+                     .nonfinite_limit = 100,
+                     .heartbeat = GT_SECOND,
+                     .keepalive = GT_SECOND,
+                     .host = {.ctx = f,
+                              .send = on_send,
+                              .order = on_order,
+                              .taken = on_taken,
+                              .checkpoint = on_checkpoint,
+                              .whole = on_whole,
+                              .note = on_note}};
   f->ps = gt_ps_create(&spec);
 }
 
-static void begin(fixture *f, const char *strategy, size_t workers, bool async, int64_t eval_every) {
+static void begin(fixture *f, const char *strategy, size_t workers, bool async,
+                  int64_t eval_every) {
   create(f, strategy, workers, async, eval_every);
   gt_ps_start(f->ps, 0);
   for (size_t w = 0; w < workers; w++) gt_ps_ready(f->ps, w, 0);
@@ -164,7 +174,7 @@ static void end(fixture *f) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 
-/* ---- workers ------------------------------------------------------------------------------------------------------ */
+/* ---- workers --------------------------------------------------------------------------------- */
 
 static void train(fixture *f, size_t worker) {
   assert_int_equal(f->orders[worker].kind, GT_PS_TRAIN);
@@ -211,11 +221,14 @@ static void every_chunk_once(const fixture *f) {
 
 static void an_update_comes(fixture *f, int64_t sequence) {
   const float update[NPARAMS] = {1, 2, 3};
-  gt_frame_header head = {.kind = GT_MSG_UPDATE, .from = 1, .sequence = (uint64_t)sequence, .message_bytes = sizeof update};
+  gt_frame_header head = {.kind = GT_MSG_UPDATE,
+                          .from = 1,
+                          .sequence = (uint64_t)sequence,
+                          .message_bytes = sizeof update};
   gt_ps_message(f->ps, 1, &head, update, 1);
 }
 
-/* ---- laws --------------------------------------------------------------------------------------------------------- */
+/* ---- laws ------------------------------------------------------------------------------------ */
 
 static void the_same_bits_however_many_score(void **state) {
   (void)state;
@@ -224,7 +237,8 @@ static void the_same_bits_however_many_score(void **state) {
       fixture f;
       create(&f, "none", workers, false, 0);
       gt_ps_score wanted = expected(f.params, f.buffers, f.labels);
-      gt_ps_evaluate(f.ps, gt_vec_of(f.params, NPARAMS), gt_vec_of(f.buffers, NBUFFERS), on_done, &f, 0);
+      gt_ps_evaluate(f.ps, gt_vec_of(f.params, NPARAMS), gt_vec_of(f.buffers, NBUFFERS), on_done,
+                     &f, 0);
       for (size_t w = 0; w < workers; w++) { /* who is late joins */
         gt_ps_ready(f.ps, w, 0);
         assert_int_equal(f.orders[w].kind, GT_PS_EVAL);
@@ -234,7 +248,8 @@ static void the_same_bits_however_many_score(void **state) {
       assert_int_equal(f.asked, 1);
       every_chunk_once(&f);
       is_score(&f.score, &wanted);
-      assert_true(f.score.auc > 0.2 && f.score.auc < 0.8 && f.score.accuracy > 0.2 && f.score.accuracy < 0.8);
+      assert_true(f.score.auc > 0.2 && f.score.auc < 0.8 && f.score.accuracy > 0.2 &&
+                  f.score.accuracy < 0.8);
       end(&f);
     }
 }
@@ -255,7 +270,8 @@ static void in_step_all_evaluate_then_all_train(void **state) {
       answer(&f, c % workers);
     }
     assert_int_equal(f.trained, trained + (int)workers);
-    for (size_t w = 0; w < workers; w++) assert_true(f.orders[w].kind == GT_PS_TRAIN && f.orders[w].step == 3);
+    for (size_t w = 0; w < workers; w++)
+      assert_true(f.orders[w].kind == GT_PS_TRAIN && f.orders[w].step == 3);
     assert_int_equal(f.evals, 1);
     assert_int_equal(f.steps, 2);
     every_chunk_once(&f);
@@ -285,7 +301,8 @@ static void messages_do_not_change_what_is_scored(void **state) {
     }
 }
 
-/* Who trains goes on, joins when it comes back, and leaves when all chunks are given out; what it pushed meanwhile changes the live model alone. */
+/* Who trains goes on, joins when it comes back, and leaves when all chunks are given out; what it
+   pushed meanwhile changes the live model alone. */
 static void async_workers_join_when_they_are_free(void **state) {
   (void)state;
   fixture f;
@@ -294,7 +311,8 @@ static void async_workers_join_when_they_are_free(void **state) {
   assert_int_equal(f.orders[1].kind, GT_PS_TRAIN);
   train(&f, 1);
   gt_ps_score wanted = expected(f.params, f.buffers, f.labels);
-  assert_true(f.orders[0].kind == GT_PS_TRAIN && f.orders[1].kind == GT_PS_EVAL && f.orders[2].kind == GT_PS_TRAIN);
+  assert_true(f.orders[0].kind == GT_PS_TRAIN && f.orders[1].kind == GT_PS_EVAL &&
+              f.orders[2].kind == GT_PS_TRAIN);
   answer(&f, 1);
   train(&f, 0);
   assert_true(f.orders[0].kind == GT_PS_EVAL && f.orders[0].params.data == f.snapshot);
@@ -316,7 +334,7 @@ static void async_workers_join_when_they_are_free(void **state) {
   end(&f);
 }
 
-/* ---- stops and losses --------------------------------------------------------------------------------------------- */
+/* ---- stops and losses ------------------------------------------------------------------------ */
 
 static void a_stop_ends_it_and_a_resume_makes_it(void **state) {
   (void)state;
@@ -344,7 +362,8 @@ static void a_stop_ends_it_and_a_resume_makes_it(void **state) {
     gt_frame_header written = {.kind = GT_MSG_WRITTEN, .from = 1, .round = 1, .value = 1};
     gt_ps_message(f.ps, 1, &written, NULL, 1);
     gt_ps_look(f.ps, 1, &v);
-    assert_true(v.phase == GT_PS_STOPPED && v.stop_code == GT_STOPPED && f.evals == 0 && isnan(v.last_eval.loss));
+    assert_true(v.phase == GT_PS_STOPPED && v.stop_code == GT_STOPPED && f.evals == 0 &&
+                isnan(v.last_eval.loss));
 
     fixture again;
     create(&again, "none", 2, async, 1);
@@ -364,7 +383,8 @@ static void a_stop_ends_it_and_a_resume_makes_it(void **state) {
   }
 }
 
-/* The others do what is left; the one is named to who looks for it, and without its chunk there are no figures. */
+/* The others do what is left; the one is named to who looks for it, and without its chunk there are
+   no figures. */
 static void a_lost_worker_is_seen(void **state) {
   (void)state;
   fixture f;
@@ -375,7 +395,8 @@ static void a_lost_worker_is_seen(void **state) {
   for (size_t c = 0; c < NCHUNKS - 1; c++) answer(&f, 2 * (c % 2));
   assert_int_equal(f.evals, 0);
   assert_true(f.orders[0].kind == 0 && f.orders[2].kind == 0);
-  assert_false(gt_ps_computing(f.ps, 0, &since, &batch) || gt_ps_computing(f.ps, 2, &since, &batch));
+  assert_false(gt_ps_computing(f.ps, 0, &since, &batch) ||
+               gt_ps_computing(f.ps, 2, &since, &batch));
   assert_true(gt_ps_computing(f.ps, 1, &since, &batch));
   assert_true(since == 1 && batch == -1);
   end(&f);

@@ -1,4 +1,5 @@
-/* What a look says of a hold that goes on: it grows while the hold does, and becomes the wait that is counted. */
+/* What a look says of a hold that goes on: it grows while the hold does, and becomes the wait that
+   is counted. */
 #include "world_laws.h"
 
 static gt_ns counted(const gt_ps_view *v) {

@@ -1,19 +1,27 @@
-/* Limits, waits, evaluations, keepalives: what is asked for happens as often as it was asked for, and nothing is quiet about nonsense. */
+/* Limits, waits, evaluations, keepalives: what is asked for happens as often as it was asked for,
+   and nothing is quiet about nonsense. */
 #include "world_laws.h"
 
 static w_spec two(const char *strategy, bool local_async) {
-  w_spec s = {.strategy = strategy, .local_async = local_async, .nregions = 2, .workers = {2, 1}, .samples = {100, 100}, .batch = 5, .seed = 42};
+  w_spec s = {.strategy = strategy,
+              .local_async = local_async,
+              .nregions = 2,
+              .workers = {2, 1},
+              .samples = {100, 100},
+              .batch = 5,
+              .seed = 42};
   s.until.epochs = 2;
   s.link = (gt_link_spec){.bandwidth_bps = 1e7, .latency_s = 0.002};
   s.write_s = 0.01;
   return s;
 }
 
-/* ---- evaluation --------------------------------------------------------------------------------------------------------------------- */
+/* ---- evaluation ------------------------------------------------------------------------------ */
 
 static int64_t evals_asked(const w_spec *s, const gt_ps_view *v, size_t region) {
   const gt_ps_interval *every = &s->eval_every;
-  if (every->epochs > 0) return (int64_t)((double)v->batches / (every->epochs * (double)w_per_epoch(s, region)) + 1e-9);
+  if (every->epochs > 0)
+    return (int64_t)((double)v->batches / (every->epochs * (double)w_per_epoch(s, region)) + 1e-9);
   return every->steps > 0 ? v->steps / every->steps : v->samples / every->samples;
 }
 
@@ -24,7 +32,8 @@ static void check_evals(world *w) {
     int64_t asked = evals_asked(&w->spec, &v, i);
     w_check(w, asked >= 2);
     w_check(w, w->regions[i].evals == asked || w->regions[i].evals == asked - 1);
-    w_check(w, v.last_eval.accuracy == 12.0 / 25.0 && v.last_eval.loss == 1); /* three chunks: 5 + 5 + 2 of 25 */
+    /* three chunks: 5 + 5 + 2 of 25 */
+    w_check(w, v.last_eval.accuracy == 12.0 / 25.0 && v.last_eval.loss == 1);
     w_check(w, v.last_eval.auc == w_auc(25));
   }
 }
@@ -36,7 +45,9 @@ static void test_evaluations(void **state) {
       w_spec s = two(*name, k % 2);
       s.test_samples = 25;
       s.until.epochs = 4;
-      s.eval_every = k < 2 ? (gt_ps_interval){.epochs = 1} : k < 4 ? (gt_ps_interval){.steps = 20} : (gt_ps_interval){.samples = 150};
+      s.eval_every = k < 2   ? (gt_ps_interval){.epochs = 1}
+                     : k < 4 ? (gt_ps_interval){.steps = 20}
+                             : (gt_ps_interval){.samples = 150};
       world *w = w_open(&s);
       w_run_until(w, GT_PS_COMPLETE);
       check_evals(w);
@@ -64,11 +75,14 @@ static void test_evaluation_asked_for(void **state) {
   world *w = w_open(&s);
   w_run_until(w, GT_PS_COMPLETE);
   asked a = {.calls = 0};
-  gt_ps_evaluate(w->regions[0].ps, gt_vec_of(w->regions[0].params, W_PARAMS), gt_vec_of(w->regions[0].buffers, W_BUFFERS), keep, &a, w->now);
+  gt_ps_evaluate(w->regions[0].ps, gt_vec_of(w->regions[0].params, W_PARAMS),
+                 gt_vec_of(w->regions[0].buffers, W_BUFFERS), keep, &a, w->now);
   for (int i = 0; i < 10000 && a.calls == 0; i++) w_check(w, w_step(w));
-  w_check(w, a.calls == 1 && a.score.accuracy == 12.0 / 25.0 && a.score.loss == 1 && a.score.auc == w_auc(25));
+  w_check(w, a.calls == 1 && a.score.accuracy == 12.0 / 25.0 && a.score.loss == 1 &&
+                 a.score.auc == w_auc(25));
   gt_ps_view v = w_look(w, 0);
-  w_check(w, isnan(v.last_eval.loss) && isnan(v.last_eval.accuracy) && isnan(v.last_eval.auc) && w->regions[0].evals == 0);
+  w_check(w, isnan(v.last_eval.loss) && isnan(v.last_eval.accuracy) && isnan(v.last_eval.auc) &&
+                 w->regions[0].evals == 0);
   w_close(w);
 }
 
@@ -86,12 +100,13 @@ static void test_evaluations_over_a_crash(void **state) {
     for (int64_t i = 0; i < event; i++) w_check(w, w_step(w));
     w_crash(w);
     w_run_until(w, GT_PS_COMPLETE);
-    for (size_t i = 0; i < w->n; i++) w_check(w, w->regions[i].evals >= 3 && w->regions[i].evals <= 5);
+    for (size_t i = 0; i < w->n; i++)
+      w_check(w, w->regions[i].evals >= 3 && w->regions[i].evals <= 5);
     w_close(w);
   }
 }
 
-/* ---- waits -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- waits ----------------------------------------------------------------------------------- */
 
 static double wan_wait_s(const w_spec *spec) {
   world *w = w_open(spec);
@@ -145,7 +160,7 @@ static void test_no_release_is_late(void **state) {
     }
 }
 
-/* ---- what is not finite -------------------------------------------------------------------------------------------------------------- */
+/* ---- what is not finite ---------------------------------------------------------------------- */
 
 static void test_gradients_that_are_not_finite(void **state) {
   (void)state;
@@ -159,7 +174,8 @@ static void test_gradients_that_are_not_finite(void **state) {
       gt_ps_view v = w_look(w, 0);
       w_check(w, v.nonfinite == 5 && w->regions[0].nonfinite == 5 && w_look(w, 1).nonfinite == 0);
       w_check(w, v.batches == 40 && v.samples == 200 - 25);
-      for (size_t j = 0; j < W_PARAMS; j++) w_check(w, isfinite(w->regions[0].params[j]) && isfinite(w->regions[1].params[j]));
+      for (size_t j = 0; j < W_PARAMS; j++)
+        w_check(w, isfinite(w->regions[0].params[j]) && isfinite(w->regions[1].params[j]));
       w_close(w);
       s.nonfinite_limit = 3;
       w = w_open(&s);
@@ -180,8 +196,10 @@ static void test_a_message_that_is_not_finite(void **state) {
       world *w = w_open(&s);
       bool sends = gt_sync_find(*name)->sends != 0;
       w_run_until(w, w_lockstep(&s) ? GT_PS_STOPPED : GT_PS_COMPLETE);
-      w_check(w, w_look(w, 1).nonfinite == sends && w->regions[1].nonfinite_messages == sends && w->regions[1].nonfinite == 0);
-      for (size_t i = 0; i < 2; i++) w_check(w, w_look(w, i).stop_code == (w_lockstep(&s) ? GT_ERR_LIMIT : GT_OK));
+      w_check(w, w_look(w, 1).nonfinite == sends && w->regions[1].nonfinite_messages == sends &&
+                     w->regions[1].nonfinite == 0);
+      for (size_t i = 0; i < 2; i++)
+        w_check(w, w_look(w, i).stop_code == (w_lockstep(&s) ? GT_ERR_LIMIT : GT_OK));
       for (size_t j = 0; j < W_PARAMS; j++) w_check(w, isfinite(w->regions[1].params[j]));
       w_close(w);
       if (w_lockstep(&s) || !sends) continue;
@@ -193,14 +211,15 @@ static void test_a_message_that_is_not_finite(void **state) {
     }
 }
 
-/* ---- bytes ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- bytes ----------------------------------------------------------------------------------- */
 
 static size_t sizeof_message(const w_spec *spec) {
   return (gt_sync_find(spec->strategy)->sends == GT_MSG_STATE ? W_MODEL : W_PARAMS) * sizeof(float);
 }
 
 static double bytes_sent(const world *w) {
-  return (double)(w->links[0][1].data_sent + w->links[1][0].data_sent) * (double)gt_wire_bytes(sizeof_message(&w->spec));
+  return (double)(w->links[0][1].data_sent + w->links[1][0].data_sent) *
+         (double)gt_wire_bytes(sizeof_message(&w->spec));
 }
 
 /* What has left in all, over every restart: a resume begins to count anew. */
@@ -214,13 +233,16 @@ static double saved_bytes(const world *w) {
     char prefix[32];
     double own;
     snprintf(prefix, sizeof prefix, "ps/peer/%zu/", i);
-    assert_int_equal(gt_state_get(&w->regions[i].copies[w->regions[i].ncopies - 1].state, prefix, "wan_bytes", GT_TYPE_F64, &own, 1), GT_OK);
+    assert_int_equal(gt_state_get(&w->regions[i].copies[w->regions[i].ncopies - 1].state, prefix,
+                                  "wan_bytes", GT_TYPE_F64, &own, 1),
+                     GT_OK);
     sum += own;
   }
   return sum;
 }
 
-/* Stopped by the limit before it is passed, and not long before; what is resumed stays below it, too. */
+/* Stopped by the limit before it is passed, and not long before; what is resumed stays below it,
+   too. */
 static void test_wan_bytes(void **state) {
   (void)state;
   static const char *const names[] = {"asgd", "ssgd", "asgd-ga", "sma", "ama"};
@@ -255,7 +277,8 @@ static double needed(const w_spec *spec) {
   w_run_until(w, GT_PS_COMPLETE);
   double bytes = 0;
   for (size_t i = 0; i < w->n; i++)
-    for (size_t p = 0; p < w->n; p++) bytes += (double)w->links[i][p].data_sent * (double)gt_wire_bytes(sizeof_message(spec));
+    for (size_t p = 0; p < w->n; p++)
+      bytes += (double)w->links[i][p].data_sent * (double)gt_wire_bytes(sizeof_message(spec));
   w_close(w);
   return bytes;
 }
@@ -278,7 +301,8 @@ static void test_wan_bytes_at_random(void **state) {
         w_check(w, w_step(w) && w->now < limit);
         double sent = 0;
         for (size_t i = 0; i < w->n; i++)
-          for (size_t p = 0; p < w->n; p++) sent += (double)w->links[i][p].data_sent * (double)gt_wire_bytes(sizeof_message(&s));
+          for (size_t p = 0; p < w->n; p++)
+            sent += (double)w->links[i][p].data_sent * (double)gt_wire_bytes(sizeof_message(&s));
         w_check(w, sent <= s.wan_bytes_limit);
       }
       stopped += w_all_in(w, GT_PS_STOPPED);
@@ -308,7 +332,7 @@ static void test_wan_bytes_over_a_crash(void **state) {
     }
 }
 
-/* ---- memory --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static void test_no_allocation_in_the_step_loop(void **state) {
   (void)state;

@@ -1,4 +1,5 @@
-/* How one PS makes a step of what its workers gave: mean gradients, mean or last buffers, what is not finite left out, and the step that orders tell of. */
+/* How one PS makes a step of what its workers gave: mean gradients, mean or last buffers, what is
+   not finite left out, and the step that orders tell of. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,35 +50,38 @@ static void on_note(void *ctx, gt_ps_note note, double a, double b) {
 }
 
 /* Parameters start at 0 and the rate is 1: after a step they are the gradient's negative. */
-static void begin(fixture *f, size_t workers, bool async, gt_ps_interval until, int64_t eval_every) {
+static void begin(fixture *f, size_t workers, bool async, gt_ps_interval until,
+                  int64_t eval_every) {
   static const double weight = 1;
   *f = (fixture){.buffers = {9, 9}};
   gt_optim_spec sgd = {.kind = GT_OPTIMIZER_SGD, .schedule = {.kind = GT_LR_CONSTANT, .lr = 1}};
   assert_int_equal(gt_optim_create(&f->optim, &sgd, NPARAMS, true), GT_OK);
-  gt_ps_spec spec = {.nregions = 1,
-                     .nworkers = workers,
-                     .local_async = async,
-                     .strategy = gt_sync_find("none"),
-                     .weights = &weight,
-                     .period = 1,
-                     .scale = 1,
-                     .outbox = 1,
-                     .window = 1,
-                     .params = gt_vec_of(f->params, NPARAMS),
-                     .grads = gt_vec_of(f->grads, NPARAMS),
-                     .buffers = gt_vec_of(f->buffers, NBUFFERS),
-                     .optim = f->optim,
-                     .order = {.seed = 1, .n = 16, .batch = 4},
-                     .until = until,
-                     .eval_every = {.steps = eval_every},
-                     .test_samples = eval_every ? 8 : 0,
-                     .eval_chunk = 8,
-                     .snapshot = gt_vec_of(f->snapshot, NPARAMS),
-                     .snapshot_buffers = gt_vec_of(f->snapshot + NPARAMS, NBUFFERS),
-                     .nonfinite_limit = 100,
-                     .heartbeat = GT_SECOND,
-                     .keepalive = GT_SECOND,
-                     .host = {.ctx = f, .order = on_order, .taken = on_taken, .reduced = on_reduced, .note = on_note}};
+  gt_ps_spec spec = {
+      .nregions = 1,
+      .nworkers = workers,
+      .local_async = async,
+      .strategy = gt_sync_find("none"),
+      .weights = &weight,
+      .period = 1,
+      .scale = 1,
+      .outbox = 1,
+      .window = 1,
+      .params = gt_vec_of(f->params, NPARAMS),
+      .grads = gt_vec_of(f->grads, NPARAMS),
+      .buffers = gt_vec_of(f->buffers, NBUFFERS),
+      .optim = f->optim,
+      .order = {.seed = 1, .n = 16, .batch = 4},
+      .until = until,
+      .eval_every = {.steps = eval_every},
+      .test_samples = eval_every ? 8 : 0,
+      .eval_chunk = 8,
+      .snapshot = gt_vec_of(f->snapshot, NPARAMS),
+      .snapshot_buffers = gt_vec_of(f->snapshot + NPARAMS, NBUFFERS),
+      .nonfinite_limit = 100,
+      .heartbeat = GT_SECOND,
+      .keepalive = GT_SECOND,
+      .host = {
+          .ctx = f, .order = on_order, .taken = on_taken, .reduced = on_reduced, .note = on_note}};
   f->ps = gt_ps_create(&spec);
   gt_ps_start(f->ps, 0);
   for (size_t w = 0; w < workers; w++) gt_ps_ready(f->ps, w, 0);
@@ -95,7 +99,8 @@ static void push(fixture *f, size_t worker, int64_t samples, float g, float b) {
   f->orders[worker].kind = 0;
   for (size_t i = 0; i < NPARAMS; i++) f->lent[worker][i] = g;
   for (size_t i = 0; i < NBUFFERS; i++) f->own[worker][i] = b;
-  gt_ps_push p = {.samples = samples, .buffers = f->own[worker], .nonfinite = !isfinite(g) || !isfinite(b)};
+  gt_ps_push p = {
+      .samples = samples, .buffers = f->own[worker], .nonfinite = !isfinite(g) || !isfinite(b)};
   gt_ps_gradient(f->ps, worker, &p, f->lent[worker], 1);
 }
 
@@ -133,7 +138,8 @@ static void sync_leaves_out_what_is_not_finite(void **state) {
   assert_int_equal(f.asked, 0);
   assert_int_equal(f.notes, 1);
   memset(f.params, 0, sizeof f.params);
-  for (size_t w = 0; w < 3; w++) push(&f, w, 4, w == 1 ? 5 : 1, w == 1 ? 8.1f : INFINITY); /* one is left */
+  /* one is left */
+  for (size_t w = 0; w < 3; w++) push(&f, w, 4, w == 1 ? 5 : 1, w == 1 ? 8.1f : INFINITY);
   all_are(f.params, NPARAMS, -5);
   assert_true(f.buffers[0] == 8.1f && f.buffers[1] == 8.1f);
   for (size_t w = 0; w < 3; w++) push(&f, w, 4, NAN, 1); /* none is */
@@ -194,7 +200,8 @@ static void told(const fixture *f, size_t workers, int64_t step, size_t all) {
   }
 }
 
-/* 16 samples in batches of 4 are 4 batches: a step of three workers and one of one.  A step of nothing has its number too. */
+/* 16 samples in batches of 4 are 4 batches: a step of three workers and one of one.  A step of
+   nothing has its number too. */
 static void orders_tell_of_the_step(void **state) {
   (void)state;
   fixture f;

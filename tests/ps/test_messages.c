@@ -1,9 +1,15 @@
-/* What a peer sends is held against what the job allows before anything is done with it: kind, codec,
-   range, length, numbers.  What cannot be is refused in one sentence, and nothing has changed. */
+/* What a peer sends is held against what the job allows before anything is done with it: kind,
+   codec, range, length, numbers.  What cannot be is refused in one sentence, and nothing has
+   changed. */
 #include "world_laws.h"
 
 static w_spec two(const char *strategy) {
-  return (w_spec){.strategy = strategy, .nregions = 2, .workers = {1, 1}, .samples = {100, 100}, .until = {.epochs = 2}, .seed = 7};
+  return (w_spec){.strategy = strategy,
+                  .nregions = 2,
+                  .workers = {1, 1},
+                  .samples = {100, 100},
+                  .until = {.epochs = 2},
+                  .seed = 7};
 }
 
 /* The next data message that region 1 may take of region 0. */
@@ -22,11 +28,15 @@ static void refused(world *w, const gt_frame_header *head, const char *words) {
   memcpy(params, r->params, sizeof params);
   gt_ps_view before = w_look(w, 1);
   gt_status status = gt_ps_message(r->ps, 0, head, body, w->now);
-  if (status != GT_ERR_FAULT) fail_msg("kind %u, \"%s\": status %d; %d is needed", head->kind, words, (int)status, (int)GT_ERR_FAULT);
-  if (!strstr(gt_error_text(), words)) fail_msg("\"%s\" does not say \"%s\"", gt_error_text(), words);
+  if (status != GT_ERR_FAULT)
+    fail_msg("kind %u, \"%s\": status %d; %d is needed", head->kind, words, (int)status,
+             (int)GT_ERR_FAULT);
+  if (!strstr(gt_error_text(), words))
+    fail_msg("\"%s\" does not say \"%s\"", gt_error_text(), words);
   gt_ps_view after = w_look(w, 1);
   assert_memory_equal(params, r->params, sizeof params);
-  assert_true(after.round == before.round && after.phase == before.phase && after.stop_code == before.stop_code);
+  assert_true(after.round == before.round && after.phase == before.phase &&
+              after.stop_code == before.stop_code);
 }
 
 static void test_data(void **state) {
@@ -126,7 +136,9 @@ static void test_at_random(void **state) {
     world *w = w_open(&s);
     gt_rng rng = gt_rng_make(11, GT_RNG_TEST, 0, 0);
     for (int i = 0; i < 4000; i++) {
-      gt_frame_header h = {.kind = (uint8_t)gt_rng_below(&rng, 64), .codec = (uint8_t)(1 + gt_rng_below(&rng, 3)), .sequence = gt_rng_u64(&rng)};
+      gt_frame_header h = {.kind = (uint8_t)gt_rng_below(&rng, 64),
+                           .codec = (uint8_t)(1 + gt_rng_below(&rng, 3)),
+                           .sequence = gt_rng_u64(&rng)};
       h.value = gt_rng_u64(&rng);
       h.detail = gt_rng_u64(&rng);
       h.message_bytes = gt_rng_below(&rng, 64);
@@ -140,8 +152,9 @@ static void test_at_random(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_data),   cmocka_unit_test(test_none_takes_no_data), cmocka_unit_test(test_control),
-      cmocka_unit_test(test_sender), cmocka_unit_test(test_at_random),
+      cmocka_unit_test(test_data),      cmocka_unit_test(test_none_takes_no_data),
+      cmocka_unit_test(test_control),   cmocka_unit_test(test_sender),
+      cmocka_unit_test(test_at_random),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

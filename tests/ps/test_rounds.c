@@ -1,4 +1,5 @@
-/* Checkpoint rounds: stops at random moments, crashes at random events, resumes with a longer end or with other workers. */
+/* Checkpoint rounds: stops at random moments, crashes at random events, resumes with a longer end
+   or with other workers. */
 #include "world_laws.h"
 
 #define SEEDS 24
@@ -31,11 +32,12 @@ static int64_t events_of(const w_spec *spec) {
 /* Whoever finds all regions at the end of a longer `until` finds every batch counted once. */
 static void check_end(world *w, const w_spec *spec) {
   if (spec->until.epochs > 0) w_check_epochs(w, (int64_t)spec->until.epochs);
-  for (size_t i = 0; i < w->n && spec->until.steps > 0; i++) w_check(w, w_look(w, i).steps == spec->until.steps);
+  for (size_t i = 0; i < w->n && spec->until.steps > 0; i++)
+    w_check(w, w_look(w, i).steps == spec->until.steps);
   if (w_lockstep(spec)) w_check_identical(w);
 }
 
-/* ---- stops ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- stops ----------------------------------------------------------------------------------- */
 
 /* A region that is complete when a stop reaches it stops too. */
 static bool all_ended(const world *w) {
@@ -59,7 +61,9 @@ static void stop(w_spec *spec) {
   while (!all_ended(w)) w_check(w, w_step(w) && w->now < limit);
   for (size_t i = 0; i < w->n; i++) {
     gt_ps_view v = w_look(w, i);
-    if (v.phase == GT_PS_STOPPED) w_check(w, v.stop_code == GT_STOPPED && v.whole_round == w_look(w, 0).whole_round && v.round == v.whole_round);
+    if (v.phase == GT_PS_STOPPED)
+      w_check(w, v.stop_code == GT_STOPPED && v.whole_round == w_look(w, 0).whole_round &&
+                     v.round == v.whole_round);
   }
   if (w_all_in(w, GT_PS_STOPPED)) {
     int64_t round = w_look(w, 0).whole_round;
@@ -75,7 +79,8 @@ static void test_stop_at_any_moment(void **state) {
   for_all(stop, SEEDS, 1000);
 }
 
-/* A limit in one region and a signal in another at the same moment: all regions end with the limit. */
+/* A limit in one region and a signal in another at the same moment: all regions end with the
+   limit. */
 static void test_two_reasons_to_stop(void **state) {
   (void)state;
   for (uint64_t seed = 1500; seed < 1530; seed++) {
@@ -91,7 +96,8 @@ static void test_two_reasons_to_stop(void **state) {
   }
 }
 
-/* A message that comes from behind a round that this region has not seen: its checkpoint comes first and does not hold the message. */
+/* A message that comes from behind a round that this region has not seen: its checkpoint comes
+   first and does not hold the message. */
 static void test_a_later_round_in_a_message(void **state) {
   (void)state;
   w_spec spec = w_random("asgd", false, 2, 1600);
@@ -100,11 +106,16 @@ static void test_a_later_round_in_a_message(void **state) {
   run_events(w, 10);
   float update[W_PARAMS] = {1, 1, 1, 1, 1, 1}, before[W_PARAMS], saved[W_PARAMS];
   memcpy(before, w->regions[1].params, sizeof before);
-  gt_frame_header head = {
-      .kind = GT_MSG_UPDATE, .round = 1, .sequence = 1 + (uint64_t)w->links[0][1].applied, .value = 9, .message_bytes = sizeof update};
+  gt_frame_header head = {.kind = GT_MSG_UPDATE,
+                          .round = 1,
+                          .sequence = 1 + (uint64_t)w->links[0][1].applied,
+                          .value = 9,
+                          .message_bytes = sizeof update};
   gt_ps_message(w->regions[1].ps, 0, &head, update, w->now);
   w_check(w, w_look(w, 1).round == 1 && w->regions[1].ncopies == 1);
-  assert_int_equal(gt_state_get(&w->regions[1].copies[0].state, "model/", "params", GT_TYPE_F32, saved, W_PARAMS), GT_OK);
+  assert_int_equal(gt_state_get(&w->regions[1].copies[0].state, "model/", "params", GT_TYPE_F32,
+                                saved, W_PARAMS),
+                   GT_OK);
   assert_memory_equal(saved, before, sizeof saved);
   for (size_t j = 0; j < W_PARAMS; j++) w_check(w, w->regions[1].params[j] == before[j] + 1);
   w_close(w);
@@ -160,7 +171,8 @@ static void test_a_message_is_saved_once(void **state) {
     gt_ps_look_link(w->regions[0].ps, p, &link);
     if (link.unacknowledged > most) most = link.unacknowledged;
   }
-  for (size_t i = 0; i < saved.n; i++) bodies += saved.items[i].type == GT_TYPE_F32 && strncmp(saved.items[i].name, "ps/", 3) == 0;
+  for (size_t i = 0; i < saved.n; i++)
+    bodies += saved.items[i].type == GT_TYPE_F32 && strncmp(saved.items[i].name, "ps/", 3) == 0;
   assert_int_equal(bodies, most);
   gt_state_close(&saved);
   w_close(w);
@@ -199,10 +211,12 @@ static void test_the_old_layout_resumes(void **state) {
       w_check(w, w_step(w));
       messages = 0;
       const w_copy *c = round ? w_find_copy(&w->regions[0], round) : NULL;
-      for (size_t i = 0; c && i < c->state.n; i++) messages += strstr(c->state.items[i].name, "/head") != NULL;
+      for (size_t i = 0; c && i < c->state.n; i++)
+        messages += strstr(c->state.items[i].name, "/head") != NULL;
     }
     for (size_t r = 0; r < w->n; r++)
-      for (size_t i = 0; i < w->regions[r].ncopies; i++) to_old_layout(&w->regions[r].copies[i].state);
+      for (size_t i = 0; i < w->regions[r].ncopies; i++)
+        to_old_layout(&w->regions[r].copies[i].state);
     w_check(w, w_crash(w) == round);
     w_run_until(w, GT_PS_COMPLETE);
     w_check_epochs(w, 2);
@@ -210,7 +224,7 @@ static void test_the_old_layout_resumes(void **state) {
   }
 }
 
-/* ---- crashes ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- crashes --------------------------------------------------------------------------------- */
 
 static void crash(w_spec *spec) {
   gt_rng rng = gt_rng_make(spec->seed, GT_RNG_TEST, 4, 0);
@@ -229,7 +243,9 @@ static void crash(w_spec *spec) {
   w_run_until(w, GT_PS_COMPLETE);
   check_end(w, spec);
   if (w_lockstep(spec) && !spec->local_async)
-    for (size_t i = 0; i < w->n; i++) w_check(w, memcmp(w->regions[i].params, quiet->regions[i].params, sizeof w->regions[i].params) == 0);
+    for (size_t i = 0; i < w->n; i++)
+      w_check(w, memcmp(w->regions[i].params, quiet->regions[i].params,
+                        sizeof w->regions[i].params) == 0);
   w_close(w);
   w_close(quiet);
 }
@@ -256,7 +272,8 @@ static void interval(w_spec *spec) {
   w_crash(w);
   for (size_t i = 0; i < w->n; i++) {
     int64_t lost = before[i] - w_look(w, i).steps;
-    /* a round opens after 4 steps; its files and the news of them take at most 4 + 1 ms and a few frames: no worker makes more than 3 steps meanwhile */
+    /* a round opens after 4 steps; its files and the news of them take at most 4 + 1 ms and a few
+       frames: no worker makes more than 3 steps meanwhile */
     int64_t meanwhile = (int64_t)(spec->local_async ? 4 * spec->workers[i] : 4);
     w_check(w, lost >= 0 && lost <= 4 + meanwhile);
     w_check(w, before[i] < 12 + 3 * meanwhile || taken > 0);
@@ -283,11 +300,13 @@ static void test_whoever_is_first_opens(void **state) {
   spec.link = (gt_link_spec){.bandwidth_bps = 1e7, .latency_s = 0.002};
   world *w = w_open(&spec);
   w_run_until(w, GT_PS_COMPLETE);
-  for (size_t i = 0; i < w->n; i++) w_check(w, w->regions[i].rounds >= 5 && w->regions[i].rounds <= 6 && w_look(w, i).round == w_look(w, 2).round);
+  for (size_t i = 0; i < w->n; i++)
+    w_check(w, w->regions[i].rounds >= 5 && w->regions[i].rounds <= 6 &&
+                   w_look(w, i).round == w_look(w, 2).round);
   w_close(w);
 }
 
-/* ---- resumes that change the job ----------------------------------------------------------------------------------------------------- */
+/* ---- resumes that change the job ------------------------------------------------------------- */
 
 static void finish_with_round(world *w) {
   w_run_until(w, GT_PS_COMPLETE);

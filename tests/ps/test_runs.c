@@ -1,4 +1,5 @@
-/* Every strategy, local plane and number of regions, with uneven workers and parts, over slow and fast links: runs end, no batch is lost or doubled. */
+/* Every strategy, local plane and number of regions, with uneven workers and parts, over slow and
+   fast links: runs end, no batch is lost or doubled. */
 #include "world_laws.h"
 
 #define SEEDS 12

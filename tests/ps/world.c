@@ -1,14 +1,16 @@
 /* The world: its problem, and what tests look at. */
 #include "world.h"
 
-/* ---- the problem: batch b of region r has the target t(r, b) ; loss 1/2 sum (w - t)^2 ------------------------------------- */
+/* ---- the problem: batch b of region r has the target t(r, b) ; loss 1/2 sum (w - t)^2 -------- */
 
 float w_target(size_t region, int64_t batch, size_t j) {
-  return (float)((int)((region * 5 + j * 2) % 7) - 3) + 0.125f * (float)((batch * 7 + (int64_t)j) % 5);
+  return (float)((int)((region * 5 + j * 2) % 7) - 3) +
+         0.125f * (float)((batch * 7 + (int64_t)j) % 5);
 }
 
 gt_order w_order_of(const w_spec *spec, size_t region) {
-  return (gt_order){.seed = spec->seed, .region = region, .n = spec->samples[region], .batch = spec->batch};
+  return (gt_order){
+      .seed = spec->seed, .region = region, .n = spec->samples[region], .batch = spec->batch};
 }
 
 int64_t w_per_epoch(const w_spec *spec, size_t region) {
@@ -21,7 +23,8 @@ float w_score(int64_t i) {
 }
 
 const int32_t *w_labels(void) {
-  static const int32_t labels[W_TEST] = {0, 1, 1, 0, 1, 0, 0, 1, 1, 1, 0, 0, 1, 0, 1, 0, 1, 1, 0, 0, 0, 1, 1, 0, 1, 0, 1, 0, 0, 1, 1, 0};
+  static const int32_t labels[W_TEST] = {0, 1, 1, 0, 1, 0, 0, 1, 1, 1, 0, 0, 1, 0, 1, 0,
+                                         1, 1, 0, 0, 0, 1, 1, 0, 1, 0, 1, 0, 0, 1, 1, 0};
   return labels;
 }
 
@@ -32,7 +35,7 @@ double w_auc(size_t n) {
   return gt_auc(scores, w_labels(), n, scratch);
 }
 
-/* ---- rings ------------------------------------------------------------------------------------------------------------------ */
+/* ---- rings ----------------------------------------------------------------------------------- */
 
 w_frame *w_at(w_ring *ring, size_t k) {
   return &ring->frames[(ring->head + k) % W_RING];
@@ -50,7 +53,7 @@ w_frame w_pop(w_ring *ring) {
   return frame;
 }
 
-/* ---- looks ------------------------------------------------------------------------------------------------------------------ */
+/* ---- looks ----------------------------------------------------------------------------------- */
 
 gt_ps_view w_look(const world *w, size_t region) {
   gt_ps_view view;
@@ -71,13 +74,19 @@ static const char *w_phase_name(gt_ps_phase phase) {
 
 void w_print(const world *w) {
   const w_spec *s = &w->spec;
-  fprintf(stderr, "%s %s over %s, seed %llu, %zu regions, period %lld, outbox %zu, window %zu, at %.3f s, %lld events, %lld restarts\n", s->strategy,
-          s->local_async ? "async" : "sync", gt_topology_names[s->topology], (unsigned long long)s->seed, w->n, (long long)s->period, s->outbox,
-          s->window, gt_seconds(w->now), (long long)w->events, (long long)w->restarts);
+  fprintf(stderr,
+          "%s %s over %s, seed %llu, %zu regions, period %lld, outbox %zu, window %zu, at %.3f s, "
+          "%lld events, %lld restarts\n",
+          s->strategy, s->local_async ? "async" : "sync", gt_topology_names[s->topology],
+          (unsigned long long)s->seed, w->n, (long long)s->period, s->outbox, s->window,
+          gt_seconds(w->now), (long long)w->events, (long long)w->restarts);
   for (size_t i = 0; i < w->n; i++) {
     gt_ps_view v = w_look(w, i);
-    fprintf(stderr, "  region %zu: %s%s, %lld steps, %lld batches, %lld samples of %zu, round %lld whole %lld stop %d\n", i, w_phase_name(v.phase),
-            v.held ? " held" : "", (long long)v.steps, (long long)v.batches, (long long)v.samples, s->samples[i], (long long)v.round,
+    fprintf(stderr,
+            "  region %zu: %s%s, %lld steps, %lld batches, %lld samples of %zu, round %lld whole "
+            "%lld stop %d\n",
+            i, w_phase_name(v.phase), v.held ? " held" : "", (long long)v.steps,
+            (long long)v.batches, (long long)v.samples, s->samples[i], (long long)v.round,
             (long long)v.whole_round, (int)v.stop_code);
   }
 }

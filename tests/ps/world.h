@@ -1,5 +1,6 @@
-/* A deterministic world of R regions in one process: each a PS with its workers, joined by links of the link model, with a checkpoint host.  Time is
-   virtual.  world_host.h serves the PS, world_run.h moves the world, crashes it and brings it back. */
+/* A deterministic world of R regions in one process: each a PS with its workers, joined by links of
+   the link model, with a checkpoint host.  Time is virtual.  world_host.h serves the PS,
+   world_run.h moves the world, crashes it and brings it back. */
 #ifndef GEOTRAIN_TESTS_PS_WORLD_H
 #define GEOTRAIN_TESTS_PS_WORLD_H
 
@@ -40,9 +41,10 @@ typedef struct {
   double slow[W_REGIONS]; /* factor of a region's compute time */
   double write_s;         /* longest time that a checkpoint takes to be durable */
   int nonfinite_limit;    /* 0: 3 */
-  int64_t bad_every;      /* every such batch number of region 0 gives a gradient that is not finite */
-  int64_t poison;         /* region 0's so many-th data message is not finite */
-  int64_t unsound;        /* region 0 would not go on from this round */
+  /* every such batch number of region 0 gives a gradient that is not finite */
+  int64_t bad_every;
+  int64_t poison;  /* region 0's so many-th data message is not finite */
+  int64_t unsound; /* region 0 would not go on from this round */
   double wan_bytes_limit;
   gt_ns keepalive, heartbeat;
   gt_topology topology;
@@ -77,7 +79,8 @@ typedef struct {
   } gone[W_RING]; /* departures that the PS is yet to be told of */
   size_t ngone;
   int64_t data_sent;
-  int64_t applied, posted_value, applied_value; /* newest sequence applied; strategy's numbers of the last message posted, applied */
+  /* newest sequence applied; strategy's numbers of the last message posted, applied */
+  int64_t applied, posted_value, applied_value;
 } w_link;
 
 typedef enum { W_STARTING, W_IDLE, W_TRAINING, W_EVALUATING, W_PUSHED } w_work;
@@ -108,7 +111,8 @@ typedef struct {
   gt_optim *optim;
   float params[W_PARAMS], grads[W_PARAMS], buffers[W_BUFFERS], snapshot[W_MODEL];
   w_worker workers[W_WORKERS];
-  int trained[W_BATCHES]; /* how often a batch has counted, since the beginning, over every resume */
+  /* how often a batch has counted, since the beginning, over every resume */
+  int trained[W_BATCHES];
   w_copy copies[W_COPIES];
   size_t ncopies;
   gt_ns written_at;
@@ -128,7 +132,7 @@ typedef struct world {
   w_link links[W_REGIONS][W_REGIONS];
 } world;
 
-/* ---- the problem: batch b of region r has the target t(r, b) ; loss 1/2 sum (w - t)^2 ------------------------------------- */
+/* ---- the problem: batch b of region r has the target t(r, b) ; loss 1/2 sum (w - t)^2 -------- */
 
 float w_target(size_t region, int64_t batch, size_t j);
 gt_order w_order_of(const w_spec *spec, size_t region);
@@ -138,24 +142,24 @@ float w_score(int64_t i);
 const int32_t *w_labels(void);
 double w_auc(size_t n);
 
-/* ---- rings ------------------------------------------------------------------------------------------------------------------ */
+/* ---- rings ----------------------------------------------------------------------------------- */
 
 w_frame *w_at(w_ring *ring, size_t k);
 void w_push(w_ring *ring, const w_frame *frame);
 w_frame w_pop(w_ring *ring);
 
-/* ---- looks ------------------------------------------------------------------------------------------------------------------ */
+/* ---- looks ----------------------------------------------------------------------------------- */
 
 gt_ps_view w_look(const world *w, size_t region);
 bool w_all_in(const world *w, gt_ps_phase phase);
 /* Where everyone stands, for a test that is about to fail. */
 void w_print(const world *w);
-#define w_check(w, condition)                                                                                                                        \
-  do {                                                                                                                                               \
-    if (!(condition)) {                                                                                                                              \
-      w_print(w);                                                                                                                                    \
-      fail_msg("%s does not hold", #condition);                                                                                                      \
-    }                                                                                                                                                \
+#define w_check(w, condition)                                                                      \
+  do {                                                                                             \
+    if (!(condition)) {                                                                            \
+      w_print(w);                                                                                  \
+      fail_msg("%s does not hold", #condition);                                                    \
+    }                                                                                              \
   } while (0)
 
 #endif

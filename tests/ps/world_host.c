@@ -1,9 +1,10 @@
 /* What serves the PS: gateway, local plane, checkpoint writer. */
 #include "world_host.h"
 
-/* ---- gateway ------------------------------------------------------------------------------------------------------------------ */
+/* ---- gateway --------------------------------------------------------------------------------- */
 
-void w_send(void *ctx, size_t peer, const gt_frame_header *head, const void *payload, size_t bytes, uint64_t cookie) {
+void w_send(void *ctx, size_t peer, const gt_frame_header *head, const void *payload, size_t bytes,
+            uint64_t cookie) {
   w_region *r = ctx;
   world *w = r->world;
   assert_true(peer < w->n && peer != r->id && bytes <= W_MODEL * sizeof(float));
@@ -12,10 +13,12 @@ void w_send(void *ctx, size_t peer, const gt_frame_header *head, const void *pay
   f.head.message_bytes = bytes;
   assert_int_equal(cookie != 0, gt_msg_is_data(head->kind));
   if (gt_msg_is_data(head->kind)) w->links[r->id][peer].posted_value = (int64_t)head->value;
-  w_push(gt_msg_is_data(head->kind) ? &w->links[r->id][peer].data : &w->links[r->id][peer].control, &f);
+  w_push(gt_msg_is_data(head->kind) ? &w->links[r->id][peer].data : &w->links[r->id][peer].control,
+         &f);
 }
 
-bool w_replace(void *ctx, size_t peer, uint64_t cookie, const gt_frame_header *head, const void *payload, uint64_t new_cookie) {
+bool w_replace(void *ctx, size_t peer, uint64_t cookie, const gt_frame_header *head,
+               const void *payload, uint64_t new_cookie) {
   w_region *r = ctx;
   w_ring *queue = &r->world->links[r->id][peer].data;
   for (size_t k = 0; k < queue->count; k++) {
@@ -37,7 +40,8 @@ void w_serve(world *w, size_t from, size_t to) {
   if (link->leaving || link->control.count + link->data.count == 0) return;
   link->leaving = true;
   link->current = w_pop(link->control.count ? &link->control : &link->data);
-  gt_link_times t = gt_link_step(&link->state, &w->spec.link, NULL, gt_wire_bytes(link->current.bytes), w->now);
+  gt_link_times t =
+      gt_link_step(&link->state, &w->spec.link, NULL, gt_wire_bytes(link->current.bytes), w->now);
   link->depart = t.depart;
   link->arrive = t.arrive;
 }
@@ -61,7 +65,7 @@ void w_depart(world *w, size_t from, size_t to) {
   link->leaving = false;
 }
 
-/* ---- local plane --------------------------------------------------------------------------------------------------------------- */
+/* ---- local plane ----------------------------------------------------------------------------- */
 
 static gt_ns w_compute_time(world *w, const w_region *r) {
   double slow = w->spec.slow[r->id] > 0 ? w->spec.slow[r->id] : 1;
@@ -76,7 +80,8 @@ static void w_train(world *w, w_region *r, w_worker *worker, const gt_ps_order *
   worker->batch = o->first;
   worker->ready = w->now + w_compute_time(w, r);
   r->wan_wait += o->wan_wait;
-  for (size_t j = 0; !w->spec.no_data && j < W_PARAMS; j++) worker->grads[j] = o->params.data[j] - w_target(r->id, o->first, j);
+  for (size_t j = 0; !w->spec.no_data && j < W_PARAMS; j++)
+    worker->grads[j] = o->params.data[j] - w_target(r->id, o->first, j);
 }
 
 void w_order(void *ctx, size_t index, const gt_ps_order *o) {
@@ -114,7 +119,7 @@ void w_taken(void *ctx, size_t index) {
   r->trained[worker->batch]++;
 }
 
-/* ---- checkpoints ----------------------------------------------------------------------------------------------------------------- */
+/* ---- checkpoints ----------------------------------------------------------------------------- */
 
 /* A copy that owns what the list lent. */
 static gt_state w_deep_copy(const gt_state *lent) {
@@ -166,7 +171,8 @@ void w_whole(void *ctx, int64_t round) {
   for (size_t i = 0; i < r->world->n; i++) { /* true in every region, whatever was told */
     const w_region *other = &r->world->regions[i];
     bool durable = false;
-    for (size_t k = 0; k < other->ncopies; k++) durable |= other->copies[k].round == round && other->copies[k].durable;
+    for (size_t k = 0; k < other->ncopies; k++)
+      durable |= other->copies[k].round == round && other->copies[k].durable;
     w_check(r->world, durable);
   }
   while (r->ncopies && r->copies[0].round < round - 1) w_forget_copy(r, 0);

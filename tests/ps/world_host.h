@@ -4,21 +4,23 @@
 
 #include "world.h"
 
-/* ---- gateway ------------------------------------------------------------------------------------------------------------------ */
+/* ---- gateway --------------------------------------------------------------------------------- */
 
-void w_send(void *ctx, size_t peer, const gt_frame_header *head, const void *payload, size_t bytes, uint64_t cookie);
-bool w_replace(void *ctx, size_t peer, uint64_t cookie, const gt_frame_header *head, const void *payload, uint64_t new_cookie);
+void w_send(void *ctx, size_t peer, const gt_frame_header *head, const void *payload, size_t bytes,
+            uint64_t cookie);
+bool w_replace(void *ctx, size_t peer, uint64_t cookie, const gt_frame_header *head,
+               const void *payload, uint64_t new_cookie);
 /* A message begins to leave: control first, then data. */
 void w_serve(world *w, size_t from, size_t to);
 /* It has left: until now its payload was borrowed. */
 void w_depart(world *w, size_t from, size_t to);
 
-/* ---- local plane --------------------------------------------------------------------------------------------------------------- */
+/* ---- local plane ----------------------------------------------------------------------------- */
 
 void w_order(void *ctx, size_t index, const gt_ps_order *o);
 void w_taken(void *ctx, size_t index);
 
-/* ---- checkpoints ----------------------------------------------------------------------------------------------------------------- */
+/* ---- checkpoints ----------------------------------------------------------------------------- */
 
 void w_forget_copy(w_region *r, size_t i);
 void w_checkpoint(void *ctx, int64_t round);

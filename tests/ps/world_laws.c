@@ -1,12 +1,13 @@
 /* What holds at the end of every run; worlds made at random. */
 #include "world_laws.h"
 
-/* ---- laws ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- laws ------------------------------------------------------------------------------------ */
 
 /* The last that a region had to say was heard by every other. */
 static void w_check_heard(world *w) {
   for (size_t i = 0; i < w->n; i++)
-    for (size_t k = 0; k < w->n; k++) w_check(w, w->links[i][k].posted_value == w->links[i][k].applied_value);
+    for (size_t k = 0; k < w->n; k++)
+      w_check(w, w->links[i][k].posted_value == w->links[i][k].applied_value);
 }
 
 void w_check_epochs(world *w, int64_t epochs) {
@@ -26,14 +27,17 @@ bool w_lockstep(const w_spec *spec) {
 
 void w_check_identical(world *w) {
   for (size_t i = 1; i < w->n; i++) {
-    w_check(w, memcmp(w->regions[0].params, w->regions[i].params, sizeof w->regions[0].params) == 0);
+    w_check(w,
+            memcmp(w->regions[0].params, w->regions[i].params, sizeof w->regions[0].params) == 0);
     if (strcmp(w->spec.strategy, "sma") == 0 && !w->spec.no_data)
-      w_check(w, memcmp(w->regions[0].buffers, w->regions[i].buffers, sizeof w->regions[0].buffers) == 0);
+      w_check(w, memcmp(w->regions[0].buffers, w->regions[i].buffers,
+                        sizeof w->regions[0].buffers) == 0);
   }
 }
 
 void w_place(w_spec *spec) {
-  static const gt_topology all[] = {GT_TOPOLOGY_MESH, GT_TOPOLOGY_HUB, GT_TOPOLOGY_TREE, GT_TOPOLOGY_RING};
+  static const gt_topology all[] = {GT_TOPOLOGY_MESH, GT_TOPOLOGY_HUB, GT_TOPOLOGY_TREE,
+                                    GT_TOPOLOGY_RING};
   gt_rng rng = gt_rng_make(spec->seed, GT_RNG_TEST, 7, 0);
   size_t order[W_REGIONS];
   spec->topology = all[gt_rng_below(&rng, w_lockstep(spec) ? 4 : 3)];
@@ -53,7 +57,12 @@ void w_place(w_spec *spec) {
 w_spec w_random(const char *strategy, bool local_async, size_t nregions, uint64_t seed) {
   gt_rng rng = gt_rng_make(seed, GT_RNG_TEST, 1, nregions);
   static const double rates[] = {0, 1e7, 1e6, 1e5};
-  w_spec s = {.strategy = strategy, .local_async = local_async, .nregions = nregions, .seed = seed, .test_samples = 25, .write_s = 0.1};
+  w_spec s = {.strategy = strategy,
+              .local_async = local_async,
+              .nregions = nregions,
+              .seed = seed,
+              .test_samples = 25,
+              .write_s = 0.1};
   s.period = 1 + (int64_t)gt_rng_below(&rng, 5);
   s.outbox = 1 + (size_t)gt_rng_below(&rng, 3);
   s.window = 1 + (size_t)gt_rng_below(&rng, 4);

@@ -4,7 +4,7 @@
 
 #include "world_run.h"
 
-/* ---- laws ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- laws ------------------------------------------------------------------------------------ */
 
 /* Every batch number up to the end trained exactly once, every sample `epochs` times. */
 void w_check_epochs(world *w, int64_t epochs);

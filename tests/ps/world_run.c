@@ -1,11 +1,13 @@
 /* The world moves, crashes and comes back. */
 #include "world_run.h"
 
-/* ---- opening and closing --------------------------------------------------------------------------------------------------------- */
+/* ---- opening and closing --------------------------------------------------------------------- */
 
 static void w_open_ps(world *w, w_region *r, int64_t round) {
   const w_spec *s = &w->spec;
-  gt_optim_spec sgd = {.kind = GT_OPTIMIZER_SGD, .schedule = {.kind = GT_LR_CONSTANT, .lr = 0.02, .gamma = 1}, .momentum = s->momentum};
+  gt_optim_spec sgd = {.kind = GT_OPTIMIZER_SGD,
+                       .schedule = {.kind = GT_LR_CONSTANT, .lr = 0.02, .gamma = 1},
+                       .momentum = s->momentum};
   assert_int_equal(gt_optim_create(&r->optim, &sgd, W_PARAMS, !s->no_data), GT_OK);
   gt_ps_spec spec = {.nregions = w->n,
                      .self = r->id,
@@ -31,7 +33,8 @@ static void w_open_ps(world *w, w_region *r, int64_t round) {
                      .test_samples = s->test_samples,
                      .test_labels = w_labels(),
                      .snapshot = gt_vec_of(s->no_data ? NULL : r->snapshot, W_PARAMS),
-                     .snapshot_buffers = gt_vec_of(s->no_data ? NULL : r->snapshot + W_PARAMS, W_BUFFERS),
+                     .snapshot_buffers =
+                         gt_vec_of(s->no_data ? NULL : r->snapshot + W_PARAMS, W_BUFFERS),
                      .eval_chunk = 10,
                      .nonfinite_limit = s->nonfinite_limit,
                      .wan_bytes_limit = s->wan_bytes_limit,
@@ -63,7 +66,8 @@ static void w_quiet(world *w) {
     r->writing = 0;
     r->written_at = GT_NEVER;
     for (size_t k = 0; k < w->spec.workers[i]; k++)
-      r->workers[k] = (w_worker){.work = W_STARTING, .ready = w->now + (gt_ns)gt_rng_below(&w->rng, 5 * (uint64_t)W_MS)};
+      r->workers[k] = (w_worker){
+          .work = W_STARTING, .ready = w->now + (gt_ns)gt_rng_below(&w->rng, 5 * (uint64_t)W_MS)};
     for (size_t k = 0; k < w->n; k++) {
       w_link *link = &w->links[i][k];
       memset(link, 0, sizeof *link);
@@ -97,7 +101,8 @@ world *w_open(const w_spec *spec) {
   w->n = s->nregions;
   w->rng = gt_rng_make(s->seed, GT_RNG_TEST, 7, 0);
   double total = 0;
-  for (size_t i = 0; i < w->n; i++) total += w->weights[i] = s->by_samples ? (double)s->samples[i] : 1;
+  for (size_t i = 0; i < w->n; i++)
+    total += w->weights[i] = s->by_samples ? (double)s->samples[i] : 1;
   for (size_t i = 0; i < w->n; i++) w->weights[i] /= total;
   w_quiet(w);
   for (size_t i = 0; i < w->n; i++) {
@@ -124,7 +129,7 @@ void w_close(world *w) {
   free(w);
 }
 
-/* ---- events ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 typedef enum { E_NONE, E_WORKER, E_DEPART, E_GONE, E_ARRIVE, E_WRITTEN, E_TICK } w_kind;
 typedef struct {
@@ -143,7 +148,8 @@ static w_event w_next(world *w) {
     w_region *r = &w->regions[a];
     bool stopped = w_look(w, a).phase == GT_PS_STOPPED;
     for (size_t k = 0; k < w->spec.workers[a] && !stopped; k++)
-      if (r->workers[k].work != W_IDLE && r->workers[k].work != W_PUSHED) w_earlier(&best, E_WORKER, r->workers[k].ready, a, k);
+      if (r->workers[k].work != W_IDLE && r->workers[k].work != W_PUSHED)
+        w_earlier(&best, E_WORKER, r->workers[k].ready, a, k);
     w_earlier(&best, E_WRITTEN, r->written_at, a, 0);
     if (!stopped) w_earlier(&best, E_TICK, gt_ps_next(r->ps), a, 0);
     for (size_t b = 0; b < w->n; b++) {
@@ -168,13 +174,18 @@ static void w_answer(world *w, w_region *r, size_t k) {
     float scores[W_TEST];
     for (int64_t i = 0; i < worker->count; i++) scores[i] = w_score(worker->first + i);
     if (!w->spec.no_data) assert_ptr_equal(worker->model, r->snapshot);
-    gt_ps_push push = {.samples = worker->count, .correct = worker->count / 2, .loss_sum = (double)worker->count, .scores = scores};
+    gt_ps_push push = {.samples = worker->count,
+                       .correct = worker->count / 2,
+                       .loss_sum = (double)worker->count,
+                       .scores = scores};
     gt_ps_evaluated(r->ps, k, &push, w->now);
   } else {
     gt_order order = w_order_of(&w->spec, r->id);
-    gt_ps_push push = {.samples = (int64_t)gt_order_batch_size(&order, worker->batch), .compute = W_MS};
+    gt_ps_push push = {.samples = (int64_t)gt_order_batch_size(&order, worker->batch),
+                       .compute = W_MS};
     push.loss_sum = (double)push.samples;
-    push.nonfinite = r->id == 0 && w->spec.bad_every && worker->batch % w->spec.bad_every == w->spec.bad_every - 1;
+    push.nonfinite = r->id == 0 && w->spec.bad_every &&
+                     worker->batch % w->spec.bad_every == w->spec.bad_every - 1;
     if (push.nonfinite) worker->grads[0] = INFINITY;
     worker->work = W_PUSHED;
     worker->lent = true;
@@ -186,11 +197,13 @@ static void w_arrive(world *w, size_t a, size_t b) {
   w_frame f = w_pop(&w->links[a][b].air);
   if (w_look(w, b).phase == GT_PS_STOPPED) return; /* it has gone home */
   w_link *link = &w->links[a][b];
-  if (f.cookie && (int64_t)f.head.sequence == link->applied + 1 && w_look(w, b).stop_code == GT_OK) {
+  if (f.cookie && (int64_t)f.head.sequence == link->applied + 1 &&
+      w_look(w, b).stop_code == GT_OK) {
     link->applied++;
     link->applied_value = (int64_t)f.head.value;
   }
-  if (gt_ps_message(w->regions[b].ps, a, &f.head, f.bytes && !w->spec.no_data ? f.body : NULL, w->now) != GT_OK) {
+  if (gt_ps_message(w->regions[b].ps, a, &f.head, f.bytes && !w->spec.no_data ? f.body : NULL,
+                    w->now) != GT_OK) {
     w_print(w);
     fail_msg("%s", gt_error_text());
   }
@@ -214,7 +227,8 @@ static void w_written(world *w, w_region *r) {
 void w_check_bounds(world *w) {
   bool replaces = strcmp(w->spec.strategy, "ama") == 0;
   const size_t unit = w->spec.topology == GT_TOPOLOGY_MESH ? 1 : (W_MODEL + W_PIECE - 1) / W_PIECE;
-  const size_t outbox = w->spec.outbox * unit, window = w->spec.window * unit, resent = w->restarts ? outbox + window + 2 : 0;
+  const size_t outbox = w->spec.outbox * unit, window = w->spec.window * unit,
+               resent = w->restarts ? outbox + window + 2 : 0;
   for (size_t i = 0; i < w->n; i++) {
     for (size_t k = 0; k < w->n; k++) {
       if (i == k) continue;
@@ -227,7 +241,8 @@ void w_check_bounds(world *w) {
     for (size_t k = 0; k < w->spec.workers[i]; k++) {
       const w_worker *worker = &w->regions[i].workers[k];
       bool waits = worker->work == W_IDLE || worker->work == W_PUSHED;
-      if (waits && w_look(w, i).phase != GT_PS_STOPPED) w_check(w, w->now - worker->heard <= w->spec.keepalive);
+      if (waits && w_look(w, i).phase != GT_PS_STOPPED)
+        w_check(w, w->now - worker->heard <= w->spec.keepalive);
     }
   }
 }
@@ -269,7 +284,7 @@ void w_run_until(world *w, gt_ps_phase phase) {
   while (!w_all_in(w, phase)) w_check(w, w_step(w) && w->now < limit);
 }
 
-/* ---- crash and resume -------------------------------------------------------------------------------------------------------------- */
+/* ---- crash and resume ------------------------------------------------------------------------ */
 
 w_copy *w_find_copy(w_region *r, int64_t round) {
   for (size_t i = 0; i < r->ncopies; i++)
@@ -292,7 +307,9 @@ int64_t w_whole_round(world *w, int64_t *newest) {
 }
 
 static void w_load(world *w, w_region *r, int64_t round, int64_t newest) {
-  while (r->ncopies && (r->copies[r->ncopies - 1].round > round || !r->copies[r->ncopies - 1].durable)) w_forget_copy(r, r->ncopies - 1);
+  while (r->ncopies &&
+         (r->copies[r->ncopies - 1].round > round || !r->copies[r->ncopies - 1].durable))
+    w_forget_copy(r, r->ncopies - 1);
   w_fresh(w, r);
   w_open_ps(w, r, newest);
   if (round == 0) return;
@@ -304,8 +321,10 @@ static void w_load(world *w, w_region *r, int64_t round, int64_t newest) {
     w->links[i][r->id].applied_value = c->applied_value[i];
     w->links[r->id][i].posted_value = c->posted_value[i];
   }
-  assert_int_equal(gt_state_get(&c->state, "model/", "params", GT_TYPE_F32, r->params, W_PARAMS), GT_OK);
-  assert_int_equal(gt_state_get(&c->state, "model/", "buffers", GT_TYPE_F32, r->buffers, W_BUFFERS), GT_OK);
+  assert_int_equal(gt_state_get(&c->state, "model/", "params", GT_TYPE_F32, r->params, W_PARAMS),
+                   GT_OK);
+  assert_int_equal(gt_state_get(&c->state, "model/", "buffers", GT_TYPE_F32, r->buffers, W_BUFFERS),
+                   GT_OK);
   if (gt_ps_load(r->ps, w->now, &c->state) != GT_OK) {
     w_print(w);
     fail_msg("%s", gt_error_text());

@@ -37,15 +37,17 @@ static void test_lines(void **unused) {
   char text[4096];
   gt_record *record;
   assert_int_equal(gt_record_open(&record, folder, "a", false), GT_OK);
-  assert_int_equal(gt_record_line(record, 0.25, "eval", "step", 'i', (int64_t)12, "loss", 'f', 0.1, "acc", 'f', NAN, "model", 's', "le\"net5", "last",
-                                  'b', 1, "job", 'j', "{\"x\": [1, 2]}", "none", 's', (char *)NULL, NULL),
+  assert_int_equal(gt_record_line(record, 0.25, "eval", "step", 'i', (int64_t)12, "loss", 'f', 0.1,
+                                  "acc", 'f', NAN, "model", 's', "le\"net5", "last", 'b', 1, "job",
+                                  'j', "{\"x\": [1, 2]}", "none", 's', (char *)NULL, NULL),
                    GT_OK);
   assert_int_equal(gt_record_line(record, 1e9, "end", "big", 'i', INT64_MAX, NULL), GT_OK);
   gt_record_close(record);
   snprintf(path, sizeof path, "%s/a.jsonl", folder);
   slurp(path, text, sizeof text);
   assert_string_equal(
-      text, "{\"t\":0.25,\"event\":\"eval\",\"step\":12,\"loss\":0.1,\"acc\":null,\"model\":\"le\\\"net5\",\"last\":true,\"job\":{\"x\":[1,2]},"
+      text, "{\"t\":0.25,\"event\":\"eval\",\"step\":12,\"loss\":0.1,\"acc\":null,\"model\":"
+            "\"le\\\"net5\",\"last\":true,\"job\":{\"x\":[1,2]},"
             "\"none\":null}\n{\"t\":1000000000.0,\"event\":\"end\",\"big\":9223372036854775807}\n");
   assert_int_equal(gt_record_open(&record, folder, "a", false), GT_OK); /* not appending */
   assert_int_equal(gt_record_line(record, 0, "x", "bad", 'j', "{broken", NULL), GT_ERR_FAULT);
@@ -98,14 +100,16 @@ static void test_unwritable_places(void **unused) {
 /* On a full disk a line is rejected as a whole: the file contains only complete lines. */
 static int full_disk(void) {
   static char pad[6001];
-  if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 || mount("gt", folder, "tmpfs", 0, "size=16k") != 0)
+  if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+      mount("gt", folder, "tmpfs", 0, "size=16k") != 0)
     return 77;
   memset(pad, 'p', sizeof pad - 1);
   gt_record *record;
   gt_summary summary = {.job = pad, .model = pad, .strategy = pad};
   int written = 0;
   if (gt_record_open(&record, folder, "full", false) != GT_OK) return 1;
-  while (written < 10 && gt_record_line(record, written, "pad", "text", 's', pad, NULL) == GT_OK) written++;
+  while (written < 10 && gt_record_line(record, written, "pad", "text", 's', pad, NULL) == GT_OK)
+    written++;
   if (written == 0 || written == 10 || !strstr(gt_error_text(), "full.jsonl")) return 2;
   gt_record_close(record);
   if (gt_summary_write(folder, &summary) != GT_ERR_CKPT) return 3;
@@ -167,7 +171,8 @@ static gt_region_result region_of(int i) {
 }
 
 static gt_link_result link_of(int i) {
-  gt_link_result l = {.kinds = {{"update", 118, INT64_C(4999990000), INT64_C(5000000000)}, {"ack", 12 + i, 0, 64 * (12 + i)}},
+  gt_link_result l = {.kinds = {{"update", 118, INT64_C(4999990000), INT64_C(5000000000)},
+                                {"ack", 12 + i, 0, 64 * (12 + i)}},
                       .bytes_sent = INT64_C(5000000000) + i,
                       .messages = 118,
                       .bytes_other = 1234,
@@ -206,8 +211,10 @@ static void test_result_round_trip(void **unused) {
   assert_int_equal(gt_result_decode(text, strlen(text), &back, links_back, 2, &n), GT_OK);
   assert_true(isnan(back.test_auc));
 
-  assert_int_equal(gt_result_decode(text, strlen(text), &back, links_back, 1, &n), GT_ERR_FAULT); /* too many links */
-  for (size_t cut = 0; cut < strlen(text); cut++) assert_int_equal(gt_result_decode(text, cut, &back, links_back, 2, &n), GT_ERR_FAULT);
+  /* too many links */
+  assert_int_equal(gt_result_decode(text, strlen(text), &back, links_back, 1, &n), GT_ERR_FAULT);
+  for (size_t cut = 0; cut < strlen(text); cut++)
+    assert_int_equal(gt_result_decode(text, cut, &back, links_back, 2, &n), GT_ERR_FAULT);
   gt_free(text);
 }
 
@@ -221,7 +228,8 @@ static void test_kinds_round_trip(void **unused) {
   memset(links[0].kinds, 0, sizeof links[0].kinds);
   for (int k = 0; k < GT_RESULT_KINDS; k++) {
     gt_kind_result *row = &links[1].kinds[k];
-    *row = (gt_kind_result){.messages = INT64_C(9007199254740993) + k, .payload = k, .wire = INT64_MAX - k};
+    *row = (gt_kind_result){
+        .messages = INT64_C(9007199254740993) + k, .payload = k, .wire = INT64_MAX - k};
     snprintf(row->kind, sizeof row->kind, "zyxwvutsrqpo%03d", 900 - k);
   }
   char *text = gt_result_encode(&region, links, 2);
@@ -255,7 +263,8 @@ static void test_improper_results_are_refused(void **unused) {
       {"\"kinds\":{", "\"kinds\":[],\"x\":{", "'kinds'"},
       {"\"update\":{", "\"\":{", "named ''"},
       {"\"update\":{", "\"sixteen-letters!\":{", "sixteen-letters!"},
-      {"\"messages\":118,\"payload_bytes\":4999990000,\"wire_bytes\"", "\"messages\":0,\"payload_bytes\":1,\"wire_bytes\"", "'update' without"},
+      {"\"messages\":118,\"payload_bytes\":4999990000,\"wire_bytes\"",
+       "\"messages\":0,\"payload_bytes\":1,\"wire_bytes\"", "'update' without"},
       {"\"messages\":12,", "\"messages\":-12,", "'ack' without"},
       {"\"messages\":12,", "\"messages\":1.5,", "'messages'"},
       {"\"wire_bytes\":768", "\"wire_bytes\":null", "'wire_bytes'"},
@@ -269,13 +278,15 @@ static void test_improper_results_are_refused(void **unused) {
   char *text = gt_result_encode(&region, &link, 1), crowd[2048] = "";
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     char *bad = altered(text, cases[i].old, cases[i].new);
-    if (gt_result_decode(bad, strlen(bad), &back, &link_back, 1, &n) != GT_ERR_FAULT) fail_msg("taken: %s", bad);
+    if (gt_result_decode(bad, strlen(bad), &back, &link_back, 1, &n) != GT_ERR_FAULT)
+      fail_msg("taken: %s", bad);
     if (!strstr(gt_error_text(), cases[i].says)) fail_msg("case %zu: %s", i, gt_error_text());
     assert_int_equal(n, 0);
     gt_free(bad);
   }
   for (int k = 0; k < GT_RESULT_KINDS - 1; k++) /* with the two existing ones, one too many */
-    snprintf(crowd + strlen(crowd), sizeof crowd - strlen(crowd), "\"k%d\":{\"messages\":1,\"payload_bytes\":0,\"wire_bytes\":64},", k);
+    snprintf(crowd + strlen(crowd), sizeof crowd - strlen(crowd),
+             "\"k%d\":{\"messages\":1,\"payload_bytes\":0,\"wire_bytes\":64},", k);
   snprintf(crowd + strlen(crowd), sizeof crowd - strlen(crowd), "\"ack\":{");
   char *bad = altered(text, "\"ack\":{", crowd);
   assert_int_equal(gt_result_decode(bad, strlen(bad), &back, &link_back, 1, &n), GT_ERR_FAULT);
@@ -287,14 +298,18 @@ static void test_improper_results_are_refused(void **unused) {
 /* Every kind of message in a ledger has a unique name that is short enough, and all kinds fit. */
 static void test_kind_names(void **unused) {
   (void)unused;
-  const unsigned kinds[] = {GT_MSG_UPDATE,  GT_MSG_STATE, GT_MSG_HELLO,  GT_MSG_ACK, GT_MSG_PING,   GT_MSG_PONG, GT_MSG_ROUND,
-                            GT_MSG_WRITTEN, GT_MSG_DONE,  GT_MSG_JOINED, GT_MSG_BYE, GT_MSG_REPORT, GT_MSG_MODEL};
+  const unsigned kinds[] = {GT_MSG_UPDATE, GT_MSG_STATE,  GT_MSG_HELLO, GT_MSG_ACK,
+                            GT_MSG_PING,   GT_MSG_PONG,   GT_MSG_ROUND, GT_MSG_WRITTEN,
+                            GT_MSG_DONE,   GT_MSG_JOINED, GT_MSG_BYE,   GT_MSG_REPORT,
+                            GT_MSG_MODEL};
   const size_t n = sizeof kinds / sizeof kinds[0];
   size_t named = 0;
   for (size_t i = 0; i < n; i++) {
     assert_non_null(gt_record_kind_name(kinds[i]));
-    assert_in_range(strlen(gt_record_kind_name(kinds[i])), 1, sizeof((gt_kind_result *)0)->kind - 1);
-    for (size_t j = 0; j < i; j++) assert_string_not_equal(gt_record_kind_name(kinds[i]), gt_record_kind_name(kinds[j]));
+    assert_in_range(strlen(gt_record_kind_name(kinds[i])), 1,
+                    sizeof((gt_kind_result *)0)->kind - 1);
+    for (size_t j = 0; j < i; j++)
+      assert_string_not_equal(gt_record_kind_name(kinds[i]), gt_record_kind_name(kinds[j]));
   }
   for (unsigned kind = 0; kind < 300; kind++) named += gt_record_kind_name(kind) != NULL;
   assert_int_equal(named, n);
@@ -344,18 +359,20 @@ static void test_summary(void **unused) {
   snprintf(path, sizeof path, "%s/summary.json", folder);
   json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, NULL);
   assert_non_null(root);
-  assert_keys(
-      root,
-      "job strategy clock wall_s virtual_s samples samples_per_s test_accuracy test_loss test_auc params_sha256 regions links build model parameters "
-      "resumes");
+  assert_keys(root, "job strategy clock wall_s virtual_s samples samples_per_s test_accuracy "
+                    "test_loss test_auc params_sha256 regions links build model parameters "
+                    "resumes");
   for (size_t i = 0; i < 2; i++) {
-    assert_keys(json_array_get(json_object_get(root, "regions"), i), "name workers steps samples compute_s wan_wait_s local_wait_s encode_s "
-                                                                     "test_accuracy test_loss test_auc idle_s wall_s train_loss emulation_cpu_s "
-                                                                     "ps_cpu_s nonfinite warning earlier_starts lost_s update_s wire_s split");
+    assert_keys(json_array_get(json_object_get(root, "regions"), i),
+                "name workers steps samples compute_s wan_wait_s local_wait_s encode_s "
+                "test_accuracy test_loss test_auc idle_s wall_s train_loss emulation_cpu_s "
+                "ps_cpu_s nonfinite warning earlier_starts lost_s update_s wire_s split");
     assert_keys(json_array_get(json_object_get(root, "links"), i),
-                "from to bytes_sent messages bytes_other bandwidth_bps_measured latency_s_measured payload_bytes bytes_lost kinds");
+                "from to bytes_sent messages bytes_other bandwidth_bps_measured latency_s_measured "
+                "payload_bytes bytes_lost kinds");
   }
-  const json_t *region = json_array_get(json_object_get(root, "regions"), 1), *split = json_object_get(region, "split");
+  const json_t *region = json_array_get(json_object_get(root, "regions"), 1),
+               *split = json_object_get(region, "split");
   assert_keys(split, "train_s upload_s aggregate_s download_s");
   assert_true(json_number_value(json_object_get(split, "train_s")) == 0.0054);
   assert_true(json_number_value(json_object_get(split, "aggregate_s")) == 0.0013);
@@ -374,14 +391,19 @@ static void test_summary(void **unused) {
   const json_t *link = json_array_get(json_object_get(root, "links"), 0);
   assert_true(json_integer_value(json_object_get(link, "bytes_sent")) == INT64_C(5000000000));
   assert_true(json_number_value(json_object_get(link, "bandwidth_bps_measured")) == 98.7654321e6);
-  assert_true(json_is_null(json_object_get(json_array_get(json_object_get(root, "links"), 1), "latency_s_measured")));
+  assert_true(json_is_null(
+      json_object_get(json_array_get(json_object_get(root, "links"), 1), "latency_s_measured")));
   const json_t *kinds = json_object_get(json_array_get(json_object_get(root, "links"), 1), "kinds");
   assert_keys(kinds, "update ack");
   assert_keys(json_object_get(kinds, "ack"), "messages payload_bytes wire_bytes");
-  assert_int_equal(json_integer_value(json_object_get(json_object_get(kinds, "update"), "messages")), 118);
-  assert_int_equal(json_integer_value(json_object_get(json_object_get(kinds, "ack"), "messages")), 13);
-  assert_int_equal(json_integer_value(json_object_get(json_object_get(kinds, "ack"), "payload_bytes")), 0);
-  assert_int_equal(json_integer_value(json_object_get(json_object_get(kinds, "ack"), "wire_bytes")), 832);
+  assert_int_equal(
+      json_integer_value(json_object_get(json_object_get(kinds, "update"), "messages")), 118);
+  assert_int_equal(json_integer_value(json_object_get(json_object_get(kinds, "ack"), "messages")),
+                   13);
+  assert_int_equal(
+      json_integer_value(json_object_get(json_object_get(kinds, "ack"), "payload_bytes")), 0);
+  assert_int_equal(json_integer_value(json_object_get(json_object_get(kinds, "ack"), "wire_bytes")),
+                   832);
   json_decref(root);
   s.params_sha256[0] = '\0'; /* no mean model */
   s.virtual_s = 2.5;
@@ -400,25 +422,40 @@ static void test_plan_and_cost_come_back(void **unused) {
   char *missing[] = {ps};
   gt_cost_region costs[2] = {{"eu", 0.5, 0.25, 0.125}, {"us", 1, 0, 2}};
   const gt_cost_result cost = {3.875, 1.5, 0.25, 2.125, 12.5, true, costs, 2, missing, 1};
-  const gt_plan_result plan = {
-      .strategy = "sma", .predicted = {110, NAN, 300, 5e9, 0.25, 4.65}, .measured = {100, 0.5, 400, 5e9, 0, 3.875}, .low_s = 90, .high_s = 99.5};
-  gt_summary s = {.job = "j", .strategy = "sma", .clock = "real", .model = "m", .regions = &region, .nregions = 1, .plan = &plan, .cost = &cost};
+  const gt_plan_result plan = {.strategy = "sma",
+                               .predicted = {110, NAN, 300, 5e9, 0.25, 4.65},
+                               .measured = {100, 0.5, 400, 5e9, 0, 3.875},
+                               .low_s = 90,
+                               .high_s = 99.5};
+  gt_summary s = {.job = "j",
+                  .strategy = "sma",
+                  .clock = "real",
+                  .model = "m",
+                  .regions = &region,
+                  .nregions = 1,
+                  .plan = &plan,
+                  .cost = &cost};
   assert_int_equal(gt_summary_write(folder, &s), GT_OK);
   snprintf(path, sizeof path, "%s/summary.json", folder);
-  json_t *root = json_load_file(path, 0, NULL), *written = json_object_get(root, "plan"), *wall = json_object_get(written, "wall");
+  json_t *root = json_load_file(path, 0, NULL), *written = json_object_get(root, "plan"),
+         *wall = json_object_get(written, "wall");
   assert_keys(written, "strategy made wall step samples_per_s wan_bytes waiting cost");
   assert_keys(wall, "predicted measured error_percent low high within");
   assert_keys(json_object_get(written, "cost"), "predicted measured error_percent");
   assert_true(json_number_value(json_object_get(wall, "error_percent")) == 10);
   assert_true(json_is_false(json_object_get(wall, "within")));
-  assert_true(json_number_value(json_object_get(json_object_get(written, "samples_per_s"), "error_percent")) == -25);
-  assert_true(json_number_value(json_object_get(json_object_get(written, "wan_bytes"), "error_percent")) == 0);
+  assert_true(json_number_value(json_object_get(json_object_get(written, "samples_per_s"),
+                                                "error_percent")) == -25);
+  assert_true(json_number_value(
+                  json_object_get(json_object_get(written, "wan_bytes"), "error_percent")) == 0);
   /* there is no measurement to compare with */
   assert_true(json_is_null(json_object_get(json_object_get(written, "waiting"), "error_percent")));
   assert_true(json_is_null(json_object_get(json_object_get(written, "step"), "predicted")));
   assert_true(json_is_null(json_object_get(written, "made")));
-  assert_keys(json_object_get(root, "cost"), "usd machine_usd worker_usd ps_usd egress_usd machine_hours assumed missing regions");
-  assert_true(json_number_value(json_object_get(json_object_get(root, "cost"), "machine_usd")) == 1.75);
+  assert_keys(json_object_get(root, "cost"),
+              "usd machine_usd worker_usd ps_usd egress_usd machine_hours assumed missing regions");
+  assert_true(json_number_value(json_object_get(json_object_get(root, "cost"), "machine_usd")) ==
+              1.75);
   json_decref(root);
   gt_summary_file *file;
   assert_int_equal(gt_summary_read(&file, folder), GT_OK);
@@ -426,12 +463,16 @@ static void test_plan_and_cost_come_back(void **unused) {
   const gt_cost_result *c = gt_summary_of(file)->cost;
   assert_string_equal(p->strategy, "sma");
   assert_true(!p->made && p->low_s == 90 && p->high_s == 99.5 && isnan(p->predicted.step_s));
-  assert_true(p->predicted.wall_s == 110 && p->predicted.samples_per_s == 300 && p->predicted.wan_bytes == 5e9 && p->predicted.waiting == 0.25);
+  assert_true(p->predicted.wall_s == 110 && p->predicted.samples_per_s == 300 &&
+              p->predicted.wan_bytes == 5e9 && p->predicted.waiting == 0.25);
   assert_true(p->predicted.cost == 4.65);
   const gt_figures *m = &p->measured;
-  assert_true(m->wall_s == 100 && m->step_s == 0.5 && m->samples_per_s == 400 && m->wan_bytes == 5e9 && m->waiting == 0 && m->cost == 3.875);
-  assert_true(c->usd == 3.875 && c->worker_usd == 1.5 && c->ps_usd == 0.25 && c->egress_usd == 2.125 && c->machine_hours == 12.5 && c->assumed);
-  assert_true(c->nregions == 2 && c->nmissing == 1 && c->regions[1].worker_usd == 1 && c->regions[1].egress_usd == 2 && c->regions[0].ps_usd == 0.25);
+  assert_true(m->wall_s == 100 && m->step_s == 0.5 && m->samples_per_s == 400 &&
+              m->wan_bytes == 5e9 && m->waiting == 0 && m->cost == 3.875);
+  assert_true(c->usd == 3.875 && c->worker_usd == 1.5 && c->ps_usd == 0.25 &&
+              c->egress_usd == 2.125 && c->machine_hours == 12.5 && c->assumed);
+  assert_true(c->nregions == 2 && c->nmissing == 1 && c->regions[1].worker_usd == 1 &&
+              c->regions[1].egress_usd == 2 && c->regions[0].ps_usd == 0.25);
   assert_string_equal(c->regions[1].name, "us");
   assert_string_equal(c->missing[0], "PS of eu");
   gt_summary_close(file);
@@ -505,7 +546,9 @@ static void test_virtual_summary_repeats(void **unused) {
   }
   static const int want[] = {1, 2, 10, 12, 20, 21};
   for (size_t i = 0; i < 6; i++)
-    assert_int_equal(json_integer_value(json_object_get(json_array_get(json_object_get(root, "links"), i), "bytes_sent")), want[i]);
+    assert_int_equal(json_integer_value(json_object_get(
+                         json_array_get(json_object_get(root, "links"), i), "bytes_sent")),
+                     want[i]);
   json_decref(root);
 }
 

@@ -39,7 +39,8 @@ static int make_folder(void **unused) {
 
 static int remove_folder(void **unused) {
   (void)unused;
-  static const char *const names[] = {"east.jsonl", "west.jsonl", "new.jsonl", "summary.json", ".hidden.jsonl", "x.jsonl"};
+  static const char *const names[] = {"east.jsonl",   "west.jsonl",    "new.jsonl",
+                                      "summary.json", ".hidden.jsonl", "x.jsonl"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) unlink(at(names[i]));
   return rmdir(folder);
 }
@@ -54,7 +55,8 @@ typedef struct {
 static void hear(void *ctx, const json_t *line) {
   heard *h = ctx;
   size_t used = strlen(h->events);
-  snprintf(h->events + used, sizeof h->events - used, "%s ", json_string_value(json_object_get(line, "event")));
+  snprintf(h->events + used, sizeof h->events - used, "%s ",
+           json_string_value(json_object_get(line, "event")));
 }
 
 static void hear_anew(void *ctx) {
@@ -109,7 +111,8 @@ static void test_tail_anew(void **unused) {
   put("x.jsonl", "w", "{\"event\":\"e\"}\n{\"event\":\"f\"}\n{\"event\":\"g\"}\n");
   expect(tail, GT_TAIL_MORE, "e f g ", 1);
   /* Another file that begins with the same bytes. */
-  put("new.jsonl", "w", "{\"event\":\"e\"}\n{\"event\":\"f\"}\n{\"event\":\"g\"}\n{\"event\":\"h\"}\n");
+  put("new.jsonl", "w",
+      "{\"event\":\"e\"}\n{\"event\":\"f\"}\n{\"event\":\"g\"}\n{\"event\":\"h\"}\n");
   char from[128];
   snprintf(from, sizeof from, "%s", at("new.jsonl"));
   assert_int_equal(rename(from, at("x.jsonl")), 0);
@@ -137,19 +140,26 @@ static void test_tail_long_lines(void **unused) {
 
 /* ---- runs ---- */
 
-#define START                                                                                                                                        \
-  "{\"t\":0.0,\"event\":\"start\",\"job\":\"drill\",\"region\":\"east\",\"lead\":true,\"workers\":1,\"clock\":\"real\",\"every_s\":10.0,"            \
+#define START                                                                                      \
+  "{\"t\":0.0,\"event\":\"start\",\"job\":\"drill\",\"region\":\"east\",\"lead\":true,"            \
+  "\"workers\":1,\"clock\":\"real\",\"every_s\":10.0,"                                             \
   "\"round\":0,\"resumes\":0}\n"
-#define OTHER                                                                                                                                        \
-  "{\"t\":0.0,\"event\":\"start\",\"job\":\"drill\",\"region\":\"west\",\"lead\":false,\"workers\":1,\"clock\":\"real\",\"every_s\":10.0,"           \
+#define OTHER                                                                                      \
+  "{\"t\":0.0,\"event\":\"start\",\"job\":\"drill\",\"region\":\"west\",\"lead\":false,"           \
+  "\"workers\":1,\"clock\":\"real\",\"every_s\":10.0,"                                             \
   "\"round\":0,\"resumes\":0}\n"
-#define RESUMED                                                                                                                                      \
-  "{\"t\":12.0,\"event\":\"resumed\",\"job\":\"drill\",\"region\":\"east\",\"lead\":true,\"workers\":1,\"clock\":\"real\",\"every_s\":10.0,"         \
+#define RESUMED                                                                                    \
+  "{\"t\":12.0,\"event\":\"resumed\",\"job\":\"drill\",\"region\":\"east\",\"lead\":true,"         \
+  "\"workers\":1,\"clock\":\"real\",\"every_s\":10.0,"                                             \
   "\"round\":3,\"resumes\":1}\n"
-#define PROGRESS(t, epoch, done)                                                                                                                     \
-  "{\"t\":" #t ",\"event\":\"progress\",\"step\":150,\"samples\":2400,\"epoch\":" #epoch ",\"loss\":0.412,\"epochs\":6.0,\"done\":" #done            \
-  ",\"accuracy\":0.871,\"auc\":null,\"samples_per_s\":41234.0,\"wan_bps\":12340000.0,\"waiting\":0.04}\n"
-#define LINE(epoch, left) "epoch " epoch "/6  loss 0.412  acc 0.871  41.2 k samples/s  WAN 12.3 Mbit/s  waiting 4%  left " left
+#define PROGRESS(t, epoch, done)                                                                   \
+  "{\"t\":" #t ",\"event\":\"progress\",\"step\":150,\"samples\":2400,\"epoch\":" #epoch           \
+  ",\"loss\":0.412,\"epochs\":6.0,\"done\":" #done                                                 \
+  ",\"accuracy\":0.871,\"auc\":null,\"samples_per_s\":41234.0,\"wan_bps\":12340000.0,\"waiting\":" \
+  "0.04}\n"
+#define LINE(epoch, left)                                                                          \
+  "epoch " epoch                                                                                   \
+  "/6  loss 0.412  acc 0.871  41.2 k samples/s  WAN 12.3 Mbit/s  waiting 4%  left " left
 
 static void says(const gt_follow *f, const char *text) {
   char line[512];
@@ -158,9 +168,20 @@ static void says(const gt_follow *f, const char *text) {
 }
 
 static void write_summary(int64_t resumes) {
-  gt_region_result regions[] = {{.name = "east", .workers = 1, .steps = 400, .samples = 6400, .test_accuracy = 0.9, .test_auc = NAN},
-                                {.name = "west", .workers = 1, .steps = 400, .samples = 6400, .test_accuracy = 0.8, .test_auc = NAN}};
-  gt_link_result link = {.from = "east", .to = "west", .bytes_sent = 5000, .messages = 5, .payload_bytes = 4000};
+  gt_region_result regions[] = {{.name = "east",
+                                 .workers = 1,
+                                 .steps = 400,
+                                 .samples = 6400,
+                                 .test_accuracy = 0.9,
+                                 .test_auc = NAN},
+                                {.name = "west",
+                                 .workers = 1,
+                                 .steps = 400,
+                                 .samples = 6400,
+                                 .test_accuracy = 0.8,
+                                 .test_auc = NAN}};
+  gt_link_result link = {
+      .from = "east", .to = "west", .bytes_sent = 5000, .messages = 5, .payload_bytes = 4000};
   snprintf(link.kinds[0].kind, sizeof link.kinds[0].kind, "update");
   link.kinds[0].messages = 5;
   gt_summary s = {.job = "drill",
@@ -210,7 +231,9 @@ static void test_run(void **unused) {
   gt_follow_text(f, narrow, sizeof narrow, 40);
   assert_string_equal(narrow, "epoch 3.00/6  loss 0.412  left 0:10");
 
-  put("east.jsonl", "a", "{\"t\":21.0,\"event\":\"stopped\",\"code\":75,\"reason\":\"signal\",\"step\":160,\"round\":3}\n");
+  put("east.jsonl", "a",
+      "{\"t\":21.0,\"event\":\"stopped\",\"code\":75,\"reason\":\"signal\",\"step\":160,\"round\":"
+      "3}\n");
   v = gt_follow_poll(f);
   assert_int_equal(v->state, GT_RUN_STOPPED);
   assert_int_equal(v->code, 75);
@@ -246,9 +269,12 @@ static void test_run(void **unused) {
 static void test_limit_and_anew(void **unused) {
   (void)unused;
   gt_follow *f = gt_follow_create(folder);
-  put("east.jsonl", "w", START PROGRESS(10, 1, 0.2) "{\"t\":21.0,\"event\":\"stopped\",\"code\":6,\"reason\":\"limit\",\"step\":9,\"round\":1}\n");
+  put("east.jsonl", "w",
+      START PROGRESS(10, 1, 0.2) "{\"t\":21.0,\"event\":\"stopped\",\"code\":6,\"reason\":"
+                                 "\"limit\",\"step\":9,\"round\":1}\n");
   assert_int_equal(gt_follow_poll(f)->code, 6);
-  says(f, "ended by a limit (limits.nonfinite or limits.wan_bytes) at step 9, checkpoint of round 1 written");
+  says(f, "ended by a limit (limits.nonfinite or limits.wan_bytes) at step 9, checkpoint of round "
+          "1 written");
   /* The record of another run in the same place. */
   put("east.jsonl", "w", START);
   const gt_run_view *v = gt_follow_poll(f);
@@ -314,7 +340,8 @@ static void test_board_in_place(void **unused) {
   char *text = NULL;
   size_t size = 0;
   FILE *to = open_memstream(&text, &size);
-  gt_board_line a = {.text = "one"}, b = {.text = "two"}, none = {.text = ""}, *lines[] = {&a, &none, &b};
+  gt_board_line a = {.text = "one"}, b = {.text = "two"}, none = {.text = ""},
+                *lines[] = {&a, &none, &b};
   gt_board *board = gt_board_create(to, GT_LIVE_LINE);
   gt_board_show(board, lines, 3);
   gt_board_show(board, lines, 3); /* nothing new */
@@ -323,7 +350,8 @@ static void test_board_in_place(void **unused) {
   gt_board_close(board);
   fclose(to);
   char want[512];
-  snprintf(want, sizeof want, "\rone\033[K\n\rtwo\033[K\033[J\033[1A\rone\033[K\n\r%079d\033[K\033[J\n", 0);
+  snprintf(want, sizeof want,
+           "\rone\033[K\n\rtwo\033[K\033[J\033[1A\rone\033[K\n\r%079d\033[K\033[J\n", 0);
   assert_string_equal(text, want);
   free(text);
 }
@@ -360,7 +388,8 @@ static void test_board_in_a_log(void **unused) {
   char *text = NULL;
   size_t size = 0;
   FILE *to = open_memstream(&text, &size);
-  gt_board_line a = {.text = "one", .phase = 1, .every_s = 0.05}, b = {.text = "two", .every_s = 1000}, *lines[] = {&a, &b};
+  gt_board_line a = {.text = "one", .phase = 1, .every_s = 0.05},
+                b = {.text = "two", .every_s = 1000}, *lines[] = {&a, &b};
   gt_board *board = gt_board_create(to, GT_LIVE_LOG);
   gt_board_show(board, lines, 2);
   gt_board_show(board, lines, 2);

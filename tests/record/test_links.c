@@ -28,18 +28,27 @@ static gt_link_result *links;
    in p messages.  Regions are not sorted by name. */
 static gt_summary backwards(void) {
   size_t n = 0;
-  for (size_t r = 0; r < MANY; r++) snprintf(regions[r].name, sizeof regions[r].name, "r%zu", r * 37 % MANY);
+  for (size_t r = 0; r < MANY; r++)
+    snprintf(regions[r].name, sizeof regions[r].name, "r%zu", r * 37 % MANY);
   for (size_t r = MANY; r-- > 0;)
     for (size_t p = MANY; p-- > 0;) {
       if (p == r) continue;
       gt_link_result *l = &links[n++];
-      *l = (gt_link_result){
-          .bytes_sent = (int64_t)(1000 * r + p), .messages = (int64_t)p, .bytes_other = 7, .bandwidth_bps_measured = 1e6 + (double)p};
+      *l = (gt_link_result){.bytes_sent = (int64_t)(1000 * r + p),
+                            .messages = (int64_t)p,
+                            .bytes_other = 7,
+                            .bandwidth_bps_measured = 1e6 + (double)p};
       memcpy(l->from, regions[r].name, sizeof l->from);
       memcpy(l->to, regions[p].name, sizeof l->to);
     }
-  return (gt_summary){
-      .job = "j", .strategy = "sma", .clock = "real", .model = "m", .regions = regions, .nregions = MANY, .links = links, .nlinks = n};
+  return (gt_summary){.job = "j",
+                      .strategy = "sma",
+                      .clock = "real",
+                      .model = "m",
+                      .regions = regions,
+                      .nregions = MANY,
+                      .links = links,
+                      .nlinks = n};
 }
 
 static void test_order(void **unused) {
@@ -82,11 +91,13 @@ static void test_names_are_looked_up(void **unused) {
   compared = 0;
   gt_summary_print(to, &s);
   fclose(to);
-  if (compared > 50 * s.nlinks) fail_msg("%zu comparisons of names for %zu links", compared, s.nlinks);
+  if (compared > 50 * s.nlinks)
+    fail_msg("%zu comparisons of names for %zu links", compared, s.nlinks);
   /* r 3 has sent more than 3000 p bytes, to all regions except itself. */
   char want[128];
-  snprintf(want, sizeof want, "%-8s%9.2f%13.2f%10d%13d%16.1f\n", regions[3].name, 1e-6 * (3000 * 99 + 99 * 50 - 3),
-           1e-6 * (1000 * (99 * 50 - 3) + 3 * 99), 99 * 50 - 3, 99 * 7, 1.0);
+  snprintf(want, sizeof want, "%-8s%9.2f%13.2f%10d%13d%16.1f\n", regions[3].name,
+           1e-6 * (3000 * 99 + 99 * 50 - 3), 1e-6 * (1000 * (99 * 50 - 3) + 3 * 99), 99 * 50 - 3,
+           99 * 7, 1.0);
   if (!strstr(text, want)) fail_msg("%s is not in %.2000s", want, text);
   free(text);
 }
@@ -128,13 +139,16 @@ static gt_link_traffic rising(size_t from, size_t to) {
   return (gt_link_traffic){1, (int64_t)(1000 * from + to), 10, 1e6};
 }
 
-static void assert_told(size_t n, gt_link_traffic (*of)(size_t, size_t), size_t count, gt_told_link first, gt_told_link last) {
+static void assert_told(size_t n, gt_link_traffic (*of)(size_t, size_t), size_t count,
+                        gt_told_link first, gt_told_link last) {
   gt_told *told = told_of(n, of);
   size_t found = 0;
   const gt_told_link *at = gt_told_links(told, &found);
   assert_int_equal(found, count);
   assert_int_equal(gt_told_left_out(told), n * (n - 1) - count);
-  for (size_t i = 1; i < found; i++) assert_true(at[i - 1].from < at[i].from || (at[i - 1].from == at[i].from && at[i - 1].to < at[i].to));
+  for (size_t i = 1; i < found; i++)
+    assert_true(at[i - 1].from < at[i].from ||
+                (at[i - 1].from == at[i].from && at[i - 1].to < at[i].to));
   if (count > 0) {
     assert_memory_equal(&at[0], &first, sizeof first);
     assert_memory_equal(&at[count - 1], &last, sizeof last);
@@ -144,12 +158,17 @@ static void assert_told(size_t n, gt_link_traffic (*of)(size_t, size_t), size_t 
 
 static void test_told(void **unused) {
   (void)unused;
-  const size_t all = GT_TOLD_REGIONS * (GT_TOLD_REGIONS - 1), left = CROWD * (CROWD - 1) - GT_TOLD_LINKS;
-  assert_told(GT_TOLD_REGIONS, none, all, (gt_told_link){0, 1}, (gt_told_link){GT_TOLD_REGIONS - 1, GT_TOLD_REGIONS - 2});
+  const size_t all = GT_TOLD_REGIONS * (GT_TOLD_REGIONS - 1),
+               left = CROWD * (CROWD - 1) - GT_TOLD_LINKS;
+  assert_told(GT_TOLD_REGIONS, none, all, (gt_told_link){0, 1},
+              (gt_told_link){GT_TOLD_REGIONS - 1, GT_TOLD_REGIONS - 2});
   assert_told(CROWD, none, 0, (gt_told_link){0}, (gt_told_link){0});
   assert_told(CROWD, hub, 2 * (CROWD - 1), (gt_told_link){0, 1}, (gt_told_link){CROWD - 1, 0});
-  assert_told(CROWD, equal, GT_TOLD_LINKS, (gt_told_link){0, 1}, (gt_told_link){GT_TOLD_LINKS / (CROWD - 1), GT_TOLD_LINKS % (CROWD - 1) - 1});
-  assert_told(CROWD, rising, GT_TOLD_LINKS, (gt_told_link){left / (CROWD - 1), left % (CROWD - 1) + 1}, (gt_told_link){CROWD - 1, CROWD - 2});
+  assert_told(CROWD, equal, GT_TOLD_LINKS, (gt_told_link){0, 1},
+              (gt_told_link){GT_TOLD_LINKS / (CROWD - 1), GT_TOLD_LINKS % (CROWD - 1) - 1});
+  assert_told(CROWD, rising, GT_TOLD_LINKS,
+              (gt_told_link){left / (CROWD - 1), left % (CROWD - 1) + 1},
+              (gt_told_link){CROWD - 1, CROWD - 2});
 }
 
 static void test_told_sums(void **unused) {
@@ -171,8 +190,11 @@ static void test_told_sums(void **unused) {
 static void test_table_of_some(void **unused) {
   (void)unused;
   gt_summary s = backwards();
-  gt_region_traffic traffic[MANY] = {
-      [2] = {.messages = 5, .bytes_sent = 7000000, .bytes_received = 1000000, .bytes_other = 123000, .slowest_bps = 5e6}};
+  gt_region_traffic traffic[MANY] = {[2] = {.messages = 5,
+                                            .bytes_sent = 7000000,
+                                            .bytes_received = 1000000,
+                                            .bytes_other = 123000,
+                                            .slowest_bps = 5e6}};
   char *text = NULL;
   size_t size = 0;
   s.links_left_out = s.nlinks - 2;
@@ -181,8 +203,10 @@ static void test_table_of_some(void **unused) {
   FILE *to = open_memstream(&text, &size);
   gt_summary_print(to, &s);
   fclose(to);
-  assert_non_null(strstr(text, "\nr74          7.00         1.00         5       123000             5.0\n"));
-  assert_non_null(strstr(text, "\nthe 2 of 9900 links whose traffic takes longest (2 of them: summary.json)\n"));
+  assert_non_null(
+      strstr(text, "\nr74          7.00         1.00         5       123000             5.0\n"));
+  assert_non_null(strstr(
+      text, "\nthe 2 of 9900 links whose traffic takes longest (2 of them: summary.json)\n"));
   assert_non_null(strstr(text, "\nWAN traffic    7.00 MB in 5 messages, 0.123 MB beside them\n"));
   free(text);
   s.links_left_out = 0;
@@ -192,7 +216,8 @@ static void test_table_of_some(void **unused) {
   to = open_memstream(&text, &size);
   gt_summary_print(to, &s);
   fclose(to);
-  assert_non_null(strstr(text, "\nthe 5 of 13 links whose traffic takes longest (all of them: --out DIR)\n"));
+  assert_non_null(
+      strstr(text, "\nthe 5 of 13 links whose traffic takes longest (all of them: --out DIR)\n"));
   free(text);
 }
 
@@ -221,8 +246,12 @@ static void test_some_come_back(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_order),          cmocka_unit_test(test_order_of_strangers), cmocka_unit_test(test_names_are_looked_up),
-      cmocka_unit_test(test_told),           cmocka_unit_test(test_told_sums),          cmocka_unit_test(test_table_of_some),
+      cmocka_unit_test(test_order),
+      cmocka_unit_test(test_order_of_strangers),
+      cmocka_unit_test(test_names_are_looked_up),
+      cmocka_unit_test(test_told),
+      cmocka_unit_test(test_told_sums),
+      cmocka_unit_test(test_table_of_some),
       cmocka_unit_test(test_some_come_back),
   };
   links = malloc(MANY * MANY * sizeof *links);

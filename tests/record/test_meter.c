@@ -33,7 +33,8 @@ static void one_region(void **state) {
   for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
     double least, most, right = 64 / steps[i];
     watch(steps[i], 0, &least, &most);
-    if (!(least > 0.8 * right && most < 1.25 * right)) fail_msg("steps of %g s: %g to %g samples/s are shown of %g", steps[i], least, most, right);
+    if (!(least > 0.8 * right && most < 1.25 * right))
+      fail_msg("steps of %g s: %g to %g samples/s are shown of %g", steps[i], least, most, right);
   }
 }
 
@@ -43,7 +44,8 @@ static void two_regions(void **state) {
   for (size_t i = 0; i < sizeof later / sizeof *later; i++) {
     double least, most, right = 2 * 64 / 10.0;
     watch(10, later[i], &least, &most);
-    if (!(least > 0.7 * right && most < 1.35 * right)) fail_msg("%g s apart: %g to %g samples/s are shown of %g", later[i], least, most, right);
+    if (!(least > 0.7 * right && most < 1.35 * right))
+      fail_msg("%g s apart: %g to %g samples/s are shown of %g", later[i], least, most, right);
   }
 }
 
@@ -53,12 +55,14 @@ static void a_stall(void **state) {
   assert_true(isnan(gt_meter_rate(&m, 0, 5)));
   assert_true(isnan(gt_meter_rate(&m, GT_SECOND, 6)));
   for (int i = 1; i <= 20; i++) gt_meter_rate(&m, i * GT_SECOND, 5 + 10 * i);
-  double before = gt_meter_rate(&m, 20 * GT_SECOND, 205), after = gt_meter_rate(&m, 120 * GT_SECOND, 205);
+  double before = gt_meter_rate(&m, 20 * GT_SECOND, 205),
+         after = gt_meter_rate(&m, 120 * GT_SECOND, 205);
   assert_true(fabs(before - 10) < 1e-9);
   assert_true(after > 0 && after < 0.5);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(one_region), cmocka_unit_test(two_regions), cmocka_unit_test(a_stall)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(one_region), cmocka_unit_test(two_regions),
+                                     cmocka_unit_test(a_stall)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

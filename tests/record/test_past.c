@@ -25,13 +25,14 @@ static void write_record(const char *text) {
 static void starts_add_up(void **state) {
   gt_past past;
   (void)state;
-  write_record("{\"t\":0.0,\"event\":\"start\",\"samples\":0,\"wan_bytes_to\":[0,100]}\n"
-               "{\"t\":50.0,\"event\":\"checkpoint\",\"round\":1}\n"
-               "{\"t\":70.0,\"event\":\"progress\",\"samples\":700,\"loss\":1.0,\"wan_bytes_to\":[0,7100]}\n"
-               "{\"t\":50.0,\"event\":\"resumed\",\"samples\":500,\"wan_bytes_to\":[0,5200]}\n"
-               "{\"t\":60.0,\"event\":\"progress\",\"samples\":600,\"loss\":1.0,\"wan_bytes_to\":[0,6200]}\n"
-               "{\"t\":50.0,\"event\":\"resumed\",\"samples\":500,\"wan_bytes_to\":[0,5200]}\n"
-               "{\"t\":51.5,\"event\":\"eval\"}\n{\"t\":52.0,\"eve");
+  write_record(
+      "{\"t\":0.0,\"event\":\"start\",\"samples\":0,\"wan_bytes_to\":[0,100]}\n"
+      "{\"t\":50.0,\"event\":\"checkpoint\",\"round\":1}\n"
+      "{\"t\":70.0,\"event\":\"progress\",\"samples\":700,\"loss\":1.0,\"wan_bytes_to\":[0,7100]}\n"
+      "{\"t\":50.0,\"event\":\"resumed\",\"samples\":500,\"wan_bytes_to\":[0,5200]}\n"
+      "{\"t\":60.0,\"event\":\"progress\",\"samples\":600,\"loss\":1.0,\"wan_bytes_to\":[0,6200]}\n"
+      "{\"t\":50.0,\"event\":\"resumed\",\"samples\":500,\"wan_bytes_to\":[0,5200]}\n"
+      "{\"t\":51.5,\"event\":\"eval\"}\n{\"t\":52.0,\"eve");
   gt_past_read(&past, folder, "east", 2, NULL, 0, 0);
   assert_int_equal(past.starts, 3);
   assert_true(fabs(past.used_s - (70 + 10 + 1.5)) < 1e-9);
@@ -43,7 +44,8 @@ static void starts_add_up(void **state) {
 static void what_is_not_there(void **state) {
   gt_past past;
   (void)state;
-  write_record("{\"t\":0.0,\"event\":\"start\"}\nno JSON\n{\"t\":9.0,\"event\":\"progress\",\"wan_bytes\":12}\n");
+  write_record("{\"t\":0.0,\"event\":\"start\"}\nno "
+               "JSON\n{\"t\":9.0,\"event\":\"progress\",\"wan_bytes\":12}\n");
   gt_past_read(&past, folder, "east", 2, NULL, 0, 0);
   assert_true(past.starts == 1 && past.used_s == 9 && past.bytes[1] == 0);
   gt_past_close(&past);
@@ -60,16 +62,20 @@ static void losses_come_back(void **state) {
   (void)state;
   at += sprintf(at, "{\"t\":0.0,\"event\":\"start\",\"samples\":0}\n");
   for (int i = 1; i <= 24; i++)
-    at += sprintf(at, "{\"t\":%d.0,\"event\":\"progress\",\"samples\":%d,\"loss\":%s}\n", i, 10 * i, i > 19 ? "9.0" : "0.5");
+    at += sprintf(at, "{\"t\":%d.0,\"event\":\"progress\",\"samples\":%d,\"loss\":%s}\n", i, 10 * i,
+                  i > 19 ? "9.0" : "0.5");
   write_record(text);
   gt_past_read(&past, folder, "east", 1, &trend, 190, 0.95);
   gt_past_close(&past);
-  for (int part = 0; part < 19; part++) assert_true(trend.samples[part] == 10 && fabs(trend.loss_sum[part] - 5) < 1e-9);
+  for (int part = 0; part < 19; part++)
+    assert_true(trend.samples[part] == 10 && fabs(trend.loss_sum[part] - 5) < 1e-9);
   assert_true(trend.samples[19] == 0);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(starts_add_up), cmocka_unit_test(what_is_not_there), cmocka_unit_test(losses_come_back)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(starts_add_up),
+                                     cmocka_unit_test(what_is_not_there),
+                                     cmocka_unit_test(losses_come_back)};
   if (!mkdtemp(folder)) return 1;
   snprintf(path, sizeof path, "%s/east.jsonl", folder);
   int failed = cmocka_run_group_tests(tests, NULL, NULL);

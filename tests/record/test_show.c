@@ -58,7 +58,11 @@ static void test_table(void **unused) {
        .bytes_other = 1234,
        .bandwidth_bps_measured = 98.76e6,
        .latency_s_measured = 0.02537},
-      {.from = "a-region-with-a-long-name", .to = "shanghai", .bytes_sent = 0, .messages = 0, .bytes_other = 99},
+      {.from = "a-region-with-a-long-name",
+       .to = "shanghai",
+       .bytes_sent = 0,
+       .messages = 0,
+       .bytes_other = 99},
   };
   gt_summary s = {.job = "lenet-2-regions",
                   .strategy = "asgd-ga",
@@ -81,27 +85,32 @@ static void test_table(void **unused) {
   FILE *to = open_memstream(&text, &size);
   gt_summary_print(to, &s);
   fclose(to);
-  static const char want[] = "\n"
-                             "lenet-2-regions: lenet5, 61706 parameters, asgd-ga, real clock\n"
-                             "\n"
-                             "region       workers  steps  samples      compute   wan wait  local wait      idle  accuracy   loss\n"
-                             "shanghai           2   1876   120064   10.1 s 84%  1.2 s 10%    0.0 s 0%  0.5 s 4%    0.8912  0.301\n"
-                             "a-region-..        1    938    60032  27.8 h 100%   240 s 0%    0.0 s 0%         -         -      -\n"
-                             "\n"
-                             "mini-batch, ms     train  upload  aggregate and wait  download     sum  wan wait\n"
-                             "shanghai            5.38    0.04                0.63      0.00    6.05     10.4%\n"
-                             "a-region-with-..  106600   250.0                9.00      6.10  106865      0.2%\n"
-                             "\n"
-                             "link                          MB sent  messages  other bytes  measured Mbit/s  latency ms\n"
-                             "shanghai -> a-region-with-..    29.15       118         1234             98.8        25.4\n"
-                             "a-region-with-.. -> shanghai     0.00         0           99                -           -\n"
-                             "\n"
-                             "wall time      12.3 s\n"
-                             "samples/s      14.6 k  (180096 samples)\n"
-                             "test accuracy  0.8900  loss 0.300  (mean model)\n"
-                             "WAN traffic    29.15 MB in 118 messages, 0.001 MB beside them\n";
+  static const char want[] =
+      "\n"
+      "lenet-2-regions: lenet5, 61706 parameters, asgd-ga, real clock\n"
+      "\n"
+      "region       workers  steps  samples      compute   wan wait  local wait      idle  "
+      "accuracy   loss\n"
+      "shanghai           2   1876   120064   10.1 s 84%  1.2 s 10%    0.0 s 0%  0.5 s 4%    "
+      "0.8912  0.301\n"
+      "a-region-..        1    938    60032  27.8 h 100%   240 s 0%    0.0 s 0%         -         "
+      "-      -\n"
+      "\n"
+      "mini-batch, ms     train  upload  aggregate and wait  download     sum  wan wait\n"
+      "shanghai            5.38    0.04                0.63      0.00    6.05     10.4%\n"
+      "a-region-with-..  106600   250.0                9.00      6.10  106865      0.2%\n"
+      "\n"
+      "link                          MB sent  messages  other bytes  measured Mbit/s  latency ms\n"
+      "shanghai -> a-region-with-..    29.15       118         1234             98.8        25.4\n"
+      "a-region-with-.. -> shanghai     0.00         0           99                -           -\n"
+      "\n"
+      "wall time      12.3 s\n"
+      "samples/s      14.6 k  (180096 samples)\n"
+      "test accuracy  0.8900  loss 0.300  (mean model)\n"
+      "WAN traffic    29.15 MB in 118 messages, 0.001 MB beside them\n";
   assert_string_equal(text, want);
-  for (const char *line = text; *line; line = strchr(line, '\n') + 1) assert_true(strchr(line, '\n') - line <= 100);
+  for (const char *line = text; *line; line = strchr(line, '\n') + 1)
+    assert_true(strchr(line, '\n') - line <= 100);
   free(text);
 
   /* Without a mean model and links (strategy none, one region) no empty table is printed. */
@@ -118,9 +127,22 @@ static void test_table(void **unused) {
 /* Two labels: the AUC is shown for each region and in the totals. */
 static void test_table_of_two_classes(void **unused) {
   (void)unused;
-  static const gt_region_result regions[2] = {
-      {.name = "east", .workers = 1, .steps = 10, .samples = 640, .wall_s = 10, .test_accuracy = 0.8312, .test_loss = 0.3, .test_auc = 0.91234},
-      {.name = "west", .workers = 1, .steps = 10, .samples = 640, .wall_s = 10, .test_accuracy = 0.8, .test_loss = 0.4, .test_auc = NAN}};
+  static const gt_region_result regions[2] = {{.name = "east",
+                                               .workers = 1,
+                                               .steps = 10,
+                                               .samples = 640,
+                                               .wall_s = 10,
+                                               .test_accuracy = 0.8312,
+                                               .test_loss = 0.3,
+                                               .test_auc = 0.91234},
+                                              {.name = "west",
+                                               .workers = 1,
+                                               .steps = 10,
+                                               .samples = 640,
+                                               .wall_s = 10,
+                                               .test_accuracy = 0.8,
+                                               .test_loss = 0.4,
+                                               .test_auc = NAN}};
   gt_summary s = {.job = "clicks",
                   .strategy = "sma",
                   .clock = "real",
@@ -135,9 +157,12 @@ static void test_table_of_two_classes(void **unused) {
   FILE *to = open_memstream(&text, &size);
   gt_summary_print(to, &s);
   fclose(to);
-  assert_non_null(strstr(text, "\nregion  workers  steps  samples   compute  wan wait  local wait      idle     auc   loss\n"
-                               "east          1     10      640  0.0 s 0%  0.0 s 0%    0.0 s 0%  0.0 s 0%  0.9123  0.300\n"
-                               "west          1     10      640  0.0 s 0%  0.0 s 0%    0.0 s 0%  0.0 s 0%       -  0.400\n"));
+  assert_non_null(strstr(
+      text,
+      "\nregion  workers  steps  samples   compute  wan wait  local wait      idle     auc   loss\n"
+      "east          1     10      640  0.0 s 0%  0.0 s 0%    0.0 s 0%  0.0 s 0%  0.9123  0.300\n"
+      "west          1     10      640  0.0 s 0%  0.0 s 0%    0.0 s 0%  0.0 s 0%       -  "
+      "0.400\n"));
   assert_non_null(strstr(text, "\ntest accuracy  0.8400  auc 0.9250  loss 0.290  (mean model)\n"));
   free(text);
 }
@@ -181,9 +206,11 @@ static void test_wide_table(void **unused) {
   FILE *to = open_memstream(&text, &size);
   gt_summary_print(to, &s);
   fclose(to);
-  for (const char *line = text; *line; line = strchr(line, '\n') + 1) assert_true(strchr(line, '\n') - line <= 100);
+  for (const char *line = text; *line; line = strchr(line, '\n') + 1)
+    assert_true(strchr(line, '\n') - line <= 100);
   assert_non_null(strstr(text, "rrrrrrrrr.. 9999999"));
-  assert_non_null(strstr(text, "\nj: m, 0 parameters, sma, virtual time 1.0 s, computed in 0.0 s\n"));
+  assert_non_null(
+      strstr(text, "\nj: m, 0 parameters, sma, virtual time 1.0 s, computed in 0.0 s\n"));
   assert_non_null(strstr(text, "rrrrrrrrrrrrrr..  1234567891"));
   free(text);
 }
@@ -192,14 +219,21 @@ static void test_wide_table(void **unused) {
 static void test_virtual_head(void **unused) {
   (void)unused;
   gt_region_result region = {.name = "east", .workers = 1, .steps = 10, .wall_s = 123.4};
-  gt_summary s = {
-      .job = "j", .strategy = "sma", .clock = "virtual", .model = "m", .wall_s = 5.61, .virtual_s = 123.4, .regions = &region, .nregions = 1};
+  gt_summary s = {.job = "j",
+                  .strategy = "sma",
+                  .clock = "virtual",
+                  .model = "m",
+                  .wall_s = 5.61,
+                  .virtual_s = 123.4,
+                  .regions = &region,
+                  .nregions = 1};
   char *text = NULL;
   size_t size = 0;
   FILE *to = open_memstream(&text, &size);
   gt_summary_print(to, &s);
   fclose(to);
-  assert_non_null(strstr(text, "\nj: m, 0 parameters, sma, virtual time 123.4 s, computed in 5.6 s\n\nregion "));
+  assert_non_null(strstr(
+      text, "\nj: m, 0 parameters, sma, virtual time 123.4 s, computed in 5.6 s\n\nregion "));
   assert_non_null(strstr(text, "\nvirtual time   123.4 s  (computed in 5.6 s)\nsamples/s "));
   assert_null(strstr(text, "wall time"));
   assert_null(strstr(text, "mini-batch")); /* the time of a step is not known */
@@ -209,8 +243,16 @@ static void test_virtual_head(void **unused) {
 /* ---- plan and cost ---- */
 
 static char *shown(const gt_plan_result *plan, const gt_cost_result *cost) {
-  static const gt_region_result region = {.name = "east", .workers = 1, .steps = 10, .wall_s = 123.4};
-  const gt_summary s = {.job = "j", .strategy = "sma", .clock = "real", .model = "m", .regions = &region, .nregions = 1, .plan = plan, .cost = cost};
+  static const gt_region_result region = {
+      .name = "east", .workers = 1, .steps = 10, .wall_s = 123.4};
+  const gt_summary s = {.job = "j",
+                        .strategy = "sma",
+                        .clock = "real",
+                        .model = "m",
+                        .regions = &region,
+                        .nregions = 1,
+                        .plan = plan,
+                        .cost = cost};
   char *text = NULL;
   size_t size = 0;
   FILE *to = open_memstream(&text, &size);
@@ -223,31 +265,40 @@ static void test_plan_and_cost(void **unused) {
   (void)unused;
   char ps[] = "PS of eu", egress[] = "egress of eu", more[] = "workers of ap";
   char *missing[] = {ps, egress, more, more, more};
-  gt_cost_result cost = {.usd = 0.1234567, .worker_usd = 0.1, .ps_usd = 0.02, .egress_usd = 0.0034567};
+  gt_cost_result cost = {
+      .usd = 0.1234567, .worker_usd = 0.1, .ps_usd = 0.02, .egress_usd = 0.0034567};
   gt_plan_result plan = {.made = "0.1.0, 2026-01-02",
                          .predicted = {110, 0.05, 41234, 1.5e6, 0.124999, 0.25},
                          .measured = {100, 0.2, 40000, 1.5e6, 0.125, 0.1234567},
                          .low_s = 105,
                          .high_s = NAN};
   char *text = shown(&plan, &cost);
-  static const char want[] = "\ncost           0.123457 USD  (machines 0.120000 USD, egress 0.003457 USD)\n"
-                             "\n"
-                             "plan              predicted       measured      error  (0.1.0, 2026-01-02)\n"
-                             "time                110.0 s        100.0 s   +10.00 %  (105.0 s to -: not within)\n"
-                             "step              50.000 ms        0.200 s   -75.00 %\n"
-                             "samples/s            41.2 k         40.0 k    +3.08 %\n"
-                             "WAN traffic         1.50 MB        1.50 MB        0 %\n"
-                             "waiting              12.5 %         12.5 %    +0.00 %\n"
-                             "cost           0.250000 USD   0.123457 USD  +102.50 %\n";
+  static const char want[] =
+      "\ncost           0.123457 USD  (machines 0.120000 USD, egress 0.003457 USD)\n"
+      "\n"
+      "plan              predicted       measured      error  (0.1.0, 2026-01-02)\n"
+      "time                110.0 s        100.0 s   +10.00 %  (105.0 s to -: not within)\n"
+      "step              50.000 ms        0.200 s   -75.00 %\n"
+      "samples/s            41.2 k         40.0 k    +3.08 %\n"
+      "WAN traffic         1.50 MB        1.50 MB        0 %\n"
+      "waiting              12.5 %         12.5 %    +0.00 %\n"
+      "cost           0.250000 USD   0.123457 USD  +102.50 %\n";
   assert_non_null(strstr(text, want));
   free(text);
-  cost = (gt_cost_result){.usd = 1234.5, .worker_usd = 1234.5, .assumed = true, .missing = missing, .nmissing = 5};
-  plan = (gt_plan_result){.predicted = {NAN, NAN, NAN, NAN, 0, NAN}, .measured = {100, NAN, 1, 1, 0, NAN}, .low_s = NAN, .high_s = NAN};
+  cost = (gt_cost_result){
+      .usd = 1234.5, .worker_usd = 1234.5, .assumed = true, .missing = missing, .nmissing = 5};
+  plan = (gt_plan_result){.predicted = {NAN, NAN, NAN, NAN, 0, NAN},
+                          .measured = {100, NAN, 1, 1, 0, NAN},
+                          .low_s = NAN,
+                          .high_s = NAN};
   text = shown(&plan, &cost);
-  assert_non_null(strstr(text, "\ncost           1234.50 USD  (machines 1234.50 USD, egress 0.000000 USD; rates partly assumed)\n"
-                               "               without PS of eu, egress of eu, workers of ap and 2 more: no price is known\n"
-                               "\nplan              predicted       measured      error\n"
-                               "waiting               0.0 %          0.0 %        0 %\n"));
+  assert_non_null(strstr(
+      text,
+      "\ncost           1234.50 USD  (machines 1234.50 USD, egress 0.000000 USD; rates partly "
+      "assumed)\n"
+      "               without PS of eu, egress of eu, workers of ap and 2 more: no price is known\n"
+      "\nplan              predicted       measured      error\n"
+      "waiting               0.0 %          0.0 %        0 %\n"));
   free(text);
   text = shown(NULL, NULL);
   assert_null(strstr(text, "cost"));
@@ -263,7 +314,8 @@ static void test_figures(void **unused) {
       {.steps = 0, .wall_s = 5, .compute_s = 5},
   };
   gt_figures f = gt_figures_of(16, regions, 3, 640, 1e6, NAN);
-  assert_true(f.wall_s == 16 && f.step_s == 0.8 && f.samples_per_s == 40 && f.wan_bytes == 1e6 && isnan(f.cost));
+  assert_true(f.wall_s == 16 && f.step_s == 0.8 && f.samples_per_s == 40 && f.wan_bytes == 1e6 &&
+              isnan(f.cost));
   assert_true(fabs(f.waiting - 0.35 / 3) < 1e-15);
 }
 
@@ -277,12 +329,21 @@ static gt_link_result many_links[MANY * MANY];
 static gt_summary mesh(size_t n) {
   size_t count = 0;
   for (size_t r = 0; r < n; r++) {
-    many_regions[r] = (gt_region_result){.workers = 1, .steps = 10, .wall_s = 10, .wan_wait_s = 2.5, .split_train_s = 0.75, .split_upload_s = 0.25};
+    many_regions[r] = (gt_region_result){.workers = 1,
+                                         .steps = 10,
+                                         .wall_s = 10,
+                                         .wan_wait_s = 2.5,
+                                         .split_train_s = 0.75,
+                                         .split_upload_s = 0.25};
     snprintf(many_regions[r].name, sizeof many_regions[r].name, "r%02zu", r);
     for (size_t p = 0; p < n; p++) {
       if (p == r) continue;
       gt_link_result *l = &many_links[count++];
-      *l = (gt_link_result){.bytes_sent = 1000000, .messages = 3, .bytes_other = 100, .bandwidth_bps_measured = 50e6, .latency_s_measured = 0.01};
+      *l = (gt_link_result){.bytes_sent = 1000000,
+                            .messages = 3,
+                            .bytes_other = 100,
+                            .bandwidth_bps_measured = 50e6,
+                            .latency_s_measured = 0.01};
       snprintf(l->from, sizeof l->from, "r%02zu", r);
       snprintf(l->to, sizeof l->to, "r%02zu", p);
     }
@@ -313,29 +374,31 @@ static void test_many_links(void **unused) {
   FILE *to = open_memstream(&text, &size);
   gt_summary_print(to, &s);
   fclose(to);
-  for (const char *line = text; *line; line = strchr(line, '\n') + 1, lines++) assert_true(strchr(line, '\n') - line <= 100);
-  static const char want[] = "links of  MB sent  MB received  messages  other bytes  slowest Mbit/s\n"
-                             "r00         10.00       508.00        30         1000            10.0\n"
-                             "r01         10.00        10.00        30         1000            50.0\n"
-                             "r02          9.00        10.00        30         1000             1.0\n"
-                             "r03         10.00        10.00        30         1000            50.0\n"
-                             "r04         10.00        10.00        30         1000            50.0\n"
-                             "r05        509.00        10.00        30         1000            50.0\n"
-                             "r06         10.00        10.00        30         1000            50.0\n"
-                             "r07         10.00        10.00        30         1000            50.0\n"
-                             "r08         10.00        10.00        30         1000            50.0\n"
-                             "r09         10.00        18.00        30         1000            50.0\n"
-                             "r10         18.00        10.00        30         1000            50.0\n"
-                             "\n"
-                             "the 5 of 110 links whose traffic takes longest (all of them: summary.json)\n"
-                             "link        MB sent  messages  other bytes  measured Mbit/s  latency ms\n"
-                             "r10 -> r09     9.00         3          100             50.0        10.0\n"
-                             "r00 -> r04     1.00         3          100             10.0        10.0\n"
-                             "r00 -> r01     1.00         3          100             50.0        10.0\n"
-                             "r00 -> r02     1.00         3          100             50.0        10.0\n"
-                             "r00 -> r03     1.00         3          100             50.0        10.0\n"
-                             "\n"
-                             "wall time ";
+  for (const char *line = text; *line; line = strchr(line, '\n') + 1, lines++)
+    assert_true(strchr(line, '\n') - line <= 100);
+  static const char want[] =
+      "links of  MB sent  MB received  messages  other bytes  slowest Mbit/s\n"
+      "r00         10.00       508.00        30         1000            10.0\n"
+      "r01         10.00        10.00        30         1000            50.0\n"
+      "r02          9.00        10.00        30         1000             1.0\n"
+      "r03         10.00        10.00        30         1000            50.0\n"
+      "r04         10.00        10.00        30         1000            50.0\n"
+      "r05        509.00        10.00        30         1000            50.0\n"
+      "r06         10.00        10.00        30         1000            50.0\n"
+      "r07         10.00        10.00        30         1000            50.0\n"
+      "r08         10.00        10.00        30         1000            50.0\n"
+      "r09         10.00        18.00        30         1000            50.0\n"
+      "r10         18.00        10.00        30         1000            50.0\n"
+      "\n"
+      "the 5 of 110 links whose traffic takes longest (all of them: summary.json)\n"
+      "link        MB sent  messages  other bytes  measured Mbit/s  latency ms\n"
+      "r10 -> r09     9.00         3          100             50.0        10.0\n"
+      "r00 -> r04     1.00         3          100             10.0        10.0\n"
+      "r00 -> r01     1.00         3          100             50.0        10.0\n"
+      "r00 -> r02     1.00         3          100             50.0        10.0\n"
+      "r00 -> r03     1.00         3          100             50.0        10.0\n"
+      "\n"
+      "wall time ";
   assert_non_null(strstr(text, want));
   assert_in_range(lines, 1, 60); /* about a screen */
   free(text);
@@ -389,9 +452,11 @@ static void test_line_text(void **unused) {
   (void)unused;
   char text[256];
   gt_live_format(text, sizeof text, &halfway, 23, sizeof text);
-  assert_string_equal(text, "epoch 2.41/6  loss 0.412  acc 0.871  41.2 k samples/s  WAN 12.3 Mbit/s  waiting 4%  left 0:23");
+  assert_string_equal(text, "epoch 2.41/6  loss 0.412  acc 0.871  41.2 k samples/s  WAN 12.3 "
+                            "Mbit/s  waiting 4%  left 0:23");
   gt_live_format(text, sizeof text, &halfway, 23, 80);
-  assert_string_equal(text, "epoch 2.41/6  loss 0.412  acc 0.871  41.2 k samples/s  waiting 4%  left 0:23");
+  assert_string_equal(
+      text, "epoch 2.41/6  loss 0.412  acc 0.871  41.2 k samples/s  waiting 4%  left 0:23");
   gt_live_format(text, sizeof text, &halfway, 23, 40);
   assert_string_equal(text, "epoch 2.41/6  loss 0.412  left 0:23");
   for (size_t width = 1; width < 100; width++) {
@@ -402,18 +467,20 @@ static void test_line_text(void **unused) {
   p.wan_in_bps = 45.6e6;
   p.under_way = 3;
   gt_live_format(text, sizeof text, &p, 23, sizeof text);
-  assert_string_equal(
-      text, "epoch 2.41/6  loss 0.412  acc 0.871  41.2 k samples/s  WAN 12.3 Mbit/s out, 45.6 Mbit/s in, 3 under way  waiting 4%  left 0:23");
+  assert_string_equal(text, "epoch 2.41/6  loss 0.412  acc 0.871  41.2 k samples/s  WAN 12.3 "
+                            "Mbit/s out, 45.6 Mbit/s in, 3 under way  waiting 4%  left 0:23");
   p = halfway;
   p.auc = 0.9034;
   gt_live_format(text, sizeof text, &p, 23, sizeof text);
-  assert_string_equal(text, "epoch 2.41/6  loss 0.412  acc 0.871  auc 0.903  41.2 k samples/s  WAN 12.3 Mbit/s  waiting 4%  left 0:23");
+  assert_string_equal(text, "epoch 2.41/6  loss 0.412  acc 0.871  auc 0.903  41.2 k samples/s  WAN "
+                            "12.3 Mbit/s  waiting 4%  left 0:23");
   gt_live_format(text, sizeof text, &p, 23, 64);
   assert_string_equal(text, "epoch 2.41/6  loss 0.412  auc 0.903  waiting 4%  left 0:23");
   p = halfway;
   p.epochs = p.loss = p.accuracy = NAN;
   gt_live_format(text, sizeof text, &p, NAN, sizeof text);
-  assert_string_equal(text, "step 1500  epoch 2.41  done 40%  loss -  acc -  41.2 k samples/s  WAN 12.3 Mbit/s  waiting 4%  left -:--");
+  assert_string_equal(text, "step 1500  epoch 2.41  done 40%  loss -  acc -  41.2 k samples/s  WAN "
+                            "12.3 Mbit/s  waiting 4%  left -:--");
   assert_string_equal(gt_format_left(text, sizeof text, 3723), "1:02:03");
   assert_string_equal(gt_format_left(text, sizeof text, 59.6), "1:00");
   assert_string_equal(gt_format_count(text, sizeof text, 999.7), "1000");
@@ -439,7 +506,8 @@ static void test_log_mode(void **unused) {
   gt_live_end(live);
   gt_live_close(live);
   fclose(to);
-  assert_string_equal(text, "epoch 2.41/6  loss 0.412  acc 0.871  41.2 k samples/s  WAN 12.3 Mbit/s  waiting 4%  left 0:10\n");
+  assert_string_equal(text, "epoch 2.41/6  loss 0.412  acc 0.871  41.2 k samples/s  WAN 12.3 "
+                            "Mbit/s  waiting 4%  left 0:10\n");
   free(text);
 }
 
@@ -458,8 +526,10 @@ static void test_line_mode(void **unused) {
   gt_live_close(live);
   fclose(to);
   /* 80 columns if there is no terminal: the WAN rate is dropped. */
-  assert_string_equal(text, "\repoch 2.41/6  loss 0.412  acc 0.871  41.2 k samples/s  waiting 4%  left -:--\033[K"
-                            "\repoch 2.42/6  loss 0.412  acc 0.871  41.2 k samples/s  waiting 4%  left -:--\033[K\n");
+  assert_string_equal(
+      text,
+      "\repoch 2.41/6  loss 0.412  acc 0.871  41.2 k samples/s  waiting 4%  left -:--\033[K"
+      "\repoch 2.42/6  loss 0.412  acc 0.871  41.2 k samples/s  waiting 4%  left -:--\033[K\n");
   free(text);
 }
 

@@ -43,7 +43,8 @@ static void courses(void **state) {
   assert_false(collapsed(2000, learns, 10, text));
   assert_string_equal(text, "");
   assert_true(collapsed(2000, guesses, 10, text));
-  assert_non_null(strstr(text, "in the last 20 % of the training: guessing among 10 classes gives 2.303"));
+  assert_non_null(
+      strstr(text, "in the last 20 % of the training: guessing among 10 classes gives 2.303"));
   assert_false(collapsed(2000, guesses, 100, text));
   assert_true(collapsed(2000, diverges, 100, text));
   assert_non_null(strstr(text, "loss 3.79"));

@@ -16,7 +16,8 @@ static gt_graph_spec spec_of(const gt_job *job) {
   return spec;
 }
 
-static gt_status open_choices(const gt_setup_options *options, const char *choices, const char *kernels) {
+static gt_status open_choices(const gt_setup_options *options, const char *choices,
+                              const char *kernels) {
   char train[512];
   snprintf(train, sizeof train, "choices: %s, kernels: %s", choices, kernels);
   w_begin(&run, options, REGIONS, "path: none.h5", train);
@@ -25,7 +26,8 @@ static gt_status open_choices(const gt_setup_options *options, const char *choic
   return gt_setup_open_choices(&run, &spec);
 }
 
-static void opened(const gt_setup_options *options, const char *choices, const char *kernels, const char *how) {
+static void opened(const gt_setup_options *options, const char *choices, const char *kernels,
+                   const char *how) {
   if (open_choices(options, choices, kernels) != GT_OK) fail_msg("%s", gt_error_text());
   assert_string_equal(run.choices_how, how);
 }
@@ -37,7 +39,8 @@ static void end(void) {
 /* The number of machines in the region's text. */
 static int machines(void) {
   int n = 0;
-  for (const char *at = run.choices_text; (at = strstr(at, "machine ")); at++) n += at == run.choices_text || at[-1] == '\n';
+  for (const char *at = run.choices_text; (at = strstr(at, "machine ")); at++)
+    n += at == run.choices_text || at[-1] == '\n';
   return n;
 }
 
@@ -131,14 +134,16 @@ static void test_a_file_that_does_not_cover(void **unused) {
     opened(NULL, w_path(names[i]), "auto", "measured");
     check_alike();
     end();
-    w_failed(open_choices(&virtual, w_path(names[i]), "auto"), GT_ERR_JOB, "and nothing is measured under --clock virtual");
+    w_failed(open_choices(&virtual, w_path(names[i]), "auto"), GT_ERR_JOB,
+             "and nothing is measured under --clock virtual");
     end();
   }
 }
 
 static void test_a_file_that_cannot_be(void **unused) {
   (void)unused;
-  w_failed(open_choices(NULL, w_path("nowhere"), "auto"), GT_ERR_JOB, "nowhere cannot be opened: No such file or directory");
+  w_failed(open_choices(NULL, w_path("nowhere"), "auto"), GT_ERR_JOB,
+           "nowhere cannot be opened: No such file or directory");
   end();
   w_failed(open_choices(NULL, w_path("malformed"), "auto"), GT_ERR_JOB, "malformed, line ");
   end();
@@ -210,7 +215,8 @@ static void list(gt_choices *choices) {
   for (size_t i = 0; i < choices->n; i++)
     for (int pass = 0; pass < GT_PASSES; pass++)
       for (int way = 0; way < GT_WAYS; way++)
-        if (gt_way_can(&choices->items[i].layer, 8, (gt_pass_id)pass, (gt_way)way)) choices->items[i].ways[pass] = (gt_way)way;
+        if (gt_way_can(&choices->items[i].layer, 8, (gt_pass_id)pass, (gt_way)way))
+          choices->items[i].ways[pass] = (gt_way)way;
 }
 
 static void write_files(void) {

@@ -24,7 +24,8 @@ static const char *yaml(const char *format, ...) {
 
 /* Each region reads a file of its own. */
 static const char *own_files(const char *a, const char *b) {
-  return yaml("[{name: a, ranks: 2, data: {path: %s}}, {name: b, ranks: 2, data: {path: %s}}]", a, b);
+  return yaml("[{name: a, ranks: 2, data: {path: %s}}, {name: b, ranks: 2, data: {path: %s}}]", a,
+              b);
 }
 
 static gt_status open_data(const char *regions, const char *data) {
@@ -72,7 +73,8 @@ static void test_one_file(void **unused) {
   opened(REGIONS, yaml("path: %s, partition: {shares: [2, 1]}", w_path("one.h5")));
   assert_int_equal(run.npart, run.roles.region_id == 0 ? 200 : 100);
   check_parts(N, 1);
-  assert_true(run.order.seed == 1 && run.order.region == run.roles.region_id && run.order.n == run.npart && run.order.batch == 8);
+  assert_true(run.order.seed == 1 && run.order.region == run.roles.region_id &&
+              run.order.n == run.npart && run.order.batch == 8);
   assert_int_equal(run.tester, 0);
   end();
 }
@@ -96,8 +98,10 @@ static void test_a_copy(void **unused) {
 
 static void test_files_that_do_not_fit(void **unused) {
   (void)unused;
-  refused(own_files(w_path("one.h5"), w_path("large.h5")), "partition: {by: file}", GT_ERR_DATA, "region b has samples of 10 x 10 x 1");
-  refused(own_files(w_path("one.h5"), w_path("nowhere.h5")), "partition: {by: file}", GT_ERR_DATA, "nowhere.h5");
+  refused(own_files(w_path("one.h5"), w_path("large.h5")), "partition: {by: file}", GT_ERR_DATA,
+          "region b has samples of 10 x 10 x 1");
+  refused(own_files(w_path("one.h5"), w_path("nowhere.h5")), "partition: {by: file}", GT_ERR_DATA,
+          "nowhere.h5");
 }
 
 /* A name that is a different file on one rank: on a worker only, or in one region. */
@@ -111,8 +115,11 @@ static void in_another_folder(bool elsewhere, const char *sentence) {
 
 static void test_ranks_that_see_another_file(void **unused) {
   (void)unused;
-  in_another_folder(w_rank == 3, "rank 3 finds another data.h5 (200 training samples) than the PS of its region b (300)");
-  in_another_folder(w_rank >= 2, "regions a and b both name data.h5 and find other training samples there");
+  in_another_folder(
+      w_rank == 3,
+      "rank 3 finds another data.h5 (200 training samples) than the PS of its region b (300)");
+  in_another_folder(w_rank >= 2,
+                    "regions a and b both name data.h5 and find other training samples there");
 }
 
 /* The first region that has test samples scores the mean. */
@@ -188,7 +195,8 @@ static void test_what_the_job_says(void **unused) {
   opened(REGIONS, yaml("path: %s, mean: [0.25], std: [0.5]", w_path("one.h5")));
   check_normalised(0.25F, 0.5F);
   end();
-  refused(REGIONS, yaml("path: %s, mean: [0.5, 0.5], std: [1, 1]", w_path("one.h5")), GT_ERR_JOB, "data.mean has 2 numbers");
+  refused(REGIONS, yaml("path: %s, mean: [0.5, 0.5], std: [1, 1]", w_path("one.h5")), GT_ERR_JOB,
+          "data.mean has 2 numbers");
 }
 
 /* What a model file stores of the normalisation, and whether it equals the current one. */
@@ -202,7 +210,8 @@ static void test_kept_with_a_model(void **unused) {
   float another[1] = {0.75F};
   gt_state changed = {0};
   gt_state_add(&changed, "data/", "mean", GT_TYPE_F32, another, 1);
-  w_failed(gt_setup_check_data(&run, &changed), GT_ERR_CKPT, "it was trained on images normalised otherwise than by mean 0.25, std 0.5");
+  w_failed(gt_setup_check_data(&run, &changed), GT_ERR_CKPT,
+           "it was trained on images normalised otherwise than by mean 0.25, std 0.5");
   gt_state_close(&changed);
   gt_state_close(&state);
   end();
@@ -211,7 +220,8 @@ static void test_kept_with_a_model(void **unused) {
 /* ---- files ----------------------------------------------------------------------------------- */
 
 static void synth(const char *name, uint64_t seed, size_t n, size_t side) {
-  const gt_synth_spec spec = {.seed = seed, .ntrain = n, .ntest = 20, .h = side, .w = side, .classes = 10};
+  const gt_synth_spec spec = {
+      .seed = seed, .ntrain = n, .ntest = 20, .h = side, .w = side, .classes = 10};
   if (gt_data_synth(w_path(name), &spec) != GT_OK) fail_msg("%s", gt_error_text());
 }
 
@@ -230,7 +240,8 @@ static void test_make_files(void **unused) {
     assert_true(mkdir(w_path("here"), 0777) == 0 && mkdir(w_path("there"), 0777) == 0);
     synth("here/data.h5", 1, N, 8);
     synth("there/data.h5", 2, OTHER, 8);
-    if (gt_data_split(w_path("one.h5"), &halves, GT_TESTS_LAST, NULL, wrote) != GT_OK) fail_msg("%s", gt_error_text());
+    if (gt_data_split(w_path("one.h5"), &halves, GT_TESTS_LAST, NULL, wrote) != GT_OK)
+      fail_msg("%s", gt_error_text());
   }
   w_meet();
 }

@@ -17,7 +17,8 @@ static void test_regions(void **unused) {
   gt_region_plan *plan = gt_setup_regions(job);
   assert_string_equal(plan[0].name, "a");
   assert_string_equal(plan[1].name, "b");
-  assert_true(plan[0].ranks == 3 && plan[1].ranks == 2 && plan[0].nhosts == 2 && plan[1].nhosts == 1);
+  assert_true(plan[0].ranks == 3 && plan[1].ranks == 2 && plan[0].nhosts == 2 &&
+              plan[1].nhosts == 1);
   assert_string_equal(plan[0].hosts[1], "h2");
   assert_string_equal(plan[1].hosts[0], "h3");
   gt_free(plan);
@@ -59,7 +60,8 @@ static void test_nothing_is_left_allocated(void **unused) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_regions), cmocka_unit_test(test_folders), cmocka_unit_test(test_one_that_cannot_be),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_regions), cmocka_unit_test(test_folders),
+                                     cmocka_unit_test(test_one_that_cannot_be),
                                      cmocka_unit_test(test_nothing_is_left_allocated)};
   return w_main_alone(tests, sizeof tests / sizeof *tests);
 }

@@ -71,7 +71,8 @@ static void test_no_such_set(void **unused) {
   (void)unused;
   begin("");
   if (w_rank == 0) setenv("GEOTRAIN_ISA", "avx3", 1);
-  w_failed(gt_setup_open_machine(&run), GT_ERR_JOB, "GEOTRAIN_ISA is \"avx3\"; one of plain, avx2, avx512 is needed");
+  w_failed(gt_setup_open_machine(&run), GT_ERR_JOB,
+           "GEOTRAIN_ISA is \"avx3\"; one of plain, avx2, avx512 is needed");
   unsetenv("GEOTRAIN_ISA");
   end();
 }
@@ -91,7 +92,8 @@ static void test_precision(void **unused) {
   const char *why;
   begin("precision: bf16");
   gt_setup_open_precision(&run, gt_kernels_find("auto"));
-  assert_int_equal(run.precision, gt_kernels_find("auto")->prepared && gt_kernels_bf16(&why) ? GT_BF16 : GT_F32);
+  assert_int_equal(run.precision,
+                   gt_kernels_find("auto")->prepared && gt_kernels_bf16(&why) ? GT_BF16 : GT_F32);
   end();
 }
 
@@ -120,8 +122,12 @@ static void test_builds(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_the_wish_of_rank_0), cmocka_unit_test(test_an_own_wish), cmocka_unit_test(test_no_wish),
-      cmocka_unit_test(test_no_such_set),        cmocka_unit_test(test_precision),   cmocka_unit_test(test_builds),
+      cmocka_unit_test(test_the_wish_of_rank_0),
+      cmocka_unit_test(test_an_own_wish),
+      cmocka_unit_test(test_no_wish),
+      cmocka_unit_test(test_no_such_set),
+      cmocka_unit_test(test_precision),
+      cmocka_unit_test(test_builds),
   };
   unsetenv("GEOTRAIN_ISA");
   return w_main(tests, sizeof tests / sizeof *tests);

@@ -41,7 +41,8 @@ static void test_doubtful(void **unused) {
   (void)unused;
   write_numbers(2, true);
   assert_int_equal(gt_setup_read_round(&run, 2), GT_ROUND_DOUBTFUL);
-  assert_non_null(strstr(run.kept.why, "ckpt/2/a.h5: its model gave nothing but gradients that are not finite"));
+  assert_non_null(strstr(run.kept.why,
+                         "ckpt/2/a.h5: its model gave nothing but gradients that are not finite"));
 }
 
 /* Not finite is worse than doubtful, and takes precedence in the message. */

@@ -32,14 +32,16 @@ void w_meet(void);
 /* Sets up job and roles: the ranks of `regions` (YAML, such as "[{name: a, ranks: 2}]") are those
    of the world; data and train are more keys of these sections ("path: x.h5"). options are
    borrowed, NULL: none. gt_setup_close ends it.  Collective over the world. */
-void w_begin(gt_run *run, const gt_setup_options *options, const char *regions, const char *data, const char *train);
+void w_begin(gt_run *run, const gt_setup_options *options, const char *regions, const char *data,
+             const char *train);
 /* Like w_begin for one rank without MPI: a PS of region "a". */
 void w_begin_alone(gt_run *run, const gt_setup_options *options);
 void w_end_alone(gt_run *run);
 
 /* Writes the region's file of a round to run_dir, with these items, and waits until it is
    complete. */
-void w_write_round(const char *run_dir, const char *region, int64_t round, bool doubtful, gt_state *state);
+void w_write_round(const char *run_dir, const char *region, int64_t round, bool doubtful,
+                   gt_state *state);
 
 /* The call failed with `status` and an error text that contains `text`. */
 void w_failed(gt_status found, gt_status needed, const char *text);

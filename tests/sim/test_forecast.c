@@ -46,8 +46,12 @@ static void open_fixture(fixture *f, const plot *p) {
   *f = (fixture){0};
   if (gt_job_parse(&f->job, "test", p->text) != GT_OK) fail_msg("%s\n%s", gt_error_text(), p->text);
   assert_int_equal(gt_links_create(&f->links, f->job), GT_OK);
-  f->spec = (gt_sim_spec){
-      .job = f->job, .links = f->links, .parameters = p->parameters, .buffers = 10, .samples = p->samples, .test_samples = p->test_samples};
+  f->spec = (gt_sim_spec){.job = f->job,
+                          .links = f->links,
+                          .parameters = p->parameters,
+                          .buffers = 10,
+                          .samples = p->samples,
+                          .test_samples = p->test_samples};
 }
 
 static void close_fixture(fixture *f) {
@@ -78,7 +82,8 @@ static void write_trace(plot *p, gt_rng *rng, double bps, double period_s) {
   FILE *to = fdopen(fd, "w");
   assert_non_null(to);
   for (size_t i = 0; i < n; i++)
-    fprintf(to, "%.6f,%.0f,\n", period_s * (double)i / (double)n, chance(rng, 0.05) && i > 0 ? 0 : bps * between(rng, 0.3, 1.7));
+    fprintf(to, "%.6f,%.0f,\n", period_s * (double)i / (double)n,
+            chance(rng, 0.05) && i > 0 ? 0 : bps * between(rng, 0.3, 1.7));
   fprintf(to, "%.6f,0,\n", period_s);
   fclose(to);
 }
@@ -100,14 +105,17 @@ static void make_regions(plot *p, gt_rng *rng, size_t n) {
   say(p, "regions:\n");
   for (size_t r = 0; r < n; r++) {
     p->samples[r] = (int64_t)magnitude(rng, 500, 5000);
-    say(p, "  - {name: r%zu, ranks: %d, compute: {speed: %.3f}}\n", r, 2 + (int)gt_rng_below(rng, 4), chance(rng, 0.5) ? 1 : between(rng, 0.5, 1));
+    say(p, "  - {name: r%zu, ranks: %d, compute: {speed: %.3f}}\n", r,
+        2 + (int)gt_rng_below(rng, 4), chance(rng, 0.5) ? 1 : between(rng, 0.5, 1));
   }
 }
 
 static void make_wan(plot *p, gt_rng *rng, size_t n, double bps, double run_s) {
   double latency_s = magnitude(rng, 1e-3, 0.15);
   bool trace = chance(rng, 0.35) && n > 1;
-  say(p, "wan:\n  outbox: %d\n  default: {bandwidth: %.0f bit/s, latency: %.6f s, jitter: %.6f s}\n", 1 + (int)gt_rng_below(rng, 4), bps, latency_s,
+  say(p,
+      "wan:\n  outbox: %d\n  default: {bandwidth: %.0f bit/s, latency: %.6f s, jitter: %.6f s}\n",
+      1 + (int)gt_rng_below(rng, 4), bps, latency_s,
       chance(rng, 0.5) ? 0 : latency_s * between(rng, 0.01, 0.3));
   if (trace) {
     write_trace(p, rng, bps, fmax(0.01, run_s * magnitude(rng, 1e-4, 2)));
@@ -118,7 +126,8 @@ static void make_wan(plot *p, gt_rng *rng, size_t n, double bps, double run_s) {
   size_t outages = 1 + (chance(rng, 0.8) ? gt_rng_below(rng, 4) : gt_rng_below(rng, 30));
   say(p, "  outages:\n");
   for (size_t i = 0; i < outages; i++) {
-    double for_s = run_s * magnitude(rng, 1e-4, 0.1) / (double)outages, from = at + between(rng, 0, 2 * run_s / (double)outages);
+    double for_s = run_s * magnitude(rng, 1e-4, 0.1) / (double)outages,
+           from = at + between(rng, 0, 2 * run_s / (double)outages);
     size_t a = gt_rng_below(rng, n), b = (a + 1 + gt_rng_below(rng, n - 1)) % n;
     say(p, "    - {between: [r%zu, r%zu], from: %.6f s, for: %.6f s}\n", a, b, from, for_s);
     at = from + for_s;
@@ -135,8 +144,10 @@ static void make(plot *p, uint64_t seed) {
   bool async = chance(&rng, 0.5);
   const char *strategy = strategies[gt_rng_below(&rng, 6)];
   *p = (plot){.parameters = (size_t)magnitude(&rng, 1e3, 1e7), .events = magnitude(&rng, 4, 40)};
-  say(p, "name: random\nmodel: {name: lenet5}\ndata: {path: none.h5}\nsync: {strategy: %s, local: %s, period: %d}\n", strategy,
-      async ? "async" : "sync", period);
+  say(p,
+      "name: random\nmodel: {name: lenet5}\ndata: {path: none.h5}\nsync: {strategy: %s, local: %s, "
+      "period: %d}\n",
+      strategy, async ? "async" : "sync", period);
   make_regions(p, &rng, n);
   if (chance(&rng, 0.6)) {
     evals = magnitude(&rng, 2, 200);
@@ -150,15 +161,19 @@ static void make(plot *p, uint64_t seed) {
     say_interval(p, &rng, batch, steps / evals, IN_EPOCHS, step_s);
   else
     say(p, "{epochs: 0}");
-  say(p, "\ncompute: {step: %.6f s, variation: %g, update: %.6f s, apply: %.6f s, encode: %.6f s, checkpoint: %.0f bit/s}\n", step_s,
-      chance(&rng, 0.4) ? 0 : between(&rng, 0.02, 0.2), step_s * between(&rng, 0, 0.03), step_s * between(&rng, 0, 0.03),
-      step_s * between(&rng, 0, 0.03), 32.0 * (double)p->parameters / (step_s * magnitude(&rng, 1, 300)));
+  say(p,
+      "\ncompute: {step: %.6f s, variation: %g, update: %.6f s, apply: %.6f s, encode: %.6f s, "
+      "checkpoint: %.0f bit/s}\n",
+      step_s, chance(&rng, 0.4) ? 0 : between(&rng, 0.02, 0.2), step_s * between(&rng, 0, 0.03),
+      step_s * between(&rng, 0, 0.03), step_s * between(&rng, 0, 0.03),
+      32.0 * (double)p->parameters / (step_s * magnitude(&rng, 1, 300)));
   if (chance(&rng, 0.5)) {
     say(p, "checkpoint: {every: ");
     say_interval(p, &rng, batch, steps / magnitude(&rng, 1, 100), IN_MINUTES, step_s);
     say(p, "}\n");
   }
-  double message_s = step_s * (double)period * magnitude(&rng, 0.05, 3), run_s = steps * fmax(step_s, message_s / (double)period);
+  double message_s = step_s * (double)period * magnitude(&rng, 0.05, 3),
+         run_s = steps * fmax(step_s, message_s / (double)period);
   make_wan(p, &rng, n, 32.0 * (double)p->parameters / message_s, run_s);
 }
 
@@ -174,7 +189,8 @@ typedef struct {
 static double cost_of(const fixture *f, const gt_sim_forecast *x) {
   int ranks = 0;
   for (size_t r = 0; r < f->job->nregions; r++) ranks += f->job->regions[r].ranks;
-  return ranks * 0.1 * x->virtual_s / 3600 + 0.09e-9 * (double)(x->totals.bytes_sent + x->totals.bytes_other);
+  return ranks * 0.1 * x->virtual_s / 3600 +
+         0.09e-9 * (double)(x->totals.bytes_sent + x->totals.bytes_other);
 }
 
 static double apart(double x, double whole) {
@@ -184,10 +200,11 @@ static double apart(double x, double whole) {
 static finding compare(const fixture *f, const gt_sim_forecast *whole, const gt_sim_forecast *x) {
   return (finding){.time = apart(x->virtual_s, whole->virtual_s),
                    .cost = apart(cost_of(f, x), cost_of(f, whole)),
-                   .bytes =
-                       apart((double)(x->totals.bytes_sent + x->totals.bytes_other), (double)(whole->totals.bytes_sent + whole->totals.bytes_other)),
+                   .bytes = apart((double)(x->totals.bytes_sent + x->totals.bytes_other),
+                                  (double)(whole->totals.bytes_sent + whole->totals.bytes_other)),
                    .width = 2 * x->error_s / whole->virtual_s,
-                   .inside = fabs(x->virtual_s - whole->virtual_s) <= x->error_s + 1e-9 * whole->virtual_s,
+                   .inside = fabs(x->virtual_s - whole->virtual_s) <=
+                             x->error_s + 1e-9 * whole->virtual_s,
                    .why = x->why != GT_SIM_KNOWN};
 }
 
@@ -202,9 +219,12 @@ static finding try_job(uint64_t seed, bool list) {
   assert_int_equal(gt_sim_predict(&x, &f.spec, most), GT_OK);
   finding found = compare(&f, &whole, &x);
   if (list)
-    print_message("%4d %-7s %s %zu  %10.1f s %8lld events, %8lld of %8lld: time %6.3f %% bytes %6.3f %% width %6.2f %%%s%s\n", (int)seed,
-                  gt_strategy_names[f.job->sync.strategy], gt_local_names[f.job->sync.local], f.job->nregions, whole.virtual_s,
-                  (long long)whole.totals.events, (long long)x.totals.events, (long long)most, 100 * found.time, 100 * found.bytes, 100 * found.width,
+    print_message("%4d %-7s %s %zu  %10.1f s %8lld events, %8lld of %8lld: time %6.3f %% bytes "
+                  "%6.3f %% width %6.2f %%%s%s\n",
+                  (int)seed, gt_strategy_names[f.job->sync.strategy],
+                  gt_local_names[f.job->sync.local], f.job->nregions, whole.virtual_s,
+                  (long long)whole.totals.events, (long long)x.totals.events, (long long)most,
+                  100 * found.time, 100 * found.bytes, 100 * found.width,
                   found.inside ? "" : "  OUTSIDE", found.why ? "  reason" : "");
   gt_sim_forecast_close(&whole);
   gt_sim_forecast_close(&x);
@@ -231,12 +251,14 @@ static size_t number(const char *name, size_t otherwise) {
 
 static void show(const char *what, double *values, size_t n) {
   double median = quantile(values, n, 0.5), most = quantile(values, n, 0.95);
-  print_message("%-6s %.3f %% (median), %.3f %% (95 of 100), %.3f %% (worst)\n", what, 100 * median, 100 * most, 100 * values[n - 1]);
+  print_message("%-6s %.3f %% (median), %.3f %% (95 of 100), %.3f %% (worst)\n", what, 100 * median,
+                100 * most, 100 * values[n - 1]);
 }
 
 static void test_random_jobs(void **state) {
   (void)state;
-  size_t n = number("GEOTRAIN_FORECAST_JOBS", 12), from = number("GEOTRAIN_FORECAST_FROM", 1), outside = 0, wide = 0, why = 0;
+  size_t n = number("GEOTRAIN_FORECAST_JOBS", 12), from = number("GEOTRAIN_FORECAST_FROM", 1),
+         outside = 0, wide = 0, why = 0;
   bool list = getenv("GEOTRAIN_FORECAST_LIST") != NULL;
   double *v[4];
   for (size_t k = 0; k < 4; k++) v[k] = GT_NEW_ARRAY(double, n);
@@ -251,9 +273,13 @@ static void test_random_jobs(void **state) {
   show("cost", v[1], n);
   show("bytes", v[2], n);
   show("width", v[3], n);
-  print_message("%zu of %zu jobs outside, %zu wider than 10 %% without a reason, %zu with a reason\n", outside, n, wide, why);
-  assert_true(quantile(v[0], n, 0.5) < 0.01 && quantile(v[1], n, 0.5) < 0.01 && quantile(v[2], n, 0.5) < 0.01);
-  assert_true(n < 20 || (quantile(v[0], n, 0.95) < 0.05 && quantile(v[1], n, 0.95) < 0.05 && quantile(v[2], n, 0.95) < 0.05));
+  print_message(
+      "%zu of %zu jobs outside, %zu wider than 10 %% without a reason, %zu with a reason\n",
+      outside, n, wide, why);
+  assert_true(quantile(v[0], n, 0.5) < 0.01 && quantile(v[1], n, 0.5) < 0.01 &&
+              quantile(v[2], n, 0.5) < 0.01);
+  assert_true(n < 20 || (quantile(v[0], n, 0.95) < 0.05 && quantile(v[1], n, 0.95) < 0.05 &&
+                         quantile(v[2], n, 0.95) < 0.05));
   assert_true(wide == 0);
   assert_true((double)outside <= fmax(1, 0.05 * (double)n));
   for (size_t k = 0; k < 4; k++) gt_free(v[k]);
@@ -272,14 +298,17 @@ static void test_one_outage(void **state) {
     plot p = {.samples = {20000, 20000}, .parameters = 61706};
     fixture f;
     gt_sim_forecast x;
-    say(&p,
-        "name: once\nmodel: {name: lenet5}\ndata: {path: none.h5}\ntrain: {batch: 64, optimizer: {name: sgd, lr: 0.1}, until: {steps: 1740000}, "
-        "eval_every: {epochs: 0}}\nregions: [{name: a, ranks: 2}, {name: b, ranks: 2}]\nsync: {strategy: sma, period: 8}\ncompute: {step: 0.9855 s}\n"
-        "wan:\n  default: {bandwidth: 100 Mbit/s, latency: 50 ms}\n");
-    if (i > 0) say(&p, "  outages: [{between: [a, b], from: %.0f s, for: 30 min}]\n", from_s[i - 1]);
+    say(&p, "name: once\nmodel: {name: lenet5}\ndata: {path: none.h5}\ntrain: {batch: 64, "
+            "optimizer: {name: sgd, lr: 0.1}, until: {steps: 1740000}, "
+            "eval_every: {epochs: 0}}\nregions: [{name: a, ranks: 2}, {name: b, ranks: 2}]\nsync: "
+            "{strategy: sma, period: 8}\ncompute: {step: 0.9855 s}\n"
+            "wan:\n  default: {bandwidth: 100 Mbit/s, latency: 50 ms}\n");
+    if (i > 0)
+      say(&p, "  outages: [{between: [a, b], from: %.0f s, for: 30 min}]\n", from_s[i - 1]);
     open_fixture(&f, &p);
     assert_int_equal(gt_sim_predict(&x, &f.spec, 200000), GT_OK);
-    print_message("outage at %7.0f s: %.0f s, error said %.0f s\n", i > 0 ? from_s[i - 1] : NAN, x.virtual_s, x.error_s);
+    print_message("outage at %7.0f s: %.0f s, error said %.0f s\n", i > 0 ? from_s[i - 1] : NAN,
+                  x.virtual_s, x.error_s);
     assert_true(x.error_s < 0.01 * x.virtual_s);
     assert_true(fabs(x.virtual_s - (i > 0 ? WITHOUT_S + 1800 : WITHOUT_S)) < x.error_s);
     gt_sim_forecast_close(&x);
@@ -296,15 +325,19 @@ static void test_few_evaluations(void **state) {
     fixture f;
     gt_sim_forecast whole, x;
     say(&p,
-        "name: fifth\nmodel: {name: lenet5}\ndata: {path: none.h5}\ntrain: {batch: 20, optimizer: {name: sgd, lr: 0.1}, until: {epochs: 20}, "
+        "name: fifth\nmodel: {name: lenet5}\ndata: {path: none.h5}\ntrain: {batch: 20, optimizer: "
+        "{name: sgd, lr: 0.1}, until: {epochs: 20}, "
         "eval_every: "
-        "%s}\nregions: [{name: a, ranks: 2}, {name: b, ranks: 2}]\nsync: {strategy: asgd-ga, period: 8}\n"
-        "compute: {step: 0.045 s, eval_samples_per_s: 5000}\nwan: {default: {bandwidth: 100 Mbit/s, latency: 25 ms}}\n",
+        "%s}\nregions: [{name: a, ranks: 2}, {name: b, ranks: 2}]\nsync: {strategy: asgd-ga, "
+        "period: 8}\n"
+        "compute: {step: 0.045 s, eval_samples_per_s: 5000}\nwan: {default: {bandwidth: 100 "
+        "Mbit/s, latency: 25 ms}}\n",
         every[i]);
     open_fixture(&f, &p);
     assert_int_equal(gt_sim_predict(&whole, &f.spec, 0), GT_OK);
     assert_int_equal(gt_sim_predict(&x, &f.spec, whole.totals.events / 12), GT_OK);
-    print_message("eval_every %-16s %.1f s, forecast %.1f s, error said %.1f s\n", every[i], whole.virtual_s, x.virtual_s, x.error_s);
+    print_message("eval_every %-16s %.1f s, forecast %.1f s, error said %.1f s\n", every[i],
+                  whole.virtual_s, x.virtual_s, x.error_s);
     assert_true(fabs(x.virtual_s - whole.virtual_s) <= fmin(x.error_s, 0.005 * whole.virtual_s));
     gt_sim_forecast_close(&whole);
     gt_sim_forecast_close(&x);
@@ -313,6 +346,8 @@ static void test_few_evaluations(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_outage), cmocka_unit_test(test_few_evaluations), cmocka_unit_test(test_random_jobs)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_outage),
+                                     cmocka_unit_test(test_few_evaluations),
+                                     cmocka_unit_test(test_random_jobs)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

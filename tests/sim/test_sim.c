@@ -21,9 +21,12 @@ static gt_job *job_of(const char *strategy, int period, int steps, const char *m
   gt_job *job = NULL;
   snprintf(text, sizeof text,
            "name: law\nmodel: {name: lenet5}\ndata: {path: none.h5}\n"
-           "train: {until: {steps: %d}, batch: 10, optimizer: {name: sgd, lr: 0.1}, eval_every: {epochs: 0}}\n"
-           "regions:\n  - {name: a, ranks: 2, samples: 1000}\n  - {name: b, ranks: 3, samples: 1000}\n  - {name: c, ranks: 2, samples: 1000}\n"
-           "sync: {strategy: %s, period: %d}\ncompute: {step: 10 ms}\nwan: {default: {bandwidth: 100 Mbit/s, latency: 20 ms}%s}\n",
+           "train: {until: {steps: %d}, batch: 10, optimizer: {name: sgd, lr: 0.1}, eval_every: "
+           "{epochs: 0}}\n"
+           "regions:\n  - {name: a, ranks: 2, samples: 1000}\n  - {name: b, ranks: 3, samples: "
+           "1000}\n  - {name: c, ranks: 2, samples: 1000}\n"
+           "sync: {strategy: %s, period: %d}\ncompute: {step: 10 ms}\nwan: {default: {bandwidth: "
+           "100 Mbit/s, latency: 20 ms}%s}\n",
            steps, strategy, period, more);
   assert_int_equal(gt_job_parse(&job, "test", text), GT_OK);
   return job;
@@ -40,7 +43,11 @@ static const int64_t samples[] = {1000, 1000, 1000};
 static fixture open_fixture(const char *strategy, int period, int steps, const char *more) {
   fixture f = {.job = job_of(strategy, period, steps, more)};
   assert_int_equal(gt_links_create(&f.links, f.job), GT_OK);
-  f.spec = (gt_sim_spec){.job = f.job, .links = f.links, .parameters = PARAMETERS, .buffers = BUFFERS, .samples = samples};
+  f.spec = (gt_sim_spec){.job = f.job,
+                         .links = f.links,
+                         .parameters = PARAMETERS,
+                         .buffers = BUFFERS,
+                         .samples = samples};
   return f;
 }
 
@@ -70,7 +77,8 @@ static void test_what_is_sent(void **state) {
     assert_int_equal(gt_sim_run(&sim, &f.spec), GT_OK);
     gt_sim_look(sim, &t);
     assert_int_equal(t.messages, 6 * cases[i].each);
-    assert_int_equal(t.bytes_sent, 6 * cases[i].each * (int64_t)gt_wire_bytes(cases[i].floats * sizeof(float)));
+    assert_int_equal(t.bytes_sent,
+                     6 * cases[i].each * (int64_t)gt_wire_bytes(cases[i].floats * sizeof(float)));
     assert_int_equal(t.steps, 3 * cases[i].steps);
     /* Region b has two workers, which run in step. */
     assert_int_equal(t.samples, 4 * 10 * cases[i].steps);
@@ -96,7 +104,8 @@ static void test_time_of_simple_runs(void **state) {
     for (size_t region = 0; region < 3; region++) {
       gt_sim_region(sim, region, &r);
       assert_true(fabs(r.compute_s - 0.5) < 1e-9);
-      assert_true(fabs(r.compute_s + r.wan_wait_s + r.local_wait_s - 50 * cases[i].step_s) < 0.05 * cases[i].step_s * 50);
+      assert_true(fabs(r.compute_s + r.wan_wait_s + r.local_wait_s - 50 * cases[i].step_s) <
+                  0.05 * cases[i].step_s * 50);
     }
     gt_sim_close(sim);
     close_fixture(&f);
@@ -112,7 +121,10 @@ static void test_resumed(void **state) {
     double compute_s;
   } cases[] = {{"none", "", 0.240},
                {"sma", "", 0.240 + 16 * 0.002},
-               {"sma", ", links: [{between: [a, b], latency: 1 ms}, {between: [a, c], latency: 1 ms}, {between: [b, c], latency: 1 ms}]", 0.240}};
+               {"sma",
+                ", links: [{between: [a, b], latency: 1 ms}, {between: [a, c], latency: 1 ms}, "
+                "{between: [b, c], latency: 1 ms}]",
+                0.240}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     fixture f = open_fixture(cases[i].strategy, 8, 24, cases[i].links);
     gt_sim *sim = NULL;
@@ -142,10 +154,12 @@ static void test_forecasts(void **state) {
     assert_int_equal(gt_sim_predict(&part, &f.spec, whole.totals.events / 5), GT_OK);
     assert_true(part.part < 0.2);
     double apart = fabs(part.virtual_s - whole.virtual_s);
-    print_message("%-8s %.1f s, forecast from %.1f %% of it: %.4f s apart, error said %.4f s\n", strategies[i], whole.virtual_s, 100 * part.part,
-                  apart, part.error_s);
-    assert_true(apart <= 0.005 * whole.virtual_s && apart <= 0.001 * whole.virtual_s + part.error_s);
-    for (size_t l = 0; l < 9; l++) assert_true(fabs(part.links[l].messages - whole.links[l].messages) <= 1.5);
+    print_message("%-8s %.1f s, forecast from %.1f %% of it: %.4f s apart, error said %.4f s\n",
+                  strategies[i], whole.virtual_s, 100 * part.part, apart, part.error_s);
+    assert_true(apart <= 0.005 * whole.virtual_s &&
+                apart <= 0.001 * whole.virtual_s + part.error_s);
+    for (size_t l = 0; l < 9; l++)
+      assert_true(fabs(part.links[l].messages - whole.links[l].messages) <= 1.5);
     assert_true(llabs(part.totals.samples - whole.totals.samples) <= 40);
     gt_sim_forecast_close(&part);
     gt_sim_forecast_close(&whole);
@@ -173,8 +187,9 @@ static void test_refused(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_what_is_sent), cmocka_unit_test(test_time_of_simple_runs),
-                                     cmocka_unit_test(test_resumed),      cmocka_unit_test(test_forecasts),
-                                     cmocka_unit_test(test_stuck),        cmocka_unit_test(test_refused)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_what_is_sent), cmocka_unit_test(test_time_of_simple_runs),
+      cmocka_unit_test(test_resumed),      cmocka_unit_test(test_forecasts),
+      cmocka_unit_test(test_stuck),        cmocka_unit_test(test_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

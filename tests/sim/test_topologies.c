@@ -22,12 +22,14 @@ static gt_job *job_of(size_t n, const char *topology) {
   char text[4096];
   int at = snprintf(text, sizeof text,
                     "name: law\nmodel: {name: lenet5}\ndata: {path: none.h5}\n"
-                    "train: {until: {steps: %d}, batch: 10, optimizer: {name: sgd, lr: 0.1}, eval_every: {epochs: 0}}\n"
+                    "train: {until: {steps: %d}, batch: 10, optimizer: {name: sgd, lr: 0.1}, "
+                    "eval_every: {epochs: 0}}\n"
                     "sync: {strategy: ssgd, topology: %s}\ncompute: {step: 10 ms}\n"
                     "wan: {default: {bandwidth: 100 Mbit/s, latency: 50 ms}}\nregions:\n",
                     STEPS, topology);
   for (size_t r = 0; r < n; r++)
-    at += snprintf(text + at, sizeof text - (size_t)at, "  - {name: r%zu, ranks: 2, samples: 1000}\n", r);
+    at += snprintf(text + at, sizeof text - (size_t)at,
+                   "  - {name: r%zu, ranks: 2, samples: 1000}\n", r);
   gt_job *job = NULL;
   assert_int_equal(gt_job_parse(&job, "test", text), GT_OK);
   return job;
@@ -49,7 +51,8 @@ static found simulate(size_t n, const char *topology) {
   found f = {0};
   for (size_t i = 0; i < n; i++) samples[i] = 1000;
   assert_int_equal(gt_links_create(&links, job), GT_OK);
-  const gt_sim_spec spec = {.job = job, .links = links, .parameters = PARAMETERS, .samples = samples};
+  const gt_sim_spec spec = {
+      .job = job, .links = links, .parameters = PARAMETERS, .samples = samples};
   assert_int_equal(gt_sim_run(&sim, &spec), GT_OK);
   gt_sim_region(sim, 0, &r);
   f.round_s = (r.wan_wait_s + r.local_wait_s) / (STEPS - 1); /* after the last step nobody waits */
@@ -69,7 +72,8 @@ static found simulate(size_t n, const char *topology) {
 }
 
 static void assert_near(const char *what, size_t n, double is, double expected) {
-  if (fabs(is - expected) > 0.01 * expected) fail_msg("%s, %zu regions: %.4f s; %.4f s within 1 %% is needed", what, n, is, expected);
+  if (fabs(is - expected) > 0.01 * expected)
+    fail_msg("%s, %zu regions: %.4f s; %.4f s within 1 %% is needed", what, n, is, expected);
 }
 
 static const size_t sizes[] = {2, 3, 5, 8, 16};
@@ -103,7 +107,8 @@ static void test_ring(void **state) {
   for (size_t i = 0; i < 5; i++) {
     const size_t n = sizes[i];
     found f = simulate(n, "ring");
-    assert_near("ring", n, f.round_s, 2 * (double)(n - 1) * (8 * m / (double)n / RATE_BPS + LATENCY_S));
+    assert_near("ring", n, f.round_s,
+                2 * (double)(n - 1) * (8 * m / (double)n / RATE_BPS + LATENCY_S));
     /* Every link carries the model twice, less two chunks. */
     assert_int_equal(f.payload, 2 * (int64_t)(n - 1) * STEPS * (int64_t)m);
     assert_true(fabs((double)f.most - (2 * m - 2 * m / (double)n)) < 4 * sizeof(float) * (double)n);
@@ -111,6 +116,7 @@ static void test_ring(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_mesh), cmocka_unit_test(test_hub), cmocka_unit_test(test_ring)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_mesh), cmocka_unit_test(test_hub),
+                                     cmocka_unit_test(test_ring)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,10 +9,11 @@
 
 #include "internal.h"
 
-static const char text[] = "name: wire\nmodel: {name: lenet5}\ndata: {path: none.h5}\n"
-                           "train: {until: {steps: 1}, batch: 10, optimizer: {name: sgd, lr: 0.1}}\n"
-                           "regions: [{name: a, ranks: 2, samples: 10}, {name: b, ranks: 2, samples: 10}]\n"
-                           "sync: {strategy: asgd}\nwan: {default: {bandwidth: 100 Mbit/s, latency: 20 ms}}\n";
+static const char text[] =
+    "name: wire\nmodel: {name: lenet5}\ndata: {path: none.h5}\n"
+    "train: {until: {steps: 1}, batch: 10, optimizer: {name: sgd, lr: 0.1}}\n"
+    "regions: [{name: a, ranks: 2, samples: 10}, {name: b, ranks: 2, samples: 10}]\n"
+    "sync: {strategy: asgd}\nwan: {default: {bandwidth: 100 Mbit/s, latency: 20 ms}}\n";
 
 enum { PARAMETERS = 1000, BYTES = PARAMETERS * sizeof(float), LARGE = 3 << 20 };
 
@@ -79,7 +80,8 @@ static void send(pair *p, gt_msg_kind kind, size_t bytes, uint64_t cookie) {
 
 /* Polls until nothing is under way. */
 static void run(pair *p) {
-  for (gt_ns at; (at = gt_sim_link_next(&p->regions[0])) != GT_NEVER;) gt_sim_poll(&p->regions[0], at);
+  for (gt_ns at; (at = gt_sim_link_next(&p->regions[0])) != GT_NEVER;)
+    gt_sim_poll(&p->regions[0], at);
   while (gt_sim_arrival_next(&p->regions[1]) != GT_NEVER) gt_sim_deliver(&p->regions[1]);
 }
 
@@ -128,7 +130,8 @@ static void test_each_is_counted_by_kind(void **state) {
 static void test_what_was_left_out_counts_too(void **state) {
   pair *p = *state;
   sim_crossed more[4] = {{.wire_s = 0}};
-  more[1] = (sim_crossed){.traffic = {.messages = 5, .bytes_sent = 50, .bytes_other = 7}, .wire_s = 3};
+  more[1] =
+      (sim_crossed){.traffic = {.messages = 5, .bytes_sent = 50, .bytes_other = 7}, .wire_s = 3};
   send(p, GT_MSG_UPDATE, BYTES, 7);
   run(p);
   const sim_crossed seen = gt_sim_crossed_of(&p->sim, 0, 1);
@@ -144,8 +147,11 @@ static void test_what_was_left_out_counts_too(void **state) {
 int main(void) {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, open_pair, close_pair)
   const struct CMUnitTest tests[] = {
-      TEST(test_each_is_told_once),       TEST(test_what_has_no_cookie_departs_unsaid), TEST(test_control_goes_first),
-      TEST(test_each_is_counted_by_kind), TEST(test_what_was_left_out_counts_too),
+      TEST(test_each_is_told_once),
+      TEST(test_what_has_no_cookie_departs_unsaid),
+      TEST(test_control_goes_first),
+      TEST(test_each_is_counted_by_kind),
+      TEST(test_what_was_left_out_counts_too),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* ama: models move towards each other, nobody waits, a model that has not left is replaced by the newer one, the last one arrives. */
+/* ama: models move towards each other, nobody waits, a model that has not left is replaced by the
+   newer one, the last one arrives. */
 #include "world_run.h"
 
 static double spread(const world *w) {
@@ -15,11 +16,17 @@ static double spread(const world *w) {
   return most;
 }
 
-/* Without learning, whatever the order of messages, no model leaves the hull of the starts, and the regions come together. */
+/* Without learning, whatever the order of messages, no model leaves the hull of the starts, and the
+   regions come together. */
 static void test_contracts(void **state) {
   (void)state;
   for (uint64_t seed = 0; seed < 50; seed++) {
-    w_spec spec = {.strategy = "ama", .nregions = 2 + seed % 4, .period = 1, .scale = 1, .optim = w_sgd(0, 0), .seed = seed};
+    w_spec spec = {.strategy = "ama",
+                   .nregions = 2 + seed % 4,
+                   .period = 1,
+                   .scale = 1,
+                   .optim = w_sgd(0, 0),
+                   .seed = seed};
     for (size_t i = 0; i < spec.nregions; i++) spec.steps[i] = 60;
     world *w = w_open(&spec);
     for (size_t i = 0; i < spec.nregions; i++) {
@@ -28,7 +35,8 @@ static void test_contracts(void **state) {
     w_begin(w);
     w_run_on(w);
     for (size_t i = 0; i < spec.nregions; i++) {
-      assert_true(w->regions[i].params[0] > 0 && w->regions[i].params[0] < (float)(spec.nregions - 1));
+      assert_true(w->regions[i].params[0] > 0 &&
+                  w->regions[i].params[0] < (float)(spec.nregions - 1));
     }
     assert_true(spread(w) < 0.05 * (double)(spec.nregions - 1));
     w_close(w);
@@ -38,22 +46,32 @@ static void test_contracts(void **state) {
 /* One message, written out: parameters and buffers move by the sender's weight. */
 static void test_weight_of_the_sender(void **state) {
   (void)state;
-  w_spec spec = {.strategy = "ama", .nregions = 2, .steps = {1, 0}, .weights = {1, 3}, .period = 1, .scale = 1, .optim = w_sgd(0, 0), .seed = 1};
+  w_spec spec = {.strategy = "ama",
+                 .nregions = 2,
+                 .steps = {1, 0},
+                 .weights = {1, 3},
+                 .period = 1,
+                 .scale = 1,
+                 .optim = w_sgd(0, 0),
+                 .seed = 1};
   world *w = w_open(&spec);
   for (size_t j = 0; j < W_PARAMS; j++) w->regions[0].params[j] = 10, w->regions[1].params[j] = 2;
   for (size_t j = 0; j < W_BUFFERS; j++)
-    w->regions[0].buffers[j] = (float)j, w->regions[1].buffers[j] = 8; /* (0 + j) is where buffers stay in region 0 */
+    w->regions[0].buffers[j] = (float)j,
+    w->regions[1].buffers[j] = 8; /* (0 + j) is where buffers stay in region 0 */
   w_begin(w);
   w_run_on(w);
   for (size_t j = 0; j < W_PARAMS; j++) assert_float_equal(w->regions[1].params[j], 4, 1e-6);
-  for (size_t j = 0; j < W_BUFFERS; j++) assert_float_equal(w->regions[1].buffers[j], 8 + 0.25f * ((float)j - 8), 1e-6);
+  for (size_t j = 0; j < W_BUFFERS; j++)
+    assert_float_equal(w->regions[1].buffers[j], 8 + 0.25f * ((float)j - 8), 1e-6);
   w_close(w);
 }
 
 /* Regions that learn from different data end nearer to each other than without exchange. */
 static void test_holds_regions_together(void **state) {
   (void)state;
-  w_spec spec = {.strategy = "none", .nregions = 3, .steps = {80, 80, 80}, .period = 2, .scale = 1, .seed = 6};
+  w_spec spec = {
+      .strategy = "none", .nregions = 3, .steps = {80, 80, 80}, .period = 2, .scale = 1, .seed = 6};
   world *apart = w_run(&spec);
   spec.strategy = "ama";
   world *w = w_run(&spec);
@@ -65,7 +83,14 @@ static void test_holds_regions_together(void **state) {
 static void test_replaces_and_never_waits(void **state) {
   (void)state;
   for (uint64_t seed = 0; seed < 30; seed++) {
-    w_spec spec = {.strategy = "ama", .nregions = 3, .steps = {41, 40, 39}, .period = 2, .scale = 1, .outbox = 1, .slow = {1, 60, 1}, .seed = seed};
+    w_spec spec = {.strategy = "ama",
+                   .nregions = 3,
+                   .steps = {41, 40, 39},
+                   .period = 2,
+                   .scale = 1,
+                   .outbox = 1,
+                   .slow = {1, 60, 1},
+                   .seed = seed};
     world *w = w_run(&spec);
     for (size_t i = 0; i < 3; i++) {
       assert_int_equal(w->regions[i].holds, 0);

@@ -1,4 +1,5 @@
-/* Laws between strategies: asgd-ga with period 1 is asgd; sma with period 1 and plain SGD is ssgd; ssgd is one region with the mean gradient. */
+/* Laws between strategies: asgd-ga with period 1 is asgd; sma with period 1 and plain SGD is ssgd;
+   ssgd is one region with the mean gradient. */
 #include "world_run.h"
 
 #include <math.h>
@@ -25,8 +26,10 @@ static void test_ga_with_period_1_is_asgd(void **state) {
   }
 }
 
-/* The two differ in the order of roundings only.  A round makes at most R + 3 roundings of numbers no larger than M in either, each of M 2^-24 at most,
-   and as 0 < 1 - lr curvature < 1 an error made does not grow: K rounds differ by at most 2 K (R + 3) M 2^-24.  M = 8 covers start and targets. */
+/* The two differ in the order of roundings only.  A round makes at most R + 3 roundings of numbers
+   no larger than M in either, each of M 2^-24 at most, and as 0 < 1 - lr curvature < 1 an error
+   made does not grow: K rounds differ by at most 2 K (R + 3) M 2^-24.  M = 8 covers start and
+   targets. */
 static void test_sma_with_period_1_is_ssgd(void **state) {
   (void)state;
   double largest = 0;
@@ -39,7 +42,8 @@ static void test_sma_with_period_1_is_ssgd(void **state) {
     spec.strategy = "sma";
     world *b = w_run(&spec);
     int64_t rounds = 0;
-    for (size_t i = 0; i < spec.nregions; i++) rounds = spec.steps[i] > rounds ? spec.steps[i] : rounds;
+    for (size_t i = 0; i < spec.nregions; i++)
+      rounds = spec.steps[i] > rounds ? spec.steps[i] : rounds;
     double bound = 2 * (double)rounds * (double)(spec.nregions + 3) * 8 * ldexp(1, -24);
     for (size_t j = 0; j < W_PARAMS; j++) {
       double moved = fabs((double)a->regions[0].params[j] - (double)w_start(j));
@@ -59,10 +63,16 @@ static void test_ssgd_is_one_region_with_the_mean(void **state) {
   const gt_optim_spec optims[] = {w_sgd(0.05, 0), w_sgd(0.05, 0.9), w_adamw()};
   for (size_t o = 0; o < 3; o++) {
     for (size_t nregions = 2; nregions <= 5; nregions++) {
-      w_spec spec = {.strategy = "ssgd", .nregions = nregions, .period = 4, .scale = 1, .optim = optims[o], .seed = 40 + nregions};
+      w_spec spec = {.strategy = "ssgd",
+                     .nregions = nregions,
+                     .period = 4,
+                     .scale = 1,
+                     .optim = optims[o],
+                     .seed = 40 + nregions};
       for (size_t i = 0; i < nregions; i++) spec.steps[i] = 15;
       world *w = w_run(&spec);
-      float params[W_PARAMS], mean[W_PARAMS], grads[W_PARAMS], share = (float)(1 / (double)nregions);
+      float params[W_PARAMS], mean[W_PARAMS], grads[W_PARAMS],
+          share = (float)(1 / (double)nregions);
       gt_vec vmean = gt_vec_of(mean, W_PARAMS), vgrads = gt_vec_of(grads, W_PARAMS);
       gt_optim *optim = NULL;
       assert_int_equal(gt_optim_create(&optim, &spec.optim, W_PARAMS, true), GT_OK);
@@ -78,7 +88,8 @@ static void test_ssgd_is_one_region_with_the_mean(void **state) {
         }
         gt_optim_step(optim, gt_vec_of(params, W_PARAMS), vmean, gt_vec_of(NULL, W_PARAMS));
       }
-      for (size_t i = 0; i < nregions; i++) assert_memory_equal(params, w->regions[i].params, sizeof params);
+      for (size_t i = 0; i < nregions; i++)
+        assert_memory_equal(params, w->regions[i].params, sizeof params);
       gt_optim_close(optim);
       w_close(w);
     }
@@ -88,12 +99,20 @@ static void test_ssgd_is_one_region_with_the_mean(void **state) {
 /* Weights count: two regions, 3 to 1, against the sum written out in float64. */
 static void test_ssgd_weights(void **state) {
   (void)state;
-  w_spec spec = {.strategy = "ssgd", .nregions = 2, .steps = {10, 6}, .weights = {3, 1}, .period = 1, .scale = 1, .optim = w_sgd(0.1, 0), .seed = 8};
+  w_spec spec = {.strategy = "ssgd",
+                 .nregions = 2,
+                 .steps = {10, 6},
+                 .weights = {3, 1},
+                 .period = 1,
+                 .scale = 1,
+                 .optim = w_sgd(0.1, 0),
+                 .seed = 8};
   world *w = w_run(&spec);
   for (size_t j = 0; j < W_PARAMS; j++) {
     double x = (double)w_start(j);
     for (int step = 0; step < 10; step++) {
-      double g0 = (double)w_curvature(0, j) * (x - (double)w_target(0, j)), g1 = (double)w_curvature(1, j) * (x - (double)w_target(1, j));
+      double g0 = (double)w_curvature(0, j) * (x - (double)w_target(0, j)),
+             g1 = (double)w_curvature(1, j) * (x - (double)w_target(1, j));
       x -= 0.1 * (step < 6 ? 0.75 * g0 + 0.25 * g1 : g0); /* a region that is done counts zero */
     }
     assert_float_equal(w->regions[0].params[j], x, 1e-5);

@@ -30,12 +30,19 @@ static void test_kinds_of_messages(void **state) {
   assert_int_equal(gt_sync_find("sma")->sends, GT_MSG_STATE);
 }
 
-/* Alone, whatever the strategy, a region does what its optimizer does; so does every region under `none`. */
+/* Alone, whatever the strategy, a region does what its optimizer does; so does every region under
+   `none`. */
 static void test_alone_is_the_optimizer(void **state) {
   (void)state;
   for (const char *const *name = gt_strategy_names; *name; name++) {
     size_t nregions = strcmp(*name, "none") == 0 ? 3 : 1;
-    w_spec spec = {.strategy = *name, .nregions = nregions, .steps = {9, 4, 0}, .period = 2, .scale = 1, .optim = w_sgd(0.1, 0.9), .seed = 5};
+    w_spec spec = {.strategy = *name,
+                   .nregions = nregions,
+                   .steps = {9, 4, 0},
+                   .period = 2,
+                   .scale = 1,
+                   .optim = w_sgd(0.1, 0.9),
+                   .seed = 5};
     world *w = w_run(&spec);
     for (size_t i = 0; i < nregions; i++) {
       float params[W_PARAMS], grads[W_PARAMS];
@@ -44,7 +51,8 @@ static void test_alone_is_the_optimizer(void **state) {
       for (size_t j = 0; j < W_PARAMS; j++) params[j] = w_start(j);
       for (int64_t step = 0; step < spec.steps[i]; step++) {
         for (size_t j = 0; j < W_PARAMS; j++) grads[j] = w_gradient(i, j, params[j]);
-        gt_optim_step(optim, gt_vec_of(params, W_PARAMS), gt_vec_of(grads, W_PARAMS), gt_vec_of(NULL, W_PARAMS));
+        gt_optim_step(optim, gt_vec_of(params, W_PARAMS), gt_vec_of(grads, W_PARAMS),
+                      gt_vec_of(NULL, W_PARAMS));
       }
       assert_memory_equal(params, w->regions[i].params, sizeof params);
       assert_int_equal(gt_optim_steps(w->regions[i].optim), spec.steps[i]);
@@ -54,7 +62,8 @@ static void test_alone_is_the_optimizer(void **state) {
   }
 }
 
-/* Every item that a region saves is needed by its load, which says so; returns how many there are. */
+/* Every item that a region saves is needed by its load, which says so; returns how many there
+   are. */
 static size_t assert_all_needed(world *w, w_region *r) {
   gt_state saved = {0};
   r->sync->ops->save(r->sync, &saved);
@@ -78,9 +87,16 @@ static size_t assert_all_needed(world *w, w_region *r) {
 /* Between any two events. */
 static void test_load_needs_every_item(void **state) {
   (void)state;
-  static const size_t most[] = {0, 5 + 3 + 1 + 2, 4, 5, 3, 5 + 3 + 1 + 2}; /* with one message in the inbox and the own gradient, or two messages */
+  /* with one message in the inbox and the own gradient, or two messages */
+  static const size_t most[] = {0, 5 + 3 + 1 + 2, 4, 5, 3, 5 + 3 + 1 + 2};
   for (size_t s = 0; gt_strategy_names[s]; s++) {
-    w_spec spec = {.strategy = gt_strategy_names[s], .nregions = 3, .steps = {6, 6, 6}, .period = 2, .scale = 1, .outbox = 1, .seed = 3};
+    w_spec spec = {.strategy = gt_strategy_names[s],
+                   .nregions = 3,
+                   .steps = {6, 6, 6},
+                   .period = 2,
+                   .scale = 1,
+                   .outbox = 1,
+                   .seed = 3};
     world *w = w_open(&spec);
     w_begin(w);
     size_t seen = 0;
@@ -106,8 +122,11 @@ static void test_nothing_is_left_allocated(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_names_and_tables_agree), cmocka_unit_test(test_kinds_of_messages),         cmocka_unit_test(test_alone_is_the_optimizer),
-      cmocka_unit_test(test_load_needs_every_item),  cmocka_unit_test(test_nothing_is_left_allocated),
+      cmocka_unit_test(test_names_and_tables_agree),
+      cmocka_unit_test(test_kinds_of_messages),
+      cmocka_unit_test(test_alone_is_the_optimizer),
+      cmocka_unit_test(test_load_needs_every_item),
+      cmocka_unit_test(test_nothing_is_left_allocated),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

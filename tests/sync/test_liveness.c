@@ -1,4 +1,5 @@
-/* Nothing deadlocks under any interleaving, and as many messages are sent as the rule says: 500 random worlds a strategy. */
+/* Nothing deadlocks under any interleaving, and as many messages are sent as the rule says: 500
+   random worlds a strategy. */
 #include "world_run.h"
 
 static int64_t predicted(const w_spec *spec, int64_t steps) {
@@ -49,7 +50,8 @@ static void test_without_data(void **state) {
       assert_int_equal(real->now, empty->now);
       for (size_t i = 0; i < spec.nregions; i++) {
         assert_int_equal(real->regions[i].holds, empty->regions[i].holds);
-        for (size_t k = 0; k < spec.nregions; k++) assert_int_equal(real->links[i][k].posted, empty->links[i][k].posted);
+        for (size_t k = 0; k < spec.nregions; k++)
+          assert_int_equal(real->links[i][k].posted, empty->links[i][k].posted);
       }
       w_close(real);
       w_close(empty);
@@ -58,6 +60,7 @@ static void test_without_data(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_worlds), cmocka_unit_test(test_without_data)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_worlds),
+                                     cmocka_unit_test(test_without_data)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

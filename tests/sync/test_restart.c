@@ -1,13 +1,33 @@
-/* What strategies save is all they need: a restart at any event of a run changes nothing; a crash at any event changes no bit of ssgd and sma, and
-   loses or doubles no update of the others. */
+/* What strategies save is all they need: a restart at any event of a run changes nothing; a crash
+   at any event changes no bit of ssgd and sma, and loses or doubles no update of the others. */
 #include "world_run.h"
 
 #include <math.h>
 
 static const w_spec specs[] = {
-    {.nregions = 3, .steps = {8, 5, 0}, .period = 3, .scale = 1, .outbox = 1, .window = 2, .slow = {1, 20, 1}, .seed = 21},
-    {.nregions = 2, .steps = {6, 9}, .period = 2, .scale = 0.5, .outbox = 1, .weights = {2, 1}, .drain_late = true, .seed = 22},
-    {.nregions = 4, .steps = {3, 7, 7, 6}, .period = 1, .scale = 1, .outbox = 2, .slow = {1, 1, 30, 1}, .seed = 23},
+    {.nregions = 3,
+     .steps = {8, 5, 0},
+     .period = 3,
+     .scale = 1,
+     .outbox = 1,
+     .window = 2,
+     .slow = {1, 20, 1},
+     .seed = 21},
+    {.nregions = 2,
+     .steps = {6, 9},
+     .period = 2,
+     .scale = 0.5,
+     .outbox = 1,
+     .weights = {2, 1},
+     .drain_late = true,
+     .seed = 22},
+    {.nregions = 4,
+     .steps = {3, 7, 7, 6},
+     .period = 1,
+     .scale = 1,
+     .outbox = 2,
+     .slow = {1, 1, 30, 1},
+     .seed = 23},
     {.nregions = 1, .steps = {7}, .period = 2, .scale = 1, .seed = 24},
 };
 
@@ -92,7 +112,8 @@ static void test_crash_at_every_event_of_an_asynchronous_run(void **state) {
         for (size_t i = 0; n < 2 && i < spec.nregions; i++) {
           for (size_t j = 0; j < W_PARAMS; j++) {
             double expected = (double)w_start(j);
-            for (size_t k = 0; k < spec.nregions; k++) expected += (k == i ? 1 : spec.scale) * w->regions[k].sent[j];
+            for (size_t k = 0; k < spec.nregions; k++)
+              expected += (k == i ? 1 : spec.scale) * w->regions[k].sent[j];
             assert_float_equal(w->regions[i].params[j], expected, 2e-5);
           }
           for (size_t k = 0; k < spec.nregions; k++) {

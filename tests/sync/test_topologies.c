@@ -1,6 +1,6 @@
-/* Every topology under the laws of the mesh: rounds of ssgd and sma give every region the same bits,
-   over a hub those of a mesh; updates arrive once, in order; a crash at any event loses nothing;
-   random worlds end. */
+/* Every topology under the laws of the mesh: rounds of ssgd and sma give every region the same
+   bits, over a hub those of a mesh; updates arrive once, in order; a crash at any event loses
+   nothing; random worlds end. */
 #include "world_run.h"
 
 #include <math.h>
@@ -35,9 +35,11 @@ static void assert_same_models(const world *a, const world *b) {
 static void assert_regions_agree(const world *w, bool buffers) {
   for (size_t i = 1; i < w->spec.nregions; i++) {
     if (memcmp(w->regions[0].params, w->regions[i].params, sizeof w->regions[0].params) != 0)
-      fail_msg("%s over %s, seed %llu: regions 0 and %zu differ", w->spec.strategy, gt_topology_names[w->spec.topology],
-               (unsigned long long)w->spec.seed, i);
-    if (buffers) assert_memory_equal(w->regions[0].buffers, w->regions[i].buffers, sizeof w->regions[0].buffers);
+      fail_msg("%s over %s, seed %llu: regions 0 and %zu differ", w->spec.strategy,
+               gt_topology_names[w->spec.topology], (unsigned long long)w->spec.seed, i);
+    if (buffers)
+      assert_memory_equal(w->regions[0].buffers, w->regions[i].buffers,
+                          sizeof w->regions[0].buffers);
   }
 }
 
@@ -79,7 +81,8 @@ static void test_means_are_those_of_a_mesh(void **state) {
     place(&spec, all[seed % 3], seed);
     world *w = w_run(&spec);
     for (size_t i = 0; i < spec.nregions; i++)
-      for (size_t j = 0; j < W_PARAMS; j++) assert_float_equal(mesh->regions[i].params[j], w->regions[i].params[j], 1e-4);
+      for (size_t j = 0; j < W_PARAMS; j++)
+        assert_float_equal(mesh->regions[i].params[j], w->regions[i].params[j], 1e-4);
     w_close(mesh);
     w_close(w);
   }
@@ -96,7 +99,8 @@ static void test_updates_arrive_once(void **state) {
     for (size_t i = 0; i < spec.nregions; i++)
       for (size_t j = 0; j < W_PARAMS; j++) {
         double expected = (double)w_start(j);
-        for (size_t k = 0; k < spec.nregions; k++) expected += (k == i ? 1 : spec.scale) * w->regions[k].sent[j];
+        for (size_t k = 0; k < spec.nregions; k++)
+          expected += (k == i ? 1 : spec.scale) * w->regions[k].sent[j];
         assert_float_equal(w->regions[i].params[j], expected, 2e-5);
       }
     w_close(w);
@@ -104,9 +108,29 @@ static void test_updates_arrive_once(void **state) {
 }
 
 static const w_spec crash_specs[] = {
-    {.nregions = 3, .steps = {4, 2, 0}, .period = 2, .scale = 1, .outbox = 1, .window = 2, .slow = {1, 20, 1}, .seed = 21},
-    {.nregions = 2, .steps = {3, 5}, .period = 2, .scale = 0.5, .outbox = 1, .weights = {2, 1}, .drain_late = true, .seed = 22},
-    {.nregions = 4, .steps = {2, 4, 4, 3}, .period = 1, .scale = 1, .outbox = 1, .slow = {1, 1, 30, 1}, .seed = 23},
+    {.nregions = 3,
+     .steps = {4, 2, 0},
+     .period = 2,
+     .scale = 1,
+     .outbox = 1,
+     .window = 2,
+     .slow = {1, 20, 1},
+     .seed = 21},
+    {.nregions = 2,
+     .steps = {3, 5},
+     .period = 2,
+     .scale = 0.5,
+     .outbox = 1,
+     .weights = {2, 1},
+     .drain_late = true,
+     .seed = 22},
+    {.nregions = 4,
+     .steps = {2, 4, 4, 3},
+     .period = 1,
+     .scale = 1,
+     .outbox = 1,
+     .slow = {1, 1, 30, 1},
+     .seed = 23},
 };
 
 static world *crashed(const w_spec *spec, int64_t event) {
@@ -150,7 +174,8 @@ static void test_a_crash_at_every_event_loses_no_update(void **state) {
         for (size_t i = 0; i < spec.nregions; i++)
           for (size_t j = 0; j < W_PARAMS; j++) {
             double expected = (double)w_start(j);
-            for (size_t r = 0; r < spec.nregions; r++) expected += (r == i ? 1 : spec.scale) * w->regions[r].sent[j];
+            for (size_t r = 0; r < spec.nregions; r++)
+              expected += (r == i ? 1 : spec.scale) * w->regions[r].sent[j];
             assert_float_equal(w->regions[i].params[j], expected, 2e-5);
           }
         w_close(w);
@@ -159,7 +184,8 @@ static void test_a_crash_at_every_event_loses_no_update(void **state) {
     }
 }
 
-/* A model that did not leave in time is replaced; the last one of every region arrives everywhere. */
+/* A model that did not leave in time is replaced; the last one of every region arrives
+   everywhere. */
 static void test_random_worlds_end(void **state) {
   (void)state;
   static const char *const names[] = {"ssgd", "sma", "asgd", "asgd-ga", "ama"};

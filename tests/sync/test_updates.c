@@ -1,11 +1,13 @@
-/* asgd and asgd-ga neither lose nor double an update: a region ends at its start plus all updates, the remote ones times the scale. */
+/* asgd and asgd-ga neither lose nor double an update: a region ends at its start plus all updates,
+   the remote ones times the scale. */
 #include "world_run.h"
 
 #include <float.h>
 #include <math.h>
 
-/* The sum is formed in float64 beside the run.  Each of the N updates of all regions is rounded when made, when accumulated and when added, each time by
-   half an epsilon of at most M = |start| + everything ever moved. */
+/* The sum is formed in float64 beside the run.  Each of the N updates of all regions is rounded
+   when made, when accumulated and when added, each time by half an epsilon of at most M = |start| +
+   everything ever moved. */
 static void assert_conserved(const world *w) {
   for (size_t i = 0; i < w->spec.nregions; i++) {
     for (size_t j = 0; j < W_PARAMS; j++) {
@@ -34,7 +36,8 @@ static void assert_averaged(const world *w) {
         size += 3 * w->regions[k].moved[j]; /* made, taken back in part, added elsewhere */
         updates += w->spec.steps[k];
       }
-      assert_true(fabs((double)w->regions[i].params[j] - expected) <= 3 * (double)(updates + 1) * (double)FLT_EPSILON * size);
+      assert_true(fabs((double)w->regions[i].params[j] - expected) <=
+                  3 * (double)(updates + 1) * (double)FLT_EPSILON * size);
     }
   }
 }
@@ -53,23 +56,34 @@ static void test_average(void **state) {
   }
 }
 
-/* While all make steps an update counts by its region's weight; where the others are done, in full. */
+/* While all make steps an update counts by its region's weight; where the others are done, in
+   full. */
 static void test_shares_of_an_average(void **state) {
   (void)state;
-  w_spec spec = {.strategy = "asgd-ga", .nregions = 2, .steps = {40, 400}, .weights = {1, 3}, .period = 4, .scale = 1, .average = true, .seed = 3};
+  w_spec spec = {.strategy = "asgd-ga",
+                 .nregions = 2,
+                 .steps = {40, 400},
+                 .weights = {1, 3},
+                 .period = 4,
+                 .scale = 1,
+                 .average = true,
+                 .seed = 3};
   spec.optim = w_sgd(0.02, 0);
   world *w = w_open(&spec);
   const w_region *longer = &w->regions[1];
   double posted[W_PARAMS] = {0}, sent[W_PARAMS] = {0};
   w_begin(w);
   while (w_step(w)) {
-    for (size_t j = 0; j < W_PARAMS && longer->given == 4; j++) assert_float_equal((float)longer->posted[j], (float)(0.75 * longer->sent[j]), 1e-5);
-    for (size_t j = 0; j < W_PARAMS && longer->given == 200; j++) posted[j] = longer->posted[j], sent[j] = longer->sent[j];
+    for (size_t j = 0; j < W_PARAMS && longer->given == 4; j++)
+      assert_float_equal((float)longer->posted[j], (float)(0.75 * longer->sent[j]), 1e-5);
+    for (size_t j = 0; j < W_PARAMS && longer->given == 200; j++)
+      posted[j] = longer->posted[j], sent[j] = longer->sent[j];
   }
   w_assert_finished(w);
   for (size_t j = 0; j < W_PARAMS; j++) {
     assert_float_equal((float)w->regions[0].posted[j], (float)(0.25 * w->regions[0].sent[j]), 1e-5);
-    assert_float_equal((float)(longer->posted[j] - posted[j]), (float)(longer->sent[j] - sent[j]), 1e-5);
+    assert_float_equal((float)(longer->posted[j] - posted[j]), (float)(longer->sent[j] - sent[j]),
+                       1e-5);
   }
   w_close(w);
 }
@@ -94,12 +108,20 @@ static void test_asgd_ga(void **state) {
   conserve("asgd-ga");
 }
 
-/* A link far too slow for what is sent: workers wait, queues and payloads stay bounded (the world asserts both), and every update arrives once. */
+/* A link far too slow for what is sent: workers wait, queues and payloads stay bounded (the world
+   asserts both), and every update arrives once. */
 static void test_slow_links_and_an_outbox_of_one(void **state) {
   (void)state;
   static const char *const names[] = {"asgd", "asgd-ga"};
   for (size_t s = 0; s < 2; s++) {
-    w_spec spec = {.strategy = names[s], .nregions = 3, .steps = {50, 31, 50}, .period = 3, .scale = 1, .outbox = 1, .window = 1, .slow = {1, 50, 1}};
+    w_spec spec = {.strategy = names[s],
+                   .nregions = 3,
+                   .steps = {50, 31, 50},
+                   .period = 3,
+                   .scale = 1,
+                   .outbox = 1,
+                   .window = 1,
+                   .slow = {1, 50, 1}};
     spec.workers = 2;
     spec.optim = w_sgd(0.002, 0);
     spec.seed = 77 + s;
@@ -113,16 +135,25 @@ static void test_slow_links_and_an_outbox_of_one(void **state) {
   }
 }
 
-/* A held worker's update is seen by others before the next gradient is taken: without hold the accumulated steps would pass the period. */
+/* A held worker's update is seen by others before the next gradient is taken: without hold the
+   accumulated steps would pass the period. */
 static void test_an_update_is_at_most_a_period(void **state) {
   (void)state;
-  w_spec spec = {.strategy = "asgd-ga", .nregions = 2, .steps = {20, 20}, .period = 4, .scale = 1, .outbox = 1, .slow = {30, 1}, .seed = 4};
+  w_spec spec = {.strategy = "asgd-ga",
+                 .nregions = 2,
+                 .steps = {20, 20},
+                 .period = 4,
+                 .scale = 1,
+                 .outbox = 1,
+                 .slow = {30, 1},
+                 .seed = 4};
   world *w = w_open(&spec);
   w_begin(w);
   while (w_step(w)) {
     for (size_t i = 0; i < 2; i++) {
       const w_link *link = &w->links[i][1 - i];
-      for (size_t m = 0; m < link->count; m++) assert_int_equal(link->queue[m].head.detail, 4 * W_SAMPLES);
+      for (size_t m = 0; m < link->count; m++)
+        assert_int_equal(link->queue[m].head.detail, 4 * W_SAMPLES);
     }
   }
   w_assert_finished(w);

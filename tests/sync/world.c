@@ -2,7 +2,9 @@
 #include "world.h"
 
 gt_optim_spec w_sgd(double lr, double momentum) {
-  return (gt_optim_spec){.kind = GT_OPTIMIZER_SGD, .schedule = {.kind = GT_LR_CONSTANT, .lr = lr, .gamma = 1}, .momentum = momentum};
+  return (gt_optim_spec){.kind = GT_OPTIMIZER_SGD,
+                         .schedule = {.kind = GT_LR_CONSTANT, .lr = lr, .gamma = 1},
+                         .momentum = momentum};
 }
 
 gt_optim_spec w_adamw(void) {
@@ -14,7 +16,7 @@ gt_optim_spec w_adamw(void) {
                          .epsilon = 1e-8};
 }
 
-/* ---- the loss: sum over j of curvature/2 (w_j - target)^2, other numbers in each region ------------------------------ */
+/* ---- the loss: sum over j of curvature/2 (w_j - target)^2, other numbers in each region ------ */
 
 float w_curvature(size_t region, size_t j) {
   return 0.5f + 0.25f * (float)((region * 3 + j) % 4);
@@ -32,7 +34,7 @@ float w_gradient(size_t region, size_t j, float w) {
   return w_curvature(region, j) * (w - w_target(region, j));
 }
 
-/* ---- the host ------------------------------------------------------------------------------------------------------ */
+/* ---- the host -------------------------------------------------------------------------------- */
 
 gt_ns w_delay(world *w, size_t from, size_t to) {
   double slow = w->spec.slow[from] > w->spec.slow[to] ? w->spec.slow[from] : w->spec.slow[to];
@@ -45,9 +47,11 @@ static gt_payload *w_payload(void *ctx, size_t n) {
   world *w = r->world;
   gt_payload *payload = GT_NEW(gt_payload);
   payload->vec = gt_vec_of(w->spec.no_data ? NULL : GT_NEW_ARRAY(float, n), n);
-  for (size_t j = 0; payload->vec.data && j < n; j++) payload->vec.data[j] = 1e30f; /* undefined contents are not zero */
+  /* undefined contents are not zero */
+  for (size_t j = 0; payload->vec.data && j < n; j++) payload->vec.data[j] = 1e30f;
   if (++r->payloads > r->payloads_max) r->payloads_max = r->payloads;
-  /* One more than every link can hold is always there; after a crash, when nothing that is sent again may be replaced, one more a link. */
+  /* One more than every link can hold is always there; after a crash, when nothing that is sent
+     again may be replaced, one more a link. */
   assert_true(r->payloads <= (int64_t)((w->spec.nregions - 1) * (w->inflight + w->crashed) + 1));
   return payload;
 }
@@ -72,7 +76,8 @@ static bool w_room(void *ctx, size_t peer, size_t messages) {
 
 void w_arm(world *w, size_t from, size_t to) {
   w_link *link = &w->links[from][to];
-  if (link->depart == GT_NEVER && w_waiting(link) && link->flying < w->spec.window * w->unit) link->depart = w->now + w_delay(w, from, to);
+  if (link->depart == GT_NEVER && w_waiting(link) && link->flying < w->spec.window * w->unit)
+    link->depart = w->now + w_delay(w, from, to);
 }
 
 void w_take(world *w, size_t from, size_t to) {
@@ -80,7 +85,8 @@ void w_take(world *w, size_t from, size_t to) {
   link->applied++;
   assert_true(link->applied <= link->received);
   for (size_t m = 0; m < link->flying; m++)
-    if (link->queue[m].head.sequence == link->applied) link->queue[m].acked = w->now + w_delay(w, to, from);
+    if (link->queue[m].head.sequence == link->applied)
+      link->queue[m].acked = w->now + w_delay(w, to, from);
 }
 
 static void w_post(void *ctx, const gt_exchange_message *m) {
@@ -95,11 +101,13 @@ static void w_post(void *ctx, const gt_exchange_message *m) {
   assert_true(w->spec.nregions > 1);
   assert_false(r->done && mesh);
   payload->refs += (int)m->nto;
-  for (size_t j = 0; payload->vec.data && j < W_PARAMS; j++) r->posted[j] += (double)payload->vec.data[j];
+  for (size_t j = 0; payload->vec.data && j < W_PARAMS; j++)
+    r->posted[j] += (double)payload->vec.data[j];
   for (size_t i = 0; i < m->nto; i++) {
     const size_t peer = m->to[i];
     w_link *link = &w->links[r->id][peer];
-    w_message message = {.payload = payload, .head = m->head, .arrive = GT_NEVER, .acked = GT_NEVER};
+    w_message message = {
+        .payload = payload, .head = m->head, .arrive = GT_NEVER, .acked = GT_NEVER};
     message.body = gt_vec_range(payload->vec, m->first, m->n);
     message.head.from = (uint16_t)r->id;
     link->posted++;
@@ -147,7 +155,7 @@ static gt_link_view w_link_view(void *ctx, size_t peer) {
   return (gt_link_view){.queued = w_waiting(&r->world->links[r->id][peer])};
 }
 
-/* ---- opening and closing -------------------------------------------------------------------------------------------- */
+/* ---- opening and closing --------------------------------------------------------------------- */
 
 gt_sync_env w_env(world *w, w_region *r) {
   gt_sync_env env = w->env;
@@ -157,21 +165,23 @@ gt_sync_env w_env(world *w, w_region *r) {
   env.buffers = gt_vec_of(w->spec.no_data ? NULL : r->buffers, W_BUFFERS);
   env.optim = r->optim;
   env.exchange = r->exchange;
-  env.host = (gt_sync_host){.ctx = r, .hold = w_hold, .release = w_release, .timer = w_timer, .link = w_link_view};
+  env.host = (gt_sync_host){
+      .ctx = r, .hold = w_hold, .release = w_release, .timer = w_timer, .link = w_link_view};
   return env;
 }
 
 gt_exchange *w_exchange(world *w, w_region *r) {
   const bool mesh = w->spec.topology == GT_TOPOLOGY_MESH;
-  const gt_exchange_spec spec = {.nregions = w->spec.nregions,
-                                 .self = r->id,
-                                 .weights = w->weights,
-                                 .inflight = w->inflight,
-                                 .with_memory = !w->spec.no_data,
-                                 .topology = w->spec.topology,
-                                 .next = mesh ? NULL : w->spec.next,
-                                 .piece = W_PIECE,
-                                 .host = {.ctx = r, .payload = w_payload, .room = w_room, .post = w_post, .taken = w_taken}};
+  const gt_exchange_spec spec = {
+      .nregions = w->spec.nregions,
+      .self = r->id,
+      .weights = w->weights,
+      .inflight = w->inflight,
+      .with_memory = !w->spec.no_data,
+      .topology = w->spec.topology,
+      .next = mesh ? NULL : w->spec.next,
+      .piece = W_PIECE,
+      .host = {.ctx = r, .payload = w_payload, .room = w_room, .post = w_post, .taken = w_taken}};
   return gt_exchange_create(&spec);
 }
 
@@ -192,7 +202,10 @@ world *w_open(const w_spec *spec) {
   if (!w->spec.window) w->spec.window = 1;
   if (!w->spec.outbox) w->spec.outbox = 2;
   w->rng = gt_rng_make(spec->seed, GT_RNG_TEST, 0, 0);
-  w->env = (gt_sync_env){.nregions = spec->nregions, .period = spec->period, .scale = spec->scale, .average = spec->average};
+  w->env = (gt_sync_env){.nregions = spec->nregions,
+                         .period = spec->period,
+                         .scale = spec->scale,
+                         .average = spec->average};
   w->unit = spec->topology == GT_TOPOLOGY_MESH ? 1 : (W_MODEL + W_PIECE - 1) / W_PIECE;
   w->inflight = (w->spec.outbox + w->spec.window) * w->unit;
   double total = 0;
@@ -203,7 +216,8 @@ world *w_open(const w_spec *spec) {
     *r = (w_region){.world = w, .id = i};
     for (size_t j = 0; j < W_PARAMS; j++) r->params[j] = w_start(j);
     w_create_strategy(w, r);
-    for (size_t k = 0; k < spec->nregions; k++) w->links[i][k].depart = w->links[i][k].done_at = GT_NEVER;
+    for (size_t k = 0; k < spec->nregions; k++)
+      w->links[i][k].depart = w->links[i][k].done_at = GT_NEVER;
   }
   return w;
 }

@@ -1,5 +1,7 @@
-/* A little deterministic world of R regions in one process: what the PS does for a strategy, links that are FIFO with seeded random delays, bounded
-   outboxes, acknowledgements, DONE after everything before it, workers that compute gradients of a quadratic loss.  world_run.h moves it. */
+/* A little deterministic world of R regions in one process: what the PS does for a strategy, links
+   that are FIFO with seeded random delays, bounded outboxes, acknowledgements, DONE after
+   everything before it, workers that compute gradients of a quadratic loss.  world_run.h moves
+   it. */
 #ifndef GEOTRAIN_TESTS_SYNC_WORLD_H
 #define GEOTRAIN_TESTS_SYNC_WORLD_H
 
@@ -28,7 +30,8 @@ typedef struct {
   int64_t period;
   double scale;
   bool average;
-  size_t outbox, window;  /* messages that have not begun to leave; that are under way and not acknowledged */
+  /* messages that have not begun to leave; that are under way and not acknowledged */
+  size_t outbox, window;
   size_t workers;         /* more than 1: gradients may be computed while workers are held */
   double slow[W_REGIONS]; /* factor of the delays of a region's links; 0: 1 */
   gt_topology topology;
@@ -43,7 +46,8 @@ typedef struct {
   gt_vec body; /* of it */
   gt_frame_header head;
   gt_ns arrive, acked; /* GT_NEVER: not yet known */
-  bool here, resent;   /* at the receiver; sent again after a crash, so that the receiver may have it */
+  /* at the receiver; sent again after a crash, so that the receiver may have it */
+  bool here, resent;
 } w_message;
 
 /* One direction.  queue[0..flying) are under way, the rest have not begun to leave. */
@@ -99,14 +103,14 @@ typedef struct world {
 gt_optim_spec w_sgd(double lr, double momentum);
 gt_optim_spec w_adamw(void);
 
-/* ---- the loss: sum over j of curvature/2 (w_j - target)^2, other numbers in each region ------------------------------ */
+/* ---- the loss: sum over j of curvature/2 (w_j - target)^2, other numbers in each region ------ */
 
 float w_curvature(size_t region, size_t j);
 float w_target(size_t region, size_t j);
 float w_start(size_t j);
 float w_gradient(size_t region, size_t j, float w);
 
-/* ---- the host ------------------------------------------------------------------------------------------------------ */
+/* ---- the host -------------------------------------------------------------------------------- */
 
 /* A delay from `from` to `to`, mostly short, at times long. */
 gt_ns w_delay(world *w, size_t from, size_t to);
@@ -116,7 +120,7 @@ void w_take(world *w, size_t from, size_t to);
 /* The first waiting message of a link gets its time of departure when the window lets it go. */
 void w_arm(world *w, size_t from, size_t to);
 
-/* ---- opening and closing -------------------------------------------------------------------------------------------- */
+/* ---- opening and closing --------------------------------------------------------------------- */
 
 /* On the region's exchange. */
 gt_sync_env w_env(world *w, w_region *r);

@@ -7,10 +7,12 @@ static void w_give(world *w, w_region *r, w_worker *worker) {
     r->sent[j] += update;
     r->moved[j] += update < 0 ? -update : update;
   }
-  for (size_t j = 0; j < W_BUFFERS; j++) r->buffers[j] += 0.1f * ((float)(r->id + j) - r->buffers[j]);
+  for (size_t j = 0; j < W_BUFFERS; j++)
+    r->buffers[j] += 0.1f * ((float)(r->id + j) - r->buffers[j]);
   worker->work = W_IDLE;
   r->given++;
-  gt_sync_on_gradient(r->sync, w->now, gt_vec_of(w->spec.no_data ? NULL : worker->grads, W_PARAMS), W_SAMPLES);
+  gt_sync_on_gradient(r->sync, w->now, gt_vec_of(w->spec.no_data ? NULL : worker->grads, W_PARAMS),
+                      W_SAMPLES);
 }
 
 /* A worker computes on the parameters as they are now. */
@@ -18,13 +20,16 @@ static void w_snapshot(w_region *r, w_worker *worker) {
   for (size_t j = 0; j < W_PARAMS; j++) worker->grads[j] = w_gradient(r->id, j, r->params[j]);
 }
 
-/* What a region does between events: gives pending gradients, starts workers, drains, says that it is done. */
+/* What a region does between events: gives pending gradients, starts workers, drains, says that it
+   is done. */
 static void w_pump(world *w, w_region *r) {
   for (size_t i = 0; i < w->spec.workers; i++) {
     w_worker *worker = &r->workers[i];
     if (worker->work == W_PENDING && !r->held) w_give(w, r, worker);
-    /* With one worker it starts on the parameters that the step gave; with more, while others wait. */
-    if (worker->work == W_IDLE && (!r->held || w->spec.workers > 1) && r->assigned < w->spec.steps[r->id]) {
+    /* With one worker it starts on the parameters that the step gave; with more, while others
+       wait. */
+    if (worker->work == W_IDLE && (!r->held || w->spec.workers > 1) &&
+        r->assigned < w->spec.steps[r->id]) {
       r->assigned++;
       worker->work = W_COMPUTING;
       worker->ready = w->now + 1 + (gt_ns)gt_rng_below(&w->rng, 40);
@@ -52,7 +57,7 @@ void w_begin(world *w) {
   w_pump_all(w);
 }
 
-/* ---- events ---------------------------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 typedef enum { W_NOTHING, W_COMPUTED, W_DEPARTS, W_ARRIVES, W_ACKED, W_DONE } w_kind;
 
@@ -79,7 +84,8 @@ static w_event w_next(const world *w) {
       for (size_t m = 0; m < link->flying; m++) {
         if (!link->queue[m].here) w_earlier(&best, W_ARRIVES, link->queue[m].arrive, a, b, m);
       }
-      if (link->flying && link->queue[0].acked != GT_NEVER) w_earlier(&best, W_ACKED, link->queue[0].acked, a, b, 0);
+      if (link->flying && link->queue[0].acked != GT_NEVER)
+        w_earlier(&best, W_ACKED, link->queue[0].acked, a, b, 0);
       /* DONE overtakes data; the PS keeps it until everything before it was received. */
       if (link->applied == link->sequence) w_earlier(&best, W_DONE, link->done_at, a, b, 0);
     }
@@ -89,7 +95,8 @@ static w_event w_next(const world *w) {
 
 static void w_tell(w_region *r, size_t peer, gt_peer_event event) {
   gt_sync_on_peer(r->sync, peer, event);
-  gt_exchange_peer(r->exchange, peer, event, event == GT_PEER_DONE ? gt_exchange_count(r->world->regions[peer].exchange) : 0);
+  gt_exchange_peer(r->exchange, peer, event,
+                   event == GT_PEER_DONE ? gt_exchange_count(r->world->regions[peer].exchange) : 0);
 }
 
 static void w_arrive(world *w, size_t a, size_t b, size_t m) {
@@ -126,7 +133,8 @@ static void w_depart(world *w, size_t a, size_t b) {
   w_message *message = &link->queue[link->flying++];
   gt_ns arrive = w->now + w_delay(w, a, b);
   link->depart = GT_NEVER;
-  message->arrive = link->last_arrival = arrive > link->last_arrival ? arrive : link->last_arrival + 1;
+  message->arrive = link->last_arrival =
+      arrive > link->last_arrival ? arrive : link->last_arrival + 1;
   w_arm(w, a, b);
   gt_exchange_room(w->regions[a].exchange, b);
 }
@@ -166,8 +174,10 @@ void w_assert_finished(const world *w) {
   for (size_t i = 0; i < w->spec.nregions; i++) {
     const w_region *r = &w->regions[i];
     if (r->given != w->spec.steps[i] || !r->done || r->held || !gt_exchange_settled(r->exchange)) {
-      fail_msg("%s seed %llu: region %zu of %zu stands after %lld of %lld steps (done %d, held %d, settled %d)", w->spec.strategy,
-               (unsigned long long)w->spec.seed, i, w->spec.nregions, (long long)r->given, (long long)w->spec.steps[i], r->done, r->held,
+      fail_msg("%s seed %llu: region %zu of %zu stands after %lld of %lld steps (done %d, held %d, "
+               "settled %d)",
+               w->spec.strategy, (unsigned long long)w->spec.seed, i, w->spec.nregions,
+               (long long)r->given, (long long)w->spec.steps[i], r->done, r->held,
                gt_exchange_settled(r->exchange));
     }
     assert_int_equal(r->payloads, 0);
@@ -191,7 +201,10 @@ world *w_run(const w_spec *spec) {
 
 w_spec w_random(const char *strategy, uint64_t seed) {
   gt_rng rng = gt_rng_make(seed, GT_RNG_TEST, 1, 0);
-  w_spec spec = {.strategy = strategy, .seed = seed, .nregions = 1 + (size_t)gt_rng_below(&rng, 5), .period = 1 + (int64_t)gt_rng_below(&rng, 4)};
+  w_spec spec = {.strategy = strategy,
+                 .seed = seed,
+                 .nregions = 1 + (size_t)gt_rng_below(&rng, 5),
+                 .period = 1 + (int64_t)gt_rng_below(&rng, 4)};
   bool weighted = gt_rng_below(&rng, 2), slow = gt_rng_below(&rng, 2);
   for (size_t i = 0; i < spec.nregions; i++) {
     spec.steps[i] = gt_rng_below(&rng, 6) ? (int64_t)gt_rng_below(&rng, 13) : 0;
@@ -207,7 +220,7 @@ w_spec w_random(const char *strategy, uint64_t seed) {
   return spec;
 }
 
-/* ---- restart ---------------------------------------------------------------------------------------------------------- */
+/* ---- restart --------------------------------------------------------------------------------- */
 
 /* A copy of everything that a region's strategy and optimizer list. */
 static gt_state w_saved(w_region *r) {
@@ -225,7 +238,8 @@ static gt_state w_saved(w_region *r) {
   return copy;
 }
 
-/* Replaces a region's strategy and optimizer by new ones that load what the old ones saved; on_start must ask for the same hold. */
+/* Replaces a region's strategy and optimizer by new ones that load what the old ones saved;
+   on_start must ask for the same hold. */
 static void w_restart_region(world *w, w_region *r) {
   gt_state state = w_saved(r);
   bool held = r->held;
@@ -242,7 +256,8 @@ static void w_restart_region(world *w, w_region *r) {
   assert_int_equal(r->held, held);
 }
 
-/* After a resume every region says so, and whoever is done says that again.  Nobody's training becomes longer here, so that no round is the first for anybody. */
+/* After a resume every region says so, and whoever is done says that again.  Nobody's training
+   becomes longer here, so that no round is the first for anybody. */
 static void w_rejoin(world *w) {
   for (size_t a = 0; a < w->spec.nregions; a++)
     for (size_t b = 0; b < w->spec.nregions; b++) {
@@ -269,7 +284,8 @@ void w_restart(world *w, bool crash) {
       if (a != b && w->regions[a].done) link->done_at = w->now + w_delay(w, a, b);
     }
     for (size_t i = 0; i < w->spec.workers; i++) {
-      if (w->regions[a].workers[i].work == W_COMPUTING) w_snapshot(&w->regions[a], &w->regions[a].workers[i]);
+      if (w->regions[a].workers[i].work == W_COMPUTING)
+        w_snapshot(&w->regions[a], &w->regions[a].workers[i]);
     }
   }
   for (size_t a = 0; a < w->spec.nregions; a++) w_restart_region(w, &w->regions[a]);

@@ -22,7 +22,8 @@ static inline size_t between(size_t low, size_t high) {
 /* n normal random numbers with guards on both sides; `release` detects writes beyond them. */
 static inline float *numbers(size_t n) {
   float *block = GT_NEW_ARRAY(float, n + 2 * GUARD);
-  for (size_t i = 0; i < n + 2 * GUARD; i++) block[i] = i < GUARD || i >= n + GUARD ? 12345.0f : (float)gt_rng_normal(&rng);
+  for (size_t i = 0; i < n + 2 * GUARD; i++)
+    block[i] = i < GUARD || i >= n + GUARD ? 12345.0f : (float)gt_rng_normal(&rng);
   return block + GUARD;
 }
 
@@ -72,7 +73,8 @@ static inline void values_release(values *v) {
 
 static inline void near(float found, float right, double tolerance, const char *what, size_t i) {
   if (!(fabs((double)found - (double)right) <= tolerance))
-    fail_msg("%s[%zu] is %.9g; %.9g is right, by %.3g", what, i, (double)found, (double)right, tolerance);
+    fail_msg("%s[%zu] is %.9g; %.9g is right, by %.3g", what, i, (double)found, (double)right,
+             tolerance);
 }
 
 /* bf16 has 8 significant bits: neighbours of a number of this size differ by at most size / 128. */
@@ -82,10 +84,12 @@ static inline double last_bit(gt_precision type, double size) {
 
 /* Sums of `terms` products of normal numbers grow as sqrt(terms); the order of additions differs.
    A result in bf16 may then round to the neighbouring number. */
-static inline void same_sums(const values *found, const float *right, size_t terms, const char *what) {
+static inline void same_sums(const values *found, const float *right, size_t terms,
+                             const char *what) {
   for (size_t i = 0; i < found->n; i++) {
     const double size = fabs((double)right[i]);
-    near(found->f[i], right[i], 1.6e-5 * sqrt((double)terms + 1.0) * (1.0 + size) + last_bit(found->type, size), what, i);
+    near(found->f[i], right[i],
+         1.6e-5 * sqrt((double)terms + 1.0) * (1.0 + size) + last_bit(found->type, size), what, i);
   }
 }
 

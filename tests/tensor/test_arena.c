@@ -30,8 +30,8 @@ static void check(const gt_arena *arena, const request *r, size_t n) {
       if (r[k].from <= r[i].from && r[i].from <= r[k].to) now += lines(r[k].count);
       if (k == i || !together(&r[i], &r[k])) continue;
       if (r[i].at < r[k].at + r[k].count && r[k].at < r[i].at + r[i].count)
-        fail_msg("requests %zu (%zu from %zu to %zu) and %zu (%zu from %zu to %zu) overlap", i, r[i].count, r[i].from, r[i].to, k, r[k].count,
-                 r[k].from, r[k].to);
+        fail_msg("requests %zu (%zu from %zu to %zu) and %zu (%zu from %zu to %zu) overlap", i,
+                 r[i].count, r[i].from, r[i].to, k, r[k].count, r[k].from, r[k].to);
     }
     if (now > busiest) busiest = now;
   }
@@ -81,6 +81,7 @@ static void shares_what_it_can(void **state) {
 
 int main(void) {
   rng = gt_rng_make(24, GT_RNG_TEST, 0, 0);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(random_requests), cmocka_unit_test(shares_what_it_can)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(random_requests),
+                                     cmocka_unit_test(shares_what_it_can)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,18 +31,21 @@ static void check(gt_bf16 found, float x) {
   }
   uint32_t right = low;
   if (!isinf(x)) {
-    const double below = fabs(size_of(bits_of(x)) - size_of(low)), above = fabs(size_of(high) - size_of(bits_of(x)));
+    const double below = fabs(size_of(bits_of(x)) - size_of(low)),
+                 above = fabs(size_of(high) - size_of(bits_of(x)));
     if (above < below || (above == below && (low >> 16) & 1)) right = high;
   }
-  if (found != right >> 16) fail_msg("%08x becomes %04x; %04x is right", bits_of(x), found, right >> 16);
+  if (found != right >> 16)
+    fail_msg("%08x becomes %04x; %04x is right", bits_of(x), found, right >> 16);
 }
 
 static void rounds_to_nearest(void **state) {
   (void)state;
-  static const uint32_t special[] = {0x00000000U, 0x80000000U, 0x7f800000U, 0xff800000U, 0x7fc00000U, 0xffc00000U, 0x7f800001U,
-                                     0x7f80ffffU, 0xff808000U, 0x7fffffffU, 0x00000001U, 0x80000001U, 0x00007fffU, 0x00008000U,
-                                     0x00008001U, 0x00018000U, 0x007fffffU, 0x00800000U, 0x3f808000U, 0x3f818000U, 0x3f808001U,
-                                     0x3f817fffU, 0x7f7fffffU, 0xff7fffffU, 0x7f7f7fffU, 0x7f7f8000U};
+  static const uint32_t special[] = {
+      0x00000000U, 0x80000000U, 0x7f800000U, 0xff800000U, 0x7fc00000U, 0xffc00000U, 0x7f800001U,
+      0x7f80ffffU, 0xff808000U, 0x7fffffffU, 0x00000001U, 0x80000001U, 0x00007fffU, 0x00008000U,
+      0x00008001U, 0x00018000U, 0x007fffffU, 0x00800000U, 0x3f808000U, 0x3f818000U, 0x3f808001U,
+      0x3f817fffU, 0x7f7fffffU, 0xff7fffffU, 0x7f7f7fffU, 0x7f7f8000U};
   enum { SPECIAL = sizeof special / sizeof *special, N = 1 << 18 };
   float *x = numbers(N);
   values y = values_of(GT_BF16, N);
@@ -96,6 +99,7 @@ static void comes_back(void **state) {
 
 int main(void) {
   rng = gt_rng_make(23, GT_RNG_TEST, 0, 0);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(rounds_to_nearest), cmocka_unit_test(every_length), cmocka_unit_test(comes_back)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(rounds_to_nearest),
+                                     cmocka_unit_test(every_length), cmocka_unit_test(comes_back)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

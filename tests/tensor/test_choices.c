@@ -16,32 +16,53 @@ static gt_layer_spec conv_spec(gt_conv_shape s, bool bias, bool gradient) {
 static gt_layer_spec linear_spec(size_t I, size_t O) {
   return (gt_layer_spec){
       .linear = true,
-      .conv = {.shape = {.H = 1, .W = 1, .C = I, .K = O, .R = 1, .S = 1, .P = 1, .Q = 1, .stride = 1}, .bias = true, .needs_input_gradient = true}};
+      .conv = {
+          .shape = {.H = 1, .W = 1, .C = I, .K = O, .R = 1, .S = 1, .P = 1, .Q = 1, .stride = 1},
+          .bias = true,
+          .needs_input_gradient = true}};
 }
 
 /* A shape for each way, and two that most ways do not support. */
 static gt_layer_spec spec_of(size_t i) {
   switch (i) {
   case 0:
-    return conv_spec((gt_conv_shape){.H = 14, .W = 14, .C = 6, .K = 16, .R = 5, .S = 5, .stride = 1}, true, true);
+    return conv_spec(
+        (gt_conv_shape){.H = 14, .W = 14, .C = 6, .K = 16, .R = 5, .S = 5, .stride = 1}, true,
+        true);
   case 1:
-    return conv_spec((gt_conv_shape){.H = 28, .W = 28, .C = 1, .K = 6, .R = 5, .S = 5, .stride = 1, .pad = 2}, true, false);
+    return conv_spec(
+        (gt_conv_shape){.H = 28, .W = 28, .C = 1, .K = 6, .R = 5, .S = 5, .stride = 1, .pad = 2},
+        true, false);
   case 2:
-    return conv_spec((gt_conv_shape){.H = 9, .W = 8, .C = 3, .K = 8, .R = 3, .S = 3, .stride = 2, .pad = 1}, false, true);
+    return conv_spec(
+        (gt_conv_shape){.H = 9, .W = 8, .C = 3, .K = 8, .R = 3, .S = 3, .stride = 2, .pad = 1},
+        false, true);
   case 3:
-    return conv_spec((gt_conv_shape){.H = 8, .W = 8, .C = 64, .K = 64, .R = 3, .S = 3, .stride = 1, .pad = 1}, false, true);
+    return conv_spec(
+        (gt_conv_shape){.H = 8, .W = 8, .C = 64, .K = 64, .R = 3, .S = 3, .stride = 1, .pad = 1},
+        false, true);
   case 4:
-    return conv_spec((gt_conv_shape){.H = 7, .W = 7, .C = 40, .K = 48, .R = 3, .S = 3, .stride = 2, .pad = 1}, false, true);
+    return conv_spec(
+        (gt_conv_shape){.H = 7, .W = 7, .C = 40, .K = 48, .R = 3, .S = 3, .stride = 2, .pad = 1},
+        false, true);
   case 5:
-    return conv_spec((gt_conv_shape){.H = 12, .W = 12, .C = 4, .K = 32, .R = 3, .S = 3, .stride = 1, .pad = 1}, true, true);
+    return conv_spec(
+        (gt_conv_shape){.H = 12, .W = 12, .C = 4, .K = 32, .R = 3, .S = 3, .stride = 1, .pad = 1},
+        true, true);
   case 6:
     return linear_spec(120, 84);
   case 7:
-    return conv_spec((gt_conv_shape){.H = 7, .W = 10, .C = 32, .K = 48, .R = 3, .S = 3, .stride = 1, .pad = 0}, true, true);
+    return conv_spec(
+        (gt_conv_shape){.H = 7, .W = 10, .C = 32, .K = 48, .R = 3, .S = 3, .stride = 1, .pad = 0},
+        true, true);
   case 8:
-    return conv_spec((gt_conv_shape){.H = 5, .W = 5, .C = 16, .K = 16, .R = 3, .S = 3, .stride = 1, .pad = 2}, false, true);
+    return conv_spec(
+        (gt_conv_shape){.H = 5, .W = 5, .C = 16, .K = 16, .R = 3, .S = 3, .stride = 1, .pad = 2},
+        false, true);
   case 9:
-    return conv_spec((gt_conv_shape){.H = 1, .W = 2, .C = 16, .K = 32, .R = 3, .S = 3, .stride = 1, .pad = 1}, false, true);
+    return conv_spec(
+        (gt_conv_shape){.H = 1, .W = 2, .C = 16, .K = 32, .R = 3, .S = 3, .stride = 1, .pad = 1},
+        false, true);
   default:
     return linear_spec(33, 7);
   }
@@ -51,10 +72,12 @@ enum { SPECS = 11 };
 /* Compares all three passes of a layer with ref. */
 static void check(gt_layer *layer, const gt_layer_spec *spec, size_t N) {
   const gt_conv_shape *s = &spec->conv.shape;
-  const size_t nx = N * s->H * s->W * s->C, ny = N * s->P * s->Q * s->K, nw = s->R * s->S * s->C * s->K, nwork = gt_layer_work(layer, N);
-  values y = values_of(GT_F32, ny), dx = values_of(GT_F32, nx), dw = values_of(GT_F32, nw), db = values_of(GT_F32, s->K);
-  float *x = numbers(nx), *dy = numbers(ny), *w = numbers(nw), *b = numbers(s->K), *work = numbers(nwork), *right = numbers(nx + ny + nw),
-        *right_b = numbers(s->K);
+  const size_t nx = N * s->H * s->W * s->C, ny = N * s->P * s->Q * s->K,
+               nw = s->R * s->S * s->C * s->K, nwork = gt_layer_work(layer, N);
+  values y = values_of(GT_F32, ny), dx = values_of(GT_F32, nx), dw = values_of(GT_F32, nw),
+         db = values_of(GT_F32, s->K);
+  float *x = numbers(nx), *dy = numbers(ny), *w = numbers(nw), *b = numbers(s->K),
+        *work = numbers(nwork), *right = numbers(nx + ny + nw), *right_b = numbers(s->K);
   const float *bias = spec->conv.bias ? b : NULL;
   float *grad_b = spec->conv.bias ? db.f : NULL;
   gt_layer_forward(layer, y.f, x, w, bias, N, work);
@@ -78,7 +101,8 @@ static void check(gt_layer *layer, const gt_layer_spec *spec, size_t N) {
     ref->conv_backward_weight(right, right_b, dy, x, s, N, NULL);
   same_sums(&dw, right, N * s->P * s->Q, "dw");
   if (grad_b) same_sums(&db, right_b, N * s->P * s->Q, "db");
-  release(right_b, s->K), release(right, nx + ny + nw), release(work, nwork), release(b, s->K), release(w, nw), release(dy, ny), release(x, nx);
+  release(right_b, s->K), release(right, nx + ny + nw), release(work, nwork), release(b, s->K),
+      release(w, nw), release(dy, ny), release(x, nx);
   values_release(&db), values_release(&dw), values_release(&dx), values_release(&y);
 }
 
@@ -120,7 +144,9 @@ static void the_first_product_is_not_measured(void **state) {
       if (took > 0 && took < least) least = took;
       if (took > most) most = took;
     }
-    if (most > 30 * least) fail_msg("pass %s: %.3f ms in one way, %.3f ms in another", gt_pass_name((gt_pass_id)pass), 1e3 * most, 1e3 * least);
+    if (most > 30 * least)
+      fail_msg("pass %s: %.3f ms in one way, %.3f ms in another", gt_pass_name((gt_pass_id)pass),
+               1e3 * most, 1e3 * least);
   }
   gt_choices_close(&choices);
 }
@@ -190,7 +216,8 @@ static void bf16_and_back(void **state) {
   if (!automatic->prepared() || !gt_kernels_bf16(&why)) return;
   small.conv.precision = large.conv.precision = GT_BF16;
   conv.conv.in = conv.conv.out = conv.conv.precision = GT_BF16;
-  gt_choices_add(&choices, &small, 4), gt_choices_add(&choices, &large, 4), gt_choices_add(&choices, &conv, 4);
+  gt_choices_add(&choices, &small, 4), gt_choices_add(&choices, &large, 4),
+      gt_choices_add(&choices, &conv, 4);
   gt_choices_measure(&choices, automatic);
   char *text = gt_choices_text(&choices);
   if (gt_choices_parse(&back, "text", text, &found) != GT_OK) fail_msg("%s", gt_error_text());
@@ -205,43 +232,57 @@ static void of_another_machine(void **state) {
   (void)state;
   gt_choices choices = {0};
   bool found = true;
-  assert_int_equal(gt_choices_parse(&choices, "text",
-                                    "machine another\nlinear batch=4 inputs=3 outputs=2 bias=1 gradient=1 types=f32,f32,f32: "
-                                    "forward=blas input=blas weight=blas\n",
-                                    &found),
-                   GT_OK);
+  assert_int_equal(
+      gt_choices_parse(
+          &choices, "text",
+          "machine another\nlinear batch=4 inputs=3 outputs=2 bias=1 gradient=1 types=f32,f32,f32: "
+          "forward=blas input=blas weight=blas\n",
+          &found),
+      GT_OK);
   assert_false(found);
   assert_int_equal(choices.n, 0);
   gt_choices_close(&choices);
 }
 
 static void mistakes(void **state) {
-  static const char layer[] = "machine m\nlinear batch=4 inputs=3 outputs=2 bias=1 gradient=1 types=f32,f32,f32: ";
+  static const char layer[] =
+      "machine m\nlinear batch=4 inputs=3 outputs=2 bias=1 gradient=1 types=f32,f32,f32: ";
   static const char *const texts[][2] = {
       {"", "f holds no line `machine ...`"},
       {"linear batch=4", "f, line 1: \"linear batch=4\" stands before any line `machine ...`"},
       {"machine m\n# words\n\nlinear batch=4", "f, line 4: \"linear batch=4\" is no choice"},
-      {"machine m\nlinear batch=0 inputs=3 outputs=2 bias=1 gradient=1 types=f32,f32,f32: forward=blas input=blas weight=blas", "is no choice"},
-      {"machine m\nlinear batch=4 inputs=3 outputs=2 bias=1 gradient=1 types=f32,f32,f16: forward=blas input=blas weight=blas", "is no choice"},
-      {"machine m\nconv batch=4 image=2x2x1 channels=6 window=5x5 stride=1 pad=0 bias=1 gradient=0 types=f32,f32,f32: forward=blas input=rule "
+      {"machine m\nlinear batch=0 inputs=3 outputs=2 bias=1 gradient=1 types=f32,f32,f32: "
+       "forward=blas input=blas weight=blas",
+       "is no choice"},
+      {"machine m\nlinear batch=4 inputs=3 outputs=2 bias=1 gradient=1 types=f32,f32,f16: "
+       "forward=blas input=blas weight=blas",
+       "is no choice"},
+      {"machine m\nconv batch=4 image=2x2x1 channels=6 window=5x5 stride=1 pad=0 bias=1 gradient=0 "
+       "types=f32,f32,f32: forward=blas input=rule "
        "weight=blas",
        "is no choice"},
-      {"machine m\nconv batch=4 image=9x9x1 channels=6 window=5x5 stride=0 pad=0 bias=1 gradient=0 types=f32,f32,f32: forward=blas input=rule "
+      {"machine m\nconv batch=4 image=9x9x1 channels=6 window=5x5 stride=0 pad=0 bias=1 gradient=0 "
+       "types=f32,f32,f32: forward=blas input=rule "
        "weight=blas",
        "is no choice"},
       {"+forward=blas input=blas", "is no choice"},
-      {"+forward=blas input=blas weight=best", "f, line 2: weight=best is no way that this layer can be computed in"},
-      {"+forward=direct input=blas weight=blas", "f, line 2: forward=direct is no way that this layer can be computed in"},
-      {"+forward=blas input=dnn-turned weight=blas", "f, line 2: input=dnn-turned is no way that this layer can be computed in"},
+      {"+forward=blas input=blas weight=best",
+       "f, line 2: weight=best is no way that this layer can be computed in"},
+      {"+forward=direct input=blas weight=blas",
+       "f, line 2: forward=direct is no way that this layer can be computed in"},
+      {"+forward=blas input=dnn-turned weight=blas",
+       "f, line 2: input=dnn-turned is no way that this layer can be computed in"},
   };
   (void)state;
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
     char text[512];
     gt_choices choices = {.machine = "m"};
     bool found;
-    snprintf(text, sizeof text, "%s%s", texts[i][0][0] == '+' ? layer : "", texts[i][0] + (texts[i][0][0] == '+'));
+    snprintf(text, sizeof text, "%s%s", texts[i][0][0] == '+' ? layer : "",
+             texts[i][0] + (texts[i][0][0] == '+'));
     assert_int_equal(gt_choices_parse(&choices, "f", text, &found), GT_ERR_JOB);
-    if (!strstr(gt_error_text(), texts[i][1])) fail_msg("'%s' does not say '%s'", gt_error_text(), texts[i][1]);
+    if (!strstr(gt_error_text(), texts[i][1]))
+      fail_msg("'%s' does not say '%s'", gt_error_text(), texts[i][1]);
     gt_choices_close(&choices);
   }
 }

@@ -9,15 +9,19 @@ enum { NFAST = 2 };
 
 static void same(const float *a, const float *b, size_t n, size_t terms) {
   const double tolerance = 1.6e-5 * sqrt((double)terms + 1.0);
-  for (size_t i = 0; i < n; i++) near(a[i], b[i], tolerance * (1.0 + fabs((double)b[i])), "element", i);
+  for (size_t i = 0; i < n; i++)
+    near(a[i], b[i], tolerance * (1.0 + fabs((double)b[i])), "element", i);
 }
 
 static gt_conv_shape random_shape(size_t round) {
   /* LeNet's shapes, shapes at the limits of each rule, then random ones */
-  static const gt_conv_shape fixed[] = {{28, 28, 1, 6, 5, 5, 0, 0, 1, 2},   {14, 14, 6, 16, 5, 5, 0, 0, 1, 0}, {9, 11, 3, 8, 3, 3, 0, 0, 1, 1},
-                                        {8, 8, 16, 16, 3, 3, 0, 0, 1, 1},   {8, 8, 16, 32, 3, 3, 0, 0, 2, 1},  {7, 9, 5, 33, 3, 3, 0, 0, 1, 1},
-                                        {12, 12, 40, 64, 1, 1, 0, 0, 1, 0}, {5, 5, 1, 1, 5, 5, 0, 0, 1, 0},    {10, 10, 1, 7, 3, 3, 0, 0, 1, 0},
-                                        {33, 17, 2, 15, 4, 2, 0, 0, 3, 1},  {6, 6, 32, 9, 5, 5, 0, 0, 1, 2},   {11, 11, 31, 1, 3, 3, 0, 0, 1, 1}};
+  static const gt_conv_shape fixed[] = {
+      {28, 28, 1, 6, 5, 5, 0, 0, 1, 2},   {14, 14, 6, 16, 5, 5, 0, 0, 1, 0},
+      {9, 11, 3, 8, 3, 3, 0, 0, 1, 1},    {8, 8, 16, 16, 3, 3, 0, 0, 1, 1},
+      {8, 8, 16, 32, 3, 3, 0, 0, 2, 1},   {7, 9, 5, 33, 3, 3, 0, 0, 1, 1},
+      {12, 12, 40, 64, 1, 1, 0, 0, 1, 0}, {5, 5, 1, 1, 5, 5, 0, 0, 1, 0},
+      {10, 10, 1, 7, 3, 3, 0, 0, 1, 0},   {33, 17, 2, 15, 4, 2, 0, 0, 3, 1},
+      {6, 6, 32, 9, 5, 5, 0, 0, 1, 2},    {11, 11, 31, 1, 3, 3, 0, 0, 1, 1}};
   gt_conv_shape s;
   if (round < sizeof fixed / sizeof *fixed) {
     s = fixed[round];
@@ -43,7 +47,8 @@ static void conv_matches_ref(void **state) {
   const gt_kernels *ref = gt_kernels_find("ref");
   for (size_t round = 0; round < 120; round++) {
     const gt_conv_shape s = random_shape(round);
-    const size_t N = between(1, 5), nx = N * s.H * s.W * s.C, ny = N * s.P * s.Q * s.K, nw = s.R * s.S * s.C * s.K;
+    const size_t N = between(1, 5), nx = N * s.H * s.W * s.C, ny = N * s.P * s.Q * s.K,
+                 nw = s.R * s.S * s.C * s.K;
     float *x = numbers(nx), *w = numbers(nw), *b = numbers(s.K), *dy = numbers(ny);
     float *y0 = numbers(ny), *dx0 = numbers(nx), *dw0 = numbers(nw), *db0 = numbers(s.K);
     float *y1 = numbers(ny), *dx1 = numbers(nx), *dw1 = numbers(nw), *db1 = numbers(s.K);
@@ -75,13 +80,16 @@ static void pooling_matches_ref(void **state) {
   (void)state;
   const gt_kernels *ref = gt_kernels_find("ref");
   for (size_t round = 0; round < 200; round++) {
-    gt_conv_shape s = {.H = between(2, 13), .W = between(2, 13), .C = between(1, 40), .R = 2, .S = 2, .stride = 2};
-    if (round % 3 == 2) s.R = s.S = between(1, 2), s.stride = between(1, 3), s.pad = between(0, s.R - 1);
+    gt_conv_shape s = {
+        .H = between(2, 13), .W = between(2, 13), .C = between(1, 40), .R = 2, .S = 2, .stride = 2};
+    if (round % 3 == 2)
+      s.R = s.S = between(1, 2), s.stride = between(1, 3), s.pad = between(0, s.R - 1);
     s.K = s.C;
     s.P = (s.H + 2 * s.pad - s.R) / s.stride + 1;
     s.Q = (s.W + 2 * s.pad - s.S) / s.stride + 1;
     const size_t N = between(1, 4), nx = N * s.H * s.W * s.C, ny = N * s.P * s.Q * s.C;
-    float *x = numbers(nx), *dy = numbers(ny), *y0 = numbers(ny), *y1 = numbers(ny), *dx0 = numbers(nx), *dx1 = numbers(nx);
+    float *x = numbers(nx), *dy = numbers(ny), *y0 = numbers(ny), *y1 = numbers(ny),
+          *dx0 = numbers(nx), *dx1 = numbers(nx);
     /* Many ties: the first maximum counts. */
     for (size_t i = 0; i < nx; i++) x[i] = roundf(x[i] * 2.0f);
     if (round % 10 == 0) x[between(0, nx - 1)] = NAN;
@@ -105,7 +113,8 @@ static void pooling_matches_ref(void **state) {
       kernels->avgpool_backward(dx1, dy, &s, N);
       for (size_t i = 0; i < nx; i++) assert_true(dx1[i] == dx0[i]);
     }
-    release(x, nx), release(dy, ny), release(y0, ny), release(y1, ny), release(dx0, nx), release(dx1, nx);
+    release(x, nx), release(dy, ny), release(y0, ny), release(y1, ny), release(dx0, nx),
+        release(dx1, nx);
     release(i0, ny), release(i1, ny);
   }
 }
@@ -133,8 +142,10 @@ static void linear_matches_ref(void **state) {
       same(dw1, dw0, O * I, B);
       if (db) same(db1, db0, O, B);
     }
-    release(x, B * I), release(w, O * I), release(b, O), release(dy, B * O), release(y0, B * O), release(y1, B * O);
-    release(dx0, B * I), release(dx1, B * I), release(dw0, O * I), release(dw1, O * I), release(db0, O), release(db1, O);
+    release(x, B * I), release(w, O * I), release(b, O), release(dy, B * O), release(y0, B * O),
+        release(y1, B * O);
+    release(dx0, B * I), release(dx1, B * I), release(dw0, O * I), release(dw1, O * I),
+        release(db0, O), release(db1, O);
   }
 }
 
@@ -173,7 +184,9 @@ static void softmax_against_double(void **state) {
       }
       for (size_t o = 0; o < O; o++) sum += exp((double)x[n * O + o] - (double)x[n * O + best]);
       for (size_t o = 0; o < O; o++)
-        right[n * O + o] = (exp((double)x[n * O + o] - (double)x[n * O + best]) / sum - (o == (size_t)labels[n] ? 1.0 : 0.0)) / B;
+        right[n * O + o] = (exp((double)x[n * O + o] - (double)x[n * O + best]) / sum -
+                            (o == (size_t)labels[n] ? 1.0 : 0.0)) /
+                           B;
       loss += log(sum) + (double)x[n * O + best] - (double)x[n * O + (size_t)labels[n]];
       correct += best == (size_t)labels[n];
     }
@@ -192,12 +205,15 @@ static void no_number_is_correct(void **state) {
   (void)state;
   for (size_t k = 0; k < 3; k++) {
     const gt_kernels *kernels = gt_kernels_find(k == 0 ? "ref" : fast[k - 1]);
-    const float rows[5][3] = {{NAN, NAN, NAN}, {NAN, NAN, NAN}, {1.0F, NAN, 0.0F}, {NAN, 1.0F, 0.0F}, {0.0F, 2.0F, 1.0F}};
+    const float rows[5][3] = {
+        {NAN, NAN, NAN}, {NAN, NAN, NAN}, {1.0F, NAN, 0.0F}, {NAN, 1.0F, 0.0F}, {0.0F, 2.0F, 1.0F}};
     const float single[4] = {NAN, NAN, -1.0F, 1.0F};
     size_t correct = 0, logistic = 0;
-    assert_true(isnan(kernels->softmax_xent(NULL, rows[0], (const int32_t[]){0, 2, 0, 0, 1}, 5, 3, &correct)));
+    assert_true(isnan(
+        kernels->softmax_xent(NULL, rows[0], (const int32_t[]){0, 2, 0, 0, 1}, 5, 3, &correct)));
     assert_int_equal(correct, 1);
-    assert_true(isnan(kernels->logistic(NULL, single, (const int32_t[]){0, 1, 0, 1}, 4, &logistic)));
+    assert_true(
+        isnan(kernels->logistic(NULL, single, (const int32_t[]){0, 1, 0, 1}, 4, &logistic)));
     assert_int_equal(logistic, 2);
   }
 }
@@ -209,7 +225,8 @@ static void names(void **state) {
   assert_string_equal(gt_kernels_find("auto")->name, "auto");
   assert_true(strlen(gt_kernels_blas_core()) > 0);
   if (!getenv("OPENBLAS_CORETYPE")) assert_false(gt_kernels_blas_pinned());
-  const gt_conv_shape narrow = {28, 28, 1, 6, 5, 5, 28, 28, 1, 2}, wide = {8, 8, 64, 64, 3, 3, 8, 8, 1, 1};
+  const gt_conv_shape narrow = {28, 28, 1, 6, 5, 5, 28, 28, 1, 2},
+                      wide = {8, 8, 64, 64, 3, 3, 8, 8, 1, 1};
   assert_string_equal(gt_kernels_find("auto")->family("conv", &narrow), "direct");
   assert_string_equal(gt_kernels_find("auto")->family("conv", &wide), "blas");
   assert_string_equal(gt_kernels_find("ref")->family("conv", &narrow), "ref");

@@ -19,7 +19,8 @@ static int64_t samples[MOST];
 static void fill(void) {
   for (size_t w = 0; w < MOST; w++) {
     samples[w] = (int64_t)(64 - 7 * (w % 3));
-    for (size_t i = 0; i < N; i++) data[w][i] = (float)((i * 2654435761u + w * 40503u) % 100003) / 7.0f - 7000.0f;
+    for (size_t i = 0; i < N; i++)
+      data[w][i] = (float)((i * 2654435761u + w * 40503u) % 100003) / 7.0f - 7000.0f;
   }
 }
 
@@ -72,7 +73,8 @@ static void nothing_is_done_with_nothing(void **state) {
 
 int main(void) {
   fill();
-  const struct CMUnitTest tests[] = {cmocka_unit_test(is_the_tree), cmocka_unit_test(parts_have_the_bits_of_the_whole),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(is_the_tree),
+                                     cmocka_unit_test(parts_have_the_bits_of_the_whole),
                                      cmocka_unit_test(nothing_is_done_with_nothing)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,10 +17,12 @@ typedef struct {
 
 static void fill(sample *c) {
   const size_t n = c->s.M * c->s.C, C = c->s.C;
-  c->x = values_of(c->s.type, n), c->plus = values_of(c->s.type, n), c->dy = values_of(c->s.type, n), c->dy2 = values_of(c->s.type, n);
+  c->x = values_of(c->s.type, n), c->plus = values_of(c->s.type, n),
+  c->dy = values_of(c->s.type, n), c->dy2 = values_of(c->s.type, n);
   for (size_t i = 0; i < n; i++) c->x.f[i] += (float)(i % C % 5) - 2.0F; /* means differ from 0 */
   values_write(&c->x), values_read(&c->x);
-  c->gamma = numbers(C), c->beta = numbers(C), c->mean = numbers(C), c->var = numbers(C), c->work = numbers(gt_norm_work(C));
+  c->gamma = numbers(C), c->beta = numbers(C), c->mean = numbers(C), c->var = numbers(C),
+  c->work = numbers(gt_norm_work(C));
   for (size_t i = 0; i < C; i++) c->var[i] = 0.2F + fabsf(c->var[i]);
 }
 
@@ -43,7 +45,8 @@ static sample make(size_t round) {
 static void drop(sample *c) {
   const size_t C = c->s.C;
   values_release(&c->x), values_release(&c->plus), values_release(&c->dy), values_release(&c->dy2);
-  release(c->gamma, C), release(c->beta, C), release(c->mean, C), release(c->var, C), release(c->work, gt_norm_work(C));
+  release(c->gamma, C), release(c->beta, C), release(c->mean, C), release(c->var, C),
+      release(c->work, gt_norm_work(C));
 }
 
 /* Relative tolerance of 1/deviation: sums of 64 squares in float32, however far from 0 the values
@@ -51,12 +54,16 @@ static void drop(sample *c) {
 #define SLACK 4e-6
 
 /* The tolerance follows the terms of y before they cancel, and the error of 1/deviation. */
-static void same_y(const sample *c, const values *found, const values *right, const float *means, const float *inverses) {
+static void same_y(const sample *c, const values *found, const values *right, const float *means,
+                   const float *inverses) {
   for (size_t i = 0; i < found->n; i++) {
     const size_t k = i % c->s.C;
-    const double mean = (double)means[k], inverse = (double)inverses[k], x = (double)c->x.f[i], a = fabs((double)c->gamma[k] * inverse);
-    const double size = a * (fabs(x) + fabs(mean)) + fabs((double)c->beta[k]) + 1.0, off = a * fabs(x - mean) * SLACK;
-    near(found->f[i], right->f[i], 1e-6 * size + off + last_bit(c->s.type, fabs((double)right->f[i])), "y", i);
+    const double mean = (double)means[k], inverse = (double)inverses[k], x = (double)c->x.f[i],
+                 a = fabs((double)c->gamma[k] * inverse);
+    const double size = a * (fabs(x) + fabs(mean)) + fabs((double)c->beta[k]) + 1.0,
+                 off = a * fabs(x - mean) * SLACK;
+    near(found->f[i], right->f[i],
+         1e-6 * size + off + last_bit(c->s.type, fabs((double)right->f[i])), "y", i);
   }
 }
 
@@ -64,9 +71,11 @@ static void check_forward(const gt_kernels *kernels, const sample *c, values *y,
   const gt_kernels *ref = gt_kernels_find("ref");
   const size_t C = c->s.C;
   const void *add = c->add ? c->plus.at : NULL;
-  float *m0 = numbers(C), *v0 = numbers(C), *m1 = numbers(C), *v1 = numbers(C), *right_saved = numbers(2 * C);
+  float *m0 = numbers(C), *v0 = numbers(C), *m1 = numbers(C), *v1 = numbers(C),
+        *right_saved = numbers(2 * C);
   values right = values_of(c->s.type, y->n);
-  memcpy(m0, c->mean, C * sizeof *m0), memcpy(m1, c->mean, C * sizeof *m0), memcpy(v0, c->var, C * sizeof *m0), memcpy(v1, c->var, C * sizeof *m0);
+  memcpy(m0, c->mean, C * sizeof *m0), memcpy(m1, c->mean, C * sizeof *m0),
+      memcpy(v0, c->var, C * sizeof *m0), memcpy(v1, c->var, C * sizeof *m0);
   ref->norm_forward(right.at, c->x.at, add, c->gamma, c->beta, m0, v0, right_saved, &c->s, NULL);
   kernels->norm_forward(y->at, c->x.at, add, c->gamma, c->beta, m1, v1, saved, &c->s, c->work);
   for (size_t k = 0; k < C; k++) {
@@ -88,17 +97,21 @@ static void check_forward(const gt_kernels *kernels, const sample *c, values *y,
   release(m0, C), release(v0, C), release(m1, C), release(v1, C), release(right_saved, 2 * C);
 }
 
-static void check_backward(const gt_kernels *kernels, const sample *c, const values *y, const float *saved) {
+static void check_backward(const gt_kernels *kernels, const sample *c, const values *y,
+                           const float *saved) {
   const gt_kernels *ref = gt_kernels_find("ref");
   const size_t C = c->s.C, n = y->n;
   const double sums = 2e-5 * sqrt((double)c->s.M + 1.0);
-  values dx = values_of(c->s.type, n), dadd = values_of(c->s.type, n), right = values_of(c->s.type, n), right_add = values_of(c->s.type, n);
+  values dx = values_of(c->s.type, n), dadd = values_of(c->s.type, n),
+         right = values_of(c->s.type, n), right_add = values_of(c->s.type, n);
   float *dgamma = numbers(C), *dbeta = numbers(C), *g = numbers(C), *b = numbers(C);
   const void *dy2 = c->second ? c->dy2.at : NULL;
-  ref->norm_backward(right.at, c->add ? right_add.at : NULL, g, b, c->dy.at, dy2, y->at, c->x.at, c->gamma, c->beta, saved, &c->s, NULL);
+  ref->norm_backward(right.at, c->add ? right_add.at : NULL, g, b, c->dy.at, dy2, y->at, c->x.at,
+                     c->gamma, c->beta, saved, &c->s, NULL);
   if (c->in_place) memcpy(dx.at, c->dy.at, n * gt_precision_bytes(c->s.type));
-  kernels->norm_backward(dx.at, c->add ? dadd.at : NULL, dgamma, dbeta, c->in_place ? dx.at : c->dy.at, dy2, y->at, c->x.at, c->gamma, c->beta, saved,
-                         &c->s, c->work);
+  kernels->norm_backward(dx.at, c->add ? dadd.at : NULL, dgamma, dbeta,
+                         c->in_place ? dx.at : c->dy.at, dy2, y->at, c->x.at, c->gamma, c->beta,
+                         saved, &c->s, c->work);
   values_read(&dx), values_read(&dadd), values_read(&right), values_read(&right_add);
   for (size_t k = 0; k < C; k++) {
     near(dgamma[k], g[k], sums * (1.0 + fabs((double)g[k])), "dgamma", k);
@@ -106,10 +119,13 @@ static void check_backward(const gt_kernels *kernels, const sample *c, const val
   }
   for (size_t i = 0; i < n; i++) {
     const size_t k = i % C;
-    const double inverse = (double)saved[C + k], a = fabs((double)c->gamma[k] * inverse), hat = fabs((double)c->x.f[i] - (double)saved[k]) * inverse;
+    const double inverse = (double)saved[C + k], a = fabs((double)c->gamma[k] * inverse),
+                 hat = fabs((double)c->x.f[i] - (double)saved[k]) * inverse;
     /* ref rounds dz to the type; the other kernel may not */
-    const double size = a * (fabs((double)c->dy.f[i]) + fabs((double)c->dy2.f[i]) + (hat + inverse) * fabs((double)g[k]) / (double)c->s.M + 1.0);
-    near(dx.f[i], right.f[i], 2e-6 * size + last_bit(c->s.type, fabs((double)right.f[i]) + size / 2), "dx", i);
+    const double size = a * (fabs((double)c->dy.f[i]) + fabs((double)c->dy2.f[i]) +
+                             (hat + inverse) * fabs((double)g[k]) / (double)c->s.M + 1.0);
+    near(dx.f[i], right.f[i],
+         2e-6 * size + last_bit(c->s.type, fabs((double)right.f[i]) + size / 2), "dx", i);
     if (c->add) near(dadd.f[i], right_add.f[i], 1e-6, "dadd", i);
   }
   values_release(&dx), values_release(&dadd), values_release(&right), values_release(&right_add);
@@ -139,7 +155,11 @@ static void variance_far_from_zero(void **state) {
   static const float means[] = {0.0F, 1.0F, -1000.0F, 30000.0F};
   for (size_t round = 0; round < 32; round++) {
     const float far = means[round % 4];
-    sample c = {.s = {.M = between(100, 700), .C = between(1, 90), .type = round / 4 % 2 ? GT_BF16 : GT_F32, .epsilon = 1e-5F, .momentum = 1.0F}};
+    sample c = {.s = {.M = between(100, 700),
+                      .C = between(1, 90),
+                      .type = round / 4 % 2 ? GT_BF16 : GT_F32,
+                      .epsilon = 1e-5F,
+                      .momentum = 1.0F}};
     fill(&c);
     for (size_t i = 0; i < c.x.n; i++) c.x.f[i] += far;
     values_write(&c.x), values_read(&c.x);
@@ -162,7 +182,8 @@ static double weighed(const sample *c, const double *x, size_t k, double gamma, 
   for (size_t m = 0; m < c->s.M; m++) var += (x[m] - mean) * (x[m] - mean) / (double)c->s.M;
   for (size_t m = 0; m < c->s.M; m++) {
     const size_t i = m * c->s.C + k;
-    double y = gamma * (x[m] - mean) / sqrt(var + 1e-5) + beta + (c->add ? (double)c->plus.f[i] : 0.0);
+    double y =
+        gamma * (x[m] - mean) / sqrt(var + 1e-5) + beta + (c->add ? (double)c->plus.f[i] : 0.0);
     if (c->s.relu) y = fmax(y, 0.0);
     sum += y * ((double)c->dy.f[i] + (c->second ? (double)c->dy2.f[i] : 0.0));
   }
@@ -170,7 +191,8 @@ static double weighed(const sample *c, const double *x, size_t k, double gamma, 
 }
 
 /* The slope of `weighed` along one of its arguments, which is restored. */
-static double slope(const sample *c, const double *x, size_t k, const double *gamma, const double *beta, double *along) {
+static double slope(const sample *c, const double *x, size_t k, const double *gamma,
+                    const double *beta, double *along) {
   const double was = *along, h = 1e-5;
   *along = was + h;
   const double up = weighed(c, x, k, *gamma, *beta);
@@ -184,7 +206,9 @@ static void ref_matches_definition(void **state) {
   (void)state;
   const gt_kernels *ref = gt_kernels_find("ref");
   for (size_t round = 0; round < 16; round++) {
-    sample c = {.s = {.M = between(2, 20), .C = between(1, 9), .relu = round % 2, .epsilon = 1e-5F}, .add = true, .second = round % 3 == 0};
+    sample c = {.s = {.M = between(2, 20), .C = between(1, 9), .relu = round % 2, .epsilon = 1e-5F},
+                .add = true,
+                .second = round % 3 == 0};
     fill(&c);
     const size_t n = c.x.n, C = c.s.C;
     values y = values_of(GT_F32, n), dx = values_of(GT_F32, n), dadd = values_of(GT_F32, n);
@@ -193,13 +217,15 @@ static void ref_matches_definition(void **state) {
     /* Away from the kink of the ReLU. */
     for (size_t i = 0; i < n; i++) c.plus.f[i] = i % 3 ? 20.0F : -20.0F;
     ref->norm_forward(y.f, c.x.f, c.plus.f, c.gamma, c.beta, c.mean, c.var, saved, &c.s, NULL);
-    ref->norm_backward(dx.f, dadd.f, dgamma, dbeta, c.dy.f, c.second ? c.dy2.f : NULL, y.f, c.x.f, c.gamma, c.beta, saved, &c.s, NULL);
+    ref->norm_backward(dx.f, dadd.f, dgamma, dbeta, c.dy.f, c.second ? c.dy2.f : NULL, y.f, c.x.f,
+                       c.gamma, c.beta, saved, &c.s, NULL);
     for (size_t k = 0; k < C; k++) {
       double gamma = (double)c.gamma[k], beta = (double)c.beta[k];
       for (size_t m = 0; m < c.s.M; m++) x[m] = (double)c.x.f[m * C + k];
       near(dgamma[k], (float)slope(&c, x, k, &gamma, &beta, &gamma), 1e-4, "dgamma", k);
       near(dbeta[k], (float)slope(&c, x, k, &gamma, &beta, &beta), 1e-4, "dbeta", k);
-      for (size_t m = 0; m < c.s.M; m++) near(dx.f[m * C + k], (float)slope(&c, x, k, &gamma, &beta, &x[m]), 1e-4, "dx", m * C + k);
+      for (size_t m = 0; m < c.s.M; m++)
+        near(dx.f[m * C + k], (float)slope(&c, x, k, &gamma, &beta, &x[m]), 1e-4, "dx", m * C + k);
     }
     gt_free(x);
     release(saved, 2 * C), release(dgamma, C), release(dbeta, C);
@@ -214,7 +240,8 @@ static void means_match_ref(void **state) {
   for (size_t round = 0; round < 60; round++) {
     const gt_precision type = round % 2 ? GT_BF16 : GT_F32;
     const size_t N = between(1, 5), HW = between(1, 70), C = round < 4 ? 512 : between(1, 100);
-    values x = values_of(type, N * HW * C), dx = values_of(type, N * HW * C), right = values_of(type, N * HW * C);
+    values x = values_of(type, N * HW * C), dx = values_of(type, N * HW * C),
+           right = values_of(type, N * HW * C);
     float *y = numbers(N * C), *right_y = numbers(N * C);
     ref->mean_forward(right_y, x.at, type, N, HW, C);
     ref->mean_backward(right.at, right_y, type, N, HW, C);
@@ -224,7 +251,9 @@ static void means_match_ref(void **state) {
       for (size_t i = 0; i < N * C; i++) near(y[i], right_y[i], 1e-6, "mean", i);
       gt_kernels_find(tables[t])->mean_backward(dx.at, right_y, type, N, HW, C);
       values_read(&dx);
-      for (size_t i = 0; i < dx.n; i++) near(dx.f[i], right.f[i], fabs((double)right.f[i]) * (type == GT_BF16 ? 1.0 / 128 : 2e-7), "dx", i);
+      for (size_t i = 0; i < dx.n; i++)
+        near(dx.f[i], right.f[i], fabs((double)right.f[i]) * (type == GT_BF16 ? 1.0 / 128 : 2e-7),
+             "dx", i);
     }
     release(y, N * C), release(right_y, N * C);
     values_release(&x), values_release(&dx), values_release(&right);
@@ -233,7 +262,8 @@ static void means_match_ref(void **state) {
 
 int main(void) {
   rng = gt_rng_make(22, GT_RNG_TEST, 0, 0);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(norms_match_ref), cmocka_unit_test(variance_far_from_zero),
-                                     cmocka_unit_test(ref_matches_definition), cmocka_unit_test(means_match_ref)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(norms_match_ref), cmocka_unit_test(variance_far_from_zero),
+      cmocka_unit_test(ref_matches_definition), cmocka_unit_test(means_match_ref)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,19 +33,20 @@ static gt_conv_shape sized(gt_conv_shape s) {
 /* Shapes of ResNet and LeNet, with few pixels (computed by a product) and many; then random
    ones. */
 static gt_conv_shape shape_of(size_t round) {
-  static const gt_conv_shape fixed[] = {{.H = 4, .W = 4, .C = 64, .K = 32, .R = 3, .S = 3, .stride = 1, .pad = 1},
-                                        {.H = 8, .W = 8, .C = 32, .K = 48, .R = 3, .S = 3, .stride = 1, .pad = 1},
-                                        {.H = 8, .W = 8, .C = 16, .K = 32, .R = 3, .S = 3, .stride = 2, .pad = 1},
-                                        {.H = 8, .W = 8, .C = 16, .K = 32, .R = 1, .S = 1, .stride = 2, .pad = 0},
-                                        {.H = 16, .W = 16, .C = 3, .K = 64, .R = 3, .S = 3, .stride = 1, .pad = 1},
-                                        {.H = 16, .W = 16, .C = 32, .K = 32, .R = 3, .S = 3, .stride = 1, .pad = 1},
-                                        {.H = 28, .W = 28, .C = 1, .K = 6, .R = 5, .S = 5, .stride = 1, .pad = 2},
-                                        {.H = 1, .W = 1, .C = 33, .K = 65, .R = 1, .S = 1, .stride = 1, .pad = 0},
-                                        {.H = 2, .W = 2, .C = 128, .K = 64, .R = 3, .S = 3, .stride = 1, .pad = 1},
-                                        /* gradient of the input by rotated weights */
-                                        {.H = 7, .W = 9, .C = 64, .K = 128, .R = 3, .S = 3, .stride = 1, .pad = 1},
-                                        {.H = 9, .W = 6, .C = 128, .K = 64, .R = 5, .S = 5, .stride = 1, .pad = 2},
-                                        {.H = 8, .W = 8, .C = 64, .K = 64, .R = 3, .S = 3, .stride = 1, .pad = 0}};
+  static const gt_conv_shape fixed[] = {
+      {.H = 4, .W = 4, .C = 64, .K = 32, .R = 3, .S = 3, .stride = 1, .pad = 1},
+      {.H = 8, .W = 8, .C = 32, .K = 48, .R = 3, .S = 3, .stride = 1, .pad = 1},
+      {.H = 8, .W = 8, .C = 16, .K = 32, .R = 3, .S = 3, .stride = 2, .pad = 1},
+      {.H = 8, .W = 8, .C = 16, .K = 32, .R = 1, .S = 1, .stride = 2, .pad = 0},
+      {.H = 16, .W = 16, .C = 3, .K = 64, .R = 3, .S = 3, .stride = 1, .pad = 1},
+      {.H = 16, .W = 16, .C = 32, .K = 32, .R = 3, .S = 3, .stride = 1, .pad = 1},
+      {.H = 28, .W = 28, .C = 1, .K = 6, .R = 5, .S = 5, .stride = 1, .pad = 2},
+      {.H = 1, .W = 1, .C = 33, .K = 65, .R = 1, .S = 1, .stride = 1, .pad = 0},
+      {.H = 2, .W = 2, .C = 128, .K = 64, .R = 3, .S = 3, .stride = 1, .pad = 1},
+      /* gradient of the input by rotated weights */
+      {.H = 7, .W = 9, .C = 64, .K = 128, .R = 3, .S = 3, .stride = 1, .pad = 1},
+      {.H = 9, .W = 6, .C = 128, .K = 64, .R = 5, .S = 5, .stride = 1, .pad = 2},
+      {.H = 8, .W = 8, .C = 64, .K = 64, .R = 3, .S = 3, .stride = 1, .pad = 0}};
   if (round < sizeof fixed / sizeof *fixed) return sized(fixed[round]);
   return sized((gt_conv_shape){.H = between(1, 12),
                                .W = between(1, 12),
@@ -62,9 +63,11 @@ static gt_conv_shape shape_of(size_t round) {
 static void check_conv(gt_prepared_conv *conv, const gt_conv_spec *spec, size_t N) {
   const gt_conv_shape *s = &spec->shape;
   const size_t nw = s->R * s->S * s->C * s->K, image = s->P * s->Q;
-  values x = values_of(spec->in, N * s->H * s->W * s->C), dx = values_of(spec->in, x.n), y = values_of(spec->out, N * image * s->K),
-         dy = values_of(spec->out, y.n), dw = values_of(GT_F32, nw), db = values_of(GT_F32, s->K);
-  float *w = numbers(nw), *b = numbers(s->K), *right = numbers(x.n + y.n + nw), *right_b = numbers(s->K);
+  values x = values_of(spec->in, N * s->H * s->W * s->C), dx = values_of(spec->in, x.n),
+         y = values_of(spec->out, N * image * s->K), dy = values_of(spec->out, y.n),
+         dw = values_of(GT_F32, nw), db = values_of(GT_F32, s->K);
+  float *w = numbers(nw), *b = numbers(s->K), *right = numbers(x.n + y.n + nw),
+        *right_b = numbers(s->K);
   float *rounded = numbers(nw);
   memcpy(rounded, w, nw * sizeof *w);
   round_to(spec->precision, rounded, nw);
@@ -83,8 +86,10 @@ static void check_conv(gt_prepared_conv *conv, const gt_conv_spec *spec, size_t 
   ref->conv_backward_weight(right, right_b, dy.f, x.f, s, N, NULL);
   same_sums(&dw, right, N * image, "dw");
   if (spec->bias) same_sums(&db, right_b, N * image, "db");
-  release(rounded, nw), release(right_b, s->K), release(right, x.n + y.n + nw), release(b, s->K), release(w, nw);
-  values_release(&db), values_release(&dw), values_release(&dy), values_release(&y), values_release(&dx), values_release(&x);
+  release(rounded, nw), release(right_b, s->K), release(right, x.n + y.n + nw), release(b, s->K),
+      release(w, nw);
+  values_release(&db), values_release(&dw), values_release(&dy), values_release(&y),
+      values_release(&dx), values_release(&x);
 }
 
 /* Several batch sizes, more than are kept, and the first one again. */
@@ -92,7 +97,9 @@ static void convolutions(gt_precision precision) {
   size_t gemm = 0, own = 0;
   if (absent(precision)) skip();
   for (size_t round = 0; round < 60; round++) {
-    gt_conv_spec spec = {.shape = shape_of(round), .bias = precision == GT_F32 && round % 3 == 1, .needs_input_gradient = round % 5 != 4};
+    gt_conv_spec spec = {.shape = shape_of(round),
+                         .bias = precision == GT_F32 && round % 3 == 1,
+                         .needs_input_gradient = round % 5 != 4};
     spec.precision = spec.in = spec.out = precision;
     if (!spec.needs_input_gradient) spec.in = GT_F32; /* samples */
     const gt_way by_rule[GT_PASSES] = {GT_WAY_RULE};
@@ -133,17 +140,21 @@ static void winograd_bf16(void **state) {
   (void)state;
   if (absent(GT_BF16)) skip();
   const gt_way ways[GT_PASSES] = {GT_WAY_DNN_WINOGRAD, GT_WAY_DNN_WINOGRAD, GT_WAY_DNN_WINOGRAD};
-  const gt_conv_spec spec = {.shape = sized((gt_conv_shape){.H = 5, .W = 6, .C = 32, .K = 48, .R = 3, .S = 3, .stride = 1, .pad = 1}),
-                             .needs_input_gradient = true,
-                             .in = GT_BF16,
-                             .out = GT_BF16,
-                             .precision = GT_BF16};
+  const gt_conv_spec spec = {
+      .shape = sized(
+          (gt_conv_shape){.H = 5, .W = 6, .C = 32, .K = 48, .R = 3, .S = 3, .stride = 1, .pad = 1}),
+      .needs_input_gradient = true,
+      .in = GT_BF16,
+      .out = GT_BF16,
+      .precision = GT_BF16};
   const gt_conv_shape *s = &spec.shape;
   gt_prepared_conv *conv = ops->conv_create(context, &spec, ways);
   /* 9, 297 and 585 tiles: the last in several groups with a smaller last one */
   for (size_t N = 1; N <= 65; N += 32) {
-    const size_t nw = s->R * s->S * s->C * s->K, nx = N * s->H * s->W * s->C, ny = N * s->P * s->Q * s->K;
-    values x = values_of(GT_BF16, nx), dx = values_of(GT_BF16, nx), y = values_of(GT_BF16, ny), dy = values_of(GT_BF16, ny);
+    const size_t nw = s->R * s->S * s->C * s->K, nx = N * s->H * s->W * s->C,
+                 ny = N * s->P * s->Q * s->K;
+    values x = values_of(GT_BF16, nx), dx = values_of(GT_BF16, nx), y = values_of(GT_BF16, ny),
+           dy = values_of(GT_BF16, ny);
     float *w = numbers(nw), *dw = numbers(nw), *right = numbers(nx + ny + nw);
     ops->conv_forward(conv, y.at, x.at, w, NULL, N);
     ref->conv_forward(right, x.f, w, NULL, s, N, NULL);
@@ -164,9 +175,12 @@ static void winograd_bf16(void **state) {
 
 /* ---- linear layers ---- */
 
-static void check_linear(gt_prepared_linear *linear, gt_precision precision, size_t B, size_t I, size_t O) {
-  values y = values_of(GT_F32, B * O), dx = values_of(GT_F32, B * I), dw = values_of(GT_F32, O * I), db = values_of(GT_F32, O);
-  float *x = numbers(B * I), *dy = numbers(B * O), *w = numbers(O * I), *b = numbers(O), *right = numbers(B * (I + O) + O * I), *sums = numbers(O);
+static void check_linear(gt_prepared_linear *linear, gt_precision precision, size_t B, size_t I,
+                         size_t O) {
+  values y = values_of(GT_F32, B * O), dx = values_of(GT_F32, B * I), dw = values_of(GT_F32, O * I),
+         db = values_of(GT_F32, O);
+  float *x = numbers(B * I), *dy = numbers(B * O), *w = numbers(O * I), *b = numbers(O),
+        *right = numbers(B * (I + O) + O * I), *sums = numbers(O);
   ops->linear_forward(linear, y.f, x, w, b, B);
   ops->linear_backward_input(linear, dx.f, dy, w, B);
   ops->linear_backward_weight(linear, dw.f, db.f, dy, x, B);
@@ -179,7 +193,8 @@ static void check_linear(gt_prepared_linear *linear, gt_precision precision, siz
   same_sums(&dx, right, O, "dx");
   ref->linear_backward_weight(right, NULL, dy, x, B, I, O);
   same_sums(&dw, right, B, "dw");
-  release(sums, O), release(right, B * (I + O) + O * I), release(b, O), release(w, O * I), release(dy, B * O), release(x, B * I);
+  release(sums, O), release(right, B * (I + O) + O * I), release(b, O), release(w, O * I),
+      release(dy, B * O), release(x, B * I);
   values_release(&db), values_release(&dw), values_release(&dx), values_release(&y);
 }
 
@@ -191,7 +206,8 @@ static void linear_layers(void **state) {
       const size_t I = between(1, 130), O = between(1, 130);
       gt_prepared_linear *linear = ops->linear_create(context, I, O, precision);
       ops->linear_prepare(linear, 3);
-      for (size_t B = 1; B < (round == 0 ? 12 : 4); B++) check_linear(linear, precision, B * B, I, O);
+      for (size_t B = 1; B < (round == 0 ? 12 : 4); B++)
+        check_linear(linear, precision, B * B, I, O);
       check_linear(linear, precision, 1, I, O);
       ops->linear_close(linear);
     }
@@ -203,8 +219,9 @@ int main(void) {
   ref = gt_kernels_find("ref");
   ops = gt_kernels_find("dnn") ? gt_kernels_find("dnn")->prepared() : NULL;
   if (ops) context = ops->create();
-  const struct CMUnitTest tests[] = {cmocka_unit_test(convolutions_f32), cmocka_unit_test(convolutions_bf16), cmocka_unit_test(winograd_bf16),
-                                     cmocka_unit_test(linear_layers)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(convolutions_f32), cmocka_unit_test(convolutions_bf16),
+      cmocka_unit_test(winograd_bf16), cmocka_unit_test(linear_layers)};
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   if (ops) ops->close(context);
   return failed;

@@ -19,7 +19,8 @@ static void against_loops(void **state) {
     for (size_t i = 0; i < N; i++) {
       x[i] = (float)(i % 17);
       y[i] = (float)(i % 23);
-      const float values[6] = {0.0f, x[i], a * y[i], y[i] + a * x[i], a * x[i], y[i] + a * (x[i] - y[i])};
+      const float values[6] = {
+          0.0f, x[i], a * y[i], y[i] + a * x[i], a * x[i], y[i] + a * (x[i] - y[i])};
       right[i] = values[op];
     }
     const gt_vec vx = gt_vec_of(x, N), vy = gt_vec_of(y, N);
@@ -104,7 +105,8 @@ static void arena_places(void **state) {
   }
   for (size_t i = 1; i < 40; i++)
     for (size_t k = 0; k < i * 7; k++) assert_true(gt_arena_at(arena, tickets[i])[k] == (float)i);
-  assert_true(gt_arena_bytes(arena) >= 4 * 7 * 780 && gt_arena_bytes(arena) <= 4 * (7 * 780 + 40 * 16));
+  assert_true(gt_arena_bytes(arena) >= 4 * 7 * 780 &&
+              gt_arena_bytes(arena) <= 4 * (7 * 780 + 40 * 16));
   gt_arena_close(arena);
   gt_arena_close(NULL);
   assert_int_equal(gt_alloc_alive(), alive);
@@ -112,8 +114,11 @@ static void arena_places(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(against_loops), cmocka_unit_test(null_data_does_nothing), cmocka_unit_test(finite_finds_each_place),
-      cmocka_unit_test(ranges),        cmocka_unit_test(arena_places),
+      cmocka_unit_test(against_loops),
+      cmocka_unit_test(null_data_does_nothing),
+      cmocka_unit_test(finite_finds_each_place),
+      cmocka_unit_test(ranges),
+      cmocka_unit_test(arena_places),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

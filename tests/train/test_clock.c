@@ -30,7 +30,8 @@ static void open_world(world *w, const gt_clock_ops *clock, const char *limit) {
            limit);
   if (gt_job_parse(&w->job, "t.yaml", text) != GT_OK) fail_msg("%s", gt_error_text());
   w->run = (gt_run){.job = w->job, .roles = {.region_size = 3}, .order = {1, 0, 320, 32}};
-  w->server = (gt_server){.run = &w->run, .clock = clock, .begun_wall = gt_now() - 2 * GT_SECOND, .elapsed_s = 100};
+  w->server = (gt_server){
+      .run = &w->run, .clock = clock, .begun_wall = gt_now() - 2 * GT_SECOND, .elapsed_s = 100};
   w->server.clock_state = clock->open(&w->server);
 }
 
@@ -126,7 +127,8 @@ static void count(void *ctx) {
 
 /* Checks that the clock sleeps for the rest of the time that the work must take, with progress of
    messages. */
-static gt_ns compute(const gt_clock_ops *clock, gt_ns ago, gt_ns cost, double slowdown, int *turns) {
+static gt_ns compute(const gt_clock_ops *clock, gt_ns ago, gt_ns cost, double slowdown,
+                     int *turns) {
   gt_ns now = gt_now();
   *turns = 0;
   clock->computed(now - ago, cost, slowdown, count, turns);
@@ -150,8 +152,12 @@ static void real_workers_take_the_jobs_time(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(they_are_told_apart_by_name), cmocka_unit_test(work_takes_virtual_time), cmocka_unit_test(real_time_goes_on_by_itself),
-      cmocka_unit_test(workers_are_kept_alive),      cmocka_unit_test(what_a_summary_says),     cmocka_unit_test(real_workers_take_the_jobs_time),
+      cmocka_unit_test(they_are_told_apart_by_name),
+      cmocka_unit_test(work_takes_virtual_time),
+      cmocka_unit_test(real_time_goes_on_by_itself),
+      cmocka_unit_test(workers_are_kept_alive),
+      cmocka_unit_test(what_a_summary_says),
+      cmocka_unit_test(real_workers_take_the_jobs_time),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,8 @@ static const double weights[R] = {0.4, 0.3, 0.2, 0.1};
 /* Region r's model; parameters and buffers are equal in all regions, or not. */
 static void model_of(float *model, size_t r, bool alike, bool buffers_alike) {
   for (size_t i = 0; i < P; i++) model[i] = 0.1f * (float)(i + 1) + (alike ? 0 : 0.7f * (float)r);
-  for (size_t i = P; i < P + B; i++) model[i] = 0.3f * (float)i + (buffers_alike ? 0 : 1.3f * (float)r);
+  for (size_t i = P; i < P + B; i++)
+    model[i] = 0.3f * (float)i + (buffers_alike ? 0 : 1.3f * (float)r);
 }
 
 static void by_hand(float *mean, bool alike, bool buffers_alike) {
@@ -53,12 +54,14 @@ static void run(const size_t order[R - 1], size_t begun, bool alike, bool buffer
   assert_int_equal(mean.n, P + B);
   for (size_t i = 0; i < P + B; i++)
     if (mean.data[i] != wanted[i])
-      fail_msg("%s %zu is %.9g; %.9g is needed", i < P ? "parameter" : "statistic", i, (double)mean.data[i], (double)wanted[i]);
+      fail_msg("%s %zu is %.9g; %.9g is needed", i < P ? "parameter" : "statistic", i,
+               (double)mean.data[i], (double)wanted[i]);
   gt_model_mean_close(&m);
   assert_int_equal(gt_alloc_alive(), 0);
 }
 
-static const size_t orders[][R - 1] = {{1, 2, 3}, {1, 3, 2}, {2, 1, 3}, {2, 3, 1}, {3, 1, 2}, {3, 2, 1}};
+static const size_t orders[][R - 1] = {{1, 2, 3}, {1, 3, 2}, {2, 1, 3},
+                                       {2, 3, 1}, {3, 1, 2}, {3, 2, 1}};
 
 static void in_whatever_order_they_come(void **state) {
   (void)state;

@@ -35,7 +35,11 @@ static void fill_link(gt_link_result *l) {
 
 static void the_longest_report_has_room(void **state) {
   (void)state;
-  gt_region_result region = {.workers = INT32_MIN, .steps = INT64_MIN, .samples = INT64_MIN, .compute_s = UNEVEN, .wall_s = UNEVEN};
+  gt_region_result region = {.workers = INT32_MIN,
+                             .steps = INT64_MIN,
+                             .samples = INT64_MIN,
+                             .compute_s = UNEVEN,
+                             .wall_s = UNEVEN};
   snprintf(region.name, sizeof region.name, "%s", LONG_NAME);
   for (size_t n = 2; n <= MOST; n++) {
     gt_link_result *links = GT_NEW_ARRAY(gt_link_result, n - 1);
@@ -44,7 +48,9 @@ static void the_longest_report_has_room(void **state) {
     size_t length = strlen(text), room = gt_gateway_report_max(n);
     gt_free(text);
     gt_free(links);
-    if (length > room) fail_msg("the result of a region with %zu links has %zu bytes; a message has room for %zu", n - 1, length, room);
+    if (length > room)
+      fail_msg("the result of a region with %zu links has %zu bytes; a message has room for %zu",
+               n - 1, length, room);
   }
   assert_int_equal(gt_alloc_alive(), 0);
 }

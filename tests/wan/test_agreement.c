@@ -18,7 +18,8 @@ typedef struct {
 static world open_world(const gt_ns delays_ms[REGIONS][REGIONS]) {
   world w;
   gt_ns delays[REGIONS * REGIONS];
-  for (size_t i = 0; i < REGIONS * REGIONS; i++) delays[i] = delays_ms[i / REGIONS][i % REGIONS] * MS;
+  for (size_t i = 0; i < REGIONS * REGIONS; i++)
+    delays[i] = delays_ms[i / REGIONS][i % REGIONS] * MS;
   for (size_t r = 0; r < REGIONS; r++) w.of[r] = gt_agreement_create(REGIONS, r, delays);
   return w;
 }

@@ -32,7 +32,8 @@ static gt_ns host_now(void) {
   return (gt_ns)t.tv_sec * GT_SECOND + t.tv_nsec;
 }
 
-static void on_message(void *ctx, size_t peer, const gt_frame_header *head, const void *payload, gt_ns now) {
+static void on_message(void *ctx, size_t peer, const gt_frame_header *head, const void *payload,
+                       gt_ns now) {
   (void)peer, (void)payload, (void)now;
   side *s = ctx;
   if (gt_msg_is_control(head->kind)) {
@@ -54,8 +55,14 @@ static void on_departed(void *ctx, size_t peer, uint64_t cookie, gt_ns now) {
 }
 
 static void open_side(side *s, double mbit, double latency_s, double jitter_s, size_t payload_max) {
-  gt_link_spec link = {.bandwidth_bps = mbit * 1e6, .latency_s = latency_s, .jitter_s = jitter_s}, links[2] = {link, link};
-  gt_gateway_spec spec = {.nregions = 2, .self = (size_t)rank, .links = links, .emulate = true, .seed = 1, .payload_max = payload_max};
+  gt_link_spec link = {.bandwidth_bps = mbit * 1e6, .latency_s = latency_s, .jitter_s = jitter_s},
+               links[2] = {link, link};
+  gt_gateway_spec spec = {.nregions = 2,
+                          .self = (size_t)rank,
+                          .links = links,
+                          .emulate = true,
+                          .seed = 1,
+                          .payload_max = payload_max};
   gt_gateway_events events = {s, on_message, on_departed};
   *s = (side){0};
   s->g = gt_gateway_create(MPI_COMM_WORLD, &spec, &events);
@@ -109,14 +116,16 @@ static void exchange_time(void **state) {
   gt_gateway_close(s.g, LIMIT_S);
   gt_free(payload);
   qsort(off, n, sizeof *off, by_value);
-  printf("rank %d: 250 KB at 10 Mbit/s and 40 ms: %.1f ms expected; more measured: least %.2f %%, median %.2f %%, most %.2f %%\n", rank,
-         expected_s * 1e3, off[0] * 100.0, off[n / 2] * 100.0, off[n - 1] * 100.0);
+  printf("rank %d: 250 KB at 10 Mbit/s and 40 ms: %.1f ms expected; more measured: least %.2f %%, "
+         "median %.2f %%, most %.2f %%\n",
+         rank, expected_s * 1e3, off[0] * 100.0, off[n / 2] * 100.0, off[n - 1] * 100.0);
   assert_int_equal(n, EXCHANGES / 2);
   assert_true(off[0] > -1e-6);
   assert_true(off[n / 2] < 0.05);
 }
 
-/* 8 MiB each way at once: seconds from the first message to the last departure and arrival here, and of CPU. */
+/* 8 MiB each way at once: seconds from the first message to the last departure and arrival here,
+   and of CPU. */
 static void both_ways(double *departed_s, double *arrived_s, double *cpu_s) {
   side s;
   uint8_t *payload = gt_alloc(LARGE / 8, 1);
@@ -135,12 +144,14 @@ static void both_ways(double *departed_s, double *arrived_s, double *cpu_s) {
    programs on this host can only slow it down. */
 static void throughput(void **state) {
   (void)state;
-  double expected_s = 8.0 * (double)gt_wire_bytes(LARGE / 8) * 8.0 / 100e6, best_departed_s = 1e9, best_arrived_s = 1e9;
+  double expected_s = 8.0 * (double)gt_wire_bytes(LARGE / 8) * 8.0 / 100e6, best_departed_s = 1e9,
+         best_arrived_s = 1e9;
   for (int i = 0; i < 3; i++) {
     double departed_s, arrived_s, cpu_s;
     both_ways(&departed_s, &arrived_s, &cpu_s);
-    printf("rank %d: 8 MiB at 100 Mbit/s: %.1f ms expected, %.1f measured; emulation took %.3f ms of CPU\n", rank, expected_s * 1e3, departed_s * 1e3,
-           cpu_s * 1e3);
+    printf("rank %d: 8 MiB at 100 Mbit/s: %.1f ms expected, %.1f measured; emulation took %.3f ms "
+           "of CPU\n",
+           rank, expected_s * 1e3, departed_s * 1e3, cpu_s * 1e3);
     assert_true(departed_s > expected_s * 0.999);
     assert_true(cpu_s > 0.0 && cpu_s < 0.01 * departed_s);
     if (departed_s < best_departed_s) best_departed_s = departed_s;
@@ -166,9 +177,12 @@ static void late_polls_lose_nothing(void **state) {
     gt_gateway_poll(s.g, gt_now());
     gt_sleep(GT_SECOND / 200);
   }
-  double expected_s = COUNT * (double)gt_wire_bytes(bytes) * 8.0 / 200e6, took_s = gt_seconds(s.last_departure - begin);
-  if (rank == 0) printf("polled every 5 ms: %.1f ms expected, %.1f measured\n", expected_s * 1e3, took_s * 1e3);
-  assert_true(took_s > expected_s * 0.999 && took_s < expected_s * 1.7); /* 1.9 when each late poll costs the link its lateness */
+  double expected_s = COUNT * (double)gt_wire_bytes(bytes) * 8.0 / 200e6,
+         took_s = gt_seconds(s.last_departure - begin);
+  if (rank == 0)
+    printf("polled every 5 ms: %.1f ms expected, %.1f measured\n", expected_s * 1e3, took_s * 1e3);
+  /* 1.9 when each late poll costs the link its lateness */
+  assert_true(took_s > expected_s * 0.999 && took_s < expected_s * 1.7);
   gt_gateway_close(s.g, LIMIT_S);
   gt_free(payload);
 }

@@ -1,5 +1,6 @@
 /* ranks: 2 3; processors: 1 */
-/* The gateway without emulation: messages of all sizes arrive whole and in order, control overtakes data, the ledger holds every byte. */
+/* The gateway without emulation: messages of all sizes arrive whole and in order, control overtakes
+   data, the ledger holds every byte. */
 #include "internal.h"
 
 #include <setjmp.h>
@@ -24,7 +25,14 @@ typedef struct {
 /* Every rank knows what every other rank sends: sizes and bytes are drawn from (from, to,
    number). */
 static size_t size_of(size_t from, size_t to, int64_t number) {
-  static const size_t special[] = {0, 1, 63, 64, GT_FRAME_PAYLOAD_MAX - 1, GT_FRAME_PAYLOAD_MAX, GT_FRAME_PAYLOAD_MAX + 1, PAYLOAD_MAX};
+  static const size_t special[] = {0,
+                                   1,
+                                   63,
+                                   64,
+                                   GT_FRAME_PAYLOAD_MAX - 1,
+                                   GT_FRAME_PAYLOAD_MAX,
+                                   GT_FRAME_PAYLOAD_MAX + 1,
+                                   PAYLOAD_MAX};
   if (number <= 8) return special[number - 1];
   gt_rng rng = gt_rng_make(5, GT_RNG_TEST, from * 8 + to, (uint64_t)number);
   return (size_t)gt_rng_below(&rng, number % 10 == 0 ? PAYLOAD_MAX + 1 : 20000);
@@ -40,7 +48,8 @@ static uint8_t *bytes_of(size_t from, size_t to, int64_t number, size_t n) {
   return bytes;
 }
 
-static void on_message(void *ctx, size_t peer, const gt_frame_header *head, const void *payload, gt_ns now) {
+static void on_message(void *ctx, size_t peer, const gt_frame_header *head, const void *payload,
+                       gt_ns now) {
   (void)now;
   side *s = ctx;
   if (gt_msg_is_control(head->kind)) {
@@ -81,7 +90,8 @@ static void poll_until(side *s, bool (*done)(const side *)) {
 
 static bool all_done(const side *s) {
   for (int p = 0; p < size; p++) {
-    if (p != rank && (s->received[p] < MESSAGES || s->departed[p] < MESSAGES || s->control[p] < 3)) return false;
+    if (p != rank && (s->received[p] < MESSAGES || s->departed[p] < MESSAGES || s->control[p] < 3))
+      return false;
   }
   return true;
 }
@@ -97,16 +107,22 @@ static void check_ledger(const side *s, size_t peer) {
   }
   const gt_ledger_row *ledger = gt_gateway_ledger(s->g, peer);
   assert_memory_equal(&ledger[GT_MSG_UPDATE], &expected, sizeof expected);
-  gt_ledger_row control = {.messages = 3, .frames = 3, .payload_bytes = 0, .wire_bytes = 3 * GT_FRAME_HEADER_BYTES};
+  gt_ledger_row control = {
+      .messages = 3, .frames = 3, .payload_bytes = 0, .wire_bytes = 3 * GT_FRAME_HEADER_BYTES};
   assert_memory_equal(&ledger[GT_MSG_ACK], &control, sizeof control);
 }
 
 static gt_gateway *open_gateway(side *s, size_t payload_max) {
   gt_link_spec links[8] = {{0}};
-  gt_gateway_spec spec = {.nregions = (size_t)size, .self = (size_t)rank, .links = links, .seed = 1, .payload_max = payload_max};
+  gt_gateway_spec spec = {.nregions = (size_t)size,
+                          .self = (size_t)rank,
+                          .links = links,
+                          .seed = 1,
+                          .payload_max = payload_max};
   gt_gateway_events events = {s, on_message, on_departed};
   gt_gateway *g = gt_gateway_create(MPI_COMM_WORLD, &spec, &events);
-  MPI_Barrier(MPI_COMM_WORLD); /* the gateway of the test before is closed everywhere: it takes none of this one's frames */
+  /* the gateway of the test before is closed everywhere: it takes none of this one's frames */
+  MPI_Barrier(MPI_COMM_WORLD);
   return g;
 }
 
@@ -118,11 +134,15 @@ static void messages_arrive_whole_and_in_order(void **state) {
     for (int64_t i = 1; p != (size_t)rank && i <= MESSAGES; i++) {
       size_t n = size_of((size_t)rank, p, i);
       payloads[p][i] = bytes_of((size_t)rank, p, i, n);
-      gt_frame_header head = {.kind = GT_MSG_UPDATE, .sequence = (uint64_t)i, .value = (uint64_t)(1000 + i), .detail = 7};
+      gt_frame_header head = {.kind = GT_MSG_UPDATE,
+                              .sequence = (uint64_t)i,
+                              .value = (uint64_t)(1000 + i),
+                              .detail = 7};
       gt_gateway_send(s.g, p, &head, payloads[p][i], n, (uint64_t)i, gt_now());
     }
     for (uint64_t i = 1; p != (size_t)rank && i <= 3; i++)
-      gt_gateway_send(s.g, p, &(gt_frame_header){.kind = GT_MSG_ACK, .value = i}, NULL, 0, 0, gt_now());
+      gt_gateway_send(s.g, p, &(gt_frame_header){.kind = GT_MSG_ACK, .value = i}, NULL, 0, 0,
+                      gt_now());
   }
   poll_until(&s, all_done);
   assert_true(s.control_first); /* queued behind all data, but arrived before the end of it */
@@ -163,7 +183,8 @@ static void close_with_frames_under_way(void **state) {
    once. */
 static void rooms_are(const side *s, bool needed) {
   for (int p = 0; p < size; p++)
-    if (p != rank && (s->g->receivers[p].message != NULL) != needed) fail_msg("room for %zu bytes from rank %d: %d", s->g->message_max, p, !needed);
+    if (p != rank && (s->g->receivers[p].message != NULL) != needed)
+      fail_msg("room for %zu bytes from rank %d: %d", s->g->message_max, p, !needed);
 }
 
 static bool models_done(const side *s) {
@@ -172,7 +193,8 @@ static bool models_done(const side *s) {
   return true;
 }
 
-static void count_message(void *ctx, size_t peer, const gt_frame_header *head, const void *payload, gt_ns now) {
+static void count_message(void *ctx, size_t peer, const gt_frame_header *head, const void *payload,
+                          gt_ns now) {
   (void)head, (void)payload, (void)now;
   ((side *)ctx)->received[peer]++;
 }
@@ -210,9 +232,13 @@ static void queues_do_not_allocate(void **state) {
     for (size_t p = 0; p < (size_t)size; p++) {
       if (p == (size_t)rank) continue;
       payload[p] = bytes_of((size_t)rank, p, i, size_of((size_t)rank, p, i));
-      gt_frame_header head = {.kind = GT_MSG_STATE, .sequence = (uint64_t)i, .value = (uint64_t)(1000 + i), .detail = 7};
+      gt_frame_header head = {.kind = GT_MSG_STATE,
+                              .sequence = (uint64_t)i,
+                              .value = (uint64_t)(1000 + i),
+                              .detail = 7};
       int64_t before = gt_alloc_total();
-      gt_gateway_send(s.g, p, &head, payload[p], size_of((size_t)rank, p, i), (uint64_t)i, gt_now());
+      gt_gateway_send(s.g, p, &head, payload[p], size_of((size_t)rank, p, i), (uint64_t)i,
+                      gt_now());
       if (i > 1) assert_int_equal(gt_alloc_total(), before);
     }
     for (size_t p = 0; p < (size_t)size; p++) {

@@ -54,7 +54,7 @@ typedef struct {
   size_t nlog;
 } side;
 
-/* ---- the program ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the program ----------------------------------------------------------------------------- */
 
 /* What a region's timer does, by its number: every rank can compute it for every other. */
 typedef struct {
@@ -73,20 +73,29 @@ static turn turn_of(const scenario *sc, size_t region, int64_t number) {
 
 static void send(side *s, size_t to, size_t bytes, uint32_t range, uint64_t hops) {
   uint64_t sequence = ++s->sent[to];
-  gt_frame_header head = {.kind = GT_MSG_UPDATE, .sequence = sequence, .value = (uint64_t)s->at, .detail = hops, .range = range};
+  gt_frame_header head = {.kind = GT_MSG_UPDATE,
+                          .sequence = sequence,
+                          .value = (uint64_t)s->at,
+                          .detail = hops,
+                          .range = range};
   gt_gateway_send(s->g, to, &head, pool + sequence % 1000, bytes, sequence, s->at);
 }
 
-static void on_message(void *ctx, size_t peer, const gt_frame_header *head, const void *payload, gt_ns now) {
+static void on_message(void *ctx, size_t peer, const gt_frame_header *head, const void *payload,
+                       gt_ns now) {
   side *s = ctx;
   assert_int_equal(now, s->at);
   assert_true(now >= (gt_ns)head->value + gt_link_delay_min(&s->sc->links[peer][rank]));
-  if (head->message_bytes) assert_memory_equal(payload, pool + head->sequence % 1000, head->message_bytes);
+  if (head->message_bytes)
+    assert_memory_equal(payload, pool + head->sequence % 1000, head->message_bytes);
   assert_true(s->nlog < LOG_MAX);
   s->log[s->nlog++] = (entry){now, peer, head->sequence, head->message_bytes, head->value};
   s->lasts += head->range == LAST;
   if (head->detail > 0)
-    send(s, (peer + head->sequence) % REGIONS == (size_t)rank ? peer : (peer + head->sequence) % REGIONS, 500, 0, head->detail - 1);
+    send(s,
+         (peer + head->sequence) % REGIONS == (size_t)rank ? peer
+                                                           : (peer + head->sequence) % REGIONS,
+         500, 0, head->detail - 1);
 }
 
 static void set_timer(side *s, gt_ns at) {
@@ -106,10 +115,11 @@ static void on_timer(side *s) {
   set_timer(s, s->timer + next.gap);
 }
 
-/* ---- a run ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- a run ----------------------------------------------------------------------------------- */
 
 static void nap(side *s) {
-  if (s->nap_max > 0 && gt_rng_below(&s->nap, 8) == 0) gt_sleep((gt_ns)gt_rng_below(&s->nap, (uint64_t)s->nap_max));
+  if (s->nap_max > 0 && gt_rng_below(&s->nap, 8) == 0)
+    gt_sleep((gt_ns)gt_rng_below(&s->nap, (uint64_t)s->nap_max));
 }
 
 static void agree(side *s, gt_ns next) {
@@ -117,7 +127,9 @@ static void agree(side *s, gt_ns next) {
   gt_backoff backoff = {0};
   gt_gateway_propose(s->g, next == GT_NEVER ? NO_EVENT : next);
   while (!gt_gateway_agreed(s->g, &s->safe)) {
-    if (gt_now() > deadline) gt_panic(GT_ERR_LOST, "region %d waited %.0f s for an agreement at %.9f s", rank, LIMIT_S, gt_seconds(s->at));
+    if (gt_now() > deadline)
+      gt_panic(GT_ERR_LOST, "region %d waited %.0f s for an agreement at %.9f s", rank, LIMIT_S,
+               gt_seconds(s->at));
     gt_backoff_sleep(&backoff, GT_BACKOFF_BUSY, GT_NEVER);
   }
   assert_true(s->safe >= before); /* an agreed time stays agreed */
@@ -162,7 +174,8 @@ static side *run(const scenario *sc, uint64_t nap_seed, gt_ns nap_max) {
   side *s = GT_NEW(side);
   gt_ns delays[REGIONS * REGIONS] = {0};
   for (size_t i = 0; i < REGIONS * REGIONS; i++)
-    if (i / REGIONS != i % REGIONS) delays[i] = gt_link_delay_min(&sc->links[i / REGIONS][i % REGIONS]);
+    if (i / REGIONS != i % REGIONS)
+      delays[i] = gt_link_delay_min(&sc->links[i / REGIONS][i % REGIONS]);
   gt_gateway_spec spec = {.nregions = REGIONS,
                           .self = (size_t)rank,
                           .links = sc->links[rank],
@@ -190,7 +203,7 @@ static side *run(const scenario *sc, uint64_t nap_seed, gt_ns nap_max) {
   return s;
 }
 
-/* ---- what must be ----------------------------------------------------------------------------------------------------------------- */
+/* ---- what must be ---------------------------------------------------------------------------- */
 
 typedef struct {
   gt_ns arrive;
@@ -206,10 +219,12 @@ typedef struct {
 
 static void put_message(frames *fs, gt_link_state *link, const gt_link_spec *spec, entry m) {
   for (uint64_t taken = 0, first = 1; first || taken < m.bytes; first = 0) {
-    uint64_t count = m.bytes - taken < GT_FRAME_PAYLOAD_MAX ? m.bytes - taken : GT_FRAME_PAYLOAD_MAX;
+    uint64_t count =
+        m.bytes - taken < GT_FRAME_PAYLOAD_MAX ? m.bytes - taken : GT_FRAME_PAYLOAD_MAX;
     taken += count;
     assert_true(fs->n < fs->capacity);
-    gt_ns arrive = gt_link_step(link, spec, NULL, count + GT_FRAME_HEADER_BYTES, (gt_ns)m.sent_at).arrive;
+    gt_ns arrive =
+        gt_link_step(link, spec, NULL, count + GT_FRAME_HEADER_BYTES, (gt_ns)m.sent_at).arrive;
     fs->at[fs->n++] = (frame){arrive, count + GT_FRAME_HEADER_BYTES, taken == m.bytes, m};
   }
 }
@@ -224,9 +239,12 @@ static void put_region(frames *fs, const scenario *sc, size_t from) {
     turn t = turn_of(sc, from, i);
     at += t.gap;
     if (at >= sc->end[from]) break;
-    if (t.to == (size_t)rank) put_message(fs, &link, &sc->links[from][rank], (entry){0, from, ++sequence, t.bytes, (uint64_t)at});
+    if (t.to == (size_t)rank)
+      put_message(fs, &link, &sc->links[from][rank],
+                  (entry){0, from, ++sequence, t.bytes, (uint64_t)at});
   }
-  put_message(fs, &link, &sc->links[from][rank], (entry){0, from, ++sequence, 8, (uint64_t)sc->end[from]});
+  put_message(fs, &link, &sc->links[from][rank],
+              (entry){0, from, ++sequence, 8, (uint64_t)sc->end[from]});
 }
 
 static int by_arrival(const void *a, const void *b) {
@@ -284,19 +302,23 @@ static void done(side *s) {
 
 /* 1 ms, 30 ms and 300 ms, different rates in the two directions, jitter. */
 static scenario uneven(double end_s) {
-  static const double latency_s[REGIONS][REGIONS] = {{0, 0.001, 0.3}, {0.001, 0, 0.03}, {0.3, 0.02, 0}};
-  static const double bandwidth_bps[REGIONS][REGIONS] = {{0, 100e6, 50e6}, {20e6, 0, 100e6}, {30e6, 0, 0}};
+  static const double latency_s[REGIONS][REGIONS] = {
+      {0, 0.001, 0.3}, {0.001, 0, 0.03}, {0.3, 0.02, 0}};
+  static const double bandwidth_bps[REGIONS][REGIONS] = {
+      {0, 100e6, 50e6}, {20e6, 0, 100e6}, {30e6, 0, 0}};
   scenario sc = {.gap_s = 0.03, .size_max = 40000};
   for (size_t a = 0; a < REGIONS; a++) {
     sc.end[a] = gt_from_seconds(end_s);
     for (size_t b = 0; b < REGIONS; b++)
-      sc.links[a][b] = (gt_link_spec){
-          .bandwidth_bps = bandwidth_bps[a][b], .latency_s = latency_s[a][b], .jitter_s = latency_s[a][b] / 10, .back_s = latency_s[b][a]};
+      sc.links[a][b] = (gt_link_spec){.bandwidth_bps = bandwidth_bps[a][b],
+                                      .latency_s = latency_s[a][b],
+                                      .jitter_s = latency_s[a][b] / 10,
+                                      .back_s = latency_s[b][a]};
   }
   return sc;
 }
 
-/* ---- tests ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static void arrivals_are_those_of_the_link_model(void **state) {
   (void)state;
@@ -377,7 +399,8 @@ static void two_senders_share_an_access(void **state) {
   sc.gap_s = 0.05;
   sc.size_max = 60000;
   for (size_t a = 1; a < REGIONS; a++) sc.links[0][a].latency_s = sc.links[a][0].latency_s = 0.04;
-  sc.links[0][1].back_s = sc.links[1][0].back_s = sc.links[0][2].back_s = sc.links[2][0].back_s = 0.04;
+  sc.links[0][1].back_s = sc.links[1][0].back_s = sc.links[0][2].back_s = sc.links[2][0].back_s =
+      0.04;
   side *s = run(&sc, 1, 0), *slow = run(&sc, 3, GT_SECOND / 200);
   assert_int_equal(s->nlog, slow->nlog);
   assert_memory_equal(s->log, slow->log, s->nlog * sizeof(entry));

@@ -27,7 +27,9 @@ gt_status gt_bytes_open(gt_bytes **out, const char *path) {
   *out = NULL;
   errno = 0;
   gzFile file = gzopen(path, "rb");
-  if (!file) return GT_FAIL(GT_ERR_DATA, "%s: cannot be opened (%s)", path, errno ? strerror(errno) : "out of memory");
+  if (!file)
+    return GT_FAIL(GT_ERR_DATA, "%s: cannot be opened (%s)", path,
+                   errno ? strerror(errno) : "out of memory");
   gzbuffer(file, 1U << 17);
   gt_bytes *b = GT_NEW(gt_bytes);
   *b = (gt_bytes){file, gt_strdup(path)};
@@ -69,12 +71,14 @@ gt_status gt_bytes_whole(gt_bytes *b) {
   int code;
   gzerror(b->file, &code);
   if (code != Z_OK && code != Z_STREAM_END)
-    return GT_FAIL(GT_ERR_DATA, "%s: its gzip data end before their check sum; a whole file is needed", b->path);
+    return GT_FAIL(GT_ERR_DATA,
+                   "%s: its gzip data end before their check sum; a whole file is needed", b->path);
   return GT_OK;
 }
 
 gt_status gt_bytes_rewind(gt_bytes *b) {
-  if (gzrewind(b->file) != 0) return GT_FAIL(GT_ERR_DATA, "%s: cannot be read a second time (%s)", b->path, strerror(errno));
+  if (gzrewind(b->file) != 0)
+    return GT_FAIL(GT_ERR_DATA, "%s: cannot be read a second time (%s)", b->path, strerror(errno));
   return GT_OK;
 }
 

@@ -1,12 +1,19 @@
-/* Imports CIFAR-10 and CIFAR-100 in their binary form (Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009): records of one
-   label byte (CIFAR-100: a coarse one before it) and 32 x 32 pixels, first all red, then green, then blue. */
+/* Imports CIFAR-10 and CIFAR-100 in their binary form (Krizhevsky, Learning Multiple Layers of
+   Features from Tiny Images, 2009): records of one label byte (CIFAR-100: a coarse one before it)
+   and 32 x 32 pixels, first all red, then green, then blue. */
 #include <stdio.h>
 
 #include "bytes.h"
 #include "import.h"
 #include "store.h"
 
-enum { SIDE = 32, PIXELS = SIDE * SIDE, CHANNELS = 3, ITEM = PIXELS * CHANNELS, BLOCK = 256 /* records at a time */ };
+enum {
+  SIDE = 32,
+  PIXELS = SIDE * SIDE,
+  CHANNELS = 3,
+  ITEM = PIXELS * CHANNELS,
+  BLOCK = 256 /* records at a time */
+};
 #define MAX_FILES   5
 #define MAX_RECORDS 1000000 /* per file: more means other data or a gzip bomb */
 
@@ -17,7 +24,12 @@ typedef struct {
 } variant;
 
 static const variant variants[] = {
-    {"cifar-10", 1, 10, {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"}, "test_batch.bin"},
+    {"cifar-10",
+     1,
+     10,
+     {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
+      "data_batch_5.bin"},
+     "test_batch.bin"},
     {"cifar-100", 2, 100, {"train.bin"}, "test.bin"},
 };
 
@@ -31,7 +43,7 @@ typedef struct {
   gt_data_store *store;
 } cifar;
 
-/* ---- files ------------------------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static gt_status open_file(cifar *c, gt_split split, const char *name) {
   char *path = gt_bytes_find(c->folder, name);
@@ -44,26 +56,31 @@ static gt_status open_file(cifar *c, gt_split split, const char *name) {
 
 /* Opens the training files that exist, and the test file. */
 static gt_status open_variant(cifar *c, const variant *kind) {
-  for (const char *const *name = kind->files; *name; name++) GT_TRY(open_file(c, GT_SPLIT_TRAIN, *name));
+  for (const char *const *name = kind->files; *name; name++)
+    GT_TRY(open_file(c, GT_SPLIT_TRAIN, *name));
   if (c->nfiles[GT_SPLIT_TRAIN] == 0) return GT_OK;
   c->kind = kind;
   GT_TRY(open_file(c, GT_SPLIT_TEST, kind->test));
   if (c->nfiles[GT_SPLIT_TEST] == 0)
-    return GT_FAIL(GT_ERR_DATA, "%s: %s is missing, with .gz and without; it is the test split of %s", c->folder, kind->test, kind->name);
+    return GT_FAIL(GT_ERR_DATA,
+                   "%s: %s is missing, with .gz and without; it is the test split of %s", c->folder,
+                   kind->test, kind->name);
   return GT_OK;
 }
 
 static gt_status open_files(cifar *c) {
-  for (size_t i = 0; i < sizeof variants / sizeof *variants && !c->kind; i++) GT_TRY(open_variant(c, &variants[i]));
+  for (size_t i = 0; i < sizeof variants / sizeof *variants && !c->kind; i++)
+    GT_TRY(open_variant(c, &variants[i]));
   if (!c->kind)
     return GT_FAIL(GT_ERR_DATA,
-                   "%s: data_batch_1.bin to data_batch_5.bin (CIFAR-10) and train.bin (CIFAR-100) are missing, with .gz and without; at least one of "
+                   "%s: data_batch_1.bin to data_batch_5.bin (CIFAR-10) and train.bin (CIFAR-100) "
+                   "are missing, with .gz and without; at least one of "
                    "these binary files is needed",
                    c->folder);
   return GT_OK;
 }
 
-/* ---- records ----------------------------------------------------------------------------------------------------- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 static size_t record_bytes(const cifar *c) {
   return c->kind->label_bytes + ITEM;
@@ -77,8 +94,11 @@ static gt_status read_block(cifar *c, gt_bytes *file, size_t before, size_t *cou
   if ((size_t)got < BLOCK * record) GT_TRY(gt_bytes_whole(file));
   *count = (size_t)got / record;
   if ((size_t)got % record)
-    return GT_FAIL(GT_ERR_DATA, "%s: ends after %zu bytes, %zu bytes into record %zu; whole records of %zu bytes are needed", gt_bytes_path(file),
-                   before * record + (size_t)got, (size_t)got % record, before + *count, record);
+    return GT_FAIL(GT_ERR_DATA,
+                   "%s: ends after %zu bytes, %zu bytes into record %zu; whole records of %zu "
+                   "bytes are needed",
+                   gt_bytes_path(file), before * record + (size_t)got, (size_t)got % record,
+                   before + *count, record);
   return GT_OK;
 }
 
@@ -90,9 +110,12 @@ static gt_status count_records(cifar *c, gt_bytes *file, size_t *records) {
     GT_TRY(read_block(c, file, *records, &count));
     *records += count;
     if (*records > MAX_RECORDS)
-      return GT_FAIL(GT_ERR_DATA, "%s: has more than %d records; a file of %s has 10000 or 50000", gt_bytes_path(file), MAX_RECORDS, c->kind->name);
+      return GT_FAIL(GT_ERR_DATA, "%s: has more than %d records; a file of %s has 10000 or 50000",
+                     gt_bytes_path(file), MAX_RECORDS, c->kind->name);
   } while (count == BLOCK);
-  if (*records == 0) return GT_FAIL(GT_ERR_DATA, "%s: is empty; records of %zu bytes are needed", gt_bytes_path(file), record_bytes(c));
+  if (*records == 0)
+    return GT_FAIL(GT_ERR_DATA, "%s: is empty; records of %zu bytes are needed",
+                   gt_bytes_path(file), record_bytes(c));
   return gt_bytes_rewind(file);
 }
 
@@ -116,8 +139,8 @@ static gt_status convert_block(cifar *c, const gt_bytes *file, size_t before, si
   for (size_t i = 0; i < count; i++) {
     const uint8_t *r = c->block + i * record;
     if (r[at - 1] >= c->kind->classes)
-      return GT_FAIL(GT_ERR_DATA, "%s: the label of record %zu is %u; 0 to %zu are needed", gt_bytes_path(file), before + i, r[at - 1],
-                     c->kind->classes - 1);
+      return GT_FAIL(GT_ERR_DATA, "%s: the label of record %zu is %u; 0 to %zu are needed",
+                     gt_bytes_path(file), before + i, r[at - 1], c->kind->classes - 1);
     c->labels[i] = r[at - 1];
     interleave(c->images + i * ITEM, r + at);
   }
@@ -135,7 +158,9 @@ static gt_status copy_file(cifar *c, gt_split split, size_t which, size_t first)
     GT_TRY(gt_data_store_labels(c->store, split, first + done, count, c->labels));
     done += count;
   } while (count == BLOCK);
-  if (done != c->records[split][which]) return GT_FAIL(GT_ERR_DATA, "%s: changed while it was read; import it again", gt_bytes_path(file));
+  if (done != c->records[split][which])
+    return GT_FAIL(GT_ERR_DATA, "%s: changed while it was read; import it again",
+                   gt_bytes_path(file));
   return GT_OK;
 }
 
@@ -148,7 +173,8 @@ static gt_status convert(cifar *c, const char *out) {
   const gt_data_shape shape = {.n = {c->n[0], c->n[1]}, .h = SIDE, .w = SIDE, .c = CHANNELS};
   GT_TRY(gt_data_store_create(&c->store, out, &shape));
   for (int s = 0; s < 2; s++)
-    for (size_t i = 0, first = 0; i < c->nfiles[s]; first += c->records[s][i++]) GT_TRY(copy_file(c, (gt_split)s, i, first));
+    for (size_t i = 0, first = 0; i < c->nfiles[s]; first += c->records[s][i++])
+      GT_TRY(copy_file(c, (gt_split)s, i, first));
   gt_import_name(c->folder, c->kind->name, name);
   return gt_data_store_finish(c->store, name, c->kind->classes);
 }

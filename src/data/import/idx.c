@@ -1,4 +1,5 @@
-/* Reads idx files (LeCun, Cortes and Burges, the MNIST database): magic 0 0 8 ndims, dimensions in big-endian 32 bits, then the bytes. */
+/* Reads idx files (LeCun, Cortes and Burges, the MNIST database): magic 0 0 8 ndims, dimensions in
+   big-endian 32 bits, then the bytes. */
 #include "idx.h"
 
 #include "bytes.h"
@@ -23,15 +24,18 @@ static gt_status read_header(gt_idx *idx) {
   if (got < 0) return GT_ERR_DATA;
   uint32_t magic = big_endian(header), needed = 0x800U + (uint32_t)idx->ndims;
   if (got >= 4 && magic != needed)
-    return GT_FAIL(GT_ERR_DATA, "%s: begins with 0x%08x; an idx file of %s begins with 0x%08x", idx->path, magic,
-                   idx->ndims == 1 ? "labels" : "images", needed);
-  if ((size_t)got < size) return GT_FAIL(GT_ERR_DATA, "%s: ends after %lld bytes; an idx header has %zu", idx->path, (long long)got, size);
+    return GT_FAIL(GT_ERR_DATA, "%s: begins with 0x%08x; an idx file of %s begins with 0x%08x",
+                   idx->path, magic, idx->ndims == 1 ? "labels" : "images", needed);
+  if ((size_t)got < size)
+    return GT_FAIL(GT_ERR_DATA, "%s: ends after %lld bytes; an idx header has %zu", idx->path,
+                   (long long)got, size);
   idx->item = 1;
   for (int i = 0; i < idx->ndims; i++) {
     idx->dims[i] = big_endian(header + 4 + 4 * i);
     if (i > 0) idx->item *= idx->dims[i];
     if (idx->dims[i] == 0 || (i > 0 && idx->dims[i] > MAX_SIDE))
-      return GT_FAIL(GT_ERR_DATA, "%s: dimension %d is %zu; 1%s is needed", idx->path, i, idx->dims[i], i > 0 ? " to 65536" : " or more");
+      return GT_FAIL(GT_ERR_DATA, "%s: dimension %d is %zu; 1%s is needed", idx->path, i,
+                     idx->dims[i], i > 0 ? " to 65536" : " or more");
   }
   return GT_OK;
 }
@@ -59,14 +63,17 @@ gt_status gt_idx_read(gt_idx *idx, size_t count, uint8_t *out) {
   if (got < 0) return GT_ERR_DATA;
   idx->done += (size_t)got;
   if ((size_t)got == n) return GT_OK;
-  return GT_FAIL(GT_ERR_DATA, "%s: ends after %zu of %zu bytes of data; a whole file is needed", idx->path, idx->done, idx->dims[0] * idx->item);
+  return GT_FAIL(GT_ERR_DATA, "%s: ends after %zu of %zu bytes of data; a whole file is needed",
+                 idx->path, idx->done, idx->dims[0] * idx->item);
 }
 
 gt_status gt_idx_end(gt_idx *idx) {
   uint8_t extra;
   int64_t got = gt_bytes_read(idx->file, &extra, 1);
   if (got < 0) return GT_ERR_DATA;
-  if (got > 0) return GT_FAIL(GT_ERR_DATA, "%s: has more than the %zu bytes of data its header says", idx->path, idx->dims[0] * idx->item);
+  if (got > 0)
+    return GT_FAIL(GT_ERR_DATA, "%s: has more than the %zu bytes of data its header says",
+                   idx->path, idx->dims[0] * idx->item);
   return gt_bytes_whole(idx->file);
 }
 

@@ -21,10 +21,11 @@ const char *const *gt_data_formats(void) {
 
 static gt_status unknown_format(const char *format) {
   char known[128] = "";
-  for (size_t i = 0, at = 0; i < NFORMATS; i++, at = strlen(known)) snprintf(known + at, sizeof known - at, "%s%.31s", i ? ", " : "", names[i]);
+  for (size_t i = 0, at = 0; i < NFORMATS; i++, at = strlen(known))
+    snprintf(known + at, sizeof known - at, "%s%.31s", i ? ", " : "", names[i]);
   const char *near = gt_nearest(format, names, NFORMATS);
-  return GT_FAIL(GT_ERR_JOB, "format `%.80s` is not known; one of %s is needed%s%s%s", format, known, near ? "; did you mean " : "", near ? near : "",
-                 near ? "?" : "");
+  return GT_FAIL(GT_ERR_JOB, "format `%.80s` is not known; one of %s is needed%s%s%s", format,
+                 known, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
 static bool is_folder(const char *path) {
@@ -34,12 +35,18 @@ static bool is_folder(const char *path) {
 
 static gt_status no_folder(const char *path) {
   struct stat about;
-  if (stat(path, &about) == 0) return GT_FAIL(GT_ERR_DATA, "%s: is a file; the folder that holds the files to import is needed", path);
-  return GT_FAIL(GT_ERR_DATA, "%s: there is no such folder (%s); the one that holds the files to import is needed", path, strerror(errno));
+  if (stat(path, &about) == 0)
+    return GT_FAIL(GT_ERR_DATA,
+                   "%s: is a file; the folder that holds the files to import is needed", path);
+  return GT_FAIL(
+      GT_ERR_DATA,
+      "%s: there is no such folder (%s); the one that holds the files to import is needed", path,
+      strerror(errno));
 }
 
 gt_status gt_data_import(const char *format, const char *source, const char *out) {
   for (size_t i = 0; i < NFORMATS; i++)
-    if (strcmp(names[i], format) == 0) return is_folder(source) ? imports[i](source, out) : no_folder(source);
+    if (strcmp(names[i], format) == 0)
+      return is_folder(source) ? imports[i](source, out) : no_folder(source);
   return unknown_format(format);
 }

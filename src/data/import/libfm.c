@@ -23,7 +23,7 @@ typedef struct {
   gt_data_store *store;
 } libfm;
 
-/* ---- files ------------------------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 /* Length of NAME in "NAME.train.libfm" or "NAME.train.libfm.gz", or 0. */
 static size_t stem_of(const char *file) {
@@ -39,21 +39,29 @@ static size_t stem_of(const char *file) {
 static gt_status find_name(libfm *l) {
   DIR *dir = opendir(l->folder);
   if (!dir)
-    return GT_FAIL(GT_ERR_DATA, "%s: cannot be read (%s); a folder with NAME.train.libfm and NAME.test.libfm is needed", l->folder, strerror(errno));
+    return GT_FAIL(
+        GT_ERR_DATA,
+        "%s: cannot be read (%s); a folder with NAME.train.libfm and NAME.test.libfm is needed",
+        l->folder, strerror(errno));
   gt_status status = GT_OK;
   for (const struct dirent *entry; status == GT_OK && (entry = readdir(dir));) {
     size_t stem = stem_of(entry->d_name);
-    if (stem == 0 || (l->name && strncmp(l->name, entry->d_name, stem) == 0 && !l->name[stem])) continue;
+    if (stem == 0 || (l->name && strncmp(l->name, entry->d_name, stem) == 0 && !l->name[stem]))
+      continue;
     if (l->name) {
-      status = GT_FAIL(GT_ERR_DATA, "%s: has both %s.train.libfm and %.*s.train.libfm; one data set a folder is needed", l->folder, l->name,
-                       (int)stem, entry->d_name);
+      status = GT_FAIL(
+          GT_ERR_DATA,
+          "%s: has both %s.train.libfm and %.*s.train.libfm; one data set a folder is needed",
+          l->folder, l->name, (int)stem, entry->d_name);
     } else {
       l->name = gt_strdup(entry->d_name);
       l->name[stem] = 0;
     }
   }
   closedir(dir);
-  if (status == GT_OK && !l->name) status = GT_FAIL(GT_ERR_DATA, "%s: NAME.train.libfm is missing, with .gz and without", l->folder);
+  if (status == GT_OK && !l->name)
+    status =
+        GT_FAIL(GT_ERR_DATA, "%s: NAME.train.libfm is missing, with .gz and without", l->folder);
   return status;
 }
 
@@ -72,7 +80,7 @@ static gt_status open_split(libfm *l, gt_split split) {
   return status;
 }
 
-/* ---- lines ------------------------------------------------------------------------------------------------------- */
+/* ---- lines ----------------------------------------------------------------------------------- */
 
 /* Reads the next line; every line of both files must have as many fields as the first. */
 static gt_status next_line(libfm *l, gt_split split, bool *more, int32_t *label) {
@@ -82,7 +90,9 @@ static gt_status next_line(libfm *l, gt_split split, bool *more, int32_t *label)
   if (!*more) return GT_OK;
   if (l->fields == 0) l->fields = fields;
   if (fields != l->fields)
-    return GT_FAIL(GT_ERR_DATA, "%s: line %zu has %zu fields, but the first line of %s.train.libfm has %zu; all need the same number",
+    return GT_FAIL(GT_ERR_DATA,
+                   "%s: line %zu has %zu fields, but the first line of %s.train.libfm has %zu; all "
+                   "need the same number",
                    gt_libfm_path(file), gt_libfm_line(file), fields, l->name, l->fields);
   return GT_OK;
 }
@@ -97,14 +107,19 @@ static gt_status measure(libfm *l, gt_split split) {
     for (size_t i = 0; i < l->fields; i++)
       if (l->ids[i] > l->largest) l->largest = l->ids[i];
     if (l->n[split] == UINT32_MAX)
-      return GT_FAIL(GT_ERR_DATA, "%s: has more than %u lines; a split holds at most so many samples", gt_libfm_path(l->files[split]), UINT32_MAX);
+      return GT_FAIL(GT_ERR_DATA,
+                     "%s: has more than %u lines; a split holds at most so many samples",
+                     gt_libfm_path(l->files[split]), UINT32_MAX);
   }
-  if (l->n[split] == 0) return GT_FAIL(GT_ERR_DATA, "%s: has no lines; 1 or more `label id:1 id:1 ...` are needed", gt_libfm_path(l->files[split]));
+  if (l->n[split] == 0)
+    return GT_FAIL(GT_ERR_DATA, "%s: has no lines; 1 or more `label id:1 id:1 ...` are needed",
+                   gt_libfm_path(l->files[split]));
   return gt_libfm_rewind(l->files[split]);
 }
 
 static gt_status changed(const libfm *l, gt_split split) {
-  return GT_FAIL(GT_ERR_DATA, "%s: changed while it was read; import it again", gt_libfm_path(l->files[split]));
+  return GT_FAIL(GT_ERR_DATA, "%s: changed while it was read; import it again",
+                 gt_libfm_path(l->files[split]));
 }
 
 static gt_status copy_split(libfm *l, gt_split split, size_t block) {
@@ -133,7 +148,8 @@ static gt_status convert(libfm *l, const char *out) {
   size_t row = l->fields * sizeof *l->ids, block = 1 + BLOCK_BYTES / (row + 1); /* about 1 MiB */
   l->block = gt_alloc(block, row);
   l->labels = GT_NEW_ARRAY(int32_t, block);
-  const gt_data_shape shape = {.n = {l->n[0], l->n[1]}, .h = 1, .w = 1, .c = l->fields, .features = (size_t)l->largest + 1};
+  const gt_data_shape shape = {
+      .n = {l->n[0], l->n[1]}, .h = 1, .w = 1, .c = l->fields, .features = (size_t)l->largest + 1};
   GT_TRY(gt_data_store_create(&l->store, out, &shape));
   for (int s = 0; s < 2; s++) GT_TRY(copy_split(l, (gt_split)s, block));
   return gt_data_store_finish(l->store, l->name, 2);

@@ -44,7 +44,7 @@ void gt_libfm_close(gt_libfm *l) {
   gt_free(l);
 }
 
-/* ---- words ------------------------------------------------------------------------------------------------------- */
+/* ---- words ----------------------------------------------------------------------------------- */
 
 /* The next byte without consuming it, END_OF_FILE or FAILED. */
 static int peek(gt_libfm *l) {
@@ -75,8 +75,10 @@ static gt_status next_word(gt_libfm *l) {
   if (byte == FAILED) return GT_ERR_DATA;
   l->word[n < WORD ? n : WORD - 1] = 0;
   if (n >= WORD)
-    return GT_FAIL(GT_ERR_DATA, "%s: line %zu has a word of more than %d bytes, `%.16s...`; `label id:1 id:1 ...` is needed", gt_libfm_path(l),
-                   l->line, WORD - 1, l->word);
+    return GT_FAIL(GT_ERR_DATA,
+                   "%s: line %zu has a word of more than %d bytes, `%.16s...`; `label id:1 id:1 "
+                   "...` is needed",
+                   gt_libfm_path(l), l->line, WORD - 1, l->word);
   return GT_OK;
 }
 
@@ -97,14 +99,15 @@ static const char *skip_zeros(const char *text) {
   return text;
 }
 
-/* ---- lines ------------------------------------------------------------------------------------------------------- */
+/* ---- lines ----------------------------------------------------------------------------------- */
 
 static gt_status parse_label(const gt_libfm *l, int32_t *label) {
   bool negative;
   uint64_t value;
   const char *rest = take_number(l->word, &negative, &value);
   if (!rest || *skip_zeros(rest) || value > 1)
-    return GT_FAIL(GT_ERR_DATA, "%s: line %zu begins with `%s`; a label 1, 0 or -1 is needed", gt_libfm_path(l), l->line, l->word);
+    return GT_FAIL(GT_ERR_DATA, "%s: line %zu begins with `%s`; a label 1, 0 or -1 is needed",
+                   gt_libfm_path(l), l->line, l->word);
   *label = value == 1 && !negative;
   return GT_OK;
 }
@@ -114,14 +117,20 @@ static gt_status parse_field(const gt_libfm *l, size_t field, int32_t *id) {
   uint64_t value, one;
   const char *rest = take_number(l->word, &negative, &value);
   if (!strchr(l->word, ':'))
-    return GT_FAIL(GT_ERR_DATA, "%s: field %zu of line %zu is `%s`; `id:1` is needed", gt_libfm_path(l), field + 1, l->line, l->word);
+    return GT_FAIL(GT_ERR_DATA, "%s: field %zu of line %zu is `%s`; `id:1` is needed",
+                   gt_libfm_path(l), field + 1, l->line, l->word);
   if (!rest || *rest != ':' || negative || value >= GT_DATA_MAX_FEATURES)
-    return GT_FAIL(GT_ERR_DATA, "%s: the id in field %zu of line %zu is `%.*s`; a whole number from 0 to %d is needed", gt_libfm_path(l), field + 1,
-                   l->line, (int)strcspn(l->word, ":"), l->word, GT_DATA_MAX_FEATURES - 1);
+    return GT_FAIL(
+        GT_ERR_DATA,
+        "%s: the id in field %zu of line %zu is `%.*s`; a whole number from 0 to %d is needed",
+        gt_libfm_path(l), field + 1, l->line, (int)strcspn(l->word, ":"), l->word,
+        GT_DATA_MAX_FEATURES - 1);
   const char *end = take_number(rest + 1, &negative, &one);
   if (!end || negative || one != 1 || *skip_zeros(end))
-    return GT_FAIL(GT_ERR_DATA, "%s: the value in field %zu of line %zu is `%s`; 1 is needed, as only categories (ids) are read", gt_libfm_path(l),
-                   field + 1, l->line, rest + 1);
+    return GT_FAIL(GT_ERR_DATA,
+                   "%s: the value in field %zu of line %zu is `%s`; 1 is needed, as only "
+                   "categories (ids) are read",
+                   gt_libfm_path(l), field + 1, l->line, rest + 1);
   *id = (int32_t)value;
   return GT_OK;
 }
@@ -132,7 +141,9 @@ static gt_status expect_end(gt_libfm *l) {
   while (is_blank(byte = peek(l)) || byte == '\n') l->at++;
   if (byte == FAILED) return GT_ERR_DATA;
   if (byte == END_OF_FILE) return GT_OK;
-  return GT_FAIL(GT_ERR_DATA, "%s: line %zu is empty, and others follow; `label id:1 id:1 ...` is needed", gt_libfm_path(l), l->line);
+  return GT_FAIL(GT_ERR_DATA,
+                 "%s: line %zu is empty, and others follow; `label id:1 id:1 ...` is needed",
+                 gt_libfm_path(l), l->line);
 }
 
 gt_status gt_libfm_next(gt_libfm *l, bool *more, int32_t *label, int32_t *ids, size_t *fields) {
@@ -145,10 +156,14 @@ gt_status gt_libfm_next(gt_libfm *l, bool *more, int32_t *label, int32_t *ids, s
     GT_TRY(next_word(l));
     if (!l->word[0]) break;
     if (*fields == GT_LIBFM_MAX_FIELDS)
-      return GT_FAIL(GT_ERR_DATA, "%s: line %zu has more than %d fields; at most so many are read", gt_libfm_path(l), l->line, GT_LIBFM_MAX_FIELDS);
+      return GT_FAIL(GT_ERR_DATA, "%s: line %zu has more than %d fields; at most so many are read",
+                     gt_libfm_path(l), l->line, GT_LIBFM_MAX_FIELDS);
     GT_TRY(parse_field(l, *fields, &ids[*fields]));
   }
-  if (*fields == 0) return GT_FAIL(GT_ERR_DATA, "%s: line %zu has a label and no fields; `label id:1 id:1 ...` is needed", gt_libfm_path(l), l->line);
+  if (*fields == 0)
+    return GT_FAIL(GT_ERR_DATA,
+                   "%s: line %zu has a label and no fields; `label id:1 id:1 ...` is needed",
+                   gt_libfm_path(l), l->line);
   if (peek(l) == '\n') l->at++;
   *more = true;
   return GT_OK;

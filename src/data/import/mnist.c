@@ -23,13 +23,17 @@ static gt_status open_file(const char *folder, const char *stem, int ndims, gt_i
   gt_status status = GT_OK;
   bool found = false;
   for (int form = 0; form < 4 && !found; form++) {
-    snprintf(path, size, "%s/%s%cidx%d-ubyte%s", folder, stem, form & 2 ? '.' : '-', ndims, form & 1 ? "" : ".gz");
+    snprintf(path, size, "%s/%s%cidx%d-ubyte%s", folder, stem, form & 2 ? '.' : '-', ndims,
+             form & 1 ? "" : ".gz");
     found = access(path, F_OK) == 0;
   }
   if (found)
     status = gt_idx_open(out, path, ndims);
   else
-    status = GT_FAIL(GT_ERR_DATA, "%s: %s-idx%d-ubyte is missing, with .gz and without; the four idx files of MNIST are needed", folder, stem, ndims);
+    status = GT_FAIL(GT_ERR_DATA,
+                     "%s: %s-idx%d-ubyte is missing, with .gz and without; the four idx files of "
+                     "MNIST are needed",
+                     folder, stem, ndims);
   gt_free(path);
   return status;
 }
@@ -43,14 +47,18 @@ static gt_status open_split(mnist *m, gt_split split) {
   GT_TRY(open_file(m->folder, name, 1, &m->labels[split]));
   m->n[split] = gt_idx_dim(m->images[split], 0);
   if (gt_idx_dim(m->labels[split], 0) != m->n[split])
-    return GT_FAIL(GT_ERR_DATA, "%s: %s-images has %zu samples but %s-labels has %zu; the same number is needed", m->folder, stem, m->n[split], stem,
-                   gt_idx_dim(m->labels[split], 0));
+    return GT_FAIL(GT_ERR_DATA,
+                   "%s: %s-images has %zu samples but %s-labels has %zu; the same number is needed",
+                   m->folder, stem, m->n[split], stem, gt_idx_dim(m->labels[split], 0));
   size_t h = gt_idx_dim(m->images[split], 1), w = gt_idx_dim(m->images[split], 2);
   if (split == GT_SPLIT_TRAIN) {
     m->h = h;
     m->w = w;
   } else if (h != m->h || w != m->w)
-    return GT_FAIL(GT_ERR_DATA, "%s: t10k-images are %zu x %zu but train-images %zu x %zu; both must be the same", m->folder, h, w, m->h, m->w);
+    return GT_FAIL(
+        GT_ERR_DATA,
+        "%s: t10k-images are %zu x %zu but train-images %zu x %zu; both must be the same",
+        m->folder, h, w, m->h, m->w);
   return GT_OK;
 }
 
@@ -97,7 +105,8 @@ static gt_status convert(mnist *m, const char *out) {
     GT_TRY(copy_labels(m, (gt_split)s));
     GT_TRY(copy_images(m, (gt_split)s));
   }
-  if (m->classes < 2) return GT_FAIL(GT_ERR_DATA, "%s: every label is 0; 2 or more classes are needed", m->folder);
+  if (m->classes < 2)
+    return GT_FAIL(GT_ERR_DATA, "%s: every label is 0; 2 or more classes are needed", m->folder);
   gt_import_name(m->folder, "mnist", name);
   return gt_data_store_finish(m->store, name, m->classes);
 }

@@ -5,7 +5,8 @@
 #include "optim.h"
 
 /* SGD: optim_sgd.c. */
-static void plain(float lr, float decay, size_t n, float *restrict w, const float *restrict g, float *restrict acc) {
+static void plain(float lr, float decay, size_t n, float *restrict w, const float *restrict g,
+                  float *restrict acc) {
   for (size_t i = 0; i < n; i++) {
     const float u = -lr * (g[i] + decay * w[i]);
     w[i] += u;
@@ -13,7 +14,8 @@ static void plain(float lr, float decay, size_t n, float *restrict w, const floa
   }
 }
 
-static void heavy(float lr, float decay, float m, size_t n, float *restrict w, const float *restrict g, float *restrict acc, float *restrict v) {
+static void heavy(float lr, float decay, float m, size_t n, float *restrict w,
+                  const float *restrict g, float *restrict acc, float *restrict v) {
   for (size_t i = 0; i < n; i++) {
     v[i] = m * v[i] + (g[i] + decay * w[i]);
     const float u = -lr * v[i];
@@ -22,7 +24,8 @@ static void heavy(float lr, float decay, float m, size_t n, float *restrict w, c
   }
 }
 
-static void nesterov(float lr, float decay, float m, size_t n, float *restrict w, const float *restrict g, float *restrict acc, float *restrict v) {
+static void nesterov(float lr, float decay, float m, size_t n, float *restrict w,
+                     const float *restrict g, float *restrict acc, float *restrict v) {
   for (size_t i = 0; i < n; i++) {
     const float d = g[i] + decay * w[i];
     v[i] = m * v[i] + d;
@@ -33,8 +36,8 @@ static void nesterov(float lr, float decay, float m, size_t n, float *restrict w
 }
 
 /* Adam and AdamW: optim_adam.c. */
-static void adam(const gt_adam_constants *k, size_t n, float *restrict w, const float *restrict g, float *restrict acc, float *restrict m,
-                 float *restrict v) {
+static void adam(const gt_adam_constants *k, size_t n, float *restrict w, const float *restrict g,
+                 float *restrict acc, float *restrict m, float *restrict v) {
   const gt_adam_constants c = *k;
   for (size_t i = 0; i < n; i++) {
     const float d = g[i] + c.l2 * w[i];
@@ -46,4 +49,5 @@ static void adam(const gt_adam_constants *k, size_t n, float *restrict w, const 
   }
 }
 
-const gt_optim_loops GT_FOR_ISA(gt_optim_loops) = {.plain = plain, .heavy = heavy, .nesterov = nesterov, .adam = adam};
+const gt_optim_loops GT_FOR_ISA(gt_optim_loops) = {
+    .plain = plain, .heavy = heavy, .nesterov = nesterov, .adam = adam};

@@ -14,10 +14,13 @@ typedef dnnl_memory_desc_t gt_dnn_layout;
 #endif
 
 /* Created for the caller, who frees them with gt_dnn_layout_close (NULL is allowed). */
-gt_dnn_layout *gt_dnn_layout_tagged(int ndims, const dnnl_dims_t dims, dnnl_data_type_t type, dnnl_format_tag_t tag);
-gt_dnn_layout *gt_dnn_layout_strided(int ndims, const dnnl_dims_t dims, dnnl_data_type_t type, const dnnl_dims_t strides);
+gt_dnn_layout *gt_dnn_layout_tagged(int ndims, const dnnl_dims_t dims, dnnl_data_type_t type,
+                                    dnnl_format_tag_t tag);
+gt_dnn_layout *gt_dnn_layout_strided(int ndims, const dnnl_dims_t dims, dnnl_data_type_t type,
+                                     const dnnl_dims_t strides);
 /* The part of another layout with extents `dims` at offset `from`. */
-gt_dnn_layout *gt_dnn_layout_part(const gt_dnn_layout *of, const dnnl_dims_t dims, const dnnl_dims_t from);
+gt_dnn_layout *gt_dnn_layout_part(const gt_dnn_layout *of, const dnnl_dims_t dims,
+                                  const dnnl_dims_t from);
 void gt_dnn_layout_close(gt_dnn_layout *layout);
 
 /* A blocked layout: blocks of some dimensions are contiguous, and strides are between blocks.
@@ -38,10 +41,13 @@ typedef struct {
 /* Primitive descriptors; the caller frees them with dnnl_primitive_desc_destroy.  hint: that of the
    forward primitive. */
 dnnl_primitive_desc_t gt_dnn_describe_forward(dnnl_engine_t engine, const gt_dnn_conv_call *c);
-dnnl_primitive_desc_t gt_dnn_describe_input(dnnl_engine_t engine, const gt_dnn_conv_call *c, dnnl_primitive_desc_t hint);
-dnnl_primitive_desc_t gt_dnn_describe_weight(dnnl_engine_t engine, const gt_dnn_conv_call *c, dnnl_primitive_desc_t hint);
+dnnl_primitive_desc_t gt_dnn_describe_input(dnnl_engine_t engine, const gt_dnn_conv_call *c,
+                                            dnnl_primitive_desc_t hint);
+dnnl_primitive_desc_t gt_dnn_describe_weight(dnnl_engine_t engine, const gt_dnn_conv_call *c,
+                                             dnnl_primitive_desc_t hint);
 /* y = a b [+ c (NULL: none)]; add: the result is added to y. */
-dnnl_primitive_desc_t gt_dnn_describe_product(dnnl_engine_t engine, const gt_dnn_layout *a, const gt_dnn_layout *b, const gt_dnn_layout *c,
+dnnl_primitive_desc_t gt_dnn_describe_product(dnnl_engine_t engine, const gt_dnn_layout *a,
+                                              const gt_dnn_layout *b, const gt_dnn_layout *c,
                                               const gt_dnn_layout *y, bool add);
 
 #endif

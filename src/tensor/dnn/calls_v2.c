@@ -14,19 +14,22 @@ static gt_dnn_layout *kept(const dnnl_memory_desc_t *layout) {
   return copy;
 }
 
-gt_dnn_layout *gt_dnn_layout_tagged(int ndims, const dnnl_dims_t dims, dnnl_data_type_t type, dnnl_format_tag_t tag) {
+gt_dnn_layout *gt_dnn_layout_tagged(int ndims, const dnnl_dims_t dims, dnnl_data_type_t type,
+                                    dnnl_format_tag_t tag) {
   dnnl_memory_desc_t layout;
   GT_DNN(dnnl_memory_desc_init_by_tag(&layout, ndims, dims, type, tag));
   return kept(&layout);
 }
 
-gt_dnn_layout *gt_dnn_layout_strided(int ndims, const dnnl_dims_t dims, dnnl_data_type_t type, const dnnl_dims_t strides) {
+gt_dnn_layout *gt_dnn_layout_strided(int ndims, const dnnl_dims_t dims, dnnl_data_type_t type,
+                                     const dnnl_dims_t strides) {
   dnnl_memory_desc_t layout;
   GT_DNN(dnnl_memory_desc_init_by_strides(&layout, ndims, dims, type, strides));
   return kept(&layout);
 }
 
-gt_dnn_layout *gt_dnn_layout_part(const gt_dnn_layout *of, const dnnl_dims_t dims, const dnnl_dims_t from) {
+gt_dnn_layout *gt_dnn_layout_part(const gt_dnn_layout *of, const dnnl_dims_t dims,
+                                  const dnnl_dims_t from) {
   dnnl_memory_desc_t layout;
   GT_DNN(dnnl_memory_desc_init_submemory(&layout, of, dims, from));
   return kept(&layout);
@@ -42,7 +45,9 @@ bool gt_dnn_layout_blocks(const gt_dnn_layout *layout, gt_dnn_blocks *blocks) {
   return layout->format_kind == dnnl_blocked && layout->extra.flags == dnnl_memory_extra_flag_none;
 }
 
-static dnnl_primitive_desc_t described(dnnl_engine_t engine, const void *operation, const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t hint) {
+static dnnl_primitive_desc_t described(dnnl_engine_t engine, const void *operation,
+                                       const_dnnl_primitive_attr_t attr,
+                                       dnnl_primitive_desc_t hint) {
   dnnl_primitive_desc_t primitive;
   GT_DNN(dnnl_primitive_desc_create(&primitive, operation, attr, engine, hint));
   return primitive;
@@ -50,20 +55,25 @@ static dnnl_primitive_desc_t described(dnnl_engine_t engine, const void *operati
 
 dnnl_primitive_desc_t gt_dnn_describe_forward(dnnl_engine_t engine, const gt_dnn_conv_call *c) {
   dnnl_convolution_desc_t desc;
-  GT_DNN(dnnl_convolution_forward_desc_init(&desc, dnnl_forward_training, dnnl_convolution_direct, c->x, c->w, c->b, c->y, c->strides, c->before,
+  GT_DNN(dnnl_convolution_forward_desc_init(&desc, dnnl_forward_training, dnnl_convolution_direct,
+                                            c->x, c->w, c->b, c->y, c->strides, c->before,
                                             c->behind));
   return described(engine, &desc, NULL, NULL);
 }
 
-dnnl_primitive_desc_t gt_dnn_describe_input(dnnl_engine_t engine, const gt_dnn_conv_call *c, dnnl_primitive_desc_t hint) {
+dnnl_primitive_desc_t gt_dnn_describe_input(dnnl_engine_t engine, const gt_dnn_conv_call *c,
+                                            dnnl_primitive_desc_t hint) {
   dnnl_convolution_desc_t desc;
-  GT_DNN(dnnl_convolution_backward_data_desc_init(&desc, dnnl_convolution_direct, c->x, c->w, c->y, c->strides, c->before, c->behind));
+  GT_DNN(dnnl_convolution_backward_data_desc_init(&desc, dnnl_convolution_direct, c->x, c->w, c->y,
+                                                  c->strides, c->before, c->behind));
   return described(engine, &desc, NULL, hint);
 }
 
-dnnl_primitive_desc_t gt_dnn_describe_weight(dnnl_engine_t engine, const gt_dnn_conv_call *c, dnnl_primitive_desc_t hint) {
+dnnl_primitive_desc_t gt_dnn_describe_weight(dnnl_engine_t engine, const gt_dnn_conv_call *c,
+                                             dnnl_primitive_desc_t hint) {
   dnnl_convolution_desc_t desc;
-  GT_DNN(dnnl_convolution_backward_weights_desc_init(&desc, dnnl_convolution_direct, c->x, c->w, c->b, c->y, c->strides, c->before, c->behind));
+  GT_DNN(dnnl_convolution_backward_weights_desc_init(&desc, dnnl_convolution_direct, c->x, c->w,
+                                                     c->b, c->y, c->strides, c->before, c->behind));
   return described(engine, &desc, NULL, hint);
 }
 
@@ -78,7 +88,8 @@ static dnnl_primitive_attr_t adding(void) {
   return attr;
 }
 
-dnnl_primitive_desc_t gt_dnn_describe_product(dnnl_engine_t engine, const gt_dnn_layout *a, const gt_dnn_layout *b, const gt_dnn_layout *c,
+dnnl_primitive_desc_t gt_dnn_describe_product(dnnl_engine_t engine, const gt_dnn_layout *a,
+                                              const gt_dnn_layout *b, const gt_dnn_layout *c,
                                               const gt_dnn_layout *y, bool add) {
   dnnl_matmul_desc_t desc;
   dnnl_primitive_attr_t attr = add ? adding() : NULL;

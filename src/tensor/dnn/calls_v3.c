@@ -2,19 +2,22 @@
    call. */
 #include "dnn.h"
 
-gt_dnn_layout *gt_dnn_layout_tagged(int ndims, const dnnl_dims_t dims, dnnl_data_type_t type, dnnl_format_tag_t tag) {
+gt_dnn_layout *gt_dnn_layout_tagged(int ndims, const dnnl_dims_t dims, dnnl_data_type_t type,
+                                    dnnl_format_tag_t tag) {
   gt_dnn_layout *layout;
   GT_DNN(dnnl_memory_desc_create_with_tag(&layout, ndims, dims, type, tag));
   return layout;
 }
 
-gt_dnn_layout *gt_dnn_layout_strided(int ndims, const dnnl_dims_t dims, dnnl_data_type_t type, const dnnl_dims_t strides) {
+gt_dnn_layout *gt_dnn_layout_strided(int ndims, const dnnl_dims_t dims, dnnl_data_type_t type,
+                                     const dnnl_dims_t strides) {
   gt_dnn_layout *layout;
   GT_DNN(dnnl_memory_desc_create_with_strides(&layout, ndims, dims, type, strides));
   return layout;
 }
 
-gt_dnn_layout *gt_dnn_layout_part(const gt_dnn_layout *of, const dnnl_dims_t dims, const dnnl_dims_t from) {
+gt_dnn_layout *gt_dnn_layout_part(const gt_dnn_layout *of, const dnnl_dims_t dims,
+                                  const dnnl_dims_t from) {
   gt_dnn_layout *layout;
   GT_DNN(dnnl_memory_desc_create_submemory(&layout, of, dims, from));
   return layout;
@@ -42,22 +45,27 @@ static const dnnl_dims_t undilated = {0, 0};
 
 dnnl_primitive_desc_t gt_dnn_describe_forward(dnnl_engine_t engine, const gt_dnn_conv_call *c) {
   dnnl_primitive_desc_t primitive;
-  GT_DNN(dnnl_convolution_forward_primitive_desc_create(&primitive, engine, dnnl_forward_training, dnnl_convolution_direct, c->x, c->w, c->b, c->y,
-                                                        c->strides, undilated, c->before, c->behind, NULL));
+  GT_DNN(dnnl_convolution_forward_primitive_desc_create(
+      &primitive, engine, dnnl_forward_training, dnnl_convolution_direct, c->x, c->w, c->b, c->y,
+      c->strides, undilated, c->before, c->behind, NULL));
   return primitive;
 }
 
-dnnl_primitive_desc_t gt_dnn_describe_input(dnnl_engine_t engine, const gt_dnn_conv_call *c, dnnl_primitive_desc_t hint) {
+dnnl_primitive_desc_t gt_dnn_describe_input(dnnl_engine_t engine, const gt_dnn_conv_call *c,
+                                            dnnl_primitive_desc_t hint) {
   dnnl_primitive_desc_t primitive;
-  GT_DNN(dnnl_convolution_backward_data_primitive_desc_create(&primitive, engine, dnnl_convolution_direct, c->x, c->w, c->y, c->strides, undilated,
-                                                              c->before, c->behind, hint, NULL));
+  GT_DNN(dnnl_convolution_backward_data_primitive_desc_create(
+      &primitive, engine, dnnl_convolution_direct, c->x, c->w, c->y, c->strides, undilated,
+      c->before, c->behind, hint, NULL));
   return primitive;
 }
 
-dnnl_primitive_desc_t gt_dnn_describe_weight(dnnl_engine_t engine, const gt_dnn_conv_call *c, dnnl_primitive_desc_t hint) {
+dnnl_primitive_desc_t gt_dnn_describe_weight(dnnl_engine_t engine, const gt_dnn_conv_call *c,
+                                             dnnl_primitive_desc_t hint) {
   dnnl_primitive_desc_t primitive;
-  GT_DNN(dnnl_convolution_backward_weights_primitive_desc_create(&primitive, engine, dnnl_convolution_direct, c->x, c->w, c->b, c->y, c->strides,
-                                                                 undilated, c->before, c->behind, hint, NULL));
+  GT_DNN(dnnl_convolution_backward_weights_primitive_desc_create(
+      &primitive, engine, dnnl_convolution_direct, c->x, c->w, c->b, c->y, c->strides, undilated,
+      c->before, c->behind, hint, NULL));
   return primitive;
 }
 
@@ -72,7 +80,8 @@ static dnnl_primitive_attr_t adding(void) {
   return attr;
 }
 
-dnnl_primitive_desc_t gt_dnn_describe_product(dnnl_engine_t engine, const gt_dnn_layout *a, const gt_dnn_layout *b, const gt_dnn_layout *c,
+dnnl_primitive_desc_t gt_dnn_describe_product(dnnl_engine_t engine, const gt_dnn_layout *a,
+                                              const gt_dnn_layout *b, const gt_dnn_layout *c,
                                               const gt_dnn_layout *y, bool add) {
   dnnl_primitive_desc_t primitive;
   dnnl_primitive_attr_t attr = add ? adding() : NULL;

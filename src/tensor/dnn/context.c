@@ -15,7 +15,8 @@ gt_prepared_context *gt_dnn_context_create(void) {
   gt_prepared_context *dnn = GT_NEW(gt_prepared_context);
   /* A rank has one thread.  The user's setting takes precedence. */
   if (omp_set_num_threads && !getenv("OMP_NUM_THREADS")) omp_set_num_threads(1);
-  dnn->amx = ((unsigned)dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_amx) == dnnl_cpu_isa_avx512_core_amx;
+  dnn->amx = ((unsigned)dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_amx) ==
+             dnnl_cpu_isa_avx512_core_amx;
   GT_DNN(dnnl_engine_create(&dnn->engine, dnnl_cpu, 0));
   GT_DNN(dnnl_stream_create(&dnn->stream, dnn->engine, dnnl_stream_default_flags));
   return dnn;

@@ -16,12 +16,16 @@ typedef struct {
 } bounds;
 
 static bool amx(void) {
-  return ((unsigned)dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_amx) == dnnl_cpu_isa_avx512_core_amx;
+  return ((unsigned)dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_amx) ==
+         dnnl_cpu_isa_avx512_core_amx;
 }
 
 static bool gemm(const gt_conv_spec *c, size_t N, const bounds *up_to) {
-  const size_t pixels = c->shape.P * c->shape.Q, bf16 = amx() ? up_to->amx : c->shape.stride > 1 ? up_to->bf16_strided : up_to->bf16;
-  return !c->bias && N * pixels <= GEMM_ROWS && pixels <= (c->precision == GT_BF16 ? bf16 : up_to->f32);
+  const size_t pixels = c->shape.P * c->shape.Q, bf16 = amx()                 ? up_to->amx
+                                                        : c->shape.stride > 1 ? up_to->bf16_strided
+                                                                              : up_to->bf16;
+  return !c->bias && N * pixels <= GEMM_ROWS &&
+         pixels <= (c->precision == GT_BF16 ? bf16 : up_to->f32);
 }
 
 size_t gt_conv_summed_rows(const gt_prepared_conv *c, size_t N) {
@@ -33,22 +37,29 @@ size_t gt_conv_summed_rows(const gt_prepared_conv *c, size_t N) {
    rotated by 180 degrees, and oneDNN's forward kernels are often faster than its backward ones.
    Only for whole blocks of channels, because the weights are rotated block by block. */
 static bool can_turn(const gt_conv_shape *s) {
-  return s->stride == 1 && s->R > 1 && s->S == s->R && s->pad < s->R && s->C % 64 == 0 && s->K % 64 == 0;
+  return s->stride == 1 && s->R > 1 && s->S == s->R && s->pad < s->R && s->C % 64 == 0 &&
+         s->K % 64 == 0;
 }
 
 gt_way gt_dnn_conv_rule(const gt_conv_spec *c, size_t N, gt_pass_id pass) {
-  static const bounds up_to[GT_PASSES] = {[GT_PASS_FORWARD] = {16, 16, 16, 0}, [GT_PASS_INPUT] = {0, 16, 16, 0}, [GT_PASS_WEIGHT] = {16, 64, 64, 16}};
+  static const bounds up_to[GT_PASSES] = {[GT_PASS_FORWARD] = {16, 16, 16, 0},
+                                          [GT_PASS_INPUT] = {0, 16, 16, 0},
+                                          [GT_PASS_WEIGHT] = {16, 64, 64, 16}};
   if (gemm(c, N, &up_to[pass])) return GT_WAY_DNN_GEMM;
-  return pass == GT_PASS_INPUT && can_turn(&c->shape) && c->shape.P * c->shape.Q > 16 ? GT_WAY_DNN_TURNED : GT_WAY_DNN;
+  return pass == GT_PASS_INPUT && can_turn(&c->shape) && c->shape.P * c->shape.Q > 16
+             ? GT_WAY_DNN_TURNED
+             : GT_WAY_DNN;
 }
 
 /* The columns of a whole batch must not take too much memory. */
 bool gt_dnn_conv_can(const gt_conv_spec *c, size_t N, gt_pass_id pass, gt_way way) {
   const gt_conv_shape *s = &c->shape;
-  if (way == GT_WAY_DNN_GEMM) return !c->bias && N * s->P * s->Q * s->R * s->S * s->C <= COLUMNS_MAX;
+  if (way == GT_WAY_DNN_GEMM)
+    return !c->bias && N * s->P * s->Q * s->R * s->S * s->C <= COLUMNS_MAX;
   if (way == GT_WAY_DNN_TURNED) return pass == GT_PASS_INPUT && can_turn(s);
   if (way == GT_WAY_DNN_WINOGRAD)
-    return gt_winograd_serves(s) && c->in == c->precision && c->out == c->precision && !(c->bias && pass == GT_PASS_WEIGHT);
+    return gt_winograd_serves(s) && c->in == c->precision && c->out == c->precision &&
+           !(c->bias && pass == GT_PASS_WEIGHT);
   return way == GT_WAY_DNN;
 }
 
@@ -68,11 +79,13 @@ static void pads_behind(const gt_conv_shape *s, dnnl_dims_t pads) {
 static descs describe(const gt_prepared_conv *c, size_t N, bool weight_gradient) {
   const gt_conv_shape *s = &c->spec.shape;
   const dnnl_dims_t x = {(dnnl_dim_t)N, (dnnl_dim_t)s->C, (dnnl_dim_t)s->H, (dnnl_dim_t)s->W},
-                    w = {(dnnl_dim_t)s->K, (dnnl_dim_t)s->C, (dnnl_dim_t)s->R, (dnnl_dim_t)s->S}, b = {(dnnl_dim_t)s->K},
+                    w = {(dnnl_dim_t)s->K, (dnnl_dim_t)s->C, (dnnl_dim_t)s->R, (dnnl_dim_t)s->S},
+                    b = {(dnnl_dim_t)s->K},
                     y = {(dnnl_dim_t)N, (dnnl_dim_t)s->K, (dnnl_dim_t)s->P, (dnnl_dim_t)s->Q};
   const dnnl_data_type_t type = gt_dnn_type(c->spec.precision);
   descs d = {.x = gt_dnn_layout_tagged(4, x, type, dnnl_nhwc),
-             .w = gt_dnn_layout_tagged(4, w, weight_gradient ? dnnl_f32 : type, dnnl_format_tag_any),
+             .w =
+                 gt_dnn_layout_tagged(4, w, weight_gradient ? dnnl_f32 : type, dnnl_format_tag_any),
              .b = gt_dnn_layout_tagged(1, b, dnnl_f32, dnnl_a),
              .y = gt_dnn_layout_tagged(4, y, type, dnnl_nhwc),
              .plain = gt_dnn_layout_tagged(4, w, dnnl_f32, dnnl_hwio),
@@ -91,9 +104,10 @@ static gt_dnn_conv_call call_of(const descs *d, bool bias) {
   return (gt_dnn_conv_call){d->x, d->w, bias ? d->b : NULL, d->y, d->strides, d->pads, d->behind};
 }
 
-static void complete(gt_prepared_context *dnn, gt_dnn_stage *stage, dnnl_primitive_desc_t primitive, const descs *d, bool weight_gradient,
-                     bool bias) {
-  const gt_dnn_layout *w = dnnl_primitive_desc_query_md(primitive, weight_gradient ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
+static void complete(gt_prepared_context *dnn, gt_dnn_stage *stage, dnnl_primitive_desc_t primitive,
+                     const descs *d, bool weight_gradient, bool bias) {
+  const gt_dnn_layout *w = dnnl_primitive_desc_query_md(
+      primitive, weight_gradient ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
   GT_DNN(dnnl_primitive_create(&stage->run, primitive));
   stage->x = gt_dnn_memory(dnn, d->x);
   stage->w = gt_dnn_memory(dnn, w);
@@ -101,7 +115,8 @@ static void complete(gt_prepared_context *dnn, gt_dnn_stage *stage, dnnl_primiti
   if (bias) stage->b = gt_dnn_memory(dnn, d->b);
   if (!dnnl_memory_desc_equal(w, d->plain)) {
     stage->plain = gt_dnn_memory(dnn, d->plain);
-    stage->pack = weight_gradient ? gt_dnn_reorder(dnn, w, d->plain) : gt_dnn_reorder(dnn, d->plain, w);
+    stage->pack =
+        weight_gradient ? gt_dnn_reorder(dnn, w, d->plain) : gt_dnn_reorder(dnn, d->plain, w);
     gt_dnn_reserve(dnn, GT_DNN_PACKED, dnnl_memory_desc_get_size(w));
   }
 }
@@ -145,8 +160,10 @@ static bool turns(const gt_dnn_layout *w, gt_dnn_blocks *b) {
 static void open_places(gt_prepared_conv *c, gt_dnn_stage *stage, const gt_dnn_layout *w) {
   const gt_conv_shape *s = &c->spec.shape;
   const dnnl_dims_t dims = {(dnnl_dim_t)s->C, (dnnl_dim_t)s->K, 1, 1}, from = {0, 0, 0, 0},
-                    strides = {(dnnl_dim_t)s->K, 1, (dnnl_dim_t)(s->C * s->K), (dnnl_dim_t)(s->C * s->K)};
-  gt_dnn_layout *plain = gt_dnn_layout_strided(4, dims, dnnl_f32, strides), *place = gt_dnn_layout_part(w, dims, from);
+                    strides = {(dnnl_dim_t)s->K, 1, (dnnl_dim_t)(s->C * s->K),
+                               (dnnl_dim_t)(s->C * s->K)};
+  gt_dnn_layout *plain = gt_dnn_layout_strided(4, dims, dnnl_f32, strides),
+                *place = gt_dnn_layout_part(w, dims, from);
   stage->w = gt_dnn_memory(c->dnn, w);
   stage->plain = gt_dnn_memory(c->dnn, plain);
   stage->b = gt_dnn_memory(c->dnn, place);
@@ -160,8 +177,16 @@ static void open_places(gt_prepared_conv *c, gt_dnn_stage *stage, const gt_dnn_l
 static bool open_turned(gt_prepared_conv *c, gt_conv_prepared *p) {
   const gt_conv_shape *s = &c->spec.shape;
   gt_prepared_conv back = *c;
-  back.spec.shape =
-      (gt_conv_shape){.H = s->P, .W = s->Q, .C = s->K, .K = s->C, .R = s->R, .S = s->S, .P = s->H, .Q = s->W, .stride = 1, .pad = s->R - 1 - s->pad};
+  back.spec.shape = (gt_conv_shape){.H = s->P,
+                                    .W = s->Q,
+                                    .C = s->K,
+                                    .K = s->C,
+                                    .R = s->R,
+                                    .S = s->S,
+                                    .P = s->H,
+                                    .Q = s->W,
+                                    .stride = 1,
+                                    .pad = s->R - 1 - s->pad};
   back.spec.bias = false;
   descs d = describe(&back, p->N, false);
   dnnl_primitive_desc_t primitive = forward_desc(&back, p->N);
@@ -207,10 +232,13 @@ static void open_input(gt_prepared_conv *c, gt_conv_prepared *p, dnnl_primitive_
 static void open_weight(gt_prepared_conv *c, gt_conv_prepared *p, dnnl_primitive_desc_t hint) {
   const gt_conv_shape *s = &c->spec.shape;
   if (p->ways[GT_PASS_WEIGHT] == GT_WAY_DNN_GEMM) {
-    gt_dnn_product_open(
-        c->dnn, &p->weight,
-        &(gt_dnn_product){
-            .m = s->R * s->S * s->C, .n = s->K, .k = gt_conv_summed_rows(c, p->N), .ta = true, .type = c->spec.precision, .out = GT_F32});
+    gt_dnn_product_open(c->dnn, &p->weight,
+                        &(gt_dnn_product){.m = s->R * s->S * s->C,
+                                          .n = s->K,
+                                          .k = gt_conv_summed_rows(c, p->N),
+                                          .ta = true,
+                                          .type = c->spec.precision,
+                                          .out = GT_F32});
     return;
   }
   descs d = describe(c, p->N, true);
@@ -224,13 +252,18 @@ static void open_weight(gt_prepared_conv *c, gt_conv_prepared *p, dnnl_primitive
 /* Reserves scratch for columns and for values converted to another type. */
 static void reserve(gt_prepared_conv *c, const gt_conv_prepared *p) {
   const gt_conv_shape *s = &c->spec.shape;
-  const size_t rows = gt_conv_summed_rows(c, p->N), columns = rows * s->R * s->S * s->C, image = s->H * s->W * s->C;
+  const size_t rows = gt_conv_summed_rows(c, p->N), columns = rows * s->R * s->S * s->C,
+               image = s->H * s->W * s->C;
   if (p->ways[GT_PASS_FORWARD] == GT_WAY_DNN_GEMM || p->ways[GT_PASS_WEIGHT] == GT_WAY_DNN_GEMM)
     gt_dnn_reserve(c->dnn, GT_DNN_COLUMNS, columns * gt_precision_bytes(c->spec.precision));
-  if (p->ways[GT_PASS_INPUT] == GT_WAY_DNN_GEMM) gt_dnn_reserve(c->dnn, GT_DNN_COLUMNS, columns * sizeof(float));
-  if (p->ways[GT_PASS_INPUT] == GT_WAY_DNN_GEMM) gt_dnn_reserve(c->dnn, GT_DNN_VALUES, image * sizeof(float));
-  if (p->ways[GT_PASS_WEIGHT] == GT_WAY_DNN_GEMM && rows != p->N * s->P * s->Q) gt_dnn_reserve(c->dnn, GT_DNN_VALUES, rows * s->K * sizeof(gt_bf16));
-  if (c->spec.in != c->spec.precision) gt_dnn_reserve(c->dnn, GT_DNN_VALUES, p->N * image * sizeof(gt_bf16));
+  if (p->ways[GT_PASS_INPUT] == GT_WAY_DNN_GEMM)
+    gt_dnn_reserve(c->dnn, GT_DNN_COLUMNS, columns * sizeof(float));
+  if (p->ways[GT_PASS_INPUT] == GT_WAY_DNN_GEMM)
+    gt_dnn_reserve(c->dnn, GT_DNN_VALUES, image * sizeof(float));
+  if (p->ways[GT_PASS_WEIGHT] == GT_WAY_DNN_GEMM && rows != p->N * s->P * s->Q)
+    gt_dnn_reserve(c->dnn, GT_DNN_VALUES, rows * s->K * sizeof(gt_bf16));
+  if (c->spec.in != c->spec.precision)
+    gt_dnn_reserve(c->dnn, GT_DNN_VALUES, p->N * image * sizeof(gt_bf16));
 }
 
 void gt_conv_release(gt_conv_prepared *p) {
@@ -253,14 +286,16 @@ gt_conv_prepared *gt_conv_prepare(gt_prepared_conv *c, size_t N) {
   gt_conv_release(p);
   p->N = N;
   for (int pass = 0; pass < GT_PASSES; pass++)
-    p->ways[pass] = c->ways[pass] == GT_WAY_RULE ? gt_dnn_conv_rule(&c->spec, N, (gt_pass_id)pass) : c->ways[pass];
+    p->ways[pass] = c->ways[pass] == GT_WAY_RULE ? gt_dnn_conv_rule(&c->spec, N, (gt_pass_id)pass)
+                                                 : c->ways[pass];
   dnnl_primitive_desc_t hint = forward_desc(c, N);
   if (ours(p->ways[GT_PASS_FORWARD])) open_forward(c, p, hint);
   if (ours(p->ways[GT_PASS_INPUT]) && c->spec.needs_input_gradient) open_input(c, p, hint);
   if (ours(p->ways[GT_PASS_WEIGHT])) open_weight(c, p, hint);
   dnnl_primitive_desc_destroy(hint);
   for (int pass = 0; pass < GT_PASSES; pass++)
-    if (p->ways[pass] == GT_WAY_DNN_WINOGRAD && (pass != GT_PASS_INPUT || c->spec.needs_input_gradient))
+    if (p->ways[pass] == GT_WAY_DNN_WINOGRAD &&
+        (pass != GT_PASS_INPUT || c->spec.needs_input_gradient))
       gt_conv_open_winograd(c, p, (gt_pass_id)pass);
   reserve(c, p);
   return p;

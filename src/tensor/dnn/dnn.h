@@ -7,7 +7,14 @@
 #include "kernels.h"
 
 /* Scratch that the operations of a graph share. */
-typedef enum { GT_DNN_PACKED, GT_DNN_VALUES, GT_DNN_COLUMNS, GT_DNN_TILES, GT_DNN_WEIGHTS, GT_DNN_AREAS } gt_dnn_area;
+typedef enum {
+  GT_DNN_PACKED,
+  GT_DNN_VALUES,
+  GT_DNN_COLUMNS,
+  GT_DNN_TILES,
+  GT_DNN_WEIGHTS,
+  GT_DNN_AREAS
+} gt_dnn_area;
 
 struct gt_prepared_context {
   dnnl_engine_t engine;
@@ -37,11 +44,14 @@ static inline dnnl_data_type_t gt_dnn_type(gt_precision precision) {
   return precision == GT_BF16 ? dnnl_bf16 : dnnl_f32;
 }
 dnnl_memory_t gt_dnn_memory(gt_prepared_context *dnn, const gt_dnn_layout *layout);
-dnnl_primitive_t gt_dnn_reorder(gt_prepared_context *dnn, const gt_dnn_layout *from, const gt_dnn_layout *to);
-void gt_dnn_execute(gt_prepared_context *dnn, dnnl_primitive_t primitive, const dnnl_exec_arg_t *args, int nargs);
+dnnl_primitive_t gt_dnn_reorder(gt_prepared_context *dnn, const gt_dnn_layout *from,
+                                const gt_dnn_layout *to);
+void gt_dnn_execute(gt_prepared_context *dnn, dnnl_primitive_t primitive,
+                    const dnnl_exec_arg_t *args, int nargs);
 void gt_dnn_point(dnnl_memory_t memory, const void *data);
 /* Copies `from` into the layout of `to`. */
-void gt_dnn_move(gt_prepared_context *dnn, const gt_dnn_stage *stage, dnnl_memory_t from, dnnl_memory_t to);
+void gt_dnn_move(gt_prepared_context *dnn, const gt_dnn_stage *stage, dnnl_memory_t from,
+                 dnnl_memory_t to);
 
 /* A matrix product y (m,n) = a (m,k) b (k,n) [+ c (n)].  Factors are of `type` and may be stored
    transposed (ta, tb); y is of type `out`.  packed: b is given in float32 and converted to the
@@ -55,7 +65,8 @@ typedef struct {
 void gt_dnn_product_open(gt_prepared_context *dnn, gt_dnn_stage *stage, const gt_dnn_product *p);
 /* b NULL (packed products only): uses the b that the last run of a packed product has left in
    GT_DNN_PACKED. */
-void gt_dnn_product_run(gt_prepared_context *dnn, const gt_dnn_stage *stage, void *y, const void *a, const void *b, const float *c);
+void gt_dnn_product_run(gt_prepared_context *dnn, const gt_dnn_stage *stage, void *y, const void *a,
+                        const void *b, const float *c);
 
 /* The functions of gt_prepared_ops: context.c, conv.c, conv_prepare.c, linear.c. */
 gt_prepared_context *gt_dnn_context_create(void);
@@ -63,17 +74,25 @@ void gt_dnn_context_close(gt_prepared_context *dnn);
 size_t gt_dnn_context_bytes(const gt_prepared_context *dnn);
 gt_way gt_dnn_conv_rule(const gt_conv_spec *spec, size_t N, gt_pass_id pass);
 bool gt_dnn_conv_can(const gt_conv_spec *spec, size_t N, gt_pass_id pass, gt_way way);
-gt_prepared_conv *gt_dnn_conv_create(gt_prepared_context *dnn, const gt_conv_spec *spec, const gt_way *ways);
+gt_prepared_conv *gt_dnn_conv_create(gt_prepared_context *dnn, const gt_conv_spec *spec,
+                                     const gt_way *ways);
 void gt_dnn_conv_close(gt_prepared_conv *c);
 void gt_dnn_conv_prepare(gt_prepared_conv *c, size_t N);
-void gt_dnn_conv_forward(gt_prepared_conv *c, void *y, const void *x, const float *w, const float *b, size_t N);
-void gt_dnn_conv_backward_input(gt_prepared_conv *c, void *dx, const void *dy, const float *w, size_t N);
-void gt_dnn_conv_backward_weight(gt_prepared_conv *c, float *dw, float *db, const void *dy, const void *x, size_t N);
-gt_prepared_linear *gt_dnn_linear_create(gt_prepared_context *dnn, size_t I, size_t O, gt_precision precision);
+void gt_dnn_conv_forward(gt_prepared_conv *c, void *y, const void *x, const float *w,
+                         const float *b, size_t N);
+void gt_dnn_conv_backward_input(gt_prepared_conv *c, void *dx, const void *dy, const float *w,
+                                size_t N);
+void gt_dnn_conv_backward_weight(gt_prepared_conv *c, float *dw, float *db, const void *dy,
+                                 const void *x, size_t N);
+gt_prepared_linear *gt_dnn_linear_create(gt_prepared_context *dnn, size_t I, size_t O,
+                                         gt_precision precision);
 void gt_dnn_linear_close(gt_prepared_linear *l);
 void gt_dnn_linear_prepare(gt_prepared_linear *l, size_t B);
-void gt_dnn_linear_forward(gt_prepared_linear *l, float *y, const float *x, const float *w, const float *b, size_t B);
-void gt_dnn_linear_backward_input(gt_prepared_linear *l, float *dx, const float *dy, const float *w, size_t B);
-void gt_dnn_linear_backward_weight(gt_prepared_linear *l, float *dw, float *db, const float *dy, const float *x, size_t B);
+void gt_dnn_linear_forward(gt_prepared_linear *l, float *y, const float *x, const float *w,
+                           const float *b, size_t B);
+void gt_dnn_linear_backward_input(gt_prepared_linear *l, float *dx, const float *dy, const float *w,
+                                  size_t B);
+void gt_dnn_linear_backward_weight(gt_prepared_linear *l, float *dw, float *db, const float *dy,
+                                   const float *x, size_t B);
 
 #endif

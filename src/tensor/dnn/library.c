@@ -21,5 +21,6 @@ bool gt_dnn_cap(gt_isa isa) {
   const size_t caps = isa == GT_ISA_PLAIN ? 1 : sizeof lower / sizeof *lower;
   for (size_t i = 0; user && i < caps; i++)
     if (strcasecmp(user, lower[i]) == 0) return true;
-  return dnnl_set_max_cpu_isa(isa == GT_ISA_PLAIN ? dnnl_cpu_isa_sse41 : dnnl_cpu_isa_avx2) == dnnl_success;
+  return dnnl_set_max_cpu_isa(isa == GT_ISA_PLAIN ? dnnl_cpu_isa_sse41 : dnnl_cpu_isa_avx2) ==
+         dnnl_success;
 }

@@ -19,7 +19,8 @@ struct gt_prepared_linear {
   size_t nsizes, oldest;
 };
 
-gt_prepared_linear *gt_dnn_linear_create(gt_prepared_context *dnn, size_t I, size_t O, gt_precision precision) {
+gt_prepared_linear *gt_dnn_linear_create(gt_prepared_context *dnn, size_t I, size_t O,
+                                         gt_precision precision) {
   gt_prepared_linear *l = GT_NEW(gt_prepared_linear);
   *l = (gt_prepared_linear){.dnn = dnn, .I = I, .O = O, .precision = precision};
   return l;
@@ -54,9 +55,22 @@ static prepared *prepare(gt_prepared_linear *l, size_t B) {
   release(p);
   p->B = B;
   gt_dnn_product_open(l->dnn, &p->forward,
-                      &(gt_dnn_product){.m = B, .n = l->O, .k = l->I, .tb = true, .bias = true, .packed = half, .type = l->precision, .out = GT_F32});
-  gt_dnn_product_open(l->dnn, &p->input, &(gt_dnn_product){.m = B, .n = l->I, .k = l->O, .packed = half, .type = l->precision, .out = GT_F32});
-  gt_dnn_product_open(l->dnn, &p->weight, &(gt_dnn_product){.m = l->O, .n = l->I, .k = rows, .ta = true, .type = l->precision, .out = GT_F32});
+                      &(gt_dnn_product){.m = B,
+                                        .n = l->O,
+                                        .k = l->I,
+                                        .tb = true,
+                                        .bias = true,
+                                        .packed = half,
+                                        .type = l->precision,
+                                        .out = GT_F32});
+  gt_dnn_product_open(
+      l->dnn, &p->input,
+      &(gt_dnn_product){
+          .m = B, .n = l->I, .k = l->O, .packed = half, .type = l->precision, .out = GT_F32});
+  gt_dnn_product_open(
+      l->dnn, &p->weight,
+      &(gt_dnn_product){
+          .m = l->O, .n = l->I, .k = rows, .ta = true, .type = l->precision, .out = GT_F32});
   if (half) {
     gt_dnn_reserve(l->dnn, GT_DNN_VALUES, rows * (l->I > l->O ? l->I : l->O) * sizeof(gt_bf16));
     gt_dnn_reserve(l->dnn, GT_DNN_COLUMNS, rows * l->I * sizeof(gt_bf16));
@@ -70,7 +84,8 @@ void gt_dnn_linear_prepare(gt_prepared_linear *l, size_t B) {
 
 /* x (B,columns) in the type of the arithmetic.  In bf16 it is converted in `area`, and padded with
    zeros to `rows` rows. */
-static const void *rounded(const gt_prepared_linear *l, const float *x, size_t B, size_t rows, size_t columns, gt_dnn_area area) {
+static const void *rounded(const gt_prepared_linear *l, const float *x, size_t B, size_t rows,
+                           size_t columns, gt_dnn_area area) {
   if (l->precision == GT_F32) return x;
   gt_bf16 *to = l->dnn->areas[area];
   gt_to_bf16(to, x, B * columns);
@@ -78,20 +93,24 @@ static const void *rounded(const gt_prepared_linear *l, const float *x, size_t B
   return to;
 }
 
-void gt_dnn_linear_forward(gt_prepared_linear *l, float *y, const float *x, const float *w, const float *b, size_t B) {
+void gt_dnn_linear_forward(gt_prepared_linear *l, float *y, const float *x, const float *w,
+                           const float *b, size_t B) {
   const prepared *p = prepare(l, B);
   gt_dnn_product_run(l->dnn, &p->forward, y, rounded(l, x, B, B, l->I, GT_DNN_VALUES), w, b);
 }
 
-void gt_dnn_linear_backward_input(gt_prepared_linear *l, float *dx, const float *dy, const float *w, size_t B) {
+void gt_dnn_linear_backward_input(gt_prepared_linear *l, float *dx, const float *dy, const float *w,
+                                  size_t B) {
   const prepared *p = prepare(l, B);
   gt_dnn_product_run(l->dnn, &p->input, dx, rounded(l, dy, B, B, l->O, GT_DNN_VALUES), w, NULL);
 }
 
-void gt_dnn_linear_backward_weight(gt_prepared_linear *l, float *dw, float *db, const float *dy, const float *x, size_t B) {
+void gt_dnn_linear_backward_weight(gt_prepared_linear *l, float *dw, float *db, const float *dy,
+                                   const float *x, size_t B) {
   const prepared *p = prepare(l, B);
   const size_t rows = summed_rows(l, B);
-  const void *left = rounded(l, dy, B, rows, l->O, GT_DNN_VALUES), *right = rounded(l, x, B, rows, l->I, GT_DNN_COLUMNS);
+  const void *left = rounded(l, dy, B, rows, l->O, GT_DNN_VALUES),
+             *right = rounded(l, x, B, rows, l->I, GT_DNN_COLUMNS);
   if (db) gt_fast_rows_sum(db, dy, B, l->O);
   gt_dnn_product_run(l->dnn, &p->weight, dw, left, right, NULL);
 }

@@ -6,7 +6,8 @@ bool gt_kernels_bf16(const char **why) {
 #if defined(__x86_64__)
   __builtin_cpu_init();
   if (__builtin_cpu_supports("avx512bf16")) {
-    const unsigned has = (unsigned)dnnl_get_effective_cpu_isa(), needs = dnnl_cpu_isa_avx512_core_bf16;
+    const unsigned has = (unsigned)dnnl_get_effective_cpu_isa(),
+                   needs = dnnl_cpu_isa_avx512_core_bf16;
     *why = "GEOTRAIN_ISA or DNNL_MAX_CPU_ISA keeps oneDNN from this CPU's bf16 arithmetic";
     return (has & needs) == needs;
   }

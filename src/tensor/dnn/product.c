@@ -18,7 +18,8 @@ dnnl_memory_t gt_dnn_memory(gt_prepared_context *dnn, const gt_dnn_layout *layou
   return memory;
 }
 
-dnnl_primitive_t gt_dnn_reorder(gt_prepared_context *dnn, const gt_dnn_layout *from, const gt_dnn_layout *to) {
+dnnl_primitive_t gt_dnn_reorder(gt_prepared_context *dnn, const gt_dnn_layout *from,
+                                const gt_dnn_layout *to) {
   dnnl_primitive_desc_t desc;
   dnnl_primitive_t primitive;
   GT_DNN(dnnl_reorder_primitive_desc_create(&desc, from, dnn->engine, to, dnn->engine, NULL));
@@ -27,7 +28,8 @@ dnnl_primitive_t gt_dnn_reorder(gt_prepared_context *dnn, const gt_dnn_layout *f
   return primitive;
 }
 
-void gt_dnn_execute(gt_prepared_context *dnn, dnnl_primitive_t primitive, const dnnl_exec_arg_t *args, int nargs) {
+void gt_dnn_execute(gt_prepared_context *dnn, dnnl_primitive_t primitive,
+                    const dnnl_exec_arg_t *args, int nargs) {
   GT_DNN(dnnl_primitive_execute(primitive, dnn->stream, nargs, args));
   GT_DNN(dnnl_stream_wait(dnn->stream));
 }
@@ -41,21 +43,32 @@ void gt_dnn_point(dnnl_memory_t memory, const void *data) {
   GT_DNN(dnnl_memory_set_data_handle(memory, u.taken));
 }
 
-void gt_dnn_move(gt_prepared_context *dnn, const gt_dnn_stage *stage, dnnl_memory_t from, dnnl_memory_t to) {
+void gt_dnn_move(gt_prepared_context *dnn, const gt_dnn_stage *stage, dnnl_memory_t from,
+                 dnnl_memory_t to) {
   const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
   gt_dnn_execute(dnn, stage->pack, args, 2);
 }
 
 /* ---- products ---- */
 
-static gt_dnn_layout *matrix(size_t places, size_t rows, size_t columns, bool transposed, gt_precision type, bool any) {
-  const dnnl_dims_t dims = {(dnnl_dim_t)rows, (dnnl_dim_t)columns}, all = {(dnnl_dim_t)places, (dnnl_dim_t)rows, (dnnl_dim_t)columns};
-  if (places > 0) return gt_dnn_layout_tagged(3, all, gt_dnn_type(type), any ? dnnl_format_tag_any : transposed ? dnnl_acb : dnnl_abc);
-  return gt_dnn_layout_tagged(2, dims, gt_dnn_type(type), any ? dnnl_format_tag_any : transposed ? dnnl_ba : dnnl_ab);
+static gt_dnn_layout *matrix(size_t places, size_t rows, size_t columns, bool transposed,
+                             gt_precision type, bool any) {
+  const dnnl_dims_t dims = {(dnnl_dim_t)rows, (dnnl_dim_t)columns},
+                    all = {(dnnl_dim_t)places, (dnnl_dim_t)rows, (dnnl_dim_t)columns};
+  if (places > 0)
+    return gt_dnn_layout_tagged(3, all, gt_dnn_type(type),
+                                any          ? dnnl_format_tag_any
+                                : transposed ? dnnl_acb
+                                             : dnnl_abc);
+  return gt_dnn_layout_tagged(2, dims, gt_dnn_type(type),
+                              any          ? dnnl_format_tag_any
+                              : transposed ? dnnl_ba
+                                           : dnnl_ab);
 }
 
 /* Weights are given in plain layout and packed into the chosen one. */
-static void open_packing(gt_prepared_context *dnn, gt_dnn_stage *stage, const gt_dnn_product *p, const gt_dnn_layout *chosen) {
+static void open_packing(gt_prepared_context *dnn, gt_dnn_stage *stage, const gt_dnn_product *p,
+                         const gt_dnn_layout *chosen) {
   gt_dnn_layout *plain = matrix(p->places, p->k, p->n, p->tb, GT_F32, false);
   stage->plain = gt_dnn_memory(dnn, plain);
   stage->pack = gt_dnn_reorder(dnn, plain, chosen);
@@ -64,8 +77,10 @@ static void open_packing(gt_prepared_context *dnn, gt_dnn_stage *stage, const gt
 }
 
 void gt_dnn_product_open(gt_prepared_context *dnn, gt_dnn_stage *stage, const gt_dnn_product *p) {
-  gt_dnn_layout *a = matrix(p->places, p->m, p->k, p->ta, p->type, false), *b = matrix(p->places, p->k, p->n, p->tb, p->type, p->packed),
-                *y = matrix(p->places, p->m, p->n, false, p->out, false), *c = p->bias ? matrix(0, 1, p->n, false, GT_F32, false) : NULL;
+  gt_dnn_layout *a = matrix(p->places, p->m, p->k, p->ta, p->type, false),
+                *b = matrix(p->places, p->k, p->n, p->tb, p->type, p->packed),
+                *y = matrix(p->places, p->m, p->n, false, p->out, false),
+                *c = p->bias ? matrix(0, 1, p->n, false, GT_F32, false) : NULL;
   dnnl_primitive_desc_t primitive = gt_dnn_describe_product(dnn->engine, a, b, c, y, p->add);
   const gt_dnn_layout *chosen = dnnl_primitive_desc_query_md(primitive, dnnl_query_weights_md, 0);
   GT_DNN(dnnl_primitive_create(&stage->run, primitive));
@@ -79,8 +94,12 @@ void gt_dnn_product_open(gt_prepared_context *dnn, gt_dnn_stage *stage, const gt
   for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) gt_dnn_layout_close(layouts[i]);
 }
 
-void gt_dnn_product_run(gt_prepared_context *dnn, const gt_dnn_stage *stage, void *y, const void *a, const void *b, const float *c) {
-  dnnl_exec_arg_t args[4] = {{DNNL_ARG_SRC, stage->x}, {DNNL_ARG_WEIGHTS, stage->w}, {DNNL_ARG_DST, stage->y}, {DNNL_ARG_BIAS, stage->b}};
+void gt_dnn_product_run(gt_prepared_context *dnn, const gt_dnn_stage *stage, void *y, const void *a,
+                        const void *b, const float *c) {
+  dnnl_exec_arg_t args[4] = {{DNNL_ARG_SRC, stage->x},
+                             {DNNL_ARG_WEIGHTS, stage->w},
+                             {DNNL_ARG_DST, stage->y},
+                             {DNNL_ARG_BIAS, stage->b}};
   gt_dnn_point(stage->x, a);
   gt_dnn_point(stage->y, y);
   if (stage->b) gt_dnn_point(stage->b, c);

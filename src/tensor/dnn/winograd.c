@@ -21,12 +21,26 @@ static size_t rows_of(const gt_prepared_conv *c, size_t count) {
   return c->spec.precision == GT_BF16 ? (count + 1) / 2 * 2 : count;
 }
 
-static void open_stage(gt_prepared_conv *c, gt_dnn_stage *stage, const gt_tiles *g, gt_pass_id pass, size_t count) {
+static void open_stage(gt_prepared_conv *c, gt_dnn_stage *stage, const gt_tiles *g, gt_pass_id pass,
+                       size_t count) {
   const gt_precision type = c->spec.precision;
-  gt_dnn_product product = {
-      .places = PLACES, .m = count, .n = g->K, .k = g->C, .tb = pass == GT_PASS_INPUT, .packed = true, .type = type, .out = GT_F32};
+  gt_dnn_product product = {.places = PLACES,
+                            .m = count,
+                            .n = g->K,
+                            .k = g->C,
+                            .tb = pass == GT_PASS_INPUT,
+                            .packed = true,
+                            .type = type,
+                            .out = GT_F32};
   if (pass == GT_PASS_WEIGHT)
-    product = (gt_dnn_product){.places = PLACES, .m = g->C, .n = g->K, .k = rows_of(c, count), .ta = true, .add = true, .type = type, .out = GT_F32};
+    product = (gt_dnn_product){.places = PLACES,
+                               .m = g->C,
+                               .n = g->K,
+                               .k = rows_of(c, count),
+                               .ta = true,
+                               .add = true,
+                               .type = type,
+                               .out = GT_F32};
   gt_dnn_product_open(c->dnn, stage, &product);
 }
 
@@ -40,7 +54,8 @@ void gt_conv_open_winograd(gt_prepared_conv *c, gt_conv_prepared *p, gt_pass_id 
   gt_dnn_reserve(c->dnn, GT_DNN_COLUMNS, tiles * g.K * sizeof(float));
 }
 
-void gt_conv_winograd(gt_prepared_conv *c, gt_conv_prepared *p, bool back, void *y, const void *x, const float *w, const float *b) {
+void gt_conv_winograd(gt_prepared_conv *c, gt_conv_prepared *p, bool back, void *y, const void *x,
+                      const float *w, const float *b) {
   const gt_winograd_loops *loops = gt_loops()->winograd;
   const gt_precision type = c->spec.precision;
   const gt_pass_id pass = back ? GT_PASS_INPUT : GT_PASS_FORWARD;
@@ -61,10 +76,12 @@ void gt_conv_winograd(gt_prepared_conv *c, gt_conv_prepared *p, bool back, void 
 
 /* Clears the tile that rounds an odd number up. */
 static void clear_last(void *tiles, size_t stride, size_t channels, size_t size) {
-  for (size_t i = 0; i < PLACES; i++) memset((char *)tiles + ((i * stride + stride - 1) * channels) * size, 0, channels * size);
+  for (size_t i = 0; i < PLACES; i++)
+    memset((char *)tiles + ((i * stride + stride - 1) * channels) * size, 0, channels * size);
 }
 
-void gt_conv_winograd_weight(gt_prepared_conv *c, gt_conv_prepared *p, float *dw, const void *dy, const void *x) {
+void gt_conv_winograd_weight(gt_prepared_conv *c, gt_conv_prepared *p, float *dw, const void *dy,
+                             const void *x) {
   const gt_winograd_loops *loops = gt_loops()->winograd;
   const gt_precision type = c->spec.precision;
   gt_tiles g = gt_winograd_tiles(&c->spec.shape, p->N, false);

@@ -13,7 +13,8 @@ static void fold(float *dx, const float *columns, const gt_conv_shape *s) {
       for (size_t r = 0; r < s->R; r++, columns += run) {
         size_t first, last;
         if (!gt_taps(s, p, q, r, &first, &last)) continue;
-        float *restrict to = dx + ((p * s->stride + r - s->pad) * s->W + (q * s->stride + first - s->pad)) * C;
+        float *restrict to =
+            dx + ((p * s->stride + r - s->pad) * s->W + (q * s->stride + first - s->pad)) * C;
         for (size_t i = 0; i < (last - first) * C; i++) to[i] += columns[first * C + i];
       }
 }

@@ -8,7 +8,8 @@
 
 /* PB outputs from y on, of 8 channels each; inputs are `step` apart.  If K is less than 8, a store
    spills into the next output, which is written right after. */
-GT_INLINE void block_8(float *y, const float *x, const float *w, const float *b, const gt_direct *g, const size_t step, const size_t PB) {
+GT_INLINE void block_8(float *y, const float *x, const float *w, const float *b, const gt_direct *g,
+                       const size_t step, const size_t PB) {
   gt_vf8 sum[10][GT_IN8];
   for (size_t i = 0; i < PB; i++)
     for (size_t v = 0; v < GT_IN8; v++) sum[i][v] = *(const gt_vf8 *)(b + v * GT_LANES8);
@@ -24,7 +25,8 @@ GT_INLINE void block_8(float *y, const float *x, const float *w, const float *b,
 }
 
 /* The same with 16 channels. */
-GT_INLINE void block_16(float *y, const float *x, const float *w, const float *b, const gt_direct *g, const size_t step, const size_t PB) {
+GT_INLINE void block_16(float *y, const float *x, const float *w, const float *b,
+                        const gt_direct *g, const size_t step, const size_t PB) {
   gt_vf sum[10][GT_IN16];
   for (size_t i = 0; i < PB; i++)
     for (size_t v = 0; v < GT_IN16; v++) sum[i][v] = *(const gt_vf *)(b + v * GT_LANES);
@@ -43,13 +45,18 @@ GT_INLINE void block_16(float *y, const float *x, const float *w, const float *b
 /* One function per block size: if all are inlined into one function, gcc 12 keeps the sums in
    memory. */
 typedef void block_of(float *y, const float *x, const float *w, const float *b, const gt_direct *g);
-#define BLOCK(name, block, step, PB)                                                                                                                 \
-  static __attribute__((noinline)) void name(float *y, const float *x, const float *w, const float *b, const gt_direct *g) {                         \
-    block(y, x, w, b, g, step, PB);                                                                                                                  \
+#define BLOCK(name, block, step, PB)                                                               \
+  static __attribute__((noinline)) void name(float *y, const float *x, const float *w,             \
+                                             const float *b, const gt_direct *g) {                 \
+    block(y, x, w, b, g, step, PB);                                                                \
   }
 
 /* Inputs at a variable step need an address register each, so blocks are smaller there. */
-enum { WIDE_8 = GT_OUTPUTS(GT_IN8), WIDE_8_STEP = WIDE_8 < 6 ? WIDE_8 : 6, WIDE_16 = GT_OUTPUTS(GT_IN16) };
+enum {
+  WIDE_8 = GT_OUTPUTS(GT_IN8),
+  WIDE_8_STEP = WIDE_8 < 6 ? WIDE_8 : 6,
+  WIDE_16 = GT_OUTPUTS(GT_IN16)
+};
 BLOCK(near_8_wide, block_8, 1, WIDE_8)
 BLOCK(near_8_4, block_8, 1, 4)
 BLOCK(near_8_1, block_8, 1, 1)
@@ -64,12 +71,16 @@ typedef struct {
   size_t size;
   block_of *run;
 } cut;
-static const cut near_8[] = {{WIDE_8, near_8_wide}, {4, near_8_4}, {1, near_8_1}}, apart_8[] = {{WIDE_8_STEP, apart_8_wide}, {1, apart_8_1}},
-                 apart_16[] = {{WIDE_16, apart_16_wide}, {WIDE_16 < 4 ? WIDE_16 : 4, apart_16_4}, {1, apart_16_1}};
+static const cut near_8[] = {{WIDE_8, near_8_wide}, {4, near_8_4}, {1, near_8_1}},
+                 apart_8[] = {{WIDE_8_STEP, apart_8_wide}, {1, apart_8_1}},
+                 apart_16[] = {{WIDE_16, apart_16_wide},
+                               {WIDE_16 < 4 ? WIDE_16 : 4, apart_16_4},
+                               {1, apart_16_1}};
 
 /* y has room for `room` floats.  A block that would write beyond them is written to `last` and
    copied. */
-static void row(const cut *c, float *y, size_t room, const float *x, const float *w, const float *b, const gt_direct *g) {
+static void row(const cut *c, float *y, size_t room, const float *x, const float *w, const float *b,
+                const gt_direct *g) {
   float last[10 * 16];
   for (size_t q = 0; q < g->Q; q += c->size) {
     while (g->Q - q < c->size) c++;
@@ -80,14 +91,16 @@ static void row(const cut *c, float *y, size_t room, const float *x, const float
   }
 }
 
-static void image(float *y, size_t room, const float *x, const float *w, const float *b, const gt_direct *g) {
+static void image(float *y, size_t room, const float *x, const float *w, const float *b,
+                  const gt_direct *g) {
   for (size_t p = 0; p < g->P; p++) {
     const float *from = x + p * g->stride * g->row;
     const size_t at = p * g->Q * g->K;
     if (g->lanes == 8) /* The most common step has loops of its own. */
       row(g->step == 1 ? near_8 : apart_8, y + at, room - at, from, w, b, g);
     else
-      for (size_t k = 0; k < g->Kp; k += 16) row(apart_16, y + at + k, room - at - k, from, w + k, b + k, g);
+      for (size_t k = 0; k < g->Kp; k += 16)
+        row(apart_16, y + at + k, room - at - k, from, w + k, b + k, g);
   }
 }
 
@@ -98,7 +111,9 @@ static void pack(float *to, const float *from, size_t rows, size_t n, size_t np)
     gt_vi8 keep[GT_IN8] = {0};
     for (size_t l = 0; l < n; l++) keep[l / GT_LANES8][l % GT_LANES8] = -1;
     for (; (rows - i) * n >= 8; i++)
-      for (size_t v = 0; v < GT_IN8; v++) *(gt_vi8 *)(to + i * 8 + v * GT_LANES8) = *(const gt_vi8 *)(from + i * n + v * GT_LANES8) & keep[v];
+      for (size_t v = 0; v < GT_IN8; v++)
+        *(gt_vi8 *)(to + i * 8 + v * GT_LANES8) =
+            *(const gt_vi8 *)(from + i * n + v * GT_LANES8) & keep[v];
   }
   for (; i < rows; i++) {
     memcpy(to + i * np, from + i * n, n * sizeof *to);

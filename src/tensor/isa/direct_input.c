@@ -8,7 +8,8 @@
 enum { PARTS = GT_LANES == 16 ? 2 : 1, WIDE = GT_OUTPUTS(GT_IN16) };
 
 /* PB outputs, JV times 16 floats of the run.  wt: (K, Lp), starting at these floats. */
-GT_INLINE void block(float *dx, const float *dy, const float *wt, const gt_direct *g, const size_t PB, const size_t JV) {
+GT_INLINE void block(float *dx, const float *dy, const float *wt, const gt_direct *g,
+                     const size_t PB, const size_t JV) {
   gt_vf sum[10][PARTS * GT_IN16] = {{{0}}};
   const size_t below = g->Q * g->K, Lp = g->Lp, vectors = JV * GT_IN16;
   for (size_t k = 0; k < g->K; k++, wt += Lp) {
@@ -20,10 +21,12 @@ GT_INLINE void block(float *dx, const float *dy, const float *wt, const gt_direc
       for (size_t v = 0; v < vectors; v++) sum[i][v] += dy[i * below + k] * weight[v];
   }
   for (size_t i = 0; i < PB; i++)
-    for (size_t v = 0; v < vectors; v++) *(gt_vf *)(dx + i * g->stride * g->row + GT_LANES * v) += sum[i][v];
+    for (size_t v = 0; v < vectors; v++)
+      *(gt_vf *)(dx + i * g->stride * g->row + GT_LANES * v) += sum[i][v];
 }
 
-GT_INLINE void column(float *dx, const float *dy, const float *wt, const gt_direct *g, const size_t JV) {
+GT_INLINE void column(float *dx, const float *dy, const float *wt, const gt_direct *g,
+                      const size_t JV) {
   for (size_t p = 0; p < g->P;) {
     const size_t left = g->P - p;
     float *to = dx + p * g->stride * g->row;

@@ -7,11 +7,13 @@
 enum { SUMS_8 = GT_REGISTERS / GT_IN8 - 1, SUMS_16 = GT_REGISTERS / GT_IN16 - 1 };
 
 /* dw of RB kernel rows times JB taps, 8 channels. */
-GT_INLINE void block_8(float *dw, const float *dy, const float *x, const gt_direct *g, const size_t RB, const size_t JB) {
+GT_INLINE void block_8(float *dw, const float *dy, const float *x, const gt_direct *g,
+                       const size_t RB, const size_t JB) {
   gt_vf8 sum[25][GT_IN8];
   for (size_t r = 0; r < RB; r++)
     for (size_t j = 0; j < JB; j++)
-      for (size_t v = 0; v < GT_IN8; v++) sum[r * JB + j][v] = *(const gt_vf8 *)(dw + (r * g->L + j) * 8 + v * GT_LANES8);
+      for (size_t v = 0; v < GT_IN8; v++)
+        sum[r * JB + j][v] = *(const gt_vf8 *)(dw + (r * g->L + j) * 8 + v * GT_LANES8);
   const size_t row = g->row;
   for (size_t p = 0; p < g->P; p++, x += g->stride * row)
     for (size_t q = 0; q < g->Q; q++, dy += 8) {
@@ -24,11 +26,13 @@ GT_INLINE void block_8(float *dw, const float *dy, const float *x, const gt_dire
     }
   for (size_t r = 0; r < RB; r++)
     for (size_t j = 0; j < JB; j++)
-      for (size_t v = 0; v < GT_IN8; v++) *(gt_vf8 *)(dw + (r * g->L + j) * 8 + v * GT_LANES8) = sum[r * JB + j][v];
+      for (size_t v = 0; v < GT_IN8; v++)
+        *(gt_vf8 *)(dw + (r * g->L + j) * 8 + v * GT_LANES8) = sum[r * JB + j][v];
 }
 
 /* dw of JB taps of one kernel row, 16 channels. */
-GT_INLINE void block_16(float *dw, const float *dy, const float *x, const gt_direct *g, const size_t JB) {
+GT_INLINE void block_16(float *dw, const float *dy, const float *x, const gt_direct *g,
+                        const size_t JB) {
   gt_vf sum[16][GT_IN16];
   const size_t Kp = g->Kp;
   for (size_t j = 0; j < JB; j++)

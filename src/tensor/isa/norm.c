@@ -15,7 +15,8 @@ enum { WIDE = 4 * GT_LANES, NARROW = 2 * GT_LANES };
 
 /* On x minus its first row, so that squares do not cancel if values are far from 0: sum += x,
    squares += x^2 over `rows` rows, channels [c, c+WIDE). */
-GT_INLINE void stats_wide(double *sum, double *squares, const void *x, gt_precision type, size_t first, size_t rows, size_t C, size_t c) {
+GT_INLINE void stats_wide(double *sum, double *squares, const void *x, gt_precision type,
+                          size_t first, size_t rows, size_t C, size_t c) {
   gt_vf s[WIDE / GT_LANES] = {0}, q[WIDE / GT_LANES] = {0}, shift[WIDE / GT_LANES];
   for (size_t v = 0; v < WIDE / GT_LANES; v++) shift[v] = gt_load(x, c + GT_LANES * v, type);
   for (size_t m = 0; m < rows; m++)
@@ -31,7 +32,8 @@ GT_INLINE void stats_wide(double *sum, double *squares, const void *x, gt_precis
 }
 
 /* The same for channel c alone, with the same operations in the same order. */
-GT_INLINE void stats1(double *sum, double *squares, const void *x, gt_precision type, size_t first, size_t rows, size_t C, size_t c) {
+GT_INLINE void stats1(double *sum, double *squares, const void *x, gt_precision type, size_t first,
+                      size_t rows, size_t C, size_t c) {
   const float shift = gt_load1(x, c, type);
   float s = 0.0F, q = 0.0F;
   for (size_t m = 0; m < rows; m++) {
@@ -43,7 +45,8 @@ GT_INLINE void stats1(double *sum, double *squares, const void *x, gt_precision 
   squares[c] += (double)q;
 }
 
-GT_INLINE void stats(double *sum, double *squares, const void *x, gt_precision type, const gt_norm_shape *n) {
+GT_INLINE void stats(double *sum, double *squares, const void *x, gt_precision type,
+                     const gt_norm_shape *n) {
   for (size_t first = 0; first < n->M; first += CHUNK) {
     const size_t rows = n->M - first < CHUNK ? n->M - first : CHUNK;
     size_t c = 0;
@@ -55,7 +58,8 @@ GT_INLINE void stats(double *sum, double *squares, const void *x, gt_precision t
 /* ---- values ---- */
 
 /* y = a x + b [+ add] [ReLU] */
-GT_INLINE void apply(void *y, const void *x, const void *add, const float *a, const float *b, gt_precision type, bool relu, size_t M, size_t C) {
+GT_INLINE void apply(void *y, const void *x, const void *add, const float *a, const float *b,
+                     gt_precision type, bool relu, size_t M, size_t C) {
   const gt_vf zero = {0};
   for (size_t m = 0; m < M; m++) {
     size_t c = 0;
@@ -75,7 +79,8 @@ GT_INLINE void apply(void *y, const void *x, const void *add, const float *a, co
 
 /* ---- backward ---- */
 
-GT_INLINE gt_vf gradient_vector(const gt_norm_gradient *g, size_t i, size_t c, gt_vf x, gt_precision type) {
+GT_INLINE gt_vf gradient_vector(const gt_norm_gradient *g, size_t i, size_t c, gt_vf x,
+                                gt_precision type) {
   const gt_vf zero = {0};
   gt_vf d = gt_load(g->dy, i, type);
   if (g->dy2) d += gt_load(g->dy2, i, type);
@@ -85,7 +90,8 @@ GT_INLINE gt_vf gradient_vector(const gt_norm_gradient *g, size_t i, size_t c, g
   return gt_keep((gt_vi)(out > zero), d);
 }
 
-GT_INLINE float gradient1(const gt_norm_gradient *g, size_t i, size_t c, float x, gt_precision type) {
+GT_INLINE float gradient1(const gt_norm_gradient *g, size_t i, size_t c, float x,
+                          gt_precision type) {
   float d = gt_load1(g->dy, i, type);
   if (g->dy2) d += gt_load1(g->dy2, i, type);
   if (!g->relu) return d;
@@ -95,10 +101,11 @@ GT_INLINE float gradient1(const gt_norm_gradient *g, size_t i, size_t c, float x
 
 /* Sums of dz: sum += dz, product += dz (x - mean), channels [c, c+NARROW).  Also writes dz unless
    it is NULL. */
-GT_INLINE void sums_wide(void *dz, double *sum, double *product, const gt_norm_gradient *g, gt_precision type, size_t first, size_t rows, size_t C,
-                         size_t c) {
+GT_INLINE void sums_wide(void *dz, double *sum, double *product, const gt_norm_gradient *g,
+                         gt_precision type, size_t first, size_t rows, size_t C, size_t c) {
   gt_vf s[NARROW / GT_LANES] = {0}, q[NARROW / GT_LANES] = {0}, mean[NARROW / GT_LANES];
-  for (size_t v = 0; v < NARROW / GT_LANES; v++) mean[v] = *(const gt_vf *)(g->mean + c + GT_LANES * v);
+  for (size_t v = 0; v < NARROW / GT_LANES; v++)
+    mean[v] = *(const gt_vf *)(g->mean + c + GT_LANES * v);
   for (size_t m = 0; m < rows; m++)
     for (size_t v = 0; v < NARROW / GT_LANES; v++) {
       const size_t i = (first + m) * C + c + GT_LANES * v;
@@ -114,8 +121,8 @@ GT_INLINE void sums_wide(void *dz, double *sum, double *product, const gt_norm_g
 }
 
 /* The same for channel c alone, with the same operations in the same order. */
-GT_INLINE void sums1(void *dz, double *sum, double *product, const gt_norm_gradient *g, gt_precision type, size_t first, size_t rows, size_t C,
-                     size_t c) {
+GT_INLINE void sums1(void *dz, double *sum, double *product, const gt_norm_gradient *g,
+                     gt_precision type, size_t first, size_t rows, size_t C, size_t c) {
   float s = 0.0F, q = 0.0F;
   for (size_t m = 0; m < rows; m++) {
     const size_t i = (first + m) * C + c;
@@ -128,23 +135,28 @@ GT_INLINE void sums1(void *dz, double *sum, double *product, const gt_norm_gradi
   product[c] += (double)q;
 }
 
-GT_INLINE void sums(void *dz, double *sum, double *product, const gt_norm_gradient *g, gt_precision type, const gt_norm_shape *n) {
+GT_INLINE void sums(void *dz, double *sum, double *product, const gt_norm_gradient *g,
+                    gt_precision type, const gt_norm_shape *n) {
   for (size_t first = 0; first < n->M; first += CHUNK) {
     const size_t rows = n->M - first < CHUNK ? n->M - first : CHUNK;
     size_t c = 0;
-    for (; c + NARROW <= n->C; c += NARROW) sums_wide(dz, sum, product, g, type, first, rows, n->C, c);
+    for (; c + NARROW <= n->C; c += NARROW)
+      sums_wide(dz, sum, product, g, type, first, rows, n->C, c);
     for (; c < n->C; c++) sums1(dz, sum, product, g, type, first, rows, n->C, c);
   }
 }
 
 /* dx = a dz + q x + r */
-GT_INLINE void input_gradient(void *dx, const gt_norm_gradient *g, const float *q, const float *r, gt_precision type, size_t M, size_t C) {
+GT_INLINE void input_gradient(void *dx, const gt_norm_gradient *g, const float *q, const float *r,
+                              gt_precision type, size_t M, size_t C) {
   for (size_t m = 0; m < M; m++) {
     size_t c = 0;
     for (; c + GT_LANES <= C; c += GT_LANES) {
       const size_t i = m * C + c;
       const gt_vf x = gt_load(g->x, i, type), d = gradient_vector(g, i, c, x, type);
-      gt_store(dx, i, type, *(const gt_vf *)(g->a + c) * d + *(const gt_vf *)(q + c) * x + *(const gt_vf *)(r + c));
+      gt_store(dx, i, type,
+               *(const gt_vf *)(g->a + c) * d + *(const gt_vf *)(q + c) * x +
+                   *(const gt_vf *)(r + c));
     }
     for (; c < C; c++) {
       const size_t i = m * C + c;
@@ -163,21 +175,24 @@ static void stats_of(double *sum, double *squares, const void *x, const gt_norm_
     stats(sum, squares, x, GT_F32, n);
 }
 
-static void apply_of(void *y, const void *x, const void *add, const float *a, const float *b, const gt_norm_shape *n) {
+static void apply_of(void *y, const void *x, const void *add, const float *a, const float *b,
+                     const gt_norm_shape *n) {
   if (n->type == GT_BF16)
     apply(y, x, add, a, b, GT_BF16, n->relu, n->M, n->C);
   else
     apply(y, x, add, a, b, GT_F32, n->relu, n->M, n->C);
 }
 
-static void sums_of(void *dz, double *sum, double *product, const gt_norm_gradient *g, const gt_norm_shape *n) {
+static void sums_of(void *dz, double *sum, double *product, const gt_norm_gradient *g,
+                    const gt_norm_shape *n) {
   if (n->type == GT_BF16)
     sums(dz, sum, product, g, GT_BF16, n);
   else
     sums(dz, sum, product, g, GT_F32, n);
 }
 
-static void input_of(void *dx, const gt_norm_gradient *g, const float *q, const float *r, const gt_norm_shape *n) {
+static void input_of(void *dx, const gt_norm_gradient *g, const float *q, const float *r,
+                     const gt_norm_shape *n) {
   if (n->type == GT_BF16)
     input_gradient(dx, g, q, r, GT_BF16, n->M, n->C);
   else
@@ -196,26 +211,34 @@ GT_INLINE void mean_out(float *y, const void *x, gt_precision type, size_t N, si
   }
 }
 
-GT_INLINE void mean_back(void *dx, const float *dy, gt_precision type, size_t N, size_t HW, size_t C) {
+GT_INLINE void mean_back(void *dx, const float *dy, gt_precision type, size_t N, size_t HW,
+                         size_t C) {
   const float share = 1.0F / (float)HW;
   for (size_t n = 0; n < N; n++)
     for (size_t i = 0; i < HW; i++)
-      for (size_t c = 0; c < C; c++) gt_store1(dx, (n * HW + i) * C + c, type, dy[n * C + c] * share);
+      for (size_t c = 0; c < C; c++)
+        gt_store1(dx, (n * HW + i) * C + c, type, dy[n * C + c] * share);
 }
 
-static void mean_forward(float *y, const void *x, gt_precision type, size_t N, size_t HW, size_t C) {
+static void mean_forward(float *y, const void *x, gt_precision type, size_t N, size_t HW,
+                         size_t C) {
   if (type == GT_BF16)
     mean_out(y, x, GT_BF16, N, HW, C);
   else
     mean_out(y, x, GT_F32, N, HW, C);
 }
 
-static void mean_backward(void *dx, const float *dy, gt_precision type, size_t N, size_t HW, size_t C) {
+static void mean_backward(void *dx, const float *dy, gt_precision type, size_t N, size_t HW,
+                          size_t C) {
   if (type == GT_BF16)
     mean_back(dx, dy, GT_BF16, N, HW, C);
   else
     mean_back(dx, dy, GT_F32, N, HW, C);
 }
 
-const gt_norm_loops GT_FOR_ISA(gt_norm_loops) = {
-    .stats = stats_of, .apply = apply_of, .sums = sums_of, .input = input_of, .mean_forward = mean_forward, .mean_backward = mean_backward};
+const gt_norm_loops GT_FOR_ISA(gt_norm_loops) = {.stats = stats_of,
+                                                 .apply = apply_of,
+                                                 .sums = sums_of,
+                                                 .input = input_of,
+                                                 .mean_forward = mean_forward,
+                                                 .mean_backward = mean_backward};

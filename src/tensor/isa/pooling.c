@@ -5,7 +5,8 @@
 #include "geotrain/tensor/vector.h"
 #include "loops.h"
 
-GT_INLINE void max_one(float *y, uint32_t *index, const float *x, const size_t corner[4], size_t c) {
+GT_INLINE void max_one(float *y, uint32_t *index, const float *x, const size_t corner[4],
+                       size_t c) {
   size_t best = corner[0] + c;
   for (size_t i = 1; i < 4; i++) {
     const size_t at = corner[i] + c;
@@ -51,9 +52,11 @@ GT_INLINE void max_vector(float *y, uint32_t *index, const window *w, size_t c) 
   *(gt_vi8 *)(index + c) = where + lane() + (int32_t)(uint32_t)(w->at + c);
 }
 
-static void max_forward(float *y, uint32_t *index, const float *x, const gt_conv_shape *s, size_t N) {
+static void max_forward(float *y, uint32_t *index, const float *x, const gt_conv_shape *s,
+                        size_t N) {
   const size_t C = s->C, P = s->P, Q = s->Q, row = s->W * C, image = s->H * row;
-  const size_t reach = (C + GT_LANES8 - 1) / GT_LANES8 * GT_LANES8; /* where the last vector of a pixel ends */
+  /* where the last vector of a pixel ends */
+  const size_t reach = (C + GT_LANES8 - 1) / GT_LANES8 * GT_LANES8;
   size_t left = N * P * Q;
   for (size_t n = 0; n < N; n++)
     for (size_t p = 0; p < P; p++)
@@ -73,8 +76,10 @@ GT_INLINE void spread(float *dx, const float *dy, const uint32_t *index, size_t 
   *(gt_vi8 *)dx = *(const gt_vi8 *)dy & hit;
 }
 
-static void max_backward(float *dx, const float *dy, const uint32_t *index, const gt_conv_shape *s, size_t N) {
-  const size_t C = s->C, Q = s->Q, row = s->W * C, reach = (C + GT_LANES8 - 1) / GT_LANES8 * GT_LANES8, inputs = N * s->H * row,
+static void max_backward(float *dx, const float *dy, const uint32_t *index, const gt_conv_shape *s,
+                         size_t N) {
+  const size_t C = s->C, Q = s->Q, row = s->W * C,
+               reach = (C + GT_LANES8 - 1) / GT_LANES8 * GT_LANES8, inputs = N * s->H * row,
                outputs = N * s->P * Q * C;
   for (size_t n = 0; n < N; n++)
     for (size_t h = 0; h < 2 * s->P; h++) {
@@ -89,4 +94,5 @@ static void max_backward(float *dx, const float *dy, const uint32_t *index, cons
     }
 }
 
-const gt_pooling_loops GT_FOR_ISA(gt_pooling_loops) = {.max_forward = max_forward, .max_backward = max_backward};
+const gt_pooling_loops GT_FOR_ISA(gt_pooling_loops) = {.max_forward = max_forward,
+                                                       .max_backward = max_backward};

@@ -28,7 +28,8 @@ static void embedding_forward(float *y, const float *w, const int32_t *ids, size
   }
 }
 
-GT_INLINE void scatter(float *dw, const float *dy, const float *dy2, const int32_t *ids, size_t M, size_t K) {
+GT_INLINE void scatter(float *dw, const float *dy, const float *dy2, const int32_t *ids, size_t M,
+                       size_t K) {
   for (size_t m = 0; m < M; m++) {
     float *row = dw + (size_t)ids[m] * K;
     const float *from = dy + m * K, *from2 = dy2 ? dy2 + m * K : NULL;
@@ -42,7 +43,8 @@ GT_INLINE void scatter(float *dw, const float *dy, const float *dy2, const int32
   }
 }
 
-static void embedding_backward(float *dw, const float *dy, const float *dy2, const int32_t *ids, size_t M, size_t K) {
+static void embedding_backward(float *dw, const float *dy, const float *dy2, const int32_t *ids,
+                               size_t M, size_t K) {
   if (dy2)
     scatter(dw, dy, dy2, ids, M, K);
   else
@@ -85,7 +87,8 @@ GT_INLINE float pairs(const float *v, size_t F, size_t K) {
   return total(wide) + rest;
 }
 
-static void fm_forward(float *y, const float *v, const float *w, const float *b, const int32_t *ids, size_t N, size_t F, size_t K) {
+static void fm_forward(float *y, const float *v, const float *w, const float *b, const int32_t *ids,
+                       size_t N, size_t F, size_t K) {
   for (size_t n = 0; n < N; n++) {
     float sum = b[0];
     for (size_t f = 0; f < F; f++) sum += w[ids[n * F + f]];
@@ -93,7 +96,8 @@ static void fm_forward(float *y, const float *v, const float *w, const float *b,
   }
 }
 
-static void fm_backward_input(float *dv, const float *dy, const float *v, size_t N, size_t F, size_t K) {
+static void fm_backward_input(float *dv, const float *dy, const float *v, size_t N, size_t F,
+                              size_t K) {
   for (size_t n = 0; n < N; n++) {
     const float *in = v + n * F * K;
     float *out = dv + n * F * K;
@@ -101,7 +105,8 @@ static void fm_backward_input(float *dv, const float *dy, const float *v, size_t
     for (; k + WIDE <= K; k += WIDE) {
       gt_vf8 sum = {0};
       for (size_t f = 0; f < F; f++) sum += load(in + f * K + k);
-      for (size_t f = 0; f < F; f++) *(gt_vf8 *)(out + f * K + k) = dy[n] * (sum - load(in + f * K + k));
+      for (size_t f = 0; f < F; f++)
+        *(gt_vf8 *)(out + f * K + k) = dy[n] * (sum - load(in + f * K + k));
     }
     for (; k < K; k++) {
       float sum = 0.0F;

@@ -26,7 +26,8 @@ static void add(float *restrict y, const float *restrict x, size_t n) {
   for (size_t i = 0; i < n; i++) y[i] += x[i];
 }
 
-static void pair(float *restrict y, float a, const float *restrict x, float b, const float *restrict z, size_t n) {
+static void pair(float *restrict y, float a, const float *restrict x, float b,
+                 const float *restrict z, size_t n) {
   for (size_t i = 0; i < n; i++) y[i] = a * x[i] + b * z[i];
 }
 
