@@ -134,7 +134,7 @@ gt_status gt_links_delays(const gt_links *links, const gt_job *job, gt_ns *delay
 /* ---- messages and frames --------------------------------------------------------------------- */
 
 #define GT_FRAME_HEADER_BYTES 64
-#define GT_FRAME_HEADER_MAX   128
+#define GT_FRAME_HEADER_MAX   96
 #define GT_FRAME_PAYLOAD_MAX  ((size_t)1 << 20)
 #define GT_PROTOCOL_VERSION   4
 #define GT_HELLO_BYTES        ((size_t)1456) /* payload of a HELLO, which opens every link */
@@ -187,10 +187,9 @@ typedef struct {
   /* floats of the collective's range */
   uint64_t offset, count;
   double weight; /* of the regions in a sum; 0: no sum */
-  uint64_t reserved[4];
 } gt_frame_route;
 
-/* What goes in front of every frame: 64 bytes, or 128 with its route, little endian, in this order
+/* What goes in front of every frame: 64 bytes, or 96 with its route, little endian, in this order
    (docs/wire-format.md). */
 typedef struct {
   uint32_t magic;       /* "GTF1" */

@@ -5,7 +5,7 @@
 
 _Static_assert(offsetof(gt_frame_header, route) == GT_FRAME_HEADER_BYTES,
                "the header is 64 bytes on the wire");
-_Static_assert(sizeof(gt_frame_header) == GT_FRAME_HEADER_MAX, "with its route it is 128 bytes");
+_Static_assert(sizeof(gt_frame_header) == GT_FRAME_HEADER_MAX, "with its route it is 96 bytes");
 
 static size_t wire_bytes(size_t payload_bytes, size_t header_bytes) {
   size_t frames =

@@ -109,7 +109,7 @@ static gt_payload *load_body(gt_ps *ps, ps_bodies *bodies, const gt_state_item *
   return payload;
 }
 
-/* A header of 64 bytes, or of 128 with its route. */
+/* A header of 64 bytes, or of 96 with its route. */
 static gt_status load_head(const gt_state *state, const char *prefix, const char *name,
                            gt_frame_header *head) {
   const gt_state_item *item = gt_state_find(state, prefix, name);

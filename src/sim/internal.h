@@ -48,10 +48,18 @@ static inline size_t gt_sim_agenda_first(const sim_agenda *agenda) {
 
 /* ---- wires ----------------------------------------------------------------------------------- */
 
+/* The fields of a header that a simulation needs, and the place of its route; SIM_NONE: none. */
+typedef struct {
+  uint64_t sequence, value, detail;
+  uint32_t round, range, route;
+  uint16_t from;
+  uint8_t kind;
+} sim_header;
+
 /* A message from its queue to its arrival.  All messages are in one pool; a message is named by its
    index. */
 typedef struct {
-  gt_frame_header head;
+  sim_header head;
   size_t bytes, taken; /* taken: in frames that have begun to leave */
   uint64_t cookie;
   gt_ns queued, depart;
@@ -133,6 +141,9 @@ struct gt_sim {
   double *weights;
   size_t *next; /* as in gt_exchange_spec */
   sim_message *messages;
+  gt_frame_route *routes; /* of messages; the first word of a free one: the next free one */
+  size_t nroutes, routes_capacity;
+  uint32_t spare_route;
   size_t nmessages, capacity;
   uint32_t spare; /* the first of the free messages */
   gt_ns complete; /* when the last region finished its training */
@@ -198,7 +209,7 @@ gt_status gt_sim_stride(gt_sim *sim, int64_t budget, sim_stride *out);
 
 /* ledger.c */
 /* counts a message that has crossed it */
-void gt_sim_count(sim_wire *wire, const gt_frame_header *head, size_t bytes);
+void gt_sim_count(sim_wire *wire, unsigned kind, size_t bytes, size_t header_bytes);
 /* Bytes of the messages that are sent once, at the end. */
 double gt_sim_once_bytes(const gt_sim *sim, size_t from, size_t to);
 /* What crossed a wire: traffic_of: the simulated part; crossed_of: with the skipped part; result:

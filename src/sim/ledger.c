@@ -14,11 +14,12 @@ static size_t index_of(unsigned kind) {
   return i;
 }
 
-void gt_sim_count(sim_wire *wire, const gt_frame_header *head, size_t bytes) {
-  wire->messages[index_of(head->kind)]++;
-  if (!gt_msg_is_data(head->kind)) return;
+void gt_sim_count(sim_wire *wire, unsigned kind, size_t bytes, size_t header_bytes) {
+  wire->messages[index_of(kind)]++;
+  if (!gt_msg_is_data(kind)) return;
+  const size_t plain = gt_wire_bytes(bytes), frames = (plain - bytes) / GT_FRAME_HEADER_BYTES;
   wire->data_payload += bytes;
-  wire->data_wire += gt_message_wire_bytes(head, bytes);
+  wire->data_wire += bytes + frames * header_bytes;
 }
 
 static size_t payload_bytes(const gt_sim *sim, const sim_wire *w, unsigned kind) {

@@ -71,7 +71,7 @@ gt_status gt_sim_open(gt_sim **out, const gt_sim_spec *spec) {
   sim->spec = *spec;
   sim->n = spec->job->nregions;
   sim->exact = sim->n <= EXACT_REGIONS;
-  sim->spare = SIM_NONE;
+  sim->spare = sim->spare_route = SIM_NONE;
   sim->code = GT_OK;
   sim->weights = gt_ps_weights_of(spec->job, spec->samples);
   sim->next = gt_ps_next_of(spec->job, spec->links, spec->parameters);
@@ -108,6 +108,7 @@ void gt_sim_close(gt_sim *sim) {
   gt_free(sim->weights);
   gt_free(sim->next);
   gt_free(sim->messages);
+  gt_free(sim->routes);
   gt_free(sim->crossed);
   gt_free(sim->gone_batches);
   gt_free(sim);

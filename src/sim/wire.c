@@ -21,9 +21,63 @@ static uint32_t new_message(gt_sim *sim) {
   return (uint32_t)sim->nmessages++;
 }
 
+/* ---- headers --------------------------------------------------------------------------------- */
+
+static uint32_t new_route(gt_sim *sim, const gt_frame_route *route) {
+  uint32_t i = sim->spare_route;
+  if (i != SIM_NONE)
+    sim->spare_route = (uint32_t)sim->routes[i].offset;
+  else {
+    GT_GROW(sim->routes, sim->nroutes, sim->routes_capacity, 256);
+    i = (uint32_t)sim->nroutes++;
+  }
+  sim->routes[i] = *route;
+  return i;
+}
+
+static void drop_route(gt_sim *sim, sim_header *head) {
+  if (head->route == SIM_NONE) return;
+  sim->routes[head->route].offset = sim->spare_route;
+  sim->spare_route = head->route;
+  head->route = SIM_NONE;
+}
+
+static sim_header pack(gt_sim *sim, size_t from, const gt_frame_header *head) {
+  return (sim_header){.sequence = head->sequence,
+                      .value = head->value,
+                      .detail = head->detail,
+                      .round = head->round,
+                      .range = head->range,
+                      .route =
+                          head->flags & GT_FRAME_ROUTED ? new_route(sim, &head->route) : SIM_NONE,
+                      .from = (uint16_t)from,
+                      .kind = head->kind};
+}
+
+static gt_frame_header unpack(const gt_sim *sim, const sim_message *m) {
+  const sim_header *h = &m->head;
+  gt_frame_header head = {.kind = h->kind,
+                          .from = h->from,
+                          .round = h->round,
+                          .sequence = h->sequence,
+                          .message_bytes = m->bytes,
+                          .value = h->value,
+                          .detail = h->detail,
+                          .range = h->range};
+  if (h->route == SIM_NONE) return head;
+  head.flags = GT_FRAME_ROUTED;
+  head.route = sim->routes[h->route];
+  return head;
+}
+
+static size_t header_bytes(const sim_message *m) {
+  return m->head.route == SIM_NONE ? GT_FRAME_HEADER_BYTES : GT_FRAME_HEADER_MAX;
+}
+
 static void drop_user(gt_sim *sim, uint32_t i) {
   sim_message *m = message(sim, i);
   if (--m->users > 0) return;
+  drop_route(sim, &m->head);
   m->next = sim->spare;
   sim->spare = i;
 }
@@ -43,7 +97,7 @@ void gt_sim_wires_open(sim_region *r, const sim_wire_hooks *hooks) {
     w->control = w->bulk = w->leaving = none;
     w->due = GT_NEVER;
     /* sent before time begins */
-    if (p != r->id) gt_sim_count(w, &(gt_frame_header){.kind = GT_MSG_HELLO}, GT_HELLO_BYTES);
+    if (p != r->id) gt_sim_count(w, GT_MSG_HELLO, GT_HELLO_BYTES, GT_FRAME_HEADER_BYTES);
   }
 }
 
@@ -78,15 +132,13 @@ void gt_sim_send(sim_region *r, size_t peer, const gt_frame_header *head, size_t
   sim_list *q = gt_msg_is_control(head->kind) ? &w->control : &w->bulk;
   uint32_t i = new_message(sim);
   sim_message *m = message(sim, i);
-  *m = (sim_message){.head = *head,
+  *m = (sim_message){.head = pack(sim, r->id, head),
                      .bytes = bytes,
                      .cookie = cookie,
                      .queued = now,
                      .next = SIM_NONE,
                      .next_leaving = SIM_NONE,
                      .users = 1};
-  m->head.message_bytes = bytes;
-  m->head.from = (uint16_t)r->id;
   if (q->first == SIM_NONE)
     q->first = i;
   else
@@ -100,9 +152,8 @@ bool gt_sim_replace(sim_region *r, size_t peer, uint64_t cookie, const gt_frame_
   for (uint32_t i = r->wires[peer].bulk.first; i != SIM_NONE; i = message(r->sim, i)->next) {
     sim_message *m = message(r->sim, i);
     if (m->cookie != cookie || m->taken > 0) continue;
-    m->head = *head;
-    m->head.message_bytes = m->bytes;
-    m->head.from = (uint16_t)r->id;
+    drop_route(r->sim, &m->head);
+    m->head = pack(r->sim, r->id, head);
     m->cookie = new_cookie;
     return true;
   }
@@ -150,7 +201,7 @@ static void travel(sim_region *r, size_t peer, uint32_t i, size_t frame_bytes, b
 static void has_begun_to_leave(gt_sim *sim, sim_wire *w, sim_list *queue, uint32_t i,
                                gt_ns depart) {
   sim_message *m = message(sim, i);
-  gt_sim_count(w, &m->head, m->bytes);
+  gt_sim_count(w, m->head.kind, m->bytes, header_bytes(m));
   queue->first = m->next;
   m->depart = depart;
   if (m->cookie == 0 && !sim->exact) return;
@@ -171,7 +222,7 @@ static bool fill(sim_region *r, size_t peer, gt_ns now) {
   sim_message *m = message(sim, i);
   size_t left = m->bytes - m->taken,
          count = left < GT_FRAME_PAYLOAD_MAX ? left : GT_FRAME_PAYLOAD_MAX,
-         bytes = count + gt_header_bytes(&m->head);
+         bytes = count + header_bytes(m);
   m->taken += count;
   gt_ns free_at = w->link.busy_until > m->queued ? w->link.busy_until : m->queued;
   gt_link_times times = gt_link_step(&w->link, &gt_links_from(sim->spec.links, r->id)[peer], &r->up,
@@ -252,7 +303,7 @@ gt_ns gt_sim_arrival_next(const sim_region *r) {
 }
 
 static void hand_on(sim_region *r, const sim_entry *e) {
-  gt_frame_header head = message(r->sim, e->a)->head;
+  gt_frame_header head = unpack(r->sim, message(r->sim, e->a));
   drop_user(r->sim, e->a);
   if (!gt_msg_is_control(head.kind)) r->wires[head.from].receiving = !(e->b & LAST_FRAME);
   if (e->b & LAST_FRAME) r->wire_hooks->message(r, &head);
