@@ -87,8 +87,8 @@ static bool takes_part(const turns *t) {
    yet. */
 static double add_own_part(const turns *t, gt_vec *sum, size_t chunk, const gt_inbox_slot *came) {
   const size_t n = chunk_of(t, chunk).n;
-  double weight = came ? came->weight : 0;
-  const bool empty = weight == 0;
+  const bool empty = !came || came->weight == 0;
+  const double weight = empty ? 0 : came->weight;
   sum->n = empty && !takes_part(t) ? 0 : n;
   if (!empty) gt_vec_copy(*sum, came->vec);
   if (!takes_part(t)) return weight;

@@ -186,8 +186,8 @@ static void check_round_trip(gt_job *job) {
 static void resolved_is_a_fixed_point(void **state) {
   (void)state;
   const char *odd[] = {"train.optimizer.lr=0.30000000000000004",
-                       "wan.links.0={between: [b, a], bandwidth: 33333333.333333332 bit/s, "
-                       "latency: 0.1234567890123457 s}",
+                       ("wan.links.0={between: [b, a], bandwidth: 33333333.333333332 bit/s, "
+                        "latency: 0.1234567890123457 s}"),
                        "limits.wan_patience=100000 s",
                        "limits.local=1e-9 s",
                        "limits.wan_bytes=12345678901 B",
@@ -262,8 +262,8 @@ static void flat_is_for_scripts(void **state) {
       "\nregions.1.slurm.nodes=2\n",
       "\nslurm.signal_before=120\n",
       "\ntrain.optimizer.lr=0.0000001\n",
-      "\nwan.links.0.between.0=a\nwan.links.0.between.1=b\nwan.links.0.bandwidth=2500000000\nwan."
-      "links.0.latency=0.0015\n"};
+      ("\nwan.links.0.between.0=a\nwan.links.0.between.1=b\nwan.links.0.bandwidth=2500000000\n"
+       "wan.links.0.latency=0.0015\n")};
   gt_job *job = load(minimal, sets, sizeof sets / sizeof *sets);
   char text[8192] = "";
   FILE *to = fmemopen(text, sizeof text, "w");
