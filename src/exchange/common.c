@@ -1,4 +1,4 @@
-/* What collectives and topologies use of their exchange. */
+/* Functions of an exchange that its collectives and topologies use. */
 #include "internal.h"
 
 void gt_exchange_add(gt_exchange *x, gt_collective *c, const gt_collective_spec *spec, size_t n) {

@@ -70,7 +70,7 @@ size_t gt_exchange_unit(const gt_exchange *x) {
   return most;
 }
 
-/* What no region contributes to any more. */
+/* No region contributes to rounds that have been applied. */
 static gt_status check_round(const gt_allreduce *r, const gt_frame_header *head) {
   if ((int64_t)head->value > r->applied) return GT_OK;
   return GT_FAIL(GT_ERR_FAULT, "data is of step or round %lld; one after %lld is needed",
@@ -85,7 +85,7 @@ gt_status gt_exchange_check(const gt_exchange *x, size_t from, const gt_frame_he
     return GT_FAIL(GT_ERR_FAULT, "data has %s route; over a %s %s is needed", routed ? "a" : "no",
                    topology->name, topology->routed ? "one" : "none");
   if (c->allreduce) GT_TRY(check_round(c->allreduce, head));
-  if (x->held[from].n > 0) return GT_OK; /* what is before it will tell */
+  if (x->held[from].n > 0) return GT_OK; /* checked when the messages before it have been taken */
   if (c->allreduce && topology->allreduce->check)
     return topology->allreduce->check(c->allreduce, from, head);
   if (c->broadcast && topology->broadcast->check)
@@ -107,7 +107,7 @@ static void changed(gt_exchange *x) {
   }
 }
 
-/* What waits behind another of its region waits, too: everything is taken in order. */
+/* Messages of a region are taken in order, so those behind a held one are held, too. */
 static void hold(gt_exchange *x, gt_collective *c, size_t from, const gt_frame_header *head,
                  gt_vec body) {
   gt_held *h = &x->held[from];
@@ -132,7 +132,7 @@ static bool take_held(gt_exchange *x, size_t from) {
   return true;
 }
 
-/* Until nothing moves any more. */
+/* Repeats until nothing changes. */
 static void retry(gt_exchange *x) {
   bool moved = true;
   while (moved) {

@@ -1,16 +1,16 @@
-/* ring: all-reduce by reduce-scatter and all-gather (Patarasuk and Yuan 2009): of R regions each
-   sends 2 (R - 1) messages to the one behind it, chunks [c n/R, (c + 1) n/R) of the range.  Chunk c
-   starts at region c, is added up on its way, is whole at the region before c, and goes round once
-   more.  Who does not take part in a round passes chunks on. */
+/* ring: all-reduce by reduce-scatter and all-gather (Patarasuk and Yuan 2009).  In a round each of
+   R regions sends 2 (R - 1) messages to the next region: chunks [c n/R, (c + 1) n/R) of the range.
+   Chunk c starts at region c, is added up on its way, is complete at the region before c, and then
+   goes round as the mean.  Regions that do not take part in a round forward the chunks. */
 #include "inbox.h"
 #include "internal.h"
 
 typedef struct {
   gt_allreduce base;
-  size_t before, place; /* the region in front of this one; hops from region 0 */
-  gt_inbox inbox;       /* messages from there */
-  /* Of the next round: whether its own chunk has left, messages taken of 2 (R - 1), weight of
-     all. */
+  size_t before, place; /* the previous region on the ring; number of hops from region 0 */
+  gt_inbox inbox;       /* messages from the previous region */
+  /* The next round: its first chunk has been sent; number of messages taken, of 2 (R - 1); weight of
+     the regions that take part. */
   int64_t started, step;
   double weight;
 } turns;
@@ -51,7 +51,7 @@ static size_t first_of(const turns *t, size_t chunk) {
   return chunk * t->base.base.n / nregions_of(t);
 }
 
-/* The chunk `behind` places behind the region's own. */
+/* The chunk that starts `behind` regions before this one. */
 static size_t chunk_behind(const turns *t, size_t behind) {
   return (t->place + 2 * nregions_of(t) - behind) % nregions_of(t);
 }
@@ -83,8 +83,8 @@ static bool takes_part(const turns *t) {
   return t->base.own == t->base.applied + 1;
 }
 
-/* sum = what came, and the own part of the chunk; returns the weight of both.  Empty: nobody
-   yet. */
+/* Writes the sum of the received chunk and this region's part to *sum; returns their weight.  If
+   no region has contributed yet, the sum is empty. */
 static double add_own_part(const turns *t, gt_vec *sum, size_t chunk, const gt_inbox_slot *came) {
   const size_t n = chunk_of(t, chunk).n;
   const bool empty = !came || came->weight == 0;
@@ -97,7 +97,7 @@ static double add_own_part(const turns *t, gt_vec *sum, size_t chunk, const gt_i
   return weight + own;
 }
 
-/* The region knows whether it takes part in the next round, and that there is one. */
+/* It is known whether this region takes part in the next round, and that the round exists. */
 static bool can_start(const turns *t) {
   const gt_allreduce *r = &t->base;
   const gt_inbox_slot *came = gt_inbox_front(&t->inbox, t->before);
@@ -120,7 +120,7 @@ static bool start(turns *t) {
   return true;
 }
 
-/* The last to add has the chunk's sum: it becomes the mean. */
+/* The last region to add turns the sum of the chunk into the mean. */
 static void finish(turns *t, size_t chunk, const gt_inbox_slot *came) {
   gt_payload *payload = gt_exchange_body(t->base.base.x, chunk_of(t, chunk).n);
   const double weight = add_own_part(t, &payload->vec, chunk, came);
@@ -146,7 +146,8 @@ static void take_mean(turns *t, size_t chunk, const gt_inbox_slot *came, bool pa
   post(t, payload, chunk, came->weight);
 }
 
-/* Takes the next message; false: it is not here, or there is no room to send on what it gives. */
+/* Takes the next message; false: it is not here, or there is no room for the message that follows
+   from it. */
 static bool take(turns *t) {
   const int64_t hops = (int64_t)nregions_of(t) - 1;
   const gt_inbox_slot *came = gt_inbox_front(&t->inbox, t->before);
@@ -189,7 +190,7 @@ static bool turns_receive(gt_allreduce *r, size_t from, const gt_frame_header *h
   return true;
 }
 
-/* The chunk that follows those that wait here; of sums nobody has contributed to, nothing. */
+/* The next chunk follows those that wait here; a sum without contributions has no floats. */
 static gt_status turns_check(const gt_allreduce *r, size_t from, const gt_frame_header *head) {
   const turns *t = (const turns *)r;
   const int64_t hops = (int64_t)nregions_of(t) - 1,
@@ -256,8 +257,7 @@ static const gt_allreduce_ops ring_allreduce = {
     .load = turns_load,
 };
 
-/* One chunk comes behind the other: two are enough for their acknowledgements to return
-   meanwhile. */
+/* A region sends one chunk at a time; with two, it need not wait for an acknowledgement. */
 static size_t unit(const gt_exchange *x, size_t n) {
   (void)x, (void)n;
   return 2;

@@ -1,8 +1,8 @@
-/* The topologies hub and tree: a region's place among the others.  A hub is a tree in which every
-   other region hangs from the root. */
+/* The topologies hub and tree: the neighbours of a region.  A hub is a tree in which every other
+   region is a child of the root. */
 #include "tree.h"
 
-/* The child of this region that is above `region`, or is it; the region itself: none is. */
+/* The child of this region in whose branch `region` is; this region itself: in none. */
 static size_t branch_of(const gt_exchange *x, size_t region) {
   const size_t *parent = x->spec.next;
   size_t steps = 0;

@@ -1,19 +1,20 @@
-/* Broadcast over a hub or a tree: who gets a message from one neighbour sends it to the others.
-   Updates go on piece by piece, as soon as every other neighbour has room, and are acknowledged
-   then: what is under way stays bounded by its origin's outbox.  Models go on whole and to each
-   neighbour at its own pace: one that has not begun to leave gives way to a newer one. */
+/* Broadcast over a hub or a tree: a region forwards each message to its other neighbours.  Updates
+   are forwarded piece by piece as soon as every other neighbour has room, and are acknowledged only
+   then, so the outbox of their origin bounds the messages under way.  Models are forwarded whole,
+   to each neighbour at its own pace; a model that has not begun to leave is replaced by a newer
+   one. */
 #include "tree.h"
 
 #include <stdio.h>
 
 #define ORIGIN_NUMBERS 3 /* got, value, samples: they lie one behind the other */
 
-/* A region's message, as it comes together here. */
+/* The message of one region that is being joined here, and its last one. */
 typedef struct {
-  int64_t got;     /* pieces of the next one */
-  int64_t value;   /* of the last that is whole */
-  int64_t samples; /* behind that */
-  /* the pieces; the last whole one, kept where it may have to go on; no data: nothing */
+  int64_t got;     /* number of pieces of `next` */
+  int64_t value;   /* of the last whole message */
+  int64_t samples; /* of the last whole message */
+  /* the pieces; the last whole message, if models are forwarded */
   gt_vec next, last;
 } origin;
 
@@ -22,10 +23,10 @@ typedef struct {
   size_t pieces;
   origin *origins; /* nregions */
   size_t *to;      /* nneighbours, scratch */
-  /* nneighbours x nregions: the region's last message has to go to the neighbour */
+  /* nneighbours x nregions: the region's last message is due at the neighbour */
   bool *due;
-  size_t *turn;  /* nneighbours: the region that is looked at first */
-  float **spare; /* nspare bodies for messages that come together; nregions at most */
+  size_t *turn;  /* nneighbours: the region whose turn it is */
+  float **spare; /* nspare unused bodies; nregions at most */
   size_t nspare;
 } casts;
 
@@ -37,7 +38,7 @@ static const gt_exchange *x_of(const casts *c) {
   return c->base.base.x;
 }
 
-/* The vector has memory, where there is any. */
+/* Gives the vector memory, unless vectors have none (simulation). */
 static void give_body(casts *c, gt_vec *v) {
   v->n = c->base.base.n;
   if (v->data || !x_of(c)->spec.with_memory) return;
@@ -104,7 +105,7 @@ static void post_whole(const casts *c, size_t region, gt_payload *payload,
   payload->refs--;
 }
 
-/* The neighbours but one, in c->to. */
+/* Writes all neighbours but one to c->to; returns their number. */
 static size_t all_but(const casts *c, size_t neighbour) {
   const gt_tree *tree = &x_of(c)->tree;
   size_t n = 0;
@@ -113,7 +114,7 @@ static size_t all_but(const casts *c, size_t neighbour) {
   return n;
 }
 
-/* The region's last message has to go to every neighbour but one. */
+/* The region's last message becomes due at every neighbour but one. */
 static void make_due(casts *c, size_t region, const gt_frame_header *head, size_t but) {
   const gt_exchange *x = x_of(c);
   c->origins[region].value = (int64_t)head->value;
@@ -122,7 +123,7 @@ static void make_due(casts *c, size_t region, const gt_frame_header *head, size_
     if (x->tree.neighbours[i] != but) c->due[i * x->spec.nregions + region] = true;
 }
 
-/* The next region's model that is due at the neighbour; false: none is. */
+/* Sends neighbour i the next model that is due there; false: none is, or there is no room. */
 static bool send_due(casts *c, size_t i) {
   const gt_exchange *x = x_of(c);
   const size_t n = x->spec.nregions;
@@ -156,7 +157,7 @@ static bool casts_room(const gt_broadcast *b) {
   return gt_exchange_room_at(x, x->tree.neighbours, x->tree.nneighbours, c->pieces);
 }
 
-/* A model that has not gone yet is filled anew. */
+/* A model that has not been sent yet is overwritten. */
 static gt_vec casts_begin(gt_broadcast *b) {
   casts *c = of(b);
   gt_vec *own = &c->origins[x_of(c)->spec.self].last;
@@ -178,7 +179,7 @@ static void casts_post(gt_broadcast *b, gt_payload *payload, const gt_frame_head
 
 /* ---- receiving ------------------------------------------------------------------------------- */
 
-/* An update's piece goes on to the other neighbours; false: one of them has no room. */
+/* Forwards a piece of an update to the other neighbours; false: one of them has no room. */
 static bool pass_on(casts *c, size_t from, const gt_frame_header *head, gt_vec body) {
   const gt_exchange *x = x_of(c);
   const size_t nto = all_but(c, from);
@@ -245,7 +246,7 @@ static bool casts_drained(const gt_broadcast *b) {
   return !is_due((const casts *)b, b->base.x->spec.self);
 }
 
-/* The last message of every region is here and has gone on. */
+/* The last message of every region has arrived and has been forwarded. */
 static bool casts_settled(const gt_broadcast *b) {
   const casts *c = (const casts *)b;
   const gt_exchange *x = x_of(c);

@@ -1,28 +1,27 @@
-/* hub and tree: sums go to the root and means come back, piece by piece: each piece is added up,
-   and sent on, as soon as it is there.  A region adds what comes from below it and its own
-   contribution in region order, so that a hub gives the bits of a mesh.  A sum goes up as the
-   weighted mean of the regions that it is of, with their weight. */
+/* All-reduce over a hub or a tree: sums go up to the root and means come back, piece by piece; each
+   piece is added up and sent on as soon as it is complete.  A region adds the sums of its children
+   and its own contribution in region order, so a hub gives the same bits as a mesh.  A sum is sent
+   as the weighted mean of its regions, together with their weight. */
 #include "inbox.h"
 #include "tree.h"
 
-#define NO_MORE INT64_MAX /* a term that contributes to no further round */
+#define NO_MORE INT64_MAX /* the term contributes to no further round */
 
 typedef struct {
   gt_allreduce base;
-  gt_inbox inbox; /* sums from below that wait for others' */
-  int64_t *taken; /* of each term, the last round that was taken of it; nterms */
+  gt_inbox inbox; /* sums of children that wait for other terms */
+  int64_t *taken; /* nterms: the last round in which the term took part */
   size_t pieces;
-  /* The round that is being added up here (0: none), how many pieces of it are, who takes part. */
-  int64_t adding;
-  int64_t begun; /* the last round that was */
-  int64_t added;
-  bool *takes;  /* nterms */
-  double total; /* weight of those */
-  /* of the first so many terms it is known: before a round whether they contribute, in it that the
-     next piece is here */
+  int64_t adding; /* the round that is being added up here; 0: none */
+  int64_t begun;  /* the newest round that ever was */
+  int64_t added;  /* number of its pieces that have been added up */
+  bool *takes;    /* nterms: the term takes part in it */
+  double total;   /* weight of these terms */
+  /* The first `clear` terms are known: between rounds, whether they take part in the next one;
+     within a round, that their next piece is here. */
   size_t clear;
-  int64_t got;   /* pieces of the mean of the next round that are in `mean` */
-  double weight; /* of all who take part in it */
+  int64_t got;   /* number of pieces of the next mean that are in `mean` */
+  double weight; /* of all regions that take part in it */
 } sums;
 
 static sums *of(gt_allreduce *r) {
@@ -63,14 +62,14 @@ static void sums_again(gt_allreduce *r) {
 
 /* ---- up: who takes part ---------------------------------------------------------------------- */
 
-/* The round of the region's next contribution; 0: not known yet. */
+/* The round of this region's next contribution; 0: not known yet. */
 static int64_t own_next(const sums *t) {
   const gt_allreduce *r = &t->base;
   if (r->own > r->posted) return r->own;
   return r->over && !r->rejoins ? NO_MORE : 0;
 }
 
-/* Every region that the term's sums are of is done, and all that it contributed was taken. */
+/* All regions of the term are done, and all their contributions have been taken. */
 static bool is_over(const sums *t, size_t term) {
   const gt_exchange *x = t->base.base.x;
   for (size_t i = x->tree.begin[term]; i < x->tree.begin[term + 1]; i++) {
@@ -89,7 +88,8 @@ static int64_t next_of(const sums *t, size_t term) {
   return is_over(t, term) ? NO_MORE : 0;
 }
 
-/* Who makes steps again after a resume takes part after the newest round that anyone had begun. */
+/* All open regions of the term are late: they make steps again after a resume, and take part only
+   after the newest round that any region had begun. */
 static bool only_later(const sums *t, size_t term) {
   const gt_exchange *x = t->base.base.x;
   if (t->base.unheard) return false;
@@ -107,7 +107,7 @@ static double weight_of(const sums *t, size_t term) {
                                     : gt_inbox_front(&t->inbox, region)->weight;
 }
 
-/* Finds the next round that is added up here, once it is known who takes part. */
+/* Opens the next round as soon as it is known which terms take part. */
 static bool open_round(sums *t) {
   const size_t nterms = tree_of(t)->nterms;
   while (t->clear < nterms && (next_of(t, t->clear) != 0 || only_later(t, t->clear))) t->clear++;
@@ -133,7 +133,7 @@ static bool open_round(sums *t) {
 
 /* ---- up: pieces ------------------------------------------------------------------------------ */
 
-/* The next piece of everybody who takes part is here. */
+/* The next piece of every term that takes part is here. */
 static bool piece_is_here(sums *t) {
   const gt_tree *tree = tree_of(t);
   while (t->clear < tree->nterms) {
@@ -184,7 +184,7 @@ static void post_piece(const sums *t, gt_payload *payload, int64_t round, int64_
   x->spec.host.post(x->spec.host.ctx, &message);
 }
 
-/* A piece of the mean goes to everybody below. */
+/* Sends a piece of the mean to the children. */
 static void send_down(const sums *t, gt_vec piece, int64_t round, int64_t number, double weight) {
   const gt_tree *tree = tree_of(t);
   if (tree->nchildren == 0) return;
@@ -208,7 +208,7 @@ static void end_round(sums *t) {
   t->adding = 0;
 }
 
-/* Adds up the next piece and sends it on; false: something is missing. */
+/* Adds up the next piece and sends it on; false: a piece or room is missing. */
 static bool add_piece(sums *t) {
   const gt_tree *tree = tree_of(t);
   if (!piece_is_here(t)) return false;
@@ -232,7 +232,7 @@ static bool add_piece(sums *t) {
 
 /* ---- down ------------------------------------------------------------------------------------ */
 
-/* A piece of the mean, from above: it goes on to everybody below, or waits. */
+/* Takes a piece of the mean from the parent and forwards it; false: the children have no room. */
 static bool take_mean(sums *t, const gt_frame_header *head, gt_vec body) {
   if (t->got == (int64_t)t->pieces || !can_send_down(t)) return false;
   send_down(t, body, (int64_t)head->value, t->got, head->route.weight);
@@ -242,8 +242,7 @@ static bool take_mean(sums *t, const gt_frame_header *head, gt_vec body) {
   return true;
 }
 
-/* Pieces come in order: after those of a region below that wait here, or after those of the
-   mean. */
+/* Pieces of a child follow those that wait here; pieces of the mean follow those received. */
 static gt_status sums_check(const gt_allreduce *r, size_t from, const gt_frame_header *head) {
   const sums *t = (const sums *)r;
   const gt_tree *tree = tree_of(t);
