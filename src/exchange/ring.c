@@ -9,8 +9,8 @@ typedef struct {
   gt_allreduce base;
   size_t before, place; /* the previous region on the ring; number of hops from region 0 */
   gt_inbox inbox;       /* messages from the previous region */
-  /* The next round: its first chunk has been sent; number of messages taken, of 2 (R - 1); weight of
-     the regions that take part. */
+  /* The next round: its first chunk has been sent; number of messages taken, of 2 (R - 1); weight
+     of the regions that take part. */
   int64_t started, step;
   double weight;
 } turns;
