@@ -20,10 +20,10 @@ for region in east west; do
   said "a warm-up longer than the part of $region" 1 "train.schedule.warmup_steps is 5000 and region $region ends after 1 steps"
   said "a batch larger than the part of $region" 1 "train.batch is 4500 and region $region holds 2000 samples"
 done
-train "one region of two workers" 3 one.yaml --run-dir one "${all[@]}" --set 'train.until={steps: 9}'
+train "one region of two workers" 3 one.yaml --run-dir one "${all[@]}" --set 'train.until={steps: 2}'
 ended "one region of two workers" 0
 said "one region: adam with momentum" 1 'train.optimizer.momentum is 0.9 and does nothing'
-said "one region: a warm-up longer than the run" 1 'train.schedule.warmup_steps is 5000 and the run ends after 9 steps'
+said "one region: a warm-up longer than the run" 1 'train.schedule.warmup_steps is 5000 and the run ends after 2 steps'
 said "one region: a batch larger than its part" 1 'train.batch is 4500 and region east holds 4000 samples'
 train "nothing to warn of" 4 job.yaml --run-dir plain --set 'train.until={steps: 9}'
 ended "nothing to warn of" 0
