@@ -100,20 +100,24 @@ gt_status gt_exchange_check(const gt_exchange *x, size_t from, const gt_frame_he
 /* Takes a message, each once and in order; its body has gt_exchange_bytes and is borrowed.  True:
    it may be acknowledged now; false: it may be acknowledged after host.taken. */
 bool gt_exchange_receive(gt_exchange *x, size_t from, const gt_frame_header *head, gt_vec body);
-/* DONE: the region makes no more steps; count: its gt_exchange_count.  It stays, applies messages,
-   and counts zero in means of later rounds.  With a mesh every message that it ever sent has been
-   received.  JOINED: after a resume, never in a fresh start, once for every region; REJOINED:
-   one that was done and may make steps again; count: its gt_exchange_rounds; every message that it
-   sent before the resume has been received. */
-void gt_exchange_peer(gt_exchange *x, size_t region, gt_peer_event event, int64_t count);
+/* DONE: the region makes no more steps; counts: its gt_exchange_count of every range.  It stays,
+   applies messages, and counts zero in means of later rounds.  With a mesh every message that it
+   ever sent has been received.  JOINED: after a resume, never in a fresh start, once for every
+   region; REJOINED: one that was done and may make steps again; counts: its gt_exchange_rounds;
+   every message that it sent before the resume has been received.  counts is borrowed for the
+   call. */
+void gt_exchange_peer(gt_exchange *x, size_t region, gt_peer_event event, const int64_t *counts);
 /* The newest all-reduce round that this region has applied or begun to add up; 0: none. */
 int64_t gt_exchange_rounds(const gt_exchange *x);
 /* drained: everything of this region has been posted.  settled: every other region is done, all
    their messages have arrived, and nothing waits here. */
 bool gt_exchange_drained(const gt_exchange *x);
 bool gt_exchange_settled(const gt_exchange *x);
-/* The last round that this region contributed to, or the value of its last broadcast. */
-int64_t gt_exchange_count(const gt_exchange *x);
+/* Collectives that are open; each is a range of messages, by its number in order of opening. */
+size_t gt_exchange_ranges(const gt_exchange *x);
+/* The last round of the range that this region contributed to, or the value of its last
+   broadcast. */
+int64_t gt_exchange_count(const gt_exchange *x, size_t range);
 
 /* ---- collectives ----------------------------------------------------------------------------- */
 

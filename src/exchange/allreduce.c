@@ -30,7 +30,7 @@ void gt_allreduce_close(gt_allreduce *r) {
   if (!r) return;
   ops_of(r)->close(r);
   gt_free(r->mean.data);
-  gt_free(r);
+  gt_exchange_remove(&r->base);
 }
 
 void gt_allreduce_behind(gt_allreduce *r, uint64_t samples) {

@@ -19,8 +19,9 @@ gt_broadcast *gt_broadcast_open(gt_exchange *x, const gt_collective_spec *spec, 
 }
 
 void gt_broadcast_close(gt_broadcast *b) {
-  if (b && ops_of(b)->close) ops_of(b)->close(b);
-  gt_free(b);
+  if (!b) return;
+  if (ops_of(b)->close) ops_of(b)->close(b);
+  gt_exchange_remove(&b->base);
 }
 
 bool gt_broadcast_room(const gt_broadcast *b) {

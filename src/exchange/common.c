@@ -5,6 +5,7 @@ void gt_exchange_add(gt_exchange *x, gt_collective *c, const gt_collective_spec 
   c->x = x;
   c->spec = *spec;
   c->n = n;
+  c->count = GT_NEW_ARRAY(int64_t, x->spec.nregions);
   c->id = x->ncollectives++;
   if (x->last)
     x->last->next = c;
@@ -13,10 +14,18 @@ void gt_exchange_add(gt_exchange *x, gt_collective *c, const gt_collective_spec 
   x->last = c;
 }
 
-bool gt_exchange_room_at(const gt_exchange *x, const size_t *regions, size_t n, size_t messages) {
+void gt_exchange_remove(gt_collective *c) {
+  gt_free(c->count);
+  gt_free(c);
+}
+
+bool gt_exchange_room_at(gt_exchange *x, const size_t *regions, size_t n, size_t messages) {
   const gt_exchange_host *host = &x->spec.host;
   for (size_t i = 0; i < n; i++)
-    if (!host->room(host->ctx, regions[i], messages)) return false;
+    if (!host->room(host->ctx, regions[i], messages)) {
+      x->full = regions[i];
+      return false;
+    }
   return true;
 }
 

@@ -1,8 +1,6 @@
 /* An exchange: the list of topologies, the collectives that are open, and who gets which event. */
 #include "internal.h"
 
-#include <string.h>
-
 #define DECLARE(constant, name, table) extern const gt_topology_ops table;
 #define TABLE(constant, name, table)   [constant] = &table,
 GT_TOPOLOGIES(DECLARE)
@@ -22,8 +20,7 @@ gt_exchange *gt_exchange_create(const gt_exchange_spec *spec) {
   x->others = GT_NEW_ARRAY(size_t, n);
   x->done = GT_NEW_ARRAY(bool, n);
   x->late = GT_NEW_ARRAY(bool, n);
-  x->count = GT_NEW_ARRAY(int64_t, n);
-  x->held = GT_NEW_ARRAY(gt_held, n);
+  gt_held_open(x);
   for (size_t r = 0, i = 0; r < n; r++)
     if (r != spec->self) x->others[i++] = r;
   if (x->topology->open) x->topology->open(x);
@@ -33,12 +30,7 @@ gt_exchange *gt_exchange_create(const gt_exchange_spec *spec) {
 void gt_exchange_close(gt_exchange *x) {
   if (!x) return;
   if (x->topology->close) x->topology->close(x);
-  for (size_t r = 0; r < x->spec.nregions; r++) {
-    for (size_t i = 0; i < x->held[r].n; i++) gt_free(x->held[r].messages[i].body.data);
-    gt_free(x->held[r].messages);
-  }
-  gt_free(x->held);
-  gt_free(x->count);
+  gt_held_close(x);
   gt_free(x->late);
   gt_free(x->done);
   gt_free(x->others);
@@ -85,7 +77,8 @@ gt_status gt_exchange_check(const gt_exchange *x, size_t from, const gt_frame_he
     return GT_FAIL(GT_ERR_FAULT, "data has %s route; over a %s %s is needed", routed ? "a" : "no",
                    topology->name, topology->routed ? "one" : "none");
   if (c->allreduce) GT_TRY(check_round(c->allreduce, head));
-  if (x->held[from].n > 0) return GT_OK; /* checked when the messages before it have been taken */
+  if (x->held.of[from].n > 0)
+    return GT_OK; /* checked when the messages before it have been taken */
   if (c->allreduce && topology->allreduce->check)
     return topology->allreduce->check(c->allreduce, from, head);
   if (c->broadcast && topology->broadcast->check)
@@ -93,78 +86,41 @@ gt_status gt_exchange_check(const gt_exchange *x, size_t from, const gt_frame_he
   return GT_OK;
 }
 
-static bool take(gt_collective *c, size_t from, const gt_frame_header *head, gt_vec body) {
-  const gt_topology_ops *topology = c->x->topology;
-  if (c->broadcast) return topology->broadcast->receive(c->broadcast, from, head, body);
-  return topology->allreduce->receive(c->allreduce, from, head, body);
-}
-
-static void changed(gt_exchange *x) {
+static void changed(gt_exchange *x, size_t region) {
   for (gt_collective *c = x->first; c; c = c->next) {
     if (c->broadcast && x->topology->broadcast->progress)
-      x->topology->broadcast->progress(c->broadcast);
+      x->topology->broadcast->progress(c->broadcast, region);
     c->spec.changed(c->spec.ctx);
   }
 }
 
-/* Messages of a region are taken in order, so those behind a held one are held, too. */
-static void hold(gt_exchange *x, gt_collective *c, size_t from, const gt_frame_header *head,
-                 gt_vec body) {
-  gt_held *h = &x->held[from];
-  GT_GROW(h->messages, h->n, h->capacity, 4);
-  gt_held_message *m = &h->messages[h->n++];
-  *m = (gt_held_message){.collective = c,
-                         .head = *head,
-                         .body = gt_vec_of(body.data ? GT_NEW_ARRAY(float, body.n) : NULL, body.n)};
-  gt_vec_copy(m->body, body);
-  x->nheld++;
-}
-
-static bool take_held(gt_exchange *x, size_t from) {
-  gt_held *h = &x->held[from];
-  if (h->n == 0) return false;
-  gt_held_message *m = &h->messages[0];
-  if (!take(m->collective, from, &m->head, m->body)) return false;
-  gt_free(m->body.data);
-  memmove(m, m + 1, --h->n * sizeof *m);
-  x->nheld--;
-  x->spec.host.taken(x->spec.host.ctx, from);
-  return true;
-}
-
-/* Repeats until nothing changes. */
-static void retry(gt_exchange *x) {
+/* Moves on what can, now that there is room at the region (nregions: that something else is
+   otherwise); repeats until nothing changes. */
+static void retry(gt_exchange *x, size_t region) {
+  const size_t n = x->spec.nregions;
   bool moved = true;
   while (moved) {
-    changed(x);
-    moved = false;
-    for (size_t r = 0; x->nheld > 0 && r < x->spec.nregions; r++)
-      while (take_held(x, r)) {
-        moved = true;
-        changed(x);
-      }
+    changed(x, region);
+    moved = region < n && gt_held_retry(x, region);
+    moved |= gt_held_retry(x, n);
   }
 }
 
 bool gt_exchange_receive(gt_exchange *x, size_t from, const gt_frame_header *head, gt_vec body) {
   gt_collective *c = collective_of(x, head);
-  if (x->held[from].n > 0 || !take(c, from, head, body)) {
-    hold(x, c, from, head, body);
-    return false;
-  }
-  if (c->allreduce) retry(x);
+  if (!gt_held_or_taken(x, c, from, head, body)) return false;
+  if (c->allreduce) retry(x, x->spec.nregions);
   return true;
 }
 
 /* ---- other events ---------------------------------------------------------------------------- */
 
 void gt_exchange_start(gt_exchange *x) {
-  retry(x);
+  retry(x, x->spec.nregions);
 }
 
 void gt_exchange_room(gt_exchange *x, size_t region) {
-  (void)region;
-  retry(x);
+  retry(x, region);
 }
 
 static void joined(gt_allreduce *r, int64_t rounds) {
@@ -173,15 +129,14 @@ static void joined(gt_allreduce *r, int64_t rounds) {
   r->base.x->topology->allreduce->again(r);
 }
 
-void gt_exchange_peer(gt_exchange *x, size_t region, gt_peer_event event, int64_t count) {
+void gt_exchange_peer(gt_exchange *x, size_t region, gt_peer_event event, const int64_t *counts) {
   x->done[region] = event == GT_PEER_DONE || event == GT_PEER_LEFT;
   x->late[region] = event == GT_PEER_REJOINED;
-  x->count[region] = count;
   for (gt_collective *c = x->first; c; c = c->next) {
-    if (!c->allreduce) continue;
-    if (!x->done[region]) joined(c->allreduce, count);
+    if (event == GT_PEER_DONE) c->count[region] = counts[c->id];
+    if (c->allreduce && !x->done[region]) joined(c->allreduce, counts[0]);
   }
-  retry(x);
+  retry(x, x->spec.nregions);
 }
 
 int64_t gt_exchange_rounds(const gt_exchange *x) {
@@ -214,11 +169,15 @@ bool gt_exchange_settled(const gt_exchange *x) {
       return false;
     if (c->broadcast && !broadcasts(c->broadcast, x->topology->broadcast->settled)) return false;
   }
-  return x->nheld == 0;
+  return x->held.n == 0;
 }
 
-int64_t gt_exchange_count(const gt_exchange *x) {
+size_t gt_exchange_ranges(const gt_exchange *x) {
+  return x->ncollectives;
+}
+
+int64_t gt_exchange_count(const gt_exchange *x, size_t range) {
   const gt_collective *c = x->first;
-  if (!c) return 0;
+  while (c->id != range) c = c->next;
   return c->allreduce ? c->allreduce->own : c->broadcast->posted;
 }

@@ -8,7 +8,8 @@
 typedef struct gt_collective {
   gt_exchange *x;
   gt_collective_spec spec;
-  size_t id, n; /* its number, in order of opening; floats of what every region gets */
+  size_t id, n;   /* its number, in order of opening; floats of what every region gets */
+  int64_t *count; /* nregions; of one that is done: its gt_exchange_count */
   gt_allreduce *allreduce;
   gt_broadcast *broadcast; /* one of the two */
   struct gt_collective *next;
@@ -19,12 +20,30 @@ typedef struct {
   gt_collective *collective;
   gt_frame_header head;
   gt_vec body;
+  size_t floats; /* that there is memory for */
 } gt_held_message;
 
 typedef struct {
   gt_held_message *messages; /* oldest first */
   size_t n, capacity;
 } gt_held;
+
+/* A place in a line of regions whose held messages wait for the same, or the head of a line; the
+   lines are circles. */
+typedef struct {
+  size_t next, before;
+} gt_held_place;
+
+/* Messages that could not be taken (held.c). */
+typedef struct {
+  gt_held *of; /* nregions */
+  /* nregions: the regions; then the heads of nregions + 1 lines: for room at that region, and for
+     something else */
+  gt_held_place *places;
+  size_t n;      /* messages */
+  gt_vec *spare; /* bodies without a message */
+  size_t nspare, spare_capacity;
+} gt_held_all;
 
 /* A region's place in a tree of sums. */
 typedef struct {
@@ -47,17 +66,18 @@ struct gt_exchange {
   size_t *others; /* every region but this one, ascending; nregions - 1 */
   bool *done;     /* nregions: the region makes no more steps */
   bool *late;     /* it was done before the resume and may make steps again */
-  int64_t *count; /* of one that is done: its gt_exchange_count */
-  gt_held *held;  /* of each region */
-  size_t nheld;   /* messages in all of them */
-  gt_tree tree;   /* hub, tree */
+  gt_held_all held;
+  size_t full;  /* the region at which room was last missing */
+  gt_tree tree; /* hub, tree */
 };
 
 /* common.c */
-/* The collective takes its place as the exchange's last. */
+/* The collective takes its place as the exchange's last; freed by gt_exchange_remove. */
 void gt_exchange_add(gt_exchange *x, gt_collective *c, const gt_collective_spec *spec, size_t n);
-/* Each of the regions has room for so many messages; true where there is none. */
-bool gt_exchange_room_at(const gt_exchange *x, const size_t *regions, size_t n, size_t messages);
+void gt_exchange_remove(gt_collective *c);
+/* Each of the regions has room for so many messages; true where there is none.  If not, x->full is
+   the first that has none. */
+bool gt_exchange_room_at(gt_exchange *x, const size_t *regions, size_t n, size_t messages);
 /* GT_ERR_FAULT, unless the route says the n floats from offset on. */
 gt_status gt_exchange_check_part(const gt_frame_header *head, size_t offset, size_t n);
 /* A body of n floats. */
@@ -66,6 +86,17 @@ gt_payload *gt_exchange_body(const gt_exchange *x, size_t n);
 gt_frame_header gt_collective_head(const gt_collective *c, uint64_t value, uint64_t detail);
 gt_frame_header gt_collective_routed(const gt_collective *c, uint64_t value, uint64_t detail,
                                      const gt_frame_route *route);
+
+/* held.c */
+void gt_held_open(gt_exchange *x);
+void gt_held_close(gt_exchange *x);
+/* Gives the message to its collective, or holds a copy of it behind those of the region that are
+   held; false: it is held. */
+bool gt_held_or_taken(gt_exchange *x, gt_collective *c, size_t from, const gt_frame_header *head,
+                      gt_vec body);
+/* Gives held messages that wait for room at the region to their collectives; nregions: those that
+   wait for anything else.  False: none could be taken. */
+bool gt_held_retry(gt_exchange *x, size_t region);
 
 /* ---- all-reduce: what every topology has in common (allreduce.c) ----------------------------- */
 
@@ -129,8 +160,8 @@ typedef struct {
   bool (*receive)(gt_broadcast *b, size_t from, const gt_frame_header *head, gt_vec body);
   /* as above */
   gt_status (*check)(const gt_broadcast *b, size_t from, const gt_frame_header *head);
-  /* there may be room for what waits here; NULL: nothing does */
-  void (*progress)(gt_broadcast *b);
+  /* There may be room at the region for what waits here; nregions: at any.  NULL: nothing does. */
+  void (*progress)(gt_broadcast *b, size_t region);
   bool (*drained)(const gt_broadcast *b);
   bool (*settled)(const gt_broadcast *b);
   void (*save)(gt_broadcast *b, const char *prefix, gt_state *state);

@@ -17,7 +17,7 @@ static void post_to_others(const gt_exchange *x, gt_payload *payload, const gt_f
   x->spec.host.post(x->spec.host.ctx, &message);
 }
 
-static bool room(const gt_exchange *x) {
+static bool room(gt_exchange *x) {
   return gt_exchange_room_at(x, x->others, x->spec.nregions - 1, 1);
 }
 

@@ -57,7 +57,7 @@ static size_t chunk_behind(const turns *t, size_t behind) {
 }
 
 static bool has_room(const turns *t) {
-  const gt_exchange *x = t->base.base.x;
+  gt_exchange *x = t->base.base.x;
   return gt_exchange_room_at(x, &x->spec.next[x->spec.self], 1, 1);
 }
 
@@ -211,7 +211,7 @@ static bool turns_settled(const gt_allreduce *r) {
   const gt_exchange *x = r->base.x;
   if (!gt_inbox_empty(&t->inbox) || t->started) return false;
   for (size_t i = 0; i < x->spec.nregions; i++)
-    if (i != x->spec.self && (!x->done[i] || x->count[i] > r->applied)) return false;
+    if (i != x->spec.self && (!x->done[i] || r->base.count[i] > r->applied)) return false;
   return true;
 }
 

@@ -25,6 +25,7 @@ typedef struct {
   size_t *to;      /* nneighbours, scratch */
   /* nneighbours x nregions: the region's last message is due at the neighbour */
   bool *due;
+  size_t *ndue;  /* nneighbours: how many are due there */
   size_t *turn;  /* nneighbours: the region whose turn it is */
   float **spare; /* nspare unused bodies; nregions at most */
   size_t nspare;
@@ -34,7 +35,7 @@ static casts *of(gt_broadcast *b) {
   return (casts *)b;
 }
 
-static const gt_exchange *x_of(const casts *c) {
+static gt_exchange *x_of(const casts *c) {
   return c->base.base.x;
 }
 
@@ -59,6 +60,7 @@ static void casts_open(gt_broadcast *b) {
   c->spare = GT_NEW_ARRAY(float *, n);
   c->to = GT_NEW_ARRAY(size_t, nneighbours + 1);
   c->turn = GT_NEW_ARRAY(size_t, nneighbours + 1);
+  c->ndue = GT_NEW_ARRAY(size_t, nneighbours + 1);
   if (b->replace) c->due = GT_NEW_ARRAY(bool, nneighbours *n + 1);
 }
 
@@ -73,6 +75,7 @@ static void casts_close(gt_broadcast *b) {
   gt_free(c->origins);
   gt_free(c->to);
   gt_free(c->turn);
+  gt_free(c->ndue);
   gt_free(c->due);
 }
 
@@ -119,40 +122,51 @@ static void make_due(casts *c, size_t region, const gt_frame_header *head, size_
   const gt_exchange *x = x_of(c);
   c->origins[region].value = (int64_t)head->value;
   c->origins[region].samples = (int64_t)head->detail;
-  for (size_t i = 0; i < x->tree.nneighbours; i++)
-    if (x->tree.neighbours[i] != but) c->due[i * x->spec.nregions + region] = true;
+  for (size_t i = 0; i < x->tree.nneighbours; i++) {
+    bool *due = &c->due[i * x->spec.nregions + region];
+    if (x->tree.neighbours[i] == but || *due) continue;
+    *due = true;
+    c->ndue[i]++;
+  }
+}
+
+/* The region whose model is next at neighbour i: its turn comes after those sent before. */
+static size_t next_due(const casts *c, size_t i) {
+  const size_t n = x_of(c)->spec.nregions;
+  size_t region = c->turn[i] % n;
+  while (!c->due[i * n + region]) region = (region + 1) % n;
+  return region;
 }
 
 /* Sends neighbour i the next model that is due there; false: none is, or there is no room. */
 static bool send_due(casts *c, size_t i) {
-  const gt_exchange *x = x_of(c);
-  const size_t n = x->spec.nregions;
-  for (size_t k = 0; k < n; k++) {
-    const size_t region = (c->turn[i] + k) % n;
-    if (!c->due[i * n + region]) continue;
-    if (!gt_exchange_room_at(x, &x->tree.neighbours[i], 1, c->pieces)) return false;
-    const origin *o = &c->origins[region];
-    const gt_frame_header head =
-        gt_collective_head(&c->base.base, (uint64_t)o->value, (uint64_t)o->samples);
-    gt_payload *payload = gt_exchange_body(x, c->base.base.n);
-    gt_vec_copy(payload->vec, o->last);
-    c->due[i * n + region] = false;
-    c->turn[i] = region + 1;
-    post_whole(c, region, payload, &head, &x->tree.neighbours[i], 1);
-    return true;
-  }
-  return false;
+  gt_exchange *x = x_of(c);
+  if (c->ndue[i] == 0 || !gt_exchange_room_at(x, &x->tree.neighbours[i], 1, c->pieces))
+    return false;
+  const size_t region = next_due(c, i);
+  const origin *o = &c->origins[region];
+  const gt_frame_header head =
+      gt_collective_head(&c->base.base, (uint64_t)o->value, (uint64_t)o->samples);
+  gt_payload *payload = gt_exchange_body(x, c->base.base.n);
+  gt_vec_copy(payload->vec, o->last);
+  c->due[i * x->spec.nregions + region] = false;
+  c->ndue[i]--;
+  c->turn[i] = region + 1;
+  post_whole(c, region, payload, &head, &x->tree.neighbours[i], 1);
+  return true;
 }
 
-static void casts_progress(gt_broadcast *b) {
+static void casts_progress(gt_broadcast *b, size_t region) {
   casts *c = of(b);
-  for (size_t i = 0; c->due && i < x_of(c)->tree.nneighbours; i++)
-    while (send_due(c, i)) continue;
+  const gt_tree *tree = &x_of(c)->tree;
+  const bool all = region == x_of(c)->spec.nregions;
+  for (size_t i = 0; c->due && i < tree->nneighbours; i++)
+    while ((all || tree->neighbours[i] == region) && send_due(c, i)) continue;
 }
 
 static bool casts_room(const gt_broadcast *b) {
   const casts *c = (const casts *)b;
-  const gt_exchange *x = x_of(c);
+  gt_exchange *x = x_of(c);
   if (b->replace) return !x->spec.host.afford || x->spec.host.afford(x->spec.host.ctx);
   return gt_exchange_room_at(x, x->tree.neighbours, x->tree.nneighbours, c->pieces);
 }
@@ -174,14 +188,14 @@ static void casts_post(gt_broadcast *b, gt_payload *payload, const gt_frame_head
     return;
   }
   make_due(c, x->spec.self, head, x->spec.self);
-  casts_progress(b);
+  casts_progress(b, x->spec.nregions);
 }
 
 /* ---- receiving ------------------------------------------------------------------------------- */
 
 /* Forwards a piece of an update to the other neighbours; false: one of them has no room. */
 static bool pass_on(casts *c, size_t from, const gt_frame_header *head, gt_vec body) {
-  const gt_exchange *x = x_of(c);
+  gt_exchange *x = x_of(c);
   const size_t nto = all_but(c, from);
   if (nto == 0) return true;
   if (!gt_exchange_room_at(x, c->to, nto, 1)) return false;
@@ -229,7 +243,7 @@ static bool casts_receive(gt_broadcast *b, size_t from, const gt_frame_header *h
   else
     x_of(c)->spec.host.spoilt(x_of(c)->spec.host.ctx, head->route.origin);
   take_body(c, &o->next);
-  casts_progress(b);
+  casts_progress(b, x_of(c)->spec.nregions);
   return true;
 }
 
@@ -252,7 +266,7 @@ static bool casts_settled(const gt_broadcast *b) {
   const gt_exchange *x = x_of(c);
   for (size_t r = 0; r < x->spec.nregions; r++) {
     if (is_due(c, r) || c->origins[r].got > 0) return false;
-    if (r != x->spec.self && (!x->done[r] || c->origins[r].value < x->count[r])) return false;
+    if (r != x->spec.self && (!x->done[r] || c->origins[r].value < b->base.count[r])) return false;
   }
   return true;
 }
@@ -281,7 +295,10 @@ static gt_status load_due(casts *c, const char *prefix, const gt_state *state) {
   const size_t n = x_of(c)->tree.nneighbours * x_of(c)->spec.nregions;
   uint8_t *due = GT_NEW_ARRAY(uint8_t, n);
   gt_status status = gt_state_get(state, prefix, "due", GT_TYPE_U8, due, n);
-  for (size_t i = 0; i < n; i++) c->due[i] = due[i] != 0;
+  for (size_t i = 0; i < n; i++) {
+    c->due[i] = due[i] != 0;
+    c->ndue[i / x_of(c)->spec.nregions] += c->due[i];
+  }
   gt_free(due);
   return status;
 }

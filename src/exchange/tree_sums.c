@@ -74,7 +74,7 @@ static bool is_over(const sums *t, size_t term) {
   const gt_exchange *x = t->base.base.x;
   for (size_t i = x->tree.begin[term]; i < x->tree.begin[term + 1]; i++) {
     const size_t region = x->tree.members[i];
-    if (!x->done[region] || x->count[region] > t->taken[term]) return false;
+    if (!x->done[region] || t->base.base.count[region] > t->taken[term]) return false;
   }
   return true;
 }
@@ -96,7 +96,8 @@ static bool only_later(const sums *t, size_t term) {
   if (tree_of(t)->terms[term] == x->spec.self) return t->base.rejoins;
   for (size_t i = x->tree.begin[term]; i < x->tree.begin[term + 1]; i++) {
     const size_t region = x->tree.members[i];
-    if (!x->late[region] && !(x->done[region] && x->count[region] <= t->taken[term])) return false;
+    const bool over = x->done[region] && t->base.base.count[region] <= t->taken[term];
+    if (!x->late[region] && !over) return false;
   }
   return true;
 }
@@ -284,7 +285,7 @@ static bool sums_settled(const gt_allreduce *r) {
   const gt_exchange *x = r->base.x;
   if (!gt_inbox_empty(&t->inbox) || t->got > 0 || t->adding > 0) return false;
   for (size_t i = 0; i < x->spec.nregions; i++)
-    if (i != x->spec.self && (!x->done[i] || x->count[i] > r->applied)) return false;
+    if (i != x->spec.self && (!x->done[i] || r->base.count[i] > r->applied)) return false;
   return true;
 }
 

@@ -3,8 +3,10 @@
 
 /* The PS takes messages of this kind in this job. */
 static bool takes(const gt_ps *ps, unsigned kind) {
-  return gt_msg_is_data(kind) ? kind == (unsigned)ps->spec.strategy->sends
-                              : kind >= GT_MSG_ACK && kind <= GT_MSG_JOINED;
+  const gt_sync_ops *strategy = ps->spec.strategy;
+  if (gt_msg_is_data(kind)) return kind == (unsigned)strategy->sends;
+  if (kind == GT_MSG_STRATEGY) return strategy->on_control != NULL;
+  return kind >= GT_MSG_ACK && kind <= GT_MSG_JOINED;
 }
 
 static gt_status check_data(const gt_ps *ps, size_t from, const gt_frame_header *head) {
@@ -54,10 +56,13 @@ gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head)
     return GT_FAIL(GT_ERR_FAULT, "a message of kind %u is none that strategy %s has use for",
                    head->kind, ps->spec.strategy->name);
   uint64_t bytes = gt_msg_is_data(head->kind) ? gt_exchange_bytes(ps->exchange, head) : 0;
-  if (head->codec != 0 || head->range != 0)
+  const bool ranged = gt_msg_is_data(head->kind) || head->kind == GT_MSG_DONE;
+  const size_t ranges = ranged ? gt_ps_dones(ps) : 1;
+  if (head->codec != 0 || head->range >= ranges)
     return GT_FAIL(GT_ERR_FAULT,
-                   "a message of kind %u has codec %u and range %u; 0 and 0 are needed", head->kind,
-                   head->codec, head->range);
+                   "a message of kind %u has codec %u and range %u; codec 0 and a range below %zu "
+                   "are needed",
+                   head->kind, head->codec, head->range, ranges);
   if (head->message_bytes != bytes)
     return GT_FAIL(GT_ERR_FAULT, "a message of kind %u has %llu bytes; %llu are needed", head->kind,
                    (unsigned long long)head->message_bytes, (unsigned long long)bytes);

@@ -18,10 +18,15 @@ static void tell_all(gt_ps *ps, gt_frame_header head) {
   }
 }
 
+/* Once for every range; once if there is none. */
 static void tell_done(gt_ps *ps) {
-  tell_all(ps, (gt_frame_header){.kind = GT_MSG_DONE,
-                                 .sequence = (uint64_t)gt_exchange_count(ps->exchange),
-                                 .value = (uint64_t)ps->totals.steps});
+  const size_t ranges = gt_exchange_ranges(ps->exchange);
+  for (size_t i = 0; i < gt_ps_dones(ps); i++)
+    tell_all(
+        ps, (gt_frame_header){.kind = GT_MSG_DONE,
+                              .range = (uint32_t)i,
+                              .sequence = ranges ? (uint64_t)gt_exchange_count(ps->exchange, i) : 0,
+                              .value = (uint64_t)ps->totals.steps});
 }
 
 /* Whoever is done says so again after a resume; its training may have been made longer. */
@@ -34,9 +39,9 @@ void gt_ps_tell_joined(gt_ps *ps) {
   if (done) tell_done(ps);
 }
 
-static void tell(gt_ps *ps, size_t from, gt_peer_event event, int64_t count) {
+static void tell(gt_ps *ps, size_t from, gt_peer_event event, const int64_t *counts) {
   gt_sync_on_peer(ps->sync, from, event);
-  gt_exchange_peer(ps->exchange, from, event, count);
+  gt_exchange_peer(ps->exchange, from, event, counts);
 }
 
 void gt_ps_tell_strategy(gt_ps *ps, size_t from) {
@@ -45,13 +50,13 @@ void gt_ps_tell_strategy(gt_ps *ps, size_t from) {
      active. */
   if (peer->joined && peer->applied_seq >= peer->joined_seq && (peer->done || !peer->joined_done)) {
     peer->joined = false;
-    tell(ps, from, peer->joined_late ? GT_PEER_REJOINED : GT_PEER_JOINED, peer->joined_rounds);
+    tell(ps, from, peer->joined_late ? GT_PEER_REJOINED : GT_PEER_JOINED, &peer->joined_rounds);
   }
   if (!peer->done || peer->done_told || peer->applied_seq < peer->done_seq) return;
   peer->done_told = true;
   ps->told++;
   ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_PEER_DONE, (double)from, (double)peer->done_steps);
-  tell(ps, from, GT_PEER_DONE, peer->done_count);
+  tell(ps, from, GT_PEER_DONE, peer->done_counts);
 }
 
 static bool training_over(const gt_ps *ps) {

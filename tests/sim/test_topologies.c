@@ -18,18 +18,27 @@
 #define LATENCY_S  0.050
 #define MOST       16
 
-static gt_job *job_of(size_t n, const char *topology) {
-  char text[4096];
+/* n regions; `access` of each, or ""; parent[r] (NULL: none) is joined to r by a link of RATE_BPS
+   and LATENCY_S, like all others if there are no parents; else the others have ten times the
+   latency. */
+static gt_job *job_of(size_t n, const char *topology, const char *access, const size_t *parent) {
+  char text[8192];
   int at = snprintf(text, sizeof text,
                     "name: law\nmodel: {name: lenet5}\ndata: {path: none.h5}\n"
                     "train: {until: {steps: %d}, batch: 10, optimizer: {name: sgd, lr: 0.1}, "
                     "eval_every: {epochs: 0}}\n"
                     "sync: {strategy: ssgd, topology: %s}\ncompute: {step: 10 ms}\n"
-                    "wan: {default: {bandwidth: 100 Mbit/s, latency: 50 ms}}\nregions:\n",
-                    STEPS, topology);
+                    "wan:\n  default: {bandwidth: 100 Mbit/s, latency: %d ms}\n%s",
+                    STEPS, topology, parent ? 500 : 50, parent ? "  links:\n" : "");
+  for (size_t r = 0; parent && r < n; r++)
+    if (parent[r] != r)
+      at += snprintf(text + at, sizeof text - (size_t)at,
+                     "    - {between: [r%zu, r%zu], bandwidth: 100 Mbit/s, latency: 50 ms}\n", r,
+                     parent[r]);
+  at += snprintf(text + at, sizeof text - (size_t)at, "regions:\n");
   for (size_t r = 0; r < n; r++)
     at += snprintf(text + at, sizeof text - (size_t)at,
-                   "  - {name: r%zu, ranks: 2, samples: 1000}\n", r);
+                   "  - {name: r%zu, ranks: 2, samples: 1000%s}\n", r, access);
   gt_job *job = NULL;
   assert_int_equal(gt_job_parse(&job, "test", text), GT_OK);
   return job;
@@ -41,9 +50,9 @@ typedef struct {
   int64_t most;              /* payload of one link, a round */
 } found;
 
-static found simulate(size_t n, const char *topology) {
+static found simulate_job(gt_job *job) {
+  const size_t n = job->nregions;
   int64_t samples[MOST];
-  gt_job *job = job_of(n, topology);
   gt_links *links = NULL;
   gt_sim *sim = NULL;
   gt_region_result r;
@@ -54,7 +63,7 @@ static found simulate(size_t n, const char *topology) {
   const gt_sim_spec spec = {
       .job = job, .links = links, .parameters = PARAMETERS, .samples = samples};
   assert_int_equal(gt_sim_run(&sim, &spec), GT_OK);
-  gt_sim_region(sim, 0, &r);
+  gt_sim_region(sim, n - 1, &r); /* the first may be the root of the tree */
   f.round_s = (r.wan_wait_s + r.local_wait_s) / (STEPS - 1); /* after the last step nobody waits */
   for (size_t i = 0; i < n; i++)
     for (size_t k = 0; k < n; k++) {
@@ -69,6 +78,10 @@ static found simulate(size_t n, const char *topology) {
   gt_job_close(job);
   gt_free(result);
   return f;
+}
+
+static found simulate(size_t n, const char *topology) {
+  return simulate_job(job_of(n, topology, "", NULL));
 }
 
 static void assert_near(const char *what, size_t n, double is, double expected) {
@@ -115,8 +128,70 @@ static void test_ring(void **state) {
   }
 }
 
+/* Parents of a path whose middle is the root; of a binary tree. */
+static void path_of(size_t depth, size_t *parent) {
+  for (size_t r = 0; r <= 2 * depth; r++) parent[r] = r < depth ? r + 1 : r > depth ? r - 1 : r;
+}
+
+static void binary_of(size_t n, size_t *parent) {
+  for (size_t r = 0; r < n; r++) parent[r] = r ? (r - 1) / 2 : 0;
+}
+
+static void assert_tree(size_t n, size_t depth, const size_t *parent) {
+  const double d = (double)depth;
+  found f = simulate_job(job_of(n, "tree", "", parent));
+  assert_near("tree", n, f.round_s, 8 * m / RATE_BPS + 2 * d * LATENCY_S + (2 * d - 1) * frame_s);
+  assert_int_equal(f.most, (int64_t)m);
+  assert_int_equal(f.payload, 2 * (int64_t)(n - 1) * STEPS * (int64_t)m);
+}
+
+static void test_tree(void **state) {
+  (void)state;
+  size_t parent[MOST];
+  for (size_t depth = 1; depth <= 7; depth++) {
+    path_of(depth, parent);
+    assert_tree(2 * depth + 1, depth, parent);
+  }
+  binary_of(7, parent);
+  assert_tree(7, 2, parent);
+  binary_of(15, parent);
+  assert_tree(15, 3, parent);
+}
+
+/* The expected time, or at most late_s more. */
+static void assert_late(const char *what, size_t n, double is, double expected, double late_s) {
+  if (is < 0.999 * expected || is > expected + late_s)
+    fail_msg("%s, %zu regions: %.4f s; %.4f s and up to %.4f s more are needed", what, n, is,
+             expected, late_s);
+}
+
+/* An access of A, below B, serves all links of a region.  mesh: R - 1 models leave by it.  ring: one
+   stream in and one out, as without.  hub: that of the hub serves a model from and to every other
+   region; the first frames of all come in before one goes out.  A control frame that comes in beside
+   a frame of data delays that by up to its own time: once a step of a ring, once a peer of a mesh,
+   and more often at a hub, where only few regions are within 1 %. */
+static void test_access(void **state) {
+  (void)state;
+  const double access = 0.4 * RATE_BPS, slow_frame_s = 8 * (double)GT_FRAME_PAYLOAD_MAX / access;
+  const char *const limit = ", access: 40 Mbit/s";
+  for (size_t i = 0; i < 5; i++) {
+    const size_t n = sizes[i];
+    const double others = (double)n - 1, model_s = 8 * m / access;
+    found f = simulate_job(job_of(n, "mesh", limit, NULL));
+    assert_late("mesh with access", n, f.round_s, others * model_s + LATENCY_S,
+                others * slow_frame_s);
+    f = simulate_job(job_of(n, "ring", limit, NULL));
+    assert_late("ring with access", n, f.round_s, 2 * others * (model_s / (double)n + LATENCY_S),
+                2 * others * slow_frame_s);
+    if (n > 5) continue;
+    f = simulate_job(job_of(n, "hub", limit, NULL));
+    assert_near("hub with access", n, f.round_s, others * (model_s + slow_frame_s) + 2 * LATENCY_S);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_mesh), cmocka_unit_test(test_hub),
-                                     cmocka_unit_test(test_ring)};
+                                     cmocka_unit_test(test_ring), cmocka_unit_test(test_tree),
+                                     cmocka_unit_test(test_access)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

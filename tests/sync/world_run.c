@@ -95,8 +95,10 @@ static w_event w_next(const world *w) {
 
 static void w_tell(w_region *r, size_t peer, gt_peer_event event) {
   gt_sync_on_peer(r->sync, peer, event);
-  gt_exchange_peer(r->exchange, peer, event,
-                   event == GT_PEER_DONE ? gt_exchange_count(r->world->regions[peer].exchange) : 0);
+  const gt_exchange *other = r->world->regions[peer].exchange;
+  const int64_t count =
+      event == GT_PEER_DONE && gt_exchange_ranges(other) ? gt_exchange_count(other, 0) : 0;
+  gt_exchange_peer(r->exchange, peer, event, &count);
 }
 
 static void w_arrive(world *w, size_t a, size_t b, size_t m) {
@@ -226,7 +228,7 @@ w_spec w_random(const char *strategy, uint64_t seed) {
 static gt_state w_saved(w_region *r) {
   gt_state lent = {0}, copy = {.owns_data = true};
   gt_sync_save(r->sync, &lent);
-  gt_optim_save(r->optim, &lent);
+  gt_optim_save(r->optim, "", &lent);
   for (size_t i = 0; i < lent.n; i++) {
     const gt_state_item *item = &lent.items[i];
     size_t size = item->count * gt_type_size(item->type);
@@ -248,7 +250,7 @@ static void w_restart_region(world *w, w_region *r) {
   gt_optim_close(r->optim);
   w_create_strategy(w, r);
   assert_int_equal(gt_sync_load(r->sync, &state), GT_OK);
-  assert_int_equal(gt_optim_load(r->optim, &state), GT_OK);
+  assert_int_equal(gt_optim_load(r->optim, "", &state), GT_OK);
   gt_state_close(&state);
   r->held = false;
   gt_exchange_start(r->exchange);
