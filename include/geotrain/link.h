@@ -159,6 +159,7 @@ typedef enum {
      sequence: GT_JOINED_ACTIVE, _DONE or _LATE. */
   GT_MSG_JOINED,
   GT_MSG_BYE,
+  GT_MSG_STRATEGY, /* value and detail: of the strategy's own meaning */
   /* bulk, not strategy traffic: framed like data, not numbered */
   GT_MSG_REPORT = 32, /* a region's result, JSON */
   GT_MSG_MODEL,       /* a region's final model */
@@ -175,7 +176,7 @@ static inline bool gt_msg_is_data(uint32_t kind) {
 }
 
 static inline bool gt_msg_is_control(uint32_t kind) {
-  return kind >= GT_MSG_HELLO && kind <= GT_MSG_BYE;
+  return kind >= GT_MSG_HELLO && kind <= GT_MSG_STRATEGY;
 }
 
 /* Flag of a header: the message is a piece of a range, a sum, or forwarded for another region;

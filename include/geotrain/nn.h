@@ -192,9 +192,10 @@ int64_t gt_optim_steps(const gt_optim *optim);
 double gt_optim_lr(const gt_optim *optim); /* the learning rate of the next step */
 /* Its schedule; borrowed.  The caller may change it between steps. */
 gt_lr_schedule *gt_optim_schedule(gt_optim *optim);
-/* Names: "optim/steps", "optim/momentum", ..., and "optim/schedule" if gt_lr_spread has changed the
-   schedule. */
-void gt_optim_save(gt_optim *optim, gt_state *state);
-gt_status gt_optim_load(gt_optim *optim, const gt_state *state);
+/* Names: "<owner>optim/steps", "<owner>optim/momentum", ..., and "<owner>optim/schedule" if
+   gt_lr_spread has changed the schedule.  owner: "" for the optimizer of the parameters; another
+   one, such as "sync/", ends with a slash. */
+void gt_optim_save(gt_optim *optim, const char *owner, gt_state *state);
+gt_status gt_optim_load(gt_optim *optim, const char *owner, const gt_state *state);
 
 #endif

@@ -89,6 +89,8 @@ typedef struct {
      the view's last_eval has it.  NONFINITE: how many, worker (-1 - p: it was a message of region
      p).  PEER_DONE: peer, its steps.  DONE: steps, 0.  ROUND: round, stop code. */
   void (*note)(void *ctx, gt_ps_note note, double a, double b);
+  /* The strategy's decision, for the record (gt_sync_host.decided).  NULL: it is not recorded. */
+  void (*decided)(void *ctx, const char *what, const char *choice, const char *why);
   /* A clock for durations of the PS's own work (update, encode); NULL: they count as zero. */
   gt_ns (*clock)(void *ctx);
   /* The PS has just done this part (1: all) of this work; under a virtual clock, `clock` advances

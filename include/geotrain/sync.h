@@ -12,10 +12,14 @@
 
 /* ---- what the PS does for a strategy --------------------------------------------------------- */
 
+/* Timers that a strategy may have at a time. */
+#define GT_SYNC_TIMERS 4
+
+/* A link as it was of late: what is t seconds old counts exp(-t / 30). */
 typedef struct {
   size_t queued;    /* messages that have not left yet */
-  double rate_bps;  /* measured; 0: not yet */
-  double latency_s; /* measured one way; 0: not yet */
+  double rate_bps;  /* of messages, until their acknowledgements; 0: not measured yet */
+  double latency_s; /* half the shortest round trip; 0: not measured yet */
 } gt_link_view;
 
 typedef struct {
@@ -24,8 +28,14 @@ typedef struct {
      called in any event; repeating changes nothing. */
   void (*hold)(void *ctx);
   void (*release)(void *ctx);
-  /* Asks for on_timer at `at`. */
-  void (*timer)(void *ctx, gt_ns at);
+  /* Asks for on_timer of this timer, below GT_SYNC_TIMERS, at `at`; GT_NEVER: no more.  Replaces
+     what was asked for before.  Timers are not saved. */
+  void (*timer)(void *ctx, size_t id, gt_ns at);
+  /* Sends two numbers to the strategy of another region: on_control there.  They leave before data,
+     are neither ordered with data nor sent again, and are lost if the region stops. */
+  void (*tell)(void *ctx, size_t peer, int64_t value, int64_t detail);
+  /* Records a decision: `what` is `choice` from now on, because of `why`.  Borrowed texts. */
+  void (*decided)(void *ctx, const char *what, const char *choice, const char *why);
   gt_link_view (*link)(void *ctx, size_t peer);
   /* The region's buffers were b and are now keep * b + share * other (borrowed for the call).
      Buffers that a worker computes from the old b must not undo this.  NULL: no worker computes
@@ -68,7 +78,9 @@ typedef struct gt_sync_ops {
   void (*close)(gt_sync *s); /* frees them; may be NULL */
   /* A local step's gradient (mean over `samples` samples), borrowed.  Never while held. */
   void (*on_gradient)(gt_sync *s, gt_ns now, gt_vec grads, uint64_t samples);
-  void (*on_timer)(gt_sync *s, gt_ns now); /* may be NULL */
+  void (*on_timer)(gt_sync *s, gt_ns now, size_t id); /* may be NULL */
+  /* NULL: other regions send no control messages, and one that comes is refused. */
+  void (*on_control)(gt_sync *s, gt_ns now, size_t peer, int64_t value, int64_t detail);
   /* This region makes no more steps: sends what is accumulated, as soon as there is room.  Called
      again after a resume, unless the region makes steps again. */
   void (*on_drain)(gt_sync *s, gt_ns now);
@@ -94,7 +106,8 @@ void gt_sync_close(gt_sync *s);
 void gt_sync_on_peer(gt_sync *s, size_t peer, gt_peer_event event);
 /* Dispatch: calls the slot unless it is NULL. */
 void gt_sync_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t samples);
-void gt_sync_on_timer(gt_sync *s, gt_ns now);
+void gt_sync_on_timer(gt_sync *s, gt_ns now, size_t id);
+void gt_sync_on_control(gt_sync *s, gt_ns now, size_t peer, int64_t value, int64_t detail);
 void gt_sync_on_drain(gt_sync *s, gt_ns now);
 bool gt_sync_drained(const gt_sync *s);
 void gt_sync_save(gt_sync *s, gt_state *state);

@@ -1,6 +1,8 @@
 /* Shared by all optimizers: state arrays, the step count, the schedule. */
 #include "optim.h"
 
+#include <stdio.h>
+
 #define TABLE(constant, name, table) [constant] = &table,
 static const gt_optim_kind *const kinds[] = {GT_OPTIMIZERS(TABLE)};
 
@@ -84,7 +86,7 @@ gt_lr_schedule *gt_optim_schedule(gt_optim *optim) {
 }
 
 /* A schedule that gt_lr_spread has not changed is given by the job and not saved. */
-static void save_schedule(gt_optim *optim, gt_state *state) {
+static void save_schedule(gt_optim *optim, const char *prefix, gt_state *state) {
   const gt_lr_part *parts[] = {&optim->spec.schedule.before, &optim->spec.schedule.now};
   if (parts[1]->end == 0) return;
   for (size_t i = 0; i < 2; i++) {
@@ -92,21 +94,21 @@ static void save_schedule(gt_optim *optim, gt_state *state) {
     optim->parts[3 * i + 1] = parts[i]->share;
     optim->parts[3 * i + 2] = (double)parts[i]->end;
   }
-  gt_state_add(state, "optim/", "schedule", GT_TYPE_F64, optim->parts, PARTS);
+  gt_state_add(state, prefix, "schedule", GT_TYPE_F64, optim->parts, PARTS);
 }
 
-static gt_status load_schedule(gt_optim *optim, const gt_state *state) {
+static gt_status load_schedule(gt_optim *optim, const char *prefix, const gt_state *state) {
   gt_lr_part parts[2];
   double v[PARTS];
-  if (!gt_state_find(state, "optim/", "schedule")) return GT_OK;
-  GT_TRY(gt_state_get(state, "optim/", "schedule", GT_TYPE_F64, v, PARTS));
+  if (!gt_state_find(state, prefix, "schedule")) return GT_OK;
+  GT_TRY(gt_state_get(state, prefix, "schedule", GT_TYPE_F64, v, PARTS));
   for (size_t i = 0; i < 2; i++) {
     const double *p = &v[3 * i];
     if (!(p[0] >= 0 && p[1] >= 0 && p[1] <= 1 && p[2] > 0 && p[2] < 0x1p53 && p[0] < 0x1p53))
       return GT_FAIL(
           GT_ERR_CKPT,
-          "optim/schedule goes on at step %g with a share of %g, to step %g, which cannot be", p[0],
-          p[1], p[2]);
+          "%sschedule goes on at step %g with a share of %g, to step %g, which cannot be", prefix,
+          p[0], p[1], p[2]);
     parts[i] = (gt_lr_part){.step = (int64_t)p[0], .share = p[1], .end = (int64_t)p[2]};
   }
   optim->spec.schedule.before = parts[0];
@@ -114,24 +116,28 @@ static gt_status load_schedule(gt_optim *optim, const gt_state *state) {
   return GT_OK;
 }
 
-void gt_optim_save(gt_optim *optim, gt_state *state) {
-  gt_state_add(state, "optim/", "steps", GT_TYPE_I64, &optim->steps, 1);
+void gt_optim_save(gt_optim *optim, const char *owner, gt_state *state) {
+  char prefix[64];
+  snprintf(prefix, sizeof prefix, "%soptim/", owner);
+  gt_state_add(state, prefix, "steps", GT_TYPE_I64, &optim->steps, 1);
   for (size_t i = 0; i < GT_OPTIM_STATES; i++)
     if (uses(optim, i))
-      gt_state_add(state, "optim/", optim->kind->states[i], GT_TYPE_F32, optim->state[i], optim->n);
-  save_schedule(optim, state);
+      gt_state_add(state, prefix, optim->kind->states[i], GT_TYPE_F32, optim->state[i], optim->n);
+  save_schedule(optim, prefix, state);
 }
 
-gt_status gt_optim_load(gt_optim *optim, const gt_state *state) {
+gt_status gt_optim_load(gt_optim *optim, const char *owner, const gt_state *state) {
   int64_t steps = 0;
-  GT_TRY(gt_state_get(state, "optim/", "steps", GT_TYPE_I64, &steps, 1));
+  char prefix[64];
+  snprintf(prefix, sizeof prefix, "%soptim/", owner);
+  GT_TRY(gt_state_get(state, prefix, "steps", GT_TYPE_I64, &steps, 1));
   if (steps < 0)
-    return GT_FAIL(GT_ERR_CKPT, "optim/steps is %lld; 0 or more is needed", (long long)steps);
+    return GT_FAIL(GT_ERR_CKPT, "%ssteps is %lld; 0 or more is needed", prefix, (long long)steps);
   for (size_t i = 0; i < GT_OPTIM_STATES; i++)
     if (optim->state[i])
-      GT_TRY(gt_state_get(state, "optim/", optim->kind->states[i], GT_TYPE_F32, optim->state[i],
+      GT_TRY(gt_state_get(state, prefix, optim->kind->states[i], GT_TYPE_F32, optim->state[i],
                           optim->n));
-  GT_TRY(load_schedule(optim, state));
+  GT_TRY(load_schedule(optim, prefix, state));
   optim->steps = steps;
   return GT_OK;
 }

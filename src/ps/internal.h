@@ -1,7 +1,7 @@
 /* Private to ps: its state, and the functions that its files offer one another.
    The PS is one event loop over one state.  Each file calls only files before it in this list:
-   batches, buffers, look, budget, outbox, eval, rounds, drain, local, state, ps.  ps.c has the
-   events, and ends each by doing what the event has made possible, so no other file calls the
+   batches, buffers, look, links, budget, outbox, eval, rounds, drain, local, state, ps.  ps.c has
+   the events, and ends each by doing what the event has made possible, so no other file calls the
    loop.  Lower layers call the PS through tables (gt_exchange_host, gt_sync_host). */
 #ifndef GEOTRAIN_PS_INTERNAL_H
 #define GEOTRAIN_PS_INTERNAL_H
@@ -21,6 +21,15 @@ typedef struct {
   size_t chunk;      /* EVALUATING */
   bool has_snapshot; /* of the evaluation under way */
 } ps_worker;
+
+/* What is measured of a link; all are double, so that they are saved as they are. */
+typedef struct {
+  double bits, seconds; /* of all messages, until their acknowledgements */
+  double rtt_ns;        /* the shortest; 0: not measured yet */
+  /* The same of late: what is t old counts exp(-t / 30 s). */
+  double late_bits, late_seconds, late_rtt_ns;
+} ps_measured;
+#define PS_MEASURED (sizeof(ps_measured) / sizeof(double))
 
 /* One message to one peer, from its posting to its acknowledgement. */
 typedef struct {
@@ -52,14 +61,16 @@ typedef struct {
   int64_t joined_rounds, joined_seq;
   int64_t done_steps, done_seq; /* its DONE; told to the strategy when done_seq is applied */
   bool done_told;
-  int64_t done_count; /* its gt_exchange_count then */
-  int64_t written;    /* newest round durable there */
-  int64_t unsound;    /* newest round that it would not go on from */
+  int64_t *done_counts; /* of every range: its gt_exchange_count then */
+  size_t dones;         /* ranges that are done there */
+  int64_t written;      /* newest round durable there */
+  int64_t unsound;      /* newest round that it would not go on from */
   /* that it has sent in all, as its last heartbeat said; of this region itself: as it is */
   double wan_bytes;
   int64_t samples; /* likewise */
-  gt_ns rtt, last_ack;
-  double rate_bits, rate_s;
+  gt_ns last_ack;
+  ps_measured measured;
+  gt_ns rate_at, rtt_at; /* when the link's rate and round trip were last measured */
 } ps_peer;
 
 /* How exchanges have changed the region's buffers since workers were given them: keep times the old
@@ -148,7 +159,8 @@ struct gt_ps {
   gt_ps_score last_eval;
   bool held;
   gt_ns held_since, held_total;
-  gt_ns phase_since, timer_at, heartbeat_at, keepalive_at, encode_from;
+  gt_ns timer_at[GT_SYNC_TIMERS];
+  gt_ns phase_since, heartbeat_at, keepalive_at, encode_from;
   ps_eval eval;
   /* rounds */
   int64_t round, whole_round, own_written;
@@ -189,6 +201,15 @@ gt_ns gt_ps_held_total(const gt_ps *ps);
 bool gt_ps_outstanding(const gt_ps *ps); /* a worker holds a batch */
 bool gt_ps_whole_sound(const gt_ps *ps);
 
+/* links.c */
+/* The message was acknowledged now. */
+void gt_ps_measure_rate(gt_ps *ps, ps_peer *p, const ps_message *m);
+void gt_ps_measure_rtt(gt_ps *ps, ps_peer *p, gt_ns rtt);
+/* `link` of a gt_sync_host. */
+gt_link_view gt_ps_link_view(void *ps, size_t peer);
+void gt_ps_measured_save(ps_peer *p, const char *prefix, gt_state *state);
+gt_status gt_ps_measured_load(gt_ps *ps, ps_peer *p, const char *prefix, const gt_state *state);
+
 /* budget.c */
 void gt_ps_budget_open(gt_ps *ps);
 void gt_ps_budget_close(gt_ps *ps);
@@ -220,8 +241,8 @@ void gt_ps_outbox_retry(gt_ps *ps); /* what waited for bytes or room may go on *
 void gt_ps_enqueue(gt_ps *ps, size_t peer, const gt_frame_header *head, gt_payload *payload,
                    size_t first, size_t n);
 gt_payload *gt_ps_payload(gt_ps *ps, size_t floats);
-/* of the work on a whole body of its kind */
-double gt_ps_part(const gt_ps *ps, const gt_frame_header *head);
+/* The share of n floats in the work on a whole body of this kind. */
+double gt_ps_part(const gt_ps *ps, unsigned kind, size_t n);
 
 /* `spoilt` of a gt_exchange_host: what is not finite is dropped and counted. */
 void gt_ps_spoilt(void *ps, size_t from);
@@ -260,6 +281,11 @@ void gt_ps_take_gradient(gt_ps *ps, size_t worker, const gt_ps_push *push, float
    what is needed. */
 gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head);
 
+/* DONE messages of a region: one for every range, and one if there is none. */
+static inline size_t gt_ps_dones(const gt_ps *ps) {
+  const size_t ranges = gt_exchange_ranges(ps->exchange);
+  return ranges ? ranges : 1;
+}
 static inline gt_ns gt_ps_clock(const gt_ps *ps) {
   return ps->spec.host.clock ? ps->spec.host.clock(ps->spec.host.ctx) : 0;
 }

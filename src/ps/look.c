@@ -62,16 +62,6 @@ void gt_ps_loss_reset(gt_ps *ps) {
   ps->loss_samples = 0;
 }
 
-void gt_ps_look_link(const gt_ps *ps, size_t peer, gt_ps_link *link) {
-  const ps_peer *p = &ps->peers[peer];
-  *link = (gt_ps_link){.bandwidth_bps = p->rate_s > 0 ? p->rate_bits / p->rate_s : 0,
-                       .latency_s = gt_seconds(p->rtt) / 2,
-                       .queued = p->queued,
-                       .unacknowledged = p->n,
-                       .samples = p->samples,
-                       .done = p->done};
-}
-
 bool gt_ps_absent(const gt_ps *ps, size_t worker) {
   return ps->workers[worker].state == W_ABSENT;
 }

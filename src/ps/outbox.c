@@ -1,6 +1,5 @@
-/* Bounded outboxes: messages from posting to acknowledgement, their payloads, and the link's rate
-   as acknowledgements show it. */
-#include <math.h>
+/* Bounded outboxes: messages from posting to acknowledgement, and their payloads; what the exchange
+   and the strategy ask of the PS. */
 #include <string.h>
 
 #include "internal.h"
@@ -151,15 +150,15 @@ static void post_to(gt_ps *ps, size_t peer, const gt_exchange_message *m) {
   gt_ps_enqueue(ps, peer, &head, m->payload, m->first, m->n);
 }
 
-/* The share of this message in the work on a whole body of its kind. */
-double gt_ps_part(const gt_ps *ps, const gt_frame_header *head) {
-  const size_t whole = ps->spec.params.n + (head->kind == GT_MSG_STATE ? ps->spec.buffers.n : 0);
-  return head->flags & GT_FRAME_ROUTED ? (double)head->route.count / (double)whole : 1;
+double gt_ps_part(const gt_ps *ps, unsigned kind, size_t n) {
+  const size_t whole = ps->spec.params.n + (kind == GT_MSG_STATE ? ps->spec.buffers.n : 0);
+  return (double)n / (double)whole;
 }
 
 static void host_post(void *ctx, const gt_exchange_message *m) {
   gt_ps *ps = ctx;
-  ps->totals.encode += gt_ps_worked(ps, GT_WORK_COPY, gt_ps_part(ps, &m->head)) - ps->encode_from;
+  ps->totals.encode +=
+      gt_ps_worked(ps, GT_WORK_COPY, gt_ps_part(ps, m->head.kind, m->n)) - ps->encode_from;
   ps->encode_from = gt_ps_clock(ps); /* of the next piece of the same payload */
   m->payload->refs++;                /* so that it is not taken for free between two peers */
   for (size_t i = 0; i < m->nto; i++) post_to(ps, m->to[i], m);
@@ -198,17 +197,6 @@ void gt_ps_outbox_departed(gt_ps *ps, size_t peer, uint64_t cookie) {
 
 /* ---- acknowledgements ------------------------------------------------------------------------ */
 
-/* The time of a message from posting to acknowledgement is size / rate, plus a round trip if it was
-   alone.  If it was behind another, the time counts from that one's acknowledgement. */
-static void measure(gt_ps *ps, ps_peer *p, const ps_message *m) {
-  if (p->rtt == 0) return;
-  gt_ns took = m->behind ? ps->now - (p->last_ack > m->posted ? p->last_ack : m->posted)
-                         : ps->now - m->posted - p->rtt;
-  if (took <= 0) return;
-  p->rate_bits += 8.0 * (double)gt_message_wire_bytes(&m->head, m->bytes);
-  p->rate_s += gt_seconds(took);
-}
-
 void gt_ps_acknowledged(gt_ps *ps, size_t peer, int64_t sequence) {
   ps_peer *p = &ps->peers[peer];
   size_t gone = 0;
@@ -218,7 +206,7 @@ void gt_ps_acknowledged(gt_ps *ps, size_t peer, int64_t sequence) {
       p->queued--;
       gt_ps_budget_left(ps, wire_bytes(m));
     }
-    measure(ps, p, m);
+    gt_ps_measure_rate(ps, p, m);
     m->payload->refs--;
     p->last_ack = ps->now;
   }
@@ -261,14 +249,19 @@ static void host_release(void *ctx) {
   ps->held_total += ps->now - ps->held_since;
 }
 
-static void host_timer(void *ctx, gt_ns at) {
-  ((gt_ps *)ctx)->timer_at = at;
+static void host_timer(void *ctx, size_t id, gt_ns at) {
+  gt_ps *ps = ctx;
+  if (id >= GT_SYNC_TIMERS) gt_bug("timer %zu; there are %d", id, GT_SYNC_TIMERS);
+  ps->timer_at[id] = at;
 }
 
-static gt_link_view host_link(void *ctx, size_t peer) {
-  gt_ps_link link;
-  gt_ps_look_link(ctx, peer, &link);
-  return (gt_link_view){link.queued, link.bandwidth_bps, link.latency_s};
+static void host_tell(void *ctx, size_t peer, int64_t value, int64_t detail) {
+  gt_ps_control(ctx, peer, GT_MSG_STRATEGY, value, detail);
+}
+
+static void host_decided(void *ctx, const char *what, const char *choice, const char *why) {
+  const gt_ps_host *host = &((const gt_ps *)ctx)->spec.host;
+  if (host->decided) host->decided(host->ctx, what, choice, why);
 }
 
 gt_sync_host gt_ps_sync_host(gt_ps *ps) {
@@ -276,7 +269,9 @@ gt_sync_host gt_ps_sync_host(gt_ps *ps) {
                         .hold = host_hold,
                         .release = host_release,
                         .timer = host_timer,
-                        .link = host_link,
+                        .tell = host_tell,
+                        .decided = host_decided,
+                        .link = gt_ps_link_view,
                         .moved = gt_ps_buffers_moved};
 }
 

@@ -14,6 +14,7 @@ static void open_outboxes(gt_ps *ps) {
   const size_t capacity = gt_ps_inflight(ps) + 2, full = spec->params.n + spec->buffers.n;
   for (size_t p = 0; p < spec->nregions; p++) {
     ps->peers[p].capacity = capacity;
+    ps->peers[p].done_counts = GT_NEW_ARRAY(int64_t, gt_ps_dones(ps));
     ps->peers[p].written = spec->round;
   }
   if (spec->nregions > 1 && spec->strategy->sends && ps->unit == 1)
@@ -33,7 +34,7 @@ gt_ps *gt_ps_create(const gt_ps_spec *spec) {
   gt_ps_buffers_open(ps);
   ps->peers = GT_NEW_ARRAY(ps_peer, spec->nregions);
   ps->last_eval = (gt_ps_score){NAN, NAN, NAN};
-  ps->timer_at = GT_NEVER;
+  for (size_t i = 0; i < GT_SYNC_TIMERS; i++) ps->timer_at[i] = GT_NEVER;
   ps->round = ps->whole_round = ps->own_written = spec->round;
   gt_ps_budget_open(ps);
   gt_ps_eval_open(ps);
@@ -76,7 +77,10 @@ void gt_ps_close(gt_ps *ps) {
     gt_free(ps->pool[i]->vec.data);
     gt_free(ps->pool[i]);
   }
-  for (size_t p = 0; p < ps->spec.nregions; p++) gt_free(ps->peers[p].messages);
+  for (size_t p = 0; p < ps->spec.nregions; p++) {
+    gt_free(ps->peers[p].messages);
+    gt_free(ps->peers[p].done_counts);
+  }
   gt_ps_eval_close(ps);
   gt_ps_budget_close(ps);
   gt_ps_buffers_close(ps);
@@ -172,7 +176,8 @@ static void data_message(gt_ps *ps, size_t from, const gt_frame_header *head, co
     p->received_seq = sequence;
     const bool taken = spoilt || gt_exchange_receive(ps->exchange, from, head, body);
     if (taken) p->applied_seq = sequence;
-    ps->totals.update += gt_ps_worked(ps, GT_WORK_APPLY, gt_ps_part(ps, head)) - clock;
+    ps->totals.update +=
+        gt_ps_worked(ps, GT_WORK_APPLY, gt_ps_part(ps, head->kind, body.n)) - clock;
     if (!taken) return;
   }
   gt_ps_control(ps, from, GT_MSG_ACK, p->applied_seq, 0);
@@ -202,8 +207,7 @@ static void ping(gt_ps *ps, size_t from, const gt_frame_header *head) {
 }
 
 static void pong(gt_ps *ps, size_t from, const gt_frame_header *head) {
-  gt_ns rtt = ps->now - (gt_ns)head->value;
-  if (ps->peers[from].rtt == 0 || rtt < ps->peers[from].rtt) ps->peers[from].rtt = rtt;
+  gt_ps_measure_rtt(ps, &ps->peers[from], ps->now - (gt_ns)head->value);
   if (gt_ps_budget_pong(ps, from, head)) gt_ps_outbox_retry(ps);
 }
 
@@ -243,11 +247,15 @@ gt_status gt_ps_message(gt_ps *ps, size_t from, const gt_frame_header *head, con
     p->joined_rounds = (int64_t)head->value;
     p->joined_seq = (int64_t)head->detail;
     break;
+  case GT_MSG_STRATEGY:
+    if (!gt_ps_frozen(ps))
+      gt_sync_on_control(ps->sync, now, from, (int64_t)head->value, (int64_t)head->detail);
+    break;
   case GT_MSG_DONE:
-    p->done = true;
+    p->done_counts[head->range] = (int64_t)head->sequence;
+    p->done = ++p->dones >= gt_ps_dones(ps);
     p->done_steps = (int64_t)head->value;
     p->done_seq = (int64_t)head->detail;
-    p->done_count = (int64_t)head->sequence;
     break;
   default:
     gt_bug("a message of a kind that was to be refused");
@@ -269,12 +277,17 @@ static void keep_alive(gt_ps *ps) {
     }
 }
 
+static void ring_timers(gt_ps *ps) {
+  for (size_t i = 0; i < GT_SYNC_TIMERS; i++) {
+    if (ps->now < ps->timer_at[i]) continue;
+    ps->timer_at[i] = GT_NEVER;
+    if (!gt_ps_frozen(ps)) gt_sync_on_timer(ps->sync, ps->now, i);
+  }
+}
+
 void gt_ps_tick(gt_ps *ps, gt_ns now) {
   ps->now = now;
-  if (now >= ps->timer_at) {
-    ps->timer_at = GT_NEVER;
-    if (!gt_ps_frozen(ps)) gt_sync_on_timer(ps->sync, now);
-  }
+  ring_timers(ps);
   if (now >= ps->heartbeat_at) {
     ps->heartbeat_at = now + ps->spec.heartbeat;
     for (size_t p = 0; p < ps->spec.nregions; p++)
@@ -290,5 +303,7 @@ void gt_ps_tick(gt_ps *ps, gt_ns now) {
 
 gt_ns gt_ps_next(const gt_ps *ps) {
   gt_ns at = ps->heartbeat_at < ps->keepalive_at ? ps->heartbeat_at : ps->keepalive_at;
-  return ps->timer_at < at ? ps->timer_at : at;
+  for (size_t i = 0; i < GT_SYNC_TIMERS; i++)
+    if (ps->timer_at[i] < at) at = ps->timer_at[i];
+  return at;
 }

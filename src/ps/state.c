@@ -44,6 +44,7 @@ static void save_peer(gt_ps *ps, size_t peer, gt_state *state) {
   gt_state_add(state, prefix, "sent_seq", GT_TYPE_I64, &p->sent_seq, 1);
   gt_state_add(state, prefix, "applied_seq", GT_TYPE_I64, &p->applied_seq, 1);
   gt_state_add(state, prefix, "wan_bytes", GT_TYPE_F64, &p->wan_bytes, 1);
+  gt_ps_measured_save(p, prefix, state);
   for (size_t i = 0; i < p->n; i++) {
     ps_message *m = &p->messages[i];
     snprintf(name, sizeof name, "unacknowledged/%zu/head", i);
@@ -62,7 +63,7 @@ void gt_ps_save(gt_ps *ps, gt_ns now, gt_state *state) {
   gt_state_add(state, "ps/", "totals", GT_TYPE_I64, &ps->totals, PS_TOTALS);
   gt_state_add(state, "ps/", "unreturned", GT_TYPE_I64, ps->unreturned, n);
   for (size_t p = 0; p < ps->spec.nregions; p++) save_peer(ps, p, state);
-  gt_optim_save(ps->spec.optim, state);
+  gt_optim_save(ps->spec.optim, "", state);
   gt_sync_save(ps->sync, state);
 }
 
@@ -172,6 +173,7 @@ static gt_status load_peer(gt_ps *ps, size_t peer, const gt_state *state) {
   GT_TRY(gt_state_get(state, prefix, "sent_seq", GT_TYPE_I64, &p->sent_seq, 1));
   GT_TRY(gt_state_get(state, prefix, "applied_seq", GT_TYPE_I64, &p->applied_seq, 1));
   p->received_seq = p->applied_seq;
+  GT_TRY(gt_ps_measured_load(ps, p, prefix, state));
   return gt_state_get(state, prefix, "wan_bytes", GT_TYPE_F64, &p->wan_bytes, 1);
 }
 
@@ -222,7 +224,7 @@ gt_status gt_ps_load(gt_ps *ps, gt_ns now, const gt_state *state) {
   for (size_t p = 0; p < ps->spec.nregions; p++) GT_TRY(load_peer(ps, p, state));
   gt_ps_budget_load(ps);
   GT_TRY(load_outboxes(ps, state));
-  GT_TRY(gt_optim_load(ps->spec.optim, state));
+  GT_TRY(gt_optim_load(ps->spec.optim, "", state));
   GT_TRY(gt_sync_load(ps->sync, state));
   load_phase(ps);
   ps->resumed = true;

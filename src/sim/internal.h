@@ -73,7 +73,7 @@ typedef struct {
 } sim_list;
 
 /* The kinds of messages, numbered without gaps. */
-#define SIM_KINDS 13
+#define SIM_KINDS 14
 
 /* One direction between two regions. */
 typedef struct {

@@ -3,10 +3,10 @@
 
 #include <stdio.h>
 
-static const uint8_t kinds[SIM_KINDS] = {GT_MSG_UPDATE, GT_MSG_STATE, GT_MSG_ACK,     GT_MSG_PING,
-                                         GT_MSG_PONG,   GT_MSG_ROUND, GT_MSG_WRITTEN, GT_MSG_DONE,
-                                         GT_MSG_JOINED, GT_MSG_BYE,   GT_MSG_REPORT,  GT_MSG_MODEL,
-                                         GT_MSG_HELLO};
+static const uint8_t kinds[SIM_KINDS] = {
+    GT_MSG_UPDATE,   GT_MSG_STATE,   GT_MSG_ACK,   GT_MSG_PING,   GT_MSG_PONG,
+    GT_MSG_ROUND,    GT_MSG_WRITTEN, GT_MSG_DONE,  GT_MSG_JOINED, GT_MSG_BYE,
+    GT_MSG_STRATEGY, GT_MSG_REPORT,  GT_MSG_MODEL, GT_MSG_HELLO};
 
 static size_t index_of(unsigned kind) {
   size_t i = 0;

@@ -43,8 +43,12 @@ void gt_sync_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t samples) 
   if (s->ops->on_gradient) s->ops->on_gradient(s, now, grads, samples);
 }
 
-void gt_sync_on_timer(gt_sync *s, gt_ns now) {
-  if (s->ops->on_timer) s->ops->on_timer(s, now);
+void gt_sync_on_timer(gt_sync *s, gt_ns now, size_t id) {
+  if (s->ops->on_timer) s->ops->on_timer(s, now, id);
+}
+
+void gt_sync_on_control(gt_sync *s, gt_ns now, size_t peer, int64_t value, int64_t detail) {
+  if (s->ops->on_control) s->ops->on_control(s, now, peer, value, detail);
 }
 
 void gt_sync_on_peer(gt_sync *s, size_t peer, gt_peer_event event) {

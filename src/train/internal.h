@@ -135,6 +135,7 @@ void gt_server_close(gt_server *s);
 
 /* notes.c: writes the PS's notes to the record. */
 void gt_server_note(void *server, gt_ps_note note, double a, double b);
+void gt_server_decided(void *server, const char *what, const char *choice, const char *why);
 
 /* loop.c: shared by the loops of both clocks. */
 /* The longest time that workers wait without a keepalive from the PS. */

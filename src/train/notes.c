@@ -74,3 +74,13 @@ void gt_server_note(void *server, gt_ps_note note, double a, double b) {
   }
   if (status != GT_OK) gt_panic(status, "%s", gt_error_text());
 }
+
+void gt_server_decided(void *server, const char *what, const char *choice, const char *why) {
+  gt_server *s = server;
+  gt_ps_view v;
+  gt_ps_look(s->ps, gt_server_now(s), &v);
+  gt_log(GT_LOG_INFO, "step %lld: %s is %s now: %s", (long long)v.steps, what, choice, why);
+  if (gt_record_line(s->record, gt_server_elapsed(s), "decision", "step", 'i', v.steps, "what", 's',
+                     what, "choice", 's', choice, "reason", 's', why, NULL) != GT_OK)
+    gt_panic(GT_ERR_FAULT, "%s", gt_error_text());
+}

@@ -156,6 +156,7 @@ static void open_ps(gt_server *s, int64_t newest_round) {
                            .checkpoint = gt_server_checkpoint,
                            .whole = gt_server_whole,
                            .note = gt_server_note,
+                           .decided = gt_server_decided,
                            .clock = host_clock,
                            .work = host_work};
   s->ps = gt_ps_create(&spec);

@@ -30,7 +30,7 @@ static float left_over(gt_optimizer kind) {
     for (size_t i = 0; i < N; i++) g[i] = t == 0 ? 1.0F : 0.0F;
     gt_optim_step(optim, gt_vec_of(w, N), gt_vec_of(g, N), gt_vec_of(NULL, N));
   }
-  gt_optim_save(optim, &state);
+  gt_optim_save(optim, "", &state);
   for (size_t k = 0; k < state.n; k++)
     for (size_t i = 0; state.items[k].type == GT_TYPE_F32 && i < N; i++) {
       const float value = ((const float *)state.items[k].data)[i];

@@ -138,9 +138,13 @@ static void saved_and_loaded(void **state) {
     for (int t = 1; t <= 9; t++)
       gradients(g, t), gt_optim_step(a, gt_vec_of(wa, N), gt_vec_of(g, N), gt_vec_of(NULL, N));
     gt_state kept = {0};
-    gt_optim_save(a, &kept);
+    gt_optim_save(a, "", &kept);
     assert_non_null(gt_state_find(&kept, "optim/", "steps"));
-    assert_int_equal(gt_optim_load(b, &kept), GT_OK);
+    const size_t items = kept.n;
+    gt_optim_save(b, "sync/", &kept); /* beside the first */
+    assert_int_equal(kept.n, 2 * items);
+    assert_non_null(gt_state_find(&kept, "sync/optim/", "steps"));
+    assert_int_equal(gt_optim_load(b, "", &kept), GT_OK);
     memcpy(wb, wa, sizeof wb);
     for (int t = 10; t <= 15; t++) {
       gradients(g, t);
@@ -151,7 +155,7 @@ static void saved_and_loaded(void **state) {
     assert_int_equal(gt_optim_steps(b), 15);
     gt_optim *other;
     assert_int_equal(gt_optim_create(&other, &specs[k], N + 1, true), GT_OK);
-    assert_int_equal(gt_optim_load(other, &kept), kept.n > 1 ? GT_ERR_CKPT : GT_OK);
+    assert_int_equal(gt_optim_load(other, "", &kept), items > 1 ? GT_ERR_CKPT : GT_OK);
     gt_optim_close(other);
     gt_state_close(&kept);
     gt_optim_close(a);

@@ -73,6 +73,98 @@ static void test_data(void **state) {
   }
 }
 
+/* The first piece that region 1 may take of region 0 over a hub. */
+static gt_frame_header routed(const char *strategy) {
+  const bool sum = gt_sync_find(strategy)->waits;
+  return (gt_frame_header){.kind = GT_MSG_UPDATE,
+                           .flags = GT_FRAME_ROUTED,
+                           .sequence = 1,
+                           .value = 1,
+                           .message_bytes = W_PIECE * sizeof(float),
+                           .route = {.count = W_PIECE, .weight = sum ? 1 : 0}};
+}
+
+static world *open_hub(const char *strategy, size_t nregions, size_t hub) {
+  w_spec s = two(strategy);
+  s.nregions = nregions;
+  for (size_t r = 0; r < nregions; r++) {
+    s.workers[r] = 1;
+    s.samples[r] = 100;
+    s.next[r] = hub;
+  }
+  s.topology = GT_TOPOLOGY_HUB;
+  return w_open(&s);
+}
+
+/* What every message over a hub must say of its part. */
+static void refused_parts(world *w, const gt_frame_header *head) {
+  gt_frame_header h = *head;
+  h.flags = 0;
+  h.message_bytes = W_PARAMS * sizeof(float);
+  refused(w, &h, "no route");
+  h = *head, h.route.offset = W_PIECE;
+  refused(w, &h, "2 floats from 2 on; 2 from 0 on");
+  h = *head, h.route.count = 1, h.message_bytes = sizeof(float);
+  refused(w, &h, "1 floats from 0 on; 2 from 0 on");
+  h = *head, h.route.offset = UINT64_MAX;
+  refused(w, &h, "bytes");
+  h = *head, h.route.count = UINT64_MAX / 2;
+  refused(w, &h, "bytes");
+  h = *head, h.route.count = W_PARAMS + 1, h.message_bytes = (W_PARAMS + 1) * sizeof(float);
+  refused(w, &h, "bytes");
+}
+
+static void taken(world *w, const gt_frame_header *head) {
+  const float body[W_PIECE] = {0};
+  assert_int_equal(gt_ps_message(w->regions[1].ps, 0, head, body, w->now), GT_OK);
+}
+
+static void test_routes_of_sums(void **state) {
+  (void)state;
+  world *w = open_hub("ssgd", 2, 0);
+  const gt_frame_header head = routed("ssgd");
+  static const double weights[] = {0, -1, 3, NAN, INFINITY};
+  gt_frame_header h = head;
+  refused_parts(w, &head);
+  for (size_t i = 0; i < sizeof weights / sizeof *weights; i++) {
+    h.route.weight = weights[i];
+    refused(w, &h, "weight");
+  }
+  h = head, h.value = 0;
+  refused(w, &h, "step or round 0");
+  taken(w, &head);
+  w_close(w);
+  w = open_hub("ssgd", 3, 2);
+  refused(w, &head, "no neighbour");
+  w_close(w);
+}
+
+static void test_routes_of_updates(void **state) {
+  (void)state;
+  world *w = open_hub("asgd", 3, 0);
+  const gt_frame_header head = routed("asgd");
+  gt_frame_header h = head;
+  refused_parts(w, &head);
+  h.route.origin = 1;
+  refused(w, &h, "origin 1 cannot");
+  h.route.origin = 3;
+  refused(w, &h, "origin 3 cannot");
+  h = head, h.value = 0;
+  refused(w, &h, "step 0");
+  h = head, h.route.origin = 2; /* forwarded */
+  taken(w, &h);
+  w_close(w);
+}
+
+static void test_routes_of_a_mesh(void **state) {
+  (void)state;
+  w_spec s = two("ssgd");
+  world *w = w_open(&s);
+  gt_frame_header head = routed("ssgd");
+  refused(w, &head, "a route");
+  w_close(w);
+}
+
 static void test_none_takes_no_data(void **state) {
   (void)state;
   w_spec s = two("none");
@@ -152,8 +244,13 @@ static void test_at_random(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_data),      cmocka_unit_test(test_none_takes_no_data),
-      cmocka_unit_test(test_control),   cmocka_unit_test(test_sender),
+      cmocka_unit_test(test_data),
+      cmocka_unit_test(test_routes_of_sums),
+      cmocka_unit_test(test_routes_of_updates),
+      cmocka_unit_test(test_routes_of_a_mesh),
+      cmocka_unit_test(test_none_takes_no_data),
+      cmocka_unit_test(test_control),
+      cmocka_unit_test(test_sender),
       cmocka_unit_test(test_at_random),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,6 +30,7 @@
 /* What a world is; 0 means the usual where there is one. */
 typedef struct {
   const char *strategy;
+  const gt_sync_ops *ops;                                  /* NULL: those of `strategy` */
   size_t nregions, workers[W_REGIONS], samples[W_REGIONS]; /* the region's part */
   bool local_async, no_data, by_samples;
   size_t batch, outbox, window;
@@ -119,6 +120,7 @@ typedef struct {
   int64_t writing;
   int64_t evals, orders, keepalives, nonfinite, nonfinite_messages, rounds, wholes;
   gt_ns wan_wait;
+  int64_t decisions;
 } w_region;
 
 typedef struct world {

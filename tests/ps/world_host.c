@@ -185,3 +185,9 @@ void w_note(void *ctx, gt_ps_note note, double a, double b) {
   if (note == GT_NOTE_NONFINITE && b >= 0) r->nonfinite++;
   if (note == GT_NOTE_NONFINITE && b < 0) r->nonfinite_messages++;
 }
+
+void w_decided(void *ctx, const char *what, const char *choice, const char *why) {
+  w_region *r = ctx;
+  assert_true(what && choice && why);
+  r->decisions++;
+}

@@ -26,5 +26,6 @@ void w_forget_copy(w_region *r, size_t i);
 void w_checkpoint(void *ctx, int64_t round);
 void w_whole(void *ctx, int64_t round);
 void w_note(void *ctx, gt_ps_note note, double a, double b);
+void w_decided(void *ctx, const char *what, const char *choice, const char *why);
 
 #endif

@@ -13,7 +13,7 @@ static void w_open_ps(world *w, w_region *r, int64_t round) {
                      .self = r->id,
                      .nworkers = s->workers[r->id],
                      .local_async = s->local_async,
-                     .strategy = gt_sync_find(s->strategy),
+                     .strategy = s->ops ? s->ops : gt_sync_find(s->strategy),
                      .topology = s->topology,
                      .next = s->next,
                      .piece = W_PIECE,
@@ -48,7 +48,8 @@ static void w_open_ps(world *w, w_region *r, int64_t round) {
                               .taken = w_taken,
                               .checkpoint = w_checkpoint,
                               .whole = w_whole,
-                              .note = w_note}};
+                              .note = w_note,
+                              .decided = w_decided}};
   r->ps = gt_ps_create(&spec);
 }
 

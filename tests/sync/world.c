@@ -145,8 +145,8 @@ static void w_release(void *ctx) {
   ((w_region *)ctx)->held = false;
 }
 
-static void w_timer(void *ctx, gt_ns at) {
-  (void)ctx, (void)at;
+static void w_timer(void *ctx, size_t id, gt_ns at) {
+  (void)ctx, (void)id, (void)at;
   fail_msg("no strategy asks for a timer");
 }
 
