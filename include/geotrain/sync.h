@@ -43,6 +43,8 @@ typedef struct {
      steps: in other regions when they arrive, in their own from the moment they are sent.  scale is
      1. */
   bool average;
+  /* on_part tells each worker's gradient before on_gradient, whose gradient has no data then. */
+  bool singly;
   gt_vec params, buffers;
   gt_optim *optim;
   gt_exchange *exchange;
@@ -68,6 +70,9 @@ typedef struct gt_sync_ops {
   void (*close)(gt_sync *s); /* frees them; may be NULL */
   /* A local step's gradient (mean over `samples` samples), borrowed.  Never while held. */
   void (*on_gradient)(gt_sync *s, gt_ns now, gt_vec grads, uint64_t samples);
+  /* The gradient of one worker (rank in the region, from 1) for the next on_gradient, borrowed;
+     NULL: the mean of the region is enough. */
+  void (*on_part)(gt_sync *s, size_t rank, gt_vec grads, uint64_t samples);
   void (*on_timer)(gt_sync *s, gt_ns now); /* may be NULL */
   /* This region makes no more steps: sends what is accumulated, as soon as there is room.  Called
      again after a resume, unless the region makes steps again. */
@@ -94,6 +99,8 @@ void gt_sync_close(gt_sync *s);
 void gt_sync_on_peer(gt_sync *s, size_t peer, gt_peer_event event);
 /* Dispatch: calls the slot unless it is NULL. */
 void gt_sync_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t samples);
+/* Only with env.singly. */
+void gt_sync_on_part(gt_sync *s, size_t rank, gt_vec grads, uint64_t samples);
 void gt_sync_on_timer(gt_sync *s, gt_ns now);
 void gt_sync_on_drain(gt_sync *s, gt_ns now);
 bool gt_sync_drained(const gt_sync *s);

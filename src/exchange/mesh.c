@@ -41,8 +41,7 @@ static void post_own(gt_allreduce *r) {
   const gt_exchange *x = r->base.x;
   gt_payload *payload = gt_exchange_body(x, r->base.n);
   const gt_frame_header head = gt_collective_head(&r->base, (uint64_t)r->own, (uint64_t)r->samples);
-  gt_vec_copy(gt_vec_range(payload->vec, 0, r->a.n), r->a);
-  if (r->b.n) gt_vec_copy(gt_vec_range(payload->vec, r->a.n, r->b.n), r->b);
+  gt_allreduce_copy_own(r, payload->vec);
   r->posted = r->own;
   r->samples = 0;
   post_to_others(x, payload, &head, false);

@@ -3,7 +3,7 @@
 
 /* The PS takes messages of this kind in this job. */
 static bool takes(const gt_ps *ps, unsigned kind) {
-  return gt_msg_is_data(kind) ? kind == (unsigned)ps->spec.strategy->sends
+  return gt_msg_is_data(kind) ? gt_exchange_takes(ps->exchange, kind)
                               : kind >= GT_MSG_ACK && kind <= GT_MSG_JOINED;
 }
 

@@ -1,5 +1,6 @@
 /* The time of a round of ssgd and its bytes over each topology, on equal links, beside what the
-   equations say: bandwidth B, latency L, a model of m bytes on the wire, frames of f. */
+   equations say: bandwidth B, latency L, a model of m bytes on the wire, frames of f, k workers in
+   each region. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,18 +19,19 @@
 #define LATENCY_S  0.050
 #define MOST       16
 
-static gt_job *job_of(size_t n, const char *topology) {
+/* way: a key of sync. */
+static gt_job *job_of(size_t n, const char *way, size_t workers, const char *strategy) {
   char text[4096];
   int at = snprintf(text, sizeof text,
                     "name: law\nmodel: {name: lenet5}\ndata: {path: none.h5}\n"
                     "train: {until: {steps: %d}, batch: 10, optimizer: {name: sgd, lr: 0.1}, "
                     "eval_every: {epochs: 0}}\n"
-                    "sync: {strategy: ssgd, topology: %s}\ncompute: {step: 10 ms}\n"
+                    "sync: {strategy: %s, period: 1, %s}\ncompute: {step: 10 ms}\n"
                     "wan: {default: {bandwidth: 100 Mbit/s, latency: 50 ms}}\nregions:\n",
-                    STEPS, topology);
+                    STEPS, strategy, way);
   for (size_t r = 0; r < n; r++)
     at += snprintf(text + at, sizeof text - (size_t)at,
-                   "  - {name: r%zu, ranks: 2, samples: 1000}\n", r);
+                   "  - {name: r%zu, ranks: %zu, samples: 1000}\n", r, workers + 1);
   gt_job *job = NULL;
   assert_int_equal(gt_job_parse(&job, "test", text), GT_OK);
   return job;
@@ -41,9 +43,11 @@ typedef struct {
   int64_t most;              /* payload of one link, a round */
 } found;
 
-static found simulate(size_t n, const char *topology) {
+/* region: whose rounds are timed. */
+static found simulate_with(size_t n, const char *way, size_t workers, const char *strategy,
+                           size_t buffers, size_t region) {
   int64_t samples[MOST];
-  gt_job *job = job_of(n, topology);
+  gt_job *job = job_of(n, way, workers, strategy);
   gt_links *links = NULL;
   gt_sim *sim = NULL;
   gt_region_result r;
@@ -52,9 +56,9 @@ static found simulate(size_t n, const char *topology) {
   for (size_t i = 0; i < n; i++) samples[i] = 1000;
   assert_int_equal(gt_links_create(&links, job), GT_OK);
   const gt_sim_spec spec = {
-      .job = job, .links = links, .parameters = PARAMETERS, .samples = samples};
+      .job = job, .links = links, .parameters = PARAMETERS, .buffers = buffers, .samples = samples};
   assert_int_equal(gt_sim_run(&sim, &spec), GT_OK);
-  gt_sim_region(sim, 0, &r);
+  gt_sim_region(sim, region, &r);
   f.round_s = (r.wan_wait_s + r.local_wait_s) / (STEPS - 1); /* after the last step nobody waits */
   for (size_t i = 0; i < n; i++)
     for (size_t k = 0; k < n; k++) {
@@ -69,6 +73,12 @@ static found simulate(size_t n, const char *topology) {
   gt_job_close(job);
   gt_free(result);
   return f;
+}
+
+static found simulate(size_t n, const char *topology) {
+  char way[64];
+  snprintf(way, sizeof way, "topology: %s", topology);
+  return simulate_with(n, way, 1, "ssgd", 0, 0);
 }
 
 static void assert_near(const char *what, size_t n, double is, double expected) {
@@ -115,8 +125,34 @@ static void test_ring(void **state) {
   }
 }
 
+/* Every worker's gradient, then the model for every worker, one after the other. */
+static void test_central(void **state) {
+  (void)state;
+  for (size_t i = 0; i < 5; i++)
+    for (size_t k = 1; k <= 3; k++) {
+      const size_t n = sizes[i];
+      found f = simulate_with(n, "central: r0", k, "ssgd", 0, n - 1);
+      const double way_s = (double)k * 8 * m / RATE_BPS + LATENCY_S;
+      assert_near("central", n, f.round_s, 2 * way_s);
+      assert_int_equal(f.most, (int64_t)k * (int64_t)m);
+      assert_int_equal(f.payload, 2 * (int64_t)((n - 1) * k) * STEPS * (int64_t)m);
+      assert_int_equal(f.messages, 2 * (int64_t)((n - 1) * k) * STEPS);
+    }
+}
+
+/* Models go with their buffers, gradients without. */
+static void test_central_with_buffers(void **state) {
+  (void)state;
+  const size_t b = 9600;
+  found f = simulate_with(3, "central: r1", 2, "ssgd", b, 0);
+  assert_int_equal(f.payload, 2 * 2 * 2 * STEPS * (int64_t)m);
+  f = simulate_with(3, "central: r1", 2, "sma", b, 0);
+  assert_int_equal(f.payload, 2 * 2 * 2 * STEPS * (int64_t)(m + (double)b * sizeof(float)));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_mesh), cmocka_unit_test(test_hub),
-                                     cmocka_unit_test(test_ring)};
+                                     cmocka_unit_test(test_ring), cmocka_unit_test(test_central),
+                                     cmocka_unit_test(test_central_with_buffers)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
