@@ -71,6 +71,9 @@
   X(GT_TOPOLOGY_TREE, "tree", gt_topology_tree)                                                    \
   X(GT_TOPOLOGY_RING, "ring", gt_topology_ring)
 
+/* The way that sync.central takes; sync.topology does not have it. */
+#define GT_TOPOLOGY_OF_CENTRAL(X) X(GT_TOPOLOGY_CENTRAL, "central", gt_topology_central)
+
 /* sync.weights: how regions are weighted in means. */
 #define GT_WEIGHTS(X)                                                                              \
   X(GT_WEIGHTS_EQUAL, "equal")                                                                     \
@@ -93,7 +96,9 @@ typedef enum { GT_PARTITIONS(GT_FAMILY_CONSTANT) } gt_part_kind;
 typedef enum { GT_AUGMENTS(GT_FAMILY_CONSTANT) } gt_augment;
 typedef enum { GT_PRECISIONS(GT_FAMILY_CONSTANT) } gt_precision;
 typedef enum { GT_LOCALS(GT_FAMILY_CONSTANT) } gt_local;
-typedef enum { GT_TOPOLOGIES(GT_FAMILY_CONSTANT) } gt_topology;
+typedef enum {
+  GT_TOPOLOGIES(GT_FAMILY_CONSTANT) GT_TOPOLOGY_OF_CENTRAL(GT_FAMILY_CONSTANT)
+} gt_topology;
 typedef enum { GT_WEIGHTS(GT_FAMILY_CONSTANT) } gt_weights;
 typedef enum { GT_SCALES(GT_FAMILY_CONSTANT) } gt_scale;
 

@@ -31,6 +31,7 @@ typedef struct {
   /* If the outbox of a region is full, the message replaces the newest one there that has not
      begun to leave. */
   bool replace;
+  bool again; /* the same n floats as in the last message: nothing was copied for this one */
 } gt_exchange_message;
 
 typedef struct {
@@ -59,19 +60,23 @@ typedef struct {
   size_t inflight;       /* most messages that can be under way on one link */
   bool with_memory;      /* false: vectors have no data (simulation) */
   gt_topology topology;
-  /* nregions.  hub, tree: the parent of each region, the region itself at the root; ring: the next
-     region; mesh: NULL. */
+  /* nregions.  hub, tree, central: the parent of each region, the region itself at the root; ring:
+     the next region; mesh: NULL. */
   const size_t *next;
-  size_t piece; /* floats in a message of a hub or tree */
+  const size_t *workers; /* central: nregions, of each region; else NULL */
+  size_t piece;          /* floats in a message of a hub or tree */
   gt_exchange_host host;
 } gt_exchange_spec;
 
 /* ---- topologies of a job --------------------------------------------------------------------- */
 
+const char *gt_topology_name(gt_topology topology);
+/* Every worker's contribution goes to one region singly, which answers every worker. */
+bool gt_topology_singly(gt_topology topology);
 /* The topology has a broadcast; otherwise it has only an all-reduce. */
 bool gt_topology_broadcasts(gt_topology topology);
-/* Writes gt_exchange_spec.next (nregions entries) for hub, tree or ring.  links: of the job; bytes:
-   message size; hub: the hub's region, or nregions to choose the one that the others reach soonest.
+/* Writes gt_exchange_spec.next (nregions entries); not for a mesh.  links: of the job; bytes:
+   message size; hub: of hub and central, the region; nregions: that which the others reach soonest.
    The result is the same in every region.  tree: a minimum spanning tree by the time of a message
    (Prim 1957), rooted in the middle of its longest path.  ring: the ring whose slowest link is
    fastest (up to 8 regions); with more regions, each is followed by its nearest unused one. */
@@ -92,8 +97,12 @@ void gt_exchange_start(gt_exchange *x);
 void gt_exchange_room(gt_exchange *x, size_t region);
 /* The size that a message with this header must have, in bytes; 0: no collective takes it. */
 size_t gt_exchange_bytes(const gt_exchange *x, const gt_frame_header *head);
+/* Some collective takes messages of this kind. */
+bool gt_exchange_takes(const gt_exchange *x, unsigned kind);
 /* The most messages that one exchange puts on a link.  Valid once every collective is open. */
 size_t gt_exchange_unit(const gt_exchange *x);
+/* How many bodies as large as a model the region sends in one exchange, to all others together. */
+size_t gt_exchange_bodies(const gt_exchange *x, size_t region);
 /* GT_ERR_FAULT: the header cannot be that of the region's next message: its route, part of the
    range or round is impossible. */
 gt_status gt_exchange_check(const gt_exchange *x, size_t from, const gt_frame_header *head);
@@ -124,8 +133,9 @@ int64_t gt_exchange_count(const gt_exchange *x, size_t range);
 /* Parameters of both collectives.  All regions must open theirs in the same order, because a
    message names its collective by its number in that order (the range in its header). */
 typedef struct {
-  const char *owner; /* prefix of the names of its state, "sync/"; borrowed */
-  gt_msg_kind kind;  /* GT_MSG_UPDATE: additive; GT_MSG_STATE: a model */
+  const char *owner;  /* prefix of the names of its state, "sync/"; borrowed */
+  gt_msg_kind kind;   /* GT_MSG_UPDATE: additive; GT_MSG_STATE: a model */
+  gt_msg_kind answer; /* of gt_allreduce_answer, if it differs; else 0 */
   /* Progress may be possible: there is room, a contribution has arrived, or a region is done.
      Called within events. */
   void (*changed)(void *ctx);
@@ -147,12 +157,23 @@ void gt_allreduce_close(gt_allreduce *r);
 void gt_allreduce_behind(gt_allreduce *r, uint64_t samples);
 /* The region has a contribution to its next round. */
 void gt_allreduce_contribute(gt_allreduce *r);
+/* Only if gt_topology_singly: x of a.n floats, computed by this worker (rank in the region, from 1)
+   from so many samples, becomes a part of the next contribution, which is then the parts given
+   since the last one instead of a.  b.n is 0.  x is copied. */
+void gt_allreduce_part(gt_allreduce *r, size_t rank, gt_vec x, uint64_t samples);
 /* The region makes no more steps (after its last contribution). */
 void gt_allreduce_leave(gt_allreduce *r);
 /* Posts what can be posted.  Then, if the next round is complete, returns true, its mean (a.n + b.n
    floats, valid until the next call) and the weight of this region's contribution in it (0: there
    was none).  Call it until it returns false. */
 bool gt_allreduce_next(gt_allreduce *r, gt_vec *mean, float *share);
+/* If gt_topology_singly, one region gets the means; the others get what it makes of them.
+   answered: this is another region: in place of the mean, gt_allreduce_next gives the answer.
+   answer: sends what this region has made of the mean that gt_allreduce_next has just given (a.n +
+   b.n floats, borrowed for the call), to be called after each; with other topologies it does
+   nothing. */
+bool gt_allreduce_answered(const gt_allreduce *r);
+void gt_allreduce_answer(gt_allreduce *r, gt_vec made);
 /* The round of this region's contribution has not been applied yet. */
 bool gt_allreduce_waiting(const gt_allreduce *r);
 /* The region must not make a step: it waits, or has not caught up after a resume. */

@@ -149,6 +149,8 @@ typedef struct {
     int64_t period;
     gt_topology topology;
     char *hub; /* name of the region that adds up; NULL: the one that all reach soonest */
+    /* name of the region to which every worker's message goes singly; NULL: none */
+    char *central;
     gt_weights weights;
     gt_scale scale;
   } sync;

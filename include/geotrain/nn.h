@@ -181,13 +181,16 @@ typedef struct {
 
 /* The number of state arrays of n floats that such an optimizer keeps. */
 size_t gt_optim_arrays(const gt_optim_spec *spec);
-/* An optimizer for n parameters.  with_memory false (simulation): no state arrays.  SGD as in
-   PyTorch: v = momentum v + (g + decay w); w -= lr v. */
+/* An optimizer for n parameters; 0: it only counts steps, and has no state arrays.  with_memory
+   false (simulation): they have no memory.  SGD as in PyTorch: v = momentum v + (g + decay w); w -=
+   lr v. */
 gt_status gt_optim_create(gt_optim **out, const gt_optim_spec *spec, size_t n, bool with_memory);
 void gt_optim_close(gt_optim *optim);
 /* Adds this step's update u to params: params += u; and, unless acc.data is NULL, acc += u.  The
    step count goes up by one. All three vectors have n elements. */
 void gt_optim_step(gt_optim *optim, gt_vec params, gt_vec grads, gt_vec acc);
+/* Another optimizer has made a step, with which this one's schedule goes on. */
+void gt_optim_count(gt_optim *optim);
 int64_t gt_optim_steps(const gt_optim *optim);
 double gt_optim_lr(const gt_optim *optim); /* the learning rate of the next step */
 /* Its schedule; borrowed.  The caller may change it between steps. */

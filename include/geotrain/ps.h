@@ -113,6 +113,7 @@ typedef struct {
   const gt_sync_ops *strategy;
   gt_topology topology;
   const size_t *next;    /* as in gt_exchange_spec */
+  const size_t *workers; /* likewise */
   size_t piece;          /* likewise; 0: a frame */
   const double *weights; /* nregions */
   int64_t period;

@@ -20,10 +20,16 @@ double *gt_ps_weights_of(const gt_job *job, const int64_t *samples);
    with those of the region with the most. */
 gt_optim_spec gt_ps_optim_of(const gt_job *job, size_t region, const int64_t *samples);
 
+/* The floats of that optimizer: parameters, of the model; or 0, if another region's optimizer makes
+   its steps. */
+size_t gt_ps_optim_floats(const gt_job *job, size_t region, size_t parameters);
+
 /* GT_ERR_JOB: the job's strategy cannot exchange by its topology. */
 gt_status gt_ps_check_way(const gt_job *job);
 /* `next` of its exchange (gt_topology_place); NULL with a mesh.  parameters: of the model.  The
    caller frees it. */
 size_t *gt_ps_next_of(const gt_job *job, const gt_links *links, size_t parameters);
+/* `workers` of its exchange; NULL without sync.central.  The caller frees it. */
+size_t *gt_ps_workers_of(const gt_job *job);
 
 #endif

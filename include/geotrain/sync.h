@@ -53,6 +53,8 @@ typedef struct {
      steps: in other regions when they arrive, in their own from the moment they are sent.  scale is
      1. */
   bool average;
+  /* on_part tells each worker's gradient before on_gradient, whose gradient has no data then. */
+  bool singly;
   gt_vec params, buffers;
   gt_optim *optim;
   gt_exchange *exchange;
@@ -78,6 +80,9 @@ typedef struct gt_sync_ops {
   void (*close)(gt_sync *s); /* frees them; may be NULL */
   /* A local step's gradient (mean over `samples` samples), borrowed.  Never while held. */
   void (*on_gradient)(gt_sync *s, gt_ns now, gt_vec grads, uint64_t samples);
+  /* The gradient of one worker (rank in the region, from 1) for the next on_gradient, borrowed;
+     NULL: the mean of the region is enough. */
+  void (*on_part)(gt_sync *s, size_t rank, gt_vec grads, uint64_t samples);
   void (*on_timer)(gt_sync *s, gt_ns now, size_t id); /* may be NULL */
   /* NULL: other regions send no control messages, and one that comes is refused. */
   void (*on_control)(gt_sync *s, gt_ns now, size_t peer, int64_t value, int64_t detail);
@@ -106,6 +111,8 @@ void gt_sync_close(gt_sync *s);
 void gt_sync_on_peer(gt_sync *s, size_t peer, gt_peer_event event);
 /* Dispatch: calls the slot unless it is NULL. */
 void gt_sync_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t samples);
+/* Only with env.singly. */
+void gt_sync_on_part(gt_sync *s, size_t rank, gt_vec grads, uint64_t samples);
 void gt_sync_on_timer(gt_sync *s, gt_ns now, size_t id);
 void gt_sync_on_control(gt_sync *s, gt_ns now, size_t peer, int64_t value, int64_t detail);
 void gt_sync_on_drain(gt_sync *s, gt_ns now);

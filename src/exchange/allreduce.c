@@ -45,6 +45,10 @@ void gt_allreduce_contribute(gt_allreduce *r) {
   r->own++;
 }
 
+void gt_allreduce_part(gt_allreduce *r, size_t rank, gt_vec x, uint64_t samples) {
+  ops_of(r)->part(r, rank, x, samples);
+}
+
 void gt_allreduce_leave(gt_allreduce *r) {
   r->over = 1;
   r->rejoins = false;
@@ -59,12 +63,27 @@ bool gt_allreduce_next(gt_allreduce *r, gt_vec *mean, float *share) {
   return true;
 }
 
+bool gt_allreduce_answered(const gt_allreduce *r) {
+  return ops_of(r)->answered && ops_of(r)->answered(r);
+}
+
+void gt_allreduce_answer(gt_allreduce *r, gt_vec made) {
+  if (ops_of(r)->answer) ops_of(r)->answer(r, made);
+}
+
 bool gt_allreduce_waiting(const gt_allreduce *r) {
   return r->own > r->applied;
 }
 
 bool gt_allreduce_holds(const gt_allreduce *r) {
   return gt_allreduce_waiting(r) || (r->rejoins && (r->unheard || r->applied < r->floor));
+}
+
+bool gt_allreduce_is_last(const gt_allreduce *r) {
+  const gt_exchange *x = r->base.x;
+  for (size_t i = 0; i < x->spec.nregions; i++)
+    if (i != x->spec.self && (!x->done[i] || r->base.count[i] > r->applied)) return false;
+  return true;
 }
 
 /* ---- sums ------------------------------------------------------------------------------------ */
@@ -87,6 +106,11 @@ void gt_allreduce_add_own(const gt_allreduce *r, gt_vec sum, float share, size_t
   const size_t in_b = first_float + from_a - r->a.n;
   gt_allreduce_add(gt_vec_range(sum, from_a, sum.n - from_a), share,
                    gt_vec_range(r->b, in_b, sum.n - from_a), first);
+}
+
+void gt_allreduce_copy_own(const gt_allreduce *r, gt_vec body) {
+  gt_vec_copy(gt_vec_range(body, 0, r->a.n), r->a);
+  if (r->b.n) gt_vec_copy(gt_vec_range(body, r->a.n, r->b.n), r->b);
 }
 
 /* ---- state ----------------------------------------------------------------------------------- */

@@ -4,7 +4,8 @@
 #define DECLARE(constant, name, table) extern const gt_topology_ops table;
 #define TABLE(constant, name, table)   [constant] = &table,
 GT_TOPOLOGIES(DECLARE)
-static const gt_topology_ops *const tables[] = {GT_TOPOLOGIES(TABLE)};
+GT_TOPOLOGY_OF_CENTRAL(DECLARE)
+static const gt_topology_ops *const tables[] = {GT_TOPOLOGIES(TABLE) GT_TOPOLOGY_OF_CENTRAL(TABLE)};
 
 const gt_topology_ops *gt_topology_of(gt_topology topology) {
   return tables[topology];
@@ -39,10 +40,21 @@ void gt_exchange_close(gt_exchange *x) {
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
+static bool has_kind(const gt_collective *c, unsigned kind) {
+  const bool answers = c->allreduce && c->x->topology->allreduce->answer && c->spec.answer;
+  return kind == (unsigned)c->spec.kind || (answers && kind == (unsigned)c->spec.answer);
+}
+
 static gt_collective *collective_of(const gt_exchange *x, const gt_frame_header *head) {
   gt_collective *c = x->first;
   while (c && c->id != head->range) c = c->next;
-  return c && head->kind == c->spec.kind ? c : NULL;
+  return c && has_kind(c, head->kind) ? c : NULL;
+}
+
+bool gt_exchange_takes(const gt_exchange *x, unsigned kind) {
+  for (const gt_collective *c = x->first; c; c = c->next)
+    if (has_kind(c, kind)) return true;
+  return false;
 }
 
 size_t gt_exchange_bytes(const gt_exchange *x, const gt_frame_header *head) {
@@ -60,6 +72,10 @@ size_t gt_exchange_unit(const gt_exchange *x) {
     if (unit > most) most = unit;
   }
   return most;
+}
+
+size_t gt_exchange_bodies(const gt_exchange *x, size_t region) {
+  return x->topology->bodies ? x->topology->bodies(x, region) : x->spec.nregions - 1;
 }
 
 /* No region contributes to rounds that have been applied. */

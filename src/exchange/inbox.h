@@ -7,7 +7,8 @@
 
 typedef struct {
   int64_t value;
-  double weight; /* of the regions that it is a sum of; 0: it is one region's own */
+  /* of the regions that it is a sum of, 0: it is one region's own; central: samples behind it */
+  double weight;
   int64_t floats;
   gt_vec vec; /* of so many floats */
 } gt_inbox_slot;

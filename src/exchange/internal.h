@@ -130,15 +130,23 @@ typedef struct {
   bool (*settled)(const gt_allreduce *r);
   /* The newest round that it has begun to add up for others; NULL: it adds up for none. */
   int64_t (*begun)(const gt_allreduce *r);
+  /* As gt_allreduce_*; NULL: every region gets the mean of whole contributions. */
+  void (*part)(gt_allreduce *r, size_t rank, gt_vec x, uint64_t samples);
+  bool (*answered)(const gt_allreduce *r);
+  void (*answer)(gt_allreduce *r, gt_vec made);
   void (*save)(gt_allreduce *r, const char *prefix, gt_state *state);
   gt_status (*load)(gt_allreduce *r, const char *prefix, const gt_state *state);
 } gt_allreduce_ops;
 
+/* Every other region is done, and all rounds that they contributed to have been applied. */
+bool gt_allreduce_is_last(const gt_allreduce *r);
 /* sum = share x, or sum += share x. */
 void gt_allreduce_add(gt_vec sum, float share, gt_vec x, bool first);
 /* The same with n floats of the own contribution, from `first_float` on. */
 void gt_allreduce_add_own(const gt_allreduce *r, gt_vec sum, float share, size_t first_float,
                           bool first);
+/* The own contribution, a then b, as it is. */
+void gt_allreduce_copy_own(const gt_allreduce *r, gt_vec body);
 
 /* ---- broadcast ------------------------------------------------------------------------------- */
 
@@ -176,6 +184,8 @@ typedef struct gt_topology_ops {
   void (*open)(gt_exchange *x); /* finds the region's place; NULL: it needs none */
   void (*close)(gt_exchange *x);
   size_t (*unit)(const gt_exchange *x, size_t n); /* of a collective of n floats; NULL: 1 */
+  /* as gt_exchange_bodies; NULL: one for each other region */
+  size_t (*bodies)(const gt_exchange *x, size_t region);
   const gt_allreduce_ops *allreduce;
   const gt_broadcast_ops *broadcast; /* NULL: it has none */
 } gt_topology_ops;

@@ -1,10 +1,6 @@
 /* mesh: every region sends to every other.  An all-reduce adds in region order, so that every
-   region gets the same bits.  Who takes part in a round is seen from what arrives: a region whose
-   next message is of a later round, or that is done and has none, does not.  A region that is done
-   follows: it applies what the others' rounds give.  One whose training was made longer takes part
-   again from the round after the newest that anyone had applied when all resumed. */
-#include "inbox.h"
-#include "internal.h"
+   region gets the same bits. */
+#include "rounds.h"
 
 static void post_to_others(const gt_exchange *x, gt_payload *payload, const gt_frame_header *head,
                            bool replace) {
@@ -23,19 +19,12 @@ static bool room(gt_exchange *x) {
 
 /* ---- all-reduce ------------------------------------------------------------------------------ */
 
-typedef struct {
-  gt_allreduce base;
-  gt_inbox inbox; /* contributions that wait for others' */
-  /* of the first so many regions it is known whether they take part in the next round */
-  size_t clear;
-} rounds;
-
-static rounds *of(gt_allreduce *r) {
-  return (rounds *)r;
+static gt_rounds *of(gt_allreduce *r) {
+  return (gt_rounds *)r;
 }
 
 static const gt_inbox *inbox_of(const gt_allreduce *r) {
-  return &((const rounds *)r)->inbox;
+  return &((const gt_rounds *)r)->inbox;
 }
 
 static void rounds_open(gt_allreduce *r) {
@@ -52,8 +41,7 @@ static void post_own(gt_allreduce *r) {
   const gt_exchange *x = r->base.x;
   gt_payload *payload = gt_exchange_body(x, r->base.n);
   const gt_frame_header head = gt_collective_head(&r->base, (uint64_t)r->own, (uint64_t)r->samples);
-  gt_vec_copy(gt_vec_range(payload->vec, 0, r->a.n), r->a);
-  if (r->b.n) gt_vec_copy(gt_vec_range(payload->vec, r->a.n, r->b.n), r->b);
+  gt_allreduce_copy_own(r, payload->vec);
   r->posted = r->own;
   r->samples = 0;
   post_to_others(x, payload, &head, false);
@@ -64,60 +52,23 @@ static bool rounds_receive(gt_allreduce *r, size_t from, const gt_frame_header *
   return true;
 }
 
-static void rounds_again(gt_allreduce *r) {
-  of(r)->clear = 0;
-}
-
-typedef enum { OUT, IN, AWAITED } part;
-
-/* Whether the region takes part in the round that is next. */
-static part takes_part(const gt_allreduce *r, size_t region, int64_t round) {
-  if (region == r->base.x->spec.self) {
-    if (round <= r->own) return r->posted >= round ? IN : AWAITED;
-    return (r->over && !r->rejoins) || round <= r->floor ? OUT : AWAITED;
-  }
-  const gt_inbox_slot *slot = gt_inbox_front(inbox_of(r), region);
-  /* After a resume, all earlier messages are here, and later ones are of rounds after the floor. */
-  if (!slot) return r->base.x->done[region] || round <= r->floor ? OUT : AWAITED;
-  if (slot->value < round)
-    gt_bug("region %zu's oldest message is of round %lld; round %lld is next", region,
-           (long long)slot->value, (long long)round);
-  return slot->value == round ? IN : OUT;
-}
-
-/* The contribution of every region that takes part in the next round is here, and there is at least
-   one.  What is known of a region stays so until the round is applied, but for peers' joining: a
-   thousand messages look at a thousand regions once, not each. */
-static bool is_complete(gt_allreduce *r, int64_t round) {
-  const size_t n = r->base.x->spec.nregions;
-  size_t *clear = &of(r)->clear;
-  if (r->unheard) return false;
-  while (*clear < n && takes_part(r, *clear, round) != AWAITED) ++*clear;
-  if (*clear < n) return false;
-  for (size_t i = 0; i < n; i++)
-    if (takes_part(r, i, round) == IN) return true;
-  return false;
-}
-
 /* Weights are renormalised over the regions that take part. */
 static bool form(gt_allreduce *r) {
   const gt_exchange_spec *spec = &r->base.x->spec;
-  const int64_t round = r->applied + 1;
-  if (!is_complete(r, round)) return false;
-  double total = 0;
-  for (size_t i = 0; i < spec->nregions; i++)
-    if (takes_part(r, i, round) == IN) total += spec->weights[i];
+  gt_rounds *t = of(r);
+  if (!gt_rounds_complete(t)) return false;
+  const double total = gt_rounds_weight(t);
   bool first = true;
   r->share = 0;
   for (size_t i = 0; i < spec->nregions; i++) {
-    if (takes_part(r, i, round) != IN) continue;
+    if (!gt_rounds_takes(t, i)) continue;
     float share = (float)(spec->weights[i] / total);
     if (i == spec->self) {
       r->share = share;
       gt_allreduce_add_own(r, r->mean, share, 0, first);
     } else {
-      gt_allreduce_add(r->mean, share, gt_inbox_front(&of(r)->inbox, i)->vec, first);
-      gt_inbox_pop(&of(r)->inbox, i);
+      gt_allreduce_add(r->mean, share, gt_inbox_front(&t->inbox, i)->vec, first);
+      gt_inbox_pop(&t->inbox, i);
     }
     first = false;
   }
@@ -145,12 +96,12 @@ static gt_status rounds_load(gt_allreduce *r, const char *prefix, const gt_state
 }
 
 static const gt_allreduce_ops mesh_allreduce = {
-    .size = sizeof(rounds),
+    .size = sizeof(gt_rounds),
     .open = rounds_open,
     .close = rounds_close,
     .next = rounds_next,
     .receive = rounds_receive,
-    .again = rounds_again,
+    .again = gt_rounds_again,
     .settled = rounds_settled,
     .save = rounds_save,
     .load = rounds_load,

@@ -208,11 +208,7 @@ static gt_status turns_check(const gt_allreduce *r, size_t from, const gt_frame_
 
 static bool turns_settled(const gt_allreduce *r) {
   const turns *t = (const turns *)r;
-  const gt_exchange *x = r->base.x;
-  if (!gt_inbox_empty(&t->inbox) || t->started) return false;
-  for (size_t i = 0; i < x->spec.nregions; i++)
-    if (i != x->spec.self && (!x->done[i] || r->base.count[i] > r->applied)) return false;
-  return true;
+  return gt_inbox_empty(&t->inbox) && !t->started && gt_allreduce_is_last(r);
 }
 
 static int64_t turns_begun(const gt_allreduce *r) {

@@ -181,6 +181,14 @@ void gt_topology_place(gt_topology topology, const gt_links *links, size_t nregi
     for (size_t r = 0; r < nregions; r++) next[r] = hub < nregions ? hub : best_hub(&m);
 }
 
+const char *gt_topology_name(gt_topology topology) {
+  return gt_topology_of(topology)->name;
+}
+
+bool gt_topology_singly(gt_topology topology) {
+  return gt_topology_of(topology)->allreduce->part != NULL;
+}
+
 bool gt_topology_broadcasts(gt_topology topology) {
   return gt_topology_of(topology)->broadcast != NULL;
 }

@@ -282,11 +282,7 @@ static bool sums_next(gt_allreduce *r) {
 
 static bool sums_settled(const gt_allreduce *r) {
   const sums *t = (const sums *)r;
-  const gt_exchange *x = r->base.x;
-  if (!gt_inbox_empty(&t->inbox) || t->got > 0 || t->adding > 0) return false;
-  for (size_t i = 0; i < x->spec.nregions; i++)
-    if (i != x->spec.self && (!x->done[i] || r->base.count[i] > r->applied)) return false;
-  return true;
+  return gt_inbox_empty(&t->inbox) && t->got == 0 && t->adding == 0 && gt_allreduce_is_last(r);
 }
 
 static int64_t sums_begun(const gt_allreduce *r) {

@@ -280,6 +280,24 @@ static gt_status check_plan(const gt_job *job, const char *source) {
   return status;
 }
 
+/* The value of the key is the name of a region. */
+static gt_status check_region(const gt_job *job, const char *source, const char *key,
+                              const char *value) {
+  const char **names = GT_NEW_ARRAY(const char *, job->nregions);
+  bool found = false;
+  for (size_t r = 0; r < job->nregions; r++) {
+    names[r] = job->regions[r].name;
+    found |= strcmp(names[r], value) == 0;
+  }
+  const char *near = found ? NULL : gt_nearest(value, names, job->nregions);
+  gt_free(names);
+  if (found) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB,
+                 "%s: %s is \"%s\", which is no region of the job; the name of one is needed%s%s%s",
+                 source, key, value, near ? "; did you mean " : "", near ? near : "",
+                 near ? "?" : "");
+}
+
 static gt_status check_hub(const gt_job *job, const char *source) {
   const char *hub = job->sync.hub;
   if (!hub) return GT_OK;
@@ -287,19 +305,39 @@ static gt_status check_hub(const gt_job *job, const char *source) {
     return GT_FAIL(GT_ERR_JOB,
                    "%s: sync.hub is \"%s\" and sync.topology %s; with sync.hub, hub is needed",
                    source, hub, gt_topology_names[job->sync.topology]);
-  const char **names = GT_NEW_ARRAY(const char *, job->nregions);
-  bool found = false;
-  for (size_t r = 0; r < job->nregions; r++) {
-    names[r] = job->regions[r].name;
-    found |= strcmp(names[r], hub) == 0;
-  }
-  const char *near = found ? NULL : gt_nearest(hub, names, job->nregions);
-  gt_free(names);
-  if (found) return GT_OK;
-  return GT_FAIL(
-      GT_ERR_JOB,
-      "%s: sync.hub is \"%s\", which is no region of the job; the name of one is needed%s%s%s",
-      source, hub, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+  return check_region(job, source, "sync.hub", hub);
+}
+
+/* A message of every worker: ranks of workers are 16-bit numbers on the wire. */
+static gt_status check_ranks(const gt_job *job, const char *source) {
+  for (size_t r = 0; r < job->nregions; r++)
+    if (job->regions[r].ranks - 1 > UINT16_MAX)
+      return GT_FAIL(GT_ERR_JOB,
+                     "%s: sync.central is \"%s\" and regions.%zu.ranks %d; with sync.central, at "
+                     "most %d are needed",
+                     source, job->sync.central, r, job->regions[r].ranks, UINT16_MAX + 1);
+  return GT_OK;
+}
+
+/* sync.central gives the way by itself. */
+static gt_status check_central(const gt_job *job, const char *source) {
+  const char *central = job->sync.central;
+  if (!central) return GT_OK;
+  if (job->sync.topology != GT_TOPOLOGY_MESH)
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: sync.central is \"%s\" and sync.topology %s; one of the two is needed",
+                   source, central, gt_topology_names[job->sync.topology]);
+  if (job->sync.hub)
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: sync.central is \"%s\" and sync.hub \"%s\"; one of the two is needed",
+                   source, central, job->sync.hub);
+  if (job->sync.local != GT_LOCAL_SYNC)
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "%s: sync.central is \"%s\" and sync.local %s; with sync.central, sync is needed", source,
+        central, gt_local_names[job->sync.local]);
+  GT_TRY(check_ranks(job, source));
+  return check_region(job, source, "sync.central", central);
 }
 
 gt_status gt_job_check(gt_job *job, const job_node *root, const char *source) {
@@ -309,6 +347,7 @@ gt_status gt_job_check(gt_job *job, const job_node *root, const char *source) {
   GT_TRY(check_model(job, root, source));
   GT_TRY(check_train(job, source));
   GT_TRY(check_regions(job, source));
+  GT_TRY(check_central(job, source));
   GT_TRY(check_hub(job, source));
   GT_TRY(check_data(job, root, source));
   GT_TRY(check_compute(job, root, source));

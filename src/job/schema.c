@@ -244,6 +244,10 @@ const job_key gt_job_keys[] = {
                 "along the best links; ring: each with the next"},
     {"sync.hub", KEY_STRING, KEY_OPTIONAL, AT(sync.hub),
      .meaning = "the region that a hub is in; not given: the one that the others reach soonest"},
+    {"sync.central", KEY_STRING, KEY_OPTIONAL, AT(sync.central),
+     .meaning = "ssgd, sma: the region that alone adds up and, with ssgd, has the optimizer: every "
+                "worker's gradient or model goes there singly, and the model comes back once for "
+                "every worker; instead of sync.topology, to compare with"},
     {"sync.weights", KEY_CHOICE, 0, AT(sync.weights), .fallback = "samples",
      .values = gt_weights_names,
      .meaning = "weights of regions in means: equal, or by their samples"},

@@ -23,7 +23,7 @@ static bool spec_uses(const gt_optim_spec *spec, size_t i) {
 }
 
 static bool uses(const gt_optim *optim, size_t i) {
-  return spec_uses(&optim->spec, i);
+  return optim->n > 0 && spec_uses(&optim->spec, i);
 }
 
 size_t gt_optim_arrays(const gt_optim_spec *spec) {
@@ -71,6 +71,10 @@ void gt_optim_step(gt_optim *optim, gt_vec params, gt_vec grads, gt_vec acc) {
   if (params.data && grads.data && has_memory(optim))
     optim->kind->step(&optim->spec, lr, optim->steps, optim->n, params.data, grads.data, acc.data,
                       optim->state);
+}
+
+void gt_optim_count(gt_optim *optim) {
+  optim->steps++;
 }
 
 int64_t gt_optim_steps(const gt_optim *optim) {

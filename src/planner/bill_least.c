@@ -227,14 +227,14 @@ double gt_planner_bill_least_of_all(const gt_planner_bill *b) {
 
 /* Bytes from region to region that every set sends: no set makes fewer steps than everything
    everywhere, whose regions have the most workers, and every set sends all its updates.  A model
-   (`ama`) that has not left yet is replaced by the next one, so no number is certain: 0.  The
-   caller frees them. */
+   (`ama`) that has not left yet is replaced by the next one, and with sync.central fewer workers
+   send fewer messages in a step, so no number is certain: 0.  The caller frees them. */
 static double *least_bytes(const gt_planner_bill *b) {
   const gt_sim_forecast *all = &b->c->everything.forecast;
   const gt_sync_ops *ops = gt_sync_of(b->c->strategy);
   double *bytes = GT_NEW_ARRAY(double, all->nregions * all->nregions),
          share = all->part < 1 ? PARTLY : 1;
-  if (ops->sends == GT_MSG_STATE && !ops->waits) return bytes;
+  if ((ops->sends == GT_MSG_STATE && !ops->waits) || b->p->job->sync.central) return bytes;
   for (size_t i = 0; i < all->nregions * all->nregions; i++)
     bytes[i] = share * all->links[i].bytes_sent;
   return bytes;

@@ -24,11 +24,12 @@ double gt_ps_wan_bytes(const gt_ps *ps) {
   return sum;
 }
 
-/* Bytes of one message to every other region. */
-static double set_bytes(const gt_ps *ps) {
+/* Bytes that the region posts in one exchange: with a mesh, a message to every other region. */
+static double set_bytes(const gt_ps *ps, size_t region) {
   const gt_ps_spec *spec = &ps->spec;
   size_t floats = spec->params.n + (spec->strategy->sends == GT_MSG_STATE ? spec->buffers.n : 0);
-  return (double)(spec->nregions - 1) * (double)gt_wire_bytes(floats * sizeof(float));
+  return (double)gt_exchange_bodies(ps->exchange, region) *
+         (double)gt_wire_bytes(floats * sizeof(float));
 }
 
 void gt_ps_budget_open(gt_ps *ps) {
@@ -81,9 +82,9 @@ static void allow(gt_ps *ps, size_t region) {
     all += posted_by(ps, p);
     free_bytes -= allowed[p];
   }
-  double ahead = fmax((limit - all) / (AHEAD * (double)ps->spec.nregions), set_bytes(ps));
+  double ahead = fmax((limit - all) / (AHEAD * (double)ps->spec.nregions), set_bytes(ps, region));
   double more = floor(fmin(posted + ahead - allowed[region], free_bytes));
-  if (more > 0 && allowed[region] + more >= posted + set_bytes(ps)) allowed[region] += more;
+  if (more > 0 && allowed[region] + more >= posted + set_bytes(ps, region)) allowed[region] += more;
 }
 
 /* ---- what waits ------------------------------------------------------------------------------ */
@@ -128,7 +129,7 @@ bool gt_ps_affords(gt_ps *ps, double bytes) {
 }
 
 bool gt_ps_affords_all(gt_ps *ps) {
-  return gt_ps_affords(ps, set_bytes(ps));
+  return !limited(ps) || gt_ps_affords(ps, set_bytes(ps, ps->spec.self));
 }
 
 void gt_ps_budget_posted(gt_ps *ps, double bytes) {

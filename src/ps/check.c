@@ -4,7 +4,7 @@
 /* The PS takes messages of this kind in this job. */
 static bool takes(const gt_ps *ps, unsigned kind) {
   const gt_sync_ops *strategy = ps->spec.strategy;
-  if (gt_msg_is_data(kind)) return kind == (unsigned)strategy->sends;
+  if (gt_msg_is_data(kind)) return gt_exchange_takes(ps->exchange, kind);
   if (kind == GT_MSG_STRATEGY) return strategy->on_control != NULL;
   return kind >= GT_MSG_ACK && kind <= GT_MSG_JOINED;
 }

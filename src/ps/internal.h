@@ -128,6 +128,7 @@ struct gt_ps {
   gt_sync *sync;
   gt_exchange *exchange;
   size_t unit; /* messages of one exchange on a link */
+  bool singly; /* the strategy gets every worker's gradient */
   gt_ns now;
   const struct ps_plane *plane;
   ps_worker *workers;

@@ -83,6 +83,17 @@ static gt_vec reduce(gt_ps *ps) {
   return ps->spec.grads;
 }
 
+/* Gives the strategy every worker's gradient as it is, in rank order; there is no mean. */
+static gt_vec give_singly(gt_ps *ps) {
+  const size_t n = ps->spec.grads.n;
+  for (size_t i = 0; i < ps->spec.nworkers; i++) {
+    const ps_worker *w = &ps->workers[i];
+    if (w->has_batch && !w->push.nonfinite)
+      gt_sync_on_part(ps->sync, i + 1, gt_vec_of(w->grads, n), (uint64_t)w->push.samples);
+  }
+  return gt_vec_of(NULL, n);
+}
+
 static bool all_in(const gt_ps *ps, ps_worker_state state) {
   for (size_t w = 0; w < ps->spec.nworkers; w++)
     if (ps->workers[w].has_batch && ps->workers[w].state != state) return false;
@@ -93,7 +104,7 @@ static void sync_step(gt_ps *ps) {
   int64_t samples = gather(ps);
   if (samples > 0) {
     gt_ns from = gt_ps_clock(ps);
-    gt_vec grads = reduce(ps);
+    gt_vec grads = ps->singly ? give_singly(ps) : reduce(ps);
     gt_ps_buffers_mean(ps);
     ps->totals.update += gt_ps_clock(ps) - from;
     apply(ps, grads, samples);

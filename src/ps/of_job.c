@@ -40,6 +40,11 @@ gt_optim_spec gt_ps_optim_of(const gt_job *job, size_t region, const int64_t *sa
                          .nesterov = job->train.optimizer.nesterov};
 }
 
+size_t gt_ps_optim_floats(const gt_job *job, size_t region, size_t parameters) {
+  const bool here = !job->sync.central || strcmp(job->regions[region].name, job->sync.central) == 0;
+  return here || !gt_sync_of(job->sync.strategy)->lockstep ? parameters : 0;
+}
+
 double *gt_ps_weights_of(const gt_job *job, const int64_t *samples) {
   size_t n = job->nregions;
   bool by_samples = job->sync.weights == GT_WEIGHTS_SAMPLES;
@@ -62,8 +67,17 @@ static size_t window_of(const gt_job *job, size_t region, const gt_link_spec *li
   return messages < 1 ? 1 : messages > 64 ? 64 : (size_t)messages;
 }
 
+static gt_topology topology_of(const gt_job *job) {
+  return job->sync.central ? GT_TOPOLOGY_CENTRAL : job->sync.topology;
+}
+
 gt_status gt_ps_check_way(const gt_job *job) {
   const gt_sync_ops *strategy = gt_sync_of(job->sync.strategy);
+  if (job->sync.central && !strategy->waits)
+    return GT_FAIL(GT_ERR_JOB,
+                   "sync.central is %s and sync.strategy %s, with which no region waits for "
+                   "another; ssgd or sma is needed",
+                   job->sync.central, strategy->name);
   if (!strategy->sends || strategy->waits || gt_topology_broadcasts(job->sync.topology))
     return GT_OK;
   return GT_FAIL(GT_ERR_JOB,
@@ -73,14 +87,19 @@ gt_status gt_ps_check_way(const gt_job *job) {
 }
 
 size_t *gt_ps_next_of(const gt_job *job, const gt_links *links, size_t parameters) {
-  if (job->sync.topology == GT_TOPOLOGY_MESH) return NULL;
+  const char *name = job->sync.central ? job->sync.central : job->sync.hub;
+  if (topology_of(job) == GT_TOPOLOGY_MESH) return NULL;
   size_t hub = 0, *next = GT_NEW_ARRAY(size_t, job->nregions);
-  while (hub < job->nregions &&
-         !(job->sync.hub && strcmp(job->regions[hub].name, job->sync.hub) == 0))
-    hub++;
-  gt_topology_place(job->sync.topology, links, job->nregions, parameters * sizeof(float), hub,
-                    next);
+  while (hub < job->nregions && !(name && strcmp(job->regions[hub].name, name) == 0)) hub++;
+  gt_topology_place(topology_of(job), links, job->nregions, parameters * sizeof(float), hub, next);
   return next;
+}
+
+size_t *gt_ps_workers_of(const gt_job *job) {
+  if (!job->sync.central) return NULL;
+  size_t *workers = GT_NEW_ARRAY(size_t, job->nregions);
+  for (size_t r = 0; r < job->nregions; r++) workers[r] = (size_t)job->regions[r].ranks - 1;
+  return workers;
 }
 
 static gt_ps_interval interval(const gt_job_interval *i) {
@@ -95,7 +114,7 @@ gt_ps_spec gt_ps_spec_of(const gt_job *job, const gt_order *order, const gt_link
                       .nworkers = (size_t)job->regions[region].ranks - 1,
                       .local_async = job->sync.local == GT_LOCAL_ASYNC,
                       .strategy = gt_sync_of(job->sync.strategy),
-                      .topology = job->sync.topology,
+                      .topology = topology_of(job),
                       .period = job->sync.period,
                       .scale = job->sync.scale == GT_SCALE_MEAN ? 1.0 / (double)job->nregions : 1.0,
                       .average = job->sync.scale == GT_SCALE_AVERAGE,

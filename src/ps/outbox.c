@@ -157,8 +157,8 @@ double gt_ps_part(const gt_ps *ps, unsigned kind, size_t n) {
 
 static void host_post(void *ctx, const gt_exchange_message *m) {
   gt_ps *ps = ctx;
-  ps->totals.encode +=
-      gt_ps_worked(ps, GT_WORK_COPY, gt_ps_part(ps, m->head.kind, m->n)) - ps->encode_from;
+  const double copied = m->again ? 0 : gt_ps_part(ps, m->head.kind, m->n);
+  ps->totals.encode += gt_ps_worked(ps, GT_WORK_COPY, copied) - ps->encode_from;
   ps->encode_from = gt_ps_clock(ps); /* of the next piece of the same payload */
   m->payload->refs++;                /* so that it is not taken for free between two peers */
   for (size_t i = 0; i < m->nto; i++) post_to(ps, m->to[i], m);

@@ -38,6 +38,7 @@ gt_ps *gt_ps_create(const gt_ps_spec *spec) {
   ps->round = ps->whole_round = ps->own_written = spec->round;
   gt_ps_budget_open(ps);
   gt_ps_eval_open(ps);
+  ps->singly = gt_topology_singly(spec->topology) && spec->strategy->on_part && !spec->local_async;
   const gt_exchange_spec way = {.nregions = spec->nregions,
                                 .self = spec->self,
                                 .weights = spec->weights,
@@ -45,6 +46,7 @@ gt_ps *gt_ps_create(const gt_ps_spec *spec) {
                                 .with_memory = spec->params.data != NULL,
                                 .topology = spec->topology,
                                 .next = spec->next,
+                                .workers = spec->workers,
                                 .piece = spec->piece ? spec->piece
                                                      : GT_FRAME_PAYLOAD_MAX / sizeof(float),
                                 .host = gt_ps_exchange_host(ps)};
@@ -55,6 +57,7 @@ gt_ps *gt_ps_create(const gt_ps_spec *spec) {
                      .period = spec->period,
                      .scale = spec->scale,
                      .average = spec->average,
+                     .singly = ps->singly,
                      .params = spec->params,
                      .buffers = spec->buffers,
                      .optim = spec->optim,

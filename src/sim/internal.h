@@ -139,7 +139,7 @@ struct gt_sim {
   sim_region *regions;
   sim_agenda agenda;
   double *weights;
-  size_t *next; /* as in gt_exchange_spec */
+  size_t *next, *workers; /* as in gt_exchange_spec */
   sim_message *messages;
   gt_frame_route *routes; /* of messages; the first word of a free one: the next free one */
   size_t nroutes, routes_capacity;

@@ -96,6 +96,7 @@ static gt_ps *make_ps(sim_region *r) {
                                   sim->spec.parameters);
   spec.weights = sim->weights;
   spec.next = sim->next;
+  spec.workers = sim->workers;
   spec.params = spec.grads = gt_vec_of(NULL, sim->spec.parameters);
   spec.buffers = gt_vec_of(NULL, sim->spec.buffers);
   spec.optim = r->optim;
@@ -123,7 +124,8 @@ gt_status gt_sim_region_open(sim_region *r, gt_sim *sim, size_t id) {
   r->id = id;
   r->order = (gt_order){job->seed, id, (size_t)sim->spec.samples[id], (size_t)job->train.batch};
   gt_optim_spec optim = gt_ps_optim_of(job, id, sim->spec.samples);
-  GT_TRY(gt_optim_create(&r->optim, &optim, sim->spec.parameters, false));
+  GT_TRY(
+      gt_optim_create(&r->optim, &optim, gt_ps_optim_floats(job, id, sim->spec.parameters), false));
   r->orders = GT_NEW_ARRAY(gt_ps_order, nworkers);
   r->timeline = gt_timeline_create(job, &r->order, nworkers);
   gt_sim_wires_open(r, &wire_hooks);

@@ -75,6 +75,7 @@ gt_status gt_sim_open(gt_sim **out, const gt_sim_spec *spec) {
   sim->code = GT_OK;
   sim->weights = gt_ps_weights_of(spec->job, spec->samples);
   sim->next = gt_ps_next_of(spec->job, spec->links, spec->parameters);
+  sim->workers = gt_ps_workers_of(spec->job);
   sim->regions = GT_NEW_ARRAY(sim_region, sim->n);
   gt_sim_agenda_open(&sim->agenda, sim->n);
   gt_status status = open_regions(sim);
@@ -107,6 +108,7 @@ void gt_sim_close(gt_sim *sim) {
   gt_free(sim->regions);
   gt_free(sim->weights);
   gt_free(sim->next);
+  gt_free(sim->workers);
   gt_free(sim->messages);
   gt_free(sim->routes);
   gt_free(sim->crossed);

@@ -43,6 +43,10 @@ void gt_sync_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t samples) 
   if (s->ops->on_gradient) s->ops->on_gradient(s, now, grads, samples);
 }
 
+void gt_sync_on_part(gt_sync *s, size_t rank, gt_vec grads, uint64_t samples) {
+  s->ops->on_part(s, rank, grads, samples);
+}
+
 void gt_sync_on_timer(gt_sync *s, gt_ns now, size_t id) {
   if (s->ops->on_timer) s->ops->on_timer(s, now, id);
 }

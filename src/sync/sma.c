@@ -24,7 +24,10 @@ static void advance(void *ctx) {
   gt_allreduce *r = ((sma *)ctx)->rounds;
   gt_vec mean;
   float share;
-  while (gt_allreduce_next(r, &mean, &share)) take_mean(ctx, mean, share);
+  while (gt_allreduce_next(r, &mean, &share)) {
+    take_mean(ctx, mean, share);
+    gt_allreduce_answer(r, mean);
+  }
   gt_sync_hold_while(ctx, gt_allreduce_holds(r));
 }
 

@@ -1,28 +1,49 @@
 /* ssgd: at every step the regions average their gradients before any continues.  A round is a
    step.  Synchronous SGD (Chen et al. 2016), with a weighted mean over the regions that still make
-   steps. */
+   steps.  Every region's optimizer makes the same step; or one region's does, and the others get
+   its parameters: then its optimizer alone has state. */
 #include "internal.h"
 
 typedef struct {
   gt_sync base;
   gt_allreduce *steps;
-  gt_vec grads; /* the own gradient until its round is applied */
+  gt_vec grads; /* the own gradient until its round is applied; no data with env.singly */
 } ssgd;
+
+static void make_step(gt_sync *s, gt_vec mean) {
+  gt_allreduce *r = ((ssgd *)s)->steps;
+  gt_sync_step(s, mean);
+  gt_allreduce_answer(r, s->env.params);
+}
+
+static void take_step(gt_sync *s, gt_vec params) {
+  gt_vec_copy(s->env.params, params);
+  gt_optim_count(s->env.optim);
+}
 
 /* Makes the steps of complete rounds, then holds or releases the workers. */
 static void advance(void *ctx) {
   gt_allreduce *r = ((ssgd *)ctx)->steps;
   gt_vec mean;
   float share;
-  while (gt_allreduce_next(r, &mean, &share)) gt_sync_step(ctx, mean);
+  while (gt_allreduce_next(r, &mean, &share)) {
+    if (gt_allreduce_answered(r))
+      take_step(ctx, mean);
+    else
+      make_step(ctx, mean);
+  }
   gt_sync_hold_while(ctx, gt_allreduce_holds(r));
 }
 
 static void ssgd_open(gt_sync *s) {
   ssgd *a = (ssgd *)s;
-  const gt_collective_spec spec = {
-      .owner = "sync/", .kind = GT_MSG_UPDATE, .changed = advance, .ctx = s};
-  a->grads = gt_sync_vec(s, s->env.params.n);
+  const gt_collective_spec spec = {.owner = "sync/",
+                                   .kind = GT_MSG_UPDATE,
+                                   .answer = GT_MSG_STATE,
+                                   .changed = advance,
+                                   .ctx = s};
+  const size_t n = s->env.params.n;
+  a->grads = s->env.singly ? gt_vec_of(NULL, n) : gt_sync_vec(s, n);
   a->steps = gt_allreduce_open(s->env.exchange, &spec, a->grads, gt_vec_of(NULL, 0));
 }
 
@@ -41,22 +62,30 @@ static void ssgd_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t sampl
   advance(s);
 }
 
+static void ssgd_on_part(gt_sync *s, size_t rank, gt_vec grads, uint64_t samples) {
+  gt_allreduce_part(((ssgd *)s)->steps, rank, grads, samples);
+}
+
 static void ssgd_on_drain(gt_sync *s, gt_ns now) {
   (void)now;
   gt_allreduce_leave(((ssgd *)s)->steps);
   advance(s);
 }
 
+static bool keeps_grads(const gt_sync *s) {
+  return !s->env.singly && gt_allreduce_waiting(((const ssgd *)s)->steps);
+}
+
 static void ssgd_save(gt_sync *s, gt_state *state) {
   ssgd *a = (ssgd *)s;
   gt_allreduce_save(a->steps, state);
-  if (gt_allreduce_waiting(a->steps)) gt_sync_save_vec(state, "grads", a->grads);
+  if (keeps_grads(s)) gt_sync_save_vec(state, "grads", a->grads);
 }
 
 static gt_status ssgd_load(gt_sync *s, const gt_state *state) {
   ssgd *a = (ssgd *)s;
   GT_TRY(gt_allreduce_load(a->steps, state));
-  return gt_allreduce_waiting(a->steps) ? gt_sync_load_vec(state, "grads", a->grads) : GT_OK;
+  return keeps_grads(s) ? gt_sync_load_vec(state, "grads", a->grads) : GT_OK;
 }
 
 extern const gt_sync_ops gt_sync_ssgd;
@@ -72,6 +101,7 @@ const gt_sync_ops gt_sync_ssgd = {
     .open = ssgd_open,
     .close = ssgd_close,
     .on_gradient = ssgd_on_gradient,
+    .on_part = ssgd_on_part,
     .on_drain = ssgd_on_drain,
     .save = ssgd_save,
     .load = ssgd_load,

@@ -40,8 +40,8 @@ struct gt_server {
   gt_time_split split;
   gt_trend trend;
   double *weights;
-  size_t *next;     /* as in gt_exchange_spec */
-  gt_hello *hellos; /* of every region */
+  size_t *next, *workers; /* as in gt_exchange_spec */
+  gt_hello *hellos;       /* of every region */
   size_t nhellos;
   gt_server_ending *ending;
   int64_t written_round; /* being written */

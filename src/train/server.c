@@ -121,9 +121,11 @@ static void open_gateway(gt_server *s) {
 /* ---- the PS ---------------------------------------------------------------------------------- */
 
 static gt_status open_optimizer(gt_server *s, const int64_t *samples) {
-  gt_optim_spec spec = gt_ps_optim_of(s->run->job, s->run->roles.region_id, samples);
+  const gt_run *run = s->run;
+  const size_t region = run->roles.region_id, n = gt_graph_arrays(run->graph)->params.n;
+  gt_optim_spec spec = gt_ps_optim_of(run->job, region, samples);
   s->planned = spec.schedule.total_steps;
-  return gt_optim_create(&s->optim, &spec, gt_graph_arrays(s->run->graph)->params.n, true);
+  return gt_optim_create(&s->optim, &spec, gt_ps_optim_floats(run->job, region, n), true);
 }
 
 static void open_ps(gt_server *s, int64_t newest_round) {
@@ -135,6 +137,7 @@ static void open_ps(gt_server *s, int64_t newest_round) {
   spec.nworkers = (size_t)run->roles.region_size - 1;
   spec.weights = s->weights;
   spec.next = s->next = gt_ps_next_of(job, run->links, a->params.n);
+  spec.workers = s->workers = gt_ps_workers_of(job);
   spec.params = a->params;
   spec.grads = a->grads;
   spec.buffers = a->buffers;
@@ -288,5 +291,6 @@ void gt_server_close(gt_server *s) {
   gt_past_close(&s->past);
   gt_free(s->weights);
   gt_free(s->next);
+  gt_free(s->workers);
   gt_free(s->hellos);
 }

@@ -64,10 +64,14 @@ print(f"the ends are {1e9 * apart:.0f} ns apart of {ends[0]} s" + (f", and these
 sys.exit(1 if differ or apart > 1e-4 else 0)
 PY
 
-# cell JOB STRATEGY PERIOD LOCAL [TOPOLOGY]
+# cell JOB STRATEGY PERIOD LOCAL [TOPOLOGY, or central=REGION]
 cell() {
   local name="$1-$2-$3-$4-${5:-mesh}" said
-  local sets=(--set "sync.strategy=$2" --set "sync.period=$3" --set "sync.local=$4" --set "sync.topology=${5:-mesh}")
+  local sets=(--set "sync.strategy=$2" --set "sync.period=$3" --set "sync.local=$4")
+  case ${5:-mesh} in
+    central=*) sets+=(--set "sync.$5") ;;
+    *) sets+=(--set "sync.topology=${5:-mesh}") ;;
+  esac
   train "$name" 8 "$1.yaml" --run-dir "$name" --clock virtual "${sets[@]}"
   [ "$code" = 0 ] || { fail "$name" "train ended with $code" && return; }
   "$GEOTRAIN" simulate "$1.yaml" "${sets[@]}" --out "$name-sim" >"$name-sim.out" 2>&1 || { fail "$name" "$(tail -n 1 "$name-sim.out")" && return; }
@@ -84,6 +88,10 @@ if [ "$CELLS" = all ]; then
       done
     done
   done
+  for strategy in ssgd sma; do
+    for region in a b c; do cell three $strategy 3 sync central=$region; done
+    for region in n w; do cell four $strategy 1 sync central=$region; done
+  done
 else
   cell three none 8 sync
   cell four ssgd 1 async
@@ -96,6 +104,8 @@ else
   cell four asgd-ga 8 sync tree
   cell four ssgd 1 sync ring
   cell three ama 8 async hub
+  cell three ssgd 1 sync central=b
+  cell three sma 3 sync central=a
 fi
 
 # A run that its limit ends is reported to end there.

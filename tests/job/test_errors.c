@@ -111,6 +111,21 @@ static void values(void **state) {
        "@: sync.hub is \"a\" and sync.topology ring; with sync.hub, hub is needed");
   with("sync: {topology: hub, hub: nowhere}\n",
        "@: sync.hub is \"nowhere\", which is no region of the job; the name of one is needed");
+  with("sync: {strategy: ssgd, central: shangai}\n",
+       "@: sync.central is \"shangai\", which is no region of the job; the name of one is needed; "
+       "did "
+       "you mean shanghai?");
+  with("sync: {strategy: ssgd, central: shanghai, topology: hub}\n",
+       "@: sync.central is \"shanghai\" and sync.topology hub; one of the two is needed");
+  with("sync: {strategy: ssgd, central: shanghai, hub: chongqing}\n",
+       "@: sync.central is \"shanghai\" and sync.hub \"chongqing\"; one of the two is needed");
+  with("sync: {strategy: ssgd, central: shanghai, local: async}\n",
+       "@: sync.central is \"shanghai\" and sync.local async; with sync.central, sync is needed");
+  char central[1024];
+  snprintf(central, sizeof central, "%ssync: {strategy: ssgd, central: shanghai}\n", base);
+  refused(central, "regions.1.ranks=65537",
+          "@: sync.central is \"shanghai\" and regions.1.ranks 65537; with sync.central, at most "
+          "65536 are needed");
   with("wan: {outbox: 0}\n", "@: wan.outbox is 0; 1 or more is needed");
   with("wan: {emulate: maybe}\n", "@: wan.emulate is \"maybe\"; true or false is needed");
   with("limits: {local: 0 s}\n",

@@ -234,11 +234,31 @@ static void schedules(void **state) {
   gt_optim_close(optim);
 }
 
+/* One of no parameters counts the steps that another makes, and has no state but their number. */
+static void one_that_counts(void **state) {
+  (void)state;
+  gt_optim *optim = NULL;
+  gt_optim_spec spec = {.kind = GT_OPTIMIZER_ADAM,
+                        .schedule = {.kind = GT_LR_STEP, .lr = 1, .gamma = 0.5, .step_every = 2}};
+  assert_int_equal(gt_optim_create(&optim, &spec, 0, true), GT_OK);
+  for (int i = 0; i < 3; i++) gt_optim_count(optim);
+  assert_int_equal(gt_optim_steps(optim), 3);
+  assert_true(gt_optim_lr(optim) == 0.5);
+  gt_state saved = {0};
+  gt_optim_save(optim, "", &saved);
+  assert_int_equal(saved.n, 1);
+  assert_string_equal(saved.items[0].name, "optim/steps");
+  assert_int_equal(gt_optim_load(optim, "", &saved), GT_OK);
+  gt_state_close(&saved);
+  gt_optim_close(optim);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(sequences),        cmocka_unit_test(acc_is_the_update),
       cmocka_unit_test(saved_and_loaded), cmocka_unit_test(without_memory_only_steps_count),
       cmocka_unit_test(what_is_refused),  cmocka_unit_test(schedules),
+      cmocka_unit_test(one_that_counts),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

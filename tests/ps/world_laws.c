@@ -37,10 +37,10 @@ void w_check_identical(world *w) {
 
 void w_place(w_spec *spec) {
   static const gt_topology all[] = {GT_TOPOLOGY_MESH, GT_TOPOLOGY_HUB, GT_TOPOLOGY_TREE,
-                                    GT_TOPOLOGY_RING};
+                                    GT_TOPOLOGY_RING, GT_TOPOLOGY_CENTRAL};
   gt_rng rng = gt_rng_make(spec->seed, GT_RNG_TEST, 7, 0);
   size_t order[W_REGIONS];
-  spec->topology = all[gt_rng_below(&rng, w_lockstep(spec) ? 4 : 3)];
+  spec->topology = all[gt_rng_below(&rng, w_lockstep(spec) ? 5 : 3)];
   for (size_t i = 0; i < spec->nregions; i++) {
     const size_t at = (size_t)gt_rng_below(&rng, i + 1);
     order[i] = order[at];
@@ -48,7 +48,7 @@ void w_place(w_spec *spec) {
   }
   for (size_t i = 0; i < spec->nregions; i++) {
     size_t next = order[(i + 1) % spec->nregions];
-    if (spec->topology == GT_TOPOLOGY_HUB) next = order[0];
+    if (spec->topology == GT_TOPOLOGY_HUB || spec->topology == GT_TOPOLOGY_CENTRAL) next = order[0];
     if (spec->topology == GT_TOPOLOGY_TREE) next = i == 0 ? order[0] : order[gt_rng_below(&rng, i)];
     spec->next[order[i]] = next;
   }

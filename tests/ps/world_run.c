@@ -16,6 +16,7 @@ static void w_open_ps(world *w, w_region *r, int64_t round) {
                      .strategy = s->ops ? s->ops : gt_sync_find(s->strategy),
                      .topology = s->topology,
                      .next = s->next,
+                     .workers = s->workers,
                      .piece = W_PIECE,
                      .weights = w->weights,
                      .period = s->period,

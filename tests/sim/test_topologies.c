@@ -18,27 +18,40 @@
 #define LATENCY_S  0.050
 #define MOST       16
 
-/* n regions; `access` of each, or ""; parent[r] (NULL: none) is joined to r by a link of RATE_BPS
-   and LATENCY_S, like all others if there are no parents; else the others have ten times the
-   latency. */
-static gt_job *job_of(size_t n, const char *topology, const char *access, const size_t *parent) {
+/* What is simulated; fields that are 0: 1 worker, ssgd, no access limit, all links equal. */
+typedef struct {
+  size_t n;        /* regions */
+  const char *way; /* a key of sync */
+  size_t workers, buffers;
+  const char *strategy;
+  const char *access;
+  /* Each is joined to its parent by a link of RATE_BPS and LATENCY_S; the others have ten times the
+     latency. */
+  const size_t *parent;
+  size_t region; /* whose rounds are timed */
+} law;
+
+static gt_job *job_of(const law *l) {
   char text[8192];
   int at = snprintf(text, sizeof text,
                     "name: law\nmodel: {name: lenet5}\ndata: {path: none.h5}\n"
                     "train: {until: {steps: %d}, batch: 10, optimizer: {name: sgd, lr: 0.1}, "
                     "eval_every: {epochs: 0}}\n"
-                    "sync: {strategy: ssgd, topology: %s}\ncompute: {step: 10 ms}\n"
+                    "sync: {strategy: %s, period: 1, %s}\ncompute: {step: 10 ms}\n"
                     "wan:\n  default: {bandwidth: 100 Mbit/s, latency: %d ms}\n%s",
-                    STEPS, topology, parent ? 500 : 50, parent ? "  links:\n" : "");
-  for (size_t r = 0; parent && r < n; r++)
-    if (parent[r] != r)
+                    STEPS, l->strategy ? l->strategy : "ssgd", l->way, l->parent ? 500 : 50,
+                    l->parent ? "  links:\n" : "");
+  for (size_t r = 0; l->parent && r < l->n; r++)
+    if (l->parent[r] != r)
       at += snprintf(text + at, sizeof text - (size_t)at,
                      "    - {between: [r%zu, r%zu], bandwidth: 100 Mbit/s, latency: 50 ms}\n", r,
-                     parent[r]);
+                     l->parent[r]);
   at += snprintf(text + at, sizeof text - (size_t)at, "regions:\n");
-  for (size_t r = 0; r < n; r++)
+  for (size_t r = 0; r < l->n; r++)
     at += snprintf(text + at, sizeof text - (size_t)at,
-                   "  - {name: r%zu, ranks: 2, samples: 1000%s}\n", r, access);
+                   "  - {name: r%zu, ranks: %zu, samples: 1000%s%s}\n", r,
+                   (l->workers ? l->workers : 1) + 1, l->access ? ", access: " : "",
+                   l->access ? l->access : "");
   gt_job *job = NULL;
   assert_int_equal(gt_job_parse(&job, "test", text), GT_OK);
   return job;
@@ -50,9 +63,10 @@ typedef struct {
   int64_t most;              /* payload of one link, a round */
 } found;
 
-static found simulate_job(gt_job *job) {
-  const size_t n = job->nregions;
+static found simulate_law(const law *l) {
+  const size_t n = l->n;
   int64_t samples[MOST];
+  gt_job *job = job_of(l);
   gt_links *links = NULL;
   gt_sim *sim = NULL;
   gt_region_result r;
@@ -60,10 +74,13 @@ static found simulate_job(gt_job *job) {
   found f = {0};
   for (size_t i = 0; i < n; i++) samples[i] = 1000;
   assert_int_equal(gt_links_create(&links, job), GT_OK);
-  const gt_sim_spec spec = {
-      .job = job, .links = links, .parameters = PARAMETERS, .samples = samples};
+  const gt_sim_spec spec = {.job = job,
+                            .links = links,
+                            .parameters = PARAMETERS,
+                            .buffers = l->buffers,
+                            .samples = samples};
   assert_int_equal(gt_sim_run(&sim, &spec), GT_OK);
-  gt_sim_region(sim, n - 1, &r); /* the first may be the root of the tree */
+  gt_sim_region(sim, l->region, &r);
   f.round_s = (r.wan_wait_s + r.local_wait_s) / (STEPS - 1); /* after the last step nobody waits */
   for (size_t i = 0; i < n; i++)
     for (size_t k = 0; k < n; k++) {
@@ -81,7 +98,9 @@ static found simulate_job(gt_job *job) {
 }
 
 static found simulate(size_t n, const char *topology) {
-  return simulate_job(job_of(n, topology, "", NULL));
+  char way[64];
+  snprintf(way, sizeof way, "topology: %s", topology);
+  return simulate_law(&(law){.n = n, .way = way});
 }
 
 static void assert_near(const char *what, size_t n, double is, double expected) {
@@ -139,7 +158,8 @@ static void binary_of(size_t n, size_t *parent) {
 
 static void assert_tree(size_t n, size_t depth, const size_t *parent) {
   const double d = (double)depth;
-  found f = simulate_job(job_of(n, "tree", "", parent));
+  const law l = {.n = n, .way = "topology: tree", .parent = parent, .region = n - 1};
+  found f = simulate_law(&l);
   assert_near("tree", n, f.round_s, 8 * m / RATE_BPS + 2 * d * LATENCY_S + (2 * d - 1) * frame_s);
   assert_int_equal(f.most, (int64_t)m);
   assert_int_equal(f.payload, 2 * (int64_t)(n - 1) * STEPS * (int64_t)m);
@@ -173,25 +193,54 @@ static void assert_late(const char *what, size_t n, double is, double expected, 
 static void test_access(void **state) {
   (void)state;
   const double access = 0.4 * RATE_BPS, slow_frame_s = 8 * (double)GT_FRAME_PAYLOAD_MAX / access;
-  const char *const limit = ", access: 40 Mbit/s";
   for (size_t i = 0; i < 5; i++) {
     const size_t n = sizes[i];
     const double others = (double)n - 1, model_s = 8 * m / access;
-    found f = simulate_job(job_of(n, "mesh", limit, NULL));
+    found f = simulate_law(&(law){.n = n, .way = "topology: mesh", .access = "40 Mbit/s"});
     assert_late("mesh with access", n, f.round_s, others * model_s + LATENCY_S,
                 others * slow_frame_s);
-    f = simulate_job(job_of(n, "ring", limit, NULL));
+    f = simulate_law(&(law){.n = n, .way = "topology: ring", .access = "40 Mbit/s"});
     assert_late("ring with access", n, f.round_s, 2 * others * (model_s / (double)n + LATENCY_S),
                 2 * others * slow_frame_s);
     if (n > 5) continue;
-    f = simulate_job(job_of(n, "hub", limit, NULL));
+    f = simulate_law(&(law){.n = n, .way = "topology: hub", .access = "40 Mbit/s"});
     assert_near("hub with access", n, f.round_s, others * (model_s + slow_frame_s) + 2 * LATENCY_S);
   }
 }
 
+/* Every worker's gradient, then the model for every worker, one after the other. */
+static void test_central(void **state) {
+  (void)state;
+  for (size_t i = 0; i < 5; i++)
+    for (size_t k = 1; k <= 3; k++) {
+      const size_t n = sizes[i];
+      found f = simulate_law(&(law){.n = n, .way = "central: r0", .workers = k, .region = n - 1});
+      const double way_s = (double)k * 8 * m / RATE_BPS + LATENCY_S;
+      assert_near("central", n, f.round_s, 2 * way_s);
+      assert_int_equal(f.most, (int64_t)k * (int64_t)m);
+      assert_int_equal(f.payload, 2 * (int64_t)((n - 1) * k) * STEPS * (int64_t)m);
+      assert_int_equal(f.messages, 2 * (int64_t)((n - 1) * k) * STEPS);
+    }
+}
+
+/* Models go with their buffers, gradients without. */
+static void test_central_with_buffers(void **state) {
+  (void)state;
+  const size_t b = 9600;
+  found f = simulate_law(&(law){.n = 3, .way = "central: r1", .workers = 2, .buffers = b});
+  assert_int_equal(f.payload, 2 * 2 * 2 * STEPS * (int64_t)m);
+  f = simulate_law(
+      &(law){.n = 3, .way = "central: r1", .workers = 2, .strategy = "sma", .buffers = b});
+  assert_int_equal(f.payload, 2 * 2 * 2 * STEPS * (int64_t)(m + (double)b * sizeof(float)));
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_mesh), cmocka_unit_test(test_hub),
-                                     cmocka_unit_test(test_ring), cmocka_unit_test(test_tree),
-                                     cmocka_unit_test(test_access)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_mesh),
+                                     cmocka_unit_test(test_hub),
+                                     cmocka_unit_test(test_ring),
+                                     cmocka_unit_test(test_tree),
+                                     cmocka_unit_test(test_access),
+                                     cmocka_unit_test(test_central),
+                                     cmocka_unit_test(test_central_with_buffers)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

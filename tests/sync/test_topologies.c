@@ -5,9 +5,12 @@
 
 #include <math.h>
 
-static const gt_topology all[] = {GT_TOPOLOGY_HUB, GT_TOPOLOGY_TREE, GT_TOPOLOGY_RING};
+static const gt_topology all[] = {GT_TOPOLOGY_HUB, GT_TOPOLOGY_TREE, GT_TOPOLOGY_RING,
+                                  GT_TOPOLOGY_CENTRAL};
+#define ALL 4
 
-/* Regions in random order; a tree's each hang from one before them. */
+/* Regions in random order; a tree's each hang from one before them; to a central one the others
+   send a message for each of up to three workers. */
 static void place(w_spec *spec, gt_topology topology, uint64_t seed) {
   gt_rng rng = gt_rng_make(seed, GT_RNG_TEST, 7, 0);
   size_t order[W_REGIONS];
@@ -19,7 +22,8 @@ static void place(w_spec *spec, gt_topology topology, uint64_t seed) {
   }
   for (size_t i = 0; i < spec->nregions; i++) {
     size_t next = order[(i + 1) % spec->nregions];
-    if (topology == GT_TOPOLOGY_HUB) next = order[0];
+    spec->ranks[i] = 1 + (size_t)gt_rng_below(&rng, 3);
+    if (topology == GT_TOPOLOGY_HUB || topology == GT_TOPOLOGY_CENTRAL) next = order[0];
     if (topology == GT_TOPOLOGY_TREE) next = i == 0 ? order[0] : order[gt_rng_below(&rng, i)];
     spec->next[order[i]] = next;
   }
@@ -36,7 +40,7 @@ static void assert_regions_agree(const world *w, bool buffers) {
   for (size_t i = 1; i < w->spec.nregions; i++) {
     if (memcmp(w->regions[0].params, w->regions[i].params, sizeof w->regions[0].params) != 0)
       fail_msg("%s over %s, seed %llu: regions 0 and %zu differ", w->spec.strategy,
-               gt_topology_names[w->spec.topology], (unsigned long long)w->spec.seed, i);
+               gt_topology_name(w->spec.topology), (unsigned long long)w->spec.seed, i);
     if (buffers)
       assert_memory_equal(w->regions[0].buffers, w->regions[i].buffers,
                           sizeof w->regions[0].buffers);
@@ -45,25 +49,39 @@ static void assert_regions_agree(const world *w, bool buffers) {
 
 static const char *const synchronous[] = {"ssgd", "sma"};
 
-static void test_a_hub_gives_the_bits_of_a_mesh(void **state) {
-  (void)state;
+static void gives_the_bits_of_a_mesh(gt_topology topology) {
   for (uint64_t seed = 0; seed < 300; seed++) {
     w_spec spec = w_random(synchronous[seed % 2], seed);
     spec.workers = 1;
     world *mesh = w_run(&spec);
-    place(&spec, GT_TOPOLOGY_HUB, seed);
-    world *hub = w_run(&spec);
-    assert_same_models(mesh, hub);
+    place(&spec, topology, seed);
+    for (size_t i = 0; i < spec.nregions; i++) spec.ranks[i] = 1;
+    world *other = w_run(&spec);
+    assert_same_models(mesh, other);
+    for (size_t i = 0; i < spec.nregions && seed % 2 == 0; i++)
+      assert_int_equal(gt_optim_steps(mesh->regions[i].optim),
+                       gt_optim_steps(other->regions[i].optim));
     w_close(mesh);
-    w_close(hub);
+    w_close(other);
   }
+}
+
+static void test_a_hub_gives_the_bits_of_a_mesh(void **state) {
+  (void)state;
+  gives_the_bits_of_a_mesh(GT_TOPOLOGY_HUB);
+}
+
+/* With one worker in each region. */
+static void test_a_central_region_gives_the_bits_of_a_mesh(void **state) {
+  (void)state;
+  gives_the_bits_of_a_mesh(GT_TOPOLOGY_CENTRAL);
 }
 
 static void test_every_region_gets_the_same_bits(void **state) {
   (void)state;
   for (uint64_t seed = 0; seed < 600; seed++) {
     w_spec spec = w_random("ssgd", seed);
-    place(&spec, all[seed % 3], seed);
+    place(&spec, all[seed % ALL], seed);
     world *w = w_run(&spec);
     assert_regions_agree(w, false);
     w_close(w);
@@ -78,7 +96,7 @@ static void test_means_are_those_of_a_mesh(void **state) {
     spec.workers = 1;
     spec.optim = w_sgd(0.05, 0);
     world *mesh = w_run(&spec);
-    place(&spec, all[seed % 3], seed);
+    place(&spec, all[seed % ALL], seed);
     world *w = w_run(&spec);
     for (size_t i = 0; i < spec.nregions; i++)
       for (size_t j = 0; j < W_PARAMS; j++)
@@ -144,7 +162,7 @@ static world *crashed(const w_spec *spec, int64_t event) {
 
 static void test_a_crash_at_every_event_changes_no_bit(void **state) {
   (void)state;
-  for (size_t k = 0; k < 3; k++)
+  for (size_t k = 0; k < ALL; k++)
     for (size_t n = 0; n < 2; n++)
       for (size_t s = 0; s < sizeof crash_specs / sizeof crash_specs[0]; s++) {
         w_spec spec = crash_specs[s];
@@ -192,7 +210,7 @@ static void test_random_worlds_end(void **state) {
   for (uint64_t seed = 0; seed < 10000; seed++) {
     w_spec spec = w_random(names[seed % 5], seed);
     const bool rounds = seed % 5 < 2;
-    place(&spec, all[seed / 5 % (rounds ? 3 : 2)], seed);
+    place(&spec, all[seed / 5 % (rounds ? ALL : 2)], seed);
     spec.no_data = seed % 7 == 0;
     if (seed % 3 == 0) {
       gt_rng rng = gt_rng_make(seed, GT_RNG_TEST, 8, 0);
@@ -210,7 +228,7 @@ static void test_random_worlds_end(void **state) {
 static void test_nothing_is_left_allocated(void **state) {
   (void)state;
   int64_t before = gt_alloc_alive();
-  for (size_t k = 0; k < 3; k++) {
+  for (size_t k = 0; k < ALL; k++) {
     w_spec spec = w_random("sma", 11);
     place(&spec, all[k], 11);
     w_close(w_run(&spec));
@@ -221,6 +239,7 @@ static void test_nothing_is_left_allocated(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_hub_gives_the_bits_of_a_mesh),
+      cmocka_unit_test(test_a_central_region_gives_the_bits_of_a_mesh),
       cmocka_unit_test(test_every_region_gets_the_same_bits),
       cmocka_unit_test(test_means_are_those_of_a_mesh),
       cmocka_unit_test(test_updates_arrive_once),

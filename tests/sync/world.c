@@ -94,7 +94,8 @@ static void w_post(void *ctx, const gt_exchange_message *m) {
   world *w = r->world;
   const bool mesh = w->spec.topology == GT_TOPOLOGY_MESH;
   gt_payload *payload = m->payload;
-  assert_int_equal(m->head.kind, r->sync->ops->sends);
+  const bool answer = w->spec.topology == GT_TOPOLOGY_CENTRAL && w->spec.next[r->id] == r->id;
+  assert_int_equal(m->head.kind, answer ? GT_MSG_STATE : r->sync->ops->sends);
   assert_true(!mesh || payload->refs == 0);
   assert_true(mesh != ((m->head.flags & GT_FRAME_ROUTED) != 0));
   assert_true(m->first + m->n <= payload->vec.n);
@@ -180,6 +181,7 @@ gt_exchange *w_exchange(world *w, w_region *r) {
       .with_memory = !w->spec.no_data,
       .topology = w->spec.topology,
       .next = mesh ? NULL : w->spec.next,
+      .workers = w->spec.ranks,
       .piece = W_PIECE,
       .host = {.ctx = r, .payload = w_payload, .room = w_room, .post = w_post, .taken = w_taken}};
   return gt_exchange_create(&spec);

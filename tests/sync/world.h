@@ -36,6 +36,7 @@ typedef struct {
   double slow[W_REGIONS]; /* factor of the delays of a region's links; 0: 1 */
   gt_topology topology;
   size_t next[W_REGIONS];   /* as in gt_exchange_spec; not with a mesh */
+  size_t ranks[W_REGIONS];  /* gt_exchange_spec.workers */
   bool no_data, drain_late; /* drain_late: on_drain waits for the release */
   gt_optim_spec optim;      /* name NULL: plain SGD */
   uint64_t seed;
