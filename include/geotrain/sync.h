@@ -43,16 +43,21 @@ typedef struct {
   void (*moved)(void *ctx, float keep, float share, gt_vec other);
 } gt_sync_host;
 
-/* What a strategy works on; everything is borrowed and outlives it. */
+/* Options of strategies.  Each strategy uses those that the job's keys give it. */
 typedef struct {
-  size_t nregions, self;
-  const double *weights; /* nregions, sum 1: equal or by samples */
-  int64_t period;        /* f, 1 or more */
-  double scale;          /* a remote additive update counts this much: 1 (sum) or 1/R (mean) */
+  int64_t period; /* f, in this region's steps; 1 or more */
+  double scale;   /* a remote additive update counts this much: 1 (sum) or 1/R (mean) */
   /* Additive updates count by the weight of their region, relative to the regions that still make
      steps: in other regions when they arrive, in their own from the moment they are sent.  scale is
      1. */
   bool average;
+} gt_sync_options;
+
+/* What a strategy works on; everything is borrowed and outlives it. */
+typedef struct {
+  size_t nregions, self;
+  const double *weights; /* nregions, sum 1: equal or by samples */
+  gt_sync_options options;
   gt_vec params, buffers;
   gt_optim *optim;
   gt_exchange *exchange;

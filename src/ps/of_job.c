@@ -83,6 +83,13 @@ size_t *gt_ps_next_of(const gt_job *job, const gt_links *links, size_t parameter
   return next;
 }
 
+static gt_sync_options options_of(const gt_job *job) {
+  return (gt_sync_options){.period = job->sync.period,
+                           .scale =
+                               job->sync.scale == GT_SCALE_MEAN ? 1.0 / (double)job->nregions : 1.0,
+                           .average = job->sync.scale == GT_SCALE_AVERAGE};
+}
+
 static gt_ps_interval interval(const gt_job_interval *i) {
   return (gt_ps_interval){i->epochs, i->steps, i->samples, i->minutes};
 }
@@ -96,9 +103,7 @@ gt_ps_spec gt_ps_spec_of(const gt_job *job, const gt_order *order, const gt_link
                       .local_async = job->sync.local == GT_LOCAL_ASYNC,
                       .strategy = gt_sync_of(job->sync.strategy),
                       .topology = job->sync.topology,
-                      .period = job->sync.period,
-                      .scale = job->sync.scale == GT_SCALE_MEAN ? 1.0 / (double)job->nregions : 1.0,
-                      .average = job->sync.scale == GT_SCALE_AVERAGE,
+                      .options = options_of(job),
                       .outbox = (size_t)job->wan.outbox,
                       .window = window_of(job, region, links, parameters * sizeof(float)),
                       .order = *order,

@@ -28,7 +28,7 @@ static void ama_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t sample
   a->steps++;
   a->draining = false; /* a resume may have made the training longer */
   a->samples += (int64_t)samples;
-  if (++a->unsent_steps >= s->env.period) post_model(s);
+  if (++a->unsent_steps >= s->env.options.period) post_model(s);
 }
 
 static void received(void *ctx, size_t origin, gt_vec body) {

@@ -52,7 +52,7 @@ static void send_late(void *ctx) {
 static void received(void *ctx, size_t origin, gt_vec body) {
   (void)origin;
   const gt_sync_env *env = &((gt_sync *)ctx)->env;
-  gt_vec_axpy(env->params, (float)env->scale, body);
+  gt_vec_axpy(env->params, (float)env->options.scale, body);
 }
 
 static void asgd_open(gt_sync *s) {

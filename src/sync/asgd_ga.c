@@ -12,7 +12,7 @@ typedef struct {
 
 static bool is_due(const gt_sync *s) {
   const asgd_ga *a = (const asgd_ga *)s;
-  return a->held_steps >= s->env.period || (a->draining && a->held_steps > 0);
+  return a->held_steps >= s->env.options.period || (a->draining && a->held_steps > 0);
 }
 
 /* Posts the sum if it is due and there is room for it; if there is none, holds the workers. */
@@ -50,7 +50,7 @@ static void ga_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t samples
 static void received(void *ctx, size_t origin, gt_vec body) {
   (void)origin;
   const gt_sync_env *env = &((gt_sync *)ctx)->env;
-  gt_vec_axpy(env->params, (float)env->scale, body);
+  gt_vec_axpy(env->params, (float)env->options.scale, body);
 }
 
 static void ga_open(gt_sync *s) {

@@ -12,7 +12,7 @@ void gt_sync_hold_while(gt_sync *s, bool waits) {
 void gt_sync_share_out(gt_sync *s, gt_vec update) {
   const gt_sync_env *env = &s->env;
   double all = 0;
-  if (!env->average) return;
+  if (!env->options.average) return;
   for (size_t r = 0; r < env->nregions; r++)
     if (!s->done[r]) all += env->weights[r];
   float share = (float)(env->weights[env->self] / all);

@@ -9,7 +9,7 @@ void gt_sync_hold_while(gt_sync *s, bool waits);
 /* n zeroed floats, or NULL data where the parameters have none (simulation); freed with
    gt_free(vec.data). */
 gt_vec gt_sync_vec(const gt_sync *s, size_t n);
-/* Called before an update is sent that the parameters already contain.  With env.average, the
+/* Called before an update is sent that the parameters already contain.  With options.average, the
    update becomes the region's share of it, and from now on counts only that much here too. */
 void gt_sync_share_out(gt_sync *s, gt_vec update);
 /* gt_optim_step without accumulation. */

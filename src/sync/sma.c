@@ -43,7 +43,7 @@ static void sma_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t sample
   sma *a = (sma *)s;
   gt_sync_step(s, grads);
   gt_allreduce_behind(a->rounds, samples);
-  if (++a->steps < s->env.period) return;
+  if (++a->steps < s->env.options.period) return;
   a->steps = 0;
   gt_allreduce_contribute(a->rounds);
   advance(s);
