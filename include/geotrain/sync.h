@@ -75,7 +75,6 @@ typedef struct gt_sync_ops {
   bool waits;         /* regions wait for the messages of all others */
   bool needs_all;     /* a lost message (not finite) cannot be compensated: the run ends */
   bool between_steps; /* parameters change between steps only, never while workers compute */
-  bool periodic;      /* sends every sync.period steps; else the period has no meaning */
   bool lockstep;      /* all regions apply all steps: learning rates must be equal */
   /* of the strategy's own struct, whose first member is gt_sync; zeroed by gt_sync_create */
   size_t size;

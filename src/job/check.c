@@ -223,15 +223,9 @@ static gt_status check_compute(const gt_job *job, const job_node *root, const ch
   return GT_OK;
 }
 
-/* Keys of deepfm. */
 static gt_status check_layers(const gt_job *job, const job_node *root, const char *source) {
   const job_node *model = gt_job_node_find(root, "model", 5);
-  bool mlp = gt_job_node_find(model, "mlp", 3);
-  if ((mlp || job->model.embedding > 0) && job->model.name != GT_MODEL_DEEPFM)
-    return GT_FAIL(GT_ERR_JOB,
-                   "%s: model.%s is given and model.name is %s; it is for model.name deepfm only",
-                   source, mlp ? "mlp" : "embedding", gt_model_names[job->model.name]);
-  if (mlp && job->model.nmlp == 0)
+  if (gt_job_node_find(model, "mlp", 3) && job->model.nmlp == 0)
     return GT_FAIL(
         GT_ERR_JOB,
         "%s: model.mlp is empty; the width of 1 layer or more is needed (not given: 400, 400, 400)",

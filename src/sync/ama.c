@@ -87,7 +87,6 @@ static gt_status ama_load(gt_sync *s, const gt_state *state) {
 extern const gt_sync_ops gt_sync_ama;
 const gt_sync_ops gt_sync_ama = {
     .name = "ama",
-    .periodic = true,
     .source = "Cloudless-Training (2023), inter-PS model averaging",
     .sends = GT_MSG_STATE,
     .size = sizeof(ama),

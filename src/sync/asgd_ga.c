@@ -98,7 +98,6 @@ static gt_status ga_load(gt_sync *s, const gt_state *state) {
 extern const gt_sync_ops gt_sync_asgd_ga;
 const gt_sync_ops gt_sync_asgd_ga = {
     .name = "asgd-ga",
-    .periodic = true,
     .source = "Cloudless-Training (2023), ASGD-GA",
     .sends = GT_MSG_UPDATE,
     .size = sizeof(asgd_ga),

@@ -73,7 +73,6 @@ static gt_status sma_load(gt_sync *s, const gt_state *state) {
 extern const gt_sync_ops gt_sync_sma;
 const gt_sync_ops gt_sync_sma = {
     .name = "sma",
-    .periodic = true,
     .source = "Cloudless-Training (2023), synchronous inter-PS model averaging",
     .sends = GT_MSG_STATE,
     .waits = true,
