@@ -147,10 +147,13 @@ typedef struct {
     gt_local local;
     gt_strategy strategy;
     int64_t period;
+    gt_period_unit period_unit;
     gt_topology topology;
     char *hub; /* name of the region that adds up; NULL: the one that all reach soonest */
     gt_weights weights;
     gt_scale scale;
+    gt_exchanged exchange;
+    gt_merge merge;
   } sync;
   struct {
     bool emulate;

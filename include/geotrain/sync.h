@@ -49,8 +49,13 @@ typedef struct {
   double scale;   /* a remote additive update counts this much: 1 (sum) or 1/R (mean) */
   /* Additive updates count by the weight of their region, relative to the regions that still make
      steps: in other regions when they arrive, in their own from the moment they are sent.  scale is
-     1. */
+     1, gradients false. */
   bool average;
+  /* What is sent of a step is its gradient g, and a receiver takes -lr g with its own learning rate
+     lr at that time, without momentum or decay; otherwise what is sent is the update that the
+     sender's optimizer added to its parameters. */
+  bool gradients;
+  bool halves; /* ama: a received model counts one half; otherwise its region's weight */
 } gt_sync_options;
 
 /* What a strategy works on; everything is borrowed and outlives it. */

@@ -296,6 +296,16 @@ static gt_status check_hub(const gt_job *job, const char *source) {
       source, hub, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
+/* What a sender takes back of its own update is not in the gradient that it sends. */
+static gt_status check_scale(const gt_job *job, const char *source) {
+  if (job->sync.scale != GT_SCALE_AVERAGE || job->sync.exchange != GT_EXCHANGED_GRADIENT)
+    return GT_OK;
+  return GT_FAIL(GT_ERR_JOB,
+                 "%s: sync.scale is average and sync.exchange gradient; with gradient, sum or mean "
+                 "is needed",
+                 source);
+}
+
 gt_status gt_job_check(gt_job *job, const job_node *root, const char *source) {
   if (strlen(job->name) > NAME_MAX_LETTERS)
     return GT_FAIL(GT_ERR_JOB, "%s: name has %zu letters; at most %zu are needed", source,
@@ -304,6 +314,7 @@ gt_status gt_job_check(gt_job *job, const job_node *root, const char *source) {
   GT_TRY(check_train(job, source));
   GT_TRY(check_regions(job, source));
   GT_TRY(check_hub(job, source));
+  GT_TRY(check_scale(job, source));
   GT_TRY(check_data(job, root, source));
   GT_TRY(check_compute(job, root, source));
   GT_TRY(check_plan(job, source));

@@ -243,7 +243,12 @@ const job_key gt_job_keys[] = {
     {"sync.strategy", KEY_CHOICE, 0, AT(sync.strategy), .fallback = "asgd-ga",
      .values = gt_strategy_names, .meaning = "what regions exchange over the WAN, and when"},
     {"sync.period", KEY_I64, KEY_LENIENT, AT(sync.period), .fallback = "8", .min = 1, .max = 1e15,
-     STRATEGIES(PERIODIC), .meaning = "steps between exchanges"},
+     STRATEGIES(PERIODIC), .meaning = "steps, or passes, between exchanges"},
+    {"sync.period_unit", KEY_CHOICE, 0, AT(sync.period_unit), .fallback = "step",
+     .values = gt_period_unit_names, STRATEGIES(PERIODIC),
+     .meaning = "what the period counts: the region's steps, or passes of all its workers; with "
+                "local async, a pass is one step of each worker; with local sync, every step is a "
+                "pass"},
     {"sync.topology", KEY_CHOICE, 0, AT(sync.topology), .fallback = "mesh",
      .values = gt_topology_names,
      .meaning = "by which way regions exchange: mesh: all with all; hub: through one region; tree: "
@@ -258,6 +263,14 @@ const job_key gt_job_keys[] = {
      .meaning = "weight of updates; sum: 1; mean: remote updates 1/regions; "
                 "average: every update its region's weight, own updates "
                 "once sent"},
+    {"sync.exchange", KEY_CHOICE, 0, AT(sync.exchange), .fallback = "update",
+     .values = gt_exchanged_names, STRATEGIES(UPDATES),
+     .meaning = "what is sent; update: what the sender's optimizer added to its parameters; "
+                "gradient: the gradient, which the receiver subtracts times its own learning rate"},
+    {"sync.merge", KEY_CHOICE, 0, AT(sync.merge), .fallback = "weight", .values = gt_merge_names,
+     STRATEGIES(OF(GT_STRATEGY_AMA)),
+     .meaning = "how far a received model moves the own; weight: by its region's weight; half: "
+                "half way"},
     {"wan.emulate", KEY_BOOL, 0, AT(wan.emulate), .fallback = "false",
      .meaning = "delay messages as the links below would"},
     {"wan.outbox", KEY_INT, 0, AT(wan.outbox), .fallback = "2", .min = 1, .max = 1024,

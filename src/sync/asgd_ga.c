@@ -1,5 +1,6 @@
-/* asgd-ga: asgd with the updates of f local steps accumulated, then sent and cleared.
-   Cloudless-Training (2023), ASGD with gradient accumulation.  Law: with f = 1 it is asgd. */
+/* asgd-ga: asgd with the updates, or the gradients, of f local steps accumulated, then sent and
+   cleared.  Cloudless-Training (2023), ASGD with gradient accumulation.  Law: with f = 1 it is
+   asgd. */
 #include "internal.h"
 
 typedef struct {
@@ -41,21 +42,18 @@ static void ga_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t samples
     gt_sync_step(s, grads);
     return;
   }
-  gt_optim_step(s->env.optim, s->env.params, grads, a->sum);
+  gt_sync_step_into(s, grads, a->sum);
   a->held_steps++;
   a->samples += (int64_t)samples;
   send_due(s);
 }
 
-static void received(void *ctx, size_t origin, gt_vec body) {
-  (void)origin;
-  const gt_sync_env *env = &((gt_sync *)ctx)->env;
-  gt_vec_axpy(env->params, (float)env->options.scale, body);
-}
-
 static void ga_open(gt_sync *s) {
-  const gt_collective_spec spec = {
-      .owner = "sync/", .kind = GT_MSG_UPDATE, .changed = send_due, .received = received, .ctx = s};
+  const gt_collective_spec spec = {.owner = "sync/",
+                                   .kind = GT_MSG_UPDATE,
+                                   .changed = send_due,
+                                   .received = gt_sync_received,
+                                   .ctx = s};
   ((asgd_ga *)s)->sum = gt_sync_vec(s, s->env.params.n);
   ((asgd_ga *)s)->updates = gt_broadcast_open(s->env.exchange, &spec, s->env.params.n, false);
 }

@@ -19,9 +19,11 @@ const gt_sync_ops *gt_sync_find(const char *name) {
 }
 
 gt_sync *gt_sync_create(const gt_sync_ops *ops, const gt_sync_env *env) {
-  if (env->options.period < 1 || env->self >= env->nregions)
-    gt_bug("strategy %s is made with period %lld, region %zu of %zu", ops->name,
-           (long long)env->options.period, env->self, env->nregions);
+  const gt_sync_options *options = &env->options;
+  if (options->period < 1 || env->self >= env->nregions || (options->average && options->gradients))
+    gt_bug("strategy %s is made with period %lld, region %zu of %zu%s", ops->name,
+           (long long)options->period, env->self, env->nregions,
+           options->average && options->gradients ? ", gradients averaged" : "");
   gt_sync *s = gt_alloc(1, ops->size);
   s->ops = ops;
   s->env = *env;

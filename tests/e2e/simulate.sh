@@ -64,10 +64,12 @@ print(f"the ends are {1e9 * apart:.0f} ns apart of {ends[0]} s" + (f", and these
 sys.exit(1 if differ or apart > 1e-4 else 0)
 PY
 
-# cell JOB STRATEGY PERIOD LOCAL [TOPOLOGY]
+# cell JOB STRATEGY PERIOD LOCAL [TOPOLOGY [KEY=VALUE...]]
 cell() {
-  local name="$1-$2-$3-$4-${5:-mesh}" said
+  local name="$1-$2-$3-$4-${5:-mesh}${6:+-${*:6}}" said key
   local sets=(--set "sync.strategy=$2" --set "sync.period=$3" --set "sync.local=$4" --set "sync.topology=${5:-mesh}")
+  name=${name// /-}
+  for key in "${@:6}"; do sets+=(--set "$key"); done
   train "$name" 8 "$1.yaml" --run-dir "$name" --clock virtual "${sets[@]}"
   [ "$code" = 0 ] || { fail "$name" "train ended with $code" && return; }
   "$GEOTRAIN" simulate "$1.yaml" "${sets[@]}" --out "$name-sim" >"$name-sim.out" 2>&1 || { fail "$name" "$(tail -n 1 "$name-sim.out")" && return; }
@@ -96,6 +98,8 @@ else
   cell four asgd-ga 8 sync tree
   cell four ssgd 1 sync ring
   cell three ama 8 async hub
+  cell three asgd-ga 2 async mesh sync.period_unit=pass sync.exchange=gradient
+  cell three sma 2 async mesh sync.period_unit=pass
 fi
 
 # A run that its limit ends is reported to end there.
