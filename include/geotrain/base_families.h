@@ -85,6 +85,21 @@
   X(GT_SCALE_MEAN, "mean")                                                                         \
   X(GT_SCALE_AVERAGE, "average")
 
+/* sync.exchange: what a region sends of its steps, where updates are sent. */
+#define GT_EXCHANGED(X)                                                                            \
+  X(GT_EXCHANGED_UPDATE, "update")                                                                 \
+  X(GT_EXCHANGED_GRADIENT, "gradient")
+
+/* sync.period_unit: what sync.period counts. */
+#define GT_PERIOD_UNITS(X)                                                                         \
+  X(GT_PERIOD_STEP, "step")                                                                        \
+  X(GT_PERIOD_PASS, "pass")
+
+/* sync.merge: how far a received model moves the own. */
+#define GT_MERGES(X)                                                                               \
+  X(GT_MERGE_WEIGHT, "weight")                                                                     \
+  X(GT_MERGE_HALF, "half")
+
 #define GT_FAMILY_CONSTANT(constant, ...) constant,
 
 typedef enum { GT_STRATEGIES(GT_FAMILY_CONSTANT) } gt_strategy;
@@ -101,6 +116,9 @@ typedef enum {
 } gt_topology;
 typedef enum { GT_WEIGHTS(GT_FAMILY_CONSTANT) } gt_weights;
 typedef enum { GT_SCALES(GT_FAMILY_CONSTANT) } gt_scale;
+typedef enum { GT_EXCHANGED(GT_FAMILY_CONSTANT) } gt_exchanged;
+typedef enum { GT_PERIOD_UNITS(GT_FAMILY_CONSTANT) } gt_period_unit;
+typedef enum { GT_MERGES(GT_FAMILY_CONSTANT) } gt_merge;
 
 /* The names in the order of the constants, NULL after the last. */
 extern const char *const gt_strategy_names[],
@@ -114,5 +132,7 @@ extern const char *const gt_strategy_names[],
                                                          *const gt_topology_names[],
                                                              *const gt_weights_names[],
                                                                  *const gt_scale_names[];
+extern const char *const gt_exchanged_names[], *const gt_period_unit_names[],
+                                                   *const gt_merge_names[];
 
 #endif

@@ -147,12 +147,15 @@ typedef struct {
     gt_local local;
     gt_strategy strategy;
     int64_t period;
+    gt_period_unit period_unit;
     gt_topology topology;
     char *hub; /* name of the region that adds up; NULL: the one that all reach soonest */
     /* name of the region to which every worker's message goes singly; NULL: none */
     char *central;
     gt_weights weights;
     gt_scale scale;
+    gt_exchanged exchange;
+    gt_merge merge;
   } sync;
   struct {
     bool emulate;
@@ -239,7 +242,11 @@ gt_status gt_job_load_regions(gt_job **out, const char *path, const char *const 
 /* Same as gt_job_load for the text of a resolved job, as in a checkpoint; errors name `source`. */
 gt_status gt_job_parse(gt_job **out, const char *source, const char *text);
 void gt_job_close(gt_job *job);
-/* The resolved job as YAML; gt_job_load reads it back to the same job.  The caller frees it. */
+/* Whether the value of a choice has this key: "sync.period", "asgd-ga".  True if the key depends on
+   no choice. */
+bool gt_job_key_used(const char *key, const char *value);
+/* The resolved job as YAML, without options that its strategy or model does not have; gt_job_load
+   reads it back to the same job.  The caller frees it. */
 char *gt_job_resolved(const gt_job *job);
 /* The resolved job for scripts: one line `path=value` per value; list entries have numbers from 0
    (`regions.0.name=eu`).  Times are in seconds, rates in bit/s and sizes in bytes, as decimal

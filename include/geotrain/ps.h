@@ -116,9 +116,7 @@ typedef struct {
   const size_t *workers; /* likewise */
   size_t piece;          /* likewise; 0: a frame */
   const double *weights; /* nregions */
-  int64_t period;
-  double scale; /* and average: as in gt_sync_env */
-  bool average;
+  gt_sync_options options;
   /* Most messages that may wait to leave on a link; that may have left and not be acknowledged. */
   size_t outbox, window;
   gt_vec params, grads, buffers;

@@ -43,16 +43,26 @@ typedef struct {
   void (*moved)(void *ctx, float keep, float share, gt_vec other);
 } gt_sync_host;
 
+/* Options of strategies.  Each strategy uses those that the job's keys give it. */
+typedef struct {
+  int64_t period; /* f, in this region's steps; 1 or more */
+  double scale;   /* a remote additive update counts this much: 1 (sum) or 1/R (mean) */
+  /* Additive updates count by the weight of their region, relative to the regions that still make
+     steps: in other regions when they arrive, in their own from the moment they are sent.  scale is
+     1, gradients false. */
+  bool average;
+  /* What is sent of a step is its gradient g, and a receiver takes -lr g with its own learning rate
+     lr at that time, without momentum or decay; otherwise what is sent is the update that the
+     sender's optimizer added to its parameters. */
+  bool gradients;
+  bool halves; /* ama: a received model counts one half; otherwise its region's weight */
+} gt_sync_options;
+
 /* What a strategy works on; everything is borrowed and outlives it. */
 typedef struct {
   size_t nregions, self;
   const double *weights; /* nregions, sum 1: equal or by samples */
-  int64_t period;        /* f, 1 or more */
-  double scale;          /* a remote additive update counts this much: 1 (sum) or 1/R (mean) */
-  /* Additive updates count by the weight of their region, relative to the regions that still make
-     steps: in other regions when they arrive, in their own from the moment they are sent.  scale is
-     1. */
-  bool average;
+  gt_sync_options options;
   /* on_part tells each worker's gradient before on_gradient, whose gradient has no data then. */
   bool singly;
   gt_vec params, buffers;
@@ -72,7 +82,6 @@ typedef struct gt_sync_ops {
   bool waits;         /* regions wait for the messages of all others */
   bool needs_all;     /* a lost message (not finite) cannot be compensated: the run ends */
   bool between_steps; /* parameters change between steps only, never while workers compute */
-  bool periodic;      /* sends every sync.period steps; else the period has no meaning */
   bool lockstep;      /* all regions apply all steps: learning rates must be equal */
   /* of the strategy's own struct, whose first member is gt_sync; zeroed by gt_sync_create */
   size_t size;

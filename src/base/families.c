@@ -17,3 +17,6 @@ const char *const gt_local_names[] = {GT_LOCALS(NAME) NULL};
 const char *const gt_topology_names[] = {GT_TOPOLOGIES(NAME) NULL};
 const char *const gt_weights_names[] = {GT_WEIGHTS(NAME) NULL};
 const char *const gt_scale_names[] = {GT_SCALES(NAME) NULL};
+const char *const gt_exchanged_names[] = {GT_EXCHANGED(NAME) NULL};
+const char *const gt_period_unit_names[] = {GT_PERIOD_UNITS(NAME) NULL};
+const char *const gt_merge_names[] = {GT_MERGES(NAME) NULL};

@@ -223,15 +223,9 @@ static gt_status check_compute(const gt_job *job, const job_node *root, const ch
   return GT_OK;
 }
 
-/* Keys of deepfm. */
 static gt_status check_layers(const gt_job *job, const job_node *root, const char *source) {
   const job_node *model = gt_job_node_find(root, "model", 5);
-  bool mlp = gt_job_node_find(model, "mlp", 3);
-  if ((mlp || job->model.embedding > 0) && job->model.name != GT_MODEL_DEEPFM)
-    return GT_FAIL(GT_ERR_JOB,
-                   "%s: model.%s is given and model.name is %s; it is for model.name deepfm only",
-                   source, mlp ? "mlp" : "embedding", gt_model_names[job->model.name]);
-  if (mlp && job->model.nmlp == 0)
+  if (gt_job_node_find(model, "mlp", 3) && job->model.nmlp == 0)
     return GT_FAIL(
         GT_ERR_JOB,
         "%s: model.mlp is empty; the width of 1 layer or more is needed (not given: 400, 400, 400)",
@@ -340,6 +334,16 @@ static gt_status check_central(const gt_job *job, const char *source) {
   return check_region(job, source, "sync.central", central);
 }
 
+/* What a sender takes back of its own update is not in the gradient that it sends. */
+static gt_status check_scale(const gt_job *job, const char *source) {
+  if (job->sync.scale != GT_SCALE_AVERAGE || job->sync.exchange != GT_EXCHANGED_GRADIENT)
+    return GT_OK;
+  return GT_FAIL(GT_ERR_JOB,
+                 "%s: sync.scale is average and sync.exchange gradient; with gradient, sum or mean "
+                 "is needed",
+                 source);
+}
+
 gt_status gt_job_check(gt_job *job, const job_node *root, const char *source) {
   if (strlen(job->name) > NAME_MAX_LETTERS)
     return GT_FAIL(GT_ERR_JOB, "%s: name has %zu letters; at most %zu are needed", source,
@@ -349,6 +353,7 @@ gt_status gt_job_check(gt_job *job, const job_node *root, const char *source) {
   GT_TRY(check_regions(job, source));
   GT_TRY(check_central(job, source));
   GT_TRY(check_hub(job, source));
+  GT_TRY(check_scale(job, source));
   GT_TRY(check_data(job, root, source));
   GT_TRY(check_compute(job, root, source));
   GT_TRY(check_plan(job, source));

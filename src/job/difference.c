@@ -26,6 +26,13 @@ static bool passed_over(const finding *f, const char *pattern) {
   return any;
 }
 
+/* A job of an earlier version lacks the keys that came later: they have their default. */
+static bool is_default(const job_node *node, const char *pattern) {
+  const job_key *row = gt_job_key_find(pattern);
+  return row && row->fallback && !(row->flags & KEY_ONE_OF) && node->kind == NODE_SCALAR &&
+         strcmp(node->text, row->fallback) == 0;
+}
+
 static void value_text(const job_node *node, char *buf, size_t size) {
   if (!node)
     snprintf(buf, size, "not given");
@@ -101,6 +108,7 @@ static bool differ(finding *f, const job_node *here, const job_node *there, cons
     return maps_differ(f, here, &nothing, path, pattern);
   if (!here && there && there->kind == NODE_MAP)
     return maps_differ(f, &nothing, there, path, pattern);
+  if ((!here || !there) && is_default(here ? here : there, pattern)) return false;
   if (!here || !there || here->kind != there->kind) return say(f, here, there, path);
   if (here->kind == NODE_MAP) return maps_differ(f, here, there, path, pattern);
   if (here->kind == NODE_LIST) return lists_differ(f, here, there, path, pattern);

@@ -43,7 +43,10 @@ static const char intro[] =
     "has `between`, or `from` and `to`; a link with a `trace` has no `bandwidth`; `compute` has\n"
     "`samples_per_s` or `step`.  Paths of files (data, matrix, trace, profile) start at the "
     "folder\n"
-    "where geotrain runs; matrix and profile are also searched in the folder of the job file.\n";
+    "where geotrain runs; matrix and profile are also searched in the folder of the job file.  "
+    "Some\n"
+    "keys are for some strategies, models or optimizers only: their meaning begins with the "
+    "names.\n";
 
 /* Whether the row begins a new section; its name is written to `section`. */
 static bool begins(char section[64], const job_key *row) {
@@ -58,10 +61,12 @@ void gt_job_help(FILE *to) {
   char section[64] = "";
   for (size_t i = 0; i < gt_job_nkeys; i++) {
     const job_key *row = &gt_job_keys[i];
-    char range[256];
+    char range[256], owners[128];
+    gt_job_key_owners(owners, sizeof owners, row);
     if (begins(section, row)) fprintf(to, "\n");
-    fprintf(to, "%-38s %-10s %s\n%38s %-10s %s%s%s\n", row->path, default_text(row), row->meaning,
-            "", "", gt_job_key_range(range, sizeof range, row, true), row->why ? ": " : "",
+    fprintf(to, "%-38s %-10s %s%s%s\n%38s %-10s %s%s%s\n", row->path, default_text(row), owners,
+            *owners ? ": " : "", row->meaning, "", "",
+            gt_job_key_range(range, sizeof range, row, true), row->why ? ": " : "",
             row->why ? row->why : "");
   }
   fprintf(to, "\nThe second column is the default.  An example:\n\n%s", gt_job_example);
@@ -76,12 +81,13 @@ static void put_cell(FILE *to, const char *text) {
 }
 
 static void put_row(FILE *to, const job_key *row) {
-  char range[256];
+  char range[256], owners[128];
   const char *given = default_text(row), *quote = given == row->fallback ? "`" : "";
   fprintf(to, "| `%s` | %s%s%s | ", row->path, quote, given, quote);
   put_cell(to, gt_job_key_range(range, sizeof range, row, true));
   if (row->why) fprintf(to, ": %s", row->why);
-  fprintf(to, " | ");
+  gt_job_key_owners(owners, sizeof owners, row);
+  fprintf(to, " | %s%s", owners, *owners ? ": " : "");
   put_cell(to, row->meaning);
   fprintf(to, " |\n");
 }

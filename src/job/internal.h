@@ -83,10 +83,11 @@ enum {
   KEY_ON_RESUME = 32, /* a resume may change it */
   /* text for a batch script: no characters that are special to a shell or sbatch */
   KEY_SCRIPT = 64,
-  KEY_WORD = 128,   /* text without spaces */
-  KEY_AUTO = 256,   /* an integer; 0 is written auto */
-  KEY_UNSAID = 512, /* a number that may be 0; -1 if not given; then it is not written */
-  KEY_FILLED = 1024 /* a list that must not be empty if given */
+  KEY_WORD = 128,    /* text without spaces */
+  KEY_AUTO = 256,    /* an integer; 0 is written auto */
+  KEY_UNSAID = 512,  /* a number that may be 0; -1 if not given; then it is not written */
+  KEY_FILLED = 1024, /* a list that must not be empty if given */
+  KEY_LENIENT = 2048 /* of some values of a choice; with the others it is read and does nothing */
 };
 
 typedef struct {
@@ -99,6 +100,11 @@ typedef struct {
   const char *fallback; /* the default, or NULL */
   double min, max;      /* for numbers; max 0: no upper bound */
   const char *const *values;
+  /* Only some values of another key, a KEY_CHOICE, have this key: bit v of `having` is set for
+     value v.  NULL: it depends on none.  compared: the list of values that a plan compares; those
+     count too; or NULL. */
+  const char *choice, *compared;
+  uint32_t having;
   const char *meaning;
   const char *why; /* reason added after "... is needed" in an error, or NULL */
 } job_key;
@@ -119,6 +125,14 @@ char *gt_job_key_range(char *buf, size_t size, const job_key *row, bool full);
    the enclosing map as written and as in the table. */
 gt_status gt_job_key_unknown(const char *source, const char *map, const char *pattern,
                              const char *key);
+/* owners.c.  The values of its choice that have the key: "asgd, asgd-ga"; "" if it depends on none.
+   Returns buf. */
+char *gt_job_key_owners(char *buf, size_t size, const job_key *row);
+/* GT_ERR_JOB names a key that is given, and that the chosen value does not have.  The tree has
+   passed gt_job_values and has no defaults yet. */
+gt_status gt_job_check_owners(job_node *root, const char *source);
+/* Removes the keys that gt_job_check_owners would refuse. */
+void gt_job_drop_foreign(job_node *root);
 /* "a" + "b" is "a.b"; "" + "b" is "b". */
 void gt_job_path_join(char *buf, size_t size, const char *map, const char *key);
 

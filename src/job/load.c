@@ -43,6 +43,7 @@ static gt_status load_tree(gt_job **out, job_node *root, const char *path, const
     gt_job_prune(root); /* "sync=null" removes the whole map; a later --set may set a key in it */
   }
   GT_TRY(gt_job_values(root, path));
+  GT_TRY(gt_job_check_owners(root, path));
   GT_TRY(make_job(&job, root, path));
   gt_status status = merge_files(&job, root, path);
   if (status == GT_OK)

@@ -1,5 +1,5 @@
-/* The resolved job: every key with a value, in table order, as text that reads back to the same
-   job. */
+/* The resolved job: every key with a value, except options that the job's strategy or model does
+   not have, in table order, as text that reads back to the same job. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -156,6 +156,7 @@ job_node *gt_job_tree(const gt_job *job, bool bare) {
   job_node *root = gt_job_node_new(NODE_MAP, NULL, NULL);
   write_rows(root, "", job, bare);
   write_never(root, job);
+  gt_job_drop_foreign(root);
   return root;
 }
 

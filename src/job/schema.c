@@ -18,6 +18,12 @@
 /* prices and predicted figures: optional, and 0 is a valid value */
 #define RATE  (KEY_UNSAID | KEY_ON_RESUME)
 #define BATCH (KEY_OPTIONAL | KEY_ON_RESUME | KEY_SCRIPT)
+/* Options that only these strategies, or this model, have.  OF: bits, joined by |. */
+#define OF(value)       ((uint32_t)1 << (value))
+#define STRATEGIES(set) .choice = "sync.strategy", .compared = "plan.strategies", .having = (set)
+#define DEEPFM          .choice = "model.name", .having = OF(GT_MODEL_DEEPFM)
+#define UPDATES         (OF(GT_STRATEGY_ASGD) | OF(GT_STRATEGY_ASGD_GA))
+#define PERIODIC        (OF(GT_STRATEGY_ASGD_GA) | OF(GT_STRATEGY_AMA) | OF(GT_STRATEGY_SMA))
 
 /* The cost of work, for all regions and for one. */
 #define COMPUTE_ROWS(prefix, in, member)                                                           \
@@ -83,10 +89,10 @@ const job_key gt_job_keys[] = {
      .meaning = "the network; `geotrain info` describes them"},
     {"model.parameters", KEY_I64, KEY_OPTIONAL, AT(model.parameters), .max = 1e9,
      .meaning = "dummy: number of parameters; most of them are only sent"},
-    {"model.embedding", KEY_I64, KEY_OPTIONAL, AT(model.embedding), .min = 1, .max = 65536,
-     .meaning = "deepfm: length of the vector of an id; default: 10"},
+    {"model.embedding", KEY_I64, KEY_OPTIONAL, AT(model.embedding), .min = 1, .max = 65536, DEEPFM,
+     .meaning = "length of the vector of an id; default: 10"},
     {"model.mlp", KEY_INTS, KEY_OPTIONAL, AT(model.mlp), COUNT(model.nmlp), .min = 1, .max = 65536,
-     .meaning = "deepfm: widths of the perceptron's hidden layers; default: 400, 400, 400"},
+     DEEPFM, .meaning = "widths of the perceptron's hidden layers; default: 400, 400, 400"},
     {"data.path", KEY_STRING, KEY_OPTIONAL, AT(data.path),
      .meaning = "HDF5 data set of the regions that do not name their own"},
     {"data.partition.by", KEY_CHOICE, 0, AT(data.partition.by), .fallback = "shares",
@@ -236,8 +242,13 @@ const job_key gt_job_keys[] = {
      .meaning = "workers of a region: in step, or each at its own pace"},
     {"sync.strategy", KEY_CHOICE, 0, AT(sync.strategy), .fallback = "asgd-ga",
      .values = gt_strategy_names, .meaning = "what regions exchange over the WAN, and when"},
-    {"sync.period", KEY_I64, 0, AT(sync.period), .fallback = "8", .min = 1, .max = 1e15,
-     .meaning = "steps between exchanges (asgd-ga, ama, sma)"},
+    {"sync.period", KEY_I64, KEY_LENIENT, AT(sync.period), .fallback = "8", .min = 1, .max = 1e15,
+     STRATEGIES(PERIODIC), .meaning = "steps, or passes, between exchanges"},
+    {"sync.period_unit", KEY_CHOICE, 0, AT(sync.period_unit), .fallback = "step",
+     .values = gt_period_unit_names, STRATEGIES(PERIODIC),
+     .meaning = "what the period counts: the region's steps, or passes of all its workers; with "
+                "local async, a pass is one step of each worker; with local sync, every step is a "
+                "pass"},
     {"sync.topology", KEY_CHOICE, 0, AT(sync.topology), .fallback = "mesh",
      .values = gt_topology_names,
      .meaning = "by which way regions exchange: mesh: all with all; hub: through one region; tree: "
@@ -251,10 +262,19 @@ const job_key gt_job_keys[] = {
     {"sync.weights", KEY_CHOICE, 0, AT(sync.weights), .fallback = "samples",
      .values = gt_weights_names,
      .meaning = "weights of regions in means: equal, or by their samples"},
-    {"sync.scale", KEY_CHOICE, 0, AT(sync.scale), .fallback = "sum", .values = gt_scale_names,
-     .meaning = "asgd, asgd-ga: weight of updates; sum: 1; mean: remote updates 1/regions; "
+    {"sync.scale", KEY_CHOICE, KEY_LENIENT, AT(sync.scale), .fallback = "sum",
+     .values = gt_scale_names, STRATEGIES(UPDATES),
+     .meaning = "weight of updates; sum: 1; mean: remote updates 1/regions; "
                 "average: every update its region's weight, own updates "
                 "once sent"},
+    {"sync.exchange", KEY_CHOICE, 0, AT(sync.exchange), .fallback = "update",
+     .values = gt_exchanged_names, STRATEGIES(UPDATES),
+     .meaning = "what is sent; update: what the sender's optimizer added to its parameters; "
+                "gradient: the gradient, which the receiver subtracts times its own learning rate"},
+    {"sync.merge", KEY_CHOICE, 0, AT(sync.merge), .fallback = "weight", .values = gt_merge_names,
+     STRATEGIES(OF(GT_STRATEGY_AMA)),
+     .meaning = "how far a received model moves the own; weight: by its region's weight; half: "
+                "half way"},
     {"wan.emulate", KEY_BOOL, 0, AT(wan.emulate), .fallback = "false",
      .meaning = "delay messages as the links below would"},
     {"wan.outbox", KEY_INT, 0, AT(wan.outbox), .fallback = "2", .min = 1, .max = 1024,

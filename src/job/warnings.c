@@ -17,6 +17,17 @@ static void warn_momentum(const gt_job *job, say *tell) {
   tell(text);
 }
 
+static void warn_gradient(const gt_job *job, say *tell) {
+  char text[256];
+  if (job->sync.exchange != GT_EXCHANGED_GRADIENT || job->train.optimizer.name == GT_OPTIMIZER_SGD)
+    return;
+  snprintf(text, sizeof text,
+           "sync.exchange is gradient and train.optimizer.name %s: other regions subtract the "
+           "gradient times train.optimizer.lr, a rate that fits sgd",
+           gt_optimizer_names[job->train.optimizer.name]);
+  tell(text);
+}
+
 static void warn_emulation(const gt_job *job, say *tell) {
   if (!job->wan.emulate || job->wan.nlinks > 0 || job->nregions < 2 || gt_job_link_default(job))
     return;
@@ -36,6 +47,7 @@ static void warn_warmup(const gt_job *job, const char *region, int64_t steps, sa
 
 void gt_job_warn(const gt_job *job, say *tell) {
   warn_momentum(job, tell);
+  warn_gradient(job, tell);
   warn_emulation(job, tell);
   warn_warmup(job, "", job->train.until.steps, tell);
 }

@@ -26,7 +26,7 @@ static bool period_value(char *text, size_t size, const gt_job *job, size_t i) {
 }
 
 static bool has_period(const gt_planner_candidate *c) {
-  return gt_sync_find(gt_planner_value(c, "sync.strategy"))->periodic;
+  return gt_job_key_used("sync.period", gt_planner_value(c, "sync.strategy"));
 }
 
 const gt_planner_axis gt_planner_axes[] = {
@@ -146,7 +146,8 @@ gt_status gt_planner_open_candidates(gt_planner *p) {
     gt_job *job = NULL;
     GT_TRY(gt_planner_load(&job, p, c, NULL, 0));
     c->strategy = job->sync.strategy;
-    c->period = gt_sync_of(c->strategy)->periodic ? job->sync.period : 0;
+    c->period =
+        gt_job_key_used("sync.period", gt_strategy_names[c->strategy]) ? job->sync.period : 0;
     c->factor = factor_of(p->job, c->strategy, c->period);
     c->wan_bound = GT_NEW_ARRAY(bool, p->job->nregions);
     gt_job_close(job);

@@ -114,16 +114,30 @@ static void open_search(search *s, const gt_planner *p, gt_planner_candidate *c)
       .samples = (int64_t)ceil((double)job->train.until.samples * c->factor - 1e-9)};
 }
 
+/* The workers of all regions with everything everywhere. */
+static double all_workers(const search *s) {
+  double workers = 0;
+  for (size_t r = 0; r < s->problem.nregions; r++)
+    workers += (double)gt_planner_ranks(s->p, r, s->c->everything.counts) - 1;
+  return workers;
+}
+
+/* The problem has one period, in steps: a pass is as many steps as a region has workers on average
+   with everything everywhere. */
+static void steps_of_passes(search *s) {
+  gt_plan_problem *problem = &s->problem;
+  if (s->p->job->sync.period_unit != GT_PERIOD_PASS || problem->local_sync) return;
+  double pass = fmax(1, all_workers(s) / (double)problem->nregions);
+  if (s->c->period > 0) problem->period = llround(fmin((double)s->c->period * pass, 1e15));
+}
+
 /* For the problem, steps of all workers are converted into samples, the same number in each region
    (their average): fewer workers make more steps. */
 static void equal_samples(search *s) {
   gt_plan_problem *problem = &s->problem;
-  const int64_t *counts = s->c->everything.counts;
-  double workers = 0, n = (double)problem->nregions;
   if (!problem->local_sync || problem->steps == 0) return;
-  for (size_t r = 0; r < problem->nregions; r++)
-    workers += (double)gt_planner_ranks(s->p, r, counts) - 1;
-  problem->samples = (int64_t)ceil((double)problem->steps * (double)problem->batch * workers / n);
+  problem->samples = (int64_t)ceil((double)problem->steps * (double)problem->batch *
+                                   all_workers(s) / (double)problem->nregions);
   problem->steps = 0;
 }
 
@@ -350,6 +364,7 @@ static gt_status find(search *s) {
   c->everything.counts = GT_NEW_ARRAY(int64_t, s->p->ncounts);
   gt_plan_everything(&s->problem, c->everything.counts);
   equal_samples(s);
+  steps_of_passes(s);
   GT_TRY(simulate(s, &c->everything, GT_PLANNER_EXPECTED));
   if (gt_planner_limited(s->p)) GT_TRY(simulate(s, &c->everything, GT_PLANNER_HIGH));
   learn(s);

@@ -4,6 +4,8 @@
 
 #include "geotrain/ps_of_job.h"
 
+#define PERIOD_MAX ((int64_t)1e15) /* as of sync.period */
+
 /* Steps that a region of `samples` samples will make; its learning-rate schedule ends with them. */
 static double steps_of(const gt_job *job, size_t region, int64_t samples) {
   if (job->train.until.steps > 0) return (double)job->train.until.steps;
@@ -102,6 +104,29 @@ size_t *gt_ps_workers_of(const gt_job *job) {
   return workers;
 }
 
+/* Steps of the region for each unit of the period.  With local async a step is one worker's batch,
+   so that a pass of all workers is as many steps. */
+static int64_t unit_of(const gt_job *job, size_t region) {
+  const int64_t workers = job->regions[region].ranks - 1;
+  const bool passes = job->sync.period_unit == GT_PERIOD_PASS &&
+                      gt_job_key_used("sync.period_unit", gt_strategy_names[job->sync.strategy]);
+  return passes && job->sync.local == GT_LOCAL_ASYNC && workers > 1 ? workers : 1;
+}
+
+static int64_t period_of(const gt_job *job, size_t region) {
+  const int64_t period = job->sync.period, unit = unit_of(job, region);
+  return period < PERIOD_MAX / unit ? period * unit : PERIOD_MAX;
+}
+
+static gt_sync_options options_of(const gt_job *job, size_t region) {
+  return (gt_sync_options){.period = period_of(job, region),
+                           .scale =
+                               job->sync.scale == GT_SCALE_MEAN ? 1.0 / (double)job->nregions : 1.0,
+                           .average = job->sync.scale == GT_SCALE_AVERAGE,
+                           .gradients = job->sync.exchange == GT_EXCHANGED_GRADIENT,
+                           .halves = job->sync.merge == GT_MERGE_HALF};
+}
+
 static gt_ps_interval interval(const gt_job_interval *i) {
   return (gt_ps_interval){i->epochs, i->steps, i->samples, i->minutes};
 }
@@ -115,9 +140,7 @@ gt_ps_spec gt_ps_spec_of(const gt_job *job, const gt_order *order, const gt_link
                       .local_async = job->sync.local == GT_LOCAL_ASYNC,
                       .strategy = gt_sync_of(job->sync.strategy),
                       .topology = topology_of(job),
-                      .period = job->sync.period,
-                      .scale = job->sync.scale == GT_SCALE_MEAN ? 1.0 / (double)job->nregions : 1.0,
-                      .average = job->sync.scale == GT_SCALE_AVERAGE,
+                      .options = options_of(job, region),
                       .outbox = (size_t)job->wan.outbox,
                       .window = window_of(job, region, links, parameters * sizeof(float)),
                       .order = *order,

@@ -59,7 +59,8 @@ double gt_ps_repeats(const gt_ps *ps, const gt_ps_view *from, const gt_ps_view *
                      bool evaluations) {
   const gt_ps_interval *until = &ps->spec.until, *every = &ps->spec.eval_every;
   double workers = (double)ps->spec.nworkers,
-         near = (double)ps->spec.period * (ps->spec.local_async ? 1 : workers) + 2 * workers;
+         near =
+             (double)ps->spec.options.period * (ps->spec.local_async ? 1 : workers) + 2 * workers;
   if (ps->phase != GT_PS_TRAINING) return INFINITY;
   double n = times(end_of(ps) - progress(until, to) - in_unit(ps, until, near),
                    progress(until, to) - progress(until, from));

@@ -169,6 +169,11 @@ static inline gt_ns gt_sim_now(const sim_region *r) {
   return gt_timeline_now(r->timeline) + r->sim->gone;
 }
 
+/* The region's own steps from one exchange to the next. */
+static inline int64_t gt_sim_period(const gt_sim *sim, size_t region) {
+  return gt_ps_made_of(sim->regions[region].ps)->options.period;
+}
+
 /* skip.c: a mark: the counts up to a moment. */
 typedef struct {
   gt_ns at, moved;
@@ -181,9 +186,9 @@ void gt_sim_mark_open(sim_mark *mark, const gt_sim *sim);
 void gt_sim_mark_close(sim_mark *mark);
 /* at: time of the event that was handled last, including skipped time. */
 void gt_sim_mark_take(sim_mark *mark, const gt_sim *sim, gt_ns at);
-/* If regions wait for each other, all are made to count as many steps as ref between the marks,
-   wherever each was when the marks were taken; otherwise repeating the stretch would drive them
-   apart. */
+/* If regions wait for each other, all are made to count as many exchanges as ref between the marks
+   (as many steps, if their periods are equal), wherever each was when the marks were taken;
+   otherwise repeating the stretch would drive them apart. */
 void gt_sim_mark_align(sim_mark *to, const sim_mark *from, const gt_sim *sim, size_t ref);
 /* A sequence of consecutive slices, as it began.  The messages sent in one slice may be one more or
    fewer than its share; over the whole sequence this evens out. */

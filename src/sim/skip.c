@@ -39,11 +39,12 @@ static int64_t in_step(int64_t from, int64_t to, int64_t own, int64_t lead) {
 }
 
 void gt_sim_mark_align(sim_mark *to, const sim_mark *from, const gt_sim *sim, size_t ref) {
-  int64_t lead = to->views[ref].steps - from->views[ref].steps;
+  const double exchanges =
+      (double)(to->views[ref].steps - from->views[ref].steps) / (double)gt_sim_period(sim, ref);
   for (size_t r = 0; r < sim->n; r++) {
     gt_ps_view *v = &to->views[r];
     const gt_ps_view *f = &from->views[r];
-    int64_t own = v->steps - f->steps;
+    int64_t own = v->steps - f->steps, lead = llround(exchanges * (double)gt_sim_period(sim, r));
     if (!gt_ps_made_of(sim->regions[r].ps)->strategy->waits || own == lead || own <= 0 ||
         !sim->regions[r].training)
       continue;
@@ -103,10 +104,9 @@ void gt_sim_stretch_begin(sim_stretch *x, const gt_sim *sim) {
   }
 }
 
-/* Messages for so many steps: one per step or per period, if that is what was seen up to one
+/* Messages for so many steps: one per step or per `each` steps, if that is what was seen up to one
    message at either end; else as many as were seen. */
-static double messages_of(const gt_sim *sim, double seen, double steps) {
-  double each = (double)sim->spec.job->sync.period;
+static double messages_of(double seen, double steps, double each) {
   if (fabs(seen - steps / each) <= 1) return steps / each;
   return fabs(seen - steps) <= 1 ? steps : seen;
 }
@@ -119,7 +119,7 @@ static void by_steps(gt_sim *sim, const sim_stretch *x, size_t a, size_t b, doub
   gt_sim_traffic now = gt_sim_traffic_of(sim, a, b), *sum = &sim->crossed[i].traffic;
   double seen = now.messages - x->seen[i].traffic.messages, more;
   if (seen <= 0) return;
-  more = times * messages_of(sim, seen, made);
+  more = times * messages_of(seen, made, (double)gt_sim_period(sim, a));
   sum->messages = x->added[i].traffic.messages + more;
   sum->bytes_sent = x->added[i].traffic.bytes_sent +
                     more * (now.bytes_sent - x->seen[i].traffic.bytes_sent) / seen;

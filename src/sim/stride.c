@@ -15,8 +15,9 @@
 #define LATE        8     /* times the budget of events: see hurry */
 #define CERTAIN     0.045 /* share of the time; a larger error needs a reason */
 
-static int64_t period_of(const stride *s) {
-  return s->sim->spec.job->sync.period;
+/* Steps of ref from one exchange to the next. */
+static int64_t beat_of(const stride *s) {
+  return gt_sim_period(s->sim, s->ref);
 }
 
 /* How often the time between the marks may be repeated before a chunk of a test set ends that is
@@ -43,7 +44,7 @@ static double until_message(const stride *s, const sim_mark *from, const sim_mar
   const size_t n = s->sim->n;
   const gt_ns span = to->at - from->at, now = to->at - s->sim->gone;
   gt_ns first = GT_NEVER;
-  if (to->views[s->ref].steps - from->views[s->ref].steps >= period_of(s)) return INFINITY;
+  if (to->views[s->ref].steps - from->views[s->ref].steps >= beat_of(s)) return INFINITY;
   for (size_t i = 0; i < n * n; i++) {
     gt_ns until = i / n == i % n ? 0 : s->sim->regions[i / n].wires[i % n].link.busy_until;
     if (until > now + span / 2 && until < first) first = until;
@@ -111,7 +112,7 @@ static bool settled(const stride *s) {
     return true;
   for (size_t r = 0; r < sim->n; r++)
     if (sim->regions[r].training &&
-        sim->regions[r].steps - s->settle_steps[r] < s->settle_beats * period_of(s))
+        sim->regions[r].steps - s->settle_steps[r] < s->settle_beats * gt_sim_period(sim, r))
       return false;
   return true;
 }
@@ -136,7 +137,7 @@ static void hurry(stride *s) {
 /* Ref made no exchange in the slice, and the slice was short: delayed messages may have come in one
    burst. */
 static bool is_burst(const stride *s, double time_s, int64_t steps) {
-  return steps < period_of(s) && time_s < s->beat_s;
+  return steps < beat_of(s) && time_s < s->beat_s;
 }
 
 /* The slice is over: plans, if that is not done yet, and repeats the slice. */
@@ -144,11 +145,11 @@ static void leave_out(stride *s) {
   const sim_region *ref = &s->sim->regions[s->ref];
   gt_sim_mark_take(&s->to, s->sim, s->at);
   gt_sim_mark_align(&s->to, &s->from, s->sim, s->ref);
-  double beats = fmax(1, (double)(ref->steps - s->from.views[s->ref].steps) / (double)period_of(s)),
+  double beats = fmax(1, (double)(ref->steps - s->from.views[s->ref].steps) / (double)beat_of(s)),
          time_s = gt_seconds(s->to.at - s->from.at);
   int64_t steps = ref->steps - s->from.views[s->ref].steps;
-  if (steps >= period_of(s)) s->beat_s = time_s / beats;
-  if (steps >= period_of(s)) s->per_beat = (double)(s->to.events - s->from.events) / beats;
+  if (steps >= beat_of(s)) s->beat_s = time_s / beats;
+  if (steps >= beat_of(s)) s->per_beat = (double)(s->to.events - s->from.events) / beats;
   if (s->slices_turn.often < 0)
     gt_sim_plan(s, (double)(s->to.events - s->settle_events), gt_seconds(s->at - s->settle_at),
                 gt_ps_share_done(ref->ps) - s->settle_done);
@@ -158,7 +159,7 @@ static void leave_out(stride *s) {
   n = n >= 1 && isfinite(n) && !is_burst(s, time_s, steps) ? n : 0;
   gt_sim_spread_add(&s->slices, time_s, work_between(s, &s->from, &s->to), n, mean_pace(s, &s->to));
   if (n > 0) {
-    left_out(s, time_s, n, steps >= period_of(s) ? time_s / beats : 0);
+    left_out(s, time_s, n, steps >= beat_of(s) ? time_s / beats : 0);
     gt_sim_skip(s->sim, &s->from, &s->to, (int64_t)n, 0, &s->stretch);
     s->at += (gt_ns)n * (s->to.at - s->from.at);
   }
@@ -285,8 +286,7 @@ static void beat(stride *s) {
 
 static bool is_beat(const stride *s, size_t region) {
   const sim_region *ref = &s->sim->regions[s->ref];
-  if (region == s->ref && (!ref->training || ref->steps - s->beat_steps >= period_of(s)))
-    return true;
+  if (region == s->ref && (!ref->training || ref->steps - s->beat_steps >= beat_of(s))) return true;
   return (double)(s->sim->events - s->beat_events) >
          fmax(4 * s->per_beat, (double)(16 * s->sim->n * s->sim->n));
 }

@@ -1,6 +1,7 @@
 /* ama: every f steps a region sends its model w_i, and the others move theirs towards it:
-   w += a_i (w_i - w).  Nobody waits: a model that has not begun to leave is replaced by a newer
-   one.  Cloudless-Training (2023), asynchronous model averaging between parameter servers. */
+   w += a_i (w_i - w), where a_i is the region's weight, or 1/2.  Nobody waits: a model that has not
+   begun to leave is replaced by a newer one.  Cloudless-Training (2023), asynchronous model
+   averaging between parameter servers. */
 #include "internal.h"
 
 typedef struct {
@@ -28,13 +29,13 @@ static void ama_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t sample
   a->steps++;
   a->draining = false; /* a resume may have made the training longer */
   a->samples += (int64_t)samples;
-  if (++a->unsent_steps >= s->env.period) post_model(s);
+  if (++a->unsent_steps >= s->env.options.period) post_model(s);
 }
 
 static void received(void *ctx, size_t origin, gt_vec body) {
   gt_sync *s = ctx;
   const gt_sync_env *env = &s->env;
-  float share = (float)env->weights[origin];
+  float share = env->options.halves ? 0.5f : (float)env->weights[origin];
   gt_vec_lerp(env->params, share, gt_vec_range(body, 0, env->params.n));
   gt_vec buffers = gt_vec_range(body, env->params.n, env->buffers.n);
   gt_vec_lerp(env->buffers, share, buffers);
@@ -87,7 +88,6 @@ static gt_status ama_load(gt_sync *s, const gt_state *state) {
 extern const gt_sync_ops gt_sync_ama;
 const gt_sync_ops gt_sync_ama = {
     .name = "ama",
-    .periodic = true,
     .source = "Cloudless-Training (2023), inter-PS model averaging",
     .sends = GT_MSG_STATE,
     .size = sizeof(ama),

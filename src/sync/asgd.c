@@ -1,6 +1,7 @@
 /* asgd: after every local step, the update that the optimizer applied is sent to every other
-   region, which adds it at once.  Cloudless-Training (2023), asynchronous SGD between parameter
-   servers; outboxes are bounded.
+   region, which adds it at once; or the step's gradient is sent, which the others apply with their
+   own learning rate.  Cloudless-Training (2023), asynchronous SGD between parameter servers;
+   outboxes are bounded.
    With `average`, a delayed average: Zhou et al. (2020), DaSGD; Wang et al. (2020), Overlap
    Local-SGD. */
 #include "internal.h"
@@ -22,12 +23,12 @@ static void asgd_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t sampl
   } else if (gt_broadcast_room(a->updates)) {
     gt_vec update = gt_broadcast_begin(a->updates);
     gt_vec_zero(update);
-    gt_optim_step(s->env.optim, s->env.params, grads, update);
+    gt_sync_step_into(s, grads, update);
     gt_sync_share_out(s, update);
     gt_broadcast_post(a->updates, (uint64_t)a->steps, samples);
   } else {
     gt_vec_zero(a->update);
-    gt_optim_step(s->env.optim, s->env.params, grads, a->update);
+    gt_sync_step_into(s, grads, a->update);
     a->samples = (int64_t)samples;
     a->late = 1;
     gt_sync_hold_while(s, true);
@@ -49,17 +50,11 @@ static void send_late(void *ctx) {
   gt_sync_hold_while(s, a->late);
 }
 
-static void received(void *ctx, size_t origin, gt_vec body) {
-  (void)origin;
-  const gt_sync_env *env = &((gt_sync *)ctx)->env;
-  gt_vec_axpy(env->params, (float)env->scale, body);
-}
-
 static void asgd_open(gt_sync *s) {
   const gt_collective_spec spec = {.owner = "sync/",
                                    .kind = GT_MSG_UPDATE,
                                    .changed = send_late,
-                                   .received = received,
+                                   .received = gt_sync_received,
                                    .ctx = s};
   ((asgd *)s)->update = gt_sync_vec(s, s->env.params.n);
   ((asgd *)s)->updates = gt_broadcast_open(s->env.exchange, &spec, s->env.params.n, false);

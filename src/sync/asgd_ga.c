@@ -1,5 +1,6 @@
-/* asgd-ga: asgd with the updates of f local steps accumulated, then sent and cleared.
-   Cloudless-Training (2023), ASGD with gradient accumulation.  Law: with f = 1 it is asgd. */
+/* asgd-ga: asgd with the updates, or the gradients, of f local steps accumulated, then sent and
+   cleared.  Cloudless-Training (2023), ASGD with gradient accumulation.  Law: with f = 1 it is
+   asgd. */
 #include "internal.h"
 
 typedef struct {
@@ -12,7 +13,7 @@ typedef struct {
 
 static bool is_due(const gt_sync *s) {
   const asgd_ga *a = (const asgd_ga *)s;
-  return a->held_steps >= s->env.period || (a->draining && a->held_steps > 0);
+  return a->held_steps >= s->env.options.period || (a->draining && a->held_steps > 0);
 }
 
 /* Posts the sum if it is due and there is room for it; if there is none, holds the workers. */
@@ -41,21 +42,18 @@ static void ga_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t samples
     gt_sync_step(s, grads);
     return;
   }
-  gt_optim_step(s->env.optim, s->env.params, grads, a->sum);
+  gt_sync_step_into(s, grads, a->sum);
   a->held_steps++;
   a->samples += (int64_t)samples;
   send_due(s);
 }
 
-static void received(void *ctx, size_t origin, gt_vec body) {
-  (void)origin;
-  const gt_sync_env *env = &((gt_sync *)ctx)->env;
-  gt_vec_axpy(env->params, (float)env->scale, body);
-}
-
 static void ga_open(gt_sync *s) {
-  const gt_collective_spec spec = {
-      .owner = "sync/", .kind = GT_MSG_UPDATE, .changed = send_due, .received = received, .ctx = s};
+  const gt_collective_spec spec = {.owner = "sync/",
+                                   .kind = GT_MSG_UPDATE,
+                                   .changed = send_due,
+                                   .received = gt_sync_received,
+                                   .ctx = s};
   ((asgd_ga *)s)->sum = gt_sync_vec(s, s->env.params.n);
   ((asgd_ga *)s)->updates = gt_broadcast_open(s->env.exchange, &spec, s->env.params.n, false);
 }
@@ -98,7 +96,6 @@ static gt_status ga_load(gt_sync *s, const gt_state *state) {
 extern const gt_sync_ops gt_sync_asgd_ga;
 const gt_sync_ops gt_sync_asgd_ga = {
     .name = "asgd-ga",
-    .periodic = true,
     .source = "Cloudless-Training (2023), ASGD-GA",
     .sends = GT_MSG_UPDATE,
     .size = sizeof(asgd_ga),

@@ -12,7 +12,7 @@ void gt_sync_hold_while(gt_sync *s, bool waits) {
 void gt_sync_share_out(gt_sync *s, gt_vec update) {
   const gt_sync_env *env = &s->env;
   double all = 0;
-  if (!env->average) return;
+  if (!env->options.average) return;
   for (size_t r = 0; r < env->nregions; r++)
     if (!s->done[r]) all += env->weights[r];
   float share = (float)(env->weights[env->self] / all);
@@ -26,6 +26,20 @@ gt_vec gt_sync_vec(const gt_sync *s, size_t n) {
 
 void gt_sync_step(gt_sync *s, gt_vec grads) {
   gt_optim_step(s->env.optim, s->env.params, grads, gt_vec_of(NULL, s->env.params.n));
+}
+
+void gt_sync_step_into(gt_sync *s, gt_vec grads, gt_vec sum) {
+  const gt_sync_env *env = &s->env;
+  const bool gradients = env->options.gradients;
+  gt_optim_step(env->optim, env->params, grads, gradients ? gt_vec_of(NULL, sum.n) : sum);
+  if (gradients) gt_vec_axpy(sum, 1, grads);
+}
+
+void gt_sync_received(void *ctx, size_t origin, gt_vec sum) {
+  (void)origin;
+  const gt_sync_env *env = &((gt_sync *)ctx)->env;
+  const double rate = env->options.gradients ? -gt_optim_lr(env->optim) : 1;
+  gt_vec_axpy(env->params, (float)(env->options.scale * rate), sum);
 }
 
 void gt_sync_copy_model_out(const gt_sync *s, gt_vec model) {

@@ -19,9 +19,11 @@ const gt_sync_ops *gt_sync_find(const char *name) {
 }
 
 gt_sync *gt_sync_create(const gt_sync_ops *ops, const gt_sync_env *env) {
-  if (env->period < 1 || env->self >= env->nregions)
-    gt_bug("strategy %s is made with period %lld, region %zu of %zu", ops->name,
-           (long long)env->period, env->self, env->nregions);
+  const gt_sync_options *options = &env->options;
+  if (options->period < 1 || env->self >= env->nregions || (options->average && options->gradients))
+    gt_bug("strategy %s is made with period %lld, region %zu of %zu%s", ops->name,
+           (long long)options->period, env->self, env->nregions,
+           options->average && options->gradients ? ", gradients averaged" : "");
   gt_sync *s = gt_alloc(1, ops->size);
   s->ops = ops;
   s->env = *env;
@@ -68,7 +70,8 @@ bool gt_sync_drained(const gt_sync *s) {
 }
 
 void gt_sync_save(gt_sync *s, gt_state *state) {
-  if (s->env.average) gt_state_add(state, "sync/", "done", GT_TYPE_U8, s->done, s->env.nregions);
+  if (s->env.options.average)
+    gt_state_add(state, "sync/", "done", GT_TYPE_U8, s->done, s->env.nregions);
   s->ops->save(s, state);
 }
 
@@ -76,7 +79,7 @@ gt_status gt_sync_load(gt_sync *s, const gt_state *state) {
   size_t n = s->env.nregions;
   uint8_t *done = GT_NEW_ARRAY(uint8_t, n);
   gt_status status =
-      s->env.average ? gt_state_get(state, "sync/", "done", GT_TYPE_U8, done, n) : GT_OK;
+      s->env.options.average ? gt_state_get(state, "sync/", "done", GT_TYPE_U8, done, n) : GT_OK;
   for (size_t p = 0; p < n; p++) s->done[p] = done[p] != 0;
   gt_free(done);
   return status == GT_OK ? s->ops->load(s, state) : status;

@@ -46,7 +46,7 @@ static void sma_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t sample
   sma *a = (sma *)s;
   gt_sync_step(s, grads);
   gt_allreduce_behind(a->rounds, samples);
-  if (++a->steps < s->env.period) return;
+  if (++a->steps < s->env.options.period) return;
   a->steps = 0;
   gt_allreduce_contribute(a->rounds);
   advance(s);
@@ -76,7 +76,6 @@ static gt_status sma_load(gt_sync *s, const gt_state *state) {
 extern const gt_sync_ops gt_sync_sma;
 const gt_sync_ops gt_sync_sma = {
     .name = "sma",
-    .periodic = true,
     .source = "Cloudless-Training (2023), synchronous inter-PS model averaging",
     .sends = GT_MSG_STATE,
     .waits = true,

@@ -21,6 +21,7 @@ mistake() {
 
 mistake "an unknown key" 's/period: 4/perod: 4/' 'bad.yaml' 'perod' 'period'
 mistake "an unknown strategy" 's/strategy: sma/strategy: smaa/' 'sync.strategy' 'sma'
+mistake "an option of other strategies" 's/period: 4/exchange: gradient/' 'sync.exchange' 'sma' 'asgd, asgd-ga'
 mistake "a number out of range" 's/period: 4/period: 0/' 'sync.period' '0' '1'
 mistake "a wrong unit" 's/1 Gbit\/s/1 parsec/' 'bandwidth' 'parsec'
 mistake "a missing key" '/^model/d' 'model.name'

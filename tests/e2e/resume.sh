@@ -74,6 +74,8 @@ cp run/job.yaml before.yaml
 train "a changed key" 4 job.yaml --run-dir run --resume --set sync.period=5
 ended "a changed key" 2 'sync.period' '4' '5'
 check "a changed key: the run's job stays" cmp -s before.yaml run/job.yaml
+train "a changed option of the strategy" 4 job.yaml --run-dir run --resume --set sync.period_unit=pass
+ended "a changed option of the strategy" 2 'sync.period_unit is step there and pass here'
 train "a changed learning rate" 4 job.yaml --run-dir run --resume --set train.optimizer.lr=0.01
 ended "a changed learning rate" 2 'train.optimizer.lr'
 

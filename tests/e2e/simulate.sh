@@ -64,14 +64,16 @@ print(f"the ends are {1e9 * apart:.0f} ns apart of {ends[0]} s" + (f", and these
 sys.exit(1 if differ or apart > 1e-4 else 0)
 PY
 
-# cell JOB STRATEGY PERIOD LOCAL [TOPOLOGY, or central=REGION]
+# cell JOB STRATEGY PERIOD LOCAL [TOPOLOGY, or central=REGION [KEY=VALUE...]]
 cell() {
-  local name="$1-$2-$3-$4-${5:-mesh}" said
+  local name="$1-$2-$3-$4-${5:-mesh}${6:+-${*:6}}" said key
   local sets=(--set "sync.strategy=$2" --set "sync.period=$3" --set "sync.local=$4")
   case ${5:-mesh} in
     central=*) sets+=(--set "sync.$5") ;;
     *) sets+=(--set "sync.topology=${5:-mesh}") ;;
   esac
+  name=${name// /-}
+  for key in "${@:6}"; do sets+=(--set "$key"); done
   train "$name" 8 "$1.yaml" --run-dir "$name" --clock virtual "${sets[@]}"
   [ "$code" = 0 ] || { fail "$name" "train ended with $code" && return; }
   "$GEOTRAIN" simulate "$1.yaml" "${sets[@]}" --out "$name-sim" >"$name-sim.out" 2>&1 || { fail "$name" "$(tail -n 1 "$name-sim.out")" && return; }
@@ -106,6 +108,8 @@ else
   cell three ama 8 async hub
   cell three ssgd 1 sync central=b
   cell three sma 3 sync central=a
+  cell three asgd-ga 2 async mesh sync.period_unit=pass sync.exchange=gradient
+  cell three sma 2 async mesh sync.period_unit=pass
 fi
 
 # A run that its limit ends is reported to end there.

@@ -80,6 +80,9 @@ static void defaults_are_those_of_the_table(void **state) {
   assert_int_equal(job->sync.period, 8);
   assert_int_equal(job->sync.scale, GT_SCALE_SUM);
   assert_int_equal(job->sync.weights, GT_WEIGHTS_SAMPLES);
+  assert_int_equal(job->sync.period_unit, GT_PERIOD_STEP);
+  assert_int_equal(job->sync.exchange, GT_EXCHANGED_UPDATE);
+  assert_int_equal(job->sync.merge, GT_MERGE_WEIGHT);
   assert_false(job->wan.emulate);
   assert_int_equal(job->wan.outbox, 2);
   assert_true(job->checkpoint.every.epochs == 0 && job->checkpoint.every.steps == 0 &&
@@ -293,6 +296,9 @@ static void difference_names_key_and_values(void **state) {
   check_difference("sync.period=8", false, "");
   check_difference("sync.period=4", false, "sync.period is 4 there and 8 here");
   check_difference("sync.period=4", true, "sync.period is 4 there and 8 here");
+  check_difference("sync.exchange=gradient", true,
+                   "sync.exchange is gradient there and update here");
+  check_difference("sync.period_unit=pass", true, "sync.period_unit is pass there and step here");
   check_difference("train.until.steps=9", false, "train.until.steps is 9 there and 5 here");
   check_difference("train.until.steps=9", true, "");
   check_difference("train.until.epochs=9", true, "");

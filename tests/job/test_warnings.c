@@ -51,6 +51,11 @@ static void each_is_told(void **state) {
   expect("train: {until: {steps: 9}, optimizer: {name: adam, lr: 0.1, momentum: 0.9}}\n", 0,
          "train.optimizer.momentum is 0.9 and does nothing: it is sgd's, and train.optimizer.name "
          "is adam (which has beta1, beta2)\n");
+  expect("train: {until: {steps: 9}, optimizer: {name: adam, lr: 0.1}}\nsync: {exchange: "
+         "gradient}\n",
+         0,
+         "sync.exchange is gradient and train.optimizer.name adam: other regions subtract the "
+         "gradient times train.optimizer.lr, a rate that fits sgd\n");
   expect("train: {until: {steps: 9}, " SGD "}\nwan: {emulate: true}\n", 0,
          "wan.emulate is true and no link is given: nothing is held back; wan.links, wan.matrix or "
          "wan.default say what to emulate\n");

@@ -123,6 +123,23 @@ static void test_what_a_candidate_overrides(void **state) {
   gt_planner_close(p);
 }
 
+/* Candidates have the options of their own strategies. */
+static void test_options_of_strategies(void **state) {
+  (void)state;
+  gt_planner *p = open_job(JOB "sync: {local: async, strategy: asgd-ga, period: 8, exchange: "
+                               "gradient, period_unit: pass, merge: half}\n"
+                               "plan: {strategies: [asgd-ga, ama, ssgd]}\n");
+  assert_labels(p, "asgd-ga 8/ama 8/ssgd");
+  for (size_t i = 0; i < p->ncandidates; i++) {
+    gt_job *job = NULL;
+    assert_int_equal(gt_planner_load(&job, p, &p->candidates[i], NULL, 0), GT_OK);
+    assert_true(job->sync.exchange == GT_EXCHANGED_GRADIENT && job->sync.merge == GT_MERGE_HALF &&
+                job->sync.period_unit == GT_PERIOD_PASS);
+    gt_job_close(job);
+  }
+  gt_planner_close(p);
+}
+
 /* The factor for strategy and period, else for the strategy with any period, else 1. */
 static void test_factors(void **state) {
   (void)state;
@@ -207,6 +224,7 @@ int main(void) {
       cmocka_unit_test(test_all_combinations_once),
       cmocka_unit_test(test_room_for_many),
       cmocka_unit_test(test_what_a_candidate_overrides),
+      cmocka_unit_test(test_options_of_strategies),
       cmocka_unit_test(test_factors),
       cmocka_unit_test(test_nothing_to_exchange),
       cmocka_unit_test(test_another_axis),

@@ -345,9 +345,45 @@ static void test_few_evaluations(void **state) {
   }
 }
 
+/* A period of passes is longer in a region with more workers.  With a barrier, all regions make as
+   many exchanges in the time that is left out; without, each sends at its own pace. */
+static void test_passes(void **state) {
+  (void)state;
+  static const char *const strategies[] = {"sma", "asgd-ga", "ama"};
+  for (size_t i = 0; i < 3; i++) {
+    plot p = {.samples = {60000, 20000}, .parameters = 61706};
+    fixture f;
+    gt_sim_forecast whole, x;
+    say(&p,
+        "name: passes\nmodel: {name: lenet5}\ndata: {path: none.h5}\ntrain: {batch: 20, optimizer: "
+        "{name: sgd, lr: 0.1}, until: {epochs: 20}, eval_every: {epochs: 0}}\n"
+        "regions: [{name: a, ranks: 4}, {name: b, ranks: 2}]\n"
+        "sync: {strategy: %s, local: async, period: 8, period_unit: pass}\n"
+        "compute: {step: 0.045 s, variation: 0.05}\n"
+        "wan: {default: {bandwidth: 100 Mbit/s, latency: 25 ms}}\n",
+        strategies[i]);
+    open_fixture(&f, &p);
+    assert_int_equal(gt_sim_predict(&whole, &f.spec, 0), GT_OK);
+    assert_int_equal(gt_sim_predict(&x, &f.spec, whole.totals.events / 12), GT_OK);
+    print_message("passes of %-8s %.1f s, forecast %.1f s, error said %.1f s; %lld messages, "
+                  "forecast %lld\n",
+                  strategies[i], whole.virtual_s, x.virtual_s, x.error_s,
+                  (long long)whole.totals.messages, (long long)x.totals.messages);
+    assert_true(x.totals.events < whole.totals.events / 2);
+    assert_true(fabs(x.virtual_s - whole.virtual_s) <= 0.01 * whole.virtual_s);
+    for (size_t k = 1; k <= 2; k++) { /* from a to b, and back */
+      const double sent = whole.links[k].messages;
+      assert_true(fabs(x.links[k].messages - sent) <= 0.01 * sent);
+    }
+    gt_sim_forecast_close(&whole);
+    gt_sim_forecast_close(&x);
+    close_fixture(&f);
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_outage),
-                                     cmocka_unit_test(test_few_evaluations),
-                                     cmocka_unit_test(test_random_jobs)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_one_outage), cmocka_unit_test(test_few_evaluations),
+      cmocka_unit_test(test_passes), cmocka_unit_test(test_random_jobs)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

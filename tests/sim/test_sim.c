@@ -87,6 +87,55 @@ static void test_what_is_sent(void **state) {
   }
 }
 
+/* messages: those that each region has sent. */
+static gt_sim_totals totals_of(const char *sync, int period, int steps, double messages[3]) {
+  fixture f = open_fixture(sync, period, steps, "");
+  gt_sim_forecast x;
+  assert_int_equal(gt_sim_predict(&x, &f.spec, 0), GT_OK);
+  for (size_t a = 0; a < 3; a++) {
+    messages[a] = 0;
+    for (size_t b = 0; b < 3; b++)
+      if (a != b) messages[a] += x.links[3 * a + b].messages;
+  }
+  gt_sim_totals t = x.totals;
+  gt_sim_forecast_close(&x);
+  close_fixture(&f);
+  return t;
+}
+
+/* A period of passes: workers that run at their own pace make one step each in a pass, so region b,
+   which has two, sends half as often.  Workers in step make a pass at every step. */
+static void test_passes(void **state) {
+  (void)state;
+  static const char *const strategies[] = {"asgd-ga", "sma", "ama"};
+  for (size_t i = 0; i < 3; i++) {
+    char by_steps[64], by_passes[96];
+    double by_step[3], by_pass[3];
+    for (int sync = 0; sync < 2; sync++) {
+      const char *local = sync ? "sync" : "async";
+      snprintf(by_steps, sizeof by_steps, "%s, local: %s", strategies[i], local);
+      snprintf(by_passes, sizeof by_passes, "%s, period_unit: pass", by_steps);
+      gt_sim_totals s = totals_of(by_steps, 4, 48, by_step),
+                    p = totals_of(by_passes, 4, 48, by_pass);
+      for (size_t r = 0; r < 3; r++) {
+        assert_true(by_step[r] == 2 * 12);
+        assert_true(by_pass[r] == (!sync && r == 1 ? 2 * 6 : 2 * 12));
+      }
+      assert_true(sync ? s.events == p.events && s.virtual_s == p.virtual_s
+                       : p.bytes_sent < s.bytes_sent);
+    }
+  }
+}
+
+/* What is sent makes no difference to a simulation. */
+static void test_gradients_are_as_large(void **state) {
+  (void)state;
+  double messages[3];
+  gt_sim_totals u = totals_of("asgd-ga", 4, 30, messages),
+                g = totals_of("asgd-ga, exchange: gradient", 4, 30, messages);
+  assert_true(u.events == g.events && u.bytes_sent == g.bytes_sent && u.virtual_s == g.virtual_s);
+}
+
 /* Without exchanges, a region's time is that of its steps; with ssgd each step waits for a message
    and a latency. */
 static void test_time_of_simple_runs(void **state) {
@@ -187,9 +236,13 @@ static void test_refused(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_what_is_sent), cmocka_unit_test(test_time_of_simple_runs),
-      cmocka_unit_test(test_resumed),      cmocka_unit_test(test_forecasts),
-      cmocka_unit_test(test_stuck),        cmocka_unit_test(test_refused)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_what_is_sent),
+                                     cmocka_unit_test(test_passes),
+                                     cmocka_unit_test(test_gradients_are_as_large),
+                                     cmocka_unit_test(test_time_of_simple_runs),
+                                     cmocka_unit_test(test_resumed),
+                                     cmocka_unit_test(test_forecasts),
+                                     cmocka_unit_test(test_stuck),
+                                     cmocka_unit_test(test_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,6 +67,57 @@ static void test_weight_of_the_sender(void **state) {
   w_close(w);
 }
 
+/* With halves one half, whatever the weights and the number of regions. */
+static void test_half_of_a_model(void **state) {
+  (void)state;
+  for (size_t nregions = 2; nregions <= 3; nregions++) {
+    w_spec spec = {.strategy = "ama",
+                   .nregions = nregions,
+                   .steps = {1, 0, 0},
+                   .weights = {1, 3, 4},
+                   .period = 1,
+                   .scale = 1,
+                   .halves = true,
+                   .optim = w_sgd(0, 0),
+                   .seed = 1};
+    world *w = w_open(&spec);
+    for (size_t i = 0; i < nregions; i++) {
+      for (size_t j = 0; j < W_PARAMS; j++) w->regions[i].params[j] = i ? 2 * (float)i : 10;
+      for (size_t j = 0; j < W_BUFFERS; j++) w->regions[i].buffers[j] = i ? 8 : (float)j;
+    }
+    w_begin(w);
+    w_run_on(w);
+    for (size_t i = 1; i < nregions; i++) {
+      for (size_t j = 0; j < W_PARAMS; j++)
+        assert_float_equal(w->regions[i].params[j], 5 + (float)i, 1e-6);
+      for (size_t j = 0; j < W_BUFFERS; j++)
+        assert_float_equal(w->regions[i].buffers[j], 0.5f * (8 + (float)j), 1e-6);
+    }
+    w_close(w);
+  }
+}
+
+/* Two regions with equal weights: half is the weight, to the bit. */
+static void test_half_is_the_weight_of_two_equal_regions(void **state) {
+  (void)state;
+  size_t moved = 0;
+  for (uint64_t seed = 0; seed < 100; seed++) {
+    w_spec spec = w_random("ama", seed);
+    if (spec.nregions != 2) continue;
+    spec.weights[0] = spec.weights[1] = 0;
+    world *a = w_run(&spec);
+    spec.halves = true;
+    world *b = w_run(&spec);
+    for (size_t i = 0; i < 2; i++) {
+      assert_memory_equal(a->regions[i].params, b->regions[i].params, sizeof a->regions[i].params);
+      moved += a->links[1 - i][i].delivered > 0;
+    }
+    w_close(a);
+    w_close(b);
+  }
+  assert_true(moved > 10);
+}
+
 /* Regions that learn from different data end nearer to each other than without exchange. */
 static void test_holds_regions_together(void **state) {
   (void)state;
@@ -111,6 +162,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_contracts),
       cmocka_unit_test(test_weight_of_the_sender),
+      cmocka_unit_test(test_half_of_a_model),
+      cmocka_unit_test(test_half_is_the_weight_of_two_equal_regions),
       cmocka_unit_test(test_holds_regions_together),
       cmocka_unit_test(test_replaces_and_never_waits),
   };

@@ -51,11 +51,12 @@ static void test_restart_at_every_event(void **state) {
   (void)state;
   for (const char *const *name = gt_strategy_names; *name; name++) {
     for (size_t s = 0; s < sizeof specs / sizeof specs[0]; s++) {
-      for (size_t variant = 0; variant < 3; variant++) {
+      for (size_t variant = 0; variant < 4; variant++) {
         w_spec spec = specs[s];
         spec.strategy = *name;
         spec.workers = variant == 2 ? 2 : 1;
         spec.no_data = variant == 1;
+        spec.gradients = spec.halves = variant == 3;
         spec.optim = w_sgd(0.05, 0.9);
         world *quiet = w_run(&spec);
         for (int64_t event = 0; event <= quiet->events; event++) {
@@ -102,9 +103,10 @@ static void test_crash_at_every_event_of_an_asynchronous_run(void **state) {
   (void)state;
   static const char *const names[] = {"asgd", "asgd-ga", "ama"};
   for (size_t n = 0; n < 3; n++) {
-    for (size_t s = 0; s < sizeof specs / sizeof specs[0]; s++) {
-      w_spec spec = specs[s];
+    for (size_t s = 0; s < 2 * sizeof specs / sizeof specs[0]; s++) {
+      w_spec spec = specs[s / 2];
       spec.strategy = names[n];
+      spec.gradients = spec.halves = s % 2;
       spec.optim = w_sgd(0.02, 0);
       world *quiet = w_run(&spec);
       for (int64_t event = 0; event <= quiet->events; event++) {

@@ -205,9 +205,11 @@ world *w_open(const w_spec *spec) {
   if (!w->spec.outbox) w->spec.outbox = 2;
   w->rng = gt_rng_make(spec->seed, GT_RNG_TEST, 0, 0);
   w->env = (gt_sync_env){.nregions = spec->nregions,
-                         .period = spec->period,
-                         .scale = spec->scale,
-                         .average = spec->average};
+                         .options = {.period = spec->period,
+                                     .scale = spec->scale,
+                                     .average = spec->average,
+                                     .gradients = spec->gradients,
+                                     .halves = spec->halves}};
   w->unit = spec->topology == GT_TOPOLOGY_MESH ? 1 : (W_MODEL + W_PIECE - 1) / W_PIECE;
   w->inflight = (w->spec.outbox + w->spec.window) * w->unit;
   double total = 0;

@@ -29,7 +29,7 @@ typedef struct {
   double weights[W_REGIONS]; /* all 0: equal */
   int64_t period;
   double scale;
-  bool average;
+  bool average, gradients, halves; /* as in gt_sync_options */
   /* messages that have not begun to leave; that are under way and not acknowledged */
   size_t outbox, window;
   size_t workers;         /* more than 1: gradients may be computed while workers are held */

@@ -1,0 +1,216 @@
+/* Options that only some strategies or models have: refused with the others, left out of a resolved
+   job, named in help; jobs of before they existed are equal to jobs with their defaults. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+static const char base[] = "name: tiny\nmodel: {name: lenet5}\ndata: {path: d.h5}\n"
+                           "train: {until: {steps: 5}, optimizer: {lr: 0.1}}\n"
+                           "regions: [{name: a, ranks: 2}, {name: b, ranks: 3}]\n";
+
+static gt_status parse(gt_job **job, const char *more) {
+  char text[2048];
+  snprintf(text, sizeof text, "%s%s", base, more);
+  return gt_job_parse(job, "t.yaml", text);
+}
+
+static gt_job *load(const char *more) {
+  gt_job *job = NULL;
+  if (parse(&job, more) != GT_OK) fail_msg("%s", gt_error_text());
+  return job;
+}
+
+static void refused(const char *more, const char *expected) {
+  gt_job *job = NULL;
+  int64_t alive = gt_alloc_alive();
+  assert_int_equal(parse(&job, more), GT_ERR_JOB);
+  assert_null(job);
+  assert_string_equal(gt_error_text(), expected);
+  assert_int_equal(gt_alloc_alive(), alive);
+}
+
+/* Every row that depends on a choice depends on a key with values, has some of them, and a default
+   that it has when it is left out. */
+static void the_table_is_sound(void **state) {
+  (void)state;
+  size_t n = 0;
+  for (size_t i = 0; i < gt_job_nkeys; i++) {
+    const job_key *row = &gt_job_keys[i];
+    if (!row->choice) {
+      assert_true(row->having == 0 && !(row->flags & KEY_LENIENT));
+      continue;
+    }
+    const job_key *choice = gt_job_key_find(row->choice);
+    size_t values = 0;
+    assert_non_null(choice);
+    assert_int_equal(choice->type, KEY_CHOICE);
+    while (choice->values[values]) values++;
+    assert_true(values < 32 && row->having > 0 && row->having < (uint32_t)1 << values);
+    assert_true(row->fallback || (row->flags & KEY_OPTIONAL));
+    assert_null(strchr(row->path, '['));
+    n++;
+  }
+  assert_true(n > 0);
+}
+
+static void with_others_they_are_refused(void **state) {
+  (void)state;
+  refused("sync: {strategy: sma, exchange: gradient}\n",
+          "t.yaml: sync.exchange is given and sync.strategy is sma; it is for sync.strategy asgd, "
+          "asgd-ga only");
+  refused("sync: {strategy: none, exchange: update}\n",
+          "t.yaml: sync.exchange is given and sync.strategy is none; it is for sync.strategy asgd, "
+          "asgd-ga only");
+  refused("sync: {strategy: asgd, period_unit: pass}\n",
+          "t.yaml: sync.period_unit is given and sync.strategy is asgd; it is for sync.strategy "
+          "asgd-ga, ama, sma only");
+  /* the strategy of the default */
+  refused("sync: {merge: half}\n", "t.yaml: sync.merge is given and sync.strategy is asgd-ga; it "
+                                   "is for sync.strategy ama only");
+  refused("sync: {strategy: sma, exchange: gradient}\nplan: {strategies: [ama, ssgd]}\n",
+          "t.yaml: sync.exchange is given and sync.strategy is sma; it is for sync.strategy asgd, "
+          "asgd-ga only");
+  refused("sync: {exchange: gradient, scale: average}\n",
+          "t.yaml: sync.scale is average and sync.exchange gradient; with gradient, sum or mean is "
+          "needed");
+  refused("sync: {exchange: weights}\n",
+          "t.yaml: sync.exchange is \"weights\"; one of update, gradient is needed");
+}
+
+/* sync.period and sync.scale are read with every strategy. */
+static void some_are_read_with_all(void **state) {
+  (void)state;
+  char more[128];
+  for (const char *const *name = gt_strategy_names; *name; name++) {
+    snprintf(more, sizeof more, "sync: {strategy: %s, period: 5, scale: mean}\n", *name);
+    gt_job *job = load(more);
+    assert_true(job->sync.period == 5 && job->sync.scale == GT_SCALE_MEAN);
+    gt_job_close(job);
+  }
+}
+
+/* A plan compares strategies, each with the options that it has. */
+static void a_plan_may_have_them(void **state) {
+  (void)state;
+  gt_job *again = NULL, *job = load("sync: {strategy: sma, exchange: gradient, merge: half}\n"
+                                    "plan: {strategies: [sma, asgd, ama]}\n");
+  assert_true(job->sync.exchange == GT_EXCHANGED_GRADIENT && job->sync.merge == GT_MERGE_HALF);
+  char *text = gt_job_resolved(job);
+  assert_int_equal(gt_job_parse(&again, "again", text), GT_OK);
+  assert_true(again->sync.exchange == GT_EXCHANGED_GRADIENT && again->sync.merge == GT_MERGE_HALF);
+  gt_free(text);
+  gt_job_close(job);
+  gt_job_close(again);
+}
+
+static void check_resolved(const char *sync, const char *expected) {
+  char more[128];
+  gt_job *again = NULL;
+  snprintf(more, sizeof more, "sync: {%s}\n", sync);
+  gt_job *job = load(more);
+  char *text = gt_job_resolved(job);
+  if (!strstr(text, expected)) fail_msg("no %s in\n%s", expected, text);
+  if (gt_job_parse(&again, "again", text) != GT_OK) fail_msg("%s", gt_error_text());
+  char *second = gt_job_resolved(again);
+  assert_string_equal(text, second);
+  gt_free(text);
+  gt_free(second);
+  gt_job_close(again);
+  gt_job_close(job);
+}
+
+static void a_resolved_job_has_its_own(void **state) {
+  (void)state;
+  check_resolved("strategy: none",
+                 "sync: {local: sync, strategy: none, period: 8, topology: mesh, weights: samples, "
+                 "scale: sum}\n");
+  check_resolved("strategy: asgd, exchange: gradient",
+                 "sync: {local: sync, strategy: asgd, period: 8, topology: mesh, weights: samples, "
+                 "scale: sum, exchange: gradient}\n");
+  check_resolved("strategy: asgd-ga, period_unit: pass",
+                 "sync: {local: sync, strategy: asgd-ga, period: 8, period_unit: pass, topology: "
+                 "mesh, weights: samples, scale: sum, exchange: update}\n");
+  check_resolved("strategy: ama",
+                 "sync: {local: sync, strategy: ama, period: 8, period_unit: step, topology: mesh, "
+                 "weights: samples, scale: sum, merge: weight}\n");
+}
+
+static void check_against(const char *sync, const char *there, const char *expected) {
+  char more[128], text[256];
+  snprintf(more, sizeof more, "sync: {%s}\n", sync);
+  gt_job *job = load(more);
+  char *here = gt_job_resolved(job), *old = gt_strdup(here);
+  char *place = strstr(old, "sync: {");
+  assert_non_null(place);
+  /* the line of before, as long as the new one at most */
+  size_t length = strcspn(place, "\n"), shorter = strlen(there);
+  assert_true(shorter <= length);
+  memcpy(place, there, shorter);
+  memmove(place + shorter, place + length, strlen(place + length) + 1);
+  gt_job_difference(here, old, true, text, sizeof text);
+  assert_string_equal(text, expected);
+  gt_job_difference(old, here, true, text, sizeof text);
+  assert_true((*text == '\0') == (*expected == '\0'));
+  gt_free(here);
+  gt_free(old);
+  gt_job_close(job);
+}
+
+/* A checkpoint of before these keys existed is continued with their defaults only. */
+static void jobs_of_before(void **state) {
+  (void)state;
+  static const char ga[] = "sync: {local: sync, strategy: asgd-ga, period: 8, topology: mesh, "
+                           "weights: samples, scale: sum}",
+                    sma[] = "sync: {local: sync, strategy: sma, period: 8, topology: mesh, "
+                            "weights: samples, scale: sum}";
+  check_against("strategy: asgd-ga", ga, "");
+  check_against("strategy: sma", sma, "");
+  check_against("strategy: asgd-ga, exchange: gradient", ga,
+                "sync.exchange is not given there and gradient here");
+  check_against("strategy: sma, period_unit: pass", sma,
+                "sync.period_unit is not given there and pass here");
+}
+
+static void values_have_keys(void **state) {
+  (void)state;
+  assert_true(gt_job_key_used("sync.period", "sma"));
+  assert_false(gt_job_key_used("sync.period", "ssgd"));
+  assert_true(gt_job_key_used("sync.exchange", "asgd"));
+  assert_false(gt_job_key_used("sync.merge", "asgd-ga"));
+  assert_true(gt_job_key_used("sync.weights", "none")); /* depends on no strategy */
+}
+
+static void help_names_them(void **state) {
+  (void)state;
+  static const char *const parts[] = {"asgd, asgd-ga: what is sent; ", "ama: how far a received ",
+                                      "asgd-ga, ama, sma: what the period counts",
+                                      "deepfm: widths of the perceptron's hidden layers"};
+  for (int markdown = 0; markdown < 2; markdown++) {
+    char *text = NULL;
+    size_t size = 0;
+    FILE *to = open_memstream(&text, &size);
+    assert_non_null(to);
+    (markdown ? gt_job_help_markdown : gt_job_help)(to);
+    assert_int_equal(fclose(to), 0);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+      if (!strstr(text, parts[i])) fail_msg("no \"%s\" in\n%s", parts[i], text);
+    free(text);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_table_is_sound),         cmocka_unit_test(with_others_they_are_refused),
+      cmocka_unit_test(some_are_read_with_all),     cmocka_unit_test(a_plan_may_have_them),
+      cmocka_unit_test(a_resolved_job_has_its_own), cmocka_unit_test(jobs_of_before),
+      cmocka_unit_test(values_have_keys),           cmocka_unit_test(help_names_them),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

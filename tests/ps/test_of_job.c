@@ -1,0 +1,97 @@
+/* The options of strategies as a job gives them: the period in steps of each region, for both units
+   and both local planes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "geotrain/ps_of_job.h"
+
+#define REGIONS 3
+
+static const int64_t workers[REGIONS] = {12, 4, 1};
+
+static gt_job *job_of(const char *sync) {
+  char text[1024];
+  gt_job *job = NULL;
+  snprintf(text, sizeof text,
+           "name: options\nmodel: {name: lenet5}\ndata: {path: none.h5}\n"
+           "train: {until: {epochs: 1}, optimizer: {name: sgd, lr: 0.1}}\n"
+           "regions: [{name: a, ranks: 13}, {name: b, ranks: 5}, {name: c, ranks: 2}]\n"
+           "sync: {%s}\n",
+           sync);
+  if (gt_job_parse(&job, "test", text) != GT_OK) fail_msg("%s", gt_error_text());
+  return job;
+}
+
+static gt_sync_options options_of(const gt_job *job, size_t region) {
+  static const gt_link_spec links[REGIONS];
+  const gt_order order = {.seed = 1, .region = region, .n = 100, .batch = 10};
+  return gt_ps_spec_of(job, &order, links, 100).options;
+}
+
+static void check_period(const char *sync, int64_t period, bool passes) {
+  gt_job *job = job_of(sync);
+  for (size_t r = 0; r < REGIONS; r++)
+    assert_int_equal(options_of(job, r).period, period * (passes ? workers[r] : 1));
+  gt_job_close(job);
+}
+
+static void test_period(void **state) {
+  (void)state;
+  check_period("strategy: asgd-ga, period: 8", 8, false);
+  check_period("strategy: asgd-ga, period: 8, local: async", 8, false);
+  check_period("strategy: asgd-ga, period: 8, local: async, period_unit: step", 8, false);
+  check_period("strategy: asgd-ga, period: 8, local: async, period_unit: pass", 8, true);
+  check_period("strategy: asgd-ga, period: 8, local: sync, period_unit: pass", 8, false);
+  check_period("strategy: ama, period: 3, local: async, period_unit: pass", 3, true);
+  check_period("strategy: sma, period: 5, local: async, period_unit: pass", 5, true);
+}
+
+/* A strategy that a plan compares with another one does not get the other's unit. */
+static void test_unit_of_another_strategy(void **state) {
+  (void)state;
+  check_period("strategy: ssgd, period: 8, local: async, period_unit: pass}\n"
+               "plan: {strategies: [ssgd, sma]",
+               8, false);
+}
+
+static void test_longest_period(void **state) {
+  (void)state;
+  gt_job *job = job_of("strategy: sma, period: 1000000000000000, local: async, period_unit: pass");
+  for (size_t r = 0; r < REGIONS; r++)
+    assert_true(options_of(job, r).period == (int64_t)1000000000000000);
+  gt_job_close(job);
+}
+
+static void test_other_options(void **state) {
+  (void)state;
+  gt_job *plain = job_of("strategy: asgd"),
+         *other = job_of("strategy: asgd, exchange: gradient, scale: mean"),
+         *average = job_of("strategy: asgd-ga, scale: average, exchange: update"),
+         *half = job_of("strategy: ama, merge: half"), *weight = job_of("strategy: ama");
+  gt_sync_options o = options_of(plain, 0);
+  assert_true(o.scale == 1 && !o.average && !o.gradients && !o.halves);
+  o = options_of(other, 1);
+  assert_true(o.scale == 1.0 / REGIONS && !o.average && o.gradients);
+  o = options_of(average, 2);
+  assert_true(o.scale == 1 && o.average && !o.gradients);
+  assert_true(options_of(half, 0).halves && !options_of(weight, 0).halves);
+  gt_job_close(plain);
+  gt_job_close(other);
+  gt_job_close(average);
+  gt_job_close(half);
+  gt_job_close(weight);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_period),
+      cmocka_unit_test(test_unit_of_another_strategy),
+      cmocka_unit_test(test_longest_period),
+      cmocka_unit_test(test_other_options),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,101 @@
+/* asgd and asgd-ga that send gradients.  With plain SGD at one rate they are those that send
+   updates; otherwise a gradient counts by the receiver's rate, and without the sender's
+   momentum. */
+#include "world_run.h"
+
+#include <math.h>
+
+static const char *const names[] = {"asgd", "asgd-ga"};
+
+/* The two differ in the order of roundings only.  A step makes at most 4 roundings in a region
+   (product, sum, product, addition), each of M 2^-24 at most; M = 8 covers start and targets.  A
+   difference d changes a later gradient by at most 1.25 d, the largest curvature, so N steps of all
+   regions enlarge it by at most (1 + 1.25 lr)^N. */
+static void test_plain_sgd_at_one_rate(void **state) {
+  (void)state;
+  const double lr = 0.01;
+  double largest = 0;
+  for (uint64_t seed = 0; seed < 400; seed++) {
+    w_spec spec = w_random(names[seed % 2], seed);
+    spec.optim = w_sgd(lr, 0);
+    world *a = w_run(&spec);
+    spec.gradients = true;
+    world *b = w_run(&spec);
+    int64_t steps = 0;
+    for (size_t i = 0; i < spec.nregions; i++) steps += spec.steps[i];
+    double bound = 8 * (double)steps * 8 * ldexp(1, -24) * pow(1 + 1.25 * lr, (double)steps);
+    assert_int_equal(a->events, b->events);
+    for (size_t i = 0; i < spec.nregions; i++) {
+      for (size_t j = 0; j < W_PARAMS; j++) {
+        double x = (double)a->regions[i].params[j], y = (double)b->regions[i].params[j];
+        assert_true(fabs(x - y) <= bound);
+        largest = fmax(largest, fabs(x - (double)w_start(j)));
+      }
+      for (size_t k = 0; k < spec.nregions; k++)
+        assert_int_equal(a->links[i][k].samples, b->links[i][k].samples);
+    }
+    w_close(a);
+    w_close(b);
+  }
+  assert_true(largest > 1); /* far more than any bound: the law says something */
+}
+
+/* Region 0 makes two steps, region 1 none.  Writes out where region 1 ends: with updates, and with
+   gradients that it applies at its own rate. */
+static void by_hand(const w_spec *spec, double update[W_PARAMS], double gradient[W_PARAMS]) {
+  const gt_lr_schedule *schedule = &spec->optim.schedule;
+  for (size_t j = 0; j < W_PARAMS; j++) {
+    double x = (double)w_start(j), v = 0, moved = 0, sum = 0;
+    for (int64_t step = 0; step < 2; step++) {
+      const double g = (double)w_curvature(0, j) * (x - (double)w_target(0, j));
+      v = spec->optim.momentum * v + g;
+      x -= gt_lr_at(schedule, step) * v;
+      moved -= gt_lr_at(schedule, step) * v;
+      sum += g;
+    }
+    update[j] = (double)w_start(j) + spec->scale * moved;
+    gradient[j] = (double)w_start(j) - spec->scale * gt_lr_at(schedule, 0) * sum;
+  }
+}
+
+static void check_by_hand(w_spec spec) {
+  double update[W_PARAMS], gradient[W_PARAMS], apart = 0;
+  by_hand(&spec, update, gradient);
+  world *a = w_run(&spec);
+  spec.gradients = true;
+  world *b = w_run(&spec);
+  for (size_t j = 0; j < W_PARAMS; j++) {
+    assert_float_equal(a->regions[1].params[j], update[j], 1e-5);
+    assert_float_equal(b->regions[1].params[j], gradient[j], 1e-5);
+    /* the sender itself does what its optimizer says, whatever it sends */
+    assert_true(memcmp(&a->regions[0].params[j], &b->regions[0].params[j], sizeof(float)) == 0);
+    apart = fmax(apart, fabs(update[j] - gradient[j]));
+  }
+  assert_true(apart > 0.05);
+  w_close(a);
+  w_close(b);
+}
+
+static void test_momentum_and_rates(void **state) {
+  (void)state;
+  for (size_t s = 0; s < 2; s++) {
+    w_spec spec = {.strategy = names[s], .nregions = 2, .steps = {2, 0}, .period = 2, .seed = 9};
+    for (int k = 0; k < 2; k++) {
+      spec.scale = k ? 0.5 : 1;
+      spec.optim = w_sgd(0.1, 0.9);
+      check_by_hand(spec);
+      /* the rate rises: the sender's second step has twice the rate of a region without a step */
+      spec.optim = w_sgd(0.2, 0);
+      spec.optim.schedule.warmup_steps = 4;
+      check_by_hand(spec);
+    }
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_plain_sgd_at_one_rate),
+      cmocka_unit_test(test_momentum_and_rates),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
