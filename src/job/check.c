@@ -223,15 +223,35 @@ static gt_status check_compute(const gt_job *job, const job_node *root, const ch
   return GT_OK;
 }
 
-/* Keys of deepfm. */
+/* Which models have a key. */
+static const struct {
+  const char *key;
+  const gt_model_id *models;
+  size_t n;
+} model_keys[] = {{"mlp", (const gt_model_id[]){GT_MODEL_DEEPFM}, 1},
+                  {"embedding", (const gt_model_id[]){GT_MODEL_DEEPFM, GT_MODEL_LSTM}, 2},
+                  {"hidden", (const gt_model_id[]){GT_MODEL_LSTM}, 1}};
+
+/* Row i of model_keys, which is given. */
+static gt_status check_model_key(const gt_job *job, size_t i, const char *source) {
+  char names[128] = "";
+  for (size_t k = 0; k < model_keys[i].n; k++) {
+    if (model_keys[i].models[k] == job->model.name) return GT_OK;
+    const size_t at = strlen(names);
+    snprintf(names + at, sizeof names - at, "%s%s", k > 0 ? " or " : "",
+             gt_model_names[model_keys[i].models[k]]);
+  }
+  return GT_FAIL(GT_ERR_JOB,
+                 "%s: model.%s is given and model.name is %s; it is for model.name %s only", source,
+                 model_keys[i].key, gt_model_names[job->model.name], names);
+}
+
 static gt_status check_layers(const gt_job *job, const job_node *root, const char *source) {
   const job_node *model = gt_job_node_find(root, "model", 5);
-  bool mlp = gt_job_node_find(model, "mlp", 3);
-  if ((mlp || job->model.embedding > 0) && job->model.name != GT_MODEL_DEEPFM)
-    return GT_FAIL(GT_ERR_JOB,
-                   "%s: model.%s is given and model.name is %s; it is for model.name deepfm only",
-                   source, mlp ? "mlp" : "embedding", gt_model_names[job->model.name]);
-  if (mlp && job->model.nmlp == 0)
+  for (size_t i = 0; i < sizeof model_keys / sizeof *model_keys; i++)
+    if (gt_job_node_find(model, model_keys[i].key, strlen(model_keys[i].key)))
+      GT_TRY(check_model_key(job, i, source));
+  if (gt_job_node_find(model, "mlp", 3) && job->model.nmlp == 0)
     return GT_FAIL(
         GT_ERR_JOB,
         "%s: model.mlp is empty; the width of 1 layer or more is needed (not given: 400, 400, 400)",
