@@ -69,13 +69,15 @@ def make(o):
     """Model, samples, labels."""
     if o.model == "deepfm":
         model, x = torch_models.DeepFM(), torch.randint(0, 5382, (o.batch, 10))
+    elif o.model == "lstm":
+        model, x = torch_models.LSTM(), torch.randint(1, 20002, (o.batch, 200))
     elif o.model == "resnet18":
         model, x = torch_models.ResNet18(), torch.randn(o.batch, 3, 32, 32)
     else:
         model, x = torch_models.LeNet(pool_first=o.pool_first), torch.randn(o.batch, 1, 28, 28)
     if o.layout == "channels_last":
         model, x = model.to(memory_format=torch.channels_last), x.contiguous(memory_format=torch.channels_last)
-    return model, x, torch.randint(0, 2 if o.model == "deepfm" else 10, (o.batch,))
+    return model, x, torch.randint(0, 2 if o.model in ("deepfm", "lstm") else 10, (o.batch,))
 
 
 def huge_mb():

@@ -1,4 +1,4 @@
-"""The models of geotrain as PyTorch modules, with the names that `geotrain export` writes: LeNet, ResNet-18 for small images (torchvision's names), DeepFM.
+"""The models of geotrain as PyTorch modules, with the names that `geotrain export` writes: LeNet, ResNet-18 for small images (torchvision's names), DeepFM, LSTM.
 `load` reads an exported file into one of them."""
 import json
 
@@ -91,6 +91,28 @@ class DeepFM(nn.Module):
         return self.bias + self.linear(x).sum(1) + pairs + self.mlp(v.flatten(1))
 
 
+class LSTM(nn.Module):
+    """Vectors of words, an LSTM, and a linear layer on its last state.  Ids 0 in front of a text are padding: its sequence begins behind them, with the
+    state 0, which is also that of a text without words."""
+
+    def __init__(self, features=20002, classes=2, k=128, hidden=128):
+        super().__init__()
+        self.embedding = nn.Embedding(features, k, padding_idx=0)
+        self.lstm = nn.LSTM(k, hidden, batch_first=True)
+        self.fc = nn.Linear(hidden, classes)
+
+    def forward(self, x):
+        padding = (x != 0).cumsum(1).eq(0).sum(1)
+        v = self.embedding(x)
+        if not bool(padding.any()):
+            return self.fc(self.lstm(v)[1][0][0])
+        length = x.shape[1] - padding
+        turned = (torch.arange(x.shape[1]) + padding[:, None]) % x.shape[1]  # padding behind, as PyTorch packs
+        v = v.gather(1, turned[:, :, None].expand_as(v))
+        packed = nn.utils.rnn.pack_padded_sequence(v, length.clamp(min=1), batch_first=True, enforce_sorted=False)
+        return self.fc(self.lstm(packed)[1][0][0] * (length > 0)[:, None])
+
+
 def loss_of(model, scores, labels):
     if isinstance(model, DeepFM):
         return F.binary_cross_entropy_with_logits(scores.float().squeeze(1), labels.float())
@@ -119,6 +141,8 @@ def load(name, path):
         model = LeNet(c=tensors["conv1.weight"].shape[1], classes=tensors["fc3.weight"].shape[0])
     elif name == "resnet18":
         model = ResNet18(tensors["conv1.weight"].shape[1], tensors["fc.weight"].shape[0])
+    elif name == "lstm":
+        model = LSTM(*tensors["embedding.weight"].shape[:1], *tensors["fc.weight"].shape[:1], *tensors["embedding.weight"].shape[1:], *tensors["fc.weight"].shape[1:])
     else:
         features, k = tensors["embedding.weight"].shape
         mlp = [t.shape for n, t in tensors.items() if n.startswith("mlp.") and n.endswith(".weight")]

@@ -14,7 +14,8 @@
    `classes`; groups train and test, each with `x` (N,H,W,C) uint8 and `y` (N) int32.  Model input
    is (x / 255 - mean[c]) / std[c]; the root's float32 attributes `mean` and `std` (C) are those of
    the training images.  `x` may also be float32, which is not scaled, or int32 (N,1,1,F): F ids per
-   sample, each below the root's attribute `features`. */
+   sample, each below the root's attribute `features`.  If ids are words, the data set `vocabulary`
+   lists them, and the root's attribute `vocabulary_sha256` is their hash. */
 typedef struct gt_dataset gt_dataset;
 
 typedef enum { GT_SPLIT_TRAIN, GT_SPLIT_TEST } gt_split;
@@ -26,7 +27,10 @@ typedef struct {
   size_t h, w, c, classes, ntrain, ntest;
   size_t features; /* IDS: number of ids; else 0 */
   gt_input input;
-  /* SHA-256 of what must agree between regions: shape, classes, input type, features, mean, std */
+  /* IDS of words: SHA-256 of the data set's vocabulary; else "" */
+  char vocabulary_sha256[65];
+  /* SHA-256 of what must agree between regions: shape, classes, input type, features,
+     vocabulary, mean, std */
   char schema_sha256[65];
   /* SHA-256 of all training labels and of the first, middle and last training sample */
   char samples_sha256[65];
@@ -61,6 +65,14 @@ void gt_dataset_normalise(gt_dataset *dataset, const float *mean, const float *s
    plain.  OUT is written under a temporary name and then renamed.  GT_ERR_DATA names the file, what
    was found and what is needed; GT_ERR_JOB: unknown format. */
 gt_status gt_data_import(const char *format, const char *source, const char *out);
+/* The same with the options of formats of text; 0: 20000 and 200.  GT_ERR_JOB also if they are too
+   large, or given for another format. */
+typedef struct {
+  uint64_t vocabulary; /* words that get an id: the most frequent ones of the training split */
+  uint64_t length;     /* ids of a sample: its last words, padded in front */
+} gt_text_options;
+gt_status gt_data_import_text(const char *format, const char *source, const char *out,
+                              const gt_text_options *options);
 const char *const *gt_data_formats(void);
 typedef struct {
   uint64_t seed;

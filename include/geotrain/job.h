@@ -107,7 +107,8 @@ typedef struct {
   struct {
     gt_model_id name;
     int64_t parameters; /* of the model "dummy"; 0: its default */
-    int64_t embedding;  /* of the model "deepfm": length of an id's vector; 0: its default */
+    int64_t embedding;  /* of a model of ids: length of an id's vector; 0: its default */
+    int64_t hidden;     /* of the model "lstm": width of its state; 0: its default */
     int64_t *mlp;       /* of the model "deepfm": widths of the hidden layers; NULL: its default */
     size_t nmlp;
   } model;

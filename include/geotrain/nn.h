@@ -20,6 +20,8 @@ typedef struct {
   int64_t parameters; /* total number, for a model of variable size; 0: the model's own */
   /* Length of the vector of an id, for a model with embeddings; 0: the model's own. */
   int64_t embedding;
+  /* Width of the hidden state, for a recurrent model; 0: the model's own. */
+  int64_t hidden;
   /* Widths of the hidden layers, for a model with an MLP; NULL: the model's own. */
   const int64_t *mlp;
   size_t nmlp;
@@ -31,7 +33,9 @@ typedef struct {
   const char *source;    /* paper */
   gt_sample_shape usual; /* shape of its usual samples */
   bool sized;            /* its number of parameters can be set */
-  bool layered;          /* embedding and mlp can be set */
+  bool embeds;           /* embedding can be set */
+  bool layered;          /* mlp can be set */
+  bool recurrent;        /* hidden can be set */
   bool ids;              /* takes samples of ids; else images */
   /* Adds the operations for samples of this shape.  GT_ERR_DATA: the model does not support the
      shape; GT_ERR_JOB: it does not support the options. */

@@ -15,8 +15,8 @@
 
 /* The instruction sets that vector code is compiled for (x86-64-v4, x86-64-v3, the compiler's
    default, which has NEON on aarch64).  Higher is faster.  Element-wise operations, means,
-   optimizers and normalisation give the same bits with every set; products, convolutions and other
-   reductions do not. */
+   optimizers, normalisation and the gates of an LSTM give the same bits with every set; products,
+   convolutions and other reductions do not. */
 typedef enum { GT_ISA_PLAIN, GT_ISA_AVX2, GT_ISA_AVX512, GT_ISAS } gt_isa;
 
 const char *gt_isa_name(gt_isa isa); /* "plain", "avx2", "avx512" */
@@ -204,6 +204,19 @@ typedef struct {
   float epsilon, momentum;
 } gt_norm_shape;
 
+/* Sequences of T steps that end together, packed: step t has the samples that have begun by then,
+   those that began first in front, so that their number never falls; sample j of step t is row
+   first[t] + j.  M = first[T] rows in all, 1 or more.  I inputs, H hidden units. */
+typedef struct {
+  size_t T, I, H;
+  const uint32_t *first; /* (T+1) */
+} gt_lstm_shape;
+
+/* The samples of step t. */
+static inline size_t gt_lstm_rows(const gt_lstm_shape *s, size_t t) {
+  return s->first[t + 1] - s->first[t];
+}
+
 /* A table of kernels; `ref` has plain loops and is the reference for all others.  All pointers are
    borrowed; outputs must not overlap inputs unless stated.  Weights: convolution (R,S,C,K)
    flattened to (R*S*C, K); linear (O,I).  `work` is scratch of the size that the matching *_work
@@ -286,8 +299,21 @@ typedef struct gt_kernels {
   /* Adds to dw as embedding_backward does; overwrites db. */
   void (*fm_backward_weight)(float *dw, float *db, const float *dy, const int32_t *ids, size_t N,
                              size_t F);
+  /* An LSTM (Hochreiter and Schmidhuber 1997, forget gates of Gers et al. 2000) with PyTorch's four
+     blocks of gates: i, f, o = sigmoid and g = tanh of wx x + bx + wh h' + bh; c = f c' + i g; h = o
+     tanh(c); h', c' are those of the sample's step before, or 0.  w: wx (4H,I), then wh (4H,H); b:
+     bx (4H), then bh (4H).  x (M,I).  h, c (M + R, H), R the samples of the last step: the state
+     before each step, and behind the last row the one after the last step.  gates (M,4H).  `work`:
+     gt_lstm_work. */
+  void (*lstm_forward)(float *h, float *c, float *gates, const float *x, const float *w,
+                       const float *b, const gt_lstm_shape *s, float *work);
+  /* dy (R,H): the gradient of h after the last step.  dx (M,I) may be x; gates are overwritten. */
+  void (*lstm_backward)(float *dx, float *dw, float *db, const float *dy, float *gates,
+                        const float *x, const float *h, const float *c, const float *w,
+                        const gt_lstm_shape *s, float *work);
   /* The family of loops behind an operation ("conv", "maxpool", "avgpool", "linear", "relu",
-     "norm", "mean", "embedding", "fm"; s: its shape or NULL): "ref", "blas", "direct", "fused",
+     "norm", "mean", "embedding", "fm", "lstm"; s: its shape or NULL): "ref", "blas", "direct",
+     "fused",
      "sparse". */
   const char *(*family)(const char *operation, const gt_conv_shape *s);
   /* The prepared kernels (NULL: none), and the layers that use them by rule. */
@@ -373,6 +399,11 @@ void gt_choices_close(gt_choices *choices);
 /* Scratch of norm_*, in floats. */
 static inline size_t gt_norm_work(size_t C) {
   return 8 * C;
+}
+
+/* Scratch of lstm_* for at most N samples, in floats. */
+static inline size_t gt_lstm_work(size_t N, size_t H) {
+  return 2 * (N + 2) * H + 4 * H * (H + 32);
 }
 
 /* "ref", "blas", "dnn" (oneDNN wherever possible) or "auto" (the fastest built-in kernel for each

@@ -71,9 +71,9 @@ static gt_status check_hash(const gt_graph *graph, const char *path, const gt_ck
                  path, info->model, info->model_hash, hash);
 }
 
-/* The layers are defined by the job that trained the model. */
-static gt_status create_layered(gt_graph **graph, gt_graph_spec *spec, const char *path,
-                                const gt_ckpt_info *info) {
+/* The options of the model are in the job that trained it. */
+static gt_status create_with_options(gt_graph **graph, gt_graph_spec *spec, const char *path,
+                                     const gt_ckpt_info *info) {
   gt_job *job = NULL;
   char source[1200];
   snprintf(source, sizeof source, "%s, job.yaml in it", path);
@@ -82,9 +82,7 @@ static gt_status create_layered(gt_graph **graph, gt_graph_spec *spec, const cha
     snprintf(reason, sizeof reason, "%s", gt_error_text());
     return GT_FAIL(GT_ERR_CKPT, "%s", reason);
   }
-  spec->options.embedding = job->model.embedding;
-  spec->options.mlp = job->model.mlp;
-  spec->options.nmlp = job->model.nmlp;
+  spec->options = gt_graph_spec_of(job).options;
   gt_status status = gt_graph_create(graph, spec);
   gt_job_close(job);
   return status;
@@ -105,8 +103,8 @@ gt_status gt_cli_checkpoint_model(gt_graph **out, const char *path, const gt_ckp
       .shape = *shape,
       .batch_max = batch_max,
       .kernels = gt_kernels_find("auto")};
-  GT_TRY(model->layered ? create_layered(&graph, &spec, path, info)
-                        : gt_graph_create(&graph, &spec));
+  GT_TRY(model->embeds ? create_with_options(&graph, &spec, path, info)
+                       : gt_graph_create(&graph, &spec));
   gt_status status = check_hash(graph, path, info);
   if (status == GT_OK) status = load(graph, path, state);
   if (status == GT_OK)

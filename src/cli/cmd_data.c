@@ -15,7 +15,7 @@
 static const char *const input_names[] = {"uint8", "float32", "int32"}; /* by gt_input */
 
 static const char usage[] =
-    "usage: geotrain data import FORMAT SOURCE OUT.h5\n"
+    "usage: geotrain data import FORMAT SOURCE OUT.h5 [--vocabulary N] [--length N]\n"
     "       geotrain data synth OUT.h5 [--train N] [--test N] [--classes N] [--seed N]\n"
     "       geotrain data split FILE.h5 --regions N [--by shares|label|dirichlet] [--shares "
     "A,B,...] [--alpha A]\n"
@@ -25,22 +25,26 @@ static const char usage[] =
 static gt_status print_usage(void) {
   printf("%sformats:", usage);
   for (const char *const *f = gt_data_formats(); *f; f++) printf(" %s", *f);
-  fputs("\nSOURCE is a folder; its files may be gzip (.gz) or plain:\n"
-        "  mnist  the four idx files of MNIST, Fashion-MNIST or the like\n"
-        "  cifar  at least one of data_batch_1.bin to data_batch_5.bin, and test_batch.bin, of "
-        "CIFAR-10,\n"
-        "         or train.bin and test.bin of CIFAR-100 (its fine labels)\n"
-        "  libfm  NAME.train.libfm and NAME.test.libfm, lines `label id:1 id:1 ...`, all with the "
-        "same\n"
-        "         number of fields; label 1, 0 or -1; NAME.validation.libfm is not used\n"
-        "split writes FILE-1.h5 to FILE-N.h5, one per region, beside the file or in FOLDER.  "
-        "Training\n"
-        "samples are divided as by data.partition of a job with the same seed, in equal shares "
-        "unless\n"
-        "--shares is given; alpha is 0.5 by default.  All files get all test samples, or only the "
-        "first\n"
-        "or the last file does.\n",
-        stdout);
+  fputs(
+      "\nSOURCE is a folder; its files may be gzip (.gz) or plain:\n"
+      "  mnist  the four idx files of MNIST, Fashion-MNIST or the like\n"
+      "  cifar  at least one of data_batch_1.bin to data_batch_5.bin, and test_batch.bin, of "
+      "CIFAR-10,\n"
+      "         or train.bin and test.bin of CIFAR-100 (its fine labels)\n"
+      "  libfm  NAME.train.libfm and NAME.test.libfm, lines `label id:1 id:1 ...`, all with the "
+      "same\n"
+      "         number of fields; label 1, 0 or -1; NAME.validation.libfm is not used\n"
+      "  imdb   imdb_train.tsv and imdb_test.tsv, a header and lines of label, rating, id, text;\n"
+      "         --vocabulary: the most frequent words that get an id (20000); --length: the last\n"
+      "         words that are kept of a text (200)\n"
+      "split writes FILE-1.h5 to FILE-N.h5, one per region, beside the file or in FOLDER.  "
+      "Training\n"
+      "samples are divided as by data.partition of a job with the same seed, in equal shares "
+      "unless\n"
+      "--shares is given; alpha is 0.5 by default.  All files get all test samples, or only the "
+      "first\n"
+      "or the last file does.\n",
+      stdout);
   return GT_OK;
 }
 
@@ -52,17 +56,7 @@ static gt_status said(const char *out) {
   return GT_OK;
 }
 
-/* ---- import ---------------------------------------------------------------------------------- */
-
-static gt_status import(int argc, char **argv) {
-  if (argc != 4)
-    return GT_FAIL(GT_ERR_JOB, "data import has %d arguments; FORMAT SOURCE OUT.h5 are needed",
-                   argc - 1);
-  GT_TRY(gt_data_import(argv[1], argv[2], argv[3]));
-  return said(argv[3]);
-}
-
-/* ---- synth ----------------------------------------------------------------------------------- */
+/* ---- options ---------------------------------------------------------------------------------- */
 
 static gt_status parse_count(const char *command, const char *option, const char *text,
                              uint64_t *out) {
@@ -76,6 +70,74 @@ static gt_status parse_count(const char *command, const char *option, const char
   return GT_OK;
 }
 
+/* Calls `take` for each option of `data argv[0]`; `known` names them.  optind is then the first
+   word that is none. */
+static gt_status
+take_options(int argc, char **argv, const struct option *options, const char *known,
+             gt_status (*take)(void *context, const struct option *option, const char *text),
+             void *context) {
+  int c, which = 0;
+  opterr = 0;
+  optind = 0; /* glibc: restart getopt with this argv */
+  while ((c = getopt_long(argc, argv, ":", options, &which)) != -1) {
+    if (c == ':')
+      return GT_FAIL(GT_ERR_JOB, "data %s: option `%s` has no value", argv[0], argv[optind - 1]);
+    if (c == '?')
+      return GT_FAIL(GT_ERR_JOB, "data %s: option `%s` is not known; %s are", argv[0],
+                     gt_option_word(argc, argv), known);
+    GT_TRY(take(context, &options[which], optarg));
+  }
+  return GT_OK;
+}
+
+/* ---- import ---------------------------------------------------------------------------------- */
+
+static gt_status take_import_option(void *context, const struct option *option, const char *text) {
+  gt_text_options *o = context;
+  uint64_t value;
+  GT_TRY(parse_count("import", option->name, text, &value));
+  if (value == 0)
+    return GT_FAIL(GT_ERR_JOB, "data import --%s is 0; 1 or more is needed", option->name);
+  *(option->val == 'v' ? &o->vocabulary : &o->length) = value;
+  return GT_OK;
+}
+
+static gt_status import(int argc, char **argv) {
+  static const struct option options[] = {{"vocabulary", required_argument, NULL, 'v'},
+                                          {"length", required_argument, NULL, 'l'},
+                                          {NULL, 0, NULL, 0}};
+  gt_text_options o = {0};
+  GT_TRY(take_options(argc, argv, options, "--vocabulary and --length", take_import_option, &o));
+  if (argc - optind != 3)
+    return GT_FAIL(GT_ERR_JOB, "data import has %d arguments; FORMAT SOURCE OUT.h5 are needed",
+                   argc - optind);
+  GT_TRY(gt_data_import_text(argv[optind], argv[optind + 1], argv[optind + 2], &o));
+  return said(argv[optind + 2]);
+}
+
+/* ---- synth ----------------------------------------------------------------------------------- */
+
+static gt_status take_synth_option(void *context, const struct option *option, const char *text) {
+  gt_synth_spec *spec = context;
+  uint64_t value;
+  GT_TRY(parse_count("synth", option->name, text, &value));
+  switch (option->val) {
+  case 't':
+    spec->ntrain = value;
+    break;
+  case 'e':
+    spec->ntest = value;
+    break;
+  case 'c':
+    spec->classes = value;
+    break;
+  default:
+    spec->seed = value;
+    break;
+  }
+  return GT_OK;
+}
+
 static gt_status synth(int argc, char **argv) {
   static const struct option options[] = {
       {"train", required_argument, NULL, 't'},
@@ -85,35 +147,8 @@ static gt_status synth(int argc, char **argv) {
       {NULL, 0, NULL, 0},
   };
   gt_synth_spec spec = gt_synth_default();
-  uint64_t value = 0;
-  int c, which = 0;
-  opterr = 0;
-  optind = 0; /* glibc: restart getopt with this argv */
-  while ((c = getopt_long(argc, argv, ":", options, &which)) != -1) {
-    if (c == ':')
-      return GT_FAIL(GT_ERR_JOB, "data synth: option `%s` has no value; a whole number is needed",
-                     argv[optind - 1]);
-    if (c == '?')
-      return GT_FAIL(
-          GT_ERR_JOB,
-          "data synth: option `%s` is not known; --train, --test, --classes and --seed are",
-          gt_option_word(argc, argv));
-    GT_TRY(parse_count("synth", options[which].name, optarg, &value));
-    switch (c) {
-    case 't':
-      spec.ntrain = value;
-      break;
-    case 'e':
-      spec.ntest = value;
-      break;
-    case 'c':
-      spec.classes = value;
-      break;
-    default:
-      spec.seed = value;
-      break;
-    }
-  }
+  GT_TRY(take_options(argc, argv, options, "--train, --test, --classes and --seed",
+                      take_synth_option, &spec));
   if (argc - optind != 1)
     return GT_FAIL(GT_ERR_JOB, "data synth has %d file names; OUT.h5 is needed", argc - optind);
   GT_TRY(gt_data_synth(argv[optind], &spec));
@@ -169,8 +204,9 @@ static gt_status parse_alpha(split_options *o, const char *text) {
                    : GT_FAIL(GT_ERR_JOB, "data split --alpha is `%s`; one number is needed", text);
 }
 
-static gt_status take_option(split_options *o, const struct option *option, const char *text) {
+static gt_status take_option(void *context, const struct option *option, const char *text) {
   static const char *const tests[] = {"all", "first", "last"}; /* in the order of gt_tests */
+  split_options *o = context;
   uint64_t count;
   int word = 0;
   switch (option->val) {
@@ -208,19 +244,9 @@ static gt_status split_as(split_options *o, int argc, char **argv) {
       {"seed", required_argument, NULL, 's'},    {"test", required_argument, NULL, 'e'},
       {"to", required_argument, NULL, 'o'},      {NULL, 0, NULL, 0},
   };
-  int c, which = 0;
-  opterr = 0;
-  optind = 0; /* glibc: restart getopt with this argv */
-  while ((c = getopt_long(argc, argv, ":", options, &which)) != -1) {
-    if (c == ':')
-      return GT_FAIL(GT_ERR_JOB, "data split: option `%s` has no value", argv[optind - 1]);
-    if (c == '?')
-      return GT_FAIL(GT_ERR_JOB,
-                     "data split: option `%s` is not known; --regions, --by, --shares, --alpha, "
-                     "--seed, --test and --to are",
-                     gt_option_word(argc, argv));
-    GT_TRY(take_option(o, &options[which], optarg));
-  }
+  GT_TRY(take_options(argc, argv, options,
+                      "--regions, --by, --shares, --alpha, --seed, --test and --to", take_option,
+                      o));
   if (argc - optind != 1)
     return GT_FAIL(GT_ERR_JOB, "data split has %d file names; FILE.h5 is needed", argc - optind);
   if (o->partition.nregions == 0)
@@ -283,6 +309,7 @@ static gt_status info(int argc, char **argv) {
     print_channels("mean", gt_dataset_mean(dataset), d->c);
     print_channels("std", gt_dataset_std(dataset), d->c);
   }
+  if (d->vocabulary_sha256[0]) printf("%-12s %s\n", "vocabulary", d->vocabulary_sha256);
   printf("%-12s %s\n", "sha256", d->schema_sha256);
   print_classes(dataset);
   gt_dataset_close(dataset);

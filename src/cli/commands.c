@@ -112,7 +112,7 @@ const gt_command gt_commands[] = {
      "Exit 2: no candidate meets the deadline or budget, a price for a budget is missing, a\n"
      "region has no device.\n"},
     {"data", "make data sets: import, synth, split, info", gt_cmd_data, false,
-     "geotrain data import FORMAT SOURCE OUT.h5\n"
+     "geotrain data import FORMAT SOURCE OUT.h5 [--vocabulary N] [--length N]\n"
      "geotrain data synth OUT.h5 [--train N] [--test N] [--classes N] [--seed N]\n"
      "geotrain data split FILE.h5 --regions N [--by shares|label|dirichlet] [--shares A,B,...]\n"
      "                    [--alpha A] [--seed N] [--test all|first|last] [--to FOLDER]\n"
@@ -120,7 +120,8 @@ const gt_command gt_commands[] = {
      "\n"
      "  import   reads the files in the folder SOURCE, gzip or plain, into one HDF5 file;\n"
      "           FORMAT: mnist (four idx files), cifar (CIFAR-10 and 100, binary), libfm\n"
-     "           (NAME.train.libfm and NAME.test.libfm)\n"
+     "           (NAME.train.libfm and NAME.test.libfm), imdb (reviews as text;\n"
+     "           --vocabulary: words that get an id, --length: words kept of a text)\n"
      "  synth    makes a small, learnable, deterministic data set\n"
      "  split    divides a data set into one file per region\n"
      "  info     describes a data set\n"

@@ -9,6 +9,10 @@
 
 extern const char *const gt_data_split_names[2]; /* indexed by gt_split: "train", "test" */
 
+/* The words that ids stand for, a data set, and the root's attribute with their SHA-256. */
+#define GT_DATA_VOCABULARY      "vocabulary"
+#define GT_DATA_VOCABULARY_HASH "vocabulary_sha256"
+
 /* Stops HDF5 from printing its error stack.  Every entry point of this part calls it, since the
    setting is per thread. */
 void gt_data_h5_quiet(void);

@@ -22,13 +22,16 @@ static const char *describe(const gt_dataset_info *d, char buf[128]) {
   int at = snprintf(buf, 128, "%zu x %zu x %zu %s of %zu classes", d->h, d->w, d->c,
                     gt_data_input_names[d->input], d->classes);
   if (d->input == GT_INPUT_IDS)
-    snprintf(buf + at, 128 - (size_t)at, " and %zu features", d->features);
+    at += snprintf(buf + at, 128 - (size_t)at, " and %zu features", d->features);
+  if (d->vocabulary_sha256[0])
+    snprintf(buf + at, 128 - (size_t)at, ", vocabulary %.8s", d->vocabulary_sha256);
   return buf;
 }
 
 static bool same_shape(const gt_dataset_info *a, const gt_dataset_info *b) {
   return a->h == b->h && a->w == b->w && a->c == b->c && a->classes == b->classes &&
-         a->input == b->input && a->features == b->features;
+         a->input == b->input && a->features == b->features &&
+         strcmp(a->vocabulary_sha256, b->vocabulary_sha256) == 0;
 }
 
 static gt_status check_shape(const gt_job *job, const gt_dataset_info *infos, size_t region) {

@@ -9,13 +9,15 @@
    exactly. */
 void gt_dataset_hash_schema(gt_dataset *d) {
   gt_dataset_info *info = &d->info;
-  size_t size = 192 + info->c * 64, at = 0;
+  size_t size = 288 + info->c * 64, at = 0;
   char *text = gt_alloc(size, 1);
   at += (size_t)snprintf(text, size, "schema %d shape %zu %zu %zu classes %zu type %s",
                          GT_DATASET_SCHEMA, info->h, info->w, info->c, info->classes,
                          gt_data_input_names[info->input]);
   if (info->input == GT_INPUT_IDS)
     at += (size_t)snprintf(text + at, size - at, " features %zu", info->features);
+  if (info->vocabulary_sha256[0])
+    at += (size_t)snprintf(text + at, size - at, " vocabulary %s", info->vocabulary_sha256);
   for (size_t i = 0; i < info->c && info->input == GT_INPUT_BYTES; i++)
     at += (size_t)snprintf(text + at, size - at, " %a/%a", (double)d->mean[i], (double)d->std[i]);
   gt_sha256_hex(text, at, info->schema_sha256);

@@ -2,6 +2,8 @@
    complete file or none. */
 #include "store.h"
 
+#include "dataset.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -161,17 +163,53 @@ static bool write_input(gt_data_store *s) {
   return ok;
 }
 
+static bool write_text(hid_t file, const char *name, const char *value) {
+  hid_t text = H5Tcopy(H5T_C_S1);
+  H5Tset_size(text, strlen(value) + 1);
+  const bool ok = write_attr(file, name, text, text, 0, 1, value);
+  gt_data_h5_close(text);
+  return ok;
+}
+
+gt_status gt_data_store_vocabulary(gt_data_store *s, const char *words, size_t n, size_t width) {
+  char hash[GT_SHA256_HEX];
+  const hsize_t dims[1] = {n};
+  hid_t text = H5Tcopy(H5T_C_S1), untimed_set = untimed(H5P_DATASET_CREATE);
+  H5Tset_size(text, width);
+  H5Tset_strpad(text, H5T_STR_NULLPAD);
+  hid_t space = H5Screate_simple(1, dims, NULL);
+  hid_t set =
+      H5Dcreate2(s->file, GT_DATA_VOCABULARY, text, space, H5P_DEFAULT, untimed_set, H5P_DEFAULT);
+  gt_sha256_hex(words, n * width, hash);
+  const bool ok = set >= 0 && H5Dwrite(set, text, H5S_ALL, H5S_ALL, H5P_DEFAULT, words) >= 0 &&
+                  write_text(s->file, GT_DATA_VOCABULARY_HASH, hash);
+  const gt_status status = ok ? GT_OK : failed(s, "writing the vocabulary");
+  gt_data_h5_close(set);
+  gt_data_h5_close(space);
+  gt_data_h5_close(untimed_set);
+  gt_data_h5_close(text);
+  return status;
+}
+
+gt_status gt_data_store_copy_vocabulary(gt_data_store *s, const gt_dataset *from) {
+  bool there;
+  if (!from->info.vocabulary_sha256[0]) return GT_OK;
+  GT_TRY(gt_data_h5_exists(from->file, from->path, GT_DATA_VOCABULARY, &there));
+  if (there && H5Ocopy(from->file, GT_DATA_VOCABULARY, s->file, GT_DATA_VOCABULARY, H5P_DEFAULT,
+                       H5P_DEFAULT) < 0)
+    return failed(s, "copying the vocabulary");
+  return write_text(s->file, GT_DATA_VOCABULARY_HASH, from->info.vocabulary_sha256)
+             ? GT_OK
+             : failed(s, "writing attributes");
+}
+
 static gt_status write_attributes(gt_data_store *s, const char *name, size_t classes) {
   int64_t schema = GT_DATASET_SCHEMA, count = (int64_t)classes;
-  hid_t text = H5Tcopy(H5T_C_S1);
-  H5Tset_size(text, strlen(name) + 1);
   bool ok =
       write_attr(s->file, "geotrain_schema", H5T_STD_I64LE, H5T_NATIVE_INT64, 0, 1, &schema) &&
       write_attr(s->file, "classes", H5T_STD_I64LE, H5T_NATIVE_INT64, 0, 1, &count) &&
-      write_attr(s->file, "name", text, text, 0, 1, name) && write_input(s);
-  gt_status status = ok ? GT_OK : failed(s, "writing attributes");
-  gt_data_h5_close(text);
-  return status;
+      write_text(s->file, "name", name) && write_input(s);
+  return ok ? GT_OK : failed(s, "writing attributes");
 }
 
 static bool sync_path(const char *path, int flags) {

@@ -21,7 +21,7 @@
 /* Options that only these strategies, or this model, have.  OF: bits, joined by |. */
 #define OF(value)       ((uint32_t)1 << (value))
 #define STRATEGIES(set) .choice = "sync.strategy", .compared = "plan.strategies", .having = (set)
-#define DEEPFM          .choice = "model.name", .having = OF(GT_MODEL_DEEPFM)
+#define MODELS(set)     .choice = "model.name", .having = (set)
 #define UPDATES         (OF(GT_STRATEGY_ASGD) | OF(GT_STRATEGY_ASGD_GA))
 #define PERIODIC        (OF(GT_STRATEGY_ASGD_GA) | OF(GT_STRATEGY_AMA) | OF(GT_STRATEGY_SMA))
 
@@ -89,10 +89,14 @@ const job_key gt_job_keys[] = {
      .meaning = "the network; `geotrain info` describes them"},
     {"model.parameters", KEY_I64, KEY_OPTIONAL, AT(model.parameters), .max = 1e9,
      .meaning = "dummy: number of parameters; most of them are only sent"},
-    {"model.embedding", KEY_I64, KEY_OPTIONAL, AT(model.embedding), .min = 1, .max = 65536, DEEPFM,
-     .meaning = "length of the vector of an id; default: 10"},
+    {"model.embedding", KEY_I64, KEY_OPTIONAL, AT(model.embedding), .min = 1, .max = 65536,
+     MODELS(OF(GT_MODEL_DEEPFM) | OF(GT_MODEL_LSTM)),
+     .meaning = "length of the vector of an id; default: deepfm 10, lstm 128"},
+    {"model.hidden", KEY_I64, KEY_OPTIONAL, AT(model.hidden), .min = 1, .max = 65536,
+     MODELS(OF(GT_MODEL_LSTM)), .meaning = "width of the hidden state; default: 128"},
     {"model.mlp", KEY_INTS, KEY_OPTIONAL, AT(model.mlp), COUNT(model.nmlp), .min = 1, .max = 65536,
-     DEEPFM, .meaning = "widths of the perceptron's hidden layers; default: 400, 400, 400"},
+     MODELS(OF(GT_MODEL_DEEPFM)),
+     .meaning = "widths of the perceptron's hidden layers; default: 400, 400, 400"},
     {"data.path", KEY_STRING, KEY_OPTIONAL, AT(data.path),
      .meaning = "HDF5 data set of the regions that do not name their own"},
     {"data.partition.by", KEY_CHOICE, 0, AT(data.partition.by), .fallback = "shares",

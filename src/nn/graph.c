@@ -46,6 +46,21 @@ static gt_status check_kind(const gt_model *model, const gt_sample_shape *shape)
   return GT_OK;
 }
 
+/* Refuses options that the model does not have. */
+static gt_status check_options(const gt_model *model, const gt_model_options *options) {
+  const struct {
+    const char *name;
+    bool given, known;
+  } all[] = {{"embedding", options->embedding != 0, model->embeds},
+             {"mlp", options->mlp != NULL, model->layered},
+             {"hidden", options->hidden != 0, model->recurrent}};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    if (all[i].given && !all[i].known)
+      return GT_FAIL(GT_ERR_JOB, "model.%s is given; model %s has none, so none is needed",
+                     all[i].name, model->name);
+  return GT_OK;
+}
+
 gt_status gt_graph_create(gt_graph **out, const gt_graph_spec *spec) {
   const char *model = spec->model;
   const gt_model_options *options = &spec->options;
@@ -56,9 +71,7 @@ gt_status gt_graph_create(gt_graph **out, const gt_graph_spec *spec) {
     return GT_FAIL(GT_ERR_JOB,
                    "model.parameters is %lld; model %s has a number of its own, so none is needed",
                    (long long)options->parameters, model);
-  if ((options->embedding != 0 || options->mlp) && !found->layered)
-    return GT_FAIL(GT_ERR_JOB, "model.%s is given; model %s has none, so none is needed",
-                   options->embedding != 0 ? "embedding" : "mlp", model);
+  GT_TRY(check_options(found, options));
   if (shape->h == 0 || shape->w == 0 || shape->c == 0 || shape->classes < 2)
     return GT_FAIL(
         GT_ERR_DATA,
@@ -178,8 +191,19 @@ static void init_tensors(const gt_tensors *t, float *data, uint64_t seed) {
   }
 }
 
+/* The vector of the padding is 0. */
+static void clear_padding(gt_graph *graph) {
+  for (size_t i = 0; i < graph->nops; i++) {
+    const gt_op *op = &graph->ops[i];
+    if (op->padded)
+      gt_vec_zero(gt_vec_range(graph->arrays.params, graph->params.views[op->weight].offset,
+                               op->table.width));
+  }
+}
+
 void gt_graph_init(gt_graph *graph, uint64_t seed) {
   init_tensors(&graph->params, graph->arrays.params.data, seed);
+  clear_padding(graph);
   init_tensors(&graph->buffers, graph->arrays.buffers.data, seed);
 }
 

@@ -9,6 +9,7 @@
 #define GT_GRAPH_SLOTS 1
 #define GT_NO_VIEW     SIZE_MAX
 #define GT_SAMPLES     SIZE_MAX /* as the input of an operation: the samples */
+#define GT_PADDING     0        /* the id that pads samples of a model with padding */
 #define GT_ROWS_ANY    SIZE_MAX /* as gt_activation.rows: any row may be non-zero */
 
 /* The data of one batch at one operation; y and dy (n, out), of the operation's type.  An output
@@ -75,7 +76,7 @@ typedef struct {
   size_t h, w, c;
 } gt_extent;
 
-/* For embeddings and factorization machines: the number of ids, the ids per sample, the length of a
+/* For embeddings and what reads their vectors: the number of ids, the ids per sample, the length of a
    vector. */
 typedef struct {
   size_t ids, fields, width;
@@ -95,13 +96,14 @@ struct gt_op {
   size_t inert;                /* parameters of an inert operation */
   /* It includes a ReLU: its gradient is masked by the signs of its output. */
   bool relu;
+  bool padded; /* an embedding: the vector of GT_PADDING is 0 and stays 0 */
   gt_layer_spec spec;
   gt_layer *layer; /* of an operation with products, else NULL */
   gt_activation slots[GT_GRAPH_SLOTS];
 };
 
 extern const gt_op_kind gt_op_conv2d, gt_op_maxpool, gt_op_avgpool, gt_op_linear, gt_op_relu,
-    gt_op_inert, gt_op_norm, gt_op_mean, gt_op_embedding, gt_op_fm, gt_op_add;
+    gt_op_inert, gt_op_norm, gt_op_mean, gt_op_embedding, gt_op_fm, gt_op_add, gt_op_lstm;
 
 /* Builders, called in the order of the data.  The output of one is the input of the next (see
    gt_graph_from); the graph tracks the shape.  GT_ERR_DATA: the window does not fit. */
@@ -127,6 +129,11 @@ void gt_graph_add_inert(gt_graph *graph, const char *name, size_t count);
 /* For samples of ids: the vectors of K numbers of a sample's ids, concatenated; initial values
    normal. */
 void gt_graph_add_embedding(gt_graph *graph, const char *name, size_t K, double deviation);
+/* The same; the vector of GT_PADDING is 0 and stays 0 (PyTorch's padding_idx). */
+void gt_graph_add_embedding_padded(gt_graph *graph, const char *name, size_t K, double deviation);
+/* An LSTM with H hidden units over the vectors of an embedding, which is its input; its output is
+   the last hidden state.  Ids GT_PADDING in front of a sample are left out. */
+void gt_graph_add_lstm(gt_graph *graph, const char *name, size_t H);
 /* A factorization machine over the vectors of an embedding, which is its input.  Its first-order
    weights are the tensor `weights`.weight; its bias is named bias. */
 void gt_graph_add_fm(gt_graph *graph, const char *name, const char *weights);

@@ -5,11 +5,9 @@
 #include <stdio.h>
 
 #include "graph.h"
+#include "models.h"
 
 #define DEVIATION 0.01
-
-/* Larger widths are typing errors.  Products of widths within the limit do not overflow. */
-#define WIDTH_MAX 65536
 
 static gt_status check(const gt_sample_shape *shape, const gt_model_options *options) {
   if (shape->classes != 2)
@@ -17,13 +15,12 @@ static gt_status check(const gt_sample_shape *shape, const gt_model_options *opt
                    "samples are of %zu classes; model deepfm needs 2, for its one output says how "
                    "likely the second is",
                    shape->classes);
-  if (options->embedding < 0 || options->embedding > WIDTH_MAX)
-    return GT_FAIL(GT_ERR_JOB, "model.embedding is %lld; 1 to %d is needed",
-                   (long long)options->embedding, WIDTH_MAX);
-  for (size_t i = 0; options->mlp && i < options->nmlp; i++)
-    if (options->mlp[i] < 1 || options->mlp[i] > WIDTH_MAX)
-      return GT_FAIL(GT_ERR_JOB, "model.mlp.%zu is %lld; 1 to %d is needed", i,
-                     (long long)options->mlp[i], WIDTH_MAX);
+  GT_TRY(gt_model_check_width("embedding", options->embedding, 0));
+  for (size_t i = 0; options->mlp && i < options->nmlp; i++) {
+    char option[32];
+    snprintf(option, sizeof option, "mlp.%zu", i);
+    GT_TRY(gt_model_check_width(option, options->mlp[i], 1));
+  }
   return GT_OK;
 }
 
@@ -61,6 +58,7 @@ const gt_model gt_model_deepfm = {
               "bias 0, as libFM (Rendle 2012); linear: PyTorch's "
               "default",
     .usual = {1, 1, 10, 2, 5382},
+    .embeds = true,
     .layered = true,
     .ids = true,
     .build = build,

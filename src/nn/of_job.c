@@ -5,6 +5,7 @@ gt_graph_spec gt_graph_spec_of(const gt_job *job) {
   return (gt_graph_spec){.model = gt_model_names[job->model.name],
                          .options = {.parameters = job->model.parameters,
                                      .embedding = job->model.embedding,
+                                     .hidden = job->model.hidden,
                                      .mlp = job->model.mlp,
                                      .nmlp = job->model.nmlp}};
 }

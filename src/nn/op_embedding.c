@@ -33,6 +33,7 @@ static void backward_weight(const gt_op *op, const gt_pass *p) {
   gt_graph_rows_renew(op, p, op->table.width);
   p->kernels->embedding_backward(p->dw, p->a->dy, p->a->dy2, p->samples, p->n * op->table.fields,
                                  op->table.width);
+  if (op->padded) memset(p->dw + GT_PADDING * op->table.width, 0, op->table.width * sizeof *p->dw);
 }
 
 const gt_op_kind gt_op_embedding = {.name = "embedding",
@@ -51,4 +52,9 @@ void gt_graph_add_embedding(gt_graph *graph, const char *name, size_t K, double 
   op->weight = weight;
   op->table = (gt_table){graph->features, fields, K};
   gt_graph_set_extent(graph, (gt_extent){1, 1, fields * K});
+}
+
+void gt_graph_add_embedding_padded(gt_graph *graph, const char *name, size_t K, double deviation) {
+  gt_graph_add_embedding(graph, name, K, deviation);
+  graph->ops[gt_graph_last(graph)].padded = true;
 }

@@ -14,6 +14,10 @@ void gt_pool_max_forward(float *y, uint32_t *index, const float *x, const gt_con
 void gt_pool_max_backward(float *dx, const float *dy, const uint32_t *index, const gt_conv_shape *s,
                           size_t N);
 
+/* gemm.c: y (m,n) = a b + beta y, with a (m,k) and b (k,n); ta and tb: stored transposed. */
+void gt_gemm(bool ta, bool tb, size_t m, size_t n, size_t k, const float *a, const float *b,
+             float beta, float *y);
+
 /* simple.c */
 void gt_fast_relu_forward(float *y, const float *x, size_t n);
 void gt_fast_relu_backward(float *dx, const float *dy, const float *y, size_t n);
@@ -49,6 +53,13 @@ void gt_ref_fm_backward_input(float *dv, const float *dy, const float *v, size_t
 void gt_ref_fm_backward_weight(float *dw, float *db, const float *dy, const int32_t *ids, size_t N,
                                size_t F);
 
+/* kernels_ref_lstm.c */
+void gt_ref_lstm_forward(float *h, float *c, float *gates, const float *x, const float *w,
+                         const float *b, const gt_lstm_shape *s, float *work);
+void gt_ref_lstm_backward(float *dx, float *dw, float *db, const float *dy, float *gates,
+                          const float *x, const float *h, const float *c, const float *w,
+                          const gt_lstm_shape *s, float *work);
+
 /* sparse.c */
 void gt_embedding_forward(float *y, const float *w, const int32_t *ids, size_t M, size_t K);
 void gt_embedding_backward(float *dw, const float *dy, const float *dy2, const int32_t *ids,
@@ -73,6 +84,13 @@ void gt_norm_backward(void *dx, void *dadd, float *dgamma, float *dbeta, const v
 void gt_mean_forward(float *y, const void *x, gt_precision type, size_t N, size_t HW, size_t C);
 void gt_mean_backward(void *dx, const float *dy, gt_precision type, size_t N, size_t HW, size_t C);
 
+/* lstm.c */
+void gt_lstm_forward(float *h, float *c, float *gates, const float *x, const float *w,
+                     const float *b, const gt_lstm_shape *s, float *work);
+void gt_lstm_backward(float *dx, float *dw, float *db, const float *dy, float *gates,
+                      const float *x, const float *h, const float *c, const float *w,
+                      const gt_lstm_shape *s, float *work);
+
 /* columns.c: unfolds one image (H,W,C) to columns (P,Q,R,S,C) with elements of `size` bytes; and
    sums float columns back into an image. */
 void gt_im2col(void *columns, const void *x, const gt_conv_shape *s, size_t size);
@@ -95,6 +113,7 @@ bool gt_dnn_cap(gt_isa isa);
   .mean_backward = gt_mean_backward, .embedding_forward = gt_embedding_forward,                    \
   .embedding_backward = gt_embedding_backward, .embedding_clear = gt_embedding_clear,              \
   .fm_forward = gt_fm_forward, .fm_backward_input = gt_fm_backward_input,                          \
-  .fm_backward_weight = gt_fm_backward_weight
+  .fm_backward_weight = gt_fm_backward_weight, .lstm_forward = gt_lstm_forward,                    \
+  .lstm_backward = gt_lstm_backward
 
 #endif

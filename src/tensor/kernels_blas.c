@@ -5,9 +5,6 @@
 
 #include "kernels.h"
 
-#include <cblas.h>
-#undef I /* complex.h defines I, here the number of inputs of a linear layer */
-
 static size_t least(size_t a, size_t b) {
   return a < b ? a : b;
 }
@@ -23,14 +20,6 @@ static size_t conv_work(const gt_conv_shape *s, size_t N) {
   return group(s, N) * s->P * s->Q * s->R * s->S * s->C;
 }
 
-/* y (m,n) = a b + beta y, with a (m,k) and b (k,n); ta and tb: stored transposed. */
-static void gemm(bool ta, bool tb, size_t m, size_t n, size_t k, const float *a, const float *b,
-                 float beta, float *y) {
-  cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans,
-              (blasint)m, (blasint)n, (blasint)k, 1.0f, a, (blasint)(ta ? m : k), b,
-              (blasint)(tb ? k : n), beta, y, (blasint)n);
-}
-
 static void conv_forward(float *y, const float *x, const float *w, const float *b,
                          const gt_conv_shape *s, size_t N, float *work) {
   const size_t image = s->H * s->W * s->C, pixels = s->P * s->Q, depth = s->R * s->S * s->C,
@@ -41,7 +30,7 @@ static void conv_forward(float *y, const float *x, const float *w, const float *
       gt_im2col(work + i * pixels * depth, x + (n + i) * image, s, sizeof *x);
     float *out = y + n * pixels * s->K;
     gt_fast_rows_fill(out, b, images * pixels, s->K);
-    gemm(false, false, images * pixels, s->K, depth, work, w, 1.0f, out);
+    gt_gemm(false, false, images * pixels, s->K, depth, work, w, 1.0f, out);
   }
 }
 
@@ -51,7 +40,7 @@ static void conv_backward_input(float *dx, const float *dy, const float *w, cons
                step = group(s, N);
   for (size_t n = 0; n < N; n += step) {
     const size_t images = least(step, N - n);
-    gemm(false, true, images * pixels, depth, s->K, dy + n * pixels * s->K, w, 0.0f, work);
+    gt_gemm(false, true, images * pixels, depth, s->K, dy + n * pixels * s->K, w, 0.0f, work);
     for (size_t i = 0; i < images; i++)
       gt_col2im(dx + (n + i) * image, work + i * pixels * depth, s);
   }
@@ -67,8 +56,8 @@ static void conv_backward_weight(float *dw, float *db, const float *dy, const fl
     const size_t images = least(step, N - n);
     for (size_t i = 0; i < images; i++)
       gt_im2col(work + i * pixels * depth, x + (n + i) * image, s, sizeof *x);
-    gemm(true, false, depth, s->K, images * pixels, work, dy + n * pixels * s->K, n ? 1.0f : 0.0f,
-         dw);
+    gt_gemm(true, false, depth, s->K, images * pixels, work, dy + n * pixels * s->K,
+            n ? 1.0f : 0.0f, dw);
   }
 }
 
@@ -83,18 +72,18 @@ static void avgpool_backward(float *dx, const float *dy, const gt_conv_shape *s,
 static void linear_forward(float *y, const float *x, const float *w, const float *b, size_t B,
                            size_t I, size_t O) {
   gt_fast_rows_fill(y, b, B, O);
-  gemm(false, true, B, O, I, x, w, 1.0f, y);
+  gt_gemm(false, true, B, O, I, x, w, 1.0f, y);
 }
 
 static void linear_backward_input(float *dx, const float *dy, const float *w, size_t B, size_t I,
                                   size_t O) {
-  gemm(false, false, B, I, O, dy, w, 0.0f, dx);
+  gt_gemm(false, false, B, I, O, dy, w, 0.0f, dx);
 }
 
 static void linear_backward_weight(float *dw, float *db, const float *dy, const float *x, size_t B,
                                    size_t I, size_t O) {
   if (db) gt_fast_rows_sum(db, dy, B, O);
-  gemm(true, false, O, I, B, dy, x, 0.0f, dw);
+  gt_gemm(true, false, O, I, B, dy, x, 0.0f, dw);
 }
 
 static double softmax_xent(float *dx, const float *x, const int32_t *labels, size_t B, size_t O,

@@ -236,5 +236,7 @@ const gt_kernels gt_kernels_ref = {
     .fm_forward = gt_ref_fm_forward,
     .fm_backward_input = gt_ref_fm_backward_input,
     .fm_backward_weight = gt_ref_fm_backward_weight,
+    .lstm_forward = gt_ref_lstm_forward,
+    .lstm_backward = gt_ref_lstm_backward,
     .family = family,
 };

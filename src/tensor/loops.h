@@ -98,6 +98,25 @@ typedef struct {
                             size_t K);
 } gt_sparse_loops;
 
+/* The gates of an LSTM in one step of `rows` samples: see gt_kernels.  The same bits with every
+   set. */
+typedef struct {
+  /* gates (rows,4H): from sums to gates; c1, h1 (rows,H) from the cells c0 before the step. */
+  void (*forward)(float *h1, float *c1, float *gates, const float *c0, size_t rows, size_t H);
+  /* gates: from gates to gradients of the sums.  dh (rows,H): the gradient of h1; dc: that of c1
+     without the part through h1, overwritten by that of c0. */
+  void (*backward)(float *gates, float *dc, const float *dh, const float *c0, const float *c1,
+                   size_t rows, size_t H);
+} gt_lstm_loops;
+
+/* Products with a matrix (K,N) that is packed once, for few rows at a time. */
+typedef struct {
+  /* panels: K (N + 31) floats, or fewer; transposed: w is (N,K). */
+  void (*pack)(float *panels, const float *w, size_t K, size_t N, bool transposed);
+  /* y (rows,N) += a (rows,K) times the packed matrix */
+  void (*multiply)(float *y, const float *a, const float *panels, size_t rows, size_t K, size_t N);
+} gt_panel_loops;
+
 /* The transforms of Winograd's convolution, for `count` tiles from tile `first` on:
    isa/winograd.c. */
 typedef struct {
@@ -121,6 +140,8 @@ typedef struct {
   const gt_winograd_loops *winograd;
   const gt_norm_loops *norm;
   const gt_sparse_loops *sparse;
+  const gt_lstm_loops *lstm;
+  const gt_panel_loops *panels;
 } gt_loop_tables;
 
 /* The tables of the set in use. */

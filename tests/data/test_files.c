@@ -132,6 +132,11 @@ static void test_refused(void **state) {
   infos[2].h = 4;
   infos[2].classes = 4;
   refused(job, "region c has samples of 4 x 5 x 1 uint8 of 4 classes (own.h5)");
+  infos[2].classes = 3;
+  strcpy(infos[2].vocabulary_sha256, "0123456789");
+  refused(job,
+          "region c has samples of 4 x 5 x 1 uint8 of 3 classes, vocabulary 01234567 (own.h5), "
+          "region a of 4 x 5 x 1 uint8 of 3 classes (common.h5)");
   gt_job_close(job);
   job = load("label", "own.h5", NULL);
   size_t files[4], n;

@@ -25,6 +25,8 @@ train "resnet18" 2 job.yaml --run-dir resnet18 --set data.path=few.h5 --set mode
 ended "resnet18" 0
 mkdir deepfm
 check "deepfm" "$GEOTRAIN_HELPERS/e2e.export_steps" deepfm deepfm # a checkpoint without a run
+mkdir lstm
+check "lstm" "$GEOTRAIN_HELPERS/e2e.export_steps" lstm lstm
 last() { echo "$1/ckpt/$(newest_round "$1")/east.h5"; }
 
 # refused CODE NAME WORDS ARGUMENTS...: one sentence, the exit code, and no file.
@@ -40,7 +42,7 @@ refused() {
   fi
 }
 
-for model in lenet5 resnet18 deepfm; do
+for model in lenet5 resnet18 deepfm lstm; do
   check "$model is exported" "${export[@]}" "$(last $model)" $model.safetensors
 done
 check "again gives the same bytes" eval '"${export[@]}" "$(last lenet5)" again.safetensors && cmp lenet5.safetensors again.safetensors'
@@ -59,7 +61,7 @@ with h5py.File(sys.argv[2], "r") as f:
     flat = {"params": f["model/params"][:], "buffers": f["model/buffers"][:] if "model/buffers" in f else np.zeros(0, "f4")}
     step = int(f.attrs["step"])
 text = lambda value: value if isinstance(value, str) else value.decode()
-assert notes["format"] == "pt" and notes["model"] == sys.argv[3] and notes["job"] == ("steps" if sys.argv[3] == "deepfm" else "to-export") and notes["region"] == "east", notes
+assert notes["format"] == "pt" and notes["model"] == sys.argv[3] and notes["job"] == ("steps" if sys.argv[3] in ("deepfm", "lstm") else "to-export") and notes["region"] == "east", notes
 assert notes["step"] == str(step) and notes["geotrain"], notes
 end = 0
 tensors = {}
@@ -102,6 +104,11 @@ if sys.argv[3] == "lenet5":
 elif sys.argv[3] == "deepfm":
     take("params", "embedding.weight", (517, 10)), take("params", "linear.weight", (517, 1)), take("params", "bias", (1,))
     linear("mlp.0", 400, 100), linear("mlp.2", 400, 400), linear("mlp.4", 400, 400), linear("mlp.6", 1, 400)
+elif sys.argv[3] == "lstm":
+    take("params", "embedding.weight", (517, 128))
+    for name, there in (("weight_ih_l0", (512, 128)), ("weight_hh_l0", (512, 128)), ("bias_ih_l0", (512,)), ("bias_hh_l0", (512,))):
+        take("params", "lstm." + name, there)
+    linear("fc", 2, 128)
 else:
     conv("conv1", 64, 1, 3), norm("bn1", 64)
     width = 64
@@ -119,7 +126,7 @@ assert used["params"] == len(flat["params"]) and used["buffers"] == len(flat["bu
 print(f"{sys.argv[3]}: {len(head)} tensors are the checkpoint's")
 PY
 if "$python" -c 'import h5py, numpy' 2>/dev/null; then
-  for model in lenet5 resnet18 deepfm; do
+  for model in lenet5 resnet18 deepfm lstm; do
     check "$model: every tensor, by numpy" "$python" compare.py $model.safetensors "$(last $model)" $model
   done
 else

@@ -13,7 +13,8 @@ torch.set_num_threads(1)
 labels = torch.from_numpy(np.fromfile(folder + "/labels", "<i4").astype(np.int64))
 n = len(labels)
 first = torch_models.read(path)
-if name == "deepfm":
+ids = name in ("deepfm", "lstm")
+if ids:
     x = torch.from_numpy(np.fromfile(folder + "/x", "<i4").reshape(n, -1).astype(np.int64))
 else:
     h = {"lenet5": 28, "resnet18": 8}[name]
@@ -41,7 +42,7 @@ def train(momentum, count, kind):
     optimizer = torch.optim.SGD(model.parameters(), lr=LR, momentum=momentum)
     for i in range(count):
         optimizer.zero_grad(set_to_none=True)
-        scores = model(x if name == "deepfm" else x.to(kind))
+        scores = model(x if ids else x.to(kind))
         if momentum == 0:
             outputs("train", scores, 1e-4)
         torch_models.loss_of(model, scores, labels).backward()

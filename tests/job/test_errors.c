@@ -307,7 +307,11 @@ static void work(void **state) {
   set("model.parameters=1000", "@: model.parameters is 1000 and model.name lenet5; a number of "
                                "parameters is for model.name dummy only");
   set("model.embedding=16",
-      "@: model.embedding is given and model.name is lenet5; it is for model.name deepfm only");
+      "@: model.embedding is given and model.name is lenet5; it is for model.name deepfm, lstm "
+      "only");
+  set("model={name: deepfm, hidden: 8}",
+      "@: model.hidden is given and model.name is deepfm; it is for model.name lstm only");
+  set("model={name: lstm, hidden: 0}", "--set: model.hidden is 0; 1 or more is needed");
   set("model.mlp=[64]",
       "@: model.mlp is given and model.name is lenet5; it is for model.name deepfm only");
   set("model={name: deepfm, mlp: []}",

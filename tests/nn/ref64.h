@@ -80,6 +80,31 @@ static inline double r64_loss(const double *x, const int32_t *labels, size_t n, 
   return total / (double)n;
 }
 
+static inline double r64_sigmoid(double x) {
+  return 1.0 / (1.0 + exp(-x));
+}
+
+/* h (H), the last hidden state of an LSTM over the vectors x (T,E) of one sample, from vector
+   `start` on; w: weights (4H,E) and (4H,H), then two biases (4H), with the gates in the order i, f,
+   g, o (Hochreiter and Schmidhuber 1997; Gers et al. 2000).  scratch (6H). */
+static inline void r64_lstm(double *h, const double *x, const double *w, size_t start, size_t T,
+                            size_t E, size_t H, double *scratch) {
+  double *z = scratch, *c = z + 4 * H;
+  const double *wh = w + 4 * H * E, *bx = wh + 4 * H * H, *bh = bx + 4 * H;
+  for (size_t k = 0; k < H; k++) h[k] = c[k] = 0.0;
+  for (size_t t = start; t < T; t++) {
+    for (size_t o = 0; o < 4 * H; o++) {
+      z[o] = bx[o] + bh[o];
+      for (size_t k = 0; k < E; k++) z[o] += w[o * E + k] * x[t * E + k];
+      for (size_t k = 0; k < H; k++) z[o] += wh[o * H + k] * h[k];
+    }
+    for (size_t k = 0; k < H; k++) {
+      c[k] = r64_sigmoid(z[H + k]) * c[k] + r64_sigmoid(z[k]) * tanh(z[2 * H + k]);
+      h[k] = r64_sigmoid(z[3 * H + k]) * tanh(c[k]);
+    }
+  }
+}
+
 /* LeNet-5's mean loss; params in the order conv1.weight, conv1.bias, ..., fc3.bias.  ReLU before
    pooling, as in the papers. */
 static inline double r64_lenet(const double *params, const double *x, const int32_t *labels,

@@ -1,5 +1,5 @@
-/* Element-wise operations, means, optimizers and normalisation give the same bits with every
-   instruction set and compiler: regions with different CPUs must get the same mean. */
+/* Element-wise operations, means, optimizers, normalisation and LSTM gates give the same bits with
+   every instruction set and compiler: regions with different CPUs must get the same mean. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -173,6 +173,36 @@ static void normalisation_gives_these_bits(void **state) {
   }
 }
 
+/* Gates, cells and gradients through several steps.  Each product has one term that is not 0, so it
+   does not depend on the order of its sum. */
+enum { STEPS_LSTM = 4, SAMPLES = 3, UNITS = 37, ROWS_LSTM = STEPS_LSTM * SAMPLES };
+
+static void gates_give_these_bits(void **state) {
+  static float x[ROWS_LSTM], w[4 * UNITS * (1 + UNITS)], b[8 * UNITS], dy[SAMPLES * UNITS],
+      h[(ROWS_LSTM + SAMPLES) * UNITS], c[(ROWS_LSTM + SAMPLES) * UNITS],
+      gates[ROWS_LSTM * 4 * UNITS], dx[ROWS_LSTM], dw[4 * UNITS * (1 + UNITS)], db[8 * UNITS],
+      work[2 * (SAMPLES + 2) * UNITS + 4 * UNITS * (UNITS + 32)];
+  static numbers n;
+  const uint32_t first[STEPS_LSTM + 1] = {0, 3, 6, 9, 12};
+  const gt_lstm_shape s = {.T = STEPS_LSTM, .I = 1, .H = UNITS, .first = first};
+  (void)state;
+  for (int isa = 0; isa <= (int)gt_isa_best(); isa++) {
+    assert_int_equal(gt_isa_choose(gt_isa_name((gt_isa)isa)), GT_OK);
+    memset(&n, 0, sizeof n);
+    const gt_kernels *kernels = gt_kernels_find("auto");
+    spread(x, ROWS_LSTM, 8, 0, 6), spread(w, (size_t)4 * UNITS, 9, 0, 6);
+    spread(dy, (size_t)SAMPLES * UNITS, 10, 0, 2);
+    kernels->lstm_forward(h, c, gates, x, w, b, &s, work);
+    add(&n, gates, sizeof gates);
+    add(&n, h, sizeof h);
+    add(&n, c, sizeof c);
+    kernels->lstm_backward(dx, dw, db, dy, gates, x, h, c, w, &s, work);
+    add(&n, gates, sizeof gates);
+    print_message("%s: %s\n", gt_isa_name((gt_isa)isa), n.hash);
+    assert_string_equal(n.hash, "c1ca3bcc5ba76cd86ec23f9bd27b056e37e9e1e812fe201780d6f28b876636b5");
+  }
+}
+
 static void names(void **state) {
   (void)state;
   assert_int_equal(gt_isa_choose("avx51"), GT_ERR_JOB);
@@ -190,6 +220,7 @@ static void names(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(every_set_gives_these_bits),
                                      cmocka_unit_test(normalisation_gives_these_bits),
+                                     cmocka_unit_test(gates_give_these_bits),
                                      cmocka_unit_test(names)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,14 +6,17 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Format NAME is read by gt_import_NAME. */
-#define FORMATS(X) X(mnist) X(cifar) X(libfm)
+/* Format NAME is read by gt_import_NAME: from files, or from text with options. */
+#define FORMATS(X) X(mnist, files) X(cifar, files) X(libfm, files) X(imdb, text)
 
-#define AS_NAME(name)   #name,
-#define AS_IMPORT(name) gt_import_##name,
+#define AS_NAME(name, kind)   #name,
+#define AS_FORMAT(name, kind) {.kind = gt_import_##name},
 static const char *const names[] = {FORMATS(AS_NAME) NULL};
-static gt_status (*const imports[])(const char *source, const char *out) = {FORMATS(AS_IMPORT)};
-#define NFORMATS (sizeof imports / sizeof imports[0])
+static const struct {
+  gt_status (*files)(const char *source, const char *out);
+  gt_status (*text)(const char *source, const char *out, const gt_text_options *options);
+} formats[] = {FORMATS(AS_FORMAT)};
+#define NFORMATS (sizeof formats / sizeof formats[0])
 
 const char *const *gt_data_formats(void) {
   return names;
@@ -44,9 +47,45 @@ static gt_status no_folder(const char *path) {
       strerror(errno));
 }
 
-gt_status gt_data_import(const char *format, const char *source, const char *out) {
+/* ---- options of text ------------------------------------------------------------------------- */
+
+enum { WORDS = 20000, WORDS_MAX = 1000000, LENGTH = 200, LENGTH_MAX = 65536 };
+
+static gt_status check_option(const char *name, uint64_t value, uint64_t most) {
+  if (value <= most) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB, "data import --%s is %llu; 1 to %llu is needed", name,
+                 (unsigned long long)value, (unsigned long long)most);
+}
+
+static gt_status import_text(size_t format, const char *source, const char *out,
+                             const gt_text_options *options) {
+  GT_TRY(check_option("vocabulary", options->vocabulary, WORDS_MAX));
+  GT_TRY(check_option("length", options->length, LENGTH_MAX));
+  const gt_text_options all = {.vocabulary = options->vocabulary ? options->vocabulary : WORDS,
+                               .length = options->length ? options->length : LENGTH};
+  return formats[format].text(source, out, &all);
+}
+
+static gt_status import_files(size_t format, const char *source, const char *out,
+                              const gt_text_options *options) {
+  if (options->vocabulary || options->length)
+    return GT_FAIL(GT_ERR_JOB,
+                   "data import --%s is for formats of text; format %s has no text, so it is not "
+                   "needed",
+                   options->vocabulary ? "vocabulary" : "length", names[format]);
+  return formats[format].files(source, out);
+}
+
+gt_status gt_data_import_text(const char *format, const char *source, const char *out,
+                              const gt_text_options *options) {
   for (size_t i = 0; i < NFORMATS; i++)
     if (strcmp(names[i], format) == 0)
-      return is_folder(source) ? imports[i](source, out) : no_folder(source);
+      return !is_folder(source)
+                 ? no_folder(source)
+                 : (formats[i].text ? import_text : import_files)(i, source, out, options);
   return unknown_format(format);
+}
+
+gt_status gt_data_import(const char *format, const char *source, const char *out) {
+  return gt_data_import_text(format, source, out, &(gt_text_options){0});
 }

@@ -1,0 +1,373 @@
+/* LSTM: gradients of the whole model against central finite differences of an independent forward
+   in float64, with samples of all lengths; padding; names, initial values, errors; and learning of
+   what only the order of the words tells. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "graph.h"
+#include "ref64.h"
+
+static const char *const tables[] = {"ref", "blas", "auto", "dnn"};
+static size_t ntables = 4; /* without oneDNN: 3 */
+static gt_rng rng;
+
+static gt_graph *lstm(const char *table, size_t features, size_t T, size_t classes,
+                      size_t batch_max, int64_t E, int64_t H) {
+  gt_graph *graph = NULL;
+  const gt_graph_spec spec = {.model = "lstm",
+                              .options = {.embedding = E, .hidden = H},
+                              .shape = {1, 1, T, classes, features},
+                              .batch_max = batch_max,
+                              .kernels = gt_kernels_find(table)};
+  if (gt_graph_create(&graph, &spec) != GT_OK) fail_msg("%s", gt_error_text());
+  return graph;
+}
+
+/* Texts of all lengths from 0 to T, in no order, of ids from 1 on; a padding id inside the first
+   one with two words. */
+static void fill_texts(int32_t *ids, size_t n, size_t T, size_t features) {
+  for (size_t i = 0; i < n; i++) {
+    const size_t length = (i * 7 + 3) % (T + 1);
+    for (size_t t = 0; t < T; t++)
+      ids[i * T + t] = t < T - length ? GT_PADDING : 1 + (int32_t)gt_rng_below(&rng, features - 1);
+  }
+  for (size_t i = 0; i < n && T > 2; i++)
+    if (ids[i * T] != GT_PADDING) ids[i * T + 1] = GT_PADDING;
+}
+
+/* ---- gradients ------------------------------------------------------------------------------- */
+
+typedef struct {
+  size_t V, T, E, H, classes;
+} shape64;
+
+/* The mean loss; params in the order embedding, the four of the LSTM, weight and bias of the linear
+   layer. */
+static double lstm64(const double *params, const int32_t *ids, const int32_t *labels, size_t n,
+                     const shape64 *s) {
+  double x[512], h[128], scratch[6 * 128], scores[64];
+  const double *w = params + s->V * s->E, *fc = w + 4 * s->H * (s->E + s->H) + 8 * s->H;
+  for (size_t i = 0; i < n; i++) {
+    const int32_t *text = ids + i * s->T;
+    size_t start = 0;
+    while (start < s->T && text[start] == GT_PADDING) start++;
+    for (size_t t = 0; t < s->T; t++)
+      memcpy(x + t * s->E, params + (size_t)text[t] * s->E, s->E * sizeof *x);
+    r64_lstm(h, x, w, start, s->T, s->E, s->H, scratch);
+    r64_linear(scores + i * s->classes, h, fc, fc + s->classes * s->H, 1, s->H, s->classes);
+  }
+  return r64_loss(scores, labels, n, s->classes);
+}
+
+static double slope(double *at, double *params, const int32_t *ids, const int32_t *labels, size_t n,
+                    const shape64 *s) {
+  const double was = *at, h = 1e-6;
+  *at = was + h;
+  const double up = lstm64(params, ids, labels, n, s);
+  *at = was - h;
+  const double down = lstm64(params, ids, labels, n, s);
+  *at = was;
+  return (up - down) / (2.0 * h);
+}
+
+/* Every `stride`-th gradient of a tensor.  The tolerance is that of float32, relative to the
+   largest gradient of the tensor. */
+static size_t check_tensor(const gt_arrays *arrays, const gt_view *view, size_t stride,
+                           double *params, const int32_t *ids, const int32_t *labels, size_t n,
+                           const shape64 *s) {
+  const float *found = arrays->grads.data + view->offset;
+  double largest = 0.0;
+  size_t bad = 0, first = gt_rng_below(&rng, stride < view->count ? stride : view->count);
+  for (size_t i = 0; i < view->count; i++) largest = fmax(largest, fabs((double)found[i]));
+  assert_true(largest > 1e-4 || s->T == 1); /* in one step nothing recurs */
+  for (size_t i = first; i < view->count; i += stride) {
+    const bool padding = view->offset == 0 && i < s->E;
+    const double right =
+        padding ? 0.0 : slope(&params[view->offset + i], params, ids, labels, n, s);
+    if (fabs((double)found[i] - right) <= (padding ? 0.0 : 1e-4 * largest + 1e-8)) continue;
+    print_error("%s[%zu] is %.9g; %.9g is right\n", view->name, i, (double)found[i], right);
+    bad++;
+  }
+  return bad;
+}
+
+static void check_model(const char *table, const shape64 *s, size_t n, size_t stride) {
+  gt_graph *graph = lstm(table, s->V, s->T, s->classes, n + 2, (int64_t)s->E, (int64_t)s->H);
+  const gt_arrays *arrays = gt_graph_arrays(graph);
+  int32_t ids[256], labels[32];
+  double *params = GT_NEW_ARRAY(double, arrays->params.n);
+  gt_metrics metrics;
+  gt_graph_init(graph, 5);
+  fill_texts(ids, n, s->T, s->V);
+  for (size_t i = 0; i < n; i++) labels[i] = (int32_t)gt_rng_below(&rng, s->classes);
+  for (size_t i = 0; i < arrays->params.n; i++) params[i] = (double)arrays->params.data[i];
+  gt_graph_step(graph, ids, labels, n, true, &metrics);
+  const double right = lstm64(params, ids, labels, n, s);
+  assert_true(fabs(metrics.loss_sum / (double)n - right) <= 2e-6 * right);
+  size_t bad = 0;
+  for (size_t v = 0; v < arrays->nviews; v++)
+    bad += check_tensor(arrays, &arrays->views[v], stride, params, ids, labels, n, s);
+  assert_int_equal(bad, 0);
+  gt_free(params);
+  gt_graph_close(graph);
+}
+
+static void every_gradient(void **state) {
+  (void)state;
+  for (size_t t = 0; t < ntables; t++) {
+    check_model(tables[t], &(shape64){9, 5, 3, 4, 2}, 7, 1);
+    check_model(tables[t], &(shape64){4, 6, 8, 5, 3}, 20, 1); /* every id occurs many times */
+    check_model(tables[t], &(shape64){7, 1, 4, 3, 2}, 4, 1);  /* one step: nothing recurs */
+    check_model(tables[t], &(shape64){30, 9, 20, 37, 2}, 9, 53);
+  }
+}
+
+/* ---- padding --------------------------------------------------------------------------------- */
+
+static void padding_in_front_changes_nothing(void **state) {
+  (void)state;
+  enum { N = 6, SHORT = 4, LONG = 9, V = 12 };
+  for (size_t t = 0; t < ntables; t++) {
+    gt_graph *some = lstm(tables[t], V, SHORT, 3, N, 5, 6),
+             *more = lstm(tables[t], V, LONG, 3, N, 5, 6);
+    int32_t ids[N * SHORT], padded[N * LONG] = {0}, labels[N] = {0, 1, 2, 0, 1, 2};
+    gt_metrics a, b;
+    gt_graph_init(some, 7);
+    gt_graph_init(more, 7);
+    fill_texts(ids, N, SHORT, V);
+    for (size_t i = 0; i < N; i++)
+      memcpy(padded + i * LONG + (LONG - SHORT), ids + i * SHORT, SHORT * sizeof *ids);
+    gt_graph_step(some, ids, labels, N, true, &a);
+    gt_graph_step(more, padded, labels, N, true, &b);
+    assert_true(a.loss_sum == b.loss_sum && a.correct == b.correct);
+    assert_memory_equal(gt_graph_scores(some), gt_graph_scores(more), N * 3 * sizeof(float));
+    const gt_vec g = gt_graph_arrays(some)->grads;
+    assert_memory_equal(g.data, gt_graph_arrays(more)->grads.data, g.n * sizeof(float));
+    gt_graph_close(some);
+    gt_graph_close(more);
+  }
+}
+
+/* Samples of padding alone have the state 0: the scores are the bias, and only it has a gradient. */
+static void padding_alone(void **state) {
+  (void)state;
+  enum { N = 3, T = 5 };
+  const int32_t ids[N * T] = {0}, labels[N] = {1, 0, 1};
+  for (size_t t = 0; t < ntables; t++) {
+    gt_graph *graph = lstm(tables[t], 12, T, 2, N, 4, 6);
+    const gt_arrays *arrays = gt_graph_arrays(graph);
+    const size_t bias = arrays->params.n - 2;
+    gt_metrics metrics;
+    gt_graph_init(graph, 3);
+    for (size_t i = arrays->views[1].offset; i < arrays->grads.n; i++)
+      arrays->grads.data[i] = 5; /* overwritten, all but the rows of ids */
+    gt_graph_step(graph, ids, labels, N, true, &metrics);
+    for (size_t i = 0; i < N; i++)
+      assert_memory_equal(gt_graph_scores(graph) + 2 * i, arrays->params.data + bias,
+                          2 * sizeof(float));
+    for (size_t i = 0; i < bias; i++) assert_true(arrays->grads.data[i] == 0.0F);
+    assert_true(arrays->grads.data[bias] != 0.0F);
+    gt_graph_close(graph);
+  }
+}
+
+/* The vector of the padding stays 0 whatever the optimizer does, and no step allocates. */
+static void its_vector_stays_zero(void **state) {
+  (void)state;
+  enum { N = 8, T = 6, V = 20, E = 5 };
+  static const gt_optim_spec specs[] = {
+      {.kind = GT_OPTIMIZER_SGD, .schedule = {.lr = 0.1}, .momentum = 0.9, .weight_decay = 0.1},
+      {.kind = GT_OPTIMIZER_ADAM,
+       .schedule = {.lr = 0.1},
+       .beta1 = 0.9,
+       .beta2 = 0.999,
+       .epsilon = 1e-8,
+       .weight_decay = 0.1},
+      {.kind = GT_OPTIMIZER_ADAMW,
+       .schedule = {.lr = 0.1},
+       .beta1 = 0.9,
+       .beta2 = 0.999,
+       .epsilon = 1e-8,
+       .weight_decay = 0.1}};
+  for (size_t k = 0; k < sizeof specs / sizeof *specs; k++) {
+    gt_graph *graph = lstm("auto", V, T, 2, N, E, 7);
+    const gt_arrays *arrays = gt_graph_arrays(graph);
+    gt_optim *optim;
+    int32_t ids[N * T], labels[N];
+    gt_metrics metrics;
+    assert_int_equal(gt_optim_create(&optim, &specs[k], arrays->params.n, true), GT_OK);
+    gt_graph_init(graph, 3);
+    gt_graph_prepare(graph, N);
+    gt_graph_prepare(graph, N - 1);
+    const int64_t total = gt_alloc_total();
+    for (size_t step = 0; step < 5; step++) {
+      fill_texts(ids, N, T, V);
+      for (size_t i = 0; i < N; i++) labels[i] = (int32_t)gt_rng_below(&rng, 2);
+      gt_graph_step(graph, ids, labels, step == 3 ? N - 1 : N, true, &metrics);
+      gt_optim_step(optim, arrays->params, arrays->grads, gt_vec_of(NULL, arrays->params.n));
+    }
+    assert_int_equal(gt_alloc_total(), total);
+    for (size_t i = 0; i < E; i++) assert_true(arrays->params.data[i] == 0.0F);
+    for (size_t i = E; i < (size_t)V * E; i++) assert_true(arrays->params.data[i] != 0.0F);
+    gt_optim_close(optim);
+    gt_graph_close(graph);
+  }
+}
+
+/* ---- what it is ------------------------------------------------------------------------------ */
+
+static void names_and_values(void **state) {
+  (void)state;
+  static const struct {
+    const char *name;
+    size_t rows, columns; /* 0: one dimension */
+  } right[] = {{"embedding.weight", 20002, 128},
+               {"lstm.weight_ih_l0", 512, 128},
+               {"lstm.weight_hh_l0", 512, 128},
+               {"lstm.bias_ih_l0", 512, 0},
+               {"lstm.bias_hh_l0", 512, 0},
+               {"fc.weight", 2, 128},
+               {"fc.bias", 2, 0}};
+  enum { TENSORS = sizeof right / sizeof *right };
+  gt_graph *graph = lstm("auto", 20002, 200, 2, 0, 0, 0);
+  const gt_arrays *arrays = gt_graph_arrays(graph);
+  gt_graph_init(graph, 3);
+  assert_int_equal(arrays->params.n, 2692610);
+  assert_int_equal(gt_graph_tensors(graph), TENSORS);
+  for (size_t i = 0; i < TENSORS; i++) {
+    gt_view view;
+    gt_graph_tensor(graph, i, &view, NULL);
+    assert_string_equal(view.name, right[i].name);
+    assert_int_equal(view.ndims, right[i].columns ? 2 : 1);
+    assert_int_equal(view.shape[0], right[i].rows);
+    if (right[i].columns) assert_int_equal(view.shape[1], right[i].columns);
+    if (i == 0) continue;
+    double most = 0.0; /* uniform within 1 / sqrt(128) */
+    for (size_t k = 0; k < view.count; k++)
+      most = fmax(most, fabs((double)arrays->params.data[arrays->views[i].offset + k]));
+    assert_true(most <= 0.0883884 && (view.count < 100 || most > 0.08));
+  }
+  double squares = 0.0;
+  for (size_t i = 0; i < 128; i++) assert_true(arrays->params.data[i] == 0.0F);
+  for (size_t i = 128; i < 20002 * 128; i++)
+    squares += (double)arrays->params.data[i] * (double)arrays->params.data[i];
+  assert_true(fabs(squares / (20001 * 128) - 1.0) < 0.01);
+  assert_int_equal(gt_graph_outputs(graph), 2);
+  assert_int_equal(gt_graph_flops(graph), 6 * (200 * 512 * 256 + 256));
+  assert_non_null(strstr(gt_graph_kernels(graph), "lstm=blas"));
+  gt_graph_close(graph);
+}
+
+static void hashes(void **state) {
+  (void)state;
+  gt_graph *graphs[] = {lstm("ref", 20, 5, 2, 0, 6, 7), lstm("ref", 21, 5, 2, 0, 6, 7),
+                        lstm("ref", 20, 6, 2, 0, 6, 7), lstm("ref", 20, 5, 3, 0, 6, 7),
+                        lstm("ref", 20, 5, 2, 0, 5, 7), lstm("ref", 20, 5, 2, 0, 6, 8)};
+  enum { GRAPHS = sizeof graphs / sizeof *graphs };
+  char hex[GRAPHS][GT_SHA256_HEX];
+  for (size_t i = 0; i < GRAPHS; i++) {
+    gt_graph_hash(graphs[i], hex[i]);
+    for (size_t j = 0; j < i; j++) assert_string_not_equal(hex[i], hex[j]);
+  }
+  for (size_t i = 0; i < GRAPHS; i++) gt_graph_close(graphs[i]);
+}
+
+static void refused(const char *model, gt_sample_shape shape, gt_model_options options,
+                    gt_status status, const char *text) {
+  gt_graph *graph = NULL;
+  const int64_t alive = gt_alloc_alive();
+  const gt_graph_spec spec = {.model = model,
+                              .options = options,
+                              .shape = shape,
+                              .batch_max = 2,
+                              .kernels = gt_kernels_find("ref")};
+  assert_int_equal(gt_graph_create(&graph, &spec), status);
+  assert_null(graph);
+  assert_string_equal(gt_error_text(), text);
+  assert_int_equal(gt_alloc_alive(), alive);
+}
+
+static void refusals(void **state) {
+  (void)state;
+  const gt_sample_shape images = {28, 28, 1, 10, 0}, texts = {1, 1, 20, 2, 100};
+  const int64_t mlp[] = {8};
+  refused(
+      "lstm", images, (gt_model_options){0}, GT_ERR_DATA,
+      "samples are images of 28 x 28 x 1; model lstm takes ids, so a data set of ids is needed");
+  refused("lstm", texts, (gt_model_options){.hidden = -1}, GT_ERR_JOB,
+          "model.hidden is -1; 1 to 65536 is needed");
+  refused("lstm", texts, (gt_model_options){.hidden = 65537}, GT_ERR_JOB,
+          "model.hidden is 65537; 1 to 65536 is needed");
+  refused("lstm", texts, (gt_model_options){.embedding = 65537}, GT_ERR_JOB,
+          "model.embedding is 65537; 1 to 65536 is needed");
+  refused("lstm", texts, (gt_model_options){.mlp = mlp, .nmlp = 1}, GT_ERR_JOB,
+          "model.mlp is given; model lstm has none, so none is needed");
+  refused("deepfm", texts, (gt_model_options){.hidden = 8}, GT_ERR_JOB,
+          "model.hidden is given; model deepfm has none, so none is needed");
+}
+
+/* ---- learning -------------------------------------------------------------------------------- */
+
+/* Texts of other words with two that matter; the label says which of the two comes first. */
+static void order(int32_t *ids, int32_t *labels, size_t n, size_t T) {
+  for (size_t i = 0; i < n; i++) {
+    const size_t length = 2 + gt_rng_below(&rng, T - 1), start = T - length;
+    for (size_t t = 0; t < T; t++)
+      ids[i * T + t] = t < start ? GT_PADDING : 3 + (int32_t)gt_rng_below(&rng, 7);
+    const size_t a = start + gt_rng_below(&rng, length - 1),
+                 b = a + 1 + gt_rng_below(&rng, T - 1 - a);
+    labels[i] = (int32_t)gt_rng_below(&rng, 2);
+    ids[i * T + a] = labels[i] ? 1 : 2;
+    ids[i * T + b] = labels[i] ? 2 : 1;
+  }
+}
+
+static void learns_the_order(void **state) {
+  (void)state;
+  enum { B = 64, TEST = 512, T = 8 };
+  const gt_optim_spec spec = {.kind = GT_OPTIMIZER_ADAM,
+                              .schedule = {.kind = GT_LR_CONSTANT, .lr = 0.01},
+                              .beta1 = 0.9,
+                              .beta2 = 0.999,
+                              .epsilon = 1e-8};
+  static int32_t ids[TEST * T], labels[TEST];
+  static float scores[TEST];
+  static uint32_t scratch[TEST];
+  for (size_t t = 0; t < ntables; t++) {
+    gt_graph *graph = lstm(tables[t], 10, T, 2, TEST, 8, 16);
+    const gt_arrays *arrays = gt_graph_arrays(graph);
+    gt_optim *optim;
+    gt_metrics metrics;
+    assert_int_equal(gt_optim_create(&optim, &spec, arrays->params.n, true), GT_OK);
+    gt_graph_init(graph, 2);
+    for (int step = 0; step < 400; step++) {
+      order(ids, labels, B, T);
+      gt_graph_step(graph, ids, labels, B, true, &metrics);
+      gt_optim_step(optim, arrays->params, arrays->grads, gt_vec_of(NULL, arrays->params.n));
+    }
+    order(ids, labels, TEST, T);
+    gt_graph_step(graph, ids, labels, TEST, false, &metrics);
+    gt_graph_auc_scores(graph, TEST, scores);
+    assert_true(metrics.correct > TEST * 95 / 100);
+    assert_true(gt_auc(scores, labels, TEST, scratch) > 0.98);
+    gt_optim_close(optim);
+    gt_graph_close(graph);
+  }
+}
+
+int main(void) {
+  rng = gt_rng_make(23, GT_RNG_TEST, 0, 0);
+  if (!gt_kernels_find("dnn")) ntables = 3;
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_gradient),   cmocka_unit_test(padding_in_front_changes_nothing),
+      cmocka_unit_test(padding_alone),    cmocka_unit_test(its_vector_stays_zero),
+      cmocka_unit_test(names_and_values), cmocka_unit_test(hashes),
+      cmocka_unit_test(refusals),         cmocka_unit_test(learns_the_order),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
