@@ -1,9 +1,10 @@
-/* What the files of sim share: heaps, wires between regions, and regions.  Each file calls only
-   those before it: heap, ledger, wire, ending, region, sim, skip; then stride, with plan and
+/* What the files of sim share: the agenda, wires between regions, and regions.  Each file calls
+   only those before it: agenda, ledger, wire, ending, region, sim, skip; then stride, with plan and
    spread. */
 #ifndef GEOTRAIN_SIM_INTERNAL_H
 #define GEOTRAIN_SIM_INTERNAL_H
 
+#include "geotrain/base_heap.h"
 #include "geotrain/ps_ending.h"
 #include "geotrain/ps_state.h"
 #include "geotrain/ps_time_split.h"
@@ -12,23 +13,7 @@
 
 #define SIM_NONE UINT32_MAX
 
-/* ---- heaps ----------------------------------------------------------------------------------- */
-
-/* Ordered by (at, key), the least first. */
-typedef struct {
-  gt_ns at;
-  uint64_t key;
-  uint32_t a, b;
-} sim_entry;
-
-typedef struct {
-  sim_entry *at;
-  size_t n, capacity;
-} sim_heap;
-
-void gt_sim_heap_push(sim_heap *h, sim_entry entry);
-sim_entry gt_sim_heap_pop(sim_heap *h);
-void gt_sim_heap_close(sim_heap *h);
+/* ---- the agenda ------------------------------------------------------------------------------ */
 
 /* Every region once, ordered by the time of its next event; the lowest region first among
    equals. */
@@ -110,11 +95,11 @@ struct sim_region {
   sim_wire *wires; /* nregions; [id] unused */
   const sim_wire_hooks *wire_hooks;
   gt_access up, down;
-  sim_heap due;      /* wires, by the time at which they need to be polled */
-  sim_heap arrivals; /* frames, by (time, sender, order) */
-  sim_heap landing;  /* frames that are passing the access */
-  uint64_t arrived;  /* frames so far, which gives their order */
-  uint64_t *ready;   /* one bit per peer: its wire can move now */
+  gt_heap due;      /* wires, by the time at which they need to be polled */
+  gt_heap arrivals; /* frames, by (time, sender, order) */
+  gt_heap landing;  /* frames that are passing the access */
+  uint64_t arrived; /* frames so far, which gives their order */
+  uint64_t *ready;  /* one bit per peer: its wire can move now */
   /* the end */
   gt_ending ending;
   bool complete, ended;

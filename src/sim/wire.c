@@ -104,9 +104,9 @@ void gt_sim_wires_open(sim_region *r, const sim_wire_hooks *hooks) {
 void gt_sim_wires_close(sim_region *r) {
   gt_free(r->wires);
   gt_free(r->ready);
-  gt_sim_heap_close(&r->due);
-  gt_sim_heap_close(&r->arrivals);
-  gt_sim_heap_close(&r->landing);
+  gt_heap_close(&r->due);
+  gt_heap_close(&r->arrivals);
+  gt_heap_close(&r->landing);
 }
 
 /* ---- queues ---------------------------------------------------------------------------------- */
@@ -122,7 +122,7 @@ static void set_due(sim_region *r, size_t peer) {
   if (due == w->due) return;
   w->due = due;
   if (due != GT_NEVER)
-    gt_sim_heap_push(&r->due, (sim_entry){.at = due, .key = peer, .a = (uint32_t)peer});
+    gt_heap_push(&r->due, (gt_heap_entry){.at = due, .key = peer, .a = (uint32_t)peer});
 }
 
 void gt_sim_send(sim_region *r, size_t peer, const gt_frame_header *head, size_t bytes,
@@ -188,8 +188,8 @@ static void travel(sim_region *r, size_t peer, uint32_t i, size_t frame_bytes, b
   sim_region *to = &r->sim->regions[peer];
   if (!last && to->down.rate_bps <= 0 && !r->sim->exact) return;
   message(r->sim, i)->users++;
-  gt_sim_heap_push(&to->arrivals,
-                   (sim_entry){.at = arrive,
+  gt_heap_push(&to->arrivals,
+               (gt_heap_entry){.at = arrive,
                                .key = ((uint64_t)r->id << SENDER_SHIFT) | to->arrived++,
                                .a = i,
                                .b = (uint32_t)frame_bytes | (last ? LAST_FRAME : 0)});
@@ -252,7 +252,7 @@ static bool tell_departed(sim_region *r, size_t peer, gt_ns now) {
 /* Sets the bit of every wire whose time has come. */
 static void gather_ready(sim_region *r, gt_ns now) {
   while (r->due.n > 0 && r->due.at[0].at <= now) {
-    sim_entry e = gt_sim_heap_pop(&r->due);
+    gt_heap_entry e = gt_heap_pop(&r->due);
     if (r->wires[e.a].due != e.at) continue;
     r->wires[e.a].due = GT_NEVER;
     r->ready[e.a / 64] |= (uint64_t)1 << (e.a % 64);
@@ -291,7 +291,7 @@ void gt_sim_poll(sim_region *r, gt_ns now) {
 }
 
 gt_ns gt_sim_link_next(sim_region *r) {
-  while (r->due.n > 0 && r->wires[r->due.at[0].a].due != r->due.at[0].at) gt_sim_heap_pop(&r->due);
+  while (r->due.n > 0 && r->wires[r->due.at[0].a].due != r->due.at[0].at) gt_heap_pop(&r->due);
   return r->due.n > 0 ? r->due.at[0].at : GT_NEVER;
 }
 
@@ -302,7 +302,7 @@ gt_ns gt_sim_arrival_next(const sim_region *r) {
   return r->landing.n > 0 && r->landing.at[0].at < at ? r->landing.at[0].at : at;
 }
 
-static void hand_on(sim_region *r, const sim_entry *e) {
+static void hand_on(sim_region *r, const gt_heap_entry *e) {
   gt_frame_header head = unpack(r->sim, message(r->sim, e->a));
   drop_user(r->sim, e->a);
   if (!gt_msg_is_control(head.kind)) r->wires[head.from].receiving = !(e->b & LAST_FRAME);
@@ -314,7 +314,7 @@ static void hand_on(sim_region *r, const sim_entry *e) {
 void gt_sim_deliver(sim_region *r) {
   gt_ns at = r->arrivals.n > 0 ? r->arrivals.at[0].at : GT_NEVER;
   bool landed = r->landing.n > 0 && r->landing.at[0].at <= at;
-  sim_entry e = gt_sim_heap_pop(landed ? &r->landing : &r->arrivals);
+  gt_heap_entry e = gt_heap_pop(landed ? &r->landing : &r->arrivals);
   gt_ns passed = landed ? e.at : gt_access_pass(&r->down, e.b & ~LAST_FRAME, e.at);
   if (passed <= e.at) {
     hand_on(r, &e);
@@ -322,22 +322,22 @@ void gt_sim_deliver(sim_region *r) {
   }
   e.at = passed;
   e.key = r->arrived++;
-  gt_sim_heap_push(&r->landing, e);
+  gt_heap_push(&r->landing, e);
 }
 
 /* ---- time that is left out ------------------------------------------------------------------- */
 
-static void sift(sim_heap *h) {
-  sim_heap sorted = {0};
-  for (size_t i = 0; i < h->n; i++) gt_sim_heap_push(&sorted, h->at[i]);
-  gt_sim_heap_close(h);
+static void sift(gt_heap *h) {
+  gt_heap sorted = {0};
+  for (size_t i = 0; i < h->n; i++) gt_heap_push(&sorted, h->at[i]);
+  gt_heap_close(h);
   *h = sorted;
 }
 
 static gt_ns earliest(const sim_region *r, size_t peer) {
   const gt_sim *sim = r->sim;
   const sim_wire *w = &r->wires[peer];
-  const sim_heap *arrivals = &sim->regions[peer].arrivals;
+  const gt_heap *arrivals = &sim->regions[peer].arrivals;
   gt_ns first = w->link.busy_until;
   if (w->leaving.first != SIM_NONE && sim->messages[w->leaving.first].depart < first)
     first = sim->messages[w->leaving.first].depart;
@@ -350,7 +350,7 @@ static gt_ns earliest(const sim_region *r, size_t peer) {
 bool gt_sim_wire_sooner(sim_region *r, size_t peer, gt_ns now, gt_ns by) {
   gt_sim *sim = r->sim;
   sim_wire *w = &r->wires[peer];
-  sim_heap *arrivals = &sim->regions[peer].arrivals;
+  gt_heap *arrivals = &sim->regions[peer].arrivals;
   if (w->link.busy_until <= now + by || earliest(r, peer) <= now + by) return false;
   w->link.busy_until -= by;
   w->link.last_arrival -= by;

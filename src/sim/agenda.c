@@ -1,39 +1,6 @@
-/* Binary heaps: the events of one region, and the regions by their next event. */
+/* The agenda: a binary heap of the regions by their next event. */
 
 #include "internal.h"
-
-static bool before(const sim_entry *a, const sim_entry *b) {
-  return a->at < b->at || (a->at == b->at && a->key < b->key);
-}
-
-void gt_sim_heap_push(sim_heap *h, sim_entry entry) {
-  GT_GROW(h->at, h->n, h->capacity, 16);
-  size_t i = h->n++;
-  for (size_t up; i > 0; i = up) {
-    up = (i - 1) / 2;
-    if (!before(&entry, &h->at[up])) break;
-    h->at[i] = h->at[up];
-  }
-  h->at[i] = entry;
-}
-
-sim_entry gt_sim_heap_pop(sim_heap *h) {
-  sim_entry first = h->at[0], last = h->at[--h->n];
-  size_t i = 0;
-  for (size_t down; (down = 2 * i + 1) < h->n; i = down) {
-    if (down + 1 < h->n && before(&h->at[down + 1], &h->at[down])) down++;
-    if (!before(&h->at[down], &last)) break;
-    h->at[i] = h->at[down];
-  }
-  h->at[i] = last;
-  return first;
-}
-
-void gt_sim_heap_close(sim_heap *h) {
-  gt_free(h->at);
-}
-
-/* ---- the agenda ------------------------------------------------------------------------------ */
 
 void gt_sim_agenda_open(sim_agenda *agenda, size_t n) {
   *agenda = (sim_agenda){.at = GT_NEW_ARRAY(gt_ns, n),

@@ -1,0 +1,19 @@
+/* 1F1B: stage s runs p - s - 1 forward passes, then one forward and one backward pass in turn. */
+#include "internal.h"
+
+static void order(gt_pipe_schedule *s) {
+  for (size_t stage = 0; stage < s->stages; stage++) {
+    size_t f = 0;
+    for (; f < s->stages - stage - 1 && f < s->micros; f++) gt_pipe_add(s, GT_PASS_F, stage, f);
+    for (size_t b = 0; b < s->micros; b++) {
+      if (f < s->micros) gt_pipe_add(s, GT_PASS_F, stage, f++);
+      gt_pipe_add(s, GT_PASS_BW, stage, b);
+    }
+  }
+}
+
+const gt_pipe_ops gt_pipe_1f1b = {.name = "1f1b",
+                                  .source = "Harlap et al. 2018 (PipeDream), arXiv 1806.03377; "
+                                            "Fan et al. 2021 (DAPPLE), arXiv 2007.01045",
+                                  .chunks = 1,
+                                  .order = order};

@@ -1,0 +1,307 @@
+/* A schedule in simulated time: events of stages and of messages, in the order of time; those of
+   the same time all happen before any stage begins a pass. */
+#include "internal.h"
+
+#include "geotrain/base_heap.h"
+
+/* What an event is; `b` of its entry is a stage (first three) or the place of a message. */
+typedef enum {
+  ENDED,   /* a pass */
+  UPDATED, /* the stage's parameters, after a step */
+  WAKE,    /* a stage is to be asked again */
+  ON_LINK, /* the message has reached the link */
+  FRAME,   /* one has reached the receiver's access; not the last */
+  LAST,    /* the same; the last of the message */
+  THERE    /* the message is at the stage */
+} event;
+
+/* A frame's size shares a word with its event. */
+#define EVENT_BITS 3
+#define EVENT_MASK ((1u << EVENT_BITS) - 1)
+
+typedef struct {
+  gt_pipe_progress progress;
+  gt_pass pass; /* that is running */
+  bool busy;    /* with a pass or an update */
+  size_t left;  /* units of F, B and W of this step; BW is two */
+  gt_ns first, last;
+} stage_run;
+
+struct gt_pipe_run {
+  gt_pipe_run_spec spec;
+  const gt_pipe_problem *problem;
+  const gt_pipe_schedule *schedule;
+  stage_run *stages;
+  gt_ns (*took)[4];  /* of each span and kind of pass */
+  gt_pipe_way *ways; /* of the messages to each span, outputs first */
+  gt_ns *due;        /* messages by place; 0: unknown */
+  gt_link_state *links;
+  gt_access *up, *down; /* of each region */
+  gt_heap events;
+  uint64_t nevents;
+  size_t ended;  /* stages that have ended the step */
+  size_t whole;  /* stages that have ended all steps */
+  gt_ns *finish; /* of each step: the last update */
+  gt_ns makespan;
+};
+
+static gt_ns later(gt_ns a, gt_ns b) {
+  return a > b ? a : b;
+}
+
+static void push(gt_pipe_run *run, gt_ns at, event what, size_t of, size_t bytes) {
+  gt_heap_push(&run->events, (gt_heap_entry){.at = at,
+                                             .key = run->nevents++,
+                                             .a = (uint32_t)(bytes << EVENT_BITS | what),
+                                             .b = (uint32_t)of});
+}
+
+/* ---- messages -------------------------------------------------------------------------------- */
+
+static const gt_pipe_way *way_of(const gt_pipe_run *run, const gt_pipe_message *message) {
+  const size_t spans = run->schedule->stages * run->schedule->chunks;
+  return &run->ways[message->gradient * spans + message->span];
+}
+
+static void deliver(gt_pipe_run *run, const gt_pipe_message *message) {
+  gt_pipe_arrived(&run->stages[way_of(run, message)->to].progress, message);
+}
+
+static void send(gt_pipe_run *run, const gt_pipe_message *message, gt_ns now) {
+  const gt_pipe_way *way = way_of(run, message);
+  if (way->from == way->to)
+    deliver(run, message);
+  else
+    push(run, now + gt_from_seconds(way->local_s), way->link ? ON_LINK : THERE,
+         gt_pipe_place(run->schedule, message), 0);
+}
+
+/* All frames of a message are given to the link at once.  Those before the last matter only to an
+   access that they occupy. */
+static void give_to_link(gt_pipe_run *run, size_t place, gt_ns now) {
+  const gt_pipe_message message = gt_pipe_message_at(run->schedule, place);
+  const gt_pipe_way *way = way_of(run, &message);
+  gt_link_state *link =
+      &run->links[way->from_region * run->problem->wan->nregions + way->to_region];
+  bool passes = run->down[way->to_region].rate_bps > 0.0;
+  size_t left = (size_t)way->bytes;
+  for (bool last = false; !last;) {
+    size_t count = left < GT_FRAME_PAYLOAD_MAX ? left : GT_FRAME_PAYLOAD_MAX,
+           bytes = count + GT_FRAME_HEADER_MAX;
+    left -= count;
+    last = left == 0;
+    gt_ns arrive = gt_link_step(link, way->link, &run->up[way->from_region], bytes, now).arrive;
+    if (last || passes) push(run, arrive, last ? LAST : FRAME, place, bytes);
+    if (last) run->due[place] = arrive;
+  }
+}
+
+static void pass_access(gt_pipe_run *run, size_t place, size_t bytes, bool last, gt_ns now) {
+  const gt_pipe_message message = gt_pipe_message_at(run->schedule, place);
+  gt_access *down = &run->down[way_of(run, &message)->to_region];
+  gt_ns there = gt_access_pass(down, bytes, now);
+  if (last) push(run, there, THERE, place, 0);
+}
+
+/* ---- stages ---------------------------------------------------------------------------------- */
+
+static void begin(gt_pipe_run *run, size_t s, gt_ns now) {
+  stage_run *stage = &run->stages[s];
+  gt_pipe_message message;
+  const gt_ns end = now + run->took[stage->pass.span][stage->pass.kind];
+  stage->busy = true;
+  if (stage->progress.step == 0) {
+    if (run->spec.result)
+      run->spec.result->stages[s].times[stage->progress.counter] = (gt_pipe_time){now, end};
+    if (stage->progress.counter == 0) stage->first = now;
+    stage->last = end;
+  }
+  gt_pipe_begun(&stage->progress);
+  push(run, end, ENDED, s, 0);
+  if (run->spec.choose && gt_pipe_sends(run->schedule, &stage->pass, &message))
+    run->due[gt_pipe_place(run->schedule, &message)] =
+        end + gt_from_seconds(gt_pipe_way_s(way_of(run, &message)));
+}
+
+static void ask(gt_pipe_run *run, size_t s, gt_ns now) {
+  stage_run *stage = &run->stages[s];
+  if (stage->busy || stage->left == 0) return;
+  if (run->spec.choose) run->spec.choose(run, s, now);
+  const gt_pass *pass = gt_pipe_next(&stage->progress);
+  if (!pass) return;
+  stage->pass = *pass;
+  begin(run, s, now);
+}
+
+static gt_ns update_time(const gt_pipe_run *run, size_t s) {
+  return run->problem->update_s ? gt_from_seconds(run->problem->update_s[s]) : 0;
+}
+
+/* The stage's last pass of the step has ended.  Updates that go together wait for all. */
+static void end_step(gt_pipe_run *run, size_t s, gt_ns now) {
+  const gt_pipe_problem *problem = run->problem;
+  run->stages[s].busy = true;
+  if (run->stages[s].progress.step == 0) run->makespan = later(run->makespan, now);
+  if (!problem->together) {
+    push(run, now + update_time(run, s), UPDATED, s, 0);
+    return;
+  }
+  if (++run->ended < problem->stages) return;
+  run->ended = 0;
+  for (size_t i = 0; i < problem->stages; i++)
+    push(run, now + gt_from_seconds(problem->together_s) + update_time(run, i), UPDATED, i, 0);
+}
+
+static void pass_ended(gt_pipe_run *run, size_t s, gt_ns now) {
+  stage_run *stage = &run->stages[s];
+  gt_pipe_message message;
+  stage->busy = false;
+  stage->left -= stage->pass.kind == GT_PASS_BW ? 2 : 1;
+  if (gt_pipe_sends(run->schedule, &stage->pass, &message)) send(run, &message, now);
+  if (stage->left == 0) end_step(run, s, now);
+}
+
+static size_t units(const gt_pipe_run *run) {
+  return 3 * run->schedule->chunks * run->schedule->micros;
+}
+
+static void updated(gt_pipe_run *run, size_t s, gt_ns now) {
+  stage_run *stage = &run->stages[s];
+  const size_t step = (size_t)stage->progress.step;
+  run->finish[step] = later(run->finish[step], now);
+  gt_pipe_next_step(&stage->progress);
+  stage->busy = false;
+  if (step + 1 < run->spec.steps)
+    stage->left = units(run);
+  else
+    run->whole++;
+}
+
+/* ---- the run --------------------------------------------------------------------------------- */
+
+static void happen(gt_pipe_run *run, const gt_heap_entry *e) {
+  gt_pipe_message message;
+  switch ((event)(e->a & EVENT_MASK)) {
+  case ENDED:
+    pass_ended(run, e->b, e->at);
+    break;
+  case UPDATED:
+    updated(run, e->b, e->at);
+    break;
+  case WAKE:
+    break;
+  case ON_LINK:
+    give_to_link(run, e->b, e->at);
+    break;
+  case FRAME:
+    pass_access(run, e->b, e->a >> EVENT_BITS, false, e->at);
+    break;
+  case LAST:
+    pass_access(run, e->b, e->a >> EVENT_BITS, true, e->at);
+    break;
+  case THERE:
+    message = gt_pipe_message_at(run->schedule, e->b);
+    deliver(run, &message);
+    break;
+  }
+}
+
+static void go(gt_pipe_run *run) {
+  while (run->events.n > 0) {
+    gt_heap_entry e = gt_heap_pop(&run->events);
+    happen(run, &e);
+    if (run->events.n > 0 && run->events.at[0].at == e.at) continue;
+    for (size_t s = 0; s < run->schedule->stages; s++) ask(run, s, e.at);
+  }
+}
+
+static void open_wan(gt_pipe_run *run) {
+  const gt_pipe_wan *wan = run->problem->wan;
+  if (!wan) return;
+  const size_t n = wan->nregions;
+  run->links = GT_NEW_ARRAY(gt_link_state, n * n);
+  run->up = GT_NEW_ARRAY(gt_access, n);
+  run->down = GT_NEW_ARRAY(gt_access, n);
+  for (size_t i = 0; i < n * n; i++) run->links[i] = gt_link_start(wan->seed, i / n, i % n, 0);
+  for (size_t i = 0; i < n; i++) {
+    run->up[i].rate_bps = wan->up_bps ? wan->up_bps[i] : 0.0;
+    run->down[i].rate_bps = wan->down_bps ? wan->down_bps[i] : 0.0;
+  }
+}
+
+static void open_spans(gt_pipe_run *run) {
+  const gt_pipe_problem *problem = run->problem;
+  const size_t n = problem->stages * problem->chunks;
+  run->took = gt_alloc(n, sizeof *run->took);
+  run->ways = GT_NEW_ARRAY(gt_pipe_way, 2 * n);
+  for (size_t k = 0; k < n; k++) {
+    const gt_pipe_span *span = &problem->spans[k];
+    const gt_pipe_message out = {false, (uint32_t)k, 0}, in = {true, (uint32_t)k, 0};
+    run->took[k][GT_PASS_F] = gt_from_seconds(span->forward_s);
+    run->took[k][GT_PASS_B] = gt_from_seconds(span->backward_s);
+    run->took[k][GT_PASS_W] = gt_from_seconds(span->weight_s);
+    run->took[k][GT_PASS_BW] = run->took[k][GT_PASS_B] + run->took[k][GT_PASS_W];
+    if (k > 0) run->ways[k] = gt_pipe_way_of(problem, &out);
+    if (k + 1 < n) run->ways[n + k] = gt_pipe_way_of(problem, &in);
+  }
+}
+
+static void open_stages(gt_pipe_run *run) {
+  const gt_pipe_schedule *s = run->schedule;
+  run->stages = GT_NEW_ARRAY(stage_run, s->stages);
+  for (size_t i = 0; i < s->stages; i++)
+    run->stages[i] = (stage_run){.progress = gt_pipe_progress_open(s, i), .left = units(run)};
+}
+
+static gt_pipe_run_times times_of(const gt_pipe_run *run) {
+  const size_t steps = run->spec.steps, half = steps / 2;
+  gt_pipe_run_times t = {.whole = run->whole == run->schedule->stages, .makespan = run->makespan};
+  for (size_t s = 0; s < run->schedule->stages; s++)
+    t.cost = later(t.cost, run->stages[s].last - run->stages[s].first);
+  t.period =
+      (run->finish[steps - 1] - (half > 0 ? run->finish[half - 1] : 0)) / (gt_ns)(steps - half);
+  return t;
+}
+
+static void close_run(gt_pipe_run *run) {
+  for (size_t s = 0; s < run->schedule->stages; s++)
+    gt_pipe_progress_close(&run->stages[s].progress);
+  gt_heap_close(&run->events);
+  void *owned[] = {run->stages, run->took, run->ways, run->due,
+                   run->links,  run->up,   run->down, run->finish};
+  for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) gt_free(owned[i]);
+}
+
+gt_pipe_run_times gt_pipe_run_steps(const gt_pipe_run_spec *spec) {
+  const gt_pipe_schedule *s = spec->schedule;
+  gt_pipe_run run = {.spec = *spec,
+                     .problem = spec->problem,
+                     .schedule = s,
+                     .due = GT_NEW_ARRAY(gt_ns, 2 * s->stages * s->chunks * s->micros),
+                     .finish = GT_NEW_ARRAY(gt_ns, spec->steps)};
+  open_spans(&run);
+  open_wan(&run);
+  open_stages(&run);
+  push(&run, 0, WAKE, 0, 0);
+  go(&run);
+  gt_pipe_run_times times = times_of(&run);
+  close_run(&run);
+  return times;
+}
+
+/* ---- for choosers ---------------------------------------------------------------------------- */
+
+void *gt_pipe_run_context(const gt_pipe_run *run) {
+  return run->spec.context;
+}
+
+gt_ns gt_pipe_run_due(const gt_pipe_run *run, const gt_pipe_message *message, gt_ns now) {
+  const gt_pipe_progress *to = &run->stages[way_of(run, message)->to].progress;
+  if (gt_pipe_has(to, message)) return now;
+  gt_ns due = run->due[gt_pipe_place(run->schedule, message)];
+  return due > now ? due : GT_NEVER;
+}
+
+void gt_pipe_run_wake(gt_pipe_run *run, size_t stage, gt_ns at) {
+  if (run->problem->wan) push(run, at, WAKE, stage, 0);
+}

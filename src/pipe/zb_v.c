@@ -1,0 +1,69 @@
+/* ZB-V: a folded pipeline of two chunks a stage, with the memory of 1F1B; without a bubble where F,
+   B and W take the same time.  The order needs 2 p - 1 micro-batches; of fewer, those that are not
+   there are left out of it. */
+#include "internal.h"
+
+typedef struct {
+  gt_pipe_schedule *schedule;
+  size_t stage;
+  size_t next[2][3]; /* of each chunk: micro-batch of F, B, W */
+} writer;
+
+static void put(writer *to, size_t chunk, gt_pass_kind kind) {
+  gt_pipe_schedule *s = to->schedule;
+  const size_t micro = to->next[chunk][kind]++;
+  if (micro < s->micros) gt_pipe_add(s, kind, gt_pipe_span_of(s->stages, chunk, to->stage), micro);
+}
+
+static void backward(writer *to, size_t chunk) {
+  put(to, chunk, GT_PASS_B);
+  put(to, chunk, GT_PASS_W);
+}
+
+/* F until the first B is there, first of chunk 0 alone. */
+static void warm_up(writer *to, size_t p) {
+  for (size_t i = 0; i < 2 * (p - to->stage) - 1; i++) put(to, 0, GT_PASS_F);
+  for (size_t i = 0; i < to->stage; i++) {
+    put(to, 1, GT_PASS_F);
+    put(to, 0, GT_PASS_F);
+  }
+  for (size_t i = 0; i < p - to->stage; i++) {
+    put(to, 1, GT_PASS_F);
+    backward(to, 1);
+  }
+}
+
+static void steady(writer *to, size_t m) {
+  while (to->next[1][GT_PASS_F] < m) {
+    if (to->next[0][GT_PASS_F] < m) put(to, 0, GT_PASS_F);
+    backward(to, 0);
+    put(to, 1, GT_PASS_F);
+    backward(to, 1);
+  }
+}
+
+/* The last B come first: other stages wait for them. */
+static void cool_down(writer *to, size_t p, size_t m) {
+  for (size_t i = 0; i < to->stage; i++) {
+    put(to, 0, GT_PASS_B);
+    put(to, 1, GT_PASS_B);
+  }
+  for (size_t i = 0; i < p - to->stage; i++) backward(to, 0);
+  while (to->next[1][GT_PASS_W] < m) put(to, 1, GT_PASS_W);
+  while (to->next[0][GT_PASS_W] < m) put(to, 0, GT_PASS_W);
+}
+
+static void order(gt_pipe_schedule *s) {
+  const size_t p = s->stages, m = s->micros < 2 * p - 1 ? 2 * p - 1 : s->micros;
+  for (size_t stage = 0; stage < p; stage++) {
+    writer to = {.schedule = s, .stage = stage};
+    warm_up(&to, p);
+    steady(&to, m);
+    cool_down(&to, p, m);
+  }
+}
+
+const gt_pipe_ops gt_pipe_zb_v = {.name = "zb-v",
+                                  .source = "Qi et al. 2024, arXiv 2401.10241 (ZB-V)",
+                                  .chunks = 2,
+                                  .order = order};

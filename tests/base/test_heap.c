@@ -1,0 +1,31 @@
+/* Heaps of events: the least time first, of equal times the least key. */
+#include "geotrain/base_heap.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+static void test_order(void **state) {
+  (void)state;
+  gt_heap heap = {0};
+  gt_rng rng = gt_rng_make(1, GT_RNG_TEST, 0, 0);
+  int64_t alive = gt_alloc_alive();
+  for (uint32_t i = 0; i < 1000; i++)
+    gt_heap_push(&heap, (gt_heap_entry){.at = (gt_ns)gt_rng_below(&rng, 100), .key = i, .a = i});
+  gt_heap_entry before = gt_heap_pop(&heap);
+  for (uint32_t i = 1; i < 1000; i++) {
+    const gt_heap_entry e = gt_heap_pop(&heap);
+    assert_true(before.at < e.at || (before.at == e.at && before.key < e.key));
+    assert_true(e.a == e.key);
+    before = e;
+  }
+  assert_int_equal(heap.n, 0);
+  gt_heap_close(&heap);
+  assert_int_equal(gt_alloc_alive(), alive);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_order)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
