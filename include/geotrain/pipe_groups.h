@@ -1,0 +1,90 @@
+/* pipe: devices that are close to each other, and among these devices that are equally fast, as
+   groups for a pipeline's stages.  Layer 5.  Numbers only: no MPI, no files.  Everything is local.
+   Grouping of devices in two levels is SpanTrain's (its abstract gives no method); average linkage
+   is Sokal's and Michener's UPGMA (1958); distances and thresholds are geotrain's.
+   docs/pipeline.md, "Groups and stages". */
+#ifndef GEOTRAIN_PIPE_GROUPS_H
+#define GEOTRAIN_PIPE_GROUPS_H
+
+#include "geotrain/base.h"
+
+/* ---- what a profile says ------------------------------------------------------------------------
+
+   Sizes of the two messages whose times are measured for every pair of devices. */
+#define GT_PIPE_SMALL_BYTES 64
+#define GT_PIPE_LARGE_BYTES (4 << 20)
+
+/* One direction between two devices.  Both INFINITY: the devices do not reach each other. */
+typedef struct {
+  double small_s, large_s; /* of a message of GT_PIPE_SMALL_BYTES, of GT_PIPE_LARGE_BYTES */
+} gt_pipe_link;
+
+/* Seconds for which `bytes` occupy the link: bytes (large_s - small_s) / GT_PIPE_LARGE_BYTES. */
+double gt_pipe_occupied_s(gt_pipe_link link, double bytes);
+/* Seconds from sending to arrival, c(bytes) = small_s + gt_pipe_occupied_s. */
+double gt_pipe_transfer_s(gt_pipe_link link, double bytes);
+/* Power of a device from the times of n reference tasks: sum of weights / sum of weight x time, in
+   tasks per second.  The device on which the weighted mean time is 1 s has power 1. */
+double gt_pipe_power(const double *times_s, const double *weights, size_t n);
+
+/* ---- grouping -------------------------------------------------------------------------------- */
+
+/* All borrowed. */
+typedef struct {
+  size_t n;                   /* devices */
+  const gt_pipe_link *links;  /* [from * n + to]; the diagonal is not read */
+  const double *power;        /* n, in any unit, > 0 */
+  const double *memory_bytes; /* n */
+} gt_pipe_fleet;
+
+/* Owned by the caller: gt_pipe_grouping_close. */
+typedef struct {
+  size_t nregions, ngroups;
+  size_t *region;          /* n: level 1, numbered in order of their first devices */
+  size_t *group;           /* n: level 2, numbered region by region, there by first devices */
+  size_t *region_of_group; /* ngroups */
+  double theta_s;          /* the cut of level 1; INFINITY: none */
+} gt_pipe_grouping;
+
+/* A message of this size is between those whose time is latency and those whose time is
+   bandwidth. */
+#define GT_PIPE_USUAL_BYTES (64 << 10)
+/* Level 1 is cut where merge heights have a ratio of at least ..., level 2 at a mean ratio of
+   powers above ... */
+#define GT_PIPE_APART 2.0
+#define GT_PIPE_ALIKE 1.25
+
+/* Groups a fleet.
+   Level 1: average linkage with distance log max(c_ij(bytes), c_ji(bytes)), so that exp(height) is
+   the geometric mean of the times between two clusters.  theta_s > 0: clusters whose mean is above
+   theta_s stay apart.  theta_s 0: the cut is in the middle of the largest gap (the lowest of equal
+   ones) between successive heights, if their ratio is at least GT_PIPE_APART; otherwise there is
+   one region.  Devices that do not reach each other are never in one region, and infinite heights
+   make no gap.
+   Level 2, in each region: the same with distance |log(p_i / p_j)|, cut above log GT_PIPE_ALIKE.
+   Of equal distances that to the lower device number is taken.
+   bytes: the size of messages that counts; 0: GT_PIPE_USUAL_BYTES.
+   O(n^2) time and memory.  GT_ERR_JOB: one sentence names the number that is invalid and its
+   devices (from 0); *out is then empty. */
+gt_status gt_pipe_grouping_make(gt_pipe_grouping *out, const gt_pipe_fleet *fleet, double theta_s,
+                                double bytes);
+void gt_pipe_grouping_close(gt_pipe_grouping *grouping);
+
+/* ---- groups as stages need them -------------------------------------------------------------- */
+
+/* A level-2 group, in which all devices count as equal. */
+typedef struct {
+  size_t region;       /* level 1 */
+  int64_t count;       /* devices */
+  double power;        /* of one device; a device of power p takes 1/p of the time of power 1 */
+  double memory_bytes; /* of one device; INFINITY: no limit */
+} gt_pipe_group;
+
+/* Writes the groups (ngroups) and the links between them (ngroups x ngroups, [from * ngroups +
+   to]); each number is that of the worst member or pair of members.  The diagonal holds the link
+   inside the group; where it has one device, that between it and its region; where the region has
+   one device, zeros. */
+void gt_pipe_grouping_groups(const gt_pipe_grouping *grouping, const gt_pipe_fleet *fleet,
+                             gt_pipe_group *groups, gt_pipe_link *between);
+
+#endif

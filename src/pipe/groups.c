@@ -1,0 +1,187 @@
+/* Groups of devices in two levels: regions by the times of messages, groups of equal power in
+   them. */
+#include "geotrain/pipe_groups.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "groups_linkage.h"
+
+#define ROUNDING 1e-12 /* of two logarithms, relative to the thresholds */
+
+/* ---- what a profile says --------------------------------------------------------------------- */
+
+double gt_pipe_occupied_s(gt_pipe_link link, double bytes) {
+  if (!(link.large_s < INFINITY)) return INFINITY;
+  return bytes * ((link.large_s - link.small_s) / GT_PIPE_LARGE_BYTES);
+}
+
+double gt_pipe_transfer_s(gt_pipe_link link, double bytes) {
+  return link.small_s + gt_pipe_occupied_s(link, bytes);
+}
+
+double gt_pipe_power(const double *times_s, const double *weights, size_t n) {
+  double all = 0, time_s = 0;
+  for (size_t i = 0; i < n; i++) {
+    all += weights[i];
+    time_s += weights[i] * times_s[i];
+  }
+  return all / time_s;
+}
+
+/* ---- checks ---------------------------------------------------------------------------------- */
+
+static gt_status check_pair(const gt_pipe_fleet *fleet, size_t from, size_t to) {
+  gt_pipe_link t = fleet->links[from * fleet->n + to];
+  if (!(t.small_s > 0))
+    return GT_FAIL(GT_ERR_JOB,
+                   "a message of %d bytes from device %zu to device %zu takes %g s; more than 0 is "
+                   "needed",
+                   GT_PIPE_SMALL_BYTES, from, to, t.small_s);
+  if (!(t.large_s >= t.small_s))
+    return GT_FAIL(GT_ERR_JOB,
+                   "from device %zu to device %zu a message of %d bytes takes %g s and one of %d "
+                   "bytes %g s; the larger one cannot be faster",
+                   from, to, GT_PIPE_SMALL_BYTES, t.small_s, GT_PIPE_LARGE_BYTES, t.large_s);
+  return GT_OK;
+}
+
+static gt_status check(const gt_pipe_fleet *fleet, double theta_s, double bytes) {
+  if (fleet->n == 0) return GT_FAIL(GT_ERR_JOB, "there is no device; groups need one at least");
+  if (!(theta_s >= 0)) return GT_FAIL(GT_ERR_JOB, "theta is %g s; 0 or more is needed", theta_s);
+  if (!(bytes >= 0 && bytes < INFINITY))
+    return GT_FAIL(GT_ERR_JOB, "messages have %g bytes; 0 or more are needed", bytes);
+  for (size_t i = 0; i < fleet->n; i++) {
+    if (!(fleet->power[i] > 0 && fleet->power[i] < INFINITY))
+      return GT_FAIL(GT_ERR_JOB, "device %zu has a power of %g; more than 0 is needed", i,
+                     fleet->power[i]);
+    for (size_t j = 0; j < fleet->n; j++)
+      if (i != j) GT_TRY(check_pair(fleet, i, j));
+  }
+  return GT_OK;
+}
+
+/* ---- level 1 --------------------------------------------------------------------------------- */
+
+static void measure_links(double *distance, const gt_pipe_fleet *fleet, double bytes) {
+  size_t n = fleet->n;
+  for (size_t i = 0; i < n; i++)
+    for (size_t j = 0; j < i; j++) {
+      double there_s = gt_pipe_transfer_s(fleet->links[i * n + j], bytes),
+             back_s = gt_pipe_transfer_s(fleet->links[j * n + i], bytes);
+      distance[i * n + j] = distance[j * n + i] = log(fmax(there_s, back_s));
+    }
+}
+
+static int ascending(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* The middle of the largest gap between finite heights; DBL_MAX if none is large enough. */
+static double largest_gap(const gt_pipe_merge *merges, size_t n) {
+  double *height = GT_NEW_ARRAY(double, n), gap = log(GT_PIPE_APART) * (1 - ROUNDING);
+  double cut = DBL_MAX;
+  size_t finite = 0;
+  for (size_t i = 0; i + 1 < n; i++)
+    if (merges[i].height < INFINITY) height[finite++] = merges[i].height;
+  qsort(height, finite, sizeof *height, ascending);
+  for (size_t i = 1; i < finite; i++) {
+    double between = height[i] - height[i - 1];
+    if (between < gap || (between == gap && cut < DBL_MAX)) continue;
+    gap = between;
+    cut = height[i - 1] + between / 2;
+  }
+  gt_free(height);
+  return cut;
+}
+
+static void find_regions(gt_pipe_grouping *out, const gt_pipe_fleet *fleet, double theta_s,
+                         double bytes, double *distance, gt_pipe_merge *merges) {
+  measure_links(distance, fleet, bytes);
+  gt_pipe_linkage(distance, fleet->n, merges);
+  double cut = theta_s > 0 ? log(theta_s) : largest_gap(merges, fleet->n);
+  out->theta_s = cut < DBL_MAX ? exp(cut) : INFINITY;
+  out->nregions = gt_pipe_linkage_cut(merges, fleet->n, cut, out->region);
+}
+
+/* ---- level 2 --------------------------------------------------------------------------------- */
+
+/* The groups of one region, numbered from out->ngroups on.  room: 2 n. */
+static void find_groups(gt_pipe_grouping *out, const gt_pipe_fleet *fleet, size_t region,
+                        double *distance, gt_pipe_merge *merges, size_t *room) {
+  size_t *member = room, *label = room + fleet->n, n = 0;
+  for (size_t i = 0; i < fleet->n; i++)
+    if (out->region[i] == region) member[n++] = i;
+  for (size_t i = 0; i < n; i++)
+    for (size_t j = 0; j < n; j++)
+      distance[i * n + j] = fabs(log(fleet->power[member[i]]) - log(fleet->power[member[j]]));
+  gt_pipe_linkage(distance, n, merges);
+  size_t found = gt_pipe_linkage_cut(merges, n, log(GT_PIPE_ALIKE) * (1 + ROUNDING), label);
+  for (size_t i = 0; i < n; i++) out->group[member[i]] = out->ngroups + label[i];
+  for (size_t g = 0; g < found; g++) out->region_of_group[out->ngroups + g] = region;
+  out->ngroups += found;
+}
+
+gt_status gt_pipe_grouping_make(gt_pipe_grouping *out, const gt_pipe_fleet *fleet, double theta_s,
+                                double bytes) {
+  size_t n = fleet->n;
+  *out = (gt_pipe_grouping){0};
+  GT_TRY(check(fleet, theta_s, bytes));
+  out->region = GT_NEW_ARRAY(size_t, n);
+  out->group = GT_NEW_ARRAY(size_t, n);
+  out->region_of_group = GT_NEW_ARRAY(size_t, n);
+  double *distance = GT_NEW_ARRAY(double, n *n);
+  gt_pipe_merge *merges = GT_NEW_ARRAY(gt_pipe_merge, n);
+  size_t *room = GT_NEW_ARRAY(size_t, 2 * n);
+  find_regions(out, fleet, theta_s, bytes > 0 ? bytes : GT_PIPE_USUAL_BYTES, distance, merges);
+  for (size_t r = 0; r < out->nregions; r++) find_groups(out, fleet, r, distance, merges, room);
+  gt_free(room);
+  gt_free(merges);
+  gt_free(distance);
+  return GT_OK;
+}
+
+void gt_pipe_grouping_close(gt_pipe_grouping *grouping) {
+  gt_free(grouping->region);
+  gt_free(grouping->group);
+  gt_free(grouping->region_of_group);
+  *grouping = (gt_pipe_grouping){0};
+}
+
+/* ---- groups as stages need them -------------------------------------------------------------- */
+
+static gt_pipe_link worse(gt_pipe_link a, gt_pipe_link b) {
+  return (gt_pipe_link){fmax(a.small_s, b.small_s), fmax(a.large_s, b.large_s)};
+}
+
+/* The link between a group of one device and the rest of its region. */
+static gt_pipe_link around(const gt_pipe_group *groups, size_t n, const gt_pipe_link *between,
+                           size_t g) {
+  gt_pipe_link worst = {0, 0};
+  for (size_t h = 0; h < n; h++)
+    if (h != g && groups[h].region == groups[g].region)
+      worst = worse(worst, worse(between[g * n + h], between[h * n + g]));
+  return worst;
+}
+
+void gt_pipe_grouping_groups(const gt_pipe_grouping *grouping, const gt_pipe_fleet *fleet,
+                             gt_pipe_group *groups, gt_pipe_link *between) {
+  size_t n = grouping->ngroups;
+  for (size_t g = 0; g < n; g++)
+    groups[g] = (gt_pipe_group){grouping->region_of_group[g], 0, INFINITY, INFINITY};
+  for (size_t k = 0; k < n * n; k++) between[k] = (gt_pipe_link){0, 0};
+  for (size_t i = 0; i < fleet->n; i++) {
+    gt_pipe_group *own = &groups[grouping->group[i]];
+    own->count++;
+    own->power = fmin(own->power, fleet->power[i]);
+    own->memory_bytes = fmin(own->memory_bytes, fleet->memory_bytes[i]);
+    for (size_t j = 0; j < fleet->n; j++) {
+      gt_pipe_link *pair = &between[grouping->group[i] * n + grouping->group[j]];
+      if (i != j) *pair = worse(*pair, fleet->links[i * fleet->n + j]);
+    }
+  }
+  for (size_t g = 0; g < n; g++)
+    if (groups[g].count == 1) between[g * n + g] = around(groups, n, between, g);
+}
