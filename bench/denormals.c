@@ -44,7 +44,7 @@ static double median(double *steps, size_t n) {
 static size_t denormals(gt_optim *optim) {
   gt_state state = {0};
   size_t found = 0;
-  gt_optim_save(optim, &state);
+  gt_optim_save(optim, "", &state);
   for (size_t k = 0; k < state.n; k++)
     for (size_t i = 0; state.items[k].type == GT_TYPE_F32 && i < N; i++) {
       uint32_t bits;

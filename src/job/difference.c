@@ -29,7 +29,7 @@ static bool passed_over(const finding *f, const char *pattern) {
 /* A job of an earlier version lacks the keys that came later: they have their default. */
 static bool is_default(const job_node *node, const char *pattern) {
   const job_key *row = gt_job_key_find(pattern);
-  return row && row->fallback && !(row->flags & KEY_ONE_OF) && node->kind == NODE_SCALAR &&
+  return row && node && row->fallback && !(row->flags & KEY_ONE_OF) && node->kind == NODE_SCALAR &&
          strcmp(node->text, row->fallback) == 0;
 }
 

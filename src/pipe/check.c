@@ -41,7 +41,7 @@ static gt_status check_stage(const gt_pipe_problem *problem, size_t s) {
   if (problem->memory) GT_TRY(check_number("stage", s, "memory", problem->memory[s]));
   for (size_t c = 0; c < problem->chunks; c++)
     one += problem->spans[gt_pipe_span_of(problem->stages, c, s)].activation;
-  if (one > gt_pipe_limit(problem, s))
+  if (problem->memory && one > gt_pipe_limit(problem, s))
     return GT_FAIL(GT_ERR_JOB, "stage %zu may hold %g of activations; one micro-batch needs %g", s,
                    problem->memory[s], one);
   if (problem->wan && problem->wan->region[s] >= problem->wan->nregions)

@@ -32,7 +32,8 @@ void gt_pipe_costs_close(gt_pipe_costs *costs) {
 
 /* Samples of a micro-batch that one of `devices` devices computes. */
 static double share_of(const gt_pipe_stages_problem *p, int64_t devices) {
-  return (double)((p->micro_batch + devices - 1) / devices);
+  const int64_t samples = (p->micro_batch + devices - 1) / devices;
+  return (double)samples;
 }
 
 gt_pipe_stage gt_pipe_costs_stage(const gt_pipe_costs *costs, size_t group, size_t first,
