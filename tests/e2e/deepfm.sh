@@ -64,7 +64,7 @@ train "resumed" 5 job.yaml --run-dir run --resume --set train.until.steps=200
 ended "resumed" 0 'auc'
 refused "images for deepfm" 3 'images of .* model deepfm takes ids' --run-dir bad --set data.path=images.h5
 refused "ids for lenet5" 3 '3 ids each, below 50; model lenet5 takes images' --run-dir bad --set 'model={name: lenet5}'
-refused "widths for lenet5" 2 'model.mlp is given and model.name is lenet5' --run-dir bad --set model.name=lenet5
+refused "widths for lenet5" 2 'model.embedding is given and model.name is lenet5' --run-dir bad --set model.name=lenet5
 "$GEOTRAIN" eval "$(last run)" images.h5 2>err
 check "images for its checkpoint: exit 3" same "$?" 3
 
