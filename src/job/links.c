@@ -80,6 +80,19 @@ const gt_job_link *gt_job_link_between(const gt_job *job, size_t a, size_t b) {
   return gt_job_link_default(job);
 }
 
+const gt_job_link **gt_job_link_table(const gt_job *job) {
+  const size_t n = job->nregions;
+  const gt_job_link *otherwise = gt_job_link_default(job),
+                    **table = GT_NEW_ARRAY(const gt_job_link *, n *n);
+  for (size_t i = 0; i < n * n; i++) table[i] = otherwise;
+  for (size_t i = 0; i < job->wan.nlinks; i++) {
+    const gt_job_link *link = &job->wan.links[i];
+    table[link->ia * n + link->ib] = link;
+    if (!link->from) table[link->ib * n + link->ia] = link;
+  }
+  return table;
+}
+
 /* ---- links ----------------------------------------------------------------------------------- */
 
 /* A list entry whose names are looked up. */

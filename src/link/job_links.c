@@ -52,9 +52,9 @@ static size_t outages_of(const gt_job *job, size_t a, size_t b, gt_link_outage *
   return kept;
 }
 
-static gt_status fill(gt_links *links, const gt_job *job, size_t a, size_t b,
-                      gt_link_outage *room) {
-  const gt_job_link *l = gt_job_link_between(job, a, b), *back = gt_job_link_between(job, b, a);
+static gt_status fill(gt_links *links, const gt_job *job, const gt_job_link *const *table, size_t a,
+                      size_t b, gt_link_outage *room) {
+  const gt_job_link *l = table[a * links->n + b], *back = table[b * links->n + a];
   gt_link_spec *spec = &links->specs[a * links->n + b];
   if (l) {
     *spec = (gt_link_spec){.bandwidth_bps = l->bandwidth_bps,
@@ -75,17 +75,20 @@ static gt_status fill(gt_links *links, const gt_job *job, size_t a, size_t b,
 
 gt_status gt_links_create(gt_links **out, const gt_job *job) {
   gt_links *links = GT_NEW(gt_links);
+  gt_status status = GT_OK;
   size_t n = job->nregions, pairs = n * n;
+  const gt_job_link **table = gt_job_link_table(job);
   links->n = n;
   links->specs = GT_NEW_ARRAY(gt_link_spec, pairs);
   links->outages = GT_NEW_ARRAY(gt_link_outage, pairs * job->wan.noutages + 1);
   links->traces = GT_NEW_ARRAY(gt_link_trace *, job->wan.nlinks + 1);
   links->paths = GT_NEW_ARRAY(const char *, job->wan.nlinks + 1);
   *out = links;
-  for (size_t i = 0; i < pairs; i++)
+  for (size_t i = 0; i < pairs && status == GT_OK; i++)
     if (i / n != i % n)
-      GT_TRY(fill(links, job, i / n, i % n, links->outages + i * job->wan.noutages));
-  return GT_OK;
+      status = fill(links, job, table, i / n, i % n, links->outages + i * job->wan.noutages);
+  gt_free(table);
+  return status;
 }
 
 void gt_links_close(gt_links *links) {

@@ -1,5 +1,5 @@
-/* How long a region waits for a sign of life of another: by the link from that region, not the one
-   to it. */
+/* The links of a job: how long a region waits for a sign of life of another (by the link from that
+   region, not the one to it), and a large matrix. */
 #include "geotrain/link.h"
 
 #include <math.h>
@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -41,7 +42,49 @@ static void by_the_link_from_the_peer(void **state) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 
+/* A job with a link from each of n regions to each other one: the latency from a to b is 1 + a + b/n
+   seconds. */
+static gt_job *full_matrix(size_t n) {
+  gt_job *job = NULL;
+  const size_t room = 256 + 64 * n + 80 * n * n;
+  char *text = malloc(room);
+  int at = snprintf(text, room,
+                    "name: t\nmodel: {name: dummy}\ndata: {path: d.h5}\n"
+                    "train: {until: {steps: 1}, optimizer: {lr: 0.1}}\nregions:\n");
+  for (size_t a = 0; a < n; a++)
+    at += snprintf(text + at, room - (size_t)at, "  - {name: r%zu, ranks: 2}\n", a);
+  at += snprintf(text + at, room - (size_t)at, "wan:\n  links:\n");
+  for (size_t i = 0; i < n * n; i++)
+    if (i / n != i % n)
+      at +=
+          snprintf(text + at, room - (size_t)at, "    - {from: r%zu, to: r%zu, latency: %.6f s}\n",
+                   i / n, i % n, 1 + (double)(i / n) + (double)(i % n) / (double)n);
+  if (gt_job_parse(&job, "t.yaml", text) != GT_OK) fail_msg("%s", gt_error_text());
+  free(text);
+  return job;
+}
+
+/* The time grows with the number of links, not with its square. */
+static void a_large_matrix(void **state) {
+  (void)state;
+  const size_t n = 200;
+  gt_links *links = NULL;
+  gt_job *job = full_matrix(n);
+  const clock_t start = clock();
+  assert_int_equal(gt_links_create(&links, job), GT_OK);
+  assert_true(clock() - start < CLOCKS_PER_SEC / 2);
+  for (size_t i = 0; i < n * n; i++)
+    if (i / n != i % n) {
+      const double latency_s = gt_links_from(links, i / n)[i % n].latency_s;
+      assert_true(fabs(latency_s - (1 + (double)(i / n) + (double)(i % n) / (double)n)) < 1e-5);
+    }
+  gt_links_close(links);
+  gt_job_close(job);
+  assert_int_equal(gt_alloc_alive(), 0);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(by_the_link_from_the_peer)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(by_the_link_from_the_peer),
+                                     cmocka_unit_test(a_large_matrix)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
