@@ -28,7 +28,8 @@ typedef struct {
   /* Each is joined to its parent by a link of RATE_BPS and LATENCY_S; the others have ten times the
      latency. */
   const size_t *parent;
-  size_t region; /* whose rounds are timed */
+  size_t region;      /* whose rounds are timed */
+  double limit_bytes; /* limits.wan_bytes */
 } law;
 
 static gt_job *job_of(const law *l) {
@@ -46,6 +47,9 @@ static gt_job *job_of(const law *l) {
       at += snprintf(text + at, sizeof text - (size_t)at,
                      "    - {between: [r%zu, r%zu], bandwidth: 100 Mbit/s, latency: 50 ms}\n", r,
                      l->parent[r]);
+  if (l->limit_bytes > 0)
+    at += snprintf(text + at, sizeof text - (size_t)at, "limits: {wan_bytes: %.0f B}\n",
+                   l->limit_bytes);
   at += snprintf(text + at, sizeof text - (size_t)at, "regions:\n");
   for (size_t r = 0; r < l->n; r++)
     at += snprintf(text + at, sizeof text - (size_t)at,
@@ -223,6 +227,25 @@ static void test_central_with_buffers(void **state) {
   assert_int_equal(f.payload, 2 * 2 * 2 * STEPS * (int64_t)(m + (double)b * sizeof(float)));
 }
 
+/* A run that limits.wan_bytes ends has used it up, but for a model to every other region over a
+   mesh, where the third round would have half of what it needs, and for a few pieces or chunks
+   elsewhere. */
+static void test_limit_on_bytes(void **state) {
+  (void)state;
+  static const char *const names[] = {"mesh", "hub", "tree", "ring"};
+  const double n = 8, others = n - 1;
+  for (size_t i = 0; i < 4; i++) {
+    char way[64];
+    snprintf(way, sizeof way, "topology: %s", names[i]);
+    const double limit = 2.5 * others * (i == 0 ? n : 2) * m,
+                 left = i == 0 ? others * n / 2 * m : 1.5 * m;
+    const law l = {.n = (size_t)n, .way = way, .limit_bytes = limit};
+    const double sent = (double)simulate_law(&l).payload;
+    if (sent > limit || sent < limit - left - 1)
+      fail_msg("%s: %.0f bytes of %.0f", names[i], sent, limit);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_mesh),
                                      cmocka_unit_test(test_hub),
@@ -230,6 +253,7 @@ int main(void) {
                                      cmocka_unit_test(test_tree),
                                      cmocka_unit_test(test_access),
                                      cmocka_unit_test(test_central),
-                                     cmocka_unit_test(test_central_with_buffers)};
+                                     cmocka_unit_test(test_central_with_buffers),
+                                     cmocka_unit_test(test_limit_on_bytes)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
