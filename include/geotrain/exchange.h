@@ -103,6 +103,8 @@ bool gt_exchange_takes(const gt_exchange *x, unsigned kind);
 size_t gt_exchange_unit(const gt_exchange *x);
 /* How many bodies as large as a model the region sends in one exchange, to all others together. */
 size_t gt_exchange_bodies(const gt_exchange *x, size_t region);
+/* The region posts what others contribute, even when it makes no more steps. */
+bool gt_exchange_forwards(const gt_exchange *x, size_t region);
 /* GT_ERR_FAULT: the header cannot be that of the region's next message: its route, part of the
    range or round is impossible. */
 gt_status gt_exchange_check(const gt_exchange *x, size_t from, const gt_frame_header *head);
