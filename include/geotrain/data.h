@@ -39,6 +39,9 @@ typedef struct {
 /* Opens and checks a file: HDF5, schema, shapes, types, labels in range, no NaN.  GT_ERR_DATA names
    the file, the data set in it, what was found and what is needed. */
 gt_status gt_dataset_open(gt_dataset **out, const char *path);
+/* A data set of the same description without samples, for a region that only aggregates; its means
+   and deviations are those of the next gt_dataset_normalise.  The caller closes it. */
+gt_dataset *gt_dataset_empty(const gt_dataset_info *like);
 void gt_dataset_close(gt_dataset *dataset);
 const gt_dataset_info *gt_dataset_describe(const gt_dataset *dataset);
 /* The labels of a split (ntrain or ntest of them); owned by the data set. */
@@ -117,12 +120,17 @@ gt_status gt_data_split(const char *path, const gt_partition *p, gt_tests tests,
 
 /* ---- a job's files --------------------------------------------------------------------------- */
 
+/* Regions that only aggregate (gt_job_trains) have no data. */
+
+/* The first region with data. */
+size_t gt_data_first(const gt_job *job);
 /* The data file of a region: its own, or that of the job. */
 const char *gt_data_path(const gt_job *job, size_t region);
 /* The first region with the same path as this one; `region` itself if no earlier one has it. */
 size_t gt_data_namesake(const gt_job *job, size_t region);
 /* Finds the regions that read the same training samples, under any paths: files[r] is the first
-   region that reads those of region r.  infos, files: one entry per region.  GT_ERR_DATA names the
+   region that reads those of region r; r itself if that has no data.  infos, files: one entry per
+   region.  GT_ERR_DATA names the
    regions if shape, classes or type differ, or if regions with the same path found different
    samples there, which only data.partition.by file allows. */
 gt_status gt_data_files(const gt_job *job, const gt_dataset_info *infos, size_t *files);

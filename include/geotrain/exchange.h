@@ -105,6 +105,8 @@ size_t gt_exchange_wire_bytes(const gt_exchange *x, size_t messages, size_t floa
 /* The most that the region posts at a time, in bytes on the wire.  Valid once every collective is
    open. */
 size_t gt_exchange_at_once(const gt_exchange *x, size_t region);
+/* The region posts what others contribute, even when it makes no more steps. */
+bool gt_exchange_forwards(const gt_exchange *x, size_t region);
 /* GT_ERR_FAULT: the header cannot be that of the region's next message: its route, part of the
    range or round is impossible. */
 gt_status gt_exchange_check(const gt_exchange *x, size_t from, const gt_frame_header *head);

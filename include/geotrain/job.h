@@ -49,7 +49,8 @@ typedef struct {
   char *data_path; /* the region's own file; NULL: data.path */
   char **hosts;    /* host names of the region, or NULL */
   size_t nhosts;
-  /* including the PS rank; 2 or more; 0: auto, set by a plan (gt_job_check_run) */
+  /* including the PS rank; 1: it has no workers and only aggregates (gt_job_trains); 0: auto, set
+     by a plan (gt_job_check_run) */
   int ranks;
   double access_bps;      /* in each direction, shared by the region's links; 0: unlimited */
   gt_job_compute compute; /* fields that are 0: those of the job */
@@ -255,6 +256,14 @@ char *gt_job_resolved(const gt_job *job);
 void gt_job_flat(const gt_job *job, FILE *to);
 /* Number of ranks of a job that has passed gt_job_check_run. */
 int gt_job_ranks(const gt_job *job);
+/* The region trains: it has workers and data.  Otherwise its one rank, the PS, only aggregates: it
+   forwards and adds up what the others exchange, has no samples, no weight in means, and makes no
+   steps. */
+bool gt_job_trains(const gt_job *job, size_t region);
+/* The number of regions that train; 1 or more. */
+size_t gt_job_training(const gt_job *job);
+/* The workers of a region; 0 if it only aggregates or its ranks are auto. */
+size_t gt_job_workers(const gt_job *job, size_t region);
 /* GT_ERR_JOB names the region if the ranks of one are auto. */
 gt_status gt_job_check_ranks(const gt_job *job);
 /* Checks what a run needs but planning and simulation do not: ranks as numbers, and a data set.

@@ -108,6 +108,7 @@ typedef struct {
 } gt_ps_interval;
 
 typedef struct {
+  /* nworkers 0: the region only aggregates; it makes no steps, its weight and order.n are 0 */
   size_t nregions, self, nworkers;
   bool local_async;
   const gt_sync_ops *strategy;

@@ -87,6 +87,7 @@ static void show_sums(const gt_job *job, const gt_sim *sim, const gt_sim_totals 
   double compute = 0, wan = 0, local = 0, wall = 0;
   for (size_t i = 0; i < job->nregions; i++) {
     gt_sim_region(sim, i, &r);
+    if (r.workers == 0) continue; /* it only aggregates */
     compute += r.compute_s, wan += r.wan_wait_s, local += r.local_wait_s, wall += r.wall_s;
   }
   printf("%s: %s, %zu regions, %s, simulated\n\n", job->name, gt_model_names[job->model.name],

@@ -3,6 +3,18 @@
 
 const char *const gt_data_input_names[3] = {"uint8", "float32", "int32"};
 
+gt_dataset *gt_dataset_empty(const gt_dataset_info *like) {
+  gt_dataset *d = GT_NEW(gt_dataset);
+  d->file = -1;
+  for (int s = 0; s < 2; s++) d->x[s] = d->y[s] = -1;
+  d->path = gt_strdup("");
+  d->info = *like;
+  d->info.ntrain = d->info.ntest = 0;
+  d->mean = GT_NEW_ARRAY(float, like->c);
+  d->std = GT_NEW_ARRAY(float, like->c);
+  return d;
+}
+
 void gt_dataset_close(gt_dataset *d) {
   if (!d) return;
   gt_data_h5_quiet();

@@ -11,7 +11,14 @@ const char *gt_data_path(const gt_job *job, size_t region) {
 
 size_t gt_data_namesake(const gt_job *job, size_t region) {
   size_t r = 0;
-  while (strcmp(gt_data_path(job, r), gt_data_path(job, region)) != 0) r++;
+  while (!gt_job_trains(job, r) || strcmp(gt_data_path(job, r), gt_data_path(job, region)) != 0)
+    r++;
+  return r;
+}
+
+size_t gt_data_first(const gt_job *job) {
+  size_t r = 0;
+  while (!gt_job_trains(job, r)) r++;
   return r;
 }
 
@@ -36,12 +43,13 @@ static bool same_shape(const gt_dataset_info *a, const gt_dataset_info *b) {
 
 static gt_status check_shape(const gt_job *job, const gt_dataset_info *infos, size_t region) {
   char here[128], there[128];
-  if (same_shape(&infos[0], &infos[region])) return GT_OK;
+  const size_t first = gt_data_first(job);
+  if (same_shape(&infos[first], &infos[region])) return GT_OK;
   return GT_FAIL(
       GT_ERR_DATA,
       "region %s has samples of %s (%s), region %s of %s (%s); all regions need the same",
       job->regions[region].name, describe(&infos[region], there), gt_data_path(job, region),
-      job->regions[0].name, describe(&infos[0], here), gt_data_path(job, 0));
+      job->regions[first].name, describe(&infos[first], here), gt_data_path(job, first));
 }
 
 /* The same path may be different files on different machines, but only if the job says so
@@ -62,10 +70,14 @@ static gt_status check_path(const gt_job *job, const gt_dataset_info *infos, siz
 
 gt_status gt_data_files(const gt_job *job, const gt_dataset_info *infos, size_t *files) {
   for (size_t r = 0; r < job->nregions; r++) {
+    files[r] = r;
+    if (!gt_job_trains(job, r)) continue;
     GT_TRY(check_shape(job, infos, r));
     GT_TRY(check_path(job, infos, r));
-    files[r] = 0;
-    while (strcmp(infos[files[r]].samples_sha256, infos[r].samples_sha256) != 0) files[r]++;
+    files[r] = gt_data_first(job);
+    while (!gt_job_trains(job, files[r]) ||
+           strcmp(infos[files[r]].samples_sha256, infos[r].samples_sha256) != 0)
+      files[r]++;
   }
   return GT_OK;
 }

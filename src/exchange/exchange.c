@@ -90,6 +90,12 @@ size_t gt_exchange_at_once(const gt_exchange *x, size_t region) {
   return most;
 }
 
+bool gt_exchange_forwards(const gt_exchange *x, size_t region) {
+  for (size_t r = 0; x->spec.next && r < x->spec.nregions; r++)
+    if (r != region && x->spec.next[r] == region) return true;
+  return false;
+}
+
 /* No region contributes to rounds that have been applied. */
 static gt_status check_round(const gt_allreduce *r, const gt_frame_header *head) {
   if ((int64_t)head->value > r->applied) return GT_OK;

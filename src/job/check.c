@@ -157,10 +157,28 @@ static gt_status check_regions(const gt_job *job, const char *source) {
   return check_hosts(job, source);
 }
 
+static gt_status check_shares(const gt_job *job, const job_node *root, const char *source) {
+  const job_node *data = gt_job_node_find(root, "data", 4),
+                 *partition = data ? gt_job_node_find(data, "partition", 9) : NULL;
+  if (!partition || !gt_job_node_find(partition, "shares", 6)) return GT_OK;
+  if (job->data.partition.nshares != job->nregions)
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: data.partition.shares has %zu numbers; %zu are needed, one a region",
+                   source, job->data.partition.nshares, job->nregions);
+  for (size_t i = 0; i < job->nregions; i++)
+    if (gt_job_trains(job, i) && job->data.partition.shares[i] <= 0)
+      return GT_FAIL(GT_ERR_JOB,
+                     "%s: data.partition.shares.%zu is 0, and region %s trains; a number above 0 "
+                     "is needed",
+                     source, i, job->regions[i].name);
+  return GT_OK;
+}
+
 static gt_status check_data(const gt_job *job, const job_node *root, const char *source) {
   bool by_file = job->data.partition.by == GT_PART_FILE;
   for (size_t i = 0; i < job->nregions; i++) {
-    if (job->regions[i].data_path || job->regions[i].samples > 0) continue;
+    if (job->regions[i].data_path || job->regions[i].samples > 0 || !gt_job_trains(job, i))
+      continue;
     if (by_file)
       return GT_FAIL(GT_ERR_JOB,
                      "%s: regions.%zu.data.path is missing; data.partition.by is file, so every "
@@ -177,14 +195,7 @@ static gt_status check_data(const gt_job *job, const job_node *root, const char 
                    "%s: data.mean has %zu numbers and data.std %zu; one a channel in both, or "
                    "neither, is needed",
                    source, job->data.nmean, job->data.nstd);
-  const job_node *data = gt_job_node_find(root, "data", 4),
-                 *partition = data ? gt_job_node_find(data, "partition", 9) : NULL;
-  bool given = partition && gt_job_node_find(partition, "shares", 6);
-  if (given && job->data.partition.nshares != job->nregions)
-    return GT_FAIL(GT_ERR_JOB,
-                   "%s: data.partition.shares has %zu numbers; %zu are needed, one a region",
-                   source, job->data.partition.nshares, job->nregions);
-  return GT_OK;
+  return check_shares(job, root, source);
 }
 
 /* Compute values of one level: the step time is given in one way only. */
@@ -351,6 +362,7 @@ gt_status gt_job_check(gt_job *job, const job_node *root, const char *source) {
   GT_TRY(check_model(job, root, source));
   GT_TRY(check_train(job, source));
   GT_TRY(check_regions(job, source));
+  GT_TRY(gt_job_check_aggregating(job, source));
   GT_TRY(check_central(job, source));
   GT_TRY(check_hub(job, source));
   GT_TRY(check_scale(job, source));

@@ -160,6 +160,8 @@ gt_status gt_job_check_name(const char *name, const char *source, const char *wh
 /* Checks that involve several keys. */
 gt_status gt_job_check(gt_job *job, const job_node *root, const char *source);
 
+/* Its checks of regions that only aggregate. */
+gt_status gt_job_check_aggregating(const gt_job *job, const char *source);
 /* Its checks of wan.links and wan.outages; also sets their region ids. */
 gt_status gt_job_check_links(gt_job *job, const char *source);
 

@@ -101,7 +101,8 @@ gt_status gt_job_check_run(const gt_job *job) {
   GT_TRY(gt_job_check_ranks(job));
   for (size_t i = 0; i < job->nregions; i++) {
     const gt_job_region *r = &job->regions[i];
-    if (!r->data_path && (!job->data.path || job->data.partition.by == GT_PART_FILE))
+    if (gt_job_trains(job, i) && !r->data_path &&
+        (!job->data.path || job->data.partition.by == GT_PART_FILE))
       return GT_FAIL(GT_ERR_JOB,
                      "region %s has no data set, only regions.%zu.samples; %s is needed", r->name,
                      i, job->data.path ? "its own data.path" : "data.path");

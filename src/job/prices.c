@@ -186,7 +186,8 @@ static void find_missing(gt_job_prices *p, const gt_job *job) {
   p->missing = GT_NEW_ARRAY(char *, 3 * job->nregions + 1);
   for (size_t r = 0; p->known && r < job->nregions; r++) {
     const gt_job_region_prices *to = &p->regions[r];
-    if (!has_worker_prices(&job->regions[r], to)) miss(p, "workers", job->regions[r].name);
+    if (gt_job_trains(job, r) && !has_worker_prices(&job->regions[r], to))
+      miss(p, "workers", job->regions[r].name);
     if (to->ps.usd < 0) miss(p, "PS", job->regions[r].name);
     if (!to->has_place && job->nregions > 1) miss(p, "egress", job->regions[r].name);
   }

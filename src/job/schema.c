@@ -104,10 +104,10 @@ const job_key gt_job_keys[] = {
      .meaning = "how the samples of a file are divided among the regions that read it: at random "
                 "by shares, by whole labels, by Dirichlet(alpha) "
                 "for each label; file: one file per region"},
-    {"data.partition.shares", KEY_REALS, KEY_OPTIONAL | KEY_ABOVE_MIN, AT(data.partition.shares),
+    {"data.partition.shares", KEY_REALS, KEY_OPTIONAL, AT(data.partition.shares),
      COUNT(data.partition.nshares), .max = 1e12,
      .meaning = "one number per region, proportional to its part (with shares, label and "
-                "dirichlet); default: equal parts"},
+                "dirichlet), 0 if it only aggregates; default: equal parts"},
     {"data.partition.alpha", KEY_REAL, KEY_ABOVE_MIN, AT(data.partition.alpha), .fallback = "0.5",
      .max = 1e6,
      .meaning = "parameter of the Dirichlet distribution; small values give uneven parts"},
@@ -183,9 +183,9 @@ const job_key gt_job_keys[] = {
     {"regions[].name", KEY_STRING, KEY_REQUIRED, IN_REGION(name),
      .meaning = "its name and that of its files (letters, digits, dot, dash, underscore)"},
     {"regions[].ranks", KEY_INT, KEY_REQUIRED | KEY_ON_RESUME | KEY_AUTO, IN_REGION(ranks),
-     .min = 2, .max = 1e6,
-     .meaning = "MPI ranks: one parameter server and the workers; auto: as many as `geotrain plan` "
-                "chooses"},
+     .min = 1, .max = 1e6,
+     .meaning = "MPI ranks: one parameter server and the workers; 1: no workers and no data, the "
+                "region only aggregates; auto: as many as `geotrain plan` chooses"},
     {"regions[].data.path", KEY_STRING, KEY_OPTIONAL, IN_REGION(data_path),
      .meaning = "the region's own data set; default: data.path"},
     {"regions[].hosts", KEY_STRINGS, KEY_OPTIONAL | KEY_ON_RESUME, IN_REGION(hosts),

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "internal.h"
 
@@ -45,18 +46,40 @@ static void warn_warmup(const gt_job *job, const char *region, int64_t steps, sa
   tell(text);
 }
 
+static void warn_aggregating(const gt_job *job, say *tell) {
+  char text[384];
+  const gt_topology way = job->sync.topology;
+  for (size_t r = 0; r < job->nregions; r++) {
+    const char *name = job->regions[r].name;
+    const bool elsewhere =
+        way == GT_TOPOLOGY_HUB && job->sync.hub && strcmp(job->sync.hub, name) != 0;
+    if (gt_job_trains(job, r) || way == GT_TOPOLOGY_TREE || (way == GT_TOPOLOGY_HUB && !elsewhere))
+      continue;
+    snprintf(
+        text, sizeof text,
+        "region %s has no workers and only aggregates (ranks 1), and with sync.topology %s%s%s "
+        "it adds up nothing for others: it costs traffic and saves none; sync.topology hub "
+        "with sync.hub %s, or tree, makes use of it",
+        name, gt_topology_names[way], elsewhere ? " and sync.hub " : "",
+        elsewhere ? job->sync.hub : "", name);
+    tell(text);
+  }
+}
+
 void gt_job_warn(const gt_job *job, say *tell) {
   warn_momentum(job, tell);
   warn_gradient(job, tell);
   warn_emulation(job, tell);
+  warn_aggregating(job, tell);
   warn_warmup(job, "", job->train.until.steps, tell);
 }
 
 /* The number of steps of a region for so many samples.  A step is one batch of every worker (sync)
    or of one worker (async). */
 static int64_t steps_of(const gt_job *job, size_t region, int64_t samples) {
-  const bool together = job->sync.local == GT_LOCAL_SYNC && job->regions[region].ranks > 1;
-  const double step = (double)job->train.batch * (together ? job->regions[region].ranks - 1 : 1);
+  const bool together = job->sync.local == GT_LOCAL_SYNC && gt_job_workers(job, region) > 0;
+  const double step =
+      (double)job->train.batch * (together ? (double)gt_job_workers(job, region) : 1);
   const double whole = job->train.until.samples > 0 ? (double)job->train.until.samples
                                                     : job->train.until.epochs * (double)samples;
   return (int64_t)ceil(whole / step);
@@ -65,6 +88,7 @@ static int64_t steps_of(const gt_job *job, size_t region, int64_t samples) {
 void gt_job_warn_region(const gt_job *job, size_t region, int64_t samples, say *tell) {
   char text[256];
   const char *name = job->regions[region].name;
+  if (!gt_job_trains(job, region)) return;
   if (job->train.until.steps == 0) warn_warmup(job, name, steps_of(job, region, samples), tell);
   if (job->train.batch <= samples) return;
   snprintf(text, sizeof text,

@@ -95,9 +95,9 @@ static void list_regions(char *buf, size_t size, const gt_region_plan *plan, siz
 gt_status gt_roles_fits(const gt_region_plan *plan, size_t nregions, int world_size) {
   int needed = ranks_needed(plan, nregions);
   for (size_t r = 0; r < nregions; r++) {
-    if (plan[r].ranks < 2)
-      return GT_FAIL(GT_ERR_JOB, "region %s has %d rank%s; 2 or more are needed, a PS and a worker",
-                     plan[r].name, plan[r].ranks, plan[r].ranks == 1 ? "" : "s");
+    if (plan[r].ranks < 1)
+      return GT_FAIL(GT_ERR_JOB, "region %s has %d ranks; 1 or more are needed", plan[r].name,
+                     plan[r].ranks);
   }
   if (world_size == needed) return GT_OK;
   char list[512], advice[96];

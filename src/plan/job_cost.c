@@ -36,14 +36,14 @@ static double price_of(gt_job_price price, bool *assumed) {
 static gt_plan_cost_region region_of(const gt_job *job, const gt_job_prices *p, size_t r,
                                      double seconds, bool *assumed) {
   const gt_job_region_prices *own = &p->regions[r];
-  int64_t workers = job->regions[r].ranks - 1;
+  const int64_t workers = (int64_t)gt_job_workers(job, r);
   if (seconds < own->min_s) *assumed |= own->assumed;
-  return (gt_plan_cost_region){.workers = workers,
-                               .worker_price =
-                                   price_of(gt_job_worker_price(job, p, r, workers), assumed),
-                               .ps_price = price_of(own->ps, assumed),
-                               .seconds = seconds,
-                               .billing = {job->plan.billing_s, own->min_s}};
+  return (gt_plan_cost_region){
+      .workers = workers,
+      .worker_price = workers > 0 ? price_of(gt_job_worker_price(job, p, r, workers), assumed) : 0,
+      .ps_price = price_of(own->ps, assumed),
+      .seconds = seconds,
+      .billing = {job->plan.billing_s, own->min_s}};
 }
 
 /* Adds up the traffic from each region to all regions at one site as a single link to the last of

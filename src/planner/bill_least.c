@@ -90,9 +90,9 @@ static double region_s(const gt_planner_bill *b, size_t r, const int64_t *counts
 static double steps_of(const gt_planner_bill *b, const int64_t *counts) {
   double all = 0, set = 0, steps = (double)b->p->job->train.until.steps * b->c->factor;
   if (!is_sync(b)) return ceil(steps - 1e-9);
-  for (size_t i = 0; i < b->p->ncounts; i++) {
-    all += (double)b->c->everything.counts[i];
-    set += (double)counts[i];
+  for (size_t r = 0; r < b->p->job->nregions; r++) {
+    all += (double)gt_planner_ranks(b->p, r, b->c->everything.counts) - 1;
+    set += (double)gt_planner_ranks(b->p, r, counts) - 1;
   }
   return ceil(steps * all / set - 1e-9);
 }

@@ -23,8 +23,13 @@ static double problem_s(const gt_plan_problem *problem, const int64_t *counts) {
   return answer.time_s;
 }
 
+/* The workers whose steps decide what the region sends: its own; all, if it only aggregates. */
 static double workers_of(const gt_planner_bill *b, size_t r, const int64_t *counts) {
-  return (double)gt_planner_ranks(b->p, r, counts) - 1;
+  double sum = 0;
+  for (size_t i = 0; i < b->p->job->nregions; i++)
+    if (i == r || !gt_job_trains(b->p->job, r))
+      sum += (double)gt_planner_ranks(b->p, i, counts) - 1;
+  return sum;
 }
 
 /* With `local: sync` more workers make fewer steps and send less. */

@@ -30,6 +30,7 @@ static void speed_up_all(gt_job *job, double speed) {
 
 int64_t gt_planner_ranks(const gt_planner *p, size_t region, const int64_t *counts) {
   int64_t ranks = 1;
+  if (!gt_job_trains(p->job, region)) return ranks;
   for (size_t i = 0; i < p->pools[region].n; i++) ranks += counts[p->pools[region].first + i];
   return ranks;
 }

@@ -47,13 +47,19 @@ static double worker_power(const gt_job *job, size_t region, size_t worker) {
    (`sync`) or the mean. */
 static double fixed_power(const gt_job *job, size_t region) {
   double sum = 0, least = INFINITY;
-  size_t workers = (size_t)job->regions[region].ranks - 1;
+  const size_t workers = gt_job_workers(job, region);
   for (size_t w = 0; w < workers; w++) {
     double power = worker_power(job, region, w);
     sum += power;
     least = fmin(least, power);
   }
   return job->sync.local == GT_LOCAL_SYNC ? least : sum / (double)workers;
+}
+
+/* A region that only aggregates: one worker that costs nothing and finishes at once, so that it
+   never holds others up. */
+static gt_plan_device no_worker(void) {
+  return (gt_plan_device){1, 1e30, 0};
 }
 
 /* If no price is known, every rank has the same price. */
@@ -74,11 +80,13 @@ static void fill_region(search *s, size_t r) {
                              .ranks_max = from->ranks_max,
                              .ps_price = price_of(p, p->prices.regions[r].ps)};
   if (pool->fixed) {
-    int64_t workers = from->ranks - 1;
+    const int64_t workers = (int64_t)gt_job_workers(p->job, r);
     s->devices[pool->first] =
-        (gt_plan_device){workers, fixed_power(p->job, r),
-                         price_of(p, gt_job_worker_price(p->job, &p->prices, r, workers))};
-    region->ranks_min = workers;
+        workers > 0
+            ? (gt_plan_device){workers, fixed_power(p->job, r),
+                               price_of(p, gt_job_worker_price(p->job, &p->prices, r, workers))}
+            : no_worker();
+    region->ranks_min = (int)s->devices[pool->first].count;
     region->ranks_max = 0;
   }
   for (size_t d = 0; d < pool->n && !pool->fixed; d++)
@@ -127,7 +135,7 @@ static double all_workers(const search *s) {
 static void steps_of_passes(search *s) {
   gt_plan_problem *problem = &s->problem;
   if (s->p->job->sync.period_unit != GT_PERIOD_PASS || problem->local_sync) return;
-  double pass = fmax(1, all_workers(s) / (double)problem->nregions);
+  double pass = fmax(1, all_workers(s) / (double)gt_job_training(s->p->job));
   if (s->c->period > 0) problem->period = llround(fmin((double)s->c->period * pass, 1e15));
 }
 
@@ -137,7 +145,7 @@ static void equal_samples(search *s) {
   gt_plan_problem *problem = &s->problem;
   if (!problem->local_sync || problem->steps == 0) return;
   problem->samples = (int64_t)ceil((double)problem->steps * (double)problem->batch *
-                                   all_workers(s) / (double)problem->nregions);
+                                   all_workers(s) / (double)gt_job_training(s->p->job));
   problem->steps = 0;
 }
 

@@ -93,7 +93,8 @@ static void print_candidate(FILE *to, const gt_planner *p, const gt_planner_cand
 /* "2 of 4 v100, 1 of 1 t4". */
 static void print_devices(FILE *to, const gt_planner *p, size_t r, const int64_t *counts) {
   const gt_job_region *region = &p->job->regions[r];
-  if (p->pools[r].fixed) fprintf(to, "as the job says");
+  if (p->pools[r].fixed)
+    fprintf(to, gt_job_trains(p->job, r) ? "as the job says" : "none: it only aggregates");
   for (size_t d = 0; d < region->ndevices && !p->pools[r].fixed; d++)
     fprintf(to, "%s%" PRId64 " of %" PRId64 " %s", d ? ", " : "", counts[p->pools[r].first + d],
             region->devices[d].count, region->devices[d].type);
@@ -108,9 +109,14 @@ static void print_regions(FILE *to, const gt_planner *p, const gt_planner_set *s
     const gt_cost_region *cost = &set->at[GT_PLANNER_EXPECTED].cost.regions[r];
     const gt_region_result *seen = &set->forecast.regions[r];
     char a[32], b[32], c[32], d[32];
-    fprintf(to, "%-14s %6" PRId64 " %8" PRId64 " %10" PRId64 " %7.1f%% %9s %9s %9s %9s  ",
-            p->job->regions[r].name, gt_planner_ranks(p, r, set->counts), seen->steps,
-            seen->samples, seen->wall_s > 0 ? 100 * seen->wan_wait_s / seen->wall_s : 0,
+    fprintf(to, "%-14s %6" PRId64 " ", p->job->regions[r].name,
+            gt_planner_ranks(p, r, set->counts));
+    if (gt_job_trains(p->job, r))
+      fprintf(to, "%8" PRId64 " %10" PRId64 " %7.1f%%", seen->steps, seen->samples,
+              seen->wall_s > 0 ? 100 * seen->wan_wait_s / seen->wall_s : 0);
+    else
+      fprintf(to, "%8s %10s %8s", "-", "-", "-");
+    fprintf(to, " %9s %9s %9s %9s  ",
             money(a, p, cost->worker_usd + cost->ps_usd + cost->egress_usd, star),
             money(b, p, cost->worker_usd, star), money(c, p, cost->ps_usd, star),
             money(d, p, cost->egress_usd, star));

@@ -42,6 +42,10 @@ static void do_encode(gt_probe_material *m) {
   gt_vec_copy(m->message, m->grads);
 }
 
+static void do_update(gt_probe_material *m) {
+  gt_optim_step(m->optim, m->params, m->grads, gt_vec_of(NULL, m->params.n));
+}
+
 static double time_work(gt_probe_material *m, void (*what)(gt_probe_material *)) {
   double times[WORK_MAX];
   size_t n = 0;
@@ -58,6 +62,8 @@ static double time_work(gt_probe_material *m, void (*what)(gt_probe_material *))
 static void time_ps(gt_probe_state *p, gt_probe_material *m) {
   p->own.apply_s = time_work(m, do_apply);
   p->own.encode_s = time_work(m, do_encode);
+  /* with workers, it was measured while they computed */
+  if (p->run.roles.region_size == 1) p->own.update_s = time_work(m, do_update);
 }
 
 /* ---- both ---- */

@@ -27,7 +27,7 @@ static int64_t under_way(const gt_ps *ps, int64_t *samples) {
 
 bool gt_ps_may_issue(const gt_ps *ps) {
   const gt_ps_interval *until = &ps->spec.until;
-  if (ps->phase != GT_PS_TRAINING) return false;
+  if (ps->phase != GT_PS_TRAINING || ps->spec.nworkers == 0) return false;
   if (until->epochs > 0) return ps->nreissue > 0 || ps->totals.next_batch < gt_ps_total_batches(ps);
   int64_t samples, batches = under_way(ps, &samples);
   if (until->steps > 0)

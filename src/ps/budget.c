@@ -152,14 +152,20 @@ static bool go_on(gt_ps *ps, bool final) {
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
+/* A region that is done posts no more, unless it posts for others. */
+static bool posts_no_more(const gt_ps *ps, size_t region) {
+  return ps->peers[region].done && !gt_exchange_forwards(ps->exchange, region);
+}
+
 uint64_t gt_ps_budget_ping(gt_ps *ps, size_t from, bool *goes_on) {
   ps_budget *b = &ps->budget;
   *goes_on = false;
   if (!limited(ps) || ps->spec.self != KEEPER) return 0;
-  /* A region that is done posts no more; one that resumes first reports what it has sent. */
-  if (!b->known[from] || ps->peers[from].done) b->allowed[from] = ps->peers[from].wan_bytes;
+  /* A region that resumes first reports what it has sent. */
+  const bool over = posts_no_more(ps, from);
+  if (!b->known[from] || over) b->allowed[from] = ps->peers[from].wan_bytes;
   b->known[from] = true;
-  if (!ps->peers[from].done) allow(ps, from);
+  if (!over) allow(ps, from);
   *goes_on = go_on(ps, all_known(ps));
   return all_known(ps) ? (uint64_t)b->allowed[from] : 0;
 }

@@ -74,6 +74,7 @@ static void begin(gt_ps *ps, gt_vec params, gt_vec buffers) {
 /* Evaluations that should have been made by now. */
 int64_t gt_ps_evals_due(const gt_ps *ps) {
   const gt_ps_interval *every = &ps->spec.eval_every;
+  if (ps->spec.nworkers == 0) return 0;
   if (every->epochs > 0)
     return (int64_t)((double)ps->totals.batches /
                          ((double)gt_order_batches_per_epoch(&ps->spec.order) * every->epochs) +

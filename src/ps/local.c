@@ -41,12 +41,17 @@ static void consume(gt_ps *ps, size_t worker) {
   ps->spec.host.taken(ps->spec.host.ctx, worker);
 }
 
+/* What is due after a step, once its batches have been counted. */
+static void after_step(gt_ps *ps) {
+  gt_ps_eval_check(ps);
+  gt_ps_round_check(ps);
+}
+
 static void apply(gt_ps *ps, gt_vec grads, int64_t samples) {
   gt_ns from = gt_ps_clock(ps), encode = ps->totals.encode;
   ps->totals.steps++;
   gt_sync_on_gradient(ps->sync, ps->now, grads, (uint64_t)samples);
   ps->totals.update += gt_ps_worked(ps, GT_WORK_UPDATE, 1) - from - (ps->totals.encode - encode);
-  gt_ps_eval_check(ps);
 }
 
 /* ---- sync ------------------------------------------------------------------------------------ */
@@ -111,7 +116,7 @@ static void sync_step(gt_ps *ps) {
   }
   for (size_t w = 0; w < ps->spec.nworkers; w++)
     if (ps->workers[w].has_batch) consume(ps, w);
-  gt_ps_round_check(ps);
+  after_step(ps);
 }
 
 /* Numbers are given out in rank order, so that a step has the same batches on the same ranks after
@@ -169,7 +174,7 @@ static void async_pump(gt_ps *ps) {
       apply(ps, gt_vec_of(w->grads, ps->spec.grads.n), w->push.samples);
     }
     consume(ps, worker);
-    gt_ps_round_check(ps);
+    after_step(ps);
   }
 }
 

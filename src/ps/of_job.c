@@ -8,11 +8,12 @@
 
 /* Steps that a region of `samples` samples will make; its learning-rate schedule ends with them. */
 static double steps_of(const gt_job *job, size_t region, int64_t samples) {
+  if (!gt_job_trains(job, region)) return 0;
   if (job->train.until.steps > 0) return (double)job->train.until.steps;
   double batches = job->train.until.epochs > 0
                        ? job->train.until.epochs * ceil((double)samples / (double)job->train.batch)
                        : (double)job->train.until.samples / (double)job->train.batch;
-  return job->sync.local == GT_LOCAL_SYNC ? ceil(batches / (double)(job->regions[region].ranks - 1))
+  return job->sync.local == GT_LOCAL_SYNC ? ceil(batches / (double)gt_job_workers(job, region))
                                           : batches;
 }
 
@@ -51,7 +52,10 @@ double *gt_ps_weights_of(const gt_job *job, const int64_t *samples) {
   size_t n = job->nregions;
   bool by_samples = job->sync.weights == GT_WEIGHTS_SAMPLES;
   double sum = 0, *weights = GT_NEW_ARRAY(double, n);
-  for (size_t p = 0; p < n; p++) sum += weights[p] = by_samples ? (double)samples[p] : 1;
+  for (size_t p = 0; p < n; p++) {
+    if (gt_job_trains(job, p)) weights[p] = by_samples ? (double)samples[p] : 1;
+    sum += weights[p];
+  }
   for (size_t p = 0; p < n; p++) weights[p] /= sum;
   return weights;
 }
@@ -100,14 +104,14 @@ size_t *gt_ps_next_of(const gt_job *job, const gt_links *links, size_t parameter
 size_t *gt_ps_workers_of(const gt_job *job) {
   if (!job->sync.central) return NULL;
   size_t *workers = GT_NEW_ARRAY(size_t, job->nregions);
-  for (size_t r = 0; r < job->nregions; r++) workers[r] = (size_t)job->regions[r].ranks - 1;
+  for (size_t r = 0; r < job->nregions; r++) workers[r] = gt_job_workers(job, r);
   return workers;
 }
 
 /* Steps of the region for each unit of the period.  With local async a step is one worker's batch,
    so that a pass of all workers is as many steps. */
 static int64_t unit_of(const gt_job *job, size_t region) {
-  const int64_t workers = job->regions[region].ranks - 1;
+  const int64_t workers = (int64_t)gt_job_workers(job, region);
   const bool passes = job->sync.period_unit == GT_PERIOD_PASS &&
                       gt_job_key_used("sync.period_unit", gt_strategy_names[job->sync.strategy]);
   return passes && job->sync.local == GT_LOCAL_ASYNC && workers > 1 ? workers : 1;
@@ -119,12 +123,12 @@ static int64_t period_of(const gt_job *job, size_t region) {
 }
 
 static gt_sync_options options_of(const gt_job *job, size_t region) {
-  return (gt_sync_options){.period = period_of(job, region),
-                           .scale =
-                               job->sync.scale == GT_SCALE_MEAN ? 1.0 / (double)job->nregions : 1.0,
-                           .average = job->sync.scale == GT_SCALE_AVERAGE,
-                           .gradients = job->sync.exchange == GT_EXCHANGED_GRADIENT,
-                           .halves = job->sync.merge == GT_MERGE_HALF};
+  return (gt_sync_options){
+      .period = period_of(job, region),
+      .scale = job->sync.scale == GT_SCALE_MEAN ? 1.0 / (double)gt_job_training(job) : 1.0,
+      .average = job->sync.scale == GT_SCALE_AVERAGE,
+      .gradients = job->sync.exchange == GT_EXCHANGED_GRADIENT,
+      .halves = job->sync.merge == GT_MERGE_HALF};
 }
 
 static gt_ps_interval interval(const gt_job_interval *i) {
@@ -136,7 +140,7 @@ gt_ps_spec gt_ps_spec_of(const gt_job *job, const gt_order *order, const gt_link
   size_t region = (size_t)order->region;
   return (gt_ps_spec){.nregions = job->nregions,
                       .self = region,
-                      .nworkers = (size_t)job->regions[region].ranks - 1,
+                      .nworkers = gt_job_workers(job, region),
                       .local_async = job->sync.local == GT_LOCAL_ASYNC,
                       .strategy = gt_sync_of(job->sync.strategy),
                       .topology = topology_of(job),

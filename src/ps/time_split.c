@@ -27,7 +27,7 @@ static double waiting_share(const gt_ps *ps, size_t nworkers) {
   gt_ns since;
   int64_t batch;
   for (size_t w = 0; w < nworkers; w++) waiting += !gt_ps_computing(ps, w, &since, &batch);
-  return (double)waiting / (double)nworkers;
+  return nworkers > 0 ? (double)waiting / (double)nworkers : 0;
 }
 
 void gt_time_split_account(gt_time_split *s, const gt_ps *ps, const gt_ps_spec *spec,

@@ -48,7 +48,7 @@ double gt_cost_slowdown(const gt_job *job, size_t region, size_t worker) {
 gt_status gt_cost_check(const gt_job *job, const char *why) {
   for (size_t r = 0; r < job->nregions; r++) {
     gt_job_compute c = gt_job_compute_of(job, r);
-    if (c.step_s > 0 || c.samples_per_s > 0) continue;
+    if (c.step_s > 0 || c.samples_per_s > 0 || !gt_job_trains(job, r)) continue;
     return GT_FAIL(GT_ERR_JOB,
                    "compute says nothing of region %s, which is needed %s; add what a step takes, "
                    "as in --set 'compute.step=10 ms', or `profile: "

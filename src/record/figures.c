@@ -11,12 +11,15 @@ gt_figures gt_figures_of(double wall_s, const gt_region_result *regions, size_t 
                          double samples, double wan_bytes, double cost) {
   gt_figures f = {wall_s, NAN, wall_s > 0 ? samples / wall_s : NAN, wan_bytes, NAN, cost};
   double waiting = 0;
+  size_t training_regions = 0;
   for (size_t r = 0; r < nregions; r++) {
+    if (regions[r].workers == 0) continue; /* it only aggregates */
+    training_regions++;
     waiting += regions[r].wall_s > 0 ? regions[r].wan_wait_s / regions[r].wall_s : 0;
     double training = regions[r].compute_s + regions[r].wan_wait_s + regions[r].local_wait_s;
     if (regions[r].steps > 0) f.step_s = fmax(f.step_s, training / (double)regions[r].steps);
   }
-  if (nregions > 0) f.waiting = waiting / (double)nregions;
+  if (training_regions > 0) f.waiting = waiting / (double)training_regions;
   return f;
 }
 

@@ -48,7 +48,7 @@ static json_t *regions_of(const gt_summary *s) {
       json_object_set_new(region, "ps_cpu_s", json_null());
     }
     if (s->isas) json_object_set_new(region, "isa", gt_json_text(s->isas[i]));
-    if (s->builds)
+    if (s->builds && s->builds[i].kernels[0])
       name_build(region, s->builds[i].kernels, s->builds[i].precision, s->builds[i].blas_core);
     if (s->choices) json_object_set_new(region, "choices", lines_of(s->choices[i]));
     if (s->traffic) json_object_set_new(region, "traffic", gt_json_traffic(&s->traffic[i]));

@@ -119,6 +119,8 @@ static void print_regions(FILE *to, const gt_summary *s) {
     const gt_region_result *r = &s->regions[i];
     put_name(cell_at(&t, i, 0), r->name, NAME_WIDTH);
     put_count(cell_at(&t, i, 1), r->workers);
+    for (size_t c = 2; c < 10; c++) put_number(cell_at(&t, i, c), NAN, 0);
+    if (r->workers == 0) continue; /* it only aggregates */
     put_count(cell_at(&t, i, 2), r->steps);
     put_count(cell_at(&t, i, 3), r->samples);
     put_share(cell_at(&t, i, 4), r->compute_s, r->wall_s);
@@ -151,15 +153,14 @@ static void print_split(FILE *to, const gt_summary *s) {
     const gt_region_result *r = &s->regions[i];
     double share = r->wall_s > 0 ? r->wan_wait_s / r->wall_s : NAN;
     put_name(cell_at(&t, i, 0), r->name, END_WIDTH);
+    for (size_t c = 1; c < 7; c++) put_number(cell_at(&t, i, c), NAN, 0);
+    if (r->workers == 0) continue;
     put_ms(cell_at(&t, i, 1), r->split_train_s);
     put_ms(cell_at(&t, i, 2), r->split_upload_s);
     put_ms(cell_at(&t, i, 3), r->split_aggregate_s);
     put_ms(cell_at(&t, i, 4), r->split_download_s);
     put_ms(cell_at(&t, i, 5), split_sum(r));
-    if (isfinite(share))
-      snprintf(cell_at(&t, i, 6), CELL, "%.1f%%", 100 * share);
-    else
-      put_number(cell_at(&t, i, 6), NAN, 0);
+    if (isfinite(share)) snprintf(cell_at(&t, i, 6), CELL, "%.1f%%", 100 * share);
   }
   fputc('\n', to);
   table_print(to, &t);

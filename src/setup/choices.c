@@ -265,7 +265,7 @@ gt_status gt_setup_open_choices(gt_run *run, const gt_graph_spec *spec) {
       by_rule || job->train.kernels != GT_KERNELS_AUTO || (!named && run->options->virtual_clock);
   if (status == GT_OK && !settled) {
     gt_machine_key(run->choices.machine, sizeof run->choices.machine);
-    list_layers(run, spec);
+    if (gt_job_trains(job, run->roles.region_id)) list_layers(run, spec);
     status = gt_agree(run->roles.world, named ? check_text(run, text) : GT_OK, run->start_limit_s);
     if (status == GT_OK && !named) text = share_text(run, run->roles.is_ps ? kept_text(run) : NULL);
     if (status == GT_OK) settle(run, named, text);

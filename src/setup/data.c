@@ -9,7 +9,12 @@ static gt_status agree(const gt_run *run, gt_status local) {
   return gt_agree(run->roles.world, local, run->start_limit_s);
 }
 
+static bool trains(const gt_run *run) {
+  return gt_job_trains(run->job, run->roles.region_id);
+}
+
 static gt_status open_own(gt_run *run) {
+  if (!trains(run)) return GT_OK;
   const char *path = gt_data_path(run->job, run->roles.region_id);
   GT_TRY(gt_dataset_open(&run->dataset, path));
   run->data = *gt_dataset_describe(run->dataset);
@@ -47,13 +52,36 @@ static gt_status same_as_ps(const gt_run *run, const gt_dataset_info *ps) {
                  run->region, ps->ntrain);
 }
 
+/* A region that only aggregates has the description of the others' data, which its model and files
+   need, but no samples. */
+static void open_empty(gt_run *run, const gt_dataset_info *first, const float *norm) {
+  run->dataset = gt_dataset_empty(first);
+  gt_dataset_normalise(run->dataset, norm, norm + first->c);
+  run->data = *gt_dataset_describe(run->dataset);
+}
+
+/* Means, then deviations, of the first region with data; the caller frees them. */
+static float *first_norm(const gt_run *run, const gt_dataset_info *infos) {
+  const size_t first = gt_data_first(run->job), c = infos[first].c, n = 2 * c;
+  float *own = GT_NEW_ARRAY(float, n), *norm = GT_NEW_ARRAY(float, n);
+  if (run->roles.region_id == first) {
+    memcpy(own, gt_dataset_mean(run->dataset), c * sizeof *own);
+    memcpy(own + c, gt_dataset_std(run->dataset), c * sizeof *own);
+  }
+  float *all = gather(run, own, n * sizeof *own);
+  memcpy(norm, all + first * n, n * sizeof *norm);
+  gt_free(all);
+  gt_free(own);
+  return norm;
+}
+
 /* Logs that regions share samples, which may not be intended: copies, links, or one file where each
    region should have its own. */
 static void say_shared(const gt_job *job, const size_t *files) {
   for (size_t r = 0; r < job->nregions; r++) {
+    if (files[r] == r) continue;
     const char *here = gt_data_path(job, r), *there = gt_data_path(job, files[r]);
-    if (files[r] == r || (strcmp(here, there) == 0 && job->data.partition.by != GT_PART_FILE))
-      continue;
+    if (strcmp(here, there) == 0 && job->data.partition.by != GT_PART_FILE) continue;
     gt_log_job(
         GT_LOG_WARN,
         "regions %s and %s read the same training samples (%s, %s): they are divided between them",
@@ -64,9 +92,9 @@ static void say_shared(const gt_job *job, const size_t *files) {
 static gt_status divide(gt_run *run, const gt_dataset_info *infos) {
   const size_t region = run->roles.region_id;
   size_t *files = GT_NEW_ARRAY(size_t, run->job->nregions);
-  gt_status status = same_as_ps(run, &infos[region]);
+  gt_status status = trains(run) ? same_as_ps(run, &infos[region]) : GT_OK;
   if (status == GT_OK) status = gt_data_files(run->job, infos, files);
-  if (status == GT_OK)
+  if (status == GT_OK && trains(run))
     status = gt_data_part(run->job, files, region, gt_dataset_labels(run->dataset, GT_SPLIT_TRAIN),
                           run->data.ntrain, &run->part, &run->npart);
   if (status == GT_OK) say_shared(run->job, files);
@@ -85,8 +113,8 @@ static void normalise(gt_run *run, const float *mean, const float *std) {
 /* The mean and std given in the job. */
 static gt_status from_job(gt_run *run) {
   const gt_job *job = run->job;
-  const size_t c = run->data.c;
-  const char *path = gt_data_path(job, run->roles.region_id);
+  const size_t c = run->data.c, region = run->roles.region_id;
+  const char *path = gt_data_path(job, trains(run) ? region : gt_data_first(job));
   if (run->data.input != GT_INPUT_BYTES)
     return GT_FAIL(
         GT_ERR_JOB,
@@ -126,8 +154,9 @@ static gt_status from_sums(gt_run *run) {
   const size_t c = run->data.c, n = GT_DATA_SUMS(c);
   uint64_t *own = GT_NEW_ARRAY(uint64_t, n), *sums = GT_NEW_ARRAY(uint64_t, n);
   float *norm = GT_NEW_ARRAY(float, 2 * c);
-  gt_status status = agree(
-      run, run->roles.is_ps ? gt_dataset_sums(run->dataset, run->part, run->npart, own) : GT_OK);
+  const bool sums_up = run->roles.is_ps && trains(run);
+  gt_status status =
+      agree(run, sums_up ? gt_dataset_sums(run->dataset, run->part, run->npart, own) : GT_OK);
   if (status == GT_OK) {
     char text[256];
     uint64_t *all = gather(run, own, n * sizeof *own);
@@ -150,9 +179,11 @@ static gt_status from_sums(gt_run *run) {
 /* All regions must give the model the same input for the same image. */
 static gt_status settle_normalisation(gt_run *run, const gt_dataset_info *infos) {
   bool same = true;
+  const size_t first = gt_data_first(run->job);
   if (run->job->data.nmean > 0) return agree(run, from_job(run));
-  for (size_t r = 1; r < run->job->nregions; r++)
-    same = same && strcmp(infos[0].schema_sha256, infos[r].schema_sha256) == 0;
+  for (size_t r = first + 1; r < run->job->nregions; r++)
+    same = same && (!gt_job_trains(run->job, r) ||
+                    strcmp(infos[first].schema_sha256, infos[r].schema_sha256) == 0);
   return same ? GT_OK : from_sums(run);
 }
 
@@ -160,6 +191,11 @@ gt_status gt_setup_open_data(gt_run *run) {
   GT_TRY(agree(run, open_own(run)));
   gt_dataset_info *infos = gather(run, &run->data, sizeof run->data);
   while (run->tester < run->job->nregions && infos[run->tester].ntest == 0) run->tester++;
+  if (gt_job_training(run->job) < run->job->nregions) {
+    float *norm = first_norm(run, infos);
+    if (!trains(run)) open_empty(run, &infos[gt_data_first(run->job)], norm);
+    gt_free(norm);
+  }
   gt_status status = agree(run, divide(run, infos));
   if (status == GT_OK) status = settle_normalisation(run, infos);
   gt_free(infos);

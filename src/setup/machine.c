@@ -83,16 +83,15 @@ static gt_precision own_precision(const gt_run *run, const gt_kernels *kernels, 
   return kernels->prepared && gt_kernels_bf16(why) ? GT_BF16 : GT_F32;
 }
 
-/* In a region without workers the PS reports for them. */
 static bool computes(const gt_roles *roles) {
-  return !roles->is_ps || roles->region_size == 1;
+  return !roles->is_ps;
 }
 
 void gt_setup_open_precision(gt_run *run, const gt_kernels *kernels) {
   const gt_roles *roles = &run->roles;
   const char *why;
   const int own = (int)own_precision(run, kernels, &why);
-  const bool speaks = roles->region_rank == (roles->region_size > 1);
+  const bool speaks = roles->region_rank == 1;
   int first = own;
   MPI_Request request;
   GT_MPI(MPI_Ibcast(&first, 1, MPI_INT, roles->region_size > 1, roles->region, &request));

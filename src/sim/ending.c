@@ -12,16 +12,17 @@ void gt_sim_end_result(sim_region *r) {
   gt_region_result *result = &r->result;
   gt_ps_view v;
   gt_time_split_parts parts;
-  double workers = (double)(r->sim->spec.job->regions[r->id].ranks - 1);
+  const size_t workers = gt_job_workers(r->sim->spec.job, r->id);
+  const double share = workers > 0 ? (double)workers : 1;
   gt_ps_look(r->ps, gt_timeline_now(r->timeline), &v);
   *result = (gt_region_result){.workers = (int)workers,
                                .steps = v.steps,
                                .samples = v.samples,
-                               .compute_s = gt_seconds(v.compute) / workers,
+                               .compute_s = gt_seconds(v.compute) / share,
                                .encode_s = gt_seconds(v.encode),
-                               .wan_wait_s = gt_seconds(v.wan_wait) / workers + gt_seconds(v.drain),
-                               .local_wait_s = gt_seconds(v.wait - v.wan_wait) / workers,
-                               .idle_s = gt_seconds(v.idle),
+                               .wan_wait_s = gt_seconds(v.wan_wait) / share + gt_seconds(v.drain),
+                               .local_wait_s = gt_seconds(v.wait - v.wan_wait) / share,
+                               .idle_s = workers > 0 ? gt_seconds(v.idle) : 0,
                                .wall_s = gt_seconds(gt_sim_now(r)),
                                .update_s = gt_seconds(v.update),
                                .test_accuracy = NAN,
@@ -32,7 +33,7 @@ void gt_sim_end_result(sim_region *r) {
   for (size_t p = 0; p < r->sim->n; p++)
     if (p != r->id) result->wire_s += gt_sim_crossed_of(r->sim, r->id, p).wire_s;
   if (!r->sim->exact) return;
-  gt_time_split_batch(&r->split, &v, (size_t)workers, &parts);
+  gt_time_split_batch(&r->split, &v, workers, &parts);
   result->split_train_s = parts.train;
   result->split_upload_s = parts.upload;
   result->split_aggregate_s = parts.aggregate;
@@ -49,25 +50,50 @@ static void evaluated(void *ctx, const gt_ps_score *score) {
   gt_ending_evaluated(&((sim_region *)ctx)->ending);
 }
 
-static bool evaluate(void *ctx, bool mean) {
-  sim_region *r = ctx;
-  const gt_sim_spec *spec = &r->sim->spec;
-  if (mean) gt_sim_end_result(r);
-  if (spec->test_samples == 0) return false;
-  gt_ps_evaluate(r->ps, gt_vec_of(NULL, spec->parameters), gt_vec_of(NULL, spec->buffers),
-                 evaluated, r, gt_timeline_now(r->timeline));
-  return true;
-}
-
 static void send(sim_region *r, size_t peer, gt_msg_kind kind, size_t bytes, uint64_t cookie) {
   gt_frame_header head = {.kind = (uint8_t)kind};
   gt_sim_send(r, peer, &head, bytes, cookie, gt_timeline_now(r->timeline));
 }
 
+static size_t model_bytes(const sim_region *r) {
+  return (r->sim->spec.parameters + r->sim->spec.buffers) * sizeof(float);
+}
+
 static void send_model(void *ctx, uint64_t cookie) {
+  send(ctx, 0, GT_MSG_MODEL, model_bytes(ctx), cookie);
+}
+
+static void score(sim_region *r, void (*done)(void *ctx, const gt_ps_score *score)) {
+  const gt_sim_spec *spec = &r->sim->spec;
+  gt_ps_evaluate(r->ps, gt_vec_of(NULL, spec->parameters), gt_vec_of(NULL, spec->buffers), done, r,
+                 gt_timeline_now(r->timeline));
+}
+
+/* The first region that trains scores the mean for a lead that does not. */
+static bool evaluate(void *ctx, bool mean) {
   sim_region *r = ctx;
-  send(r, 0, GT_MSG_MODEL, (r->sim->spec.parameters + r->sim->spec.buffers) * sizeof(float),
-       cookie);
+  if (mean) gt_sim_end_result(r);
+  if (r->sim->spec.test_samples == 0) return false;
+  if (gt_job_trains(r->sim->spec.job, r->id)) {
+    score(r, evaluated);
+    return true;
+  }
+  if (!mean) return false;
+  r->asked = true;
+  send(r, gt_data_first(r->sim->spec.job), GT_MSG_MODEL, model_bytes(r), 0);
+  return true;
+}
+
+static void send_score(void *ctx, const gt_ps_score *found) {
+  send(ctx, 0, GT_MSG_REPORT, sizeof *found, 0);
+}
+
+void gt_sim_end_message(sim_region *r, unsigned kind) {
+  if (r->asked)
+    gt_ending_evaluated(&r->ending);
+  else
+    gt_ending_message(&r->ending, kind);
+  if (kind == GT_MSG_MODEL && r->id != 0) score(r, send_score);
 }
 
 static size_t report_bytes(const sim_region *r) {

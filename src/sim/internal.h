@@ -102,6 +102,7 @@ struct sim_region {
   uint64_t *ready;  /* one bit per peer: its wire can move now */
   /* the end */
   gt_ending ending;
+  bool asked; /* the lead: another region scores the mean */
   bool complete, ended;
   gt_time_split split;
   gt_region_result result; /* as sent to the lead */
@@ -240,6 +241,8 @@ void gt_sim_region_step(sim_region *r);
 /* ending.c */
 /* Makes the region's result, as it is now. */
 void gt_sim_end_result(sim_region *r);
+/* REPORT, MODEL or BYE. */
+void gt_sim_end_message(sim_region *r, unsigned kind);
 extern const gt_ending_hooks gt_sim_ending; /* their ctx: a sim_region */
 
 #endif

@@ -97,6 +97,7 @@ static double one_evaluation(const stride *s, double events_per_s) {
   double most = 0;
   for (size_t r = 0; r < sim->n; r++) {
     const gt_ps_spec *spec = gt_ps_made_of(sim->regions[r].ps);
+    if (spec->nworkers == 0) continue;
     gt_job_compute c = gt_job_compute_of(sim->spec.job, r);
     most = fmax(most, gt_seconds(gt_cost_eval(sim->spec.job, &sim->regions[r].order, &c, 0,
                                               (int64_t)sim->spec.test_samples)) /

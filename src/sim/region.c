@@ -74,7 +74,7 @@ static void wire_message(sim_region *r, const gt_frame_header *head) {
   if (head->kind != GT_MSG_PING && head->kind != GT_MSG_PONG)
     r->sim->moved = gt_timeline_at(r->timeline);
   if (head->kind == GT_MSG_REPORT || head->kind == GT_MSG_MODEL || head->kind == GT_MSG_BYE)
-    gt_ending_message(&r->ending, head->kind);
+    gt_sim_end_message(r, head->kind);
   else if (gt_ps_message(r->ps, head->from, head, NULL, gt_timeline_now(r->timeline)) != GT_OK)
     gt_bug("in a simulation: %s", gt_error_text());
 }
@@ -100,7 +100,7 @@ static gt_ps *make_ps(sim_region *r) {
   spec.params = spec.grads = gt_vec_of(NULL, sim->spec.parameters);
   spec.buffers = gt_vec_of(NULL, sim->spec.buffers);
   spec.optim = r->optim;
-  spec.test_samples = sim->spec.test_samples;
+  spec.test_samples = spec.nworkers > 0 ? sim->spec.test_samples : 0;
   spec.snapshot = spec.params;
   spec.snapshot_buffers = spec.buffers;
   spec.keepalive = GT_NEVER / 2;
@@ -119,7 +119,7 @@ static gt_ps *make_ps(sim_region *r) {
 
 gt_status gt_sim_region_open(sim_region *r, gt_sim *sim, size_t id) {
   const gt_job *job = sim->spec.job;
-  size_t nworkers = (size_t)job->regions[id].ranks - 1;
+  const size_t nworkers = gt_job_workers(job, id);
   r->sim = sim;
   r->id = id;
   r->order = (gt_order){job->seed, id, (size_t)sim->spec.samples[id], (size_t)job->train.batch};
@@ -202,10 +202,10 @@ static void leave(sim_region *r) {
 }
 
 void gt_sim_region_start(sim_region *r) {
-  r->training = true;
+  const size_t nworkers = gt_job_workers(r->sim->spec.job, r->id);
+  r->training = nworkers > 0;
   gt_ps_start(r->ps, 0);
-  for (size_t w = 0; w + 1 < (size_t)r->sim->spec.job->regions[r->id].ranks; w++)
-    gt_ps_ready(r->ps, w, 0);
+  for (size_t w = 0; w < nworkers; w++) gt_ps_ready(r->ps, w, 0);
   gt_sim_agenda_set(&r->sim->agenda, r->id, next_event(r).at);
 }
 

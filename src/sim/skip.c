@@ -135,7 +135,7 @@ static int64_t as_often(const sim_region *r, const sim_mark *from, const sim_mar
 
 /* Chunks of a test set that take longer than the skipped time still end on time. */
 static void chunks_sooner(sim_region *r, gt_ns now, gt_ns gone) {
-  size_t workers = (size_t)r->sim->spec.job->regions[r->id].ranks - 1;
+  const size_t workers = gt_job_workers(r->sim->spec.job, r->id);
   for (size_t w = 0; w < workers; w++) {
     gt_ns due = gt_timeline_due(r->timeline, w);
     if (due != GT_NEVER && r->orders[w].kind == GT_PS_EVAL && due >= now + gone)

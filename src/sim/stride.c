@@ -28,7 +28,7 @@ static double until_chunk(const stride *s, const sim_mark *from, const sim_mark 
     const sim_region *region = &s->sim->regions[r];
     if (!region->evaluating || gt_ps_chunks_repeat(region->ps, &from->views[r], &to->views[r]))
       continue;
-    for (size_t w = 0; w + 1 < (size_t)s->sim->spec.job->regions[r].ranks; w++) {
+    for (size_t w = 0; w < gt_job_workers(s->sim->spec.job, r); w++) {
       gt_ns due = gt_timeline_due(region->timeline, w);
       if (region->orders[w].kind == GT_PS_EVAL && due < first) first = due;
     }

@@ -27,6 +27,7 @@ typedef struct {
   size_t next;   /* the next region to be added */
   bool *seen;    /* nregions */
   float **early; /* models that arrived before their turn */
+  float *first;  /* owned: the model that the others are compared with; NULL: this region's own */
   bool params_differ, buffers_differ;
 } gt_model_mean;
 

@@ -1,5 +1,6 @@
 /* The mean of the regions' models at the end of a run.  The weights are those of the strategy.
-   Models are added in region order as they arrive, so that few of them are in memory at a time. */
+   Models are added in region order as they arrive, so that few of them are in memory at a time.
+   Those without weight, of regions that only aggregate, do not count. */
 #include <string.h>
 
 #include "ending.h"
@@ -19,6 +20,7 @@ void gt_model_mean_close(gt_model_mean *m) {
   for (size_t r = 0; m->early && r < m->nregions; r++) gt_free(m->early[r]);
   gt_free(m->early);
   gt_free(m->seen);
+  gt_free(m->first);
   gt_free(m->mean.data);
   *m = (gt_model_mean){0};
 }
@@ -33,8 +35,25 @@ static bool same(gt_vec a, const float *b) {
   return a.n == 0 || memcmp(a.data, b, a.n * sizeof *b) == 0;
 }
 
+static bool counts(const gt_model_mean *m, size_t region) {
+  return m->weights[region] > 0;
+}
+
+/* The own model does not count: the others are compared with the first that does. */
+static void keep_first(gt_model_mean *m, const float *model) {
+  m->first = GT_NEW_ARRAY(float, m->nparams + m->nbuffers);
+  memcpy(m->first, model, (m->nparams + m->nbuffers) * sizeof *model);
+  m->params = gt_vec_of(m->first, m->nparams);
+  m->buffers = gt_vec_of(m->first + m->nparams, m->nbuffers);
+}
+
 static void add_other(gt_model_mean *m, const float *model) {
   float *params = (float *)(uintptr_t)model, *buffers = params + m->nparams;
+  if (!counts(m, m->next)) {
+    m->next++;
+    return;
+  }
+  if (!m->params.data) keep_first(m, model);
   m->params_differ |= !same(m->params, params);
   m->buffers_differ |= !same(m->buffers, buffers);
   add(m, gt_vec_of(params, m->nparams), gt_vec_of(buffers, m->nbuffers));
@@ -45,7 +64,10 @@ static void add_known(gt_model_mean *m) {
   while (m->next < m->nregions && (m->next == m->self || m->early[m->next])) {
     size_t region = m->next;
     if (region == m->self) {
-      add(m, m->params, m->buffers);
+      if (counts(m, region))
+        add(m, m->params, m->buffers);
+      else
+        m->next++;
       continue;
     }
     add_other(m, m->early[region]);
@@ -68,8 +90,10 @@ bool gt_model_mean_add(gt_model_mean *m, size_t region, const float *model) {
 }
 
 void gt_model_mean_begin(gt_model_mean *m, gt_vec params, gt_vec buffers) {
-  m->params = params;
-  m->buffers = buffers;
+  if (counts(m, m->self)) {
+    m->params = params;
+    m->buffers = buffers;
+  }
   m->mean = gt_vec_of(GT_NEW_ARRAY(float, m->nparams + m->nbuffers), m->nparams + m->nbuffers);
   add_known(m);
 }

@@ -53,7 +53,7 @@ static void rates(gt_server *s, gt_ns now, int64_t samples) {
 
 /* Counted as in the summary: the current hold and the drain are included. */
 static double waiting_share(const gt_server *s, const gt_ps_view *v) {
-  double workers = (double)gt_plane_ps_workers(s->plane), all = gt_server_elapsed(s);
+  double workers = fmax(1, (double)gt_plane_ps_workers(s->plane)), all = gt_server_elapsed(s);
   return all > 0
              ? fmin(1,
                     (gt_seconds(v->wan_wait + v->held_now) / workers + gt_seconds(v->drain)) / all)
@@ -90,6 +90,37 @@ static void record(gt_server *s, const gt_ps_view *v, double epoch, double loss)
       "auc", 'f', v->last_eval.auc, "samples_per_s", 'f', s->rate_samples, "wan_bps", 'f',
       s->rate_bps, "wan_in_bps", 'f', s->rate_in_bps, "under_way", 'i', under_way(s), "waiting",
       'f', waiting_share(s, v), NULL));
+}
+
+/* The samples that all regions will train on. */
+static double samples_planned(const gt_server *s) {
+  const gt_job *job = s->run->job;
+  const gt_job_interval *until = &job->train.until;
+  double sum = 0;
+  for (size_t r = 0; r < job->nregions; r++) {
+    if (!gt_job_trains(job, r)) continue;
+    const double workers = (double)gt_job_workers(job, r),
+                 step = (double)job->train.batch * (job->sync.local == GT_LOCAL_SYNC ? workers : 1);
+    if (until->epochs > 0)
+      sum += until->epochs * (double)s->hellos[r].samples;
+    else
+      sum += until->steps > 0 ? (double)until->steps * step : (double)until->samples;
+  }
+  return sum;
+}
+
+/* Passes over the data.  A region that only aggregates shows how far the others are, by their signs
+   of life. */
+static double epoch_of(const gt_server *s, gt_ps_view *v) {
+  const gt_job *job = s->run->job;
+  double held = 0;
+  if (gt_job_trains(job, s->run->roles.region_id))
+    return (double)v->samples / (double)s->run->npart;
+  for (size_t r = 0; r < job->nregions; r++) held += (double)s->hellos[r].samples;
+  const double seen = (double)samples_everywhere(s, 0);
+  v->done = fmin(1, seen / samples_planned(s));
+  v->steps = job->train.until.steps > 0 ? (int64_t)(v->done * (double)job->train.until.steps) : 0;
+  return seen / held;
 }
 
 void gt_server_learnt(gt_server *s, const gt_ps_push *push) {
@@ -131,9 +162,9 @@ void gt_server_progress(gt_server *s, gt_ns now, bool last) {
   s->progress_at = now + GT_SECOND / 5;
   gt_ps_view v;
   gt_ps_look(s->ps, now, &v);
-  double epoch = (double)v.samples / (double)s->run->npart,
+  double epoch = epoch_of(s, &v),
          loss = v.loss_samples > 0 ? v.loss_sum / (double)v.loss_samples : NAN;
-  if (s->live && v.samples > 0) {
+  if (s->live && epoch > 0) {
     rates(s, now, samples_everywhere(s, v.samples));
     double epochs = s->run->job->train.until.epochs;
     gt_progress p = {.elapsed_s = gt_server_elapsed(s),

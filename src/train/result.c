@@ -8,15 +8,16 @@
 void gt_server_result(const gt_server *s, const gt_ps_score *own, gt_region_result *r) {
   gt_ps_view v;
   gt_ps_look(s->ps, gt_server_now(s), &v);
-  double workers = (double)gt_plane_ps_workers(s->plane), drain = gt_seconds(v.drain);
+  const size_t workers = gt_plane_ps_workers(s->plane);
+  const double share = workers > 0 ? (double)workers : 1, drain = gt_seconds(v.drain);
   *r = (gt_region_result){.workers = (int)workers,
                           .steps = v.steps,
                           .samples = v.samples,
-                          .compute_s = gt_seconds(v.compute) / workers,
+                          .compute_s = gt_seconds(v.compute) / share,
                           .encode_s = gt_seconds(v.encode),
-                          .wan_wait_s = gt_seconds(v.wan_wait) / workers + drain,
-                          .local_wait_s = gt_seconds(v.wait - v.wan_wait) / workers,
-                          .idle_s = gt_seconds(v.idle),
+                          .wan_wait_s = gt_seconds(v.wan_wait) / share + drain,
+                          .local_wait_s = gt_seconds(v.wait - v.wan_wait) / share,
+                          .idle_s = workers > 0 ? gt_seconds(v.idle) : 0,
                           .wall_s = gt_server_elapsed(s),
                           .update_s = gt_seconds(v.update),
                           .emulation_cpu_s = gt_gateway_emulation_s(s->gateway),
@@ -34,7 +35,7 @@ void gt_server_result(const gt_server *s, const gt_ps_score *own, gt_region_resu
     if (p != s->run->roles.region_id) r->wire_s += gt_gateway_wire_s(s->gateway, p);
   gt_trend_collapsed(&s->trend, s->run->data.classes, r->warning, sizeof r->warning);
   gt_time_split_parts parts;
-  gt_time_split_batch(&s->split, &v, gt_plane_ps_workers(s->plane), &parts);
+  gt_time_split_batch(&s->split, &v, workers, &parts);
   r->split_train_s = parts.train;
   r->split_upload_s = parts.upload;
   r->split_aggregate_s = parts.aggregate;

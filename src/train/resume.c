@@ -29,10 +29,11 @@ static double state_bytes(const gt_state *state) {
   return sum;
 }
 
-/* What determines the bits of a run apart from its job. */
+/* What determines the bits of a run apart from its job; empty in a region that only aggregates. */
 static void name_kernels(const gt_run *run, char *text, size_t size) {
   const gt_build_texts *b = &run->builds[run->roles.region_id];
-  snprintf(text, size, "%.255s %s %s", b->kernels, b->precision, b->blas_core);
+  text[0] = '\0';
+  if (b->kernels[0]) snprintf(text, size, "%.255s %s %s", b->kernels, b->precision, b->blas_core);
 }
 
 void gt_server_describe(const gt_server *s, gt_ckpt_info *info) {
@@ -190,6 +191,21 @@ void gt_server_remove_final_model(const gt_server *s, int64_t round) {
     gt_ckpt_remove_final_model(run->run_dir, NULL);
 }
 
+/* What a region's file holds depends on whether it trains. */
+static gt_status same_kinds(const gt_server *s, const char *job_yaml) {
+  const gt_job *here = s->run->job;
+  gt_job *there = NULL;
+  gt_status status = gt_job_parse(&there, "job.yaml of the checkpoint", job_yaml);
+  for (size_t r = 0; status == GT_OK && r < here->nregions; r++)
+    if (gt_job_trains(here, r) != gt_job_trains(there, r))
+      status = GT_FAIL(GT_ERR_CKPT,
+                       "regions.%zu.ranks is %d there and %d here, and with 1 region %s only "
+                       "aggregates; a resume may not change whether a region trains",
+                       r, there->regions[r].ranks, here->regions[r].ranks, here->regions[r].name);
+  gt_job_close(there);
+  return status == GT_ERR_JOB ? GT_OK : status;
+}
+
 static gt_status restore(gt_server *s, const gt_ckpt_info *info, const gt_state *state) {
   const gt_arrays *a = gt_graph_arrays(s->run->graph);
   char model[GT_SHA256_HEX], text[512];
@@ -199,6 +215,7 @@ static gt_status restore(gt_server *s, const gt_ckpt_info *info, const gt_state 
                    "%s; a resume may change train.until, checkpoint, limits, ranks, hosts, speeds, "
                    "prices, plan, log and slurm only",
                    text);
+  GT_TRY(same_kinds(s, info->job_yaml));
   gt_graph_hash(s->run->graph, model);
   if (strcmp(model, info->model_hash) != 0)
     return GT_FAIL(GT_ERR_CKPT, "it holds model %s (%.12s), the job needs %s (%.12s)", info->model,

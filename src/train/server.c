@@ -186,7 +186,10 @@ static void greet(gt_server *s, gt_hello *own, gt_status status) {
 static void say_resumed(const gt_server *s, int64_t round) {
   gt_ps_view v;
   gt_ps_look(s->ps, gt_server_now(s), &v);
-  if (v.phase == GT_PS_FOLLOWING || v.phase == GT_PS_COMPLETE)
+  const bool trains = gt_job_trains(s->run->job, s->run->roles.region_id);
+  if (!trains)
+    gt_log_job(GT_LOG_INFO, "the run goes on from round %lld", (long long)round);
+  else if (v.phase == GT_PS_FOLLOWING || v.phase == GT_PS_COMPLETE)
     gt_log_job(GT_LOG_INFO,
                "this region's training is complete already (round %lld): nothing is trained here, "
                "the summary is made again",

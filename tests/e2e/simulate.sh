@@ -110,6 +110,7 @@ else
   cell three sma 3 sync central=a
   cell three asgd-ga 2 async mesh sync.period_unit=pass sync.exchange=gradient
   cell three sma 2 async mesh sync.period_unit=pass
+  cell three asgd-ga 4 sync mesh train.eval_every.steps=0 train.eval_every.epochs=0.03
 fi
 
 # A run that its limit ends is reported to end there.

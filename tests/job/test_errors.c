@@ -138,7 +138,9 @@ static void values(void **state) {
   with("data: {partition: {alpha: 0}}\n",
        "@:8: key data is given twice in one place; once is needed");
   set("data.partition.alpha=0", "--set: data.partition.alpha is 0; more than 0 is needed");
-  set("data.partition.shares=[1, 0]", "--set: data.partition.shares.1 is 0; more than 0 is needed");
+  set("data.partition.shares=[1, -1]", "--set: data.partition.shares.1 is -1; 0 or more is needed");
+  set("data.partition.shares=[1, 0]",
+      "@: data.partition.shares.1 is 0, and region chongqing trains; a number above 0 is needed");
   set("train.batch=0", "--set: train.batch is 0; 1 or more is needed");
   set("train.batch=1e3", "--set: train.batch is \"1e3\"; an integer, 1 or more is needed");
   set("train.optimizer.lr=0", "--set: train.optimizer.lr is 0; more than 0 is needed");
@@ -163,7 +165,7 @@ static void values(void **state) {
   set("data.path=\"\"", "--set: data.path is empty; text is needed");
   set("data.path=\"a\\nb\"", "--set data.path:1: a value has a control character or a line break "
                              "in it; one line of text is needed");
-  set("regions.0.ranks=1", "--set: regions.0.ranks is 1; 2 or more (or auto) is needed");
+  set("regions.0.ranks=0", "--set: regions.0.ranks is 0; 1 or more (or auto) is needed");
   set("regions=[]", "--set: regions is an empty list; 1 or more entries are needed");
   set("regions=[5]", "--set: regions.0 is \"5\"; a mapping is needed");
 }

@@ -323,8 +323,8 @@ static void mistakes_in_regions(void **state) {
   refused("regions.2.devices.0.power=4",
           "@: regions.2.devices.0.type is missing; it is needed: what it is called, as in xeon");
   refused("regions.2.ranks=Auto",
-          "--set: regions.2.ranks is \"Auto\"; an integer, 2 or more (or auto) is needed");
-  refused("regions.2.ranks=0", "--set: regions.2.ranks is 0; 2 or more (or auto) is needed");
+          "--set: regions.2.ranks is \"Auto\"; an integer, 1 or more (or auto) is needed");
+  refused("regions.2.ranks=0", "--set: regions.2.ranks is 0; 1 or more (or auto) is needed");
   refused("regions.2.ranks=auto", "@: regions.2.ranks is auto and there are no devices to choose "
                                   "from; regions.2.devices, or a number of ranks, is needed");
   refused("regions.1.ranks=4", "@: regions.1.ranks is 4, of which 3 are workers, and its devices "

@@ -123,10 +123,10 @@ static void mistakes(void **state) {
        ":1: has more than 10 columns; at most those that there are are needed"},
       {"name,ranks\na,2\nb\n", ":3: has 1 fields; 2 are needed, as the first line says"},
       {"name,ranks\na,2,\n", ":2: has more than 2 fields; 2 are needed, as the first line says"},
-      {"name,ranks\na,1\n", ":2: ranks (column 2) is 1; 2 or more is needed"},
-      {"name,ranks\na,\n", ":2: ranks (column 2) is \"\"; an integer, 2 or more is needed"},
+      {"name,ranks\na,0\n", ":2: ranks (column 2) is 0; 1 or more is needed"},
+      {"name,ranks\na,\n", ":2: ranks (column 2) is \"\"; an integer, 1 or more is needed"},
       {"ranks,name\n2,\n", ":2: name (column 2) is empty; text is needed"},
-      {"name,ranks\na,auto\n", ":2: ranks (column 2) is \"auto\"; an integer, 2 or more is needed"},
+      {"name,ranks\na,auto\n", ":2: ranks (column 2) is \"auto\"; an integer, 1 or more is needed"},
       {"name,ranks\na/b,2\n", ":2: name (column 1) is \"a/b\"; a name for files is needed: "
                               "letters, digits, dot, dash and underscore, a letter or digit first"},
       {"name,ranks,price\na,2,-1\n", ":2: price (column 3) is -1; 0 or more is needed"},

@@ -43,10 +43,10 @@ static void worlds_of_one(void **state) {
   setenv("OMPI_COMM_WORLD_SIZE", "1", 1);
 }
 
-static void a_region_of_one(void **state) {
+static void a_region_of_none(void **state) {
   (void)state;
-  const gt_region_plan plan[] = {{"a", 1, NULL, 0}, {"b", 2, NULL, 0}};
-  check_refused(plan, 2, "region a has 1 rank; 2 or more are needed, a PS and a worker");
+  const gt_region_plan plan[] = {{"a", 0, NULL, 0}, {"b", 2, NULL, 0}};
+  check_refused(plan, 2, "region a has 0 ranks; 1 or more are needed");
 }
 
 /* Checks a rank's own roles: sizes, orders, and that PS ranks are ordered by region id in the ps
@@ -65,6 +65,17 @@ static void check_roles(const gt_roles *r, int region, int region_rank, int regi
   MPI_Comm_size(r->ps, &ps_size);
   assert_int_equal(ps_rank, region);
   assert_int_equal(ps_size, 2);
+}
+
+/* Its rank is a PS without workers. */
+static void a_region_of_one(void **state) {
+  (void)state;
+  if (size != 3) return;
+  const gt_region_plan plan[] = {{"a", 2, NULL, 0}, {"hub", 1, NULL, 0}};
+  gt_roles roles;
+  assert_int_equal(gt_roles_create(&roles, plan, 2, LIMIT_S), GT_OK);
+  check_roles(&roles, rank < 2 ? 0 : 1, rank % 2, rank < 2 ? 2 : 1);
+  gt_roles_close(&roles, LIMIT_S);
 }
 
 static void blocks(void **state) {
@@ -162,6 +173,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(too_few_ranks),
       cmocka_unit_test(worlds_of_one),
+      cmocka_unit_test(a_region_of_none),
       cmocka_unit_test(a_region_of_one),
       cmocka_unit_test(blocks),
       cmocka_unit_test(environment),

@@ -120,8 +120,8 @@ static void on_done(void *ctx, const gt_ps_score *score) {
   ((fixture *)ctx)->asked++;
 }
 
-static void create(fixture *f, const char *strategy, size_t workers, bool async,
-                   int64_t eval_every) {
+static void create_with(fixture *f, const char *strategy, size_t workers, bool async,
+                        gt_ps_interval eval_every) {
   static const double weights[2] = {0.5, 0.5};
   *f = (fixture){.params = {0.5f, -0.25f, 1.5f}, .buffers = {0.01f, 0.02f}};
   for (size_t i = 0; i < NTEST; i++) f->labels[i] = (int32_t)((i * 13 / 5) % 2);
@@ -141,7 +141,7 @@ static void create(fixture *f, const char *strategy, size_t workers, bool async,
                      .optim = f->optim,
                      .order = {.seed = 1, .n = 16, .batch = 4},
                      .until = {.steps = 1000},
-                     .eval_every = {.steps = eval_every},
+                     .eval_every = eval_every,
                      .test_samples = NTEST,
                      .test_labels = f->labels,
                      .eval_chunk = CHUNK,
@@ -158,6 +158,11 @@ static void create(fixture *f, const char *strategy, size_t workers, bool async,
                               .whole = on_whole,
                               .note = on_note}};
   f->ps = gt_ps_create(&spec);
+}
+
+static void create(fixture *f, const char *strategy, size_t workers, bool async,
+                   int64_t eval_every) {
+  create_with(f, strategy, workers, async, (gt_ps_interval){.steps = eval_every});
 }
 
 static void begin(fixture *f, const char *strategy, size_t workers, bool async,
@@ -251,6 +256,27 @@ static void the_same_bits_however_many_score(void **state) {
                   f.score.accuracy < 0.8);
       end(&f);
     }
+}
+
+/* By epochs and by samples, too, the evaluation that a step makes due is made right after it, the
+   first one included; an epoch has 4 batches here. */
+static void each_is_made_after_its_step(void **state) {
+  (void)state;
+  const gt_ps_interval every[] = {{.epochs = 0.25}, {.epochs = 0.5}, {.samples = 4}, {.steps = 1}};
+  const int steps[] = {1, 2, 1, 1};
+  for (int k = 0; k < 8; k++) {
+    fixture f;
+    create_with(&f, "none", 1, k % 2, every[k / 2]);
+    gt_ps_start(f.ps, 0);
+    gt_ps_ready(f.ps, 0, 0);
+    for (int step = 1; step <= 10; step++) {
+      train(&f, 0);
+      answer_all(&f, 1, 1);
+      assert_int_equal(f.evals, step / steps[k / 2]);
+      assert_int_equal(f.steps, step / steps[k / 2] * steps[k / 2]);
+    }
+    end(&f);
+  }
 }
 
 /* Between two steps all evaluate, and then all train. */
@@ -420,6 +446,7 @@ static void nothing_is_allocated(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_same_bits_however_many_score),
+      cmocka_unit_test(each_is_made_after_its_step),
       cmocka_unit_test(in_step_all_evaluate_then_all_train),
       cmocka_unit_test(messages_do_not_change_what_is_scored),
       cmocka_unit_test(async_workers_join_when_they_are_free),

@@ -30,8 +30,9 @@
 /* What a world is; 0 means the usual where there is one. */
 typedef struct {
   const char *strategy;
-  const gt_sync_ops *ops;                                  /* NULL: those of `strategy` */
-  size_t nregions, workers[W_REGIONS], samples[W_REGIONS]; /* the region's part */
+  const gt_sync_ops *ops; /* NULL: those of `strategy` */
+  /* samples: the region's part; 0 workers, and 0 samples: it only aggregates */
+  size_t nregions, workers[W_REGIONS], samples[W_REGIONS];
   bool local_async, no_data, by_samples;
   size_t batch, outbox, window;
   int64_t period;

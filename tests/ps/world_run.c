@@ -103,7 +103,7 @@ world *w_open(const w_spec *spec) {
   w->rng = gt_rng_make(s->seed, GT_RNG_TEST, 7, 0);
   double total = 0;
   for (size_t i = 0; i < w->n; i++)
-    total += w->weights[i] = s->by_samples ? (double)s->samples[i] : 1;
+    total += w->weights[i] = s->by_samples ? (double)s->samples[i] : s->workers[i] > 0;
   for (size_t i = 0; i < w->n; i++) w->weights[i] /= total;
   w_quiet(w);
   for (size_t i = 0; i < w->n; i++) {

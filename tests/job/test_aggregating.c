@@ -1,0 +1,181 @@
+/* Regions of one rank: which train, what such a region may not have, what is warned of. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "geotrain/job.h"
+
+static const char base[] =
+    "name: tiny\nmodel: {name: lenet5}\ndata: {path: d.h5}\ntrain: {until: {steps: 5}, optimizer: "
+    "{lr: 0.1}}\nregions: [{name: a, ranks: 3}, {name: hub, ranks: 1}, {name: b, ranks: 2}]\n"
+    "sync: {topology: hub, hub: hub}\n";
+
+static char told[1024];
+
+static void tell(const char *text) {
+  snprintf(told + strlen(told), sizeof told - strlen(told), "%s\n", text);
+}
+
+static gt_status load(gt_job **job, const char *text, const char *const *sets, size_t nsets) {
+  static const char path[] = "test-aggregating.yaml";
+  FILE *to = fopen(path, "w");
+  assert_non_null(to);
+  fputs(text, to);
+  assert_int_equal(fclose(to), 0);
+  const gt_status status = gt_job_load(job, path, sets, nsets);
+  remove(path);
+  return status;
+}
+
+static gt_job *job_with(const char *set) {
+  gt_job *job = NULL;
+  if (load(&job, base, &set, set ? 1 : 0) != GT_OK) fail_msg("%s", gt_error_text());
+  return job;
+}
+
+/* `expected` follows the name of the file. */
+static void refused(const char *set, const char *expected) {
+  gt_job *job = NULL;
+  char full[512];
+  snprintf(full, sizeof full, "test-aggregating.yaml: %s", expected);
+  assert_int_equal(load(&job, base, &set, 1), GT_ERR_JOB);
+  assert_string_equal(gt_error_text(), full);
+}
+
+static void which_train(void **state) {
+  (void)state;
+  gt_job *job = job_with(NULL);
+  assert_true(gt_job_trains(job, 0) && !gt_job_trains(job, 1) && gt_job_trains(job, 2));
+  assert_int_equal(gt_job_training(job), 2);
+  assert_true(gt_job_workers(job, 0) == 2 && gt_job_workers(job, 1) == 0 &&
+              gt_job_workers(job, 2) == 1);
+  assert_int_equal(gt_job_ranks(job), 6);
+  assert_int_equal(gt_job_check_run(job), GT_OK);
+  gt_job_close(job);
+  job = job_with("regions.0={name: a, ranks: auto, devices: [{type: x, count: 2}]}");
+  assert_true(gt_job_trains(job, 0) && gt_job_workers(job, 0) == 0);
+  gt_job_close(job);
+}
+
+/* Data sets are needed of regions that train alone. */
+static void no_data(void **state) {
+  (void)state;
+  const char *sets[] = {"data.path=null", "regions.0.data.path=a.h5", "regions.2.data.path=b.h5",
+                        "data.partition.by=file"};
+  gt_job *job = NULL;
+  assert_int_equal(load(&job, base, sets, 4), GT_OK);
+  assert_int_equal(gt_job_check_run(job), GT_OK);
+  gt_job_close(job);
+  job = job_with("data.partition.shares=[2, 0, 1]");
+  gt_job_close(job);
+}
+
+static void what_does_not_fit(void **state) {
+  (void)state;
+  refused("regions.1.data.path=h.h5",
+          "regions.1.data.path is given and ranks is 1: without workers the region only "
+          "aggregates; no data.path, or 2 ranks or more, are needed");
+  refused("regions.1.samples=10",
+          "regions.1.samples is given and ranks is 1: without workers the region only aggregates; "
+          "no samples, or 2 ranks or more, are needed");
+  refused("regions.1.devices=[{type: x, count: 2}]",
+          "regions.1.devices is given and ranks is 1: without workers the region only aggregates; "
+          "no devices, or 2 ranks or more, are needed");
+  refused("regions.1.ranks_min=1",
+          "regions.1.ranks_min is given and ranks is 1: without workers the region only "
+          "aggregates; no ranks_min, or 2 ranks or more, are needed");
+  refused("regions.1.ranks_max=1",
+          "regions.1.ranks_max is given and ranks is 1: without workers the region only "
+          "aggregates; no ranks_max, or 2 ranks or more, are needed");
+  refused("regions.1.compute.speeds=[1]",
+          "regions.1.compute.speeds is given and ranks is 1: without workers the region only "
+          "aggregates; no compute.speeds, or 2 ranks or more, are needed");
+  refused("data.partition.shares=[2, 3, 1]",
+          "data.partition.shares.1 is 3, and region hub (ranks 1) only aggregates; 0 is needed");
+  refused("data.partition.shares=[2, 0, 0]",
+          "data.partition.shares.2 is 0, and region b trains; a number above 0 is needed");
+  refused("regions=[{name: hub, ranks: 1}]",
+          "ranks is 1 in every region, so that none trains; one with 2 or more is needed");
+  refused("sync={strategy: none}",
+          "sync.strategy is none, and region hub (ranks 1) only aggregates; a strategy that "
+          "exchanges something is needed");
+  refused("sync={strategy: ssgd, central: a}",
+          "sync.central is \"a\", and region hub (ranks 1) only aggregates; with sync.central, 2 "
+          "ranks or more in every region are needed");
+}
+
+/* A gradient is applied at the receiver's rate, which follows its own steps. */
+static void gradients_need_a_constant_rate(void **state) {
+  (void)state;
+  const char *sets[] = {"sync.exchange=gradient", "train.schedule={name: cosine}"};
+  gt_job *job = NULL;
+  gt_job_close(job_with("sync.exchange=gradient"));
+  assert_int_equal(load(&job, base, sets, 2), GT_ERR_JOB);
+  assert_string_equal(gt_error_text(),
+                      "test-aggregating.yaml: sync.exchange is gradient, and region hub (ranks 1) "
+                      "only aggregates: it makes no steps by which its learning rate changes; "
+                      "sync.exchange update, or train.schedule constant without warm-up, is "
+                      "needed");
+}
+
+static void warned(const char *set, const char *expected) {
+  gt_job *job = job_with(set);
+  told[0] = '\0';
+  gt_job_warn(job, tell);
+  gt_job_warn_region(job, 1, 0, tell);
+  gt_job_close(job);
+  assert_string_equal(told, expected);
+}
+
+static void where_it_only_costs(void **state) {
+  (void)state;
+  warned(NULL, "");
+  warned("sync={topology: tree}", "");
+  warned("sync={topology: hub}", "");
+  warned("sync={topology: mesh}",
+         "region hub has no workers and only aggregates (ranks 1), and with sync.topology mesh it "
+         "adds up nothing for others: it costs traffic and saves none; sync.topology hub with "
+         "sync.hub hub, or tree, makes use of it\n");
+  warned("sync={strategy: sma, topology: ring}",
+         "region hub has no workers and only aggregates (ranks 1), and with sync.topology ring it "
+         "adds up nothing for others: it costs traffic and saves none; sync.topology hub with "
+         "sync.hub hub, or tree, makes use of it\n");
+  warned("sync.hub=a",
+         "region hub has no workers and only aggregates (ranks 1), and with sync.topology hub and "
+         "sync.hub a it adds up nothing for others: it costs traffic and saves none; sync.topology "
+         "hub with sync.hub hub, or tree, makes use of it\n");
+}
+
+/* It has no workers whose price could be missing. */
+static void only_its_server_has_a_price(void **state) {
+  (void)state;
+  const char *sets[] = {"regions.0.price=1", "regions.0.ps_price=0.5", "regions.1.ps_price=0.25",
+                        "regions.2.price=1", "regions.2.ps_price=0.5"};
+  gt_job *job = NULL;
+  gt_job_prices prices;
+  assert_int_equal(load(&job, base, sets, 5), GT_OK);
+  assert_int_equal(gt_job_prices_of(&prices, job), GT_OK);
+  assert_true(prices.known && prices.regions[1].ps.usd == 0.25);
+  for (size_t i = 0; i < prices.nmissing; i++) assert_null(strstr(prices.missing[i], "workers"));
+  gt_job_prices_close(&prices);
+  gt_job_close(job);
+}
+
+static void nothing_is_left(void **state) {
+  (void)state;
+  assert_int_equal(gt_alloc_alive(), 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(which_train),         cmocka_unit_test(no_data),
+      cmocka_unit_test(what_does_not_fit),   cmocka_unit_test(gradients_need_a_constant_rate),
+      cmocka_unit_test(where_it_only_costs), cmocka_unit_test(only_its_server_has_a_price),
+      cmocka_unit_test(nothing_is_left),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

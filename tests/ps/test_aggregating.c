@@ -1,0 +1,213 @@
+/* Regions without workers, which only aggregate: runs end, nothing is lost or doubled, all have the
+   same model, and the bits are those of the other regions alone; over stops, crashes, longer
+   trainings and limits of bytes. */
+#include "world_laws.h"
+
+#define SEEDS 40
+
+/* The last one or two regions only aggregate.  hub: the last is the hub; otherwise the topology and
+   the places are at random, without sync.central. */
+static w_spec some_aggregate(const char *strategy, bool async, uint64_t seed, bool hub) {
+  w_spec s = w_random(strategy, async, 2 + seed % (W_REGIONS - 1), seed);
+  const size_t idle = s.nregions > 2 ? 1 + seed / 7 % 2 : 1;
+  if (hub) {
+    s.topology = GT_TOPOLOGY_HUB;
+    for (size_t i = 0; i < s.nregions; i++) s.next[i] = s.nregions - 1;
+  } else {
+    w_place(&s);
+    if (s.topology == GT_TOPOLOGY_CENTRAL) s.topology = GT_TOPOLOGY_HUB;
+  }
+  for (size_t i = s.nregions - idle; i < s.nregions; i++) s.workers[i] = s.samples[i] = 0;
+  return s;
+}
+
+typedef void a_law(w_spec *spec);
+
+static void for_all(a_law *law) {
+  for (const char *const *name = gt_strategy_names; *name; name++) {
+    if (!gt_sync_find(*name)->sends) continue;
+    for (int k = 0; k < 4; k++)
+      for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        w_spec s = some_aggregate(*name, k % 2, 9000 + seed, k / 2);
+        law(&s);
+      }
+  }
+}
+
+/* Those that aggregate made no step and evaluated nothing. */
+static void check_idle(world *w) {
+  for (size_t i = 0; i < w->n; i++) {
+    if (w->spec.workers[i] > 0) continue;
+    gt_ps_view v = w_look(w, i);
+    w_check(w, v.steps == 0 && v.samples == 0 && w->regions[i].evals == 0);
+    w_check(w, v.drain == 0 && v.compute == 0 && v.wan_wait == 0);
+  }
+}
+
+static void check_end(world *w, int64_t epochs) {
+  w_check_epochs(w, epochs);
+  check_idle(w);
+  if (w_lockstep(&w->spec)) w_check_identical(w);
+}
+
+static void ends(w_spec *spec) {
+  spec->until.epochs = 2;
+  spec->eval_every.epochs = 1;
+  spec->no_data = spec->seed % 5 == 0;
+  world *w = w_open(spec);
+  w_run_until(w, GT_PS_COMPLETE);
+  check_end(w, 2);
+  w_close(w);
+}
+
+static void ends_by_steps(w_spec *spec) {
+  spec->until.steps = 1 + (int64_t)(spec->seed % 13);
+  spec->eval_every.steps = 3;
+  world *w = w_open(spec);
+  w_run_until(w, GT_PS_COMPLETE);
+  for (size_t i = 0; i < w->n; i++)
+    w_check(w, w_look(w, i).steps == (w->spec.workers[i] > 0 ? spec->until.steps : 0));
+  check_idle(w);
+  if (w_lockstep(spec)) w_check_identical(w);
+  w_close(w);
+}
+
+static void survives_crashes(w_spec *spec) {
+  spec->until.epochs = 2;
+  spec->checkpoint_every.steps = 2;
+  world *w = w_open(spec);
+  for (uint64_t crash = 0; crash < 3; crash++) {
+    for (uint64_t i = 0; i < 20 + 37 * (spec->seed % 11) && !w_all_in(w, GT_PS_COMPLETE); i++)
+      w_check(w, w_step(w));
+    w_crash(w);
+  }
+  w_run_until(w, GT_PS_COMPLETE);
+  check_end(w, 2);
+  w_close(w);
+}
+
+/* Any region may be told to stop, also one that only aggregates. */
+static void stops(w_spec *spec) {
+  spec->until.epochs = 2;
+  world *w = w_open(spec);
+  for (uint64_t i = 0; i < 60 + spec->seed % 50; i++) w_check(w, w_step(w));
+  const size_t at = spec->seed % 2 ? w->n - 1 : 0;
+  if (!w_all_in(w, GT_PS_COMPLETE) && w_look(w, at).phase != GT_PS_COMPLETE) {
+    gt_ps_stop(w->regions[at].ps, GT_STOPPED, w->now);
+    w_run_until(w, GT_PS_STOPPED);
+    w_crash(w);
+  }
+  w_run_until(w, GT_PS_COMPLETE);
+  check_end(w, 2);
+  w_close(w);
+}
+
+/* A training that was complete is made longer: the others take up their steps again. */
+static void goes_on_longer(w_spec *spec) {
+  spec->until.epochs = 1;
+  spec->checkpoint_every.steps = 3;
+  world *w = w_open(spec);
+  w_run_until(w, GT_PS_COMPLETE);
+  gt_ps_last_round(w->regions[0].ps, w->now);
+  for (int64_t newest = 0; w_whole_round(w, &newest) < w_look(w, 0).round;) w_check(w, w_step(w));
+  w->spec.until.epochs = 3;
+  w_crash(w);
+  w_run_until(w, GT_PS_COMPLETE);
+  check_end(w, 3);
+  w_close(w);
+}
+
+static double sent_by(const world *w) {
+  const size_t n = gt_sync_find(w->spec.strategy)->sends == GT_MSG_STATE ? W_MODEL : W_PARAMS;
+  double sum = 0;
+  for (size_t i = 0; i < w->n; i++)
+    for (size_t k = 0; k < w->n; k++) sum += (double)w->links[i][k].data_sent;
+  return sum * (double)gt_wire_bytes(n * sizeof(float));
+}
+
+/* A limit that the run does not come near stops nothing: whoever adds up for others may go on when
+   it is done itself. */
+static void a_far_limit_stops_nothing(w_spec *spec) {
+  spec->until.epochs = 2;
+  world *w = w_open(spec);
+  w_run_until(w, GT_PS_COMPLETE);
+  spec->wan_bytes_limit = 12 * sent_by(w);
+  w_close(w);
+  w = w_open(spec);
+  w_run_until(w, GT_PS_COMPLETE);
+  check_end(w, 2);
+  w_close(w);
+}
+
+/* ---- the bits of the others alone ------------------------------------------------------------ */
+
+static size_t training(const w_spec *spec) {
+  size_t n = 0;
+  while (n < spec->nregions && spec->workers[n] > 0) n++;
+  return n;
+}
+
+/* A hub that only aggregates adds in the order of the regions, as a mesh of the others does. */
+static void as_without(w_spec *spec) {
+  if (spec->topology == GT_TOPOLOGY_TREE || spec->topology == GT_TOPOLOGY_RING ||
+      spec->local_async || !w_lockstep(spec))
+    return;
+  spec->until.epochs = 2;
+  w_spec alone = *spec;
+  alone.nregions = training(spec);
+  alone.topology = GT_TOPOLOGY_MESH;
+  world *w = w_open(spec), *mesh = w_open(&alone);
+  w_run_until(w, GT_PS_COMPLETE);
+  w_run_until(mesh, GT_PS_COMPLETE);
+  for (size_t i = 0; i < w->n; i++)
+    w_check(w, memcmp(w->regions[i].params, mesh->regions[0].params,
+                      sizeof mesh->regions[0].params) == 0);
+  w_close(mesh);
+  w_close(w);
+}
+
+static void runs_end(void **state) {
+  (void)state;
+  for_all(ends);
+  for_all(ends_by_steps);
+}
+
+static void crashes_lose_nothing(void **state) {
+  (void)state;
+  for_all(survives_crashes);
+}
+
+static void stops_and_resumes(void **state) {
+  (void)state;
+  for_all(stops);
+}
+
+static void longer_trainings(void **state) {
+  (void)state;
+  for_all(goes_on_longer);
+}
+
+static void limits_of_bytes(void **state) {
+  (void)state;
+  for_all(a_far_limit_stops_nothing);
+}
+
+static void the_same_bits_as_without(void **state) {
+  (void)state;
+  for_all(as_without);
+}
+
+static void nothing_is_left(void **state) {
+  (void)state;
+  assert_int_equal(gt_alloc_alive(), 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(runs_end),          cmocka_unit_test(crashes_lose_nothing),
+      cmocka_unit_test(stops_and_resumes), cmocka_unit_test(longer_trainings),
+      cmocka_unit_test(limits_of_bytes),   cmocka_unit_test(the_same_bits_as_without),
+      cmocka_unit_test(nothing_is_left),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
