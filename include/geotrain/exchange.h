@@ -39,12 +39,11 @@ typedef struct {
   /* Returns a body of n floats to fill and post; its contents are undefined.  Never fails if every
      region to which it will be posted has room, or the message may replace another. */
   gt_payload *(*payload)(void *ctx, size_t n);
-  /* The region's outbox has room for this many more messages, and limits.wan_bytes allows one more
-     message to every other region. */
+  /* The region's outbox has room for this many more messages. */
   bool (*room)(void *ctx, size_t region, size_t messages);
-  /* limits.wan_bytes allows one more message to every other region.  False: gt_exchange_room is
+  /* limits.wan_bytes allows so many more messages of so many floats.  False: gt_exchange_room is
      called as soon as it does, or the run ends.  NULL: there is no limit. */
-  bool (*afford)(void *ctx);
+  bool (*afford)(void *ctx, size_t messages, size_t floats);
   void (*post)(void *ctx, const gt_exchange_message *message);
   /* The exchange has taken the oldest message of the region for which gt_exchange_receive returned
      false: the message may be acknowledged. */
@@ -112,8 +111,11 @@ size_t gt_exchange_bytes(const gt_exchange *x, const gt_frame_header *head);
 bool gt_exchange_takes(const gt_exchange *x, unsigned kind);
 /* The most messages that one exchange puts on a link.  Valid once every collective is open. */
 size_t gt_exchange_unit(const gt_exchange *x);
-/* How many bodies as large as a model the region sends in one exchange, to all others together. */
-size_t gt_exchange_bodies(const gt_exchange *x, size_t region);
+/* What so many messages of so many floats take on the wire, in bytes. */
+size_t gt_exchange_wire_bytes(const gt_exchange *x, size_t messages, size_t floats);
+/* The most that the region posts at a time, in bytes on the wire.  Valid once every collective is
+   open. */
+size_t gt_exchange_at_once(const gt_exchange *x, size_t region);
 /* GT_ERR_FAULT: the header cannot be that of the region's next message: its route, part of the
    range or round is impossible. */
 gt_status gt_exchange_check(const gt_exchange *x, size_t from, const gt_frame_header *head);

@@ -72,10 +72,23 @@ typedef struct {
   gt_rng rng;
 } gt_link_state;
 
-/* A region's access to the WAN, one direction, shared by all its links.  rate_bps 0: unlimited. */
+/* left_ns: time of an access between `from` and `until` that no frame has used, spread evenly. */
+typedef struct {
+  gt_ns from, until;
+  double left_ns;
+} gt_access_gap;
+
+/* Gaps that are remembered; what is forgotten delays a frame by no more than its own time at the
+   access. */
+#define GT_ACCESS_GAPS 64
+
+/* A region's access to the WAN, one direction, shared by all its links.  rate_bps 0: unlimited.
+   gaps: before busy_until, ascending; only of the receiver's. */
 typedef struct {
   double rate_bps;
   gt_ns busy_until;
+  size_t ngaps;
+  gt_access_gap gaps[GT_ACCESS_GAPS];
 } gt_access;
 
 typedef struct {
@@ -99,9 +112,19 @@ void gt_link_shift(gt_link_state *state, gt_ns by);
    Times end at INT64_MAX / 2: a frame with that time never arrives. */
 gt_link_times gt_link_step(gt_link_state *state, const gt_link_spec *spec, gt_access *up,
                            size_t size_bytes, gt_ns ready);
-/* The receiver's access: when a frame that arrives there at `arrive` has passed it, max(arrive,
-   busy_until + 8 size / rate).  Frames in order of `arrive`. */
-gt_ns gt_access_pass(gt_access *down, size_t size_bytes, gt_ns arrive);
+/* The peer with which a region begins when it sends a frame to each: where the access is limited the
+   one after itself, so that not all regions send to the same one at a time. */
+static inline size_t gt_access_first(const gt_access *up, size_t self) {
+  return up->rate_bps > 0 ? self + 1 : 0;
+}
+/* Bit/s at which a frame comes in over the link, from a sender whose access has up_bps (0:
+   unlimited): the lower of that and the goodput.  0: unlimited. */
+double gt_link_stream_bps(const gt_link_spec *spec, double up_bps);
+/* The receiver's access: when a frame has passed it that arrives there at `arrive`, its bits evenly
+   at stream_bps (0: all at once).  It uses what earlier frames have left of the access's time,
+   from its first bit on, and no bit passes before it is there; it passes no sooner than at `arrive`
+   and after the earlier frames.  Frames in order of `arrive`. */
+gt_ns gt_access_pass(gt_access *down, size_t size_bytes, double stream_bps, gt_ns arrive);
 /* The least time from `ready` to the arrival of any frame, which is the lookahead of the virtual
    clock: max(latency - 3 jitter, latency / 10), with the least latency in a trace. */
 gt_ns gt_link_delay_min(const gt_link_spec *spec);

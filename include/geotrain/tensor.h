@@ -300,11 +300,11 @@ typedef struct gt_kernels {
   void (*fm_backward_weight)(float *dw, float *db, const float *dy, const int32_t *ids, size_t N,
                              size_t F);
   /* An LSTM (Hochreiter and Schmidhuber 1997, forget gates of Gers et al. 2000) with PyTorch's four
-     blocks of gates: i, f, o = sigmoid and g = tanh of wx x + bx + wh h' + bh; c = f c' + i g; h = o
-     tanh(c); h', c' are those of the sample's step before, or 0.  w: wx (4H,I), then wh (4H,H); b:
-     bx (4H), then bh (4H).  x (M,I).  h, c (M + R, H), R the samples of the last step: the state
-     before each step, and behind the last row the one after the last step.  gates (M,4H).  `work`:
-     gt_lstm_work. */
+     blocks of gates: i, f, o = sigmoid and g = tanh of wx x + bx + wh h' + bh; c = f c' + i g;
+     h = o tanh(c); h', c' are those of the sample's step before, or 0.  w: wx (4H,I), then wh
+     (4H,H); b: bx (4H), then bh (4H).  x (M,I).  h, c (M + R, H), R the samples of the last step:
+     the state before each step, and behind the last row the one after the last step.  gates
+     (M,4H).  `work`: gt_lstm_work. */
   void (*lstm_forward)(float *h, float *c, float *gates, const float *x, const float *w,
                        const float *b, const gt_lstm_shape *s, float *work);
   /* dy (R,H): the gradient of h after the last step.  dx (M,I) may be x; gates are overwritten. */

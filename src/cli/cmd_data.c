@@ -56,7 +56,7 @@ static gt_status said(const char *out) {
   return GT_OK;
 }
 
-/* ---- options ---------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 static gt_status parse_count(const char *command, const char *option, const char *text,
                              uint64_t *out) {

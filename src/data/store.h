@@ -26,7 +26,8 @@ gt_status gt_data_store_ids(gt_data_store *store, gt_split split, size_t first, 
                             const int32_t *ids);
 gt_status gt_data_store_labels(gt_data_store *store, gt_split split, size_t first, size_t count,
                                const int32_t *labels);
-/* Writes what n ids stand for: texts of at most `width` bytes, words (n,width), filled with NULs. */
+/* Writes what n ids stand for: texts of at most `width` bytes, words (n,width), filled with
+   NULs. */
 gt_status gt_data_store_vocabulary(gt_data_store *store, const char *words, size_t n, size_t width);
 /* Copies the vocabulary of another file, if it has one. */
 gt_status gt_data_store_copy_vocabulary(gt_data_store *store, const gt_dataset *from);

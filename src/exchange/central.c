@@ -76,16 +76,21 @@ static size_t copies_for(const gt_exchange *x, size_t region) {
   return x->done[region] ? 1 : gt_central_workers(x, region);
 }
 
-static bool can_answer(gt_exchange *x) {
-  for (size_t i = 0; i + 1 < x->spec.nregions; i++)
-    if (!gt_exchange_room_at(x, &x->others[i], 1, copies_for(x, x->others[i]))) return false;
-  return true;
+static bool can_answer(const gt_collective *c) {
+  gt_exchange *x = c->x;
+  size_t copies = 0;
+  for (size_t i = 0; i + 1 < x->spec.nregions; i++) {
+    const size_t region = x->others[i];
+    if (!gt_exchange_room_at(x, &region, 1, copies_for(x, region))) return false;
+    copies += copies_for(x, region);
+  }
+  return gt_exchange_affords(x, copies, c->n);
 }
 
 /* Weights are renormalised over the regions that take part. */
 static bool form(gt_central *t) {
   gt_exchange *x = gt_central_x(t);
-  if (!gt_rounds_complete(&t->rounds) || !can_answer(x)) return false;
+  if (!gt_rounds_complete(&t->rounds) || !can_answer(&t->rounds.base.base)) return false;
   bool first = true;
   t->rounds.base.share = 0;
   t->weight = gt_rounds_weight(&t->rounds);
@@ -197,18 +202,19 @@ static size_t unit(const gt_exchange *x, size_t n) {
   return most;
 }
 
-static size_t bodies(const gt_exchange *x, size_t region) {
-  size_t sum = 0;
-  if (region != *gt_central_root(x)) return gt_central_workers(x, region);
-  for (size_t r = 0; r < x->spec.nregions; r++)
-    if (r != region) sum += gt_central_workers(x, r);
-  return sum;
+/* The central region answers all others at a time. */
+static gt_posts at_once(const gt_collective *c, size_t region) {
+  gt_posts posts = {.floats = c->n};
+  if (region != *gt_central_root(c->x)) return (gt_posts){1, c->n};
+  for (size_t r = 0; r < c->x->spec.nregions; r++)
+    if (r != region) posts.messages += gt_central_workers(c->x, r);
+  return posts;
 }
 
 const gt_topology_ops gt_topology_central = {
     .name = "central",
     .routed = true,
     .unit = unit,
-    .bodies = bodies,
+    .at_once = at_once,
     .allreduce = &central_allreduce,
 };

@@ -56,7 +56,8 @@ void gt_central_post_own(gt_central *t) {
   gt_exchange *x = gt_central_x(t);
   if (t->n.posts == 0)
     t->n.posts = t->n.given > 0 ? t->n.given : (int64_t)gt_central_workers(x, x->spec.self);
-  for (; t->n.sent < t->n.posts && gt_exchange_room_at(x, gt_central_root(x), 1, 1); t->n.sent++)
+  for (; t->n.sent < t->n.posts && gt_exchange_can_post(x, gt_central_root(x), 1, 1, r->base.n);
+       t->n.sent++)
     post_part(t, t->n.sent);
   if (t->n.sent < t->n.posts) return;
   r->posted = r->own;

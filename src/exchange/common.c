@@ -29,6 +29,19 @@ bool gt_exchange_room_at(gt_exchange *x, const size_t *regions, size_t n, size_t
   return true;
 }
 
+bool gt_exchange_affords(gt_exchange *x, size_t messages, size_t floats) {
+  const gt_exchange_host *host = &x->spec.host;
+  if (!host->afford || host->afford(host->ctx, messages, floats)) return true;
+  x->full = x->spec.nregions;
+  return false;
+}
+
+bool gt_exchange_can_post(gt_exchange *x, const size_t *regions, size_t n, size_t messages,
+                          size_t floats) {
+  return gt_exchange_room_at(x, regions, n, messages) &&
+         gt_exchange_affords(x, n * messages, floats);
+}
+
 gt_status gt_exchange_check_part(const gt_frame_header *head, size_t offset, size_t n) {
   if (head->route.offset == offset && head->route.count == n) return GT_OK;
   return GT_FAIL(GT_ERR_FAULT, "data has %llu floats from %llu on; %zu from %zu on are needed",

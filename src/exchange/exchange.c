@@ -74,8 +74,20 @@ size_t gt_exchange_unit(const gt_exchange *x) {
   return most;
 }
 
-size_t gt_exchange_bodies(const gt_exchange *x, size_t region) {
-  return x->topology->bodies ? x->topology->bodies(x, region) : x->spec.nregions - 1;
+size_t gt_exchange_wire_bytes(const gt_exchange *x, size_t messages, size_t floats) {
+  const gt_frame_header head = {.flags = x->topology->routed ? GT_FRAME_ROUTED : 0};
+  return messages * gt_message_wire_bytes(&head, floats * sizeof(float));
+}
+
+size_t gt_exchange_at_once(const gt_exchange *x, size_t region) {
+  size_t most = 0;
+  for (const gt_collective *c = x->first; c; c = c->next) {
+    const gt_posts posts = x->topology->at_once ? x->topology->at_once(c, region)
+                                                : (gt_posts){x->spec.nregions - 1, c->n};
+    const size_t bytes = gt_exchange_wire_bytes(x, posts.messages, posts.floats);
+    if (bytes > most) most = bytes;
+  }
+  return most;
 }
 
 /* No region contributes to rounds that have been applied. */

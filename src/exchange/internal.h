@@ -78,6 +78,11 @@ void gt_exchange_remove(gt_collective *c);
 /* Each of the regions has room for so many messages; true where there is none.  If not, x->full is
    the first that has none. */
 bool gt_exchange_room_at(gt_exchange *x, const size_t *regions, size_t n, size_t messages);
+/* limits.wan_bytes allows them.  If not, x->full is nregions. */
+bool gt_exchange_affords(gt_exchange *x, size_t messages, size_t floats);
+/* Both: so many messages of so many floats can be posted to each of the regions. */
+bool gt_exchange_can_post(gt_exchange *x, const size_t *regions, size_t n, size_t messages,
+                          size_t floats);
 /* GT_ERR_FAULT, unless the route says the n floats from offset on. */
 gt_status gt_exchange_check_part(const gt_frame_header *head, size_t offset, size_t n);
 /* A body of n floats. */
@@ -178,14 +183,19 @@ typedef struct {
 
 /* ---- topologies ------------------------------------------------------------------------------ */
 
+typedef struct {
+  size_t messages, floats;
+} gt_posts;
+
 typedef struct gt_topology_ops {
   const char *name;
   bool routed;                  /* every message has a route; else none has */
   void (*open)(gt_exchange *x); /* finds the region's place; NULL: it needs none */
   void (*close)(gt_exchange *x);
   size_t (*unit)(const gt_exchange *x, size_t n); /* of a collective of n floats; NULL: 1 */
-  /* as gt_exchange_bodies; NULL: one for each other region */
-  size_t (*bodies)(const gt_exchange *x, size_t region);
+  /* The most messages that the region posts at a time, and the floats of each; NULL: all of the
+     collective's, to every other region. */
+  gt_posts (*at_once)(const gt_collective *c, size_t region);
   const gt_allreduce_ops *allreduce;
   const gt_broadcast_ops *broadcast; /* NULL: it has none */
 } gt_topology_ops;

@@ -13,8 +13,8 @@ static void post_to_others(const gt_exchange *x, gt_payload *payload, const gt_f
   x->spec.host.post(x->spec.host.ctx, &message);
 }
 
-static bool room(gt_exchange *x) {
-  return gt_exchange_room_at(x, x->others, x->spec.nregions - 1, 1);
+static bool room(const gt_collective *c) {
+  return gt_exchange_can_post(c->x, c->x->others, c->x->spec.nregions - 1, 1, c->n);
 }
 
 /* ---- all-reduce ------------------------------------------------------------------------------ */
@@ -77,7 +77,7 @@ static bool form(gt_allreduce *r) {
 
 static bool rounds_next(gt_allreduce *r) {
   if (r->base.x->spec.nregions == 1) r->posted = r->own;
-  if (r->own > r->posted && room(r->base.x)) post_own(r);
+  if (r->own > r->posted && room(&r->base)) post_own(r);
   return form(r);
 }
 
@@ -111,8 +111,8 @@ static const gt_allreduce_ops mesh_allreduce = {
 
 /* What is replaced needs no room, only the bytes. */
 static bool broadcast_room(const gt_broadcast *b) {
-  const gt_exchange_host *host = &b->base.x->spec.host;
-  return b->replace ? !host->afford || host->afford(host->ctx) : room(b->base.x);
+  gt_exchange *x = b->base.x;
+  return b->replace ? gt_exchange_affords(x, x->spec.nregions - 1, b->base.n) : room(&b->base);
 }
 
 static void broadcast_post(gt_broadcast *b, gt_payload *payload, const gt_frame_header *head) {

@@ -56,9 +56,9 @@ static size_t chunk_behind(const turns *t, size_t behind) {
   return (t->place + 2 * nregions_of(t) - behind) % nregions_of(t);
 }
 
-static bool has_room(const turns *t) {
+static bool has_room(const turns *t, size_t floats) {
   gt_exchange *x = t->base.base.x;
-  return gt_exchange_room_at(x, &x->spec.next[x->spec.self], 1, 1);
+  return gt_exchange_can_post(x, &x->spec.next[x->spec.self], 1, 1, floats);
 }
 
 static void post(const turns *t, gt_payload *payload, size_t chunk, double weight) {
@@ -108,7 +108,7 @@ static bool can_start(const turns *t) {
 
 static bool start(turns *t) {
   if (t->started || !can_start(t)) return t->started;
-  if (!has_room(t)) return false;
+  if (!has_room(t, chunk_of(t, t->place).n)) return false;
   gt_payload *payload = gt_exchange_body(t->base.base.x, chunk_of(t, t->place).n);
   const double weight = add_own_part(t, &payload->vec, t->place, NULL);
   post(t, payload, t->place, weight);
@@ -152,7 +152,8 @@ static bool take(turns *t) {
   const int64_t hops = (int64_t)nregions_of(t) - 1;
   const gt_inbox_slot *came = gt_inbox_front(&t->inbox, t->before);
   const bool last = t->step == 2 * hops - 1;
-  if (!came || (!last && !has_room(t))) return false;
+  const size_t chunk = chunk_behind(t, (size_t)(t->step + 1) % nregions_of(t));
+  if (!came || (!last && !has_room(t, chunk_of(t, chunk).n))) return false;
   if (t->step < hops - 1)
     pass_sum(t, chunk_behind(t, (size_t)t->step + 1), came);
   else if (t->step == hops - 1)
@@ -259,9 +260,15 @@ static size_t unit(const gt_exchange *x, size_t n) {
   return 2;
 }
 
+static gt_posts at_once(const gt_collective *c, size_t region) {
+  (void)region;
+  return (gt_posts){1, c->n / c->x->spec.nregions + 1};
+}
+
 const gt_topology_ops gt_topology_ring = {
     .name = "ring",
     .routed = true,
     .unit = unit,
+    .at_once = at_once,
     .allreduce = &ring_allreduce,
 };

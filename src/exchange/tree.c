@@ -59,12 +59,23 @@ static size_t pieces(const gt_exchange *x, size_t n) {
   return (n + x->spec.piece - 1) / x->spec.piece;
 }
 
+/* Sums go in pieces, to the parent or to all children; broadcasts whole, to all neighbours. */
+static gt_posts at_once(const gt_collective *c, size_t region) {
+  const gt_exchange *x = c->x;
+  const size_t whole = pieces(x, c->n), *parent = x->spec.next, up = parent[region] != region;
+  size_t children = 0;
+  for (size_t r = 0; r < x->spec.nregions; r++) children += r != region && parent[r] == region;
+  if (c->broadcast) return (gt_posts){(children + up) * whole, (c->n + whole - 1) / whole};
+  return (gt_posts){children > up ? children : up, c->n < x->spec.piece ? c->n : x->spec.piece};
+}
+
 const gt_topology_ops gt_topology_hub = {
     .name = "hub",
     .routed = true,
     .open = tree_open,
     .close = tree_close,
     .unit = pieces,
+    .at_once = at_once,
     .allreduce = &gt_tree_allreduce,
     .broadcast = &gt_tree_broadcast,
 };
@@ -75,6 +86,7 @@ const gt_topology_ops gt_topology_tree = {
     .open = tree_open,
     .close = tree_close,
     .unit = pieces,
+    .at_once = at_once,
     .allreduce = &gt_tree_allreduce,
     .broadcast = &gt_tree_broadcast,
 };

@@ -39,6 +39,11 @@ static gt_exchange *x_of(const casts *c) {
   return c->base.base.x;
 }
 
+/* Floats of a piece when the message is posted whole; together no fewer than it has. */
+static size_t each_of(const casts *c) {
+  return (c->base.base.n + c->pieces - 1) / c->pieces;
+}
+
 /* Gives the vector memory, unless vectors have none (simulation). */
 static void give_body(casts *c, gt_vec *v) {
   v->n = c->base.base.n;
@@ -141,7 +146,7 @@ static size_t next_due(const casts *c, size_t i) {
 /* Sends neighbour i the next model that is due there; false: none is, or there is no room. */
 static bool send_due(casts *c, size_t i) {
   gt_exchange *x = x_of(c);
-  if (c->ndue[i] == 0 || !gt_exchange_room_at(x, &x->tree.neighbours[i], 1, c->pieces))
+  if (c->ndue[i] == 0 || !gt_exchange_can_post(x, &x->tree.neighbours[i], 1, c->pieces, each_of(c)))
     return false;
   const size_t region = next_due(c, i);
   const origin *o = &c->origins[region];
@@ -167,8 +172,8 @@ static void casts_progress(gt_broadcast *b, size_t region) {
 static bool casts_room(const gt_broadcast *b) {
   const casts *c = (const casts *)b;
   gt_exchange *x = x_of(c);
-  if (b->replace) return !x->spec.host.afford || x->spec.host.afford(x->spec.host.ctx);
-  return gt_exchange_room_at(x, x->tree.neighbours, x->tree.nneighbours, c->pieces);
+  if (b->replace) return gt_exchange_affords(x, x->tree.nneighbours * c->pieces, each_of(c));
+  return gt_exchange_can_post(x, x->tree.neighbours, x->tree.nneighbours, c->pieces, each_of(c));
 }
 
 /* A model that has not been sent yet is overwritten. */
@@ -198,7 +203,7 @@ static bool pass_on(casts *c, size_t from, const gt_frame_header *head, gt_vec b
   gt_exchange *x = x_of(c);
   const size_t nto = all_but(c, from);
   if (nto == 0) return true;
-  if (!gt_exchange_room_at(x, c->to, nto, 1)) return false;
+  if (!gt_exchange_can_post(x, c->to, nto, 1, body.n)) return false;
   gt_exchange_message message =
       piece_of(c, head->route.origin, (int64_t)(head->route.offset / x->spec.piece), head);
   message.payload = gt_exchange_body(x, body.n);

@@ -194,8 +194,9 @@ static void send_down(const sums *t, gt_vec piece, int64_t round, int64_t number
   post_piece(t, payload, round, number, weight, tree->children, tree->nchildren);
 }
 
-static bool can_send_down(const sums *t) {
-  return gt_exchange_room_at(t->base.base.x, tree_of(t)->children, tree_of(t)->nchildren, 1);
+static bool can_send_down(const sums *t, size_t floats) {
+  return gt_exchange_can_post(t->base.base.x, tree_of(t)->children, tree_of(t)->nchildren, 1,
+                              floats);
 }
 
 static void end_round(sums *t) {
@@ -215,13 +216,13 @@ static bool add_piece(sums *t) {
   if (!piece_is_here(t)) return false;
   gt_vec mean = piece_of(t, t->added);
   if (is_root(t)) {
-    if (!can_send_down(t)) return false;
+    if (!can_send_down(t, mean.n)) return false;
     add_up(t, mean);
     send_down(t, mean, t->adding, t->added, t->total);
     t->weight = t->total;
     t->got++;
   } else {
-    if (!gt_exchange_room_at(t->base.base.x, &tree->parent, 1, 1)) return false;
+    if (!gt_exchange_can_post(t->base.base.x, &tree->parent, 1, 1, mean.n)) return false;
     gt_payload *payload = gt_exchange_body(t->base.base.x, mean.n);
     add_up(t, payload->vec);
     post_piece(t, payload, t->adding, t->added, t->total, &tree->parent, 1);
@@ -235,7 +236,7 @@ static bool add_piece(sums *t) {
 
 /* Takes a piece of the mean from the parent and forwards it; false: the children have no room. */
 static bool take_mean(sums *t, const gt_frame_header *head, gt_vec body) {
-  if (t->got == (int64_t)t->pieces || !can_send_down(t)) return false;
+  if (t->got == (int64_t)t->pieces || !can_send_down(t, body.n)) return false;
   send_down(t, body, (int64_t)head->value, t->got, head->route.weight);
   gt_vec_copy(piece_of(t, t->got), body);
   t->weight = head->route.weight;

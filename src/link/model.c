@@ -80,6 +80,10 @@ double gt_link_goodput(const gt_link_spec *spec) {
   return goodput_at(spec, latency_s + spec->back_s);
 }
 
+double gt_link_stream_bps(const gt_link_spec *spec, double up_bps) {
+  return slower(gt_link_goodput(spec), up_bps);
+}
+
 /* ---- service --------------------------------------------------------------------------------- */
 
 /* What serves bits: a trace, of which loss leaves a share, or a rate (0: at once). */
@@ -247,11 +251,4 @@ gt_link_times gt_link_step(gt_link_state *state, const gt_link_spec *spec, gt_ac
   state->busy_until = times.depart;
   state->last_arrival = times.arrive;
   return times;
-}
-
-gt_ns gt_access_pass(gt_access *down, size_t size_bytes, gt_ns arrive) {
-  if (down->rate_bps > 0.0)
-    arrive = later(arrive, after(down->busy_until, 8.0 * (double)size_bytes / down->rate_bps));
-  down->busy_until = later(arrive, down->busy_until);
-  return arrive;
 }

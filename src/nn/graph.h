@@ -76,8 +76,8 @@ typedef struct {
   size_t h, w, c;
 } gt_extent;
 
-/* For embeddings and what reads their vectors: the number of ids, the ids per sample, the length of a
-   vector. */
+/* For embeddings and what reads their vectors: the number of ids, the ids per sample, the length of
+   a vector. */
 typedef struct {
   size_t ids, fields, width;
 } gt_table;

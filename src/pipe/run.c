@@ -98,8 +98,9 @@ static void give_to_link(gt_pipe_run *run, size_t place, gt_ns now) {
 
 static void pass_access(gt_pipe_run *run, size_t place, size_t bytes, bool last, gt_ns now) {
   const gt_pipe_message message = gt_pipe_message_at(run->schedule, place);
-  gt_access *down = &run->down[way_of(run, &message)->to_region];
-  gt_ns there = gt_access_pass(down, bytes, now);
+  const gt_pipe_way *way = way_of(run, &message);
+  const double stream_bps = gt_link_stream_bps(way->link, run->up[way->from_region].rate_bps);
+  gt_ns there = gt_access_pass(&run->down[way->to_region], bytes, stream_bps, now);
   if (last) push(run, there, THERE, place, 0);
 }
 

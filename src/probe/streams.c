@@ -45,6 +45,12 @@ static void send_row(const gt_probe_link *row, size_t n, size_t from, double acc
   gt_free(left);
 }
 
+static double stream_of(const gt_probe_link *links, size_t n, const double *access_bps,
+                        size_t link) {
+  const gt_link_spec spec = {.bandwidth_bps = links[link].profile_bps};
+  return gt_link_stream_bps(&spec, access_bps[link / n]);
+}
+
 void gt_probe_together(const gt_probe_link *links, size_t n, const double *access_bps,
                        double *seconds) {
   frame *frames = GT_NEW_ARRAY(frame, n * n * FRAMES);
@@ -55,7 +61,8 @@ void gt_probe_together(const gt_probe_link *links, size_t n, const double *acces
     qsort(came, n * FRAMES, sizeof *came, by_time);
     for (size_t i = 0; i < n * FRAMES; i++)
       if (came[i].bytes > 0)
-        seconds[came[i].link] = gt_seconds(gt_access_pass(&down, came[i].bytes, came[i].at));
+        seconds[came[i].link] = gt_seconds(gt_access_pass(
+            &down, came[i].bytes, stream_of(links, n, access_bps, came[i].link), came[i].at));
   }
   gt_free(frames);
 }

@@ -24,14 +24,6 @@ double gt_ps_wan_bytes(const gt_ps *ps) {
   return sum;
 }
 
-/* Bytes that the region posts in one exchange: with a mesh, a message to every other region. */
-static double set_bytes(const gt_ps *ps, size_t region) {
-  const gt_ps_spec *spec = &ps->spec;
-  size_t floats = spec->params.n + (spec->strategy->sends == GT_MSG_STATE ? spec->buffers.n : 0);
-  return (double)gt_exchange_bodies(ps->exchange, region) *
-         (double)gt_wire_bytes(floats * sizeof(float));
-}
-
 void gt_ps_budget_open(gt_ps *ps) {
   ps_budget *b = &ps->budget;
   size_t n = ps->spec.nregions;
@@ -82,9 +74,10 @@ static void allow(gt_ps *ps, size_t region) {
     all += posted_by(ps, p);
     free_bytes -= allowed[p];
   }
-  double ahead = fmax((limit - all) / (AHEAD * (double)ps->spec.nregions), set_bytes(ps, region));
+  const double once = (double)gt_exchange_at_once(ps->exchange, region);
+  double ahead = fmax((limit - all) / (AHEAD * (double)ps->spec.nregions), once);
   double more = floor(fmin(posted + ahead - allowed[region], free_bytes));
-  if (more > 0 && allowed[region] + more >= posted + set_bytes(ps, region)) allowed[region] += more;
+  if (more > 0 && allowed[region] + more >= posted + once) allowed[region] += more;
 }
 
 /* ---- what waits ------------------------------------------------------------------------------ */
@@ -126,10 +119,6 @@ bool gt_ps_affords(gt_ps *ps, double bytes) {
   else if (all_known(ps))
     ps->want_stop = GT_ERR_LIMIT;
   return false;
-}
-
-bool gt_ps_affords_all(gt_ps *ps) {
-  return !limited(ps) || gt_ps_affords(ps, set_bytes(ps, ps->spec.self));
 }
 
 void gt_ps_budget_posted(gt_ps *ps, double bytes) {

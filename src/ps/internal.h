@@ -220,7 +220,6 @@ double gt_ps_wan_bytes(const gt_ps *ps); /* of all regions, as far as known */
 /* So many bytes more may be posted.  If not, they are asked for: later gt_ps_budget_ping or
    gt_ps_budget_pong says that they may, or a stop comes. */
 bool gt_ps_affords(gt_ps *ps, double bytes);
-bool gt_ps_affords_all(gt_ps *ps); /* a message to every other region */
 void gt_ps_budget_posted(gt_ps *ps, double bytes);
 void gt_ps_budget_left(gt_ps *ps, double bytes);
 void gt_ps_heartbeat(gt_ps *ps, size_t peer); /* PING */

@@ -46,11 +46,12 @@ static bool has_place(const gt_ps *ps, size_t peer) {
 }
 
 static bool host_room(void *ctx, size_t peer, size_t messages) {
-  return has_places(ctx, peer, messages) && gt_ps_affords_all(ctx);
+  return has_places(ctx, peer, messages);
 }
 
-static bool host_afford(void *ctx) {
-  return gt_ps_affords_all(ctx);
+static bool host_afford(void *ctx, size_t messages, size_t floats) {
+  gt_ps *ps = ctx;
+  return gt_ps_affords(ps, (double)gt_exchange_wire_bytes(ps->exchange, messages, floats));
 }
 
 static double wire_bytes(const ps_message *m) {

@@ -273,15 +273,22 @@ gt_gateway *gt_setup_gateway(const gt_run *run, size_t payload_max,
                              const gt_gateway_events *events) {
   const gt_job *job = run->job;
   size_t self = run->roles.region_id;
+  double *streams = GT_NEW_ARRAY(double, job->nregions);
+  for (size_t p = 0; p < job->nregions; p++)
+    streams[p] =
+        gt_link_stream_bps(&gt_links_from(run->links, p)[self], job->regions[p].access_bps);
   gt_gateway_spec spec = {.nregions = job->nregions,
                           .self = self,
                           .links = gt_links_from(run->links, self),
                           .access_bps = job->regions[self].access_bps,
+                          .stream_bps = streams,
                           .emulate = job->wan.emulate,
                           .virtual_clock = run->options->virtual_clock,
                           .seed = job->seed,
                           .payload_max = payload_max};
-  return gt_gateway_create(run->roles.ps, &spec, events);
+  gt_gateway *gateway = gt_gateway_create(run->roles.ps, &spec, events);
+  gt_free(streams);
+  return gateway;
 }
 
 /* The run's cost is computed at its end; a catalogue that lacks the data for it is refused here. */

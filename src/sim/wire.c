@@ -270,12 +270,12 @@ static bool move(sim_region *r, size_t peer, gt_ns now) {
   return moved;
 }
 
-/* One frame per peer, in the order of peers; wires after the current one that become ready
-   meanwhile have their turn too. */
-static bool turn(sim_region *r, gt_ns now) {
+/* Moves the peers from `first` to `last` - 1. */
+static bool turn_of(sim_region *r, size_t first, size_t last, gt_ns now) {
   bool moved = false;
-  for (size_t word = 0; word <= r->sim->n / 64; word++) {
-    uint64_t seen = 0;
+  for (size_t word = first / 64; 64 * word < last; word++) {
+    uint64_t seen = word == first / 64 ? ((uint64_t)1 << first % 64) - 1 : 0;
+    if (last < 64 * (word + 1)) seen |= ~(((uint64_t)1 << last % 64) - 1);
     for (uint64_t bits; (bits = r->ready[word] & ~seen) != 0;) {
       unsigned bit = (unsigned)__builtin_ctzll(bits);
       seen |= ((uint64_t)2 << bit) - 1; /* this one and the lower ones */
@@ -283,6 +283,14 @@ static bool turn(sim_region *r, gt_ns now) {
     }
   }
   return moved;
+}
+
+/* One frame per peer, in the order of the gateway; wires after the current one that become ready
+   meanwhile have their turn too. */
+static bool turn(sim_region *r, gt_ns now) {
+  const size_t first = gt_access_first(&r->up, r->id);
+  bool moved = turn_of(r, first, r->sim->n, now);
+  return turn_of(r, 0, first, now) || moved;
 }
 
 void gt_sim_poll(sim_region *r, gt_ns now) {
@@ -309,13 +317,23 @@ static void hand_on(sim_region *r, const gt_heap_entry *e) {
   if (e->b & LAST_FRAME) r->wire_hooks->message(r, &head);
 }
 
+/* When the frame has passed the access of this region. */
+static gt_ns pass(sim_region *r, const gt_heap_entry *e) {
+  const gt_sim *sim = r->sim;
+  const size_t from = (size_t)(e->key >> SENDER_SHIFT);
+  if (r->down.rate_bps <= 0) return e->at;
+  const double stream_bps = gt_link_stream_bps(&gt_links_from(sim->spec.links, from)[r->id],
+                                               sim->regions[from].up.rate_bps);
+  return gt_access_pass(&r->down, e->b & ~LAST_FRAME, stream_bps, e->at);
+}
+
 /* Frames that have passed the access come before those that arrive at it; frames never overtake one
    another. */
 void gt_sim_deliver(sim_region *r) {
   gt_ns at = r->arrivals.n > 0 ? r->arrivals.at[0].at : GT_NEVER;
   bool landed = r->landing.n > 0 && r->landing.at[0].at <= at;
   gt_heap_entry e = gt_heap_pop(landed ? &r->landing : &r->arrivals);
-  gt_ns passed = landed ? e.at : gt_access_pass(&r->down, e.b & ~LAST_FRAME, e.at);
+  gt_ns passed = landed ? e.at : pass(r, &e);
   if (passed <= e.at) {
     hand_on(r, &e);
     return;

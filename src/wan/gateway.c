@@ -56,6 +56,7 @@ gt_gateway *gt_gateway_create(MPI_Comm ps_comm, const gt_gateway_spec *spec,
     open_sender(&g->senders[peer], g, spec, peer, window);
     windows[peer] = window + 1; /* and one for CLOCK frames */
     g->receivers[peer].heard = gt_now();
+    if (spec->stream_bps) g->receivers[peer].stream_bps = spec->stream_bps[peer];
   }
   gt_transport_spec transport = {.nregions = g->nregions,
                                  .self = g->self,
@@ -211,19 +212,24 @@ static bool move_peer(gt_gateway *g, size_t peer, gt_ns now) {
   return moved;
 }
 
+/* One frame to each peer. */
+static bool turn(gt_gateway *g, gt_ns now) {
+  const size_t first = gt_access_first(&g->up, g->self);
+  bool moved = false;
+  for (size_t i = 0; i < g->nregions; i++) {
+    const size_t peer = (first + i) % g->nregions;
+    if (peer != g->self) moved |= move_peer(g, peer, now);
+  }
+  return moved;
+}
+
 bool gt_gateway_poll(gt_gateway *gateway, gt_ns now) {
-  bool any = false, moved;
+  bool any = false;
   for (size_t peer = 0; peer < gateway->nregions; peer++) {
     if (peer != gateway->self) any |= gt_receive_frames(gateway, peer, now);
   }
   any |= gateway->timing->land(gateway, now);
-  do { /* each turn sends one frame to each peer */
-    moved = false;
-    for (size_t peer = 0; peer < gateway->nregions; peer++) {
-      if (peer != gateway->self) moved |= move_peer(gateway, peer, now);
-    }
-    any |= moved;
-  } while (moved);
+  while (turn(gateway, now)) any = true;
   return any;
 }
 

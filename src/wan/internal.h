@@ -110,6 +110,7 @@ typedef struct {
 
 typedef struct {
   gt_ns heard;
+  double stream_bps;    /* at which frames come in; 0: unlimited */
   gt_held_queue coming; /* under the virtual clock, in order of arrival */
   gt_frame_header head; /* of the message under assembly */
   bool assembling;

@@ -62,10 +62,12 @@ static bool sent_over_wire(gt_gateway *g, size_t peer, gt_ns now) {
 /* ---- arriving -------------------------------------------------------------------------------- */
 
 static void arrive(gt_gateway *g, size_t peer, const uint8_t *frame, size_t bytes, gt_ns now) {
-  g->receivers[peer].heard = now;
+  gt_receiver *r = &g->receivers[peer];
+  r->heard = now;
   gt_receive_check(g, peer, frame, bytes);
   if (g->down.rate_bps > 0)
-    gt_receive_hold(g, &g->landing, peer, frame, bytes, gt_access_pass(&g->down, bytes, now));
+    gt_receive_hold(g, &g->landing, peer, frame, bytes,
+                    gt_access_pass(&g->down, bytes, r->stream_bps, now));
   else
     gt_receive_hand_on(g, peer, frame, now);
 }

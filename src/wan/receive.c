@@ -136,7 +136,7 @@ static void hand_on_held(gt_gateway *g, gt_held_frame *h, gt_ns now) {
 
 void gt_receive_coming(gt_gateway *g, size_t peer, gt_ns now) {
   gt_held_frame *h = take_first(&g->receivers[peer].coming);
-  gt_ns passed = gt_access_pass(&g->down, h->bytes, h->arrive);
+  gt_ns passed = gt_access_pass(&g->down, h->bytes, g->receivers[peer].stream_bps, h->arrive);
   if (passed <= h->arrive) {
     hand_on_held(g, h, now);
     return;

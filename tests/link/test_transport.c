@@ -340,19 +340,6 @@ static void who_waits_does_not_block_the_access(void **unused) {
   assert_int_equal(gt_link_step(&c, &near, &up, 1000, 0).depart, 3 * MS);
 }
 
-static void the_receivers_access_takes_one_frame_after_another(void **unused) {
-  (void)unused;
-  gt_access down = {.rate_bps = 8e6};
-  /* It was received while it arrived. */
-  assert_int_equal(gt_access_pass(&down, 1000, 10 * MS), 10 * MS);
-  assert_int_equal(gt_access_pass(&down, 1000, 10 * MS), 11 * MS);
-  assert_int_equal(gt_access_pass(&down, 5000, 12 * MS), 16 * MS);
-  assert_int_equal(gt_access_pass(&down, 1000, 30 * MS), 30 * MS);
-  gt_access unlimited = {0};
-  assert_int_equal(gt_access_pass(&unlimited, 1 << 20, 10 * MS), 10 * MS);
-  assert_int_equal(gt_access_pass(&unlimited, 1 << 20, 5 * MS), 5 * MS);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(goodput_is_what_loss_leaves),
@@ -374,7 +361,6 @@ int main(void) {
       cmocka_unit_test(links_share_their_access),
       cmocka_unit_test(a_frame_passes_link_and_access_as_one_stream),
       cmocka_unit_test(who_waits_does_not_block_the_access),
-      cmocka_unit_test(the_receivers_access_takes_one_frame_after_another),
   };
   return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

@@ -153,7 +153,8 @@ static void padding_in_front_changes_nothing(void **state) {
   }
 }
 
-/* Samples of padding alone have the state 0: the scores are the bias, and only it has a gradient. */
+/* Samples of padding alone have the state 0: the scores are the bias, and only it has a
+   gradient. */
 static void padding_alone(void **state) {
   (void)state;
   enum { N = 3, T = 5 };

@@ -18,7 +18,7 @@ static void near_to(double found, double needed) {
     fail_msg("found %.17g, needed %.17g", found, needed);
 }
 
-/* ---- a market of four places and two vendors: sites 0 to 3 of the one, 4 to 7 of the other ---- */
+/* ---- a market of four places, two vendors: sites 0 to 3 of the one, 4 to 7 of the other ------ */
 
 typedef struct {
   gt_plan_rates rates[2 * PLACES];

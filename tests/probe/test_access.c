@@ -61,6 +61,11 @@ static void send_row(const wan *w, size_t from, const double *bits, frame **fram
   }
 }
 
+static double stream_of(const wan *w, size_t from, size_t to) {
+  const gt_link_spec spec = {.bandwidth_bps = w->link[from * w->n + to]};
+  return gt_link_stream_bps(&spec, w->up[from]);
+}
+
 /* Streams of these bits, all started at once: seconds of each. */
 static void carry(const wan *w, const double *bits, double *seconds) {
   frame *frames[N_MAX];
@@ -76,7 +81,9 @@ static void carry(const wan *w, const double *bits, double *seconds) {
     qsort(frames[r], nframes[r], sizeof *frames[r], by_time);
     for (size_t i = 0; i < nframes[r]; i++)
       seconds[frames[r][i].from * w->n + r] =
-          gt_seconds(gt_access_pass(&down, frames[r][i].bytes, frames[r][i].at)) - LATENCY_S;
+          gt_seconds(gt_access_pass(&down, frames[r][i].bytes, stream_of(w, frames[r][i].from, r),
+                                    frames[r][i].at)) -
+          LATENCY_S;
     gt_free(frames[r]);
   }
 }

@@ -170,16 +170,23 @@ static void leave(side *s) {
   gt_gateway_propose(s->g, GT_NEVER);
 }
 
+static double stream_of(const scenario *sc, size_t from) {
+  return gt_link_stream_bps(&sc->links[from][rank], sc->access_bps[from]);
+}
+
 static side *run(const scenario *sc, uint64_t nap_seed, gt_ns nap_max) {
   side *s = GT_NEW(side);
   gt_ns delays[REGIONS * REGIONS] = {0};
   for (size_t i = 0; i < REGIONS * REGIONS; i++)
     if (i / REGIONS != i % REGIONS)
       delays[i] = gt_link_delay_min(&sc->links[i / REGIONS][i % REGIONS]);
+  double streams[REGIONS];
+  for (size_t p = 0; p < REGIONS; p++) streams[p] = stream_of(sc, p);
   gt_gateway_spec spec = {.nregions = REGIONS,
                           .self = (size_t)rank,
                           .links = sc->links[rank],
                           .access_bps = sc->access_bps[rank],
+                          .stream_bps = streams,
                           .virtual_clock = true,
                           .seed = SEED,
                           .payload_max = PAYLOAD_MAX};
@@ -265,7 +272,8 @@ static void check_by_the_model(const side *s) {
     if (p != (size_t)rank) put_region(&fs, s->sc, p);
   qsort(fs.at, fs.n, sizeof *fs.at, by_arrival);
   for (size_t i = 0; i < fs.n; i++) {
-    gt_ns passed = gt_access_pass(&down, fs.at[i].bytes, fs.at[i].arrive);
+    gt_ns passed = gt_access_pass(&down, fs.at[i].bytes, stream_of(s->sc, fs.at[i].message.from),
+                                  fs.at[i].arrive);
     if (!fs.at[i].last || passed > s->sc->end[rank]) continue;
     assert_true(n < s->nlog);
     entry expected = fs.at[i].message;

@@ -1,6 +1,6 @@
-/* Imports reviews with a sentiment, those of the Large Movie Review Dataset (Maas et al. 2011), from
-   imdb_train.tsv and imdb_test.tsv: a header, then lines of label, rating, id and text.  Samples
-   are the numbers of their last words. */
+/* Imports reviews with a sentiment, those of the Large Movie Review Dataset (Maas et al. 2011),
+   from imdb_train.tsv and imdb_test.tsv: a header, then lines of label, rating, id and text.
+   Samples are the numbers of their last words. */
 #include <stdio.h>
 #include <string.h>
 
