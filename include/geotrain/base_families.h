@@ -81,6 +81,9 @@
   X(GT_TOPOLOGY_TREE, "tree", gt_topology_tree)                                                    \
   X(GT_TOPOLOGY_RING, "ring", gt_topology_ring)
 
+/* sync.topology: one of those above is chosen when the run starts. */
+#define GT_TOPOLOGY_TO_CHOOSE(X) X(GT_TOPOLOGY_AUTO, "auto")
+
 /* The way that sync.central takes; sync.topology does not have it. */
 #define GT_TOPOLOGY_OF_CENTRAL(X) X(GT_TOPOLOGY_CENTRAL, "central", gt_topology_central)
 
@@ -123,7 +126,8 @@ typedef enum { GT_AUGMENTS(GT_FAMILY_CONSTANT) } gt_augment;
 typedef enum { GT_PRECISIONS(GT_FAMILY_CONSTANT) } gt_precision;
 typedef enum { GT_LOCALS(GT_FAMILY_CONSTANT) } gt_local;
 typedef enum {
-  GT_TOPOLOGIES(GT_FAMILY_CONSTANT) GT_TOPOLOGY_OF_CENTRAL(GT_FAMILY_CONSTANT)
+  GT_TOPOLOGIES(GT_FAMILY_CONSTANT) GT_TOPOLOGY_TO_CHOOSE(GT_FAMILY_CONSTANT)
+      GT_TOPOLOGY_OF_CENTRAL(GT_FAMILY_CONSTANT)
 } gt_topology;
 typedef enum { GT_WEIGHTS(GT_FAMILY_CONSTANT) } gt_weights;
 typedef enum { GT_SCALES(GT_FAMILY_CONSTANT) } gt_scale;

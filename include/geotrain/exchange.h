@@ -69,6 +69,17 @@ typedef struct {
 
 /* ---- topologies of a job --------------------------------------------------------------------- */
 
+/* By which way regions exchange.  next: as in gt_exchange_spec; NULL with a mesh; owned. */
+typedef struct {
+  gt_topology topology;
+  size_t *next;
+} gt_wiring;
+
+gt_wiring gt_wiring_copy(const gt_wiring *wiring, size_t nregions);
+void gt_wiring_close(gt_wiring *wiring);
+/* It can be: a hub or tree has one root, to which every region comes; a ring has all regions. */
+bool gt_wiring_sound(const gt_wiring *wiring, size_t nregions);
+
 const char *gt_topology_name(gt_topology topology);
 /* Every worker's contribution goes to one region singly, which answers every worker. */
 bool gt_topology_singly(gt_topology topology);

@@ -9,8 +9,8 @@
    results that are added chunk by chunk must not depend on who scored them. */
 size_t gt_ps_eval_chunk(size_t test_samples);
 
-/* The spec of the PS of region order->region; the caller fills in weights, vectors, optim,
-   test_samples, keepalive, round and host.  links: gt_links_from of the region; parameters: of the
+/* The spec of the PS of region order->region; the caller fills in topology, next, workers, weights,
+   vectors, optim, test_samples, keepalive, round and host.  links: gt_links_from of the region; parameters: of the
    model. */
 gt_ps_spec gt_ps_spec_of(const gt_job *job, const gt_order *order, const gt_link_spec *links,
                          size_t parameters);
@@ -26,9 +26,9 @@ size_t gt_ps_optim_floats(const gt_job *job, size_t region, size_t parameters);
 
 /* GT_ERR_JOB: the job's strategy cannot exchange by its topology. */
 gt_status gt_ps_check_way(const gt_job *job);
-/* `next` of its exchange (gt_topology_place); NULL with a mesh.  parameters: of the model.  The
-   caller frees it. */
-size_t *gt_ps_next_of(const gt_job *job, const gt_links *links, size_t parameters);
+/* The way of its exchange (gt_topology_place), unless sync.topology is auto.  parameters: of the
+   model.  The caller closes it. */
+gt_wiring gt_ps_wiring_of(const gt_job *job, const gt_links *links, size_t parameters);
 /* `workers` of its exchange; NULL without sync.central.  The caller frees it. */
 size_t *gt_ps_workers_of(const gt_job *job);
 

@@ -1,9 +1,10 @@
 /* sim: a run under the virtual clock without its arithmetic: the same PS, strategies, outboxes and
-   link model for all regions, in one process; vectors have no data.  Layer 8.  No MPI, no files.
+   link model for all regions, in one process; vectors have no data.  Layer 7.  No MPI, no files.
    Local. */
 #ifndef GEOTRAIN_SIM_H
 #define GEOTRAIN_SIM_H
 
+#include "geotrain/exchange.h"
 #include "geotrain/job.h"
 #include "geotrain/link.h"
 #include "geotrain/record.h"
@@ -14,6 +15,7 @@ typedef struct {
   size_t parameters, buffers; /* of the model, in floats */
   const int64_t *samples;     /* nregions: training samples of each region, 1 or more */
   size_t test_samples;        /* on which each region evaluates; 0: no evaluation */
+  const gt_wiring *wiring;    /* by which regions exchange; NULL: as the job says (gt_wiring_of) */
 } gt_sim_spec;
 
 typedef struct gt_sim gt_sim;

@@ -10,6 +10,7 @@
 #include "cli.h"
 #include "geotrain/plan_job.h"
 #include "geotrain/sim.h"
+#include "geotrain/sim_choose.h"
 #include "geotrain/sim_shape.h"
 #include "options.h"
 
@@ -178,6 +179,17 @@ static void show_end(const gt_sim *sim, double wall_s) {
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
+/* If the topology is to be chosen: chooses it, and says so. */
+static gt_status choose(gt_sim_spec *spec, gt_wiring_choice *choice) {
+  char text[512];
+  if (spec->job->sync.topology != GT_TOPOLOGY_AUTO) return GT_OK;
+  GT_TRY(gt_wiring_choose(choice, spec->job, spec->parameters, spec->buffers));
+  spec->wiring = &choice->of[choice->best].wiring;
+  gt_wiring_choice_text(choice, spec->job, text, sizeof text);
+  printf("topology       %s\n", text);
+  return GT_OK;
+}
+
 static gt_status simulate(const simulate_options *o, const gt_job *job, const gt_job_prices *prices,
                           const gt_links *links) {
   gt_sim_shape shape;
@@ -193,11 +205,14 @@ static gt_status simulate(const simulate_options *o, const gt_job *job, const gt
                       .buffers = shape.buffers,
                       .samples = shape.samples,
                       .test_samples = shape.test_samples};
-  gt_status status = gt_sim_run(&sim, &spec);
+  gt_wiring_choice choice = {0};
+  gt_status status = choose(&spec, &choice);
+  if (status == GT_OK) status = gt_sim_run(&sim, &spec);
   double wall_s = gt_seconds(gt_now() - from);
   if (status == GT_OK) status = show_with_cost(o, job, prices, &shape, sim, wall_s);
   if (status == GT_OK) show_end(sim, wall_s);
   gt_sim_close(sim);
+  gt_wiring_choice_close(&choice);
   gt_sim_shape_close(&shape);
   return status;
 }

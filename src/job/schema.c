@@ -256,7 +256,8 @@ const job_key gt_job_keys[] = {
     {"sync.topology", KEY_CHOICE, 0, AT(sync.topology), .fallback = "mesh",
      .values = gt_topology_names,
      .meaning = "by which way regions exchange: mesh: all with all; hub: through one region; tree: "
-                "along the best links; ring: each with the next"},
+                "along the best links; ring: each with the next; auto: the one of these whose "
+                "rounds take least, chosen at the start"},
     {"sync.hub", KEY_STRING, KEY_OPTIONAL, AT(sync.hub),
      .meaning = "the region that a hub is in; not given: the one that the others reach soonest"},
     {"sync.central", KEY_STRING, KEY_OPTIONAL, AT(sync.central),

@@ -84,7 +84,8 @@ gt_status gt_ps_check_way(const gt_job *job) {
                    "sync.central is %s and sync.strategy %s, with which no region waits for "
                    "another; ssgd or sma is needed",
                    job->sync.central, strategy->name);
-  if (!strategy->sends || strategy->waits || gt_topology_broadcasts(job->sync.topology))
+  if (!strategy->sends || strategy->waits || job->sync.topology == GT_TOPOLOGY_AUTO ||
+      gt_topology_broadcasts(job->sync.topology))
     return GT_OK;
   return GT_FAIL(GT_ERR_JOB,
                  "sync.strategy %s sends what no other region waits for, and sync.topology %s has "
@@ -92,13 +93,16 @@ gt_status gt_ps_check_way(const gt_job *job) {
                  strategy->name, gt_topology_names[job->sync.topology]);
 }
 
-size_t *gt_ps_next_of(const gt_job *job, const gt_links *links, size_t parameters) {
+gt_wiring gt_ps_wiring_of(const gt_job *job, const gt_links *links, size_t parameters) {
   const char *name = job->sync.central ? job->sync.central : job->sync.hub;
-  if (topology_of(job) == GT_TOPOLOGY_MESH) return NULL;
-  size_t hub = 0, *next = GT_NEW_ARRAY(size_t, job->nregions);
+  gt_wiring wiring = {.topology = topology_of(job)};
+  if (wiring.topology == GT_TOPOLOGY_MESH) return wiring;
+  size_t hub = 0;
   while (hub < job->nregions && !(name && strcmp(job->regions[hub].name, name) == 0)) hub++;
-  gt_topology_place(topology_of(job), links, job->nregions, parameters * sizeof(float), hub, next);
-  return next;
+  wiring.next = GT_NEW_ARRAY(size_t, job->nregions);
+  gt_topology_place(wiring.topology, links, job->nregions, parameters * sizeof(float), hub,
+                    wiring.next);
+  return wiring;
 }
 
 size_t *gt_ps_workers_of(const gt_job *job) {
@@ -143,7 +147,6 @@ gt_ps_spec gt_ps_spec_of(const gt_job *job, const gt_order *order, const gt_link
                       .nworkers = gt_job_workers(job, region),
                       .local_async = job->sync.local == GT_LOCAL_ASYNC,
                       .strategy = gt_sync_of(job->sync.strategy),
-                      .topology = topology_of(job),
                       .options = options_of(job, region),
                       .outbox = (size_t)job->wan.outbox,
                       .window = window_of(job, region, links, parameters * sizeof(float)),

@@ -1,6 +1,6 @@
 /* What the files of sim share: the agenda, wires between regions, and regions.  Each file calls
    only those before it: agenda, ledger, wire, ending, region, sim, skip; then stride, with plan and
-   spread. */
+   spread; then those that choose a way (wiring.h); last run and predict. */
 #ifndef GEOTRAIN_SIM_INTERNAL_H
 #define GEOTRAIN_SIM_INTERNAL_H
 
@@ -125,7 +125,8 @@ struct gt_sim {
   sim_region *regions;
   sim_agenda agenda;
   double *weights;
-  size_t *next, *workers; /* as in gt_exchange_spec */
+  gt_wiring wiring;
+  size_t *workers; /* as in gt_exchange_spec */
   sim_message *messages;
   gt_frame_route *routes; /* of messages; the first word of a free one: the next free one */
   size_t nroutes, routes_capacity;
@@ -143,7 +144,7 @@ struct gt_sim {
   sim_crossed *crossed; /* nregions x nregions, row: sender; traffic skipped; NULL: none yet */
 };
 
-/* sim.c: creates a simulation that has handled no event yet. */
+/* sim.c: creates a simulation that has handled no event yet.  spec->wiring is given. */
 gt_status gt_sim_open(gt_sim **out, const gt_sim_spec *spec);
 static inline bool gt_sim_over(const gt_sim *sim) {
   return sim->nended == sim->n;

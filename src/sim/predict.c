@@ -1,6 +1,7 @@
 /* Forecasts: the whole run is simulated if that is cheap, else repeating time is skipped. */
 #include <math.h>
 
+#include "geotrain/sim_choose.h"
 #include "internal.h"
 
 static double part_of(const gt_sim *sim) {
@@ -50,7 +51,7 @@ const char *gt_sim_doubt_text(gt_sim_doubt why) {
   return texts[why];
 }
 
-gt_status gt_sim_predict(gt_sim_forecast *out, const gt_sim_spec *spec, int64_t max_events) {
+static gt_status predict(gt_sim_forecast *out, const gt_sim_spec *spec, int64_t max_events) {
   gt_sim *sim = NULL;
   sim_stride seen = {0};
   int64_t budget = max_events > 0 && spec->job->limits.wan_bytes <= 0 ? max_events : INT64_MAX;
@@ -58,5 +59,16 @@ gt_status gt_sim_predict(gt_sim_forecast *out, const gt_sim_spec *spec, int64_t 
   gt_status status = gt_sim_stride(sim, budget, &seen);
   if (status == GT_OK) take(out, sim, &seen);
   gt_sim_close(sim);
+  return status;
+}
+
+gt_status gt_sim_predict(gt_sim_forecast *out, const gt_sim_spec *spec, int64_t max_events) {
+  gt_sim_spec with_wiring = *spec;
+  gt_wiring wiring = {0};
+  if (spec->wiring) return predict(out, spec, max_events);
+  GT_TRY(gt_wiring_of(&wiring, spec->job, spec->links, spec->parameters, spec->buffers));
+  with_wiring.wiring = &wiring;
+  const gt_status status = predict(out, &with_wiring, max_events);
+  gt_wiring_close(&wiring);
   return status;
 }

@@ -95,7 +95,8 @@ static gt_ps *make_ps(sim_region *r) {
   gt_ps_spec spec = gt_ps_spec_of(sim->spec.job, &r->order, gt_links_from(sim->spec.links, r->id),
                                   sim->spec.parameters);
   spec.weights = sim->weights;
-  spec.next = sim->next;
+  spec.topology = sim->wiring.topology;
+  spec.next = sim->wiring.next;
   spec.workers = sim->workers;
   spec.params = spec.grads = gt_vec_of(NULL, sim->spec.parameters);
   spec.buffers = gt_vec_of(NULL, sim->spec.buffers);

@@ -74,7 +74,8 @@ gt_status gt_sim_open(gt_sim **out, const gt_sim_spec *spec) {
   sim->spare = sim->spare_route = SIM_NONE;
   sim->code = GT_OK;
   sim->weights = gt_ps_weights_of(spec->job, spec->samples);
-  sim->next = gt_ps_next_of(spec->job, spec->links, spec->parameters);
+  sim->wiring = gt_wiring_copy(spec->wiring, sim->n);
+  sim->spec.wiring = &sim->wiring;
   sim->workers = gt_ps_workers_of(spec->job);
   sim->regions = GT_NEW_ARRAY(sim_region, sim->n);
   gt_sim_agenda_open(&sim->agenda, sim->n);
@@ -88,26 +89,13 @@ gt_status gt_sim_open(gt_sim **out, const gt_sim_spec *spec) {
   return GT_OK;
 }
 
-gt_status gt_sim_run(gt_sim **out, const gt_sim_spec *spec) {
-  gt_sim *sim = NULL;
-  size_t region;
-  GT_TRY(gt_sim_open(&sim, spec));
-  gt_status status = GT_OK;
-  while (status == GT_OK && !gt_sim_over(sim)) status = gt_sim_step(sim, &region);
-  if (status == GT_OK)
-    *out = sim;
-  else
-    gt_sim_close(sim);
-  return status;
-}
-
 void gt_sim_close(gt_sim *sim) {
   if (!sim) return;
   for (size_t i = 0; i < sim->n; i++) gt_sim_region_close(&sim->regions[i]);
   gt_sim_agenda_close(&sim->agenda);
   gt_free(sim->regions);
   gt_free(sim->weights);
-  gt_free(sim->next);
+  gt_wiring_close(&sim->wiring);
   gt_free(sim->workers);
   gt_free(sim->messages);
   gt_free(sim->routes);

@@ -7,6 +7,7 @@
 #include "geotrain/ps_time_split.h"
 #include "geotrain/record.h"
 #include "geotrain/setup.h"
+#include "geotrain/sim_choose.h"
 #include "geotrain/train.h"
 
 #define GT_MAX_REGIONS 64
@@ -40,8 +41,12 @@ struct gt_server {
   gt_time_split split;
   gt_trend trend;
   double *weights;
-  size_t *next, *workers; /* as in gt_exchange_spec */
-  gt_hello *hellos;       /* of every region */
+  gt_wiring wiring;
+  gt_wiring_choice choice; /* on the lead, if it was chosen in this start */
+  int wired_by;            /* what said so (wiring.c) */
+  int64_t *saved_wiring;   /* topology, then next; NULL: the job says all of it */
+  size_t *workers;         /* as in gt_exchange_spec */
+  gt_hello *hellos;        /* of every region */
   size_t nhellos;
   gt_server_ending *ending;
   int64_t written_round; /* being written */
@@ -76,6 +81,16 @@ void gt_server_hello_message(gt_server *s, size_t peer, const gt_frame_header *h
 /* Exchanges HELLO, compares, finds the round to resume from (0: start from the beginning).
    GT_ERR_JOB/DATA/CKPT name the region and the difference. */
 gt_status gt_server_hello(gt_server *s, const gt_hello *own, int64_t *round, int64_t *newest);
+
+/* wiring.c */
+/* By which way regions exchange: as in the checkpoint of the round that is resumed from, else as the
+   lead finds or chooses it.  status: of this region so far; the result is the same in every region.
+   Collective over the PS ranks. */
+gt_status gt_server_settle_wiring(gt_server *s, gt_status status, int64_t round);
+/* Adds it to the state of a checkpoint, unless the job says all of it. */
+void gt_server_save_wiring(gt_server *s, gt_state *state);
+/* Writes it to the record, unless the job says all of it. */
+void gt_server_tell_wiring(const gt_server *s);
 
 /* kept.c */
 /* Lists the rounds for which this region has files in own->rounds; reads none of them. */

@@ -136,7 +136,8 @@ static void open_ps(gt_server *s, int64_t newest_round) {
       gt_ps_spec_of(job, &run->order, gt_links_from(run->links, run->roles.region_id), a->params.n);
   spec.nworkers = (size_t)run->roles.region_size - 1;
   spec.weights = s->weights;
-  spec.next = s->next = gt_ps_next_of(job, run->links, a->params.n);
+  spec.topology = s->wiring.topology;
+  spec.next = s->wiring.next;
   spec.workers = s->workers = gt_ps_workers_of(job);
   spec.params = a->params;
   spec.grads = a->grads;
@@ -265,6 +266,7 @@ gt_status gt_server_open(gt_server *s, gt_run *run, const gt_clock_ops *clock, g
   if (status == GT_OK && run->options->resume != GT_RESUME_NO) gt_server_rounds(s, &own);
   greet(s, &own, status);
   status = gt_server_hello(s, &own, &round, &newest);
+  status = gt_server_settle_wiring(s, status, round);
   if (status == GT_OK) status = open_rest(s, round, newest);
   if (status == GT_OK && run->roles.is_lead)
     s->live = gt_live_create(stdout, live, run->job->log.every_s);
@@ -277,6 +279,7 @@ gt_status gt_server_open(gt_server *s, gt_run *run, const gt_clock_ops *clock, g
   if (status == GT_OK && gt_train_write_job(run) != GT_OK)
     gt_panic(GT_ERR_CKPT, "%s", gt_error_text());
   if (status == GT_OK) gt_server_started(s, round);
+  if (status == GT_OK) gt_server_tell_wiring(s);
   if (status == GT_OK && round > 0) gt_server_spread(s);
   return status;
 }
@@ -293,7 +296,9 @@ void gt_server_close(gt_server *s) {
   s->clock->close(s->clock_state);
   gt_past_close(&s->past);
   gt_free(s->weights);
-  gt_free(s->next);
+  gt_wiring_close(&s->wiring);
+  gt_wiring_choice_close(&s->choice);
+  gt_free(s->saved_wiring);
   gt_free(s->workers);
   gt_free(s->hellos);
 }

@@ -85,7 +85,7 @@ if [ "$CELLS" = all ]; then
     for strategy in none ssgd asgd asgd-ga ama sma; do
       for period in 1 8; do
         for local in sync async; do
-          for topology in mesh hub tree; do cell $job $strategy $period $local $topology; done
+          for topology in mesh hub tree auto; do cell $job $strategy $period $local $topology; done
         done
       done
     done
@@ -105,6 +105,8 @@ else
   cell three sma 8 sync hub
   cell four asgd-ga 8 sync tree
   cell four ssgd 1 sync ring
+  cell four ssgd 1 sync auto
+  cell three asgd-ga 2 async auto
   cell three ama 8 async hub
   cell three ssgd 1 sync central=b
   cell three sma 3 sync central=a

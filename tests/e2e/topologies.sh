@@ -1,7 +1,7 @@
 # labels: quick
 # processors: 1
-# Runs over a hub, a tree and a ring: a hub gives the bits of a mesh, killed runs are resumed to the
-# same bits, an update is not lost, and what cannot be is refused in one sentence.
+# Runs over a hub, a tree, a ring and what auto chooses: a hub gives the bits of a mesh, killed runs
+# are resumed to the same bits, an update is not lost, and what cannot be is refused in one sentence.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -44,9 +44,48 @@ for topology in hub tree ring; do
   check "$topology: the same bits after a kill" same "$(field killed-$topology params_sha256)" "$(field whole-$topology params_sha256)"
 done
 
+# auto: regions take the way that simulation says takes least, and a resumed run keeps it although
+# its links have changed.  Here all but one pair of regions have fast links; then only that one has.
+printf '0,%s,\n1000,%s,\n' '20 Mbit/s' '20 Mbit/s' >slow.csv
+printf '0,%s,\n1000,%s,\n' '300 Mbit/s' '300 Mbit/s' >fast.csv
+sed -e 's/default:.*/links: [{between: [east, north], trace: b.csv, latency: 2 ms}, {between: [north, west], trace: b.csv, latency: 2 ms}, {between: [east, west], trace: a.csv, latency: 2 ms}]}/' \
+  -e 's/emulate: true/emulate: true, /' job.yaml | sed -e ':a;N;$!ba;s/wan:\n *emulate: true, \n *links/wan: {emulate: true, links/' >links.yaml
+# next_of RUN [N]: "by next" of its Nth line on the topology, in the lead's record.
+next_of() { /usr/bin/python3 -c '
+import json, sys
+lines = [e for e in map(json.loads, open(sys.argv[1] + "/east.jsonl")) if e["event"] == "topology"]
+e = lines[int(sys.argv[2])]
+print(e["by"], e["topology"], *e["next"] or [])' "$1" "${2:-0}"; }
+for topology in auto tree; do
+  cp slow.csv a.csv && cp fast.csv b.csv
+  train "whole-$topology-links" 6 links.yaml --run-dir whole-$topology-links --set sync.topology=$topology --set train.until.steps=120
+  ended "whole-$topology-links" 0
+  start 6 links.yaml --run-dir killed-$topology-links --set sync.topology=$topology --set train.until.steps=120
+  wait_round killed-$topology-links 2
+  kill -KILL "$(rank_pid 2)"
+  wait_end "killed-$topology-links" 60
+  gone "killed-$topology-links"
+  cp fast.csv a.csv && cp slow.csv b.csv
+  train "resumed-$topology-links" 6 links.yaml --run-dir killed-$topology-links --resume --set sync.topology=$topology --set train.until.steps=120
+  ended "resumed-$topology-links" 0 'goes on from round'
+  check "$topology: the same bits after a kill, over other links" same "$(field killed-$topology-links params_sha256)" "$(field whole-$topology-links params_sha256)"
+  first=$(next_of killed-$topology-links 0) again=$(next_of killed-$topology-links -1)
+  check "$topology: the resumed run keeps its place" same "checkpoint ${first#* }" "$again"
+  train "fresh-$topology-links" 6 links.yaml --run-dir fresh-$topology-links --set sync.topology=$topology --set train.until.steps=20
+  ended "fresh-$topology-links" 0
+  check "$topology: a fresh run has another place" [ "$(next_of fresh-$topology-links)" != "$first" ]
+done
+check "auto: through the region with fast links" same "$(next_of whole-auto-links)" 'choice hub north north north'
+check "auto: the record says what the others would have taken" \
+  grep -qE '"event":"topology".*"exact":true.*"mesh_s":[0-9.]+,"hub_s":[0-9.]+,"tree_s":[0-9.]+,"ring_s":[0-9.]+' whole-auto-links/east.jsonl
+train "auto without links" 6 job.yaml --run-dir no --set sync.topology=auto --set wan.default=null
+ended "auto without links" 2 'has no latency; to choose among topologies'
+train "auto and a hub" 6 job.yaml --run-dir no --set sync.topology=auto --set sync.hub=west
+ended "auto and a hub" 2 'with sync.hub, hub is needed'
+
 # Updates and models that nobody waits for.
 for strategy in asgd asgd-ga ama; do
-  for topology in hub tree; do
+  for topology in hub tree auto; do
     train "$strategy-$topology" 6 job.yaml --run-dir "$strategy-$topology" --set sync.strategy=$strategy --set sync.topology=$topology
     ended "$strategy-$topology" 0
   done

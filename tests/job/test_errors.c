@@ -106,7 +106,7 @@ static void values(void **state) {
        "@: sync.strategy is \"telepathy\"; one of none, ssgd, asgd, asgd-ga, ama, sma is needed");
   with("sync: {local: both}\n", "@: sync.local is \"both\"; one of sync, async is needed");
   with("sync: {topology: star}\n",
-       "@: sync.topology is \"star\"; one of mesh, hub, tree, ring is needed");
+       "@: sync.topology is \"star\"; one of mesh, hub, tree, ring, auto is needed");
   with("sync: {topology: ring, hub: a}\n",
        "@: sync.hub is \"a\" and sync.topology ring; with sync.hub, hub is needed");
   with("sync: {topology: hub, hub: nowhere}\n",

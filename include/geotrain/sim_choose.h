@@ -1,0 +1,43 @@
+/* sim_choose: by which way the regions of a job exchange, when sync.topology is auto: the way whose
+   rounds take least in simulation (docs/strategies.md).  Layer 7.  Local. */
+#ifndef GEOTRAIN_SIM_CHOOSE_H
+#define GEOTRAIN_SIM_CHOOSE_H
+
+#include "geotrain/exchange.h"
+#include "geotrain/job.h"
+
+#define GT_WIRING_KINDS 4 /* mesh, hub, tree, ring */
+
+/* The best way that was found of a topology. */
+typedef struct {
+  gt_wiring wiring; /* owned */
+  /* of a round (of an exchange, if no region waits for another); NaN: the topology has no way */
+  double seconds;
+} gt_wiring_score;
+
+typedef struct {
+  gt_wiring_score of[GT_WIRING_KINDS]; /* by topology */
+  gt_topology best;                    /* the one that takes least, the first of equals */
+  /* Every hub, tree and ring was simulated, or is known to take longer; else there may be better
+     ones. */
+  bool exact;
+  bool estimated; /* seconds are from formulas: there are too many regions to simulate */
+} gt_wiring_choice;
+
+/* Chooses for the job with messages of a model of so many floats.  Simulates rounds that follow one
+   another without computing between them, on the job's links (jitter, loss, traces, transport and
+   access included, outages left out), with what compute says of update, apply and encode.  The same
+   job gives the same choice.  GT_ERR_JOB: a pair of regions has no latency.  The caller closes
+   *out. */
+gt_status gt_wiring_choose(gt_wiring_choice *out, const gt_job *job, size_t parameters,
+                           size_t buffers);
+void gt_wiring_choice_close(gt_wiring_choice *choice);
+/* Writes "tree, 1.6 s a round; mesh 3.8 s, hub at oregon 3.9 s, ring 6.6 s". */
+void gt_wiring_choice_text(const gt_wiring_choice *choice, const gt_job *job, char *text,
+                           size_t size);
+
+/* The way of the job, chosen if sync.topology is auto; the caller closes it. */
+gt_status gt_wiring_of(gt_wiring *out, const gt_job *job, const gt_links *links, size_t parameters,
+                       size_t buffers);
+
+#endif

@@ -1,0 +1,303 @@
+/* Chooses by which way regions exchange: bounds say in which order ways are simulated, and which
+   need not be. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "geotrain/ps_of_job.h"
+#include "wiring.h"
+
+/* Events after which no further way of a topology is simulated, with more than WIRING_EXACT regions
+   and with fewer. */
+#define EVENTS_NEAR  ((int64_t)1000000)
+#define EVENTS_EXACT ((int64_t)20000000)
+#define NEAR         16 /* trees or neighbours of a tree that are simulated in a row */
+/* A ring's bound holds for many rounds; few may take this share less. */
+#define RING_MARGIN 0.03
+
+typedef struct {
+  wiring_world world;
+  wiring_map map;
+  gt_wiring_choice *out;
+  int64_t last_event; /* no further way of this topology is simulated after so many */
+} search;
+
+/* ---- one way --------------------------------------------------------------------------------- */
+
+static void begin(search *s) {
+  s->last_event = s->world.events + (s->map.n <= WIRING_EXACT ? EVENTS_EXACT : EVENTS_NEAR);
+}
+
+static bool is_spent(const search *s) {
+  return s->world.events > s->last_event;
+}
+
+/* Seconds of the best way of the topology; INFINITY: there is none yet. */
+static double best_of(const search *s, gt_topology topology) {
+  const double seconds = s->out->of[topology].seconds;
+  return isnan(seconds) ? INFINITY : seconds;
+}
+
+/* A first way is always tried. */
+static bool may_try(search *s, gt_topology topology) {
+  if (!is_spent(s) || isnan(s->out->of[topology].seconds)) return true;
+  s->out->exact = false;
+  return false;
+}
+
+static double seconds_of(search *s, gt_topology topology, const size_t *next, double bound) {
+  if (s->out->estimated) return bound;
+  return gt_wiring_simulate(&s->world, topology, next, best_of(s, topology));
+}
+
+/* True: the way is the best of its topology so far. */
+static bool consider(search *s, gt_topology topology, const size_t *next, double bound) {
+  gt_wiring_score *score = &s->out->of[topology];
+  if (!may_try(s, topology)) return false;
+  const double seconds = seconds_of(s, topology, next, bound);
+  if (seconds >= best_of(s, topology)) return false;
+  gt_wiring_close(&score->wiring);
+  score->wiring = gt_wiring_copy(&(gt_wiring){topology, (size_t *)next}, s->map.n);
+  score->seconds = seconds;
+  return true;
+}
+
+static int by_bound(const void *a, const void *b) {
+  const wiring_candidate *x = a, *y = b;
+  if (x->bound != y->bound) return x->bound < y->bound ? -1 : 1;
+  return memcmp(x->at, y->at, sizeof x->at);
+}
+
+/* Simulates the candidates that can be better than the best one; unpack: writes `next` of one. */
+static void consider_all(search *s, gt_topology topology, wiring_list *list, double margin,
+                         void (*unpack)(const wiring_candidate *c, size_t n, size_t *next)) {
+  size_t next[WIRING_EXACT];
+  if (list->n > 0) qsort(list->all, list->n, sizeof *list->all, by_bound);
+  for (size_t i = 0; i < list->n; i++) {
+    const wiring_candidate *c = &list->all[i];
+    if (c->bound * (1 - margin) >= best_of(s, topology)) break;
+    if (!may_try(s, topology)) break;
+    unpack(c, s->map.n, next);
+    consider(s, topology, next, c->bound);
+  }
+}
+
+/* ---- mesh and hub ---------------------------------------------------------------------------- */
+
+typedef struct {
+  double bound;
+  size_t *next;
+} proposal;
+
+static int by_promise(const void *a, const void *b) {
+  const proposal *x = a, *y = b;
+  if (x->bound != y->bound) return x->bound < y->bound ? -1 : 1;
+  return (x->next > y->next) - (x->next < y->next); /* rows of one array */
+}
+
+/* Considers the most promising `most` of the n proposals, whose `next` are rows of one array. */
+static bool consider_best(search *s, gt_topology topology, proposal *all, size_t n, size_t most) {
+  bool better = false;
+  qsort(all, n, sizeof *all, by_promise);
+  for (size_t i = 0; i < n && i < most && all[i].bound < best_of(s, topology); i++)
+    better |= consider(s, topology, all[i].next, all[i].bound);
+  return better;
+}
+
+static proposal *proposals(size_t n, size_t *rows, size_t width) {
+  proposal *all = GT_NEW_ARRAY(proposal, n);
+  for (size_t i = 0; i < n; i++) all[i].next = rows + i * width;
+  return all;
+}
+
+static void choose_hub(search *s) {
+  const size_t n = s->map.n;
+  begin(s);
+  size_t *rows = GT_NEW_ARRAY(size_t, n * n);
+  proposal *hubs = proposals(n, rows, n);
+  for (size_t h = 0; h < n; h++) {
+    for (size_t r = 0; r < n; r++) hubs[h].next[r] = h;
+    hubs[h].bound = gt_wiring_tree_bound(&s->map, hubs[h].next);
+  }
+  consider_best(s, GT_TOPOLOGY_HUB, hubs, n, n);
+  gt_free(hubs);
+  gt_free(rows);
+}
+
+/* ---- tree ------------------------------------------------------------------------------------ */
+
+static bool is_hub(const size_t *parent, size_t n) {
+  size_t hub = 0;
+  while (parent[hub] != hub) hub++;
+  for (size_t r = 0; r < n; r++)
+    if (parent[r] != hub) return false;
+  return true;
+}
+
+/* Trees from several roots, each improved by its bound. */
+static void plant(search *s) {
+  const size_t n = s->map.n, roots = n <= 16 ? n : n <= WIRING_SIMULATED ? 8 : 1, trees = 2 * roots;
+  size_t *rows = GT_NEW_ARRAY(size_t, trees * n);
+  proposal *all = proposals(trees, rows, n);
+  for (size_t i = 0; i < trees; i++) {
+    gt_wiring_near_tree(&s->map, i / 2 * n / roots * 2 + i % 2, all[i].next);
+    all[i].bound = is_hub(all[i].next, n) ? INFINITY : gt_wiring_tree_bound(&s->map, all[i].next);
+  }
+  consider_best(s, GT_TOPOLOGY_TREE, all, trees, NEAR);
+  gt_free(all);
+  gt_free(rows);
+}
+
+/* The trees that differ from the best one by the parent of one region. */
+static bool try_neighbours(search *s) {
+  const size_t n = s->map.n, *best = s->out->of[GT_TOPOLOGY_TREE].wiring.next;
+  size_t count = 0, *rows = GT_NEW_ARRAY(size_t, n * n * n);
+  proposal *all = proposals(n * n, rows, n);
+  for (size_t r = 0; r < n; r++)
+    for (size_t to = 0; to < n; to++) {
+      proposal *p = &all[count];
+      memcpy(p->next, best, n * sizeof *best);
+      if (!gt_wiring_move(p->next, r, to) || is_hub(p->next, n)) continue;
+      p->bound = gt_wiring_tree_bound(&s->map, p->next);
+      count++;
+    }
+  const bool better = consider_best(s, GT_TOPOLOGY_TREE, all, count, NEAR);
+  gt_free(all);
+  gt_free(rows);
+  return better;
+}
+
+static void unpack_tree(const wiring_candidate *c, size_t n, size_t *next) {
+  for (size_t r = 0; r < n; r++) next[r] = c->at[r];
+}
+
+static void choose_tree(search *s) {
+  if (s->map.n < 3) return; /* a tree of two is a hub */
+  begin(s);
+  plant(s);
+  if (s->map.n <= WIRING_EXACT) {
+    wiring_list list = {0};
+    gt_wiring_grow_trees(&list, &s->map, best_of(s, GT_TOPOLOGY_TREE));
+    consider_all(s, GT_TOPOLOGY_TREE, &list, 0, unpack_tree);
+    gt_free(list.all);
+    return;
+  }
+  while (!s->out->estimated && !is_spent(s) && s->out->of[GT_TOPOLOGY_TREE].wiring.next &&
+         try_neighbours(s))
+    continue;
+}
+
+/* ---- ring ------------------------------------------------------------------------------------ */
+
+static void next_of_order(const size_t *order, size_t n, size_t *next) {
+  for (size_t i = 0; i < n; i++) next[order[i]] = order[(i + 1) % n];
+}
+
+static void unpack_ring(const wiring_candidate *c, size_t n, size_t *next) {
+  for (size_t i = 0; i < n; i++) next[c->at[i]] = c->at[(i + 1) % n];
+}
+
+static void choose_ring(search *s) {
+  const size_t n = s->map.n;
+  size_t *order = GT_NEW_ARRAY(size_t, n), *next = GT_NEW_ARRAY(size_t, n);
+  begin(s);
+  gt_wiring_near_ring(&s->map, order);
+  next_of_order(order, n, next);
+  consider(s, GT_TOPOLOGY_RING, next, gt_wiring_ring_bound(&s->map, order));
+  if (n <= WIRING_EXACT) {
+    wiring_list list = {0};
+    gt_wiring_grow_rings(&list, &s->map);
+    consider_all(s, GT_TOPOLOGY_RING, &list, RING_MARGIN, unpack_ring);
+    gt_free(list.all);
+  }
+  gt_free(order);
+  gt_free(next);
+}
+
+/* ---- all ------------------------------------------------------------------------------------- */
+
+static gt_status check_links(const gt_job *job, const gt_links *links) {
+  for (size_t a = 0; a < job->nregions; a++)
+    for (size_t b = 0; b < job->nregions; b++)
+      if (a != b && gt_link_delay_min(&gt_links_from(links, a)[b]) <= 0)
+        return GT_FAIL(
+            GT_ERR_JOB,
+            "sync.topology is auto, and the link from %s to %s has no latency; to choose "
+            "among topologies, every pair of regions needs one above 0 (wan.links, "
+            "wan.matrix, wan.default or a profile)",
+            job->regions[a].name, job->regions[b].name);
+  return GT_OK;
+}
+
+static void choose(search *s, const gt_job *job) {
+  gt_wiring_choice *out = s->out;
+  out->estimated = s->map.n > WIRING_SIMULATED;
+  out->exact = s->map.n <= WIRING_EXACT;
+  consider(s, GT_TOPOLOGY_MESH, NULL, gt_wiring_mesh_bound(&s->map));
+  choose_hub(s);
+  choose_tree(s);
+  if (gt_sync_of(job->sync.strategy)->waits) choose_ring(s);
+  for (gt_topology t = GT_TOPOLOGY_MESH; t < GT_WIRING_KINDS; t++)
+    if (best_of(s, t) < best_of(s, out->best)) out->best = t;
+}
+
+gt_status gt_wiring_choose(gt_wiring_choice *out, const gt_job *job, size_t parameters,
+                           size_t buffers) {
+  search s = {.out = out};
+  *out = (gt_wiring_choice){.best = GT_TOPOLOGY_MESH, .exact = true};
+  for (gt_topology t = GT_TOPOLOGY_MESH; t < GT_WIRING_KINDS; t++)
+    out->of[t] = (gt_wiring_score){.wiring.topology = t, .seconds = NAN};
+  if (job->nregions == 1 || !gt_sync_of(job->sync.strategy)->sends) return GT_OK;
+  gt_status status = gt_wiring_world_open(&s.world, job, parameters, buffers);
+  if (status == GT_OK) status = check_links(job, s.world.links);
+  if (status == GT_OK) {
+    gt_wiring_map_open(&s.map, &s.world.job, s.world.links, s.world.rounds,
+                       s.world.spec.parameters);
+    choose(&s, job);
+    gt_wiring_map_close(&s.map);
+  }
+  gt_wiring_world_close(&s.world);
+  return status;
+}
+
+/* "hub at oregon" */
+static void name_of(const gt_wiring_score *score, const gt_job *job, char *text, size_t size) {
+  const bool hub = score->wiring.topology == GT_TOPOLOGY_HUB && score->wiring.next;
+  snprintf(text, size, "%s%s%s", gt_topology_names[score->wiring.topology], hub ? " at " : "",
+           hub ? job->regions[score->wiring.next[0]].name : "");
+}
+
+void gt_wiring_choice_text(const gt_wiring_choice *choice, const gt_job *job, char *text,
+                           size_t size) {
+  const gt_wiring_score *best = &choice->of[choice->best];
+  char name[128];
+  name_of(best, job, name, sizeof name);
+  size_t used = (size_t)snprintf(text, size, "%s", name);
+  if (!isnan(best->seconds) && used < size)
+    used += (size_t)snprintf(text + used, size - used, ", %s%.3g s a round",
+                             choice->estimated ? "about " : "", best->seconds);
+  for (size_t i = 0, n = 0; i < GT_WIRING_KINDS; i++) {
+    if (i == choice->best || isnan(choice->of[i].seconds) || used >= size) continue;
+    name_of(&choice->of[i], job, name, sizeof name);
+    used += (size_t)snprintf(text + used, size - used, "%s %s %.3g s", n++ ? "," : ";", name,
+                             choice->of[i].seconds);
+  }
+}
+
+void gt_wiring_choice_close(gt_wiring_choice *choice) {
+  for (size_t i = 0; i < GT_WIRING_KINDS; i++) gt_wiring_close(&choice->of[i].wiring);
+}
+
+gt_status gt_wiring_of(gt_wiring *out, const gt_job *job, const gt_links *links, size_t parameters,
+                       size_t buffers) {
+  gt_wiring_choice choice;
+  if (job->sync.topology != GT_TOPOLOGY_AUTO) {
+    *out = gt_ps_wiring_of(job, links, parameters);
+    return GT_OK;
+  }
+  GT_TRY(gt_wiring_choose(&choice, job, parameters, buffers));
+  *out = gt_wiring_copy(&choice.of[choice.best].wiring, job->nregions);
+  gt_wiring_choice_close(&choice);
+  return GT_OK;
+}

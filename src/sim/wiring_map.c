@@ -1,0 +1,71 @@
+/* What the search for a way knows of a job's links. */
+#include <math.h>
+
+#include "wiring.h"
+
+#define PIECE_FLOATS (GT_FRAME_PAYLOAD_MAX / sizeof(float))
+
+/* The lower of two rates, where 0 means unlimited. */
+static double slower(double a, double b) {
+  if (a <= 0) return b;
+  return b <= 0 ? a : fmin(a, b);
+}
+
+static double seconds(double bytes, double rate_bps) {
+  return rate_bps > 0 ? 8 * bytes / rate_bps : 0;
+}
+
+static double latency_of(const gt_link_spec *link, double bytes) {
+  const double setup_s =
+      bytes > link->eager_bytes ? link->setup_rtts * (link->latency_s + link->back_s) : 0;
+  return gt_seconds(gt_link_delay_min(link)) + setup_s;
+}
+
+static void fill(wiring_map *map, const gt_link_spec *link, size_t from, size_t to, double first,
+                 double last) {
+  const size_t i = from * map->n + to;
+  const double left_bps = slower(gt_link_goodput(link), map->access_bps[from]);
+  map->first_s[i] = seconds(first, left_bps);
+  map->last_s[i] = seconds(last, left_bps);
+  map->latency_s[i] = latency_of(link, first);
+  map->rate_bps[i] = slower(left_bps, map->access_bps[to]);
+}
+
+void gt_wiring_map_open(wiring_map *map, const gt_job *job, const gt_links *links, bool rounds,
+                        size_t floats) {
+  const size_t n = job->nregions, pairs = n * n,
+               pieces = floats > 0 ? (floats + PIECE_FLOATS - 1) / PIECE_FLOATS : 1,
+               rest = floats - (pieces - 1) * PIECE_FLOATS;
+  const double header = GT_FRAME_HEADER_MAX, last = header + (double)(rest * sizeof(float)),
+               first = pieces > 1 ? header + (double)GT_FRAME_PAYLOAD_MAX : last;
+  *map = (wiring_map){.n = n,
+                      .rounds = rounds,
+                      .floats = (double)floats,
+                      .frames = (double)pieces,
+                      .contributes = GT_NEW_ARRAY(bool, n),
+                      .first_s = GT_NEW_ARRAY(double, pairs),
+                      .last_s = GT_NEW_ARRAY(double, pairs),
+                      .latency_s = GT_NEW_ARRAY(double, pairs),
+                      .rate_bps = GT_NEW_ARRAY(double, pairs),
+                      .piece_s = GT_NEW_ARRAY(double, n),
+                      .access_bps = GT_NEW_ARRAY(double, n)};
+  for (size_t r = 0; r < n; r++) {
+    map->contributes[r] = job->regions[r].ranks > 1;
+    map->members += map->contributes[r];
+    map->access_bps[r] = job->regions[r].access_bps;
+    map->piece_s[r] = seconds(first, map->access_bps[r]);
+  }
+  for (size_t a = 0; a < n; a++)
+    for (size_t b = 0; b < n; b++)
+      if (a != b) fill(map, &gt_links_from(links, a)[b], a, b, first, last);
+}
+
+void gt_wiring_map_close(wiring_map *map) {
+  gt_free(map->contributes);
+  gt_free(map->first_s);
+  gt_free(map->last_s);
+  gt_free(map->latency_s);
+  gt_free(map->rate_bps);
+  gt_free(map->piece_s);
+  gt_free(map->access_bps);
+}

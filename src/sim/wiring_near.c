@@ -1,0 +1,154 @@
+/* Good trees and rings for any number of regions: a first one, then changes of one edge at a time as
+   long as they lower the bound. */
+#include <math.h>
+#include <string.h>
+
+#include "wiring.h"
+
+/* Bounds that are computed for one tree or ring at most; of n regions each takes about n^2 steps. */
+#define TRIES      ((size_t)20000000)
+#define LEAST_GAIN 1e-9
+
+static size_t tries_of(const wiring_map *map) {
+  return TRIES / (map->n * map->n) + 2 * map->n;
+}
+
+/* ---- trees ----------------------------------------------------------------------------------- */
+
+/* Seconds of a message there and back on one link. */
+static double edge_s(const wiring_map *map, size_t child, size_t parent) {
+  return gt_wiring_time(gt_wiring_up(map, child, parent, 1), gt_wiring_down(map, child, parent, 1));
+}
+
+/* A spanning tree of least cost (Prim 1957), or the tree of shortest paths (Dijkstra 1959). */
+static void span(const wiring_map *map, size_t root, bool shortest, size_t *parent) {
+  const size_t n = map->n;
+  double *reach = GT_NEW_ARRAY(double, n), *path = GT_NEW_ARRAY(double, n);
+  bool *in = GT_NEW_ARRAY(bool, n);
+  for (size_t r = 0; r < n; r++) reach[r] = r == root ? 0 : INFINITY;
+  parent[root] = root;
+  for (size_t k = 0; k < n; k++) {
+    size_t least = n;
+    for (size_t r = 0; r < n; r++)
+      if (!in[r] && (least == n || reach[r] < reach[least])) least = r;
+    in[least] = true;
+    if (least != root) path[least] = path[parent[least]] + edge_s(map, least, parent[least]);
+    for (size_t r = 0; r < n; r++) {
+      const double to = in[r] ? INFINITY : (shortest ? path[least] : 0) + edge_s(map, r, least);
+      if (to >= reach[r]) continue;
+      reach[r] = to;
+      parent[r] = least;
+    }
+  }
+  gt_free(reach);
+  gt_free(path);
+  gt_free(in);
+}
+
+static bool is_below(const size_t *parent, size_t region, size_t above) {
+  for (; region != above; region = parent[region])
+    if (parent[region] == region) return false;
+  return true;
+}
+
+/* The edges stay, `root` becomes the root. */
+static void hang_from(size_t *parent, size_t root) {
+  size_t at = root, above = root;
+  for (;;) {
+    const size_t next = parent[at];
+    parent[at] = above;
+    if (next == at) return;
+    above = at;
+    at = next;
+  }
+}
+
+bool gt_wiring_move(size_t *parent, size_t region, size_t to) {
+  if (to == parent[region] || (to != region && is_below(parent, to, region))) return false;
+  if (to == region)
+    hang_from(parent, region);
+  else
+    parent[region] = to;
+  return true;
+}
+
+/* Tries another parent for the region. */
+static bool try_parent(const wiring_map *map, size_t *parent, size_t *before, size_t region,
+                       size_t to, double *bound) {
+  const size_t size = map->n * sizeof *parent;
+  memcpy(before, parent, size);
+  if (!gt_wiring_move(parent, region, to)) return false;
+  const double found = gt_wiring_tree_bound(map, parent);
+  if (found < *bound * (1 - LEAST_GAIN)) {
+    *bound = found;
+    return true;
+  }
+  memcpy(parent, before, size);
+  return false;
+}
+
+static void improve_tree(const wiring_map *map, size_t *parent) {
+  const size_t n = map->n;
+  double bound = gt_wiring_tree_bound(map, parent);
+  size_t left = tries_of(map), since = 0, *before = GT_NEW_ARRAY(size_t, n);
+  for (size_t i = 0; since < n * n && left > 0; i = (i + 1) % (n * n), since++, left--)
+    if (try_parent(map, parent, before, i / n, i % n, &bound)) since = 0;
+  gt_free(before);
+}
+
+void gt_wiring_near_tree(const wiring_map *map, size_t start, size_t *parent) {
+  const size_t root = start / 2 % map->n;
+  span(map, root, start % 2 == 1, parent);
+  improve_tree(map, parent);
+}
+
+/* ---- rings ----------------------------------------------------------------------------------- */
+
+static double hop_s(const wiring_map *map, size_t a, size_t b) {
+  const size_t i = a * map->n + b;
+  const double bits = 8 * sizeof(float) * map->floats / (double)map->n;
+  return map->latency_s[i] + (map->rate_bps[i] > 0 ? bits / map->rate_bps[i] : 0);
+}
+
+/* The nearest that is left, again and again. */
+static void walk(const wiring_map *map, size_t *order) {
+  const size_t n = map->n;
+  for (size_t r = 0; r < n; r++) order[r] = r;
+  for (size_t k = 1; k + 1 < n; k++) {
+    size_t nearest = k;
+    for (size_t i = k; i < n; i++)
+      if (hop_s(map, order[k - 1], order[i]) < hop_s(map, order[k - 1], order[nearest]))
+        nearest = i;
+    const size_t taken = order[nearest];
+    order[nearest] = order[k];
+    order[k] = taken;
+  }
+}
+
+static void reverse(size_t *order, size_t from, size_t to) {
+  for (; from < to; from++, to--) {
+    const size_t r = order[from];
+    order[from] = order[to];
+    order[to] = r;
+  }
+}
+
+/* Takes two edges of the ring apart and joins the ends the other way round (2-opt, Croes 1958). */
+void gt_wiring_near_ring(const wiring_map *map, size_t *order) {
+  const size_t n = map->n;
+  walk(map, order);
+  double bound = gt_wiring_ring_bound(map, order);
+  size_t left = tries_of(map) * map->n / 4, since = 0;
+  for (size_t i = 0; since < n * n && left > 0; i = (i + 1) % (n * n), since++, left--) {
+    const size_t from = i / n, to = i % n;
+    if (to <= from) continue;
+    reverse(order, from, to);
+    const double found = gt_wiring_ring_bound(map, order);
+    if (found < bound * (1 - LEAST_GAIN)) {
+      bound = found;
+      since = 0;
+    } else {
+      reverse(order, from, to);
+    }
+  }
+}

@@ -1,0 +1,146 @@
+/* By which way the regions of a run exchange: one region decides when the run starts, every region
+   takes that, and a resumed run keeps it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "geotrain/ps_of_job.h"
+#include "internal.h"
+
+/* What the lead tells the others. */
+typedef struct {
+  int64_t by, topology, next[GT_MAX_REGIONS]; /* next: unused with a mesh */
+} decision;
+
+enum { BY_JOB, BY_CHOICE, BY_CHECKPOINT };
+
+/* The job says by which way, and where each region is in it. */
+static bool said(const gt_job *job) {
+  return job->sync.topology == GT_TOPOLOGY_MESH; /* also with sync.central */
+}
+
+static gt_wiring wiring_of(const decision *d, size_t nregions) {
+  gt_wiring wiring = {.topology = (gt_topology)d->topology};
+  if (wiring.topology == GT_TOPOLOGY_MESH) return wiring;
+  wiring.next = GT_NEW_ARRAY(size_t, nregions);
+  for (size_t r = 0; r < nregions; r++) wiring.next[r] = (size_t)d->next[r];
+  return wiring;
+}
+
+/* ---- at the start ---------------------------------------------------------------------------- */
+
+/* Takes it from the lead's file; *there false: the file has none. */
+static gt_status kept_wiring(gt_server *s, int64_t round, bool *there) {
+  gt_run *run = s->run;
+  const size_t n = run->job->nregions;
+  decision d = {0};
+  *there = false;
+  if (round == 0 || gt_setup_read_round(run, round) > GT_ROUND_DOUBTFUL) return GT_OK;
+  const gt_state_item *item = gt_state_find(&run->kept.state, "train/", "topology");
+  if (!item || item->type != GT_TYPE_I64 || item->count != n + 1) return GT_OK;
+  memcpy(&d.topology, item->data, (n + 1) * sizeof(int64_t));
+  *there = true;
+  if (d.topology >= 0 && d.topology < GT_WIRING_KINDS) s->wiring = wiring_of(&d, n);
+  if (s->wiring.topology == d.topology && gt_wiring_sound(&s->wiring, n)) return GT_OK;
+  return GT_FAIL(
+      GT_ERR_CKPT,
+      "checkpoint round %lld of region %s: state \"train/topology\" is no topology of %zu "
+      "regions",
+      (long long)round, run->region, n);
+}
+
+/* On the lead. */
+static gt_status decide(gt_server *s, int64_t round) {
+  const gt_run *run = s->run;
+  const gt_arrays *a = gt_graph_arrays(run->graph);
+  bool there;
+  s->wired_by = BY_CHECKPOINT;
+  GT_TRY(kept_wiring(s, round, &there));
+  if (there) return GT_OK;
+  s->wired_by = run->job->sync.topology == GT_TOPOLOGY_AUTO ? BY_CHOICE : BY_JOB;
+  if (s->wired_by == BY_JOB) {
+    s->wiring = gt_ps_wiring_of(run->job, run->links, a->params.n);
+    return GT_OK;
+  }
+  GT_TRY(gt_wiring_choose(&s->choice, run->job, a->params.n, a->buffers.n));
+  s->wiring = gt_wiring_copy(&s->choice.of[s->choice.best].wiring, run->job->nregions);
+  return GT_OK;
+}
+
+static void share(gt_server *s) {
+  const gt_run *run = s->run;
+  const size_t n = run->job->nregions;
+  MPI_Request request;
+  decision d = {.by = s->wired_by, .topology = s->wiring.topology};
+  for (size_t r = 0; s->wiring.next && r < n; r++) d.next[r] = (int64_t)s->wiring.next[r];
+  GT_MPI(
+      MPI_Ibcast(&d, (int)(sizeof d / sizeof(int64_t)), MPI_INT64_T, 0, run->roles.ps, &request));
+  gt_wait_all(&request, 1, "the lead's topology", run->start_limit_s, NULL, NULL);
+  if (run->roles.is_lead) return;
+  s->wiring = wiring_of(&d, n);
+  s->wired_by = (int)d.by;
+}
+
+/* As an array that outlives the writing of a checkpoint. */
+static void keep(gt_server *s) {
+  const size_t n = s->run->job->nregions;
+  s->saved_wiring = GT_NEW_ARRAY(int64_t, n + 1);
+  s->saved_wiring[0] = s->wiring.topology;
+  for (size_t r = 0; s->wiring.next && r < n; r++)
+    s->saved_wiring[r + 1] = (int64_t)s->wiring.next[r];
+}
+
+gt_status gt_server_settle_wiring(gt_server *s, gt_status status, int64_t round) {
+  const gt_run *run = s->run;
+  if (said(run->job)) {
+    if (status == GT_OK) s->wiring = gt_ps_wiring_of(run->job, run->links, 0);
+    return status;
+  }
+  if (status == GT_OK && run->roles.is_lead) status = decide(s, round);
+  GT_TRY(gt_agree(run->roles.ps, status, run->start_limit_s));
+  share(s);
+  keep(s);
+  return GT_OK;
+}
+
+void gt_server_save_wiring(gt_server *s, gt_state *state) {
+  if (s->saved_wiring)
+    gt_state_add(state, "train/", "topology", GT_TYPE_I64, s->saved_wiring,
+                 s->run->job->nregions + 1);
+}
+
+/* ---- the record ------------------------------------------------------------------------------ */
+
+/* A list of names: for each region, the one that is its next. */
+static char *names_of(const gt_wiring *wiring, const gt_job *job) {
+  size_t used = 1, size = 3;
+  if (!wiring->next) return gt_strdup("null");
+  for (size_t r = 0; r < job->nregions; r++) size += strlen(job->regions[wiring->next[r]].name) + 3;
+  char *text = GT_NEW_ARRAY(char, size);
+  text[0] = '[';
+  for (size_t r = 0; r < job->nregions; r++)
+    used += (size_t)snprintf(text + used, size - used, "%s\"%s\"", r ? "," : "",
+                             job->regions[wiring->next[r]].name);
+  snprintf(text + used, size - used, "]");
+  return text;
+}
+
+void gt_server_tell_wiring(const gt_server *s) {
+  const gt_job *job = s->run->job;
+  const gt_wiring_score *of = s->choice.of;
+  char text[512];
+  if (said(job)) return;
+  static const char *const by[] = {"job", "choice", "checkpoint"};
+  const bool chosen = s->wired_by == BY_CHOICE && s->run->roles.is_lead;
+  char *next = names_of(&s->wiring, job);
+  const gt_status status = gt_record_line(
+      s->record, s->elapsed_s, "topology", "topology", 's', gt_topology_names[s->wiring.topology],
+      "by", 's', by[s->wired_by], "next", 'j', next, chosen ? "exact" : NULL, 'b',
+      (int)s->choice.exact, "estimated", 'b', (int)s->choice.estimated, "mesh_s", 'f',
+      of[GT_TOPOLOGY_MESH].seconds, "hub_s", 'f', of[GT_TOPOLOGY_HUB].seconds, "tree_s", 'f',
+      of[GT_TOPOLOGY_TREE].seconds, "ring_s", 'f', of[GT_TOPOLOGY_RING].seconds, NULL);
+  gt_free(next);
+  if (status != GT_OK) gt_panic(status, "%s", gt_error_text());
+  if (!chosen) return;
+  gt_wiring_choice_text(&s->choice, job, text, sizeof text);
+  gt_log_job(GT_LOG_INFO, "sync.topology auto: %s", text);
+}

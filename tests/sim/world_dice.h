@@ -1,0 +1,29 @@
+/* Random jobs whose topology is to be chosen, and the best of all ways by brute force. */
+#ifndef GEOTRAIN_TESTS_SIM_WORLD_DICE_H
+#define GEOTRAIN_TESTS_SIM_WORLD_DICE_H
+
+#include "wiring.h"
+
+#define DICE_MOST ((size_t)128) /* regions */
+
+typedef struct {
+  size_t n, parameters;
+  bool access;          /* most regions have one, as fast as a link */
+  const char *strategy; /* NULL: ssgd */
+} dice_spec;
+
+/* Every link has 20 Mbit/s to 1 Gbit/s and 5 to 150 ms, each direction its own. */
+gt_job *dice_throw(gt_rng *rng, const dice_spec *spec);
+
+/* The best of some ways. */
+typedef struct {
+  double seconds; /* INFINITY before the first */
+  size_t next[DICE_MOST], simulated;
+} dice_best;
+
+void dice_try(dice_best *best, wiring_world *world, gt_topology topology, const size_t *next);
+/* Tries every rooted tree, hubs included; every ring. */
+void dice_all_trees(dice_best *best, wiring_world *world);
+void dice_all_rings(dice_best *best, wiring_world *world);
+
+#endif
