@@ -31,6 +31,8 @@ size_t gt_piece_next(const char *text, size_t n) {
 
 /* ---- counts ---------------------------------------------------------------------------------- */
 
+enum { FIRST = 1024 }; /* room */
+
 typedef struct {
   gt_piece *pieces;
   size_t n, capacity;
@@ -64,15 +66,15 @@ static void count(table *t, const char *text, size_t length) {
     t->pieces[*slot - 1].count++;
     return;
   }
-  GT_GROW(t->pieces, t->n, t->capacity, 1024);
+  GT_GROW(t->pieces, t->n, t->capacity, FIRST);
   t->pieces[t->n] = (gt_piece){.text = text, .length = length, .count = 1};
   *slot = (uint32_t)++t->n;
   if (2 * (t->n + 1) >= t->nslots) make_slots(t, 2 * t->nslots);
 }
 
 gt_piece *gt_pieces_count(const char *text, size_t length, size_t *n) {
-  table t = {0};
-  make_slots(&t, 1024);
+  table t = {.pieces = GT_NEW_ARRAY(gt_piece, FIRST), .capacity = FIRST};
+  make_slots(&t, FIRST);
   for (size_t at = 0, step; at < length; at += step) {
     step = gt_piece_next(text + at, length - at);
     count(&t, text + at, step);
