@@ -17,14 +17,14 @@ gt_status gt_model_unknown(const char *model) {
                  near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
-static gt_vec zeros(size_t n) {
-  return gt_vec_of(GT_NEW_ARRAY(float, n), n);
+static gt_vec zeros(size_t n, bool size_only) {
+  return gt_vec_of(size_only ? NULL : GT_NEW_ARRAY(float, n), n);
 }
 
-static void open_arrays(gt_graph *graph) {
-  graph->arrays = (gt_arrays){.params = zeros(graph->params.floats),
-                              .grads = zeros(graph->params.floats),
-                              .buffers = zeros(graph->buffers.floats),
+static void open_arrays(gt_graph *graph, bool sizes_only) {
+  graph->arrays = (gt_arrays){.params = zeros(graph->params.floats, sizes_only),
+                              .grads = zeros(graph->params.floats, sizes_only),
+                              .buffers = zeros(graph->buffers.floats, sizes_only),
                               .views = graph->params.views,
                               .nviews = graph->params.n,
                               .buffer_views = graph->buffers.views,
@@ -53,7 +53,12 @@ static gt_status check_options(const gt_model *model, const gt_model_options *op
     bool given, known;
   } all[] = {{"embedding", options->embedding != 0, model->embeds},
              {"mlp", options->mlp != NULL, model->layered},
-             {"hidden", options->hidden != 0, model->recurrent}};
+             {"hidden", options->hidden != 0, model->recurrent},
+             {"layers", options->layers != 0, model->decodes},
+             {"width", options->width != 0, model->decodes},
+             {"heads", options->heads != 0, model->decodes},
+             {"context", options->context != 0, model->decodes},
+             {"untied", options->untied, model->decodes}};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
     if (all[i].given && !all[i].known)
       return GT_FAIL(GT_ERR_JOB, "model.%s is given; model %s has none, so none is needed",
@@ -85,7 +90,9 @@ gt_status gt_graph_create(gt_graph **out, const gt_graph_spec *spec) {
   graph->precision = graph->prepared ? spec->precision : GT_F32;
   graph->from = GT_SAMPLES;
   graph->input = (gt_extent){shape->h, shape->w, shape->c};
-  graph->classes = shape->classes;
+  graph->classes = graph->outputs = shape->classes;
+  graph->predictions = 1;
+  graph->loss = &gt_loss_softmax;
   graph->features = shape->features;
   graph->batch_max = spec->batch_max;
   graph->batch = spec->batch ? spec->batch : spec->batch_max;
@@ -95,7 +102,7 @@ gt_status gt_graph_create(gt_graph **out, const gt_graph_spec *spec) {
     gt_graph_close(graph);
     return status;
   }
-  open_arrays(graph);
+  open_arrays(graph, spec->sizes_only);
   if (spec->batch_max > 0) gt_graph_plan(graph);
   gt_graph_describe(graph);
   *out = graph;
@@ -142,7 +149,7 @@ void gt_graph_close(gt_graph *graph) {
 void gt_graph_prepare(gt_graph *graph, size_t n) {
   if (graph->batch_max == 0 || n == 0) return;
   for (size_t i = 0; i < graph->nops; i++)
-    if (graph->ops[i].layer) gt_layer_prepare(graph->ops[i].layer, n);
+    if (graph->ops[i].layer) gt_layer_prepare(graph->ops[i].layer, n * graph->ops[i].rows);
 }
 
 size_t gt_graph_least(const gt_graph *graph) {
