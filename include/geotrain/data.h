@@ -4,6 +4,7 @@
 #define GEOTRAIN_DATA_H
 
 #include "geotrain/base_families.h"
+#include "geotrain/data_text.h"
 #include "geotrain/job.h"
 
 #define GT_DATASET_SCHEMA 1
@@ -29,7 +30,6 @@ typedef struct {
   size_t h, w, c, classes, ntrain, ntest;
   size_t features; /* IDS: number of ids; else 0 */
   gt_input input;
-  bool text; /* IDS: tokens of a text */
   /* IDS of words or tokens: SHA-256 of the data set's vocabulary; else "" */
   char vocabulary_sha256[65];
   /* SHA-256 of what must agree between regions: shape, classes, input type, features,
@@ -46,6 +46,8 @@ void gt_dataset_close(gt_dataset *dataset);
 const gt_dataset_info *gt_dataset_describe(const gt_dataset *dataset);
 /* The labels of a split (ntrain or ntest of them); owned by the data set. */
 const int32_t *gt_dataset_labels(gt_dataset *dataset, gt_split split);
+/* IDS of a text: its tokens, owned by the data set; else NULL. */
+const gt_tokens *gt_dataset_tokens(const gt_dataset *dataset);
 /* The c means and standard deviations of the input (0 and 1 unless it is uint8); owned by the data
    set. */
 const float *gt_dataset_mean(const gt_dataset *dataset);

@@ -155,6 +155,25 @@ const gt_command gt_commands[] = {
      "the model, job, region, round, step and version.  OUT is replaced if it exists.\n"
      "\n"
      "Exit 3: OUT cannot be written; 4: the model is not there, damaged, or of another version.\n"},
+    {"generate", "continue a text with a run's model or a checkpoint's", gt_cmd_generate, false,
+     "geotrain generate RUN_DIR [REGION] --prompt TEXT [--tokens N] [--temperature X] [--top K]\n"
+     "                  [--seed S]\n"
+     "geotrain generate CHECKPOINT --prompt TEXT ...\n"
+     "\n"
+     "Prints TEXT and what the model writes behind it.  The model is that of a run or a file, as\n"
+     "for `geotrain eval`: a gpt, trained on a text of `geotrain data import text`, whose\n"
+     "vocabulary is in the file.  It sees as many of the last tokens as its samples had in\n"
+     "training.\n"
+     "\n"
+     "  --tokens N       tokens that are added; default: 256\n"
+     "  --temperature X  logits are divided by it: below 1, the probable becomes more so; 0: "
+     "always\n"
+     "                   the most probable token; default: 0.8\n"
+     "  --top K          only the K most probable tokens; 0, the default: all\n"
+     "  --seed S         of the random numbers; default: 1.  The same seed gives the same text\n"
+     "                   with the same kernels\n"
+     "\n"
+     "Exit 4: the model is not there, damaged, of another version, or no model of text.\n"},
     {"info", "describe this build and this machine; info JOB.yaml: the resolved job", gt_cmd_info,
      false,
      "geotrain info [JOB.yaml [--check] [--flat | --measure [--out FILE]] [--set key=value]...]\n"

@@ -192,13 +192,14 @@ gt_status gt_data_store_vocabulary(gt_data_store *s, const char *words, size_t n
 }
 
 gt_status gt_data_store_tokens(gt_data_store *s, const gt_tokens *tokens) {
-  const hsize_t dims[2] = {gt_tokens_count(tokens) - GT_TOKEN_BYTES, 2};
+  size_t n;
+  const int64_t *merges = gt_tokens_merges(tokens, &n);
+  const hsize_t dims[2] = {n, 2};
   hid_t space = H5Screate_simple(2, dims, NULL), untimed_set = untimed(H5P_DATASET_CREATE);
   hid_t set = H5Dcreate2(s->file, GT_DATA_MERGES, H5T_STD_I32LE, space, H5P_DEFAULT, untimed_set,
                          H5P_DEFAULT);
   const bool ok = set >= 0 &&
-                  H5Dwrite(set, H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT,
-                           gt_tokens_merges(tokens)) >= 0 &&
+                  H5Dwrite(set, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, merges) >= 0 &&
                   write_text(s->file, GT_DATA_VOCABULARY_HASH, gt_tokens_hash(tokens));
   const gt_status status = ok ? GT_OK : failed(s, "writing the vocabulary");
   gt_data_h5_close(set);

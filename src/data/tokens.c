@@ -4,13 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "h5.h"
 #include "pairs.h"
 #include "pieces.h"
 
 struct gt_tokens {
   size_t nmerges;
-  int32_t *merges; /* (nmerges,2) */
+  int64_t *merges; /* (nmerges,2) */
   gt_pairs ids;    /* of the pairs of merges */
   char *bytes;     /* of all tokens, one after the other */
   size_t *first;   /* (count + 1): token i is bytes [first[i], first[i+1]) */
@@ -21,7 +20,8 @@ size_t gt_tokens_count(const gt_tokens *t) {
   return GT_TOKEN_BYTES + t->nmerges;
 }
 
-const int32_t *gt_tokens_merges(const gt_tokens *t) {
+const int64_t *gt_tokens_merges(const gt_tokens *t, size_t *n) {
+  *n = t->nmerges;
   return t->merges;
 }
 
@@ -38,14 +38,14 @@ const char *gt_tokens_bytes(const gt_tokens *t, int32_t id, size_t *n) {
 
 /* Appends the bytes of the two tokens of merge k. */
 static gt_status join(gt_tokens *t, const char *path, size_t k) {
-  const int32_t *pair = t->merges + 2 * k;
+  const int64_t *pair = t->merges + 2 * k;
   const size_t id = GT_TOKEN_BYTES + k;
   size_t at = t->first[id], n;
   for (size_t i = 0; i < 2; i++) {
     if (pair[i] < 0 || (size_t)pair[i] >= id)
-      return GT_FAIL(GT_ERR_DATA, "%s: merge %zu joins token %d; 0 to %zu are there", path, k,
-                     (int)pair[i], id - 1);
-    const char *bytes = gt_tokens_bytes(t, pair[i], &n);
+      return GT_FAIL(GT_ERR_DATA, "%s: merge %zu joins token %lld; 0 to %zu are there", path, k,
+                     (long long)pair[i], id - 1);
+    const char *bytes = gt_tokens_bytes(t, (int32_t)pair[i], &n);
     if (at - t->first[id] + n > GT_PIECE_MAX)
       return GT_FAIL(GT_ERR_DATA, "%s: merge %zu gives a token of more than %d bytes", path, k,
                      GT_PIECE_MAX);
@@ -53,9 +53,10 @@ static gt_status join(gt_tokens *t, const char *path, size_t k) {
     at += n;
   }
   t->first[id + 1] = at;
-  if (gt_pairs_find(&t->ids, gt_pair_of(pair[0], pair[1])))
+  const uint64_t key = gt_pair_of((int32_t)pair[0], (int32_t)pair[1]);
+  if (gt_pairs_find(&t->ids, key))
     return GT_FAIL(GT_ERR_DATA, "%s: merge %zu is there before; each is needed once", path, k);
-  gt_pairs_add(&t->ids, gt_pair_of(pair[0], pair[1]), (uint32_t)id);
+  gt_pairs_add(&t->ids, key, (uint32_t)id);
   return GT_OK;
 }
 
@@ -65,18 +66,18 @@ static void make_hash(gt_tokens *t) {
   char *text = gt_alloc(size, 1);
   size_t at = (size_t)snprintf(text, size, "%d bytes, %zu merges", GT_TOKEN_BYTES, t->nmerges);
   for (size_t k = 0; k < t->nmerges; k++)
-    at += (size_t)snprintf(text + at, size - at, " %d+%d", (int)t->merges[2 * k],
-                           (int)t->merges[2 * k + 1]);
+    at += (size_t)snprintf(text + at, size - at, " %lld+%lld", (long long)t->merges[2 * k],
+                           (long long)t->merges[2 * k + 1]);
   gt_sha256_hex(text, at, t->hash);
   gt_free(text);
 }
 
-gt_status gt_tokens_create(gt_tokens **out, const char *path, const int32_t *merges, size_t n) {
+gt_status gt_tokens_create(gt_tokens **out, const char *path, const int64_t *merges, size_t n) {
   gt_tokens *t = GT_NEW(gt_tokens);
   gt_status status = GT_OK;
   t->nmerges = n;
-  t->merges = GT_NEW_ARRAY(int32_t, 2 * n);
-  memcpy(t->merges, merges, 2 * n * sizeof *merges);
+  t->merges = GT_NEW_ARRAY(int64_t, 2 * n);
+  if (n > 0) memcpy(t->merges, merges, 2 * n * sizeof *merges);
   t->first = GT_NEW_ARRAY(size_t, GT_TOKEN_BYTES + n + 1);
   t->bytes = gt_alloc(GT_TOKEN_BYTES + n * GT_PIECE_MAX, 1);
   for (size_t i = 0; i < GT_TOKEN_BYTES; i++) t->bytes[i] = (char)i, t->first[i + 1] = i + 1;
@@ -110,23 +111,20 @@ static gt_status read_merges(gt_tokens **out, hid_t set, const char *path) {
   if (!pairs)
     return GT_FAIL(GT_ERR_DATA, "%s: /%s has another shape; int32 (M,2), M at most %d, is needed",
                    path, GT_DATA_MERGES, GT_DATA_TOKENS_MAX - GT_TOKEN_BYTES);
-  int32_t *merges = GT_NEW_ARRAY(int32_t, 2 * dims[0]);
-  gt_status status = gt_data_h5_read_rows(set, path, "/" GT_DATA_MERGES, H5T_NATIVE_INT32, 0,
+  int64_t *merges = GT_NEW_ARRAY(int64_t, 2 * dims[0]);
+  gt_status status = gt_data_h5_read_rows(set, path, "/" GT_DATA_MERGES, H5T_NATIVE_INT64, 0,
                                           (size_t)dims[0], merges);
   if (status == GT_OK) status = gt_tokens_create(out, path, merges, (size_t)dims[0]);
   gt_free(merges);
   return status;
 }
 
-static gt_status read_file(gt_tokens **out, hid_t file, const char *path) {
+gt_status gt_tokens_read(gt_tokens **out, hid_t file, const char *path) {
   bool there;
   hid_t set = -1;
+  *out = NULL;
   GT_TRY(gt_data_h5_exists(file, path, GT_DATA_MERGES, &there));
-  if (!there)
-    return GT_FAIL(GT_ERR_DATA,
-                   "%s: has no /%s, so it is no data set of text; one that `geotrain data import "
-                   "text` wrote is needed",
-                   path, GT_DATA_MERGES);
+  if (!there) return GT_OK;
   gt_status status = gt_data_h5_open_set(file, path, GT_DATA_MERGES, "(M,2)", &set);
   if (status == GT_OK) status = read_merges(out, set, path);
   gt_data_h5_close(set);
@@ -138,9 +136,13 @@ gt_status gt_tokens_open(gt_tokens **out, const char *path) {
   *out = NULL;
   gt_data_h5_quiet();
   GT_TRY(gt_data_h5_open(&file, path));
-  const gt_status status = read_file(out, file, path);
+  const gt_status status = gt_tokens_read(out, file, path);
   gt_data_h5_close(file);
-  return status;
+  if (status != GT_OK || *out) return status;
+  return GT_FAIL(GT_ERR_DATA,
+                 "%s: has no /%s, so it is no data set of text; one that `geotrain data import "
+                 "text` wrote is needed",
+                 path, GT_DATA_MERGES);
 }
 
 /* ---- encoding -------------------------------------------------------------------------------- */

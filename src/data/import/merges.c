@@ -35,7 +35,7 @@ typedef struct {
   place *places;
   size_t nplaces, places_capacity;
   gt_heap heap; /* by falling counts; those that have changed since are put in again */
-  int32_t *merges;
+  int64_t *merges;
   size_t nmerges;
 } learner;
 
@@ -142,7 +142,7 @@ static void learn(learner *l, size_t most) {
 }
 
 gt_tokens *gt_merges_learn(const char *text, size_t length, size_t count) {
-  learner l = {.merges = GT_NEW_ARRAY(int32_t, 2 * (count - GT_TOKEN_BYTES))};
+  learner l = {.merges = GT_NEW_ARRAY(int64_t, 2 * (count - GT_TOKEN_BYTES))};
   gt_tokens *tokens;
   if (count > GT_TOKEN_BYTES) {
     take_words(&l, text, length);
