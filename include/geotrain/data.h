@@ -30,6 +30,7 @@ typedef struct {
   size_t h, w, c, classes, ntrain, ntest;
   size_t features; /* IDS: number of ids; else 0 */
   gt_input input;
+  bool text; /* IDS: tokens of a text */
   /* IDS of words or tokens: SHA-256 of the data set's vocabulary; else "" */
   char vocabulary_sha256[65];
   /* SHA-256 of what must agree between regions: shape, classes, input type, features,

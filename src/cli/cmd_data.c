@@ -330,14 +330,13 @@ static gt_status info(int argc, char **argv) {
     return GT_FAIL(GT_ERR_JOB, "data info has %d file names; FILE.h5 is needed", argc - 1);
   GT_TRY(gt_dataset_open(&dataset, argv[1]));
   const gt_dataset_info *d = gt_dataset_describe(dataset);
-  const bool text = gt_dataset_tokens(dataset) != NULL;
   printf("%-12s %s (%s)\n", "file", argv[1],
          gt_format_size(size, sizeof size, stat(argv[1], &st) == 0 ? (double)st.st_size : 0));
   printf("%-12s %d\n", "schema", GT_DATASET_SCHEMA);
   printf("%-12s %s\n", "name", d->name);
   printf("%-12s %zu x %zu x %zu %s\n", "shape", d->h, d->w, d->c, input_names[d->input]);
   if (d->input == GT_INPUT_IDS) printf("%-12s %zu\n", "features", d->features);
-  if (!text) printf("%-12s %zu\n", "classes", d->classes);
+  if (!d->text) printf("%-12s %zu\n", "classes", d->classes);
   printf("%-12s %zu\n", "train", d->ntrain);
   printf("%-12s %zu\n", "test", d->ntest);
   if (d->input == GT_INPUT_BYTES) {
@@ -346,7 +345,7 @@ static gt_status info(int argc, char **argv) {
   }
   if (d->vocabulary_sha256[0]) printf("%-12s %s\n", "vocabulary", d->vocabulary_sha256);
   printf("%-12s %s\n", "sha256", d->schema_sha256);
-  if (!text) print_classes(dataset);
+  if (!d->text) print_classes(dataset);
   gt_dataset_close(dataset);
   return GT_OK;
 }

@@ -31,8 +31,10 @@ static void open_arrays(gt_graph *graph, bool sizes_only) {
                               .nbuffer_views = graph->buffers.n};
 }
 
-/* Checks that the samples are of the kind that the model takes: ids or images. */
-static gt_status check_kind(const gt_model *model, const gt_sample_shape *shape) {
+/* Checks that the samples are of the kind that the model takes: ids or images, with a label or
+   without. */
+static gt_status check_kind(const gt_model *model, const gt_graph_spec *spec) {
+  const gt_sample_shape *shape = &spec->shape;
   if (model->ids && shape->features == 0)
     return GT_FAIL(
         GT_ERR_DATA,
@@ -43,6 +45,12 @@ static gt_status check_kind(const gt_model *model, const gt_sample_shape *shape)
                    "samples are %zu ids each, below %zu; model %s takes images, so a data set of "
                    "images is needed",
                    shape->h * shape->w * shape->c, shape->features, model->name);
+  if (spec->text && !model->decodes)
+    return GT_FAIL(
+        GT_ERR_DATA,
+        "samples are windows of a text, which have no labels; model %s learns labels, so "
+        "a data set with labels, or a model like gpt, is needed",
+        model->name);
   return GT_OK;
 }
 
@@ -82,7 +90,7 @@ gt_status gt_graph_create(gt_graph **out, const gt_graph_spec *spec) {
         GT_ERR_DATA,
         "samples are %zu x %zu x %zu with %zu classes; at least 1 x 1 x 1 with 2 classes is needed",
         shape->h, shape->w, shape->c, shape->classes);
-  GT_TRY(check_kind(found, shape));
+  GT_TRY(check_kind(found, spec));
   gt_graph *graph = GT_NEW(gt_graph);
   snprintf(graph->model, sizeof graph->model, "%s", model);
   graph->kernels = spec->kernels;

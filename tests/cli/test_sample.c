@@ -38,8 +38,8 @@ static void test_shares(void **state) {
   (void)state;
   static size_t ids[DRAWS];
   for (size_t top = 0; top <= N + 1; top++)
-    for (double temperature = 0.5; temperature < 3; temperature *= 2) {
-      const gt_cli_sampling s = {temperature, top};
+    for (int power = -1; power < 2; power++) {
+      const gt_cli_sampling s = {ldexp(1, power), top};
       double share[N];
       size_t counts[N] = {0};
       shares(&s, share);

@@ -70,6 +70,12 @@ data images.h5
 train "lenet5" 4 job.yaml --run-dir images --set 'model={name: lenet5}' --set data.path=images.h5 --set train.until.steps=2 --set train.schedule.warmup_steps=0
 refuses "a model of images" 4 'images/final.h5: its model, lenet5, does not continue texts' images --prompt x
 
+train "a text for lstm" 4 job.yaml --run-dir bad --set 'model={name: lstm}'
+ended "a text for lstm" 3 'samples are windows of a text, which have no labels; model lstm learns labels'
+"$GEOTRAIN" info job.yaml --check --set 'model={name: lstm}' >out 2>err
+code=$?
+ended "checked before" 3 'samples are windows of a text'
+
 "$GEOTRAIN" data import text "$GEOTRAIN_SOURCE/README.md" other.h5 --length 11 --vocabulary 280 >/dev/null
 cp pairs.h5 before.h5 && cp other.h5 pairs.h5
 train "resumed with another vocabulary" 4 job.yaml --run-dir pairs --resume --set data.path=pairs.h5 --set train.until.steps=410
