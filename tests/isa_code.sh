@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks the compiled vector code: an object for a lower instruction set uses no register of a
-# higher one, and the blocks of the direct convolution and of panels keep no vector in memory.
+# higher one, and the blocks of the direct convolution, of attention and of panels keep no vector in memory.
 #   isa_code.sh FOLDER    the folder of the object libraries: BUILD/src/CMakeFiles
 set -euo pipefail
 folder=$1
@@ -43,7 +43,7 @@ for part in tensor nn; do
   done
 done
 for isa in plain avx2 avx512; do
-  for file in direct_forward direct_input direct_weight panels; do
+  for file in attention direct_forward direct_input direct_weight panels; do
     object=$folder/gt_tensor_$isa.dir/tensor/isa/$file.c.o
     read -r loops spilled < <(blocks "$object")
     echo "$isa $file: $loops blocks, $spilled vector accesses to the stack in them"

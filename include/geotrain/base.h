@@ -106,7 +106,8 @@ typedef enum {
   GT_RNG_SYNTH,
   GT_RNG_TEST,
   GT_RNG_COMPUTE,
-  GT_RNG_SCHEDULE
+  GT_RNG_SCHEDULE,
+  GT_RNG_GENERATE
 } gt_rng_purpose;
 
 gt_rng gt_rng_make(uint64_t seed, gt_rng_purpose purpose, uint64_t a, uint64_t b);

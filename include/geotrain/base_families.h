@@ -21,7 +21,11 @@
   X(GT_MODEL_RESNET18, "resnet18", gt_model_resnet18)                                              \
   X(GT_MODEL_DEEPFM, "deepfm", gt_model_deepfm)                                                    \
   X(GT_MODEL_DUMMY, "dummy", gt_model_dummy)                                                       \
-  X(GT_MODEL_LSTM, "lstm", gt_model_lstm)
+  X(GT_MODEL_LSTM, "lstm", gt_model_lstm)                                                          \
+  X(GT_MODEL_GPT, "gpt", gt_model_gpt)                                                             \
+  X(GT_MODEL_GPT_TINY, "gpt-tiny", gt_model_gpt_tiny)                                              \
+  X(GT_MODEL_GPT_SMALL, "gpt-small", gt_model_gpt_small)                                           \
+  X(GT_MODEL_GPT_124M, "gpt-124m", gt_model_gpt_124m)
 
 /* train.optimizer.name: gt_optim_kind of src/nn. */
 #define GT_OPTIMIZERS(X)                                                                           \

@@ -110,7 +110,9 @@ typedef struct {
     int64_t parameters; /* of the model "dummy"; 0: its default */
     int64_t embedding;  /* of a model of ids: length of an id's vector; 0: its default */
     int64_t hidden;     /* of the model "lstm": width of its state; 0: its default */
-    int64_t *mlp;       /* of the model "deepfm": widths of the hidden layers; NULL: its default */
+    int64_t layers, width, heads, context; /* of the models "gpt"; 0: the preset's */
+    bool untied;                           /* of these: the head has weights of its own */
+    int64_t *mlp; /* of the model "deepfm": widths of the hidden layers; NULL: its default */
     size_t nmlp;
   } model;
   struct {
@@ -138,6 +140,7 @@ typedef struct {
       double gamma, lr_min;
       int64_t warmup_steps, step_every;
     } schedule;
+    double clip; /* largest norm of a gradient; 0: any */
     gt_precision precision;
     gt_kernels_id kernels;
     char *choices; /* measure | rule | a file of choices */

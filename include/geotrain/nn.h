@@ -22,6 +22,10 @@ typedef struct {
   int64_t embedding;
   /* Width of the hidden state, for a recurrent model; 0: the model's own. */
   int64_t hidden;
+  /* For a decoder: blocks, width, heads of attention, positions, and whether the head has the
+     weights of the embedding; 0: the model's own. */
+  int64_t layers, width, heads, context;
+  bool untied;
   /* Widths of the hidden layers, for a model with an MLP; NULL: the model's own. */
   const int64_t *mlp;
   size_t nmlp;
@@ -36,6 +40,7 @@ typedef struct {
   bool embeds;           /* embedding can be set */
   bool layered;          /* mlp can be set */
   bool recurrent;        /* hidden can be set */
+  bool decodes;          /* layers, width, heads, context and untied can be set */
   bool ids;              /* takes samples of ids; else images */
   /* Adds the operations for samples of this shape.  GT_ERR_DATA: the model does not support the
      shape; GT_ERR_JOB: it does not support the options. */
@@ -57,7 +62,9 @@ typedef struct {
   const char *model;
   gt_model_options options;
   gt_sample_shape shape;
+  bool text;        /* samples are windows of a text: they have no labels */
   size_t batch_max; /* 0: arrays only, without activations (for PS ranks) */
+  bool sizes_only;  /* not even arrays: their data are NULL (to describe a model) */
   /* The usual batch size, for which choices and the names of kernels are looked up; 0:
      batch_max. */
   size_t batch;
@@ -108,7 +115,8 @@ size_t gt_graph_flops(const gt_graph *graph);
    and sample, because one value has no variance; else 1. */
 size_t gt_graph_least(const gt_graph *graph);
 /* The logits of the last pass (n, gt_graph_outputs), owned by the graph: one per class, or a single
-   one, for the second of two classes. */
+   one, for the second of two classes; of a model that predicts the next id (n,
+   gt_graph_predictions, gt_graph_outputs), one per id, and only if the pass did not train. */
 const float *gt_graph_scores(const gt_graph *graph);
 size_t gt_graph_outputs(const gt_graph *graph);
 /* Bytes of activations, scratch and packed weights. */
@@ -121,8 +129,15 @@ size_t gt_graph_bytes(const gt_graph *graph);
 size_t gt_graph_tensors(const gt_graph *graph);
 void gt_graph_tensor(const gt_graph *graph, size_t i, gt_view *as, float *out);
 
+/* The predictions of a sample: 1, that of its label; or, for a model that predicts the next id, the
+   T of a sample of T + 1 ids, where the label of position t is id t + 1.  Such a model does not read
+   `labels`. */
+size_t gt_graph_predictions(const gt_graph *graph);
+
+/* loss_sum: the sum over samples of the loss, which is the mean over a sample's predictions;
+   correct: correct ones of all samples x gt_graph_predictions predictions. */
 typedef struct {
-  double loss_sum; /* sum over samples of the loss */
+  double loss_sum;
   size_t correct, samples;
 } gt_metrics;
 
@@ -133,6 +148,13 @@ typedef struct {
    running statistics.  `metrics` is written. */
 void gt_graph_step(gt_graph *graph, const void *x, const int32_t *labels, size_t n, bool train,
                    gt_metrics *metrics);
+
+/* Forward pass of a model that predicts the next id (gt_bug for another), over n <= batch_max
+   sequences: ids (n,T+1), in the form of its samples; the last id of each is not read.  Returns the
+   logits (n,T,V), V = gt_graph_outputs, of the id behind each position; owned by the graph, valid
+   until its next pass.  The logits of a position depend on no id behind it, so a shorter sequence
+   can be filled up with any ids below V. */
+const float *gt_graph_infer(gt_graph *graph, const int32_t *ids, size_t n);
 
 /* ---- ranking --------------------------------------------------------------------------------- */
 
@@ -178,9 +200,12 @@ typedef struct gt_optim gt_optim;
 
 typedef struct {
   gt_optimizer kind;
+  bool nesterov;
   gt_lr_schedule schedule;
   double momentum, weight_decay, beta1, beta2, epsilon;
-  bool nesterov;
+  double clip;            /* largest norm of a gradient; 0: any */
+  const gt_view *tensors; /* clip: the parameters' tensors, borrowed; none: the array is one */
+  size_t ntensors;
 } gt_optim_spec;
 
 /* The number of state arrays of n floats that such an optimizer keeps. */
@@ -191,8 +216,12 @@ size_t gt_optim_arrays(const gt_optim_spec *spec);
 gt_status gt_optim_create(gt_optim **out, const gt_optim_spec *spec, size_t n, bool with_memory);
 void gt_optim_close(gt_optim *optim);
 /* Adds this step's update u to params: params += u; and, unless acc.data is NULL, acc += u.  The
-   step count goes up by one. All three vectors have n elements. */
-void gt_optim_step(gt_optim *optim, gt_vec params, gt_vec grads, gt_vec acc);
+   step count goes up by one. All three vectors have n elements.  Returns the factor of the gradient:
+   1, or, if spec.clip is above 0, clip / its Euclidean norm where this is less (Pascanu, Mikolov and
+   Bengio 2013, Alg. 1).  Squares are summed in float64, per tensor and then in the order of the
+   tensors, with the same bits at every instruction set.  Where the norm is not finite the factor is
+   1. */
+float gt_optim_step(gt_optim *optim, gt_vec params, gt_vec grads, gt_vec acc);
 /* Another optimizer has made a step, with which this one's schedule goes on. */
 void gt_optim_count(gt_optim *optim);
 int64_t gt_optim_steps(const gt_optim *optim);

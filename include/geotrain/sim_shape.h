@@ -9,6 +9,7 @@
 typedef struct {
   size_t parameters, buffers; /* floats */
   gt_sample_shape sample;
+  bool text; /* as in gt_graph_spec */
   size_t test_samples;
   int64_t *samples; /* nregions; owned */
   /* No data set is available: samples are those of regions[].samples, the model has its usual

@@ -15,8 +15,8 @@
 
 /* The instruction sets that vector code is compiled for (x86-64-v4, x86-64-v3, the compiler's
    default, which has NEON on aarch64).  Higher is faster.  Element-wise operations, means,
-   optimizers, normalisation and the gates of an LSTM give the same bits with every set; products,
-   convolutions and other reductions do not. */
+   optimizers, normalisation, GELU and the gates of an LSTM give the same bits with every set;
+   products, convolutions, attention and other reductions do not. */
 typedef enum { GT_ISA_PLAIN, GT_ISA_AVX2, GT_ISA_AVX512, GT_ISAS } gt_isa;
 
 const char *gt_isa_name(gt_isa isa); /* "plain", "avx2", "avx512" */
@@ -182,7 +182,7 @@ typedef struct gt_prepared_ops {
   bool (*conv_can)(const gt_conv_spec *spec, size_t N, gt_pass_id pass, gt_way way);
 
   /* A linear layer; activations in float32, products in `precision`. */
-  gt_prepared_linear *(*linear_create)(gt_prepared_context *context, size_t I, size_t O,
+  gt_prepared_linear *(*linear_create)(gt_prepared_context *context, size_t I, size_t O, bool bias,
                                        gt_precision precision);
   void (*linear_close)(gt_prepared_linear *linear);
   void (*linear_prepare)(gt_prepared_linear *linear, size_t B);
@@ -211,6 +211,11 @@ typedef struct {
   size_t T, I, H;
   const uint32_t *first; /* (T+1) */
 } gt_lstm_shape;
+
+/* Causal attention: sequences of T positions, D numbers each, cut into `heads` of equal size. */
+typedef struct {
+  size_t T, D, heads;
+} gt_attention_shape;
 
 /* The samples of step t. */
 static inline size_t gt_lstm_rows(const gt_lstm_shape *s, size_t t) {
@@ -311,10 +316,37 @@ typedef struct gt_kernels {
   void (*lstm_backward)(float *dx, float *dw, float *db, const float *dy, float *gates,
                         const float *x, const float *h, const float *c, const float *w,
                         const gt_lstm_shape *s, float *work);
+  /* Layer normalisation (Ba, Kiros and Hinton 2016) of the rows of x (M,D): y = gamma (x - mean) /
+     sqrt(variance + 1e-5) + beta, with the biased variance.  saved (M,2) receives the mean of each
+     row and 1/sqrt(variance + 1e-5). */
+  void (*layernorm_forward)(float *y, float *saved, const float *x, const float *gamma,
+                            const float *beta, size_t M, size_t D);
+  /* dx may be dy */
+  void (*layernorm_backward_input)(float *dx, const float *dy, const float *x, const float *gamma,
+                                   const float *saved, size_t M, size_t D);
+  void (*layernorm_backward_weight)(float *dgamma, float *dbeta, const float *dy, const float *x,
+                                    const float *saved, size_t M, size_t D);
+  /* GELU (Hendrycks and Gimpel 2016) in its tanh form: y = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715
+     x^3))) */
+  void (*gelu_forward)(float *y, const float *x, size_t n);
+  void (*gelu_backward)(float *dx, const float *dy, const float *x, size_t n); /* dx may be dy */
+  /* Causal attention (Vaswani et al. 2017): qkv (N,T,3D) holds a query, a key and a value for each
+     position, D numbers each, heads one after the other.  For each head, y_i = the sum over j <= i
+     of softmax_j(q_i k_j / sqrt(D / heads)) v_j; y (N,T,D).  lse (N,heads,T) receives the logarithm
+     of the sum of exponentials.  The matrix of T x T scores is never stored; the backward pass
+     computes it again.  `work`: gt_attention_work. */
+  void (*attention_forward)(float *y, float *lse, const float *qkv, const gt_attention_shape *s,
+                            size_t N, float *work);
+  void (*attention_backward)(float *dqkv, const float *dy, const float *y, const float *lse,
+                             const float *qkv, const gt_attention_shape *s, size_t N, float *work);
+  /* Softmax and cross-entropy of the logits x (N,T,V) of the next id: ids (N,T+1), and the label of
+     position t is id t + 1.  dx = (softmax - onehot) / (N T) unless NULL; dx may be x.  Returns the
+     sum of the N T losses, and counts correct predictions as softmax_xent does. */
+  double (*next_xent)(float *dx, const float *x, const int32_t *ids, size_t N, size_t T, size_t V,
+                      size_t *correct);
   /* The family of loops behind an operation ("conv", "maxpool", "avgpool", "linear", "relu",
-     "norm", "mean", "embedding", "fm", "lstm"; s: its shape or NULL): "ref", "blas", "direct",
-     "fused",
-     "sparse". */
+     "norm", "mean", "embedding", "fm", "lstm", "layernorm", "gelu", "attention"; s: its shape or
+     NULL): "ref", "blas", "direct", "fused", "sparse", "blocks". */
   const char *(*family)(const char *operation, const gt_conv_shape *s);
   /* The prepared kernels (NULL: none), and the layers that use them by rule. */
   const gt_prepared_ops *(*prepared)(void);
@@ -405,6 +437,9 @@ static inline size_t gt_norm_work(size_t C) {
 static inline size_t gt_lstm_work(size_t N, size_t H) {
   return 2 * (N + 2) * H + 4 * H * (H + 32);
 }
+
+/* Scratch of attention_*, in floats. */
+size_t gt_attention_work(const gt_attention_shape *s);
 
 /* "ref", "blas", "dnn" (oneDNN wherever possible) or "auto" (the fastest built-in kernel for each
    operation); NULL for an unknown name, and for "dnn" in a build without oneDNN.  Sets OpenBLAS to

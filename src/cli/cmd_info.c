@@ -135,7 +135,7 @@ static void print_model(const gt_model *model) {
   gt_graph *graph;
   const gt_sample_shape *s = &model->usual;
   const gt_graph_spec spec = {
-      .model = model->name, .shape = *s, .kernels = gt_kernels_find("auto")};
+      .model = model->name, .shape = *s, .sizes_only = true, .kernels = gt_kernels_find("auto")};
   if (gt_graph_create(&graph, &spec) != GT_OK) return;
   const gt_arrays *arrays = gt_graph_arrays(graph);
   printf("  %-13s %zu parameters", model->name, arrays->params.n);

@@ -112,16 +112,19 @@ const gt_command gt_commands[] = {
      "Exit 2: no candidate meets the deadline or budget, a price for a budget is missing, a\n"
      "region has no device.\n"},
     {"data", "make data sets: import, synth, split, info", gt_cmd_data, false,
-     "geotrain data import FORMAT SOURCE OUT.h5 [--vocabulary N] [--length N]\n"
+     "geotrain data import FORMAT FOLDER OUT.h5 [--vocabulary N] [--length N]\n"
+     "geotrain data import text FILE... OUT.h5 [--vocabulary N | --vocabulary-of DATA.h5]\n"
+     "                    [--length N] [--test-share S]\n"
      "geotrain data synth OUT.h5 [--train N] [--test N] [--classes N] [--seed N]\n"
      "geotrain data split FILE.h5 --regions N [--by shares|label|dirichlet] [--shares A,B,...]\n"
      "                    [--alpha A] [--seed N] [--test all|first|last] [--to FOLDER]\n"
      "geotrain data info FILE.h5\n"
      "\n"
-     "  import   reads the files in the folder SOURCE, gzip or plain, into one HDF5 file;\n"
+     "  import   reads the files in FOLDER, gzip or plain, into one HDF5 file;\n"
      "           FORMAT: mnist (four idx files), cifar (CIFAR-10 and 100, binary), libfm\n"
      "           (NAME.train.libfm and NAME.test.libfm), imdb (reviews as text;\n"
-     "           --vocabulary: words that get an id, --length: words kept of a text)\n"
+     "           --vocabulary: words that get an id, --length: words kept of a text); or\n"
+     "           text files as tokens, which are bytes, or pairs of bytes that it learns\n"
      "  synth    makes a small, learnable, deterministic data set\n"
      "  split    divides a data set into one file per region\n"
      "  info     describes a data set\n"
@@ -152,6 +155,25 @@ const gt_command gt_commands[] = {
      "the model, job, region, round, step and version.  OUT is replaced if it exists.\n"
      "\n"
      "Exit 3: OUT cannot be written; 4: the model is not there, damaged, or of another version.\n"},
+    {"generate", "continue a text with a run's model or a checkpoint's", gt_cmd_generate, false,
+     "geotrain generate RUN_DIR [REGION] --prompt TEXT [--tokens N] [--temperature X] [--top K]\n"
+     "                  [--seed S]\n"
+     "geotrain generate CHECKPOINT --prompt TEXT ...\n"
+     "\n"
+     "Prints TEXT and what the model writes behind it.  The model is that of a run or a file, as\n"
+     "for `geotrain eval`: a gpt, trained on a text of `geotrain data import text`, whose\n"
+     "vocabulary is in the file.  It sees as many of the last tokens as its samples had in\n"
+     "training.\n"
+     "\n"
+     "  --tokens N       tokens that are added; default: 256\n"
+     "  --temperature X  logits are divided by it: below 1, the probable becomes more so; 0: "
+     "always\n"
+     "                   the most probable token; default: 0.8\n"
+     "  --top K          only the K most probable tokens; 0, the default: all\n"
+     "  --seed S         of the random numbers; default: 1.  The same seed gives the same text\n"
+     "                   with the same kernels\n"
+     "\n"
+     "Exit 4: the model is not there, damaged, of another version, or no model of text.\n"},
     {"info", "describe this build and this machine; info JOB.yaml: the resolved job", gt_cmd_info,
      false,
      "geotrain info [JOB.yaml [--check] [--flat | --measure [--out FILE]] [--set key=value]...]\n"

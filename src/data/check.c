@@ -161,6 +161,11 @@ static gt_status check_features(gt_dataset *d) {
     return GT_FAIL(GT_ERR_DATA, "%s: features is %lld; 1 to %d are needed", d->path,
                    (long long)features, GT_DATA_MAX_FEATURES);
   d->info.features = (size_t)features;
+  GT_TRY(gt_tokens_read(&d->tokens, d->file, d->path));
+  d->info.text = d->tokens != NULL;
+  if (d->tokens && gt_tokens_count(d->tokens) != d->info.features)
+    return GT_FAIL(GT_ERR_DATA, "%s: features is %zu and /%s makes %zu tokens; as many are needed",
+                   d->path, d->info.features, GT_DATA_MERGES, gt_tokens_count(d->tokens));
   if (H5Aexists(d->file, GT_DATA_VOCABULARY_HASH) <= 0) return GT_OK;
   return gt_data_h5_attr_text(d->file, d->path, GT_DATA_VOCABULARY_HASH, d->info.vocabulary_sha256,
                               sizeof d->info.vocabulary_sha256);

@@ -27,11 +27,16 @@ void gt_dataset_close(gt_dataset *d) {
   gt_free(d->std);
   gt_free(d->mean);
   gt_free(d->path);
+  gt_tokens_close(d->tokens);
   gt_free(d);
 }
 
 const gt_dataset_info *gt_dataset_describe(const gt_dataset *d) {
   return &d->info;
+}
+
+const gt_tokens *gt_dataset_tokens(const gt_dataset *d) {
+  return d->tokens;
 }
 
 const int32_t *gt_dataset_labels(gt_dataset *d, gt_split split) {

@@ -2,7 +2,7 @@
 #ifndef GEOTRAIN_DATA_DATASET_H
 #define GEOTRAIN_DATA_DATASET_H
 
-#include "h5.h"
+#include "tokens.h"
 
 /* Ids and their number are int32. */
 #define GT_DATA_MAX_FEATURES 2147483646
@@ -12,6 +12,7 @@ struct gt_dataset {
   char *path;
   uint64_t file_bytes;
   gt_dataset_info info;
+  gt_tokens *tokens; /* NULL: no text */
   float *mean, *std;
   int32_t *labels[2];
 };

@@ -22,8 +22,10 @@
 #define OF(value)       ((uint32_t)1 << (value))
 #define STRATEGIES(set) .choice = "sync.strategy", .compared = "plan.strategies", .having = (set)
 #define MODELS(set)     .choice = "model.name", .having = (set)
-#define UPDATES         (OF(GT_STRATEGY_ASGD) | OF(GT_STRATEGY_ASGD_GA))
-#define PERIODIC        (OF(GT_STRATEGY_ASGD_GA) | OF(GT_STRATEGY_AMA) | OF(GT_STRATEGY_SMA))
+#define DECODERS                                                                                   \
+  (OF(GT_MODEL_GPT) | OF(GT_MODEL_GPT_TINY) | OF(GT_MODEL_GPT_SMALL) | OF(GT_MODEL_GPT_124M))
+#define UPDATES  (OF(GT_STRATEGY_ASGD) | OF(GT_STRATEGY_ASGD_GA))
+#define PERIODIC (OF(GT_STRATEGY_ASGD_GA) | OF(GT_STRATEGY_AMA) | OF(GT_STRATEGY_SMA))
 
 /* The cost of work, for all regions and for one. */
 #define COMPUTE_ROWS(prefix, in, member)                                                           \
@@ -94,6 +96,17 @@ const job_key gt_job_keys[] = {
      .meaning = "length of the vector of an id; default: deepfm 10, lstm 128"},
     {"model.hidden", KEY_I64, KEY_OPTIONAL, AT(model.hidden), .min = 1, .max = 65536,
      MODELS(OF(GT_MODEL_LSTM)), .meaning = "width of the hidden state; default: 128"},
+    {"model.layers", KEY_I64, KEY_OPTIONAL, AT(model.layers), .min = 1, .max = 1024,
+     MODELS(DECODERS), .meaning = "number of blocks; default: that of the preset, gpt 4"},
+    {"model.width", KEY_I64, KEY_OPTIONAL, AT(model.width), .min = 1, .max = 65536,
+     MODELS(DECODERS), .meaning = "numbers of a position; default: that of the preset, gpt 128"},
+    {"model.heads", KEY_I64, KEY_OPTIONAL, AT(model.heads), .min = 1, .max = 65536,
+     MODELS(DECODERS),
+     .meaning = "heads of attention, which divide the width; default: that of the preset, gpt 4"},
+    {"model.context", KEY_I64, KEY_OPTIONAL, AT(model.context), .min = 1, .max = 65536,
+     MODELS(DECODERS), .meaning = "most positions of a text; default: that of the preset, gpt 256"},
+    {"model.untied", KEY_BOOL, 0, AT(model.untied), .fallback = "false", MODELS(DECODERS),
+     .meaning = "the head has weights of its own, not those of the embedding"},
     {"model.mlp", KEY_INTS, KEY_OPTIONAL, AT(model.mlp), COUNT(model.nmlp), .min = 1, .max = 65536,
      MODELS(OF(GT_MODEL_DEEPFM)),
      .meaning = "widths of the perceptron's hidden layers; default: 400, 400, 400"},
@@ -158,6 +171,9 @@ const job_key gt_job_keys[] = {
      .max = 1, .meaning = "step: factor of each decrease"},
     {"train.schedule.lr_min", KEY_REAL, 0, AT(train.schedule.lr_min), .fallback = "0", .max = 1e6,
      .meaning = "cosine: rate at the end"},
+    {"train.clip", KEY_REAL, 0, AT(train.clip), .fallback = "0", .max = 1e6,
+     .meaning = "largest Euclidean norm of the gradient that a step applies; a longer one is "
+                "scaled to it; 0: any"},
     {"train.precision", KEY_CHOICE, 0, AT(train.precision), .fallback = "f32",
      .values = gt_precision_names,
      .meaning = "precision of the heavy operations and their results; parameters, gradients and "

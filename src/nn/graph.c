@@ -17,22 +17,24 @@ gt_status gt_model_unknown(const char *model) {
                  near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
-static gt_vec zeros(size_t n) {
-  return gt_vec_of(GT_NEW_ARRAY(float, n), n);
+static gt_vec zeros(size_t n, bool size_only) {
+  return gt_vec_of(size_only ? NULL : GT_NEW_ARRAY(float, n), n);
 }
 
-static void open_arrays(gt_graph *graph) {
-  graph->arrays = (gt_arrays){.params = zeros(graph->params.floats),
-                              .grads = zeros(graph->params.floats),
-                              .buffers = zeros(graph->buffers.floats),
+static void open_arrays(gt_graph *graph, bool sizes_only) {
+  graph->arrays = (gt_arrays){.params = zeros(graph->params.floats, sizes_only),
+                              .grads = zeros(graph->params.floats, sizes_only),
+                              .buffers = zeros(graph->buffers.floats, sizes_only),
                               .views = graph->params.views,
                               .nviews = graph->params.n,
                               .buffer_views = graph->buffers.views,
                               .nbuffer_views = graph->buffers.n};
 }
 
-/* Checks that the samples are of the kind that the model takes: ids or images. */
-static gt_status check_kind(const gt_model *model, const gt_sample_shape *shape) {
+/* Checks that the samples are of the kind that the model takes: ids or images, with a label or
+   without. */
+static gt_status check_kind(const gt_model *model, const gt_graph_spec *spec) {
+  const gt_sample_shape *shape = &spec->shape;
   if (model->ids && shape->features == 0)
     return GT_FAIL(
         GT_ERR_DATA,
@@ -43,6 +45,12 @@ static gt_status check_kind(const gt_model *model, const gt_sample_shape *shape)
                    "samples are %zu ids each, below %zu; model %s takes images, so a data set of "
                    "images is needed",
                    shape->h * shape->w * shape->c, shape->features, model->name);
+  if (spec->text && !model->decodes)
+    return GT_FAIL(
+        GT_ERR_DATA,
+        "samples are windows of a text, which have no labels; model %s learns labels, so "
+        "a data set with labels, or a model like gpt, is needed",
+        model->name);
   return GT_OK;
 }
 
@@ -53,7 +61,12 @@ static gt_status check_options(const gt_model *model, const gt_model_options *op
     bool given, known;
   } all[] = {{"embedding", options->embedding != 0, model->embeds},
              {"mlp", options->mlp != NULL, model->layered},
-             {"hidden", options->hidden != 0, model->recurrent}};
+             {"hidden", options->hidden != 0, model->recurrent},
+             {"layers", options->layers != 0, model->decodes},
+             {"width", options->width != 0, model->decodes},
+             {"heads", options->heads != 0, model->decodes},
+             {"context", options->context != 0, model->decodes},
+             {"untied", options->untied, model->decodes}};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
     if (all[i].given && !all[i].known)
       return GT_FAIL(GT_ERR_JOB, "model.%s is given; model %s has none, so none is needed",
@@ -77,7 +90,7 @@ gt_status gt_graph_create(gt_graph **out, const gt_graph_spec *spec) {
         GT_ERR_DATA,
         "samples are %zu x %zu x %zu with %zu classes; at least 1 x 1 x 1 with 2 classes is needed",
         shape->h, shape->w, shape->c, shape->classes);
-  GT_TRY(check_kind(found, shape));
+  GT_TRY(check_kind(found, spec));
   gt_graph *graph = GT_NEW(gt_graph);
   snprintf(graph->model, sizeof graph->model, "%s", model);
   graph->kernels = spec->kernels;
@@ -85,7 +98,9 @@ gt_status gt_graph_create(gt_graph **out, const gt_graph_spec *spec) {
   graph->precision = graph->prepared ? spec->precision : GT_F32;
   graph->from = GT_SAMPLES;
   graph->input = (gt_extent){shape->h, shape->w, shape->c};
-  graph->classes = shape->classes;
+  graph->classes = graph->outputs = shape->classes;
+  graph->predictions = 1;
+  graph->loss = &gt_loss_softmax;
   graph->features = shape->features;
   graph->batch_max = spec->batch_max;
   graph->batch = spec->batch ? spec->batch : spec->batch_max;
@@ -95,7 +110,7 @@ gt_status gt_graph_create(gt_graph **out, const gt_graph_spec *spec) {
     gt_graph_close(graph);
     return status;
   }
-  open_arrays(graph);
+  open_arrays(graph, spec->sizes_only);
   if (spec->batch_max > 0) gt_graph_plan(graph);
   gt_graph_describe(graph);
   *out = graph;
@@ -142,7 +157,7 @@ void gt_graph_close(gt_graph *graph) {
 void gt_graph_prepare(gt_graph *graph, size_t n) {
   if (graph->batch_max == 0 || n == 0) return;
   for (size_t i = 0; i < graph->nops; i++)
-    if (graph->ops[i].layer) gt_layer_prepare(graph->ops[i].layer, n);
+    if (graph->ops[i].layer) gt_layer_prepare(graph->ops[i].layer, n * graph->ops[i].rows);
 }
 
 size_t gt_graph_least(const gt_graph *graph) {

@@ -59,6 +59,18 @@ typedef struct {
   size_t (*macs)(const gt_op *op);            /* multiply-adds forward per sample, or NULL: none */
 } gt_op_kind;
 
+/* A loss over the outputs of the last operation.  in_place: the gradient overwrites the outputs. */
+typedef struct {
+  bool in_place;
+  /* dx: the gradient of the mean loss, or NULL.  Fills metrics->loss_sum and ->correct. */
+  void (*run)(const gt_graph *graph, float *dx, const float *x, const void *samples,
+              const int32_t *labels, size_t n, gt_metrics *metrics);
+} gt_loss;
+
+/* In loss.c.  One logit per class; one logit, for the second of two classes; at each position but
+   the last, one logit per id for the next id. */
+extern const gt_loss gt_loss_softmax, gt_loss_logistic, gt_loss_next;
+
 /* The layout of a tensor in PyTorch, compared with ours: the same; that of a convolution; that of a
    linear layer behind an image (H,W,C). */
 typedef enum { GT_LAYOUT_SAME, GT_LAYOUT_CONV, GT_LAYOUT_IMAGE_ROWS } gt_layout;
@@ -77,9 +89,9 @@ typedef struct {
 } gt_extent;
 
 /* For embeddings and what reads their vectors: the number of ids, the ids per sample, the length of
-   a vector. */
+   a vector; and the number of positions that have vectors. */
 typedef struct {
-  size_t ids, fields, width;
+  size_t ids, fields, width, context;
 } gt_table;
 
 struct gt_op {
@@ -91,19 +103,25 @@ struct gt_op {
   gt_extent extent;           /* of y */
   gt_conv_shape shape;        /* convolution and pooling */
   gt_table table;
-  size_t in, out;              /* floats per sample; for a linear layer: inputs and outputs */
+  size_t in, out;              /* floats per sample */
+  size_t rows;                 /* rows per sample of a linear layer and of a layer normalisation */
+  size_t heads;                /* of attention */
   size_t weight, bias, buffer; /* their views (buffer: the first), or GT_NO_VIEW */
   size_t inert;                /* parameters of an inert operation */
   /* It includes a ReLU: its gradient is masked by the signs of its output. */
   bool relu;
   bool padded; /* an embedding: the vector of GT_PADDING is 0 and stays 0 */
+  /* Its weights are an earlier operation's, which adds its own part to their gradient. */
+  bool borrows;
+  bool lends; /* its weights are also a later operation's */
   gt_layer_spec spec;
   gt_layer *layer; /* of an operation with products, else NULL */
   gt_activation slots[GT_GRAPH_SLOTS];
 };
 
 extern const gt_op_kind gt_op_conv2d, gt_op_maxpool, gt_op_avgpool, gt_op_linear, gt_op_relu,
-    gt_op_inert, gt_op_norm, gt_op_mean, gt_op_embedding, gt_op_fm, gt_op_add, gt_op_lstm;
+    gt_op_inert, gt_op_norm, gt_op_mean, gt_op_embedding, gt_op_fm, gt_op_add, gt_op_lstm,
+    gt_op_tokens, gt_op_layernorm, gt_op_gelu, gt_op_attention;
 
 /* Builders, called in the order of the data.  The output of one is the input of the next (see
    gt_graph_from); the graph tracks the shape.  GT_ERR_DATA: the window does not fit. */
@@ -139,6 +157,22 @@ void gt_graph_add_lstm(gt_graph *graph, const char *name, size_t H);
 void gt_graph_add_fm(gt_graph *graph, const char *name, const char *weights);
 /* Adds the output of operation `other`, which has the same size. */
 void gt_graph_add_sum(gt_graph *graph, const char *name, size_t other);
+
+/* For samples of T + 1 ids: the vectors of K numbers of the first T, plus that of each position, of
+   `context` or fewer; initial values of both normal.  Its output and those of the next four are
+   (T,1,K): T rows. */
+void gt_graph_add_tokens(gt_graph *graph, const char *ids, const char *positions, size_t K,
+                         size_t context, double deviation);
+/* Layer normalisation of each row. */
+void gt_graph_add_layernorm(gt_graph *graph, const char *name);
+void gt_graph_add_gelu(gt_graph *graph, const char *name);
+/* Causal attention; its input rows hold queries, keys and values. */
+void gt_graph_add_attention(gt_graph *graph, const char *name, size_t heads);
+/* A linear layer on each row: weights normal, bias 0. */
+void gt_graph_add_rows_linear(gt_graph *graph, const char *name, size_t O, double deviation);
+/* A linear layer without bias on each row, to a logit for each id.  `tied`: GT_SAMPLES, or the
+   operation of gt_graph_add_tokens whose vectors are its weights.  Then the loss is gt_loss_next. */
+void gt_graph_add_next(gt_graph *graph, const char *name, size_t tied, double deviation);
 
 /* The index of the last operation; and sets the operation that the next one reads, for branches. */
 size_t gt_graph_last(const gt_graph *graph);
@@ -183,10 +217,13 @@ struct gt_graph {
   gt_op *ops;
   size_t nops, ops_capacity;
   gt_tensors params, buffers;
+  gt_view alias; /* of a parameter with a second name, which `alias_of` tells; unless it is "" */
+  size_t alias_of;
   size_t from; /* what the next operation reads */
   gt_extent input;
   size_t classes, features, batch_max, batch;
-  bool logistic; /* one logit, for the second of two classes; else one per class */
+  const gt_loss *loss;
+  size_t outputs, predictions; /* logits of a prediction, predictions of a sample */
   gt_arrays arrays;
   bool lent_params, lent_grads, lent_buffers;
   gt_arena *arena;
@@ -200,6 +237,8 @@ struct gt_graph {
   void *gradients_context;
 };
 
+/* graph_export.c: another name of a tensor, under which it is exported once more. */
+void gt_graph_alias(gt_graph *graph, const char *name, size_t param);
 /* graph_memory.c: plans the memory of activations and scratch. */
 void gt_graph_plan(gt_graph *graph);
 /* graph_describe.c: fills kernels_text. */

@@ -15,6 +15,7 @@ gt_op *gt_graph_append(gt_graph *graph, const gt_op_kind *kind, const char *name
   op->in_type = op->type = op->input == GT_SAMPLES ? GT_F32 : graph->ops[op->input].type;
   op->extent = extent;
   op->in = op->out = extent.h * extent.w * extent.c;
+  op->rows = 1;
   op->weight = op->bias = op->buffer = GT_NO_VIEW;
   graph->from = graph->nops++;
   return op;
@@ -113,8 +114,15 @@ static gt_layer_spec layer_of(const gt_graph *graph, const gt_op *op, bool linea
                                  .out = GT_F32,
                                  .precision = GT_F32}};
   if (linear) {
-    spec.conv.shape = (gt_conv_shape){
-        .H = 1, .W = 1, .C = op->in, .K = op->out, .R = 1, .S = 1, .P = 1, .Q = 1, .stride = 1};
+    spec.conv.shape = (gt_conv_shape){.H = 1,
+                                      .W = 1,
+                                      .C = op->in / op->rows,
+                                      .K = op->out / op->rows,
+                                      .R = 1,
+                                      .S = 1,
+                                      .P = 1,
+                                      .Q = 1,
+                                      .stride = 1};
     spec.conv.precision = graph->precision;
   } else if (!spec.conv.bias) {
     spec.conv.out = spec.conv.precision = graph->precision;
@@ -126,7 +134,7 @@ void gt_graph_open_layer(gt_graph *graph, gt_op *op, bool linear) {
   if (!graph->kernels) return; /* arrays only */
   op->spec = layer_of(graph, op, linear);
   const gt_choice *choice =
-      graph->choices ? gt_choices_find(graph->choices, &op->spec, graph->batch) : NULL;
+      graph->choices ? gt_choices_find(graph->choices, &op->spec, graph->batch * op->rows) : NULL;
   op->layer =
       gt_layer_create(graph->kernels, &graph->context, &op->spec, choice ? choice->ways : NULL);
   op->type = gt_layer_type(op->layer);
@@ -134,5 +142,5 @@ void gt_graph_open_layer(gt_graph *graph, gt_op *op, bool linear) {
 
 void gt_graph_layers(const gt_graph *graph, size_t batch, gt_choices *out) {
   for (size_t i = 0; i < graph->nops; i++)
-    if (graph->ops[i].layer) gt_choices_add(out, &graph->ops[i].spec, batch);
+    if (graph->ops[i].layer) gt_choices_add(out, &graph->ops[i].spec, batch * graph->ops[i].rows);
 }

@@ -17,9 +17,11 @@ static void add_entry(gt_graph *graph, const char *kind, const char *family, gt_
    once. */
 void gt_graph_describe(gt_graph *graph) {
   static const char *const kernels[][2] = {
-      {"conv", "conv"},    {"linear", "linear"}, {"maxpool", "pool"}, {"avgpool", "avgpool"},
-      {"mean", "avgpool"}, {"norm", "norm"},     {"relu", "relu"},    {"embedding", "embedding"},
-      {"fm", "fm"},        {"lstm", "lstm"}};
+      {"conv", "conv"},          {"linear", "linear"},       {"maxpool", "pool"},
+      {"avgpool", "avgpool"},    {"mean", "avgpool"},        {"norm", "norm"},
+      {"relu", "relu"},          {"embedding", "embedding"}, {"fm", "fm"},
+      {"lstm", "lstm"},          {"layernorm", "layernorm"}, {"gelu", "gelu"},
+      {"attention", "attention"}};
   graph->kernels_text[0] = '\0';
   for (size_t k = 0; k < sizeof kernels / sizeof *kernels; k++)
     for (size_t i = 0; i < graph->nops; i++) {
@@ -31,7 +33,8 @@ void gt_graph_describe(gt_graph *graph) {
       for (int pass = 0; op->layer && pass < GT_PASSES; pass++)
         if (pass != GT_PASS_INPUT || op->input != GT_SAMPLES)
           add_entry(graph, kernels[k][1],
-                    gt_layer_family(op->layer, graph->batch ? graph->batch : 1, (gt_pass_id)pass),
+                    gt_layer_family(op->layer, (graph->batch ? graph->batch : 1) * op->rows,
+                                    (gt_pass_id)pass),
                     op->type);
     }
   const size_t length = strlen(graph->kernels_text);
@@ -49,6 +52,7 @@ void gt_graph_hash(const gt_graph *graph, char hex[GT_SHA256_HEX]) {
                              "%s %s %zu %zu window %zu %zu stride %zu pad %zu\n", op->kind->name,
                              op->name, op->in, op->out, op->shape.R, op->shape.S, op->shape.stride,
                              op->shape.pad);
+    if (op->heads) used += (size_t)snprintf(text + used, size - used, "heads %zu\n", op->heads);
   }
   for (size_t v = 0; v < graph->params.n; v++) {
     const gt_view *view = &graph->params.views[v];

@@ -1,5 +1,6 @@
 /* Exports tensors in PyTorch's layouts.  Here convolutions are (R,S,C,K), and rows of linear layers
    behind images are in (H,W,C) order; in PyTorch they are (K,C,R,S) and (C,H,W). */
+#include <stdio.h>
 #include <string.h>
 
 #include "graph.h"
@@ -21,11 +22,22 @@ static void from_image_rows(float *out, const float *in, size_t rows, gt_extent 
       for (size_t p = 0; p < pixels; p++) out[c * pixels + p] = in[p * e.c + c];
 }
 
+void gt_graph_alias(gt_graph *graph, const char *name, size_t param) {
+  graph->alias = graph->params.views[param];
+  graph->alias_of = param;
+  snprintf(graph->alias.name, sizeof graph->alias.name, "%s", name);
+}
+
 size_t gt_graph_tensors(const gt_graph *graph) {
-  return graph->params.n + graph->buffers.n;
+  return graph->params.n + graph->buffers.n + (graph->alias.name[0] ? 1 : 0);
 }
 
 void gt_graph_tensor(const gt_graph *graph, size_t i, gt_view *as, float *out) {
+  if (i == graph->params.n + graph->buffers.n) {
+    gt_graph_tensor(graph, graph->alias_of, as, out);
+    memcpy(as->name, graph->alias.name, sizeof as->name);
+    return;
+  }
   const bool buffer = i >= graph->params.n;
   const gt_tensors *t = buffer ? &graph->buffers : &graph->params;
   const float *data = buffer ? graph->arrays.buffers.data : graph->arrays.params.data;

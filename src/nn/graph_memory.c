@@ -1,6 +1,6 @@
 /* Plans the memory of activations and scratch once.  Times: operation i runs forward at i, the loss
    at n, operation i backward at 2n - i.  An output is in use from its forward to its backward pass,
-   the model's output to the end.  A gradient is in use from the backward pass that writes it to the
+   the model's output to the end; the loss may overwrite it by its gradient.  A gradient is in use from the backward pass that writes it to the
    one that reads it, so that gradients of distant layers share memory. */
 #include "graph.h"
 
@@ -92,6 +92,10 @@ static void reserve(gt_graph *graph, places *p) {
       const size_t reader = p[i].nreaders ? p[i].readers[k] : n; /* n: the loss */
       if (reader < n && graph->ops[reader].input == i && in_place(graph, p, reader, true)) {
         p[i].dy[k] = p[reader].dy[0];
+        continue;
+      }
+      if (reader == n && graph->loss->in_place) {
+        p[i].dy[k] = p[i].y;
         continue;
       }
       /* In use as long as any operation of an in-place chain may use it: at most down to the first

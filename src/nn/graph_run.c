@@ -33,9 +33,9 @@ static void progress(const gt_graph *graph) {
 }
 
 /* Tensors are stored in the order of the operations: from the first tensor of this operation on,
-   all gradients are final. */
+   all gradients are final.  An operation with borrowed weights comes long before that. */
 static void tell_gradients(const gt_graph *graph, const gt_op *op) {
-  if (graph->gradients && op->weight != GT_NO_VIEW)
+  if (graph->gradients && op->weight != GT_NO_VIEW && !op->borrows)
     graph->gradients(graph->gradients_context, graph->params.views[op->weight].offset);
 }
 
@@ -55,11 +55,22 @@ static void backward(gt_graph *graph, const void *samples, size_t n) {
   }
 }
 
+static void forward(gt_graph *graph, const void *samples, size_t n, bool train) {
+  for (size_t i = 0; i < graph->nops; i++) {
+    const gt_pass pass = pass_of(graph, i, samples, n, train);
+    graph->ops[i].kind->forward(&graph->ops[i], &pass);
+    progress(graph);
+  }
+}
+
+static void check_size(const gt_graph *graph, size_t n) {
+  if (n > graph->batch_max)
+    gt_bug("a graph built for %zu samples was given %zu", graph->batch_max, n);
+}
+
 void gt_graph_step(gt_graph *graph, const void *x, const int32_t *labels, size_t n, bool train,
                    gt_metrics *metrics) {
-  if (n > graph->batch_max) {
-    gt_bug("a graph built for %zu samples was given %zu", graph->batch_max, n);
-  }
+  check_size(graph, n);
   *metrics = (gt_metrics){.samples = n};
   if (n == 0) {
     if (train) gt_vec_zero(graph->arrays.grads);
@@ -68,17 +79,9 @@ void gt_graph_step(gt_graph *graph, const void *x, const int32_t *labels, size_t
   if (train && n < gt_graph_least(graph))
     gt_bug("model %s was given %zu samples to train on; it needs %zu", graph->model, n,
            gt_graph_least(graph));
-  for (size_t i = 0; i < graph->nops; i++) {
-    const gt_pass pass = pass_of(graph, i, x, n, train);
-    graph->ops[i].kind->forward(&graph->ops[i], &pass);
-    progress(graph);
-  }
+  forward(graph, x, n, train);
   gt_activation *last = &graph->ops[graph->nops - 1].slots[0];
-  float *gradient = train ? last->dy : NULL;
-  metrics->loss_sum =
-      graph->logistic ? graph->kernels->logistic(gradient, last->y, labels, n, &metrics->correct)
-                      : graph->kernels->softmax_xent(gradient, last->y, labels, n, graph->classes,
-                                                     &metrics->correct);
+  graph->loss->run(graph, train ? last->dy : NULL, last->y, x, labels, n, metrics);
   if (train) backward(graph, x, n);
 }
 
@@ -87,5 +90,16 @@ const float *gt_graph_scores(const gt_graph *graph) {
 }
 
 size_t gt_graph_outputs(const gt_graph *graph) {
-  return graph->logistic ? 1 : graph->classes;
+  return graph->outputs;
+}
+
+size_t gt_graph_predictions(const gt_graph *graph) {
+  return graph->predictions;
+}
+
+const float *gt_graph_infer(gt_graph *graph, const int32_t *ids, size_t n) {
+  if (graph->loss != &gt_loss_next) gt_bug("model %s predicts no next id", graph->model);
+  check_size(graph, n);
+  forward(graph, ids, n, false);
+  return gt_graph_scores(graph);
 }

@@ -31,7 +31,8 @@ static gt_status build(gt_graph *graph, const gt_sample_shape *shape,
   const size_t layers = options->mlp ? options->nmlp : sizeof usual / sizeof *usual;
   char name[48];
   GT_TRY(check(shape, options));
-  graph->logistic = true;
+  graph->loss = &gt_loss_logistic;
+  graph->outputs = 1;
   gt_graph_add_embedding(graph, "embedding", options->embedding ? (size_t)options->embedding : 10,
                          DEVIATION);
   const size_t vectors = gt_graph_last(graph);

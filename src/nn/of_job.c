@@ -6,6 +6,11 @@ gt_graph_spec gt_graph_spec_of(const gt_job *job) {
                          .options = {.parameters = job->model.parameters,
                                      .embedding = job->model.embedding,
                                      .hidden = job->model.hidden,
+                                     .layers = job->model.layers,
+                                     .width = job->model.width,
+                                     .heads = job->model.heads,
+                                     .context = job->model.context,
+                                     .untied = job->model.untied,
                                      .mlp = job->model.mlp,
                                      .nmlp = job->model.nmlp}};
 }

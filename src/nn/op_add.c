@@ -3,21 +3,30 @@
 
 #include "graph.h"
 
+static void copy(float *to, const float *from, size_t n) {
+  if (to && to != from) memcpy(to, from, n * sizeof *to);
+}
+
 /* y may be x. */
 static void forward(const gt_op *op, const gt_pass *p) {
-  const float *x = p->x, *second = p->second;
-  float *y = p->a->y;
-  for (size_t i = 0; i < p->n * op->out; i++) y[i] = x[i] + second[i];
+  const size_t n = p->n * op->out;
+  copy(p->a->y, p->x, n);
+  gt_vec_axpy(gt_vec_of(p->a->y, n), 1, gt_vec_of((float *)p->second, n));
 }
 
+/* dx may be dy. */
 static void backward_input(const gt_op *op, const gt_pass *p) {
-  const size_t bytes = p->n * op->out * sizeof(float);
-  if (p->dsecond) memcpy(p->dsecond, p->a->dy, bytes);
-  if (p->dx != p->a->dy) memcpy(p->dx, p->a->dy, bytes);
+  const size_t n = p->n * op->out;
+  copy(p->dx, p->a->dy, n);
+  if (p->a->dy2) gt_vec_axpy(gt_vec_of(p->dx, n), 1, gt_vec_of(p->a->dy2, n));
+  copy(p->dsecond, p->dx, n);
 }
 
-const gt_op_kind gt_op_add = {
-    .name = "add", .in_place = true, .forward = forward, .backward_input = backward_input};
+const gt_op_kind gt_op_add = {.name = "add",
+                              .in_place = true,
+                              .adds_gradients = true,
+                              .forward = forward,
+                              .backward_input = backward_input};
 
 void gt_graph_add_sum(gt_graph *graph, const char *name, size_t other) {
   gt_op *op = gt_graph_append(graph, &gt_op_add, name);

@@ -50,7 +50,7 @@ void gt_graph_add_embedding(gt_graph *graph, const char *name, size_t K, double 
                          GT_LAYOUT_SAME, 2, (size_t[]){graph->features, K});
   gt_op *op = gt_graph_append(graph, &gt_op_embedding, name);
   op->weight = weight;
-  op->table = (gt_table){graph->features, fields, K};
+  op->table = (gt_table){.ids = graph->features, .fields = fields, .width = K};
   gt_graph_set_extent(graph, (gt_extent){1, 1, fields * K});
 }
 

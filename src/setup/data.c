@@ -207,7 +207,19 @@ gt_status gt_setup_loader(const gt_run *run, size_t n, gt_loader **out) {
   return gt_loader_augment(*out, run->job->data.augment);
 }
 
+/* The text's merges, one behind the other. */
+static const int64_t *merges_of(const gt_run *run, size_t *n) {
+  const int64_t *merges = gt_tokens_merges(gt_dataset_tokens(run->dataset), n);
+  *n *= 2;
+  return merges;
+}
+
 void gt_setup_save_data(const gt_run *run, gt_state *state) {
+  size_t n;
+  if (gt_dataset_tokens(run->dataset)) {
+    const int64_t *merges = merges_of(run, &n);
+    gt_state_add(state, "data/", "merges", GT_TYPE_I64, (int64_t *)(uintptr_t)merges, n);
+  }
   if (run->data.input != GT_INPUT_BYTES) return;
   gt_state_add(state, "data/", "mean", GT_TYPE_F32, (float *)gt_dataset_mean(run->dataset),
                run->data.c);
@@ -222,8 +234,23 @@ static bool differs(const gt_run *run, const gt_state *state, const char *name, 
                   memcmp(item->data, here, run->data.c * sizeof *here) != 0);
 }
 
+static gt_status check_merges(const gt_run *run, const gt_state *state) {
+  const gt_state_item *item = gt_state_find(state, "data/", "merges");
+  size_t n = 0;
+  if (!item || !gt_dataset_tokens(run->dataset)) return GT_OK;
+  const int64_t *here = merges_of(run, &n);
+  if (item->type == GT_TYPE_I64 && item->count == n &&
+      memcmp(item->data, here, n * sizeof *here) == 0)
+    return GT_OK;
+  return GT_FAIL(GT_ERR_CKPT,
+                 "it was trained on a text with another vocabulary than that of %s; "
+                 "the data that it began with are needed",
+                 gt_data_path(run->job, run->roles.region_id));
+}
+
 gt_status gt_setup_check_data(const gt_run *run, const gt_state *state) {
   char text[256];
+  GT_TRY(check_merges(run, state));
   if (run->data.input != GT_INPUT_BYTES) return GT_OK;
   if (!differs(run, state, "mean", gt_dataset_mean(run->dataset)) &&
       !differs(run, state, "std", gt_dataset_std(run->dataset)))

@@ -9,6 +9,7 @@ static gt_status model_floats(gt_sim_shape *out, const gt_job *job, const gt_sam
   gt_graph *graph = NULL;
   gt_graph_spec spec = gt_graph_spec_of(job);
   spec.shape = *shape;
+  spec.text = out->text;
   spec.kernels = gt_kernels_find("ref");
   GT_TRY(gt_graph_create(&graph, &spec));
   out->parameters = gt_graph_arrays(graph)->params.n;
@@ -55,8 +56,10 @@ static gt_status from_data(gt_sim_shape *out, const gt_job *job, gt_sample_shape
   if (status == GT_OK) status = divide(out, job, opened, files);
   for (size_t r = 0; r < n; r++) {
     const gt_dataset_info *d = &infos[r];
-    if (gt_job_trains(job, r))
+    if (gt_job_trains(job, r)) {
       *shape = (gt_sample_shape){d->h, d->w, d->c, d->classes, d->features};
+      out->text = d->text;
+    }
     if (infos[r].ntest > out->test_samples) out->test_samples = infos[r].ntest;
     gt_dataset_close(opened[r]);
   }

@@ -108,7 +108,7 @@ static bool read_layer(const char *line, gt_layer_spec *layer, size_t *batch) {
   int bias, gradient, at = 0;
   char in[8], out[8], precision[8];
   *layer = (gt_layer_spec){0};
-  if (sscanf(line, "linear batch=%5zu inputs=%9zu outputs=%9zu%n", batch, &s->C, &s->K, &at) == 3) {
+  if (sscanf(line, "linear batch=%9zu inputs=%9zu outputs=%9zu%n", batch, &s->C, &s->K, &at) == 3) {
     layer->linear = true;
     s->H = s->W = s->R = s->S = s->stride = 1;
   } else if (sscanf(line,

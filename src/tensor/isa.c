@@ -20,7 +20,9 @@ static const char *const names[GT_ISAS] = {
     .direct_input = &gt_direct_input_loops_##isa, .direct_weight = &gt_direct_weight_loops_##isa,  \
     .columns = &gt_columns_loops_##isa, .winograd = &gt_winograd_loops_##isa,                      \
     .norm = &gt_norm_loops_##isa, .sparse = &gt_sparse_loops_##isa, .lstm = &gt_lstm_loops_##isa,  \
-    .panels = &gt_panel_loops_##isa                                                                \
+    .panels = &gt_panel_loops_##isa, .layernorm = &gt_layernorm_loops_##isa,                       \
+    .gelu = &gt_gelu_loops_##isa, .softmax = &gt_softmax_loops_##isa,                              \
+    .attention = &gt_attention_loops_##isa                                                         \
   }
 #define DECLARE(isa)                                                                               \
   extern const gt_vec_loops gt_vec_loops_##isa;                                                    \
@@ -33,7 +35,11 @@ static const char *const names[GT_ISAS] = {
   extern const gt_norm_loops gt_norm_loops_##isa;                                                  \
   extern const gt_sparse_loops gt_sparse_loops_##isa;                                              \
   extern const gt_lstm_loops gt_lstm_loops_##isa;                                                  \
-  extern const gt_panel_loops gt_panel_loops_##isa
+  extern const gt_panel_loops gt_panel_loops_##isa;                                                \
+  extern const gt_layernorm_loops gt_layernorm_loops_##isa;                                        \
+  extern const gt_gelu_loops gt_gelu_loops_##isa;                                                  \
+  extern const gt_softmax_loops gt_softmax_loops_##isa;                                            \
+  extern const gt_attention_loops gt_attention_loops_##isa
 
 DECLARE(plain);
 #if defined(__x86_64__)

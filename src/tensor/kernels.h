@@ -60,6 +60,37 @@ void gt_ref_lstm_backward(float *dx, float *dw, float *db, const float *dy, floa
                           const float *x, const float *h, const float *c, const float *w,
                           const gt_lstm_shape *s, float *work);
 
+/* kernels_ref_decoder.c, decoder.c */
+void gt_ref_layernorm_forward(float *y, float *saved, const float *x, const float *gamma,
+                              const float *beta, size_t M, size_t D);
+void gt_ref_layernorm_backward_input(float *dx, const float *dy, const float *x, const float *gamma,
+                                     const float *saved, size_t M, size_t D);
+void gt_ref_layernorm_backward_weight(float *dgamma, float *dbeta, const float *dy, const float *x,
+                                      const float *saved, size_t M, size_t D);
+void gt_ref_gelu_forward(float *y, const float *x, size_t n);
+void gt_ref_gelu_backward(float *dx, const float *dy, const float *x, size_t n);
+void gt_ref_attention_forward(float *y, float *lse, const float *qkv, const gt_attention_shape *s,
+                              size_t N, float *work);
+void gt_ref_attention_backward(float *dqkv, const float *dy, const float *y, const float *lse,
+                               const float *qkv, const gt_attention_shape *s, size_t N,
+                               float *work);
+double gt_ref_next_xent(float *dx, const float *x, const int32_t *ids, size_t N, size_t T, size_t V,
+                        size_t *correct);
+void gt_layernorm_forward(float *y, float *saved, const float *x, const float *gamma,
+                          const float *beta, size_t M, size_t D);
+void gt_layernorm_backward_input(float *dx, const float *dy, const float *x, const float *gamma,
+                                 const float *saved, size_t M, size_t D);
+void gt_layernorm_backward_weight(float *dgamma, float *dbeta, const float *dy, const float *x,
+                                  const float *saved, size_t M, size_t D);
+void gt_gelu_forward(float *y, const float *x, size_t n);
+void gt_gelu_backward(float *dx, const float *dy, const float *x, size_t n);
+void gt_attention_forward(float *y, float *lse, const float *qkv, const gt_attention_shape *s,
+                          size_t N, float *work);
+void gt_attention_backward(float *dqkv, const float *dy, const float *y, const float *lse,
+                           const float *qkv, const gt_attention_shape *s, size_t N, float *work);
+double gt_next_xent(float *dx, const float *x, const int32_t *ids, size_t N, size_t T, size_t V,
+                    size_t *correct);
+
 /* sparse.c */
 void gt_embedding_forward(float *y, const float *w, const int32_t *ids, size_t M, size_t K);
 void gt_embedding_backward(float *dw, const float *dy, const float *dy2, const int32_t *ids,
@@ -114,6 +145,10 @@ bool gt_dnn_cap(gt_isa isa);
   .embedding_backward = gt_embedding_backward, .embedding_clear = gt_embedding_clear,              \
   .fm_forward = gt_fm_forward, .fm_backward_input = gt_fm_backward_input,                          \
   .fm_backward_weight = gt_fm_backward_weight, .lstm_forward = gt_lstm_forward,                    \
-  .lstm_backward = gt_lstm_backward
+  .lstm_backward = gt_lstm_backward, .layernorm_forward = gt_layernorm_forward,                    \
+  .layernorm_backward_input = gt_layernorm_backward_input,                                         \
+  .layernorm_backward_weight = gt_layernorm_backward_weight, .gelu_forward = gt_gelu_forward,      \
+  .gelu_backward = gt_gelu_backward, .attention_forward = gt_attention_forward,                    \
+  .attention_backward = gt_attention_backward, .next_xent = gt_next_xent
 
 #endif

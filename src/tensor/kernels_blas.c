@@ -91,12 +91,15 @@ static double softmax_xent(float *dx, const float *x, const int32_t *labels, siz
   return gt_kernels_ref.softmax_xent(dx, x, labels, B, O, correct);
 }
 
+/* What is computed by other loops than OpenBLAS's; all else is "blas". */
 static const char *family(const char *operation, const gt_conv_shape *s) {
+  static const char *const others[][2] = {
+      {"embedding", "sparse"}, {"fm", "sparse"},       {"avgpool", "ref"}, {"norm", "fused"},
+      {"mean", "fused"},       {"layernorm", "fused"}, {"gelu", "fused"},  {"attention", "blocks"}};
   (void)s;
-  if (strcmp(operation, "embedding") == 0 || strcmp(operation, "fm") == 0) return "sparse";
-  return strcmp(operation, "avgpool") == 0                                  ? "ref"
-         : strcmp(operation, "norm") == 0 || strcmp(operation, "mean") == 0 ? "fused"
-                                                                            : "blas";
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+    if (strcmp(operation, others[i][0]) == 0) return others[i][1];
+  return "blas";
 }
 
 const gt_kernels gt_kernels_blas = {

@@ -238,5 +238,13 @@ const gt_kernels gt_kernels_ref = {
     .fm_backward_weight = gt_ref_fm_backward_weight,
     .lstm_forward = gt_ref_lstm_forward,
     .lstm_backward = gt_ref_lstm_backward,
+    .layernorm_forward = gt_ref_layernorm_forward,
+    .layernorm_backward_input = gt_ref_layernorm_backward_input,
+    .layernorm_backward_weight = gt_ref_layernorm_backward_weight,
+    .gelu_forward = gt_ref_gelu_forward,
+    .gelu_backward = gt_ref_gelu_backward,
+    .attention_forward = gt_ref_attention_forward,
+    .attention_backward = gt_ref_attention_backward,
+    .next_xent = gt_ref_next_xent,
     .family = family,
 };

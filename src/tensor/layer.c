@@ -62,7 +62,7 @@ static void open_prepared(gt_layer *l, gt_prepared_context **context) {
   if (!*context) *context = l->ops->create();
   if (l->spec.linear) {
     l->linear = l->ops->linear_create(*context, l->spec.conv.shape.C, l->spec.conv.shape.K,
-                                      l->spec.conv.precision);
+                                      l->spec.conv.bias, l->spec.conv.precision);
     return;
   }
   gt_way ways[GT_PASSES];

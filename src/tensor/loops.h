@@ -109,6 +109,43 @@ typedef struct {
                    size_t rows, size_t H);
 } gt_lstm_loops;
 
+/* Layer normalisation and GELU; same contracts as in gt_kernels.  The same bits with every set. */
+typedef struct {
+  void (*forward)(float *y, float *saved, const float *x, const float *gamma, const float *beta,
+                  size_t M, size_t D);
+  void (*backward_input)(float *dx, const float *dy, const float *x, const float *gamma,
+                         const float *saved, size_t M, size_t D);
+  void (*backward_weight)(float *dgamma, float *dbeta, const float *dy, const float *x,
+                          const float *saved, size_t M, size_t D);
+} gt_layernorm_loops;
+
+typedef struct {
+  void (*forward)(float *y, const float *x, size_t n);
+  void (*backward)(float *dx, const float *dy, const float *x, size_t n);
+} gt_gelu_loops;
+
+/* One row of gt_kernels.next_xent: the loss; dx = scale (softmax - onehot) unless NULL. */
+typedef struct {
+  double (*xent)(float *dx, const float *x, size_t label, size_t n, float scale, size_t *correct);
+} gt_softmax_loops;
+
+/* Queries and keys of a block of attention. */
+enum { GT_ATTENTION_BLOCK = 64 };
+
+/* One head of one sequence: T positions (rows: rounded up to whole blocks) of `size` numbers (width:
+   rounded up to a multiple of 16), in rows of D numbers. */
+typedef struct {
+  size_t T, rows, size, width, D;
+  float scale;
+} gt_attention_head;
+
+/* See gt_kernels; all arguments at the head's first number.  work: gt_attention_work. */
+typedef struct {
+  void (*forward)(float *y, float *lse, const float *qkv, const gt_attention_head *h, float *work);
+  void (*backward)(float *dqkv, const float *dy, const float *y, const float *lse, const float *qkv,
+                   const gt_attention_head *h, float *work);
+} gt_attention_loops;
+
 /* Products with a matrix (K,N) that is packed once, for few rows at a time. */
 typedef struct {
   /* panels: K (N + 31) floats, or fewer; transposed: w is (N,K). */
@@ -142,6 +179,10 @@ typedef struct {
   const gt_sparse_loops *sparse;
   const gt_lstm_loops *lstm;
   const gt_panel_loops *panels;
+  const gt_layernorm_loops *layernorm;
+  const gt_gelu_loops *gelu;
+  const gt_softmax_loops *softmax;
+  const gt_attention_loops *attention;
 } gt_loop_tables;
 
 /* The tables of the set in use. */

@@ -105,6 +105,47 @@ static inline void r64_lstm(double *h, const double *x, const double *w, size_t 
   }
 }
 
+/* Layer normalisation (Ba et al. 2016) of n rows of x (n,D). */
+static inline void r64_layernorm(double *y, const double *x, const double *w, const double *b,
+                                 size_t n, size_t D) {
+  for (size_t i = 0; i < n; i++, x += D, y += D) {
+    double mean = 0.0, variance = 0.0;
+    for (size_t d = 0; d < D; d++) mean += x[d];
+    mean /= (double)D;
+    for (size_t d = 0; d < D; d++) variance += (x[d] - mean) * (x[d] - mean);
+    variance /= (double)D;
+    for (size_t d = 0; d < D; d++) y[d] = (x[d] - mean) / sqrt(variance + 1e-5) * w[d] + b[d];
+  }
+}
+
+/* GELU's tanh form (Hendrycks and Gimpel 2016), in place. */
+static inline void r64_gelu(double *x, size_t n) {
+  const double slope = sqrt(2.0 / 3.14159265358979323846);
+  for (size_t i = 0; i < n; i++)
+    x[i] *= 0.5 * (1.0 + tanh(slope * (x[i] + 0.044715 * x[i] * x[i] * x[i])));
+}
+
+/* Causal attention of one sequence: y (T,D) from queries, keys and values x (T,3D); p (T). */
+static inline void r64_attention(double *y, const double *x, size_t T, size_t D, size_t heads,
+                                 double *p) {
+  const size_t size = D / heads;
+  for (size_t h = 0; h < heads; h++)
+    for (size_t i = 0; i < T; i++) {
+      const double *q = x + i * 3 * D + h * size;
+      double sum = 0.0;
+      for (size_t j = 0; j <= i; j++) {
+        double score = 0.0;
+        for (size_t d = 0; d < size; d++) score += q[d] * x[j * 3 * D + D + h * size + d];
+        sum += p[j] = exp(score / sqrt((double)size));
+      }
+      for (size_t d = 0; d < size; d++) {
+        double out = 0.0;
+        for (size_t j = 0; j <= i; j++) out += p[j] / sum * x[j * 3 * D + 2 * D + h * size + d];
+        y[i * D + h * size + d] = out;
+      }
+    }
+}
+
 /* LeNet-5's mean loss; params in the order conv1.weight, conv1.bias, ..., fc3.bias.  ReLU before
    pooling, as in the papers. */
 static inline double r64_lenet(const double *params, const double *x, const int32_t *labels,

@@ -28,6 +28,7 @@ static gt_graph *empty(void) {
   graph->from = GT_SAMPLES;
   graph->input = (gt_extent){4, 4, 3};
   graph->classes = 5;
+  graph->loss = &gt_loss_softmax;
   graph->batch_max = 2;
   return graph;
 }

@@ -204,7 +204,7 @@ static void linear_layers(void **state) {
     if (absent(precision)) continue;
     for (size_t round = 0; round < 40; round++) {
       const size_t I = between(1, 130), O = between(1, 130);
-      gt_prepared_linear *linear = ops->linear_create(context, I, O, precision);
+      gt_prepared_linear *linear = ops->linear_create(context, I, O, true, precision);
       ops->linear_prepare(linear, 3);
       for (size_t B = 1; B < (round == 0 ? 12 : 4); B++)
         check_linear(linear, precision, B * B, I, O);

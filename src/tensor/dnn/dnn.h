@@ -84,7 +84,7 @@ void gt_dnn_conv_backward_input(gt_prepared_conv *c, void *dx, const void *dy, c
                                 size_t N);
 void gt_dnn_conv_backward_weight(gt_prepared_conv *c, float *dw, float *db, const void *dy,
                                  const void *x, size_t N);
-gt_prepared_linear *gt_dnn_linear_create(gt_prepared_context *dnn, size_t I, size_t O,
+gt_prepared_linear *gt_dnn_linear_create(gt_prepared_context *dnn, size_t I, size_t O, bool bias,
                                          gt_precision precision);
 void gt_dnn_linear_close(gt_prepared_linear *l);
 void gt_dnn_linear_prepare(gt_prepared_linear *l, size_t B);

@@ -14,15 +14,16 @@ typedef struct {
 struct gt_prepared_linear {
   gt_prepared_context *dnn;
   size_t I, O;
+  bool bias;
   gt_precision precision;
   prepared sizes[SIZES];
   size_t nsizes, oldest;
 };
 
-gt_prepared_linear *gt_dnn_linear_create(gt_prepared_context *dnn, size_t I, size_t O,
+gt_prepared_linear *gt_dnn_linear_create(gt_prepared_context *dnn, size_t I, size_t O, bool bias,
                                          gt_precision precision) {
   gt_prepared_linear *l = GT_NEW(gt_prepared_linear);
-  *l = (gt_prepared_linear){.dnn = dnn, .I = I, .O = O, .precision = precision};
+  *l = (gt_prepared_linear){.dnn = dnn, .I = I, .O = O, .bias = bias, .precision = precision};
   return l;
 }
 
@@ -59,7 +60,7 @@ static prepared *prepare(gt_prepared_linear *l, size_t B) {
                                         .n = l->O,
                                         .k = l->I,
                                         .tb = true,
-                                        .bias = true,
+                                        .bias = l->bias,
                                         .packed = half,
                                         .type = l->precision,
                                         .out = GT_F32});

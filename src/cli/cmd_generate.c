@@ -1,0 +1,191 @@
+/* geotrain generate: continues a text with the model of a checkpoint. */
+#include "cli.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "checkpoint_model.h"
+#include "geotrain/data_text.h"
+#include "options.h"
+#include "run_model.h"
+#include "sample.h"
+
+#define USAGE                                                                                      \
+  "usage: geotrain generate CHECKPOINT|RUN_DIR [REGION] --prompt TEXT [--tokens N] [--temperature" \
+  " X] [--top K] [--seed S]"
+
+enum { TOKENS = 256, TOKENS_MAX = 1000000 };
+
+typedef struct {
+  const char *prompt;
+  uint64_t tokens, seed;
+  gt_cli_sampling sampling;
+} request;
+
+/* ---- generating ------------------------------------------------------------------------------ */
+
+/* A model, its vocabulary, and the text so far. */
+typedef struct {
+  gt_graph *graph;
+  gt_tokens *tokens;
+  size_t T;     /* positions of the model */
+  int32_t *ids; /* all so far */
+  size_t n;
+  int32_t *window; /* (T+1): a sample of the model */
+  gt_cli_candidate *candidates;
+  gt_rng rng;
+} writer;
+
+/* The id behind the last T at most. */
+static gt_status next_id(writer *w, const gt_cli_sampling *sampling) {
+  const size_t count = w->n < w->T ? w->n : w->T, V = gt_graph_outputs(w->graph);
+  size_t id;
+  memcpy(w->window, w->ids + w->n - count, count * sizeof *w->ids);
+  const float *logits = gt_graph_infer(w->graph, w->window, 1);
+  GT_TRY(gt_cli_sample(&id, logits + (count - 1) * V, V, sampling, &w->rng, w->candidates));
+  w->ids[w->n++] = (int32_t)id;
+  return GT_OK;
+}
+
+static void print_last(const writer *w) {
+  size_t n;
+  const char *bytes = gt_tokens_bytes(w->tokens, w->ids[w->n - 1], &n);
+  fwrite(bytes, 1, n, stdout);
+  fflush(stdout);
+}
+
+static gt_status write_text(writer *w, const request *r) {
+  const size_t prompt = strlen(r->prompt), V = gt_tokens_count(w->tokens);
+  w->ids = GT_NEW_ARRAY(int32_t, prompt + r->tokens);
+  w->window = GT_NEW_ARRAY(int32_t, w->T + 1);
+  w->candidates = GT_NEW_ARRAY(gt_cli_candidate, V);
+  w->rng = gt_rng_make(r->seed, GT_RNG_GENERATE, 0, 0);
+  w->n = gt_tokens_encode(w->tokens, r->prompt, prompt, w->ids);
+  fputs(r->prompt, stdout);
+  for (uint64_t i = 0; i < r->tokens; i++) {
+    GT_TRY(next_id(w, &r->sampling));
+    print_last(w);
+  }
+  putchar('\n');
+  return GT_OK;
+}
+
+/* ---- the checkpoint -------------------------------------------------------------------------- */
+
+static gt_status open_tokens(gt_tokens **out, const char *path, const gt_ckpt_info *info,
+                             const gt_state *state) {
+  const gt_model *model = gt_model_find(info->model);
+  const gt_state_item *merges = gt_state_find(state, "data/", "merges");
+  if (model && !model->decodes)
+    return GT_FAIL(GT_ERR_CKPT,
+                   "%s: its model, %s, does not continue texts; one of a model like gpt is needed",
+                   path, info->model);
+  if (!merges || merges->type != GT_TYPE_I64 || merges->count % 2 != 0)
+    return GT_FAIL(GT_ERR_CKPT,
+                   "%s: holds no vocabulary; a model trained on a text that `geotrain data import "
+                   "text` has imported is needed",
+                   path);
+  if (gt_tokens_create(out, path, merges->data, merges->count / 2) != GT_OK) {
+    char reason[GT_ERROR_TEXT_MAX];
+    snprintf(reason, sizeof reason, "%s", gt_error_text());
+    return GT_FAIL(GT_ERR_CKPT, "%s", reason);
+  }
+  if ((int64_t)gt_tokens_count(*out) == info->features) return GT_OK;
+  return GT_FAIL(GT_ERR_CKPT,
+                 "%s: its model has %lld ids and its vocabulary %zu; as many are needed", path,
+                 (long long)info->features, gt_tokens_count(*out));
+}
+
+static gt_status open_writer(writer *w, const char *path, const gt_ckpt_info *info,
+                             const gt_state *state) {
+  gt_sample_shape shape;
+  GT_TRY(open_tokens(&w->tokens, path, info, state));
+  GT_TRY(gt_cli_checkpoint_shape(path, info, &shape));
+  GT_TRY(gt_cli_checkpoint_model(&w->graph, path, info, state, &shape, 1));
+  w->T = gt_graph_predictions(w->graph);
+  return GT_OK;
+}
+
+static gt_status generate(const char *named, const char *region, const request *r) {
+  char path[4096];
+  gt_ckpt_info info;
+  gt_state state;
+  writer w = {0};
+  GT_TRY(gt_cli_run_model(path, sizeof path, named, region));
+  GT_TRY(gt_ckpt_read(path, &info, &state));
+  gt_status status = open_writer(&w, path, &info, &state);
+  gt_state_close(&state);
+  gt_ckpt_info_close(&info);
+  if (status == GT_OK) status = write_text(&w, r);
+  gt_free(w.candidates);
+  gt_free(w.window);
+  gt_free(w.ids);
+  gt_tokens_close(w.tokens);
+  gt_graph_close(w.graph);
+  return status;
+}
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+static gt_status parse_count(const char *option, const char *text, uint64_t most, uint64_t *out) {
+  char *end;
+  errno = 0;
+  const unsigned long long n = strtoull(text, &end, 10);
+  if (text[0] < '0' || text[0] > '9' || *end || errno || n > most)
+    return GT_FAIL(GT_ERR_JOB, "generate: --%s is `%s`; a whole number up to %llu is needed",
+                   option, text, (unsigned long long)most);
+  *out = n;
+  return GT_OK;
+}
+
+static gt_status parse_temperature(const char *text, double *out) {
+  char *end;
+  *out = strtod(text, &end);
+  if (end != text && *end == 0 && isfinite(*out) && *out >= 0) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB, "generate: --temperature is `%s`; a number, 0 or more, is needed",
+                 text);
+}
+
+static gt_status take(request *r, int option, const char *text) {
+  uint64_t top;
+  switch (option) {
+  case 'p':
+    r->prompt = text;
+    return GT_OK;
+  case 'n':
+    return parse_count("tokens", text, TOKENS_MAX, &r->tokens);
+  case 't':
+    return parse_temperature(text, &r->sampling.temperature);
+  case 'k':
+    GT_TRY(parse_count("top", text, SIZE_MAX, &top));
+    r->sampling.top = (size_t)top;
+    return GT_OK;
+  default:
+    return parse_count("seed", text, UINT64_MAX, &r->seed);
+  }
+}
+
+gt_status gt_cmd_generate(int argc, char **argv) {
+  static const struct option options[] = {
+      {"prompt", required_argument, NULL, 'p'},      {"tokens", required_argument, NULL, 'n'},
+      {"temperature", required_argument, NULL, 't'}, {"top", required_argument, NULL, 'k'},
+      {"seed", required_argument, NULL, 's'},        {0}};
+  request r = {.tokens = TOKENS, .seed = 1, .sampling = {.temperature = 0.8}};
+  opterr = 0;
+  for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+    if (option == '?') return gt_option_refused(argc, argv, "generate");
+    GT_TRY(take(&r, option, optarg));
+  }
+  const int given = argc - optind;
+  if (given != 1 && given != 2)
+    return GT_FAIL(GT_ERR_JOB, "generate: %d files are given; " USAGE, given);
+  if (!r.prompt || !r.prompt[0])
+    return GT_FAIL(GT_ERR_JOB,
+                   "generate: --prompt is %s; a text that the model continues is needed",
+                   r.prompt ? "empty" : "missing");
+  return generate(argv[optind], given == 2 ? argv[optind + 1] : NULL, &r);
+}

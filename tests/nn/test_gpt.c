@@ -1,0 +1,449 @@
+/* GPT: gradients of the whole model against central finite differences of an independent forward in
+   float64, head tied and not; causality; bf16; names, initial values, errors; and learning of what
+   only the context tells. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "graph.h"
+#include "ref64.h"
+
+static const char *const tables[] = {"ref", "blas", "auto", "dnn"};
+static size_t ntables = 4; /* without oneDNN: 3 */
+static gt_rng rng;
+
+typedef struct {
+  size_t V, T, D, layers, heads, context;
+  bool untied;
+} sizes;
+
+static gt_graph *gpt(const char *table, const sizes *s, size_t batch_max, gt_precision precision) {
+  gt_graph *graph = NULL;
+  const gt_graph_spec spec = {.model = "gpt",
+                              .options = {.layers = (int64_t)s->layers,
+                                          .width = (int64_t)s->D,
+                                          .heads = (int64_t)s->heads,
+                                          .context = (int64_t)s->context,
+                                          .untied = s->untied},
+                              .shape = {1, 1, s->T + 1, s->V, s->V},
+                              .batch_max = batch_max,
+                              .kernels = gt_kernels_find(table),
+                              .precision = precision};
+  if (gt_graph_create(&graph, &spec) != GT_OK) fail_msg("%s", gt_error_text());
+  return graph;
+}
+
+static void fill_ids(int32_t *ids, size_t n, size_t V) {
+  for (size_t i = 0; i < n; i++) ids[i] = (int32_t)gt_rng_below(&rng, V);
+}
+
+/* ---- gradients ------------------------------------------------------------------------------- */
+
+/* One sequence's outputs (T,D) from the embeddings to the last normalisation; params in the order of
+   the names in names_and_values.  Returns the parameters behind. */
+static const double *decoder64(double *out, const double *params, const int32_t *ids,
+                               const sizes *s) {
+  const size_t T = s->T, D = s->D;
+  const double *wpe = params + s->V * D, *w = wpe + s->context * D;
+  double *x = malloc(T * D * sizeof *x), *a = malloc(T * D * sizeof *a),
+         *b = malloc(T * 4 * D * sizeof *b), *p = malloc(T * sizeof *p);
+  for (size_t t = 0; t < T; t++)
+    for (size_t d = 0; d < D; d++) x[t * D + d] = params[(size_t)ids[t] * D + d] + wpe[t * D + d];
+  for (size_t l = 0; l < s->layers; l++) {
+    r64_layernorm(a, x, w, w + D, T, D), w += 2 * D;
+    r64_linear(b, a, w, w + 3 * D * D, T, D, 3 * D), w += 3 * D * D + 3 * D;
+    r64_attention(a, b, T, D, s->heads, p);
+    r64_linear(b, a, w, w + D * D, T, D, D), w += D * D + D;
+    for (size_t i = 0; i < T * D; i++) x[i] += b[i];
+    r64_layernorm(a, x, w, w + D, T, D), w += 2 * D;
+    r64_linear(b, a, w, w + 4 * D * D, T, D, 4 * D), w += 4 * D * D + 4 * D;
+    r64_gelu(b, T * 4 * D);
+    r64_linear(a, b, w, w + 4 * D * D, T, 4 * D, D), w += 4 * D * D + D;
+    for (size_t i = 0; i < T * D; i++) x[i] += a[i];
+  }
+  r64_layernorm(out, x, w, w + D, T, D);
+  free(x), free(a), free(b), free(p);
+  return w + 2 * D;
+}
+
+/* The mean loss of n sequences. */
+static double gpt64(const double *params, const int32_t *ids, size_t n, const sizes *s) {
+  double *x = malloc(s->T * s->D * sizeof *x), *scores = malloc(s->T * s->V * sizeof *scores),
+         *none = calloc(s->V, sizeof *none), total = 0.0;
+  for (size_t i = 0; i < n; i++, ids += s->T + 1) {
+    const double *behind = decoder64(x, params, ids, s);
+    r64_linear(scores, x, s->untied ? behind : params, none, s->T, s->D, s->V);
+    total += r64_loss(scores, ids + 1, s->T, s->V) / (double)n;
+  }
+  free(x), free(scores), free(none);
+  return total;
+}
+
+static double slope(double *at, double *params, const int32_t *ids, size_t n, const sizes *s) {
+  const double was = *at, h = 1e-5;
+  *at = was + h;
+  const double up = gpt64(params, ids, n, s);
+  *at = was - h;
+  const double down = gpt64(params, ids, n, s);
+  *at = was;
+  return (up - down) / (2.0 * h);
+}
+
+/* About `count` gradients of a tensor.  The tolerance is that of float32, relative to the largest
+   gradient of the tensor. */
+static size_t check_tensor(const gt_arrays *arrays, const gt_view *view, size_t count,
+                           double *params, const int32_t *ids, size_t n, const sizes *s) {
+  const float *found = arrays->grads.data + view->offset;
+  const size_t stride = 1 + view->count / count, first = gt_rng_below(&rng, stride);
+  double largest = 0.0;
+  size_t bad = 0;
+  for (size_t i = 0; i < view->count; i++) largest = fmax(largest, fabs((double)found[i]));
+  assert_true(largest > 1e-6 || s->T == 1);
+  for (size_t i = first; i < view->count; i += stride) {
+    const double right = slope(&params[view->offset + i], params, ids, n, s);
+    if (fabs((double)found[i] - right) <= 2e-4 * largest + 2e-8) continue;
+    print_error("%s[%zu] is %.9g; %.9g is right\n", view->name, i, (double)found[i], right);
+    bad++;
+  }
+  return bad;
+}
+
+/* Larger than at the start, so that attention is not nearly uniform and every path matters. */
+static void scatter(const gt_arrays *arrays) {
+  for (size_t i = 0; i < arrays->params.n; i++)
+    arrays->params.data[i] += (float)(0.15 * gt_rng_normal(&rng));
+}
+
+static void check_model(const char *table, const sizes *s, size_t n, size_t count) {
+  gt_graph *graph = gpt(table, s, n + 1, GT_F32);
+  const gt_arrays *arrays = gt_graph_arrays(graph);
+  int32_t ids[1024];
+  double *params = GT_NEW_ARRAY(double, arrays->params.n);
+  gt_metrics metrics;
+  size_t bad = 0;
+  gt_graph_init(graph, 5);
+  scatter(arrays);
+  for (size_t i = 0; i < arrays->params.n; i++) params[i] = (double)arrays->params.data[i];
+  for (size_t step = 0; step < 2; step++) { /* the second finds the gradients of the first */
+    fill_ids(ids, n * (s->T + 1), s->V);
+    gt_graph_step(graph, ids, NULL, n, true, &metrics);
+  }
+  const double right = gpt64(params, ids, n, s);
+  if (fabs(metrics.loss_sum / (double)n - right) > 3e-6 * right)
+    fail_msg("%s: the loss is %.9g; %.9g is right", table, metrics.loss_sum / (double)n, right);
+  for (size_t v = 0; v < arrays->nviews; v++)
+    bad += check_tensor(arrays, &arrays->views[v], count, params, ids, n, s);
+  assert_int_equal(bad, 0);
+  gt_free(params);
+  gt_graph_close(graph);
+}
+
+static void every_gradient(void **state) {
+  (void)state;
+  for (size_t t = 0; t < ntables; t++) {
+    check_model(tables[t], &(sizes){11, 6, 8, 2, 2, 9, false}, 3, 1000);
+    check_model(tables[t], &(sizes){11, 6, 8, 2, 2, 6, true}, 3, 1000);
+    check_model(tables[t], &(sizes){5, 1, 6, 1, 3, 1, false}, 2, 1000);
+    check_model(tables[t], &(sizes){40, 9, 33, 1, 1, 12, true}, 2, 60);    /* odd sizes */
+    check_model(tables[t], &(sizes){37, 130, 24, 1, 2, 140, false}, 2, 6); /* blocks of 64 */
+  }
+}
+
+/* ---- what it computes ------------------------------------------------------------------------ */
+
+/* The logits of a position depend on no later id; infer gives those of an evaluation. */
+static void only_the_past_counts(void **state) {
+  (void)state;
+  const sizes s = {50, 90, 24, 2, 3, 100, false};
+  enum { N = 2, T = 90, V = 50, CUT = 70 };
+  static int32_t ids[N * (T + 1)], other[N * (T + 1)];
+  static float before[N * T * V];
+  for (size_t t = 0; t < ntables; t++) {
+    gt_graph *graph = gpt(tables[t], &s, N, GT_F32);
+    gt_metrics metrics;
+    gt_graph_init(graph, 7);
+    scatter(gt_graph_arrays(graph));
+    assert_int_equal(gt_graph_predictions(graph), T);
+    assert_int_equal(gt_graph_outputs(graph), V);
+    fill_ids(ids, N * (T + 1), V);
+    memcpy(other, ids, sizeof ids);
+    for (size_t i = 0; i < N; i++) fill_ids(other + i * (T + 1) + CUT, T + 1 - CUT, V);
+    gt_graph_step(graph, ids, NULL, N, false, &metrics);
+    memcpy(before, gt_graph_scores(graph), sizeof before);
+    assert_memory_equal(before, gt_graph_infer(graph, ids, N), sizeof before);
+    const float *now = gt_graph_infer(graph, other, N);
+    for (size_t i = 0; i < N; i++) {
+      assert_memory_equal(now + i * T * V, before + i * T * V, CUT * V * sizeof *now);
+      assert_memory_not_equal(now + (i * T + CUT) * V, before + (i * T + CUT) * V, V);
+    }
+    gt_graph_close(graph);
+  }
+}
+
+/* A shorter sample has the logits of the beginning of a longer one. */
+static void lengths_within_the_context(void **state) {
+  (void)state;
+  const sizes longer = {20, 80, 16, 1, 2, 80, false}, shorter = {20, 66, 16, 1, 2, 80, false};
+  gt_graph *a = gpt("auto", &longer, 1, GT_F32), *b = gpt("auto", &shorter, 1, GT_F32);
+  int32_t ids[81];
+  gt_graph_init(a, 3);
+  gt_graph_init(b, 3);
+  fill_ids(ids, 81, 20);
+  const float *x = gt_graph_infer(a, ids, 1), *y = gt_graph_infer(b, ids, 1);
+  for (size_t i = 0; i < 66 * 20; i++) assert_true(fabsf(x[i] - y[i]) < 1e-5F);
+  gt_graph_close(a);
+  gt_graph_close(b);
+}
+
+/* Products in bf16 have 8 significant bits. */
+static void bf16_is_near(void **state) {
+  (void)state;
+  const char *why;
+  const sizes s = {64, 70, 64, 2, 2, 70, false};
+  enum { N = 3, T = 70, V = 64 };
+  if (!gt_kernels_bf16(&why)) skip();
+  gt_graph *a = gpt("auto", &s, N, GT_F32), *b = gpt("auto", &s, N, GT_BF16);
+  int32_t ids[N * (T + 1)];
+  gt_metrics exact, near;
+  double difference = 0.0, size = 0.0;
+  gt_graph_init(a, 9);
+  gt_graph_init(b, 9);
+  fill_ids(ids, N * (T + 1), V);
+  gt_graph_step(a, ids, NULL, N, true, &exact);
+  gt_graph_step(b, ids, NULL, N, true, &near);
+  const gt_vec g = gt_graph_arrays(a)->grads, h = gt_graph_arrays(b)->grads;
+  for (size_t i = 0; i < g.n; i++) {
+    difference += pow((double)g.data[i] - (double)h.data[i], 2);
+    size += pow((double)g.data[i], 2);
+  }
+  assert_true(fabs(exact.loss_sum - near.loss_sum) < 0.002 * exact.loss_sum);
+  assert_true(difference > 0.0 && difference < 4e-4 * size);
+  assert_non_null(strstr(gt_graph_kernels(b), "linear=dnn"));
+  gt_graph_close(a);
+  gt_graph_close(b);
+}
+
+/* ---- what it is ------------------------------------------------------------------------------ */
+
+static void check_view(const gt_graph *graph, size_t i, const char *name, size_t rows,
+                       size_t columns) {
+  gt_view view;
+  gt_graph_tensor(graph, i, &view, NULL);
+  assert_string_equal(view.name, name);
+  assert_int_equal(view.ndims, columns ? 2 : 1);
+  assert_int_equal(view.shape[0], rows);
+  if (columns) assert_int_equal(view.shape[1], columns);
+}
+
+static double deviation(const gt_graph *graph, size_t i) {
+  const gt_view *view = &gt_graph_arrays(graph)->views[i];
+  const float *x = gt_graph_arrays(graph)->params.data + view->offset;
+  double squares = 0.0;
+  for (size_t k = 0; k < view->count; k++) squares += (double)x[k] * (double)x[k];
+  return sqrt(squares / (double)view->count);
+}
+
+static void names_and_values(void **state) {
+  (void)state;
+  static const struct {
+    const char *name;
+    size_t rows, columns; /* in units of the width; columns 0: one dimension */
+    double deviation;     /* 1: all 1 */
+  } block[] = {{"ln_1.weight", 1, 0, 1},        {"ln_1.bias", 1, 0, 0},
+               {"attn.c_attn.weight", 3, 1, 2}, {"attn.c_attn.bias", 3, 0, 0},
+               {"attn.c_proj.weight", 1, 1, 3}, {"attn.c_proj.bias", 1, 0, 0},
+               {"ln_2.weight", 1, 0, 1},        {"ln_2.bias", 1, 0, 0},
+               {"mlp.c_fc.weight", 4, 1, 2},    {"mlp.c_fc.bias", 4, 0, 0},
+               {"mlp.c_proj.weight", 1, 4, 3},  {"mlp.c_proj.bias", 1, 0, 0}};
+  enum { D = 64, V = 100, C = 30, LAYERS = 3, EACH = sizeof block / sizeof *block };
+  for (int untied = 0; untied < 2; untied++) {
+    const sizes s = {V, 20, D, LAYERS, 4, C, untied != 0};
+    gt_graph *graph = gpt("auto", &s, 0, GT_F32);
+    gt_graph_init(graph, 3);
+    assert_int_equal(gt_graph_tensors(graph), 2 + LAYERS * EACH + 3);
+    check_view(graph, 0, "transformer.wte.weight", V, D);
+    check_view(graph, 1, "transformer.wpe.weight", C, D);
+    assert_true(fabs(deviation(graph, 0) - 0.02) < 0.001);
+    assert_true(fabs(deviation(graph, 1) - 0.02) < 0.002);
+    for (size_t i = 0; i < (size_t)LAYERS * EACH; i++) {
+      char name[64];
+      snprintf(name, sizeof name, "transformer.h.%zu.%s", i / EACH, block[i % EACH].name);
+      check_view(graph, 2 + i, name, D * block[i % EACH].rows, D * block[i % EACH].columns);
+      const double known[] = {0.0, 1.0, 0.02, 0.02 / sqrt(6.0)};
+      const double right = known[(int)block[i % EACH].deviation];
+      assert_true(fabs(deviation(graph, 2 + i) - right) < 0.05 * right + 1e-9);
+    }
+    const size_t end = 2 + LAYERS * EACH;
+    check_view(graph, end, "transformer.ln_f.weight", D, 0);
+    check_view(graph, end + 2, "lm_head.weight", V, D);
+    float first[V * D], last[V * D];
+    gt_view view;
+    gt_graph_tensor(graph, 0, &view, first);
+    gt_graph_tensor(graph, end + 2, &view, last);
+    assert_int_equal(memcmp(first, last, sizeof first) == 0, !untied);
+    gt_graph_close(graph);
+  }
+}
+
+static void presets(void **state) {
+  (void)state;
+  static const struct {
+    const char *name;
+    gt_sample_shape shape;
+    size_t parameters; /* as in the codes that they come from, for GPT-2 124,439,808 */
+  } right[] = {{"gpt-tiny", {1, 1, 129, 256, 256}, 858880},
+               {"gpt-small", {1, 1, 129, 65, 65}, 10770816},
+               {"gpt-124m", {1, 1, 1025, 50257, 50257}, 124439808}};
+  for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
+    gt_graph *graph;
+    const gt_graph_spec spec = {.model = right[i].name,
+                                .shape = right[i].shape,
+                                .sizes_only = true,
+                                .kernels = gt_kernels_find("auto")};
+    assert_int_equal(gt_graph_create(&graph, &spec), GT_OK);
+    assert_int_equal(gt_graph_arrays(graph)->params.n, right[i].parameters);
+    assert_null(gt_graph_arrays(graph)->params.data);
+    gt_graph_close(graph);
+  }
+}
+
+static void operations_are_counted(void **state) {
+  (void)state;
+  const sizes s = {50, 20, 24, 2, 3, 100, false};
+  gt_graph *graph = gpt("auto", &s, 0, GT_F32);
+  assert_int_equal(gt_graph_flops(graph),
+                   6 * (20 * (2 * 12 * 24 * 24 + 50 * 24) + 2 * 20 * 21 * 24));
+  assert_non_null(strstr(gt_graph_kernels(graph), "layernorm=fused gelu=fused attention=blocks"));
+  gt_graph_close(graph);
+}
+
+static void hashes(void **state) {
+  (void)state;
+  static const sizes all[] = {{20, 5, 12, 2, 2, 8, false}, {21, 5, 12, 2, 2, 8, false},
+                              {20, 6, 12, 2, 2, 8, false}, {20, 5, 14, 2, 2, 8, false},
+                              {20, 5, 12, 3, 2, 8, false}, {20, 5, 12, 2, 3, 8, false},
+                              {20, 5, 12, 2, 2, 9, false}, {20, 5, 12, 2, 2, 8, true}};
+  enum { GRAPHS = sizeof all / sizeof *all };
+  char hex[GRAPHS][GT_SHA256_HEX];
+  for (size_t i = 0; i < GRAPHS; i++) {
+    gt_graph *graph = gpt("ref", &all[i], 0, GT_F32);
+    gt_graph_hash(graph, hex[i]);
+    for (size_t j = 0; j < i; j++) assert_string_not_equal(hex[i], hex[j]);
+    gt_graph_close(graph);
+  }
+}
+
+static void refused(const char *model, gt_sample_shape shape, gt_model_options options,
+                    gt_status status, const char *text) {
+  gt_graph *graph = NULL;
+  const int64_t alive = gt_alloc_alive();
+  const gt_graph_spec spec = {.model = model,
+                              .options = options,
+                              .shape = shape,
+                              .batch_max = 2,
+                              .kernels = gt_kernels_find("ref")};
+  assert_int_equal(gt_graph_create(&graph, &spec), status);
+  assert_null(graph);
+  assert_string_equal(gt_error_text(), text);
+  assert_int_equal(gt_alloc_alive(), alive);
+}
+
+static void refusals(void **state) {
+  (void)state;
+  const gt_sample_shape images = {28, 28, 1, 10, 0}, texts = {1, 1, 21, 100, 100},
+                        single = {1, 1, 1, 100, 100}, longer = {1, 1, 300, 100, 100};
+  refused("gpt", images, (gt_model_options){0}, GT_ERR_DATA,
+          "samples are images of 28 x 28 x 1; model gpt takes ids, so a data set of ids is needed");
+  refused("gpt", texts, (gt_model_options){.layers = -1}, GT_ERR_JOB,
+          "model.layers is -1; 1 to 1024 is needed");
+  refused("gpt-small", texts, (gt_model_options){.width = 65537}, GT_ERR_JOB,
+          "model.width is 65537; 1 to 65536 is needed");
+  refused("gpt-small", texts, (gt_model_options){.heads = 5}, GT_ERR_JOB,
+          "model.width is 384 and model.heads 5; a width that is a multiple of the heads is "
+          "needed");
+  refused("gpt", single, (gt_model_options){0}, GT_ERR_DATA,
+          "samples are 1 ids each, so 0 positions; with model.context 256, 2 to 257 ids are "
+          "needed");
+  refused("gpt", longer, (gt_model_options){0}, GT_ERR_DATA,
+          "samples are 300 ids each, so 299 positions; with model.context 256, 2 to 257 ids are "
+          "needed");
+  refused("gpt", texts, (gt_model_options){.hidden = 8}, GT_ERR_JOB,
+          "model.hidden is given; model gpt has none, so none is needed");
+  refused("lstm", texts, (gt_model_options){.heads = 8}, GT_ERR_JOB,
+          "model.heads is given; model lstm has none, so none is needed");
+  refused("lstm", texts, (gt_model_options){.untied = true}, GT_ERR_JOB,
+          "model.untied is given; model lstm has none, so none is needed");
+}
+
+/* ---- learning -------------------------------------------------------------------------------- */
+
+/* Random ids, then the same ids once more: the second half follows from the first alone. */
+static void repeat(int32_t *ids, size_t n, size_t T, size_t V) {
+  for (size_t i = 0; i < n; i++, ids += T + 1) {
+    fill_ids(ids, (T + 1) / 2, V);
+    memcpy(ids + (T + 1) / 2, ids, (T + 1) / 2 * sizeof *ids);
+  }
+}
+
+/* Of the T predictions, (T - 1) / 2 have no cause, and each next one has: log(V) for the first, near 0
+   for the others.  No step allocates. */
+static void learns_to_repeat(void **state) {
+  (void)state;
+  enum { B = 32, T = 15, V = 8, STEPS = 500 };
+  const sizes s = {V, T, 32, 2, 4, T, false};
+  const gt_optim_spec spec = {.kind = GT_OPTIMIZER_ADAMW,
+                              .schedule = {.kind = GT_LR_CONSTANT, .lr = 0.003},
+                              .beta1 = 0.9,
+                              .beta2 = 0.99,
+                              .epsilon = 1e-8,
+                              .weight_decay = 0.01};
+  static int32_t ids[B * (T + 1)];
+  for (size_t t = 0; t < ntables; t++) {
+    gt_graph *graph = gpt(tables[t], &s, B, GT_F32);
+    const gt_arrays *arrays = gt_graph_arrays(graph);
+    gt_optim *optim;
+    gt_metrics metrics;
+    double loss = 0.0;
+    assert_int_equal(gt_optim_create(&optim, &spec, arrays->params.n, true), GT_OK);
+    gt_graph_init(graph, 2);
+    gt_graph_prepare(graph, B);
+    const int64_t total = gt_alloc_total();
+    for (int step = 0; step < STEPS; step++) {
+      repeat(ids, B, T, V);
+      gt_graph_step(graph, ids, NULL, B, true, &metrics);
+      if (step == 0) assert_true(fabs(metrics.loss_sum / B - log(V)) < 0.1);
+      gt_optim_step(optim, arrays->params, arrays->grads, gt_vec_of(NULL, arrays->params.n));
+    }
+    assert_int_equal(gt_alloc_total(), total);
+    repeat(ids, B, T, V);
+    gt_graph_step(graph, ids, NULL, B, false, &metrics);
+    loss = metrics.loss_sum / B;
+    print_message("%s: loss %.3f, %zu of %d\n", tables[t], loss, metrics.correct, B * T);
+    assert_true(loss < (7 * log(V) + 8 * 0.1) / 15);
+    assert_true(metrics.correct > (size_t)B * 8 * 95 / 100);
+    gt_optim_close(optim);
+    gt_graph_close(graph);
+  }
+}
+
+int main(void) {
+  rng = gt_rng_make(29, GT_RNG_TEST, 0, 0);
+  if (!gt_kernels_find("dnn")) ntables = 3;
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_gradient),
+      cmocka_unit_test(only_the_past_counts),
+      cmocka_unit_test(lengths_within_the_context),
+      cmocka_unit_test(bf16_is_near),
+      cmocka_unit_test(names_and_values),
+      cmocka_unit_test(presets),
+      cmocka_unit_test(operations_are_counted),
+      cmocka_unit_test(hashes),
+      cmocka_unit_test(refusals),
+      cmocka_unit_test(learns_to_repeat),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
