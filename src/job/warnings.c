@@ -58,7 +58,7 @@ static void warn_aggregating(const gt_job *job, say *tell) {
     snprintf(
         text, sizeof text,
         "region %s has no workers and only aggregates (ranks 1), and with sync.topology %s%s%s "
-        "it adds up nothing for others: it costs traffic and saves none; sync.topology hub "
+        "it spares the others nothing: it costs traffic and saves none; sync.topology hub "
         "with sync.hub %s, or tree, makes use of it",
         name, gt_topology_names[way], elsewhere ? " and sync.hub " : "",
         elsewhere ? job->sync.hub : "", name);

@@ -9,6 +9,8 @@
 
 #include "internal.h"
 
+#define MEASURED "# measured" /* in a text of choices */
+
 /* The machine, a line feed, then the precision: ranks on identical machines may have different
    precisions. */
 enum { MACHINE = sizeof((gt_choices *)0)->machine, KEY = MACHINE + 8 };
@@ -248,7 +250,7 @@ static gt_status check_text(const gt_run *run, const char *text) {
 static void settle(gt_run *run, bool named, const char *text) {
   const char *source = named ? run->job->train.choices : "the checkpoint";
   settle_region(run, source, text);
-  const bool measured = strstr(run->choices_text, "# measured") != NULL;
+  const bool measured = strstr(run->choices_text, MEASURED) != NULL;
   run->choices_how = measured ? "measured" : named ? "file" : "checkpoint";
   if (run->roles.is_ps && run->choices.n > 0) say(run, measured ? "measured" : source);
 }
@@ -274,7 +276,7 @@ gt_status gt_setup_open_choices(gt_run *run, const gt_graph_spec *spec) {
   return status;
 }
 
-char **gt_setup_gather_choices(const gt_run *run) {
+char **gt_setup_gather_choices(gt_run *run) {
   const size_t n = run->job->nregions;
   int *sizes = GT_NEW_ARRAY(int, n);
   char **texts = GT_NEW_ARRAY(char *, n),
@@ -285,6 +287,9 @@ char **gt_setup_gather_choices(const gt_run *run) {
     texts[i] = GT_NEW_ARRAY(char, (size_t)sizes[i] + 1);
     memcpy(texts[i], next, (size_t)sizes[i]);
     next += sizes[i];
+    /* without workers of its own the region has measured nothing */
+    if (!gt_job_trains(run->job, run->roles.region_id) && strstr(texts[i], MEASURED))
+      run->choices_how = "measured";
   }
   gt_free(all);
   gt_free(sizes);

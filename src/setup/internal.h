@@ -13,8 +13,9 @@ gt_status gt_setup_open_data(gt_run *run);
    world; GT_ERR_JOB: train.choices. */
 gt_status gt_setup_open_choices(gt_run *run, const gt_graph_spec *spec);
 /* The text of every region's choices, empty if it computes by rule.  Collective over the PS ranks;
-   the caller frees the texts and the list. */
-char **gt_setup_gather_choices(const gt_run *run);
+   the caller frees the texts and the list.  In a region that only aggregates, run->choices_how
+   becomes that of the others. */
+char **gt_setup_gather_choices(gt_run *run);
 
 /* machine.c: settles the instruction set, before kernels are used.  Collective over the world. */
 gt_status gt_setup_open_machine(gt_run *run);

@@ -22,6 +22,7 @@
   "count: 1, power: 50, price: 0.3}]}\n"
 #define FIXED                                                                                      \
   "  - {name: south, ranks: 3, samples: 4000, price: 0.1, compute: {samples_per_s: 50}}\n"
+#define HUB "  - {name: hub, ranks: 1, ps_price: 0.05}\n"
 #define TRAIN(until)                                                                               \
   "train: {until: {" until                                                                         \
   "}, batch: 10, optimizer: {name: sgd, lr: 0.02}, eval_every: {epochs: 0}}\n"
@@ -156,6 +157,44 @@ static void test_some_regions_keep_their_ranks(void **state) {
   gt_planner_close(p);
 }
 
+/* A region that only aggregates has no pool, holds nobody up, and costs its server alone. */
+static void test_a_region_that_only_aggregates(void **state) {
+  (void)state;
+  static const char *const way = "topology: hub, hub: hub}\n";
+  char text[2048];
+  for (int k = 0; k < 4; k++) {
+    snprintf(text, sizeof text, "%s%s%s%ssync: {local: %s, strategy: %s, %s", BEGIN, HUB,
+             k / 2 ? TRAIN("epochs: 2") : TRAIN("steps: 60"), WAN("1 Gbit/s"),
+             k % 2 ? "async" : "sync", k / 2 ? "asgd-ga" : "ssgd", way);
+    gt_planner *p = find(text);
+    const gt_planner_candidate *c = &p->candidates[0];
+    const gt_planner_set *set = gt_planner_proposed(c);
+    const gt_cost_result *cost = &set->at[GT_PLANNER_EXPECTED].cost;
+    assert_true(c->fits);
+    assert_true(p->pools[2].fixed && gt_planner_ranks(p, 2, set->counts) == 1);
+    assert_true(gt_planner_ranks(p, 0, set->counts) > 1 && gt_planner_ranks(p, 1, set->counts) > 1);
+    assert_true(cost->regions[2].worker_usd == 0 && cost->regions[2].ps_usd > 0);
+    assert_true(fabs(cost->regions[0].worker_usd + cost->regions[1].worker_usd - cost->worker_usd) <
+                1e-12);
+    if (k == 3) { /* as without it */
+      assert_int_equal(set->counts[0], 4);
+      assert_int_equal(set->counts[1] + set->counts[2], 2);
+    }
+    gt_planner_close(p);
+  }
+}
+
+/* It has no workers by which steps would change. */
+static void test_more_steps_beside_one_that_aggregates(void **state) {
+  (void)state;
+  gt_job *job = fitted(BEGIN HUB TRAIN("steps: 100")
+                           WAN("1 Gbit/s") "sync: {local: sync, strategy: ssgd, topology: tree}\n",
+                       (const int64_t[]){2, 1, 1, 1}, 1);
+  assert_int_equal(job->train.until.steps, 200);
+  assert_int_equal(job->regions[2].ranks, 1);
+  gt_job_close(job);
+}
+
 /* 31 kB in each direction for every 10 samples: no region computes at full pace, and devices that
    the WAN cannot serve are left out. */
 static void test_the_pace_of_the_wan(void **state) {
@@ -206,6 +245,8 @@ int main(void) {
       cmocka_unit_test(test_fewer_workers_make_more_steps),
       cmocka_unit_test(test_no_more_than_keeps_up),
       cmocka_unit_test(test_some_regions_keep_their_ranks),
+      cmocka_unit_test(test_a_region_that_only_aggregates),
+      cmocka_unit_test(test_more_steps_beside_one_that_aggregates),
       cmocka_unit_test(test_the_pace_of_the_wan),
       cmocka_unit_test(test_what_no_set_can),
       cmocka_unit_test(test_the_same_again),

@@ -30,6 +30,7 @@ typedef struct {
   const size_t *parent;
   size_t region;      /* whose rounds are timed */
   double limit_bytes; /* limits.wan_bytes */
+  bool idle;          /* the last region only aggregates */
 } law;
 
 static gt_job *job_of(const law *l) {
@@ -51,11 +52,12 @@ static gt_job *job_of(const law *l) {
     at += snprintf(text + at, sizeof text - (size_t)at, "limits: {wan_bytes: %.0f B}\n",
                    l->limit_bytes);
   at += snprintf(text + at, sizeof text - (size_t)at, "regions:\n");
-  for (size_t r = 0; r < l->n; r++)
-    at += snprintf(text + at, sizeof text - (size_t)at,
-                   "  - {name: r%zu, ranks: %zu, samples: 1000%s%s}\n", r,
-                   (l->workers ? l->workers : 1) + 1, l->access ? ", access: " : "",
-                   l->access ? l->access : "");
+  for (size_t r = 0; r < l->n; r++) {
+    const bool trains = !l->idle || r + 1 < l->n;
+    at += snprintf(text + at, sizeof text - (size_t)at, "  - {name: r%zu, ranks: %zu%s%s%s}\n", r,
+                   trains ? (l->workers ? l->workers : 1) + 1 : 1, trains ? ", samples: 1000" : "",
+                   l->access ? ", access: " : "", l->access ? l->access : "");
+  }
   gt_job *job = NULL;
   assert_int_equal(gt_job_parse(&job, "test", text), GT_OK);
   return job;
@@ -76,7 +78,7 @@ static found simulate_law(const law *l) {
   gt_region_result r;
   gt_link_result *result = GT_NEW_ARRAY(gt_link_result, n);
   found f = {0};
-  for (size_t i = 0; i < n; i++) samples[i] = 1000;
+  for (size_t i = 0; i < n; i++) samples[i] = gt_job_trains(job, i) ? 1000 : 0;
   assert_int_equal(gt_links_create(&links, job), GT_OK);
   const gt_sim_spec spec = {.job = job,
                             .links = links,
@@ -135,6 +137,21 @@ static void test_hub(void **state) {
     assert_near("hub", n, f.round_s, 8 * m / RATE_BPS + 2 * LATENCY_S + frame_s);
     assert_int_equal(f.most, (int64_t)m);
     assert_int_equal(f.payload, 2 * (int64_t)(n - 1) * STEPS * (int64_t)m);
+  }
+}
+
+/* The hub is a region that only aggregates: the others' round is that of any hub, and each of them
+   sends and gets a model. */
+static void test_hub_that_only_aggregates(void **state) {
+  (void)state;
+  for (size_t n = 2; n < MOST; n++) {
+    char way[64];
+    snprintf(way, sizeof way, "topology: hub, hub: r%zu", n);
+    found f = simulate_law(&(law){.n = n + 1, .way = way, .workers = 2, .idle = true});
+    assert_near("hub that only aggregates", n, f.round_s,
+                8 * m / RATE_BPS + 2 * LATENCY_S + frame_s);
+    assert_int_equal(f.most, (int64_t)m);
+    assert_int_equal(f.payload, 2 * (int64_t)n * STEPS * (int64_t)m);
   }
 }
 
@@ -252,6 +269,7 @@ static void test_limit_on_bytes(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_mesh),
                                      cmocka_unit_test(test_hub),
+                                     cmocka_unit_test(test_hub_that_only_aggregates),
                                      cmocka_unit_test(test_ring),
                                      cmocka_unit_test(test_tree),
                                      cmocka_unit_test(test_access),

@@ -77,6 +77,31 @@ static void test_a_central_region_gives_the_bits_of_a_mesh(void **state) {
   gives_the_bits_of_a_mesh(GT_TOPOLOGY_CENTRAL);
 }
 
+/* A hub without steps and weight gives the bits of a mesh of the other regions. */
+static void test_a_hub_that_only_aggregates_changes_no_bit(void **state) {
+  (void)state;
+  for (uint64_t seed = 0; seed < 300; seed++) {
+    w_spec spec = w_random(synchronous[seed % 2], seed);
+    const size_t others = spec.nregions < W_REGIONS ? spec.nregions : W_REGIONS - 1;
+    spec.nregions = others;
+    spec.workers = 1;
+    for (size_t i = 0; i < others; i++)
+      if (spec.weights[i] <= 0) spec.weights[i] = 1;
+    world *mesh = w_run(&spec);
+    spec.nregions = others + 1;
+    spec.steps[others] = 0;
+    spec.weights[others] = 0;
+    spec.topology = GT_TOPOLOGY_HUB;
+    for (size_t i = 0; i <= others; i++) spec.next[i] = others;
+    world *hub = w_run(&spec);
+    for (size_t i = 0; i <= others; i++)
+      assert_memory_equal(hub->regions[i].params, mesh->regions[0].params,
+                          sizeof mesh->regions[0].params);
+    w_close(hub);
+    w_close(mesh);
+  }
+}
+
 static void test_every_region_gets_the_same_bits(void **state) {
   (void)state;
   for (uint64_t seed = 0; seed < 600; seed++) {
@@ -149,6 +174,14 @@ static const w_spec crash_specs[] = {
      .outbox = 1,
      .slow = {1, 1, 30, 1},
      .seed = 23},
+    {.nregions = 3, /* the last only aggregates */
+     .steps = {4, 3, 0},
+     .weights = {2, 1, 0},
+     .period = 1,
+     .scale = 1,
+     .outbox = 1,
+     .window = 2,
+     .seed = 24},
 };
 
 static world *crashed(const w_spec *spec, int64_t event) {
@@ -240,6 +273,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_hub_gives_the_bits_of_a_mesh),
       cmocka_unit_test(test_a_central_region_gives_the_bits_of_a_mesh),
+      cmocka_unit_test(test_a_hub_that_only_aggregates_changes_no_bit),
       cmocka_unit_test(test_every_region_gets_the_same_bits),
       cmocka_unit_test(test_means_are_those_of_a_mesh),
       cmocka_unit_test(test_updates_arrive_once),

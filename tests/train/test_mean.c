@@ -3,6 +3,7 @@
    statistics. */
 #include "ending.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -78,6 +79,40 @@ static void equal_parameters_and_statistics_of_their_own(void **state) {
   }
 }
 
+/* The model of a region without weight does not count, not even where it is no number; the others
+   are compared among themselves. */
+static void without_weight(size_t idle, bool alike) {
+  static const double shares[R] = {0.5, 0.3, 0.2, 0};
+  double of[R];
+  float models[R][P + B], wanted[P + B];
+  gt_model_mean m;
+  size_t first = idle == 0;
+  memset(wanted, 0, sizeof wanted);
+  for (size_t r = 0, k = 0; r < R; r++) {
+    of[r] = r == idle ? 0 : shares[k++];
+    model_of(models[r], r, alike, alike);
+    if (r == idle) models[r][0] = NAN;
+    if (r != idle) gt_vec_axpy(gt_vec_of(wanted, P + B), (float)of[r], gt_vec_of(models[r], P + B));
+  }
+  if (alike) memcpy(wanted, models[first], sizeof wanted);
+  gt_model_mean_open(&m, R, 0, of, P, B);
+  gt_model_mean_add(&m, 3, models[3]);
+  gt_model_mean_begin(&m, gt_vec_of(models[0], P), gt_vec_of(models[0] + P, B));
+  gt_model_mean_add(&m, 1, models[1]);
+  gt_model_mean_add(&m, 2, models[2]);
+  assert_memory_equal(gt_model_mean_finish(&m).data, wanted, sizeof wanted);
+  gt_model_mean_close(&m);
+  assert_int_equal(gt_alloc_alive(), 0);
+}
+
+static void those_without_weight_do_not_count(void **state) {
+  (void)state;
+  for (size_t idle = 0; idle < R; idle++) {
+    without_weight(idle, false);
+    without_weight(idle, true);
+  }
+}
+
 /* A model that arrives in its turn is not stored. */
 static void few_lie_there(void **state) {
   (void)state;
@@ -99,6 +134,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(in_whatever_order_they_come),
       cmocka_unit_test(equal_parameters_and_statistics_of_their_own),
+      cmocka_unit_test(those_without_weight_do_not_count),
       cmocka_unit_test(few_lie_there),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
