@@ -19,7 +19,7 @@ typedef struct {
   bool *contributes; /* n: the region has something to send, and waits for the others */
   size_t members;    /* number of these */
   double floats, frames;
-  double *first_s, *last_s; /* seconds that the link and the sender's access need for that piece */
+  double *first_s, *last_s; /* seconds that link and accesses need for that piece */
   double *latency_s;        /* at least, set-up included */
   double *rate_bps;         /* of link and both accesses; 0: unlimited */
   double *piece_s;          /* n: of the first piece on the region's access */
