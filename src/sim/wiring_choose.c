@@ -12,6 +12,7 @@
    and with fewer. */
 #define EVENTS_NEAR  ((int64_t)1000000)
 #define EVENTS_EXACT ((int64_t)20000000)
+#define FAR          2  /* times the best way: no way to look at closely */
 #define NEAR         16 /* trees or neighbours of a tree that are simulated in a row */
 /* The search ends when no way can take less by more than this share: bounds come as near as this,
    and many ways take the same time but for a control frame. */
@@ -51,8 +52,16 @@ static bool may_try(search *s, gt_topology topology) {
   return false;
 }
 
+static double best_of_all(const search *s) {
+  double least = INFINITY;
+  for (gt_topology t = GT_TOPOLOGY_MESH; t < GT_WIRING_KINDS; t++)
+    least = fmin(least, best_of(s, t));
+  return least;
+}
+
+/* With many regions a way that cannot be the best by far is not simulated: its bound will do. */
 static double seconds_of(search *s, gt_topology topology, const size_t *next, double bound) {
-  if (s->out->estimated) return bound;
+  if (s->out->estimated || (s->map.n > WIRING_EXACT && bound > FAR * best_of_all(s))) return bound;
   return gt_wiring_simulate(&s->world, topology, next, best_of(s, topology));
 }
 
@@ -172,6 +181,17 @@ static void plant(search *s) {
   gt_free(rows);
 }
 
+/* With too many regions to look at much: the best hub, improved by its bound. */
+static void plant_hub(search *s) {
+  const size_t n = s->map.n;
+  size_t *parent = GT_NEW_ARRAY(size_t, n);
+  memcpy(parent, s->out->of[GT_TOPOLOGY_HUB].wiring.next, n * sizeof *parent);
+  gt_wiring_improve_tree(&s->map, parent);
+  if (!is_hub(parent, n))
+    consider(s, GT_TOPOLOGY_TREE, parent, gt_wiring_tree_bound(&s->map, parent));
+  gt_free(parent);
+}
+
 /* The trees that differ from the best one by the parent of one region. */
 static bool try_neighbours(search *s) {
   const size_t n = s->map.n, *best = s->out->of[GT_TOPOLOGY_TREE].wiring.next;
@@ -199,6 +219,7 @@ static void choose_tree(search *s) {
   if (s->map.n < 3) return; /* a tree of two is a hub */
   begin(s);
   plant(s);
+  if (s->out->estimated) plant_hub(s);
   if (s->map.n <= WIRING_EXACT) {
     wiring_list list = {0};
     gt_wiring_grow_trees(&list, &s->map, best_of(s, GT_TOPOLOGY_TREE) * (1 - SHARE));
@@ -257,10 +278,11 @@ static void choose(search *s, const gt_job *job) {
   gt_wiring_choice *out = s->out;
   out->estimated = s->map.n > WIRING_SIMULATED;
   out->exact = s->map.n <= WIRING_EXACT;
-  consider(s, GT_TOPOLOGY_MESH, NULL, gt_wiring_mesh_bound(&s->map));
   choose_hub(s);
   choose_tree(s);
   if (gt_sync_of(job->sync.strategy)->waits) choose_ring(s);
+  begin(s);
+  consider(s, GT_TOPOLOGY_MESH, NULL, gt_wiring_mesh_bound(&s->map));
   for (gt_topology t = GT_TOPOLOGY_MESH; t < GT_WIRING_KINDS; t++)
     if (best_of(s, t) < best_of(s, out->best)) out->best = t;
 }
