@@ -6,7 +6,8 @@
 #include "geotrain/exchange.h"
 #include "geotrain/job.h"
 
-#define GT_WIRING_KINDS 4 /* mesh, hub, tree, ring */
+/* The topologies to choose from: those of the list. */
+#define GT_WIRING_KINDS ((size_t)GT_TOPOLOGY_AUTO)
 
 /* The best way that was found of a topology. */
 typedef struct {

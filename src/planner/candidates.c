@@ -140,17 +140,26 @@ gt_status gt_planner_load(gt_job **out, const gt_planner *p, const gt_planner_ca
   return status;
 }
 
+/* The same for all sets of devices: only links and messages count. */
+static gt_status choose_topology(const gt_planner *p, gt_planner_candidate *c, const gt_job *job) {
+  c->chosen = job->sync.topology == GT_TOPOLOGY_AUTO;
+  if (!c->chosen) return GT_OK;
+  return gt_wiring_choose(&c->topology, job, p->shape.parameters, p->shape.buffers);
+}
+
 gt_status gt_planner_open_candidates(gt_planner *p) {
   for (size_t i = 0; i < p->ncandidates; i++) {
     gt_planner_candidate *c = &p->candidates[i];
     gt_job *job = NULL;
     GT_TRY(gt_planner_load(&job, p, c, NULL, 0));
+    const gt_status status = choose_topology(p, c, job);
     c->strategy = job->sync.strategy;
     c->period =
         gt_job_key_used("sync.period", gt_strategy_names[c->strategy]) ? job->sync.period : 0;
     c->factor = factor_of(p->job, c->strategy, c->period);
     c->wan_bound = GT_NEW_ARRAY(bool, p->job->nregions);
     gt_job_close(job);
+    GT_TRY(status);
   }
   return GT_OK;
 }

@@ -104,7 +104,8 @@ static gt_planner_outcome outcome_of(const gt_planner *p, const gt_job *job,
   return o;
 }
 
-static gt_status predict(gt_sim_forecast *out, const gt_planner *p, const gt_job *job) {
+static gt_status predict(gt_sim_forecast *out, const gt_planner *p, const gt_planner_candidate *c,
+                         const gt_job *job) {
   gt_links *links = NULL;
   gt_status status = gt_links_create(&links, job);
   gt_sim_spec spec = {.job = job,
@@ -113,6 +114,7 @@ static gt_status predict(gt_sim_forecast *out, const gt_planner *p, const gt_job
                       .buffers = p->shape.buffers,
                       .samples = p->shape.samples,
                       .test_samples = p->shape.test_samples};
+  if (c->chosen) spec.wiring = &c->topology.of[c->topology.best].wiring;
   if (status == GT_OK) status = gt_sim_predict(out, &spec, p->max_events);
   gt_links_close(links);
   return status;
@@ -129,7 +131,7 @@ gt_status gt_planner_simulate(const gt_planner *p, const gt_planner_candidate *c
   gt_planner_fit(job, p, c, set->counts);
   if (speeds[which] != 1) speed_up_all(job, speeds[which]);
   job->limits.wan_bytes = 0;
-  gt_status status = predict(&forecast, p, job);
+  gt_status status = predict(&forecast, p, c, job);
   if (status == GT_OK) *o = outcome_of(p, job, &forecast, which);
   if (status == GT_OK && which == GT_PLANNER_EXPECTED)
     set->forecast = forecast;

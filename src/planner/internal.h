@@ -9,6 +9,7 @@
 #include "geotrain/planner.h"
 #include "geotrain/record.h"
 #include "geotrain/sim.h"
+#include "geotrain/sim_choose.h"
 #include "geotrain/sim_shape.h"
 
 /* a set up to this share slower than everything everywhere counts as not slower */
@@ -53,9 +54,11 @@ typedef struct {
   char *label;      /* "asgd-ga 8": its values in the order of the axes; owned */
   char **overrides; /* settings of the job, in the form of --set: "sync.strategy=asgd-ga"; owned */
   size_t noverrides, room;
-  gt_strategy strategy; /* of the job with these overrides */
-  int64_t period;       /* likewise; 0: the strategy has no period */
-  double factor;        /* relative number of samples */
+  gt_strategy strategy;      /* of the job with these overrides */
+  int64_t period;            /* likewise; 0: the strategy has no period */
+  double factor;             /* relative number of samples */
+  gt_wiring_choice topology; /* if sync.topology is auto: what was chosen */
+  bool chosen;
   gt_planner_set everything, set;
   bool whole; /* the set is everything everywhere; set.counts is then NULL */
   /* deadline, budget and limits.wan_bytes hold; otherwise `why` says which does not */
@@ -115,7 +118,8 @@ const char *gt_planner_value(const gt_planner_candidate *c, const char *key);
 /* Adds every distinct combination of the axes' values: labels and overrides.  GT_ERR_JOB: the job's
    own strategy exchanges nothing. */
 gt_status gt_planner_list_candidates(gt_planner *p, const gt_planner_axis *axes);
-/* Sets strategy, period and factor from each candidate's job. */
+/* Sets strategy, period, factor and topology from each candidate's job.  GT_ERR_JOB: no topology can
+   be chosen. */
 gt_status gt_planner_open_candidates(gt_planner *p);
 /* Loads the job as given, with the candidate's overrides and then `more`; the caller closes it. */
 gt_status gt_planner_load(gt_job **out, const gt_planner *p, const gt_planner_candidate *c,

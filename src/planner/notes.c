@@ -114,6 +114,14 @@ static void note_sets(gt_planner *p) {
   note_gap(p, c);
 }
 
+static void note_topology(gt_planner *p) {
+  const gt_planner_candidate *c = &p->candidates[p->choice];
+  char text[512];
+  if (!c->chosen) return;
+  gt_wiring_choice_text(&c->topology, p->job, text, sizeof text);
+  note(p, "sync.topology auto, with %s: %s", c->label, text);
+}
+
 static void note_assumed(gt_planner *p) {
   for (size_t r = 0; r < p->prices.nregions; r++) {
     const gt_job_region_prices *prices = &p->prices.regions[r];
@@ -134,6 +142,7 @@ void gt_planner_add_notes(gt_planner *p) {
             "(plan.samples_factor)");
   note_samples(p);
   note_sets(p);
+  note_topology(p);
   note_part(p);
   note_links(p);
   note_prices(p);

@@ -124,6 +124,7 @@ static void close_texts(char **texts, size_t n) {
 static void close_candidate(gt_planner_candidate *c) {
   gt_planner_set_close(&c->everything);
   gt_planner_set_close(&c->set);
+  gt_wiring_choice_close(&c->topology);
   gt_free(c->wan_bound);
   close_texts(c->overrides, c->noverrides);
   gt_free(c->label);

@@ -19,7 +19,7 @@ typedef struct {
   bool *contributes; /* n: the region has something to send, and waits for the others */
   size_t members;    /* number of these */
   double floats, frames;
-  double *first_s, *last_s; /* seconds that the link and the sender's access need for that piece */
+  double *first_s, *last_s; /* seconds that link and accesses need for that piece */
   double *latency_s;        /* at least, set-up included */
   double *rate_bps;         /* of link and both accesses; 0: unlimited */
   double *piece_s;          /* n: of the first piece on the region's access */
@@ -63,6 +63,7 @@ typedef struct {
   gt_sim_spec spec;
   int64_t *samples;
   bool rounds;
+  double step_s;  /* of a round's time, not counted */
   int64_t events; /* of all simulations so far */
 } wiring_world;
 
@@ -93,6 +94,8 @@ void gt_wiring_grow_rings(wiring_list *list, const wiring_map *map);
 /* A good tree or ring by its bound: parent n; order n.  start: 2 root, or 2 root + 1: where the search
    begins. */
 void gt_wiring_near_tree(const wiring_map *map, size_t start, size_t *parent);
+/* Moves one region at a time as long as that lowers the bound. */
+void gt_wiring_improve_tree(const wiring_map *map, size_t *parent);
 /* The region gets another parent, or, with to the region itself, becomes the root; false: nothing
    changes, or it would be no tree. */
 bool gt_wiring_move(size_t *parent, size_t region, size_t to);

@@ -33,9 +33,9 @@ wiring_chain gt_wiring_up(const wiring_map *map, size_t child, size_t parent, si
 }
 
 wiring_chain gt_wiring_down(const wiring_map *map, size_t child, size_t parent, size_t nchildren) {
-  return gt_wiring_link(map, parent, child,
-                        fmax(fmax(map->first_s[parent * map->n + child], map->piece_s[child]),
-                             (double)nchildren * map->piece_s[parent]));
+  return gt_wiring_link(
+      map, parent, child,
+      fmax(map->first_s[parent * map->n + child], (double)nchildren * map->piece_s[parent]));
 }
 
 static double access_s(const wiring_map *map, size_t region, double messages) {

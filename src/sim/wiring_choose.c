@@ -12,9 +12,11 @@
    and with fewer. */
 #define EVENTS_NEAR  ((int64_t)1000000)
 #define EVENTS_EXACT ((int64_t)20000000)
+#define FAR          2  /* times the best way: no way to look at closely */
 #define NEAR         16 /* trees or neighbours of a tree that are simulated in a row */
-/* A ring's bound holds for many rounds; few may take this share less. */
-#define RING_MARGIN 0.03
+/* The search ends when no way can take less by more than this share: bounds come as near as this,
+   and many ways take the same time but for a control frame. */
+#define SHARE 1e-3
 
 typedef struct {
   wiring_world world;
@@ -39,6 +41,10 @@ static double best_of(const search *s, gt_topology topology) {
   return isnan(seconds) ? INFINITY : seconds;
 }
 
+static bool may_be_better(const search *s, gt_topology topology, double bound) {
+  return bound < best_of(s, topology) * (1 - SHARE);
+}
+
 /* A first way is always tried. */
 static bool may_try(search *s, gt_topology topology) {
   if (!is_spent(s) || isnan(s->out->of[topology].seconds)) return true;
@@ -46,8 +52,16 @@ static bool may_try(search *s, gt_topology topology) {
   return false;
 }
 
+static double best_of_all(const search *s) {
+  double least = INFINITY;
+  for (gt_topology t = GT_TOPOLOGY_MESH; t < GT_WIRING_KINDS; t++)
+    least = fmin(least, best_of(s, t));
+  return least;
+}
+
+/* With many regions a way that cannot be the best by far is not simulated: its bound will do. */
 static double seconds_of(search *s, gt_topology topology, const size_t *next, double bound) {
-  if (s->out->estimated) return bound;
+  if (s->out->estimated || (s->map.n > WIRING_EXACT && bound > FAR * best_of_all(s))) return bound;
   return gt_wiring_simulate(&s->world, topology, next, best_of(s, topology));
 }
 
@@ -70,14 +84,13 @@ static int by_bound(const void *a, const void *b) {
 }
 
 /* Simulates the candidates that can be better than the best one; unpack: writes `next` of one. */
-static void consider_all(search *s, gt_topology topology, wiring_list *list, double margin,
+static void consider_all(search *s, gt_topology topology, wiring_list *list,
                          void (*unpack)(const wiring_candidate *c, size_t n, size_t *next)) {
   size_t next[WIRING_EXACT];
   if (list->n > 0) qsort(list->all, list->n, sizeof *list->all, by_bound);
   for (size_t i = 0; i < list->n; i++) {
     const wiring_candidate *c = &list->all[i];
-    if (c->bound * (1 - margin) >= best_of(s, topology)) break;
-    if (!may_try(s, topology)) break;
+    if (!may_be_better(s, topology, c->bound) || !may_try(s, topology)) break;
     unpack(c, s->map.n, next);
     consider(s, topology, next, c->bound);
   }
@@ -100,7 +113,7 @@ static int by_promise(const void *a, const void *b) {
 static bool consider_best(search *s, gt_topology topology, proposal *all, size_t n, size_t most) {
   bool better = false;
   qsort(all, n, sizeof *all, by_promise);
-  for (size_t i = 0; i < n && i < most && all[i].bound < best_of(s, topology); i++)
+  for (size_t i = 0; i < n && i < most && may_be_better(s, topology, all[i].bound); i++)
     better |= consider(s, topology, all[i].next, all[i].bound);
   return better;
 }
@@ -135,6 +148,24 @@ static bool is_hub(const size_t *parent, size_t n) {
   return true;
 }
 
+/* Makes the best tree of a hub that one move can. */
+static void leave_hub(const wiring_map *map, size_t *parent) {
+  const size_t n = map->n;
+  size_t *hub = GT_NEW_ARRAY(size_t, n), *next = GT_NEW_ARRAY(size_t, n);
+  double least = INFINITY;
+  memcpy(hub, parent, n * sizeof *hub);
+  for (size_t i = 0; i < n * n; i++) {
+    memcpy(next, hub, n * sizeof *next);
+    if (!gt_wiring_move(next, i / n, i % n) || is_hub(next, n)) continue;
+    const double bound = gt_wiring_tree_bound(map, next);
+    if (bound >= least) continue;
+    least = bound;
+    memcpy(parent, next, n * sizeof *next);
+  }
+  gt_free(hub);
+  gt_free(next);
+}
+
 /* Trees from several roots, each improved by its bound. */
 static void plant(search *s) {
   const size_t n = s->map.n, roots = n <= 16 ? n : n <= WIRING_SIMULATED ? 8 : 1, trees = 2 * roots;
@@ -142,11 +173,23 @@ static void plant(search *s) {
   proposal *all = proposals(trees, rows, n);
   for (size_t i = 0; i < trees; i++) {
     gt_wiring_near_tree(&s->map, i / 2 * n / roots * 2 + i % 2, all[i].next);
+    if (!s->out->estimated && is_hub(all[i].next, n)) leave_hub(&s->map, all[i].next);
     all[i].bound = is_hub(all[i].next, n) ? INFINITY : gt_wiring_tree_bound(&s->map, all[i].next);
   }
   consider_best(s, GT_TOPOLOGY_TREE, all, trees, NEAR);
   gt_free(all);
   gt_free(rows);
+}
+
+/* With too many regions to look at much: the best hub, improved by its bound. */
+static void plant_hub(search *s) {
+  const size_t n = s->map.n;
+  size_t *parent = GT_NEW_ARRAY(size_t, n);
+  memcpy(parent, s->out->of[GT_TOPOLOGY_HUB].wiring.next, n * sizeof *parent);
+  gt_wiring_improve_tree(&s->map, parent);
+  if (!is_hub(parent, n))
+    consider(s, GT_TOPOLOGY_TREE, parent, gt_wiring_tree_bound(&s->map, parent));
+  gt_free(parent);
 }
 
 /* The trees that differ from the best one by the parent of one region. */
@@ -176,10 +219,11 @@ static void choose_tree(search *s) {
   if (s->map.n < 3) return; /* a tree of two is a hub */
   begin(s);
   plant(s);
+  if (s->out->estimated) plant_hub(s);
   if (s->map.n <= WIRING_EXACT) {
     wiring_list list = {0};
-    gt_wiring_grow_trees(&list, &s->map, best_of(s, GT_TOPOLOGY_TREE));
-    consider_all(s, GT_TOPOLOGY_TREE, &list, 0, unpack_tree);
+    gt_wiring_grow_trees(&list, &s->map, best_of(s, GT_TOPOLOGY_TREE) * (1 - SHARE));
+    consider_all(s, GT_TOPOLOGY_TREE, &list, unpack_tree);
     gt_free(list.all);
     return;
   }
@@ -208,7 +252,7 @@ static void choose_ring(search *s) {
   if (n <= WIRING_EXACT) {
     wiring_list list = {0};
     gt_wiring_grow_rings(&list, &s->map);
-    consider_all(s, GT_TOPOLOGY_RING, &list, RING_MARGIN, unpack_ring);
+    consider_all(s, GT_TOPOLOGY_RING, &list, unpack_ring);
     gt_free(list.all);
   }
   gt_free(order);
@@ -234,10 +278,11 @@ static void choose(search *s, const gt_job *job) {
   gt_wiring_choice *out = s->out;
   out->estimated = s->map.n > WIRING_SIMULATED;
   out->exact = s->map.n <= WIRING_EXACT;
-  consider(s, GT_TOPOLOGY_MESH, NULL, gt_wiring_mesh_bound(&s->map));
   choose_hub(s);
   choose_tree(s);
   if (gt_sync_of(job->sync.strategy)->waits) choose_ring(s);
+  begin(s);
+  consider(s, GT_TOPOLOGY_MESH, NULL, gt_wiring_mesh_bound(&s->map));
   for (gt_topology t = GT_TOPOLOGY_MESH; t < GT_WIRING_KINDS; t++)
     if (best_of(s, t) < best_of(s, out->best)) out->best = t;
 }

@@ -21,14 +21,16 @@ static double latency_of(const gt_link_spec *link, double bytes) {
   return gt_seconds(gt_link_delay_min(link)) + setup_s;
 }
 
+/* A frame passes link and both accesses as one stream. */
 static void fill(wiring_map *map, const gt_link_spec *link, size_t from, size_t to, double first,
                  double last) {
   const size_t i = from * map->n + to;
-  const double left_bps = slower(gt_link_goodput(link), map->access_bps[from]);
-  map->first_s[i] = seconds(first, left_bps);
-  map->last_s[i] = seconds(last, left_bps);
+  const double rate_bps =
+      slower(gt_link_goodput(link), slower(map->access_bps[from], map->access_bps[to]));
+  map->first_s[i] = seconds(first, rate_bps);
+  map->last_s[i] = seconds(last, rate_bps);
   map->latency_s[i] = latency_of(link, first);
-  map->rate_bps[i] = slower(left_bps, map->access_bps[to]);
+  map->rate_bps[i] = rate_bps;
 }
 
 void gt_wiring_map_open(wiring_map *map, const gt_job *job, const gt_links *links, bool rounds,

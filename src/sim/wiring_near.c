@@ -5,12 +5,14 @@
 
 #include "wiring.h"
 
-/* Bounds that are computed for one tree or ring at most; of n regions each takes about n^2 steps. */
-#define TRIES      ((size_t)20000000)
+/* Bounds that are computed for one tree or ring at most are so many steps; each is about n^2, or, of
+   more regions than are simulated, n. */
+#define STEPS      ((size_t)10000000)
+#define STRIDE     ((size_t)7919) /* between the changes that are tried: all regions have their turn */
 #define LEAST_GAIN 1e-9
 
 static size_t tries_of(const wiring_map *map) {
-  return TRIES / (map->n * map->n) + 2 * map->n;
+  return STEPS / (map->n > WIRING_SIMULATED ? map->n : map->n * map->n);
 }
 
 /* ---- trees ----------------------------------------------------------------------------------- */
@@ -87,11 +89,11 @@ static bool try_parent(const wiring_map *map, size_t *parent, size_t *before, si
   return false;
 }
 
-static void improve_tree(const wiring_map *map, size_t *parent) {
+void gt_wiring_improve_tree(const wiring_map *map, size_t *parent) {
   const size_t n = map->n;
   double bound = gt_wiring_tree_bound(map, parent);
   size_t left = tries_of(map), since = 0, *before = GT_NEW_ARRAY(size_t, n);
-  for (size_t i = 0; since < n * n && left > 0; i = (i + 1) % (n * n), since++, left--)
+  for (size_t i = 0; since < n * n && left > 0; i = (i + STRIDE) % (n * n), since++, left--)
     if (try_parent(map, parent, before, i / n, i % n, &bound)) since = 0;
   gt_free(before);
 }
@@ -99,7 +101,7 @@ static void improve_tree(const wiring_map *map, size_t *parent) {
 void gt_wiring_near_tree(const wiring_map *map, size_t start, size_t *parent) {
   const size_t root = start / 2 % map->n;
   span(map, root, start % 2 == 1, parent);
-  improve_tree(map, parent);
+  gt_wiring_improve_tree(map, parent);
 }
 
 /* ---- rings ----------------------------------------------------------------------------------- */
@@ -138,8 +140,8 @@ void gt_wiring_near_ring(const wiring_map *map, size_t *order) {
   const size_t n = map->n;
   walk(map, order);
   double bound = gt_wiring_ring_bound(map, order);
-  size_t left = tries_of(map) * map->n / 4, since = 0;
-  for (size_t i = 0; since < n * n && left > 0; i = (i + 1) % (n * n), since++, left--) {
+  size_t left = tries_of(map), since = 0;
+  for (size_t i = 0; since < n * n && left > 0; i = (i + STRIDE) % (n * n), since++, left--) {
     const size_t from = i / n, to = i % n;
     if (to <= from) continue;
     reverse(order, from, to);

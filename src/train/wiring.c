@@ -39,7 +39,7 @@ static gt_status kept_wiring(gt_server *s, int64_t round, bool *there) {
   if (!item || item->type != GT_TYPE_I64 || item->count != n + 1) return GT_OK;
   memcpy(&d.topology, item->data, (n + 1) * sizeof(int64_t));
   *there = true;
-  if (d.topology >= 0 && d.topology < GT_WIRING_KINDS) s->wiring = wiring_of(&d, n);
+  if (d.topology >= 0 && d.topology < (int64_t)GT_WIRING_KINDS) s->wiring = wiring_of(&d, n);
   if (s->wiring.topology == d.topology && gt_wiring_sound(&s->wiring, n)) return GT_OK;
   return GT_FAIL(
       GT_ERR_CKPT,

@@ -115,6 +115,8 @@ says "limits.wan_bytes is 1.2 times as much" "abs($bytes - 1.2 * max(c['plan'][k
 json out.yaml
 says "planned again, it stays" 'ranks(c["plan"]) == [5, 3] and c["is_everything"]'
 
+plan auto two.yaml --set sync.topology=auto
+grep -qE 'sync.topology auto, with asgd-ga 8: mesh, [0-9.]+ s a round; hub at large' auto.out && [ "$code" = 0 ] && ok 'auto: the topology is told' || fail 'auto: the topology' "exit $code; $(tail -n 3 auto.out)"
 plan table two.yaml --set 'plan.strategies=[asgd, asgd-ga]' --set 'plan.samples_factor=[{strategy: asgd, factor: 0.5}]'
 ended "a table" 0 '^asgd-ga 8 +5\+3 .* 5\+5 ' '^choice +' '^region ' '^large -> small ' 'ask Slurm for 0:03:00' 'at 0.5 times the samples'
 

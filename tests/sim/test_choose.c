@@ -12,8 +12,10 @@
 
 #include "world_dice.h"
 
+#define SHARE 1e-3 /* by which the choice may take more than the best */
+
 static void assert_least(const char *what, uint64_t seed, double found, double least) {
-  if (!(found <= least * (1 + 1e-12)))
+  if (!(found <= least * (1 + SHARE)))
     fail_msg("seed %llu: %s takes %.9f s, the best one %.9f s", (unsigned long long)seed, what,
              found, least);
 }
@@ -66,9 +68,172 @@ static void test_least_of_all_broadcasts(void **state) {
   check_sizes(true, "asgd");
 }
 
+/* ---- more regions ---------------------------------------------------------------------------- */
+
+/* No worse than every hub, and than the tree and the ring of these names. */
+static void check_many(uint64_t seed, const dice_spec *d) {
+  gt_rng rng = gt_rng_make(seed, 0, d->n, 7);
+  gt_job *job = dice_throw(&rng, d);
+  gt_wiring_choice c;
+  wiring_world w;
+  dice_best others = {.seconds = INFINITY};
+  size_t next[DICE_MOST];
+  assert_int_equal(gt_wiring_choose(&c, job, d->parameters, 0), GT_OK);
+  assert_int_equal(gt_wiring_world_open(&w, job, d->parameters, 0), GT_OK);
+  dice_try(&others, &w, GT_TOPOLOGY_MESH, NULL);
+  for (size_t h = 0; h < d->n; h++) {
+    for (size_t r = 0; r < d->n; r++) next[r] = h;
+    dice_try(&others, &w, GT_TOPOLOGY_HUB, next);
+  }
+  for (gt_topology t = GT_TOPOLOGY_TREE; t <= GT_TOPOLOGY_RING; t++) {
+    gt_topology_place(t, w.links, d->n, d->parameters * sizeof(float), 0, next);
+    dice_try(&others, &w, t, next);
+  }
+  assert_false(c.estimated);
+  assert_true(c.best == GT_TOPOLOGY_MESH || gt_wiring_sound(&c.of[c.best].wiring, d->n));
+  assert_least("auto", seed, c.of[c.best].seconds, others.seconds);
+  gt_wiring_world_close(&w);
+  gt_wiring_choice_close(&c);
+  gt_job_close(job);
+}
+
+static void test_many_regions(void **state) {
+  (void)state;
+  for (uint64_t seed = 0; seed < 6; seed++)
+    check_many(seed,
+               &(dice_spec){.n = 9 + 2 * seed, .parameters = 700000, .access = seed % 2 == 1});
+}
+
+/* Too many to simulate: all that is promised is a way. */
+static void test_very_many_regions(void **state) {
+  (void)state;
+  gt_rng rng = gt_rng_make(1, 0, 0, 7);
+  gt_job *job = dice_throw(&rng, &(dice_spec){.n = 100, .access = true});
+  gt_wiring_choice c;
+  assert_int_equal(gt_wiring_choose(&c, job, 700000, 0), GT_OK);
+  assert_true(c.estimated && !c.exact);
+  for (gt_topology t = GT_TOPOLOGY_MESH; t < GT_WIRING_KINDS; t++) {
+    assert_true(gt_wiring_sound(&c.of[t].wiring, 100));
+    assert_true(c.of[t].seconds >= c.of[c.best].seconds);
+  }
+  gt_wiring_choice_close(&c);
+  gt_job_close(job);
+}
+
+/* ---- a job ----------------------------------------------------------------------------------- */
+
+static double simulated_s(const gt_job *job, const gt_wiring *wiring) {
+  static const int64_t samples[5] = {1000, 1000, 1000, 1000, 1000};
+  gt_links *links = NULL;
+  gt_sim *sim = NULL;
+  gt_sim_totals totals;
+  assert_int_equal(gt_links_create(&links, job), GT_OK);
+  const gt_sim_spec spec = {
+      .job = job, .links = links, .parameters = 700000, .samples = samples, .wiring = wiring};
+  assert_int_equal(gt_sim_run(&sim, &spec), GT_OK);
+  gt_sim_look(sim, &totals);
+  gt_sim_close(sim);
+  gt_links_close(links);
+  return totals.virtual_s;
+}
+
+/* A simulation of the job goes by the way that is chosen, and none of the others is sooner. */
+static void test_simulation_takes_it(void **state) {
+  (void)state;
+  for (uint64_t seed = 0; seed < 20; seed++) {
+    gt_rng rng = gt_rng_make(seed, 0, 5, 7);
+    gt_job *job = dice_throw(&rng, &(dice_spec){.n = 5, .access = seed % 2 == 1});
+    gt_wiring_choice c;
+    assert_int_equal(gt_wiring_choose(&c, job, 700000, 0), GT_OK);
+    const double is = simulated_s(job, NULL);
+    assert_true(is == simulated_s(job, &c.of[c.best].wiring));
+    for (size_t t = 0; t < GT_WIRING_KINDS; t++)
+      assert_least("the job", seed, is, simulated_s(job, &c.of[t].wiring));
+    gt_wiring_choice_close(&c);
+    gt_job_close(job);
+  }
+}
+
+static gt_job *parse(const char *sync, const char *wan) {
+  char text[1024];
+  gt_job *job = NULL;
+  snprintf(text, sizeof text,
+           "name: j\nmodel: {name: lenet5}\ndata: {path: none.h5}\n"
+           "train: {until: {steps: 4}, batch: 10, optimizer: {name: sgd, lr: 0.1}}\n"
+           "regions: [{name: a, ranks: 2}, {name: b, ranks: 2}]\nsync: %s\n%s",
+           sync, wan);
+  assert_int_equal(gt_job_parse(&job, "test", text), GT_OK);
+  return job;
+}
+
+static void test_nothing_to_choose(void **state) {
+  (void)state;
+  gt_wiring_choice c;
+  gt_job *job = parse("{strategy: none, topology: auto}", "");
+  assert_int_equal(gt_wiring_choose(&c, job, 100, 0), GT_OK);
+  assert_int_equal(c.best, GT_TOPOLOGY_MESH);
+  assert_true(isnan(c.of[GT_TOPOLOGY_MESH].seconds));
+  gt_wiring_choice_close(&c);
+  gt_job_close(job);
+}
+
+static void test_unknown_links(void **state) {
+  (void)state;
+  gt_wiring_choice c;
+  gt_job *job = parse("{strategy: ssgd, topology: auto}", "wan: {default: {bandwidth: 1 Gbit/s}}");
+  assert_int_equal(gt_wiring_choose(&c, job, 100, 0), GT_ERR_JOB);
+  assert_string_equal(gt_error_text(),
+                      "sync.topology is auto, and the link from a to b has no latency; to choose "
+                      "among topologies, every pair of regions needs one above 0 (wan.links, "
+                      "wan.matrix, wan.default or a profile)");
+  gt_wiring_choice_close(&c);
+  gt_job_close(job);
+}
+
+static void test_without_rounds_no_ring(void **state) {
+  (void)state;
+  gt_wiring_choice c;
+  gt_job *job = parse("{strategy: ama, topology: auto}",
+                      "wan: {default: {bandwidth: 1 Gbit/s, latency: 9 ms}}");
+  char text[256];
+  assert_int_equal(gt_wiring_choose(&c, job, 1000, 24), GT_OK);
+  assert_true(isnan(c.of[GT_TOPOLOGY_RING].seconds));
+  gt_wiring_choice_text(&c, job, text, sizeof text);
+  assert_true(strncmp(text, "mesh, ", 6) == 0 && strstr(text, "hub at a"));
+  gt_wiring_choice_close(&c);
+  gt_job_close(job);
+}
+
+/* What a checkpoint may hold. */
+static void test_sound(void **state) {
+  (void)state;
+  static const struct {
+    gt_topology topology;
+    size_t next[4];
+    bool sound;
+  } all[] = {{GT_TOPOLOGY_HUB, {2, 2, 2, 2}, true},   {GT_TOPOLOGY_TREE, {1, 1, 1, 2}, true},
+             {GT_TOPOLOGY_TREE, {1, 0, 2, 2}, false}, {GT_TOPOLOGY_TREE, {0, 1, 1, 1}, false},
+             {GT_TOPOLOGY_TREE, {1, 2, 0, 3}, false}, {GT_TOPOLOGY_TREE, {1, 1, 1, 4}, false},
+             {GT_TOPOLOGY_RING, {1, 2, 3, 0}, true},  {GT_TOPOLOGY_RING, {1, 0, 3, 2}, false},
+             {GT_TOPOLOGY_RING, {1, 2, 1, 0}, false}, {GT_TOPOLOGY_MESH, {0, 0, 0, 0}, false}};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    const gt_wiring wiring = {all[i].topology, (size_t *)all[i].next};
+    if (gt_wiring_sound(&wiring, 4) != all[i].sound) fail_msg("case %zu", i);
+  }
+  assert_true(gt_wiring_sound(&(gt_wiring){.topology = GT_TOPOLOGY_MESH}, 4));
+  assert_false(gt_wiring_sound(&(gt_wiring){.topology = GT_TOPOLOGY_TREE}, 4));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_least_of_all),
                                      cmocka_unit_test(test_least_of_all_with_access),
-                                     cmocka_unit_test(test_least_of_all_broadcasts)};
+                                     cmocka_unit_test(test_least_of_all_broadcasts),
+                                     cmocka_unit_test(test_many_regions),
+                                     cmocka_unit_test(test_very_many_regions),
+                                     cmocka_unit_test(test_simulation_takes_it),
+                                     cmocka_unit_test(test_nothing_to_choose),
+                                     cmocka_unit_test(test_unknown_links),
+                                     cmocka_unit_test(test_without_rounds_no_ring),
+                                     cmocka_unit_test(test_sound)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
