@@ -118,6 +118,8 @@ size_t gt_graph_least(const gt_graph *graph);
    gt_graph_predictions, gt_graph_outputs), one per id, and only if the pass did not train. */
 const float *gt_graph_scores(const gt_graph *graph);
 size_t gt_graph_outputs(const gt_graph *graph);
+/* The heads of the model's attention; 0: it has none.  No tensor's shape tells them. */
+size_t gt_graph_heads(const gt_graph *graph);
 /* Bytes of activations, scratch and packed weights. */
 size_t gt_graph_bytes(const gt_graph *graph);
 

@@ -106,7 +106,7 @@ static gt_status build_sizes(gt_graph *graph, const gt_sample_shape *shape,
                                      .ids = true,                                                  \
                                      .build = build_##table}
 
-PRESET(gpt, "gpt", 257, 256, 4, 128, 4, 256);
-PRESET(gpt_tiny, "gpt-tiny", 257, 256, 4, 128, 4, 256);
-PRESET(gpt_small, "gpt-small", 257, 256, 6, 384, 6, 256);
+PRESET(gpt, "gpt", 129, 256, 4, 128, 4, 256);
+PRESET(gpt_tiny, "gpt-tiny", 129, 256, 4, 128, 4, 256);
+PRESET(gpt_small, "gpt-small", 129, 256, 6, 384, 6, 256);
 PRESET(gpt_124m, "gpt-124m", 1025, 50257, 12, 768, 12, 1024);
