@@ -15,7 +15,9 @@
    is (x / 255 - mean[c]) / std[c]; the root's float32 attributes `mean` and `std` (C) are those of
    the training images.  `x` may also be float32, which is not scaled, or int32 (N,1,1,F): F ids per
    sample, each below the root's attribute `features`.  If ids are words, the data set `vocabulary`
-   lists them, and the root's attribute `vocabulary_sha256` is their hash. */
+   lists them, and the root's attribute `vocabulary_sha256` is their hash.  If they are the tokens of
+   a text, the data set `merges` defines them (data_text.h); the samples are then windows, whose
+   labels are their own ids, each one place later, and y is 0. */
 typedef struct gt_dataset gt_dataset;
 
 typedef enum { GT_SPLIT_TRAIN, GT_SPLIT_TEST } gt_split;
@@ -27,7 +29,8 @@ typedef struct {
   size_t h, w, c, classes, ntrain, ntest;
   size_t features; /* IDS: number of ids; else 0 */
   gt_input input;
-  /* IDS of words: SHA-256 of the data set's vocabulary; else "" */
+  bool text; /* IDS: tokens of a text */
+  /* IDS of words or tokens: SHA-256 of the data set's vocabulary; else "" */
   char vocabulary_sha256[65];
   /* SHA-256 of what must agree between regions: shape, classes, input type, features,
      vocabulary, mean, std */
@@ -65,14 +68,26 @@ void gt_dataset_normalise(gt_dataset *dataset, const float *mean, const float *s
    plain.  OUT is written under a temporary name and then renamed.  GT_ERR_DATA names the file, what
    was found and what is needed; GT_ERR_JOB: unknown format. */
 gt_status gt_data_import(const char *format, const char *source, const char *out);
-/* The same with the options of formats of text; 0: 20000 and 200.  GT_ERR_JOB also if they are too
-   large, or given for another format. */
+/* Options of formats of words and text; 0 or NULL: the format's default. */
 typedef struct {
-  uint64_t vocabulary; /* words that get an id: the most frequent ones of the training split */
-  uint64_t length;     /* ids of a sample: its last words, padded in front */
+  /* words that get an id: the most frequent ones of the training split; text: ids of tokens */
+  uint64_t vocabulary;
+  const char *vocabulary_of; /* text: the tokens of this data set instead */
+  uint64_t length;          /* words: ids of a sample, the last ones; text: one less than its ids */
+  const double *test_share; /* text: share of its bytes, the last ones, that is for tests */
 } gt_text_options;
-gt_status gt_data_import_text(const char *format, const char *source, const char *out,
-                              const gt_text_options *options);
+/* What an import of text found. */
+typedef struct {
+  size_t bytes, vocabulary, samples[2], left[2]; /* left: ids that fill no sample, by gt_split */
+} gt_text_found;
+/* The same with options.  Formats of text take the n files `sources`, one behind the other; others a
+   folder.  found: written by formats of text; may be NULL.  GT_ERR_JOB also if an option is out of
+   range, or given for a format that has no such option. */
+gt_status gt_data_import_text(const char *format, const char *const *sources, size_t n,
+                              const char *out, const gt_text_options *options,
+                              gt_text_found *found);
+/* Whether gt_data_import_text takes several files for this format. */
+bool gt_data_format_takes_files(const char *format);
 const char *const *gt_data_formats(void);
 typedef struct {
   uint64_t seed;

@@ -139,6 +139,7 @@ typedef struct {
       double gamma, lr_min;
       int64_t warmup_steps, step_every;
     } schedule;
+    double clip; /* largest norm of a gradient; 0: any */
     gt_precision precision;
     gt_kernels_id kernels;
     char *choices; /* measure | rule | a file of choices */

@@ -15,7 +15,9 @@
 static const char *const input_names[] = {"uint8", "float32", "int32"}; /* by gt_input */
 
 static const char usage[] =
-    "usage: geotrain data import FORMAT SOURCE OUT.h5 [--vocabulary N] [--length N]\n"
+    "usage: geotrain data import FORMAT FOLDER OUT.h5 [--vocabulary N] [--length N]\n"
+    "       geotrain data import text FILE... OUT.h5 [--vocabulary N | --vocabulary-of DATA.h5]\n"
+    "                           [--length N] [--test-share S]\n"
     "       geotrain data synth OUT.h5 [--train N] [--test N] [--classes N] [--seed N]\n"
     "       geotrain data split FILE.h5 --regions N [--by shares|label|dirichlet] [--shares "
     "A,B,...] [--alpha A]\n"
@@ -26,7 +28,7 @@ static gt_status print_usage(void) {
   printf("%sformats:", usage);
   for (const char *const *f = gt_data_formats(); *f; f++) printf(" %s", *f);
   fputs(
-      "\nSOURCE is a folder; its files may be gzip (.gz) or plain:\n"
+      "\nFiles may be gzip (.gz) or plain:\n"
       "  mnist  the four idx files of MNIST, Fashion-MNIST or the like\n"
       "  cifar  at least one of data_batch_1.bin to data_batch_5.bin, and test_batch.bin, of "
       "CIFAR-10,\n"
@@ -92,27 +94,59 @@ take_options(int argc, char **argv, const struct option *options, const char *kn
 
 /* ---- import ---------------------------------------------------------------------------------- */
 
+typedef struct {
+  gt_text_options text;
+  double test_share;
+} import_options;
+
 static gt_status take_import_option(void *context, const struct option *option, const char *text) {
-  gt_text_options *o = context;
+  import_options *o = context;
   uint64_t value;
+  if (option->val == 'o') return o->text.vocabulary_of = text, GT_OK;
+  if (option->val == 't') {
+    char *end;
+    o->text.test_share = &o->test_share;
+    o->test_share = strtod(text, &end);
+    return end != text && *end == 0
+               ? GT_OK
+               : GT_FAIL(GT_ERR_JOB, "data import --test-share is `%s`; a number is needed", text);
+  }
   GT_TRY(parse_count("import", option->name, text, &value));
   if (value == 0)
     return GT_FAIL(GT_ERR_JOB, "data import --%s is 0; 1 or more is needed", option->name);
-  *(option->val == 'v' ? &o->vocabulary : &o->length) = value;
+  *(option->val == 'v' ? &o->text.vocabulary : &o->text.length) = value;
   return GT_OK;
+}
+
+static void say_text(const gt_text_found *f) {
+  printf(
+      "text: %zu bytes, a vocabulary of %zu; %zu training and %zu test samples, behind which %zu "
+      "and %zu\n      tokens are left that fill none\n",
+      f->bytes, f->vocabulary, f->samples[GT_SPLIT_TRAIN], f->samples[GT_SPLIT_TEST],
+      f->left[GT_SPLIT_TRAIN], f->left[GT_SPLIT_TEST]);
 }
 
 static gt_status import(int argc, char **argv) {
   static const struct option options[] = {{"vocabulary", required_argument, NULL, 'v'},
                                           {"length", required_argument, NULL, 'l'},
+                                          {"vocabulary-of", required_argument, NULL, 'o'},
+                                          {"test-share", required_argument, NULL, 't'},
                                           {NULL, 0, NULL, 0}};
-  gt_text_options o = {0};
-  GT_TRY(take_options(argc, argv, options, "--vocabulary and --length", take_import_option, &o));
-  if (argc - optind != 3)
-    return GT_FAIL(GT_ERR_JOB, "data import has %d arguments; FORMAT SOURCE OUT.h5 are needed",
-                   argc - optind);
-  GT_TRY(gt_data_import_text(argv[optind], argv[optind + 1], argv[optind + 2], &o));
-  return said(argv[optind + 2]);
+  import_options o = {{0}, 0};
+  gt_text_found found = {0};
+  GT_TRY(take_options(argc, argv, options,
+                      "--vocabulary, --length, --vocabulary-of and --test-share",
+                      take_import_option, &o));
+  const int words = argc - optind;
+  const bool files = words > 0 && gt_data_format_takes_files(argv[optind]);
+  if (files ? words < 3 : words != 3)
+    return GT_FAIL(GT_ERR_JOB, "data import has %d arguments; %s are needed", words,
+                   files ? "text FILE... OUT.h5" : "FORMAT SOURCE OUT.h5");
+  const char *out = argv[argc - 1];
+  GT_TRY(gt_data_import_text(argv[optind], (const char *const *)argv + optind + 1,
+                             (size_t)words - 2, out, &o.text, &found));
+  if (files) say_text(&found);
+  return said(out);
 }
 
 /* ---- synth ----------------------------------------------------------------------------------- */
@@ -302,7 +336,7 @@ static gt_status info(int argc, char **argv) {
   printf("%-12s %s\n", "name", d->name);
   printf("%-12s %zu x %zu x %zu %s\n", "shape", d->h, d->w, d->c, input_names[d->input]);
   if (d->input == GT_INPUT_IDS) printf("%-12s %zu\n", "features", d->features);
-  printf("%-12s %zu\n", "classes", d->classes);
+  if (!d->text) printf("%-12s %zu\n", "classes", d->classes);
   printf("%-12s %zu\n", "train", d->ntrain);
   printf("%-12s %zu\n", "test", d->ntest);
   if (d->input == GT_INPUT_BYTES) {
@@ -311,7 +345,7 @@ static gt_status info(int argc, char **argv) {
   }
   if (d->vocabulary_sha256[0]) printf("%-12s %s\n", "vocabulary", d->vocabulary_sha256);
   printf("%-12s %s\n", "sha256", d->schema_sha256);
-  print_classes(dataset);
+  if (!d->text) print_classes(dataset);
   gt_dataset_close(dataset);
   return GT_OK;
 }

@@ -161,6 +161,7 @@ static gt_status check_features(gt_dataset *d) {
     return GT_FAIL(GT_ERR_DATA, "%s: features is %lld; 1 to %d are needed", d->path,
                    (long long)features, GT_DATA_MAX_FEATURES);
   d->info.features = (size_t)features;
+  GT_TRY(gt_data_h5_exists(d->file, d->path, GT_DATA_MERGES, &d->info.text));
   if (H5Aexists(d->file, GT_DATA_VOCABULARY_HASH) <= 0) return GT_OK;
   return gt_data_h5_attr_text(d->file, d->path, GT_DATA_VOCABULARY_HASH, d->info.vocabulary_sha256,
                               sizeof d->info.vocabulary_sha256);

@@ -12,6 +12,9 @@ extern const char *const gt_data_split_names[2]; /* indexed by gt_split: "train"
 /* The words that ids stand for, a data set, and the root's attribute with their SHA-256. */
 #define GT_DATA_VOCABULARY      "vocabulary"
 #define GT_DATA_VOCABULARY_HASH "vocabulary_sha256"
+/* The merges of a text's tokens (M,2), a data set; most ids of tokens, since they are classes. */
+#define GT_DATA_MERGES     "merges"
+#define GT_DATA_TOKENS_MAX 1000000
 
 /* Stops HDF5 from printing its error stack.  Every entry point of this part calls it, since the
    setting is per thread. */

@@ -191,13 +191,34 @@ gt_status gt_data_store_vocabulary(gt_data_store *s, const char *words, size_t n
   return status;
 }
 
-gt_status gt_data_store_copy_vocabulary(gt_data_store *s, const gt_dataset *from) {
+gt_status gt_data_store_tokens(gt_data_store *s, const gt_tokens *tokens) {
+  const hsize_t dims[2] = {gt_tokens_count(tokens) - GT_TOKEN_BYTES, 2};
+  hid_t space = H5Screate_simple(2, dims, NULL), untimed_set = untimed(H5P_DATASET_CREATE);
+  hid_t set = H5Dcreate2(s->file, GT_DATA_MERGES, H5T_STD_I32LE, space, H5P_DEFAULT, untimed_set,
+                         H5P_DEFAULT);
+  const bool ok = set >= 0 &&
+                  H5Dwrite(set, H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT,
+                           gt_tokens_merges(tokens)) >= 0 &&
+                  write_text(s->file, GT_DATA_VOCABULARY_HASH, gt_tokens_hash(tokens));
+  const gt_status status = ok ? GT_OK : failed(s, "writing the vocabulary");
+  gt_data_h5_close(set);
+  gt_data_h5_close(untimed_set);
+  gt_data_h5_close(space);
+  return status;
+}
+
+static gt_status copy_set(gt_data_store *s, const gt_dataset *from, const char *name) {
   bool there;
+  GT_TRY(gt_data_h5_exists(from->file, from->path, name, &there));
+  return !there || H5Ocopy(from->file, name, s->file, name, H5P_DEFAULT, H5P_DEFAULT) >= 0
+             ? GT_OK
+             : failed(s, "copying the vocabulary");
+}
+
+gt_status gt_data_store_copy_vocabulary(gt_data_store *s, const gt_dataset *from) {
   if (!from->info.vocabulary_sha256[0]) return GT_OK;
-  GT_TRY(gt_data_h5_exists(from->file, from->path, GT_DATA_VOCABULARY, &there));
-  if (there && H5Ocopy(from->file, GT_DATA_VOCABULARY, s->file, GT_DATA_VOCABULARY, H5P_DEFAULT,
-                       H5P_DEFAULT) < 0)
-    return failed(s, "copying the vocabulary");
+  GT_TRY(copy_set(s, from, GT_DATA_VOCABULARY));
+  GT_TRY(copy_set(s, from, GT_DATA_MERGES));
   return write_text(s->file, GT_DATA_VOCABULARY_HASH, from->info.vocabulary_sha256)
              ? GT_OK
              : failed(s, "writing attributes");

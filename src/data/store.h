@@ -4,6 +4,7 @@
 #define GEOTRAIN_DATA_STORE_H
 
 #include "h5.h"
+#include "tokens.h"
 
 typedef struct gt_data_store gt_data_store;
 
@@ -28,6 +29,8 @@ gt_status gt_data_store_labels(gt_data_store *store, gt_split split, size_t firs
                                const int32_t *labels);
 /* Writes what n ids stand for: texts of at most `width` bytes, words (n,width), filled with NULs. */
 gt_status gt_data_store_vocabulary(gt_data_store *store, const char *words, size_t n, size_t width);
+/* Writes the vocabulary of a text. */
+gt_status gt_data_store_tokens(gt_data_store *store, const gt_tokens *tokens);
 /* Copies the vocabulary of another file, if it has one. */
 gt_status gt_data_store_copy_vocabulary(gt_data_store *store, const gt_dataset *from);
 /* Writes the attributes, makes the file durable and renames it. */

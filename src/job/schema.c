@@ -171,6 +171,9 @@ const job_key gt_job_keys[] = {
      .max = 1, .meaning = "step: factor of each decrease"},
     {"train.schedule.lr_min", KEY_REAL, 0, AT(train.schedule.lr_min), .fallback = "0", .max = 1e6,
      .meaning = "cosine: rate at the end"},
+    {"train.clip", KEY_REAL, 0, AT(train.clip), .fallback = "0", .max = 1e6,
+     .meaning = "largest Euclidean norm of the gradient that a step applies; a longer one is "
+                "scaled to it; 0: any"},
     {"train.precision", KEY_CHOICE, 0, AT(train.precision), .fallback = "f32",
      .values = gt_precision_names,
      .meaning = "precision of the heavy operations and their results; parameters, gradients and "

@@ -1,6 +1,7 @@
-/* Shared by all optimizers: state arrays, the step count, the schedule. */
+/* Shared by all optimizers: state arrays, the step count, the schedule, clipping. */
 #include "optim.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #define TABLE(constant, name, table) [constant] = &table,
@@ -61,16 +62,40 @@ static bool has_memory(const gt_optim *optim) {
   return true;
 }
 
-void gt_optim_step(gt_optim *optim, gt_vec params, gt_vec grads, gt_vec acc) {
+/* The Euclidean norm of the gradient. */
+static double norm_of(const gt_optim_spec *spec, const float *grads, size_t n) {
+  const gt_optim_loops *loops = gt_optim_loops_used();
+  double sum = 0;
+  if (spec->ntensors == 0) return sqrt(loops->squares(n, grads));
+  for (size_t i = 0; i < spec->ntensors; i++)
+    sum += loops->squares(spec->tensors[i].count, grads + spec->tensors[i].offset);
+  return sqrt(sum);
+}
+
+static float share_of(const gt_optim_spec *spec, const float *grads, size_t n) {
+  if (!(spec->clip > 0)) return 1;
+  const double norm = norm_of(spec, grads, n);
+  return isfinite(norm) && norm > spec->clip ? (float)(spec->clip / norm) : 1;
+}
+
+float gt_optim_step(gt_optim *optim, gt_vec params, gt_vec grads, gt_vec acc) {
   if (params.n != optim->n || grads.n != optim->n || (acc.data && acc.n != optim->n)) {
     gt_bug("an optimizer of %zu parameters was given %zu with %zu gradients and %zu sums", optim->n,
            params.n, grads.n, acc.n);
   }
   const double lr = gt_optim_lr(optim);
   optim->steps++;
-  if (params.data && grads.data && has_memory(optim))
-    optim->kind->step(&optim->spec, lr, optim->steps, optim->n, params.data, grads.data, acc.data,
-                      optim->state);
+  if (!params.data || !grads.data || !has_memory(optim)) return 1;
+  const gt_optim_update update = {.lr = lr,
+                                  .share = share_of(&optim->spec, grads.data, optim->n),
+                                  .step = optim->steps,
+                                  .n = optim->n,
+                                  .params = params.data,
+                                  .grads = grads.data,
+                                  .acc = acc.data,
+                                  .state = optim->state};
+  optim->kind->step(&optim->spec, &update);
+  return update.share;
 }
 
 void gt_optim_count(gt_optim *optim) {

@@ -5,30 +5,27 @@
 #include "optim.h"
 
 /* rate = lr / (1 - beta1^t), scale = 1 / sqrt(1 - beta2^t): bias correction. */
-static void step(const gt_optim_spec *spec, double lr, int64_t count, size_t n, float *params,
-                 const float *grads, float *acc, float *const state[GT_OPTIM_STATES],
-                 bool decoupled) {
-  const double t = (double)count;
+static void step(const gt_optim_spec *spec, const gt_optim_update *u, bool decoupled) {
+  const double t = (double)u->step;
   const gt_adam_constants c = {
-      .rate = (float)(lr / (1.0 - pow(spec->beta1, t))),
+      .share = u->share,
+      .rate = (float)(u->lr / (1.0 - pow(spec->beta1, t))),
       .scale = (float)(1.0 / sqrt(1.0 - pow(spec->beta2, t))),
       .beta1 = (float)spec->beta1,
       .beta2 = (float)spec->beta2,
       .epsilon = (float)spec->epsilon,
       .l2 = decoupled ? 0.0f : (float)spec->weight_decay,
-      .shrink = decoupled ? (float)(lr * spec->weight_decay) : 0.0f,
+      .shrink = decoupled ? (float)(u->lr * spec->weight_decay) : 0.0f,
   };
-  gt_optim_loops_used()->adam(&c, n, params, grads, acc, state[0], state[1]);
+  gt_optim_loops_used()->adam(&c, u->n, u->params, u->grads, u->acc, u->state[0], u->state[1]);
 }
 
-static void adam(const gt_optim_spec *spec, double lr, int64_t count, size_t n, float *params,
-                 const float *grads, float *acc, float *const state[GT_OPTIM_STATES]) {
-  step(spec, lr, count, n, params, grads, acc, state, false);
+static void adam(const gt_optim_spec *spec, const gt_optim_update *update) {
+  step(spec, update, false);
 }
 
-static void adamw(const gt_optim_spec *spec, double lr, int64_t count, size_t n, float *params,
-                  const float *grads, float *acc, float *const state[GT_OPTIM_STATES]) {
-  step(spec, lr, count, n, params, grads, acc, state, true);
+static void adamw(const gt_optim_spec *spec, const gt_optim_update *update) {
+  step(spec, update, true);
 }
 
 const gt_optim_kind gt_optim_adam = {

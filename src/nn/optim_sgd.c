@@ -6,17 +6,17 @@ static bool uses(const gt_optim_spec *spec, size_t state) {
   return state == 0 && spec->momentum != 0.0;
 }
 
-static void step(const gt_optim_spec *spec, double lr, int64_t count, size_t n, float *params,
-                 const float *grads, float *acc, float *const state[GT_OPTIM_STATES]) {
-  (void)count;
+static void step(const gt_optim_spec *spec, const gt_optim_update *u) {
   const gt_optim_loops *loops = gt_optim_loops_used();
-  const float decay = (float)spec->weight_decay, momentum = (float)spec->momentum;
-  if (!state[0])
-    loops->plain((float)lr, decay, n, params, grads, acc);
-  else if (spec->nesterov)
-    loops->nesterov((float)lr, decay, momentum, n, params, grads, acc, state[0]);
+  const gt_sgd_constants c = {.lr = (float)u->lr,
+                              .share = u->share,
+                              .decay = (float)spec->weight_decay,
+                              .momentum = (float)spec->momentum};
+  if (!u->state[0])
+    loops->plain(&c, u->n, u->params, u->grads, u->acc);
   else
-    loops->heavy((float)lr, decay, momentum, n, params, grads, acc, state[0]);
+    (spec->nesterov ? loops->nesterov : loops->heavy)(&c, u->n, u->params, u->grads, u->acc,
+                                                      u->state[0]);
 }
 
 const gt_optim_kind gt_optim_sgd = {

@@ -22,7 +22,9 @@ static gt_optim_spec optimizer_of(const gt_run *run) {
 
 static gt_status open_material(const gt_run *run, gt_probe_material *m) {
   const gt_arrays *a = gt_graph_arrays(run->graph);
-  const gt_optim_spec spec = optimizer_of(run);
+  gt_optim_spec spec = optimizer_of(run);
+  spec.tensors = a->views;
+  spec.ntensors = a->nviews;
   m->params = a->params, m->grads = a->grads;
   m->message = gt_vec_of(GT_NEW_ARRAY(float, a->params.n), a->params.n);
   return gt_optim_create(&m->optim, &spec, a->params.n, true);

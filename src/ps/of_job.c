@@ -39,7 +39,8 @@ gt_optim_spec gt_ps_optim_of(const gt_job *job, size_t region, const int64_t *sa
                          .beta1 = job->train.optimizer.beta1,
                          .beta2 = job->train.optimizer.beta2,
                          .epsilon = job->train.optimizer.epsilon,
-                         .nesterov = job->train.optimizer.nesterov};
+                         .nesterov = job->train.optimizer.nesterov,
+                         .clip = job->train.clip};
 }
 
 size_t gt_ps_optim_floats(const gt_job *job, size_t region, size_t parameters) {

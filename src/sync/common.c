@@ -31,8 +31,9 @@ void gt_sync_step(gt_sync *s, gt_vec grads) {
 void gt_sync_step_into(gt_sync *s, gt_vec grads, gt_vec sum) {
   const gt_sync_env *env = &s->env;
   const bool gradients = env->options.gradients;
-  gt_optim_step(env->optim, env->params, grads, gradients ? gt_vec_of(NULL, sum.n) : sum);
-  if (gradients) gt_vec_axpy(sum, 1, grads);
+  const float share =
+      gt_optim_step(env->optim, env->params, grads, gradients ? gt_vec_of(NULL, sum.n) : sum);
+  if (gradients) gt_vec_axpy(sum, share, grads);
 }
 
 void gt_sync_received(void *ctx, size_t origin, gt_vec sum) {

@@ -122,10 +122,13 @@ static void open_gateway(gt_server *s) {
 
 static gt_status open_optimizer(gt_server *s, const int64_t *samples) {
   const gt_run *run = s->run;
-  const size_t region = run->roles.region_id, n = gt_graph_arrays(run->graph)->params.n;
+  const size_t region = run->roles.region_id;
+  const gt_arrays *a = gt_graph_arrays(run->graph);
   gt_optim_spec spec = gt_ps_optim_of(run->job, region, samples);
+  spec.tensors = a->views;
+  spec.ntensors = a->nviews;
   s->planned = spec.schedule.total_steps;
-  return gt_optim_create(&s->optim, &spec, gt_ps_optim_floats(run->job, region, n), true);
+  return gt_optim_create(&s->optim, &spec, gt_ps_optim_floats(run->job, region, a->params.n), true);
 }
 
 static void open_ps(gt_server *s, int64_t newest_round) {

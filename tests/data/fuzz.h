@@ -38,12 +38,15 @@ static inline void fuzz_take(const char *name) {
   unlink(path);
 }
 
-/* Either GT_ERR_DATA with a sentence or a data set that can be opened; no leaks. */
-static inline void fuzz_import(const char *format) {
+/* Either GT_ERR_DATA with a sentence or a data set that can be opened; no leaks.  options: NULL: of
+   a format without. */
+static inline void fuzz_import_as(const char *format, const char *source,
+                                  const gt_text_options *options) {
+  static const gt_text_options none;
   char out[96];
   snprintf(out, sizeof out, "%s/out.h5", fuzz_folder);
   int64_t alive = gt_alloc_alive();
-  gt_status status = gt_data_import(format, fuzz_folder, out);
+  gt_status status = gt_data_import_text(format, &source, 1, out, options ? options : &none, NULL);
   if (status != GT_OK && (status != GT_ERR_DATA || gt_error_text()[0] == '\0')) abort();
   if (status == GT_OK) {
     gt_dataset *dataset = NULL;
@@ -53,6 +56,10 @@ static inline void fuzz_import(const char *format) {
   } else if (access(out, F_OK) == 0)
     abort();
   if (gt_alloc_alive() != alive) abort();
+}
+
+static inline void fuzz_import(const char *format) {
+  fuzz_import_as(format, fuzz_folder, NULL);
 }
 
 #endif

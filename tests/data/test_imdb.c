@@ -18,8 +18,9 @@ static void write_pair(const char *train, const char *test) {
 }
 
 static gt_status import(uint64_t vocabulary, uint64_t length) {
-  return gt_data_import_text("imdb", scratch("f"), scratch("f.h5"),
-                             &(gt_text_options){.vocabulary = vocabulary, .length = length});
+  const char *folder = scratch("f");
+  return gt_data_import_text("imdb", &folder, 1, scratch("f.h5"),
+                             &(gt_text_options){.vocabulary = vocabulary, .length = length}, NULL);
 }
 
 /* ---- words ----------------------------------------------------------------------------------- */
@@ -286,10 +287,16 @@ static void test_options(void **state) {
                 "data import --vocabulary is 1000001; 1 to 1000000 is needed");
   assert_failed(import(0, 65537), GT_ERR_JOB,
                 "data import --length is 65537; 1 to 65536 is needed");
-  assert_failed(gt_data_import_text("libfm", scratch("f"), scratch("bad.h5"),
-                                    &(gt_text_options){.length = 4}),
+  const char *folder = scratch("f");
+  const double share = 0.5;
+  assert_failed(gt_data_import_text("libfm", &folder, 1, scratch("bad.h5"),
+                                    &(gt_text_options){.length = 4}, NULL),
+                GT_ERR_JOB, "data import --length is not an option of format libfm; it has none");
+  assert_failed(gt_data_import_text("imdb", &folder, 1, scratch("bad.h5"),
+                                    &(gt_text_options){.test_share = &share}, NULL),
                 GT_ERR_JOB,
-                "data import --length is for formats of text; format libfm has no text");
+                "data import --test-share is not an option of format imdb; --vocabulary and "
+                "--length are");
   assert_int_equal(import(0, 65536), GT_OK);
 }
 

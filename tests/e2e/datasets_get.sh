@@ -18,7 +18,7 @@ refused() {
   check "$name: nothing is left" same "$(ls -A to 2>/dev/null)" "${left:-}"
 }
 
-# ---- files of the five formats ----------------------------------------------------------------------------------------------------
+# ---- files of the six formats -----------------------------------------------------------------------------------------------------
 
 bytes() { # N BYTE: N bytes
   head -c "$1" /dev/zero | tr '\0' "$2"
@@ -30,7 +30,7 @@ idx() { # PREFIX COUNT: COUNT images of 2 x 2 and their labels, of two classes
 record() { # LABEL: one record of CIFAR-10
   bytes 1 "\\$1" && bytes 3072 '\200'
 }
-mkdir -p mnist cifar frappe imdb tar/cifar-10-batches-bin archive reviews/aclImdb/{train,test}/{neg,pos}
+mkdir -p mnist cifar frappe imdb verse verses tar/cifar-10-batches-bin archive reviews/aclImdb/{train,test}/{neg,pos}
 idx mnist/train 5
 idx mnist/t10k 3
 for i in 1 2 3 4 5; do record "$i" >cifar/data_batch_$i.bin; done
@@ -40,6 +40,8 @@ printf '1 0:1 7:1\n' >frappe/frappe.test.libfm
 cp cifar/*.bin tar/cifar-10-batches-bin
 gzip -dc cifar/test_batch.bin.gz >tar/cifar-10-batches-bin/test_batch.bin
 tar -C tar -czf archive/cifar-10-binary.tar.gz cifar-10-batches-bin
+seq -s ' ' 400 >verse/input.txt
+gzip -c verse/input.txt >verses/input.txt.gz
 for split in train test; do
   printf 'label\trating\tid\ttext\n1\t9\t0\tgood film\n0\t1\t7\tbad\n' >imdb/imdb_$split.tsv
   printf 'A good\tfilm' >reviews/aclImdb/$split/pos/0_9.txt
@@ -62,6 +64,8 @@ get imdb --from imdb --to to
 refused "other reviews" 3 'imdb_train.tsv has 3 lines; the published one has 25001'
 get imdb --from reviews --to to
 refused "another archive of reviews" 3 'SHA-256 of aclImdb_v1.tar.gz is [0-9a-f]{64}; the published one is c40f74a1'
+get shakespeare --from verse --to to
+refused "another text" 3 'SHA-256 of input.txt is [0-9a-f]{64}; the published one is 86c4e6aa'
 seq -f '1 %g:1 3:1' 202027 >long
 mkdir other && cp long other/frappe.train.libfm && cp frappe/frappe.test.libfm other
 get frappe --from other --to to
@@ -89,6 +93,10 @@ imported cifar10 archive '32 x 32 x 3 uint8' 'train +5$' 'test +1$'
 imported frappe frappe '^name +frappe$' '1 x 1 x 2 int32' 'features +8$' 'train +2$'
 imported imdb imdb '^name +imdb$' '1 x 1 x 200 int32' 'features +5$' 'train +2$'
 imported imdb reviews '^name +imdb$' '1 x 1 x 200 int32' 'features +8$' 'train +3$' '^0 +1 +1$' '^1 +2 +2$'
+imported shakespeare verse '^name +shakespeare$' '1 x 1 x 129 int32' 'features +256$' 'train +10$' 'test +1$'
+imported shakespeare verses 'train +10$'
+mv verse/input.txt verse/tinyshakespeare.txt
+imported shakespeare verse 'train +10$'
 if command -v curl >/dev/null; then
   imported cifar10 "file://$PWD/archive" 'train +5$'
   get mnist --from "file://$PWD/nowhere" --to to

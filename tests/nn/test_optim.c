@@ -127,6 +127,100 @@ static void acc_is_the_update(void **state) {
   }
 }
 
+/* ---- clipping -------------------------------------------------------------------------------- */
+
+/* Tensors of the N parameters, not all of one length. */
+static const gt_view tensors[] = {
+    {.offset = 0, .count = 5}, {.offset = 5, .count = 31}, {.offset = 36, .count = 1}};
+
+static double norm(const float *g) {
+  double sum = 0;
+  for (size_t i = 0; i < N; i++) sum += (double)g[i] * (double)g[i];
+  return sqrt(sum);
+}
+
+/* A step with clip on g, and one without on `scaled`, give the same bits; returns the factor. */
+static float same_step(const gt_optim_spec *spec, const float *g, const float *scaled) {
+  gt_optim_spec without = *spec;
+  gt_optim *a, *b;
+  float wa[N], wb[N], acca[N] = {0}, accb[N] = {0}, share = 0;
+  without.clip = 0;
+  assert_int_equal(gt_optim_create(&a, spec, N, true), GT_OK);
+  assert_int_equal(gt_optim_create(&b, &without, N, true), GT_OK);
+  start(wa);
+  start(wb);
+  for (int t = 0; t < 3; t++) { /* the state arrays, too, see the clipped gradient */
+    share =
+        gt_optim_step(a, gt_vec_of(wa, N), gt_vec_of((float *)(uintptr_t)g, N), gt_vec_of(acca, N));
+    assert_true(gt_optim_step(b, gt_vec_of(wb, N), gt_vec_of((float *)(uintptr_t)scaled, N),
+                              gt_vec_of(accb, N)) == 1);
+  }
+  assert_memory_equal(wa, wb, sizeof wa);
+  assert_memory_equal(acca, accb, sizeof acca);
+  gt_optim_close(a);
+  gt_optim_close(b);
+  return share;
+}
+
+/* Norms above, below and just at the limit; tensors do not change what the norm is. */
+static void clipped(void **state) {
+  (void)state;
+  float g[N], scaled[N];
+  gradients(g, 3);
+  const double limits[] = {norm(g) * 1e-3, norm(g) * 0.7, norm(g) * (1 + 1e-12), norm(g) * 4};
+  for (size_t k = 0; k < NSPECS; k++)
+    for (size_t l = 0; l < 4; l++)
+      for (size_t n = 0; n < 2; n++) {
+        gt_optim_spec spec = specs[k];
+        spec.clip = limits[l];
+        spec.tensors = tensors;
+        spec.ntensors = n ? 3 : 0;
+        const float share = l < 2 ? (float)(limits[l] / norm(g)) : 1;
+        for (size_t i = 0; i < N; i++) scaled[i] = share * g[i];
+        assert_float_equal(same_step(&spec, g, scaled), share, 1e-7F * share);
+      }
+}
+
+/* Only the tensors count: a gap between them would not. */
+static void norm_is_of_tensors(void **state) {
+  (void)state;
+  static const gt_view most[] = {{.offset = 0, .count = 5}, {.offset = 20, .count = 17}};
+  float g[N], w[N];
+  double sum = 0;
+  gt_optim *optim;
+  gradients(g, 1);
+  start(w);
+  for (size_t i = 0; i < N; i++)
+    if (i < 5 || i >= 20) sum += (double)g[i] * (double)g[i];
+  gt_optim_spec spec = specs[0];
+  spec.clip = 0.5;
+  spec.tensors = most;
+  spec.ntensors = 2;
+  assert_int_equal(gt_optim_create(&optim, &spec, N, true), GT_OK);
+  const float share = gt_optim_step(optim, gt_vec_of(w, N), gt_vec_of(g, N), gt_vec_of(NULL, N));
+  assert_float_equal(share, (float)(0.5 / sqrt(sum)), 1e-7F);
+  gt_optim_close(optim);
+}
+
+/* Zeros stay; squares beyond the largest float are summed; what is not finite is left alone. */
+static void clipped_extremes(void **state) {
+  (void)state;
+  gt_optim_spec spec = specs[2];
+  float g[N] = {0}, scaled[N];
+  spec.clip = 1;
+  assert_true(same_step(&spec, g, g) == 1);
+  for (size_t i = 0; i < N; i++) g[i] = i % 2 ? 1e30f : -1e30f;
+  const float share = (float)(1 / norm(g));
+  for (size_t i = 0; i < N; i++) scaled[i] = share * g[i];
+  assert_true(same_step(&spec, g, scaled) == share);
+  assert_float_equal(norm(scaled), 1, 1e-6);
+  gradients(g, 1);
+  g[7] = INFINITY;
+  assert_true(same_step(&spec, g, g) == 1);
+  g[7] = NAN;
+  assert_true(same_step(&spec, g, g) == 1);
+}
+
 static void saved_and_loaded(void **state) {
   (void)state;
   for (size_t k = 0; k < NSPECS; k++) {
@@ -255,10 +349,11 @@ static void one_that_counts(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(sequences),        cmocka_unit_test(acc_is_the_update),
-      cmocka_unit_test(saved_and_loaded), cmocka_unit_test(without_memory_only_steps_count),
-      cmocka_unit_test(what_is_refused),  cmocka_unit_test(schedules),
-      cmocka_unit_test(one_that_counts),
+      cmocka_unit_test(sequences),          cmocka_unit_test(acc_is_the_update),
+      cmocka_unit_test(saved_and_loaded),   cmocka_unit_test(without_memory_only_steps_count),
+      cmocka_unit_test(what_is_refused),    cmocka_unit_test(schedules),
+      cmocka_unit_test(one_that_counts),    cmocka_unit_test(clipped),
+      cmocka_unit_test(norm_is_of_tensors), cmocka_unit_test(clipped_extremes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,15 +6,18 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Format NAME is read by gt_import_NAME: from files, or from text with options. */
-#define FORMATS(X) X(mnist, files) X(cifar, files) X(libfm, files) X(imdb, text)
+/* Format NAME is read by gt_import_NAME: from a folder, from one with options for words, or from
+   files of text. */
+#define FORMATS(X) X(mnist, folder) X(cifar, folder) X(libfm, folder) X(imdb, words) X(text, text)
 
 #define AS_NAME(name, kind)   #name,
 #define AS_FORMAT(name, kind) {.kind = gt_import_##name},
 static const char *const names[] = {FORMATS(AS_NAME) NULL};
 static const struct {
-  gt_status (*files)(const char *source, const char *out);
-  gt_status (*text)(const char *source, const char *out, const gt_text_options *options);
+  gt_status (*folder)(const char *source, const char *out);
+  gt_status (*words)(const char *source, const char *out, const gt_text_options *options);
+  gt_status (*text)(const char *const *sources, size_t n, const char *out,
+                    const gt_text_options *options, gt_text_found *found);
 } formats[] = {FORMATS(AS_FORMAT)};
 #define NFORMATS (sizeof formats / sizeof formats[0])
 
@@ -47,45 +50,96 @@ static gt_status no_folder(const char *path) {
       strerror(errno));
 }
 
-/* ---- options of text ------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
-enum { WORDS = 20000, WORDS_MAX = 1000000, LENGTH = 200, LENGTH_MAX = 65536 };
+enum {
+  WORDS = 20000,
+  WORDS_LENGTH = 200,
+  TOKENS = 256,
+  TOKENS_LENGTH = 128,
+  VOCABULARY_MAX = 1000000,
+  LENGTH_MAX = 65536
+};
+static const double TEST_SHARE = 0.1;
 
-static gt_status check_option(const char *name, uint64_t value, uint64_t most) {
-  if (value <= most) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB, "data import --%s is %llu; 1 to %llu is needed", name,
-                 (unsigned long long)value, (unsigned long long)most);
+static gt_status check_range(const char *name, uint64_t value, uint64_t least, uint64_t most) {
+  if (value >= least && value <= most) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB, "data import --%s is %llu; %llu to %llu is needed", name,
+                 (unsigned long long)value, (unsigned long long)least, (unsigned long long)most);
 }
 
-static gt_status import_text(size_t format, const char *source, const char *out,
-                             const gt_text_options *options) {
-  GT_TRY(check_option("vocabulary", options->vocabulary, WORDS_MAX));
-  GT_TRY(check_option("length", options->length, LENGTH_MAX));
+/* The first option that is given and that the format does not have; NULL: none. */
+static const char *unknown_option(size_t format, const gt_text_options *o) {
+  const bool text = formats[format].text, words = text || formats[format].words;
+  return o->vocabulary && !words     ? "vocabulary"
+         : o->length && !words       ? "length"
+         : o->vocabulary_of && !text ? "vocabulary-of"
+         : o->test_share && !text    ? "test-share"
+                                     : NULL;
+}
+
+static gt_status check_options(size_t format, const gt_text_options *o) {
+  const char *unknown = unknown_option(format, o);
+  if (!unknown) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB, "data import --%s is not an option of format %s; %s", unknown,
+                 names[format],
+                 formats[format].words ? "--vocabulary and --length are" : "it has none");
+}
+
+/* ---- import ---------------------------------------------------------------------------------- */
+
+static gt_status import_words(size_t format, const char *source, const char *out,
+                              const gt_text_options *options) {
   const gt_text_options all = {.vocabulary = options->vocabulary ? options->vocabulary : WORDS,
-                               .length = options->length ? options->length : LENGTH};
-  return formats[format].text(source, out, &all);
+                               .length = options->length ? options->length : WORDS_LENGTH};
+  GT_TRY(check_range("vocabulary", all.vocabulary, 1, VOCABULARY_MAX));
+  GT_TRY(check_range("length", all.length, 1, LENGTH_MAX));
+  return formats[format].words(source, out, &all);
 }
 
-static gt_status import_files(size_t format, const char *source, const char *out,
-                              const gt_text_options *options) {
-  if (options->vocabulary || options->length)
+static gt_status import_text(size_t format, const char *const *sources, size_t n, const char *out,
+                             const gt_text_options *options, gt_text_found *found) {
+  gt_text_options all = *options;
+  if (options->vocabulary && options->vocabulary_of)
     return GT_FAIL(GT_ERR_JOB,
-                   "data import --%s is for formats of text; format %s has no text, so it is not "
-                   "needed",
-                   options->vocabulary ? "vocabulary" : "length", names[format]);
-  return formats[format].files(source, out);
+                   "data import has --vocabulary and --vocabulary-of; one of them is needed");
+  if (!all.vocabulary) all.vocabulary = TOKENS;
+  if (!all.length) all.length = TOKENS_LENGTH;
+  if (!all.test_share) all.test_share = &TEST_SHARE;
+  GT_TRY(check_range("vocabulary", all.vocabulary, TOKENS, VOCABULARY_MAX));
+  GT_TRY(check_range("length", all.length, 1, LENGTH_MAX));
+  if (!(*all.test_share >= 0 && *all.test_share < 1))
+    return GT_FAIL(GT_ERR_JOB,
+                   "data import --test-share is %g; 0 or more, and less than 1, is needed",
+                   *all.test_share);
+  return formats[format].text(sources, n, out, &all, found);
 }
 
-gt_status gt_data_import_text(const char *format, const char *source, const char *out,
-                              const gt_text_options *options) {
+static gt_status import_folder(size_t format, const char *source, const char *out,
+                               const gt_text_options *options) {
+  if (!is_folder(source)) return no_folder(source);
+  return formats[format].words ? import_words(format, source, out, options)
+                               : formats[format].folder(source, out);
+}
+
+bool gt_data_format_takes_files(const char *format) {
   for (size_t i = 0; i < NFORMATS; i++)
-    if (strcmp(names[i], format) == 0)
-      return !is_folder(source)
-                 ? no_folder(source)
-                 : (formats[i].text ? import_text : import_files)(i, source, out, options);
-  return unknown_format(format);
+    if (strcmp(names[i], format) == 0) return formats[i].text;
+  return false;
+}
+
+gt_status gt_data_import_text(const char *format, const char *const *sources, size_t n,
+                              const char *out, const gt_text_options *options,
+                              gt_text_found *found) {
+  gt_text_found ignored;
+  size_t i = 0;
+  while (i < NFORMATS && strcmp(names[i], format) != 0) i++;
+  if (i == NFORMATS) return unknown_format(format);
+  GT_TRY(check_options(i, options));
+  return formats[i].text ? import_text(i, sources, n, out, options, found ? found : &ignored)
+                         : import_folder(i, sources[0], out, options);
 }
 
 gt_status gt_data_import(const char *format, const char *source, const char *out) {
-  return gt_data_import_text(format, source, out, &(gt_text_options){0});
+  return gt_data_import_text(format, &source, 1, out, &(gt_text_options){0}, NULL);
 }

@@ -1,0 +1,25 @@
+/* data_text: the tokens of texts.  Layer 3.  Everything is local. */
+#ifndef GEOTRAIN_DATA_TEXT_H
+#define GEOTRAIN_DATA_TEXT_H
+
+#include "geotrain/base.h"
+
+/* A vocabulary: ids 0 to 255 are the bytes, id 256 + k is the two tokens of merge k, joined (byte
+   pair encoding: Sennrich, Haddow and Birch 2016, over bytes as in GPT-2).  Any bytes can be
+   encoded, and decoding gives the same bytes. */
+typedef struct gt_tokens gt_tokens;
+
+/* Reads the vocabulary of a data set of text.  GT_ERR_DATA names the file: it cannot be read, holds
+   no text, or has merges that cannot be. */
+gt_status gt_tokens_open(gt_tokens **out, const char *path);
+void gt_tokens_close(gt_tokens *tokens);
+/* The number of ids. */
+size_t gt_tokens_count(const gt_tokens *tokens);
+/* Its SHA-256 in hex digits, as gt_dataset_info.vocabulary_sha256; owned by the vocabulary. */
+const char *gt_tokens_hash(const gt_tokens *tokens);
+/* Writes the ids of a text of n bytes; ids has room for n.  Returns their number. */
+size_t gt_tokens_encode(const gt_tokens *tokens, const char *text, size_t n, int32_t *ids);
+/* The *n bytes of an id below gt_tokens_count, not ended by a NUL; owned by the vocabulary. */
+const char *gt_tokens_bytes(const gt_tokens *tokens, int32_t id, size_t *n);
+
+#endif
