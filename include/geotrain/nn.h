@@ -134,6 +134,8 @@ void gt_graph_tensor(const gt_graph *graph, size_t i, gt_view *as, float *out);
    T of a sample of T + 1 ids, where the label of position t is id t + 1.  Such a model does not read
    `labels`. */
 size_t gt_graph_predictions(const gt_graph *graph);
+/* Whether the model predicts the next id. */
+bool gt_graph_of_text(const gt_graph *graph);
 
 /* loss_sum: the sum over samples of the loss, which is the mean over a sample's predictions;
    correct: correct ones of all samples x gt_graph_predictions predictions. */
