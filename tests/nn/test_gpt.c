@@ -153,6 +153,42 @@ static void every_gradient(void **state) {
   }
 }
 
+/* The gradients as they are when the graph says that those from `first` on are final. */
+typedef struct {
+  const gt_arrays *arrays;
+  float *told;
+  size_t least;
+} told;
+
+static void keep_told(void *context, size_t first) {
+  told *t = context;
+  const size_t end = t->least;
+  assert_true(first <= end);
+  memcpy(t->told + first, t->arrays->grads.data + first, (end - first) * sizeof *t->told);
+  t->least = first;
+}
+
+/* With a tied head, the first tensor's gradient is complete only at the end of the pass. */
+static void told_gradients_are_final(void **state) {
+  (void)state;
+  for (int untied = 0; untied < 2; untied++) {
+    const sizes s = {30, 12, 16, 2, 2, 12, untied != 0};
+    gt_graph *graph = gpt("auto", &s, 2, GT_F32);
+    const gt_arrays *arrays = gt_graph_arrays(graph);
+    told t = {arrays, GT_NEW_ARRAY(float, arrays->grads.n), arrays->grads.n};
+    int32_t ids[2 * 13];
+    gt_metrics metrics;
+    gt_graph_init(graph, 4);
+    fill_ids(ids, 2 * 13, s.V);
+    gt_graph_on_gradients(graph, keep_told, &t);
+    gt_graph_step(graph, ids, NULL, 2, true, &metrics);
+    assert_int_equal(t.least, 0);
+    assert_memory_equal(t.told, arrays->grads.data, arrays->grads.n * sizeof(float));
+    gt_free(t.told);
+    gt_graph_close(graph);
+  }
+}
+
 /* ---- what it computes ------------------------------------------------------------------------ */
 
 /* The logits of a position depend on no later id; infer gives those of an evaluation. */
@@ -435,6 +471,7 @@ int main(void) {
   if (!gt_kernels_find("dnn")) ntables = 3;
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_gradient),
+      cmocka_unit_test(told_gradients_are_final),
       cmocka_unit_test(only_the_past_counts),
       cmocka_unit_test(lengths_within_the_context),
       cmocka_unit_test(bf16_is_near),
