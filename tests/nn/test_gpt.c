@@ -320,7 +320,9 @@ static void names_and_values(void **state) {
     gt_view view;
     gt_graph_tensor(graph, 0, &view, first);
     gt_graph_tensor(graph, end + 2, &view, last);
-    assert_int_equal(memcmp(first, last, sizeof first) == 0, !untied);
+    size_t equal = 0;
+    for (size_t i = 0; i < (size_t)V * D; i++) equal += first[i] == last[i];
+    assert_true(untied ? equal < 10 : equal == (size_t)V * D);
     gt_graph_close(graph);
   }
 }
