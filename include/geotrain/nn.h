@@ -131,8 +131,8 @@ size_t gt_graph_tensors(const gt_graph *graph);
 void gt_graph_tensor(const gt_graph *graph, size_t i, gt_view *as, float *out);
 
 /* The predictions of a sample: 1, that of its label; or, for a model that predicts the next id, the
-   T of a sample of T + 1 ids, where the label of position t is id t + 1.  Such a model does not read
-   `labels`. */
+   T of a sample of T + 1 ids, where the label of position t is id t + 1.  Such a model does not
+   read `labels`. */
 size_t gt_graph_predictions(const gt_graph *graph);
 /* Whether the model predicts the next id. */
 bool gt_graph_of_text(const gt_graph *graph);

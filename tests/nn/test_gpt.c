@@ -43,8 +43,8 @@ static void fill_ids(int32_t *ids, size_t n, size_t V) {
 
 /* ---- gradients ------------------------------------------------------------------------------- */
 
-/* One sequence's outputs (T,D) from the embeddings to the last normalisation; params in the order of
-   the names in names_and_values.  Returns the parameters behind. */
+/* One sequence's outputs (T,D) from the embeddings to the last normalisation; params in the order
+   of the names in names_and_values.  Returns the parameters behind. */
 static const double *decoder64(double *out, const double *params, const int32_t *ids,
                                const sizes *s) {
   const size_t T = s->T, D = s->D;
@@ -427,8 +427,8 @@ static void repeat(int32_t *ids, size_t n, size_t T, size_t V) {
   }
 }
 
-/* Of the T predictions, (T - 1) / 2 have no cause, and each next one has: log(V) for the first, near 0
-   for the others.  No step allocates. */
+/* Of the T predictions, (T - 1) / 2 have no cause, and each next one has: log(V) for the first,
+   near 0 for the others.  No step allocates. */
 static void learns_to_repeat(void **state) {
   (void)state;
   enum { B = 32, T = 15, V = 8, STEPS = 500 };
