@@ -67,6 +67,11 @@ def can():
 
 def make(o):
     """Model, samples, labels."""
+    if o.model in torch_models.GPTS:
+        layers, width, heads, context = torch_models.GPTS[o.model]
+        features, length = (50257, 1025) if o.model == "gpt-124m" else (256, 129)
+        ids = torch.randint(0, features, (o.batch, length))
+        return torch_models.GPT(features, layers, width, heads, context), ids[:, :-1], ids[:, 1:]
     if o.model == "deepfm":
         model, x = torch_models.DeepFM(), torch.randint(0, 5382, (o.batch, 10))
     elif o.model == "lstm":

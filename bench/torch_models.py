@@ -1,4 +1,4 @@
-"""The models of geotrain as PyTorch modules, with the names that `geotrain export` writes: LeNet, ResNet-18 for small images (torchvision's names), DeepFM, LSTM.
+"""The models of geotrain as PyTorch modules, with the names that `geotrain export` writes: LeNet, ResNet-18 for small images (torchvision's names), DeepFM, LSTM, GPT.
 `load` reads an exported file into one of them."""
 import json
 
@@ -113,24 +113,107 @@ class LSTM(nn.Module):
         return self.fc(self.lstm(packed)[1][0][0] * (length > 0)[:, None])
 
 
+class Attention(nn.Module):
+    """Causal, with queries, keys and values from one layer."""
+
+    def __init__(self, width, heads):
+        super().__init__()
+        self.c_attn = nn.Linear(width, 3 * width)
+        self.c_proj = nn.Linear(width, width)
+        self.heads = heads
+
+    def forward(self, x):
+        n, length, width = x.shape
+        q, k, v = (part.view(n, length, self.heads, -1).transpose(1, 2) for part in self.c_attn(x).split(width, 2))
+        if hasattr(F, "scaled_dot_product_attention"):
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        else:
+            later = torch.ones(length, length, dtype=torch.bool).triu(1)
+            y = (q @ k.transpose(2, 3) / q.shape[3] ** 0.5).masked_fill(later, float("-inf")).softmax(3) @ v
+        return self.c_proj(y.transpose(1, 2).reshape(n, length, width))
+
+
+class MLP(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.c_fc = nn.Linear(width, 4 * width)
+        self.gelu = nn.GELU(approximate="tanh")
+        self.c_proj = nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        return self.c_proj(self.gelu(self.c_fc(x)))
+
+
+class Layer(nn.Module):
+    """A block of a decoder, normalised before each part."""
+
+    def __init__(self, width, heads):
+        super().__init__()
+        self.ln_1 = nn.LayerNorm(width)
+        self.attn = Attention(width, heads)
+        self.ln_2 = nn.LayerNorm(width)
+        self.mlp = MLP(width)
+
+    def forward(self, x):
+        x = x + self.attn(self.ln_1(x))
+        return x + self.mlp(self.ln_2(x))
+
+
+class GPT(nn.Module):
+    """GPT-2 without dropout: ids (N,T) to the logits (N,T,features) of the ids behind them."""
+
+    def __init__(self, features=256, layers=6, width=384, heads=6, context=256, tied=True):
+        super().__init__()
+        blocks = nn.ModuleList([Layer(width, heads) for _ in range(layers)])
+        self.transformer = nn.ModuleDict({"wte": nn.Embedding(features, width), "wpe": nn.Embedding(context, width), "h": blocks, "ln_f": nn.LayerNorm(width)})
+        self.lm_head = nn.Linear(width, features, bias=False)
+        if tied:
+            self.lm_head.weight = self.transformer.wte.weight
+        for name, tensor in self.named_parameters():
+            if name.endswith("bias"):
+                nn.init.zeros_(tensor)
+            elif tensor.dim() == 2:
+                nn.init.normal_(tensor, std=0.02 / (2 * layers) ** 0.5 if name.endswith("c_proj.weight") else 0.02)
+
+    def forward(self, ids):
+        x = self.transformer.wte(ids) + self.transformer.wpe(torch.arange(ids.shape[1]))
+        for layer in self.transformer.h:
+            x = layer(x)
+        return self.lm_head(self.transformer.ln_f(x))
+
+
+GPTS = {"gpt-tiny": (4, 128, 4, 256), "gpt-small": (6, 384, 6, 256), "gpt-124m": (12, 768, 12, 1024)}  # layers, width, heads, context
+
+
 def loss_of(model, scores, labels):
+    if scores.dim() == 3:
+        return F.cross_entropy(scores.flatten(0, 1), labels.flatten())
     if isinstance(model, DeepFM):
         return F.binary_cross_entropy_with_logits(scores.float().squeeze(1), labels.float())
     return F.cross_entropy(scores, labels)
 
 
-def read(path):
-    """The tensors of a safetensors file, as numpy has them, in the order they lie in."""
+def opened(path):
+    """The head of a safetensors file, and the bytes behind it."""
     with open(path, "rb") as file:
         blob = file.read()
     length = int.from_bytes(blob[:8], "little")
-    head = json.loads(blob[8 : 8 + length])
+    return json.loads(blob[8 : 8 + length]), blob[8 + length :]
+
+
+def notes(path):
+    return opened(path)[0]["__metadata__"]
+
+
+def read(path):
+    """The tensors of a safetensors file, as numpy has them, in the order they lie in."""
+    head, data = opened(path)
     head.pop("__metadata__")
     tensors = {}
     for name, at in sorted(head.items(), key=lambda item: item[1]["data_offsets"]):
         a, b = at["data_offsets"]
         kind = {"F32": "<f4", "I64": "<i8"}[at["dtype"]]
-        tensors[name] = np.frombuffer(blob[8 + length + a : 8 + length + b], kind).reshape(at["shape"]).copy()
+        tensors[name] = np.frombuffer(data[a:b], kind).reshape(at["shape"]).copy()
     return tensors
 
 
@@ -143,6 +226,11 @@ def load(name, path):
         model = ResNet18(tensors["conv1.weight"].shape[1], tensors["fc.weight"].shape[0])
     elif name == "lstm":
         model = LSTM(*tensors["embedding.weight"].shape[:1], *tensors["fc.weight"].shape[:1], *tensors["embedding.weight"].shape[1:], *tensors["fc.weight"].shape[1:])
+    elif name.startswith("gpt"):
+        wte, wpe = tensors["transformer.wte.weight"], tensors["transformer.wpe.weight"]
+        layers = sum(name.endswith("ln_1.weight") for name in tensors)
+        tied = np.array_equal(wte, tensors["lm_head.weight"])
+        model = GPT(wte.shape[0], layers, wte.shape[1], int(notes(path)["heads"]), wpe.shape[0], tied)
     else:
         features, k = tensors["embedding.weight"].shape
         mlp = [t.shape for n, t in tensors.items() if n.startswith("mlp.") and n.endswith(".weight")]

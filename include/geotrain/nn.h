@@ -119,6 +119,8 @@ size_t gt_graph_least(const gt_graph *graph);
    gt_graph_predictions, gt_graph_outputs), one per id, and only if the pass did not train. */
 const float *gt_graph_scores(const gt_graph *graph);
 size_t gt_graph_outputs(const gt_graph *graph);
+/* The heads of the model's attention; 0: it has none.  No tensor's shape tells them. */
+size_t gt_graph_heads(const gt_graph *graph);
 /* Bytes of activations, scratch and packed weights. */
 size_t gt_graph_bytes(const gt_graph *graph);
 
@@ -130,9 +132,11 @@ size_t gt_graph_tensors(const gt_graph *graph);
 void gt_graph_tensor(const gt_graph *graph, size_t i, gt_view *as, float *out);
 
 /* The predictions of a sample: 1, that of its label; or, for a model that predicts the next id, the
-   T of a sample of T + 1 ids, where the label of position t is id t + 1.  Such a model does not read
-   `labels`. */
+   T of a sample of T + 1 ids, where the label of position t is id t + 1.  Such a model does not
+   read `labels`. */
 size_t gt_graph_predictions(const gt_graph *graph);
+/* Whether the model predicts the next id. */
+bool gt_graph_of_text(const gt_graph *graph);
 
 /* loss_sum: the sum over samples of the loss, which is the mean over a sample's predictions;
    correct: correct ones of all samples x gt_graph_predictions predictions. */

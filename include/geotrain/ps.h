@@ -46,6 +46,7 @@ typedef struct {
 typedef struct {
   double loss, accuracy; /* means; the loss of two classes is the log loss */
   double auc;            /* NaN: labels are not two, or all test samples have the same one */
+  double perplexity;     /* of a text: e^loss; 0: not of texts */
 } gt_ps_score;
 
 /* ---- host ------------------------------------------------------------------------------------ */
@@ -128,6 +129,8 @@ typedef struct {
   size_t test_samples, eval_chunk;
   /* Of two classes, so that evaluations give the AUC; NULL: not two classes. */
   const int32_t *test_labels;
+  /* Of a model of texts: the ids that a sample predicts, which accuracy counts; 0: one label. */
+  size_t predictions;
   gt_vec snapshot,
       /* as large as params and buffers, for evaluations alone: there the model lies that workers
          score while the live one goes on */

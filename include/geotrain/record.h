@@ -39,6 +39,7 @@ typedef struct {
   double emulation_cpu_s, ps_cpu_s;            /* 0 under the virtual clock */
   double test_accuracy, test_loss, train_loss; /* NaN: not measured */
   double test_auc;                             /* NaN: not a task with two labels */
+  double test_perplexity;                      /* 0: not of texts */
   int64_t nonfinite;
   /* time of earlier starts for lost work (after their last checkpoint); not in wall_s */
   double lost_s;
@@ -189,6 +190,7 @@ typedef struct {
   int64_t samples;
   /* NaN: null (strategy none; not a task with two labels) */
   double samples_per_s, test_accuracy, test_loss, test_auc;
+  double tokens_per_s, test_perplexity; /* of texts; 0: not of texts */
   char params_sha256[65];
   const gt_region_result *regions;
   /* how each region's products were computed, one line per layer; NULL: by rule, or no

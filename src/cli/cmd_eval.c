@@ -45,13 +45,16 @@ static gt_status match_shape(const gt_ckpt_info *info, const char *path,
   return GT_OK;
 }
 
-/* Prints the result, with the AUC if there are two labels. */
-static void report(const gt_ckpt_info *info, const gt_metrics *sum, double auc) {
-  char ranked[32] = "", which[160];
+/* Prints the result, with the AUC if there are two labels, and the perplexity of a text. */
+static void report(const gt_ckpt_info *info, const gt_graph *model, const gt_cli_score *score) {
+  const gt_metrics *sum = &score->sum;
+  const double samples = (double)sum->samples, loss = sum->loss_sum / samples;
+  char more[48] = "", which[160];
   gt_cli_describe_model(which, sizeof which, info);
-  if (!isnan(auc)) snprintf(ranked, sizeof ranked, "  auc %.6f", auc);
+  if (!isnan(score->auc)) snprintf(more, sizeof more, "  auc %.6f", score->auc);
+  if (gt_graph_of_text(model)) snprintf(more, sizeof more, "  perplexity %.3f", exp(loss));
   printf("accuracy %.4f  loss %.3f%s  (%zu samples, %s, %s, step %lld)\n",
-         (double)sum->correct / (double)sum->samples, sum->loss_sum / (double)sum->samples, ranked,
+         (double)sum->correct / (samples * (double)gt_graph_predictions(model)), loss, more,
          sum->samples, info->model, which, (long long)info->step);
 }
 
@@ -65,11 +68,16 @@ typedef struct {
   const gt_graph *model;
 } source;
 
+/* Texts need memory for the logits of every position. */
+static size_t eval_batch(const gt_graph *model) {
+  return gt_graph_of_text(model) ? GT_CLI_EVAL_TEXTS : GT_CLI_EVAL_BATCH;
+}
+
 static gt_status make_graph(void *ctx, gt_graph **out) {
   const source *from = ctx;
   const gt_arrays *a = gt_graph_arrays(from->model);
   GT_TRY(gt_cli_checkpoint_model(out, from->path, from->info, from->state, from->shape,
-                                 GT_CLI_EVAL_BATCH));
+                                 eval_batch(from->model)));
   gt_graph_adopt(*out, a->params.data, NULL, a->buffers.data);
   return GT_OK;
 }
@@ -95,9 +103,10 @@ static gt_status judge(source *from, gt_dataset *dataset, gt_loader *loader, siz
       .test = loader,
       .labels = from->shape->classes == 2 ? gt_dataset_labels(dataset, GT_SPLIT_TEST) : NULL,
       .shape = *from->shape,
+      .batch = eval_batch(from->model),
       .threads = choose_threads(asked, gt_loader_samples(loader))};
   GT_TRY(gt_cli_evaluate(&score, &evaluation));
-  report(from->info, &score.sum, score.auc);
+  report(from->info, from->model, &score);
   return GT_OK;
 }
 

@@ -61,24 +61,49 @@ static char *list_of(const float *values, size_t n) {
   return text;
 }
 
+/* All tensors; one with two names counts twice. */
+static size_t count_values(const gt_graph *graph) {
+  size_t n = 0;
+  gt_view as;
+  for (size_t i = 0; i < gt_graph_tensors(graph); i++) {
+    gt_graph_tensor(graph, i, &as, NULL);
+    n += as.count;
+  }
+  return n;
+}
+
+/* Removes the notes without a text; returns the number of the others. */
+static size_t keep_known(gt_safetensor_note *notes, size_t n) {
+  size_t kept = 0;
+  for (size_t i = 0; i < n; i++)
+    if (notes[i].value) notes[kept++] = notes[i];
+  return kept;
+}
+
 static gt_status write(const char *path, const gt_graph *graph, const gt_ckpt_info *info,
                        const char *mean, const char *std) {
-  const gt_arrays *arrays = gt_graph_arrays(graph);
-  const size_t values = arrays->params.n + arrays->buffers.n;
+  const size_t values = count_values(graph), number = gt_graph_heads(graph);
   exported e = {.tensors = GT_NEW_ARRAY(gt_safetensor, 2 * gt_graph_tensors(graph)),
                 .values = GT_NEW_ARRAY(float, values),
                 .steps = info->step};
-  char step[32], round[32];
+  char step[32], round[32], heads[32];
   snprintf(step, sizeof step, "%lld", (long long)info->step);
   snprintf(round, sizeof round, "%lld", (long long)info->round);
-  const gt_safetensor_note notes[] = {
-      {"format", "pt"},         {"model", info->model}, {"job", info->job_name},
-      {"region", info->region}, {"round", round},       {"step", step},
-      {"geotrain", GT_VERSION}, {"mean", mean},         {"std", std}};
+  snprintf(heads, sizeof heads, "%zu", number);
+  gt_safetensor_note notes[] = {{"format", "pt"},
+                                {"model", info->model},
+                                {"job", info->job_name},
+                                {"region", info->region},
+                                {"round", round},
+                                {"step", step},
+                                {"geotrain", GT_VERSION},
+                                {"mean", mean},
+                                {"std", std},
+                                {"heads", number ? heads : NULL}};
   add_counts(&e, graph);
   add_values(&e, graph);
   const gt_status status = gt_safetensors_write(path, e.tensors, e.n, notes,
-                                                sizeof notes / sizeof *notes - (mean ? 0 : 2));
+                                                keep_known(notes, sizeof notes / sizeof *notes));
   if (status == GT_OK)
     printf("%s: %zu tensors, %zu numbers of %s at step %lld\n", path, e.n, values, info->model,
            (long long)info->step);

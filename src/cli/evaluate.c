@@ -22,11 +22,11 @@ typedef struct {
 
 static void score_batches(work *w, gt_graph *graph) {
   const gt_sample_shape *s = &w->e->shape;
-  float *x = GT_NEW_ARRAY(float, GT_CLI_EVAL_BATCH * s->h * s->w * s->c);
-  int32_t *y = GT_NEW_ARRAY(int32_t, GT_CLI_EVAL_BATCH);
+  float *x = GT_NEW_ARRAY(float, w->e->batch * s->h * s->w * s->c);
+  int32_t *y = GT_NEW_ARRAY(int32_t, w->e->batch);
   for (size_t b; (b = atomic_fetch_add(&w->next, 1)) < w->batches;) {
-    size_t first = b * GT_CLI_EVAL_BATCH, left = w->samples - first,
-           n = left < GT_CLI_EVAL_BATCH ? left : GT_CLI_EVAL_BATCH;
+    size_t first = b * w->e->batch, left = w->samples - first,
+           n = left < w->e->batch ? left : w->e->batch;
     gt_loader_range(w->e->test, first, n, x, y);
     gt_graph_step(graph, x, y, n, false, &w->found[b]);
     if (w->scores) gt_graph_auc_scores(graph, n, w->scores + first);
@@ -78,8 +78,7 @@ static void sum_up(const work *w, gt_cli_score *out) {
 }
 
 gt_status gt_cli_evaluate(gt_cli_score *out, const gt_cli_evaluation *e) {
-  size_t samples = gt_loader_samples(e->test),
-         batches = (samples + GT_CLI_EVAL_BATCH - 1) / GT_CLI_EVAL_BATCH;
+  size_t samples = gt_loader_samples(e->test), batches = (samples + e->batch - 1) / e->batch;
   work w = {.e = e,
             .samples = samples,
             .batches = batches,

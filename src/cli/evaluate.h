@@ -5,19 +5,20 @@
 #include "geotrain/data.h"
 #include "geotrain/nn.h"
 
-/* samples at a time: memory for their activations is needed per thread */
+/* samples at a time, and texts: memory for their activations is needed per thread */
 #define GT_CLI_EVAL_BATCH   ((size_t)64)
+#define GT_CLI_EVAL_TEXTS   ((size_t)4)
 #define GT_CLI_THREADS_MOST 1024
 
 typedef struct {
-  /* Makes a graph for batches of GT_CLI_EVAL_BATCH for one thread.  Called by one thread at a time,
+  /* Makes a graph for batches of `batch` samples for one thread.  Called by one thread at a time,
      the one that will use the graph. */
   gt_status (*make)(void *ctx, gt_graph **out);
   void *ctx;
   gt_loader *test;
   const int32_t *labels; /* if there are two labels: an AUC is wanted; NULL: no AUC */
   gt_sample_shape shape;
-  size_t threads; /* 1 or more */
+  size_t batch, threads; /* 1 or more */
 } gt_cli_evaluation;
 
 typedef struct {

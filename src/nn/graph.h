@@ -171,7 +171,7 @@ void gt_graph_add_attention(gt_graph *graph, const char *name, size_t heads);
 /* A linear layer on each row: weights normal, bias 0. */
 void gt_graph_add_rows_linear(gt_graph *graph, const char *name, size_t O, double deviation);
 /* A linear layer without bias on each row, to a logit for each id.  `tied`: GT_SAMPLES, or the
-   operation of gt_graph_add_tokens whose vectors are its weights.  Then the loss is gt_loss_next. */
+   operation of gt_graph_add_tokens whose vectors are its weights.  The loss is gt_loss_next. */
 void gt_graph_add_next(gt_graph *graph, const char *name, size_t tied, double deviation);
 
 /* The index of the last operation; and sets the operation that the next one reads, for branches. */

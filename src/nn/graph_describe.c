@@ -75,3 +75,9 @@ size_t gt_graph_flops(const gt_graph *graph) {
   }
   return flops;
 }
+
+size_t gt_graph_heads(const gt_graph *graph) {
+  for (size_t i = 0; i < graph->nops; i++)
+    if (graph->ops[i].heads > 0) return graph->ops[i].heads;
+  return 0;
+}

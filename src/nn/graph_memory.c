@@ -1,7 +1,8 @@
-/* Plans the memory of activations and scratch once.  Times: operation i runs forward at i, the loss
-   at n, operation i backward at 2n - i.  An output is in use from its forward to its backward pass,
-   the model's output to the end; the loss may overwrite it by its gradient.  A gradient is in use from the backward pass that writes it to the
-   one that reads it, so that gradients of distant layers share memory. */
+/* Plans the memory of activations and scratch once.  Times: operation i runs forward at i, the
+   loss at n, operation i backward at 2n - i.  An output is in use from its forward to its backward
+   pass, the model's output to the end; the loss may overwrite it by its gradient.  A gradient is in
+   use from the backward pass that writes it to the one that reads it, so that gradients of distant
+   layers share memory. */
 #include "graph.h"
 
 #define NONE SIZE_MAX

@@ -97,8 +97,12 @@ size_t gt_graph_predictions(const gt_graph *graph) {
   return graph->predictions;
 }
 
+bool gt_graph_of_text(const gt_graph *graph) {
+  return graph->loss == &gt_loss_next;
+}
+
 const float *gt_graph_infer(gt_graph *graph, const int32_t *ids, size_t n) {
-  if (graph->loss != &gt_loss_next) gt_bug("model %s predicts no next id", graph->model);
+  if (!gt_graph_of_text(graph)) gt_bug("model %s predicts no next id", graph->model);
   check_size(graph, n);
   forward(graph, ids, n, false);
   return gt_graph_scores(graph);

@@ -1,7 +1,7 @@
-/* GPT: a decoder of pre-norm blocks (Vaswani et al. 2017; Radford et al. 2019) that predicts the next
-   id at each position.  Without dropout; biases, GELU's tanh form and initial values are those of
-   GPT-2: weights normal with deviation 0.02, those of the projections into the residual stream with
-   0.02 / sqrt(2 layers), biases 0.  Presets differ in sizes only. */
+/* GPT: a decoder of pre-norm blocks (Vaswani et al. 2017; Radford et al. 2019) that predicts the
+   next id at each position.  Without dropout; biases, GELU's tanh form and initial values are those
+   of GPT-2: weights normal with deviation 0.02, those of the projections into the residual stream
+   with 0.02 / sqrt(2 layers), biases 0.  Presets differ in sizes only. */
 #include <math.h>
 #include <stdio.h>
 
@@ -55,7 +55,7 @@ static const char *named(char name[48], size_t layer, const char *what) {
   return name;
 }
 
-/* Adds the output of the last operation to the residual stream, the output of operation `stream`. */
+/* Adds the last operation's output to the residual stream, the output of operation `stream`. */
 static size_t join(gt_graph *graph, size_t layer, const char *what, size_t stream) {
   char name[48];
   gt_graph_add_sum(graph, named(name, layer, what), stream);
@@ -106,7 +106,7 @@ static gt_status build_sizes(gt_graph *graph, const gt_sample_shape *shape,
                                      .ids = true,                                                  \
                                      .build = build_##table}
 
-PRESET(gpt, "gpt", 257, 256, 4, 128, 4, 256);
-PRESET(gpt_tiny, "gpt-tiny", 257, 256, 4, 128, 4, 256);
-PRESET(gpt_small, "gpt-small", 257, 256, 6, 384, 6, 256);
+PRESET(gpt, "gpt", 129, 256, 4, 128, 4, 256);
+PRESET(gpt_tiny, "gpt-tiny", 129, 256, 4, 128, 4, 256);
+PRESET(gpt_small, "gpt-small", 129, 256, 6, 384, 6, 256);
 PRESET(gpt_124m, "gpt-124m", 1025, 50257, 12, 768, 12, 1024);

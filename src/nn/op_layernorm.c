@@ -1,4 +1,4 @@
-/* Layer normalisation (Ba, Kiros and Hinton 2016) of each row.  Initial values: weight 1, bias 0. */
+/* Layer normalisation (Ba, Kiros and Hinton 2016) of each row.  Initially weight 1 and bias 0. */
 #include "graph.h"
 
 static void forward(const gt_op *op, const gt_pass *p) {

@@ -1,5 +1,5 @@
-/* Linear layer, on a sample or on each of its rows.  Initial values as in PyTorch's Linear: uniform within 1/sqrt(inputs),
-   the same for the bias; or as the builder says. */
+/* Linear layer, on a sample or on each of its rows.  Initial values as in PyTorch's Linear: uniform
+   within 1/sqrt(inputs), the same for the bias; or as the builder says. */
 #include <math.h>
 #include <stdio.h>
 

@@ -134,9 +134,12 @@ static gt_ps_score sum_up(const gt_ps *ps) {
     all.correct += e->found[c].correct;
     all.samples += e->found[c].samples;
   }
+  const double loss = all.loss_sum / (double)all.samples;
+  const size_t each = ps->spec.predictions;
   return (gt_ps_score){
-      .loss = all.loss_sum / (double)all.samples,
-      .accuracy = (double)all.correct / (double)all.samples,
+      .loss = loss,
+      .accuracy = (double)all.correct / ((double)all.samples * (each ? (double)each : 1)),
+      .perplexity = each ? exp(loss) : 0,
       .auc = e->scores ? gt_auc(e->scores, ps->spec.test_labels, ps->spec.test_samples, e->scratch)
                        : NAN};
 }

@@ -80,6 +80,10 @@ static json_t *summary_of(const gt_summary *s) {
   json_object_set_new(root, "test_accuracy", gt_json_number(s->test_accuracy));
   json_object_set_new(root, "test_loss", gt_json_number(s->test_loss));
   json_object_set_new(root, "test_auc", gt_json_number(s->test_auc));
+  if (s->tokens_per_s > 0)
+    json_object_set_new(root, "tokens_per_s", gt_json_number(s->tokens_per_s));
+  if (s->test_perplexity > 0)
+    json_object_set_new(root, "test_perplexity", gt_json_number(s->test_perplexity));
   json_object_set_new(root, "params_sha256",
                       gt_json_text(*s->params_sha256 ? s->params_sha256 : NULL));
   json_object_set_new(root, "regions", regions_of(s));

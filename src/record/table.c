@@ -277,7 +277,7 @@ static gt_region_traffic total_of(const gt_summary *s) {
 }
 
 static void print_totals(FILE *to, const gt_summary *s) {
-  char rate[32], samples[CELL], auc[32] = "";
+  char rate[32], tokens[32], samples[CELL], rank[48] = "";
   gt_region_traffic all = total_of(s);
   put_count(samples, s->samples);
   if (gt_summary_is_virtual(s))
@@ -286,9 +286,12 @@ static void print_totals(FILE *to, const gt_summary *s) {
     fprintf(to, "wall time      %.1f s\n", s->wall_s);
   fprintf(to, "samples/s      %s  (%s samples)\n",
           gt_format_count(rate, sizeof rate, s->samples_per_s), samples);
-  if (isfinite(s->test_auc)) snprintf(auc, sizeof auc, "auc %.4f  ", s->test_auc);
+  if (s->tokens_per_s > 0)
+    fprintf(to, "tokens/s       %s\n", gt_format_count(tokens, sizeof tokens, s->tokens_per_s));
+  if (isfinite(s->test_auc)) snprintf(rank, sizeof rank, "auc %.4f  ", s->test_auc);
+  if (s->test_perplexity > 0) snprintf(rank, sizeof rank, "perplexity %.3f  ", s->test_perplexity);
   if (isfinite(s->test_accuracy))
-    fprintf(to, "test accuracy  %.4f  %sloss %.3f  (mean model)\n", s->test_accuracy, auc,
+    fprintf(to, "test accuracy  %.4f  %sloss %.3f  (mean model)\n", s->test_accuracy, rank,
             s->test_loss);
   else
     fprintf(to, "test accuracy  -  (%s)\n",

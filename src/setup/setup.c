@@ -215,12 +215,17 @@ static gt_status check_batches(const gt_run *run) {
                  gt_model_names[run->job->model.name], least);
 }
 
+/* Texts need memory for the logits of every position. */
+static size_t eval_batch(const gt_run *run) {
+  return gt_model_find(gt_model_names[run->job->model.name])->decodes ? 1 : EVAL_BATCH;
+}
+
 static gt_status open_model(gt_run *run) {
   const gt_kernels *kernels = gt_kernels_find(gt_kernels_names[run->job->train.kernels]);
   if (run->roles.is_ps)
     gt_job_warn_region(run->job, (size_t)run->roles.region_id, (int64_t)run->order.n, warn);
   run->batch = run->order.n < run->order.batch ? run->order.n : run->order.batch;
-  run->batch_max = run->order.batch > EVAL_BATCH ? run->order.batch : EVAL_BATCH;
+  run->batch_max = run->order.batch > eval_batch(run) ? run->order.batch : eval_batch(run);
   gt_graph_spec spec = gt_graph_spec_of(run->job);
   spec.shape = (gt_sample_shape){run->data.h, run->data.w, run->data.c, run->data.classes,
                                  run->data.features};

@@ -132,8 +132,8 @@ typedef struct {
 /* Queries and keys of a block of attention. */
 enum { GT_ATTENTION_BLOCK = 64 };
 
-/* One head of one sequence: T positions (rows: rounded up to whole blocks) of `size` numbers (width:
-   rounded up to a multiple of 16), in rows of D numbers. */
+/* One head of one sequence: T positions (rows: rounded up to whole blocks) of `size` numbers
+   (width: rounded up to a multiple of 16), in rows of D numbers. */
 typedef struct {
   size_t T, rows, size, width, D;
   float scale;

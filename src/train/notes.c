@@ -44,10 +44,14 @@ void gt_server_note(void *server, gt_ps_note note, double a, double b) {
   gt_status status = GT_OK;
   switch (note) {
   case GT_NOTE_EVAL:
-    status = gt_record_line(s->record, t, "eval", "step", 'i', ia, "samples", 'i', ib, "seconds",
-                            'f', gt_seconds(v.last_eval_took), "loss", 'f', v.last_eval.loss,
-                            "accuracy", 'f', v.last_eval.accuracy,
-                            isnan(v.last_eval.auc) ? NULL : "auc", 'f', v.last_eval.auc, NULL);
+    status = gt_record_line(
+        s->record, t, "eval", "step", 'i', ia, "samples", 'i', ib, "seconds", 'f',
+        gt_seconds(v.last_eval_took), "loss", 'f', v.last_eval.loss, "accuracy", 'f',
+        v.last_eval.accuracy,
+        v.last_eval.perplexity > 0 ? "perplexity"
+        : isnan(v.last_eval.auc)   ? NULL
+                                   : "auc",
+        'f', v.last_eval.perplexity > 0 ? v.last_eval.perplexity : v.last_eval.auc, NULL);
     break;
   case GT_NOTE_NONFINITE:
     if (ib >= 0) count_in_row(s, v.batches);

@@ -70,6 +70,7 @@ gt_status gt_server_summarise(gt_server *s, const gt_gathered *g) {
                     .test_accuracy = g->score.accuracy,
                     .test_loss = g->score.loss,
                     .test_auc = g->score.auc,
+                    .test_perplexity = g->score.perplexity,
                     .regions = g->regions,
                     .nregions = run->job->nregions,
                     .isas = isas,
@@ -88,6 +89,8 @@ gt_status gt_server_summarise(gt_server *s, const gt_gathered *g) {
   s->clock->summarise(s, &sum);
   for (size_t r = 0; r < sum.nregions; r++) sum.samples += g->regions[r].samples;
   sum.samples_per_s = (double)sum.samples / elapsed;
+  if (gt_graph_of_text(run->graph))
+    sum.tokens_per_s = sum.samples_per_s * (double)gt_graph_predictions(run->graph);
   gt_sha256_hex(g->mean.data, P * sizeof(float), sum.params_sha256);
   gt_live_end(s->live);
   const gt_status status = publish(s, g, &sum, elapsed);

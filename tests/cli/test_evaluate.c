@@ -73,6 +73,7 @@ static gt_status evaluate(fixture *f, size_t threads, gt_cli_score *score) {
                                .test = f->loader,
                                .labels = two ? gt_dataset_labels(f->dataset, GT_SPLIT_TEST) : NULL,
                                .shape = f->source.shape,
+                               .batch = GT_CLI_EVAL_BATCH,
                                .threads = threads};
   f->source.made = 0;
   return gt_cli_evaluate(score, &e);

@@ -27,6 +27,8 @@ mkdir deepfm
 check "deepfm" "$GEOTRAIN_HELPERS/e2e.export_steps" deepfm deepfm # a checkpoint without a run
 mkdir lstm
 check "lstm" "$GEOTRAIN_HELPERS/e2e.export_steps" lstm lstm
+mkdir gpt-tiny
+check "gpt-tiny" "$GEOTRAIN_HELPERS/e2e.export_steps" gpt-tiny gpt-tiny
 last() { echo "$1/ckpt/$(newest_round "$1")/east.h5"; }
 
 # refused CODE NAME WORDS ARGUMENTS...: one sentence, the exit code, and no file.
@@ -42,7 +44,7 @@ refused() {
   fi
 }
 
-for model in lenet5 resnet18 deepfm lstm; do
+for model in lenet5 resnet18 deepfm lstm gpt-tiny; do
   check "$model is exported" "${export[@]}" "$(last $model)" $model.safetensors
 done
 check "again gives the same bytes" eval '"${export[@]}" "$(last lenet5)" again.safetensors && cmp lenet5.safetensors again.safetensors'
@@ -61,7 +63,7 @@ with h5py.File(sys.argv[2], "r") as f:
     flat = {"params": f["model/params"][:], "buffers": f["model/buffers"][:] if "model/buffers" in f else np.zeros(0, "f4")}
     step = int(f.attrs["step"])
 text = lambda value: value if isinstance(value, str) else value.decode()
-assert notes["format"] == "pt" and notes["model"] == sys.argv[3] and notes["job"] == ("steps" if sys.argv[3] in ("deepfm", "lstm") else "to-export") and notes["region"] == "east", notes
+assert notes["format"] == "pt" and notes["model"] == sys.argv[3] and notes["job"] == ("steps" if sys.argv[3] in ("deepfm", "lstm", "gpt-tiny") else "to-export") and notes["region"] == "east", notes
 assert notes["step"] == str(step) and notes["geotrain"], notes
 end = 0
 tensors = {}
@@ -109,6 +111,16 @@ elif sys.argv[3] == "lstm":
     for name, there in (("weight_ih_l0", (512, 128)), ("weight_hh_l0", (512, 128)), ("bias_ih_l0", (512,)), ("bias_hh_l0", (512,))):
         take("params", "lstm." + name, there)
     linear("fc", 2, 128)
+elif sys.argv[3] == "gpt-tiny":
+    assert notes["heads"] == "4", notes
+    take("params", "transformer.wte.weight", (117, 128)), take("params", "transformer.wpe.weight", (256, 128))
+    rows = lambda name: (take("params", name + ".weight", (128,)), take("params", name + ".bias", (128,)))
+    for layer in range(4):
+        at = f"transformer.h.{layer}"
+        rows(at + ".ln_1"), linear(at + ".attn.c_attn", 384, 128), linear(at + ".attn.c_proj", 128, 128)
+        rows(at + ".ln_2"), linear(at + ".mlp.c_fc", 512, 128), linear(at + ".mlp.c_proj", 128, 512)
+    rows("transformer.ln_f")
+    assert np.array_equal(tensors.pop("lm_head.weight").ravel(), flat["params"][:117 * 128]), "the head is tied"
 else:
     conv("conv1", 64, 1, 3), norm("bn1", 64)
     width = 64
@@ -126,7 +138,7 @@ assert used["params"] == len(flat["params"]) and used["buffers"] == len(flat["bu
 print(f"{sys.argv[3]}: {len(head)} tensors are the checkpoint's")
 PY
 if "$python" -c 'import h5py, numpy' 2>/dev/null; then
-  for model in lenet5 resnet18 deepfm lstm; do
+  for model in lenet5 resnet18 deepfm lstm gpt-tiny; do
     check "$model: every tensor, by numpy" "$python" compare.py $model.safetensors "$(last $model)" $model
   done
 else

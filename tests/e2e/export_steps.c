@@ -1,8 +1,8 @@
 /* What geotrain makes of a model and one batch, for another program to make the same: a checkpoint
-   and, as raw numbers, the batch, outputs and tensors after steps. Usage: export_steps MODEL
-   RUN_DIR.  Writes into RUN_DIR: ckpt/1/east.h5; x, labels; `eval` and `train`: outputs; `sgd` and
-   `momentum`: all tensors as PyTorch has them after one step without and two steps with momentum.
-   Rates are in export_torch.py, too. */
+   and, as raw numbers, the batch, outputs and tensors after steps. Usage: export_steps
+   MODEL[,untied] RUN_DIR.  Writes into RUN_DIR: ckpt/1/east.h5; x, labels; `eval` and `train`:
+   outputs; `sgd` and `momentum`: all tensors as PyTorch has them after one step without and two
+   steps with momentum.  Rates are in export_torch.py, too. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +21,7 @@ static gt_sample_shape shape_of(const char *model) {
   if (strcmp(model, "resnet18") == 0) return (gt_sample_shape){8, 8, 3, 10, 0};
   if (strcmp(model, "deepfm") == 0) return (gt_sample_shape){1, 1, 10, 2, 517};
   if (strcmp(model, "lstm") == 0) return (gt_sample_shape){1, 1, 12, 2, 517};
+  if (strncmp(model, "gpt", 3) == 0) return (gt_sample_shape){1, 1, 71, 117, 117};
   return (gt_sample_shape){28, 28, 1, 10, 0};
 }
 
@@ -39,11 +40,14 @@ static void put(const char *dir, const char *name, const void *data, size_t byte
 
 /* All tensors one behind the other, as they are exported. */
 static void put_tensors(const char *dir, const char *name, const gt_graph *graph) {
-  const gt_arrays *arrays = gt_graph_arrays(graph);
-  const size_t n = arrays->params.n + arrays->buffers.n;
+  size_t n = 0;
+  gt_view as;
+  for (size_t i = 0; i < gt_graph_tensors(graph); i++) {
+    gt_graph_tensor(graph, i, &as, NULL);
+    n += as.count;
+  }
   float *all = GT_NEW_ARRAY(float, n), *to = all;
   for (size_t i = 0; i < gt_graph_tensors(graph); i++) {
-    gt_view as;
     gt_graph_tensor(graph, i, &as, to);
     to += as.count;
   }
@@ -60,7 +64,7 @@ static void stir(const gt_arrays *arrays, gt_rng *rng) {
 }
 
 static void checkpoint(const char *dir, const gt_graph *graph, const gt_sample_shape *shape,
-                       const char *model) {
+                       const char *model, bool untied) {
   const gt_arrays *arrays = gt_graph_arrays(graph);
   char job[256];
   gt_ckpt_info info = {
@@ -74,10 +78,10 @@ static void checkpoint(const char *dir, const gt_graph *graph, const gt_sample_s
   for (int i = 0; i < 4; i++) info.shape[i] = (int64_t)shapes[i];
   info.features = (int64_t)shape->features;
   snprintf(job, sizeof job,
-           "name: steps\nmodel: {name: %s}\ndata: {path: none.h5}\ntrain: {until: {steps: 3}, "
+           "name: steps\nmodel: {name: %s%s}\ndata: {path: none.h5}\ntrain: {until: {steps: 3}, "
            "optimizer: {name: sgd, lr: 0.01}}\n"
            "regions: [{name: east, ranks: 2}]\n",
-           model);
+           model, untied ? ", untied: true" : "");
   gt_state_add(&state, "", "model/params", GT_TYPE_F32, arrays->params.data, arrays->params.n);
   if (arrays->buffers.n > 0)
     gt_state_add(&state, "", "model/buffers", GT_TYPE_F32, arrays->buffers.data, arrays->buffers.n);
@@ -109,7 +113,8 @@ static void train(gt_graph *graph, const void *x, const int32_t *labels, double 
 static void dump(const char *dir, gt_graph *graph, const void *x, const int32_t *labels) {
   const gt_arrays *arrays = gt_graph_arrays(graph);
   const size_t np = arrays->params.n, nb = arrays->buffers.n,
-               scores = BATCH * gt_graph_outputs(graph) * sizeof(float);
+               scores =
+                   BATCH * gt_graph_predictions(graph) * gt_graph_outputs(graph) * sizeof(float);
   float *params = GT_NEW_ARRAY(float, np), *buffers = GT_NEW_ARRAY(float, nb);
   gt_metrics metrics;
   memcpy(params, arrays->params.data, np * sizeof *params);
@@ -117,7 +122,8 @@ static void dump(const char *dir, gt_graph *graph, const void *x, const int32_t 
   gt_graph_step(graph, x, labels, BATCH, false, &metrics);
   put(dir, "eval", gt_graph_scores(graph), scores);
   train(graph, x, labels, 0, 1);
-  put(dir, "train", gt_graph_scores(graph), scores);
+  /* A model that predicts the next id keeps no outputs where it trains. */
+  if (gt_graph_predictions(graph) == 1) put(dir, "train", gt_graph_scores(graph), scores);
   put_tensors(dir, "sgd", graph);
   memcpy(arrays->params.data, params, np * sizeof *params);
   memcpy(arrays->buffers.data, buffers, nb * sizeof *buffers);
@@ -134,11 +140,17 @@ static void pad(int32_t *ids, size_t length) {
 }
 
 int main(int argc, char **argv) {
-  must(argc == 3, "usage: export_steps MODEL RUN_DIR");
+  must(argc == 3, "usage: export_steps MODEL[,untied] RUN_DIR");
+  char *comma = strchr(argv[1], ',');
+  const bool untied = comma != NULL;
+  if (comma) *comma = '\0';
   const gt_sample_shape shape = shape_of(argv[1]);
   const size_t values = shape.h * shape.w * shape.c;
-  const gt_graph_spec spec = {
-      .model = argv[1], .shape = shape, .batch_max = BATCH, .kernels = gt_kernels_find("auto")};
+  const gt_graph_spec spec = {.model = argv[1],
+                              .options = {.untied = untied},
+                              .shape = shape,
+                              .batch_max = BATCH,
+                              .kernels = gt_kernels_find("auto")};
   float *x = GT_NEW_ARRAY(float, BATCH *values);
   int32_t *ids = (int32_t *)(void *)x, labels[BATCH];
   gt_rng rng = gt_rng_make(4, GT_RNG_TEST, 0, 0);
@@ -154,7 +166,7 @@ int main(int argc, char **argv) {
   }
   if (strcmp(argv[1], "lstm") == 0) pad(ids, values);
   for (size_t i = 0; i < BATCH; i++) labels[i] = (int32_t)gt_rng_below(&rng, shape.classes);
-  checkpoint(argv[2], graph, &shape, argv[1]);
+  checkpoint(argv[2], graph, &shape, argv[1], untied);
   put(argv[2], "x", x, BATCH * values * sizeof *x);
   put(argv[2], "labels", labels, sizeof labels);
   dump(argv[2], graph, x, labels);

@@ -13,12 +13,14 @@ torch.set_num_threads(1)
 labels = torch.from_numpy(np.fromfile(folder + "/labels", "<i4").astype(np.int64))
 n = len(labels)
 first = torch_models.read(path)
-ids = name in ("deepfm", "lstm")
+ids = name not in ("lenet5", "resnet18")
 if ids:
     x = torch.from_numpy(np.fromfile(folder + "/x", "<i4").reshape(n, -1).astype(np.int64))
 else:
     h = {"lenet5": 28, "resnet18": 8}[name]
     x = torch.from_numpy(np.fromfile(folder + "/x", "<f4").reshape(n, h, h, -1).transpose(0, 3, 1, 2).copy())
+if name.startswith("gpt"):  # each id is the label of the position before it
+    x, labels = x[:, :-1], x[:, 1:]
 failed = False
 
 
@@ -31,7 +33,7 @@ def say(what, difference, limit):
 
 
 def outputs(what, scores, limit):
-    there = np.fromfile(f"{folder}/{what}", "<f4").reshape(n, -1)
+    there = np.fromfile(f"{folder}/{what}", "<f4").reshape(tuple(scores.shape))
     here = scores.detach().double().numpy()
     say(f"outputs, {what}, largest difference over the largest output", np.abs(here - there).max() / np.abs(here).max(), limit)
 
@@ -43,7 +45,7 @@ def train(momentum, count, kind):
     for i in range(count):
         optimizer.zero_grad(set_to_none=True)
         scores = model(x if ids else x.to(kind))
-        if momentum == 0:
+        if momentum == 0 and labels.dim() == 1:
             outputs("train", scores, 1e-4)
         torch_models.loss_of(model, scores, labels).backward()
         optimizer.step()

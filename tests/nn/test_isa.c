@@ -204,6 +204,40 @@ static void gates_give_these_bits(void **state) {
   }
 }
 
+/* Rows that leave a remainder with every set; GELU up to its ends. */
+enum { ROWS_LAYER = 5, WIDTH = 37, SIZE_LAYER = ROWS_LAYER * WIDTH };
+
+static void decoder_gives_these_bits(void **state) {
+  static float x[SIZE_LAYER], y[SIZE_LAYER], dy[SIZE_LAYER], dx[SIZE_LAYER], gamma[WIDTH],
+      beta[WIDTH], saved[2 * ROWS_LAYER], gradients[2][WIDTH];
+  static numbers n;
+  size_t correct = 0;
+  const int32_t ids[ROWS_LAYER + 1] = {0, 3, 36, 5, 0, 17};
+  (void)state;
+  for (int isa = 0; isa <= (int)gt_isa_best(); isa++) {
+    assert_int_equal(gt_isa_choose(gt_isa_name((gt_isa)isa)), GT_OK);
+    memset(&n, 0, sizeof n);
+    const gt_kernels *kernels = gt_kernels_find("auto");
+    spread(x, SIZE_LAYER, 1, 3, 9), spread(dy, SIZE_LAYER, 2, 0, 1);
+    spread(gamma, WIDTH, 3, 1, 1), spread(beta, WIDTH, 4, 0, 1);
+    kernels->layernorm_forward(y, saved, x, gamma, beta, ROWS_LAYER, WIDTH);
+    kernels->layernorm_backward_weight(gradients[0], gradients[1], dy, x, saved, ROWS_LAYER, WIDTH);
+    kernels->layernorm_backward_input(dx, dy, x, gamma, saved, ROWS_LAYER, WIDTH);
+    add(&n, y, sizeof y);
+    add(&n, saved, sizeof saved);
+    add(&n, gradients, sizeof gradients);
+    add(&n, dx, sizeof dx);
+    kernels->gelu_forward(y, x, SIZE_LAYER);
+    kernels->gelu_backward(dx, dy, x, SIZE_LAYER);
+    add(&n, y, sizeof y);
+    add(&n, dx, sizeof dx);
+    kernels->next_xent(dx, x, ids, 1, ROWS_LAYER, WIDTH, &correct);
+    add(&n, dx, sizeof dx);
+    print_message("%s: %s\n", gt_isa_name((gt_isa)isa), n.hash);
+    assert_string_equal(n.hash, "a2f0be1e70d09860252d36debd5baf4b8a24f06fbebf64782c0688463f4f1aa9");
+  }
+}
+
 static void names(void **state) {
   (void)state;
   assert_int_equal(gt_isa_choose("avx51"), GT_ERR_JOB);
@@ -219,9 +253,9 @@ static void names(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(every_set_gives_these_bits),
-                                     cmocka_unit_test(normalisation_gives_these_bits),
-                                     cmocka_unit_test(gates_give_these_bits),
-                                     cmocka_unit_test(names)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_set_gives_these_bits),
+      cmocka_unit_test(normalisation_gives_these_bits), cmocka_unit_test(gates_give_these_bits),
+      cmocka_unit_test(decoder_gives_these_bits), cmocka_unit_test(names)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

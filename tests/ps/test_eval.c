@@ -63,7 +63,7 @@ static gt_ps_score expected(const float *params, const float *buffers, const int
     sum += chunk;
   }
   return (gt_ps_score){sum / (double)NTEST, correct / (double)NTEST,
-                       gt_auc(scores, labels, NTEST, scratch)};
+                       gt_auc(scores, labels, NTEST, scratch), 0};
 }
 
 static void is_score(const gt_ps_score *found, const gt_ps_score *wanted) {
@@ -120,8 +120,9 @@ static void on_done(void *ctx, const gt_ps_score *score) {
   ((fixture *)ctx)->asked++;
 }
 
-static void create_with(fixture *f, const char *strategy, size_t workers, bool async,
-                        gt_ps_interval eval_every) {
+/* predictions: of a sample of a text; 0: samples with a label. */
+static void create_for(fixture *f, const char *strategy, size_t workers, bool async,
+                       gt_ps_interval eval_every, size_t predictions) {
   static const double weights[2] = {0.5, 0.5};
   *f = (fixture){.params = {0.5f, -0.25f, 1.5f}, .buffers = {0.01f, 0.02f}};
   for (size_t i = 0; i < NTEST; i++) f->labels[i] = (int32_t)((i * 13 / 5) % 2);
@@ -144,6 +145,7 @@ static void create_with(fixture *f, const char *strategy, size_t workers, bool a
                      .eval_every = eval_every,
                      .test_samples = NTEST,
                      .test_labels = f->labels,
+                     .predictions = predictions,
                      .eval_chunk = CHUNK,
                      .snapshot = gt_vec_of(f->snapshot, NPARAMS),
                      .snapshot_buffers = gt_vec_of(f->snapshot + NPARAMS, NBUFFERS),
@@ -162,7 +164,7 @@ static void create_with(fixture *f, const char *strategy, size_t workers, bool a
 
 static void create(fixture *f, const char *strategy, size_t workers, bool async,
                    int64_t eval_every) {
-  create_with(f, strategy, workers, async, (gt_ps_interval){.steps = eval_every});
+  create_for(f, strategy, workers, async, (gt_ps_interval){.steps = eval_every}, 0);
 }
 
 static void begin(fixture *f, const char *strategy, size_t workers, bool async,
@@ -266,7 +268,7 @@ static void each_is_made_after_its_step(void **state) {
   const int steps[] = {1, 2, 1, 1};
   for (int k = 0; k < 8; k++) {
     fixture f;
-    create_with(&f, "none", 1, k % 2, every[k / 2]);
+    create_for(&f, "none", 1, k % 2, every[k / 2], 0);
     gt_ps_start(f.ps, 0);
     gt_ps_ready(f.ps, 0, 0);
     for (int step = 1; step <= 10; step++) {
@@ -277,6 +279,22 @@ static void each_is_made_after_its_step(void **state) {
     }
     end(&f);
   }
+}
+
+/* A sample of a text is right or wrong in each of its predictions. */
+static void texts_have_many_predictions(void **state) {
+  (void)state;
+  fixture f;
+  create_for(&f, "none", 2, false, (gt_ps_interval){0}, 4);
+  gt_ps_score wanted = expected(f.params, f.buffers, f.labels);
+  gt_ps_evaluate(f.ps, gt_vec_of(f.params, NPARAMS), gt_vec_of(f.buffers, NBUFFERS), on_done, &f,
+                 0);
+  for (size_t w = 0; w < 2; w++) gt_ps_ready(f.ps, w, 0);
+  answer_all(&f, 2, 1);
+  assert_true(f.score.loss == wanted.loss);
+  assert_true(f.score.accuracy == wanted.accuracy / 4);
+  assert_true(f.score.perplexity == exp(wanted.loss));
+  end(&f);
 }
 
 /* Between two steps all evaluate, and then all train. */
@@ -447,6 +465,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_same_bits_however_many_score),
       cmocka_unit_test(each_is_made_after_its_step),
+      cmocka_unit_test(texts_have_many_predictions),
       cmocka_unit_test(in_step_all_evaluate_then_all_train),
       cmocka_unit_test(messages_do_not_change_what_is_scored),
       cmocka_unit_test(async_workers_join_when_they_are_free),

@@ -1,5 +1,5 @@
 /* The gates of an LSTM, element by element.  exp and tanh are rounded operation by operation, and
-   elements that do not fill a register take the same path, so that every set gives the same bits. */
+   elements that do not fill a register take the same path: every set gives the same bits. */
 #include "functions_vector.h"
 #include "loops.h"
 
