@@ -89,8 +89,9 @@ void gt_sim_wires_open(sim_region *r, const sim_wire_hooks *hooks) {
   r->wire_hooks = hooks;
   r->wires = GT_NEW_ARRAY(sim_wire, sim->n);
   r->ready = GT_NEW_ARRAY(uint64_t, sim->n / 64 + 1);
-  gt_landing_open(&r->landing, sim->n);
-  r->up.rate_bps = r->landing.access.rate_bps = sim->spec.job->regions[r->id].access_bps;
+  const double access_bps = sim->spec.job->regions[r->id].access_bps;
+  if (access_bps > 0) gt_landing_open(&r->landing, sim->n); /* 8 bytes for each pair of regions */
+  r->up.rate_bps = r->landing.access.rate_bps = access_bps;
   for (size_t p = 0; p < sim->n; p++) {
     sim_list none = {SIM_NONE, SIM_NONE};
     sim_wire *w = &r->wires[p];
