@@ -117,8 +117,8 @@ static void one(sums *all, const char *what, uint64_t seed, const dice_spec *d) 
   gt_wiring_choice c;
   wiring_world w;
   const clock_t from = clock();
-  if (gt_wiring_choose(&c, job, d->parameters, 0) != GT_OK ||
-      gt_wiring_world_open(&w, job, d->parameters, 0) != GT_OK)
+  if (gt_wiring_choose(&c, job, NULL, d->parameters, 0) != GT_OK ||
+      gt_wiring_world_open(&w, job, NULL, d->parameters, 0) != GT_OK)
     gt_bug("%s", gt_error_text());
   const double took_s = (double)(clock() - from) / CLOCKS_PER_SEC;
   double is = c.of[c.best].seconds, least = is;

@@ -3,6 +3,7 @@
 #ifndef GEOTRAIN_LINK_H
 #define GEOTRAIN_LINK_H
 
+#include "geotrain/base_heap.h"
 #include "geotrain/job.h"
 
 /* ---- traces ---------------------------------------------------------------------------------- */
@@ -112,8 +113,8 @@ void gt_link_shift(gt_link_state *state, gt_ns by);
    Times end at INT64_MAX / 2: a frame with that time never arrives. */
 gt_link_times gt_link_step(gt_link_state *state, const gt_link_spec *spec, gt_access *up,
                            size_t size_bytes, gt_ns ready);
-/* The peer with which a region begins when it sends a frame to each: where the access is limited the
-   one after itself, so that not all regions send to the same one at a time. */
+/* The peer with which a region begins when it sends a frame to each: where the access is limited,
+   the one after itself, so that not all regions send to the same one at a time. */
 static inline size_t gt_access_first(const gt_access *up, size_t self) {
   return up->rate_bps > 0 ? self + 1 : 0;
 }
@@ -125,6 +126,45 @@ double gt_link_stream_bps(const gt_link_spec *spec, double up_bps);
    from its first bit on, and no bit passes before it is there; it passes no sooner than at `arrive`
    and after the earlier frames.  Frames in order of `arrive`. */
 gt_ns gt_access_pass(gt_access *down, size_t size_bytes, double stream_bps, gt_ns arrive);
+/* A frame at the receiver's access: when it arrives there, who sent it (region), its bytes and rate
+   as above, and the caller's name for it. */
+typedef struct {
+  gt_ns arrive;
+  size_t from, bytes;
+  double stream_bps;
+  union {
+    void *frame;
+    uint64_t number;
+  } of;
+} gt_landing_frame;
+
+/* The receiver's access with the frames that wait for it.  One frame is served at a time; when it
+   has passed, senders that have frames waiting take turns, so that each gets an equal share. */
+typedef struct {
+  gt_access access;
+  bool busy; /* a frame is being served, and passes then */
+  gt_landing_frame served;
+  gt_ns passes;
+  int64_t tag, *tags; /* of the frame in service; nregions: of the last frame of each sender */
+  gt_heap waiting;    /* by (tag, sender) */
+  struct gt_landing_place {
+    gt_landing_frame frame;
+    uint32_t next; /* of a free place: the next one */
+  } * places;      /* of the frames that wait */
+  size_t nplaces, capacity;
+  uint32_t spare;
+} gt_landing;
+
+/* The rate is set in ->access. */
+void gt_landing_open(gt_landing *landing, size_t nregions);
+void gt_landing_close(gt_landing *landing);
+/* Frames in order of `arrive`, and each when no frame has passed before that is still here. */
+void gt_landing_put(gt_landing *landing, const gt_landing_frame *frame);
+/* When the next frame passes; GT_NEVER: none is here. */
+gt_ns gt_landing_next(const gt_landing *landing);
+/* Takes that frame. */
+gt_landing_frame gt_landing_take(gt_landing *landing);
+
 /* The least time from `ready` to the arrival of any frame, which is the lookahead of the virtual
    clock: max(latency - 3 jitter, latency / 10), with the least latency in a trace. */
 gt_ns gt_link_delay_min(const gt_link_spec *spec);

@@ -17,8 +17,8 @@ typedef struct {
   /* Rate of this region in each direction, shared by its links; 0: unlimited; only for modelled
      links. */
   double access_bps;
-  /* nregions: at which frames come in from each peer (gt_link_stream_bps), for this region's access;
-     copied; NULL: unlimited. */
+  /* nregions: the rate at which frames come in from each peer (gt_link_stream_bps), for this
+     region's access; copied; NULL: unlimited. */
   const double *stream_bps;
   bool emulate;       /* hold frames as the link model says; else they are sent at once */
   bool virtual_clock; /* gt_gateway_virtual will be called; until then frames are sent at once */

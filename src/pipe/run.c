@@ -4,7 +4,8 @@
 
 #include "geotrain/base_heap.h"
 
-/* What an event is; `b` of its entry is a stage (first three) or the place of a message. */
+/* What an event is; `b` of its entry is a stage (first three), the place of a message or a
+   region. */
 typedef enum {
   ENDED,   /* a pass */
   UPDATED, /* the stage's parameters, after a step */
@@ -12,6 +13,7 @@ typedef enum {
   ON_LINK, /* the message has reached the link */
   FRAME,   /* one has reached the receiver's access; not the last */
   LAST,    /* the same; the last of the message */
+  PASSED,  /* a frame has passed the receiver's access; `b` is its region */
   THERE    /* the message is at the stage */
 } event;
 
@@ -36,7 +38,8 @@ struct gt_pipe_run {
   gt_pipe_way *ways; /* of the messages to each span, outputs first */
   gt_ns *due;        /* messages by place; 0: unknown */
   gt_link_state *links;
-  gt_access *up, *down; /* of each region */
+  gt_access *up; /* of each region */
+  gt_landing *down;
   gt_heap events;
   uint64_t nevents;
   size_t ended;  /* stages that have ended the step */
@@ -83,7 +86,7 @@ static void give_to_link(gt_pipe_run *run, size_t place, gt_ns now) {
   const gt_pipe_way *way = way_of(run, &message);
   gt_link_state *link =
       &run->links[way->from_region * run->problem->wan->nregions + way->to_region];
-  bool passes = run->down[way->to_region].rate_bps > 0.0;
+  bool passes = run->down[way->to_region].access.rate_bps > 0.0;
   size_t left = (size_t)way->bytes;
   for (bool last = false; !last;) {
     size_t count = left < GT_FRAME_PAYLOAD_MAX ? left : GT_FRAME_PAYLOAD_MAX,
@@ -96,12 +99,37 @@ static void give_to_link(gt_pipe_run *run, size_t place, gt_ns now) {
   }
 }
 
-static void pass_access(gt_pipe_run *run, size_t place, size_t bytes, bool last, gt_ns now) {
+#define LAST_FRAME (UINT64_C(1) << 32)
+
+/* When the frame that the access serves next has passed. */
+static void wait_for_access(gt_pipe_run *run, size_t region) {
+  const gt_ns passes = gt_landing_next(&run->down[region]);
+  if (passes != GT_NEVER) push(run, passes, PASSED, region, 0);
+}
+
+static void put_on_access(gt_pipe_run *run, size_t place, size_t bytes, bool last, gt_ns now) {
   const gt_pipe_message message = gt_pipe_message_at(run->schedule, place);
   const gt_pipe_way *way = way_of(run, &message);
-  const double stream_bps = gt_link_stream_bps(way->link, run->up[way->from_region].rate_bps);
-  gt_ns there = gt_access_pass(&run->down[way->to_region], bytes, stream_bps, now);
-  if (last) push(run, there, THERE, place, 0);
+  gt_landing *down = &run->down[way->to_region];
+  const gt_landing_frame frame = {
+      .arrive = now,
+      .from = way->from_region,
+      .bytes = bytes,
+      .stream_bps = gt_link_stream_bps(way->link, run->up[way->from_region].rate_bps),
+      .of.number = (last ? LAST_FRAME : 0) | place};
+  const bool waits = down->busy;
+  if (down->access.rate_bps <= 0.0) {
+    push(run, now, THERE, place, 0);
+    return;
+  }
+  gt_landing_put(down, &frame);
+  if (!waits) wait_for_access(run, way->to_region);
+}
+
+static void pass_access(gt_pipe_run *run, size_t region, gt_ns now) {
+  const uint64_t number = gt_landing_take(&run->down[region]).of.number;
+  if (number & LAST_FRAME) push(run, now, THERE, (uint32_t)number, 0);
+  wait_for_access(run, region);
 }
 
 /* ---- stages ---------------------------------------------------------------------------------- */
@@ -195,10 +223,13 @@ static void happen(gt_pipe_run *run, const gt_heap_entry *e) {
     give_to_link(run, e->b, e->at);
     break;
   case FRAME:
-    pass_access(run, e->b, e->a >> EVENT_BITS, false, e->at);
+    put_on_access(run, e->b, e->a >> EVENT_BITS, false, e->at);
     break;
   case LAST:
-    pass_access(run, e->b, e->a >> EVENT_BITS, true, e->at);
+    put_on_access(run, e->b, e->a >> EVENT_BITS, true, e->at);
+    break;
+  case PASSED:
+    pass_access(run, e->b, e->at);
     break;
   case THERE:
     message = gt_pipe_message_at(run->schedule, e->b);
@@ -222,11 +253,12 @@ static void open_wan(gt_pipe_run *run) {
   const size_t n = wan->nregions;
   run->links = GT_NEW_ARRAY(gt_link_state, n * n);
   run->up = GT_NEW_ARRAY(gt_access, n);
-  run->down = GT_NEW_ARRAY(gt_access, n);
+  run->down = GT_NEW_ARRAY(gt_landing, n);
   for (size_t i = 0; i < n * n; i++) run->links[i] = gt_link_start(wan->seed, i / n, i % n, 0);
   for (size_t i = 0; i < n; i++) {
     run->up[i].rate_bps = wan->up_bps ? wan->up_bps[i] : 0.0;
-    run->down[i].rate_bps = wan->down_bps ? wan->down_bps[i] : 0.0;
+    gt_landing_open(&run->down[i], n);
+    run->down[i].access.rate_bps = wan->down_bps ? wan->down_bps[i] : 0.0;
   }
 }
 
@@ -267,6 +299,8 @@ static gt_pipe_run_times times_of(const gt_pipe_run *run) {
 static void close_run(gt_pipe_run *run) {
   for (size_t s = 0; s < run->schedule->stages; s++)
     gt_pipe_progress_close(&run->stages[s].progress);
+  for (size_t i = 0; run->down && i < run->problem->wan->nregions; i++)
+    gt_landing_close(&run->down[i]);
   gt_heap_close(&run->events);
   void *owned[] = {run->stages, run->took, run->ways, run->due,
                    run->links,  run->up,   run->down, run->finish};

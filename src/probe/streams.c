@@ -45,10 +45,27 @@ static void send_row(const gt_probe_link *row, size_t n, size_t from, double acc
   gt_free(left);
 }
 
-static double stream_of(const gt_probe_link *links, size_t n, const double *access_bps,
-                        size_t link) {
-  const gt_link_spec spec = {.bandwidth_bps = links[link].profile_bps};
-  return gt_link_stream_bps(&spec, access_bps[link / n]);
+static void land(gt_landing *down, double *seconds) {
+  const gt_ns passes = gt_landing_next(down);
+  seconds[gt_landing_take(down).of.number] = gt_seconds(passes);
+}
+
+/* Puts the frames that came to a region, in order of time, through its access. */
+static void pass_access(const frame *came, size_t n, const gt_probe_link *links,
+                        const double *access_bps, gt_landing *down, double *seconds) {
+  for (size_t i = 0; i < n * FRAMES; i++) {
+    const gt_link_spec spec = {.bandwidth_bps = links[came[i].link].profile_bps};
+    const size_t from = came[i].link / n;
+    const gt_landing_frame f = {.arrive = came[i].at,
+                                .from = from,
+                                .bytes = came[i].bytes,
+                                .stream_bps = gt_link_stream_bps(&spec, access_bps[from]),
+                                .of.number = came[i].link};
+    if (came[i].bytes == 0) continue;
+    while (gt_landing_next(down) <= came[i].at) land(down, seconds);
+    gt_landing_put(down, &f);
+  }
+  while (gt_landing_next(down) != GT_NEVER) land(down, seconds);
 }
 
 void gt_probe_together(const gt_probe_link *links, size_t n, const double *access_bps,
@@ -57,12 +74,12 @@ void gt_probe_together(const gt_probe_link *links, size_t n, const double *acces
   for (size_t r = 0; r < n; r++) send_row(&links[r * n], n, r, access_bps[r], frames);
   for (size_t r = 0; r < n; r++) {
     frame *came = &frames[r * n * FRAMES];
-    gt_access down = {.rate_bps = access_bps[r]};
+    gt_landing down;
+    gt_landing_open(&down, n);
+    down.access.rate_bps = access_bps[r];
     qsort(came, n * FRAMES, sizeof *came, by_time);
-    for (size_t i = 0; i < n * FRAMES; i++)
-      if (came[i].bytes > 0)
-        seconds[came[i].link] = gt_seconds(gt_access_pass(
-            &down, came[i].bytes, stream_of(links, n, access_bps, came[i].link), came[i].at));
+    pass_access(came, n, links, access_bps, &down, seconds);
+    gt_landing_close(&down);
   }
   gt_free(frames);
 }

@@ -94,12 +94,12 @@ struct sim_region {
   /* this region's wires, and what arrives here */
   sim_wire *wires; /* nregions; [id] unused */
   const sim_wire_hooks *wire_hooks;
-  gt_access up, down;
-  gt_heap due;      /* wires, by the time at which they need to be polled */
-  gt_heap arrivals; /* frames, by (time, sender, order) */
-  gt_heap landing;  /* frames that are passing the access */
-  uint64_t arrived; /* frames so far, which gives their order */
-  uint64_t *ready;  /* one bit per peer: its wire can move now */
+  gt_access up;
+  gt_heap due;        /* wires, by the time at which they need to be polled */
+  gt_heap arrivals;   /* frames, by (time, sender, order) */
+  gt_landing landing; /* frames at the access */
+  uint64_t arrived;   /* frames so far, which gives their order */
+  uint64_t *ready;    /* one bit per peer: its wire can move now */
   /* the end */
   gt_ending ending;
   bool complete, ended;

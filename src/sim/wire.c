@@ -89,7 +89,8 @@ void gt_sim_wires_open(sim_region *r, const sim_wire_hooks *hooks) {
   r->wire_hooks = hooks;
   r->wires = GT_NEW_ARRAY(sim_wire, sim->n);
   r->ready = GT_NEW_ARRAY(uint64_t, sim->n / 64 + 1);
-  r->up.rate_bps = r->down.rate_bps = sim->spec.job->regions[r->id].access_bps;
+  gt_landing_open(&r->landing, sim->n);
+  r->up.rate_bps = r->landing.access.rate_bps = sim->spec.job->regions[r->id].access_bps;
   for (size_t p = 0; p < sim->n; p++) {
     sim_list none = {SIM_NONE, SIM_NONE};
     sim_wire *w = &r->wires[p];
@@ -106,7 +107,7 @@ void gt_sim_wires_close(sim_region *r) {
   gt_free(r->ready);
   gt_heap_close(&r->due);
   gt_heap_close(&r->arrivals);
-  gt_heap_close(&r->landing);
+  gt_landing_close(&r->landing);
 }
 
 /* ---- queues ---------------------------------------------------------------------------------- */
@@ -186,7 +187,7 @@ static void count_wire(sim_wire *w, gt_ns from, gt_ns until) {
 static void travel(sim_region *r, size_t peer, uint32_t i, size_t frame_bytes, bool last,
                    gt_ns arrive) {
   sim_region *to = &r->sim->regions[peer];
-  if (!last && to->down.rate_bps <= 0 && !r->sim->exact) return;
+  if (!last && to->landing.access.rate_bps <= 0 && !r->sim->exact) return;
   message(r->sim, i)->users++;
   gt_heap_push(&to->arrivals,
                (gt_heap_entry){.at = arrive,
@@ -306,41 +307,51 @@ gt_ns gt_sim_link_next(sim_region *r) {
 /* ---- arriving -------------------------------------------------------------------------------- */
 
 gt_ns gt_sim_arrival_next(const sim_region *r) {
-  gt_ns at = r->arrivals.n > 0 ? r->arrivals.at[0].at : GT_NEVER;
-  return r->landing.n > 0 && r->landing.at[0].at < at ? r->landing.at[0].at : at;
+  gt_ns at = r->arrivals.n > 0 ? r->arrivals.at[0].at : GT_NEVER,
+        passes = gt_landing_next(&r->landing);
+  return passes < at ? passes : at;
 }
 
-static void hand_on(sim_region *r, const gt_heap_entry *e) {
-  gt_frame_header head = unpack(r->sim, message(r->sim, e->a));
-  drop_user(r->sim, e->a);
-  if (!gt_msg_is_control(head.kind)) r->wires[head.from].receiving = !(e->b & LAST_FRAME);
-  if (e->b & LAST_FRAME) r->wire_hooks->message(r, &head);
+static void hand_on(sim_region *r, uint32_t message_of, bool last) {
+  gt_frame_header head = unpack(r->sim, message(r->sim, message_of));
+  drop_user(r->sim, message_of);
+  if (!gt_msg_is_control(head.kind)) r->wires[head.from].receiving = !last;
+  if (last) r->wire_hooks->message(r, &head);
 }
 
-/* When the frame has passed the access of this region. */
-static gt_ns pass(sim_region *r, const gt_heap_entry *e) {
+/* The next frame has passed the access. */
+static void land(sim_region *r) {
+  const uint64_t number = gt_landing_take(&r->landing).of.number;
+  hand_on(r, (uint32_t)number, number >> 32);
+}
+
+static void put(sim_region *r, const gt_heap_entry *e) {
   const gt_sim *sim = r->sim;
   const size_t from = (size_t)(e->key >> SENDER_SHIFT);
-  if (r->down.rate_bps <= 0) return e->at;
-  const double stream_bps = gt_link_stream_bps(&gt_links_from(sim->spec.links, from)[r->id],
-                                               sim->regions[from].up.rate_bps);
-  return gt_access_pass(&r->down, e->b & ~LAST_FRAME, stream_bps, e->at);
+  const gt_link_spec *link = &gt_links_from(sim->spec.links, from)[r->id];
+  const gt_landing_frame frame = {.arrive = e->at,
+                                  .from = from,
+                                  .bytes = e->b & ~LAST_FRAME,
+                                  .stream_bps =
+                                      gt_link_stream_bps(link, sim->regions[from].up.rate_bps),
+                                  .of.number = (uint64_t)((e->b & LAST_FRAME) != 0) << 32 | e->a};
+  gt_landing_put(&r->landing, &frame);
 }
 
-/* Frames that have passed the access come before those that arrive at it; frames never overtake one
-   another. */
+/* Frames that have passed the access come before those that arrive at it. */
 void gt_sim_deliver(sim_region *r) {
   gt_ns at = r->arrivals.n > 0 ? r->arrivals.at[0].at : GT_NEVER;
-  bool landed = r->landing.n > 0 && r->landing.at[0].at <= at;
-  gt_heap_entry e = gt_heap_pop(landed ? &r->landing : &r->arrivals);
-  gt_ns passed = landed ? e.at : pass(r, &e);
-  if (passed <= e.at) {
-    hand_on(r, &e);
+  if (r->landing.busy && gt_landing_next(&r->landing) <= at) {
+    land(r);
     return;
   }
-  e.at = passed;
-  e.key = r->arrived++;
-  gt_heap_push(&r->landing, e);
+  gt_heap_entry e = gt_heap_pop(&r->arrivals);
+  if (r->landing.access.rate_bps <= 0) {
+    hand_on(r, e.a, e.b & LAST_FRAME);
+    return;
+  }
+  put(r, &e);
+  if (gt_landing_next(&r->landing) <= at) land(r);
 }
 
 /* ---- time that is left out ------------------------------------------------------------------- */

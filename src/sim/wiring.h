@@ -58,8 +58,8 @@ double gt_wiring_ring_bound(const wiring_map *map, const size_t *order);
 /* ---- worlds: a job that only exchanges -------------------------------------------------------- */
 
 typedef struct {
-  gt_job job; /* arrays that differ from those of the job it is made from are owned */
-  gt_links *links;
+  gt_job job;      /* arrays that differ from those of the job it is made from are owned */
+  gt_links *links; /* owned; NULL: the caller's are used */
   gt_sim_spec spec;
   int64_t *samples;
   bool rounds;
@@ -67,8 +67,9 @@ typedef struct {
   int64_t events; /* of all simulations so far */
 } wiring_world;
 
-gt_status gt_wiring_world_open(wiring_world *world, const gt_job *job, size_t parameters,
-                               size_t buffers);
+/* links: of the job, without outages used as they are; NULL: they are made. */
+gt_status gt_wiring_world_open(wiring_world *world, const gt_job *job, const gt_links *links,
+                               size_t parameters, size_t buffers);
 void gt_wiring_world_close(wiring_world *world);
 /* Seconds of a round by this way; INFINITY: more than limit_s. */
 double gt_wiring_simulate(wiring_world *world, gt_topology topology, const size_t *next,

@@ -41,7 +41,8 @@ gt_gateway *gt_gateway_create(MPI_Comm ps_comm, const gt_gateway_spec *spec,
   g->ops = &gt_transport_mpi;
   g->seed = spec->seed;
   g->access_bps = spec->access_bps;
-  if (g->timing->modelled) g->up.rate_bps = g->down.rate_bps = g->access_bps;
+  gt_landing_open(&g->landing, g->nregions);
+  if (g->timing->modelled) g->up.rate_bps = g->landing.access.rate_bps = g->access_bps;
   size_t least = spec->payload_max > FRAME_MIN ? spec->payload_max : FRAME_MIN,
          report = gt_gateway_report_max(g->nregions);
   g->message_max = least > report ? least : report;

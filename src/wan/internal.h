@@ -164,8 +164,8 @@ struct gt_gateway {
   uint64_t seed;
   double access_bps;
   int64_t saved_access[2]; /* busy until, relative; borrowed by a checkpoint */
-  gt_access up, down;      /* this region's access to the WAN */
-  gt_held_queue landing;   /* frames that are passing the access, in order */
+  gt_access up;            /* this region's access to the WAN */
+  gt_landing landing;      /* the same, for what comes in; `frame` is a gt_held_frame */
   gt_held_frame *spare;    /* free frames */
   gt_ns emulation_cpu;
   /* Under the virtual clock; else NULL. */
@@ -197,13 +197,14 @@ gt_frame_header gt_receive_header(const uint8_t *frame, size_t bytes);
 void gt_receive_check(const gt_gateway *g, size_t peer, const uint8_t *frame, size_t bytes);
 /* Adds a checked frame to its message; delivers the message to on_message when it is whole. */
 void gt_receive_hand_on(gt_gateway *g, size_t peer, const uint8_t *frame, gt_ns now);
-/* Copies the frame to the end of the queue, where it stays until it arrives. */
-void gt_receive_hold(gt_gateway *g, gt_held_queue *q, size_t peer, const uint8_t *frame,
-                     size_t bytes, gt_ns arrive);
+/* Copies the frame to the end of the peer's queue, where it stays until it arrives. */
+void gt_receive_hold(gt_gateway *g, size_t peer, const uint8_t *frame, size_t bytes, gt_ns arrive);
 /* Takes the peer's first held frame: delivers it, or puts it on the access. */
 void gt_receive_coming(gt_gateway *g, size_t peer, gt_ns now);
-/* Delivers the first frame that has passed the access. */
-void gt_receive_first_landed(gt_gateway *g, gt_ns now);
+/* Copies a frame that arrives at `now` and puts it on the access. */
+void gt_receive_put(gt_gateway *g, size_t peer, const uint8_t *frame, size_t bytes, gt_ns now);
+/* Delivers the next frame that passes the access. */
+void gt_receive_landed(gt_gateway *g, gt_ns now);
 void gt_receive_close(gt_gateway *g);
 
 /* agreement.c: the time before which a region knows every frame that arrives (wan.h).  Numbers

@@ -51,7 +51,7 @@ static void save_link(gt_sender *s, gt_ns now) {
 
 void gt_gateway_save(gt_gateway *gateway, gt_ns now, gt_state *state) {
   gateway->saved_access[0] = gateway->up.busy_until - now;
-  gateway->saved_access[1] = gateway->down.busy_until - now;
+  gateway->saved_access[1] = gateway->landing.access.busy_until - now;
   gt_state_add(state, "wan/", "access", GT_TYPE_I64, gateway->saved_access, 2);
   for (size_t peer = 0; peer < gateway->nregions; peer++) {
     if (peer == gateway->self) continue;
@@ -76,7 +76,7 @@ static void load_link(gt_sender *s, gt_ns now) {
 gt_status gt_gateway_load(gt_gateway *gateway, gt_ns now, const gt_state *state) {
   GT_TRY(gt_state_get(state, "wan/", "access", GT_TYPE_I64, gateway->saved_access, 2));
   gateway->up.busy_until = now + gateway->saved_access[0];
-  gateway->down.busy_until = now + gateway->saved_access[1];
+  gateway->landing.access.busy_until = now + gateway->saved_access[1];
   for (size_t peer = 0; peer < gateway->nregions; peer++) {
     if (peer == gateway->self) continue;
     gt_sender *s = &gateway->senders[peer];

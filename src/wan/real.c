@@ -62,25 +62,22 @@ static bool sent_over_wire(gt_gateway *g, size_t peer, gt_ns now) {
 /* ---- arriving -------------------------------------------------------------------------------- */
 
 static void arrive(gt_gateway *g, size_t peer, const uint8_t *frame, size_t bytes, gt_ns now) {
-  gt_receiver *r = &g->receivers[peer];
-  r->heard = now;
+  g->receivers[peer].heard = now;
   gt_receive_check(g, peer, frame, bytes);
-  if (g->down.rate_bps > 0)
-    gt_receive_hold(g, &g->landing, peer, frame, bytes,
-                    gt_access_pass(&g->down, bytes, r->stream_bps, now));
+  if (g->landing.access.rate_bps > 0)
+    gt_receive_put(g, peer, frame, bytes, now);
   else
     gt_receive_hand_on(g, peer, frame, now);
 }
 
 static bool land(gt_gateway *g, gt_ns now) {
   bool moved = false;
-  for (; g->landing.first && g->landing.first->arrive <= now; moved = true)
-    gt_receive_first_landed(g, now);
+  for (; gt_landing_next(&g->landing) <= now; moved = true) gt_receive_landed(g, now);
   return moved;
 }
 
 static gt_ns next_landing(const gt_gateway *g) {
-  return g->landing.first ? g->landing.first->arrive : GT_NEVER;
+  return gt_landing_next(&g->landing);
 }
 
 /* ---- closing --------------------------------------------------------------------------------- */

@@ -96,8 +96,8 @@ static void take_frame(gt_gateway *g, size_t peer, const gt_frame_header *head,
 
 /* ---- frames that are here and have not arrived ----------------------------------------------- */
 
-void gt_receive_hold(gt_gateway *g, gt_held_queue *q, size_t peer, const uint8_t *frame,
-                     size_t bytes, gt_ns arrive) {
+static gt_held_frame *copy_of(gt_gateway *g, size_t peer, const uint8_t *frame, size_t bytes,
+                              gt_ns arrive) {
   gt_held_frame *h = g->spare;
   if (h)
     g->spare = h->next;
@@ -110,6 +110,12 @@ void gt_receive_hold(gt_gateway *g, gt_held_queue *q, size_t peer, const uint8_t
   h->peer = peer;
   h->bytes = bytes;
   memcpy(h->frame, frame, bytes);
+  return h;
+}
+
+void gt_receive_hold(gt_gateway *g, size_t peer, const uint8_t *frame, size_t bytes, gt_ns arrive) {
+  gt_held_queue *q = &g->receivers[peer].coming;
+  gt_held_frame *h = copy_of(g, peer, frame, bytes, arrive);
   if (q->last && q->first)
     q->last->next = h;
   else
@@ -128,30 +134,42 @@ void gt_receive_hand_on(gt_gateway *g, size_t peer, const uint8_t *frame, gt_ns 
   take_frame(g, peer, &head, frame + gt_header_bytes(&head), now);
 }
 
-static void hand_on_held(gt_gateway *g, gt_held_frame *h, gt_ns now) {
-  gt_receive_hand_on(g, h->peer, h->frame, now);
+static void put_back(gt_gateway *g, gt_held_frame *h) {
   h->next = g->spare;
   g->spare = h;
 }
 
+static void hand_on_held(gt_gateway *g, gt_held_frame *h, gt_ns now) {
+  gt_receive_hand_on(g, h->peer, h->frame, now);
+  put_back(g, h);
+}
+
+static void put(gt_gateway *g, gt_held_frame *h) {
+  const gt_landing_frame frame = {.arrive = h->arrive,
+                                  .from = h->peer,
+                                  .bytes = h->bytes,
+                                  .stream_bps = g->receivers[h->peer].stream_bps,
+                                  .of.frame = h};
+  gt_landing_put(&g->landing, &frame);
+}
+
+void gt_receive_put(gt_gateway *g, size_t peer, const uint8_t *frame, size_t bytes, gt_ns now) {
+  put(g, copy_of(g, peer, frame, bytes, now));
+}
+
+void gt_receive_landed(gt_gateway *g, gt_ns now) {
+  hand_on_held(g, gt_landing_take(&g->landing).of.frame, now);
+}
+
 void gt_receive_coming(gt_gateway *g, size_t peer, gt_ns now) {
   gt_held_frame *h = take_first(&g->receivers[peer].coming);
-  gt_ns passed = gt_access_pass(&g->down, h->bytes, g->receivers[peer].stream_bps, h->arrive);
-  if (passed <= h->arrive) {
+  if (g->landing.access.rate_bps <= 0) {
     hand_on_held(g, h, now);
     return;
   }
-  h->arrive = passed;
-  h->next = NULL;
-  if (g->landing.first)
-    g->landing.last->next = h;
-  else
-    g->landing.first = h;
-  g->landing.last = h;
-}
-
-void gt_receive_first_landed(gt_gateway *g, gt_ns now) {
-  hand_on_held(g, take_first(&g->landing), now);
+  const gt_ns arrive = h->arrive;
+  put(g, h);
+  if (gt_landing_next(&g->landing) <= arrive) gt_receive_landed(g, now);
 }
 
 static void close_queue(gt_held_frame *h) {
@@ -164,8 +182,10 @@ static void close_queue(gt_held_frame *h) {
 }
 
 void gt_receive_close(gt_gateway *g) {
+  while (gt_landing_next(&g->landing) != GT_NEVER)
+    put_back(g, gt_landing_take(&g->landing).of.frame);
+  gt_landing_close(&g->landing);
   close_queue(g->spare);
-  close_queue(g->landing.first);
   for (size_t peer = 0; peer < g->nregions; peer++) close_queue(g->receivers[peer].coming.first);
 }
 

@@ -96,7 +96,7 @@ static void arrive(gt_gateway *g, size_t peer, const uint8_t *frame, size_t byte
   }
   if (bytes >= GT_STAMP_BYTES) bytes -= GT_STAMP_BYTES;
   gt_receive_check(g, peer, frame, bytes);
-  gt_receive_hold(g, &r->coming, peer, frame, bytes, stamp_of(g, peer, frame + bytes));
+  gt_receive_hold(g, peer, frame, bytes, stamp_of(g, peer, frame + bytes));
 }
 
 /* Held frames wait for gt_gateway_deliver. */
@@ -126,14 +126,14 @@ static size_t next_sender(const gt_gateway *g, gt_ns *at) {
 gt_ns gt_gateway_arrival(const gt_gateway *gateway) {
   gt_ns at;
   (void)next_sender(gateway, &at);
-  return gateway->landing.first ? sooner(at, gateway->landing.first->arrive) : at;
+  return sooner(at, gt_landing_next(&gateway->landing));
 }
 
 void gt_gateway_deliver(gt_gateway *gateway, gt_ns now) {
   gt_ns at;
   size_t peer = next_sender(gateway, &at);
-  if (gateway->landing.first && gateway->landing.first->arrive <= at)
-    gt_receive_first_landed(gateway, now);
+  if (gateway->landing.busy && gt_landing_next(&gateway->landing) <= at)
+    gt_receive_landed(gateway, now);
   else
     gt_receive_coming(gateway, peer, now);
 }
@@ -189,7 +189,7 @@ void gt_gateway_virtual(gt_gateway *gateway, const gt_ns *delay_min) {
   gateway->agreement = gt_agreement_create(n, gateway->self, delay_min);
   gateway->clock_frames =
       gt_alloc(n, GT_FRAME_HEADER_BYTES + gt_agreement_bytes(gateway->agreement));
-  gateway->up.rate_bps = gateway->down.rate_bps = gateway->access_bps;
+  gateway->up.rate_bps = gateway->landing.access.rate_bps = gateway->access_bps;
   for (size_t p = 0; p < n; p++) {
     gt_sender *s = &gateway->senders[p];
     if (s->link_loaded) continue;

@@ -261,27 +261,41 @@ static int by_arrival(const void *a, const void *b) {
   return x < y ? -1 : 1; /* as sent */
 }
 
+/* Compares what passes the access next with the log. */
+static void check_landed(const side *s, gt_landing *down, size_t *n) {
+  const gt_ns passed = gt_landing_next(down);
+  const frame *f = gt_landing_take(down).of.frame;
+  if (!f->last || passed > s->sc->end[rank]) return;
+  assert_true(*n < s->nlog);
+  entry expected = f->message;
+  expected.at = passed;
+  assert_memory_equal(&s->log[(*n)++], &expected, sizeof expected);
+}
+
 /* The expected log, from the link model alone: frames of all senders in the order of arrival,
    through this region's access. */
 static void check_by_the_model(const side *s) {
   frames fs = {.capacity = 4 * (size_t)LOG_MAX};
   fs.at = GT_NEW_ARRAY(frame, fs.capacity);
-  gt_access down = {.rate_bps = s->sc->access_bps[rank]};
+  gt_landing down;
   size_t n = 0;
+  gt_landing_open(&down, REGIONS);
+  down.access.rate_bps = s->sc->access_bps[rank];
   for (size_t p = 0; p < REGIONS; p++)
     if (p != (size_t)rank) put_region(&fs, s->sc, p);
   qsort(fs.at, fs.n, sizeof *fs.at, by_arrival);
   for (size_t i = 0; i < fs.n; i++) {
-    gt_ns passed = gt_access_pass(&down, fs.at[i].bytes, stream_of(s->sc, fs.at[i].message.from),
-                                  fs.at[i].arrive);
-    if (!fs.at[i].last || passed > s->sc->end[rank]) continue;
-    assert_true(n < s->nlog);
-    entry expected = fs.at[i].message;
-    expected.at = passed;
-    assert_memory_equal(&s->log[n], &expected, sizeof expected);
-    n++;
+    frame *f = &fs.at[i];
+    while (gt_landing_next(&down) <= f->arrive) check_landed(s, &down, &n);
+    gt_landing_put(&down, &(gt_landing_frame){.arrive = f->arrive,
+                                              .from = f->message.from,
+                                              .bytes = f->bytes,
+                                              .stream_bps = stream_of(s->sc, f->message.from),
+                                              .of.frame = f});
   }
+  while (gt_landing_next(&down) != GT_NEVER) check_landed(s, &down, &n);
   assert_int_equal(n, s->nlog);
+  gt_landing_close(&down);
   gt_free(fs.at);
 }
 

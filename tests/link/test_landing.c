@@ -1,0 +1,118 @@
+/* Frames that wait for the receiver's access: senders take turns, and the access is that of
+   test_access. */
+#include "scratch.h"
+
+#define SENDERS 5
+#define FRAMES  200
+
+static gt_landing open_landing(double rate_bps) {
+  gt_landing l;
+  gt_landing_open(&l, SENDERS);
+  l.access.rate_bps = rate_bps;
+  return l;
+}
+
+static void put(gt_landing *l, size_t from, size_t bytes, gt_ns arrive) {
+  gt_landing_put(l, &(gt_landing_frame){.arrive = arrive, .from = from, .bytes = bytes});
+}
+
+static void passes(gt_landing *l, size_t from, size_t bytes, gt_ns at) {
+  assert_int_equal(gt_landing_next(l), at);
+  gt_landing_frame f = gt_landing_take(l);
+  assert_true(f.from == from && f.bytes == bytes);
+}
+
+static void close_landing(gt_landing *l) {
+  assert_int_equal(gt_landing_next(l), GT_NEVER);
+  gt_landing_close(l);
+  assert_int_equal(gt_alloc_alive(), 0);
+}
+
+/* 1000 bytes take 1 ms.  A sender that comes late does not wait for all that came before. */
+static void senders_take_turns(void **unused) {
+  (void)unused;
+  gt_landing l = open_landing(8e6);
+  assert_int_equal(gt_landing_next(&l), GT_NEVER);
+  for (int i = 0; i < 4; i++) put(&l, 0, 1000, 10 * MS);
+  put(&l, 1, 1000, 10 * MS);
+  passes(&l, 0, 1000, 11 * MS);
+  put(&l, 2, 1000, 11 * MS + 1); /* while the next one is served */
+  passes(&l, 0, 1000, 12 * MS);
+  passes(&l, 1, 1000, 13 * MS);
+  passes(&l, 0, 1000, 14 * MS);
+  passes(&l, 2, 1000, 15 * MS);
+  passes(&l, 0, 1000, 16 * MS);
+  close_landing(&l);
+}
+
+/* By bytes, not by frames; a sender's own frames stay in order. */
+static void small_frames_have_more_turns(void **unused) {
+  (void)unused;
+  gt_landing l = open_landing(8e6);
+  put(&l, 3, 3000, 0);
+  put(&l, 3, 3000, 0);
+  put(&l, 3, 100, 0);
+  for (int i = 0; i < 4; i++) put(&l, 1, 1000, 0);
+  passes(&l, 3, 3000, 3 * MS);
+  for (int i = 0; i < 3; i++) passes(&l, 1, 1000, (4 + i) * MS);
+  passes(&l, 3, 3000, 9 * MS);
+  passes(&l, 3, 100, 9100000);
+  passes(&l, 1, 1000, 10100000);
+  close_landing(&l);
+}
+
+/* While a sender has frames waiting, none gets ahead of it by more than two of the largest frames,
+   however long the others have been sending; and the access does not idle. */
+static void shares_are_equal(void **unused) {
+  (void)unused;
+  gt_rng rng = gt_rng_make(1, GT_RNG_TEST, 0, 0);
+  for (int turn = 0; turn < 100; turn++) {
+    gt_landing l = open_landing(8e6);
+    double passed[SENDERS] = {0}, all = 0;
+    const gt_ns late = (gt_ns)gt_rng_below(&rng, 400) * MS;
+    for (size_t i = 0; i < FRAMES; i++)
+      for (size_t k = 1; k < SENDERS; k++) put(&l, k, 1 + gt_rng_below(&rng, 2000), 0);
+    while (gt_landing_next(&l) <= late) all += (double)gt_landing_take(&l).bytes;
+    for (size_t i = 0; i < FRAMES / 10; i++) put(&l, 0, 1 + gt_rng_below(&rng, 2000), late);
+    for (size_t i = 0; i < FRAMES / 10;) {
+      gt_ns at = gt_landing_next(&l);
+      gt_landing_frame f = gt_landing_take(&l);
+      passed[f.from] += (double)f.bytes;
+      all += (double)f.bytes;
+      i += f.from == 0;
+      assert_true(llabs(at - gt_from_seconds(all / 1e6)) <= 2000);
+      for (size_t k = 1; k < SENDERS; k++) assert_true(passed[k] - passed[0] <= 4000);
+    }
+    while (gt_landing_next(&l) != GT_NEVER) gt_landing_take(&l);
+    close_landing(&l);
+  }
+}
+
+/* Without frames that wait it is the access alone. */
+static void one_sender_has_the_access(void **unused) {
+  (void)unused;
+  gt_rng rng = gt_rng_make(2, GT_RNG_TEST, 0, 0);
+  gt_landing l = open_landing(8e6);
+  gt_access alone = {.rate_bps = 8e6};
+  gt_ns at = 0;
+  for (int i = 0; i < FRAMES; i++) {
+    const gt_landing_frame f = {
+        .arrive = at += (gt_ns)gt_rng_below(&rng, 4 * MS), .bytes = 2000, .stream_bps = 9e6};
+    gt_landing_put(&l, &f);
+    const gt_ns expected = gt_access_pass(&alone, 2000, 9e6, at);
+    assert_int_equal(gt_landing_next(&l), expected);
+    gt_landing_take(&l);
+    at = expected;
+  }
+  close_landing(&l);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(senders_take_turns),
+      cmocka_unit_test(small_frames_have_more_turns),
+      cmocka_unit_test(shares_are_equal),
+      cmocka_unit_test(one_sender_has_the_access),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
