@@ -14,6 +14,8 @@
 #include "../tests/sim/world_dice.h"
 
 #define SHARE  1e-3 /* equal but for this */
+#define FEW    6    /* steps of runs whose difference is timed */
+#define MANY   36
 #define SEARCH 3000 /* trees and rings that a long search simulates */
 
 typedef struct {
@@ -75,7 +77,7 @@ static double brute_force(wiring_world *w) {
 
 /* ---- whole runs ------------------------------------------------------------------------------ */
 
-static double run_s(const gt_job *job, const gt_wiring *wiring, size_t parameters) {
+static double train_s(const gt_job *job, const gt_wiring *wiring, size_t parameters) {
   int64_t samples[DICE_MOST];
   gt_links *links = NULL;
   gt_sim *sim = NULL;
@@ -91,7 +93,15 @@ static double run_s(const gt_job *job, const gt_wiring *wiring, size_t parameter
   return totals.train_s;
 }
 
-/* Seconds of the whole run by the choice; *least: of the best of all. */
+/* Seconds of a round: what a run of more steps takes more. */
+static double run_s(gt_job *job, const gt_wiring *wiring, size_t parameters) {
+  job->train.until.steps = FEW;
+  const double few_s = train_s(job, wiring, parameters);
+  job->train.until.steps = MANY;
+  return (train_s(job, wiring, parameters) - few_s) / (MANY - FEW);
+}
+
+/* Seconds of a round of the job by the choice; *least: of the best of all. */
 static double whole_runs(gt_job *job, const gt_wiring_choice *c, size_t parameters, double *least) {
   size_t next[DICE_MOST];
   const double is = run_s(job, &c->of[c->best].wiring, parameters);
