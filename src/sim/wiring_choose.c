@@ -10,7 +10,7 @@
 
 /* Events after which no further way of a topology is simulated, with more than WIRING_EXACT regions
    and with fewer. */
-#define EVENTS_NEAR  ((int64_t)1000000)
+#define EVENTS_NEAR  ((int64_t)3000000)
 #define EVENTS_EXACT ((int64_t)20000000)
 #define FAR          2  /* times the best way: no way to look at closely */
 #define NEAR         16 /* trees or neighbours of a tree that are simulated in a row */

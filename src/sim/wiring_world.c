@@ -5,8 +5,8 @@
 
 #include "wiring.h"
 
-#define ROUNDS   4    /* that are timed; even, so that bounds of two rounds hold */
-#define BEFORE   2    /* steps before them: the first round begins everywhere at once */
+#define ROUNDS   16   /* that are timed; even, so that bounds of two rounds hold */
+#define BEFORE   4    /* steps before them: the first begin as no later ones do */
 #define STEP_S   1e-4 /* of a worker; not counted */
 #define SAMPLES  ((int64_t)1000)
 #define LONG_S   1e9  /* above: no limit */
