@@ -1,7 +1,8 @@
 /* Measures what sync.topology auto chooses and how long that takes, on random jobs:
      bench_choose least N COUNT PARAMETERS [access] [FIRST]   beside every tree and ring
      bench_choose far N COUNT PARAMETERS [access] [FIRST]     beside a long search
-     bench_choose run N COUNT PARAMETERS [access] [FIRST]     beside mesh, every hub, and the tree and
+     bench_choose run N COUNT PARAMETERS [access] [FIRST]     beside mesh, every hub, and the tree
+     and
                                                               ring of these names, in whole runs
      bench_choose time N COUNT PARAMETERS [access] [FIRST]    the choice alone */
 #include <inttypes.h>
@@ -14,6 +15,8 @@
 #include "../tests/sim/world_dice.h"
 
 #define SHARE  1e-3 /* equal but for this */
+#define FEW    6    /* steps of runs whose difference is timed */
+#define MANY   36
 #define SEARCH 3000 /* trees and rings that a long search simulates */
 
 typedef struct {
@@ -75,7 +78,7 @@ static double brute_force(wiring_world *w) {
 
 /* ---- whole runs ------------------------------------------------------------------------------ */
 
-static double run_s(const gt_job *job, const gt_wiring *wiring, size_t parameters) {
+static double train_s(const gt_job *job, const gt_wiring *wiring, size_t parameters) {
   int64_t samples[DICE_MOST];
   gt_links *links = NULL;
   gt_sim *sim = NULL;
@@ -91,7 +94,15 @@ static double run_s(const gt_job *job, const gt_wiring *wiring, size_t parameter
   return totals.train_s;
 }
 
-/* Seconds of the whole run by the choice; *least: of the best of all. */
+/* Seconds of a round: what a run of more steps takes more. */
+static double run_s(gt_job *job, const gt_wiring *wiring, size_t parameters) {
+  job->train.until.steps = FEW;
+  const double few_s = train_s(job, wiring, parameters);
+  job->train.until.steps = MANY;
+  return (train_s(job, wiring, parameters) - few_s) / (MANY - FEW);
+}
+
+/* Seconds of a round of the job by the choice; *least: of the best of all. */
 static double whole_runs(gt_job *job, const gt_wiring_choice *c, size_t parameters, double *least) {
   size_t next[DICE_MOST];
   const double is = run_s(job, &c->of[c->best].wiring, parameters);
@@ -117,8 +128,8 @@ static void one(sums *all, const char *what, uint64_t seed, const dice_spec *d) 
   gt_wiring_choice c;
   wiring_world w;
   const clock_t from = clock();
-  if (gt_wiring_choose(&c, job, d->parameters, 0) != GT_OK ||
-      gt_wiring_world_open(&w, job, d->parameters, 0) != GT_OK)
+  if (gt_wiring_choose(&c, job, NULL, d->parameters, 0) != GT_OK ||
+      gt_wiring_world_open(&w, job, NULL, d->parameters, 0) != GT_OK)
     gt_bug("%s", gt_error_text());
   const double took_s = (double)(clock() - from) / CLOCKS_PER_SEC;
   double is = c.of[c.best].seconds, least = is;

@@ -16,8 +16,8 @@
    is (x / 255 - mean[c]) / std[c]; the root's float32 attributes `mean` and `std` (C) are those of
    the training images.  `x` may also be float32, which is not scaled, or int32 (N,1,1,F): F ids per
    sample, each below the root's attribute `features`.  If ids are words, the data set `vocabulary`
-   lists them, and the root's attribute `vocabulary_sha256` is their hash.  If they are the tokens of
-   a text, the data set `merges` defines them (data_text.h); the samples are then windows, whose
+   lists them, and the root's attribute `vocabulary_sha256` is their hash.  If they are the tokens
+   of a text, the data set `merges` defines them (data_text.h); the samples are then windows, whose
    labels are their own ids, each one place later, and y is 0. */
 typedef struct gt_dataset gt_dataset;
 
@@ -86,9 +86,9 @@ typedef struct {
 typedef struct {
   size_t bytes, vocabulary, samples[2], left[2]; /* left: ids that fill no sample, by gt_split */
 } gt_text_found;
-/* The same with options.  Formats of text take the n files `sources`, one behind the other; others a
-   folder.  found: written by formats of text; may be NULL.  GT_ERR_JOB also if an option is out of
-   range, or given for a format that has no such option. */
+/* The same with options.  Formats of text take the n files `sources`, one behind the other; others
+   a folder.  found: written by formats of text; may be NULL.  GT_ERR_JOB also if an option is out
+   of range, or given for a format that has no such option. */
 gt_status gt_data_import_text(const char *format, const char *const *sources, size_t n,
                               const char *out, const gt_text_options *options,
                               gt_text_found *found);

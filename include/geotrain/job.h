@@ -293,8 +293,8 @@ double gt_job_device_power(const gt_job *job, size_t region, size_t device);
 /* The link from region a to region b (ids): the one in wan.links, else wan.default, else NULL:
    unlimited. */
 const gt_job_link *gt_job_link_between(const gt_job *job, size_t a, size_t b);
-/* The same for all pairs: nregions x nregions, row a, column b.  The caller frees the table; the job
-   owns the links.  One pass over wan.links, of which there can be millions. */
+/* The same for all pairs: nregions x nregions, row a, column b.  The caller frees the table; the
+   job owns the links.  One pass over wan.links, of which there can be millions. */
 const gt_job_link **gt_job_link_table(const gt_job *job);
 /* Names the first key in which two resolved jobs differ, with both values: "sync.period is 8 there
    and 4 here"; empty if they are equal.  `for_resume` ignores the keys that a resume may change

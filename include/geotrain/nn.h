@@ -220,11 +220,11 @@ size_t gt_optim_arrays(const gt_optim_spec *spec);
 gt_status gt_optim_create(gt_optim **out, const gt_optim_spec *spec, size_t n, bool with_memory);
 void gt_optim_close(gt_optim *optim);
 /* Adds this step's update u to params: params += u; and, unless acc.data is NULL, acc += u.  The
-   step count goes up by one. All three vectors have n elements.  Returns the factor of the gradient:
-   1, or, if spec.clip is above 0, clip / its Euclidean norm where this is less (Pascanu, Mikolov and
-   Bengio 2013, Alg. 1).  Squares are summed in float64, per tensor and then in the order of the
-   tensors, with the same bits at every instruction set.  Where the norm is not finite the factor is
-   1. */
+   step count goes up by one. All three vectors have n elements.  Returns the factor of the
+   gradient: 1, or, if spec.clip is above 0, clip / its Euclidean norm where this is less (Pascanu,
+   Mikolov and Bengio 2013, Alg. 1).  Squares are summed in float64, per tensor and then in the
+   order of the tensors, with the same bits at every instruction set.  Where the norm is not finite
+   the factor is 1. */
 float gt_optim_step(gt_optim *optim, gt_vec params, gt_vec grads, gt_vec acc);
 /* Another optimizer has made a step, with which this one's schedule goes on. */
 void gt_optim_count(gt_optim *optim);

@@ -10,8 +10,8 @@
 size_t gt_ps_eval_chunk(size_t test_samples);
 
 /* The spec of the PS of region order->region; the caller fills in topology, next, workers, weights,
-   vectors, optim, test_samples, keepalive, round and host.  links: gt_links_from of the region; parameters: of the
-   model. */
+   vectors, optim, test_samples, keepalive, round and host.  links: gt_links_from of the region;
+   parameters: of the model. */
 gt_ps_spec gt_ps_spec_of(const gt_job *job, const gt_order *order, const gt_link_spec *links,
                          size_t parameters);
 /* Shares of the regions in means, sum 1; samples: of every region.  The caller frees them. */

@@ -108,10 +108,11 @@ void gt_setup_close_kept(gt_kept *kept);
 /* The name of the first float32 item in the list with a value that is not finite; NULL: all are
    finite.  Local. */
 const char *gt_setup_spoilt(const gt_state *state);
-/* Adds what the model's input means to the state of a file with a model: the normalisation of images,
-   data/mean and data/std, or the vocabulary of a text, data/merges.  Local. */
+/* Adds what the model's input means to the state of a file with a model: the normalisation of
+   images, data/mean and data/std, or the vocabulary of a text, data/merges.  Local. */
 void gt_setup_save_data(const gt_run *run, gt_state *state);
-/* GT_ERR_CKPT: the file's model was trained with a different normalisation or vocabulary.  Local. */
+/* GT_ERR_CKPT: the file's model was trained with a different normalisation or vocabulary.  Local.
+   */
 gt_status gt_setup_check_data(const gt_run *run, const gt_state *state);
 
 #endif

@@ -28,10 +28,10 @@ typedef struct {
 /* Chooses for the job with messages of a model of so many floats.  Simulates rounds that follow one
    another without computing between them, on the job's links (jitter, loss, traces, transport and
    access included, outages left out), with what compute says of update, apply and encode.  The same
-   job gives the same choice.  GT_ERR_JOB: a pair of regions has no latency.  The caller closes
-   *out. */
-gt_status gt_wiring_choose(gt_wiring_choice *out, const gt_job *job, size_t parameters,
-                           size_t buffers);
+   job gives the same choice.  links: of the job; NULL: they are made.  GT_ERR_JOB: a pair of
+   regions has no latency.  The caller closes *out. */
+gt_status gt_wiring_choose(gt_wiring_choice *out, const gt_job *job, const gt_links *links,
+                           size_t parameters, size_t buffers);
 void gt_wiring_choice_close(gt_wiring_choice *choice);
 /* Writes "tree, 1.6 s a round; mesh 3.8 s, hub at oregon 3.9 s, ring 6.6 s". */
 void gt_wiring_choice_text(const gt_wiring_choice *choice, const gt_job *job, char *text,

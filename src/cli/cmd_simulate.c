@@ -183,7 +183,7 @@ static void show_end(const gt_sim *sim, double wall_s) {
 static gt_status choose(gt_sim_spec *spec, gt_wiring_choice *choice) {
   char text[512];
   if (spec->job->sync.topology != GT_TOPOLOGY_AUTO) return GT_OK;
-  GT_TRY(gt_wiring_choose(choice, spec->job, spec->parameters, spec->buffers));
+  GT_TRY(gt_wiring_choose(choice, spec->job, spec->links, spec->parameters, spec->buffers));
   spec->wiring = &choice->of[choice->best].wiring;
   gt_wiring_choice_text(choice, spec->job, text, sizeof text);
   printf("topology       %s\n", text);

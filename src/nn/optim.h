@@ -33,8 +33,8 @@ typedef struct {
   float lr, share, decay, momentum;
 } gt_sgd_constants;
 
-/* Constants of one step of Adam: share as for SGD; rate = lr / (1 - beta1^t), scale = 1 / sqrt(1 - beta2^t); l2:
-   decay added to the gradient; shrink: decoupled decay. */
+/* Constants of one step of Adam: share as for SGD; rate = lr / (1 - beta1^t), scale = 1 / sqrt(1 -
+   beta2^t); l2: decay added to the gradient; shrink: decoupled decay. */
 typedef struct {
   float share, rate, scale, beta1, beta2, epsilon, l2, shrink;
 } gt_adam_constants;

@@ -118,8 +118,8 @@ const char *gt_planner_value(const gt_planner_candidate *c, const char *key);
 /* Adds every distinct combination of the axes' values: labels and overrides.  GT_ERR_JOB: the job's
    own strategy exchanges nothing. */
 gt_status gt_planner_list_candidates(gt_planner *p, const gt_planner_axis *axes);
-/* Sets strategy, period, factor and topology from each candidate's job.  GT_ERR_JOB: no topology can
-   be chosen. */
+/* Sets strategy, period, factor and topology from each candidate's job.  GT_ERR_JOB: no topology
+   can be chosen. */
 gt_status gt_planner_open_candidates(gt_planner *p);
 /* Loads the job as given, with the candidate's overrides and then `more`; the caller closes it. */
 gt_status gt_planner_load(gt_job **out, const gt_planner *p, const gt_planner_candidate *c,

@@ -1,5 +1,5 @@
-/* What the files that choose a way share.  Each calls only those before it: map, bound, world, grow,
-   near, choose. */
+/* What the files that choose a way share.  Each calls only those before it: map, bound, world,
+   grow, near, choose. */
 #ifndef GEOTRAIN_SIM_WIRING_H
 #define GEOTRAIN_SIM_WIRING_H
 
@@ -30,10 +30,10 @@ void gt_wiring_map_open(wiring_map *map, const gt_job *job, const gt_links *link
                         size_t floats);
 void gt_wiring_map_close(wiring_map *map);
 
-/* ---- bounds: seconds of a round that a way cannot go below ------------------------------------ */
+/* ---- bounds: seconds of a round that a way cannot go below ----------------------------------- */
 
-/* Pieces that pass several links one behind the other.  first, last: sums over the links; best: from
-   the departure of the first piece to the arrival of the last, without latency. */
+/* Pieces that pass several links one behind the other.  first, last: sums over the links; best:
+   from the departure of the first piece to the arrival of the last, without latency. */
 typedef struct {
   double first, last, best, latency;
 } wiring_chain;
@@ -55,11 +55,11 @@ double gt_wiring_tree_bound(const wiring_map *map, const size_t *parent);
 /* order: the n regions in the order of the ring. */
 double gt_wiring_ring_bound(const wiring_map *map, const size_t *order);
 
-/* ---- worlds: a job that only exchanges -------------------------------------------------------- */
+/* ---- worlds: a job that only exchanges ------------------------------------------------------- */
 
 typedef struct {
-  gt_job job; /* arrays that differ from those of the job it is made from are owned */
-  gt_links *links;
+  gt_job job;      /* arrays that differ from those of the job it is made from are owned */
+  gt_links *links; /* owned; NULL: the caller's are used */
   gt_sim_spec spec;
   int64_t *samples;
   bool rounds;
@@ -67,8 +67,9 @@ typedef struct {
   int64_t events; /* of all simulations so far */
 } wiring_world;
 
-gt_status gt_wiring_world_open(wiring_world *world, const gt_job *job, size_t parameters,
-                               size_t buffers);
+/* links: of the job, without outages used as they are; NULL: they are made. */
+gt_status gt_wiring_world_open(wiring_world *world, const gt_job *job, const gt_links *links,
+                               size_t parameters, size_t buffers);
 void gt_wiring_world_close(wiring_world *world);
 /* Seconds of a round by this way; INFINITY: more than limit_s. */
 double gt_wiring_simulate(wiring_world *world, gt_topology topology, const size_t *next,
@@ -91,8 +92,8 @@ void gt_wiring_grow_trees(wiring_list *list, const wiring_map *map, double limit
 /* Adds every ring. */
 void gt_wiring_grow_rings(wiring_list *list, const wiring_map *map);
 
-/* A good tree or ring by its bound: parent n; order n.  start: 2 root, or 2 root + 1: where the search
-   begins. */
+/* A good tree or ring by its bound: parent n; order n.  start: 2 root, or 2 root + 1: where the
+   search begins. */
 void gt_wiring_near_tree(const wiring_map *map, size_t start, size_t *parent);
 /* Moves one region at a time as long as that lowers the bound. */
 void gt_wiring_improve_tree(const wiring_map *map, size_t *parent);

@@ -131,8 +131,8 @@ static double edge_s(const wiring_map *map, const double *piece_s, size_t from, 
   return piece_s[i] + map->latency_s[i];
 }
 
-/* back[r]: seconds from the end of a round in r until it can begin to send up the next one, of which
-   every region below must send a piece. */
+/* back[r]: seconds from the end of a round in r until it can begin to send up the next one, of
+   which every region below must send a piece. */
 static void find_back(const tree *t, double *back) {
   const wiring_map *map = t->map;
   for (size_t i = map->n; i-- > 1;) {
@@ -207,8 +207,8 @@ double gt_wiring_tree_bound(const wiring_map *map, const size_t *parent) {
 
 /* ---- ring ------------------------------------------------------------------------------------ */
 
-/* 2 (n - 1) steps; each takes as long as the slowest link does, and as long as the mean of all takes
-   with its latency, because a chunk goes round. */
+/* 2 (n - 1) steps; each takes as long as the slowest link does, and as long as the mean of all
+   takes with its latency, because a chunk goes round. */
 double gt_wiring_ring_bound(const wiring_map *map, const size_t *order) {
   const double n = (double)map->n;
   double slowest = 0, sum = 0;

@@ -10,7 +10,7 @@
 
 /* Events after which no further way of a topology is simulated, with more than WIRING_EXACT regions
    and with fewer. */
-#define EVENTS_NEAR  ((int64_t)1000000)
+#define EVENTS_NEAR  ((int64_t)3000000)
 #define EVENTS_EXACT ((int64_t)20000000)
 #define FAR          2  /* times the best way: no way to look at closely */
 #define NEAR         16 /* trees or neighbours of a tree that are simulated in a row */
@@ -154,14 +154,15 @@ static void leave_hub(const wiring_map *map, size_t *parent) {
   size_t *hub = GT_NEW_ARRAY(size_t, n), *next = GT_NEW_ARRAY(size_t, n);
   double least = INFINITY;
   memcpy(hub, parent, n * sizeof *hub);
-  for (size_t i = 0; i < n * n; i++) {
-    memcpy(next, hub, n * sizeof *next);
-    if (!gt_wiring_move(next, i / n, i % n) || is_hub(next, n)) continue;
-    const double bound = gt_wiring_tree_bound(map, next);
-    if (bound >= least) continue;
-    least = bound;
-    memcpy(parent, next, n * sizeof *next);
-  }
+  for (size_t a = 0; a < n; a++)
+    for (size_t b = 0; b < n; b++) {
+      memcpy(next, hub, n * sizeof *next);
+      if (!gt_wiring_move(next, a, b) || is_hub(next, n)) continue;
+      const double bound = gt_wiring_tree_bound(map, next);
+      if (bound >= least) continue;
+      least = bound;
+      memcpy(parent, next, n * sizeof *next);
+    }
   gt_free(hub);
   gt_free(next);
 }
@@ -287,17 +288,17 @@ static void choose(search *s, const gt_job *job) {
     if (best_of(s, t) < best_of(s, out->best)) out->best = t;
 }
 
-gt_status gt_wiring_choose(gt_wiring_choice *out, const gt_job *job, size_t parameters,
-                           size_t buffers) {
+gt_status gt_wiring_choose(gt_wiring_choice *out, const gt_job *job, const gt_links *links,
+                           size_t parameters, size_t buffers) {
   search s = {.out = out};
   *out = (gt_wiring_choice){.best = GT_TOPOLOGY_MESH, .exact = true};
   for (gt_topology t = GT_TOPOLOGY_MESH; t < GT_WIRING_KINDS; t++)
     out->of[t] = (gt_wiring_score){.wiring.topology = t, .seconds = NAN};
   if (job->nregions == 1 || !gt_sync_of(job->sync.strategy)->sends) return GT_OK;
-  gt_status status = gt_wiring_world_open(&s.world, job, parameters, buffers);
-  if (status == GT_OK) status = check_links(job, s.world.links);
+  gt_status status = gt_wiring_world_open(&s.world, job, links, parameters, buffers);
+  if (status == GT_OK) status = check_links(job, s.world.spec.links);
   if (status == GT_OK) {
-    gt_wiring_map_open(&s.map, &s.world.job, s.world.links, s.world.rounds,
+    gt_wiring_map_open(&s.map, &s.world.job, s.world.spec.links, s.world.rounds,
                        s.world.spec.parameters);
     choose(&s, job);
     gt_wiring_map_close(&s.map);
@@ -341,7 +342,7 @@ gt_status gt_wiring_of(gt_wiring *out, const gt_job *job, const gt_links *links,
     *out = gt_ps_wiring_of(job, links, parameters);
     return GT_OK;
   }
-  GT_TRY(gt_wiring_choose(&choice, job, parameters, buffers));
+  GT_TRY(gt_wiring_choose(&choice, job, links, parameters, buffers));
   *out = gt_wiring_copy(&choice.of[choice.best].wiring, job->nregions);
   gt_wiring_choice_close(&choice);
   return GT_OK;

@@ -1,14 +1,16 @@
-/* Good trees and rings for any number of regions: a first one, then changes of one edge at a time as
-   long as they lower the bound. */
+/* Good trees and rings for any number of regions: a first one, then changes of one edge at a time
+   as long as they lower the bound. */
 #include <math.h>
 #include <string.h>
 
 #include "wiring.h"
 
-/* Bounds that are computed for one tree or ring at most are so many steps; each is about n^2, or, of
-   more regions than are simulated, n. */
-#define STEPS      ((size_t)10000000)
-#define STRIDE     ((size_t)7919) /* between the changes that are tried: all regions have their turn */
+/* Bounds that are computed for one tree or ring at most are so many steps; each is about n^2, or,
+   of more regions than are simulated, n. */
+#define STEPS ((size_t)10000000)
+#define STRIDE                                                                                     \
+  ((size_t)7919) /* between the changes that are tried: all regions have their turn
+*/
 #define LEAST_GAIN 1e-9
 
 static size_t tries_of(const wiring_map *map) {

@@ -5,8 +5,8 @@
 
 #include "wiring.h"
 
-#define ROUNDS   4    /* that are timed; even, so that bounds of two rounds hold */
-#define BEFORE   2    /* steps before them: the first round begins everywhere at once */
+#define ROUNDS   16   /* that are timed; even, so that bounds of two rounds hold */
+#define BEFORE   4    /* steps before them: the first begin as no later ones do */
 #define STEP_S   1e-4 /* of a worker; not counted */
 #define SAMPLES  ((int64_t)1000)
 #define LONG_S   1e9  /* above: no limit */
@@ -54,17 +54,18 @@ static gt_job job_of(const gt_job *from) {
   return job;
 }
 
-gt_status gt_wiring_world_open(wiring_world *world, const gt_job *job, size_t parameters,
-                               size_t buffers) {
+gt_status gt_wiring_world_open(wiring_world *world, const gt_job *job, const gt_links *links,
+                               size_t parameters, size_t buffers) {
   const gt_sync_ops *strategy = gt_sync_of(job->sync.strategy);
   *world = (wiring_world){
       .job = job_of(job), .rounds = strategy->waits, .step_s = strategy->waits ? STEP_S : 0};
   world->samples = GT_NEW_ARRAY(int64_t, job->nregions);
   for (size_t r = 0; r < job->nregions; r++) world->samples[r] = SAMPLES;
-  const gt_status status = gt_links_create(&world->links, &world->job);
+  gt_status status = GT_OK;
+  if (!links || job->wan.noutages > 0) status = gt_links_create(&world->links, &world->job);
   world->spec =
       (gt_sim_spec){.job = &world->job,
-                    .links = world->links,
+                    .links = world->links ? world->links : links,
                     .parameters = parameters + (strategy->sends == GT_MSG_STATE ? buffers : 0),
                     .samples = world->samples};
   return status;

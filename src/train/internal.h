@@ -83,9 +83,9 @@ void gt_server_hello_message(gt_server *s, size_t peer, const gt_frame_header *h
 gt_status gt_server_hello(gt_server *s, const gt_hello *own, int64_t *round, int64_t *newest);
 
 /* wiring.c */
-/* By which way regions exchange: as in the checkpoint of the round that is resumed from, else as the
-   lead finds or chooses it.  status: of this region so far; the result is the same in every region.
-   Collective over the PS ranks. */
+/* By which way regions exchange: as in the checkpoint of the round that is resumed from, else as
+   the lead finds or chooses it.  status: of this region so far; the result is the same in every
+   region. Collective over the PS ranks. */
 gt_status gt_server_settle_wiring(gt_server *s, gt_status status, int64_t round);
 /* Adds it to the state of a checkpoint, unless the job says all of it. */
 void gt_server_save_wiring(gt_server *s, gt_state *state);

@@ -61,7 +61,7 @@ static gt_status decide(gt_server *s, int64_t round) {
     s->wiring = gt_ps_wiring_of(run->job, run->links, a->params.n);
     return GT_OK;
   }
-  GT_TRY(gt_wiring_choose(&s->choice, run->job, a->params.n, a->buffers.n));
+  GT_TRY(gt_wiring_choose(&s->choice, run->job, run->links, a->params.n, a->buffers.n));
   s->wiring = gt_wiring_copy(&s->choice.of[s->choice.best].wiring, run->job->nregions);
   return GT_OK;
 }

@@ -1,5 +1,5 @@
-/* Any bytes as text, plain or gzip, give GT_ERR_DATA with a sentence or a data set, without crashes or
-   leaks, and come back from their tokens.  The first bytes of the input are the options. */
+/* Any bytes as text, plain or gzip, give GT_ERR_DATA with a sentence or a data set, without crashes
+   or leaks, and come back from their tokens.  The first bytes of the input are the options. */
 #include "fuzz.h"
 #include "merges.h"
 

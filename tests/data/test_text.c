@@ -1,5 +1,5 @@
-/* Text: which windows become samples, which pairs are merged (as a slow and plain trainer says), any
-   bytes come back from their tokens, the vocabulary is in the file and can be used again. */
+/* Text: which windows become samples, which pairs are merged (as a slow and plain trainer says),
+   any bytes come back from their tokens, the vocabulary is in the file and can be used again. */
 #include "scratch.h"
 
 #include <hdf5.h>

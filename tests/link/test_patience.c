@@ -42,8 +42,8 @@ static void by_the_link_from_the_peer(void **state) {
   assert_int_equal(gt_alloc_alive(), 0);
 }
 
-/* A job with a link from each of n regions to each other one: the latency from a to b is 1 + a + b/n
-   seconds. */
+/* A job with a link from each of n regions to each other one: the latency from a to b is 1 + a +
+   b/n seconds. */
 static gt_job *full_matrix(size_t n) {
   gt_job *job = NULL;
   const size_t room = 256 + 64 * n + 80 * n * n;

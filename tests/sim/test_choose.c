@@ -26,8 +26,8 @@ static void check_all(uint64_t seed, const dice_spec *d) {
   gt_wiring_choice c;
   wiring_world w;
   dice_best trees = {.seconds = INFINITY}, rings = trees, mesh = trees;
-  assert_int_equal(gt_wiring_choose(&c, job, d->parameters, 0), GT_OK);
-  assert_int_equal(gt_wiring_world_open(&w, job, d->parameters, 0), GT_OK);
+  assert_int_equal(gt_wiring_choose(&c, job, NULL, d->parameters, 0), GT_OK);
+  assert_int_equal(gt_wiring_world_open(&w, job, NULL, d->parameters, 0), GT_OK);
   dice_try(&mesh, &w, GT_TOPOLOGY_MESH, NULL);
   dice_all_trees(&trees, &w);
   if (w.rounds) dice_all_rings(&rings, &w);
@@ -78,15 +78,15 @@ static void check_many(uint64_t seed, const dice_spec *d) {
   wiring_world w;
   dice_best others = {.seconds = INFINITY};
   size_t next[DICE_MOST];
-  assert_int_equal(gt_wiring_choose(&c, job, d->parameters, 0), GT_OK);
-  assert_int_equal(gt_wiring_world_open(&w, job, d->parameters, 0), GT_OK);
+  assert_int_equal(gt_wiring_choose(&c, job, NULL, d->parameters, 0), GT_OK);
+  assert_int_equal(gt_wiring_world_open(&w, job, NULL, d->parameters, 0), GT_OK);
   dice_try(&others, &w, GT_TOPOLOGY_MESH, NULL);
   for (size_t h = 0; h < d->n; h++) {
     for (size_t r = 0; r < d->n; r++) next[r] = h;
     dice_try(&others, &w, GT_TOPOLOGY_HUB, next);
   }
   for (gt_topology t = GT_TOPOLOGY_TREE; t <= GT_TOPOLOGY_RING; t++) {
-    gt_topology_place(t, w.links, d->n, d->parameters * sizeof(float), 0, next);
+    gt_topology_place(t, w.spec.links, d->n, d->parameters * sizeof(float), 0, next);
     dice_try(&others, &w, t, next);
   }
   assert_false(c.estimated);
@@ -110,7 +110,7 @@ static void test_very_many_regions(void **state) {
   gt_rng rng = gt_rng_make(1, 0, 0, 7);
   gt_job *job = dice_throw(&rng, &(dice_spec){.n = 100, .access = true});
   gt_wiring_choice c;
-  assert_int_equal(gt_wiring_choose(&c, job, 700000, 0), GT_OK);
+  assert_int_equal(gt_wiring_choose(&c, job, NULL, 700000, 0), GT_OK);
   assert_true(c.estimated && !c.exact);
   for (gt_topology t = GT_TOPOLOGY_MESH; t < GT_WIRING_KINDS; t++) {
     assert_true(gt_wiring_sound(&c.of[t].wiring, 100));
@@ -144,7 +144,7 @@ static void test_simulation_takes_it(void **state) {
     gt_rng rng = gt_rng_make(seed, 0, 5, 7);
     gt_job *job = dice_throw(&rng, &(dice_spec){.n = 5, .access = seed % 2 == 1});
     gt_wiring_choice c;
-    assert_int_equal(gt_wiring_choose(&c, job, 700000, 0), GT_OK);
+    assert_int_equal(gt_wiring_choose(&c, job, NULL, 700000, 0), GT_OK);
     const double is = simulated_s(job, NULL);
     assert_true(is == simulated_s(job, &c.of[c.best].wiring));
     for (size_t t = 0; t < GT_WIRING_KINDS; t++)
@@ -170,7 +170,7 @@ static void test_nothing_to_choose(void **state) {
   (void)state;
   gt_wiring_choice c;
   gt_job *job = parse("{strategy: none, topology: auto}", "");
-  assert_int_equal(gt_wiring_choose(&c, job, 100, 0), GT_OK);
+  assert_int_equal(gt_wiring_choose(&c, job, NULL, 100, 0), GT_OK);
   assert_int_equal(c.best, GT_TOPOLOGY_MESH);
   assert_true(isnan(c.of[GT_TOPOLOGY_MESH].seconds));
   gt_wiring_choice_close(&c);
@@ -181,7 +181,7 @@ static void test_unknown_links(void **state) {
   (void)state;
   gt_wiring_choice c;
   gt_job *job = parse("{strategy: ssgd, topology: auto}", "wan: {default: {bandwidth: 1 Gbit/s}}");
-  assert_int_equal(gt_wiring_choose(&c, job, 100, 0), GT_ERR_JOB);
+  assert_int_equal(gt_wiring_choose(&c, job, NULL, 100, 0), GT_ERR_JOB);
   assert_string_equal(gt_error_text(),
                       "sync.topology is auto, and the link from a to b has no latency; to choose "
                       "among topologies, every pair of regions needs one above 0 (wan.links, "
@@ -196,7 +196,7 @@ static void test_without_rounds_no_ring(void **state) {
   gt_job *job = parse("{strategy: ama, topology: auto}",
                       "wan: {default: {bandwidth: 1 Gbit/s, latency: 9 ms}}");
   char text[256];
-  assert_int_equal(gt_wiring_choose(&c, job, 1000, 24), GT_OK);
+  assert_int_equal(gt_wiring_choose(&c, job, NULL, 1000, 24), GT_OK);
   assert_true(isnan(c.of[GT_TOPOLOGY_RING].seconds));
   gt_wiring_choice_text(&c, job, text, sizeof text);
   assert_true(strncmp(text, "mesh, ", 6) == 0 && strstr(text, "hub at a"));

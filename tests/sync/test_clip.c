@@ -46,7 +46,8 @@ static int check_mean(double clip, const double weights[2]) {
     for (size_t j = 0; j < W_PARAMS; j++) x[j] -= 0.1 * g[j];
   }
   for (size_t r = 0; r < 2; r++)
-    for (size_t j = 0; j < W_PARAMS; j++) assert_float_equal(w->regions[r].params[j], (float)x[j], 1e-5);
+    for (size_t j = 0; j < W_PARAMS; j++)
+      assert_float_equal(w->regions[r].params[j], (float)x[j], 1e-5);
   w_close(w);
   return clips;
 }

@@ -69,8 +69,8 @@ static void add_place(learner *l, pair *p, uint32_t at) {
   p->place = ++l->nplaces;
 }
 
-/* Adds the pairs of a word to the counts, or takes them away (sign -1).  Notes the word as the place
-   of those that have the token `fresh`; -1: of all. */
+/* Adds the pairs of a word to the counts, or takes them away (sign -1).  Notes the word as the
+   place of those that have the token `fresh`; -1: of all. */
 static void count_word(learner *l, uint32_t at, int64_t sign, int32_t fresh) {
   const word *w = &l->words[at];
   const int32_t *ids = l->ids + w->first;

@@ -1,7 +1,7 @@
 /* Causal attention of one head in blocks of GT_ATTENTION_BLOCK queries by as many keys, so that
-   only the scores of one block exist at a time: forward with a running maximum and sum for each query
-   (Milakov and Gimelshein 2018; Rabe and Staats 2021), backward with the scores computed again from
-   the logarithms of the sums (Dao et al. 2022, Alg. 4). */
+   only the scores of one block exist at a time: forward with a running maximum and sum for each
+   query (Milakov and Gimelshein 2018; Rabe and Staats 2021), backward with the scores computed
+   again from the logarithms of the sums (Dao et al. 2022, Alg. 4). */
 #include <math.h>
 
 #include "functions_vector.h"
