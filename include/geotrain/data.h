@@ -65,11 +65,11 @@ void gt_dataset_normalise(gt_dataset *dataset, const float *mean, const float *s
    plain.  OUT is written under a temporary name and then renamed.  GT_ERR_DATA names the file, what
    was found and what is needed; GT_ERR_JOB: unknown format. */
 gt_status gt_data_import(const char *format, const char *source, const char *out);
-/* The same with the options of formats of text; 0: 20000 and 200.  GT_ERR_JOB also if they are too
-   large, or given for another format. */
+/* The same with the options of formats of text, 0: 20000 and 200; sessions have only a length, 0:
+   50.  GT_ERR_JOB also if they are too large, or given for another format. */
 typedef struct {
   uint64_t vocabulary; /* words that get an id: the most frequent ones of the training split */
-  uint64_t length;     /* ids of a sample: its last words, padded in front */
+  uint64_t length;     /* ids of a sample: its last words or items, padded in front */
 } gt_text_options;
 gt_status gt_data_import_text(const char *format, const char *source, const char *out,
                               const gt_text_options *options);

@@ -208,9 +208,9 @@ static void test_import_refused(void **state) {
   scratch_write(out, "old", 3);
   write_folder(true);
   int entries = scratch_entries();
-  assert_failed(
-      gt_data_import("minst", scratch("m"), out), GT_ERR_JOB,
-      "`minst` is not known; one of mnist, cifar, libfm, imdb is needed; did you mean mnist?");
+  assert_failed(gt_data_import("minst", scratch("m"), out), GT_ERR_JOB,
+                "`minst` is not known; one of mnist, cifar, libfm, imdb, sessions is needed; did "
+                "you mean mnist?");
   assert_failed(gt_data_import("mnist", scratch("nowhere"), out), GT_ERR_DATA,
                 "nowhere: there is no such folder");
   size_t size = make_idx(big, NTRAIN - 1, 0, 0, 0);

@@ -18,7 +18,7 @@ refused() {
   check "$name: nothing is left" same "$(ls -A to 2>/dev/null)" "${left:-}"
 }
 
-# ---- files of the five formats ----------------------------------------------------------------------------------------------------
+# ---- files of the six formats ----------------------------------------------------------------------------------------------------
 
 bytes() { # N BYTE: N bytes
   head -c "$1" /dev/zero | tr '\0' "$2"
@@ -30,7 +30,7 @@ idx() { # PREFIX COUNT: COUNT images of 2 x 2 and their labels, of two classes
 record() { # LABEL: one record of CIFAR-10
   bytes 1 "\\$1" && bytes 3072 '\200'
 }
-mkdir -p mnist cifar frappe imdb tar/cifar-10-batches-bin archive reviews/aclImdb/{train,test}/{neg,pos}
+mkdir -p mnist cifar frappe imdb sessions tar/cifar-10-batches-bin archive reviews/aclImdb/{train,test}/{neg,pos}
 idx mnist/train 5
 idx mnist/t10k 3
 for i in 1 2 3 4 5; do record "$i" >cifar/data_batch_$i.bin; done
@@ -46,6 +46,8 @@ for split in train test; do
   printf 'bad' >reviews/aclImdb/$split/pos/10_7.txt
   printf 'bad, two\nlines' >reviews/aclImdb/$split/neg/2_1.txt
 done
+printf '1 2 3\n2 4\n' >sessions/all_train_seq.txt
+printf '\200\2]](K\1K\5ea.' >sessions/test.txt
 tar -C reviews -czf reviews/aclImdb_v1.tar.gz aclImdb
 
 # ---- what is not published is not taken --------------------------------------------------------------------------------------------
@@ -60,6 +62,8 @@ get frappe --from frappe --to to
 refused "another Frappe" 3 'frappe.train.libfm has 2 lines; the published one has 202027'
 get imdb --from imdb --to to
 refused "other reviews" 3 'imdb_train.tsv has 3 lines; the published one has 25001'
+get diginetica --from sessions --to to
+refused "other sessions" 3 'SHA-256 of all_train_seq.txt is [0-9a-f]{64}; the published one is dc7e3646'
 get imdb --from reviews --to to
 refused "another archive of reviews" 3 'SHA-256 of aclImdb_v1.tar.gz is [0-9a-f]{64}; the published one is c40f74a1'
 seq -f '1 %g:1 3:1' 202027 >long
@@ -89,6 +93,7 @@ imported cifar10 archive '32 x 32 x 3 uint8' 'train +5$' 'test +1$'
 imported frappe frappe '^name +frappe$' '1 x 1 x 2 int32' 'features +8$' 'train +2$'
 imported imdb imdb '^name +imdb$' '1 x 1 x 200 int32' 'features +5$' 'train +2$'
 imported imdb reviews '^name +imdb$' '1 x 1 x 200 int32' 'features +8$' 'train +3$' '^0 +1 +1$' '^1 +2 +2$'
+imported diginetica sessions '^name +diginetica$' '1 x 1 x 50 int32' 'features +6$' 'classes +5$' 'train +3$' 'test +1$'
 if command -v curl >/dev/null; then
   imported cifar10 "file://$PWD/archive" 'train +5$'
   get mnist --from "file://$PWD/nowhere" --to to

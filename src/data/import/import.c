@@ -6,8 +6,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Format NAME is read by gt_import_NAME: from files, or from text with options. */
-#define FORMATS(X) X(mnist, files) X(cifar, files) X(libfm, files) X(imdb, text)
+/* Format NAME is read by gt_import_NAME: from files; from text, with both options; or from items,
+   with --length. */
+#define FORMATS(X) X(mnist, files) X(cifar, files) X(libfm, files) X(imdb, text) X(sessions, items)
 
 #define AS_NAME(name, kind)   #name,
 #define AS_FORMAT(name, kind) {.kind = gt_import_##name},
@@ -15,6 +16,7 @@ static const char *const names[] = {FORMATS(AS_NAME) NULL};
 static const struct {
   gt_status (*files)(const char *source, const char *out);
   gt_status (*text)(const char *source, const char *out, const gt_text_options *options);
+  gt_status (*items)(const char *source, const char *out, const gt_text_options *options);
 } formats[] = {FORMATS(AS_FORMAT)};
 #define NFORMATS (sizeof formats / sizeof formats[0])
 
@@ -49,7 +51,7 @@ static gt_status no_folder(const char *path) {
 
 /* ---- options of text ------------------------------------------------------------------------- */
 
-enum { WORDS = 20000, WORDS_MAX = 1000000, LENGTH = 200, LENGTH_MAX = 65536 };
+enum { WORDS = 20000, WORDS_MAX = 1000000, LENGTH = 200, LENGTH_MAX = 65536, ITEMS = 50 };
 
 static gt_status check_option(const char *name, uint64_t value, uint64_t most) {
   if (value <= most) return GT_OK;
@@ -66,6 +68,18 @@ static gt_status import_text(size_t format, const char *source, const char *out,
   return formats[format].text(source, out, &all);
 }
 
+static gt_status import_items(size_t format, const char *source, const char *out,
+                              const gt_text_options *options) {
+  if (options->vocabulary)
+    return GT_FAIL(GT_ERR_JOB,
+                   "data import --vocabulary is for formats of text; format %s has no text, so it "
+                   "is not needed",
+                   names[format]);
+  GT_TRY(check_option("length", options->length, LENGTH_MAX));
+  const gt_text_options all = {.length = options->length ? options->length : ITEMS};
+  return formats[format].items(source, out, &all);
+}
+
 static gt_status import_files(size_t format, const char *source, const char *out,
                               const gt_text_options *options) {
   if (options->vocabulary || options->length)
@@ -76,13 +90,18 @@ static gt_status import_files(size_t format, const char *source, const char *out
   return formats[format].files(source, out);
 }
 
+static gt_status import_as(size_t format, const char *source, const char *out,
+                           const gt_text_options *options) {
+  if (formats[format].text) return import_text(format, source, out, options);
+  if (formats[format].items) return import_items(format, source, out, options);
+  return import_files(format, source, out, options);
+}
+
 gt_status gt_data_import_text(const char *format, const char *source, const char *out,
                               const gt_text_options *options) {
   for (size_t i = 0; i < NFORMATS; i++)
     if (strcmp(names[i], format) == 0)
-      return !is_folder(source)
-                 ? no_folder(source)
-                 : (formats[i].text ? import_text : import_files)(i, source, out, options);
+      return is_folder(source) ? import_as(i, source, out, options) : no_folder(source);
   return unknown_format(format);
 }
 

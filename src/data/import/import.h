@@ -10,6 +10,7 @@ gt_status gt_import_mnist(const char *source, const char *out);
 gt_status gt_import_cifar(const char *source, const char *out);
 gt_status gt_import_libfm(const char *source, const char *out);
 gt_status gt_import_imdb(const char *source, const char *out, const gt_text_options *options);
+gt_status gt_import_sessions(const char *source, const char *out, const gt_text_options *options);
 
 /* name.c: the name of the folder, "fashion-mnist" for "/usr/share/datasets/fashion-mnist/";
    fallback if it has none. */
