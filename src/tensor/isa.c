@@ -20,7 +20,8 @@ static const char *const names[GT_ISAS] = {
     .direct_input = &gt_direct_input_loops_##isa, .direct_weight = &gt_direct_weight_loops_##isa,  \
     .columns = &gt_columns_loops_##isa, .winograd = &gt_winograd_loops_##isa,                      \
     .norm = &gt_norm_loops_##isa, .sparse = &gt_sparse_loops_##isa, .lstm = &gt_lstm_loops_##isa,  \
-    .panels = &gt_panel_loops_##isa                                                                \
+    .panels = &gt_panel_loops_##isa, .gru = &gt_gru_loops_##isa, .attend = &gt_attend_loops_##isa, \
+    .softmax = &gt_softmax_loops_##isa                                                             \
   }
 #define DECLARE(isa)                                                                               \
   extern const gt_vec_loops gt_vec_loops_##isa;                                                    \
@@ -33,7 +34,10 @@ static const char *const names[GT_ISAS] = {
   extern const gt_norm_loops gt_norm_loops_##isa;                                                  \
   extern const gt_sparse_loops gt_sparse_loops_##isa;                                              \
   extern const gt_lstm_loops gt_lstm_loops_##isa;                                                  \
-  extern const gt_panel_loops gt_panel_loops_##isa
+  extern const gt_panel_loops gt_panel_loops_##isa;                                                \
+  extern const gt_gru_loops gt_gru_loops_##isa;                                                    \
+  extern const gt_attend_loops gt_attend_loops_##isa;                                              \
+  extern const gt_softmax_loops gt_softmax_loops_##isa
 
 DECLARE(plain);
 #if defined(__x86_64__)

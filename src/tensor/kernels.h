@@ -60,6 +60,38 @@ void gt_ref_lstm_backward(float *dx, float *dw, float *db, const float *dy, floa
                           const float *x, const float *h, const float *c, const float *w,
                           const gt_lstm_shape *s, float *work);
 
+/* kernels_ref_session.c */
+void gt_ref_unit_forward(float *y, float *norms, const float *x, size_t M, size_t K);
+void gt_ref_unit_backward(float *dx, const float *dy, const float *y, const float *norms, size_t M,
+                          size_t K);
+void gt_ref_gru_forward(float *y, float *gates, const float *h, const float *gi, const float *gh,
+                        size_t M, size_t H);
+void gt_ref_gru_backward(float *dgi, float *dgh, float *dh, const float *dy, const float *gates,
+                         const float *h, size_t M, size_t H);
+void gt_ref_attend_forward(float *y, float *gates, float *alpha, const float *q1, const float *h,
+                           const float *w, const gt_session_shape *s);
+void gt_ref_attend_backward(float *dh, float *dq1, float *dq2, float *dw, const float *dy,
+                            const float *gates, const float *alpha, const float *h, const float *w,
+                            const gt_session_shape *s);
+
+/* session.c */
+void gt_unit_forward(float *y, float *norms, const float *x, size_t M, size_t K);
+void gt_unit_backward(float *dx, const float *dy, const float *y, const float *norms, size_t M,
+                      size_t K);
+void gt_gru_forward(float *y, float *gates, const float *h, const float *gi, const float *gh,
+                    size_t M, size_t H);
+void gt_gru_backward(float *dgi, float *dgh, float *dh, const float *dy, const float *gates,
+                     const float *h, size_t M, size_t H);
+void gt_attend_forward(float *y, float *gates, float *alpha, const float *q1, const float *h,
+                       const float *w, const gt_session_shape *s);
+void gt_attend_backward(float *dh, float *dq1, float *dq2, float *dw, const float *dy,
+                        const float *gates, const float *alpha, const float *h, const float *w,
+                        const gt_session_shape *s);
+
+/* softmax.c: as gt_kernels.softmax_xent, for many classes. */
+double gt_softmax_many(float *dx, const float *x, const int32_t *labels, size_t B, size_t O,
+                       size_t *correct);
+
 /* sparse.c */
 void gt_embedding_forward(float *y, const float *w, const int32_t *ids, size_t M, size_t K);
 void gt_embedding_backward(float *dw, const float *dy, const float *dy2, const int32_t *ids,
@@ -114,6 +146,9 @@ bool gt_dnn_cap(gt_isa isa);
   .embedding_backward = gt_embedding_backward, .embedding_clear = gt_embedding_clear,              \
   .fm_forward = gt_fm_forward, .fm_backward_input = gt_fm_backward_input,                          \
   .fm_backward_weight = gt_fm_backward_weight, .lstm_forward = gt_lstm_forward,                    \
-  .lstm_backward = gt_lstm_backward
+  .lstm_backward = gt_lstm_backward, .unit_forward = gt_unit_forward,                              \
+  .unit_backward = gt_unit_backward, .gru_forward = gt_gru_forward,                                \
+  .gru_backward = gt_gru_backward, .attend_forward = gt_attend_forward,                            \
+  .attend_backward = gt_attend_backward
 
 #endif

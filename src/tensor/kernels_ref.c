@@ -238,5 +238,11 @@ const gt_kernels gt_kernels_ref = {
     .fm_backward_weight = gt_ref_fm_backward_weight,
     .lstm_forward = gt_ref_lstm_forward,
     .lstm_backward = gt_ref_lstm_backward,
+    .unit_forward = gt_ref_unit_forward,
+    .unit_backward = gt_ref_unit_backward,
+    .gru_forward = gt_ref_gru_forward,
+    .gru_backward = gt_ref_gru_backward,
+    .attend_forward = gt_ref_attend_forward,
+    .attend_backward = gt_ref_attend_backward,
     .family = family,
 };

@@ -109,6 +109,34 @@ typedef struct {
                    size_t rows, size_t H);
 } gt_lstm_loops;
 
+/* The gates of M rows of a gated recurrent unit: see gt_kernels.  The same bits with every set. */
+typedef struct {
+  void (*forward)(float *y, float *gates, const float *h, const float *gi, const float *gh,
+                  size_t M, size_t H);
+  void (*backward)(float *dgi, float *dgh, float *dh, const float *dy, const float *gates,
+                   const float *h, size_t M, size_t H);
+} gt_gru_loops;
+
+/* Rows of unit length and attention; same contracts as in gt_kernels. */
+typedef struct {
+  void (*unit_forward)(float *y, float *norms, const float *x, size_t M, size_t K);
+  void (*unit_backward)(float *dx, const float *dy, const float *y, const float *norms, size_t M,
+                        size_t K);
+  void (*attend_forward)(float *y, float *gates, float *alpha, const float *q1, const float *h,
+                         const float *w, const gt_session_shape *s);
+  void (*attend_backward)(float *dh, float *dq1, float *dq2, float *dw, const float *dy,
+                          const float *gates, const float *alpha, const float *h, const float *w,
+                          const gt_session_shape *s);
+} gt_attend_loops;
+
+/* A row of n logits. */
+typedef struct {
+  size_t (*best)(const float *x, size_t n); /* the largest; among equals the first */
+  /* The sum of e^(x - shift), which are written to y unless it is NULL; x - shift is at most 0, and
+     below -87 counts as -87. */
+  double (*exponentials)(float *y, const float *x, float shift, size_t n);
+} gt_softmax_loops;
+
 /* Products with a matrix (K,N) that is packed once, for few rows at a time. */
 typedef struct {
   /* panels: K (N + 31) floats, or fewer; transposed: w is (N,K). */
@@ -142,6 +170,9 @@ typedef struct {
   const gt_sparse_loops *sparse;
   const gt_lstm_loops *lstm;
   const gt_panel_loops *panels;
+  const gt_gru_loops *gru;
+  const gt_attend_loops *attend;
+  const gt_softmax_loops *softmax;
 } gt_loop_tables;
 
 /* The tables of the set in use. */
