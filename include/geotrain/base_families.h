@@ -21,7 +21,8 @@
   X(GT_MODEL_RESNET18, "resnet18", gt_model_resnet18)                                              \
   X(GT_MODEL_DEEPFM, "deepfm", gt_model_deepfm)                                                    \
   X(GT_MODEL_DUMMY, "dummy", gt_model_dummy)                                                       \
-  X(GT_MODEL_LSTM, "lstm", gt_model_lstm)
+  X(GT_MODEL_LSTM, "lstm", gt_model_lstm)                                                          \
+  X(GT_MODEL_NISER, "niser", gt_model_niser)
 
 /* train.optimizer.name: gt_optim_kind of src/nn. */
 #define GT_OPTIMIZERS(X)                                                                           \

@@ -22,6 +22,7 @@ typedef struct {
   int64_t embedding;
   /* Width of the hidden state, for a recurrent model; 0: the model's own. */
   int64_t hidden;
+  double scale; /* sigma, for a model whose scores are scaled cosines; 0: the model's own */
   /* Widths of the hidden layers, for a model with an MLP; NULL: the model's own. */
   const int64_t *mlp;
   size_t nmlp;
@@ -36,7 +37,9 @@ typedef struct {
   bool embeds;           /* embedding can be set */
   bool layered;          /* mlp can be set */
   bool recurrent;        /* hidden can be set */
+  bool scaled;           /* scale can be set */
   bool ids;              /* takes samples of ids; else images */
+  bool ranks;            /* recommends: it is judged by the ranks of the labels */
   /* Adds the operations for samples of this shape.  GT_ERR_DATA: the model does not support the
      shape; GT_ERR_JOB: it does not support the options. */
   gt_status (*build)(gt_graph *graph, const gt_sample_shape *shape,

@@ -53,7 +53,8 @@ static gt_status check_options(const gt_model *model, const gt_model_options *op
     bool given, known;
   } all[] = {{"embedding", options->embedding != 0, model->embeds},
              {"mlp", options->mlp != NULL, model->layered},
-             {"hidden", options->hidden != 0, model->recurrent}};
+             {"hidden", options->hidden != 0, model->recurrent},
+             {"scale", options->scale != 0, model->scaled}};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
     if (all[i].given && !all[i].known)
       return GT_FAIL(GT_ERR_JOB, "model.%s is given; model %s has none, so none is needed",

@@ -15,7 +15,7 @@ gt_op *gt_graph_append(gt_graph *graph, const gt_op_kind *kind, const char *name
   op->in_type = op->type = op->input == GT_SAMPLES ? GT_F32 : graph->ops[op->input].type;
   op->extent = extent;
   op->in = op->out = extent.h * extent.w * extent.c;
-  op->weight = op->bias = op->buffer = GT_NO_VIEW;
+  op->weight = op->bias = op->buffer = op->tied = GT_NO_VIEW;
   graph->from = graph->nops++;
   return op;
 }

@@ -15,9 +15,10 @@ static gt_pass pass_of(gt_graph *graph, size_t i, const void *samples, size_t n,
                   .work = graph->work,
                   .n = n,
                   .train = train};
-  if (op->weight != GT_NO_VIEW) {
-    pass.w = graph->arrays.params.data + graph->params.views[op->weight].offset;
-    pass.dw = graph->arrays.grads.data + graph->params.views[op->weight].offset;
+  const size_t weight = op->weight != GT_NO_VIEW ? op->weight : op->tied;
+  if (weight != GT_NO_VIEW) {
+    pass.w = graph->arrays.params.data + graph->params.views[weight].offset;
+    pass.dw = graph->arrays.grads.data + graph->params.views[weight].offset;
   }
   if (op->bias != GT_NO_VIEW) {
     pass.b = graph->arrays.params.data + graph->params.views[op->bias].offset;

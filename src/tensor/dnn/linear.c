@@ -15,6 +15,7 @@ struct gt_prepared_linear {
   gt_prepared_context *dnn;
   size_t I, O;
   gt_precision precision;
+  float *no_bias; /* (O): zeros */
   prepared sizes[SIZES];
   size_t nsizes, oldest;
 };
@@ -22,7 +23,8 @@ struct gt_prepared_linear {
 gt_prepared_linear *gt_dnn_linear_create(gt_prepared_context *dnn, size_t I, size_t O,
                                          gt_precision precision) {
   gt_prepared_linear *l = GT_NEW(gt_prepared_linear);
-  *l = (gt_prepared_linear){.dnn = dnn, .I = I, .O = O, .precision = precision};
+  *l = (gt_prepared_linear){
+      .dnn = dnn, .I = I, .O = O, .precision = precision, .no_bias = GT_NEW_ARRAY(float, O)};
   return l;
 }
 
@@ -36,6 +38,7 @@ static void release(prepared *p) {
 void gt_dnn_linear_close(gt_prepared_linear *l) {
   if (!l) return;
   for (size_t i = 0; i < l->nsizes; i++) release(&l->sizes[i]);
+  gt_free(l->no_bias);
   gt_free(l);
 }
 
@@ -96,7 +99,8 @@ static const void *rounded(const gt_prepared_linear *l, const float *x, size_t B
 void gt_dnn_linear_forward(gt_prepared_linear *l, float *y, const float *x, const float *w,
                            const float *b, size_t B) {
   const prepared *p = prepare(l, B);
-  gt_dnn_product_run(l->dnn, &p->forward, y, rounded(l, x, B, B, l->I, GT_DNN_VALUES), w, b);
+  gt_dnn_product_run(l->dnn, &p->forward, y, rounded(l, x, B, B, l->I, GT_DNN_VALUES), w,
+                     b ? b : l->no_bias);
 }
 
 void gt_dnn_linear_backward_input(gt_prepared_linear *l, float *dx, const float *dy, const float *w,
