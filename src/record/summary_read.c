@@ -55,6 +55,8 @@ static void take_head(gt_summary_file *f) {
                             .test_accuracy = number_of(root, "test_accuracy"),
                             .test_loss = number_of(root, "test_loss"),
                             .test_auc = number_of(root, "test_auc"),
+                            .test_recall20 = number_of(root, "test_recall20"),
+                            .test_mrr20 = number_of(root, "test_mrr20"),
                             .version = text_of(build, "version"),
                             .kernels = text_of(build, "kernels"),
                             .precision = text_of(build, "precision"),

@@ -41,13 +41,18 @@ void gt_server_note(void *server, gt_ps_note note, double a, double b) {
   double t = gt_server_elapsed(s);
   int64_t ia = (int64_t)a, ib = (int64_t)b;
   char text[128];
+  const bool has_auc = !isnan(v.last_eval.auc);
+  const double figure = has_auc ? v.last_eval.auc : v.last_eval.recall20;
   gt_status status = GT_OK;
   switch (note) {
   case GT_NOTE_EVAL:
     status = gt_record_line(s->record, t, "eval", "step", 'i', ia, "samples", 'i', ib, "seconds",
                             'f', gt_seconds(v.last_eval_took), "loss", 'f', v.last_eval.loss,
                             "accuracy", 'f', v.last_eval.accuracy,
-                            isnan(v.last_eval.auc) ? NULL : "auc", 'f', v.last_eval.auc, NULL);
+                            isnan(figure) ? NULL
+                            : has_auc     ? "auc"
+                                          : "recall20",
+                            'f', figure, has_auc ? NULL : "mrr20", 'f', v.last_eval.mrr20, NULL);
     break;
   case GT_NOTE_NONFINITE:
     if (ib >= 0) count_in_row(s, v.batches);

@@ -143,7 +143,8 @@ static void open_ps(gt_server *s, int64_t newest_round) {
   spec.buffers = a->buffers;
   spec.optim = s->optim;
   spec.test_samples = run->data.ntest;
-  spec.test_labels = run->data.classes == 2 ? gt_dataset_labels(run->dataset, GT_SPLIT_TEST) : NULL;
+  spec.ranking = gt_train_ranking(run);
+  spec.test_labels = spec.ranking ? gt_dataset_labels(run->dataset, GT_SPLIT_TEST) : NULL;
   const gt_plane_snapshot snapshot = gt_plane_ps_snapshot(s->plane);
   spec.snapshot = gt_vec_of(snapshot.params, a->params.n);
   spec.snapshot_buffers = gt_vec_of(snapshot.buffers, a->buffers.n);

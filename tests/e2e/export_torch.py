@@ -13,7 +13,7 @@ torch.set_num_threads(1)
 labels = torch.from_numpy(np.fromfile(folder + "/labels", "<i4").astype(np.int64))
 n = len(labels)
 first = torch_models.read(path)
-ids = name in ("deepfm", "lstm")
+ids = name in ("deepfm", "lstm", "niser")
 if ids:
     x = torch.from_numpy(np.fromfile(folder + "/x", "<i4").reshape(n, -1).astype(np.int64))
 else:

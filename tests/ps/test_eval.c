@@ -63,7 +63,7 @@ static gt_ps_score expected(const float *params, const float *buffers, const int
     sum += chunk;
   }
   return (gt_ps_score){sum / (double)NTEST, correct / (double)NTEST,
-                       gt_auc(scores, labels, NTEST, scratch)};
+                       gt_auc(scores, labels, NTEST, scratch), NAN, NAN};
 }
 
 static void is_score(const gt_ps_score *found, const gt_ps_score *wanted) {
@@ -143,6 +143,7 @@ static void create(fixture *f, const char *strategy, size_t workers, bool async,
                      .until = {.steps = 1000},
                      .eval_every = {.steps = eval_every},
                      .test_samples = NTEST,
+                     .ranking = gt_ranking_of("", 2),
                      .test_labels = f->labels,
                      .eval_chunk = CHUNK,
                      .snapshot = gt_vec_of(f->snapshot, NPARAMS),
