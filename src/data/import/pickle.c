@@ -53,6 +53,8 @@ gt_pickle_value gt_pickle_top(const gt_pickle *p) {
 
 gt_pickle_list gt_pickle_list_of(const gt_pickle *p, gt_pickle_value value) {
   const gt_pickle_place *l = &p->lists[-1 - value];
-  return (gt_pickle_list){
-      .values = p->pool + l->start, .n = l->n, .tuple = l->tuple, .offset = l->offset};
+  return (gt_pickle_list){.values = l->n ? p->pool + l->start : NULL,
+                          .n = l->n,
+                          .tuple = l->tuple,
+                          .offset = l->offset};
 }
