@@ -6,7 +6,7 @@ model, on one thread.
 
 FORMAT: channels_first, channels_last; plain if samples are not images.  bf16 is by autocast.
 --compile: model, loss and update by torch.compile; --fused: the fused SGD; --pool-first: ReLU after
-pooling, which gives the same numbers.  Compiling is not timed.  Prints a line of JSON.
+pooling, which gives the same numbers.  Compiling is not timed, nor is making graphs of sessions.  Prints a line of JSON.
 --can prints the version of this PyTorch, what it supports, and the reasons for what it does not."""
 import argparse
 import json
@@ -23,6 +23,7 @@ import torch
 
 import torch_models
 
+CLASSES = {"deepfm": 2, "lstm": 2, "niser": 43097}
 
 def options():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -76,13 +77,16 @@ def make(o):
         model, x = torch_models.DeepFM(), torch.randint(0, 5382, (o.batch, 10))
     elif o.model == "lstm":
         model, x = torch_models.LSTM(), torch.randint(1, 20002, (o.batch, 200))
+    elif o.model == "niser":
+        model, x = torch_models.NISER(), torch.randint(1, 43098, (o.batch, 20))
+        model.keep(x)
     elif o.model == "resnet18":
         model, x = torch_models.ResNet18(), torch.randn(o.batch, 3, 32, 32)
     else:
         model, x = torch_models.LeNet(pool_first=o.pool_first), torch.randn(o.batch, 1, 28, 28)
     if o.layout == "channels_last":
         model, x = model.to(memory_format=torch.channels_last), x.contiguous(memory_format=torch.channels_last)
-    return model, x, torch.randint(0, 2 if o.model in ("deepfm", "lstm") else 10, (o.batch,))
+    return model, x, torch.randint(0, CLASSES.get(o.model, 10), (o.batch,))
 
 
 def huge_mb():

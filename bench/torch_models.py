@@ -1,4 +1,4 @@
-"""The models of geotrain as PyTorch modules, with the names that `geotrain export` writes: LeNet, ResNet-18 for small images (torchvision's names), DeepFM, LSTM, GPT.
+"""The models of geotrain as PyTorch modules, with the names that `geotrain export` writes: LeNet, ResNet-18 for small images (torchvision's names), DeepFM, LSTM, NISER, GPT.
 `load` reads an exported file into one of them."""
 import json
 
@@ -113,6 +113,74 @@ class LSTM(nn.Module):
         return self.fc(self.lstm(packed)[1][0][0] * (length > 0)[:, None])
 
 
+class GatedStep(nn.Module):
+    """SR-GNN's step over graphs of sessions; a GRU whose input is the mean of what predecessors and successors send."""
+
+    def __init__(self, hidden):
+        super().__init__()
+        within = lambda *shape: nn.Parameter(torch.empty(shape).uniform_(-1, 1) / hidden**0.5)
+        self.w_ih, self.w_hh = within(3 * hidden, 2 * hidden), within(3 * hidden, hidden)
+        self.b_ih, self.b_hh = within(3 * hidden), within(3 * hidden)
+        self.b_iah, self.b_oah = within(hidden), within(hidden)
+        self.linear_edge_in, self.linear_edge_out = nn.Linear(hidden, hidden), nn.Linear(hidden, hidden)
+
+    def forward(self, h, before, after):
+        a = torch.cat([before @ self.linear_edge_in(h) + self.b_iah, after @ self.linear_edge_out(h) + self.b_oah], 2)
+        i_r, i_z, i_n = F.linear(a, self.w_ih, self.b_ih).chunk(3, 2)
+        h_r, h_z, h_n = F.linear(h, self.w_hh, self.b_hh).chunk(3, 2)
+        n = torch.tanh(i_n + torch.sigmoid(i_r + h_r) * h_n)
+        return n + torch.sigmoid(i_z + h_z) * (h - n)
+
+
+class NISER(nn.Module):
+    """Gupta et al. 2019, with SR-GNN's names, without dropout and positions: scores of all items for sessions (N,T) of ids; ids 0 in front are padding."""
+
+    def __init__(self, features=43098, hidden=100, sigma=16.0):
+        super().__init__()
+        self.sigma = sigma
+        self.embedding = nn.Embedding(features, hidden)
+        self.gnn = GatedStep(hidden)
+        self.linear_one, self.linear_two = nn.Linear(hidden, hidden), nn.Linear(hidden, hidden)
+        self.linear_three = nn.Linear(hidden, 1, bias=False)
+        self.linear_transform = nn.Linear(2 * hidden, hidden)
+        self.kept = None
+
+    @staticmethod
+    def graphs(x):
+        """Of each session: its different items, the matrices of connections, and which node each click is; all padded with zeros."""
+        sessions = [[i for at, i in enumerate(row) if any(row[: at + 1])] for row in x.tolist()]
+        nodes = [list(dict.fromkeys(session)) for session in sessions]
+        n, t = max(1, max(map(len, nodes))), max(1, max(map(len, sessions)))
+        items, edges = torch.zeros(len(x), n, dtype=torch.long), torch.zeros(len(x), n, n)
+        alias, mask = torch.zeros(len(x), t, dtype=torch.long), torch.zeros(len(x), t)
+        for i, (session, its) in enumerate(zip(sessions, nodes)):
+            places = [its.index(item) for item in session]
+            items[i, : len(its)] = torch.tensor(its, dtype=torch.long)
+            alias[i, : len(session)] = torch.tensor(places, dtype=torch.long)
+            mask[i, : len(session)] = 1
+            for u, v in zip(places, places[1:]):
+                edges[i, u, v] = 1
+        share = lambda m: m / m.sum(2, keepdim=True).clamp(min=1)
+        return items, share(edges.transpose(1, 2)), share(edges), alias, mask
+
+    def keep(self, x):
+        """Makes the graphs of this batch once, for a measurement that leaves them out."""
+        self.kept = self.graphs(x)
+
+    def forward(self, x):
+        items, before, after, alias, mask = self.kept or self.graphs(x)
+        kind = self.embedding.weight.dtype
+        before, after, mask = before.to(kind), after.to(kind), mask.to(kind)
+        table = F.normalize(self.embedding.weight, dim=1)
+        h = self.gnn(F.embedding(items, table), before, after)
+        clicks = h.gather(1, alias[:, :, None].expand(-1, -1, h.shape[2]))
+        rows = torch.arange(len(x))
+        last = clicks[rows, mask.sum(1).long().clamp(min=1) - 1] * (mask.sum(1) > 0)[:, None]
+        alpha = self.linear_three(torch.sigmoid(self.linear_one(last)[:, None] + self.linear_two(clicks)))
+        session = self.linear_transform(torch.cat([(alpha * clicks * mask[:, :, None]).sum(1), last], 1))
+        return self.sigma * F.normalize(session, dim=1) @ table[1:].t()
+
+
 class Attention(nn.Module):
     """Causal, with queries, keys and values from one layer."""
 
@@ -224,6 +292,8 @@ def load(name, path):
         model = LeNet(c=tensors["conv1.weight"].shape[1], classes=tensors["fc3.weight"].shape[0])
     elif name == "resnet18":
         model = ResNet18(tensors["conv1.weight"].shape[1], tensors["fc.weight"].shape[0])
+    elif name == "niser":
+        model = NISER(*tensors["embedding.weight"].shape)
     elif name == "lstm":
         model = LSTM(*tensors["embedding.weight"].shape[:1], *tensors["fc.weight"].shape[:1], *tensors["embedding.weight"].shape[1:], *tensors["fc.weight"].shape[1:])
     elif name.startswith("gpt"):

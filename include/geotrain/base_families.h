@@ -25,7 +25,8 @@
   X(GT_MODEL_GPT, "gpt", gt_model_gpt)                                                             \
   X(GT_MODEL_GPT_TINY, "gpt-tiny", gt_model_gpt_tiny)                                              \
   X(GT_MODEL_GPT_SMALL, "gpt-small", gt_model_gpt_small)                                           \
-  X(GT_MODEL_GPT_124M, "gpt-124m", gt_model_gpt_124m)
+  X(GT_MODEL_GPT_124M, "gpt-124m", gt_model_gpt_124m)                                              \
+  X(GT_MODEL_NISER, "niser", gt_model_niser)
 
 /* train.optimizer.name: gt_optim_kind of src/nn. */
 #define GT_OPTIMIZERS(X)                                                                           \

@@ -74,12 +74,13 @@ void gt_dataset_normalise(gt_dataset *dataset, const float *mean, const float *s
    plain.  OUT is written under a temporary name and then renamed.  GT_ERR_DATA names the file, what
    was found and what is needed; GT_ERR_JOB: unknown format. */
 gt_status gt_data_import(const char *format, const char *source, const char *out);
-/* Options of formats of words and text; 0 or NULL: the format's default. */
+/* Options of formats of words, sessions and text; 0 or NULL: the format's default. */
 typedef struct {
   /* words that get an id: the most frequent ones of the training split; text: ids of tokens */
   uint64_t vocabulary;
   const char *vocabulary_of; /* text: the tokens of this data set instead */
-  uint64_t length;          /* words: ids of a sample, the last ones; text: one less than its ids */
+  /* words and sessions: ids of a sample, the last ones; text: one less than its ids */
+  uint64_t length;
   const double *test_share; /* text: share of its bytes, the last ones, that is for tests */
 } gt_text_options;
 /* What an import of text found. */

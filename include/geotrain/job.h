@@ -109,7 +109,8 @@ typedef struct {
     gt_model_id name;
     int64_t parameters; /* of the model "dummy"; 0: its default */
     int64_t embedding;  /* of a model of ids: length of an id's vector; 0: its default */
-    int64_t hidden;     /* of the model "lstm": width of its state; 0: its default */
+    int64_t hidden;     /* of "lstm" and "niser": width of its state; 0: its default */
+    double scale;       /* of the model "niser": sigma; 0: its default */
     int64_t layers, width, heads, context; /* of the models "gpt"; 0: the preset's */
     bool untied;                           /* of these: the head has weights of its own */
     int64_t *mlp; /* of the model "deepfm": widths of the hidden layers; NULL: its default */

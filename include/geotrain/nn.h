@@ -22,6 +22,7 @@ typedef struct {
   int64_t embedding;
   /* Width of the hidden state, for a recurrent model; 0: the model's own. */
   int64_t hidden;
+  double scale; /* sigma, for a model whose scores are scaled cosines; 0: the model's own */
   /* For a decoder: blocks, width, heads of attention, positions, and whether the head has the
      weights of the embedding; 0: the model's own. */
   int64_t layers, width, heads, context;
@@ -40,8 +41,10 @@ typedef struct {
   bool embeds;           /* embedding can be set */
   bool layered;          /* mlp can be set */
   bool recurrent;        /* hidden can be set */
+  bool scaled;           /* scale can be set */
   bool decodes;          /* layers, width, heads, context and untied can be set */
   bool ids;              /* takes samples of ids; else images */
+  bool ranks;            /* recommends: it is judged by the ranks of the labels */
   /* Adds the operations for samples of this shape.  GT_ERR_DATA: the model does not support the
      shape; GT_ERR_JOB: it does not support the options. */
   gt_status (*build)(gt_graph *graph, const gt_sample_shape *shape,
@@ -170,6 +173,30 @@ double gt_auc(const float *scores, const int32_t *labels, size_t n, uint32_t *sc
 /* Writes the scores (n) for gt_auc of the n samples of the last pass: the logit of the second of
    two classes, minus that of the first if the model has two outputs. */
 void gt_graph_auc_scores(const gt_graph *graph, size_t n, float *scores);
+
+/* The rank of a label among n classes: 1 if its score is the highest.  Of equal scores, those of
+   lower classes come first.  A NaN among the scores: n + 1. */
+size_t gt_rank(const float *scores, size_t n, size_t label);
+
+/* What an evaluation finds from one number for every test sample. */
+typedef struct {
+  double auc; /* NaN: there are not two classes */
+  /* Recall@20, the share of samples whose label is among the 20 classes with the highest scores;
+     MRR@20, the mean of 1 / rank, 0 for the other samples.  NaN: not a recommender. */
+  double recall20, mrr20;
+} gt_ranks;
+
+/* How a model's test samples are ranked. */
+typedef struct {
+  /* Writes the numbers (n) of the n samples of the last pass. */
+  void (*take)(const gt_graph *graph, const int32_t *labels, size_t n, float *numbers);
+  /* From the numbers of all n samples; scratch (n) is overwritten. */
+  gt_ranks (*judge)(const float *numbers, const int32_t *labels, size_t n, uint32_t *scratch);
+} gt_ranking;
+
+/* The AUC for two classes, Recall@20 and MRR@20 for a recommender; NULL: neither. */
+const gt_ranking *gt_ranking_of(const char *model, size_t classes);
+gt_ranks gt_ranks_none(void);
 
 /* ---- schedules ------------------------------------------------------------------------------- */
 

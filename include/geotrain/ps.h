@@ -29,8 +29,8 @@ typedef struct {
 typedef struct {
   int64_t samples, correct;
   double loss_sum;
-  /* Of an evaluation of two classes: the scores by which gt_auc ranks its samples; borrowed for the
-     call.  NULL: there are not two classes. */
+  /* Of an evaluation with a ranking: the numbers that it has of its samples; borrowed for the call.
+     NULL: there is none. */
   const float *scores;
   gt_ns compute, wait;
   bool nonfinite;
@@ -44,9 +44,10 @@ typedef struct {
 
 /* What an evaluation found, of all its samples. */
 typedef struct {
-  double loss, accuracy; /* means; the loss of two classes is the log loss */
-  double auc;            /* NaN: labels are not two, or all test samples have the same one */
-  double perplexity;     /* of a text: e^loss; 0: not of texts */
+  double loss, accuracy;  /* means; the loss of two classes is the log loss */
+  double auc;             /* NaN: labels are not two, or all test samples have the same one */
+  double recall20, mrr20; /* of a recommender (gt_ranks); else NaN */
+  double perplexity;      /* of a text: e^loss; 0: not of texts */
 } gt_ps_score;
 
 /* ---- host ------------------------------------------------------------------------------------ */
@@ -127,7 +128,9 @@ typedef struct {
   gt_ps_interval until, eval_every, checkpoint_every;
   /* 0 test samples: no evaluation; a chunk is one order, 0: gt_ps_eval_chunk */
   size_t test_samples, eval_chunk;
-  /* Of two classes, so that evaluations give the AUC; NULL: not two classes. */
+  /* What evaluations find from one number for every sample, and the labels for it; NULL: nothing,
+     and the labels are not needed. */
+  const gt_ranking *ranking;
   const int32_t *test_labels;
   /* Of a model of texts: the ids that a sample predicts, which accuracy counts; 0: one label. */
   size_t predictions;

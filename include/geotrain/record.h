@@ -39,6 +39,7 @@ typedef struct {
   double emulation_cpu_s, ps_cpu_s;            /* 0 under the virtual clock */
   double test_accuracy, test_loss, train_loss; /* NaN: not measured */
   double test_auc;                             /* NaN: not a task with two labels */
+  double test_recall20, test_mrr20;            /* NaN: not a recommender */
   double test_perplexity;                      /* 0: not of texts */
   int64_t nonfinite;
   /* time of earlier starts for lost work (after their last checkpoint); not in wall_s */
@@ -188,8 +189,8 @@ typedef struct {
   const char *job, *strategy, *clock;
   double wall_s, virtual_s; /* virtual_s NaN under the real clock */
   int64_t samples;
-  /* NaN: null (strategy none; not a task with two labels) */
-  double samples_per_s, test_accuracy, test_loss, test_auc;
+  /* NaN: null (strategy none; not a task with two labels; not a recommender) */
+  double samples_per_s, test_accuracy, test_loss, test_auc, test_recall20, test_mrr20;
   double tokens_per_s, test_perplexity; /* of texts; 0: not of texts */
   char params_sha256[65];
   const gt_region_result *regions;
@@ -233,7 +234,7 @@ typedef struct {
   double elapsed_s, epoch, epochs; /* epochs: target; NaN if training ends by steps or samples */
   double done;                     /* share of the training done, 0..1 */
   double loss, accuracy;           /* NaN: none yet */
-  double auc;                      /* NaN: none yet, or never */
+  double auc, recall20, mrr20;     /* NaN: none yet, or never */
   double samples_per_s;
   double wan_bps, wan_in_bps; /* of the lead: strategy traffic sent and received; NaN: not known */
   int64_t under_way;          /* messages that it has posted and that are not yet acknowledged */

@@ -222,6 +222,18 @@ static inline size_t gt_lstm_rows(const gt_lstm_shape *s, size_t t) {
   return s->first[t + 1] - s->first[t];
 }
 
+/* The graphs of N sessions, packed: session i has the nodes first[i] to first[i+1], none if these are
+   equal; M = first[N] in all.  A node is an item, which occurs count[node] times; last[i]: the node
+   of the last item.  H: the length of a node's state. */
+typedef struct {
+  size_t N, H;
+  const uint32_t *first, *last; /* (N+1), (N) */
+  const float *count;           /* (M) */
+} gt_session_shape;
+
+/* The least length by which gt_kernels.unit_forward divides. */
+#define GT_UNIT_LEAST 1e-12F
+
 /* A table of kernels; `ref` has plain loops and is the reference for all others.  All pointers are
    borrowed; outputs must not overlap inputs unless stated.  Weights: convolution (R,S,C,K)
    flattened to (R*S*C, K); linear (O,I).  `work` is scratch of the size that the matching *_work
@@ -344,9 +356,33 @@ typedef struct gt_kernels {
      sum of the N T losses, and counts correct predictions as softmax_xent does. */
   double (*next_xent)(float *dx, const float *x, const int32_t *ids, size_t N, size_t T, size_t V,
                       size_t *correct);
+  /* Rows of unit length: y = x / norms; norms (M): the lengths of the rows of x (M,K), GT_UNIT_LEAST
+     or more. */
+  void (*unit_forward)(float *y, float *norms, const float *x, size_t M, size_t K);
+  /* dx may be dy. */
+  void (*unit_backward)(float *dx, const float *dy, const float *y, const float *norms, size_t M,
+                        size_t K);
+  /* The gates of a gated recurrent unit (Cho et al. 2014) in M rows, as in PyTorch: r, z =
+     sigmoid(gi + gh), n = tanh(gi + r gh), y = n + z (h - n).  gi, gh (M,3H): the products of the
+     input and of the state h (M,H), blocks r, z, n.  gates (M,4H): kept for the backward pass. */
+  void (*gru_forward)(float *y, float *gates, const float *h, const float *gi, const float *gh,
+                      size_t M, size_t H);
+  /* dh: the part that does not go through gh. */
+  void (*gru_backward)(float *dgi, float *dgh, float *dh, const float *dy, const float *gates,
+                       const float *h, size_t M, size_t H);
+  /* The attention of a session to its items (Wu et al. 2019, eq. 6): y (N,2H) = the sum of alpha h
+     over its nodes, then the state h of the last one; zero if it has none.  alpha = count w .
+     sigmoid(q1 of the session + q2 of the node); q1 (N,H), h (M,H), w (H).  gates (M,H): q2,
+     overwritten by the sigmoids; alpha (M).  Both are kept for the backward pass. */
+  void (*attend_forward)(float *y, float *gates, float *alpha, const float *q1, const float *h,
+                         const float *w, const gt_session_shape *s);
+  /* dh (M,H): without the parts through q1 and q2. */
+  void (*attend_backward)(float *dh, float *dq1, float *dq2, float *dw, const float *dy,
+                          const float *gates, const float *alpha, const float *h, const float *w,
+                          const gt_session_shape *s);
   /* The family of loops behind an operation ("conv", "maxpool", "avgpool", "linear", "relu",
-     "norm", "mean", "embedding", "fm", "lstm", "layernorm", "gelu", "attention"; s: its shape or
-     NULL): "ref", "blas", "direct", "fused", "sparse", "blocks". */
+     "norm", "mean", "embedding", "fm", "lstm", "layernorm", "gelu", "attention", "unit", "gru",
+     "attend"; s: its shape or NULL): "ref", "blas", "direct", "fused", "sparse", "blocks". */
   const char *(*family)(const char *operation, const gt_conv_shape *s);
   /* The prepared kernels (NULL: none), and the layers that use them by rule. */
   const gt_prepared_ops *(*prepared)(void);

@@ -103,8 +103,9 @@ gt_status gt_cli_checkpoint_model(gt_graph **out, const char *path, const gt_ckp
       .shape = *shape,
       .batch_max = batch_max,
       .kernels = gt_kernels_find("auto")};
-  GT_TRY(model->embeds || model->decodes ? create_with_options(&graph, &spec, path, info)
-                                         : gt_graph_create(&graph, &spec));
+  const bool optional = model->embeds || model->recurrent || model->decodes;
+  GT_TRY(optional ? create_with_options(&graph, &spec, path, info)
+                  : gt_graph_create(&graph, &spec));
   gt_status status = check_hash(graph, path, info);
   if (status == GT_OK) status = load(graph, path, state);
   if (status == GT_OK)

@@ -39,6 +39,9 @@ static gt_status print_usage(void) {
       "  imdb   imdb_train.tsv and imdb_test.tsv, a header and lines of label, rating, id, text;\n"
       "         --vocabulary: the most frequent words that get an id (20000); --length: the last\n"
       "         words that are kept of a text (200)\n"
+      "  sessions  train.txt or all_train_seq.txt, and test.txt: sessions of clicked items, as\n"
+      "         pickles of lists (Diginetica and Yoochoose of SR-GNN) or as text, one a line;\n"
+      "         --length: the last items that are kept of a session (50)\n"
       "split writes FILE-1.h5 to FILE-N.h5, one per region, beside the file or in FOLDER.  "
       "Training\n"
       "samples are divided as by data.partition of a job with the same seed, in equal shares "
@@ -308,6 +311,8 @@ static void print_channels(const char *title, const float *values, size_t n) {
   printf("\n");
 }
 
+enum { CLASSES_LISTED = 1000 }; /* of more only the sum is printed */
+
 static void print_classes(gt_dataset *dataset) {
   const gt_dataset_info *info = gt_dataset_describe(dataset);
   const int32_t *train = gt_dataset_labels(dataset, GT_SPLIT_TRAIN),
@@ -316,7 +321,7 @@ static void print_classes(gt_dataset *dataset) {
   for (size_t i = 0; i < info->ntrain; i++) counts[2 * train[i]]++;
   for (size_t i = 0; i < info->ntest; i++) counts[2 * test[i] + 1]++;
   printf("\n%-12s %10s %10s\n", "label", "train", "test");
-  for (size_t k = 0; k < info->classes; k++)
+  for (size_t k = 0; k < info->classes && info->classes <= CLASSES_LISTED; k++)
     printf("%-12zu %10zu %10zu\n", k, counts[2 * k], counts[2 * k + 1]);
   printf("%-12s %10zu %10zu\n", "all", info->ntrain, info->ntest);
   gt_free(counts);

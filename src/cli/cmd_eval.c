@@ -16,9 +16,10 @@
 static const char usage[] = USAGE
     "\n"
     "Evaluates a model on the test split of a data set: accuracy, mean loss and, for two\n"
-    "classes, the area under the ROC curve (the loss is then the log loss).  The model is the\n"
-    "final model of a run (RUN_DIR; if each region has its own, RUN_DIR REGION), or a file:\n"
-    "RUN_DIR/final.h5, or a checkpoint RUN_DIR/ckpt/ROUND/REGION.h5.\n"
+    "classes, the area under the ROC curve (the loss is then the log loss); of a recommender,\n"
+    "Recall@20 and MRR@20.  The model is the final model of a run (RUN_DIR; if each region\n"
+    "has its own, RUN_DIR REGION), or a file: RUN_DIR/final.h5, or a checkpoint\n"
+    "RUN_DIR/ckpt/ROUND/REGION.h5.\n"
     "Images are normalised as in training, if the model's file says how.\n"
     "Threads: one per core that this process may use, at most OMP_NUM_THREADS, or --threads;\n"
     "the figures do not depend on the number.\n";
@@ -45,13 +46,17 @@ static gt_status match_shape(const gt_ckpt_info *info, const char *path,
   return GT_OK;
 }
 
-/* Prints the result, with the AUC if there are two labels, and the perplexity of a text. */
+/* Prints the result, with the AUC if there are two labels, with the figures of a recommender, and
+   with the perplexity of a text. */
 static void report(const gt_ckpt_info *info, const gt_graph *model, const gt_cli_score *score) {
   const gt_metrics *sum = &score->sum;
+  const gt_ranks *ranks = &score->ranks;
   const double samples = (double)sum->samples, loss = sum->loss_sum / samples;
-  char more[48] = "", which[160];
+  char more[64] = "", which[160];
   gt_cli_describe_model(which, sizeof which, info);
-  if (!isnan(score->auc)) snprintf(more, sizeof more, "  auc %.6f", score->auc);
+  if (!isnan(ranks->auc)) snprintf(more, sizeof more, "  auc %.6f", ranks->auc);
+  if (!isnan(ranks->recall20))
+    snprintf(more, sizeof more, "  recall@20 %.6f  mrr@20 %.6f", ranks->recall20, ranks->mrr20);
   if (gt_graph_of_text(model)) snprintf(more, sizeof more, "  perplexity %.3f", exp(loss));
   printf("accuracy %.4f  loss %.3f%s  (%zu samples, %s, %s, step %lld)\n",
          (double)sum->correct / (samples * (double)gt_graph_predictions(model)), loss, more,
@@ -101,7 +106,8 @@ static gt_status judge(source *from, gt_dataset *dataset, gt_loader *loader, siz
       .make = make_graph,
       .ctx = from,
       .test = loader,
-      .labels = from->shape->classes == 2 ? gt_dataset_labels(dataset, GT_SPLIT_TEST) : NULL,
+      .ranking = gt_ranking_of(from->info->model, from->shape->classes),
+      .labels = gt_dataset_labels(dataset, GT_SPLIT_TEST),
       .shape = *from->shape,
       .batch = eval_batch(from->model),
       .threads = choose_threads(asked, gt_loader_samples(loader))};

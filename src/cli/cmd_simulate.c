@@ -142,6 +142,8 @@ static gt_status show(const simulate_options *o, const gt_job *job, const gt_sim
                         .test_accuracy = NAN,
                         .test_loss = NAN,
                         .test_auc = NAN,
+                        .test_recall20 = NAN,
+                        .test_mrr20 = NAN,
                         .version = GT_VERSION,
                         .kernels = "simulated",
                         .precision = gt_precision_names[job->train.precision],

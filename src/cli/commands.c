@@ -123,14 +123,15 @@ const gt_command gt_commands[] = {
      "  import   reads the files in FOLDER, gzip or plain, into one HDF5 file;\n"
      "           FORMAT: mnist (four idx files), cifar (CIFAR-10 and 100, binary), libfm\n"
      "           (NAME.train.libfm and NAME.test.libfm), imdb (reviews as text;\n"
-     "           --vocabulary: words that get an id, --length: words kept of a text); or\n"
+     "           --vocabulary: words that get an id, --length: words kept of a text),\n"
+     "           sessions (clicked items; --length: items kept of a session); or\n"
      "           text files as tokens, which are bytes, or pairs of bytes that it learns\n"
      "  synth    makes a small, learnable, deterministic data set\n"
      "  split    divides a data set into one file per region\n"
      "  info     describes a data set\n"
      "\n"
      "`geotrain data --help` says more about the formats and about split.\n"},
-    {"eval", "compute loss, accuracy and (two classes) AUC of a run's model or a checkpoint",
+    {"eval", "compute loss, accuracy, AUC or Recall@20 of a run's model or a checkpoint",
      gt_cmd_eval, false,
      "geotrain eval RUN_DIR [REGION] DATA.h5 [--threads N]\n"
      "geotrain eval CHECKPOINT DATA.h5 [--threads N]\n"

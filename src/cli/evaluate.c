@@ -29,7 +29,7 @@ static void score_batches(work *w, gt_graph *graph) {
            n = left < w->e->batch ? left : w->e->batch;
     gt_loader_range(w->e->test, first, n, x, y);
     gt_graph_step(graph, x, y, n, false, &w->found[b]);
-    if (w->scores) gt_graph_auc_scores(graph, n, w->scores + first);
+    if (w->scores) w->e->ranking->take(graph, y, n, w->scores + first);
   }
   gt_free(y);
   gt_free(x);
@@ -65,7 +65,7 @@ static void score_by_threads(work *w) {
 }
 
 static void sum_up(const work *w, gt_cli_score *out) {
-  *out = (gt_cli_score){.auc = NAN};
+  *out = (gt_cli_score){.ranks = gt_ranks_none()};
   for (size_t b = 0; b < w->batches; b++) {
     out->sum.loss_sum += w->found[b].loss_sum;
     out->sum.correct += w->found[b].correct;
@@ -73,7 +73,7 @@ static void sum_up(const work *w, gt_cli_score *out) {
   }
   if (!w->scores) return;
   uint32_t *scratch = GT_NEW_ARRAY(uint32_t, w->samples);
-  out->auc = gt_auc(w->scores, w->e->labels, w->samples, scratch);
+  out->ranks = w->e->ranking->judge(w->scores, w->e->labels, w->samples, scratch);
   gt_free(scratch);
 }
 
@@ -84,7 +84,7 @@ gt_status gt_cli_evaluate(gt_cli_score *out, const gt_cli_evaluation *e) {
             .batches = batches,
             .found = GT_NEW_ARRAY(gt_metrics, batches + 1),
             .lock = PTHREAD_MUTEX_INITIALIZER};
-  if (e->labels) w.scores = GT_NEW_ARRAY(float, samples);
+  if (e->ranking) w.scores = GT_NEW_ARRAY(float, samples);
   score_by_threads(&w);
   if (w.status == GT_OK) sum_up(&w, out);
   gt_status status = w.status == GT_OK ? GT_OK : GT_FAIL(w.status, "%s", w.text);

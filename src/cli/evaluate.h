@@ -16,14 +16,15 @@ typedef struct {
   gt_status (*make)(void *ctx, gt_graph **out);
   void *ctx;
   gt_loader *test;
-  const int32_t *labels; /* if there are two labels: an AUC is wanted; NULL: no AUC */
+  const gt_ranking *ranking; /* NULL: none, and labels are not needed */
+  const int32_t *labels;
   gt_sample_shape shape;
   size_t batch, threads; /* 1 or more */
 } gt_cli_evaluation;
 
 typedef struct {
   gt_metrics sum;
-  double auc; /* NaN: none */
+  gt_ranks ranks;
 } gt_cli_score;
 
 /* Scores all samples of the loader.  The figures are bitwise equal for any number of threads.

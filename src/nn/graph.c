@@ -62,6 +62,7 @@ static gt_status check_options(const gt_model *model, const gt_model_options *op
   } all[] = {{"embedding", options->embedding != 0, model->embeds},
              {"mlp", options->mlp != NULL, model->layered},
              {"hidden", options->hidden != 0, model->recurrent},
+             {"scale", options->scale != 0, model->scaled},
              {"layers", options->layers != 0, model->decodes},
              {"width", options->width != 0, model->decodes},
              {"heads", options->heads != 0, model->decodes},

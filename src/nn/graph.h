@@ -107,6 +107,7 @@ struct gt_op {
   size_t rows;                 /* rows per sample of a linear layer and of a layer normalisation */
   size_t heads;                /* of attention */
   size_t weight, bias, buffer; /* their views (buffer: the first), or GT_NO_VIEW */
+  float scale;                 /* a factor of its output */
   size_t inert;                /* parameters of an inert operation */
   /* It includes a ReLU: its gradient is masked by the signs of its output. */
   bool relu;
@@ -121,7 +122,8 @@ struct gt_op {
 
 extern const gt_op_kind gt_op_conv2d, gt_op_maxpool, gt_op_avgpool, gt_op_linear, gt_op_relu,
     gt_op_inert, gt_op_norm, gt_op_mean, gt_op_embedding, gt_op_fm, gt_op_add, gt_op_lstm,
-    gt_op_tokens, gt_op_layernorm, gt_op_gelu, gt_op_attention;
+    gt_op_tokens, gt_op_layernorm, gt_op_gelu, gt_op_attention, gt_op_nodes, gt_op_gated_step,
+    gt_op_readout, gt_op_unit, gt_op_cosine;
 
 /* Builders, called in the order of the data.  The output of one is the input of the next (see
    gt_graph_from); the graph tracks the shape.  GT_ERR_DATA: the window does not fit. */
@@ -137,6 +139,8 @@ gt_status gt_graph_add_avgpool(gt_graph *graph, const char *name, size_t window,
 void gt_graph_add_mean(gt_graph *graph, const char *name);
 /* Takes its input as one row per sample: flattening (H,W,C) needs no operation. */
 void gt_graph_add_linear(gt_graph *graph, const char *name, size_t O);
+/* The same with initial values, also of the bias, uniform within 1/sqrt(fan). */
+void gt_graph_add_linear_within(gt_graph *graph, const char *name, size_t O, size_t fan);
 void gt_graph_add_relu(gt_graph *graph, const char *name);
 /* Batch normalisation over (N,H,W), then the sum with the output of operation `add` (GT_SAMPLES: no
    sum), then ReLU if `relu`. */
@@ -152,6 +156,18 @@ void gt_graph_add_embedding_padded(gt_graph *graph, const char *name, size_t K, 
 /* An LSTM with H hidden units over the vectors of an embedding, which is its input; its output is
    the last hidden state.  Ids GT_PADDING in front of a sample are left out. */
 void gt_graph_add_lstm(gt_graph *graph, const char *name, size_t H);
+/* The nodes of the graphs of sessions (session_graph.h): vectors of K numbers with length 1, packed.
+   The table's gradient must be written by a later operation that uses it too; initial values
+   uniform within 1/sqrt(K).  Then, on such nodes: a gated step; the readout of each session, 2K
+   numbers, with the parameters `one`, `two` (weight and bias) and `three` (weight). */
+void gt_graph_add_nodes(gt_graph *graph, const char *name, size_t K);
+void gt_graph_add_gated_step(gt_graph *graph, const char *name);
+void gt_graph_add_readout(gt_graph *graph, const char *one, const char *two, const char *three);
+/* Scales a sample to length 1. */
+void gt_graph_add_unit(gt_graph *graph, const char *name);
+/* sigma times the products with the rows of the table of operation `table`, but the first, scaled to
+   length 1. */
+void gt_graph_add_cosine(gt_graph *graph, const char *name, size_t table, float sigma);
 /* A factorization machine over the vectors of an embedding, which is its input.  Its first-order
    weights are the tensor `weights`.weight; its bias is named bias. */
 void gt_graph_add_fm(gt_graph *graph, const char *name, const char *weights);

@@ -6,6 +6,7 @@ gt_graph_spec gt_graph_spec_of(const gt_job *job) {
                          .options = {.parameters = job->model.parameters,
                                      .embedding = job->model.embedding,
                                      .hidden = job->model.hidden,
+                                     .scale = job->model.scale,
                                      .layers = job->model.layers,
                                      .width = job->model.width,
                                      .heads = job->model.heads,

@@ -30,8 +30,13 @@ const gt_op_kind gt_op_linear = {.name = "linear",
 
 void gt_graph_add_linear(gt_graph *graph, const char *name, size_t O) {
   const gt_extent e = gt_graph_extent(graph);
+  gt_graph_add_linear_within(graph, name, O, e.h * e.w * e.c);
+}
+
+void gt_graph_add_linear_within(gt_graph *graph, const char *name, size_t O, size_t fan) {
+  const gt_extent e = gt_graph_extent(graph);
   const size_t I = e.h * e.w * e.c;
-  const gt_init uniform = {GT_INIT_UNIFORM, 1.0 / sqrt((double)I)};
+  const gt_init uniform = {GT_INIT_UNIFORM, 1.0 / sqrt((double)fan)};
   const size_t weight = gt_graph_add_param(graph, name, "weight", uniform,
                                            e.h * e.w > 1 ? GT_LAYOUT_IMAGE_ROWS : GT_LAYOUT_SAME, 2,
                                            (size_t[]){O, I});

@@ -20,7 +20,7 @@ void gt_ps_eval_open(gt_ps *ps) {
   if (spec->eval_chunk == 0) spec->eval_chunk = gt_ps_eval_chunk(spec->test_samples);
   ps->eval.chunks = (spec->test_samples + spec->eval_chunk - 1) / spec->eval_chunk;
   ps->eval.found = GT_NEW_ARRAY(ps_chunk, ps->eval.chunks);
-  if (!spec->test_labels) return;
+  if (!spec->ranking) return;
   ps->eval.scores = GT_NEW_ARRAY(float, spec->test_samples);
   ps->eval.scratch = GT_NEW_ARRAY(uint32_t, spec->test_samples);
 }
@@ -121,7 +121,7 @@ static void keep(gt_ps *ps, size_t chunk, const gt_ps_push *push) {
   e->found[chunk] =
       (ps_chunk){.loss_sum = push->loss_sum, .correct = push->correct, .samples = push->samples};
   if (!e->scores) return;
-  if (!push->scores) gt_bug("an evaluation of two classes came back without its scores");
+  if (!push->scores) gt_bug("an evaluation came back without its numbers");
   memcpy(e->scores + chunk * ps->spec.eval_chunk, push->scores,
          (size_t)push->samples * sizeof *e->scores);
 }
@@ -136,12 +136,16 @@ static gt_ps_score sum_up(const gt_ps *ps) {
   }
   const double loss = all.loss_sum / (double)all.samples;
   const size_t each = ps->spec.predictions;
-  return (gt_ps_score){
-      .loss = loss,
-      .accuracy = (double)all.correct / ((double)all.samples * (each ? (double)each : 1)),
-      .perplexity = each ? exp(loss) : 0,
-      .auc = e->scores ? gt_auc(e->scores, ps->spec.test_labels, ps->spec.test_samples, e->scratch)
-                       : NAN};
+  const gt_ranks ranks = e->scores ? ps->spec.ranking->judge(e->scores, ps->spec.test_labels,
+                                                             ps->spec.test_samples, e->scratch)
+                                   : gt_ranks_none();
+  return (gt_ps_score){.loss = loss,
+                       .accuracy =
+                           (double)all.correct / ((double)all.samples * (each ? (double)each : 1)),
+                       .auc = ranks.auc,
+                       .recall20 = ranks.recall20,
+                       .mrr20 = ranks.mrr20,
+                       .perplexity = each ? exp(loss) : 0};
 }
 
 static void finish(gt_ps *ps) {

@@ -105,7 +105,7 @@ typedef struct {
   bool active, due;
   size_t chunks, given, back; /* of the test set; that went out, that came back */
   ps_chunk *found;            /* chunks of them */
-  float *scores;              /* of all test samples, where an AUC is wanted; else NULL */
+  float *scores;              /* numbers of all test samples, if there is a ranking; else NULL */
   uint32_t *scratch;          /* likewise */
   int64_t number;             /* evaluations that should have been made when it began */
   int64_t steps, samples;     /* of the region then */

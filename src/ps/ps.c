@@ -33,7 +33,7 @@ gt_ps *gt_ps_create(const gt_ps_spec *spec) {
   ps->parts.samples = GT_NEW_ARRAY(int64_t, spec->nworkers);
   gt_ps_buffers_open(ps);
   ps->peers = GT_NEW_ARRAY(ps_peer, spec->nregions);
-  ps->last_eval = (gt_ps_score){NAN, NAN, NAN, 0};
+  ps->last_eval = (gt_ps_score){NAN, NAN, NAN, NAN, NAN, 0};
   for (size_t i = 0; i < GT_SYNC_TIMERS; i++) ps->timer_at[i] = GT_NEVER;
   ps->round = ps->whole_round = ps->own_written = spec->round;
   gt_ps_budget_open(ps);

@@ -88,6 +88,8 @@ static void on_progress(gt_follow *f, const json_t *line) {
                      .loss = number_of(line, "loss"),
                      .accuracy = number_of(line, "accuracy"),
                      .auc = number_of(line, "auc"),
+                     .recall20 = number_of(line, "recall20"),
+                     .mrr20 = number_of(line, "mrr20"),
                      .samples_per_s = number_of(line, "samples_per_s"),
                      .wan_bps = number_of(line, "wan_bps"),
                      .wan_in_bps = number_of(line, "wan_in_bps"),
@@ -228,6 +230,8 @@ static void put_done(char *text, size_t size, const gt_follow *f) {
   char samples[32], resumes[32] = "", score[64] = "";
   if (isfinite(s->test_auc))
     snprintf(score, sizeof score, "  auc %.4f", s->test_auc);
+  else if (isfinite(s->test_recall20))
+    snprintf(score, sizeof score, "  recall@20 %.4f", s->test_recall20);
   else if (isfinite(s->test_accuracy))
     snprintf(score, sizeof score, "  accuracy %.4f", s->test_accuracy);
   if (s->resumes > 0) snprintf(resumes, sizeof resumes, "  resumed %" PRId64 "x", s->resumes);

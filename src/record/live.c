@@ -56,9 +56,9 @@ static char *format_number(char *buf, size_t size, double value) {
 
 /* The parts of the line, from left to right; on a narrow terminal those with the highest `rank` are
    dropped first. */
-enum { EPOCH, LOSS, ACCURACY, AUC, SPEED, WAN, WAITING, LEFT, PARTS };
-static const int rank[PARTS] = {[EPOCH] = 0, [LEFT] = 1,     [LOSS] = 2,  [WAITING] = 3,
-                                [AUC] = 4,   [ACCURACY] = 5, [SPEED] = 6, [WAN] = 7};
+enum { EPOCH, LOSS, ACCURACY, AUC, RECALL, SPEED, WAN, WAITING, LEFT, PARTS };
+static const int rank[PARTS] = {[EPOCH] = 0,  [LEFT] = 1,     [LOSS] = 2,  [WAITING] = 3, [AUC] = 4,
+                                [RECALL] = 4, [ACCURACY] = 5, [SPEED] = 6, [WAN] = 7};
 
 static void join_parts(char *text, size_t room, char parts[PARTS][64]) {
   size_t used = 0, lengths[PARTS], total = 0;
@@ -100,6 +100,8 @@ void gt_live_format(char *text, size_t size, const gt_progress *p, double left_s
   snprintf(parts[ACCURACY], part, "  acc %s", format_number(number, sizeof number, p->accuracy));
   if (isfinite(p->auc))
     snprintf(parts[AUC], part, "  auc %s", format_number(number, sizeof number, p->auc));
+  if (isfinite(p->recall20))
+    snprintf(parts[RECALL], part, "  recall@20 %.3f  mrr@20 %.3f", p->recall20, p->mrr20);
   snprintf(parts[SPEED], part, "  %s samples/s",
            gt_format_count(number, sizeof number, p->samples_per_s));
   format_wan(parts[WAN], part, p);

@@ -36,6 +36,8 @@ static const field region_fields[] = {
     FIELD(gt_region_result, test_accuracy, NUMBER),
     FIELD(gt_region_result, test_loss, NUMBER),
     FIELD(gt_region_result, test_auc, NUMBER),
+    FIELD(gt_region_result, test_recall20, NUMBER),
+    FIELD(gt_region_result, test_mrr20, NUMBER),
     FIELD(gt_region_result, train_loss, NUMBER),
     FIELD(gt_region_result, emulation_cpu_s, NUMBER),
     FIELD(gt_region_result, ps_cpu_s, NUMBER),

@@ -80,6 +80,8 @@ static json_t *summary_of(const gt_summary *s) {
   json_object_set_new(root, "test_accuracy", gt_json_number(s->test_accuracy));
   json_object_set_new(root, "test_loss", gt_json_number(s->test_loss));
   json_object_set_new(root, "test_auc", gt_json_number(s->test_auc));
+  json_object_set_new(root, "test_recall20", gt_json_number(s->test_recall20));
+  json_object_set_new(root, "test_mrr20", gt_json_number(s->test_mrr20));
   if (s->tokens_per_s > 0)
     json_object_set_new(root, "tokens_per_s", gt_json_number(s->tokens_per_s));
   if (s->test_perplexity > 0)

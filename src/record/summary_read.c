@@ -56,6 +56,8 @@ static void take_head(gt_summary_file *f) {
                    .test_accuracy = number_of(root, "test_accuracy"),
                    .test_loss = number_of(root, "test_loss"),
                    .test_auc = number_of(root, "test_auc"),
+                   .test_recall20 = number_of(root, "test_recall20"),
+                   .test_mrr20 = number_of(root, "test_mrr20"),
                    .tokens_per_s = json_number_value(json_object_get(root, "tokens_per_s")),
                    .test_perplexity = json_number_value(json_object_get(root, "test_perplexity")),
                    .version = text_of(build, "version"),

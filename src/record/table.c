@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 #define MAX_COLUMNS 10
@@ -101,19 +102,31 @@ static void put_share(char *out, double seconds, double wall) {
 
 /* ---- regions ---- */
 
-/* With two labels the AUC is shown. */
-static bool has_auc(const gt_summary *s) {
-  for (size_t i = 0; i < s->nregions; i++)
-    if (isfinite(s->regions[i].test_auc)) return true;
-  return false;
+/* The figure of a region that is shown: with two labels the AUC, of a recommender Recall@20. */
+typedef struct {
+  const char *title;
+  size_t offset; /* in gt_region_result */
+} merit;
+
+static double merit_of(const merit *m, const gt_region_result *r) {
+  double value;
+  memcpy(&value, (const char *)r + m->offset, sizeof value);
+  return value;
+}
+
+static merit shown_merit(const gt_summary *s) {
+  static const merit all[] = {{"auc", offsetof(gt_region_result, test_auc)},
+                              {"recall@20", offsetof(gt_region_result, test_recall20)}};
+  for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+    for (size_t i = 0; i < s->nregions; i++)
+      if (isfinite(merit_of(&all[k], &s->regions[i]))) return all[k];
+  return (merit){"accuracy", offsetof(gt_region_result, test_accuracy)};
 }
 
 static void print_regions(FILE *to, const gt_summary *s) {
-  bool ranks = has_auc(s);
-  const char *const heading[] = {"region",     "workers", "steps",
-                                 "samples",    "compute", "wan wait",
-                                 "local wait", "idle",    ranks ? "auc" : "accuracy",
-                                 "loss"};
+  const merit shown = shown_merit(s);
+  const char *const heading[] = {"region",   "workers",    "steps", "samples",   "compute",
+                                 "wan wait", "local wait", "idle",  shown.title, "loss"};
   table t = table_create(s->nregions, 10, heading);
   for (size_t i = 0; i < s->nregions; i++) {
     const gt_region_result *r = &s->regions[i];
@@ -127,7 +140,7 @@ static void print_regions(FILE *to, const gt_summary *s) {
     put_share(cell_at(&t, i, 5), r->wan_wait_s, r->wall_s);
     put_share(cell_at(&t, i, 6), r->local_wait_s, r->wall_s);
     put_share(cell_at(&t, i, 7), r->idle_s, r->wall_s);
-    put_number(cell_at(&t, i, 8), ranks ? r->test_auc : r->test_accuracy, 4);
+    put_number(cell_at(&t, i, 8), merit_of(&shown, r), 4);
     put_number(cell_at(&t, i, 9), r->test_loss, 3);
   }
   table_print(to, &t);
@@ -277,7 +290,7 @@ static gt_region_traffic total_of(const gt_summary *s) {
 }
 
 static void print_totals(FILE *to, const gt_summary *s) {
-  char rate[32], tokens[32], samples[CELL], rank[48] = "";
+  char rate[32], tokens[32], samples[CELL], ranks[64] = "";
   gt_region_traffic all = total_of(s);
   put_count(samples, s->samples);
   if (gt_summary_is_virtual(s))
@@ -288,10 +301,13 @@ static void print_totals(FILE *to, const gt_summary *s) {
           gt_format_count(rate, sizeof rate, s->samples_per_s), samples);
   if (s->tokens_per_s > 0)
     fprintf(to, "tokens/s       %s\n", gt_format_count(tokens, sizeof tokens, s->tokens_per_s));
-  if (isfinite(s->test_auc)) snprintf(rank, sizeof rank, "auc %.4f  ", s->test_auc);
-  if (s->test_perplexity > 0) snprintf(rank, sizeof rank, "perplexity %.3f  ", s->test_perplexity);
+  if (isfinite(s->test_auc)) snprintf(ranks, sizeof ranks, "auc %.4f  ", s->test_auc);
+  if (isfinite(s->test_recall20))
+    snprintf(ranks, sizeof ranks, "recall@20 %.4f  mrr@20 %.4f  ", s->test_recall20, s->test_mrr20);
+  if (s->test_perplexity > 0)
+    snprintf(ranks, sizeof ranks, "perplexity %.3f  ", s->test_perplexity);
   if (isfinite(s->test_accuracy))
-    fprintf(to, "test accuracy  %.4f  %sloss %.3f  (mean model)\n", s->test_accuracy, rank,
+    fprintf(to, "test accuracy  %.4f  %sloss %.3f  (mean model)\n", s->test_accuracy, ranks,
             s->test_loss);
   else
     fprintf(to, "test accuracy  -  (%s)\n",

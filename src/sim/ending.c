@@ -28,6 +28,8 @@ void gt_sim_end_result(sim_region *r) {
                                .test_accuracy = NAN,
                                .test_loss = NAN,
                                .test_auc = NAN,
+                               .test_recall20 = NAN,
+                               .test_mrr20 = NAN,
                                .train_loss = NAN};
   snprintf(result->name, sizeof result->name, "%s", r->sim->spec.job->regions[r->id].name);
   for (size_t p = 0; p < r->sim->n; p++)

@@ -22,7 +22,8 @@ static const char *const names[GT_ISAS] = {
     .norm = &gt_norm_loops_##isa, .sparse = &gt_sparse_loops_##isa, .lstm = &gt_lstm_loops_##isa,  \
     .panels = &gt_panel_loops_##isa, .layernorm = &gt_layernorm_loops_##isa,                       \
     .gelu = &gt_gelu_loops_##isa, .softmax = &gt_softmax_loops_##isa,                              \
-    .attention = &gt_attention_loops_##isa                                                         \
+    .attention = &gt_attention_loops_##isa, .gru = &gt_gru_loops_##isa,                            \
+    .attend = &gt_attend_loops_##isa                                                               \
   }
 #define DECLARE(isa)                                                                               \
   extern const gt_vec_loops gt_vec_loops_##isa;                                                    \
@@ -39,7 +40,9 @@ static const char *const names[GT_ISAS] = {
   extern const gt_layernorm_loops gt_layernorm_loops_##isa;                                        \
   extern const gt_gelu_loops gt_gelu_loops_##isa;                                                  \
   extern const gt_softmax_loops gt_softmax_loops_##isa;                                            \
-  extern const gt_attention_loops gt_attention_loops_##isa
+  extern const gt_attention_loops gt_attention_loops_##isa;                                        \
+  extern const gt_gru_loops gt_gru_loops_##isa;                                                    \
+  extern const gt_attend_loops gt_attend_loops_##isa
 
 DECLARE(plain);
 #if defined(__x86_64__)

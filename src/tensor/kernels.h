@@ -90,6 +90,37 @@ void gt_attention_backward(float *dqkv, const float *dy, const float *y, const f
                            const float *qkv, const gt_attention_shape *s, size_t N, float *work);
 double gt_next_xent(float *dx, const float *x, const int32_t *ids, size_t N, size_t T, size_t V,
                     size_t *correct);
+/* kernels_ref_session.c */
+void gt_ref_unit_forward(float *y, float *norms, const float *x, size_t M, size_t K);
+void gt_ref_unit_backward(float *dx, const float *dy, const float *y, const float *norms, size_t M,
+                          size_t K);
+void gt_ref_gru_forward(float *y, float *gates, const float *h, const float *gi, const float *gh,
+                        size_t M, size_t H);
+void gt_ref_gru_backward(float *dgi, float *dgh, float *dh, const float *dy, const float *gates,
+                         const float *h, size_t M, size_t H);
+void gt_ref_attend_forward(float *y, float *gates, float *alpha, const float *q1, const float *h,
+                           const float *w, const gt_session_shape *s);
+void gt_ref_attend_backward(float *dh, float *dq1, float *dq2, float *dw, const float *dy,
+                            const float *gates, const float *alpha, const float *h, const float *w,
+                            const gt_session_shape *s);
+
+/* session.c */
+void gt_unit_forward(float *y, float *norms, const float *x, size_t M, size_t K);
+void gt_unit_backward(float *dx, const float *dy, const float *y, const float *norms, size_t M,
+                      size_t K);
+void gt_gru_forward(float *y, float *gates, const float *h, const float *gi, const float *gh,
+                    size_t M, size_t H);
+void gt_gru_backward(float *dgi, float *dgh, float *dh, const float *dy, const float *gates,
+                     const float *h, size_t M, size_t H);
+void gt_attend_forward(float *y, float *gates, float *alpha, const float *q1, const float *h,
+                       const float *w, const gt_session_shape *s);
+void gt_attend_backward(float *dh, float *dq1, float *dq2, float *dw, const float *dy,
+                        const float *gates, const float *alpha, const float *h, const float *w,
+                        const gt_session_shape *s);
+
+/* softmax.c: as gt_kernels.softmax_xent, for many classes. */
+double gt_softmax_many(float *dx, const float *x, const int32_t *labels, size_t B, size_t O,
+                       size_t *correct);
 
 /* sparse.c */
 void gt_embedding_forward(float *y, const float *w, const int32_t *ids, size_t M, size_t K);
@@ -149,6 +180,9 @@ bool gt_dnn_cap(gt_isa isa);
   .layernorm_backward_input = gt_layernorm_backward_input,                                         \
   .layernorm_backward_weight = gt_layernorm_backward_weight, .gelu_forward = gt_gelu_forward,      \
   .gelu_backward = gt_gelu_backward, .attention_forward = gt_attention_forward,                    \
-  .attention_backward = gt_attention_backward, .next_xent = gt_next_xent
+  .attention_backward = gt_attention_backward, .next_xent = gt_next_xent,                          \
+  .unit_forward = gt_unit_forward, .unit_backward = gt_unit_backward,                              \
+  .gru_forward = gt_gru_forward, .gru_backward = gt_gru_backward,                                  \
+  .attend_forward = gt_attend_forward, .attend_backward = gt_attend_backward
 
 #endif

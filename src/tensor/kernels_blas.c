@@ -86,9 +86,11 @@ static void linear_backward_weight(float *dw, float *db, const float *dy, const 
   gt_gemm(true, false, O, I, B, dy, x, 0.0f, dw);
 }
 
+/* Below MANY, a row is too short to gain from vectors. */
 static double softmax_xent(float *dx, const float *x, const int32_t *labels, size_t B, size_t O,
                            size_t *correct) {
-  return gt_kernels_ref.softmax_xent(dx, x, labels, B, O, correct);
+  enum { MANY = 256 };
+  return (O < MANY ? gt_kernels_ref.softmax_xent : gt_softmax_many)(dx, x, labels, B, O, correct);
 }
 
 /* What is computed by other loops than OpenBLAS's; all else is "blas". */

@@ -246,5 +246,11 @@ const gt_kernels gt_kernels_ref = {
     .attention_forward = gt_ref_attention_forward,
     .attention_backward = gt_ref_attention_backward,
     .next_xent = gt_ref_next_xent,
+    .unit_forward = gt_ref_unit_forward,
+    .unit_backward = gt_ref_unit_backward,
+    .gru_forward = gt_ref_gru_forward,
+    .gru_backward = gt_ref_gru_backward,
+    .attend_forward = gt_ref_attend_forward,
+    .attend_backward = gt_ref_attend_backward,
     .family = family,
 };

@@ -124,7 +124,7 @@ typedef struct {
   void (*backward)(float *dx, const float *dy, const float *x, size_t n);
 } gt_gelu_loops;
 
-/* One row of gt_kernels.next_xent: the loss; dx = scale (softmax - onehot) unless NULL. */
+/* A row of logits, for both cross-entropies: the loss; dx = scale (softmax - onehot) or NULL. */
 typedef struct {
   double (*xent)(float *dx, const float *x, size_t label, size_t n, float scale, size_t *correct);
 } gt_softmax_loops;
@@ -145,6 +145,26 @@ typedef struct {
   void (*backward)(float *dqkv, const float *dy, const float *y, const float *lse, const float *qkv,
                    const gt_attention_head *h, float *work);
 } gt_attention_loops;
+
+/* The gates of M rows of a gated recurrent unit: see gt_kernels.  The same bits with every set. */
+typedef struct {
+  void (*forward)(float *y, float *gates, const float *h, const float *gi, const float *gh,
+                  size_t M, size_t H);
+  void (*backward)(float *dgi, float *dgh, float *dh, const float *dy, const float *gates,
+                   const float *h, size_t M, size_t H);
+} gt_gru_loops;
+
+/* Rows of unit length and attention; same contracts as in gt_kernels. */
+typedef struct {
+  void (*unit_forward)(float *y, float *norms, const float *x, size_t M, size_t K);
+  void (*unit_backward)(float *dx, const float *dy, const float *y, const float *norms, size_t M,
+                        size_t K);
+  void (*attend_forward)(float *y, float *gates, float *alpha, const float *q1, const float *h,
+                         const float *w, const gt_session_shape *s);
+  void (*attend_backward)(float *dh, float *dq1, float *dq2, float *dw, const float *dy,
+                          const float *gates, const float *alpha, const float *h, const float *w,
+                          const gt_session_shape *s);
+} gt_attend_loops;
 
 /* Products with a matrix (K,N) that is packed once, for few rows at a time. */
 typedef struct {
@@ -183,6 +203,8 @@ typedef struct {
   const gt_gelu_loops *gelu;
   const gt_softmax_loops *softmax;
   const gt_attention_loops *attention;
+  const gt_gru_loops *gru;
+  const gt_attend_loops *attend;
 } gt_loop_tables;
 
 /* The tables of the set in use. */

@@ -24,7 +24,7 @@ struct gt_server_ending {
   bool concluded, published;
 };
 
-static const gt_ps_score unknown = {NAN, NAN, NAN, 0};
+static const gt_ps_score unknown = {NAN, NAN, NAN, NAN, NAN, 0};
 
 void gt_server_ending_close(gt_server_ending *e) {
   if (!e) return;

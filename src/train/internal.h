@@ -191,6 +191,8 @@ gt_status gt_train_write_job(const gt_run *run);
 /* worker.c */
 /* The buffer sizes of the region's plane. */
 gt_plane_size gt_train_plane_size(const gt_run *run);
+/* How evaluations rank the test samples; NULL: they do not. */
+const gt_ranking *gt_train_ranking(const gt_run *run);
 gt_status gt_worker_run(gt_run *run, const gt_clock_ops *clock);
 
 #endif

@@ -34,6 +34,13 @@ static void count_in_row(gt_server *s, int64_t batches) {
   s->bad_in_row++;
 }
 
+/* The figure of an evaluation beside the accuracy, and its name; NULL: there is none. */
+static const char *figure_of(const gt_ps_score *score, double *figure) {
+  const bool text = score->perplexity > 0, ranked = !isnan(score->recall20);
+  *figure = text ? score->perplexity : ranked ? score->recall20 : score->auc;
+  return text ? "perplexity" : ranked ? "recall20" : isnan(score->auc) ? NULL : "auc";
+}
+
 void gt_server_note(void *server, gt_ps_note note, double a, double b) {
   gt_server *s = server;
   gt_ps_view v;
@@ -41,17 +48,16 @@ void gt_server_note(void *server, gt_ps_note note, double a, double b) {
   double t = gt_server_elapsed(s);
   int64_t ia = (int64_t)a, ib = (int64_t)b;
   char text[128];
+  double figure;
+  const char *merit = figure_of(&v.last_eval, &figure);
   gt_status status = GT_OK;
   switch (note) {
   case GT_NOTE_EVAL:
-    status = gt_record_line(
-        s->record, t, "eval", "step", 'i', ia, "samples", 'i', ib, "seconds", 'f',
-        gt_seconds(v.last_eval_took), "loss", 'f', v.last_eval.loss, "accuracy", 'f',
-        v.last_eval.accuracy,
-        v.last_eval.perplexity > 0 ? "perplexity"
-        : isnan(v.last_eval.auc)   ? NULL
-                                   : "auc",
-        'f', v.last_eval.perplexity > 0 ? v.last_eval.perplexity : v.last_eval.auc, NULL);
+    status =
+        gt_record_line(s->record, t, "eval", "step", 'i', ia, "samples", 'i', ib, "seconds", 'f',
+                       gt_seconds(v.last_eval_took), "loss", 'f', v.last_eval.loss, "accuracy", 'f',
+                       v.last_eval.accuracy, merit, 'f', figure,
+                       isnan(v.last_eval.mrr20) ? NULL : "mrr20", 'f', v.last_eval.mrr20, NULL);
     break;
   case GT_NOTE_NONFINITE:
     if (ib >= 0) count_in_row(s, v.batches);

@@ -87,9 +87,10 @@ static void record(gt_server *s, const gt_ps_view *v, double epoch, double loss)
       'f', gt_seconds(v->update), "encode_s", 'f', gt_seconds(v->encode), "wan_bytes", 'f',
       wan_bytes_sent(s), "wan_bytes_to", 'j', bytes_to(s, bytes), s->live ? "epochs" : NULL, 'f',
       epochs > 0 ? epochs : NAN, "done", 'f', v->done, "accuracy", 'f', v->last_eval.accuracy,
-      "auc", 'f', v->last_eval.auc, "samples_per_s", 'f', s->rate_samples, "wan_bps", 'f',
-      s->rate_bps, "wan_in_bps", 'f', s->rate_in_bps, "under_way", 'i', under_way(s), "waiting",
-      'f', waiting_share(s, v), NULL));
+      "auc", 'f', v->last_eval.auc, "recall20", 'f', v->last_eval.recall20, "mrr20", 'f',
+      v->last_eval.mrr20, "samples_per_s", 'f', s->rate_samples, "wan_bps", 'f', s->rate_bps,
+      "wan_in_bps", 'f', s->rate_in_bps, "under_way", 'i', under_way(s), "waiting", 'f',
+      waiting_share(s, v), NULL));
 }
 
 /* The samples that all regions will train on. */
@@ -174,6 +175,8 @@ void gt_server_progress(gt_server *s, gt_ns now, bool last) {
                      .loss = loss,
                      .accuracy = v.last_eval.accuracy,
                      .auc = v.last_eval.auc,
+                     .recall20 = v.last_eval.recall20,
+                     .mrr20 = v.last_eval.mrr20,
                      .samples_per_s = s->rate_samples,
                      .wan_bps = s->rate_bps,
                      .wan_in_bps = s->rate_in_bps,

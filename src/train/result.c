@@ -25,6 +25,8 @@ void gt_server_result(const gt_server *s, const gt_ps_score *own, gt_region_resu
                           .test_accuracy = own->accuracy,
                           .test_loss = own->loss,
                           .test_auc = own->auc,
+                          .test_recall20 = own->recall20,
+                          .test_mrr20 = own->mrr20,
                           .test_perplexity = own->perplexity,
                           .train_loss =
                               v.loss_samples > 0 ? v.loss_sum / (double)v.loss_samples : NAN,

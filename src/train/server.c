@@ -147,7 +147,8 @@ static void open_ps(gt_server *s, int64_t newest_round) {
   spec.buffers = a->buffers;
   spec.optim = s->optim;
   spec.test_samples = run->data.ntest;
-  spec.test_labels = run->data.classes == 2 ? gt_dataset_labels(run->dataset, GT_SPLIT_TEST) : NULL;
+  spec.ranking = gt_train_ranking(run);
+  spec.test_labels = spec.ranking ? gt_dataset_labels(run->dataset, GT_SPLIT_TEST) : NULL;
   if (gt_graph_of_text(run->graph)) spec.predictions = gt_graph_predictions(run->graph);
   const gt_plane_snapshot snapshot = gt_plane_ps_snapshot(s->plane);
   spec.snapshot = gt_vec_of(snapshot.params, a->params.n);

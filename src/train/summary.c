@@ -70,6 +70,8 @@ gt_status gt_server_summarise(gt_server *s, const gt_gathered *g) {
                     .test_accuracy = g->score.accuracy,
                     .test_loss = g->score.loss,
                     .test_auc = g->score.auc,
+                    .test_recall20 = g->score.recall20,
+                    .test_mrr20 = g->score.mrr20,
                     .test_perplexity = g->score.perplexity,
                     .regions = g->regions,
                     .nregions = run->job->nregions,

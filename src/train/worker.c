@@ -105,7 +105,8 @@ static void train_batch(worker *w, const gt_order_msg *order) {
    are equal too. */
 static void evaluate(worker *w, const gt_order_msg *order) {
   gt_ns from = gt_now();
-  float *scores = w->run->data.classes == 2 ? gt_plane_worker_scores(w->plane) : NULL;
+  const gt_ranking *ranking = gt_train_ranking(w->run);
+  float *scores = ranking ? gt_plane_worker_scores(w->plane) : NULL;
   gt_push_msg push = {
       .kind = GT_PUSH_EVAL, .batch = order->batch, .signal = (uint32_t)gt_stop_requested()};
   for (int64_t done = 0; done < order->count;) {
@@ -114,7 +115,7 @@ static void evaluate(worker *w, const gt_order_msg *order) {
     gt_metrics m;
     gt_loader_range(w->test, (size_t)(order->batch + done), n, w->x, w->y);
     gt_graph_step(w->run->graph, w->x, w->y, n, false, &m);
-    if (scores) gt_graph_auc_scores(w->run->graph, n, scores + done);
+    if (scores) ranking->take(w->run->graph, w->y, n, scores + done);
     push.samples += (int64_t)m.samples;
     push.correct += (int64_t)m.correct;
     push.loss_sum += m.loss_sum;
@@ -153,9 +154,13 @@ static gt_status loop(worker *w) {
   }
 }
 
+const gt_ranking *gt_train_ranking(const gt_run *run) {
+  return gt_ranking_of(gt_model_names[run->job->model.name], run->data.classes);
+}
+
 gt_plane_size gt_train_plane_size(const gt_run *run) {
   const gt_arrays *a = gt_graph_arrays(run->graph);
-  bool scored = run->data.classes == 2 && run->data.ntest > 0;
+  bool scored = gt_train_ranking(run) && run->data.ntest > 0;
   return (gt_plane_size){.nparams = a->params.n,
                          .nbuffers = a->buffers.n,
                          .nscores = scored ? gt_ps_eval_chunk(run->data.ntest) : 0};

@@ -71,7 +71,8 @@ static gt_status evaluate(fixture *f, size_t threads, gt_cli_score *score) {
   const gt_cli_evaluation e = {.make = make,
                                .ctx = &f->source,
                                .test = f->loader,
-                               .labels = two ? gt_dataset_labels(f->dataset, GT_SPLIT_TEST) : NULL,
+                               .ranking = gt_ranking_of("lenet5", two ? 2 : 10),
+                               .labels = gt_dataset_labels(f->dataset, GT_SPLIT_TEST),
                                .shape = f->source.shape,
                                .batch = GT_CLI_EVAL_BATCH,
                                .threads = threads};
@@ -88,12 +89,12 @@ static void the_same_bits_with_any_threads(void **state) {
     assert_int_equal(evaluate(&f, 1, &one), GT_OK);
     assert_int_equal(one.sum.samples, NTEST);
     assert_true(one.sum.loss_sum > 0 && one.sum.correct > 0 && one.sum.correct < NTEST);
-    assert_true(classes == 2 ? one.auc > 0 && one.auc < 1 : isnan(one.auc));
+    assert_true(classes == 2 ? one.ranks.auc > 0 && one.ranks.auc < 1 : isnan(one.ranks.auc));
     for (size_t threads = 2; threads <= 9; threads++) {
       assert_int_equal(evaluate(&f, threads, &many), GT_OK);
       assert_int_equal(f.source.made, threads);
       assert_memory_equal(&many.sum, &one.sum, sizeof one.sum);
-      assert_memory_equal(&many.auc, &one.auc, sizeof one.auc);
+      assert_memory_equal(&many.ranks.auc, &one.ranks.auc, sizeof one.ranks.auc);
     }
     end(&f);
   }

@@ -209,8 +209,8 @@ static void test_import_refused(void **state) {
   write_folder(true);
   int entries = scratch_entries();
   assert_failed(gt_data_import("minst", scratch("m"), out), GT_ERR_JOB,
-                "`minst` is not known; one of mnist, cifar, libfm, imdb, text is needed; did you "
-                "mean mnist?");
+                "`minst` is not known; one of mnist, cifar, libfm, imdb, text, sessions is needed; "
+                "did you mean mnist?");
   assert_failed(gt_data_import("mnist", scratch("nowhere"), out), GT_ERR_DATA,
                 "nowhere: there is no such folder");
   size_t size = make_idx(big, NTRAIN - 1, 0, 0, 0);

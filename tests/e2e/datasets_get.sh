@@ -18,7 +18,7 @@ refused() {
   check "$name: nothing is left" same "$(ls -A to 2>/dev/null)" "${left:-}"
 }
 
-# ---- files of the six formats -----------------------------------------------------------------------------------------------------
+# ---- files of the seven formats ---------------------------------------------------------------------------------------------------
 
 bytes() { # N BYTE: N bytes
   head -c "$1" /dev/zero | tr '\0' "$2"
@@ -30,7 +30,7 @@ idx() { # PREFIX COUNT: COUNT images of 2 x 2 and their labels, of two classes
 record() { # LABEL: one record of CIFAR-10
   bytes 1 "\\$1" && bytes 3072 '\200'
 }
-mkdir -p mnist cifar frappe imdb verse verses tar/cifar-10-batches-bin archive reviews/aclImdb/{train,test}/{neg,pos}
+mkdir -p mnist cifar frappe imdb verse verses sessions tar/cifar-10-batches-bin archive reviews/aclImdb/{train,test}/{neg,pos}
 idx mnist/train 5
 idx mnist/t10k 3
 for i in 1 2 3 4 5; do record "$i" >cifar/data_batch_$i.bin; done
@@ -48,6 +48,8 @@ for split in train test; do
   printf 'bad' >reviews/aclImdb/$split/pos/10_7.txt
   printf 'bad, two\nlines' >reviews/aclImdb/$split/neg/2_1.txt
 done
+printf '1 2 3\n2 4\n' >sessions/all_train_seq.txt
+printf '\200\2]](K\1K\5ea.' >sessions/test.txt
 tar -C reviews -czf reviews/aclImdb_v1.tar.gz aclImdb
 
 # ---- what is not published is not taken --------------------------------------------------------------------------------------------
@@ -62,6 +64,8 @@ get frappe --from frappe --to to
 refused "another Frappe" 3 'frappe.train.libfm has 2 lines; the published one has 202027'
 get imdb --from imdb --to to
 refused "other reviews" 3 'imdb_train.tsv has 3 lines; the published one has 25001'
+get diginetica --from sessions --to to
+refused "other sessions" 3 'SHA-256 of all_train_seq.txt is [0-9a-f]{64}; the published one is dc7e3646'
 get imdb --from reviews --to to
 refused "another archive of reviews" 3 'SHA-256 of aclImdb_v1.tar.gz is [0-9a-f]{64}; the published one is c40f74a1'
 get shakespeare --from verse --to to
@@ -97,6 +101,7 @@ imported shakespeare verse '^name +shakespeare$' '1 x 1 x 129 int32' 'features +
 imported shakespeare verses 'train +10$'
 mv verse/input.txt verse/tinyshakespeare.txt
 imported shakespeare verse 'train +10$'
+imported diginetica sessions '^name +diginetica$' '1 x 1 x 50 int32' 'features +6$' 'classes +5$' 'train +3$' 'test +1$'
 if command -v curl >/dev/null; then
   imported cifar10 "file://$PWD/archive" 'train +5$'
   get mnist --from "file://$PWD/nowhere" --to to

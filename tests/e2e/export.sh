@@ -29,6 +29,8 @@ mkdir lstm
 check "lstm" "$GEOTRAIN_HELPERS/e2e.export_steps" lstm lstm
 mkdir gpt-tiny
 check "gpt-tiny" "$GEOTRAIN_HELPERS/e2e.export_steps" gpt-tiny gpt-tiny
+mkdir niser
+check "niser" "$GEOTRAIN_HELPERS/e2e.export_steps" niser niser
 last() { echo "$1/ckpt/$(newest_round "$1")/east.h5"; }
 
 # refused CODE NAME WORDS ARGUMENTS...: one sentence, the exit code, and no file.
@@ -44,7 +46,7 @@ refused() {
   fi
 }
 
-for model in lenet5 resnet18 deepfm lstm gpt-tiny; do
+for model in lenet5 resnet18 deepfm lstm gpt-tiny niser; do
   check "$model is exported" "${export[@]}" "$(last $model)" $model.safetensors
 done
 check "again gives the same bytes" eval '"${export[@]}" "$(last lenet5)" again.safetensors && cmp lenet5.safetensors again.safetensors'
@@ -63,7 +65,7 @@ with h5py.File(sys.argv[2], "r") as f:
     flat = {"params": f["model/params"][:], "buffers": f["model/buffers"][:] if "model/buffers" in f else np.zeros(0, "f4")}
     step = int(f.attrs["step"])
 text = lambda value: value if isinstance(value, str) else value.decode()
-assert notes["format"] == "pt" and notes["model"] == sys.argv[3] and notes["job"] == ("steps" if sys.argv[3] in ("deepfm", "lstm", "gpt-tiny") else "to-export") and notes["region"] == "east", notes
+assert notes["format"] == "pt" and notes["model"] == sys.argv[3] and notes["job"] == ("steps" if sys.argv[3] in ("deepfm", "lstm", "gpt-tiny", "niser") else "to-export") and notes["region"] == "east", notes
 assert notes["step"] == str(step) and notes["geotrain"], notes
 end = 0
 tensors = {}
@@ -121,6 +123,12 @@ elif sys.argv[3] == "gpt-tiny":
         rows(at + ".ln_2"), linear(at + ".mlp.c_fc", 512, 128), linear(at + ".mlp.c_proj", 128, 512)
     rows("transformer.ln_f")
     assert np.array_equal(tensors.pop("lm_head.weight").ravel(), flat["params"][:117 * 128]), "the head is tied"
+elif sys.argv[3] == "niser":
+    take("params", "embedding.weight", (201, 100))
+    for name, there in (("w_ih", (300, 200)), ("w_hh", (300, 100)), ("b_ih", (300,)), ("b_hh", (300,)), ("b_iah", (100,)), ("b_oah", (100,))):
+        take("params", "gnn." + name, there)
+    for name in "gnn.linear_edge_in", "gnn.linear_edge_out", "linear_one", "linear_two": linear(name, 100, 100)
+    take("params", "linear_three.weight", (1, 100)), linear("linear_transform", 100, 200)
 else:
     conv("conv1", 64, 1, 3), norm("bn1", 64)
     width = 64
@@ -138,7 +146,7 @@ assert used["params"] == len(flat["params"]) and used["buffers"] == len(flat["bu
 print(f"{sys.argv[3]}: {len(head)} tensors are the checkpoint's")
 PY
 if "$python" -c 'import h5py, numpy' 2>/dev/null; then
-  for model in lenet5 resnet18 deepfm lstm gpt-tiny; do
+  for model in lenet5 resnet18 deepfm lstm gpt-tiny niser; do
     check "$model: every tensor, by numpy" "$python" compare.py $model.safetensors "$(last $model)" $model
   done
 else

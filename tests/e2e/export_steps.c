@@ -22,6 +22,7 @@ static gt_sample_shape shape_of(const char *model) {
   if (strcmp(model, "deepfm") == 0) return (gt_sample_shape){1, 1, 10, 2, 517};
   if (strcmp(model, "lstm") == 0) return (gt_sample_shape){1, 1, 12, 2, 517};
   if (strncmp(model, "gpt", 3) == 0) return (gt_sample_shape){1, 1, 71, 117, 117};
+  if (strcmp(model, "niser") == 0) return (gt_sample_shape){1, 1, 6, 200, 201};
   return (gt_sample_shape){28, 28, 1, 10, 0};
 }
 
@@ -139,6 +140,13 @@ static void pad(int32_t *ids, size_t length) {
     for (size_t t = 0; t < length && (t < i || i + 1 == BATCH); t++) ids[i * length + t] = 0;
 }
 
+/* Sessions of several lengths in which items occur again; those of the last samples are empty. */
+static void repeat(int32_t *ids, size_t length) {
+  for (size_t i = 0; i < BATCH; i++)
+    for (size_t t = 0; t < length; t++)
+      ids[i * length + t] = t < i ? 0 : 1 + (int32_t)(20 * i) + ids[i * length + t] % 3;
+}
+
 int main(int argc, char **argv) {
   must(argc == 3, "usage: export_steps MODEL[,untied] RUN_DIR");
   char *comma = strchr(argv[1], ',');
@@ -165,6 +173,7 @@ int main(int argc, char **argv) {
       x[i] = (float)gt_rng_normal(&rng);
   }
   if (strcmp(argv[1], "lstm") == 0) pad(ids, values);
+  if (strcmp(argv[1], "niser") == 0) repeat(ids, values);
   for (size_t i = 0; i < BATCH; i++) labels[i] = (int32_t)gt_rng_below(&rng, shape.classes);
   checkpoint(argv[2], graph, &shape, argv[1], untied);
   put(argv[2], "x", x, BATCH * values * sizeof *x);

@@ -68,7 +68,7 @@ refused "resumed with another width" 2 'model.hidden is 16 there and 17 here' --
 train "resumed" 5 job.yaml --run-dir run --resume --set train.until.steps=280
 ended "resumed" 0 'auc'
 refused "images for lstm" 3 'images of .* model lstm takes ids' --run-dir bad --set data.path=images.h5
-refused "a width for lenet5" 2 'model.hidden is given and model.name is lenet5; it is for model.name lstm only' --run-dir bad --set 'model={name: lenet5, hidden: 4}'
+refused "a width for lenet5" 2 'model.hidden is given and model.name is lenet5; it is for model.name lstm, niser only' --run-dir bad --set 'model={name: lenet5, hidden: 4}'
 
 # Regions with reviews of their own need the same words.
 mkdir other && sed 's/w1/v1/' reviews/imdb_train.tsv >other/imdb_train.tsv && cp reviews/imdb_test.tsv.gz other

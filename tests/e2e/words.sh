@@ -20,7 +20,7 @@ answers 'an option with one dash' 2 'info: option -set is unknown; options begin
 answers 'behind other words' 2 'simulate: option -set is unknown; options begin with two dashes, as in --set' simulate job.yaml -set a=b
 answers 'an option that is none' 2 'info: option --sett is unknown or lacks its value' info job.yaml --sett
 answers 'eval without a data set' 2 'eval: run is given and no data set; one for its test split is needed, as in `geotrain eval run DATA.h5`' eval run
-answers 'a format that is none' 2 'format `imagenet` is not known; one of mnist, cifar, libfm, imdb, text is needed' data import imagenet . out.h5
+answers 'a format that is none' 2 'format `imagenet` is not known; one of mnist, cifar, libfm, imdb, text, sessions is needed' data import imagenet . out.h5
 answers 'a folder that is not there' 3 'nowhere: there is no such folder (No such file or directory); the one that holds the files to import is needed' \
   data import mnist nowhere out.h5
 answers 'a file for a folder' 3 'job.yaml: is a file; the folder that holds the files to import is needed' data import cifar job.yaml out.h5

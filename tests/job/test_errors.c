@@ -312,7 +312,12 @@ static void work(void **state) {
       "@: model.embedding is given and model.name is lenet5; it is for model.name deepfm, lstm "
       "only");
   set("model={name: deepfm, hidden: 8}",
-      "@: model.hidden is given and model.name is deepfm; it is for model.name lstm only");
+      "@: model.hidden is given and model.name is deepfm; it is for model.name lstm, niser "
+      "only");
+  set("model.scale=8",
+      "@: model.scale is given and model.name is lenet5; it is for model.name niser "
+      "only");
+  set("model={name: niser, scale: 0}", "--set: model.scale is 0; more than 0 is needed");
   set("model={name: lstm, hidden: 0}", "--set: model.hidden is 0; 1 or more is needed");
   set("model.mlp=[64]",
       "@: model.mlp is given and model.name is lenet5; it is for model.name deepfm only");

@@ -1,4 +1,4 @@
-/* Element-wise operations, means, optimizers, normalisation and LSTM gates give the same bits with
+/* Element-wise operations, means, optimizers, normalisation and the gates of LSTM and GRU give the same bits with
    every instruction set and compiler: regions with different CPUs must get the same mean. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -238,6 +238,32 @@ static void decoder_gives_these_bits(void **state) {
   }
 }
 
+/* The gates of a gated recurrent unit and their gradients. */
+static void recurrent_unit_gives_these_bits(void **state) {
+  enum { ROWS_GRU = 5, H = 37, SIZE_GRU = ROWS_GRU * H };
+  static float h[SIZE_GRU], gi[3 * SIZE_GRU], gh[3 * SIZE_GRU], dy[SIZE_GRU], y[SIZE_GRU],
+      gates[4 * SIZE_GRU], dgi[3 * SIZE_GRU], dgh[3 * SIZE_GRU], dh[SIZE_GRU];
+  static numbers n;
+  (void)state;
+  for (int isa = 0; isa <= (int)gt_isa_best(); isa++) {
+    assert_int_equal(gt_isa_choose(gt_isa_name((gt_isa)isa)), GT_OK);
+    memset(&n, 0, sizeof n);
+    const gt_kernels *kernels = gt_kernels_find("auto");
+    spread(h, SIZE_GRU, 11, 0, 2), spread(gi, (size_t)3 * SIZE_GRU, 12, 0, 6),
+        spread(gh, (size_t)3 * SIZE_GRU, 13, 0, 6);
+    spread(dy, SIZE_GRU, 14, 0, 2);
+    kernels->gru_forward(y, gates, h, gi, gh, ROWS_GRU, H);
+    add(&n, y, sizeof y);
+    add(&n, gates, sizeof gates);
+    kernels->gru_backward(dgi, dgh, dh, dy, gates, h, ROWS_GRU, H);
+    add(&n, dgi, sizeof dgi);
+    add(&n, dgh, sizeof dgh);
+    add(&n, dh, sizeof dh);
+    print_message("%s: %s\n", gt_isa_name((gt_isa)isa), n.hash);
+    assert_string_equal(n.hash, "73685d527716d88e71f1ef9e9fff57107135c102e132355f38ce92bf06ba6980");
+  }
+}
+
 static void names(void **state) {
   (void)state;
   assert_int_equal(gt_isa_choose("avx51"), GT_ERR_JOB);
@@ -253,9 +279,11 @@ static void names(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_set_gives_these_bits),
-      cmocka_unit_test(normalisation_gives_these_bits), cmocka_unit_test(gates_give_these_bits),
-      cmocka_unit_test(decoder_gives_these_bits), cmocka_unit_test(names)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(every_set_gives_these_bits),
+                                     cmocka_unit_test(normalisation_gives_these_bits),
+                                     cmocka_unit_test(gates_give_these_bits),
+                                     cmocka_unit_test(decoder_gives_these_bits),
+                                     cmocka_unit_test(recurrent_unit_gives_these_bits),
+                                     cmocka_unit_test(names)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,8 +62,12 @@ static gt_ps_score expected(const float *params, const float *buffers, const int
     }
     sum += chunk;
   }
-  return (gt_ps_score){sum / (double)NTEST, correct / (double)NTEST,
-                       gt_auc(scores, labels, NTEST, scratch), 0};
+  return (gt_ps_score){sum / (double)NTEST,
+                       correct / (double)NTEST,
+                       gt_auc(scores, labels, NTEST, scratch),
+                       NAN,
+                       NAN,
+                       0};
 }
 
 static void is_score(const gt_ps_score *found, const gt_ps_score *wanted) {
@@ -144,6 +148,7 @@ static void create_for(fixture *f, const char *strategy, size_t workers, bool as
                      .until = {.steps = 1000},
                      .eval_every = eval_every,
                      .test_samples = NTEST,
+                     .ranking = gt_ranking_of("", 2),
                      .test_labels = f->labels,
                      .predictions = predictions,
                      .eval_chunk = CHUNK,

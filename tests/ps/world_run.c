@@ -31,6 +31,7 @@ static void w_open_ps(world *w, w_region *r, int64_t round) {
                      .eval_every = s->eval_every,
                      .checkpoint_every = s->checkpoint_every,
                      .test_samples = s->test_samples,
+                     .ranking = gt_ranking_of("", 2),
                      .test_labels = w_labels(),
                      .snapshot = gt_vec_of(s->no_data ? NULL : r->snapshot, W_PARAMS),
                      .snapshot_buffers =

@@ -161,6 +161,8 @@ static gt_region_result region_of(int i) {
                         .test_accuracy = 0.8912,
                         .test_loss = 0.301,
                         .test_auc = i ? NAN : 0.9012345678901234,
+                        .test_recall20 = i ? 0.5312345678901234 : NAN,
+                        .test_mrr20 = i ? 0.1812345678901234 : NAN,
                         .train_loss = NAN,
                         .nonfinite = 3,
                         .warning = "it guesses",
@@ -209,7 +211,8 @@ static void test_result_round_trip(void **unused) {
   region = region_of(1); /* no AUC */
   text = gt_result_encode(&region, links, 2);
   assert_int_equal(gt_result_decode(text, strlen(text), &back, links_back, 2, &n), GT_OK);
-  assert_true(isnan(back.test_auc));
+  assert_true(isnan(back.test_auc) && back.test_recall20 == region.test_recall20 &&
+              back.test_mrr20 == region.test_mrr20);
 
   /* too many links */
   assert_int_equal(gt_result_decode(text, strlen(text), &back, links_back, 1, &n), GT_ERR_FAULT);
@@ -343,6 +346,8 @@ static void test_summary(void **unused) {
                   .test_accuracy = 0.1,
                   .test_loss = INFINITY,
                   .test_auc = 0.75,
+                  .test_recall20 = NAN,
+                  .test_mrr20 = NAN,
                   .regions = regions,
                   .nregions = 2,
                   .links = links,
@@ -360,12 +365,14 @@ static void test_summary(void **unused) {
   json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, NULL);
   assert_non_null(root);
   assert_keys(root, "job strategy clock wall_s virtual_s samples samples_per_s test_accuracy "
-                    "test_loss test_auc params_sha256 regions links build model parameters "
+                    "test_loss test_auc test_recall20 test_mrr20 params_sha256 regions links build "
+                    "model parameters "
                     "resumes");
   for (size_t i = 0; i < 2; i++) {
     assert_keys(json_array_get(json_object_get(root, "regions"), i),
                 "name workers steps samples compute_s wan_wait_s local_wait_s encode_s "
-                "test_accuracy test_loss test_auc idle_s wall_s train_loss emulation_cpu_s "
+                "test_accuracy test_loss test_auc test_recall20 test_mrr20 idle_s wall_s "
+                "train_loss emulation_cpu_s "
                 "ps_cpu_s nonfinite warning earlier_starts lost_s update_s wire_s split");
     assert_keys(json_array_get(json_object_get(root, "links"), i),
                 "from to bytes_sent messages bytes_other bandwidth_bps_measured latency_s_measured "

@@ -155,7 +155,8 @@ static void test_tail_long_lines(void **unused) {
 #define PROGRESS(t, epoch, done)                                                                   \
   "{\"t\":" #t ",\"event\":\"progress\",\"step\":150,\"samples\":2400,\"epoch\":" #epoch           \
   ",\"loss\":0.412,\"epochs\":6.0,\"done\":" #done                                                 \
-  ",\"accuracy\":0.871,\"auc\":null,\"samples_per_s\":41234.0,\"wan_bps\":12340000.0,\"waiting\":" \
+  ",\"accuracy\":0.871,\"auc\":null,\"recall20\":null,\"mrr20\":null,\"samples_per_s\":41234.0,"   \
+  "\"wan_bps\":12340000.0,\"waiting\":"                                                            \
   "0.04}\n"
 #define LINE(epoch, left)                                                                          \
   "epoch " epoch                                                                                   \
@@ -173,13 +174,17 @@ static void write_summary(int64_t resumes) {
                                  .steps = 400,
                                  .samples = 6400,
                                  .test_accuracy = 0.9,
-                                 .test_auc = NAN},
+                                 .test_auc = NAN,
+                                 .test_recall20 = NAN,
+                                 .test_mrr20 = NAN},
                                 {.name = "west",
                                  .workers = 1,
                                  .steps = 400,
                                  .samples = 6400,
                                  .test_accuracy = 0.8,
-                                 .test_auc = NAN}};
+                                 .test_auc = NAN,
+                                 .test_recall20 = NAN,
+                                 .test_mrr20 = NAN}};
   gt_link_result link = {
       .from = "east", .to = "west", .bytes_sent = 5000, .messages = 5, .payload_bytes = 4000};
   snprintf(link.kinds[0].kind, sizeof link.kinds[0].kind, "update");
@@ -194,6 +199,8 @@ static void write_summary(int64_t resumes) {
                   .test_accuracy = 0.977,
                   .test_loss = 0.08,
                   .test_auc = NAN,
+                  .test_recall20 = NAN,
+                  .test_mrr20 = NAN,
                   .params_sha256 = "abc",
                   .regions = regions,
                   .nregions = 2,

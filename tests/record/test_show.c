@@ -32,7 +32,9 @@ static void test_table(void **unused) {
        .split_download_s = 0,
        .test_accuracy = 0.8912,
        .test_loss = 0.301,
-       .test_auc = NAN},
+       .test_auc = NAN,
+       .test_recall20 = NAN,
+       .test_mrr20 = NAN},
       {.name = "a-region-with-a-long-name",
        .workers = 1,
        .steps = 938,
@@ -48,7 +50,9 @@ static void test_table(void **unused) {
        .split_download_s = 0.0061,
        .test_accuracy = NAN,
        .test_loss = NAN,
-       .test_auc = NAN},
+       .test_auc = NAN,
+       .test_recall20 = NAN,
+       .test_mrr20 = NAN},
   };
   static const gt_link_result links[2] = {
       {.from = "shanghai",
@@ -76,6 +80,8 @@ static void test_table(void **unused) {
                   .test_accuracy = 0.89,
                   .test_loss = 0.3,
                   .test_auc = NAN,
+                  .test_recall20 = NAN,
+                  .test_mrr20 = NAN,
                   .regions = regions,
                   .nregions = 2,
                   .links = links,
@@ -134,7 +140,9 @@ static void test_table_of_two_classes(void **unused) {
                                                .wall_s = 10,
                                                .test_accuracy = 0.8312,
                                                .test_loss = 0.3,
-                                               .test_auc = 0.91234},
+                                               .test_auc = 0.91234,
+                                               .test_recall20 = NAN,
+                                               .test_mrr20 = NAN},
                                               {.name = "west",
                                                .workers = 1,
                                                .steps = 10,
@@ -142,7 +150,9 @@ static void test_table_of_two_classes(void **unused) {
                                                .wall_s = 10,
                                                .test_accuracy = 0.8,
                                                .test_loss = 0.4,
-                                               .test_auc = NAN}};
+                                               .test_auc = NAN,
+                                               .test_recall20 = NAN,
+                                               .test_mrr20 = NAN}};
   gt_summary s = {.job = "clicks",
                   .strategy = "sma",
                   .clock = "real",
@@ -150,6 +160,8 @@ static void test_table_of_two_classes(void **unused) {
                   .test_accuracy = 0.84,
                   .test_loss = 0.29,
                   .test_auc = 0.925,
+                  .test_recall20 = NAN,
+                  .test_mrr20 = NAN,
                   .regions = regions,
                   .nregions = 2};
   char *text = NULL;
@@ -164,6 +176,43 @@ static void test_table_of_two_classes(void **unused) {
       "west          1     10      640  0.0 s 0%  0.0 s 0%    0.0 s 0%  0.0 s 0%       -  "
       "0.400\n"));
   assert_non_null(strstr(text, "\ntest accuracy  0.8400  auc 0.9250  loss 0.290  (mean model)\n"));
+  free(text);
+}
+
+/* A recommender: Recall@20 of a region, and both figures of the mean model. */
+static void test_recommender(void **unused) {
+  (void)unused;
+  gt_region_result region = {.name = "east",
+                             .workers = 1,
+                             .steps = 10,
+                             .samples = 640,
+                             .wall_s = 2,
+                             .test_accuracy = 0.1,
+                             .test_loss = 5.25,
+                             .test_auc = NAN,
+                             .test_recall20 = 0.53125,
+                             .test_mrr20 = 0.25};
+  gt_summary s = {.job = "sessions",
+                  .strategy = "none",
+                  .clock = "real",
+                  .model = "niser",
+                  .test_accuracy = 0.125,
+                  .test_loss = 5.5,
+                  .test_auc = NAN,
+                  .test_recall20 = 0.5,
+                  .test_mrr20 = 0.1875,
+                  .regions = &region,
+                  .nregions = 1};
+  char *text = NULL;
+  size_t size = 0;
+  FILE *to = open_memstream(&text, &size);
+  gt_summary_print(to, &s);
+  fclose(to);
+  assert_non_null(strstr(text, "  recall@20   loss\n"));
+  assert_non_null(strstr(text, "     0.5312  5.250\n"));
+  assert_non_null(strstr(text,
+                         "\ntest accuracy  0.1250  recall@20 0.5000  mrr@20 0.1875  loss 5.500  "
+                         "(mean model)\n"));
   free(text);
 }
 
@@ -449,6 +498,8 @@ static const gt_progress halfway = {.elapsed_s = 16.5,
                                     .loss = 0.412,
                                     .accuracy = 0.871,
                                     .auc = NAN,
+                                    .recall20 = NAN,
+                                    .mrr20 = NAN,
                                     .samples_per_s = 41234,
                                     .wan_bps = 12.34e6,
                                     .wan_in_bps = NAN,
@@ -483,6 +534,12 @@ static void test_line_text(void **unused) {
                             "12.3 Mbit/s  waiting 4%  left 0:23");
   gt_live_format(text, sizeof text, &p, 23, 64);
   assert_string_equal(text, "epoch 2.41/6  loss 0.412  auc 0.903  waiting 4%  left 0:23");
+  p.auc = NAN;
+  p.recall20 = 0.5312;
+  p.mrr20 = 0.18;
+  gt_live_format(text, sizeof text, &p, 23, 80);
+  assert_string_equal(
+      text, "epoch 2.41/6  loss 0.412  recall@20 0.531  mrr@20 0.180  waiting 4%  left 0:23");
   p = halfway;
   p.epochs = p.loss = p.accuracy = NAN;
   gt_live_format(text, sizeof text, &p, NAN, sizeof text);
@@ -595,19 +652,13 @@ static void test_nothing_is_left(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_table),
-      cmocka_unit_test(test_plan_and_cost),
-      cmocka_unit_test(test_figures),
-      cmocka_unit_test(test_table_of_two_classes),
-      cmocka_unit_test(test_wide_table),
-      cmocka_unit_test(test_virtual_head),
-      cmocka_unit_test(test_many_links),
-      cmocka_unit_test(test_a_dozen_links),
-      cmocka_unit_test(test_line_text),
-      cmocka_unit_test(test_log_mode),
-      cmocka_unit_test(test_line_mode),
-      cmocka_unit_test(test_silent_and_auto),
-      cmocka_unit_test(test_terminal_decision),
+      cmocka_unit_test(test_table),           cmocka_unit_test(test_plan_and_cost),
+      cmocka_unit_test(test_figures),         cmocka_unit_test(test_table_of_two_classes),
+      cmocka_unit_test(test_recommender),     cmocka_unit_test(test_wide_table),
+      cmocka_unit_test(test_virtual_head),    cmocka_unit_test(test_many_links),
+      cmocka_unit_test(test_a_dozen_links),   cmocka_unit_test(test_line_text),
+      cmocka_unit_test(test_log_mode),        cmocka_unit_test(test_line_mode),
+      cmocka_unit_test(test_silent_and_auto), cmocka_unit_test(test_terminal_decision),
       cmocka_unit_test(test_nothing_is_left),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,9 +6,15 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Format NAME is read by gt_import_NAME: from a folder, from one with options for words, or from
-   files of text. */
-#define FORMATS(X) X(mnist, folder) X(cifar, folder) X(libfm, folder) X(imdb, words) X(text, text)
+/* Format NAME is read by gt_import_NAME: from a folder, from one with options for words or for items
+   (--length), or from files of text. */
+#define FORMATS(X)                                                                                 \
+  X(mnist, folder)                                                                                 \
+  X(cifar, folder)                                                                                 \
+  X(libfm, folder)                                                                                 \
+  X(imdb, words)                                                                                   \
+  X(text, text)                                                                                    \
+  X(sessions, items)
 
 #define AS_NAME(name, kind)   #name,
 #define AS_FORMAT(name, kind) {.kind = gt_import_##name},
@@ -16,6 +22,7 @@ static const char *const names[] = {FORMATS(AS_NAME) NULL};
 static const struct {
   gt_status (*folder)(const char *source, const char *out);
   gt_status (*words)(const char *source, const char *out, const gt_text_options *options);
+  gt_status (*items)(const char *source, const char *out, const gt_text_options *options);
   gt_status (*text)(const char *const *sources, size_t n, const char *out,
                     const gt_text_options *options, gt_text_found *found);
 } formats[] = {FORMATS(AS_FORMAT)};
@@ -55,6 +62,7 @@ static gt_status no_folder(const char *path) {
 enum {
   WORDS = 20000,
   WORDS_LENGTH = 200,
+  ITEMS_LENGTH = 50,
   TOKENS = 256,
   TOKENS_LENGTH = 128,
   VOCABULARY_MAX = 1000000,
@@ -71,11 +79,11 @@ static gt_status check_range(const char *name, uint64_t value, uint64_t least, u
 /* The first option that is given and that the format does not have; NULL: none. */
 static const char *unknown_option(size_t format, const gt_text_options *o) {
   const bool text = formats[format].text, words = text || formats[format].words;
-  return o->vocabulary && !words     ? "vocabulary"
-         : o->length && !words       ? "length"
-         : o->vocabulary_of && !text ? "vocabulary-of"
-         : o->test_share && !text    ? "test-share"
-                                     : NULL;
+  return o->vocabulary && !words                          ? "vocabulary"
+         : o->length && !(words || formats[format].items) ? "length"
+         : o->vocabulary_of && !text                      ? "vocabulary-of"
+         : o->test_share && !text                         ? "test-share"
+                                                          : NULL;
 }
 
 static gt_status check_options(size_t format, const gt_text_options *o) {
@@ -83,7 +91,9 @@ static gt_status check_options(size_t format, const gt_text_options *o) {
   if (!unknown) return GT_OK;
   return GT_FAIL(GT_ERR_JOB, "data import --%s is not an option of format %s; %s", unknown,
                  names[format],
-                 formats[format].words ? "--vocabulary and --length are" : "it has none");
+                 formats[format].words   ? "--vocabulary and --length are"
+                 : formats[format].items ? "--length is"
+                                         : "it has none");
 }
 
 /* ---- import ---------------------------------------------------------------------------------- */
@@ -95,6 +105,13 @@ static gt_status import_words(size_t format, const char *source, const char *out
   GT_TRY(check_range("vocabulary", all.vocabulary, 1, VOCABULARY_MAX));
   GT_TRY(check_range("length", all.length, 1, LENGTH_MAX));
   return formats[format].words(source, out, &all);
+}
+
+static gt_status import_items(size_t format, const char *source, const char *out,
+                              const gt_text_options *options) {
+  const gt_text_options all = {.length = options->length ? options->length : ITEMS_LENGTH};
+  GT_TRY(check_range("length", all.length, 1, LENGTH_MAX));
+  return formats[format].items(source, out, &all);
 }
 
 static gt_status import_text(size_t format, const char *const *sources, size_t n, const char *out,
@@ -118,8 +135,9 @@ static gt_status import_text(size_t format, const char *const *sources, size_t n
 static gt_status import_folder(size_t format, const char *source, const char *out,
                                const gt_text_options *options) {
   if (!is_folder(source)) return no_folder(source);
-  return formats[format].words ? import_words(format, source, out, options)
-                               : formats[format].folder(source, out);
+  return formats[format].words   ? import_words(format, source, out, options)
+         : formats[format].items ? import_items(format, source, out, options)
+                                 : formats[format].folder(source, out);
 }
 
 bool gt_data_format_takes_files(const char *format) {

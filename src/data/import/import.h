@@ -10,6 +10,7 @@ gt_status gt_import_mnist(const char *source, const char *out);
 gt_status gt_import_cifar(const char *source, const char *out);
 gt_status gt_import_libfm(const char *source, const char *out);
 gt_status gt_import_imdb(const char *source, const char *out, const gt_text_options *options);
+gt_status gt_import_sessions(const char *source, const char *out, const gt_text_options *options);
 /* Text: the n files `sources` in this order. */
 gt_status gt_import_text(const char *const *sources, size_t n, const char *out,
                          const gt_text_options *options, gt_text_found *found);

@@ -1,0 +1,83 @@
+# labels: quick
+# processors: 1
+# NISER on sessions in which each item leads to the next: two regions learn it; Recall@20 and MRR@20
+# are in the record; a checkpoint evaluates, exports and resumes; and errors.
+set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+# sessions LINES SEED: walks along a circle of 60 items, in steps of 1 and now and then of 7.
+sessions() {
+  awk -v n="$1" -v seed="$2" 'BEGIN {
+    srand(seed)
+    for (i = 0; i < n; i++) {
+      item = int(rand() * 60); length_ = 2 + int(rand() * 6); line = 1 + item
+      for (t = 1; t < length_; t++) { item = (item + (rand() < 0.1 ? 7 : 1)) % 60; line = line " " 1 + item }
+      print line
+    }
+  }'
+}
+mkdir sessions
+sessions 1500 1 >sessions/all_train_seq.txt
+sessions 400 2 | gzip >sessions/test.txt.gz
+check "sessions are imported" "$GEOTRAIN" data import sessions sessions sessions.h5 --length 6
+"$GEOTRAIN" data info sessions.h5 >info
+for word in 'name +sessions$' '1 x 1 x 6 int32' 'features +61$' 'classes +60$' 'test +400$'; do check "sessions: $word" grep -qE "$word" info; done
+data images.h5
+
+cat >job.yaml <<'YAML'
+name: sessions
+seed: 3
+model: {name: niser, hidden: 16, scale: 12}
+data: {path: sessions.h5}
+train: {until: {steps: 160}, batch: 50, optimizer: {name: adam, lr: 0.02}, eval_every: {steps: 80}}
+regions:
+  - {name: east, ranks: 3}
+  - {name: west, ranks: 2}
+sync: {local: sync, strategy: sma, period: 8}
+checkpoint: {every: {steps: 60}, keep: 2}
+limits: {wan_patience: 30 s, local: 30 s}
+YAML
+params=$((61 * 16 + 11 * 16 * 16 + 10 * 16 + 2 * 16 * 16 + 3 * 16 + 2 * 16 * 16 + 16))
+last() { echo "$1/ckpt/$(newest_round "$1")/east.h5"; }
+above() { awk -v a="$1" -v b="$2" 'BEGIN {exit !(a > b)}' || { echo "      found '$1', needed more than $2" && false; }; }
+
+train "niser" 5 job.yaml --run-dir run
+ended "niser" 0 "sessions: niser, $params parameters" 'recall@20'
+check "it learns the next item: accuracy" above "$(field run test_accuracy)" 0.7
+check "it learns the next item: Recall@20" above "$(field run test_recall20)" 0.9
+check "it learns the next item: MRR@20" above "$(field run test_mrr20)" 0.75
+check "MRR@20 is not above Recall@20" above "$(field run test_recall20)" "$(field run test_mrr20)"
+check "no AUC" grep -q '"test_auc": null' run/summary.json
+check "the table has Recall@20 of the regions" grep -qE '^region .* recall@20 +loss$' out
+check "the record has both" grep -qE '"event":"eval".*"recall20":[01]\.[0-9]+,"mrr20":0\.[0-9]+' run/east.jsonl
+sent=$(field run bytes_sent) messages=$(field run messages)
+check "the WAN carries every parameter, 4 bytes each" same "$sent" $((messages * (4 * params + 64)))
+
+# evaluated CHECKPOINT: prints its MRR@20.
+evaluated() { "$GEOTRAIN" eval "$1" sessions.h5 | sed -nE 's/^accuracy .*  recall@20 [0-9.]+  mrr@20 ([0-9.]+)  \(.*/\1/p'; }
+check "eval builds the same model" same "$(evaluated "$(last run)")" "$(sed -nE '/"name": "east"/,/^    \}/s/^ *"test_mrr20": ([0-9.]+),?$/\1/p' run/summary.json | awk '{printf "%.6f", $1}')"
+check "export builds it, too" "$GEOTRAIN" export "$(last run)" sessions.safetensors
+check "with SR-GNN's names" grep -qa '"gnn.linear_edge_out.weight"' sessions.safetensors
+
+# refused NAME CODE WORDS ARGUMENTS...: train refuses the job with these words.
+refused() {
+  local name=$1 want=$2 words=$3
+  shift 3
+  train "$name" 5 job.yaml "$@"
+  ended "$name" "$want" "$words"
+}
+refused "resumed with another scale" 2 'model.scale is 12 there and 16 here' --run-dir run --resume --set model.scale=16 --set train.until.steps=170
+train "resumed" 5 job.yaml --run-dir run --resume --set train.until.steps=180
+ended "resumed" 0 'recall@20'
+refused "images for niser" 3 'images of .* model niser takes ids' --run-dir bad --set data.path=images.h5
+refused "a scale for lenet5" 2 'model.scale is given and model.name is lenet5; it is for model.name niser only' --run-dir bad --set 'model={name: lenet5, scale: 4}'
+
+for kernels in ref blas; do
+  train "kernels $kernels" 5 job.yaml --run-dir "$kernels" --set train.kernels=$kernels
+  ended "kernels $kernels" 0
+  check "kernels $kernels learn" above "$(field "$kernels" test_recall20)" 0.9
+done
+train "async, asgd-ga" 5 job.yaml --run-dir async --set sync='{local: async, strategy: asgd-ga, period: 8, scale: mean}'
+ended "async, asgd-ga" 0
+check "async, asgd-ga learn" above "$(field async test_recall20)" 0.9
+finish

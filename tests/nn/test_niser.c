@@ -1,0 +1,545 @@
+/* NISER: gradients of the whole model against central finite differences of an independent forward
+   in float64, over sessions of all lengths with items that occur again; padding; the two backward
+   passes of an operation alone; names, initial values, errors; and learning. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "graph.h"
+#include "ref64.h"
+#include "session_graph.h"
+
+static const char *const tables[] = {"ref", "blas", "auto", "dnn"};
+static size_t ntables = 4; /* without oneDNN: 3 */
+static gt_rng rng;
+
+static gt_graph *niser(const char *table, size_t items, size_t T, size_t batch_max, int64_t H,
+                       double scale) {
+  gt_graph *graph = NULL;
+  const gt_graph_spec spec = {.model = "niser",
+                              .options = {.hidden = H, .scale = scale},
+                              .shape = {1, 1, T, items, items + 1},
+                              .batch_max = batch_max,
+                              .kernels = gt_kernels_find(table)};
+  if (gt_graph_create(&graph, &spec) != GT_OK) fail_msg("%s", gt_error_text());
+  return graph;
+}
+
+/* Sessions of all lengths from 0 to T, in no order, in which items often occur again. */
+static void fill_sessions(int32_t *ids, size_t n, size_t T, size_t items) {
+  for (size_t i = 0; i < n; i++) {
+    const size_t length = (i * 7 + 3) % (T + 1), some = items < 4 ? items : 2 + i % 3;
+    const int32_t base = (int32_t)gt_rng_below(&rng, items - some + 1);
+    for (size_t t = 0; t < T; t++)
+      ids[i * T + t] = t < T - length ? GT_PADDING : 1 + base + (int32_t)gt_rng_below(&rng, some);
+  }
+}
+
+/* ---- forward in float64 ---------------------------------------------------------------------- */
+
+typedef struct {
+  size_t V, T, H;
+  double scale;
+} shape64;
+
+enum { MOST_T = 12, MOST_H = 40 };
+
+static void unit64(double *y, const double *x, size_t n) {
+  double squares = 0.0;
+  for (size_t k = 0; k < n; k++) squares += x[k] * x[k];
+  for (size_t k = 0; k < n; k++) y[k] = x[k] / sqrt(squares);
+}
+
+/* The matrix of connections of SR-GNN's definition: from[u][v] is 1 if v was clicked after u. */
+typedef struct {
+  size_t nodes, length, alias[MOST_T];
+  int32_t items[MOST_T];
+  double edge[MOST_T][MOST_T];
+} graph64;
+
+static void read64(graph64 *g, const int32_t *ids, size_t T) {
+  memset(g, 0, sizeof *g);
+  for (size_t t = 0; t < T; t++) {
+    if (ids[t] == GT_PADDING && g->length == 0) continue;
+    size_t j = 0;
+    while (j < g->nodes && g->items[j] != ids[t]) j++;
+    if (j == g->nodes) g->items[g->nodes++] = ids[t];
+    g->alias[g->length++] = j;
+  }
+  for (size_t t = 1; t < g->length; t++) g->edge[g->alias[t - 1]][g->alias[t]] = 1.0;
+}
+
+/* The mean over the neighbours of v of what they send, plus a bias; in: those before v. */
+static void mean64(double *a, const graph64 *g, size_t v, double h[][MOST_H], const double *w,
+                   const double *b, const double *bias, bool in, size_t H) {
+  double degree = 0.0, sent[MOST_H];
+  memcpy(a, bias, H * sizeof *a);
+  for (size_t u = 0; u < g->nodes; u++) degree += in ? g->edge[u][v] : g->edge[v][u];
+  for (size_t u = 0; u < g->nodes; u++) {
+    if ((in ? g->edge[u][v] : g->edge[v][u]) == 0.0) continue;
+    r64_linear(sent, h[u], w, b, 1, H, H);
+    for (size_t k = 0; k < H; k++) a[k] += sent[k] / degree;
+  }
+}
+
+/* w: the parameters of the step, in the order of their names. */
+static void step64(double y[][MOST_H], const graph64 *g, double h[][MOST_H], const double *w,
+                   size_t H) {
+  const double *w_hh = w + 6 * H * H, *b_ih = w_hh + 3 * H * H, *b_hh = b_ih + 3 * H,
+               *b_iah = b_hh + 3 * H, *b_oah = b_iah + H, *in = b_oah + H, *out = in + H * H + H;
+  for (size_t v = 0; v < g->nodes; v++) {
+    double a[2 * MOST_H], gi[3 * MOST_H], gh[3 * MOST_H];
+    mean64(a, g, v, h, in, in + H * H, b_iah, true, H);
+    mean64(a + H, g, v, h, out, out + H * H, b_oah, false, H);
+    r64_linear(gi, a, w, b_ih, 1, 2 * H, 3 * H);
+    r64_linear(gh, h[v], w_hh, b_hh, 1, H, 3 * H);
+    for (size_t k = 0; k < H; k++) {
+      const double r = r64_sigmoid(gi[k] + gh[k]), z = r64_sigmoid(gi[H + k] + gh[H + k]),
+                   n = tanh(gi[2 * H + k] + r * gh[2 * H + k]);
+      y[v][k] = (1.0 - z) * n + z * h[v][k];
+    }
+  }
+}
+
+/* y (2H): the attention over all clicks, and the last item. */
+static void readout64(double *y, const graph64 *g, double h[][MOST_H], const double *w, size_t H) {
+  const double *two = w + H * H + H, *three = two + H * H + H;
+  double q1[MOST_H], q2[MOST_H];
+  memset(y, 0, 2 * H * sizeof *y);
+  if (g->length == 0) return;
+  const double *last = h[g->alias[g->length - 1]];
+  memcpy(y + H, last, H * sizeof *y);
+  r64_linear(q1, last, w, w + H * H, 1, H, H);
+  for (size_t t = 0; t < g->length; t++) {
+    const double *click = h[g->alias[t]];
+    double alpha = 0.0;
+    r64_linear(q2, click, two, two + H * H, 1, H, H);
+    for (size_t k = 0; k < H; k++) alpha += three[k] * r64_sigmoid(q1[k] + q2[k]);
+    for (size_t k = 0; k < H; k++) y[k] += alpha * click[k];
+  }
+}
+
+/* The mean loss; params in the order of their names. */
+static double niser64(const double *params, const int32_t *ids, const int32_t *labels, size_t n,
+                      const shape64 *s) {
+  const size_t H = s->H;
+  const double *step = params + (s->V + 1) * H,
+               *readout = step + 9 * H * H + 8 * H + 2 * H * H + 2 * H,
+               *transform = readout + 2 * H * H + 3 * H;
+  double *scores = malloc(n * s->V * sizeof *scores);
+  for (size_t i = 0; i < n; i++) {
+    graph64 g;
+    double h[MOST_T][MOST_H], y[MOST_T][MOST_H], both[2 * MOST_H], session[MOST_H], item[MOST_H];
+    read64(&g, ids + i * s->T, s->T);
+    for (size_t v = 0; v < g.nodes; v++) unit64(h[v], params + (size_t)g.items[v] * H, H);
+    step64(y, &g, h, step, H);
+    readout64(both, &g, y, readout, H);
+    r64_linear(session, both, transform, transform + 2 * H * H, 1, 2 * H, H);
+    unit64(session, session, H);
+    for (size_t v = 0; v < s->V; v++) {
+      double cosine = 0.0;
+      unit64(item, params + (v + 1) * H, H);
+      for (size_t k = 0; k < H; k++) cosine += item[k] * session[k];
+      scores[i * s->V + v] = s->scale * cosine;
+    }
+  }
+  const double loss = r64_loss(scores, labels, n, s->V);
+  free(scores);
+  return loss;
+}
+
+/* ---- gradients ------------------------------------------------------------------------------- */
+
+static double slope(double *at, double *params, const int32_t *ids, const int32_t *labels, size_t n,
+                    const shape64 *s) {
+  const double was = *at, h = 1e-6;
+  *at = was + h;
+  const double up = niser64(params, ids, labels, n, s);
+  *at = was - h;
+  const double down = niser64(params, ids, labels, n, s);
+  *at = was;
+  return (up - down) / (2.0 * h);
+}
+
+/* Every `stride`-th gradient of a tensor.  The tolerance is that of float32, relative to the
+   largest gradient of the tensor. */
+static size_t check_tensor(const gt_arrays *arrays, const gt_view *view, size_t stride,
+                           double *params, const int32_t *ids, const int32_t *labels, size_t n,
+                           const shape64 *s) {
+  const float *found = arrays->grads.data + view->offset;
+  double largest = 0.0;
+  size_t bad = 0, first = gt_rng_below(&rng, stride < view->count ? stride : view->count);
+  for (size_t i = 0; i < view->count; i++) largest = fmax(largest, fabs((double)found[i]));
+  assert_true(largest > 1e-5 || s->T == 1); /* one item: nothing sends */
+  for (size_t i = first; i < view->count; i += stride) {
+    const bool padding = view->offset == 0 && i < s->H;
+    const double right =
+        padding ? 0.0 : slope(&params[view->offset + i], params, ids, labels, n, s);
+    if (fabs((double)found[i] - right) <= (padding ? 0.0 : 2e-4 * largest + 2e-8)) continue;
+    print_error("%s[%zu] is %.9g; %.9g is right\n", view->name, i, (double)found[i], right);
+    bad++;
+  }
+  return bad;
+}
+
+static void check_model(const char *table, const shape64 *s, size_t n, size_t stride) {
+  gt_graph *graph = niser(table, s->V, s->T, n + 2, (int64_t)s->H, s->scale);
+  const gt_arrays *arrays = gt_graph_arrays(graph);
+  int32_t ids[256], labels[32];
+  double *params = GT_NEW_ARRAY(double, arrays->params.n);
+  gt_metrics metrics;
+  gt_graph_init(graph, 5);
+  fill_sessions(ids, n, s->T, s->V);
+  for (size_t i = 0; i < n; i++) labels[i] = (int32_t)gt_rng_below(&rng, s->V);
+  for (size_t i = 0; i < arrays->params.n; i++) params[i] = (double)arrays->params.data[i];
+  for (size_t i = 0; i < arrays->grads.n; i++) arrays->grads.data[i] = 5; /* overwritten */
+  gt_graph_step(graph, ids, labels, n, true, &metrics);
+  const double right = niser64(params, ids, labels, n, s);
+  assert_true(fabs(metrics.loss_sum / (double)n - right) <= 4e-6 * right);
+  size_t bad = 0;
+  for (size_t v = 0; v < arrays->nviews; v++)
+    bad += check_tensor(arrays, &arrays->views[v], stride, params, ids, labels, n, s);
+  assert_int_equal(bad, 0);
+  gt_free(params);
+  gt_graph_close(graph);
+}
+
+static void every_gradient(void **state) {
+  (void)state;
+  for (size_t t = 0; t < ntables; t++) {
+    check_model(tables[t], &(shape64){9, 5, 4, 16.0}, 7, 1);
+    check_model(tables[t], &(shape64){4, 8, 5, 3.0}, 20, 1); /* every item occurs many times */
+    check_model(tables[t], &(shape64){7, 1, 3, 16.0}, 4, 1); /* no edges */
+    check_model(tables[t], &(shape64){300, 9, 37, 16.0}, 9, 397);
+  }
+}
+
+/* Either pass of an operation gives the same alone, and in any order. */
+static void passes_are_apart(void **state) {
+  (void)state;
+  enum { N = 6, T = 5, V = 8, H = 7 };
+  int32_t ids[N * T], labels[N] = {0, 1, 2, 3, 4, 5};
+  fill_sessions(ids, N, T, V);
+  for (size_t t = 0; t < ntables; t++) {
+    gt_graph *graph = niser(tables[t], V, T, N, H, 0);
+    const gt_arrays *arrays = gt_graph_arrays(graph);
+    gt_metrics metrics;
+    gt_graph_init(graph, 7);
+    gt_graph_step(graph, ids, labels, N, true, &metrics);
+    for (size_t i = 1; i < 3; i++) { /* the gated step and the readout */
+      const gt_op *op = &graph->ops[i];
+      gt_activation *a = &graph->ops[i].slots[0];
+      const size_t n = N * op->in,
+                   count = arrays->params.n - graph->params.views[op->weight].offset,
+                   owned = i == 1 ? 11 * H * H + 10 * H : 2 * H * H + 3 * H;
+      float *dw = arrays->grads.data + graph->params.views[op->weight].offset, dx[N * T * H],
+            was[11 * H * H + 10 * H];
+      const gt_pass pass = {.kernels = graph->kernels,
+                            .samples = ids,
+                            .x = graph->ops[i - 1].slots[0].y,
+                            .dx = a->dx,
+                            .a = a,
+                            .w = arrays->params.data + graph->params.views[op->weight].offset,
+                            .dw = dw,
+                            .work = graph->work,
+                            .n = N,
+                            .train = true};
+      assert_true(owned <= count);
+      for (size_t k = 0; k < N * op->out; k++) ((float *)a->dy)[k] = (float)gt_rng_normal(&rng);
+      float *dy = GT_NEW_ARRAY(float, N * op->out);
+      memcpy(dy, a->dy, N * op->out * sizeof *dy);
+      op->kind->backward_weight(op, &pass);
+      memcpy(was, dw, owned * sizeof *dw);
+      memset(graph->work, 0x7f, op->kind->work(op, N) * sizeof(float));
+      op->kind->backward_input(op, &pass);
+      const size_t rows = gt_session_graph_at(a->state, N, T).M;
+      memcpy(dx, a->dx, rows * H * sizeof *dx);
+      memcpy(a->dy, dy, N * op->out * sizeof *dy);
+      memset(dw, 0, owned * sizeof *dw);
+      memset(graph->work, 0x7f, op->kind->work(op, N) * sizeof(float));
+      op->kind->backward_input(op, &pass);
+      memcpy(a->dy, dy, N * op->out * sizeof *dy);
+      op->kind->backward_weight(op, &pass);
+      assert_memory_equal(was, dw, owned * sizeof *dw);
+      op->kind->backward_input(op, &pass);
+      assert_memory_equal(dx, a->dx, rows * H * sizeof *dx);
+      assert_true(n >= rows * H);
+      gt_free(dy);
+    }
+    gt_graph_close(graph);
+  }
+}
+
+/* ---- graphs of sessions ---------------------------------------------------------------------- */
+
+static void session_graphs(void **state) {
+  (void)state;
+  enum { N = 4, T = 6 };
+  static const int32_t ids[N * T] = {0, 5, 7, 5, 7, 7, /* 5 -> 7, 7 -> 5, 7 -> 7 */
+                                     0, 0, 0, 0, 0, 0, /* none */
+                                     0, 0, 0, 0, 0, 3, /* one click */
+                                     5, 3, 9, 3, 5, 3};
+  float *memory = GT_NEW_ARRAY(float, gt_session_graph_floats(N, T));
+  for (int again = 0; again < 2; again++) {
+    const gt_session_graph g =
+        again ? gt_session_graph_at(memory, N, T) : gt_session_graph_read(memory, ids, N, T);
+    assert_true(g.N == N && g.M == 6 && g.E == 7);
+    assert_memory_equal(g.first, ((uint32_t[]){0, 2, 2, 3, 6}), 5 * sizeof *g.first);
+    assert_true(g.last[0] == 1 && g.last[2] == 2 && g.last[3] == 4);
+    assert_memory_equal(g.items, ((int32_t[]){5, 7, 3, 5, 3, 9}), 6 * sizeof *g.items);
+    assert_memory_equal(g.count, ((float[]){2, 3, 1, 2, 3, 1}), 6 * sizeof *g.count);
+    assert_memory_equal(g.in, ((float[]){1, 0.5F, 0, 1, 0.5F, 1}), 6 * sizeof *g.in);
+    assert_memory_equal(g.out, ((float[]){1, 0.5F, 0, 1, 0.5F, 1}), 6 * sizeof *g.out);
+    assert_memory_equal(g.from, ((uint32_t[]){0, 1, 1, 3, 4, 5, 4}), 7 * sizeof *g.from);
+    assert_memory_equal(g.to, ((uint32_t[]){1, 0, 1, 4, 5, 4, 3}), 7 * sizeof *g.to);
+  }
+  gt_free(memory);
+}
+
+static void padding_changes_nothing(void **state) {
+  (void)state;
+  enum { N = 6, SHORT = 4, LONG = 9, V = 12 };
+  for (size_t t = 0; t < ntables; t++) {
+    gt_graph *some = niser(tables[t], V, SHORT, N, 6, 0),
+             *more = niser(tables[t], V, LONG, N, 6, 0);
+    int32_t ids[N * SHORT], padded[N * LONG] = {0}, labels[N] = {0, 1, 2, 0, 1, 2};
+    gt_metrics a, b;
+    gt_graph_init(some, 7);
+    gt_graph_init(more, 7);
+    fill_sessions(ids, N, SHORT, V);
+    for (size_t i = 0; i < N; i++)
+      memcpy(padded + i * LONG + (LONG - SHORT), ids + i * SHORT, SHORT * sizeof *ids);
+    gt_graph_step(some, ids, labels, N, true, &a);
+    gt_graph_step(more, padded, labels, N, true, &b);
+    assert_true(a.loss_sum == b.loss_sum && a.correct == b.correct);
+    assert_memory_equal(gt_graph_scores(some), gt_graph_scores(more), N * V * sizeof(float));
+    const gt_vec g = gt_graph_arrays(some)->grads;
+    assert_memory_equal(g.data, gt_graph_arrays(more)->grads.data, g.n * sizeof(float));
+    gt_graph_close(some);
+    gt_graph_close(more);
+  }
+}
+
+/* Sessions without items, and only these: the scores are those of the linear layer's bias. */
+static void sessions_without_items(void **state) {
+  (void)state;
+  enum { N = 3, T = 5, V = 6, H = 4 };
+  const int32_t ids[N * T] = {0}, labels[N] = {1, 0, 1};
+  for (size_t t = 0; t < ntables; t++) {
+    gt_graph *graph = niser(tables[t], V, T, N, H, 0);
+    const gt_arrays *arrays = gt_graph_arrays(graph);
+    gt_metrics metrics;
+    gt_graph_init(graph, 3);
+    const float *bias = arrays->params.data + arrays->params.n - H, *items = arrays->params.data;
+    for (size_t i = 0; i < arrays->grads.n; i++) arrays->grads.data[i] = 5;
+    gt_graph_step(graph, ids, labels, N, true, &metrics);
+    for (size_t v = 0; v < V; v++) {
+      double product = 0.0, a = 0.0, b = 0.0;
+      for (size_t k = 0; k < H; k++) {
+        const double x = (double)items[(v + 1) * H + k], y = (double)bias[k];
+        product += x * y, a += x * x, b += y * y;
+      }
+      const double right = 16.0 * product / sqrt(a * b);
+      for (size_t i = 0; i < N; i++)
+        assert_true(fabs((double)gt_graph_scores(graph)[i * V + v] - right) < 1e-4);
+    }
+    for (size_t i = arrays->views[1].offset; i < arrays->params.n - H; i++)
+      assert_true(arrays->grads.data[i] == 0.0F);
+    gt_graph_close(graph);
+  }
+}
+
+/* The vector of the padding stays 0, and no step allocates. */
+static void nothing_is_allocated(void **state) {
+  (void)state;
+  enum { N = 8, T = 6, V = 20, H = 7 };
+  const gt_optim_spec spec = {.kind = GT_OPTIMIZER_ADAM,
+                              .schedule = {.lr = 0.1},
+                              .beta1 = 0.9,
+                              .beta2 = 0.999,
+                              .epsilon = 1e-8,
+                              .weight_decay = 0.1};
+  gt_graph *graph = niser("auto", V, T, N, H, 0);
+  const gt_arrays *arrays = gt_graph_arrays(graph);
+  gt_optim *optim;
+  int32_t ids[N * T], labels[N];
+  gt_metrics metrics;
+  assert_int_equal(gt_optim_create(&optim, &spec, arrays->params.n, true), GT_OK);
+  gt_graph_init(graph, 3);
+  gt_graph_prepare(graph, N);
+  gt_graph_prepare(graph, N - 1);
+  const int64_t total = gt_alloc_total();
+  for (size_t step = 0; step < 5; step++) {
+    fill_sessions(ids, N, T, V);
+    for (size_t i = 0; i < N; i++) labels[i] = (int32_t)gt_rng_below(&rng, V);
+    gt_graph_step(graph, ids, labels, step == 3 ? N - 1 : N, true, &metrics);
+    gt_optim_step(optim, arrays->params, arrays->grads, gt_vec_of(NULL, arrays->params.n));
+  }
+  assert_int_equal(gt_alloc_total(), total);
+  for (size_t i = 0; i < H; i++) assert_true(arrays->params.data[i] == 0.0F);
+  gt_optim_close(optim);
+  gt_graph_close(graph);
+}
+
+/* ---- what it is ------------------------------------------------------------------------------ */
+
+static void names_and_values(void **state) {
+  (void)state;
+  static const struct {
+    const char *name;
+    size_t rows, columns; /* 0: one dimension */
+  } right[] = {{"embedding.weight", 43098, 100},
+               {"gnn.w_ih", 300, 200},
+               {"gnn.w_hh", 300, 100},
+               {"gnn.b_ih", 300, 0},
+               {"gnn.b_hh", 300, 0},
+               {"gnn.b_iah", 100, 0},
+               {"gnn.b_oah", 100, 0},
+               {"gnn.linear_edge_in.weight", 100, 100},
+               {"gnn.linear_edge_in.bias", 100, 0},
+               {"gnn.linear_edge_out.weight", 100, 100},
+               {"gnn.linear_edge_out.bias", 100, 0},
+               {"linear_one.weight", 100, 100},
+               {"linear_one.bias", 100, 0},
+               {"linear_two.weight", 100, 100},
+               {"linear_two.bias", 100, 0},
+               {"linear_three.weight", 1, 100},
+               {"linear_transform.weight", 100, 200},
+               {"linear_transform.bias", 100, 0}};
+  enum { TENSORS = sizeof right / sizeof *right };
+  gt_graph *graph = niser("auto", 43097, 20, 0, 0, 0);
+  const gt_arrays *arrays = gt_graph_arrays(graph);
+  gt_graph_init(graph, 3);
+  assert_int_equal(arrays->params.n, 4461200);
+  assert_int_equal(gt_graph_tensors(graph), TENSORS);
+  for (size_t i = 0; i < TENSORS; i++) {
+    gt_view view;
+    gt_graph_tensor(graph, i, &view, NULL);
+    assert_string_equal(view.name, right[i].name);
+    assert_int_equal(view.ndims, right[i].columns ? 2 : 1);
+    assert_int_equal(view.shape[0], right[i].rows);
+    if (right[i].columns) assert_int_equal(view.shape[1], right[i].columns);
+    double most = 0.0; /* uniform within 1 / sqrt(100) */
+    for (size_t k = 0; k < view.count; k++)
+      most = fmax(most, fabs((double)arrays->params.data[arrays->views[i].offset + k]));
+    assert_true(most <= 0.1000001 && most > 0.08);
+  }
+  for (size_t i = 0; i < 100; i++) assert_true(arrays->params.data[i] == 0.0F);
+  assert_int_equal(gt_graph_outputs(graph), 43097);
+  gt_graph_close(graph);
+}
+
+static void hashes(void **state) {
+  (void)state;
+  gt_graph *graphs[] = {niser("ref", 20, 5, 0, 6, 0), niser("ref", 21, 5, 0, 6, 0),
+                        niser("ref", 20, 6, 0, 6, 0), niser("ref", 20, 5, 0, 7, 0)};
+  enum { GRAPHS = sizeof graphs / sizeof *graphs };
+  char hex[GRAPHS][GT_SHA256_HEX];
+  for (size_t i = 0; i < GRAPHS; i++) {
+    gt_graph_hash(graphs[i], hex[i]);
+    for (size_t j = 0; j < i; j++) assert_string_not_equal(hex[i], hex[j]);
+  }
+  for (size_t i = 0; i < GRAPHS; i++) gt_graph_close(graphs[i]);
+}
+
+static void refused(const char *model, gt_sample_shape shape, gt_model_options options,
+                    gt_status status, const char *text) {
+  gt_graph *graph = NULL;
+  const int64_t alive = gt_alloc_alive();
+  const gt_graph_spec spec = {.model = model,
+                              .options = options,
+                              .shape = shape,
+                              .batch_max = 2,
+                              .kernels = gt_kernels_find("ref")};
+  assert_int_equal(gt_graph_create(&graph, &spec), status);
+  assert_null(graph);
+  assert_string_equal(gt_error_text(), text);
+  assert_int_equal(gt_alloc_alive(), alive);
+}
+
+static void refusals(void **state) {
+  (void)state;
+  const gt_sample_shape images = {28, 28, 1, 10, 0}, sessions = {1, 1, 20, 99, 100};
+  refused(
+      "niser", images, (gt_model_options){0}, GT_ERR_DATA,
+      "samples are images of 28 x 28 x 1; model niser takes ids, so a data set of ids is needed");
+  refused("niser", (gt_sample_shape){1, 1, 20, 2, 100}, (gt_model_options){0}, GT_ERR_DATA,
+          "samples are of 100 ids and 2 classes; model niser needs one id more than classes, as "
+          "`geotrain data import sessions` writes them: padding and the items");
+  refused(
+      "niser", (gt_sample_shape){1, 1, 1025, 99, 100}, (gt_model_options){0}, GT_ERR_DATA,
+      "samples are sessions of 1025 items; model niser takes at most 1024 (--length of `geotrain "
+      "data import sessions`)");
+  refused("niser", sessions, (gt_model_options){.hidden = 65537}, GT_ERR_JOB,
+          "model.hidden is 65537; 1 to 65536 is needed");
+  refused("niser", sessions, (gt_model_options){.scale = -1}, GT_ERR_JOB,
+          "model.scale is -1; a number above 0 is needed");
+  refused("niser", sessions, (gt_model_options){.embedding = 8}, GT_ERR_JOB,
+          "model.embedding is given; model niser has none, so none is needed");
+  refused("lstm", sessions, (gt_model_options){.scale = 8}, GT_ERR_JOB,
+          "model.scale is given; model lstm has none, so none is needed");
+}
+
+/* ---- learning -------------------------------------------------------------------------------- */
+
+/* The next item is that clicked before the last one: only edges and the last item tell. */
+static void draw(int32_t *ids, int32_t *labels, size_t n, size_t T, size_t items) {
+  for (size_t i = 0; i < n; i++) {
+    const size_t length = 2 + gt_rng_below(&rng, T - 1);
+    for (size_t t = 0; t < T; t++)
+      ids[i * T + t] = t < T - length ? GT_PADDING : 1 + (int32_t)gt_rng_below(&rng, items);
+    labels[i] = ids[i * T + T - 2] - 1;
+  }
+}
+
+static void learns(void **state) {
+  (void)state;
+  enum { B = 64, TEST = 512, T = 3, V = 8 };
+  const gt_optim_spec spec = {.kind = GT_OPTIMIZER_ADAM,
+                              .schedule = {.kind = GT_LR_CONSTANT, .lr = 0.01},
+                              .beta1 = 0.9,
+                              .beta2 = 0.999,
+                              .epsilon = 1e-8};
+  static int32_t ids[TEST * T], labels[TEST];
+  for (size_t t = 0; t < ntables; t++) {
+    gt_graph *graph = niser(tables[t], V, T, TEST, 16, 0);
+    const gt_arrays *arrays = gt_graph_arrays(graph);
+    gt_optim *optim;
+    gt_metrics metrics;
+    assert_int_equal(gt_optim_create(&optim, &spec, arrays->params.n, true), GT_OK);
+    gt_graph_init(graph, 2);
+    for (int step = 0; step < 600; step++) {
+      draw(ids, labels, B, T, V);
+      gt_graph_step(graph, ids, labels, B, true, &metrics);
+      gt_optim_step(optim, arrays->params, arrays->grads, gt_vec_of(NULL, arrays->params.n));
+    }
+    draw(ids, labels, TEST, T, V);
+    gt_graph_step(graph, ids, labels, TEST, false, &metrics);
+    print_message("%s: %zu of %d\n", tables[t], metrics.correct, TEST);
+    assert_true(metrics.correct > TEST * 85 / 100);
+    gt_optim_close(optim);
+    gt_graph_close(graph);
+  }
+}
+
+int main(void) {
+  rng = gt_rng_make(23, GT_RNG_TEST, 0, 0);
+  if (!gt_kernels_find("dnn")) ntables = 3;
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(session_graphs),
+      cmocka_unit_test(every_gradient),
+      cmocka_unit_test(passes_are_apart),
+      cmocka_unit_test(padding_changes_nothing),
+      cmocka_unit_test(sessions_without_items),
+      cmocka_unit_test(nothing_is_allocated),
+      cmocka_unit_test(names_and_values),
+      cmocka_unit_test(hashes),
+      cmocka_unit_test(refusals),
+      cmocka_unit_test(learns),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
