@@ -222,9 +222,9 @@ static inline size_t gt_lstm_rows(const gt_lstm_shape *s, size_t t) {
   return s->first[t + 1] - s->first[t];
 }
 
-/* The graphs of N sessions, packed: session i has the nodes first[i] to first[i+1], none if these are
-   equal; M = first[N] in all.  A node is an item, which occurs count[node] times; last[i]: the node
-   of the last item.  H: the length of a node's state. */
+/* The graphs of N sessions, packed: session i has the nodes first[i] to first[i+1], none if these
+   are equal; M = first[N] in all.  A node is an item, which occurs count[node] times; last[i]: the
+   node of the last item.  H: the length of a node's state. */
 typedef struct {
   size_t N, H;
   const uint32_t *first, *last; /* (N+1), (N) */
@@ -356,8 +356,8 @@ typedef struct gt_kernels {
      sum of the N T losses, and counts correct predictions as softmax_xent does. */
   double (*next_xent)(float *dx, const float *x, const int32_t *ids, size_t N, size_t T, size_t V,
                       size_t *correct);
-  /* Rows of unit length: y = x / norms; norms (M): the lengths of the rows of x (M,K), GT_UNIT_LEAST
-     or more. */
+  /* Rows of unit length: y = x / norms; norms (M): the lengths of the rows of x (M,K),
+     GT_UNIT_LEAST or more. */
   void (*unit_forward)(float *y, float *norms, const float *x, size_t M, size_t K);
   /* dx may be dy. */
   void (*unit_backward)(float *dx, const float *dy, const float *y, const float *norms, size_t M,

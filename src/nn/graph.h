@@ -156,17 +156,17 @@ void gt_graph_add_embedding_padded(gt_graph *graph, const char *name, size_t K, 
 /* An LSTM with H hidden units over the vectors of an embedding, which is its input; its output is
    the last hidden state.  Ids GT_PADDING in front of a sample are left out. */
 void gt_graph_add_lstm(gt_graph *graph, const char *name, size_t H);
-/* The nodes of the graphs of sessions (session_graph.h): vectors of K numbers with length 1, packed.
-   The table's gradient must be written by a later operation that uses it too; initial values
-   uniform within 1/sqrt(K).  Then, on such nodes: a gated step; the readout of each session, 2K
-   numbers, with the parameters `one`, `two` (weight and bias) and `three` (weight). */
+/* The nodes of the graphs of sessions (session_graph.h): vectors of K numbers with length 1,
+   packed. The table's gradient must be written by a later operation that uses it too; initial
+   values uniform within 1/sqrt(K).  Then, on such nodes: a gated step; the readout of each session,
+   2K numbers, with the parameters `one`, `two` (weight and bias) and `three` (weight). */
 void gt_graph_add_nodes(gt_graph *graph, const char *name, size_t K);
 void gt_graph_add_gated_step(gt_graph *graph, const char *name);
 void gt_graph_add_readout(gt_graph *graph, const char *one, const char *two, const char *three);
 /* Scales a sample to length 1. */
 void gt_graph_add_unit(gt_graph *graph, const char *name);
-/* sigma times the products with the rows of the table of operation `table`, but the first, scaled to
-   length 1. */
+/* sigma times the products with the rows of the table of operation `table`, but the first, scaled
+   to length 1. */
 void gt_graph_add_cosine(gt_graph *graph, const char *name, size_t table, float sigma);
 /* A factorization machine over the vectors of an embedding, which is its input.  Its first-order
    weights are the tensor `weights`.weight; its bias is named bias. */

@@ -1,7 +1,7 @@
-/* A gated step over session graphs (Li et al. 2016, as in SR-GNN, Wu et al. 2019, eq. 1 to 5): every
-   node takes the mean of what its predecessors send, and of what its successors send, as the input
-   of a gated recurrent unit whose state it is.  Rows are packed (session_graph.h).  The backward
-   passes both begin with the gradients of the gates, so that each can run alone. */
+/* A gated step over session graphs (Li et al. 2016, as in SR-GNN, Wu et al. 2019, eq. 1 to 5):
+   every node takes the mean of what its predecessors send, and of what its successors send, as the
+   input of a gated recurrent unit whose state it is.  Rows are packed (session_graph.h).  The
+   backward passes both begin with the gradients of the gates, so that each can run alone. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
-/* The readout of session graphs (Wu et al. 2019, eq. 6 and 7): the attention of the last item to all
-   items of the session, and the state of the last item, side by side; zero for a session without
-   items.  Rows are packed (session_graph.h).  The backward passes both begin with the gradients of
-   the attention, so that each can run alone. */
+/* The readout of session graphs (Wu et al. 2019, eq. 6 and 7): the attention of the last item to
+   all items of the session, and the state of the last item, side by side; zero for a session
+   without items.  Rows are packed (session_graph.h).  The backward passes both begin with the
+   gradients of the attention, so that each can run alone. */
 #include <math.h>
 #include <string.h>
 

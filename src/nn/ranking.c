@@ -1,5 +1,6 @@
-/* What evaluations compute from one number for every sample: the AUC from scores; Recall@20 and MRR@20
-   from the ranks of the labels (as in Gupta et al. 2019, 4.2), which a float holds exactly. */
+/* What evaluations compute from one number for every sample: the AUC from scores; Recall@20 and
+   MRR@20 from the ranks of the labels (as in Gupta et al. 2019, 4.2), which a float holds exactly.
+   */
 #include <math.h>
 
 #include "geotrain/nn.h"

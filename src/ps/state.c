@@ -23,7 +23,7 @@ static size_t collect_unreturned(gt_ps *ps) {
   if (n) memcpy(ps->unreturned, ps->reissue, n * sizeof *ps->reissue);
   for (size_t w = 0; w < ps->spec.nworkers; w++)
     if (ps->workers[w].has_batch) ps->unreturned[n++] = ps->workers[w].batch;
-  qsort(ps->unreturned, n, sizeof *ps->unreturned, ascending);
+  if (n) qsort(ps->unreturned, n, sizeof *ps->unreturned, ascending);
   return n;
 }
 

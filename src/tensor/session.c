@@ -1,5 +1,5 @@
-/* Rows of unit length, gates and attention of session graphs: functions of gt_kernels on the loops of
-   isa/attend.c and isa/gru.c. */
+/* Rows of unit length, gates and attention of session graphs: functions of gt_kernels on the loops
+   of isa/attend.c and isa/gru.c. */
 #include "kernels.h"
 #include "loops.h"
 

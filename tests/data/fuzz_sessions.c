@@ -1,6 +1,6 @@
-/* Any bytes as sessions, pickled or a text, plain or gzip, give GT_ERR_DATA with a sentence or a data
-   set, without crashes or leaks.  The first byte of the input selects which of the three files it
-   replaces. */
+/* Any bytes as sessions, pickled or a text, plain or gzip, give GT_ERR_DATA with a sentence or a
+   data set, without crashes or leaks.  The first byte of the input selects which of the three files
+   it replaces. */
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -1,5 +1,6 @@
-/* Element-wise operations, means, optimizers, normalisation and the gates of LSTM and GRU give the same bits with
-   every instruction set and compiler: regions with different CPUs must get the same mean. */
+/* Element-wise operations, means, optimizers, normalisation and the gates of LSTM and GRU give the
+   same bits with every instruction set and compiler: regions with different CPUs must get the same
+   mean. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

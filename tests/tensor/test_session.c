@@ -1,6 +1,6 @@
-/* Rows of unit length, gates of a gated recurrent unit, attention, softmax over many classes: kernels
-   blas and auto against ref, at every instruction set.  ref itself is tested in tests/nn (finite
-   differences in float64). */
+/* Rows of unit length, gates of a gated recurrent unit, attention, softmax over many classes:
+   kernels blas and auto against ref, at every instruction set.  ref itself is tested in tests/nn
+   (finite differences in float64). */
 #include "numbers.h"
 
 static const char *const fast[] = {"blas", "auto"};

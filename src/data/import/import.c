@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Format NAME is read by gt_import_NAME: from a folder, from one with options for words or for items
-   (--length), or from files of text. */
+/* Format NAME is read by gt_import_NAME: from a folder, from one with options for words or for
+   items (--length), or from files of text. */
 #define FORMATS(X)                                                                                 \
   X(mnist, folder)                                                                                 \
   X(cifar, folder)                                                                                 \

@@ -1,6 +1,6 @@
-/* pickle_machine: what the opcodes of a pickle work on: the bytes of the file, a stack of values with
-   marks, lists, and the memo of stored values.  Every failure gives one sentence with the file, the
-   opcode and its place.  Local. */
+/* pickle_machine: what the opcodes of a pickle work on: the bytes of the file, a stack of values
+   with marks, lists, and the memo of stored values.  Every failure gives one sentence with the
+   file, the opcode and its place.  Local. */
 #ifndef GEOTRAIN_DATA_IMPORT_PICKLE_MACHINE_H
 #define GEOTRAIN_DATA_IMPORT_PICKLE_MACHINE_H
 
@@ -43,8 +43,8 @@ typedef struct {
 /* pickle_opcodes.c: by byte. */
 extern const gt_pickle_opcode gt_pickle_opcodes[256];
 
-/* The next byte; that there is none; a number of n <= 8 bytes, the lowest first; the rest of a line,
-   without its newline. */
+/* The next byte; that there is none; a number of n <= 8 bytes, the lowest first; the rest of a
+   line, without its newline. */
 gt_status gt_pickle_take(gt_pickle_reader *r, uint8_t *byte);
 gt_status gt_pickle_expect_end(gt_pickle_reader *r);
 gt_status gt_pickle_take_number(gt_pickle_reader *r, size_t n, uint64_t *out);

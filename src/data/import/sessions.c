@@ -1,5 +1,5 @@
-/* Imports sessions of clicks, as in the data sets of SR-GNN (Wu et al. 2019) and NISER (Gupta et al.
-   2019): a sample is the last items of a session before one of its items, and this item is its
+/* Imports sessions of clicks, as in the data sets of SR-GNN (Wu et al. 2019) and NISER (Gupta et
+   al. 2019): a sample is the last items of a session before one of its items, and this item is its
    label. */
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* Rows of unit length, and the attention of a session to its items: products and sums over a row. */
+/* Rows of unit length, and the attention of a session to its items: products and sums over a row.
+   */
 #include "functions_vector.h"
 #include "loops.h"
 

@@ -1,5 +1,5 @@
-/* The gates of a gated recurrent unit (Cho et al. 2014, with the reset gate behind the product, as in
-   cuDNN and PyTorch), element by element.  The same bits with every set. */
+/* The gates of a gated recurrent unit (Cho et al. 2014, with the reset gate behind the product, as
+   in cuDNN and PyTorch), element by element.  The same bits with every set. */
 #include "functions_vector.h"
 #include "loops.h"
 
