@@ -86,8 +86,8 @@ check "longer: resumes are counted" same "$(field run resumes)" 2
 train "undisturbed" 4 job.yaml --run-dir whole --set train.until.steps=90
 check "longer: model of a whole run" same "$(field run params_sha256)" "$(field whole params_sha256)"
 
-sed -e 's/{steps: 60}/{epochs: 1}/' -e 's/{name: east, ranks: 2}/{name: east, ranks: 3}/' job.yaml >five.yaml
-sed -e 's/{steps: 60}/{epochs: 1}/' -e 's/{name: west, ranks: 2}/{name: west, ranks: 4}/' job.yaml >six.yaml
+sed -e 's/{steps: 60}/{epochs: 3}/' -e 's/{name: east, ranks: 2}/{name: east, ranks: 3}/' job.yaml >five.yaml
+sed -e 's/{steps: 60}/{epochs: 3}/' -e 's/{name: west, ranks: 2}/{name: west, ranks: 4}/' job.yaml >six.yaml
 start 5 five.yaml --run-dir moved
 wait_round moved 2
 kill -USR1 "$launcher"
@@ -96,7 +96,7 @@ gone "stopped with 1 + 2 and 1 + 1"
 ended "stopped with 1 + 2 and 1 + 1" 75
 train "resumed with 1 + 1 and 1 + 3" 6 six.yaml --run-dir moved --resume
 ended "resumed with 1 + 1 and 1 + 3" 0
-check "other workers: every sample was seen once" same "$(field moved samples)" 4000
+check "other workers: every sample was seen once" same "$(field moved samples)" 12000
 
 # kill -9 of everything; ssgd, where one region has two workers.
 sed -e 's/strategy: sma/strategy: ssgd/' -e 's/{name: east, ranks: 2}/{name: east, ranks: 3}/' -e 's/{steps: 60}/{steps: 120}/' job.yaml >ssgd.yaml
