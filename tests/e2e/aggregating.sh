@@ -1,4 +1,4 @@
-# labels: quick
+# labels: full
 # processors: 1
 # A region of one rank only aggregates.  As a hub it gives the bits of a mesh of the other regions,
 # under both clocks; every link carries exactly its payload; a killed run is resumed to the same

@@ -1,4 +1,4 @@
-# labels: quick
+# labels: full
 # processors: 1
 # sync.central: every worker's message crosses the WAN singly, to the byte; with one worker a region
 # has the bits of a mesh; the optimizer's state is in one region's checkpoint; runs that are killed

@@ -1,4 +1,4 @@
-# labels: quick
+# labels: full
 # processors: 1
 # Runs over a hub, a tree, a ring and what auto chooses: a hub gives the bits of a mesh, killed runs
 # are resumed to the same bits, an update is not lost, and what cannot be is refused in one sentence.
