@@ -3,7 +3,7 @@
    trainings and limits of bytes. */
 #include "world_laws.h"
 
-#define SEEDS 40
+#define SEEDS 16
 
 /* The last one or two regions only aggregate.  hub: the last is the hub; otherwise the topology and
    the places are at random, without sync.central. */
