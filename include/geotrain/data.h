@@ -163,10 +163,12 @@ gt_status gt_data_part(const gt_job *job, const size_t *files, size_t region, co
 
 /* A region's seeded order.  Batch b of epoch e = b / batches_per_epoch holds samples [i*batch,
    min(n, (i+1)*batch)) of the epoch's permutation, i = b % batches_per_epoch: every sample occurs
-   once per epoch; the last batch may be short. */
+   once per epoch; the last batch may be short.  With `whole` there are only full batches: those at
+   the end of an epoch's permutation that fill none are left out of this epoch. */
 typedef struct {
   uint64_t seed, region;
   size_t n, batch;
+  bool whole; /* n is batch or more */
 } gt_order;
 
 int64_t gt_order_batches_per_epoch(const gt_order *order);

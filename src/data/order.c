@@ -45,7 +45,7 @@ size_t gt_permutation_at(const gt_permutation *p, size_t i) {
 }
 
 int64_t gt_order_batches_per_epoch(const gt_order *order) {
-  return (int64_t)((order->n + order->batch - 1) / order->batch);
+  return (int64_t)((order->n + (order->whole ? 0 : order->batch - 1)) / order->batch);
 }
 
 size_t gt_order_batch_size(const gt_order *order, int64_t number) {

@@ -90,6 +90,11 @@ static void test_counts(void **state) {
   order.n = 5;
   assert_int_equal(gt_order_batches_per_epoch(&order), 1);
   assert_int_equal(gt_order_batch_size(&order, 7), 5);
+  order = (gt_order){.seed = 1, .n = 130, .batch = 64, .whole = true};
+  assert_int_equal(gt_order_batches_per_epoch(&order), 2);
+  for (int64_t b = 0; b < 5; b++) assert_int_equal(gt_order_batch_size(&order, b), 64);
+  order.n = 64;
+  assert_int_equal(gt_order_batches_per_epoch(&order), 1);
 }
 
 /* ---- loader ---------------------------------------------------------------------------------- */
@@ -168,11 +173,12 @@ static void assert_sample(const float *x, int32_t y, size_t i, bool as_floats) {
 }
 
 /* One epoch of batches contains each sample of the part once, in the given order, with its own
-   values; no memory is allocated. */
-static void check_loader(gt_loader *loader, const uint32_t *part, size_t n, bool as_floats) {
+   values; no memory is allocated.  `whole`: without those that fill no batch. */
+static void check_loader(gt_loader *loader, const uint32_t *part, size_t n, bool as_floats,
+                         bool whole) {
   static float x[NTRAIN][ITEM];
   int32_t y[NTRAIN];
-  gt_order order = {.seed = 3, .region = 1, .n = n, .batch = 17};
+  gt_order order = {.seed = 3, .region = 1, .n = n, .batch = 17, .whole = whole};
   assert_int_equal(gt_loader_samples(loader), n);
   int64_t allocations = gt_alloc_total();
   gt_loader_range(loader, 0, n, x[0], y);
@@ -191,7 +197,7 @@ static void check_loader(gt_loader *loader, const uint32_t *part, size_t n, bool
         assert_sample(x[i], y[i], part ? part[s] : s, as_floats);
       }
     }
-    assert_int_equal(at, n);
+    assert_int_equal(at, whole ? n / 17 * 17 : n);
   }
   assert_int_equal(gt_alloc_total(), allocations);
 }
@@ -210,11 +216,12 @@ static void test_loader(void **state) {
     assert_int_equal(gt_dataset_describe(dataset)->input,
                      kind & 1 ? GT_INPUT_FLOATS : GT_INPUT_BYTES);
     assert_int_equal(gt_loader_create(&loader, dataset, GT_SPLIT_TRAIN, part, n), GT_OK);
-    check_loader(loader, part, n, kind & 1);
+    check_loader(loader, part, n, kind & 1, false);
+    check_loader(loader, part, n, kind & 1, true);
     gt_loader_close(loader);
     assert_int_equal(gt_loader_create(&loader, dataset, GT_SPLIT_TRAIN, NULL, 0), GT_OK);
     gt_dataset_close(dataset); /* the loader no longer needs the file */
-    check_loader(loader, NULL, NTRAIN, kind & 1);
+    check_loader(loader, NULL, NTRAIN, kind & 1, false);
     gt_loader_close(loader);
     assert_nothing_alive();
   }
