@@ -39,6 +39,8 @@ void gt_timeline_work(gt_timeline *timeline, gt_ps_work work, double part);
 /* A checkpoint of so many bytes is being written. */
 void gt_timeline_writing(gt_timeline *timeline, double bytes);
 void gt_timeline_ordered(gt_timeline *timeline, size_t worker, const gt_ps_order *order);
+/* The worker is ordered to make a pass of a pipeline, which takes this long. */
+void gt_timeline_passing(gt_timeline *timeline, size_t worker, gt_ns cost);
 /* When the worker pushes; GT_NEVER: it has nothing to do. */
 gt_ns gt_timeline_due(const gt_timeline *timeline, size_t worker);
 /* The next event: a frame that arrives, a link that needs to be polled, a tick of the PS, or an

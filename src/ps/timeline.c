@@ -80,6 +80,13 @@ void gt_timeline_ordered(gt_timeline *t, size_t worker, const gt_ps_order *order
   w->due = w->ordered + w->cost;
 }
 
+void gt_timeline_passing(gt_timeline *t, size_t worker, gt_ns cost) {
+  timeline_worker *w = &t->workers[worker];
+  w->ordered = t->busy + gt_from_seconds(t->cost.local_s);
+  w->cost = cost;
+  w->due = w->ordered + cost;
+}
+
 gt_ns gt_timeline_due(const gt_timeline *t, size_t worker) {
   return t->workers[worker].due;
 }

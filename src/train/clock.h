@@ -27,6 +27,9 @@ typedef struct {
   gt_ns (*keepalive)(const gt_server *s);
   /* A worker has received an order. */
   void (*ordered)(gt_server *s, size_t worker, const gt_ps_order *order);
+  /* A worker has received an order of a pass of a pipeline, or of what ends a step; cost: its time
+     as given by the job. */
+  void (*passing)(gt_server *s, size_t worker, gt_ns cost);
   /* The PS has just done this work, or a part of it. */
   void (*worked)(gt_server *s, gt_ps_work work, double part);
   /* A checkpoint of this many bytes is being written. */

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <sys/resource.h>
 
-#include "internal.h"
+#include "stages.h"
 
 typedef struct {
   gt_ns *compute; /* of each worker's last batch */
@@ -36,6 +36,10 @@ static gt_ns real_attended(const gt_server *s, gt_ns at) {
 
 static void real_ordered(gt_server *s, size_t worker, const gt_ps_order *order) {
   (void)s, (void)worker, (void)order;
+}
+
+static void real_passing(gt_server *s, size_t worker, gt_ns cost) {
+  (void)s, (void)worker, (void)cost;
 }
 
 static void real_worked(gt_server *s, gt_ps_work work, double part) {
@@ -83,10 +87,10 @@ static void on_push(void *ctx, size_t worker, const gt_push_msg *p, float *float
   gt_server *s = ctx;
   real_clock *c = s->clock_state;
   gt_ns now = gt_now();
-  if (p->kind == GT_PUSH_GRADIENT) c->compute[worker] = p->compute_ns;
+  if (p->kind == GT_PUSH_GRADIENT || p->kind == GT_PUSH_PASS) c->compute[worker] = p->compute_ns;
   if (p->signal) gt_ps_stop(s->ps, GT_STOPPED, now);
   if (p->kind == GT_PUSH_READY) gt_ps_ready(s->ps, worker, now);
-  if (p->kind == GT_PUSH_GRADIENT || p->kind == GT_PUSH_EVAL)
+  if (p->kind == GT_PUSH_PASS || p->kind == GT_PUSH_GRADIENT || p->kind == GT_PUSH_EVAL)
     gt_server_pushed(s, worker, p, floats, buffers, now);
 }
 
@@ -98,7 +102,7 @@ static void watch_workers(const gt_server *s, gt_ns now) {
     gt_ns since = 0;
     int64_t batch;
     bool absent = gt_ps_absent(s->ps, w);
-    if (!absent && !gt_ps_computing(s->ps, w, &since, &batch)) continue;
+    if (!absent && !gt_server_at_work(s, w, &since, &batch)) continue;
     if (since < s->watched_at) since = s->watched_at;
     if (gt_seconds(now - since) < limit) continue;
     if (absent)
@@ -125,7 +129,7 @@ static gt_ns next_push(const gt_server *s) {
   for (size_t w = 0; w < gt_plane_ps_workers(s->plane); w++) {
     gt_ns since;
     int64_t batch;
-    if (!gt_ps_computing(s->ps, w, &since, &batch)) continue;
+    if (!gt_server_at_work(s, w, &since, &batch)) continue;
     gt_ns at = since + c->compute[w] - c->compute[w] / 8;
     if (at < earliest) earliest = at;
   }
@@ -162,16 +166,8 @@ static void notice_stop(gt_server *s, gt_ns now) {
   c->looked_at = now;
 }
 
-static void look_after(gt_server *s, gt_ns now) {
-  if (gt_stop_requested() && !s->stop_told) {
-    s->stop_told = true;
-    gt_ps_stop(s->ps, GT_STOPPED, now);
-  }
-  if (now >= gt_ps_next(s->ps)) gt_ps_tick(s->ps, now);
-  gt_server_progress(s, now, false);
-}
-
-/* The PS gives no more orders.  Workers that wait for their last order still need keepalives. */
+/* For workers that wait while the PS gives no orders: at the end of a run, and in a pipeline for what
+   comes from another stage. */
 static void keep_alive(gt_server *s, gt_ns now) {
   const gt_order_msg order = {.kind = GT_ORDER_KEEPALIVE};
   real_clock *c = s->clock_state;
@@ -180,8 +176,18 @@ static void keep_alive(gt_server *s, gt_ns now) {
   if (now < c->keepalive_at) return;
   c->keepalive_at = now + gt_server_keepalive(s);
   for (size_t w = 0; w < gt_plane_ps_workers(s->plane); w++)
-    if (!gt_ps_computing(s->ps, w, &since, &batch))
+    if (!gt_server_at_work(s, w, &since, &batch))
       gt_plane_ps_order(s->plane, w, &order, NULL, NULL);
+}
+
+static void look_after(gt_server *s, gt_ns now) {
+  if (gt_stop_requested() && !s->stop_told) {
+    s->stop_told = true;
+    gt_ps_stop(s->ps, GT_STOPPED, now);
+  }
+  if (now >= gt_ps_next(s->ps)) gt_ps_tick(s->ps, now);
+  if (s->stages) keep_alive(s, now);
+  gt_server_progress(s, now, false);
 }
 
 /* Sends what is queued in the gateway (including the last WRITTEN and ROUND frames) before the
@@ -243,6 +249,7 @@ static gt_status real_loop(gt_server *s) {
     gt_server_watch_regions(s, now);
     rest(s, &backoff);
   }
+  gt_server_stages_end(s->stages);
   await_workers(s);
   /* After a stop the other regions discard data, and the checkpoint contains it.  Sending it over a
      slow link would only delay the end. */
@@ -261,6 +268,7 @@ const gt_clock_ops gt_clock_real = {
     .attended = real_attended,
     .keepalive = gt_server_keepalive,
     .ordered = real_ordered,
+    .passing = real_passing,
     .worked = real_worked,
     .writing = real_writing,
     .wait = real_wait,

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "geotrain/ps_timeline.h"
-#include "internal.h"
+#include "stages.h"
 
 /* A push that arrived before its virtual time. */
 typedef struct {
@@ -66,6 +66,12 @@ static void virtual_ordered(gt_server *s, size_t worker, const gt_ps_order *orde
   virtual_clock *v = s->clock_state;
   if (order->kind != GT_PS_KEEPALIVE) v->workers[worker].really_since = gt_now();
   gt_timeline_ordered(v->timeline, worker, order);
+}
+
+static void virtual_passing(gt_server *s, size_t worker, gt_ns cost) {
+  virtual_clock *v = s->clock_state;
+  v->workers[worker].really_since = gt_now();
+  gt_timeline_passing(v->timeline, worker, cost);
 }
 
 static void virtual_worked(gt_server *s, gt_ps_work work, double part) {
@@ -290,6 +296,7 @@ static gt_status virtual_loop(gt_server *s) {
     look_after(s);
     over = gt_server_over(s, gt_timeline_now(v->timeline), &status);
   }
+  gt_server_stages_end(s->stages);
   leave(s);
   gt_server_end_workers(s, status);
   gt_server_progress(s, gt_timeline_now(v->timeline), true);
@@ -304,6 +311,7 @@ const gt_clock_ops gt_clock_virtual = {
     .attended = virtual_attended,
     .keepalive = virtual_keepalive,
     .ordered = virtual_ordered,
+    .passing = virtual_passing,
     .worked = virtual_worked,
     .writing = virtual_writing,
     .wait = virtual_wait,

@@ -54,7 +54,7 @@ static bool own_file_durable(gt_server_ending *e) {
 
 /* The file of the mean has the largest step count of all regions and the sum of their samples. */
 static void begin_mean_file(gt_server_ending *e) {
-  const gt_arrays *a = gt_graph_arrays(e->server->run->graph);
+  const gt_arrays *a = gt_graph_arrays(e->server->run->model);
   gt_region_result all = {0};
   for (size_t r = 0; r < e->server->run->job->nregions; r++) {
     if (e->regions[r].steps > all.steps) all.steps = e->regions[r].steps;
@@ -133,8 +133,7 @@ static void take_score(gt_server_ending *e, size_t peer, const gt_frame_header *
 
 static void take_model(gt_server_ending *e, size_t peer, const gt_frame_header *head,
                        const void *payload) {
-  const gt_arrays *a = gt_graph_arrays(e->server->run->graph);
-  if (head->message_bytes != (a->params.n + a->buffers.n) * sizeof(float) ||
+  if (head->message_bytes != gt_model_mean_floats(&e->models, peer) * sizeof(float) ||
       !gt_model_mean_add(&e->models, peer, payload))
     gt_panic(GT_ERR_FAULT, "region %s sent a model of %llu bytes, or a second one",
              e->server->run->job->regions[peer].name, (unsigned long long)head->message_bytes);
@@ -211,6 +210,16 @@ static void settle_all(gt_server_ending *e) {
   if (!e->alone) begin_mean_file(e);
 }
 
+/* The model of a pipeline has been scored by the region that has its last stage. */
+static gt_ps_score found_by(const gt_region_result *r) {
+  return (gt_ps_score){.loss = r->test_loss,
+                       .accuracy = r->test_accuracy,
+                       .auc = r->test_auc,
+                       .recall20 = r->test_recall20,
+                       .mrr20 = r->test_mrr20,
+                       .perplexity = r->test_perplexity};
+}
+
 static bool evaluate(void *ctx, bool mean) {
   gt_server_ending *e = ctx;
   gt_server *s = e->server;
@@ -219,11 +228,15 @@ static bool evaluate(void *ctx, bool mean) {
     settle_all(e);
   else if (e->ending.lead)
     gt_model_mean_begin(&e->models, a->params, a->buffers);
+  if (mean && s->run->pipe) {
+    e->mean_score = found_by(&e->regions[gt_setup_judge(s->run->pipe)]);
+    return false;
+  }
   if (mean && s->run->data.ntest == 0 && s->run->tester < s->run->job->nregions) {
     ask_for_score(e);
     return true;
   }
-  if (s->run->data.ntest == 0) return false;
+  if (gt_train_tests(s->run) == 0) return false;
   if (mean)
     gt_ps_evaluate(s->ps, gt_vec_range(e->mean, 0, a->params.n),
                    gt_vec_range(e->mean, a->params.n, a->buffers.n), mean_evaluated, e,
@@ -242,13 +255,15 @@ static const gt_ending_hooks hooks = {.evaluate = evaluate,
 
 gt_server_ending *gt_server_ending_open(gt_server *s) {
   size_t n = s->run->job->nregions;
-  const gt_arrays *a = gt_graph_arrays(s->run->graph);
+  const gt_arrays *a = gt_graph_arrays(s->run->model);
+  const gt_run_pipe *pipe = s->run->pipe;
   gt_server_ending *e = GT_NEW(gt_server_ending);
   e->server = s;
-  e->alone = n > 1 && gt_sync_of(s->run->job->sync.strategy)->sends == 0;
+  e->alone = n > 1 && !pipe && gt_sync_of(s->run->job->sync.strategy)->sends == 0;
   gt_ending_open(&e->ending, &hooks, e, s->ps, s->run->roles.is_lead, n - 1);
   e->own = e->mean_score = unknown;
-  gt_model_mean_open(&e->models, n, s->run->roles.region_id, s->weights, a->params.n, a->buffers.n);
+  gt_model_mean_open(&e->models, n, s->run->roles.region_id, s->weights, a->params.n, a->buffers.n,
+                     pipe ? pipe->parts : NULL);
   e->regions = GT_NEW_ARRAY(gt_region_result, n);
   e->links = GT_NEW_ARRAY(gt_link_result, n * n);
   return e;

@@ -17,9 +17,11 @@ void gt_server_ending_departed(gt_server_ending *e, uint64_t cookie);
 /* Advances as far as possible; true when the run is over. */
 bool gt_server_ending_step(gt_server_ending *e, gt_ns now);
 
-/* mean.c: the mean of the regions' models, parameters then buffers, in region order. */
+/* mean.c: the mean of the regions' models, parameters then buffers, in region order; or, of the
+   regions of a pipeline, the one model whose parts they have. */
 typedef struct {
-  size_t nregions, self, nparams, nbuffers;
+  size_t nregions, self, nparams, nbuffers; /* of the whole model */
+  const gt_region_part *parts; /* nregions; borrowed; NULL: each has the whole model */
   const double *weights; /* nregions; borrowed */
   /* of this region's model; borrowed, and final once gt_model_mean_begin is called */
   gt_vec params, buffers;
@@ -32,7 +34,9 @@ typedef struct {
 } gt_model_mean;
 
 void gt_model_mean_open(gt_model_mean *m, size_t nregions, size_t self, const double *weights,
-                        size_t nparams, size_t nbuffers);
+                        size_t nparams, size_t nbuffers, const gt_region_part *parts);
+/* The floats of a region's model. */
+size_t gt_model_mean_floats(const gt_model_mean *m, size_t region);
 void gt_model_mean_close(gt_model_mean *m);
 /* Adds another region's model, borrowed for the call; false: it was added before. */
 bool gt_model_mean_add(gt_model_mean *m, size_t region, const float *model);

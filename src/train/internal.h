@@ -25,6 +25,7 @@ typedef struct {
 } gt_hello;
 
 typedef struct gt_server_ending gt_server_ending;
+typedef struct gt_server_stages gt_server_stages;
 
 /* A PS rank's run. */
 struct gt_server {
@@ -48,6 +49,7 @@ struct gt_server {
   size_t *workers;         /* as in gt_exchange_spec */
   gt_hello *hellos;        /* of every region */
   size_t nhellos;
+  gt_server_stages *stages; /* NULL: there is no pipeline */
   gt_server_ending *ending;
   int64_t written_round; /* being written */
   /* newest round that is kept although no run would resume from it; 0: none */
@@ -159,6 +161,9 @@ gt_ns gt_server_keepalive(const gt_server *s);
    scores) and buffers as in gt_plane_ps_poll. */
 void gt_server_pushed(gt_server *s, size_t worker, const gt_push_msg *p, float *floats,
                       const float *buffers, gt_ns now);
+/* Since when the worker has been at work, and on which batch; false: it waits, in a pipeline perhaps
+   within a step. */
+bool gt_server_at_work(const gt_server *s, size_t worker, gt_ns *since, int64_t *batch);
 /* now: wall time.  Panics (GT_ERR_LOST) for a region that has been silent for too long. */
 void gt_server_watch_regions(const gt_server *s, gt_ns now);
 /* Checks the PS and advances the end of the run.  True when the run is over; code: its exit
@@ -191,6 +196,8 @@ gt_status gt_train_write_job(const gt_run *run);
 /* worker.c */
 /* The buffer sizes of the region's plane. */
 gt_plane_size gt_train_plane_size(const gt_run *run);
+/* The test samples of an evaluation in which this region takes part. */
+size_t gt_train_tests(const gt_run *run);
 /* How evaluations rank the test samples; NULL: they do not. */
 const gt_ranking *gt_train_ranking(const gt_run *run);
 gt_status gt_worker_run(gt_run *run, const gt_clock_ops *clock);

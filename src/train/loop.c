@@ -1,14 +1,29 @@
 /* Shared by the loops of both clocks: how a push is passed to the PS, how long another region may
    be silent, and when the run is over. */
 #include "ending.h"
+#include "stages.h"
 
 gt_ns gt_server_keepalive(const gt_server *s) {
   double limit = s->run->job->limits.local_s;
   return gt_from_seconds(limit / 4 < 5 ? limit / 4 : 5);
 }
 
-void gt_server_pushed(gt_server *s, size_t worker, const gt_push_msg *p, float *floats,
+static void pass_made(gt_server *s, size_t worker, const gt_push_msg *p) {
+  if (!s->stages)
+    gt_panic(GT_ERR_FAULT, "worker %zu of region %s pushed a pass, and there is no pipeline", worker,
+             s->run->region);
+  gt_server_stages_done(s->stages, worker, p);
+}
+
+void gt_server_pushed(gt_server *s, size_t worker, const gt_push_msg *pushed, float *floats,
                       const float *buffers, gt_ns now) {
+  gt_push_msg full = *pushed;
+  const gt_push_msg *p = &full;
+  if (p->kind == GT_PUSH_PASS) {
+    pass_made(s, worker, p);
+    return;
+  }
+  if (s->stages) gt_server_stages_timed(s->stages, worker, &full);
   gt_ps_push push = {.samples = p->samples,
                      .correct = p->correct,
                      .loss_sum = p->loss_sum,
@@ -23,6 +38,11 @@ void gt_server_pushed(gt_server *s, size_t worker, const gt_push_msg *p, float *
     gt_server_learnt(s, &push);
     gt_ps_gradient(s->ps, worker, &push, floats, now);
   }
+}
+
+bool gt_server_at_work(const gt_server *s, size_t worker, gt_ns *since, int64_t *batch) {
+  return gt_ps_computing(s->ps, worker, since, batch) &&
+         (!s->stages || gt_server_stages_busy(s->stages, worker, since));
 }
 
 void gt_server_watch_regions(const gt_server *s, gt_ns now) {

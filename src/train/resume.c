@@ -51,7 +51,7 @@ void gt_server_describe(const gt_server *s, gt_ckpt_info *info) {
   snprintf(info->job_name, sizeof info->job_name, "%s", run->job->name);
   snprintf(info->region, sizeof info->region, "%s", run->region);
   snprintf(info->model, sizeof info->model, "%s", gt_model_names[run->job->model.name]);
-  gt_graph_hash(run->graph, info->model_hash);
+  gt_graph_hash(run->model, info->model_hash);
   name_kernels(run, info->kernels, sizeof info->kernels);
 }
 
@@ -217,7 +217,7 @@ static gt_status restore(gt_server *s, const gt_ckpt_info *info, const gt_state 
                    "prices, plan, log and slurm only",
                    text);
   GT_TRY(same_kinds(s, info->job_yaml));
-  gt_graph_hash(s->run->graph, model);
+  gt_graph_hash(s->run->model, model);
   if (strcmp(model, info->model_hash) != 0)
     return GT_FAIL(GT_ERR_CKPT, "it holds model %s (%.12s), the job needs %s (%.12s)", info->model,
                    info->model_hash, gt_model_names[s->run->job->model.name], model);

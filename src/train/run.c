@@ -1,7 +1,7 @@
 /* One run from MPI_Init to MPI_Finalize. */
 #include <stdio.h>
 
-#include "internal.h"
+#include "stages.h"
 
 static gt_status serve(gt_run *run, const gt_clock_ops *clock, gt_live_mode live) {
   gt_server s;
@@ -40,7 +40,9 @@ gt_status gt_train(const gt_train_options *options) {
   gt_net_start(120);
   gt_status status = gt_setup_open(&run, &options->setup);
   if (status == GT_OK)
-    status = run.roles.is_ps ? serve(&run, clock, options->live) : gt_worker_run(&run, clock);
+    status = run.roles.is_ps ? serve(&run, clock, options->live)
+             : run.pipe      ? gt_stage_worker_run(&run, clock)
+                             : gt_worker_run(&run, clock);
   say(&run, status);
   gt_setup_close(&run);
   gt_net_finalize(run.end_limit_s);

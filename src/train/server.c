@@ -7,6 +7,7 @@
 #include "ending.h"
 #include "geotrain/ps_ending.h"
 #include "geotrain/ps_of_job.h"
+#include "stages.h"
 
 /* ---- callbacks of the PS --------------------------------------------------------------------- */
 
@@ -34,6 +35,10 @@ static double host_left(void *ctx) {
 
 static void host_order(void *ctx, size_t worker, const gt_ps_order *o) {
   gt_server *s = ctx;
+  if (s->stages && o->kind != GT_PS_KEEPALIVE) {
+    gt_server_stages_order(s->stages, worker, o);
+    return;
+  }
   static const uint32_t kinds[] = {[GT_PS_TRAIN] = GT_ORDER_TRAIN,
                                    [GT_PS_EVAL] = GT_ORDER_EVAL,
                                    [GT_PS_KEEPALIVE] = GT_ORDER_KEEPALIVE};
@@ -78,6 +83,7 @@ static const char *untimely(const gt_server *s, size_t peer, unsigned kind) {
   if (kind == GT_MSG_MODEL && peer == 0 && s->run->tester == s->run->roles.region_id) return NULL;
   if (kind == GT_MSG_REPORT || kind == GT_MSG_MODEL) return lead ? NULL : "is for the lead";
   if (kind == GT_MSG_BYE) return lead || peer != 0 ? "is for the lead to send" : NULL;
+  if (gt_msg_is_activation(kind)) return s->stages ? NULL : "comes, and there is no pipeline";
   return NULL;
 }
 
@@ -90,7 +96,9 @@ static void on_message(void *ctx, size_t peer, const gt_frame_header *head, cons
   if (gt_msg_is_data(head->kind)) {
     s->data_received += (double)gt_message_wire_bytes(head, (size_t)head->message_bytes);
   }
-  if (head->kind == GT_MSG_HELLO)
+  if (gt_msg_is_activation(head->kind))
+    gt_server_stages_message(s->stages, head, payload);
+  else if (head->kind == GT_MSG_HELLO)
     gt_server_hello_message(s, peer, head, payload);
   else if (head->kind == GT_MSG_REPORT || head->kind == GT_MSG_MODEL || head->kind == GT_MSG_BYE)
     gt_server_ending_message(s->ending, peer, head, payload);
@@ -102,6 +110,8 @@ static void on_departed(void *ctx, size_t peer, uint64_t cookie, gt_ns now) {
   gt_server *s = ctx;
   if (cookie >= GT_ENDING_COOKIE)
     gt_server_ending_departed(s->ending, cookie);
+  else if (cookie >= GT_STAGES_COOKIE)
+    gt_server_stages_departed(s->stages, cookie);
   else
     gt_ps_departed(s->ps, peer, cookie, s->clock->attended(s, now));
 }
@@ -124,7 +134,8 @@ static gt_status open_optimizer(gt_server *s, const int64_t *samples) {
   const gt_run *run = s->run;
   const size_t region = run->roles.region_id;
   const gt_arrays *a = gt_graph_arrays(run->graph);
-  gt_optim_spec spec = gt_ps_optim_of(run->job, region, samples);
+  gt_optim_spec spec = run->pipe ? gt_ps_stages_optim_of(run->job, &run->order)
+                                 : gt_ps_optim_of(run->job, region, samples);
   spec.tensors = a->views;
   spec.ntensors = a->nviews;
   s->planned = spec.schedule.total_steps;
@@ -146,10 +157,12 @@ static void open_ps(gt_server *s, int64_t newest_round) {
   spec.grads = a->grads;
   spec.buffers = a->buffers;
   spec.optim = s->optim;
-  spec.test_samples = run->data.ntest;
+  spec.test_samples = gt_train_tests(run);
   spec.ranking = gt_train_ranking(run);
   spec.test_labels = spec.ranking ? gt_dataset_labels(run->dataset, GT_SPLIT_TEST) : NULL;
   if (gt_graph_of_text(run->graph)) spec.predictions = gt_graph_predictions(run->graph);
+  if (run->pipe)
+    gt_ps_set_stages(&spec, run->pipe->stages, run->pipe->nstages, &run->order);
   const gt_plane_snapshot snapshot = gt_plane_ps_snapshot(s->plane);
   spec.snapshot = gt_vec_of(snapshot.params, a->params.n);
   spec.snapshot_buffers = gt_vec_of(snapshot.buffers, a->buffers.n);
@@ -181,8 +194,9 @@ static void greet(gt_server *s, gt_hello *own, gt_status status) {
   if (status != GT_OK) snprintf(own->error, sizeof own->error, "%s", gt_error_text());
   snprintf(own->region, sizeof own->region, "%s", run->region);
   gt_sha256_hex(run->resolved, strlen(run->resolved), own->job);
-  gt_graph_hash(run->graph, own->model);
-  gt_sha256_hex(a->params.data, a->params.n * sizeof(float), own->weights);
+  gt_graph_hash(run->model, own->model);
+  /* each region of a pipeline has another part of them */
+  if (!run->pipe) gt_sha256_hex(a->params.data, a->params.n * sizeof(float), own->weights);
   memcpy(own->data, run->data.schema_sha256, sizeof own->data);
   gt_links_hash(run->links, own->traces);
   own->samples = (int64_t)run->npart;
@@ -276,6 +290,7 @@ gt_status gt_server_open(gt_server *s, gt_run *run, const gt_clock_ops *clock, g
   if (status == GT_OK && run->roles.is_lead)
     s->live = gt_live_create(stdout, live, run->job->log.every_s);
   s->ending = gt_server_ending_open(s);
+  if (run->pipe) s->stages = gt_server_stages_open(s);
   status = gt_agree(run->roles.world, status, run->start_limit_s);
   /* Files are removed or written only from here on: a run that was refused has removed nothing and
      left nothing that blocks the next one. */
@@ -294,6 +309,7 @@ void gt_server_close(gt_server *s) {
   gt_record_close(s->record);
   gt_live_close(s->live);
   gt_server_ending_close(s->ending);
+  gt_server_stages_close(s->stages);
   gt_gateway_close(s->gateway, s->run->end_limit_s);
   gt_ps_close(s->ps);
   gt_plane_ps_close(s->plane, s->run->end_limit_s);

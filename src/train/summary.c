@@ -61,7 +61,7 @@ gt_status gt_server_summarise(gt_server *s, const gt_gathered *g) {
   const gt_run *run = s->run;
   const gt_build_texts *build = &run->builds[run->job->nregions];
   double elapsed = gt_server_elapsed(s);
-  size_t P = gt_graph_arrays(run->graph)->params.n;
+  size_t P = gt_graph_arrays(run->model)->params.n;
   const char **isas = GT_NEW_ARRAY(const char *, run->job->nregions);
   for (size_t r = 0; r < run->job->nregions; r++) isas[r] = run->isas[r];
   gt_summary sum = {.job = run->job->name,
@@ -91,8 +91,8 @@ gt_status gt_server_summarise(gt_server *s, const gt_gathered *g) {
   s->clock->summarise(s, &sum);
   for (size_t r = 0; r < sum.nregions; r++) sum.samples += g->regions[r].samples;
   sum.samples_per_s = (double)sum.samples / elapsed;
-  if (gt_graph_of_text(run->graph))
-    sum.tokens_per_s = sum.samples_per_s * (double)gt_graph_predictions(run->graph);
+  if (gt_graph_of_text(run->model))
+    sum.tokens_per_s = sum.samples_per_s * (double)gt_graph_predictions(run->model);
   gt_sha256_hex(g->mean.data, P * sizeof(float), sum.params_sha256);
   gt_live_end(s->live);
   const gt_status status = publish(s, g, &sum, elapsed);

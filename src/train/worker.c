@@ -2,7 +2,7 @@
 
 #include "geotrain/ps_of_job.h"
 #include "geotrain/ps_work_time.h"
-#include "internal.h"
+#include "stages.h"
 
 /* A batch that was prepared while the worker waited for its next order.  Its expected number is
    that of the last batch plus the number of workers. */
@@ -155,15 +155,23 @@ static gt_status loop(worker *w) {
 }
 
 const gt_ranking *gt_train_ranking(const gt_run *run) {
-  return gt_ranking_of(gt_model_names[run->job->model.name], run->data.classes);
+  return run->pipe ? NULL
+                   : gt_ranking_of(gt_model_names[run->job->model.name], run->data.classes);
+}
+
+size_t gt_train_tests(const gt_run *run) {
+  return run->pipe ? run->pipe->ntest : run->data.ntest;
 }
 
 gt_plane_size gt_train_plane_size(const gt_run *run) {
   const gt_arrays *a = gt_graph_arrays(run->graph);
-  bool scored = gt_train_ranking(run) && run->data.ntest > 0;
-  return (gt_plane_size){.nparams = a->params.n,
-                         .nbuffers = a->buffers.n,
-                         .nscores = scored ? gt_ps_eval_chunk(run->data.ntest) : 0};
+  const bool scored = gt_train_ranking(run) && run->data.ntest > 0;
+  return (gt_plane_size){
+      .nparams = a->params.n,
+      .nbuffers = a->buffers.n,
+      .nscores = scored ? gt_ps_eval_chunk(run->data.ntest) : 0,
+      .nactivations =
+          run->pipe ? gt_stage_area_max(&run->pipe->layout, run->roles.region_id) : 0};
 }
 
 /* Loads the region's part of the data, and the test set; collective over the world. */

@@ -1,0 +1,125 @@
+/* The pipeline of a run: which part of the model each region has, and what this rank runs of it. */
+#include "internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- the parts of regions -------------------------------------------------------------------- */
+
+static size_t region_of(const gt_pipe_layout *layout, size_t span) {
+  return layout->places[gt_pipe_stage_of(layout->stages, span)].region;
+}
+
+/* Floats of the parameters (or buffers) of a span. */
+static size_t floats_of(const gt_graph *model, gt_span span, bool buffers) {
+  size_t sum = 0;
+  for (size_t i = span.first; i < span.end; i++) {
+    const gt_operation op = gt_graph_operation(model, i);
+    sum += buffers ? op.buffers : op.params;
+  }
+  return sum;
+}
+
+static gt_part_ranges ranges_of(const gt_run_pipe *pipe, const gt_graph *model, size_t region,
+                                bool buffers) {
+  const size_t spans = pipe->layout.stages * pipe->layout.chunks;
+  gt_part_ranges r = {.ranges = GT_NEW_ARRAY(gt_part_range, spans)};
+  size_t whole = 0;
+  for (size_t k = 0; k < spans; k++) {
+    const size_t count = floats_of(model, pipe->spans[k], buffers);
+    if (region_of(&pipe->layout, k) == region) {
+      r.ranges[r.n++] = (gt_part_range){.span = k, .own = r.floats, .whole = whole, .count = count};
+      r.floats += count;
+    }
+    whole += count;
+  }
+  return r;
+}
+
+/* ---- the stages of this region --------------------------------------------------------------- */
+
+static size_t spans_here(const gt_run_pipe *pipe, size_t region) {
+  size_t n = 0;
+  for (size_t k = 0; k < pipe->layout.stages * pipe->layout.chunks; k++)
+    n += region_of(&pipe->layout, k) == region;
+  return n;
+}
+
+static const gt_part_range *find(const gt_part_ranges *ranges, size_t span) {
+  for (size_t i = 0; i < ranges->n; i++)
+    if (ranges->ranges[i].span == span) return &ranges->ranges[i];
+  gt_bug("span %zu is not of this region", span);
+}
+
+/* The weights that an operation of the span borrows of another stage, as a range of the region's
+   parameters; count 0: none. */
+static gt_ps_range borrowed(const gt_run_pipe *pipe, const gt_graph *model, size_t region,
+                            size_t span) {
+  const gt_part_ranges *own = &pipe->parts[region].params;
+  for (size_t i = pipe->spans[span].first; i < pipe->spans[span].end; i++) {
+    const size_t owner = gt_graph_operation(model, i).borrows;
+    if (owner == SIZE_MAX) continue;
+    size_t of = 0;
+    while (owner >= pipe->spans[of].end) of++;
+    const gt_part_range *range = find(own, of);
+    const size_t before =
+        floats_of(model, (gt_span){pipe->spans[of].first, owner}, false);
+    /* the weights are the first tensor of the operation that owns them */
+    const gt_arrays *a = gt_graph_arrays(model);
+    for (size_t t = 0; t < a->nviews; t++)
+      if (a->views[t].offset == range->whole + before)
+        return (gt_ps_range){range->own + before, a->views[t].count};
+  }
+  return (gt_ps_range){0};
+}
+
+static gt_ps_range *copy_ranges(const gt_run_pipe *pipe, const gt_part_ranges *from, size_t stage,
+                                size_t *n) {
+  gt_ps_range *ranges = GT_NEW_ARRAY(gt_ps_range, pipe->layout.chunks + 1);
+  *n = 0;
+  for (size_t chunk = 0; chunk < pipe->layout.chunks; chunk++) {
+    const gt_part_range *r = find(from, gt_pipe_span_of(pipe->layout.stages, chunk, stage));
+    if (r->count > 0) ranges[(*n)++] = (gt_ps_range){r->own, r->count};
+  }
+  return ranges;
+}
+
+static gt_ps_stage stage_of(const gt_run_pipe *pipe, const gt_graph *model, size_t region,
+                            size_t stage) {
+  const gt_pipe_layout *l = &pipe->layout;
+  gt_ps_stage s = {.first_worker = l->places[stage].first_worker,
+                   .workers = l->places[stage].workers,
+                   .counts = stage == 0,
+                   .judges = stage == gt_pipe_stage_of(l->stages, l->stages * l->chunks - 1)};
+  gt_ps_range *params = copy_ranges(pipe, &pipe->parts[region].params, stage, &s.nparams);
+  for (size_t chunk = 0; chunk < l->chunks; chunk++) {
+    const size_t span = gt_pipe_span_of(l->stages, chunk, stage);
+    const gt_ps_range tied = borrowed(pipe, model, region, span);
+    bool has = tied.count == 0;
+    for (size_t i = 0; i < s.nparams; i++)
+      has |= tied.offset >= params[i].offset && tied.offset < params[i].offset + params[i].count;
+    if (!has) params[s.nparams++] = tied;
+  }
+  s.params = params;
+  s.buffers = copy_ranges(pipe, &pipe->parts[region].buffers, stage, &s.nbuffers);
+  return s;
+}
+
+/* ---- the pipeline ---------------------------------------------------------------------------- */
+
+bool gt_setup_span_judges(const gt_run_pipe *pipe, size_t span) {
+  return span + 1 == pipe->layout.stages * pipe->layout.chunks;
+}
+
+bool gt_setup_span_reads(const gt_run *run, size_t span) {
+  const gt_span s = run->pipe->spans[span];
+  if (gt_setup_span_judges(run->pipe, span)) return true;
+  for (size_t i = s.first; i < s.end; i++)
+    if (gt_graph_operation(run->model, i).samples) return true;
+  return false;
+}
+
+size_t gt_setup_own_span(const gt_run *run, size_t span) {
+  const gt_part_ranges *own = &run->pipe->parts[run->roles.region_id].params;
+  return (size_t)(find(own, span) - own->ranges);
+}

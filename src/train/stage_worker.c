@@ -1,0 +1,259 @@
+/* The loop of a worker that has a stage of a pipeline: each order is one pass; the last one asks
+   for the step's gradient, or for what an evaluation found. */
+#include "stages.h"
+
+#include <string.h>
+
+typedef struct {
+  gt_run *run;
+  const gt_clock_ops *clock;
+  gt_plane_worker *plane;
+  const gt_pipe_layout *layout;
+  size_t number, stage, replica; /* of the region's workers; of the stage's */
+  size_t share;                  /* samples of a micro-batch */
+  bool judges;                   /* it has the loss */
+  gt_loader *train, *test;       /* NULL: the stage reads no samples */
+  /* The samples of a step, or of one micro-batch of an evaluation. */
+  char *x;
+  int32_t *y;
+  size_t sample_bytes;
+  gt_metrics sum; /* of the step, or of the evaluation */
+  gt_ns idle_since;
+  double slowdown;
+} stage_worker;
+
+/* ---- samples --------------------------------------------------------------------------------- */
+
+/* The samples of the whole step: a micro-batch's are next to each other. */
+static void load_step(const stage_worker *w, int64_t number) {
+  if (w->train) gt_loader_batch(w->train, &w->run->order, number, w->x, w->y);
+}
+
+/* Of a micro-batch of a step, the part of this worker. */
+static gt_micro_batch of_step(const stage_worker *w, uint32_t micro) {
+  const size_t first = micro * w->layout->micro_samples + w->replica * w->share;
+  return (gt_micro_batch){w->x + first * w->sample_bytes, w->y + first, w->share};
+}
+
+/* Of a micro-batch of the test set.  The last one may not be full: what is missing is computed with
+   other samples, but only the samples of the test set are judged. */
+static gt_micro_batch of_test(const stage_worker *w, uint32_t micro, size_t count, bool judged) {
+  const size_t first = micro * w->layout->micro_samples + w->replica * w->share,
+               left = first < count ? count - first : 0, n = left < w->share ? left : w->share;
+  if (w->test && n > 0) gt_loader_range(w->test, first, n, w->x, w->y);
+  return (gt_micro_batch){w->x, w->y, judged ? n : w->share};
+}
+
+/* ---- passes ---------------------------------------------------------------------------------- */
+
+/* Each order may have its parameters at a different address. */
+static void adopt(const stage_worker *w) {
+  gt_graph_adopt(w->run->graph, gt_plane_worker_params(w->plane),
+                 gt_plane_worker_grads(w->plane), gt_plane_worker_buffers(w->plane));
+}
+
+static void take_input(const stage_worker *w, const gt_pass_msg *p, size_t span) {
+  gt_graph *graph = w->run->graph;
+  char *to = p->kind == GT_PASS_F ? gt_graph_span_input(graph, span, p->slot)
+                                  : gt_graph_span_output_gradient(graph, span, p->slot);
+  for (size_t i = 0; i < p->npieces; i++)
+    memcpy(to + p->pieces[i].to, gt_plane_worker_piece(w->plane, i), p->pieces[i].bytes);
+}
+
+static void give_output(const stage_worker *w, const gt_pass_msg *p, size_t span) {
+  const gt_graph *graph = w->run->graph;
+  if (p->out_bytes == 0) return;
+  memcpy(gt_plane_worker_area(w->plane) + p->out,
+         p->kind == GT_PASS_F ? gt_graph_span_output(graph, span, p->slot)
+                              : gt_graph_span_input_gradient(graph, span, p->slot),
+         p->out_bytes);
+}
+
+static void add(gt_metrics *sum, const gt_metrics *m) {
+  sum->loss_sum += m->loss_sum;
+  sum->correct += m->correct;
+  sum->samples += m->samples;
+}
+
+static void forward(stage_worker *w, const gt_pass_msg *p, size_t span,
+                    const gt_micro_batch *batch, bool train) {
+  gt_metrics m = {0};
+  if (batch->n > 0) gt_graph_forward(w->run->graph, span, p->slot, batch, train, &m);
+  if (gt_train_span_judges(w->run, p->span)) add(&w->sum, &m);
+}
+
+static void compute(stage_worker *w, const gt_order_msg *order) {
+  const gt_pass_msg *p = &order->pass;
+  gt_graph *graph = w->run->graph;
+  const size_t span = gt_train_own_span(w->run, p->span);
+  if (p->flags & GT_STAGE_SCORE) {
+    const gt_micro_batch batch = of_test(w, p->micro, (size_t)order->count,
+                                         gt_train_span_judges(w->run, p->span));
+    forward(w, p, span, &batch, false);
+    return;
+  }
+  const gt_micro_batch batch = of_step(w, p->micro);
+  const bool first = p->flags & GT_STAGE_WEIGHT;
+  switch ((gt_pass_kind)p->kind) {
+  case GT_PASS_F:
+    forward(w, p, span, &batch, true);
+    break;
+  case GT_PASS_B:
+    gt_graph_backward_input(graph, span, p->slot, &batch);
+    break;
+  case GT_PASS_W:
+    gt_graph_backward_weight(graph, span, p->slot, &batch, first);
+    break;
+  case GT_PASS_BW:
+    gt_graph_backward(graph, span, p->slot, &batch, first);
+    break;
+  }
+}
+
+static gt_ns cost_of(const stage_worker *w, const gt_pass_msg *p) {
+  if (!w->run->job->compute_emulate) return 0;
+  return gt_train_pass_cost(w->run, w->number, p->kind, p->span, p->flags & GT_STAGE_SCORE,
+                            w->share);
+}
+
+static void pass(stage_worker *w, const gt_order_msg *order) {
+  const gt_pass_msg *p = &order->pass;
+  const gt_ns from = gt_now();
+  if (order->with_params) adopt(w);
+  if (p->flags & GT_STAGE_BEGIN) {
+    w->sum = (gt_metrics){0};
+    if (!(p->flags & GT_STAGE_SCORE)) load_step(w, order->batch);
+  }
+  take_input(w, p, gt_train_own_span(w->run, p->span));
+  compute(w, order);
+  give_output(w, p, gt_train_own_span(w->run, p->span));
+  w->clock->computed(from, cost_of(w, p), w->slowdown, gt_plane_worker_progress, w->plane);
+  gt_push_msg push = {.kind = GT_PUSH_PASS,
+                      .signal = (uint32_t)gt_stop_requested(),
+                      .batch = order->batch,
+                      .wait_ns = from - w->idle_since,
+                      .out = p->out,
+                      .out_bytes = p->out_bytes};
+  w->idle_since = gt_now();
+  push.compute_ns = w->idle_since - from;
+  gt_plane_worker_push(w->plane, &push);
+}
+
+/* ---- the end of a step ----------------------------------------------------------------------- */
+
+/* The mean over the micro-batches, of which each gradient is a mean over samples. */
+static bool finish_gradient(const stage_worker *w) {
+  const gt_vec grads = gt_graph_arrays(w->run->graph)->grads;
+  const gt_ps_stage *own = &w->run->pipe->stages[w->stage];
+  bool finite = true;
+  gt_graph_gradients_end(w->run->graph);
+  for (size_t i = 0; i < own->nparams; i++) {
+    const gt_vec part = gt_vec_range(grads, own->params[i].offset, own->params[i].count);
+    gt_vec_scale(part, 1.0F / (float)w->layout->micros);
+    finite = finite && gt_vec_finite(part);
+  }
+  return finite && gt_vec_finite(gt_graph_arrays(w->run->graph)->buffers);
+}
+
+static void push_gradient(stage_worker *w, const gt_order_msg *order) {
+  const gt_ns from = gt_now();
+  const bool finite = finish_gradient(w) && w->sum.loss_sum - w->sum.loss_sum == 0;
+  gt_push_msg push = {.kind = GT_PUSH_GRADIENT,
+                      .signal = (uint32_t)gt_stop_requested(),
+                      .batch = order->batch,
+                      .samples = (int64_t)(w->share * w->layout->micros),
+                      .correct = (int64_t)w->sum.correct,
+                      .loss_sum = w->sum.loss_sum,
+                      .wait_ns = from - w->idle_since,
+                      .nonfinite = !finite};
+  w->idle_since = gt_now();
+  push.compute_ns = w->idle_since - from;
+  gt_plane_worker_push(w->plane, &push);
+}
+
+static void push_scores(stage_worker *w, const gt_order_msg *order) {
+  const gt_push_msg push = {.kind = GT_PUSH_EVAL,
+                            .signal = (uint32_t)gt_stop_requested(),
+                            .batch = order->batch,
+                            .samples = (int64_t)w->sum.samples,
+                            .correct = (int64_t)w->sum.correct,
+                            .loss_sum = w->sum.loss_sum};
+  w->idle_since = gt_now();
+  gt_plane_worker_push(w->plane, &push);
+}
+
+/* ---- the loop -------------------------------------------------------------------------------- */
+
+static gt_status loop(stage_worker *w) {
+  const gt_push_msg ready = {.kind = GT_PUSH_READY};
+  gt_order_msg order;
+  w->idle_since = gt_now();
+  gt_plane_worker_push(w->plane, &ready);
+  for (;;) {
+    gt_plane_worker_wait(w->plane, &order, w->run->job->limits.local_s);
+    switch (order.kind) {
+    case GT_ORDER_PASS:
+      pass(w, &order);
+      break;
+    case GT_ORDER_TRAIN:
+      push_gradient(w, &order);
+      break;
+    case GT_ORDER_EVAL:
+      push_scores(w, &order);
+      break;
+    default:
+      return (gt_status)order.status;
+    }
+  }
+}
+
+/* Whether a span of the stage reads samples, or judges them. */
+static bool reads(const stage_worker *w) {
+  for (size_t chunk = 0; chunk < w->layout->chunks; chunk++)
+    if (gt_train_span_reads(w->run, gt_pipe_span_of(w->layout->stages, chunk, w->stage)))
+      return true;
+  return false;
+}
+
+/* Collective over the world. */
+static gt_status open_samples(stage_worker *w) {
+  gt_run *run = w->run;
+  const size_t each = run->data.h * run->data.w * run->data.c, n = (size_t)run->job->train.batch;
+  gt_status status = GT_OK;
+  if (reads(w)) {
+    status = gt_setup_loader(run, run->npart, &w->train);
+    if (status == GT_OK && run->data.ntest > 0)
+      status = gt_loader_create(&w->test, run->dataset, GT_SPLIT_TEST, NULL, 0);
+    w->sample_bytes = each * sizeof(float);
+    w->x = gt_alloc(n, w->sample_bytes);
+    w->y = GT_NEW_ARRAY(int32_t, n);
+  }
+  return gt_agree(run->roles.world, status, run->start_limit_s);
+}
+
+gt_status gt_stage_worker_run(gt_run *run, const gt_clock_ops *clock) {
+  const gt_pipe_layout *layout = &run->pipe->layout;
+  stage_worker w = {.run = run,
+                    .clock = clock,
+                    .layout = layout,
+                    .number = (size_t)run->roles.region_rank - 1};
+  w.stage = gt_stage_of_worker(layout, run->roles.region_id, w.number);
+  w.replica = w.number - layout->places[w.stage].first_worker;
+  w.share = layout->micro_samples / layout->places[w.stage].workers;
+  w.slowdown = gt_cost_slowdown(run->job, run->roles.region_id, w.number);
+  const gt_plane_size size = gt_train_plane_size(run);
+  w.plane = gt_plane_worker_create(run->roles.region, &size);
+  gt_status status = open_samples(&w);
+  if (status == GT_OK) {
+    adopt(&w);
+    gt_graph_on_progress(run->graph, gt_plane_worker_progress, w.plane);
+    gt_graph_prepare(run->graph, w.share);
+    status = loop(&w);
+  }
+  gt_plane_worker_close(w.plane, run->end_limit_s);
+  gt_loader_close(w.train);
+  gt_loader_close(w.test);
+  gt_free(w.x);
+  gt_free(w.y);
+  return status;
+}
