@@ -101,9 +101,9 @@ bool gt_pipe_next_span(const gt_pipe_layout *layout, size_t span, bool ahead, si
    ended all F of it and have free landing buffers for what r sends next; and r' begins B of a step
    only after all r have begun that step, and so have read all gradients of the one before.
    In an evaluation r keeps an output until all r' have read it (other regions say so by an empty
-   packet), and a worker has ended when all of its outputs have been read.  r has begun micro-batches
-   in order, and at most n that are not read by all: so what lands at r' lies within n micro-batches
-   from the first that r' has not read. */
+   packet), and a worker has ended when all of its outputs have been read.  r begins micro-batches
+   in order, and at most n that have not been read by all: so what lands at r' lies within n
+   micro-batches from the first that r' has not read. */
 static gt_pipe_buffers buffers_of(const gt_pipe_layout *layout, size_t stage, size_t chunk,
                                   bool ahead, bool landing) {
   const size_t span = gt_pipe_span_of(layout->stages, chunk, stage);

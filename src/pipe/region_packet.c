@@ -8,7 +8,7 @@
 /* ---- refusal --------------------------------------------------------------------------------- */
 
 static const char *name_of(const gt_pipe_packet *p) {
-  return p->forward_only && p->gradient ? "the word that it was read"
+  return p->forward_only && p->gradient ? "the receipt"
          : p->gradient                  ? "the gradient"
                                         : "the activation";
 }
