@@ -199,7 +199,7 @@ gt_status gt_links_delays(const gt_links *links, const gt_job *job, gt_ns *delay
 #define GT_FRAME_HEADER_BYTES 64
 #define GT_FRAME_HEADER_MAX   96
 #define GT_FRAME_PAYLOAD_MAX  ((size_t)1 << 20)
-#define GT_PROTOCOL_VERSION   4
+#define GT_PROTOCOL_VERSION   5
 #define GT_HELLO_BYTES        ((size_t)1456) /* payload of a HELLO, which opens every link */
 
 typedef enum {
@@ -223,9 +223,15 @@ typedef enum {
   GT_MSG_JOINED,
   GT_MSG_BYE,
   GT_MSG_STRATEGY, /* value and detail: of the strategy's own meaning */
-  /* bulk, not strategy traffic: framed like data, not numbered */
+  /* bulk: framed like data, and sent in one order with it; neither numbered, acknowledged nor
+     resent */
   GT_MSG_REPORT = 32, /* a region's result, JSON */
   GT_MSG_MODEL,       /* a region's final model */
+  /* Of a pipeline, always with a route: what the origin's span sends to the next span, and the
+     gradient of that, which comes back.  value: step x micro-batches + micro-batch; range: the
+     receiver's span; route: offset and count of the samples of the micro-batch, weight 0. */
+  GT_MSG_ACTIVATION,
+  GT_MSG_ACT_GRADIENT,
   /* between gateways under the virtual clock: not traffic, neither counted nor delayed */
   GT_MSG_CLOCK = 48
 } gt_msg_kind;
@@ -238,17 +244,26 @@ static inline bool gt_msg_is_data(uint32_t kind) {
   return kind == GT_MSG_UPDATE || kind == GT_MSG_STATE;
 }
 
+static inline bool gt_msg_is_activation(uint32_t kind) {
+  return kind == GT_MSG_ACTIVATION || kind == GT_MSG_ACT_GRADIENT;
+}
+
+/* Traffic of the training, not of its control: bytes_sent in summaries. */
+static inline bool gt_msg_is_traffic(uint32_t kind) {
+  return gt_msg_is_data(kind) || gt_msg_is_activation(kind);
+}
+
 static inline bool gt_msg_is_control(uint32_t kind) {
   return kind >= GT_MSG_HELLO && kind <= GT_MSG_STRATEGY;
 }
 
-/* Flag of a header: the message is a piece of a range, a sum, or forwarded for another region;
-   `route` follows the header on the wire. */
+/* Flag of a header: the message is a piece of a range, a sum, of a pipeline, or forwarded for
+   another region; `route` follows the header on the wire. */
 #define GT_FRAME_ROUTED UINT32_C(1)
 
 typedef struct {
   uint16_t origin, origin_rank, destination, destination_rank; /* region; rank in it, 0: its PS */
-  /* floats of the collective's range */
+  /* floats of the collective's range; of a pipeline: samples of the micro-batch */
   uint64_t offset, count;
   double weight; /* of the regions in a sum; 0: no sum */
 } gt_frame_route;
@@ -265,9 +280,9 @@ typedef struct {
   uint64_t sequence;
   uint64_t frame_offset;  /* of this frame's payload in the message */
   uint64_t message_bytes; /* payload bytes of the whole message */
-  uint64_t value;         /* data: the sender's step or round number; control: see kinds */
+  uint64_t value;         /* data: the sender's step or round number; others: see kinds */
   uint64_t detail;        /* data: samples behind the update; control: see kinds */
-  uint32_t range;         /* fragment; 0: the whole model */
+  uint32_t range;         /* fragment; 0: the whole model; of a pipeline: a span */
   uint32_t flags;         /* GT_FRAME_ROUTED or 0 */
   gt_frame_route route;   /* zeros where the flags say that there is none */
 } gt_frame_header;

@@ -147,10 +147,41 @@ void gt_reach_close(gt_reach *reach);
 /* ---- the local plane ------------------------------------------------------------------------- */
 
 /* Orders from PS to worker.  `with_params`: parameters and buffers (nfloats) follow. */
-typedef enum { GT_ORDER_TRAIN = 1, GT_ORDER_EVAL, GT_ORDER_KEEPALIVE, GT_ORDER_END } gt_order_kind;
+typedef enum {
+  GT_ORDER_TRAIN = 1,
+  GT_ORDER_EVAL,
+  GT_ORDER_KEEPALIVE,
+  GT_ORDER_END,
+  GT_ORDER_PASS /* one pass of a pipeline: `pass` says which */
+} gt_order_kind;
 /* With shared memory and an order with parameters, the arrays that the worker reads: its own, the
    parameters common to all workers of a step, or the snapshot. */
 typedef enum { GT_PLACE_OWN, GT_PLACE_COMMON, GT_PLACE_SNAPSHOT } gt_place;
+
+#define GT_PASS_PIECES 8
+/* Bytes of the largest piece or output: MPI counts are int. */
+#define GT_PASS_BYTES_MAX ((uint64_t)1 << 30)
+
+/* One input of a pass: `bytes` bytes at `from` in the activation area of worker `worker` (0 to
+   nworkers - 1; its own too), which go to byte `to` of the input. */
+typedef struct {
+  uint64_t from, to, bytes;
+  uint32_t worker, reserved;
+} gt_pass_piece;
+
+/* The pass of an order.  Pieces and output lie within areas of `nactivations` bytes, each has
+   GT_PASS_BYTES_MAX bytes at most, and the pieces together have nactivations at most.  What the
+   pieces name must not change from the order until the worker has pushed, nor the place of the
+   output until all that read it have. */
+typedef struct {
+  uint32_t kind, chunk, span, micro, slot; /* of a schedule's pass (pipe.h); not used by net */
+  uint32_t flags;                          /* not used by net */
+  /* Where in its own area the worker writes its output; 0 bytes: there is none. */
+  uint64_t out, out_bytes;
+  uint32_t npieces, reserved;
+  gt_pass_piece pieces[GT_PASS_PIECES];
+} gt_pass_msg; /* 304 bytes */
+
 typedef struct {
   uint32_t kind, with_params;
   int64_t batch;       /* TRAIN: batch number; EVAL: first sample */
@@ -165,11 +196,18 @@ typedef struct {
   uint32_t workers, common;
   uint32_t place; /* set by the plane: a gt_place */
   uint32_t reserved;
-} gt_order_msg; /* 64 bytes */
+  gt_pass_msg pass; /* PASS */
+} gt_order_msg;     /* 368 bytes */
 
 /* Reports from worker to PS.  GRADIENT: gradients and buffers follow.  EVAL: scores follow if their
-   number is not 0. */
-typedef enum { GT_PUSH_READY = 1, GT_PUSH_GRADIENT, GT_PUSH_EVAL, GT_PUSH_SIGNAL } gt_push_kind;
+   number is not 0.  PASS: the output is in the worker's activation area. */
+typedef enum {
+  GT_PUSH_READY = 1,
+  GT_PUSH_GRADIENT,
+  GT_PUSH_EVAL,
+  GT_PUSH_SIGNAL,
+  GT_PUSH_PASS
+} gt_push_kind;
 typedef struct {
   uint32_t kind, signal; /* signal: the stop signal that this rank received, or 0 */
   int64_t batch;
@@ -178,25 +216,33 @@ typedef struct {
   int64_t compute_ns, wait_ns; /* for this batch; waited before this batch */
   int64_t nonfinite;           /* 1: loss or gradient is not finite (the gradient is still sent) */
   int64_t scores;              /* EVAL: number of floats from gt_plane_worker_scores that follow */
-  int64_t reserved[7];
+  uint64_t out, out_bytes;     /* PASS: where its output is; 0 bytes: there is none */
+  int64_t reserved[5];
 } gt_push_msg; /* 128 bytes */
 
 /* The PS side: at most one pending push and one pending order per worker.  Workers are
    0..nworkers-1 (region rank - 1). */
 typedef struct gt_plane_ps gt_plane_ps;
-/* Sizes in floats: a model's arrays, and the maximum number of scores in a worker's answer to an
-   EVAL. */
+/* Sizes, the same on all ranks of a region. */
 typedef struct {
+  /* Floats of a model's arrays; the maximum number of scores in a worker's answer to an EVAL. */
   size_t nparams, nbuffers, nscores;
+  /* Bytes of each worker's activation area, from which passes of a pipeline take their inputs and
+     in which they leave their outputs; 0: there are none. */
+  size_t nactivations;
 } gt_plane_size;
-/* If all ranks of a region are on one node, arrays are in shared memory and only headers are
-   messages; otherwise both are messages.  Create and close are collective over region, on the PS
-   and on the workers; limit_s: how long to wait for the other ranks. */
+/* If all ranks of a region are on one node, arrays and activation areas are in shared memory, where
+   a worker reads what another has written, and only headers are messages.  Otherwise all are
+   messages: the PS holds a mirror of each worker's area (nworkers x nactivations bytes); an output
+   goes to the mirror with its push, and pieces come from the mirrors with an order, so that what
+   one worker sends to another passes through the PS.  Create and close are collective over region,
+   on the PS and on the workers; limit_s: how long to wait for the other ranks. */
 gt_plane_ps *gt_plane_ps_create(MPI_Comm region, const gt_plane_size *size);
 void gt_plane_ps_close(gt_plane_ps *plane, double limit_s);
 size_t gt_plane_ps_workers(const gt_plane_ps *plane);
 /* Sends an order.  with_params copies `params` and `buffers` (borrowed until return) to the
-   worker's send buffer. */
+   worker's send buffer.  A PASS may have parameters too; its pieces are not copied.  Panic: unknown
+   kind, or a pass that does not fit (gt_pass_msg). */
 void gt_plane_ps_order(gt_plane_ps *plane, size_t worker, const gt_order_msg *order,
                        const float *params, const float *buffers);
 /* Tests for arrived pushes and calls on_push for each, in worker order.  *floats (nparams
@@ -206,6 +252,10 @@ void gt_plane_ps_order(gt_plane_ps *plane, size_t worker, const gt_order_msg *or
 typedef void gt_on_push(void *context, size_t worker, const gt_push_msg *push, float *floats,
                         const float *buffers);
 bool gt_plane_ps_poll(gt_plane_ps *plane, gt_on_push *on_push, void *context);
+/* The activation area of a worker, 64-byte aligned: in shared memory, or its mirror.  The PS reads
+   outputs there after their PASS, and writes what arrives from other regions before it orders the
+   pass that reads it. */
+uint8_t *gt_plane_ps_area(gt_plane_ps *plane, size_t worker);
 /* The gradients of this worker's last push are no longer needed: its next push may overwrite
    them. */
 void gt_plane_ps_taken(gt_plane_ps *plane, size_t worker);
@@ -242,13 +292,20 @@ float *gt_plane_worker_grads(const gt_plane_worker *plane);
 /* Space for nscores floats: fill it before pushing an EVAL, then leave it unchanged until the next
    order. */
 float *gt_plane_worker_scores(const gt_plane_worker *plane);
+/* This worker's activation area, 64-byte aligned: outputs go there.  Without shared memory it holds
+   nothing else; inputs are found with gt_plane_worker_piece. */
+uint8_t *gt_plane_worker_area(const gt_plane_worker *plane);
+/* Piece i (below npieces) of the pass of the last order, `bytes` bytes to read until the next push:
+   in the other worker's area, or where it was received (64-byte aligned there). */
+const void *gt_plane_worker_piece(const gt_plane_worker *plane, size_t i);
 void gt_plane_worker_close(gt_plane_worker *plane, double limit_s);
 /* Gradients [first, nparams) of the batch of `samples` samples are final.  Called during a backward
    pass with decreasing `first`; the push implies the last call.  With shared memory the workers
    form the mean of all gradients (see gt_plane_ps_reduced), each computing a part: here, in
    gt_plane_worker_progress, and while they wait. */
 void gt_plane_worker_gradients(gt_plane_worker *plane, size_t first, int64_t samples);
-/* Starts sending; gradients and buffers must stay unchanged until the next order has arrived. */
+/* Starts sending; gradients, buffers and the output of a PASS must stay unchanged until the next
+   order has arrived.  Panic: an output beyond the area. */
 void gt_plane_worker_push(gt_plane_worker *plane, const gt_push_msg *push);
 /* Waits for the next order other than KEEPALIVE (each KEEPALIVE restarts the deadline limit_s;
    after it: panic with 5).  A stop signal that arrives meanwhile is pushed as SIGNAL. */

@@ -70,8 +70,8 @@ typedef struct {
                size_t bytes, uint64_t cookie);
   bool (*replace)(void *ctx, size_t peer, uint64_t cookie, const gt_frame_header *head,
                   const void *payload, uint64_t new_cookie);
-  /* Bytes of strategy traffic that have left, over all resumes, including parts of messages that
-     were cut off.  NULL: those of the messages that have left. */
+  /* Bytes of the training's traffic that have left, over all resumes, including parts of messages
+     that were cut off.  NULL: those of the messages that have left. */
   double (*left)(void *ctx);
   /* The local plane: the order's vectors are borrowed for the call; `taken`: the worker's gradient
      buffer is free. */

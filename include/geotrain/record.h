@@ -91,7 +91,7 @@ typedef struct {
 typedef struct {
   char from[64], to[64];
   gt_kind_result kinds[GT_RESULT_KINDS]; /* the ledger; messages 0 ends the list */
-  /* bytes_sent: strategy traffic on the wire, including headers */
+  /* bytes_sent: the training's traffic on the wire (gt_msg_is_traffic), including headers */
   int64_t bytes_sent, messages, bytes_other;
   int64_t payload_bytes;
   /* sent by earlier starts for lost work; in no other figure */
@@ -236,8 +236,9 @@ typedef struct {
   double loss, accuracy;           /* NaN: none yet */
   double auc, recall20, mrr20;     /* NaN: none yet, or never */
   double samples_per_s;
-  double wan_bps, wan_in_bps; /* of the lead: strategy traffic sent and received; NaN: not known */
-  int64_t under_way;          /* messages that it has posted and that are not yet acknowledged */
+  /* of the lead: the training's traffic, sent and received; NaN: not known */
+  double wan_bps, wan_in_bps;
+  int64_t under_way; /* messages that it has posted and that are not yet acknowledged */
   /* share of its time spent waiting for the WAN, as wan_wait_s / wall_s of its result: 0..1 */
   double waiting;
   int64_t step;

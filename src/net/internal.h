@@ -94,6 +94,9 @@ void gt_pieces_receive(float *data, size_t nfloats, int rank, int tag, MPI_Comm 
 static inline size_t gt_padded(size_t nfloats) {
   return (nfloats + GT_LINE_FLOATS - 1) / GT_LINE_FLOATS * GT_LINE_FLOATS;
 }
+static inline size_t gt_padded_bytes(size_t nbytes) {
+  return (nbytes + 63) / 64 * 64;
+}
 
 /* window is MPI_WIN_NULL if the region spans several nodes; arrays are then sent as messages. */
 typedef struct {
@@ -117,6 +120,7 @@ void gt_bell_sleep(gt_bell *bell, uint32_t heard, gt_ns ns);
 /* Arrays of one worker. */
 typedef struct {
   float *grads, *params, *buffers, *scores;
+  uint8_t *activations; /* 64-byte aligned */
 } gt_segment;
 
 /* Data common to the workers, in the PS's segment.  Few ranks write each cache line, to avoid false
@@ -186,7 +190,32 @@ bool gt_mean_work(gt_mean *m);
    all gradients, or a claimant did not finish in time. */
 const float *gt_mean_finish(gt_mean *m);
 
+/* ---- passes of a pipeline -------------------------------------------------------------------- */
+
+/* Whether an order can be carried out in a region of this size; GT_ERR_FAULT: its kind is unknown,
+   or its pass does not fit the activation areas. */
+gt_status gt_order_check(const gt_order_msg *order, size_t nworkers, size_t nactivations);
+/* The same for the place of an output. */
+gt_status gt_output_check(uint64_t out, uint64_t out_bytes, size_t nactivations);
+/* Without shared memory the pieces of a pass are messages: they start to be sent from the areas of
+   all workers, and to be received one behind the other; requests has room for GT_PASS_PIECES. */
+void gt_pass_send(const gt_pass_msg *pass, uint8_t *const *areas, int rank, MPI_Comm comm,
+                  MPI_Request *requests);
+void gt_pass_receive(const gt_pass_msg *pass, uint8_t *staging, MPI_Comm comm,
+                     MPI_Request *requests);
+/* Bytes of the memory in which any pass that fits is received, and where in it piece i is. */
+size_t gt_pass_staging(size_t nactivations);
+size_t gt_pass_staged_at(const gt_pass_msg *pass, size_t i);
+
 /* Tags of the local plane. */
-enum { GT_TAG_PUSH = 1, GT_TAG_GRADS, GT_TAG_ORDER, GT_TAG_PARAMS, GT_TAG_SCORES };
+enum {
+  GT_TAG_PUSH = 1,
+  GT_TAG_GRADS,
+  GT_TAG_ORDER,
+  GT_TAG_PARAMS,
+  GT_TAG_SCORES,
+  GT_TAG_PIECES,
+  GT_TAG_OUTPUT
+};
 
 #endif

@@ -6,14 +6,14 @@
 
 #define ORDER_LIMIT_S 120.0
 
-_Static_assert(sizeof(gt_order_msg) == 64, "an order is 64 bytes");
+_Static_assert(sizeof(gt_order_msg) == 368, "an order is 368 bytes");
 _Static_assert(sizeof(gt_push_msg) == 128, "a push is 128 bytes");
 
 typedef struct {
   gt_push_msg landing;  /* buffer for the header of the next push; its receive is always posted */
   gt_push_msg gradient; /* header of a push whose gradients are still arriving */
-  gt_push_msg scored;   /* header of a push whose scores are still arriving */
-  bool scores_due;      /* `scored` is valid */
+  gt_push_msg partial;  /* header of a push whose scores or output are still arriving */
+  bool rest_due;        /* `partial` is valid */
   bool gradient_due;    /* `gradient` is valid */
   bool grads_posted;
   float *grads, *buffers; /* in shared memory or received; buffers NULL: the model has none */
@@ -24,9 +24,9 @@ typedef struct {
   gt_segment arrays; /* the worker's, if memory is shared */
   float *floats;     /* otherwise: nparams + nbuffers floats sent with the order */
   MPI_Request push_request;
-  MPI_Request scores_request;
+  MPI_Request rest_request;    /* scores or output */
   MPI_Request *grads_requests; /* pieces of gradients and buffers */
-  MPI_Request *order_requests; /* 1 + pieces of parameters and buffers */
+  MPI_Request *order_requests; /* 1 + pieces of parameters and buffers, then those of a pass */
 } port;
 
 struct gt_plane_ps {
@@ -40,6 +40,7 @@ struct gt_plane_ps {
   size_t nworkers, nparams, nbuffers, nscores;
   int ngrads, norders; /* numbers of requests */
   port *ports;
+  uint8_t **areas; /* activation areas of the workers, or their mirrors */
 };
 
 static int rank_of(size_t worker) {
@@ -92,6 +93,14 @@ static void open_snapshot(gt_plane_ps *plane) {
                                           GT_NEW_ARRAY(float, plane->nbuffers + 1)};
 }
 
+static void open_areas(gt_plane_ps *plane) {
+  plane->areas = GT_NEW_ARRAY(uint8_t *, plane->nworkers);
+  for (size_t w = 0; w < plane->nworkers; w++)
+    plane->areas[w] = plane->shared.window == MPI_WIN_NULL
+                          ? gt_alloc(plane->shared.n.nactivations, 1)
+                          : plane->ports[w].arrays.activations;
+}
+
 gt_plane_ps *gt_plane_ps_create(MPI_Comm region, const gt_plane_size *n) {
   gt_plane_ps *plane = GT_NEW(gt_plane_ps);
   int size;
@@ -106,17 +115,18 @@ gt_plane_ps *gt_plane_ps_create(MPI_Comm region, const gt_plane_size *n) {
   plane->bell = gt_shared_bell(&plane->shared, 0);
   gt_mean_open(&plane->mean, &plane->shared, plane->nworkers);
   plane->ngrads = (int)(gt_pieces(n->nparams) + gt_pieces(n->nbuffers));
-  plane->norders = 1 + plane->ngrads;
+  plane->norders = 1 + plane->ngrads + GT_PASS_PIECES;
   plane->ports = GT_NEW_ARRAY(port, plane->nworkers + 1);
   for (size_t w = 0; w < plane->nworkers; w++) {
     port *p = &plane->ports[w];
     open_arrays(plane, p, rank_of(w));
-    p->scores_request = MPI_REQUEST_NULL;
+    p->rest_request = MPI_REQUEST_NULL;
     p->grads_requests = null_requests(plane->ngrads);
     p->order_requests = null_requests(plane->norders);
     post_push(plane, w);
     post_grads(plane, w);
   }
+  open_areas(plane);
   return plane;
 }
 
@@ -133,12 +143,13 @@ void gt_plane_ps_close(gt_plane_ps *plane, double limit_s) {
     gt_wait_all(p->order_requests, plane->norders, "a worker to take its last order", limit_s, NULL,
                 NULL);
     cancel(&p->push_request);
-    cancel(&p->scores_request);
+    cancel(&p->rest_request);
     for (int i = 0; i < plane->ngrads; i++) cancel(&p->grads_requests[i]);
     if (plane->shared.window == MPI_WIN_NULL) {
       gt_free(p->grads);
       gt_free(p->buffers);
       gt_free(p->scores);
+      gt_free(plane->areas[w]);
     }
     gt_free(p->floats);
     gt_free(p->grads_requests);
@@ -150,6 +161,7 @@ void gt_plane_ps_close(gt_plane_ps *plane, double limit_s) {
   }
   gt_mean_close(&plane->mean);
   gt_shared_close(&plane->shared, limit_s);
+  gt_free(plane->areas);
   gt_free(plane->ports);
   gt_free(plane);
 }
@@ -217,6 +229,8 @@ static void place_arrays(gt_plane_ps *plane, port *p, const float *params, const
 void gt_plane_ps_order(gt_plane_ps *plane, size_t worker, const gt_order_msg *order,
                        const float *params, const float *buffers) {
   port *p = &plane->ports[worker];
+  if (gt_order_check(order, plane->nworkers, plane->shared.n.nactivations) != GT_OK)
+    gt_panic(GT_ERR_FAULT, "for worker rank %d: %s", rank_of(worker), gt_error_text());
   if (!orders_done(plane, p)) {
     /* A pending order keeps the worker alive, so a keep-alive is not needed.  If another order is
        due, only a keep-alive can be pending. */
@@ -235,41 +249,73 @@ void gt_plane_ps_order(gt_plane_ps *plane, size_t worker, const gt_order_msg *or
   GT_MPI(MPI_Isend(&p->order, (int)sizeof p->order, MPI_BYTE, rank, GT_TAG_ORDER, plane->comm,
                    &p->order_requests[0]));
   gt_bell_ring(p->bell);
-  if (order->with_params && plane->shared.window == MPI_WIN_NULL)
-    send_arrays(plane, worker, params, buffers);
+  if (plane->shared.window != MPI_WIN_NULL) return;
+  if (order->with_params) send_arrays(plane, worker, params, buffers);
+  if (order->kind == GT_ORDER_PASS)
+    gt_pass_send(&p->order.pass, plane->areas, rank, plane->comm,
+                 &p->order_requests[1 + plane->ngrads]);
 }
 
-/* An EVAL with scores; in shared memory they are already there. */
-static void take_evaluation(gt_plane_ps *plane, size_t worker, const gt_push_msg *push,
-                            gt_on_push *on_push, void *context) {
+static void check_push(const gt_plane_ps *plane, size_t worker, const gt_push_msg *push) {
+  const int rank = rank_of(worker);
+  if (push->kind < GT_PUSH_READY || push->kind > GT_PUSH_PASS)
+    gt_panic(GT_ERR_FAULT, "worker rank %d pushed kind %u, which is unknown", rank, push->kind);
+  if (push->kind == GT_PUSH_EVAL && (push->scores < 0 || (size_t)push->scores > plane->nscores))
+    gt_panic(GT_ERR_FAULT, "worker rank %d pushed %lld scores; there is room for %zu", rank,
+             (long long)push->scores, plane->nscores);
+  if (push->kind == GT_PUSH_PASS &&
+      gt_output_check(push->out, push->out_bytes, plane->shared.n.nactivations) != GT_OK)
+    gt_panic(GT_ERR_FAULT, "from worker rank %d: %s", rank, gt_error_text());
+}
+
+/* The worker has taken its order, so the sends are complete or about to be; then what the pieces
+   name may change. */
+static void finish_order(gt_plane_ps *plane, port *p) {
+  if (p->order.kind == GT_ORDER_PASS && !orders_done(plane, p))
+    gt_wait_all(p->order_requests, plane->norders, "a worker to take its order", ORDER_LIMIT_S,
+                NULL, NULL);
+}
+
+/* Scores or an output follow the header; in shared memory they are already there. */
+static bool has_rest(const gt_plane_ps *plane, const gt_push_msg *push) {
+  if (plane->shared.window != MPI_WIN_NULL) return false;
+  return (push->kind == GT_PUSH_EVAL && push->scores > 0) ||
+         (push->kind == GT_PUSH_PASS && push->out_bytes > 0);
+}
+
+static void receive_rest(gt_plane_ps *plane, size_t worker, const gt_push_msg *push) {
   port *p = &plane->ports[worker];
-  if (push->scores < 0 || (size_t)push->scores > plane->nscores)
-    gt_panic(GT_ERR_FAULT, "worker rank %d pushed %lld scores; there is room for %zu",
-             rank_of(worker), (long long)push->scores, plane->nscores);
-  if (plane->shared.window != MPI_WIN_NULL) {
-    on_push(context, worker, push, p->scores, NULL);
-    return;
-  }
-  p->scored = *push;
-  p->scores_due = true;
-  GT_MPI(MPI_Irecv(p->scores, (int)push->scores, MPI_FLOAT, rank_of(worker), GT_TAG_SCORES,
-                   plane->comm, &p->scores_request));
+  if (p->rest_due)
+    gt_panic(GT_ERR_FAULT, "worker rank %d pushed twice without an order", rank_of(worker));
+  p->partial = *push;
+  p->rest_due = true;
+  if (push->kind == GT_PUSH_EVAL)
+    GT_MPI(MPI_Irecv(p->scores, (int)push->scores, MPI_FLOAT, rank_of(worker), GT_TAG_SCORES,
+                     plane->comm, &p->rest_request));
+  else
+    GT_MPI(MPI_Irecv(plane->areas[worker] + push->out, (int)push->out_bytes, MPI_BYTE,
+                     rank_of(worker), GT_TAG_OUTPUT, plane->comm, &p->rest_request));
 }
 
-static bool take_scores(gt_plane_ps *plane, size_t worker, gt_on_push *on_push, void *context) {
+static void hand_on(const gt_plane_ps *plane, size_t worker, const gt_push_msg *push,
+                    gt_on_push *on_push, void *context) {
+  const bool scored = push->kind == GT_PUSH_EVAL && push->scores > 0;
+  on_push(context, worker, push, scored ? plane->ports[worker].scores : NULL, NULL);
+}
+
+static bool take_rest(gt_plane_ps *plane, size_t worker, gt_on_push *on_push, void *context) {
   port *p = &plane->ports[worker];
   int arrived = 0;
-  if (!p->scores_due) return false;
-  GT_MPI(MPI_Test(&p->scores_request, &arrived, MPI_STATUS_IGNORE));
+  if (!p->rest_due) return false;
+  GT_MPI(MPI_Test(&p->rest_request, &arrived, MPI_STATUS_IGNORE));
   if (!arrived) return false;
-  p->scores_due = false;
-  gt_push_msg push = p->scored;
-  on_push(context, worker, &push, p->scores, NULL);
+  p->rest_due = false;
+  const gt_push_msg push = p->partial;
+  hand_on(plane, worker, &push, on_push, context);
   return true;
 }
 
-/* Handles a header that has arrived; calls on_push at once if neither gradients nor scores
-   follow. */
+/* Handles a header that has arrived; calls on_push at once if nothing follows. */
 static bool take_header(gt_plane_ps *plane, size_t worker, gt_on_push *on_push, void *context) {
   port *p = &plane->ports[worker];
   int arrived = 0;
@@ -277,17 +323,15 @@ static bool take_header(gt_plane_ps *plane, size_t worker, gt_on_push *on_push, 
   if (!arrived) return false;
   /* for every kind: the next order writes to memory that the worker has read */
   gt_shared_sync(&plane->shared);
-  gt_push_msg push = p->landing;
+  const gt_push_msg push = p->landing;
   post_push(plane, worker);
-  if (push.kind < GT_PUSH_READY || push.kind > GT_PUSH_SIGNAL)
-    gt_panic(GT_ERR_FAULT, "worker rank %d pushed kind %u, which is unknown", rank_of(worker),
-             push.kind);
-  if (push.kind == GT_PUSH_EVAL && push.scores != 0) {
-    take_evaluation(plane, worker, &push, on_push, context);
-    return true;
-  }
+  check_push(plane, worker, &push);
+  if (push.kind != GT_PUSH_SIGNAL) finish_order(plane, p);
   if (push.kind != GT_PUSH_GRADIENT) {
-    on_push(context, worker, &push, NULL, NULL);
+    if (has_rest(plane, &push))
+      receive_rest(plane, worker, &push);
+    else
+      hand_on(plane, worker, &push, on_push, context);
     return true;
   }
   if (p->gradient_due)
@@ -316,10 +360,14 @@ bool gt_plane_ps_poll(gt_plane_ps *plane, gt_on_push *on_push, void *context) {
   for (size_t w = 0; w < plane->nworkers; w++) {
     orders_done(plane, &plane->ports[w]);
     moved |= take_header(plane, w, on_push, context);
-    moved |= take_scores(plane, w, on_push, context);
+    moved |= take_rest(plane, w, on_push, context);
     moved |= take_grads(plane, w, on_push, context);
   }
   return moved;
+}
+
+uint8_t *gt_plane_ps_area(gt_plane_ps *plane, size_t worker) {
+  return plane->areas[worker];
 }
 
 void gt_plane_ps_taken(gt_plane_ps *plane, size_t worker) {

@@ -8,15 +8,17 @@ struct gt_plane_worker {
   gt_segment arrays;       /* in shared memory, or private */
   /* of the last order with parameters: own arrays, common parameters or snapshot */
   float *params, *buffers;
+  uint8_t **areas;  /* activation areas of all workers, if memory is shared; otherwise NULL */
+  uint8_t *staging; /* otherwise: where pieces are received */
   gt_mean mean;
   size_t nparams, nbuffers;
   gt_push_msg push, signal;
   gt_order_msg order;
   bool signal_sent;
-  int npushes, nfloats; /* numbers of requests */
-  /* header and pieces of gradients and buffers, or header and scores */
+  int npushes, nfloats; /* numbers of requests; nfloats: of parameters and buffers */
+  /* header and pieces of gradients and buffers, or header and scores, or header and output */
   MPI_Request *push_requests;
-  MPI_Request *float_requests; /* pieces of parameters and buffers */
+  MPI_Request *array_requests; /* pieces of parameters and buffers, then those of a pass */
   MPI_Request signal_request;
 };
 
@@ -30,7 +32,20 @@ static gt_segment own_arrays(const gt_plane_size *n) {
   return (gt_segment){.grads = GT_NEW_ARRAY(float, n->nparams),
                       .params = GT_NEW_ARRAY(float, n->nparams),
                       .buffers = GT_NEW_ARRAY(float, n->nbuffers),
-                      .scores = GT_NEW_ARRAY(float, n->nscores)};
+                      .scores = GT_NEW_ARRAY(float, n->nscores),
+                      .activations = gt_alloc(n->nactivations, 1)};
+}
+
+/* Where the pieces of passes are found. */
+static void open_areas(gt_plane_worker *plane) {
+  const gt_shared *s = &plane->shared;
+  if (s->window == MPI_WIN_NULL) {
+    plane->staging = gt_alloc(gt_pass_staging(s->n.nactivations), 1);
+    return;
+  }
+  plane->areas = GT_NEW_ARRAY(uint8_t *, s->nworkers);
+  for (size_t w = 0; w < s->nworkers; w++)
+    plane->areas[w] = gt_shared_segment(s, (int)w + 1).activations;
 }
 
 gt_plane_worker *gt_plane_worker_create(MPI_Comm region, const gt_plane_size *n) {
@@ -43,15 +58,16 @@ gt_plane_worker *gt_plane_worker_create(MPI_Comm region, const gt_plane_size *n)
   plane->ps_bell = gt_shared_bell(&plane->shared, 0);
   plane->arrays = plane->shared.window == MPI_WIN_NULL ? own_arrays(n)
                                                        : gt_shared_segment(&plane->shared, rank);
+  open_areas(plane);
   plane->nparams = n->nparams;
   plane->nbuffers = n->nbuffers;
   plane->params = plane->arrays.params;
   plane->buffers = plane->arrays.buffers;
   gt_mean_open(&plane->mean, &plane->shared, (size_t)rank - 1);
   plane->nfloats = (int)(gt_pieces(n->nparams) + gt_pieces(n->nbuffers));
-  plane->npushes = 1 + plane->nfloats;
+  plane->npushes = 2 + plane->nfloats; /* a stage without parameters has an output, too */
   plane->push_requests = null_requests(plane->npushes);
-  plane->float_requests = null_requests(plane->nfloats);
+  plane->array_requests = null_requests(plane->nfloats + GT_PASS_PIECES);
   plane->signal_request = MPI_REQUEST_NULL;
   return plane;
 }
@@ -66,11 +82,14 @@ void gt_plane_worker_close(gt_plane_worker *plane, double limit_s) {
     gt_free(plane->arrays.params);
     gt_free(plane->arrays.buffers);
     gt_free(plane->arrays.scores);
+    gt_free(plane->arrays.activations);
   }
+  gt_free(plane->areas);
+  gt_free(plane->staging);
   gt_mean_close(&plane->mean);
   gt_shared_close(&plane->shared, limit_s);
   gt_free(plane->push_requests);
-  gt_free(plane->float_requests);
+  gt_free(plane->array_requests);
   gt_free(plane);
 }
 
@@ -90,12 +109,27 @@ float *gt_plane_worker_scores(const gt_plane_worker *plane) {
   return plane->arrays.scores;
 }
 
+uint8_t *gt_plane_worker_area(const gt_plane_worker *plane) {
+  return plane->arrays.activations;
+}
+
+const void *gt_plane_worker_piece(const gt_plane_worker *plane, size_t i) {
+  const gt_pass_msg *pass = &plane->order.pass;
+  if (plane->order.kind != GT_ORDER_PASS || i >= pass->npieces)
+    gt_bug("piece %zu of an order of kind %u with %u", i, plane->order.kind, pass->npieces);
+  return plane->areas ? plane->areas[pass->pieces[i].worker] + pass->pieces[i].from
+                      : plane->staging + gt_pass_staged_at(pass, i);
+}
+
 void gt_plane_worker_gradients(gt_plane_worker *plane, size_t first, int64_t samples) {
   gt_mean_announce(&plane->mean, first, samples);
   gt_mean_work(&plane->mean);
 }
 
 void gt_plane_worker_push(gt_plane_worker *plane, const gt_push_msg *push) {
+  if (push->kind == GT_PUSH_PASS &&
+      gt_output_check(push->out, push->out_bytes, plane->shared.n.nactivations) != GT_OK)
+    gt_panic(GT_ERR_FAULT, "%s", gt_error_text());
   plane->push = *push;
   if (push->kind == GT_PUSH_GRADIENT) gt_mean_announce(&plane->mean, 0, push->samples);
   gt_shared_sync(&plane->shared);
@@ -106,6 +140,9 @@ void gt_plane_worker_push(gt_plane_worker *plane, const gt_push_msg *push) {
   if (push->kind == GT_PUSH_EVAL && push->scores > 0)
     GT_MPI(MPI_Isend(plane->arrays.scores, (int)push->scores, MPI_FLOAT, 0, GT_TAG_SCORES,
                      plane->comm, &plane->push_requests[1]));
+  if (push->kind == GT_PUSH_PASS && push->out_bytes > 0)
+    GT_MPI(MPI_Isend(plane->arrays.activations + push->out, (int)push->out_bytes, MPI_BYTE, 0,
+                     GT_TAG_OUTPUT, plane->comm, &plane->push_requests[1]));
   if (push->kind != GT_PUSH_GRADIENT) return;
   gt_pieces_send(plane->arrays.grads, plane->nparams, 0, GT_TAG_GRADS, plane->comm,
                  &plane->push_requests[1]);
@@ -151,8 +188,7 @@ static void wait_order(gt_plane_worker *plane, double limit_s) {
   }
 }
 
-/* Finds the arrays for the order's parameters and buffers; without shared memory they follow as
-   messages. */
+/* Finds the arrays for the order's parameters and buffers. */
 static void find_arrays(gt_plane_worker *plane) {
   const gt_segment *own = &plane->arrays;
   plane->params = own->params;
@@ -164,23 +200,33 @@ static void find_arrays(gt_plane_worker *plane) {
   plane->buffers = gt_shared_snapshot(&plane->shared).buffers;
 }
 
+/* Without shared memory parameters, buffers and pieces follow the order as messages. */
+static void receive_arrays(gt_plane_worker *plane, double limit_s) {
+  if (plane->order.with_params) {
+    gt_pieces_receive(plane->arrays.params, plane->nparams, 0, GT_TAG_PARAMS, plane->comm,
+                      plane->array_requests);
+    gt_pieces_receive(plane->arrays.buffers, plane->nbuffers, 0, GT_TAG_PARAMS, plane->comm,
+                      plane->array_requests + gt_pieces(plane->nparams));
+  }
+  if (plane->order.kind == GT_ORDER_PASS)
+    gt_pass_receive(&plane->order.pass, plane->staging, plane->comm,
+                    plane->array_requests + plane->nfloats);
+  gt_wait_all(plane->array_requests, plane->nfloats + GT_PASS_PIECES,
+              "the parameters or inputs from this region's PS", limit_s, NULL, NULL);
+}
+
 void gt_plane_worker_wait(gt_plane_worker *plane, gt_order_msg *order, double limit_s) {
   do {
     wait_order(plane, limit_s);
   } while (plane->order.kind == GT_ORDER_KEEPALIVE);
+  if (gt_order_check(&plane->order, plane->shared.nworkers, plane->shared.n.nactivations) != GT_OK)
+    gt_panic(GT_ERR_FAULT, "from this region's PS: %s", gt_error_text());
   gt_wait_all(plane->push_requests, plane->npushes, "this region's PS to take a push", limit_s,
               NULL, NULL);
   gt_shared_sync(&plane->shared);
   gt_mean_begin(&plane->mean, &plane->order);
   if (plane->order.with_params) find_arrays(plane);
-  if (plane->order.with_params && plane->shared.window == MPI_WIN_NULL) {
-    gt_pieces_receive(plane->arrays.params, plane->nparams, 0, GT_TAG_PARAMS, plane->comm,
-                      plane->float_requests);
-    gt_pieces_receive(plane->arrays.buffers, plane->nbuffers, 0, GT_TAG_PARAMS, plane->comm,
-                      plane->float_requests + gt_pieces(plane->nparams));
-    gt_wait_all(plane->float_requests, plane->nfloats, "the parameters from this region's PS",
-                limit_s, NULL, NULL);
-  }
+  if (plane->shared.window == MPI_WIN_NULL) receive_arrays(plane, limit_s);
   *order = plane->order;
 }
 

@@ -8,12 +8,13 @@
 #define SETUP_LIMIT_S 120.0
 
 /* Every rank has one segment.  It contains its bell; on a worker then gradients, parameters,
-   buffers and scores; on the PS the snapshot and the data common to the workers. */
+   buffers, scores and activations; on the PS the snapshot and the data common to the workers. */
 static size_t segment_bytes(const gt_shared *s, int rank) {
   const size_t params = gt_padded(s->n.nparams), buffers = gt_padded(s->n.nbuffers);
   if (rank > 0)
     return sizeof(gt_bell) +
-           (2 * params + buffers + gt_padded(s->n.nscores) + GT_LINE_FLOATS) * sizeof(float);
+           (2 * params + buffers + gt_padded(s->n.nscores) + GT_LINE_FLOATS) * sizeof(float) +
+           gt_padded_bytes(s->n.nactivations);
   size_t bytes = sizeof(gt_bell) + (2 * params + buffers + GT_LINE_FLOATS) * sizeof(float);
   if (s->nworkers > 1)
     bytes += s->nworkers * sizeof(gt_announcement) + gt_chunks(s->n.nparams) * sizeof(gt_chunk) +
@@ -72,6 +73,7 @@ gt_segment gt_shared_segment(const gt_shared *s, int rank) {
   a.params = a.grads + gt_padded(s->n.nparams);
   a.buffers = a.params + gt_padded(s->n.nparams);
   a.scores = a.buffers + gt_padded(s->n.nbuffers);
+  a.activations = (uint8_t *)(a.scores + gt_padded(s->n.nscores));
   return a;
 }
 

@@ -119,10 +119,11 @@ static void rest(const server *s, gt_backoff *backoff, gt_ns until) {
 void gt_probe_serve(gt_probe_state *p, gt_probe_material *m) {
   gt_run *run = &p->run;
   const gt_arrays *a = gt_graph_arrays(run->graph);
-  server s = {.run = run,
-              .material = m,
-              .plane = gt_plane_ps_create(run->roles.region,
-                                          &(gt_plane_size){a->params.n, a->buffers.n, 0})};
+  server s = {
+      .run = run,
+      .material = m,
+      .plane = gt_plane_ps_create(
+          run->roles.region, &(gt_plane_size){.nparams = a->params.n, .nbuffers = a->buffers.n})};
   gt_backoff backoff = {0};
   s.workers = GT_NEW_ARRAY(served, gt_plane_ps_workers(s.plane));
   if (run->job->nregions > 1 && gt_sync_of(run->job->sync.strategy)->sends)

@@ -109,8 +109,8 @@ gt_status gt_probe_steps_open(gt_probe_steps **out, gt_probe_state *p) {
 void gt_probe_steps_run(gt_probe_steps *w) {
   gt_run *run = &w->p->run;
   const gt_arrays *a = gt_graph_arrays(run->graph);
-  w->plane =
-      gt_plane_worker_create(run->roles.region, &(gt_plane_size){a->params.n, a->buffers.n, 0});
+  w->plane = gt_plane_worker_create(
+      run->roles.region, &(gt_plane_size){.nparams = a->params.n, .nbuffers = a->buffers.n});
   gt_graph_adopt(run->graph, gt_plane_worker_params(w->plane), gt_plane_worker_grads(w->plane),
                  gt_plane_worker_buffers(w->plane));
   gt_graph_on_progress(run->graph, gt_plane_worker_progress, w->plane);

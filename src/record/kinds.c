@@ -16,7 +16,9 @@
   X(GT_MSG_BYE, "bye")                                                                             \
   X(GT_MSG_STRATEGY, "strategy")                                                                   \
   X(GT_MSG_REPORT, "report")                                                                       \
-  X(GT_MSG_MODEL, "model")
+  X(GT_MSG_MODEL, "model")                                                                         \
+  X(GT_MSG_ACTIVATION, "activation")                                                               \
+  X(GT_MSG_ACT_GRADIENT, "act_gradient")
 
 #define NAME(kind, name) [kind] = name,
 #define ONE(kind, name)  +1

@@ -58,7 +58,7 @@ typedef struct {
 } sim_list;
 
 /* The kinds of messages, numbered without gaps. */
-#define SIM_KINDS 14
+#define SIM_KINDS 16
 
 /* One direction between two regions. */
 typedef struct {
@@ -68,7 +68,11 @@ typedef struct {
   gt_ns due;              /* its entry in the heap of its region; GT_NEVER: it has none */
   gt_ns wire, wire_until; /* time in which frames were leaving; counted up to wire_until */
   uint32_t messages[SIM_KINDS];
-  uint64_t data_payload, data_wire; /* bytes of data, without and with headers */
+  /* Bytes of the training's traffic, without and with headers: of data (one kind crosses a wire),
+     of activations, and of their gradients. */
+  struct {
+    uint64_t payload, wire;
+  } traffic[3];
   uint32_t report_bytes;
   bool receiving; /* a message of the peer has begun to arrive (only where results are exact) */
 } sim_wire;

@@ -4,9 +4,10 @@
 #include <stdio.h>
 
 static const uint8_t kinds[SIM_KINDS] = {
-    GT_MSG_UPDATE,   GT_MSG_STATE,   GT_MSG_ACK,   GT_MSG_PING,   GT_MSG_PONG,
-    GT_MSG_ROUND,    GT_MSG_WRITTEN, GT_MSG_DONE,  GT_MSG_JOINED, GT_MSG_BYE,
-    GT_MSG_STRATEGY, GT_MSG_REPORT,  GT_MSG_MODEL, GT_MSG_HELLO};
+    GT_MSG_UPDATE, GT_MSG_STATE, GT_MSG_ACK,        GT_MSG_PING,
+    GT_MSG_PONG,   GT_MSG_ROUND, GT_MSG_WRITTEN,    GT_MSG_DONE,
+    GT_MSG_JOINED, GT_MSG_BYE,   GT_MSG_STRATEGY,   GT_MSG_REPORT,
+    GT_MSG_MODEL,  GT_MSG_HELLO, GT_MSG_ACTIVATION, GT_MSG_ACT_GRADIENT};
 
 static size_t index_of(unsigned kind) {
   size_t i = 0;
@@ -14,12 +15,18 @@ static size_t index_of(unsigned kind) {
   return i;
 }
 
+/* Index in the wire's traffic. */
+static size_t traffic_of(unsigned kind) {
+  if (kind == GT_MSG_ACTIVATION) return 1;
+  return kind == GT_MSG_ACT_GRADIENT ? 2 : 0;
+}
+
 void gt_sim_count(sim_wire *wire, unsigned kind, size_t bytes, size_t header_bytes) {
   wire->messages[index_of(kind)]++;
-  if (!gt_msg_is_data(kind)) return;
+  if (!gt_msg_is_traffic(kind)) return;
   const size_t plain = gt_wire_bytes(bytes), frames = (plain - bytes) / GT_FRAME_HEADER_BYTES;
-  wire->data_payload += bytes;
-  wire->data_wire += bytes + frames * header_bytes;
+  wire->traffic[traffic_of(kind)].payload += bytes;
+  wire->traffic[traffic_of(kind)].wire += bytes + frames * header_bytes;
 }
 
 static size_t payload_bytes(const gt_sim *sim, const sim_wire *w, unsigned kind) {
@@ -34,9 +41,9 @@ static gt_kind_result kind_result(const gt_sim *sim, const sim_wire *wire, size_
   int64_t n = wire->messages[kind_index];
   gt_kind_result k = {
       .messages = n, .payload = n * (int64_t)payload, .wire = n * (int64_t)gt_wire_bytes(payload)};
-  if (gt_msg_is_data(kind) && n > 0) {
-    k.payload = (int64_t)wire->data_payload;
-    k.wire = (int64_t)wire->data_wire;
+  if (gt_msg_is_traffic(kind) && n > 0) {
+    k.payload = (int64_t)wire->traffic[traffic_of(kind)].payload;
+    k.wire = (int64_t)wire->traffic[traffic_of(kind)].wire;
   }
   snprintf(k.kind, sizeof k.kind, "%s", gt_record_kind_name(kind));
   return k;
@@ -53,7 +60,7 @@ gt_sim_traffic gt_sim_traffic_of(const gt_sim *sim, size_t from, size_t to) {
   gt_sim_traffic sum = {0};
   for (size_t i = 0; i < SIM_KINDS; i++) {
     gt_kind_result k = kind_result(sim, w, i);
-    if (gt_msg_is_data(kinds[i])) {
+    if (gt_msg_is_traffic(kinds[i])) {
       sum.messages += (double)k.messages;
       sum.bytes_sent += (double)k.wire;
     } else
@@ -75,7 +82,7 @@ void gt_sim_wire_result(const sim_region *r, size_t peer, gt_link_result *l) {
   for (size_t i = 0; i < SIM_KINDS; i++) {
     gt_kind_result k = kind_result(sim, w, i);
     if (k.messages > 0) l->kinds[used++] = k;
-    if (gt_msg_is_data(kinds[i])) {
+    if (gt_msg_is_traffic(kinds[i])) {
       l->bytes_sent += k.wire;
       l->messages += k.messages;
       l->payload_bytes += k.payload;

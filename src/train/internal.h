@@ -70,7 +70,7 @@ struct gt_server {
   struct {
     gt_meter samples, sent, received;
   } meters;             /* on the lead */
-  double data_received; /* bytes of strategy traffic, including headers */
+  double data_received; /* bytes of the training's traffic, including headers */
   double rate_samples, rate_bps, rate_in_bps;
   double patience_s[GT_MAX_REGIONS];
   bool stop_told, whole_marked, write_slow;

@@ -22,14 +22,14 @@ static double wan_bytes_sent(const gt_server *s) {
   return sum;
 }
 
-/* Strategy traffic only: control messages would hide how rare it is. */
+/* Traffic of the training only: control messages would hide how rare it is. */
 static double data_sent(const gt_server *s) {
   double sum = 0;
   for (size_t p = 0; p < s->run->job->nregions; p++) {
     if (p == s->run->roles.region_id) continue;
     const gt_ledger_row *rows = gt_gateway_ledger(s->gateway, p);
     for (uint32_t k = 0; k < GT_LEDGER_KINDS; k++)
-      if (gt_msg_is_data(k)) sum += (double)rows[k].wire_bytes;
+      if (gt_msg_is_traffic(k)) sum += (double)rows[k].wire_bytes;
   }
   return sum;
 }

@@ -76,7 +76,7 @@ void gt_server_link_results(const gt_server *s, gt_link_result *links) {
     const gt_ledger_row *rows = gt_gateway_ledger(s->gateway, p);
     copy_ledger(l, rows);
     for (uint32_t k = 0; k < GT_LEDGER_KINDS; k++)
-      if (gt_msg_is_data(k)) {
+      if (gt_msg_is_traffic(k)) {
         l->bytes_sent += rows[k].wire_bytes;
         l->messages += rows[k].messages;
         l->payload_bytes += rows[k].payload_bytes;

@@ -28,7 +28,8 @@ static double host_left(void *ctx) {
   for (size_t p = 0; p < s->run->job->nregions; p++) {
     if (p == s->run->roles.region_id) continue;
     const gt_ledger_row *ledger = gt_gateway_ledger(s->gateway, p);
-    sum += (double)(ledger[GT_MSG_UPDATE].wire_bytes + ledger[GT_MSG_STATE].wire_bytes);
+    for (uint32_t k = 0; k < GT_LEDGER_KINDS; k++)
+      if (gt_msg_is_traffic(k)) sum += (double)ledger[k].wire_bytes;
   }
   return sum;
 }
@@ -93,7 +94,7 @@ static void on_message(void *ctx, size_t peer, const gt_frame_header *head, cons
   const char *region = s->run->job->regions[peer].name, *why = untimely(s, peer, head->kind);
   if (why)
     gt_panic(GT_ERR_FAULT, "a message of kind %u from region %s %s", head->kind, region, why);
-  if (gt_msg_is_data(head->kind)) {
+  if (gt_msg_is_traffic(head->kind)) {
     s->data_received += (double)gt_message_wire_bytes(head, (size_t)head->message_bytes);
   }
   if (gt_msg_is_activation(head->kind))

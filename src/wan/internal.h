@@ -9,7 +9,8 @@
 /* Under the virtual clock its time of arrival follows each frame. */
 #define GT_STAMP_BYTES sizeof(gt_ns)
 
-static inline bool gt_msg_is_bulk(uint32_t kind) {
+/* Of bulk, what a run sends once, at its end. */
+static inline bool gt_msg_is_last(uint32_t kind) {
   return kind == GT_MSG_REPORT || kind == GT_MSG_MODEL;
 }
 

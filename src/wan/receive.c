@@ -4,15 +4,26 @@
 
 #include <string.h>
 
+static const char *route_fault(const gt_frame_header *head) {
+  const bool routed = head->flags & GT_FRAME_ROUTED;
+  if (!gt_msg_is_activation(head->kind))
+    return routed && !gt_msg_is_data(head->kind) ? "has a route, and is no data" : NULL;
+  if (!routed) return "has no route, which an activation needs";
+  return head->sequence == 0 && head->route.weight == 0
+             ? NULL
+             : "has a sequence or weight, and is an activation";
+}
+
 static const char *header_fault(const gt_gateway *g, size_t peer, const gt_frame_header *head,
                                 size_t bytes) {
   if (bytes < GT_FRAME_HEADER_BYTES) return "is shorter than a header";
   if (head->magic != GT_FRAME_MAGIC) return "does not begin with GTF1";
   if (head->from != peer) return "names another sender";
   if (head->flags > GT_FRAME_ROUTED) return "has flags that nobody knows";
-  if (head->flags && !gt_msg_is_data(head->kind)) return "has a route, and is no data";
   if (bytes != gt_header_bytes(head) + (size_t)head->frame_bytes)
     return "has another size than its header says";
+  const char *fault = route_fault(head);
+  if (fault) return fault;
   if (head->message_bytes > g->message_max)
     return "belongs to a message that is larger than any of this job";
   if (head->frame_offset > head->message_bytes ||
@@ -22,8 +33,7 @@ static const char *header_fault(const gt_gateway *g, size_t peer, const gt_frame
     return "is an empty part of a message that is not";
   if (gt_msg_is_control(head->kind))
     return head->frame_bytes == head->message_bytes ? NULL : "is a control message in parts";
-  if (!gt_msg_is_data(head->kind) && !gt_msg_is_bulk(head->kind)) return "is of no known kind";
-  return NULL;
+  return gt_msg_is_traffic(head->kind) || gt_msg_is_last(head->kind) ? NULL : "is of no known kind";
 }
 
 static _Noreturn void refuse(size_t peer, const gt_frame_header *head, size_t bytes,
@@ -50,18 +60,26 @@ void gt_receive_check(const gt_gateway *g, size_t peer, const uint8_t *frame, si
   if (fault) refuse(peer, &head, bytes, fault);
 }
 
+/* Activations have no sequence: value, range and route tell them apart. */
+static bool same_message(const gt_frame_header *a, const gt_frame_header *b) {
+  return a->kind == b->kind && a->sequence == b->sequence && a->message_bytes == b->message_bytes &&
+         a->value == b->value && a->range == b->range && a->route.origin == b->route.origin &&
+         a->route.origin_rank == b->route.origin_rank &&
+         a->route.destination == b->route.destination &&
+         a->route.destination_rank == b->route.destination_rank &&
+         a->route.offset == b->route.offset && a->route.count == b->route.count;
+}
+
 /* Frames of a data or bulk message come in order; only control frames may come between them. */
 static const char *sequel_fault(const gt_receiver *r, const gt_frame_header *head) {
   if (!r->assembling)
     return head->frame_offset == 0 ? NULL : "continues a message that has not begun";
-  if (head->kind != r->head.kind || head->sequence != r->head.sequence ||
-      head->message_bytes != r->head.message_bytes)
-    return "interrupts another message";
+  if (!same_message(head, &r->head)) return "interrupts another message";
   return head->frame_offset == r->have ? NULL : "leaves a gap in its message";
 }
 
 /* The buffer is allocated for the first message of several frames: a peer that sends none needs no
-   memory.  It is freed after a bulk message, which is large and comes once (a model at the end). */
+   memory.  It is freed after a message that is large and comes once (a model at the end). */
 static void begin_message(const gt_gateway *g, gt_receiver *r, const gt_frame_header *head) {
   if (!r->message) r->message = gt_alloc(g->message_max, 1);
   r->head = *head;
@@ -91,7 +109,7 @@ static void take_frame(gt_gateway *g, size_t peer, const gt_frame_header *head,
   if (r->have < head->message_bytes) return;
   g->events.on_message(g->events.ctx, peer, &r->head, r->message, now);
   r->assembling = false;
-  if (gt_msg_is_bulk(r->head.kind)) forget_message(r);
+  if (gt_msg_is_last(r->head.kind)) forget_message(r);
 }
 
 /* ---- frames that are here and have not arrived ----------------------------------------------- */

@@ -137,7 +137,8 @@ static void one_step(server *s) {
 }
 
 static void serve(size_t nparams, bool shared) {
-  server s = {.plane = gt_plane_ps_create(MPI_COMM_WORLD, &(gt_plane_size){nparams, NBUFFERS, 0}),
+  server s = {.plane = gt_plane_ps_create(
+                  MPI_COMM_WORLD, &(gt_plane_size){.nparams = nparams, .nbuffers = NBUFFERS}),
               .nparams = nparams,
               .shared = shared,
               .params = GT_NEW_ARRAY(float, nparams),
@@ -176,8 +177,8 @@ static void backward(gt_plane_worker *plane, int64_t step, size_t worker, size_t
 
 static void work(size_t nparams) {
   size_t worker = (size_t)rank - 1;
-  gt_plane_worker *plane =
-      gt_plane_worker_create(MPI_COMM_WORLD, &(gt_plane_size){nparams, NBUFFERS, 0});
+  gt_plane_worker *plane = gt_plane_worker_create(
+      MPI_COMM_WORLD, &(gt_plane_size){.nparams = nparams, .nbuffers = NBUFFERS});
   gt_order_msg order = {0};
   gt_push_msg push = {.kind = GT_PUSH_READY};
   gt_plane_worker_push(plane, &push);
@@ -235,7 +236,7 @@ static void a_chunk_that_is_claimed_is_left_alone(void **state) {
   gt_shared s;
   gt_mean m;
   size_t nparams = 2 * GT_CHUNK_FLOATS, self = rank == 0 ? (size_t)size - 1 : (size_t)rank - 1;
-  gt_shared_open(&s, MPI_COMM_WORLD, &(gt_plane_size){nparams, 0, 0});
+  gt_shared_open(&s, MPI_COMM_WORLD, &(gt_plane_size){.nparams = nparams});
   gt_mean_open(&m, &s, self);
   _Atomic uint64_t *state_of = &m.common.chunks[1].state;
   if (rank > 0) gt_shared_segment(&s, rank).grads[GT_CHUNK_FLOATS] = 1;

@@ -20,7 +20,8 @@
 
 #define NSCORES ((size_t)1000)
 
-static const gt_plane_size plane_size = {NPARAMS, NBUFFERS, NSCORES};
+static const gt_plane_size plane_size = {
+    .nparams = NPARAMS, .nbuffers = NBUFFERS, .nscores = NSCORES};
 static int rank, size;
 
 static float grad_at(size_t worker, int64_t batch, size_t i) {

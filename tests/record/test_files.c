@@ -301,10 +301,10 @@ static void test_improper_results_are_refused(void **unused) {
 /* Every kind of message in a ledger has a unique name that is short enough, and all kinds fit. */
 static void test_kind_names(void **unused) {
   (void)unused;
-  const unsigned kinds[] = {GT_MSG_UPDATE, GT_MSG_STATE,   GT_MSG_HELLO, GT_MSG_ACK,
-                            GT_MSG_PING,   GT_MSG_PONG,    GT_MSG_ROUND, GT_MSG_WRITTEN,
-                            GT_MSG_DONE,   GT_MSG_JOINED,  GT_MSG_BYE,   GT_MSG_REPORT,
-                            GT_MSG_MODEL,  GT_MSG_STRATEGY};
+  const unsigned kinds[] = {GT_MSG_UPDATE, GT_MSG_STATE,    GT_MSG_HELLO,      GT_MSG_ACK,
+                            GT_MSG_PING,   GT_MSG_PONG,     GT_MSG_ROUND,      GT_MSG_WRITTEN,
+                            GT_MSG_DONE,   GT_MSG_JOINED,   GT_MSG_BYE,        GT_MSG_REPORT,
+                            GT_MSG_MODEL,  GT_MSG_STRATEGY, GT_MSG_ACTIVATION, GT_MSG_ACT_GRADIENT};
   const size_t n = sizeof kinds / sizeof kinds[0];
   size_t named = 0;
   for (size_t i = 0; i < n; i++) {

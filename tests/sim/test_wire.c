@@ -51,7 +51,7 @@ static int open_pair(void **state) {
   assert_int_equal(gt_links_create(&p.links, p.job), GT_OK);
   p.sim.spec = (gt_sim_spec){.job = p.job, .links = p.links, .parameters = PARAMETERS};
   p.sim.n = 2;
-  p.sim.spare = SIM_NONE;
+  p.sim.spare = p.sim.spare_route = SIM_NONE;
   p.sim.regions = p.regions;
   gt_sim_agenda_open(&p.sim.agenda, 2);
   for (size_t i = 0; i < 2; i++) {
@@ -68,6 +68,7 @@ static int close_pair(void **state) {
   for (size_t i = 0; i < 2; i++) gt_sim_wires_close(&p->regions[i]);
   gt_sim_agenda_close(&p->sim.agenda);
   gt_free(p->sim.messages);
+  gt_free(p->sim.routes);
   gt_links_close(p->links);
   gt_job_close(p->job);
   return 0;
@@ -127,6 +128,27 @@ static void test_each_is_counted_by_kind(void **state) {
   assert_true(back.messages == 0 && back.bytes_sent == 0 && back.bytes_other == hello);
 }
 
+/* A pipeline's: each has its kind's own sums, and a route in each of its frames. */
+static void test_activations_are_counted_by_kind(void **state) {
+  pair *p = *state;
+  const uint8_t kinds[] = {GT_MSG_ACTIVATION, GT_MSG_ACTIVATION, GT_MSG_ACT_GRADIENT};
+  const size_t bytes[] = {LARGE, 0, BYTES};
+  for (uint64_t i = 0; i < 3; i++) {
+    const gt_frame_header head = {
+        .kind = kinds[i], .flags = GT_FRAME_ROUTED, .route = {.destination = 1, .count = 4}};
+    gt_sim_send(&p->regions[0], 1, &head, bytes[i], 7 + i, 0);
+  }
+  send(p, GT_MSG_UPDATE, BYTES, 10);
+  run(p);
+  const gt_sim_traffic there = gt_sim_traffic_of(&p->sim, 0, 1);
+  assert_true(there.messages == 4);
+  assert_true(there.bytes_sent == LARGE + BYTES + 5 * 96 + (double)gt_wire_bytes(BYTES));
+  assert_true(there.bytes_other == (double)gt_wire_bytes(GT_HELLO_BYTES));
+  assert_int_equal(told.narrived, 4);
+  for (size_t i = 0; i < 3; i++) assert_int_equal(told.arrived[i], kinds[i]);
+  for (size_t i = 0; i < 4; i++) assert_int_equal(told.departed[i], 7 + i);
+}
+
 static void test_what_was_left_out_counts_too(void **state) {
   pair *p = *state;
   sim_crossed more[4] = {{.wire_s = 0}};
@@ -151,6 +173,7 @@ int main(void) {
       TEST(test_what_has_no_cookie_departs_unsaid),
       TEST(test_control_goes_first),
       TEST(test_each_is_counted_by_kind),
+      TEST(test_activations_are_counted_by_kind),
       TEST(test_what_was_left_out_counts_too),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,80 @@
+/* Passes of a pipeline in the local plane: which orders fit, and pieces as messages. */
+#include "internal.h"
+
+typedef unsigned long long ull;
+
+static bool within(uint64_t at, uint64_t bytes, size_t nactivations) {
+  return at <= nactivations && bytes <= nactivations - at;
+}
+
+static gt_status check_bytes(const char *what, uint64_t bytes) {
+  if (bytes <= GT_PASS_BYTES_MAX) return GT_OK;
+  return GT_FAIL(GT_ERR_FAULT, "%s of a pass has %llu bytes; %llu is the most", what, (ull)bytes,
+                 (ull)GT_PASS_BYTES_MAX);
+}
+
+gt_status gt_output_check(uint64_t out, uint64_t out_bytes, size_t nactivations) {
+  GT_TRY(check_bytes("the output", out_bytes));
+  if (within(out, out_bytes, nactivations)) return GT_OK;
+  return GT_FAIL(GT_ERR_FAULT,
+                 "the output of a pass has %llu bytes at %llu; the activation area has %zu",
+                 (ull)out_bytes, (ull)out, nactivations);
+}
+
+static gt_status check_pieces(const gt_pass_msg *pass, size_t nworkers, size_t nactivations) {
+  uint64_t all = 0;
+  if (pass->npieces > GT_PASS_PIECES)
+    return GT_FAIL(GT_ERR_FAULT, "a pass has %u pieces; %d is the most", pass->npieces,
+                   GT_PASS_PIECES);
+  for (size_t i = 0; i < pass->npieces; i++) {
+    const gt_pass_piece *p = &pass->pieces[i];
+    GT_TRY(check_bytes("a piece", p->bytes));
+    if (p->worker >= nworkers || !within(p->from, p->bytes, nactivations))
+      return GT_FAIL(GT_ERR_FAULT,
+                     "a pass reads %llu bytes at %llu in the activation area of worker %u; %zu "
+                     "workers have %zu bytes each",
+                     (ull)p->bytes, (ull)p->from, p->worker, nworkers, nactivations);
+    all += p->bytes;
+  }
+  if (all <= nactivations) return GT_OK;
+  return GT_FAIL(GT_ERR_FAULT, "the pieces of a pass have %llu bytes together; %zu is the most",
+                 (ull)all, nactivations);
+}
+
+gt_status gt_order_check(const gt_order_msg *order, size_t nworkers, size_t nactivations) {
+  if (order->kind < GT_ORDER_TRAIN || order->kind > GT_ORDER_PASS)
+    return GT_FAIL(GT_ERR_FAULT, "an order is of kind %u, which is unknown", order->kind);
+  if (order->kind != GT_ORDER_PASS) return GT_OK;
+  GT_TRY(gt_output_check(order->pass.out, order->pass.out_bytes, nactivations));
+  return check_pieces(&order->pass, nworkers, nactivations);
+}
+
+void gt_pass_send(const gt_pass_msg *pass, uint8_t *const *areas, int rank, MPI_Comm comm,
+                  MPI_Request *requests) {
+  for (size_t i = 0; i < pass->npieces; i++) {
+    const gt_pass_piece *p = &pass->pieces[i];
+    if (p->bytes)
+      GT_MPI(MPI_Isend(areas[p->worker] + p->from, (int)p->bytes, MPI_BYTE, rank, GT_TAG_PIECES,
+                       comm, &requests[i]));
+  }
+}
+
+void gt_pass_receive(const gt_pass_msg *pass, uint8_t *staging, MPI_Comm comm,
+                     MPI_Request *requests) {
+  for (size_t i = 0; i < pass->npieces; i++) {
+    const gt_pass_piece *p = &pass->pieces[i];
+    if (p->bytes)
+      GT_MPI(MPI_Irecv(staging + gt_pass_staged_at(pass, i), (int)p->bytes, MPI_BYTE, 0,
+                       GT_TAG_PIECES, comm, &requests[i]));
+  }
+}
+
+size_t gt_pass_staging(size_t nactivations) {
+  return gt_padded_bytes(nactivations) + GT_PASS_PIECES * gt_padded_bytes(1);
+}
+
+size_t gt_pass_staged_at(const gt_pass_msg *pass, size_t i) {
+  size_t at = 0;
+  for (size_t k = 0; k < i; k++) at += gt_padded_bytes(pass->pieces[k].bytes);
+  return at;
+}
