@@ -47,7 +47,7 @@
   X(GT_LR_STEP, "step")                                                                            \
   X(GT_LR_COSINE, "cosine")
 
-/* Schedules of a pipeline, for a key pipeline.schedule: gt_pipe_ops of src/pipe. */
+/* pipeline.schedule: gt_pipe_ops of src/pipe. */
 #define GT_PIPES(X)                                                                                \
   X(GT_PIPE_GPIPE, "gpipe", gt_pipe_gpipe)                                                         \
   X(GT_PIPE_1F1B, "1f1b", gt_pipe_1f1b)                                                            \
@@ -55,6 +55,11 @@
   X(GT_PIPE_ZB_H2, "zb-h2", gt_pipe_zb_h2)                                                         \
   X(GT_PIPE_ZB_V, "zb-v", gt_pipe_zb_v)                                                            \
   X(GT_PIPE_AUTO, "auto", gt_pipe_auto)
+
+/* pipeline.labels: where the loss of a pipeline gets its labels. */
+#define GT_LABELS(X)                                                                               \
+  X(GT_LABELS_KEEP, "keep")                                                                        \
+  X(GT_LABELS_SEND, "send")
 
 /* data.partition.by: src/data/partition.c.  The values are used as keys of random numbers: add new
    ones at the end. */
@@ -126,6 +131,7 @@ typedef enum { GT_OPTIMIZERS(GT_FAMILY_CONSTANT) } gt_optimizer;
 typedef enum { GT_KERNEL_TABLES(GT_FAMILY_CONSTANT) } gt_kernels_id;
 typedef enum { GT_SCHEDULES(GT_FAMILY_CONSTANT) } gt_lr_kind;
 typedef enum { GT_PIPES(GT_FAMILY_CONSTANT) } gt_pipe_kind;
+typedef enum { GT_LABELS(GT_FAMILY_CONSTANT) } gt_labels;
 typedef enum { GT_PARTITIONS(GT_FAMILY_CONSTANT) } gt_part_kind;
 typedef enum { GT_AUGMENTS(GT_FAMILY_CONSTANT) } gt_augment;
 typedef enum { GT_PRECISIONS(GT_FAMILY_CONSTANT) } gt_precision;
@@ -141,7 +147,7 @@ typedef enum { GT_PERIOD_UNITS(GT_FAMILY_CONSTANT) } gt_period_unit;
 typedef enum { GT_MERGES(GT_FAMILY_CONSTANT) } gt_merge;
 
 /* The names in the order of the constants, NULL after the last. */
-extern const char *const gt_pipe_names[];
+extern const char *const gt_pipe_names[], *const gt_labels_names[];
 extern const char *const gt_strategy_names[],
     *const gt_model_names[], *const gt_optimizer_names[],
                                  *const gt_kernels_names[],

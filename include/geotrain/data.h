@@ -139,7 +139,8 @@ gt_status gt_data_split(const char *path, const gt_partition *p, gt_tests tests,
 
 /* ---- a job's files --------------------------------------------------------------------------- */
 
-/* Regions that only aggregate (gt_job_trains) have no data. */
+/* Regions that only aggregate, or do not have the first stage of a pipeline, have no data
+   (gt_job_reads). */
 
 /* The first region with data. */
 size_t gt_data_first(const gt_job *job);

@@ -86,6 +86,17 @@ typedef struct {
   double setup_rtts, eager_bytes, window_bytes, idle_s; /* transport model (link.h); 0: none */
 } gt_job_link;
 
+/* A stage of a pipeline. */
+typedef struct {
+  char *region;
+  size_t id;   /* of the region */
+  int workers; /* of the region that have the stage; those of its stages follow each other */
+  /* Names at which its spans (gt_job_chunks) end, or NULL; that of the span that ends the model may
+     be missing. */
+  char **last;
+  size_t nlast;
+} gt_job_stage;
+
 /* A candidate needs `factor` times as many samples as the others. */
 typedef struct {
   gt_strategy strategy;
@@ -149,6 +160,15 @@ typedef struct {
   } train;
   gt_job_region *regions;
   size_t nregions;
+  /* One copy of the model, cut into stages; nstages 0: there is no pipeline. */
+  struct {
+    gt_job_stage *stages;
+    size_t nstages;
+    int micro_batches; /* of a step, whose batch is train.batch */
+    gt_pipe_kind schedule;
+    gt_labels labels;
+    double memory_bytes; /* of a worker; 0: any */
+  } pipeline;
   struct {
     gt_local local;
     gt_strategy strategy;
@@ -264,6 +284,11 @@ int gt_job_ranks(const gt_job *job);
    forwards and adds up what the others exchange, has no samples, no weight in means, and makes no
    steps. */
 bool gt_job_trains(const gt_job *job, size_t region);
+/* The region has data: it trains and, if there is a pipeline, has its first stage. */
+bool gt_job_reads(const gt_job *job, size_t region);
+/* Spans (runs of operations) that each stage of the job's pipeline has: 2 if it is folded, else
+   1. */
+size_t gt_job_chunks(const gt_job *job);
 /* The number of regions that train; 1 or more. */
 size_t gt_job_training(const gt_job *job);
 /* The workers of a region; 0 if it only aggregates or its ranks are auto. */
@@ -288,6 +313,13 @@ gt_job_compute gt_job_compute_of(const gt_job *job, size_t region);
 /* The speed of a worker's device relative to gt_job_compute_of.  1 unless the rate comes from
    devices of several types; workers take the devices in list order. */
 double gt_job_worker_share(const gt_job *job, size_t region, size_t worker);
+/* The speed that the user wants of a worker, relative to what it can do: compute.speed and speeds.
+   c: gt_job_compute_of. */
+double gt_job_worker_wanted(const gt_job *job, size_t region, const gt_job_compute *c,
+                            size_t worker);
+/* The speed of a worker relative to c: what is wanted, measured, and its device. */
+double gt_job_worker_speed(const gt_job *job, size_t region, const gt_job_compute *c,
+                           size_t worker);
 /* samples/s of one worker on this device of the region, multiplied by compute.speed: from the
    profile, else compute, else the device itself; 0: not given anywhere. */
 double gt_job_device_power(const gt_job *job, size_t region, size_t device);

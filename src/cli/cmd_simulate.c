@@ -227,11 +227,18 @@ static gt_status make_out(const char *out) {
                  out, strerror(errno));
 }
 
+static gt_status check_job(const gt_job *job) {
+  GT_TRY(gt_job_check_ranks(job));
+  if (job->pipeline.nstages == 0) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB, "%s: pipeline.stages is given; `geotrain plan` predicts a pipeline",
+                 job->name);
+}
+
 static gt_status with_job(const simulate_options *o) {
   gt_job *job = NULL;
   gt_links *links = NULL;
   GT_TRY(gt_job_load_regions(&job, o->words.path, o->words.sets, o->words.nsets, o->regions_csv));
-  gt_status status = gt_job_check_ranks(job);
+  gt_status status = check_job(job);
   if (status == GT_OK) status = make_out(o->out);
   gt_job_prices prices = {0};
   if (status == GT_OK) status = gt_job_prices_of(&prices, job);

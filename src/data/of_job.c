@@ -11,14 +11,13 @@ const char *gt_data_path(const gt_job *job, size_t region) {
 
 size_t gt_data_namesake(const gt_job *job, size_t region) {
   size_t r = 0;
-  while (!gt_job_trains(job, r) || strcmp(gt_data_path(job, r), gt_data_path(job, region)) != 0)
-    r++;
+  while (!gt_job_reads(job, r) || strcmp(gt_data_path(job, r), gt_data_path(job, region)) != 0) r++;
   return r;
 }
 
 size_t gt_data_first(const gt_job *job) {
   size_t r = 0;
-  while (!gt_job_trains(job, r)) r++;
+  while (!gt_job_reads(job, r)) r++;
   return r;
 }
 
@@ -71,11 +70,11 @@ static gt_status check_path(const gt_job *job, const gt_dataset_info *infos, siz
 gt_status gt_data_files(const gt_job *job, const gt_dataset_info *infos, size_t *files) {
   for (size_t r = 0; r < job->nregions; r++) {
     files[r] = r;
-    if (!gt_job_trains(job, r)) continue;
+    if (!gt_job_reads(job, r)) continue;
     GT_TRY(check_shape(job, infos, r));
     GT_TRY(check_path(job, infos, r));
     files[r] = gt_data_first(job);
-    while (!gt_job_trains(job, files[r]) ||
+    while (!gt_job_reads(job, files[r]) ||
            strcmp(infos[files[r]].samples_sha256, infos[r].samples_sha256) != 0)
       files[r]++;
   }

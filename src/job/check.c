@@ -166,7 +166,7 @@ static gt_status check_shares(const gt_job *job, const job_node *root, const cha
                    "%s: data.partition.shares has %zu numbers; %zu are needed, one a region",
                    source, job->data.partition.nshares, job->nregions);
   for (size_t i = 0; i < job->nregions; i++)
-    if (gt_job_trains(job, i) && job->data.partition.shares[i] <= 0)
+    if (gt_job_reads(job, i) && job->data.partition.shares[i] <= 0)
       return GT_FAIL(GT_ERR_JOB,
                      "%s: data.partition.shares.%zu is 0, and region %s trains; a number above 0 "
                      "is needed",
@@ -177,8 +177,7 @@ static gt_status check_shares(const gt_job *job, const job_node *root, const cha
 static gt_status check_data(const gt_job *job, const job_node *root, const char *source) {
   bool by_file = job->data.partition.by == GT_PART_FILE;
   for (size_t i = 0; i < job->nregions; i++) {
-    if (job->regions[i].data_path || job->regions[i].samples > 0 || !gt_job_trains(job, i))
-      continue;
+    if (job->regions[i].data_path || job->regions[i].samples > 0 || !gt_job_reads(job, i)) continue;
     if (by_file)
       return GT_FAIL(GT_ERR_JOB,
                      "%s: regions.%zu.data.path is missing; data.partition.by is file, so every "
@@ -285,24 +284,6 @@ static gt_status check_plan(const gt_job *job, const char *source) {
   return status;
 }
 
-/* The value of the key is the name of a region. */
-static gt_status check_region(const gt_job *job, const char *source, const char *key,
-                              const char *value) {
-  const char **names = GT_NEW_ARRAY(const char *, job->nregions);
-  bool found = false;
-  for (size_t r = 0; r < job->nregions; r++) {
-    names[r] = job->regions[r].name;
-    found |= strcmp(names[r], value) == 0;
-  }
-  const char *near = found ? NULL : gt_nearest(value, names, job->nregions);
-  gt_free(names);
-  if (found) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB,
-                 "%s: %s is \"%s\", which is no region of the job; the name of one is needed%s%s%s",
-                 source, key, value, near ? "; did you mean " : "", near ? near : "",
-                 near ? "?" : "");
-}
-
 static gt_status check_hub(const gt_job *job, const char *source) {
   const char *hub = job->sync.hub;
   if (!hub) return GT_OK;
@@ -310,7 +291,7 @@ static gt_status check_hub(const gt_job *job, const char *source) {
     return GT_FAIL(GT_ERR_JOB,
                    "%s: sync.hub is \"%s\" and sync.topology %s; with sync.hub, hub is needed",
                    source, hub, gt_topology_names[job->sync.topology]);
-  return check_region(job, source, "sync.hub", hub);
+  return gt_job_check_region(job, source, "sync.hub", hub);
 }
 
 /* A message of every worker: ranks of workers are 16-bit numbers on the wire. */
@@ -342,7 +323,7 @@ static gt_status check_central(const gt_job *job, const char *source) {
         "%s: sync.central is \"%s\" and sync.local %s; with sync.central, sync is needed", source,
         central, gt_local_names[job->sync.local]);
   GT_TRY(check_ranks(job, source));
-  return check_region(job, source, "sync.central", central);
+  return gt_job_check_region(job, source, "sync.central", central);
 }
 
 /* What a sender takes back of its own update is not in the gradient that it sends. */
@@ -362,6 +343,7 @@ gt_status gt_job_check(gt_job *job, const job_node *root, const char *source) {
   GT_TRY(check_model(job, root, source));
   GT_TRY(check_train(job, source));
   GT_TRY(check_regions(job, source));
+  GT_TRY(gt_job_check_pipeline(job, source));
   GT_TRY(gt_job_check_aggregating(job, source));
   GT_TRY(check_central(job, source));
   GT_TRY(check_hub(job, source));

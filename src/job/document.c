@@ -53,7 +53,19 @@ static gt_status no_list(const place *at, const job_key *row, const job_node *no
                  origin(at, node), at->path, node->text, range, node->text);
 }
 
+/* One value becomes a list of one. */
+static void enclose(job_node *node) {
+  job_node *item = gt_job_node_new(NODE_SCALAR, NULL, NULL);
+  item->text = node->text;
+  item->plain = node->plain;
+  item->from_set = node->from_set;
+  node->kind = NODE_LIST;
+  node->text = NULL;
+  gt_job_node_add(node, item);
+}
+
 static gt_status read_list(const place *at, const job_key *row, job_node *node) {
+  if ((row->flags & KEY_SINGLE) && node->kind == NODE_SCALAR) enclose(node);
   if (node->kind != NODE_LIST) return no_list(at, row, node);
   if (row->type == KEY_PAIR && node->n != 2)
     return GT_FAIL(GT_ERR_JOB, "%s: %s has %zu entries; two names of regions are needed",
@@ -113,6 +125,8 @@ gt_status gt_job_values(job_node *root, const char *source) {
 
 /* ---- defaults -------------------------------------------------------------------------------- */
 
+#define STRATEGY "sync.strategy"
+
 /* All rows directly below `pattern`, with no list in between. */
 static gt_status fill(job_node *map, const char *pattern, const char *path, const char *source) {
   size_t skip = strlen(pattern) + (*pattern ? 1 : 0);
@@ -121,7 +135,7 @@ static gt_status fill(job_node *map, const char *pattern, const char *path, cons
     if (*pattern && (strncmp(row->path, pattern, skip - 1) != 0 || row->path[skip - 1] != '.'))
       continue;
     const char *rest = row->path + skip;
-    if (strchr(rest, '[')) continue;
+    if (strchr(rest, '[') || !gt_job_key_fits(map, row)) continue;
     job_node *parent, *node = gt_job_node_at(map, rest, &parent);
     char full[JOB_PATH_MAX], item[JOB_PATH_MAX], items[JOB_PATH_MAX], text[64], index[24];
     gt_job_path_join(full, sizeof full, path, rest);
@@ -144,6 +158,14 @@ static gt_status fill(job_node *map, const char *pattern, const char *path, cons
   return GT_OK;
 }
 
+/* The regions of a pipeline exchange nothing by a strategy. */
+static void default_strategy(job_node *root) {
+  if (gt_job_node_at(root, "pipeline.stages", NULL) && !gt_job_node_at(root, STRATEGY, NULL))
+    gt_job_node_put(root, STRATEGY,
+                    gt_job_node_new(NODE_SCALAR, NULL, gt_strategy_names[GT_STRATEGY_NONE]));
+}
+
 gt_status gt_job_defaults(job_node *root, const char *source) {
+  default_strategy(root);
   return fill(root, "", "", source);
 }

@@ -60,6 +60,20 @@ double gt_job_worker_share(const gt_job *job, size_t region, size_t worker) {
   return compute_says(job, region) || !device || most <= 0 ? 1 : device->power / most;
 }
 
+double gt_job_worker_wanted(const gt_job *job, size_t region, const gt_job_compute *c,
+                            size_t worker) {
+  const gt_job_region *r = &job->regions[region];
+  return worker < r->nspeeds ? c->speed * r->speeds[worker] : c->speed;
+}
+
+double gt_job_worker_speed(const gt_job *job, size_t region, const gt_job_compute *c,
+                           size_t worker) {
+  const gt_job_region *r = &job->regions[region];
+  return gt_job_worker_wanted(job, region, c, worker) *
+         (worker < r->nmeasured ? r->measured[worker] : 1) *
+         gt_job_worker_share(job, region, worker);
+}
+
 double gt_job_device_power(const gt_job *job, size_t region, size_t device) {
   gt_job_compute c = gt_job_compute_of(job, region);
   if (!compute_says(job, region)) return c.speed * job->regions[region].devices[device].power;

@@ -8,7 +8,7 @@
 #include "geotrain/job.h"
 
 #define JOB_PATH_MAX ((size_t)192)
-#define JOB_KEYS_MAX ((size_t)224) /* maximum number of rows in the table (checked in schema.c) */
+#define JOB_KEYS_MAX ((size_t)232) /* maximum number of rows in the table (checked in schema.c) */
 
 /* ---- the tree (tree.c, yaml.c) --------------------------------------------------------------- */
 
@@ -83,11 +83,12 @@ enum {
   KEY_ON_RESUME = 32, /* a resume may change it */
   /* text for a batch script: no characters that are special to a shell or sbatch */
   KEY_SCRIPT = 64,
-  KEY_WORD = 128,    /* text without spaces */
-  KEY_AUTO = 256,    /* an integer; 0 is written auto */
-  KEY_UNSAID = 512,  /* a number that may be 0; -1 if not given; then it is not written */
-  KEY_FILLED = 1024, /* a list that must not be empty if given */
-  KEY_LENIENT = 2048 /* of some values of a choice; with the others it is read and does nothing */
+  KEY_WORD = 128,     /* text without spaces */
+  KEY_AUTO = 256,     /* an integer; 0 is written auto */
+  KEY_UNSAID = 512,   /* a number that may be 0; -1 if not given; then it is not written */
+  KEY_FILLED = 1024,  /* a list that must not be empty if given */
+  KEY_LENIENT = 2048, /* of some values of a choice; with the others it is read and does nothing */
+  KEY_SINGLE = 4096   /* a list; one value without brackets is a list of one */
 };
 
 typedef struct {
@@ -105,6 +106,8 @@ typedef struct {
      count too; or NULL. */
   const char *choice, *compared;
   uint32_t having;
+  /* Only a job with this list, a KEY_MAPS, has the key, its default included; NULL: any job. */
+  const char *with;
   const char *meaning;
   const char *why; /* reason added after "... is needed" in an error, or NULL */
 } job_key;
@@ -125,11 +128,13 @@ char *gt_job_key_range(char *buf, size_t size, const job_key *row, bool full);
    the enclosing map as written and as in the table. */
 gt_status gt_job_key_unknown(const char *source, const char *map, const char *pattern,
                              const char *key);
+/* Whether the tree has the list that the row needs. */
+bool gt_job_key_fits(job_node *root, const job_key *row);
 /* owners.c.  The values of its choice that have the key: "asgd, asgd-ga"; "" if it depends on none.
    Returns buf. */
 char *gt_job_key_owners(char *buf, size_t size, const job_key *row);
-/* GT_ERR_JOB names a key that is given, and that the chosen value does not have.  The tree has
-   passed gt_job_values and has no defaults yet. */
+/* GT_ERR_JOB names a key that is given, and that the chosen value does not have, or whose list is
+   missing.  The tree has passed gt_job_values and has no defaults yet. */
 gt_status gt_job_check_owners(job_node *root, const char *source);
 /* Removes the keys that gt_job_check_owners would refuse. */
 void gt_job_drop_foreign(job_node *root);
@@ -145,7 +150,8 @@ void gt_job_prune(job_node *node);
 /* Checks for unknown keys, types and ranges.  Afterwards every scalar is plain: a number in base
    units, true or false. */
 gt_status gt_job_values(job_node *root, const char *source);
-/* Adds defaults; GT_ERR_JOB names a required key that is missing. */
+/* Adds defaults; GT_ERR_JOB names a required key that is missing.  A pipeline makes the default of
+   sync.strategy none. */
 gt_status gt_job_defaults(job_node *root, const char *source);
 /* Converts a checked tree with defaults to a job, which the caller owns. */
 gt_job *gt_job_typed(job_node *root);
@@ -160,6 +166,11 @@ gt_status gt_job_check_name(const char *name, const char *source, const char *wh
 /* Checks that involve several keys. */
 gt_status gt_job_check(gt_job *job, const job_node *root, const char *source);
 
+/* GT_ERR_JOB unless `value`, of the key, is the name of a region. */
+gt_status gt_job_check_region(const gt_job *job, const char *source, const char *key,
+                              const char *value);
+/* Its checks of the pipeline; also sets the region ids of its stages. */
+gt_status gt_job_check_pipeline(gt_job *job, const char *source);
 /* Its checks of regions that only aggregate. */
 gt_status gt_job_check_aggregating(const gt_job *job, const char *source);
 /* Its checks of wan.links and wan.outages; also sets their region ids. */

@@ -99,9 +99,13 @@ gt_status gt_job_check_ranks(const gt_job *job) {
 
 gt_status gt_job_check_run(const gt_job *job) {
   GT_TRY(gt_job_check_ranks(job));
+  if (job->pipeline.nstages > 0)
+    return GT_FAIL(GT_ERR_JOB,
+                   "pipeline.stages is given; this version plans a pipeline (`geotrain plan`), and "
+                   "does not train it");
   for (size_t i = 0; i < job->nregions; i++) {
     const gt_job_region *r = &job->regions[i];
-    if (gt_job_trains(job, i) && !r->data_path &&
+    if (gt_job_reads(job, i) && !r->data_path &&
         (!job->data.path || job->data.partition.by == GT_PART_FILE))
       return GT_FAIL(GT_ERR_JOB,
                      "region %s has no data set, only regions.%zu.samples; %s is needed", r->name,

@@ -1,4 +1,5 @@
-/* Messages about keys: the range of a key, and the known key nearest to an unknown one. */
+/* Messages about keys: the range of a key, the known key nearest to an unknown one, the region
+   nearest to an unknown one. */
 #include <stdio.h>
 #include <string.h>
 
@@ -41,7 +42,7 @@ static const char *kind_text(const job_key *row) {
   case KEY_REALS:
     return "a list of numbers";
   case KEY_STRINGS:
-    return "a list of names";
+    return row->flags & KEY_SINGLE ? "a name or a list of names" : "a list of names";
   case KEY_CHOICES:
     return "a list, each ";
   case KEY_PAIR:
@@ -171,4 +172,23 @@ gt_status gt_job_key_unknown(const char *source, const char *map, const char *pa
   for (size_t i = 0; i < n; i++)
     say(list, sizeof list, i ? ", " : ""), say(list, sizeof list, names[i]);
   return GT_FAIL(GT_ERR_JOB, "%s: unknown key %s; one of %s is needed there", source, full, list);
+}
+
+/* ---- names of regions ------------------------------------------------------------------------ */
+
+gt_status gt_job_check_region(const gt_job *job, const char *source, const char *key,
+                              const char *value) {
+  const char **names = GT_NEW_ARRAY(const char *, job->nregions);
+  bool found = false;
+  for (size_t r = 0; r < job->nregions; r++) {
+    names[r] = job->regions[r].name;
+    found |= strcmp(names[r], value) == 0;
+  }
+  const char *near = found ? NULL : gt_nearest(value, names, job->nregions);
+  gt_free(names);
+  if (found) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB,
+                 "%s: %s is \"%s\", which is no region of the job; the name of one is needed%s%s%s",
+                 source, key, value, near ? "; did you mean " : "", near ? near : "",
+                 near ? "?" : "");
 }

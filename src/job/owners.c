@@ -1,5 +1,5 @@
-/* Keys that only some values of a choice have: options of strategies and of models.  The rows of
-   the table name these values. */
+/* Keys that only some values of a choice have: options of strategies and of models; and keys that
+   only jobs with some list have.  The rows of the table name the values, or the list. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,6 +15,10 @@ static bool has(const job_key *row, const char *value) {
 bool gt_job_key_used(const char *key, const char *value) {
   const job_key *row = gt_job_key_find(key);
   return !row->choice || has(row, value);
+}
+
+bool gt_job_key_fits(job_node *root, const job_key *row) {
+  return !row->with || gt_job_node_at(root, row->with, NULL);
 }
 
 char *gt_job_key_owners(char *buf, size_t size, const job_key *row) {
@@ -51,7 +55,11 @@ gt_status gt_job_check_owners(job_node *root, const char *source) {
   char owners[128];
   for (size_t i = 0; i < gt_job_nkeys; i++) {
     const job_key *row = &gt_job_keys[i];
-    if (!is_foreign(root, row) || !gt_job_node_at(root, row->path, NULL)) continue;
+    const bool given = gt_job_node_at(root, row->path, NULL) != NULL;
+    if (given && !gt_job_key_fits(root, row))
+      return GT_FAIL(GT_ERR_JOB, "%s: %s is given and %s is not; both or neither are needed",
+                     source, row->path, row->with);
+    if (!given || !is_foreign(root, row)) continue;
     return GT_FAIL(GT_ERR_JOB, "%s: %s is given and %s is %s; it is for %s %s only", source,
                    row->path, row->choice, chosen(root, row), row->choice,
                    gt_job_key_owners(owners, sizeof owners, row));

@@ -142,12 +142,19 @@ static void write_never(job_node *map, const gt_job *job) {
   if (e->epochs <= 0 && e->steps == 0) gt_job_node_put(map, "train.eval_every.epochs", scalar("0"));
 }
 
+/* Whether the job at `base` has the list that the row needs. */
+static bool has_list(const job_key *row, const void *base) {
+  size_t n = 1;
+  if (row->with) memcpy(&n, member(base, gt_job_key_find(row->with)->count_offset), sizeof n);
+  return n > 0;
+}
+
 static void write_rows(job_node *map, const char *prefix, const void *base, bool bare) {
   size_t skip = strlen(prefix);
   for (size_t i = 0; i < gt_job_nkeys; i++) {
     const job_key *row = &gt_job_keys[i];
     if (strncmp(row->path, prefix, skip) != 0 || strchr(row->path + skip, '[')) continue;
-    job_node *node = value_node(row, base, bare);
+    job_node *node = has_list(row, base) ? value_node(row, base, bare) : NULL;
     if (node) gt_job_node_put(map, row->path + skip, node);
   }
 }

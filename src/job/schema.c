@@ -13,6 +13,7 @@
 #define IN_OUTAGE(member) .offset = offsetof(gt_job_outage, member)
 #define IN_DEVICE(member) .offset = offsetof(gt_job_device, member)
 #define IN_FACTOR(member) .offset = offsetof(gt_job_factor, member)
+#define IN_STAGE(member)  .offset = offsetof(gt_job_stage, member)
 #define COUNT_MAX         1e9
 #define PLANNED           (KEY_OPTIONAL | KEY_ON_RESUME)
 /* prices and predicted figures: optional, and 0 is a valid value */
@@ -22,6 +23,7 @@
 #define OF(value)       ((uint32_t)1 << (value))
 #define STRATEGIES(set) .choice = "sync.strategy", .compared = "plan.strategies", .having = (set)
 #define MODELS(set)     .choice = "model.name", .having = (set)
+#define OF_PIPELINE     .with = "pipeline.stages"
 #define DECODERS                                                                                   \
   (OF(GT_MODEL_GPT) | OF(GT_MODEL_GPT_TINY) | OF(GT_MODEL_GPT_SMALL) | OF(GT_MODEL_GPT_124M))
 #define UPDATES  (OF(GT_STRATEGY_ASGD) | OF(GT_STRATEGY_ASGD_GA))
@@ -123,8 +125,10 @@ const job_key gt_job_keys[] = {
                 "for each label; file: one file per region"},
     {"data.partition.shares", KEY_REALS, KEY_OPTIONAL, AT(data.partition.shares),
      COUNT(data.partition.nshares), .max = 1e12,
-     .meaning = "one number per region, proportional to its part (with shares, label and "
-                "dirichlet), 0 if it only aggregates; default: equal parts"},
+     .meaning =
+         "one number per region, proportional to its part (with shares, label and "
+         "dirichlet), 0 if it only aggregates, or has no first stage of a pipeline; default: "
+         "equal parts"},
     {"data.partition.alpha", KEY_REAL, KEY_ABOVE_MIN, AT(data.partition.alpha), .fallback = "0.5",
      .max = 1e6,
      .meaning = "parameter of the Dirichlet distribution; small values give uneven parts"},
@@ -148,7 +152,7 @@ const job_key gt_job_keys[] = {
     {"train.until.samples", KEY_I64, KEY_ONE_OF | KEY_ON_RESUME, AT(train.until.samples),
      .fallback = "0", .max = 1e15, .meaning = "end of training: the region's own samples"},
     {"train.batch", KEY_INT, 0, AT(train.batch), .fallback = "64", .min = 1, .max = 1e6,
-     .meaning = "samples that a worker takes per step"},
+     .meaning = "samples that a worker takes per step; of a pipeline: all samples of a step"},
     {"train.optimizer.name", KEY_CHOICE, 0, AT(train.optimizer.name), .fallback = "sgd",
      .values = gt_optimizer_names, .meaning = "rule of the local update"},
     {"train.optimizer.lr", KEY_REAL, KEY_REQUIRED | KEY_ABOVE_MIN, AT(train.optimizer.lr),
@@ -262,6 +266,38 @@ const job_key gt_job_keys[] = {
      .meaning = "smallest number of workers that a plan may choose"},
     {"regions[].ranks_max", KEY_INT, PLANNED, IN_REGION(ranks_max), .min = 1, .max = 1e6,
      .meaning = "largest number of workers that a plan may choose"},
+    {"pipeline.stages", KEY_MAPS, KEY_OPTIONAL, AT(pipeline.stages), COUNT(pipeline.nstages),
+     sizeof(gt_job_stage), .min = 1, .max = 1024,
+     .meaning = "a list of stages, in the model's order: one copy of the model is cut into them; "
+                "train.batch is then the batch of a step of the whole pipeline, and sync.strategy "
+                "is none"},
+    {"pipeline.stages[].region", KEY_STRING, KEY_REQUIRED, IN_STAGE(region),
+     .meaning = "name of its region"},
+    {"pipeline.stages[].workers", KEY_INT, 0, IN_STAGE(workers), .fallback = "1", .min = 1,
+     .max = 65535,
+     .meaning = "workers of the region that share the samples of its micro-batches; the stages of "
+                "a region have all its workers"},
+    {"pipeline.stages[].last", KEY_STRINGS, KEY_OPTIONAL | KEY_FILLED | KEY_SINGLE, IN_STAGE(last),
+     .count_offset = offsetof(gt_job_stage, nlast),
+     .meaning = "it ends behind the last operation with this name, or whose name begins with it "
+                "and a dot; two names in a folded pipeline, whose stages have two parts of the "
+                "model; the last part needs none; without any: parts of equal multiply-adds a "
+                "worker"},
+    {"pipeline.micro_batches", KEY_INT, KEY_REQUIRED, AT(pipeline.micro_batches), .min = 1,
+     .max = 1e6, OF_PIPELINE,
+     .meaning = "with stages: parts of equal size into which train.batch is divided"},
+    {"pipeline.schedule", KEY_CHOICE, 0, AT(pipeline.schedule), .fallback = "auto",
+     .values = gt_pipe_names, OF_PIPELINE,
+     .meaning = "order of the passes of each stage; zb-v: a folded pipeline; auto: the best of "
+                "many, by the times of compute and of the links"},
+    {"pipeline.labels", KEY_CHOICE, 0, AT(pipeline.labels), .fallback = "keep",
+     .values = gt_labels_names, OF_PIPELINE,
+     .meaning = "keep: labels stay in the region of the first stage, where the last one must be, "
+                "too; send: they are sent to it (a text's labels are the text)"},
+    {"pipeline.memory", KEY_SIZE, KEY_OPTIONAL | KEY_ABOVE_MIN, AT(pipeline.memory_bytes),
+     OF_PIPELINE,
+     .meaning = "memory of a worker for its parameters, gradients and micro-batches in flight, "
+                "which the schedule keeps to; default: no limit"},
     {"sync.local", KEY_CHOICE, 0, AT(sync.local), .fallback = "sync", .values = gt_local_names,
      .meaning = "workers of a region: in step, or each at its own pace"},
     {"sync.strategy", KEY_CHOICE, 0, AT(sync.strategy), .fallback = "asgd-ga",

@@ -1,8 +1,13 @@
-/* Which regions train, and what a region that only aggregates may not have. */
+/* Which regions train and have data, and what a region that only aggregates may not have. */
 #include "internal.h"
 
 bool gt_job_trains(const gt_job *job, size_t region) {
   return job->regions[region].ranks != 1;
+}
+
+bool gt_job_reads(const gt_job *job, size_t region) {
+  return gt_job_trains(job, region) &&
+         (job->pipeline.nstages == 0 || job->pipeline.stages[0].id == region);
 }
 
 size_t gt_job_training(const gt_job *job) {

@@ -74,10 +74,11 @@ void gt_job_warn(const gt_job *job, say *tell) {
   warn_warmup(job, "", job->train.until.steps, tell);
 }
 
-/* The number of steps of a region for so many samples.  A step is one batch of every worker (sync)
-   or of one worker (async). */
+/* The number of steps of a region for so many samples.  A step is one batch of every worker (sync),
+   of one worker (async), or of the whole pipeline. */
 static int64_t steps_of(const gt_job *job, size_t region, int64_t samples) {
-  const bool together = job->sync.local == GT_LOCAL_SYNC && gt_job_workers(job, region) > 0;
+  const bool together = job->sync.local == GT_LOCAL_SYNC && job->pipeline.nstages == 0 &&
+                        gt_job_workers(job, region) > 0;
   const double step =
       (double)job->train.batch * (together ? (double)gt_job_workers(job, region) : 1);
   const double whole = job->train.until.samples > 0 ? (double)job->train.until.samples
@@ -88,7 +89,7 @@ static int64_t steps_of(const gt_job *job, size_t region, int64_t samples) {
 void gt_job_warn_region(const gt_job *job, size_t region, int64_t samples, say *tell) {
   char text[256];
   const char *name = job->regions[region].name;
-  if (!gt_job_trains(job, region)) return;
+  if (!gt_job_reads(job, region)) return;
   if (job->train.until.steps == 0) warn_warmup(job, name, steps_of(job, region, samples), tell);
   if (job->train.batch <= samples) return;
   snprintf(text, sizeof text,

@@ -2,19 +2,6 @@
    with compute.emulate. */
 #include "geotrain/ps_work_time.h"
 
-/* The speed that the user wants of a worker, as a share of what it can do. */
-static double wanted(const gt_job *job, size_t region, const gt_job_compute *c, size_t worker) {
-  const gt_job_region *r = &job->regions[region];
-  return worker < r->nspeeds ? c->speed * r->speeds[worker] : c->speed;
-}
-
-/* The speed of a worker relative to what compute says. */
-static double speed_of(const gt_job *job, size_t region, const gt_job_compute *c, size_t worker) {
-  const gt_job_region *r = &job->regions[region];
-  return wanted(job, region, c, worker) * (worker < r->nmeasured ? r->measured[worker] : 1) *
-         gt_job_worker_share(job, region, worker);
-}
-
 /* Steps differ by a random factor of mean 1.  It is keyed by the batch, so that it does not depend
    on who asks, or when. */
 static double variation(const gt_job *job, size_t region, int64_t batch) {
@@ -31,18 +18,18 @@ gt_ns gt_cost_step(const gt_job *job, const gt_order *order, const gt_job_comput
   double seconds =
       c->step_s > 0 ? c->step_s * samples / (double)order->batch : samples / c->samples_per_s;
   return gt_from_seconds(seconds * variation(job, order->region, batch) /
-                         speed_of(job, order->region, c, worker));
+                         gt_job_worker_speed(job, order->region, c, worker));
 }
 
 gt_ns gt_cost_eval(const gt_job *job, const gt_order *order, const gt_job_compute *c, size_t worker,
                    int64_t samples) {
   return gt_from_seconds((double)samples / c->eval_samples_per_s /
-                         speed_of(job, order->region, c, worker));
+                         gt_job_worker_speed(job, order->region, c, worker));
 }
 
 double gt_cost_slowdown(const gt_job *job, size_t region, size_t worker) {
   gt_job_compute c = gt_job_compute_of(job, region);
-  return 1 / wanted(job, region, &c, worker);
+  return 1 / gt_job_worker_wanted(job, region, &c, worker);
 }
 
 gt_status gt_cost_check(const gt_job *job, const char *why) {

@@ -23,7 +23,7 @@ static gt_status model_floats(gt_sim_shape *out, const gt_job *job, const gt_sam
 /* Opens every file once. */
 static gt_status open_files(const gt_job *job, gt_dataset **opened, gt_dataset_info *infos) {
   for (size_t r = 0; r < job->nregions; r++) {
-    if (!gt_job_trains(job, r)) continue;
+    if (!gt_job_reads(job, r)) continue;
     const size_t first = gt_data_namesake(job, r);
     if (first == r) GT_TRY(gt_dataset_open(&opened[r], gt_data_path(job, r)));
     infos[r] = *gt_dataset_describe(opened[first]);
@@ -36,7 +36,7 @@ static gt_status divide(gt_sim_shape *out, const gt_job *job, gt_dataset **opene
   for (size_t r = 0; r < job->nregions; r++) {
     uint32_t *part = NULL;
     size_t n = 0;
-    if (!gt_job_trains(job, r)) continue;
+    if (!gt_job_reads(job, r)) continue;
     gt_dataset *dataset = opened[gt_data_namesake(job, r)];
     GT_TRY(gt_data_part(job, files, r, gt_dataset_labels(dataset, GT_SPLIT_TRAIN),
                         gt_dataset_describe(dataset)->ntrain, &part, &n));
@@ -56,7 +56,7 @@ static gt_status from_data(gt_sim_shape *out, const gt_job *job, gt_sample_shape
   if (status == GT_OK) status = divide(out, job, opened, files);
   for (size_t r = 0; r < n; r++) {
     const gt_dataset_info *d = &infos[r];
-    if (gt_job_trains(job, r)) {
+    if (gt_job_reads(job, r)) {
       *shape = (gt_sample_shape){d->h, d->w, d->c, d->classes, d->features};
       out->text = d->text;
     }
@@ -74,7 +74,7 @@ static gt_status from_data(gt_sim_shape *out, const gt_job *job, gt_sample_shape
 /* Every file that the job names can be read here. */
 static bool is_here(const gt_job *job) {
   for (size_t r = 0; r < job->nregions; r++) {
-    if (!gt_job_trains(job, r)) continue;
+    if (!gt_job_reads(job, r)) continue;
     const char *path = gt_data_path(job, r);
     if (!path || access(path, R_OK) != 0) return false;
   }
@@ -100,7 +100,7 @@ static gt_status from_job(gt_sim_shape *out, const gt_job *job, gt_sample_shape 
   out->assumed = true;
   for (size_t r = 0; r < job->nregions; r++) {
     out->samples[r] = job->regions[r].samples;
-    if (out->samples[r] <= 0 && gt_job_trains(job, r))
+    if (out->samples[r] <= 0 && gt_job_reads(job, r))
       return GT_FAIL(GT_ERR_JOB,
                      "regions.%zu (%s) has no data set that can be read here and no samples; "
                      "regions[].samples is needed",

@@ -56,7 +56,7 @@ static void keys(void **state) {
   with("period: 8\n", "@: unknown key period; did you mean sync.period?");
   with("snyc: {period: 8}\n", "@: unknown key snyc; did you mean sync?");
   with("sync.period: 8\n", "@: unknown key sync.period; one of name, seed, model, data, train, "
-                           "regions, sync, wan, compute, profile, checkpoint, "
+                           "regions, pipeline, sync, wan, compute, profile, checkpoint, "
                            "limits, log, plan, slurm is needed there");
   with("checkpoint: {colour: red}\n",
        "@: unknown key checkpoint.colour; one of every, keep is needed there");

@@ -1,0 +1,197 @@
+/* Checks of a job with a pipeline: its stages and regions, its batch, and the keys of other parts
+   that do not fit to it.  Where the model can be cut is checked by the part pipe. */
+#include <stdio.h>
+#include <string.h>
+
+#include "internal.h"
+
+static bool is_folded(const gt_job *job) {
+  for (size_t s = 0; s < job->pipeline.nstages; s++)
+    if (job->pipeline.stages[s].nlast > 1) return true;
+  return false;
+}
+
+size_t gt_job_chunks(const gt_job *job) {
+  const gt_pipe_kind kind = job->pipeline.schedule;
+  return kind == GT_PIPE_ZB_V || (kind == GT_PIPE_AUTO && is_folded(job)) ? 2 : 1;
+}
+
+/* ---- stages and regions ---------------------------------------------------------------------- */
+
+static gt_status find_region(gt_job *job, size_t s, const char *source) {
+  gt_job_stage *stage = &job->pipeline.stages[s];
+  char key[64];
+  snprintf(key, sizeof key, "pipeline.stages.%zu.region", s);
+  GT_TRY(gt_job_check_region(job, source, key, stage->region));
+  while (strcmp(job->regions[stage->id].name, stage->region) != 0) stage->id++;
+  if (gt_job_trains(job, stage->id)) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB,
+                 "%s: %s is %s, which has no workers (regions.%zu.ranks is 1); a region with "
+                 "workers is needed",
+                 source, key, stage->region, stage->id);
+}
+
+/* The stages of a region have all its workers. */
+static gt_status check_workers(const gt_job *job, size_t region, const char *source) {
+  const gt_job_region *r = &job->regions[region];
+  int64_t workers = 0;
+  for (size_t s = 0; s < job->pipeline.nstages; s++)
+    if (job->pipeline.stages[s].id == region) workers += job->pipeline.stages[s].workers;
+  if (workers == 0)
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: pipeline.stages has no stage in region %s; one or more in every region of "
+                   "the job are needed",
+                   source, r->name);
+  if (r->ranks == 0)
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: regions.%zu.ranks is auto, and the stages of pipeline.stages in region %s "
+                   "have %lld workers; %lld ranks are needed, one for the parameter server",
+                   source, region, r->name, (long long)workers, (long long)workers + 1);
+  if (workers != r->ranks - 1)
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: the stages of pipeline.stages in region %s have %lld workers, and "
+                   "regions.%zu.ranks is %d, of which %d are workers; the same number is needed",
+                   source, r->name, (long long)workers, region, r->ranks, r->ranks - 1);
+  return GT_OK;
+}
+
+static gt_status check_places(gt_job *job, const char *source) {
+  for (size_t s = 0; s < job->pipeline.nstages; s++) GT_TRY(find_region(job, s, source));
+  for (size_t r = 0; r < job->nregions; r++) GT_TRY(check_workers(job, r, source));
+  return GT_OK;
+}
+
+/* The loss is behind the last span, which is the first stage's in a folded pipeline. */
+static gt_status check_labels(const gt_job *job, const char *source) {
+  const gt_job_stage *first = &job->pipeline.stages[0],
+                     *last = &job->pipeline.stages[job->pipeline.nstages - 1];
+  if (job->pipeline.labels == GT_LABELS_SEND || gt_job_chunks(job) == 2 || first->id == last->id)
+    return GT_OK;
+  return GT_FAIL(GT_ERR_JOB,
+                 "%s: pipeline.labels is keep, the first stage is in region %s and the last one, "
+                 "which needs the labels, in region %s; both in one region, or labels: send, is "
+                 "needed",
+                 source, first->region, last->region);
+}
+
+/* ---- ends of stages -------------------------------------------------------------------------- */
+
+/* A stage has as many names as spans; that of the span that ends the model may be missing. */
+static gt_status check_names(const gt_job *job, size_t s, const char *source) {
+  const size_t chunks = gt_job_chunks(job), n = job->pipeline.nstages,
+               have = job->pipeline.stages[s].nlast;
+  const bool ends = chunks == 2 ? s == 0 : s + 1 == n;
+  if (have == chunks || (ends && have + 1 == chunks)) return GT_OK;
+  if (have == 0)
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: pipeline.stages.%zu.last is missing, and other stages have it; %s in every "
+                   "stage, or none in any, %s needed",
+                   source, s, chunks == 2 ? "two names" : "one name", chunks == 2 ? "are" : "is");
+  return GT_FAIL(GT_ERR_JOB,
+                 "%s: pipeline.stages.%zu.last has %zu name%s, and the pipeline is %s; %s needed",
+                 source, s, have, have == 1 ? "" : "s",
+                 chunks == 2 ? "folded: a stage has two parts of the model" : "not folded",
+                 chunks == 1 ? "one is"
+                 : ends      ? "one or two are"
+                             : "two are");
+}
+
+static gt_status check_ends(const gt_job *job, const char *source) {
+  bool given = false;
+  for (size_t s = 0; s < job->pipeline.nstages; s++) given |= job->pipeline.stages[s].nlast > 0;
+  for (size_t s = 0; given && s < job->pipeline.nstages; s++) GT_TRY(check_names(job, s, source));
+  return GT_OK;
+}
+
+/* ---- the batch ------------------------------------------------------------------------------- */
+
+static gt_status check_batch(const gt_job *job, const char *source) {
+  const int micros = job->pipeline.micro_batches, samples = job->train.batch / micros;
+  if (job->train.batch % micros != 0)
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: pipeline.micro_batches is %d and train.batch %d; a number that divides the "
+                   "batch is needed",
+                   source, micros, job->train.batch);
+  for (size_t s = 0; s < job->pipeline.nstages; s++)
+    if (samples % job->pipeline.stages[s].workers != 0)
+      return GT_FAIL(GT_ERR_JOB,
+                     "%s: pipeline.stages.%zu.workers is %d and a micro-batch %d samples "
+                     "(train.batch %d in %d); a number that divides them is needed",
+                     source, s, job->pipeline.stages[s].workers, samples, job->train.batch, micros);
+  return GT_OK;
+}
+
+/* ---- keys of other parts --------------------------------------------------------------------- */
+
+static gt_status check_sync(const gt_job *job, const char *source) {
+  if (job->sync.strategy != GT_STRATEGY_NONE)
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "%s: sync.strategy is %s, and pipeline.stages has one copy of the model, so that "
+        "nothing is exchanged by a strategy; none is needed",
+        source, gt_strategy_names[job->sync.strategy]);
+  if (job->sync.local != GT_LOCAL_SYNC)
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "%s: sync.local is %s and there is a pipeline, whose workers go in step; sync is "
+        "needed",
+        source, gt_local_names[job->sync.local]);
+  if (job->sync.topology != GT_TOPOLOGY_MESH || job->sync.central)
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: %s is %s and there is a pipeline, which has its own ways; the key is not "
+                   "needed",
+                   source, job->sync.central ? "sync.central" : "sync.topology",
+                   job->sync.central ? job->sync.central : gt_topology_names[job->sync.topology]);
+  if (job->plan.nstrategies > 0 || job->plan.nperiods > 0)
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: plan.%s is given and there is a pipeline, for which there is nothing to "
+                   "compare; the key is not needed",
+                   source, job->plan.nstrategies > 0 ? "strategies" : "periods");
+  return GT_OK;
+}
+
+static gt_status check_train(const gt_job *job, const char *source) {
+  if (job->train.clip > 0)
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "%s: train.clip is %g and there is a pipeline, for which clipping by the norm of "
+        "all stages is not built; 0 is needed",
+        source, job->train.clip);
+  if (job->compute_variation > 0)
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: compute.variation is %g and there is a pipeline, whose passes take what "
+                   "compute says; 0 is needed",
+                   source, job->compute_variation);
+  return GT_OK;
+}
+
+/* Only the region of the first stage reads data. */
+static gt_status check_data(const gt_job *job, size_t region, const char *source) {
+  const gt_job_region *r = &job->regions[region];
+  const char *given = r->data_path ? "data.path" : r->samples > 0 ? "samples" : NULL;
+  if (gt_job_reads(job, region)) return GT_OK;
+  if (given)
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "%s: regions.%zu.%s is given, and region %s does not have the first stage of the "
+        "pipeline, which alone reads data; no %s is needed",
+        source, region, given, r->name, given);
+  if (job->data.partition.nshares == job->nregions && job->data.partition.shares[region] > 0)
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: data.partition.shares.%zu is %g, and region %s does not have the first "
+                   "stage of the pipeline, which alone reads data; 0 is needed",
+                   source, region, job->data.partition.shares[region], r->name);
+  return GT_OK;
+}
+
+gt_status gt_job_check_pipeline(gt_job *job, const char *source) {
+  if (job->pipeline.nstages == 0) return GT_OK;
+  GT_TRY(check_places(job, source));
+  GT_TRY(check_ends(job, source));
+  GT_TRY(check_labels(job, source));
+  GT_TRY(check_batch(job, source));
+  GT_TRY(check_sync(job, source));
+  GT_TRY(check_train(job, source));
+  for (size_t r = 0; r < job->nregions; r++) GT_TRY(check_data(job, r, source));
+  return GT_OK;
+}

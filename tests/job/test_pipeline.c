@@ -1,0 +1,347 @@
+/* The section pipeline: what is read, what it changes elsewhere, its round trip, and each sentence
+   with which it is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "geotrain/job.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static const char path[] = "test-pipeline.yaml";
+
+static const char plain[] =
+    "name: tiny\nmodel: {name: gpt-tiny}\ndata: {path: d.h5}\ntrain: {until: {steps: 5}, batch: "
+    "24, "
+    "optimizer: {lr: 0.1}}\nregions: [{name: east, ranks: 4}, {name: west, ranks: 3}]\n";
+
+static const char stages[] = "pipeline:\n"
+                             "  stages:\n"
+                             "    - {region: east, workers: 2, last: transformer.h.0}\n"
+                             "    - {region: west, workers: 2, last: transformer.h.2}\n"
+                             "    - {region: east}\n"
+                             "  micro_batches: 6\n";
+
+static gt_status load(gt_job **job, const char *more, const char *const *sets, size_t nsets) {
+  FILE *to = fopen(path, "w");
+  assert_non_null(to);
+  assert_true(fprintf(to, "%s%s", plain, more) > 0);
+  assert_int_equal(fclose(to), 0);
+  const gt_status status = gt_job_load(job, path, sets, nsets);
+  remove(path);
+  return status;
+}
+
+static gt_job *job_with(const char *more, const char *const *sets, size_t nsets) {
+  gt_job *job = NULL;
+  if (load(&job, more, sets, nsets) != GT_OK) fail_msg("%s", gt_error_text());
+  return job;
+}
+
+/* A folded pipeline of two stages. */
+static gt_job *folded(const char *schedule) {
+  char kind[48];
+  snprintf(kind, sizeof kind, "pipeline.schedule=%s", schedule);
+  const char *const sets[] = {"pipeline.stages=[{region: east, workers: 3, last: [a, d]}, {region: "
+                              "west, workers: 2, last: [b, c]}]",
+                              kind, "train.batch=36"};
+  return job_with(stages, sets, COUNT(sets));
+}
+
+static void check_round_trip(const gt_job *job) {
+  char *text = gt_job_resolved(job);
+  gt_job *again = NULL;
+  if (gt_job_parse(&again, "resolved", text) != GT_OK) fail_msg("%s in\n%s", gt_error_text(), text);
+  char *twice = gt_job_resolved(again);
+  assert_string_equal(text, twice);
+  gt_job_close(again);
+  gt_free(twice);
+  gt_free(text);
+}
+
+/* ---- what is read ---------------------------------------------------------------------------- */
+
+static void all_is_read(void **state) {
+  (void)state;
+  const int64_t alive = gt_alloc_alive();
+  gt_job *job = job_with(stages, (const char *[]){"pipeline.memory=2 GiB"}, 1);
+  const gt_job_stage *s = job->pipeline.stages;
+  assert_int_equal(job->pipeline.nstages, 3);
+  assert_int_equal(job->pipeline.micro_batches, 6);
+  assert_int_equal(job->pipeline.schedule, GT_PIPE_AUTO);
+  assert_int_equal(job->pipeline.labels, GT_LABELS_KEEP);
+  assert_true(job->pipeline.memory_bytes == 0x1p31);
+  assert_true(s[0].id == 0 && s[1].id == 1 && s[2].id == 0);
+  assert_true(s[0].workers == 2 && s[1].workers == 2 && s[2].workers == 1);
+  assert_true(s[0].nlast == 1 && s[1].nlast == 1 && s[2].nlast == 0 && !s[2].last);
+  assert_string_equal(s[1].last[0], "transformer.h.2");
+  assert_int_equal(gt_job_chunks(job), 1);
+  assert_int_equal(job->sync.strategy, GT_STRATEGY_NONE);
+  check_round_trip(job);
+  gt_job_close(job);
+  assert_int_equal(gt_alloc_alive(), alive);
+}
+
+static void folded_pipelines(void **state) {
+  (void)state;
+  gt_job *job = folded("zb-v");
+  assert_int_equal(gt_job_chunks(job), 2);
+  assert_int_equal(job->pipeline.stages[1].nlast, 2);
+  assert_string_equal(job->pipeline.stages[1].last[1], "c");
+  check_round_trip(job);
+  gt_job_close(job);
+  job = folded("auto");
+  assert_int_equal(gt_job_chunks(job), 2);
+  gt_job_close(job);
+  /* The first stage's second part ends the model: it needs no name. */
+  job = job_with(stages,
+                 (const char *[]){"pipeline.stages=[{region: east, workers: 3, last: a}, {region: "
+                                  "west, workers: 2, last: [b, c]}]",
+                                  "pipeline.schedule=zb-v", "train.batch=36"},
+                 3);
+  assert_int_equal(job->pipeline.stages[0].nlast, 1);
+  gt_job_close(job);
+  /* No names: the model is cut evenly. */
+  job = job_with(
+      stages,
+      (const char *[]){"pipeline.stages=[{region: east, workers: 3}, {region: west, workers: 2}]",
+                       "pipeline.schedule=zb-v", "train.batch=36"},
+      3);
+  assert_int_equal(gt_job_chunks(job), 2);
+  check_round_trip(job);
+  gt_job_close(job);
+}
+
+/* Without a pipeline the resolved job is what it was. */
+static void no_pipeline(void **state) {
+  (void)state;
+  gt_job *job = job_with("", NULL, 0);
+  assert_int_equal(job->pipeline.nstages, 0);
+  assert_int_equal(job->sync.strategy, GT_STRATEGY_ASGD_GA);
+  char *text = gt_job_resolved(job), *flat = NULL;
+  size_t size = 0;
+  assert_null(strstr(text, "pipeline"));
+  FILE *to = open_memstream(&flat, &size);
+  assert_non_null(to);
+  gt_job_flat(job, to);
+  assert_int_equal(fclose(to), 0);
+  assert_null(strstr(flat, "pipeline"));
+  free(flat);
+  gt_free(text);
+  gt_job_close(job);
+}
+
+static void who_reads_data(void **state) {
+  (void)state;
+  gt_job *job = job_with(stages, NULL, 0);
+  assert_true(gt_job_reads(job, 0) && !gt_job_reads(job, 1));
+  assert_true(gt_job_trains(job, 1));
+  gt_job_close(job);
+  job = job_with(stages, (const char *[]){"data.partition.shares=[3, 0]"}, 1);
+  gt_job_close(job);
+  job = job_with("", NULL, 0);
+  assert_true(gt_job_reads(job, 0) && gt_job_reads(job, 1));
+  gt_job_close(job);
+  /* The west needs no data of its own. */
+  job = job_with(
+      stages,
+      (const char *[]){"data.path=null", "regions.0.data.path=e.h5", "data.partition.by=file"}, 3);
+  gt_job_close(job);
+}
+
+static void differences_are_named(void **state) {
+  (void)state;
+  gt_job *a = job_with(stages, NULL, 0),
+         *b = job_with(stages, (const char *[]){"pipeline.stages.1.last=transformer.h.1"}, 1);
+  char *here = gt_job_resolved(a), *there = gt_job_resolved(b), text[256];
+  gt_job_difference(here, there, true, text, sizeof text);
+  assert_string_equal(
+      text, "pipeline.stages.1.last is [transformer.h.1] there and [transformer.h.2] here");
+  gt_free(here);
+  gt_free(there);
+  gt_job_close(a);
+  gt_job_close(b);
+}
+
+/* ---- what is refused ------------------------------------------------------------------------- */
+
+typedef struct {
+  const char *sets[3];  /* up to the first NULL */
+  const char *expected; /* behind the name of the file */
+} refusal;
+
+static void refused(const char *more, const refusal *r) {
+  gt_job *job = NULL;
+  char full[512];
+  size_t n = 0;
+  while (n < COUNT(r->sets) && r->sets[n]) n++;
+  snprintf(full, sizeof full, "%s: %s", path, r->expected);
+  if (load(&job, more, r->sets, n) != GT_ERR_JOB) fail_msg("not refused: %s", r->expected);
+  assert_string_equal(gt_error_text(), full);
+}
+
+static void wrong_regions(void **state) {
+  (void)state;
+  static const refusal all[] = {
+      {{"pipeline.stages.1.region=wets"},
+       "pipeline.stages.1.region is \"wets\", which is no region of the job; the name of one is "
+       "needed; did you mean west?"},
+      {{"regions.1.ranks=1"},
+       "pipeline.stages.1.region is west, which has no workers (regions.1.ranks is 1); a region "
+       "with workers is needed"},
+      {{"regions.0.ranks=3"},
+       "the stages of pipeline.stages in region east have 3 workers, and regions.0.ranks is 3, of "
+       "which 2 are workers; the same number is needed"},
+      {{"regions.1.ranks=auto", "regions.1.devices=[{type: x, count: 2}]"},
+       "regions.1.ranks is auto, and the stages of pipeline.stages in region west have 2 workers; "
+       "3 "
+       "ranks are needed, one for the parameter server"},
+      {{"regions.2={name: south, ranks: 2}"},
+       "pipeline.stages has no stage in region south; one or more in every region of the job are "
+       "needed"},
+      {{"pipeline.stages=[{region: east, workers: 3}, {region: west, workers: 2}]"},
+       "pipeline.labels is keep, the first stage is in region east and the last one, which needs "
+       "the labels, in region west; both in one region, or labels: send, is needed"},
+  };
+  for (size_t i = 0; i < COUNT(all); i++) refused(stages, &all[i]);
+  const char *const sent[] = {
+      "pipeline.stages=[{region: east, workers: 3}, {region: west, workers: 2}]",
+      "pipeline.labels=send", "train.batch=36"};
+  gt_job_close(job_with(stages, sent, COUNT(sent)));
+}
+
+static void wrong_ends(void **state) {
+  (void)state;
+  static const refusal all[] = {
+      {{"pipeline.stages.0.last=null"},
+       "pipeline.stages.0.last is missing, and other stages have it; one name in every stage, or "
+       "none in any, is needed"},
+      {{"pipeline.stages.0.last=[a, b]", "pipeline.stages.1.last=null"},
+       "pipeline.stages.1.last is missing, and other stages have it; two names in every stage, or "
+       "none in any, are needed"},
+      {{"pipeline.stages.0.last=[a, b]", "pipeline.schedule=1f1b"},
+       "pipeline.stages.0.last has 2 names, and the pipeline is not folded; one is needed"},
+      {{"pipeline.schedule=zb-v"},
+       "pipeline.stages.1.last has 1 name, and the pipeline is folded: a stage has two parts of "
+       "the "
+       "model; two are needed"},
+      {{"pipeline.stages.0.last=[a, b, c]"},
+       "pipeline.stages.0.last has 3 names, and the pipeline is folded: a stage has two parts of "
+       "the model; one or two are needed"},
+  };
+  for (size_t i = 0; i < COUNT(all); i++) refused(stages, &all[i]);
+}
+
+static void wrong_batches(void **state) {
+  (void)state;
+  static const refusal all[] = {
+      {{"pipeline.micro_batches=5"},
+       "pipeline.micro_batches is 5 and train.batch 24; a number that divides the batch is needed"},
+      {{"pipeline.micro_batches=8"},
+       "pipeline.stages.0.workers is 2 and a micro-batch 3 samples (train.batch 24 in 8); a number "
+       "that divides them is needed"},
+      {{"pipeline.micro_batches=null"},
+       "pipeline.micro_batches is missing; it is needed: with stages: parts of equal size into "
+       "which train.batch is divided"},
+  };
+  for (size_t i = 0; i < COUNT(all); i++) refused(stages, &all[i]);
+}
+
+static void what_a_pipeline_fixes(void **state) {
+  (void)state;
+  static const refusal all[] = {
+      {{"sync.strategy=sma"},
+       "sync.strategy is sma, and pipeline.stages has one copy of the model, so that nothing is "
+       "exchanged by a strategy; none is needed"},
+      {{"sync.local=async"},
+       "sync.local is async and there is a pipeline, whose workers go in step; sync is needed"},
+      {{"sync.topology=ring"},
+       "sync.topology is ring and there is a pipeline, which has its own ways; the key is not "
+       "needed"},
+      {{"sync.central=east"},
+       "sync.central is east and there is a pipeline, which has its own ways; the key is not "
+       "needed"},
+      {{"plan.strategies=[sma]"},
+       "plan.strategies is given and there is a pipeline, for which there is nothing to compare; "
+       "the key is not needed"},
+      {{"plan.periods=[4]"},
+       "plan.periods is given and there is a pipeline, for which there is nothing to compare; the "
+       "key is not needed"},
+      {{"train.clip=1"},
+       "train.clip is 1 and there is a pipeline, for which clipping by the norm of all stages is "
+       "not built; 0 is needed"},
+      {{"compute.variation=0.1"},
+       "compute.variation is 0.1 and there is a pipeline, whose passes take what compute says; 0 "
+       "is "
+       "needed"},
+      {{"regions.1.data.path=w.h5"},
+       "regions.1.data.path is given, and region west does not have the first stage of the "
+       "pipeline, which alone reads data; no data.path is needed"},
+      {{"regions.1.samples=100"},
+       "regions.1.samples is given, and region west does not have the first stage of the pipeline, "
+       "which alone reads data; no samples is needed"},
+      {{"data.partition.shares=[2, 1]"},
+       "data.partition.shares.1 is 1, and region west does not have the first stage of the "
+       "pipeline, which alone reads data; 0 is needed"},
+      {{"data.partition.shares=[0, 0]"},
+       "data.partition.shares.0 is 0, and region east trains; a number above 0 is needed"},
+  };
+  for (size_t i = 0; i < COUNT(all); i++) refused(stages, &all[i]);
+  gt_job_close(job_with(stages, (const char *[]){"sync.strategy=none"}, 1));
+}
+
+static void keys_without_stages(void **state) {
+  (void)state;
+  refused("", &(refusal){{"pipeline.micro_batches=6"},
+                         "pipeline.micro_batches is given and pipeline.stages is not; both or "
+                         "neither are needed"});
+  refused("", &(refusal){{"pipeline.memory=1 GiB"},
+                         "pipeline.memory is given and pipeline.stages is not; both or neither are "
+                         "needed"});
+}
+
+/* A mistake in --set is one of --set, not of the file. */
+static void wrong_values(void **state) {
+  (void)state;
+  static const struct {
+    const char *set, *expected;
+  } all[] = {
+      {"pipeline.stages=[]",
+       "--set: pipeline.stages is an empty list; 1 or more entries are needed"},
+      {"pipeline.stages.0.last=[]",
+       "--set: pipeline.stages.0.last is an empty list; 1 or more entries are needed"},
+      {"pipeline.stages.0.workers=0", "--set: pipeline.stages.0.workers is 0; 1 or more is needed"},
+      {"pipeline.stages.0.lats=x",
+       "--set: unknown key pipeline.stages.0.lats; did you mean pipeline.stages.0.last?"},
+      {"pipeline.schedule=zb-h3",
+       "--set: pipeline.schedule is \"zb-h3\"; one of gpipe, 1f1b, zb-h1, zb-h2, zb-v, auto is "
+       "needed; did you mean zb-h1?"},
+  };
+  for (size_t i = 0; i < COUNT(all); i++) {
+    gt_job *job = NULL;
+    assert_int_equal(load(&job, stages, &all[i].set, 1), GT_ERR_JOB);
+    assert_string_equal(gt_error_text(), all[i].expected);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(all_is_read),
+      cmocka_unit_test(folded_pipelines),
+      cmocka_unit_test(no_pipeline),
+      cmocka_unit_test(who_reads_data),
+      cmocka_unit_test(differences_are_named),
+      cmocka_unit_test(wrong_regions),
+      cmocka_unit_test(wrong_ends),
+      cmocka_unit_test(wrong_batches),
+      cmocka_unit_test(what_a_pipeline_fixes),
+      cmocka_unit_test(keys_without_stages),
+      cmocka_unit_test(wrong_values),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
