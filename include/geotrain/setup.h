@@ -9,6 +9,8 @@
 #include "geotrain/job.h"
 #include "geotrain/net.h"
 #include "geotrain/nn.h"
+#include "geotrain/pipe_job.h"
+#include "geotrain/ps.h"
 #include "geotrain/record.h"
 #include "geotrain/setup_options.h"
 #include "geotrain/wan.h"
@@ -35,6 +37,30 @@ typedef struct {
   char why[GT_ERROR_TEXT_MAX]; /* why the file is not sound */
 } gt_kept;
 
+/* Where spans of a pipeline lie, in floats: in the arrays of their region, and in those of the whole
+   model. */
+typedef struct {
+  size_t span, own, whole, count;
+} gt_part_range;
+typedef struct {
+  gt_part_range *ranges; /* in the model's order */
+  size_t n, floats;
+} gt_part_ranges;
+/* The part of the model that a region has. */
+typedef struct {
+  gt_part_ranges params, buffers;
+} gt_region_part;
+
+/* The pipeline of a run. */
+typedef struct {
+  gt_pipe_job *job;
+  const gt_pipe_layout *layout; /* the job's */
+  gt_region_part *parts;        /* of each region */
+  gt_ps_stage *stages;          /* of this region */
+  size_t nstages;
+  size_t ntest; /* test samples of the region with the first stage */
+} gt_run_pipe;
+
 /* What one rank knows of its run.  Made by gt_setup_open; gt_setup_close frees everything except
    what is marked as borrowed. */
 typedef struct {
@@ -54,7 +80,10 @@ typedef struct {
   size_t npart;
   /* the first region with test samples; it scores the mean; nregions: no region has any */
   size_t tester;
-  gt_graph *graph;
+  gt_graph *graph; /* what this rank has of the model */
+  /* The whole model: `graph`; with a pipeline, another one without memory.  Borrowed. */
+  const gt_graph *model;
+  gt_run_pipe *pipe; /* NULL: the job has no pipeline */
   /* per region, the instruction sets of its ranks: "avx2", or "avx2+avx512" */
   char (*isas)[GT_SETUP_ISA];
   gt_precision precision;  /* of the computation; on a PS: that of its first worker */
@@ -80,6 +109,18 @@ typedef struct {
 gt_status gt_setup_open(gt_run *run, const gt_setup_options *options);
 /* Also accepts a *run that is all 0 with roles of MPI_COMM_NULL.  Collective over the world. */
 void gt_setup_close(gt_run *run);
+
+/* ---- the pipeline, local ---- */
+
+/* The region that has the last span. */
+size_t gt_setup_judge(const gt_run_pipe *pipe);
+/* Whether a span ends with the loss; whether it needs the samples or their labels. */
+bool gt_setup_span_judges(const gt_run_pipe *pipe, size_t span);
+bool gt_setup_span_reads(const gt_run *run, size_t span);
+/* The number of a span of this region among the region's spans, as in gt_graph_spec.spans. */
+size_t gt_setup_own_span(const gt_run *run, size_t span);
+/* The number, in the model, of the stage that a worker of the region has. */
+size_t gt_setup_stage_of(const gt_run_pipe *pipe, size_t region, size_t worker);
 
 /* The input for the roles: one entry per region, in the job's order.  Names and hosts are borrowed
    from the job; the caller frees the array.  Local. */

@@ -9,12 +9,13 @@ static gt_status agree(const gt_run *run, gt_status local) {
   return gt_agree(run->roles.world, local, run->start_limit_s);
 }
 
-static bool trains(const gt_run *run) {
-  return gt_job_trains(run->job, run->roles.region_id);
+/* This region has data. */
+static bool reads(const gt_run *run) {
+  return gt_job_reads(run->job, run->roles.region_id);
 }
 
 static gt_status open_own(gt_run *run) {
-  if (!trains(run)) return GT_OK;
+  if (!reads(run)) return GT_OK;
   const char *path = gt_data_path(run->job, run->roles.region_id);
   GT_TRY(gt_dataset_open(&run->dataset, path));
   run->data = *gt_dataset_describe(run->dataset);
@@ -92,9 +93,9 @@ static void say_shared(const gt_job *job, const size_t *files) {
 static gt_status divide(gt_run *run, const gt_dataset_info *infos) {
   const size_t region = run->roles.region_id;
   size_t *files = GT_NEW_ARRAY(size_t, run->job->nregions);
-  gt_status status = trains(run) ? same_as_ps(run, &infos[region]) : GT_OK;
+  gt_status status = reads(run) ? same_as_ps(run, &infos[region]) : GT_OK;
   if (status == GT_OK) status = gt_data_files(run->job, infos, files);
-  if (status == GT_OK && trains(run))
+  if (status == GT_OK && reads(run))
     status = gt_data_part(run->job, files, region, gt_dataset_labels(run->dataset, GT_SPLIT_TRAIN),
                           run->data.ntrain, &run->part, &run->npart);
   if (status == GT_OK) say_shared(run->job, files);
@@ -114,7 +115,7 @@ static void normalise(gt_run *run, const float *mean, const float *std) {
 static gt_status from_job(gt_run *run) {
   const gt_job *job = run->job;
   const size_t c = run->data.c, region = run->roles.region_id;
-  const char *path = gt_data_path(job, trains(run) ? region : gt_data_first(job));
+  const char *path = gt_data_path(job, reads(run) ? region : gt_data_first(job));
   if (run->data.input != GT_INPUT_BYTES)
     return GT_FAIL(
         GT_ERR_JOB,
@@ -154,7 +155,7 @@ static gt_status from_sums(gt_run *run) {
   const size_t c = run->data.c, n = GT_DATA_SUMS(c);
   uint64_t *own = GT_NEW_ARRAY(uint64_t, n), *sums = GT_NEW_ARRAY(uint64_t, n);
   float *norm = GT_NEW_ARRAY(float, 2 * c);
-  const bool sums_up = run->roles.is_ps && trains(run);
+  const bool sums_up = run->roles.is_ps && reads(run);
   gt_status status =
       agree(run, sums_up ? gt_dataset_sums(run->dataset, run->part, run->npart, own) : GT_OK);
   if (status == GT_OK) {
@@ -182,22 +183,52 @@ static gt_status settle_normalisation(gt_run *run, const gt_dataset_info *infos)
   const size_t first = gt_data_first(run->job);
   if (run->job->data.nmean > 0) return agree(run, from_job(run));
   for (size_t r = first + 1; r < run->job->nregions; r++)
-    same = same && (!gt_job_trains(run->job, r) ||
+    same = same && (!gt_job_reads(run->job, r) ||
                     strcmp(infos[first].schema_sha256, infos[r].schema_sha256) == 0);
   return same ? GT_OK : from_sums(run);
+}
+
+static bool all_read(const gt_job *job) {
+  for (size_t r = 0; r < job->nregions; r++)
+    if (!gt_job_reads(job, r)) return false;
+  return true;
+}
+
+/* The regions of a pipeline make their steps by the batches of the one that has the data, which are
+   all full: their micro-batches are. */
+static void open_batches(gt_run *run, const gt_dataset_info *infos) {
+  const size_t first = gt_data_first(run->job);
+  size_t *parts = gather(run, &run->npart, sizeof run->npart);
+  run->pipe = GT_NEW(gt_run_pipe);
+  run->pipe->ntest = infos[first].ntest;
+  run->order.n = parts[first];
+  run->order.whole = true;
+  gt_free(parts);
+}
+
+static gt_status check_batches(const gt_run *run) {
+  if (!run->pipe || run->order.n >= run->order.batch) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB,
+                 "region %s has %zu samples, and a step of the pipeline takes %zu (train.batch); "
+                 "as many samples or more are needed",
+                 run->job->regions[gt_data_first(run->job)].name, run->order.n, run->order.batch);
 }
 
 gt_status gt_setup_open_data(gt_run *run) {
   GT_TRY(agree(run, open_own(run)));
   gt_dataset_info *infos = gather(run, &run->data, sizeof run->data);
   while (run->tester < run->job->nregions && infos[run->tester].ntest == 0) run->tester++;
-  if (gt_job_training(run->job) < run->job->nregions) {
+  if (!all_read(run->job)) {
     float *norm = first_norm(run, infos);
-    if (!trains(run)) open_empty(run, &infos[gt_data_first(run->job)], norm);
+    if (!reads(run)) open_empty(run, &infos[gt_data_first(run->job)], norm);
     gt_free(norm);
   }
   gt_status status = agree(run, divide(run, infos));
   if (status == GT_OK) status = settle_normalisation(run, infos);
+  if (status == GT_OK && run->job->pipeline.nstages > 0) {
+    open_batches(run, infos);
+    status = agree(run, check_batches(run));
+  }
   gt_free(infos);
   return status;
 }

@@ -17,6 +17,13 @@ gt_status gt_setup_open_choices(gt_run *run, const gt_graph_spec *spec);
    becomes that of the others. */
 char **gt_setup_gather_choices(gt_run *run);
 
+/* pipeline.c.  Opens the job's pipeline, if it has one: model is the spec of the whole model.
+   Local; errors as gt_pipe_job_open. */
+gt_status gt_setup_open_pipeline(gt_run *run, const gt_graph_spec *model);
+/* Makes the graph of this rank's part of the model. */
+gt_status gt_setup_open_part(gt_run *run, gt_graph_spec spec);
+void gt_setup_close_pipeline(gt_run_pipe *pipe); /* takes NULL */
+
 /* machine.c: settles the instruction set, before kernels are used.  Collective over the world. */
 gt_status gt_setup_open_machine(gt_run *run);
 /* Settles run->precision: bf16 if the job asks for it and this rank supports it; a worker that does

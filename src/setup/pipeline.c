@@ -22,12 +22,12 @@ static size_t floats_of(const gt_graph *model, gt_span span, bool buffers) {
 
 static gt_part_ranges ranges_of(const gt_run_pipe *pipe, const gt_graph *model, size_t region,
                                 bool buffers) {
-  const size_t spans = pipe->layout.stages * pipe->layout.chunks;
+  const size_t spans = pipe->layout->stages * pipe->layout->chunks;
   gt_part_ranges r = {.ranges = GT_NEW_ARRAY(gt_part_range, spans)};
   size_t whole = 0;
   for (size_t k = 0; k < spans; k++) {
-    const size_t count = floats_of(model, pipe->spans[k], buffers);
-    if (region_of(&pipe->layout, k) == region) {
+    const size_t count = floats_of(model, pipe->job->spans[k], buffers);
+    if (region_of(pipe->layout, k) == region) {
       r.ranges[r.n++] = (gt_part_range){.span = k, .own = r.floats, .whole = whole, .count = count};
       r.floats += count;
     }
@@ -40,8 +40,8 @@ static gt_part_ranges ranges_of(const gt_run_pipe *pipe, const gt_graph *model, 
 
 static size_t spans_here(const gt_run_pipe *pipe, size_t region) {
   size_t n = 0;
-  for (size_t k = 0; k < pipe->layout.stages * pipe->layout.chunks; k++)
-    n += region_of(&pipe->layout, k) == region;
+  for (size_t k = 0; k < pipe->layout->stages * pipe->layout->chunks; k++)
+    n += region_of(pipe->layout, k) == region;
   return n;
 }
 
@@ -56,14 +56,14 @@ static const gt_part_range *find(const gt_part_ranges *ranges, size_t span) {
 static gt_ps_range borrowed(const gt_run_pipe *pipe, const gt_graph *model, size_t region,
                             size_t span) {
   const gt_part_ranges *own = &pipe->parts[region].params;
-  for (size_t i = pipe->spans[span].first; i < pipe->spans[span].end; i++) {
+  for (size_t i = pipe->job->spans[span].first; i < pipe->job->spans[span].end; i++) {
     const size_t owner = gt_graph_operation(model, i).borrows;
     if (owner == SIZE_MAX) continue;
     size_t of = 0;
-    while (owner >= pipe->spans[of].end) of++;
+    while (owner >= pipe->job->spans[of].end) of++;
     const gt_part_range *range = find(own, of);
     const size_t before =
-        floats_of(model, (gt_span){pipe->spans[of].first, owner}, false);
+        floats_of(model, (gt_span){pipe->job->spans[of].first, owner}, false);
     /* the weights are the first tensor of the operation that owns them */
     const gt_arrays *a = gt_graph_arrays(model);
     for (size_t t = 0; t < a->nviews; t++)
@@ -75,10 +75,10 @@ static gt_ps_range borrowed(const gt_run_pipe *pipe, const gt_graph *model, size
 
 static gt_ps_range *copy_ranges(const gt_run_pipe *pipe, const gt_part_ranges *from, size_t stage,
                                 size_t *n) {
-  gt_ps_range *ranges = GT_NEW_ARRAY(gt_ps_range, pipe->layout.chunks + 1);
+  gt_ps_range *ranges = GT_NEW_ARRAY(gt_ps_range, pipe->layout->chunks + 1);
   *n = 0;
-  for (size_t chunk = 0; chunk < pipe->layout.chunks; chunk++) {
-    const gt_part_range *r = find(from, gt_pipe_span_of(pipe->layout.stages, chunk, stage));
+  for (size_t chunk = 0; chunk < pipe->layout->chunks; chunk++) {
+    const gt_part_range *r = find(from, gt_pipe_span_of(pipe->layout->stages, chunk, stage));
     if (r->count > 0) ranges[(*n)++] = (gt_ps_range){r->own, r->count};
   }
   return ranges;
@@ -86,7 +86,7 @@ static gt_ps_range *copy_ranges(const gt_run_pipe *pipe, const gt_part_ranges *f
 
 static gt_ps_stage stage_of(const gt_run_pipe *pipe, const gt_graph *model, size_t region,
                             size_t stage) {
-  const gt_pipe_layout *l = &pipe->layout;
+  const gt_pipe_layout *l = pipe->layout;
   gt_ps_stage s = {.first_worker = l->places[stage].first_worker,
                    .workers = l->places[stage].workers,
                    .counts = stage == 0,
@@ -108,11 +108,11 @@ static gt_ps_stage stage_of(const gt_run_pipe *pipe, const gt_graph *model, size
 /* ---- the pipeline ---------------------------------------------------------------------------- */
 
 bool gt_setup_span_judges(const gt_run_pipe *pipe, size_t span) {
-  return span + 1 == pipe->layout.stages * pipe->layout.chunks;
+  return span + 1 == pipe->layout->stages * pipe->layout->chunks;
 }
 
 bool gt_setup_span_reads(const gt_run *run, size_t span) {
-  const gt_span s = run->pipe->spans[span];
+  const gt_span s = run->pipe->job->spans[span];
   if (gt_setup_span_judges(run->pipe, span)) return true;
   for (size_t i = s.first; i < s.end; i++)
     if (gt_graph_operation(run->model, i).samples) return true;
@@ -122,4 +122,93 @@ bool gt_setup_span_reads(const gt_run *run, size_t span) {
 size_t gt_setup_own_span(const gt_run *run, size_t span) {
   const gt_part_ranges *own = &run->pipe->parts[run->roles.region_id].params;
   return (size_t)(find(own, span) - own->ranges);
+}
+
+size_t gt_setup_judge(const gt_run_pipe *pipe) {
+  return region_of(pipe->layout, pipe->layout->stages * pipe->layout->chunks - 1);
+}
+
+size_t gt_setup_stage_of(const gt_run_pipe *pipe, size_t region, size_t worker) {
+  for (size_t stage = 0; stage < pipe->layout->stages; stage++) {
+    const gt_pipe_place *p = &pipe->layout->places[stage];
+    if (p->region == region && worker >= p->first_worker && worker < p->first_worker + p->workers)
+      return stage;
+  }
+  gt_bug("worker %zu of region %zu has no stage", worker, region);
+}
+
+static void open_stages(gt_run *run) {
+  gt_run_pipe *pipe = run->pipe;
+  const size_t region = run->roles.region_id;
+  pipe->stages = GT_NEW_ARRAY(gt_ps_stage, pipe->layout->stages);
+  for (size_t stage = 0; stage < pipe->layout->stages; stage++)
+    if (pipe->layout->places[stage].region == region)
+      pipe->stages[pipe->nstages++] = stage_of(pipe, run->model, region, stage);
+}
+
+gt_status gt_setup_open_pipeline(gt_run *run, const gt_graph_spec *model) {
+  if (run->job->pipeline.nstages == 0) return GT_OK;
+  gt_pipe_job *job;
+  GT_TRY(gt_pipe_job_open(&job, run->job, model));
+  run->pipe->job = job;
+  run->pipe->layout = &job->layout;
+  run->model = job->graph;
+  run->pipe->parts = GT_NEW_ARRAY(gt_region_part, run->job->nregions);
+  for (size_t r = 0; r < run->job->nregions; r++)
+    run->pipe->parts[r] = (gt_region_part){ranges_of(run->pipe, run->model, r, false),
+                                           ranges_of(run->pipe, run->model, r, true)};
+  open_stages(run);
+  return GT_OK;
+}
+
+void gt_setup_close_pipeline(gt_run_pipe *pipe) {
+  if (!pipe) return;
+  for (size_t r = 0; pipe->parts && r < pipe->layout->nregions; r++) {
+    gt_free(pipe->parts[r].params.ranges);
+    gt_free(pipe->parts[r].buffers.ranges);
+  }
+  for (size_t i = 0; i < pipe->nstages; i++) {
+    gt_free((void *)(uintptr_t)pipe->stages[i].params);
+    gt_free((void *)(uintptr_t)pipe->stages[i].buffers);
+  }
+  gt_free(pipe->parts);
+  gt_free(pipe->stages);
+  gt_pipe_job_close(pipe->job);
+  gt_free(pipe);
+}
+
+/* ---- the graph of this rank ------------------------------------------------------------------ */
+
+/* No pass of the stage computes the two gradients apart. */
+static bool is_fused(const gt_pipe_layout *layout, size_t stage) {
+  const gt_pipe_list *list = &layout->schedule->lists[stage];
+  for (size_t i = 0; i < list->n; i++)
+    if (list->passes[i].kind == GT_PASS_W) return false;
+  return true;
+}
+
+gt_status gt_setup_open_part(gt_run *run, gt_graph_spec spec) {
+  const gt_run_pipe *pipe = run->pipe;
+  const gt_part_ranges *own = &pipe->parts[run->roles.region_id].params;
+  gt_span *spans = GT_NEW_ARRAY(gt_span, own->n);
+  bool *runs = GT_NEW_ARRAY(bool, own->n);
+  spec.spans = spans;
+  spec.runs = runs;
+  spec.nspans = own->n;
+  for (size_t i = 0; i < own->n; i++) spans[i] = pipe->job->spans[own->ranges[i].span];
+  if (!run->roles.is_ps) {
+    const size_t stage = gt_setup_stage_of(pipe, run->roles.region_id,
+                                           (size_t)run->roles.region_rank - 1);
+    for (size_t i = 0; i < own->n; i++)
+      runs[i] = gt_pipe_stage_of(pipe->layout->stages, own->ranges[i].span) == stage;
+    spec.slots = pipe->layout->slots[stage];
+    spec.micros = pipe->layout->micros;
+    spec.fused = is_fused(pipe->layout, stage);
+    spec.batch = spec.batch_max =
+        pipe->layout->micro_samples / pipe->layout->places[stage].workers;
+  }
+  const gt_status status = gt_graph_create(&run->graph, &spec);
+  gt_free(spans);
+  gt_free(runs);
+  return status;
 }

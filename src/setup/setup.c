@@ -173,7 +173,7 @@ static gt_status read_init(const gt_run *run) {
   char model[GT_SHA256_HEX];
   const char *path = run->job->train.init;
   gt_status status = gt_ckpt_read(path, &info, &state);
-  gt_graph_hash(run->graph, model);
+  gt_graph_hash(run->model, model);
   if (status == GT_OK && strcmp(model, info.model_hash) != 0)
     status =
         GT_FAIL(GT_ERR_CKPT, "train.init %s holds model %s (%.12s), the job needs %s (%.12s)", path,
@@ -239,11 +239,13 @@ static gt_status open_model(gt_run *run) {
       kernels ? GT_OK
               : GT_FAIL(GT_ERR_JOB, "train.kernels is \"%s\", which this build does not have",
                         gt_kernels_names[run->job->train.kernels]);
+  if (status == GT_OK) status = gt_setup_open_pipeline(run, &spec);
   GT_TRY(agree(run, status));
   GT_TRY(gt_setup_open_choices(run, &spec));
   if (run->choices.n > 0) spec.choices = &run->choices;
   if (run->roles.is_ps) run->all_choices = gt_setup_gather_choices(run);
-  status = gt_graph_create(&run->graph, &spec);
+  status = run->pipe ? gt_setup_open_part(run, spec) : gt_graph_create(&run->graph, &spec);
+  if (!run->pipe) run->model = run->graph;
   if (status == GT_OK) status = check_batches(run);
   if (status == GT_OK && run->roles.is_ps) {
     gt_graph_init(run->graph, run->job->seed);
@@ -317,6 +319,7 @@ gt_status gt_setup_open(gt_run *run, const gt_setup_options *options) {
 
 void gt_setup_close(gt_run *run) {
   gt_graph_close(run->graph);
+  gt_setup_close_pipeline(run->pipe);
   gt_dataset_close(run->dataset);
   gt_free(run->part);
   gt_free(run->isas);

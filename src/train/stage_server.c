@@ -62,11 +62,6 @@ static size_t share_of(const gt_server_stages *g, size_t worker) {
   return g->layout->micro_samples / g->layout->places[g->stages[worker]].workers;
 }
 
-static gt_ns cost_of(const gt_server_stages *g, size_t worker, const gt_pipe_order *o) {
-  return gt_train_pass_cost(g->server->run, worker, o->kind, o->span, o->forward_only,
-                            share_of(g, worker));
-}
-
 static void order_pass(void *ctx, size_t worker, const gt_pipe_order *o) {
   gt_server_stages *g = ctx;
   stage_work *w = &g->work[worker];
@@ -93,7 +88,8 @@ static void order_pass(void *ctx, size_t worker, const gt_pipe_order *o) {
   w->begun = w->busy = true;
   w->since = gt_now();
   gt_plane_ps_order(g->server->plane, worker, &order, w->order.params.data, w->order.buffers.data);
-  g->server->clock->passing(g->server, worker, cost_of(g, worker, o));
+  g->server->clock->passing(g->server, worker,
+                            gt_stage_pass_time(g->server->run, worker, o->span, o->kind));
 }
 
 /* All passes of the step are made: the worker gives its gradient or its scores. */
@@ -231,19 +227,19 @@ gt_server_stages *gt_server_stages_open(gt_server *s) {
   const size_t workers = (size_t)run->roles.region_size - 1;
   gt_server_stages *g = GT_NEW(gt_server_stages);
   g->server = s;
-  g->layout = &run->pipe->layout;
+  g->layout = run->pipe->layout;
   g->work = GT_NEW_ARRAY(stage_work, workers);
   g->stages = GT_NEW_ARRAY(size_t, workers);
   g->areas = GT_NEW_ARRAY(gt_stage_area, workers);
   g->steps = GT_NEW_ARRAY(int64_t, workers);
   for (size_t w = 0; w < workers; w++) {
-    g->stages[w] = gt_stage_of_worker(g->layout, run->roles.region_id, w);
+    g->stages[w] = gt_setup_stage_of(run->pipe, run->roles.region_id, w);
     g->areas[w] = gt_stage_area_of(g->layout, g->stages[w]);
   }
   const size_t samples = g->layout->micro_samples;
   const gt_pipe_region_spec spec = {.layout = g->layout,
                                     .region = run->roles.region_id,
-                                    .forward_micros = (run->data.ntest + samples - 1) / samples,
+                                    .forward_micros = (run->pipe->ntest + samples - 1) / samples,
                                     .host = {g, order_pass, send, land, end_step}};
   must(gt_pipe_region_create(&g->region, &spec));
   return g;

@@ -32,6 +32,7 @@ static void load_step(const stage_worker *w, int64_t number) {
 /* Of a micro-batch of a step, the part of this worker. */
 static gt_micro_batch of_step(const stage_worker *w, uint32_t micro) {
   const size_t first = micro * w->layout->micro_samples + w->replica * w->share;
+  if (!w->train) return (gt_micro_batch){.n = w->share};
   return (gt_micro_batch){w->x + first * w->sample_bytes, w->y + first, w->share};
 }
 
@@ -79,16 +80,16 @@ static void forward(stage_worker *w, const gt_pass_msg *p, size_t span,
                     const gt_micro_batch *batch, bool train) {
   gt_metrics m = {0};
   if (batch->n > 0) gt_graph_forward(w->run->graph, span, p->slot, batch, train, &m);
-  if (gt_train_span_judges(w->run, p->span)) add(&w->sum, &m);
+  if (gt_setup_span_judges(w->run->pipe, p->span)) add(&w->sum, &m);
 }
 
 static void compute(stage_worker *w, const gt_order_msg *order) {
   const gt_pass_msg *p = &order->pass;
   gt_graph *graph = w->run->graph;
-  const size_t span = gt_train_own_span(w->run, p->span);
+  const size_t span = gt_setup_own_span(w->run, p->span);
   if (p->flags & GT_STAGE_SCORE) {
     const gt_micro_batch batch = of_test(w, p->micro, (size_t)order->count,
-                                         gt_train_span_judges(w->run, p->span));
+                                         gt_setup_span_judges(w->run->pipe, p->span));
     forward(w, p, span, &batch, false);
     return;
   }
@@ -111,9 +112,9 @@ static void compute(stage_worker *w, const gt_order_msg *order) {
 }
 
 static gt_ns cost_of(const stage_worker *w, const gt_pass_msg *p) {
-  if (!w->run->job->compute_emulate) return 0;
-  return gt_train_pass_cost(w->run, w->number, p->kind, p->span, p->flags & GT_STAGE_SCORE,
-                            w->share);
+  return w->run->job->compute_emulate
+             ? gt_stage_pass_time(w->run, w->number, p->span, (gt_pass_kind)p->kind)
+             : 0;
 }
 
 static void pass(stage_worker *w, const gt_order_msg *order) {
@@ -124,9 +125,9 @@ static void pass(stage_worker *w, const gt_order_msg *order) {
     w->sum = (gt_metrics){0};
     if (!(p->flags & GT_STAGE_SCORE)) load_step(w, order->batch);
   }
-  take_input(w, p, gt_train_own_span(w->run, p->span));
+  take_input(w, p, gt_setup_own_span(w->run, p->span));
   compute(w, order);
-  give_output(w, p, gt_train_own_span(w->run, p->span));
+  give_output(w, p, gt_setup_own_span(w->run, p->span));
   w->clock->computed(from, cost_of(w, p), w->slowdown, gt_plane_worker_progress, w->plane);
   gt_push_msg push = {.kind = GT_PUSH_PASS,
                       .signal = (uint32_t)gt_stop_requested(),
@@ -210,7 +211,7 @@ static gt_status loop(stage_worker *w) {
 /* Whether a span of the stage reads samples, or judges them. */
 static bool reads(const stage_worker *w) {
   for (size_t chunk = 0; chunk < w->layout->chunks; chunk++)
-    if (gt_train_span_reads(w->run, gt_pipe_span_of(w->layout->stages, chunk, w->stage)))
+    if (gt_setup_span_reads(w->run, gt_pipe_span_of(w->layout->stages, chunk, w->stage)))
       return true;
   return false;
 }
@@ -232,12 +233,12 @@ static gt_status open_samples(stage_worker *w) {
 }
 
 gt_status gt_stage_worker_run(gt_run *run, const gt_clock_ops *clock) {
-  const gt_pipe_layout *layout = &run->pipe->layout;
+  const gt_pipe_layout *layout = run->pipe->layout;
   stage_worker w = {.run = run,
                     .clock = clock,
                     .layout = layout,
                     .number = (size_t)run->roles.region_rank - 1};
-  w.stage = gt_stage_of_worker(layout, run->roles.region_id, w.number);
+  w.stage = gt_setup_stage_of(run->pipe, run->roles.region_id, w.number);
   w.replica = w.number - layout->places[w.stage].first_worker;
   w.share = layout->micro_samples / layout->places[w.stage].workers;
   w.slowdown = gt_cost_slowdown(run->job, run->roles.region_id, w.number);

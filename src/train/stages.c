@@ -1,4 +1,4 @@
-/* Where the buffers of a worker lie in its activation area. */
+/* Where the buffers of a worker lie in its activation area, and how long its passes take. */
 #include "stages.h"
 
 #define ALIGNMENT ((size_t)64)
@@ -42,11 +42,9 @@ size_t gt_stage_area_max(const gt_pipe_layout *layout, size_t region) {
   return most;
 }
 
-size_t gt_stage_of_worker(const gt_pipe_layout *layout, size_t region, size_t worker) {
-  for (size_t stage = 0; stage < layout->stages; stage++) {
-    const gt_pipe_place *p = &layout->places[stage];
-    if (p->region == region && worker >= p->first_worker && worker < p->first_worker + p->workers)
-      return stage;
-  }
-  gt_bug("worker %zu of region %zu has no stage", worker, region);
+gt_ns gt_stage_pass_time(const gt_run *run, size_t worker, size_t span, gt_pass_kind kind) {
+  const gt_pipe_layout *l = run->pipe->layout;
+  const gt_pipe_place *place = &l->places[gt_pipe_stage_of(l->stages, span)];
+  return gt_pipe_job_time(run->pipe->job, span, kind, l->micro_samples / place->workers,
+                          worker - place->first_worker);
 }
