@@ -270,8 +270,8 @@ gt_status gt_setup_open_choices(gt_run *run, const gt_graph_spec *spec) {
   else if (named)
     status = open_file(run, &text);
   /* the workers of a pipeline have different layers and shares of a batch */
-  const bool settled =
-      by_rule || run->pipe || job->train.kernels != GT_KERNELS_AUTO || (!named && run->options->virtual_clock);
+  const bool settled = by_rule || run->pipe || job->train.kernels != GT_KERNELS_AUTO ||
+                       (!named && run->options->virtual_clock);
   if (status == GT_OK && !settled) {
     gt_machine_key(run->choices.machine, sizeof run->choices.machine);
     if (gt_job_trains(job, run->roles.region_id)) list_layers(run, spec);

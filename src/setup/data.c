@@ -99,7 +99,10 @@ static gt_status divide(gt_run *run, const gt_dataset_info *infos) {
     status = gt_data_part(run->job, files, region, gt_dataset_labels(run->dataset, GT_SPLIT_TRAIN),
                           run->data.ntrain, &run->part, &run->npart);
   if (status == GT_OK) say_shared(run->job, files);
-  run->order = (gt_order){run->job->seed, region, run->npart, (size_t)run->job->train.batch};
+  run->order = (gt_order){.seed = run->job->seed,
+                          .region = region,
+                          .n = run->npart,
+                          .batch = (size_t)run->job->train.batch};
   gt_free(files);
   return status;
 }

@@ -62,8 +62,7 @@ static gt_ps_range borrowed(const gt_run_pipe *pipe, const gt_graph *model, size
     size_t of = 0;
     while (owner >= pipe->job->spans[of].end) of++;
     const gt_part_range *range = find(own, of);
-    const size_t before =
-        floats_of(model, (gt_span){pipe->job->spans[of].first, owner}, false);
+    const size_t before = floats_of(model, (gt_span){pipe->job->spans[of].first, owner}, false);
     /* the weights are the first tensor of the operation that owns them */
     const gt_arrays *a = gt_graph_arrays(model);
     for (size_t t = 0; t < a->nviews; t++)
@@ -197,15 +196,14 @@ gt_status gt_setup_open_part(gt_run *run, gt_graph_spec spec) {
   spec.nspans = own->n;
   for (size_t i = 0; i < own->n; i++) spans[i] = pipe->job->spans[own->ranges[i].span];
   if (!run->roles.is_ps) {
-    const size_t stage = gt_setup_stage_of(pipe, run->roles.region_id,
-                                           (size_t)run->roles.region_rank - 1);
+    const size_t stage =
+        gt_setup_stage_of(pipe, run->roles.region_id, (size_t)run->roles.region_rank - 1);
     for (size_t i = 0; i < own->n; i++)
       runs[i] = gt_pipe_stage_of(pipe->layout->stages, own->ranges[i].span) == stage;
     spec.slots = pipe->layout->slots[stage];
     spec.micros = pipe->layout->micros;
     spec.fused = is_fused(pipe->layout, stage);
-    spec.batch = spec.batch_max =
-        pipe->layout->micro_samples / pipe->layout->places[stage].workers;
+    spec.batch = spec.batch_max = pipe->layout->micro_samples / pipe->layout->places[stage].workers;
   }
   const gt_status status = gt_graph_create(&run->graph, &spec);
   gt_free(spans);

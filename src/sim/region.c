@@ -123,7 +123,10 @@ gt_status gt_sim_region_open(sim_region *r, gt_sim *sim, size_t id) {
   const size_t nworkers = gt_job_workers(job, id);
   r->sim = sim;
   r->id = id;
-  r->order = (gt_order){job->seed, id, (size_t)sim->spec.samples[id], (size_t)job->train.batch};
+  r->order = (gt_order){.seed = job->seed,
+                        .region = id,
+                        .n = (size_t)sim->spec.samples[id],
+                        .batch = (size_t)job->train.batch};
   gt_optim_spec optim = gt_ps_optim_of(job, id, sim->spec.samples);
   GT_TRY(
       gt_optim_create(&r->optim, &optim, gt_ps_optim_floats(job, id, sim->spec.parameters), false));

@@ -21,8 +21,8 @@ bool gt_server_ending_step(gt_server_ending *e, gt_ns now);
    regions of a pipeline, the one model whose parts they have. */
 typedef struct {
   size_t nregions, self, nparams, nbuffers; /* of the whole model */
-  const gt_region_part *parts; /* nregions; borrowed; NULL: each has the whole model */
-  const double *weights; /* nregions; borrowed */
+  const gt_region_part *parts;              /* nregions; borrowed; NULL: each has the whole model */
+  const double *weights;                    /* nregions; borrowed */
   /* of this region's model; borrowed, and final once gt_model_mean_begin is called */
   gt_vec params, buffers;
   gt_vec mean;

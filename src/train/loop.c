@@ -10,8 +10,8 @@ gt_ns gt_server_keepalive(const gt_server *s) {
 
 static void pass_made(gt_server *s, size_t worker, const gt_push_msg *p) {
   if (!s->stages)
-    gt_panic(GT_ERR_FAULT, "worker %zu of region %s pushed a pass, and there is no pipeline", worker,
-             s->run->region);
+    gt_panic(GT_ERR_FAULT, "worker %zu of region %s pushed a pass, and there is no pipeline",
+             worker, s->run->region);
   gt_server_stages_done(s->stages, worker, p);
 }
 

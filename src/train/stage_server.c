@@ -66,20 +66,20 @@ static void order_pass(void *ctx, size_t worker, const gt_pipe_order *o) {
   gt_server_stages *g = ctx;
   stage_work *w = &g->work[worker];
   const bool scores = w->order.kind == GT_PS_EVAL, begins = !w->begun;
-  gt_order_msg order = {
-      .kind = GT_ORDER_PASS,
-      .with_params = begins && w->order.params.data != NULL,
-      .batch = w->order.first,
-      .count = w->order.count,
-      .step = w->order.step,
-      .common = w->order.common,
-      .pass = {.kind = o->kind,
-               .chunk = (uint32_t)o->chunk,
-               .span = o->span,
-               .micro = o->micro,
-               .slot = (uint32_t)o->slot,
-               .flags = (begins ? GT_STAGE_BEGIN : 0) | (o->first ? GT_STAGE_WEIGHT : 0) |
-                        (scores ? GT_STAGE_SCORE : 0)}};
+  gt_order_msg order = {.kind = GT_ORDER_PASS,
+                        .with_params = begins && w->order.params.data != NULL,
+                        .batch = w->order.first,
+                        .count = w->order.count,
+                        .step = w->order.step,
+                        .common = w->order.common,
+                        .pass = {.kind = o->kind,
+                                 .chunk = (uint32_t)o->chunk,
+                                 .span = o->span,
+                                 .micro = o->micro,
+                                 .slot = (uint32_t)o->slot,
+                                 .flags = (begins ? GT_STAGE_BEGIN : 0) |
+                                          (o->first ? GT_STAGE_WEIGHT : 0) |
+                                          (scores ? GT_STAGE_SCORE : 0)}};
   name_input(g, worker, o, &order.pass);
   if (o->out != GT_PIPE_NONE) {
     order.pass.out = g->areas[worker].out[o->out];
@@ -149,25 +149,24 @@ static uint64_t cookie_of(size_t worker, size_t buffer) {
 static void send(void *ctx, size_t region, const gt_pipe_packet *p) {
   gt_server_stages *g = ctx;
   gt_server *s = g->server;
-  const gt_frame_header head = {
-      .kind = p->gradient ? GT_MSG_ACT_GRADIENT : GT_MSG_ACTIVATION,
-      .round = 0,
-      .value = gt_pipe_region_number(g->region, p->step, p->micro),
-      .detail = p->forward_only,
-      .range = p->span,
-      .flags = GT_FRAME_ROUTED,
-      .route = {.origin = (uint16_t)s->run->roles.region_id,
-                .origin_rank = (uint16_t)(p->from_worker + 1),
-                .destination = (uint16_t)region,
-                .destination_rank = (uint16_t)(p->to_worker + 1),
-                .offset = p->first,
-                .count = p->count}};
+  const gt_frame_header head = {.kind = p->gradient ? GT_MSG_ACT_GRADIENT : GT_MSG_ACTIVATION,
+                                .round = 0,
+                                .value = gt_pipe_region_number(g->region, p->step, p->micro),
+                                .detail = p->forward_only,
+                                .range = p->span,
+                                .flags = GT_FRAME_ROUTED,
+                                .route = {.origin = (uint16_t)s->run->roles.region_id,
+                                          .origin_rank = (uint16_t)(p->from_worker + 1),
+                                          .destination = (uint16_t)region,
+                                          .destination_rank = (uint16_t)(p->to_worker + 1),
+                                          .offset = p->first,
+                                          .count = p->count}};
   const bool empty = p->bytes == 0;
   const uint8_t *payload = NULL;
   if (!empty) {
     const size_t each = p->bytes / p->count;
-    payload = gt_plane_ps_area(s->plane, p->from_worker) +
-              g->areas[p->from_worker].out[p->buffer] + p->at * each;
+    payload = gt_plane_ps_area(s->plane, p->from_worker) + g->areas[p->from_worker].out[p->buffer] +
+              p->at * each;
   }
   gt_gateway_send(s->gateway, region, &head, payload, p->bytes,
                   empty ? 0 : cookie_of(p->from_worker, p->buffer), gt_server_now(s));

@@ -1,8 +1,9 @@
 /* The loop of a worker that has a stage of a pipeline: each order is one pass; the last one asks
    for the step's gradient, or for what an evaluation found. */
-#include "stages.h"
-
 #include <string.h>
+
+#include "geotrain/ps_work_time.h"
+#include "stages.h"
 
 typedef struct {
   gt_run *run;
@@ -49,8 +50,8 @@ static gt_micro_batch of_test(const stage_worker *w, uint32_t micro, size_t coun
 
 /* Each order may have its parameters at a different address. */
 static void adopt(const stage_worker *w) {
-  gt_graph_adopt(w->run->graph, gt_plane_worker_params(w->plane),
-                 gt_plane_worker_grads(w->plane), gt_plane_worker_buffers(w->plane));
+  gt_graph_adopt(w->run->graph, gt_plane_worker_params(w->plane), gt_plane_worker_grads(w->plane),
+                 gt_plane_worker_buffers(w->plane));
 }
 
 static void take_input(const stage_worker *w, const gt_pass_msg *p, size_t span) {
@@ -76,8 +77,8 @@ static void add(gt_metrics *sum, const gt_metrics *m) {
   sum->samples += m->samples;
 }
 
-static void forward(stage_worker *w, const gt_pass_msg *p, size_t span,
-                    const gt_micro_batch *batch, bool train) {
+static void forward(stage_worker *w, const gt_pass_msg *p, size_t span, const gt_micro_batch *batch,
+                    bool train) {
   gt_metrics m = {0};
   if (batch->n > 0) gt_graph_forward(w->run->graph, span, p->slot, batch, train, &m);
   if (gt_setup_span_judges(w->run->pipe, p->span)) add(&w->sum, &m);
@@ -88,8 +89,8 @@ static void compute(stage_worker *w, const gt_order_msg *order) {
   gt_graph *graph = w->run->graph;
   const size_t span = gt_setup_own_span(w->run, p->span);
   if (p->flags & GT_STAGE_SCORE) {
-    const gt_micro_batch batch = of_test(w, p->micro, (size_t)order->count,
-                                         gt_setup_span_judges(w->run->pipe, p->span));
+    const gt_micro_batch batch =
+        of_test(w, p->micro, (size_t)order->count, gt_setup_span_judges(w->run->pipe, p->span));
     forward(w, p, span, &batch, false);
     return;
   }
@@ -234,10 +235,8 @@ static gt_status open_samples(stage_worker *w) {
 
 gt_status gt_stage_worker_run(gt_run *run, const gt_clock_ops *clock) {
   const gt_pipe_layout *layout = run->pipe->layout;
-  stage_worker w = {.run = run,
-                    .clock = clock,
-                    .layout = layout,
-                    .number = (size_t)run->roles.region_rank - 1};
+  stage_worker w = {
+      .run = run, .clock = clock, .layout = layout, .number = (size_t)run->roles.region_rank - 1};
   w.stage = gt_setup_stage_of(run->pipe, run->roles.region_id, w.number);
   w.replica = w.number - layout->places[w.stage].first_worker;
   w.share = layout->micro_samples / layout->places[w.stage].workers;

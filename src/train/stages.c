@@ -12,9 +12,8 @@ static size_t place(size_t *at, const gt_pipe_buffers *buffers, size_t end) {
 }
 
 gt_stage_area gt_stage_area_of(const gt_pipe_layout *layout, size_t stage) {
-  gt_stage_area area = {
-      .out = GT_NEW_ARRAY(size_t, gt_pipe_out_all(layout, stage).count),
-      .landing = GT_NEW_ARRAY(size_t, gt_pipe_landing_all(layout, stage).count)};
+  gt_stage_area area = {.out = GT_NEW_ARRAY(size_t, gt_pipe_out_all(layout, stage).count),
+                        .landing = GT_NEW_ARRAY(size_t, gt_pipe_landing_all(layout, stage).count)};
   for (size_t chunk = 0; chunk < layout->chunks; chunk++)
     for (int gradient = 0; gradient < 2; gradient++) {
       const gt_pipe_buffers out = gt_pipe_out_buffers(layout, stage, chunk, gradient),

@@ -155,8 +155,7 @@ static gt_status loop(worker *w) {
 }
 
 const gt_ranking *gt_train_ranking(const gt_run *run) {
-  return run->pipe ? NULL
-                   : gt_ranking_of(gt_model_names[run->job->model.name], run->data.classes);
+  return run->pipe ? NULL : gt_ranking_of(gt_model_names[run->job->model.name], run->data.classes);
 }
 
 size_t gt_train_tests(const gt_run *run) {
@@ -170,8 +169,7 @@ gt_plane_size gt_train_plane_size(const gt_run *run) {
       .nparams = a->params.n,
       .nbuffers = a->buffers.n,
       .nscores = scored ? gt_ps_eval_chunk(run->data.ntest) : 0,
-      .nactivations =
-          run->pipe ? gt_stage_area_max(run->pipe->layout, run->roles.region_id) : 0};
+      .nactivations = run->pipe ? gt_stage_area_max(run->pipe->layout, run->roles.region_id) : 0};
 }
 
 /* Loads the region's part of the data, and the test set; collective over the world. */
