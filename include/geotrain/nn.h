@@ -60,6 +60,11 @@ gt_status gt_model_unknown(const char *name);
 /* Called between operations, so that communication makes progress. */
 typedef void gt_progress_fn(void *context);
 
+/* Operations [first, end) of a model, in its order; see nn_span.h. */
+typedef struct {
+  size_t first, end;
+} gt_span;
+
 /* All pointers are borrowed for the call, except `kernels`, which is a static table. */
 typedef struct {
   const char *model;
