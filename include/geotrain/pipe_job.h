@@ -1,0 +1,70 @@
+/* pipe_job: the pipeline of a job: the operations of its spans, where its stages are, how long its
+   passes take, what its workers hold, its schedule and its traffic.  Layer 5.  Local; the only
+   files that are read are traces of links.  The same job and model give the same pipeline on every
+   rank with the same build.
+
+   Words as in pipe.h: stage, span, micro-batch, F, B, W. */
+#ifndef GEOTRAIN_PIPE_JOB_H
+#define GEOTRAIN_PIPE_JOB_H
+
+#include "geotrain/nn_span.h"
+#include "geotrain/pipe_layout.h"
+
+/* Bytes of one worker of a stage. */
+typedef struct {
+  size_t arrays; /* parameters, gradients and buffers of its spans */
+  size_t shared; /* scratch of its passes */
+  size_t slot;   /* of each micro-batch in flight */
+} gt_pipe_holds;
+
+/* Everything is owned by it, except `job`. */
+typedef struct {
+  const gt_job *job;
+  gt_graph *graph; /* the model, sizes only: names and sizes of its operations */
+  gt_span *spans;  /* stages x chunks: operations of each span */
+  gt_pipe_layout layout;
+  gt_pipe_holds *holds; /* of each stage */
+  /* What the schedule is for.  An activation is one slot; where the stages' workers differ, times
+     are those of the slowest one. */
+  gt_pipe_problem problem;
+  bool timed;       /* compute says how long work takes in every region; else all times are 0 */
+  double *sample_s; /* (spans, 3): F, B and W of a sample on a worker of speed 1 of the region */
+  /* Behind the pointers of `problem`. */
+  gt_pipe_span *problem_spans;
+  gt_pipe_hop *hops;
+  gt_pipe_wan wan;
+  size_t *regions;
+  gt_link_spec *link_specs;
+  gt_links *links;
+  double *access_bps, *slots_most, *update_s;
+} gt_pipe_job;
+
+/* The pipeline of a job that has one.  model: gt_graph_spec_of(job) with shape, text, kernels and
+   precision; its other fields are not read.  The caller closes *out; after an error it is NULL.
+   GT_ERR_JOB names the key and says what is needed: a stage ends where the model cannot be cut, has
+   no operation, or more workers than its operations allow; a tied head is in another region than
+   the embedding; pipeline.memory is too small for the schedule; `auto` needs times, which compute
+   does not say.  Other errors as gt_graph_create and gt_links_create. */
+gt_status gt_pipe_job_open(gt_pipe_job **out, const gt_job *job, const gt_graph_spec *model);
+void gt_pipe_job_close(gt_pipe_job *pipe);
+
+/* A schedule of this kind for the same pipeline, within pipeline.memory.  GT_ERR_JOB: it is for
+   another number of spans a stage, needs more memory, or needs times.  The caller closes *out. */
+gt_status gt_pipe_job_schedule(gt_pipe_schedule **out, const gt_pipe_job *pipe, gt_pipe_kind kind);
+
+/* How long a pass of `samples` samples takes on a worker (from 0, of the span's stage), by compute:
+   the time of a training step of these samples in its region, times the span's share of the model's
+   multiply-adds in this pass.  The virtual clock, compute.emulate and predictions all use it.  0 if
+   it is not timed. */
+gt_ns gt_pipe_job_time(const gt_pipe_job *pipe, size_t span, gt_pass_kind kind, size_t samples,
+                       size_t worker);
+/* From the end of a stage's last pass to its next parameters: compute.local, and compute.update
+   times the stage's share of the parameters. */
+gt_ns gt_pipe_job_update_time(const gt_pipe_job *pipe, size_t stage);
+/* Bytes on the wire from one region to another in a training step: outputs, gradients, and labels
+   if they are sent, with the headers of their frames. */
+size_t gt_pipe_job_bytes(const gt_pipe_job *pipe, size_t from, size_t to);
+/* Bytes of a worker of the stage: what it holds, with the slots of the layout. */
+size_t gt_pipe_job_memory(const gt_pipe_job *pipe, size_t stage);
+
+#endif

@@ -1,0 +1,26 @@
+/* What the files of_job*.c share.  of_job.c calls the others, which do not call each other. */
+#ifndef GEOTRAIN_PIPE_OF_JOB_H
+#define GEOTRAIN_PIPE_OF_JOB_H
+
+#include "geotrain/pipe_job.h"
+
+static inline size_t gt_pipe_job_nspans(const gt_pipe_job *p) {
+  return p->layout.stages * p->layout.chunks;
+}
+
+/* Where a span is. */
+static inline const gt_pipe_place *gt_pipe_job_place(const gt_pipe_job *p, size_t span) {
+  return &p->layout.places[gt_pipe_stage_of(p->layout.stages, span)];
+}
+
+/* of_job_spans.c: fills p->spans.  graph, layout.places and counts are set. */
+gt_status gt_pipe_job_find_spans(gt_pipe_job *p);
+/* of_job_holds.c: fills p->holds, and p->slots_most if memory is limited. */
+gt_status gt_pipe_job_find_memory(gt_pipe_job *p, const gt_graph_spec *model);
+/* GT_ERR_JOB: the schedule needs more slots than memory has. */
+gt_status gt_pipe_job_check_memory(const gt_pipe_job *p, const gt_pipe_schedule *schedule,
+                                   gt_pipe_kind kind);
+/* of_job_times.c: fills p->problem and what is behind it. */
+gt_status gt_pipe_job_find_problem(gt_pipe_job *p);
+
+#endif

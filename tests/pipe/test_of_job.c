@@ -1,0 +1,462 @@
+/* The pipeline of a job: its layout, times, problem, memory, traffic and schedule for a small GPT
+   whose figures are computed by hand; even cuts against all cuts; each refusal. */
+#include "geotrain/pipe_job.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* 4 blocks of width D, T positions, V ids; multiply-adds of a sample:
+   a block: linear 12 T D D, attention T (T + 1) D, whose gradient is one pass of twice as many;
+   the head: T D V. */
+enum {
+  D = 16,
+  T = 8,
+  V = 256,
+  LINEAR = 12 * T * D * D,
+  ATTENTION = T * (T + 1) * D,
+  HEAD = T * D * V,
+  BLOCK_F = LINEAR + ATTENTION,
+  BLOCK_B = LINEAR + 2 * ATTENTION,
+  BLOCK_W = LINEAR,
+  ALL = 3 * (4 * BLOCK_F + HEAD)
+};
+
+/* A sample takes a microsecond for each multiply-add: compute.step is ALL us times the batch. */
+static const char head[] =
+    "name: small\nseed: 3\nmodel: {name: gpt, layers: 4, width: 16, heads: 2, context: 8}\n"
+    "data: {path: d.h5}\ntrain: {until: {steps: 5}, batch: 24, optimizer: {lr: 0.1}}\n"
+    "regions: [{name: east, ranks: 4}, {name: west, ranks: 3}]\n"
+    "wan: {links: [{from: east, to: west, bandwidth: 100 Mbit/s, latency: 20 ms}, {from: west, to: "
+    "east, bandwidth: 50 Mbit/s, latency: 30 ms}]}\n";
+
+static const char three[] = "pipeline:\n"
+                            "  stages:\n"
+                            "    - {region: east, workers: 2, last: transformer.h.0}\n"
+                            "    - {region: west, workers: 2, last: transformer.h.2}\n"
+                            "    - {region: east}\n"
+                            "  micro_batches: 6\n";
+
+static gt_job *job_of(const char *pipeline, const char *more) {
+  char text[4096];
+  gt_job *job = NULL;
+  snprintf(text, sizeof text, "%scompute: {step: %.9g s%s}\n%s", head, ALL * 24e-6, more, pipeline);
+  if (gt_job_parse(&job, "small.yaml", text) != GT_OK) fail_msg("%s", gt_error_text());
+  return job;
+}
+
+static gt_graph_spec model_of(const gt_job *job) {
+  gt_graph_spec spec = gt_graph_spec_of(job);
+  spec.shape = (gt_sample_shape){1, 1, T + 1, V, V};
+  spec.text = true;
+  spec.kernels = gt_kernels_find("ref");
+  return spec;
+}
+
+static gt_pipe_job *open_pipe(const gt_job *job) {
+  gt_pipe_job *p = NULL;
+  const gt_graph_spec model = model_of(job);
+  if (gt_pipe_job_open(&p, job, &model) != GT_OK) fail_msg("%s", gt_error_text());
+  return p;
+}
+
+static void refused(gt_job *job, const char *expected) {
+  gt_pipe_job *p = NULL;
+  const gt_graph_spec model = model_of(job);
+  if (gt_pipe_job_open(&p, job, &model) != GT_ERR_JOB) fail_msg("not refused: %s", expected);
+  assert_null(p);
+  assert_string_equal(gt_error_text(), expected);
+  gt_job_close(job);
+}
+
+static const char *last_name(const gt_pipe_job *p, size_t span) {
+  return gt_graph_operation(p->graph, p->spans[span].end - 1).name;
+}
+
+/* Seconds for this many multiply-adds. */
+static void assert_takes(gt_ns found, double macs) {
+  if (fabs((double)found - macs * 1e3) > 1.0)
+    fail_msg("%lld ns; %.0f are expected", (long long)found, macs * 1e3);
+}
+
+/* ---- layout ---------------------------------------------------------------------------------- */
+
+static void places_and_spans(void **state) {
+  (void)state;
+  const int64_t alive = gt_alloc_alive();
+  gt_job *job = job_of(three, "");
+  gt_pipe_job *p = open_pipe(job);
+  const gt_pipe_layout *l = &p->layout;
+  assert_true(l->nregions == 2 && l->stages == 3 && l->chunks == 1 && l->micros == 6);
+  assert_int_equal(l->micro_samples, 4);
+  static const gt_pipe_place places[] = {{0, 0, 2}, {1, 0, 2}, {0, 2, 1}};
+  for (size_t s = 0; s < COUNT(places); s++)
+    assert_true(l->places[s].region == places[s].region &&
+                l->places[s].first_worker == places[s].first_worker &&
+                l->places[s].workers == places[s].workers);
+  assert_string_equal(last_name(p, 0), "transformer.h.0.mlp.sum");
+  assert_string_equal(last_name(p, 1), "transformer.h.2.mlp.sum");
+  assert_string_equal(last_name(p, 2), "lm_head");
+  assert_int_equal(p->spans[0].first, 0);
+  assert_true(p->spans[1].first == p->spans[0].end && p->spans[2].first == p->spans[1].end);
+  assert_true(l->output_bytes[0] == 4 * T * D && l->output_bytes[1] == 4 * T * D);
+  assert_int_equal(l->output_bytes[2], 4 * T * V);
+  for (size_t s = 0; s < 3; s++)
+    assert_int_equal(l->slots[s], (size_t)gt_pipe_peak(l->schedule, &p->problem, s));
+  gt_pipe_job_close(p);
+  gt_job_close(job);
+  assert_int_equal(gt_alloc_alive(), alive);
+}
+
+/* Blocks 0 and 3 in the first stage, 1 and 2 in the second; the head is in the first. */
+static void folded(void **state) {
+  (void)state;
+  gt_job *job = job_of("pipeline:\n  stages: [{region: east, workers: 3, last: [transformer.h.0, "
+                       "lm_head]}, {region: west, workers: 2, last: [transformer.h.1, "
+                       "transformer.h.2]}]\n  micro_batches: 4\n  schedule: zb-v\n",
+                       "");
+  gt_pipe_job *p = open_pipe(job);
+  assert_int_equal(p->layout.chunks, 2);
+  assert_string_equal(last_name(p, 0), "transformer.h.0.mlp.sum");
+  assert_string_equal(last_name(p, 1), "transformer.h.1.mlp.sum");
+  assert_string_equal(last_name(p, 2), "transformer.h.2.mlp.sum");
+  assert_string_equal(last_name(p, 3), "lm_head");
+  assert_takes(gt_pipe_job_time(p, 3, GT_PASS_F, 2, 0), 2.0 * (BLOCK_F + HEAD));
+  gt_pipe_job_close(p);
+  gt_job_close(job);
+}
+
+/* ---- times ----------------------------------------------------------------------------------- */
+
+static void times_of_passes(void **state) {
+  (void)state;
+  gt_job *job = job_of(three, ", local: 3 ms, update: 8 ms");
+  gt_pipe_job *p = open_pipe(job);
+  assert_true(p->timed);
+  assert_takes(gt_pipe_job_time(p, 0, GT_PASS_F, 2, 1), 2.0 * BLOCK_F);
+  assert_takes(gt_pipe_job_time(p, 0, GT_PASS_B, 2, 1), 2.0 * BLOCK_B);
+  assert_takes(gt_pipe_job_time(p, 0, GT_PASS_W, 2, 1), 2.0 * BLOCK_W);
+  assert_takes(gt_pipe_job_time(p, 1, GT_PASS_F, 2, 0), 2.0 * 2 * BLOCK_F);
+  assert_takes(gt_pipe_job_time(p, 2, GT_PASS_F, 4, 0), 4.0 * (BLOCK_F + HEAD));
+  assert_takes(gt_pipe_job_time(p, 2, GT_PASS_W, 4, 0), 4.0 * (BLOCK_W + HEAD));
+  assert_int_equal(gt_pipe_job_time(p, 2, GT_PASS_BW, 4, 0),
+                   gt_pipe_job_time(p, 2, GT_PASS_B, 4, 0) +
+                       gt_pipe_job_time(p, 2, GT_PASS_W, 4, 0));
+  /* All passes of a sample take what a step of it takes. */
+  gt_ns sum = 0;
+  for (size_t k = 0; k < 3; k++)
+    sum += gt_pipe_job_time(p, k, GT_PASS_F, 1, 0) + gt_pipe_job_time(p, k, GT_PASS_BW, 1, 0);
+  if (fabs((double)sum - ALL * 1e3) > 9.0) fail_msg("%lld ns a sample", (long long)sum);
+  /* Updates: 3 ms, and 8 ms in all by parameters. */
+  gt_ns updates = 0;
+  for (size_t s = 0; s < 3; s++) updates += gt_pipe_job_update_time(p, s);
+  if (fabs((double)updates - (3 * 3 + 8) * 1e6) > 3.0) fail_msg("%lld ns", (long long)updates);
+  const double block = 12.0 * D * D + 13.0 * D,
+               all = 4 * block + 2.0 * D + (double)(V + T) * D; /* the head is tied */
+  assert_true(fabs((double)gt_pipe_job_update_time(p, 1) - (3e6 + 8e6 * 2 * block / all)) < 2.0);
+  gt_pipe_job_close(p);
+  gt_job_close(job);
+}
+
+/* The second worker of the first stage has half the speed, and east a quarter of it. */
+static void times_of_workers(void **state) {
+  (void)state;
+  gt_job *job = job_of(three, "");
+  static double speeds[] = {1, 0.5, 1};
+  job->regions[0].speeds = speeds;
+  job->regions[0].nspeeds = 3;
+  job->regions[0].compute.speed = 0.25;
+  gt_pipe_job *p = open_pipe(job);
+  assert_takes(gt_pipe_job_time(p, 0, GT_PASS_F, 2, 0), 4 * 2.0 * BLOCK_F);
+  assert_takes(gt_pipe_job_time(p, 0, GT_PASS_F, 2, 1), 8 * 2.0 * BLOCK_F);
+  assert_takes(gt_pipe_job_time(p, 1, GT_PASS_F, 2, 1), 2 * 2.0 * BLOCK_F);
+  assert_takes(gt_from_seconds(p->problem.spans[0].forward_s), 8 * 2.0 * BLOCK_F);
+  gt_pipe_job_close(p);
+  job->regions[0].speeds = NULL;
+  job->regions[0].nspeeds = 0;
+  gt_job_close(job);
+}
+
+static void the_problem(void **state) {
+  (void)state;
+  gt_job *job = job_of(three, "");
+  gt_pipe_job *p = open_pipe(job);
+  const gt_pipe_problem *q = &p->problem;
+  assert_true(q->stages == 3 && q->chunks == 1 && q->micros == 6 && !q->memory && !q->together);
+  for (size_t k = 0; k < 3; k++) {
+    const size_t n = 4 / p->layout.places[k].workers;
+    assert_int_equal(gt_from_seconds(q->spans[k].forward_s),
+                     gt_pipe_job_time(p, k, GT_PASS_F, n, 0));
+    assert_int_equal(gt_from_seconds(q->spans[k].backward_s),
+                     gt_pipe_job_time(p, k, GT_PASS_B, n, 0));
+    assert_int_equal(gt_from_seconds(q->spans[k].weight_s),
+                     gt_pipe_job_time(p, k, GT_PASS_W, n, 0));
+    assert_true(q->spans[k].activation == 1 && q->spans[k].weight_share == 1);
+  }
+  assert_true(q->spans[0].output_bytes == 4 * 4 * T * D);
+  assert_true(q->wan->nregions == 2 && q->wan->region[0] == 0 && q->wan->region[1] == 1 &&
+              q->wan->region[2] == 0);
+  assert_true(q->wan->links[1].latency_s == 0.02 && q->wan->links[2].latency_s == 0.03);
+  assert_true(q->wan->links[1].bandwidth_bps == 1e8 && q->wan->links[2].bandwidth_bps == 5e7);
+  gt_pipe_job_close(p);
+  gt_job_close(job);
+}
+
+/* One micro-batch: there and back, one pass after the other.  A message takes its frame's time on
+   the link and the latency. */
+static void a_step_by_hand(void **state) {
+  (void)state;
+  gt_job *job = job_of(three, "");
+  job->pipeline.micro_batches = 1;
+  job->pipeline.schedule = GT_PIPE_1F1B;
+  gt_pipe_job *p = open_pipe(job);
+  gt_pipe_result result;
+  assert_int_equal(gt_pipe_evaluate(&result, p->layout.schedule, &p->problem, 1), GT_OK);
+  const double passes_us =
+                   12.0 * 3 * BLOCK_F + 12.0 * 2 * 3 * BLOCK_F + 24.0 * 3 * (BLOCK_F + HEAD),
+               bits = 8.0 * (24 * 4 * T * D + 96),
+               ways_us = 2 * (2e4 + bits / 100) + 2 * (3e4 + bits / 50);
+  assert_true(fabs((double)result.makespan - 1e3 * (passes_us + ways_us)) < 20);
+  gt_pipe_result_close(&result);
+  gt_pipe_job_close(p);
+  gt_job_close(job);
+}
+
+/* Without compute only `auto` is refused. */
+static void without_times(void **state) {
+  (void)state;
+  gt_job *job = job_of(three, "");
+  job->compute.step_s = 0;
+  job->regions[1].compute.samples_per_s = 100;
+  job->pipeline.schedule = GT_PIPE_1F1B;
+  gt_pipe_job *p = open_pipe(job);
+  assert_true(!p->timed && gt_pipe_job_time(p, 1, GT_PASS_F, 2, 0) == 0);
+  assert_true(p->layout.slots[0] == 3 && p->layout.slots[1] == 2 && p->layout.slots[2] == 1);
+  gt_pipe_job_close(p);
+  job->pipeline.schedule = GT_PIPE_AUTO;
+  refused(job,
+          "small: pipeline.schedule is auto, and compute says nothing of region east; add what "
+          "a step takes, as in --set 'compute.step=10 ms', or a profile of `geotrain probe`, "
+          "or choose a schedule such as 1f1b");
+}
+
+/* ---- even cuts ------------------------------------------------------------------------------- */
+
+static double cost_of(const gt_pipe_job *p, size_t first, size_t end, size_t workers) {
+  double sum = 0;
+  for (size_t i = first; i < end; i++) {
+    const gt_operation op = gt_graph_operation(p->graph, i);
+    sum += op.forward + op.backward_input + op.backward_weight;
+  }
+  return sum / (double)workers;
+}
+
+/* The least largest cost of spans k.. from operation `first` on, over all cuts. */
+static double least(const gt_pipe_job *p, size_t k, size_t first) {
+  const size_t n = gt_graph_operations(p->graph), workers = p->layout.places[k].workers;
+  if (k + 1 == p->layout.stages) return cost_of(p, first, n, workers);
+  double best = INFINITY;
+  for (size_t end = first + 1; end < n; end++)
+    if (gt_graph_operation(p->graph, end - 1).ends)
+      best = fmin(best, fmax(cost_of(p, first, end, workers), least(p, k + 1, end)));
+  return best;
+}
+
+static void even_cuts(void **state) {
+  (void)state;
+  static const char *const all[] = {
+      "[{region: east, workers: 2}, {region: west, workers: 2}, {region: east}]",
+      "[{region: east}, {region: west}, {region: west}, {region: east, workers: 2}]",
+      "[{region: east}, {region: east}, {region: west, workers: 2}, {region: east}]",
+  };
+  for (size_t i = 0; i < COUNT(all); i++) {
+    char text[256];
+    snprintf(text, sizeof text, "pipeline: {micro_batches: 6, schedule: gpipe, stages: %s}\n",
+             all[i]);
+    gt_job *job = job_of(text, "");
+    gt_pipe_job *p = open_pipe(job);
+    double most = 0;
+    size_t at = 0;
+    for (size_t k = 0; k < p->layout.stages; at = p->spans[k++].end) {
+      assert_true(p->spans[k].first == at && p->spans[k].end > at);
+      assert_true(gt_graph_operation(p->graph, p->spans[k].end - 1).ends);
+      most = fmax(most, cost_of(p, at, p->spans[k].end, p->layout.places[k].workers));
+    }
+    assert_int_equal(at, gt_graph_operations(p->graph));
+    assert_true(fabs(most - least(p, 0, 0)) <= 1e-9 * most);
+    gt_pipe_job_close(p);
+    gt_job_close(job);
+  }
+}
+
+/* ---- traffic --------------------------------------------------------------------------------- */
+
+static void bytes_of_a_step(void **state) {
+  (void)state;
+  gt_job *job = job_of(three, "");
+  gt_pipe_job *p = open_pipe(job);
+  /* Each way of each cut, 6 micro-batches; 2 packets of 2 samples between the first two stages (2
+     workers each) and between the last two (2 and 1), outputs one way and gradients the other. */
+  const size_t packet = 2 * 4 * T * D + 96;
+  assert_int_equal(gt_pipe_job_bytes(p, 0, 1), 6 * (2 * packet + 2 * packet));
+  assert_int_equal(gt_pipe_job_bytes(p, 1, 0), 6 * (2 * packet + 2 * packet));
+  assert_int_equal(gt_pipe_job_bytes(p, 0, 0), 0);
+  gt_pipe_job_close(p);
+  gt_job_close(job);
+  /* 3 and 2 workers share 6 samples: 0-1, 2, 3, 4-5.  Labels go to west's two workers. */
+  job = job_of("pipeline:\n  stages: [{region: east, workers: 3, last: transformer.h.1}, {region: "
+               "west, workers: 2}]\n  micro_batches: 4\n  labels: send\n",
+               "");
+  job->model.untied = true;
+  p = open_pipe(job);
+  const size_t cut = 2 * (2 * 4 * T * D + 96) + 2 * (4 * T * D + 96),
+               labels = 2 * (3 * 4 * (T + 1) + 96);
+  assert_int_equal(gt_pipe_job_bytes(p, 0, 1), 4 * (cut + labels));
+  assert_int_equal(gt_pipe_job_bytes(p, 1, 0), 4 * cut);
+  gt_pipe_job_close(p);
+  gt_job_close(job);
+}
+
+/* ---- memory and schedules -------------------------------------------------------------------- */
+
+static void memory_is_kept(void **state) {
+  (void)state;
+  gt_job *job = job_of(three, "");
+  gt_pipe_job *p = open_pipe(job);
+  double needs[3], most = 0;
+  for (size_t s = 0; s < 3; s++) {
+    const gt_pipe_holds *h = &p->holds[s];
+    assert_true(h->arrays > 0 && h->slot > 0);
+    assert_int_equal(gt_pipe_job_memory(p, s),
+                     h->arrays + h->shared + p->layout.slots[s] * h->slot);
+    needs[s] = (double)(h->arrays + h->shared) + 3.5 * (double)h->slot;
+    most = fmax(most, needs[s]);
+  }
+  gt_pipe_job_close(p);
+  job->pipeline.memory_bytes = most;
+  p = open_pipe(job);
+  for (size_t s = 0; s < 3; s++)
+    assert_true((double)gt_pipe_job_memory(p, s) <= most && p->layout.slots[s] >= 1);
+  assert_true(p->problem.memory && p->problem.memory[2] == 3);
+  gt_pipe_schedule *other = NULL;
+  assert_int_equal(gt_pipe_job_schedule(&other, p, GT_PIPE_1F1B), GT_OK);
+  gt_pipe_schedule_close(other);
+  assert_int_equal(gt_pipe_job_schedule(&other, p, GT_PIPE_GPIPE), GT_ERR_JOB);
+  assert_null(other);
+  assert_non_null(strstr(gt_error_text(), "and schedule gpipe needs 6; "));
+  assert_int_equal(gt_pipe_job_schedule(&other, p, GT_PIPE_ZB_V), GT_ERR_JOB);
+  assert_string_equal(gt_error_text(),
+                      "small: schedule zb-v is for stages of 2 parts of the model, "
+                      "and those of pipeline.stages have 1");
+  gt_pipe_job_close(p);
+  job->pipeline.memory_bytes = 1024;
+  p = NULL;
+  const gt_graph_spec model = model_of(job);
+  assert_int_equal(gt_pipe_job_open(&p, job, &model), GT_ERR_JOB);
+  assert_non_null(
+      strstr(gt_error_text(), "small: pipeline.memory is 1 KiB, and a worker of stage 0 needs "));
+  gt_job_close(job);
+}
+
+static void the_same_again(void **state) {
+  (void)state;
+  char first[GT_SHA256_HEX], second[GT_SHA256_HEX];
+  gt_job *job = job_of(three, "");
+  gt_pipe_job *p = open_pipe(job), *q = open_pipe(job);
+  gt_pipe_hash(p->layout.schedule, first);
+  gt_pipe_hash(q->layout.schedule, second);
+  assert_string_equal(first, second);
+  gt_pipe_job_close(p);
+  gt_pipe_job_close(q);
+  gt_job_close(job);
+}
+
+/* ---- what is refused ------------------------------------------------------------------------- */
+
+static gt_job *with_ends(const char *a, const char *b, const char *c) {
+  char text[512];
+  snprintf(text, sizeof text,
+           "pipeline:\n  stages: [{region: east, workers: 2, last: %s}, {region: west, workers: 2, "
+           "last: %s}, {region: east%s%s}]\n  micro_batches: 6\n",
+           a, b, c ? ", last: " : "", c ? c : "");
+  return job_of(text, "");
+}
+
+static void wrong_cuts(void **state) {
+  (void)state;
+  refused(with_ends("transformer.h.7", "transformer.h.2", NULL),
+          "small: pipeline.stages.0.last is \"transformer.h.7\", and no operation of model gpt has "
+          "this name or one that begins with it and a dot; one such as transformer.wte is needed");
+  refused(
+      with_ends("transformer.h.0.ln_1", "transformer.h.2", NULL),
+      "small: pipeline.stages.0.last is transformer.h.0.ln_1, and the model cannot be cut behind "
+      "its operation transformer.h.0.ln_1; the nearest operations behind which it can be cut: "
+      "transformer.wte, transformer.h.0.attn.sum");
+  refused(with_ends("transformer.h.2", "transformer.h.1", NULL),
+          "small: pipeline.stages.1.last is transformer.h.1, and the part of the model before ends "
+          "with transformer.h.2.mlp.sum; one that ends later is needed, so that the stage has "
+          "operations");
+  refused(with_ends("transformer.h.0", "lm_head", NULL),
+          "small: pipeline.stages.2.last is not given, and the part of the model before ends with "
+          "lm_head; one that ends later is needed, so that the stage has operations");
+  refused(with_ends("transformer.h.0", "transformer.h.1", "transformer.h.2"),
+          "small: pipeline.stages.2.last is transformer.h.2, and the model goes on behind it; its "
+          "last part ends with lm_head, or has no name");
+  gt_job *job = with_ends("transformer.h.0", "transformer.h.1", "lm_head");
+  gt_pipe_job_close(open_pipe(job));
+  gt_job_close(job);
+}
+
+static void wrong_stages(void **state) {
+  (void)state;
+  refused(
+      job_of("pipeline:\n  stages: [{region: east, workers: 3, last: transformer.h.1}, {region: "
+             "west, workers: 2}]\n  micro_batches: 4\n  labels: send\n",
+             ""),
+      "small: operation lm_head, in region west, has the weights of transformer.wte, in region "
+      "east; both in stages of one region, or model.untied: true, is needed");
+  gt_job *job = job_of("pipeline:\n  stages: [{region: east, workers: 2}, {region: west, workers: "
+                       "2}, {region: east}]\n  micro_batches: 6\n",
+                       "");
+  job->model.layers = 1; /* cuts behind wte, attn.sum, mlp.sum, ln_f */
+  gt_pipe_job_close(open_pipe(job));
+  gt_job_close(job);
+}
+
+/* ResNet-18's normalisations have running statistics. */
+static void replicas_of_statistics(void **state) {
+  (void)state;
+  gt_job *job = job_of("pipeline:\n  stages: [{region: east, workers: 2, last: layer1}, {region: "
+                       "west, workers: 2, last: layer2}, {region: east}]\n  micro_batches: 6\n",
+                       "");
+  job->model.name = GT_MODEL_RESNET18;
+  job->model.layers = job->model.width = job->model.heads = job->model.context = 0;
+  gt_graph_spec model = model_of(job);
+  model.shape = (gt_sample_shape){32, 32, 3, 10, 0};
+  model.text = false;
+  gt_pipe_job *p = NULL;
+  assert_int_equal(gt_pipe_job_open(&p, job, &model), GT_ERR_JOB);
+  assert_string_equal(gt_error_text(),
+                      "small: pipeline.stages.0.workers is 2, and its operation bn1 has running "
+                      "statistics, which would differ between them; 1 is needed");
+  gt_job_close(job);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(places_and_spans), cmocka_unit_test(folded),
+      cmocka_unit_test(times_of_passes),  cmocka_unit_test(times_of_workers),
+      cmocka_unit_test(the_problem),      cmocka_unit_test(a_step_by_hand),
+      cmocka_unit_test(without_times),    cmocka_unit_test(even_cuts),
+      cmocka_unit_test(bytes_of_a_step),  cmocka_unit_test(memory_is_kept),
+      cmocka_unit_test(the_same_again),   cmocka_unit_test(wrong_cuts),
+      cmocka_unit_test(wrong_stages),     cmocka_unit_test(replicas_of_statistics),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
