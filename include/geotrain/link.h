@@ -213,7 +213,9 @@ typedef enum {
      by PONG with the same value; also the heartbeat */
   GT_MSG_PING,
   GT_MSG_PONG,
-  GT_MSG_ROUND,   /* value: checkpoint round opened; detail: exit code to stop with, or 0 */
+  /* value: checkpoint round opened; detail: exit code to stop with, or 0; sequence, between regions
+     of one pipeline: steps that the sender has made */
+  GT_MSG_ROUND,
   GT_MSG_WRITTEN, /* value: round durable at the sender; detail: 1: the file is not sound */
   /* value: the region's last step; detail: its last data sequence; sequence: its last all-reduce
      round or the step of its last broadcast. */
@@ -276,7 +278,7 @@ typedef struct {
   uint16_t from;        /* region id of the sender */
   uint32_t frame_bytes; /* payload bytes in this frame */
   uint32_t round;       /* the sender's checkpoint round */
-  /* data: per link, from 1; PING: the sender's samples; JOINED: see there; else 0 */
+  /* data: per link, from 1; PING: the sender's samples; ROUND, JOINED: see there; else 0 */
   uint64_t sequence;
   uint64_t frame_offset;  /* of this frame's payload in the message */
   uint64_t message_bytes; /* payload bytes of the whole message */

@@ -89,7 +89,8 @@ typedef struct {
   void (*whole)(void *ctx, int64_t round);
   /* Something for the record; a and b by kind. EVAL: steps and samples of the region when it began;
      the view's last_eval has it.  NONFINITE: how many, worker (-1 - p: it was a message of region
-     p).  PEER_DONE: peer, its steps.  DONE: steps, 0.  ROUND: round, stop code. */
+     p, or with stages, where a step counts once, a gradient of region p).  PEER_DONE: peer, its
+     steps.  DONE: steps, 0.  ROUND: round, stop code. */
   void (*note)(void *ctx, gt_ps_note note, double a, double b);
   /* The strategy's decision, for the record (gt_sync_host.decided).  NULL: it is not recorded. */
   void (*decided)(void *ctx, const char *what, const char *choice, const char *why);
@@ -102,7 +103,7 @@ typedef struct {
 
 /* ---- what a PS is made of -------------------------------------------------------------------- */
 
-/* Exactly one is > 0; epochs of the region's own part. */
+/* Exactly one is > 0; epochs of the region's own part.  With stages: steps, or minutes. */
 typedef struct {
   double epochs;
   int64_t steps, samples;
@@ -110,10 +111,40 @@ typedef struct {
 } gt_ps_interval;
 
 typedef struct {
+  size_t offset, count;
+} gt_ps_range;
+
+/* A stage of a pipeline that this region holds.  Workers [first_worker, first_worker + workers)
+   compute the gradient of the same ranges of the flat arrays, each over its share of the samples.
+   Their gradients and buffers lie where they lie in the flat arrays; nothing but the stage's ranges
+   is read of them.  Parameters that an earlier stage has, too, have the sum of the gradients of
+   both; no two stages have the same buffers. */
+typedef struct {
+  size_t first_worker, workers;
+  const gt_ps_range *params, *buffers; /* borrowed like the rest of the spec */
+  size_t nparams, nbuffers;
+  bool counts; /* the samples of its workers are the region's samples (the first stage) */
+  bool judges; /* its pushes have the loss and the correct predictions (the last stage) */
+} gt_ps_stage;
+
+typedef struct {
   /* nworkers 0: the region only aggregates; it makes no steps, its weight and order.n are 0 */
   size_t nregions, self, nworkers;
   bool local_async;
   const gt_sync_ops *strategy;
+  /* The regions hold the stages of one pipeline, these here; every worker is of one of them.  0:
+     every worker computes the gradient of all parameters.  With stages
+     - the strategy is gt_sync_stages, the local plane `sync`, and `ranking` NULL;
+     - a step takes one batch number, the same for all workers of all regions; TRAIN begins the
+       worker's passes of the step, and carries all parameters and buffers of the region;
+     - until, eval_every and checkpoint_every (or minutes) are given in steps, the same in all
+       regions (gt_ps_set_stages);
+     - a step that is not finite in one region is dropped in all, and counts;
+     - an evaluation is one order to every worker of every region, of all test samples: a forward
+       pass of the pipeline.  The workers of stages that judge answer for their share of the
+       samples, what the others answer is not used.  A region without such a stage has no score. */
+  const gt_ps_stage *stages;
+  size_t nstages;
   gt_topology topology;
   const size_t *next;    /* as in gt_exchange_spec */
   const size_t *workers; /* likewise */
@@ -175,7 +206,8 @@ void gt_ps_tick(gt_ps *ps, gt_ns now);
 gt_ns gt_ps_next(const gt_ps *ps);
 /* Ask for a stop with a checkpoint: `code` is what the run ends with (75, 6). */
 void gt_ps_stop(gt_ps *ps, gt_status code, gt_ns now);
-/* Opens a last round; the lead calls it when everything is settled. */
+/* Opens a last round; the lead calls it when everything is settled.  With stages, in the middle of
+   a step: as soon as the step is made. */
 void gt_ps_last_round(gt_ps *ps, gt_ns now);
 /* Evaluates a model (params, buffers borrowed for the call) on all workers; `done` is called with
    its score (borrowed).  Not while an evaluation is under way. */

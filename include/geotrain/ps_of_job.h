@@ -14,11 +14,19 @@ size_t gt_ps_eval_chunk(size_t test_samples);
    parameters: of the model. */
 gt_ps_spec gt_ps_spec_of(const gt_job *job, const gt_order *order, const gt_link_spec *links,
                          size_t parameters);
+/* Makes it the spec of a region that holds these stages of a pipeline (borrowed).  first: the order
+   of the region that has the first stage.  Intervals become steps of the pipeline, of which each
+   takes one of its batches: the same in all regions. */
+void gt_ps_set_stages(gt_ps_spec *spec, const gt_ps_stage *stages, size_t nstages,
+                      const gt_order *first);
 /* Shares of the regions in means, sum 1; samples: of every region.  The caller frees them. */
 double *gt_ps_weights_of(const gt_job *job, const int64_t *samples);
 /* The optimizer of a region.  Its learning-rate schedule ends with the region's steps; in lockstep,
    with those of the region with the most. */
 gt_optim_spec gt_ps_optim_of(const gt_job *job, size_t region, const int64_t *samples);
+/* That of a region of a pipeline: the schedule ends with the pipeline's steps.  clip is of the norm
+   of the region's own gradient. */
+gt_optim_spec gt_ps_stages_optim_of(const gt_job *job, const gt_order *first);
 
 /* The floats of that optimizer: parameters, of the model; or 0, if another region's optimizer makes
    its steps. */

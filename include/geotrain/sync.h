@@ -41,6 +41,10 @@ typedef struct {
      Buffers that a worker computes from the old b must not undo this.  NULL: no worker computes
      meanwhile. */
   void (*moved)(void *ctx, float keep, float share, gt_vec other);
+  /* gt_sync_stages only: the step of the last on_gradient or on_spoilt is made in every region.  It
+     was applied (spoilt: nregions), or dropped, because the gradient of the region `spoilt`, the
+     first of such regions, was not finite. */
+  void (*made)(void *ctx, size_t spoilt);
 } gt_sync_host;
 
 /* Options of strategies.  Each strategy uses those that the job's keys give it. */
@@ -89,12 +93,19 @@ typedef struct gt_sync_ops {
   void (*close)(gt_sync *s); /* frees them; may be NULL */
   /* A local step's gradient (mean over `samples` samples), borrowed.  Never while held. */
   void (*on_gradient)(gt_sync *s, gt_ns now, gt_vec grads, uint64_t samples);
+  /* In place of on_gradient: the step's gradient is not finite.  NULL: the strategy is not told of
+     such a step. */
+  void (*on_spoilt)(gt_sync *s, gt_ns now);
   /* The gradient of one worker (rank in the region, from 1) for the next on_gradient, borrowed;
      NULL: the mean of the region is enough. */
   void (*on_part)(gt_sync *s, size_t rank, gt_vec grads, uint64_t samples);
   void (*on_timer)(gt_sync *s, gt_ns now, size_t id); /* may be NULL */
   /* NULL: other regions send no control messages, and one that comes is refused. */
   void (*on_control)(gt_sync *s, gt_ns now, size_t peer, int64_t value, int64_t detail);
+  /* Called before on_control, which follows only if it succeeds.  GT_ERR_FAULT: the peer cannot
+     have told this; the text says what was found and what is needed.  NULL: it may tell
+     anything. */
+  gt_status (*check_control)(const gt_sync *s, size_t peer, int64_t value, int64_t detail);
   /* This region makes no more steps: sends what is accumulated, as soon as there is room.  Called
      again after a resume, unless the region makes steps again. */
   void (*on_drain)(gt_sync *s, gt_ns now);
@@ -110,6 +121,14 @@ struct gt_sync {
   bool *done; /* nregions: the peer makes no more steps */
 };
 
+/* The lockstep of regions that hold the stages of one pipeline; no job names it.  A step is applied
+   in every region, or, if the gradient of one is not finite, in none; no data is exchanged.  A
+   region tells all others (value: its number, from 1; detail: 1 if its gradient is not finite, else
+   0) when its gradient of a step is there, holds its workers until all have told, then applies the
+   step, says so with host.made, and releases them.  It may be asked to stop and be saved between
+   telling and applying: what is saved is the state before the step. */
+extern const gt_sync_ops gt_sync_stages;
+
 const gt_sync_ops *gt_sync_of(gt_strategy strategy);
 /* The one with this name (gt_strategy_names), or NULL. */
 const gt_sync_ops *gt_sync_find(const char *name);
@@ -120,10 +139,13 @@ void gt_sync_close(gt_sync *s);
 void gt_sync_on_peer(gt_sync *s, size_t peer, gt_peer_event event);
 /* Dispatch: calls the slot unless it is NULL. */
 void gt_sync_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t samples);
+/* Only if the strategy has on_spoilt. */
+void gt_sync_on_spoilt(gt_sync *s, gt_ns now);
 /* Only with env.singly. */
 void gt_sync_on_part(gt_sync *s, size_t rank, gt_vec grads, uint64_t samples);
 void gt_sync_on_timer(gt_sync *s, gt_ns now, size_t id);
 void gt_sync_on_control(gt_sync *s, gt_ns now, size_t peer, int64_t value, int64_t detail);
+gt_status gt_sync_check_control(const gt_sync *s, size_t peer, int64_t value, int64_t detail);
 void gt_sync_on_drain(gt_sync *s, gt_ns now);
 bool gt_sync_drained(const gt_sync *s);
 void gt_sync_save(gt_sync *s, gt_state *state);

@@ -99,10 +99,10 @@ gt_status gt_job_check_ranks(const gt_job *job) {
 
 gt_status gt_job_check_run(const gt_job *job) {
   GT_TRY(gt_job_check_ranks(job));
-  if (job->pipeline.nstages > 0)
+  if (job->pipeline.labels == GT_LABELS_SEND)
     return GT_FAIL(GT_ERR_JOB,
-                   "pipeline.stages is given; this version plans a pipeline (`geotrain plan`), and "
-                   "does not train it");
+                   "pipeline.labels is send; this version plans such a pipeline (`geotrain plan`) "
+                   "and does not train it: keep is needed");
   for (size_t i = 0; i < job->nregions; i++) {
     const gt_job_region *r = &job->regions[i];
     if (gt_job_reads(job, i) && !r->data_path &&

@@ -44,8 +44,10 @@ static double samples_in(const gt_order *order, double batches) {
 /* steps: of the region, used if the job trains until a number of steps. */
 static task task_of(const gt_planner_bill *b, size_t r, int64_t ranks, double steps) {
   const gt_job_interval *until = &b->p->job->train.until;
-  gt_order order = {b->p->job->seed, r, (size_t)b->p->shape.samples[r],
-                    (size_t)b->p->job->train.batch};
+  gt_order order = {.seed = b->p->job->seed,
+                    .region = r,
+                    .n = (size_t)b->p->shape.samples[r],
+                    .batch = (size_t)b->p->job->train.batch};
   double each = (double)gt_order_batches_per_epoch(&order), n = is_sync(b) ? (double)ranks : 1;
   task t = {0};
   if (until->samples > 0) {

@@ -29,9 +29,9 @@ bool gt_ps_may_issue(const gt_ps *ps) {
   const gt_ps_interval *until = &ps->spec.until;
   if (ps->phase != GT_PS_TRAINING || ps->spec.nworkers == 0) return false;
   if (until->epochs > 0) return ps->nreissue > 0 || ps->totals.next_batch < gt_ps_total_batches(ps);
+  if (until->steps > 0 && !ps->spec.local_async) return ps->totals.steps < until->steps;
   int64_t samples, batches = under_way(ps, &samples);
-  if (until->steps > 0)
-    return ps->totals.steps + (ps->spec.local_async ? batches : 0) < until->steps;
+  if (until->steps > 0) return ps->totals.steps + batches < until->steps;
   return ps->totals.samples + samples < until->samples;
 }
 

@@ -39,6 +39,36 @@ static gt_status check_code(uint64_t code) {
                  (long long)code, (int)GT_ERR_LIMIT, (int)GT_STOPPED);
 }
 
+static gt_status check_made(int64_t steps, int64_t least, int64_t most) {
+  if (steps >= least && steps <= most) return GT_OK;
+  return GT_FAIL(GT_ERR_FAULT,
+                 "it has made %lld steps of the pipeline; %lld to %lld is what can be",
+                 (long long)steps, (long long)least, (long long)most);
+}
+
+/* Steps that the peer can have made: as many as this region, and the one of which it has told. */
+static gt_status check_step(const gt_ps *ps, int64_t steps) {
+  return ps->spec.nstages ? check_made(steps, ps->totals.steps, ps->totals.steps + ps->stages.given)
+                          : GT_OK;
+}
+
+/* rounds.c says why all regions are at the same step. */
+static gt_status check_round_step(const gt_ps *ps, const gt_frame_header *head) {
+  const int64_t round = (int64_t)head->value, steps = (int64_t)head->sequence;
+  if (ps->spec.nstages == 0) return GT_OK;
+  if (round == ps->stages.deferred.round)
+    return check_made(steps, ps->stages.deferred.steps, ps->stages.deferred.steps);
+  if (round > ps->round) return check_step(ps, steps);
+  return check_made(steps, round == ps->round ? ps->steps_at_round : 0, ps->steps_at_round);
+}
+
+/* What the strategy would drop is not checked. */
+static gt_status check_told(const gt_ps *ps, size_t from, const gt_frame_header *head) {
+  return gt_ps_frozen(ps)
+             ? GT_OK
+             : gt_sync_check_control(ps->sync, from, (int64_t)head->value, (int64_t)head->detail);
+}
+
 static gt_status check_ack(const gt_ps *ps, size_t from, int64_t sequence) {
   int64_t sent = ps->peers[from].sent_seq;
   if (sequence >= 0 && sequence <= sent) return GT_OK;
@@ -76,11 +106,15 @@ gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head)
                    (long long)value);
   case GT_MSG_ROUND:
     GT_TRY(check_round(value, 1, newest));
+    GT_TRY(check_round_step(ps, head));
     return check_code(head->detail);
   case GT_MSG_WRITTEN:
     return check_round(value, 0, newest);
   case GT_MSG_DONE:
-    return check_numbers(head, "is done", ps->peers[from].applied_seq);
+    GT_TRY(check_numbers(head, "is done", ps->peers[from].applied_seq));
+    return check_step(ps, value);
+  case GT_MSG_STRATEGY:
+    return check_told(ps, from, head);
   case GT_MSG_JOINED:
     return check_numbers(head, "resumes", ps->peers[from].applied_seq);
   default:

@@ -1,6 +1,7 @@
 /* Evaluation by all workers.  The model is copied once.  The test set is given out in numbered
    chunks, one per order, to any free worker.  Results are kept by chunk and added in the order of
-   the chunks, so that they do not depend on who scored which chunk, or when. */
+   the chunks, so that they do not depend on who scored which chunk, or when.
+   With stages a chunk is what a worker does in a pass of all test samples through the pipeline. */
 #include <math.h>
 #include <string.h>
 
@@ -18,7 +19,10 @@ void gt_ps_eval_open(gt_ps *ps) {
   gt_ps_spec *spec = &ps->spec;
   if (spec->test_samples == 0) return;
   if (spec->eval_chunk == 0) spec->eval_chunk = gt_ps_eval_chunk(spec->test_samples);
-  ps->eval.chunks = (spec->test_samples + spec->eval_chunk - 1) / spec->eval_chunk;
+  if (spec->nstages)
+    ps->eval.chunks = spec->nworkers;
+  else
+    ps->eval.chunks = (spec->test_samples + spec->eval_chunk - 1) / spec->eval_chunk;
   ps->eval.found = GT_NEW_ARRAY(ps_chunk, ps->eval.chunks);
   if (!spec->ranking) return;
   ps->eval.scores = GT_NEW_ARRAY(float, spec->test_samples);
@@ -38,10 +42,11 @@ static void give(gt_ps *ps, size_t worker) {
   ps_eval *e = &ps->eval;
   ps_worker *w = &ps->workers[worker];
   w->chunk = e->given++;
-  size_t first = w->chunk * ps->spec.eval_chunk, left = ps->spec.test_samples - first;
+  const size_t all = ps->spec.test_samples, most = ps->spec.nstages ? all : ps->spec.eval_chunk;
+  const size_t first = ps->spec.nstages ? 0 : w->chunk * most, left = all - first;
   gt_ps_order o = {.kind = GT_PS_EVAL,
                    .first = (int64_t)first,
-                   .count = (int64_t)(left < ps->spec.eval_chunk ? left : ps->spec.eval_chunk),
+                   .count = (int64_t)(left < most ? left : most),
                    .params = w->has_snapshot ? gt_vec_of(NULL, 0) : ps->spec.snapshot,
                    .buffers = w->has_snapshot ? gt_vec_of(NULL, 0) : ps->spec.snapshot_buffers};
   w->has_snapshot = true;
@@ -50,8 +55,15 @@ static void give(gt_ps *ps, size_t worker) {
   ps->spec.host.order(ps->spec.host.ctx, worker, &o);
 }
 
+static bool all_wait(const gt_ps *ps) {
+  for (size_t w = 0; w < ps->spec.nworkers; w++)
+    if (ps->workers[w].state != W_WAITING) return false;
+  return true;
+}
+
+/* With stages all workers get their chunks at once: worker w has chunk w. */
 void gt_ps_eval_give(gt_ps *ps) {
-  if (!ps->eval.active) return;
+  if (!ps->eval.active || (ps->spec.nstages && !all_wait(ps))) return;
   for (size_t w = 0; w < ps->spec.nworkers && ps->eval.given < ps->eval.chunks; w++)
     if (ps->workers[w].state == W_WAITING) give(ps, w);
 }
@@ -101,6 +113,12 @@ void gt_ps_eval_check(gt_ps *ps) {
   ps->eval.due = true;
 }
 
+void gt_ps_eval_again(gt_ps *ps) {
+  const int64_t every = ps->spec.eval_every.steps;
+  if (ps->spec.nstages && every > 0 && ps->totals.steps > 0)
+    ps->totals.evals = (ps->totals.steps - 1) / every;
+}
+
 void gt_ps_eval_skip(gt_ps *ps) {
   ps->eval.due = false;
   ps->totals.evals = gt_ps_evals_due(ps);
@@ -116,8 +134,12 @@ void gt_ps_evaluate(gt_ps *ps, gt_vec params, gt_vec buffers,
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-static void keep(gt_ps *ps, size_t chunk, const gt_ps_push *push) {
+static void keep(gt_ps *ps, size_t worker, const gt_ps_push *push) {
   ps_eval *e = &ps->eval;
+  const size_t chunk = ps->workers[worker].chunk;
+  const gt_ps_stage *stage = gt_ps_stage_of(ps, worker);
+  e->found[chunk] = (ps_chunk){0};
+  if (stage && !stage->judges) return;
   e->found[chunk] =
       (ps_chunk){.loss_sum = push->loss_sum, .correct = push->correct, .samples = push->samples};
   if (!e->scores) return;
@@ -134,8 +156,9 @@ static gt_ps_score sum_up(const gt_ps *ps) {
     all.correct += e->found[c].correct;
     all.samples += e->found[c].samples;
   }
-  const double loss = all.loss_sum / (double)all.samples;
   const size_t each = ps->spec.predictions;
+  if (all.samples == 0) return (gt_ps_score){NAN, NAN, NAN, NAN, NAN, 0};
+  const double loss = all.loss_sum / (double)all.samples;
   const gt_ranks ranks = e->scores ? ps->spec.ranking->judge(e->scores, ps->spec.test_labels,
                                                              ps->spec.test_samples, e->scratch)
                                    : gt_ranks_none();
@@ -164,7 +187,7 @@ static void finish(gt_ps *ps) {
 
 void gt_ps_eval_take(gt_ps *ps, size_t worker, const gt_ps_push *push) {
   ps_eval *e = &ps->eval;
-  keep(ps, ps->workers[worker].chunk, push);
+  keep(ps, worker, push);
   e->back++;
   /* what a stop cuts off is made after a resume */
   if (e->back == e->chunks && !gt_ps_frozen(ps)) finish(ps);

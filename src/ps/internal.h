@@ -1,8 +1,8 @@
 /* Private to ps: its state, and the functions that its files offer one another.
    The PS is one event loop over one state.  Each file calls only files before it in this list:
-   batches, buffers, look, links, budget, outbox, eval, rounds, drain, local, state, ps.  ps.c has
-   the events, and ends each by doing what the event has made possible, so no other file calls the
-   loop.  Lower layers call the PS through tables (gt_exchange_host, gt_sync_host). */
+   batches, buffers, stages, look, links, budget, outbox, eval, rounds, drain, local, state, ps.
+   ps.c has the events, and ends each by doing what the event has made possible, so no other file
+   calls the loop.  Lower layers call the PS through tables (gt_exchange_host, gt_sync_host). */
 #ifndef GEOTRAIN_PS_INTERNAL_H
 #define GEOTRAIN_PS_INTERNAL_H
 
@@ -81,6 +81,30 @@ typedef struct {
   gt_vec add;
 } ps_moved;
 
+/* Floats of a stage's ranges: written by it, or added to what an earlier stage has written. */
+typedef struct {
+  size_t stage, offset, count;
+  bool added;
+} ps_run;
+
+/* Of a region with stages. */
+typedef struct {
+  ps_run *params, *buffers;
+  size_t nparams, nbuffers;
+  size_t *of; /* nworkers: the stage of each */
+  float *sum; /* as large as the longest run that several workers add */
+  /* The strategy has the step's gradient, and has told the other regions of it.  made: it has then
+     applied the step, or dropped it because of the region `spoilt`. */
+  bool given, made;
+  size_t spoilt;
+  /* A round that another region has opened after `steps` steps, of which this one is still to make
+     the last; 0: none. */
+  struct {
+    int64_t round, steps;
+    gt_status code;
+  } deferred;
+} ps_stages;
+
 /* Bytes under limits.wan_bytes; unused without a limit. */
 typedef struct {
   /* nregions: that each may post in all; region 0 keeps them, elsewhere only the own counts */
@@ -141,6 +165,7 @@ struct gt_ps {
   } parts;         /* of it: what its workers gave; bad: not finite, and left out */
   ps_moved *moved; /* async: of each worker; sync: of all of the step */
   size_t nmoved;
+  ps_stages stages;
   size_t *arrivals, narrivals; /* async: workers with a PENDING gradient, in order of arrival */
   ps_peer *peers;
   ps_budget budget;
@@ -168,6 +193,7 @@ struct gt_ps {
   int64_t unsound; /* the newest round that this region would not go on from */
   int64_t steps_at_round, samples_at_round;
   gt_ns round_at;
+  bool want_round;
   gt_status want_stop, stop_code;
   bool resumed;
   bool came_back; /* it was done before the resume, and may make steps again */
@@ -179,7 +205,7 @@ typedef struct ps_plane {
   /* uses what has arrived, gives work to who waits; called after every event */
   void (*pump)(gt_ps *ps);
 } ps_plane;
-extern const ps_plane gt_ps_plane_sync, gt_ps_plane_async;
+extern const ps_plane gt_ps_plane_sync, gt_ps_plane_async, gt_ps_plane_stages;
 
 /* batches.c */
 int64_t gt_ps_total_batches(const gt_ps *ps);
@@ -196,6 +222,18 @@ void gt_ps_buffers_moved(void *ps, float keep, float share, gt_vec other);
    exchanges made since then are applied again. */
 void gt_ps_buffers_take(gt_ps *ps, size_t worker);
 void gt_ps_buffers_mean(gt_ps *ps);
+
+/* stages.c */
+void gt_ps_stages_open(gt_ps *ps);
+void gt_ps_stages_close(gt_ps *ps);
+/* The stage of the worker; NULL: there are no stages. */
+const gt_ps_stage *gt_ps_stage_of(const gt_ps *ps, size_t worker);
+/* spec.grads become the gradient of the step, the region's buffers those after it, from what the
+   workers have pushed. */
+void gt_ps_stages_grads(gt_ps *ps);
+void gt_ps_stages_buffers(gt_ps *ps);
+/* `made` of a gt_sync_host. */
+void gt_ps_stages_made(void *ps, size_t spoilt);
 
 /* look.c */
 gt_ns gt_ps_held_total(const gt_ps *ps);
@@ -256,12 +294,16 @@ void gt_ps_eval_give(gt_ps *ps);          /* chunks to the workers that wait */
 void gt_ps_eval_check(gt_ps *ps);         /* is one due? */
 void gt_ps_eval_skip(gt_ps *ps);          /* what is due is left to the evaluation at the end */
 int64_t gt_ps_evals_due(const gt_ps *ps); /* evaluations that should have been made by now */
+/* With stages, after a resume: regions may have been saved before and after the evaluation of the
+   same step, so all make it again. */
+void gt_ps_eval_again(gt_ps *ps);
 /* A chunk's answer. */
 void gt_ps_eval_take(gt_ps *ps, size_t worker, const gt_ps_push *push);
 
 /* rounds.c */
 void gt_ps_round_check(gt_ps *ps); /* an interval is over or a stop is wanted */
 void gt_ps_round_take(gt_ps *ps, int64_t round, gt_status stop_code);
+void gt_ps_round_message(gt_ps *ps, const gt_frame_header *head);
 void gt_ps_round_written(gt_ps *ps, int64_t round); /* here */
 void gt_ps_round_whole(gt_ps *ps);
 

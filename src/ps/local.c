@@ -1,5 +1,5 @@
 /* The local plane as the PS sees it: `sync` takes the mean of one gradient of every worker, `async`
-   takes each gradient when it comes. */
+   takes each gradient when it comes, `stages` is `sync` in a region of a pipeline. */
 #include "internal.h"
 
 /* ---- gradients ------------------------------------------------------------------------------- */
@@ -22,23 +22,35 @@ static void issue(gt_ps *ps, size_t worker) {
   w->since = ps->now;
 }
 
-static void consume(gt_ps *ps, size_t worker) {
+/* who: a worker, or -1 - p: of region p. */
+static void count_nonfinite(gt_ps *ps, double who) {
+  ps->totals.nonfinite++;
+  ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_NONFINITE, (double)ps->totals.nonfinite, who);
+  if (ps->totals.nonfinite >= ps->spec.nonfinite_limit) ps->want_stop = GT_ERR_LIMIT;
+}
+
+static void count_loss(gt_ps *ps, const gt_ps_push *push) {
+  ps->loss_sum += push->loss_sum;
+  ps->loss_samples += push->samples;
+}
+
+static void give_back(gt_ps *ps, size_t worker) {
   ps_worker *w = &ps->workers[worker];
-  ps->totals.batches++;
-  if (!w->push.nonfinite) {
-    ps->totals.samples += w->push.samples;
-    ps->loss_sum += w->push.loss_sum;
-    ps->loss_samples += w->push.samples;
-  } else {
-    ps->totals.nonfinite++;
-    ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_NONFINITE, (double)ps->totals.nonfinite,
-                       (double)worker);
-    if (ps->totals.nonfinite >= ps->spec.nonfinite_limit) ps->want_stop = GT_ERR_LIMIT;
-  }
   w->has_batch = false;
   w->state = W_WAITING;
   w->since = ps->now;
   ps->spec.host.taken(ps->spec.host.ctx, worker);
+}
+
+static void consume(gt_ps *ps, size_t worker) {
+  const gt_ps_push *push = &ps->workers[worker].push;
+  ps->totals.batches++;
+  if (!push->nonfinite) {
+    ps->totals.samples += push->samples;
+    count_loss(ps, push);
+  } else
+    count_nonfinite(ps, (double)worker);
+  give_back(ps, worker);
 }
 
 /* What is due after a step, once its batches have been counted. */
@@ -105,6 +117,12 @@ static bool all_in(const gt_ps *ps, ps_worker_state state) {
   return true;
 }
 
+static bool any_absent(const gt_ps *ps) {
+  for (size_t w = 0; w < ps->spec.nworkers; w++)
+    if (ps->workers[w].state == W_ABSENT) return true;
+  return false;
+}
+
 static void sync_step(gt_ps *ps) {
   int64_t samples = gather(ps);
   if (samples > 0) {
@@ -122,8 +140,7 @@ static void sync_step(gt_ps *ps) {
 /* Numbers are given out in rank order, so that a step has the same batches on the same ranks after
    a resume.  If an evaluation is due, all workers evaluate before the step. */
 static void sync_issue(gt_ps *ps) {
-  for (size_t i = 0; i < ps->spec.nworkers; i++)
-    if (ps->workers[i].state == W_ABSENT) return;
+  if (any_absent(ps)) return;
   if (gt_ps_may_issue(ps) && gt_ps_eval_begin(ps)) return;
   ps->step_workers = 0;
   for (size_t i = 0; i < ps->spec.nworkers && gt_ps_may_issue(ps); i++) {
@@ -145,6 +162,79 @@ static void sync_pump(gt_ps *ps) {
 }
 
 const ps_plane gt_ps_plane_sync = {"sync", sync_pump};
+
+/* ---- stages ---------------------------------------------------------------------------------- */
+
+/* Gives the strategy the gradient of the step.  Until all regions have theirs, the workers keep
+   their batch and nothing is counted, so that a checkpoint has the state before the step. */
+static void stages_give(gt_ps *ps) {
+  const gt_ns from = gt_ps_clock(ps);
+  const int64_t samples = gather(ps);
+  ps->stages.given = true;
+  if (ps->parts.bad > 0) {
+    gt_sync_on_spoilt(ps->sync, ps->now);
+    return;
+  }
+  gt_ps_stages_grads(ps);
+  gt_sync_on_gradient(ps->sync, ps->now, ps->spec.grads, (uint64_t)samples);
+  ps->totals.update += gt_ps_clock(ps) - from;
+}
+
+static void stages_count(gt_ps *ps) {
+  for (size_t i = 0; i < ps->spec.nworkers; i++) {
+    const gt_ps_stage *stage = gt_ps_stage_of(ps, i);
+    const gt_ps_push *push = &ps->workers[i].push;
+    if (stage->counts) ps->totals.samples += push->samples;
+    if (stage->judges) count_loss(ps, push);
+  }
+}
+
+/* The region whose gradient was not finite, or here the first such worker. */
+static double spoilt_who(const gt_ps *ps) {
+  size_t w = 0;
+  if (ps->stages.spoilt != ps->spec.self) return -1 - (double)ps->stages.spoilt;
+  while (!ps->workers[w].push.nonfinite) w++;
+  return (double)w;
+}
+
+/* The step is made in all regions. */
+static void stages_end(gt_ps *ps) {
+  const gt_ns from = gt_ps_clock(ps);
+  ps->totals.steps++;
+  ps->totals.batches++;
+  if (ps->stages.spoilt == ps->spec.nregions) {
+    gt_ps_stages_buffers(ps);
+    stages_count(ps);
+    ps->totals.update += gt_ps_worked(ps, GT_WORK_UPDATE, 1) - from;
+  } else
+    count_nonfinite(ps, spoilt_who(ps));
+  for (size_t w = 0; w < ps->spec.nworkers; w++) give_back(ps, w);
+  ps->stages.given = ps->stages.made = false;
+  after_step(ps);
+}
+
+/* All workers of all regions work on the same batch.  If an evaluation is due, it comes first, in
+   every region after the same step. */
+static void stages_issue(gt_ps *ps) {
+  if (any_absent(ps) || !gt_ps_may_issue(ps) || gt_ps_eval_begin(ps)) return;
+  const int64_t number = gt_ps_take_number(ps);
+  ps->step++;
+  ps->step_workers = ps->spec.nworkers;
+  for (size_t i = 0; i < ps->spec.nworkers; i++) {
+    ps->workers[i].batch = number;
+    ps->workers[i].has_batch = true;
+  }
+  for (size_t i = 0; i < ps->spec.nworkers; i++) issue(ps, i);
+}
+
+static void stages_pump(gt_ps *ps) {
+  if (ps->eval.active) return;
+  if (!ps->stages.given && gt_ps_outstanding(ps) && all_in(ps, W_PENDING)) stages_give(ps);
+  if (ps->stages.made) stages_end(ps);
+  if (!gt_ps_outstanding(ps) && !gt_ps_frozen(ps)) stages_issue(ps);
+}
+
+const ps_plane gt_ps_plane_stages = {"stages", stages_pump};
 
 /* ---- async ----------------------------------------------------------------------------------- */
 

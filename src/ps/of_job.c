@@ -26,7 +26,7 @@ static int64_t schedule_steps(const gt_job *job, size_t region, const int64_t *s
   return (int64_t)(steps + 0.5);
 }
 
-gt_optim_spec gt_ps_optim_of(const gt_job *job, size_t region, const int64_t *samples) {
+static gt_optim_spec optim_of(const gt_job *job, int64_t total_steps) {
   return (gt_optim_spec){.kind = job->train.optimizer.name,
                          .schedule = {.kind = job->train.schedule.name,
                                       .lr = job->train.optimizer.lr,
@@ -34,7 +34,7 @@ gt_optim_spec gt_ps_optim_of(const gt_job *job, size_t region, const int64_t *sa
                                       .lr_min = job->train.schedule.lr_min,
                                       .warmup_steps = job->train.schedule.warmup_steps,
                                       .step_every = job->train.schedule.step_every,
-                                      .total_steps = schedule_steps(job, region, samples)},
+                                      .total_steps = total_steps},
                          .momentum = job->train.optimizer.momentum,
                          .weight_decay = job->train.optimizer.weight_decay,
                          .beta1 = job->train.optimizer.beta1,
@@ -42,6 +42,10 @@ gt_optim_spec gt_ps_optim_of(const gt_job *job, size_t region, const int64_t *sa
                          .epsilon = job->train.optimizer.epsilon,
                          .nesterov = job->train.optimizer.nesterov,
                          .clip = job->train.clip};
+}
+
+gt_optim_spec gt_ps_optim_of(const gt_job *job, size_t region, const int64_t *samples) {
+  return optim_of(job, schedule_steps(job, region, samples));
 }
 
 size_t gt_ps_optim_floats(const gt_job *job, size_t region, size_t parameters) {
@@ -138,6 +142,34 @@ static gt_sync_options options_of(const gt_job *job, size_t region) {
 
 static gt_ps_interval interval(const gt_job_interval *i) {
   return (gt_ps_interval){i->epochs, i->steps, i->samples, i->minutes};
+}
+
+/* The interval in batches of this order: the first ones that have so many epochs or samples. */
+static gt_ps_interval in_batches(const gt_ps_interval *i, const gt_order *order) {
+  const int64_t epoch = gt_order_batches_per_epoch(order), n = (int64_t)order->n,
+                batch = (int64_t)order->batch;
+  if (i->epochs > 0)
+    return (gt_ps_interval){.steps = (int64_t)fmax(1, ceil(i->epochs * (double)epoch - 1e-9))};
+  if (i->samples > 0)
+    return (gt_ps_interval){.steps = i->samples / n * epoch + (i->samples % n + batch - 1) / batch};
+  return *i;
+}
+
+void gt_ps_set_stages(gt_ps_spec *spec, const gt_ps_stage *stages, size_t nstages,
+                      const gt_order *first) {
+  spec->stages = stages;
+  spec->nstages = nstages;
+  spec->strategy = &gt_sync_stages;
+  spec->options = (gt_sync_options){.period = 1, .scale = 1};
+  spec->local_async = false;
+  spec->until = in_batches(&spec->until, first);
+  spec->eval_every = in_batches(&spec->eval_every, first);
+  spec->checkpoint_every = in_batches(&spec->checkpoint_every, first);
+}
+
+gt_optim_spec gt_ps_stages_optim_of(const gt_job *job, const gt_order *first) {
+  const gt_ps_interval until = interval(&job->train.until);
+  return optim_of(job, in_batches(&until, first).steps);
 }
 
 gt_ps_spec gt_ps_spec_of(const gt_job *job, const gt_order *order, const gt_link_spec *links,

@@ -273,7 +273,8 @@ gt_sync_host gt_ps_sync_host(gt_ps *ps) {
                         .tell = host_tell,
                         .decided = host_decided,
                         .link = gt_ps_link_view,
-                        .moved = gt_ps_buffers_moved};
+                        .moved = gt_ps_buffers_moved,
+                        .made = gt_ps_stages_made};
 }
 
 gt_exchange_host gt_ps_exchange_host(gt_ps *ps) {

@@ -25,13 +25,16 @@ static void open_outboxes(gt_ps *ps) {
 gt_ps *gt_ps_create(const gt_ps_spec *spec) {
   gt_ps *ps = GT_NEW(gt_ps);
   ps->spec = *spec;
-  ps->plane = spec->local_async ? &gt_ps_plane_async : &gt_ps_plane_sync;
+  ps->plane = spec->nstages       ? &gt_ps_plane_stages
+              : spec->local_async ? &gt_ps_plane_async
+                                  : &gt_ps_plane_sync;
   ps->workers = GT_NEW_ARRAY(ps_worker, spec->nworkers);
   ps->arrivals = GT_NEW_ARRAY(size_t, spec->nworkers);
   ps->parts.grads = GT_NEW_ARRAY(const float *, spec->nworkers);
   ps->parts.buffers = GT_NEW_ARRAY(const float *, spec->nworkers);
   ps->parts.samples = GT_NEW_ARRAY(int64_t, spec->nworkers);
   gt_ps_buffers_open(ps);
+  gt_ps_stages_open(ps);
   ps->peers = GT_NEW_ARRAY(ps_peer, spec->nregions);
   ps->last_eval = (gt_ps_score){NAN, NAN, NAN, NAN, NAN, 0};
   for (size_t i = 0; i < GT_SYNC_TIMERS; i++) ps->timer_at[i] = GT_NEVER;
@@ -84,6 +87,7 @@ void gt_ps_close(gt_ps *ps) {
   }
   gt_ps_eval_close(ps);
   gt_ps_budget_close(ps);
+  gt_ps_stages_close(ps);
   gt_ps_buffers_close(ps);
   gt_free(ps->pool);
   gt_free(ps->peers);
@@ -184,19 +188,6 @@ static void data_message(gt_ps *ps, size_t from, const gt_frame_header *head, co
   gt_ps_control(ps, from, GT_MSG_ACK, p->applied_seq, 0);
 }
 
-static void round_message(gt_ps *ps, const gt_frame_header *head) {
-  int64_t round = (int64_t)head->value;
-  gt_status code = (gt_status)head->detail;
-  if (round > ps->round)
-    gt_ps_round_take(ps, round, code);
-  else if (round == ps->round && code != GT_OK &&
-           (ps->stop_code == GT_OK || code < ps->stop_code)) {
-    /* of two reasons the more severe, so that all regions end with the same */
-    ps->stop_code = code;
-    if (ps->whole_round == round) ps->phase = GT_PS_STOPPED;
-  }
-}
-
 static void ping(gt_ps *ps, size_t from, const gt_frame_header *head) {
   ps_peer *p = &ps->peers[from];
   bool goes_on;
@@ -212,12 +203,19 @@ static void pong(gt_ps *ps, size_t from, const gt_frame_header *head) {
   if (gt_ps_budget_pong(ps, from, head)) gt_ps_outbox_retry(ps);
 }
 
+static void strategy_message(gt_ps *ps, size_t from, const gt_frame_header *head) {
+  const gt_ns clock = gt_ps_clock(ps);
+  if (gt_ps_frozen(ps)) return;
+  gt_sync_on_control(ps->sync, ps->now, from, (int64_t)head->value, (int64_t)head->detail);
+  ps->totals.update += gt_ps_clock(ps) - clock;
+}
+
 gt_status gt_ps_message(gt_ps *ps, size_t from, const gt_frame_header *head, const void *payload,
                         gt_ns now) {
   ps->now = now;
   GT_TRY(gt_ps_check(ps, from, head));
   ps_peer *p = &ps->peers[from];
-  if (head->kind != GT_MSG_ROUND && (int64_t)head->round > ps->round)
+  if (head->kind != GT_MSG_ROUND && (int64_t)head->round > ps->round && ps->spec.nstages == 0)
     gt_ps_round_take(ps, (int64_t)head->round, GT_OK);
   switch ((gt_msg_kind)head->kind) {
   case GT_MSG_UPDATE:
@@ -234,7 +232,7 @@ gt_status gt_ps_message(gt_ps *ps, size_t from, const gt_frame_header *head, con
     pong(ps, from, head);
     break;
   case GT_MSG_ROUND:
-    round_message(ps, head);
+    gt_ps_round_message(ps, head);
     break;
   case GT_MSG_WRITTEN:
     if ((int64_t)head->value > p->written) p->written = (int64_t)head->value;
@@ -249,8 +247,7 @@ gt_status gt_ps_message(gt_ps *ps, size_t from, const gt_frame_header *head, con
     p->joined_seq = (int64_t)head->detail;
     break;
   case GT_MSG_STRATEGY:
-    if (!gt_ps_frozen(ps))
-      gt_sync_on_control(ps->sync, now, from, (int64_t)head->value, (int64_t)head->detail);
+    strategy_message(ps, from, head);
     break;
   case GT_MSG_DONE:
     p->done_counts[head->range] = (int64_t)head->sequence;

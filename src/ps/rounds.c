@@ -1,6 +1,18 @@
 /* Checkpoint rounds: the first region to reach the interval opens one; a region that sees a later
    round in a frame first takes its own checkpoint; a round is whole when every region has said that
-   its file is durable. */
+   its file is durable.
+   With stages every region takes its checkpoint of a round between the same two steps.  A region
+   opens one only when it is settled, that is, when it has made every step of which it has told, and
+   ROUND says how many these are.
+   - Where ROUND arrives, no more steps are made: the next one needs the opener, which tells of it
+     after ROUND on the same link.  At most one is missing, of which this region has told, since the
+     opener has made it: all others have told of it, too, so it will be made here without anybody's
+     help, and the round waits for it.  Otherwise the checkpoint is taken at once; of a step that is
+     told and not made it has the state before the step.
+   - Two regions that open the same round are at the same step.  If one has made more, the other has
+     told of that step, and so after its ROUND, which came first.
+   - Nobody waits for a region that has stopped: it stops at a step that all others have made or can
+     make, and takes part in none after it. */
 #include "internal.h"
 
 static bool interval_over(const gt_ps *ps) {
@@ -14,6 +26,16 @@ static bool interval_over(const gt_ps *ps) {
   return every->minutes > 0 && gt_seconds(ps->now - ps->round_at) >= 60 * every->minutes;
 }
 
+static void tell_round(gt_ps *ps) {
+  const gt_frame_header head = {.kind = GT_MSG_ROUND,
+                                .round = (uint32_t)ps->round,
+                                .sequence = ps->spec.nstages ? (uint64_t)ps->totals.steps : 0,
+                                .value = (uint64_t)ps->round,
+                                .detail = (uint64_t)ps->stop_code};
+  for (size_t p = 0; p < ps->spec.nregions; p++)
+    if (p != ps->spec.self) ps->spec.host.send(ps->spec.host.ctx, p, &head, NULL, 0, 0);
+}
+
 void gt_ps_round_take(gt_ps *ps, int64_t round, gt_status stop_code) {
   ps->round = round;
   ps->durable = 0;
@@ -21,23 +43,64 @@ void gt_ps_round_take(gt_ps *ps, int64_t round, gt_status stop_code) {
   ps->samples_at_round = ps->totals.samples;
   ps->round_at = ps->now;
   ps->stop_code = stop_code;
+  ps->want_round = false;
   ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_ROUND, (double)round, (double)stop_code);
   ps->spec.host.checkpoint(ps->spec.host.ctx, round);
-  gt_ps_control_all(ps, GT_MSG_ROUND, round, stop_code);
+  tell_round(ps);
 }
 
 static bool over_wan_limit(const gt_ps *ps) {
   return ps->spec.wan_bytes_limit > 0 && gt_ps_wan_bytes(ps) > ps->spec.wan_bytes_limit;
 }
 
+/* The step is made that a round has waited for. */
+static void take_deferred(gt_ps *ps) {
+  const int64_t round = ps->stages.deferred.round;
+  if (ps->totals.steps != ps->stages.deferred.steps)
+    gt_bug("round %lld is of step %lld, and step %lld is made", (long long)round,
+           (long long)ps->stages.deferred.steps, (long long)ps->totals.steps);
+  ps->stages.deferred.round = 0;
+  gt_ps_round_take(ps, round, ps->stages.deferred.code);
+}
+
 void gt_ps_round_check(gt_ps *ps) {
-  if (gt_ps_frozen(ps) || ps->round != ps->whole_round || ps->phase == GT_PS_COMPLETE) return;
+  if (gt_ps_frozen(ps) || ps->stages.given) return;
+  if (ps->stages.deferred.round > 0) {
+    take_deferred(ps);
+    return;
+  }
+  if (ps->round != ps->whole_round || ps->phase == GT_PS_COMPLETE) return;
   if (ps->want_stop == GT_OK && ps->phase == GT_PS_TRAINING && over_wan_limit(ps))
     ps->want_stop = GT_ERR_LIMIT;
   if (ps->want_stop != GT_OK)
     gt_ps_round_take(ps, ps->round + 1, ps->want_stop);
-  else if (ps->phase == GT_PS_TRAINING && interval_over(ps))
+  else if (ps->want_round || (ps->phase == GT_PS_TRAINING && interval_over(ps)))
     gt_ps_round_take(ps, ps->round + 1, GT_OK);
+}
+
+/* Of two reasons to stop the more severe, so that all regions end with the same. */
+static gt_status graver(gt_status code, gt_status other) {
+  return other != GT_OK && (code == GT_OK || other < code) ? other : code;
+}
+
+static void defer(gt_ps *ps, int64_t round, gt_status code, int64_t steps) {
+  const bool again = ps->stages.deferred.round > 0;
+  ps->stages.deferred.code = again ? graver(ps->stages.deferred.code, code) : code;
+  ps->stages.deferred.round = round;
+  ps->stages.deferred.steps = steps;
+}
+
+void gt_ps_round_message(gt_ps *ps, const gt_frame_header *head) {
+  const int64_t round = (int64_t)head->value, steps = (int64_t)head->sequence;
+  const gt_status code = (gt_status)head->detail;
+  if (round > ps->round && ps->spec.nstages && steps > ps->totals.steps) {
+    defer(ps, round, code, steps);
+  } else if (round > ps->round) {
+    gt_ps_round_take(ps, round, code);
+  } else if (round == ps->round && graver(ps->stop_code, code) != ps->stop_code) {
+    ps->stop_code = code;
+    if (ps->whole_round == round) ps->phase = GT_PS_STOPPED;
+  }
 }
 
 void gt_ps_round_whole(gt_ps *ps) {
@@ -72,5 +135,9 @@ void gt_ps_stop(gt_ps *ps, gt_status code, gt_ns now) {
 
 void gt_ps_last_round(gt_ps *ps, gt_ns now) {
   ps->now = now;
-  if (!gt_ps_frozen(ps) && ps->round == ps->whole_round) gt_ps_round_take(ps, ps->round + 1, GT_OK);
+  if (gt_ps_frozen(ps) || ps->round != ps->whole_round) return;
+  if (ps->stages.given)
+    ps->want_round = true;
+  else
+    gt_ps_round_take(ps, ps->round + 1, GT_OK);
 }

@@ -12,7 +12,7 @@ static int ascending(const void *a, const void *b) {
 }
 
 /* Collects the numbers that are to be given out again and those that workers hold; returns their
-   count. */
+   count.  With stages all workers hold the same one. */
 static size_t collect_unreturned(gt_ps *ps) {
   size_t need = ps->nreissue + ps->spec.nworkers, n = ps->nreissue;
   if (ps->unreturned_capacity < need) {
@@ -21,7 +21,8 @@ static size_t collect_unreturned(gt_ps *ps) {
     ps->unreturned_capacity = need;
   }
   if (n) memcpy(ps->unreturned, ps->reissue, n * sizeof *ps->reissue);
-  for (size_t w = 0; w < ps->spec.nworkers; w++)
+  const size_t holders = ps->spec.nstages ? 1 : ps->spec.nworkers;
+  for (size_t w = 0; w < holders; w++)
     if (ps->workers[w].has_batch) ps->unreturned[n++] = ps->workers[w].batch;
   if (n) qsort(ps->unreturned, n, sizeof *ps->unreturned, ascending);
   return n;
@@ -227,6 +228,7 @@ gt_status gt_ps_load(gt_ps *ps, gt_ns now, const gt_state *state) {
   GT_TRY(gt_optim_load(ps->spec.optim, "", state));
   GT_TRY(gt_sync_load(ps->sync, state));
   load_phase(ps);
+  gt_ps_eval_again(ps);
   ps->resumed = true;
   return GT_OK;
 }

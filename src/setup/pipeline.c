@@ -1,9 +1,6 @@
 /* The pipeline of a run: which part of the model each region has, and what this rank runs of it. */
 #include "internal.h"
 
-#include <stdio.h>
-#include <string.h>
-
 /* ---- the parts of regions -------------------------------------------------------------------- */
 
 static size_t region_of(const gt_pipe_layout *layout, size_t span) {
@@ -37,13 +34,6 @@ static gt_part_ranges ranges_of(const gt_run_pipe *pipe, const gt_graph *model, 
 }
 
 /* ---- the stages of this region --------------------------------------------------------------- */
-
-static size_t spans_here(const gt_run_pipe *pipe, size_t region) {
-  size_t n = 0;
-  for (size_t k = 0; k < pipe->layout->stages * pipe->layout->chunks; k++)
-    n += region_of(pipe->layout, k) == region;
-  return n;
-}
 
 static const gt_part_range *find(const gt_part_ranges *ranges, size_t span) {
   for (size_t i = 0; i < ranges->n; i++)

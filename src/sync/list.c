@@ -45,6 +45,10 @@ void gt_sync_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t samples) 
   if (s->ops->on_gradient) s->ops->on_gradient(s, now, grads, samples);
 }
 
+void gt_sync_on_spoilt(gt_sync *s, gt_ns now) {
+  s->ops->on_spoilt(s, now);
+}
+
 void gt_sync_on_part(gt_sync *s, size_t rank, gt_vec grads, uint64_t samples) {
   s->ops->on_part(s, rank, grads, samples);
 }
@@ -55,6 +59,10 @@ void gt_sync_on_timer(gt_sync *s, gt_ns now, size_t id) {
 
 void gt_sync_on_control(gt_sync *s, gt_ns now, size_t peer, int64_t value, int64_t detail) {
   if (s->ops->on_control) s->ops->on_control(s, now, peer, value, detail);
+}
+
+gt_status gt_sync_check_control(const gt_sync *s, size_t peer, int64_t value, int64_t detail) {
+  return s->ops->check_control ? s->ops->check_control(s, peer, value, detail) : GT_OK;
 }
 
 void gt_sync_on_peer(gt_sync *s, size_t peer, gt_peer_event event) {

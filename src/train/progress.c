@@ -115,8 +115,7 @@ static double samples_planned(const gt_server *s) {
 static double epoch_of(const gt_server *s, gt_ps_view *v) {
   const gt_job *job = s->run->job;
   double held = 0;
-  if (s->run->pipe)
-    return (double)v->steps / (double)gt_order_batches_per_epoch(&s->run->order);
+  if (s->run->pipe) return (double)v->steps / (double)gt_order_batches_per_epoch(&s->run->order);
   if (gt_job_trains(job, s->run->roles.region_id))
     return (double)v->samples / (double)s->run->npart;
   for (size_t r = 0; r < job->nregions; r++) held += (double)s->hellos[r].samples;

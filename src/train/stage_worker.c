@@ -143,10 +143,17 @@ static void pass(stage_worker *w, const gt_order_msg *order) {
 
 /* ---- the end of a step ----------------------------------------------------------------------- */
 
+/* Of the stages of the region. */
+static const gt_ps_stage *own_stage(const stage_worker *w) {
+  const gt_ps_stage *s = w->run->pipe->stages;
+  while (w->number < s->first_worker || w->number >= s->first_worker + s->workers) s++;
+  return s;
+}
+
 /* The mean over the micro-batches, of which each gradient is a mean over samples. */
 static bool finish_gradient(const stage_worker *w) {
   const gt_vec grads = gt_graph_arrays(w->run->graph)->grads;
-  const gt_ps_stage *own = &w->run->pipe->stages[w->stage];
+  const gt_ps_stage *own = own_stage(w);
   bool finite = true;
   gt_graph_gradients_end(w->run->graph);
   for (size_t i = 0; i < own->nparams; i++) {

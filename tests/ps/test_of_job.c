@@ -1,5 +1,5 @@
 /* The options of strategies as a job gives them: the period in steps of each region, for both units
-   and both local planes. */
+   and both local planes; the intervals of a pipeline, in its steps. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -86,12 +86,48 @@ static void test_other_options(void **state) {
   gt_job_close(weight);
 }
 
+/* Batches of which the first so many have this many samples, or more. */
+static int64_t batches_of(const gt_order *order, int64_t samples) {
+  int64_t n = 0, sum = 0;
+  while (sum < samples) sum += (int64_t)gt_order_batch_size(order, n++);
+  return n;
+}
+
+static void test_steps_of_a_pipeline(void **state) {
+  (void)state;
+  static const gt_link_spec links[REGIONS];
+  static const gt_ps_stage stages[1];
+  const gt_order first = {.seed = 1, .n = 95, .batch = 10}, second = {.region = 1, .batch = 10};
+  gt_job *job = job_of("strategy: asgd-ga, period: 8, local: async");
+  gt_ps_spec spec = gt_ps_spec_of(job, &second, links, 100);
+  spec.until = (gt_ps_interval){.epochs = 1.25};
+  spec.eval_every = (gt_ps_interval){.epochs = 0.01};
+  spec.checkpoint_every = (gt_ps_interval){.minutes = 5};
+  gt_ps_set_stages(&spec, stages, 1, &first);
+  assert_ptr_equal(spec.stages, stages);
+  assert_ptr_equal(spec.strategy, &gt_sync_stages);
+  assert_true(spec.nstages == 1 && !spec.local_async && spec.options.period == 1);
+  assert_true(spec.until.steps == 13 && spec.until.epochs == 0);
+  assert_true(spec.eval_every.steps == 1 && spec.eval_every.epochs == 0);
+  assert_true(spec.checkpoint_every.steps == 0 && spec.checkpoint_every.minutes == 5);
+  for (int64_t samples = 1; samples < 300; samples++) {
+    spec.until = (gt_ps_interval){.samples = samples};
+    spec.eval_every = (gt_ps_interval){.steps = samples};
+    gt_ps_set_stages(&spec, stages, 1, &first);
+    assert_true(spec.until.steps == batches_of(&first, samples) && spec.until.samples == 0);
+    assert_true(spec.eval_every.steps == samples);
+  }
+  assert_int_equal(gt_ps_stages_optim_of(job, &first).schedule.total_steps, 10);
+  gt_job_close(job);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_period),
       cmocka_unit_test(test_unit_of_another_strategy),
       cmocka_unit_test(test_longest_period),
       cmocka_unit_test(test_other_options),
+      cmocka_unit_test(test_steps_of_a_pipeline),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -121,8 +121,7 @@ void w_taken(void *ctx, size_t index) {
 
 /* ---- checkpoints ----------------------------------------------------------------------------- */
 
-/* A copy that owns what the list lent. */
-static gt_state w_deep_copy(const gt_state *lent) {
+gt_state w_deep_copy(const gt_state *lent) {
   gt_state copy = {.owns_data = true};
   for (size_t i = 0; i < lent->n; i++) {
     const gt_state_item *item = &lent->items[i];

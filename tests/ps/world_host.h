@@ -22,6 +22,8 @@ void w_taken(void *ctx, size_t index);
 
 /* ---- checkpoints ----------------------------------------------------------------------------- */
 
+/* A copy that owns what the list lent. */
+gt_state w_deep_copy(const gt_state *lent);
 void w_forget_copy(w_region *r, size_t i);
 void w_checkpoint(void *ctx, int64_t round);
 void w_whole(void *ctx, int64_t round);

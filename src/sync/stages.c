@@ -1,0 +1,134 @@
+/* stages: regions that hold the stages of one pipeline make every step together, or together drop
+   it.  A step needs the work of every region, so its gradient is there in all or in none; what they
+   still have to agree on is that all gradients are finite.  Each tells all others, once a step, and
+   no region applies a step before all have told it.  So a region is at most one step behind
+   another. */
+#include "internal.h"
+
+typedef struct {
+  int64_t told;   /* the newest step of which the region has told */
+  bool spoilt[2]; /* its gradient of step s was not finite: [s % 2], for the last two steps */
+} teller;
+
+typedef struct {
+  gt_sync base;
+  int64_t applied; /* steps that are made, applied or dropped */
+  teller *regions; /* this one, too */
+  gt_vec grads;    /* the own gradient of a step that is told and not made */
+} stages;
+
+static teller *self_of(const gt_sync *s) {
+  return &((const stages *)s)->regions[s->env.self];
+}
+
+static bool all_told(const stages *a) {
+  for (size_t r = 0; r < a->base.env.nregions; r++)
+    if (a->regions[r].told <= a->applied) return false;
+  return true;
+}
+
+/* The first region whose gradient of the step is not finite; nregions: there is none. */
+static size_t spoilt_by(const stages *a, int64_t step) {
+  size_t r = 0;
+  while (r < a->base.env.nregions && !a->regions[r].spoilt[step % 2]) r++;
+  return r;
+}
+
+/* Makes the step that all have told, if there is one, then holds or releases the workers. */
+static void advance(gt_sync *s) {
+  stages *a = (stages *)s;
+  const gt_sync_host *host = &s->env.host;
+  if (all_told(a)) {
+    const size_t spoilt = spoilt_by(a, a->applied + 1);
+    if (spoilt == s->env.nregions) gt_sync_step(s, a->grads);
+    a->applied++;
+    host->made(host->ctx, spoilt);
+  }
+  gt_sync_hold_while(s, self_of(s)->told > a->applied);
+}
+
+static void tell(gt_sync *s, bool spoilt) {
+  teller *own = self_of(s);
+  const gt_sync_host *host = &s->env.host;
+  if (own->told != ((stages *)s)->applied)
+    gt_bug("stages: a gradient came before step %lld was made", (long long)own->told);
+  own->told++;
+  own->spoilt[own->told % 2] = spoilt;
+  for (size_t r = 0; r < s->env.nregions; r++)
+    if (r != s->env.self) host->tell(host->ctx, r, own->told, spoilt);
+  advance(s);
+}
+
+static void stages_on_gradient(gt_sync *s, gt_ns now, gt_vec grads, uint64_t samples) {
+  (void)now, (void)samples;
+  gt_vec_copy(((stages *)s)->grads, grads);
+  tell(s, false);
+}
+
+static void stages_on_spoilt(gt_sync *s, gt_ns now) {
+  (void)now;
+  tell(s, true);
+}
+
+/* A region tells step s + 1 when it has applied step s, of which this one has told. */
+static gt_status stages_check_control(const gt_sync *s, size_t peer, int64_t value,
+                                      int64_t detail) {
+  const int64_t next = ((const stages *)s)->regions[peer].told + 1, most = self_of(s)->told + 1;
+  if (value == next && value <= most && (detail == 0 || detail == 1)) return GT_OK;
+  return GT_FAIL(GT_ERR_FAULT,
+                 "its gradient of step %lld is there, with mark %lld; step %lld, at most %lld, and "
+                 "mark 0 or 1 are needed",
+                 (long long)value, (long long)detail, (long long)next, (long long)most);
+}
+
+static void stages_on_control(gt_sync *s, gt_ns now, size_t peer, int64_t value, int64_t detail) {
+  (void)now;
+  teller *other = &((stages *)s)->regions[peer];
+  other->told = value;
+  other->spoilt[value % 2] = detail != 0;
+  advance(s);
+}
+
+static void stages_open(gt_sync *s) {
+  stages *a = (stages *)s;
+  a->regions = GT_NEW_ARRAY(teller, s->env.nregions);
+  a->grads = gt_sync_vec(s, s->env.params.n);
+}
+
+static void stages_close(gt_sync *s) {
+  stages *a = (stages *)s;
+  gt_free(a->regions);
+  gt_free(a->grads.data);
+}
+
+static void stages_save(gt_sync *s, gt_state *state) {
+  gt_sync_save_count(state, "applied", &((stages *)s)->applied);
+}
+
+/* All regions go on from the same step, of whose successor none has told. */
+static gt_status stages_load(gt_sync *s, const gt_state *state) {
+  stages *a = (stages *)s;
+  GT_TRY(gt_sync_load_count(state, "applied", &a->applied));
+  if (a->applied < 0 || a->applied > INT64_MAX / 2)
+    return GT_FAIL(GT_ERR_CKPT, "sync/applied is %lld, which is no number of steps",
+                   (long long)a->applied);
+  for (size_t r = 0; r < s->env.nregions; r++) a->regions[r] = (teller){.told = a->applied};
+  return GT_OK;
+}
+
+const gt_sync_ops gt_sync_stages = {
+    .name = "stages",
+    .source = "regions of one pipeline",
+    .waits = true,
+    .between_steps = true,
+    .lockstep = true,
+    .size = sizeof(stages),
+    .open = stages_open,
+    .close = stages_close,
+    .on_gradient = stages_on_gradient,
+    .on_spoilt = stages_on_spoilt,
+    .on_control = stages_on_control,
+    .check_control = stages_check_control,
+    .save = stages_save,
+    .load = stages_load,
+};
