@@ -145,6 +145,9 @@ typedef struct {
        samples, what the others answer is not used.  A region without such a stage has no score. */
   const gt_ps_stage *stages;
   size_t nstages;
+  /* Micro-batches of a step of stages.  Workers push sums over them, of which the step takes the
+     mean, once all sums are added: so the bits do not depend on where a tied head is.  0: 1. */
+  size_t micros;
   gt_topology topology;
   const size_t *next;    /* as in gt_exchange_spec */
   const size_t *workers; /* likewise */

@@ -185,6 +185,7 @@ void gt_ps_stages_grads(gt_ps *ps) {
     else
       set_mean(ps, y);
   }
+  if (ps->spec.micros > 1) gt_vec_scale(ps->spec.grads, 1.0F / (float)ps->spec.micros);
 }
 
 void gt_ps_stages_buffers(gt_ps *ps) {
