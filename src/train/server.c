@@ -162,7 +162,10 @@ static void open_ps(gt_server *s, int64_t newest_round) {
   spec.ranking = gt_train_ranking(run);
   spec.test_labels = spec.ranking ? gt_dataset_labels(run->dataset, GT_SPLIT_TEST) : NULL;
   if (gt_graph_of_text(run->graph)) spec.predictions = gt_graph_predictions(run->graph);
-  if (run->pipe) gt_ps_set_stages(&spec, run->pipe->stages, run->pipe->nstages, &run->order);
+  if (run->pipe) {
+    gt_ps_set_stages(&spec, run->pipe->stages, run->pipe->nstages, &run->order);
+    spec.micros = run->pipe->layout->micros;
+  }
   const gt_plane_snapshot snapshot = gt_plane_ps_snapshot(s->plane);
   spec.snapshot = gt_vec_of(snapshot.params, a->params.n);
   spec.snapshot_buffers = gt_vec_of(snapshot.buffers, a->buffers.n);

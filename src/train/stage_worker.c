@@ -150,7 +150,7 @@ static const gt_ps_stage *own_stage(const stage_worker *w) {
   return s;
 }
 
-/* The mean over the micro-batches, of which each gradient is a mean over samples. */
+/* The gradient is a sum over the micro-batches; the PS makes a mean of it.  Is it finite? */
 static bool finish_gradient(const stage_worker *w) {
   const gt_vec grads = gt_graph_arrays(w->run->graph)->grads;
   const gt_ps_stage *own = own_stage(w);
@@ -158,7 +158,6 @@ static bool finish_gradient(const stage_worker *w) {
   gt_graph_gradients_end(w->run->graph);
   for (size_t i = 0; i < own->nparams; i++) {
     const gt_vec part = gt_vec_range(grads, own->params[i].offset, own->params[i].count);
-    gt_vec_scale(part, 1.0F / (float)w->layout->micros);
     finite = finite && gt_vec_finite(part);
   }
   return finite && gt_vec_finite(gt_graph_arrays(w->run->graph)->buffers);
