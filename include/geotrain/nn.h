@@ -180,10 +180,10 @@ void gt_graph_step(gt_graph *graph, const void *x, const int32_t *labels, size_t
                    gt_metrics *metrics);
 
 /* Forward pass of a model that predicts the next id (gt_bug for another), without slots, over n <=
-   batch_max sequences: ids (n,T+1), in the form of its samples; the last id of each is not read.  Returns the
-   logits (n,T,V), V = gt_graph_outputs, of the id behind each position; owned by the graph, valid
-   until its next pass.  The logits of a position depend on no id behind it, so a shorter sequence
-   can be filled up with any ids below V. */
+   batch_max sequences: ids (n,T+1), in the form of its samples; the last id of each is not read.
+   Returns the logits (n,T,V), V = gt_graph_outputs, of the id behind each position; owned by the
+   graph, valid until its next pass.  The logits of a position depend on no id behind it, so a
+   shorter sequence can be filled up with any ids below V. */
 const float *gt_graph_infer(gt_graph *graph, const int32_t *ids, size_t n);
 
 /* ---- ranking --------------------------------------------------------------------------------- */

@@ -1,8 +1,8 @@
-/* Plans the memory of passes over spans.  Each span has a piece of memory in each slot, laid out once.
-   With L operations, times in it are: forward 0 to L - 1, the loss L, backward_input L + 1 to 2 L
-   (the last operation first), backward_weight 2 L + 1 to 3 L, the end of the slot 3 L + 1; a fused
-   backward pass has both at the times of backward_input.  What is not in use beyond one pass lies
-   in memory that all spans and slots share, because only one pass runs at a time.
+/* Plans the memory of passes over spans.  Each span has a piece of memory in each slot, laid out
+   once.  With L operations, times in it are: forward 0 to L - 1, the loss L, backward_input L + 1
+   to 2 L (the last operation first), backward_weight 2 L + 1 to 3 L, the end of the slot 3 L + 1;
+   a fused backward pass has both at the times of backward_input.  What is not in use beyond one
+   pass lies in memory that all spans and slots share, because only one pass runs at a time.
 
    The gradient of an output that backward_weight reads lives until then, so that of the input is
    not written over it unless the backward pass is fused. */
@@ -17,7 +17,7 @@ typedef struct {
   bool shared;
 } piece;
 
-/* Pieces of an operation, by their index; of the one before the span, outputs and gradients only. */
+/* Pieces of an operation, by index; of the one before the span, output and gradients only. */
 typedef struct {
   size_t y, dy[2], index, state, kept;
 } places;

@@ -163,8 +163,8 @@ static size_t counted(gt_tensors *t, size_t v) {
   return v;
 }
 
-/* Keeps the tensors [*first, *end) of an operation, which become [.., ..) of those that are kept, or
-   drops them. */
+/* Keeps the tensors [*first, *end) of an operation, and tells where they are then; or drops
+   them. */
 static void keep(gt_tensors *t, size_t *first, size_t *end, bool kept) {
   const size_t from = *first, count = kept ? *end - *first : 0;
   *first = t->n;
