@@ -85,7 +85,9 @@ typedef struct {
   /* Passes of spans (nn_span.h).  slots: micro-batches that a span can hold at a time; 0: there are
      no such passes, but gt_graph_step.  spans: those whose tensors the flat arrays hold, in the
      model's order, with offsets counted over these alone; nspans 0: one, the whole model.  runs:
-     whether passes of each will run here, for which memory is planned; NULL: of all.  fused:
+     whether passes of each will run here, for which memory is planned; NULL: of all.  A span that
+     does not run may begin and end anywhere, so that the operation alone whose weights another one
+     borrows can be held beside the latter's span, which needs it.  fused:
      gt_graph_backward is the only backward pass; then slots need less memory.  micros:
      micro-batches of a step; with more of them, the gradients of embeddings are cleared as a
      whole. */

@@ -164,7 +164,7 @@ static size_t find_spans(const bench *b, const gt_graph *whole, gt_span *spans) 
   return n;
 }
 
-/* The owner of a borrowed weight must be held, too: of these models it is in the first span. */
+/* The owner of a borrowed weight must be held, too: of these models it is the first operation. */
 static bool borrows(const gt_graph *whole, const gt_span *span) {
   for (size_t i = span->first; i < span->end; i++)
     if (gt_graph_operation(whole, i).borrows != SIZE_MAX) return true;
@@ -180,7 +180,7 @@ static void open_graph(pipeline *p, size_t g, const gt_graph *whole, gt_graph_sp
     owner = owner || (p->graph[s] == g && borrows(whole, &p->spans[s]));
   for (size_t s = 0; s < p->nspans; s++) {
     if (p->graph[s] != g && !(s == 0 && owner)) continue;
-    held[n] = p->spans[s];
+    held[n] = p->graph[s] != g && gt_rng_below(&rng, 2) ? (gt_span){0, 1} : p->spans[s];
     runs[n] = p->graph[s] == g;
     if (runs[n]) p->index[s] = n;
     n++;

@@ -256,6 +256,23 @@ static void arrays_of_spans(void **state) {
   gt_graph_close(whole);
 }
 
+/* What does not run need not be cut. */
+static void owner_alone(void **state) {
+  (void)state;
+  const gt_span spans[] = {{0, 1}, {22, 23}};
+  const bool runs[] = {false, true};
+  gt_graph_spec spec = gpt(false);
+  gt_graph *graph = NULL;
+  spec.spans = spans, spec.nspans = 2, spec.batch_max = 2, spec.slots = 1;
+  assert_int_equal(gt_graph_create(&graph, &spec), GT_ERR_JOB);
+  spec.runs = runs;
+  graph = opened(&spec);
+  assert_int_equal(gt_graph_arrays(graph)->params.n, 30 * 12 + 8 * 12);
+  assert_int_equal(gt_graph_span_bytes(graph, 0), 0);
+  assert_true(gt_graph_span_bytes(graph, 1) > 0);
+  gt_graph_close(graph);
+}
+
 /* The second name of a tied weight goes with its owner. */
 static void second_name(void **state) {
   (void)state;
@@ -507,6 +524,7 @@ int main(void) {
       cmocka_unit_test(spans_that_are_refused),
       cmocka_unit_test(arrays_of_spans),
       cmocka_unit_test(second_name),
+      cmocka_unit_test(owner_alone),
       cmocka_unit_test(memory_is_stated),
       cmocka_unit_test(fused_step_is_stated),
       cmocka_unit_test(what_a_slot_holds),
