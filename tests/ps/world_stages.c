@@ -462,13 +462,14 @@ void s_print(const s_world *w) {
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
+typedef enum { E_NONE, E_WORKER, E_ARRIVE, E_WRITTEN, E_TICK } s_kind;
 typedef struct {
-  enum { E_NONE, E_WORKER, E_ARRIVE, E_WRITTEN, E_TICK } kind;
+  s_kind kind;
   gt_ns at;
   size_t a, b;
 } s_event;
 
-static void s_earlier(s_event *best, int kind, gt_ns at, size_t a, size_t b) {
+static void s_earlier(s_event *best, s_kind kind, gt_ns at, size_t a, size_t b) {
   if (at < best->at) *best = (s_event){kind, at, a, b};
 }
 
