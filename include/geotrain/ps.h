@@ -132,8 +132,8 @@ typedef struct {
   size_t nregions, self, nworkers;
   bool local_async;
   const gt_sync_ops *strategy;
-  /* The regions hold the stages of one pipeline, these here; every worker is of one of them.  0:
-     every worker computes the gradient of all parameters.  With stages
+  /* The regions hold the stages of one pipeline, these here; every region has workers, and every
+     worker is of one stage.  0: every worker computes the gradient of all parameters.  With stages
      - the strategy is gt_sync_stages, the local plane `sync`, and `ranking` NULL;
      - a step takes one batch number, the same for all workers of all regions; TRAIN begins the
        worker's passes of the step, and carries all parameters and buffers of the region;

@@ -108,6 +108,18 @@ typedef struct s_world {
 gt_ps_push s_push(const s_world *w, const s_region *r, size_t worker, int64_t batch,
                   const float *params, const float *buffers, float *grads, float *after);
 
+size_t s_stage_of(const s_shape *shape, size_t worker);
+/* The worker's gradient is not finite. */
+bool s_bad(const s_world *w, size_t region, size_t worker, int64_t batch);
+/* Draws the stages of all regions.  The first one of region 0 reads the data; the loss is in some
+   other or the same region. */
+void s_shapes(s_world *w);
+/* Computes w->after of the region. */
+void s_judge(s_world *w, const s_region *r);
+gt_optim *s_optim(const s_region *r, bool with_memory);
+/* What the region has before the first step. */
+void s_begin(const s_region *r, s_after *a);
+
 /* ---- the world ------------------------------------------------------------------------------- */
 
 s_world *s_open(const s_spec *spec);
