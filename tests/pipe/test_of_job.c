@@ -396,8 +396,12 @@ static void wrong_cuts(void **state) {
   refused(
       with_ends("transformer.h.0.ln_1", "transformer.h.2", NULL),
       "small: pipeline.stages.0.last is transformer.h.0.ln_1, and the model cannot be cut behind "
-      "its operation transformer.h.0.ln_1; the nearest operations behind which it can be cut: "
-      "transformer.wte, transformer.h.0.attn.sum");
+      "its operation transformer.h.0.ln_1; the nearest operation behind which it can be cut: "
+      "transformer.h.0.attn.sum");
+  refused(with_ends("transformer.h.0.mlp.gelu", "transformer.h.2", NULL),
+          "small: pipeline.stages.0.last is transformer.h.0.mlp.gelu, and the model cannot be cut "
+          "behind its operation transformer.h.0.mlp.gelu; the nearest operations behind which it "
+          "can be cut: transformer.h.0.attn.sum, transformer.h.0.mlp.sum");
   refused(with_ends("transformer.h.2", "transformer.h.1", NULL),
           "small: pipeline.stages.1.last is transformer.h.1, and the part of the model before ends "
           "with transformer.h.2.mlp.sum; one that ends later is needed, so that the stage has "
@@ -424,7 +428,7 @@ static void wrong_stages(void **state) {
   gt_job *job = job_of("pipeline:\n  stages: [{region: east, workers: 2}, {region: west, workers: "
                        "2}, {region: east}]\n  micro_batches: 6\n",
                        "");
-  job->model.layers = 1; /* cuts behind wte, attn.sum, mlp.sum, ln_f */
+  job->model.layers = 1; /* cuts behind attn.sum, mlp.sum, ln_f */
   gt_pipe_job_close(open_pipe(job));
   gt_job_close(job);
 }
