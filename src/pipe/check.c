@@ -78,7 +78,7 @@ gt_status gt_pipe_check_problem(const gt_pipe_problem *problem) {
 
 enum { HAS_F = 1, HAS_B = 2, HAS_W = 4, HAS_ALL = 7 };
 
-static const char *const names[] = {
+const char *const gt_pass_names[] = {
     [GT_PASS_F] = "F", [GT_PASS_B] = "B", [GT_PASS_W] = "W", [GT_PASS_BW] = "BW"};
 static const unsigned char adds[] = {
     [GT_PASS_F] = HAS_F, [GT_PASS_B] = HAS_B, [GT_PASS_W] = HAS_W, [GT_PASS_BW] = HAS_B | HAS_W};
@@ -88,7 +88,9 @@ static const unsigned char after[] = {
 
 static gt_status take_pass(const gt_pipe_schedule *s, size_t stage, const gt_pass *pass,
                            unsigned char *has) {
-  const char *name = (size_t)pass->kind < sizeof names / sizeof *names ? names[pass->kind] : NULL;
+  const char *name = (size_t)pass->kind < sizeof gt_pass_names / sizeof *gt_pass_names
+                         ? gt_pass_names[pass->kind]
+                         : NULL;
   if (!name || pass->span >= s->stages * s->chunks || pass->micro >= s->micros ||
       gt_pipe_stage_of(s->stages, pass->span) != stage)
     return GT_FAIL(GT_ERR_JOB,
@@ -163,8 +165,9 @@ static gt_status say_deadlock(const gt_pipe_schedule *s, const gt_pipe_progress 
                  "the schedule deadlocks: stage %zu cannot begin %s of span %u, micro-batch %u, "
                  "before stage %zu has run %s of span %zu, and stage %zu has %s of span %u, "
                  "micro-batch %u, first",
-                 a, names[mine->kind], mine->span, mine->micro, b, message.gradient ? "B" : "F",
-                 from, b, names[first->kind], first->span, first->micro);
+                 a, gt_pass_names[mine->kind], mine->span, mine->micro, b,
+                 message.gradient ? "B" : "F", from, b, gt_pass_names[first->kind], first->span,
+                 first->micro);
 }
 
 static gt_status check_order(const gt_pipe_schedule *s) {
@@ -177,6 +180,11 @@ static gt_status check_order(const gt_pipe_schedule *s) {
   for (size_t i = 0; i < s->stages; i++) gt_pipe_progress_close(&at[i]);
   gt_free(at);
   return status;
+}
+
+gt_status gt_pipe_check_order(const gt_pipe_schedule *schedule) {
+  GT_TRY(check_passes(schedule));
+  return check_order(schedule);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -200,7 +208,6 @@ gt_status gt_pipe_check(const gt_pipe_schedule *schedule, const gt_pipe_problem 
                    "and %zu are needed",
                    s->stages, s->chunks, s->micros, problem->stages, problem->chunks,
                    problem->micros);
-  GT_TRY(check_passes(s));
-  GT_TRY(check_order(s));
+  GT_TRY(gt_pipe_check_order(s));
   return check_memory(s, problem);
 }

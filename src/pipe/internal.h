@@ -41,7 +41,7 @@ void gt_pipe_zero_bubble(gt_pipe_schedule *schedule, size_t stage, size_t warm_u
 /* ---- times ----------------------------------------------------------------------------------- */
 
 /* Places of messages in an array of `2 stages chunks micros`. */
-size_t gt_pipe_place(const gt_pipe_schedule *schedule, const gt_pipe_message *message);
+size_t gt_pipe_message_place(const gt_pipe_schedule *schedule, const gt_pipe_message *message);
 gt_pipe_message gt_pipe_message_at(const gt_pipe_schedule *schedule, size_t place);
 
 /* A message's way. */
@@ -102,6 +102,11 @@ typedef struct {
 /* A schedule by rules (one a span), the caller's. */
 gt_pipe_schedule *gt_pipe_greedy(const gt_pipe_problem *problem, const gt_pipe_rule *rules);
 
+/* Names of the kinds of passes. */
+extern const char *const gt_pass_names[];
+/* Every pass once, in an order that cannot deadlock: what gt_pipe_check says of the schedule
+   alone. */
+gt_status gt_pipe_check_order(const gt_pipe_schedule *schedule);
 /* The problem's numbers, without which nothing can be computed. */
 gt_status gt_pipe_check_problem(const gt_pipe_problem *problem);
 /* Memory of stage s that all micro-batches may hold, with room for rounding; infinity: no limit. */

@@ -1,5 +1,5 @@
-/* A pipeline as it is run. */
-#include "geotrain/pipe_layout.h"
+/* A pipeline as it is run: what it must be, and how many buffers its workers need. */
+#include "region.h"
 
 void gt_pipe_layout_close(gt_pipe_layout *layout) {
   if (!layout) return;
@@ -8,4 +8,154 @@ void gt_pipe_layout_close(gt_pipe_layout *layout) {
   gt_free(layout->slots);
   gt_pipe_schedule_close(layout->schedule);
   *layout = (gt_pipe_layout){0};
+}
+
+/* ---- what it must be ------------------------------------------------------------------------- */
+
+static gt_status check_place(const gt_pipe_layout *l, size_t s) {
+  const gt_pipe_place *place = &l->places[s];
+  if (place->region >= l->nregions)
+    return GT_FAIL(GT_ERR_JOB, "stage %zu is in region %zu; there are %zu", s, place->region,
+                   l->nregions);
+  if (place->workers < 1 || l->micro_samples % place->workers)
+    return GT_FAIL(GT_ERR_JOB,
+                   "stage %zu has %zu workers for %zu samples of a micro-batch; a number that "
+                   "divides them is needed",
+                   s, place->workers, l->micro_samples);
+  for (size_t t = 0; t < s; t++) {
+    const gt_pipe_place *other = &l->places[t];
+    if (other->region == place->region &&
+        place->first_worker < other->first_worker + other->workers &&
+        other->first_worker < place->first_worker + place->workers)
+      return GT_FAIL(GT_ERR_JOB, "stages %zu and %zu share a worker of region %zu", t, s,
+                     place->region);
+  }
+  if (l->slots[s] < gt_pipe_slots(l->schedule, s))
+    return GT_FAIL(GT_ERR_JOB, "stage %zu has %zu slots; its schedule needs %zu", s, l->slots[s],
+                   gt_pipe_slots(l->schedule, s));
+  return GT_OK;
+}
+
+gt_status gt_pipe_layout_check(const gt_pipe_layout *layout) {
+  const gt_pipe_schedule *s = layout->schedule;
+  if (s->stages != layout->stages || s->chunks != layout->chunks || s->micros != layout->micros ||
+      s->stages < 1 || s->chunks < 1 || s->micros < 1)
+    return GT_FAIL(GT_ERR_JOB,
+                   "the schedule is for %zu stages of %zu chunks and %zu micro-batches; the layout "
+                   "has %zu of %zu and %zu",
+                   s->stages, s->chunks, s->micros, layout->stages, layout->chunks, layout->micros);
+  if (layout->micro_samples < 1) return GT_FAIL(GT_ERR_JOB, "a micro-batch has no samples");
+  GT_TRY(gt_pipe_check_order(s));
+  for (size_t i = 0; i < layout->stages; i++) GT_TRY(check_place(layout, i));
+  return GT_OK;
+}
+
+/* ---- what a worker holds --------------------------------------------------------------------- */
+
+size_t gt_pipe_slots(const gt_pipe_schedule *schedule, size_t stage) {
+  const gt_pipe_list *list = &schedule->lists[stage];
+  size_t held = 0, peak = 0;
+  for (size_t i = 0; i < list->n; i++) {
+    const gt_pass_kind kind = list->passes[i].kind;
+    if (kind == GT_PASS_F && ++held > peak) peak = held;
+    if (kind == GT_PASS_W || kind == GT_PASS_BW) held--;
+  }
+  return peak;
+}
+
+size_t gt_pipe_outstanding(const gt_pipe_schedule *schedule, size_t span) {
+  const gt_pipe_list *list = &schedule->lists[gt_pipe_stage_of(schedule->stages, span)];
+  size_t held = 0, peak = 0;
+  for (size_t i = 0; i < list->n; i++) {
+    const gt_pass *pass = &list->passes[i];
+    if (pass->span != span) continue;
+    if (pass->kind == GT_PASS_F && ++held > peak) peak = held;
+    if (pass->kind == GT_PASS_B || pass->kind == GT_PASS_BW) held--;
+  }
+  return peak;
+}
+
+/* ---- buffers --------------------------------------------------------------------------------- */
+
+bool gt_pipe_next_span(const gt_pipe_layout *layout, size_t span, bool ahead, size_t *next) {
+  if (ahead ? span + 1 >= layout->stages * layout->chunks : span == 0) return false;
+  *next = ahead ? span + 1 : span - 1;
+  return true;
+}
+
+/* Buffers of one chunk and direction, `first` left out.
+
+   How many are enough.  Let a worker r of span k and a worker r' of span k + 1 have samples in
+   common; a stage's workers run the same list.  Say that a micro-batch is outstanding at r from the
+   begin of its F of span k to the end of its B; a list never has more than n =
+   gt_pipe_outstanding(k) at a time.
+   - B at r needs the gradients of all such r', which come after their F.  So an output of r has
+     been read (in its region) or has left and arrived (in another) before it ceases to be
+     outstanding: r uses no more than n out buffers.
+   - What r' holds of outputs that its F has not read: of the workers r, the furthest has begun F of
+     all of them and can have ended B of none: no more than n landing buffers.
+   - A gradient that r' has begun to make and that an r has not read is outstanding there; of the
+     workers r, the last one has all of them: no more than n out buffers at r', and n landing
+     buffers at r.
+   A step does not add to the one before: r ends a step when it has ended all B, so all r' have
+   ended all F of it and have free landing buffers for what r sends next; and r' begins B of a step
+   only after all r have begun that step, and so have read all gradients of the one before.
+   In an evaluation r keeps an output until all r' have read it (other regions say so by an empty
+   packet), and a worker has ended when all of its outputs have been read.  r begins micro-batches
+   in order, and at most n that have not been read by all: so what lands at r' lies within n
+   micro-batches from the first that r' has not read. */
+static gt_pipe_buffers buffers_of(const gt_pipe_layout *layout, size_t stage, size_t chunk,
+                                  bool ahead, bool landing) {
+  const size_t span = gt_pipe_span_of(layout->stages, chunk, stage);
+  const gt_pipe_place *here = &layout->places[stage];
+  size_t next;
+  if (!gt_pipe_next_span(layout, span, ahead, &next)) return (gt_pipe_buffers){0};
+  if (landing && layout->places[gt_pipe_stage_of(layout->stages, next)].region == here->region)
+    return (gt_pipe_buffers){0};
+  const size_t lower = ahead ? span : next;
+  return (gt_pipe_buffers){.count = gt_pipe_outstanding(layout->schedule, lower),
+                           .bytes =
+                               layout->micro_samples / here->workers * layout->output_bytes[lower]};
+}
+
+/* Outputs lie before gradients, and lower chunks before higher ones. */
+static gt_pipe_buffers buffers_at(const gt_pipe_layout *layout, size_t stage, size_t chunk,
+                                  bool gradient, bool landing) {
+  size_t first = 0;
+  for (size_t q = 0; q < gradient * layout->chunks + chunk; q++)
+    first +=
+        buffers_of(layout, stage, q % layout->chunks, (q >= layout->chunks) == landing, landing)
+            .count;
+  gt_pipe_buffers b = buffers_of(layout, stage, chunk, gradient == landing, landing);
+  b.first = first;
+  return b;
+}
+
+gt_pipe_buffers gt_pipe_out_buffers(const gt_pipe_layout *layout, size_t stage, size_t chunk,
+                                    bool gradient) {
+  return buffers_at(layout, stage, chunk, gradient, false);
+}
+
+gt_pipe_buffers gt_pipe_landing_buffers(const gt_pipe_layout *layout, size_t stage, size_t chunk,
+                                        bool gradient) {
+  return buffers_at(layout, stage, chunk, gradient, true);
+}
+
+static gt_pipe_buffers all_of(const gt_pipe_layout *layout, size_t stage, bool landing) {
+  gt_pipe_buffers all = {0};
+  for (size_t q = 0; q < 2 * layout->chunks; q++) {
+    gt_pipe_buffers b =
+        buffers_of(layout, stage, q % layout->chunks, (q >= layout->chunks) == landing, landing);
+    all.count += b.count;
+    all.bytes += b.count * b.bytes;
+  }
+  return all;
+}
+
+gt_pipe_buffers gt_pipe_out_all(const gt_pipe_layout *layout, size_t stage) {
+  return all_of(layout, stage, false);
+}
+
+gt_pipe_buffers gt_pipe_landing_all(const gt_pipe_layout *layout, size_t stage) {
+  return all_of(layout, stage, true);
 }

@@ -24,7 +24,7 @@ bool gt_pipe_sends(const gt_pipe_schedule *schedule, const gt_pass *pass,
   return sends;
 }
 
-size_t gt_pipe_place(const gt_pipe_schedule *schedule, const gt_pipe_message *message) {
+size_t gt_pipe_message_place(const gt_pipe_schedule *schedule, const gt_pipe_message *message) {
   return (message->gradient * spans_of(schedule) + message->span) * schedule->micros +
          message->micro;
 }

@@ -76,7 +76,7 @@ static void send(gt_pipe_run *run, const gt_pipe_message *message, gt_ns now) {
     deliver(run, message);
   else
     push(run, now + gt_from_seconds(way->local_s), way->link ? ON_LINK : THERE,
-         gt_pipe_place(run->schedule, message), 0);
+         gt_pipe_message_place(run->schedule, message), 0);
 }
 
 /* All frames of a message are given to the link at once.  Those before the last matter only to an
@@ -148,7 +148,7 @@ static void begin(gt_pipe_run *run, size_t s, gt_ns now) {
   gt_pipe_begun(&stage->progress);
   push(run, end, ENDED, s, 0);
   if (run->spec.choose && gt_pipe_sends(run->schedule, &stage->pass, &message))
-    run->due[gt_pipe_place(run->schedule, &message)] =
+    run->due[gt_pipe_message_place(run->schedule, &message)] =
         end + gt_from_seconds(gt_pipe_way_s(way_of(run, &message)));
 }
 
@@ -333,7 +333,7 @@ void *gt_pipe_run_context(const gt_pipe_run *run) {
 gt_ns gt_pipe_run_due(const gt_pipe_run *run, const gt_pipe_message *message, gt_ns now) {
   const gt_pipe_progress *to = &run->stages[way_of(run, message)->to].progress;
   if (gt_pipe_has(to, message)) return now;
-  gt_ns due = run->due[gt_pipe_place(run->schedule, message)];
+  gt_ns due = run->due[gt_pipe_message_place(run->schedule, message)];
   return due > now ? due : GT_NEVER;
 }
 
