@@ -128,7 +128,7 @@ gt_status gt_pipe_job_check_memory(const gt_pipe_job *p, const gt_pipe_schedule 
                                    gt_pipe_kind kind) {
   char have[BYTES_TEXT], need[BYTES_TEXT];
   for (size_t s = 0; s < p->layout.stages && p->slots_most; s++) {
-    const double peak = gt_pipe_peak(schedule, &p->problem, s);
+    const double peak = (double)gt_pipe_slots(schedule, s);
     if (peak <= p->slots_most[s]) continue;
     return GT_FAIL(GT_ERR_JOB,
                    "%s: pipeline.memory is %s, in which stage %zu has %g micro-batches in flight, "

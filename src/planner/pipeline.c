@@ -22,7 +22,7 @@ static void look(gt_planner_schedule *s, const gt_planner_pipeline *p,
   s->period_bubble = result->period_bubble;
   for (size_t i = 0; i < pipe->layout.stages; i++) {
     const gt_pipe_holds *h = &pipe->holds[i];
-    const size_t slots = (size_t)gt_pipe_peak(schedule, &pipe->problem, i),
+    const size_t slots = gt_pipe_slots(schedule, i),
                  memory = h->arrays + h->shared + slots * h->slot;
     if (slots > s->slots) s->slots = slots;
     if (memory > s->memory) s->memory = memory;
