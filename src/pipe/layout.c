@@ -83,7 +83,7 @@ bool gt_pipe_next_span(const gt_pipe_layout *layout, size_t span, bool ahead, si
   return true;
 }
 
-/* Buffers of one chunk and direction, `first` left out.
+/* Buffers of one chunk and direction; first is 0.  ahead: of what is exchanged with the next span.
 
    How many are enough.  Let a worker r of span k and a worker r' of span k + 1 have samples in
    common; a stage's workers run the same list.  Say that a micro-batch is outstanding at r from the
@@ -118,16 +118,19 @@ static gt_pipe_buffers buffers_of(const gt_pipe_layout *layout, size_t stage, si
                                layout->micro_samples / here->workers * layout->output_bytes[lower]};
 }
 
-/* Outputs lie before gradients, and lower chunks before higher ones. */
+/* The q-th of a worker's kinds of buffers: outputs lie before gradients, and lower chunks before
+   higher ones. */
+static gt_pipe_buffers buffers_nth(const gt_pipe_layout *layout, size_t stage, size_t q,
+                                   bool landing) {
+  const bool gradient = q >= layout->chunks;
+  return buffers_of(layout, stage, gradient ? q - layout->chunks : q, gradient == landing, landing);
+}
+
 static gt_pipe_buffers buffers_at(const gt_pipe_layout *layout, size_t stage, size_t chunk,
                                   bool gradient, bool landing) {
-  size_t first = 0;
-  for (size_t q = 0; q < gradient * layout->chunks + chunk; q++)
-    first +=
-        buffers_of(layout, stage, q % layout->chunks, (q >= layout->chunks) == landing, landing)
-            .count;
-  gt_pipe_buffers b = buffers_of(layout, stage, chunk, gradient == landing, landing);
-  b.first = first;
+  const size_t nth = gradient * layout->chunks + chunk;
+  gt_pipe_buffers b = buffers_nth(layout, stage, nth, landing);
+  for (size_t q = 0; q < nth; q++) b.first += buffers_nth(layout, stage, q, landing).count;
   return b;
 }
 
@@ -144,8 +147,7 @@ gt_pipe_buffers gt_pipe_landing_buffers(const gt_pipe_layout *layout, size_t sta
 static gt_pipe_buffers all_of(const gt_pipe_layout *layout, size_t stage, bool landing) {
   gt_pipe_buffers all = {0};
   for (size_t q = 0; q < 2 * layout->chunks; q++) {
-    gt_pipe_buffers b =
-        buffers_of(layout, stage, q % layout->chunks, (q >= layout->chunks) == landing, landing);
+    const gt_pipe_buffers b = buffers_nth(layout, stage, q, landing);
     all.count += b.count;
     all.bytes += b.count * b.bytes;
   }

@@ -48,9 +48,11 @@ void gt_pipe_sides_open(gt_pipe_region *region, gt_pipe_worker *worker) {
   const size_t chunks = region->layout->chunks;
   worker->in = GT_NEW_ARRAY(gt_pipe_side, 2 * chunks);
   worker->out = GT_NEW_ARRAY(gt_pipe_side, 2 * chunks);
-  for (size_t q = 0; q < 2 * chunks; q++) {
-    worker->in[q] = open_side(region, worker, q % chunks, q >= chunks, true);
-    worker->out[q] = open_side(region, worker, q % chunks, q >= chunks, false);
+  for (size_t c = 0; c < chunks; c++) {
+    worker->in[c] = open_side(region, worker, c, false, true);
+    worker->in[chunks + c] = open_side(region, worker, c, true, true);
+    worker->out[c] = open_side(region, worker, c, false, false);
+    worker->out[chunks + c] = open_side(region, worker, c, true, false);
   }
 }
 
