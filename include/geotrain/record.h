@@ -228,6 +228,9 @@ char *gt_result_encode(const gt_region_result *region, const gt_link_result *lin
 gt_status gt_result_decode(const char *text, size_t size, gt_region_result *region,
                            gt_link_result *links, size_t max, size_t *nlinks);
 
+/* Columns of the terminal that shows `to`; 80 if it is none. */
+size_t gt_terminal_width(FILE *to);
+
 /* ---- progress -------------------------------------------------------------------------------- */
 
 typedef struct {

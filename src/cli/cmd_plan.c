@@ -1,25 +1,29 @@
-/* geotrain plan JOB.yaml: plans ranks, strategy, time and cost of a job before it is submitted. */
+/* geotrain plan JOB.yaml: plans ranks, strategy, time and cost of a job before it is submitted; or
+   shows what its pipeline will do. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "cli.h"
 #include "geotrain/planner.h"
+#include "geotrain/planner_pipeline.h"
+#include "geotrain/record.h"
 #include "options.h"
 
 #define MARGIN 0.1
 
 typedef struct {
-  const char *regions_csv, *write;
-  double margin;
+  const char *regions_csv, *write, *svg;
+  double margin; /* below 0: not given */
   bool json;
 } plan_options;
 
-enum { REGIONS_CSV = GT_OPTION_SET + 1, WRITE, JSON, MARGIN_OF };
+enum { REGIONS_CSV = GT_OPTION_SET + 1, WRITE, JSON, MARGIN_OF, SVG };
 static const struct option options[] = {{"set", required_argument, NULL, GT_OPTION_SET},
                                         {"regions-csv", required_argument, NULL, REGIONS_CSV},
                                         {"write", required_argument, NULL, WRITE},
                                         {"json", no_argument, NULL, JSON},
                                         {"margin", required_argument, NULL, MARGIN_OF},
+                                        {"svg", required_argument, NULL, SVG},
                                         {NULL, 0, NULL, 0}};
 
 static gt_status read_margin(double *out, const char *text) {
@@ -39,6 +43,7 @@ static gt_status take(void *ctx, int option, const char *argument) {
   if (option == REGIONS_CSV) o->regions_csv = argument;
   if (option == WRITE) o->write = argument;
   if (option == JSON) o->json = true;
+  if (option == SVG) o->svg = argument;
   return GT_OK;
 }
 
@@ -49,19 +54,52 @@ static gt_status show(const gt_planner *p, const plan_options *o) {
   return GT_OK;
 }
 
-gt_status gt_cmd_plan(int argc, char **argv) {
-  plan_options o = {.margin = MARGIN};
-  gt_job_words words;
+static gt_status plan_ranks(const gt_job_words *words, const plan_options *o) {
   gt_planner *p = NULL;
-  gt_status status = gt_job_words_read(&words, argc, argv, options, take, &o);
-  gt_planner_options asked = {.job_path = words.path,
-                              .sets = words.sets,
-                              .nsets = words.nsets,
-                              .regions_csv = o.regions_csv,
-                              .margin = o.margin};
-  if (status == GT_OK) status = gt_planner_make(&p, &asked);
-  if (status == GT_OK) status = show(p, &o);
+  const gt_planner_options asked = {.job_path = words->path,
+                                    .sets = words->sets,
+                                    .nsets = words->nsets,
+                                    .regions_csv = o->regions_csv,
+                                    .margin = o->margin < 0 ? MARGIN : o->margin};
+  if (o->svg)
+    return GT_FAIL(GT_ERR_JOB,
+                   "plan: --svg draws a pipeline; a job with pipeline.stages is needed");
+  gt_status status = gt_planner_make(&p, &asked);
+  if (status == GT_OK) status = show(p, o);
   gt_planner_close(p);
+  return status;
+}
+
+/* Its ranks and schedule are in the job. */
+static gt_status plan_pipeline(const gt_job *job, const plan_options *o) {
+  gt_planner_pipeline *p = NULL;
+  if (o->write || o->margin >= 0)
+    return GT_FAIL(GT_ERR_JOB,
+                   "plan: %s is for jobs whose ranks are planned, and %s has a pipeline; plan it "
+                   "without",
+                   o->write ? "--write" : "--margin", job->name);
+  GT_TRY(gt_planner_pipeline_make(&p, job));
+  gt_status status = o->svg ? gt_planner_pipeline_svg(p, o->svg) : GT_OK;
+  if (status == GT_OK && o->json) status = gt_planner_pipeline_json(stdout, p);
+  if (status == GT_OK && !o->json) gt_planner_pipeline_print(stdout, p, gt_terminal_width(stdout));
+  gt_planner_pipeline_close(p);
+  return status;
+}
+
+static gt_status plan(const gt_job_words *words, const plan_options *o) {
+  gt_job *job = NULL;
+  GT_TRY(gt_job_load_regions(&job, words->path, words->sets, words->nsets, o->regions_csv));
+  const bool piped = job->pipeline.nstages > 0;
+  gt_status status = piped ? plan_pipeline(job, o) : GT_OK;
+  gt_job_close(job);
+  return piped || status != GT_OK ? status : plan_ranks(words, o);
+}
+
+gt_status gt_cmd_plan(int argc, char **argv) {
+  plan_options o = {.margin = -1};
+  gt_job_words words;
+  gt_status status = gt_job_words_read(&words, argc, argv, options, take, &o);
+  if (status == GT_OK) status = plan(&words, &o);
   gt_free(words.sets);
   return status;
 }

@@ -89,7 +89,7 @@ const gt_command gt_commands[] = {
      "  --out DIR           also writes DIR/summary.json, as train does\n"},
     {"plan", "choose ranks and strategy of a job; predict time, bytes and cost", gt_cmd_plan, false,
      "geotrain plan JOB.yaml [--set key=value]... [--regions-csv FILE] [--margin SHARE]\n"
-     "                       [--write OUT.yaml] [--json]\n"
+     "                       [--write OUT.yaml] [--json] [--svg OUT.svg]\n"
      "\n"
      "Run it without mpirun.  The candidates are plan.strategies x plan.periods (default: the\n"
      "job's own strategy and period).  For each candidate, elastic scheduling chooses the\n"
@@ -106,6 +106,11 @@ const gt_command gt_commands[] = {
      "  --write OUT.yaml    writes the job with the plan: strategy, period, ranks, devices,\n"
      "                      limits.wan_bytes, slurm.time, plan.predicted\n"
      "  --json              prints all figures as one object\n"
+     "  --svg OUT.svg       draws the schedule of a pipeline\n"
+     "\n"
+     "For a job with pipeline.stages it shows what is in the job instead: the stages, with\n"
+     "times, memory and traffic, the schedule, and what other schedules would take\n"
+     "(docs/pipeline.md).\n"
      "\n"
      "Prices: of a device its own, else regions[].price, else that of the catalogue by\n"
      "regions[].place; of the server regions[].ps_price, else that of the catalogue.\n"

@@ -79,8 +79,7 @@ static gt_status find_schedule(gt_pipe_job *p) {
   gt_pipe_layout *l = &p->layout;
   GT_TRY(gt_pipe_job_schedule(&l->schedule, p, p->job->pipeline.schedule));
   l->slots = GT_NEW_ARRAY(size_t, l->stages);
-  for (size_t s = 0; s < l->stages; s++)
-    l->slots[s] = (size_t)gt_pipe_peak(l->schedule, &p->problem, s);
+  for (size_t s = 0; s < l->stages; s++) l->slots[s] = gt_pipe_slots(l->schedule, s);
   return GT_OK;
 }
 

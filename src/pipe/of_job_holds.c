@@ -12,21 +12,83 @@ static const char *bytes_text(char text[BYTES_TEXT], double bytes) {
   return text;
 }
 
-static gt_status find_holds(const gt_pipe_job *p, const gt_graph_spec *model, size_t stage,
-                            gt_pipe_holds *holds) {
-  const gt_pipe_layout *l = &p->layout;
-  const size_t samples = l->micro_samples / l->places[stage].workers;
-  (void)model;
-  for (size_t c = 0; c < l->chunks; c++) {
-    const gt_span *span = &p->spans[gt_pipe_span_of(l->stages, c, stage)];
-    for (size_t i = span->first; i < span->end; i++) {
-      const gt_operation op = gt_graph_operation(p->graph, i);
-      holds->arrays += sizeof(float) * (2 * op.params + op.buffers);
-      holds->slot += 2 * samples * op.output_bytes;
-    }
+/* ---- what a worker holds --------------------------------------------------------------------- */
+
+/* The spans whose tensors a worker has, and which of them it runs. */
+typedef struct {
+  gt_span *spans;
+  bool *runs;
+  size_t n;
+} held;
+
+/* In the model's order. */
+static void add_span(held *h, gt_span span, bool runs) {
+  size_t at = h->n++;
+  for (; at > 0 && h->spans[at - 1].first > span.first; at--) {
+    h->spans[at] = h->spans[at - 1];
+    h->runs[at] = h->runs[at - 1];
   }
-  return GT_OK;
+  h->spans[at] = span;
+  h->runs[at] = runs;
 }
+
+static bool has_operation(const held *h, size_t op) {
+  for (size_t i = 0; i < h->n; i++)
+    if (op >= h->spans[i].first && op < h->spans[i].end) return true;
+  return false;
+}
+
+/* The least run of operations with this one that can be held alone. */
+static gt_span alone(const gt_pipe_job *p, size_t op) {
+  const bool cut = (op == 0 || gt_graph_operation(p->graph, op - 1).ends) &&
+                   gt_graph_operation(p->graph, op).ends;
+  size_t k = 0;
+  while (op >= p->spans[k].end) k++;
+  return cut ? (gt_span){op, op + 1} : p->spans[k];
+}
+
+/* Also the tensors of other stages that operations of this one use: those of a tied head. */
+static void find_held(const gt_pipe_job *p, size_t stage, held *h) {
+  const gt_pipe_layout *l = &p->layout;
+  const size_t n = gt_graph_operations(p->graph);
+  *h = (held){GT_NEW_ARRAY(gt_span, n), GT_NEW_ARRAY(bool, n), 0};
+  for (size_t c = 0; c < l->chunks; c++)
+    add_span(h, p->spans[gt_pipe_span_of(l->stages, c, stage)], true);
+  for (size_t i = 0; i < n; i++) {
+    const size_t owner = gt_graph_operation(p->graph, i).borrows;
+    if (owner < n && has_operation(h, i) && !has_operation(h, owner))
+      add_span(h, alone(p, owner), false);
+  }
+}
+
+static gt_status find_holds(gt_pipe_job *p, const gt_graph_spec *model, size_t stage) {
+  const gt_pipe_layout *l = &p->layout;
+  gt_graph *graph = NULL;
+  gt_graph_spec spec = *model;
+  held h;
+  find_held(p, stage, &h);
+  spec.sizes_only = true;
+  spec.batch_max = l->micro_samples / l->places[stage].workers;
+  spec.batch = 0;
+  spec.slots = 1;
+  spec.spans = h.spans;
+  spec.runs = h.runs;
+  spec.nspans = h.n;
+  spec.fused = false;
+  spec.micros = l->micros;
+  const gt_status status = gt_graph_create(&graph, &spec);
+  if (status == GT_OK) {
+    const gt_memory_plan plan = gt_graph_memory(graph);
+    p->holds[stage] =
+        (gt_pipe_holds){.arrays = plan.arrays, .shared = plan.shared, .slot = plan.slot};
+  }
+  gt_graph_close(graph);
+  gt_free(h.spans);
+  gt_free(h.runs);
+  return status;
+}
+
+/* ---- what fits ------------------------------------------------------------------------------- */
 
 /* The micro-batches that fit; as many as there are at most. */
 static gt_status find_most(gt_pipe_job *p, size_t stage) {
@@ -51,7 +113,7 @@ static gt_status find_most(gt_pipe_job *p, size_t stage) {
 gt_status gt_pipe_job_find_memory(gt_pipe_job *p, const gt_graph_spec *model) {
   const size_t stages = p->layout.stages;
   p->holds = GT_NEW_ARRAY(gt_pipe_holds, stages);
-  for (size_t s = 0; s < stages; s++) GT_TRY(find_holds(p, model, s, &p->holds[s]));
+  for (size_t s = 0; s < stages; s++) GT_TRY(find_holds(p, model, s));
   if (p->job->pipeline.memory_bytes <= 0) return GT_OK;
   p->slots_most = GT_NEW_ARRAY(double, stages);
   for (size_t s = 0; s < stages; s++) GT_TRY(find_most(p, s));
@@ -66,7 +128,7 @@ gt_status gt_pipe_job_check_memory(const gt_pipe_job *p, const gt_pipe_schedule 
                                    gt_pipe_kind kind) {
   char have[BYTES_TEXT], need[BYTES_TEXT];
   for (size_t s = 0; s < p->layout.stages && p->slots_most; s++) {
-    const double peak = gt_pipe_peak(schedule, &p->problem, s);
+    const double peak = (double)gt_pipe_slots(schedule, s);
     if (peak <= p->slots_most[s]) continue;
     return GT_FAIL(GT_ERR_JOB,
                    "%s: pipeline.memory is %s, in which stage %zu has %g micro-batches in flight, "

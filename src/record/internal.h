@@ -80,7 +80,6 @@ bool gt_terminal_is_launcher(const char *comm);
    "/tmp/log", "pipe:[1]"; "" if not known). */
 bool gt_terminal_decide(bool is_tty, const char *parent_comm, const char *parent_target);
 bool gt_terminal_reaches(FILE *to);
-size_t gt_terminal_width(FILE *to);
 size_t gt_terminal_rows(FILE *to); /* 24 if not known */
 
 /* ---- tail.c ---- */

@@ -1,4 +1,4 @@
-/* Which regions read the same file, and that the file is divided among these only. */
+/* Which regions read the same file, and that the file is divided among these only; a pipeline's. */
 #include "scratch.h"
 
 enum { N = 900, OWN = 300 };
@@ -111,6 +111,31 @@ static void test_kinds(void **state) {
   assert_nothing_alive();
 }
 
+/* Only the region of a pipeline's first stage, here b, reads the file, and gets all of it. */
+static void test_pipeline(void **state) {
+  gt_job *job = NULL;
+  size_t files[4], n = 0;
+  uint32_t *samples = NULL;
+  set_up(state);
+  infos[0] = (gt_dataset_info){0};
+  if (gt_job_parse(
+          &job, "files.yaml",
+          "name: files\nmodel: {name: lenet5}\ndata: {path: common.h5}\n"
+          "train: {until: {steps: 1}, batch: 8, optimizer: {lr: 1}}\n"
+          "regions: [{name: a, ranks: 2}, {name: b, ranks: 3}]\n"
+          "pipeline: {micro_batches: 2, stages: [{region: b}, {region: a}, {region: b}]}\n") !=
+      GT_OK)
+    fail_msg("%s", gt_error_text());
+  assert_int_equal(gt_data_first(job), 1);
+  assert_int_equal(gt_data_files(job, infos, files), GT_OK);
+  assert_true(files[0] == 0 && files[1] == 1);
+  assert_int_equal(gt_data_part(job, files, 1, labels, N, &samples, &n), GT_OK);
+  assert_int_equal(n, N);
+  gt_free(samples);
+  gt_job_close(job);
+  assert_nothing_alive();
+}
+
 static void refused(const gt_job *job, const char *sentence) {
   size_t files[4];
   assert_failed(gt_data_files(job, infos, files), GT_ERR_DATA, sentence);
@@ -154,6 +179,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_all_one_file), cmocka_unit_test(test_some_own),
       cmocka_unit_test(test_pairs),        cmocka_unit_test(test_by_file),
-      cmocka_unit_test(test_kinds),        cmocka_unit_test(test_refused)};
+      cmocka_unit_test(test_kinds),        cmocka_unit_test(test_pipeline),
+      cmocka_unit_test(test_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,160 @@
+/* What a job's pipeline will do: its schedule in simulated time, the other schedules, the run. */
+#include "pipeline.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "geotrain/ps_work_time.h"
+
+#define SVG_PX 1200
+
+/* ---- schedules ------------------------------------------------------------------------------- */
+
+static void look(gt_planner_schedule *s, const gt_planner_pipeline *p,
+                 const gt_pipe_schedule *schedule, const gt_pipe_result *result) {
+  const gt_pipe_job *pipe = p->pipe;
+  s->fits = true;
+  s->makespan = result->makespan;
+  s->period = result->period;
+  s->bubble = result->bubble;
+  s->period_bubble = result->period_bubble;
+  for (size_t i = 0; i < pipe->layout.stages; i++) {
+    const gt_pipe_holds *h = &pipe->holds[i];
+    const size_t slots = gt_pipe_slots(schedule, i),
+                 memory = h->arrays + h->shared + slots * h->slot;
+    if (slots > s->slots) s->slots = slots;
+    if (memory > s->memory) s->memory = memory;
+  }
+}
+
+/* The error's text begins with the name of the job. */
+static void keep_reason(gt_planner_schedule *s, const gt_job *job) {
+  const char *text = gt_error_text();
+  const size_t name = strlen(job->name);
+  const bool named = strncmp(text, job->name, name) == 0 && strncmp(text + name, ": ", 2) == 0;
+  snprintf(s->why, sizeof s->why, "%s", named ? text + name + 2 : text);
+}
+
+static gt_status try_kind(gt_planner_schedule *s, const gt_planner_pipeline *p) {
+  gt_pipe_schedule *schedule = NULL;
+  gt_pipe_result result;
+  if (gt_pipe_job_schedule(&schedule, p->pipe, s->kind) != GT_OK) {
+    keep_reason(s, p->job);
+    return GT_OK;
+  }
+  const gt_status status = gt_pipe_evaluate(&result, schedule, &p->pipe->problem, GT_PIPE_STEADY);
+  if (status == GT_OK) look(s, p, schedule, &result);
+  gt_pipe_result_close(&result);
+  gt_pipe_schedule_close(schedule);
+  return status;
+}
+
+static gt_status compare(gt_planner_pipeline *p) {
+  while (gt_pipe_names[p->nschedules]) p->nschedules++;
+  p->schedules = GT_NEW_ARRAY(gt_planner_schedule, p->nschedules);
+  for (size_t i = 0; i < p->nschedules; i++) {
+    gt_planner_schedule *s = &p->schedules[i];
+    s->kind = (gt_pipe_kind)i;
+    if (s->kind == p->job->pipeline.schedule)
+      look(s, p, p->pipe->layout.schedule, &p->result);
+    else
+      GT_TRY(try_kind(s, p));
+  }
+  return GT_OK;
+}
+
+/* ---- the run --------------------------------------------------------------------------------- */
+
+/* Steps of the run: a step takes train.batch samples, the last one of a pass what is left. */
+static int64_t steps_of(const gt_planner_pipeline *p) {
+  const gt_job_interval *until = &p->job->train.until;
+  const double batch = p->job->train.batch,
+               samples = (double)p->shape.samples[p->pipe->layout.places[0].region];
+  if (until->steps > 0) return until->steps;
+  if (until->samples > 0) return (int64_t)ceil((double)until->samples / batch);
+  return (int64_t)ceil(until->epochs * ceil(samples / batch));
+}
+
+static void find_run(gt_planner_pipeline *p) {
+  const size_t n = p->job->nregions;
+  p->steps = steps_of(p);
+  p->wall_s = (double)p->steps * gt_seconds(p->result.period);
+  p->step_bytes = GT_NEW_ARRAY(double, n *n);
+  p->bytes = GT_NEW_ARRAY(double, n *n);
+  for (size_t i = 0; i < n * n; i++) {
+    p->step_bytes[i] = (double)gt_pipe_job_bytes(p->pipe, i / n, i % n);
+    p->bytes[i] = p->step_bytes[i] * (double)p->steps;
+  }
+  gt_plan_job_cost(&p->cost, p->job, &p->prices, p->wall_s, p->bytes);
+}
+
+double gt_planner_pipeline_rate(const gt_planner_pipeline *p) {
+  return p->job->train.batch / gt_seconds(p->result.period);
+}
+
+double gt_planner_pipeline_step_bytes(const gt_planner_pipeline *p) {
+  double sum = 0;
+  for (size_t i = 0; i < p->job->nregions * p->job->nregions; i++) sum += p->step_bytes[i];
+  return sum;
+}
+
+/* ---- open and close -------------------------------------------------------------------------- */
+
+static gt_status open_pipe(gt_planner_pipeline *p) {
+  const gt_job *job = p->job;
+  gt_graph_spec model = gt_graph_spec_of(job);
+  model.shape = p->shape.sample;
+  model.text = p->shape.text;
+  model.kernels = gt_kernels_find(gt_kernels_names[job->train.kernels]);
+  model.precision = job->train.precision;
+  if (!model.kernels) model.kernels = gt_kernels_find("ref");
+  return gt_pipe_job_open(&p->pipe, job, &model);
+}
+
+static gt_status make(gt_planner_pipeline *p) {
+  GT_TRY(gt_cost_check(p->job, "to plan it"));
+  GT_TRY(gt_job_prices_of(&p->prices, p->job));
+  GT_TRY(gt_sim_shape_of(&p->shape, p->job));
+  GT_TRY(open_pipe(p));
+  GT_TRY(gt_pipe_evaluate(&p->result, p->pipe->layout.schedule, &p->pipe->problem, GT_PIPE_STEADY));
+  GT_TRY(compare(p));
+  find_run(p);
+  return GT_OK;
+}
+
+gt_status gt_planner_pipeline_make(gt_planner_pipeline **out, const gt_job *job) {
+  gt_planner_pipeline *p = GT_NEW(gt_planner_pipeline);
+  *p = (gt_planner_pipeline){.job = job};
+  const gt_status status = make(p);
+  *out = status == GT_OK ? p : NULL;
+  if (status != GT_OK) gt_planner_pipeline_close(p);
+  return status;
+}
+
+void gt_planner_pipeline_close(gt_planner_pipeline *p) {
+  if (!p) return;
+  gt_plan_job_cost_close(&p->cost);
+  gt_job_prices_close(&p->prices);
+  gt_pipe_result_close(&p->result);
+  gt_pipe_job_close(p->pipe);
+  gt_sim_shape_close(&p->shape);
+  gt_free(p->schedules);
+  gt_free(p->step_bytes);
+  gt_free(p->bytes);
+  gt_free(p);
+}
+
+/* ---- the picture ----------------------------------------------------------------------------- */
+
+gt_status gt_planner_pipeline_svg(const gt_planner_pipeline *p, const char *path) {
+  char *text = gt_pipe_svg(p->pipe->layout.schedule, &p->pipe->problem, &p->result, SVG_PX);
+  FILE *to = fopen(path, "we");
+  bool written = to && fputs(text, to) >= 0;
+  int why = errno;
+  if (to && fclose(to) != 0 && written) written = false, why = errno;
+  gt_free(text);
+  if (written) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB, "%s: %s; a file that can be written is needed", path, strerror(why));
+}

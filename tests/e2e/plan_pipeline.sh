@@ -1,0 +1,53 @@
+# labels: quick
+# processors: 1
+# geotrain plan of a job with a pipeline: its table, JSON and picture; what is refused.
+set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+python=/usr/bin/python3
+
+job=$GEOTRAIN_SOURCE/jobs/gpt-pipeline-2-regions.yaml
+told=(--set regions.0.samples=8640)
+"$GEOTRAIN" plan "$job" "${told[@]}" --svg plan.svg >plan.txt 2>err
+check "the pipeline that comes with geotrain is planned" same $? 0
+check "its stages are shown" same "$(grep -cE '^ +[0-3]  (east|west) +1 ' plan.txt)" 4
+check "a stage's operations are shown" grep -q 'transformer.h.1.ln_1 to transformer.h.1.mlp.sum$' plan.txt
+check "its schedule is drawn" same "$(grep -cE '^stage [0-3]   \|[FBW.]{68}\|$' plan.txt)" 4
+check "the other schedules are there" same "$(grep -cE '^(gpipe|1f1b|zb-h1|zb-h2|auto) +[0-9]' plan.txt)" 5
+check "the chosen one is marked" grep -qE '^auto .* chosen ' plan.txt
+check "traffic of both links is there" same "$(grep -cE '^(east +-> west|west +-> east) ' plan.txt)" 2
+check "so is the run" grep -q '^the run: 810 steps, ' plan.txt
+check "the picture is an SVG" grep -q '^<svg ' plan.svg
+"$GEOTRAIN" plan "$job" "${told[@]}" >again.txt 2>err
+check "a plan is the same again" cmp plan.txt again.txt
+
+"$GEOTRAIN" plan "$job" "${told[@]}" --json >plan.json 2>err
+check "the plan as JSON" same $? 0
+check "has the same figures" "$python" - plan.json <<'PY'
+import json, sys
+p = json.load(open(sys.argv[1]))
+assert [s["region"] for s in p["stages"]] == ["east", "west", "west", "east"]
+assert abs(p["samples_per_s"] - p["batch"] / p["period_s"]) < 1e-9 * p["samples_per_s"]
+assert abs(p["wall_s"] - p["steps"] * p["period_s"]) < 1e-9 * p["wall_s"]
+# 8 micro-batches cross each way twice: an output and a gradient of 4 samples, 128 positions, 128 numbers
+assert [l["step_bytes"] for l in p["links"]] == 2 * [2 * 8 * (4 * 128 * 128 * 4 + 96)]
+chosen = [s for s in p["schedules"] if s["chosen"]]
+assert len(chosen) == 1 and chosen[0]["period_s"] == min(s["period_s"] for s in p["schedules"] if s["possible"])
+passes = sum(t[k] for s in p["stages"] for t in s["parts"] for k in ("forward_s", "backward_input_s", "backward_weight_s"))
+assert abs(passes - 0.4 / 32 * 4) < 1e-9
+PY
+
+# refused NAME WORD COMMAND...: exit 2 and one sentence.
+refused() {
+  local name=$1 word=$2
+  shift 2
+  "$GEOTRAIN" "$@" >out 2>err
+  code=$?
+  ended "$name" 2 "$word"
+}
+refused "a cut where none can be" 'transformer.h.0.attn.sum' plan "$job" "${told[@]}" --set pipeline.stages.0.last=transformer.h.0.ln_1
+refused "memory that is too small" 'pipeline.memory is 1 MiB' plan "$job" "${told[@]}" --set 'pipeline.memory=1 MiB'
+refused "stages that want other workers" 'regions.1.ranks is 4' plan "$job" "${told[@]}" --set regions.1.ranks=4
+refused "a plan to write" '--write is for jobs whose ranks are planned' plan "$job" "${told[@]}" --write planned.yaml
+refused "a picture of no pipeline" '--svg draws a pipeline' plan "$GEOTRAIN_SOURCE/jobs/plan-2-regions.yaml" --svg no.svg
+refused "simulating a pipeline" 'geotrain plan' simulate "$job" "${told[@]}"
+finish

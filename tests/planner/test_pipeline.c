@@ -1,0 +1,200 @@
+/* The plan of a pipeline: its figures are those of the pipeline's own evaluation, the run's follow
+   from them; what is printed, written as JSON and drawn. */
+#include <jansson.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "pipeline.h"
+
+static const char text[] =
+    "name: piped\nseed: 2\nmodel: {name: gpt-tiny, layers: 4, width: 32}\n"
+    "train: {until: {epochs: 2}, batch: 16, optimizer: {lr: 0.1}}\n"
+    "regions: [{name: east, ranks: 3, samples: 100, price: 3.6, ps_price: 1.8}, {name: west, "
+    "ranks: "
+    "3, price: 3.6, ps_price: 1.8}]\n"
+    "pipeline:\n  stages: [{region: east, last: transformer.h.0}, {region: west, last: "
+    "transformer.h.1}, {region: west, last: transformer.h.2}, {region: east}]\n"
+    "  micro_batches: 8\n"
+    "wan: {default: {bandwidth: 100 Mbit/s, latency: 25 ms}}\n"
+    "compute: {step: 400 ms}\nplan: {start: 0 s, billing: 1 ms}\n";
+
+static gt_job *job_with(const char *more) {
+  char all[4096];
+  gt_job *job = NULL;
+  snprintf(all, sizeof all, "%s%s", text, more);
+  if (gt_job_parse(&job, "piped.yaml", all) != GT_OK) fail_msg("%s", gt_error_text());
+  return job;
+}
+
+static gt_planner_pipeline *plan_of(const gt_job *job) {
+  gt_planner_pipeline *p = NULL;
+  if (gt_planner_pipeline_make(&p, job) != GT_OK) fail_msg("%s", gt_error_text());
+  return p;
+}
+
+static bool near(double a, double b) {
+  return fabs(a - b) <= 1e-9 * fabs(b);
+}
+
+static void figures(void **state) {
+  (void)state;
+  const int64_t alive = gt_alloc_alive();
+  gt_job *job = job_with("");
+  gt_planner_pipeline *p = plan_of(job);
+  gt_pipe_result own;
+  assert_int_equal(
+      gt_pipe_evaluate(&own, p->pipe->layout.schedule, &p->pipe->problem, GT_PIPE_STEADY), GT_OK);
+  assert_true(own.period == p->result.period && own.makespan == p->result.makespan);
+  gt_pipe_result_close(&own);
+  /* 100 samples in batches of 16: 7 steps a pass. */
+  assert_int_equal(p->steps, 14);
+  assert_true(near(p->wall_s, 14 * gt_seconds(p->result.period)));
+  assert_true(near(gt_planner_pipeline_rate(p), 16 / gt_seconds(p->result.period)));
+  /* Two cuts between the regions, 8 micro-batches of 2 samples, each one frame: outputs one way,
+     gradients the other. */
+  const double step = 2 * 8 * (2 * 128 * 32 * 4 + 96);
+  assert_true(p->step_bytes[1] == step && p->step_bytes[2] == step);
+  assert_true(p->bytes[1] == 14 * step && p->step_bytes[0] == 0);
+  /* 4 workers at 3.6 USD an hour, 2 servers at 1.8. */
+  assert_true(fabs(p->cost.usd - p->wall_s * (4 * 3.6 + 2 * 1.8) / 3600) < 1e-5);
+  gt_planner_pipeline_close(p);
+  gt_job_close(job);
+  assert_int_equal(gt_alloc_alive(), alive);
+}
+
+/* `auto` is no slower than any other schedule; zb-v is for folded pipelines. */
+static void other_schedules(void **state) {
+  (void)state;
+  gt_job *job = job_with("");
+  gt_planner_pipeline *p = plan_of(job);
+  const gt_planner_schedule *chosen = &p->schedules[GT_PIPE_AUTO];
+  assert_int_equal(p->nschedules, 6);
+  assert_true(chosen->fits && chosen->period == p->result.period);
+  for (size_t i = 0; i < p->nschedules; i++) {
+    const gt_planner_schedule *s = &p->schedules[i];
+    assert_int_equal(s->kind, i);
+    assert_int_equal(s->fits, i != GT_PIPE_ZB_V);
+    if (s->fits) assert_true(s->period >= chosen->period && s->memory > 0 && s->slots > 0);
+  }
+  assert_string_equal(p->schedules[GT_PIPE_ZB_V].why,
+                      "schedule zb-v is for stages of 2 parts of the model, and those of "
+                      "pipeline.stages have 1");
+  assert_int_equal(p->schedules[GT_PIPE_GPIPE].slots, 8);
+  assert_int_equal(p->schedules[GT_PIPE_1F1B].slots, 4);
+  gt_planner_pipeline_close(p);
+  gt_job_close(job);
+}
+
+static void refusals(void **state) {
+  (void)state;
+  gt_planner_pipeline *p = NULL;
+  gt_job *job = job_with("");
+  job->compute.step_s = 0;
+  assert_int_equal(gt_planner_pipeline_make(&p, job), GT_ERR_JOB);
+  assert_null(p);
+  assert_non_null(strstr(gt_error_text(), "compute says nothing of region east"));
+  gt_job_close(job);
+  job = job_with("");
+  job->pipeline.memory_bytes = 4096;
+  assert_int_equal(gt_planner_pipeline_make(&p, job), GT_ERR_JOB);
+  assert_non_null(
+      strstr(gt_error_text(), "piped: pipeline.memory is 4 KiB, and a worker of stage 0"));
+  gt_job_close(job);
+}
+
+static void printed(void **state) {
+  (void)state;
+  char *out = NULL;
+  size_t size = 0;
+  gt_job *job = job_with("");
+  gt_planner_pipeline *p = plan_of(job);
+  FILE *to = open_memstream(&out, &size);
+  assert_non_null(to);
+  gt_planner_pipeline_print(to, p, 72);
+  assert_int_equal(fclose(to), 0);
+  static const char *const has[] = {"piped: gpt-tiny, ",
+                                    "4 stages in 2 regions, schedule auto",
+                                    "8 micro-batches of 2\n",
+                                    "transformer.wte to transformer.h.0.mlp.sum\n",
+                                    "transformer.h.3.ln_1 to lm_head\n",
+                                    "\nstage 0   |F",
+                                    "\nzb-v       not possible: ",
+                                    "\neast   -> west ",
+                                    "the run: 14 steps, "};
+  for (size_t i = 0; i < sizeof has / sizeof *has; i++)
+    if (!strstr(out, has[i])) fail_msg("no \"%s\" in\n%s", has[i], out);
+  const char *line = strstr(out, "\nstage 0   |");
+  assert_int_equal(strcspn(line + 1, "\n"), 72);
+  free(out);
+  gt_planner_pipeline_close(p);
+  gt_job_close(job);
+}
+
+static void as_json(void **state) {
+  (void)state;
+  char *out = NULL;
+  size_t size = 0;
+  gt_job *job = job_with("");
+  gt_planner_pipeline *p = plan_of(job);
+  FILE *to = open_memstream(&out, &size);
+  assert_non_null(to);
+  assert_int_equal(gt_planner_pipeline_json(to, p), GT_OK);
+  assert_int_equal(fclose(to), 0);
+  json_t *root = json_loads(out, 0, NULL);
+  assert_non_null(root);
+  assert_true(
+      near(json_real_value(json_object_get(root, "period_s")), gt_seconds(p->result.period)));
+  assert_int_equal(json_integer_value(json_object_get(root, "steps")), 14);
+  const json_t *stages = json_object_get(root, "stages");
+  assert_int_equal(json_array_size(stages), 4);
+  for (size_t s = 0; s < 4; s++) {
+    const json_t *stage = json_array_get(stages, s);
+    assert_int_equal(json_integer_value(json_object_get(stage, "memory_bytes")),
+                     gt_pipe_job_memory(p->pipe, s));
+    assert_string_equal(json_string_value(json_object_get(stage, "region")),
+                        s == 0 || s == 3 ? "east" : "west");
+  }
+  assert_int_equal(json_array_size(json_object_get(root, "schedules")), 6);
+  assert_int_equal(json_array_size(json_object_get(root, "links")), 2);
+  json_decref(root);
+  free(out);
+  gt_planner_pipeline_close(p);
+  gt_job_close(job);
+}
+
+static void drawn(void **state) {
+  (void)state;
+  char path[] = "/tmp/geotrain-pipeline-XXXXXX", begin[5] = "";
+  const int fd = mkstemp(path);
+  assert_true(fd >= 0);
+  close(fd);
+  gt_job *job = job_with("");
+  gt_planner_pipeline *p = plan_of(job);
+  assert_int_equal(gt_planner_pipeline_svg(p, path), GT_OK);
+  FILE *from = fopen(path, "r");
+  assert_non_null(from);
+  assert_int_equal(fread(begin, 1, 4, from), 4);
+  fclose(from);
+  assert_string_equal(begin, "<svg");
+  remove(path);
+  assert_int_equal(gt_planner_pipeline_svg(p, "/nowhere/there/x.svg"), GT_ERR_JOB);
+  assert_string_equal(gt_error_text(), "/nowhere/there/x.svg: No such file or directory; a file "
+                                       "that can be written is needed");
+  gt_planner_pipeline_close(p);
+  gt_job_close(job);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(figures), cmocka_unit_test(other_schedules), cmocka_unit_test(refusals),
+      cmocka_unit_test(printed), cmocka_unit_test(as_json),         cmocka_unit_test(drawn),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
