@@ -38,16 +38,7 @@ static bool has_operation(const held *h, size_t op) {
   return false;
 }
 
-/* The least run of operations with this one that can be held alone. */
-static gt_span alone(const gt_pipe_job *p, size_t op) {
-  const bool cut = (op == 0 || gt_graph_operation(p->graph, op - 1).ends) &&
-                   gt_graph_operation(p->graph, op).ends;
-  size_t k = 0;
-  while (op >= p->spans[k].end) k++;
-  return cut ? (gt_span){op, op + 1} : p->spans[k];
-}
-
-/* Also the tensors of other stages that operations of this one use: those of a tied head. */
+/* Also operations of other stages whose weights this one uses: of a tied head, the embedding. */
 static void find_held(const gt_pipe_job *p, size_t stage, held *h) {
   const gt_pipe_layout *l = &p->layout;
   const size_t n = gt_graph_operations(p->graph);
@@ -57,7 +48,7 @@ static void find_held(const gt_pipe_job *p, size_t stage, held *h) {
   for (size_t i = 0; i < n; i++) {
     const size_t owner = gt_graph_operation(p->graph, i).borrows;
     if (owner < n && has_operation(h, i) && !has_operation(h, owner))
-      add_span(h, alone(p, owner), false);
+      add_span(h, (gt_span){owner, owner + 1}, false);
   }
 }
 

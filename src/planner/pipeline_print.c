@@ -94,9 +94,8 @@ static void print_memory(FILE *to, const gt_planner_pipeline *p) {
   fprintf(to, "%5s %11s %11s %9s %9s %9s %6s %9s %9s\n", "stage", "parameters", "gradients",
           "buffers", "tied", "scratch", "slots", "in slots", "all");
   for (size_t s = 0; s < p->pipe->layout.stages; s++) print_worker(to, p, s);
-  fprintf(to,
-          "MB of a worker; tied: tensors of another stage that it uses; slots: micro-batches in "
-          "flight");
+  fprintf(to, "MB of a worker; tied: an embedding of another stage; slots: micro-batches in "
+              "flight");
   if (p->job->pipeline.memory_bytes > 0)
     fprintf(to, "; pipeline.memory allows %.4g", MB * p->job->pipeline.memory_bytes);
   fprintf(to, "\n\n");

@@ -338,6 +338,10 @@ static void memory_is_kept(void **state) {
     needs[s] = (double)(h->arrays + h->shared) + 3.5 * (double)h->slot;
     most = fmax(most, needs[s]);
   }
+  /* Parameters and gradients; the tied head's stage also has the embedding's. */
+  const size_t block = 12 * D * D + 13 * D;
+  assert_int_equal(p->holds[1].arrays, 2 * 4 * 2 * block);
+  assert_int_equal(p->holds[2].arrays, 2 * 4 * (block + 2 * D + (V + T) * D));
   gt_pipe_job_close(p);
   job->pipeline.memory_bytes = most;
   p = open_pipe(job);
