@@ -49,8 +49,10 @@ static void close_numbers(gt_pipe_fleet *numbers) {
 
 static gt_status open_view(view *v) {
   const double theta_s = v->o->theta_s > 0 ? v->o->theta_s : v->fleet->theta_s;
+  gt_pipe_grouping grouping;
   open_numbers(&v->numbers, v->fleet);
-  GT_TRY(gt_pipe_grouping_make(&v->grouping, &v->numbers, theta_s, v->o->bytes));
+  GT_TRY(gt_pipe_grouping_make(&grouping, &v->numbers, theta_s, v->o->bytes));
+  v->grouping = grouping;
   v->groups = GT_NEW_ARRAY(gt_pipe_group, v->grouping.ngroups);
   v->between = GT_NEW_ARRAY(gt_pipe_link, v->grouping.ngroups * v->grouping.ngroups);
   gt_pipe_grouping_groups(&v->grouping, &v->numbers, v->groups, v->between);
