@@ -60,6 +60,11 @@ gt_status gt_model_unknown(const char *name);
 /* Called between operations, so that communication makes progress. */
 typedef void gt_progress_fn(void *context);
 
+/* Operations [first, end) of a model, in its order; see nn_span.h. */
+typedef struct {
+  size_t first, end;
+} gt_span;
+
 /* All pointers are borrowed for the call, except `kernels`, which is a static table. */
 typedef struct {
   const char *model;
@@ -67,7 +72,8 @@ typedef struct {
   gt_sample_shape shape;
   bool text;        /* samples are windows of a text: they have no labels */
   size_t batch_max; /* 0: arrays only, without activations (for PS ranks) */
-  bool sizes_only;  /* not even arrays: their data are NULL (to describe a model) */
+  /* Without memory: data of arrays are NULL, activations are planned only (to describe a model). */
+  bool sizes_only;
   /* The usual batch size, for which choices and the names of kernels are looked up; 0:
      batch_max. */
   size_t batch;
@@ -76,6 +82,19 @@ typedef struct {
   const gt_kernels *kernels;
   /* GT_BF16: for operations that have kernels for it; the others compute in float32 */
   gt_precision precision;
+  /* Passes of spans (nn_span.h).  slots: micro-batches that a span can hold at a time; 0: there are
+     no such passes, but gt_graph_step.  spans: those whose tensors the flat arrays hold, in the
+     model's order, with offsets counted over these alone; nspans 0: one, the whole model.  runs:
+     whether passes of each will run here, for which memory is planned; NULL: of all.  fused:
+     gt_graph_backward is the only backward pass; then slots need less memory.  micros:
+     micro-batches of a step; with more of them, the gradients of embeddings are cleared as a
+     whole. */
+  size_t slots;
+  const gt_span *spans;
+  const bool *runs;
+  size_t nspans;
+  bool fused;
+  size_t micros;
 } gt_graph_spec;
 
 /* A spec with the job's model and options, borrowed from the job.  The caller sets the other
@@ -83,8 +102,8 @@ typedef struct {
 gt_graph_spec gt_graph_spec_of(const gt_job *job);
 
 /* Builds a model for batches of at most batch_max samples, with memory planned once.  Parameters
-   are zero until gt_graph_init.  The caller owns *out and closes it.  GT_ERR_JOB: invalid model or
-   options; GT_ERR_DATA: the model does not support such samples. */
+   are zero until gt_graph_init.  The caller owns *out and closes it.  GT_ERR_JOB: invalid model,
+   options or spans; GT_ERR_DATA: the model does not support such samples. */
 gt_status gt_graph_create(gt_graph **out, const gt_graph_spec *spec);
 void gt_graph_close(gt_graph *graph);
 /* Prepares the kernels for batches of exactly n samples, so that the first such step allocates
@@ -92,11 +111,12 @@ void gt_graph_close(gt_graph *graph);
 void gt_graph_prepare(gt_graph *graph, size_t n);
 void gt_graph_on_progress(gt_graph *graph, gt_progress_fn *progress, void *context);
 /* Called during a backward pass whenever more gradients are final: those of params [first, end) do
-   not change before the next step.  `first` decreases to 0. */
+   not change before the next step.  `first` decreases to 0.  Passes of spans do not call it. */
 typedef void gt_gradients_fn(void *context, size_t first);
 void gt_graph_on_gradients(gt_graph *graph, gt_gradients_fn *gradients, void *context);
 
-/* Adds the graph's convolutions and linear layers to `out`, equal ones once, at this batch size. */
+/* Adds the graph's convolutions and linear layers to `out`, equal ones once, at this batch size;
+   of a graph with spans, those that run here. */
 void gt_graph_layers(const gt_graph *graph, size_t batch, gt_choices *out);
 /* The flat arrays; owned by the graph. */
 const gt_arrays *gt_graph_arrays(const gt_graph *graph);
@@ -110,7 +130,8 @@ void gt_graph_adopt(gt_graph *graph, float *params, float *grads, float *buffers
 void gt_graph_init(gt_graph *graph, uint64_t seed);
 /* The kernels that each operation uses: "conv=blas linear=blas pool=ref"; owned by the graph. */
 const char *gt_graph_kernels(const gt_graph *graph);
-/* SHA-256 of the model's name, operations and parameter shapes. */
+/* SHA-256 of the model's name, operations and parameter shapes; of the whole model, whatever the
+   spans. */
 void gt_graph_hash(const gt_graph *graph, char hex[GT_SHA256_HEX]);
 /* 2 x multiply-adds of forward and backward, per sample. */
 size_t gt_graph_flops(const gt_graph *graph);
@@ -119,12 +140,14 @@ size_t gt_graph_flops(const gt_graph *graph);
 size_t gt_graph_least(const gt_graph *graph);
 /* The logits of the last pass (n, gt_graph_outputs), owned by the graph: one per class, or a single
    one, for the second of two classes; of a model that predicts the next id (n,
-   gt_graph_predictions, gt_graph_outputs), one per id, and only if the pass did not train. */
+   gt_graph_predictions, gt_graph_outputs), one per id, and only if the pass did not train.  With
+   slots, those of the last forward pass of the model's last operation here. */
 const float *gt_graph_scores(const gt_graph *graph);
 size_t gt_graph_outputs(const gt_graph *graph);
 /* The heads of the model's attention; 0: it has none.  No tensor's shape tells them. */
 size_t gt_graph_heads(const gt_graph *graph);
-/* Bytes of activations, scratch and packed weights. */
+/* Bytes of activations, scratch and packed weights, as planned; of the latter, those that a library
+   keeps as soon as its kernels are prepared. */
 size_t gt_graph_bytes(const gt_graph *graph);
 
 /* The parameters, then the buffers, as in PyTorch; i is below gt_graph_tensors.  `as` receives the
@@ -152,12 +175,12 @@ typedef struct {
    float, or int32_t for samples of ids; labels (n); both are borrowed.  `train` also runs backward:
    it writes the gradients of the mean loss over the n samples to arrays.grads, and updates the
    running statistics of normalisations in arrays.buffers.  Without `train`, normalisations use the
-   running statistics.  `metrics` is written. */
+   running statistics.  `metrics` is written.  Of a graph without slots. */
 void gt_graph_step(gt_graph *graph, const void *x, const int32_t *labels, size_t n, bool train,
                    gt_metrics *metrics);
 
-/* Forward pass of a model that predicts the next id (gt_bug for another), over n <= batch_max
-   sequences: ids (n,T+1), in the form of its samples; the last id of each is not read.  Returns the
+/* Forward pass of a model that predicts the next id (gt_bug for another), without slots, over n <=
+   batch_max sequences: ids (n,T+1), in the form of its samples; the last id of each is not read.  Returns the
    logits (n,T,V), V = gt_graph_outputs, of the id behind each position; owned by the graph, valid
    until its next pass.  The logits of a position depend on no id behind it, so a shorter sequence
    can be filled up with any ids below V. */

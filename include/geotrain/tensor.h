@@ -102,15 +102,21 @@ typedef struct {
    each request has its place. */
 typedef struct gt_arena gt_arena;
 gt_arena *gt_arena_create(void);
-/* Requests count floats for the arena's whole life; returns a ticket.  Not after
+/* Requests count floats for the arena's whole life; returns a ticket.  Not after gt_arena_plan or
    gt_arena_commit. */
 size_t gt_arena_reserve(gt_arena *arena, size_t count);
 /* Like gt_arena_reserve, for use from time `from` to time `to` of a schedule, both included.
    Requests that are never in use at the same time may share memory. */
 size_t gt_arena_reserve_span(gt_arena *arena, size_t count, size_t from, size_t to);
+/* Gives each request its place, without memory. */
+void gt_arena_plan(gt_arena *arena);
+/* The place of a ticket, in floats from the begin of the block: a multiple of 16. */
+size_t gt_arena_offset(const gt_arena *arena, size_t ticket);
+/* Plans, and allocates the block, which is zero. */
 void gt_arena_commit(gt_arena *arena);
 /* The 64-byte aligned place of a ticket; owned by the arena. */
 float *gt_arena_at(const gt_arena *arena, size_t ticket);
+/* Of the block, as planned. */
 size_t gt_arena_bytes(const gt_arena *arena);
 void gt_arena_close(gt_arena *arena);
 

@@ -21,7 +21,8 @@ static gt_vec zeros(size_t n, bool size_only) {
   return gt_vec_of(size_only ? NULL : GT_NEW_ARRAY(float, n), n);
 }
 
-static void open_arrays(gt_graph *graph, bool sizes_only) {
+static void open_arrays(gt_graph *graph) {
+  const bool sizes_only = graph->sizes_only;
   graph->arrays = (gt_arrays){.params = zeros(graph->params.floats, sizes_only),
                               .grads = zeros(graph->params.floats, sizes_only),
                               .buffers = zeros(graph->buffers.floats, sizes_only),
@@ -75,6 +76,21 @@ static gt_status check_options(const gt_model *model, const gt_model_options *op
   return GT_OK;
 }
 
+/* What follows the building of operations. */
+static gt_status complete(gt_graph *graph, const gt_graph_spec *spec) {
+  graph->sizes_only = spec->sizes_only;
+  graph->slots = spec->slots;
+  graph->micros = spec->micros ? spec->micros : 1;
+  graph->fused = spec->fused;
+  gt_graph_link(graph);
+  gt_graph_digest(graph);
+  GT_TRY(gt_graph_narrow(graph, spec));
+  open_arrays(graph);
+  if (spec->batch_max > 0) gt_graph_plan(graph);
+  gt_graph_describe(graph);
+  return GT_OK;
+}
+
 gt_status gt_graph_create(gt_graph **out, const gt_graph_spec *spec) {
   const char *model = spec->model;
   const gt_model_options *options = &spec->options;
@@ -106,14 +122,12 @@ gt_status gt_graph_create(gt_graph **out, const gt_graph_spec *spec) {
   graph->batch_max = spec->batch_max;
   graph->batch = spec->batch ? spec->batch : spec->batch_max;
   graph->choices = spec->choices;
-  const gt_status status = found->build(graph, shape, options);
+  gt_status status = found->build(graph, shape, options);
+  if (status == GT_OK) status = complete(graph, spec);
   if (status != GT_OK) {
     gt_graph_close(graph);
     return status;
   }
-  open_arrays(graph, spec->sizes_only);
-  if (spec->batch_max > 0) gt_graph_plan(graph);
-  gt_graph_describe(graph);
   *out = graph;
   return GT_OK;
 }
@@ -128,13 +142,15 @@ static void adopt(gt_vec *array, bool *lent, float *data) {
 
 void gt_graph_adopt(gt_graph *graph, float *params, float *grads, float *buffers) {
   if (grads && grads != graph->arrays.grads.data)
-    for (size_t i = 0; i < graph->nops; i++) graph->ops[i].slots[0].rows = GT_ROWS_ANY;
+    for (size_t i = 0; i < graph->nops; i++)
+      if (!graph->ops[i].apart) graph->ops[i].nonzero.n = GT_ROWS_ANY;
   adopt(&graph->arrays.params, &graph->lent_params, params);
   adopt(&graph->arrays.grads, &graph->lent_grads, grads);
   adopt(&graph->arrays.buffers, &graph->lent_buffers, buffers);
 }
 
 static void close_tensors(gt_tensors *t) {
+  gt_free(t->numbers);
   gt_free(t->images);
   gt_free(t->layouts);
   gt_free(t->inits);
@@ -144,6 +160,9 @@ static void close_tensors(gt_tensors *t) {
 void gt_graph_close(gt_graph *graph) {
   if (!graph) return;
   gt_arena_close(graph->arena);
+  gt_free(graph->activations);
+  gt_free(graph->ends);
+  gt_free(graph->spans);
   if (!graph->lent_buffers) gt_free(graph->arrays.buffers.data);
   if (!graph->lent_grads) gt_free(graph->arrays.grads.data);
   if (!graph->lent_params) gt_free(graph->arrays.params.data);
@@ -158,7 +177,8 @@ void gt_graph_close(gt_graph *graph) {
 void gt_graph_prepare(gt_graph *graph, size_t n) {
   if (graph->batch_max == 0 || n == 0) return;
   for (size_t i = 0; i < graph->nops; i++)
-    if (graph->ops[i].layer) gt_layer_prepare(graph->ops[i].layer, n * graph->ops[i].rows);
+    if (graph->ops[i].layer && gt_graph_runs(graph, &graph->ops[i]))
+      gt_layer_prepare(graph->ops[i].layer, n * graph->ops[i].rows);
 }
 
 size_t gt_graph_least(const gt_graph *graph) {
@@ -201,7 +221,7 @@ static float initial(gt_init init, gt_rng *rng) {
 
 static void init_tensors(const gt_tensors *t, float *data, uint64_t seed) {
   for (size_t i = 0; i < t->n; i++) {
-    gt_rng rng = gt_rng_make(seed, GT_RNG_INIT, i, 0);
+    gt_rng rng = gt_rng_make(seed, GT_RNG_INIT, t->numbers[i], 0);
     float *values = data + t->views[i].offset;
     for (size_t k = 0; k < t->views[i].count; k++) values[k] = initial(t->inits[i], &rng);
   }
@@ -211,7 +231,7 @@ static void init_tensors(const gt_tensors *t, float *data, uint64_t seed) {
 static void clear_padding(gt_graph *graph) {
   for (size_t i = 0; i < graph->nops; i++) {
     const gt_op *op = &graph->ops[i];
-    if (op->padded)
+    if (op->padded && op->weight != GT_NO_VIEW)
       gt_vec_zero(gt_vec_range(graph->arrays.params, graph->params.views[op->weight].offset,
                                op->table.width));
   }

@@ -3,27 +3,35 @@
 #ifndef GEOTRAIN_NN_GRAPH_H
 #define GEOTRAIN_NN_GRAPH_H
 
-#include "geotrain/nn.h"
+#include "geotrain/nn_span.h"
 
-/* Sets of activations; micro-batches would need more than one. */
-#define GT_GRAPH_SLOTS 1
-#define GT_NO_VIEW     SIZE_MAX
-#define GT_SAMPLES     SIZE_MAX /* as the input of an operation: the samples */
-#define GT_PADDING     0        /* the id that pads samples of a model with padding */
-#define GT_ROWS_ANY    SIZE_MAX /* as gt_activation.rows: any row may be non-zero */
+#define GT_NO_VIEW  SIZE_MAX
+#define GT_NO_SPAN  SIZE_MAX
+#define GT_SAMPLES  SIZE_MAX /* as the input of an operation: the samples */
+#define GT_PADDING  0        /* the id that pads samples of a model with padding */
+#define GT_ROWS_ANY SIZE_MAX /* as gt_rows.n: any row may be non-zero */
 
 /* The data of one batch at one operation; y and dy (n, out), of the operation's type.  An output
    that two operations read has two gradients, dy and dy2, one from each reader, which are added.
    Otherwise dy2 is NULL. */
 typedef struct {
+  const void *x, *second; /* the inputs; NULL: the samples, or there is none */
   void *y, *dy, *dy2;
   void *dx, *dsecond; /* where the gradients of the inputs are written; NULL: not needed */
   uint32_t *index;    /* (n, out), if has_index */
   float *state;       /* size in floats: see gt_op_kind.state */
-  /* For an embedding's gradient: all rows are zero except those of the first `rows` ids in `state`.
-     Or GT_ROWS_ANY. */
-  size_t rows;
+  /* For slots: a second gradient, which is added to dy before the operation reads it; and the
+     gradient of parameters that backward_input gives, until the pass that adds it up. */
+  void *beside;
+  float *kept;
 } gt_activation;
+
+/* Of a gradient with a row for each id, all rows are zero except those of the first n ids.  Or n is
+   GT_ROWS_ANY. */
+typedef struct {
+  int32_t *ids;
+  size_t n, capacity;
+} gt_rows;
 
 typedef struct gt_op gt_op;
 
@@ -36,11 +44,18 @@ typedef struct {
   gt_activation *a;       /* this operation's */
   const float *w, *b;
   float *dw, *db;
+  /* Of an operation with `ids`, which adds to dw: the rows that are not zero; NULL: dw is complete
+     but for this operation's part.  first: the first batch of the step, which begins from 0. */
+  gt_rows *rows;
+  bool first;
   float *running; /* its buffers */
   float *work;    /* shared scratch */
   size_t n;
   bool train;
 } gt_pass;
+
+/* What a backward pass reads beside the gradient of the output and a->state. */
+enum { GT_READS_INPUT = 1, GT_READS_OUTPUT = 2 };
 
 /* A kind of operation.  backward_weight NULL: there are no parameters, or backward_input computes
    both gradients.  in_place: y is x (the input is not needed again) and dx is dy.  in_place_back:
@@ -50,13 +65,21 @@ typedef struct {
   bool in_place, in_place_back, has_index;
   bool keeps_signs;    /* in place, it keeps which values are above 0 */
   bool adds_gradients; /* takes dy2 */
+  bool sums_gradients; /* and dy + dy2 in place of dy gives the same bits */
+  bool no_gradient;    /* that of its parameters is 0 */
   bool needs_spread;   /* training needs two values per channel or more */
+  bool reads_samples;  /* the samples themselves, beside its input */
+  /* Its output has a row for each different id of a sample: what follows is not written. */
+  bool packs;
+  unsigned input_reads, weight_reads; /* of the backward passes: GT_READS_ */
   void (*forward)(const gt_op *op, const gt_pass *pass);
   void (*backward_input)(const gt_op *op, const gt_pass *pass);
   void (*backward_weight)(const gt_op *op, const gt_pass *pass);
   size_t (*state)(const gt_op *op, size_t n); /* floats of a->state, or NULL: none */
-  size_t (*work)(const gt_op *op, size_t n);  /* scratch in floats, or NULL: none */
-  size_t (*macs)(const gt_op *op);            /* multiply-adds forward per sample, or NULL: none */
+  /* The ids of a batch for gt_rows: backward_weight adds to dw.  NULL: it overwrites dw. */
+  size_t (*ids)(const gt_op *op, size_t n);
+  size_t (*work)(const gt_op *op, size_t n); /* scratch in floats, or NULL: none */
+  size_t (*macs)(const gt_op *op);           /* multiply-adds forward per sample, or NULL: none */
 } gt_op_kind;
 
 /* A loss over the outputs of the last operation.  in_place: the gradient overwrites the outputs. */
@@ -112,13 +135,34 @@ struct gt_op {
   /* It includes a ReLU: its gradient is masked by the signs of its output. */
   bool relu;
   bool padded; /* an embedding: the vector of GT_PADDING is 0 and stays 0 */
-  /* Its weights are an earlier operation's, which adds its own part to their gradient. */
-  bool borrows;
+  /* Its weights are those of this earlier operation, which adds its own part to their gradient; or
+     GT_NO_VIEW. */
+  size_t borrows;
   bool lends; /* its weights are also a later operation's */
   gt_layer_spec spec;
   gt_layer *layer; /* of an operation with products, else NULL */
-  gt_activation slots[GT_GRAPH_SLOTS];
+  /* The views that it owns, and their floats in the whole model. */
+  size_t params_first, params_end, buffers_first, buffers_end;
+  size_t params_floats, buffers_floats;
+  size_t readers[2], nreaders; /* operations that read its output */
+  size_t span;                 /* its span in graph->spans, or GT_NO_SPAN */
+  gt_activation *slots;        /* one for each slot */
+  gt_rows nonzero;             /* of the gradient of its weights, if the kind has `ids` */
+  float *apart; /* for slots: the gradient of a lent weight without the borrower's; or NULL */
 };
+
+/* A span of a graph.  `input`, the gradient `dinput` and its second part `dinput2` are those of the
+   operation before the span. */
+typedef struct {
+  void *input, *dinput, *dinput2;
+} gt_span_ends;
+typedef struct {
+  gt_span ops;
+  bool runs;           /* here: it has memory */
+  size_t floats;       /* of a slot */
+  float *memory;       /* (slots, floats) */
+  gt_span_ends *slots; /* one for each slot */
+} gt_graph_span;
 
 extern const gt_op_kind gt_op_conv2d, gt_op_maxpool, gt_op_avgpool, gt_op_linear, gt_op_relu,
     gt_op_inert, gt_op_norm, gt_op_mean, gt_op_embedding, gt_op_fm, gt_op_add, gt_op_lstm,
@@ -211,10 +255,11 @@ gt_status gt_graph_window(const gt_graph *graph, const char *name, size_t window
 void gt_graph_open_layer(gt_graph *graph, gt_op *op, bool linear);
 
 /* For embeddings and factorization machines, in op_embedding.c.  Called before a batch's gradients
-   are added to p->dw (ids,width): sets the rows that are not zero to zero, and stores the batch's
-   ids in a->state, which has gt_graph_rows_state floats. */
-void gt_graph_rows_renew(const gt_op *op, const gt_pass *p, size_t width);
-size_t gt_graph_rows_state(const gt_op *op, size_t n);
+   are added to p->dw (ids,width), with its ids (n): the first batch of a step sets the rows that
+   are not zero to zero; the ids are added to p->rows. */
+void gt_graph_rows_renew(const gt_op *op, const gt_pass *p, const int32_t *ids, size_t n,
+                         size_t width);
+size_t gt_graph_sample_ids(const gt_op *op, size_t n);
 
 /* The tensors of the parameters or of the buffers. */
 typedef struct {
@@ -222,6 +267,7 @@ typedef struct {
   gt_init *inits;
   gt_layout *layouts;
   gt_extent *images; /* GT_LAYOUT_IMAGE_ROWS: the shape of its columns */
+  size_t *numbers;   /* in the whole model, which key the initial values */
   size_t n, capacity, floats;
 } gt_tensors;
 
@@ -242,6 +288,18 @@ struct gt_graph {
   size_t outputs, predictions; /* logits of a prediction, predictions of a sample */
   gt_arrays arrays;
   bool lent_params, lent_grads, lent_buffers;
+  char hash[GT_SHA256_HEX];
+  /* Spans of the model whose tensors are here; slots 0: gt_graph_step, else passes of spans. */
+  gt_graph_span *spans;
+  size_t nspans, slots, micros;
+  bool sizes_only;
+  bool fused;                 /* backward passes are never split */
+  gt_activation *activations; /* (nops, slots or 1) */
+  gt_span_ends *ends;         /* (nspans, slots) */
+  const float *scores;        /* of the last pass, for slots */
+  float *added;               /* scratch: a gradient that is added to the others */
+  float *shared;              /* (shared_floats): memory of slots in use within a pass only */
+  size_t shared_floats;
   gt_arena *arena;
   const gt_prepared_ops *prepared; /* NULL: none */
   gt_prepared_context *context;    /* of `prepared`; NULL until a layer is prepared */
@@ -255,9 +313,33 @@ struct gt_graph {
 
 /* graph_export.c: another name of a tensor, under which it is exported once more. */
 void gt_graph_alias(gt_graph *graph, const char *name, size_t param);
-/* graph_memory.c: plans the memory of activations and scratch. */
+/* graph_memory.c: finds the readers of each output; plans the memory of activations and scratch,
+   and allocates it unless the graph has sizes only. */
+void gt_graph_link(gt_graph *graph);
 void gt_graph_plan(gt_graph *graph);
-/* graph_describe.c: fills kernels_text. */
+/* Whether the operation writes its output over its input (back: the gradient of its input over the
+   gradient of its output). */
+bool gt_graph_in_place(const gt_graph *graph, size_t i, bool back);
+size_t gt_graph_output_floats(const gt_graph *graph, const gt_op *op);
+/* The floats of scratch that the operations which run here share. */
+size_t gt_graph_work_floats(const gt_graph *graph);
+/* graph_slots.c: plans the memory of slots. */
+void gt_graph_plan_slots(gt_graph *graph);
+/* graph_spans.c: checks the spans of the spec and keeps only their tensors. */
+gt_status gt_graph_narrow(gt_graph *graph, const gt_graph_spec *spec);
+/* Whether passes of the operation run here. */
+bool gt_graph_runs(const gt_graph *graph, const gt_op *op);
+/* The part of the flat gradients that backward passes of an operation overwrite: not the rows of
+   ids, and only the weights if they are borrowed. */
+gt_vec gt_graph_written(const gt_graph *graph, const gt_op *op);
+/* graph_run.c */
+gt_pass gt_graph_pass(gt_graph *graph, size_t i, size_t slot, const void *samples, size_t n,
+                      bool train);
+void gt_graph_progress(const gt_graph *graph);
+/* Ends the program if a pass over n samples is impossible. */
+void gt_graph_check_size(const gt_graph *graph, size_t n, bool train);
+/* graph_describe.c: fills kernels_text; and hash. */
 void gt_graph_describe(gt_graph *graph);
+void gt_graph_digest(gt_graph *graph);
 
 #endif

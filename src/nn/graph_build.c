@@ -16,7 +16,12 @@ gt_op *gt_graph_append(gt_graph *graph, const gt_op_kind *kind, const char *name
   op->extent = extent;
   op->in = op->out = extent.h * extent.w * extent.c;
   op->rows = 1;
-  op->weight = op->bias = op->buffer = GT_NO_VIEW;
+  op->weight = op->bias = op->buffer = op->borrows = GT_NO_VIEW;
+  /* It owns the tensors that were added since the operation before it. */
+  op->params_first = graph->nops ? op[-1].params_end : 0;
+  op->buffers_first = graph->nops ? op[-1].buffers_end : 0;
+  op->params_end = graph->params.n;
+  op->buffers_end = graph->buffers.n;
   graph->from = graph->nops++;
   return op;
 }
@@ -31,6 +36,7 @@ static void tensors_grow(gt_tensors *t) {
   t->views = grown(t->views, t->capacity, sizeof *t->views);
   t->inits = grown(t->inits, t->capacity, sizeof *t->inits);
   t->layouts = grown(t->layouts, t->capacity, sizeof *t->layouts);
+  t->numbers = grown(t->numbers, t->capacity, sizeof *t->numbers);
   GT_GROW(t->images, t->n, t->capacity, 16);
 }
 
@@ -48,6 +54,7 @@ static size_t add_tensor(gt_tensors *t, const char *op, const char *what, gt_ini
   }
   t->floats += view->count;
   t->inits[t->n] = init;
+  t->numbers[t->n] = t->n;
   return t->n++;
 }
 
@@ -142,5 +149,6 @@ void gt_graph_open_layer(gt_graph *graph, gt_op *op, bool linear) {
 
 void gt_graph_layers(const gt_graph *graph, size_t batch, gt_choices *out) {
   for (size_t i = 0; i < graph->nops; i++)
-    if (graph->ops[i].layer) gt_choices_add(out, &graph->ops[i].spec, batch * graph->ops[i].rows);
+    if (graph->ops[i].layer && gt_graph_runs(graph, &graph->ops[i]))
+      gt_choices_add(out, &graph->ops[i].spec, batch * graph->ops[i].rows);
 }

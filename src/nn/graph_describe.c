@@ -42,7 +42,7 @@ void gt_graph_describe(gt_graph *graph) {
   if (length > 0) graph->kernels_text[length - 1] = '\0';
 }
 
-void gt_graph_hash(const gt_graph *graph, char hex[GT_SHA256_HEX]) {
+void gt_graph_digest(gt_graph *graph) {
   const size_t size = 64 + 256 * (graph->nops + graph->params.n);
   char *text = GT_NEW_ARRAY(char, size);
   size_t used = (size_t)snprintf(text, size, "%s %zu %zu %zu %zu\n", graph->model, graph->input.h,
@@ -62,8 +62,12 @@ void gt_graph_hash(const gt_graph *graph, char hex[GT_SHA256_HEX]) {
       used += (size_t)snprintf(text + used, size - used, " %zu", view->shape[d]);
     used += (size_t)snprintf(text + used, size - used, "\n");
   }
-  gt_sha256_hex(text, used, hex);
+  gt_sha256_hex(text, used, graph->hash);
   gt_free(text);
+}
+
+void gt_graph_hash(const gt_graph *graph, char hex[GT_SHA256_HEX]) {
+  memcpy(hex, graph->hash, sizeof graph->hash);
 }
 
 size_t gt_graph_flops(const gt_graph *graph) {

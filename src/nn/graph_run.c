@@ -2,16 +2,20 @@
 
 #include "graph.h"
 
-static gt_pass pass_of(gt_graph *graph, size_t i, const void *samples, size_t n, bool train) {
+gt_pass gt_graph_pass(gt_graph *graph, size_t i, size_t slot, const void *samples, size_t n,
+                      bool train) {
   gt_op *op = &graph->ops[i];
-  gt_activation *a = &op->slots[0];
+  gt_activation *a = &op->slots[slot];
   gt_pass pass = {.kernels = graph->kernels,
                   .samples = samples,
-                  .x = op->input == GT_SAMPLES ? samples : graph->ops[op->input].slots[0].y,
-                  .second = op->second == GT_SAMPLES ? NULL : graph->ops[op->second].slots[0].y,
+                  .x = op->input == GT_SAMPLES ? samples : a->x,
+                  .second = a->second,
                   .dx = a->dx,
                   .dsecond = a->dsecond,
                   .a = a,
+                  /* In a fused step, the borrower of a lent table writes all of its gradient. */
+                  .rows = graph->slots == 0 && op->lends ? NULL : &op->nonzero,
+                  .first = true,
                   .work = graph->work,
                   .n = n,
                   .train = train};
@@ -28,28 +32,28 @@ static gt_pass pass_of(gt_graph *graph, size_t i, const void *samples, size_t n,
   return pass;
 }
 
-static void progress(const gt_graph *graph) {
+void gt_graph_progress(const gt_graph *graph) {
   if (graph->progress) graph->progress(graph->progress_context);
 }
 
 /* Tensors are stored in the order of the operations: from the first tensor of this operation on,
    all gradients are final.  An operation with borrowed weights comes long before that. */
 static void tell_gradients(const gt_graph *graph, const gt_op *op) {
-  if (graph->gradients && op->weight != GT_NO_VIEW && !op->borrows)
+  if (graph->gradients && op->weight != GT_NO_VIEW && op->borrows == GT_NO_VIEW)
     graph->gradients(graph->gradients_context, graph->params.views[op->weight].offset);
 }
 
 static void backward(gt_graph *graph, const void *samples, size_t n) {
   for (size_t i = graph->nops; i-- > 0;) {
     const gt_op *op = &graph->ops[i];
-    const gt_pass pass = pass_of(graph, i, samples, n, true);
+    const gt_pass pass = gt_graph_pass(graph, i, 0, samples, n, true);
     if (op->kind->backward_weight) {
       op->kind->backward_weight(op, &pass);
-      progress(graph);
+      gt_graph_progress(graph);
     }
     if (pass.dx) {
       op->kind->backward_input(op, &pass);
-      progress(graph);
+      gt_graph_progress(graph);
     }
     tell_gradients(graph, op);
   }
@@ -57,28 +61,34 @@ static void backward(gt_graph *graph, const void *samples, size_t n) {
 
 static void forward(gt_graph *graph, const void *samples, size_t n, bool train) {
   for (size_t i = 0; i < graph->nops; i++) {
-    const gt_pass pass = pass_of(graph, i, samples, n, train);
+    const gt_pass pass = gt_graph_pass(graph, i, 0, samples, n, train);
     graph->ops[i].kind->forward(&graph->ops[i], &pass);
-    progress(graph);
+    gt_graph_progress(graph);
   }
 }
 
-static void check_size(const gt_graph *graph, size_t n) {
+void gt_graph_check_size(const gt_graph *graph, size_t n, bool train) {
   if (n > graph->batch_max)
     gt_bug("a graph built for %zu samples was given %zu", graph->batch_max, n);
+  if (train && n < gt_graph_least(graph))
+    gt_bug("model %s was given %zu samples to train on; it needs %zu", graph->model, n,
+           gt_graph_least(graph));
+}
+
+/* A pass of the whole model without spans. */
+static void check_whole(const gt_graph *graph, size_t n, bool train) {
+  if (graph->slots) gt_bug("a graph with slots has passes of spans only");
+  gt_graph_check_size(graph, n, train);
 }
 
 void gt_graph_step(gt_graph *graph, const void *x, const int32_t *labels, size_t n, bool train,
                    gt_metrics *metrics) {
-  check_size(graph, n);
+  check_whole(graph, n, train && n > 0);
   *metrics = (gt_metrics){.samples = n};
   if (n == 0) {
     if (train) gt_vec_zero(graph->arrays.grads);
     return;
   }
-  if (train && n < gt_graph_least(graph))
-    gt_bug("model %s was given %zu samples to train on; it needs %zu", graph->model, n,
-           gt_graph_least(graph));
   forward(graph, x, n, train);
   gt_activation *last = &graph->ops[graph->nops - 1].slots[0];
   graph->loss->run(graph, train ? last->dy : NULL, last->y, x, labels, n, metrics);
@@ -86,7 +96,7 @@ void gt_graph_step(gt_graph *graph, const void *x, const int32_t *labels, size_t
 }
 
 const float *gt_graph_scores(const gt_graph *graph) {
-  return graph->ops[graph->nops - 1].slots[0].y;
+  return graph->slots ? graph->scores : graph->ops[graph->nops - 1].slots[0].y;
 }
 
 size_t gt_graph_outputs(const gt_graph *graph) {
@@ -103,7 +113,7 @@ bool gt_graph_of_text(const gt_graph *graph) {
 
 const float *gt_graph_infer(gt_graph *graph, const int32_t *ids, size_t n) {
   if (!gt_graph_of_text(graph)) gt_bug("model %s predicts no next id", graph->model);
-  check_size(graph, n);
+  check_whole(graph, n, false);
   forward(graph, ids, n, false);
   return gt_graph_scores(graph);
 }

@@ -25,6 +25,7 @@ static void backward_input(const gt_op *op, const gt_pass *p) {
 const gt_op_kind gt_op_add = {.name = "add",
                               .in_place = true,
                               .adds_gradients = true,
+                              .sums_gradients = true,
                               .forward = forward,
                               .backward_input = backward_input};
 

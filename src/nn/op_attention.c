@@ -33,6 +33,7 @@ static size_t macs(const gt_op *op) {
 
 const gt_op_kind gt_op_attention = {.name = "attention",
                                     .kernel = "attention",
+                                    .input_reads = GT_READS_INPUT | GT_READS_OUTPUT,
                                     .forward = forward,
                                     .backward_input = backward_input,
                                     .state = state,

@@ -28,6 +28,7 @@ static size_t macs(const gt_op *op) {
 
 const gt_op_kind gt_op_conv2d = {.name = "conv2d",
                                  .kernel = "conv",
+                                 .weight_reads = GT_READS_INPUT,
                                  .forward = forward,
                                  .backward_input = backward_input,
                                  .backward_weight = backward_weight,

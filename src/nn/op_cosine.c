@@ -59,7 +59,8 @@ void gt_graph_add_cosine(gt_graph *graph, const char *name, size_t table, float 
   const gt_op owner = graph->ops[table];
   gt_op *op = gt_graph_append(graph, &gt_op_cosine, name);
   op->weight = owner.weight;
-  op->borrows = graph->ops[table].lends = true;
+  op->borrows = table;
+  graph->ops[table].lends = true;
   op->scale = sigma;
   gt_graph_set_extent(graph, (gt_extent){1, 1, owner.table.ids - 1});
   gt_graph_open_layer(graph, op, true);

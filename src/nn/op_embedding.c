@@ -1,27 +1,30 @@
 /* Embedding: a vector for each id of a sample.  Only rows of ids in the batch have a gradient.  The
-   rows of the previous batch are set to zero again, so that the cost of a step depends on the size
-   of the batch and not on that of the table. */
+   rows of the previous step are set to zero again, so that the cost of a step depends on the size
+   of its batches and not on that of the table. */
 #include <string.h>
 
 #include "graph.h"
 
-static int32_t *kept_ids(const gt_pass *p) {
-  return (int32_t *)(void *)p->a->state;
-}
-
-size_t gt_graph_rows_state(const gt_op *op, size_t n) {
+size_t gt_graph_sample_ids(const gt_op *op, size_t n) {
   return n * op->table.fields;
 }
 
-void gt_graph_rows_renew(const gt_op *op, const gt_pass *p, size_t width) {
-  int32_t *kept = kept_ids(p);
-  const size_t now = p->n * op->table.fields;
-  if (p->a->rows == GT_ROWS_ANY)
-    memset(p->dw, 0, op->table.ids * width * sizeof *p->dw);
-  else
-    p->kernels->embedding_clear(p->dw, kept, p->a->rows, width);
-  memcpy(kept, p->samples, now * sizeof *kept);
-  p->a->rows = now;
+void gt_graph_rows_renew(const gt_op *op, const gt_pass *p, const int32_t *ids, size_t n,
+                         size_t width) {
+  gt_rows *rows = p->rows;
+  if (p->first) {
+    if (rows->n == GT_ROWS_ANY)
+      memset(p->dw, 0, op->table.ids * width * sizeof *p->dw);
+    else
+      p->kernels->embedding_clear(p->dw, rows->ids, rows->n, width);
+    rows->n = 0;
+  }
+  if (rows->n == GT_ROWS_ANY || n > rows->capacity - rows->n) {
+    rows->n = GT_ROWS_ANY;
+    return;
+  }
+  memcpy(rows->ids + rows->n, ids, n * sizeof *ids);
+  rows->n += n;
 }
 
 static void forward(const gt_op *op, const gt_pass *p) {
@@ -30,7 +33,7 @@ static void forward(const gt_op *op, const gt_pass *p) {
 }
 
 static void backward_weight(const gt_op *op, const gt_pass *p) {
-  gt_graph_rows_renew(op, p, op->table.width);
+  gt_graph_rows_renew(op, p, p->samples, gt_graph_sample_ids(op, p->n), op->table.width);
   p->kernels->embedding_backward(p->dw, p->a->dy, p->a->dy2, p->samples, p->n * op->table.fields,
                                  op->table.width);
   if (op->padded) memset(p->dw + GT_PADDING * op->table.width, 0, op->table.width * sizeof *p->dw);
@@ -39,9 +42,11 @@ static void backward_weight(const gt_op *op, const gt_pass *p) {
 const gt_op_kind gt_op_embedding = {.name = "embedding",
                                     .kernel = "embedding",
                                     .adds_gradients = true,
+                                    .sums_gradients = true,
+                                    .reads_samples = true,
                                     .forward = forward,
                                     .backward_weight = backward_weight,
-                                    .state = gt_graph_rows_state};
+                                    .ids = gt_graph_sample_ids};
 
 void gt_graph_add_embedding(gt_graph *graph, const char *name, size_t K, double deviation) {
   const size_t fields = graph->input.h * graph->input.w * graph->input.c;

@@ -13,7 +13,7 @@ static void backward_input(const gt_op *op, const gt_pass *p) {
 }
 
 static void backward_weight(const gt_op *op, const gt_pass *p) {
-  gt_graph_rows_renew(op, p, 1);
+  gt_graph_rows_renew(op, p, p->samples, gt_graph_sample_ids(op, p->n), 1);
   p->kernels->fm_backward_weight(p->dw, p->db, p->a->dy, p->samples, p->n, op->table.fields);
 }
 
@@ -24,10 +24,12 @@ static size_t macs(const gt_op *op) {
 
 const gt_op_kind gt_op_fm = {.name = "fm",
                              .kernel = "fm",
+                             .reads_samples = true,
+                             .input_reads = GT_READS_INPUT,
                              .forward = forward,
                              .backward_input = backward_input,
                              .backward_weight = backward_weight,
-                             .state = gt_graph_rows_state,
+                             .ids = gt_graph_sample_ids,
                              .macs = macs};
 
 void gt_graph_add_fm(gt_graph *graph, const char *name, const char *weights) {

@@ -174,6 +174,10 @@ static size_t macs(const gt_op *op) {
 
 const gt_op_kind gt_op_gated_step = {.name = "gated-step",
                                      .kernel = "gru",
+                                     .reads_samples = true,
+                                     .packs = true,
+                                     .input_reads = GT_READS_INPUT,
+                                     .weight_reads = GT_READS_INPUT,
                                      .forward = forward,
                                      .backward_input = backward_input,
                                      .backward_weight = backward_weight,

@@ -12,6 +12,7 @@ static void backward_input(const gt_op *op, const gt_pass *p) {
 const gt_op_kind gt_op_gelu = {.name = "gelu",
                                .kernel = "gelu",
                                .in_place_back = true,
+                               .input_reads = GT_READS_INPUT,
                                .forward = forward,
                                .backward_input = backward_input};
 

@@ -27,6 +27,7 @@ static void backward_weight(const gt_op *op, const gt_pass *p) {
 const gt_op_kind gt_op_inert = {.name = "inert",
                                 .in_place = true,
                                 .keeps_signs = true,
+                                .no_gradient = true,
                                 .forward = forward,
                                 .backward_input = backward_input,
                                 .backward_weight = backward_weight};

@@ -23,6 +23,8 @@ static size_t state(const gt_op *op, size_t n) {
 const gt_op_kind gt_op_layernorm = {.name = "layernorm",
                                     .kernel = "layernorm",
                                     .in_place_back = true,
+                                    .input_reads = GT_READS_INPUT,
+                                    .weight_reads = GT_READS_INPUT,
                                     .forward = forward,
                                     .backward_input = backward_input,
                                     .backward_weight = backward_weight,

@@ -23,6 +23,7 @@ static size_t macs(const gt_op *op) {
 
 const gt_op_kind gt_op_linear = {.name = "linear",
                                  .kernel = "linear",
+                                 .weight_reads = GT_READS_INPUT,
                                  .forward = forward,
                                  .backward_input = backward_input,
                                  .backward_weight = backward_weight,
@@ -85,7 +86,8 @@ void gt_graph_add_next(gt_graph *graph, const char *name, size_t tied, double de
   gt_op *op = append_rows(graph, name, V);
   op->weight = weight;
   if (tied != GT_SAMPLES) {
-    op->borrows = graph->ops[tied].lends = true;
+    op->borrows = tied;
+    graph->ops[tied].lends = true;
     gt_graph_alias(graph, full, weight);
   }
   gt_graph_open_layer(graph, op, true);

@@ -120,6 +120,7 @@ static size_t macs(const gt_op *op) {
 
 const gt_op_kind gt_op_lstm = {.name = "lstm",
                                .kernel = "lstm",
+                               .reads_samples = true,
                                .forward = forward,
                                .backward_input = backward_input,
                                .state = state,

@@ -1,6 +1,6 @@
 /* The nodes of session graphs: for every item of a session, once, its vector scaled to length 1
-   (Gupta et al. 2019, eq. 5), packed.  The table has another reader (op_cosine.c), whose backward
-   pass comes first and writes the whole gradient of the table; this one adds to it. */
+   (Gupta et al. 2019, eq. 5), packed.  The table has another reader (op_cosine.c).  In a fused step
+   its backward pass comes first and writes the whole gradient of the table; this one adds to it. */
 #include <math.h>
 
 #include "session_graph.h"
@@ -31,15 +31,20 @@ static void forward(const gt_op *op, const gt_pass *p) {
 static void backward_weight(const gt_op *op, const gt_pass *p) {
   const size_t K = op->table.width;
   const gt_session_graph g = gt_session_graph_at(p->a->state, p->n, op->table.fields);
+  if (p->rows) gt_graph_rows_renew(op, p, g.items, g.M, K);
   p->kernels->unit_backward(p->work, p->a->dy, p->a->y, norms_of(op, p), g.M, K);
   p->kernels->embedding_backward(p->dw, p->work, NULL, g.items, g.M, K);
 }
 
 const gt_op_kind gt_op_nodes = {.name = "nodes",
                                 .kernel = "unit",
+                                .reads_samples = true,
+                                .packs = true,
+                                .weight_reads = GT_READS_OUTPUT,
                                 .forward = forward,
                                 .backward_weight = backward_weight,
                                 .state = state,
+                                .ids = gt_graph_sample_ids,
                                 .work = vectors};
 
 void gt_graph_add_nodes(gt_graph *graph, const char *name, size_t K) {

@@ -123,6 +123,9 @@ static size_t macs(const gt_op *op) {
 
 const gt_op_kind gt_op_readout = {.name = "readout",
                                   .kernel = "attend",
+                                  .reads_samples = true,
+                                  .input_reads = GT_READS_INPUT,
+                                  .weight_reads = GT_READS_INPUT,
                                   .forward = forward,
                                   .backward_input = backward_input,
                                   .backward_weight = backward_weight,

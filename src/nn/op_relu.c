@@ -13,6 +13,7 @@ const gt_op_kind gt_op_relu = {.name = "relu",
                                .kernel = "relu",
                                .in_place = true,
                                .keeps_signs = true,
+                               .input_reads = GT_READS_OUTPUT,
                                .forward = forward,
                                .backward_input = backward_input};
 

@@ -1,7 +1,7 @@
 /* Token and position embedding: a sample is T + 1 ids; row t of the output is the vector of id t
    plus that of position t.  The last id is only a label.  As in op_embedding.c, the gradient of the
-   ids' vectors touches only the rows of ids in the batch; but if these vectors are also the weights
-   of the head, its gradient, which touches all rows, is there already. */
+   ids' vectors touches only the rows of ids in the batch; but in a fused step, if these vectors are
+   also the weights of the head, its gradient, which touches all rows, is there already. */
 #include <string.h>
 
 #include "graph.h"
@@ -36,7 +36,7 @@ static void positions_backward(const gt_op *op, const gt_pass *p) {
 static void backward_weight(const gt_op *op, const gt_pass *p) {
   const int32_t *ids = p->samples;
   const float *dy = p->a->dy, *dy2 = p->a->dy2;
-  if (!op->lends) gt_graph_rows_renew(op, p, op->table.width);
+  if (p->rows) gt_graph_rows_renew(op, p, ids, gt_graph_sample_ids(op, p->n), op->table.width);
   for (size_t i = 0; i < p->n; i++, ids += op->table.fields)
     p->kernels->embedding_backward(p->dw, dy + i * op->out, dy2 ? dy2 + i * op->out : NULL, ids,
                                    positions(op), op->table.width);
@@ -46,9 +46,10 @@ static void backward_weight(const gt_op *op, const gt_pass *p) {
 const gt_op_kind gt_op_tokens = {.name = "tokens",
                                  .kernel = "embedding",
                                  .adds_gradients = true,
+                                 .reads_samples = true,
                                  .forward = forward,
                                  .backward_weight = backward_weight,
-                                 .state = gt_graph_rows_state};
+                                 .ids = gt_graph_sample_ids};
 
 void gt_graph_add_tokens(gt_graph *graph, const char *ids, const char *places, size_t K,
                          size_t context, double deviation) {

@@ -16,6 +16,7 @@ static void backward_input(const gt_op *op, const gt_pass *p) {
 
 const gt_op_kind gt_op_unit = {.name = "unit",
                                .kernel = "unit",
+                               .input_reads = GT_READS_OUTPUT,
                                .forward = forward,
                                .backward_input = backward_input,
                                .state = state};

@@ -16,6 +16,7 @@ typedef struct {
 struct gt_arena {
   span *spans;
   size_t n, capacity, total;
+  bool planned;
   float *block;
 };
 
@@ -24,8 +25,8 @@ gt_arena *gt_arena_create(void) {
 }
 
 size_t gt_arena_reserve_span(gt_arena *arena, size_t count, size_t from, size_t to) {
-  if (arena->block) {
-    gt_bug("an arena was asked for %zu floats after it was committed", count);
+  if (arena->planned) {
+    gt_bug("an arena was asked for %zu floats after it was planned", count);
   }
   GT_GROW(arena->spans, arena->n, arena->capacity, 16);
   size_t size = (count + FLOATS_PER_LINE - 1) / FLOATS_PER_LINE * FLOATS_PER_LINE;
@@ -62,8 +63,9 @@ static size_t place(span *const *placed, size_t nplaced, const span *s, const sp
   return at;
 }
 
-void gt_arena_commit(gt_arena *arena) {
-  if (arena->block) return;
+void gt_arena_plan(gt_arena *arena) {
+  if (arena->planned) return;
+  arena->planned = true;
   span **order = GT_NEW_ARRAY(span *, arena->n + 1);
   const span **busy = GT_NEW_ARRAY(const span *, arena->n + 1);
   for (size_t i = 0; i < arena->n; i++) order[i] = &arena->spans[i];
@@ -75,7 +77,18 @@ void gt_arena_commit(gt_arena *arena) {
   }
   gt_free(busy);
   gt_free(order);
-  arena->block = GT_NEW_ARRAY(float, arena->total ? arena->total : 1);
+}
+
+void gt_arena_commit(gt_arena *arena) {
+  gt_arena_plan(arena);
+  if (!arena->block) arena->block = GT_NEW_ARRAY(float, arena->total ? arena->total : 1);
+}
+
+size_t gt_arena_offset(const gt_arena *arena, size_t ticket) {
+  if (!arena->planned || ticket >= arena->n)
+    gt_bug("an arena has no place %zu (%zu reserved, %s)", ticket, arena->n,
+           arena->planned ? "planned" : "not planned");
+  return arena->spans[ticket].offset;
 }
 
 float *gt_arena_at(const gt_arena *arena, size_t ticket) {

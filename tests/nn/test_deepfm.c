@@ -107,13 +107,16 @@ static void check_embedding(const char *table, size_t K, bool two_readers) {
   fill_ids(ids, N * F, V - 1); /* the last id does not occur */
   ids[1] = ids[0];             /* twice in a sample */
   float *w = floats(V * K, 1), *dw = floats(V * K, 1), *y = floats(ny, 1), *dy = floats(ny, 1),
-        *dy2 = floats(ny, 1), state[N * F];
-  gt_activation a = {
-      .y = y, .dy = dy, .dy2 = two_readers ? dy2 : NULL, .state = state, .rows = GT_ROWS_ANY};
+        *dy2 = floats(ny, 1);
+  int32_t kept[N * F];
+  gt_rows rows = {.ids = kept, .n = GT_ROWS_ANY, .capacity = N * F};
+  gt_activation a = {.y = y, .dy = dy, .dy2 = two_readers ? dy2 : NULL};
   const gt_pass pass = {.kernels = graph->kernels,
                         .samples = ids,
                         .x = ids,
                         .a = &a,
+                        .rows = &rows,
+                        .first = true,
                         .w = w,
                         .dw = dw,
                         .n = N,
@@ -182,14 +185,18 @@ static void check_fm(const char *table, size_t K) {
   fill_ids(ids, N * F, V);
   ids[3] = ids[2];
   float *v = floats(nv, 1), *dv = floats(nv, 1), w[V], dw[V], b[1] = {0.7F}, db[1] = {5}, y[N],
-        *dy = floats(N, 1), state[N * F];
+        *dy = floats(N, 1);
+  int32_t kept[N * F];
+  gt_rows rows = {.ids = kept, .n = GT_ROWS_ANY, .capacity = N * F};
   for (size_t i = 0; i < V; i++) w[i] = (float)gt_rng_normal(&rng), dw[i] = 3;
-  gt_activation a = {.y = y, .dy = dy, .state = state, .rows = GT_ROWS_ANY};
+  gt_activation a = {.y = y, .dy = dy};
   const gt_pass pass = {.kernels = graph->kernels,
                         .samples = ids,
                         .x = v,
                         .dx = dv,
                         .a = &a,
+                        .rows = &rows,
+                        .first = true,
                         .w = w,
                         .b = b,
                         .dw = dw,

@@ -1,0 +1,660 @@
+/* Passes over spans and slots: whatever the cuts, the graphs that hold the spans, the slots and the
+   order of the passes, gradients, running statistics and losses of a step of micro-batches have the
+   bits of one graph that does one micro-batch after the other. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <string.h>
+
+#include "graph.h"
+
+enum { SPANS = 6, MICROS = 6, SLOTS = 4, BATCH = 4, STEPS = 3 };
+
+static const char *const tables[] = {"ref", "auto", "dnn"};
+static gt_rng rng;
+
+/* A model, and the operations behind which it is cut. */
+typedef struct {
+  const char *model;
+  gt_sample_shape shape;
+  gt_model_options options;
+  size_t batch; /* samples of a micro-batch, at most */
+  bool sessions, once;
+  const char *cuts[SPANS];
+} bench;
+
+static const bench benches[] = {
+    {.model = "gpt",
+     .shape = {1, 1, 8, 23, 23},
+     .options = {.layers = 2, .width = 12, .heads = 2, .context = 9},
+     .batch = BATCH,
+     .cuts = {"transformer.h.0.attn.sum", "transformer.h.0.mlp.sum", "transformer.h.1.mlp.sum",
+              "transformer.ln_f"}},
+    {.model = "gpt",
+     .shape = {1, 1, 8, 23, 23},
+     .options = {.layers = 2, .width = 12, .heads = 2, .context = 9, .untied = true},
+     .batch = BATCH,
+     .cuts = {"transformer.h.0.mlp.sum", "transformer.h.1.attn.sum"}},
+    {.model = "lenet5",
+     .shape = {12, 14, 1, 3, 0},
+     .batch = BATCH,
+     .cuts = {"pool1", "relu1", "conv2", "relu3", "fc2"}},
+    {.model = "lstm",
+     .shape = {1, 1, 6, 3, 19},
+     .options = {.embedding = 5, .hidden = 7},
+     .batch = BATCH,
+     .sessions = true,
+     .cuts = {"embedding", "lstm"}},
+    {.model = "deepfm",
+     .shape = {1, 1, 4, 2, 17},
+     .options = {.embedding = 3, .mlp = (const int64_t[]){6, 5}, .nmlp = 2},
+     .batch = BATCH,
+     .cuts = {"embedding"}},
+    {.model = "niser",
+     .shape = {1, 1, 6, 14, 15},
+     .options = {.hidden = 7},
+     .batch = BATCH,
+     .sessions = true,
+     .cuts = {"readout", "linear_transform", "session"}},
+    {.model = "dummy",
+     .shape = {2, 2, 1, 3, 0},
+     .options = {.parameters = 400},
+     .batch = BATCH,
+     .cuts = {"fc"}},
+    {.model = "resnet18",
+     .shape = {8, 8, 3, 4, 0},
+     .batch = BATCH,
+     .once = true,
+     .cuts = {"conv1", "bn1", "layer2.0.bn2", "layer3.1.bn2", "avgpool"}},
+};
+enum { BENCHES = sizeof benches / sizeof *benches };
+
+/* ---- micro-batches --------------------------------------------------------------------------- */
+
+typedef struct {
+  void *samples[MICROS];
+  int32_t labels[MICROS][BATCH];
+  gt_micro_batch micros[MICROS];
+  size_t m;
+} step_data;
+
+static void fill_samples(const bench *b, void *samples, size_t count) {
+  const size_t size = b->shape.h * b->shape.w * b->shape.c;
+  for (size_t i = 0; i < count; i++) {
+    const size_t padding = b->sessions ? gt_rng_below(&rng, size + 1) : 0;
+    for (size_t k = 0; k < size; k++)
+      if (b->shape.features == 0)
+        ((float *)samples)[i * size + k] = (float)gt_rng_normal(&rng);
+      else
+        ((int32_t *)samples)[i * size + k] =
+            k < padding
+                ? GT_PADDING
+                : (int32_t)(b->sessions + gt_rng_below(&rng, b->shape.features - b->sessions));
+  }
+}
+
+/* m micro-batches of 1 to b->batch samples (of `least` or more). */
+static void draw_data(const bench *b, step_data *d, size_t m, size_t least) {
+  d->m = m;
+  for (size_t j = 0; j < m; j++) {
+    const size_t n = least + gt_rng_below(&rng, b->batch - least + 1);
+    fill_samples(b, d->samples[j], n);
+    for (size_t i = 0; i < n; i++) d->labels[j][i] = (int32_t)gt_rng_below(&rng, b->shape.classes);
+    d->micros[j] = (gt_micro_batch){d->samples[j], d->labels[j], n};
+  }
+}
+
+static step_data open_data(const bench *b) {
+  step_data d = {.m = 0};
+  for (size_t j = 0; j < MICROS; j++)
+    d.samples[j] = GT_NEW_ARRAY(float, b->batch * b->shape.h * b->shape.w * b->shape.c);
+  return d;
+}
+
+static void close_data(step_data *d) {
+  for (size_t j = 0; j < MICROS; j++) gt_free(d->samples[j]);
+}
+
+/* ---- a pipeline in one process --------------------------------------------------------------- */
+
+/* Spans of a pipeline, each in one of some graphs, which may hold several. */
+typedef struct {
+  gt_graph *graphs[SPANS];
+  size_t ngraphs, nspans, slots;
+  gt_span spans[SPANS];
+  size_t graph[SPANS], index[SPANS]; /* of each span */
+  bool fused;
+  float *lent[SPANS];
+  void *outputs[SPANS][MICROS], *gradients[SPANS][MICROS]; /* of a span's output */
+  gt_metrics metrics[MICROS];
+} pipeline;
+
+static gt_graph_spec spec_of(const bench *b, const char *table, gt_precision precision) {
+  return (gt_graph_spec){.model = b->model,
+                         .options = b->options,
+                         .shape = b->shape,
+                         .batch_max = b->batch,
+                         .kernels = gt_kernels_find(table),
+                         .precision = precision};
+}
+
+static gt_graph *opened(const gt_graph_spec *spec) {
+  gt_graph *graph = NULL;
+  if (gt_graph_create(&graph, spec) != GT_OK) fail_msg("%s", gt_error_text());
+  return graph;
+}
+
+static size_t operation(const gt_graph *graph, const char *name) {
+  for (size_t i = 0; i < gt_graph_operations(graph); i++)
+    if (strcmp(gt_graph_operation(graph, i).name, name) == 0) return i;
+  fail_msg("no operation %s", name);
+  return 0;
+}
+
+static size_t find_spans(const bench *b, const gt_graph *whole, gt_span *spans) {
+  size_t n = 0, at = 0;
+  for (; b->cuts[n]; at = spans[n++].end)
+    spans[n] = (gt_span){at, operation(whole, b->cuts[n]) + 1};
+  spans[n++] = (gt_span){at, gt_graph_operations(whole)};
+  assert_int_equal(gt_graph_check_spans(whole, spans, n), GT_OK);
+  return n;
+}
+
+/* The owner of a borrowed weight must be held, too: of these models it is in the first span. */
+static bool borrows(const gt_graph *whole, const gt_span *span) {
+  for (size_t i = span->first; i < span->end; i++)
+    if (gt_graph_operation(whole, i).borrows != SIZE_MAX) return true;
+  return false;
+}
+
+static void open_graph(pipeline *p, size_t g, const gt_graph *whole, gt_graph_spec spec) {
+  gt_span held[SPANS];
+  bool runs[SPANS];
+  size_t n = 0;
+  bool owner = false;
+  for (size_t s = 0; s < p->nspans; s++)
+    owner = owner || (p->graph[s] == g && borrows(whole, &p->spans[s]));
+  for (size_t s = 0; s < p->nspans; s++) {
+    if (p->graph[s] != g && !(s == 0 && owner)) continue;
+    held[n] = p->spans[s];
+    runs[n] = p->graph[s] == g;
+    if (runs[n]) p->index[s] = n;
+    n++;
+  }
+  spec.spans = held, spec.runs = runs, spec.nspans = n;
+  p->graphs[g] = opened(&spec);
+  for (size_t k = 1; k <= spec.batch_max; k++) gt_graph_prepare(p->graphs[g], k);
+}
+
+/* graph: of each of the n spans. */
+static void open_pipeline(pipeline *p, const gt_graph *whole, const gt_graph_spec *spec,
+                          const gt_span *spans, size_t n, const size_t *graph) {
+  *p = (pipeline){.nspans = n, .slots = spec->slots, .fused = spec->fused};
+  for (size_t s = 0; s < n; s++) {
+    p->spans[s] = spans[s];
+    p->graph[s] = graph[s];
+    if (graph[s] + 1 > p->ngraphs) p->ngraphs = graph[s] + 1;
+    const size_t bytes = gt_graph_operation(whole, spans[s].end - 1).output_bytes * spec->batch_max;
+    for (size_t j = 0; j < MICROS; j++) {
+      p->outputs[s][j] = gt_alloc(bytes, 1);
+      p->gradients[s][j] = gt_alloc(bytes, 1);
+    }
+  }
+  for (size_t g = 0; g < p->ngraphs; g++) open_graph(p, g, whole, *spec);
+}
+
+/* Gradients in memory of the caller, with any values. */
+static void lend(pipeline *p) {
+  for (size_t g = 0; g < p->ngraphs; g++) {
+    const size_t n = gt_graph_arrays(p->graphs[g])->grads.n;
+    p->lent[g] = GT_NEW_ARRAY(float, n);
+    for (size_t i = 0; i < n; i++) p->lent[g][i] = NAN;
+    gt_graph_adopt(p->graphs[g], NULL, p->lent[g], NULL);
+  }
+}
+
+static void close_pipeline(pipeline *p) {
+  for (size_t g = 0; g < p->ngraphs; g++) {
+    gt_graph_close(p->graphs[g]);
+    gt_free(p->lent[g]);
+  }
+  for (size_t s = 0; s < p->nspans; s++)
+    for (size_t j = 0; j < MICROS; j++) {
+      gt_free(p->outputs[s][j]);
+      gt_free(p->gradients[s][j]);
+    }
+}
+
+/* ---- a step in any order --------------------------------------------------------------------- */
+
+typedef enum { F, B, W, BW, KINDS } kind;
+typedef struct {
+  kind kind;
+  size_t span, micro;
+} pass;
+
+/* What has been done of each span: the next micro-batch of F and of W, whether B is done; the slot
+   of each micro-batch. */
+typedef struct {
+  size_t next[SPANS][KINDS];
+  bool done[SPANS][MICROS];
+  size_t slot[SPANS][MICROS];
+  bool taken[SPANS][SLOTS];
+} progress;
+
+static size_t bytes_of(const pipeline *p, size_t span, const gt_micro_batch *micro) {
+  return gt_graph_operation(p->graphs[0], p->spans[span].end - 1).output_bytes * micro->n;
+}
+
+/* Memory that no pass may still need, or none yet. */
+static void spoil(pipeline *p, const pass *x, size_t slot) {
+  gt_graph *graph = p->graphs[p->graph[x->span]];
+  const gt_graph_span *span = &graph->spans[p->index[x->span]];
+  memset(graph->shared, 0xff, graph->shared_floats * sizeof(float));
+  if (x->kind == F) memset(span->memory + slot * span->floats, 0xff, span->floats * sizeof(float));
+}
+
+static size_t free_slot(const pipeline *p, const progress *at, size_t span) {
+  size_t all[SLOTS], n = 0;
+  for (size_t k = 0; k < p->slots; k++)
+    if (!at->taken[span][k]) all[n++] = k;
+  return n ? all[gt_rng_below(&rng, n)] : SIZE_MAX;
+}
+
+/* The passes that can run. */
+static size_t possible(const pipeline *p, const progress *at, size_t m, pass *all) {
+  size_t n = 0;
+  for (size_t s = 0; s < p->nspans; s++) {
+    const size_t f = at->next[s][F], w = at->next[s][W];
+    if (f < m && (s == 0 || at->next[s - 1][F] > f) && free_slot(p, at, s) != SIZE_MAX)
+      all[n++] = (pass){F, s, f};
+    for (size_t j = w; j < f; j++) {
+      if (at->done[s][j] || (s + 1 < p->nspans && !at->done[s + 1][j])) continue;
+      if (!p->fused) all[n++] = (pass){B, s, j};
+      if (j == w) all[n++] = (pass){BW, s, j};
+    }
+    if (w < m && at->done[s][w]) all[n++] = (pass){W, s, w};
+  }
+  return n;
+}
+
+static void run_forward(pipeline *p, const pass *x, gt_graph *graph, size_t slot,
+                        const gt_micro_batch *micro) {
+  const size_t span = p->index[x->span];
+  gt_metrics metrics = {.loss_sum = 5};
+  if (x->span > 0)
+    memcpy(gt_graph_span_input(graph, span, slot), p->outputs[x->span - 1][x->micro],
+           bytes_of(p, x->span - 1, micro));
+  gt_graph_forward(graph, span, slot, micro, true, &metrics);
+  if (x->span + 1 == p->nspans) {
+    p->metrics[x->micro] = metrics;
+    return;
+  }
+  assert_true(metrics.loss_sum == 0 && metrics.samples == 0);
+  memcpy(p->outputs[x->span][x->micro], gt_graph_span_output(graph, span, slot),
+         bytes_of(p, x->span, micro));
+}
+
+static void run_backward(pipeline *p, const pass *x, gt_graph *graph, size_t slot,
+                         const gt_micro_batch *micro) {
+  const size_t span = p->index[x->span];
+  void *to = gt_graph_span_output_gradient(graph, span, slot);
+  assert_true((to == NULL) == (x->span + 1 == p->nspans));
+  if (to) memcpy(to, p->gradients[x->span][x->micro], bytes_of(p, x->span, micro));
+  if (x->kind == B)
+    gt_graph_backward_input(graph, span, slot, micro);
+  else
+    gt_graph_backward(graph, span, slot, micro, x->micro == 0);
+  if (x->span > 0)
+    memcpy(p->gradients[x->span - 1][x->micro], gt_graph_span_input_gradient(graph, span, slot),
+           bytes_of(p, x->span - 1, micro));
+}
+
+static void run_pass(pipeline *p, progress *at, const pass *x, const gt_micro_batch *micro) {
+  gt_graph *graph = p->graphs[p->graph[x->span]];
+  size_t *slot = &at->slot[x->span][x->micro];
+  if (x->kind == F) *slot = free_slot(p, at, x->span);
+  spoil(p, x, *slot);
+  if (x->kind == F)
+    run_forward(p, x, graph, *slot, micro);
+  else if (x->kind == W)
+    gt_graph_backward_weight(graph, p->index[x->span], *slot, micro, x->micro == 0);
+  else
+    run_backward(p, x, graph, *slot, micro);
+  at->taken[x->span][*slot] = x->kind == F || x->kind == B;
+  if (x->kind == F) at->next[x->span][F]++;
+  if (x->kind == B || x->kind == BW) at->done[x->span][x->micro] = true;
+  if (x->kind == W || x->kind == BW) at->next[x->span][W]++;
+}
+
+static void run_step(pipeline *p, const step_data *d) {
+  static pass all[SPANS * (MICROS + 2) * 2];
+  progress at = {0};
+  size_t n;
+  const int64_t allocated = gt_alloc_total();
+  while ((n = possible(p, &at, d->m, all)) > 0) {
+    const pass *x = &all[gt_rng_below(&rng, n)];
+    run_pass(p, &at, x, &d->micros[x->micro]);
+  }
+  for (size_t s = 0; s < p->nspans; s++) assert_int_equal(at.next[s][W], d->m);
+  for (size_t g = 0; g < p->ngraphs; g++) gt_graph_gradients_end(p->graphs[g]);
+  assert_int_equal(gt_alloc_total(), allocated);
+}
+
+/* ---- what comes out -------------------------------------------------------------------------- */
+
+static const gt_view *view_of(const gt_view *views, size_t n, const char *name) {
+  for (size_t v = 0; v < n; v++)
+    if (strcmp(views[v].name, name) == 0) return &views[v];
+  return NULL;
+}
+
+/* Of a pipeline's graph, which holds the tensors of the whole model's spans in part. */
+static bool runs_here(const gt_graph *graph, const char *tensor) {
+  for (size_t i = 0; i < graph->nops; i++) {
+    const gt_op *op = &graph->ops[i];
+    for (size_t v = op->params_first; v < op->params_end; v++)
+      if (strcmp(graph->params.views[v].name, tensor) == 0) return gt_graph_runs(graph, op);
+  }
+  return false;
+}
+
+/* The model's gradients: each tensor's from the graph that runs its operation, plus that of a
+   borrower in another graph, which holds the tensor without running its owner.  Graphs of
+   borrowers come last. */
+static void gather(const pipeline *p, const gt_arrays *whole, float *out) {
+  for (int borrowed = 0; borrowed < 2; borrowed++)
+    for (size_t g = 0; g < p->ngraphs; g++) {
+      const gt_arrays *a = gt_graph_arrays(p->graphs[g]);
+      for (size_t v = 0; v < a->nviews; v++) {
+        const gt_view *from = &a->views[v], *to = view_of(whole->views, whole->nviews, from->name);
+        const bool runs = runs_here(p->graphs[g], from->name);
+        const bool table = strcmp(from->name, "transformer.wte.weight") == 0 ||
+                           strcmp(from->name, "embedding.weight") == 0;
+        assert_int_equal(from->count, to->count);
+        for (size_t i = 0; i < from->count; i++) {
+          const float value = a->grads.data[from->offset + i];
+          if (runs && !borrowed) out[to->offset + i] = value;
+          if (!runs && table && borrowed) out[to->offset + i] += value;
+        }
+      }
+    }
+}
+
+/* The whole model's values, of params or buffers, in each graph. */
+static void scatter(const pipeline *p, const gt_arrays *whole) {
+  for (size_t g = 0; g < p->ngraphs; g++) {
+    const gt_arrays *a = gt_graph_arrays(p->graphs[g]);
+    for (size_t v = 0; v < a->nviews; v++) {
+      const gt_view *to = &a->views[v], *from = view_of(whole->views, whole->nviews, to->name);
+      memcpy(a->params.data + to->offset, whole->params.data + from->offset,
+             to->count * sizeof(float));
+    }
+  }
+}
+
+static void check_buffers(const pipeline *p, const gt_arrays *whole) {
+  for (size_t g = 0; g < p->ngraphs; g++) {
+    const gt_arrays *a = gt_graph_arrays(p->graphs[g]);
+    for (size_t v = 0; v < a->nbuffer_views; v++) {
+      const gt_view *is = &a->buffer_views[v],
+                    *right = view_of(whole->buffer_views, whole->nbuffer_views, is->name);
+      assert_memory_equal(a->buffers.data + is->offset, whole->buffers.data + right->offset,
+                          is->count * sizeof(float));
+    }
+  }
+}
+
+static void check_bits(const float *found, const float *right, const gt_arrays *a,
+                       const char *what) {
+  for (size_t v = 0; v < a->nviews; v++) {
+    const size_t at = a->views[v].offset;
+    if (memcmp(found + at, right + at, a->views[v].count * sizeof(float)) == 0) continue;
+    for (size_t i = 0; i < a->views[v].count; i++)
+      if (memcmp(found + at + i, right + at + i, sizeof(float)) != 0)
+        fail_msg("%s: %s[%zu] is %.9g, right is %.9g", what, a->views[v].name, i,
+                 (double)found[at + i], (double)right[at + i]);
+  }
+}
+
+/* ---- the laws -------------------------------------------------------------------------------- */
+
+/* One micro-batch after the other through the whole model. */
+static void judge_step(gt_graph *judge, const step_data *d, gt_metrics *metrics) {
+  for (size_t j = 0; j < d->m; j++) {
+    gt_graph_forward(judge, 0, 0, &d->micros[j], true, &metrics[j]);
+    gt_graph_backward(judge, 0, 0, &d->micros[j], j == 0);
+  }
+  gt_graph_gradients_end(judge);
+}
+
+enum { WHOLE, SEVERAL, FOLDED, FUSED, APART, LENT, VARIANTS };
+static const char *const names[VARIANTS] = {"one span",           "one graph",
+                                            "two graphs, folded", "fused backward",
+                                            "a graph a span",     "lent gradients"};
+
+static void open_variant(pipeline *p, int variant, const gt_graph *whole, gt_graph_spec spec,
+                         const gt_span *spans, size_t n) {
+  const gt_span all = {0, gt_graph_operations(whole)};
+  size_t graph[SPANS] = {0};
+  for (size_t s = 0; s < n; s++)
+    graph[s] = variant == FOLDED ? s > 0 && s + 1 < n : variant >= FUSED ? s : 0;
+  spec.slots = variant == WHOLE ? 3 : 1 + gt_rng_below(&rng, SLOTS);
+  spec.micros = gt_rng_below(&rng, 2) ? MICROS : 2; /* with more, tables are cleared as a whole */
+  spec.fused = variant == FUSED;
+  open_pipeline(p, whole, &spec, variant == WHOLE ? &all : spans, variant == WHOLE ? 1 : n, graph);
+  if (variant == LENT) lend(p);
+}
+
+static void check_laws(const bench *b, const char *table, gt_precision precision) {
+  gt_graph_spec spec = spec_of(b, table, precision);
+  spec.slots = 1, spec.micros = MICROS;
+  gt_graph *judge = opened(&spec);
+  const gt_arrays *whole = gt_graph_arrays(judge);
+  gt_span spans[SPANS];
+  const size_t n = find_spans(b, judge, spans);
+  gt_metrics right[MICROS];
+  float *grads = GT_NEW_ARRAY(float, whole->grads.n);
+  step_data d = open_data(b);
+  pipeline p[VARIANTS];
+  gt_graph_init(judge, 5);
+  for (int v = 0; v < VARIANTS; v++) {
+    open_variant(&p[v], v, judge, spec, spans, n);
+    for (size_t g = 0; g < p[v].ngraphs; g++) gt_graph_init(p[v].graphs[g], 5);
+  }
+  for (int step = 0; step < STEPS; step++) {
+    draw_data(b, &d, 1 + gt_rng_below(&rng, MICROS), gt_graph_least(judge));
+    judge_step(judge, &d, right);
+    for (int v = 0; v < VARIANTS; v++) {
+      run_step(&p[v], &d);
+      gather(&p[v], whole, grads);
+      check_bits(grads, whole->grads.data, whole, names[v]);
+      check_buffers(&p[v], whole);
+      for (size_t j = 0; j < d.m; j++) {
+        assert_true(p[v].metrics[j].loss_sum == right[j].loss_sum);
+        assert_int_equal(p[v].metrics[j].correct, right[j].correct);
+        assert_int_equal(p[v].metrics[j].samples, d.micros[j].n);
+      }
+    }
+    gt_vec_axpy(whole->params, -0.1F, whole->grads);
+    for (int v = 0; v < VARIANTS; v++) scatter(&p[v], whole);
+  }
+  for (int v = 0; v < VARIANTS; v++) close_pipeline(&p[v]);
+  close_data(&d);
+  gt_free(grads);
+  gt_graph_close(judge);
+}
+
+static void same_bits_in_any_order(void **state) {
+  (void)state;
+  for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
+    for (size_t b = 0; b < BENCHES; b++)
+      for (int again = 0; again < 3; again++) {
+        if (!gt_kernels_find(tables[t]) || (benches[b].once && (again > 0 || t != 1))) continue;
+        check_laws(&benches[b], tables[t], GT_F32);
+      }
+}
+
+static void in_bf16(void **state) {
+  (void)state;
+  const char *why;
+  if (!gt_kernels_bf16(&why)) skip();
+  for (size_t b = 0; b < BENCHES; b++)
+    if (strcmp(benches[b].model, "gpt") == 0 || strcmp(benches[b].model, "resnet18") == 0)
+      check_laws(&benches[b], "auto", GT_BF16);
+}
+
+/* ---- compared with fused steps --------------------------------------------------------------- */
+
+/* Of the tensor's operation: its gradient adds up row by row, or with that of a borrower. */
+static bool adds_rows(const gt_graph *graph, size_t view) {
+  for (size_t i = 0; i < graph->nops; i++)
+    if (graph->ops[i].weight == view && graph->ops[i].kind->ids) return true;
+  return false;
+}
+
+static bool lends(const gt_graph *graph, size_t view) {
+  for (size_t i = 0; i < graph->nops; i++)
+    if (graph->ops[i].weight == view && graph->ops[i].lends) return true;
+  return false;
+}
+
+static double difference(const float *a, const float *b, size_t n) {
+  double apart = 0.0, size = 0.0;
+  for (size_t i = 0; i < n; i++) {
+    apart += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
+    size += (double)b[i] * (double)b[i];
+  }
+  return size > 0.0 ? sqrt(apart / size) : sqrt(apart);
+}
+
+/* The gradient of a step of m micro-batches is the sum of those of m fused steps; the same bits
+   unless rows of a table add up one by one.  With m = 1 only a lent table may differ, where the
+   borrower's part comes last instead of first. */
+static void check_sums(const bench *b, const char *table, size_t m) {
+  gt_graph_spec spec = spec_of(b, table, GT_F32);
+  gt_graph *fused = opened(&spec);
+  spec.slots = 1;
+  gt_graph *judge = opened(&spec);
+  const gt_arrays *f = gt_graph_arrays(fused), *s = gt_graph_arrays(judge);
+  float *sum = GT_NEW_ARRAY(float, f->grads.n);
+  gt_metrics metrics, right[MICROS];
+  step_data d = open_data(b);
+  gt_graph_init(fused, 3);
+  gt_graph_init(judge, 3);
+  for (int step = 0; step < 2; step++) {
+    draw_data(b, &d, m, gt_graph_least(fused));
+    judge_step(judge, &d, right);
+    for (size_t j = 0; j < m; j++) {
+      gt_graph_step(fused, d.samples[j], d.labels[j], d.micros[j].n, true, &metrics);
+      assert_true(metrics.loss_sum == right[j].loss_sum && metrics.correct == right[j].correct);
+      if (j == 0)
+        memcpy(sum, f->grads.data, f->grads.n * sizeof *sum);
+      else
+        gt_vec_axpy(gt_vec_of(sum, f->grads.n), 1, f->grads);
+    }
+    for (size_t v = 0; v < f->nviews; v++) {
+      const size_t at = f->views[v].offset, n = f->views[v].count;
+      if (lends(judge, v) || (m > 1 && adds_rows(judge, v)))
+        assert_true(difference(s->grads.data + at, sum + at, n) < 1e-5);
+      else
+        assert_memory_equal(s->grads.data + at, sum + at, n * sizeof *sum);
+    }
+    assert_memory_equal(s->buffers.data, f->buffers.data, f->buffers.n * sizeof(float));
+  }
+  close_data(&d);
+  gt_free(sum);
+  gt_graph_close(judge);
+  gt_graph_close(fused);
+}
+
+static void sums_of_fused_steps(void **state) {
+  (void)state;
+  for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
+    for (size_t b = 0; b < BENCHES; b++) {
+      if (!gt_kernels_find(tables[t]) || (benches[b].once && t != 1)) continue;
+      check_sums(&benches[b], tables[t], 1);
+      check_sums(&benches[b], tables[t], 3);
+    }
+}
+
+/* Micro-batches of equal size: the mean of their gradients is that of the whole batch, unless a
+   normalisation sees less of it. */
+static void mean_of_the_batch(void **state) {
+  (void)state;
+  for (size_t k = 0; k < BENCHES; k++) {
+    bench b = benches[k];
+    if (b.once) continue;
+    const size_t size = b.shape.h * b.shape.w * b.shape.c;
+    gt_graph_spec spec = spec_of(&b, "auto", GT_F32);
+    gt_graph *fused = opened(&spec);
+    spec.slots = 1, spec.micros = 2;
+    gt_graph *judge = opened(&spec);
+    const gt_arrays *f = gt_graph_arrays(fused), *s = gt_graph_arrays(judge);
+    step_data d = open_data(&b);
+    gt_metrics metrics, right[MICROS];
+    gt_graph_init(fused, 3);
+    gt_graph_init(judge, 3);
+    draw_data(&b, &d, 1, b.batch);
+    gt_graph_step(fused, d.samples[0], d.labels[0], b.batch, true, &metrics);
+    d.m = 2;
+    d.micros[1] = (gt_micro_batch){(char *)d.samples[0] + b.batch / 2 * size * sizeof(float),
+                                   d.labels[0] + b.batch / 2, b.batch / 2};
+    d.micros[0].n = b.batch / 2;
+    judge_step(judge, &d, right);
+    gt_vec_scale(s->grads, 0.5F);
+    for (size_t v = 0; v < f->nviews; v++) {
+      const size_t at = f->views[v].offset;
+      assert_true(difference(s->grads.data + at, f->grads.data + at, f->views[v].count) < 1e-4);
+    }
+    assert_true(fabs(right[0].loss_sum + right[1].loss_sum - metrics.loss_sum) <
+                1e-5 * metrics.loss_sum);
+    close_data(&d);
+    gt_graph_close(judge);
+    gt_graph_close(fused);
+  }
+}
+
+/* An empty micro-batch adds nothing, first or not. */
+static void empty_micro_batches(void **state) {
+  (void)state;
+  for (size_t k = 0; k < BENCHES; k++) {
+    const bench *b = &benches[k];
+    if (b->once) continue;
+    gt_graph_spec spec = spec_of(b, "auto", GT_F32);
+    spec.slots = 1, spec.micros = MICROS;
+    gt_graph *one = opened(&spec), *other = opened(&spec);
+    const gt_arrays *a = gt_graph_arrays(one), *o = gt_graph_arrays(other);
+    step_data d = open_data(b), with = d;
+    gt_metrics metrics[MICROS];
+    gt_graph_init(one, 3);
+    gt_graph_init(other, 3);
+    for (int step = 0; step < 3; step++) {
+      draw_data(b, &d, 2, 1);
+      judge_step(one, &d, metrics);
+      with.m = 4;
+      with.micros[0] = with.micros[2] = (gt_micro_batch){.n = 0};
+      with.micros[1] = d.micros[0];
+      with.micros[3] = d.micros[1];
+      judge_step(other, &with, metrics);
+      assert_true(metrics[0].samples == 0 && metrics[0].loss_sum == 0.0);
+      for (size_t i = 0; i < a->grads.n; i++) assert_true(a->grads.data[i] == o->grads.data[i]);
+    }
+    close_data(&d);
+    gt_graph_close(one);
+    gt_graph_close(other);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(same_bits_in_any_order), cmocka_unit_test(in_bf16),
+      cmocka_unit_test(sums_of_fused_steps),    cmocka_unit_test(mean_of_the_batch),
+      cmocka_unit_test(empty_micro_batches),
+  };
+  rng = gt_rng_make(11, GT_RNG_TEST, 0, 0);
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
