@@ -22,11 +22,21 @@ typedef struct {
   double small_s, large_s;
 } gt_job_fleet_link;
 
+/* Operations first..last of a model, which stages do not cut apart: times of a sample on a device
+   of power 1. */
+typedef struct {
+  char *name;
+  size_t first, last;
+  double forward_s, input_s, weight_s; /* forward, backward-input, backward-weight */
+} gt_job_fleet_operation;
+
 typedef struct {
   size_t n; /* devices, 1 to GT_JOB_FLEET_MAX */
   gt_job_fleet_device *devices;
-  gt_job_fleet_link *links; /* [from * n + to]; the diagonal is 0 */
-  double theta_s;           /* fleet.theta of the profile; 0: not given */
+  gt_job_fleet_link *links;           /* [from * n + to]; the diagonal is 0 */
+  gt_job_fleet_operation *operations; /* in the model's order; NULL: not given */
+  size_t noperations;
+  double theta_s; /* fleet.theta of the profile; 0: not given */
 } gt_job_fleet;
 
 /* Reads a fleet.  path: a profile, whose section `fleet` is read, or a folder with devices.csv and

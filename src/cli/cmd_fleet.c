@@ -96,6 +96,23 @@ static void print_head(const view *v) {
   printf("level 2, power: devices whose mean ratio is above %g are apart\n", GT_PIPE_ALIKE);
 }
 
+/* Of a sample, on the device of most power. */
+static void print_operations(const view *v) {
+  double forward_s = 0, input_s = 0, weight_s = 0, power = 0;
+  char text[3][32];
+  for (size_t i = 0; i < v->fleet->n; i++) power = fmax(power, v->fleet->devices[i].power);
+  for (size_t k = 0; k < v->fleet->noperations; k++) {
+    forward_s += v->fleet->operations[k].forward_s / power;
+    input_s += v->fleet->operations[k].input_s / power;
+    weight_s += v->fleet->operations[k].weight_s / power;
+  }
+  if (v->fleet->noperations > 0)
+    printf("model: %zu operations, of a sample on the device of most power: forward %s, "
+           "backward-input %s, backward-weight %s\n",
+           v->fleet->noperations, gt_format_time(text[0], 32, forward_s),
+           gt_format_time(text[1], 32, input_s), gt_format_time(text[2], 32, weight_s));
+}
+
 static void print_names(const view *v, size_t group) {
   size_t n = 0;
   for (size_t i = 0; i < v->fleet->n; i++) {
@@ -210,6 +227,7 @@ gt_status gt_cmd_fleet(int argc, char **argv) {
   gt_status status = open_view(&v);
   if (status == GT_OK) {
     print_head(&v);
+    print_operations(&v);
     print_groups(&v);
     print_between(&v);
     if (o.devices) print_devices(&v);

@@ -1,5 +1,6 @@
 /* The section `fleet` of a profile.  A device that says `links: NAME` has the links of that device:
    in a large fleet, one device per host was measured. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,10 +15,12 @@ typedef struct {
   size_t *owner;                  /* of each row, its device */
 } reader;
 
-static const char *const section_keys[] = {"devices", "links", "theta", NULL};
+static const char *const section_keys[] = {"devices", "links", "operations", "theta", NULL};
 static const char *const device_keys[] = {"name",   "host",  "region", "power",
                                           "memory", "links", NULL};
 static const char *const row_keys[] = {"from", "small_us", "large_us", NULL};
+static const char *const operation_keys[] = {"name",     "first",     "last", "forward_us",
+                                             "input_us", "weight_us", NULL};
 
 static job_node *child(const job_node *map, const char *key) {
   return gt_job_node_find(map, key, strlen(key));
@@ -225,6 +228,61 @@ static gt_status read_links(reader *r) {
   return status;
 }
 
+/* ---- operations ------------------------------------------------------------------------------ */
+
+static gt_status read_count(const reader *r, const job_node *map, const char *at, const char *key,
+                            size_t least, size_t *out) {
+  const char *text = "";
+  double value;
+  GT_TRY(text_of(r, map, at, key, true, &text));
+  if (gt_job_fleet_is_time(text, &value) && value >= (double)least && value < 1e9 &&
+      value == floor(value)) {
+    *out = (size_t)value;
+    return GT_OK;
+  }
+  return GT_FAIL(GT_ERR_JOB, "%s: fleet.%s%s is \"%.80s\"; a whole number, %zu or more, is needed",
+                 r->file, at, key, text, least);
+}
+
+static gt_status read_pass(const reader *r, const job_node *map, const char *at, const char *key,
+                           double *out) {
+  const char *text = "";
+  GT_TRY(text_of(r, map, at, key, true, &text));
+  if (!gt_job_fleet_is_time(text, out) || isinf(*out))
+    return GT_FAIL(GT_ERR_JOB, "%s: fleet.%s%s is \"%.80s\"; a number, 0 or more, is needed",
+                   r->file, at, key, text);
+  *out *= 1e-6;
+  return GT_OK;
+}
+
+static gt_status read_operation(const reader *r, const job_node *map, size_t i) {
+  gt_job_fleet_operation *o = &r->fleet->operations[i];
+  const size_t follows = i > 0 ? o[-1].last + 1 : 0;
+  char at[48];
+  snprintf(at, sizeof at, "operations.%zu.", i);
+  GT_TRY(only(r, map, operation_keys, at));
+  GT_TRY(read_word(r, map, at, "name", true, &o->name));
+  GT_TRY(read_count(r, map, at, "first", 0, &o->first));
+  if (o->first != follows)
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: fleet.%sfirst is %zu; %zu is needed, because operations follow each other",
+                   r->file, at, o->first, follows);
+  GT_TRY(read_count(r, map, at, "last", o->first, &o->last));
+  GT_TRY(read_pass(r, map, at, "forward_us", &o->forward_s));
+  GT_TRY(read_pass(r, map, at, "input_us", &o->input_s));
+  return read_pass(r, map, at, "weight_us", &o->weight_s);
+}
+
+static gt_status read_operations(const reader *r, const job_node *section) {
+  const job_node *list;
+  if (!child(section, "operations")) return GT_OK;
+  GT_TRY(list_of(r, section, "operations", &list));
+  r->fleet->operations = GT_NEW_ARRAY(gt_job_fleet_operation, list->n);
+  r->fleet->noperations = list->n;
+  for (size_t i = 0; i < list->n; i++) GT_TRY(read_operation(r, list->items[i], i));
+  return GT_OK;
+}
+
 /* ---- the section ----------------------------------------------------------------------------- */
 
 static gt_status read_theta(const reader *r, const job_node *section) {
@@ -248,6 +306,7 @@ gt_status gt_job_fleet_of_profile(gt_job_fleet **out, const char *file, const jo
   gt_status status = read_theta(&r, section);
   if (status == GT_OK) status = read_devices(&r);
   if (status == GT_OK) status = read_links(&r);
+  if (status == GT_OK) status = read_operations(&r, section);
   gt_free(r.names);
   gt_free(r.point);
   gt_free(r.owner);

@@ -5,7 +5,7 @@
 
 #include "fleet.h"
 
-#define NAME_MAX ((size_t)128)
+#define NAME_MAX ((size_t)256)
 
 gt_job_fleet *gt_job_fleet_new(size_t n) {
   gt_job_fleet *fleet = GT_NEW(gt_job_fleet);
@@ -22,6 +22,8 @@ void gt_job_fleet_close(gt_job_fleet *fleet) {
     gt_free(fleet->devices[i].host);
     gt_free(fleet->devices[i].region);
   }
+  for (size_t i = 0; i < fleet->noperations; i++) gt_free(fleet->operations[i].name);
+  gt_free(fleet->operations);
   gt_free(fleet->devices);
   gt_free(fleet->links);
   gt_free(fleet);

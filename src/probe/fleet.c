@@ -34,6 +34,7 @@ static void gather_pairs(gt_probe_state *p) {
 
 void gt_probe_fleet(gt_probe_state *p) {
   measure_devices(p);
+  if (p->run.graph) gt_probe_operations(p);
   gt_probe_pairs(p);
   gather_pairs(p);
 }

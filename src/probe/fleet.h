@@ -19,6 +19,13 @@ extern const char *const gt_probe_tasks[GT_PROBE_TASKS]; /* names */
    unknown.  Local. */
 double gt_probe_memory(const char *root);
 
+/* fleet_operations.c: the runs of operations that a pipeline can cut apart; returns their number.
+   `spans` (as many) may be NULL.  Local. */
+size_t gt_probe_spans(const gt_graph *graph, gt_span *spans);
+/* Measures the passes of each on all workers at once, with batches of the job; writes p->passes, and
+   p->all_passes on rank 0, or p->operations_error.  Collective over the world. */
+void gt_probe_operations(gt_probe_state *p);
+
 /* ---- links ----------------------------------------------------------------------------------- */
 
 /* fleet_points.c: the worker that stands for each of n workers of a region in the links: itself, if

@@ -17,6 +17,11 @@
 extern const size_t gt_probe_sizes[GT_PROBE_SIZES];
 #define GT_PROBE_FRESH ((size_t)512 << 10)
 
+/* The passes of a sample through operations that a pipeline cannot cut apart. */
+typedef struct {
+  double forward_s, input_s, weight_s;
+} gt_probe_passes;
+
 /* What a stream carried until it was answered, and its time without the round trip of the
    answer. */
 typedef struct {
@@ -85,17 +90,21 @@ typedef struct {
   gt_run run;
   gt_reach reach;
   gt_probe_rank own;
-  gt_probe_link *links; /* nregions: the directions from this PS */
-  gt_pipe_link *pairs;  /* to the workers of the region, by number; NULL: no fleet is measured */
-  double limit_s;       /* for any wait in the probe */
-  int kept;             /* length of the part of the run directory's path that existed before */
+  gt_probe_link *links;    /* nregions: the directions from this PS */
+  gt_pipe_link *pairs;     /* to the workers of the region, by number; NULL: no fleet is measured */
+  gt_probe_passes *passes; /* of this rank, noperations; NULL: not measured */
+  size_t noperations;
+  char operations_error[GT_ERROR_TEXT_MAX]; /* why they are not */
+  double limit_s;                           /* for any wait in the probe */
+  int kept; /* length of the part of the run directory's path that existed before */
   char data_error[GT_ERROR_TEXT_MAX], folder_error[GT_ERROR_TEXT_MAX];
   /* on rank 0 */
   gt_probe_rank *ranks;     /* all of the world */
   gt_probe_link *all_links; /* nregions x nregions, row: sender */
   /* world_size x world_size, row: pairs of a rank; NULL: no fleet */
   gt_pipe_link *all_pairs;
-  double *access_bps; /* nregions: rate shared by a region's links; 0: none detected */
+  gt_probe_passes *all_passes; /* world_size x noperations, row: rank */
+  double *access_bps;          /* nregions: rate shared by a region's links; 0: none detected */
 } gt_probe_state;
 
 /* Sums over a worker's steps of one kind. */

@@ -154,6 +154,8 @@ gt_status gt_probe(const gt_probe_options *options) {
   gt_free(p->all_links);
   gt_free(p->pairs);
   gt_free(p->all_pairs);
+  gt_free(p->passes);
+  gt_free(p->all_passes);
   gt_free(p->access_bps);
   gt_free(p);
   gt_net_finalize(120);

@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "fleet.h"
+#include "geotrain/nn_span.h"
+#include "geotrain/ps_work_time.h"
 
 /* A worker. */
 typedef struct {
@@ -103,6 +105,78 @@ static void put_times(FILE *f, const view *v, size_t from, const char *key, bool
   fprintf(f, "]");
 }
 
+/* ---- operations ------------------------------------------------------------------------------ */
+
+/* What a second of this device is worth: its power without the job's slowing, which the measured
+   times do not have. */
+static double power_in(const view *v, size_t i) {
+  return rank_of(v, i)->power *
+         gt_cost_slowdown(v->p->run.job, v->devices[i].region, v->devices[i].index);
+}
+
+/* The median over devices of an operation's times, as they would be at power 1. */
+static gt_probe_passes passes_of(const view *v, size_t operation, double *room) {
+  gt_probe_passes result = {0};
+  double *const to[] = {&result.forward_s, &result.input_s, &result.weight_s};
+  for (int pass = 0; pass < 3; pass++) {
+    for (size_t i = 0; i < v->n; i++) {
+      const gt_probe_passes *own =
+          &v->p->all_passes[v->devices[i].rank * v->p->noperations + operation];
+      const double s[] = {own->forward_s, own->input_s, own->weight_s};
+      room[i] = s[pass] * power_in(v, i);
+    }
+    *to[pass] = gt_probe_median(room, v->n);
+  }
+  return result;
+}
+
+/* "first .. last", or the name of a single one */
+static void put_operation(FILE *f, const gt_graph *graph, gt_span span) {
+  fprintf(f, "    - {name: \"%s", gt_graph_operation(graph, span.first).name);
+  if (span.end > span.first + 1) fprintf(f, " .. %s", gt_graph_operation(graph, span.end - 1).name);
+  fprintf(f, "\", first: %zu, last: %zu", span.first, span.end - 1);
+}
+
+static void put_operations(FILE *f, const view *v) {
+  const gt_probe_state *p = v->p;
+  gt_span *spans = GT_NEW_ARRAY(gt_span, p->noperations);
+  double *room = GT_NEW_ARRAY(double, v->n);
+  gt_probe_spans(p->run.graph, spans);
+  fprintf(f, "  operations: # of a sample on a device of power 1\n");
+  for (size_t k = 0; k < p->noperations; k++) {
+    const gt_probe_passes s = passes_of(v, k, room);
+    put_operation(f, p->run.graph, spans[k]);
+    fprintf(f, ", forward_us: %.6g, input_us: %.6g, weight_us: %.6g}\n", 1e6 * s.forward_s,
+            1e6 * s.input_s, 1e6 * s.weight_s);
+  }
+  gt_free(spans);
+  gt_free(room);
+}
+
+/* How far devices differ in what power should make equal, the time of a sample times power; and that
+   time, of all operations, on the device that takes least. */
+static void report_operations(FILE *to, const view *v) {
+  const gt_probe_state *p = v->p;
+  double least = INFINITY, most = 0, least_s = INFINITY;
+  char text[32];
+  for (size_t i = 0; i < v->n; i++) {
+    double s = 0;
+    for (size_t k = 0; k < p->noperations; k++) {
+      const gt_probe_passes *own = &p->all_passes[v->devices[i].rank * p->noperations + k];
+      s += own->forward_s + own->input_s + own->weight_s;
+    }
+    least_s = fmin(least_s, s);
+    least = fmin(least, s * power_in(v, i));
+    most = fmax(most, s * power_in(v, i));
+  }
+  fprintf(to,
+          "  operations: %zu; a sample takes %s or more; time x power differs between workers by "
+          "%.1f%%\n",
+          p->noperations, gt_format_time(text, sizeof text, least_s), 100 * (most / least - 1));
+}
+
+/* ---- section and table ----------------------------------------------------------------------- */
+
 void gt_probe_put_fleet(FILE *f, const gt_probe_state *p) {
   view v = open_view(p);
   fprintf(f, "fleet:\n  devices:\n");
@@ -116,6 +190,7 @@ void gt_probe_put_fleet(FILE *f, const gt_probe_state *p) {
     put_times(f, &v, i, "large_us", true);
     fprintf(f, "}\n");
   }
+  if (p->all_passes) put_operations(f, &v);
   gt_free(v.devices);
 }
 
@@ -135,5 +210,8 @@ void gt_probe_report_fleet(const gt_probe_state *p, FILE *to) {
       fprintf(to, " %13s", gt_format_time(text, sizeof text, r->task_s[task]));
     fprintf(to, " %10.4g %10s\n", r->power, gt_format_size(text, sizeof text, memory_of(&v, i)));
   }
+  if (p->all_passes) report_operations(to, &v);
+  if (p->operations_error[0])
+    fprintf(to, "  operations were not measured: %s\n", p->operations_error);
   gt_free(v.devices);
 }

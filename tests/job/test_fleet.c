@@ -51,7 +51,10 @@ static const char profile[] =
     "    - {name: us.0, power: 1e3, memory: 1 MiB}\n"
     "  links: # a comment\n"
     "    - {from: us.0, small_us: [0, 25001.5], large_us: [0, 360000]}\n"
-    "    - {from: eu.0, small_us: [25000, 2], large_us: [1e6, 900]}\n";
+    "    - {from: eu.0, small_us: [25000, 2], large_us: [1e6, 900]}\n"
+    "  operations:\n"
+    "    - {name: conv1, first: 0, last: 0, forward_us: 1000, input_us: 0, weight_us: 2e3}\n"
+    "    - {name: \"a .. b\", first: 1, last: 3, forward_us: 1, input_us: 2, weight_us: 0}\n";
 
 static void a_profile(void **state) {
   (void)state;
@@ -72,6 +75,13 @@ static void a_profile(void **state) {
   assert_link(f, 1, 2, 25e-3, 1);
   assert_link(f, 2, 1, 25.0015e-3, 0.36);
   assert_link(f, 2, 2, 0, 0);
+  assert_int_equal(f->noperations, 2);
+  assert_string_equal(f->operations[1].name, "a .. b");
+  assert_true(f->operations[0].first == 0 && f->operations[0].last == 0 &&
+              f->operations[1].first == 1 && f->operations[1].last == 3);
+  assert_true(fabs(f->operations[0].forward_s - 1e-3) < 1e-12 && f->operations[0].input_s == 0 &&
+              fabs(f->operations[0].weight_s - 2e-3) < 1e-12);
+  assert_true(fabs(f->operations[1].input_s - 2e-6) < 1e-12 && f->operations[1].weight_s == 0);
   gt_job_fleet_close(f);
   assert_int_equal(gt_alloc_alive(), alive);
 }
@@ -93,7 +103,7 @@ static void what_nothing_passes(void **state) {
 /* A job reads the rest of such a profile, and refuses damage in its fleet. */
 static void a_job_with_the_profile(void **state) {
   (void)state;
-  char text[1024], damaged[1024], expected[512];
+  char text[2048], damaged[2048], expected[512];
   gt_job *job = NULL;
   snprintf(text, sizeof text,
            "name: t\nmodel: {name: lenet5}\ndata: {path: d.h5}\ntrain: {until: {steps: 5}, "
@@ -127,10 +137,12 @@ static void refused(const char *load_path, const char *path, const char *expecte
   assert_int_equal(gt_alloc_alive(), alive);
 }
 
-#define D           "devices: [{name: a, power: 1, memory: 1 B}, {name: b, power: 1, memory: 1 B}]"
-#define L           "links: [{from: a, small_us: [0, 1], large_us: [0, 1]}, " BL "]"
-#define BL          "{from: b, small_us: [1, 0], large_us: [1, 0]}"
-#define OF(devices) "fleet: {devices: " devices ", " L "}"
+#define D               "devices: [{name: a, power: 1, memory: 1 B}, {name: b, power: 1, memory: 1 B}]"
+#define L               "links: [{from: a, small_us: [0, 1], large_us: [0, 1]}, " BL "]"
+#define BL              "{from: b, small_us: [1, 0], large_us: [1, 0]}"
+#define OPS(operations) "fleet: {" D ", " L ", operations: " operations "}"
+#define OP0             "{name: o, first: 0, last: 1, forward_us: 1, input_us: 1, weight_us: 1}"
+#define OF(devices)     "fleet: {devices: " devices ", " L "}"
 
 static void mistakes_in_profiles(void **state) {
   (void)state;
@@ -155,9 +167,9 @@ static void mistakes_in_profiles(void **state) {
       {OF("[{nam: a}]"), ": unknown key fleet.devices.0.nam; did you mean name?"},
       {OF("[{power: 1}]"), ": fleet.devices.0.name is missing; a single value is needed"},
       {OF("[{name: \"\"}]"),
-       ": fleet.devices.0.name is \"\"; a name of 1 to 128 ASCII characters is needed"},
+       ": fleet.devices.0.name is \"\"; a name of 1 to 256 ASCII characters is needed"},
       {OF("[{name: a, host: \xc3\xa4}]"),
-       ": fleet.devices.0.host is \"\xc3\xa4\"; a name of 1 to 128 ASCII characters is needed"},
+       ": fleet.devices.0.host is \"\xc3\xa4\"; a name of 1 to 256 ASCII characters is needed"},
       {OF("[{name: a}]"), ": fleet.devices.0.power is missing; a single value is needed"},
       {OF("[{name: a, power: 0}]"),
        ": fleet.devices.0.power is \"0\"; a number, more than 0 is needed"},
@@ -207,6 +219,25 @@ static void mistakes_in_profiles(void **state) {
           "1, memory: 1 B, links: b}]"),
        ": b and c have the links of b, whose time to itself is 0; that between two devices of its "
        "host is needed there"},
+      {OPS("[]"), ": fleet.operations is no list of 1 to 4096 entries; one is needed"},
+      {OPS("[3]"), ": fleet.operations.0 is no mapping of keys; one is needed"},
+      {OPS("[{names: o}]"), ": unknown key fleet.operations.0.names; did you mean name?"},
+      {OPS("[{first: 0}]"), ": fleet.operations.0.name is missing; a single value is needed"},
+      {OPS("[{name: o}]"), ": fleet.operations.0.first is missing; a single value is needed"},
+      {OPS("[{name: o, first: 0.5}]"),
+       ": fleet.operations.0.first is \"0.5\"; a whole number, 0 or more, is needed"},
+      {OPS("[{name: o, first: 1}]"),
+       ": fleet.operations.0.first is 1; 0 is needed, because operations follow each other"},
+      {OPS("[" OP0 ", {name: o, first: 1}]"),
+       ": fleet.operations.1.first is 1; 2 is needed, because operations follow each other"},
+      {OPS("[" OP0 ", {name: o, first: 2, last: 1}]"),
+       ": fleet.operations.1.last is \"1\"; a whole number, 2 or more, is needed"},
+      {OPS("[{name: o, first: 0, last: 0, forward_us: -1}]"),
+       ": fleet.operations.0.forward_us is \"-1\"; a number, 0 or more, is needed"},
+      {OPS("[{name: o, first: 0, last: 0, forward_us: 1, input_us: inf}]"),
+       ": fleet.operations.0.input_us is \"inf\"; a number, 0 or more, is needed"},
+      {OPS("[{name: o, first: 0, last: 0, forward_us: 1, input_us: 1}]"),
+       ": fleet.operations.0.weight_us is missing; a single value is needed"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     put(profile_file, cases[i].text, strlen(cases[i].text));
@@ -283,9 +314,9 @@ static void mistakes_in_csv_files(void **state) {
       {"a,h,r,1\n", ALL, ":1: has 4 fields; device,host,region,power,memory_bytes are needed"},
       {DLINE "a,h,r,1,1,1\n", ALL,
        ":2: has more than 5 fields; device,host,region,power,memory_bytes are needed"},
-      {",h,r,1,1\n", ALL, ":1: device is \"\"; a name of 1 to 128 ASCII characters is needed"},
+      {",h,r,1,1\n", ALL, ":1: device is \"\"; a name of 1 to 256 ASCII characters is needed"},
       {"a,h,\xff,1,1\n", ALL,
-       ":1: region is \"\xff\"; a name of 1 to 128 ASCII characters is needed"},
+       ":1: region is \"\xff\"; a name of 1 to 256 ASCII characters is needed"},
       {"a,h,r,,1\n", ALL, ":1: power is \"\"; a number, more than 0 is needed"},
       {"a,h,r,-1,1\n", ALL, ":1: power is \"-1\"; a number, more than 0 is needed"},
       {"a,h,r,1,nan\n", ALL, ":1: memory_bytes is \"nan\"; a number, more than 0 is needed"},
@@ -378,7 +409,7 @@ static void damaged(void **state) {
   gt_rng rng = gt_rng_make(9, GT_RNG_TEST, 0, 0);
   size_t good[3] = {0};
   for (int i = 0; i < ROUNDS; i++) {
-    char text[1024];
+    char text[2048];
     const char *const whole[] = {devices, links, profile};
     const char *const files[] = {devices_file, links_file, profile_file};
     const int which = i % 3;

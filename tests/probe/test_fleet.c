@@ -7,6 +7,7 @@
 
 #include "fleet.h"
 #include "geotrain/job_fleet.h"
+#include "geotrain/nn_span.h"
 #include "world.h"
 
 /* ---- points ---------------------------------------------------------------------------------- */
@@ -210,6 +211,41 @@ static void test_large_fleet(void **unused) {
   w_close(p);
 }
 
+/* Workers of power 2 and 4, of which the job slows the second to a quarter, so that it could have
+   16: the times in the profile are those at power 1, the median of both. */
+static void test_operations(void **unused) {
+  (void)unused;
+  gt_probe_state *p =
+      w_found("[{name: a, ranks: 3, compute: {speeds: [1, 0.25]}}]", "{default: {latency: 1 ms}}");
+  gt_graph_spec spec = gt_graph_spec_of(p->run.job);
+  spec.shape = (gt_sample_shape){.h = 28, .w = 28, .c = 1, .classes = 10};
+  spec.sizes_only = true;
+  spec.kernels = gt_kernels_find("ref");
+  assert_int_equal(gt_graph_create(&p->run.graph, &spec), GT_OK);
+  measure(p);
+  p->ranks[1].power = 2;
+  p->ranks[2].power = 4;
+  p->noperations = gt_probe_spans(p->run.graph, NULL);
+  assert_in_range(p->noperations, 3, gt_graph_operations(p->run.graph));
+  p->all_passes = GT_NEW_ARRAY(gt_probe_passes, 3 * p->noperations);
+  for (size_t k = 0; k < p->noperations; k++) {
+    p->all_passes[p->noperations + k] = (gt_probe_passes){(double)k + 1, 2, 3};
+    p->all_passes[2 * p->noperations + k] = (gt_probe_passes){(double)k + 1, 0, 1};
+  }
+  gt_job_fleet *f = written(p);
+  assert_int_equal(f->noperations, p->noperations);
+  assert_int_equal(f->operations[f->noperations - 1].last + 1, gt_graph_operations(p->run.graph));
+  for (size_t k = 0; k < f->noperations; k++) {
+    assert_true(fabs(f->operations[k].forward_s / ((double)(k + 1) * (2 + 16) / 2) - 1) < 1e-5);
+    assert_true(fabs(f->operations[k].input_s - 2) < 1e-5);
+    assert_true(fabs(f->operations[k].weight_s - (3 * 2 + 16) / 2.0) < 1e-5);
+  }
+  assert_non_null(strstr(w_print(p, gt_probe_report_fleet), "  operations: "));
+  gt_job_fleet_close(f);
+  gt_graph_close(p->run.graph);
+  w_close(p);
+}
+
 /* The table has a line for every worker; a probe without a fleet has neither table nor section. */
 static void test_report(void **unused) {
   (void)unused;
@@ -240,7 +276,7 @@ int main(void) {
       cmocka_unit_test(test_points),      cmocka_unit_test(test_rounds),
       cmocka_unit_test(test_memory),      cmocka_unit_test(test_reference),
       cmocka_unit_test(test_small_fleet), cmocka_unit_test(test_large_fleet),
-      cmocka_unit_test(test_report),
+      cmocka_unit_test(test_operations),  cmocka_unit_test(test_report),
   };
   return cmocka_run_group_tests(tests, make_file, remove_file);
 }

@@ -59,6 +59,7 @@ void w_close(gt_probe_state *p) {
   gt_free(p->ranks);
   gt_free(p->all_links);
   gt_free(p->all_pairs);
+  gt_free(p->all_passes);
   gt_free(p->access_bps);
   gt_free(p);
 }
