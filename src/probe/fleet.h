@@ -3,6 +3,7 @@
 #ifndef GEOTRAIN_PROBE_FLEET_H
 #define GEOTRAIN_PROBE_FLEET_H
 
+#include "geotrain/nn_span.h"
 #include "prober.h"
 
 /* In a world of more ranks, one worker per host stands for all of them in the links. */
@@ -19,11 +20,15 @@ extern const char *const gt_probe_tasks[GT_PROBE_TASKS]; /* names */
    unknown.  Local. */
 double gt_probe_memory(const char *root);
 
-/* fleet_operations.c: the runs of operations that a pipeline can cut apart; returns their number.
+/* fleet_passes.c: the runs of operations that a pipeline can cut apart; returns their number.
    `spans` (as many) may be NULL.  Local. */
 size_t gt_probe_spans(const gt_graph *graph, gt_span *spans);
-/* Measures the passes of each on all workers at once, with batches of the job; writes p->passes, and
-   p->all_passes on rank 0, or p->operations_error.  Collective over the world. */
+/* Times the passes of each of the graph's n spans, per sample of the batch, the best of several
+   turns within 2 s; the graph has one slot or more, and is prepared for the batch.  Local. */
+void gt_probe_passes_of(gt_graph *graph, const gt_span *spans, size_t n,
+                        const gt_micro_batch *batch, gt_probe_passes *passes);
+/* fleet_operations.c: measures them on all workers at once, with batches of the job; writes
+   p->passes, and p->all_passes on rank 0, or p->operations_error.  Collective over the world. */
 void gt_probe_operations(gt_probe_state *p);
 
 /* ---- links ----------------------------------------------------------------------------------- */

@@ -1,25 +1,7 @@
-/* The time of a sample in every operation of the model: forward, backward-input and backward-weight
-   apart, as stages of a pipeline run them.  Operations between which a pipeline cannot be cut count
-   as one. */
-#include <math.h>
-#include <string.h>
+/* The operations of the job's model on all workers at once. */
+#include <stdio.h>
 
 #include "fleet.h"
-#include "geotrain/nn_span.h"
-
-#define TURNS  3 /* at least */
-#define SPAN_S 2.0
-
-size_t gt_probe_spans(const gt_graph *graph, gt_span *spans) {
-  size_t n = 0, first = 0;
-  for (size_t i = 0; i < gt_graph_operations(graph); i++) {
-    if (!gt_graph_operation(graph, i).ends) continue;
-    if (spans) spans[n] = (gt_span){first, i + 1};
-    first = i + 1;
-    n++;
-  }
-  return n;
-}
 
 typedef struct {
   gt_probe_state *p;
@@ -71,51 +53,6 @@ static void close_bench(bench *b) {
   gt_free(b->y);
 }
 
-/* ---- passes ---------------------------------------------------------------------------------- */
-
-/* Bytes of the micro-batch's output of a span; its gradient has as many. */
-static size_t output_bytes(const bench *b, size_t span) {
-  return b->batch.n * gt_graph_operation(b->graph, b->spans[span].end - 1).output_bytes;
-}
-
-static void keep(double *least_s, gt_ns from, size_t samples) {
-  const double s = gt_seconds(gt_now() - from) / (double)samples;
-  if (*least_s <= 0 || s < *least_s) *least_s = s;
-}
-
-static void forward(const bench *b, size_t span) {
-  gt_metrics m;
-  if (span > 0)
-    memcpy(gt_graph_span_input(b->graph, span, 0), gt_graph_span_output(b->graph, span - 1, 0),
-           output_bytes(b, span - 1));
-  const gt_ns from = gt_now();
-  gt_graph_forward(b->graph, span, 0, &b->batch, true, &m);
-  keep(&b->p->passes[span].forward_s, from, b->batch.n);
-}
-
-static void backward(const bench *b, size_t span) {
-  if (span + 1 < b->n)
-    memcpy(gt_graph_span_output_gradient(b->graph, span, 0),
-           gt_graph_span_input_gradient(b->graph, span + 1, 0), output_bytes(b, span));
-  gt_ns from = gt_now();
-  gt_graph_backward_input(b->graph, span, 0, &b->batch);
-  keep(&b->p->passes[span].input_s, from, b->batch.n);
-  from = gt_now();
-  gt_graph_backward_weight(b->graph, span, 0, &b->batch, true);
-  keep(&b->p->passes[span].weight_s, from, b->batch.n);
-}
-
-/* The first turn finds cold caches. */
-static void measure(const bench *b) {
-  const gt_ns end = gt_now() + gt_from_seconds(SPAN_S);
-  for (int turn = 0; turn <= TURNS || gt_now() < end; turn++) {
-    if (turn == 1) memset(b->p->passes, 0, b->n * sizeof *b->p->passes);
-    for (size_t span = 0; span < b->n; span++) forward(b, span);
-    for (size_t span = b->n; span-- > 0;) backward(b, span);
-    gt_graph_gradients_end(b->graph);
-  }
-}
-
 /* ---- all ranks ------------------------------------------------------------------------------- */
 
 static void gather(gt_probe_state *p) {
@@ -136,7 +73,7 @@ void gt_probe_operations(gt_probe_state *p) {
     p->noperations = b.n;
     p->passes = GT_NEW_ARRAY(gt_probe_passes, b.n);
     gt_probe_meet(p, "the other ranks before the operations");
-    if (!p->run.roles.is_ps) measure(&b);
+    if (!p->run.roles.is_ps) gt_probe_passes_of(b.graph, b.spans, b.n, &b.batch, p->passes);
     gt_probe_meet(p, "the operations of other workers");
     gather(p);
   } else {

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "fleet.h"
-#include "geotrain/nn_span.h"
 #include "geotrain/ps_work_time.h"
 
 /* A worker. */

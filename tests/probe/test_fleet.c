@@ -7,7 +7,6 @@
 
 #include "fleet.h"
 #include "geotrain/job_fleet.h"
-#include "geotrain/nn_span.h"
 #include "world.h"
 
 /* ---- points ---------------------------------------------------------------------------------- */
@@ -211,6 +210,55 @@ static void test_large_fleet(void **unused) {
   w_close(p);
 }
 
+/* The passes of all spans together take about as long as a step of the whole model. */
+static void test_passes(void **unused) {
+  (void)unused;
+  gt_job *job = w_job("[{name: a, ranks: 2}]", "{default: {latency: 1 ms}}");
+  gt_graph *whole, *cut;
+  gt_metrics m;
+  float *x = GT_NEW_ARRAY(float, 16 * 28 * 28);
+  int32_t labels[16];
+  for (int i = 0; i < 16; i++) labels[i] = i % 10;
+  for (int i = 0; i < 16 * 28 * 28; i++) x[i] = (float)(i % 97) / 97;
+  gt_graph_spec spec = gt_graph_spec_of(job);
+  spec.shape = (gt_sample_shape){.h = 28, .w = 28, .c = 1, .classes = 10};
+  spec.batch_max = 16;
+  spec.kernels = gt_kernels_find("auto");
+  assert_int_equal(gt_graph_create(&whole, &spec), GT_OK);
+  const size_t n = gt_probe_spans(whole, NULL);
+  gt_span *spans = GT_NEW_ARRAY(gt_span, n);
+  gt_probe_passes *passes = GT_NEW_ARRAY(gt_probe_passes, n);
+  assert_int_equal(gt_probe_spans(whole, spans), n);
+  spec.spans = spans, spec.nspans = n, spec.slots = 1, spec.micros = 1;
+  if (gt_graph_create(&cut, &spec) != GT_OK) fail_msg("%s", gt_error_text());
+  gt_graph_init(whole, 1);
+  gt_graph_init(cut, 1);
+  gt_graph_prepare(cut, 16);
+  gt_probe_passes_of(cut, spans, n, &(gt_micro_batch){x, labels, 16}, passes);
+  double step_s = INFINITY, sum_s = 0;
+  for (int i = 0; i < 200; i++) {
+    const gt_ns from = gt_now();
+    gt_graph_step(whole, x, labels, 16, true, &m);
+    step_s = fmin(step_s, gt_seconds(gt_now() - from) / 16);
+  }
+  for (size_t k = 0; k < n; k++) {
+    assert_true(passes[k].forward_s > 0 && passes[k].input_s >= 0 && passes[k].weight_s >= 0);
+    sum_s += passes[k].forward_s + passes[k].input_s + passes[k].weight_s;
+  }
+  print_message("a sample: %.2f us in a step, %.2f us in %zu spans\n", 1e6 * step_s, 1e6 * sum_s,
+                n);
+  assert_true(sum_s > step_s / 2 && sum_s < 2 * step_s);
+  /* the last turn's gradients are those of the step: no operation was left out */
+  assert_memory_equal(gt_graph_arrays(whole)->grads.data, gt_graph_arrays(cut)->grads.data,
+                      gt_graph_arrays(cut)->grads.n * sizeof(float));
+  gt_graph_close(whole);
+  gt_graph_close(cut);
+  gt_job_close(job);
+  gt_free(spans);
+  gt_free(passes);
+  gt_free(x);
+}
+
 /* Workers of power 2 and 4, of which the job slows the second to a quarter, so that it could have
    16: the times in the profile are those at power 1, the median of both. */
 static void test_operations(void **unused) {
@@ -276,7 +324,8 @@ int main(void) {
       cmocka_unit_test(test_points),      cmocka_unit_test(test_rounds),
       cmocka_unit_test(test_memory),      cmocka_unit_test(test_reference),
       cmocka_unit_test(test_small_fleet), cmocka_unit_test(test_large_fleet),
-      cmocka_unit_test(test_operations),  cmocka_unit_test(test_report),
+      cmocka_unit_test(test_passes),      cmocka_unit_test(test_operations),
+      cmocka_unit_test(test_report),
   };
   return cmocka_run_group_tests(tests, make_file, remove_file);
 }
