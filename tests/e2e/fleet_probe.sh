@@ -22,16 +22,15 @@ sed -E -e 's/bandwidth: 1 Gbit.s, latency: 1 ms/bandwidth: 100 Mbit\/s, latency:
 run "probe --fleet" -n 6 "$GEOTRAIN" probe two.yaml --fleet --out fleet.profile
 ended "probe --fleet" 0 '^GO$' '^fleet, reference tasks' '^fleet: geotrain fleet fleet.profile$'
 
-# The operations of lenet5, and what of a sample's time they are: with batches of 16 a step has
-# little beside them.
-check "operations follow each other to the last" awk '/^  operations:/ { on = 1; next } on && /first:/ {
-    match($0, /first: [0-9]+/); first = substr($0, RSTART + 7, RLENGTH - 7)
-    match($0, /last: [0-9]+/); if (first != next_one) exit 1
-    next_one = substr($0, RSTART + 6, RLENGTH - 6) + 1; n++ }
-  END { exit n < 5 }' fleet.profile
-trains=$(awk '/^compute, / { on = 1 } on && $1 == "east" { print 1e6 / $3; exit }' out)
-takes=$(awk -v power="$(power east.0)" '/^  operations:/ { on = 1 } on { for (i = 1; i < NF; i++) if ($i ~ /_us:$/) sum += $(i + 1) } END { print sum / power }' fleet.profile)
-near "a sample in all operations, us, and in training" "$takes" "$trains" 0.25
+check "operations follow each other" awk '
+  /^  operations:/ { on = 1; next }
+  on && match($0, /first: [0-9]+/) {
+    if (substr($0, RSTART + 7, RLENGTH - 7) + 0 != next_one + 0) bad++
+    match($0, /last: [0-9]+/)
+    next_one = substr($0, RSTART + 6, RLENGTH - 6) + 1
+    n++
+  }
+  END { exit bad > 0 || n < 5 }' fleet.profile
 
 for region in east west; do
   near "speed of $region.1" "$(awk -v a="$(power $region.1)" -v b="$(power $region.0)" 'BEGIN { print a / b }')" 0.5 0.03
