@@ -85,7 +85,9 @@ typedef struct {
   /* Passes of spans (nn_span.h).  slots: micro-batches that a span can hold at a time; 0: there are
      no such passes, but gt_graph_step.  spans: those whose tensors the flat arrays hold, in the
      model's order, with offsets counted over these alone; nspans 0: one, the whole model.  runs:
-     whether passes of each will run here, for which memory is planned; NULL: of all.  fused:
+     whether passes of each will run here, for which memory is planned; NULL: of all.  A span that
+     does not run may begin and end anywhere, so that the operation alone whose weights another one
+     borrows can be held beside the latter's span, which needs it.  fused:
      gt_graph_backward is the only backward pass; then slots need less memory.  micros:
      micro-batches of a step; with more of them, the gradients of embeddings are cleared as a
      whole. */
@@ -180,10 +182,10 @@ void gt_graph_step(gt_graph *graph, const void *x, const int32_t *labels, size_t
                    gt_metrics *metrics);
 
 /* Forward pass of a model that predicts the next id (gt_bug for another), without slots, over n <=
-   batch_max sequences: ids (n,T+1), in the form of its samples; the last id of each is not read.  Returns the
-   logits (n,T,V), V = gt_graph_outputs, of the id behind each position; owned by the graph, valid
-   until its next pass.  The logits of a position depend on no id behind it, so a shorter sequence
-   can be filled up with any ids below V. */
+   batch_max sequences: ids (n,T+1), in the form of its samples; the last id of each is not read.
+   Returns the logits (n,T,V), V = gt_graph_outputs, of the id behind each position; owned by the
+   graph, valid until its next pass.  The logits of a position depend on no id behind it, so a
+   shorter sequence can be filled up with any ids below V. */
 const float *gt_graph_infer(gt_graph *graph, const int32_t *ids, size_t n);
 
 /* ---- ranking --------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
-/* nn_span: the operations of a model, and passes over a span of them for one micro-batch in a slot, as
-   a pipeline runs them.  Layer 3.  Everything is local. */
+/* nn_span: the operations of a model, and passes over a span of them for one micro-batch in a slot,
+   as a pipeline runs them.  Layer 3.  Everything is local. */
 #ifndef GEOTRAIN_NN_SPAN_H
 #define GEOTRAIN_NN_SPAN_H
 

@@ -1,5 +1,5 @@
-/* Passes over a span of operations and a slot.  Gradients of micro-batches add up: the first one of a
-   step is written in place, the others to scratch memory and added.  What the kernels add
+/* Passes over a span of operations and a slot.  Gradients of micro-batches add up: the first one of
+   a step is written in place, the others to scratch memory and added.  What the kernels add
    themselves, the rows of ids, is added directly. */
 #include <string.h>
 

@@ -1,8 +1,8 @@
-/* Plans the memory of passes over spans.  Each span has a piece of memory in each slot, laid out once.
-   With L operations, times in it are: forward 0 to L - 1, the loss L, backward_input L + 1 to 2 L
-   (the last operation first), backward_weight 2 L + 1 to 3 L, the end of the slot 3 L + 1; a fused
-   backward pass has both at the times of backward_input.  What is not in use beyond one pass lies
-   in memory that all spans and slots share, because only one pass runs at a time.
+/* Plans the memory of passes over spans.  Each span has a piece of memory in each slot, laid out
+   once.  With L operations, times in it are: forward 0 to L - 1, the loss L, backward_input L + 1
+   to 2 L (the last operation first), backward_weight 2 L + 1 to 3 L, the end of the slot 3 L + 1;
+   a fused backward pass has both at the times of backward_input.  What is not in use beyond one
+   pass lies in memory that all spans and slots share, because only one pass runs at a time.
 
    The gradient of an output that backward_weight reads lives until then, so that of the input is
    not written over it unless the backward pass is fused. */
@@ -17,7 +17,7 @@ typedef struct {
   bool shared;
 } piece;
 
-/* Pieces of an operation, by their index; of the one before the span, outputs and gradients only. */
+/* Pieces of an operation, by index; of the one before the span, output and gradients only. */
 typedef struct {
   size_t y, dy[2], index, state, kept;
 } places;
@@ -25,9 +25,9 @@ typedef struct {
 typedef struct {
   gt_graph *graph;
   gt_span ops;
-  bool loss; /* behind the last operation */
-  piece *pieces;
-  size_t n, capacity;
+  bool loss;     /* behind the last operation */
+  piece *pieces; /* (most_pieces) */
+  size_t n;
   places before, *of; /* of: of the model's operations */
   gt_arena *slot, *all;
 } plan;
@@ -52,12 +52,16 @@ static size_t time_end(const plan *p) {
   return 3 * length(p) + 1;
 }
 
+/* Of an operation: output, two gradients, index, state, kept gradient; three before the span. */
+static size_t most_pieces(const plan *p) {
+  return 6 * length(p) + 3;
+}
+
 static size_t pass_at(const plan *p, size_t time) {
   return time <= length(p) ? 0 : (time - 1) / length(p);
 }
 
 static size_t add(plan *p, size_t floats, size_t from) {
-  GT_GROW(p->pieces, p->n, p->capacity, 64);
   p->pieces[p->n] = (piece){.floats = floats, .from = from, .to = from};
   return p->n++;
 }
@@ -80,9 +84,10 @@ static size_t add_output(plan *p, size_t i, size_t from) {
 static void add_forward(plan *p, size_t i) {
   const gt_op *op = &p->graph->ops[i];
   const size_t batch = p->graph->batch_max, now = time_forward(p, i);
-  places *own = &p->of[i], *input = op->input == GT_SAMPLES ? NULL : places_of(p, op->input);
-  own->y = gt_graph_in_place(p->graph, i, false) ? input->y : add_output(p, i, now);
-  if (input) extend(p, input->y, now);
+  places *own = &p->of[i];
+  own->y =
+      gt_graph_in_place(p->graph, i, false) ? places_of(p, op->input)->y : add_output(p, i, now);
+  if (op->input != GT_SAMPLES) extend(p, places_of(p, op->input)->y, now);
   if (op->second != GT_SAMPLES) extend(p, places_of(p, op->second)->y, now);
   own->index = op->kind->has_index ? add(p, batch * op->out, now) : NONE;
   own->state = op->kind->state ? add(p, op->kind->state(op, batch), now) : NONE;
@@ -180,6 +185,7 @@ static void plan_span(plan *p, gt_graph *graph, gt_graph_span *span, places *of,
               .of = of,
               .slot = gt_arena_create(),
               .all = all};
+  p->pieces = GT_NEW_ARRAY(piece, most_pieces(p));
   find_pieces(p);
   reserve(p, base);
   gt_arena_plan(p->slot);

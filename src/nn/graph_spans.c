@@ -83,12 +83,16 @@ static gt_status refuse_cut(const gt_graph *graph, size_t c) {
                  graph->model, cut, what, at);
 }
 
-static gt_status check_span(const gt_graph *graph, const gt_span *span, size_t i) {
+static gt_status check_range(const gt_graph *graph, const gt_span *span, size_t i) {
   if (span->first >= span->end || span->end > graph->nops)
     return GT_FAIL(GT_ERR_JOB,
                    "span %zu of model %s is operations %zu to %zu; one or more of its %zu "
                    "operations are needed",
                    i, graph->model, span->first, span->end, graph->nops);
+  return GT_OK;
+}
+
+static gt_status check_cuts(const gt_graph *graph, const gt_span *span) {
   if (span->first > 0 && !ends(graph, span->first - 1)) return refuse_cut(graph, span->first - 1);
   return ends(graph, span->end - 1) ? GT_OK : refuse_cut(graph, span->end - 1);
 }
@@ -102,7 +106,8 @@ gt_status gt_graph_check_spans(const gt_graph *graph, const gt_span *spans, size
                      "begin there is needed",
                      i, graph->model, spans[i].first,
                      at < graph->nops ? graph->ops[at].name : "its end", at);
-    GT_TRY(check_span(graph, &spans[i], i));
+    GT_TRY(check_range(graph, &spans[i], i));
+    GT_TRY(check_cuts(graph, &spans[i]));
   }
   if (at == graph->nops) return GT_OK;
   return GT_FAIL(GT_ERR_JOB,
@@ -113,9 +118,14 @@ gt_status gt_graph_check_spans(const gt_graph *graph, const gt_span *spans, size
 
 /* ---- a graph with the tensors of some spans ---- */
 
+static bool runs(const gt_graph_spec *spec, size_t i) {
+  return !spec->runs || spec->runs[i];
+}
+
 static gt_status check_chosen(const gt_graph *graph, const gt_graph_spec *spec) {
   for (size_t i = 0; i < spec->nspans; i++) {
-    GT_TRY(check_span(graph, &spec->spans[i], i));
+    GT_TRY(check_range(graph, &spec->spans[i], i));
+    if (runs(spec, i)) GT_TRY(check_cuts(graph, &spec->spans[i]));
     if (i > 0 && spec->spans[i].first < spec->spans[i - 1].end)
       return GT_FAIL(GT_ERR_JOB,
                      "span %zu of model %s begins at %s, in the span before it; spans in the "
@@ -146,7 +156,7 @@ static void open_spans(gt_graph *graph, const gt_graph_spec *spec) {
   for (size_t i = 0; i < graph->nops; i++) graph->ops[i].span = GT_NO_SPAN;
   for (size_t s = 0; s < graph->nspans; s++) {
     const gt_span ops = spec->nspans ? spec->spans[s] : whole;
-    graph->spans[s] = (gt_graph_span){.ops = ops, .runs = !spec->runs || spec->runs[s]};
+    graph->spans[s] = (gt_graph_span){.ops = ops, .runs = runs(spec, s)};
     for (size_t i = ops.first; i < ops.end; i++) graph->ops[i].span = s;
   }
 }
@@ -157,14 +167,8 @@ static size_t floats_in(const gt_tensors *t, size_t first, size_t end) {
   return floats;
 }
 
-static size_t counted(gt_tensors *t, size_t v) {
-  t->views[v].offset = t->floats;
-  t->floats += t->views[v].count;
-  return v;
-}
-
-/* Keeps the tensors [*first, *end) of an operation, which become [.., ..) of those that are kept, or
-   drops them. */
+/* Keeps the tensors [*first, *end) of an operation, and tells where they are then; or drops
+   them. */
 static void keep(gt_tensors *t, size_t *first, size_t *end, bool kept) {
   const size_t from = *first, count = kept ? *end - *first : 0;
   *first = t->n;
@@ -175,7 +179,8 @@ static void keep(gt_tensors *t, size_t *first, size_t *end, bool kept) {
     t->layouts[to] = t->layouts[from + k];
     t->images[to] = t->images[from + k];
     t->numbers[to] = t->numbers[from + k];
-    counted(t, to);
+    t->views[to].offset = t->floats;
+    t->floats += t->views[to].count;
   }
   *end = t->n;
 }

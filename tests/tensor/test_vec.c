@@ -94,8 +94,17 @@ static void arena_places(void **state) {
   gt_arena *arena = gt_arena_create();
   size_t tickets[40];
   for (size_t i = 0; i < 40; i++) tickets[i] = gt_arena_reserve(arena, i * 7);
+  /* places are known without memory */
+  const int64_t planning = gt_alloc_alive();
+  gt_arena_plan(arena);
+  assert_int_equal(gt_alloc_alive(), planning);
+  const size_t bytes = gt_arena_bytes(arena);
   gt_arena_commit(arena);
+  assert_int_equal(gt_arena_bytes(arena), bytes);
   for (size_t i = 0; i < 40; i++) {
+    assert_ptr_equal(gt_arena_at(arena, tickets[i]), gt_arena_at(arena, tickets[39]) +
+                                                         gt_arena_offset(arena, tickets[i]) -
+                                                         gt_arena_offset(arena, tickets[39]));
     float *place = gt_arena_at(arena, tickets[i]);
     assert_int_equal((uintptr_t)place % 64, 0);
     for (size_t k = 0; k < i * 7; k++) {
