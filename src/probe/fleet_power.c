@@ -4,8 +4,8 @@
 
 #include "fleet.h"
 
-#define TASK_S  0.05 /* for each task, on average */
-#define REPEATS 5    /* at least */
+#define TASK_S  0.2 /* for each task, on average */
+#define REPEATS 5   /* at least */
 
 const char *const gt_probe_tasks[GT_PROBE_TASKS] = {"product", "product, bf16", "convolution",
                                                     "attention", "LSTM cell"};
