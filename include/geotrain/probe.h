@@ -14,6 +14,7 @@ typedef struct {
   const char *out; /* path of the profile; NULL: profile.yaml in the current directory */
   /* also measures messages of the model's size, on all links at once, however long that takes */
   bool sustained;
+  bool fleet;          /* also measures the section fleet of the profile */
   double link_limit_s; /* a link that passes nothing for this long is blocked; 0: 10 */
 } gt_probe_options;
 

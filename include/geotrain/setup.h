@@ -128,6 +128,9 @@ gt_region_plan *gt_setup_regions(const gt_job *job);
 /* Makes the missing folders of the path.  False: `part` names the folder that cannot be made, errno
    says why.  size: of `part`, larger than the length of the path.  Local. */
 bool gt_setup_make_folders(const char *path, char *part, size_t size);
+/* The spec of the run's graph, of which a probe makes another one, too.  It borrows from the run.
+   Local; after gt_setup_open. */
+gt_graph_spec gt_setup_graph_spec(const gt_run *run);
 /* Opens the region's gateway as configured by the job; payload_max: bytes of the largest message.
    Collective over the PS ranks; the caller closes it. */
 gt_gateway *gt_setup_gateway(const gt_run *run, size_t payload_max,

@@ -25,6 +25,7 @@ void gt_print_commands(FILE *to);
 /* argv[0] is the command's name.  Options are read with getopt_long. */
 gt_status gt_cmd_train(int argc, char **argv);     /* cmd_train.c */
 gt_status gt_cmd_probe(int argc, char **argv);     /* cmd_probe.c */
+gt_status gt_cmd_fleet(int argc, char **argv);     /* cmd_fleet.c */
 gt_status gt_cmd_watch(int argc, char **argv);     /* cmd_watch.c */
 gt_status gt_cmd_simulate(int argc, char **argv);  /* cmd_simulate.c */
 gt_status gt_cmd_plan(int argc, char **argv);      /* cmd_plan.c */

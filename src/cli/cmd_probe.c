@@ -4,13 +4,14 @@
 #include "geotrain/probe.h"
 #include "options.h"
 
-enum { RUN_DIR = GT_OPTION_SET + 1, OUT, SUSTAINED, LINK_LIMIT };
+enum { RUN_DIR = GT_OPTION_SET + 1, OUT, SUSTAINED, LINK_LIMIT, FLEET };
 
 static const struct option options[] = {{"run-dir", required_argument, NULL, RUN_DIR},
                                         {"set", required_argument, NULL, GT_OPTION_SET},
                                         {"out", required_argument, NULL, OUT},
                                         {"sustained", no_argument, NULL, SUSTAINED},
                                         {"link-limit", required_argument, NULL, LINK_LIMIT},
+                                        {"fleet", no_argument, NULL, FLEET},
                                         {NULL, 0, NULL, 0}};
 
 static gt_status read_limit(gt_probe_options *o, const char *text) {
@@ -26,6 +27,7 @@ static gt_status take(void *ctx, int option, const char *argument) {
   if (option == RUN_DIR) o->run_dir = argument;
   if (option == OUT) o->out = argument;
   if (option == SUSTAINED) o->sustained = true;
+  if (option == FLEET) o->fleet = true;
   return GT_OK;
 }
 

@@ -29,7 +29,7 @@ const gt_command gt_commands[] = {
     {"probe", "measure links, devices and disk for a job: go or no-go (under mpirun or srun)",
      gt_cmd_probe, true,
      "geotrain probe JOB.yaml [--set key=value]... [--run-dir DIR] [--out PROFILE.yaml]\n"
-     "                        [--sustained] [--link-limit TIME]\n"
+     "                        [--sustained] [--link-limit TIME] [--fleet]\n"
      "\n"
      "Run it like train, with the same ranks on the same hosts:\n"
      "    mpirun -n 4 geotrain probe jobs/quickstart.yaml\n"
@@ -45,10 +45,34 @@ const gt_command gt_commands[] = {
      "                        rate\n"
      "  --link-limit TIME     a link on which nothing passes for this time is blocked; default:\n"
      "                        10 s\n"
+     "  --fleet               also measures the devices (workers) for a pipeline: power, memory\n"
+     "                        and the times of messages between every two of them; they become\n"
+     "                        the profile's section fleet, which `geotrain fleet` groups\n"
+     "                        (docs/pipeline.md)\n"
      "\n"
      "The last lines are warnings, then GO (exit 0) or NO-GO (exit 7) with each reason on its\n"
      "own line: a blocked link, a checkpoint directory that cannot be written, data that cannot\n"
      "be opened, ranks that do not match the job's regions.\n"},
+    {"fleet", "group devices by their links and power, for the stages of a pipeline", gt_cmd_fleet,
+     false,
+     "geotrain fleet PROFILE.yaml|FOLDER [--theta TIME] [--bytes SIZE] [--devices]\n"
+     "\n"
+     "Run it without mpirun.  Prints the groups of a fleet: regions, found by the links between\n"
+     "devices (level 1), and in each region groups of similar power (level 2), with their\n"
+     "devices, least power, least memory and slowest link, and the times of a message between\n"
+     "groups (docs/pipeline.md).\n"
+     "\n"
+     "PROFILE.yaml is a profile that `geotrain probe JOB.yaml --fleet` wrote.  FOLDER has two CSV\n"
+     "files, for devices that are not here:\n"
+     "    devices.csv  device,host,region,power,memory_bytes; host and region may be empty\n"
+     "    links.csv    from,to,small_s,large_s: seconds of a message of 64 B and of 4 MiB, inf if\n"
+     "                 nothing passes; from and to are two devices, two hosts or two regions, for\n"
+     "                 all pairs of their devices; a direction without a line is like the other\n"
+     "\n"
+     "  --theta TIME   regions are apart if a message between them takes longer in the mean;\n"
+     "                 default: fleet.theta of the profile, else the largest gap\n"
+     "  --bytes SIZE   size of that message; default: 64KiB\n"
+     "  --devices      also prints a line per device\n"},
     {"watch", "show the live line of runs, from their files: waiting, running, requeued, done",
      gt_cmd_watch, true,
      "geotrain watch RUN-DIR... [--once] [--progress WHICH]\n"

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "internal.h"
+#include "fleet.h"
 
 typedef struct {
   const char *file;
@@ -38,7 +38,7 @@ static gt_status only(const merge *m, const job_node *map, const char *const *ke
     if (keys[k]) continue;
     return GT_FAIL(GT_ERR_JOB,
                    "%s: %s%s has no place in a profile, which holds regions[].name, access and "
-                   "compute, and wan.links[].from, to and figures",
+                   "compute, wan.links[].from, to and figures, and fleet",
                    m->file, at, map->items[i]->key);
   }
   return GT_OK;
@@ -176,6 +176,18 @@ static void merge_links(const merge *m, const job_node *measured) {
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
+/* A run has no use for the fleet, but damage is found before it is needed.  What a table of keys
+   does not know is removed. */
+static gt_status check_fleet(const char *path, job_node *profile) {
+  gt_job_fleet *fleet = NULL;
+  const job_node *section = child(profile, "fleet");
+  if (!section) return GT_OK;
+  GT_TRY(gt_job_fleet_of_profile(&fleet, path, section));
+  gt_job_fleet_close(fleet);
+  gt_job_node_drop(profile, "fleet");
+  return GT_OK;
+}
+
 static gt_status read_profile(const char *path, job_node **profile) {
   char *text = NULL;
   size_t size = 0;
@@ -188,6 +200,7 @@ static gt_status read_profile(const char *path, job_node **profile) {
     return GT_FAIL(GT_ERR_JOB,
                    "%s: is no mapping of keys; a profile that `geotrain probe` wrote is needed",
                    path);
+  GT_TRY(check_fleet(path, *profile));
   return gt_job_values(*profile, path);
 }
 

@@ -9,25 +9,28 @@
 #define INSIDE_LONG_S  0.1
 enum { TAG_THERE = 91, TAG_BACK };
 
-/* Region rank 0 sends bytes, the other rank answers with a word; returns the seconds of the round
-   trip, 0 on the other rank. */
-static double exchange(const gt_probe_state *p, int worker, uint8_t *room, size_t bytes) {
+double gt_probe_exchange(const gt_probe_state *p, int other, bool asks, uint8_t *room,
+                         size_t bytes) {
   const gt_roles *roles = &p->run.roles;
   uint64_t word[8] = {0};
   MPI_Request requests[2];
   gt_ns from = gt_now();
-  if (roles->is_ps) {
+  if (asks) {
     GT_MPI(
-        MPI_Irecv(word, (int)sizeof word, MPI_BYTE, worker, TAG_BACK, roles->region, &requests[0]));
-    GT_MPI(MPI_Isend(room, (int)bytes, MPI_BYTE, worker, TAG_THERE, roles->region, &requests[1]));
-    gt_wait_all(requests, 2, "a worker's answer", p->limit_s, NULL, NULL);
+        MPI_Irecv(word, (int)sizeof word, MPI_BYTE, other, TAG_BACK, roles->region, &requests[0]));
+    GT_MPI(MPI_Isend(room, (int)bytes, MPI_BYTE, other, TAG_THERE, roles->region, &requests[1]));
+    gt_wait_all(requests, 2, "an answer inside the region", p->limit_s, NULL, NULL);
     return gt_seconds(gt_now() - from);
   }
-  GT_MPI(MPI_Irecv(room, (int)bytes, MPI_BYTE, 0, TAG_THERE, roles->region, &requests[0]));
-  gt_wait_all(requests, 1, "a message of the PS", p->limit_s, NULL, NULL);
-  GT_MPI(MPI_Isend(word, (int)sizeof word, MPI_BYTE, 0, TAG_BACK, roles->region, &requests[0]));
-  gt_wait_all(requests, 1, "the PS to take an answer", p->limit_s, NULL, NULL);
+  GT_MPI(MPI_Irecv(room, (int)bytes, MPI_BYTE, other, TAG_THERE, roles->region, &requests[0]));
+  gt_wait_all(requests, 1, "a message inside the region", p->limit_s, NULL, NULL);
+  GT_MPI(MPI_Isend(word, (int)sizeof word, MPI_BYTE, other, TAG_BACK, roles->region, &requests[0]));
+  gt_wait_all(requests, 1, "an answer to leave", p->limit_s, NULL, NULL);
   return 0;
+}
+
+static double exchange(const gt_probe_state *p, int worker, uint8_t *room, size_t bytes) {
+  return gt_probe_exchange(p, p->run.roles.is_ps ? worker : 0, p->run.roles.is_ps, room, bytes);
 }
 
 /* The PS first sends the size of its next message; 0 ends the measurement. */

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "geotrain/pipe_groups.h"
 #include "geotrain/probe.h"
 #include "geotrain/setup.h"
 
@@ -16,11 +17,27 @@
 extern const size_t gt_probe_sizes[GT_PROBE_SIZES];
 #define GT_PROBE_FRESH ((size_t)512 << 10)
 
+/* The passes of a sample through operations that a pipeline cannot cut apart. */
+typedef struct {
+  double forward_s, input_s, weight_s;
+} gt_probe_passes;
+
 /* What a stream carried until it was answered, and its time without the round trip of the
    answer. */
 typedef struct {
   double bits, s;
 } gt_probe_stream;
+/* The reference tasks behind a device's power. */
+enum {
+  GT_PROBE_PRODUCT,
+  GT_PROBE_PRODUCT_BF16,
+  GT_PROBE_CONVOLUTION,
+  GT_PROBE_ATTENTION,
+  GT_PROBE_CELL,
+  GT_PROBE_TASKS
+};
+#define GT_PROBE_BOOT_ID 40 /* characters */
+
 #define GT_PROBE_ROUNDS 5 /* rounds of streams in every direction at once */
 
 /* One direction between two regions, measured by its sender.  Times are one-way; 0: not
@@ -39,6 +56,8 @@ typedef struct {
   /* fit_error: root mean square of relative errors */
   double predicted_s[GT_PROBE_SIZES], fresh_predicted_s, fit_error;
   double profile_bps; /* the rate in the profile (gt_probe_access) */
+  /* for a fleet: of messages of GT_PIPE_SMALL_BYTES and GT_PIPE_LARGE_BYTES, one after the other */
+  double small_s, large_s;
 } gt_probe_link;
 
 /* A rank. */
@@ -47,7 +66,7 @@ typedef struct {
   int32_t cores;                  /* available to this process */
   int32_t machine_cores, threads; /* of the whole machine; of OpenBLAS in this process */
   int32_t blas_pinned, plane_shared;
-  char host[64], kernel[40];
+  char host[64], kernel[GT_PROBE_BOOT_ID];
   /* environment: settings that reduce performance */
   char mpi[64], pml[32], btl[160], single_copy[32], blas_core[32], environment[200];
   char address[200]; /* PS: interface, address and how it was chosen */
@@ -59,6 +78,8 @@ typedef struct {
   int64_t steps, paused;
   double update_s, apply_s, encode_s; /* of a PS */
   double inside_latency_s, inside_bandwidth_bps;
+  /* for a fleet; memory_bytes: what is available on the host */
+  double task_s[GT_PROBE_TASKS], power, memory_bytes;
   double checkpoint_s, checkpoint_bytes;
   char checkpoint_error[400];
 } gt_probe_rank;
@@ -69,14 +90,21 @@ typedef struct {
   gt_run run;
   gt_reach reach;
   gt_probe_rank own;
-  gt_probe_link *links; /* nregions: the directions from this PS */
-  double limit_s;       /* for any wait in the probe */
-  int kept;             /* length of the part of the run directory's path that existed before */
+  gt_probe_link *links;    /* nregions: the directions from this PS */
+  gt_pipe_link *pairs;     /* to the workers of the region, by number; NULL: no fleet is measured */
+  gt_probe_passes *passes; /* of this rank, noperations; NULL: not measured */
+  size_t noperations;
+  char operations_error[GT_ERROR_TEXT_MAX]; /* why they are not */
+  double limit_s;                           /* for any wait in the probe */
+  int kept; /* length of the part of the run directory's path that existed before */
   char data_error[GT_ERROR_TEXT_MAX], folder_error[GT_ERROR_TEXT_MAX];
   /* on rank 0 */
   gt_probe_rank *ranks;     /* all of the world */
   gt_probe_link *all_links; /* nregions x nregions, row: sender */
-  double *access_bps;       /* nregions: rate shared by a region's links; 0: none detected */
+  /* world_size x world_size, row: pairs of a rank; NULL: no fleet */
+  gt_pipe_link *all_pairs;
+  gt_probe_passes *all_passes; /* world_size x noperations, row: rank */
+  double *access_bps;          /* nregions: rate shared by a region's links; 0: none detected */
 } gt_probe_state;
 
 /* Sums over a worker's steps of one kind. */
@@ -121,6 +149,14 @@ void gt_probe_links(gt_probe_state *p);
 /* inside.c: messages between the PS and the workers of a region, one region after another.
    Collective over the world. */
 void gt_probe_inside(gt_probe_state *p);
+/* inside.c: one message in the region, answered with 64 bytes, between two of its ranks; `other` is
+   the region rank of the other one.  The one that asks sends `bytes` of room and gets the seconds
+   of the round trip, the other one 0.  Collective over the two. */
+double gt_probe_exchange(const gt_probe_state *p, int other, bool asks, uint8_t *room,
+                         size_t bytes);
+/* fleet.c: power and memory of the workers, and the messages between those of a region.  Collective
+   over the world. */
+void gt_probe_fleet(gt_probe_state *p);
 /* fit.c: local. */
 void gt_probe_fit(gt_probe_link *link);
 /* work.c: local.  Computes a worker's figures from its steps: in direct succession (warm), and
@@ -145,6 +181,9 @@ void gt_probe_disk_after(gt_probe_state *p);
 /* report.c: on rank 0.  Text for users; reasons and warnings are one per line. */
 void gt_probe_report(const gt_probe_state *p, FILE *to);
 void gt_probe_warnings(const gt_probe_state *p, FILE *to);
+/* profile_fleet.c: of a measured fleet, its table for users and its section of the profile. */
+void gt_probe_report_fleet(const gt_probe_state *p, FILE *to);
+void gt_probe_put_fleet(FILE *f, const gt_probe_state *p);
 /* Returns the number of reasons. */
 size_t gt_probe_reasons(const gt_probe_state *p, FILE *to);
 /* profile.c: on rank 0.  GT_ERR_CKPT names the file and the system's reason. */

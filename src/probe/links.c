@@ -2,7 +2,7 @@
    of hosts are never compared: times are round trips minus the one-way time of a 64-byte answer.
    Regions meet in pairs as in a round-robin tournament: while one direction of a pair is measured,
    no other link of the two regions is in use. */
-#include "prober.h"
+#include "fleet.h"
 
 size_t gt_probe_partner(size_t n, size_t round, size_t self) {
   size_t even = n + n % 2, last = even - 1, other;
@@ -15,12 +15,13 @@ size_t gt_probe_partner(size_t n, size_t round, size_t self) {
   return other < n ? other : n;
 }
 
-static void measure_alone(gt_prober *b) {
+/* Each direction in its turn. */
+static void in_turns(gt_prober *b, void (*measure)(gt_prober *b, size_t peer)) {
   for (size_t round = 0; round + 1 < b->n + b->n % 2; round++) {
     size_t peer = gt_probe_partner(b->n, round, b->self);
     for (int half = 0; half < 2; half++) {
       gt_prober_meet(b);
-      if (peer < b->n && (b->self < peer) == (half == 0)) gt_probe_alone(b, peer);
+      if (peer < b->n && (b->self < peer) == (half == 0)) measure(b, peer);
     }
   }
   gt_prober_meet(b);
@@ -29,8 +30,9 @@ static void measure_alone(gt_prober *b) {
 static void probe_ps(gt_probe_state *p) {
   gt_prober b;
   gt_prober_open(&b, p);
-  measure_alone(&b);
+  in_turns(&b, gt_probe_alone);
   gt_probe_at_once(&b);
+  if (p->options->fleet) in_turns(&b, gt_probe_direction);
   gt_prober_close(&b);
 }
 

@@ -67,6 +67,7 @@ static gt_status verdict(gt_probe_state *p) {
   if (status == GT_OK)
     printf("profile: %s (use: geotrain train %s --set profile=%s)\n", out, p->options->job_path,
            out);
+  if (p->options->fleet) printf("fleet: geotrain fleet %s\n", out);
   gt_probe_warnings(p, stdout);
   size_t n = gt_probe_reasons(p, memory);
   if (status != GT_OK && ++n) fprintf(memory, "  %s\n", gt_error_text());
@@ -93,6 +94,10 @@ static gt_status measure(gt_probe_state *p) {
   }
   say(p, "inside the regions");
   gt_probe_inside(p);
+  if (p->options->fleet) {
+    say(p, "fleet");
+    gt_probe_fleet(p);
+  }
   say(p, "links between regions");
   gt_probe_links(p);
   say(p, "checkpoint directory");
@@ -147,6 +152,10 @@ gt_status gt_probe(const gt_probe_options *options) {
   gt_free(p->links);
   gt_free(p->ranks);
   gt_free(p->all_links);
+  gt_free(p->pairs);
+  gt_free(p->all_pairs);
+  gt_free(p->passes);
+  gt_free(p->all_passes);
   gt_free(p->access_bps);
   gt_free(p);
   gt_net_finalize(120);

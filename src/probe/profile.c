@@ -100,6 +100,7 @@ static void put_profile(FILE *f, const gt_probe_state *p) {
   for (size_t a = 0; a < n; a++)
     for (size_t b = 0; b < n; b++)
       if (a != b) put_link(f, p, a, b);
+  if (p->all_pairs) gt_probe_put_fleet(f, p);
 }
 
 gt_status gt_probe_profile(const gt_probe_state *p, const char *path) {

@@ -189,6 +189,7 @@ void gt_probe_report(const gt_probe_state *p, FILE *to) {
   report_links(p, to);
   report_fits(p, to);
   report_disk(p, to);
+  if (p->all_pairs) gt_probe_report_fleet(p, to);
 }
 
 /* ---- warnings ---- */

@@ -220,29 +220,35 @@ static size_t eval_batch(const gt_run *run) {
   return gt_model_find(gt_model_names[run->job->model.name])->decodes ? 1 : EVAL_BATCH;
 }
 
+gt_graph_spec gt_setup_graph_spec(const gt_run *run) {
+  gt_graph_spec spec = gt_graph_spec_of(run->job);
+  spec.shape = (gt_sample_shape){run->data.h, run->data.w, run->data.c, run->data.classes,
+                                 run->data.features};
+  spec.text = run->data.text;
+  spec.batch_max = run->roles.is_ps ? 0 : run->batch_max;
+  spec.kernels = gt_kernels_find(gt_kernels_names[run->job->train.kernels]);
+  spec.precision = run->precision;
+  spec.batch = run->batch;
+  if (run->choices.n > 0) spec.choices = &run->choices;
+  return spec;
+}
+
 static gt_status open_model(gt_run *run) {
   const gt_kernels *kernels = gt_kernels_find(gt_kernels_names[run->job->train.kernels]);
   if (run->roles.is_ps)
     gt_job_warn_region(run->job, (size_t)run->roles.region_id, (int64_t)run->order.n, warn);
   run->batch = run->order.n < run->order.batch ? run->order.n : run->order.batch;
   run->batch_max = run->order.batch > eval_batch(run) ? run->order.batch : eval_batch(run);
-  gt_graph_spec spec = gt_graph_spec_of(run->job);
-  spec.shape = (gt_sample_shape){run->data.h, run->data.w, run->data.c, run->data.classes,
-                                 run->data.features};
-  spec.text = run->data.text;
-  spec.batch_max = run->roles.is_ps ? 0 : run->batch_max;
-  spec.kernels = kernels;
   gt_setup_open_precision(run, kernels);
-  spec.precision = run->precision;
-  spec.batch = run->batch;
   gt_status status =
       kernels ? GT_OK
               : GT_FAIL(GT_ERR_JOB, "train.kernels is \"%s\", which this build does not have",
                         gt_kernels_names[run->job->train.kernels]);
   if (status == GT_OK) status = gt_setup_open_pipeline(run, &spec);
   GT_TRY(agree(run, status));
+  gt_graph_spec spec = gt_setup_graph_spec(run);
   GT_TRY(gt_setup_open_choices(run, &spec));
-  if (run->choices.n > 0) spec.choices = &run->choices;
+  spec = gt_setup_graph_spec(run);
   if (run->roles.is_ps) run->all_choices = gt_setup_gather_choices(run);
   status = run->pipe ? gt_setup_open_part(run, spec) : gt_graph_create(&run->graph, &spec);
   if (!run->pipe) run->model = run->graph;

@@ -344,7 +344,7 @@ static void profile_after_the_matrix(void **state) {
 static void profile_mistakes(void **state) {
   (void)state;
   static const char *const holds = "has no place in a profile, which holds regions[].name, access "
-                                   "and compute, and wan.links[].from, to and figures";
+                                   "and compute, wan.links[].from, to and figures, and fleet";
   const char *file = profile_file;
   char expected[512];
   put(file, "seed: 3\n");

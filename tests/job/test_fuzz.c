@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "internal.h"
+#include "world.h"
 
 #define ROUNDS 2000
 
@@ -23,33 +24,6 @@ static size_t read_quickstart(char *text, size_t size) {
   size_t n = fread(text, 1, size, from);
   fclose(from);
   assert_true(n > 500 && n < size);
-  return n;
-}
-
-/* Flips, cuts, copies of parts, and characters that are special in YAML. */
-static size_t damage(char *text, size_t n, gt_rng *rng) {
-  static const char marks[] = "{}[]:,-#&*!|>'\"%@`?~ \n\t0";
-  for (uint64_t edits = 1 + gt_rng_below(rng, 4); edits > 0 && n > 2; edits--) {
-    size_t at = gt_rng_below(rng, n), length = 1 + gt_rng_below(rng, 20);
-    if (at + length > n) length = n - at;
-    switch (gt_rng_below(rng, 5)) {
-    case 0:
-      text[at] = (char)(text[at] ^ (1 << gt_rng_below(rng, 8)));
-      break;
-    case 1:
-      text[at] = marks[gt_rng_below(rng, sizeof marks - 1)];
-      break;
-    case 2:
-      n = at + 1;
-      break;
-    case 3:
-      memmove(text + at, text + at + length, n - at - length), n -= length;
-      break;
-    default:
-      memmove(text + gt_rng_below(rng, n - length + 1), text + at, length);
-      break;
-    }
-  }
   return n;
 }
 
@@ -88,7 +62,7 @@ static void damaged_files(void **state) {
   gt_rng rng = gt_rng_make(7, GT_RNG_TEST, 0, 0);
   for (int i = 0; i < ROUNDS; i++) {
     memcpy(text, whole, size);
-    size_t n = damage(text, size, &rng);
+    size_t n = w_damage(text, size, &rng);
     FILE *to = fopen(file, "wb");
     assert_non_null(to);
     assert_int_equal(fwrite(text, 1, n, to), n);
@@ -125,7 +99,7 @@ static void damaged_sets(void **state) {
     const char *set = sets[gt_rng_below(&rng, sizeof sets / sizeof *sets)];
     size_t n = strlen(set);
     memcpy(text, set, n);
-    if (i % 4) n = damage(text, n, &rng);
+    if (i % 4) n = w_damage(text, n, &rng);
     text[n] = '\0';
     FILE *to = fopen(file, "wb");
     assert_non_null(to);

@@ -58,6 +58,8 @@ void w_close(gt_probe_state *p) {
   gt_job_close(p->run.job);
   gt_free(p->ranks);
   gt_free(p->all_links);
+  gt_free(p->all_pairs);
+  gt_free(p->all_passes);
   gt_free(p->access_bps);
   gt_free(p);
 }

@@ -1,0 +1,238 @@
+/* `geotrain fleet`: groups the devices of a fleet by links and power, and prints the groups. */
+#include <getopt.h>
+#include <math.h>
+#include <string.h>
+
+#include "cli.h"
+#include "geotrain/job_fleet.h"
+#include "geotrain/pipe_groups.h"
+#include "options.h"
+
+#define NAMES 6 /* devices of a group that its line names */
+
+typedef struct {
+  const char *path;
+  double theta_s, bytes; /* 0: not given */
+  bool devices;
+} options;
+
+/* What is printed. */
+typedef struct {
+  const options *o;
+  const gt_job_fleet *fleet;
+  gt_pipe_fleet numbers;
+  gt_pipe_grouping grouping;
+  gt_pipe_group *groups;
+  gt_pipe_link *between; /* [from * ngroups + to] */
+} view;
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+static void open_numbers(gt_pipe_fleet *numbers, const gt_job_fleet *fleet) {
+  const size_t n = fleet->n;
+  gt_pipe_link *links = GT_NEW_ARRAY(gt_pipe_link, n * n);
+  double *power = GT_NEW_ARRAY(double, n), *memory_bytes = GT_NEW_ARRAY(double, n);
+  for (size_t i = 0; i < n * n; i++)
+    links[i] = (gt_pipe_link){fleet->links[i].small_s, fleet->links[i].large_s};
+  for (size_t i = 0; i < n; i++) {
+    power[i] = fleet->devices[i].power;
+    memory_bytes[i] = fleet->devices[i].memory_bytes;
+  }
+  *numbers = (gt_pipe_fleet){n, links, power, memory_bytes};
+}
+
+static void close_numbers(gt_pipe_fleet *numbers) {
+  gt_free((void *)(uintptr_t)numbers->links);
+  gt_free((void *)(uintptr_t)numbers->power);
+  gt_free((void *)(uintptr_t)numbers->memory_bytes);
+}
+
+static gt_status open_view(view *v) {
+  const double theta_s = v->o->theta_s > 0 ? v->o->theta_s : v->fleet->theta_s;
+  gt_pipe_grouping grouping;
+  open_numbers(&v->numbers, v->fleet);
+  GT_TRY(gt_pipe_grouping_make(&grouping, &v->numbers, theta_s, v->o->bytes));
+  v->grouping = grouping;
+  v->groups = GT_NEW_ARRAY(gt_pipe_group, v->grouping.ngroups);
+  v->between = GT_NEW_ARRAY(gt_pipe_link, v->grouping.ngroups * v->grouping.ngroups);
+  gt_pipe_grouping_groups(&v->grouping, &v->numbers, v->groups, v->between);
+  return GT_OK;
+}
+
+static void close_view(view *v) {
+  gt_free(v->groups);
+  gt_free(v->between);
+  gt_pipe_grouping_close(&v->grouping);
+  close_numbers(&v->numbers);
+}
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+static const char *plural(size_t n) {
+  return n == 1 ? "" : "s";
+}
+
+static const char *span(char buf[32], double s) {
+  return isinf(s) ? "never" : gt_format_time(buf, 32, s);
+}
+
+static void print_head(const view *v) {
+  const gt_pipe_grouping *g = &v->grouping;
+  char size[32], theta[32];
+  gt_format_size(size, sizeof size, v->o->bytes);
+  printf("%s: %zu device%s, %zu region%s, %zu group%s\n", v->o->path, v->fleet->n,
+         plural(v->fleet->n), g->nregions, plural(g->nregions), g->ngroups, plural(g->ngroups));
+  if (isinf(g->theta_s)) {
+    printf("level 1, links: no two mean times of %s that follow each other differ by a factor of "
+           "%g\n",
+           size, GT_PIPE_APART);
+  } else {
+    printf("level 1, links: devices whose mean time of %s is above %s are apart (%s)\n", size,
+           gt_format_time(theta, sizeof theta, g->theta_s),
+           v->o->theta_s > 0       ? "--theta"
+           : v->fleet->theta_s > 0 ? "fleet.theta"
+                                   : "the largest gap");
+  }
+  printf("level 2, power: devices whose mean ratio is above %g are apart\n", GT_PIPE_ALIKE);
+}
+
+/* Of a sample, on the device of most power. */
+static void print_operations(const view *v) {
+  double forward_s = 0, input_s = 0, weight_s = 0, power = 0;
+  char text[3][32];
+  for (size_t i = 0; i < v->fleet->n; i++) power = fmax(power, v->fleet->devices[i].power);
+  for (size_t k = 0; k < v->fleet->noperations; k++) {
+    forward_s += v->fleet->operations[k].forward_s / power;
+    input_s += v->fleet->operations[k].input_s / power;
+    weight_s += v->fleet->operations[k].weight_s / power;
+  }
+  if (v->fleet->noperations > 0)
+    printf("model: %zu operations, of a sample on the device of most power: forward %s, "
+           "backward-input %s, backward-weight %s\n",
+           v->fleet->noperations, gt_format_time(text[0], 32, forward_s),
+           gt_format_time(text[1], 32, input_s), gt_format_time(text[2], 32, weight_s));
+}
+
+static void print_names(const view *v, size_t group) {
+  size_t n = 0;
+  for (size_t i = 0; i < v->fleet->n; i++) {
+    if (v->grouping.group[i] != group) continue;
+    if (n++ < NAMES) printf("%s%s", n > 1 ? ", " : "", v->fleet->devices[i].name);
+  }
+  if (n > NAMES) printf(" and %zu more", n - NAMES);
+  printf("\n");
+}
+
+/* Latency and rate of the link inside a group. */
+static void print_inside(const view *v, size_t group) {
+  const gt_pipe_link link = v->between[group * v->grouping.ngroups + group];
+  const double carried_s = link.large_s - link.small_s;
+  char latency[32], rate[32];
+  if (v->groups[group].count == 1) {
+    printf("  %10s %14s", "-", "-");
+    return;
+  }
+  printf("  %10s %14s", span(latency, link.small_s),
+         carried_s > 0 ? gt_format_rate(rate, sizeof rate, 8.0 * GT_PIPE_LARGE_BYTES / carried_s)
+                       : "-");
+}
+
+static void print_groups(const view *v) {
+  char memory[32];
+  printf("\n%5s  %6s  %7s  %10s  %10s  %25s  %s\n", "group", "region", "devices", "power", "memory",
+         "slowest link inside", "names");
+  for (size_t k = 0; k < v->grouping.ngroups; k++) {
+    const gt_pipe_group *g = &v->groups[k];
+    printf("%5zu  %6zu  %7lld  %10.4g  %10s", k, g->region, (long long)g->count, g->power,
+           gt_format_size(memory, sizeof memory, g->memory_bytes));
+    print_inside(v, k);
+    printf("  ");
+    print_names(v, k);
+  }
+}
+
+static void print_between(const view *v) {
+  const size_t n = v->grouping.ngroups;
+  char time[32], size[32];
+  printf("\ntime of %s from the group of a row to that of a column, between the slowest pair:\n",
+         gt_format_size(size, sizeof size, v->o->bytes));
+  printf("%5s", "");
+  for (size_t to = 0; to < n; to++) printf(" %9zu", to);
+  for (size_t from = 0; from < n; from++) {
+    printf("\n%5zu", from);
+    for (size_t to = 0; to < n; to++) {
+      const double s = gt_pipe_transfer_s(v->between[from * n + to], v->o->bytes);
+      printf(" %9s", from == to && v->groups[from].count == 1 ? "-" : span(time, s));
+    }
+  }
+  printf("\n");
+}
+
+static void print_devices(const view *v) {
+  char memory[32];
+  printf("\n%5s  %6s  %-20s  %-20s  %-20s  %10s  %10s\n", "group", "region", "device", "host",
+         "its region", "power", "memory");
+  for (size_t i = 0; i < v->fleet->n; i++) {
+    const gt_job_fleet_device *d = &v->fleet->devices[i];
+    printf("%5zu  %6zu  %-20s  %-20s  %-20s  %10.4g  %10s\n", v->grouping.group[i],
+           v->grouping.region[i], d->name, d->host, d->region, d->power,
+           gt_format_size(memory, sizeof memory, d->memory_bytes));
+  }
+}
+
+/* ---- command --------------------------------------------------------------------------------- */
+
+enum { THETA = 1, BYTES, DEVICES };
+
+/* A size or a time of an option, more than 0. */
+static gt_status read_amount(const char *option, const char *text,
+                             gt_status (*parse)(const char *, double *), double *out) {
+  char reason[GT_ERROR_TEXT_MAX - 64];
+  if (parse(text, out) != GT_OK) {
+    snprintf(reason, sizeof reason, "%s", gt_error_text());
+    return GT_FAIL(GT_ERR_JOB, "fleet: %s: %s", option, reason);
+  }
+  if (*out > 0) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB, "fleet: %s is %s; more than 0 is needed", option, text);
+}
+
+static gt_status read_options(options *o, int argc, char **argv) {
+  static const struct option known[] = {{"theta", required_argument, NULL, THETA},
+                                        {"bytes", required_argument, NULL, BYTES},
+                                        {"devices", no_argument, NULL, DEVICES},
+                                        {NULL, 0, NULL, 0}};
+  int option;
+  opterr = 0;
+  while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
+    if (option == '?') return gt_option_refused(argc, argv, "fleet");
+    if (option == THETA) GT_TRY(read_amount("--theta", optarg, gt_parse_time_s, &o->theta_s));
+    if (option == BYTES) GT_TRY(read_amount("--bytes", optarg, gt_parse_size_bytes, &o->bytes));
+    if (option == DEVICES) o->devices = true;
+  }
+  if (optind != argc - 1)
+    return GT_FAIL(GT_ERR_JOB,
+                   "fleet: one profile or folder is needed, %d were given; see `geotrain help "
+                   "fleet`",
+                   argc - optind);
+  o->path = argv[optind];
+  return GT_OK;
+}
+
+gt_status gt_cmd_fleet(int argc, char **argv) {
+  options o = {.bytes = GT_PIPE_USUAL_BYTES};
+  gt_job_fleet *fleet = NULL;
+  GT_TRY(read_options(&o, argc, argv));
+  GT_TRY(gt_job_fleet_load(&fleet, o.path));
+  view v = {.o = &o, .fleet = fleet};
+  gt_status status = open_view(&v);
+  if (status == GT_OK) {
+    print_head(&v);
+    print_operations(&v);
+    print_groups(&v);
+    print_between(&v);
+    if (o.devices) print_devices(&v);
+  }
+  close_view(&v);
+  gt_job_fleet_close(fleet);
+  return status;
+}

@@ -1,0 +1,69 @@
+/* The memory that programs can still get on a host. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fleet.h"
+
+/* The number at the begin of a file; INFINITY: the file has none ("max"), or is not there. */
+static double number_in(const char *path) {
+  double bytes;
+  FILE *file = fopen(path, "r");
+  bool found = file && fscanf(file, "%lf", &bytes) == 1;
+  if (file) fclose(file);
+  return found && bytes > 0 ? bytes : INFINITY;
+}
+
+static double available(const char *root) {
+  char path[512], line[256];
+  uint64_t kib;
+  double bytes = INFINITY;
+  snprintf(path, sizeof path, "%s/proc/meminfo", root);
+  FILE *file = fopen(path, "r");
+  while (file && fgets(line, sizeof line, file))
+    if (sscanf(line, "MemAvailable: %" SCNu64 " kB", &kib) == 1) bytes = 1024 * (double)kib;
+  if (file) fclose(file);
+  return bytes;
+}
+
+/* The least limit of a control group and those above it. */
+static double limit_of(const char *root, const char *mount, char *group, const char *name) {
+  char path[1536];
+  double least = INFINITY;
+  for (;;) {
+    snprintf(path, sizeof path, "%s%s%s/%s", root, mount, group, name);
+    least = fmin(least, number_in(path));
+    char *slash = strrchr(group, '/');
+    if (!slash) return least;
+    *slash = '\0';
+  }
+}
+
+/* In version 2 a process is in one group ("0::/PATH"), in version 1 in one for each controller
+   ("N:memory:/PATH"). */
+static double limit(const char *root) {
+  char path[512], line[1024];
+  double least = INFINITY;
+  snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
+  FILE *file = fopen(path, "r");
+  while (file && fgets(line, sizeof line, file)) {
+    line[strcspn(line, "\n")] = '\0';
+    char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : 0;
+    if (!group) continue;
+    *group++ = '\0';
+    if (controllers[1] == '\0')
+      least = fmin(least, limit_of(root, "/sys/fs/cgroup", group, "memory.max"));
+    else if (strcmp(controllers + 1, "memory") == 0)
+      least = fmin(least, limit_of(root, "/sys/fs/cgroup/memory", group, "memory.limit_in_bytes"));
+  }
+  if (file) fclose(file);
+  return least;
+}
+
+double gt_probe_memory(const char *root) {
+  const double least = fmin(available(root), limit(root));
+  if (isfinite(least)) return least;
+  return (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+}

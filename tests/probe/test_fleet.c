@@ -1,0 +1,331 @@
+/* The fleet of a probe: who measures with whom, memory below limits, reference tasks, and a section
+   of the profile that is read back as it was measured. */
+#include <math.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fleet.h"
+#include "geotrain/job_fleet.h"
+#include "world.h"
+
+/* ---- points ---------------------------------------------------------------------------------- */
+
+static const char hosts[7][GT_PROBE_BOOT_ID] = {"x", "y", "x", "z", "y", "x", "z"};
+
+static void test_points(void **unused) {
+  (void)unused;
+  static const size_t first[7] = {0, 1, 0, 3, 1, 0, 3};
+  size_t point[7];
+  gt_probe_points(hosts, 7, false, point);
+  assert_memory_equal(point, first, sizeof first);
+  assert_int_equal(gt_probe_point_second(point, 7, 0), 2);
+  assert_int_equal(gt_probe_point_second(point, 7, 1), 4);
+  gt_probe_points(hosts, 7, true, point);
+  for (size_t i = 0; i < 7; i++) assert_int_equal(point[i], i);
+  assert_int_equal(gt_probe_point_second(point, 7, 3), 7);
+}
+
+/* Every two of those that stand for themselves meet once; others never do. */
+static void check_rounds(const size_t *point, size_t n, size_t needed) {
+  int met[7][7] = {{0}};
+  const size_t rounds = gt_probe_point_rounds(point, n);
+  assert_int_equal(rounds, needed);
+  for (size_t round = 0; round < rounds; round++)
+    for (size_t self = 0; self < n; self++) {
+      const size_t other = gt_probe_point_partner(point, n, round, self);
+      if (other == n) continue;
+      assert_int_equal(gt_probe_point_partner(point, n, round, other), self);
+      met[self][other]++;
+    }
+  for (size_t i = 0; i < n; i++)
+    for (size_t j = 0; j < n; j++)
+      assert_int_equal(met[i][j], i != j && point[i] == i && point[j] == j);
+}
+
+static void test_rounds(void **unused) {
+  (void)unused;
+  size_t point[7];
+  gt_probe_points(hosts, 7, true, point);
+  for (size_t n = 1; n <= 7; n++) check_rounds(point, n, n == 1 ? 0 : n - 1 + n % 2);
+  gt_probe_points(hosts, 7, false, point);
+  check_rounds(point, 7, 3);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static char root[] = "/tmp/geotrain-root-XXXXXX";
+
+static void make_folder(const char *path) {
+  char full[256];
+  snprintf(full, sizeof full, "%s%s", root, path);
+  assert_int_equal(mkdir(full, 0700), 0);
+}
+
+static void put(const char *path, const char *text) {
+  char full[256];
+  snprintf(full, sizeof full, "%s%s", root, path);
+  FILE *f = fopen(full, "w");
+  assert_non_null(f);
+  fputs(text, f);
+  fclose(f);
+}
+
+static void remove_all(void) {
+  char command[128];
+  snprintf(command, sizeof command, "rm -r '%s'", root);
+  assert_int_equal(system(command), 0);
+}
+
+static void test_memory(void **unused) {
+  (void)unused;
+  static const char *const folders[] = {"/proc",
+                                        "/proc/self",
+                                        "/sys",
+                                        "/sys/fs",
+                                        "/sys/fs/cgroup",
+                                        "/sys/fs/cgroup/a",
+                                        "/sys/fs/cgroup/a/b",
+                                        "/sys/fs/cgroup/memory",
+                                        "/sys/fs/cgroup/memory/c"};
+  assert_non_null(mkdtemp(root));
+  assert_true(gt_probe_memory(root) > 1e6); /* that of the machine */
+  for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) make_folder(folders[i]);
+  put("/proc/meminfo", "MemTotal: 9000 kB\nMemAvailable:    5000 kB\nMemFree: 1 kB\n");
+  assert_true(gt_probe_memory(root) == 5000 * 1024);
+  put("/proc/self/cgroup", "0::/a/b\n");
+  put("/sys/fs/cgroup/a/b/memory.max", "max\n");
+  assert_true(gt_probe_memory(root) == 5000 * 1024);
+  put("/sys/fs/cgroup/a/memory.max", "4000000\n");
+  assert_true(gt_probe_memory(root) == 4000000);
+  put("/sys/fs/cgroup/a/b/memory.max", "3000000\n");
+  assert_true(gt_probe_memory(root) == 3000000);
+  put("/proc/self/cgroup", "5:cpu,memory2:/a\n4:memory:/c\n1:name=x:/a\n");
+  put("/sys/fs/cgroup/memory/c/memory.limit_in_bytes", "2000000\n");
+  assert_true(gt_probe_memory(root) == 2000000);
+  put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  assert_true(gt_probe_memory(root) == 2000000);
+  remove_all();
+}
+
+/* ---- reference tasks ------------------------------------------------------------------------- */
+
+static void test_reference(void **unused) {
+  (void)unused;
+  double times_s[GT_PROBE_TASKS];
+  const int64_t alive = gt_alloc_alive();
+  gt_probe_reference(times_s);
+  for (int task = 0; task < GT_PROBE_TASKS; task++) {
+    print_message("%s: %.3f ms\n", gt_probe_tasks[task], 1e3 * times_s[task]);
+    assert_true(times_s[task] > 1e-6 && times_s[task] < 1);
+  }
+  assert_int_equal(gt_alloc_alive(), alive);
+}
+
+/* ---- the profile ----------------------------------------------------------------------------- */
+
+static char path[] = "/tmp/geotrain-fleet-XXXXXX";
+
+/* Times that name their ends: no two of them are equal. */
+static gt_pipe_link made(size_t from, size_t to) {
+  const double small_s = 1e-6 * (double)(1 + 100 * from + to);
+  return (gt_pipe_link){small_s, 100 * small_s};
+}
+
+/* Each worker of a region knows the others by their numbers. */
+static void measure(gt_probe_state *p) {
+  const size_t n = (size_t)p->run.roles.world_size, nregions = p->run.job->nregions;
+  p->all_pairs = GT_NEW_ARRAY(gt_pipe_link, n * n);
+  for (size_t i = 0; i < n; i++) {
+    p->ranks[i].power = (double)(i + 1);
+    p->ranks[i].memory_bytes = 1e9 + (double)i;
+    for (size_t k = 0; k < n; k++) p->all_pairs[i * n + k] = made(i, k);
+  }
+  for (size_t i = 0; i < nregions * nregions; i++) {
+    p->all_links[i].small_s = made(1000 + i / nregions, i % nregions).small_s;
+    p->all_links[i].large_s = made(1000 + i / nregions, i % nregions).large_s;
+  }
+}
+
+static gt_job_fleet *written(gt_probe_state *p) {
+  gt_job_fleet *fleet = NULL;
+  if (gt_probe_profile(p, path) != GT_OK) fail_msg("%s", gt_error_text());
+  if (gt_job_fleet_load(&fleet, path) != GT_OK) fail_msg("%s", gt_error_text());
+  return fleet;
+}
+
+static void assert_link(const gt_job_fleet *f, size_t from, size_t to, gt_pipe_link needed) {
+  const gt_job_fleet_link *l = &f->links[from * f->n + to];
+  if (!(fabs(l->small_s / needed.small_s - 1) < 1e-5) ||
+      !(fabs(l->large_s / needed.large_s - 1) < 1e-5))
+    fail_msg("from %zu to %zu: %g s, %g s; %g s, %g s are needed", from, to, l->small_s, l->large_s,
+             needed.small_s, needed.large_s);
+}
+
+#define WAN "{emulate: true, default: {bandwidth: 1 Gbit/s, latency: 1 ms}}"
+
+static void test_small_fleet(void **unused) {
+  (void)unused;
+  gt_probe_state *p = w_found("[{name: a, ranks: 3}, {name: b, ranks: 4}]", WAN);
+  measure(p);
+  gt_job_fleet *f = written(p);
+  assert_int_equal(f->n, 5);
+  assert_string_equal(f->devices[1].name, "a.1");
+  assert_string_equal(f->devices[2].name, "b.0");
+  assert_string_equal(f->devices[2].region, "b");
+  assert_string_equal(f->devices[2].host, "host");
+  assert_true(f->devices[0].power == 2 && f->devices[2].power == 5 && f->devices[4].power == 7);
+  /* seven ranks share what the host has */
+  assert_true(fabs(f->devices[4].memory_bytes - 1e9 / 7) < 1);
+  assert_link(f, 0, 1, made(1, 1));
+  assert_link(f, 1, 0, made(2, 0));
+  assert_link(f, 2, 4, made(4, 2));
+  assert_link(f, 4, 3, made(6, 1));
+  assert_link(f, 0, 4, made(1000, 1));
+  assert_link(f, 3, 1, made(1001, 0));
+  gt_job_fleet_close(f);
+  w_close(p);
+}
+
+/* Workers alternate between two hosts. */
+static void test_large_fleet(void **unused) {
+  (void)unused;
+  gt_probe_state *p = w_found("[{name: a, ranks: 61}, {name: b, ranks: 4}]", WAN);
+  for (int i = 0; i < p->run.roles.world_size; i++)
+    snprintf(p->ranks[i].kernel, sizeof p->ranks[i].kernel, "boot-%d", i % 2);
+  measure(p);
+  gt_job_fleet *f = written(p);
+  assert_int_equal(f->n, 63);
+  /* ranks 1 and 2 stand for the first region's hosts, 62 and 63 for the second's */
+  assert_link(f, 0, 1, made(1, 1));
+  assert_link(f, 2, 59, made(1, 1));
+  assert_link(f, 59, 58, made(2, 0));
+  assert_link(f, 4, 2, made(1, 2)); /* on one host: between the first two there */
+  assert_link(f, 3, 5, made(2, 3));
+  assert_link(f, 60, 62, made(62, 2));
+  assert_link(f, 61, 62, made(63, 0));
+  assert_link(f, 59, 62, made(1000, 1));
+  assert_true(fabs(f->devices[0].memory_bytes - 1e9 / 32) < 1);
+  gt_job_fleet_close(f);
+  w_close(p);
+}
+
+/* The passes of all spans together take about as long as a step of the whole model. */
+static void test_passes(void **unused) {
+  (void)unused;
+  gt_job *job = w_job("[{name: a, ranks: 2}]", "{default: {latency: 1 ms}}");
+  gt_graph *whole, *cut;
+  gt_metrics m;
+  float *x = GT_NEW_ARRAY(float, 16 * 28 * 28);
+  int32_t labels[16];
+  for (int i = 0; i < 16; i++) labels[i] = i % 10;
+  for (int i = 0; i < 16 * 28 * 28; i++) x[i] = (float)(i % 97) / 97;
+  gt_graph_spec spec = gt_graph_spec_of(job);
+  spec.shape = (gt_sample_shape){.h = 28, .w = 28, .c = 1, .classes = 10};
+  spec.batch_max = 16;
+  spec.kernels = gt_kernels_find("auto");
+  assert_int_equal(gt_graph_create(&whole, &spec), GT_OK);
+  const size_t n = gt_probe_spans(whole, NULL);
+  gt_span *spans = GT_NEW_ARRAY(gt_span, n);
+  gt_probe_passes *passes = GT_NEW_ARRAY(gt_probe_passes, n);
+  assert_int_equal(gt_probe_spans(whole, spans), n);
+  spec.spans = spans, spec.nspans = n, spec.slots = 1, spec.micros = 1;
+  if (gt_graph_create(&cut, &spec) != GT_OK) fail_msg("%s", gt_error_text());
+  gt_graph_init(whole, 1);
+  gt_graph_init(cut, 1);
+  gt_graph_prepare(cut, 16);
+  gt_probe_passes_of(cut, spans, n, &(gt_micro_batch){x, labels, 16}, passes);
+  double step_s = INFINITY, sum_s = 0;
+  for (int i = 0; i < 200; i++) {
+    const gt_ns from = gt_now();
+    gt_graph_step(whole, x, labels, 16, true, &m);
+    step_s = fmin(step_s, gt_seconds(gt_now() - from) / 16);
+  }
+  for (size_t k = 0; k < n; k++) {
+    assert_true(passes[k].forward_s > 0 && passes[k].input_s >= 0 && passes[k].weight_s >= 0);
+    sum_s += passes[k].forward_s + passes[k].input_s + passes[k].weight_s;
+  }
+  print_message("a sample: %.2f us in a step, %.2f us in %zu spans\n", 1e6 * step_s, 1e6 * sum_s,
+                n);
+  assert_true(sum_s > step_s / 2 && sum_s < 2 * step_s);
+  /* the last turn's gradients are those of the step: no operation was left out */
+  assert_memory_equal(gt_graph_arrays(whole)->grads.data, gt_graph_arrays(cut)->grads.data,
+                      gt_graph_arrays(cut)->grads.n * sizeof(float));
+  gt_graph_close(whole);
+  gt_graph_close(cut);
+  gt_job_close(job);
+  gt_free(spans);
+  gt_free(passes);
+  gt_free(x);
+}
+
+/* Workers of power 2 and 4, of which the job slows the second to a quarter, so that it could have
+   16: the times in the profile are those at power 1, the median of both. */
+static void test_operations(void **unused) {
+  (void)unused;
+  gt_probe_state *p =
+      w_found("[{name: a, ranks: 3, compute: {speeds: [1, 0.25]}}]", "{default: {latency: 1 ms}}");
+  gt_graph_spec spec = gt_graph_spec_of(p->run.job);
+  spec.shape = (gt_sample_shape){.h = 28, .w = 28, .c = 1, .classes = 10};
+  spec.sizes_only = true;
+  spec.kernels = gt_kernels_find("ref");
+  assert_int_equal(gt_graph_create(&p->run.graph, &spec), GT_OK);
+  measure(p);
+  p->ranks[1].power = 2;
+  p->ranks[2].power = 4;
+  p->noperations = gt_probe_spans(p->run.graph, NULL);
+  assert_in_range(p->noperations, 3, gt_graph_operations(p->run.graph));
+  p->all_passes = GT_NEW_ARRAY(gt_probe_passes, 3 * p->noperations);
+  for (size_t k = 0; k < p->noperations; k++) {
+    p->all_passes[p->noperations + k] = (gt_probe_passes){(double)k + 1, 2, 3};
+    p->all_passes[2 * p->noperations + k] = (gt_probe_passes){(double)k + 1, 0, 1};
+  }
+  gt_job_fleet *f = written(p);
+  assert_int_equal(f->noperations, p->noperations);
+  assert_int_equal(f->operations[f->noperations - 1].last + 1, gt_graph_operations(p->run.graph));
+  for (size_t k = 0; k < f->noperations; k++) {
+    assert_true(fabs(f->operations[k].forward_s / ((double)(k + 1) * (2 + 16) / 2) - 1) < 1e-5);
+    assert_true(fabs(f->operations[k].input_s - 2) < 1e-5);
+    assert_true(fabs(f->operations[k].weight_s - (3 * 2 + 16) / 2.0) < 1e-5);
+  }
+  assert_non_null(strstr(w_print(p, gt_probe_report_fleet), "  operations: "));
+  gt_job_fleet_close(f);
+  gt_graph_close(p->run.graph);
+  w_close(p);
+}
+
+/* The table has a line for every worker; a probe without a fleet has neither table nor section. */
+static void test_report(void **unused) {
+  (void)unused;
+  gt_job_fleet *fleet = NULL;
+  gt_probe_state *p = w_found("[{name: a, ranks: 3}, {name: b, ranks: 4}]", WAN);
+  assert_null(strstr(w_print(p, gt_probe_report), "fleet"));
+  if (gt_probe_profile(p, path) != GT_OK) fail_msg("%s", gt_error_text());
+  assert_int_equal(gt_job_fleet_load(&fleet, path), GT_ERR_JOB);
+  measure(p);
+  assert_non_null(strstr(w_print(p, gt_probe_report), "fleet, reference tasks"));
+  assert_int_equal(w_lines(w_print(p, gt_probe_report_fleet)), 3 + 5);
+  w_close(p);
+}
+
+static int make_file(void **unused) {
+  (void)unused;
+  int file = mkstemp(path);
+  return file < 0 ? -1 : close(file);
+}
+
+static int remove_file(void **unused) {
+  (void)unused;
+  return unlink(path);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_points),      cmocka_unit_test(test_rounds),
+      cmocka_unit_test(test_memory),      cmocka_unit_test(test_reference),
+      cmocka_unit_test(test_small_fleet), cmocka_unit_test(test_large_fleet),
+      cmocka_unit_test(test_passes),      cmocka_unit_test(test_operations),
+      cmocka_unit_test(test_report),
+  };
+  return cmocka_run_group_tests(tests, make_file, remove_file);
+}
