@@ -200,9 +200,21 @@ static gt_status init_params(gt_run *run) {
   return GT_OK;
 }
 
+/* Those of a pipeline are all full. */
+static gt_status check_micro_batches(const gt_run *run) {
+  const size_t least = gt_graph_least(run->model), n = run->pipe->layout->micro_samples;
+  if (n >= least) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB,
+                 "train.batch is %d and pipeline.micro_batches %d, so a micro-batch has %zu; model "
+                 "%s normalises channels of a single value a sample, so %zu or more are needed",
+                 run->job->train.batch, run->job->pipeline.micro_batches, n,
+                 gt_model_names[run->job->model.name], least);
+}
+
 /* Reports an error before training that PyTorch raises in the middle of an epoch: a batch (usually
    the last of an epoch) that leaves a normalisation a single value per channel. */
 static gt_status check_batches(const gt_run *run) {
+  if (run->pipe) return check_micro_batches(run);
   const size_t least = gt_graph_least(run->graph), n = run->order.n, batch = run->order.batch,
                last = n % batch ? n % batch : batch;
   if (n == 0 || last >= least) return GT_OK;
@@ -244,9 +256,9 @@ static gt_status open_model(gt_run *run) {
       kernels ? GT_OK
               : GT_FAIL(GT_ERR_JOB, "train.kernels is \"%s\", which this build does not have",
                         gt_kernels_names[run->job->train.kernels]);
+  gt_graph_spec spec = gt_setup_graph_spec(run);
   if (status == GT_OK) status = gt_setup_open_pipeline(run, &spec);
   GT_TRY(agree(run, status));
-  gt_graph_spec spec = gt_setup_graph_spec(run);
   GT_TRY(gt_setup_open_choices(run, &spec));
   spec = gt_setup_graph_spec(run);
   if (run->roles.is_ps) run->all_choices = gt_setup_gather_choices(run);
