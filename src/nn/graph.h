@@ -313,10 +313,11 @@ struct gt_graph {
 
 /* graph_export.c: another name of a tensor, under which it is exported once more. */
 void gt_graph_alias(gt_graph *graph, const char *name, size_t param);
-/* graph_memory.c: finds the readers of each output; plans the memory of activations and scratch,
-   and allocates it unless the graph has sizes only. */
-void gt_graph_link(gt_graph *graph);
+/* graph_memory.c: plans the memory of activations and scratch, and allocates it unless the graph has
+   sizes only. */
 void gt_graph_plan(gt_graph *graph);
+/* graph_link.c: finds the readers of each output. */
+void gt_graph_link(gt_graph *graph);
 /* Whether the operation writes its output over its input (back: the gradient of its input over the
    gradient of its output). */
 bool gt_graph_in_place(const gt_graph *graph, size_t i, bool back);
