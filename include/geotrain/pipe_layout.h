@@ -30,6 +30,9 @@ void gt_pipe_layout_close(gt_pipe_layout *layout);
    samples that can be split, slots enough?  GT_ERR_JOB: one sentence says what is wrong first. */
 gt_status gt_pipe_layout_check(const gt_pipe_layout *layout);
 
+/* The stage that a worker of a region has; a worker without one is a bug of the caller. */
+size_t gt_pipe_stage_at(const gt_pipe_layout *layout, size_t region, size_t worker);
+
 /* ---- what a worker holds --------------------------------------------------------------------- */
 
 /* The most micro-batches that a worker of a stage has in flight, from the begin of F to the end of

@@ -19,6 +19,8 @@ gt_ps_spec gt_ps_spec_of(const gt_job *job, const gt_order *order, const gt_link
    takes one of its batches: the same in all regions. */
 void gt_ps_set_stages(gt_ps_spec *spec, const gt_ps_stage *stages, size_t nstages,
                       const gt_order *first);
+/* GT_ERR_JOB: the region with the data of a pipeline has not enough samples for a step. */
+gt_status gt_ps_check_stages(const gt_job *job, size_t samples);
 /* Shares of the regions in means, sum 1; samples: of every region.  The caller frees them. */
 double *gt_ps_weights_of(const gt_job *job, const int64_t *samples);
 /* The optimizer of a region.  Its learning-rate schedule ends with the region's steps; in lockstep,

@@ -119,8 +119,6 @@ bool gt_setup_span_judges(const gt_run_pipe *pipe, size_t span);
 bool gt_setup_span_reads(const gt_run *run, size_t span);
 /* The number of a span of this region among the region's spans, as in gt_graph_spec.spans. */
 size_t gt_setup_own_span(const gt_run *run, size_t span);
-/* The number, in the model, of the stage that a worker of the region has. */
-size_t gt_setup_stage_of(const gt_run_pipe *pipe, size_t region, size_t worker);
 
 /* The input for the roles: one entry per region, in the job's order.  Names and hosts are borrowed
    from the job; the caller frees the array.  Local. */

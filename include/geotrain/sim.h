@@ -1,12 +1,13 @@
-/* sim: a run under the virtual clock without its arithmetic: the same PS, strategies, outboxes and
-   link model for all regions, in one process; vectors have no data.  Layer 7.  No MPI, no files.
-   Local. */
+/* sim: a run under the virtual clock without its arithmetic: the same PS, strategies, pipelines,
+   outboxes and link model for all regions, in one process; vectors have no data.  Layer 7.  No MPI,
+   no files.  Local. */
 #ifndef GEOTRAIN_SIM_H
 #define GEOTRAIN_SIM_H
 
 #include "geotrain/exchange.h"
 #include "geotrain/job.h"
 #include "geotrain/link.h"
+#include "geotrain/pipe_job.h"
 #include "geotrain/record.h"
 
 typedef struct {
@@ -15,6 +16,7 @@ typedef struct {
   size_t parameters, buffers; /* of the model, in floats */
   const int64_t *samples;     /* nregions: training samples of each region, 1 or more */
   size_t test_samples;        /* on which each region evaluates; 0: no evaluation */
+  const gt_pipe_job *pipe;    /* of a job with a pipeline; else NULL */
   const gt_wiring *wiring;    /* by which regions exchange; NULL: as the job says (gt_wiring_of) */
 } gt_sim_spec;
 
@@ -23,9 +25,9 @@ typedef struct gt_sim gt_sim;
 /* Simulates the job from its first step to its end.  Times, messages and bytes are those of
    `geotrain train --clock virtual` on the same job, to the nanosecond, except for the length of the
    regions' results at the end, which contain accuracies (docs/virtual-clock.md).  Everything in
-   spec is borrowed until gt_sim_close.  GT_ERR_JOB: compute says nothing of a region, or a pair of
-   regions has no latency; GT_ERR_LIMIT: nothing moves any more (an outage without end).  *out is
-   written on success. */
+   spec is borrowed until gt_sim_close.  GT_ERR_JOB: compute says nothing of a region, a pair of
+   regions has no latency, or a pipeline sends labels or lacks samples for a step; GT_ERR_LIMIT:
+   nothing moves any more (an outage without end).  *out is written on success. */
 gt_status gt_sim_run(gt_sim **out, const gt_sim_spec *spec);
 void gt_sim_close(gt_sim *sim);
 
@@ -78,8 +80,8 @@ typedef struct {
    everything that changes slowly (traces) has its share.  What happens once or seldom (an outage
    begins or ends, a region evaluates or makes its last steps) is always simulated, with its effect
    on the regions afterwards.  error_s follows from the differences between stretches that were
-   simulated one after the other.  A job with limits.wan_bytes is simulated whole.  The caller
-   closes *out; errors as gt_sim_run. */
+   simulated one after the other.  A job with limits.wan_bytes or a pipeline is simulated
+   whole.  The caller closes *out; errors as gt_sim_run. */
 gt_status gt_sim_predict(gt_sim_forecast *out, const gt_sim_spec *spec, int64_t max_events);
 /* "" for GT_SIM_KNOWN; else a clause that gives the reason. */
 const char *gt_sim_doubt_text(gt_sim_doubt why);

@@ -4,7 +4,7 @@
 #define GEOTRAIN_SIM_SHAPE_H
 
 #include "geotrain/job.h"
-#include "geotrain/nn.h"
+#include "geotrain/pipe_job.h"
 
 typedef struct {
   size_t parameters, buffers; /* floats */
@@ -26,5 +26,8 @@ gt_status gt_sim_shape_of(gt_sim_shape *out, const gt_job *job);
    fit. */
 gt_status gt_sim_shape_check(const gt_job *job);
 void gt_sim_shape_close(gt_sim_shape *shape);
+/* The pipeline of the job, for a model of this shape; *out is NULL if it has none, and after an
+   error.  The caller closes it.  Errors as gt_pipe_job_open. */
+gt_status gt_sim_shape_pipe(gt_pipe_job **out, const gt_job *job, const gt_sim_shape *shape);
 
 #endif

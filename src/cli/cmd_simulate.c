@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "cli.h"
+#include "geotrain/data.h"
 #include "geotrain/plan_job.h"
 #include "geotrain/sim.h"
 #include "geotrain/sim_choose.h"
@@ -197,10 +198,11 @@ static gt_status simulate(const simulate_options *o, const gt_job *job, const gt
   gt_sim_shape shape;
   gt_sim *sim = NULL;
   gt_ns from = gt_now();
+  const bool piped = job->pipeline.nstages > 0;
   GT_TRY(gt_sim_shape_of(&shape, job));
   gt_job_warn(job, gt_job_warning);
   for (size_t r = 0; r < job->nregions && job->nregions <= TABLE_REGIONS; r++)
-    gt_job_warn_region(job, r, shape.samples[r], gt_job_warning);
+    gt_job_warn_region(job, r, shape.samples[piped ? gt_data_first(job) : r], gt_job_warning);
   gt_sim_spec spec = {.job = job,
                       .links = links,
                       .parameters = shape.parameters,
@@ -208,12 +210,16 @@ static gt_status simulate(const simulate_options *o, const gt_job *job, const gt
                       .samples = shape.samples,
                       .test_samples = shape.test_samples};
   gt_wiring_choice choice = {0};
-  gt_status status = choose(&spec, &choice);
+  gt_pipe_job *pipe = NULL;
+  gt_status status = gt_sim_shape_pipe(&pipe, job, &shape);
+  spec.pipe = pipe;
+  if (status == GT_OK) status = choose(&spec, &choice);
   if (status == GT_OK) status = gt_sim_run(&sim, &spec);
   double wall_s = gt_seconds(gt_now() - from);
   if (status == GT_OK) status = show_with_cost(o, job, prices, &shape, sim, wall_s);
   if (status == GT_OK) show_end(sim, wall_s);
   gt_sim_close(sim);
+  gt_pipe_job_close(pipe);
   gt_wiring_choice_close(&choice);
   gt_sim_shape_close(&shape);
   return status;
@@ -227,18 +233,11 @@ static gt_status make_out(const char *out) {
                  out, strerror(errno));
 }
 
-static gt_status check_job(const gt_job *job) {
-  GT_TRY(gt_job_check_ranks(job));
-  if (job->pipeline.nstages == 0) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB, "%s: pipeline.stages is given; `geotrain plan` predicts a pipeline",
-                 job->name);
-}
-
 static gt_status with_job(const simulate_options *o) {
   gt_job *job = NULL;
   gt_links *links = NULL;
   GT_TRY(gt_job_load_regions(&job, o->words.path, o->words.sets, o->words.nsets, o->regions_csv));
-  gt_status status = check_job(job);
+  gt_status status = gt_job_check_ranks(job);
   if (status == GT_OK) status = make_out(o->out);
   gt_job_prices prices = {0};
   if (status == GT_OK) status = gt_job_prices_of(&prices, job);

@@ -30,6 +30,15 @@ static bool ends(const gt_graph *graph, size_t c) {
                                   !graph->ops[c].kind->packs && sums(&graph->ops[c]));
 }
 
+size_t gt_graph_span_floats(const gt_graph *graph, gt_span span, bool buffers) {
+  size_t sum = 0;
+  for (size_t i = span.first; i < span.end; i++) {
+    const gt_operation op = gt_graph_operation(graph, i);
+    sum += buffers ? op.buffers : op.params;
+  }
+  return sum;
+}
+
 gt_operation gt_graph_operation(const gt_graph *graph, size_t i) {
   if (i >= graph->nops) gt_bug("operation %zu of %zu", i, graph->nops);
   const gt_op *op = &graph->ops[i];

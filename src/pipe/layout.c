@@ -50,6 +50,15 @@ gt_status gt_pipe_layout_check(const gt_pipe_layout *layout) {
   return GT_OK;
 }
 
+size_t gt_pipe_stage_at(const gt_pipe_layout *l, size_t region, size_t worker) {
+  for (size_t s = 0; s < l->stages; s++) {
+    const gt_pipe_place *p = &l->places[s];
+    if (p->region == region && worker >= p->first_worker && worker < p->first_worker + p->workers)
+      return s;
+  }
+  gt_bug("worker %zu of region %zu has no stage", worker, region);
+}
+
 /* ---- what a worker holds --------------------------------------------------------------------- */
 
 size_t gt_pipe_slots(const gt_pipe_schedule *schedule, size_t stage) {

@@ -102,22 +102,11 @@ double gt_planner_pipeline_step_bytes(const gt_planner_pipeline *p) {
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
-static gt_status open_pipe(gt_planner_pipeline *p) {
-  const gt_job *job = p->job;
-  gt_graph_spec model = gt_graph_spec_of(job);
-  model.shape = p->shape.sample;
-  model.text = p->shape.text;
-  model.kernels = gt_kernels_find(gt_kernels_names[job->train.kernels]);
-  model.precision = job->train.precision;
-  if (!model.kernels) model.kernels = gt_kernels_find("ref");
-  return gt_pipe_job_open(&p->pipe, job, &model);
-}
-
 static gt_status make(gt_planner_pipeline *p) {
   GT_TRY(gt_cost_check(p->job, "to plan it"));
   GT_TRY(gt_job_prices_of(&p->prices, p->job));
   GT_TRY(gt_sim_shape_of(&p->shape, p->job));
-  GT_TRY(open_pipe(p));
+  GT_TRY(gt_sim_shape_pipe(&p->pipe, p->job, &p->shape));
   GT_TRY(gt_pipe_evaluate(&p->result, p->pipe->layout.schedule, &p->pipe->problem, GT_PIPE_STEADY));
   GT_TRY(compare(p));
   find_run(p);

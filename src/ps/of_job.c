@@ -167,6 +167,14 @@ void gt_ps_set_stages(gt_ps_spec *spec, const gt_ps_stage *stages, size_t nstage
   spec->checkpoint_every = in_batches(&spec->checkpoint_every, first);
 }
 
+gt_status gt_ps_check_stages(const gt_job *job, size_t samples) {
+  if (samples >= (size_t)job->train.batch) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB,
+                 "region %s has %zu samples, and a step of the pipeline takes %zu (train.batch); "
+                 "as many samples or more are needed",
+                 job->regions[gt_data_first(job)].name, samples, (size_t)job->train.batch);
+}
+
 gt_optim_spec gt_ps_stages_optim_of(const gt_job *job, const gt_order *first) {
   const gt_ps_interval until = interval(&job->train.until);
   return optim_of(job, in_batches(&until, first).steps);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "geotrain/ps_of_job.h"
 #include "internal.h"
 
 static gt_status agree(const gt_run *run, gt_status local) {
@@ -210,11 +211,7 @@ static void open_batches(gt_run *run, const gt_dataset_info *infos) {
 }
 
 static gt_status check_batches(const gt_run *run) {
-  if (!run->pipe || run->order.n >= run->order.batch) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB,
-                 "region %s has %zu samples, and a step of the pipeline takes %zu (train.batch); "
-                 "as many samples or more are needed",
-                 run->job->regions[gt_data_first(run->job)].name, run->order.n, run->order.batch);
+  return run->pipe ? gt_ps_check_stages(run->job, run->order.n) : GT_OK;
 }
 
 gt_status gt_setup_open_data(gt_run *run) {

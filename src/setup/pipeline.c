@@ -7,23 +7,13 @@ static size_t region_of(const gt_pipe_layout *layout, size_t span) {
   return layout->places[gt_pipe_stage_of(layout->stages, span)].region;
 }
 
-/* Floats of the parameters (or buffers) of a span. */
-static size_t floats_of(const gt_graph *model, gt_span span, bool buffers) {
-  size_t sum = 0;
-  for (size_t i = span.first; i < span.end; i++) {
-    const gt_operation op = gt_graph_operation(model, i);
-    sum += buffers ? op.buffers : op.params;
-  }
-  return sum;
-}
-
 static gt_part_ranges ranges_of(const gt_run_pipe *pipe, const gt_graph *model, size_t region,
                                 bool buffers) {
   const size_t spans = pipe->layout->stages * pipe->layout->chunks;
   gt_part_ranges r = {.ranges = GT_NEW_ARRAY(gt_part_range, spans)};
   size_t whole = 0;
   for (size_t k = 0; k < spans; k++) {
-    const size_t count = floats_of(model, pipe->job->spans[k], buffers);
+    const size_t count = gt_graph_span_floats(model, pipe->job->spans[k], buffers);
     if (region_of(pipe->layout, k) == region) {
       r.ranges[r.n++] = (gt_part_range){.span = k, .own = r.floats, .whole = whole, .count = count};
       r.floats += count;
@@ -52,7 +42,8 @@ static gt_ps_range borrowed(const gt_run_pipe *pipe, const gt_graph *model, size
     size_t of = 0;
     while (owner >= pipe->job->spans[of].end) of++;
     const gt_part_range *range = find(own, of);
-    const size_t before = floats_of(model, (gt_span){pipe->job->spans[of].first, owner}, false);
+    const size_t before =
+        gt_graph_span_floats(model, (gt_span){pipe->job->spans[of].first, owner}, false);
     /* the weights are the first tensor of the operation that owns them */
     const gt_arrays *a = gt_graph_arrays(model);
     for (size_t t = 0; t < a->nviews; t++)
@@ -117,15 +108,6 @@ size_t gt_setup_judge(const gt_run_pipe *pipe) {
   return region_of(pipe->layout, pipe->layout->stages * pipe->layout->chunks - 1);
 }
 
-size_t gt_setup_stage_of(const gt_run_pipe *pipe, size_t region, size_t worker) {
-  for (size_t stage = 0; stage < pipe->layout->stages; stage++) {
-    const gt_pipe_place *p = &pipe->layout->places[stage];
-    if (p->region == region && worker >= p->first_worker && worker < p->first_worker + p->workers)
-      return stage;
-  }
-  gt_bug("worker %zu of region %zu has no stage", worker, region);
-}
-
 static void open_stages(gt_run *run) {
   gt_run_pipe *pipe = run->pipe;
   const size_t region = run->roles.region_id;
@@ -187,7 +169,7 @@ gt_status gt_setup_open_part(gt_run *run, gt_graph_spec spec) {
   for (size_t i = 0; i < own->n; i++) spans[i] = pipe->job->spans[own->ranges[i].span];
   if (!run->roles.is_ps) {
     const size_t stage =
-        gt_setup_stage_of(pipe, run->roles.region_id, (size_t)run->roles.region_rank - 1);
+        gt_pipe_stage_at(pipe->layout, run->roles.region_id, (size_t)run->roles.region_rank - 1);
     for (size_t i = 0; i < own->n; i++)
       runs[i] = gt_pipe_stage_of(pipe->layout->stages, own->ranges[i].span) == stage;
     spec.slots = pipe->layout->slots[stage];

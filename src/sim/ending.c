@@ -58,7 +58,7 @@ static void send(sim_region *r, size_t peer, gt_msg_kind kind, size_t bytes, uin
 }
 
 static size_t model_bytes(const sim_region *r) {
-  return (r->sim->spec.parameters + r->sim->spec.buffers) * sizeof(float);
+  return (r->parameters + r->buffers) * sizeof(float);
 }
 
 static void send_model(void *ctx, uint64_t cookie) {
@@ -66,16 +66,15 @@ static void send_model(void *ctx, uint64_t cookie) {
 }
 
 static void score(sim_region *r, void (*done)(void *ctx, const gt_ps_score *score)) {
-  const gt_sim_spec *spec = &r->sim->spec;
-  gt_ps_evaluate(r->ps, gt_vec_of(NULL, spec->parameters), gt_vec_of(NULL, spec->buffers), done, r,
+  gt_ps_evaluate(r->ps, gt_vec_of(NULL, r->parameters), gt_vec_of(NULL, r->buffers), done, r,
                  gt_timeline_now(r->timeline));
 }
 
-/* The first region that trains scores the mean for a lead that does not. */
+/* The first region that trains scores the mean for a lead that does not; a pipeline has no mean. */
 static bool evaluate(void *ctx, bool mean) {
   sim_region *r = ctx;
   if (mean) gt_sim_end_result(r);
-  if (r->sim->spec.test_samples == 0) return false;
+  if (r->sim->spec.test_samples == 0 || (mean && r->sim->spec.pipe)) return false;
   if (gt_job_trains(r->sim->spec.job, r->id)) {
     score(r, evaluated);
     return true;

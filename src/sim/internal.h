@@ -6,6 +6,7 @@
 
 #include "geotrain/base_heap.h"
 #include "geotrain/ps_ending.h"
+#include "geotrain/ps_passes.h"
 #include "geotrain/ps_state.h"
 #include "geotrain/ps_time_split.h"
 #include "geotrain/ps_timeline.h"
@@ -89,12 +90,17 @@ typedef struct {
 struct sim_region {
   gt_sim *sim;
   size_t id;
+  size_t parameters, buffers; /* of the model, or of its part that the region has */
   gt_ps *ps;
   gt_optim *optim;
   gt_timeline *timeline;
   gt_order order;
   gt_ps_order *orders; /* the last order of each worker */
-  int64_t round;       /* round of the checkpoint that is being written */
+  /* of a pipeline */
+  gt_ps_passes *passes; /* NULL: there is none */
+  gt_ps_stage *stages;
+  bool *passing; /* each worker's last order was a pass */
+  int64_t round; /* round of the checkpoint that is being written */
   /* this region's wires, and what arrives here */
   sim_wire *wires; /* nregions; [id] unused */
   const sim_wire_hooks *wire_hooks;

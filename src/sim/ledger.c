@@ -29,15 +29,16 @@ void gt_sim_count(sim_wire *wire, unsigned kind, size_t bytes, size_t header_byt
   wire->traffic[traffic_of(kind)].wire += bytes + frames * header_bytes;
 }
 
-static size_t payload_bytes(const gt_sim *sim, const sim_wire *w, unsigned kind) {
-  if (kind == GT_MSG_MODEL) return (sim->spec.parameters + sim->spec.buffers) * sizeof(float);
+static size_t payload_bytes(const sim_region *r, const sim_wire *w, unsigned kind) {
+  if (kind == GT_MSG_MODEL) return (r->parameters + r->buffers) * sizeof(float);
   if (kind == GT_MSG_HELLO) return GT_HELLO_BYTES;
   return kind == GT_MSG_REPORT ? w->report_bytes : 0;
 }
 
-static gt_kind_result kind_result(const gt_sim *sim, const sim_wire *wire, size_t kind_index) {
+static gt_kind_result kind_result(const sim_region *r, size_t peer, size_t kind_index) {
+  const sim_wire *wire = &r->wires[peer];
   const unsigned kind = kinds[kind_index];
-  size_t payload = payload_bytes(sim, wire, kind);
+  size_t payload = payload_bytes(r, wire, kind);
   int64_t n = wire->messages[kind_index];
   gt_kind_result k = {
       .messages = n, .payload = n * (int64_t)payload, .wire = n * (int64_t)gt_wire_bytes(payload)};
@@ -50,16 +51,15 @@ static gt_kind_result kind_result(const gt_sim *sim, const sim_wire *wire, size_
 }
 
 double gt_sim_once_bytes(const gt_sim *sim, size_t from, size_t to) {
-  const sim_wire *w = &sim->regions[from].wires[to];
-  return (double)(kind_result(sim, w, index_of(GT_MSG_MODEL)).wire +
-                  kind_result(sim, w, index_of(GT_MSG_REPORT)).wire);
+  const sim_region *r = &sim->regions[from];
+  return (double)(kind_result(r, to, index_of(GT_MSG_MODEL)).wire +
+                  kind_result(r, to, index_of(GT_MSG_REPORT)).wire);
 }
 
 gt_sim_traffic gt_sim_traffic_of(const gt_sim *sim, size_t from, size_t to) {
-  const sim_wire *w = &sim->regions[from].wires[to];
   gt_sim_traffic sum = {0};
   for (size_t i = 0; i < SIM_KINDS; i++) {
-    gt_kind_result k = kind_result(sim, w, i);
+    gt_kind_result k = kind_result(&sim->regions[from], to, i);
     if (gt_msg_is_traffic(kinds[i])) {
       sum.messages += (double)k.messages;
       sum.bytes_sent += (double)k.wire;
@@ -80,7 +80,7 @@ void gt_sim_wire_result(const sim_region *r, size_t peer, gt_link_result *l) {
   snprintf(l->from, sizeof l->from, "%s", sim->spec.job->regions[r->id].name);
   snprintf(l->to, sizeof l->to, "%s", sim->spec.job->regions[peer].name);
   for (size_t i = 0; i < SIM_KINDS; i++) {
-    gt_kind_result k = kind_result(sim, w, i);
+    gt_kind_result k = kind_result(r, peer, i);
     if (k.messages > 0) l->kinds[used++] = k;
     if (gt_msg_is_traffic(kinds[i])) {
       l->bytes_sent += k.wire;

@@ -54,7 +54,8 @@ const char *gt_sim_doubt_text(gt_sim_doubt why) {
 static gt_status predict(gt_sim_forecast *out, const gt_sim_spec *spec, int64_t max_events) {
   gt_sim *sim = NULL;
   sim_stride seen = {0};
-  int64_t budget = max_events > 0 && spec->job->limits.wan_bytes <= 0 ? max_events : INT64_MAX;
+  const bool whole = max_events <= 0 || spec->job->limits.wan_bytes > 0 || spec->pipe;
+  int64_t budget = whole ? INT64_MAX : max_events;
   GT_TRY(gt_sim_open(&sim, spec));
   gt_status status = gt_sim_stride(sim, budget, &seen);
   if (status == GT_OK) take(out, sim, &seen);

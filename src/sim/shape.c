@@ -132,3 +132,15 @@ void gt_sim_shape_close(gt_sim_shape *shape) {
   gt_free(shape->samples);
   *shape = (gt_sim_shape){0};
 }
+
+gt_status gt_sim_shape_pipe(gt_pipe_job **out, const gt_job *job, const gt_sim_shape *shape) {
+  *out = NULL;
+  if (job->pipeline.nstages == 0) return GT_OK;
+  gt_graph_spec model = gt_graph_spec_of(job);
+  model.shape = shape->sample;
+  model.text = shape->text;
+  model.kernels = gt_kernels_find(gt_kernels_names[job->train.kernels]);
+  model.precision = job->train.precision;
+  if (!model.kernels) model.kernels = gt_kernels_find("ref");
+  return gt_pipe_job_open(out, job, &model);
+}

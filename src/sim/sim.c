@@ -12,10 +12,24 @@
 /* Virtual time; after so long with nothing but signs of life, the simulation is stuck. */
 #define STUCK (1000000 * GT_SECOND)
 
+static gt_status check_pipe(const gt_sim_spec *spec) {
+  const gt_job *job = spec->job;
+  if ((spec->pipe != NULL) != (job->pipeline.nstages > 0))
+    gt_bug("a simulation of %zu stages %s them", job->pipeline.nstages,
+           spec->pipe ? "was given" : "lacks");
+  if (!spec->pipe) return GT_OK;
+  if (job->pipeline.labels == GT_LABELS_SEND)
+    return GT_FAIL(GT_ERR_JOB,
+                   "pipeline.labels is send; such a pipeline is planned (`geotrain plan`), but not "
+                   "trained or simulated: keep is needed");
+  return gt_ps_check_stages(job, (size_t)spec->samples[gt_data_first(job)]);
+}
+
 static gt_status check(const gt_sim_spec *spec) {
   const gt_job *job = spec->job;
   GT_TRY(gt_cost_check(job, "to simulate it"));
   GT_TRY(gt_ps_check_way(job));
+  GT_TRY(check_pipe(spec));
   for (size_t a = 0; a < job->nregions; a++) {
     const gt_link_spec *links = gt_links_from(spec->links, a);
     for (size_t b = 0; b < job->nregions; b++)

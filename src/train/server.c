@@ -111,7 +111,7 @@ static void on_departed(void *ctx, size_t peer, uint64_t cookie, gt_ns now) {
   gt_server *s = ctx;
   if (cookie >= GT_ENDING_COOKIE)
     gt_server_ending_departed(s->ending, cookie);
-  else if (cookie >= GT_STAGES_COOKIE)
+  else if (cookie >= GT_PASSES_COOKIE)
     gt_server_stages_departed(s->stages, cookie);
   else
     gt_ps_departed(s->ps, peer, cookie, s->clock->attended(s, now));

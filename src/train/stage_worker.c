@@ -114,7 +114,7 @@ static void compute(stage_worker *w, const gt_order_msg *order) {
 
 static gt_ns cost_of(const stage_worker *w, const gt_pass_msg *p) {
   return w->run->job->compute_emulate
-             ? gt_stage_pass_time(w->run, w->number, p->span, (gt_pass_kind)p->kind)
+             ? gt_ps_pass_time(w->run->pipe->job, w->number, p->span, (gt_pass_kind)p->kind)
              : 0;
 }
 
@@ -243,7 +243,7 @@ gt_status gt_stage_worker_run(gt_run *run, const gt_clock_ops *clock) {
   const gt_pipe_layout *layout = run->pipe->layout;
   stage_worker w = {
       .run = run, .clock = clock, .layout = layout, .number = (size_t)run->roles.region_rank - 1};
-  w.stage = gt_setup_stage_of(run->pipe, run->roles.region_id, w.number);
+  w.stage = gt_pipe_stage_at(layout, run->roles.region_id, w.number);
   w.replica = w.number - layout->places[w.stage].first_worker;
   w.share = layout->micro_samples / layout->places[w.stage].workers;
   w.slowdown = gt_cost_slowdown(run->job, run->roles.region_id, w.number);

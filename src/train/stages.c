@@ -1,4 +1,4 @@
-/* Where the buffers of a worker lie in its activation area, and how long its passes take. */
+/* Where the buffers of a worker lie in its activation area. */
 #include "stages.h"
 
 #define ALIGNMENT ((size_t)64)
@@ -39,11 +39,4 @@ size_t gt_stage_area_max(const gt_pipe_layout *layout, size_t region) {
     gt_stage_area_close(&area);
   }
   return most;
-}
-
-gt_ns gt_stage_pass_time(const gt_run *run, size_t worker, size_t span, gt_pass_kind kind) {
-  const gt_pipe_layout *l = run->pipe->layout;
-  const gt_pipe_place *place = &l->places[gt_pipe_stage_of(l->stages, span)];
-  return gt_pipe_job_time(run->pipe->job, span, kind, l->micro_samples / place->workers,
-                          worker - place->first_worker);
 }

@@ -2,7 +2,7 @@
 #ifndef GEOTRAIN_TRAIN_STAGES_H
 #define GEOTRAIN_TRAIN_STAGES_H
 
-#include "geotrain/pipe_region.h"
+#include "geotrain/ps_passes.h"
 #include "internal.h"
 
 /* Flags of a gt_pass_msg. */
@@ -12,10 +12,7 @@ enum {
   GT_STAGE_SCORE = 4   /* of an evaluation */
 };
 
-/* Cookies of activations: these and more, below those of the end of a run. */
-#define GT_STAGES_COOKIE ((uint64_t)1 << 62)
-
-/* ---- what a stage's workers have and do (stages.c) ------------------------------------------- */
+/* ---- what a stage's workers have (stages.c) -------------------------------------------------- */
 
 /* Where the buffers of a stage's workers are in their activation areas: bytes from the begin. */
 typedef struct {
@@ -27,8 +24,6 @@ gt_stage_area gt_stage_area_of(const gt_pipe_layout *layout, size_t stage);
 void gt_stage_area_close(gt_stage_area *area);
 /* The largest of the areas of the region's workers. */
 size_t gt_stage_area_max(const gt_pipe_layout *layout, size_t region);
-/* The time of a pass of a worker (from 0) of the region, as given by the job; 0: none is given. */
-gt_ns gt_stage_pass_time(const gt_run *run, size_t worker, size_t span, gt_pass_kind kind);
 
 /* ---- on a PS (stage_server.c) ---------------------------------------------------------------- */
 

@@ -1,0 +1,23 @@
+"""simulate_compare.py RUN SIMULATION SECONDS: all of a summary must be equal except its origin, what
+only training knows, and the lead's end and the latencies of its links, which are measured until
+then; the ends are at most SECONDS apart."""
+import json
+import sys
+
+runs = [json.load(open(name + "/summary.json")) for name in sys.argv[1:3]]
+ends = [run["virtual_s"] for run in runs]
+learnt = ("test_accuracy", "test_loss", "test_auc", "test_perplexity")
+for run in runs:
+    for key in learnt + ("wall_s", "virtual_s", "params_sha256", "build", "samples_per_s", "tokens_per_s"):
+        run.pop(key, None)
+    for region in run["regions"]:
+        for key in learnt + ("train_loss", "isa", "warning", "kernels", "precision", "blas_core"):
+            region.pop(key, None)
+    run["regions"][0].pop("wall_s")
+    for link in run["links"]:
+        if link["from"] == run["regions"][0]["name"]:
+            link.pop("latency_s_measured")
+differ = [key for key in runs[0] if runs[0][key] != runs[1].get(key)]
+apart = abs(ends[0] - ends[1])
+print(f"the ends are {1e9 * apart:.0f} ns apart of {ends[0]} s" + (f", and these differ: {differ}" if differ else ""))
+sys.exit(1 if differ or apart > float(sys.argv[3]) else 0)

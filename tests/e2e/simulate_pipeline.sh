@@ -1,0 +1,74 @@
+# labels: quick
+# processors: 2
+# simulate gives the results of train --clock virtual for pipelines over regions: for every kind of
+# schedule and several places of the stages, with evaluations, checkpoints that take time, jitter, a
+# trace and an outage, messages, bytes of each kind and every region's times are equal, and virtual_s
+# to the nanosecond.  Where the loss is not in the lead, the results that are sent to it contain
+# accuracies, and their length is not known before.
+set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+awk 'BEGIN {
+  srand(1); n = split("apple banana cherry orange quince", words, " ")
+  for (i = 0; i < 3000; i++) printf "%s%s", words[1 + int(rand() * n)], i % 9 == 8 ? "\n" : " "
+}' >words.txt
+"$GEOTRAIN" data import text words.txt words.h5 --length 16 >data.log 2>&1 || fail "data" "$(cat data.log)"
+printf 'time_s,bandwidth,latency\n0,40 Mbit/s,\n0.2,90 Mbit/s,\n0.35,10 Mbit/s,\n0.5,0,\n' >saw.csv
+
+# pipeline_job REGIONS STAGES WAN [DATA]: the job with this list of regions and of stages.
+pipeline_job() {
+  cat <<YAML
+name: words
+seed: 3
+model: {name: gpt, layers: 4, width: 16, heads: 2, context: 16}
+data: {path: words.h5}
+train:
+  until: {steps: 11}
+  batch: 24
+  optimizer: {name: adamw, lr: 0.01}
+  schedule: {name: cosine, warmup_steps: 4}
+  eval_every: {steps: 4}
+regions: [$1]
+pipeline: {stages: [$2], micro_batches: 6}
+wan: {$3}
+compute: {step: 24 ms, local: 100 us, update: 500 us, apply: 700 us, encode: 300 us, resume: 200 us, checkpoint: 100 Mbit/s}
+checkpoint: {every: {steps: 5}}
+limits: {wan_patience: 30 s, local: 30 s}
+YAML
+}
+link='links: [{between: [east, west], bandwidth: 100 Mbit/s, latency: 5 ms, jitter: 1 ms, loss: 0.001}]'
+rough='links: [{between: [east, west], trace: saw.csv, latency: 15 ms, jitter: 2 ms}], outages: [{between: [east, west], from: 300 ms, for: 500 ms}]'
+four='{region: east, last: transformer.h.0}, {region: west, last: transformer.h.1}, {region: west, last: transformer.h.2}, {region: east}'
+pipeline_job '{name: east, ranks: 3}, {name: west, ranks: 3}' "$four" "$link" >four.yaml
+pipeline_job '{name: east, ranks: 3, access: 200 Mbit/s}, {name: west, ranks: 3, access: 30 Mbit/s, compute: {step: 40 ms, speeds: [1, 0.7]}}' "$four" "$rough" >rough.yaml
+pipeline_job '{name: west, ranks: 2}, {name: east, ranks: 3}' '{region: east, last: transformer.h.0}, {region: west, last: transformer.h.2}, {region: east}' "$link" >behind.yaml
+pipeline_job '{name: east, ranks: 2}, {name: west, ranks: 2}' '{region: east, last: [transformer.h.0, lm_head]}, {region: west, last: [transformer.h.1, transformer.h.2]}' "$link" >folded.yaml
+pipeline_job '{name: east, ranks: 3}, {name: west, ranks: 3}' '{region: east, workers: 1, last: transformer.h.0}, {region: west, workers: 2, last: transformer.h.2}, {region: east, workers: 1}' "$link" >wide.yaml
+pipeline_job '{name: east, ranks: 3}' '{region: east, last: transformer.h.1}, {region: east}' '' >two.yaml
+
+# law NAME RANKS JOB APART KEY=VALUE...: the two ends are at most APART seconds apart.
+law() {
+  local name=$1 ranks=$2 job=$3 apart=$4 dir sets=() key said
+  dir=$(tr -c 'a-z0-9\n' - <<<"$name")
+  for key in "${@:5}"; do sets+=(--set "$key"); done
+  train "$name" "$ranks" "$job" --run-dir "$dir" --clock virtual "${sets[@]}"
+  [ "$code" = 0 ] || { fail "$name" "train ended with $code: $(tail -n 3 err)" && return; }
+  "$GEOTRAIN" simulate "$job" "${sets[@]}" --out "$dir-sim" >"$dir-sim.out" 2>&1 || { fail "$name" "$(tail -n 1 "$dir-sim.out")" && return; }
+  said=$(/usr/bin/python3 "$GEOTRAIN_SOURCE/tests/e2e/simulate_compare.py" "$dir" "$dir-sim" "$apart") && ok "$name: $said" || fail "$name" "$said"
+}
+
+ns=1e-9
+for schedule in gpipe 1f1b zb-h1 auto; do
+  law "four stages, $schedule" 6 four.yaml $ns pipeline.schedule=$schedule
+done
+law "rough, zb-h2" 6 rough.yaml $ns pipeline.schedule=zb-h2
+law "rough, epochs" 6 rough.yaml $ns "train.until={epochs: 0.5}" "train.eval_every={epochs: 0.2}"
+law "the lead has no loss" 5 behind.yaml 1e-4 pipeline.schedule=1f1b
+law "folded" 4 folded.yaml $ns pipeline.schedule=zb-v
+law "wide" 6 wide.yaml $ns pipeline.schedule=zb-h1
+law "one region" 3 two.yaml $ns pipeline.schedule=1f1b
+
+"$GEOTRAIN" simulate four.yaml --set train.batch=6000 >out 2>err
+check "too few samples: exit 2" same $? 2
+check "too few samples" grep -q 'samples, and a step of the pipeline takes 6000' err
+finish
