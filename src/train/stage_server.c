@@ -136,6 +136,10 @@ bool gt_server_stages_busy(const gt_server_stages *g, size_t worker, gt_ns *sinc
   return g->work[worker].busy;
 }
 
+char *gt_server_stages_text(const gt_server_stages *g, size_t worker, char *text, size_t size) {
+  return gt_pipe_region_text(g->region, worker, text, size);
+}
+
 void gt_server_stages_end(gt_server_stages *g) {
   if (g) g->ended = true;
 }
@@ -170,6 +174,7 @@ static void send(void *ctx, size_t region, const gt_pipe_packet *p) {
   }
   gt_gateway_send(s->gateway, region, &head, payload, p->bytes,
                   empty ? 0 : cookie_of(p->from_worker, p->buffer), gt_server_now(s));
+  gt_ps_posted(s->ps, (double)gt_message_wire_bytes(&head, p->bytes));
 }
 
 void gt_server_stages_departed(gt_server_stages *g, uint64_t cookie) {
