@@ -332,9 +332,12 @@ const gt_job_link **gt_job_link_table(const gt_job *job);
 /* Names the first key in which two resolved jobs differ, with both values: "sync.period is 8 there
    and 4 here"; empty if they are equal.  `for_resume` ignores the keys that a resume may change
    (train.until, checkpoint, limits, ranks, hosts, speeds, measured, devices, prices, plan, log,
-   slurm). */
+   slurm, and pipeline.schedule, micro_batches and memory). */
 void gt_job_difference(const char *here, const char *there, bool for_resume, char *text,
                        size_t size);
+/* The job with this text has a pipeline over several regions, each of which has a part of the model:
+   so the checkpoint of a region holds a part. */
+bool gt_job_in_parts(const char *yaml);
 /* `geotrain help job`: every key with type, unit, default, range and meaning, then an example. */
 void gt_job_help(FILE *to);
 /* The same text as Markdown: the page docs/job-file.md. */

@@ -173,7 +173,7 @@ typedef struct {
          score while the live one goes on */
       snapshot_buffers;
   int nonfinite_limit;
-  double wan_bytes_limit; /* of all regions together; 0: none */
+  double wan_bytes_limit; /* of all regions together; 0: none.  With stages: gt_ps_posted */
   gt_ns heartbeat, keepalive;
   int64_t round; /* the checkpoint round that was last taken anywhere; 0: none */
   gt_ps_host host;
@@ -199,6 +199,9 @@ void gt_ps_evaluated(gt_ps *ps, size_t worker, const gt_ps_push *push, gt_ns now
 gt_status gt_ps_message(gt_ps *ps, size_t peer, const gt_frame_header *head, const void *payload,
                         gt_ns now);
 void gt_ps_departed(gt_ps *ps, size_t peer, uint64_t cookie, gt_ns now);
+/* With stages: the host has posted traffic of its own, activations of so many bytes on the wire.
+   They count under wan_bytes_limit, which ends the run after the step that goes beyond it. */
+void gt_ps_posted(gt_ps *ps, double bytes);
 /* Within host.checkpoint: the state of this round is not sound, that is, not worth resuming from;
    the other regions are told. */
 void gt_ps_round_unsound(gt_ps *ps);

@@ -60,6 +60,8 @@ void gt_ps_passes_timed(const gt_ps_passes *passes, size_t worker, gt_ns *comput
 /* The stage of a worker, and its samples of a micro-batch. */
 size_t gt_ps_passes_stage(const gt_ps_passes *passes, size_t worker);
 size_t gt_ps_passes_share(const gt_ps_passes *passes, size_t worker);
+/* What the worker does or waits for (gt_pipe_region_text). */
+char *gt_ps_passes_text(const gt_ps_passes *passes, size_t worker, char *text, size_t size);
 /* How long a pass of a worker (from 0, of its region) takes by the job; 0: no time is given. */
 gt_ns gt_ps_pass_time(const gt_pipe_job *job, size_t worker, size_t span, gt_pass_kind kind);
 

@@ -88,6 +88,14 @@ static gt_status create_with_options(gt_graph **graph, gt_graph_spec *spec, cons
   return status;
 }
 
+gt_status gt_cli_checkpoint_whole(const char *path, const gt_ckpt_info *info) {
+  if (info->mean_of > 0 || !gt_job_in_parts(info->job_yaml)) return GT_OK;
+  return GT_FAIL(GT_ERR_CKPT,
+                 "%s holds only the stages of region %s, a part of model %s; the whole model, "
+                 "final.h5, which the pipeline's run writes at its end, is needed",
+                 path, info->region, info->model);
+}
+
 gt_status gt_cli_checkpoint_model(gt_graph **out, const char *path, const gt_ckpt_info *info,
                                   const gt_state *state, const gt_sample_shape *shape,
                                   size_t batch_max) {
@@ -96,6 +104,7 @@ gt_status gt_cli_checkpoint_model(gt_graph **out, const char *path, const gt_ckp
   if (!model)
     return GT_FAIL(GT_ERR_CKPT, "%s: its model '%s' is not one of this program's", path,
                    info->model);
+  GT_TRY(gt_cli_checkpoint_whole(path, info));
   const gt_state_item *params = gt_state_find(state, "", "model/params");
   gt_graph_spec spec = {
       .model = info->model,

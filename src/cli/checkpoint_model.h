@@ -14,9 +14,13 @@ gt_status gt_cli_checkpoint_shape(const char *path, const gt_ckpt_info *info,
    GT_ERR_CKPT: it contains invalid values. */
 gt_status gt_cli_checkpoint_norm(const char *path, const gt_state *state, size_t channels,
                                  bool *said, const float **mean, const float **std);
+/* GT_ERR_CKPT: the file is the checkpoint of a region with stages of a pipeline, which holds only a
+   part of the model. */
+gt_status gt_cli_checkpoint_whole(const char *path, const gt_ckpt_info *info);
 /* Builds the model for samples of this shape and batches of at most batch_max (0: arrays only),
    with its parameters and buffers in place.  The caller closes *out.  GT_ERR_CKPT: this program has
-   no such model, or its definition differs from that of the trained model. */
+   no such model, its definition differs from that of the trained model, or the file holds a part of
+   it. */
 gt_status gt_cli_checkpoint_model(gt_graph **out, const char *path, const gt_ckpt_info *info,
                                   const gt_state *state, const gt_sample_shape *shape,
                                   size_t batch_max);

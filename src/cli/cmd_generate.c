@@ -103,6 +103,7 @@ static gt_status open_tokens(gt_tokens **out, const char *path, const gt_ckpt_in
 static gt_status open_writer(writer *w, const char *path, const gt_ckpt_info *info,
                              const gt_state *state) {
   gt_sample_shape shape;
+  GT_TRY(gt_cli_checkpoint_whole(path, info));
   GT_TRY(open_tokens(&w->tokens, path, info, state));
   GT_TRY(gt_cli_checkpoint_shape(path, info, &shape));
   GT_TRY(gt_cli_checkpoint_model(&w->graph, path, info, state, &shape, 1));

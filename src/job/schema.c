@@ -283,10 +283,10 @@ const job_key gt_job_keys[] = {
                 "and a dot; two names in a folded pipeline, whose stages have two parts of the "
                 "model; the last part needs none; without any: parts of equal multiply-adds a "
                 "worker"},
-    {"pipeline.micro_batches", KEY_INT, KEY_REQUIRED, AT(pipeline.micro_batches), .min = 1,
-     .max = 1e6, OF_PIPELINE,
+    {"pipeline.micro_batches", KEY_INT, KEY_REQUIRED | KEY_ON_RESUME, AT(pipeline.micro_batches),
+     .min = 1, .max = 1e6, OF_PIPELINE,
      .meaning = "with stages: parts of equal size into which train.batch is divided"},
-    {"pipeline.schedule", KEY_CHOICE, 0, AT(pipeline.schedule), .fallback = "auto",
+    {"pipeline.schedule", KEY_CHOICE, KEY_ON_RESUME, AT(pipeline.schedule), .fallback = "auto",
      .values = gt_pipe_names, OF_PIPELINE,
      .meaning = "order of the passes of each stage; zb-v: a folded pipeline; auto: the best of "
                 "many, by the times of compute and of the links"},
@@ -294,8 +294,8 @@ const job_key gt_job_keys[] = {
      .values = gt_labels_names, OF_PIPELINE,
      .meaning = "keep: labels stay in the region of the first stage, where the last one must be, "
                 "too; send: they are sent to it (a text's labels are the text)"},
-    {"pipeline.memory", KEY_SIZE, KEY_OPTIONAL | KEY_ABOVE_MIN, AT(pipeline.memory_bytes),
-     OF_PIPELINE,
+    {"pipeline.memory", KEY_SIZE, KEY_OPTIONAL | KEY_ABOVE_MIN | KEY_ON_RESUME,
+     AT(pipeline.memory_bytes), OF_PIPELINE,
      .meaning = "memory of a worker for its parameters, gradients and micro-batches in flight, "
                 "which the schedule keeps to; default: no limit"},
     {"sync.local", KEY_CHOICE, 0, AT(sync.local), .fallback = "sync", .values = gt_local_names,
@@ -429,7 +429,8 @@ const job_key gt_job_keys[] = {
     {"limits.wan_bytes", KEY_SIZE, KEY_ON_RESUME | KEY_OPTIONAL | KEY_ABOVE_MIN,
      AT(limits.wan_bytes),
      .meaning = "limit on strategy traffic, never exceeded: the run ends before it, with a "
-                "checkpoint; default: no limit"},
+                "checkpoint; with a pipeline it ends after the step that has gone beyond it; "
+                "default: no limit"},
     {"log.every", KEY_TIME, KEY_ON_RESUME | KEY_ABOVE_MIN, AT(log.every_s), .fallback = "10 s",
      .max = 1e8, .meaning = "time between progress lines in a log"},
     {"plan.strategies", KEY_CHOICES, PLANNED | KEY_FILLED, AT(plan.strategies),

@@ -19,13 +19,14 @@ typedef struct {
   float *grads, *buffers; /* in shared memory or received; buffers NULL: the model has none */
   float *scores;          /* in shared memory or received */
   bool reads_common;      /* it has not pushed since it was ordered to use the common parameters */
-  gt_order_msg order;
-  gt_bell *bell;     /* the worker's */
-  gt_segment arrays; /* the worker's, if memory is shared */
-  float *floats;     /* otherwise: nparams + nbuffers floats sent with the order */
+  gt_order_msg order, alive; /* alive: the last KEEPALIVE */
+  gt_bell *bell;             /* the worker's */
+  gt_segment arrays;         /* the worker's, if memory is shared */
+  float *floats;             /* otherwise: nparams + nbuffers floats sent with the order */
   MPI_Request push_request;
   MPI_Request rest_request;    /* scores or output */
   MPI_Request *grads_requests; /* pieces of gradients and buffers */
+  MPI_Request alive_request;
   MPI_Request *order_requests; /* 1 + pieces of parameters and buffers, then those of a pass */
 } port;
 
@@ -120,7 +121,7 @@ gt_plane_ps *gt_plane_ps_create(MPI_Comm region, const gt_plane_size *n) {
   for (size_t w = 0; w < plane->nworkers; w++) {
     port *p = &plane->ports[w];
     open_arrays(plane, p, rank_of(w));
-    p->rest_request = MPI_REQUEST_NULL;
+    p->rest_request = p->alive_request = MPI_REQUEST_NULL;
     p->grads_requests = null_requests(plane->ngrads);
     p->order_requests = null_requests(plane->norders);
     post_push(plane, w);
@@ -142,6 +143,7 @@ void gt_plane_ps_close(gt_plane_ps *plane, double limit_s) {
     port *p = &plane->ports[w];
     gt_wait_all(p->order_requests, plane->norders, "a worker to take its last order", limit_s, NULL,
                 NULL);
+    gt_wait_all(&p->alive_request, 1, "a worker to take its last order", limit_s, NULL, NULL);
     cancel(&p->push_request);
     cancel(&p->rest_request);
     for (int i = 0; i < plane->ngrads; i++) cancel(&p->grads_requests[i]);
@@ -226,18 +228,32 @@ static void place_arrays(gt_plane_ps *plane, port *p, const float *params, const
     memcpy(p->arrays.buffers, buffers, plane->nbuffers * sizeof *buffers);
 }
 
+/* An order that is pending keeps the worker alive, too.  A keep-alive has a request of its own: the
+   PS never waits for a worker that does not take it, because then no other worker would hear of the
+   PS either. */
+static void keep_alive(gt_plane_ps *plane, size_t worker, const gt_order_msg *order) {
+  port *p = &plane->ports[worker];
+  int taken = 0;
+  GT_MPI(MPI_Test(&p->alive_request, &taken, MPI_STATUS_IGNORE));
+  if (!taken || !orders_done(plane, p)) return;
+  p->alive = *order;
+  GT_MPI(MPI_Isend(&p->alive, (int)sizeof p->alive, MPI_BYTE, rank_of(worker), GT_TAG_ORDER,
+                   plane->comm, &p->alive_request));
+  gt_bell_ring(p->bell);
+}
+
 void gt_plane_ps_order(gt_plane_ps *plane, size_t worker, const gt_order_msg *order,
                        const float *params, const float *buffers) {
   port *p = &plane->ports[worker];
   if (gt_order_check(order, plane->nworkers, plane->shared.n.nactivations) != GT_OK)
     gt_panic(GT_ERR_FAULT, "for worker rank %d: %s", rank_of(worker), gt_error_text());
-  if (!orders_done(plane, p)) {
-    /* A pending order keeps the worker alive, so a keep-alive is not needed.  If another order is
-       due, only a keep-alive can be pending. */
-    if (order->kind == GT_ORDER_KEEPALIVE) return;
+  if (order->kind == GT_ORDER_KEEPALIVE) {
+    keep_alive(plane, worker, order);
+    return;
+  }
+  if (!orders_done(plane, p))
     gt_wait_all(p->order_requests, plane->norders, "a worker to take its order", ORDER_LIMIT_S,
                 NULL, NULL);
-  }
   p->order = *order;
   if (order->kind == GT_ORDER_TRAIN) gt_mean_begin(&plane->mean, order);
   if (order->with_params && plane->shared.window != MPI_WIN_NULL)

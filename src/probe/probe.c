@@ -120,6 +120,15 @@ static bool can_go_on(gt_probe_state *p, gt_status status) {
   return status == GT_OK || status == GT_ERR_DATA || status == GT_ERR_CKPT;
 }
 
+/* Workers of a pipeline have parts of the model, and their links carry what a schedule says: what is
+   measured here is the whole model, and messages of its size. */
+static gt_status check_whole(const gt_run *run) {
+  if (run->job->pipeline.nstages == 0) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB,
+                 "probe: the job has a pipeline (pipeline.stages), and probe measures steps of the "
+                 "whole model on every worker; a job without the key pipeline is needed");
+}
+
 static gt_status probe(gt_probe_state *p) {
   const gt_probe_options *o = p->options;
   gt_status status = reach(p);
@@ -132,6 +141,8 @@ static gt_status probe(gt_probe_state *p) {
   gt_probe_disk_before(p);
   status = gt_setup_open(&p->run, &p->setup);
   if (!can_go_on(p, status)) return refuse(status);
+  status = check_whole(&p->run);
+  if (status != GT_OK) return refuse(status);
   status = measure(p);
   gt_probe_meet(p, "the end of the other ranks' measurements");
   if (p->run.roles.is_ps) gt_probe_disk_after(p);

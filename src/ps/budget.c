@@ -1,7 +1,10 @@
 /* limits.wan_bytes is never exceeded.  Region 0 keeps the account: it allows each region some bytes
    beyond those that the region has posted, in total never more than the limit.  A PING reports the
    bytes that a region has posted; the PONG answers with the bytes that it may post.  What a region
-   posts counts from that moment, even if it has not left yet. */
+   posts counts from that moment, even if it has not left yet.
+   Activations of a pipeline are not asked for, because a step that has begun must end: each region
+   says with every step what it has posted (STRATEGY), and the run stops after the first step that
+   has gone beyond the limit (over_wan_limit, rounds.c). */
 #include <math.h>
 
 #include "internal.h"
@@ -125,6 +128,10 @@ void gt_ps_budget_posted(gt_ps *ps, double bytes) {
   ps_budget *b = &ps->budget;
   b->queued += bytes;
   if (limited(ps) && ps->spec.self != KEEPER && !enough(ps, b->low)) ask(ps);
+}
+
+void gt_ps_posted(gt_ps *ps, double bytes) {
+  ps->peers[ps->spec.self].wan_bytes += bytes;
 }
 
 void gt_ps_budget_left(gt_ps *ps, double bytes) {

@@ -256,8 +256,17 @@ static void host_timer(void *ctx, size_t id, gt_ns at) {
   ps->timer_at[id] = at;
 }
 
+/* With stages also what this region has posted, for limits.wan_bytes. */
 static void host_tell(void *ctx, size_t peer, int64_t value, int64_t detail) {
-  gt_ps_control(ctx, peer, GT_MSG_STRATEGY, value, detail);
+  gt_ps *ps = ctx;
+  const gt_frame_header head = {
+      .kind = GT_MSG_STRATEGY,
+      .round = (uint32_t)ps->round,
+      .sequence = ps->spec.nstages ? (uint64_t)gt_ps_committed(ps) : 0,
+      .value = (uint64_t)value,
+      .detail = (uint64_t)detail,
+  };
+  ps->spec.host.send(ps->spec.host.ctx, peer, &head, NULL, 0, 0);
 }
 
 static void host_decided(void *ctx, const char *what, const char *choice, const char *why) {

@@ -75,6 +75,10 @@ size_t gt_ps_passes_stage(const gt_ps_passes *g, size_t worker) {
   return g->workers[worker].stage;
 }
 
+char *gt_ps_passes_text(const gt_ps_passes *g, size_t worker, char *text, size_t size) {
+  return gt_pipe_region_text(g->region, worker, text, size);
+}
+
 size_t gt_ps_passes_share(const gt_ps_passes *g, size_t worker) {
   return g->layout->micro_samples / g->layout->places[g->workers[worker].stage].workers;
 }

@@ -206,6 +206,7 @@ static void pong(gt_ps *ps, size_t from, const gt_frame_header *head) {
 static void strategy_message(gt_ps *ps, size_t from, const gt_frame_header *head) {
   const gt_ns clock = gt_ps_clock(ps);
   if (gt_ps_frozen(ps)) return;
+  if (ps->spec.nstages) ps->peers[from].wan_bytes = (double)head->sequence;
   gt_sync_on_control(ps->sync, ps->now, from, (int64_t)head->value, (int64_t)head->detail);
   ps->totals.update += gt_ps_clock(ps) - clock;
 }

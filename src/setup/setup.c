@@ -165,9 +165,24 @@ static gt_status open_folder(gt_run *run) {
 
 /* ---- model ----------------------------------------------------------------------------------- */
 
+/* An array of the whole model, of which a region with stages takes its ranges. */
+static gt_status take_init(const gt_state *state, const char *name, const gt_part_ranges *part,
+                           size_t whole, gt_vec to) {
+  if (!part) return gt_state_get(state, "model/", name, GT_TYPE_F32, to.data, to.n);
+  float *all = GT_NEW_ARRAY(float, whole + 1);
+  const gt_status status = gt_state_get(state, "model/", name, GT_TYPE_F32, all, whole);
+  for (size_t i = 0; status == GT_OK && i < part->n; i++) {
+    const gt_part_range *r = &part->ranges[i];
+    if (r->count > 0) memcpy(to.data + r->own, all + r->whole, r->count * sizeof *all);
+  }
+  gt_free(all);
+  return status;
+}
+
 /* train.init: takes only the parameters (and buffers) of a checkpoint of the same model. */
 static gt_status read_init(const gt_run *run) {
-  const gt_arrays *a = gt_graph_arrays(run->graph);
+  const gt_arrays *a = gt_graph_arrays(run->graph), *whole = gt_graph_arrays(run->model);
+  const gt_region_part *part = run->pipe ? &run->pipe->parts[run->roles.region_id] : NULL;
   gt_ckpt_info info = {0};
   gt_state state = {0};
   char model[GT_SHA256_HEX];
@@ -178,10 +193,16 @@ static gt_status read_init(const gt_run *run) {
     status =
         GT_FAIL(GT_ERR_CKPT, "train.init %s holds model %s (%.12s), the job needs %s (%.12s)", path,
                 info.model, info.model_hash, gt_model_names[run->job->model.name], model);
+  if (status == GT_OK && info.mean_of == 0 && gt_job_in_parts(info.job_yaml))
+    status = GT_FAIL(GT_ERR_CKPT,
+                     "train.init %s holds only the stages of region %s; the whole model, final.h5 "
+                     "of the pipeline's run, is needed",
+                     path, info.region);
   if (status == GT_OK)
-    status = gt_state_get(&state, "model/", "params", GT_TYPE_F32, a->params.data, a->params.n);
+    status = take_init(&state, "params", part ? &part->params : NULL, whole->params.n, a->params);
   if (status == GT_OK)
-    status = gt_state_get(&state, "model/", "buffers", GT_TYPE_F32, a->buffers.data, a->buffers.n);
+    status =
+        take_init(&state, "buffers", part ? &part->buffers : NULL, whole->buffers.n, a->buffers);
   gt_state_close(&state);
   gt_ckpt_info_close(&info);
   return status;

@@ -95,6 +95,7 @@ static void passes_send(void *ctx, size_t region, const gt_frame_header *head,
                         const gt_pipe_packet *packet, uint64_t cookie) {
   sim_region *r = ctx;
   gt_sim_send(r, region, head, packet->bytes, cookie, gt_timeline_now(r->timeline));
+  gt_ps_posted(r->ps, (double)gt_message_wire_bytes(head, packet->bytes));
 }
 
 static void passes_land(void *ctx, const gt_pipe_packet *packet) {

@@ -1,6 +1,7 @@
 /* The real clock: wall time.  The PS handles events of workers, WAN, checkpoint writer, signals and
    timers as they come.  The loop sleeps in between. */
 #include <math.h>
+#include <stdio.h>
 #include <sys/resource.h>
 
 #include "stages.h"
@@ -96,11 +97,22 @@ static void on_push(void *ctx, size_t worker, const gt_push_msg *p, float *float
 
 /* ---- deadlines ------------------------------------------------------------------------------- */
 
+/* Of a worker in a pass: ", where stage 1 runs F of span 1, micro-batch 0"; else nothing. */
+static char *in_pass(const gt_server *s, size_t worker, char *text, size_t size) {
+  char doing[160];
+  text[0] = '\0';
+  if (s->stages)
+    snprintf(text, size, ", where %s",
+             gt_server_stages_text(s->stages, worker, doing, sizeof doing));
+  return text;
+}
+
 static void watch_workers(const gt_server *s, gt_ns now) {
   double limit = s->run->job->limits.local_s;
   for (size_t w = 0; w < gt_plane_ps_workers(s->plane); w++) {
     gt_ns since = 0;
     int64_t batch;
+    char doing[200];
     bool absent = gt_ps_absent(s->ps, w);
     if (!absent && !gt_server_at_work(s, w, &since, &batch)) continue;
     if (since < s->watched_at) since = s->watched_at;
@@ -110,12 +122,12 @@ static void watch_workers(const gt_server *s, gt_ns now) {
                limit, w, s->run->region);
     if (batch < 0)
       gt_panic(GT_ERR_LOST,
-               "waited %.0f s (limits.local) for the evaluation by worker %zu of region %s", limit,
-               w, s->run->region);
-    gt_panic(
-        GT_ERR_LOST,
-        "waited %.0f s (limits.local) for the gradient of batch %lld from worker %zu of region %s",
-        limit, (long long)batch, w, s->run->region);
+               "waited %.0f s (limits.local) for the evaluation by worker %zu of region %s%s",
+               limit, w, s->run->region, in_pass(s, w, doing, sizeof doing));
+    gt_panic(GT_ERR_LOST,
+             "waited %.0f s (limits.local) for the gradient of batch %lld from worker %zu of "
+             "region %s%s",
+             limit, (long long)batch, w, s->run->region, in_pass(s, w, doing, sizeof doing));
   }
 }
 

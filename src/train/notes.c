@@ -15,13 +15,14 @@ static gt_status nonfinite(gt_server *s, double t, int64_t step, int64_t count, 
                           "worker", 'i', worker, NULL);
   }
   const char *from = job->regions[-1 - worker].name,
+             *what = s->run->pipe ? "the gradient" : "a message",
              *end = gt_sync_of(job->sync.strategy)->needs_all
                         ? "; the run ends, for no region can go on without it"
                         : "";
   gt_log(GT_LOG_WARN,
-         "step %lld: a message of region %s is not finite and was dropped (%lld so far, "
+         "step %lld: %s of region %s is not finite and was dropped (%lld so far, "
          "limits.nonfinite %d)%s",
-         (long long)step, from, (long long)count, job->limits.nonfinite, end);
+         (long long)step, what, from, (long long)count, job->limits.nonfinite, end);
   return gt_record_line(s->record, t, "nonfinite", "step", 'i', step, "count", 'i', count, "region",
                         's', from, NULL);
 }

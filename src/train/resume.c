@@ -192,11 +192,18 @@ void gt_server_remove_final_model(const gt_server *s, int64_t round) {
     gt_ckpt_remove_final_model(run->run_dir, NULL);
 }
 
-/* What a region's file holds depends on whether it trains. */
+/* What a region's file holds depends on whether it trains, and where the model is cut on the number
+   of parts of a stage. */
 static gt_status same_kinds(const gt_server *s, const char *job_yaml) {
   const gt_job *here = s->run->job;
   gt_job *there = NULL;
   gt_status status = gt_job_parse(&there, "job.yaml of the checkpoint", job_yaml);
+  if (status == GT_OK && gt_job_chunks(here) != gt_job_chunks(there))
+    status =
+        GT_FAIL(GT_ERR_CKPT,
+                "pipeline.schedule is %s there and %s here, and one of them is folded, which "
+                "cuts the model in other places; a resume may not change the cut",
+                gt_pipe_names[there->pipeline.schedule], gt_pipe_names[here->pipeline.schedule]);
   for (size_t r = 0; status == GT_OK && r < here->nregions; r++)
     if (gt_job_trains(here, r) != gt_job_trains(there, r))
       status = GT_FAIL(GT_ERR_CKPT,
@@ -212,10 +219,11 @@ static gt_status restore(gt_server *s, const gt_ckpt_info *info, const gt_state 
   char model[GT_SHA256_HEX], text[512];
   gt_job_difference(s->run->resolved, info->job_yaml, true, text, sizeof text);
   if (text[0])
-    return GT_FAIL(GT_ERR_JOB,
-                   "%s; a resume may change train.until, checkpoint, limits, ranks, hosts, speeds, "
-                   "prices, plan, log and slurm only",
-                   text);
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "%s; a resume may change train.until, checkpoint, limits, ranks, hosts, speeds, "
+        "prices, plan, log, slurm and a pipeline's schedule, micro_batches and memory only",
+        text);
   GT_TRY(same_kinds(s, info->job_yaml));
   gt_graph_hash(s->run->model, model);
   if (strcmp(model, info->model_hash) != 0)

@@ -116,6 +116,10 @@ bool gt_server_stages_busy(const gt_server_stages *g, size_t worker, gt_ns *sinc
   return g->workers[worker].busy;
 }
 
+char *gt_server_stages_text(const gt_server_stages *g, size_t worker, char *text, size_t size) {
+  return gt_ps_passes_text(g->passes, worker, text, size);
+}
+
 void gt_server_stages_end(gt_server_stages *g) {
   if (g) gt_ps_passes_end(g->passes);
 }
@@ -131,6 +135,7 @@ static void send(void *ctx, size_t region, const gt_frame_header *head, const gt
     payload = gt_plane_ps_area(s->plane, p->from_worker) +
               g->workers[p->from_worker].area.out[p->buffer] + p->at * (p->bytes / p->count);
   gt_gateway_send(s->gateway, region, head, payload, p->bytes, cookie, gt_server_now(s));
+  gt_ps_posted(s->ps, (double)gt_message_wire_bytes(head, p->bytes));
 }
 
 void gt_server_stages_departed(gt_server_stages *g, uint64_t cookie) {

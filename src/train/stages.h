@@ -44,6 +44,8 @@ void gt_server_stages_message(gt_server_stages *g, const gt_frame_header *head,
 void gt_server_stages_departed(gt_server_stages *g, uint64_t cookie);
 /* Since when (wall time) the worker has been making a pass; false: it waits for an order. */
 bool gt_server_stages_busy(const gt_server_stages *g, size_t worker, gt_ns *since);
+/* What the worker does or waits for (gt_pipe_region_text); returns text. */
+char *gt_server_stages_text(const gt_server_stages *g, size_t worker, char *text, size_t size);
 /* The run ends: no more passes are ordered. */
 void gt_server_stages_end(gt_server_stages *g);
 

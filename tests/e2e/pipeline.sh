@@ -4,45 +4,14 @@
 # those of one worker that has the whole model and adds up over the same micro-batches.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/libpipeline.sh"
 
-awk 'BEGIN {
-  srand(1); n = split("apple banana cherry orange quince", words, " ")
-  for (i = 0; i < 3000; i++) printf "%s%s", words[1 + int(rand() * n)], i % 9 == 8 ? "\n" : " "
-}' >words.txt
-"$GEOTRAIN" data import text words.txt words.h5 --length 16 >data.log 2>&1 || fail "data" "$(cat data.log)"
-
-# pipeline_job REGIONS STAGES: the job with this list of regions and of stages, in one line each.
-pipeline_job() {
-  cat <<YAML
-name: words
-seed: 3
-model: {name: gpt, layers: 4, width: 16, heads: 2, context: 16}
-data: {path: words.h5}
-train:
-  until: {steps: 12}
-  batch: 24
-  optimizer: {name: adamw, lr: 0.01}
-  schedule: {name: cosine, warmup_steps: 4}
-  eval_every: {steps: 6}
-  choices: rule
-regions: [$1]
-pipeline: {stages: [$2], micro_batches: 6}
-wan: {emulate: true, links: $3}
-compute: {step: 24 ms}
-checkpoint: {every: {steps: 5}, keep: 9}
-limits: {wan_patience: 30 s, local: 30 s}
-YAML
-}
-link='[{between: [east, west], bandwidth: 100 Mbit/s, latency: 5 ms}]'
-pipeline_job '{name: east, ranks: 2}' '{region: east, workers: 1}' '[]' >judge.yaml
-pipeline_job '{name: east, ranks: 3}, {name: west, ranks: 3}' '{region: east, last: transformer.h.0}, {region: west, last: transformer.h.1}, {region: west, last: transformer.h.2}, {region: east}' "$link" >four.yaml
 pipeline_job '{name: east, ranks: 3}, {name: west, ranks: 2}' '{region: east, last: transformer.h.0}, {region: west, last: transformer.h.2}, {region: east}' "$link" >three.yaml
 pipeline_job '{name: east, ranks: 3}' '{region: east, last: transformer.h.1}, {region: east}' '[]' >two.yaml
 pipeline_job '{name: east, ranks: 2}, {name: west, ranks: 2}' '{region: east, last: [transformer.h.0, lm_head]}, {region: west, last: [transformer.h.1, transformer.h.2]}' "$link" >folded.yaml
 # Two workers have the stage in the middle: each computes with half of a micro-batch.
 pipeline_job '{name: east, ranks: 3}, {name: west, ranks: 3}' '{region: east, workers: 1, last: transformer.h.0}, {region: west, workers: 2, last: transformer.h.2}, {region: east, workers: 1}' "$link" >wide.yaml
 
-weights() { field "$1" params_sha256; }
 # law NAME RANKS JOB ARGUMENTS...: the run ends with the judge's parameters.
 law() {
   local name=$1 ranks=$2 job=$3 dir

@@ -1,0 +1,35 @@
+# Shared by the end-to-end scripts of pipelines: a small text and jobs of GPT in stages.  Sourced after
+# lib.sh.
+awk 'BEGIN {
+  srand(1); n = split("apple banana cherry orange quince", words, " ")
+  for (i = 0; i < 3000; i++) printf "%s%s", words[1 + int(rand() * n)], i % 9 == 8 ? "\n" : " "
+}' >words.txt
+"$GEOTRAIN" data import text words.txt words.h5 --length 16 >data.log 2>&1 || fail "data" "$(cat data.log)"
+
+# pipeline_job REGIONS STAGES: the job with this list of regions and of stages, in one line each.
+pipeline_job() {
+  cat <<YAML
+name: words
+seed: 3
+model: {name: gpt, layers: 4, width: 16, heads: 2, context: 16}
+data: {path: words.h5}
+train:
+  until: {steps: 12}
+  batch: 24
+  optimizer: {name: adamw, lr: 0.01}
+  schedule: {name: cosine, warmup_steps: 4}
+  eval_every: {steps: 6}
+  choices: rule
+regions: [$1]
+pipeline: {stages: [$2], micro_batches: 6}
+wan: {emulate: true, links: $3}
+compute: {step: 24 ms}
+checkpoint: {every: {steps: 5}, keep: 9}
+limits: {wan_patience: 30 s, local: 30 s}
+YAML
+}
+link='[{between: [east, west], bandwidth: 100 Mbit/s, latency: 5 ms}]'
+pipeline_job '{name: east, ranks: 2}' '{region: east, workers: 1}' '[]' >judge.yaml
+pipeline_job '{name: east, ranks: 3}, {name: west, ranks: 3}' '{region: east, last: transformer.h.0}, {region: west, last: transformer.h.1}, {region: west, last: transformer.h.2}, {region: east}' "$link" >four.yaml
+
+weights() { field "$1" params_sha256; }
