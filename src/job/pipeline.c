@@ -195,11 +195,3 @@ gt_status gt_job_check_pipeline(gt_job *job, const char *source) {
   for (size_t r = 0; r < job->nregions; r++) GT_TRY(check_data(job, r, source));
   return GT_OK;
 }
-
-bool gt_job_in_parts(const char *yaml) {
-  gt_job *job = NULL;
-  const gt_status status = gt_job_parse(&job, "job.yaml", yaml);
-  const bool parts = status == GT_OK && job->pipeline.nstages > 0 && job->nregions > 1;
-  gt_job_close(job);
-  return parts;
-}

@@ -1,5 +1,5 @@
 /* What the files of sim share: the agenda, wires between regions, and regions.  Each file calls
-   only those before it: agenda, ledger, wire, ending, region, sim, skip; then stride, with plan and
+   only those before it: agenda, ledger, wire, stages, ending, region, sim, skip; then stride, with plan and
    spread; then those that choose a way (wiring.h); last run and predict. */
 #ifndef GEOTRAIN_SIM_INTERNAL_H
 #define GEOTRAIN_SIM_INTERNAL_H
@@ -248,6 +248,17 @@ void gt_sim_region_start(sim_region *r);
 void gt_sim_region_again(sim_region *r);
 /* Handles its next event. */
 void gt_sim_region_step(sim_region *r);
+
+/* stages.c: the stages of a pipeline that a region has */
+/* The floats of the region's part of the model. */
+size_t gt_sim_stages_floats(const gt_pipe_job *pipe, size_t region, bool buffers);
+gt_status gt_sim_stages_open(sim_region *r);
+void gt_sim_stages_close(sim_region *r); /* also if there are none */
+/* Makes it the spec of a PS with these stages. */
+void gt_sim_stages_spec(sim_region *r, gt_ps_spec *spec);
+/* A worker has pushed.  True: it was a pass; else the push is completed by its step's times and
+   samples. */
+bool gt_sim_stages_pass(sim_region *r, size_t worker, gt_ps_push *push);
 
 /* ending.c */
 /* Makes the region's result, as it is now. */

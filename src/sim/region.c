@@ -74,34 +74,6 @@ static void host_work(void *ctx, gt_ps_work work, double part) {
   gt_timeline_work(((sim_region *)ctx)->timeline, work, part);
 }
 
-/* ---- host of the passes ---------------------------------------------------------------------- */
-
-static void passes_pass(void *ctx, size_t worker, const gt_ps_order *order,
-                        const gt_pipe_order *pass, bool begins, gt_ns cost) {
-  sim_region *r = ctx;
-  (void)order, (void)pass, (void)begins;
-  r->passing[worker] = true;
-  gt_timeline_passing(r->timeline, worker, cost);
-}
-
-static void passes_end(void *ctx, size_t worker, const gt_ps_order *order) {
-  sim_region *r = ctx;
-  (void)order;
-  r->passing[worker] = false;
-  gt_timeline_passing(r->timeline, worker, 0);
-}
-
-static void passes_send(void *ctx, size_t region, const gt_frame_header *head,
-                        const gt_pipe_packet *packet, uint64_t cookie) {
-  sim_region *r = ctx;
-  gt_sim_send(r, region, head, packet->bytes, cookie, gt_timeline_now(r->timeline));
-  gt_ps_posted(r->ps, (double)gt_message_wire_bytes(head, packet->bytes));
-}
-
-static void passes_land(void *ctx, const gt_pipe_packet *packet) {
-  (void)ctx, (void)packet;
-}
-
 /* ---- what wires tell ------------------------------------------------------------------------- */
 
 static void wire_message(sim_region *r, const gt_frame_header *head) {
@@ -128,41 +100,6 @@ static const sim_wire_hooks wire_hooks = {.message = wire_message, .departed = w
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-/* The region's stages; their arrays have no data, and so no ranges. */
-static size_t make_stages(sim_region *r) {
-  const gt_pipe_layout *l = &r->sim->spec.pipe->layout;
-  const size_t judge = gt_pipe_stage_of(l->stages, l->stages * l->chunks - 1);
-  size_t n = 0;
-  r->stages = GT_NEW_ARRAY(gt_ps_stage, l->stages);
-  for (size_t s = 0; s < l->stages; s++)
-    if (l->places[s].region == r->id)
-      r->stages[n++] = (gt_ps_stage){.first_worker = l->places[s].first_worker,
-                                     .workers = l->places[s].workers,
-                                     .counts = s == 0,
-                                     .judges = s == judge};
-  return n;
-}
-
-/* The floats of the region's part of the model. */
-static size_t part_floats(const gt_pipe_job *pipe, size_t region, bool buffers) {
-  const gt_pipe_layout *l = &pipe->layout;
-  size_t sum = 0;
-  for (size_t k = 0; k < l->stages * l->chunks; k++)
-    if (l->places[gt_pipe_stage_of(l->stages, k)].region == region)
-      sum += gt_graph_span_floats(pipe->graph, pipe->spans[k], buffers);
-  return sum;
-}
-
-static gt_status open_passes(sim_region *r, size_t nworkers) {
-  const gt_sim_spec *spec = &r->sim->spec;
-  const gt_ps_passes_spec passes = {.job = spec->pipe,
-                                    .region = r->id,
-                                    .test_samples = spec->test_samples,
-                                    .host = {r, passes_pass, passes_end, passes_send, passes_land}};
-  r->passing = GT_NEW_ARRAY(bool, nworkers);
-  return gt_ps_passes_open(&r->passes, &passes);
-}
-
 static gt_ps *make_ps(sim_region *r) {
   const gt_sim *sim = r->sim;
   gt_ps_spec spec =
@@ -175,11 +112,7 @@ static gt_ps *make_ps(sim_region *r) {
   spec.buffers = gt_vec_of(NULL, r->buffers);
   spec.optim = r->optim;
   spec.test_samples = spec.nworkers > 0 ? sim->spec.test_samples : 0;
-  if (sim->spec.pipe) {
-    const size_t nstages = make_stages(r);
-    gt_ps_set_stages(&spec, r->stages, nstages, &r->order);
-    spec.micros = sim->spec.pipe->layout.micros;
-  }
+  if (r->passes) gt_sim_stages_spec(r, &spec);
   spec.snapshot = spec.params;
   spec.snapshot_buffers = spec.buffers;
   spec.keepalive = GT_NEVER / 2;
@@ -202,8 +135,8 @@ gt_status gt_sim_region_open(sim_region *r, gt_sim *sim, size_t id) {
   r->sim = sim;
   r->id = id;
   const gt_pipe_job *pipe = sim->spec.pipe;
-  r->parameters = pipe ? part_floats(pipe, id, false) : sim->spec.parameters;
-  r->buffers = pipe ? part_floats(pipe, id, true) : sim->spec.buffers;
+  r->parameters = pipe ? gt_sim_stages_floats(pipe, id, false) : sim->spec.parameters;
+  r->buffers = pipe ? gt_sim_stages_floats(pipe, id, true) : sim->spec.buffers;
   /* the batches of a pipeline are those of the region that has the data */
   r->order = (gt_order){.seed = job->seed,
                         .region = id,
@@ -216,7 +149,7 @@ gt_status gt_sim_region_open(sim_region *r, gt_sim *sim, size_t id) {
   r->orders = GT_NEW_ARRAY(gt_ps_order, nworkers);
   r->timeline = gt_timeline_create(job, &r->order, nworkers);
   gt_sim_wires_open(r, &wire_hooks);
-  if (pipe) GT_TRY(open_passes(r, nworkers));
+  if (pipe) GT_TRY(gt_sim_stages_open(r));
   r->ps = make_ps(r);
   gt_ending_open(&r->ending, &gt_sim_ending, r, r->ps, id == 0, sim->n - 1);
   return GT_OK;
@@ -226,9 +159,7 @@ void gt_sim_region_close(sim_region *r) {
   gt_ps_close(r->ps);
   gt_optim_close(r->optim);
   gt_timeline_close(r->timeline);
-  gt_ps_passes_close(r->passes);
-  gt_free(r->stages);
-  gt_free(r->passing);
+  gt_sim_stages_close(r);
   gt_free(r->orders);
   gt_free(r->links);
   gt_sim_wires_close(r);
@@ -242,19 +173,12 @@ static void pushed(sim_region *r, size_t worker) {
   gt_timeline_pushed(r->timeline, worker, &push.compute, &push.wait);
   gt_ns now = gt_timeline_now(r->timeline);
   r->sim->moved = gt_timeline_at(r->timeline);
-  if (r->passes && r->passing[worker]) {
-    must(gt_ps_passes_done(r->passes, worker, push.compute, push.wait));
-    return;
-  }
-  if (r->passes) gt_ps_passes_timed(r->passes, worker, &push.compute, &push.wait);
+  if (r->passes && gt_sim_stages_pass(r, worker, &push)) return;
   if (order->kind == GT_PS_EVAL) {
     gt_ps_evaluated(r->ps, worker, &push, now);
     return;
   }
-  push.samples = (int64_t)gt_order_batch_size(&r->order, order->first);
-  if (r->passes)
-    push.samples =
-        (int64_t)(gt_ps_passes_share(r->passes, worker) * r->sim->spec.pipe->layout.micros);
+  if (!r->passes) push.samples = (int64_t)gt_order_batch_size(&r->order, order->first);
   gt_ps_gradient(r->ps, worker, &push, NULL, now);
 }
 

@@ -1,6 +1,7 @@
 # labels: quick
 # processors: 1
-# geotrain plan of a job with a pipeline: its table, JSON and picture; what is refused.
+# geotrain plan of a job with a pipeline: its table, JSON and picture, and that a simulation agrees;
+# what is refused.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 python=/usr/bin/python3
@@ -36,6 +37,16 @@ passes = sum(t[k] for s in p["stages"] for t in s["parts"] for k in ("forward_s"
 assert abs(passes - 0.4 / 32 * 4) < 1e-9
 PY
 
+# The simulation also has the checkpoints and the end of the run.
+"$GEOTRAIN" simulate "$job" "${told[@]}" --out simulated >simulated.txt 2>err
+check "the job is simulated" same $? 0
+check "to what was planned" "$python" - plan.json simulated/summary.json <<'PY'
+import json, sys
+p, s = (json.load(open(name)) for name in sys.argv[1:])
+assert p["wall_s"] < s["virtual_s"] < 1.002 * p["wall_s"], (p["wall_s"], s["virtual_s"])
+assert [l["bytes_sent"] for l in s["links"]] == [p["steps"] * l["step_bytes"] for l in p["links"]]
+PY
+
 # refused NAME WORD COMMAND...: exit 2 and one sentence.
 refused() {
   local name=$1 word=$2
@@ -49,5 +60,5 @@ refused "memory that is too small" 'pipeline.memory is 1 MiB' plan "$job" "${tol
 refused "stages that want other workers" 'regions.1.ranks is 4' plan "$job" "${told[@]}" --set regions.1.ranks=4
 refused "a plan to write" '--write is for jobs whose ranks are planned' plan "$job" "${told[@]}" --write planned.yaml
 refused "a picture of no pipeline" '--svg draws a pipeline' plan "$GEOTRAIN_SOURCE/jobs/plan-2-regions.yaml" --svg no.svg
-refused "simulating a pipeline" 'geotrain plan' simulate "$job" "${told[@]}"
+refused "simulating labels that are sent" 'pipeline.labels is send' simulate "$job" "${told[@]}" --set pipeline.labels=send
 finish
