@@ -78,6 +78,8 @@ typedef struct {
   gt_dataset_info data;
   uint32_t *part; /* the region's samples */
   size_t npart;
+  int64_t *merges; /* of a text, in a region without data */
+  size_t nmerges;
   /* the first region with test samples; it scores the mean; nregions: no region has any */
   size_t tester;
   gt_graph *graph; /* what this rank has of the model */

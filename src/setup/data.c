@@ -77,6 +77,37 @@ static float *first_norm(const gt_run *run, const gt_dataset_info *infos) {
   return norm;
 }
 
+/* The text's merges, one behind the other. */
+static const int64_t *merges_of(const gt_run *run, size_t *n) {
+  const gt_tokens *tokens = gt_dataset_tokens(run->dataset);
+  *n = run->nmerges;
+  if (!tokens) return run->merges;
+  const int64_t *merges = gt_tokens_merges(tokens, n);
+  *n *= 2;
+  return merges;
+}
+
+/* A region without data gets the merges of the first one that has some: the final model, which it
+   may write, is of use with its vocabulary only. */
+static void share_merges(gt_run *run, const gt_dataset_info *infos) {
+  const size_t first = gt_data_first(run->job);
+  const bool gives = run->roles.region_id == first;
+  const int64_t *given = NULL;
+  size_t n = 0;
+  if (!infos[first].text) return;
+  if (gives) given = merges_of(run, &n);
+  size_t *counts = gather(run, &n, sizeof n);
+  n = counts[first];
+  gt_free(counts);
+  int64_t *own = GT_NEW_ARRAY(int64_t, n + 1);
+  if (gives && n > 0) memcpy(own, given, n * sizeof *own);
+  int64_t *all = gather(run, own, (n + 1) * sizeof *own);
+  memcpy(own, all + first * (n + 1), (n + 1) * sizeof *own);
+  gt_free(all);
+  run->merges = own;
+  run->nmerges = n;
+}
+
 /* Logs that regions share samples, which may not be intended: copies, links, or one file where each
    region should have its own. */
 static void say_shared(const gt_job *job, const size_t *files) {
@@ -222,6 +253,7 @@ gt_status gt_setup_open_data(gt_run *run) {
     float *norm = first_norm(run, infos);
     if (!reads(run)) open_empty(run, &infos[gt_data_first(run->job)], norm);
     gt_free(norm);
+    share_merges(run, infos);
   }
   gt_status status = agree(run, divide(run, infos));
   if (status == GT_OK) status = settle_normalisation(run, infos);
@@ -238,16 +270,9 @@ gt_status gt_setup_loader(const gt_run *run, size_t n, gt_loader **out) {
   return gt_loader_augment(*out, run->job->data.augment);
 }
 
-/* The text's merges, one behind the other. */
-static const int64_t *merges_of(const gt_run *run, size_t *n) {
-  const int64_t *merges = gt_tokens_merges(gt_dataset_tokens(run->dataset), n);
-  *n *= 2;
-  return merges;
-}
-
 void gt_setup_save_data(const gt_run *run, gt_state *state) {
   size_t n;
-  if (gt_dataset_tokens(run->dataset)) {
+  if (run->data.text) {
     const int64_t *merges = merges_of(run, &n);
     gt_state_add(state, "data/", "merges", GT_TYPE_I64, (int64_t *)(uintptr_t)merges, n);
   }
@@ -268,15 +293,16 @@ static bool differs(const gt_run *run, const gt_state *state, const char *name, 
 static gt_status check_merges(const gt_run *run, const gt_state *state) {
   const gt_state_item *item = gt_state_find(state, "data/", "merges");
   size_t n = 0;
-  if (!item || !gt_dataset_tokens(run->dataset)) return GT_OK;
+  if (!item || !run->data.text) return GT_OK;
   const int64_t *here = merges_of(run, &n);
   if (item->type == GT_TYPE_I64 && item->count == n &&
       memcmp(item->data, here, n * sizeof *here) == 0)
     return GT_OK;
-  return GT_FAIL(GT_ERR_CKPT,
-                 "it was trained on a text with another vocabulary than that of %s; "
-                 "the data that it began with are needed",
-                 gt_data_path(run->job, run->roles.region_id));
+  return GT_FAIL(
+      GT_ERR_CKPT,
+      "it was trained on a text with another vocabulary than that of %s; "
+      "the data that it began with are needed",
+      gt_data_path(run->job, reads(run) ? run->roles.region_id : gt_data_first(run->job)));
 }
 
 gt_status gt_setup_check_data(const gt_run *run, const gt_state *state) {

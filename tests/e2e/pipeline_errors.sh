@@ -100,6 +100,11 @@ check "export of a part: nothing is left" test ! -e part.safetensors
 "$GEOTRAIN" eval judge/ckpt/3/east.h5 words.h5 >out 2>err
 code=$?
 ended "eval of a pipeline in one region, whose file is whole" 0 'round 3 of region east'
+# The region that writes the final model has no data, and yet the model has its vocabulary.
+pipeline_job '{name: east, ranks: 2}, {name: west, ranks: 3}' '{region: west, last: transformer.h.0}, {region: east, last: transformer.h.2}, {region: west}' "$link" >back.yaml
+train "data in the second region" 5 back.yaml --run-dir back --set pipeline.schedule=1f1b
+ended "data in the second region" 0
+command_says "generate by its final model" 0 apple generate back --prompt apple --tokens 3
 train "the judge from a final model" 2 judge.yaml --run-dir judge-init --set pipeline.schedule=gpipe --set train.init=four/final.h5
 ended "the judge from a final model" 0
 train "train.init, a final model" 6 "${four[@]}" --run-dir init --set train.init=four/final.h5
