@@ -65,7 +65,9 @@ typedef struct {
   const char *model;
   gt_model_options options;
   gt_sample_shape shape;
-  bool text;        /* samples are windows of a text: they have no labels */
+  /* Samples are windows of a text, which have no labels; or each has a label.  Neither: not known,
+     as where a model is described without data. */
+  bool text, labelled;
   size_t batch_max; /* 0: arrays only, without activations (for PS ranks) */
   bool sizes_only;  /* not even arrays: their data are NULL (to describe a model) */
   /* The usual batch size, for which choices and the names of kernels are looked up; 0:

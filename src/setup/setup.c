@@ -230,6 +230,7 @@ static gt_status open_model(gt_run *run) {
   spec.shape = (gt_sample_shape){run->data.h, run->data.w, run->data.c, run->data.classes,
                                  run->data.features};
   spec.text = run->data.text;
+  spec.labelled = !run->data.text;
   spec.batch_max = run->roles.is_ps ? 0 : run->batch_max;
   spec.kernels = kernels;
   gt_setup_open_precision(run, kernels);
