@@ -3,9 +3,10 @@ geotrain's schedule and augmentation.
 
     train_torch.py DATA.h5 HYPERPARAMETERS(JSON)
 
-The last line is JSON: accuracy, loss, auc, version, train_s and eval_s.  train_s is from the first
-batch to the last; importing torch, reading the data, the evaluation at the end and compiling are not
-included (`compiled`: torch.compile and the fused optimizer)."""
+The last line is JSON: version, train_s, samples_per_s, eval_s and, with the names of summary.json,
+the figures of the test set that the model has.  train_s is from the first batch to the last;
+importing torch, reading the data, the evaluation at the end and compiling are not included
+(`compiled`: torch.compile and the fused optimizer)."""
 import copy
 import json
 import math
@@ -17,7 +18,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from torch_models import DeepFM, ResNet18
+from torch_models import GPT, GPTS, LSTM, NISER, DeepFM, ResNet18
 
 
 def load(path, ids):
@@ -32,11 +33,24 @@ def load(path, ids):
                 x = torch.from_numpy(((x.astype(np.float32) / 255 - mean) / std).transpose(0, 3, 1, 2).copy())
             sets.append((x, torch.from_numpy(y)))
         border = None if ids else torch.from_numpy(-mean / std)
-        return sets, border, int(f.attrs.get("features", 0))
+        return sets, border, int(f.attrs.get("features", 0)), int(f.attrs["classes"])
 
 
-def make(name, features, fields):
+def make(options, features, fields, classes):
     """The model with geotrain's initial distributions (docs/models.md); linear layers as PyTorch's."""
+    name, number = options["name"], lambda key, default: int(options.get(key, default))
+    if name.startswith("gpt"):
+        usual = zip(("layers", "width", "heads", "context"), GPTS.get(name, GPTS["gpt-tiny"]))
+        return GPT(features, *(number(key, value) for key, value in usual), tied=options.get("untied") != "true")
+    if name == "lstm":
+        return LSTM(features, classes, number("embedding", 128), number("hidden", 128))
+    if name == "niser":
+        model = NISER(features, number("hidden", 100), float(options.get("scale", 16)))
+        for tensor in model.parameters():
+            torch.nn.init.uniform_(tensor, -1 / model.hidden**0.5, 1 / model.hidden**0.5)
+        with torch.no_grad():
+            model.embedding.weight[0] = 0
+        return model
     if name == "deepfm":
         model = DeepFM(features, fields)
         torch.nn.init.normal_(model.embedding.weight, std=0.01)
@@ -67,7 +81,10 @@ def rate(p, step, total):
     if step < warm:
         return lr * (step + 1) / warm
     if p["schedule"]["name"] == "cosine":
-        return 0.5 * lr * (1 + math.cos(math.pi * (step - warm) / (total - warm)))
+        least = float(p["schedule"]["lr_min"])
+        return least + 0.5 * (lr - least) * (1 + math.cos(math.pi * (step - warm) / (total - warm)))
+    if p["schedule"]["name"] == "step" and int(p["schedule"]["step_every"]) > 0:
+        return lr * float(p["schedule"]["gamma"]) ** ((step - warm) // int(p["schedule"]["step_every"]))
     return lr
 
 
@@ -76,12 +93,15 @@ def optimizer_of(p, model):
     if o["name"] == "sgd":
         return torch.optim.SGD(model.parameters(), lr=float(o["lr"]), momentum=float(o["momentum"]), weight_decay=float(o["weight_decay"]),
                                nesterov=o["nesterov"] == "true", **more)
-    return torch.optim.Adam(model.parameters(), lr=float(o["lr"]), betas=(float(o["beta1"]), float(o["beta2"])), eps=float(o["epsilon"]),
-                            weight_decay=float(o["weight_decay"]), **more)
+    kind = torch.optim.AdamW if o["name"] == "adamw" else torch.optim.Adam
+    return kind(model.parameters(), lr=float(o["lr"]), betas=(float(o["beta1"]), float(o["beta2"])), eps=float(o["epsilon"]),
+                weight_decay=float(o["weight_decay"]), **more)
 
 
 def loss_of(out, y, reduction="mean"):
     out = out.float()
+    if out.dim() == 3:  # of each position of a text
+        return F.cross_entropy(out.flatten(0, 1), y.flatten(), reduction=reduction)
     if out.shape[1] == 1:
         return F.binary_cross_entropy_with_logits(out[:, 0], y.float(), reduction=reduction)
     return F.cross_entropy(out, y, reduction=reduction)
@@ -120,6 +140,8 @@ def stepper(p, model, optimizer):
             xs = xs.contiguous(memory_format=torch.channels_last)
         optimizer.zero_grad(set_to_none=True)
         loss_now(xs, ys).backward()
+        if p["clip"] > 0:
+            torch.nn.utils.clip_grad_norm_(model.parameters(), p["clip"])
         optimizer.step()
 
     return step
@@ -145,28 +167,56 @@ def train(p, model, optimizer, x, y, border):
     return time.perf_counter() - start
 
 
+def ranks(out, y):
+    """Of each label: 1 plus the classes with a higher score, or with the same and a lower number."""
+    own = out.gather(1, y[:, None])
+    ties = (out == own) & (torch.arange(out.shape[1]) < y[:, None])
+    return 1 + ((out > own) | ties).sum(1)
+
+
+def evaluate(p, model, x, y):
+    """The figures of summary.json, over batches."""
+    images, batch = x.dim() == 4, 16 if y.dim() == 2 else 256
+    loss = right = 0.0
+    scores, places = [], []
+    model.eval()
+    with torch.no_grad():
+        for b in range(0, len(x), batch):
+            xs, ys = x[b:b + batch], y[b:b + batch]
+            out = model(xs.contiguous(memory_format=torch.channels_last) if images else xs).float()
+            loss += loss_of(out, ys, "sum").item()
+            right += ((out[:, 0] > 0).long() == ys if out.shape[1] == 1 else out.argmax(-1) == ys).sum().item()
+            if out.dim() == 2 and out.shape[1] <= 2:
+                scores.append(out[:, 0] if out.shape[1] == 1 else out[:, 1] - out[:, 0])
+            if p["model"]["name"] == "niser":
+                places.append(ranks(out, ys))
+    figures = {"test_accuracy": right / y.numel(), "test_loss": loss / y.numel()}
+    if scores:
+        figures["test_auc"] = auc(torch.cat(scores).numpy(), y.numpy())
+    if places:
+        place = torch.cat(places).double()
+        figures["test_recall20"] = (place <= 20).double().mean().item()
+        figures["test_mrr20"] = torch.where(place <= 20, 1 / place, 0.0).mean().item()
+    if y.dim() == 2:
+        figures["test_perplexity"] = math.exp(figures["test_loss"])
+    return figures
+
+
 def main():
     path, p = sys.argv[1], json.loads(sys.argv[2])
     torch.manual_seed(p["seed"])
-    ids = p["model"] == "deepfm"
-    ((x, y), (tx, ty)), border, features = load(path, ids)
-    model = make(p["model"], features, x.shape[1])
-    images = not ids
-    if images:
+    ids = p["model"]["name"] != "resnet18"
+    ((x, y), (tx, ty)), border, features, classes = load(path, ids)
+    if p["model"]["name"].startswith("gpt"):  # each id is the label of the position before it
+        x, y, tx, ty = x[:, :-1], x[:, 1:], tx[:, :-1], tx[:, 1:]
+    model = make(p["model"], features, x.shape[1], classes)
+    if not ids:
         model = model.to(memory_format=torch.channels_last)
     train_s = train(p, model, optimizer_of(p, model), x, y, border)
     start = time.perf_counter()
-    model.eval()
-    outs = []
-    with torch.no_grad():
-        for b in range(0, len(tx), 256):
-            xs = tx[b:b + 256]
-            outs.append(model(xs.contiguous(memory_format=torch.channels_last) if images else xs))
-    out, eval_s = torch.cat(outs), time.perf_counter() - start
-    two = out.shape[1] == 1
-    right = ((out[:, 0] > 0).long() == ty) if two else (out.argmax(1) == ty)
-    print(json.dumps({"accuracy": right.float().mean().item(), "loss": loss_of(out, ty).item(), "auc": auc(out[:, 0].numpy(), ty.numpy()) if two else None,
-                      "train_s": train_s, "eval_s": eval_s, "version": torch.__version__.split("+")[0]}))
+    figures = evaluate(p, model, tx, ty)
+    print(json.dumps({**figures, "train_s": train_s, "samples_per_s": p["epochs"] * len(x) / train_s, "eval_s": time.perf_counter() - start,
+                      "version": torch.__version__.split("+")[0]}))
 
 
 if __name__ == "__main__":

@@ -70,7 +70,9 @@ typedef struct {
   const char *model;
   gt_model_options options;
   gt_sample_shape shape;
-  bool text;        /* samples are windows of a text: they have no labels */
+  /* Samples are windows of a text, which have no labels; or each has a label.  Neither: not known,
+     as where a model is described without data. */
+  bool text, labelled;
   size_t batch_max; /* 0: arrays only, without activations (for PS ranks) */
   /* Without memory: data of arrays are NULL, activations are planned only (to describe a model). */
   bool sizes_only;

@@ -420,7 +420,8 @@ void gt_layer_close(gt_layer *layer);
 gt_precision gt_layer_type(const gt_layer *layer);
 size_t gt_layer_work(const gt_layer *layer, size_t N);
 void gt_layer_prepare(gt_layer *layer, size_t N);
-/* Same contracts as in gt_kernels.  b and db may be NULL. */
+/* Same contracts as in gt_kernels.  b and db are NULL if the layer has no bias (conv.bias), and only
+   then: a prepared layer with a bias reads b, and a prepared convolution writes db. */
 void gt_layer_forward(gt_layer *layer, void *y, const void *x, const float *w, const float *b,
                       size_t N, float *work);
 void gt_layer_backward_input(gt_layer *layer, void *dx, const void *dy, const float *w, size_t N,

@@ -159,7 +159,7 @@ const gt_command gt_commands[] = {
      "  split    divides a data set into one file per region\n"
      "  info     describes a data set\n"
      "\n"
-     "`geotrain data --help` says more about the formats and about split.\n"},
+     "`geotrain data import --help` says more about the formats and about split.\n"},
     {"eval", "compute loss, accuracy, AUC or Recall@20 of a run's model or a checkpoint",
      gt_cmd_eval, false,
      "geotrain eval RUN_DIR [REGION] DATA.h5 [--threads N]\n"

@@ -52,6 +52,12 @@ static gt_status check_kind(const gt_model *model, const gt_graph_spec *spec) {
         "samples are windows of a text, which have no labels; model %s learns labels, so "
         "a data set with labels, or a model like gpt, is needed",
         model->name);
+  if (spec->labelled && model->decodes)
+    return GT_FAIL(GT_ERR_DATA,
+                   "samples are %zu ids with a label of %zu classes; model %s predicts the next id "
+                   "of a text and learns no labels, so a data set of a text, as `geotrain data "
+                   "import text` writes it, is needed",
+                   shape->h * shape->w * shape->c, shape->classes, model->name);
   return GT_OK;
 }
 

@@ -258,6 +258,7 @@ gt_graph_spec gt_setup_graph_spec(const gt_run *run) {
   spec.shape = (gt_sample_shape){run->data.h, run->data.w, run->data.c, run->data.classes,
                                  run->data.features};
   spec.text = run->data.text;
+  spec.labelled = !run->data.text;
   spec.batch_max = run->roles.is_ps ? 0 : run->batch_max;
   spec.kernels = gt_kernels_find(gt_kernels_names[run->job->train.kernels]);
   spec.precision = run->precision;

@@ -10,6 +10,7 @@ static gt_status model_floats(gt_sim_shape *out, const gt_job *job, const gt_sam
   gt_graph_spec spec = gt_graph_spec_of(job);
   spec.shape = *shape;
   spec.text = out->text;
+  spec.labelled = !out->text && !out->assumed;
   spec.kernels = gt_kernels_find("ref");
   GT_TRY(gt_graph_create(&graph, &spec));
   out->parameters = gt_graph_arrays(graph)->params.n;

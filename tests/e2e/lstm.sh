@@ -68,6 +68,10 @@ refused "resumed with another width" 2 'model.hidden is 16 there and 17 here' --
 train "resumed" 5 job.yaml --run-dir run --resume --set train.until.steps=280
 ended "resumed" 0 'auc'
 refused "images for lstm" 3 'images of .* model lstm takes ids' --run-dir bad --set data.path=images.h5
+refused "reviews for gpt" 3 'samples are 10 ids with a label of 2 classes; model gpt predicts the next id of a text' --run-dir bad --set 'model={name: gpt}'
+"$GEOTRAIN" info job.yaml --check --set 'model={name: gpt}' >out 2>err
+code=$?
+ended "reviews for gpt, checked before" 3 'samples are 10 ids with a label of 2 classes'
 refused "a width for lenet5" 2 'model.hidden is given and model.name is lenet5; it is for model.name lstm, niser only' --run-dir bad --set 'model={name: lenet5, hidden: 4}'
 
 # Regions with reviews of their own need the same words.

@@ -56,6 +56,11 @@ answers 'a link of 1 kbit/s' 6 'nothing moves any more: the slowest link has 100
 check 'a link of 2 kbit/s' same "$?" 0
 check 'a simulation evaluates nothing' grep -qF 'test accuracy  -  (nothing was evaluated)' slow
 
+# The help of `data` lists the formats, and says of each what its files are.
+"$GEOTRAIN" data import --help >help
+for format in $(sed -n 's/^formats: //p' help); do check "data import --help: $format" grep -qE "^  $format  " help; done
+check 'data import --help: there are formats' grep -q '^formats: .*text' help
+
 # A byte order mark in front of the text, as some editors write it.
 { printf '\357\273\277' && cat job.yaml; } >marked.yaml
 "$GEOTRAIN" info marked.yaml >marked 2>&1

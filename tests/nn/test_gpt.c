@@ -390,6 +390,27 @@ static void refused(const char *model, gt_sample_shape shape, gt_model_options o
   assert_int_equal(gt_alloc_alive(), alive);
 }
 
+/* Where labels are known to be there, they are not left unused; and a text is taken. */
+static void labels_are_refused(void **state) {
+  (void)state;
+  gt_graph *graph = NULL;
+  gt_graph_spec spec = {.model = "gpt",
+                        .shape = {1, 1, 21, 100, 100},
+                        .labelled = true,
+                        .batch_max = 2,
+                        .kernels = gt_kernels_find("ref")};
+  assert_int_equal(gt_graph_create(&graph, &spec), GT_ERR_DATA);
+  assert_null(graph);
+  assert_string_equal(gt_error_text(),
+                      "samples are 21 ids with a label of 100 classes; model gpt predicts the next "
+                      "id of a text and learns no labels, so a data set of a text, as `geotrain "
+                      "data import text` writes it, is needed");
+  spec.labelled = false;
+  spec.text = true;
+  assert_int_equal(gt_graph_create(&graph, &spec), GT_OK);
+  gt_graph_close(graph);
+}
+
 static void refusals(void **state) {
   (void)state;
   const gt_sample_shape images = {28, 28, 1, 10, 0}, texts = {1, 1, 21, 100, 100},
@@ -483,6 +504,7 @@ int main(void) {
       cmocka_unit_test(operations_are_counted),
       cmocka_unit_test(hashes),
       cmocka_unit_test(refusals),
+      cmocka_unit_test(labels_are_refused),
       cmocka_unit_test(learns_to_repeat),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
