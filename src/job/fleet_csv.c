@@ -150,8 +150,9 @@ static int kind_of(const reader *r, const char *name) {
 /* No kind has both names. */
 static gt_status no_kind(const reader *r, const char *const *fields) {
   char at[512];
+  const int kinds[] = {kind_of(r, fields[FROM]), kind_of(r, fields[TO])};
   for (int end = FROM; end <= TO; end++) {
-    if (kind_of(r, fields[end]) < KINDS) continue;
+    if (kinds[end - FROM] < KINDS) continue;
     const char *near = NULL;
     for (int kind = DEVICE; kind < KINDS && !near; kind++)
       near = gt_job_name_near(r->levels[kind].names, r->levels[kind].n, fields[end]);
@@ -163,8 +164,8 @@ static gt_status no_kind(const reader *r, const char *const *fields) {
   return GT_FAIL(GT_ERR_JOB,
                  "%s: %.80s is a %s and %.80s a %s; two devices, two hosts or two regions are "
                  "needed",
-                 place_of(r, "", at), fields[FROM], kind_names[kind_of(r, fields[FROM])],
-                 fields[TO], kind_names[kind_of(r, fields[TO])]);
+                 place_of(r, "", at), fields[FROM], kind_names[kinds[0]], fields[TO],
+                 kind_names[kinds[1]]);
 }
 
 static gt_status read_times(const reader *r, const char *const *fields, gt_job_fleet_link *out) {

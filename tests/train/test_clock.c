@@ -29,7 +29,8 @@ static void open_world(world *w, const gt_clock_ops *clock, const char *limit) {
            "compute: {step: 10 ms, update: 4 ms, apply: 3 ms, encode: 5 ms}\nlimits: {local: %s}\n",
            limit);
   if (gt_job_parse(&w->job, "t.yaml", text) != GT_OK) fail_msg("%s", gt_error_text());
-  w->run = (gt_run){.job = w->job, .roles = {.region_size = 3}, .order = {1, 0, 320, 32}};
+  w->run = (gt_run){
+      .job = w->job, .roles = {.region_size = 3}, .order = {.seed = 1, .n = 320, .batch = 32}};
   w->server = (gt_server){
       .run = &w->run, .clock = clock, .begun_wall = gt_now() - 2 * GT_SECOND, .elapsed_s = 100};
   w->server.clock_state = clock->open(&w->server);
