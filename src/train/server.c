@@ -117,11 +117,17 @@ static void on_departed(void *ctx, size_t peer, uint64_t cookie, gt_ns now) {
     gt_ps_departed(s->ps, peer, cookie, s->clock->attended(s, now));
 }
 
+/* Bytes of the largest message between regions, the same in all: a gateway makes room for frames of
+   this size. */
+static size_t message_max(const gt_run *run) {
+  const gt_arrays *a = gt_graph_arrays(run->graph);
+  return run->pipe ? gt_stage_message_max(run->pipe, run->job->nregions)
+                   : (a->params.n + a->buffers.n) * sizeof(float);
+}
+
 static void open_gateway(gt_server *s) {
   gt_run *run = s->run;
-  const gt_arrays *a = gt_graph_arrays(run->graph);
-  size_t n = run->job->nregions, self = run->roles.region_id,
-         bytes = (a->params.n + a->buffers.n) * sizeof(float);
+  size_t n = run->job->nregions, self = run->roles.region_id, bytes = message_max(run);
   for (size_t p = 0; p < n; p++)
     if (p != self)
       s->patience_s[p] =

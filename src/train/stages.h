@@ -25,6 +25,10 @@ void gt_stage_area_close(gt_stage_area *area);
 /* The largest of the areas of the region's workers. */
 size_t gt_stage_area_max(const gt_pipe_layout *layout, size_t region);
 
+/* Bytes of the largest message between regions: a region's part of the model, or what a stage sends
+   of a micro-batch. */
+size_t gt_stage_message_max(const gt_run_pipe *pipe, size_t nregions);
+
 /* ---- on a PS (stage_server.c) ---------------------------------------------------------------- */
 
 /* A gt_server_stages orders the passes of the region's workers, and moves activations between

@@ -12,15 +12,16 @@ pipeline_job '{name: east, ranks: 2}, {name: west, ranks: 2}' '{region: east, la
 # Two workers have the stage in the middle: each computes with half of a micro-batch.
 pipeline_job '{name: east, ranks: 3}, {name: west, ranks: 3}' '{region: east, workers: 1, last: transformer.h.0}, {region: west, workers: 2, last: transformer.h.2}, {region: east, workers: 1}' "$link" >wide.yaml
 
-# law NAME RANKS JOB ARGUMENTS...: the run ends with the judge's parameters.
+judge=judge
+# law NAME RANKS JOB ARGUMENTS...: the run ends with the parameters of the run $judge.
 law() {
   local name=$1 ranks=$2 job=$3 dir
-  dir=$(tr -c 'a-z0-9\n' - <<<"$name")
+  dir=law-$(tr -c 'a-z0-9\n' - <<<"$name")
   shift 3
   train "$name" "$ranks" "$job" --run-dir "$dir" "$@"
   ended "$name" 0
-  check "$name: the parameters" same "$(weights "$dir")" "$(weights judge)"
-  check "$name: the test loss" same "$(field "$dir" test_loss)" "$(field judge test_loss)"
+  check "$name: the parameters" same "$(weights "$dir")" "$(weights "$judge")"
+  check "$name: the test loss" same "$(field "$dir" test_loss)" "$(field "$judge" test_loss)"
 }
 
 train "the judge" 2 judge.yaml --run-dir judge --set pipeline.schedule=gpipe
@@ -33,4 +34,22 @@ law "three stages" 5 three.yaml --set pipeline.schedule=1f1b
 law "one region" 3 two.yaml --set pipeline.schedule=zb-h1
 law "folded" 4 folded.yaml --set pipeline.schedule=zb-v
 GEOTRAIN_LOCAL_PLANE=messages law "messages" 6 four.yaml --set pipeline.schedule=zb-h1
+
+# Workers that share a stage change the grouping, but not from schedule to schedule.
+train "two workers in a stage" 6 wide.yaml --run-dir wide --set pipeline.schedule=gpipe
+ended "two workers in a stage" 0
+judge=wide
+law "two workers, zb-h1" 6 wide.yaml --set pipeline.schedule=zb-h1
+law "two workers, auto" 6 wide.yaml --set pipeline.schedule=auto
+
+# LeNet: what its convolutions send is larger than the part of the model in west.
+data images.h5
+{ sed -e 's/^name: .*/name: images/; s/^model: .*/model: {name: lenet5}/; s/words.h5/images.h5/; s/batch: 24/batch: 48/' \
+  -e 's/name: adamw, lr: 0.01/name: sgd, lr: 0.02/; /schedule: {name: cosine/d' three.yaml |
+  sed -E 's/, last: [a-z0-9.]+//g'; } >lenet.yaml
+judge=lenet
+train "LeNet" 2 lenet.yaml --run-dir lenet --set 'regions=[{name: east, ranks: 2}]' --set 'pipeline.stages=[{region: east}]' --set 'wan.links=[]' --set pipeline.schedule=gpipe
+ended "LeNet" 0
+law "LeNet, three stages, 1f1b" 5 lenet.yaml --set pipeline.schedule=1f1b
+law "LeNet, three stages, zb-h2" 5 lenet.yaml --set pipeline.schedule=zb-h2
 finish
