@@ -14,7 +14,7 @@ static void measure_latency(gt_prober *b, size_t peer, gt_probe_link *l) {
   double times[PINGS];
   size_t n = 0;
   gt_ns until = gt_now() + gt_from_seconds(SPAN_S);
-  (void)gt_prober_ping(b, peer); /* warms up the connection */
+  (void)gt_prober_ping(b, peer); /* connects */
   while (n < PINGS && (n < 3 || gt_now() < until)) times[n++] = gt_prober_ping(b, peer);
   l->latency_s = gt_probe_median(times, n) / 2;
 }
@@ -114,10 +114,15 @@ static void measure_idle(gt_prober *b, size_t peer, gt_probe_link *l) {
   l->idle_s = l->pause_s;
 }
 
+void gt_probe_first(gt_prober *b, size_t peer) {
+  (void)gt_prober_ping(b, peer); /* connects */
+  double rtt_s = gt_prober_ping(b, peer);
+  b->p->links[peer].fresh_s = gt_prober_message(b, peer, GT_PROBE_FRESH) - rtt_s / 2;
+}
+
 void gt_probe_alone(gt_prober *b, size_t peer) {
   gt_probe_link *l = &b->p->links[peer];
   measure_latency(b, peer, l);
-  l->fresh_s = gt_prober_message(b, peer, GT_PROBE_FRESH) - l->latency_s;
   measure_bandwidth(b, peer, l);
   measure_sizes(b, peer, l);
   gt_probe_fit(l);

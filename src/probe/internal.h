@@ -144,7 +144,9 @@ bool gt_probe_traffic_poll(gt_probe_traffic *t);
 gt_ns gt_probe_traffic_next(const gt_probe_traffic *t, bool *large);
 /* Waits, limit_s at most, until all messages have arrived. */
 void gt_probe_traffic_close(gt_probe_traffic *t, const gt_run *run, double limit_s);
-/* links.c: collective over the world. */
+/* links.c: collective over the world.  First messages come before anything else large is sent
+   between the regions, as a connection's congestion window only grows at first. */
+void gt_probe_first_messages(gt_probe_state *p);
 void gt_probe_links(gt_probe_state *p);
 /* inside.c: messages between the PS and the workers of a region, one region after another.
    Collective over the world. */

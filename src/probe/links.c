@@ -27,6 +27,13 @@ static void in_turns(gt_prober *b, void (*measure)(gt_prober *b, size_t peer)) {
   gt_prober_meet(b);
 }
 
+static void first_messages(gt_probe_state *p) {
+  gt_prober b;
+  gt_prober_open(&b, p);
+  in_turns(&b, gt_probe_first);
+  gt_prober_close(&b);
+}
+
 static void probe_ps(gt_probe_state *p) {
   gt_prober b;
   gt_prober_open(&b, p);
@@ -36,8 +43,13 @@ static void probe_ps(gt_probe_state *p) {
   gt_prober_close(&b);
 }
 
-void gt_probe_links(gt_probe_state *p) {
+void gt_probe_first_messages(gt_probe_state *p) {
   p->links = GT_NEW_ARRAY(gt_probe_link, p->run.job->nregions);
+  if (p->run.roles.is_ps) first_messages(p);
+  gt_probe_meet(p, "the first messages between the regions");
+}
+
+void gt_probe_links(gt_probe_state *p) {
   if (p->run.roles.is_ps) probe_ps(p);
   gt_probe_meet(p, "the measurement of the links");
 }

@@ -88,6 +88,8 @@ static gt_status refuse(gt_status status) {
 static gt_status measure(gt_probe_state *p) {
   gt_run *run = &p->run;
   gt_probe_host(p);
+  say(p, "first messages");
+  gt_probe_first_messages(p);
   if (run->graph) {
     say(p, "compute");
     gt_probe_compute(p);

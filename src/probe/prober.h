@@ -50,8 +50,12 @@ void gt_prober_send_stream(gt_prober *b, size_t peer, size_t chunk, uint64_t tot
 /* The bits of such a stream, including headers. */
 double gt_prober_wire_bits(size_t bytes, uint64_t total);
 
+/* alone.c: measures the first large message to the peer: nothing large may have been sent to it
+   before.  Local; the peer answers. */
+void gt_probe_first(gt_prober *b, size_t peer);
 /* alone.c: measures this rank's direction to the peer while no other link of the two regions is in
-   use: all of p->links[peer] except what is measured at once.  Local; the peer answers. */
+   use: all of p->links[peer] except the first message and what is measured at once.  Local; the
+   peer answers. */
 void gt_probe_alone(gt_prober *b, size_t peer);
 /* at_once.c: measures every direction at the same time.  Collective over the PS ranks. */
 void gt_probe_at_once(gt_prober *b);

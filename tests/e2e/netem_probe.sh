@@ -57,6 +57,8 @@ for link in north:west:25:100 west:north:25:100 north:south:10:50 south:north:10
   read -r latency rate < <(sed -nE "s/^ *- \{from: $from, to: $to, bandwidth: ([0-9.e+]+) Mbit\/s, latency: ([0-9.e+]+) ms.*/\2 \1/p" three.profile)
   check "$from to $to: latency ${latency:-?} of $ms ms" near "${latency:-0}" "$ms"
   check "$from to $to: bandwidth ${rate:-?} of $mbit Mbit/s" near "${rate:-0}" "$mbit"
+  # what probe itself sends while it measures work must not open the connections' windows before
+  check "$from to $to: a slow start" grep -qE "from: $from, to: $to, .*window: [1-9]" three.profile
 done
 
 $lab block west south >/dev/null 2>&1 || fail "block" "the link cannot be cut"
